@@ -1,0 +1,48 @@
+# A front for CMake and the scripts; `make help` lists it.
+
+PREFIX ?= /usr/local
+DEVICE ?=
+SEED   ?=
+EPOCHS ?=
+TEST   ?=
+STAGES ?=
+
+.PHONY: all help demo test one bench bench-peers install format symbols clean
+
+all: ## the release build: library, examples, benchmarks, tools
+	@scripts/build release
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+demo: ## train a convolutional network on Fashion-MNIST (DEVICE=, SEED=, EPOCHS=)
+	@scripts/setup demo
+	@DEVICE='$(DEVICE)' SEED='$(SEED)' EPOCHS='$(EPOCHS)' scripts/demo
+
+test: ## the whole suite (STAGES="format arrows" runs a part)
+	@scripts/setup test
+	@scripts/test $(STAGES)
+
+one: ## one test, in the debug build: TEST=ops/test_softmax
+	@scripts/build debug tests-$(subst /,-,$(TEST))
+	@build/debug/tests/$(TEST)
+
+bench: ## the benchmarks, as a table and as build/bench.json
+	@scripts/bench
+
+bench-peers: ## the benchmarks with the newest torch beside them, in an environment under build/
+	@scripts/bench --peers
+
+install: ## library, headers, CMake package, pkg-config file (PREFIX=/usr/local)
+	@scripts/build release all -- -DCMAKE_INSTALL_PREFIX='$(PREFIX)'
+	@cmake --install build/release
+
+format: ## let clang-format rewrite the sources
+	@scripts/check_format --fix
+
+symbols: ## rewrite docs/symbols.txt after the public functions changed
+	@scripts/build release weber
+	@scripts/check_symbols --update build/release
+
+clean: ## remove everything that was built
+	rm -rf build

@@ -1,0 +1,34 @@
+#include "conv_plan.h"
+
+typedef struct all_pieces {
+    int64_t pieces;
+    wb_task_fn *task;
+    void *context;
+} all_pieces;
+
+static void run_all(void *context, int64_t piece, int worker) {
+    const all_pieces *all = context;
+    (void)piece;
+    for (int64_t i = 0; i < all->pieces; i++) all->task(all->context, i, worker);
+}
+
+void wb_conv_share(int64_t pieces, double flops, wb_task_fn *task, void *context) {
+    all_pieces all = {pieces, task, context};
+    if (flops < WB_CONV_SMALL)
+        wb_cpu_parallel(1, run_all, &all);
+    else
+        wb_cpu_parallel(pieces, task, context);
+}
+
+size_t wb_cpu_conv_scratch(wb_conv_kind kind, const wb_window *window) {
+    return kind == WB_CONV_FILTER ? wb_conv_filter_scratch(window)
+                                  : wb_conv_gather_scratch(kind, window);
+}
+
+void wb_cpu_conv(wb_conv_kind kind, const wb_window *window, const void *a, const void *b,
+                 void *out, void *scratch, wb_tile_fn *done, void *context) {
+    if (kind == WB_CONV_FILTER)
+        wb_conv_filter(window, a, b, out, scratch);
+    else
+        wb_conv_gather(kind, window, a, b, out, scratch, done, context);
+}

@@ -1,0 +1,169 @@
+/* The filter gradient: cut into blocks of channels x filters, and the images into parts, by shape
+ * only; the parts are added in their order. */
+#include "conv_plan.h"
+
+typedef void block_fn(const wb_conv_block *block);
+typedef void total_fn(const wb_conv_total *total);
+
+#define WB_ENTRY(enumerator, suffix)                                                               \
+    [enumerator] = {wb_conv_block_f32_##suffix, wb_conv_block_f64_##suffix},
+static block_fn *const block_table[WB_ISA_COUNT][2] = {WB_ISA_LIST(WB_ENTRY)};
+#undef WB_ENTRY
+#define WB_ENTRY(enumerator, suffix)                                                               \
+    [enumerator] = {wb_conv_total_f32_##suffix, wb_conv_total_f64_##suffix},
+static total_fn *const total_table[WB_ISA_COUNT][2] = {WB_ISA_LIST(WB_ENTRY)};
+#undef WB_ENTRY
+
+enum { PIECES = 16, LANE_BYTES = 64 /* sums are laid out for the widest vectors */, NARROW = 2 };
+
+typedef struct cut {
+    bool narrow;
+    int64_t images, image_parts;
+    int64_t channels, channel_parts; /* of a block; blocks of a group */
+    int64_t filters, filter_parts;
+    int64_t pitch, chunk;
+    int64_t sum;                /* elements of a block's sum */
+    size_t box, lines, offsets; /* bytes of scratch of a worker */
+    double flops;
+} cut;
+
+typedef struct job {
+    wb_conv_plan plan;
+    cut cut;
+    const char *x, *y;
+    char *dw, *sums, *scratch;
+} job;
+
+static int64_t blocks_of(const wb_conv_plan *plan, const cut *c) {
+    return plan->groups * c->channel_parts * c->filter_parts;
+}
+
+static void cut_filters(const wb_conv_plan *plan, cut *c) {
+    const int64_t lanes = LANE_BYTES / (int64_t)plan->size;
+    const int64_t most = WB_CONV_COLUMN_BYTES / (int64_t)plan->size;
+    c->narrow = plan->outer <= NARROW;
+    c->filters = wb_conv_least(plan->outer, most);
+    c->filter_parts = wb_conv_ceil(plan->outer, c->filters);
+    c->pitch = c->narrow ? lanes * c->filters : wb_conv_ceil(c->filters, lanes) * lanes;
+}
+
+static void cut_channels(const wb_conv_plan *plan, cut *c) {
+    const int64_t parts = wb_conv_ceil(plan->inner * plan->taps, WB_CONV_ROWS);
+    c->channels = wb_conv_ceil(plan->inner, wb_conv_least(parts, plan->inner));
+    c->channel_parts = wb_conv_ceil(plan->inner, c->channels);
+    c->sum = c->channels * plan->taps * c->pitch;
+    const int64_t one = c->channels * (int64_t)plan->size;
+    c->chunk = plan->positions;
+    while (c->chunk > WB_CONV_STRETCH &&
+           wb_conv_box_bound(plan, c->chunk) * one > WB_CONV_BOX_BYTES)
+        c->chunk = wb_conv_ceil(c->chunk / 2, WB_CONV_STRETCH) * WB_CONV_STRETCH;
+    c->box = wb_conv_aligned((size_t)(wb_conv_box_bound(plan, c->chunk) * one) + WB_CONV_SLACK);
+}
+
+static cut cut_of(const wb_conv_plan *plan) {
+    cut c = {0};
+    cut_filters(plan, &c);
+    if (plan->positions == 0 || plan->batch == 0) {
+        c.channels = plan->inner;
+        c.channel_parts = 1;
+        return c;
+    }
+    cut_channels(plan, &c);
+    c.flops = 2. * (double)(plan->positions * plan->batch * plan->groups) *
+              (double)(plan->inner * plan->taps * plan->outer);
+    const int64_t affordable = (int64_t)(c.flops / WB_CONV_SMALL) + 1;
+    const int64_t wanted = wb_conv_ceil(wb_conv_least(PIECES, affordable), blocks_of(plan, &c));
+    c.images = wb_conv_ceil(plan->batch, wb_conv_least(wanted, plan->batch));
+    c.image_parts = wb_conv_ceil(plan->batch, c.images);
+    c.lines = wb_conv_aligned((size_t)(WB_CONV_STRETCH * c.pitch) * plan->size);
+    c.offsets = wb_conv_aligned((size_t)(c.channels * plan->taps) * sizeof(int64_t));
+    return c;
+}
+
+static size_t sums_bytes(const wb_conv_plan *plan, const cut *c) {
+    return wb_conv_aligned((size_t)(c->sum * c->image_parts * blocks_of(plan, c)) * plan->size);
+}
+
+static size_t worker_bytes(const cut *c) { return c->box + c->lines + c->offsets; }
+
+size_t wb_conv_filter_scratch(const wb_window *window) {
+    const wb_conv_plan plan = wb_conv_forward_plan(window);
+    const cut c = cut_of(&plan);
+    return sums_bytes(&plan, &c) + worker_bytes(&c) * (size_t)wb_cpu_threads();
+}
+
+/* A block by its number: channels fastest, then filters, then groups. */
+typedef struct place {
+    int64_t channel, channels, filter, filters; /* in the group */
+    int64_t group;
+} place;
+
+static place place_of(const job *j, int64_t block) {
+    const cut *c = &j->cut;
+    place p = {.channel = block % c->channel_parts * c->channels,
+               .filter = block / c->channel_parts % c->filter_parts * c->filters,
+               .group = block / c->channel_parts / c->filter_parts};
+    p.channels = wb_conv_least(c->channels, j->plan.inner - p.channel);
+    p.filters = wb_conv_least(c->filters, j->plan.outer - p.filter);
+    return p;
+}
+
+/* Piece: block + blocks * part of the images. */
+static void block_task(void *context, int64_t piece, int worker) {
+    const job *j = context;
+    const wb_conv_plan *plan = &j->plan;
+    const cut *c = &j->cut;
+    const int64_t blocks = blocks_of(plan, c), image = piece / blocks * c->images;
+    const place p = place_of(j, piece % blocks);
+    const int64_t x =
+        image * plan->source_image + (p.group * plan->inner + p.channel) * plan->source_plane;
+    const int64_t y =
+        image * plan->out_image + (p.group * plan->outer + p.filter) * plan->out_plane;
+    char *scratch = j->scratch + worker_bytes(c) * (size_t)worker;
+    const wb_conv_block block = {.plan = plan,
+                                 .x = j->x + (size_t)x * plan->size,
+                                 .y = j->y + (size_t)y * plan->size,
+                                 .sum = j->sums + (size_t)(piece * c->sum) * plan->size,
+                                 .images = wb_conv_least(c->images, plan->batch - image),
+                                 .channels = p.channels,
+                                 .filters = p.filters,
+                                 .pitch = c->pitch,
+                                 .narrow = c->narrow,
+                                 .chunk = c->chunk,
+                                 .box = scratch,
+                                 .lines = scratch + c->box,
+                                 .offsets = (void *)(scratch + c->box + c->lines)};
+    block_table[wb_cpu_isa()][plan->size == 8](&block);
+}
+
+static void total_task(void *context, int64_t piece, int worker) {
+    const job *j = context;
+    const wb_conv_plan *plan = &j->plan;
+    const cut *c = &j->cut;
+    const place p = place_of(j, piece);
+    const int64_t dw =
+        (p.group * plan->outer + p.filter) * plan->outer_stride + p.channel * plan->inner_stride;
+    const wb_conv_total total = {.plan = plan,
+                                 .sum = j->sums + (size_t)(piece * c->sum) * plan->size,
+                                 .parts = c->image_parts,
+                                 .part_stride = c->sum * blocks_of(plan, c),
+                                 .channels = p.channels,
+                                 .filters = p.filters,
+                                 .pitch = c->pitch,
+                                 .narrow = c->narrow,
+                                 .dw = j->dw + (size_t)dw * plan->size};
+    (void)worker;
+    total_table[wb_cpu_isa()][plan->size == 8](&total);
+}
+
+void wb_conv_filter(const wb_window *window, const void *x, const void *y, void *dw,
+                    void *scratch) {
+    job j = {.plan = wb_conv_forward_plan(window), .x = x, .y = y, .dw = dw, .sums = scratch};
+    j.cut = cut_of(&j.plan);
+    const int64_t blocks = blocks_of(&j.plan, &j.cut);
+    const size_t sums = sums_bytes(&j.plan, &j.cut);
+    j.scratch = j.sums + sums;
+    if (j.cut.image_parts > 0)
+        wb_conv_share(blocks * j.cut.image_parts, j.cut.flops, block_task, &j);
+    wb_conv_share(blocks, (double)sums, total_task, &j);
+}

@@ -1,0 +1,281 @@
+/* The CPU backend: kernels are programs or calls, commands run one after the other on the pool. */
+#include "cpu.h"
+
+#include <string.h>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+#include "host.h"
+#include "index.h"
+#include "window.h"
+
+typedef struct kernel {
+    bool is_call;
+    wb_call call;
+    wb_cpu_program *program; /* the program, or what is fused behind the call */
+    int split;
+    size_t call_scratch;
+} kernel;
+
+enum { ALIGNMENT = 64, MOST_ARGUMENTS = 1024, HUGE_PAGE = 2 << 20 };
+
+/* ---- memory ---- */
+
+static void *cpu_alloc(size_t size_bytes) {
+    void *block = wb_builtin_host.alloc_aligned(size_bytes);
+#if defined(__linux__)
+    /* large pieces in large pages: the first touch of small ones is slow */
+    if (block && size_bytes >= 2 * (size_t)HUGE_PAGE) {
+        const uintptr_t first = ((uintptr_t)block + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1);
+        const uintptr_t last = ((uintptr_t)block + size_bytes) & ~(uintptr_t)(HUGE_PAGE - 1);
+        char *start = (char *)block + (first - (uintptr_t)block);
+        (void)madvise(start, last - first, MADV_HUGEPAGE);
+    }
+#endif
+    return block;
+}
+
+static void cpu_free(void *handle, size_t size_bytes) {
+    (void)size_bytes;
+    wb_builtin_host.release_aligned(handle);
+}
+
+/* ---- kernels ---- */
+
+static void release(void *any) {
+    kernel *k = any;
+    if (!k) return;
+    wb_cpu_program_free(k->program);
+    wb_host_release(k);
+}
+
+static void *kernel_of_program(const wb_program *program) {
+    kernel *k = wb_host_alloc(sizeof *k);
+    if (!k) return NULL;
+    k->program = wb_cpu_program_new(program);
+    if (k->program) return k;
+    release(k);
+    return NULL;
+}
+
+static wb_gemm gemm_of(const wb_call *call) {
+    const wb_matmul_call *m = &call->matmul;
+    return (wb_gemm){.dtype = call->dtype,
+                     .transpose_a = m->transpose_a,
+                     .transpose_b = m->transpose_b,
+                     .m = m->m,
+                     .n = m->n,
+                     .k = m->k,
+                     .lda = m->lda,
+                     .ldb = m->ldb,
+                     .ldc = m->ldc,
+                     .batch = m->batch,
+                     .offset_a = m->offset_a,
+                     .offset_b = m->offset_b,
+                     .offset_c = m->offset_c};
+}
+
+static wb_window window_of(const wb_call *call) {
+    const wb_window_call *w = &call->window;
+    wb_window window = {.dtype = call->dtype,
+                        .channels = w->channels,
+                        .filters = w->filters,
+                        .groups = w->groups,
+                        .batch = w->batch,
+                        .flip = w->flip};
+    memcpy(window.in, w->in, sizeof window.in);
+    memcpy(window.out, w->out, sizeof window.out);
+    memcpy(window.kernel, w->kernel, sizeof window.kernel);
+    memcpy(window.stride, w->stride, sizeof window.stride);
+    memcpy(window.dilation, w->dilation, sizeof window.dilation);
+    memcpy(window.pad, w->pad, sizeof window.pad);
+    return window;
+}
+
+static size_t scratch_of_call(const wb_call *call) {
+    const wb_gemm gemm = gemm_of(call);
+    const wb_window window = window_of(call);
+    switch (call->kind) {
+    case WB_CALL_matmul:
+        return wb_cpu_gemm_scratch(&gemm);
+    case WB_CALL_conv_forward:
+        return wb_cpu_conv_scratch(WB_CONV_FORWARD, &window);
+    case WB_CALL_conv_data:
+        return wb_cpu_conv_scratch(WB_CONV_DATA, &window);
+    case WB_CALL_conv_filter:
+        return wb_cpu_conv_scratch(WB_CONV_FILTER, &window);
+    default:
+        return 0;
+    }
+}
+
+/* Tiles of the result become boxes of the program's domain: the rows have to be one dimension, the columns at most two. */
+static bool can_fuse(const wb_call *call, const wb_program *epilogue, int split) {
+    const bool has_tiles = call->kind == WB_CALL_matmul || call->kind == WB_CALL_conv_forward ||
+                           call->kind == WB_CALL_conv_data;
+    return has_tiles && !epilogue->reduced && epilogue->phases == 1 && split <= 1 &&
+           epilogue->ndim - split <= 2;
+}
+
+static void *lower(const wb_call *call, const wb_program *epilogue, int split) {
+    if (epilogue && !can_fuse(call, epilogue, split)) return NULL;
+    kernel *k = wb_host_alloc(sizeof *k);
+    if (!k) return NULL;
+    k->is_call = true, k->call = *call, k->split = split;
+    k->call_scratch = (scratch_of_call(call) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    if (!epilogue) return k;
+    k->program = wb_cpu_program_new(epilogue);
+    if (k->program) return k;
+    release(k);
+    return NULL;
+}
+
+static size_t scratch_bytes(const void *any) {
+    const kernel *k = any;
+    return k->call_scratch + (k->program ? wb_cpu_program_scratch(k->program) : 0) + ALIGNMENT;
+}
+
+/* ---- epilogues ---- */
+
+typedef struct behind {
+    const kernel *kernel;
+    char *const *arguments;
+    const uint64_t *late;
+    char *scratch;
+    int64_t columns; /* of one product of a batch */
+} behind;
+
+/* Columns first .. first + count - 1, numbered through the last two dimensions, as boxes. */
+static void run_columns(const behind *b, wb_box *box, int64_t first, int64_t count, int worker) {
+    const wb_cpu_program *p = b->kernel->program;
+    const int split = b->kernel->split, column_dims = wb_cpu_program_ndim(p) - split;
+    if (column_dims < 2) {
+        if (column_dims == 1) box->from[split] = first, box->count[split] = count;
+        wb_cpu_program_run_box(p, b->arguments, b->late, b->scratch, worker, box);
+        return;
+    }
+    const int64_t size = wb_cpu_program_size(p, split);
+    while (count > 0) {
+        const int64_t at = first % size, run = size - at < count ? size - at : count;
+        box->from[split] = at, box->count[split] = run;
+        box->from[split + 1] = first / size, box->count[split + 1] = 1;
+        wb_cpu_program_run_box(p, b->arguments, b->late, b->scratch, worker, box);
+        first += run, count -= run;
+    }
+}
+
+static void tile_done(void *context, int64_t product, int64_t row, int64_t rows, int64_t column,
+                      int64_t columns, int worker) {
+    const behind *b = context;
+    wb_box box = {{0}, {0}};
+    if (rows == 0 || columns == 0) return;
+    if (b->kernel->split) box.from[0] = row, box.count[0] = rows;
+    run_columns(b, &box, product * b->columns + column, columns, worker);
+}
+
+/* ---- running ---- */
+
+static wb_status run_index(const kernel *k, char *const *a) {
+    const wb_index_call *i = &k->call.index;
+    const bool gathers = k->call.kind == WB_CALL_gather;
+    const void *index = gathers ? a[1] : a[0];
+    const int64_t bad = wb_cpu_find_bad_index(i, index);
+    if (bad >= 0)
+        return wb_host_fail(WB_ERROR_ARGUMENT, "%s: index %lld at place %lld is not in 0 .. %lld",
+                            gathers ? "gather" : "scatter_add",
+                            (long long)wb_cpu_index_at(i, index, bad), (long long)bad,
+                            (long long)i->size - 1);
+    if (gathers)
+        wb_cpu_gather(i, k->call.dtype, a[0], a[1], a[2]);
+    else
+        wb_cpu_scatter_add(i, k->call.dtype, a[0], a[1], a[2]);
+    return WB_OK;
+}
+
+static wb_status run_call(const kernel *k, char *const *a, int narguments, const uint64_t *late) {
+    static const int operands[] = {
+        [WB_CALL_matmul] = 3, [WB_CALL_conv_forward] = 3, [WB_CALL_conv_data] = 3};
+    char *scratch = a[narguments - 1];
+    const wb_gemm gemm = gemm_of(&k->call);
+    const wb_window window = window_of(&k->call);
+    behind b = {.kernel = k, .late = late, .scratch = scratch + k->call_scratch, .columns = gemm.n};
+    wb_tile_fn *done = NULL;
+    if (k->program) {
+        done = tile_done;
+        b.arguments = a + operands[k->call.kind];
+    }
+    switch (k->call.kind) {
+    case WB_CALL_matmul:
+        wb_cpu_gemm(&gemm, a[0], a[1], a[2], scratch, done, &b);
+        break;
+    case WB_CALL_conv_forward:
+        wb_cpu_conv(WB_CONV_FORWARD, &window, a[0], a[1], a[2], scratch, done, &b);
+        break;
+    case WB_CALL_conv_data:
+        wb_cpu_conv(WB_CONV_DATA, &window, a[0], a[1], a[2], scratch, done, &b);
+        break;
+    case WB_CALL_conv_filter:
+        wb_cpu_conv(WB_CONV_FILTER, &window, a[0], a[1], a[2], scratch, NULL, NULL);
+        break;
+    case WB_CALL_maxpool:
+        wb_cpu_maxpool(&window, a[0], a[1], (int32_t *)(void *)a[2]);
+        break;
+    case WB_CALL_pool_scatter:
+        wb_cpu_pool_scatter(&window, a[0], (const int32_t *)(const void *)a[1], a[2]);
+        break;
+    case WB_CALL_pool_gather:
+        wb_cpu_pool_gather(&window, a[0], (const int32_t *)(const void *)a[1], a[2]);
+        break;
+    case WB_CALL_meanpool:
+        wb_cpu_meanpool(&window, a[0], a[1]);
+        break;
+    case WB_CALL_meanpool_data:
+        wb_cpu_meanpool_data(&window, a[0], a[1]);
+        break;
+    case WB_CALL_unfold:
+        wb_cpu_unfold(&window, a[0], a[1]);
+        break;
+    case WB_CALL_fold:
+        wb_cpu_fold(&window, a[0], a[1]);
+        break;
+    case WB_CALL_gather:
+    case WB_CALL_scatter_add:
+        return run_index(k, a);
+    }
+    return WB_OK;
+}
+
+static wb_status run(const wb_command *commands, int count, const wb_memory *memory,
+                     const uint64_t *late) {
+    char *arguments[MOST_ARGUMENTS];
+    for (int c = 0; c < count; c++) {
+        const wb_command *command = &commands[c];
+        const kernel *k = command->kernel;
+        for (int i = 0; i < command->narguments; i++) {
+            const wb_argument *a = &command->arguments[i];
+            const wb_memory *m = &memory[a->memory];
+            arguments[i] = m->handle ? (char *)m->handle + m->offset_bytes + a->offset_bytes : NULL;
+        }
+        if (!k->is_call) {
+            wb_cpu_program_run(k->program, arguments, late, arguments[command->narguments - 1]);
+            continue;
+        }
+        const wb_status status = run_call(k, arguments, command->narguments, late);
+        if (status != WB_OK) return status;
+    }
+    return WB_OK;
+}
+
+extern const wb_backend wb_cpu_backend;
+const wb_backend wb_cpu_backend = {.abi = WB_PLUGIN_ABI,
+                                   .size_bytes = sizeof(wb_backend),
+                                   .name = "CPU",
+                                   .alloc = cpu_alloc,
+                                   .free = cpu_free,
+                                   .kernel = kernel_of_program,
+                                   .lower = lower,
+                                   .scratch_bytes = scratch_bytes,
+                                   .release = release,
+                                   .run = run};

@@ -1,0 +1,41 @@
+/* What the code per instruction set (kernels/gemm.c) gives to gemm.c: one rectangle of one product,
+ * on the calling thread. */
+#ifndef WB_CPU_GEMM_KERNEL_H
+#define WB_CPU_GEMM_KERNEL_H
+
+#include "gemm.h"
+#include "isa.h"
+
+enum {
+    WB_GEMM_ROWS = 256,  /* most rows of a piece: its packed A and its B share the L2 cache */
+    WB_GEMM_DEPTH = 512, /* most k of one pass over a piece: a strip of B stays in L1 */
+    WB_GEMM_DEPTH_PACKED = 256, /* the same with a packed B, which is less dense there */
+    WB_GEMM_ROW_UNIT = 64,      /* pieces begin at multiples of this: whole tiles for every set */
+    WB_GEMM_COLUMN_UNIT = 48,   /* and of this */
+    WB_GEMM_STRIP = 16,         /* most columns of a strip of tiles */
+    WB_GEMM_GROUP = 48,         /* columns in a block of a packed B */
+    WB_GEMM_SHEET = 192,        /* columns of B that are packed at once */
+    WB_GEMM_DONE_BYTES = 16384  /* of C that are gathered for one call of done */
+};
+
+typedef struct wb_gemm_piece {
+    const wb_gemm *gemm;
+    const void *a, *b; /* the whole matrices of this product */
+    void *c;
+    int64_t product;
+    int64_t row, rows, column, columns; /* the rectangle of C */
+    bool packs_a, packs_b;              /* copied into panels and strips, or read in place */
+    bool swaps;                         /* computes the transpose: for few rows */
+    void *scratch;                      /* for these three; aligned to 64 */
+    wb_tile_fn *done;                   /* may be NULL */
+    void *context;
+    int worker;
+} wb_gemm_piece;
+
+#define WB_DECLARE(enumerator, suffix)                                                             \
+    void wb_gemm_f32_##suffix(const wb_gemm_piece *piece);                                         \
+    void wb_gemm_f64_##suffix(const wb_gemm_piece *piece);
+WB_ISA_LIST(WB_DECLARE)
+#undef WB_DECLARE
+
+#endif

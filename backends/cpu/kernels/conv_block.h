@@ -1,0 +1,203 @@
+/* The filter gradient, for one element type (REAL, see conv.c).
+ *
+ *     sum (filters, rows) += over positions: lines (filters, positions) * box (rows, positions)
+ *
+ * where a row is (tap, channel). y is transposed into lines first, so that vectors run over filters
+ * and x is read, one element at a time, straight from the box: no stride or padding costs anything.
+ * With one or two filters vectors run over positions instead, and their lanes are added at the end. */
+
+/* Rows of a sum that stay in registers while all positions of a stretch pass. */
+typedef struct TYPE(block_tile) {
+    const REAL *lines; /* (pitch, positions); narrow: y itself */
+    const REAL *box;
+    const int64_t *offsets; /* of the rows */
+    const wb_conv_run *runs;
+    int run_count;
+    REAL *sum; /* (pitch, rows) */
+    int64_t pitch, rows;
+} TYPE(block_tile);
+
+/* vectors and rows are constants where this is expanded; rows beyond t->rows repeat the last one and
+ * are not stored. */
+WB_INLINE void TYPE(block_run)(const TYPE(block_tile) * t, const int vectors, const int rows) {
+    VEC sum[9][4];
+    const REAL *x[9];
+    const int64_t pitch = t->pitch;
+    UNROLL for (int j = 0; j < rows; j++) {
+        const int64_t row = wb_conv_least(j, t->rows - 1);
+        x[j] = t->box + t->offsets[row];
+        UNROLL for (int v = 0; v < vectors; v++) {
+            sum[j][v] = LOAD(t->sum + row * pitch + v * LANES);
+        }
+    }
+    for (int r = 0; r < t->run_count; r++) {
+        const wb_conv_run run = t->runs[r];
+        const REAL *line = t->lines + run.at * pitch;
+        for (int64_t i = run.source; i < run.source + run.length; i++, line += pitch) {
+            VEC y[4];
+            UNROLL for (int v = 0; v < vectors; v++) { y[v] = LOAD(line + v * LANES); }
+            UNROLL for (int j = 0; j < rows; j++) {
+                const VEC factor = SET(x[j][i]);
+                UNROLL for (int v = 0; v < vectors; v++) { sum[j][v] += y[v] * factor; }
+            }
+        }
+    }
+    UNROLL for (int j = 0; j < rows; j++) {
+        if (j >= t->rows) return;
+        UNROLL for (int v = 0; v < vectors; v++) {
+            STORE(t->sum + j * pitch + v * LANES, sum[j][v]);
+        }
+    }
+}
+
+/* One filter: lines is its y from the first position of the stretch on. */
+WB_INLINE void TYPE(block_dot)(const TYPE(block_tile) * t, const int rows) {
+    VEC sum[9];
+    const REAL *x[9];
+    UNROLL for (int j = 0; j < rows; j++) {
+        const int64_t row = wb_conv_least(j, t->rows - 1);
+        x[j] = t->box + t->offsets[row];
+        sum[j] = LOAD(t->sum + row * t->pitch);
+    }
+    for (int r = 0; r < t->run_count; r++) {
+        const wb_conv_run run = t->runs[r];
+        const REAL *line = t->lines + run.at;
+        int64_t i = 0;
+        for (; i + LANES <= run.length; i += LANES) {
+            const VEC y = LOAD(line + i);
+            UNROLL for (int j = 0; j < rows; j++) { sum[j] += y * LOAD(x[j] + run.source + i); }
+        }
+        if (i < run.length) {
+            const int rest = (int)(run.length - i);
+            const VEC y = LOAD_PART(line + i, rest);
+            UNROLL for (int j = 0; j < rows; j++) {
+                sum[j] += y * LOAD_PART(x[j] + run.source + i, rest);
+            }
+        }
+    }
+    UNROLL for (int j = 0; j < rows; j++) {
+        if (j < t->rows) STORE(t->sum + j * t->pitch, sum[j]);
+    }
+}
+
+/* All rows of `vectors` vectors of filters, in groups that fit the registers. */
+WB_INLINE void TYPE(block_rows)(TYPE(block_tile) t, int64_t rows, const int vectors,
+                                const int group) {
+    for (int64_t j = 0; j < rows; j += group) {
+        t.rows = wb_conv_least(group, rows - j);
+        TYPE(block_run)(&t, vectors, group);
+        t.offsets += group;
+        t.sum += group * t.pitch;
+    }
+}
+
+static void TYPE(block_wide)(TYPE(block_tile) t, int64_t rows) {
+    int64_t left = t.pitch / LANES;
+    for (int64_t taken; left > 0; left -= taken) {
+        if (WB_VECTOR_REGISTERS == 32 && left >= 4) {
+            taken = 4;
+            TYPE(block_rows)(t, rows, 4, 6);
+        } else if (left >= 2) {
+            taken = 2;
+            TYPE(block_rows)(t, rows, 2, WB_VECTOR_REGISTERS == 32 ? 9 : 6);
+        } else {
+            taken = 1;
+            TYPE(block_rows)(t, rows, 1, 9);
+        }
+        t.lines += taken * LANES;
+        t.sum += taken * LANES;
+    }
+}
+
+static void TYPE(block_narrow)(TYPE(block_tile) t, int64_t rows) {
+    for (int64_t j = 0; j < rows; j += 9) {
+        t.rows = wb_conv_least(9, rows - j);
+        TYPE(block_dot)(&t, 9);
+        t.offsets += 9;
+        t.sum += 9 * t.pitch;
+    }
+}
+
+/* lines[filter + pitch * position] = y[position + plane * filter]; filters beyond the last are 0 */
+static void TYPE(block_lines)(const REAL *y, int64_t plane, int64_t filters, int64_t positions,
+                              REAL *lines, int64_t pitch) {
+    for (int64_t f = 0; f < pitch; f += LANES) {
+        for (int64_t p = 0; p < positions; p += LANES) {
+            const int count = (int)wb_conv_least(LANES, positions - p);
+            VEC square[LANES];
+            UNROLL for (int i = 0; i < LANES; i++) {
+                const REAL *row = y + p + plane * (f + i);
+                square[i] = f + i >= filters ? SET(0)
+                            : count == LANES ? LOAD(row)
+                                             : LOAD_PART(row, count);
+            }
+            TRANSPOSE(square);
+            REAL *line = lines + f + p * pitch;
+            UNROLL for (int i = 0; i < LANES; i++) {
+                if (i < count) STORE(line + i * pitch, square[i]);
+            }
+        }
+    }
+}
+
+/* Positions first .. first + count - 1, which lie in the box. */
+static void TYPE(block_stretch)(const wb_conv_block *block, const wb_conv_box *box,
+                                TYPE(block_tile) t, const REAL *y, int64_t first, int64_t count) {
+    const wb_conv_piece piece = {.plan = block->plan, .images = 1, .first = first, .count = count};
+    const int64_t rows = block->channels * block->plan->taps, plane = block->plan->out_plane;
+    REAL *lines = block->lines;
+    wb_conv_run runs[WB_CONV_STRETCH];
+    t.run_count = wb_conv_runs(&piece, box, 0, count, runs);
+    t.runs = runs;
+    if (!block->narrow) {
+        TYPE(block_lines)(y + first, plane, block->filters, count, lines, t.pitch);
+        t.lines = lines;
+        TYPE(block_wide)(t, rows);
+        return;
+    }
+    for (int64_t f = 0; f < block->filters; f++, t.sum += t.pitch / block->filters) {
+        t.lines = y + first + f * plane;
+        TYPE(block_narrow)(t, rows);
+    }
+}
+
+static void TYPE(filter_block)(const wb_conv_block *block) {
+    const wb_conv_plan *plan = block->plan;
+    TYPE(block_tile)
+    t = {.box = block->box, .offsets = block->offsets, .sum = block->sum, .pitch = block->pitch};
+    TYPE(zero)((REAL *)block->sum, block->channels * plan->taps * block->pitch);
+    for (int64_t n = 0; n < block->images; n++) {
+        const REAL *x = (const REAL *)block->x + n * plan->source_image;
+        const REAL *y = (const REAL *)block->y + n * plan->out_image;
+        for (int64_t at = 0; at < plan->positions; at += block->chunk) {
+            const int64_t end = wb_conv_least(plan->positions, at + block->chunk);
+            const wb_conv_box box = wb_conv_box_of(plan, at, end - at);
+            wb_conv_offsets(plan, &box, block->channels, block->offsets);
+            TYPE(load_box)(plan, &box, x, block->channels, block->box);
+            for (int64_t p = at; p < end; p += WB_CONV_STRETCH)
+                TYPE(block_stretch)(block, &box, t, y, p, wb_conv_least(WB_CONV_STRETCH, end - p));
+        }
+    }
+}
+
+/* The sum of all parts for `lanes` neighbours of a row, and of the lanes themselves when narrow. */
+static void TYPE(filter_total)(const wb_conv_total *total) {
+    const wb_conv_plan *plan = total->plan;
+    const int64_t each = total->narrow ? total->pitch / total->filters : 1;
+    for (int64_t row = 0; row < total->channels * plan->taps; row++) {
+        const REAL *sum = (const REAL *)total->sum + row * total->pitch;
+        REAL line[WB_CONV_COLUMN_BYTES / sizeof(REAL)] = {0};
+        for (int64_t part = 0; part < total->parts; part++, sum += total->part_stride)
+            for (int64_t i = 0; i < total->pitch; i++) line[i] += sum[i];
+        REAL *dw = (REAL *)total->dw + wb_conv_tap(plan, row % plan->taps) +
+                   row / plan->taps * plan->inner_stride;
+        for (int64_t f = 0; f < total->filters; f++) {
+            REAL value = 0;
+            for (int64_t i = 0; i < each; i++) value += line[f * each + i];
+            dw[f * plan->outer_stride] = value;
+        }
+    }
+}
+
+void WB_ISA_NAME(TYPE(conv_block))(const wb_conv_block *block) { TYPE(filter_block)(block); }
+void WB_ISA_NAME(TYPE(conv_total))(const wb_conv_total *total) { TYPE(filter_total)(total); }

@@ -1,0 +1,62 @@
+/* Matrix products of one instruction set: the same text for float and for double. */
+#include "gemm_kernel.h"
+#include "simd.h"
+
+#if defined(__clang__)
+#define UNROLL _Pragma("unroll")
+#elif defined(__GNUC__)
+#define UNROLL _Pragma("GCC unroll 16")
+#else
+#define UNROLL
+#endif
+
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define WB_HAS_SHUFFLE 1
+#endif
+#endif
+#ifndef WB_HAS_SHUFFLE
+#define WB_HAS_SHUFFLE 0
+#endif
+
+#define REAL       float
+#define TYPE(name) name##_f32
+#define VEC        wb_f32v
+#define LANES      WB_F32_LANES
+#define LOAD       wb_f32v_load
+#define LOAD_PART  wb_f32v_load_part
+#define LOAD_EDGE  wb_f32v_load_edge
+#define STORE      wb_f32v_store
+#define STORE_PART wb_f32v_store_part
+#define SET        wb_f32v_set
+#define SUM        wb_f32v_sum
+#include "gemm_piece.h"
+
+void WB_ISA_NAME(gemm_f32)(const wb_gemm_piece *piece) { piece_run_f32(piece); }
+
+#undef REAL
+#undef TYPE
+#undef VEC
+#undef LANES
+#undef LOAD
+#undef LOAD_PART
+#undef LOAD_EDGE
+#undef STORE
+#undef STORE_PART
+#undef SET
+#undef SUM
+
+#define REAL       double
+#define TYPE(name) name##_f64
+#define VEC        wb_f64v
+#define LANES      WB_F64_LANES
+#define LOAD       wb_f64v_load
+#define LOAD_PART  wb_f64v_load_part
+#define LOAD_EDGE  wb_f64v_load_edge
+#define STORE      wb_f64v_store
+#define STORE_PART wb_f64v_store_part
+#define SET        wb_f64v_set
+#define SUM        wb_f64v_sum
+#include "gemm_piece.h"
+
+void WB_ISA_NAME(gemm_f64)(const wb_gemm_piece *piece) { piece_run_f64(piece); }

@@ -1,0 +1,307 @@
+/* The loops of loops.h, made from the rows of ops.def: the same text that other backends compile. */
+#include "loops.h"
+
+#include <string.h>
+
+#include "math_functions.h"
+#include "math_table.h"
+
+/* ---- integers ---- */
+
+static inline int32_t k_abs_i32(int32_t x) { return x < 0 ? (int32_t)(0u - (uint32_t)x) : x; }
+static inline int64_t k_abs_i64(int64_t x) { return x < 0 ? (int64_t)(0u - (uint64_t)x) : x; }
+static inline int32_t k_sign_i32(int32_t x) { return (x > 0) - (x < 0); }
+static inline int64_t k_sign_i64(int64_t x) { return (x > 0) - (x < 0); }
+static inline int32_t k_max_i32(int32_t x, int32_t y) { return x < y ? y : x; }
+static inline int64_t k_max_i64(int64_t x, int64_t y) { return x < y ? y : x; }
+static inline int32_t k_min_i32(int32_t x, int32_t y) { return x > y ? y : x; }
+static inline int64_t k_min_i64(int64_t x, int64_t y) { return x > y ? y : x; }
+
+/* The sign of y, as Julia's mod; 0 where y is 0, as nothing may trap. */
+static inline int32_t k_mod_i32(int32_t x, int32_t y) {
+    if (y == 0 || y == -1) return 0;
+    const int32_t r = x % y;
+    return r != 0 && (r ^ y) < 0 ? r + y : r;
+}
+
+static inline int64_t k_mod_i64(int64_t x, int64_t y) {
+    if (y == 0 || y == -1) return 0;
+    const int64_t r = x % y;
+    return r != 0 && (r ^ y) < 0 ? r + y : r;
+}
+
+#define BY_TYPE(x, name)                                                                           \
+    _Generic((x), float                                                                            \
+             : k_##name##_f32, double                                                              \
+             : k_##name##_f64, int32_t                                                             \
+             : k_##name##_i32, int64_t                                                             \
+             : k_##name##_i64)
+#define BY_FLOAT(x, name) _Generic((x), float : k_##name##_f32, double : k_##name##_f64)
+
+#define k_abs(x)      BY_TYPE(x, abs)(x)
+#define k_sign(x)     BY_TYPE(x, sign)(x)
+#define k_max(x, y)   BY_TYPE(x, max)(x, y)
+#define k_min(x, y)   BY_TYPE(x, min)(x, y)
+#define k_mod(x, y)   BY_TYPE(x, mod)(x, y)
+#define k_exp(x)      BY_FLOAT(x, exp)(x)
+#define k_log(x)      BY_FLOAT(x, log)(x)
+#define k_expm1(x)    BY_FLOAT(x, expm1)(x)
+#define k_log1p(x)    BY_FLOAT(x, log1p)(x)
+#define k_sqrt(x)     BY_FLOAT(x, sqrt)(x)
+#define k_rsqrt(x)    BY_FLOAT(x, rsqrt)(x)
+#define k_sin(x)      BY_FLOAT(x, sin)(x)
+#define k_cos(x)      BY_FLOAT(x, cos)(x)
+#define k_tanh(x)     BY_FLOAT(x, tanh)(x)
+#define k_erf(x)      BY_FLOAT(x, erf)(x)
+#define k_sigmoid(x)  BY_FLOAT(x, sigmoid)(x)
+#define k_softplus(x) BY_FLOAT(x, softplus)(x)
+#define k_floor(x)    BY_FLOAT(x, floor)(x)
+#define k_pow(x, y)   BY_FLOAT(x, pow)(x, y)
+
+/* ---- element loops ---- */
+
+/* A result may lie where an operand does, element on element; nothing else overlaps. */
+#if defined(__clang__)
+#define EACH_ALONE _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define EACH_ALONE _Pragma("GCC ivdep")
+#else
+#define EACH_ALONE
+#endif
+
+/* Integers wrap: their arithmetic is done unsigned. */
+#define LOOP(loop, T, R, W, arity_y, expression)                                                   \
+    static inline void loop(int64_t n, void *o, const void *xs, const void *ys, const void *zs) {  \
+        const T *xp = xs, *yp = arity_y ? ys : xs;                                                 \
+        R *op = o;                                                                                 \
+        (void)zs, (void)yp;                                                                        \
+        EACH_ALONE for (int64_t i = 0; i < n / WB_LANES * WB_LANES; i++) {                         \
+            const W x = (W)xp[i], y = (W)yp[i];                                                    \
+            (void)x, (void)y;                                                                      \
+            op[i] = (R)(expression);                                                               \
+        }                                                                                          \
+    }
+
+#define LOOPS_FLOAT(name, arity_y, text)                                                           \
+    LOOP(f32_##name, float, float, float, arity_y, text)                                           \
+    LOOP(f64_##name, double, double, double, arity_y, text)
+#define LOOPS_NUMBER(name, arity_y, text)                                                          \
+    LOOPS_FLOAT(name, arity_y, text)                                                               \
+    LOOP(i32_##name, int32_t, int32_t, int32_t, arity_y, text)                                     \
+    LOOP(i64_##name, int64_t, int64_t, int64_t, arity_y, text)
+#define LOOPS_COMPARE(name, arity_y, text)                                                         \
+    LOOP(f32_##name, float, int32_t, float, arity_y, text)                                         \
+    LOOP(f64_##name, double, int32_t, double, arity_y, text)                                       \
+    LOOP(i32_##name, int32_t, int32_t, int32_t, arity_y, text)                                     \
+    LOOP(i64_##name, int64_t, int32_t, int64_t, arity_y, text)
+#define LOOPS_LOGIC(name, arity_y, text) LOOP(bool_##name, int32_t, int32_t, int32_t, arity_y, text)
+
+#define WB_UNARY(name, class, text, dx, lo, hi, doc)      LOOPS_##class(name, 0, text)
+#define WB_BINARY(name, class, text, dx, dy, lo, hi, doc) LOOPS_##class(name, 1, text)
+#include <weber/ops.def>
+
+/* Large arguments of sine and cosine take another way, which the math table knows. */
+#define LOOP_PERIODIC(name)                                                                        \
+    static void full_f32_##name(int64_t n, void *o, const void *x, const void *y, const void *z) { \
+        (void)y, (void)z;                                                                          \
+        WB_ISA_NAME(math).name##_f32(n, x, o);                                                     \
+    }                                                                                              \
+    static void full_f64_##name(int64_t n, void *o, const void *x, const void *y, const void *z) { \
+        (void)y, (void)z;                                                                          \
+        WB_ISA_NAME(math).name##_f64(n, x, o);                                                     \
+    }
+LOOP_PERIODIC(sin)
+LOOP_PERIODIC(cos)
+
+#define LOOP_SELECT(type, T)                                                                       \
+    static void type##_select(int64_t n, void *o, const void *cs, const void *xs,                  \
+                              const void *ys) {                                                    \
+        const int32_t *c = cs;                                                                     \
+        const T *x = xs, *y = ys;                                                                  \
+        T *op = o;                                                                                 \
+        EACH_ALONE for (int64_t i = 0; i < n / WB_LANES * WB_LANES; i++) {                         \
+            const T yes = x[i], no = y[i];                                                         \
+            op[i] = c[i] ? yes : no;                                                               \
+        }                                                                                          \
+    }
+LOOP_SELECT(f32, float)
+LOOP_SELECT(f64, double)
+LOOP_SELECT(i32, int32_t)
+LOOP_SELECT(i64, int64_t)
+
+#define LOOP_MULTIPLY_ADD(type, T)                                                                 \
+    static void type##_multiply_add(int64_t n, void *o, const void *xs, const void *ys,            \
+                                    const void *zs) {                                              \
+        const T *x = xs, *y = ys, *z = zs;                                                         \
+        T *op = o;                                                                                 \
+        EACH_ALONE for (int64_t i = 0; i < n / WB_LANES * WB_LANES; i++) op[i] =                   \
+            x[i] * y[i] + z[i];                                                                    \
+    }
+LOOP_MULTIPLY_ADD(f32, float)
+LOOP_MULTIPLY_ADD(f64, double)
+
+/* ---- casts ---- */
+
+/* Floats to integers cut towards zero; what does not fit, and NaN, becomes the smallest integer on every instruction set. */
+static inline int32_t cut_i32(double x) {
+    return x > -2147483649.0 && x < 2147483648.0 ? (int32_t)x : INT32_MIN;
+}
+static inline int64_t cut_i64(double x) {
+    return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
+}
+
+#define CAST(from, to, T, R, expression)                                                           \
+    static void from##_to_##to(int64_t n, void *o, const void *xs, const void *ys,                 \
+                               const void *zs) {                                                   \
+        const T *xp = xs;                                                                          \
+        R *op = o;                                                                                 \
+        (void)ys, (void)zs;                                                                        \
+        EACH_ALONE for (int64_t i = 0; i < n / WB_LANES * WB_LANES; i++) {                         \
+            const T x = xp[i];                                                                     \
+            op[i] = expression;                                                                    \
+        }                                                                                          \
+    }
+CAST(f32, f64, float, double, (double)x)
+CAST(f32, i32, float, int32_t, cut_i32((double)x))
+CAST(f32, i64, float, int64_t, cut_i64((double)x))
+CAST(f32, bool, float, int32_t, x != 0)
+CAST(f64, f32, double, float, (float)x)
+CAST(f64, i32, double, int32_t, cut_i32(x))
+CAST(f64, i64, double, int64_t, cut_i64(x))
+CAST(f64, bool, double, int32_t, x != 0)
+CAST(i32, f32, int32_t, float, (float)x)
+CAST(i32, f64, int32_t, double, (double)x)
+CAST(i32, i64, int32_t, int64_t, x)
+CAST(i32, bool, int32_t, int32_t, x != 0)
+CAST(i64, f32, int64_t, float, (float)x)
+CAST(i64, f64, int64_t, double, (double)x)
+CAST(i64, i32, int64_t, int32_t, (int32_t)(uint32_t)(uint64_t)x)
+CAST(i64, bool, int64_t, int32_t, x != 0)
+CAST(i32, i32, int32_t, int32_t, x) /* bool to i32, u8 to i32 */
+CAST(f32, f32, float, float, x)     /* the halves */
+
+/* ---- memory to register and back ---- */
+
+#define MOVE(name, T, R, expression)                                                               \
+    static void name(int64_t n, const void *from, void *to) {                                      \
+        const T *xp = from;                                                                        \
+        R *op = to;                                                                                \
+        EACH_ALONE for (int64_t i = 0; i < n; i++) {                                               \
+            const T x = xp[i];                                                                     \
+            op[i] = (R)(expression);                                                               \
+        }                                                                                          \
+    }
+MOVE(move_4, uint32_t, uint32_t, x)
+MOVE(move_8, uint64_t, uint64_t, x)
+MOVE(load_u8, uint8_t, int32_t, x)
+MOVE(load_bool, uint8_t, int32_t, x != 0)
+MOVE(store_u8, int32_t, uint8_t, x)
+MOVE(store_bool, int32_t, uint8_t, x != 0)
+
+static void load_f16(int64_t n, const void *from, void *to) {
+    WB_ISA_NAME(math).f16_to_f32(n, from, to);
+}
+static void load_bf16(int64_t n, const void *from, void *to) {
+    WB_ISA_NAME(math).bf16_to_f32(n, from, to);
+}
+static void store_f16(int64_t n, const void *from, void *to) {
+    WB_ISA_NAME(math).f32_to_f16(n, from, to);
+}
+static void store_bf16(int64_t n, const void *from, void *to) {
+    WB_ISA_NAME(math).f32_to_bf16(n, from, to);
+}
+
+/* ---- reductions ---- */
+
+/* Sixteen partial results on every instruction set, so that all give the same bits; partial sums meet in f64. */
+#define REDUCE_ROWS(name, T, A, field, start, combine, merge)                                      \
+    static void name##_rows(int64_t inner, int64_t outer, const void *x, wb_accumulator *sums) {   \
+        for (int64_t o = 0; o < outer; o++) {                                                      \
+            const T *row = (const T *)x + o * inner;                                               \
+            T lanes[WB_LANES];                                                                     \
+            for (int k = 0; k < WB_LANES; k++) lanes[k] = start;                                   \
+            int64_t i = 0;                                                                         \
+            for (; i + WB_LANES <= inner; i += WB_LANES)                                           \
+                for (int k = 0; k < WB_LANES; k++) lanes[k] = combine(lanes[k], row[i + k]);       \
+            for (; i < inner; i++) lanes[i % WB_LANES] = combine(lanes[i % WB_LANES], row[i]);     \
+            A total = (A)lanes[0];                                                                 \
+            for (int k = 1; k < WB_LANES; k++) total = merge(total, (A)lanes[k]);                  \
+            sums[o].field = merge(sums[o].field, total);                                           \
+        }                                                                                          \
+    }                                                                                              \
+    static void name##_columns(int64_t inner, int64_t outer, const void *x,                        \
+                               wb_accumulator *sums) {                                             \
+        T column[WB_TILE];                                                                         \
+        for (int64_t i = 0; i < inner; i++) column[i] = ((const T *)x)[i];                         \
+        for (int64_t o = 1; o < outer; o++) {                                                      \
+            const T *row = (const T *)x + o * inner;                                               \
+            for (int64_t i = 0; i < inner; i++) column[i] = combine(column[i], row[i]);            \
+        }                                                                                          \
+        for (int64_t i = 0; i < inner; i++) sums[i].field = merge(sums[i].field, (A)column[i]);    \
+    }
+#define PLUS(x, y) ((x) + (y))
+REDUCE_ROWS(sum_f32, float, double, f, 0, PLUS, PLUS)
+REDUCE_ROWS(sum_f64, double, double, f, 0, PLUS, PLUS)
+REDUCE_ROWS(sum_i32, int32_t, int64_t, i, 0, PLUS, PLUS)
+REDUCE_ROWS(sum_i64, int64_t, int64_t, i, 0, PLUS, PLUS)
+REDUCE_ROWS(max_f32, float, double, f, -__builtin_inff(), k_max_f32, k_max_f64)
+REDUCE_ROWS(max_f64, double, double, f, -__builtin_inf(), k_max_f64, k_max_f64)
+REDUCE_ROWS(max_i32, int32_t, int64_t, i, INT32_MIN, k_max_i32, k_max_i64)
+REDUCE_ROWS(max_i64, int64_t, int64_t, i, INT64_MIN, k_max_i64, k_max_i64)
+
+/* ---- random numbers ---- */
+
+#define FILL(name, T)                                                                              \
+    static void name(void *out, int64_t first, int64_t n, uint64_t key, uint64_t counter) {        \
+        WB_ISA_NAME(math).fill_##name((T *)out, first, n, key, counter);                           \
+    }
+FILL(uniform_f32, float)
+FILL(uniform_f64, double)
+FILL(normal_f32, float)
+FILL(normal_f64, double)
+
+/* ---- the table ---- */
+
+#define ROW_FLOAT(name) [WB_CODE_##name] = {[WB_R_F32] = f32_##name, [WB_R_F64] = f64_##name},
+#define ROW_NUMBER(name)                                                                           \
+    [WB_CODE_##name] = {[WB_R_F32] = f32_##name,                                                   \
+                        [WB_R_F64] = f64_##name,                                                   \
+                        [WB_R_I32] = i32_##name,                                                   \
+                        [WB_R_I64] = i64_##name},
+#define ROW_COMPARE(name)                                                                          \
+    [WB_CODE_##name] = {[WB_R_F32] = f32_##name,                                                   \
+                        [WB_R_F64] = f64_##name,                                                   \
+                        [WB_R_I32] = i32_##name,                                                   \
+                        [WB_R_I64] = i64_##name,                                                   \
+                        [WB_R_BOOL] = i32_##name},
+#define ROW_LOGIC(name) [WB_CODE_##name] = {[WB_R_BOOL] = bool_##name},
+#define f32_sin         full_f32_sin
+#define f64_sin         full_f64_sin
+#define f32_cos         full_f32_cos
+#define f64_cos         full_f64_cos
+
+const wb_loops WB_ISA_NAME(loops) = {
+    .element =
+        {
+#define WB_UNARY(name, class, ...)  ROW_##class(name)
+#define WB_BINARY(name, class, ...) ROW_##class(name)
+#include <weber/ops.def>
+                  [WB_CODE_select] = {f32_select, f64_select, i32_select, i64_select, i32_select},
+                  },
+    .cast = {[WB_R_F32] = {f32_to_f32, f32_to_f64, f32_to_i32, f32_to_i64, f32_to_bool},
+                  [WB_R_F64] = {f64_to_f32, NULL, f64_to_i32, f64_to_i64, f64_to_bool},
+                  [WB_R_I32] = {i32_to_f32, i32_to_f64, i32_to_i32, i32_to_i64, i32_to_bool},
+                  [WB_R_I64] = {i64_to_f32, i64_to_f64, i64_to_i32, NULL, i64_to_bool},
+                  [WB_R_BOOL] = {i32_to_f32, i32_to_f64, i32_to_i32, i32_to_i64, i32_to_i32}      },
+    .multiply_add = {f32_multiply_add, f64_multiply_add},
+    .load = {move_4, move_8, load_f16, load_bf16, move_4, move_8, load_u8, load_bool},
+    .store = {move_4, move_8, store_f16, store_bf16, move_4,                                         move_8, store_u8, store_bool},
+    .reduce_rows = {{sum_f32_rows, sum_f64_rows, sum_i32_rows, sum_i64_rows, sum_i32_rows},
+                  {max_f32_rows, max_f64_rows, max_i32_rows, max_i64_rows, max_i32_rows}},
+    .reduce_columns = {{sum_f32_columns, sum_f64_columns, sum_i32_columns, sum_i64_columns,
+                        sum_i32_columns},
+                  {max_f32_columns, max_f64_columns, max_i32_columns, max_i64_columns,
+                        max_i32_columns}},
+    .uniform = {uniform_f32, uniform_f64},
+    .normal = {normal_f32, normal_f64},
+};

@@ -1,0 +1,156 @@
+/* One plane of a pool, an unfold or a fold, for one element type (REAL, see window.c).
+ *
+ * All but scatter and gather are rows of one walk: for each row of y and each tap that meets the
+ * plane of x there, y[i] and x[start + i * step] for low <= i < high. Taps come in memory order. */
+
+typedef struct TYPE(row) {
+    REAL *out;      /* the row of y when it is written, else x; unfold: the row of a column */
+    const REAL *in; /* the row of y when it is read, else x; fold: the row of a column */
+    int32_t *index; /* of this row of y */
+    int64_t low, high, start;
+    REAL scale;
+} TYPE(row);
+
+/* step is a constant where this is expanded, if it is 1 or 2. */
+typedef void TYPE(row_fn)(const TYPE(row) * row, int64_t step);
+
+WB_INLINE void TYPE(row_step)(TYPE(row_fn) * run, const TYPE(row) * row, int64_t step) {
+    if (row->low >= row->high) return;
+    if (step == 1)
+        run(row, 1);
+    else if (step == 2)
+        run(row, 2);
+    else
+        run(row, step);
+}
+
+WB_INLINE int64_t TYPE(up)(int64_t a, int64_t b) { return a <= 0 ? 0 : (a + b - 1) / b; }
+
+/* Taps of one row of y: to_x says that x is written, columns that y has a plane for each tap. */
+WB_INLINE void TYPE(walk_row)(const wb_window_plane *plane, TYPE(row_fn) * run, int64_t i1,
+                              int64_t i2, const bool to_x, const bool columns) {
+    const wb_window *w = plane->window;
+    const int64_t at = w->out[0] * (i1 + w->out[1] * i2), area = wb_window_plane_out(w);
+    const int64_t taps = wb_window_taps(w), step = w->stride[0];
+    for (int64_t t = 0; t < taps; t++) {
+        const int64_t t0 = t % w->kernel[0], t1 = t / w->kernel[0] % w->kernel[1];
+        const int64_t t2 = t / w->kernel[0] / w->kernel[1];
+        const int64_t h = i1 * w->stride[1] + t1 * w->dilation[1] - w->pad[1];
+        const int64_t d = i2 * w->stride[2] + t2 * w->dilation[2] - w->pad[2];
+        if (h < 0 || h >= w->in[1] || d < 0 || d >= w->in[2]) continue;
+        const int64_t column = t0 * w->dilation[0] - w->pad[0];
+        const int64_t y = at + (columns ? area * (w->flip ? taps - 1 - t : t) : 0);
+        TYPE(row)
+        row = {.out = (REAL *)plane->out + (to_x ? 0 : y),
+               .in = (const REAL *)plane->in + (to_x ? y : 0),
+               .index = plane->index_out ? plane->index_out + at : NULL,
+               .low = TYPE(up)(-column, step),
+               .high = TYPE(up)(w->in[0] - column, step),
+               .start = column + w->in[0] * (h + w->in[1] * d),
+               .scale = (REAL)taps};
+        if (row.high > w->out[0]) row.high = w->out[0];
+        TYPE(row_step)(run, &row, step);
+    }
+}
+
+WB_INLINE void TYPE(walk)(const wb_window_plane *plane, TYPE(row_fn) * run, const bool to_x,
+                          const bool columns) {
+    for (int64_t i2 = 0; i2 < plane->window->out[2]; i2++)
+        for (int64_t i1 = 0; i1 < plane->window->out[1]; i1++)
+            TYPE(walk_row)(plane, run, i1, i2, to_x, columns);
+}
+
+static void TYPE(fill)(REAL *out, int64_t count, REAL value) {
+    for (int64_t i = 0; i < count; i++) out[i] = value;
+}
+
+/* index -1: no tap yet. Later equals lose, and so does everything against a NaN. */
+WB_INLINE void TYPE(max_row)(const TYPE(row) * row, int64_t step) {
+    REAL *restrict y = row->out;
+    int32_t *restrict index = row->index;
+    const REAL *restrict x = row->in + row->start;
+    const int32_t start = (int32_t)row->start, by = (int32_t)step;
+    for (int64_t i = row->low; i < row->high; i++) {
+        const REAL value = x[i * step], best = y[i];
+        const int32_t old = index[i], here = start + (int32_t)i * by;
+        const int take = (old < 0) | (!(value <= best) & (best == best));
+        y[i] = take ? value : best;
+        index[i] = take ? here : old;
+    }
+}
+
+void WB_ISA_NAME(TYPE(maxpool))(const wb_window_plane *plane) {
+    const int64_t count = wb_window_plane_out(plane->window);
+    TYPE(fill)(plane->out, count, -(REAL)__builtin_inf());
+    for (int64_t i = 0; i < count; i++) plane->index_out[i] = -1;
+    TYPE(walk)(plane, TYPE(max_row), false, false);
+}
+
+/* A window that lies in the padding has no index. */
+void WB_ISA_NAME(TYPE(pool_scatter))(const wb_window_plane *plane) {
+    REAL *restrict x = plane->out;
+    const REAL *restrict y = plane->in;
+    const int64_t count = wb_window_plane_out(plane->window);
+    TYPE(fill)(x, wb_window_plane_in(plane->window), 0);
+    for (int64_t i = 0; i < count; i++)
+        if (plane->index_in[i] >= 0) x[plane->index_in[i]] += y[i];
+}
+
+void WB_ISA_NAME(TYPE(pool_gather))(const wb_window_plane *plane) {
+    REAL *restrict y = plane->out;
+    const REAL *restrict x = plane->in;
+    const int64_t count = wb_window_plane_out(plane->window);
+    for (int64_t i = 0; i < count; i++) y[i] = plane->index_in[i] >= 0 ? x[plane->index_in[i]] : 0;
+}
+
+WB_INLINE void TYPE(sum_row)(const TYPE(row) * row, int64_t step) {
+    REAL *restrict y = row->out;
+    const REAL *restrict x = row->in + row->start;
+    for (int64_t i = row->low; i < row->high; i++) y[i] += x[i * step];
+}
+
+void WB_ISA_NAME(TYPE(meanpool))(const wb_window_plane *plane) {
+    REAL *y = plane->out;
+    const int64_t count = wb_window_plane_out(plane->window);
+    const REAL taps = (REAL)wb_window_taps(plane->window);
+    TYPE(fill)(y, count, 0);
+    TYPE(walk)(plane, TYPE(sum_row), false, false);
+    for (int64_t i = 0; i < count; i++) y[i] /= taps;
+}
+
+WB_INLINE void TYPE(spread_row)(const TYPE(row) * row, int64_t step) {
+    REAL *restrict x = row->out + row->start;
+    const REAL *restrict y = row->in;
+    for (int64_t i = row->low; i < row->high; i++) x[i * step] += y[i] / row->scale;
+}
+
+void WB_ISA_NAME(TYPE(meanpool_data))(const wb_window_plane *plane) {
+    TYPE(fill)(plane->out, wb_window_plane_in(plane->window), 0);
+    TYPE(walk)(plane, TYPE(spread_row), true, false);
+}
+
+WB_INLINE void TYPE(copy_row)(const TYPE(row) * row, int64_t step) {
+    REAL *restrict y = row->out;
+    const REAL *restrict x = row->in + row->start;
+    for (int64_t i = row->low; i < row->high; i++) y[i] = x[i * step];
+}
+
+void WB_ISA_NAME(TYPE(unfold))(const wb_window_plane *plane) {
+    const wb_window *w = plane->window;
+    TYPE(fill)(plane->out, wb_window_plane_out(w) * wb_window_taps(w), 0);
+    TYPE(walk)(plane, TYPE(copy_row), false, true);
+}
+
+WB_INLINE void TYPE(add_row)(const TYPE(row) * row, int64_t step) {
+    REAL *restrict x = row->out + row->start;
+    const REAL *restrict y = row->in;
+    for (int64_t i = row->low; i < row->high; i++) x[i * step] += y[i];
+}
+
+void WB_ISA_NAME(TYPE(fold))(const wb_window_plane *plane) {
+    TYPE(fill)(plane->out, wb_window_plane_in(plane->window), 0);
+    TYPE(walk)(plane, TYPE(add_row), true, true);
+}
+
+#undef REAL
+#undef TYPE

@@ -1,0 +1,41 @@
+/* The loops that programs are run with, one table per instruction set.
+ *
+ * Registers hold up to WB_TILE elements of float, double, int32_t, int64_t; bool is int32_t 0 or 1. Element loops are
+ * called with n rounded up to a multiple of 16; what lies beyond the tile is never looked at. */
+#ifndef WB_CPU_LOOPS_H
+#define WB_CPU_LOOPS_H
+
+#include <weber/plugin.h>
+
+#include "isa.h"
+
+enum { WB_TILE = 512, WB_LANES = 16 };
+
+/* One running sum or largest value: of f32 and f64 in f64, of integers in i64. */
+typedef union wb_accumulator {
+    double f;
+    int64_t i;
+} wb_accumulator;
+
+typedef void wb_element_loop(int64_t n, void *o, const void *x, const void *y, const void *z);
+typedef void wb_convert_loop(int64_t n, const void *from, void *to);
+/* a register of `outer` rows of `inner` elements, into one accumulator per row, or per column */
+typedef void wb_reduce_loop(int64_t inner, int64_t outer, const void *x, wb_accumulator *sums);
+typedef void wb_fill_loop(void *out, int64_t first, int64_t n, uint64_t key, uint64_t counter);
+
+typedef struct wb_loops {
+    wb_element_loop *element[WB_CODE_select + 1]
+                            [WB_R_COUNT]; /* by type of the operands; NULL: not of that class */
+    wb_element_loop *cast[WB_R_COUNT][WB_R_COUNT]; /* from, to */
+    wb_element_loop *multiply_add[2];              /* x y + z, f32 and f64 */
+    wb_convert_loop *load[WB_DTYPE_COUNT],
+        *store[WB_DTYPE_COUNT]; /* memory to register and back, contiguous */
+    wb_reduce_loop *reduce_rows[2][WB_R_COUNT], *reduce_columns[2][WB_R_COUNT]; /* sum, max */
+    wb_fill_loop *uniform[2], *normal[2];
+} wb_loops;
+
+#define WB_LOOPS_DECLARE(isa, suffix) extern const wb_loops wb_loops_##suffix;
+WB_ISA_LIST(WB_LOOPS_DECLARE)
+#undef WB_LOOPS_DECLARE
+
+#endif

@@ -1,0 +1,308 @@
+/* One job at a time. Its pieces are claimed by compare-and-swap on one word that holds the job's
+ * number and the next piece, so that a late worker can never take a piece of a job whose task it
+ * has not read. The caller takes pieces like any worker and waits only for those that were begun. */
+#include "pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_THREADS = 256, SPIN_NANOSECONDS = 40000, SPINS_PER_CLOCK = 16 };
+
+/* next piece of a job that cannot be claimed from; and so the most pieces of one job: a call with
+ * more is run as several jobs */
+#define CLOSED UINT32_MAX
+
+static struct pool {
+    /* the job: written by the caller while the last one is closed, read with atomics */
+    wb_task_fn *task;
+    void *context;
+    int64_t first, pieces;
+    uint64_t claim;     /* job number << 32 | next piece */
+    int64_t unfinished; /* pieces of the job not yet done */
+
+    bool busy;        /* a caller owns the pool */
+    bool waiting;     /* that caller sleeps on `finished` */
+    bool stopping;    /* the workers are to end */
+    int sleeping;     /* workers asleep on `begun` */
+    int threads;      /* asked for or found, 0: not yet known */
+    int workers;      /* running threads of the pool */
+    bool fork_hooks;  /* registered */
+    int callers_core; /* when it began the job; -1: unknown */
+#if defined(__linux__)
+    cpu_set_t usable; /* cores, when the workers were started */
+#endif
+    pthread_t thread[MAX_THREADS];
+    pthread_mutex_t mutex;
+    pthread_cond_t begun, finished;
+} pool = {.mutex = PTHREAD_MUTEX_INITIALIZER,
+          .begun = PTHREAD_COND_INITIALIZER,
+          .finished = PTHREAD_COND_INITIALIZER};
+
+/* the worker that this thread is while it runs a task; -1 outside */
+static _Thread_local int running_as = -1;
+
+static void relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static int64_t nanoseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* --- the number of threads --- */
+
+static int usable_cores(void) {
+#if defined(__linux__)
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+#endif
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return cores > MAX_THREADS ? MAX_THREADS : (int)cores;
+}
+
+static int default_threads(void) {
+    const char *asked = getenv("WEBER_NUM_THREADS");
+    long threads = asked ? strtol(asked, NULL, 10) : 0;
+    if (threads < 1) threads = usable_cores();
+    return threads < 1 ? 1 : threads > MAX_THREADS ? MAX_THREADS : (int)threads;
+}
+
+int wb_cpu_threads(void) {
+    int threads = __atomic_load_n(&pool.threads, __ATOMIC_RELAXED);
+    if (threads == 0) {
+        threads = default_threads(); /* threads that race here store the same number */
+        __atomic_store_n(&pool.threads, threads, __ATOMIC_RELAXED);
+    }
+    return threads;
+}
+
+/* --- claiming and running pieces --- */
+
+static uint64_t current_claim(void) { return __atomic_load_n(&pool.claim, __ATOMIC_ACQUIRE); }
+
+/* Tells a caller that has gone to sleep. The fences of this store and of the caller's make sure
+ * that one of the two sees the other's. */
+static void finish_piece(void) {
+    if (__atomic_sub_fetch(&pool.unfinished, 1, __ATOMIC_SEQ_CST) > 0) return;
+    if (!__atomic_load_n(&pool.waiting, __ATOMIC_SEQ_CST)) return;
+    pthread_mutex_lock(&pool.mutex);
+    pthread_cond_signal(&pool.finished);
+    pthread_mutex_unlock(&pool.mutex);
+}
+
+/* Takes pieces until none is left unclaimed; returns the job number that it saw last. */
+static uint32_t run_pieces(int worker) {
+    uint64_t claim = current_claim();
+    for (;;) {
+        wb_task_fn *task = __atomic_load_n(&pool.task, __ATOMIC_ACQUIRE);
+        void *context = __atomic_load_n(&pool.context, __ATOMIC_ACQUIRE);
+        const int64_t first = __atomic_load_n(&pool.first, __ATOMIC_ACQUIRE);
+        const int64_t pieces = __atomic_load_n(&pool.pieces, __ATOMIC_ACQUIRE);
+        const int64_t piece = (int64_t)(uint32_t)claim;
+        if (piece >= pieces) return (uint32_t)(claim >> 32);
+
+        /* Success means that the job had not been closed, so what was read above is its own: who
+         * reads a word of the next job (acquire, release) also sees that this one is closed. */
+        if (!__atomic_compare_exchange_n(&pool.claim, &claim, claim + 1, false, __ATOMIC_ACQ_REL,
+                                         __ATOMIC_ACQUIRE))
+            continue;
+        task(context, first + piece, worker);
+        finish_piece();
+        claim = current_claim();
+    }
+}
+
+/* --- workers --- */
+
+static bool stop_asked(void) { return __atomic_load_n(&pool.stopping, __ATOMIC_SEQ_CST); }
+
+static bool new_job(uint32_t seen) {
+    return (uint32_t)(__atomic_load_n(&pool.claim, __ATOMIC_SEQ_CST) >> 32) != seen;
+}
+
+static void sleep_until_job(uint32_t seen) {
+    pthread_mutex_lock(&pool.mutex);
+    __atomic_add_fetch(&pool.sleeping, 1, __ATOMIC_SEQ_CST);
+    while (!new_job(seen) && !stop_asked()) pthread_cond_wait(&pool.begun, &pool.mutex);
+    __atomic_sub_fetch(&pool.sleeping, 1, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&pool.mutex);
+}
+
+static void wait_for_job(uint32_t seen) {
+    const int64_t end = nanoseconds() + SPIN_NANOSECONDS;
+    do {
+        for (int spin = 0; spin < SPINS_PER_CLOCK; spin++) {
+            if (new_job(seen) || stop_asked()) return;
+            relax();
+        }
+    } while (nanoseconds() < end);
+    sleep_until_job(seen);
+}
+
+/* A thread that is waked while every core is busy is often put on the core of who wakes it, and
+ * stays there for milliseconds: then two threads are as slow as one. */
+static void leave_callers_core(void) {
+#if defined(__linux__)
+    const int core = __atomic_load_n(&pool.callers_core, __ATOMIC_RELAXED);
+    if (core < 0 || sched_getcpu() != core) return;
+    cpu_set_t others = pool.usable;
+    CPU_CLR((size_t)core, &others);
+    if (CPU_COUNT(&others) > 0) sched_setaffinity(0, sizeof others, &others);
+#endif
+}
+
+static void note_callers_core(void) {
+#if defined(__linux__)
+    __atomic_store_n(&pool.callers_core, sched_getcpu(), __ATOMIC_RELAXED);
+#endif
+}
+
+static void *work(void *index) {
+    const int worker = (int)(intptr_t)index;
+    running_as = worker;
+    while (!stop_asked()) {
+        leave_callers_core();
+        wait_for_job(run_pieces(worker));
+    }
+    return NULL;
+}
+
+static void wake_sleepers(void) {
+    if (__atomic_load_n(&pool.sleeping, __ATOMIC_SEQ_CST) == 0) return;
+    pthread_mutex_lock(&pool.mutex);
+    pthread_cond_broadcast(&pool.begun);
+    pthread_mutex_unlock(&pool.mutex);
+}
+
+/* --- start and end --- */
+
+/* A forked child has none of the threads: it begins afresh. */
+static void forget_threads(void) {
+    pthread_mutex_init(&pool.mutex, NULL);
+    pthread_cond_init(&pool.begun, NULL);
+    pthread_cond_init(&pool.finished, NULL);
+    pool.busy = pool.waiting = pool.stopping = false;
+    pool.sleeping = pool.workers = 0;
+    pool.pieces = pool.unfinished = 0;
+}
+
+/* Whatever cannot be started is not needed: the caller does the work of absent workers. */
+static void start_workers(int wanted) {
+    if (!pool.fork_hooks) pool.fork_hooks = pthread_atfork(NULL, NULL, forget_threads) == 0;
+
+#if defined(__linux__)
+    if (sched_getaffinity(0, sizeof pool.usable, &pool.usable) != 0) CPU_ZERO(&pool.usable);
+#endif
+    sigset_t all, before; /* signals stay with the program's own threads */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (pool.workers < wanted) {
+        void *index = (void *)(intptr_t)(pool.workers + 1);
+        if (pthread_create(&pool.thread[pool.workers], NULL, work, index) != 0) break;
+        pool.workers++;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* The owner of the pool only. Also when the library is unloaded: no thread may stay in its code. */
+static void stop_workers(void) {
+    __atomic_store_n(&pool.stopping, true, __ATOMIC_SEQ_CST);
+    pthread_mutex_lock(&pool.mutex);
+    pthread_cond_broadcast(&pool.begun);
+    pthread_mutex_unlock(&pool.mutex);
+    for (; pool.workers > 0; pool.workers--) pthread_join(pool.thread[pool.workers - 1], NULL);
+    __atomic_store_n(&pool.stopping, false, __ATOMIC_SEQ_CST);
+}
+
+static bool take_pool(void) {
+    return running_as < 0 && !__atomic_load_n(&pool.busy, __ATOMIC_RELAXED) &&
+           !__atomic_exchange_n(&pool.busy, true, __ATOMIC_ACQUIRE);
+}
+
+static void give_pool(void) { __atomic_store_n(&pool.busy, false, __ATOMIC_RELEASE); }
+
+/* The pool stays taken: a thread that still computes goes on alone. */
+__attribute__((destructor)) static void end_pool(void) {
+    if (take_pool()) stop_workers();
+}
+
+void wb_cpu_set_threads(int threads) {
+    if (threads < 1) threads = default_threads();
+    if (threads > MAX_THREADS) threads = MAX_THREADS;
+    if (!take_pool()) return;
+    if (pool.workers != threads - 1) stop_workers();
+    __atomic_store_n(&pool.threads, threads, __ATOMIC_RELAXED);
+    give_pool();
+}
+
+/* --- the caller --- */
+
+static bool job_done(void) { return __atomic_load_n(&pool.unfinished, __ATOMIC_SEQ_CST) <= 0; }
+
+/* Sleeping after a bounded spin leaves the core to a worker that was held up inside a piece. */
+static void wait_for_others(void) {
+    const int64_t end = nanoseconds() + SPIN_NANOSECONDS;
+    do {
+        for (int spin = 0; spin < SPINS_PER_CLOCK; spin++) {
+            if (job_done()) return;
+            relax();
+        }
+    } while (nanoseconds() < end);
+
+    pthread_mutex_lock(&pool.mutex);
+    __atomic_store_n(&pool.waiting, true, __ATOMIC_SEQ_CST);
+    while (!job_done()) pthread_cond_wait(&pool.finished, &pool.mutex);
+    __atomic_store_n(&pool.waiting, false, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&pool.mutex);
+}
+
+static void run_job(int64_t first, int64_t pieces, wb_task_fn *task, void *context) {
+    note_callers_core();
+    const uint64_t job = current_claim() >> 32;
+    __atomic_store_n(&pool.claim, job << 32 | CLOSED, __ATOMIC_RELEASE);
+    __atomic_store_n(&pool.task, task, __ATOMIC_RELEASE);
+    __atomic_store_n(&pool.context, context, __ATOMIC_RELEASE);
+    __atomic_store_n(&pool.first, first, __ATOMIC_RELEASE);
+    __atomic_store_n(&pool.pieces, pieces, __ATOMIC_RELEASE);
+    __atomic_store_n(&pool.unfinished, pieces, __ATOMIC_RELEASE);
+    __atomic_store_n(&pool.claim, (job + 1) << 32, __ATOMIC_SEQ_CST);
+    wake_sleepers();
+
+    run_pieces(0);
+    if (!job_done()) wait_for_others();
+}
+
+static void run_alone(int64_t pieces, wb_task_fn *task, void *context) {
+    const int before = running_as;
+    const int worker = before < 0 ? 0 : before;
+    running_as = worker;
+    for (int64_t piece = 0; piece < pieces; piece++) task(context, piece, worker);
+    running_as = before;
+}
+
+void wb_cpu_parallel(int64_t pieces, wb_task_fn *task, void *context) {
+    const int threads = wb_cpu_threads();
+    if (pieces <= 1 || threads == 1 || !take_pool()) {
+        run_alone(pieces, task, context);
+        return;
+    }
+    if (pool.workers < threads - 1) start_workers(threads - 1);
+    running_as = 0;
+    for (int64_t first = 0; first < pieces; first += (int64_t)CLOSED) {
+        const int64_t left = pieces - first;
+        run_job(first, left < (int64_t)CLOSED ? left : (int64_t)CLOSED, task, context);
+    }
+    running_as = -1;
+    give_pool();
+}

@@ -1,0 +1,62 @@
+/* A program made ready for the CPU: a schedule of steps over tiles that stay in the first-level cache. */
+#ifndef WB_CPU_PROGRAM_H
+#define WB_CPU_PROGRAM_H
+
+#include "cpu.h"
+
+enum { WB_MOST_STEPS = 1024 };
+
+/* How a tile of `outer` rows of `inner` elements is reduced. */
+typedef enum wb_shape {
+    WB_MAP,     /* nothing is reduced */
+    WB_ROWS,    /* each row of the tile to one value; a row is whole */
+    WB_WHOLE,   /* the tile to one value */
+    WB_COLUMNS, /* the rows of the tile to one row */
+} wb_shape;
+
+/* A loop over one dimension in steps of a tile. */
+typedef struct wb_loop {
+    int dim;
+    int64_t size, step, count; /* of the dimension, of a tile, number of tiles */
+} wb_loop;
+
+typedef struct wb_step {
+    const wb_instruction *instruction;
+    uint16_t number;       /* of the instruction: its value */
+    wb_element_loop *loop; /* elementwise */
+    bool multiply_add;     /* in[2] added */
+    uint16_t in[3];
+} wb_step;
+
+typedef struct wb_step_list {
+    wb_step *steps;
+    int64_t count, capacity;
+} wb_step_list;
+
+struct wb_cpu_program {
+    wb_program program; /* a copy of its own */
+    const wb_loops *loops;
+    wb_shape shape;
+    int64_t inner, outer; /* largest tile; outer 1 where dimension 1 is no part of it */
+    int64_t row_values;   /* values of a row register */
+    wb_loop kept[8], reduced[8];
+    int nkept, nreduced;
+    int64_t units, steps_per_unit; /* tiles of row values; tiles reduced for each */
+    wb_step_list full[4], rows[5]; /* by phase; rows[p] before phase p */
+    wb_step_list constants;
+    int reductions;         /* REDUCE instructions */
+    int64_t *offset;        /* of each value's register in the scratch of a worker, or -1 */
+    uint16_t *reduction;    /* number of each REDUCE */
+    int16_t *direct_store;  /* access that the value is computed straight into, or -1 */
+    bool *is_direct_load;   /* the value may be read where it lies in memory */
+    int64_t register_bytes; /* of all of a worker's registers and accumulators */
+    int64_t accumulators_at;
+    int64_t pieces, units_per_piece,
+        steps_per_piece; /* of a parallel run; steps < steps_per_unit: split reductions */
+};
+
+static inline bool wb_is_split(const wb_cpu_program *p) {
+    return p->steps_per_piece < p->steps_per_unit;
+}
+
+#endif

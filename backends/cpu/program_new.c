@@ -1,0 +1,446 @@
+/* From a program to its schedule: the tile, the steps of each phase, registers, pieces. */
+#include <string.h>
+
+#include "host.h"
+#include "pool.h"
+#include "program.h"
+
+enum {
+    PIECE = 1 << 19, /* elements times instructions worth a thread's while: some 30 us */
+    ALIGNMENT = 64,
+};
+
+static const wb_loops *loops_of(wb_isa isa) {
+    static const wb_loops *const tables[WB_ISA_COUNT] = {
+#define X(isa_, suffix) [isa_] = &wb_loops_##suffix,
+        WB_ISA_LIST(X)
+#undef X
+    };
+    return tables[isa];
+}
+
+static bool is_reduced(const wb_program *p, int d) { return p->reduced >> d & 1; }
+static bool is_reduction(const wb_instruction *i) {
+    return i->code == WB_CODE_sum || i->code == WB_CODE_max_reduce;
+}
+static bool is_constant(const wb_instruction *i) {
+    return i->code == WB_CODE_constant || i->code == WB_CODE_late;
+}
+static int64_t size_of(const wb_program *p, int d) { return d < p->ndim ? p->sizes[d] : 1; }
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* ---- the tile ---- */
+
+/* Rows that fit into a tile beside an inner size. */
+static int64_t outer_of(int64_t inner, int64_t rows) {
+    const int64_t fit = inner > 0 ? WB_TILE / inner : WB_TILE;
+    return fit < 1 ? 1 : least(fit, rows);
+}
+
+static void choose_tile(wb_cpu_program *k) {
+    const wb_program *p = &k->program;
+    const int64_t first = size_of(p, 0), second = size_of(p, 1);
+    const bool has_second = p->ndim > 1, second_reduced = is_reduced(p, 1);
+    const bool only_first = p->reduced == 1;
+    k->inner = least(first, WB_TILE);
+    k->outer = 1;
+    if (!p->reduced) {
+        k->shape = WB_MAP;
+        if (has_second && first <= WB_TILE) k->outer = outer_of(first, second);
+        k->row_values = 1;
+    } else if (is_reduced(p, 0)) {
+        const bool whole_rows = only_first && first <= WB_TILE;
+        k->shape = whole_rows ? WB_ROWS : WB_WHOLE;
+        if (has_second && first <= WB_TILE && (whole_rows || second_reduced))
+            k->outer = outer_of(first, second);
+        k->row_values = whole_rows ? k->outer : 1;
+    } else {
+        k->shape = WB_COLUMNS;
+        if (has_second && second_reduced) k->outer = outer_of(k->inner, second);
+        k->row_values = k->inner;
+    }
+}
+
+static void add_loop(wb_cpu_program *k, int d, int64_t step) {
+    const int64_t size = k->program.sizes[d];
+    const wb_loop loop = {
+        .dim = d, .size = size, .step = step, .count = size ? (size + step - 1) / step : 0};
+    if (is_reduced(&k->program, d))
+        k->reduced[k->nreduced++] = loop;
+    else
+        k->kept[k->nkept++] = loop;
+}
+
+static void make_loops(wb_cpu_program *k) {
+    const bool second_in_tile = k->outer > 1 || (k->shape == WB_ROWS && k->program.ndim > 1);
+    for (int d = 0; d < k->program.ndim; d++) {
+        const int64_t step = d == 0 ? k->inner : d == 1 && second_in_tile ? k->outer : 1;
+        add_loop(k, d, step > 0 ? step : 1);
+    }
+    k->units = k->steps_per_unit = 1;
+    for (int i = 0; i < k->nkept; i++) k->units *= k->kept[i].count;
+    for (int i = 0; i < k->nreduced; i++) k->steps_per_unit *= k->reduced[i].count;
+}
+
+/* ---- steps ---- */
+
+static bool add_step(wb_cpu_program *k, wb_step_list *list, uint16_t number) {
+    if (list->count == list->capacity) {
+        const int64_t capacity = list->capacity ? list->capacity * 2 : 16;
+        wb_step *grown = wb_host_alloc(sizeof *grown * (size_t)capacity);
+        if (!grown) return false;
+        if (list->count) memcpy(grown, list->steps, sizeof *grown * (size_t)list->count);
+        wb_host_release(list->steps);
+        list->steps = grown, list->capacity = capacity;
+    }
+    const wb_instruction *i = &k->program.instructions[number];
+    wb_step step = {
+        .instruction = i, .number = number, .in = {i->in[0], i->in[1], i->in[2]}
+    };
+    if (i->code <= WB_CODE_select)
+        step.loop = k->loops->element[i->code][i->type];
+    else if (i->code == WB_CODE_cast)
+        step.loop = k->loops->cast[i->from][i->type];
+    list->steps[list->count++] = step;
+    return true;
+}
+
+static void mark(const wb_program *p, bool *needed, uint16_t number, bool row) {
+    needed[number] = true;
+    for (int i = number; i >= 0; i--) {
+        if (!needed[i]) continue;
+        for (int k = 0; k < 3; k++) {
+            const uint16_t in = p->instructions[i].in[k];
+            if (in != WB_NO_VALUE && p->instructions[in].row == row &&
+                p->instructions[i].code != WB_CODE_spread)
+                needed[in] = true;
+        }
+    }
+}
+
+/* What ends a phase: its stores and reductions. A full store belongs to the phase of its value. */
+static bool ends_phase(const wb_instruction *i, int phase) {
+    if (is_reduction(i)) return i->phase == phase + 1;
+    return i->code == WB_CODE_store && !i->row && i->phase == phase;
+}
+
+/* The full steps of a phase: everything that its ends need, unless the registers still hold it from an earlier phase. */
+static bool schedule_phase(wb_cpu_program *k, int phase, bool *computed) {
+    const wb_program *p = &k->program;
+    const bool keeps = k->steps_per_unit == 1;
+    bool needed[WB_MOST_STEPS] = {false};
+    for (int i = 0; i < p->ninstructions; i++)
+        if (ends_phase(&p->instructions[i], phase)) mark(p, needed, (uint16_t)i, false);
+    for (int i = 0; i < p->ninstructions; i++) {
+        const wb_instruction *instruction = &p->instructions[i];
+        if (!needed[i] || is_constant(instruction) || (keeps && computed[i])) continue;
+        if (instruction->row && !is_reduction(instruction)) continue;
+        computed[i] = true;
+        if (!add_step(k, &k->full[phase], (uint16_t)i)) return false;
+    }
+    return true;
+}
+
+static bool schedule_rows(wb_cpu_program *k) {
+    const wb_program *p = &k->program;
+    for (int i = 0; i < p->ninstructions; i++) {
+        const wb_instruction *instruction = &p->instructions[i];
+        if (is_constant(instruction) && !add_step(k, &k->constants, (uint16_t)i)) return false;
+        if (!instruction->row || is_constant(instruction)) continue;
+        int stage = instruction->phase;
+        if (instruction->code == WB_CODE_store)
+            stage = p->phases; /* all row values are ready at the end */
+        if (!add_step(k, &k->rows[stage], (uint16_t)i)) return false;
+    }
+    return true;
+}
+
+static bool schedule(wb_cpu_program *k) {
+    bool computed[WB_MOST_STEPS] = {false};
+    for (int phase = 0; phase < k->program.phases; phase++)
+        if (!schedule_phase(k, phase, computed)) return false;
+    return schedule_rows(k);
+}
+
+/* ---- multiply and add in one step ---- */
+
+static int uses_of(const wb_program *p, uint16_t value) {
+    int uses = 0;
+    for (int i = 0; i < p->ninstructions; i++)
+        for (int k = 0; k < 3; k++) uses += p->instructions[i].in[k] == value;
+    return uses;
+}
+
+/* x y + z where nobody else wants x y: the product's step goes, the sum's does both. */
+static void contract(wb_cpu_program *k, wb_step_list *list) {
+    int64_t kept = 0;
+    for (int64_t s = 0; s < list->count; s++) {
+        wb_step *step = &list->steps[s];
+        const wb_instruction *i = step->instruction;
+        for (int side = 0;
+             i->code == WB_CODE_add && i->type <= WB_R_F64 && side < 2 && !step->multiply_add;
+             side++) {
+            const uint16_t product = i->in[side];
+            for (int64_t t = 0; t < kept; t++) {
+                const wb_step *m = &list->steps[t];
+                if (m->number != product || m->instruction->code != WB_CODE_mul ||
+                    uses_of(&k->program, product) != 1)
+                    continue;
+                const uint16_t z = i->in[1 - side];
+                step->in[0] = m->in[0], step->in[1] = m->in[1], step->in[2] = z;
+                step->multiply_add = true;
+                step->loop = k->loops->multiply_add[i->type];
+                memmove(&list->steps[t], &list->steps[t + 1],
+                        sizeof *list->steps * (size_t)(kept - t - 1));
+                kept--;
+                break;
+            }
+        }
+        list->steps[kept++] = *step;
+    }
+    list->count = kept;
+}
+
+/* ---- registers ---- */
+
+static int64_t register_size(const wb_program *p, uint16_t value, int64_t elements) {
+    static const int sizes[WB_R_COUNT] = {4, 8, 4, 8, 4};
+    const int64_t padded = (elements + WB_LANES - 1) / WB_LANES * WB_LANES;
+    return (padded * sizes[wb_result_register(&p->instructions[value])] + ALIGNMENT - 1) /
+               ALIGNMENT * ALIGNMENT +
+           ALIGNMENT;
+}
+
+typedef struct free_register {
+    int64_t offset, size;
+} free_register;
+
+static int64_t take(wb_cpu_program *k, free_register *pool, int *count, int64_t size) {
+    for (int i = 0; i < *count; i++) {
+        if (pool[i].size != size) continue;
+        const int64_t offset = pool[i].offset;
+        pool[i] = pool[--*count];
+        return offset;
+    }
+    const int64_t offset = k->register_bytes;
+    k->register_bytes += size;
+    return offset;
+}
+
+/* Last step, counted through the given lists, that reads each value. */
+static void last_uses(const wb_cpu_program *k, const wb_step_list *lists, int nlists, int *last) {
+    int at = 0;
+    for (int l = 0; l < nlists; l++)
+        for (int64_t s = 0; s < lists[l].count; s++, at++)
+            for (int in = 0; in < 3; in++)
+                if (lists[l].steps[s].in[in] != WB_NO_VALUE) last[lists[l].steps[s].in[in]] = at;
+    (void)k;
+}
+
+static bool has_result(const wb_step *step) {
+    return step->instruction->code != WB_CODE_store && !is_reduction(step->instruction);
+}
+
+/* Registers of the full values, reused when their last reader is done. A result never shares with an operand of its own step of
+ * another width; of the same width it may, element on element. */
+static void assign(wb_cpu_program *k, const wb_step_list *lists, int nlists) {
+    int last[WB_MOST_STEPS];
+    free_register pool[WB_MOST_STEPS];
+    int free_count = 0, at = 0;
+    for (int i = 0; i < k->program.ninstructions; i++) last[i] = -1;
+    last_uses(k, lists, nlists, last);
+    const int64_t elements = k->inner * k->outer;
+    for (int l = 0; l < nlists; l++) {
+        for (int64_t s = 0; s < lists[l].count; s++, at++) {
+            const wb_step *step = &lists[l].steps[s];
+            if (has_result(step))
+                k->offset[step->number] =
+                    take(k, pool, &free_count, register_size(&k->program, step->number, elements));
+            for (int in = 0; in < 3; in++) {
+                const uint16_t v = step->in[in];
+                const bool again = (in > 0 && v == step->in[0]) || (in > 1 && v == step->in[1]);
+                if (v == WB_NO_VALUE || again || last[v] != at || k->program.instructions[v].row ||
+                    is_constant(&k->program.instructions[v]) || k->offset[v] < 0)
+                    continue;
+                pool[free_count++] =
+                    (free_register){k->offset[v], register_size(&k->program, v, elements)};
+            }
+        }
+    }
+}
+
+static void assign_fixed(wb_cpu_program *k) {
+    const wb_program *p = &k->program;
+    const int64_t elements =
+        k->inner * k->outer > k->row_values ? k->inner * k->outer : k->row_values;
+    for (int i = 0; i < p->ninstructions; i++) {
+        const bool row = p->instructions[i].row, fixed = is_constant(&p->instructions[i]);
+        k->offset[i] = -1;
+        if (is_reduction(&p->instructions[i])) k->reduction[i] = (uint16_t)k->reductions++;
+        if (!row && !fixed) continue;
+        k->offset[i] = k->register_bytes;
+        k->register_bytes += register_size(p, (uint16_t)i, fixed ? elements : k->row_values);
+    }
+    k->accumulators_at = k->register_bytes;
+    k->register_bytes +=
+        (int64_t)sizeof(wb_accumulator) * k->row_values * k->reductions + ALIGNMENT;
+    k->register_bytes = (k->register_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static void assign_registers(wb_cpu_program *k) {
+    assign_fixed(k);
+    if (k->steps_per_unit == 1)
+        assign(k, k->full, k->program.phases); /* values live through the phases */
+    else
+        for (int phase = 0; phase < k->program.phases; phase++) assign(k, &k->full[phase], 1);
+}
+
+/* ---- memory as registers ---- */
+
+static bool same_storage(int dtype, wb_register type) {
+    return (dtype == WB_F32 && type == WB_R_F32) || (dtype == WB_F64 && type == WB_R_F64) ||
+           (dtype == WB_I32 && type == WB_R_I32) || (dtype == WB_I64 && type == WB_R_I64);
+}
+
+/* The elements of a tile lie one after another. */
+static bool is_contiguous(const wb_cpu_program *k, const wb_access *a) {
+    return (a->strides[0] == 1 || k->inner == 1) && (k->outer == 1 || a->strides[1] == k->inner);
+}
+
+static int place_of(const wb_step_list *list, uint16_t number) {
+    for (int64_t s = 0; s < list->count; s++)
+        if (list->steps[s].number == number) return (int)s;
+    return -1;
+}
+
+/* A value goes straight to memory if no later step of the phase still reads, where it lies, what is written over. */
+static bool may_write_straight(const wb_cpu_program *k, const wb_step_list *list,
+                               const wb_step *store) {
+    const wb_program *p = &k->program;
+    const wb_access *to = &p->accesses[store->instruction->index];
+    const uint16_t value = store->in[0];
+    const int made = place_of(list, value);
+    if (made < 0 || !list->steps[made].loop || k->direct_store[value] >= 0) return false;
+    if (!same_storage(to->dtype, wb_result_register(&p->instructions[value])) ||
+        !is_contiguous(k, to))
+        return false;
+    for (int64_t s = 0; s < list->count; s++) {
+        const wb_step *load = &list->steps[s];
+        if (load->instruction->code != WB_CODE_load ||
+            p->accesses[load->instruction->index].argument != to->argument)
+            continue;
+        for (int64_t t = made + 1; t < list->count; t++)
+            for (int in = 0; in < 3; in++)
+                if (list->steps[t].in[in] == load->number) return false;
+    }
+    return true;
+}
+
+static void choose_direct(wb_cpu_program *k) {
+    const wb_program *p = &k->program;
+    for (int i = 0; i < p->ninstructions; i++) {
+        const wb_instruction *instruction = &p->instructions[i];
+        k->direct_store[i] = -1;
+        k->is_direct_load[i] = false;
+        if (instruction->code != WB_CODE_load || instruction->row) continue;
+        const wb_access *a = &p->accesses[instruction->index];
+        k->is_direct_load[i] =
+            same_storage(a->dtype, (wb_register)instruction->type) && is_contiguous(k, a);
+    }
+    if (p->phases > 1) return;
+    const wb_step_list *list = &k->full[0];
+    for (int64_t s = 0; s < list->count; s++)
+        if (list->steps[s].instruction->code == WB_CODE_store &&
+            may_write_straight(k, list, &list->steps[s]))
+            k->direct_store[list->steps[s].in[0]] = (int16_t)list->steps[s].instruction->index;
+}
+
+/* ---- pieces ---- */
+
+static void choose_pieces(wb_cpu_program *k) {
+    const int64_t tile = (k->inner * k->outer + 32) * (k->program.ninstructions + 1);
+    const int64_t per_unit = tile * (k->steps_per_unit ? k->steps_per_unit : 1);
+    k->steps_per_piece = k->steps_per_unit;
+    k->units_per_piece = PIECE / (per_unit > 0 ? per_unit : 1) + 1;
+    k->pieces = (k->units + k->units_per_piece - 1) / k->units_per_piece;
+    const bool few_units = k->units <= 8 && k->units * k->row_values <= 4096;
+    if (!few_units || k->program.phases != 1 || per_unit < 2 * PIECE) return;
+    k->units_per_piece = 1;
+    k->steps_per_piece = PIECE / tile + 1;
+    const int64_t most = 64; /* partial results per unit */
+    if ((k->steps_per_unit + k->steps_per_piece - 1) / k->steps_per_piece > most)
+        k->steps_per_piece = (k->steps_per_unit + most - 1) / most;
+    k->pieces = k->units * ((k->steps_per_unit + k->steps_per_piece - 1) / k->steps_per_piece);
+}
+
+/* ---- the whole ---- */
+
+static bool copy_program(wb_cpu_program *k, const wb_program *from) {
+    wb_program *p = &k->program;
+    *p = *from;
+    p->instructions = wb_host_alloc(sizeof *p->instructions * (size_t)(from->ninstructions + 1));
+    p->accesses = wb_host_alloc(sizeof *p->accesses * (size_t)(from->naccesses + 1));
+    const size_t count = (size_t)from->ninstructions + 1;
+    k->offset = wb_host_alloc(sizeof *k->offset * count);
+    k->reduction = wb_host_alloc(sizeof *k->reduction * count);
+    k->direct_store = wb_host_alloc(sizeof *k->direct_store * count);
+    k->is_direct_load = wb_host_alloc(sizeof *k->is_direct_load * count);
+    if (!p->instructions || !p->accesses || !k->offset || !k->reduction || !k->direct_store ||
+        !k->is_direct_load)
+        return false;
+    memcpy(p->instructions, from->instructions,
+           sizeof *p->instructions * (size_t)from->ninstructions);
+    if (from->naccesses)
+        memcpy(p->accesses, from->accesses, sizeof *p->accesses * (size_t)from->naccesses);
+    return true;
+}
+
+wb_cpu_program *wb_cpu_program_new(const wb_program *program) {
+    if (program->ninstructions >= WB_MOST_STEPS) {
+        (void)wb_host_fail(WB_ERROR_UNSUPPORTED, "CPU: a program of %d instructions",
+                           (int)program->ninstructions);
+        return NULL;
+    }
+    wb_cpu_program *k = wb_host_alloc(sizeof *k);
+    if (!k) return NULL;
+    k->loops = loops_of(wb_cpu_isa());
+    bool made = copy_program(k, program);
+    if (made) {
+        choose_tile(k);
+        make_loops(k);
+        made = schedule(k);
+    }
+    if (!made) {
+        wb_cpu_program_free(k);
+        return NULL;
+    }
+    for (int phase = 0; phase < k->program.phases; phase++) contract(k, &k->full[phase]);
+    assign_registers(k);
+    choose_direct(k);
+    choose_pieces(k);
+    return k;
+}
+
+void wb_cpu_program_free(wb_cpu_program *k) {
+    if (!k) return;
+    for (int i = 0; i < 4; i++) wb_host_release(k->full[i].steps);
+    for (int i = 0; i < 5; i++) wb_host_release(k->rows[i].steps);
+    wb_host_release(k->constants.steps);
+    wb_host_release(k->program.instructions);
+    wb_host_release(k->program.accesses);
+    wb_host_release(k->offset);
+    wb_host_release(k->reduction);
+    wb_host_release(k->direct_store);
+    wb_host_release(k->is_direct_load);
+    wb_host_release(k);
+}
+
+size_t wb_cpu_program_scratch(const wb_cpu_program *k) {
+    const size_t partial = wb_is_split(k) ? sizeof(wb_accumulator) *
+                                                (size_t)(k->pieces * k->row_values * k->reductions)
+                                          : 0;
+    return (size_t)k->register_bytes * (size_t)wb_cpu_threads() + partial + ALIGNMENT;
+}
+
+int wb_cpu_program_ndim(const wb_cpu_program *k) { return k->program.ndim; }
+int64_t wb_cpu_program_size(const wb_cpu_program *k, int dim) { return k->program.sizes[dim]; }

@@ -1,0 +1,24 @@
+# Library, headers, CMake package and pkg-config file.  The installed tree can be moved as a whole.
+
+include(CMakePackageConfigHelpers)
+
+install(TARGETS weber weber_static EXPORT weber-targets)
+if(TARGET weber_tool)
+  install(TARGETS weber_tool)
+endif()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/weber)
+install(EXPORT weber-targets NAMESPACE weber:: DESTINATION ${package_dir})
+configure_package_config_file(cmake/weber-config.cmake.in weber-config.cmake INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(weber-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/weber-config.cmake ${PROJECT_BINARY_DIR}/weber-config-version.cmake
+        DESTINATION ${package_dir})
+
+file(RELATIVE_PATH weber_pc_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+string(REGEX REPLACE "/$" "" weber_pc_prefix ${weber_pc_prefix})
+list(TRANSFORM weber_system_libraries PREPEND "-l" OUTPUT_VARIABLE weber_pc_libraries)
+list(JOIN weber_pc_libraries " " weber_pc_libraries)
+configure_file(weber.pc.in weber.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/weber.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,78 @@
+# The library, shared (target weber) and static (target weber_static), from the same objects.
+#
+#   src/**.c                    the core; sees src/ and the public headers
+#   backends/<name>/*.c         the backends that are built in; see their own folder and the public headers
+#   backends/<name>/kernels/*.c compiled once per instruction set, with WB_ISA naming it
+
+set(weber_builtin_backends cpu checked)
+set(weber_objects)
+
+# Adds an object library from the sources and appends its objects to weber_objects; nothing without sources.
+function(weber_add_objects name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;INCLUDES;OPTIONS;DEFINITIONS")
+  if(NOT arg_SOURCES)
+    return()
+  endif()
+  add_library(${name} OBJECT ${arg_SOURCES})
+  target_include_directories(${name} PRIVATE ${arg_INCLUDES} ${PROJECT_SOURCE_DIR}/include)
+  target_compile_definitions(${name} PRIVATE _GNU_SOURCE ${arg_DEFINITIONS})
+  target_compile_options(${name} PRIVATE ${weber_warnings} ${arg_OPTIONS})
+  set(weber_objects ${weber_objects} $<TARGET_OBJECTS:${name}> PARENT_SCOPE)
+endfunction()
+
+file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
+weber_add_objects(weber_core SOURCES ${sources} INCLUDES ${PROJECT_SOURCE_DIR}/src)
+
+set(weber_isas baseline)
+set(weber_isa_flags_baseline)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+  list(APPEND weber_isas avx2 avx512)
+  set(weber_isa_flags_avx2 -march=x86-64-v3)
+  set(weber_isa_flags_avx512 -march=x86-64-v4 -mprefer-vector-width=512)
+endif()
+
+foreach(backend IN LISTS weber_builtin_backends)
+  set(folder ${PROJECT_SOURCE_DIR}/backends/${backend})
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.c)
+  weber_add_objects(weber_${backend} SOURCES ${sources} INCLUDES ${folder})
+
+  file(GLOB kernels CONFIGURE_DEPENDS ${folder}/kernels/*.c)
+  foreach(isa IN LISTS weber_isas)
+    weber_add_objects(weber_${backend}_${isa}
+      SOURCES ${kernels}
+      INCLUDES ${folder}
+      DEFINITIONS WB_ISA=${isa}
+      OPTIONS -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math ${weber_isa_flags_${isa}})
+  endforeach()
+endforeach()
+
+set(weber_system_libraries z m ${CMAKE_DL_LIBS} pthread)
+
+function(weber_add_library target kind)
+  add_library(${target} ${kind} ${weber_objects})
+  set_target_properties(${target} PROPERTIES
+    OUTPUT_NAME weber LINKER_LANGUAGE C VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+  target_link_libraries(${target} PRIVATE ${weber_system_libraries})
+  target_include_directories(${target} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+endfunction()
+
+weber_add_library(weber SHARED)
+weber_add_library(weber_static STATIC)
+set_target_properties(weber_static PROPERTIES EXPORT_NAME static)
+if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT WEBER_SANITIZE)
+  target_link_options(weber PRIVATE -Wl,-z,defs) # a function that is missing is noticed here, not by the user
+endif()
+add_library(weber::weber ALIAS weber)
+add_library(weber::static ALIAS weber_static)
+
+# tools/weber/*.c is the command line tool
+file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/weber/*.c)
+if(sources)
+  add_executable(weber_tool ${sources})
+  set_target_properties(weber_tool PROPERTIES OUTPUT_NAME weber)
+  target_compile_definitions(weber_tool PRIVATE _GNU_SOURCE)
+  target_compile_options(weber_tool PRIVATE ${weber_warnings})
+  target_link_libraries(weber_tool PRIVATE weber)
+endif()

@@ -1,0 +1,57 @@
+# Every tests/**/test_*.c is one program and one test of ctest, named by its path: tests/ops/test_softmax.c is
+# <build>/tests/ops/test_softmax and the test ops/test_softmax.  Tests see private headers and link the static
+# library; tests/support/*.c is linked to all of them.
+
+find_path(CMOCKA_INCLUDE_DIR cmocka.h)
+find_library(CMOCKA_LIBRARY cmocka)
+if(NOT CMOCKA_INCLUDE_DIR OR NOT CMOCKA_LIBRARY)
+  message(WARNING "cmocka not found (Debian: libcmocka-dev): the tests are not built")
+  return()
+endif()
+
+set(tests_dir ${PROJECT_SOURCE_DIR}/tests)
+
+function(weber_test_settings target)
+  target_include_directories(${target} PRIVATE
+    ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/backends/cpu ${tests_dir} ${CMOCKA_INCLUDE_DIR})
+  target_compile_definitions(${target} PRIVATE _GNU_SOURCE WB_TESTS_DIR="${tests_dir}")
+  # cmocka.h wants these before it, wherever the formatter sorts it to
+  target_compile_options(${target} PRIVATE ${weber_program_warnings}
+    "SHELL:-include stdarg.h" "SHELL:-include stddef.h" "SHELL:-include stdint.h" "SHELL:-include setjmp.h")
+  target_link_libraries(${target} PRIVATE weber_static ${CMOCKA_LIBRARY})
+endfunction()
+
+file(GLOB_RECURSE support CONFIGURE_DEPENDS ${tests_dir}/support/*.c)
+list(FILTER support EXCLUDE REGEX "/test_[^/]*$")
+if(support)
+  add_library(weber_test_support STATIC ${support})
+  weber_test_settings(weber_test_support)
+endif()
+
+# under the sanitizers malloc fails as it does elsewhere, instead of ending the program
+set(test_environment
+    ASAN_OPTIONS=allocator_may_return_null=1
+    TSAN_OPTIONS=allocator_may_return_null=1
+    UBSAN_OPTIONS=print_stacktrace=1)
+
+add_custom_target(tests)
+file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${tests_dir}/test_*.c)
+foreach(source IN LISTS sources)
+  cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${tests_dir} OUTPUT_VARIABLE path)
+  cmake_path(REMOVE_EXTENSION path OUTPUT_VARIABLE name)
+  cmake_path(GET path STEM stem)
+  cmake_path(GET path PARENT_PATH folder)
+  string(REPLACE "/" "-" target tests-${name})
+
+  add_executable(${target} ${source})
+  set_target_properties(${target} PROPERTIES
+    OUTPUT_NAME ${stem} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/${folder})
+  weber_test_settings(${target})
+  if(support)
+    target_link_libraries(${target} PRIVATE weber_test_support)
+  endif()
+  target_link_libraries(${target} PRIVATE m pthread)
+  add_dependencies(tests ${target})
+  add_test(NAME ${name} COMMAND ${target})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 300 ENVIRONMENT "${test_environment}")
+endforeach()

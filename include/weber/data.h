@@ -1,0 +1,144 @@
+/* weber/data.h: from files and arrays to batches.
+ *
+ * An observation is a place along the last dimension: images (28, 28, 60000) and labels (60000) are 60000 of them.
+ * A loader walks them in batches; each turn of the loop is a scope that wb_next opens and closes:
+ *
+ *     wb_loader *data = wb_loader_new(.x = images, .y = labels, .batchsize = 64, .shuffle = true, .seed = 1);
+ *     for (int epoch = 0; epoch < 5; epoch++) {
+ *         wb_batch batch = {0};                                  // {0} starts an epoch
+ *         while (wb_next(data, &batch)) train_on(batch.x, batch.y);
+ *     }
+ *     wb_free(data);
+ *
+ * A thread of the loader's own copies the next batches while the program computes; they are the same, and come in the same
+ * order, as without it. A loader is used by one thread at a time. Errors: weber/error.h. */
+#ifndef WEBER_DATA_H
+#define WEBER_DATA_H
+
+#include "array.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- observations ---- */
+
+/* Number of observations: the last size. 0 for NULL and for an array without dimensions. */
+WB_API int64_t wb_numobs(const wb_array *x);
+
+/* Observations start to stop - 1 as a view: the last dimension stays. For a list of places: wb_gather(x, places, -1). */
+WB_API wb_array *wb_getobs(wb_array *x, int64_t start, int64_t stop);
+
+/* Splits x into views, one after another: wb_splitobs(x, parts, 0.7, 0.2) sets parts[0 .. 2] to 70%, 20% and the rest.
+ * Fractions lie in 0 .. 1 and sum to at most 1; each part is rounded to the nearest number of observations. On failure
+ * all parts are NULL. */
+#define wb_splitobs(x, parts, ...)                                                                 \
+    wb_splitobs_make(x, parts, (int)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)),      \
+                     (const double[]){__VA_ARGS__})
+WB_API wb_status wb_splitobs_make(wb_array *x, wb_array **parts, int count,
+                                  const double *fractions);
+
+/* labels (...) of integers 0 to classes - 1; the result (classes, ...), of bool, is true at each label's place. Reads the
+ * labels: one out of range is an error that names it. As numbers: wb_cast(y, WB_F32). */
+WB_API wb_array *wb_onehot(wb_array *labels, int64_t classes);
+
+/* y (classes, ...) to (...), i64: the place of the first largest element of each column, from 0. */
+WB_API wb_array *wb_onecold(wb_array *y);
+
+/* ---- the loader ---- */
+
+typedef struct wb_loader wb_loader;
+
+enum { WB_MORE_ARRAYS = 6 };
+
+typedef struct wb_named_array {
+    const char *name;
+    wb_array *array;
+} wb_named_array;
+
+/* One batch. x, y and more[i] are the loader's arrays of the same place, NULL where it has none; they belong to the turn. */
+typedef struct wb_batch {
+    wb_array *x, *y;
+    wb_array *more[WB_MORE_ARRAYS];
+    int64_t index;      /* place in the epoch, from 0 */
+    int64_t size;       /* observations in it: batchsize, or fewer in the last one */
+    int64_t epoch;      /* of the loader, from 0 */
+    wb_loader *loader_; /* private */
+    int64_t turn_;      /* private; 0: the next wb_next starts an epoch */
+} wb_batch;
+
+/* The memory of a batch while it is prepared: array i has its observations one after another at data[i], which may be changed.
+ * Their places in the whole data are order[0 .. size - 1]. Arrays count x, y, more[0], ..., without those that are not there. */
+typedef struct wb_batch_memory {
+    int64_t index, size, epoch;
+    const int64_t *order;
+    int count;
+    void *const *data;
+} wb_batch_memory;
+
+/* Zero means default. The arrays are kept by the loader and evaluated when it is made. */
+typedef struct wb_loader_desc {
+    char start_;     /* makes an empty list legal */
+    wb_array *x, *y; /* the usual two; x is required */
+    wb_named_array
+        more[WB_MORE_ARRAYS]; /* further ones: .more = {{"mask", mask}}; wb_batch_get finds them */
+    int64_t batchsize;        /* observations per batch; default 1 */
+    bool shuffle;             /* a new order each epoch, from (seed, epoch) alone */
+    uint64_t seed;            /* same seed, same order, on every machine */
+    bool drop_partial;        /* leave out a last batch that is not full */
+    const wb_device *device;  /* where batches go; default: the CPU */
+    bool no_background;       /* prepare each batch when it is asked for, on the caller's thread */
+    /* Changes a batch in the turn's scope, on the caller's thread: batch->x = wb_cast(batch->x, WB_F32). */
+    void (*map)(wb_batch *batch, void *user);
+    /* Changes a batch's memory where it is prepared, by default on the loader's thread, in a scope of its own. Another status than WB_OK ends the
+     * epoch: wb_next fails with it and with the batch's index when the turn of that batch comes. */
+    wb_status (*prepare)(const wb_batch_memory *batch, void *user);
+    void *user; /* handed to map and prepare */
+} wb_loader_desc;
+
+/* A loader, released by wb_free at any time. Fails, naming arrays and sizes, if one has no observations, if their numbers
+ * differ, if batchsize is negative, or if drop_partial leaves no batch at all. */
+#define wb_loader_new(...) wb_loader_make((wb_loader_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_loader *wb_loader_make(wb_loader_desc desc);
+
+/* Batches in an epoch. */
+WB_API int64_t wb_loader_length(const wb_loader *loader);
+
+/* The next batch: closes the last turn's scope, opens one and fills *batch; a batch of {0} starts an epoch. False, with *batch
+ * back at {0}, at the end of the epoch, and as soon as an error is pending: its own, that of the closing scope, or one of the
+ * loop's body, so that a loop ends at its first error. Scopes that the body left open are closed as well.
+ *
+ * To leave a loop early call wb_batch_end(&batch). After a plain break the scope stays open until the loader's next epoch or its
+ * end; a new {0} starts from the beginning in any case. */
+WB_API bool wb_next(wb_loader *loader, wb_batch *batch);
+
+/* Ends a turn early: closes its scope and makes *batch {0}. */
+WB_API wb_status wb_batch_end(wb_batch *batch);
+
+/* The first batch of the coming epoch, without starting it; its arrays belong to the caller's scope, and nothing has to be
+ * ended. False on failure. */
+WB_API bool wb_first(wb_loader *loader, wb_batch *batch);
+
+/* The batch's array of that name: "x", "y" or one of more. An unknown name is an error that lists the valid ones. */
+WB_API wb_array *wb_batch_get(const wb_batch *batch, const char *name);
+
+/* ---- files ---- */
+
+/* Reads an IDX file, gzipped or not: u8, i32, f32 or f64; its sizes reversed to fastest first, (28, 28, 60000). A file that is
+ * none, is cut short, or goes on after its end is an error that names file and offset. */
+WB_API wb_array *wb_read_idx(const char *path);
+
+typedef enum wb_split { WB_SPLIT_TRAIN, WB_SPLIT_TEST } wb_split;
+
+/* Fashion-MNIST (Xiao et al. 2017): 60000 or 10000 images (28, 28, n) of u8 and labels (n) of i32, 0 to 9, owned by the scope.
+ * Looked for in the folder WEBER_DATA, then in /usr/share/datasets/fashion-mnist, where the Debian package
+ * dataset-fashion-mnist puts it. On failure both are NULL. */
+WB_API wb_status wb_fashion_mnist(wb_split split, wb_array **images, wb_array **labels);
+
+/* The name of class 0 to 9, "T-shirt/top" to "Ankle boot"; NULL outside. */
+WB_API const char *wb_fashion_mnist_class(int label);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,59 @@
+/* weber/dtype.h: the element types.
+ *
+ * Storage may be narrower than arithmetic: programs compute in f32, f64, i32, i64 and bool; f16 and
+ * bf16 are converted to f32 at the load and rounded once at the store. How two types meet is one
+ * table, wb_promote(), Julia's: integers widen, floats win, C scalars are weak. */
+#ifndef WEBER_DTYPE_H
+#define WEBER_DTYPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(_WIN32)
+#define WB_API
+#else
+#define WB_API __attribute__((visibility("default")))
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* X(name, bytes, C type of one stored element) */
+#define WB_DTYPE_LIST(X)                                                                           \
+    X(F32, f32, 4, float)                                                                          \
+    X(F64, f64, 8, double)                                                                         \
+    X(F16, f16, 2, uint16_t)                                                                       \
+    X(BF16, bf16, 2, uint16_t)                                                                     \
+    X(I32, i32, 4, int32_t)                                                                        \
+    X(I64, i64, 8, int64_t)                                                                        \
+    X(U8, u8, 1, uint8_t)                                                                          \
+    X(BOOL, bool, 1, uint8_t)
+
+/* WB_F32 is zero, so that a zeroed desc means f32. */
+typedef enum wb_dtype {
+#define X(NAME, name, bytes, type) WB_##NAME,
+    WB_DTYPE_LIST(X)
+#undef X
+        WB_DTYPE_COUNT
+} wb_dtype;
+
+enum { WB_MAX_DIMS = 8 };
+
+/* "f32", "bool", ...; "unknown" outside the enum. */
+WB_API const char *wb_dtype_name(wb_dtype dtype);
+
+/* Bytes of one stored element. */
+WB_API size_t wb_dtype_size(wb_dtype dtype);
+
+/* True for f16, bf16, f32, f64. */
+WB_API bool wb_dtype_is_float(wb_dtype dtype);
+
+/* The type in which an operation on a and b is computed and returned. */
+WB_API wb_dtype wb_promote(wb_dtype a, wb_dtype b);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

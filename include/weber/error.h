@@ -1,0 +1,70 @@
+/* weber/error.h: what went wrong, said once, with names and numbers.
+ *
+ * Makers return the thing or NULL; doers return a wb_status. The first error of a thread stays until it is
+ * taken; later ones do not replace it, so a chain of calls can be written without a check after each:
+ *
+ *     wb_array *y = wb_add(wb_matmul(W, x), b);        // NULL in, NULL out
+ *     if (wb_failed()) return wb_report("predict");    // prints "predict: matmul: (2, 5) by (4) ..."
+ *
+ * The library never aborts, exits or prints by itself; messages for people go through the log hook. */
+#ifndef WEBER_ERROR_H
+#define WEBER_ERROR_H
+
+#include "dtype.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WB_STATUS_LIST(X)                                                                          \
+    X(OK, "success")                                                                               \
+    X(ERROR_ARGUMENT, "bad argument")                                                              \
+    X(ERROR_SHAPE, "sizes do not fit")                                                             \
+    X(ERROR_DTYPE, "element type not accepted")                                                    \
+    X(ERROR_MEMORY, "out of memory")                                                               \
+    X(ERROR_IO, "input or output failed")                                                          \
+    X(ERROR_FORMAT, "file is damaged or of another format")                                        \
+    X(ERROR_DEVICE, "device failed")                                                               \
+    X(ERROR_UNSUPPORTED, "not supported")                                                          \
+    X(ERROR_GRADIENT, "no gradient can be taken")                                                  \
+    X(ERROR_NUMBER, "not a finite number")                                                         \
+    X(ERROR_LOST, "the values were lost in an earlier device error")
+
+typedef enum wb_status {
+#define X(name, text) WB_##name,
+    WB_STATUS_LIST(X)
+#undef X
+} wb_status;
+
+/* The text of the list above. */
+WB_API const char *wb_status_text(wb_status status);
+
+/* True while an error of this thread is pending. */
+WB_API bool wb_failed(void);
+
+/* The pending error's status (WB_OK: none) and message ("": none); the text lives until the error is taken. */
+WB_API wb_status wb_error_status(void);
+WB_API const char *wb_error_message(void);
+
+/* Logs "what: message" as an error, clears it and returns 1; returns 0 if nothing is pending. */
+WB_API int wb_report(const char *what);
+
+/* Copies the pending message into text (size_bytes, always ended), clears it and returns its status. */
+WB_API wb_status wb_take_error(char *text, size_t size_bytes);
+
+/* Forgets the pending error. */
+WB_API void wb_clear_error(void);
+
+/* Levels of the log. WEBER_LOG=error|warn|info|debug chooses what is shown; warn without it. */
+typedef enum wb_log_level { WB_LOG_ERROR, WB_LOG_WARN, WB_LOG_INFO, WB_LOG_DEBUG } wb_log_level;
+
+/* Receives each message of the library; line has no newline. May be called from any thread. */
+typedef void wb_log_fn(void *context, wb_log_level level, const char *line);
+
+/* Replaces the hook of the process; NULL restores the default, which writes to stderr. */
+WB_API void wb_log_to(wb_log_fn *hook, void *context);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,139 @@
+/* weber/ops.h: the operations.
+ *
+ * Elementwise operations broadcast as Julia's dots do: sizes agree or are 1, missing trailing dimensions count as 1.
+ * Two types meet by wb_promote; a wb_number is weak and takes the other's type. NULL in, NULL out.
+ *
+ *     wb_array *y = wb_tanh(wb_add(wb_matmul(W, x), b));
+ *     wb_array *l = wb_mean(wb_square(wb_sub(y, t)));
+ *
+ * The rows stand in weber/ops.def, with formulas; docs/operations.md prints them. */
+#ifndef WEBER_OPS_H
+#define WEBER_OPS_H
+
+#include "array.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* wb_neg wb_abs wb_sign wb_exp wb_log wb_expm1 wb_log1p wb_sqrt wb_rsqrt wb_sin wb_cos wb_tanh wb_erf wb_sigmoid wb_softplus
+ * wb_floor wb_recip wb_square wb_not: of one array.
+ * wb_add wb_sub wb_mul wb_div wb_pow wb_max wb_min wb_mod, wb_eq wb_ne wb_lt wb_le wb_gt wb_ge, wb_and wb_or: of two.
+ * wb_relu wb_leakyrelu wb_relu6 wb_elu wb_celu wb_selu wb_gelu wb_gelu_erf wb_swish wb_hardsigmoid wb_hardswish wb_hardtanh wb_mish
+ * wb_softsign wb_logsigmoid wb_logcosh wb_lisht wb_trelu wb_softshrink wb_tanhshrink: activations; those with a parameter have a
+ * second form, wb_elu_with(x, a). */
+#define WB_UNARY(name, class, text, dx, lo, hi, doc) WB_API wb_array *wb_##name(wb_array *x);
+#define WB_BINARY(name, class, text, dx, dy, lo, hi, doc)                                          \
+    WB_API wb_array *wb_##name(wb_array *x, wb_array *y);
+#define WB_MACRO(name, class, a_default, expansion, dx, lo, hi, doc)                               \
+    WB_API wb_array *wb_##name(wb_array *x);                                                       \
+    WB_API wb_array *wb_##name##_with(wb_array *x, double a);
+#include "ops.def"
+
+/* x itself, for the place of an activation. */
+WB_API wb_array *wb_identity(wb_array *x);
+
+/* yes where condition (bool) is true, else no. */
+WB_API wb_array *wb_select(wb_array *condition, wb_array *yes, wb_array *no);
+
+/* x + c, x c, x^c with a constant c. */
+WB_API wb_array *wb_add_number(wb_array *x, double c);
+WB_API wb_array *wb_mul_number(wb_array *x, double c);
+WB_API wb_array *wb_pow_number(wb_array *x, double c);
+
+/* ---- reductions ---- */
+
+/* Over everything, a result without dimensions; and along dimensions, which stay with size 1 (as Julia's dims =):
+ * wb_sum_dims(x, 0, 2). Sums of bool and u8 are i64, means are floating. The largest of nothing is an error. wb_var is
+ * the mean of squared distances from the mean (two passes), divided by n, or by n - 1 if corrected. */
+WB_API wb_array *wb_sum(wb_array *x);
+WB_API wb_array *wb_maximum(wb_array *x);
+WB_API wb_array *wb_minimum(wb_array *x);
+WB_API wb_array *wb_mean(wb_array *x);
+WB_API wb_array *wb_var(wb_array *x, bool corrected);
+#define wb_sum_dims(x, ...)            wb_sum_make(x, WB_INTS(__VA_ARGS__))
+#define wb_maximum_dims(x, ...)        wb_maximum_make(x, WB_INTS(__VA_ARGS__))
+#define wb_minimum_dims(x, ...)        wb_minimum_make(x, WB_INTS(__VA_ARGS__))
+#define wb_mean_dims(x, ...)           wb_mean_make(x, WB_INTS(__VA_ARGS__))
+#define wb_var_dims(x, corrected, ...) wb_var_make(x, corrected, WB_INTS(__VA_ARGS__))
+WB_API wb_array *wb_sum_make(wb_array *x, int ndim, const int64_t *dims);
+WB_API wb_array *wb_maximum_make(wb_array *x, int ndim, const int64_t *dims);
+WB_API wb_array *wb_minimum_make(wb_array *x, int ndim, const int64_t *dims);
+WB_API wb_array *wb_mean_make(wb_array *x, int ndim, const int64_t *dims);
+WB_API wb_array *wb_var_make(wb_array *x, bool corrected, int ndim, const int64_t *dims);
+
+/* Position (i64, from 0) of the first largest element along dim, which stays with size 1; a NaN is largest. */
+WB_API wb_array *wb_argmax(wb_array *x, int dim);
+
+/* Along dimension 0, or the given ones; infinities as limits: softmax of (3, inf) is (0, 1). */
+WB_API wb_array *wb_softmax(wb_array *x);
+WB_API wb_array *wb_logsoftmax(wb_array *x);
+WB_API wb_array *wb_logsumexp(wb_array *x);
+#define wb_softmax_dims(x, ...)    wb_softmax_make(x, WB_INTS(__VA_ARGS__))
+#define wb_logsoftmax_dims(x, ...) wb_logsoftmax_make(x, WB_INTS(__VA_ARGS__))
+#define wb_logsumexp_dims(x, ...)  wb_logsumexp_make(x, WB_INTS(__VA_ARGS__))
+WB_API wb_array *wb_softmax_make(wb_array *x, int ndim, const int64_t *dims);
+WB_API wb_array *wb_logsoftmax_make(wb_array *x, int ndim, const int64_t *dims);
+WB_API wb_array *wb_logsumexp_make(wb_array *x, int ndim, const int64_t *dims);
+
+/* (x - mean) / sqrt(var + eps) along the dimensions: layer norm over leading dimensions, batch norm over all but the channel. */
+#define wb_normalise(x, eps, ...) wb_normalise_make(x, eps, WB_INTS(__VA_ARGS__))
+WB_API wb_array *wb_normalise_make(wb_array *x, double eps, int ndim, const int64_t *dims);
+
+/* ---- contractions ---- */
+
+/* A (m, k, batch...) times B (k, n, batch...) is (m, n, batch...); a B of one dimension (k) gives (m). Batch sizes broadcast.
+ * wb_matmul_op reads A as (k, m) or B as (n, k) where asked. Floating types only. */
+WB_API wb_array *wb_matmul(wb_array *a, wb_array *b);
+WB_API wb_array *wb_matmul_op(wb_array *a, wb_array *b, bool transpose_a, bool transpose_b);
+
+/* A window over 1 to 3 spatial dimensions. Zero means default. */
+typedef struct wb_window_desc {
+    char start_;            /* makes an empty list legal */
+    int64_t kernel[3];      /* pools, unfold and fold only: window sizes; default 1 */
+    int64_t stride[3];      /* default 1; for pools the kernel */
+    int64_t pad[3];         /* before and after each dimension; default 0 */
+    int64_t pad_more[3];    /* further padding after (uneven); may be negative */
+    int64_t dilation[3];    /* default 1 */
+    int64_t groups;         /* convolutions only; default 1 */
+    bool cross_correlation; /* false: the kernel is flipped, as in Flux's Conv */
+} wb_window_desc;
+
+/* x (W, [H, [D,]] C, N) with w (kw, [kh, [kd,]] C / groups, K) gives (W', ..., K, N),
+ * W' = floor((W + paddings - dilation (kw - 1) - 1) / stride) + 1.
+ * conv_data and conv_filter are its adjoints: of y in x of the given sizes, of y in w of the given kernel sizes. */
+#define wb_conv_op(x, w, ...) wb_conv_forward_make(x, w, (wb_window_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_array *wb_conv_forward_make(wb_array *x, wb_array *w, wb_window_desc desc);
+WB_API wb_array *wb_conv_data_make(wb_array *y, wb_array *w, const int64_t *x_sizes,
+                                   wb_window_desc desc);
+WB_API wb_array *wb_conv_filter_make(wb_array *x, wb_array *y, const int64_t *w_sizes,
+                                     wb_window_desc desc);
+
+/* ---- windows ---- */
+
+/* Pools over the spatial dimensions of x (W, [H, [D,]] C, N). Max: padding never wins, the first maximum in memory order gets
+ * the gradient. Mean: over the full window, padding counted as zeros (Flux). */
+#define wb_maxpool_op(x, ...)  wb_maxpool_make_op(x, (wb_window_desc){.start_ = 0, __VA_ARGS__})
+#define wb_meanpool_op(x, ...) wb_meanpool_make_op(x, (wb_window_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_array *wb_maxpool_make_op(wb_array *x, wb_window_desc desc);
+WB_API wb_array *wb_meanpool_make_op(wb_array *x, wb_window_desc desc);
+
+/* unfold: x (W, ..., C, N) to (W' H' D', kw kh kd C, N); fold: its adjoint, to x of the given sizes. */
+#define wb_unfold(x, ...) wb_unfold_make(x, (wb_window_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_array *wb_unfold_make(wb_array *x, wb_window_desc desc);
+WB_API wb_array *wb_fold_make(wb_array *columns, int ndim, const int64_t *x_sizes,
+                              wb_window_desc desc);
+
+/* ---- indexing ---- */
+
+/* The slices of x at positions index (i32 or i64, from 0) of dimension dim: sizes of x with that dimension replaced by those of
+ * index. Embedding: wb_gather(table, tokens, 1). A position out of range is an error. */
+WB_API wb_array *wb_gather(wb_array *x, wb_array *index, int dim);
+
+/* base plus each slice of updates added at its position, in the order of index. */
+WB_API wb_array *wb_scatter_add(wb_array *base, wb_array *index, wb_array *updates, int dim);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,166 @@
+/* weber/optimise.h: gradients of models, optimisers, training.
+ *
+ *     static wb_array *loss(wb_layer *model, const wb_batch *batch, void *user) {
+ *         return wb_logitcrossentropy(wb_apply(model, batch->x), batch->y);
+ *     }
+ *
+ *     wb_optimiser *adam = wb_setup(wb_adam(.eta = 1e-3), model);
+ *     wb_batch batch = {0};
+ *     while (wb_next(data, &batch)) {
+ *         wb_gradients *grads;
+ *         wb_array *l = wb_withgradient(loss, model, &batch, NULL, &grads);
+ *         wb_update(adam, model, grads);
+ *         if (wb_step(adam) % 100 == 0) printf("loss %.4f\n", wb_item(l));
+ *     }
+ *     wb_free(adam);
+ *
+ * or, all in one: wb_train(loss, model, data, adam, .epochs = 5). NULL in, NULL out. Errors: weber/error.h. */
+#ifndef WEBER_OPTIMISE_H
+#define WEBER_OPTIMISE_H
+
+#include "data.h"
+#include "layers.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- gradients of models ---- */
+
+/* One gradient for each trainable array of a model, NULL where the loss does not depend on it; owned by the scope. */
+typedef struct wb_gradients wb_gradients;
+
+/* The loss of a batch, one number. */
+typedef wb_array *wb_loss_fn(wb_layer *model, const wb_batch *batch, void *user);
+
+/* The gradients of l, which was built from the model's arrays. Arrays may have been read directly or by wb_get; layers in automatic
+ * mode are in training only after wb_training(true). */
+WB_API wb_gradients *wb_gradient(wb_array *l, wb_layer *model);
+
+/* Calls loss in training mode and in a scope of its own; the loss and *gradients leave it, and belong to the caller's scope. Nothing is
+ * computed yet: wb_update computes all in one plan. On failure both are NULL. */
+WB_API wb_array *wb_withgradient(wb_loss_fn *loss, wb_layer *model, const wb_batch *batch,
+                                 void *user, wb_gradients **gradients);
+
+/* The gradient of the array at path ("layers.1.weight"), owned by the gradients' scope; NULL, without an error, if there is none. A tied
+ * array has one gradient, the sum over its places. An unknown path is an error that lists the valid ones. */
+WB_API wb_array *wb_gradients_get(const wb_gradients *gradients, const char *path);
+
+/* Replaces it, for a scaling or clipping of your own; NULL: the parameter is left alone. Sizes are those of the parameter. */
+WB_API wb_status wb_gradients_set(wb_gradients *gradients, const char *path, wb_array *gradient);
+
+/* ---- rules ---- */
+
+typedef enum wb_rule_kind { WB_DESCENT, WB_MOMENTUM, WB_ADAM, WB_ADAMW } wb_rule_kind;
+
+/* A rule with its settings, a plain value; made by the macros below. x parameter, g gradient, t step from 1. */
+typedef struct wb_rule {
+    wb_rule_kind kind;
+    double eta; /* learning rate */
+    double rho; /* momentum */
+    double beta1, beta2, epsilon;
+    double lambda; /* weight decay */
+    bool decoupled;
+} wb_rule;
+
+/* Zero means default. */
+typedef struct wb_descent_desc {
+    char start_; /* makes an empty list legal */
+    double eta;  /* default 0.1 */
+} wb_descent_desc;
+typedef struct wb_momentum_desc {
+    char start_;
+    double eta; /* default 0.01 */
+    double rho; /* default 0.9 */
+} wb_momentum_desc;
+typedef struct wb_adam_desc {
+    char start_;
+    double eta;          /* default 0.001 */
+    double beta1, beta2; /* default 0.9, 0.999 */
+    double epsilon;      /* default 1e-8 */
+    double lambda;       /* wb_adamw only: decay; default 0 */
+    bool decoupled;      /* wb_adamw only: decays by lambda x instead of eta lambda x */
+} wb_adam_desc;
+
+/* x -= eta g */
+#define wb_descent(...) wb_descent_make((wb_descent_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_rule wb_descent_make(wb_descent_desc desc);
+
+/* v = rho v + eta g;  x -= v */
+#define wb_momentum(...) wb_momentum_make((wb_momentum_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_rule wb_momentum_make(wb_momentum_desc desc);
+
+/* m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
+ * x -= eta m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon)      (Kingma and Ba 2015)
+ * wb_adamw also takes eta lambda x off (Loshchilov and Hutter 2019), or lambda x if decoupled. */
+#define wb_adam(...)  wb_adam_make((wb_adam_desc){.start_ = 0, __VA_ARGS__})
+#define wb_adamw(...) wb_adamw_make((wb_adam_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_rule wb_adam_make(wb_adam_desc desc);
+WB_API wb_rule wb_adamw_make(wb_adam_desc desc);
+
+/* ---- optimisers ---- */
+
+/* A rule and its state for one model. State is f32 for f16 and bf16 parameters, else of the parameter's type. */
+typedef struct wb_optimiser wb_optimiser;
+
+typedef struct wb_setup_desc {
+    char start_;
+    wb_rule rule;
+    wb_layer *model;
+    double
+        clip_norm; /* gradients are scaled so that their common 2-norm is at most this; 0: they are not */
+} wb_setup_desc;
+
+/* wb_setup(rule, model) or wb_setup(rule, model, .clip_norm = 1). One state per array: two slots over the same array, or over a
+ * transpose of it, are a tie and stay one. The optimiser keeps the model alive. Fails for a negative eta and for a shared model;
+ * warns if nothing is trainable. Released by wb_free. */
+#define wb_setup(...) wb_setup_make((wb_setup_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_optimiser *wb_setup_make(wb_setup_desc desc);
+
+/* One step: computes gradients, new parameters, state and loss in one plan. The model's slots get new arrays; who held an old one keeps its
+ * value. Parameters without a gradient are left alone. If the loss (or the norm, when clipping) is not finite, parameters and state
+ * keep their values. On failure nothing has changed. */
+WB_API wb_status wb_update(wb_optimiser *optimiser, wb_layer *model, wb_gradients *gradients);
+
+/* Steps done. */
+WB_API int64_t wb_step(const wb_optimiser *optimiser);
+
+/* Sets the learning rate, from the next step on, literally: 0 is 0. State stays. */
+WB_API wb_status wb_adjust(wb_optimiser *optimiser, double eta);
+
+/* ---- training ---- */
+
+/* What callbacks see. Returning false ends the training, with WB_OK. */
+typedef struct wb_train_event {
+    wb_layer *model;
+    wb_optimiser *optimiser;
+    const wb_batch *batch; /* NULL at the end of an epoch */
+    wb_array *loss;        /* of the batch; NULL at the end of an epoch */
+    double mean_loss;      /* of the epoch so far */
+    int64_t epoch, step;   /* from 1: in all, in the epoch */
+    void *user;
+} wb_train_event;
+typedef bool wb_train_fn(const wb_train_event *event);
+
+typedef struct wb_train_desc {
+    char start_;
+    wb_loss_fn *loss;
+    wb_layer *model;
+    wb_loader *loader;
+    wb_optimiser *optimiser;
+    int64_t epochs;        /* default 1 */
+    bool progress;         /* a bar per epoch on the terminal */
+    wb_train_fn *on_step;  /* after each update */
+    wb_train_fn *on_epoch; /* after each epoch */
+    void *user;            /* handed to loss and callbacks */
+} wb_train_desc;
+
+/* wb_train(loss, model, loader, optimiser, .epochs = 5, .progress = true). A loss that is not finite ends it with WB_ERROR_NUMBER and
+ * "loss is nan at batch 51 of epoch 1"; that step has changed nothing. */
+#define wb_train(...) wb_train_make((wb_train_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_status wb_train_make(wb_train_desc desc);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

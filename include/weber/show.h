@@ -1,0 +1,86 @@
+/* weber/show.h: what people see: arrays, models, progress, curves.
+ *
+ *     wb_show(W);                                  // 2×3 Array{f32} on CPU:
+ *                                                  //   0.433884   0.229779  1.0
+ *                                                  //  -0.459193  -1.95972   2.0
+ *     wb_show(model);                              // the tree of layers, with counts
+ *
+ * Only functions of this header write to stdout or to the terminal, because they are asked to. */
+#ifndef WEBER_SHOW_H
+#define WEBER_SHOW_H
+
+#include <stdio.h>
+
+#include "array.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- arrays and models ---- */
+
+/* Prints an array, model, optimiser or tree to stdout. */
+WB_API wb_status wb_show(void *object);
+
+/* The same into text, always ended; cut where size_bytes are too few. */
+WB_API wb_status wb_show_text(void *object, char *text, size_t size_bytes);
+
+/* Prints an array as Julia would: sizes, type and device, then columns aligned at the decimal point, six digits, the middle of
+ * large ones left out; three and more dimensions as slices [:, :, 1], numbered from 1 as Julia does. Computes it if it is
+ * pending. Long lines are cut at 80 columns, long columns at 20 rows. */
+WB_API wb_status wb_show_array(FILE *file, wb_array *x);
+
+/* ---- progress ---- */
+
+typedef struct wb_progress wb_progress;
+
+/* Zero means default. */
+typedef struct wb_progress_desc {
+    char start_;      /* makes an empty list legal */
+    const char *what; /* what stands before the bar: "epoch 1/5" */
+    int64_t total;    /* steps that will come; 0: not known, no bar and no time left */
+    int64_t items;    /* the rate counts this many things per step: a batch's images; default 1 */
+    const wb_device *device; /* whose peak memory is shown; default: the CPU */
+    FILE *file;              /* default: stderr */
+    bool always;             /* show it even if file is no terminal */
+} wb_progress_desc;
+
+/* A bar of one line: share done, rate, time left, loss, peak memory. Silent where its file is no terminal; redrawn about ten times
+ * a second. End it with wb_progress_end.
+ *
+ *     wb_progress *bar = wb_progress_begin(.what = "epoch 1/5", .total = 938, .items = 64);
+ *     while (wb_next(data, &batch)) { ...; wb_progress_step(bar, loss); }
+ *     wb_progress_end(bar);
+ *
+ * All three take NULL. */
+#define wb_progress_begin(...) wb_progress_make((wb_progress_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_progress *wb_progress_make(wb_progress_desc desc);
+
+/* One step is done. loss (one element, or NULL) is read only when the bar is redrawn. */
+WB_API void wb_progress_step(wb_progress *progress, wb_array *loss);
+
+/* Draws the last state, ends the line and releases progress. Returns the seconds since the begin. */
+WB_API double wb_progress_end(wb_progress *progress);
+
+/* ---- curves ---- */
+
+typedef struct wb_series {
+    const char *name;
+    const double *values; /* value i is drawn above i + 1 */
+    int64_t count;
+    bool right; /* measured by the axis on the right */
+} wb_series;
+
+/* Draws curves into a picture, path.png or path.svg, through the program gnuplot. WB_ERROR_UNSUPPORTED, with the name of the
+ * Debian package, where gnuplot is not installed.
+ *
+ *     wb_plot_curves("demo.png", {"loss", losses, 5, false}, {"test accuracy", accuracies, 5, true}); */
+#define wb_plot_curves(path, ...)                                                                  \
+    wb_plot_curves_make(path, (int)(sizeof((const wb_series[]){__VA_ARGS__}) / sizeof(wb_series)), \
+                        (const wb_series[]){__VA_ARGS__})
+WB_API wb_status wb_plot_curves_make(const char *path, int count, const wb_series *series);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,146 @@
+/* The node: data or a recipe. Private side of weber/array.h. */
+#ifndef WB_ARRAY_ARRAY_H
+#define WB_ARRAY_ARRAY_H
+
+#include <weber/array.h>
+#include <weber/device.h>
+
+#include "base/error.h"
+#include "base/object.h"
+
+/* ---- memory ---- */
+
+/* A piece of device memory, shared by views; counted atomically, since threads may share it. */
+typedef struct wb_buffer {
+    int32_t refs;    /* __atomic */
+    bool read_only;  /* borrowed or mapped: never written, never donated */
+    bool is_foreign; /* the memory is not the allocator's */
+    const wb_device *device;
+    void *handle;           /* the CPU: the address */
+    size_t size_bytes;      /* usable; what the allocator handed out */
+    wb_release_fn *release; /* foreign memory */
+    void *release_context;
+    struct wb_buffer *next; /* in the allocator's list of free buffers */
+} wb_buffer;
+
+/* ---- nodes ---- */
+
+/* Operations by number; wb_op_row (ops/ops.h) has their rows. */
+typedef enum wb_op {
+#define WB_UNARY(name, ...)     WB_OP_##name,
+#define WB_BINARY(name, ...)    WB_OP_##name,
+#define WB_MACRO(name, ...)     WB_OP_##name,
+#define WB_OPERATION(name, ...) WB_OP_##name,
+#include <weber/ops.def>
+    WB_OP_COUNT
+} wb_op;
+
+enum {
+    WB_INLINE_INPUTS = 8, /* Adam reads eight */
+    WB_ATTRIBUTES = 8,    /* 64-bit words that belong to the plan key */
+};
+
+/* Flags of a node. */
+enum {
+    WB_NODE_WEAK = 1,      /* a C number: takes the type of what it meets */
+    WB_NODE_DETACHED = 2,  /* had a recipe; a closed scope took it away */
+    WB_NODE_LEFT = 4,      /* left its scope pending: detached as soon as it is evaluated */
+    WB_NODE_COMPUTED = 8,  /* some plan computed it without storing it: the next one stores it */
+    WB_NODE_LOST = 16,     /* a device error struck while it was written */
+    WB_NODE_STRIDED = 32,  /* data: stride[] is set; otherwise dense */
+    WB_NODE_INTERNED = 64, /* a cached constant of the thread: no scope, no count */
+    WB_NODE_UNTIED = 128, /* applied an automatic layer in test mode: a gradient through it warns */
+    WB_NODE_SETTLED =
+        256, /* with WB_NODE_LEFT: data like any other afterwards (a parameter, a state) */
+};
+
+struct wb_array {
+    wb_object object;
+    int32_t refs;  /* nodes that read it + scopes + holds */
+    int32_t holds; /* wb_keep, slots of models and optimisers */
+    uint16_t op, flags, ninputs;
+    uint8_t dtype, ndim, nattributes;
+    uint32_t index; /* scratch of a walk, valid where stamp is the walk's */
+    uint64_t stamp;
+    wb_array **inputs; /* own_inputs, or a list of its own when there are more */
+    wb_array *own_inputs[WB_INLINE_INPUTS];
+    const wb_device *device;
+    wb_buffer *buffer; /* NULL while pending */
+    int64_t offset;    /* elements */
+    int64_t sizes[WB_MAX_DIMS];
+    int64_t attributes[WB_ATTRIBUTES]; /* meaning per operation */
+    int64_t late[2];                   /* not in the key: value, key or counter */
+    int64_t strides[WB_MAX_DIMS];      /* elements; only with WB_NODE_STRIDED */
+};
+
+extern const wb_class wb_array_class;
+
+/* A node owned by the innermost scope, with a reference to each input; sizes and inputs are copied. Inputs are not NULL.
+ * NULL when out of memory. */
+wb_array *wb_node_new(wb_op op, wb_dtype dtype, int ndim, const int64_t *sizes, int ninputs,
+                      wb_array *const *inputs);
+
+/* A node over memory; takes over the caller's reference to the buffer, also on failure. */
+wb_array *wb_node_data(wb_dtype dtype, int ndim, const int64_t *sizes, wb_buffer *buffer);
+
+wb_array *wb_ref(wb_array *x); /* one more reference; returns x */
+void wb_unref(wb_array *x);    /* one fewer; NULL is fine; no recursion */
+
+/* A reference that counts as visible: a slot, a kept array. */
+wb_array *wb_hold(wb_array *x);
+void wb_unhold(wb_array *x);
+
+/* Gives the innermost scope a reference to x (for getters); returns x, or NULL when out of memory. */
+wb_array *wb_scope_add(wb_array *x);
+
+/* Gives any object (gradients, say) to the innermost scope, which calls wb_free on it; returns it. On failure it is freed
+ * at once and NULL returned. wb_free called earlier takes it out of the scope. */
+void *wb_scope_own(void *object);
+
+/* Closes the innermost scope (opened by wb_scope_open) without evaluating the given arrays: they pass to the scope around it,
+ * pending, and lose their recipe when they are evaluated. NULL entries are skipped. */
+wb_status wb_scope_close_leaving(int count, wb_array *const *leaving);
+
+/* Drops the recipe of an evaluated node. */
+void wb_node_detach(wb_array *x);
+
+static inline bool wb_is_evaluated(const wb_array *x) { return x->buffer != NULL; }
+/* Operations of several results: the values are those of their parts. */
+static inline bool wb_has_parts(const wb_array *x) {
+    return x->op == WB_OP_maxpool || x->op == WB_OP_adam || x->op == WB_OP_momentum ||
+           x->op == WB_OP_descent;
+}
+static inline bool wb_is_leaf(const wb_array *x) { return x->op == WB_OP_data; }
+
+/* Number of elements, also of a list of sizes; -1 on overflow or a negative size. */
+int64_t wb_count_sizes(int ndim, const int64_t *sizes);
+
+/* Strides of x's elements: set ones or dense ones. */
+void wb_node_strides(const wb_array *x, int64_t *strides);
+bool wb_node_is_dense(const wb_array *x);
+void wb_dense_strides(int ndim, const int64_t *sizes, int64_t *strides);
+
+/* ---- sizes in messages ---- */
+
+/* "(32, 32, 4, 8)"; one of a few buffers of the thread, in turn. */
+const char *wb_sizes_text(int ndim, const int64_t *sizes);
+const char *wb_text_of(const wb_array *x); /* the same for an array's sizes */
+
+/* Fails unless 0 <= ndim <= 8 and the product of the sizes is a number; function names the caller. */
+bool wb_check_sizes(const char *function, int ndim, const int64_t *sizes);
+/* dim as 0 .. ndim - 1, or -1 with the error recorded. */
+int wb_check_dim(const char *function, int dim, int ndim);
+
+/* ---- evaluation, set by src/evaluate: array knows nothing above it ---- */
+typedef wb_status wb_evaluate_fn(int count, wb_array *const *roots);
+extern wb_evaluate_fn *wb_evaluate_hook;
+extern wb_status (*wb_state_flush_hook)(void); /* state writes that wait for a closing scope */
+
+/* ---- buffers, over the device's memory (src/device) ---- */
+wb_buffer *wb_buffer_new(const wb_device *device, size_t size_bytes); /* NULL: out of memory */
+wb_buffer *wb_buffer_foreign(const wb_device *device, void *data, size_t size_bytes, bool read_only,
+                             wb_release_fn *release, void *context);
+wb_buffer *wb_buffer_ref(wb_buffer *buffer);
+void wb_buffer_unref(wb_buffer *buffer);
+
+#endif

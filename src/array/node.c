@@ -1,0 +1,195 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/array.h"
+#include "array/thread.h"
+#include "base/memory.h"
+
+wb_evaluate_fn *wb_evaluate_hook;
+
+const wb_class wb_array_class = {"array", NULL}; /* wb_free releases arrays itself */
+
+static bool attach_inputs(wb_array *node, int ninputs, wb_array *const *inputs) {
+    node->inputs = node->own_inputs;
+    if (ninputs > WB_INLINE_INPUTS) {
+        node->inputs = wb_alloc((size_t)ninputs * sizeof *inputs);
+        if (!node->inputs) return false;
+    }
+    for (int i = 0; i < ninputs; i++) {
+        node->inputs[i] = inputs[i];
+        inputs[i]->refs++;
+    }
+    node->ninputs = (uint16_t)ninputs;
+    return true;
+}
+
+static wb_array *blank(wb_thread *thread, wb_op op, wb_dtype dtype, int ndim,
+                       const int64_t *sizes) {
+    wb_array *node = wb_node_take(thread);
+    if (!node) return NULL;
+    memset(node, 0, offsetof(wb_array, inputs));
+    node->object.klass = &wb_array_class;
+    node->refs = 1;
+    node->op = (uint16_t)op;
+    node->dtype = (uint8_t)dtype;
+    node->ndim = (uint8_t)ndim;
+    node->inputs = node->own_inputs;
+    node->buffer = NULL;
+    node->offset = 0;
+    for (int d = 0; d < ndim; d++) node->sizes[d] = sizes[d];
+    return node;
+}
+
+/* The new node's one reference becomes the scope's. */
+static wb_array *into_scope(wb_thread *thread, wb_array *node) {
+    if (WB_GROW(thread->entries, thread->entry_count, thread->entry_capacity)) {
+        thread->entries[thread->entry_count++] = &node->object;
+        node->object.scope_slot = thread->entry_count;
+        return node;
+    }
+    wb_unref(node);
+    return NULL;
+}
+
+/* WEBER_EAGER=1: an operation finds its inputs evaluated, each by a plan of its own. */
+static bool is_eager(void) {
+    static int eager = -1; /* every thread that races here writes the same */
+    int known = __atomic_load_n(&eager, __ATOMIC_RELAXED);
+    if (known < 0) {
+        const char *text = getenv("WEBER_EAGER");
+        known = text && strcmp(text, "1") == 0;
+        __atomic_store_n(&eager, known, __ATOMIC_RELAXED);
+    }
+    return known != 0;
+}
+
+static bool evaluate_inputs(int ninputs, wb_array *const *inputs) {
+    for (int i = 0; i < ninputs; i++) {
+        const bool is_number = inputs[i]->op == WB_OP_full || inputs[i]->op == WB_OP_late;
+        if (is_number || wb_is_evaluated(inputs[i]) || wb_has_parts(inputs[i])) continue;
+        if (wb_evaluate_hook(1, &inputs[i]) != WB_OK) return false;
+    }
+    return true;
+}
+
+wb_array *wb_node_new(wb_op op, wb_dtype dtype, int ndim, const int64_t *sizes, int ninputs,
+                      wb_array *const *inputs) {
+    wb_thread *thread = wb_thread_get();
+    if (thread && is_eager() && !thread->is_walking && !evaluate_inputs(ninputs, inputs))
+        return NULL;
+    wb_array *node = thread ? blank(thread, op, dtype, ndim, sizes) : NULL;
+    if (!node) return NULL;
+    if (!attach_inputs(node, ninputs, inputs)) {
+        wb_unref(node);
+        return NULL;
+    }
+    node->device = ninputs ? inputs[0]->device : wb_cpu_device();
+    return into_scope(thread, node);
+}
+
+wb_array *wb_node_data(wb_dtype dtype, int ndim, const int64_t *sizes, wb_buffer *buffer) {
+    if (!buffer) return NULL;
+    wb_thread *thread = wb_thread_get();
+    wb_array *node = thread ? blank(thread, WB_OP_data, dtype, ndim, sizes) : NULL;
+    if (!node) {
+        wb_buffer_unref(buffer);
+        return NULL;
+    }
+    node->device = buffer->device;
+    node->buffer = buffer;
+    return into_scope(thread, node);
+}
+
+wb_array *wb_ref(wb_array *x) {
+    x->refs++;
+    return x;
+}
+
+/* Takes node's inputs off it; those that nobody else needs join the list of dead nodes. */
+static wb_array *drop_inputs(wb_array *node, wb_array *dead) {
+    for (int i = 0; i < node->ninputs; i++) {
+        wb_array *input = node->inputs[i];
+        if (--input->refs > 0) continue;
+        input->stamp = (uint64_t)(uintptr_t)dead; /* a dead node's stamp links the list */
+        dead = input;
+    }
+    if (node->inputs != node->own_inputs) wb_release(node->inputs);
+    node->inputs = node->own_inputs;
+    node->ninputs = 0;
+    return dead;
+}
+
+static void bury(wb_thread *thread, wb_array *dead) {
+    while (dead) {
+        wb_array *node = dead;
+        dead = (wb_array *)(uintptr_t)node->stamp;
+        dead = drop_inputs(node, dead);
+        if (node->buffer) wb_buffer_unref(node->buffer);
+        wb_node_give(thread, node);
+    }
+}
+
+void wb_unref(wb_array *x) {
+    if (!x || --x->refs > 0) return;
+    wb_thread *thread = wb_thread_get();
+    if (!thread) return; /* only a thread that never made an array: its memory stays behind */
+    x->stamp = 0;
+    bury(thread, x);
+}
+
+void wb_node_detach(wb_array *x) {
+    if (x->ninputs == 0) return;
+    wb_thread *thread = wb_thread_get();
+    if (!(x->flags & WB_NODE_SETTLED)) x->flags |= WB_NODE_DETACHED;
+    x->flags &= (uint16_t) ~(WB_NODE_LEFT | WB_NODE_SETTLED);
+    x->op = WB_OP_data;
+    bury(thread, drop_inputs(x, NULL));
+}
+
+wb_array *wb_hold(wb_array *x) {
+    if (!x) return NULL;
+    x->refs++, x->holds++;
+    return x;
+}
+
+void wb_unhold(wb_array *x) {
+    if (!x) return;
+    x->holds--;
+    wb_unref(x);
+}
+
+wb_array *wb_keep(wb_array *x) { return wb_hold(x); }
+
+static uint64_t bits_of(double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/* Puts value into the thread's cache of constants; what lay there passes to the scope, as the caller may still use it. */
+static wb_array *intern(wb_thread *thread, wb_array **place, double value) {
+    wb_array *node = blank(thread, WB_OP_full, WB_F64, 0, NULL);
+    if (!node) return NULL;
+    node->flags = WB_NODE_WEAK | WB_NODE_INTERNED;
+    node->nattributes = 1;
+    node->attributes[0] = (int64_t)bits_of(value);
+    node->device = wb_cpu_device();
+    thread->live_nodes--;
+    wb_array *old = *place;
+    *place = node;
+    if (old) {
+        old->flags &= (uint16_t)~WB_NODE_INTERNED;
+        thread->live_nodes++;
+        (void)into_scope(thread, old);
+    }
+    return node;
+}
+
+wb_array *wb_number(double value) {
+    wb_thread *thread = wb_thread_get();
+    if (!thread) return NULL;
+    const uint64_t bits = bits_of(value);
+    wb_array **place = &thread->constants[(bits * 0x9E3779B97F4A7C15ull) >> 58];
+    if (*place && (uint64_t)(*place)->attributes[0] == bits) return *place;
+    return intern(thread, place, value);
+}

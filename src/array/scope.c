@@ -1,0 +1,140 @@
+#include "array/array.h"
+#include "array/thread.h"
+#include "base/memory.h"
+
+wb_status (*wb_state_flush_hook)(void);
+
+void wb_scope_open(void) {
+    wb_thread *thread = wb_thread_get();
+    if (!thread || !WB_GROW(thread->scope_starts, thread->scope_count, thread->scope_capacity))
+        return;
+    thread->scope_starts[thread->scope_count++] = thread->entry_count;
+}
+
+/* Takes object out of the scope that owns it; false if none of this thread does. */
+static bool leave_scope(wb_thread *thread, wb_object *object) {
+    const int64_t slot = object->scope_slot;
+    if (slot == 0 || slot > thread->entry_count || thread->entries[slot - 1] != object)
+        return false;
+    thread->entries[slot - 1] = NULL;
+    object->scope_slot = 0;
+    return true;
+}
+
+static void free_array(wb_thread *thread, wb_array *x) {
+    if (x->holds > 0)
+        wb_unhold(x);
+    else if (leave_scope(thread, &x->object))
+        wb_unref(x);
+}
+
+void wb_free(void *object) {
+    wb_object *any = object;
+    wb_thread *thread = wb_thread_get();
+    if (!any || !any->klass || !thread) return;
+    if (any->klass == &wb_array_class) {
+        free_array(thread, object);
+        return;
+    }
+    (void)leave_scope(thread, any);
+    any->klass->free(any);
+}
+
+void *wb_scope_own(void *object) {
+    if (!object) return NULL;
+    wb_thread *thread = wb_thread_get();
+    if (!thread || !WB_GROW(thread->entries, thread->entry_count, thread->entry_capacity)) {
+        wb_free(object);
+        return NULL;
+    }
+    thread->entries[thread->entry_count++] = object;
+    ((wb_object *)object)->scope_slot = thread->entry_count;
+    return object;
+}
+
+wb_array *wb_scope_add(wb_array *x) {
+    if (!x) return NULL;
+    wb_thread *thread = wb_thread_get();
+    if (!thread || !WB_GROW(thread->entries, thread->entry_count, thread->entry_capacity))
+        return NULL;
+    thread->entries[thread->entry_count++] = &wb_ref(x)->object;
+    if (x->object.scope_slot == 0) x->object.scope_slot = thread->entry_count;
+    return x;
+}
+
+static wb_array *array_at(const wb_thread *thread, int64_t entry) {
+    wb_object *object = thread->entries[entry];
+    return object && object->klass == &wb_array_class ? (wb_array *)(void *)object : NULL;
+}
+
+/* Evaluates, in one plan, the pending arrays of the scope that are held. */
+static wb_status evaluate_survivors(wb_thread *thread, int64_t start) {
+    wb_array **roots = NULL;
+    int64_t count = 0, capacity = 0;
+    wb_status status = WB_OK;
+    for (int64_t i = start; i < thread->entry_count; i++) {
+        wb_array *x = array_at(thread, i);
+        if (!x || x->holds == 0 || wb_is_evaluated(x)) continue;
+        if (!WB_GROW(roots, count, capacity)) {
+            status = WB_ERROR_MEMORY;
+            goto done;
+        }
+        roots[count++] = x;
+    }
+    if (count) status = wb_evaluate_hook((int)count, roots);
+done:
+    wb_release(roots);
+    return status;
+}
+
+static void release_entries(wb_thread *thread, int64_t start) {
+    while (thread->entry_count > start) {
+        wb_object *object = thread->entries[--thread->entry_count];
+        if (!object) continue;
+        if (object->scope_slot == thread->entry_count + 1) object->scope_slot = 0;
+        if (object->klass != &wb_array_class) {
+            object->klass->free(object);
+            continue;
+        }
+        wb_array *x = (wb_array *)(void *)object;
+        if (x->holds > 0 && wb_is_evaluated(x)) wb_node_detach(x);
+        wb_unref(x);
+    }
+}
+
+static int64_t innermost_start(const wb_thread *thread) {
+    return thread->scope_starts[thread->scope_count - 1];
+}
+
+wb_status wb_scope_close(void) {
+    wb_thread *thread = wb_thread_get();
+    if (!thread || thread->scope_count == 0)
+        return wb_fail(WB_ERROR_ARGUMENT, "wb_scope_close: no scope is open on this thread");
+    const int64_t start = innermost_start(thread);
+    wb_status status = wb_state_flush_hook ? wb_state_flush_hook() : WB_OK;
+    const wb_status survivors = evaluate_survivors(thread, start);
+    if (status == WB_OK) status = survivors;
+    release_entries(thread, start);
+    thread->scope_count--;
+    return status;
+}
+
+wb_status wb_scope_close_leaving(int count, wb_array *const *leaving) {
+    wb_thread *thread = wb_thread_get();
+    if (!thread || thread->scope_count == 0)
+        return wb_fail(WB_ERROR_ARGUMENT, "wb_scope_close: no scope is open on this thread");
+    for (int i = 0; i < count; i++)
+        if (leaving[i]) wb_ref(leaving[i]);
+    release_entries(thread, innermost_start(thread));
+    thread->scope_count--;
+    wb_status status = WB_OK;
+    for (int i = 0; i < count; i++) {
+        wb_array *x = leaving[i];
+        if (!x) continue;
+        if (!wb_is_leaf(x)) x->flags |= WB_NODE_LEFT;
+        if (wb_is_evaluated(x)) wb_node_detach(x);
+        if (!wb_scope_add(x)) status = WB_ERROR_MEMORY;
+        wb_unref(x);
+    }
+    return status;
+}

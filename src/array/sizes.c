@@ -1,0 +1,93 @@
+#include <stdio.h>
+
+#include "array/array.h"
+
+int64_t wb_count_sizes(int ndim, const int64_t *sizes) {
+    int64_t count = 1;
+    bool empty = false;
+    for (int d = 0; d < ndim; d++) {
+        if (sizes[d] < 0) return -1;
+        if (sizes[d] == 0)
+            empty = true;
+        else if (__builtin_mul_overflow(count, sizes[d], &count) || count > INT64_MAX / 16)
+            return -1;
+    }
+    return empty ? 0 : count;
+}
+
+void wb_dense_strides(int ndim, const int64_t *sizes, int64_t *strides) {
+    int64_t stride = 1;
+    for (int d = 0; d < ndim; d++) {
+        strides[d] = stride;
+        stride *= sizes[d];
+    }
+}
+
+void wb_node_strides(const wb_array *x, int64_t *strides) {
+    if (!(x->flags & WB_NODE_STRIDED)) {
+        wb_dense_strides(x->ndim, x->sizes, strides);
+        return;
+    }
+    for (int d = 0; d < x->ndim; d++) strides[d] = x->strides[d];
+}
+
+bool wb_node_is_dense(const wb_array *x) {
+    if (!(x->flags & WB_NODE_STRIDED)) return true;
+    int64_t stride = 1;
+    for (int d = 0; d < x->ndim; d++) {
+        if (x->sizes[d] != 1 && x->strides[d] != stride) return false;
+        stride *= x->sizes[d];
+    }
+    return true;
+}
+
+const char *wb_sizes_text(int ndim, const int64_t *sizes) {
+    static _Thread_local char texts[8][160];
+    static _Thread_local unsigned turn;
+    char *text = texts[turn++ % 8];
+    size_t used = (size_t)snprintf(text, sizeof texts[0], "(");
+    for (int d = 0; d < ndim && used < sizeof texts[0]; d++)
+        used += (size_t)snprintf(text + used, sizeof texts[0] - used, d ? ", %lld" : "%lld",
+                                 (long long)sizes[d]);
+    if (used < sizeof texts[0]) (void)snprintf(text + used, sizeof texts[0] - used, ")");
+    return text;
+}
+
+const char *wb_text_of(const wb_array *x) { return wb_sizes_text(x->ndim, x->sizes); }
+
+bool wb_check_sizes(const char *function, int ndim, const int64_t *sizes) {
+    if (ndim < 0 || ndim > WB_MAX_DIMS) {
+        (void)wb_fail(WB_ERROR_SHAPE, "%s: %d dimensions; at most %d are possible", function, ndim,
+                      WB_MAX_DIMS);
+        return false;
+    }
+    for (int d = 0; d < ndim; d++) {
+        if (sizes[d] >= 0) continue;
+        (void)wb_fail(WB_ERROR_SHAPE, "%s: size %lld of dimension %d in %s is negative", function,
+                      (long long)sizes[d], d, wb_sizes_text(ndim, sizes));
+        return false;
+    }
+    if (wb_count_sizes(ndim, sizes) >= 0) return true;
+    (void)wb_fail(WB_ERROR_SHAPE, "%s: %s has more elements than memory can hold", function,
+                  wb_sizes_text(ndim, sizes));
+    return false;
+}
+
+int wb_check_dim(const char *function, int dim, int ndim) {
+    if (dim >= -ndim && dim < ndim) return dim < 0 ? dim + ndim : dim;
+    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: dimension %d of an array with %d dimensions", function,
+                  dim, ndim);
+    return -1;
+}
+
+wb_dtype wb_dtype_of(const wb_array *x) { return x ? (wb_dtype)x->dtype : WB_F32; }
+int wb_ndim(const wb_array *x) { return x ? x->ndim : 0; }
+const int64_t *wb_sizes(const wb_array *x) { return x ? x->sizes : NULL; }
+int64_t wb_count(const wb_array *x) { return x ? wb_count_sizes(x->ndim, x->sizes) : 0; }
+const wb_device *wb_device_of(const wb_array *x) { return x ? x->device : NULL; }
+
+int64_t wb_size(const wb_array *x, int dim) {
+    if (!x) return 0;
+    if (dim < 0) dim += x->ndim;
+    return dim >= 0 && dim < x->ndim ? x->sizes[dim] : 1;
+}

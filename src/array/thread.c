@@ -1,0 +1,137 @@
+#include "array/thread.h"
+
+#include <pthread.h>
+
+#include "base/memory.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define NODE_FROM_MALLOC 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define NODE_FROM_MALLOC 1
+#endif
+#endif
+#ifndef NODE_FROM_MALLOC
+#define NODE_FROM_MALLOC 0
+#endif
+
+enum { NODES_PER_BLOCK = 64 };
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+static wb_thread *threads;     /* guarded by mutex */
+static wb_array *orphan_nodes; /* free nodes of threads that ended; linked by inputs */
+static _Thread_local wb_thread *current __attribute__((tls_model("initial-exec")));
+
+static wb_array **link_of(wb_array *node) { return &node->own_inputs[0]; }
+
+static void give_nodes_to_all(wb_thread *thread) {
+    while (thread->free_nodes) {
+        wb_array *node = thread->free_nodes;
+        thread->free_nodes = *link_of(node);
+        *link_of(node) = orphan_nodes;
+        orphan_nodes = node;
+    }
+}
+
+/* What was made outside any scope belongs to the thread, and ends with it. */
+static void let_go(wb_object *object) {
+    if (!object) return;
+    object->scope_slot = 0;
+    if (object->klass == &wb_array_class)
+        wb_unref((wb_array *)(void *)object);
+    else
+        object->klass->free(object);
+}
+
+static void thread_ends(void *state) {
+    wb_thread *thread = state;
+    current = thread; /* the destructor may run after the variable was reset */
+    while (thread->scope_count) (void)wb_scope_close();
+    while (thread->entry_count) let_go(thread->entries[--thread->entry_count]);
+    for (int i = 0; i < WB_CONSTANTS; i++) {
+        if (!thread->constants[i]) continue;
+        thread->live_nodes++; /* a constant is not counted while it is cached */
+        wb_unref(thread->constants[i]);
+    }
+    if (thread->evaluator_free) thread->evaluator_free(thread->evaluator);
+    if (thread->walk_free) thread->walk_free(thread->walk);
+    pthread_mutex_lock(&mutex);
+    give_nodes_to_all(thread);
+    *thread->previous = thread->next;
+    if (thread->next) thread->next->previous = thread->previous;
+    wb_live_arrays(thread->live_nodes);
+    pthread_mutex_unlock(&mutex);
+    wb_release(thread->entries);
+    wb_release(thread->scope_starts);
+    wb_release(thread);
+    current = NULL;
+}
+
+static void make_key(void) { (void)pthread_key_create(&key, thread_ends); }
+
+static wb_thread *thread_new(void) {
+    (void)pthread_once(&once, make_key);
+    wb_thread *thread = wb_alloc(sizeof *thread);
+    if (!thread) return NULL;
+    pthread_mutex_lock(&mutex);
+    thread->next = threads, thread->previous = &threads;
+    if (threads) threads->previous = &thread->next;
+    threads = thread;
+    pthread_mutex_unlock(&mutex);
+    (void)pthread_setspecific(key, thread);
+    return current = thread;
+}
+
+wb_thread *wb_thread_get(void) { return current ? current : thread_new(); }
+
+wb_live_counts wb_live(void) {
+    wb_live_counts counts = wb_live_shared();
+    pthread_mutex_lock(&mutex);
+    for (const wb_thread *t = threads; t; t = t->next)
+        counts.arrays += __atomic_load_n(&t->live_nodes, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&mutex);
+    return counts;
+}
+
+static bool refill(wb_thread *thread) {
+    pthread_mutex_lock(&mutex);
+    thread->free_nodes = orphan_nodes;
+    orphan_nodes = NULL;
+    pthread_mutex_unlock(&mutex);
+    if (thread->free_nodes) return true;
+    wb_array *block = wb_alloc_aligned(
+        NODES_PER_BLOCK * sizeof *block); /* never given back: nodes wander between threads */
+    if (!block) return false;
+    for (int i = 0; i < NODES_PER_BLOCK; i++) {
+        *link_of(&block[i]) = thread->free_nodes;
+        thread->free_nodes = &block[i];
+    }
+    return true;
+}
+
+wb_array *wb_node_take(wb_thread *thread) {
+    wb_array *node;
+    if (NODE_FROM_MALLOC) {
+        node = wb_alloc_aligned(sizeof *node);
+        if (!node) return NULL;
+    } else {
+        if (!thread->free_nodes && !refill(thread)) return NULL;
+        node = thread->free_nodes;
+        thread->free_nodes = *link_of(node);
+    }
+    __atomic_store_n(&thread->live_nodes, thread->live_nodes + 1, __ATOMIC_RELAXED);
+    return node;
+}
+
+void wb_node_give(wb_thread *thread, wb_array *node) {
+    __atomic_store_n(&thread->live_nodes, thread->live_nodes - 1, __ATOMIC_RELAXED);
+    if (NODE_FROM_MALLOC) {
+        wb_release_aligned(node);
+        return;
+    }
+    node->object.klass = NULL;
+    *link_of(node) = thread->free_nodes;
+    thread->free_nodes = node;
+}

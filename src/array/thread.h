@@ -1,0 +1,36 @@
+/* What one thread owns: its scopes, its free nodes, its random sequence, its constants. */
+#ifndef WB_ARRAY_THREAD_H
+#define WB_ARRAY_THREAD_H
+
+#include "array/array.h"
+
+enum { WB_CONSTANTS = 64 };
+
+typedef struct wb_thread {
+    wb_object **entries; /* what the open scopes own, oldest first; NULL: taken out */
+    int64_t entry_count, entry_capacity;
+    int64_t *scope_starts;
+    int64_t scope_count, scope_capacity;
+    wb_array *free_nodes;
+    int64_t live_nodes;                /* made minus released on this thread; read by others */
+    wb_array *constants[WB_CONSTANTS]; /* wb_number's cache, by hash of the value */
+    uint64_t seed, counter;            /* random numbers: key and next block */
+    bool seeded;
+    bool training;
+    bool is_walking; /* a walk uses the nodes' scratch fields: no eager evaluation now */
+    uint64_t stamp;  /* of the last walk */
+    void *evaluator; /* src/evaluate's state */
+    void (*evaluator_free)(void *evaluator);
+    void *walk; /* src/gradient's lists */
+    void (*walk_free)(void *walk);
+    struct wb_thread *next, **previous; /* list of all threads */
+} wb_thread;
+
+/* This thread's, made at the first call; NULL when out of memory. */
+wb_thread *wb_thread_get(void);
+
+/* Memory for one node from the thread's pool, and back. Sanitizer builds take each from malloc. */
+wb_array *wb_node_take(wb_thread *thread);
+void wb_node_give(wb_thread *thread, wb_array *node);
+
+#endif

@@ -1,0 +1,123 @@
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static _Thread_local struct {
+    wb_status status;
+    wb_place *place;
+    char message[1024];
+} pending;
+
+const char *wb_status_text(wb_status status) {
+    static const char *const texts[] = {
+#define X(name, text) [WB_##name] = text,
+        WB_STATUS_LIST(X)
+#undef X
+    };
+    const size_t count = sizeof texts / sizeof *texts;
+    return (size_t)status < count ? texts[status] : "unknown status";
+}
+
+void wb_place_push(wb_place *place) {
+    place->outer = pending.place;
+    pending.place = place;
+}
+
+void wb_place_pop(wb_place *place) { pending.place = place->outer; }
+
+/* Writes the innermost places, outermost last: "Dense(2 => 3), layer 1 of Chain: ". */
+static size_t write_places(char *text, size_t size) {
+    size_t used = 0;
+    for (const wb_place *p = pending.place; p && used + 1 < size; p = p->outer) {
+        p->describe(p, text + used, size - used);
+        const size_t length = strlen(text + used);
+        used += length;
+        const char *separator = p->outer ? (length ? ", " : "") : ": ";
+        used += (size_t)snprintf(text + used, size - used, "%s", separator);
+    }
+    return used < size ? used : size - 1;
+}
+
+wb_status wb_fail(wb_status status, const char *format, ...) {
+    if (pending.status != WB_OK) return status;
+    pending.status = status;
+    const size_t used = write_places(pending.message, sizeof pending.message);
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(pending.message + used, sizeof pending.message - used, format, args);
+    va_end(args);
+    return status;
+}
+
+void *wb_fail_argument_null(const char *function, const char *what) {
+    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s is NULL", function, what);
+    return NULL;
+}
+
+bool wb_failed(void) { return pending.status != WB_OK; }
+wb_status wb_error_status(void) { return pending.status; }
+const char *wb_error_message(void) { return pending.status == WB_OK ? "" : pending.message; }
+void wb_clear_error(void) { pending.status = WB_OK; }
+
+int wb_report(const char *what) {
+    if (pending.status == WB_OK) return 0;
+    wb_log_line(WB_LOG_ERROR, "%s: %s", what ? what : "weber", pending.message);
+    wb_clear_error();
+    return 1;
+}
+
+wb_status wb_take_error(char *text, size_t size_bytes) {
+    const wb_status status = pending.status;
+    if (text && size_bytes) (void)snprintf(text, size_bytes, "%s", wb_error_message());
+    wb_clear_error();
+    return status;
+}
+
+static void to_stderr(void *context, wb_log_level level, const char *line) {
+    (void)context;
+    static const char *const names[] = {[WB_LOG_ERROR] = "error",
+                                        [WB_LOG_WARN] = "warning",
+                                        [WB_LOG_INFO] = "info",
+                                        [WB_LOG_DEBUG] = "debug"};
+    (void)fprintf(stderr, "weber %s: %s\n", names[level], line);
+}
+
+static struct {
+    wb_log_fn *hook;
+    void *context;
+} sink = {to_stderr, NULL};
+
+void wb_log_to(wb_log_fn *hook, void *context) {
+    sink.hook = hook ? hook : to_stderr;
+    sink.context = hook ? context : NULL;
+}
+
+static wb_log_level shown(void) {
+    const char *asked = getenv("WEBER_LOG");
+    if (!asked) return WB_LOG_WARN;
+    if (strcmp(asked, "error") == 0) return WB_LOG_ERROR;
+    if (strcmp(asked, "info") == 0) return WB_LOG_INFO;
+    return strcmp(asked, "debug") == 0 ? WB_LOG_DEBUG : WB_LOG_WARN;
+}
+
+void wb_log_line(wb_log_level level, const char *format, ...) {
+    if (level > shown()) return;
+    char line[2048];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    sink.hook(sink.context, level, line);
+}
+
+void wb_log_always(const char *format, ...) {
+    char line[2048];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    sink.hook(sink.context, WB_LOG_INFO, line);
+}

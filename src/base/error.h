@@ -1,0 +1,32 @@
+/* Recording an error: private side of weber/error.h. */
+#ifndef WB_BASE_ERROR_H
+#define WB_BASE_ERROR_H
+
+#include <weber/error.h>
+
+/* Records the error unless one is pending; the message is preceded by the places on the stack below. Returns status. */
+wb_status wb_fail(wb_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* wb_fail, and a NULL of any type: return wb_fail_null(...). */
+#define wb_fail_null(...) ((void)wb_fail(__VA_ARGS__), NULL)
+
+/* For "NULL in, NULL out": records `function: what is NULL` if no error is pending. Returns NULL. */
+void *wb_fail_argument_null(const char *function, const char *what);
+
+/* A place that messages name: "Dense(784 => 128), layer 2 of Chain: ...". Push before applying a layer, pop after. */
+typedef struct wb_place {
+    struct wb_place *outer;
+    void (*describe)(const struct wb_place *place, char *text, size_t size_bytes);
+    const void *object;
+    int64_t index;
+} wb_place;
+void wb_place_push(wb_place *place);
+void wb_place_pop(wb_place *place);
+
+/* One line to the log hook, whatever the level: for what a variable like WEBER_DEBUG asked for. */
+void wb_log_always(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* One line to the log hook. */
+void wb_log_line(wb_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,70 @@
+#include "base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+static int64_t allocations; /* __atomic */
+static int64_t failing_at;  /* 0: never */
+
+static int refused(size_t size_bytes) {
+    const int64_t number = __atomic_add_fetch(&allocations, 1, __ATOMIC_RELAXED);
+    const int64_t limit = __atomic_load_n(&failing_at, __ATOMIC_RELAXED);
+    if (limit == 0 || number < limit) return 0;
+    (void)wb_fail(WB_ERROR_MEMORY, "out of memory: %zu bytes wanted (failure asked for by a test)",
+                  size_bytes);
+    return 1;
+}
+
+static void *or_error(void *block, size_t size_bytes) {
+    if (!block) (void)wb_fail(WB_ERROR_MEMORY, "out of memory: %zu bytes wanted", size_bytes);
+    return block;
+}
+
+void *wb_alloc(size_t size_bytes) {
+    if (refused(size_bytes)) return NULL;
+    return or_error(calloc(1, size_bytes ? size_bytes : 1), size_bytes);
+}
+
+void *wb_resize(void *block, size_t size_bytes) {
+    if (refused(size_bytes)) return NULL;
+    return or_error(realloc(block, size_bytes ? size_bytes : 1), size_bytes);
+}
+
+void wb_release(void *block) { free(block); }
+
+void *wb_alloc_aligned(size_t size_bytes) {
+    if (refused(size_bytes)) return NULL;
+    const size_t rounded = (size_bytes + 63) & ~(size_t)63;
+    if (rounded < size_bytes) return or_error(NULL, size_bytes);
+    return or_error(aligned_alloc(64, rounded ? rounded : 64), size_bytes);
+}
+
+void wb_release_aligned(void *block) { free(block); }
+
+char *wb_copy_text(const char *text) {
+    const size_t size = strlen(text) + 1;
+    char *copy = wb_alloc(size);
+    if (copy) memcpy(copy, text, size);
+    return copy;
+}
+
+int64_t wb_fail_allocation(int64_t n) {
+    static int64_t last;
+    const int64_t now = __atomic_load_n(&allocations, __ATOMIC_RELAXED), since = now - last;
+    last = now;
+    __atomic_store_n(&failing_at, n > 0 ? now + n : 0, __ATOMIC_RELAXED);
+    return since;
+}
+
+int64_t wb_allocation_count(void) { return __atomic_load_n(&allocations, __ATOMIC_RELAXED); }
+
+int wb_grow_list(void **items, int64_t *capacity, size_t item_bytes, int64_t wanted) {
+    int64_t grown = *capacity ? *capacity * 2 : 16;
+    if (grown < wanted) grown = wanted;
+    void *larger = wb_resize(*items, (size_t)grown * item_bytes);
+    if (!larger) return 0;
+    *items = larger, *capacity = grown;
+    return 1;
+}

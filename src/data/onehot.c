@@ -1,0 +1,50 @@
+#include <weber/data.h>
+#include <weber/ops.h>
+
+#include "array/array.h"
+
+static int64_t label_at(const void *labels, wb_dtype dtype, int64_t i) {
+    switch (dtype) {
+    case WB_I64:
+        return ((const int64_t *)labels)[i];
+    case WB_I32:
+        return ((const int32_t *)labels)[i];
+    default:
+        return ((const uint8_t *)labels)[i];
+    }
+}
+
+static bool check_labels(wb_array *labels, int64_t classes) {
+    const void *values = wb_read_begin(labels);
+    if (!values) return false;
+    const int64_t count = wb_count(labels);
+    int64_t place = 0;
+    while (place < count) {
+        const int64_t label = label_at(values, wb_dtype_of(labels), place);
+        if (label < 0 || label >= classes) break;
+        place++;
+    }
+    if (place < count)
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "onehot: label %lld at place %lld of %s; wanted: 0 to %lld",
+                      (long long)label_at(values, wb_dtype_of(labels), place), (long long)place,
+                      wb_text_of(labels), (long long)classes - 1);
+    wb_read_end(labels);
+    return place == count;
+}
+
+wb_array *wb_onehot(wb_array *labels, int64_t classes) {
+    if (!labels) return wb_fail_argument_null("onehot", "labels");
+    if (wb_dtype_is_float(wb_dtype_of(labels)))
+        return wb_fail_null(WB_ERROR_DTYPE, "onehot: labels are integers, not %s",
+                            wb_dtype_name(wb_dtype_of(labels)));
+    if (classes < 1)
+        return wb_fail_null(WB_ERROR_ARGUMENT, "onehot: %lld classes", (long long)classes);
+    if (wb_count(labels) && !check_labels(labels, classes)) return NULL;
+    return wb_eq(wb_iota(WB_I64, 0, classes), wb_unsqueeze(labels, 0));
+}
+
+wb_array *wb_onecold(wb_array *y) {
+    if (!y) return wb_fail_argument_null("onecold", "y");
+    return wb_squeeze(wb_argmax(y, 0), 0);
+}

@@ -1,0 +1,100 @@
+#include "data/prefetch.h"
+
+#include <signal.h>
+
+static bool has_work(const wb_prefetch *p) {
+    return !p->paused && p->filled < p->count && p->filled < p->taken + WB_PREFETCH_SLOTS;
+}
+
+static void *work(void *argument) {
+    wb_prefetch *p = argument;
+    pthread_mutex_lock(&p->mutex);
+    while (!p->stop) {
+        if (!has_work(p)) {
+            pthread_cond_wait(&p->changed, &p->mutex);
+            continue;
+        }
+        const int64_t index = p->filled;
+        p->busy = true;
+        pthread_mutex_unlock(&p->mutex);
+        p->fill(p->owner, index, (int)(index % WB_PREFETCH_SLOTS));
+        pthread_mutex_lock(&p->mutex);
+        p->busy = false;
+        p->filled++;
+        pthread_cond_broadcast(&p->changed);
+    }
+    pthread_mutex_unlock(&p->mutex);
+    return NULL;
+}
+
+/* Signals are for the program's own threads. */
+static bool start_thread(wb_prefetch *p) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const bool started = pthread_create(&p->thread, NULL, work, p) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}
+
+void wb_prefetch_start(wb_prefetch *p, wb_fill_fn *fill, void *owner, bool alone) {
+    *p = (wb_prefetch){.fill = fill, .owner = owner, .paused = true};
+    pthread_mutex_init(&p->mutex, NULL);
+    pthread_cond_init(&p->changed, NULL);
+    p->has_thread = !alone && start_thread(p);
+}
+
+bool wb_prefetch_pause(wb_prefetch *p) {
+    pthread_mutex_lock(&p->mutex);
+    const bool ran = !p->paused;
+    p->paused = true;
+    while (p->busy) pthread_cond_wait(&p->changed, &p->mutex);
+    pthread_mutex_unlock(&p->mutex);
+    return ran;
+}
+
+void wb_prefetch_resume(wb_prefetch *p) {
+    pthread_mutex_lock(&p->mutex);
+    p->paused = false;
+    pthread_cond_broadcast(&p->changed);
+    pthread_mutex_unlock(&p->mutex);
+}
+
+void wb_prefetch_begin(wb_prefetch *p, int64_t count) {
+    pthread_mutex_lock(&p->mutex);
+    p->filled = p->taken = 0;
+    p->count = count;
+    pthread_mutex_unlock(&p->mutex);
+    wb_prefetch_resume(p);
+}
+
+int wb_prefetch_take(wb_prefetch *p) {
+    pthread_mutex_lock(&p->mutex);
+    while (p->has_thread && p->filled <= p->taken) pthread_cond_wait(&p->changed, &p->mutex);
+    const int64_t index = p->taken;
+    const bool missing = p->filled <= index;
+    pthread_mutex_unlock(&p->mutex);
+    const int slot = (int)(index % WB_PREFETCH_SLOTS);
+    if (missing) {
+        p->fill(p->owner, index, slot);
+        p->filled++;
+    }
+    return slot;
+}
+
+void wb_prefetch_give(wb_prefetch *p) {
+    pthread_mutex_lock(&p->mutex);
+    p->taken++;
+    pthread_cond_broadcast(&p->changed);
+    pthread_mutex_unlock(&p->mutex);
+}
+
+void wb_prefetch_end(wb_prefetch *p) {
+    pthread_mutex_lock(&p->mutex);
+    p->stop = true;
+    pthread_cond_broadcast(&p->changed);
+    pthread_mutex_unlock(&p->mutex);
+    if (p->has_thread) pthread_join(p->thread, NULL);
+    pthread_cond_destroy(&p->changed);
+    pthread_mutex_destroy(&p->mutex);
+}

@@ -1,0 +1,45 @@
+/* A thread that fills a ring of slots in order, ahead of who takes them. It knows nothing of arrays.
+ *
+ * Between wb_prefetch_pause and wb_prefetch_begin or _resume no fill runs, and the owner may change what fills read. Without a
+ * thread (none wanted, or none to be had) wb_prefetch_take fills the slot itself. */
+#ifndef WB_DATA_PREFETCH_H
+#define WB_DATA_PREFETCH_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { WB_PREFETCH_SLOTS = 3 };
+
+/* Fills slot with number index of the epoch. */
+typedef void wb_fill_fn(void *owner, int64_t index, int slot);
+
+typedef struct wb_prefetch {
+    wb_fill_fn *fill;
+    void *owner;
+    pthread_t thread;
+    bool has_thread;
+    pthread_mutex_t mutex; /* guards what follows */
+    pthread_cond_t changed;
+    int64_t filled, taken, count; /* fills done, slots given back, fills in the epoch */
+    bool busy, paused, stop;
+} wb_prefetch;
+
+/* Starts the thread unless `alone`; paused until wb_prefetch_begin. */
+void wb_prefetch_start(wb_prefetch *prefetch, wb_fill_fn *fill, void *owner, bool alone);
+
+/* Waits for a fill that runs; true unless it was paused before. */
+bool wb_prefetch_pause(wb_prefetch *prefetch);
+void wb_prefetch_resume(wb_prefetch *prefetch);
+
+/* Ends a pause with a new epoch of count fills. */
+void wb_prefetch_begin(wb_prefetch *prefetch, int64_t count);
+
+/* The slot of the next number, once it is filled; wb_prefetch_give hands it back to be filled again. */
+int wb_prefetch_take(wb_prefetch *prefetch);
+void wb_prefetch_give(wb_prefetch *prefetch);
+
+/* Waits for a fill that runs, and ends the thread. */
+void wb_prefetch_end(wb_prefetch *prefetch);
+
+#endif

@@ -1,0 +1,202 @@
+/* Values that are library calls, as calls. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "evaluate/plan.h"
+
+/* ---- matrix products ---- */
+
+/* Leading dimension of a matrix stored column by column, or of its transpose. False: neither. */
+static bool as_columns(const wb_layout *l, bool *transposed, int64_t *ld) {
+    const int64_t rows = l->sizes[0], columns = l->sizes[1], down = l->strides[0],
+                  across = l->strides[1];
+    const int64_t least = rows > 1 ? rows : 1, least_t = columns > 1 ? columns : 1;
+    if ((down == 1 || rows <= 1) && (across >= least || columns <= 1)) {
+        *transposed = false, *ld = columns <= 1 ? least : across;
+        return true;
+    }
+    if ((across == 1 || columns <= 1) && (down >= least_t || rows <= 1)) {
+        *transposed = true, *ld = rows <= 1 ? least_t : down;
+        return true;
+    }
+    return false;
+}
+
+bool wb_matmul_reads(const wb_layout *layout) {
+    bool transposed;
+    int64_t ld;
+    return as_columns(layout, &transposed, &ld);
+}
+
+/* Where each matrix of the batch begins, in elements; sizes of 1 repeat. */
+static void batch_offsets(const wb_value *result, const wb_layout *l, int64_t batch,
+                          int64_t *offsets) {
+    for (int64_t b = 0; b < batch; b++) {
+        int64_t rest = b, offset = 0;
+        for (int d = 2; d < result->ndim; d++) {
+            const int64_t i = rest % result->sizes[d];
+            rest /= result->sizes[d];
+            if (d < l->ndim && l->sizes[d] != 1) offset += i * l->strides[d];
+        }
+        offsets[b] = offset;
+    }
+}
+
+static wb_argument operand(const wb_graph *graph, int32_t v) {
+    wb_argument argument = wb_argument_of(graph, v);
+    const wb_value *value = &graph->values[v];
+    argument.offset_bytes += value->layout.offset * (int64_t)wb_dtype_size((wb_dtype)value->dtype);
+    return argument;
+}
+
+static bool matmul_call(const wb_graph *graph, const wb_value *v, wb_matmul_call *call,
+                        int64_t **offsets) {
+    const wb_value *a = &graph->values[v->small_inputs[0]], *b = &graph->values[v->small_inputs[1]];
+    const bool flip_a = v->attributes[0] & 1, flip_b = v->attributes[0] & 2;
+    bool stored_a = false, stored_b = false;
+    (void)as_columns(&a->layout, &stored_a, &call->lda);
+    (void)as_columns(&b->layout, &stored_b, &call->ldb);
+    call->transpose_a = flip_a != stored_a;
+    call->transpose_b = flip_b != stored_b;
+    call->m = v->sizes[0], call->n = v->sizes[1];
+    call->k = a->sizes[flip_a ? 0 : 1];
+    call->ldc = call->m > 1 ? call->m : 1;
+    call->batch = wb_count_sizes(v->ndim - 2, v->sizes + 2);
+    if (call->batch == 1) return true;
+    *offsets = wb_alloc(sizeof **offsets * 3 * (size_t)(call->batch + 1));
+    if (!*offsets) return false;
+    int64_t *list = *offsets;
+    batch_offsets(v, &a->layout, call->batch, list);
+    batch_offsets(v, &b->layout, call->batch, list + call->batch);
+    batch_offsets(v, &v->layout, call->batch, list + 2 * call->batch);
+    call->offset_a = list, call->offset_b = list + call->batch,
+    call->offset_c = list + 2 * call->batch;
+    return true;
+}
+
+/* ---- windows ---- */
+
+static void window_sizes(const wb_value *x, const wb_value *y, int nspatial, wb_window_call *call) {
+    for (int i = 0; i < 3; i++) {
+        call->in[i] = i < nspatial ? x->sizes[i] : 1;
+        call->out[i] = i < nspatial ? y->sizes[i] : 1;
+    }
+    call->channels = x->sizes[nspatial];
+    call->filters = y->sizes[nspatial];
+    call->batch = x->sizes[nspatial + 1];
+}
+
+/* Unfolding has no array of the output's sizes: they follow from the input's. */
+static void unfold_sizes(const wb_value *x, const wb_window_geometry *w, wb_window_call *call) {
+    window_sizes(x, x, w->nspatial, call);
+    for (int i = 0; i < w->nspatial; i++)
+        call->out[i] = (x->sizes[i] + 2 * w->pad[i] + w->pad_more[i] -
+                        w->dilation[i] * (w->kernel[i] - 1) - 1) /
+                           w->stride[i] +
+                       1;
+}
+
+static void window_call(const wb_graph *graph, const wb_value *v, wb_window_call *call) {
+    wb_array node = {.op = v->op};
+    memcpy(node.attributes, v->attributes, sizeof node.attributes);
+    const wb_window_geometry w = wb_window_of(&node);
+    *call = (wb_window_call){.groups = w.groups, .flip = w.flip};
+    memcpy(call->kernel, w.kernel, sizeof call->kernel);
+    memcpy(call->stride, w.stride, sizeof call->stride);
+    memcpy(call->dilation, w.dilation, sizeof call->dilation);
+    memcpy(call->pad, w.pad, sizeof call->pad);
+    const wb_value *a = &graph->values[v->small_inputs[0]];
+    switch (v->op) {
+    case WB_OP_conv_filter:
+        window_sizes(a, &graph->values[v->small_inputs[1]], w.nspatial, call);
+        break;
+    case WB_OP_conv_data:
+    case WB_OP_pool_scatter:
+    case WB_OP_meanpool_data:
+        window_sizes(v, a, w.nspatial, call);
+        break;
+    case WB_OP_unfold:
+        unfold_sizes(a, &w, call);
+        break;
+    case WB_OP_fold:
+        unfold_sizes(v, &w, call);
+        break;
+    default:
+        window_sizes(a, v, w.nspatial, call);
+        break;
+    }
+}
+
+/* ---- indices ---- */
+
+static void index_call(const wb_graph *graph, const wb_value *v, wb_index_call *call) {
+    const int dim = (int)v->attributes[0];
+    const wb_value *x = v->op == WB_OP_gather ? &graph->values[v->small_inputs[0]] : v;
+    const wb_value *index = &graph->values[v->small_inputs[1]];
+    call->inner = wb_count_sizes(dim, x->sizes);
+    call->size = x->sizes[dim];
+    call->outer = wb_count_sizes(x->ndim - dim - 1, x->sizes + dim + 1);
+    call->count = wb_value_count(index);
+    call->index_dtype = index->dtype;
+}
+
+static wb_call_kind kind_of(int op) {
+    switch (op) {
+    case WB_OP_matmul:
+        return WB_CALL_matmul;
+    case WB_OP_conv_forward:
+        return WB_CALL_conv_forward;
+    case WB_OP_conv_data:
+        return WB_CALL_conv_data;
+    case WB_OP_conv_filter:
+        return WB_CALL_conv_filter;
+    case WB_OP_maxpool:
+        return WB_CALL_maxpool;
+    case WB_OP_pool_scatter:
+        return WB_CALL_pool_scatter;
+    case WB_OP_pool_gather:
+        return WB_CALL_pool_gather;
+    case WB_OP_meanpool:
+        return WB_CALL_meanpool;
+    case WB_OP_meanpool_data:
+        return WB_CALL_meanpool_data;
+    case WB_OP_unfold:
+        return WB_CALL_unfold;
+    case WB_OP_fold:
+        return WB_CALL_fold;
+    case WB_OP_gather:
+        return WB_CALL_gather;
+    default:
+        return WB_CALL_scatter_add;
+    }
+}
+
+/* The index that belongs to a max pool: the value made right behind it. */
+static int32_t pool_index(const wb_graph *graph, int32_t v) {
+    for (int32_t i = v + 1; i < graph->count; i++)
+        if (graph->values[i].kind == WB_VALUE_PART && graph->values[i].small_inputs[0] == v)
+            return i;
+    return v;
+}
+
+bool wb_emit_call(const wb_graph *graph, int32_t number, wb_call *call, wb_argument *arguments,
+                  int *count, int64_t **offsets) {
+    const wb_value *v = &graph->values[number];
+    const int first =
+        v->op == WB_OP_scatter_add ? 1 : 0; /* the base is copied into the result beforehand */
+    memset(call, 0, sizeof *call);
+    call->kind = kind_of(v->op);
+    call->dtype = (wb_dtype)v->dtype;
+    *count = 0;
+    for (int i = first; i < v->ninputs; i++)
+        arguments[(*count)++] = operand(graph, v->small_inputs[i]);
+    arguments[(*count)++] = wb_argument_of(graph, number);
+    if (v->op == WB_OP_maxpool)
+        arguments[(*count)++] = wb_argument_of(graph, pool_index(graph, number));
+    if (v->op == WB_OP_matmul) return matmul_call(graph, v, &call->matmul, offsets);
+    if (v->op == WB_OP_gather || v->op == WB_OP_scatter_add)
+        index_call(graph, v, &call->index);
+    else
+        window_call(graph, v, &call->window);
+    return true;
+}

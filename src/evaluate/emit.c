@@ -1,0 +1,355 @@
+/* Units as programs over their operands' layouts. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "evaluate/plan.h"
+
+typedef struct emitter {
+    const wb_graph *graph;
+    const wb_unit *unit;
+    int32_t number; /* of the unit; -1 for copies */
+    wb_emitted *out;
+    struct known {
+        int32_t value;
+        uint16_t full, row; /* instructions that give it, or WB_NO_VALUE */
+    } * known;
+    int64_t known_count, known_capacity;
+    int ndim;
+    int64_t sizes[WB_MAX_DIMS];
+} emitter;
+
+static wb_register register_of(int dtype) {
+    static const uint8_t registers[WB_DTYPE_COUNT] = {
+        [WB_F32] = WB_R_F32, [WB_F64] = WB_R_F64, [WB_F16] = WB_R_F32, [WB_BF16] = WB_R_F32,
+        [WB_I32] = WB_R_I32, [WB_I64] = WB_R_I64, [WB_U8] = WB_R_I32,  [WB_BOOL] = WB_R_BOOL};
+    return (wb_register)registers[dtype];
+}
+
+/* ---- the parts of a program ---- */
+
+static uint16_t instruction(emitter *e, wb_instruction i) {
+    wb_program *p = &e->out->program;
+    if (p->ninstructions >= WB_NO_VALUE - 1 ||
+        !WB_GROW(p->instructions, p->ninstructions, e->out->instruction_capacity))
+        return WB_NO_VALUE;
+    p->instructions[p->ninstructions] = i;
+    return (uint16_t)p->ninstructions++;
+}
+
+static wb_instruction blank(wb_code code, wb_register type) {
+    return (wb_instruction){
+        .code = (uint8_t)code,
+        .type = (uint8_t)type,
+        .in = {WB_NO_VALUE, WB_NO_VALUE, WB_NO_VALUE}
+    };
+}
+
+static int argument(emitter *e, wb_argument wanted) {
+    wb_emitted *out = e->out;
+    for (int64_t i = 0; i < out->argument_count; i++)
+        if (out->arguments[i].memory == wanted.memory &&
+            out->arguments[i].offset_bytes == wanted.offset_bytes)
+            return (int)i;
+    if (!WB_GROW(out->arguments, out->argument_count, out->argument_capacity)) return -1;
+    out->arguments[out->argument_count] = wanted;
+    return (int)out->argument_count++;
+}
+
+static int access_new(emitter *e, wb_access access) {
+    wb_program *p = &e->out->program;
+    if (!WB_GROW(p->accesses, p->naccesses, e->out->access_capacity)) return -1;
+    p->accesses[p->naccesses] = access;
+    return p->naccesses++;
+}
+
+wb_argument wb_argument_of(const wb_graph *graph, int32_t v) {
+    const wb_value *base = &graph->values[wb_value_base(graph, v)];
+    return (wb_argument){.memory = (uint32_t)base->memory, .offset_bytes = base->offset_bytes};
+}
+
+/* How the program reads or writes value v when its elements lie as layout says; sizes of 1 repeat. */
+static int access_to(emitter *e, int32_t v, const wb_layout *layout) {
+    const int a = argument(e, wb_argument_of(e->graph, v));
+    if (a < 0) return -1;
+    wb_access access = {
+        .dtype = e->graph->values[v].dtype, .argument = (uint16_t)a, .offset = layout->offset};
+    for (int d = 0; d < layout->ndim; d++)
+        access.strides[d] = layout->sizes[d] == 1 ? 0 : layout->strides[d];
+    return access_new(e, access);
+}
+
+/* ---- operands ---- */
+
+static struct known *known_value(emitter *e, int32_t v) {
+    for (int64_t i = 0; i < e->known_count; i++)
+        if (e->known[i].value == v) return &e->known[i];
+    if (!WB_GROW(e->known, e->known_count, e->known_capacity)) return NULL;
+    e->known[e->known_count] = (struct known){v, WB_NO_VALUE, WB_NO_VALUE};
+    return &e->known[e->known_count++];
+}
+
+/* iota and random numbers: an access without memory gives the number of the element. */
+static uint16_t emit_source(emitter *e, const wb_value *v, bool row) {
+    wb_access access = {.argument = WB_NO_VALUE};
+    int64_t dense[WB_MAX_DIMS];
+    wb_dense_strides(v->ndim, v->sizes, dense);
+    for (int d = 0; d < v->ndim; d++) {
+        if (v->sizes[d] == 1) continue;
+        access.strides[d] = v->op != WB_OP_iota ? dense[d] : v->attributes[0] == d;
+    }
+    wb_instruction i = blank(v->op == WB_OP_iota     ? WB_CODE_iota
+                             : v->op == WB_OP_normal ? WB_CODE_normal
+                                                     : WB_CODE_uniform,
+                             register_of(v->dtype));
+    const int a = access_new(e, access);
+    if (a < 0) return WB_NO_VALUE;
+    i.index = (uint16_t)a;
+    i.row = row;
+    i.constant = v->op == WB_OP_iota ? 0 : v->late;
+    return instruction(e, i);
+}
+
+static uint16_t emit_constant(emitter *e, const wb_value *v) {
+    wb_instruction i =
+        blank(v->kind == WB_VALUE_LATE ? WB_CODE_late : WB_CODE_constant, register_of(v->dtype));
+    i.constant = v->constant;
+    if (v->kind == WB_VALUE_LATE) i.index = (uint16_t)v->late;
+    return instruction(e, i);
+}
+
+static uint16_t emit_load(emitter *e, int32_t number, bool row) {
+    const wb_value *v = &e->graph->values[number];
+    const int a = access_to(e, number, &v->layout);
+    if (a < 0) return WB_NO_VALUE;
+    wb_instruction i = blank(WB_CODE_load, register_of(v->dtype));
+    i.index = (uint16_t)a;
+    i.row = row;
+    return instruction(e, i);
+}
+
+static bool is_member(const emitter *e, const wb_value *v) {
+    if (v->kind != WB_VALUE_ELEMENT && v->kind != WB_VALUE_REDUCE) return false;
+    int32_t unit = v->unit;
+    while (unit >= 0 && e->graph->units[unit].merged_into >= 0)
+        unit = e->graph->units[unit].merged_into;
+    return unit == e->number;
+}
+
+static uint16_t spread(emitter *e, uint16_t row_value, int phase) {
+    wb_instruction i =
+        blank(WB_CODE_spread, wb_result_register(&e->out->program.instructions[row_value]));
+    i.in[0] = row_value;
+    i.phase = (uint8_t)phase;
+    return instruction(e, i);
+}
+
+/* The instruction that gives value v as a full or a row value. */
+static uint16_t operand(emitter *e, int32_t v, bool row) {
+    const wb_value *value = &e->graph->values[v];
+    struct known *k = known_value(e, v);
+    if (!k) return WB_NO_VALUE;
+    uint16_t *place = row ? &k->row : &k->full;
+    if (*place != WB_NO_VALUE) return *place;
+    uint16_t made;
+    if (is_member(e, value)) { /* a row value wanted everywhere */
+        if (k->row == WB_NO_VALUE) return WB_NO_VALUE;
+        made = spread(e, k->row, value->phase);
+    } else if (value->kind == WB_VALUE_CONSTANT || value->kind == WB_VALUE_LATE)
+        made = emit_constant(e, value);
+    else if (value->kind == WB_VALUE_SOURCE && !value->stored)
+        made = emit_source(e, value, row);
+    else
+        made = emit_load(e, v, row);
+    k = known_value(e, v);
+    return *(row ? &k->row : &k->full) = made;
+}
+
+/* ---- members ---- */
+
+static wb_code code_of(int op) {
+    static const uint8_t codes[WB_OP_COUNT] = {
+#define WB_UNARY(name, ...)  [WB_OP_##name] = WB_CODE_##name,
+#define WB_BINARY(name, ...) [WB_OP_##name] = WB_CODE_##name,
+#include <weber/ops.def>
+        [WB_OP_select] = WB_CODE_select,
+        [WB_OP_cast] = WB_CODE_cast,
+        [WB_OP_sum] = WB_CODE_sum,
+        [WB_OP_max_reduce] = WB_CODE_max_reduce,
+    };
+    return (wb_code)codes[op];
+}
+
+/* u8 wraps as its storage would: arithmetic on it is done in i32. */
+static uint16_t wrap_u8(emitter *e, uint16_t value, const wb_instruction *like) {
+    wb_instruction c = blank(WB_CODE_constant, WB_R_I32);
+    c.constant = 256;
+    wb_instruction i = blank(WB_CODE_mod, WB_R_I32);
+    i.in[0] = value, i.in[1] = instruction(e, c);
+    i.row = like->row, i.phase = like->phase, i.from = WB_R_I32;
+    return i.in[1] == WB_NO_VALUE ? WB_NO_VALUE : instruction(e, i);
+}
+
+static bool emit_member(emitter *e, int32_t number) {
+    const wb_value *v = &e->graph->values[number];
+    const bool row = wb_value_is_row(e->unit, v), reduces = v->kind == WB_VALUE_REDUCE;
+    wb_instruction i = blank(code_of(v->op), register_of(v->dtype));
+    for (int k = 0; k < v->ninputs; k++) {
+        i.in[k] = operand(e, v->small_inputs[k], row && !reduces);
+        if (i.in[k] == WB_NO_VALUE) return false;
+    }
+    const wb_value *first = &e->graph->values[v->small_inputs[0]];
+    if (v->op == WB_OP_cast)
+        i.from = (uint8_t)register_of(first->dtype);
+    else
+        i.from = i.type; /* the result's register */
+    if (wb_rows[v->op].type_class == WB_CLASS_COMPARE) i.type = (uint8_t)register_of(first->dtype);
+    i.row = row;
+    i.phase = v->phase;
+    uint16_t made = instruction(e, i);
+    const bool may_wrap =
+        v->dtype == WB_U8 && (v->op == WB_OP_cast || wb_rows[v->op].type_class == WB_CLASS_NUMBER);
+    if (may_wrap && made != WB_NO_VALUE) made = wrap_u8(e, made, &i);
+    struct known *k = known_value(e, number);
+    if (!k || made == WB_NO_VALUE) return false;
+    if (row)
+        k->row = made;
+    else
+        k->full = made;
+    return true;
+}
+
+static bool emit_store_at(emitter *e, uint16_t source, int32_t to, const wb_layout *layout,
+                          bool row, int phase) {
+    const int a = access_to(e, to, layout);
+    if (a < 0 || source == WB_NO_VALUE) return false;
+    wb_instruction i = blank(WB_CODE_store, register_of(e->graph->values[to].dtype));
+    i.in[0] = source, i.index = (uint16_t)a, i.row = row, i.phase = (uint8_t)phase;
+    return instruction(e, i) != WB_NO_VALUE;
+}
+
+static bool emit_store(emitter *e, int32_t number) {
+    const wb_value *v = &e->graph->values[number];
+    if (!v->stored) return true;
+    const bool is_source = v->kind != WB_VALUE_ELEMENT && v->kind != WB_VALUE_REDUCE;
+    const bool row = !is_source && wb_value_is_row(e->unit, v);
+    uint16_t source;
+    if (v->kind == WB_VALUE_SOURCE)
+        source = emit_source(e, v, false);
+    else if (is_source)
+        source = emit_constant(e, v);
+    else {
+        const struct known *k = known_value(e, number);
+        source = !k ? WB_NO_VALUE : row ? k->row : k->full;
+    }
+    return emit_store_at(e, source, number, &v->layout, row, v->phase);
+}
+
+/* ---- the domain ---- */
+
+/* Takes dimension d out of every access. */
+static void drop_dim(wb_program *p, int d) {
+    const uint32_t low = (1u << d) - 1;
+    p->reduced = (p->reduced & low) | (p->reduced >> 1 & ~low);
+    for (int i = d; i + 1 < p->ndim; i++) p->sizes[i] = p->sizes[i + 1];
+    for (int a = 0; a < p->naccesses; a++)
+        for (int i = d; i + 1 < p->ndim; i++)
+            p->accesses[a].strides[i] = p->accesses[a].strides[i + 1];
+    p->ndim--;
+    for (int a = 0; a < p->naccesses; a++) p->accesses[a].strides[p->ndim] = 0;
+}
+
+static bool may_join_dims(const wb_program *p, int d) {
+    if ((p->reduced >> d & 1) != (p->reduced >> (d + 1) & 1)) return false;
+    for (int a = 0; a < p->naccesses; a++)
+        if (p->accesses[a].strides[d + 1] != p->accesses[a].strides[d] * p->sizes[d]) return false;
+    return true;
+}
+
+/* Fewer, longer dimensions: those of size 1 go, and neighbours that every access walks as one are joined. */
+static void simplify(wb_emitted *out, int keep) {
+    wb_program *p = &out->program;
+    out->split = keep;
+    for (int d = p->ndim - 1; d >= 0; d--) {
+        if (p->sizes[d] != 1) continue;
+        drop_dim(p, d);
+        if (d < out->split) out->split--;
+    }
+    for (int d = 0; d + 1 < p->ndim;) {
+        if (d + 1 == out->split || !may_join_dims(p, d)) {
+            d++;
+            continue;
+        }
+        p->sizes[d + 1] *= p->sizes[d];
+        for (int a = 0; a < p->naccesses; a++)
+            p->accesses[a].strides[d + 1] = p->accesses[a].strides[d];
+        drop_dim(p, d);
+        if (d < out->split) out->split--;
+    }
+}
+
+static emitter start(const wb_graph *graph, const wb_unit *unit, int ndim, const int64_t *sizes,
+                     wb_emitted *out) {
+    *out = (wb_emitted){
+        .program = {.ndim = ndim, .phases = 1}
+    };
+    emitter e = {.graph = graph,
+                 .unit = unit,
+                 .number = unit ? (int32_t)(unit - graph->units) : -1,
+                 .out = out,
+                 .ndim = ndim};
+    for (int d = 0; d < ndim; d++) out->program.sizes[d] = e.sizes[d] = sizes[d];
+    return e;
+}
+
+static bool finish(emitter *e, bool emitted, int keep) {
+    e->out->program.narguments = (int32_t)e->out->argument_count;
+    if (emitted) simplify(e->out, keep);
+    wb_release(e->known);
+    if (!emitted) wb_emitted_release(e->out);
+    return emitted;
+}
+
+bool wb_emit_program(const wb_graph *graph, const wb_unit *unit, int keep, wb_emitted *out) {
+    emitter e = start(graph, unit, unit->ndim, unit->sizes, out);
+    out->program.reduced = unit->reduced;
+    out->program.phases = unit->phases;
+    bool emitted = true;
+    for (int64_t m = 0; emitted && m < unit->member_count; m++) {
+        const wb_value *v = &graph->values[unit->members[m]];
+        if (v->kind == WB_VALUE_ELEMENT || v->kind == WB_VALUE_REDUCE)
+            emitted = emit_member(&e, unit->members[m]);
+    }
+    for (int64_t m = 0; emitted && m < unit->member_count; m++)
+        emitted = emit_store(&e, unit->members[m]);
+    return finish(&e, emitted, keep);
+}
+
+bool wb_emit_copy(const wb_graph *graph, int32_t from, int32_t to, const wb_layout *layout,
+                  wb_emitted *out) {
+    const wb_value *v = &graph->values[from];
+    emitter e = start(graph, NULL, v->ndim, v->sizes, out);
+    uint16_t value = operand(&e, from, false);
+    const wb_register have = register_of(v->dtype), want = register_of(graph->values[to].dtype);
+    if (value != WB_NO_VALUE && have != want) {
+        wb_instruction i = blank(WB_CODE_cast, want);
+        i.from = (uint8_t)have, i.in[0] = value;
+        value = instruction(&e, i);
+    }
+    return finish(&e, emit_store_at(&e, value, to, layout, false, 0), 0);
+}
+
+bool wb_emit_fill(const wb_graph *graph, int32_t to, double number, wb_emitted *out) {
+    const wb_value *v = &graph->values[to];
+    emitter e = start(graph, NULL, v->ndim, v->sizes, out);
+    wb_instruction i = blank(WB_CODE_constant, register_of(v->dtype));
+    i.constant = number;
+    const uint16_t value = instruction(&e, i);
+    return finish(&e, emit_store_at(&e, value, to, &v->layout, false, 0), 0);
+}
+
+void wb_emitted_release(wb_emitted *emitted) {
+    wb_release(emitted->program.instructions);
+    wb_release(emitted->program.accesses);
+    wb_release(emitted->arguments);
+    *emitted = (wb_emitted){.split = 0};
+}

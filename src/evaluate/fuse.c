@@ -1,0 +1,428 @@
+/* Values into units. A unit is a program (elementwise values and reductions over one domain), a library call, or copies. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "evaluate/plan.h"
+
+enum {
+    MOST_PHASES = 4,
+    MOST_MEMBERS = 160,
+    /* a reduction over more elements than this, with fewer rows than that, is not followed by another phase in its own program:
+     * rows are what threads share out */
+    LONG_ROW = 1 << 16,
+    FEW_ROWS = 8,
+};
+
+static int64_t size_at(const wb_value *v, int d) { return d < v->ndim ? v->sizes[d] : 1; }
+static int64_t domain_at(const wb_unit *u, int d) { return d < u->ndim ? u->sizes[d] : 1; }
+
+int32_t wb_value_base(const wb_graph *graph, int32_t v) {
+    while (graph->values[v].base != v) v = graph->values[v].base;
+    return v;
+}
+
+static wb_unit *unit_at(const wb_graph *graph, int32_t u) { return &graph->units[u]; }
+
+static int32_t find_unit(const wb_graph *graph, int32_t u) {
+    while (u >= 0 && unit_at(graph, u)->merged_into >= 0) u = unit_at(graph, u)->merged_into;
+    return u;
+}
+
+int32_t wb_value_unit(const wb_graph *graph, int32_t v) {
+    const wb_value *value = &graph->values[wb_value_base(graph, v)];
+    return find_unit(graph, value->unit);
+}
+
+static bool matches_full(const wb_unit *u, const wb_value *v) {
+    const int ndim = u->ndim > v->ndim ? u->ndim : v->ndim;
+    for (int d = 0; d < ndim; d++)
+        if (size_at(v, d) != domain_at(u, d)) return false;
+    return true;
+}
+
+static bool matches_row(const wb_unit *u, const wb_value *v) {
+    const int ndim = u->ndim > v->ndim ? u->ndim : v->ndim;
+    for (int d = 0; d < ndim; d++)
+        if (size_at(v, d) != (u->reduced >> d & 1 ? 1 : domain_at(u, d))) return false;
+    return u->reduced != 0;
+}
+
+bool wb_value_is_row(const wb_unit *unit, const wb_value *v) {
+    return v->kind == WB_VALUE_REDUCE || !matches_full(unit, v);
+}
+
+/* ---- dependence ---- */
+
+static _Thread_local int32_t search_mark;
+
+/* A program fused behind a call runs with it. */
+static int32_t runs_with(const wb_graph *graph, int32_t u) {
+    u = find_unit(graph, u);
+    return u >= 0 && unit_at(graph, u)->fused_into >= 0 ? unit_at(graph, u)->fused_into : u;
+}
+
+static bool reaches(wb_graph *graph, int32_t from, int32_t target, int32_t mark);
+
+static bool members_reach(wb_graph *graph, int32_t from, const wb_unit *u, int32_t target,
+                          int32_t mark) {
+    for (int64_t m = 0; m < u->member_count; m++) {
+        const wb_value *v = &graph->values[u->members[m]];
+        for (int i = 0; i < v->ninputs; i++) {
+            const int32_t next = runs_with(graph, wb_value_unit(graph, wb_value_inputs(v)[i]));
+            if (next < 0 || next == from) continue;
+            if (next == target || reaches(graph, next, target, mark)) return true;
+        }
+    }
+    return false;
+}
+
+static bool reaches(wb_graph *graph, int32_t from, int32_t target, int32_t mark) {
+    wb_unit *u = unit_at(graph, from);
+    if (u->mark == mark || u->high < unit_at(graph, target)->first) return false;
+    u->mark = mark;
+    if (members_reach(graph, from, u, target, mark)) return true;
+    if (u->epilogue >= 0 && members_reach(graph, from, unit_at(graph, u->epilogue), target, mark))
+        return true;
+    for (int64_t i = 0; i < u->after_count; i++) {
+        const int32_t next = runs_with(graph, u->after[i]);
+        if (next == target || reaches(graph, next, target, mark)) return true;
+    }
+    return false;
+}
+
+static void raise_high(wb_graph *graph, int32_t number, int32_t high) {
+    if (unit_at(graph, number)->high < high) unit_at(graph, number)->high = high;
+}
+
+/* Keeps `high` true after v came into the unit: later units may depend on it. */
+static void note_member(wb_graph *graph, int32_t number, int32_t member) {
+    const wb_value *v = &graph->values[member];
+    raise_high(graph, number, member);
+    for (int i = 0; i < v->ninputs; i++) {
+        const int32_t unit = wb_value_unit(graph, wb_value_inputs(v)[i]);
+        if (unit < 0 || unit == number) continue;
+        unit_at(graph, unit)->has_dependents = true;
+        raise_high(graph, number, unit_at(graph, unit)->high);
+    }
+    if (!unit_at(graph, number)->has_dependents) return;
+    for (int32_t later = number + 1; later < graph->unit_count; later++)
+        raise_high(graph, later, unit_at(graph, number)->high);
+}
+
+bool wb_unit_depends(wb_graph *graph, int32_t a, int32_t b) {
+    return reaches(graph, runs_with(graph, a), runs_with(graph, b), ++search_mark);
+}
+
+/* ---- units ---- */
+
+static int32_t new_unit(wb_graph *graph, wb_unit_kind kind, int32_t member) {
+    if (!WB_GROW(graph->units, graph->unit_count, graph->unit_capacity)) return -1;
+    const int32_t number = (int32_t)graph->unit_count++;
+    wb_unit *u = unit_at(graph, number);
+    *u = (wb_unit){.kind = kind,
+                   .first = member,
+                   .last = member,
+                   .epilogue = -1,
+                   .fused_into = -1,
+                   .merged_into = -1};
+    if (!WB_GROW(u->members, u->member_count, u->member_capacity)) return -1;
+    u->members[u->member_count++] = member;
+    graph->values[member].unit = number;
+    note_member(graph, number, member);
+    return number;
+}
+
+/* Reduced dimensions of size 1 change nothing: they are left out, so that more reductions agree. */
+static uint32_t mask_of(const wb_graph *graph, const wb_value *v) {
+    const wb_value *x = &graph->values[v->small_inputs[0]];
+    uint32_t mask = 0;
+    for (int d = 0; d < x->ndim; d++)
+        if ((v->attributes[0] >> d & 1) && x->sizes[d] != 1) mask |= 1u << d;
+    return mask;
+}
+
+static void set_domain(wb_unit *u, const wb_value *v) {
+    u->ndim = v->ndim;
+    memcpy(u->sizes, v->sizes, sizeof u->sizes);
+}
+
+static int32_t new_program(wb_graph *graph, int32_t member) {
+    const int32_t number = new_unit(graph, WB_UNIT_PROGRAM, member);
+    if (number < 0) return -1;
+    wb_unit *u = unit_at(graph, number);
+    wb_value *v = &graph->values[member];
+    const bool reduces = v->kind == WB_VALUE_REDUCE;
+    set_domain(u, reduces ? &graph->values[v->small_inputs[0]] : v);
+    if (reduces) u->reduced = mask_of(graph, v);
+    u->phases = 1;
+    v->phase = reduces;
+    return number;
+}
+
+/* ---- joining ---- */
+
+static int64_t row_length(const wb_unit *u, int64_t *rows) {
+    int64_t length = 1;
+    *rows = 1;
+    for (int d = 0; d < u->ndim; d++) {
+        if (u->reduced >> d & 1)
+            length *= u->sizes[d];
+        else
+            *rows *= u->sizes[d];
+    }
+    return length;
+}
+
+static bool phases_fit(const wb_unit *u, int phases) {
+    int64_t rows;
+    if (phases <= 1) return true;
+    const int64_t length = row_length(u, &rows);
+    return phases <= MOST_PHASES && !(length > LONG_ROW && rows < FEW_ROWS);
+}
+
+/* The phase that v has in unit number: row values count the phases that must have ended. */
+static int phase_in(const wb_graph *graph, int32_t number, const wb_value *v) {
+    int phase = 0;
+    for (int i = 0; i < v->ninputs; i++) {
+        const int32_t input = wb_value_inputs(v)[i];
+        const wb_value *x = &graph->values[input];
+        if (x->kind == WB_VALUE_VIEW || find_unit(graph, x->unit) != number) continue;
+        if (x->phase > phase) phase = x->phase;
+    }
+    return v->kind == WB_VALUE_REDUCE ? phase + 1 : phase;
+}
+
+static int phases_with(const wb_unit *u, const wb_value *v, int phase) {
+    const bool row = wb_value_is_row(u, v);
+    const int needed = row ? phase : phase + 1;
+    return needed > u->phases ? needed : u->phases;
+}
+
+/* Every input of v is either computed in the unit itself, at a place that v may read, or before it. */
+static bool inputs_fit(wb_graph *graph, int32_t number, const wb_value *v, bool as_row) {
+    const wb_unit *u = unit_at(graph, number);
+    for (int i = 0; i < v->ninputs; i++) {
+        const int32_t input = wb_value_inputs(v)[i];
+        const wb_value *x = &graph->values[input];
+        const int32_t unit = wb_value_unit(graph, input);
+        if (unit < 0) continue;
+        if (unit != number) {
+            if (wb_unit_depends(graph, unit, number)) return false;
+            continue;
+        }
+        if (x->kind == WB_VALUE_VIEW || x->kind == WB_VALUE_PART)
+            return false; /* needs the whole of it */
+        if (as_row && !wb_value_is_row(u, x)) return false;
+        if (v->kind == WB_VALUE_REDUCE && wb_value_is_row(u, x)) return false;
+        /* a row value is spread along the reduced dimensions, and along no others */
+        if (!as_row && wb_value_is_row(u, x) && !matches_row(u, x)) return false;
+    }
+    return true;
+}
+
+static bool may_join(wb_graph *graph, int32_t number, const wb_value *v) {
+    const wb_unit *u = unit_at(graph, number);
+    if (u->kind != WB_UNIT_PROGRAM || u->member_count >= MOST_MEMBERS) return false;
+    bool as_row = false;
+    wb_unit trial = *u;
+    if (v->kind == WB_VALUE_REDUCE) {
+        const uint32_t mask = mask_of(graph, v);
+        if (!matches_full(u, &graph->values[v->small_inputs[0]])) return false;
+        if (u->reduced != mask && (u->reduced != 0 || mask == 0)) return false;
+        trial.reduced = mask;
+    } else {
+        as_row = !matches_full(u, v);
+        if (as_row && !matches_row(u, v)) return false;
+    }
+    return inputs_fit(graph, number, v, as_row) &&
+           phases_fit(&trial, phases_with(&trial, v, phase_in(graph, number, v)));
+}
+
+static bool join(wb_graph *graph, int32_t number, int32_t member) {
+    wb_unit *u = unit_at(graph, number);
+    wb_value *v = &graph->values[member];
+    if (!WB_GROW(u->members, u->member_count, u->member_capacity)) return false;
+    u->members[u->member_count++] = member;
+    u->last = member;
+    v->unit = number;
+    note_member(graph, number, member);
+    v->phase = (uint8_t)phase_in(graph, number, v);
+    if (v->kind == WB_VALUE_REDUCE) u->reduced |= mask_of(graph, v);
+    u->phases = phases_with(u, v, v->phase);
+    return true;
+}
+
+/* The latest unit among those of v's inputs that v may join; WB_NO_UNIT. */
+static int32_t best_unit(wb_graph *graph, const wb_value *v) {
+    int32_t best = WB_NO_UNIT;
+    for (int i = 0; graph->fuse && i < v->ninputs; i++) {
+        const int32_t unit = wb_value_unit(graph, wb_value_inputs(v)[i]);
+        if (unit < 0 || unit == best ||
+            (best >= 0 && unit_at(graph, best)->last > unit_at(graph, unit)->last))
+            continue;
+        if (may_join(graph, unit, v)) best = unit;
+    }
+    return best;
+}
+
+/* ---- merging two programs that a value brought together ---- */
+
+static bool same_domain(const wb_unit *a, const wb_unit *b) {
+    const int ndim = a->ndim > b->ndim ? a->ndim : b->ndim;
+    for (int d = 0; d < ndim; d++)
+        if (domain_at(a, d) != domain_at(b, d)) return false;
+    return true;
+}
+
+/* True if a value of a reads one of b only as a view: then the two cannot be one. */
+static bool reads_view(const wb_graph *graph, const wb_unit *a, int32_t b) {
+    for (int64_t m = 0; m < a->member_count; m++) {
+        const wb_value *v = &graph->values[a->members[m]];
+        for (int i = 0; i < v->ninputs; i++) {
+            const int32_t input = wb_value_inputs(v)[i];
+            if (graph->values[input].kind == WB_VALUE_VIEW && wb_value_unit(graph, input) == b)
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool may_merge(wb_graph *graph, int32_t into, int32_t from) {
+    const wb_unit *a = unit_at(graph, into), *b = unit_at(graph, from);
+    if (b->kind != WB_UNIT_PROGRAM || !same_domain(a, b) || a->reduced || b->reduced) return false;
+    if (a->member_count + b->member_count > MOST_MEMBERS) return false;
+    if (reads_view(graph, a, from) || reads_view(graph, b, into)) return false;
+    /* a path between them through a third unit would become a circle */
+    for (int pass = 0; pass < 2; pass++) {
+        const int32_t upper = pass ? into : from, lower = pass ? from : into;
+        const wb_unit *u = unit_at(graph, upper);
+        for (int64_t m = 0; m < u->member_count; m++) {
+            const wb_value *v = &graph->values[u->members[m]];
+            for (int i = 0; i < v->ninputs; i++) {
+                const int32_t unit = wb_value_unit(graph, wb_value_inputs(v)[i]);
+                if (unit < 0 || unit == upper || unit == lower) continue;
+                if (wb_unit_depends(graph, unit, lower)) return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool merge(wb_graph *graph, int32_t into, int32_t from) {
+    wb_unit *a = unit_at(graph, into), *b = unit_at(graph, from);
+    const int64_t total = a->member_count + b->member_count;
+    int32_t *members = wb_alloc(sizeof *members * (size_t)total);
+    if (!members) return false;
+    for (int64_t i = 0, x = 0, y = 0; i < total; i++) {
+        const bool first =
+            y == b->member_count || (x < a->member_count && a->members[x] < b->members[y]);
+        members[i] = first ? a->members[x++] : b->members[y++];
+    }
+    wb_release(a->members);
+    a->members = members, a->member_count = a->member_capacity = total;
+    a->first = members[0], a->last = members[total - 1];
+    a->has_dependents = a->has_dependents || b->has_dependents;
+    const int32_t high = a->high > b->high ? a->high : b->high, older = into < from ? into : from;
+    for (int32_t later = older; later < graph->unit_count; later++) raise_high(graph, later, high);
+    b->merged_into = into;
+    b->member_count = 0;
+    return true;
+}
+
+static bool merge_inputs(wb_graph *graph, int32_t number, const wb_value *v) {
+    for (int i = 0; i < v->ninputs; i++) {
+        const int32_t unit = wb_value_unit(graph, wb_value_inputs(v)[i]);
+        if (unit < 0 || unit == number || !may_merge(graph, number, unit)) continue;
+        if (!merge(graph, number, unit)) return false;
+    }
+    return true;
+}
+
+static bool fuse_value(wb_graph *graph, int32_t member) {
+    const wb_value *v = &graph->values[member];
+    const int32_t unit = best_unit(graph, v);
+    if (unit < 0) return new_program(graph, member) >= 0;
+    return join(graph, unit, member) && merge_inputs(graph, unit, &graph->values[member]);
+}
+
+/* ---- memory for what leaves its unit ---- */
+
+static bool is_inline(const wb_value *v) {
+    return v->kind == WB_VALUE_CONSTANT || v->kind == WB_VALUE_LATE || v->kind == WB_VALUE_SOURCE;
+}
+
+/* v gets memory; sources that were computed in line get a program of their own. */
+static bool store(wb_graph *graph, int32_t v) {
+    v = wb_value_base(graph, v);
+    wb_value *value = &graph->values[v];
+    if (value->kind == WB_VALUE_LEAF) return true;
+    value->stored = true;
+    return !is_inline(value) || value->unit >= 0 || new_program(graph, v) >= 0;
+}
+
+/* A view shows the memory of what it looks at, or, where strides cannot say it, is a copy. */
+static bool place_view(wb_graph *graph, int32_t number) {
+    const int32_t input = graph->values[number].small_inputs[0];
+    const int32_t base = wb_value_base(graph, input);
+    wb_value *v = &graph->values[number];
+    if (v->op != WB_OP_data) {
+        v->base = base;
+        return true;
+    }
+    return new_unit(graph, WB_UNIT_COPY, number) >= 0 && store(graph, input);
+}
+
+static bool make_unit(wb_graph *graph, int32_t number) {
+    wb_value *v = &graph->values[number];
+    switch ((wb_value_kind)v->kind) {
+    case WB_VALUE_ELEMENT:
+    case WB_VALUE_REDUCE:
+        return fuse_value(graph, number);
+    case WB_VALUE_VIEW:
+        return place_view(graph, number);
+    case WB_VALUE_JOIN:
+        return new_unit(graph, WB_UNIT_COPY, number) >= 0;
+    case WB_VALUE_CALL:
+        return new_unit(graph, WB_UNIT_CALL, number) >= 0;
+    case WB_VALUE_PART:
+        v->unit = graph->values[v->small_inputs[0]].unit;
+        v->stored = true;
+        return true;
+    default:
+        return true;
+    }
+}
+
+/* Which inputs of v have to lie in memory: all those of calls and copies, and those that another unit computes. */
+static bool store_inputs(wb_graph *graph, int32_t number) {
+    const bool whole =
+        graph->values[number].kind == WB_VALUE_CALL || graph->values[number].kind == WB_VALUE_JOIN;
+    if (graph->values[number].kind == WB_VALUE_VIEW || graph->values[number].kind == WB_VALUE_PART)
+        return true;
+    for (int i = 0; i < graph->values[number].ninputs; i++) {
+        const int32_t input = wb_value_inputs(&graph->values[number])[i];
+        const bool is_view = graph->values[input].kind == WB_VALUE_VIEW;
+        if (!whole && !is_view && is_inline(&graph->values[input])) continue;
+        const bool outside =
+            wb_value_unit(graph, input) != find_unit(graph, graph->values[number].unit);
+        if ((whole || is_view || outside) && !store(graph, input)) return false;
+    }
+    return true;
+}
+
+bool wb_graph_fuse(wb_graph *graph) {
+    const int64_t count = graph->count;
+    for (int32_t v = 0; v < count; v++)
+        if (!make_unit(graph, v)) return false;
+    for (int32_t v = 0; v < count; v++)
+        if (!store_inputs(graph, v)) return false;
+    for (int64_t i = 0; i < graph->tape->count; i++)
+        if ((graph->tape->marks[i] & WB_TAPE_STORED) && graph->of_tape[i] >= 0 &&
+            !store(graph, graph->of_tape[i]))
+            return false;
+    for (int64_t i = 0; i < graph->unit_count; i++) {
+        const wb_unit *u = &graph->units[i];
+        if (u->kind != WB_UNIT_PROGRAM) graph->values[u->members[0]].stored = true;
+    }
+    return true;
+}

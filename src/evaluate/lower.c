@@ -1,0 +1,545 @@
+/* From nodes to values: macros are expanded, constants folded, equal values merged, trivial operations dropped. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/thread.h"
+#include "base/memory.h"
+#include "evaluate/plan.h"
+#include "ops/build.h"
+
+enum { RESULTS = 3, EQUAL_BUCKETS = 1024 };
+
+/* A node of the lowering walk: the tape's nodes and those that expansions make. */
+typedef struct entry {
+    wb_array *node;
+    wb_array *parts[RESULTS]; /* what a macro was expanded to */
+    int32_t value;            /* -1: not lowered yet */
+    int32_t next;             /* child to look at */
+} entry;
+
+typedef struct lowering {
+    wb_graph *graph;
+    uint64_t stamp;
+    entry *entries;
+    int64_t count, capacity;
+    int32_t *stack;
+    int64_t depth, stack_capacity;
+    int32_t *equal; /* first value of each bucket, or -1 */
+} lowering;
+
+static wb_value *value_at(const lowering *l, int32_t v) { return &l->graph->values[v]; }
+
+/* ---- equal values ---- */
+
+static uint64_t mix(uint64_t hash, uint64_t word) {
+    hash ^= word;
+    hash *= 0x9E3779B97F4A7C15ull;
+    return hash ^ (hash >> 29);
+}
+
+static uint64_t hash_of(const wb_value *v) {
+    uint64_t hash = (uint64_t)v->kind | (uint64_t)v->op << 8 | (uint64_t)v->dtype << 16 |
+                    (uint64_t)v->ndim << 24;
+    for (int i = 0; i < v->ninputs; i++) hash = mix(hash, (uint64_t)wb_value_inputs(v)[i]);
+    for (int d = 0; d < v->ndim; d++) hash = mix(hash, (uint64_t)v->sizes[d]);
+    for (int i = 0; i < WB_ATTRIBUTES; i++) hash = mix(hash, (uint64_t)v->attributes[i]);
+    return mix(hash, (uint64_t)wb_bits_of(v->constant));
+}
+
+static bool equal(const wb_value *a, const wb_value *b) {
+    return a->kind == b->kind && a->op == b->op && a->dtype == b->dtype && a->ndim == b->ndim &&
+           a->ninputs == b->ninputs && wb_bits_of(a->constant) == wb_bits_of(b->constant) &&
+           memcmp(a->sizes, b->sizes, sizeof *a->sizes * a->ndim) == 0 &&
+           memcmp(a->attributes, b->attributes, sizeof a->attributes) == 0 &&
+           memcmp(wb_value_inputs(a), wb_value_inputs(b), sizeof(int32_t) * (size_t)a->ninputs) ==
+               0;
+}
+
+/* Leaves and late values are what their node is; random values belong to their call. */
+static bool may_merge(const wb_value *v) {
+    return v->kind != WB_VALUE_LEAF && v->kind != WB_VALUE_LATE && v->op != WB_OP_uniform &&
+           v->op != WB_OP_normal;
+}
+
+static int32_t add(lowering *l, wb_value v) {
+    wb_graph *graph = l->graph;
+    int32_t *bucket = &l->equal[hash_of(&v) % EQUAL_BUCKETS];
+    for (int32_t i = may_merge(&v) ? *bucket : -1; i >= 0; i = graph->values[i].next_equal) {
+        if (!equal(&graph->values[i], &v)) continue;
+        wb_release(v.input_list);
+        return i;
+    }
+    if (!WB_GROW(graph->values, graph->count, graph->capacity)) {
+        wb_release(v.input_list);
+        return -1;
+    }
+    const int32_t number = (int32_t)graph->count++;
+    v.unit = WB_NO_UNIT, v.output = -1, v.memory = -1, v.base = number;
+    v.next_equal = -1;
+    if (may_merge(&v)) v.next_equal = *bucket, *bucket = number;
+    if (v.kind != WB_VALUE_LEAF && v.kind != WB_VALUE_VIEW)
+        v.layout = wb_layout_dense(v.ndim, v.sizes);
+    graph->values[number] = v;
+    return number;
+}
+
+static wb_value blank(const wb_array *node, wb_value_kind kind) {
+    wb_value v = {.kind = (uint8_t)kind,
+                  .op = (uint8_t)node->op,
+                  .dtype = node->dtype,
+                  .ndim = node->ndim,
+                  .tape = -1};
+    for (int d = 0; d < node->ndim; d++) v.sizes[d] = node->sizes[d];
+    for (int i = 0; i < node->nattributes; i++) v.attributes[i] = node->attributes[i];
+    return v;
+}
+
+/* ---- building elementwise values ---- */
+
+static int32_t constant(lowering *l, wb_dtype dtype, double number) {
+    wb_value v = {.kind = WB_VALUE_CONSTANT,
+                  .op = WB_OP_full,
+                  .dtype = (uint8_t)dtype,
+                  .constant = number,
+                  .tape = -1};
+    return add(l, v);
+}
+
+static int32_t recast_constant(lowering *l, const wb_value *source, wb_dtype dtype) {
+    wb_value v = *source;
+    v.dtype = (uint8_t)dtype;
+    if (dtype == WB_BOOL) v.constant = v.constant != 0;
+    if (dtype == WB_F32) v.constant = (double)(float)v.constant;
+    return add(l, v);
+}
+
+static int32_t cast(lowering *l, int32_t from, wb_dtype dtype) {
+    if (from < 0 || value_at(l, from)->dtype == dtype) return from;
+    const wb_value source = *value_at(l, from);
+    if (source.kind == WB_VALUE_CONSTANT && (wb_dtype_is_float(dtype) || dtype == WB_BOOL))
+        return recast_constant(l, &source, dtype);
+    wb_value v = {.kind = WB_VALUE_ELEMENT,
+                  .op = WB_OP_cast,
+                  .dtype = (uint8_t)dtype,
+                  .ndim = source.ndim,
+                  .ninputs = 1,
+                  .tape = -1};
+    memcpy(v.sizes, source.sizes, sizeof v.sizes);
+    v.small_inputs[0] = from;
+    return add(l, v);
+}
+
+static bool is_number(const lowering *l, int32_t v, double number) {
+    const wb_value *value = value_at(l, v);
+    return value->kind == WB_VALUE_CONSTANT && value->constant == number;
+}
+
+/* True if v has the sizes of the result, so that it can stand for it. */
+static bool stands_for(const lowering *l, int32_t v, const wb_value *result) {
+    const wb_value *value = value_at(l, v);
+    if (value->dtype != result->dtype || value->ndim != result->ndim) return false;
+    return memcmp(value->sizes, result->sizes, sizeof *value->sizes * result->ndim) == 0;
+}
+
+/* x + 0, x 1, x / 1, x - 0: the value that stands for the operation, or -1. x 0 is left alone: it may be NaN. */
+static int32_t drop_trivial(const lowering *l, const wb_value *v) {
+    if (v->ninputs != 2) return -1;
+    const int32_t x = v->small_inputs[0], y = v->small_inputs[1];
+    const bool x_neutral =
+        (v->op == WB_OP_add && is_number(l, x, 0)) || (v->op == WB_OP_mul && is_number(l, x, 1));
+    const bool y_neutral =
+        ((v->op == WB_OP_add || v->op == WB_OP_sub) && is_number(l, y, 0)) ||
+        ((v->op == WB_OP_mul || v->op == WB_OP_div || v->op == WB_OP_pow) && is_number(l, y, 1));
+    if (y_neutral && stands_for(l, x, v)) return x;
+    return x_neutral && stands_for(l, y, v) ? y : -1;
+}
+
+static bool fold(int op, double x, double y, double *result) {
+    switch (op) {
+    case WB_OP_add:
+        *result = x + y;
+        return true;
+    case WB_OP_sub:
+        *result = x - y;
+        return true;
+    case WB_OP_mul:
+        *result = x * y;
+        return true;
+    case WB_OP_div:
+        *result = x / y;
+        return true;
+    case WB_OP_neg:
+        *result = -x;
+        return true;
+    case WB_OP_square:
+        *result = x * x;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* A constant of all its sizes is a number that broadcasts: the consumer's sizes are its own. */
+static int32_t fold_constants(lowering *l, const wb_value *v) {
+    double x, y = 0, result;
+    if (v->ninputs > 2 || v->dtype == WB_F16 || v->dtype == WB_BF16 || v->ndim > 0) return -1;
+    if (value_at(l, v->small_inputs[0])->kind != WB_VALUE_CONSTANT) return -1;
+    x = value_at(l, v->small_inputs[0])->constant;
+    if (v->ninputs == 2) {
+        if (value_at(l, v->small_inputs[1])->kind != WB_VALUE_CONSTANT) return -1;
+        y = value_at(l, v->small_inputs[1])->constant;
+    }
+    if (!wb_dtype_is_float((wb_dtype)v->dtype) || !fold(v->op, x, y, &result)) return -1;
+    if (v->dtype == WB_F32) result = (double)(float)result;
+    return constant(l, (wb_dtype)v->dtype, result);
+}
+
+/* pow with one of the usual constants is cheaper otherwise. */
+static int32_t lower_power(lowering *l, wb_value v) {
+    const wb_value *exponent = value_at(l, v.small_inputs[1]);
+    if (exponent->kind != WB_VALUE_CONSTANT) return add(l, v);
+    const double n = exponent->constant;
+    if (n == 2)
+        v.op = WB_OP_square;
+    else if (n == 0.5)
+        return add(l, v);
+    else if (n == -1)
+        v.op = WB_OP_recip;
+    else
+        return add(l, v);
+    v.ninputs = 1;
+    v.small_inputs[1] = 0;
+    return add(l, v);
+}
+
+static int32_t element(lowering *l, const wb_value *v) {
+    int32_t other = drop_trivial(l, v);
+    if (other < 0) other = fold_constants(l, v);
+    if (other >= 0) return other;
+    return v->op == WB_OP_pow ? lower_power(l, *v) : add(l, *v);
+}
+
+/* An input that only repeats elements need not be repeated: elementwise values broadcast. */
+static int32_t without_expand(const lowering *l, int32_t v) {
+    while (value_at(l, v)->kind == WB_VALUE_VIEW && value_at(l, v)->op == WB_OP_expand)
+        v = value_at(l, v)->small_inputs[0];
+    return v;
+}
+
+/* The type in which an elementwise operation computes: its result's, or for comparisons that of its operands. */
+static wb_dtype operand_type(const wb_array *node) {
+    if (wb_rows[node->op].type_class != WB_CLASS_COMPARE) return (wb_dtype)node->dtype;
+    const wb_array *x = node->inputs[0], *y = node->inputs[1];
+    const bool x_weak = x->flags & WB_NODE_WEAK, y_weak = y->flags & WB_NODE_WEAK;
+    double number = 0;
+    if (x_weak == y_weak) return wb_promote((wb_dtype)x->dtype, (wb_dtype)y->dtype);
+    const wb_array *weak = x_weak ? x : y, *strong = x_weak ? y : x;
+    if (wb_dtype_is_float((wb_dtype)strong->dtype)) return (wb_dtype)strong->dtype;
+    const bool whole = wb_constant_value(weak, &number) && number == floor(number);
+    return whole ? strong->dtype == WB_BOOL ? WB_I64 : (wb_dtype)strong->dtype : WB_F32;
+}
+
+static int32_t lower_element(lowering *l, const wb_array *node, const int32_t *inputs) {
+    wb_value v = blank(node, WB_VALUE_ELEMENT);
+    const wb_dtype dtype = operand_type(node);
+    v.ninputs = node->ninputs;
+    for (int i = 0; i < node->ninputs; i++) {
+        int32_t input = without_expand(l, inputs[i]);
+        if (node->op != WB_OP_cast && !(node->op == WB_OP_select && i == 0))
+            input = cast(l, input, dtype);
+        if (input < 0) return -1;
+        v.small_inputs[i] = input;
+    }
+    if (node->op == WB_OP_cast) {
+        const wb_value *x = value_at(l, v.small_inputs[0]);
+        if (x->ndim == node->ndim && memcmp(x->sizes, node->sizes, sizeof *x->sizes * x->ndim) == 0)
+            return cast(l, v.small_inputs[0], (wb_dtype)node->dtype);
+    }
+    return element(l, &v);
+}
+
+/* ---- the other kinds ---- */
+
+static int32_t lower_source(lowering *l, const wb_array *node, int32_t tape) {
+    if (node->op == WB_OP_full) {
+        wb_value v = blank(node, WB_VALUE_CONSTANT);
+        v.constant = wb_value_of(node->attributes[0]);
+        v.attributes[0] = 0;
+        if (v.dtype == WB_F32) v.constant = (double)(float)v.constant;
+        if (v.dtype == WB_BOOL) v.constant = v.constant != 0;
+        return add(l, v);
+    }
+    wb_value v = blank(node, node->op == WB_OP_late ? WB_VALUE_LATE : WB_VALUE_SOURCE);
+    v.tape = node->op == WB_OP_iota ? -1 : tape;
+    return add(l, v);
+}
+
+static bool is_half(int dtype) { return dtype == WB_F16 || dtype == WB_BF16; }
+
+/* The layout of a view, seen from the memory of what it looks at; dense where it has to be a copy. */
+static void layout_of_view(const lowering *l, wb_value *v) {
+    wb_array node = {.op = v->op, .ndim = v->ndim};
+    memcpy(node.sizes, v->sizes, sizeof node.sizes);
+    memcpy(node.attributes, v->attributes, sizeof node.attributes);
+    if (wb_view_layout(&node, &value_at(l, v->small_inputs[0])->layout, &v->layout)) return;
+    v->layout = wb_layout_dense(v->ndim, v->sizes);
+    v->op = WB_OP_data; /* a copy */
+}
+
+/* Calls read dense operands; matrix products also transposed ones and columns further apart. */
+static int32_t readable(lowering *l, const wb_array *call, int32_t input) {
+    const wb_value *x = value_at(l, input);
+    if (x->kind != WB_VALUE_LEAF && x->kind != WB_VALUE_VIEW) return input;
+    if (call->op == WB_OP_matmul ? wb_matmul_reads(&x->layout) : wb_layout_is_dense(&x->layout))
+        return input;
+    wb_value v = *x;
+    v.kind = WB_VALUE_VIEW, v.op = WB_OP_data, v.ninputs = 1, v.tape = -1, v.input_list = NULL;
+    v.small_inputs[0] = input;
+    v.layout = wb_layout_dense(v.ndim, v.sizes);
+    return add(l, v);
+}
+
+/* Library calls compute in f32 and f64: the halves are converted before and after. */
+static int32_t index_of_maxpool(lowering *l, int32_t call) {
+    wb_value v = *value_at(l, call);
+    v.kind = WB_VALUE_PART, v.op = WB_OP_part, v.dtype = WB_I32, v.ninputs = 1, v.tape = -1;
+    v.small_inputs[0] = call;
+    memset(v.attributes, 0, sizeof v.attributes);
+    v.attributes[0] = 1;
+    return add(l, v);
+}
+
+static int32_t lower_call(lowering *l, const wb_array *node, const int32_t *inputs) {
+    wb_value v = blank(node, WB_VALUE_CALL);
+    const bool converts = is_half(node->dtype) && node->op != WB_OP_gather;
+    v.ninputs = node->ninputs;
+    for (int i = 0; i < node->ninputs; i++) {
+        int32_t input = converts && is_half(value_at(l, inputs[i])->dtype)
+                            ? cast(l, inputs[i], WB_F32)
+                            : inputs[i];
+        if (input >= 0) input = readable(l, node, input);
+        if (input < 0) return -1;
+        v.small_inputs[i] = input;
+    }
+    if (converts) v.dtype = WB_F32;
+    const int32_t call = add(l, v);
+    if (call >= 0 && node->op == WB_OP_maxpool && index_of_maxpool(l, call) < 0) return -1;
+    /* the parts of a call of several results are converted one by one */
+    return converts && node->op != WB_OP_maxpool ? cast(l, call, (wb_dtype)node->dtype) : call;
+}
+
+static int32_t lower_part(lowering *l, const wb_array *node, int32_t call) {
+    if (node->attributes[0] == 0) return cast(l, call, (wb_dtype)node->dtype);
+    return index_of_maxpool(l, call);
+}
+
+/* The sum or largest of one element each: the elements themselves, in the result's sizes. */
+static int32_t reduce_nothing(lowering *l, int32_t input, const wb_value *result) {
+    if (stands_for(l, input, result)) return input;
+    wb_value v = *result;
+    v.kind = WB_VALUE_VIEW, v.op = WB_OP_reshape;
+    memset(v.attributes, 0, sizeof v.attributes);
+    layout_of_view(l, &v);
+    return add(l, v);
+}
+
+static bool reduces_nothing(const wb_value *x, int64_t mask) {
+    for (int d = 0; d < x->ndim; d++)
+        if ((mask >> d & 1) && x->sizes[d] != 1) return false;
+    return true;
+}
+
+static int32_t lower_reduce(lowering *l, const wb_array *node, const int32_t *inputs) {
+    wb_value v = blank(node, WB_VALUE_REDUCE);
+    v.ninputs = 1;
+    /* bool and u8 are summed as i64; the halves in f32, rounded once at the end */
+    const bool half = is_half(node->dtype);
+    v.small_inputs[0] = cast(l, inputs[0], half ? WB_F32 : (wb_dtype)node->dtype);
+    if (v.small_inputs[0] < 0) return -1;
+    if (half) v.dtype = WB_F32;
+    const bool trivial = reduces_nothing(value_at(l, v.small_inputs[0]), v.attributes[0]);
+    const int32_t sum = trivial ? reduce_nothing(l, v.small_inputs[0], &v) : add(l, v);
+    return half ? cast(l, sum, (wb_dtype)node->dtype) : sum;
+}
+
+static int32_t lower_list(lowering *l, const wb_array *node, const int32_t *inputs,
+                          wb_value_kind kind) {
+    wb_value v = blank(node, kind);
+    v.ninputs = node->ninputs;
+    if (node->ninputs > 3) {
+        v.input_list = wb_alloc(sizeof *inputs * node->ninputs);
+        if (!v.input_list) return -1;
+    }
+    int32_t *list = v.input_list ? v.input_list : v.small_inputs;
+    for (int i = 0; i < node->ninputs; i++) list[i] = inputs[i];
+    if (kind == WB_VALUE_VIEW && stands_for(l, inputs[0], &v) && node->op != WB_OP_permute &&
+        node->op != WB_OP_slice)
+        return inputs[0];
+    if (kind == WB_VALUE_VIEW) layout_of_view(l, &v);
+    return add(l, v);
+}
+
+static int32_t lower_leaf(lowering *l, const wb_array *node, int32_t tape) {
+    wb_value v = blank(node, WB_VALUE_LEAF);
+    memset(v.attributes, 0, sizeof v.attributes);
+    v.op = WB_OP_data;
+    v.tape = tape;
+    v.layout = wb_layout_of(node);
+    v.layout.offset = 0; /* bound with the address */
+    return add(l, v);
+}
+
+/* ---- the walk ---- */
+
+static int32_t entry_of(lowering *l, wb_array *node) {
+    if (node->stamp == l->stamp) return (int32_t)node->index;
+    if (!WB_GROW(l->entries, l->count, l->capacity)) return -1;
+    node->stamp = l->stamp;
+    node->index = (uint32_t)l->count;
+    l->entries[l->count] = (entry){.node = node, .value = -1};
+    return (int32_t)l->count++;
+}
+
+/* The node that has to be lowered before this one, number next of them; NULL: no more. */
+static wb_array *child(const entry *e) {
+    const wb_array *node = e->node;
+    if (wb_is_evaluated(node)) return NULL;
+    if (wb_rows[node->op].kind == WB_KIND_MACRO)
+        return e->next < RESULTS ? e->parts[e->next] : NULL;
+    return e->next < node->ninputs ? node->inputs[e->next] : NULL;
+}
+
+static bool expand_macro(lowering *l, int32_t number) {
+    entry *e = &l->entries[number];
+    if (wb_is_evaluated(e->node) || wb_rows[e->node->op].kind != WB_KIND_MACRO || e->parts[0])
+        return true;
+    wb_array *parts[RESULTS] = {NULL};
+    if (!wb_rows[e->node->op].expand(e->node, parts)) return false;
+    memcpy(l->entries[number].parts, parts, sizeof parts);
+    return true;
+}
+
+static int32_t value_of(const lowering *l, const wb_array *node) {
+    return l->entries[node->index].value;
+}
+
+static int32_t lower_inputs(lowering *l, const wb_array *node, int32_t tape) {
+    int32_t few[WB_INLINE_INPUTS] = {0}, *inputs = few, value = -1;
+    if (node->ninputs > WB_INLINE_INPUTS) inputs = wb_alloc(sizeof *inputs * node->ninputs);
+    if (!inputs) return -1;
+    for (int i = 0; i < node->ninputs; i++) inputs[i] = value_of(l, node->inputs[i]);
+    switch (wb_rows[node->op].kind) {
+    case WB_KIND_SOURCE:
+        value = lower_source(l, node, tape);
+        break;
+    case WB_KIND_ELEMENT:
+        value = lower_element(l, node, inputs);
+        break;
+    case WB_KIND_VIEW:
+        value = lower_list(l, node, inputs, WB_VALUE_VIEW);
+        break;
+    case WB_KIND_JOIN:
+        value = lower_list(l, node, inputs, WB_VALUE_JOIN);
+        break;
+    case WB_KIND_REDUCE:
+        value = lower_reduce(l, node, inputs);
+        break;
+    case WB_KIND_CALL:
+        value = lower_call(l, node, inputs);
+        break;
+    default:
+        break;
+    }
+    if (inputs != few) wb_release(inputs);
+    return value;
+}
+
+/* A macro is what it was expanded to; a part of a macro is the result of that number. */
+static int32_t lower_node(lowering *l, const entry *e, int32_t tape) {
+    const wb_array *node = e->node;
+    if (wb_is_evaluated(node)) return lower_leaf(l, node, tape);
+    if (wb_rows[node->op].kind == WB_KIND_MACRO)
+        return cast(l, value_of(l, e->parts[0]), (wb_dtype)node->dtype);
+    if (node->op != WB_OP_part) return lower_inputs(l, node, tape);
+    const wb_array *whole = node->inputs[0];
+    const entry *parent = &l->entries[whole->index];
+    if (wb_rows[whole->op].kind == WB_KIND_MACRO)
+        return value_of(l, parent->parts[node->attributes[0]]);
+    return lower_part(l, node, parent->value);
+}
+
+static bool lower_from(lowering *l, wb_array *root) {
+    const int32_t first = entry_of(l, root);
+    if (first < 0 || l->entries[first].value >= 0) return first >= 0;
+    if (!WB_GROW(l->stack, l->depth, l->stack_capacity)) return false;
+    l->stack[l->depth++] = first;
+    while (l->depth > 0) {
+        const int32_t top = l->stack[l->depth - 1];
+        if (!expand_macro(l, top)) return false;
+        wb_array *next = child(&l->entries[top]);
+        if (!next) {
+            /* the tape's nodes were entered first: an entry's number is its place on the tape */
+            const int32_t tape = top < l->graph->tape->count ? top : -1;
+            const entry done = l->entries[top];
+            l->entries[top].value = lower_node(l, &done, tape);
+            if (l->entries[top].value < 0) return false;
+            l->depth--;
+            continue;
+        }
+        l->entries[top].next++;
+        const int32_t below = entry_of(l, next);
+        if (below < 0) return false;
+        if (l->entries[below].value >= 0) continue;
+        if (!WB_GROW(l->stack, l->depth, l->stack_capacity)) return false;
+        l->stack[l->depth++] = below;
+    }
+    return true;
+}
+
+static bool lower_tape(lowering *l) {
+    const wb_tape *tape = l->graph->tape;
+    for (int64_t i = 0; i < tape->count; i++)
+        if (entry_of(l, tape->nodes[i]) < 0) return false;
+    for (int64_t i = 0; i < tape->count; i++)
+        if ((tape->marks[i] & WB_TAPE_STORED) && !lower_from(l, tape->nodes[i])) return false;
+    for (int64_t i = 0; i < tape->count; i++) l->graph->of_tape[i] = l->entries[i].value;
+    return true;
+}
+
+bool wb_graph_lower(wb_graph *graph, const wb_tape *tape) {
+    wb_thread *thread = wb_thread_get();
+    graph->tape = tape;
+    graph->of_tape = wb_alloc(sizeof *graph->of_tape * (size_t)(tape->count + 1));
+    lowering l = {.graph = graph,
+                  .stamp = ++thread->stamp,
+                  .equal = wb_alloc(sizeof *l.equal * EQUAL_BUCKETS)};
+    bool lowered = graph->of_tape && l.equal;
+    for (int i = 0; lowered && i < EQUAL_BUCKETS; i++) l.equal[i] = -1;
+    wb_scope_open(); /* the nodes that expansions make */
+    thread->is_walking = true;
+    lowered = lowered && lower_tape(&l);
+    thread->is_walking = false;
+    for (int64_t i = 0; i < tape->count; i++)
+        tape->nodes[i]->index = (uint32_t)i; /* as the walk left them */
+    (void)wb_scope_close_leaving(0, NULL);
+    wb_release(l.equal);
+    wb_release(l.entries);
+    wb_release(l.stack);
+    return lowered;
+}
+
+void wb_graph_release(wb_graph *graph) {
+    for (int64_t i = 0; i < graph->count; i++) wb_release(graph->values[i].input_list);
+    for (int64_t i = 0; i < graph->unit_count; i++) {
+        wb_release(graph->units[i].members);
+        wb_release(graph->units[i].after);
+    }
+    wb_release(graph->values);
+    wb_release(graph->of_tape);
+    wb_release(graph->units);
+    wb_release(graph->order);
+    wb_release(graph->leaves);
+    wb_release(graph->late);
+    wb_release(graph->outputs);
+}

@@ -1,0 +1,141 @@
+/* The nodes behind the roots, each after its inputs, and the key of their plan. */
+#include <string.h>
+
+#include "array/thread.h"
+#include "base/memory.h"
+#include "evaluate/plan.h"
+
+static bool reserve(void **items, int64_t *capacity, size_t item_bytes, int64_t wanted) {
+    return wanted <= *capacity || wb_grow_list(items, capacity, item_bytes, wanted);
+}
+
+static bool append(wb_tape *tape, wb_array *x) {
+    if (!reserve((void **)&tape->nodes, &tape->capacity, sizeof *tape->nodes, tape->count + 1) ||
+        !reserve((void **)&tape->uses, &tape->uses_capacity, sizeof *tape->uses, tape->count + 1) ||
+        !reserve((void **)&tape->marks, &tape->marks_capacity, sizeof *tape->marks,
+                 tape->count + 1))
+        return false;
+    x->index = (uint32_t)tape->count;
+    tape->uses[tape->count] = 0;
+    tape->marks[tape->count] = wb_is_evaluated(x) ? WB_TAPE_LEAF : 0;
+    tape->nodes[tape->count++] = x;
+    return true;
+}
+
+static bool walk(wb_tape *tape, wb_array *root, uint64_t stamp) {
+    int64_t depth = 0;
+    if (root->stamp == stamp) return true;
+    if (!reserve((void **)&tape->stack, &tape->stack_capacity, sizeof *tape->stack, 1))
+        return false;
+    root->stamp = stamp;
+    tape->stack[depth].node = root, tape->stack[depth++].next = 0;
+    while (depth > 0) {
+        wb_array *x = tape->stack[depth - 1].node;
+        if (wb_is_evaluated(x) || tape->stack[depth - 1].next == x->ninputs) {
+            if (!append(tape, x)) return false;
+            depth--;
+            continue;
+        }
+        wb_array *input = x->inputs[tape->stack[depth - 1].next++];
+        if (input->stamp == stamp) continue;
+        input->stamp = stamp;
+        if (!reserve((void **)&tape->stack, &tape->stack_capacity, sizeof *tape->stack, depth + 1))
+            return false;
+        tape->stack[depth].node = input, tape->stack[depth++].next = 0;
+    }
+    return true;
+}
+
+static bool check_lost(const wb_tape *tape) {
+    for (int64_t i = 0; i < tape->count; i++) {
+        if (!(tape->nodes[i]->flags & WB_NODE_LOST)) continue;
+        (void)wb_fail(WB_ERROR_LOST, "the values of %s were lost in an earlier device error",
+                      wb_text_of(tape->nodes[i]));
+        return false;
+    }
+    return true;
+}
+
+/* A node stays readable after the plan if anything but the tape refers to it, unless it is a root that loses its recipe when it
+ * is done. Whatever an exposed node is made of has to keep its values. */
+static void mark(wb_tape *tape) {
+    for (int64_t i = 0; i < tape->count; i++) {
+        const wb_array *x = tape->nodes[i];
+        if (tape->marks[i] & WB_TAPE_LEAF) continue;
+        for (int k = 0; k < x->ninputs; k++) tape->uses[x->inputs[k]->index]++;
+    }
+    for (int64_t i = tape->count - 1; i >= 0; i--) {
+        const wb_array *x = tape->nodes[i];
+        uint8_t *m = &tape->marks[i];
+        if (*m & WB_TAPE_LEAF) {
+            const bool alone = x->refs == tape->uses[i] && !(*m & WB_TAPE_EXPOSED);
+            if (alone && __atomic_load_n(&x->buffer->refs, __ATOMIC_RELAXED) == 1 &&
+                !x->buffer->read_only && !(x->flags & WB_NODE_STRIDED))
+                *m |= WB_TAPE_DONATED;
+            continue;
+        }
+        const bool leaves = (*m & WB_TAPE_ROOT) && (x->flags & WB_NODE_LEFT);
+        const bool referred = x->refs != tape->uses[i] && !(x->flags & WB_NODE_INTERNED);
+        if (x->holds > 0 || (*m & WB_TAPE_ROOT) || (referred && (x->flags & WB_NODE_COMPUTED)))
+            *m |= WB_TAPE_STORED;
+        const wb_kind kind = wb_rows[x->op].kind;
+        if (referred && (kind == WB_KIND_CALL || kind == WB_KIND_REDUCE) && x->op != WB_OP_maxpool)
+            *m |= WB_TAPE_STORED;
+        if (leaves && (x->flags & WB_NODE_SETTLED)) *m |= WB_TAPE_SETTLED;
+        if (referred && !leaves) *m |= WB_TAPE_EXPOSED;
+        if (!(*m & WB_TAPE_EXPOSED)) continue;
+        for (int k = 0; k < x->ninputs; k++) tape->marks[x->inputs[k]->index] |= WB_TAPE_EXPOSED;
+    }
+}
+
+/* ---- the key ---- */
+
+static uint64_t *key_of(const wb_tape *tape, int64_t i, uint64_t *word) {
+    const wb_array *x = tape->nodes[i];
+    const uint8_t marks = tape->marks[i];
+    const bool is_leaf = (marks & WB_TAPE_LEAF) != 0,
+               is_strided = is_leaf && (x->flags & WB_NODE_STRIDED);
+    const uint64_t shown =
+        marks & (WB_TAPE_LEAF | WB_TAPE_STORED | WB_TAPE_DONATED | WB_TAPE_SETTLED);
+    *word++ = (uint64_t)(is_leaf ? WB_OP_data : x->op) | (uint64_t)x->dtype << 8 |
+              (uint64_t)x->ndim << 12 | shown << 16 | (uint64_t)is_strided << 24 |
+              (uint64_t)((x->flags & WB_NODE_WEAK) != 0) << 25 |
+              (uint64_t)(is_leaf ? 0 : x->ninputs) << 32;
+    for (int d = 0; d < x->ndim; d++) *word++ = (uint64_t)x->sizes[d];
+    if (is_strided)
+        for (int d = 0; d < x->ndim; d++) *word++ = (uint64_t)x->strides[d];
+    if (is_leaf) return word;
+    for (int k = 0; k < x->nattributes; k++) *word++ = (uint64_t)x->attributes[k];
+    for (int k = 0; k < x->ninputs; k += 2)
+        *word++ = x->inputs[k]->index | (uint64_t)(k + 1 < x->ninputs ? x->inputs[k + 1]->index : 0)
+                                            << 32;
+    return word;
+}
+
+static bool write_key(wb_tape *tape) {
+    if (!reserve((void **)&tape->key, &tape->words_capacity, sizeof *tape->key, 1)) return false;
+    tape->key[0] = (uint64_t)wb_threads(); /* kernels reserve memory for each */
+    tape->words = 1;
+    for (int64_t i = 0; i < tape->count; i++) {
+        const int64_t most = 1 + 2 * WB_MAX_DIMS + WB_ATTRIBUTES + tape->nodes[i]->ninputs / 2 + 1;
+        if (!reserve((void **)&tape->key, &tape->words_capacity, sizeof *tape->key,
+                     tape->words + most))
+            return false;
+        tape->words = key_of(tape, i, tape->key + tape->words) - tape->key;
+    }
+    return true;
+}
+
+bool wb_tape_order(wb_tape *tape, int count, wb_array *const *roots) {
+    wb_thread *thread = wb_thread_get();
+    if (!thread) return false;
+    const uint64_t stamp = ++thread->stamp;
+    tape->count = 0;
+    for (int i = 0; i < count; i++)
+        if (roots[i] && !wb_is_evaluated(roots[i]) && !walk(tape, roots[i], stamp)) return false;
+    for (int i = 0; i < count; i++)
+        if (roots[i] && roots[i]->stamp == stamp) tape->marks[roots[i]->index] |= WB_TAPE_ROOT;
+    if (!check_lost(tape)) return false;
+    mark(tape);
+    return write_key(tape);
+}

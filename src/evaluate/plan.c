@@ -1,0 +1,301 @@
+/* The finished plan: kernels and commands in order. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/thread.h"
+#include "base/memory.h"
+#include "evaluate/plan.h"
+
+typedef struct builder {
+    wb_graph graph;
+    wb_plan *plan;
+    const wb_backend *backend;
+    int64_t command_capacity, argument_count, argument_capacity, offset_capacity;
+    int64_t *first_argument; /* of each command: arguments[] moves while it grows */
+    int64_t first_capacity;
+    size_t scratch_bytes;
+} builder;
+
+static bool enabled(const char *variable) {
+    const char *text = getenv(variable);
+    return !text || strcmp(text, "0") != 0;
+}
+
+static bool explains(void) {
+    const char *text = getenv("WEBER_DEBUG");
+    return text && strstr(text, "plan") != NULL;
+}
+
+/* ---- commands ---- */
+
+static bool add_arguments(builder *b, const wb_argument *arguments, int64_t count) {
+    for (int64_t i = 0; i < count; i++) {
+        if (!WB_GROW(b->plan->arguments, b->argument_count, b->argument_capacity)) return false;
+        b->plan->arguments[b->argument_count++] = arguments[i];
+    }
+    return true;
+}
+
+/* Takes the kernel over, also on failure. Its scratch memory is the last argument. */
+static bool add_command(builder *b, void *kernel, const wb_argument *arguments, int64_t count,
+                        const wb_emitted *epilogue, const char *what) {
+    wb_plan *plan = b->plan;
+    const int64_t first = b->argument_count;
+    const wb_argument scratch = {.memory = (uint32_t)(b->graph.leaf_count + b->graph.output_count),
+                                 .offset_bytes = b->graph.workspace_bytes};
+    if (!kernel) return false;
+    int64_t commands = plan->command_count;
+    const bool room = WB_GROW(plan->commands, commands, b->command_capacity) &&
+                      WB_GROW(b->first_argument, commands, b->first_capacity);
+    const bool added =
+        room && add_arguments(b, arguments, count) &&
+        (!epilogue || add_arguments(b, epilogue->arguments, epilogue->argument_count)) &&
+        add_arguments(b, &scratch, 1);
+    if (!added) {
+        b->backend->release(kernel);
+        return false;
+    }
+    const size_t wanted = b->backend->scratch_bytes(kernel);
+    if (wanted > b->scratch_bytes) b->scratch_bytes = wanted;
+    b->first_argument[plan->command_count] = first;
+    plan->commands[plan->command_count++] = (wb_command){
+        .kernel = kernel, .narguments = (int32_t)(b->argument_count - first), .what = what};
+    return true;
+}
+
+static bool add_program(builder *b, wb_emitted *emitted, const char *what) {
+    const bool added = add_command(b, b->backend->kernel(&emitted->program), emitted->arguments,
+                                   emitted->argument_count, NULL, what);
+    wb_emitted_release(emitted);
+    return added;
+}
+
+static const char *name_of(const builder *b, const wb_unit *u) {
+    return wb_op_name((wb_op)b->graph.values[u->members[u->member_count - 1]].op);
+}
+
+static bool plan_program(builder *b, const wb_unit *u) {
+    wb_emitted emitted;
+    return wb_emit_program(&b->graph, u, 0, &emitted) && add_program(b, &emitted, name_of(b, u));
+}
+
+static bool keep_offsets(builder *b, int64_t *offsets) {
+    if (!offsets) return true;
+    int64_t count = b->plan->offset_count;
+    if (!WB_GROW(b->plan->offsets, count, b->offset_capacity)) {
+        wb_release(offsets);
+        return false;
+    }
+    b->plan->offsets[b->plan->offset_count++] = offsets;
+    return true;
+}
+
+/* Leading dimensions of the result that make up the rows of a call: m, or the positions of a plane. */
+static int rows_of(const wb_value *v) { return v->op == WB_OP_matmul ? 1 : v->ndim - 2; }
+
+static bool call_with_epilogue(builder *b, const wb_unit *u, const wb_call *call,
+                               const wb_argument *arguments, int count) {
+    const wb_value *v = &b->graph.values[u->members[0]];
+    const char *what = wb_op_name((wb_op)v->op);
+    if (u->epilogue < 0)
+        return add_command(b, b->backend->lower(call, NULL, 0), arguments, count, NULL, what);
+    const wb_unit *program = &b->graph.units[u->epilogue];
+    wb_emitted emitted;
+    if (!wb_emit_program(&b->graph, program, rows_of(v), &emitted)) return false;
+    void *kernel = b->backend->lower(call, &emitted.program, emitted.split);
+    if (kernel || wb_failed()) {
+        const bool added = add_command(b, kernel, arguments, count, &emitted, what);
+        wb_emitted_release(&emitted);
+        return added;
+    }
+    wb_emitted_release(&emitted); /* the backend does not fuse here: one after the other */
+    return add_command(b, b->backend->lower(call, NULL, 0), arguments, count, NULL, what) &&
+           plan_program(b, program);
+}
+
+static bool copy_base(builder *b, int32_t number) {
+    const wb_value *v = &b->graph.values[number];
+    wb_emitted emitted;
+    return wb_emit_copy(&b->graph, v->small_inputs[0], number, &v->layout, &emitted) &&
+           add_program(b, &emitted, "copy");
+}
+
+static bool plan_call(builder *b, const wb_unit *u) {
+    const int32_t number = u->members[0];
+    wb_call call;
+    wb_argument arguments[4];
+    int count;
+    int64_t *offsets = NULL;
+    if (b->graph.values[number].op == WB_OP_scatter_add && !copy_base(b, number)) return false;
+    if (!wb_emit_call(&b->graph, number, &call, arguments, &count, &offsets)) return false;
+    return keep_offsets(b, offsets) && call_with_epilogue(b, u, &call, arguments, count);
+}
+
+/* ---- joins ---- */
+
+static bool copy_into(builder *b, int32_t from, int32_t to, const wb_layout *layout) {
+    wb_emitted emitted;
+    return wb_emit_copy(&b->graph, from, to, layout, &emitted) &&
+           add_program(b, &emitted, wb_op_name((wb_op)b->graph.values[to].op));
+}
+
+static bool fill(builder *b, int32_t to, double number) {
+    wb_emitted emitted;
+    return wb_emit_fill(&b->graph, to, number, &emitted) && add_program(b, &emitted, "fill");
+}
+
+static bool plan_join(builder *b, int32_t number) {
+    const wb_value *v = &b->graph.values[number];
+    const int dim = (int)v->attributes[0];
+    if (v->op == WB_OP_pad && !fill(b, number, wb_value_of(v->attributes[2]))) return false;
+    if (v->op == WB_OP_slice_put && !fill(b, number, 0)) return false;
+    int64_t start = v->op == WB_OP_concat ? 0 : v->attributes[1];
+    const int64_t step = v->op == WB_OP_slice_put ? v->attributes[2] : 1;
+    for (int i = 0; i < v->ninputs; i++) {
+        const int32_t from = wb_value_inputs(v)[i];
+        const int64_t size = b->graph.values[from].sizes[dim];
+        wb_layout part;
+        wb_layout_slice(&v->layout, dim, start, size, step, &part);
+        if (!copy_into(b, from, number, &part)) return false;
+        start += size;
+    }
+    return true;
+}
+
+static bool plan_unit(builder *b, const wb_unit *u) {
+    const int32_t first = u->members[0];
+    switch (u->kind) {
+    case WB_UNIT_PROGRAM:
+        return plan_program(b, u);
+    case WB_UNIT_CALL:
+        return plan_call(b, u);
+    default:
+        break;
+    }
+    const wb_value *v = &b->graph.values[first];
+    return v->kind == WB_VALUE_JOIN ? plan_join(b, first)
+                                    : copy_into(b, v->small_inputs[0], first, &v->layout);
+}
+
+/* ---- results ---- */
+
+static bool list_results(builder *b) {
+    wb_graph *graph = &b->graph;
+    wb_plan *plan = b->plan;
+    const wb_tape *tape = graph->tape;
+    plan->outputs = wb_alloc(sizeof *plan->outputs * (size_t)(graph->output_count + 1));
+    plan->views = wb_alloc(sizeof *plan->views * (size_t)(tape->count + 1));
+    if (!plan->outputs || !plan->views) return false;
+    for (int32_t o = 0; o < graph->output_count; o++) {
+        const wb_value *v = &graph->values[graph->outputs[o]];
+        plan->outputs[plan->output_count++] = (wb_plan_output){
+            .memory = v->memory,
+            .is_donated = v->memory < graph->leaf_count,
+            .size_bytes = (size_t)wb_value_count(v) * wb_dtype_size((wb_dtype)v->dtype)};
+    }
+    for (int32_t i = 0; i < tape->count; i++) {
+        if (!(tape->marks[i] & WB_TAPE_STORED) || graph->of_tape[i] < 0) continue;
+        const int32_t n = graph->of_tape[i];
+        plan->views[plan->view_count++] =
+            (wb_plan_view){.tape = i,
+                           .memory = graph->values[wb_value_base(graph, n)].memory,
+                           .layout = graph->values[n].layout};
+    }
+    return true;
+}
+
+/* ---- explanation ---- */
+
+static void explain_unit(const builder *b, const wb_unit *u) {
+    char line[1024];
+    size_t used = 0;
+    for (int64_t m = 0; m < u->member_count && used < sizeof line - 64; m++) {
+        const wb_value *v = &b->graph.values[u->members[m]];
+        used += (size_t)snprintf(line + used, sizeof line - used, "%s%s%s", m ? " " : "",
+                                 wb_op_name((wb_op)v->op), v->stored ? "!" : "");
+    }
+    const wb_value *last = &b->graph.values[u->members[u->member_count - 1]];
+    static const char *const kinds[] = {"program", "call", "copy"};
+    wb_log_always("plan: %s over %s%s: %s%s", kinds[u->kind],
+                  wb_sizes_text(u->kind == WB_UNIT_PROGRAM ? u->ndim : last->ndim,
+                                u->kind == WB_UNIT_PROGRAM ? u->sizes : last->sizes),
+                  u->phases > 1 ? " in phases" : "", line,
+                  u->epilogue >= 0 ? ", the next one fused behind it" : "");
+    if (u->epilogue >= 0) explain_unit(b, &b->graph.units[u->epilogue]);
+}
+
+static void explain(const builder *b) {
+    const wb_graph *g = &b->graph;
+    wb_log_always("plan: %lld nodes, %lld values, %lld units, %d commands, %d leaves, %d outputs, "
+                  "%lld bytes of workspace, %d missed donations; ! is stored",
+                  (long long)g->tape->count, (long long)g->count, (long long)g->order_count,
+                  b->plan->command_count, g->leaf_count, g->output_count,
+                  (long long)b->plan->workspace_bytes, g->missed_donations);
+    for (int64_t i = 0; i < g->order_count; i++) explain_unit(b, &g->units[g->order[i]]);
+}
+
+/* ---- the whole ---- */
+
+static bool build(builder *b, const wb_tape *tape) {
+    wb_graph *graph = &b->graph;
+    graph->fuse = enabled("WEBER_FUSE");
+    if (!wb_graph_lower(graph, tape) || !wb_graph_fuse(graph) || !wb_graph_place(graph))
+        return false;
+    for (int64_t i = 0; i < graph->order_count; i++)
+        if (!plan_unit(b, &graph->units[graph->order[i]])) return false;
+    if (!list_results(b)) return false;
+    wb_plan *plan = b->plan;
+    for (int32_t i = 0; i < plan->command_count; i++)
+        plan->commands[i].arguments = plan->arguments + b->first_argument[i];
+    plan->workspace_bytes = (size_t)graph->workspace_bytes + b->scratch_bytes;
+    plan->leaf_count = graph->leaf_count, plan->late_count = graph->late_count;
+    plan->leaves = graph->leaves, plan->late = graph->late;
+    graph->leaves = graph->late = NULL;
+    plan->missed_donations = graph->missed_donations;
+    if (explains()) explain(b);
+    return true;
+}
+
+static bool copy_key(wb_plan *plan, const wb_tape *tape, uint64_t hash) {
+    plan->hash = hash;
+    plan->words = tape->words;
+    plan->key = wb_alloc(sizeof *plan->key * (size_t)(tape->words + 1));
+    if (plan->key) memcpy(plan->key, tape->key, sizeof *plan->key * (size_t)tape->words);
+    return plan->key != NULL;
+}
+
+wb_plan *wb_plan_new(const wb_tape *tape, uint64_t hash) {
+    wb_plan *plan = wb_alloc(sizeof *plan);
+    if (!plan) return NULL;
+    plan->device = tape->nodes[tape->count - 1]->device;
+    builder b = {.plan = plan, .backend = wb_device_backend(plan->device)};
+    const bool built = copy_key(plan, tape, hash) && build(&b, tape);
+    wb_graph_release(&b.graph);
+    wb_release(b.first_argument);
+    if (!built) {
+        wb_plan_free(plan);
+        return NULL;
+    }
+    plan->size_bytes = sizeof *plan + sizeof *plan->key * (size_t)plan->words +
+                       (size_t)plan->command_count * (sizeof(wb_command) + 1024) +
+                       (size_t)b.argument_count * sizeof(wb_argument) +
+                       (size_t)plan->view_count * sizeof(wb_plan_view);
+    return plan;
+}
+
+void wb_plan_free(wb_plan *plan) {
+    if (!plan) return;
+    const wb_backend *backend = wb_device_backend(plan->device);
+    for (int32_t i = 0; i < plan->command_count; i++) backend->release(plan->commands[i].kernel);
+    for (int32_t i = 0; i < plan->offset_count; i++) wb_release(plan->offsets[i]);
+    wb_release(plan->offsets);
+    wb_release(plan->commands);
+    wb_release(plan->arguments);
+    wb_release(plan->outputs);
+    wb_release(plan->views);
+    wb_release(plan->leaves);
+    wb_release(plan->late);
+    wb_release(plan->key);
+    wb_release(plan);
+}

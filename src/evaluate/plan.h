@@ -1,0 +1,225 @@
+/* How nodes become a plan. The stages, one file each:
+ *
+ *     order.c   the nodes behind the roots in order, and their key
+ *     lower.c   macros expanded, constants folded, equal values merged: a graph of values
+ *     fuse.c    values grouped into units: programs, library calls, copies
+ *     emit.c    units written as programs and calls, with their operands' layouts
+ *     place.c   order of the units, memory of the values, donation
+ *     plan.c    kernels and commands: the finished plan
+ *     run.c     leaves bound, commands run, results handed to their nodes; the cache
+ */
+#ifndef WB_EVALUATE_PLAN_H
+#define WB_EVALUATE_PLAN_H
+
+#include <weber/plugin.h>
+
+#include "array/view.h"
+#include "device/device.h"
+#include "evaluate/evaluate.h"
+#include "ops/ops.h"
+
+/* ---- order.c ---- */
+
+/* What a walk notes about a node on the tape. */
+enum {
+    WB_TAPE_LEAF = 1, /* evaluated: its buffer is read */
+    WB_TAPE_ROOT = 2,
+    WB_TAPE_STORED = 4,   /* gets memory of its own: roots, held nodes, nodes computed before */
+    WB_TAPE_EXPOSED = 8,  /* somebody outside may read it later, and with it what it is made of */
+    WB_TAPE_DONATED = 16, /* a leaf that nobody will read after this plan */
+    WB_TAPE_SETTLED = 32, /* a new parameter or state: it should take over an old one's memory */
+};
+
+typedef struct wb_tape {
+    wb_array **nodes;
+    int32_t *uses; /* references from nodes on the tape */
+    uint8_t *marks;
+    uint64_t *key;
+    int64_t count, capacity; /* nodes */
+    int64_t uses_capacity, marks_capacity;
+    int64_t words, words_capacity; /* key */
+    struct {
+        wb_array *node;
+        int32_t next;
+    } * stack;
+    int64_t stack_capacity;
+} wb_tape;
+
+/* Orders what the roots are made of, marks the nodes and writes the key. */
+bool wb_tape_order(wb_tape *tape, int count, wb_array *const *roots);
+
+/* ---- lower.c ---- */
+
+typedef enum wb_value_kind {
+    WB_VALUE_LEAF,
+    WB_VALUE_CONSTANT,
+    WB_VALUE_LATE,
+    WB_VALUE_SOURCE, /* iota, uniform, normal: computed inside programs */
+    WB_VALUE_ELEMENT,
+    WB_VALUE_REDUCE,
+    WB_VALUE_VIEW,
+    WB_VALUE_JOIN,
+    WB_VALUE_CALL,
+    WB_VALUE_PART, /* a further result of a call */
+} wb_value_kind;
+
+enum { WB_NO_UNIT = -1 };
+
+typedef struct wb_value {
+    uint8_t kind, op, dtype, ndim;
+    int32_t ninputs;
+    int32_t *input_list; /* values; only where there are more than three */
+    int32_t small_inputs[3];
+    int64_t sizes[WB_MAX_DIMS];
+    int64_t attributes[WB_ATTRIBUTES];
+    double constant;
+    int32_t tape; /* leaf, late, random, stored: place of its node on the tape; -1 */
+    int32_t unit;
+    uint8_t
+        phase; /* in its unit: row values are ready before this phase, full ones are computed in it */
+    int32_t output;       /* number of the plan's output, or -1 */
+    bool stored;          /* needs memory */
+    int32_t memory;       /* entry of the plan's memory table */
+    int32_t late;         /* late, random: first of its late words */
+    int64_t offset_bytes; /* in the workspace */
+    wb_layout
+        layout;   /* where its elements lie, counted from its memory; views: from that of `base` */
+    int32_t base; /* views that need no copy: the value whose memory they show; else itself */
+    int32_t next_equal; /* chain of the table of equal values */
+} wb_value;
+
+typedef struct wb_graph {
+    wb_value *values;
+    int64_t count, capacity;
+    const wb_tape *tape;
+    int32_t *of_tape; /* value of each node on the tape, or -1 */
+    struct wb_unit *units;
+    int64_t unit_count, unit_capacity;
+    int32_t *order; /* units as they run */
+    int64_t order_count, workspace_bytes;
+    int32_t leaf_count, output_count, late_count; /* memory table: leaves, outputs, workspace */
+    int32_t *leaves;                              /* places on the tape */
+    int32_t *outputs;                             /* values */
+    int32_t *late;                                /* place on the tape << 1 | word */
+    int32_t missed_donations;
+    bool fuse;
+    bool explain; /* WEBER_DEBUG=plan */
+} wb_graph;
+
+bool wb_graph_lower(wb_graph *graph, const wb_tape *tape);
+void wb_graph_release(wb_graph *graph);
+
+static inline const int32_t *wb_value_inputs(const wb_value *v) {
+    return v->ninputs > 3 ? v->input_list : v->small_inputs;
+}
+
+static inline int64_t wb_value_count(const wb_value *v) {
+    return wb_count_sizes(v->ndim, v->sizes);
+}
+
+/* ---- fuse.c ---- */
+
+typedef enum wb_unit_kind { WB_UNIT_PROGRAM, WB_UNIT_CALL, WB_UNIT_COPY } wb_unit_kind;
+
+typedef struct wb_unit {
+    wb_unit_kind kind;
+    int32_t *members; /* values: a program's in order; a call's or copy's one */
+    int64_t member_count, member_capacity;
+    int ndim;
+    int64_t sizes[WB_MAX_DIMS]; /* a program's domain */
+    uint32_t reduced;
+    int phases;
+    int32_t first, last; /* least and greatest member */
+    int32_t high;        /* no unit that this one depends on has a greater member */
+    bool has_dependents;
+    int32_t epilogue; /* a call's fused program unit, or -1; its own place: fused_into */
+    int32_t fused_into;
+    int32_t merged_into; /* absorbed by another unit, or -1 */
+    int32_t mark;        /* of the last search */
+    int32_t *after;      /* further units that must run before (donation) */
+    int64_t after_count, after_capacity;
+    int32_t position; /* in the order */
+} wb_unit;
+
+bool wb_graph_fuse(wb_graph *graph);
+
+/* The value whose memory v shows: v itself, or what it is a view of. */
+int32_t wb_value_base(const wb_graph *graph, int32_t v);
+/* The unit that computes v (through views), or WB_NO_UNIT for leaves, constants and inline sources. */
+int32_t wb_value_unit(const wb_graph *graph, int32_t v);
+/* True if unit a needs, directly or through others, something that unit b computes. */
+bool wb_unit_depends(wb_graph *graph, int32_t a, int32_t b);
+/* True for a row value of the unit: one for each combination of the dimensions that are not reduced. */
+bool wb_value_is_row(const wb_unit *unit, const wb_value *v);
+
+/* ---- place.c ---- */
+
+bool wb_graph_place(wb_graph *graph);
+
+/* ---- emit.c ---- */
+
+/* A command in the making: a program or a call with the memory that it works on. */
+typedef struct wb_emitted {
+    wb_program program; /* owns its lists */
+    int split;          /* leading dimensions of the domain that make up a call's rows */
+    wb_argument *arguments;
+    int64_t argument_count, argument_capacity;
+    int64_t instruction_capacity, access_capacity;
+} wb_emitted;
+
+/* The unit as a program. keep: this many leading dimensions of its domain are not joined with the rest; 0: no matter. */
+bool wb_emit_program(const wb_graph *graph, const wb_unit *unit, int keep, wb_emitted *out);
+/* Copies the elements of value `from` to where `layout`, of the same sizes, puts them in value `to`. */
+bool wb_emit_copy(const wb_graph *graph, int32_t from, int32_t to, const wb_layout *layout,
+                  wb_emitted *out);
+bool wb_emit_fill(const wb_graph *graph, int32_t to, double number, wb_emitted *out);
+void wb_emitted_release(wb_emitted *emitted);
+/* The memory of a value, an element's offset included. */
+wb_argument wb_argument_of(const wb_graph *graph, int32_t v);
+
+/* ---- call.c ---- */
+
+/* The library call that a value stands for; offsets (may be NULL) is to be released with the kernel. */
+bool wb_emit_call(const wb_graph *graph, int32_t v, wb_call *call, wb_argument *arguments,
+                  int *count, int64_t **offsets);
+/* True if a matrix product can read an operand of this layout. */
+bool wb_matmul_reads(const wb_layout *layout);
+
+/* ---- plan.c ---- */
+
+/* The plan's memory table: leaves, outputs, workspace. */
+typedef struct wb_plan_output {
+    int32_t memory; /* entry of the table; a donor's, where it takes over a leaf's buffer */
+    bool is_donated;
+    size_t size_bytes;
+} wb_plan_output;
+
+typedef struct wb_plan_view { /* a node on the tape that is given an output's or a leaf's memory */
+    int32_t tape, memory;
+    wb_layout layout;
+} wb_plan_view;
+
+typedef struct wb_plan {
+    struct wb_plan *next;          /* in its bucket */
+    struct wb_plan *newer, *older; /* by last use */
+    uint64_t hash;
+    uint64_t *key;
+    int64_t words;
+    const wb_device *device;
+    int32_t leaf_count, output_count, view_count, command_count, late_count;
+    int32_t *leaves; /* places on the tape, in the order of the memory table */
+    wb_plan_output *outputs;
+    wb_plan_view *views;
+    wb_command *commands;
+    int32_t *late; /* place on the tape << 1 | which word, for each late word */
+    size_t workspace_bytes, size_bytes;
+    int32_t missed_donations;
+    wb_argument *arguments; /* of all commands */
+    int64_t **offsets;      /* batch offsets of matrix products */
+    int32_t offset_count;
+} wb_plan;
+
+wb_plan *wb_plan_new(const wb_tape *tape, uint64_t hash);
+void wb_plan_free(wb_plan *plan);
+
+#endif

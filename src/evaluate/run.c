@@ -1,0 +1,328 @@
+/* Evaluation: the cache of plans, and one run of a plan. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/thread.h"
+#include "base/memory.h"
+#include "evaluate/plan.h"
+
+enum {
+    BUCKETS = 1024,
+    CACHE_BYTES = 64 << 20,
+};
+
+/* One per thread: recipes belong to their thread, and so do their plans. */
+typedef struct evaluator {
+    wb_tape tape;
+    wb_plan *buckets[BUCKETS];
+    wb_plan *newest, *oldest;
+    wb_plan_counts counts;
+    wb_memory *memory;
+    int64_t memory_capacity;
+    uint64_t *late;
+    int64_t late_capacity;
+    wb_buffer **made; /* buffers of this run's outputs */
+    int64_t made_capacity;
+    const wb_device *workspace_device;
+    void *workspace;
+    size_t workspace_bytes;
+    struct {
+        wb_array **slot;
+        wb_array *value; /* held */
+    } * writes;
+    int64_t write_count, write_capacity;
+    bool is_busy;
+} evaluator;
+
+static _Thread_local evaluator *current __attribute__((tls_model("initial-exec")));
+
+/* ---- the cache ---- */
+
+static void unlink_plan(evaluator *e, wb_plan *plan) {
+    if (plan->newer)
+        plan->newer->older = plan->older;
+    else
+        e->newest = plan->older;
+    if (plan->older)
+        plan->older->newer = plan->newer;
+    else
+        e->oldest = plan->newer;
+}
+
+static void link_newest(evaluator *e, wb_plan *plan) {
+    plan->newer = NULL;
+    plan->older = e->newest;
+    if (e->newest)
+        e->newest->newer = plan;
+    else
+        e->oldest = plan;
+    e->newest = plan;
+}
+
+static void drop_oldest(evaluator *e) {
+    wb_plan *plan = e->oldest;
+    wb_plan **link = &e->buckets[plan->hash % BUCKETS];
+    while (*link != plan) link = &(*link)->next;
+    *link = plan->next;
+    unlink_plan(e, plan);
+    e->counts.cache_bytes -= (int64_t)plan->size_bytes;
+    wb_plan_free(plan);
+}
+
+static uint64_t hash_of(const wb_tape *tape) {
+    uint64_t a = 0x243F6A8885A308D3ull ^ (uint64_t)tape->words, b = 0x13198A2E03707344ull;
+    int64_t i = 0;
+    for (; i + 1 < tape->words; i += 2) { /* two chains, so that multiplications overlap */
+        a = (a ^ tape->key[i]) * 0x9E3779B97F4A7C15ull;
+        b = (b ^ tape->key[i + 1]) * 0xC2B2AE3D27D4EB4Full;
+        a ^= a >> 32, b ^= b >> 29;
+    }
+    if (i < tape->words) a = (a ^ tape->key[i]) * 0x9E3779B97F4A7C15ull;
+    a ^= (b << 17) | (b >> 47);
+    return a ^ (a >> 31);
+}
+
+static wb_plan *lookup(evaluator *e) {
+    const wb_tape *tape = &e->tape;
+    const uint64_t hash = hash_of(tape);
+    wb_plan **bucket = &e->buckets[hash % BUCKETS];
+    for (wb_plan *plan = *bucket; plan; plan = plan->next) {
+        if (plan->hash != hash || plan->words != tape->words ||
+            memcmp(plan->key, tape->key, sizeof *plan->key * (size_t)plan->words) != 0)
+            continue;
+        if (e->newest != plan) unlink_plan(e, plan), link_newest(e, plan);
+        return plan;
+    }
+    wb_plan *plan = wb_plan_new(tape, hash);
+    if (!plan) return NULL;
+    e->counts.misses++;
+    plan->next = *bucket;
+    *bucket = plan;
+    link_newest(e, plan);
+    e->counts.cache_bytes += (int64_t)plan->size_bytes;
+    while (e->counts.cache_bytes > CACHE_BYTES && e->oldest != plan) drop_oldest(e);
+    return plan;
+}
+
+/* ---- one run ---- */
+
+static bool reserve(void **items, int64_t *capacity, size_t item_bytes, int64_t wanted) {
+    return wanted <= *capacity || wb_grow_list(items, capacity, item_bytes, wanted);
+}
+
+static bool reserve_workspace(evaluator *e, const wb_plan *plan) {
+    if (e->workspace && e->workspace_device == plan->device &&
+        e->workspace_bytes >= plan->workspace_bytes)
+        return true;
+    if (plan->workspace_bytes == 0) return true;
+    wb_device_free(e->workspace_device, e->workspace, e->workspace_bytes);
+    e->workspace = NULL;
+    const size_t bytes = plan->workspace_bytes + plan->workspace_bytes / 4;
+    e->workspace = wb_device_alloc(plan->device, bytes);
+    e->workspace_device = plan->device;
+    e->workspace_bytes = e->workspace ? bytes : 0;
+    return e->workspace != NULL;
+}
+
+static bool make_outputs(evaluator *e, const wb_plan *plan) {
+    for (int32_t o = 0; o < plan->output_count; o++) {
+        const wb_plan_output *output = &plan->outputs[o];
+        wb_buffer **made = &e->made[o];
+        if (output->is_donated) {
+            const wb_array *donor = e->tape.nodes[plan->leaves[output->memory]];
+            *made = wb_buffer_ref(donor->buffer);
+        } else
+            *made = wb_buffer_new(plan->device, output->size_bytes);
+        if (*made) continue;
+        while (o-- > 0) wb_buffer_unref(e->made[o]);
+        return false;
+    }
+    return true;
+}
+
+/* Checks and allocations come before the first write. */
+static bool bind(evaluator *e, const wb_plan *plan) {
+    const int64_t entries = plan->leaf_count + plan->output_count + 1;
+    if (!reserve((void **)&e->memory, &e->memory_capacity, sizeof *e->memory, entries) ||
+        !reserve((void **)&e->late, &e->late_capacity, sizeof *e->late, plan->late_count) ||
+        !reserve((void **)&e->made, &e->made_capacity, sizeof *e->made, plan->output_count) ||
+        !reserve_workspace(e, plan) || !make_outputs(e, plan))
+        return false;
+    for (int32_t i = 0; i < plan->leaf_count; i++) {
+        const wb_array *leaf = e->tape.nodes[plan->leaves[i]];
+        e->memory[i] = (wb_memory){leaf->buffer->handle,
+                                   leaf->offset * (int64_t)wb_dtype_size((wb_dtype)leaf->dtype)};
+    }
+    for (int32_t o = 0; o < plan->output_count; o++)
+        e->memory[plan->leaf_count + o] = (wb_memory){e->made[o]->handle, 0};
+    e->memory[entries - 1] = (wb_memory){e->workspace, 0};
+    for (int32_t i = 0; i < plan->late_count; i++)
+        e->late[i] = (uint64_t)e->tape.nodes[plan->late[i] >> 1]->late[plan->late[i] & 1];
+    return true;
+}
+
+static wb_buffer *buffer_of(const evaluator *e, const wb_plan *plan, int32_t memory) {
+    if (memory >= plan->leaf_count) return e->made[memory - plan->leaf_count];
+    return e->tape.nodes[plan->leaves[memory]]->buffer;
+}
+
+/* Hands the results to their nodes; those that left their scope lose their recipe. */
+static void deliver(evaluator *e, const wb_plan *plan) {
+    for (int32_t i = 0; i < plan->view_count; i++) {
+        const wb_plan_view *view = &plan->views[i];
+        wb_array *x = e->tape.nodes[view->tape];
+        const bool is_leaf = view->memory < plan->leaf_count;
+        const int64_t leaf_offset = is_leaf ? e->tape.nodes[plan->leaves[view->memory]]->offset : 0;
+        x->buffer = wb_buffer_ref(buffer_of(e, plan, view->memory));
+        x->offset = leaf_offset + view->layout.offset;
+        if (!wb_layout_is_dense(&view->layout)) {
+            x->flags |= WB_NODE_STRIDED;
+            memcpy(x->strides, view->layout.strides, sizeof x->strides);
+        }
+    }
+    for (int64_t i = 0; i < e->tape.count; i++)
+        if (!(e->tape.marks[i] & (WB_TAPE_LEAF | WB_TAPE_STORED)))
+            e->tape.nodes[i]->flags |= WB_NODE_COMPUTED;
+    for (int32_t o = 0; o < plan->output_count; o++) wb_buffer_unref(e->made[o]);
+    for (int32_t i = 0; i < plan->view_count; i++) {
+        wb_array *x = e->tape.nodes[plan->views[i].tape];
+        if (x->flags & WB_NODE_LEFT) wb_node_detach(x);
+    }
+}
+
+/* After a failure in the middle of a run: what it was writing in place is gone. */
+static void lose(evaluator *e, const wb_plan *plan) {
+    for (int32_t o = 0; o < plan->output_count; o++) {
+        if (plan->outputs[o].is_donated)
+            e->tape.nodes[plan->leaves[plan->outputs[o].memory]]->flags |= WB_NODE_LOST;
+        wb_buffer_unref(e->made[o]);
+    }
+}
+
+static wb_status run(evaluator *e, const wb_plan *plan) {
+    if (!bind(e, plan)) return wb_error_status();
+    const wb_status status = wb_device_backend(plan->device)
+                                 ->run(plan->commands, plan->command_count, e->memory, e->late);
+    e->counts.evaluations++;
+    e->counts.kernels += plan->command_count;
+    e->counts.missed_donations += plan->missed_donations;
+    if (status == WB_OK)
+        deliver(e, plan);
+    else
+        lose(e, plan);
+    return status;
+}
+
+/* ---- the thread's evaluator ---- */
+
+static void evaluator_free(void *state) {
+    evaluator *e = state;
+    while (e->oldest) drop_oldest(e);
+    for (int64_t i = 0; i < e->write_count; i++) wb_unhold(e->writes[i].value);
+    wb_device_free(e->workspace_device, e->workspace, e->workspace_bytes);
+    wb_release(e->tape.nodes);
+    wb_release(e->tape.uses);
+    wb_release(e->tape.marks);
+    wb_release(e->tape.key);
+    wb_release(e->tape.stack);
+    wb_release(e->memory);
+    wb_release(e->late);
+    wb_release(e->made);
+    wb_release(e->writes);
+    wb_release(e);
+    current = NULL;
+}
+
+static evaluator *evaluator_get(void) {
+    if (current) return current;
+    wb_thread *thread = wb_thread_get();
+    evaluator *e = thread ? wb_alloc(sizeof *e) : NULL;
+    if (!e) return NULL;
+    thread->evaluator = e;
+    thread->evaluator_free = evaluator_free;
+    return current = e;
+}
+
+static bool all_evaluated(int count, wb_array *const *roots) {
+    for (int i = 0; i < count; i++)
+        if (roots[i] && !wb_is_evaluated(roots[i])) return false;
+    return true;
+}
+
+wb_status wb_evaluate(int count, wb_array *const *roots) {
+    if (all_evaluated(count, roots)) return WB_OK;
+    evaluator *e = evaluator_get();
+    if (!e) return WB_ERROR_MEMORY;
+    if (!wb_tape_order(&e->tape, count, roots)) return wb_error_status();
+    const wb_plan *plan = lookup(e);
+    return plan ? run(e, plan) : wb_error_status();
+}
+
+wb_status wb_eval_make(int count, wb_array *const *arrays) {
+    for (int i = 0; i < count; i++) {
+        if (arrays[i]) continue;
+        if (!wb_failed()) (void)wb_fail(WB_ERROR_ARGUMENT, "eval: array %d is NULL", i);
+        return wb_error_status();
+    }
+    return wb_evaluate(count, arrays);
+}
+
+wb_plan_counts wb_plan_status(void) {
+    const evaluator *e = evaluator_get();
+    wb_plan_counts counts = e ? e->counts : (wb_plan_counts){0};
+    counts.allocations = wb_allocation_count();
+    return counts;
+}
+
+/* ---- state writes ---- */
+
+wb_array *wb_state_read(wb_array **slot) {
+    const evaluator *e = evaluator_get();
+    for (int64_t i = e ? e->write_count - 1 : -1; i >= 0; i--)
+        if (e->writes[i].slot == slot) return e->writes[i].value;
+    return *slot;
+}
+
+wb_status wb_state_write(wb_array **slot, wb_array *value) {
+    evaluator *e = evaluator_get();
+    if (!e || !value) return value ? WB_ERROR_MEMORY : wb_error_status();
+    if (!WB_GROW(e->writes, e->write_count, e->write_capacity)) return WB_ERROR_MEMORY;
+    e->writes[e->write_count].slot = slot;
+    e->writes[e->write_count++].value = wb_hold(value);
+    return WB_OK;
+}
+
+int wb_state_pending(int capacity, wb_array **values) {
+    const evaluator *e = evaluator_get();
+    int count = 0;
+    for (int64_t i = 0; e && i < e->write_count && count < capacity; i++)
+        values[count++] = e->writes[i].value;
+    return count;
+}
+
+/* Puts the written values, evaluated, into their slots. */
+static wb_status commit_writes(void) {
+    evaluator *e = current;
+    if (!e || e->write_count == 0) return WB_OK;
+    wb_status status = WB_OK;
+    for (int64_t i = 0; status == WB_OK && i < e->write_count; i++)
+        status = wb_evaluate(1, &e->writes[i].value);
+    for (int64_t i = 0; i < e->write_count; i++) {
+        wb_array *value = e->writes[i].value, **slot = e->writes[i].slot;
+        if (status == WB_OK) {
+            value->flags |= WB_NODE_SETTLED;
+            wb_node_detach(value);
+            wb_unhold(*slot);
+            *slot = value;
+        } else
+            wb_unhold(value);
+    }
+    e->write_count = 0;
+    return status;
+}
+
+/* The hooks by which the lower rooms reach evaluation. */
+__attribute__((constructor)) static void install(void) {
+    wb_evaluate_hook = wb_evaluate;
+    wb_state_flush_hook = commit_writes;
+}

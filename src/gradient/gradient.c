@@ -1,0 +1,264 @@
+/* The walk: from a result backwards to the wanted arrays, emitting ordinary nodes. No recursion. */
+#include <weber/gradient.h>
+
+#include "array/thread.h"
+#include "base/memory.h"
+#include "ops/build.h"
+
+typedef struct visit {
+    wb_array *node;
+    int32_t next; /* input to look at next */
+} visit;
+
+typedef struct walk {
+    wb_array **tape; /* each node after its inputs */
+    int64_t count, capacity;
+    visit *stack;
+    int64_t stack_capacity;
+    wb_array **cotangents; /* by place on the tape */
+    int64_t cotangent_capacity;
+    bool *needed; /* leads to a wanted array */
+    int64_t needed_capacity;
+    const wb_array *detached; /* a leaf that lost its recipe, met on the way */
+} walk;
+
+static void walk_free(void *state) {
+    walk *w = state;
+    wb_release(w->tape);
+    wb_release(w->stack);
+    wb_release(w->cotangents);
+    wb_release(w->needed);
+    wb_release(w);
+}
+
+/* The thread's, kept between walks: a training step allocates nothing. */
+static walk *walk_of(wb_thread *thread) {
+    if (!thread->walk) {
+        thread->walk = wb_alloc(sizeof(walk));
+        thread->walk_free = walk_free;
+    }
+    return thread->walk;
+}
+
+static bool reserve(void **items, int64_t *capacity, size_t item_bytes, int64_t wanted) {
+    return wanted <= *capacity || wb_grow_list(items, capacity, item_bytes, wanted);
+}
+
+static bool leads_on(const wb_array *x) { return x->ninputs > 0 && wb_rows[x->op].vjp != NULL; }
+
+static bool visited(wb_array *x, uint64_t stamp) {
+    if (x->stamp == stamp) return true;
+    x->stamp = stamp;
+    return false;
+}
+
+static bool append(walk *w, wb_array *x) {
+    if (!WB_GROW(w->tape, w->count, w->capacity)) return false;
+    x->index = (uint32_t)w->count;
+    w->tape[w->count++] = x;
+    return true;
+}
+
+/* Orders what result is made of; depth first with a stack of our own. */
+static bool order(walk *w, wb_array *result, uint64_t stamp) {
+    int64_t depth = 0;
+    w->count = 0;
+    if (!reserve((void **)&w->stack, &w->stack_capacity, sizeof *w->stack, 1)) return false;
+    w->stack[depth++] = (visit){result, 0};
+    (void)visited(result, stamp);
+    while (depth > 0) {
+        visit *top = &w->stack[depth - 1];
+        if (!leads_on(top->node) || top->next == top->node->ninputs) {
+            if (top->node->flags & WB_NODE_DETACHED) w->detached = top->node;
+            if (!append(w, top->node)) return false;
+            depth--;
+            continue;
+        }
+        wb_array *input = top->node->inputs[top->next++];
+        if (visited(input, stamp)) continue;
+        if (!reserve((void **)&w->stack, &w->stack_capacity, sizeof *w->stack, depth + 1))
+            return false;
+        w->stack[depth++] = (visit){input, 0};
+    }
+    return true;
+}
+
+static bool mark_needed(walk *w, int count, wb_array *const *arrays, uint64_t stamp) {
+    if (!reserve((void **)&w->needed, &w->needed_capacity, sizeof *w->needed, w->count) ||
+        !reserve((void **)&w->cotangents, &w->cotangent_capacity, sizeof *w->cotangents, w->count))
+        return false;
+    for (int64_t i = 0; i < w->count; i++) w->needed[i] = false, w->cotangents[i] = NULL;
+    for (int k = 0; k < count; k++)
+        if (arrays[k]->stamp == stamp) w->needed[arrays[k]->index] = true;
+    for (int64_t i = 0; i < w->count; i++) {
+        const wb_array *x = w->tape[i];
+        if (!leads_on(x)) continue;
+        for (int k = 0; k < x->ninputs && !w->needed[i]; k++)
+            w->needed[i] = w->needed[x->inputs[k]->index];
+    }
+    return true;
+}
+
+static bool is_half(const wb_array *x) { return x->dtype == WB_F16 || x->dtype == WB_BF16; }
+
+/* Sums of cotangents of the halves are kept in f32 and rounded once, where they are used. */
+static wb_array *accumulate(wb_array *sum, wb_array *g) {
+    if (!sum || !g) return sum ? sum : g;
+    if (is_half(sum)) sum = wb_cast(sum, WB_F32);
+    if (is_half(g)) g = wb_cast(g, WB_F32);
+    return ADD(sum, g);
+}
+
+static bool same_sizes(const wb_array *a, const wb_array *b) {
+    bool same = a->ndim == b->ndim;
+    for (int d = 0; same && d < a->ndim; d++) same = a->sizes[d] == b->sizes[d];
+    return same;
+}
+
+/* The cotangent as the vjp of x wants it: x's type, and x's sizes unless broadcasting does. */
+static wb_array *settle(wb_array *g, const wb_array *x, bool exact) {
+    double value;
+    if (!g || (!exact && (g->flags & WB_NODE_WEAK))) return g;
+    if (wb_constant_value(g, &value))
+        return wb_full_make((wb_dtype)x->dtype, value, x->ndim, x->sizes);
+    if (g->dtype != x->dtype || (g->flags & WB_NODE_WEAK)) g = wb_cast(g, (wb_dtype)x->dtype);
+    return g && exact && !same_sizes(g, x) ? wb_expand_make(g, x->ndim, x->sizes) : g;
+}
+
+/* g repeated to x's sizes, if asked. */
+static wb_array *spread(wb_array *g, const wb_array *x, bool wanted) {
+    double value;
+    if (!wanted || !g) return g;
+    if (wb_constant_value(g, &value))
+        return wb_full_make((wb_dtype)x->dtype, value, x->ndim, x->sizes);
+    return wb_expand_make(g, x->ndim, x->sizes);
+}
+
+static bool broadcasts(const wb_array *x) {
+    const wb_row *row = &wb_rows[x->op];
+    return row->arity > 0 || x->op == WB_OP_select || x->op == WB_OP_cast || x->op == WB_OP_sum ||
+           x->op == WB_OP_mean;
+}
+
+enum { MANY_INPUTS = 16 };
+
+static bool pull_inputs(walk *w, wb_array *x, wb_array *g, bool *want, wb_array **out) {
+    for (int k = 0; k < x->ninputs; k++) {
+        want[k] =
+            w->needed[x->inputs[k]->index] && wb_dtype_is_float((wb_dtype)x->inputs[k]->dtype);
+        out[k] = NULL;
+    }
+    wb_rows[x->op].vjp(x, g, want, out);
+    for (int k = 0; k < x->ninputs; k++) {
+        if (!want[k] || !out[k]) continue;
+        const wb_array *input = x->inputs[k];
+        /* a cotangent that still broadcasts has to be repeated before the input's own broadcasting is summed */
+        const bool summed = wb_rows[x->op].arity > 0 || x->op == WB_OP_select;
+        wb_array *part =
+            spread(out[k], x, summed && !same_sizes(input, x) && !same_sizes(out[k], x));
+        part = wb_sum_to(part, input->ndim, input->sizes);
+        w->cotangents[input->index] = accumulate(w->cotangents[input->index], part);
+    }
+    return !wb_failed();
+}
+
+static bool pull(walk *w, wb_array *x) {
+    wb_array *g = settle(w->cotangents[x->index], x, !broadcasts(x));
+    if (!g) return !wb_failed();
+    bool few_wanted[MANY_INPUTS], *want = few_wanted;
+    wb_array *few_out[MANY_INPUTS], **out = few_out;
+    if (x->ninputs > MANY_INPUTS) {
+        want = wb_alloc((size_t)x->ninputs * sizeof *want);
+        out = wb_alloc((size_t)x->ninputs * sizeof *out);
+    }
+    const bool done = want && out && pull_inputs(w, x, g, want, out);
+    if (want != few_wanted) wb_release(want);
+    if (out != few_out) wb_release(out);
+    return done;
+}
+
+static wb_status collect(walk *w, int count, wb_array *const *arrays, wb_array **gradients,
+                         uint64_t stamp) {
+    for (int i = 0; i < count; i++) {
+        const wb_array *x = arrays[i];
+        if (x->stamp == stamp && w->cotangents[x->index]) {
+            gradients[i] = settle(w->cotangents[x->index], x, true);
+            if (!gradients[i]) return wb_error_status();
+        } else if (w->detached)
+            return wb_fail(WB_ERROR_GRADIENT,
+                           "gradient: the walk met %s of type %s, which lost its recipe when its "
+                           "scope closed, before array %d %s",
+                           wb_text_of(w->detached), wb_dtype_name((wb_dtype)w->detached->dtype), i,
+                           wb_text_of(x));
+    }
+    return WB_OK;
+}
+
+static wb_status run_walk(walk *w, wb_thread *thread, wb_array *result, wb_array *cotangent,
+                          int count, wb_array *const *arrays, wb_array **gradients) {
+    const uint64_t stamp = ++thread->stamp;
+    w->detached = NULL;
+    if (!order(w, result, stamp) || !mark_needed(w, count, arrays, stamp)) return WB_ERROR_MEMORY;
+    w->cotangents[result->index] = cotangent;
+    for (int64_t i = w->count - 1; i >= 0; i--) {
+        wb_array *x = w->tape[i];
+        if (w->needed[i] && w->cotangents[i] && leads_on(x) && !pull(w, x))
+            return wb_error_status();
+    }
+    return collect(w, count, arrays, gradients, stamp);
+}
+
+static wb_status differentiate(wb_array *result, wb_array *cotangent, int count,
+                               wb_array *const *arrays, wb_array **gradients) {
+    wb_thread *thread = wb_thread_get();
+    walk *w = thread ? walk_of(thread) : NULL;
+    if (!w) return WB_ERROR_MEMORY;
+    thread->is_walking = true;
+    const wb_status status = run_walk(w, thread, result, cotangent, count, arrays, gradients);
+    thread->is_walking = false;
+    return status;
+}
+
+static wb_status check_arguments(const char *function, wb_array *result, int count,
+                                 wb_array *const *arrays, wb_array **gradients) {
+    for (int i = 0; i < count; i++) gradients[i] = NULL;
+    if (!result) {
+        if (!wb_failed()) (void)wb_fail_argument_null(function, "the result");
+        return wb_error_status();
+    }
+    for (int i = 0; i < count; i++)
+        if (!arrays[i]) return wb_fail(WB_ERROR_ARGUMENT, "%s: array %d is NULL", function, i);
+    if (wb_dtype_is_float((wb_dtype)result->dtype)) return WB_OK;
+    return wb_fail(WB_ERROR_DTYPE, "%s: the result is %s; a floating type is wanted", function,
+                   wb_dtype_name((wb_dtype)result->dtype));
+}
+
+static wb_status all_or_none(wb_status status, int count, wb_array **gradients) {
+    if (status != WB_OK)
+        for (int i = 0; i < count; i++) gradients[i] = NULL;
+    return status;
+}
+
+wb_status wb_gradient_of(wb_array *loss, int count, wb_array *const *arrays, wb_array **gradients) {
+    wb_status status = check_arguments("gradient", loss, count, arrays, gradients);
+    if (status != WB_OK) return status;
+    if (wb_count(loss) != 1)
+        return wb_fail(WB_ERROR_GRADIENT,
+                       "gradient: the loss has %lld elements in %s; one is wanted",
+                       (long long)wb_count(loss), wb_text_of(loss));
+    wb_array *one =
+        loss->ndim ? wb_full_make((wb_dtype)loss->dtype, 1, loss->ndim, loss->sizes) : wb_number(1);
+    if (!one) return wb_error_status();
+    return all_or_none(differentiate(loss, one, count, arrays, gradients), count, gradients);
+}
+
+wb_status wb_pullback(wb_array *result, wb_array *cotangent, int count, wb_array *const *arrays,
+                      wb_array **gradients) {
+    wb_status status = check_arguments("pullback", result, count, arrays, gradients);
+    if (status != WB_OK) return status;
+    if (!cotangent || !same_sizes(result, cotangent))
+        return wb_fail(WB_ERROR_SHAPE, "pullback: the cotangent is %s, the result %s",
+                       cotangent ? wb_text_of(cotangent) : "NULL", wb_text_of(result));
+    return all_or_none(differentiate(result, cotangent, count, arrays, gradients), count,
+                       gradients);
+}

@@ -1,0 +1,16 @@
+#include "gradient/mode.h"
+
+#include "array/thread.h"
+
+bool wb_is_training(void) {
+    const wb_thread *thread = wb_thread_get();
+    return thread && thread->training;
+}
+
+bool wb_set_training(bool training) {
+    wb_thread *thread = wb_thread_get();
+    if (!thread) return false;
+    const bool before = thread->training;
+    thread->training = training;
+    return before;
+}

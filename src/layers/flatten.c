@@ -1,0 +1,22 @@
+/* Flatten: (5, 5, 3, N) to (75, N). */
+#include <stdio.h>
+
+#include "layers/layer.h"
+
+static wb_array *forward(wb_layer *layer, wb_array *x) {
+    (void)layer;
+    return wb_flatten_batch(x);
+}
+
+static void describe(const wb_layer *layer, bool brief, char *text, size_t size) {
+    (void)layer, (void)brief;
+    (void)snprintf(text, size, "flatten");
+}
+
+static const wb_field no_fields[1] = {
+    {NULL, 0, WB_FIELD_VALUE, false, false}
+};
+static const wb_layer_class flatten_class = {"Flatten", sizeof(wb_layer), no_fields,
+                                             0,         forward,          describe};
+
+wb_layer *wb_flatten(void) { return wb_layer_new(&flatten_class); }

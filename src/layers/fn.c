@@ -1,0 +1,101 @@
+/* Functions as layers, and the names of activations. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "layers/layer.h"
+#include "ops/ops.h"
+
+typedef struct wb_function {
+    wb_layer layer;
+    wb_activation *function;
+    char name[48]; /* "": that of its operation */
+} wb_function;
+
+/* ---- names ---- */
+
+static bool takes_default(const wb_array *y, wb_array *probe) {
+    const wb_row *row = &wb_rows[y->op];
+    if (row->arity == 1)
+        return row->kind != WB_KIND_MACRO || y->attributes[0] == wb_bits_of(row->parameter);
+    const wb_array *usual = NULL;
+    if (y->op == WB_OP_softmax) usual = wb_softmax(probe);
+    if (y->op == WB_OP_logsoftmax) usual = wb_logsoftmax(probe);
+    return usual && usual->nattributes == y->nattributes &&
+           memcmp(usual->attributes, y->attributes, y->nattributes * sizeof *y->attributes) == 0;
+}
+
+/* The function is applied to a small array: a single operation on it names the function. */
+const char *wb_activation_name(wb_activation *activation) {
+    if (!activation || !wb_scope_begin()) return "";
+    const bool failed = wb_failed();
+    const char *name = "";
+    wb_array *probe = wb_vector(0.5f, -0.5f);
+    wb_array *y = probe ? activation(probe) : NULL;
+    if (y && y != probe && y->ninputs == 1 && y->inputs[0] == probe && takes_default(y, probe))
+        name = wb_op_name((wb_op)y->op);
+    if (!failed && wb_failed()) wb_clear_error(); /* it does not take vectors: it has no name */
+    (void)wb_scope_close_leaving(0, NULL);
+    return name;
+}
+
+/* ---- the layer ---- */
+
+static wb_array *apply_function(wb_layer *layer, wb_array *x) {
+    return ((wb_function *)(void *)layer)->function(x);
+}
+
+static void describe(const wb_layer *layer, bool brief, char *text, size_t size) {
+    const wb_function *f = (const wb_function *)(const void *)layer;
+    const char *name = f->name;
+    if (!*name && !brief) name = wb_activation_name(f->function);
+    (void)snprintf(text, size, "%s", *name ? name : "function");
+}
+
+static const wb_field fields[] = {WB_VALUE_FIELD(wb_function, function)};
+static const wb_layer_class fn_class = {"Function", sizeof(wb_function), fields,
+                                        1,          apply_function,      describe};
+
+static wb_layer *make(const char *caller, const char *name, wb_activation *function) {
+    if (!function) return wb_failed() ? NULL : wb_fail_argument_null(caller, "the function");
+    wb_function *f = (wb_function *)(void *)wb_layer_new(&fn_class);
+    if (!f) return NULL;
+    f->function = function;
+    (void)snprintf(f->name, sizeof f->name, "%s", name);
+    return &f->layer;
+}
+
+wb_layer *wb_fn(wb_activation *function) { return make("wb_fn", "", function); }
+
+wb_layer *wb_fn_named(const char *name, wb_activation *function) {
+    if (!name) return wb_failed() ? NULL : wb_fail_argument_null("wb_fn_named", "the name");
+    return make("wb_fn_named", name, function);
+}
+
+/* ---- what several layers share ---- */
+
+wb_array *wb_convert_input(wb_array *x, const wb_array *like) {
+    if (x->dtype == like->dtype) return x;
+    static bool warned; /* __atomic */
+    if (!__atomic_exchange_n(&warned, true, __ATOMIC_RELAXED))
+        wb_log_line(
+            WB_LOG_WARN,
+            "a layer with %s weights was given %s input, which it converts; wb_cast the data once "
+            "to avoid that (said once)",
+            wb_dtype_name((wb_dtype)like->dtype), wb_dtype_name((wb_dtype)x->dtype));
+    return wb_cast(x, (wb_dtype)like->dtype);
+}
+
+void wb_numbers_text(int count, const int64_t *numbers, bool short_form, char *text, size_t size) {
+    bool equal = short_form;
+    for (int i = 1; i < count; i++) equal = equal && numbers[i] == numbers[0];
+    if (equal && count) {
+        (void)snprintf(text, size, "%lld", (long long)numbers[0]);
+        return;
+    }
+    size_t used = (size_t)snprintf(text, size, "(");
+    for (int i = 0; i < count && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%lld", i ? ", " : "",
+                                 (long long)numbers[i]);
+    if (used < size) (void)snprintf(text + used, size - used, count == 1 ? ",)" : ")");
+}

@@ -1,0 +1,206 @@
+/* Making, releasing and applying layers. */
+#include "layers/layer.h"
+
+#include <stdio.h>
+
+#include "array/thread.h"
+#include "base/memory.h"
+#include "gradient/mode.h"
+
+_Static_assert(sizeof(wb_object) <= sizeof(int64_t[2]), "wb_layer begins with a wb_object");
+
+static wb_object *object_of(wb_layer *layer) { return (wb_object *)(void *)layer; }
+
+/* ---- release ---- */
+
+static void release_field(wb_layer *layer, const wb_field *field) {
+    switch (field->kind) {
+    case WB_FIELD_ARRAY:
+    case WB_FIELD_STATE:
+        wb_unhold(*wb_field_array(layer, field));
+        return;
+    case WB_FIELD_CHILD:
+        wb_free(*wb_field_child(layer, field));
+        return;
+    case WB_FIELD_LIST:
+        wb_list_release(wb_field_list(layer, field));
+        return;
+    case WB_FIELD_VALUE:
+        return;
+    }
+}
+
+/* wb_free gives one owner back. */
+static void layer_free(void *object) {
+    wb_layer *layer = object;
+    if (--layer->refs_ > 0) return;
+    wb_object *spare = layer->spare_;
+    if (spare) spare->klass->free(spare);
+    for (int i = 0; i < layer->class_->field_count; i++)
+        release_field(layer, &layer->class_->fields[i]);
+    wb_release(layer);
+    wb_live_objects(-1);
+}
+
+static const wb_class layer_object_class = {"layer", layer_free};
+
+/* ---- making ---- */
+
+wb_layer *wb_layer_new(const wb_layer_class *layer_class) {
+    if (!layer_class) return wb_fail_argument_null("wb_layer_new", "the class");
+    if (!layer_class->fields)
+        return wb_fail_null(WB_ERROR_ARGUMENT,
+                            "%s has no field table: declare it with WB_FUNCTOR (weber/layers.h)",
+                            layer_class->name ? layer_class->name : "a struct");
+    if (layer_class->size_bytes < sizeof(wb_layer))
+        return wb_fail_null(WB_ERROR_ARGUMENT, "%s does not begin with a wb_layer",
+                            layer_class->name);
+    wb_layer *layer = wb_alloc(layer_class->size_bytes);
+    if (!layer) return NULL;
+    object_of(layer)->klass = &layer_object_class;
+    layer->class_ = layer_class;
+    layer->refs_ = 1;
+    wb_live_objects(1);
+    return layer;
+}
+
+wb_layer *wb_retain(wb_layer *layer) {
+    if (!wb_check_layer("wb_retain", layer)) return NULL;
+    layer->refs_++;
+    return layer;
+}
+
+bool wb_is_layer(const void *object) {
+    return object && ((const wb_object *)object)->klass == &layer_object_class;
+}
+
+bool wb_check_layer(const char *function, const void *object) {
+    if (wb_is_layer(object)) return true;
+    if (wb_failed()) return false;
+    if (!object)
+        (void)wb_fail_argument_null(function, "the layer");
+    else
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "%s: this is no layer; a struct of your own is declared with WB_FUNCTOR and "
+                      "made by wb_new (weber/layers.h)",
+                      function);
+    return false;
+}
+
+bool wb_scope_begin(void) {
+    const wb_thread *thread = wb_thread_get();
+    if (!thread) return false;
+    const int64_t before = thread->scope_count;
+    wb_scope_open();
+    return thread->scope_count > before;
+}
+
+wb_layer *wb_layer_finish(wb_layer *layer, bool failed) {
+    if (!failed && layer && wb_model_evaluate(layer) != WB_OK) failed = true;
+    if (failed) {
+        wb_free(layer);
+        layer = NULL;
+    }
+    if (wb_scope_close_leaving(0, NULL) == WB_OK) return layer;
+    wb_free(layer);
+    return NULL;
+}
+
+/* ---- applying ---- */
+
+/* The layer that is being applied; inner is the one that it is applying in turn. */
+typedef struct layer_place {
+    wb_place place;
+    const wb_layer *inner;
+} layer_place;
+
+static void title(const wb_layer *layer, char *text, size_t size) {
+    if (layer->class_->describe)
+        layer->class_->describe(layer, true, text, size);
+    else
+        (void)snprintf(text, size, "%s", layer->class_->name);
+}
+
+/* "layer 2 of Chain", "actor of ActorCritic"; false if inner stands in no field. */
+static bool describe_inner(const wb_layer *layer, const wb_layer *inner, char *text, size_t size) {
+    const char *name = layer->class_->name;
+    for (int i = 0; i < layer->class_->field_count; i++) {
+        const wb_field *field = &layer->class_->fields[i];
+        if (field->kind == WB_FIELD_CHILD && *wb_field_child(layer, field) == inner) {
+            (void)snprintf(text, size, "%s of %s", field->name, name);
+            return true;
+        }
+        if (field->kind != WB_FIELD_LIST) continue;
+        const wb_layer_list *list = wb_field_list(layer, field);
+        for (int64_t k = 0; k < list->count; k++) {
+            const wb_layer_item *item = &list->items[k];
+            if (item->layer != inner) continue;
+            if (item->name)
+                (void)snprintf(text, size, "%s of %s", item->name, name);
+            else
+                (void)snprintf(text, size, "layer %lld of %s", (long long)k + 1, name);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void describe_place(const wb_place *place, char *text, size_t size) {
+    const layer_place *own = (const layer_place *)(const void *)place;
+    if (own->inner && describe_inner(place->object, own->inner, text, size)) return;
+    title(place->object, text, size);
+}
+
+static layer_place *outer_layer(const layer_place *own) {
+    wb_place *outer = own->place.outer;
+    return outer && outer->describe == describe_place ? (layer_place *)(void *)outer : NULL;
+}
+
+wb_array *wb_apply(wb_layer *layer, wb_array *x) {
+    if (!wb_check_layer("wb_apply", layer)) return NULL;
+    if (!x) return wb_failed() ? NULL : wb_fail_argument_null("wb_apply", "x");
+    layer_place own = {
+        .place = {.describe = describe_place, .object = layer}
+    };
+    wb_place_push(&own.place);
+    layer_place *outer = outer_layer(&own);
+    const wb_layer *before = outer ? outer->inner : NULL;
+    if (outer) outer->inner = layer;
+    wb_array *y = NULL;
+    if (layer->class_->forward)
+        y = layer->class_->forward(layer, x);
+    else
+        (void)wb_fail(WB_ERROR_ARGUMENT, "cannot be applied: it has no forward function");
+    if (outer) outer->inner = before;
+    wb_place_pop(&own.place);
+    return y;
+}
+
+/* ---- modes ---- */
+
+bool wb_training(bool training) { return wb_set_training(training); }
+
+bool wb_is_active(const wb_layer *layer) {
+    return layer->mode_ == WB_MODE_AUTO ? wb_is_training() : layer->mode_ == WB_MODE_TRAIN;
+}
+
+typedef struct mode_visitor {
+    wb_visitor visitor;
+    uint8_t mode;
+} mode_visitor;
+
+static bool set_layer_mode(wb_visitor *visitor, wb_layer *layer) {
+    layer->mode_ = ((mode_visitor *)(void *)visitor)->mode;
+    return true;
+}
+
+static wb_status set_mode(const char *function, wb_layer *model, uint8_t mode) {
+    if (!wb_check_layer(function, model)) return WB_ERROR_ARGUMENT;
+    mode_visitor v = {.visitor = {.layer = set_layer_mode}, .mode = mode};
+    (void)wb_visit(&v.visitor, model);
+    return WB_OK;
+}
+
+wb_status wb_train_mode(wb_layer *model) { return set_mode("wb_train_mode", model, WB_MODE_TRAIN); }
+wb_status wb_test_mode(wb_layer *model) { return set_mode("wb_test_mode", model, WB_MODE_TEST); }
+wb_status wb_auto_mode(wb_layer *model) { return set_mode("wb_auto_mode", model, WB_MODE_AUTO); }

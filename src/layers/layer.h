@@ -1,0 +1,119 @@
+/* What the rooms above know of layers: private side of weber/layers.h. */
+#ifndef WB_LAYERS_LAYER_H
+#define WB_LAYERS_LAYER_H
+
+#include <weber/layers.h>
+
+#include "array/array.h"
+
+enum { WB_MODE_AUTO, WB_MODE_TRAIN, WB_MODE_TEST };
+
+/* Longest path of an array in a model, with its end. */
+enum { WB_PATH_BYTES = 256 };
+
+/* True if object is a layer of whatever class; NULL and structs without a declaration are not. */
+bool wb_is_layer(const void *object);
+
+/* The same, recording `function: ...` if it is none: for arguments. */
+bool wb_check_layer(const char *function, const void *object);
+
+/* The place of a field in its struct. */
+static inline void *wb_field_at(const wb_layer *layer, const wb_field *field) {
+    return (void *)(uintptr_t)((const char *)layer + field->offset);
+}
+static inline wb_array **wb_field_array(const wb_layer *layer, const wb_field *field) {
+    return wb_field_at(layer, field);
+}
+static inline wb_layer **wb_field_child(const wb_layer *layer, const wb_field *field) {
+    return wb_field_at(layer, field);
+}
+static inline wb_layer_list *wb_field_list(const wb_layer *layer, const wb_field *field) {
+    return wb_field_at(layer, field);
+}
+
+/* ---- walks (visit.c) ---- */
+
+/* The way from the model to what is visited; name NULL: the index. */
+typedef struct wb_path {
+    const struct wb_path *outer;
+    const char *name;
+    int64_t index;
+} wb_path;
+void wb_path_text(const wb_path *path, char *text, size_t size_bytes);
+
+/* What a walk calls, each layer once, fields in the order of the table; either may be NULL. False ends the walk. */
+typedef struct wb_visitor wb_visitor;
+struct wb_visitor {
+    bool (*array)(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable);
+    bool (*layer)(wb_visitor *visitor, wb_layer *layer);
+    uint64_t stamp; /* of this walk */
+};
+bool wb_visit(wb_visitor *visitor, wb_layer *model);
+
+/* A number that no earlier walk of this thread used, for stamps in layers and arrays. */
+uint64_t wb_new_stamp(void);
+
+/* The slot at a path, or NULL with an error that lists the valid paths; it may hold NULL. */
+wb_array **wb_slot_at(const char *function, wb_layer *model, const char *path);
+
+/* ---- ties (tie.c) ---- */
+
+/* True if two slots hold the same numbers: the same array, or views of each other over all of them (a transpose). Pending arrays are
+ * tied only to themselves. */
+bool wb_is_tied(const wb_array *a, const wb_array *b);
+
+/* True if the arrays share some memory. */
+bool wb_overlaps(const wb_array *a, const wb_array *b);
+
+/* x, which has the sizes of from, in those of to, where from and to are tied: what x means for the other slot. */
+wb_array *wb_through_memory(const wb_array *from, wb_array *x, const wb_array *to);
+
+/* ---- making ---- */
+
+/* Opens a scope; false (out of memory) means that there is none to close. */
+bool wb_scope_begin(void);
+
+/* Evaluates all arrays of the model in one plan, so that its slots are data. */
+wb_status wb_model_evaluate(wb_layer *model);
+
+/* Ends a maker that opened a scope: evaluates the model and closes the scope. The model, or NULL after releasing it if an error is pending
+ * that was not there before (failed). */
+wb_layer *wb_layer_finish(wb_layer *layer, bool failed);
+
+/* What a container is made of: one of the three lists, of count entries. */
+typedef struct wb_contents {
+    int64_t count;
+    wb_layer *const *layers;
+    void *const *objects;
+    const wb_named *named;
+} wb_contents;
+
+/* A chain or tree over the contents, whose layers it takes, also on failure. layers_only: arrays are refused. */
+wb_layer *wb_container_new(const char *function, const wb_layer_class *layer_class,
+                           size_t list_offset, const wb_contents *contents, bool layers_only);
+
+/* Space for count items, NULL each; and back. */
+bool wb_list_new(wb_layer_list *list, int64_t count);
+void wb_list_release(wb_layer_list *list);
+
+/* ---- functions as layers ---- */
+
+/* "relu", or "" for the identity and what has no name. */
+const char *wb_activation_name(wb_activation *activation);
+
+/* x in the type of like, with a warning the first time it differs. */
+wb_array *wb_convert_input(wb_array *x, const wb_array *like);
+
+/* "(3, 3)" from the first `count` numbers; a single number if all are equal and `short_form`. */
+void wb_numbers_text(int count, const int64_t *numbers, bool short_form, char *text,
+                     size_t size_bytes);
+
+/* ---- counts, for printing ---- */
+
+typedef struct wb_model_counts {
+    int64_t arrays, numbers, bytes;                   /* trainable */
+    int64_t fixed_arrays, fixed_numbers, fixed_bytes; /* the others */
+} wb_model_counts;
+wb_model_counts wb_count_model(wb_layer *model);
+
+#endif

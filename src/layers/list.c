@@ -1,0 +1,121 @@
+/* Lists of layers and arrays: what chains and trees are made of. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "layers/layer.h"
+
+bool wb_list_new(wb_layer_list *list, int64_t count) {
+    if (count == 0) return true;
+    list->items = wb_alloc((size_t)count * sizeof *list->items);
+    if (!list->items) return false;
+    list->count = count;
+    return true;
+}
+
+void wb_list_release(wb_layer_list *list) {
+    for (int64_t i = 0; i < list->count; i++) {
+        wb_layer_item *item = &list->items[i];
+        wb_free(item->layer);
+        wb_unhold(item->array);
+        wb_release(item->name);
+    }
+    wb_release(list->items);
+    *list = (wb_layer_list){NULL, 0};
+}
+
+/* ---- checks ---- */
+
+static void *object_at(const wb_contents *contents, int64_t i) {
+    if (contents->layers) return contents->layers[i];
+    return contents->named ? contents->named[i].object : contents->objects[i];
+}
+
+static bool is_array(const void *object) {
+    return object && ((const wb_object *)object)->klass == &wb_array_class;
+}
+
+/* The maker of the entry has said why it is NULL; this says where it was wanted. */
+static void fail_null(const char *function, const char *what, int64_t place) {
+    char reason[700];
+    if (!wb_failed()) {
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s %lld is NULL", function, what, (long long)place);
+        return;
+    }
+    const wb_status status = wb_take_error(reason, sizeof reason);
+    (void)wb_fail(status, "%s: %s %lld: %s", function, what, (long long)place, reason);
+}
+
+static bool check_object(const char *function, int64_t place, const void *object,
+                         bool layers_only) {
+    if (wb_is_layer(object) || (!layers_only && is_array(object))) return true;
+    const char *what = layers_only ? "layer" : "entry";
+    if (object)
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "%s: %s %lld is %s; a struct of your own is declared with WB_FUNCTOR and "
+                      "made by wb_new",
+                      function, what, (long long)place,
+                      layers_only ? "no layer" : "neither layer nor array");
+    else
+        fail_null(function, what, place);
+    return false;
+}
+
+static bool is_number(const char *text) { return text[strspn(text, "0123456789")] == 0; }
+
+static bool check_name(const char *function, const wb_named *named, int64_t i) {
+    const char *name = named[i].name;
+    bool good =
+        name && *name && strcmp(name, "layers") != 0 && !strchr(name, '.') && !is_number(name);
+    for (int64_t k = 0; good && k < i; k++) good = strcmp(name, named[k].name) != 0;
+    if (!good)
+        (void)wb_fail(
+            WB_ERROR_ARGUMENT,
+            "%s: entry %lld cannot be named \"%s\": names differ from each other, have no dot, "
+            "are no numbers and not \"layers\"",
+            function, (long long)i + 1, name ? name : "");
+    return good;
+}
+
+static bool check_contents(const char *function, const wb_contents *contents, bool layers_only) {
+    for (int64_t i = 0; i < contents->count; i++) {
+        if (contents->named && !check_name(function, contents->named, i)) return false;
+        if (!check_object(function, i + 1, object_at(contents, i), layers_only)) return false;
+    }
+    return true;
+}
+
+/* ---- making ---- */
+
+/* The layers among the contents were given to a maker that failed. */
+static void release_contents(const wb_contents *contents) {
+    for (int64_t i = 0; i < contents->count; i++) {
+        void *object = object_at(contents, i);
+        if (wb_is_layer(object)) wb_free(object);
+    }
+}
+
+static bool copy_names(wb_layer_list *list, const wb_contents *contents) {
+    for (int64_t i = 0; contents->named && i < list->count; i++)
+        if (!(list->items[i].name = wb_copy_text(contents->named[i].name))) return false;
+    return true;
+}
+
+wb_layer *wb_container_new(const char *function, const wb_layer_class *layer_class,
+                           size_t list_offset, const wb_contents *contents, bool layers_only) {
+    wb_layer *layer =
+        check_contents(function, contents, layers_only) ? wb_layer_new(layer_class) : NULL;
+    wb_layer_list *list = layer ? (void *)((char *)layer + list_offset) : NULL;
+    if (!list || !wb_list_new(list, contents->count) || !copy_names(list, contents)) {
+        wb_free(layer);
+        release_contents(contents);
+        return NULL;
+    }
+    for (int64_t i = 0; i < list->count; i++) {
+        void *object = object_at(contents, i);
+        if (is_array(object))
+            list->items[i].array = wb_hold(object);
+        else
+            list->items[i].layer = object;
+    }
+    return layer;
+}

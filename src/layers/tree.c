@@ -1,0 +1,26 @@
+/* Tree: arrays and layers in a list or by name. */
+#include "layers/layer.h"
+
+typedef struct wb_tree_layer {
+    wb_layer layer;
+    wb_layer_list items;
+} wb_tree_layer;
+
+static const wb_field fields[] = {
+    {NULL, offsetof(wb_tree_layer, items), WB_FIELD_LIST, true, false}
+};
+static const wb_layer_class tree_class = {"Tree", sizeof(wb_tree_layer), fields, 1, NULL, NULL};
+
+static wb_layer *make(const char *function, const wb_contents *contents) {
+    return wb_container_new(function, &tree_class, offsetof(wb_tree_layer, items), contents, false);
+}
+
+wb_layer *wb_tree_make(int64_t count, void *const *objects) {
+    const wb_contents contents = {.count = count, .objects = objects};
+    return make("wb_tree", &contents);
+}
+
+wb_layer *wb_tree_named_make(int64_t count, const wb_named *objects) {
+    const wb_contents contents = {.count = count, .named = objects};
+    return make("wb_tree_named", &contents);
+}

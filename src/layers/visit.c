@@ -1,0 +1,274 @@
+/* Walks over a model by its field tables, and paths. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/thread.h"
+#include "base/memory.h"
+#include "evaluate/evaluate.h"
+#include "layers/layer.h"
+
+uint64_t wb_new_stamp(void) {
+    wb_thread *thread = wb_thread_get();
+    return thread ? ++thread->stamp : 0;
+}
+
+/* ---- paths ---- */
+
+void wb_path_text(const wb_path *path, char *text, size_t size) {
+    if (size == 0) return;
+    text[0] = 0;
+    if (!path) return;
+    wb_path_text(path->outer, text, size);
+    if (!path->name && path->index == 0) return; /* a list without a name */
+    const size_t used = strlen(text);
+    const char *dot = used ? "." : "";
+    if (path->name)
+        (void)snprintf(text + used, size - used, "%s%s", dot, path->name);
+    else
+        (void)snprintf(text + used, size - used, "%s%lld", dot, (long long)path->index);
+}
+
+/* ---- the walk ---- */
+
+static bool visit_layer(wb_visitor *v, const wb_path *outer, wb_layer *layer, bool trainable);
+
+static bool visit_list(wb_visitor *v, const wb_path *outer, const wb_layer_list *list,
+                       bool trainable) {
+    for (int64_t i = 0; i < list->count; i++) {
+        wb_layer_item *item = &list->items[i];
+        const wb_path path = {outer, item->name, i + 1};
+        if (item->layer && !visit_layer(v, &path, item->layer, trainable)) return false;
+        if (item->array && v->array && !v->array(v, &path, &item->array, trainable)) return false;
+    }
+    return true;
+}
+
+static bool visit_field(wb_visitor *v, const wb_path *outer, wb_layer *layer, const wb_field *field,
+                        bool trainable) {
+    if (field->fixed) return true;
+    const wb_path path = {outer, field->name, 0};
+    switch (field->kind) {
+    case WB_FIELD_ARRAY:
+    case WB_FIELD_STATE: {
+        wb_array **slot = wb_field_array(layer, field);
+        return !*slot || !v->array || v->array(v, &path, slot, trainable && field->trainable);
+    }
+    case WB_FIELD_CHILD: {
+        wb_layer *child = *wb_field_child(layer, field);
+        return !child || visit_layer(v, &path, child, trainable && field->trainable);
+    }
+    case WB_FIELD_LIST:
+        return visit_list(v, &path, wb_field_list(layer, field), trainable && field->trainable);
+    case WB_FIELD_VALUE:
+        return true;
+    }
+    return true;
+}
+
+static bool visit_layer(wb_visitor *v, const wb_path *outer, wb_layer *layer, bool trainable) {
+    if (layer->stamp_ == v->stamp) return true;
+    layer->stamp_ = v->stamp;
+    if (v->layer && !v->layer(v, layer)) return false;
+    const wb_layer_class *layer_class = layer->class_;
+    for (int i = 0; i < layer_class->field_count; i++)
+        if (!visit_field(v, outer, layer, &layer_class->fields[i], trainable)) return false;
+    return true;
+}
+
+bool wb_visit(wb_visitor *visitor, wb_layer *model) {
+    visitor->stamp = wb_new_stamp();
+    return visit_layer(visitor, NULL, model, true);
+}
+
+/* ---- looking a path up ---- */
+
+/* A found place: an array's slot or a layer. */
+typedef struct found {
+    wb_array **slot;
+    wb_layer *layer;
+} found;
+
+/* The rest of path after `name` and a dot, or NULL if it does not begin so. */
+static const char *after(const char *path, const char *name) {
+    const size_t length = strlen(name);
+    if (strncmp(path, name, length) != 0) return NULL;
+    if (path[length] == 0) return path + length;
+    return path[length] == '.' ? path + length + 1 : NULL;
+}
+
+static bool find_in_layer(wb_layer *layer, const char *path, found *out);
+
+static bool find_in_list(const wb_layer_list *list, const char *path, found *out) {
+    for (int64_t i = 0; i < list->count; i++) {
+        wb_layer_item *item = &list->items[i];
+        char number[24];
+        (void)snprintf(number, sizeof number, "%lld", (long long)i + 1);
+        const char *rest = after(path, item->name ? item->name : number);
+        if (!rest) continue;
+        if (item->layer) return find_in_layer(item->layer, rest, out);
+        out->slot = &item->array;
+        return *rest == 0;
+    }
+    return false;
+}
+
+static bool find_in_field(wb_layer *layer, const wb_field *field, const char *rest, found *out) {
+    switch (field->kind) {
+    case WB_FIELD_ARRAY:
+    case WB_FIELD_STATE:
+        out->slot = wb_field_array(layer, field);
+        return *rest == 0;
+    case WB_FIELD_CHILD: {
+        wb_layer *child = *wb_field_child(layer, field);
+        return child && find_in_layer(child, rest, out);
+    }
+    case WB_FIELD_LIST:
+        return find_in_list(wb_field_list(layer, field), rest, out);
+    case WB_FIELD_VALUE:
+        return false;
+    }
+    return false;
+}
+
+static bool find_in_layer(wb_layer *layer, const char *path, found *out) {
+    if (*path == 0) {
+        out->layer = layer;
+        return true;
+    }
+    for (int i = 0; i < layer->class_->field_count; i++) {
+        const wb_field *field = &layer->class_->fields[i];
+        const char *rest = field->name ? after(path, field->name) : path;
+        if (rest && find_in_field(layer, field, rest, out)) return true;
+    }
+    return false;
+}
+
+typedef struct name_list {
+    wb_visitor visitor;
+    char text[700];
+    size_t used;
+} name_list;
+
+static bool add_name(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable) {
+    (void)slot, (void)trainable;
+    name_list *names = (name_list *)(void *)visitor;
+    char one[WB_PATH_BYTES];
+    wb_path_text(path, one, sizeof one);
+    const size_t room = sizeof names->text - names->used, wanted = strlen(one) + 2;
+    if (wanted + 4 > room) {
+        (void)snprintf(names->text + names->used, room, ", ...");
+        return false;
+    }
+    const char *separator = names->used ? ", " : "";
+    names->used += (size_t)snprintf(names->text + names->used, room, "%s%s", separator, one);
+    return true;
+}
+
+static void fail_unknown(const char *function, wb_layer *model, const char *path) {
+    name_list names = {.visitor = {.array = add_name}};
+    (void)wb_visit(&names.visitor, model);
+    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: no \"%.100s\" in %s; it has %s", function, path,
+                  model->class_->name, names.used ? names.text : "no arrays");
+}
+
+wb_array **wb_slot_at(const char *function, wb_layer *model, const char *path) {
+    found place = {NULL, NULL};
+    if (!path) return wb_fail_argument_null(function, "the path");
+    if (find_in_layer(model, path, &place) && place.slot) return place.slot;
+    fail_unknown(function, model, path);
+    return NULL;
+}
+
+wb_array *wb_get(wb_layer *model, const char *path) {
+    if (!wb_check_layer("wb_get", model)) return NULL;
+    wb_array **slot = wb_slot_at("wb_get", model, path);
+    if (!slot) return NULL;
+    if (*slot) return wb_scope_add(*slot);
+    return wb_fail_null(WB_ERROR_ARGUMENT, "wb_get: %s has no \"%s\": it was made without",
+                        model->class_->name, path);
+}
+
+wb_layer *wb_get_layer(wb_layer *model, const char *path) {
+    if (!wb_check_layer("wb_get_layer", model)) return NULL;
+    if (!path) return wb_fail_argument_null("wb_get_layer", "the path");
+    found place = {NULL, NULL};
+    if (find_in_layer(model, path, &place) && place.layer) return place.layer;
+    fail_unknown("wb_get_layer", model, path);
+    return NULL;
+}
+
+wb_status wb_set(wb_layer *model, const char *path, wb_array *x) {
+    if (!wb_check_layer("wb_set", model)) return WB_ERROR_ARGUMENT;
+    if (!x && wb_failed()) return WB_ERROR_ARGUMENT;
+    if (!x) return wb_fail(WB_ERROR_ARGUMENT, "wb_set: x is NULL");
+    wb_array **slot = wb_slot_at("wb_set", model, path);
+    if (!slot) return WB_ERROR_ARGUMENT;
+    wb_array *old = *slot;
+    if (old && (old->ndim != x->ndim ||
+                memcmp(old->sizes, x->sizes, (size_t)x->ndim * sizeof *x->sizes) != 0))
+        return wb_fail(WB_ERROR_SHAPE, "wb_set: %s has sizes %s, the new array %s", path,
+                       wb_text_of(old), wb_text_of(x));
+    *slot = wb_hold(x);
+    wb_unhold(old);
+    return WB_OK;
+}
+
+/* ---- counting and evaluating ---- */
+
+typedef struct counter {
+    wb_visitor visitor;
+    uint64_t stamp;
+    wb_model_counts counts;
+} counter;
+
+static bool count_array(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable) {
+    (void)path;
+    counter *c = (counter *)(void *)visitor;
+    wb_array *x = *slot;
+    if (x->stamp == c->stamp) return true;
+    x->stamp = c->stamp;
+    const int64_t numbers = wb_count(x), bytes = numbers * (int64_t)wb_dtype_size(x->dtype);
+    if (trainable) {
+        c->counts.arrays++, c->counts.numbers += numbers, c->counts.bytes += bytes;
+    } else {
+        c->counts.fixed_arrays++, c->counts.fixed_numbers += numbers;
+        c->counts.fixed_bytes += bytes;
+    }
+    return true;
+}
+
+wb_model_counts wb_count_model(wb_layer *model) {
+    counter c = {.visitor = {.array = count_array}, .stamp = wb_new_stamp()};
+    (void)wb_visit(&c.visitor, model);
+    return c.counts;
+}
+
+int64_t wb_parameter_count(wb_layer *model) {
+    return wb_check_layer("wb_parameter_count", model) ? wb_count_model(model).numbers : 0;
+}
+
+typedef struct collector {
+    wb_visitor visitor;
+    wb_array **items;
+    int64_t count, capacity;
+} collector;
+
+static bool collect_pending(wb_visitor *visitor, const wb_path *path, wb_array **slot,
+                            bool trainable) {
+    (void)path, (void)trainable;
+    collector *c = (collector *)(void *)visitor;
+    if (wb_is_evaluated(*slot)) return true;
+    if (!WB_GROW(c->items, c->count, c->capacity)) return false;
+    (*slot)->flags |= WB_NODE_SETTLED;
+    c->items[c->count++] = *slot;
+    return true;
+}
+
+wb_status wb_model_evaluate(wb_layer *model) {
+    collector c = {.visitor = {.array = collect_pending}};
+    wb_status status = WB_ERROR_MEMORY;
+    if (wb_visit(&c.visitor, model)) status = c.count ? wb_evaluate((int)c.count, c.items) : WB_OK;
+    wb_release(c.items);
+    return status;
+}

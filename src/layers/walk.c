@@ -1,0 +1,239 @@
+/* A model through a function: new (wb_map), in place (wb_walk), copied, shared with another thread. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "layers/layer.h"
+
+/* What an array or a layer became; the old one is not held: it lives in the model. */
+typedef struct pair {
+    const void *old;
+    void *new;
+    bool is_array;
+} pair;
+
+typedef struct mapping {
+    wb_leaf_fn *fn;
+    void *user;
+    pair *pairs; /* few hundred at most: searched one by one */
+    int64_t count, capacity;
+} mapping;
+
+static void *known(const mapping *m, const void *old) {
+    for (int64_t i = 0; i < m->count; i++)
+        if (m->pairs[i].old == old) return m->pairs[i].new;
+    return NULL;
+}
+
+static bool remember(mapping *m, const void *old, void *new, bool is_array) {
+    if (!WB_GROW(m->pairs, m->count, m->capacity)) return false;
+    m->pairs[m->count++] = (pair){old, new, is_array};
+    return true;
+}
+
+/* If x is a view of an array that was mapped, *y is that view of what the array became. */
+static bool map_view(const mapping *m, const wb_array *x, wb_array **y) {
+    for (int64_t i = 0; i < m->count; i++) {
+        const wb_array *old = m->pairs[i].old;
+        wb_array *new = m->pairs[i].new;
+        if (!m->pairs[i].is_array || new->ndim != old->ndim || wb_count(new) != wb_count(old) ||
+            !wb_is_tied(x, old))
+            continue;
+        *y = wb_through_memory(old, new, x);
+        return true;
+    }
+    return false;
+}
+
+/* fn's result for the array at path, the same for the same array; belongs to the scope. */
+static wb_array *map_array(mapping *m, const wb_path *path, wb_array *x) {
+    wb_array *y = known(m, x);
+    if (y) return y;
+    if (map_view(m, x, &y)) return y && remember(m, x, y, true) ? y : NULL;
+    char text[WB_PATH_BYTES];
+    wb_path_text(path, text, sizeof text);
+    y = m->fn(m->user, text, x);
+    if (!y && !wb_failed())
+        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_map: the function gave NULL for %s", text);
+    return y && remember(m, x, y, true) ? y : NULL;
+}
+
+/* ---- wb_map ---- */
+
+static wb_layer *map_layer(mapping *m, const wb_path *outer, wb_layer *layer);
+
+static bool map_slot(mapping *m, const wb_path *path, wb_array *old, wb_array **slot) {
+    return !old || (*slot = wb_hold(map_array(m, path, old))) != NULL;
+}
+
+static bool map_child(mapping *m, const wb_path *path, wb_layer *old, wb_layer **child) {
+    return !old || (*child = map_layer(m, path, old)) != NULL;
+}
+
+static bool map_list(mapping *m, const wb_path *outer, const wb_layer_list *old,
+                     wb_layer_list *new) {
+    if (!wb_list_new(new, old->count)) return false;
+    for (int64_t i = 0; i < old->count; i++) {
+        const wb_layer_item *from = &old->items[i];
+        wb_layer_item *to = &new->items[i];
+        const wb_path path = {outer, from->name, i + 1};
+        if (from->name && !(to->name = wb_copy_text(from->name))) return false;
+        if (!map_child(m, &path, from->layer, &to->layer)) return false;
+        if (!map_slot(m, &path, from->array, &to->array)) return false;
+    }
+    return true;
+}
+
+static bool map_field(mapping *m, const wb_path *outer, wb_layer *layer, wb_layer *copy,
+                      const wb_field *field) {
+    const wb_path path = {outer, field->name, 0};
+    switch (field->kind) {
+    case WB_FIELD_ARRAY:
+    case WB_FIELD_STATE: {
+        wb_array *old = *wb_field_array(layer, field), **slot = wb_field_array(copy, field);
+        if (!field->fixed) return map_slot(m, &path, old, slot);
+        *slot = wb_hold(old);
+        return true;
+    }
+    case WB_FIELD_CHILD: {
+        wb_layer *old = *wb_field_child(layer, field), **child = wb_field_child(copy, field);
+        if (!field->fixed || !old) return map_child(m, &path, old, child);
+        *child = wb_retain(old);
+        return true;
+    }
+    case WB_FIELD_LIST:
+        return map_list(m, &path, wb_field_list(layer, field), wb_field_list(copy, field));
+    case WB_FIELD_VALUE:
+        return true;
+    }
+    return true;
+}
+
+/* The bytes of layer, with nothing owned yet. */
+static wb_layer *copy_values(const wb_layer *layer) {
+    const wb_layer_class *layer_class = layer->class_;
+    wb_layer *copy = wb_layer_new(layer_class);
+    if (!copy) return NULL;
+    memcpy((char *)copy + sizeof *copy, (const char *)layer + sizeof *layer,
+           layer_class->size_bytes - sizeof *layer);
+    copy->mode_ = layer->mode_;
+    for (int i = 0; i < layer_class->field_count; i++) {
+        const wb_field *field = &layer_class->fields[i];
+        if (field->kind == WB_FIELD_LIST)
+            *wb_field_list(copy, field) = (wb_layer_list){NULL, 0};
+        else if (field->kind == WB_FIELD_CHILD)
+            *wb_field_child(copy, field) = NULL;
+        else if (field->kind != WB_FIELD_VALUE)
+            *wb_field_array(copy, field) = NULL;
+    }
+    return copy;
+}
+
+static wb_layer *map_layer(mapping *m, const wb_path *outer, wb_layer *layer) {
+    wb_layer *copy = known(m, layer);
+    if (copy) return wb_retain(copy);
+    copy = copy_values(layer);
+    if (!copy) return NULL;
+    bool good = remember(m, layer, copy, false);
+    for (int i = 0; good && i < layer->class_->field_count; i++)
+        good = map_field(m, outer, layer, copy, &layer->class_->fields[i]);
+    if (good) return copy;
+    wb_free(copy);
+    return NULL;
+}
+
+wb_layer *wb_map(wb_leaf_fn *fn, void *user, wb_layer *model) {
+    if (!wb_check_layer("wb_map", model)) return NULL;
+    if (!fn) return wb_fail_argument_null("wb_map", "the function");
+    if (wb_model_evaluate(model) != WB_OK || !wb_scope_begin()) return NULL;
+    mapping m = {.fn = fn, .user = user};
+    wb_layer *copy = map_layer(&m, NULL, model);
+    wb_release(m.pairs);
+    return wb_layer_finish(copy, copy == NULL);
+}
+
+/* ---- in place ---- */
+
+typedef struct change {
+    wb_array **slot, *old, *new;
+} change;
+
+typedef struct walker {
+    wb_visitor visitor;
+    mapping mapping;
+    change *changes;
+    int64_t count, capacity;
+} walker;
+
+static bool plan_change(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable) {
+    (void)trainable;
+    walker *w = (walker *)(void *)visitor;
+    if (!WB_GROW(w->changes, w->count, w->capacity)) return false;
+    wb_array *new = map_array(&w->mapping, path, *slot);
+    if (!new) return false;
+    w->changes[w->count++] = (change){slot, *slot, new};
+    return true;
+}
+
+/* Puts the new arrays into their slots and computes them; the old ones come back if that fails. */
+static wb_status apply_changes(const walker *w, wb_layer *model) {
+    for (int64_t i = 0; i < w->count; i++) *w->changes[i].slot = wb_hold(w->changes[i].new);
+    const wb_status status = wb_model_evaluate(model);
+    for (int64_t i = 0; i < w->count; i++) {
+        const change *c = &w->changes[i];
+        if (status != WB_OK) *c->slot = c->old;
+        wb_unhold(status == WB_OK ? c->old : c->new);
+    }
+    return status;
+}
+
+wb_status wb_walk(wb_leaf_fn *fn, void *user, wb_layer *model) {
+    if (!wb_check_layer("wb_walk", model)) return WB_ERROR_ARGUMENT;
+    if (!fn) return wb_fail(WB_ERROR_ARGUMENT, "wb_walk: the function is NULL");
+    if (wb_model_evaluate(model) != WB_OK || !wb_scope_begin()) return wb_error_status();
+    walker w = {
+        .visitor = {.array = plan_change},
+          .mapping = { .fn = fn,        .user = user}
+    };
+    wb_status status = WB_OK;
+    if (!wb_visit(&w.visitor, model)) status = wb_failed() ? wb_error_status() : WB_ERROR_MEMORY;
+    if (status == WB_OK) status = apply_changes(&w, model);
+    wb_release(w.changes);
+    wb_release(w.mapping.pairs);
+    const wb_status closed = wb_scope_close_leaving(0, NULL);
+    return status == WB_OK ? closed : status;
+}
+
+/* ---- copies ---- */
+
+static wb_array *copy_leaf(void *user, const char *path, wb_array *x) {
+    (void)user, (void)path;
+    return wb_copy(x);
+}
+
+wb_layer *wb_clone(wb_layer *model) { return wb_map(copy_leaf, NULL, model); }
+
+/* A node of its own over the same memory: nodes belong to one thread, buffers to all. */
+static wb_array *share_leaf(void *user, const char *path, wb_array *x) {
+    (void)user, (void)path;
+    wb_array *y = wb_node_data((wb_dtype)x->dtype, x->ndim, x->sizes, wb_buffer_ref(x->buffer));
+    if (!y) return NULL;
+    y->offset = x->offset;
+    y->flags |= x->flags & WB_NODE_STRIDED;
+    if (x->flags & WB_NODE_STRIDED)
+        memcpy(y->strides, x->strides, (size_t)x->ndim * sizeof *x->strides);
+    return y;
+}
+
+static bool mark_shared(wb_visitor *visitor, wb_layer *layer) {
+    (void)visitor;
+    layer->shared_ = true;
+    return true;
+}
+
+wb_layer *wb_share(wb_layer *model) {
+    if (!wb_check_layer("wb_share", model)) return NULL;
+    wb_layer *copy = wb_map(share_leaf, NULL, model);
+    wb_visitor v = {.layer = mark_shared};
+    if (copy) (void)wb_visit(&v, copy);
+    return copy;
+}

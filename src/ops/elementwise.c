@@ -1,0 +1,325 @@
+/* Elementwise operations: the functions that the rows of ops.def promise, and their derivatives. */
+#include <string.h>
+
+#include "ops/build.h"
+
+int64_t wb_bits_of(double value) {
+    int64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+double wb_value_of(int64_t bits) {
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+int wb_broadcast(int andim, const int64_t *a, int bndim, const int64_t *b, int64_t *sizes) {
+    const int ndim = andim > bndim ? andim : bndim;
+    for (int d = 0; d < ndim; d++) {
+        const int64_t x = d < andim ? a[d] : 1, y = d < bndim ? b[d] : 1;
+        if (x != y && x != 1 && y != 1) return -1;
+        sizes[d] = x == 1 ? y : x;
+    }
+    return ndim;
+}
+
+bool wb_constant_value(const wb_array *x, double *value) {
+    if (!x || x->op != WB_OP_full) return false;
+    *value = wb_value_of(x->attributes[0]);
+    return true;
+}
+
+wb_array *wb_node_with(wb_op op, wb_dtype dtype, int ndim, const int64_t *sizes, int ninputs,
+                       wb_array *const *inputs, int nattributes, const int64_t *attributes) {
+    wb_array *node = wb_node_new(op, dtype, ndim, sizes, ninputs, inputs);
+    if (!node) return NULL;
+    node->nattributes = (uint8_t)nattributes;
+    for (int i = 0; i < nattributes; i++) node->attributes[i] = attributes[i];
+    return node;
+}
+
+/* ---- types ---- */
+
+static bool is_weak(const wb_array *x) { return (x->flags & WB_NODE_WEAK) != 0; }
+
+/* A weak number beside x: x's type, unless x is no float and the number no integer. */
+static wb_dtype weak_beside(const wb_array *number, wb_dtype dtype) {
+    double value;
+    if (wb_dtype_is_float(dtype)) return dtype;
+    if (!wb_constant_value(number, &value) || value != (double)(int64_t)value) return WB_F32;
+    return dtype == WB_BOOL ? WB_I64 : dtype;
+}
+
+static wb_dtype meet(const wb_array *x, const wb_array *y) {
+    if (is_weak(x)) return is_weak(y) ? WB_F64 : weak_beside(x, (wb_dtype)y->dtype);
+    return is_weak(y) ? weak_beside(y, (wb_dtype)x->dtype)
+                      : wb_promote((wb_dtype)x->dtype, (wb_dtype)y->dtype);
+}
+
+/* The type of the result of a class over operands of type dtype; WB_DTYPE_COUNT: not accepted. */
+static wb_dtype result_type(wb_type_class type_class, wb_dtype dtype) {
+    switch (type_class) {
+    case WB_CLASS_FLOAT:
+        return wb_dtype_is_float(dtype) ? dtype : WB_F32;
+    case WB_CLASS_COMPARE:
+        return WB_BOOL;
+    case WB_CLASS_LOGIC:
+        return dtype == WB_BOOL ? WB_BOOL : WB_DTYPE_COUNT;
+    default:
+        return dtype == WB_BOOL ? WB_I64 : dtype;
+    }
+}
+
+static wb_array *refuse_type(wb_op op, wb_dtype dtype) {
+    return wb_fail_null(WB_ERROR_DTYPE, "%s: bool wanted, an operand is %s", wb_op_name(op),
+                        wb_dtype_name(dtype));
+}
+
+static bool same_device(wb_op op, const wb_array *x, const wb_array *y) {
+    if (x->device == y->device || is_weak(x) || is_weak(y)) return true;
+    (void)wb_fail(WB_ERROR_DEVICE, "%s: one operand %s is on %s, the other %s on %s",
+                  wb_op_name(op), wb_text_of(x), wb_device_name(x->device), wb_text_of(y),
+                  wb_device_name(y->device));
+    return false;
+}
+
+static wb_array *unary(wb_op op, wb_type_class type_class, wb_array *x) {
+    if (!x) return wb_failed() ? NULL : wb_fail_argument_null(wb_op_name(op), "x");
+    const wb_dtype dtype = result_type(type_class, (wb_dtype)x->dtype);
+    if (dtype == WB_DTYPE_COUNT) return refuse_type(op, (wb_dtype)x->dtype);
+    wb_array *node = wb_node_new(op, dtype, x->ndim, x->sizes, 1, &x);
+    if (node) node->flags |= x->flags & WB_NODE_WEAK;
+    return node;
+}
+
+static bool same_sizes(const wb_array *x, const wb_array *y) {
+    if (x->ndim != y->ndim) return false;
+    for (int d = 0; d < x->ndim; d++)
+        if (x->sizes[d] != y->sizes[d]) return false;
+    return true;
+}
+
+static wb_array *binary(wb_op op, wb_type_class type_class, wb_array *x, wb_array *y) {
+    if (!x || !y) return wb_failed() ? NULL : wb_fail_argument_null(wb_op_name(op), x ? "y" : "x");
+    const wb_dtype dtype = result_type(type_class, meet(x, y));
+    if (dtype == WB_DTYPE_COUNT)
+        return refuse_type(op, x->dtype == WB_BOOL ? (wb_dtype)y->dtype : (wb_dtype)x->dtype);
+    if (!same_device(op, x, y)) return NULL;
+    int64_t sizes[WB_MAX_DIMS];
+    wb_array *inputs[2] = {x, y};
+    wb_array *node;
+    if (y->ndim == 0 || same_sizes(x, y))
+        node = wb_node_new(op, dtype, x->ndim, x->sizes, 2, inputs);
+    else {
+        const int ndim = wb_broadcast(x->ndim, x->sizes, y->ndim, y->sizes, sizes);
+        if (ndim < 0)
+            return wb_fail_null(WB_ERROR_SHAPE, "%s: sizes %s and %s do not broadcast",
+                                wb_op_name(op), wb_text_of(x), wb_text_of(y));
+        node = wb_node_new(op, dtype, ndim, sizes, 2, inputs);
+    }
+    if (node && is_weak(x)) {
+        node->device = y->device;
+        node->flags |= y->flags & WB_NODE_WEAK; /* arithmetic of numbers is a number */
+    }
+    return node;
+}
+
+static wb_array *macro(wb_op op, wb_type_class type_class, wb_array *x, double a) {
+    wb_array *node = unary(op, type_class, x);
+    if (!node) return NULL;
+    node->nattributes = 1;
+    node->attributes[0] = wb_bits_of(a);
+    return node;
+}
+
+#define WB_UNARY(name, type_class, text, dx, lo, hi, doc)                                          \
+    wb_array *wb_##name(wb_array *x) { return unary(WB_OP_##name, WB_CLASS_##type_class, x); }
+#define WB_BINARY(name, type_class, text, dx, dy, lo, hi, doc)                                     \
+    wb_array *wb_##name(wb_array *x, wb_array *y) {                                                \
+        return binary(WB_OP_##name, WB_CLASS_##type_class, x, y);                                  \
+    }
+#define WB_MACRO(name, type_class, a_default, expansion, dx, lo, hi, doc)                          \
+    wb_array *wb_##name(wb_array *x) {                                                             \
+        return macro(WB_OP_##name, WB_CLASS_##type_class, x, a_default);                           \
+    }                                                                                              \
+    wb_array *wb_##name##_with(wb_array *x, double a) {                                            \
+        return macro(WB_OP_##name, WB_CLASS_##type_class, x, a);                                   \
+    }
+#include <weber/ops.def>
+
+/* ---- derivatives and expansions of the rows ---- */
+
+#define WB_UNARY(name, type_class, text, dx, lo, hi, doc)                                          \
+    static void vjp_##name(wb_array *o, wb_array *g, const bool *want, wb_array **out) {           \
+        wb_array *x = o->inputs[0];                                                                \
+        (void)x, (void)g, (void)want;                                                              \
+        out[0] = dx;                                                                               \
+    }
+#define WB_BINARY(name, type_class, text, dx, dy, lo, hi, doc)                                     \
+    static void vjp_##name(wb_array *o, wb_array *g, const bool *want, wb_array **out) {           \
+        wb_array *x = o->inputs[0], *y = o->inputs[1];                                             \
+        (void)x, (void)y, (void)g;                                                                 \
+        if (want[0]) out[0] = dx;                                                                  \
+        if (want[1]) out[1] = dy;                                                                  \
+    }
+#define WB_MACRO(name, type_class, a_default, expansion, dx, lo, hi, doc)                          \
+    static void vjp_##name(wb_array *o, wb_array *g, const bool *want, wb_array **out) {           \
+        wb_array *x = o->inputs[0];                                                                \
+        const double a = wb_value_of(o->attributes[0]);                                            \
+        (void)x, (void)g, (void)want, (void)a;                                                     \
+        out[0] = dx;                                                                               \
+    }                                                                                              \
+    static bool expand_##name(wb_array *node, wb_array **parts) {                                  \
+        wb_array *x = node->inputs[0];                                                             \
+        const double a = wb_value_of(node->attributes[0]);                                         \
+        (void)a;                                                                                   \
+        return (parts[0] = expansion) != NULL;                                                     \
+    }
+#include <weber/ops.def>
+
+/* ---- the table ---- */
+
+const wb_row wb_rows[WB_OP_COUNT] = {
+#define WB_UNARY(name_, class_, text_, dx_, lo_, hi_, doc_)                                        \
+    [WB_OP_##name_] = {.name = #name_,                                                             \
+                       .doc = doc_,                                                                \
+                       .kind = WB_KIND_ELEMENT,                                                    \
+                       .type_class = WB_CLASS_##class_,                                            \
+                       .arity = 1,                                                                 \
+                       .vjp = vjp_##name_,                                                         \
+                       .lo = lo_,                                                                  \
+                       .hi = hi_,                                                                  \
+                       .text = #text_},
+#define WB_BINARY(name_, class_, text_, dx_, dy_, lo_, hi_, doc_)                                  \
+    [WB_OP_##name_] = {.name = #name_,                                                             \
+                       .doc = doc_,                                                                \
+                       .kind = WB_KIND_ELEMENT,                                                    \
+                       .type_class = WB_CLASS_##class_,                                            \
+                       .arity = 2,                                                                 \
+                       .vjp = vjp_##name_,                                                         \
+                       .lo = lo_,                                                                  \
+                       .hi = hi_,                                                                  \
+                       .text = #text_},
+#define WB_MACRO(name_, class_, a_, expansion_, dx_, lo_, hi_, doc_)                               \
+    [WB_OP_##name_] = {.name = #name_,                                                             \
+                       .doc = doc_,                                                                \
+                       .kind = WB_KIND_MACRO,                                                      \
+                       .type_class = WB_CLASS_##class_,                                            \
+                       .arity = 1,                                                                 \
+                       .vjp = vjp_##name_,                                                         \
+                       .expand = expand_##name_,                                                   \
+                       .lo = lo_,                                                                  \
+                       .hi = hi_,                                                                  \
+                       .parameter = a_},
+#define WB_OPERATION(name_, kind_, vjp_, expand_, check_, doc_)                                    \
+    [WB_OP_##name_] = {.name = #name_,                                                             \
+                       .doc = doc_,                                                                \
+                       .kind = WB_KIND_##kind_,                                                    \
+                       .vjp = vjp_,                                                                \
+                       .expand = expand_,                                                          \
+                       .check = check_},
+#include <weber/ops.def>
+};
+
+const char *wb_op_name(wb_op op) {
+    return (unsigned)op < WB_OP_COUNT ? wb_rows[op].name : "unknown";
+}
+
+/* ---- the rest of the family ---- */
+
+wb_array *wb_identity(wb_array *x) { return x; }
+wb_array *wb_add_number(wb_array *x, double c) { return wb_add(x, wb_number(c)); }
+wb_array *wb_mul_number(wb_array *x, double c) { return wb_mul(x, wb_number(c)); }
+wb_array *wb_pow_number(wb_array *x, double c) {
+    return c == 2 ? wb_square(x) : wb_pow(x, wb_number(c));
+}
+
+wb_array *wb_select(wb_array *condition, wb_array *yes, wb_array *no) {
+    if (!condition || !yes || !no)
+        return wb_failed() ? NULL
+                           : wb_fail_argument_null("select", !condition ? "condition"
+                                                             : !yes     ? "yes"
+                                                                        : "no");
+    if (condition->dtype != WB_BOOL)
+        return wb_fail_null(WB_ERROR_DTYPE, "select: the condition is %s, not bool",
+                            wb_dtype_name((wb_dtype)condition->dtype));
+    if (!same_device(WB_OP_select, condition, yes) || !same_device(WB_OP_select, condition, no))
+        return NULL;
+    int64_t sizes[WB_MAX_DIMS];
+    int ndim = wb_broadcast(yes->ndim, yes->sizes, no->ndim, no->sizes, sizes);
+    if (ndim >= 0) ndim = wb_broadcast(condition->ndim, condition->sizes, ndim, sizes, sizes);
+    if (ndim < 0)
+        return wb_fail_null(WB_ERROR_SHAPE, "select: sizes %s, %s and %s do not broadcast",
+                            wb_text_of(condition), wb_text_of(yes), wb_text_of(no));
+    return wb_node_new(WB_OP_select, meet(yes, no), ndim, sizes, 3,
+                       (wb_array *[]){condition, yes, no});
+}
+
+void wb_vjp_select(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    if (want[1]) out[1] = SELECT(o->inputs[0], g, NUM(0));
+    if (want[2]) out[2] = SELECT(o->inputs[0], NUM(0), g);
+}
+
+wb_array *wb_cast(wb_array *x, wb_dtype dtype) {
+    if (!x) return wb_failed() ? NULL : wb_fail_argument_null("cast", "x");
+    if ((unsigned)dtype >= WB_DTYPE_COUNT)
+        return wb_fail_null(WB_ERROR_DTYPE, "cast: there is no type %d", (int)dtype);
+    if (x->dtype == dtype && !is_weak(x)) return x;
+    return wb_node_new(WB_OP_cast, dtype, x->ndim, x->sizes, 1, &x);
+}
+
+void wb_vjp_cast(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    (void)want;
+    const wb_dtype from = (wb_dtype)o->inputs[0]->dtype;
+    if (wb_dtype_is_float(from)) out[0] = wb_cast(g, from);
+}
+
+wb_array *wb_stop_gradient(wb_array *x) {
+    if (!x) return wb_failed() ? NULL : wb_fail_argument_null("stop_gradient", "x");
+    return wb_node_new(WB_OP_stop_gradient, (wb_dtype)x->dtype, x->ndim, x->sizes, 1, &x);
+}
+
+bool wb_expand_identity(wb_array *node, wb_array **parts) {
+    parts[0] = node->inputs[0];
+    return true;
+}
+
+static const double root_2_over_pi = 0.7978845608028654;
+
+wb_array *wb_gelu_inner(wb_array *x, double a) {
+    return MUL(MUL(NUM(root_2_over_pi), x), ADD(NUM(1), MUL(NUM(a), SQUARE(x))));
+}
+
+wb_array *wb_gelu_slope(wb_array *x, double a) {
+    wb_array *t = TANH(wb_gelu_inner(x, a));
+    wb_array *slope = MUL(NUM(root_2_over_pi), ADD(NUM(1), MUL(NUM(3 * a), SQUARE(x))));
+    return ADD(MUL(NUM(0.5), ADD(NUM(1), t)),
+               MUL(MUL(NUM(0.5), x), MUL(SUB(NUM(1), SQUARE(t)), slope)));
+}
+
+/* ---- examples for the gradient checker ---- */
+
+static wb_array *check_select(void *context, int count, wb_array *const *arrays) {
+    (void)context, (void)count;
+    return SELECT(LT(arrays[0], arrays[1]), SQUARE(arrays[0]), MUL(arrays[0], arrays[1]));
+}
+
+const wb_check *wb_check_select(void) {
+    static const wb_check check = {
+        2, {{2, {3, 2}}, {2, {3, 2}}},
+         -2, 2, check_select
+    };
+    return &check;
+}
+
+static wb_array *check_cast(void *context, int count, wb_array *const *arrays) {
+    (void)context, (void)count;
+    return wb_cast(SQUARE(arrays[0]), WB_F64);
+}
+
+const wb_check *wb_check_cast(void) {
+    static const wb_check check = {1, {{2, {3, 2}}}, -2, 2, check_cast};
+    return &check;
+}

@@ -1,0 +1,105 @@
+/* Gather and scatter_add. Attribute 0: the dimension. */
+#include "ops/build.h"
+
+static wb_array *null_input(const char *function, const char *what) {
+    return wb_failed() ? NULL : wb_fail_argument_null(function, what);
+}
+
+/* The index as i32 or i64; NULL with the error recorded where it is neither. */
+static wb_array *index_array(const char *function, wb_array *index) {
+    if (index->dtype == WB_I32 || index->dtype == WB_I64) return index;
+    if (index->dtype == WB_U8) return wb_cast(index, WB_I32);
+    return wb_fail_null(WB_ERROR_DTYPE, "%s: the index is %s; integers are wanted", function,
+                        wb_dtype_name((wb_dtype)index->dtype));
+}
+
+/* x's sizes with dimension dim replaced by the index's. */
+static int gathered_sizes(const wb_array *x, const wb_array *index, int dim, int64_t *sizes) {
+    const int ndim = x->ndim - 1 + index->ndim;
+    if (ndim > WB_MAX_DIMS) return -1;
+    int d = 0;
+    for (int i = 0; i < dim; i++) sizes[d++] = x->sizes[i];
+    for (int i = 0; i < index->ndim; i++) sizes[d++] = index->sizes[i];
+    for (int i = dim + 1; i < x->ndim; i++) sizes[d++] = x->sizes[i];
+    return ndim;
+}
+
+wb_array *wb_gather(wb_array *x, wb_array *index, int dim) {
+    if (!x || !index) return null_input("gather", x ? "index" : "x");
+    dim = wb_check_dim("gather", dim, x->ndim);
+    index = dim < 0 ? NULL : index_array("gather", index);
+    if (!index) return NULL;
+    int64_t sizes[WB_MAX_DIMS];
+    const int ndim = gathered_sizes(x, index, dim, sizes);
+    if (ndim < 0)
+        return wb_fail_null(WB_ERROR_SHAPE,
+                            "gather: %s at %s positions has more than %d dimensions", wb_text_of(x),
+                            wb_text_of(index), WB_MAX_DIMS);
+    if (x->sizes[dim] == 0 && wb_count(index) > 0)
+        return wb_fail_null(WB_ERROR_SHAPE, "gather: dimension %d of %s has no positions", dim,
+                            wb_text_of(x));
+    const int64_t attribute = dim;
+    return wb_node_with(WB_OP_gather, (wb_dtype)x->dtype, ndim, sizes, 2, (wb_array *[]){x, index},
+                        1, &attribute);
+}
+
+wb_array *wb_scatter_add(wb_array *base, wb_array *index, wb_array *updates, int dim) {
+    if (!base || !index || !updates)
+        return null_input("scatter_add", !base ? "base" : !index ? "index" : "updates");
+    dim = wb_check_dim("scatter_add", dim, base->ndim);
+    index = dim < 0 ? NULL : index_array("scatter_add", index);
+    if (!index) return NULL;
+    int64_t sizes[WB_MAX_DIMS];
+    const int ndim = gathered_sizes(base, index, dim, sizes);
+    bool fits = ndim == updates->ndim;
+    for (int d = 0; fits && d < ndim; d++) fits = sizes[d] == updates->sizes[d];
+    if (!fits)
+        return wb_fail_null(
+            WB_ERROR_SHAPE,
+            "scatter_add: updates %s at %s positions do not fit into dimension %d of %s",
+            wb_text_of(updates), wb_text_of(index), dim, wb_text_of(base));
+    if (base->dtype == WB_BOOL)
+        return wb_fail_null(WB_ERROR_DTYPE, "scatter_add: bool cannot be added to");
+    updates = wb_cast(updates, (wb_dtype)base->dtype);
+    if (!updates) return NULL;
+    const int64_t attribute = dim;
+    return wb_node_with(WB_OP_scatter_add, (wb_dtype)base->dtype, base->ndim, base->sizes, 3,
+                        (wb_array *[]){base, index, updates}, 1, &attribute);
+}
+
+void wb_vjp_gather(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    wb_array *x = o->inputs[0];
+    if (!want[0] || !g) return;
+    wb_array *zeros = wb_full_make((wb_dtype)x->dtype, 0, x->ndim, x->sizes);
+    out[0] = wb_scatter_add(zeros, o->inputs[1], g, (int)o->attributes[0]);
+}
+
+void wb_vjp_scatter_add(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    if (want[0]) out[0] = g;
+    if (want[2]) out[2] = wb_gather(g, o->inputs[1], (int)o->attributes[0]);
+}
+
+static wb_array *check_gather(void *context, int count, wb_array *const *arrays) {
+    (void)context, (void)count;
+    wb_array *index = wb_from(WB_I32, ((const int32_t[]){2, 0, 2, 1}), 2, 2);
+    return SQUARE(wb_gather(SQUARE(arrays[0]), index, 1));
+}
+
+const wb_check *wb_check_gather(void) {
+    static const wb_check check = {1, {{3, {2, 3, 2}}}, -2, 2, check_gather};
+    return &check;
+}
+
+static wb_array *check_scatter_add(void *context, int count, wb_array *const *arrays) {
+    (void)context, (void)count;
+    wb_array *index = wb_from(WB_I64, ((const int64_t[]){2, 0, 2}), 3);
+    return SQUARE(wb_scatter_add(SQUARE(arrays[0]), index, SQUARE(arrays[1]), 1));
+}
+
+const wb_check *wb_check_scatter_add(void) {
+    static const wb_check check = {
+        2, {{2, {2, 3}}, {2, {2, 3}}},
+         -2, 2, check_scatter_add
+    };
+    return &check;
+}

@@ -1,0 +1,71 @@
+/* The batched matrix product. Attribute 0: bit 0 transposes A, bit 1 transposes B. */
+#include "ops/build.h"
+
+typedef struct product {
+    int64_t m, k, k_of_b, n;
+} product;
+
+static product sizes_of(const wb_array *a, const wb_array *b, bool transpose_a, bool transpose_b) {
+    return (product){a->sizes[transpose_a], a->sizes[!transpose_a], b->sizes[transpose_b],
+                     b->sizes[!transpose_b]};
+}
+
+static wb_array *misfit(const wb_array *a, const wb_array *b, bool transpose_a, bool transpose_b) {
+    return wb_fail_null(WB_ERROR_SHAPE, "matmul: %s%s by %s%s", wb_text_of(a),
+                        transpose_a ? " transposed" : "", wb_text_of(b),
+                        transpose_b ? " transposed" : "");
+}
+
+static wb_array *matmul(wb_array *a, wb_array *b, bool transpose_a, bool transpose_b) {
+    const wb_dtype dtype = wb_promote((wb_dtype)a->dtype, (wb_dtype)b->dtype);
+    if (!wb_dtype_is_float(dtype))
+        return wb_fail_null(WB_ERROR_DTYPE, "matmul: floating types are wanted, not %s and %s",
+                            wb_dtype_name((wb_dtype)a->dtype), wb_dtype_name((wb_dtype)b->dtype));
+    const product p = sizes_of(a, b, transpose_a, transpose_b);
+    int64_t sizes[WB_MAX_DIMS] = {p.m, p.n};
+    const int batch = wb_broadcast(a->ndim - 2, a->sizes + 2, b->ndim - 2, b->sizes + 2, sizes + 2);
+    if (p.k != p.k_of_b || batch < 0) return misfit(a, b, transpose_a, transpose_b);
+    if (a->device != b->device)
+        return wb_fail_null(WB_ERROR_DEVICE, "matmul: %s is on %s, %s on %s", wb_text_of(a),
+                            wb_device_name(a->device), wb_text_of(b), wb_device_name(b->device));
+    wb_array *inputs[2] = {wb_cast(a, dtype), wb_cast(b, dtype)};
+    if (!inputs[0] || !inputs[1]) return NULL;
+    const int64_t flags = (transpose_a ? 1 : 0) | (transpose_b ? 2 : 0);
+    return wb_node_with(WB_OP_matmul, dtype, 2 + batch, sizes, 2, inputs, 1, &flags);
+}
+
+wb_array *wb_matmul_op(wb_array *a, wb_array *b, bool transpose_a, bool transpose_b) {
+    if (!a || !b) return wb_failed() ? NULL : wb_fail_argument_null("matmul", a ? "B" : "A");
+    const bool vector = b->ndim == 1 && !transpose_b;
+    if (a->ndim < 2 || (b->ndim < 2 && !vector)) return misfit(a, b, transpose_a, transpose_b);
+    if (!vector) return matmul(a, b, transpose_a, transpose_b);
+    if (a->ndim != 2 || a->sizes[!transpose_a] != b->sizes[0])
+        return misfit(a, b, transpose_a, transpose_b);
+    wb_array *column = wb_reshape(b, b->sizes[0], 1);
+    wb_array *y = column ? matmul(a, column, transpose_a, false) : NULL;
+    return y ? wb_reshape(y, y->sizes[0]) : NULL;
+}
+
+wb_array *wb_matmul(wb_array *a, wb_array *b) { return wb_matmul_op(a, b, false, false); }
+
+void wb_vjp_matmul(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    wb_array *a = o->inputs[0], *b = o->inputs[1];
+    const bool ta = o->attributes[0] & 1, tb = o->attributes[0] & 2;
+    if (want[0]) out[0] = ta ? wb_matmul_op(b, g, tb, true) : wb_matmul_op(g, b, false, !tb);
+    if (want[1]) out[1] = tb ? wb_matmul_op(g, a, true, ta) : wb_matmul_op(a, g, !ta, false);
+}
+
+static wb_array *check_matmul(void *context, int count, wb_array *const *arrays) {
+    (void)context, (void)count;
+    wb_array *plain = wb_matmul(arrays[0], arrays[1]);
+    wb_array *turned = wb_matmul_op(SQUARE(arrays[1]), arrays[0], true, true);
+    return ADD(SQUARE(plain), SQUARE(wb_permute(turned, 1, 0, 2)));
+}
+
+const wb_check *wb_check_matmul(void) {
+    static const wb_check check = {
+        2, {{2, {2, 3}}, {3, {3, 4, 2}}},
+         -2, 2, check_matmul
+    };
+    return &check;
+}

@@ -1,0 +1,330 @@
+/* Views, and joining: reshape, permute, slice, expand, concat, stack, pad. */
+#include "array/view.h"
+#include "base/memory.h"
+#include "ops/build.h"
+
+static wb_array *null_input(const char *function) {
+    return wb_failed() ? NULL : wb_fail_argument_null(function, "x");
+}
+
+/* ---- reshape ---- */
+
+static bool complete_sizes(const wb_array *x, int ndim, const int64_t *wanted, int64_t *sizes) {
+    int64_t known = 1, unknown = -1;
+    for (int d = 0; d < ndim; d++) {
+        sizes[d] = wanted[d];
+        if (wanted[d] == -1 && unknown < 0)
+            unknown = d;
+        else
+            known *= wanted[d];
+    }
+    const int64_t count = wb_count(x);
+    if (unknown >= 0) {
+        if (known == 0 || count % known != 0) return false;
+        sizes[unknown] = count / known;
+    }
+    return wb_count_sizes(ndim, sizes) == count;
+}
+
+wb_array *wb_reshape_make(wb_array *x, int ndim, const int64_t *wanted) {
+    if (!x) return null_input("reshape");
+    if (ndim > WB_MAX_DIMS) {
+        (void)wb_check_sizes("reshape", ndim, wanted);
+        return NULL;
+    }
+    int64_t sizes[WB_MAX_DIMS];
+    if (!complete_sizes(x, ndim, wanted, sizes))
+        return wb_fail_null(WB_ERROR_SHAPE, "reshape: %s has %lld elements and cannot become %s",
+                            wb_text_of(x), (long long)wb_count(x), wb_sizes_text(ndim, wanted));
+    return wb_view_share(wb_node_new(WB_OP_reshape, (wb_dtype)x->dtype, ndim, sizes, 1, &x));
+}
+
+void wb_vjp_reshape(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    (void)want;
+    out[0] = wb_reshape_make(g, o->inputs[0]->ndim, o->inputs[0]->sizes);
+}
+
+wb_array *wb_flatten_batch(wb_array *x) {
+    if (!x) return null_input("flatten");
+    if (x->ndim == 0)
+        return wb_fail_null(WB_ERROR_SHAPE, "flatten: a scalar has no batch dimension");
+    const int64_t batch = x->sizes[x->ndim - 1];
+    const int64_t features = wb_count_sizes(x->ndim - 1, x->sizes);
+    return wb_reshape_make(x, 2, (const int64_t[]){features, batch});
+}
+
+wb_array *wb_unsqueeze(wb_array *x, int dim) {
+    if (!x) return null_input("unsqueeze");
+    dim = wb_check_dim("unsqueeze", dim, x->ndim + 1);
+    if (dim < 0) return NULL;
+    int64_t sizes[WB_MAX_DIMS + 1];
+    for (int d = 0; d <= x->ndim; d++)
+        sizes[d] = d < dim ? x->sizes[d] : d == dim ? 1 : x->sizes[d - 1];
+    if (!wb_check_sizes("unsqueeze", x->ndim + 1, sizes)) return NULL;
+    return wb_reshape_make(x, x->ndim + 1, sizes);
+}
+
+wb_array *wb_squeeze(wb_array *x, int dim) {
+    if (!x) return null_input("squeeze");
+    dim = wb_check_dim("squeeze", dim, x->ndim);
+    if (dim < 0) return NULL;
+    if (x->sizes[dim] != 1)
+        return wb_fail_null(WB_ERROR_SHAPE, "squeeze: dimension %d of %s is not 1", dim,
+                            wb_text_of(x));
+    int64_t sizes[WB_MAX_DIMS];
+    for (int d = 0; d + 1 < x->ndim; d++) sizes[d] = x->sizes[d < dim ? d : d + 1];
+    return wb_reshape_make(x, x->ndim - 1, sizes);
+}
+
+/* ---- permute ---- */
+
+static wb_array *permute(wb_array *x, const int *dims) {
+    int64_t sizes[WB_MAX_DIMS];
+    for (int d = 0; d < x->ndim; d++) sizes[d] = x->sizes[dims[d]];
+    const int64_t packed = wb_permutation_pack(x->ndim, dims);
+    return wb_view_share(
+        wb_node_with(WB_OP_permute, (wb_dtype)x->dtype, x->ndim, sizes, 1, &x, 1, &packed));
+}
+
+wb_array *wb_permute_make(wb_array *x, int ndim, const int64_t *wanted) {
+    if (!x) return null_input("permute");
+    int dims[WB_MAX_DIMS];
+    unsigned seen = 0;
+    for (int d = 0; ndim == x->ndim && d < ndim; d++) {
+        dims[d] = (int)(wanted[d] < 0 ? wanted[d] + ndim : wanted[d]);
+        if (dims[d] >= 0 && dims[d] < ndim) seen |= 1u << dims[d];
+    }
+    if (ndim != x->ndim || seen != (1u << ndim) - 1)
+        return wb_fail_null(WB_ERROR_ARGUMENT, "permute: %s is no order of the %d dimensions of %s",
+                            wb_sizes_text(ndim < WB_MAX_DIMS ? ndim : WB_MAX_DIMS, wanted), x->ndim,
+                            wb_text_of(x));
+    return permute(x, dims);
+}
+
+void wb_vjp_permute(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    (void)want;
+    int dims[WB_MAX_DIMS], inverse[WB_MAX_DIMS];
+    wb_permutation_unpack(o->attributes[0], o->ndim, dims);
+    for (int d = 0; d < o->ndim; d++) inverse[dims[d]] = d;
+    out[0] = g ? permute(g, inverse) : NULL;
+}
+
+wb_array *wb_transpose(wb_array *x) {
+    if (!x) return null_input("transpose");
+    if (x->ndim < 2) return wb_reshape_make(x, 2, (const int64_t[]){1, wb_count(x)});
+    int dims[WB_MAX_DIMS] = {1, 0, 2, 3, 4, 5, 6, 7};
+    return permute(x, dims);
+}
+
+/* ---- slice ---- */
+
+static wb_array *slice(wb_array *x, int dim, int64_t start, int64_t count, int64_t step) {
+    int64_t sizes[WB_MAX_DIMS];
+    for (int d = 0; d < x->ndim; d++) sizes[d] = d == dim ? count : x->sizes[d];
+    return wb_view_share(wb_node_with(WB_OP_slice, (wb_dtype)x->dtype, x->ndim, sizes, 1, &x, 3,
+                                      (const int64_t[]){dim, start, step}));
+}
+
+wb_array *wb_slice(wb_array *x, int dim, int64_t start, int64_t stop, int64_t step) {
+    if (!x) return null_input("slice");
+    dim = wb_check_dim("slice", dim, x->ndim);
+    if (dim < 0) return NULL;
+    const int64_t size = x->sizes[dim];
+    if (step == 0) return wb_fail_null(WB_ERROR_ARGUMENT, "slice: step 0");
+    const bool fits = step > 0 ? start >= 0 && start <= stop && stop <= size
+                               : start < size && stop >= -1 && start >= stop;
+    if (!fits)
+        return wb_fail_null(WB_ERROR_ARGUMENT, "slice: %lld to %lld by %lld of dimension %d of %s",
+                            (long long)start, (long long)stop, (long long)step, dim, wb_text_of(x));
+    const int64_t span = step > 0 ? stop - start : start - stop, stride = step > 0 ? step : -step;
+    return slice(x, dim, start, (span + stride - 1) / stride, step);
+}
+
+wb_array *wb_flip(wb_array *x, int dim) {
+    if (!x) return null_input("flip");
+    dim = wb_check_dim("flip", dim, x->ndim);
+    return dim < 0 ? NULL : slice(x, dim, x->sizes[dim] ? x->sizes[dim] - 1 : 0, x->sizes[dim], -1);
+}
+
+wb_array *wb_slice_put(wb_array *x, int ndim, const int64_t *sizes, int dim, int64_t start,
+                       int64_t step) {
+    if (!x) return NULL;
+    return wb_node_with(WB_OP_slice_put, (wb_dtype)x->dtype, ndim, sizes, 1, &x, 3,
+                        (const int64_t[]){dim, start, step});
+}
+
+void wb_vjp_slice(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    (void)want;
+    const wb_array *x = o->inputs[0];
+    out[0] = wb_slice_put(g, x->ndim, x->sizes, (int)o->attributes[0], o->attributes[1],
+                          o->attributes[2]);
+}
+
+void wb_vjp_slice_put(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    (void)want;
+    const int dim = (int)o->attributes[0];
+    out[0] = g ? slice(g, dim, o->attributes[1], o->inputs[0]->sizes[dim], o->attributes[2]) : NULL;
+}
+
+/* ---- expand ---- */
+
+wb_array *wb_expand_make(wb_array *x, int ndim, const int64_t *sizes) {
+    if (!x) return null_input("expand");
+    if (!wb_check_sizes("expand", ndim, sizes)) return NULL;
+    bool fits = ndim >= x->ndim;
+    for (int d = 0; fits && d < x->ndim; d++) fits = x->sizes[d] == sizes[d] || x->sizes[d] == 1;
+    if (!fits)
+        return wb_fail_null(WB_ERROR_SHAPE, "expand: %s cannot be repeated to %s", wb_text_of(x),
+                            wb_sizes_text(ndim, sizes));
+    return wb_view_share(wb_node_new(WB_OP_expand, (wb_dtype)x->dtype, ndim, sizes, 1, &x));
+}
+
+void wb_vjp_expand(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    (void)want;
+    out[0] = wb_sum_to(g, o->inputs[0]->ndim, o->inputs[0]->sizes);
+}
+
+/* ---- pad, concat, stack ---- */
+
+wb_array *wb_pad(wb_array *x, int dim, int64_t lo, int64_t hi, double value) {
+    if (!x) return null_input("pad");
+    dim = wb_check_dim("pad", dim, x->ndim);
+    if (dim < 0) return NULL;
+    if (lo < 0 || hi < 0)
+        return wb_fail_null(WB_ERROR_ARGUMENT, "pad: %lld before and %lld after cannot be negative",
+                            (long long)lo, (long long)hi);
+    int64_t sizes[WB_MAX_DIMS];
+    for (int d = 0; d < x->ndim; d++) sizes[d] = x->sizes[d];
+    sizes[dim] += lo + hi;
+    if (!wb_check_sizes("pad", x->ndim, sizes)) return NULL;
+    return wb_node_with(WB_OP_pad, (wb_dtype)x->dtype, x->ndim, sizes, 1, &x, 3,
+                        (const int64_t[]){dim, lo, wb_bits_of(value)});
+}
+
+void wb_vjp_pad(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    (void)want;
+    const int dim = (int)o->attributes[0];
+    out[0] = g ? slice(g, dim, o->attributes[1], o->inputs[0]->sizes[dim], 1) : NULL;
+}
+
+static bool join_sizes(int dim, int count, wb_array *const *arrays, int64_t *sizes,
+                       wb_dtype *dtype) {
+    const wb_array *first = arrays[0];
+    for (int d = 0; d < first->ndim; d++) sizes[d] = first->sizes[d];
+    *dtype = (wb_dtype)first->dtype;
+    for (int i = 1; i < count; i++) {
+        const wb_array *x = arrays[i];
+        bool fits = x->ndim == first->ndim;
+        for (int d = 0; fits && d < x->ndim; d++) fits = d == dim || x->sizes[d] == first->sizes[d];
+        if (!fits) {
+            (void)wb_fail(WB_ERROR_SHAPE,
+                          "concat: array %d is %s, which does not join %s along dimension %d", i,
+                          wb_text_of(x), wb_text_of(first), dim);
+            return false;
+        }
+        sizes[dim] += x->sizes[dim];
+        *dtype = wb_promote(*dtype, (wb_dtype)x->dtype);
+    }
+    return wb_check_sizes("concat", first->ndim, sizes);
+}
+
+static bool check_list(const char *function, int count, wb_array *const *arrays) {
+    if (count < 1) {
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: no arrays", function);
+        return false;
+    }
+    for (int i = 0; i < count; i++) {
+        if (arrays[i]) continue;
+        if (!wb_failed()) (void)wb_fail(WB_ERROR_ARGUMENT, "%s: array %d is NULL", function, i);
+        return false;
+    }
+    return true;
+}
+
+wb_array *wb_concat_make(int dim, int count, wb_array *const *arrays) {
+    if (!check_list("concat", count, arrays)) return NULL;
+    if (count > UINT16_MAX)
+        return wb_fail_null(WB_ERROR_ARGUMENT, "concat: %d arrays; at most 65535 are possible",
+                            count);
+    dim = wb_check_dim("concat", dim, arrays[0]->ndim);
+    int64_t sizes[WB_MAX_DIMS];
+    wb_dtype dtype;
+    if (dim < 0 || !join_sizes(dim, count, arrays, sizes, &dtype)) return NULL;
+    if (count == 1) return arrays[0];
+    const int64_t attribute = dim;
+    return wb_node_with(WB_OP_concat, dtype, arrays[0]->ndim, sizes, count, arrays, 1, &attribute);
+}
+
+void wb_vjp_concat(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    const int dim = (int)o->attributes[0];
+    int64_t start = 0;
+    for (int i = 0; i < o->ninputs; i++) {
+        const int64_t count = o->inputs[i]->sizes[dim];
+        if (want[i] && g) out[i] = slice(g, dim, start, count, 1);
+        start += count;
+    }
+}
+
+wb_array *wb_stack_make(int dim, int count, wb_array *const *arrays) {
+    if (!check_list("stack", count, arrays)) return NULL;
+    dim = wb_check_dim("stack", dim, arrays[0]->ndim + 1);
+    wb_array **parts = dim < 0 ? NULL : wb_alloc((size_t)count * sizeof *parts);
+    if (!parts) return NULL;
+    bool made = true;
+    for (int i = 0; made && i < count; i++)
+        made = (parts[i] = wb_unsqueeze(arrays[i], dim)) != NULL;
+    wb_array *joined = made ? wb_concat_make(dim, count, parts) : NULL;
+    wb_release(parts);
+    return joined;
+}
+
+/* ---- examples for the gradient checker ---- */
+
+#define CHECK(name, expression, ...)                                                               \
+    static wb_array *check_##name(void *context, int count, wb_array *const *arrays) {             \
+        wb_array *x = arrays[0];                                                                   \
+        (void)context, (void)count;                                                                \
+        return expression;                                                                         \
+    }                                                                                              \
+    const wb_check *wb_check_##name(void) {                                                        \
+        static const wb_check check = {__VA_ARGS__, check_##name};                                 \
+        return &check;                                                                             \
+    }
+CHECK(reshape, SQUARE(wb_reshape(SQUARE(x), 3, -1)), 1,
+      {
+          {3, {2, 3, 2}}
+},
+      -2, 2)
+CHECK(permute, SQUARE(wb_permute(SQUARE(x), 2, 0, 1)), 1,
+      {
+          {3, {2, 3, 2}}
+},
+      -2, 2)
+CHECK(slice, SQUARE(wb_slice(SQUARE(x), 1, 4, -1, -2)), 1,
+      {
+          {2, {2, 5}}
+},
+      -2, 2)
+CHECK(expand, SQUARE(wb_expand(SQUARE(x), 3, 2, 4)), 1,
+      {
+          {2, {3, 1}}
+},
+      -2, 2)
+CHECK(slice_put,
+      SQUARE(wb_slice_put(SQUARE(x), 2,
+                          (const int64_t[]){
+                              2, 7
+},
+                          1, 1, 2)),
+      1, {{2, {2, 3}}}, -2, 2)
+CHECK(pad, SQUARE(wb_pad(SQUARE(x), 1, 1, 2, 0.5)), 1,
+      {
+          {2, {2, 3}}
+},
+      -2, 2)
+CHECK(concat, SQUARE(wb_concat(1, SQUARE(x), arrays[1], x)), 2,
+      {
+          {2, {2, 3}},
+          {2, {2, 1}}
+},
+      -2, 2)

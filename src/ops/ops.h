@@ -1,0 +1,116 @@
+/* The table of operations: private side of weber/ops.def. */
+#ifndef WB_OPS_OPS_H
+#define WB_OPS_OPS_H
+
+#include <weber/ops.h>
+
+#include "array/array.h"
+
+typedef enum wb_kind {
+    WB_KIND_SOURCE,
+    WB_KIND_ELEMENT, /* an instruction of a program */
+    WB_KIND_MACRO,   /* expanded to others when planned */
+    WB_KIND_VIEW,
+    WB_KIND_JOIN, /* copies of its inputs into parts of the result */
+    WB_KIND_REDUCE,
+    WB_KIND_CALL, /* a library operation of the backend */
+    WB_KIND_PART, /* one of several results */
+} wb_kind;
+
+typedef enum wb_type_class {
+    WB_CLASS_NONE,
+    WB_CLASS_FLOAT,
+    WB_CLASS_NUMBER,
+    WB_CLASS_COMPARE,
+    WB_CLASS_LOGIC
+} wb_type_class;
+
+/* out[i] = cotangent of input i where want[i]; NULL: none. Cotangents of elementwise operations may have the broadcast size;
+ * the walk sums them. */
+typedef void wb_vjp_fn(wb_array *o, wb_array *g, const bool *want, wb_array **out);
+
+/* The node in terms of other operations; parts[0] .. for an operation of several results. False: out of memory. */
+typedef bool wb_expand_fn(wb_array *node, wb_array **parts);
+
+/* An example of the row for the gradient checker: arrays of these sizes filled between lo and hi, and what to call. */
+typedef struct wb_check {
+    int count;
+    struct {
+        int ndim;
+        int64_t sizes[5];
+    } inputs[3];
+    double lo, hi;
+    wb_array *(*call)(void *context, int count, wb_array *const *arrays);
+} wb_check;
+typedef const wb_check *wb_check_fn(void);
+
+typedef struct wb_row {
+    const char *name, *doc;
+    wb_kind kind;
+    wb_type_class type_class; /* elementwise rows */
+    int arity;                /* elementwise rows; else 0 */
+    wb_vjp_fn *vjp;           /* NULL: no gradient */
+    wb_expand_fn *expand;     /* macros */
+    wb_check_fn *check;
+    double lo, hi;    /* test range */
+    double parameter; /* default of a macro's a */
+    const char *text; /* scalar text of a primitive */
+} wb_row;
+
+extern const wb_row wb_rows[WB_OP_COUNT];
+const char *wb_op_name(wb_op op);
+
+/* What the rows of ops.def refer to; each stands in its family's file. */
+wb_vjp_fn wb_vjp_select, wb_vjp_cast, wb_vjp_reshape, wb_vjp_permute, wb_vjp_slice, wb_vjp_expand,
+    wb_vjp_slice_put, wb_vjp_pad, wb_vjp_concat, wb_vjp_sum, wb_vjp_max_reduce, wb_vjp_mean,
+    wb_vjp_logsumexp, wb_vjp_softmax, wb_vjp_logsoftmax, wb_vjp_matmul, wb_vjp_conv_forward,
+    wb_vjp_conv_data, wb_vjp_conv_filter, wb_vjp_maxpool, wb_vjp_pool_scatter, wb_vjp_pool_gather,
+    wb_vjp_meanpool, wb_vjp_meanpool_data, wb_vjp_unfold, wb_vjp_fold, wb_vjp_gather,
+    wb_vjp_scatter_add, wb_vjp_part;
+wb_expand_fn wb_expand_identity, wb_expand_mean, wb_expand_argmax, wb_expand_logsumexp,
+    wb_expand_softmax, wb_expand_logsoftmax, wb_expand_adam, wb_expand_momentum, wb_expand_descent;
+wb_check_fn wb_check_select, wb_check_cast, wb_check_reshape, wb_check_permute, wb_check_slice,
+    wb_check_expand, wb_check_slice_put, wb_check_pad, wb_check_concat, wb_check_sum,
+    wb_check_max_reduce, wb_check_mean, wb_check_logsumexp, wb_check_softmax, wb_check_logsoftmax,
+    wb_check_matmul, wb_check_conv_forward, wb_check_conv_data, wb_check_conv_filter,
+    wb_check_maxpool, wb_check_pool_scatter, wb_check_pool_gather, wb_check_meanpool,
+    wb_check_meanpool_data, wb_check_unfold, wb_check_fold, wb_check_gather, wb_check_scatter_add;
+
+/* ---- building blocks of the families ---- */
+
+/* Sizes of a and b broadcast together into sizes; the number of dimensions, or -1. */
+int wb_broadcast(int andim, const int64_t *a, int bndim, const int64_t *b, int64_t *sizes);
+
+/* A pending node with integer attributes. */
+wb_array *wb_node_with(wb_op op, wb_dtype dtype, int ndim, const int64_t *sizes, int ninputs,
+                       wb_array *const *inputs, int nattributes, const int64_t *attributes);
+
+/* Number `index` of the results of a node that has several: a part node. */
+wb_array *wb_part(wb_array *node, int index, wb_dtype dtype, int ndim, const int64_t *sizes);
+
+/* g summed to the given sizes (broadcasting backwards). */
+wb_array *wb_sum_to(wb_array *g, int ndim, const int64_t *sizes);
+
+/* True and the value if x is one number everywhere (op full). */
+bool wb_constant_value(const wb_array *x, double *value);
+
+int64_t wb_bits_of(double value);
+double wb_value_of(int64_t bits);
+
+/* The dimensions as a bit mask; false with the error recorded. ndim 0 means none. */
+bool wb_dims_mask(const char *function, const wb_array *x, int ndim, const int64_t *dims,
+                  int64_t *mask);
+
+/* Nodes of the adjoints; zeros of sizes with x in the slice. */
+wb_array *wb_slice_put(wb_array *x, int ndim, const int64_t *sizes, int dim, int64_t start,
+                       int64_t step);
+
+/* Window geometry packed into attributes: private form of wb_window_desc. */
+typedef struct wb_window_geometry {
+    int nspatial;
+    int64_t kernel[3], stride[3], dilation[3], pad[3], pad_more[3], groups;
+    bool flip;
+} wb_window_geometry;
+wb_window_geometry wb_window_of(const wb_array *node);
+
+#endif

@@ -1,0 +1,315 @@
+/* Reductions and the row operations made of them. A mask says which dimensions are reduced: attribute 0; attribute 1 is 1
+ * where the result has no dimensions (the reduction of everything). */
+#include "ops/build.h"
+
+bool wb_dims_mask(const char *function, const wb_array *x, int ndim, const int64_t *dims,
+                  int64_t *mask) {
+    *mask = 0;
+    for (int i = 0; i < ndim; i++) {
+        const int dim = wb_check_dim(function, (int)dims[i], x->ndim);
+        if (dim < 0) return false;
+        *mask |= 1 << dim;
+    }
+    return true;
+}
+
+static int64_t all_dims(const wb_array *x) { return (1 << x->ndim) - 1; }
+
+static int64_t reduced_count(const wb_array *x, int64_t mask) {
+    int64_t count = 1;
+    for (int d = 0; d < x->ndim; d++)
+        if (mask >> d & 1) count *= x->sizes[d];
+    return count;
+}
+
+/* A node over x whose masked dimensions have size 1, or which has no dimensions at all. */
+static wb_array *reduce(wb_op op, wb_array *x, wb_dtype dtype, int64_t mask, bool total) {
+    int64_t sizes[WB_MAX_DIMS];
+    for (int d = 0; d < x->ndim; d++) sizes[d] = mask >> d & 1 ? 1 : x->sizes[d];
+    return wb_node_with(op, dtype, total ? 0 : x->ndim, sizes, 1, &x, 2,
+                        (const int64_t[]){mask, total});
+}
+
+static wb_array *null_input(const char *function) {
+    return wb_failed() ? NULL : wb_fail_argument_null(function, "x");
+}
+
+static wb_dtype float_of(const wb_array *x) {
+    return wb_dtype_is_float((wb_dtype)x->dtype) ? (wb_dtype)x->dtype : WB_F32;
+}
+
+/* ---- sum ---- */
+
+static wb_array *sum(wb_array *x, int64_t mask, bool total) {
+    const wb_dtype dtype = wb_dtype_is_float((wb_dtype)x->dtype) ? (wb_dtype)x->dtype : WB_I64;
+    return reduce(WB_OP_sum, x, dtype, mask, total);
+}
+
+wb_array *wb_sum(wb_array *x) { return x ? sum(x, all_dims(x), true) : null_input("sum"); }
+
+wb_array *wb_sum_make(wb_array *x, int ndim, const int64_t *dims) {
+    int64_t mask;
+    if (!x) return null_input("sum");
+    return wb_dims_mask("sum", x, ndim, dims, &mask) ? sum(x, mask, false) : NULL;
+}
+
+wb_array *wb_sum_to(wb_array *g, int ndim, const int64_t *sizes) {
+    if (!g) return NULL;
+    int64_t mask = 0;
+    bool same = g->ndim == ndim;
+    for (int d = 0; d < g->ndim; d++) {
+        const int64_t size = d < ndim ? sizes[d] : 1;
+        if (size == 1 && g->sizes[d] != 1) mask |= 1 << d;
+        if (d >= ndim || sizes[d] != g->sizes[d]) same = false;
+    }
+    if (same) return g;
+    if (mask) {
+        g = sum(g, mask, ndim == 0);
+        if (ndim == 0) return g;
+    }
+    if (!g || g->ndim == ndim) return g;
+    return g->ndim > ndim ? wb_reshape_make(g, ndim, sizes)
+                          : g; /* fewer dimensions: still to be expanded */
+}
+
+void wb_vjp_sum(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    (void)o, (void)want;
+    out[0] = g; /* broadcasts */
+}
+
+/* ---- largest, smallest ---- */
+
+static wb_array *maximum(const char *function, wb_array *x, int64_t mask, bool total) {
+    if (reduced_count(x, mask) == 0)
+        return wb_fail_null(WB_ERROR_SHAPE, "%s: no elements to choose from in %s", function,
+                            wb_text_of(x));
+    return reduce(WB_OP_max_reduce, x, (wb_dtype)x->dtype, mask, total);
+}
+
+wb_array *wb_maximum(wb_array *x) {
+    return x ? maximum("maximum", x, all_dims(x), true) : null_input("maximum");
+}
+
+wb_array *wb_maximum_make(wb_array *x, int ndim, const int64_t *dims) {
+    int64_t mask;
+    if (!x) return null_input("maximum");
+    return wb_dims_mask("maximum", x, ndim, dims, &mask) ? maximum("maximum", x, mask, false)
+                                                         : NULL;
+}
+
+wb_array *wb_minimum(wb_array *x) { return x ? NEG(wb_maximum(NEG(x))) : null_input("minimum"); }
+
+wb_array *wb_minimum_make(wb_array *x, int ndim, const int64_t *dims) {
+    return x ? NEG(wb_maximum_make(NEG(x), ndim, dims)) : null_input("minimum");
+}
+
+void wb_vjp_max_reduce(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    (void)want;
+    wb_array *x = o->inputs[0];
+    wb_array *ties = EQ(x, o);
+    wb_array *count = ties ? sum(ties, o->attributes[0], o->attributes[1]) : NULL;
+    out[0] = SELECT(ties, DIV(g, count ? wb_cast(count, (wb_dtype)x->dtype) : NULL), NUM(0));
+}
+
+/* ---- mean, variance ---- */
+
+static wb_array *mean(wb_array *x, int64_t mask, bool total) {
+    return reduce(WB_OP_mean, x, float_of(x), mask, total);
+}
+
+wb_array *wb_mean(wb_array *x) { return x ? mean(x, all_dims(x), true) : null_input("mean"); }
+
+wb_array *wb_mean_make(wb_array *x, int ndim, const int64_t *dims) {
+    int64_t mask;
+    if (!x) return null_input("mean");
+    return wb_dims_mask("mean", x, ndim, dims, &mask) ? mean(x, mask, false) : NULL;
+}
+
+static double per_element(const wb_array *o) {
+    return 1.0 / (double)reduced_count(o->inputs[0], o->attributes[0]);
+}
+
+bool wb_expand_mean(wb_array *node, wb_array **parts) {
+    wb_array *x = wb_cast(node->inputs[0], (wb_dtype)node->dtype);
+    wb_array *total = x ? sum(x, node->attributes[0], node->attributes[1]) : NULL;
+    return (parts[0] = MUL(total, NUM(per_element(node)))) != NULL;
+}
+
+void wb_vjp_mean(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    (void)want;
+    out[0] = MUL(g, NUM(per_element(o)));
+}
+
+/* Two passes: the one-pass variance loses half its digits where the mean is large. */
+static wb_array *variance(wb_array *x, int64_t mask, bool total, bool corrected) {
+    const int64_t n = reduced_count(x, mask);
+    wb_array *v = SQUARE(SUB(x, mean(x, mask, false)));
+    v = v ? mean(v, mask, total) : NULL;
+    return corrected && n > 1 ? MUL(v, NUM((double)n / (double)(n - 1))) : v;
+}
+
+wb_array *wb_var(wb_array *x, bool corrected) {
+    return x ? variance(x, all_dims(x), true, corrected) : null_input("var");
+}
+
+wb_array *wb_var_make(wb_array *x, bool corrected, int ndim, const int64_t *dims) {
+    int64_t mask;
+    if (!x) return null_input("var");
+    return wb_dims_mask("var", x, ndim, dims, &mask) ? variance(x, mask, false, corrected) : NULL;
+}
+
+wb_array *wb_normalise_make(wb_array *x, double eps, int ndim, const int64_t *dims) {
+    int64_t mask;
+    if (!x) return null_input("normalise");
+    if (!wb_dims_mask("normalise", x, ndim, dims, &mask)) return NULL;
+    wb_array *centred = SUB(x, mean(x, mask, false));
+    wb_array *squares = SQUARE(centred);
+    wb_array *v = squares ? mean(squares, mask, false) : NULL;
+    return MUL(centred, wb_rsqrt(ADD(v, NUM(eps))));
+}
+
+/* ---- argmax ---- */
+
+wb_array *wb_argmax(wb_array *x, int dim) {
+    if (!x) return null_input("argmax");
+    dim = wb_check_dim("argmax", dim, x->ndim);
+    if (dim < 0) return NULL;
+    if (x->sizes[dim] == 0)
+        return wb_fail_null(WB_ERROR_SHAPE, "argmax: no elements to choose from in %s",
+                            wb_text_of(x));
+    return reduce(WB_OP_argmax, x, WB_I64, 1 << dim, false);
+}
+
+/* The smallest position that holds the largest value; a NaN is largest. */
+bool wb_expand_argmax(wb_array *node, wb_array **parts) {
+    wb_array *x = node->inputs[0];
+    const int64_t mask = node->attributes[0];
+    int dim = 0;
+    while (!(mask >> dim & 1)) dim++;
+    wb_array *largest = OR(EQ(x, maximum("argmax", x, mask, false)), NE(x, x));
+    wb_array *position = wb_iota_make(WB_I64, dim, x->ndim, x->sizes);
+    wb_array *found = SELECT(largest, NEG(position), wb_scalar(WB_I64, -(double)x->sizes[dim]));
+    return (parts[0] = found ? NEG(maximum("argmax", found, mask, false)) : NULL) != NULL;
+}
+
+/* ---- softmax and its kin ---- */
+
+static wb_array *row_operation(const char *function, wb_op op, wb_array *x, int ndim,
+                               const int64_t *dims) {
+    int64_t mask;
+    if (!x) return null_input(function);
+    if (!wb_dims_mask(function, x, ndim, dims, &mask)) return NULL;
+    return wb_node_with(op, float_of(x), x->ndim, x->sizes, 1, &x, 2, (const int64_t[]){mask, 0});
+}
+
+static const int64_t first_dim[1] = {0};
+
+wb_array *wb_softmax(wb_array *x) { return wb_softmax_make(x, 1, first_dim); }
+wb_array *wb_logsoftmax(wb_array *x) { return wb_logsoftmax_make(x, 1, first_dim); }
+wb_array *wb_logsumexp(wb_array *x) { return wb_logsumexp_make(x, 1, first_dim); }
+
+wb_array *wb_softmax_make(wb_array *x, int ndim, const int64_t *dims) {
+    return row_operation("softmax", WB_OP_softmax, x, ndim, dims);
+}
+
+wb_array *wb_logsoftmax_make(wb_array *x, int ndim, const int64_t *dims) {
+    return row_operation("logsoftmax", WB_OP_logsoftmax, x, ndim, dims);
+}
+
+wb_array *wb_logsumexp_make(wb_array *x, int ndim, const int64_t *dims) {
+    int64_t mask;
+    if (!x) return null_input("logsumexp");
+    return wb_dims_mask("logsumexp", x, ndim, dims, &mask)
+               ? reduce(WB_OP_logsumexp, x, float_of(x), mask, false)
+               : NULL;
+}
+
+/* x minus its largest: 0 at the largest itself, so that infinities give limits instead of inf - inf. */
+static wb_array *below_largest(wb_array *x, wb_array *largest) {
+    return SELECT(EQ(x, largest), NUM(0), SUB(x, largest));
+}
+
+static wb_array *float_input(wb_array *node) {
+    return wb_cast(node->inputs[0], (wb_dtype)node->dtype);
+}
+
+static wb_array *largest_of(wb_array *x, wb_array *node) {
+    return x ? maximum(wb_op_name((wb_op)node->op), x, node->attributes[0], false) : NULL;
+}
+
+static wb_array *sum_like(wb_array *x, wb_array *node) {
+    return x ? sum(x, node->attributes[0], false) : NULL;
+}
+
+bool wb_expand_logsumexp(wb_array *node, wb_array **parts) {
+    wb_array *x = float_input(node), *largest = largest_of(x, node);
+    return (parts[0] = ADD(largest, LOG(sum_like(EXP(below_largest(x, largest)), node)))) != NULL;
+}
+
+bool wb_expand_softmax(wb_array *node, wb_array **parts) {
+    wb_array *x = float_input(node), *e = EXP(below_largest(x, largest_of(x, node)));
+    return (parts[0] = MUL(e, wb_recip(sum_like(e, node)))) != NULL;
+}
+
+bool wb_expand_logsoftmax(wb_array *node, wb_array **parts) {
+    wb_array *x = float_input(node), *d = below_largest(x, largest_of(x, node));
+    return (parts[0] = SUB(d, LOG(sum_like(EXP(d), node)))) != NULL;
+}
+
+void wb_vjp_logsumexp(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    (void)want;
+    out[0] = MUL(g, EXP(SUB(o->inputs[0], o)));
+}
+
+void wb_vjp_softmax(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    (void)want;
+    out[0] = MUL(o, SUB(g, sum_like(MUL(g, o), o)));
+}
+
+void wb_vjp_logsoftmax(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    (void)want;
+    out[0] = SUB(g, MUL(EXP(o), sum_like(g, o)));
+}
+
+/* ---- examples for the gradient checker ---- */
+
+#define CHECK(name, expression, ...)                                                               \
+    static wb_array *check_##name(void *context, int count, wb_array *const *arrays) {             \
+        wb_array *x = arrays[0];                                                                   \
+        (void)context, (void)count;                                                                \
+        return expression;                                                                         \
+    }                                                                                              \
+    const wb_check *wb_check_##name(void) {                                                        \
+        static const wb_check check = {__VA_ARGS__, check_##name};                                 \
+        return &check;                                                                             \
+    }
+CHECK(sum, SQUARE(wb_sum_dims(SQUARE(x), 0, 2)), 1,
+      {
+          {3, {2, 3, 2}}
+},
+      -2, 2)
+CHECK(max_reduce, SQUARE(wb_maximum_dims(SQUARE(x), 1)), 1,
+      {
+          {2, {2, 4}}
+},
+      0.5, 3)
+CHECK(mean, SQUARE(wb_mean_dims(SQUARE(x), 1)), 1,
+      {
+          {3, {2, 3, 2}}
+},
+      -2, 2)
+CHECK(logsumexp, SQUARE(wb_logsumexp(SQUARE(x))), 1,
+      {
+          {2, {4, 3}}
+},
+      -2, 2)
+CHECK(softmax, SQUARE(wb_softmax(SQUARE(x))), 1,
+      {
+          {2, {4, 3}}
+},
+      -2, 2)
+CHECK(logsoftmax, SQUARE(wb_logsoftmax_dims(x, 1)), 1,
+      {
+          {2, {2, 4}}
+},
+      -2, 2)

@@ -1,0 +1,118 @@
+/* Arrays from nothing and from C memory. */
+#include <string.h>
+
+#include "array/thread.h"
+#include "ops/ops.h"
+
+static bool check_type(const char *function, wb_dtype dtype) {
+    if ((unsigned)dtype < WB_DTYPE_COUNT) return true;
+    (void)wb_fail(WB_ERROR_DTYPE, "%s: there is no type %d", function, (int)dtype);
+    return false;
+}
+
+static wb_array *source(const char *function, wb_op op, wb_dtype dtype, int ndim,
+                        const int64_t *sizes, int64_t attribute) {
+    if (!check_type(function, dtype) || !wb_check_sizes(function, ndim, sizes)) return NULL;
+    return wb_node_with(op, dtype, ndim, sizes, 0, NULL, 1, &attribute);
+}
+
+wb_array *wb_full_make(wb_dtype dtype, double value, int ndim, const int64_t *sizes) {
+    return source("full", WB_OP_full, dtype, ndim, sizes, wb_bits_of(value));
+}
+
+wb_array *wb_scalar(wb_dtype dtype, double value) { return wb_full_make(dtype, value, 0, NULL); }
+
+wb_array *wb_late(double value) {
+    wb_array *node = wb_node_new(WB_OP_late, WB_F64, 0, NULL, 0, NULL);
+    if (!node) return NULL;
+    node->flags |= WB_NODE_WEAK;
+    node->late[0] = wb_bits_of(value);
+    return node;
+}
+
+wb_array *wb_iota_make(wb_dtype dtype, int dim, int ndim, const int64_t *sizes) {
+    if (!wb_check_sizes("iota", ndim, sizes)) return NULL;
+    dim = wb_check_dim("iota", dim, ndim);
+    return dim < 0 ? NULL : source("iota", WB_OP_iota, dtype, ndim, sizes, dim);
+}
+
+/* ---- random ---- */
+
+void wb_seed(uint64_t seed) {
+    wb_thread *thread = wb_thread_get();
+    if (!thread) return;
+    thread->seed = seed, thread->counter = 0, thread->seeded = true;
+}
+
+/* Each call takes a range of Philox blocks of its own: four 32-bit words a block. */
+static wb_array *random_node(const char *function, wb_op op, wb_dtype dtype, int ndim,
+                             const int64_t *sizes) {
+    if (!wb_dtype_is_float(dtype))
+        return wb_fail_null(WB_ERROR_DTYPE, "%s: a floating type is wanted, not %s", function,
+                            wb_dtype_name(dtype));
+    wb_array *node = source(function, op, dtype, ndim, sizes, 0);
+    wb_thread *thread = wb_thread_get();
+    if (!node || !thread) return NULL;
+    node->late[0] = (int64_t)thread->seed;
+    node->late[1] = (int64_t)thread->counter;
+    thread->counter += (uint64_t)wb_count(node) / 2 + 1;
+    return node;
+}
+
+wb_array *wb_uniform_make(wb_dtype dtype, int ndim, const int64_t *sizes) {
+    return random_node("uniform", WB_OP_uniform, dtype, ndim, sizes);
+}
+
+wb_array *wb_normal_make(wb_dtype dtype, int ndim, const int64_t *sizes) {
+    return random_node("normal", WB_OP_normal, dtype, ndim, sizes);
+}
+
+wb_array *wb_bernoulli_make(double p, int ndim, const int64_t *sizes) {
+    if (!(p >= 0 && p <= 1))
+        return wb_fail_null(WB_ERROR_ARGUMENT, "bernoulli: probability %g is not between 0 and 1",
+                            p);
+    return wb_lt(wb_uniform_make(WB_F32, ndim, sizes), wb_number(p));
+}
+
+/* ---- C memory ---- */
+
+static size_t bytes_of(wb_dtype dtype, int ndim, const int64_t *sizes) {
+    return (size_t)wb_count_sizes(ndim, sizes) * wb_dtype_size(dtype);
+}
+
+static bool check_memory(const char *function, wb_dtype dtype, const void *data, int ndim,
+                         const int64_t *sizes) {
+    if (!check_type(function, dtype) || !wb_check_sizes(function, ndim, sizes)) return false;
+    if (data || wb_count_sizes(ndim, sizes) == 0) return true;
+    (void)wb_fail_argument_null(function, "data");
+    return false;
+}
+
+wb_array *wb_from_make(wb_dtype dtype, const void *data, int ndim, const int64_t *sizes) {
+    if (!check_memory("from", dtype, data, ndim, sizes)) return NULL;
+    const size_t bytes = bytes_of(dtype, ndim, sizes);
+    wb_buffer *buffer = wb_buffer_new(wb_cpu_device(), bytes);
+    if (!buffer) return NULL;
+    if (bytes) memcpy(buffer->handle, data, bytes);
+    return wb_node_data(dtype, ndim, sizes, buffer);
+}
+
+wb_array *wb_borrow_make(wb_dtype dtype, const void *data, wb_release_fn *release, void *context,
+                         int ndim, const int64_t *sizes) {
+    if (!check_memory("borrow", dtype, data, ndim, sizes)) return NULL;
+    union {
+        const void *read;
+        void *write; /* never written: the buffer is read-only */
+    } memory = {.read = data};
+    wb_buffer *buffer = wb_buffer_foreign(wb_cpu_device(), memory.write,
+                                          bytes_of(dtype, ndim, sizes), true, release, context);
+    return wb_node_data(dtype, ndim, sizes, buffer);
+}
+
+wb_array *wb_adopt_make(wb_dtype dtype, void *data, wb_release_fn *release, void *context, int ndim,
+                        const int64_t *sizes) {
+    if (!check_memory("adopt", dtype, data, ndim, sizes)) return NULL;
+    wb_buffer *buffer = wb_buffer_foreign(wb_cpu_device(), data, bytes_of(dtype, ndim, sizes),
+                                          false, release, context);
+    return wb_node_data(dtype, ndim, sizes, buffer);
+}

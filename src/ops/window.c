@@ -1,0 +1,361 @@
+/* Convolutions, pools, unfold and fold: arrays (spatial..., channels, batch) with one to three spatial dimensions.
+ * Attributes: kernel, stride, dilation, pad, pad_more (three 21-bit fields each), groups, flip. */
+#include "ops/build.h"
+
+static int64_t pack(const int64_t v[3]) {
+    int64_t packed = 0;
+    for (int i = 0; i < 3; i++) packed |= (v[i] & 0x1fffff) << (21 * i);
+    return packed;
+}
+
+static void unpack(int64_t packed, int64_t v[3]) {
+    for (int i = 0; i < 3; i++)
+        v[i] = (int64_t)((uint64_t)(packed >> (21 * i)) << 43) >> 43; /* sign kept */
+}
+
+wb_window_geometry wb_window_of(const wb_array *node) {
+    wb_window_geometry w = {.groups = node->attributes[5],
+                            .flip = node->attributes[6] & 1,
+                            .nspatial = (int)(node->attributes[6] >> 1)};
+    unpack(node->attributes[0], w.kernel);
+    unpack(node->attributes[1], w.stride);
+    unpack(node->attributes[2], w.dilation);
+    unpack(node->attributes[3], w.pad);
+    unpack(node->attributes[4], w.pad_more);
+    return w;
+}
+
+static wb_array *window_node(wb_op op, wb_dtype dtype, int ndim, const int64_t *sizes, int ninputs,
+                             wb_array *const *inputs, const wb_window_geometry *w) {
+    const int64_t attributes[7] = {pack(w->kernel),
+                                   pack(w->stride),
+                                   pack(w->dilation),
+                                   pack(w->pad),
+                                   pack(w->pad_more),
+                                   w->groups,
+                                   (w->flip ? 1 : 0) | w->nspatial << 1};
+    return wb_node_with(op, dtype, ndim, sizes, ninputs, inputs, 7, attributes);
+}
+
+/* ---- geometry ---- */
+
+static bool check_range(const char *function, const char *what, int64_t value, int64_t low) {
+    if (value >= low && value < 1 << 20) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s %lld", function, what, (long long)value);
+    return false;
+}
+
+/* The desc with defaults filled in; false with the error recorded. */
+static bool geometry(const char *function, const wb_window_desc *desc, const wb_array *x,
+                     bool is_pool, wb_window_geometry *w) {
+    *w = (wb_window_geometry){.nspatial = x->ndim - 2,
+                              .groups = desc->groups ? desc->groups : 1,
+                              .flip = !desc->cross_correlation};
+    if (w->nspatial < 1 || w->nspatial > 3) {
+        (void)wb_fail(WB_ERROR_SHAPE,
+                      "%s: x is %s; 1 to 3 spatial dimensions, channels and batch are wanted",
+                      function, wb_text_of(x));
+        return false;
+    }
+    for (int i = 0; i < 3; i++) {
+        const bool used = i < w->nspatial;
+        w->kernel[i] = used && desc->kernel[i] ? desc->kernel[i] : 1;
+        w->stride[i] = !used ? 1 : desc->stride[i] ? desc->stride[i] : is_pool ? w->kernel[i] : 1;
+        w->dilation[i] = used && desc->dilation[i] ? desc->dilation[i] : 1;
+        w->pad[i] = used ? desc->pad[i] : 0;
+        w->pad_more[i] = used ? desc->pad_more[i] : 0;
+        if (!check_range(function, "kernel size", w->kernel[i], 1) ||
+            !check_range(function, "stride", w->stride[i], 1) ||
+            !check_range(function, "dilation", w->dilation[i], 1) ||
+            !check_range(function, "padding", w->pad[i], 0) ||
+            !check_range(function, "padding after", w->pad[i] + w->pad_more[i], 0))
+            return false;
+    }
+    return true;
+}
+
+/* Spatial sizes of the result. */
+static bool out_sizes(const char *function, const wb_window_geometry *w, const wb_array *x,
+                      int64_t *sizes) {
+    for (int i = 0; i < w->nspatial; i++) {
+        const int64_t reach = w->dilation[i] * (w->kernel[i] - 1) + 1;
+        const int64_t padded = x->sizes[i] + 2 * w->pad[i] + w->pad_more[i];
+        if (padded < reach) {
+            (void)wb_fail(
+                WB_ERROR_SHAPE,
+                "%s: the window reaches over %lld in dimension %d, x is %s with %lld of padding",
+                function, (long long)reach, i, wb_text_of(x),
+                (long long)(2 * w->pad[i] + w->pad_more[i]));
+            return false;
+        }
+        sizes[i] = (padded - reach) / w->stride[i] + 1;
+    }
+    return true;
+}
+
+static wb_array *null_input(const char *function, const char *what) {
+    return wb_failed() ? NULL : wb_fail_argument_null(function, what);
+}
+
+static bool float_types(const char *function, wb_dtype dtype) {
+    if (wb_dtype_is_float(dtype)) return true;
+    (void)wb_fail(WB_ERROR_DTYPE, "%s: a floating type is wanted, not %s", function,
+                  wb_dtype_name(dtype));
+    return false;
+}
+
+static void sizes_copy(const wb_array *x, int64_t *sizes) {
+    for (int d = 0; d < x->ndim; d++) sizes[d] = x->sizes[d];
+}
+
+/* ---- convolution ---- */
+
+/* Kernel sizes from w's sizes; channels and groups checked. */
+static bool conv_geometry(const char *function, wb_window_desc *desc, const wb_array *x, int wdim,
+                          const int64_t *w_sizes, wb_window_geometry *w) {
+    if (wdim != x->ndim) {
+        (void)wb_fail(WB_ERROR_SHAPE, "%s: x is %s, the filter %s; as many dimensions are wanted",
+                      function, wb_text_of(x), wb_sizes_text(wdim, w_sizes));
+        return false;
+    }
+    for (int i = 0; i < 3 && i < x->ndim - 2; i++) desc->kernel[i] = w_sizes[i];
+    if (!geometry(function, desc, x, false, w)) return false;
+    const int64_t channels = x->sizes[w->nspatial], per_group = w_sizes[w->nspatial],
+                  filters = w_sizes[w->nspatial + 1];
+    if (channels != per_group * w->groups) {
+        (void)wb_fail(WB_ERROR_SHAPE, "%s: %lld input channels wanted, x has %lld in %s", function,
+                      (long long)(per_group * w->groups), (long long)channels, wb_text_of(x));
+        return false;
+    }
+    if (w->groups < 1 || filters % w->groups != 0) {
+        (void)wb_fail(WB_ERROR_SHAPE, "%s: %lld groups do not divide %lld filters", function,
+                      (long long)w->groups, (long long)filters);
+        return false;
+    }
+    return true;
+}
+
+wb_array *wb_conv_forward_make(wb_array *x, wb_array *filter, wb_window_desc desc) {
+    wb_window_geometry w;
+    int64_t sizes[WB_MAX_DIMS];
+    if (!x || !filter) return null_input("conv", x ? "w" : "x");
+    if (!conv_geometry("conv", &desc, x, filter->ndim, filter->sizes, &w) ||
+        !out_sizes("conv", &w, x, sizes))
+        return NULL;
+    sizes[w.nspatial] = filter->sizes[w.nspatial + 1];
+    sizes[w.nspatial + 1] = x->sizes[w.nspatial + 1];
+    const wb_dtype dtype = wb_promote((wb_dtype)x->dtype, (wb_dtype)filter->dtype);
+    if (!float_types("conv", dtype)) return NULL;
+    wb_array *inputs[2] = {wb_cast(x, dtype), wb_cast(filter, dtype)};
+    return inputs[0] && inputs[1]
+               ? window_node(WB_OP_conv_forward, dtype, x->ndim, sizes, 2, inputs, &w)
+               : NULL;
+}
+
+static wb_array *conv_data(wb_array *y, wb_array *filter, const int64_t *x_sizes,
+                           const wb_window_geometry *w) {
+    return window_node(WB_OP_conv_data, (wb_dtype)y->dtype, y->ndim, x_sizes, 2,
+                       (wb_array *[]){y, filter}, w);
+}
+
+static wb_array *conv_filter(wb_array *x, wb_array *y, const int64_t *w_sizes,
+                             const wb_window_geometry *w) {
+    return window_node(WB_OP_conv_filter, (wb_dtype)x->dtype, x->ndim, w_sizes, 2,
+                       (wb_array *[]){x, y}, w);
+}
+
+static wb_array *conv_forward(wb_array *x, wb_array *filter, const int64_t *y_sizes,
+                              const wb_window_geometry *w) {
+    return window_node(WB_OP_conv_forward, (wb_dtype)x->dtype, x->ndim, y_sizes, 2,
+                       (wb_array *[]){x, filter}, w);
+}
+
+/* True if y has the sizes that a convolution of x by the filter gives. */
+static bool check_result(const char *function, const wb_window_geometry *w, const wb_array *x,
+                         const int64_t *w_sizes, const wb_array *y) {
+    int64_t sizes[WB_MAX_DIMS];
+    if (!out_sizes(function, w, x, sizes)) return false;
+    sizes[w->nspatial] = w_sizes[w->nspatial + 1];
+    sizes[w->nspatial + 1] = x->sizes[w->nspatial + 1];
+    bool fits = y->ndim == x->ndim;
+    for (int d = 0; fits && d < y->ndim; d++) fits = y->sizes[d] == sizes[d];
+    if (!fits)
+        (void)wb_fail(WB_ERROR_SHAPE, "%s: y is %s; %s is wanted", function, wb_text_of(y),
+                      wb_sizes_text(x->ndim, sizes));
+    return fits;
+}
+
+wb_array *wb_conv_data_make(wb_array *y, wb_array *filter, const int64_t *x_sizes,
+                            wb_window_desc desc) {
+    wb_window_geometry w;
+    if (!y || !filter || !x_sizes)
+        return null_input("conv_data", !y ? "y" : !filter ? "w" : "x_sizes");
+    if (!wb_check_sizes("conv_data", y->ndim, x_sizes)) return NULL;
+    wb_array like = {.ndim = y->ndim};
+    for (int d = 0; d < y->ndim; d++) like.sizes[d] = x_sizes[d];
+    if (!conv_geometry("conv_data", &desc, &like, filter->ndim, filter->sizes, &w) ||
+        !check_result("conv_data", &w, &like, filter->sizes, y))
+        return NULL;
+    const wb_dtype dtype = wb_promote((wb_dtype)y->dtype, (wb_dtype)filter->dtype);
+    if (!float_types("conv_data", dtype)) return NULL;
+    y = wb_cast(y, dtype), filter = wb_cast(filter, dtype);
+    return y && filter ? conv_data(y, filter, x_sizes, &w) : NULL;
+}
+
+wb_array *wb_conv_filter_make(wb_array *x, wb_array *y, const int64_t *w_sizes,
+                              wb_window_desc desc) {
+    wb_window_geometry w;
+    if (!x || !y || !w_sizes) return null_input("conv_filter", !x ? "x" : !y ? "y" : "w_sizes");
+    if (!wb_check_sizes("conv_filter", x->ndim, w_sizes) ||
+        !conv_geometry("conv_filter", &desc, x, x->ndim, w_sizes, &w) ||
+        !check_result("conv_filter", &w, x, w_sizes, y))
+        return NULL;
+    const wb_dtype dtype = wb_promote((wb_dtype)x->dtype, (wb_dtype)y->dtype);
+    if (!float_types("conv_filter", dtype)) return NULL;
+    x = wb_cast(x, dtype), y = wb_cast(y, dtype);
+    return x && y ? conv_filter(x, y, w_sizes, &w) : NULL;
+}
+
+void wb_vjp_conv_forward(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    const wb_window_geometry w = wb_window_of(o);
+    wb_array *x = o->inputs[0], *filter = o->inputs[1];
+    if (want[0]) out[0] = conv_data(g, filter, x->sizes, &w);
+    if (want[1]) out[1] = conv_filter(x, g, filter->sizes, &w);
+}
+
+void wb_vjp_conv_data(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    const wb_window_geometry w = wb_window_of(o);
+    wb_array *y = o->inputs[0], *filter = o->inputs[1];
+    if (want[0]) out[0] = conv_forward(g, filter, y->sizes, &w);
+    if (want[1]) out[1] = conv_filter(g, y, filter->sizes, &w);
+}
+
+void wb_vjp_conv_filter(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    const wb_window_geometry w = wb_window_of(o);
+    wb_array *x = o->inputs[0], *y = o->inputs[1];
+    if (want[0]) out[0] = conv_data(y, g, x->sizes, &w);
+    if (want[1]) out[1] = conv_forward(x, g, y->sizes, &w);
+}
+
+/* ---- pools ---- */
+
+static bool pool_geometry(const char *function, wb_array *x, const wb_window_desc *desc,
+                          wb_window_geometry *w, int64_t *sizes) {
+    if (!float_types(function, (wb_dtype)x->dtype) || !geometry(function, desc, x, true, w))
+        return false;
+    sizes_copy(x, sizes);
+    return out_sizes(function, w, x, sizes);
+}
+
+wb_array *wb_maxpool_make_op(wb_array *x, wb_window_desc desc) {
+    wb_window_geometry w;
+    int64_t sizes[WB_MAX_DIMS];
+    if (!x) return null_input("maxpool", "x");
+    if (!pool_geometry("maxpool", x, &desc, &w, sizes)) return NULL;
+    for (int i = 0; i < w.nspatial; i++)
+        if (w.pad[i] >= w.dilation[i] * (w.kernel[i] - 1) + 1 || x->sizes[i] == 0)
+            return wb_fail_null(
+                WB_ERROR_SHAPE,
+                "maxpool: a window of %lld lies in the padding of %lld beside dimension %d of %s",
+                (long long)w.kernel[i], (long long)w.pad[i], i, wb_text_of(x));
+    wb_array *node = window_node(WB_OP_maxpool, (wb_dtype)x->dtype, x->ndim, sizes, 1, &x, &w);
+    return wb_part(node, 0, (wb_dtype)x->dtype, x->ndim, sizes);
+}
+
+static wb_array *pool_scatter(wb_array *y, wb_array *index, const wb_array *x,
+                              const wb_window_geometry *w) {
+    if (!y || !index) return NULL;
+    return window_node(WB_OP_pool_scatter, (wb_dtype)y->dtype, x->ndim, x->sizes, 2,
+                       (wb_array *[]){y, index}, w);
+}
+
+void wb_vjp_maxpool(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    (void)want;
+    const wb_window_geometry w = wb_window_of(o);
+    out[0] = pool_scatter(g, wb_part(o, 1, WB_I32, o->ndim, o->sizes), o->inputs[0], &w);
+}
+
+void wb_vjp_pool_scatter(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    const wb_window_geometry w = wb_window_of(o);
+    const wb_array *y = o->inputs[0];
+    if (want[0] && g)
+        out[0] = window_node(WB_OP_pool_gather, (wb_dtype)g->dtype, y->ndim, y->sizes, 2,
+                             (wb_array *[]){g, o->inputs[1]}, &w);
+}
+
+void wb_vjp_pool_gather(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    const wb_window_geometry w = wb_window_of(o);
+    if (want[0]) out[0] = pool_scatter(g, o->inputs[1], o->inputs[0], &w);
+}
+
+wb_array *wb_meanpool_make_op(wb_array *x, wb_window_desc desc) {
+    wb_window_geometry w;
+    int64_t sizes[WB_MAX_DIMS];
+    if (!x) return null_input("meanpool", "x");
+    if (!pool_geometry("meanpool", x, &desc, &w, sizes)) return NULL;
+    return window_node(WB_OP_meanpool, (wb_dtype)x->dtype, x->ndim, sizes, 1, &x, &w);
+}
+
+/* Linear pairs: each is the adjoint of the other. */
+static void vjp_pair(wb_op other, wb_array *o, wb_array *g, wb_array **out) {
+    const wb_window_geometry w = wb_window_of(o);
+    const wb_array *x = o->inputs[0];
+    if (g) out[0] = window_node(other, (wb_dtype)g->dtype, x->ndim, x->sizes, 1, &g, &w);
+}
+
+void wb_vjp_meanpool(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    (void)want;
+    vjp_pair(WB_OP_meanpool_data, o, g, out);
+}
+
+void wb_vjp_meanpool_data(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    (void)want;
+    vjp_pair(WB_OP_meanpool, o, g, out);
+}
+
+/* ---- unfold, fold ---- */
+
+static void column_sizes(const wb_window_geometry *w, const int64_t *out, int64_t channels,
+                         int64_t batch, int64_t columns[3]) {
+    columns[0] = 1, columns[1] = channels, columns[2] = batch;
+    for (int i = 0; i < w->nspatial; i++) columns[0] *= out[i], columns[1] *= w->kernel[i];
+}
+
+wb_array *wb_unfold_make(wb_array *x, wb_window_desc desc) {
+    wb_window_geometry w;
+    int64_t out[WB_MAX_DIMS], columns[3];
+    if (!x) return null_input("unfold", "x");
+    if (!float_types("unfold", (wb_dtype)x->dtype) || !geometry("unfold", &desc, x, false, &w) ||
+        !out_sizes("unfold", &w, x, out))
+        return NULL;
+    column_sizes(&w, out, x->sizes[w.nspatial], x->sizes[w.nspatial + 1], columns);
+    return window_node(WB_OP_unfold, (wb_dtype)x->dtype, 3, columns, 1, &x, &w);
+}
+
+wb_array *wb_fold_make(wb_array *columns, int ndim, const int64_t *x_sizes, wb_window_desc desc) {
+    wb_window_geometry w;
+    int64_t out[WB_MAX_DIMS], wanted[3];
+    if (!columns) return null_input("fold", "columns");
+    if (!wb_check_sizes("fold", ndim, x_sizes)) return NULL;
+    wb_array like = {.ndim = (uint8_t)ndim};
+    for (int d = 0; d < ndim; d++) like.sizes[d] = x_sizes[d];
+    if (!float_types("fold", (wb_dtype)columns->dtype) ||
+        !geometry("fold", &desc, &like, false, &w) || !out_sizes("fold", &w, &like, out))
+        return NULL;
+    column_sizes(&w, out, x_sizes[w.nspatial], x_sizes[w.nspatial + 1], wanted);
+    if (columns->ndim != 3 || columns->sizes[0] != wanted[0] || columns->sizes[1] != wanted[1] ||
+        columns->sizes[2] != wanted[2])
+        return wb_fail_null(WB_ERROR_SHAPE, "fold: columns are %s; %s is wanted",
+                            wb_text_of(columns), wb_sizes_text(3, wanted));
+    return window_node(WB_OP_fold, (wb_dtype)columns->dtype, ndim, x_sizes, 1, &columns, &w);
+}
+
+void wb_vjp_unfold(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    (void)want;
+    vjp_pair(WB_OP_fold, o, g, out);
+}
+
+void wb_vjp_fold(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    (void)want;
+    vjp_pair(WB_OP_unfold, o, g, out);
+}

@@ -1,0 +1,215 @@
+/* Gradients of models. */
+#include "optimise/gradients.h"
+
+#include <string.h>
+
+#include <weber/gradient.h>
+
+#include "base/memory.h"
+#include "gradient/mode.h"
+#include "layers/layer.h"
+
+/* ---- lifetime ---- */
+
+static void release_lists(wb_gradients *g) {
+    wb_release(g->slots);
+    wb_release(g->arrays);
+    wb_release(g->array_of);
+    wb_release(g->values);
+    wb_release(g->leaving);
+    wb_release(g);
+}
+
+static void drop_values(wb_gradients *g) {
+    wb_unref(g->loss);
+    for (int64_t k = 0; k < g->distinct; k++) wb_unref(g->values[k]);
+    g->loss = NULL;
+    g->count = g->distinct = 0;
+}
+
+/* Back to the model, where the next step finds it; a model that is going has set model to NULL. */
+static void gradients_free(void *object) {
+    wb_gradients *g = object;
+    wb_layer *model = g->model;
+    if (!model) {
+        release_lists(g);
+        return;
+    }
+    drop_values(g);
+    g->model = NULL;
+    wb_live_objects(-1);
+    if (model->spare_)
+        release_lists(g);
+    else
+        model->spare_ = g;
+    wb_free(model);
+}
+
+static const wb_class gradients_class = {"gradients", gradients_free};
+
+static wb_gradients *take(wb_layer *model) {
+    wb_gradients *g = model->spare_;
+    model->spare_ = NULL;
+    if (!g) g = wb_alloc(sizeof *g);
+    if (!g) return NULL;
+    g->object.klass = &gradients_class;
+    g->model = wb_retain(model);
+    wb_live_objects(1);
+    return g;
+}
+
+/* ---- slots ---- */
+
+static bool resize(void **list, int64_t count, size_t item_bytes) {
+    void *larger = wb_resize(*list, (size_t)count * item_bytes);
+    if (larger) *list = larger;
+    return larger != NULL;
+}
+
+static bool grow(wb_gradients *g) {
+    const int64_t wanted = g->capacity ? 2 * g->capacity : 16;
+    const bool good = resize((void **)&g->slots, wanted, sizeof *g->slots) &&
+                      resize((void **)&g->arrays, wanted, sizeof *g->arrays) &&
+                      resize((void **)&g->array_of, wanted, sizeof *g->array_of) &&
+                      resize((void **)&g->values, wanted, sizeof *g->values) &&
+                      resize((void **)&g->leaving, wanted + 1, sizeof *g->leaving);
+    if (good) g->capacity = wanted;
+    return good;
+}
+
+typedef struct slot_collector {
+    wb_visitor visitor;
+    wb_gradients *gradients;
+    uint64_t stamp;
+} slot_collector;
+
+/* Each array once: its stamp says that it was met, its index where. */
+static bool collect(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable) {
+    (void)path;
+    slot_collector *c = (slot_collector *)(void *)visitor;
+    wb_gradients *g = c->gradients;
+    wb_array *x = *slot;
+    if (!trainable || !wb_dtype_is_float((wb_dtype)x->dtype)) return true;
+    if (g->count == g->capacity && !grow(g)) return false;
+    if (x->stamp != c->stamp) {
+        x->stamp = c->stamp;
+        x->index = (uint32_t)g->distinct;
+        x->flags &= (uint16_t)~WB_NODE_DETACHED; /* a parameter is a leaf by right */
+        g->values[g->distinct] = NULL;
+        g->arrays[g->distinct++] = x;
+    }
+    g->array_of[g->count] = x->index;
+    g->slots[g->count++] = slot;
+    return true;
+}
+
+wb_gradients *wb_gradients_new(wb_layer *model) {
+    wb_gradients *g = take(model);
+    if (!g) return NULL;
+    slot_collector c = {.visitor = {.array = collect}, .gradients = g, .stamp = wb_new_stamp()};
+    if (wb_visit(&c.visitor, model)) return g;
+    wb_free(g);
+    return NULL;
+}
+
+/* ---- making ---- */
+
+/* Differentiates l into g, which then references the values and l. */
+static bool fill(wb_gradients *g, wb_array *l) {
+    if (wb_gradient_of(l, (int)g->distinct, g->arrays, g->values) != WB_OK) {
+        memset(g->values, 0, (size_t)g->distinct * sizeof *g->values);
+        return false;
+    }
+    for (int64_t k = 0; k < g->distinct; k++)
+        if (g->values[k]) wb_ref(g->values[k]);
+    g->loss = wb_ref(l);
+    return true;
+}
+
+static bool check_loss(const char *function, wb_array *l) {
+    if (!l && !wb_failed()) (void)wb_fail_argument_null(function, "the loss");
+    if (!l) return false;
+    if (wb_count(l) == 1) return true;
+    (void)wb_fail(WB_ERROR_SHAPE, "%s: the loss is %s, not one number", function, wb_text_of(l));
+    return false;
+}
+
+wb_gradients *wb_gradient(wb_array *l, wb_layer *model) {
+    if (!check_loss("wb_gradient", l) || !wb_check_layer("wb_gradient", model)) return NULL;
+    wb_gradients *g = wb_gradients_new(model);
+    if (!g) return NULL;
+    if (fill(g, l)) return wb_scope_own(g);
+    wb_free(g);
+    return NULL;
+}
+
+/* Calls loss and differentiates it in the innermost scope. */
+static wb_array *loss_and_gradients(wb_loss_fn *loss, const wb_batch *batch, void *user,
+                                    wb_gradients *g) {
+    const bool before = wb_set_training(true);
+    wb_array *l = loss(g->model, batch, user);
+    (void)wb_set_training(before);
+    return check_loss("wb_withgradient", l) && fill(g, l) ? l : NULL;
+}
+
+/* Closes the scope; loss and values pass to the one around it, pending. */
+static wb_status leave(wb_gradients *g, wb_array *l) {
+    if (!l) return wb_scope_close_leaving(0, NULL);
+    memcpy(g->leaving, g->values, (size_t)g->distinct * sizeof *g->values);
+    g->leaving[g->distinct] = l;
+    return wb_scope_close_leaving((int)g->distinct + 1, g->leaving);
+}
+
+wb_array *wb_withgradient(wb_loss_fn *loss, wb_layer *model, const wb_batch *batch, void *user,
+                          wb_gradients **gradients) {
+    if (gradients) *gradients = NULL;
+    if (!gradients || !loss)
+        return wb_fail_argument_null("wb_withgradient", loss ? "gradients" : "the loss function");
+    if (!wb_check_layer("wb_withgradient", model)) return NULL;
+    wb_gradients *g = wb_gradients_new(model);
+    if (!g) return NULL;
+    wb_array *l = NULL;
+    if (g->capacity == 0 && !grow(g)) goto failed;
+    if (!wb_scope_begin()) goto failed;
+    l = loss_and_gradients(loss, batch, user, g);
+    if (leave(g, l) != WB_OK || !l) goto failed;
+    *gradients = wb_scope_own(g);
+    return *gradients ? l : NULL;
+failed:
+    wb_free(g);
+    return NULL;
+}
+
+/* ---- single ones ---- */
+
+static int64_t find(const wb_gradients *g, const char *function, const char *path) {
+    wb_array **slot = wb_slot_at(function, g->model, path);
+    for (int64_t i = 0; slot && i < g->count; i++)
+        if (g->slots[i] == slot) return i;
+    if (slot) (void)wb_fail(WB_ERROR_ARGUMENT, "%s: \"%s\" is not trainable", function, path);
+    return -1;
+}
+
+wb_array *wb_gradients_get(const wb_gradients *gradients, const char *path) {
+    if (!gradients)
+        return wb_failed() ? NULL : wb_fail_argument_null("wb_gradients_get", "gradients");
+    const int64_t i = find(gradients, "wb_gradients_get", path);
+    wb_array *value = i < 0 ? NULL : wb_gradients_at(gradients, i);
+    return value ? wb_scope_add(value) : NULL;
+}
+
+wb_status wb_gradients_set(wb_gradients *gradients, const char *path, wb_array *gradient) {
+    if (!gradients) return wb_fail(WB_ERROR_ARGUMENT, "wb_gradients_set: gradients is NULL");
+    const int64_t i = find(gradients, "wb_gradients_set", path);
+    if (i < 0) return WB_ERROR_ARGUMENT;
+    const int64_t k = gradients->array_of[i];
+    const wb_array *x = *gradients->slots[i];
+    if (gradient && (gradient->ndim != x->ndim ||
+                     memcmp(gradient->sizes, x->sizes, (size_t)x->ndim * sizeof *x->sizes) != 0))
+        return wb_fail(WB_ERROR_SHAPE, "wb_gradients_set: %s has sizes %s, the gradient %s", path,
+                       wb_text_of(x), wb_text_of(gradient));
+    wb_array *old = gradients->values[k];
+    gradients->values[k] = gradient ? wb_ref(gradient) : NULL;
+    wb_unref(old);
+    return WB_OK;
+}

@@ -1,0 +1,229 @@
+/* Making optimisers: slots, ties, state. */
+#include "optimise/optimiser.h"
+
+#include <math.h>
+
+#include "base/memory.h"
+#include "evaluate/evaluate.h"
+#include "layers/layer.h"
+
+/* ---- lifetime ---- */
+
+static void release_groups(wb_optimiser *o) {
+    for (int64_t i = 0; i < o->group_count; i++)
+        for (int k = 0; k < WB_MAX_STATES; k++) wb_unhold(o->groups[i].states[k]);
+    wb_release(o->members);
+    wb_release(o->groups);
+    wb_release(o->fresh_states);
+    wb_release(o->sums);
+    wb_release(o->roots);
+}
+
+static void optimiser_free(void *object) {
+    wb_optimiser *o = object;
+    release_groups(o);
+    wb_free(o->model);
+    wb_release(o);
+    wb_live_objects(-1);
+}
+
+static const wb_class optimiser_class = {"optimiser", optimiser_free};
+
+/* ---- ties ---- */
+
+typedef struct slot_list {
+    wb_visitor visitor;
+    wb_member *items;
+    int64_t count, capacity;
+} slot_list;
+
+static bool add_slot(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable) {
+    (void)path;
+    slot_list *list = (slot_list *)(void *)visitor;
+    if (!trainable || !wb_dtype_is_float((wb_dtype)(*slot)->dtype)) return true;
+    if (!WB_GROW(list->items, list->count, list->capacity)) return false;
+    list->items[list->count++] = (wb_member){.slot = slot, .seen = *slot, .next = -1};
+    return true;
+}
+
+/* The member before i that i is tied to, or -1; -2 with an error if they share memory in another way. */
+static int64_t tied_to(const wb_member *members, int64_t i) {
+    const wb_array *x = members[i].seen;
+    for (int64_t k = 0; k < i; k++) {
+        const wb_array *y = members[k].seen;
+        if (wb_is_tied(x, y)) return k;
+        if (!wb_overlaps(x, y)) continue;
+        (void)wb_fail(
+            WB_ERROR_ARGUMENT,
+            "wb_setup: parameters %lld %s and %lld %s share a part of their memory; a tie shares "
+            "all of it",
+            (long long)k + 1, wb_text_of(y), (long long)i + 1, wb_text_of(x));
+        return -2;
+    }
+    return -1;
+}
+
+/* Appends i to the group of k. */
+static void join(wb_member *members, int64_t i, int64_t k) {
+    while (members[k].next >= 0) k = members[k].next;
+    members[k].next = i;
+    members[i].group = members[k].group;
+}
+
+/* Numbers the groups; how many there are, or -1. */
+static int64_t find_groups(wb_member *members, int64_t count) {
+    int64_t groups = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t k = tied_to(members, i);
+        if (k == -2) return -1;
+        if (k < 0) {
+            members[i].group = groups++;
+            continue;
+        }
+        join(members, i, k);
+        int64_t first = k; /* tied_to finds the earliest, which is the group's first */
+        members[i].is_view = members[i].seen != members[first].seen;
+    }
+    return groups;
+}
+
+/* ---- state ---- */
+
+static wb_dtype state_type(const wb_array *x) { return x->dtype == WB_F64 ? WB_F64 : WB_F32; }
+
+static bool fits(const wb_array *state, const wb_array *x) {
+    bool same = state->ndim == x->ndim && state->dtype == state_type(x);
+    for (int d = 0; same && d < x->ndim; d++) same = state->sizes[d] == x->sizes[d];
+    return same;
+}
+
+/* The group among the old ones whose first member is this slot, if its state fits. */
+static const wb_tie_group *old_group(const wb_optimiser *o, const wb_member *member) {
+    for (int64_t i = 0; i < o->member_count; i++) {
+        const wb_member *old = &o->members[i];
+        if (old->slot != member->slot) continue;
+        const wb_tie_group *group = &o->groups[old->group];
+        return !group->states[0] || fits(group->states[0], member->seen) ? group : NULL;
+    }
+    return NULL;
+}
+
+static bool fill_group(const wb_optimiser *o, const wb_member *member, wb_tie_group *group) {
+    const wb_tie_group *old = old_group(o, member);
+    const wb_array *x = member->seen;
+    if (old) group->steps = old->steps;
+    for (int k = 0; k < wb_rule_states(&o->rule); k++) {
+        wb_array *state = old ? old->states[k] : wb_full_make(state_type(x), 0, x->ndim, x->sizes);
+        group->states[k] = wb_hold(state);
+        if (!state) return false;
+    }
+    return true;
+}
+
+static bool fill_groups(const wb_optimiser *old, wb_optimiser *new) {
+    for (int64_t i = new->member_count - 1; i >= 0; i--)
+        new->groups[new->members[i].group].first = i;
+    wb_array **roots = new->roots;
+    int count = 0;
+    for (int64_t g = 0; g < new->group_count; g++) {
+        wb_tie_group *group = &new->groups[g];
+        if (!fill_group(old, &new->members[group->first], group)) return false;
+        for (int k = 0; k < wb_rule_states(&new->rule); k++) roots[count++] = group->states[k];
+    }
+    return wb_evaluate(count, roots) == WB_OK;
+}
+
+static void *items(int64_t count, size_t bytes) { return wb_alloc((size_t)(count + 1) * bytes); }
+
+static bool make_lists(wb_optimiser *o) {
+    const int64_t states = WB_MAX_STATES * o->group_count;
+    o->groups = items(o->group_count, sizeof *o->groups);
+    o->fresh_states = items(states, sizeof *o->fresh_states);
+    o->sums = items(o->group_count, sizeof *o->sums);
+    o->roots = items(2 * o->member_count + states + WB_STATE_ROOTS + 1, sizeof *o->roots);
+    return o->groups && o->fresh_states && o->sums && o->roots;
+}
+
+/* Slots are leaves by right: what they hold has no recipe. */
+static void detach_slots(const wb_optimiser *o) {
+    for (int64_t i = 0; i < o->member_count; i++) wb_node_detach(*o->members[i].slot);
+}
+
+wb_status wb_optimiser_group(wb_optimiser *o) {
+    slot_list list = {.visitor = {.array = add_slot}};
+    wb_status status = WB_ERROR_MEMORY;
+    wb_optimiser new = *o;
+    new.groups = NULL, new.fresh_states = NULL, new.sums = NULL, new.roots = NULL;
+    new.group_count = 0;
+    const bool opened = wb_scope_begin();
+    bool good = opened && wb_model_evaluate(o->model) == WB_OK && wb_visit(&list.visitor, o->model);
+    new.members = list.items, new.member_count = list.count;
+    if (good) new.group_count = find_groups(list.items, list.count);
+    if (new.group_count < 0) new.group_count = 0, good = false;
+    good = good && make_lists(&new) && fill_groups(o, &new);
+    if (opened && wb_scope_close_leaving(0, NULL) != WB_OK) good = false;
+    if (good) {
+        release_groups(o);
+        *o = new;
+        detach_slots(o);
+        return WB_OK;
+    }
+    if (wb_failed()) status = wb_error_status();
+    if (!new.groups) new.group_count = 0;
+    release_groups(&new);
+    return status;
+}
+
+/* ---- making ---- */
+
+static bool check(const wb_setup_desc *desc) {
+    if (!wb_check_layer("wb_setup", desc->model)) return false;
+    if (wb_rule_check("wb_setup", &desc->rule) != WB_OK) return false;
+    if (desc->model->shared_)
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "wb_setup: the model comes from wb_share, which is not trained");
+    else if (!(desc->clip_norm >= 0))
+        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: clip_norm %g is negative", desc->clip_norm);
+    else
+        return true;
+    return false;
+}
+
+wb_optimiser *wb_setup_make(wb_setup_desc desc) {
+    if (!check(&desc)) return NULL;
+    wb_optimiser *o = wb_alloc(sizeof *o);
+    if (!o) return NULL;
+    wb_live_objects(1);
+    o->object.klass = &optimiser_class;
+    o->rule = desc.rule;
+    o->clip_norm = desc.clip_norm;
+    o->model = wb_retain(desc.model);
+    if (wb_optimiser_group(o) != WB_OK) {
+        wb_free(o);
+        return NULL;
+    }
+    if (o->member_count == 0)
+        wb_log_line(WB_LOG_WARN, "wb_setup: %s has nothing to train", desc.model->class_->name);
+    return o;
+}
+
+int64_t wb_step(const wb_optimiser *optimiser) { return optimiser ? optimiser->step : 0; }
+
+wb_status wb_adjust(wb_optimiser *optimiser, double eta) {
+    if (!optimiser) return wb_fail(WB_ERROR_ARGUMENT, "wb_adjust: the optimiser is NULL");
+    if (!(eta >= 0) || isinf(eta))
+        return wb_fail(WB_ERROR_ARGUMENT,
+                       "wb_adjust: the learning rate %g is negative or not finite", eta);
+    optimiser->rule.eta = eta;
+    return WB_OK;
+}
+
+bool wb_is_optimiser(const void *object) {
+    return object && ((const wb_object *)object)->klass == &optimiser_class;
+}
+
+void wb_optimiser_uncount(wb_optimiser *optimiser) {
+    for (int64_t g = 0; g < optimiser->group_count; g++)
+        if (optimiser->sums[g]) optimiser->groups[g].steps--;
+    optimiser->step--;
+}

@@ -1,0 +1,163 @@
+#include <math.h>
+#include <stdarg.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <weber/device.h>
+#include <weber/show.h>
+
+#include "base/memory.h"
+#include "base/object.h"
+
+enum { WIDEST_BAR = 30, NARROWEST_BAR = 8, DEFAULT_COLUMNS = 80, LINE_BYTES = 512 };
+static const double seconds_between = 0.1;
+
+struct wb_progress {
+    wb_object object;
+    wb_progress_desc desc;
+    bool shown;
+    int64_t done;
+    double start, drawn; /* seconds of the monotonic clock */
+    double loss;         /* as last read; NaN: none */
+};
+
+static void progress_free(void *object) {
+    wb_release(object);
+    wb_live_objects(-1);
+}
+
+static const wb_class progress_class = {"progress", progress_free};
+
+static double now(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+wb_progress *wb_progress_make(wb_progress_desc desc) {
+    wb_progress *p = wb_alloc(sizeof *p);
+    if (!p) return NULL;
+    wb_live_objects(1);
+    p->object.klass = &progress_class;
+    p->desc = desc;
+    if (!desc.what) p->desc.what = "";
+    if (!desc.items) p->desc.items = 1;
+    if (!desc.device) p->desc.device = wb_cpu_device();
+    if (!desc.file) p->desc.file = stderr;
+    p->shown = desc.always || isatty(fileno(p->desc.file));
+    p->start = now();
+    p->loss = (double)NAN;
+    return p;
+}
+
+/* ---- the line ---- */
+
+typedef struct line {
+    char text[LINE_BYTES];
+    size_t used;
+    int width; /* columns, not bytes */
+} line;
+
+__attribute__((format(printf, 2, 3))) static void add(line *l, const char *format, ...) {
+    const size_t left = sizeof l->text - l->used;
+    va_list args;
+    va_start(args, format);
+    const int wrote = vsnprintf(l->text + l->used, left, format, args);
+    va_end(args);
+    if (wrote < 0) return;
+    const size_t end = l->used + ((size_t)wrote < left ? (size_t)wrote : left - 1);
+    for (; l->used < end; l->used++) l->width += ((unsigned char)l->text[l->used] & 0xC0) != 0x80;
+}
+
+static void add_bar(line *l, double share, int width) {
+    static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+    const int filled = (int)(share * width * 8);
+    add(l, " ▕");
+    for (int i = 0; i < filled / 8; i++) add(l, "█");
+    add(l, "%s", eighths[filled % 8]);
+    for (int i = (filled + 7) / 8; i < width; i++) add(l, " ");
+    add(l, "▏%3d%%", (int)(share * 100));
+}
+
+static void add_time(line *l, double seconds, const char *what) {
+    const long s = lround(seconds);
+    if (s >= 3600)
+        add(l, "  %ld:%02ld:%02ld%s", s / 3600, s / 60 % 60, s % 60, what);
+    else
+        add(l, "  %ld:%02ld%s", s / 60, s % 60, what);
+}
+
+static void add_rate(line *l, double rate) {
+    if (rate < 10)
+        add(l, "  %.2f/s", rate);
+    else
+        add(l, "  %.0f/s", rate);
+}
+
+static void compose(const wb_progress *p, line *l, double at, int bar_width) {
+    const double seconds = at - p->start, done = (double)p->done;
+    add(l, "%s", p->desc.what);
+    if (p->desc.total > 0)
+        add_bar(l, fmin(1, done / (double)p->desc.total), bar_width);
+    else
+        add(l, " %lld", (long long)p->done);
+    if (seconds > 0 && p->done) add_rate(l, done * (double)p->desc.items / seconds);
+    if (p->done && p->done < p->desc.total)
+        add_time(l, seconds * ((double)p->desc.total / done - 1), " left");
+    else
+        add_time(l, seconds, "");
+    if (!isnan(p->loss)) add(l, "  loss %.4f", p->loss);
+    add(l, "  peak %.0f MB", (double)wb_memory_status(p->desc.device).peak * 1e-6);
+}
+
+static int columns_of(FILE *file) {
+    struct winsize size;
+    const bool known = ioctl(fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    return known ? size.ws_col : DEFAULT_COLUMNS;
+}
+
+/* Takes whole characters off the end until the line fits: one that wraps could not be drawn over. */
+static void cut_to(line *l, int columns) {
+    while (l->width >= columns && l->used > 0) {
+        l->used--;
+        l->width -= ((unsigned char)l->text[l->used] & 0xC0) != 0x80;
+    }
+}
+
+static void draw(wb_progress *p, double at) {
+    const int columns = columns_of(p->desc.file);
+    line l = {.used = 0};
+    compose(p, &l, at, WIDEST_BAR);
+    if (l.width >= columns) { /* the bar makes room for the words */
+        const int room = WIDEST_BAR - (l.width - columns + 1);
+        l = (line){.used = 0};
+        compose(p, &l, at, room > NARROWEST_BAR ? room : NARROWEST_BAR);
+    }
+    cut_to(&l, columns);
+    (void)fprintf(p->desc.file, "\r%.*s\033[K", (int)l.used, l.text);
+    (void)fflush(p->desc.file);
+    p->drawn = at;
+}
+
+void wb_progress_step(wb_progress *p, wb_array *loss) {
+    if (!p) return;
+    p->done++;
+    if (!p->shown) return;
+    const double at = now();
+    if (at - p->drawn < seconds_between && p->done != p->desc.total) return;
+    if (loss && !wb_failed()) p->loss = wb_item(loss);
+    draw(p, at);
+}
+
+double wb_progress_end(wb_progress *p) {
+    if (!p) return 0;
+    const double at = now(), seconds = at - p->start;
+    if (p->shown) {
+        draw(p, at);
+        (void)fprintf(p->desc.file, "\n");
+        (void)fflush(p->desc.file);
+    }
+    wb_free(p);
+    return seconds;
+}

@@ -1,0 +1,293 @@
+/* Models and optimisers as text, after Flux. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weber/show.h>
+
+#include "layers/layer.h"
+#include "optimise/optimiser.h"
+
+enum { COMMENT_COLUMN = 40, LAST_COLUMN = 20, LINE_BYTES = 512 };
+
+/* ---- numbers ---- */
+
+/* 1234567 as 1_234_567. */
+static void grouped(int64_t number, char *text, size_t size) {
+    char digits[24];
+    const int length = snprintf(digits, sizeof digits, "%lld", (long long)number);
+    size_t used = 0;
+    for (int i = 0; i < length && used + 2 < size; i++) {
+        if (i && (length - i) % 3 == 0) text[used++] = '_';
+        text[used++] = digits[i];
+    }
+    text[used] = 0;
+}
+
+static void bytes_text(int64_t bytes, char *text, size_t size) {
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
+    if (bytes < 10240) {
+        (void)snprintf(text, size, "%lld bytes", (long long)bytes);
+        return;
+    }
+    double scaled = (double)bytes / 1024;
+    size_t unit = 0;
+    for (; scaled >= 1024 && unit < 3; unit++) scaled /= 1024;
+    (void)snprintf(text, size, "%.3f %s", scaled, units[unit]);
+}
+
+/* ---- what is odd about a layer's numbers ---- */
+
+typedef struct oddity {
+    wb_visitor visitor;
+    bool nonzero, nan, infinite;
+} oddity;
+
+static void look_at(oddity *o, double value) {
+    if (isnan(value))
+        o->nan = true;
+    else if (isinf(value))
+        o->infinite = true;
+    if (value != 0) o->nonzero = true;
+}
+
+static bool look_at_array(wb_visitor *visitor, const wb_path *path, wb_array **slot,
+                          bool trainable) {
+    (void)path;
+    oddity *o = (oddity *)(void *)visitor;
+    wb_array *x = *slot;
+    const void *data =
+        trainable && (x->dtype == WB_F32 || x->dtype == WB_F64) ? wb_read_begin(x) : NULL;
+    if (!data) {
+        o->nonzero = true;
+        return true;
+    }
+    const int64_t count = wb_count(x);
+    for (int64_t i = 0; i < count; i++)
+        look_at(o,
+                x->dtype == WB_F32 ? (double)((const float *)data)[i] : ((const double *)data)[i]);
+    wb_read_end(x);
+    return true;
+}
+
+static const char *remark(wb_layer *layer) {
+    oddity o = {.visitor = {.array = look_at_array}};
+    (void)wb_visit(&o.visitor, layer);
+    if (o.nan) return "  (some NaN)";
+    if (o.infinite) return "  (some Inf)";
+    return o.nonzero ? "" : "  (all zero)";
+}
+
+/* ---- lines ---- */
+
+static void pad_to(FILE *file, size_t used, size_t column) {
+    const size_t spaces = used + 2 < column ? column - used : 2;
+    (void)fprintf(file, "%*s", (int)spaces, "");
+}
+
+/* "# 100_480 parameters, plus 64", or nothing for a layer without arrays. */
+static void print_counts(FILE *file, size_t used, int depth, const wb_model_counts *counts,
+                         const char *note) {
+    char numbers[32], more[32];
+    if (counts->numbers + counts->fixed_numbers == 0) return;
+    pad_to(file, used, depth ? COMMENT_COLUMN : LAST_COLUMN);
+    grouped(counts->numbers, numbers, sizeof numbers);
+    grouped(counts->fixed_numbers, more, sizeof more);
+    (void)fprintf(file, "# %s parameter%s", numbers, counts->numbers == 1 ? "" : "s");
+    if (counts->fixed_numbers)
+        (void)fprintf(file, ", plus %s%s", more, depth ? "" : " non-trainable");
+    (void)fprintf(file, "%s", note);
+}
+
+static void print_line(FILE *file, int depth, const char *name, const char *text,
+                       const wb_model_counts *counts, const char *note) {
+    const int used = fprintf(file, "%*s%s%s%s%s", 2 * depth, "", name ? name : "",
+                             name ? " = " : "", text, depth ? "," : "");
+    print_counts(file, used > 0 ? (size_t)used : 0, depth, counts, note);
+    (void)fprintf(file, "\n");
+}
+
+/* ---- the tree ---- */
+
+static void print_layer(FILE *file, int depth, const char *name, wb_layer *layer);
+
+static void print_array_line(FILE *file, int depth, const char *name, wb_array *x, bool trainable) {
+    char text[LINE_BYTES];
+    (void)snprintf(text, sizeof text, "%s %s", wb_dtype_name((wb_dtype)x->dtype), wb_text_of(x));
+    wb_model_counts counts = {0};
+    *(trainable ? &counts.numbers : &counts.fixed_numbers) = wb_count(x);
+    print_line(file, depth, name, text, &counts, "");
+}
+
+static void print_list(FILE *file, int depth, const wb_layer_list *list) {
+    for (int64_t i = 0; i < list->count; i++) {
+        const wb_layer_item *item = &list->items[i];
+        if (item->layer) print_layer(file, depth, item->name, item->layer);
+        if (item->array) print_array_line(file, depth, item->name, item->array, true);
+    }
+}
+
+static void print_field(FILE *file, int depth, wb_layer *layer, const wb_field *field) {
+    if (field->kind == WB_FIELD_LIST) {
+        print_list(file, depth, wb_field_list(layer, field));
+    } else if (field->kind == WB_FIELD_CHILD) {
+        wb_layer *child = *wb_field_child(layer, field);
+        if (child) print_layer(file, depth, field->name, child);
+    } else if (field->kind != WB_FIELD_VALUE) {
+        wb_array *x = *wb_field_array(layer, field);
+        if (x) print_array_line(file, depth, field->name, x, field->trainable);
+    }
+}
+
+/* A layer that describes itself is one line; others open a level for what they hold. */
+static void print_layer(FILE *file, int depth, const char *name, wb_layer *layer) {
+    const wb_layer_class *layer_class = layer->class_;
+    const wb_model_counts counts = wb_count_model(layer);
+    if (layer_class->describe) {
+        char text[LINE_BYTES];
+        layer_class->describe(layer, false, text, sizeof text);
+        print_line(file, depth, name, text, &counts, counts.numbers ? remark(layer) : "");
+        return;
+    }
+    (void)fprintf(file, "%*s%s%s%s(\n", 2 * depth, "", name ? name : "", name ? " = " : "",
+                  layer_class->name);
+    for (int i = 0; i < layer_class->field_count; i++)
+        print_field(file, depth + 1, layer, &layer_class->fields[i]);
+    (void)fprintf(file, "%*s)%s", 2 * depth, "", depth ? ",\n" : "");
+}
+
+/* The last line's "# Total: 4 arrays, 769 parameters, 3076 bytes.", as in Flux only if there are more than two arrays. */
+static void print_total(FILE *file, const wb_model_counts *counts) {
+    char numbers[32], more[32], bytes[32];
+    if (counts->arrays + counts->fixed_arrays <= 2) {
+        (void)fprintf(file, "\n");
+        return;
+    }
+    grouped(counts->numbers, numbers, sizeof numbers);
+    grouped(counts->fixed_numbers, more, sizeof more);
+    bytes_text(counts->bytes + counts->fixed_bytes, bytes, sizeof bytes);
+    pad_to(file, 1, LAST_COLUMN);
+    if (!counts->fixed_arrays) {
+        (void)fprintf(file, "# Total: %lld arrays, %s parameters, %s.\n", (long long)counts->arrays,
+                      numbers, bytes);
+        return;
+    }
+    (void)fprintf(file, "# Total: %lld trainable arrays, %s parameters,\n",
+                  (long long)counts->arrays, numbers);
+    pad_to(file, 0, LAST_COLUMN);
+    (void)fprintf(file, "# plus %lld non-trainable, %s parameters, %s.\n",
+                  (long long)counts->fixed_arrays, more, bytes);
+}
+
+static void print_model(FILE *file, wb_layer *model) {
+    print_layer(file, 0, NULL, model);
+    if (model->class_->describe) return;
+    const wb_model_counts counts = wb_count_model(model);
+    print_total(file, &counts);
+}
+
+/* ---- optimisers ---- */
+
+static void rule_text(const wb_rule *rule, char *text, size_t size) {
+    switch (rule->kind) {
+    case WB_DESCENT:
+        (void)snprintf(text, size, "Descent(eta=%g)", rule->eta);
+        return;
+    case WB_MOMENTUM:
+        (void)snprintf(text, size, "Momentum(eta=%g, rho=%g)", rule->eta, rule->rho);
+        return;
+    case WB_ADAM:
+        (void)snprintf(text, size, "Adam(eta=%g, beta=(%g, %g), epsilon=%g)", rule->eta,
+                       rule->beta1, rule->beta2, rule->epsilon);
+        return;
+    case WB_ADAMW:
+        (void)snprintf(text, size, "AdamW(eta=%g, beta=(%g, %g), lambda=%g, epsilon=%g, couple=%s)",
+                       rule->eta, rule->beta1, rule->beta2, rule->lambda, rule->epsilon,
+                       rule->decoupled ? "false" : "true");
+        return;
+    }
+}
+
+typedef struct leaf_printer {
+    wb_visitor visitor;
+    FILE *file;
+    const wb_optimiser *optimiser;
+} leaf_printer;
+
+static const wb_member *member_of(const wb_optimiser *o, wb_array **slot) {
+    for (int64_t i = 0; i < o->member_count; i++)
+        if (o->members[i].slot == slot) return &o->members[i];
+    return NULL;
+}
+
+/* "  layers.1.weight = Leaf(m, v: f32 (256, 1), 3 steps)", or to which parameter it is tied. */
+static bool print_leaf(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable) {
+    (void)trainable;
+    const leaf_printer *p = (const leaf_printer *)(const void *)visitor;
+    const wb_member *member = member_of(p->optimiser, slot);
+    if (!member) return true;
+    char text[WB_PATH_BYTES];
+    wb_path_text(path, text, sizeof text);
+    (void)fprintf(p->file, "  %s = ", text);
+    const wb_tie_group *group = &p->optimiser->groups[member->group];
+    if (&p->optimiser->members[group->first] != member) {
+        (void)fprintf(p->file, "tied,\n");
+        return true;
+    }
+    const wb_array *state = group->states[0];
+    const char *name = group->states[1] ? "m, v: " : "v: ";
+    if (state)
+        (void)fprintf(p->file, "Leaf(%s%s %s),\n", name, wb_dtype_name((wb_dtype)state->dtype),
+                      wb_text_of(state));
+    else
+        (void)fprintf(p->file, "Leaf(),\n");
+    return true;
+}
+
+static void print_optimiser(FILE *file, const wb_optimiser *o) {
+    char text[LINE_BYTES];
+    rule_text(&o->rule, text, sizeof text);
+    (void)fprintf(file, "%s", text);
+    if (o->clip_norm > 0) (void)fprintf(file, ", clip_norm=%g", o->clip_norm);
+    (void)fprintf(file, ", %lld step%s (\n", (long long)o->step, o->step == 1 ? "" : "s");
+    leaf_printer p = {.visitor = {.array = print_leaf}, .file = file, .optimiser = o};
+    (void)wb_visit(&p.visitor, o->model);
+    (void)fprintf(file, ")\n");
+}
+
+/* ---- anything ---- */
+
+static wb_status show_to(FILE *file, void *object) {
+    const wb_object *any = object;
+    if (!any) {
+        if (!wb_failed()) (void)wb_fail_argument_null("wb_show", "the object");
+        return wb_error_status();
+    }
+    if (any->klass == &wb_array_class) return wb_show_array(file, object);
+    if (!any->klass) return wb_fail(WB_ERROR_ARGUMENT, "wb_show: this is nothing of Weber's");
+    if (wb_is_layer(object))
+        print_model(file, object);
+    else if (wb_is_optimiser(object))
+        print_optimiser(file, object);
+    else
+        (void)fprintf(file, "%s\n", any->klass->name);
+    return ferror(file) ? wb_fail(WB_ERROR_IO, "wb_show: the output could not be written") : WB_OK;
+}
+
+wb_status wb_show(void *object) { return show_to(stdout, object); }
+
+wb_status wb_show_text(void *object, char *text, size_t size_bytes) {
+    if (!text || size_bytes == 0)
+        return wb_fail(WB_ERROR_ARGUMENT, "wb_show_text: no room for text");
+    text[0] = 0;
+    char *all = NULL;
+    size_t length = 0;
+    FILE *file = open_memstream(&all, &length);
+    if (!file) return wb_fail(WB_ERROR_MEMORY, "wb_show_text: out of memory");
+    wb_status status = show_to(file, object);
+    if (fclose(file) != 0 && status == WB_OK)
+        status = wb_fail(WB_ERROR_MEMORY, "wb_show_text: out of memory");
+    if (status == WB_OK) (void)snprintf(text, size_bytes, "%s", all);
+    free(all);
+    return status;
+}

@@ -1,0 +1,117 @@
+/* src/layers/chain.c, tree.c, list.c, fn.c, and paths */
+#include <string.h>
+
+#include <weber/layers.h>
+
+#include "support/numbers.h"
+#include "support/scoped.h"
+
+static wb_array *square(wb_array *x) { return wb_square(x); }
+static wb_array *less_three(wb_array *x) { return wb_add_number(x, -3); }
+
+static void an_empty_chain_is_the_identity(void **state) { /* D12 */
+    (void)state;
+    wb_layer *chain = wb_chain();
+    wb_array *x = wb_vector(1, 2), *out[1];
+    assert_true(wb_apply(chain, x) == x);
+    assert_int_equal(wb_activations(chain, x, 1, out), 0);
+    wb_free(chain);
+}
+
+static void activations_of_a_chain(void **state) { /* D13 */
+    (void)state;
+    wb_layer *chain = wb_chain(wb_fn(square), wb_fn(less_three), wb_fn(wb_tanh));
+    wb_array *out[3];
+    assert_int_equal(wb_activations(chain, wb_vector(1, 2), 3, out), 3);
+    assert_values(out[0], 1e-6, 1, 4);
+    assert_values(out[1], 1e-6, -2, 1);
+    assert_values(out[2], 1e-6, -0.9640275800758169, 0.7615941559557649);
+    wb_free(chain);
+}
+
+static void a_failed_layer_releases_the_others(void **state) { /* values 23 */
+    (void)state;
+    assert_null(wb_chain(wb_dense(3, 4), wb_dense(-1, 4), wb_dense(4, 2)));
+    assert_error(WB_ERROR_ARGUMENT, "wb_chain: layer 2: wb_dense: -1 => 4");
+    assert_null(wb_chain(wb_dense(3, 4), NULL));
+    assert_error(WB_ERROR_ARGUMENT, "wb_chain: layer 2 is NULL");
+    assert_null(
+        wb_chain_make(2, (wb_layer *[]){wb_dense(3, 4), (wb_layer *)(void *)wb_ones(WB_F32, 1)}));
+    assert_error(WB_ERROR_ARGUMENT, "wb_chain: layer 2 is no layer");
+}
+
+static void names(void **state) { /* D12 */
+    (void)state;
+    assert_null(wb_chain_named({"layers", wb_dense(2, 2)}));
+    assert_error(WB_ERROR_ARGUMENT, "cannot be named \"layers\"");
+    assert_null(wb_chain_named({"a", wb_dense(2, 2)}, {"a", wb_dense(2, 2)}));
+    assert_error(WB_ERROR_ARGUMENT, "entry 2 cannot be named \"a\"");
+    assert_null(wb_chain_named({"a.b", wb_dense(2, 2)}));
+    assert_error(WB_ERROR_ARGUMENT, "cannot be named");
+    wb_layer *chain = wb_chain_named({"encoder", wb_dense(4, 2)}, {"decoder", wb_dense(2, 4)});
+    assert_sizes(wb_get(chain, "layers.encoder.weight"), 2, 4);
+    assert_sizes(wb_apply(chain, wb_ones(WB_F32, 4, 3)), 4, 3);
+    assert_null(wb_apply(chain, wb_ones(WB_F32, 5, 3)));
+    assert_error(WB_ERROR_SHAPE, "Dense(4 => 2), encoder of Chain: input has 5 features");
+    wb_free(chain);
+}
+
+static void an_unknown_path_lists_the_valid_ones(void **state) {
+    (void)state;
+    wb_layer *chain = wb_chain(wb_dense(4, 2), wb_dense(2, 4, .no_bias = true));
+    assert_sizes(wb_get(chain, "layers.2.weight"), 4, 2);
+    assert_null(wb_get(chain, "layers.3.weight"));
+    assert_error(WB_ERROR_ARGUMENT,
+                 "wb_get: no \"layers.3.weight\" in Chain; it has layers.1.weight, "
+                 "layers.1.bias, layers.2.weight");
+    assert_null(wb_get(chain, "layers.2.bias"));
+    assert_error(WB_ERROR_ARGUMENT, "has no \"layers.2.bias\"");
+    assert_null(wb_get(chain, "layers.1"));
+    assert_error(WB_ERROR_ARGUMENT, "no \"layers.1\"");
+    assert_non_null(wb_get_layer(chain, "layers.1"));
+    wb_free(chain);
+}
+
+static void setting_an_array(void **state) {
+    (void)state;
+    wb_layer *dense = wb_dense(2, 3);
+    wb_array *old = wb_keep(wb_get(dense, "weight"));
+    assert_int_equal(wb_set(dense, "weight", wb_ones(WB_F32, 3, 2)), WB_OK);
+    assert_values(wb_apply(dense, wb_vector(1, 2)), 1e-6, 3, 3, 3);
+    assert_true(wb_item(wb_maximum(old)) < 1.1);
+    assert_int_equal(wb_set(dense, "weight", wb_ones(WB_F32, 2, 3)), WB_ERROR_SHAPE);
+    assert_error(WB_ERROR_SHAPE, "wb_set: weight has sizes (3, 2), the new array (2, 3)");
+    wb_free(old), wb_free(dense);
+}
+
+static void trees_hold_arrays_and_layers(void **state) {
+    (void)state;
+    wb_layer *tree =
+        wb_tree(wb_vector(1, 2), wb_tree_named({"a", wb_vector(3)}, {"d", wb_dense(1, 1)}));
+    assert_values(wb_get(tree, "1"), 0, 1, 2);
+    assert_values(wb_get(tree, "2.a"), 0, 3);
+    assert_sizes(wb_get(tree, "2.d.weight"), 1, 1);
+    assert_int_equal(wb_parameter_count(tree), 5);
+    assert_null(wb_apply(tree, wb_vector(1)));
+    assert_error(WB_ERROR_ARGUMENT, "Tree: cannot be applied");
+    assert_null(wb_tree(wb_dense(1, 1), NULL));
+    assert_error(WB_ERROR_ARGUMENT, "wb_tree: entry 2 is NULL");
+    wb_free(tree);
+}
+
+static void functions_need_to_be_there(void **state) {
+    (void)state;
+    assert_null(wb_fn(NULL));
+    assert_error(WB_ERROR_ARGUMENT, "wb_fn: the function is NULL");
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, open_scope, close_scope)
+    const struct CMUnitTest tests[] = {
+        TEST(an_empty_chain_is_the_identity),       TEST(activations_of_a_chain),
+        TEST(a_failed_layer_releases_the_others),   TEST(names),
+        TEST(an_unknown_path_lists_the_valid_ones), TEST(setting_an_array),
+        TEST(trees_hold_arrays_and_layers),         TEST(functions_need_to_be_there),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

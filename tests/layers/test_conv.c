@@ -1,0 +1,143 @@
+/* src/layers/conv.c, pool.c, flatten.c */
+#include <string.h>
+
+#include <weber/layers.h>
+
+#include "support/numbers.h"
+#include "support/scoped.h"
+
+static wb_array *counting(int64_t w, int64_t h, int64_t c, int64_t n) {
+    return wb_reshape(wb_add_number(wb_iota(WB_F64, 0, w * h * c * n), 1), w, h, c, n);
+}
+
+static wb_layer *filled(wb_layer *conv) {
+    const wb_array *w = wb_get(conv, "weight");
+    (void)wb_set(conv, "weight",
+                 counting(wb_size(w, 0), wb_size(w, 1), wb_size(w, 2), wb_size(w, 3)));
+    return conv;
+}
+
+static void conv_flips_its_kernel(void **state) { /* E5 */
+    (void)state;
+    wb_layer *conv = filled(wb_conv(.kernel = {2, 2}, .in = 1, .out = 1, .dtype = WB_F64));
+    wb_array *y = wb_apply(conv, counting(5, 4, 1, 1));
+    assert_sizes(y, 4, 3, 1, 1);
+    assert_values(y, 1e-12, 29, 39, 49, 59, 79, 89, 99, 109, 129, 139, 149, 159);
+    wb_free(conv);
+}
+
+static void cross_cor_does_not(void **state) { /* E7 */
+    (void)state;
+    wb_layer *conv = filled(wb_cross_cor(.kernel = {2, 2}, .in = 1, .out = 1, .dtype = WB_F64));
+    wb_array *y = wb_apply(conv, counting(5, 4, 1, 1));
+    assert_values(y, 1e-12, 51, 61, 71, 81, 101, 111, 121, 131, 151, 161, 171, 181);
+    wb_free(conv);
+}
+
+static void padding_may_be_uneven(void **state) { /* E15 */
+    (void)state;
+    wb_layer *conv = wb_conv(.kernel = {3, 3}, .in = 1, .out = 1, .pad = {0, 1}, .pad_more = {1, 1},
+                             .init = wb_ones_init);
+    wb_array *y = wb_apply(conv, wb_ones(WB_F32, 28, 28, 1, 1));
+    assert_sizes(y, 27, 29, 1, 1);
+    const int64_t places[][2] = {
+        {0,  0 },
+        {1,  1 },
+        {26, 0 },
+        {0,  28},
+        {0,  27},
+        {26, 28}
+    };
+    const double wanted[] = {6, 9, 4, 3, 6, 2};
+    for (int i = 0; i < 6; i++)
+        assert_true(wb_at(y, places[i][0], places[i][1], 0, 0) == wanted[i]);
+    wb_free(conv);
+}
+
+static void groups_divide_channels(void **state) { /* E16 */
+    (void)state;
+    wb_layer *conv = wb_conv(.kernel = {3, 3}, .in = 100, .out = 25, .groups = 5);
+    assert_sizes(wb_get(conv, "weight"), 3, 3, 20, 25);
+    assert_sizes(wb_apply(conv, wb_ones(WB_F32, 28, 28, 100, 2)), 26, 26, 25, 2);
+    assert_null(wb_conv(.kernel = {3, 3}, .in = 3, .out = 10, .groups = 2));
+    assert_error(WB_ERROR_SHAPE, "wb_conv: 2 groups do not divide 3 => 10 channels");
+    wb_free(conv);
+}
+
+static void same_padding_keeps_the_size(void **state) { /* E17 */
+    (void)state;
+    for (int64_t k = 1; k <= 8; k++) {
+        wb_layer *conv = wb_conv(.kernel = {k}, .in = 1, .out = 2, .same_pad = true);
+        assert_sizes(wb_apply(conv, wb_ones(WB_F32, 10, 1, 1)), 10, 2, 1);
+        wb_free(conv);
+        conv = wb_conv(.kernel = {k}, .in = 1, .out = 2, .same_pad = true, .stride = {3});
+        assert_sizes(wb_apply(conv, wb_ones(WB_F32, 10, 1, 1)), 4, 2, 1);
+        wb_free(conv);
+    }
+}
+
+static void one_and_three_dimensions(void **state) {
+    (void)state;
+    wb_layer *one = wb_conv(.kernel = {3}, .in = 2, .out = 4),
+             *three = wb_conv({2, 2, 2}, 2, 4, wb_relu);
+    assert_sizes(wb_apply(one, wb_ones(WB_F32, 9, 2, 3)), 7, 4, 3);
+    assert_sizes(wb_apply(three, wb_ones(WB_F32, 5, 4, 3, 2, 1)), 4, 3, 2, 4, 1);
+    wb_free(one), wb_free(three);
+}
+
+static void bad_input_is_named(void **state) {
+    (void)state;
+    wb_layer *conv = wb_chain(wb_conv(.kernel = {3, 3}, .in = 1, .out = 32));
+    assert_null(wb_apply(conv, wb_ones(WB_F32, 32, 32, 4, 8)));
+    assert_error(WB_ERROR_SHAPE,
+                 "Conv((3, 3), 1 => 32), layer 1 of Chain: input has 4 channels in (32, 32, 4, 8)");
+    assert_null(wb_apply(conv, wb_ones(WB_F32, 32, 32)));
+    assert_error(WB_ERROR_SHAPE, "input has 2 dimensions in (32, 32), 4 wanted");
+    assert_null(wb_apply(conv, wb_ones(WB_F32, 2, 2, 1, 1)));
+    assert_error(WB_ERROR_SHAPE, "Conv((3, 3), 1 => 32), layer 1 of Chain: ");
+    assert_null(wb_conv(.kernel = {3, 3}, .in = 1));
+    assert_error(WB_ERROR_ARGUMENT, "wb_conv: kernel (3, 3, 0), 1 => 0 channels");
+    wb_free(conv);
+}
+
+static void pools(void **state) { /* E19, E22 */
+    (void)state;
+    wb_layer *max = wb_maxpool({2, 2}), *mean = wb_meanpool(.kernel = {2, 2}),
+             *slow = wb_maxpool(.kernel = {2, 2}, .stride = {1, 1});
+    wb_array *x = counting(5, 4, 1, 1);
+    assert_values(wb_apply(max, x), 0, 7, 9, 17, 19);
+    assert_values(wb_apply(mean, x), 1e-12, 4, 6, 14, 16);
+    assert_values(wb_apply(slow, x), 0, 7, 8, 9, 10, 12, 13, 14, 15, 17, 18, 19, 20);
+    assert_null(wb_apply(max, wb_ones(WB_F32, 4, 4, 1)));
+    assert_error(WB_ERROR_SHAPE, "MaxPool((2, 2)): input has 3 dimensions");
+    assert_null(wb_maxpool());
+    assert_error(WB_ERROR_ARGUMENT, "wb_maxpool: kernel (0, 0, 0)");
+    wb_free(max), wb_free(mean), wb_free(slow);
+}
+
+static void a_small_network(void **state) { /* E27 */
+    (void)state;
+    wb_layer *model =
+        wb_chain(wb_conv({2, 2}, 1, 16), wb_maxpool({2, 2}), wb_conv({2, 2}, 16, 8),
+                 wb_maxpool({2, 2}), wb_flatten(), wb_dense(288, 10), wb_fn(wb_softmax));
+    wb_array *y = wb_apply(model, wb_uniform(WB_F32, 28, 28, 1, 5));
+    assert_sizes(y, 10, 5);
+    assert_values(wb_sum_dims(y, 0), 1e-5, 1, 1, 1, 1, 1);
+    wb_free(model);
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, open_scope, close_scope)
+    const struct CMUnitTest tests[] = {
+        TEST(conv_flips_its_kernel),
+        TEST(cross_cor_does_not),
+        TEST(padding_may_be_uneven),
+        TEST(groups_divide_channels),
+        TEST(same_padding_keeps_the_size),
+        TEST(one_and_three_dimensions),
+        TEST(bad_input_is_named),
+        TEST(pools),
+        TEST(a_small_network),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

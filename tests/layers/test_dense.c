@@ -1,0 +1,131 @@
+/* src/layers/dense.c */
+#include <math.h>
+#include <string.h>
+
+#include <weber/layers.h>
+
+#include "support/numbers.h"
+#include "support/scoped.h"
+
+static int warnings;
+static void count_warning(void *context, wb_log_level level, const char *line) {
+    (void)context, (void)line;
+    if (level == WB_LOG_WARN) warnings++;
+}
+
+static void
+another_type_is_converted_with_one_warning(void **state) { /* D5; first: the warning is said once */
+    (void)state;
+    wb_layer *dense = wb_dense(2, 3);
+    warnings = 0;
+    wb_log_to(count_warning, NULL);
+    wb_array *y = wb_apply(dense, wb_ones(WB_F64, 2, 4));
+    assert_int_equal(wb_dtype_of(y), WB_F32);
+    assert_int_equal(warnings, 1);
+    assert_int_equal(wb_dtype_of(wb_apply(dense, wb_ones(WB_I32, 2, 4))), WB_F32);
+    wb_log_to(NULL, NULL);
+    assert_int_equal(warnings, 1);
+    wb_free(dense);
+}
+
+static void tanh_of_sums(void **state) { /* D1 */
+    (void)state;
+    wb_layer *dense =
+        wb_dense(.weight = wb_ones(WB_F64, 2, 5), .activation = wb_tanh, .no_bias = true);
+    wb_array *y = wb_apply(dense, wb_ones(WB_F64, 5));
+    assert_sizes(y, 2);
+    assert_values(y, 1e-12, 0.9999092042625951, 0.9999092042625951);
+    wb_free(dense);
+}
+
+static void columns_are_a_batch(void **state) { /* D2 */
+    (void)state;
+    wb_layer *dense = wb_dense(10, 2, .init = wb_ones_init);
+    wb_array *one = wb_ones(WB_F32, 10, 1);
+    wb_array *y = wb_apply(dense, wb_concat(1, one, wb_mul_number(one, 2)));
+    assert_sizes(y, 2, 2);
+    assert_values(y, 1e-6, 10, 10, 20, 20);
+    wb_free(dense);
+}
+
+static void starts_as_glorot_uniform_and_zeros(void **state) { /* D3 */
+    (void)state;
+    wb_layer *dense = wb_dense(10, 100);
+    wb_array *weight = wb_get(dense, "weight"), *bias = wb_get(dense, "bias");
+    assert_sizes(weight, 100, 10);
+    assert_sizes(bias, 100);
+    assert_value(wb_sum(wb_abs(bias)), 0, 0);
+    const double largest = wb_item(wb_maximum(wb_abs(weight))), bound = sqrt(6.0 / 110);
+    assert_true(largest <= bound * 1.000001 && largest > 0.9 * bound);
+    assert_true(fabs(wb_item(wb_mean(weight))) < 0.05 * bound * 2);
+    wb_free(dense);
+}
+
+static void wrong_features_name_the_layer(void **state) { /* D4 */
+    (void)state;
+    wb_layer *dense = wb_dense(10, 5);
+    assert_null(wb_apply(dense, wb_ones(WB_F32, 1)));
+    assert_error(WB_ERROR_SHAPE, "Dense(10 => 5): input has 1 features in (1)");
+    assert_null(wb_apply(dense, wb_ones(WB_F32, 11)));
+    assert_error(WB_ERROR_SHAPE, "Dense(10 => 5): input has 11 features in (11)");
+    assert_null(wb_apply(dense, wb_scalar(WB_F32, 1)));
+    assert_error(WB_ERROR_SHAPE, "without dimensions");
+    assert_sizes(wb_apply(dense, wb_ones(WB_F32, 10, 2, 3, 4)), 5, 2, 3, 4);
+    assert_sizes(wb_apply(dense, wb_ones(WB_F32, 10)), 5);
+    wb_free(dense);
+}
+
+static void the_place_in_the_chain_is_named(void **state) {
+    (void)state;
+    wb_layer *inner = wb_chain(wb_flatten(), wb_dense(784, 128, wb_relu));
+    wb_layer *model = wb_chain(wb_fn(wb_relu), wb_dropout(.p = 0.5), inner);
+    assert_null(wb_apply(inner, wb_ones(WB_F32, 100, 64)));
+    assert_error(WB_ERROR_SHAPE,
+                 "Dense(784 => 128), layer 2 of Chain: input has 100 features in (100, 64)");
+    assert_null(wb_apply(model, wb_ones(WB_F32, 100, 64)));
+    assert_error(WB_ERROR_SHAPE, "Dense(784 => 128), layer 2 of Chain, layer 3 of Chain: input has "
+                                 "100 features in (100, 64)");
+    wb_free(model);
+}
+
+static void bad_makers_say_why(void **state) {
+    (void)state;
+    assert_null(wb_dense(-1, 4));
+    assert_error(WB_ERROR_ARGUMENT, "wb_dense: -1 => 4 features");
+    assert_null(wb_dense());
+    assert_error(WB_ERROR_ARGUMENT, "wb_dense: 0 => 0 features");
+    assert_null(wb_dense(3, 4, .weight = wb_ones(WB_F32, 3, 4)));
+    assert_error(WB_ERROR_SHAPE, "wb_dense: 3 => 4 features, but a weight (3, 4)");
+    assert_null(wb_dense(.weight = wb_ones(WB_F32, 3)));
+    assert_error(WB_ERROR_SHAPE, "wb_dense: the weight is f32 (3)");
+    assert_null(wb_apply(NULL, wb_ones(WB_F32, 3)));
+    assert_error(WB_ERROR_ARGUMENT, "wb_apply: the layer is NULL");
+    wb_layer *dense = wb_dense(3, 4);
+    assert_null(wb_apply(dense, NULL));
+    assert_error(WB_ERROR_ARGUMENT, "wb_apply: x is NULL");
+    wb_free(dense);
+}
+
+static void the_weights_outlive_their_scope(void **state) {
+    (void)state;
+    wb_scope_open();
+    wb_layer *dense = wb_dense(3, 4, wb_sigmoid, .dtype = WB_F64);
+    assert_int_equal(wb_scope_close(), WB_OK);
+    assert_int_equal(wb_dtype_of(wb_apply(dense, wb_ones(WB_F64, 3))), WB_F64);
+    wb_free(dense);
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, open_scope, close_scope)
+    const struct CMUnitTest tests[] = {
+        TEST(another_type_is_converted_with_one_warning),
+        TEST(tanh_of_sums),
+        TEST(columns_are_a_batch),
+        TEST(starts_as_glorot_uniform_and_zeros),
+        TEST(wrong_features_name_the_layer),
+        TEST(the_place_in_the_chain_is_named),
+        TEST(bad_makers_say_why),
+        TEST(the_weights_outlive_their_scope),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

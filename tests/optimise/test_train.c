@@ -1,0 +1,106 @@
+/* src/optimise/train.c */
+#include <math.h>
+#include <string.h>
+
+#include <weber/losses.h>
+#include <weber/optimise.h>
+
+#include "support/numbers.h"
+#include "support/scoped.h"
+
+static wb_array *regression(wb_layer *model, const wb_batch *batch, void *user) {
+    if (user) ++*(int *)user;
+    return wb_mse(wb_apply(model, batch->x), batch->y);
+}
+
+static wb_array *sum_until_51(wb_layer *model, const wb_batch *batch, void *user) {
+    wb_array *l = wb_sum(wb_apply(model, batch->x));
+    return ++*(int *)user == 51 ? wb_mul_number(l, (double)NAN) : l;
+}
+
+static void a_loss_that_is_nan_ends_it(void **state) { /* A37 */
+    (void)state;
+    int calls = 0;
+    wb_layer *model = wb_dense(1, 1, .init = wb_zeros_init);
+    wb_loader *data = wb_loader_new(.x = wb_ones(WB_F32, 1, 100));
+    wb_optimiser *o = wb_setup(wb_descent(), model);
+    assert_int_equal(wb_train(sum_until_51, model, data, o, .user = &calls), WB_ERROR_NUMBER);
+    assert_error(WB_ERROR_NUMBER, "loss is nan at batch 51 of epoch 1");
+    assert_int_equal(calls, 51);
+    assert_int_equal(wb_step(o), 50);
+    assert_values(wb_get(model, "weight"), 1e-5, -5);
+    wb_free(data), wb_free(o), wb_free(model);
+}
+
+typedef struct counts {
+    int steps, epochs, stop_at;
+    double first, last;
+} counts;
+
+static bool count_step(const wb_train_event *event) {
+    counts *c = event->user;
+    assert_non_null(event->loss);
+    return ++c->steps != c->stop_at;
+}
+
+static bool count_epoch(const wb_train_event *event) {
+    counts *c = event->user;
+    c->last = event->mean_loss;
+    if (c->epochs++ == 0) c->first = event->mean_loss;
+    return true;
+}
+
+static wb_array *plain_regression(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)user;
+    return regression(model, batch, NULL);
+}
+
+static void training_learns(void **state) {
+    (void)state;
+    wb_seed(1);
+    wb_array *x = wb_uniform(WB_F32, 1, 200), *y = wb_mul(x, wb_square(x));
+    wb_layer *model = wb_chain(wb_dense(1, 32, wb_tanh), wb_dense(32, 1));
+    wb_loader *data = wb_loader_new(.x = x, .y = y, .batchsize = 32, .shuffle = true);
+    wb_optimiser *o = wb_setup(wb_adam(.eta = 0.01), model);
+    counts c = {0};
+    assert_int_equal(wb_train(plain_regression, model, data, o, .epochs = 20, .on_step = count_step,
+                              .on_epoch = count_epoch, .user = &c),
+                     WB_OK);
+    assert_int_equal(c.steps, 20 * 7);
+    assert_int_equal(c.epochs, 20);
+    assert_int_equal(wb_step(o), 140);
+    assert_true(c.last < 0.3 * c.first);
+    c = (counts){.stop_at = 3};
+    assert_int_equal(wb_train(plain_regression, model, data, o, .on_step = count_step,
+                              .on_epoch = count_epoch, .user = &c),
+                     WB_OK);
+    assert_int_equal(c.steps, 3);
+    assert_int_equal(c.epochs, 0);
+    wb_free(data), wb_free(o), wb_free(model);
+}
+
+static void errors_come_through(void **state) {
+    (void)state;
+    int calls = 0;
+    wb_layer *model = wb_dense(2, 1);
+    wb_loader *data = wb_loader_new(.x = wb_ones(WB_F32, 1, 4), .y = wb_ones(WB_F32, 1, 4));
+    wb_optimiser *o = wb_setup(wb_adam(), model);
+    assert_int_equal(wb_train(regression, model, data, o, .user = &calls), WB_ERROR_SHAPE);
+    assert_error(WB_ERROR_SHAPE, "Dense(2 => 1): input has 1 features");
+    assert_int_equal(calls, 1);
+    assert_int_equal(wb_train(regression, NULL, data, o), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_train: the model is NULL");
+    assert_int_equal(wb_train(regression, model, data, o, .epochs = -1), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_train: -1 epochs");
+    wb_free(data), wb_free(o), wb_free(model);
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, open_scope, close_scope)
+    const struct CMUnitTest tests[] = {
+        TEST(a_loss_that_is_nan_ends_it),
+        TEST(training_learns),
+        TEST(errors_come_through),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

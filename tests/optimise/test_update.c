@@ -1,0 +1,296 @@
+/* src/optimise/update.c, rules.c, optimiser.c */
+#include <math.h>
+#include <string.h>
+
+#include <weber/device.h>
+#include <weber/losses.h>
+#include <weber/optimise.h>
+
+#include "support/numbers.h"
+#include "support/scoped.h"
+
+/* Sanitizer builds take each node from malloc. */
+#if defined(__SANITIZE_ADDRESS__)
+#define NODES_FROM_MALLOC 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define NODES_FROM_MALLOC 1
+#endif
+#endif
+#ifndef NODES_FROM_MALLOC
+#define NODES_FROM_MALLOC 0
+#endif
+
+/* The gradient of sum(x g) is g. */
+static wb_array *along(wb_layer *model, const char *path, wb_array *g) {
+    return wb_sum(wb_mul(wb_get(model, path), g));
+}
+
+static wb_status step(wb_optimiser *o, wb_layer *model, wb_array *l) {
+    return wb_update(o, model, wb_gradient(l, model));
+}
+
+static void take_three_steps(const char *name, wb_rule rule, double x1, double x2, double x3) {
+    const double g[3] = {0.5, -0.3, 0.8}, wanted[3] = {x1, x2, x3};
+    wb_layer *model = wb_tree(wb_ones(WB_F64, 1));
+    wb_optimiser *o = wb_setup(rule, model);
+    for (int t = 0; t < 3; t++) {
+        assert_int_equal(step(o, model, along(model, "1", wb_scalar(WB_F64, g[t]))), WB_OK);
+        const double x = wb_item(wb_get(model, "1"));
+        if (!(fabs(x - wanted[t]) < 1e-9))
+            fail_msg("%s: step %d gives %.12g, not %.12g", name, t + 1, x, wanted[t]);
+    }
+    assert_int_equal(wb_step(o), 3);
+    wb_free(o), wb_free(model);
+}
+
+static void three_steps_of_each_rule(void **state) { /* A1, A2, A7, A8, A9 */
+    (void)state;
+    take_three_steps("Descent", wb_descent(), 0.95, 0.98, 0.90);
+    take_three_steps("Momentum", wb_momentum(), 0.995, 0.9935, 0.98415);
+    take_three_steps("Adam", wb_adam(), 0.99900000002, 0.998808501989, 0.998204965637);
+    take_three_steps("AdamW, coupled", wb_adamw(.lambda = 0.01), 0.99899000002, 0.998788512089,
+                     0.998174987852);
+    take_three_steps("AdamW, decoupled", wb_adamw(.lambda = 0.01, .decoupled = true), 0.98900000002,
+                     0.978918501989, 0.968525780617);
+}
+
+static void a_held_array_keeps_its_value(void **state) { /* A35, values 7 */
+    (void)state;
+    wb_layer *model = wb_tree(wb_vector(1, 2));
+    wb_array *old = wb_keep(wb_get(model, "1"));
+    wb_optimiser *o = wb_setup(wb_descent(), model);
+    assert_int_equal(step(o, model, along(model, "1", wb_vector(25, 33))), WB_OK);
+    assert_values(wb_get(model, "1"), 1e-6, -1.5, -1.3);
+    assert_values(old, 0, 1, 2);
+    wb_free(old), wb_free(o), wb_free(model);
+}
+
+static void ties_have_one_state(void **state) { /* A30 */
+    (void)state;
+    wb_array *t = wb_vector(1, 2);
+    wb_layer *model = wb_tree(t, wb_vector(1, 2), t);
+    wb_optimiser *o = wb_setup(wb_momentum(.eta = 0.1), model);
+    wb_array *l =
+        wb_add(wb_add(along(model, "1", wb_vector(3, 3)), along(model, "2", wb_vector(10, 10))),
+               along(model, "3", wb_vector(7, 7)));
+    assert_int_equal(step(o, model, l), WB_OK);
+    assert_values(wb_get(model, "1"), 1e-6, 0, 1);
+    assert_values(wb_get(model, "2"), 1e-6, 0, 1);
+    assert_true(wb_get(model, "1") == wb_get(model, "3"));
+    wb_free(o), wb_free(model);
+
+    model = wb_tree(t, wb_vector(1, 2), t);
+    o = wb_setup(wb_momentum(.eta = 0.1), model);
+    assert_int_equal(step(o, model, along(model, "1", wb_vector(3, 3))), WB_OK);
+    assert_values(wb_get(model, "3"), 1e-6, 0.7, 1.7);
+    assert_values(wb_get(model, "2"), 0, 1, 2);
+    wb_free(o), wb_free(model);
+}
+
+static void a_transpose_is_a_tie(void **state) { /* values 17 */
+    (void)state;
+    const float numbers[] = {1, 2, 3, 4, 5, 6}, steps[] = {1, 0, 0, 0, 0, 0};
+    wb_array *w = wb_from(WB_F32, numbers, 2, 3), *one = wb_from(WB_F32, steps, 2, 3);
+    wb_layer *model = wb_tree(w, wb_transpose(w));
+    wb_optimiser *o = wb_setup(wb_descent(.eta = 1), model);
+    for (int i = 0; i < 2; i++) {
+        wb_array *l =
+            wb_add(along(model, "1", one), along(model, "2", wb_transpose(wb_mul_number(one, 2))));
+        assert_int_equal(step(o, model, l), WB_OK);
+    }
+    assert_values(wb_get(model, "1"), 1e-6, -5, 2, 3, 4, 5, 6);
+    assert_true(wb_approx(wb_transpose(wb_get(model, "1")), wb_get(model, "2"), 0, 0, NULL, 0));
+    assert_values(wb_get(model, "2"), 1e-6, -5, 3, 5, 2, 4, 6);
+    wb_free(o), wb_free(model);
+}
+
+typedef struct Subset {
+    wb_layer layer;
+    wb_array *a, *b, *c;
+} Subset;
+WB_FUNCTOR(Subset, NULL, WB_ARRAY_FIELD(Subset, a), WB_FIXED_FIELD(Subset, b),
+           WB_STATE_FIELD(Subset, c));
+
+static void only_trainable_fields_are_trained(void **state) { /* A33 */
+    (void)state;
+    Subset *m = wb_new(Subset);
+    m->a = wb_keep(wb_vector(1, 2)), m->b = wb_keep(wb_vector(3, 4)),
+    m->c = wb_keep(wb_vector(5, 6));
+    wb_optimiser *o = wb_setup(wb_momentum(.eta = 0.1), &m->layer);
+    wb_array *l = wb_add(wb_sum(wb_square(m->a)), wb_mul_number(wb_sum(wb_square(m->b)), 100));
+    assert_int_equal(step(o, &m->layer, l), WB_OK);
+    assert_values(m->a, 1e-6, 0.8, 1.6);
+    assert_values(m->b, 0, 3, 4);
+    assert_values(m->c, 0, 5, 6);
+    wb_free(o), wb_free(m);
+}
+
+static void missing_gradients_leave_their_parameters(void **state) {
+    (void)state;
+    wb_layer *model = wb_tree(wb_vector(1), wb_vector(1));
+    wb_optimiser *o = wb_setup(wb_adam(.eta = 0.1), model);
+    assert_int_equal(step(o, model, along(model, "1", wb_vector(1))), WB_OK);
+    assert_int_equal(
+        step(o, model, wb_add(along(model, "1", wb_vector(1)), along(model, "2", wb_vector(1)))),
+        WB_OK);
+    assert_values(wb_get(model, "1"), 1e-5, 0.8);
+    assert_values(wb_get(model, "2"), 1e-5, 0.9); /* its own first step */
+    wb_free(o), wb_free(model);
+}
+
+static void the_guard_keeps_everything(void **state) { /* values 10 */
+    (void)state;
+    wb_layer *model = wb_tree(wb_vector(1, 2));
+    wb_optimiser *o = wb_setup(wb_momentum(.eta = 0.1), model);
+    assert_int_equal(step(o, model, along(model, "1", wb_vector(1, 1))), WB_OK);
+    const float bad[] = {NAN, INFINITY, -INFINITY};
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(step(o, model, along(model, "1", wb_vector(bad[i], 1))), WB_OK);
+    assert_values(wb_get(model, "1"), 1e-6, 0.9, 1.9);
+    assert_int_equal(step(o, model, along(model, "1", wb_vector(0, 0))), WB_OK);
+    assert_values(wb_get(model, "1"), 1e-6, 0.81, 1.81);
+    wb_free(o), wb_free(model);
+}
+
+static void the_norm_is_clipped_over_all(void **state) {
+    (void)state;
+    wb_layer *model = wb_tree(wb_vector(0), wb_vector(0));
+    wb_optimiser *o = wb_setup(wb_descent(.eta = 1), model, .clip_norm = 1);
+    wb_array *l = wb_add(along(model, "1", wb_vector(3)), along(model, "2", wb_vector(4)));
+    assert_int_equal(step(o, model, l), WB_OK);
+    assert_values(wb_get(model, "1"), 1e-6, -0.6);
+    assert_values(wb_get(model, "2"), 1e-6, -0.8);
+    assert_int_equal(step(o, model, along(model, "1", wb_vector(0.5f))), WB_OK);
+    assert_values(wb_get(model, "1"), 1e-6, -1.1);
+    wb_free(o), wb_free(model);
+}
+
+static void adjust_is_literal(void **state) {
+    (void)state;
+    wb_layer *model = wb_tree(wb_vector(1));
+    wb_optimiser *o = wb_setup(wb_momentum(.eta = 0.1), model);
+    assert_int_equal(step(o, model, along(model, "1", wb_vector(1))), WB_OK);
+    assert_int_equal(wb_adjust(o, 0), WB_OK);
+    assert_int_equal(step(o, model, along(model, "1", wb_vector(1))), WB_OK);
+    assert_values(wb_get(model, "1"), 1e-6, 0.81);
+    assert_int_equal(wb_adjust(o, -1), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_adjust: the learning rate -1 is negative");
+    assert_null(wb_setup(wb_adam(.eta = -1), model));
+    assert_error(WB_ERROR_ARGUMENT, "wb_setup: the learning rate -1 is negative");
+    wb_free(o), wb_free(model);
+}
+
+static void element_types_are_kept(void **state) { /* A34 */
+    (void)state;
+    const wb_dtype types[] = {WB_F16, WB_BF16, WB_F32, WB_F64};
+    const wb_rule rules[] = {wb_descent(), wb_momentum(), wb_adam(.eta = 0.1),
+                             wb_adamw(.eta = 0.1, .lambda = 0.1)};
+    for (int t = 0; t < 4; t++)
+        for (int r = 0; r < 4; r++) {
+            wb_layer *model = wb_tree(wb_ones(types[t], 3));
+            wb_optimiser *o = wb_setup(rules[r], model);
+            for (int i = 0; i < 3; i++)
+                assert_int_equal(step(o, model, wb_sum(wb_square(wb_get(model, "1")))), WB_OK);
+            wb_array *x = wb_get(model, "1");
+            assert_int_equal(wb_dtype_of(x), types[t]);
+            const double value = wb_at(x, 1);
+            assert_true(isfinite(value) && value < 1 && value > 0);
+            wb_free(o), wb_free(model);
+        }
+}
+
+static void wrong_partners_are_refused(void **state) {
+    (void)state;
+    wb_layer *model = wb_tree(wb_vector(1)), *other = wb_tree(wb_vector(1));
+    wb_optimiser *o = wb_setup(wb_descent(), model);
+    wb_gradients *g = wb_gradient(along(other, "1", wb_vector(1)), other);
+    assert_int_equal(wb_update(o, model, g), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_update: the gradients belong to another model");
+    assert_int_equal(wb_update(o, other, g), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_update: the optimiser belongs to another model");
+    assert_int_equal(wb_update(o, model, NULL), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_update: gradients is NULL");
+    assert_values(wb_get(model, "1"), 0, 1);
+    wb_free(o), wb_free(model), wb_free(other);
+}
+
+static void a_replaced_array_is_trained(void **state) {
+    (void)state;
+    wb_layer *model = wb_tree(wb_vector(1), wb_vector(2));
+    wb_optimiser *o = wb_setup(wb_momentum(.eta = 0.1), model);
+    assert_int_equal(step(o, model, along(model, "1", wb_vector(1))), WB_OK);
+    assert_int_equal(wb_set(model, "1", wb_vector(5)), WB_OK);
+    assert_int_equal(step(o, model, along(model, "1", wb_vector(1))), WB_OK);
+    assert_values(wb_get(model, "1"), 1e-6, 4.81); /* the velocity stayed */
+    assert_int_equal(wb_set(model, "2", wb_get(model, "1")), WB_OK);
+    assert_int_equal(step(o, model, along(model, "2", wb_vector(0))), WB_OK);
+    assert_true(wb_get(model, "1") == wb_get(model, "2"));
+    wb_free(o), wb_free(model);
+}
+
+static void two_optimisers_in_one_program(void **state) {
+    (void)state;
+    wb_layer *a = wb_tree(wb_vector(1)), *b = wb_tree(wb_vector(1));
+    wb_optimiser *of_a = wb_setup(wb_descent(), a), *of_b = wb_setup(wb_descent(.eta = 0.2), b);
+    wb_array *l = wb_mul(along(a, "1", wb_vector(1)), along(b, "1", wb_vector(1)));
+    wb_gradients *grads_of_a = wb_gradient(l, a), *grads_of_b = wb_gradient(l, b);
+    assert_int_equal(wb_update(of_a, a, grads_of_a), WB_OK);
+    assert_int_equal(wb_update(of_b, b, grads_of_b), WB_OK);
+    assert_values(wb_get(a, "1"), 1e-6, 0.9);
+    assert_values(wb_get(b, "1"), 1e-6, 0.8);
+    wb_free(of_a), wb_free(of_b), wb_free(a), wb_free(b);
+}
+
+static wb_array *regression(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)user;
+    return wb_mse(wb_apply(model, batch->x), batch->y);
+}
+
+static void steps_work_in_place(void **state) { /* architecture 4, values 6 */
+    (void)state;
+    wb_layer *model = wb_chain(wb_dense(1, 256, wb_tanh), wb_dense(256, 1));
+    wb_optimiser *o = wb_setup(wb_adam(), model);
+    wb_array *x = wb_uniform(WB_F32, 1, 16);
+    wb_batch batch = {.x = x, .y = wb_mul(x, wb_square(x))};
+    (void)wb_eval(batch.x, batch.y);
+    wb_plan_counts before = {0};
+    double first = 0, last = 0;
+    for (int i = 0; i < 200; i++) {
+        if (i == 100) before = wb_plan_status();
+        wb_scope_open();
+        wb_gradients *g;
+        wb_array *l = wb_withgradient(regression, model, &batch, NULL, &g);
+        assert_int_equal(wb_update(o, model, g), WB_OK);
+        *(i ? &last : &first) = wb_item(l);
+        assert_int_equal(wb_scope_close(), WB_OK);
+    }
+    const wb_plan_counts after = wb_plan_status();
+    assert_true(last < first / 2);
+    assert_int_equal(after.misses - before.misses, 0);
+    assert_int_equal(after.missed_donations - before.missed_donations, 0);
+    if (!NODES_FROM_MALLOC) assert_int_equal(after.allocations - before.allocations, 0);
+    assert_int_equal(after.evaluations - before.evaluations, 100);
+    wb_free(o), wb_free(model);
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, open_scope, close_scope)
+    const struct CMUnitTest tests[] = {
+        TEST(three_steps_of_each_rule),
+        TEST(a_held_array_keeps_its_value),
+        TEST(ties_have_one_state),
+        TEST(a_transpose_is_a_tie),
+        TEST(only_trainable_fields_are_trained),
+        TEST(missing_gradients_leave_their_parameters),
+        TEST(the_guard_keeps_everything),
+        TEST(the_norm_is_clipped_over_all),
+        TEST(adjust_is_literal),
+        TEST(element_types_are_kept),
+        TEST(wrong_partners_are_refused),
+        TEST(a_replaced_array_is_trained),
+        TEST(two_optimisers_in_one_program),
+        TEST(steps_work_in_place),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,41 @@
+/* Comparing an array's numbers with a list. */
+#ifndef WB_TESTS_NUMBERS_H
+#define WB_TESTS_NUMBERS_H
+
+#include <math.h>
+
+#include <cmocka.h>
+#include <weber/array.h>
+
+enum { MOST_NUMBERS = 1024 };
+
+static inline void assert_numbers(wb_array *x, int64_t count, const double *wanted,
+                                  double tolerance) {
+    double values[MOST_NUMBERS];
+    if (!x) fail_msg("no array: %s", wb_error_message());
+    assert_int_equal(wb_count(x), count);
+    assert_true(count <= MOST_NUMBERS);
+    assert_int_equal(wb_read_f64(x, values, count), WB_OK);
+    for (int64_t i = 0; i < count; i++)
+        if (!(fabs(values[i] - wanted[i]) <= tolerance * (1 + fabs(wanted[i]))))
+            fail_msg("number %lld is %.17g, not %.17g", (long long)i, values[i], wanted[i]);
+}
+
+/* assert_values(x, tolerance, 1, 2, 3) */
+#define assert_values(x, tolerance, ...)                                                           \
+    assert_numbers(x, (int64_t)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)),           \
+                   (const double[]){__VA_ARGS__}, tolerance)
+
+static inline void assert_value(wb_array *x, double wanted, double tolerance) {
+    assert_numbers(x, 1, &wanted, tolerance);
+}
+
+/* assert_sizes(x, 3, 4) */
+#define assert_sizes(x, ...) assert_sizes_make(x, WB_INTS(__VA_ARGS__))
+static inline void assert_sizes_make(const wb_array *x, int ndim, const int64_t *sizes) {
+    if (!x) fail_msg("no array: %s", wb_error_message());
+    assert_int_equal(wb_ndim(x), ndim);
+    for (int i = 0; i < ndim; i++) assert_int_equal(wb_size(x, i), sizes[i]);
+}
+
+#endif

@@ -1,0 +1,45 @@
+/* Setup and teardown of tests: each runs in a scope and leaves nothing behind.
+ *
+ *     cmocka_unit_test_setup_teardown(test, open_scope, close_scope) */
+#ifndef WB_TESTS_SCOPED_H
+#define WB_TESTS_SCOPED_H
+
+#include <cmocka.h>
+#include <weber/array.h>
+
+static wb_live_counts live_before;
+
+static inline int open_scope(void **state) {
+    (void)state;
+    wb_clear_error();
+    live_before = wb_live();
+    wb_scope_open();
+    return 0;
+}
+
+static inline int close_scope(void **state) {
+    (void)state;
+    if (wb_failed()) print_error("left behind: %s\n", wb_error_message());
+    if (wb_failed() || wb_scope_close() != WB_OK) return 1;
+    const wb_live_counts live = wb_live();
+    if (live.arrays == live_before.arrays && live.buffers == live_before.buffers &&
+        live.objects == live_before.objects)
+        return 0;
+    print_error("left behind: %lld arrays, %lld buffers, %lld objects\n",
+                (long long)(live.arrays - live_before.arrays),
+                (long long)(live.buffers - live_before.buffers),
+                (long long)(live.objects - live_before.objects));
+    return 1;
+}
+
+/* The pending error has this status and its message contains text; it is taken. */
+#define assert_error(status, text)                                                                 \
+    do {                                                                                           \
+        char message_[1024];                                                                       \
+        const wb_status status_ = wb_take_error(message_, sizeof message_);                        \
+        if (!strstr(message_, text))                                                               \
+            fail_msg("message \"%s\" does not say \"%s\"", message_, text);                        \
+        assert_int_equal(status_, status);                                                         \
+    } while (0)
+
+#endif
