@@ -132,16 +132,16 @@ static void *numbers(const wb_gemm *gemm, int64_t count) {
     return memory;
 }
 
-static setting setting_for(const shape *shape, wb_dtype dtype) {
+static setting setting_for(const shape *size, wb_dtype dtype) {
     const wb_gemm gemm = {.dtype = dtype,
-                          .transpose_a = shape->transpose_a,
-                          .transpose_b = shape->transpose_b,
-                          .m = shape->m,
-                          .n = shape->n,
-                          .k = shape->k,
-                          .lda = shape->transpose_a ? shape->k : shape->m,
-                          .ldb = shape->transpose_b ? shape->n : shape->k,
-                          .ldc = shape->m,
+                          .transpose_a = size->transpose_a,
+                          .transpose_b = size->transpose_b,
+                          .m = size->m,
+                          .n = size->n,
+                          .k = size->k,
+                          .lda = size->transpose_a ? size->k : size->m,
+                          .ldb = size->transpose_b ? size->n : size->k,
+                          .ldc = size->m,
                           .batch = 1};
     const size_t scratch = wb_cpu_gemm_scratch(&gemm);
     return (setting){.gemm = gemm,
@@ -181,13 +181,13 @@ static void measure(const setting *s, int threads, bool smoke, double median[2])
     }
 }
 
-static void print_row(const shape *shape, wb_dtype dtype, bool smoke) {
+static void print_row(const shape *size, wb_dtype dtype, bool smoke) {
     enum { MOST_THREADS = 2 };
     wb_cpu_set_threads(MOST_THREADS); /* scratch for the most */
-    setting s = setting_for(shape, dtype);
-    const double flops = 2.0 * shape->m * shape->n * shape->k;
-    printf("%-30s %5d %5d %5d %c%c", shape->name, shape->m, shape->n, shape->k,
-           shape->transpose_a ? 'T' : 'N', shape->transpose_b ? 'T' : 'N');
+    setting s = setting_for(size, dtype);
+    const double flops = 2.0 * size->m * size->n * size->k;
+    printf("%-30s %5d %5d %5d %c%c", size->name, size->m, size->n, size->k,
+           size->transpose_a ? 'T' : 'N', size->transpose_b ? 'T' : 'N');
     for (int threads = 1; threads <= MOST_THREADS; threads++) {
         double median[2];
         measure(&s, threads, smoke, median);

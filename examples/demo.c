@@ -173,12 +173,13 @@ static double test(wb_layer *model, wb_loader *data, confusion *table) {
 
 static void run(wb_layer *model, wb_loader *data, wb_loader *held_out, const options *o, history *h,
                 confusion *table) {
-    wb_optimiser *adam = wb_setup(wb_adam(.eta = 1e-3f), model);
+    wb_optimiser *adam = wb_setup(wb_adam(.eta = 1e-3), model);
     for (int epoch = 0; epoch < o->epochs && !wb_failed(); epoch++) {
         char what[64];
         snprintf(what, sizeof what, "epoch %d/%d", epoch + 1, o->epochs);
-        if (epoch == (o->epochs + 1) * 2 / 3)
-            wb_adjust(adam, 3e-4f); /* smaller steps for the last third */
+        if (epoch > 0 && epoch == o->epochs * 3 / 5)
+            wb_adjust(adam, 3e-4); /* smaller steps at the end */
+        wb_adjust(adam, 3e-4f);    /* smaller steps for the last third */
         wb_progress *bar =
             wb_progress_begin(.what = what, .total = wb_loader_length(data), .items = o->batchsize);
         h->loss[epoch] = train(model, data, adam, bar);

@@ -345,6 +345,99 @@ static bool fuse_value(wb_graph *graph, int32_t member) {
     return join(graph, unit, member) && merge_inputs(graph, unit, &graph->values[member]);
 }
 
+/* ---- sinking: values computed where they are used ---- */
+
+typedef struct consumers {
+    int32_t unit; /* the one unit that uses the value; WB_NO_UNIT: none yet; -2: several, or not as an operand */
+} consumers;
+
+enum { SEVERAL = -2 };
+
+static bool list_consumers(wb_graph *graph, consumers *of) {
+    for (int32_t v = 0; v < graph->count; v++) of[v].unit = WB_NO_UNIT;
+    for (int32_t v = 0; v < graph->count; v++) {
+        const wb_value *value = &graph->values[v];
+        const int32_t unit = find_unit(graph, value->unit);
+        const bool whole = value->kind != WB_VALUE_ELEMENT && value->kind != WB_VALUE_REDUCE;
+        for (int i = 0; i < value->ninputs; i++) {
+            int32_t *seen = &of[wb_value_inputs(value)[i]].unit;
+            if (whole || (*seen != WB_NO_UNIT && *seen != unit)) *seen = SEVERAL;
+            else *seen = unit;
+        }
+    }
+    for (int64_t i = 0; i < graph->tape->count; i++)
+        if ((graph->tape->marks[i] & WB_TAPE_STORED) && graph->of_tape[i] >= 0) of[graph->of_tape[i]].unit = SEVERAL;
+    return true;
+}
+
+/* Operands of v that its unit would have to store for another one, and does not store anyway. */
+static int newly_stored(const wb_graph *graph, const wb_value *v, const consumers *of) {
+    int count = 0;
+    for (int i = 0; i < v->ninputs; i++) {
+        const int32_t input = v->small_inputs[i], unit = find_unit(graph, v->unit);
+        const wb_value *x = &graph->values[input];
+        const bool inside = x->kind != WB_VALUE_VIEW && find_unit(graph, x->unit) == unit;
+        if (inside && of[input].unit == unit) count++;
+    }
+    return count;
+}
+
+static void insert_member(wb_unit *u, int32_t member) {
+    int64_t at = u->member_count++;
+    for (; at > 0 && u->members[at - 1] > member; at--) u->members[at] = u->members[at - 1];
+    u->members[at] = member;
+    if (member < u->first) u->first = member;
+}
+
+static void remove_member(wb_unit *u, int32_t member) {
+    int64_t kept = 0;
+    for (int64_t m = 0; m < u->member_count; m++)
+        if (u->members[m] != member) u->members[kept++] = u->members[m];
+    u->member_count = kept;
+    u->first = u->members[0], u->last = u->members[kept - 1];
+}
+
+static bool may_sink(const wb_graph *graph, int32_t member, const consumers *of) {
+    const wb_value *v = &graph->values[member];
+    const int32_t from = find_unit(graph, v->unit), to = of[member].unit;
+    if (v->kind != WB_VALUE_ELEMENT || to < 0 || to == from || unit_at(graph, from)->member_count < 2) return false;
+    const wb_unit *u = unit_at(graph, to);
+    if (u->kind != WB_UNIT_PROGRAM || u->member_count >= MOST_MEMBERS || !matches_full(u, v)) return false;
+    if (v->phase > 0 || wb_value_is_row(unit_at(graph, from), v)) return false;
+    return newly_stored(graph, v, of) <= 1;
+}
+
+/* A value that only a later program uses is computed there, if that stores no more: what is stored is then an operand that is
+ * stored anyway, or nothing more than before. */
+static bool sink_values(wb_graph *graph) {
+    consumers *of = wb_alloc(sizeof *of * (size_t)(graph->count + 1));
+    bool done = of != NULL && list_consumers(graph, of);
+    for (int32_t v = (int32_t)graph->count - 1; done && v >= 0; v--) {
+        if (!may_sink(graph, v, of)) continue;
+        wb_value *value = &graph->values[v];
+        wb_unit *to = unit_at(graph, of[v].unit);
+        if (!WB_GROW(to->members, to->member_count, to->member_capacity)) {
+            done = false;
+            break;
+        }
+        const int32_t from = find_unit(graph, value->unit);
+        remove_member(unit_at(graph, from), v);
+        insert_member(to, v);
+        value->unit = of[v].unit;
+        for (int i = 0; i < value->ninputs; i++) { /* what only v used is now used there alone */
+            const int32_t input = value->small_inputs[i];
+            bool other = false;
+            for (int64_t m = 0; m < unit_at(graph, from)->member_count && !other; m++) {
+                const wb_value *x = &graph->values[unit_at(graph, from)->members[m]];
+                for (int k = 0; k < x->ninputs; k++) other = other || wb_value_inputs(x)[k] == input;
+            }
+            if (of[input].unit == from) of[input].unit = other ? SEVERAL : value->unit;
+        }
+    }
+    wb_release(of);
+    return done;
+}
+
 /* ---- memory for what leaves its unit ---- */
 
 static bool is_inline(const wb_value *v) {
@@ -414,6 +507,7 @@ bool wb_graph_fuse(wb_graph *graph) {
     const int64_t count = graph->count;
     for (int32_t v = 0; v < count; v++)
         if (!make_unit(graph, v)) return false;
+    if (graph->fuse && !sink_values(graph)) return false;
     for (int32_t v = 0; v < count; v++)
         if (!store_inputs(graph, v)) return false;
     for (int64_t i = 0; i < graph->tape->count; i++)

@@ -104,7 +104,9 @@ static void labels_out_of_range(void **state) {
     assert_null(wb_logitcrossentropy(p, y));
     assert_error(WB_ERROR_ARGUMENT,
                  "logitcrossentropy: label 10 at position 2 is out of range: 10 classes, 0 to 9");
-    assert_true(isnan(wb_item(wb_logitcrossentropy(p, wb_add(y, wb_from(WB_I64, labels, 4))))));
+    wb_array *l = wb_logitcrossentropy(p, wb_add(y, y)); /* pending: seen when computed */
+    assert_true(isnan(wb_item(l)));
+    wb_clear_error(); /* with WEBER_EAGER=1 nothing is pending: an error at the call, too */
 }
 
 static void pending_labels_are_as_good(void **state) {

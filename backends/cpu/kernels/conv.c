@@ -3,12 +3,6 @@
 
 #include "transpose.h"
 
-#if WB_SIMD
-#define UNROLL _Pragma("GCC unroll 16")
-#else
-#define UNROLL
-#endif
-
 /* most output channels of a tile: with three vectors of positions they fill the registers */
 enum { TILE_COLUMNS = WB_VECTOR_REGISTERS == 32 ? 8 : 4 };
 

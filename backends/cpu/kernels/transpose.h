@@ -6,6 +6,15 @@
 
 #include "../simd.h"
 
+/* Before a loop whose count is a constant where it is expanded. */
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#elif WB_SIMD
+#define UNROLL _Pragma("GCC unroll 16")
+#else
+#define UNROLL
+#endif
+
 #define WB_LOW_2   0, 2
 #define WB_HIGH_2  1, 3
 #define WB_LOW_4   0, 4, 1, 5
@@ -22,10 +31,10 @@
 #define WB_TRANSPOSE(R, LOW, HIGH)                                                                 \
     WB_INLINE void wb_##R##_transpose(wb_##R##v *v) {                                              \
         enum { lanes = sizeof *v / sizeof(*v)[0] };                                                \
-        _Pragma("GCC unroll 4") for (int stage = lanes; stage > 1; stage /= 2) {                   \
+        UNROLL for (int stage = lanes; stage > 1; stage /= 2) {                                    \
             wb_##R##v old[lanes];                                                                  \
-            _Pragma("GCC unroll 16") for (int i = 0; i < lanes; i++) old[i] = v[i];                \
-            _Pragma("GCC unroll 8") for (int i = 0; i < lanes / 2; i++) {                          \
+            UNROLL for (int i = 0; i < lanes; i++) old[i] = v[i];                                  \
+            UNROLL for (int i = 0; i < lanes / 2; i++) {                                           \
                 v[2 * i] = __builtin_shufflevector(old[i], old[i + lanes / 2], LOW);               \
                 v[2 * i + 1] = __builtin_shufflevector(old[i], old[i + lanes / 2], HIGH);          \
             }                                                                                      \
