@@ -42,7 +42,7 @@ foreach(backend IN LISTS weber_builtin_backends)
       SOURCES ${kernels}
       INCLUDES ${folder}
       DEFINITIONS WB_ISA=${isa}
-      OPTIONS -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math ${weber_isa_flags_${isa}})
+      OPTIONS -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math -fwrapv ${weber_isa_flags_${isa}})
   endforeach()
 endforeach()
 

@@ -34,7 +34,7 @@ static int usage(FILE *file, const char *program) {
     fprintf(file,
             "usage: %s [options]\n"
             "  --seed N       first weights, order of the images, dropout (default 1)\n"
-            "  --epochs N     passes over the 60000 training images (default 5)\n"
+            "  --epochs N     passes over the 60000 training images (default 6)\n"
             "  --batch N      images per step (default 64)\n"
             "  --device NAME  where to compute (default cpu, the only one so far)\n"
             "  --threads N    threads of the CPU (default: all cores)\n"
@@ -177,9 +177,8 @@ static void run(wb_layer *model, wb_loader *data, wb_loader *held_out, const opt
     for (int epoch = 0; epoch < o->epochs && !wb_failed(); epoch++) {
         char what[64];
         snprintf(what, sizeof what, "epoch %d/%d", epoch + 1, o->epochs);
-        if (epoch > 0 && epoch == o->epochs * 3 / 5)
+        if (epoch > 0 && epoch == o->epochs * 2 / 3)
             wb_adjust(adam, 3e-4); /* smaller steps at the end */
-        wb_adjust(adam, 3e-4f);    /* smaller steps for the last third */
         wb_progress *bar =
             wb_progress_begin(.what = what, .total = wb_loader_length(data), .items = o->batchsize);
         h->loss[epoch] = train(model, data, adam, bar);
@@ -228,7 +227,7 @@ int main(int argc, char **argv) {
     static history h;
     static confusion table;
     options o = {
-        .seed = 1, .epochs = 5, .batchsize = 64, .device = "cpu", .picture = "build/demo.png"};
+        .seed = 1, .epochs = 6, .batchsize = 64, .device = "cpu", .picture = "build/demo.png"};
     const int status = parse(argc, argv, &o);
     if (status >= 0) return status;
     if (o.data) setenv("WEBER_DATA", o.data, 1);

@@ -27,7 +27,10 @@ typedef struct wb_loops {
     wb_element_loop *element[WB_CODE_select + 1]
                             [WB_R_COUNT]; /* by type of the operands; NULL: not of that class */
     wb_element_loop *cast[WB_R_COUNT][WB_R_COUNT]; /* from, to */
-    wb_element_loop *multiply_add[2];              /* x y + z, f32 and f64 */
+    /* the same where the last, or the one before the last, operand is one number for all elements; NULL: no such loop */
+    wb_element_loop *by_number[WB_CODE_select + 1][WB_R_COUNT],
+        *of_number[WB_CODE_select + 1][WB_R_COUNT];
+    wb_element_loop *multiply_add[4][2]; /* x y + z, f32 and f64; + 1: y is a number, + 2: z is */
     wb_convert_loop *load[WB_DTYPE_COUNT],
         *store[WB_DTYPE_COUNT]; /* memory to register and back, contiguous */
     wb_reduce_loop *reduce_rows[2][WB_R_COUNT], *reduce_columns[2][WB_R_COUNT]; /* sum, max */

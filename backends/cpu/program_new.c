@@ -189,7 +189,7 @@ static void contract(wb_cpu_program *k, wb_step_list *list) {
                 const uint16_t z = i->in[1 - side];
                 step->in[0] = m->in[0], step->in[1] = m->in[1], step->in[2] = z;
                 step->multiply_add = true;
-                step->loop = k->loops->multiply_add[i->type];
+                step->loop = k->loops->multiply_add[0][i->type];
                 memmove(&list->steps[t], &list->steps[t + 1],
                         sizeof *list->steps * (size_t)(kept - t - 1));
                 kept--;
@@ -199,6 +199,46 @@ static void contract(wb_cpu_program *k, wb_step_list *list) {
         list->steps[kept++] = *step;
     }
     list->count = kept;
+}
+
+/* ---- numbers as operands ---- */
+
+static bool is_number(const wb_cpu_program *k, uint16_t value) {
+    return value != WB_NO_VALUE && is_constant(&k->program.instructions[value]);
+}
+
+/* Takes, where a constant is an operand, the loop that reads it as one number; taken[] says which. */
+static void take_number_loop(wb_cpu_program *k, wb_step *step, bool *taken) {
+    const wb_instruction *i = step->instruction;
+    const int last = i->code == WB_CODE_select ? 2 : 1;
+    if (step->multiply_add) {
+        if (is_number(k, step->in[0]) && !is_number(k, step->in[1])) {
+            const uint16_t x = step->in[0];
+            step->in[0] = step->in[1], step->in[1] = x;
+        }
+        taken[1] = is_number(k, step->in[1]), taken[2] = is_number(k, step->in[2]);
+        step->loop = k->loops->multiply_add[taken[1] + 2 * taken[2]][i->type];
+        return;
+    }
+    if (i->code > WB_CODE_select) return;
+    if (is_number(k, step->in[last]) && k->loops->by_number[i->code][i->type]) {
+        step->loop = k->loops->by_number[i->code][i->type];
+        taken[last] = true;
+    } else if (is_number(k, step->in[last - 1]) && k->loops->of_number[i->code][i->type]) {
+        step->loop = k->loops->of_number[i->code][i->type];
+        taken[last - 1] = true;
+    }
+}
+
+/* Constants that are still wanted as whole registers are noted: the others need one element only. */
+static void use_numbers(wb_cpu_program *k, wb_step_list *list) {
+    for (int64_t s = 0; s < list->count; s++) {
+        wb_step *step = &list->steps[s];
+        bool taken[3] = {false};
+        take_number_loop(k, step, taken);
+        for (int in = 0; in < 3; in++)
+            if (is_number(k, step->in[in]) && !taken[in]) k->is_wide[step->in[in]] = true;
+    }
 }
 
 /* ---- registers ---- */
@@ -385,8 +425,9 @@ static bool copy_program(wb_cpu_program *k, const wb_program *from) {
     k->reduction = wb_host_alloc(sizeof *k->reduction * count);
     k->direct_store = wb_host_alloc(sizeof *k->direct_store * count);
     k->is_direct_load = wb_host_alloc(sizeof *k->is_direct_load * count);
+    k->is_wide = wb_host_alloc(sizeof *k->is_wide * count);
     if (!p->instructions || !p->accesses || !k->offset || !k->reduction || !k->direct_store ||
-        !k->is_direct_load)
+        !k->is_direct_load || !k->is_wide)
         return false;
     memcpy(p->instructions, from->instructions,
            sizeof *p->instructions * (size_t)from->ninstructions);
@@ -414,7 +455,11 @@ wb_cpu_program *wb_cpu_program_new(const wb_program *program) {
         wb_cpu_program_free(k);
         return NULL;
     }
-    for (int phase = 0; phase < k->program.phases; phase++) contract(k, &k->full[phase]);
+    for (int phase = 0; phase < k->program.phases; phase++) {
+        contract(k, &k->full[phase]);
+        use_numbers(k, &k->full[phase]);
+    }
+    for (int stage = 0; stage <= k->program.phases; stage++) use_numbers(k, &k->rows[stage]);
     assign_registers(k);
     choose_direct(k);
     choose_pieces(k);
@@ -432,6 +477,7 @@ void wb_cpu_program_free(wb_cpu_program *k) {
     wb_host_release(k->reduction);
     wb_host_release(k->direct_store);
     wb_host_release(k->is_direct_load);
+    wb_host_release(k->is_wide);
     wb_host_release(k);
 }
 

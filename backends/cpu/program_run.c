@@ -436,7 +436,8 @@ static void begin(tile *t, const job *j, int worker) {
         const wb_instruction *i = k->constants.steps[s].instruction;
         const double number =
             i->code == WB_CODE_late ? late_number(j->late, i->index) : i->constant;
-        fill_constant(i, number, elements, t->value[k->constants.steps[s].number]);
+        const uint16_t value = k->constants.steps[s].number;
+        fill_constant(i, number, k->is_wide[value] ? elements : 1, t->value[value]);
     }
 }
 

@@ -79,6 +79,31 @@ static void training_learns(void **state) {
     wb_free(data), wb_free(o), wb_free(model);
 }
 
+static wb_array *classification(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)user;
+    return wb_logitcrossentropy(wb_apply(model, batch->x), batch->y);
+}
+
+/* 8 x 8 images: class 0 grows along the first dimension, class 1 along the second, under noise. */
+static void a_convolutional_network_learns(void **state) {
+    (void)state;
+    wb_seed(2);
+    int32_t labels[64];
+    for (int i = 0; i < 64; i++) labels[i] = i % 2;
+    wb_array *y = wb_from(WB_I32, labels, 64);
+    wb_array *is_one = wb_eq(wb_reshape(y, 1, 1, 1, 64), wb_number(1));
+    wb_array *x = wb_add(wb_select(is_one, wb_iota(WB_F32, 1, 8, 8), wb_iota(WB_F32, 0, 8, 8)),
+                         wb_mul_number(wb_normal(WB_F32, 8, 8, 1, 64), 0.5));
+    x = wb_mul_number(x, 0.125);
+    wb_layer *model = wb_chain(wb_conv({3, 3}, 1, 4, wb_relu), wb_maxpool({2, 2}), wb_flatten(),
+                               wb_dropout(.p = 0.1), wb_dense(36, 2));
+    wb_loader *data = wb_loader_new(.x = x, .y = y, .batchsize = 16, .shuffle = true);
+    wb_optimiser *o = wb_setup(wb_adam(.eta = 0.01), model, .clip_norm = 5);
+    assert_int_equal(wb_train(classification, model, data, o, .epochs = 20), WB_OK);
+    assert_true(wb_item(wb_accuracy(wb_apply(model, x), y)) > 0.95);
+    wb_free(data), wb_free(o), wb_free(model);
+}
+
 static void errors_come_through(void **state) {
     (void)state;
     int calls = 0;
@@ -100,6 +125,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_loss_that_is_nan_ends_it),
         TEST(training_learns),
+        TEST(a_convolutional_network_learns),
         TEST(errors_come_through),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -298,10 +298,13 @@ static void TYPE(gather_piece)(const wb_conv_piece *piece) {
     TYPE(gather_start)(&g, piece, &first, &end);
     if (g.depth > 0) {
         wb_conv_offsets(plan, &g.box, plan->inner, piece->offsets);
-        for (int64_t n = 0; n < piece->images; n++)
-            TYPE(load_box)
-            (plan, &g.box, (const REAL *)piece->source + n * plan->source_image, plan->inner,
-             (REAL *)piece->box + n * plan->inner * g.box.volume);
+        const REAL *source = piece->source;
+        REAL *box = piece->box;
+        for (int64_t n = 0; n < piece->images; n++) {
+            TYPE(load_box)(plan, &g.box, source, plan->inner, box);
+            source += plan->source_image;
+            box += plan->inner * g.box.volume;
+        }
     }
     /* panels whose results are in cache together go to `done` in one call */
     const int64_t most = WB_CONV_TILE_BYTES / ((int64_t)sizeof(REAL) * piece->outer);

@@ -69,35 +69,41 @@ static inline int64_t k_mod_i64(int64_t x, int64_t y) {
 #define EACH_ALONE
 #endif
 
-/* Integers wrap: their arithmetic is done unsigned. */
-#define LOOP(loop, T, R, W, arity_y, expression)                                                   \
+/* Integers wrap (-fwrapv). X and Y are the operands: xp[i], or x0 where one number serves all elements. */
+#define LOOP(loop, T, R, arity_y, X, Y, expression)                                                \
     static inline void loop(int64_t n, void *o, const void *xs, const void *ys, const void *zs) {  \
         const T *xp = xs, *yp = arity_y ? ys : xs;                                                 \
+        const T x0 = xp[0], y0 = yp[0];                                                            \
         R *op = o;                                                                                 \
-        (void)zs, (void)yp;                                                                        \
+        (void)zs, (void)yp, (void)x0, (void)y0;                                                    \
         EACH_ALONE for (int64_t i = 0; i < n / WB_LANES * WB_LANES; i++) {                         \
-            const W x = (W)xp[i], y = (W)yp[i];                                                    \
+            const T x = X, y = Y;                                                                  \
             (void)x, (void)y;                                                                      \
             op[i] = (R)(expression);                                                               \
         }                                                                                          \
     }
 
-#define LOOPS_FLOAT(name, arity_y, text)                                                           \
-    LOOP(f32_##name, float, float, float, arity_y, text)                                           \
-    LOOP(f64_##name, double, double, double, arity_y, text)
-#define LOOPS_NUMBER(name, arity_y, text)                                                          \
-    LOOPS_FLOAT(name, arity_y, text)                                                               \
-    LOOP(i32_##name, int32_t, int32_t, int32_t, arity_y, text)                                     \
-    LOOP(i64_##name, int64_t, int64_t, int64_t, arity_y, text)
-#define LOOPS_COMPARE(name, arity_y, text)                                                         \
-    LOOP(f32_##name, float, int32_t, float, arity_y, text)                                         \
-    LOOP(f64_##name, double, int32_t, double, arity_y, text)                                       \
-    LOOP(i32_##name, int32_t, int32_t, int32_t, arity_y, text)                                     \
-    LOOP(i64_##name, int64_t, int32_t, int64_t, arity_y, text)
-#define LOOPS_LOGIC(name, arity_y, text) LOOP(bool_##name, int32_t, int32_t, int32_t, arity_y, text)
+#define LOOPS_1(name, T, R, text) LOOP(name, T, R, 0, xp[i], xp[i], text)
+#define LOOPS_2(name, T, R, text)                                                                  \
+    LOOP(name, T, R, 1, xp[i], yp[i], text)                                                        \
+    LOOP(name##_by_number, T, R, 1, xp[i], y0, text)                                               \
+    LOOP(name##_of_number, T, R, 1, x0, yp[i], text)
 
-#define WB_UNARY(name, class, text, dx, lo, hi, doc)      LOOPS_##class(name, 0, text)
-#define WB_BINARY(name, class, text, dx, dy, lo, hi, doc) LOOPS_##class(name, 1, text)
+#define LOOPS_FLOAT(name, arity, text)                                                             \
+    LOOPS_##arity(f32_##name, float, float, text) LOOPS_##arity(f64_##name, double, double, text)
+#define LOOPS_NUMBER(name, arity, text)                                                            \
+    LOOPS_FLOAT(name, arity, text)                                                                 \
+    LOOPS_##arity(i32_##name, int32_t, int32_t, text)                                              \
+        LOOPS_##arity(i64_##name, int64_t, int64_t, text)
+#define LOOPS_COMPARE(name, arity, text)                                                           \
+    LOOPS_##arity(f32_##name, float, int32_t, text)                                                \
+        LOOPS_##arity(f64_##name, double, int32_t, text)                                           \
+            LOOPS_##arity(i32_##name, int32_t, int32_t, text)                                      \
+                LOOPS_##arity(i64_##name, int64_t, int32_t, text)
+#define LOOPS_LOGIC(name, arity, text) LOOPS_##arity(bool_##name, int32_t, int32_t, text)
+
+#define WB_UNARY(name, class, text, dx, lo, hi, doc)      LOOPS_##class(name, 1, text)
+#define WB_BINARY(name, class, text, dx, dy, lo, hi, doc) LOOPS_##class(name, 2, text)
 #include <weber/ops.def>
 
 /* Large arguments of sine and cosine take another way, which the math table knows. */
@@ -113,32 +119,41 @@ static inline int64_t k_mod_i64(int64_t x, int64_t y) {
 LOOP_PERIODIC(sin)
 LOOP_PERIODIC(cos)
 
-#define LOOP_SELECT(type, T)                                                                       \
-    static void type##_select(int64_t n, void *o, const void *cs, const void *xs,                  \
-                              const void *ys) {                                                    \
+#define LOOP_SELECT_AS(name, T, X, Y)                                                              \
+    static void name(int64_t n, void *o, const void *cs, const void *xs, const void *ys) {         \
         const int32_t *c = cs;                                                                     \
-        const T *x = xs, *y = ys;                                                                  \
+        const T *x = xs, *y = ys, x0 = x[0], y0 = y[0];                                            \
         T *op = o;                                                                                 \
+        (void)x0, (void)y0;                                                                        \
         EACH_ALONE for (int64_t i = 0; i < n / WB_LANES * WB_LANES; i++) {                         \
-            const T yes = x[i], no = y[i];                                                         \
+            const T yes = X, no = Y;                                                               \
             op[i] = c[i] ? yes : no;                                                               \
         }                                                                                          \
     }
+#define LOOP_SELECT(type, T)                                                                       \
+    LOOP_SELECT_AS(type##_select, T, x[i], y[i])                                                   \
+    LOOP_SELECT_AS(type##_select_by_number, T, x[i], y0)                                           \
+    LOOP_SELECT_AS(type##_select_of_number, T, x0, y[i])
 LOOP_SELECT(f32, float)
 LOOP_SELECT(f64, double)
 LOOP_SELECT(i32, int32_t)
 LOOP_SELECT(i64, int64_t)
 
-#define LOOP_MULTIPLY_ADD(type, T)                                                                 \
-    static void type##_multiply_add(int64_t n, void *o, const void *xs, const void *ys,            \
-                                    const void *zs) {                                              \
-        const T *x = xs, *y = ys, *z = zs;                                                         \
+#define LOOP_MULTIPLY_ADD(name, T, Y, Z)                                                           \
+    static void name(int64_t n, void *o, const void *xs, const void *ys, const void *zs) {         \
+        const T *x = xs, *y = ys, *z = zs, y0 = y[0], z0 = z[0];                                   \
         T *op = o;                                                                                 \
-        EACH_ALONE for (int64_t i = 0; i < n / WB_LANES * WB_LANES; i++) op[i] =                   \
-            x[i] * y[i] + z[i];                                                                    \
+        (void)y0, (void)z0;                                                                        \
+        EACH_ALONE for (int64_t i = 0; i < n / WB_LANES * WB_LANES; i++) op[i] = x[i] * Y + Z;     \
     }
-LOOP_MULTIPLY_ADD(f32, float)
-LOOP_MULTIPLY_ADD(f64, double)
+LOOP_MULTIPLY_ADD(f32_multiply_add, float, y[i], z[i])
+LOOP_MULTIPLY_ADD(f64_multiply_add, double, y[i], z[i])
+LOOP_MULTIPLY_ADD(f32_multiply_add_by, float, y0, z[i])
+LOOP_MULTIPLY_ADD(f64_multiply_add_by, double, y0, z[i])
+LOOP_MULTIPLY_ADD(f32_multiply_add_to, float, y[i], z0)
+LOOP_MULTIPLY_ADD(f64_multiply_add_to, double, y[i], z0)
+LOOP_MULTIPLY_ADD(f32_multiply_add_by_to, float, y0, z0)
+LOOP_MULTIPLY_ADD(f64_multiply_add_by_to, double, y0, z0)
 
 /* ---- casts ---- */
 
@@ -262,38 +277,51 @@ FILL(normal_f64, double)
 
 /* ---- the table ---- */
 
-#define ROW_FLOAT(name) [WB_CODE_##name] = {[WB_R_F32] = f32_##name, [WB_R_F64] = f64_##name},
-#define ROW_NUMBER(name)                                                                           \
-    [WB_CODE_##name] = {[WB_R_F32] = f32_##name,                                                   \
-                        [WB_R_F64] = f64_##name,                                                   \
-                        [WB_R_I32] = i32_##name,                                                   \
-                        [WB_R_I64] = i64_##name},
-#define ROW_COMPARE(name)                                                                          \
-    [WB_CODE_##name] = {[WB_R_F32] = f32_##name,                                                   \
-                        [WB_R_F64] = f64_##name,                                                   \
-                        [WB_R_I32] = i32_##name,                                                   \
-                        [WB_R_I64] = i64_##name,                                                   \
-                        [WB_R_BOOL] = i32_##name},
-#define ROW_LOGIC(name) [WB_CODE_##name] = {[WB_R_BOOL] = bool_##name},
-#define f32_sin         full_f32_sin
-#define f64_sin         full_f64_sin
-#define f32_cos         full_f32_cos
-#define f64_cos         full_f64_cos
+/* clang-format off */
+#define ROW_FLOAT(name, suffix)                                                                    \
+    [WB_CODE_##name] = {[WB_R_F32] = f32_##name##suffix, [WB_R_F64] = f64_##name##suffix},
+#define ROW_NUMBER(name, suffix)                                                                   \
+    [WB_CODE_##name] = {[WB_R_F32] = f32_##name##suffix, [WB_R_F64] = f64_##name##suffix,          \
+                        [WB_R_I32] = i32_##name##suffix, [WB_R_I64] = i64_##name##suffix},
+#define ROW_COMPARE(name, suffix)                                                                  \
+    [WB_CODE_##name] = {[WB_R_F32] = f32_##name##suffix, [WB_R_F64] = f64_##name##suffix,          \
+                        [WB_R_I32] = i32_##name##suffix, [WB_R_I64] = i64_##name##suffix,          \
+                        [WB_R_BOOL] = i32_##name##suffix},
+#define ROW_LOGIC(name, suffix) [WB_CODE_##name] = {[WB_R_BOOL] = bool_##name##suffix},
+#define ROW_SELECT(suffix)                                                                         \
+    [WB_CODE_select] = {f32_select##suffix, f64_select##suffix, i32_select##suffix,                \
+                        i64_select##suffix, i32_select##suffix},
+#define f32_sin full_f32_sin
+#define f64_sin full_f64_sin
+#define f32_cos full_f32_cos
+#define f64_cos full_f64_cos
 
 const wb_loops WB_ISA_NAME(loops) = {
-    .element =
-        {
-#define WB_UNARY(name, class, ...)  ROW_##class(name)
-#define WB_BINARY(name, class, ...) ROW_##class(name)
+    .element = {
+#define WB_UNARY(name, class, ...)  ROW_##class(name, )
+#define WB_BINARY(name, class, ...) ROW_##class(name, )
 #include <weber/ops.def>
-                  [WB_CODE_select] = {f32_select, f64_select, i32_select, i64_select, i32_select},
-                  },
-    .cast = {[WB_R_F32] = {f32_to_f32, f32_to_f64, f32_to_i32, f32_to_i64, f32_to_bool},
-                  [WB_R_F64] = {f64_to_f32, NULL, f64_to_i32, f64_to_i64, f64_to_bool},
-                  [WB_R_I32] = {i32_to_f32, i32_to_f64, i32_to_i32, i32_to_i64, i32_to_bool},
-                  [WB_R_I64] = {i64_to_f32, i64_to_f64, i64_to_i32, NULL, i64_to_bool},
-                  [WB_R_BOOL] = {i32_to_f32, i32_to_f64, i32_to_i32, i32_to_i64, i32_to_i32}      },
-    .multiply_add = {f32_multiply_add, f64_multiply_add},
+        ROW_SELECT()
+    },
+    .by_number = {
+#define WB_BINARY(name, class, ...) ROW_##class(name, _by_number)
+#include <weber/ops.def>
+        ROW_SELECT(_by_number)
+    },
+    .of_number = {
+#define WB_BINARY(name, class, ...) ROW_##class(name, _of_number)
+#include <weber/ops.def>
+        ROW_SELECT(_of_number)
+    },
+    .cast = {[WB_R_F32]  = {f32_to_f32, f32_to_f64, f32_to_i32, f32_to_i64, f32_to_bool},
+             [WB_R_F64]  = {f64_to_f32, NULL,       f64_to_i32, f64_to_i64, f64_to_bool},
+             [WB_R_I32]  = {i32_to_f32, i32_to_f64, i32_to_i32, i32_to_i64, i32_to_bool},
+             [WB_R_I64]  = {i64_to_f32, i64_to_f64, i64_to_i32, NULL,       i64_to_bool},
+             [WB_R_BOOL] = {i32_to_f32, i32_to_f64, i32_to_i32, i32_to_i64, i32_to_i32}},
+    .multiply_add = {{f32_multiply_add, f64_multiply_add},
+                     {f32_multiply_add_by, f64_multiply_add_by},
+                     {f32_multiply_add_to, f64_multiply_add_to},
+                     {f32_multiply_add_by_to, f64_multiply_add_by_to}},
     .load = {move_4, move_8, load_f16, load_bf16, move_4, move_8, load_u8, load_bool},
     .store = {move_4, move_8, store_f16, store_bf16, move_4,                                         move_8, store_u8, store_bool},
     .reduce_rows = {{sum_f32_rows, sum_f64_rows, sum_i32_rows, sum_i64_rows, sum_i32_rows},
@@ -305,3 +333,4 @@ const wb_loops WB_ISA_NAME(loops) = {
     .uniform = {uniform_f32, uniform_f64},
     .normal = {normal_f32, normal_f64},
 };
+/* clang-format on */

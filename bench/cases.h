@@ -1,0 +1,78 @@
+/* The cases that Weber is measured by: a small network, two larger ones, a convolutional one, elementwise work, inference.
+ *
+ *     bench_case *c = bench_case_open('b', 0);
+ *     for (int64_t i = 0; i < 100; i++) bench_case_step(c);
+ *     bench_result r = bench_case_result(c);          // beside the peer's or the floor's, from the same weights and data
+ *     bench_case_close(c);
+ *
+ * A step is forward, backward and optimiser (g: forward and gradient; h: forward), everything evaluated, with the
+ * next input of a few that were made beforehand. */
+#ifndef BENCH_CASES_H
+#define BENCH_CASES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <weber.h>
+
+/* a tiny MLP 1-256-1, tanh, batch 16, mse, Adam       b MLP 784-256-10, relu, batch 64, cross-entropy, Adam
+ * c MLP 784-1024-1024-10, batch 256                   d conv 3x3 32 - conv 3x3 64 - maxpool 2 - 128 - 10, batch 64
+ * g sum((tanh(x) x + exp(-x x))^2) over 10 million    h inference of b, batch 1 */
+#define BENCH_CASES "abcdgh"
+
+/* What both sides compare: the last loss, and sum |p| over the parameters (g: over the gradient; h: over the outputs). */
+typedef struct bench_result {
+    double loss, checksum;
+} bench_result;
+
+/* The networks, which their C loops need too. */
+enum {
+    BENCH_INPUTS = 16, /* different batches, used in turn */
+    A_BATCH = 16,
+    A_HIDDEN = 256,
+    B_BATCH = 64,
+    B_IN = 784,
+    B_HIDDEN = 256,
+    C_BATCH = 256,
+    C_HIDDEN = 1024,
+    D_BATCH = 64,
+    D_SIDE = 28,
+    CLASSES = 10,
+    G_COUNT = 10000000,
+    G_INPUTS = 2,
+};
+
+/* Number i of sequence `sequence`, in [0, 1): the same in peer_torch.py. */
+float bench_uniform(uint32_t sequence, uint32_t i);
+
+/* A weight of torch's memory order (out, in), uniform within sqrt(6 / (in + out)), transposed into memory where the outputs are
+ * fastest. */
+void bench_weight(uint32_t sequence, int64_t out, int64_t in, float *w);
+/* Batch number k: x uniform in [low, high), labels 0 to CLASSES - 1. */
+void bench_values(uint32_t sequence, float low, float high, int64_t count, float *x);
+void bench_labels(uint32_t sequence, int64_t count, int32_t *labels);
+/* The target of case a. */
+void bench_target(int64_t count, const float *x, float *y);
+
+/* Sequences: weights of layer l from 1, inputs and labels of batch k. */
+enum { SEQUENCE_WEIGHT = 0, SEQUENCE_INPUT = 100, SEQUENCE_LABEL = 200 };
+
+typedef struct bench_case bench_case;
+
+/* tiny: the same graph with sizes of 1 or 2, so that what is left is the host's work. NULL, with Weber's error pending, on failure. */
+bench_case *bench_case_open(char letter, bool tiny);
+/* The same, with n instead of the case's batch size (a, b, c, d). */
+bench_case *bench_case_open_batch(char letter, bool tiny, int64_t batch);
+void bench_case_step(bench_case *c);
+bench_result bench_case_result(bench_case *c);
+void bench_case_close(bench_case *c);
+
+/* The parts of a step, for programs that look between them. */
+wb_layer *bench_case_model(const bench_case *c);
+wb_optimiser *bench_case_optimiser(const bench_case *c);
+wb_loss_fn *bench_case_loss(const bench_case *c);
+void bench_case_batch(const bench_case *c, int64_t k, wb_batch *batch);
+void bench_case_set_batch(bench_case *c,
+                          int64_t batch); /* other sizes from the next step on, new inputs */
+
+#endif

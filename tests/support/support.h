@@ -1,0 +1,62 @@
+/* What the tests of arrays, operations and evaluation share. Each test runs in a scope and leaves nothing behind (scoped.h):
+ *
+ *     int main(void) {
+ *         const struct CMUnitTest tests[] = {TEST(sums_of_nothing_are_zero)};
+ *         return cmocka_run_group_tests(tests, NULL, NULL);
+ *     }
+ *
+ * Random tests print their seed; WEBER_TEST_SEED=n runs them with that one. */
+#ifndef WB_TESTS_SUPPORT_H
+#define WB_TESTS_SUPPORT_H
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weber.h>
+
+#include "support/numbers.h"
+#include "support/scoped.h"
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, open_scope, close_scope)
+
+/* A row of a table as a test: its name is a sentence, its function gets the row by *state. */
+#define TEST_ROW(row, function)                                                                    \
+    (struct CMUnitTest) { (row)->name, function, open_row, close_row, (void *)(uintptr_t)(row) }
+int open_row(void **state);
+int close_row(void **state);
+
+/* ---- random numbers for tests ---- */
+
+/* The seed of this run, printed at the first call. */
+uint64_t test_seed(void);
+
+typedef struct test_random {
+    uint64_t state;
+} test_random;
+
+uint64_t random_bits(test_random *r);
+int64_t random_below(test_random *r, int64_t n); /* 0 .. n - 1 */
+double random_between(test_random *r, double low, double high);
+
+/* ---- arrays ---- */
+
+/* count numbers as an array of dtype in memory, cut and rounded as C does (halves: to nearest even). */
+wb_array *array_of(wb_dtype dtype, const double *numbers, int ndim, const int64_t *sizes);
+/* The same with random numbers between low and high. */
+wb_array *array_random(test_random *r, wb_dtype dtype, double low, double high, int ndim, const int64_t *sizes);
+
+/* As bytes, dense; to be freed. */
+void *bytes_of(wb_array *x, size_t *size_bytes);
+
+/* Fails unless the two have the same sizes, type and bits. */
+void assert_same_bits(wb_array *a, wb_array *b, const char *what);
+
+/* ---- processes ---- */
+
+/* Runs `run` in a child process whose environment has name=value; returns what it returned (0: passed). A child that a signal
+ * ends counts as 1. To be called before anything of Weber. */
+int run_with(const char *name, const char *value, int (*run)(void));
+
+#endif
