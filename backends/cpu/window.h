@@ -9,16 +9,16 @@
 #include "gemm.h"
 
 typedef struct wb_window {
-    wb_dtype dtype;              /* WB_F32 or WB_F64 */
-    int64_t in[3];               /* spatial sizes of x */
-    int64_t out[3];              /* spatial sizes of y */
+    wb_dtype dtype; /* WB_F32 or WB_F64 */
+    int64_t in[3];  /* spatial sizes of x */
+    int64_t out[3]; /* spatial sizes of y */
     int64_t kernel[3], stride[3], dilation[3];
-    int64_t pad[3];              /* before; what lies beyond the end follows from in and out */
-    int64_t channels;            /* C of x */
-    int64_t filters;             /* K of y; for pools equal to channels */
-    int64_t groups;              /* divides both */
-    int64_t batch;               /* N */
-    bool flip;                   /* true convolution: the kernel is read backwards (Flux's Conv) */
+    int64_t pad[3];   /* before; what lies beyond the end follows from in and out */
+    int64_t channels; /* C of x */
+    int64_t filters;  /* K of y; for pools equal to channels */
+    int64_t groups;   /* divides both */
+    int64_t batch;    /* N */
+    bool flip;        /* true convolution: the kernel is read backwards (Flux's Conv) */
 } wb_window;
 
 /* y = conv(x, w); dx = adjoint in x of it applied to y; dw = adjoint in w of it. scratch: see _scratch.
@@ -27,8 +27,8 @@ typedef struct wb_window {
  * filter never calls done. */
 typedef enum wb_conv_kind { WB_CONV_FORWARD, WB_CONV_DATA, WB_CONV_FILTER } wb_conv_kind;
 size_t wb_cpu_conv_scratch(wb_conv_kind kind, const wb_window *window);
-void wb_cpu_conv(wb_conv_kind kind, const wb_window *window, const void *a, const void *b, void *out,
-                 void *scratch, wb_tile_fn *done, void *context);
+void wb_cpu_conv(wb_conv_kind kind, const wb_window *window, const void *a, const void *b,
+                 void *out, void *scratch, wb_tile_fn *done, void *context);
 /* (a, b, out) is (x, w, y) for forward, (y, w, x) for data, (x, y, w) for filter */
 
 /* Max pooling: y and the position (inside the plane of x: w + W (h + H d)) of the first maximum in

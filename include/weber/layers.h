@@ -1,15 +1,17 @@
 /* weber/layers.h: layers, models, and structs of your own as models.
  *
- * A model is a tree of layers; a layer is a struct with a table of its fields. The table drives everything that is done to a whole
- * model: mapping, counting, printing, training, saving.
+ * A model is a tree of layers; a layer is a struct with a table of its fields. The table drives
+ * everything that is done to a whole model: mapping, counting, printing, training, saving.
  *
- *     wb_layer *model = wb_chain(wb_dense(784, 128, wb_relu), wb_dropout(.p = 0.1f), wb_dense(128, 10));
- *     wb_array *y = wb_apply(model, x);                            // x (784, N) gives (10, N)
- *     wb_array *w = wb_get(model, "layers.1.weight");              // layers are counted from 1, as in messages
+ *     wb_layer *model = wb_chain(wb_dense(784, 128, wb_relu), wb_dropout(.p = 0.1f),
+ *                                wb_dense(128, 10));
+ *     wb_array *y = wb_apply(model, x);                    // x (784, N) gives (10, N)
+ *     wb_array *w = wb_get(model, "layers.1.weight");      // layers count from 1, as in messages
  *     wb_free(model);
  *
- * A maker that takes layers owns them from the call on, also when it fails; wb_free of the outermost releases all. NULL in, NULL out.
- * Members ending in _ belong to the library. Errors: weber/error.h. */
+ * A maker that takes layers owns them from the call on, also when it fails; wb_free of the
+ * outermost releases all. NULL in, NULL out. Members ending in _ belong to the library. Errors:
+ * weber/error.h. */
 #ifndef WEBER_LAYERS_H
 #define WEBER_LAYERS_H
 
@@ -34,7 +36,8 @@ typedef struct wb_layer {
     bool shared_;
 } wb_layer;
 
-/* Fields that are layers, arrays or both, named or not: chains and trees. Made and released by the library. */
+/* Fields that are layers, arrays or both, named or not: chains and trees. Made and released by the
+ * library. */
 typedef struct wb_layer_item {
     char *name; /* NULL: known by its place, from 1 */
     wb_layer *layer;
@@ -68,7 +71,8 @@ struct wb_layer_class {
     const wb_field *fields;
     int field_count;
     wb_array *(*forward)(wb_layer *layer, wb_array *x); /* NULL: cannot be applied */
-    /* One line, "Dense(784 => 128, relu)"; brief: as places in messages want it, without settings. NULL: by the table. */
+    /* One line, "Dense(784 => 128, relu)"; brief: as places in messages want it, without settings.
+     * NULL: by the table. */
     void (*describe)(const wb_layer *layer, bool brief, char *text, size_t size_bytes);
 };
 
@@ -79,7 +83,8 @@ struct wb_layer_class {
  *         wb_layer *actor;
  *         wb_array *critic;
  *     } ActorCritic;
- *     WB_FUNCTOR(ActorCritic, NULL, WB_CHILD_FIELD(ActorCritic, actor), WB_ARRAY_FIELD(ActorCritic, critic));
+ *     WB_FUNCTOR(ActorCritic, NULL, WB_CHILD_FIELD(ActorCritic, actor),
+ *                WB_ARRAY_FIELD(ActorCritic, critic));
  *
  *     ActorCritic *m = wb_new(ActorCritic);
  *     m->actor = wb_dense(4, 2);
@@ -87,9 +92,11 @@ struct wb_layer_class {
  *     ... wb_gradient(l, &m->layer), wb_map(f, NULL, &m->layer), wb_show(m) ...
  *     wb_free(m);
  *
- * The second argument is the forward function that wb_apply calls, or NULL. The list says what takes part: WB_STATE_FIELD is moved but not
- * trained, WB_FIXED_FIELD and WB_FIXED_CHILD_FIELD are released with the struct but neither moved nor trained. What is not listed is a plain value:
- * copied as bytes. A struct without a table is refused: wb_new does not compile, and at run time the error names the struct. */
+ * The second argument is the forward function that wb_apply calls, or NULL. The list says what
+ * takes part: WB_STATE_FIELD is moved but not trained, WB_FIXED_FIELD and WB_FIXED_CHILD_FIELD are
+ * released with the struct but neither moved nor trained. What is not listed is a plain value:
+ * copied as bytes. A struct without a table is refused: wb_new does not compile, and at run time
+ * the error names the struct. */
 #define WB_FUNCTOR(type, forward, ...)                                                             \
     static const wb_field type##_fields[] = {__VA_ARGS__};                                         \
     static const wb_layer_class type##_functor = {                                                 \
@@ -112,7 +119,8 @@ struct wb_layer_class {
 #define WB_FIXED_CHILD_FIELD(type, field)                                                          \
     { #field, offsetof(type, field), WB_FIELD_CHILD, false, true }
 
-/* A zeroed struct of the class, released by wb_free. Fails, naming it, if the class has no table. */
+/* A zeroed struct of the class, released by wb_free. Fails, naming it, if the class has no table.
+ * */
 #define wb_new(type) ((type *)(void *)wb_layer_new(&type##_functor))
 WB_API wb_layer *wb_layer_new(const wb_layer_class *layer_class);
 
@@ -121,16 +129,18 @@ WB_API wb_layer *wb_retain(wb_layer *layer);
 
 /* ---- using a model ---- */
 
-/* What the layer makes of x. Messages name the layer and its place: "Dense(784 => 128), layer 2 of Chain: input has 100 features in
- * (100, 64)". */
+/* What the layer makes of x. Messages name the layer and its place: "Dense(784 => 128), layer 2 of
+ * Chain: input has 100 features in (100, 64)". */
 WB_API wb_array *wb_apply(wb_layer *layer, wb_array *x);
 
-/* The results of a chain's layers, one after another: out[i] is that of layer i + 1, of at most capacity. Returns how many
- * layers there are (0 for an empty chain, and on failure, when all are NULL). */
+/* The results of a chain's layers, one after another: out[i] is that of layer i + 1, of at most
+ * capacity. Returns how many layers there are (0 for an empty chain, and on failure, when all are
+ * NULL). */
 WB_API int64_t wb_activations(wb_layer *chain, wb_array *x, int64_t capacity, wb_array **out);
 
-/* Mode: automatic layers (the default) follow the thread's flag, which wb_withgradient and wb_train set and restore and wb_training
- * sets for a loop by hand; it returns what it was. The others set all layers of a model. */
+/* Mode: automatic layers (the default) follow the thread's flag, which wb_withgradient and wb_train
+ * set and restore and wb_training sets for a loop by hand; it returns what it was. The others set
+ * all layers of a model. */
 WB_API bool wb_training(bool training);
 WB_API wb_status wb_train_mode(wb_layer *model);
 WB_API wb_status wb_test_mode(wb_layer *model);
@@ -142,15 +152,15 @@ WB_API bool wb_is_active(const wb_layer *layer);
 /* Trainable numbers of a model; an array in two places counts once. */
 WB_API int64_t wb_parameter_count(wb_layer *model);
 
-/* The array at a path, owned by the scope: "layers.1.weight", "layers.encoder.bias", "actor". An unknown path is an error that lists
- * the valid ones; an absent array (.no_bias) too. */
+/* The array at a path, owned by the scope: "layers.1.weight", "layers.encoder.bias", "actor". An
+ * unknown path is an error that lists the valid ones; an absent array (.no_bias) too. */
 WB_API wb_array *wb_get(wb_layer *model, const char *path);
 
 /* The layer at a path, "layers.1", borrowed from the model. */
 WB_API wb_layer *wb_get_layer(wb_layer *model, const char *path);
 
-/* Puts x into the place of an array of the same sizes; who held the old array keeps its value. Places that held the same array (a tie)
- * part: only this one changes. */
+/* Puts x into the place of an array of the same sizes; who held the old array keeps its value.
+ * Places that held the same array (a tie) part: only this one changes. */
 WB_API wb_status wb_set(wb_layer *model, const char *path, wb_array *x);
 
 /* ---- a model through a function ---- */
@@ -158,8 +168,9 @@ WB_API wb_status wb_set(wb_layer *model, const char *path, wb_array *x);
 /* What becomes of the array at path; NULL fails. */
 typedef wb_array *wb_leaf_fn(void *user, const char *path, wb_array *x);
 
-/* A new model whose arrays are fn's results (fmap of the guides); the given one stays as it is. An array or layer in two places is mapped
- * once and is shared again. Arrays are computed before the call returns. */
+/* A new model whose arrays are fn's results (fmap of the guides); the given one stays as it is. An
+ * array or layer in two places is mapped once and is shared again. Arrays are computed before the
+ * call returns. */
 WB_API wb_layer *wb_map(wb_leaf_fn *fn, void *user, wb_layer *model);
 
 /* The same in place. On failure nothing has changed. */
@@ -168,14 +179,14 @@ WB_API wb_status wb_walk(wb_leaf_fn *fn, void *user, wb_layer *model);
 /* A copy with arrays of its own, ties kept. */
 WB_API wb_layer *wb_clone(wb_layer *model);
 
-/* The model for one other thread, over the same memory, not to be trained. Call it on the model's thread; use and wb_free the result on
- * the other. Later updates of the model do not reach it. */
+/* The model for one other thread, over the same memory, not to be trained. Call it on the model's
+ * thread; use and wb_free the result on the other. Later updates of the model do not reach it. */
 WB_API wb_layer *wb_share(wb_layer *model);
 
 /* ---- initialisers ----
  *
- * Arrays of the given sizes, computed at once. A fan of (out, in) is in and out; of (kernel..., in, out) it is prod(kernel) in and
- * prod(kernel) out; of (n) it is 1 and n.
+ * Arrays of the given sizes, computed at once. A fan of (out, in) is in and out; of (kernel..., in,
+ * out) it is prod(kernel) in and prod(kernel) out; of (n) it is 1 and n.
  *   glorot_uniform   within sqrt(6 / (fan_in + fan_out))          (Glorot and Bengio 2010)
  *   glorot_normal    deviation sqrt(2 / (fan_in + fan_out))
  *   kaiming_uniform  within sqrt(6 / fan_in)                      (He et al. 2015)
@@ -204,7 +215,8 @@ typedef struct wb_dense_desc {
  *
  * x  (in, ...)     W  (out, in)     b  (out)     y  (out, ...)
  *
- * Fails with WB_ERROR_SHAPE if x's first size is not `in`. x is converted to the type of W, with a warning the first time. */
+ * Fails with WB_ERROR_SHAPE if x's first size is not `in`. x is converted to the type of W, with a
+ * warning the first time. */
 #define wb_dense(...) wb_dense_make((wb_dense_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_layer *wb_dense_make(wb_dense_desc desc);
 
@@ -224,7 +236,8 @@ typedef struct wb_conv_desc {
     wb_dtype dtype; /* default f32 */
 } wb_conv_desc;
 
-/* y = activation(w * x + b): a true convolution (the kernel is flipped), as Flux's Conv; wb_cross_cor does not flip.
+/* y = activation(w * x + b): a true convolution (the kernel is flipped), as Flux's Conv;
+ * wb_cross_cor does not flip.
  *
  * x  (W, [H, [D,]] in, N)     w  (kernel..., in / groups, out)     b  (out)     y  (W', ..., out, N) */
 #define wb_conv(...)      wb_conv_make((wb_conv_desc){.start_ = 0, __VA_ARGS__})
@@ -259,16 +272,18 @@ typedef struct wb_dropout_desc {
     unsigned dims; /* the mask varies along these and is shared along the others; default: all */
 } wb_dropout_desc;
 
-/* In training, zeros with probability p and x / (1 - p) elsewhere; x in test mode. (Srivastava et al. 2014) */
+/* In training, zeros with probability p and x / (1 - p) elsewhere; x in test mode. (Srivastava et
+ * al. 2014) */
 #define wb_dropout(...) wb_dropout_make((wb_dropout_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_layer *wb_dropout_make(wb_dropout_desc desc);
 
-/* A function as a layer. Its name for printing and files is that of its operation; composites need wb_fn_named. */
+/* A function as a layer. Its name for printing and files is that of its operation; composites need
+ * wb_fn_named. */
 WB_API wb_layer *wb_fn(wb_activation *function);
 WB_API wb_layer *wb_fn_named(const char *name, wb_activation *function);
 
-/* One layer after another; wb_chain() is the identity. A layer that is NULL (its maker failed) fails the chain, naming its place, and
- * releases the others. */
+/* One layer after another; wb_chain() is the identity. A layer that is NULL (its maker failed)
+ * fails the chain, naming its place, and releases the others. */
 #define wb_chain(...)                                                                              \
     wb_chain_make((int64_t)(sizeof((wb_layer *const[]){NULL, __VA_ARGS__}) / sizeof(wb_layer *)) - \
                       1,                                                                           \
@@ -280,15 +295,15 @@ typedef struct wb_named {
     void *object; /* a layer; in a tree also an array */
 } wb_named;
 
-/* A chain with names: wb_chain_named({"encoder", a}, {"decoder", b}), paths "layers.encoder.weight". A name is no number, has no dot
- * and is not "layers". */
+/* A chain with names: wb_chain_named({"encoder", a}, {"decoder", b}), paths
+ * "layers.encoder.weight". A name is no number, has no dot and is not "layers". */
 #define wb_chain_named(...)                                                                        \
     wb_chain_named_make((int64_t)(sizeof((const wb_named[]){__VA_ARGS__}) / sizeof(wb_named)),     \
                         (const wb_named[]){__VA_ARGS__})
 WB_API wb_layer *wb_chain_named_make(int64_t count, const wb_named *layers);
 
-/* Arrays, layers and trees in a list or by name: a tuple or a dictionary, with everything a model has except wb_apply. Layers are owned,
- * arrays held. Paths: "1", "2.weight", or the names. */
+/* Arrays, layers and trees in a list or by name: a tuple or a dictionary, with everything a model
+ * has except wb_apply. Layers are owned, arrays held. Paths: "1", "2.weight", or the names. */
 #define wb_tree(...)                                                                               \
     wb_tree_make((int64_t)(sizeof((void *const[]){NULL, __VA_ARGS__}) / sizeof(void *)) - 1,       \
                  (void *const[]){NULL, __VA_ARGS__} + 1)

@@ -14,7 +14,8 @@
  *     }
  *     wb_free(adam);
  *
- * or, all in one: wb_train(loss, model, data, adam, .epochs = 5). NULL in, NULL out. Errors: weber/error.h. */
+ * or, all in one: wb_train(loss, model, data, adam, .epochs = 5). NULL in, NULL out. Errors:
+ * weber/error.h. */
 #ifndef WEBER_OPTIMISE_H
 #define WEBER_OPTIMISE_H
 
@@ -27,33 +28,38 @@ extern "C" {
 
 /* ---- gradients of models ---- */
 
-/* One gradient for each trainable array of a model, NULL where the loss does not depend on it; owned by the scope. */
+/* One gradient for each trainable array of a model, NULL where the loss does not depend on it;
+ * owned by the scope. */
 typedef struct wb_gradients wb_gradients;
 
 /* The loss of a batch, one number. */
 typedef wb_array *wb_loss_fn(wb_layer *model, const wb_batch *batch, void *user);
 
-/* The gradients of l, which was built from the model's arrays. Arrays may have been read directly or by wb_get; layers in automatic
- * mode are in training only after wb_training(true). */
+/* The gradients of l, which was built from the model's arrays. Arrays may have been read directly
+ * or by wb_get; layers in automatic mode are in training only after wb_training(true). */
 WB_API wb_gradients *wb_gradient(wb_array *l, wb_layer *model);
 
-/* Calls loss in training mode and in a scope of its own; the loss and *gradients leave it, and belong to the caller's scope. Nothing is
- * computed yet: wb_update computes all in one plan. On failure both are NULL. */
+/* Calls loss in training mode and in a scope of its own; the loss and *gradients leave it, and
+ * belong to the caller's scope. Nothing is computed yet: wb_update computes all in one plan. On
+ * failure both are NULL. */
 WB_API wb_array *wb_withgradient(wb_loss_fn *loss, wb_layer *model, const wb_batch *batch,
                                  void *user, wb_gradients **gradients);
 
-/* The gradient of the array at path ("layers.1.weight"), owned by the gradients' scope; NULL, without an error, if there is none. A tied
- * array has one gradient, the sum over its places. An unknown path is an error that lists the valid ones. */
+/* The gradient of the array at path ("layers.1.weight"), owned by the gradients' scope; NULL,
+ * without an error, if there is none. A tied array has one gradient, the sum over its places. An
+ * unknown path is an error that lists the valid ones. */
 WB_API wb_array *wb_gradients_get(const wb_gradients *gradients, const char *path);
 
-/* Replaces it, for a scaling or clipping of your own; NULL: the parameter is left alone. Sizes are those of the parameter. */
+/* Replaces it, for a scaling or clipping of your own; NULL: the parameter is left alone. Sizes are
+ * those of the parameter. */
 WB_API wb_status wb_gradients_set(wb_gradients *gradients, const char *path, wb_array *gradient);
 
 /* ---- rules ---- */
 
 typedef enum wb_rule_kind { WB_DESCENT, WB_MOMENTUM, WB_ADAM, WB_ADAMW } wb_rule_kind;
 
-/* A rule with its settings, a plain value; made by the macros below. x parameter, g gradient, t step from 1. */
+/* A rule with its settings, a plain value; made by the macros below. x parameter, g gradient, t
+ * step from 1. */
 typedef struct wb_rule {
     wb_rule_kind kind;
     double eta; /* learning rate */
@@ -100,26 +106,28 @@ WB_API wb_rule wb_adamw_make(wb_adam_desc desc);
 
 /* ---- optimisers ---- */
 
-/* A rule and its state for one model. State is f32 for f16 and bf16 parameters, else of the parameter's type. */
+/* A rule and its state for one model. State is f32 for f16 and bf16 parameters, else of the
+ * parameter's type. */
 typedef struct wb_optimiser wb_optimiser;
 
 typedef struct wb_setup_desc {
     char start_;
     wb_rule rule;
     wb_layer *model;
-    double
-        clip_norm; /* gradients are scaled so that their common 2-norm is at most this; 0: they are not */
+    double clip_norm; /* gradients are scaled so that their common 2-norm is at most this; 0: not */
 } wb_setup_desc;
 
-/* wb_setup(rule, model) or wb_setup(rule, model, .clip_norm = 1). One state per array: two slots over the same array, or over a
- * transpose of it, are a tie and stay one. The optimiser keeps the model alive. Fails for a negative eta and for a shared model;
- * warns if nothing is trainable. Released by wb_free. */
+/* wb_setup(rule, model) or wb_setup(rule, model, .clip_norm = 1). One state per array: two slots
+ * over the same array, or over a transpose of it, are a tie and stay one. The optimiser keeps the
+ * model alive. Fails for a negative eta and for a shared model; warns if nothing is trainable.
+ * Released by wb_free. */
 #define wb_setup(...) wb_setup_make((wb_setup_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_optimiser *wb_setup_make(wb_setup_desc desc);
 
-/* One step: computes gradients, new parameters, state and loss in one plan. The model's slots get new arrays; who held an old one keeps its
- * value. Parameters without a gradient are left alone. If the loss (or the norm, when clipping) is not finite, parameters and state
- * keep their values. On failure nothing has changed. */
+/* One step: computes gradients, new parameters, state and loss in one plan. The model's slots get
+ * new arrays; who held an old one keeps its value. Parameters without a gradient are left alone. If
+ * the loss (or the norm, when clipping) is not finite, parameters and state keep their values. On
+ * failure nothing has changed. */
 WB_API wb_status wb_update(wb_optimiser *optimiser, wb_layer *model, wb_gradients *gradients);
 
 /* Steps done. */
@@ -155,8 +163,9 @@ typedef struct wb_train_desc {
     void *user;            /* handed to loss and callbacks */
 } wb_train_desc;
 
-/* wb_train(loss, model, loader, optimiser, .epochs = 5, .progress = true). A loss that is not finite ends it with WB_ERROR_NUMBER and
- * "loss is nan at batch 51 of epoch 1"; that step has changed nothing. */
+/* wb_train(loss, model, loader, optimiser, .epochs = 5, .progress = true). A loss that is not
+ * finite ends it with WB_ERROR_NUMBER and "loss is nan at batch 51 of epoch 1"; that step has
+ * changed nothing. */
 #define wb_train(...) wb_train_make((wb_train_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_status wb_train_make(wb_train_desc desc);
 

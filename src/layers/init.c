@@ -18,7 +18,8 @@ static fans fans_of(int ndim, const int64_t *sizes) {
     return (fans){window * (double)sizes[ndim - 2], window * (double)sizes[ndim - 1]};
 }
 
-/* Parameters are data: evaluates x, made in the innermost scope, and passes it on to the one around. */
+/* Parameters are data: evaluates x, made in the innermost scope, and passes it on to the one
+ * around. */
 static wb_array *finish(wb_array *x) {
     wb_array *left = x && wb_evaluate(1, &x) == WB_OK ? x : NULL;
     return wb_scope_close_leaving(1, &left) == WB_OK ? left : NULL;

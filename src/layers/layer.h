@@ -41,7 +41,8 @@ typedef struct wb_path {
 } wb_path;
 void wb_path_text(const wb_path *path, char *text, size_t size_bytes);
 
-/* What a walk calls, each layer once, fields in the order of the table; either may be NULL. False ends the walk. */
+/* What a walk calls, each layer once, fields in the order of the table; either may be NULL. False
+ * ends the walk. */
 typedef struct wb_visitor wb_visitor;
 struct wb_visitor {
     bool (*array)(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable);
@@ -58,14 +59,15 @@ wb_array **wb_slot_at(const char *function, wb_layer *model, const char *path);
 
 /* ---- ties (tie.c) ---- */
 
-/* True if two slots hold the same numbers: the same array, or views of each other over all of them (a transpose). Pending arrays are
- * tied only to themselves. */
+/* True if two slots hold the same numbers: the same array, or views of each other over all of them
+ * (a transpose). Pending arrays are tied only to themselves. */
 bool wb_is_tied(const wb_array *a, const wb_array *b);
 
 /* True if the arrays share some memory. */
 bool wb_overlaps(const wb_array *a, const wb_array *b);
 
-/* x, which has the sizes of from, in those of to, where from and to are tied: what x means for the other slot. */
+/* x, which has the sizes of from, in those of to, where from and to are tied: what x means for the
+ * other slot. */
 wb_array *wb_through_memory(const wb_array *from, wb_array *x, const wb_array *to);
 
 /* ---- making ---- */
@@ -76,8 +78,8 @@ bool wb_scope_begin(void);
 /* Evaluates all arrays of the model in one plan, so that its slots are data. */
 wb_status wb_model_evaluate(wb_layer *model);
 
-/* Ends a maker that opened a scope: evaluates the model and closes the scope. The model, or NULL after releasing it if an error is pending
- * that was not there before (failed). */
+/* Ends a maker that opened a scope: evaluates the model and closes the scope. The model, or NULL
+ * after releasing it if an error is pending that was not there before (failed). */
 wb_layer *wb_layer_finish(wb_layer *layer, bool failed);
 
 /* What a container is made of: one of the three lists, of count entries. */
@@ -88,7 +90,8 @@ typedef struct wb_contents {
     const wb_named *named;
 } wb_contents;
 
-/* A chain or tree over the contents, whose layers it takes, also on failure. layers_only: arrays are refused. */
+/* A chain or tree over the contents, whose layers it takes, also on failure. layers_only: arrays
+ * are refused. */
 wb_layer *wb_container_new(const char *function, const wb_layer_class *layer_class,
                            size_t list_offset, const wb_contents *contents, bool layers_only);
 

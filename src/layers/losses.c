@@ -131,7 +131,8 @@ static bool check_labels(const char *name, const wb_array *y, int64_t classes) {
     return true;
 }
 
-/* -sum over classes of logs where the class is the label: as a comparison with 0, 1, 2, ..., so that all of it fuses. */
+/* -sum over classes of logs where the class is the label: as a comparison with 0, 1, 2, ..., so
+ * that all of it fuses. */
 static wb_array *loss_of_labels(const char *name, wb_array *logs, wb_array *y) {
     const int64_t classes = logs->sizes[0];
     int64_t sizes[WB_MAX_DIMS];

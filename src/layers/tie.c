@@ -1,4 +1,5 @@
-/* Ties: two slots over the same numbers, as the same array or as views of each other (a transpose). */
+/* Ties: two slots over the same numbers, as the same array or as views of each other (a transpose).
+ * */
 #include "layers/layer.h"
 
 /* The dimensions of x by growing stride; false unless, in this order, x is dense. */

@@ -1,4 +1,5 @@
-/* A model through a function: new (wb_map), in place (wb_walk), copied, shared with another thread. */
+/* A model through a function: new (wb_map), in place (wb_walk), copied, shared with another thread.
+ * */
 #include <string.h>
 
 #include "base/memory.h"

@@ -6,7 +6,8 @@
 
 #include "array/array.h"
 
-/* Lives in its scope; between uses it waits in its model (spare_), so that a step allocates nothing. */
+/* Lives in its scope; between uses it waits in its model (spare_), so that a step allocates
+ * nothing. */
 struct wb_gradients {
     wb_object object;
     wb_layer *model; /* owned while in use; NULL while waiting */

@@ -46,7 +46,8 @@ static bool add_slot(wb_visitor *visitor, const wb_path *path, wb_array **slot, 
     return true;
 }
 
-/* The member before i that i is tied to, or -1; -2 with an error if they share memory in another way. */
+/* The member before i that i is tied to, or -1; -2 with an error if they share memory in another
+ * way. */
 static int64_t tied_to(const wb_member *members, int64_t i) {
     const wb_array *x = members[i].seen;
     for (int64_t k = 0; k < i; k++) {

@@ -52,7 +52,8 @@ struct wb_optimiser {
 int wb_rule_states(const wb_rule *rule);
 wb_status wb_rule_check(const char *function, const wb_rule *rule);
 
-/* Makes groups anew from what the slots hold, keeping the states of arrays that are in their places. */
+/* Makes groups anew from what the slots hold, keeping the states of arrays that are in their
+ * places. */
 wb_status wb_optimiser_group(wb_optimiser *optimiser);
 
 bool wb_is_optimiser(const void *object);

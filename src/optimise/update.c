@@ -1,4 +1,5 @@
-/* One step: new parameters and state as recipes, computed together with loss and gradients in one plan. */
+/* One step: new parameters and state as recipes, computed together with loss and gradients in one
+ * plan. */
 #include "ops/update.h"
 
 #include <math.h>
@@ -57,7 +58,8 @@ static wb_array *sum_of_group(const wb_optimiser *o, const wb_gradients *g,
 /* True where x is neither infinite nor NaN. */
 static wb_array *is_finite(wb_array *x) { return wb_eq(wb_sub(x, x), wb_number(0)); }
 
-/* Scales all gradients so that their common norm is at most clip_norm; the guard then looks at the norm, too. */
+/* Scales all gradients so that their common norm is at most clip_norm; the guard then looks at the
+ * norm, too. */
 static wb_array *clip(wb_optimiser *o, wb_array *guard) {
     wb_array *squares = NULL;
     for (int64_t i = 0; i < o->group_count; i++) {

@@ -156,7 +156,8 @@ static void print_layer(FILE *file, int depth, const char *name, wb_layer *layer
     (void)fprintf(file, "%*s)%s", 2 * depth, "", depth ? ",\n" : "");
 }
 
-/* The last line's "# Total: 4 arrays, 769 parameters, 3076 bytes.", as in Flux only if there are more than two arrays. */
+/* The last line's "# Total: 4 arrays, 769 parameters, 3076 bytes.", as in Flux only if there are
+ * more than two arrays. */
 static void print_total(FILE *file, const wb_model_counts *counts) {
     char numbers[32], more[32], bytes[32];
     if (counts->arrays + counts->fixed_arrays <= 2) {
