@@ -2,8 +2,10 @@
 
 #include <pthread.h>
 
-#include "array/array.h"
+#include "base/error.h"
 #include "base/memory.h"
+#include "base/object.h"
+#include "device/buffer.h"
 
 /* Sizes come in classes, four to each power of two, so that a freed piece serves a slightly different size. */
 enum { CLASSES = 4 * 64, SMALLEST = 64 };
