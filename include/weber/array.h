@@ -39,8 +39,8 @@ typedef struct wb_device wb_device;
 
 /* ---- scopes and lifetime ---- */
 
-/* Opens a scope on this thread; the next wb_scope_close closes it. Scopes nest. */
-WB_API void wb_scope_open(void);
+/* Opens a scope on this thread; the next wb_scope_close closes it. Scopes nest. On failure (out of memory) none was opened. */
+WB_API wb_status wb_scope_open(void);
 
 /* Closes the innermost scope: what was kept, or put into a model, is evaluated in one plan and detached from
  * its recipe; everything else made in the scope is released. The status is that of the evaluation. */

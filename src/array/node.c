@@ -5,8 +5,6 @@
 #include "array/thread.h"
 #include "base/memory.h"
 
-wb_evaluate_fn *wb_evaluate_hook;
-
 const wb_class wb_array_class = {"array", NULL}; /* wb_free releases arrays itself */
 
 static bool attach_inputs(wb_array *node, int ninputs, wb_array *const *inputs) {

@@ -2,13 +2,12 @@
 #include "array/thread.h"
 #include "base/memory.h"
 
-wb_status (*wb_state_flush_hook)(void);
-
-void wb_scope_open(void) {
+wb_status wb_scope_open(void) {
     wb_thread *thread = wb_thread_get();
     if (!thread || !WB_GROW(thread->scope_starts, thread->scope_count, thread->scope_capacity))
-        return;
+        return WB_ERROR_MEMORY;
     thread->scope_starts[thread->scope_count++] = thread->entry_count;
+    return WB_OK;
 }
 
 /* Takes object out of the scope that owns it; false if none of this thread does. */
@@ -111,7 +110,7 @@ wb_status wb_scope_close(void) {
     if (!thread || thread->scope_count == 0)
         return wb_fail(WB_ERROR_ARGUMENT, "wb_scope_close: no scope is open on this thread");
     const int64_t start = innermost_start(thread);
-    wb_status status = wb_state_flush_hook ? wb_state_flush_hook() : WB_OK;
+    wb_status status = wb_state_flush_hook();
     const wb_status survivors = evaluate_survivors(thread, start);
     if (status == WB_OK) status = survivors;
     release_entries(thread, start);

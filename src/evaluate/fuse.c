@@ -198,8 +198,8 @@ static int phases_with(const wb_unit *u, const wb_value *v, int phase) {
     return needed > u->phases ? needed : u->phases;
 }
 
-/* Every input of v is either computed in the unit itself, at a place that v may read, or before it. */
-static bool inputs_fit(wb_graph *graph, int32_t number, const wb_value *v, bool as_row) {
+/* Every input of v is either computed in the unit itself, at a place that v may read, or before it. NULL, or why not. */
+static const char *inputs_misfit(wb_graph *graph, int32_t number, const wb_value *v, bool as_row) {
     const wb_unit *u = unit_at(graph, number);
     for (int i = 0; i < v->ninputs; i++) {
         const int32_t input = wb_value_inputs(v)[i];
@@ -207,35 +207,42 @@ static bool inputs_fit(wb_graph *graph, int32_t number, const wb_value *v, bool 
         const int32_t unit = wb_value_unit(graph, input);
         if (unit < 0) continue;
         if (unit != number) {
-            if (wb_unit_depends(graph, unit, number)) return false;
+            if (wb_unit_depends(graph, unit, number)) return "an operand has to wait for it";
             continue;
         }
         if (x->kind == WB_VALUE_VIEW || x->kind == WB_VALUE_PART)
-            return false; /* needs the whole of it */
-        if (as_row && !wb_value_is_row(u, x)) return false;
-        if (v->kind == WB_VALUE_REDUCE && wb_value_is_row(u, x)) return false;
+            return "a view needs the whole of it";
+        if (as_row && !wb_value_is_row(u, x)) return "a row value reads full ones";
+        if (v->kind == WB_VALUE_REDUCE && wb_value_is_row(u, x))
+            return "its rows are reduced again";
         /* a row value is spread along the reduced dimensions, and along no others */
-        if (!as_row && wb_value_is_row(u, x) && !matches_row(u, x)) return false;
+        if (!as_row && wb_value_is_row(u, x) && !matches_row(u, x))
+            return "its rows are spread otherwise";
     }
-    return true;
+    return NULL;
 }
 
-static bool may_join(wb_graph *graph, int32_t number, const wb_value *v) {
+/* NULL if v may join the unit; else why not, for WEBER_DEBUG=plan. */
+static const char *why_apart(wb_graph *graph, int32_t number, const wb_value *v) {
     const wb_unit *u = unit_at(graph, number);
-    if (u->kind != WB_UNIT_PROGRAM || u->member_count >= MOST_MEMBERS) return false;
+    if (u->kind != WB_UNIT_PROGRAM) return "a call or copy comes between";
+    if (u->member_count >= MOST_MEMBERS) return "the program is long enough";
     bool as_row = false;
     wb_unit trial = *u;
     if (v->kind == WB_VALUE_REDUCE) {
         const uint32_t mask = mask_of(graph, v);
-        if (!matches_full(u, &graph->values[v->small_inputs[0]])) return false;
-        if (u->reduced != mask && (u->reduced != 0 || mask == 0)) return false;
+        if (!matches_full(u, &graph->values[v->small_inputs[0]])) return "another domain";
+        if (u->reduced != mask && (u->reduced != 0 || mask == 0))
+            return "other dimensions are reduced";
         trial.reduced = mask;
     } else {
         as_row = !matches_full(u, v);
-        if (as_row && !matches_row(u, v)) return false;
+        if (as_row && !matches_row(u, v)) return "another domain";
     }
-    return inputs_fit(graph, number, v, as_row) &&
-           phases_fit(&trial, phases_with(&trial, v, phase_in(graph, number, v)));
+    const char *misfit = inputs_misfit(graph, number, v, as_row);
+    if (misfit) return misfit;
+    const bool fits = phases_fit(&trial, phases_with(&trial, v, phase_in(graph, number, v)));
+    return fits ? NULL : "too many phases, or rows too long and too few for another";
 }
 
 static bool join(wb_graph *graph, int32_t number, int32_t member) {
@@ -253,14 +260,16 @@ static bool join(wb_graph *graph, int32_t number, int32_t member) {
 }
 
 /* The latest unit among those of v's inputs that v may join; WB_NO_UNIT. */
-static int32_t best_unit(wb_graph *graph, const wb_value *v) {
+static int32_t best_unit(wb_graph *graph, wb_value *v) {
     int32_t best = WB_NO_UNIT;
+    if (!graph->fuse) v->apart = "WEBER_FUSE=0";
     for (int i = 0; graph->fuse && i < v->ninputs; i++) {
         const int32_t unit = wb_value_unit(graph, wb_value_inputs(v)[i]);
         if (unit < 0 || unit == best ||
             (best >= 0 && unit_at(graph, best)->last > unit_at(graph, unit)->last))
             continue;
-        if (may_join(graph, unit, v)) best = unit;
+        v->apart = why_apart(graph, unit, v);
+        if (!v->apart) best = unit;
     }
     return best;
 }
@@ -339,7 +348,7 @@ static bool merge_inputs(wb_graph *graph, int32_t number, const wb_value *v) {
 }
 
 static bool fuse_value(wb_graph *graph, int32_t member) {
-    const wb_value *v = &graph->values[member];
+    wb_value *v = &graph->values[member];
     const int32_t unit = best_unit(graph, v);
     if (unit < 0) return new_program(graph, member) >= 0;
     return join(graph, unit, member) && merge_inputs(graph, unit, &graph->values[member]);
@@ -348,7 +357,8 @@ static bool fuse_value(wb_graph *graph, int32_t member) {
 /* ---- sinking: values computed where they are used ---- */
 
 typedef struct consumers {
-    int32_t unit; /* the one unit that uses the value; WB_NO_UNIT: none yet; -2: several, or not as an operand */
+    int32_t
+        unit; /* the one unit that uses the value; WB_NO_UNIT: none yet; -2: several, or not as an operand */
 } consumers;
 
 enum { SEVERAL = -2 };
@@ -361,12 +371,15 @@ static bool list_consumers(wb_graph *graph, consumers *of) {
         const bool whole = value->kind != WB_VALUE_ELEMENT && value->kind != WB_VALUE_REDUCE;
         for (int i = 0; i < value->ninputs; i++) {
             int32_t *seen = &of[wb_value_inputs(value)[i]].unit;
-            if (whole || (*seen != WB_NO_UNIT && *seen != unit)) *seen = SEVERAL;
-            else *seen = unit;
+            if (whole || (*seen != WB_NO_UNIT && *seen != unit))
+                *seen = SEVERAL;
+            else
+                *seen = unit;
         }
     }
     for (int64_t i = 0; i < graph->tape->count; i++)
-        if ((graph->tape->marks[i] & WB_TAPE_STORED) && graph->of_tape[i] >= 0) of[graph->of_tape[i]].unit = SEVERAL;
+        if ((graph->tape->marks[i] & WB_TAPE_STORED) && graph->of_tape[i] >= 0)
+            of[graph->of_tape[i]].unit = SEVERAL;
     return true;
 }
 
@@ -400,9 +413,12 @@ static void remove_member(wb_unit *u, int32_t member) {
 static bool may_sink(const wb_graph *graph, int32_t member, const consumers *of) {
     const wb_value *v = &graph->values[member];
     const int32_t from = find_unit(graph, v->unit), to = of[member].unit;
-    if (v->kind != WB_VALUE_ELEMENT || to < 0 || to == from || unit_at(graph, from)->member_count < 2) return false;
+    if (v->kind != WB_VALUE_ELEMENT || to < 0 || to == from ||
+        unit_at(graph, from)->member_count < 2)
+        return false;
     const wb_unit *u = unit_at(graph, to);
-    if (u->kind != WB_UNIT_PROGRAM || u->member_count >= MOST_MEMBERS || !matches_full(u, v)) return false;
+    if (u->kind != WB_UNIT_PROGRAM || u->member_count >= MOST_MEMBERS || !matches_full(u, v))
+        return false;
     if (v->phase > 0 || wb_value_is_row(unit_at(graph, from), v)) return false;
     return newly_stored(graph, v, of) <= 1;
 }
@@ -429,7 +445,8 @@ static bool sink_values(wb_graph *graph) {
             bool other = false;
             for (int64_t m = 0; m < unit_at(graph, from)->member_count && !other; m++) {
                 const wb_value *x = &graph->values[unit_at(graph, from)->members[m]];
-                for (int k = 0; k < x->ninputs; k++) other = other || wb_value_inputs(x)[k] == input;
+                for (int k = 0; k < x->ninputs; k++)
+                    other = other || wb_value_inputs(x)[k] == input;
             }
             if (of[input].unit == from) of[input].unit = other ? SEVERAL : value->unit;
         }

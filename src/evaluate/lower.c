@@ -49,8 +49,8 @@ static uint64_t hash_of(const wb_value *v) {
 
 static bool equal(const wb_value *a, const wb_value *b) {
     return a->kind == b->kind && a->op == b->op && a->dtype == b->dtype && a->ndim == b->ndim &&
-           (a->kind != WB_VALUE_LATE || a->tape == b->tape) &&
-           a->ninputs == b->ninputs && wb_bits_of(a->constant) == wb_bits_of(b->constant) &&
+           (a->kind != WB_VALUE_LATE || a->tape == b->tape) && a->ninputs == b->ninputs &&
+           wb_bits_of(a->constant) == wb_bits_of(b->constant) &&
            memcmp(a->sizes, b->sizes, sizeof *a->sizes * a->ndim) == 0 &&
            memcmp(a->attributes, b->attributes, sizeof a->attributes) == 0 &&
            memcmp(wb_value_inputs(a), wb_value_inputs(b), sizeof(int32_t) * (size_t)a->ninputs) ==
@@ -59,8 +59,7 @@ static bool equal(const wb_value *a, const wb_value *b) {
 
 /* Leaves are what their node is; late values merge only when they are the same node; random values belong to their call. */
 static bool may_merge(const wb_value *v) {
-    return v->kind != WB_VALUE_LEAF && v->op != WB_OP_uniform &&
-           v->op != WB_OP_normal;
+    return v->kind != WB_VALUE_LEAF && v->op != WB_OP_uniform && v->op != WB_OP_normal;
 }
 
 static int32_t add(lowering *l, wb_value v) {
@@ -118,7 +117,8 @@ static int32_t recast_constant(lowering *l, const wb_value *source, wb_dtype dty
 static int32_t cast(lowering *l, int32_t from, wb_dtype dtype) {
     if (from < 0 || value_at(l, from)->dtype == dtype) return from;
     const wb_value source = *value_at(l, from);
-    if (source.kind == WB_VALUE_LATE && wb_dtype_is_float(dtype)) return recast_constant(l, &source, dtype);
+    if (source.kind == WB_VALUE_LATE && wb_dtype_is_float(dtype))
+        return recast_constant(l, &source, dtype);
     if (source.kind == WB_VALUE_CONSTANT && (wb_dtype_is_float(dtype) || dtype == WB_BOOL))
         return recast_constant(l, &source, dtype);
     wb_value v = {.kind = WB_VALUE_ELEMENT,

@@ -77,8 +77,8 @@ static void mark(wb_tape *tape) {
         const bool leaves = (*m & WB_TAPE_ROOT) && (x->flags & WB_NODE_LEFT);
         const bool referred = x->refs != tape->uses[i] && !(x->flags & WB_NODE_INTERNED);
         const wb_kind kind = wb_rows[x->op].kind;
-        const bool is_costly = kind == WB_KIND_CALL || kind == WB_KIND_REDUCE ||
-                               (x->flags & WB_NODE_COMPUTED);
+        const bool is_costly =
+            kind == WB_KIND_CALL || kind == WB_KIND_REDUCE || (x->flags & WB_NODE_COMPUTED);
         if (x->holds > 0 || (*m & WB_TAPE_ROOT)) *m |= WB_TAPE_STORED;
         /* of an operation of several results, each is stored by itself */
         if (referred && is_costly && !wb_has_parts(x)) *m |= WB_TAPE_STORED;

@@ -222,6 +222,8 @@ static void explain_unit(const builder *b, const wb_unit *u) {
                                 u->kind == WB_UNIT_PROGRAM ? u->sizes : last->sizes),
                   u->phases > 1 ? " in phases" : "", line,
                   u->epilogue >= 0 ? ", the next one fused behind it" : "");
+    const char *apart = b->graph.values[u->members[0]].apart;
+    if (u->kind == WB_UNIT_PROGRAM && apart) wb_log_always("plan:     begun anew: %s", apart);
     if (u->epilogue >= 0) explain_unit(b, &b->graph.units[u->epilogue]);
 }
 

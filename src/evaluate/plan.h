@@ -85,6 +85,7 @@ typedef struct wb_value {
     wb_layout
         layout;   /* where its elements lie, counted from its memory; views: from that of `base` */
     int32_t base; /* views that need no copy: the value whose memory they show; else itself */
+    const char *apart;  /* why it began a unit of its own; NULL: nothing to join */
     int32_t next_equal; /* chain of the table of equal values */
 } wb_value;
 

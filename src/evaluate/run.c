@@ -321,8 +321,6 @@ static wb_status commit_writes(void) {
     return status;
 }
 
-/* The hooks by which the lower rooms reach evaluation. */
-__attribute__((constructor)) static void install(void) {
-    wb_evaluate_hook = wb_evaluate;
-    wb_state_flush_hook = commit_writes;
-}
+/* By these the lower rooms reach evaluation. */
+wb_evaluate_fn *wb_evaluate_hook = wb_evaluate;
+wb_status (*wb_state_flush_hook)(void) = commit_writes;

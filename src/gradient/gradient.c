@@ -59,8 +59,26 @@ static bool append(walk *w, wb_array *x) {
     return true;
 }
 
+static bool is_wanted(const wb_array *x, int count, wb_array *const *arrays) {
+    for (int i = 0; i < count; i++)
+        if (arrays[i] == x) return true;
+    return false;
+}
+
+/* What the walk says of a node: a recipe that was lost, a layer that thought it was not being trained. */
+static void note(walk *w, const wb_array *x, int count, wb_array *const *arrays) {
+    if ((x->flags & WB_NODE_DETACHED) && !is_wanted(x, count, arrays)) w->detached = x;
+    if (!(x->flags & WB_NODE_UNTIED)) return;
+    static int warned;
+    if (__atomic_exchange_n(&warned, 1, __ATOMIC_RELAXED)) return;
+    wb_log_line(
+        WB_LOG_WARN,
+        "a gradient goes through a layer that was applied in test mode: call wb_training(true), or "
+        "wb_withgradient, which does");
+}
+
 /* Orders what result is made of; depth first with a stack of our own. */
-static bool order(walk *w, wb_array *result, uint64_t stamp) {
+static bool order(walk *w, wb_array *result, uint64_t stamp, int count, wb_array *const *arrays) {
     int64_t depth = 0;
     w->count = 0;
     if (!reserve((void **)&w->stack, &w->stack_capacity, sizeof *w->stack, 1)) return false;
@@ -69,7 +87,8 @@ static bool order(walk *w, wb_array *result, uint64_t stamp) {
     while (depth > 0) {
         visit *top = &w->stack[depth - 1];
         if (!leads_on(top->node) || top->next == top->node->ninputs) {
-            if (top->node->flags & WB_NODE_DETACHED) w->detached = top->node;
+            if (top->node->flags & (WB_NODE_DETACHED | WB_NODE_UNTIED))
+                note(w, top->node, count, arrays);
             if (!append(w, top->node)) return false;
             depth--;
             continue;
@@ -198,7 +217,8 @@ static wb_status run_walk(walk *w, wb_thread *thread, wb_array *result, wb_array
                           int count, wb_array *const *arrays, wb_array **gradients) {
     const uint64_t stamp = ++thread->stamp;
     w->detached = NULL;
-    if (!order(w, result, stamp) || !mark_needed(w, count, arrays, stamp)) return WB_ERROR_MEMORY;
+    if (!order(w, result, stamp, count, arrays) || !mark_needed(w, count, arrays, stamp))
+        return WB_ERROR_MEMORY;
     w->cotangents[result->index] = cotangent;
     for (int64_t i = w->count - 1; i >= 0; i--) {
         wb_array *x = w->tape[i];
