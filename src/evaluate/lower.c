@@ -406,7 +406,7 @@ static int32_t entry_of(lowering *l, wb_array *node) {
 /* The node that has to be lowered before this one, number next of them; NULL: no more. */
 static wb_array *child(const entry *e) {
     const wb_array *node = e->node;
-    if (wb_is_evaluated(node)) return NULL;
+    if (wb_is_plan_leaf(node)) return NULL;
     if (wb_rows[node->op].kind == WB_KIND_MACRO)
         return e->next < RESULTS ? e->parts[e->next] : NULL;
     return e->next < node->ninputs ? node->inputs[e->next] : NULL;
@@ -414,7 +414,7 @@ static wb_array *child(const entry *e) {
 
 static bool expand_macro(lowering *l, int32_t number) {
     entry *e = &l->entries[number];
-    if (wb_is_evaluated(e->node) || wb_rows[e->node->op].kind != WB_KIND_MACRO || e->parts[0])
+    if (wb_is_plan_leaf(e->node) || wb_rows[e->node->op].kind != WB_KIND_MACRO || e->parts[0])
         return true;
     wb_array *parts[RESULTS] = {NULL};
     if (!wb_rows[e->node->op].expand(e->node, parts)) return false;
@@ -460,7 +460,7 @@ static int32_t lower_inputs(lowering *l, const wb_array *node, int32_t tape) {
 /* A macro is what it was expanded to; a part of a macro is the result of that number. */
 static int32_t lower_node(lowering *l, const entry *e, int32_t tape) {
     const wb_array *node = e->node;
-    if (wb_is_evaluated(node)) return lower_leaf(l, node, tape);
+    if (wb_is_plan_leaf(node)) return lower_leaf(l, node, tape);
     if (wb_rows[node->op].kind == WB_KIND_MACRO)
         return cast(l, value_of(l, e->parts[0]), (wb_dtype)node->dtype);
     if (node->op != WB_OP_part) return lower_inputs(l, node, tape);

@@ -12,12 +12,15 @@ static bool reserve(void **items, int64_t *capacity, size_t item_bytes, int64_t 
 static bool append(wb_tape *tape, wb_array *x) {
     if (!reserve((void **)&tape->nodes, &tape->capacity, sizeof *tape->nodes, tape->count + 1) ||
         !reserve((void **)&tape->uses, &tape->uses_capacity, sizeof *tape->uses, tape->count + 1) ||
+        !reserve((void **)&tape->sharers, &tape->sharers_capacity, sizeof *tape->sharers,
+                 tape->count + 1) ||
         !reserve((void **)&tape->marks, &tape->marks_capacity, sizeof *tape->marks,
                  tape->count + 1))
         return false;
     x->index = (uint32_t)tape->count;
     tape->uses[tape->count] = 0;
-    tape->marks[tape->count] = wb_is_evaluated(x) ? WB_TAPE_LEAF : 0;
+    tape->sharers[tape->count] = 0;
+    tape->marks[tape->count] = wb_is_plan_leaf(x) ? WB_TAPE_LEAF : 0;
     tape->nodes[tape->count++] = x;
     return true;
 }
@@ -31,7 +34,7 @@ static bool walk(wb_tape *tape, wb_array *root, uint64_t stamp) {
     tape->stack[depth].node = root, tape->stack[depth++].next = 0;
     while (depth > 0) {
         wb_array *x = tape->stack[depth - 1].node;
-        if (wb_is_evaluated(x) || tape->stack[depth - 1].next == x->ninputs) {
+        if (wb_is_plan_leaf(x) || tape->stack[depth - 1].next == x->ninputs) {
             if (!append(tape, x)) return false;
             depth--;
             continue;
@@ -69,13 +72,22 @@ static void mark(wb_tape *tape) {
         uint8_t *m = &tape->marks[i];
         if (*m & WB_TAPE_LEAF) {
             const bool alone = x->refs == tape->uses[i] && !(*m & WB_TAPE_EXPOSED);
-            if (alone && __atomic_load_n(&x->buffer->refs, __ATOMIC_RELAXED) == 1 &&
+            if (alone &&
+                __atomic_load_n(&x->buffer->refs, __ATOMIC_RELAXED) == 1 + tape->sharers[i] &&
                 !x->buffer->read_only && !(x->flags & WB_NODE_STRIDED))
                 *m |= WB_TAPE_DONATED;
             continue;
         }
         const bool leaves = (*m & WB_TAPE_ROOT) && (x->flags & WB_NODE_LEFT);
         const bool referred = x->refs != tape->uses[i] && !(x->flags & WB_NODE_INTERNED);
+        if (wb_is_evaluated(x)) { /* a view */
+            if (referred)
+                *m |= WB_TAPE_EXPOSED;
+            else
+                tape->sharers[x->inputs[0]->index] += 1 + tape->sharers[i];
+            if (*m & WB_TAPE_EXPOSED) tape->marks[x->inputs[0]->index] |= WB_TAPE_EXPOSED;
+            continue;
+        }
         const wb_kind kind = wb_rows[x->op].kind;
         const bool is_costly =
             kind == WB_KIND_CALL || kind == WB_KIND_REDUCE || (x->flags & WB_NODE_COMPUTED);

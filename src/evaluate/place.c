@@ -212,7 +212,11 @@ static void count_missed(wb_graph *graph) {
     for (int64_t i = 0; i < graph->tape->count; i++) {
         if (!(graph->tape->marks[i] & WB_TAPE_SETTLED) || graph->of_tape[i] < 0) continue;
         const wb_value *v = &graph->values[wb_value_base(graph, graph->of_tape[i])];
-        if (v->memory >= graph->leaf_count && bytes_of(v) > 0) graph->missed_donations++;
+        if (v->memory < graph->leaf_count || bytes_of(v) == 0) continue;
+        graph->missed_donations++;
+        if (graph->explain)
+            wb_log_always("plan: no buffer to take over for %s %s", wb_op_name((wb_op)v->op),
+                          wb_sizes_text(v->ndim, v->sizes));
     }
 }
 

@@ -242,6 +242,7 @@ static void explain(const builder *b) {
 static bool build(builder *b, const wb_tape *tape) {
     wb_graph *graph = &b->graph;
     graph->fuse = enabled("WEBER_FUSE");
+    graph->explain = explains();
     if (!wb_graph_lower(graph, tape) || !wb_graph_fuse(graph) || !wb_graph_place(graph))
         return false;
     for (int64_t i = 0; i < graph->order_count; i++)
@@ -255,7 +256,7 @@ static bool build(builder *b, const wb_tape *tape) {
     plan->leaves = graph->leaves, plan->late = graph->late;
     graph->leaves = graph->late = NULL;
     plan->missed_donations = graph->missed_donations;
-    if (explains()) explain(b);
+    if (graph->explain) explain(b);
     return true;
 }
 

@@ -33,10 +33,12 @@ enum {
 typedef struct wb_tape {
     wb_array **nodes;
     int32_t *uses; /* references from nodes on the tape */
+    int32_t
+        *sharers; /* evaluated views on the tape that hold a leaf's buffer and go with the plan */
     uint8_t *marks;
     uint64_t *key;
     int64_t count, capacity; /* nodes */
-    int64_t uses_capacity, marks_capacity;
+    int64_t uses_capacity, sharers_capacity, marks_capacity;
     int64_t words, words_capacity; /* key */
     struct {
         wb_array *node;
@@ -44,6 +46,14 @@ typedef struct wb_tape {
     } * stack;
     int64_t stack_capacity;
 } wb_tape;
+
+/* True where a plan reads x's buffer. An evaluated view of evaluated data is seen through, so that both are known to share memory; but a
+ * slice is not, as its place would be part of the key. */
+static inline bool wb_is_plan_leaf(const wb_array *x) {
+    if (!x->buffer) return false;
+    const bool is_view = x->op == WB_OP_reshape || x->op == WB_OP_permute || x->op == WB_OP_expand;
+    return !is_view || x->ninputs == 0 || x->inputs[0]->buffer != x->buffer;
+}
 
 /* Orders what the roots are made of, marks the nodes and writes the key. */
 bool wb_tape_order(wb_tape *tape, int count, wb_array *const *roots);

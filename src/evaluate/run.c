@@ -222,6 +222,7 @@ static void evaluator_free(void *state) {
     wb_device_free(e->workspace_device, e->workspace, e->workspace_bytes);
     wb_release(e->tape.nodes);
     wb_release(e->tape.uses);
+    wb_release(e->tape.sharers);
     wb_release(e->tape.marks);
     wb_release(e->tape.key);
     wb_release(e->tape.stack);

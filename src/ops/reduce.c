@@ -219,9 +219,10 @@ wb_array *wb_logsoftmax_make(wb_array *x, int ndim, const int64_t *dims) {
 wb_array *wb_logsumexp_make(wb_array *x, int ndim, const int64_t *dims) {
     int64_t mask;
     if (!x) return null_input("logsumexp");
-    return wb_dims_mask("logsumexp", x, ndim, dims, &mask)
-               ? reduce(WB_OP_logsumexp, x, float_of(x), mask, false)
-               : NULL;
+    if (!wb_dims_mask("logsumexp", x, ndim, dims, &mask)) return NULL;
+    if (reduced_count(x, mask) == 0)
+        return wb_fail_null(WB_ERROR_SHAPE, "logsumexp: no elements to choose from in %s", wb_text_of(x));
+    return reduce(WB_OP_logsumexp, x, float_of(x), mask, false);
 }
 
 /* x minus its largest: 0 at the largest itself, so that infinities give limits instead of inf - inf. */
@@ -241,17 +242,25 @@ static wb_array *sum_like(wb_array *x, wb_array *node) {
     return x ? sum(x, node->attributes[0], false) : NULL;
 }
 
+/* Rows without elements have no largest, and nothing to say. */
+static bool expand_empty(wb_array *node, wb_array **parts) {
+    parts[0] = wb_full_make((wb_dtype)node->dtype, 0, node->ndim, node->sizes);
+    return parts[0] != NULL;
+}
+
 bool wb_expand_logsumexp(wb_array *node, wb_array **parts) {
     wb_array *x = float_input(node), *largest = largest_of(x, node);
     return (parts[0] = ADD(largest, LOG(sum_like(EXP(below_largest(x, largest)), node)))) != NULL;
 }
 
 bool wb_expand_softmax(wb_array *node, wb_array **parts) {
+    if (wb_count(node) == 0) return expand_empty(node, parts);
     wb_array *x = float_input(node), *e = EXP(below_largest(x, largest_of(x, node)));
     return (parts[0] = MUL(e, wb_recip(sum_like(e, node)))) != NULL;
 }
 
 bool wb_expand_logsoftmax(wb_array *node, wb_array **parts) {
+    if (wb_count(node) == 0) return expand_empty(node, parts);
     wb_array *x = float_input(node), *d = below_largest(x, largest_of(x, node));
     return (parts[0] = SUB(d, LOG(sum_like(EXP(d), node)))) != NULL;
 }

@@ -53,6 +53,13 @@ void naive_free(naive_table *table) {
     free(table);
 }
 
+bool naive_is_coarse(const naive_table *table) {
+    for (int b = 0; b < 256; b++)
+        for (const naive *n = table->buckets[b]; n; n = n->next)
+            if (wb_dtype_is_float(n->dtype) && n->dtype != WB_F64) return true;
+    return false;
+}
+
 static naive **bucket_of(naive_table *table, const wb_array *x) { return &table->buckets[(uintptr_t)x / 64 % 256]; }
 
 static long double *numbers(int64_t count) {

@@ -29,6 +29,9 @@ naive_table *naive_new(void);
 void naive_free(naive_table *table);
 const naive *naive_of(naive_table *table, wb_array *x);
 
+/* True if something computed so far is of a type narrower than f64: its rounding is felt by all that follows. */
+bool naive_is_coarse(const naive_table *table);
+
 /* x rounded, cut or wrapped to what dtype can hold. */
 long double naive_round(wb_dtype dtype, long double x);
 
