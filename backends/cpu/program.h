@@ -41,6 +41,7 @@ struct wb_cpu_program {
     int64_t row_values;   /* values of a row register */
     wb_loop kept[8], reduced[8];
     int nkept, nreduced;
+    bool is_large;                 /* its arrays do not stay in the caches near the core */
     int64_t units, steps_per_unit; /* tiles of row values; tiles reduced for each */
     wb_step_list full[4], rows[5]; /* by phase; rows[p] before phase p */
     wb_step_list constants;
@@ -49,7 +50,7 @@ struct wb_cpu_program {
     uint16_t *reduction;    /* number of each REDUCE */
     int16_t *direct_store;  /* access that the value is computed straight into, or -1 */
     bool *is_direct_load;   /* the value may be read where it lies in memory */
-    bool *is_wide;        /* a constant that some step reads as a whole register */
+    bool *is_wide;          /* a constant that some step reads as a whole register */
     int64_t register_bytes; /* of all of a worker's registers and accumulators */
     int64_t accumulators_at;
     int64_t pieces, units_per_piece,

@@ -7,6 +7,7 @@
 
 enum {
     PIECE = 1 << 19, /* elements times instructions worth a thread's while: some 30 us */
+    LARGE = 1 << 16, /* elements of an array */
     ALIGNMENT = 64,
 };
 
@@ -78,6 +79,9 @@ static void make_loops(wb_cpu_program *k) {
         add_loop(k, d, step > 0 ? step : 1);
     }
     k->units = k->steps_per_unit = 1;
+    int64_t elements = 1;
+    for (int d = 0; d < k->program.ndim; d++) elements *= k->program.sizes[d];
+    k->is_large = elements >= LARGE;
     for (int i = 0; i < k->nkept; i++) k->units *= k->kept[i].count;
     for (int i = 0; i < k->nreduced; i++) k->steps_per_unit *= k->reduced[i].count;
 }
