@@ -5,6 +5,7 @@
 
 #include "math_functions.h"
 #include "math_table.h"
+#include "vectorise.h"
 
 /* ---- integers ---- */
 
@@ -60,15 +61,6 @@ static inline int64_t k_mod_i64(int64_t x, int64_t y) {
 
 /* ---- element loops ---- */
 
-/* A result may lie where an operand does, element on element; nothing else overlaps. */
-#if defined(__clang__)
-#define EACH_ALONE _Pragma("clang loop vectorize(assume_safety)")
-#elif defined(__GNUC__)
-#define EACH_ALONE _Pragma("GCC ivdep")
-#else
-#define EACH_ALONE
-#endif
-
 /* Integers wrap (-fwrapv). X and Y are the operands: xp[i], or x0 where one number serves all elements. */
 #define LOOP(loop, T, R, arity_y, X, Y, expression)                                                \
     static inline void loop(int64_t n, void *o, const void *xs, const void *ys, const void *zs) {  \
@@ -76,7 +68,7 @@ static inline int64_t k_mod_i64(int64_t x, int64_t y) {
         const T x0 = xp[0], y0 = yp[0];                                                            \
         R *op = o;                                                                                 \
         (void)zs, (void)yp, (void)x0, (void)y0;                                                    \
-        EACH_ALONE for (int64_t i = 0; i < n / WB_LANES * WB_LANES; i++) {                         \
+        WB_INDEPENDENT for (int64_t i = 0; i < n / WB_LANES * WB_LANES; i++) {                     \
             const T x = X, y = Y;                                                                  \
             (void)x, (void)y;                                                                      \
             op[i] = (R)(expression);                                                               \
@@ -125,7 +117,7 @@ LOOP_PERIODIC(cos)
         const T *x = xs, *y = ys, x0 = x[0], y0 = y[0];                                            \
         T *op = o;                                                                                 \
         (void)x0, (void)y0;                                                                        \
-        EACH_ALONE for (int64_t i = 0; i < n / WB_LANES * WB_LANES; i++) {                         \
+        WB_INDEPENDENT for (int64_t i = 0; i < n / WB_LANES * WB_LANES; i++) {                     \
             const T yes = X, no = Y;                                                               \
             op[i] = c[i] ? yes : no;                                                               \
         }                                                                                          \
@@ -144,7 +136,7 @@ LOOP_SELECT(i64, int64_t)
         const T *x = xs, *y = ys, *z = zs, y0 = y[0], z0 = z[0];                                   \
         T *op = o;                                                                                 \
         (void)y0, (void)z0;                                                                        \
-        EACH_ALONE for (int64_t i = 0; i < n / WB_LANES * WB_LANES; i++) op[i] = x[i] * Y + Z;     \
+        WB_INDEPENDENT for (int64_t i = 0; i < n / WB_LANES * WB_LANES; i++) op[i] = x[i] * Y + Z; \
     }
 LOOP_MULTIPLY_ADD(f32_multiply_add, float, y[i], z[i])
 LOOP_MULTIPLY_ADD(f64_multiply_add, double, y[i], z[i])
@@ -171,7 +163,7 @@ static inline int64_t cut_i64(double x) {
         const T *xp = xs;                                                                          \
         R *op = o;                                                                                 \
         (void)ys, (void)zs;                                                                        \
-        EACH_ALONE for (int64_t i = 0; i < n / WB_LANES * WB_LANES; i++) {                         \
+        WB_INDEPENDENT for (int64_t i = 0; i < n / WB_LANES * WB_LANES; i++) {                     \
             const T x = xp[i];                                                                     \
             op[i] = expression;                                                                    \
         }                                                                                          \
@@ -201,7 +193,7 @@ CAST(f32, f32, float, float, x)     /* the halves */
     static void name(int64_t n, const void *from, void *to) {                                      \
         const T *xp = from;                                                                        \
         R *op = to;                                                                                \
-        EACH_ALONE for (int64_t i = 0; i < n; i++) {                                               \
+        WB_INDEPENDENT for (int64_t i = 0; i < n; i++) {                                           \
             const T x = xp[i];                                                                     \
             op[i] = (R)(expression);                                                               \
         }                                                                                          \

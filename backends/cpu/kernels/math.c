@@ -2,19 +2,11 @@
 #include "../math_functions.h"
 #include "../math_table.h"
 #include "../philox.h"
-
-/* Before a loop whose iterations touch one place each: the compiler may then take o == x without
- * testing for overlap at run time. */
-#if defined(__clang__)
-#pragma clang diagnostic ignored "-Wpass-failed" /* sanitized and debug builds stay scalar */
-#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define INDEPENDENT _Pragma("GCC ivdep")
-#endif
+#include "vectorise.h"
 
 #define LOOP(name, T, suffix)                                                                      \
     static void name##_##suffix(int64_t n, const T *x, T *o) {                                     \
-        INDEPENDENT for (int64_t i = 0; i < n; i++) o[i] = k_##name##_##suffix(x[i]);              \
+        WB_INDEPENDENT for (int64_t i = 0; i < n; i++) o[i] = k_##name##_##suffix(x[i]);           \
     }
 #define LOOPS(name) LOOP(name, float, f32) LOOP(name, double, f64)
 WB_MATH_PLAIN(LOOPS)
@@ -22,14 +14,14 @@ WB_MATH_PLAIN(LOOPS)
 
 #define LOOP(name, T, suffix)                                                                      \
     static void name##_##suffix(int64_t n, const T *x, const T *y, T *o) {                         \
-        INDEPENDENT for (int64_t i = 0; i < n; i++) o[i] = k_##name##_##suffix(x[i], y[i]);        \
+        WB_INDEPENDENT for (int64_t i = 0; i < n; i++) o[i] = k_##name##_##suffix(x[i], y[i]);     \
     }
 WB_MATH_BINARY(LOOPS)
 #undef LOOP
 
 #define LOOP(name, from, to)                                                                       \
     static void name(int64_t n, const from *x, to *o) {                                            \
-        INDEPENDENT for (int64_t i = 0; i < n; i++) o[i] = k_##name(x[i]);                         \
+        WB_INDEPENDENT for (int64_t i = 0; i < n; i++) o[i] = k_##name(x[i]);                      \
     }
 WB_MATH_CONVERT(LOOP)
 #undef LOOP
@@ -123,7 +115,7 @@ static inline int is_large_f64(double x) {
     }
 #define LOOP(name, T, suffix)                                                                      \
     static void fast_##name##_##suffix(int64_t n, const T *x, T *o) {                              \
-        INDEPENDENT for (int64_t i = 0; i < n; i++) o[i] = k_##name##_##suffix(x[i]);              \
+        WB_INDEPENDENT for (int64_t i = 0; i < n; i++) o[i] = k_##name##_##suffix(x[i]);           \
     }                                                                                              \
     static void name##_##suffix(int64_t n, const T *x, T *o) {                                     \
         for (int64_t i = 0, count; i < n; i += count) {                                            \
