@@ -164,30 +164,27 @@ static uint64_t bits_of(double value) {
     return bits;
 }
 
-/* Puts value into the thread's cache of constants; what lay there passes to the scope, as the caller may still use it. */
-static wb_array *intern(wb_thread *thread, wb_array **place, double value) {
+/* A number that the scope owns, or that the thread keeps: then nobody counts it. */
+static wb_array *number(wb_thread *thread, double value, bool interned) {
     wb_array *node = blank(thread, WB_OP_full, WB_F64, 0, NULL);
     if (!node) return NULL;
-    node->flags = WB_NODE_WEAK | WB_NODE_INTERNED;
+    node->flags = WB_NODE_WEAK;
     node->nattributes = 1;
     node->attributes[0] = (int64_t)bits_of(value);
     node->device = wb_cpu_device();
+    if (!interned) return into_scope(thread, node);
+    node->flags |= WB_NODE_INTERNED;
     thread->live_nodes--;
-    wb_array *old = *place;
-    *place = node;
-    if (old) {
-        old->flags &= (uint16_t)~WB_NODE_INTERNED;
-        thread->live_nodes++;
-        (void)into_scope(thread, old);
-    }
     return node;
 }
 
+/* A constant once in the cache stays there: who got it before may use it in any scope. */
 wb_array *wb_number(double value) {
     wb_thread *thread = wb_thread_get();
     if (!thread) return NULL;
     const uint64_t bits = bits_of(value);
     wb_array **place = &thread->constants[(bits * 0x9E3779B97F4A7C15ull) >> 58];
     if (*place && (uint64_t)(*place)->attributes[0] == bits) return *place;
-    return intern(thread, place, value);
+    if (*place) return number(thread, value, false);
+    return *place = number(thread, value, true);
 }

@@ -101,6 +101,22 @@ static void release_entries(wb_thread *thread, int64_t start) {
     }
 }
 
+/* Numbers that were read by themselves give their memory back when the last scope closes. */
+static void forget_constants(wb_thread *thread) {
+    for (int i = 0; i < WB_CONSTANTS; i++) {
+        wb_array *x = thread->constants[i];
+        if (!x || !x->buffer || x->refs > 1) continue;
+        wb_buffer_unref(x->buffer);
+        x->buffer = NULL;
+    }
+    thread->has_read_constants = false;
+}
+
+static void leave(wb_thread *thread, int64_t start) {
+    release_entries(thread, start);
+    if (--thread->scope_count == 0 && thread->has_read_constants) forget_constants(thread);
+}
+
 static int64_t innermost_start(const wb_thread *thread) {
     return thread->scope_starts[thread->scope_count - 1];
 }
@@ -113,8 +129,7 @@ wb_status wb_scope_close(void) {
     wb_status status = wb_state_flush_hook();
     const wb_status survivors = evaluate_survivors(thread, start);
     if (status == WB_OK) status = survivors;
-    release_entries(thread, start);
-    thread->scope_count--;
+    leave(thread, start);
     return status;
 }
 
@@ -124,8 +139,7 @@ wb_status wb_scope_close_leaving(int count, wb_array *const *leaving) {
         return wb_fail(WB_ERROR_ARGUMENT, "wb_scope_close: no scope is open on this thread");
     for (int i = 0; i < count; i++)
         if (leaving[i]) wb_ref(leaving[i]);
-    release_entries(thread, innermost_start(thread));
-    thread->scope_count--;
+    leave(thread, innermost_start(thread));
     wb_status status = WB_OK;
     for (int i = 0; i < count; i++) {
         wb_array *x = leaving[i];

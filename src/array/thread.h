@@ -14,6 +14,7 @@ typedef struct wb_thread {
     wb_array *free_nodes;
     int64_t live_nodes;                /* made minus released on this thread; read by others */
     wb_array *constants[WB_CONSTANTS]; /* wb_number's cache, by hash of the value */
+    bool has_read_constants;           /* some of them were evaluated */
     uint64_t seed, counter;            /* random numbers: key and next block */
     bool seeded;
     bool training;

@@ -174,8 +174,10 @@ static bool plan_unit(builder *b, const wb_unit *u) {
         break;
     }
     const wb_value *v = &b->graph.values[first];
-    return v->kind == WB_VALUE_JOIN ? plan_join(b, first)
-                                    : copy_into(b, v->small_inputs[0], first, &v->layout);
+    if (v->kind == WB_VALUE_JOIN) return plan_join(b, first);
+    const wb_value *x = &b->graph.values[v->small_inputs[0]];
+    const wb_layout dense = wb_layout_dense(x->ndim, x->sizes); /* the same order in x's sizes */
+    return copy_into(b, v->small_inputs[0], first, &dense);
 }
 
 /* ---- results ---- */

@@ -174,6 +174,7 @@ static void deliver(evaluator *e, const wb_plan *plan) {
         const bool is_leaf = view->memory < plan->leaf_count;
         const int64_t leaf_offset = is_leaf ? e->tape.nodes[plan->leaves[view->memory]]->offset : 0;
         x->buffer = wb_buffer_ref(buffer_of(e, plan, view->memory));
+        if (x->flags & WB_NODE_INTERNED) wb_thread_get()->has_read_constants = true;
         x->offset = leaf_offset + view->layout.offset;
         if (!wb_layout_is_dense(&view->layout)) {
             x->flags |= WB_NODE_STRIDED;

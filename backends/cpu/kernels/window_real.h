@@ -79,7 +79,45 @@ WB_INLINE void TYPE(max_row)(const TYPE(row) * row, int64_t step) {
     }
 }
 
+/* The usual pool: windows of two by two side by side, which need no walk. */
+WB_INLINE bool TYPE(is_two_by_two)(const wb_window *w) {
+    return w->kernel[0] == 2 && w->kernel[1] == 2 && w->kernel[2] == 1 && w->stride[0] == 2 &&
+           w->stride[1] == 2 && w->dilation[0] == 1 && w->dilation[1] == 1 && w->in[2] == 1 &&
+           w->pad[0] == 0 && w->pad[1] == 0 && 2 * w->out[0] <= w->in[0] &&
+           2 * w->out[1] <= w->in[1];
+}
+
+/* A value takes the place of an earlier one if it is larger, or the first NaN. */
+#define TAKES(value, best) (!((value) <= (best)) & ((best) == (best)))
+
+static void TYPE(max_two_by_two)(const wb_window_plane *plane) {
+    const wb_window *w = plane->window;
+    const int32_t width = (int32_t)w->in[0];
+    for (int64_t r = 0; r < w->out[1]; r++) {
+        const REAL *restrict above = (const REAL *)plane->in + 2 * r * width;
+        const REAL *restrict below = above + width;
+        REAL *restrict y = (REAL *)plane->out + r * w->out[0];
+        int32_t *restrict index = plane->index_out + r * w->out[0];
+        const int32_t first = (int32_t)(2 * r) * width;
+        for (int32_t i = 0; i < (int32_t)w->out[0]; i++) {
+            const REAL b = above[2 * i + 1], c = below[2 * i], d = below[2 * i + 1];
+            REAL best = above[2 * i];
+            int32_t at = first + 2 * i;
+            at = TAKES(b, best) ? first + 2 * i + 1 : at, best = TAKES(b, best) ? b : best;
+            at = TAKES(c, best) ? first + width + 2 * i : at, best = TAKES(c, best) ? c : best;
+            at = TAKES(d, best) ? first + width + 2 * i + 1 : at, best = TAKES(d, best) ? d : best;
+            y[i] = best;
+            index[i] = at;
+        }
+    }
+}
+#undef TAKES
+
 void WB_ISA_NAME(TYPE(maxpool))(const wb_window_plane *plane) {
+    if (TYPE(is_two_by_two)(plane->window)) {
+        TYPE(max_two_by_two)(plane);
+        return;
+    }
     const int64_t count = wb_window_plane_out(plane->window);
     TYPE(fill)(plane->out, count, -(REAL)__builtin_inf());
     for (int64_t i = 0; i < count; i++) plane->index_out[i] = -1;
