@@ -198,8 +198,9 @@ static wb_status run_call(const kernel *k, char *const *a, int narguments, const
     static const int operands[] = {
         [WB_CALL_matmul] = 3, [WB_CALL_conv_forward] = 3, [WB_CALL_conv_data] = 3};
     char *scratch = a[narguments - 1];
-    const wb_gemm gemm = gemm_of(&k->call);
-    const wb_window window = window_of(&k->call);
+    const bool is_matmul = k->call.kind == WB_CALL_matmul;
+    const wb_gemm gemm = is_matmul ? gemm_of(&k->call) : (wb_gemm){.n = 0};
+    const wb_window window = is_matmul ? (wb_window){.batch = 0} : window_of(&k->call);
     behind b = {.kernel = k, .late = late, .scratch = scratch + k->call_scratch, .columns = gemm.n};
     wb_tile_fn *done = NULL;
     if (k->program) {

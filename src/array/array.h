@@ -41,7 +41,7 @@ enum {
 };
 
 struct wb_array {
-    wb_object object;
+    _Alignas(64) wb_object object; /* lines of the cache: the head, the inputs, sizes, the rest */
     int32_t refs;  /* nodes that read it + scopes + holds */
     int32_t holds; /* wb_keep, slots of models and optimisers */
     uint16_t op, flags, ninputs;

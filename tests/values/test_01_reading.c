@@ -1,5 +1,5 @@
 /* Rule 1: evaluation never removes edges; a gradient that meets a detached array says so. */
-#include "support/support.h"
+#include "values/modes.h"
 
 typedef enum when { NOTHING_READ, LOSS_READ, MIDDLE_READ, ALL_READ } when;
 
@@ -103,6 +103,4 @@ static int run(void) {
     return cmocka_run_group_tests_name("values 1", tests, NULL, NULL);
 }
 
-int main(void) {
-    return (run_with(NULL, NULL, run) + run_with("WEBER_EAGER", "1", run) + run_with("WEBER_FUSE", "0", run)) != 0;
-}
+int main(void) { return run_in_all_modes(run); }

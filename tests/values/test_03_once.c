@@ -1,5 +1,5 @@
 /* Rule 3: x = f(x) a thousand times, looking at it each time: the work grows linearly. */
-#include "support/support.h"
+#include "values/modes.h"
 
 enum { STEPS = 1000 };
 

@@ -1,5 +1,5 @@
 /* Rule 4: the bits of a random array depend on seed and order of the calls alone. Reference: Philox written down again. */
-#include "support/support.h"
+#include "values/modes.h"
 
 static void philox(uint32_t w[4], uint64_t counter, uint64_t key) {
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
@@ -127,6 +127,4 @@ static int run(void) {
     return cmocka_run_group_tests_name("values 4", tests, NULL, NULL);
 }
 
-int main(void) {
-    return (run_with(NULL, NULL, run) + run_with("WEBER_EAGER", "1", run) + run_with("WEBER_FUSE", "0", run)) != 0;
-}
+int main(void) { return run_in_all_modes(run); }

@@ -1,5 +1,5 @@
 /* Rule 2: what survives a closing scope is evaluated then, in one plan. */
-#include "support/support.h"
+#include "values/modes.h"
 
 static void kept_arrays_are_computed_in_one_plan(void **state) {
     (void)state;
@@ -111,4 +111,4 @@ static int run(void) {
     return cmocka_run_group_tests_name("values 2", tests, NULL, NULL);
 }
 
-int main(void) { return (run_with(NULL, NULL, run) + run_with("WEBER_FUSE", "0", run)) != 0; }
+int main(void) { return run_in_all_modes(run); }
