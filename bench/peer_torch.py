@@ -75,12 +75,20 @@ class Training:
         self.model = model_of(case)
         if case == "d":
             self.model = self.model.to(memory_format=torch.channels_last)
-        self.adam = torch.optim.Adam(self.model.parameters(), lr=1e-3, **({} if variant == "eager" else {"fused": True}))
+        self.first = [p.detach().clone() for p in self.model.parameters()]
+        self.settings = {"lr": 1e-3, **({} if variant == "eager" else {"fused": True})}
         loss = F.mse_loss if case == "a" else F.cross_entropy
         self.forward = lambda x, y: loss(self.model(x), y)
         if variant == "compiled":
             self.forward = torch.compile(self.forward)
         self.inputs = [input_of(case, k) for k in range(BENCH_INPUTS)]
+        self.reset()
+
+    def reset(self):
+        with torch.no_grad():
+            for p, first in zip(self.model.parameters(), self.first):
+                p.copy_(first)
+        self.adam = torch.optim.Adam(self.model.parameters(), **self.settings)
         self.steps = 0
 
     def step(self):
@@ -164,7 +172,7 @@ def serve(case, variant, threads):
         work = open_case(case, variant)
         if variant == "compiled":
             work.step()
-            work = open_case(case, variant)
+            getattr(work, "reset", lambda: None)()
     except Exception as error:  # no compiler, no fused kernel: this variant cannot be had here
         print("absent", str(error).split("\n")[0], flush=True)
         return
@@ -175,6 +183,12 @@ def serve(case, variant, threads):
             for _ in range(int(steps)):
                 work.step()
             print("%.9g %.9g" % work.result(), flush=True)
+        elif command == "reset":
+            if hasattr(work, "reset"):
+                work.reset()
+            for _ in range(3):
+                work.step()
+            print(0, flush=True)
         elif command == "run":
             print("%.3f %.3f %.3f" % timed(work, int(steps)), flush=True)
         elif command == "memory":

@@ -2,6 +2,7 @@
 #ifndef WB_CPU_PROGRAM_H
 #define WB_CPU_PROGRAM_H
 
+#include "adam.h"
 #include "cpu.h"
 
 enum { WB_MOST_STEPS = 1024 };
@@ -33,6 +34,27 @@ typedef struct wb_step_list {
     int64_t count, capacity;
 } wb_step_list;
 
+/* Adam's step: places in memory (accesses), numbers (values). */
+enum {
+    WB_ADAM_BETA1,
+    WB_ADAM_REST1,
+    WB_ADAM_BETA2,
+    WB_ADAM_REST2,
+    WB_ADAM_RATE,
+    WB_ADAM_CORRECTION,
+    WB_ADAM_EPSILON,
+    WB_ADAM_DECAY,
+    WB_ADAM_NUMBERS
+};
+typedef struct wb_cpu_adam {
+    wb_adam_loop *loop; /* NULL: the program is something else */
+    int16_t guard, g, p, m, v, new_p, new_m, new_v;
+    uint16_t numbers[WB_ADAM_NUMBERS]; /* WB_NO_VALUE: 0 */
+} wb_cpu_adam;
+
+/* True if the whole program is one step of Adam in f32. */
+bool wb_cpu_find_adam(const wb_program *program, wb_cpu_adam *adam);
+
 struct wb_cpu_program {
     wb_program program; /* a copy of its own */
     const wb_loops *loops;
@@ -45,6 +67,7 @@ struct wb_cpu_program {
     int64_t units, steps_per_unit; /* tiles of row values; tiles reduced for each */
     wb_step_list full[4], rows[5]; /* by phase; rows[p] before phase p */
     wb_step_list constants;
+    wb_cpu_adam adam;
     int reductions;         /* REDUCE instructions */
     int64_t *offset;        /* of each value's register in the scratch of a worker, or -1 */
     uint16_t *reduction;    /* number of each REDUCE */

@@ -467,6 +467,7 @@ wb_cpu_program *wb_cpu_program_new(const wb_program *program) {
     assign_registers(k);
     choose_direct(k);
     choose_pieces(k);
+    (void)wb_cpu_find_adam(&k->program, &k->adam);
     return k;
 }
 

@@ -426,7 +426,63 @@ static void row_step(tile *t, const wb_step *step) {
     }
 }
 
+/* ---- Adam ---- */
+
+static float number_of(const tile *t, int which) {
+    const uint16_t value = t->job->k->adam.numbers[which];
+    return value == WB_NO_VALUE ? 0 : *(const float *)t->value[value];
+}
+
+enum { ADAM_ARRAYS = 7 };
+
+static const wb_access *adam_access(const tile *t, int i) {
+    const wb_cpu_adam *a = &t->job->k->adam;
+    const int16_t order[ADAM_ARRAYS] = {a->g, a->p, a->m, a->v, a->new_p, a->new_m, a->new_v};
+    return &t->job->k->program.accesses[order[i]];
+}
+
+static void adam_rows(const tile *t, int64_t rows, int64_t length) {
+    const wb_cpu_program *k = t->job->k;
+    const wb_adam_numbers numbers = {
+        number_of(t, WB_ADAM_BETA1),   number_of(t, WB_ADAM_REST1),
+        number_of(t, WB_ADAM_BETA2),   number_of(t, WB_ADAM_REST2),
+        number_of(t, WB_ADAM_RATE),    number_of(t, WB_ADAM_CORRECTION),
+        number_of(t, WB_ADAM_EPSILON), number_of(t, WB_ADAM_DECAY)};
+    const bool good = *address(t, &k->program.accesses[k->adam.guard]) != 0;
+    float *at[ADAM_ARRAYS];
+    for (int i = 0; i < ADAM_ARRAYS; i++) at[i] = (void *)address(t, adam_access(t, i));
+    for (int64_t r = 0; r < rows; r++) {
+        if (good)
+            k->adam.loop(length, &numbers, at[0], at[1], at[2], at[3], at[4], at[5], at[6]);
+        else
+            for (int i = 1; i < 4; i++) memmove(at[i + 3], at[i], (size_t)length * sizeof *at[i]);
+        for (int i = 0; i < ADAM_ARRAYS; i++) at[i] += adam_access(t, i)->strides[1];
+    }
+}
+
+/* False if the arrays do not lie in rows. */
+static bool adam_tile(const tile *t) {
+    enum { SHORT_ROW = 16 };
+    bool flat = true, rows = t->inner >= SHORT_ROW;
+    for (int i = 0; i < ADAM_ARRAYS; i++) {
+        flat = flat && lies_flat(t, adam_access(t, i));
+        rows = rows && adam_access(t, i)->strides[0] == 1;
+    }
+    if (flat)
+        adam_rows(t, 1, t->inner * t->outer);
+    else if (rows)
+        adam_rows(t, t->outer, t->inner);
+    return flat || rows;
+}
+
 /* ---- tiles ---- */
+
+/* The full steps of a phase. */
+static void run_steps(tile *t, int phase) {
+    const wb_step_list *list = &t->job->k->full[phase];
+    if (t->job->k->adam.loop && adam_tile(t)) return;
+    for (int64_t s = 0; s < list->count; s++) full_step(t, &list->steps[s]);
+}
 
 static void begin(tile *t, const job *j, int worker) {
     const wb_cpu_program *k = j->k;
@@ -477,11 +533,10 @@ static void run_rows(tile *t, int stage) {
 /* Reduced tiles number first .. last - 1 of one phase. */
 static void run_phase(tile *t, int phase, int64_t first, int64_t last, int64_t *extent) {
     const wb_cpu_program *k = t->job->k;
-    const wb_step_list *list = &k->full[phase];
     for (int64_t i = first; i < last; i++) {
         locate(t, k->reduced, k->nreduced, i, extent);
         set_extent(t, extent[0], k->outer > 1 || k->shape == WB_ROWS ? extent[1] : 1);
-        for (int64_t s = 0; s < list->count; s++) full_step(t, &list->steps[s]);
+        run_steps(t, phase);
     }
 }
 
@@ -604,7 +659,7 @@ void wb_cpu_program_run_box(const wb_cpu_program *k, char *const *arguments, con
                 if (ndim > 0) t.position[0] = box->from[0] + i;
                 if (ndim > 1) t.position[1] = box->from[1] + o;
                 set_extent(&t, width, second - o < step ? second - o : step);
-                for (int64_t s = 0; s < k->full[0].count; s++) full_step(&t, &k->full[0].steps[s]);
+                run_steps(&t, 0);
             }
         }
     }

@@ -46,6 +46,7 @@ struct wb_array {
     int32_t holds; /* wb_keep, slots of models and optimisers */
     uint16_t op, flags, ninputs;
     uint8_t dtype, ndim, nattributes;
+    uint16_t keeps; /* those of the holds that are wb_keep's and wb_free takes back; stays at its most */
     uint32_t index; /* scratch of a walk, valid where stamp is the walk's */
     uint64_t stamp;
     wb_array **inputs; /* own_inputs, or a list of its own when there are more */

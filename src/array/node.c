@@ -153,10 +153,14 @@ wb_array *wb_hold(wb_array *x) {
 void wb_unhold(wb_array *x) {
     if (!x) return;
     x->holds--;
+    if (x->keeps > x->holds) x->keeps = (uint16_t)x->holds; /* a struct gave its kept array back */
     wb_unref(x);
 }
 
-wb_array *wb_keep(wb_array *x) { return wb_hold(x); }
+wb_array *wb_keep(wb_array *x) {
+    if (x && x->keeps < UINT16_MAX) x->keeps++;
+    return wb_hold(x);
+}
 
 static uint64_t bits_of(double value) {
     uint64_t bits;

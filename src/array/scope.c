@@ -20,11 +20,15 @@ static bool leave_scope(wb_thread *thread, wb_object *object) {
     return true;
 }
 
+/* What was kept is given back first; a slot's hold comes last: a getter's result leaves its scope, not the model. */
 static void free_array(wb_thread *thread, wb_array *x) {
-    if (x->holds > 0)
+    if (x->keeps > 0) {
+        if (x->keeps < UINT16_MAX) x->keeps--;
         wb_unhold(x);
-    else if (leave_scope(thread, &x->object))
+    } else if (leave_scope(thread, &x->object))
         wb_unref(x);
+    else if (x->holds > 0)
+        wb_unhold(x);
 }
 
 void wb_free(void *object) {
@@ -68,22 +72,14 @@ static wb_array *array_at(const wb_thread *thread, int64_t entry) {
 
 /* Evaluates, in one plan, the pending arrays of the scope that are held. */
 static wb_status evaluate_survivors(wb_thread *thread, int64_t start) {
-    wb_array **roots = NULL;
-    int64_t count = 0, capacity = 0;
-    wb_status status = WB_OK;
+    int64_t count = 0;
     for (int64_t i = start; i < thread->entry_count; i++) {
         wb_array *x = array_at(thread, i);
         if (!x || x->holds == 0 || wb_is_evaluated(x)) continue;
-        if (!WB_GROW(roots, count, capacity)) {
-            status = WB_ERROR_MEMORY;
-            goto done;
-        }
-        roots[count++] = x;
+        if (!WB_GROW(thread->survivors, count, thread->survivor_capacity)) return WB_ERROR_MEMORY;
+        thread->survivors[count++] = x;
     }
-    if (count) status = wb_evaluate_hook((int)count, roots);
-done:
-    wb_release(roots);
-    return status;
+    return count ? wb_evaluate_hook((int)count, thread->survivors) : WB_OK;
 }
 
 static void release_entries(wb_thread *thread, int64_t start) {

@@ -65,6 +65,7 @@ static void thread_ends(void *state) {
     pthread_mutex_unlock(&mutex);
     wb_release(thread->entries);
     wb_release(thread->scope_starts);
+    wb_release(thread->survivors);
     wb_release(thread);
     current = NULL;
 }

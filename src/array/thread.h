@@ -11,6 +11,8 @@ typedef struct wb_thread {
     int64_t entry_count, entry_capacity;
     int64_t *scope_starts;
     int64_t scope_count, scope_capacity;
+    wb_array **survivors; /* of a scope that closes; the list stays */
+    int64_t survivor_capacity;
     wb_array *free_nodes;
     int64_t live_nodes;                /* made minus released on this thread; read by others */
     wb_array *constants[WB_CONSTANTS]; /* wb_number's cache, by hash of the value */

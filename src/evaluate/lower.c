@@ -8,7 +8,7 @@
 #include "evaluate/plan.h"
 #include "ops/build.h"
 
-enum { RESULTS = 3, EQUAL_BUCKETS = 1024 };
+enum { RESULTS = 3, LEAST_BUCKETS = 1024 };
 
 /* A node of the lowering walk: the tape's nodes and those that expansions make. */
 typedef struct entry {
@@ -26,6 +26,7 @@ typedef struct lowering {
     int32_t *stack;
     int64_t depth, stack_capacity;
     int32_t *equal; /* first value of each bucket, or -1 */
+    uint64_t bucket_count;
 } lowering;
 
 static wb_value *value_at(const lowering *l, int32_t v) { return &l->graph->values[v]; }
@@ -64,7 +65,7 @@ static bool may_merge(const wb_value *v) {
 
 static int32_t add(lowering *l, wb_value v) {
     wb_graph *graph = l->graph;
-    int32_t *bucket = &l->equal[hash_of(&v) % EQUAL_BUCKETS];
+    int32_t *bucket = &l->equal[hash_of(&v) & (l->bucket_count - 1)];
     for (int32_t i = may_merge(&v) ? *bucket : -1; i >= 0; i = graph->values[i].next_equal) {
         if (!equal(&graph->values[i], &v)) continue;
         wb_release(v.input_list);
@@ -106,11 +107,19 @@ static int32_t constant(lowering *l, wb_dtype dtype, double number) {
     return add(l, v);
 }
 
+/* Rounded, cut or wrapped as a cast would. */
+static double constant_as(wb_dtype dtype, double number) {
+    if (dtype == WB_BOOL) return number != 0;
+    if (dtype == WB_F32) return (double)(float)number;
+    if (wb_dtype_is_float(dtype) || !(fabs(number) < 0x1p63)) return number;
+    const int64_t whole = (int64_t)number;
+    return dtype == WB_U8 ? (uint8_t)whole : dtype == WB_I32 ? (int32_t)whole : (double)whole;
+}
+
 static int32_t recast_constant(lowering *l, const wb_value *source, wb_dtype dtype) {
     wb_value v = *source;
     v.dtype = (uint8_t)dtype;
-    if (dtype == WB_BOOL) v.constant = v.constant != 0;
-    if (dtype == WB_F32) v.constant = (double)(float)v.constant;
+    v.constant = constant_as(dtype, v.constant);
     return add(l, v);
 }
 
@@ -229,6 +238,13 @@ static int32_t without_expand(const lowering *l, int32_t v) {
     return v;
 }
 
+/* The type in which integers are compared with a whole number, which need not be one of theirs. */
+static wb_dtype integer_beside(wb_dtype dtype, double number) {
+    if (!(fabs(number) < 0x1p63)) return WB_F32;
+    if (dtype == WB_I32 && number >= INT32_MIN && number <= INT32_MAX) return WB_I32;
+    return dtype == WB_U8 && number >= 0 && number <= UINT8_MAX ? WB_U8 : WB_I64;
+}
+
 /* The type in which an elementwise operation computes: its result's, or for comparisons that of its operands. */
 static wb_dtype operand_type(const wb_array *node) {
     if (wb_rows[node->op].type_class != WB_CLASS_COMPARE) return (wb_dtype)node->dtype;
@@ -239,7 +255,7 @@ static wb_dtype operand_type(const wb_array *node) {
     const wb_array *weak = x_weak ? x : y, *strong = x_weak ? y : x;
     if (wb_dtype_is_float((wb_dtype)strong->dtype)) return (wb_dtype)strong->dtype;
     const bool whole = wb_constant_value(weak, &number) && number == floor(number);
-    return whole ? strong->dtype == WB_BOOL ? WB_I64 : (wb_dtype)strong->dtype : WB_F32;
+    return whole ? integer_beside((wb_dtype)strong->dtype, number) : WB_F32;
 }
 
 static int32_t lower_element(lowering *l, const wb_array *node, const int32_t *inputs) {
@@ -268,8 +284,7 @@ static int32_t lower_source(lowering *l, const wb_array *node, int32_t tape) {
         wb_value v = blank(node, WB_VALUE_CONSTANT);
         v.constant = wb_value_of(node->attributes[0]);
         v.attributes[0] = 0;
-        if (v.dtype == WB_F32) v.constant = (double)(float)v.constant;
-        if (v.dtype == WB_BOOL) v.constant = v.constant != 0;
+        v.constant = constant_as((wb_dtype)v.dtype, v.constant);
         return add(l, v);
     }
     wb_value v = blank(node, node->op == WB_OP_late ? WB_VALUE_LATE : WB_VALUE_SOURCE);
@@ -513,11 +528,11 @@ bool wb_graph_lower(wb_graph *graph, const wb_tape *tape) {
     wb_thread *thread = wb_thread_get();
     graph->tape = tape;
     graph->of_tape = wb_alloc(sizeof *graph->of_tape * (size_t)(tape->count + 1));
-    lowering l = {.graph = graph,
-                  .stamp = ++thread->stamp,
-                  .equal = wb_alloc(sizeof *l.equal * EQUAL_BUCKETS)};
+    lowering l = {.graph = graph, .stamp = ++thread->stamp, .bucket_count = LEAST_BUCKETS};
+    while (l.bucket_count < (uint64_t)tape->count) l.bucket_count *= 2;
+    l.equal = wb_alloc(sizeof *l.equal * l.bucket_count);
     bool lowered = graph->of_tape && l.equal;
-    for (int i = 0; lowered && i < EQUAL_BUCKETS; i++) l.equal[i] = -1;
+    for (uint64_t i = 0; lowered && i < l.bucket_count; i++) l.equal[i] = -1;
     wb_scope_open(); /* the nodes that expansions make */
     thread->is_walking = true;
     lowered = lowered && lower_tape(&l);

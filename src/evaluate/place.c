@@ -36,16 +36,23 @@ static bool number_leaves(wb_graph *graph) {
     return true;
 }
 
-static void number_outputs(wb_graph *graph) {
+static void number_marked(wb_graph *graph, uint8_t mask, uint8_t wanted) {
     const wb_tape *tape = graph->tape;
     for (int64_t i = 0; i < tape->count; i++) {
-        if (!(tape->marks[i] & WB_TAPE_STORED) || graph->of_tape[i] < 0) continue;
+        if ((tape->marks[i] & mask) != wanted || graph->of_tape[i] < 0) continue;
         const int32_t base = wb_value_base(graph, graph->of_tape[i]);
         wb_value *v = &graph->values[base];
         if (v->kind == WB_VALUE_LEAF || v->output >= 0) continue;
         v->output = graph->output_count;
         graph->outputs[graph->output_count++] = base;
     }
+}
+
+/* Parameters and states before all others: these may choose their donors first. */
+static void number_outputs(wb_graph *graph) {
+    const uint8_t settled = WB_TAPE_STORED | WB_TAPE_SETTLED;
+    number_marked(graph, settled, settled);
+    number_marked(graph, settled, WB_TAPE_STORED);
 }
 
 /* ---- epilogues ---- */
@@ -185,6 +192,11 @@ static int32_t find_donor(wb_graph *graph, const wb_unit *u, int32_t writer, con
     return -1;
 }
 
+/* True if the unit reads nothing at an element after it has written v there: later phases would. */
+static bool is_written_last(const wb_unit *u, const wb_value *v) {
+    return !u->reduced || (!wb_value_is_row(u, v) && v->phase == u->phases - 1);
+}
+
 /* Outputs take over the buffers of leaves that nobody needs any more. */
 static bool donate(wb_graph *graph) {
     bool *taken = wb_alloc(sizeof *taken * (size_t)(graph->leaf_count + 1));
@@ -195,7 +207,7 @@ static bool donate(wb_graph *graph) {
         const wb_unit *u = unit >= 0 ? &graph->units[unit] : NULL;
         int32_t donor = -1;
         const int32_t writer = runs_with(graph, unit);
-        if (u && u->kind == WB_UNIT_PROGRAM && !u->reduced)
+        if (u && u->kind == WB_UNIT_PROGRAM && is_written_last(u, v))
             donor = find_donor(graph, u, writer, v, taken);
         if (donor >= 0) {
             taken[graph->values[donor].memory] = true;

@@ -15,6 +15,7 @@ typedef struct builder {
     int64_t *first_argument; /* of each command: arguments[] moves while it grows */
     int64_t first_capacity;
     size_t scratch_bytes;
+    int64_t instruction_count, access_count; /* of all kernels */
 } builder;
 
 static bool enabled(const char *variable) {
@@ -64,7 +65,13 @@ static bool add_command(builder *b, void *kernel, const wb_argument *arguments, 
     return true;
 }
 
+static void count_program(builder *b, const wb_program *program) {
+    b->instruction_count += program->ninstructions;
+    b->access_count += program->naccesses;
+}
+
 static bool add_program(builder *b, wb_emitted *emitted, const char *what) {
+    count_program(b, &emitted->program);
     const bool added = add_command(b, b->backend->kernel(&emitted->program), emitted->arguments,
                                    emitted->argument_count, NULL, what);
     wb_emitted_release(emitted);
@@ -105,6 +112,7 @@ static bool call_with_epilogue(builder *b, const wb_unit *u, const wb_call *call
     if (!wb_emit_program(&b->graph, program, rows_of(v), &emitted)) return false;
     void *kernel = b->backend->lower(call, &emitted.program, emitted.split);
     if (kernel || wb_failed()) {
+        count_program(b, &emitted.program);
         const bool added = add_command(b, kernel, arguments, count, &emitted, what);
         wb_emitted_release(&emitted);
         return added;
@@ -270,23 +278,32 @@ static bool copy_key(wb_plan *plan, const wb_tape *tape, uint64_t hash) {
     return plan->key != NULL;
 }
 
+/* What the plan holds in memory. A backend's kernels are not asked: they are taken to be of the size of the CPU's. */
+static size_t bytes_of_plan(const builder *b) {
+    enum { KERNEL = 3072, INSTRUCTION = 128, ACCESS = 96 };
+    const wb_plan *plan = b->plan;
+    const int64_t kernels = (int64_t)plan->command_count * KERNEL +
+                            b->instruction_count * INSTRUCTION + b->access_count * ACCESS;
+    return sizeof *plan + (size_t)kernels + sizeof *plan->key * (size_t)plan->words +
+           sizeof *plan->commands * (size_t)b->command_capacity +
+           sizeof *plan->arguments * (size_t)b->argument_capacity +
+           sizeof *plan->views * (size_t)plan->view_count +
+           sizeof *plan->outputs * (size_t)plan->output_count +
+           3 * sizeof *plan->leaves * (size_t)b->graph.count;
+}
+
 wb_plan *wb_plan_new(const wb_tape *tape, uint64_t hash) {
     wb_plan *plan = wb_alloc(sizeof *plan);
     if (!plan) return NULL;
     plan->device = tape->nodes[tape->count - 1]->device;
     builder b = {.plan = plan, .backend = wb_device_backend(plan->device)};
     const bool built = copy_key(plan, tape, hash) && build(&b, tape);
+    if (built) plan->size_bytes = bytes_of_plan(&b);
     wb_graph_release(&b.graph);
     wb_release(b.first_argument);
-    if (!built) {
-        wb_plan_free(plan);
-        return NULL;
-    }
-    plan->size_bytes = sizeof *plan + sizeof *plan->key * (size_t)plan->words +
-                       (size_t)plan->command_count * (sizeof(wb_command) + 1024) +
-                       (size_t)b.argument_count * sizeof(wb_argument) +
-                       (size_t)plan->view_count * sizeof(wb_plan_view);
-    return plan;
+    if (built) return plan;
+    wb_plan_free(plan);
+    return NULL;
 }
 
 void wb_plan_free(wb_plan *plan) {

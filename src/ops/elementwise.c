@@ -172,7 +172,7 @@ static wb_array *macro(wb_op op, wb_type_class type_class, wb_array *x, double a
         out[0] = dx;                                                                               \
     }                                                                                              \
     static bool expand_##name(wb_array *node, wb_array **parts) {                                  \
-        wb_array *x = node->inputs[0];                                                             \
+        wb_array *x = wb_cast(node->inputs[0], (wb_dtype)node->dtype);                             \
         const double a = wb_value_of(node->attributes[0]);                                         \
         (void)a;                                                                                   \
         return (parts[0] = expansion) != NULL;                                                     \

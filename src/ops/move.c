@@ -15,8 +15,8 @@ static bool complete_sizes(const wb_array *x, int ndim, const int64_t *wanted, i
         sizes[d] = wanted[d];
         if (wanted[d] == -1 && unknown < 0)
             unknown = d;
-        else
-            known *= wanted[d];
+        else if (__builtin_mul_overflow(known, wanted[d], &known))
+            return false;
     }
     const int64_t count = wb_count(x);
     if (unknown >= 0) {
@@ -28,7 +28,7 @@ static bool complete_sizes(const wb_array *x, int ndim, const int64_t *wanted, i
 
 wb_array *wb_reshape_make(wb_array *x, int ndim, const int64_t *wanted) {
     if (!x) return null_input("reshape");
-    if (ndim > WB_MAX_DIMS) {
+    if (ndim < 0 || ndim > WB_MAX_DIMS) {
         (void)wb_check_sizes("reshape", ndim, wanted);
         return NULL;
     }
@@ -91,8 +91,9 @@ wb_array *wb_permute_make(wb_array *x, int ndim, const int64_t *wanted) {
     int dims[WB_MAX_DIMS];
     unsigned seen = 0;
     for (int d = 0; ndim == x->ndim && d < ndim; d++) {
-        dims[d] = (int)(wanted[d] < 0 ? wanted[d] + ndim : wanted[d]);
-        if (dims[d] >= 0 && dims[d] < ndim) seen |= 1u << dims[d];
+        const int64_t dim = wanted[d] < 0 ? wanted[d] + ndim : wanted[d];
+        if (dim >= 0 && dim < ndim) seen |= 1u << dim;
+        dims[d] = (int)dim;
     }
     if (ndim != x->ndim || seen != (1u << ndim) - 1)
         return wb_fail_null(WB_ERROR_ARGUMENT, "permute: %s is no order of the %d dimensions of %s",
@@ -136,8 +137,10 @@ wb_array *wb_slice(wb_array *x, int dim, int64_t start, int64_t stop, int64_t st
     if (!fits)
         return wb_fail_null(WB_ERROR_ARGUMENT, "slice: %lld to %lld by %lld of dimension %d of %s",
                             (long long)start, (long long)stop, (long long)step, dim, wb_text_of(x));
-    const int64_t span = step > 0 ? stop - start : start - stop, stride = step > 0 ? step : -step;
-    return slice(x, dim, start, (span + stride - 1) / stride, step);
+    const int64_t span = step > 0 ? stop - start : start - stop;
+    const uint64_t stride = step > 0 ? (uint64_t)step : -(uint64_t)step;
+    const int64_t count = span > 0 ? (int64_t)((uint64_t)(span - 1) / stride) + 1 : 0;
+    return slice(x, dim, start, count, count > 1 ? step : 1);
 }
 
 wb_array *wb_flip(wb_array *x, int dim) {
@@ -195,7 +198,9 @@ wb_array *wb_pad(wb_array *x, int dim, int64_t lo, int64_t hi, double value) {
                             (long long)lo, (long long)hi);
     int64_t sizes[WB_MAX_DIMS];
     for (int d = 0; d < x->ndim; d++) sizes[d] = x->sizes[d];
-    sizes[dim] += lo + hi;
+    if (__builtin_add_overflow(sizes[dim], lo, &sizes[dim]) ||
+        __builtin_add_overflow(sizes[dim], hi, &sizes[dim]))
+        sizes[dim] = INT64_MAX;
     if (!wb_check_sizes("pad", x->ndim, sizes)) return NULL;
     return wb_node_with(WB_OP_pad, (wb_dtype)x->dtype, x->ndim, sizes, 1, &x, 3,
                         (const int64_t[]){dim, lo, wb_bits_of(value)});
@@ -222,7 +227,7 @@ static bool join_sizes(int dim, int count, wb_array *const *arrays, int64_t *siz
                           wb_text_of(x), wb_text_of(first), dim);
             return false;
         }
-        sizes[dim] += x->sizes[dim];
+        if (__builtin_add_overflow(sizes[dim], x->sizes[dim], &sizes[dim])) sizes[dim] = INT64_MAX;
         *dtype = wb_promote(*dtype, (wb_dtype)x->dtype);
     }
     return wb_check_sizes("concat", first->ndim, sizes);

@@ -6,8 +6,12 @@ bool wb_dims_mask(const char *function, const wb_array *x, int ndim, const int64
                   int64_t *mask) {
     *mask = 0;
     for (int i = 0; i < ndim; i++) {
-        const int dim = wb_check_dim(function, (int)dims[i], x->ndim);
-        if (dim < 0) return false;
+        const int64_t dim = dims[i] < 0 ? dims[i] + x->ndim : dims[i];
+        if (dim < 0 || dim >= x->ndim) {
+            (void)wb_fail(WB_ERROR_ARGUMENT, "%s: dimension %lld of an array with %d dimensions",
+                          function, (long long)dims[i], x->ndim);
+            return false;
+        }
         *mask |= 1 << dim;
     }
     return true;
@@ -97,10 +101,27 @@ wb_array *wb_maximum_make(wb_array *x, int ndim, const int64_t *dims) {
                                                          : NULL;
 }
 
-wb_array *wb_minimum(wb_array *x) { return x ? NEG(wb_maximum(NEG(x))) : null_input("minimum"); }
+/* x in the opposite order; -x would wrap at the least integer, and at every u8. */
+static wb_array *turned(wb_array *x) {
+    if (!x) return NULL;
+    if (x->dtype == WB_BOOL) return wb_not(x);
+    if (wb_dtype_is_float((wb_dtype)x->dtype)) return NEG(x);
+    return SUB(NUM(x->dtype == WB_U8 ? 255 : -1), x);
+}
+
+static wb_array *minimum(wb_array *x, int64_t mask, bool total) {
+    wb_array *y = turned(x);
+    return y ? turned(maximum("minimum", y, mask, total)) : NULL;
+}
+
+wb_array *wb_minimum(wb_array *x) {
+    return x ? minimum(x, all_dims(x), true) : null_input("minimum");
+}
 
 wb_array *wb_minimum_make(wb_array *x, int ndim, const int64_t *dims) {
-    return x ? NEG(wb_maximum_make(NEG(x), ndim, dims)) : null_input("minimum");
+    int64_t mask;
+    if (!x) return null_input("minimum");
+    return wb_dims_mask("minimum", x, ndim, dims, &mask) ? minimum(x, mask, false) : NULL;
 }
 
 void wb_vjp_max_reduce(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
@@ -221,7 +242,8 @@ wb_array *wb_logsumexp_make(wb_array *x, int ndim, const int64_t *dims) {
     if (!x) return null_input("logsumexp");
     if (!wb_dims_mask("logsumexp", x, ndim, dims, &mask)) return NULL;
     if (reduced_count(x, mask) == 0)
-        return wb_fail_null(WB_ERROR_SHAPE, "logsumexp: no elements to choose from in %s", wb_text_of(x));
+        return wb_fail_null(WB_ERROR_SHAPE, "logsumexp: no elements to choose from in %s",
+                            wb_text_of(x));
     return reduce(WB_OP_logsumexp, x, float_of(x), mask, false);
 }
 

@@ -59,8 +59,18 @@ static wb_array *random_node(const char *function, wb_op op, wb_dtype dtype, int
     return node;
 }
 
+/* Numbers just below 1 would round to 1 in 16 bits: there they are multiples of what 1 - x can say. */
+static wb_array *uniform_half(wb_dtype dtype, int ndim, const int64_t *sizes) {
+    const double steps = dtype == WB_F16 ? 2048 : 256;
+    wb_array *u = random_node("uniform", WB_OP_uniform, WB_F32, ndim, sizes);
+    wb_array *step = u ? wb_floor(wb_mul_number(u, steps)) : NULL;
+    return step ? wb_cast(wb_mul_number(step, 1 / steps), dtype) : NULL;
+}
+
 wb_array *wb_uniform_make(wb_dtype dtype, int ndim, const int64_t *sizes) {
-    return random_node("uniform", WB_OP_uniform, dtype, ndim, sizes);
+    return dtype == WB_F16 || dtype == WB_BF16
+               ? uniform_half(dtype, ndim, sizes)
+               : random_node("uniform", WB_OP_uniform, dtype, ndim, sizes);
 }
 
 wb_array *wb_normal_make(wb_dtype dtype, int ndim, const int64_t *sizes) {

@@ -68,6 +68,7 @@ static bool geometry(const char *function, const wb_window_desc *desc, const wb_
             !check_range(function, "stride", w->stride[i], 1) ||
             !check_range(function, "dilation", w->dilation[i], 1) ||
             !check_range(function, "padding", w->pad[i], 0) ||
+            !check_range(function, "more padding after", w->pad_more[i], 1 - (1 << 20)) ||
             !check_range(function, "padding after", w->pad[i] + w->pad_more[i], 0))
             return false;
     }
@@ -118,8 +119,12 @@ static bool conv_geometry(const char *function, wb_window_desc *desc, const wb_a
                       function, wb_text_of(x), wb_sizes_text(wdim, w_sizes));
         return false;
     }
-    for (int i = 0; i < 3 && i < x->ndim - 2; i++) desc->kernel[i] = w_sizes[i];
-    if (!geometry(function, desc, x, false, w)) return false;
+    for (int i = 0; i < 3 && i < x->ndim - 2; i++) {
+        if (!check_range(function, "kernel size", w_sizes[i], 1)) return false;
+        desc->kernel[i] = w_sizes[i];
+    }
+    if (!geometry(function, desc, x, false, w) || !check_range(function, "groups", w->groups, 1))
+        return false;
     const int64_t channels = x->sizes[w->nspatial], per_group = w_sizes[w->nspatial],
                   filters = w_sizes[w->nspatial + 1];
     if (channels != per_group * w->groups) {
@@ -127,7 +132,7 @@ static bool conv_geometry(const char *function, wb_window_desc *desc, const wb_a
                       (long long)(per_group * w->groups), (long long)channels, wb_text_of(x));
         return false;
     }
-    if (w->groups < 1 || filters % w->groups != 0) {
+    if (filters % w->groups != 0) {
         (void)wb_fail(WB_ERROR_SHAPE, "%s: %lld groups do not divide %lld filters", function,
                       (long long)w->groups, (long long)filters);
         return false;

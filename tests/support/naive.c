@@ -183,7 +183,7 @@ static long double activation(int op, long double x, long double a) {
     case WB_OP_logcosh: return fabsl(x) + log1pl(expl(-2 * fabsl(x))) - logl(2);
     case WB_OP_lisht: return x * tanhl(x);
     case WB_OP_trelu: return x > a ? x : 0;
-    case WB_OP_softshrink: return x > a ? x - a : x < -a ? x + a : 0;
+    case WB_OP_softshrink: return isnan(x) ? x : x > a ? x - a : x < -a ? x + a : 0;
     default: return x - tanhl(x); /* tanhshrink */
     }
 }

@@ -6,6 +6,7 @@
 #ifndef WB_TESTS_VALUES_MODES_H
 #define WB_TESTS_VALUES_MODES_H
 
+#include "array/array.h"
 #include "support/support.h"
 
 static inline bool is_set(const char *name, const char *value) {

@@ -30,7 +30,8 @@ static void reading_first_leaves_the_same_gradients(void **state) {
     for (when read = LOSS_READ; read <= ALL_READ; read++) {
         gradients(read, got);
         for (int i = 0; i < 12; i++)
-            if (!(fabs(got[i] - wanted[i]) <= 1e-12)) fail_msg("read %d: gradient %d is %.17g, not %.17g", read, i, got[i], wanted[i]);
+            if (!(fabs(got[i] - wanted[i]) <= 1e-12))
+                fail_msg("read %d: gradient %d is %.17g, not %.17g", read, i, got[i], wanted[i]);
     }
 }
 
@@ -58,7 +59,8 @@ static void a_detached_array_is_named(void **state) {
     assert_int_equal(wb_scope_close(), WB_OK);
     assert_int_equal(wb_gradient_of(wb_sum(y), 1, &x, g), WB_ERROR_GRADIENT);
     assert_null(g[0]);
-    assert_error(WB_ERROR_GRADIENT, "the walk met (3, 1) of type f32, which lost its recipe when its scope closed, before array 0 (3)");
+    assert_error(WB_ERROR_GRADIENT, "the walk met (3, 1) of type f32, which lost its recipe when "
+                                    "its scope closed, before array 0 (3)");
     wb_free(y);
 }
 
@@ -95,11 +97,75 @@ static void a_stop_before_a_detached_array_is_no_error(void **state) {
     wb_free(y);
 }
 
+/* ---- a model: an evaluation in the middle of the forward pass ---- */
+
+static bool reads_in_the_middle, closes_in_the_middle;
+
+static wb_array *watched_loss(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)user;
+    wb_array *h = wb_apply(wb_get_layer(model, "layers.1"), batch->x);
+    if (reads_in_the_middle) (void)wb_item(wb_sum(h));
+    if (closes_in_the_middle) { /* a scope that closes is no reason to cut what lies outside it */
+        wb_scope_open();
+        (void)wb_item(wb_mean(wb_square(h)));
+        assert_int_equal(wb_scope_close(), WB_OK);
+    }
+    wb_array *l = wb_mse(wb_apply(wb_get_layer(model, "layers.2"), h), batch->y);
+    if (reads_in_the_middle) (void)wb_item(l);
+    return l;
+}
+
+static void reading_inside_a_loss_leaves_the_same_gradients(void **state) {
+    (void)state;
+    wb_seed(3);
+    wb_layer *model = wb_chain(wb_dense(3, 5, wb_tanh), wb_dense(5, 2));
+    const wb_batch batch = {.x = wb_uniform(WB_F32, 3, 7), .y = wb_uniform(WB_F32, 2, 7)};
+    wb_array *wanted = NULL;
+    for (int i = 0; i < 4; i++) {
+        reads_in_the_middle = (i & 1) != 0, closes_in_the_middle = (i & 2) != 0;
+        wb_gradients *g;
+        wb_array *l = wb_withgradient(watched_loss, model, &batch, NULL, &g);
+        assert_non_null(l);
+        if (i & 1) assert_true(isfinite(wb_item(l)));
+        wb_array *got = wb_gradients_get(g, "layers.1.weight");
+        assert_non_null(got);
+        if (i == 0) wanted = got;
+        char where[128] = "";
+        if (!wb_approx(got, wanted, 1e-5, 1e-7, where, sizeof where)) fail_msg("%d: %s", i, where);
+    }
+    wb_free(model);
+}
+
+static void reading_keeps_the_recipe(void **state) {
+    (void)state;
+    wb_array *x = wb_vector(1, 2, 3), *y = wb_exp(x), *z = wb_keep(wb_square(y));
+    assert_int_equal(wb_eval(z, y), WB_OK);
+    assert_int_equal(y->ninputs, 1);
+    assert_int_equal(z->ninputs, 1);
+    assert_false(z->flags & WB_NODE_DETACHED);
+    wb_free(z);
+}
+
+static void a_closing_scope_takes_the_recipe(void **state) {
+    (void)state;
+    wb_scope_open();
+    wb_array *y = wb_keep(wb_exp(wb_vector(1, 2, 3)));
+    assert_int_equal(wb_scope_close(), WB_OK);
+    assert_int_equal(y->ninputs, 0);
+    assert_true(y->flags & WB_NODE_DETACHED);
+    wb_free(y);
+}
+
 static int run(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(reading_first_leaves_the_same_gradients), TEST(a_gradient_may_be_taken_twice), TEST(a_detached_array_is_named),
-        TEST(the_detached_array_itself_has_a_gradient), TEST(null_means_that_nothing_depends),
-        TEST(a_stop_before_a_detached_array_is_no_error)};
+    const struct CMUnitTest tests[] = {TEST(reading_first_leaves_the_same_gradients),
+                                       TEST(a_gradient_may_be_taken_twice),
+                                       TEST(a_detached_array_is_named),
+                                       TEST(the_detached_array_itself_has_a_gradient),
+                                       TEST(null_means_that_nothing_depends),
+                                       TEST(a_stop_before_a_detached_array_is_no_error),
+                                       TEST(reading_inside_a_loss_leaves_the_same_gradients),
+                                       TEST(reading_keeps_the_recipe),
+                                       TEST(a_closing_scope_takes_the_recipe)};
     return cmocka_run_group_tests_name("values 1", tests, NULL, NULL);
 }
 

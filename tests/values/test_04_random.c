@@ -6,7 +6,8 @@ static void philox(uint32_t w[4], uint64_t counter, uint64_t key) {
     w[0] = (uint32_t)counter, w[1] = (uint32_t)(counter >> 32), w[2] = w[3] = 0;
     for (int round = 0; round < 10; round++) {
         const uint64_t a = (uint64_t)0xD2511F53u * w[0], b = (uint64_t)0xCD9E8D57u * w[2];
-        const uint32_t next[4] = {(uint32_t)(b >> 32) ^ w[1] ^ k0, (uint32_t)b, (uint32_t)(a >> 32) ^ w[3] ^ k1, (uint32_t)a};
+        const uint32_t next[4] = {(uint32_t)(b >> 32) ^ w[1] ^ k0, (uint32_t)b,
+                                  (uint32_t)(a >> 32) ^ w[3] ^ k1, (uint32_t)a};
         memcpy(w, next, sizeof next);
         k0 += 0x9E3779B9u, k1 += 0xBB67AE85u;
     }
@@ -43,8 +44,10 @@ static void computing_in_parts_changes_nothing(void **state) {
     (void)state;
     wb_seed(3);
     wb_array *u = wb_uniform(WB_F32, 6, 5);
-    assert_true(fabs(wb_item(wb_sum(u)) - wb_item(wb_sum(wb_uniform(WB_F32, 6, 5)))) > 1e-4); /* two calls, two arrays */
-    wb_array *flipped = wb_flip(u, 0), *shifted = wb_add_number(u, 0), *wide = wb_mul(u, wb_ones(WB_F32, 1, 1, 3));
+    assert_true(fabs(wb_item(wb_sum(u)) - wb_item(wb_sum(wb_uniform(WB_F32, 6, 5)))) >
+                1e-4); /* two calls, two arrays */
+    wb_array *flipped = wb_flip(u, 0), *shifted = wb_add_number(u, 0),
+             *wide = wb_mul(u, wb_ones(WB_F32, 1, 1, 3));
     for (int i = 0; i < 6; i++)
         for (int j = 0; j < 5; j++) {
             const double wanted = uniform_f32(3, i + 6 * j);
@@ -105,7 +108,8 @@ static void threads_change_nothing(void **state) {
     }
     wb_set_threads(0);
     for (int threads = 2; threads <= 3; threads++)
-        for (int i = 0; i < 3; i++) assert_same_bits(made[0][i], made[threads - 1][i], "other threads");
+        for (int i = 0; i < 3; i++)
+            assert_same_bits(made[0][i], made[threads - 1][i], "other threads");
 }
 
 static void ends_of_bernoulli(void **state) {
@@ -118,12 +122,15 @@ static void ends_of_bernoulli(void **state) {
     assert_error(WB_ERROR_DTYPE, "uniform: a floating type is wanted, not i32");
 }
 
-
 static int run(void) {
     const struct CMUnitTest tests[] = {
-        TEST(uniforms_are_philox), TEST(computing_in_parts_changes_nothing), TEST(the_backward_pass_sees_the_same_mask),
-        TEST(the_mask_is_the_same_where_the_gradient_is_another_plan), TEST(seeds_repeat_and_differ),
-        TEST(threads_change_nothing), TEST(ends_of_bernoulli)};
+        TEST(uniforms_are_philox),
+        TEST(computing_in_parts_changes_nothing),
+        TEST(the_backward_pass_sees_the_same_mask),
+        TEST(the_mask_is_the_same_where_the_gradient_is_another_plan),
+        TEST(seeds_repeat_and_differ),
+        TEST(threads_change_nothing),
+        TEST(ends_of_bernoulli)};
     return cmocka_run_group_tests_name("values 4", tests, NULL, NULL);
 }
 

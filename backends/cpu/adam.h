@@ -1,0 +1,26 @@
+/* Adam's step as one loop: what a program of fourteen instructions per element is recognised as. */
+#ifndef WB_CPU_ADAM_H
+#define WB_CPU_ADAM_H
+
+#include <stdint.h>
+
+#include "isa.h"
+
+typedef struct wb_adam_numbers {
+    float beta1, rest1, beta2, rest2, rate, correction, epsilon;
+    float decay; /* 0: none */
+} wb_adam_numbers;
+
+/* m = beta1 m + rest1 g;  v = beta2 v + rest2 g^2;  p -= decay p + rate m / (sqrt(correction v) + epsilon)
+ *
+ * for n elements; a new value may lie where the old one does, otherwise nothing overlaps. Numbers below 1.2e-38 count as zero where
+ * the processor can do that: where gradients have died out, m and v fade into them within some thousand steps, and each costs a
+ * hundred times as much as another. */
+typedef void wb_adam_loop(int64_t n, const wb_adam_numbers *a, const float *g, const float *p,
+                          const float *m, const float *v, float *new_p, float *new_m, float *new_v);
+
+#define WB_ADAM_DECLARE(isa, suffix) extern wb_adam_loop wb_adam_##suffix;
+WB_ISA_LIST(WB_ADAM_DECLARE)
+#undef WB_ADAM_DECLARE
+
+#endif

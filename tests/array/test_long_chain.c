@@ -1,0 +1,120 @@
+/* Rule 21: a chain of a million nodes is built, walked, differentiated, evaluated and released without recursion: on a stack of 256 KiB. */
+#include <pthread.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "support/support.h"
+
+enum { LINKS = 1000000, STACK_BYTES = 256 << 10 };
+
+static double seconds(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static double lap(double *since, const char *what) {
+    const double now = seconds(), passed = now - *since;
+    print_message("    %-14s %6.2f s\n", what, passed);
+    *since = now;
+    return passed;
+}
+
+/* x (1 + 1e-7) a million times: 1 becomes 1.1052, and so does its derivative. */
+static wb_array *chain_of(wb_array *x, int64_t links) {
+    wb_array *factor = wb_number(1 + 1e-7);
+    for (int64_t i = 0; x && i < links; i++) x = i % 2 ? wb_mul(factor, x) : wb_mul(x, factor);
+    return x;
+}
+
+static const char *evaluate_chain(void) {
+    double since = seconds();
+    wb_scope_open();
+    wb_array *x = wb_ones(WB_F64, 1), *y = chain_of(x, LINKS), *l = wb_sum(y), *g[1];
+    (void)lap(&since, "built");
+    if (!l) return wb_error_message();
+    if (wb_gradient_of(l, 1, &x, g) != WB_OK) return wb_error_message();
+    (void)lap(&since, "differentiated");
+    const double wanted = pow(1 + 1e-7, LINKS);
+    if (!(fabs(wb_item(l) - wanted) < 1e-7)) return "another value";
+    (void)lap(&since, "evaluated");
+    if (!(fabs(wb_item(g[0]) - wanted) < 1e-7)) return "another derivative";
+    (void)lap(&since, "its gradient");
+    if (wb_scope_close() != WB_OK) return wb_error_message();
+    (void)lap(&since, "released");
+    return NULL;
+}
+
+/* Only the last link is kept: the others live as long as it does, and die with it. */
+static const char *keep_the_end(void) {
+    wb_scope_open();
+    wb_array *y = wb_ones(WB_F64, 1);
+    for (int i = 0; i < LINKS; i++) {
+        wb_scope_open();
+        wb_array *next = wb_add_number(y, 1), *leaving[1] = {next};
+        (void)leaving;
+        wb_free(next);
+        if (wb_scope_close() != WB_OK) return wb_error_message();
+    }
+    y = chain_of(y, LINKS);
+    wb_array *stopped = wb_stop_gradient(y);
+    (void)stopped;
+    return wb_scope_close() == WB_OK ? NULL : wb_error_message(); /* nothing was evaluated */
+}
+
+/* Each value is used twice: a walk that forgets where it was takes 2^n steps. */
+static const char *diamonds(void) {
+    wb_scope_open();
+    wb_array *x = wb_full(WB_F64, 0.5, 1), *y = x, *g[1];
+    for (int i = 0; i < 20000; i++) y = wb_mul_number(wb_add(y, y), 0.5);
+    if (wb_gradient_of(wb_sum(y), 1, &x, g) != WB_OK) return wb_error_message();
+    if (wb_item(y) != 0.5 || wb_item(g[0]) != 1) return "another value";
+    return wb_scope_close() == WB_OK ? NULL : wb_error_message();
+}
+
+typedef const char *task(void);
+
+static void *on_small_stack(void *function) {
+    union {
+        void *pointer;
+        task *function;
+    } any = {.pointer = function};
+    const char *wrong = any.function();
+    return (void *)(uintptr_t)wrong;
+}
+
+static void run_small(task *function) {
+    union {
+        task *function;
+        void *pointer;
+    } any = {.function = function};
+    pthread_attr_t attributes;
+    pthread_t thread;
+    void *wrong;
+    (void)pthread_attr_init(&attributes);
+    assert_int_equal(pthread_attr_setstacksize(&attributes, STACK_BYTES), 0);
+    assert_int_equal(pthread_create(&thread, &attributes, on_small_stack, any.pointer), 0);
+    (void)pthread_join(thread, &wrong);
+    (void)pthread_attr_destroy(&attributes);
+    if (wrong) fail_msg("%s", (const char *)wrong);
+}
+
+static void a_million_links(void **state) {
+    (void)state;
+    run_small(evaluate_chain);
+}
+
+static void a_million_links_are_released_unread(void **state) {
+    (void)state;
+    run_small(keep_the_end);
+}
+
+static void values_used_twice(void **state) {
+    (void)state;
+    run_small(diamonds);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {TEST(a_million_links), TEST(a_million_links_are_released_unread), TEST(values_used_twice)};
+    return cmocka_run_group_tests_name("array/test_long_chain", tests, NULL, NULL);
+}

@@ -1,0 +1,175 @@
+/* How types meet (values 14): the promotion table, weak numbers, sums, means, casts, comparisons, halves. */
+#include "support/naive.h"
+#include "support/support.h"
+
+enum { F = WB_F32, D = WB_F64, H = WB_F16, B = WB_BF16, I = WB_I32, L = WB_I64, U = WB_U8, O = WB_BOOL };
+
+/* Julia's promote_type; rows and columns f32 f64 f16 bf16 i32 i64 u8 bool. */
+static const int table[8][8] = {{F, D, F, F, F, F, F, F}, {D, D, D, D, D, D, D, D}, {F, D, H, F, H, H, H, H}, {F, D, F, B, B, B, B, B},
+                                {F, D, H, B, I, L, I, I}, {F, D, H, B, L, L, L, L}, {F, D, H, B, I, L, U, U}, {F, D, H, B, I, L, U, O}};
+
+static wb_array *ones(int dtype) { return wb_ones((wb_dtype)dtype, 3); }
+
+static void two_types_meet_by_the_table(void **state) {
+    (void)state;
+    for (int a = 0; a < WB_DTYPE_COUNT; a++)
+        for (int b = 0; b < WB_DTYPE_COUNT; b++) {
+            assert_int_equal(wb_promote((wb_dtype)a, (wb_dtype)b), table[a][b]);
+            const int sum = table[a][b] == O ? L : table[a][b]; /* arithmetic of bool is i64 */
+            wb_array *made[3] = {wb_add(ones(a), ones(b)), wb_mul(ones(a), ones(b)), wb_max(ones(a), ones(b))};
+            for (int k = 0; k < 3; k++) {
+                if (!made[k]) fail_msg("%d and %d: %s", a, b, wb_error_message());
+                assert_int_equal(wb_dtype_of(made[k]), sum);
+            }
+            assert_values(made[0], 0, 2, 2, 2);
+            const int quotient = wb_dtype_is_float((wb_dtype)sum) ? sum : F;
+            assert_int_equal(wb_dtype_of(wb_div(ones(a), ones(b))), quotient);
+            assert_int_equal(wb_dtype_of(wb_lt(ones(a), ones(b))), O);
+            assert_int_equal(wb_dtype_of(wb_select(wb_lt(ones(a), ones(b)), ones(a), ones(b))), table[a][b]);
+            assert_int_equal(wb_dtype_of(wb_concat(0, ones(a), ones(b))), table[a][b]);
+            assert_values(wb_concat(0, ones(a), ones(b)), 0, 1, 1, 1, 1, 1, 1);
+        }
+}
+
+static void numbers_are_weak(void **state) {
+    (void)state;
+    for (int a = 0; a < WB_DTYPE_COUNT; a++) {
+        const bool real = wb_dtype_is_float((wb_dtype)a);
+        assert_int_equal(wb_dtype_of(wb_add_number(ones(a), 1)), real ? a : a == O ? L : a);
+        assert_int_equal(wb_dtype_of(wb_mul_number(ones(a), 0.5)), real ? a : F);
+        assert_int_equal(wb_dtype_of(wb_mul(wb_number(2), ones(a))), real ? a : a == O ? L : a);
+        assert_int_equal(wb_dtype_of(wb_mul(wb_late(2), ones(a))), real ? a : F);
+        assert_values(wb_mul_number(ones(a), 0.5), 0, 0.5, 0.5, 0.5);
+    }
+    assert_int_equal(wb_dtype_of(wb_add(wb_number(1), wb_number(2))), D);
+}
+
+static void sums_and_means(void **state) {
+    (void)state;
+    for (int a = 0; a < WB_DTYPE_COUNT; a++) {
+        const bool real = wb_dtype_is_float((wb_dtype)a);
+        assert_int_equal(wb_dtype_of(wb_sum(ones(a))), real ? a : L);
+        assert_int_equal(wb_dtype_of(wb_mean(ones(a))), real ? a : F);
+        assert_int_equal(wb_dtype_of(wb_maximum(ones(a))), a);
+        assert_int_equal(wb_dtype_of(wb_argmax(ones(a), 0)), L);
+        assert_int_equal(wb_dtype_of(wb_softmax(ones(a))), real ? a : F);
+        assert_value(wb_sum(ones(a)), 3, 0);
+        assert_value(wb_mean(ones(a)), 1, 0);
+        assert_value(wb_maximum(ones(a)), 1, 0);
+    }
+    assert_value(wb_sum(wb_full(WB_U8, 200, 100)), 20000, 0);
+    assert_value(wb_mean(wb_full(WB_U8, 200, 100)), 200, 1e-6);
+    assert_value(wb_sum(wb_full(WB_I32, 2000000000, 10)), 2e10, 0);
+    assert_value(wb_sum(wb_gt(wb_iota(WB_I32, 0, 10), wb_number(3))), 6, 0);
+}
+
+static void u8_wraps(void **state) {
+    (void)state;
+    wb_array *x = wb_full(WB_U8, 200, 2);
+    assert_values(wb_add(x, x), 0, 144, 144);
+    assert_values(wb_neg(x), 0, 56, 56);
+    assert_values(wb_cast(wb_add(x, x), WB_I32), 0, 144, 144);
+    assert_values(wb_cast(wb_sub(wb_full(WB_U8, 1, 2), x), WB_F32), 0, 57, 57);
+    assert_values(wb_square(x), 0, 64, 64);
+}
+
+/* What is compared is the numbers, not what a narrow type makes of one of them. */
+static void comparisons_with_numbers_out_of_range(void **state) {
+    (void)state;
+    const double bytes[2] = {0, 255}, words[2] = {-2147483648.0, 2147483647.0};
+    const int64_t two = 2;
+    wb_array *x = array_of(WB_U8, bytes, 1, &two), *y = array_of(WB_I32, words, 1, &two), *z = array_of(WB_BOOL, bytes, 1, &two);
+    assert_values(wb_lt(x, wb_number(256)), 0, 1, 1);
+    assert_values(wb_gt(x, wb_number(-1)), 0, 1, 1);
+    assert_values(wb_eq(x, wb_number(-1)), 0, 0, 0);
+    assert_values(wb_lt(y, wb_number(3e9)), 0, 1, 1);
+    assert_values(wb_ge(y, wb_number(-3e9)), 0, 1, 1);
+    assert_values(wb_lt(y, wb_number((double)INFINITY)), 0, 1, 1);
+    assert_values(wb_ne(y, wb_number((double)NAN)), 0, 1, 1);
+    assert_values(wb_lt(z, wb_number(2)), 0, 1, 1);
+    assert_values(wb_lt(wb_number(-1), x), 0, 1, 1);
+    assert_values(wb_lt(x, wb_number(0.5)), 0, 1, 0);
+}
+
+static void casts_of_constants_are_those_of_arrays(void **state) {
+    (void)state;
+    assert_values(wb_full(WB_I32, 2.7, 1), 0, 2);
+    assert_values(wb_cast(wb_full(WB_I32, 2.7, 1), WB_F32), 0, 2);
+    assert_values(wb_cast(wb_full(WB_U8, 300, 1), WB_I32), 0, 44);
+    assert_values(wb_full(WB_F16, 0.1, 1), 0, 0.0999755859375); /* halves are rounded where they are stored */
+    assert_values(wb_full(WB_BF16, 0.1, 1), 0, 0.10009765625);
+    assert_values(wb_cast(wb_full(WB_F32, 0.1, 1), WB_F64), 0, (double)0.1f);
+    assert_values(wb_cast(wb_full(WB_BOOL, 3, 1), WB_F64), 0, 1);
+    assert_values(wb_add(wb_full(WB_BOOL, 3, 1), wb_full(WB_F32, 1, 1)), 0, 2);
+}
+
+static void casts(void **state) {
+    (void)state;
+    const double numbers[] = {0, 1, -1, 2.5, -2.5, 100.75, 0.1};
+    const int64_t n = 7;
+    naive_table *t = naive_new();
+    for (int a = 0; a < WB_DTYPE_COUNT; a++)
+        for (int b = 0; b < WB_DTYPE_COUNT; b++) {
+            wb_array *x = array_of((wb_dtype)a, numbers, 1, &n);
+            if (b == U) x = wb_abs(x); /* negative numbers have no u8 */
+            if (a == O && b == U) continue;
+            wb_array *y = wb_cast(x, (wb_dtype)b);
+            assert_int_equal(wb_dtype_of(y), b);
+            assert_as_naive(t, y, 0, "a cast");
+            assert_as_naive(t, wb_add(wb_cast(y, WB_F64), wb_scalar(WB_F64, 1)), 0, "a cast inside a program");
+        }
+    naive_free(t);
+}
+
+static void halves_round_to_nearest_even(void **state) {
+    (void)state;
+    const double numbers[] = {2049, 2051, 65504, 65519, 65520, 1e-8, 6e-8, 0x1p-25, 1e6, -0.0, 1.0009765625, 1.00048828125};
+    const int64_t n = (int64_t)(sizeof numbers / sizeof *numbers);
+    wb_array *x = array_of(WB_F32, numbers, 1, &n);
+    for (int k = 0; k < 2; k++) {
+        const wb_dtype half = k ? WB_BF16 : WB_F16;
+        assert_same_bits(wb_cast(x, half), array_of(half, numbers, 1, &n), wb_dtype_name(half));
+    }
+}
+
+/* Gradients of halves are added in f32 and rounded once: 1 + 64 / 4096 in f16, whose step at 1 is 1 / 1024. */
+static void gradients_of_halves_are_rounded_once(void **state) {
+    (void)state;
+    wb_array *x = wb_ones(WB_F16, 3), *l = wb_sum(x), *g[1];
+    for (int i = 0; i < 64; i++) l = wb_add(l, wb_sum(wb_mul_number(x, 1.0 / 4096)));
+    assert_int_equal(wb_gradient_of(l, 1, &x, g), WB_OK);
+    assert_int_equal(wb_dtype_of(g[0]), WB_F16);
+    assert_values(g[0], 1e-9, 1.015625, 1.015625, 1.015625);
+}
+
+static void sums_of_halves_are_rounded_once(void **state) {
+    (void)state;
+    assert_value(wb_sum(wb_full(WB_F16, 0.25, 40000)), 10000, 0);
+    assert_value(wb_sum(wb_full(WB_BF16, 1, 1000)), 1000, 0);
+    assert_value(wb_mean(wb_full(WB_F16, 100, 4000)), 100, 0);
+}
+
+static void f64_stays_f64(void **state) {
+    (void)state;
+    wb_array *x = wb_full(WB_F64, 1.0 / 3, 1);
+    assert_value(wb_mul_number(x, 0.1), 0.1 / 3, 1e-16);
+    assert_value(wb_add(x, wb_number(1e-12)), 1.0 / 3 + 1e-12, 1e-16);
+    assert_value(wb_mul(x, wb_late(0.1)), 0.1 / 3, 1e-16);
+    assert_value(wb_mul(wb_number(0.1), wb_number(3)), 0.1 * 3, 1e-16);
+    assert_value(wb_add(wb_full(WB_I64, 4503599627370497.0, 1), wb_scalar(WB_I64, 1)), 4503599627370498.0, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {TEST(two_types_meet_by_the_table),
+                                       TEST(numbers_are_weak),
+                                       TEST(sums_and_means),
+                                       TEST(u8_wraps),
+                                       TEST(comparisons_with_numbers_out_of_range),
+                                       TEST(casts_of_constants_are_those_of_arrays),
+                                       TEST(casts),
+                                       TEST(halves_round_to_nearest_even),
+                                       TEST(gradients_of_halves_are_rounded_once),
+                                       TEST(sums_of_halves_are_rounded_once),
+                                       TEST(f64_stays_f64)};
+    return cmocka_run_group_tests_name("ops/test_dtype", tests, NULL, NULL);
+}

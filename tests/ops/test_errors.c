@@ -1,0 +1,383 @@
+/* What arrays and operations refuse: status, and the exact message with names and sizes. Nothing is left behind. */
+#include "array/array.h"
+#include "base/memory.h"
+#include "support/support.h"
+
+typedef wb_array *call_fn(void);
+
+#define DESC(...)  ((wb_window_desc){.start_ = 0, __VA_ARGS__})
+#define F(...)     wb_zeros(WB_F32, __VA_ARGS__)
+#define I(...)     wb_zeros(WB_I32, __VA_ARGS__)
+#define SIZES(...) ((const int64_t[]){__VA_ARGS__})
+#define NINE       1, 1, 1, 1, 1, 1, 1, 1, 1
+
+/* X(sentence, call, status, message) */
+#define CALLS(X)                                                                                   \
+    X(0, "sizes that differ do not broadcast", wb_add(F(3, 4), F(3, 5)), SHAPE,                    \
+      "add: sizes (3, 4) and (3, 5) do not broadcast")                                             \
+    X(1, "a vector goes along the first dimension", wb_mul(F(3, 4), F(4)), SHAPE,                  \
+      "mul: sizes (3, 4) and (4) do not broadcast")                                                \
+    X(2, "nothing and two do not broadcast", wb_sub(F(0), F(2)), SHAPE,                            \
+      "sub: sizes (0) and (2) do not broadcast")                                                   \
+    X(3, "comparisons broadcast as sums do", wb_lt(F(2), F(3)), SHAPE,                             \
+      "lt: sizes (2) and (3) do not broadcast")                                                    \
+    X(4, "a selection wants three that broadcast", wb_select(wb_zeros(WB_BOOL, 2), F(3), F(1)),    \
+      SHAPE, "select: sizes (2), (3) and (1) do not broadcast")                                    \
+    X(5, "a condition is bool", wb_select(F(2), F(2), F(2)), DTYPE,                                \
+      "select: the condition is f32, not bool")                                                    \
+    X(6, "logic wants bool", wb_and(wb_zeros(WB_BOOL, 2), F(2)), DTYPE,                            \
+      "and: bool wanted, an operand is f32")                                                       \
+    X(7, "not wants bool", wb_not(I(2)), DTYPE, "not: bool wanted, an operand is i32")             \
+    X(8, "there is no such type", wb_cast(F(2), (wb_dtype)77), DTYPE, "cast: there is no type 77") \
+    X(9, "nor for an array of one value", wb_full_make((wb_dtype)-1, 0, 0, NULL), DTYPE,           \
+      "full: there is no type -1")                                                                 \
+    X(10, "inner sizes of a matrix product agree", wb_matmul(F(2, 5), F(4, 3)), SHAPE,             \
+      "matmul: (2, 5) by (4, 3)")                                                                  \
+    X(11, "a matrix and a vector", wb_matmul(F(2, 5), F(4)), SHAPE, "matmul: (2, 5) by (4)")       \
+    X(12, "with flags", wb_matmul_op(F(2, 5), F(4, 3), true, true), SHAPE,                         \
+      "matmul: (2, 5) transposed by (4, 3) transposed")                                            \
+    X(13, "a vector is no matrix", wb_matmul(F(5), F(5, 2)), SHAPE, "matmul: (5) by (5, 2)")       \
+    X(14, "batches broadcast", wb_matmul(F(2, 3, 4), F(3, 2, 5)), SHAPE,                           \
+      "matmul: (2, 3, 4) by (3, 2, 5)")                                                            \
+    X(15, "integers have no matrix product", wb_matmul(I(2, 2), I(2, 2)), DTYPE,                   \
+      "matmul: floating types are wanted, not i32 and i32")                                        \
+    X(16, "channels of a convolution agree",                                                       \
+      wb_conv_op(F(32, 32, 4, 8), F(3, 3, 3, 16), .groups = 1), SHAPE,                             \
+      "conv: 3 input channels wanted, x has 4 in (32, 32, 4, 8)")                                  \
+    X(17, "groups divide the filters", wb_conv_op(F(8, 8, 4, 1), F(3, 3, 2, 5), .groups = 2),      \
+      SHAPE, "conv: 2 groups do not divide 5 filters")                                             \
+    X(18, "x and filter have as many dimensions",                                                  \
+      wb_conv_op(F(8, 8, 4, 1), F(3, 4, 5), .groups = 1), SHAPE,                                   \
+      "conv: x is (8, 8, 4, 1), the filter (3, 4, 5); as many dimensions are wanted")              \
+    X(19, "a window does not reach beyond the padding",                                            \
+      wb_conv_op(F(4, 2, 1, 1), F(3, 3, 1, 1), .groups = 1), SHAPE,                                \
+      "conv: the window reaches over 3 in dimension 1, x is (4, 2, 1, 1) with 0 of padding")       \
+    X(20, "a dilated one neither", wb_conv_op(F(4, 1, 1), F(3, 1, 1), .dilation = {2}), SHAPE,     \
+      "conv: the window reaches over 5 in dimension 0, x is (4, 1, 1) with 0 of padding")          \
+    X(21, "no convolution without spatial dimensions", wb_conv_op(F(4, 1), F(3, 1), .groups = 1),  \
+      SHAPE, "conv: x is (4, 1); 1 to 3 spatial dimensions, channels and batch are wanted")        \
+    X(22, "a negative stride", wb_conv_op(F(4, 1, 1), F(3, 1, 1), .stride = {-1}), ARGUMENT,       \
+      "conv: stride -1")                                                                           \
+    X(23, "a negative padding", wb_conv_op(F(4, 1, 1), F(3, 1, 1), .pad = {-1}), ARGUMENT,         \
+      "conv: padding -1")                                                                          \
+    X(24, "integers have no convolution", wb_conv_op(I(4, 1, 1), I(3, 1, 1), .groups = 1), DTYPE,  \
+      "conv: a floating type is wanted, not i32")                                                  \
+    X(25, "a result of other sizes",                                                               \
+      wb_conv_data_make(F(4, 1, 1), F(3, 1, 1), SIZES(5, 1, 1), DESC(.groups = 1)), SHAPE,         \
+      "conv_data: y is (4, 1, 1); (3, 1, 1) is wanted")                                            \
+    X(26, "a filter of other sizes",                                                               \
+      wb_conv_filter_make(F(5, 1, 1), F(4, 1, 1), SIZES(3, 1, 1), DESC(.groups = 1)), SHAPE,       \
+      "conv_filter: y is (4, 1, 1); (3, 1, 1) is wanted")                                          \
+    X(27, "an empty kernel", wb_conv_op(F(4, 1, 1), F(0, 1, 1), .stride = {1}), ARGUMENT,          \
+      "conv: kernel size 0")                                                                       \
+    X(28, "a pool over a vector", wb_maxpool_op(F(4), .kernel = {2}), SHAPE,                       \
+      "maxpool: x is (4); 1 to 3 spatial dimensions, channels and batch are wanted")               \
+    X(29, "a pool of integers", wb_maxpool_op(I(4, 1, 1), .kernel = {2}), DTYPE,                   \
+      "maxpool: a floating type is wanted, not i32")                                               \
+    X(30, "a pool larger than the picture", wb_meanpool_op(F(4, 4, 1, 1), .kernel = {2, 5}),       \
+      SHAPE,                                                                                       \
+      "meanpool: the window reaches over 5 in dimension 1, x is (4, 4, 1, 1) with 0 of padding")   \
+    X(31, "a window in the padding has no largest",                                                \
+      wb_maxpool_op(F(4, 1, 1), .kernel = {2}, .pad = {2}), SHAPE,                                 \
+      "maxpool: a window of 2 lies in the padding of 2 beside dimension 0 of (4, 1, 1)")           \
+    X(32, "columns of other sizes",                                                                \
+      wb_fold_make(F(3, 2, 2), 3, SIZES(5, 1, 2), DESC(.kernel = {2})), SHAPE,                     \
+      "fold: columns are (3, 2, 2); (4, 2, 2) is wanted")                                          \
+    X(33, "nine dimensions", wb_zeros(WB_F32, NINE), SHAPE,                                        \
+      "full: 9 dimensions; at most 8 are possible")                                                \
+    X(34, "nine dimensions of C memory", wb_from(WB_F32, &(float){0}, NINE), SHAPE,                \
+      "from: 9 dimensions; at most 8 are possible")                                                \
+    X(35, "nine dimensions of a reshape", wb_reshape(F(1), NINE), SHAPE,                           \
+      "reshape: 9 dimensions; at most 8 are possible")                                             \
+    X(36, "nine dimensions of an expansion", wb_expand(F(1), NINE), SHAPE,                         \
+      "expand: 9 dimensions; at most 8 are possible")                                              \
+    X(37, "a ninth dimension", wb_unsqueeze(F(1, 1, 1, 1, 1, 1, 1, 1), 0), SHAPE,                  \
+      "unsqueeze: 9 dimensions; at most 8 are possible")                                           \
+    X(38, "a stack with a ninth dimension", wb_stack(0, F(1, 1, 1, 1, 1, 1, 1, 1)), SHAPE,         \
+      "unsqueeze: 9 dimensions; at most 8 are possible")                                           \
+    X(39, "a negative size", wb_ones(WB_F32, 3, -4), SHAPE,                                        \
+      "full: size -4 of dimension 1 in (3, -4) is negative")                                       \
+    X(40, "a negative size of chance", wb_uniform(WB_F32, -2), SHAPE,                              \
+      "uniform: size -2 of dimension 0 in (-2) is negative")                                       \
+    X(41, "sizes that overflow", wb_zeros(WB_U8, INT64_MAX, 2), SHAPE,                             \
+      "full: (9223372036854775807, 2) has more elements than memory can hold")                     \
+    X(42, "sizes whose bytes overflow", wb_zeros(WB_F64, 1ll << 31, 1ll << 31), SHAPE,             \
+      "full: (2147483648, 2147483648) has more elements than memory can hold")                     \
+    X(43, "sizes that overflow beside a zero", wb_expand(F(1, 1), INT64_MAX, INT64_MAX), SHAPE,    \
+      "expand: (9223372036854775807, 9223372036854775807) has more elements than memory can hold") \
+    X(44, "an axis too large", wb_sum_dims(F(2, 3), 2), ARGUMENT,                                  \
+      "sum: dimension 2 of an array with 2 dimensions")                                            \
+    X(45, "an axis too small", wb_mean_dims(F(2, 3), -3), ARGUMENT,                                \
+      "mean: dimension -3 of an array with 2 dimensions")                                          \
+    X(46, "an axis of a scalar", wb_softmax(wb_scalar(WB_F32, 1)), ARGUMENT,                       \
+      "softmax: dimension 0 of an array with 0 dimensions")                                        \
+    X(47, "an axis of argmax", wb_argmax(F(2), 1), ARGUMENT,                                       \
+      "argmax: dimension 1 of an array with 1 dimensions")                                         \
+    X(48, "an axis of a slice", wb_slice(F(2), 1, 0, 1, 1), ARGUMENT,                              \
+      "slice: dimension 1 of an array with 1 dimensions")                                          \
+    X(49, "an axis of a join", wb_concat(3, F(2), F(2)), ARGUMENT,                                 \
+      "concat: dimension 3 of an array with 1 dimensions")                                         \
+    X(50, "an axis of a padding", wb_pad(F(2), -2, 1, 1, 0), ARGUMENT,                             \
+      "pad: dimension -2 of an array with 1 dimensions")                                           \
+    X(51, "an axis of iota", wb_iota(WB_F32, 2, 3, 3), ARGUMENT,                                   \
+      "iota: dimension 2 of an array with 2 dimensions")                                           \
+    X(52, "a variance along no axis of x", wb_var_dims(F(2), true, 5), ARGUMENT,                   \
+      "var: dimension 5 of an array with 1 dimensions")                                            \
+    X(53, "an axis that is no int", wb_sum_dims(F(2, 3), 1ll << 32), ARGUMENT,                     \
+      "sum: dimension 4294967296 of an array with 2 dimensions")                                   \
+    X(54, "the largest of nothing", wb_maximum(F(0, 3)), SHAPE,                                    \
+      "maximum: no elements to choose from in (0, 3)")                                             \
+    X(55, "the smallest of nothing", wb_minimum(F(0, 3)), SHAPE,                                   \
+      "minimum: no elements to choose from in (0, 3)")                                             \
+    X(56, "a reshape to other counts", wb_reshape(F(2, 3), 4, 2), SHAPE,                           \
+      "reshape: (2, 3) has 6 elements and cannot become (4, 2)")                                   \
+    X(57, "a rest that is no whole number", wb_reshape(F(2, 3), 4, -1), SHAPE,                     \
+      "reshape: (2, 3) has 6 elements and cannot become (4, -1)")                                  \
+    X(58, "two unknown sizes", wb_reshape(F(2, 3), -1, -1), SHAPE,                                 \
+      "reshape: (2, 3) has 6 elements and cannot become (-1, -1)")                                 \
+    X(59, "two negative sizes", wb_reshape(F(2, 3), -2, -3), SHAPE,                                \
+      "reshape: (2, 3) has 6 elements and cannot become (-2, -3)")                                 \
+    X(60, "an unknown size beside 0", wb_reshape(F(0), 0, -1), SHAPE,                              \
+      "reshape: (0) has 0 elements and cannot become (0, -1)")                                     \
+    X(61, "a reshape that overflows", wb_reshape(F(2, 3), 1ll << 62, 4, -1), SHAPE,                \
+      "reshape: (2, 3) has 6 elements and cannot become (4611686018427387904, 4, -1)")             \
+    X(62, "no order of dimensions", wb_permute(F(2, 3), 0, 0), ARGUMENT,                           \
+      "permute: (0, 0) is no order of the 2 dimensions of (2, 3)")                                 \
+    X(63, "too few dimensions", wb_permute(F(2, 3), 0), ARGUMENT,                                  \
+      "permute: (0) is no order of the 2 dimensions of (2, 3)")                                    \
+    X(64, "a slice beyond the end", wb_slice(F(5), 0, 2, 6, 1), ARGUMENT,                          \
+      "slice: 2 to 6 by 1 of dimension 0 of (5)")                                                  \
+    X(65, "a slice from before the start", wb_slice(F(5), 0, -1, 3, 1), ARGUMENT,                  \
+      "slice: -1 to 3 by 1 of dimension 0 of (5)")                                                 \
+    X(66, "a slice without a step", wb_slice(F(5), 0, 0, 3, 0), ARGUMENT, "slice: step 0")         \
+    X(67, "a slice against its step", wb_slice(F(5), 0, 1, 3, -1), ARGUMENT,                       \
+      "slice: 1 to 3 by -1 of dimension 0 of (5)")                                                 \
+    X(68, "an expansion of 2 to 3", wb_expand(F(2), 3), SHAPE,                                     \
+      "expand: (2) cannot be repeated to (3)")                                                     \
+    X(69, "an expansion to fewer dimensions", wb_expand(F(1, 1), 3), SHAPE,                        \
+      "expand: (1, 1) cannot be repeated to (3)")                                                  \
+    X(70, "a squeeze of 2", wb_squeeze(F(2, 1), 0), SHAPE,                                         \
+      "squeeze: dimension 0 of (2, 1) is not 1")                                                   \
+    X(71, "a batch of a scalar", wb_flatten_batch(wb_scalar(WB_F32, 1)), SHAPE,                    \
+      "flatten: a scalar has no batch dimension")                                                  \
+    X(72, "a join of other sizes", wb_concat(0, F(2, 3), F(2, 4)), SHAPE,                          \
+      "concat: array 1 is (2, 4), which does not join (2, 3) along dimension 0")                   \
+    X(73, "a join of other dimensions", wb_concat(0, F(2, 3), F(2, 3), F(2)), SHAPE,               \
+      "concat: array 2 is (2), which does not join (2, 3) along dimension 0")                      \
+    X(74, "a stack of other sizes", wb_stack(0, F(2), F(3)), SHAPE,                                \
+      "concat: array 1 is (1, 3), which does not join (1, 2) along dimension 0")                   \
+    X(75, "a join of nothing", wb_concat_make(0, 0, NULL), ARGUMENT, "concat: no arrays")          \
+    X(76, "a join of too many", too_many(), ARGUMENT,                                              \
+      "concat: 70000 arrays; at most 65535 are possible")                                          \
+    X(77, "a negative border", wb_pad(F(2), 0, -1, 1, 0), ARGUMENT,                                \
+      "pad: -1 before and 1 after cannot be negative")                                             \
+    X(78, "a border that overflows", wb_pad(F(2), 0, INT64_MAX, INT64_MAX, 0), SHAPE,              \
+      "pad: 9223372036854775807 before and 9223372036854775807 after (2) are more than memory "    \
+      "can hold")                                                                                  \
+    X(79, "NULL is no number", wb_exp(NULL), ARGUMENT, "exp: x is NULL")                           \
+    X(80, "NULL is no operand", wb_add(F(2), NULL), ARGUMENT, "add: y is NULL")                    \
+    X(81, "NULL is no first operand", wb_add(NULL, NULL), ARGUMENT, "add: x is NULL")              \
+    X(82, "NULL is no activation's input", wb_gelu(NULL), ARGUMENT, "gelu: x is NULL")             \
+    X(83, "NULL is no condition", wb_select(NULL, F(1), F(1)), ARGUMENT,                           \
+      "select: condition is NULL")                                                                 \
+    X(84, "NULL is no matrix", wb_matmul(NULL, F(2, 2)), ARGUMENT, "matmul: A is NULL")            \
+    X(85, "NULL is no second matrix", wb_matmul(F(2, 2), NULL), ARGUMENT, "matmul: B is NULL")     \
+    X(86, "NULL is no filter", wb_conv_op(F(4, 1, 1), NULL, .groups = 1), ARGUMENT,                \
+      "conv: w is NULL")                                                                           \
+    X(87, "NULL has no sum", wb_sum(NULL), ARGUMENT, "sum: x is NULL")                             \
+    X(88, "NULL has no softmax", wb_softmax(NULL), ARGUMENT, "softmax: x is NULL")                 \
+    X(89, "NULL has no sizes", wb_reshape(NULL, 3), ARGUMENT, "reshape: x is NULL")                \
+    X(90, "NULL has no slices", wb_slice(NULL, 0, 0, 1, 1), ARGUMENT, "slice: x is NULL")          \
+    X(91, "NULL joins nothing", wb_concat(0, F(2), NULL), ARGUMENT, "concat: array 1 is NULL")     \
+    X(92, "NULL is not stacked", wb_stack(0, NULL, F(2)), ARGUMENT, "stack: array 0 is NULL")      \
+    X(93, "NULL is no index", wb_gather(F(2), NULL, 0), ARGUMENT, "gather: index is NULL")         \
+    X(94, "NULL is no base", wb_scatter_add(NULL, I(1), F(1), 0), ARGUMENT,                        \
+      "scatter_add: base is NULL")                                                                 \
+    X(95, "NULL is no memory", wb_from(WB_F32, NULL, 3), ARGUMENT, "from: data is NULL")           \
+    X(96, "NULL is not cast", wb_cast(NULL, WB_F32), ARGUMENT, "cast: x is NULL")                  \
+    X(97, "NULL is not pooled", wb_maxpool_op(NULL, .kernel = {2}), ARGUMENT,                      \
+      "maxpool: x is NULL")                                                                        \
+    X(98, "NULL is not stopped", wb_stop_gradient(NULL), ARGUMENT, "stop_gradient: x is NULL")     \
+    X(99, "NULL is not normalised", wb_normalise(NULL, 1, 0), ARGUMENT, "normalise: x is NULL")    \
+    X(100, "NULL has no smallest", wb_minimum_dims(NULL, 0), ARGUMENT, "minimum: x is NULL")       \
+    X(101, "a padding after that overflows",                                                       \
+      wb_conv_op(F(4, 1, 1), F(3, 1, 1), .pad = {1}, .pad_more = {INT64_MAX}), ARGUMENT,           \
+      "conv: more padding after 9223372036854775807")                                              \
+    X(102, "a number of groups that overflows",                                                    \
+      wb_conv_op(F(4, 2, 1), F(3, 2, 1), .groups = INT64_MAX), ARGUMENT,                           \
+      "conv: groups 9223372036854775807")                                                          \
+    X(103, "negative groups", wb_conv_op(F(4, 2, 1), F(3, 2, 1), .groups = -1), ARGUMENT,          \
+      "conv: groups -1")                                                                           \
+    X(104, "fewer than no dimensions", wb_reshape_make(F(1), -1, NULL), SHAPE,                     \
+      "reshape: -1 dimensions; at most 8 are possible")
+
+static wb_array *too_many(void) {
+    enum { MANY = 70000 };
+    wb_array *x = F(1), **list = malloc(MANY * sizeof *list);
+    for (int i = 0; i < MANY; i++) list[i] = x;
+    wb_array *y = wb_concat_make(0, MANY, list);
+    free(list);
+    return y;
+}
+
+#define X(number, name, call, status, message)                                                     \
+    static wb_array *call_##number(void) { return call; }
+CALLS(X)
+#undef X
+
+typedef struct row {
+    const char *name;
+    call_fn *call;
+    wb_status status;
+    const char *message;
+} row;
+
+static const row rows[] = {
+#define X(number, name, call, status, message) {name, call_##number, WB_ERROR_##status, message},
+    CALLS(X)
+#undef X
+};
+
+static void is_refused(void **state) {
+    const row *r = *state;
+    assert_null(r->call());
+    assert_true(wb_failed());
+    assert_int_equal(wb_error_status(), r->status);
+    assert_string_equal(wb_error_message(), r->message);
+    wb_clear_error();
+}
+
+/* The first error stays, whatever fails afterwards; NULLs pass through without a word of their own. */
+static void the_first_error_stays(void **state) {
+    (void)state;
+    wb_array *y = wb_exp(wb_add(F(3), F(4)));
+    assert_null(wb_sum(wb_matmul(y, wb_reshape(F(2), 3))));
+    assert_null(wb_concat(0, y, F(2)));
+    assert_true(isnan(wb_item(y)));
+    double number;
+    assert_int_equal(wb_read_f64(y, &number, 1), WB_ERROR_SHAPE);
+    assert_int_equal(wb_error_status(), WB_ERROR_SHAPE);
+    assert_string_equal(wb_error_message(), "add: sizes (3) and (4) do not broadcast");
+    wb_clear_error();
+    assert_false(wb_failed());
+    assert_string_equal(wb_error_message(), "");
+}
+
+static void an_error_does_not_stop_what_is_right(void **state) {
+    (void)state;
+    wb_array *x = wb_vector(1, 2), *good = wb_add(x, x);
+    assert_null(wb_add(x, F(5)));
+    assert_values(good, 0, 2, 4);
+    assert_values(wb_mul_number(x, 3), 0, 3, 6);
+    assert_true(wb_failed());
+    wb_clear_error();
+}
+
+static void taking_an_error_clears_it(void **state) {
+    (void)state;
+    char text[16];
+    assert_int_equal(wb_take_error(text, sizeof text), WB_OK);
+    assert_string_equal(text, "");
+    assert_null(wb_add(F(3), F(4)));
+    assert_int_equal(wb_take_error(text, sizeof text), WB_ERROR_SHAPE);
+    assert_string_equal(text, "add: sizes (3) ");
+    assert_false(wb_failed());
+    assert_null(wb_slice(F(3), 0, 0, 1, 0));
+    assert_int_equal(wb_take_error(NULL, 0), WB_ERROR_ARGUMENT);
+    assert_int_equal(wb_error_status(), WB_OK);
+}
+
+static char last_line[256];
+static void remember(void *context, wb_log_level level, const char *line) {
+    (void)context;
+    if (level == WB_LOG_ERROR) (void)snprintf(last_line, sizeof last_line, "%s", line);
+}
+
+static void reports_go_to_the_log(void **state) {
+    (void)state;
+    wb_log_to(remember, NULL);
+    assert_int_equal(wb_report("predict"), 0);
+    assert_null(wb_matmul(F(2, 5), F(4)));
+    assert_int_equal(wb_report("predict"), 1);
+    wb_log_to(NULL, NULL);
+    assert_string_equal(last_line, "predict: matmul: (2, 5) by (4)");
+    assert_false(wb_failed());
+}
+
+static void every_status_has_a_text(void **state) {
+    (void)state;
+    assert_string_equal(wb_status_text(WB_OK), "success");
+    assert_string_equal(wb_status_text(WB_ERROR_SHAPE), "sizes do not fit");
+    assert_string_equal(wb_status_text((wb_status)999), "unknown status");
+}
+
+static void memory_that_cannot_be_had_is_an_error(void **state) {
+    (void)state;
+    wb_array *x = wb_add_number(wb_zeros(WB_F64, 1ll << 30, 1ll << 24), 1);
+    assert_non_null(x);
+    assert_int_equal(wb_eval(x), WB_ERROR_MEMORY);
+    assert_int_equal(wb_take_error(NULL, 0), WB_ERROR_MEMORY);
+    assert_null(wb_copy(x));
+    assert_int_equal(wb_take_error(NULL, 0), WB_ERROR_MEMORY);
+}
+
+/* The n-th allocation fails, for every n, until none does: each time an error, and nothing left behind. */
+static wb_array *some_work(void) {
+    wb_array *x = wb_from(WB_F32, ((float[]){1, 2, 3, 4}), 2, 2),
+             *y = wb_softmax(wb_matmul(x, wb_transpose(x)));
+    wb_array *z = wb_stack(0, y, wb_uniform(WB_F32, 2, 2)), *g = NULL;
+    if (!z || wb_gradient_of(wb_sum(wb_mul(z, z)), 1, &x, &g) != WB_OK) return NULL;
+    return wb_read_begin(g) ? wb_read_end(g), wb_gather(g, wb_zeros(WB_I32, 3), 1) : NULL;
+}
+
+static void any_allocation_may_fail(void **state) {
+    (void)state;
+    for (int64_t n = 1; n < 2000; n++) {
+        const wb_live_counts before = wb_live();
+        assert_int_equal(wb_scope_open(), WB_OK);
+        (void)wb_fail_allocation(n);
+        wb_array *y = some_work();
+        const bool done = y && wb_eval(y) == WB_OK;
+        (void)wb_fail_allocation(0);
+        const wb_status status = wb_take_error(NULL, 0);
+        assert_int_equal(status, done ? WB_OK : WB_ERROR_MEMORY);
+        assert_int_equal(wb_scope_close(), WB_OK);
+        const wb_live_counts after = wb_live();
+        assert_int_equal(after.arrays, before.arrays);
+        assert_int_equal(after.buffers, before.buffers);
+        if (done) return;
+    }
+    fail_msg("it never succeeded");
+}
+
+static void questions_about_null_are_answered(void **state) {
+    (void)state;
+    assert_int_equal(wb_ndim(NULL), 0);
+    assert_int_equal(wb_count(NULL), 0);
+    assert_int_equal(wb_size(NULL, 0), 0);
+    assert_null(wb_sizes(NULL));
+    assert_null(wb_device_of(NULL));
+    assert_null(wb_identity(NULL));
+    assert_null(wb_keep(NULL));
+    wb_free(NULL);
+    assert_false(wb_failed());
+}
+
+int main(void) {
+    enum { ROWS = sizeof rows / sizeof *rows };
+    const struct CMUnitTest others[] = {
+        TEST(any_allocation_may_fail),
+        TEST(the_first_error_stays),
+        TEST(an_error_does_not_stop_what_is_right),
+        TEST(taking_an_error_clears_it),
+        TEST(reports_go_to_the_log),
+        TEST(every_status_has_a_text),
+        TEST(memory_that_cannot_be_had_is_an_error),
+        TEST(questions_about_null_are_answered),
+    };
+    enum { OTHERS = sizeof others / sizeof *others };
+    struct CMUnitTest tests[ROWS + OTHERS];
+    memcpy(tests, others, sizeof others);
+    for (int i = 0; i < ROWS; i++) tests[OTHERS + i] = TEST_ROW(&rows[i], is_refused);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,213 @@
+/* src/ops/index.c: gather and scatter_add */
+#include "support/support.h"
+
+/* 0, 1, 2 ... */
+static wb_array *counting(wb_dtype dtype, int ndim, const int64_t *sizes) {
+    int64_t count = 1;
+    for (int d = 0; d < ndim; d++) count *= sizes[d];
+    return wb_reshape_make(wb_iota(dtype, 0, count), ndim, sizes);
+}
+
+static wb_array *positions(wb_dtype dtype, int64_t count, const double *list) {
+    return array_of(dtype, list, 1, &count);
+}
+
+typedef struct row {
+    const char *name;
+    int dim;
+    int64_t count;
+    double index[6];
+    int64_t wanted_count;
+    double wanted[24];
+} row;
+
+/* of x (2, 3) = [0 2 4; 1 3 5] */
+static const row rows[] = {
+    {"columns at positions",                     1,  3, {2, 0, 2}, 6, {4, 5, 0, 1, 4, 5}         },
+    {"rows at positions",                        0,  3, {1, 1, 0}, 9, {1, 1, 0, 3, 3, 2, 5, 5, 4}},
+    {"the last dimension, counted from the end", -1, 1, {1},       2, {2, 3}                     },
+    {"no positions",                             1,  0, {0},       0, {0}                        },
+};
+
+static const wb_dtype types[] = {WB_F32, WB_F64, WB_F16, WB_BF16, WB_I32, WB_I64, WB_U8};
+
+static void gathers(void **state) {
+    const row *r = *state;
+    for (int t = 0; t < 7; t++)
+        for (int i = 0; i < 3; i++) {
+            const wb_dtype index_types[] = {WB_I32, WB_I64, WB_U8};
+            wb_array *x = counting(types[t], 2, (int64_t[]){2, 3});
+            wb_array *y = wb_gather(x, positions(index_types[i], r->count, r->index), r->dim);
+            assert_int_equal(wb_dtype_of(y), types[t]);
+            assert_numbers(y, r->wanted_count, r->wanted, 0);
+        }
+}
+
+static void bools_are_gathered(void **state) {
+    (void)state;
+    wb_array *x = wb_from(WB_BOOL, ((uint8_t[]){1, 0, 1}), 3);
+    wb_array *y = wb_gather(x, positions(WB_I64, 4, (double[]){1, 2, 2, 0}), 0);
+    assert_int_equal(wb_dtype_of(y), WB_BOOL);
+    assert_values(y, 0, 0, 1, 1, 1);
+}
+
+static void an_index_of_two_dimensions_gives_both(void **state) {
+    (void)state;
+    wb_array *x = counting(WB_F32, 3, (int64_t[]){2, 3, 2});
+    wb_array *index = wb_from(WB_I32, ((int32_t[]){2, 0, 1, 1}), 2, 2);
+    wb_array *y = wb_gather(x, index, 1);
+    assert_sizes(y, 2, 2, 2, 2);
+    assert_values(y, 0, 4, 5, 0, 1, 2, 3, 2, 3, 10, 11, 6, 7, 8, 9, 8, 9);
+    assert_sizes(wb_gather(x, wb_scalar(WB_I64, 1), 1), 2, 2);
+    assert_values(wb_gather(x, wb_scalar(WB_I64, 1), 1), 0, 2, 3, 8, 9);
+}
+
+static void views_and_pending_arrays_are_operands(void **state) {
+    (void)state;
+    wb_array *x =
+        wb_transpose(wb_copy(counting(WB_F64, 2, (int64_t[]){3, 2}))); /* [0 1 2; 3 4 5] */
+    wb_array *index =
+        wb_flip(wb_slice(positions(WB_I32, 5, (double[]){0, 9, 1, 9, 2}), 0, 0, 5, 2), 0);
+    assert_values(wb_gather(x, index, 1), 0, 2, 5, 1, 4, 0, 3);
+    assert_values(wb_gather(wb_add_number(x, 1), wb_sub(wb_number(2), index), 1), 0, 1, 4, 2, 5, 3,
+                  6);
+    wb_array *base = wb_transpose(wb_copy(wb_ones(WB_F64, 3, 2)));
+    assert_values(wb_scatter_add(base, index, wb_flip(wb_copy(x), 0), 1), 0, 6, 3, 5, 2, 4, 1);
+}
+
+static void repeated_positions_add_up(void **state) {
+    (void)state;
+    static const wb_dtype index_types[] = {WB_I32, WB_I64, WB_U8};
+    for (int t = 0; t < 7; t++)
+        for (int i = 0; i < 3; i++) {
+            wb_array *base = wb_full(types[t], 100, 2, 3),
+                     *updates = counting(types[t], 2, (int64_t[]){2, 4});
+            wb_array *y = wb_scatter_add(base, positions(index_types[i], 4, (double[]){2, 0, 2, 2}),
+                                         updates, 1);
+            assert_int_equal(wb_dtype_of(y), types[t]);
+            assert_values(y, 0, 102, 103, 100, 100, 110, 113);
+            assert_values(base, 0, 100, 100, 100, 100, 100, 100);
+        }
+}
+
+static void scattering_into_memory_leaves_the_base_alone(void **state) {
+    (void)state;
+    wb_array *base = wb_vector(1, 2, 3);
+    wb_array *y =
+        wb_scatter_add(base, positions(WB_I64, 2, (double[]){1, 1}), wb_vector(10, 100), 0);
+    assert_values(y, 0, 1, 112, 3);
+    assert_values(base, 0, 1, 2, 3);
+    assert_values(wb_scatter_add(base, positions(WB_I64, 0, NULL), wb_zeros(WB_F32, 0), 0), 0, 1, 2,
+                  3);
+}
+
+static void updates_take_the_type_of_the_base(void **state) {
+    (void)state;
+    wb_array *y = wb_scatter_add(wb_zeros(WB_I32, 2), positions(WB_I32, 2, (double[]){1, 1}),
+                                 wb_vector(1.5f, 2.5f), 0);
+    assert_int_equal(wb_dtype_of(y), WB_I32);
+    assert_values(y, 0, 0, 3);
+    assert_values(wb_scatter_add(wb_full(WB_U8, 250, 1), positions(WB_I32, 1, (double[]){0}),
+                                 wb_full(WB_U8, 10, 1), 0),
+                  0, 4);
+    assert_null(wb_scatter_add(wb_zeros(WB_BOOL, 2), positions(WB_I32, 1, (double[]){1}),
+                               wb_zeros(WB_BOOL, 1), 0));
+    assert_error(WB_ERROR_DTYPE, "scatter_add: bool cannot be added to");
+}
+
+static void gradients_go_back_to_their_positions(void **state) {
+    (void)state;
+    wb_array *table = wb_copy(counting(WB_F64, 2, (int64_t[]){2, 3})), *g = NULL;
+    wb_array *y = wb_gather(table, positions(WB_I32, 3, (double[]){2, 0, 2}), 1);
+    assert_int_equal(wb_gradient_of(wb_sum(wb_square(y)), 1, &table, &g), WB_OK);
+    assert_values(g, 1e-15, 0, 2, 0, 0, 16, 20);
+    wb_array *updates = wb_copy(wb_ones(WB_F64, 2, 2));
+    y = wb_scatter_add(wb_zeros(WB_F64, 2, 3), positions(WB_I32, 2, (double[]){1, 1}), updates, 1);
+    assert_int_equal(wb_gradient_of(wb_sum(wb_square(y)), 1, &updates, &g), WB_OK);
+    assert_values(g, 1e-15, 4, 4, 4, 4);
+}
+
+static void any_table_is_as_plain_loops(void **state) {
+    (void)state;
+    test_random r = {test_seed()};
+    for (int round = 0; round < 60; round++) {
+        const int64_t sizes[3] = {1 + random_below(&r, 9), 1 + random_below(&r, 9),
+                                  1 + random_below(&r, 9)},
+                      n = random_below(&r, 30);
+        const int dim = (int)random_below(&r, 3);
+        double list[30];
+        for (int64_t i = 0; i < n; i++) list[i] = (double)random_below(&r, sizes[dim]);
+        wb_array *x = array_random(&r, WB_F64, -1, 1, 3, sizes),
+                 *index = positions(WB_I32, n, list), *parts[30];
+        if (n == 0) continue;
+        for (int64_t i = 0; i < n; i++)
+            parts[i] = wb_slice(x, dim, (int64_t)list[i], (int64_t)list[i] + 1, 1);
+        wb_array *y = wb_gather(x, index, dim);
+        assert_true(wb_approx(y, wb_concat_make(dim, (int)n, parts), 0, 0, NULL, 0));
+        /* <gather x, u> = <x, scatter u> */
+        wb_array *u = array_random(&r, WB_F64, -1, 1, 3, wb_sizes(y));
+        const double left = wb_item(wb_sum(wb_mul(y, u)));
+        const double right = wb_item(wb_sum(wb_mul(
+            x, wb_scatter_add(wb_zeros(WB_F64, sizes[0], sizes[1], sizes[2]), index, u, dim))));
+        assert_true(fabs(left - right) < 1e-11);
+    }
+}
+
+/* ---- refusals ---- */
+
+static void a_position_out_of_range_is_named(void **state) {
+    (void)state;
+    wb_array *x = counting(WB_F32, 2, (int64_t[]){2, 3});
+    wb_array *y = wb_gather(x, positions(WB_I32, 4, (double[]){0, 2, 3, 1}), 1);
+    assert_non_null(y);
+    assert_int_equal(wb_eval(y), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "gather: index 3 at place 2 is not in 0 .. 2");
+    y = wb_gather(x, positions(WB_I64, 2, (double[]){1, -1}), 0);
+    assert_true(isnan(wb_item(wb_sum(y))));
+    assert_error(WB_ERROR_ARGUMENT, "gather: index -1 at place 1 is not in 0 .. 1");
+    wb_array *base = wb_copy(wb_zeros(WB_F32, 3));
+    y = wb_scatter_add(base, positions(WB_I64, 2, (double[]){1, 7}), wb_ones(WB_F32, 2), 0);
+    assert_int_equal(wb_eval(y), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "scatter_add: index 7 at place 1 is not in 0 .. 2");
+    assert_values(base, 0, 0, 0, 0);
+}
+
+static void what_is_no_index_is_refused(void **state) {
+    (void)state;
+    wb_array *x = wb_ones(WB_F32, 2, 3);
+    assert_null(wb_gather(x, wb_vector(1), 0));
+    assert_error(WB_ERROR_DTYPE, "gather: the index is f32; integers are wanted");
+    assert_null(wb_scatter_add(x, wb_ones(WB_BOOL, 1), x, 0));
+    assert_error(WB_ERROR_DTYPE, "scatter_add: the index is bool; integers are wanted");
+    assert_null(wb_gather(x, wb_ones(WB_I32, 1), 2));
+    assert_error(WB_ERROR_ARGUMENT, "gather: dimension 2 of an array with 2 dimensions");
+    assert_null(wb_gather(wb_ones(WB_F32, 2, 0), wb_ones(WB_I32, 1), 1));
+    assert_error(WB_ERROR_SHAPE, "gather: dimension 1 of (2, 0) has no positions");
+    assert_null(wb_gather(wb_ones(WB_F32, 1, 1, 1, 1, 1), wb_ones(WB_I32, 1, 1, 1, 1, 1), 1));
+    assert_error(WB_ERROR_SHAPE,
+                 "gather: (1, 1, 1, 1, 1) at (1, 1, 1, 1, 1) positions has more than 8 dimensions");
+    assert_null(wb_scatter_add(x, wb_ones(WB_I32, 2), wb_ones(WB_F32, 2, 3), 1));
+    assert_error(
+        WB_ERROR_SHAPE,
+        "scatter_add: updates (2, 3) at (2) positions do not fit into dimension 1 of (2, 3)");
+}
+
+int main(void) {
+    enum { ROWS = sizeof rows / sizeof *rows };
+    const struct CMUnitTest others[] = {
+        TEST(bools_are_gathered),
+        TEST(an_index_of_two_dimensions_gives_both),
+        TEST(views_and_pending_arrays_are_operands),
+        TEST(repeated_positions_add_up),
+        TEST(scattering_into_memory_leaves_the_base_alone),
+        TEST(updates_take_the_type_of_the_base),
+        TEST(gradients_go_back_to_their_positions),
+        TEST(any_table_is_as_plain_loops),
+        TEST(a_position_out_of_range_is_named),
+        TEST(what_is_no_index_is_refused),
+    };
+    struct CMUnitTest tests[ROWS + sizeof others / sizeof *others];
+    for (int i = 0; i < ROWS; i++) tests[i] = TEST_ROW(&rows[i], gathers);
+    memcpy(tests + ROWS, others, sizeof others);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

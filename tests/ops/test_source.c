@@ -1,0 +1,357 @@
+/* src/ops/source.c: arrays from nothing, from C memory and from chance */
+#include <pthread.h>
+
+#include "support/support.h"
+
+static const wb_dtype types[] = {WB_F32, WB_F64, WB_F16, WB_BF16, WB_I32, WB_I64, WB_U8, WB_BOOL};
+
+/* ---- one value, counting ---- */
+
+static void full_of_every_type(void **state) {
+    (void)state;
+    for (int t = 0; t < 8; t++) {
+        assert_int_equal(wb_dtype_of(wb_zeros(types[t], 2)), types[t]);
+        assert_values(wb_zeros(types[t], 2, 2), 0, 0, 0, 0, 0);
+        assert_values(wb_ones(types[t], 3), 0, 1, 1, 1);
+        assert_sizes(wb_full(types[t], 5, 0, 4), 0, 4);
+        assert_int_equal(wb_eval(wb_full(types[t], 5, 0, 4)), WB_OK);
+    }
+    assert_values(wb_full(WB_F32, 0.1, 2), 0, (double)0.1f, (double)0.1f);
+    assert_values(wb_full(WB_F64, 0.1, 1), 0, 0.1);
+    assert_values(wb_full(WB_F16, 0.1, 1), 0, 0.0999755859375);
+    assert_values(wb_full(WB_BF16, 0.1, 1), 0, 0.10009765625);
+    assert_values(wb_full(WB_I32, -2.9, 1), 0, -2);
+    assert_values(wb_full(WB_U8, 200.9, 1), 0, 200);
+    assert_values(wb_full(WB_BOOL, 0.5, 1), 0, 1);
+    assert_values(wb_full(WB_I64, 1LL << 52, 1), 0, 0x1p52);
+    assert_true(isnan(wb_item(wb_full(WB_F16, (double)NAN, 1))));
+    assert_true(wb_item(wb_full(WB_F16, 70000, 1)) == (double)INFINITY);
+    assert_true(wb_item(wb_full(WB_F32, -(double)INFINITY, 1)) == -(double)INFINITY);
+}
+
+static void scalars_have_no_dimensions(void **state) {
+    (void)state;
+    assert_int_equal(wb_ndim(wb_scalar(WB_I32, 4)), 0);
+    assert_int_equal(wb_count(wb_scalar(WB_I32, 4)), 1);
+    assert_value(wb_scalar(WB_I32, 4), 4, 0);
+    assert_value(wb_number(0.1), 0.1, 0);
+    assert_value(wb_late(0.1), 0.1, 0);
+    assert_true(signbit(wb_item(wb_number(-0.0))));
+}
+
+static void iota_counts_along_one_dimension(void **state) {
+    (void)state;
+    for (int t = 0; t < 7; t++) {
+        assert_int_equal(wb_dtype_of(wb_iota(types[t], 0, 3)), types[t]);
+        assert_values(wb_iota(types[t], 0, 3, 2), 0, 0, 1, 2, 0, 1, 2);
+        assert_values(wb_iota(types[t], 1, 2, 3), 0, 0, 0, 1, 1, 2, 2);
+        assert_values(wb_iota(types[t], -1, 1, 1, 3), 0, 0, 1, 2);
+    }
+    assert_value(wb_maximum(wb_iota(WB_I32, 0, 100000)), 99999, 0);
+    assert_true(wb_at(wb_iota(WB_F32, 0, 100000), 77777) == 77777);
+    assert_int_equal(wb_eval(wb_iota(WB_F32, 0, 0)), WB_OK);
+}
+
+/* ---- C memory ---- */
+
+typedef struct memory {
+    float numbers[6];
+    int releases;
+} memory;
+
+static void release(void *context, void *data) {
+    memory *m = context;
+    assert_ptr_equal(data, m->numbers);
+    m->releases++;
+}
+
+static void a_copy_is_independent(void **state) {
+    (void)state;
+    memory m = {
+        {1, 2, 3, 4, 5, 6},
+        0
+    };
+    wb_array *x = wb_from(WB_F32, m.numbers, 2, 3), *y = wb_mul_number(x, 10);
+    memset(&m, 0, sizeof m);
+    assert_values(x, 0, 1, 2, 3, 4, 5, 6);
+    assert_values(y, 0, 10, 20, 30, 40, 50, 60);
+    assert_sizes(wb_from(WB_F32, NULL, 0, 3), 0, 3);
+}
+
+static void borrowed_memory_is_released_after_the_last_use(void **state) {
+    (void)state;
+    memory m = {
+        {1, 2, 3, 4, 5, 6},
+        0
+    };
+    wb_scope_open();
+    wb_array *x = wb_borrow(WB_F32, m.numbers, release, &m, 2, 3);
+    assert_ptr_equal(wb_read_begin(x), m.numbers);
+    wb_read_end(x);
+    wb_array *view = wb_keep(wb_slice(x, 1, 1, 3, 1)), *sum = wb_keep(wb_sum(x));
+    assert_int_equal(wb_scope_close(), WB_OK);
+    assert_int_equal(m.releases, 0); /* the view still shows it */
+    assert_values(view, 0, 3, 4, 5, 6);
+    wb_free(view);
+    assert_int_equal(m.releases, 1);
+    assert_value(sum, 21, 0);
+    wb_free(sum);
+    assert_int_equal(m.releases, 1);
+}
+
+static void a_pending_reader_holds_borrowed_memory(void **state) {
+    (void)state;
+    memory m = {
+        {1, 2, 3, 4, 5, 6},
+        0
+    };
+    wb_array *x = wb_borrow(WB_F32, m.numbers, release, &m, 6), *y = wb_mul_number(x, 2);
+    wb_free(x);
+    assert_int_equal(m.releases, 0);
+    assert_values(y, 0, 2, 4, 6, 8, 10, 12);
+    wb_free(y);
+    assert_int_equal(m.releases, 1);
+}
+
+static void a_freed_array_is_released_at_once(void **state) {
+    (void)state;
+    memory m = {
+        {1, 2, 3, 4, 5, 6},
+        0
+    };
+    wb_free(wb_borrow(WB_F32, m.numbers, release, &m, 6));
+    assert_int_equal(m.releases, 1);
+    wb_free(wb_adopt(WB_F32, m.numbers, release, &m, 6));
+    assert_int_equal(m.releases, 2);
+    wb_free(wb_borrow(WB_F32, m.numbers, NULL, NULL, 6));
+    wb_free(wb_borrow(WB_F32, m.numbers, release, &m, 0));
+    assert_int_equal(m.releases, 3);
+}
+
+static void a_refused_array_releases_nothing(void **state) {
+    (void)state;
+    memory m = {{0}, 0};
+    assert_null(wb_borrow(WB_F32, m.numbers, release, &m, -1));
+    assert_error(WB_ERROR_SHAPE, "borrow: size -1 of dimension 0 in (-1) is negative");
+    assert_null(wb_adopt(WB_F32, NULL, release, &m, 3));
+    assert_error(WB_ERROR_ARGUMENT, "adopt: data is NULL");
+    assert_int_equal(m.releases, 0);
+}
+
+/* x = f(x) over and over, with kept results: what may be written over is written over, but never what is borrowed. */
+static void borrowed_memory_is_never_written(void **state) {
+    (void)state;
+    enum { N = 1000 };
+    float numbers[N], before[N];
+    for (int i = 0; i < N; i++) before[i] = numbers[i] = (float)i;
+    wb_scope_open();
+    wb_array *x = wb_borrow(WB_F32, numbers, NULL, NULL, N), *y = wb_keep(x);
+    for (int step = 0; step < 5; step++) {
+        wb_scope_open();
+        wb_array *next = wb_keep(wb_add_number(wb_mul_number(y, 2), 1));
+        wb_free(y), y = next;
+        assert_int_equal(wb_scope_close(), WB_OK);
+    }
+    wb_array *z = wb_scatter_add(x, wb_from(WB_I32, ((int32_t[]){3, 3}), 2), wb_vector(1, 1), 0);
+    assert_true(wb_at(z, 3) == 5 && wb_at(y, 3) == 3 * 32 + 31);
+    wb_free(y);
+    assert_int_equal(wb_scope_close(), WB_OK);
+    assert_memory_equal(numbers, before, sizeof numbers);
+}
+
+static void adopted_memory_lives_as_long_as_its_views(void **state) {
+    (void)state;
+    memory m = {
+        {1, 2, 3, 4, 5, 6},
+        0
+    };
+    wb_scope_open();
+    wb_array *y = wb_keep(wb_transpose(wb_adopt(WB_F32, m.numbers, release, &m, 2, 3)));
+    assert_int_equal(wb_scope_close(), WB_OK);
+    assert_int_equal(m.releases, 0);
+    assert_values(y, 0, 1, 3, 5, 2, 4, 6);
+    wb_free(y);
+    assert_int_equal(m.releases, 1);
+}
+
+/* ---- chance ---- */
+
+static wb_array *uniform_of(wb_dtype dtype) { return wb_uniform(dtype, 1000); }
+static wb_array *normal_of(wb_dtype dtype) { return wb_normal(dtype, 1000); }
+static wb_array *bernoulli_of(wb_dtype dtype) {
+    (void)dtype;
+    return wb_bernoulli(0.5, 1000);
+}
+static wb_array *(*const makers[])(wb_dtype) = {uniform_of, normal_of, bernoulli_of};
+
+static void the_same_seed_gives_the_same_numbers(void **state) {
+    (void)state;
+    for (int m = 0; m < 3; m++)
+        for (int t = 0; t < 4; t++) {
+            wb_seed(17);
+            wb_array *a = makers[m](types[t]), *b = makers[m](types[t]);
+            wb_seed(17);
+            wb_array *c = makers[m](types[t]), *d = makers[m](types[t]);
+            wb_seed(18);
+            wb_array *e = makers[m](types[t]);
+            assert_same_bits(a, c, "the first call");
+            assert_same_bits(b, d, "the second call");
+            assert_false(wb_approx(a, b, 0, 0, NULL, 0));
+            assert_false(wb_approx(a, e, 0, 0, NULL, 0));
+        }
+}
+
+/* A call takes numbers that no other call of the sequence takes. */
+static void calls_do_not_overlap(void **state) {
+    (void)state;
+    wb_seed(3);
+    static const int64_t counts[] = {1, 1, 2, 3, 5, 17, 4, 0, 64};
+    double all[100];
+    int64_t n = 0;
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        assert_int_equal(wb_read_f64(wb_uniform(WB_F64, counts[i]), all + n, counts[i]), WB_OK);
+        n += counts[i];
+    }
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < i; j++) assert_true(all[i] != all[j]);
+}
+
+static void reading_again_gives_the_same_numbers(void **state) {
+    (void)state;
+    wb_array *x = wb_normal(WB_F32, 100), *y = wb_sub(x, x);
+    assert_value(wb_sum(wb_abs(y)), 0, 0);
+    wb_array *sum = wb_sum(wb_mul(x, x));
+    const double before = wb_item(sum);
+    assert_int_equal(wb_eval(x), WB_OK);
+    assert_true(fabs(wb_item(wb_sum(wb_mul(x, x))) - before) < 1e-4);
+    assert_same_bits(x, wb_add_number(x, 0), "read again");
+}
+
+typedef struct moments_row {
+    const char *name;
+    wb_array *(*make)(wb_dtype dtype, int ndim, const int64_t *sizes);
+    double moments[4], low, high; /* E x, E x^2, E x^3, E x^4 */
+} moments_row;
+
+static const moments_row moments_rows[] = {
+    {"uniform", wb_uniform_make, {1.0 / 2, 1.0 / 3, 1.0 / 4, 1.0 / 5}, 0,  1},
+    {"normal",  wb_normal_make,  {0, 1, 0, 3},                         -7, 7},
+};
+
+static void moments(void **state) {
+    const moments_row *r = *state;
+    wb_seed(test_seed());
+    const int64_t n = 400000;
+    for (int t = 0; t < 4; t++) {
+        wb_array *x = wb_cast(r->make(types[t], 1, &n), WB_F64), *power = x;
+        assert_true(wb_item(wb_minimum(x)) >= r->low && wb_item(wb_maximum(x)) <= r->high);
+        if (r->make == wb_uniform_make && t < 2) assert_true(wb_item(wb_maximum(x)) < 1);
+        for (int k = 0; k < 4; k++, power = wb_mul(power, x)) {
+            const double deviation = sqrt(wb_item(wb_var(power, false)) / (double)n),
+                         coarse = t < 2 ? 0 : 0x1p-7;
+            const double mean = wb_item(wb_mean(power));
+            if (!(fabs(mean - r->moments[k]) < 5 * deviation + coarse))
+                fail_msg("%s: moment %d is %g, not %g", wb_dtype_name(types[t]), k + 1, mean,
+                         r->moments[k]);
+        }
+        wb_array *neighbours = wb_mul(wb_slice(x, 0, 0, n - 1, 1), wb_slice(x, 0, 1, n, 1));
+        assert_true(fabs(wb_item(wb_mean(neighbours)) - r->moments[0] * r->moments[0]) <
+                    5 * 1.5 / sqrt((double)n));
+    }
+}
+
+static void uniform_fills_every_bin(void **state) {
+    (void)state;
+    wb_seed(test_seed());
+    enum { BINS = 64, N = 64000 };
+    for (int t = 0; t < 2; t++) {
+        int bins[BINS] = {0};
+        double *x = malloc(N * sizeof *x), chi = 0;
+        assert_non_null(x);
+        assert_int_equal(wb_read_f64(wb_uniform(types[t], N), x, N), WB_OK);
+        for (int i = 0; i < N; i++) bins[(int)(x[i] * BINS)]++;
+        for (int b = 0; b < BINS; b++)
+            chi += (bins[b] - N / BINS) * (bins[b] - N / BINS) / ((double)N / BINS);
+        assert_true(chi < 63 + 5 * sqrt(2 * 63.0));
+        free(x);
+    }
+}
+
+static void uniform_halves_stay_below_one(void **state) {
+    (void)state;
+    wb_seed(test_seed());
+    const int64_t n = 1 << 20;
+    assert_true(wb_item(wb_maximum(wb_uniform_make(WB_F16, 1, &n))) < 1);
+    assert_true(wb_item(wb_maximum(wb_uniform_make(WB_BF16, 1, &n))) < 1);
+}
+
+static void bernoulli_is_bool_with_the_probability(void **state) {
+    (void)state;
+    wb_seed(test_seed());
+    const int64_t n = 100000;
+    assert_int_equal(wb_dtype_of(wb_bernoulli(0.3, n)), WB_BOOL);
+    assert_true(fabs(wb_item(wb_mean(wb_bernoulli(0.3, n))) - 0.3) < 5 * sqrt(0.21 / (double)n));
+    assert_value(wb_sum(wb_bernoulli(0, n)), 0, 0);
+    assert_value(wb_sum(wb_bernoulli(1, n)), (double)n, 0);
+    assert_sizes(wb_bernoulli(0.5, 2, 3), 2, 3);
+}
+
+static void *normal_sum(void *seed) {
+    wb_scope_open();
+    if (seed) wb_seed(*(const uint64_t *)seed);
+    double *sum = malloc(sizeof *sum);
+    *sum = wb_item(wb_sum(wb_normal(WB_F64, 1000)));
+    wb_scope_close();
+    return sum;
+}
+
+static void each_thread_has_its_own_sequence(void **state) {
+    (void)state;
+    uint64_t seed = 99;
+    wb_seed(seed);
+    pthread_t thread;
+    void *there = NULL;
+    assert_int_equal(pthread_create(&thread, NULL, normal_sum, &seed), 0);
+    assert_int_equal(pthread_join(thread, &there), 0);
+    double *here = normal_sum(NULL);
+    assert_true(*here == *(double *)there);
+    free(here), free(there);
+}
+
+static void chance_of_other_types_is_refused(void **state) {
+    (void)state;
+    assert_null(wb_uniform(WB_I32, 3));
+    assert_error(WB_ERROR_DTYPE, "uniform: a floating type is wanted, not i32");
+    assert_null(wb_normal(WB_BOOL, 3));
+    assert_error(WB_ERROR_DTYPE, "normal: a floating type is wanted, not bool");
+    assert_null(wb_bernoulli(1.5, 3));
+    assert_error(WB_ERROR_ARGUMENT, "bernoulli: probability 1.5 is not between 0 and 1");
+    assert_null(wb_bernoulli((double)NAN, 3));
+    assert_error(WB_ERROR_ARGUMENT, "bernoulli: probability");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(full_of_every_type),
+        TEST(scalars_have_no_dimensions),
+        TEST(iota_counts_along_one_dimension),
+        TEST(a_copy_is_independent),
+        TEST(borrowed_memory_is_released_after_the_last_use),
+        TEST(a_pending_reader_holds_borrowed_memory),
+        TEST(a_freed_array_is_released_at_once),
+        TEST(a_refused_array_releases_nothing),
+        TEST(borrowed_memory_is_never_written),
+        TEST(adopted_memory_lives_as_long_as_its_views),
+        TEST(the_same_seed_gives_the_same_numbers),
+        TEST(calls_do_not_overlap),
+        TEST(reading_again_gives_the_same_numbers),
+        TEST_ROW(&moments_rows[0], moments),
+        TEST_ROW(&moments_rows[1], moments),
+        TEST(uniform_fills_every_bin),
+        TEST(uniform_halves_stay_below_one),
+        TEST(bernoulli_is_bool_with_the_probability),
+        TEST(each_thread_has_its_own_sequence),
+        TEST(chance_of_other_types_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,265 @@
+/* Rule 6: a plan overwrites a buffer only if no live pending node outside it reads the old value. */
+#include "values/modes.h"
+
+static wb_array *squares_of(wb_layer *model, const char *path) {
+    return wb_sum(wb_square(wb_get(model, path)));
+}
+
+/* sum of p . p over both arrays. */
+static wb_array *squares(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)batch, (void)user;
+    return wb_add(squares_of(model, "1"), squares_of(model, "2"));
+}
+
+static wb_layer *two_arrays(void) {
+    return wb_tree(wb_full(WB_F32, 2, 100), wb_full(WB_F32, 4, 3, 5));
+}
+
+/* The memory behind a slot, looked at without holding it. */
+static const void *memory_of(wb_layer *model, const char *path) {
+    wb_scope_open();
+    wb_array *x = wb_get(model, path);
+    const void *memory = x->buffer;
+    assert_int_equal(wb_scope_close(), WB_OK);
+    return memory;
+}
+
+static wb_status step(wb_optimiser *o, wb_layer *model, wb_loss_fn *loss) {
+    const wb_batch batch = {0};
+    wb_gradients *g;
+    wb_array *l = wb_withgradient(loss, model, &batch, NULL, &g);
+    return l ? wb_update(o, model, g) : wb_error_status();
+}
+
+static wb_status scoped_step(wb_optimiser *o, wb_layer *model, wb_loss_fn *loss) {
+    wb_scope_open();
+    const wb_status status = step(o, model, loss), closed = wb_scope_close();
+    return status == WB_OK ? closed : status;
+}
+
+typedef struct rule_row {
+    const char *name;
+    wb_rule_kind kind;
+} rule_row;
+
+static const rule_row rule_rows[] = {
+    {"descent works in place",  WB_DESCENT },
+    {"momentum works in place", WB_MOMENTUM},
+    {"Adam works in place",     WB_ADAM    },
+    {"AdamW works in place",    WB_ADAMW   },
+};
+
+static void updates_work_in_place(void **state) {
+    const rule_row *row = *state;
+    wb_rule rule = row->kind == WB_DESCENT    ? wb_descent()
+                   : row->kind == WB_MOMENTUM ? wb_momentum()
+                   : row->kind == WB_ADAM     ? wb_adam()
+                                              : wb_adamw(.lambda = 0.1);
+    wb_layer *model = two_arrays();
+    wb_optimiser *o = wb_setup(rule, model);
+    assert_int_equal(scoped_step(o, model, squares), WB_OK);
+    const void *first = memory_of(model, "1"), *second = memory_of(model, "2");
+    const int64_t missed = wb_plan_status().missed_donations;
+    for (int i = 0; i < 10; i++) assert_int_equal(scoped_step(o, model, squares), WB_OK);
+    assert_int_equal(wb_plan_status().missed_donations, missed);
+    if (!is_eager()) { /* eagerly a parameter and its state may exchange their memory */
+        assert_ptr_equal(memory_of(model, "1"), first);
+        assert_ptr_equal(memory_of(model, "2"), second);
+    }
+    wb_free(o), wb_free(model);
+}
+
+typedef struct reader_row {
+    const char *name;
+    wb_array *(*reads)(wb_array *x);
+    double wanted; /* of each element where x is 2 */
+} reader_row;
+
+static wb_array *directly(wb_array *x) { return wb_mul_number(x, 3); }
+static wb_array *through_others(wb_array *x) {
+    return wb_add_number(wb_mul_number(wb_neg(wb_sqrt(wb_square(x))), 2), 1);
+}
+static wb_array *through_a_view(wb_array *x) { return wb_flip(wb_reshape(x, 10, 10), 1); }
+static wb_array *through_a_sum(wb_array *x) { return wb_sum(x); }
+
+static const reader_row reader_rows[] = {
+    {"a pending node reads the old value",                directly,       6  },
+    {"a pending node reads the old value through others", through_others, -3 },
+    {"a pending view shows the old value",                through_a_view, 2  },
+    {"a pending sum is of the old values",                through_a_sum,  200},
+};
+
+static void a_pending_reader_outside_keeps_the_old_value(void **state) {
+    const reader_row *row = *state;
+    wb_layer *model = two_arrays();
+    wb_optimiser *o = wb_setup(wb_descent(.eta = 0.25), model);
+    assert_int_equal(scoped_step(o, model, squares), WB_OK); /* 1 and 2 */
+    assert_int_equal(wb_set(model, "1", wb_copy(wb_full(WB_F32, 2, 100))), WB_OK);
+    wb_array *later = row->reads(wb_get(model, "1"));
+    const int64_t missed = wb_plan_status().missed_donations;
+    assert_int_equal(step(o, model, squares), WB_OK);
+    assert_int_equal(wb_plan_status().missed_donations, missed + 1); /* and the other one's not */
+    assert_value(wb_mean(wb_get(model, "1")), 1, 1e-6);
+    assert_value(wb_mean(later), row->wanted, 1e-5);
+    wb_free(o), wb_free(model);
+}
+
+static void a_reader_that_is_gone_forbids_nothing(void **state) {
+    (void)state;
+    wb_layer *model = two_arrays();
+    wb_optimiser *o = wb_setup(wb_descent(), model);
+    assert_int_equal(scoped_step(o, model, squares), WB_OK);
+    wb_scope_open();
+    (void)directly(wb_get(model, "1"));
+    assert_int_equal(wb_scope_close(), WB_OK);
+    const int64_t missed = wb_plan_status().missed_donations;
+    assert_int_equal(scoped_step(o, model, squares), WB_OK);
+    assert_int_equal(wb_plan_status().missed_donations, missed);
+    wb_free(o), wb_free(model);
+}
+
+static wb_array *half_squares(wb_layer *model, const wb_batch *batch, void *user) {
+    return wb_mul_number(squares(model, batch, user), 0.5);
+}
+
+static void a_gradient_that_is_its_parameter_stays(void **state) {
+    (void)state;
+    wb_layer *model = wb_tree(wb_vector(1, 2, 3), wb_vector(10, 20, 30));
+    wb_optimiser *o = wb_setup(wb_descent(.eta = 0.5), model);
+    wb_gradients *g;
+    const wb_batch batch = {0};
+    wb_array *l = wb_withgradient(half_squares, model, &batch, NULL, &g);
+    assert_int_equal(wb_update(o, model, g), WB_OK);
+    assert_value(l, 707, 1e-6);
+    assert_values(wb_get(model, "1"), 1e-6, 0.5, 1, 1.5);
+    assert_values(wb_gradients_get(g, "1"), 1e-6, 1, 2, 3);
+    assert_values(wb_gradients_get(g, "2"), 1e-6, 10, 20, 30);
+    wb_free(o), wb_free(model);
+}
+
+/* What the step itself hands out must not lie in memory that it writes over. */
+static wb_array *product(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)batch, (void)user;
+    return wb_sum(wb_mul(wb_get(model, "1"), wb_get(model, "2")));
+}
+static wb_array *the_array_itself(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)batch, (void)user;
+    return wb_reshape_make(wb_get(model, "1"), 0, NULL);
+}
+static wb_array *sum_of_one(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)batch, (void)user;
+    return wb_sum(wb_get(model, "1"));
+}
+static wb_array *turned_product(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)batch, (void)user;
+    return wb_sum(wb_mul(wb_flip(wb_get(model, "1"), 0), wb_reshape(wb_get(model, "2"), 3)));
+}
+
+static void gradients_that_are_parameters_stay(void **state) {
+    (void)state;
+    wb_layer *model = wb_tree(wb_vector(1, 2, 3), wb_vector(10, 20, 30));
+    wb_optimiser *o = wb_setup(wb_descent(.eta = 1), model);
+    wb_gradients *g;
+    const wb_batch batch = {0};
+    wb_array *l = wb_withgradient(product, model, &batch, NULL, &g);
+    assert_int_equal(wb_update(o, model, g), WB_OK);
+    assert_value(l, 140, 1e-6);
+    assert_values(wb_get(model, "1"), 1e-6, -9, -18, -27);
+    assert_values(wb_get(model, "2"), 1e-6, 9, 18, 27);
+    assert_values(wb_gradients_get(g, "1"), 1e-6, 10, 20, 30);
+    assert_values(wb_gradients_get(g, "2"), 1e-6, 1, 2, 3);
+    wb_free(o), wb_free(model);
+}
+
+static void gradients_that_are_views_of_parameters_stay(void **state) {
+    (void)state;
+    wb_layer *model = wb_tree(wb_vector(1, 2, 3), wb_vector(10, 20, 30));
+    wb_optimiser *o = wb_setup(wb_descent(.eta = 1), model);
+    wb_gradients *g;
+    const wb_batch batch = {0};
+    wb_array *l = wb_withgradient(turned_product, model, &batch, NULL, &g);
+    assert_int_equal(wb_update(o, model, g), WB_OK);
+    assert_value(l, 100, 1e-6);
+    assert_values(wb_gradients_get(g, "1"), 1e-6, 30, 20, 10);
+    assert_values(wb_gradients_get(g, "2"), 1e-6, 3, 2, 1);
+    assert_values(wb_get(model, "1"), 1e-6, -29, -18, -7);
+    assert_values(wb_get(model, "2"), 1e-6, 7, 18, 29);
+    wb_free(o), wb_free(model);
+}
+
+static void a_loss_that_is_a_parameter_stays(void **state) {
+    (void)state;
+    wb_loss_fn *const losses[] = {the_array_itself, sum_of_one};
+    for (int i = 0; i < 2; i++) {
+        wb_layer *model = wb_tree(wb_vector(5));
+        wb_optimiser *o = wb_setup(wb_descent(.eta = 1), model);
+        wb_gradients *g;
+        const wb_batch batch = {0};
+        wb_array *l = wb_withgradient(losses[i], model, &batch, NULL, &g);
+        assert_int_equal(wb_update(o, model, g), WB_OK);
+        assert_values(wb_get(model, "1"), 1e-6, 4);
+        assert_value(l, 5, 1e-6);
+        wb_free(o), wb_free(model);
+    }
+}
+
+/* The middle of a network, looked at after the step: computed again from the old weights. */
+static void a_middle_read_after_the_update_is_of_the_old_weights(void **state) {
+    (void)state;
+    wb_layer *model = wb_chain(wb_dense(3, 6, wb_tanh), wb_dense(6, 2));
+    wb_optimiser *o = wb_setup(wb_adam(.eta = 0.5), model);
+    wb_array *x = wb_uniform(WB_F32, 3, 9);
+    wb_array *before = wb_copy(wb_apply(wb_get_layer(model, "layers.1"), x));
+    wb_array *h = wb_apply(wb_get_layer(model, "layers.1"), x);
+    wb_array *l = wb_mean(wb_square(wb_apply(wb_get_layer(model, "layers.2"), h)));
+    assert_int_equal(wb_update(o, model, wb_gradient(l, model)), WB_OK);
+    assert_true(wb_approx(h, before, 1e-6, 1e-7, NULL, 0));
+    assert_false(
+        wb_approx(wb_apply(wb_get_layer(model, "layers.1"), x), before, 1e-3, 1e-3, NULL, 0));
+    wb_free(o), wb_free(model);
+}
+
+/* x = x - 0.1 x by hand: two pooled buffers at most, and nothing asked of the system. */
+static void a_loop_by_hand_alternates_between_two_buffers(void **state) {
+    (void)state;
+    wb_array *x = wb_keep(wb_uniform(WB_F32, 1000));
+    assert_int_equal(wb_eval(x), WB_OK);
+    const void *seen[2] = {NULL, NULL};
+    int64_t allocations = 0;
+    for (int i = 0; i < 50; i++) {
+        wb_scope_open();
+        wb_array *fresh = wb_keep(wb_sub(x, wb_mul_number(x, 0.1)));
+        wb_free(x);
+        x = fresh;
+        assert_int_equal(wb_scope_close(), WB_OK);
+        if (i < 3) allocations = wb_plan_status().allocations;
+        if (i < 2)
+            seen[i] = x->buffer;
+        else if (!is_eager())
+            assert_true(x->buffer == seen[0] || x->buffer == seen[1]);
+    }
+#ifndef __SANITIZE_ADDRESS__
+    if (!is_eager()) assert_int_equal(wb_plan_status().allocations, allocations);
+#endif
+    wb_free(x);
+}
+
+static int run(void) {
+    enum { RULES = sizeof rule_rows / sizeof *rule_rows };
+    enum { READERS = sizeof reader_rows / sizeof *reader_rows };
+    struct CMUnitTest tests[RULES + READERS + 7];
+    int n = 0;
+    for (int i = 0; i < RULES; i++) tests[n++] = TEST_ROW(&rule_rows[i], updates_work_in_place);
+    for (int i = 0; i < READERS; i++)
+        tests[n++] = TEST_ROW(&reader_rows[i], a_pending_reader_outside_keeps_the_old_value);
+    tests[n++] = (struct CMUnitTest)TEST(a_reader_that_is_gone_forbids_nothing);
+    tests[n++] = (struct CMUnitTest)TEST(a_gradient_that_is_its_parameter_stays);
+    tests[n++] = (struct CMUnitTest)TEST(gradients_that_are_parameters_stay);
+    tests[n++] = (struct CMUnitTest)TEST(gradients_that_are_views_of_parameters_stay);
+    tests[n++] = (struct CMUnitTest)TEST(a_loss_that_is_a_parameter_stays);
+    tests[n++] = (struct CMUnitTest)TEST(a_middle_read_after_the_update_is_of_the_old_weights);
+    tests[n++] = (struct CMUnitTest)TEST(a_loop_by_hand_alternates_between_two_buffers);
+    return cmocka_run_group_tests_name("values 6", tests, NULL, NULL);
+}
+
+int main(void) { return run_in_all_modes(run); }

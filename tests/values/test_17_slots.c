@@ -1,0 +1,182 @@
+/* Rule 17: a parameter is a place in a model, with a path; a tie has one gradient and one state. */
+#include "device/device.h"
+#include "optimise/optimiser.h"
+#include "values/modes.h"
+
+/* The gradient of the sum of x g is g. */
+static wb_array *along(wb_layer *model, const char *path, wb_array *g) {
+    return wb_sum(wb_mul(wb_get(model, path), g));
+}
+static wb_status step(wb_optimiser *o, wb_layer *model, wb_array *l) {
+    return wb_update(o, model, wb_gradient(l, model));
+}
+
+static void what_a_getter_returns_belongs_to_the_scope(void **state) {
+    (void)state;
+    wb_layer *model = wb_chain(wb_dense(3, 2), wb_dense(2, 1));
+    const wb_live_counts before = wb_live();
+    wb_scope_open();
+    for (int i = 0; i < 100; i++) assert_non_null(wb_get(model, "layers.2.weight"));
+    wb_array *w = wb_get(model, "layers.1.weight");
+    assert_int_equal(wb_scope_close(), WB_OK);
+    assert_int_equal(wb_live().arrays, before.arrays);
+    wb_scope_open();
+    assert_ptr_equal(wb_get(model, "layers.1.weight"), w); /* the slot has it still */
+    wb_free(wb_get(model, "layers.1.weight")); /* leaves the scope early, not the slot */
+    assert_int_equal(wb_scope_close(), WB_OK);
+    assert_int_equal(wb_parameter_count(model), 3 * 2 + 2 + 2 + 1);
+    wb_free(model);
+}
+
+static void a_getter_outlives_the_model(void **state) {
+    (void)state;
+    wb_layer *model = wb_tree(wb_vector(1, 2));
+    wb_array *x = wb_get(model, "1");
+    wb_free(model);
+    assert_values(wb_add_number(x, 1), 0, 2, 3);
+}
+
+static void an_unknown_path_lists_the_valid_ones(void **state) {
+    (void)state;
+    wb_layer *model =
+        wb_chain_named({"encoder", wb_dense(3, 2)}, {"decoder", wb_dense(2, 3, .no_bias = true)});
+    assert_non_null(wb_get(model, "layers.encoder.bias"));
+    assert_null(wb_get(model, "layers.encoder.weights"));
+    assert_true(strstr(wb_error_message(), "layers.decoder.weight") != NULL);
+    assert_error(WB_ERROR_ARGUMENT, "layers.encoder.weight");
+    assert_null(wb_get(model, "layers.decoder.bias"));
+    assert_true(wb_failed());
+    wb_clear_error();
+    wb_free(model);
+}
+
+/* An encoder and a decoder that uses its weight transposed, against the same by hand: g = g1 + g2'. */
+static void a_tie_has_one_gradient_and_one_state(void **state) {
+    (void)state;
+    const double w0[] = {1, 2, 3, 4, 5, 6}, g1[] = {1, 0, 2, 0, 3, 0}, g2[] = {0, 0, 1, 5, 0, 0};
+    wb_array *w = array_of(WB_F64, w0, 2, (int64_t[]){2, 3});
+    wb_layer *model = wb_tree(w, wb_transpose(w), w);
+    wb_optimiser *o = wb_setup(wb_momentum(.eta = 0.5, .rho = 0.5), model);
+    assert_int_equal(o->group_count, 1);
+    assert_int_equal(wb_parameter_count(model), 6);
+    double x[6], v[6] = {0};
+    memcpy(x, w0, sizeof x);
+    for (int t = 0; t < 3; t++) {
+        wb_array *first = array_of(WB_F64, g1, 2, (int64_t[]){2, 3});
+        wb_array *second = array_of(WB_F64, g2, 2, (int64_t[]){3, 2});
+        wb_array *l = wb_add(wb_add(along(model, "1", first), along(model, "2", second)),
+                             along(model, "3", first));
+        assert_int_equal(step(o, model, l), WB_OK);
+        for (int i = 0; i < 2; i++)
+            for (int j = 0; j < 3; j++) {
+                const int k = i + 2 * j;
+                v[k] = 0.5 * v[k] + 0.5 * (2 * g1[k] + g2[j + 3 * i]);
+                x[k] -= v[k];
+            }
+        assert_numbers(wb_get(model, "1"), 6, x, 1e-12);
+        assert_numbers(wb_transpose(wb_get(model, "2")), 6, x, 1e-12);
+        assert_ptr_equal(wb_get(model, "1"), wb_get(model, "3"));
+    }
+    wb_free(o), wb_free(model);
+}
+
+static void the_gradient_of_a_tie_is_summed_over_its_places(void **state) {
+    (void)state;
+    wb_array *w = wb_vector(1, 2);
+    wb_layer *model = wb_tree(w, wb_vector(5, 5), w);
+    wb_array *l =
+        wb_add(along(model, "1", wb_vector(1, 10)), along(model, "3", wb_vector(100, 1000)));
+    wb_gradients *g = wb_gradient(l, model);
+    assert_values(wb_gradients_get(g, "1"), 0, 101, 1010);
+    assert_values(wb_gradients_get(g, "3"), 0, 101, 1010);
+    assert_null(wb_gradients_get(g, "2"));
+    assert_false(wb_failed());
+    wb_free(model);
+}
+
+/* Ties are looked at anew at each update: made by wb_set, and parted by it. */
+static void ties_are_checked_at_each_update(void **state) {
+    (void)state;
+    wb_layer *model = wb_tree(wb_vector(1), wb_vector(2));
+    wb_optimiser *o = wb_setup(wb_descent(.eta = 1), model);
+    assert_int_equal(step(o, model, along(model, "1", wb_vector(1))), WB_OK);
+    assert_values(wb_get(model, "2"), 0, 2);
+    assert_int_equal(wb_set(model, "2", wb_get(model, "1")), WB_OK);
+    assert_int_equal(step(o, model, along(model, "1", wb_vector(3))), WB_OK);
+    assert_values(wb_get(model, "1"), 1e-6, -3);
+    assert_values(wb_get(model, "2"), 1e-6, -3);
+    assert_int_equal(wb_set(model, "2", wb_vector(-3)), WB_OK); /* equal, but no tie */
+    assert_int_equal(step(o, model, along(model, "1", wb_vector(1))), WB_OK);
+    assert_values(wb_get(model, "1"), 1e-6, -4);
+    assert_values(wb_get(model, "2"), 0, -3);
+    wb_free(o), wb_free(model);
+}
+
+static void a_part_of_an_array_is_no_tie(void **state) {
+    (void)state;
+    wb_array *w = wb_vector(1, 2, 3, 4);
+    wb_layer *model = wb_tree(w, wb_slice(w, 0, 0, 2, 1), wb_flip(w, 0));
+    wb_optimiser *o = wb_setup(wb_descent(.eta = 1), model);
+    if (o) { /* either parted, or refused with a reason */
+        assert_int_equal(step(o, model, along(model, "1", wb_vector(1, 1, 1, 1))), WB_OK);
+        assert_values(wb_get(model, "1"), 1e-6, 0, 1, 2, 3);
+        assert_values(wb_get(model, "2"), 0, 1, 2);
+        assert_values(wb_get(model, "3"), 0, 4, 3, 2, 1);
+    } else
+        wb_clear_error();
+    wb_free(o), wb_free(model);
+}
+
+static void a_layer_in_two_places_is_one(void **state) {
+    (void)state;
+    wb_layer *dense = wb_dense(2, 2, .init = wb_ones_init);
+    wb_layer *model = wb_chain(dense, wb_retain(dense));
+    assert_int_equal(wb_parameter_count(model), 6);
+    wb_optimiser *o = wb_setup(wb_descent(.eta = 0.125), model);
+    wb_array *x = wb_reshape(wb_vector(1, 2), 2, 1);
+    assert_int_equal(step(o, model, wb_sum(wb_apply(model, x))), WB_OK);
+    assert_ptr_equal(wb_get(model, "layers.1.weight"), wb_get(model, "layers.2.weight"));
+    /* d/dW of 1' W (W x): 1 (W x)' + W' 1 x' */
+    assert_values(wb_get(model, "layers.2.weight"), 1e-6, 1 - 0.625, 1 - 0.625, 1 - 0.875,
+                  1 - 0.875);
+    wb_free(o), wb_free(model);
+}
+
+/* A device by name only, as device.c has it. */
+typedef struct device_head {
+    const char *name;
+    const wb_backend *backend;
+} device_head;
+
+static void a_state_on_another_device_names_both(void **state) {
+    (void)state;
+    static device_head elsewhere = {.name = "Elsewhere", .backend = &wb_cpu_backend};
+    wb_layer *model = wb_tree(wb_vector(1, 2));
+    wb_optimiser *o = wb_setup(wb_momentum(), model);
+    assert_int_equal(step(o, model, along(model, "1", wb_vector(1, 1))), WB_OK);
+    wb_array *velocity = o->groups[0].states[0], *before = wb_copy(wb_get(model, "1"));
+    velocity->device = (const wb_device *)(const void *)&elsewhere;
+    assert_int_equal(step(o, model, along(model, "1", wb_vector(1, 1))), WB_ERROR_DEVICE);
+    assert_error(WB_ERROR_DEVICE, "a parameter (2) is on CPU, its state on Elsewhere");
+    assert_same_bits(wb_get(model, "1"), before, "after a refused update");
+    velocity->device = wb_cpu_device();
+    assert_int_equal(step(o, model, along(model, "1", wb_vector(1, 1))), WB_OK);
+    wb_free(o), wb_free(model);
+}
+
+static int run(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(what_a_getter_returns_belongs_to_the_scope),
+        TEST(a_getter_outlives_the_model),
+        TEST(an_unknown_path_lists_the_valid_ones),
+        TEST(a_tie_has_one_gradient_and_one_state),
+        TEST(the_gradient_of_a_tie_is_summed_over_its_places),
+        TEST(ties_are_checked_at_each_update),
+        TEST(a_part_of_an_array_is_no_tie),
+        TEST(a_layer_in_two_places_is_one),
+        TEST(a_state_on_another_device_names_both),
+    };
+    return cmocka_run_group_tests_name("values 17", tests, NULL, NULL);
+}
+
+int main(void) { return run_in_all_modes(run); }
