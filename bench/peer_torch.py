@@ -109,6 +109,9 @@ class Elementwise:
         self.forward = lambda x: ((torch.tanh(x) * x + torch.exp(-x * x)) ** 2).sum()
         if variant == "compiled":
             self.forward = torch.compile(self.forward)
+        self.reset()
+
+    def reset(self):
         self.steps = 0
 
     def step(self):
@@ -128,6 +131,9 @@ class Inference:
         if variant == "compiled":
             self.model = torch.compile(self.model)
         self.inputs = [input_of("h", k)[0] for k in range(BENCH_INPUTS)]
+        self.reset()
+
+    def reset(self):
         self.steps = 0
 
     def step(self):
@@ -172,7 +178,7 @@ def serve(case, variant, threads):
         work = open_case(case, variant)
         if variant == "compiled":
             work.step()
-            getattr(work, "reset", lambda: None)()
+            work.reset()
     except Exception as error:  # no compiler, no fused kernel: this variant cannot be had here
         print("absent", str(error).split("\n")[0], flush=True)
         return
@@ -184,8 +190,7 @@ def serve(case, variant, threads):
                 work.step()
             print("%.9g %.9g" % work.result(), flush=True)
         elif command == "reset":
-            if hasattr(work, "reset"):
-                work.reset()
+            work.reset()
             for _ in range(3):
                 work.step()
             print(0, flush=True)

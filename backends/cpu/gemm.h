@@ -13,13 +13,13 @@
 #include <weber/dtype.h>
 
 typedef struct wb_gemm {
-    wb_dtype dtype;              /* WB_F32 or WB_F64, of A, B and C */
-    bool transpose_a;            /* A is stored (k, m) */
-    bool transpose_b;            /* B is stored (n, k) */
-    int64_t m, n, k;             /* any may be 0; k = 0 gives zeros */
-    int64_t lda, ldb, ldc;       /* elements from one stored column to the next */
-    int64_t batch;               /* number of products, at least 1 */
-    const int64_t *offset_a;     /* batch offsets in elements, or NULL for batch == 1 */
+    wb_dtype dtype;          /* WB_F32 or WB_F64, of A, B and C */
+    bool transpose_a;        /* A is stored (k, m) */
+    bool transpose_b;        /* B is stored (n, k) */
+    int64_t m, n, k;         /* any may be 0; k = 0 gives zeros */
+    int64_t lda, ldb, ldc;   /* elements from one stored column to the next */
+    int64_t batch;           /* number of products, at least 1 */
+    const int64_t *offset_a; /* batch offsets in elements, or NULL for batch == 1 */
     const int64_t *offset_b;
     const int64_t *offset_c;
 } wb_gemm;

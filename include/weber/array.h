@@ -89,7 +89,8 @@ WB_API wb_array *wb_iota_make(wb_dtype dtype, int dim, int ndim, const int64_t *
 
 /* From C memory. wb_from copies; wb_borrow reads the caller's bytes, which must stay valid and unchanged until release
  * is called (or, without one, for as long as the array lives), and are never written; wb_adopt takes the memory
- * over and may write it. release(context, data) runs after the last use and may be NULL for wb_borrow. data is dense, first
+ * over and may write it. release(context, data) runs after the last use, also
+ * when the call fails, and may be NULL for wb_borrow. data is dense, first
  * dimension fastest. */
 typedef void wb_release_fn(void *context, void *data);
 #define wb_from(dtype, data, ...) wb_from_make(dtype, data, WB_INTS(__VA_ARGS__))

@@ -90,7 +90,8 @@ typedef struct wb_loader_desc {
     bool no_background;       /* prepare each batch when it is asked for, on the caller's thread */
     /* Changes a batch in the turn's scope, on the caller's thread: batch->x = wb_cast(batch->x, WB_F32). */
     void (*map)(wb_batch *batch, void *user);
-    /* Changes a batch's memory where it is prepared, by default on the loader's thread, in a scope of its own. Another status than WB_OK ends the
+    /* Changes a batch's memory where it is prepared, by default on the loader's thread, in a scope of its own;
+     * random numbers there follow from seed, epoch and index. Another status than WB_OK ends the
      * epoch: wb_next fails with it and with the batch's index when the turn of that batch comes. */
     wb_status (*prepare)(const wb_batch_memory *batch, void *user);
     void *user; /* handed to map and prepare */

@@ -122,9 +122,10 @@ wb_status wb_scope_close(void) {
     if (!thread || thread->scope_count == 0)
         return wb_fail(WB_ERROR_ARGUMENT, "wb_scope_close: no scope is open on this thread");
     const int64_t start = innermost_start(thread);
-    wb_status status = wb_state_flush_hook();
-    const wb_status survivors = evaluate_survivors(thread, start);
-    if (status == WB_OK) status = survivors;
+    wb_status status =
+        evaluate_survivors(thread, start); /* state writes of this scope among them */
+    const wb_status flushed = wb_state_flush_hook();
+    if (status == WB_OK) status = flushed;
     leave(thread, start);
     return status;
 }

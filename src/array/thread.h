@@ -20,9 +20,10 @@ typedef struct wb_thread {
     uint64_t seed, counter;            /* random numbers: key and next block */
     bool seeded;
     bool training;
-    bool is_walking; /* a walk uses the nodes' scratch fields: no eager evaluation now */
-    uint64_t stamp;  /* of the last walk */
-    void *evaluator; /* src/evaluate's state */
+    bool drops_states; /* state writes are lost: the gradient checker's */
+    bool is_walking;   /* a walk uses the nodes' scratch fields: no eager evaluation now */
+    uint64_t stamp;    /* of the last walk */
+    void *evaluator;   /* src/evaluate's state */
     void (*evaluator_free)(void *evaluator);
     void *walk; /* src/gradient's lists */
     void (*walk_free)(void *walk);

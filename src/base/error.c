@@ -76,6 +76,19 @@ wb_status wb_take_error(char *text, size_t size_bytes) {
     return status;
 }
 
+void wb_error_put_aside(wb_error_aside *aside) {
+    aside->status = pending.status;
+    if (pending.status == WB_OK) return;
+    memcpy(aside->message, pending.message, sizeof pending.message);
+    wb_clear_error();
+}
+
+void wb_error_bring_back(const wb_error_aside *aside) {
+    if (aside->status == WB_OK) return;
+    pending.status = aside->status;
+    memcpy(pending.message, aside->message, sizeof pending.message);
+}
+
 static void to_stderr(void *context, wb_log_level level, const char *line) {
     (void)context;
     static const char *const names[] = {[WB_LOG_ERROR] = "error",

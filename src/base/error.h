@@ -23,6 +23,14 @@ typedef struct wb_place {
 void wb_place_push(wb_place *place);
 void wb_place_pop(wb_place *place);
 
+/* An older error, put aside while a call finds out whether it fails itself; it comes back instead of the call's own. */
+typedef struct wb_error_aside {
+    wb_status status;
+    char message[1024];
+} wb_error_aside;
+void wb_error_put_aside(wb_error_aside *aside);
+void wb_error_bring_back(const wb_error_aside *aside);
+
 /* One line to the log hook, whatever the level: for what a variable like WEBER_DEBUG asked for. */
 void wb_log_always(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

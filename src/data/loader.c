@@ -241,9 +241,15 @@ static void fill(const wb_loader *loader, slot *s, int64_t index, int64_t epoch,
     }
     if (!desc->prepare) return;
     const wb_batch_memory memory = {index, size, epoch, order, loader->count, data};
-    wb_scope_open(); /* arrays that prepare makes end here */
+    wb_thread *thread = wb_thread_get();
+    const wb_thread before = thread ? *thread : (wb_thread){.seeded = false};
+    wb_seed(wb_order_seed(desc->seed, epoch, index)); /* on whichever thread this is */
+    wb_scope_open();                                  /* arrays that prepare makes end here */
     s->status = desc->prepare(&memory, desc->user);
     (void)wb_scope_close();
+    if (thread)
+        thread->seed = before.seed, thread->counter = before.counter,
+        thread->seeded = before.seeded;
     if (s->status == WB_OK && wb_failed()) s->status = wb_error_status();
     if (s->status == WB_OK) return;
     if (wb_failed())

@@ -29,3 +29,8 @@ void wb_order_shuffle(int64_t *order, int64_t count, uint64_t seed, int64_t epoc
         order[i] = order[j], order[j] = moved;
     }
 }
+
+uint64_t wb_order_seed(uint64_t seed, int64_t epoch, int64_t index) {
+    const uint64_t of_epoch = mix(mix(seed + 0x9E3779B97F4A7C15ull) + (uint64_t)epoch);
+    return mix(of_epoch + 0x9E3779B97F4A7C15ull * (uint64_t)(index + 1));
+}

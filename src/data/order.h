@@ -11,4 +11,7 @@ void wb_order_shuffle(int64_t *order, int64_t count, uint64_t seed, int64_t epoc
 /* 0, 1, 2, ... */
 void wb_order_natural(int64_t *order, int64_t count);
 
+/* The seed of the random numbers that preparing batch index of an epoch may draw. */
+uint64_t wb_order_seed(uint64_t seed, int64_t epoch, int64_t index);
+
 #endif

@@ -12,6 +12,8 @@ wb_status wb_evaluate(int count, wb_array *const *roots);
  * pending value or what the slot holds. */
 wb_status wb_state_write(wb_array **slot, wb_array *value);
 wb_array *wb_state_read(wb_array **slot);
+/* Drops the writes to a slot that goes away with its model. */
+void wb_state_forget(wb_array **slot);
 /* The pending written values, for an update that evaluates them with its own roots; their number. */
 int wb_state_pending(int capacity, wb_array **values);
 

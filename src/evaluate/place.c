@@ -197,10 +197,20 @@ static bool is_written_last(const wb_unit *u, const wb_value *v) {
     return !u->reduced || (!wb_value_is_row(u, v) && v->phase == u->phases - 1);
 }
 
+/* A leaf that a result shows, as a view of it, is needed beyond the plan. */
+static void take_shown_leaves(const wb_graph *graph, bool *taken) {
+    for (int64_t i = 0; i < graph->tape->count; i++) {
+        if (!(graph->tape->marks[i] & WB_TAPE_STORED) || graph->of_tape[i] < 0) continue;
+        const wb_value *base = &graph->values[wb_value_base(graph, graph->of_tape[i])];
+        if (base->kind == WB_VALUE_LEAF) taken[base->memory] = true;
+    }
+}
+
 /* Outputs take over the buffers of leaves that nobody needs any more. */
 static bool donate(wb_graph *graph) {
     bool *taken = wb_alloc(sizeof *taken * (size_t)(graph->leaf_count + 1));
     bool done = taken != NULL;
+    if (done) take_shown_leaves(graph, taken);
     for (int32_t o = 0; done && o < graph->output_count; o++) {
         wb_value *v = &graph->values[graph->outputs[o]];
         const int32_t unit = wb_value_unit(graph, graph->outputs[o]);

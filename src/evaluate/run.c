@@ -288,10 +288,23 @@ wb_array *wb_state_read(wb_array **slot) {
 wb_status wb_state_write(wb_array **slot, wb_array *value) {
     evaluator *e = evaluator_get();
     if (!e || !value) return value ? WB_ERROR_MEMORY : wb_error_status();
+    if (wb_thread_get()->drops_states) return WB_OK;
     if (!WB_GROW(e->writes, e->write_count, e->write_capacity)) return WB_ERROR_MEMORY;
     e->writes[e->write_count].slot = slot;
     e->writes[e->write_count++].value = wb_hold(value);
     return WB_OK;
+}
+
+void wb_state_forget(wb_array **slot) {
+    evaluator *e = current;
+    int64_t kept = 0;
+    for (int64_t i = 0; e && i < e->write_count; i++) {
+        if (e->writes[i].slot == slot)
+            wb_unhold(e->writes[i].value);
+        else
+            e->writes[kept++] = e->writes[i];
+    }
+    if (e) e->write_count = kept;
 }
 
 int wb_state_pending(int capacity, wb_array **values) {

@@ -233,9 +233,12 @@ static wb_status differentiate(wb_array *result, wb_array *cotangent, int count,
     wb_thread *thread = wb_thread_get();
     walk *w = thread ? walk_of(thread) : NULL;
     if (!w) return WB_ERROR_MEMORY;
+    wb_error_aside older;
+    wb_error_put_aside(&older);
     thread->is_walking = true;
     const wb_status status = run_walk(w, thread, result, cotangent, count, arrays, gradients);
     thread->is_walking = false;
+    wb_error_bring_back(&older);
     return status;
 }
 

@@ -5,6 +5,7 @@
 
 #include "array/thread.h"
 #include "base/memory.h"
+#include "evaluate/evaluate.h"
 #include "gradient/mode.h"
 
 _Static_assert(sizeof(wb_object) <= sizeof(int64_t[2]), "wb_layer begins with a wb_object");
@@ -15,8 +16,11 @@ static wb_object *object_of(wb_layer *layer) { return (wb_object *)(void *)layer
 
 static void release_field(wb_layer *layer, const wb_field *field) {
     switch (field->kind) {
-    case WB_FIELD_ARRAY:
     case WB_FIELD_STATE:
+        wb_state_forget(wb_field_array(layer, field));
+        wb_unhold(*wb_field_array(layer, field));
+        return;
+    case WB_FIELD_ARRAY:
         wb_unhold(*wb_field_array(layer, field));
         return;
     case WB_FIELD_CHILD:

@@ -150,8 +150,14 @@ static double per_element(const wb_array *o) {
     return 1.0 / (double)reduced_count(o->inputs[0], o->attributes[0]);
 }
 
+/* The input in the type that a macro is computed in: f32 for the halves, whose sums would overflow. */
+static wb_array *float_input(wb_array *node) {
+    const bool is_half = node->dtype == WB_F16 || node->dtype == WB_BF16;
+    return wb_cast(node->inputs[0], is_half ? WB_F32 : (wb_dtype)node->dtype);
+}
+
 bool wb_expand_mean(wb_array *node, wb_array **parts) {
-    wb_array *x = wb_cast(node->inputs[0], (wb_dtype)node->dtype);
+    wb_array *x = float_input(node);
     wb_array *total = x ? sum(x, node->attributes[0], node->attributes[1]) : NULL;
     return (parts[0] = MUL(total, NUM(per_element(node)))) != NULL;
 }
@@ -250,10 +256,6 @@ wb_array *wb_logsumexp_make(wb_array *x, int ndim, const int64_t *dims) {
 /* x minus its largest: 0 at the largest itself, so that infinities give limits instead of inf - inf. */
 static wb_array *below_largest(wb_array *x, wb_array *largest) {
     return SELECT(EQ(x, largest), NUM(0), SUB(x, largest));
-}
-
-static wb_array *float_input(wb_array *node) {
-    return wb_cast(node->inputs[0], (wb_dtype)node->dtype);
 }
 
 static wb_array *largest_of(wb_array *x, wb_array *node) {

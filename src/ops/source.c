@@ -107,22 +107,29 @@ wb_array *wb_from_make(wb_dtype dtype, const void *data, int ndim, const int64_t
     return wb_node_data(dtype, ndim, sizes, buffer);
 }
 
+/* Foreign memory as a node; where that fails it is given back, as it would be after its last use. */
+static wb_array *over_memory(const char *function, wb_dtype dtype, void *data, bool read_only,
+                             wb_release_fn *release, void *context, int ndim,
+                             const int64_t *sizes) {
+    wb_buffer *buffer = NULL;
+    if (check_memory(function, dtype, data, ndim, sizes))
+        buffer = wb_buffer_foreign(wb_cpu_device(), data, bytes_of(dtype, ndim, sizes), read_only,
+                                   release, context);
+    if (buffer) return wb_node_data(dtype, ndim, sizes, buffer);
+    if (release && data) release(context, data);
+    return NULL;
+}
+
 wb_array *wb_borrow_make(wb_dtype dtype, const void *data, wb_release_fn *release, void *context,
                          int ndim, const int64_t *sizes) {
-    if (!check_memory("borrow", dtype, data, ndim, sizes)) return NULL;
     union {
         const void *read;
         void *write; /* never written: the buffer is read-only */
     } memory = {.read = data};
-    wb_buffer *buffer = wb_buffer_foreign(wb_cpu_device(), memory.write,
-                                          bytes_of(dtype, ndim, sizes), true, release, context);
-    return wb_node_data(dtype, ndim, sizes, buffer);
+    return over_memory("borrow", dtype, memory.write, true, release, context, ndim, sizes);
 }
 
 wb_array *wb_adopt_make(wb_dtype dtype, void *data, wb_release_fn *release, void *context, int ndim,
                         const int64_t *sizes) {
-    if (!check_memory("adopt", dtype, data, ndim, sizes)) return NULL;
-    wb_buffer *buffer = wb_buffer_foreign(wb_cpu_device(), data, bytes_of(dtype, ndim, sizes),
-                                          false, release, context);
-    return wb_node_data(dtype, ndim, sizes, buffer);
+    return over_memory("adopt", dtype, data, false, release, context, ndim, sizes);
 }

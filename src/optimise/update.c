@@ -240,7 +240,10 @@ wb_status wb_update(wb_optimiser *optimiser, wb_layer *model, wb_gradients *grad
     if (status != WB_OK) return status;
     if (!wb_scope_begin())
         return WB_ERROR_MEMORY; /* of the new arrays, which then belong to the slots alone */
+    wb_error_aside older;
+    wb_error_put_aside(&older);
     status = run(optimiser, gradients);
+    wb_error_bring_back(&older);
     const wb_status closed = wb_scope_close_leaving(0, NULL);
     return status == WB_OK ? closed : status;
 }

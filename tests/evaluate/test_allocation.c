@@ -5,20 +5,23 @@
 #include "base/memory.h"
 #include "support/support.h"
 
-typedef double work_fn(wb_array *x); /* a number made of everything the work made; NaN if something failed */
+typedef double
+work_fn(wb_array *x); /* a number made of everything the work made; NaN if something failed */
 
 static double step(wb_array *x) {
     wb_array *w = wb_full(WB_F32, 0.5, 3, 4), *b = wb_vector(0.1f, 0.2f, 0.3f), *g[2];
     wb_array *h = wb_relu(wb_add(wb_matmul(w, x), b));
     wb_array *l = wb_mean(wb_square(wb_sub(wb_softmax(h), wb_number(0.25))));
     if (wb_gradient_of(l, 2, (wb_array *[]){w, b}, g) != WB_OK) return (double)NAN;
-    wb_array *new_w = wb_sub(w, wb_mul(g[0], wb_late(0.1))), *new_b = wb_sub(b, wb_mul(g[1], wb_late(0.1)));
+    wb_array *new_w = wb_sub(w, wb_mul(g[0], wb_late(0.1))),
+             *new_b = wb_sub(b, wb_mul(g[1], wb_late(0.1)));
     if (wb_eval_make(3, (wb_array *[]){new_w, new_b, l}) != WB_OK) return (double)NAN;
     return wb_item(wb_sum(new_w)) + wb_item(wb_sum(new_b)) + wb_item(l);
 }
 
 static double windows(wb_array *x) {
-    wb_array *image = wb_reshape(wb_concat(0, x, x, wb_flip(x, 1)), 6, 5, 1, -1), *f = wb_full(WB_F32, 0.1, 3, 2, 1, 2), *g[1];
+    wb_array *image = wb_reshape(wb_concat(0, x, x, wb_flip(x, 1)), 6, 5, 1, -1),
+             *f = wb_full(WB_F32, 0.1, 3, 2, 1, 2), *g[1];
     wb_array *y = wb_maxpool_op(wb_conv_op(image, f, .pad = {1, 1}), .kernel = {2, 2});
     wb_array *l = wb_sum(wb_square(wb_meanpool_op(y, .kernel = {2, 1})));
     if (wb_gradient_of(l, 1, &f, g) != WB_OK) return (double)NAN;
@@ -29,7 +32,8 @@ static double views(wb_array *x) {
     const int32_t places[3] = {1, 0, 1};
     wb_array *taken = wb_gather(x, wb_from(WB_I32, places, 3), 0);
     wb_array *many[20];
-    for (int i = 0; i < 20; i++) many[i] = wb_mul_number(wb_slice(taken, 1, i % 3, 5, 1 + i % 2), i + 0.5);
+    for (int i = 0; i < 20; i++)
+        many[i] = wb_mul_number(wb_slice(taken, 1, i % 3, 5, 1 + i % 2), i + 0.5);
     wb_array *joined = wb_concat_make(1, 20, many), *g[1];
     wb_array *turned = wb_reshape(wb_transpose(joined), 3, -1);
     wb_array *l = wb_sum(wb_mul(turned, wb_normal(WB_F32, 3, wb_size(turned, 1))));
@@ -53,8 +57,12 @@ static double kept_and_scoped(wb_array *x) {
 static const struct row {
     const char *name;
     work_fn *fn;
-} rows[] = {{"a small training step", step}, {"convolutions and pools", windows}, {"views and joins", views},
-            {"kept arrays and deep scopes", kept_and_scoped}};
+} rows[] = {
+    {"a small training step",       step           },
+    {"convolutions and pools",      windows        },
+    {"views and joins",             views          },
+    {"kept arrays and deep scopes", kept_and_scoped}
+};
 
 static double once(work_fn *fn) {
     float numbers[20];
@@ -81,8 +89,11 @@ static void *fail_each(void *argument) {
         const wb_status status = wb_error_status();
         wb_clear_error();
         const wb_live_counts live = wb_live();
-        (void)snprintf(wrong, sizeof wrong, "allocation %lld: %.9g for %.9g, status %d, %lld arrays, %lld buffers", (long long)n, got,
-                       wanted, (int)status, (long long)(live.arrays - before.arrays), (long long)(live.buffers - before.buffers));
+        (void)snprintf(wrong, sizeof wrong,
+                       "allocation %lld: %.9g for %.9g, status %d, %lld arrays, %lld buffers",
+                       (long long)n, got, wanted, (int)status,
+                       (long long)(live.arrays - before.arrays),
+                       (long long)(live.buffers - before.buffers));
         if (live.arrays != before.arrays || live.buffers != before.buffers) return wrong;
         if (status == WB_OK && got == wanted) return NULL; /* there are fewer than n */
         if (status != WB_ERROR_MEMORY) return wrong;
@@ -126,7 +137,8 @@ static void every_first_allocation_may_fail(void **state) {
         (void)pthread_join(thread, &wrong);
         const wb_live_counts live = wb_live();
         if (live.arrays != before.arrays || live.buffers != before.buffers)
-            fail_msg("allocation %lld: %lld arrays, %lld buffers left", (long long)n, (long long)(live.arrays - before.arrays),
+            fail_msg("allocation %lld: %lld arrays, %lld buffers left", (long long)n,
+                     (long long)(live.arrays - before.arrays),
                      (long long)(live.buffers - before.buffers));
         if (wrong == (void *)arguments) return;
         if (wrong) fail_msg("allocation %lld: %s", (long long)n, (const char *)wrong);

@@ -28,12 +28,20 @@ typedef struct sizes {
     int64_t sizes[3];
 } sizes;
 
-static void check(wb_array_fn *fn, void *context, int count, wb_array *const *arrays, const char *what) {
-    if (wb_gradient_check(fn, context, count, arrays, 2, 0) != WB_OK) fail_msg("%s: %s", what, wb_error_message());
+static void check(wb_array_fn *fn, void *context, int count, wb_array *const *arrays,
+                  const char *what) {
+    if (wb_gradient_check(fn, context, count, arrays, 2, 0) != WB_OK)
+        fail_msg("%s: %s", what, wb_error_message());
 }
 
 static void check_unary(test_random *r, wb_op op, const wb_row *row) {
-    static const sizes lists[] = {{2, {3, 2}}, {1, {1}}, {0, {0}}, {1, {0}}, {3, {2, 1, 3}}};
+    static const sizes lists[] = {
+        {2, {3, 2}   },
+        {1, {1}      },
+        {0, {0}      },
+        {1, {0}      },
+        {3, {2, 1, 3}}
+    };
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         wb_array *x = array_random(r, WB_F64, row->lo, row->hi, lists[i].ndim, lists[i].sizes);
         check(apply, &op, 1, &x, row->name);
@@ -41,14 +49,24 @@ static void check_unary(test_random *r, wb_op op, const wb_row *row) {
 }
 
 static void check_binary(test_random *r, wb_op op, const wb_row *row) {
-    static const sizes lists[][2] = {{{2, {3, 2}}, {2, {3, 2}}},     {{2, {3, 1}}, {2, {1, 2}}}, {{1, {2}}, {0, {0}}},
-                                     {{0, {0}}, {2, {2, 3}}},        {{1, {3}}, {2, {3, 2}}},    {{2, {3, 2}}, {1, {1}}},
-                                     {{3, {2, 1, 2}}, {2, {1, 3}}},  {{0, {0}}, {0, {0}}},       {{1, {1}}, {2, {1, 1}}},
-                                     {{2, {0, 2}}, {2, {1, 2}}},     {{1, {1}}, {1, {0}}}};
+    static const sizes lists[][2] = {
+        {{2, {3, 2}},    {2, {3, 2}}},
+        {{2, {3, 1}},    {2, {1, 2}}},
+        {{1, {2}},       {0, {0}}   },
+        {{0, {0}},       {2, {2, 3}}},
+        {{1, {3}},       {2, {3, 2}}},
+        {{2, {3, 2}},    {1, {1}}   },
+        {{3, {2, 1, 2}}, {2, {1, 3}}},
+        {{0, {0}},       {0, {0}}   },
+        {{1, {1}},       {2, {1, 1}}},
+        {{2, {0, 2}},    {2, {1, 2}}},
+        {{1, {1}},       {1, {0}}   }
+    };
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         wb_array *inputs[2];
         for (int k = 0; k < 2; k++)
-            inputs[k] = array_random(r, WB_F64, row->lo, row->hi, lists[i][k].ndim, lists[i][k].sizes);
+            inputs[k] =
+                array_random(r, WB_F64, row->lo, row->hi, lists[i][k].ndim, lists[i][k].sizes);
         check(apply, &op, 2, inputs, row->name);
         wb_array *twice[1] = {inputs[0]};
         check(apply, &op, 1, twice, row->name);
@@ -68,10 +86,14 @@ static void derivative_agrees(void **state) {
     const wb_op op = (wb_op)(row - wb_rows);
     test_random r = {test_seed() + (uint64_t)op};
     for (int i = 0; i < ROUNDS; i++) {
-        if (row->check) check_example(&r, row);
-        else if (row->arity == 1 || row->kind == WB_KIND_MACRO) check_unary(&r, op, row);
-        else if (row->arity == 2) check_binary(&r, op, row);
-        else fail_msg("row %s has a derivative and no example", row->name);
+        if (row->check)
+            check_example(&r, row);
+        else if (row->arity == 1 || row->kind == WB_KIND_MACRO)
+            check_unary(&r, op, row);
+        else if (row->arity == 2)
+            check_binary(&r, op, row);
+        else
+            fail_msg("row %s has a derivative and no example", row->name);
     }
 }
 
@@ -82,11 +104,11 @@ static bool is_checked(const wb_row *row) {
 
 /* ---- compositions that are no rows ---- */
 
-#define COMPOSED(name, expression)                                                                                     \
-    static wb_array *name(void *context, int count, wb_array *const *arrays) {                                         \
-        wb_array *x = arrays[0], *y = count > 1 ? arrays[1] : NULL;                                                    \
-        (void)context, (void)y;                                                                                        \
-        return expression;                                                                                             \
+#define COMPOSED(name, expression)                                                                 \
+    static wb_array *name(void *context, int count, wb_array *const *arrays) {                     \
+        wb_array *x = arrays[0], *y = count > 1 ? arrays[1] : NULL;                                \
+        (void)context, (void)y;                                                                    \
+        return expression;                                                                         \
     }
 COMPOSED(variance, wb_var_dims(x, true, 1))
 COMPOSED(total_variance, wb_square(wb_var(x, false)))
@@ -107,9 +129,11 @@ COMPOSED(late_scale, wb_mul(wb_late(0.3), wb_square(x)))
 COMPOSED(with_parameters, wb_add(wb_elu_with(x, 0.7), wb_celu_with(x, 0.7)))
 COMPOSED(sum_of_a_row_times_itself, wb_mul(wb_sum_dims(wb_square(x), 0), x))
 COMPOSED(largest_twice, wb_mul(wb_maximum_dims(x, 0), wb_maximum(wb_square(x))))
-COMPOSED(gathered_turned, wb_gather(wb_square(x), wb_from(WB_I32, ((const int32_t[]){1, 1, 0}), 3), 0))
+COMPOSED(gathered_turned,
+         wb_gather(wb_square(x), wb_from(WB_I32, ((const int32_t[]){1, 1, 0}), 3), 0))
 COMPOSED(softmax_of_rows, wb_square(wb_softmax_dims(wb_square(x), 0, 1)))
-COMPOSED(pool_three, wb_square(wb_maxpool_op(wb_reshape(x, 2, 3, 1, 1), .kernel = {2, 2}, .stride = {1, 1})))
+COMPOSED(pool_three,
+         wb_square(wb_maxpool_op(wb_reshape(x, 2, 3, 1, 1), .kernel = {2, 2}, .stride = {1, 1})))
 
 static const struct composition {
     const char *name;
@@ -118,28 +142,52 @@ static const struct composition {
     sizes inputs[2];
     double low, high;
 } compositions[] = {
-    {"the gradient of a corrected variance along a dimension", variance, 1, {{2, {2, 4}}}, -2, 2},
-    {"the gradient of a squared variance of everything", total_variance, 1, {{2, {2, 3}}}, -2, 2},
-    {"the gradient of normalised columns", normalised, 1, {{2, {4, 2}}}, -2, 2},
-    {"the gradient of the smallest of each column", smallest, 1, {{2, {3, 2}}}, 0.2, 2},
-    {"the gradient of the smallest of all", smallest_of_all, 1, {{2, {3, 2}}}, 0.2, 2},
-    {"the gradient of a stack", stacked, 2, {{1, {3}}, {1, {3}}}, -2, 2},
-    {"the gradient of a transpose times a matrix", turned, 2, {{2, {3, 2}}, {2, {2, 3}}}, -2, 2},
-    {"the gradient of x times its mirror image", flipped, 1, {{2, {2, 3}}}, -2, 2},
-    {"the gradient of a transposed matrix times a vector", vector_product, 2, {{2, {3, 2}}, {1, {3}}}, -2, 2},
-    {"the gradient of a product of two transposes", both_turned, 2, {{2, {3, 2}}, {2, {4, 3}}}, -2, 2},
-    {"the gradient of a product with a transpose", one_turned, 2, {{2, {2, 3}}, {2, {4, 3}}}, -2, 2},
-    {"the gradient of x over a sum of x", quotient_of_itself, 1, {{1, {4}}}, 0.5, 2},
-    {"the gradient of a power by a number, of negative numbers too", fourth_power, 1, {{1, {4}}}, -2, 2},
-    {"the gradient through casts to the same type", cut_and_back, 1, {{1, {4}}}, -2, 2},
-    {"the gradient with numbers on the left", numbers_left, 1, {{1, {4}}}, 0.5, 2},
-    {"the gradient with a late number", late_scale, 1, {{1, {4}}}, -2, 2},
-    {"the gradient of elu and celu with another parameter", with_parameters, 1, {{1, {4}}}, -2, -0.2},
-    {"the gradient of a sum that is spread again", sum_of_a_row_times_itself, 1, {{2, {3, 2}}}, -2, 2},
-    {"the gradient of two largest", largest_twice, 1, {{2, {3, 2}}}, 0.2, 2},
-    {"the gradient of a gather with repetitions", gathered_turned, 1, {{2, {2, 3}}}, -2, 2},
-    {"the gradient of a softmax over everything", softmax_of_rows, 1, {{2, {2, 3}}}, -1, 1},
-    {"the gradient of overlapping max pools", pool_three, 1, {{2, {2, 3}}}, 0.2, 2},
+    {"the gradient of a corrected variance along a dimension",       variance,           1, {{2, {2, 4}}},              -2,  2},
+    {"the gradient of a squared variance of everything",             total_variance,     1, {{2, {2, 3}}},              -2,  2},
+    {"the gradient of normalised columns",                           normalised,         1, {{2, {4, 2}}},              -2,  2},
+    {"the gradient of the smallest of each column",                  smallest,           1, {{2, {3, 2}}},              0.2, 2},
+    {"the gradient of the smallest of all",                          smallest_of_all,    1, {{2, {3, 2}}},              0.2, 2},
+    {"the gradient of a stack",                                      stacked,            2, {{1, {3}}, {1, {3}}},       -2,  2},
+    {"the gradient of a transpose times a matrix",                   turned,             2, {{2, {3, 2}}, {2, {2, 3}}}, -2,  2},
+    {"the gradient of x times its mirror image",                     flipped,            1, {{2, {2, 3}}},              -2,  2},
+    {"the gradient of a transposed matrix times a vector",
+     vector_product,                                                                     2,
+     {{2, {3, 2}}, {1, {3}}},
+     -2,
+     2                                                                                                                        },
+    {"the gradient of a product of two transposes",
+     both_turned,                                                                        2,
+     {{2, {3, 2}}, {2, {4, 3}}},
+     -2,
+     2                                                                                                                        },
+    {"the gradient of a product with a transpose",
+     one_turned,                                                                         2,
+     {{2, {2, 3}}, {2, {4, 3}}},
+     -2,
+     2                                                                                                                        },
+    {"the gradient of x over a sum of x",                            quotient_of_itself, 1, {{1, {4}}},                 0.5, 2},
+    {"the gradient of a power by a number, of negative numbers too",
+     fourth_power,                                                                       1,
+     {{1, {4}}},
+     -2,
+     2                                                                                                                        },
+    {"the gradient through casts to the same type",                  cut_and_back,       1, {{1, {4}}},                 -2,  2},
+    {"the gradient with numbers on the left",                        numbers_left,       1, {{1, {4}}},                 0.5, 2},
+    {"the gradient with a late number",                              late_scale,         1, {{1, {4}}},                 -2,  2},
+    {"the gradient of elu and celu with another parameter",
+     with_parameters,                                                                    1,
+     {{1, {4}}},
+     -2,
+     -0.2                                                                                                                     },
+    {"the gradient of a sum that is spread again",
+     sum_of_a_row_times_itself,                                                          1,
+     {{2, {3, 2}}},
+     -2,
+     2                                                                                                                        },
+    {"the gradient of two largest",                                  largest_twice,      1, {{2, {3, 2}}},              0.2, 2},
+    {"the gradient of a gather with repetitions",                    gathered_turned,    1, {{2, {2, 3}}},              -2,  2},
+    {"the gradient of a softmax over everything",                    softmax_of_rows,    1, {{2, {2, 3}}},              -1,  1},
+    {"the gradient of overlapping max pools",                        pool_three,         1, {{2, {2, 3}}},              0.2, 2},
 };
 
 static void composition_agrees(void **state) {
@@ -147,7 +195,8 @@ static void composition_agrees(void **state) {
     test_random r = {test_seed() ^ (uint64_t)(c - compositions)};
     wb_array *inputs[2];
     for (int k = 0; k < c->count; k++)
-        inputs[k] = array_random(&r, WB_F64, c->low, c->high, c->inputs[k].ndim, c->inputs[k].sizes);
+        inputs[k] =
+            array_random(&r, WB_F64, c->low, c->high, c->inputs[k].ndim, c->inputs[k].sizes);
     check(c->fn, NULL, c->count, inputs, c->name);
 }
 
@@ -157,7 +206,8 @@ static void wrong_derivatives_are_noticed(void **state) {
     wb_array *x = array_of(WB_F64, numbers, 1, (const int64_t[]){2});
     wb_op op = WB_OP_square;
     assert_int_equal(wb_gradient_check(apply, &op, 1, &x, 1, 0), WB_OK);
-    assert_int_equal(wb_gradient_check(apply, &op, 1, &x, 1, 1e-14), WB_ERROR_NUMBER); /* tighter than differences are */
+    assert_int_equal(wb_gradient_check(apply, &op, 1, &x, 1, 1e-14),
+                     WB_ERROR_NUMBER); /* tighter than differences are */
     wb_clear_error();
 }
 
@@ -172,8 +222,10 @@ int main(void) {
     (void)test_seed();
     for (int op = 0; op < WB_OP_COUNT; op++) {
         if (!is_checked(&wb_rows[op])) continue;
-        (void)snprintf(names[op], sizeof names[op], "the derivative of %s agrees with differences", wb_rows[op].name);
-        tests[count++] = (struct CMUnitTest){names[op], derivative_agrees, open_row, close_row, (void *)(uintptr_t)&wb_rows[op]};
+        (void)snprintf(names[op], sizeof names[op], "the derivative of %s agrees with differences",
+                       wb_rows[op].name);
+        tests[count++] = (struct CMUnitTest){names[op], derivative_agrees, open_row, close_row,
+                                             (void *)(uintptr_t)&wb_rows[op]};
     }
     for (size_t i = 0; i < sizeof compositions / sizeof *compositions; i++)
         tests[count++] = TEST_ROW(&compositions[i], composition_agrees);

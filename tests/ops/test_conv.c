@@ -21,54 +21,85 @@ typedef struct conv_row {
 /* wb_conv_op(x, w) without settings is no standard C11. */
 #define CONV(x, w) wb_conv_forward_make(x, w, (wb_window_desc){.start_ = 0})
 
-#define PLAIN      {.start_ = 0}
-#define STRIDE_2   {.stride = {2, 2}}
-#define PAD_1      {.pad = {1, 1}}
-#define DILATED    {.dilation = {2, 2}}
-#define UNFLIPPED  {.cross_correlation = true}
+#define PLAIN                                                                                      \
+    { .start_ = 0 }
+#define STRIDE_2                                                                                   \
+    {                                                                                              \
+        .stride = { 2, 2 }                                                                         \
+    }
+#define PAD_1                                                                                      \
+    {                                                                                              \
+        .pad = { 1, 1 }                                                                            \
+    }
+#define DILATED                                                                                    \
+    {                                                                                              \
+        .dilation = { 2, 2 }                                                                       \
+    }
+#define UNFLIPPED                                                                                  \
+    { .cross_correlation = true }
 
 static const conv_row rows[] = {
-    {"E1 1-D with padding 1", {5}, {2}, PAD_1, 6, {1, 4, 7, 10, 13, 10}, FORWARD},
-    {"E2 1-D", {5}, {2}, PLAIN, 4, {4, 7, 10, 13}, FORWARD},
-    {"E2 1-D with stride 2", {5}, {2}, STRIDE_2, 2, {4, 10}, FORWARD},
-    {"E2 1-D dilated", {5}, {2}, DILATED, 3, {5, 8, 11}, FORWARD},
-    {"E2 1-D not flipped", {5}, {2}, UNFLIPPED, 4, {5, 8, 11, 14}, FORWARD},
-    {"E3 dx", {5}, {2}, PLAIN, 5, {8, 18, 27, 36, 13}, DX},
-    {"E3 dx with stride 2", {5}, {2}, STRIDE_2, 5, {8, 4, 20, 10, 0}, DX},
-    {"E3 dx with padding 1", {5}, {2}, PAD_1, 5, {9, 18, 27, 36, 33}, DX},
-    {"E3 dx dilated", {5}, {2}, DILATED, 5, {10, 16, 27, 8, 11}, DX},
-    {"E3 dx not flipped", {5}, {2}, UNFLIPPED, 5, {5, 18, 27, 36, 28}, DX},
-    {"E4 dw", {5}, {2}, PLAIN, 2, {134, 100}, DW},
-    {"E4 dw with stride 2", {5}, {2}, STRIDE_2, 2, {48, 34}, DW},
-    {"E4 dw with padding 1", {5}, {2}, PAD_1, 2, {135, 150}, DW},
-    {"E4 dw dilated", {5}, {2}, DILATED, 2, {102, 54}, DW},
-    {"E4 dw not flipped", {5}, {2}, UNFLIPPED, 2, {110, 148}, DW},
-    {"E5 2-D with padding 1", {5, 4}, {2, 2}, PAD_1, 30,
-     {1,  4,  7,   10, 13, 10, 9,  29,  39,  49,  59, 40, 29, 79, 89, 99,
-      109, 70, 49, 129, 139, 149, 159, 100, 48, 115, 122, 129, 136, 80}, FORWARD},
-    {"E5 2-D", {5, 4}, {2, 2}, PLAIN, 12, {29, 39, 49, 59, 79, 89, 99, 109, 129, 139, 149, 159}, FORWARD},
-    {"E5 2-D with stride 2", {5, 4}, {2, 2}, STRIDE_2, 4, {29, 49, 129, 149}, FORWARD},
-    {"E7 2-D not flipped", {5, 4}, {2, 2}, UNFLIPPED, 12, {51, 61, 71, 81, 101, 111, 121, 131, 151, 161, 171, 181}, FORWARD},
-    {"E9 2-D dx with stride 2", {5, 4}, {2, 2}, STRIDE_2, 20,
-     {116, 87, 196, 147, 0, 58, 29, 98, 49, 0, 516, 387, 596, 447, 0, 258, 129, 298, 149, 0}, DX},
-    {"E12 2-D dw", {5, 4}, {2, 2}, PLAIN, 4, {17378, 16250, 11738, 10610}, DW},
-    {"E12 2-D dw with stride 2", {5, 4}, {2, 2}, STRIDE_2, 4, {5668, 5312, 3888, 3532}, DW},
-    {"E12 2-D dw with padding 1", {5, 4}, {2, 2}, PAD_1, 4, {18670, 19850, 22550, 23430}, DW},
-    {"E12 2-D dw dilated", {5, 4}, {2, 2}, DILATED, 4, {8632, 7636, 3652, 2656}, DW},
-    {"E12 2-D dw not flipped", {5, 4}, {2, 2}, UNFLIPPED, 4, {12590, 13982, 19550, 20942}, DW},
+    {"E1 1-D with padding 1",     {5},    {2},    PAD_1,     6,  {1, 4, 7, 10, 13, 10},        FORWARD},
+    {"E2 1-D",                    {5},    {2},    PLAIN,     4,  {4, 7, 10, 13},               FORWARD},
+    {"E2 1-D with stride 2",      {5},    {2},    STRIDE_2,  2,  {4, 10},                      FORWARD},
+    {"E2 1-D dilated",            {5},    {2},    DILATED,   3,  {5, 8, 11},                   FORWARD},
+    {"E2 1-D not flipped",        {5},    {2},    UNFLIPPED, 4,  {5, 8, 11, 14},               FORWARD},
+    {"E3 dx",                     {5},    {2},    PLAIN,     5,  {8, 18, 27, 36, 13},          DX     },
+    {"E3 dx with stride 2",       {5},    {2},    STRIDE_2,  5,  {8, 4, 20, 10, 0},            DX     },
+    {"E3 dx with padding 1",      {5},    {2},    PAD_1,     5,  {9, 18, 27, 36, 33},          DX     },
+    {"E3 dx dilated",             {5},    {2},    DILATED,   5,  {10, 16, 27, 8, 11},          DX     },
+    {"E3 dx not flipped",         {5},    {2},    UNFLIPPED, 5,  {5, 18, 27, 36, 28},          DX     },
+    {"E4 dw",                     {5},    {2},    PLAIN,     2,  {134, 100},                   DW     },
+    {"E4 dw with stride 2",       {5},    {2},    STRIDE_2,  2,  {48, 34},                     DW     },
+    {"E4 dw with padding 1",      {5},    {2},    PAD_1,     2,  {135, 150},                   DW     },
+    {"E4 dw dilated",             {5},    {2},    DILATED,   2,  {102, 54},                    DW     },
+    {"E4 dw not flipped",         {5},    {2},    UNFLIPPED, 2,  {110, 148},                   DW     },
+    {"E5 2-D with padding 1",
+     {5, 4},
+     {2, 2},
+     PAD_1,                                                  30,
+     {1,  4,   7,  10, 13,  10,  9,   29,  39,  49, 59,  40,  29,  79,  89,
+      99, 109, 70, 49, 129, 139, 149, 159, 100, 48, 115, 122, 129, 136, 80},
+     FORWARD                                                                                          },
+    {"E5 2-D",
+     {5, 4},
+     {2, 2},
+     PLAIN,                                                  12,
+     {29, 39, 49, 59, 79, 89, 99, 109, 129, 139, 149, 159},
+     FORWARD                                                                                          },
+    {"E5 2-D with stride 2",      {5, 4}, {2, 2}, STRIDE_2,  4,  {29, 49, 129, 149},           FORWARD},
+    {"E7 2-D not flipped",
+     {5, 4},
+     {2, 2},
+     UNFLIPPED,                                              12,
+     {51, 61, 71, 81, 101, 111, 121, 131, 151, 161, 171, 181},
+     FORWARD                                                                                          },
+    {"E9 2-D dx with stride 2",
+     {5, 4},
+     {2, 2},
+     STRIDE_2,                                               20,
+     {116, 87, 196, 147, 0, 58, 29, 98, 49, 0, 516, 387, 596, 447, 0, 258, 129, 298, 149, 0},
+     DX                                                                                               },
+    {"E12 2-D dw",                {5, 4}, {2, 2}, PLAIN,     4,  {17378, 16250, 11738, 10610}, DW     },
+    {"E12 2-D dw with stride 2",  {5, 4}, {2, 2}, STRIDE_2,  4,  {5668, 5312, 3888, 3532},     DW     },
+    {"E12 2-D dw with padding 1", {5, 4}, {2, 2}, PAD_1,     4,  {18670, 19850, 22550, 23430}, DW     },
+    {"E12 2-D dw dilated",        {5, 4}, {2, 2}, DILATED,   4,  {8632, 7636, 3652, 2656},     DW     },
+    {"E12 2-D dw not flipped",    {5, 4}, {2, 2}, UNFLIPPED, 4,  {12590, 13982, 19550, 20942}, DW     },
 };
 
 static void has_the_known_numbers(void **state) {
     const conv_row *row = *state;
     const bool two = row->x[1] != 0;
-    const int64_t x_sizes[4] = {row->x[0], two ? row->x[1] : 1, 1, 1}, w_sizes[4] = {row->w[0], two ? row->w[1] : 1, 1, 1};
+    const int64_t x_sizes[4] = {row->x[0], two ? row->x[1] : 1, 1, 1},
+                  w_sizes[4] = {row->w[0], two ? row->w[1] : 1, 1, 1};
     for (int k = 0; k < 2; k++) {
         wb_array *x = counting(two ? 4 : 3, x_sizes), *w = counting(two ? 4 : 3, w_sizes), *g[2];
         if (k) x = wb_cast(x, WB_F32), w = wb_cast(w, WB_F32);
         wb_array *y = wb_conv_forward_make(x, w, row->desc);
         if (!y) fail_msg("%s", wb_error_message());
         assert_int_equal(wb_pullback(y, wb_stop_gradient(y), 2, (wb_array *[]){x, w}, g), WB_OK);
-        assert_numbers(row->what == FORWARD ? y : g[row->what == DX ? 0 : 1], row->count, row->wanted, 1e-7);
+        assert_numbers(row->what == FORWARD ? y : g[row->what == DX ? 0 : 1], row->count,
+                       row->wanted, 1e-7);
     }
 }
 
@@ -81,17 +112,21 @@ static void twice_the_result_less_an_old_one(void **state) { /* E14 */
 
 static void uneven_padding(void **state) { /* E15 */
     (void)state;
-    wb_array *y = wb_conv_op(wb_ones(WB_F32, 28, 28, 1, 1), wb_ones(WB_F32, 3, 3, 1, 1), .pad = {0, 1}, .pad_more = {1, 1});
+    wb_array *y = wb_conv_op(wb_ones(WB_F32, 28, 28, 1, 1), wb_ones(WB_F32, 3, 3, 1, 1),
+                             .pad = {0, 1}, .pad_more = {1, 1});
     assert_sizes(y, 27, 29, 1, 1);
-    assert_true(wb_at(y, 0, 0, 0, 0) == 6 && wb_at(y, 1, 1, 0, 0) == 9 && wb_at(y, 26, 0, 0, 0) == 4);
-    assert_true(wb_at(y, 0, 28, 0, 0) == 3 && wb_at(y, 0, 27, 0, 0) == 6 && wb_at(y, 26, 28, 0, 0) == 2);
+    assert_true(wb_at(y, 0, 0, 0, 0) == 6 && wb_at(y, 1, 1, 0, 0) == 9 &&
+                wb_at(y, 26, 0, 0, 0) == 4);
+    assert_true(wb_at(y, 0, 28, 0, 0) == 3 && wb_at(y, 0, 27, 0, 0) == 6 &&
+                wb_at(y, 26, 28, 0, 0) == 2);
 }
 
 static void groups(void **state) { /* E16 */
     (void)state;
     wb_array *x = wb_ones(WB_F32, 28, 28, 100, 2);
     assert_sizes(wb_conv_op(x, wb_ones(WB_F32, 3, 3, 20, 25), .groups = 5), 26, 26, 25, 2);
-    assert_true(wb_at(wb_conv_op(x, wb_ones(WB_F32, 3, 3, 20, 25), .groups = 5), 0, 0, 7, 1) == 180);
+    assert_true(wb_at(wb_conv_op(x, wb_ones(WB_F32, 3, 3, 20, 25), .groups = 5), 0, 0, 7, 1) ==
+                180);
     assert_null(wb_conv_op(wb_ones(WB_F32, 8, 8, 3, 1), wb_ones(WB_F32, 3, 3, 1, 10), .groups = 2));
     assert_error(WB_ERROR_SHAPE, "conv: 2 input channels wanted, x has 3 in (8, 8, 3, 1)");
     assert_null(wb_conv_op(wb_ones(WB_F32, 8, 8, 4, 1), wb_ones(WB_F32, 3, 3, 2, 5), .groups = 2));
@@ -116,9 +151,11 @@ static void random_convolutions(void **state) {
             x[d] = desc.dilation[d] * (w[d] - 1) + 1 + random_below(&r, spatial == 3 ? 3 : 7);
         }
         w[spatial] = 1 + random_below(&r, 3), w[spatial + 1] = groups * (1 + random_below(&r, 3));
-        x[spatial] = groups * w[spatial], x[spatial + 1] = random_below(&r, 8) == 0 ? 0 : 1 + random_below(&r, 2);
+        x[spatial] = groups * w[spatial],
+        x[spatial + 1] = random_below(&r, 8) == 0 ? 0 : 1 + random_below(&r, 2);
         const wb_dtype dtype = random_below(&r, 2) ? WB_F32 : WB_F64;
-        wb_array *a = array_random(&r, dtype, -1, 1, ndim, x), *f = array_random(&r, dtype, -1, 1, ndim, w), *g[2];
+        wb_array *a = array_random(&r, dtype, -1, 1, ndim, x),
+                 *f = array_random(&r, dtype, -1, 1, ndim, w), *g[2];
         if (random_below(&r, 3) == 0) a = wb_flip(a, (int)random_below(&r, ndim));
         if (random_below(&r, 3) == 0) f = wb_flip(f, (int)random_below(&r, ndim));
         wb_array *y = wb_conv_forward_make(a, f, desc);
@@ -147,9 +184,12 @@ static void bad_input_is_named(void **state) {
     assert_null(CONV(x, wb_ones(WB_F32, 3, 3, 3, 2)));
     assert_error(WB_ERROR_SHAPE, "conv: 3 input channels wanted, x has 4 in (32, 32, 4, 8)");
     assert_null(CONV(x, wb_ones(WB_F32, 3, 4, 2)));
-    assert_error(WB_ERROR_SHAPE, "conv: x is (32, 32, 4, 8), the filter (3, 4, 2); as many dimensions are wanted");
+    assert_error(WB_ERROR_SHAPE,
+                 "conv: x is (32, 32, 4, 8), the filter (3, 4, 2); as many dimensions are wanted");
     assert_null(CONV(x, wb_ones(WB_F32, 40, 3, 4, 2)));
-    assert_error(WB_ERROR_SHAPE, "conv: the window reaches over 40 in dimension 0, x is (32, 32, 4, 8) with 0 of padding");
+    assert_error(
+        WB_ERROR_SHAPE,
+        "conv: the window reaches over 40 in dimension 0, x is (32, 32, 4, 8) with 0 of padding");
     assert_null(wb_conv_op(x, wb_ones(WB_F32, 3, 3, 4, 2), .stride = {-1}));
     assert_error(WB_ERROR_ARGUMENT, "conv: stride -1");
     assert_null(wb_conv_op(x, wb_ones(WB_F32, 3, 3, 4, 2), .pad = {0, -1}));
@@ -169,8 +209,9 @@ int main(void) {
     enum { ROWS = sizeof rows / sizeof *rows };
     struct CMUnitTest tests[ROWS + 5];
     for (int i = 0; i < ROWS; i++) tests[i] = TEST_ROW(&rows[i], has_the_known_numbers);
-    const struct CMUnitTest more[] = {TEST(twice_the_result_less_an_old_one), TEST(uneven_padding), TEST(groups),
-                                      TEST(random_convolutions), TEST(bad_input_is_named)};
+    const struct CMUnitTest more[] = {TEST(twice_the_result_less_an_old_one), TEST(uneven_padding),
+                                      TEST(groups), TEST(random_convolutions),
+                                      TEST(bad_input_is_named)};
     memcpy(tests + ROWS, more, sizeof more);
     return cmocka_run_group_tests_name("ops/test_conv", tests, NULL, NULL);
 }

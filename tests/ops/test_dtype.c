@@ -2,11 +2,28 @@
 #include "support/naive.h"
 #include "support/support.h"
 
-enum { F = WB_F32, D = WB_F64, H = WB_F16, B = WB_BF16, I = WB_I32, L = WB_I64, U = WB_U8, O = WB_BOOL };
+enum {
+    F = WB_F32,
+    D = WB_F64,
+    H = WB_F16,
+    B = WB_BF16,
+    I = WB_I32,
+    L = WB_I64,
+    U = WB_U8,
+    O = WB_BOOL
+};
 
 /* Julia's promote_type; rows and columns f32 f64 f16 bf16 i32 i64 u8 bool. */
-static const int table[8][8] = {{F, D, F, F, F, F, F, F}, {D, D, D, D, D, D, D, D}, {F, D, H, F, H, H, H, H}, {F, D, F, B, B, B, B, B},
-                                {F, D, H, B, I, L, I, I}, {F, D, H, B, L, L, L, L}, {F, D, H, B, I, L, U, U}, {F, D, H, B, I, L, U, O}};
+static const int table[8][8] = {
+    {F, D, F, F, F, F, F, F},
+    {D, D, D, D, D, D, D, D},
+    {F, D, H, F, H, H, H, H},
+    {F, D, F, B, B, B, B, B},
+    {F, D, H, B, I, L, I, I},
+    {F, D, H, B, L, L, L, L},
+    {F, D, H, B, I, L, U, U},
+    {F, D, H, B, I, L, U, O}
+};
 
 static wb_array *ones(int dtype) { return wb_ones((wb_dtype)dtype, 3); }
 
@@ -16,7 +33,8 @@ static void two_types_meet_by_the_table(void **state) {
         for (int b = 0; b < WB_DTYPE_COUNT; b++) {
             assert_int_equal(wb_promote((wb_dtype)a, (wb_dtype)b), table[a][b]);
             const int sum = table[a][b] == O ? L : table[a][b]; /* arithmetic of bool is i64 */
-            wb_array *made[3] = {wb_add(ones(a), ones(b)), wb_mul(ones(a), ones(b)), wb_max(ones(a), ones(b))};
+            wb_array *made[3] = {wb_add(ones(a), ones(b)), wb_mul(ones(a), ones(b)),
+                                 wb_max(ones(a), ones(b))};
             for (int k = 0; k < 3; k++) {
                 if (!made[k]) fail_msg("%d and %d: %s", a, b, wb_error_message());
                 assert_int_equal(wb_dtype_of(made[k]), sum);
@@ -25,7 +43,8 @@ static void two_types_meet_by_the_table(void **state) {
             const int quotient = wb_dtype_is_float((wb_dtype)sum) ? sum : F;
             assert_int_equal(wb_dtype_of(wb_div(ones(a), ones(b))), quotient);
             assert_int_equal(wb_dtype_of(wb_lt(ones(a), ones(b))), O);
-            assert_int_equal(wb_dtype_of(wb_select(wb_lt(ones(a), ones(b)), ones(a), ones(b))), table[a][b]);
+            assert_int_equal(wb_dtype_of(wb_select(wb_lt(ones(a), ones(b)), ones(a), ones(b))),
+                             table[a][b]);
             assert_int_equal(wb_dtype_of(wb_concat(0, ones(a), ones(b))), table[a][b]);
             assert_values(wb_concat(0, ones(a), ones(b)), 0, 1, 1, 1, 1, 1, 1);
         }
@@ -78,7 +97,8 @@ static void comparisons_with_numbers_out_of_range(void **state) {
     (void)state;
     const double bytes[2] = {0, 255}, words[2] = {-2147483648.0, 2147483647.0};
     const int64_t two = 2;
-    wb_array *x = array_of(WB_U8, bytes, 1, &two), *y = array_of(WB_I32, words, 1, &two), *z = array_of(WB_BOOL, bytes, 1, &two);
+    wb_array *x = array_of(WB_U8, bytes, 1, &two), *y = array_of(WB_I32, words, 1, &two),
+             *z = array_of(WB_BOOL, bytes, 1, &two);
     assert_values(wb_lt(x, wb_number(256)), 0, 1, 1);
     assert_values(wb_gt(x, wb_number(-1)), 0, 1, 1);
     assert_values(wb_eq(x, wb_number(-1)), 0, 0, 0);
@@ -96,7 +116,8 @@ static void casts_of_constants_are_those_of_arrays(void **state) {
     assert_values(wb_full(WB_I32, 2.7, 1), 0, 2);
     assert_values(wb_cast(wb_full(WB_I32, 2.7, 1), WB_F32), 0, 2);
     assert_values(wb_cast(wb_full(WB_U8, 300, 1), WB_I32), 0, 44);
-    assert_values(wb_full(WB_F16, 0.1, 1), 0, 0.0999755859375); /* halves are rounded where they are stored */
+    assert_values(wb_full(WB_F16, 0.1, 1), 0,
+                  0.0999755859375); /* halves are rounded where they are stored */
     assert_values(wb_full(WB_BF16, 0.1, 1), 0, 0.10009765625);
     assert_values(wb_cast(wb_full(WB_F32, 0.1, 1), WB_F64), 0, (double)0.1f);
     assert_values(wb_cast(wb_full(WB_BOOL, 3, 1), WB_F64), 0, 1);
@@ -116,14 +137,16 @@ static void casts(void **state) {
             wb_array *y = wb_cast(x, (wb_dtype)b);
             assert_int_equal(wb_dtype_of(y), b);
             assert_as_naive(t, y, 0, "a cast");
-            assert_as_naive(t, wb_add(wb_cast(y, WB_F64), wb_scalar(WB_F64, 1)), 0, "a cast inside a program");
+            assert_as_naive(t, wb_add(wb_cast(y, WB_F64), wb_scalar(WB_F64, 1)), 0,
+                            "a cast inside a program");
         }
     naive_free(t);
 }
 
 static void halves_round_to_nearest_even(void **state) {
     (void)state;
-    const double numbers[] = {2049, 2051, 65504, 65519, 65520, 1e-8, 6e-8, 0x1p-25, 1e6, -0.0, 1.0009765625, 1.00048828125};
+    const double numbers[] = {2049, 2051,    65504, 65519, 65520,        1e-8,
+                              6e-8, 0x1p-25, 1e6,   -0.0,  1.0009765625, 1.00048828125};
     const int64_t n = (int64_t)(sizeof numbers / sizeof *numbers);
     wb_array *x = array_of(WB_F32, numbers, 1, &n);
     for (int k = 0; k < 2; k++) {
@@ -156,7 +179,8 @@ static void f64_stays_f64(void **state) {
     assert_value(wb_add(x, wb_number(1e-12)), 1.0 / 3 + 1e-12, 1e-16);
     assert_value(wb_mul(x, wb_late(0.1)), 0.1 / 3, 1e-16);
     assert_value(wb_mul(wb_number(0.1), wb_number(3)), 0.1 * 3, 1e-16);
-    assert_value(wb_add(wb_full(WB_I64, 4503599627370497.0, 1), wb_scalar(WB_I64, 1)), 4503599627370498.0, 0);
+    assert_value(wb_add(wb_full(WB_I64, 4503599627370497.0, 1), wb_scalar(WB_I64, 1)),
+                 4503599627370498.0, 0);
 }
 
 int main(void) {

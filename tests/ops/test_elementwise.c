@@ -18,13 +18,47 @@ static binary_fn *const binary[WB_OP_COUNT] = {
 #include <weber/ops.def>
 };
 
-static const double specials[] = {0.0,  -0.0, (double)INFINITY, -(double)INFINITY, (double)NAN, 1,     -1,    0.5,  -0.5,   2,    -2,
-                                  1e-3, -1e-3, 1e-40, -1e-40,   1e-310, -1e-310, 1e-20, -1e-20, 3,    -3,     88,   -88,   100,
-                                  -100, 710,  -746,   1e9,      -1e9,   1e30,    -1e30, 20.5,   -20.5, 0.999999, 1.000001};
+static const double specials[] = {0.0,
+                                  -0.0,
+                                  (double)INFINITY,
+                                  -(double)INFINITY,
+                                  (double)NAN,
+                                  1,
+                                  -1,
+                                  0.5,
+                                  -0.5,
+                                  2,
+                                  -2,
+                                  1e-3,
+                                  -1e-3,
+                                  1e-40,
+                                  -1e-40,
+                                  1e-310,
+                                  -1e-310,
+                                  1e-20,
+                                  -1e-20,
+                                  3,
+                                  -3,
+                                  88,
+                                  -88,
+                                  100,
+                                  -100,
+                                  710,
+                                  -746,
+                                  1e9,
+                                  -1e9,
+                                  1e30,
+                                  -1e30,
+                                  20.5,
+                                  -20.5,
+                                  0.999999,
+                                  1.000001};
 enum { SPECIALS = sizeof specials / sizeof *specials, RANDOM = 200 };
 
 /* Rows that take numbers; f64 values are computed by naive_of in long double and rounded once. */
-static bool takes_numbers(int op) { return wb_rows[op].type_class != WB_CLASS_NONE && wb_rows[op].type_class != WB_CLASS_LOGIC; }
+static bool takes_numbers(int op) {
+    return wb_rows[op].type_class != WB_CLASS_NONE && wb_rows[op].type_class != WB_CLASS_LOGIC;
+}
 
 static double step_of(wb_dtype dtype, double x) {
     const double size = fabs(x);
@@ -54,12 +88,14 @@ static void assert_row(const wb_row *row, wb_array *x, wb_array *y) {
     if (wb_read_f64(o, got, count) != WB_OK) fail_msg("%s: %s", row->name, wb_error_message());
     for (int64_t i = 0; i < count; i++) {
         const double wanted = (double)n->values[i], in = (double)nx->values[i % nx->count];
-        const bool same = isnan(wanted)   ? isnan(got[i])
-                          : isinf(wanted) ? got[i] == wanted
-                                          : fabs(got[i] - wanted) <= allowed(row, dtype, in, wanted);
+        const bool same = isnan(wanted) ? isnan(got[i])
+                          : isinf(wanted)
+                              ? got[i] == wanted
+                              : fabs(got[i] - wanted) <= allowed(row, dtype, in, wanted);
         if (!same)
-            fail_msg("%s of %s: element %lld, of %.9g%s, is %.17g, not %.17g", row->name, wb_dtype_name(dtype), (long long)i, in,
-                     y ? " and another" : "", got[i], wanted);
+            fail_msg("%s of %s: element %lld, of %.9g%s, is %.17g, not %.17g", row->name,
+                     wb_dtype_name(dtype), (long long)i, in, y ? " and another" : "", got[i],
+                     wanted);
     }
     free(got);
     naive_free(table);
@@ -76,14 +112,17 @@ static void agrees_with_libm(void **state) {
         assert_row(row, x, pairs ? array_random(&r, dtype, row->lo, row->hi, 1, &many) : NULL);
         wb_array *s = array_of(dtype, specials, 1, &few);
         /* sums of large numbers and quotients by small ones leave the range where a step is a step */
-        if (pairs && row != &wb_rows[WB_OP_mod]) assert_row(row, s, array_of(dtype, specials, 2, row_of));
-        else if (!pairs) assert_row(row, s, NULL);
+        if (pairs && row != &wb_rows[WB_OP_mod])
+            assert_row(row, s, array_of(dtype, specials, 2, row_of));
+        else if (!pairs)
+            assert_row(row, s, NULL);
     }
 }
 
 /* ---- integers ---- */
 
-static const double whole[] = {0, 1, 2, 3, 5, 7, 100, 200, 255, -1, -2, -7, -128, 70000, -70000, 2147483647.0, -2147483648.0};
+static const double whole[] = {0,  1,  2,  3,    5,     7,      100,          200,          255,
+                               -1, -2, -7, -128, 70000, -70000, 2147483647.0, -2147483648.0};
 
 static void integers_are_exact(void **state) {
     const wb_row *row = *state;
@@ -91,10 +130,13 @@ static void integers_are_exact(void **state) {
     const wb_op op = (wb_op)(row - wb_rows);
     for (int k = 0; k < 4; k++) {
         const int64_t first = k < 2 ? 17 : k == 2 ? 9 : 2, sizes[2] = {1, first};
-        wb_array *x = array_of(types[k], whole, 1, &first), *y = array_of(types[k], whole, 2, sizes);
+        wb_array *x = array_of(types[k], whole, 1, &first),
+                 *y = array_of(types[k], whole, 2, sizes);
         wb_array *o = row->arity == 2 ? binary[op](x, y) : unary[op](x);
         if (!o) fail_msg("%s of %s: %s", row->name, wb_dtype_name(types[k]), wb_error_message());
-        assert_int_equal(wb_dtype_of(o), row->type_class == WB_CLASS_COMPARE ? WB_BOOL : k == 3 ? WB_I64 : types[k]);
+        assert_int_equal(wb_dtype_of(o), row->type_class == WB_CLASS_COMPARE ? WB_BOOL
+                                         : k == 3                            ? WB_I64
+                                                                             : types[k]);
         naive_table *table = naive_new();
         assert_as_naive(table, o, 0, row->name);
         naive_free(table);
@@ -113,7 +155,8 @@ static void integers_become_f32(void **state) {
         if (!o || !wanted) fail_msg("%s: %s", row->name, wb_error_message());
         assert_int_equal(wb_dtype_of(o), WB_F32);
         char where[128] = "";
-        if (!wb_approx(o, wanted, 1e-6, 0, where, sizeof where)) fail_msg("%s of %s: %s", row->name, wb_dtype_name(types[k]), where);
+        if (!wb_approx(o, wanted, 1e-6, 0, where, sizeof where))
+            fail_msg("%s of %s: %s", row->name, wb_dtype_name(types[k]), where);
     }
 }
 
@@ -134,39 +177,43 @@ static const struct activation {
     const char *name;
     unary_fn *fn;
     double x, y;
-} activations[] = {{"gelu(1), by tanh", wb_gelu, 1, 0.8411919906082768},
-                   {"gelu(1), by erf", wb_gelu_erf, 1, 0.8413447460685429},
-                   {"gelu(-1), by erf", wb_gelu_erf, -1, -0.15865525393145707},
-                   {"tanhshrink(1)", wb_tanhshrink, 1, 0.23840584404423515},
-                   {"softshrink(-1)", wb_softshrink, -1, -0.5},
-                   {"softsign(1)", wb_softsign, 1, 0.5},
-                   {"hardswish(-1)", wb_hardswish, -1, -1.0 / 3},
-                   {"hardswish(1)", wb_hardswish, 1, 2.0 / 3},
-                   {"hardsigmoid(1)", wb_hardsigmoid, 1, 2.0 / 3},
-                   {"selu(1)", wb_selu, 1, 1.0507009873554805},
-                   {"elu(-1)", wb_elu, -1, -0.63212055882855767},
-                   {"elu(-10)", wb_elu, -10, -0.99995460007023751},
-                   {"leakyrelu(-1)", wb_leakyrelu, -1, -0.01},
-                   {"relu6(7)", wb_relu6, 7, 6},
-                   {"trelu(1)", wb_trelu, 1, 0},
-                   {"celu(-1)", wb_celu, -1, -0.63212055882855767},
-                   {"swish(1)", wb_swish, 1, 0.7310585786300049},
-                   {"softplus(1)", wb_softplus, 1, 1.3132616875182228},
-                   {"softplus(-1)", wb_softplus, -1, 0.31326168751822286},
-                   {"logsigmoid(-1)", wb_logsigmoid, -1, -1.3132616875182228},
-                   {"logcosh(1)", wb_logcosh, 1, 0.4337808304830272},
-                   {"sigmoid(0)", wb_sigmoid, 0, 0.5},
-                   {"softplus(0)", wb_softplus, 0, 0.69314718055994531},
-                   {"logsigmoid(0)", wb_logsigmoid, 0, -0.69314718055994531},
-                   {"mish(0)", wb_mish, 0, 0},
-                   {"relu(NaN)", wb_relu, (double)NAN, (double)NAN}};
+} activations[] = {
+    {"gelu(1), by tanh", wb_gelu,        1,           0.8411919906082768  },
+    {"gelu(1), by erf",  wb_gelu_erf,    1,           0.8413447460685429  },
+    {"gelu(-1), by erf", wb_gelu_erf,    -1,          -0.15865525393145707},
+    {"tanhshrink(1)",    wb_tanhshrink,  1,           0.23840584404423515 },
+    {"softshrink(-1)",   wb_softshrink,  -1,          -0.5                },
+    {"softsign(1)",      wb_softsign,    1,           0.5                 },
+    {"hardswish(-1)",    wb_hardswish,   -1,          -1.0 / 3            },
+    {"hardswish(1)",     wb_hardswish,   1,           2.0 / 3             },
+    {"hardsigmoid(1)",   wb_hardsigmoid, 1,           2.0 / 3             },
+    {"selu(1)",          wb_selu,        1,           1.0507009873554805  },
+    {"elu(-1)",          wb_elu,         -1,          -0.63212055882855767},
+    {"elu(-10)",         wb_elu,         -10,         -0.99995460007023751},
+    {"leakyrelu(-1)",    wb_leakyrelu,   -1,          -0.01               },
+    {"relu6(7)",         wb_relu6,       7,           6                   },
+    {"trelu(1)",         wb_trelu,       1,           0                   },
+    {"celu(-1)",         wb_celu,        -1,          -0.63212055882855767},
+    {"swish(1)",         wb_swish,       1,           0.7310585786300049  },
+    {"softplus(1)",      wb_softplus,    1,           1.3132616875182228  },
+    {"softplus(-1)",     wb_softplus,    -1,          0.31326168751822286 },
+    {"logsigmoid(-1)",   wb_logsigmoid,  -1,          -1.3132616875182228 },
+    {"logcosh(1)",       wb_logcosh,     1,           0.4337808304830272  },
+    {"sigmoid(0)",       wb_sigmoid,     0,           0.5                 },
+    {"softplus(0)",      wb_softplus,    0,           0.69314718055994531 },
+    {"logsigmoid(0)",    wb_logsigmoid,  0,           -0.69314718055994531},
+    {"mish(0)",          wb_mish,        0,           0                   },
+    {"relu(NaN)",        wb_relu,        (double)NAN, (double)NAN         }
+};
 
 static void has_the_known_value(void **state) {
     const struct activation *a = *state;
     const double got = wb_item(a->fn(wb_scalar(WB_F64, a->x)));
-    if (isnan(a->y) ? !isnan(got) : fabs(got - a->y) > 1e-13) fail_msg("%.17g, not %.17g", got, a->y);
+    if (isnan(a->y) ? !isnan(got) : fabs(got - a->y) > 1e-13)
+        fail_msg("%.17g, not %.17g", got, a->y);
     const double single = wb_item(a->fn(wb_scalar(WB_F32, a->x)));
-    if (isnan(a->y) ? !isnan(single) : fabs(single - a->y) > 1e-6) fail_msg("f32: %.9g, not %.9g", single, a->y);
+    if (isnan(a->y) ? !isnan(single) : fabs(single - a->y) > 1e-6)
+        fail_msg("f32: %.9g, not %.9g", single, a->y);
 }
 
 /* ---- broadcasting ---- */
@@ -177,20 +224,24 @@ static void all_sizes_broadcast_as_julia_does(void **state) {
     test_random r = {test_seed()};
     for (int64_t i = 0; i < 400; i++) {
         int64_t a[3], b[3], both[3];
-        const int an = (int)random_below(&r, 4), bn = (int)random_below(&r, 4), n = an > bn ? an : bn;
+        const int an = (int)random_below(&r, 4), bn = (int)random_below(&r, 4),
+                  n = an > bn ? an : bn;
         bool fits = true;
         for (int d = 0; d < an; d++) a[d] = some[random_below(&r, 4)];
-        for (int d = 0; d < bn; d++) b[d] = random_below(&r, 2) && d < an ? a[d] : some[random_below(&r, 4)];
+        for (int d = 0; d < bn; d++)
+            b[d] = random_below(&r, 2) && d < an ? a[d] : some[random_below(&r, 4)];
         for (int d = 0; d < n; d++) {
             const int64_t x = d < an ? a[d] : 1, y = d < bn ? b[d] : 1;
             fits = fits && (x == y || x == 1 || y == 1);
             both[d] = x == 1 ? y : x;
         }
-        wb_array *x = array_random(&r, WB_F64, -1, 1, an, a), *y = array_random(&r, WB_F64, -1, 1, bn, b), *o = wb_sub(x, y);
+        wb_array *x = array_random(&r, WB_F64, -1, 1, an, a),
+                 *y = array_random(&r, WB_F64, -1, 1, bn, b), *o = wb_sub(x, y);
         if (!fits) {
             char text[200];
             assert_null(o);
-            (void)snprintf(text, sizeof text, "sub: sizes %s and %s do not broadcast", wb_text_of(x), wb_text_of(y));
+            (void)snprintf(text, sizeof text, "sub: sizes %s and %s do not broadcast",
+                           wb_text_of(x), wb_text_of(y));
             assert_error(WB_ERROR_SHAPE, text);
             continue;
         }
@@ -227,15 +278,20 @@ int main(void) {
         static const struct {
             const char *text;
             CMUnitTestFunction function;
-        } kinds[3] = {{"%s agrees with libm", agrees_with_libm}, {"%s of integers is exact", integers_are_exact},
-                      {"%s of integers is f32", integers_become_f32}};
+        } kinds[3] = {
+            {"%s agrees with libm",     agrees_with_libm   },
+            {"%s of integers is exact", integers_are_exact },
+            {"%s of integers is f32",   integers_become_f32}
+        };
         for (int k = 0; k < 3; k++) {
             if (k > 0 && (row->type_class == WB_CLASS_FLOAT) != (k == 2)) continue;
             (void)snprintf(names[3 * op + k], sizeof names[0], kinds[k].text, row->name);
-            tests[count++] = (struct CMUnitTest){names[3 * op + k], kinds[k].function, open_row, close_row, (void *)(uintptr_t)row};
+            tests[count++] = (struct CMUnitTest){names[3 * op + k], kinds[k].function, open_row,
+                                                 close_row, (void *)(uintptr_t)row};
         }
     }
-    for (int i = 0; i < ACTIVATIONS; i++) tests[count++] = TEST_ROW(&activations[i], has_the_known_value);
+    for (int i = 0; i < ACTIVATIONS; i++)
+        tests[count++] = TEST_ROW(&activations[i], has_the_known_value);
     tests[count++] = (struct CMUnitTest)TEST(parameters_are_used);
     tests[count++] = (struct CMUnitTest)TEST(all_sizes_broadcast_as_julia_does);
     tests[count++] = (struct CMUnitTest)TEST(logic);

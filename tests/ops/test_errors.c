@@ -172,8 +172,7 @@ typedef wb_array *call_fn(void);
     X(77, "a negative border", wb_pad(F(2), 0, -1, 1, 0), ARGUMENT,                                \
       "pad: -1 before and 1 after cannot be negative")                                             \
     X(78, "a border that overflows", wb_pad(F(2), 0, INT64_MAX, INT64_MAX, 0), SHAPE,              \
-      "pad: 9223372036854775807 before and 9223372036854775807 after (2) are more than memory "    \
-      "can hold")                                                                                  \
+      "pad: (9223372036854775807) has more elements than memory can hold")                         \
     X(79, "NULL is no number", wb_exp(NULL), ARGUMENT, "exp: x is NULL")                           \
     X(80, "NULL is no operand", wb_add(F(2), NULL), ARGUMENT, "add: y is NULL")                    \
     X(81, "NULL is no first operand", wb_add(NULL, NULL), ARGUMENT, "add: x is NULL")              \

@@ -106,6 +106,18 @@ static void pads_with_a_value(void **state) {
     assert_values(wb_pad(wb_ones(WB_BOOL, 1), 0, 1, 1, 0), 0, 0, 1, 0);
 }
 
+static void sizes_that_overflow_are_refused(void **state) {
+    (void)state;
+    assert_null(wb_pad(wb_vector(1, 2), 0, INT64_MAX, INT64_MAX, 0));
+    assert_error(WB_ERROR_SHAPE,
+                 "pad: (9223372036854775807) has more elements than memory can hold");
+    wb_array *huge = wb_expand(wb_scalar(WB_F32, 1), INT64_MAX / 16), *parts[40];
+    for (int i = 0; i < 40; i++) parts[i] = huge;
+    assert_null(wb_concat_make(0, 40, parts));
+    assert_error(WB_ERROR_SHAPE,
+                 "concat: (9223372036854775807) has more elements than memory can hold");
+}
+
 static void joins_of_joins(void **state) {
     (void)state;
     wb_array *a = wb_vector(1, 2), *b = wb_mul_number(a, 10), *c = wb_pad(b, 0, 1, 0, 5);
@@ -171,6 +183,7 @@ int main(void) {
         TEST(the_same_array_joins_itself),
         TEST(stacks_along_a_new_dimension),
         TEST(pads_with_a_value),
+        TEST(sizes_that_overflow_are_refused),
         TEST(joins_of_joins),
         TEST(views_and_numbers_in_memory_join),
         TEST(gradients_go_back_to_the_parts),

@@ -8,7 +8,8 @@ static void vectors_and_matrices(void **state) {
     assert_values(wb_matmul(a, wb_vector(1, 0, 2)), 0, 11, 14);
     assert_sizes(wb_matmul(a, wb_vector(1, 0, 2)), 2);
     assert_values(wb_matmul_op(a, wb_vector(1, 1), true, false), 0, 3, 7, 11);
-    assert_values(wb_matmul(wb_reshape(wb_vector(1, 2), 2, 1), wb_reshape(wb_vector(3, 4), 1, 2)), 0, 3, 6, 4, 8);
+    assert_values(wb_matmul(wb_reshape(wb_vector(1, 2), 2, 1), wb_reshape(wb_vector(3, 4), 1, 2)),
+                  0, 3, 6, 4, 8);
 }
 
 static void nothing_sums_to_zeros(void **state) {
@@ -16,7 +17,8 @@ static void nothing_sums_to_zeros(void **state) {
     assert_values(wb_matmul(wb_ones(WB_F32, 2, 0), wb_ones(WB_F32, 0, 2)), 0, 0, 0, 0, 0);
     assert_sizes(wb_matmul(wb_ones(WB_F32, 0, 3), wb_ones(WB_F32, 3, 2)), 0, 2);
     assert_int_equal(wb_eval(wb_matmul(wb_ones(WB_F32, 0, 3), wb_ones(WB_F32, 3, 2))), WB_OK);
-    assert_values(wb_add_number(wb_matmul(wb_ones(WB_F32, 2, 0), wb_ones(WB_F32, 0, 1)), 3), 0, 3, 3);
+    assert_values(wb_add_number(wb_matmul(wb_ones(WB_F32, 2, 0), wb_ones(WB_F32, 0, 1)), 3), 0, 3,
+                  3);
 }
 
 static void nan_and_infinity_go_through(void **state) {
@@ -24,7 +26,8 @@ static void nan_and_infinity_go_through(void **state) {
     wb_array *a = wb_reshape(wb_vector(0, 1, NAN, 0), 2, 2);
     wb_array *y = wb_matmul(a, wb_reshape(wb_vector(1, 0), 2, 1));
     assert_true(isnan(wb_at(y, 0, 0)) && wb_at(y, 1, 0) == 1);
-    assert_true(isnan(wb_item(wb_matmul(wb_full(WB_F32, 0, 1, 1), wb_full(WB_F32, (double)INFINITY, 1, 1)))));
+    assert_true(isnan(
+        wb_item(wb_matmul(wb_full(WB_F32, 0, 1, 1), wb_full(WB_F32, (double)INFINITY, 1, 1)))));
 }
 
 static wb_array *in_some_layout(test_random *r, wb_dtype dtype, int ndim, const int64_t *sizes) {
@@ -40,8 +43,10 @@ static wb_array *in_some_layout(test_random *r, wb_dtype dtype, int ndim, const 
     case 2: /* every second row */
         for (int d = 0; d < ndim; d++) larger[d] = sizes[d] * (d == 0 ? 2 : 1);
         return wb_slice(array_random(r, dtype, -1, 1, ndim, larger), 0, 0, larger[0], 2);
-    case 3: return wb_flip(array_random(r, dtype, -1, 1, ndim, sizes), (int)random_below(r, ndim));
-    default: return array_random(r, dtype, -1, 1, ndim, sizes);
+    case 3:
+        return wb_flip(array_random(r, dtype, -1, 1, ndim, sizes), (int)random_below(r, ndim));
+    default:
+        return array_random(r, dtype, -1, 1, ndim, sizes);
     }
 }
 
@@ -51,21 +56,25 @@ static void random_products(void **state) {
     for (int i = 0; i < 200; i++) {
         const bool large = random_below(&r, 12) == 0;
         int64_t a[4], b[4];
-        const int64_t m = random_below(&r, large ? 70 : 9), k = random_below(&r, large ? 90 : 9), n = random_below(&r, large ? 70 : 9);
+        const int64_t m = random_below(&r, large ? 70 : 9), k = random_below(&r, large ? 90 : 9),
+                      n = random_below(&r, large ? 70 : 9);
         const bool ta = random_below(&r, 2), tb = random_below(&r, 2);
         a[0] = ta ? k : m, a[1] = ta ? m : k, b[0] = tb ? n : k, b[1] = tb ? k : n;
         a[2] = 1 + random_below(&r, 3), a[3] = 1 + random_below(&r, 2);
         b[2] = random_below(&r, 2) ? a[2] : 1, b[3] = random_below(&r, 2) ? a[3] : 1;
         const wb_dtype dtype = random_below(&r, 2) ? WB_F32 : WB_F64;
-        wb_array *x = in_some_layout(&r, dtype, 2 + (int)random_below(&r, 3), a), *y = in_some_layout(&r, dtype, 2 + (int)random_below(&r, 3), b);
+        wb_array *x = in_some_layout(&r, dtype, 2 + (int)random_below(&r, 3), a),
+                 *y = in_some_layout(&r, dtype, 2 + (int)random_below(&r, 3), b);
         wb_array *o = wb_matmul_op(x, y, ta, tb), *g[2];
         if (!o) fail_msg("%s", wb_error_message());
-        if (i % 3 == 0) o = wb_tanh(wb_add(o, array_random(&r, dtype, -1, 1, 1, (const int64_t[]){m})));
+        if (i % 3 == 0)
+            o = wb_tanh(wb_add(o, array_random(&r, dtype, -1, 1, 1, (const int64_t[]){m})));
         naive_table *t = naive_new();
         const double tolerance = dtype == WB_F32 ? 3e-5 : 1e-12;
         assert_as_naive(t, o, tolerance, "a product");
         if (!large) {
-            assert_int_equal(wb_gradient_of(wb_sum(wb_square(o)), 2, (wb_array *[]){x, y}, g), WB_OK);
+            assert_int_equal(wb_gradient_of(wb_sum(wb_square(o)), 2, (wb_array *[]){x, y}, g),
+                             WB_OK);
             assert_as_naive(t, g[0], 20 * tolerance, "its gradient in A");
             assert_as_naive(t, g[1], 20 * tolerance, "its gradient in B");
         }
@@ -101,7 +110,11 @@ static void sizes_that_do_not_fit(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(vectors_and_matrices), TEST(nothing_sums_to_zeros), TEST(nan_and_infinity_go_through),
-                                       TEST(random_products), TEST(types_meet), TEST(sizes_that_do_not_fit)};
+    const struct CMUnitTest tests[] = {TEST(vectors_and_matrices),
+                                       TEST(nothing_sums_to_zeros),
+                                       TEST(nan_and_infinity_go_through),
+                                       TEST(random_products),
+                                       TEST(types_meet),
+                                       TEST(sizes_that_do_not_fit)};
     return cmocka_run_group_tests_name("ops/test_matmul", tests, NULL, NULL);
 }

@@ -2,8 +2,12 @@
 #include "support/naive.h"
 #include "support/support.h"
 
-static wb_array *counting(int64_t w, int64_t h) { return wb_reshape(wb_add_number(wb_iota(WB_F64, 0, w * h), 1), w, h, 1, 1); }
-static wb_array *line(int64_t n) { return wb_reshape(wb_add_number(wb_iota(WB_F64, 0, n), 1), n, 1, 1); }
+static wb_array *counting(int64_t w, int64_t h) {
+    return wb_reshape(wb_add_number(wb_iota(WB_F64, 0, w * h), 1), w, h, 1, 1);
+}
+static wb_array *line(int64_t n) {
+    return wb_reshape(wb_add_number(wb_iota(WB_F64, 0, n), 1), n, 1, 1);
+}
 
 static wb_array *gradient(wb_array *y, wb_array *x) {
     wb_array *g[1];
@@ -16,8 +20,10 @@ static void largest_of_windows(void **state) { /* E19 */
     wb_array *x = counting(5, 4), *y = wb_maxpool_op(x, .kernel = {2, 2});
     assert_values(y, 0, 7, 9, 17, 19);
     assert_values(gradient(y, x), 0, 0, 0, 0, 0, 0, 0, 7, 0, 9, 0, 0, 0, 0, 0, 0, 0, 17, 0, 19, 0);
-    assert_values(wb_maxpool_op(x, .kernel = {2, 2}, .stride = {1, 1}), 0, 7, 8, 9, 10, 12, 13, 14, 15, 17, 18, 19, 20);
-    assert_values(wb_maxpool_op(x, .kernel = {2, 2}, .pad = {1, 1}), 0, 1, 3, 5, 11, 13, 15, 16, 18, 20);
+    assert_values(wb_maxpool_op(x, .kernel = {2, 2}, .stride = {1, 1}), 0, 7, 8, 9, 10, 12, 13, 14,
+                  15, 17, 18, 19, 20);
+    assert_values(wb_maxpool_op(x, .kernel = {2, 2}, .pad = {1, 1}), 0, 1, 3, 5, 11, 13, 15, 16, 18,
+                  20);
 }
 
 static void largest_on_a_line(void **state) { /* E20 */
@@ -37,9 +43,12 @@ static void mean_of_windows(void **state) { /* E22 */
     (void)state;
     wb_array *x = counting(5, 4), *y = wb_meanpool_op(x, .kernel = {2, 2});
     assert_values(y, 1e-12, 4, 6, 14, 16);
-    assert_values(gradient(y, x), 1e-12, 1, 1, 1.5, 1.5, 0, 1, 1, 1.5, 1.5, 0, 3.5, 3.5, 4, 4, 0, 3.5, 3.5, 4, 4, 0);
-    assert_values(wb_meanpool_op(x, .kernel = {2, 2}, .stride = {1, 1}), 1e-12, 4, 5, 6, 7, 9, 10, 11, 12, 14, 15, 16, 17);
-    assert_values(wb_meanpool_op(x, .kernel = {2, 2}, .pad = {1, 1}), 1e-12, .25, 1.25, 2.25, 4.25, 10, 12, 4, 8.75, 9.75);
+    assert_values(gradient(y, x), 1e-12, 1, 1, 1.5, 1.5, 0, 1, 1, 1.5, 1.5, 0, 3.5, 3.5, 4, 4, 0,
+                  3.5, 3.5, 4, 4, 0);
+    assert_values(wb_meanpool_op(x, .kernel = {2, 2}, .stride = {1, 1}), 1e-12, 4, 5, 6, 7, 9, 10,
+                  11, 12, 14, 15, 16, 17);
+    assert_values(wb_meanpool_op(x, .kernel = {2, 2}, .pad = {1, 1}), 1e-12, .25, 1.25, 2.25, 4.25,
+                  10, 12, 4, 8.75, 9.75);
 }
 
 static void the_first_of_equals_gets_the_gradient(void **state) {
@@ -53,7 +62,8 @@ static void negative_numbers_beat_the_padding(void **state) {
     (void)state;
     wb_array *x = wb_full(WB_F32, -5, 3, 1, 1);
     assert_values(wb_maxpool_op(x, .kernel = {3}, .stride = {1}, .pad = {1}), 0, -5, -5, -5);
-    assert_true(wb_item(wb_maxpool_op(wb_full(WB_F32, -(double)INFINITY, 2, 1, 1), .kernel = {2})) == -(double)INFINITY);
+    assert_true(wb_item(wb_maxpool_op(wb_full(WB_F32, -(double)INFINITY, 2, 1, 1),
+                                      .kernel = {2})) == -(double)INFINITY);
 }
 
 static void nan_is_the_largest(void **state) {
@@ -66,7 +76,8 @@ static void nan_is_the_largest(void **state) {
 /* The same for a later look: the result was read before the gradient was asked for, once and twice. */
 static void gradients_after_reading(void **state) {
     (void)state;
-    wb_array *x = wb_exp(wb_mul_number(counting(6, 4), 0.1)), *y = wb_maxpool_op(x, .kernel = {2, 2}), *g[1], *h[1];
+    wb_array *x = wb_exp(wb_mul_number(counting(6, 4), 0.1)),
+             *y = wb_maxpool_op(x, .kernel = {2, 2}), *g[1], *h[1];
     assert_int_equal(wb_eval(y), WB_OK);
     assert_int_equal(wb_gradient_of(wb_sum(wb_square(y)), 1, &x, g), WB_OK);
     assert_int_equal(wb_eval(g[0]), WB_OK);
@@ -95,7 +106,8 @@ static void random_pools(void **state) {
         const wb_dtype dtype = random_below(&r, 2) ? WB_F32 : WB_F64;
         wb_array *a = array_random(&r, dtype, -1, 1, ndim, x), *g[1];
         if (random_below(&r, 3) == 0) a = wb_flip(a, (int)random_below(&r, ndim));
-        wb_array *made[3] = {wb_maxpool_make_op(a, desc), wb_meanpool_make_op(a, desc), wb_unfold_make(a, desc)};
+        wb_array *made[3] = {wb_maxpool_make_op(a, desc), wb_meanpool_make_op(a, desc),
+                             wb_unfold_make(a, desc)};
         for (int k = 0; k < 3; k++) {
             if (!made[k]) fail_msg("%s", wb_error_message());
             naive_table *t = naive_new();
@@ -114,12 +126,20 @@ static void unfold_is_half_a_convolution(void **state) {
     test_random r = {test_seed()};
     for (int flip = 0; flip < 2; flip++) {
         const int64_t x_sizes[4] = {6, 5, 3, 2}, w_sizes[4] = {3, 2, 3, 4};
-        wb_array *x = array_random(&r, WB_F64, -1, 1, 4, x_sizes), *w = array_random(&r, WB_F64, -1, 1, 4, w_sizes);
-        wb_array *columns = wb_unfold(x, .kernel = {3, 2}, .pad = {1}, .cross_correlation = flip != 0);
+        wb_array *x = array_random(&r, WB_F64, -1, 1, 4, x_sizes),
+                 *w = array_random(&r, WB_F64, -1, 1, 4, w_sizes);
+        wb_array *columns =
+            wb_unfold(x, .kernel = {3, 2}, .pad = {1}, .cross_correlation = flip != 0);
         wb_array *product = wb_reshape(wb_matmul(columns, wb_reshape(w, 18, 4)), 6, 4, 4, 2);
         wb_array *y = wb_conv_op(x, w, .pad = {1}, .cross_correlation = flip != 0);
         assert_true(wb_approx(product, y, 1e-12, 1e-12, NULL, 0));
-        wb_array *back = wb_fold_make(columns, 4, x_sizes, (wb_window_desc){.kernel = {3, 2}, .pad = {1}, .cross_correlation = flip != 0});
+        wb_array *back =
+            wb_fold_make(columns, 4, x_sizes,
+                         (wb_window_desc){
+                             .kernel = {3, 2},
+                               .pad = {1},
+                               .cross_correlation = flip != 0
+        });
         assert_true(wb_at(back, 2, 0, 0, 0) == 3 * wb_at(x, 2, 0, 0, 0));
     }
 }
@@ -128,19 +148,33 @@ static void bad_input_is_named(void **state) {
     (void)state;
     wb_array *x = wb_ones(WB_F32, 5, 4, 1, 1);
     assert_null(wb_maxpool_op(x, .kernel = {6, 2}));
-    assert_error(WB_ERROR_SHAPE, "maxpool: the window reaches over 6 in dimension 0, x is (5, 4, 1, 1) with 0 of padding");
+    assert_error(
+        WB_ERROR_SHAPE,
+        "maxpool: the window reaches over 6 in dimension 0, x is (5, 4, 1, 1) with 0 of padding");
     assert_null(wb_maxpool_op(x, .kernel = {2, 2}, .pad = {2, 0}));
-    assert_error(WB_ERROR_SHAPE, "maxpool: a window of 2 lies in the padding of 2 beside dimension 0 of (5, 4, 1, 1)");
+    assert_error(
+        WB_ERROR_SHAPE,
+        "maxpool: a window of 2 lies in the padding of 2 beside dimension 0 of (5, 4, 1, 1)");
     assert_null(wb_meanpool_op(wb_ones(WB_I32, 5, 4, 1, 1), .kernel = {2, 2}));
     assert_error(WB_ERROR_DTYPE, "meanpool: a floating type is wanted, not i32");
-    assert_null(wb_fold_make(wb_ones(WB_F32, 3, 4, 1), 4, (const int64_t[]){5, 4, 1, 1}, (wb_window_desc){.kernel = {2, 2}}));
+    assert_null(wb_fold_make(wb_ones(WB_F32, 3, 4, 1), 4,
+                             (const int64_t[]){
+                                 5, 4, 1, 1
+    },
+                             (wb_window_desc){.kernel = {2, 2}}));
     assert_error(WB_ERROR_SHAPE, "fold: columns are (3, 4, 1); (12, 4, 1) is wanted");
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(largest_of_windows), TEST(largest_on_a_line), TEST(mean_of_windows),
-                                       TEST(the_first_of_equals_gets_the_gradient), TEST(negative_numbers_beat_the_padding),
-                                       TEST(nan_is_the_largest), TEST(gradients_after_reading), TEST(random_pools),
-                                       TEST(unfold_is_half_a_convolution), TEST(bad_input_is_named)};
+    const struct CMUnitTest tests[] = {TEST(largest_of_windows),
+                                       TEST(largest_on_a_line),
+                                       TEST(mean_of_windows),
+                                       TEST(the_first_of_equals_gets_the_gradient),
+                                       TEST(negative_numbers_beat_the_padding),
+                                       TEST(nan_is_the_largest),
+                                       TEST(gradients_after_reading),
+                                       TEST(random_pools),
+                                       TEST(unfold_is_half_a_convolution),
+                                       TEST(bad_input_is_named)};
     return cmocka_run_group_tests_name("ops/test_pool", tests, NULL, NULL);
 }

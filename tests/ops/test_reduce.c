@@ -36,8 +36,10 @@ static void nothing(void **state) {
 static void positions(void **state) {
     (void)state;
     wb_array *x = wb_reshape(wb_vector(1, 2, 3, 2, 20, 7, 9, 1, 5, 6, 10, 14), 4, 3);
-    assert_values(wb_argmax(x, 1), 0, 1, 1, 2, 2); /* J10: [3 1 4] along columns of its transpose, from 1 */
-    assert_values(wb_argmax(wb_reshape(wb_vector(1, 2, 3, 2, 20, 7, 9, 1, 5, 6, 10, 14), 4, 3), 0), 0, 2, 0, 3);
+    assert_values(wb_argmax(x, 1), 0, 1, 1, 2,
+                  2); /* J10: [3 1 4] along columns of its transpose, from 1 */
+    assert_values(wb_argmax(wb_reshape(wb_vector(1, 2, 3, 2, 20, 7, 9, 1, 5, 6, 10, 14), 4, 3), 0),
+                  0, 2, 0, 3);
     assert_values(wb_argmax(wb_vector(1, 2, 5, 3), 0), 0, 2);
     assert_values(wb_argmax(wb_vector(4, 4, 4), 0), 0, 0);
     assert_values(wb_argmax(wb_vector(1, NAN, 9, NAN), 0), 0, 1);
@@ -50,7 +52,8 @@ static void positions(void **state) {
 static void nan_is_kept(void **state) {
     (void)state;
     wb_array *x = wb_vector(1, NAN, 3);
-    assert_true(isnan(wb_item(wb_maximum(x))) && isnan(wb_item(wb_minimum(x))) && isnan(wb_item(wb_sum(x))));
+    assert_true(isnan(wb_item(wb_maximum(x))) && isnan(wb_item(wb_minimum(x))) &&
+                isnan(wb_item(wb_sum(x))));
     static float many[5000];
     for (int place = 0; place < 5000; place += 613) {
         memset(many, 0, sizeof many);
@@ -58,11 +61,24 @@ static void nan_is_kept(void **state) {
         assert_true(isnan(wb_item(wb_maximum(wb_from(WB_F32, many, 5000)))));
     }
     assert_value(wb_maximum(wb_from(WB_I32, ((const int32_t[]){-7, -3, -9}), 3)), -3, 0);
-    assert_value(wb_minimum(wb_from(WB_I64, ((const int64_t[]){7, INT64_C(-9000000000), 9}), 3)), -9e9, 0);
+    assert_value(wb_minimum(wb_from(WB_I64, ((const int64_t[]){7, INT64_C(-9000000000), 9}), 3)),
+                 -9e9, 0);
     assert_value(wb_minimum(wb_from(WB_U8, ((const uint8_t[]){7, 3, 9}), 3)), 3, 0);
     assert_value(wb_minimum(wb_from(WB_U8, ((const uint8_t[]){7, 0, 9}), 3)), 0, 0);
     assert_value(wb_minimum(wb_from(WB_BOOL, ((const uint8_t[]){1, 0}), 2)), 0, 0);
     assert_true(wb_item(wb_maximum(wb_vector(-INFINITY, -INFINITY))) == -(double)INFINITY);
+}
+
+static void the_least_integers_are_the_smallest(void **state) { /* -x would wrap there */
+    (void)state;
+    const int64_t wide[3] = {INT64_MAX, INT64_MIN, 0};
+    int64_t least = 0;
+    assert_int_equal(wb_read(wb_minimum(wb_from(WB_I64, wide, 3)), &least, sizeof least), WB_OK);
+    assert_true(least == INT64_MIN);
+    assert_value(wb_minimum(wb_from(WB_I32, ((const int32_t[]){5, INT32_MIN, 7}), 3)), INT32_MIN,
+                 0);
+    assert_int_equal(wb_dtype_of(wb_minimum(wb_ones(WB_BOOL, 2))), WB_BOOL);
+    assert_int_equal(wb_dtype_of(wb_minimum(wb_ones(WB_U8, 2))), WB_U8);
 }
 
 static void equals_share_the_gradient(void **state) {
@@ -74,7 +90,8 @@ static void equals_share_the_gradient(void **state) {
     assert_values(g[0], 0, 0, 1, 0, 0);
     /* the largest of something computed: equal numbers are equal in whatever program they are computed */
     for (int read = 0; read < 2; read++) {
-        wb_array *y = wb_add(wb_mul(wb_exp(x), wb_sin(x)), wb_mul_number(x, 0.1)), *largest = wb_maximum(y);
+        wb_array *y = wb_add(wb_mul(wb_exp(x), wb_sin(x)), wb_mul_number(x, 0.1)),
+                 *largest = wb_maximum(y);
         if (read) (void)wb_item(largest);
         assert_int_equal(wb_gradient_of(largest, 1, &x, g), WB_OK);
         naive_table *t = naive_new();
@@ -99,7 +116,8 @@ static void long_sums_are_accurate(void **state) {
     (void)state;
     enum { N = 3000000 };
     assert_value(wb_sum(wb_full(WB_F32, 0.1, N)), N * (double)0.1f, 1e-6);
-    assert_values(wb_sum_dims(wb_full(WB_F32, 0.1, 2, N / 2), 1), 1e-6, N / 2 * (double)0.1f, N / 2 * (double)0.1f);
+    assert_values(wb_sum_dims(wb_full(WB_F32, 0.1, 2, N / 2), 1), 5e-6, N / 2 * (double)0.1f,
+                  N / 2 * (double)0.1f);
     assert_value(wb_mean(wb_add_number(wb_iota(WB_F32, 0, 1 << 20), 0.5)), 524288, 1e-6);
     assert_value(wb_sum(wb_iota(WB_I64, 0, N)), 0.5 * N * (N - 1.0), 0);
 }
@@ -131,8 +149,14 @@ static void all_layouts_and_dimensions(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(sizes_of_1_stay), TEST(nothing), TEST(positions), TEST(nan_is_kept),
-                                       TEST(equals_share_the_gradient), TEST(means_and_variances), TEST(long_sums_are_accurate),
+    const struct CMUnitTest tests[] = {TEST(sizes_of_1_stay),
+                                       TEST(nothing),
+                                       TEST(positions),
+                                       TEST(nan_is_kept),
+                                       TEST(the_least_integers_are_the_smallest),
+                                       TEST(equals_share_the_gradient),
+                                       TEST(means_and_variances),
+                                       TEST(long_sums_are_accurate),
                                        TEST(all_layouts_and_dimensions)};
     return cmocka_run_group_tests_name("ops/test_reduce", tests, NULL, NULL);
 }

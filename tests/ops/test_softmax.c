@@ -10,15 +10,20 @@ static void assert_like(wb_array *x, int64_t count, const double *wanted, double
     assert_int_equal(wb_count(x), count);
     assert_int_equal(wb_read_f64(x, values, count), WB_OK);
     for (int64_t i = 0; i < count; i++) {
-        const bool same = isnan(wanted[i]) ? isnan(values[i]) : isinf(wanted[i]) ? values[i] == wanted[i] : fabs(values[i] - wanted[i]) <= tolerance;
+        const bool same = isnan(wanted[i])   ? isnan(values[i])
+                          : isinf(wanted[i]) ? values[i] == wanted[i]
+                                             : fabs(values[i] - wanted[i]) <= tolerance;
         if (!same) fail_msg("number %lld is %.9g, not %.9g", (long long)i, values[i], wanted[i]);
     }
 }
-#define assert_row(x, tolerance, ...) \
-    assert_like(x, (int64_t)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)), (const double[]){__VA_ARGS__}, tolerance)
+#define assert_row(x, tolerance, ...)                                                              \
+    assert_like(x, (int64_t)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)),              \
+                (const double[]){__VA_ARGS__}, tolerance)
 
 /* (2, 2) by rows */
-static wb_array *square(float a, float b, float c, float d) { return wb_reshape(wb_vector(a, c, b, d), 2, 2); }
+static wb_array *square(float a, float b, float c, float d) {
+    return wb_reshape(wb_vector(a, c, b, d), 2, 2);
+}
 
 static void large_numbers(void **state) { /* C6 */
     (void)state;
@@ -66,7 +71,8 @@ static void equal_numbers_are_uniform(void **state) {
 
 static void nothing_gives_nothing(void **state) {
     (void)state;
-    assert_int_equal(wb_eval(wb_softmax(wb_zeros(WB_F32, 0, 3)), wb_logsoftmax(wb_zeros(WB_F32, 3, 0))), WB_OK);
+    assert_int_equal(
+        wb_eval(wb_softmax(wb_zeros(WB_F32, 0, 3)), wb_logsoftmax(wb_zeros(WB_F32, 3, 0))), WB_OK);
     assert_sizes(wb_softmax(wb_zeros(WB_F32, 0, 3)), 0, 3);
     assert_null(wb_logsumexp(wb_zeros(WB_F32, 0, 3)));
     assert_error(WB_ERROR_SHAPE, "logsumexp: no elements to choose from in (0, 3)");
@@ -82,7 +88,8 @@ static void rows_of_all_lengths(void **state) {
             const int64_t sizes[2] = {dim ? 3 : lengths[i], dim ? lengths[i] : 3};
             for (int k = 0; k < 2; k++) {
                 wb_array *x = array_random(&r, k ? WB_F64 : WB_F32, -5, 5, 2, sizes), *g[1];
-                wb_array *y = wb_softmax_dims(x, dim), *l = wb_sum(wb_mul(wb_logsoftmax_dims(x, dim), wb_cos(x)));
+                wb_array *y = wb_softmax_dims(x, dim),
+                         *l = wb_sum(wb_mul(wb_logsoftmax_dims(x, dim), wb_cos(x)));
                 naive_table *t = naive_new();
                 assert_as_naive(t, y, k ? 1e-13 : 1e-6, "softmax");
                 assert_int_equal(wb_gradient_of(l, 1, &x, g), WB_OK);
@@ -94,7 +101,8 @@ static void rows_of_all_lengths(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(large_numbers), TEST(infinities_are_limits), TEST(gradients_of_ones),
-                                       TEST(equal_numbers_are_uniform), TEST(nothing_gives_nothing), TEST(rows_of_all_lengths)};
+    const struct CMUnitTest tests[] = {TEST(large_numbers),         TEST(infinities_are_limits),
+                                       TEST(gradients_of_ones),     TEST(equal_numbers_are_uniform),
+                                       TEST(nothing_gives_nothing), TEST(rows_of_all_lengths)};
     return cmocka_run_group_tests_name("ops/test_softmax", tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* src/ops/source.c: arrays from nothing, from C memory and from chance */
 #include <pthread.h>
 
+#include "base/memory.h"
 #include "support/support.h"
 
 static const wb_dtype types[] = {WB_F32, WB_F64, WB_F16, WB_BF16, WB_I32, WB_I64, WB_U8, WB_BOOL};
@@ -128,14 +129,28 @@ static void a_freed_array_is_released_at_once(void **state) {
     assert_int_equal(m.releases, 3);
 }
 
-static void a_refused_array_releases_nothing(void **state) {
+/* Who hands memory over has handed it over, also where the call fails. */
+static void a_refused_array_is_released_too(void **state) {
     (void)state;
     memory m = {{0}, 0};
     assert_null(wb_borrow(WB_F32, m.numbers, release, &m, -1));
     assert_error(WB_ERROR_SHAPE, "borrow: size -1 of dimension 0 in (-1) is negative");
-    assert_null(wb_adopt(WB_F32, NULL, release, &m, 3));
+    assert_int_equal(m.releases, 1);
+    assert_null(wb_adopt((wb_dtype)99, m.numbers, release, &m, 3));
+    assert_error(WB_ERROR_DTYPE, "adopt: there is no type 99");
+    assert_int_equal(m.releases, 2);
+    assert_null(wb_adopt(WB_F32, NULL, release, &m, 3)); /* nothing was handed over */
     assert_error(WB_ERROR_ARGUMENT, "adopt: data is NULL");
-    assert_int_equal(m.releases, 0);
+    assert_int_equal(m.releases, 2);
+    for (int64_t n = 1; n < 4; n++) {
+        const int before = m.releases;
+        (void)wb_fail_allocation(n);
+        wb_array *x = wb_adopt(WB_F32, m.numbers, release, &m, 3);
+        (void)wb_fail_allocation(0);
+        wb_clear_error();
+        wb_free(x);
+        assert_int_equal(m.releases, before + 1);
+    }
 }
 
 /* x = f(x) over and over, with kept results: what may be written over is written over, but never what is borrowed. */
@@ -339,7 +354,7 @@ int main(void) {
         TEST(borrowed_memory_is_released_after_the_last_use),
         TEST(a_pending_reader_holds_borrowed_memory),
         TEST(a_freed_array_is_released_at_once),
-        TEST(a_refused_array_releases_nothing),
+        TEST(a_refused_array_is_released_too),
         TEST(borrowed_memory_is_never_written),
         TEST(adopted_memory_lives_as_long_as_its_views),
         TEST(the_same_seed_gives_the_same_numbers),

@@ -18,8 +18,9 @@ typedef struct naive {
     wb_dtype dtype;
     int ndim;
     int64_t sizes[WB_MAX_DIMS], count;
-    long double *values;                  /* dense, first dimension fastest; exact for i64 too */
-    long double *results[NAIVE_RESULTS];  /* of operations of several results; values is results[0] */
+    long double *values; /* dense, first dimension fastest; exact for i64 too */
+    long double
+        *results[NAIVE_RESULTS]; /* of operations of several results; values is results[0] */
     struct naive *next;
 } naive;
 
@@ -35,7 +36,8 @@ bool naive_is_coarse(const naive_table *table);
 /* x rounded, cut or wrapped to what dtype can hold. */
 long double naive_round(wb_dtype dtype, long double x);
 
-/* Fails unless x's values, computed by Weber, are those of the reference, within tolerance times (1 + size). */
+/* Fails unless x's values, computed by Weber, are those of the reference, within tolerance times (1 + its size + the largest
+ * size / 16). */
 void assert_as_naive(naive_table *table, wb_array *x, double tolerance, const char *what);
 
 #endif

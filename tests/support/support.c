@@ -76,14 +76,30 @@ static uint16_t half_of(double x) {
 
 static void store(wb_dtype dtype, void *to, int64_t i, double x) {
     switch (dtype) {
-    case WB_F32: ((float *)to)[i] = (float)x; break;
-    case WB_F64: ((double *)to)[i] = x; break;
-    case WB_F16: ((uint16_t *)to)[i] = half_of(x); break;
-    case WB_BF16: ((uint16_t *)to)[i] = brain_of((float)x); break;
-    case WB_I32: ((int32_t *)to)[i] = (int32_t)x; break;
-    case WB_I64: ((int64_t *)to)[i] = (int64_t)x; break;
-    case WB_U8: ((uint8_t *)to)[i] = (uint8_t)(int64_t)x; break;
-    default: ((uint8_t *)to)[i] = x != 0; break;
+    case WB_F32:
+        ((float *)to)[i] = (float)x;
+        break;
+    case WB_F64:
+        ((double *)to)[i] = x;
+        break;
+    case WB_F16:
+        ((uint16_t *)to)[i] = half_of(x);
+        break;
+    case WB_BF16:
+        ((uint16_t *)to)[i] = brain_of((float)x);
+        break;
+    case WB_I32:
+        ((int32_t *)to)[i] = (int32_t)x;
+        break;
+    case WB_I64:
+        ((int64_t *)to)[i] = (int64_t)x;
+        break;
+    case WB_U8:
+        ((uint8_t *)to)[i] = (uint8_t)(int64_t)x;
+        break;
+    default:
+        ((uint8_t *)to)[i] = x != 0;
+        break;
     }
 }
 
@@ -104,7 +120,8 @@ wb_array *array_of(wb_dtype dtype, const double *numbers, int ndim, const int64_
     return x;
 }
 
-wb_array *array_random(test_random *r, wb_dtype dtype, double low, double high, int ndim, const int64_t *sizes) {
+wb_array *array_random(test_random *r, wb_dtype dtype, double low, double high, int ndim,
+                       const int64_t *sizes) {
     const int64_t count = count_of(ndim, sizes);
     double *numbers = malloc(((size_t)count + 1) * sizeof *numbers);
     assert_non_null(numbers);

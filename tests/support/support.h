@@ -45,7 +45,8 @@ double random_between(test_random *r, double low, double high);
 /* count numbers as an array of dtype in memory, cut and rounded as C does (halves: to nearest even). */
 wb_array *array_of(wb_dtype dtype, const double *numbers, int ndim, const int64_t *sizes);
 /* The same with random numbers between low and high. */
-wb_array *array_random(test_random *r, wb_dtype dtype, double low, double high, int ndim, const int64_t *sizes);
+wb_array *array_random(test_random *r, wb_dtype dtype, double low, double high, int ndim,
+                       const int64_t *sizes);
 
 /* As bytes, dense; to be freed. */
 void *bytes_of(wb_array *x, size_t *size_bytes);

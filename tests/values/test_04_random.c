@@ -95,6 +95,21 @@ static void seeds_repeat_and_differ(void **state) {
     assert_true(fabs(wb_item(wb_var(first[0], true)) - 1) < 0.15);
 }
 
+/* What one call takes, no later call takes again: none of its numbers returns, at whatever place. */
+static void calls_take_ranges_of_their_own(void **state) {
+    (void)state;
+    enum { N = 501, CALLS = 4 };
+    static double numbers[CALLS][N];
+    for (int i = 0; i < CALLS; i++) {
+        wb_array *made = i % 2 ? wb_normal(WB_F64, N) : wb_uniform(WB_F64, N);
+        assert_int_equal(wb_read_f64(made, numbers[i], N), WB_OK);
+    }
+    for (int i = 0; i < CALLS - 2; i++)
+        for (int a = 0; a < N; a++)
+            for (int b = 0; b < N; b++)
+                if (numbers[i][a] == numbers[i + 2][b]) fail_msg("call %d, %d and %d", i, a, b);
+}
+
 static void threads_change_nothing(void **state) {
     (void)state;
     wb_array *made[3][3];
@@ -129,6 +144,7 @@ static int run(void) {
         TEST(the_backward_pass_sees_the_same_mask),
         TEST(the_mask_is_the_same_where_the_gradient_is_another_plan),
         TEST(seeds_repeat_and_differ),
+        TEST(calls_take_ranges_of_their_own),
         TEST(threads_change_nothing),
         TEST(ends_of_bernoulli)};
     return cmocka_run_group_tests_name("values 4", tests, NULL, NULL);

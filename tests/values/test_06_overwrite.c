@@ -1,6 +1,13 @@
 /* Rule 6: a plan overwrites a buffer only if no live pending node outside it reads the old value. */
 #include "values/modes.h"
 
+/* Sanitizer builds take each node from malloc. */
+#ifdef __SANITIZE_ADDRESS__
+#define NODES_FROM_MALLOC 1
+#else
+#define NODES_FROM_MALLOC 0
+#endif
+
 static wb_array *squares_of(wb_layer *model, const char *path) {
     return wb_sum(wb_square(wb_get(model, path)));
 }
@@ -219,6 +226,21 @@ static void a_middle_read_after_the_update_is_of_the_old_weights(void **state) {
     wb_free(o), wb_free(model);
 }
 
+/* The same where nothing but a node of the step's own plan still refers to the parameter. */
+static void a_node_of_the_plan_read_later_is_of_the_old_value(void **state) {
+    (void)state;
+    wb_scope_open();
+    wb_layer *model = wb_tree(wb_vector(0, 1, 2));
+    assert_int_equal(wb_scope_close(), WB_OK);
+    wb_optimiser *o = wb_setup(wb_descent(.eta = 0.5), model);
+    wb_array *x = wb_get(model, "1"), *y = wb_mul_number(wb_neg(x), 2), *l = wb_sum(wb_exp(y));
+    wb_free(x); /* from here on y alone reads it */
+    assert_int_equal(wb_update(o, model, wb_gradient(l, model)), WB_OK);
+    assert_values(wb_get(model, "1"), 1e-6, 1, 1 + exp(-2), 2 + exp(-4));
+    assert_values(y, 1e-6, 0, -2, -4);
+    wb_free(o), wb_free(model);
+}
+
 /* x = x - 0.1 x by hand: two pooled buffers at most, and nothing asked of the system. */
 static void a_loop_by_hand_alternates_between_two_buffers(void **state) {
     (void)state;
@@ -238,16 +260,15 @@ static void a_loop_by_hand_alternates_between_two_buffers(void **state) {
         else if (!is_eager())
             assert_true(x->buffer == seen[0] || x->buffer == seen[1]);
     }
-#ifndef __SANITIZE_ADDRESS__
-    if (!is_eager()) assert_int_equal(wb_plan_status().allocations, allocations);
-#endif
+    if (!NODES_FROM_MALLOC && !is_eager())
+        assert_int_equal(wb_plan_status().allocations, allocations);
     wb_free(x);
 }
 
 static int run(void) {
     enum { RULES = sizeof rule_rows / sizeof *rule_rows };
     enum { READERS = sizeof reader_rows / sizeof *reader_rows };
-    struct CMUnitTest tests[RULES + READERS + 7];
+    struct CMUnitTest tests[RULES + READERS + 8];
     int n = 0;
     for (int i = 0; i < RULES; i++) tests[n++] = TEST_ROW(&rule_rows[i], updates_work_in_place);
     for (int i = 0; i < READERS; i++)
@@ -258,6 +279,7 @@ static int run(void) {
     tests[n++] = (struct CMUnitTest)TEST(gradients_that_are_views_of_parameters_stay);
     tests[n++] = (struct CMUnitTest)TEST(a_loss_that_is_a_parameter_stays);
     tests[n++] = (struct CMUnitTest)TEST(a_middle_read_after_the_update_is_of_the_old_weights);
+    tests[n++] = (struct CMUnitTest)TEST(a_node_of_the_plan_read_later_is_of_the_old_value);
     tests[n++] = (struct CMUnitTest)TEST(a_loop_by_hand_alternates_between_two_buffers);
     return cmocka_run_group_tests_name("values 6", tests, NULL, NULL);
 }

@@ -1,9 +1,9 @@
 /* Rule 7: a held array keeps its value: an update gives a slot another array. */
 #include "values/modes.h"
 
-static wb_array *half_squares(wb_layer *model, const wb_batch *batch, void *user) {
+static wb_array *squares(wb_layer *model, const wb_batch *batch, void *user) {
     (void)batch, (void)user;
-    return wb_mul_number(wb_sum(wb_square(wb_get(model, "1"))), 0.5);
+    return wb_sum(wb_square(wb_get(model, "1")));
 }
 
 /* Each step halves the array. */
@@ -11,7 +11,7 @@ static void halve(wb_optimiser *o, wb_layer *model) {
     wb_scope_open();
     const wb_batch batch = {0};
     wb_gradients *g;
-    assert_non_null(wb_withgradient(half_squares, model, &batch, NULL, &g));
+    assert_non_null(wb_withgradient(squares, model, &batch, NULL, &g));
     assert_int_equal(wb_update(o, model, g), WB_OK);
     assert_int_equal(wb_scope_close(), WB_OK);
 }
@@ -52,7 +52,7 @@ static void held_values_stay(void **state) {
     const holder_row *row = *state;
     const float numbers[] = {1, 2, 4, 8};
     wb_layer *model = wb_tree(wb_from(WB_F32, numbers, 2, 2));
-    wb_optimiser *o = wb_setup(wb_descent(.eta = 0.5), model);
+    wb_optimiser *o = wb_setup(wb_descent(.eta = 0.25), model);
     wb_scope_open();
     wb_array *held = row->hold(wb_get(model, "1"));
     assert_int_equal(wb_scope_close(), WB_OK);
@@ -65,7 +65,7 @@ static void held_values_stay(void **state) {
 static void borrowed_numbers_stay_until_they_are_given_back(void **state) {
     (void)state;
     wb_layer *model = wb_tree(wb_vector(1, 2, 4));
-    wb_optimiser *o = wb_setup(wb_descent(.eta = 0.5), model);
+    wb_optimiser *o = wb_setup(wb_descent(.eta = 0.25), model);
     wb_array *x = wb_get(model, "1");
     const float *numbers = wb_read_begin(x);
     assert_non_null(numbers);
@@ -78,7 +78,7 @@ static void borrowed_numbers_stay_until_they_are_given_back(void **state) {
 static void states_of_all_steps_can_be_held(void **state) {
     (void)state;
     wb_layer *model = wb_tree(wb_vector(1, 2, 4));
-    wb_optimiser *o = wb_setup(wb_descent(.eta = 0.5), model);
+    wb_optimiser *o = wb_setup(wb_descent(.eta = 0.25), model);
     wb_array *held[6];
     for (int i = 0; i < 6; i++) {
         held[i] = wb_keep(wb_get(model, "1"));
@@ -113,7 +113,7 @@ static void setting_and_walking_leave_the_old_array(void **state) {
 static void a_clone_does_not_follow(void **state) {
     (void)state;
     wb_layer *model = wb_tree(wb_vector(1, 2, 4)), *copy = wb_clone(model);
-    wb_optimiser *o = wb_setup(wb_descent(.eta = 0.5), model);
+    wb_optimiser *o = wb_setup(wb_descent(.eta = 0.25), model);
     halve(o, model);
     assert_values(wb_get(copy, "1"), 0, 1, 2, 4);
     wb_free(o), wb_free(copy), wb_free(model);

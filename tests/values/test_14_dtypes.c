@@ -147,8 +147,8 @@ static void a_layer_converts_its_input_and_says_so_once(void **state) {
 static void gradients_of_halves_are_added_in_f32(void **state) {
     (void)state;
     wb_array *x = wb_full(WB_F16, 0.5, 3), *g[1];
-    wb_array *l = wb_sum(wb_mul(x, wb_number(2048)));
-    for (int i = 0; i < 50; i++) l = wb_add(l, wb_sum(wb_mul(x, wb_number(1))));
+    wb_array *l = wb_sum(wb_mul(x, wb_copy(wb_full(WB_F16, 2048, 3))));
+    for (int i = 0; i < 50; i++) l = wb_add(l, wb_sum(wb_mul(x, wb_copy(wb_full(WB_F16, 1, 3)))));
     assert_int_equal(wb_gradient_of(l, 1, &x, g), WB_OK);
     assert_int_equal(wb_dtype_of(g[0]), WB_F16);
     assert_values(g[0], 0, 2098, 2098, 2098);

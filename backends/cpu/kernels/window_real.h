@@ -88,7 +88,7 @@ WB_INLINE bool TYPE(is_two_by_two)(const wb_window *w) {
 }
 
 /* A value takes the place of an earlier one if it is larger, or the first NaN. */
-#define TAKES(value, best) (!((value) <= (best)) & ((best) == (best)))
+#define TAKES(value, best) ((value) > (best) || ((value) != (value) && (best) == (best)))
 
 static void TYPE(max_two_by_two)(const wb_window_plane *plane) {
     const wb_window *w = plane->window;
@@ -100,14 +100,13 @@ static void TYPE(max_two_by_two)(const wb_window_plane *plane) {
         int32_t *restrict index = plane->index_out + r * w->out[0];
         const int32_t first = (int32_t)(2 * r) * width;
         for (int32_t i = 0; i < (int32_t)w->out[0]; i++) {
-            const REAL b = above[2 * i + 1], c = below[2 * i], d = below[2 * i + 1];
-            REAL best = above[2 * i];
-            int32_t at = first + 2 * i;
-            at = TAKES(b, best) ? first + 2 * i + 1 : at, best = TAKES(b, best) ? b : best;
-            at = TAKES(c, best) ? first + width + 2 * i : at, best = TAKES(c, best) ? c : best;
-            at = TAKES(d, best) ? first + width + 2 * i + 1 : at, best = TAKES(d, best) ? d : best;
-            y[i] = best;
-            index[i] = at;
+            const REAL a = above[2 * i], b = above[2 * i + 1], c = below[2 * i],
+                       d = below[2 * i + 1];
+            const int upper = TAKES(b, a), lower = TAKES(d, c);
+            const REAL high = upper ? b : a, low = lower ? d : c;
+            const int down = TAKES(low, high);
+            y[i] = down ? low : high;
+            index[i] = first + 2 * i + (down ? width + lower : upper);
         }
     }
 }

@@ -1,0 +1,277 @@
+/* src/array/scope.c, thread.c: who owns what, and for how long */
+#include <pthread.h>
+
+#include "array/array.h"
+#include "support/support.h"
+
+static bool is_eager(void) {
+    const char *text = getenv("WEBER_EAGER");
+    return text && strcmp(text, "1") == 0;
+}
+
+static int64_t live_arrays(void) { return wb_live().arrays; }
+
+static void a_scope_releases_what_was_made_in_it(void **state) {
+    (void)state;
+    const int64_t before = live_arrays();
+    assert_int_equal(wb_scope_open(), WB_OK);
+    wb_array *x = wb_vector(1, 2, 3);
+    assert_value(wb_sum(wb_mul(x, x)), 14, 0);
+    (void)wb_exp(x);
+    assert_true(live_arrays() >= before + 4);
+    assert_int_equal(wb_scope_close(), WB_OK);
+    assert_int_equal(live_arrays(), before);
+}
+
+static void scopes_nest(void **state) {
+    (void)state;
+    const int64_t before = live_arrays();
+    wb_array *outer = wb_vector(1, 2);
+    for (int depth = 0; depth < 100; depth++) {
+        assert_int_equal(wb_scope_open(), WB_OK);
+        (void)wb_add(outer, outer);
+    }
+    for (int depth = 100; depth > 0; depth--) {
+        assert_int_equal(live_arrays(), before + 1 + depth);
+        assert_int_equal(wb_scope_close(), WB_OK);
+    }
+    assert_values(outer, 0, 1, 2);
+}
+
+/* The recipe of an outer array may reach into what an inner scope made. */
+static void a_recipe_keeps_its_inputs(void **state) {
+    (void)state;
+    wb_array *x = wb_vector(1, 2), *y = NULL;
+    wb_scope_open();
+    y = wb_keep(wb_mul_number(wb_exp(wb_mul_number(x, 0)), 5));
+    wb_free(x);
+    assert_int_equal(wb_scope_close(), WB_OK);
+    assert_values(y, 0, 5, 5);
+    wb_free(y);
+}
+
+static void what_is_kept_leaves_as_numbers(void **state) {
+    (void)state;
+    wb_scope_open();
+    wb_array *x = wb_vector(1, 2), *y = wb_keep(wb_add(x, x));
+    assert_int_equal(wb_scope_close(), WB_OK);
+    assert_true(wb_is_evaluated(y));
+    assert_int_equal(y->ninputs, 0);
+    assert_int_equal(y->op, WB_OP_data);
+    assert_int_equal(y->refs, 1);
+    assert_values(y, 0, 2, 4);
+    wb_free(y);
+}
+
+static void each_keep_wants_a_free(void **state) {
+    (void)state;
+    const int64_t before = live_arrays();
+    wb_scope_open();
+    wb_array *x = wb_vector(1, 2);
+    assert_ptr_equal(wb_keep(wb_keep(x)), x);
+    assert_int_equal(wb_scope_close(), WB_OK);
+    assert_int_equal(live_arrays(), before + 1);
+    wb_free(x);
+    assert_values(x, 0, 1, 2);
+    wb_free(x);
+    assert_int_equal(live_arrays(), before);
+}
+
+static void kept_in_an_inner_scope_outlives_all(void **state) {
+    (void)state;
+    wb_scope_open(), wb_scope_open(), wb_scope_open();
+    wb_array *x = wb_keep(wb_square(wb_vector(3)));
+    for (int i = 0; i < 3; i++) assert_int_equal(wb_scope_close(), WB_OK);
+    assert_value(x, 9, 0);
+    wb_free(x);
+}
+
+static void a_free_takes_out_of_the_scope(void **state) {
+    (void)state;
+    const int64_t before = live_arrays();
+    wb_array *x = wb_vector(1, 2), *y = wb_add(x, x);
+    wb_free(x);
+    assert_int_equal(live_arrays(), before + 2); /* y's recipe reads it */
+    assert_values(y, 0, 2, 4);
+    wb_free(y);
+    assert_int_equal(live_arrays(), before);
+    for (int i = 0; i < 10000; i++) wb_free(wb_mul_number(wb_number(i), 2));
+    assert_true(live_arrays() < before + 10001);
+}
+
+static void a_free_of_what_was_kept_leaves_it_to_the_scope(void **state) {
+    (void)state;
+    wb_scope_open();
+    wb_array *x = wb_keep(wb_vector(1, 2));
+    wb_free(x);
+    assert_values(x, 0, 1, 2); /* still the scope's */
+    wb_free(x);
+    assert_int_equal(wb_scope_close(), WB_OK);
+}
+
+/* Frees in an inner scope of what an outer one owns. */
+static void an_outer_array_is_freed_within(void **state) {
+    (void)state;
+    const int64_t before = live_arrays();
+    wb_array *x = wb_vector(1, 2);
+    wb_scope_open();
+    (void)wb_exp(x);
+    wb_free(x);
+    assert_int_equal(wb_scope_close(), WB_OK);
+    assert_int_equal(live_arrays(), before);
+}
+
+static void objects_of_a_scope_go_with_it(void **state) {
+    (void)state;
+    const wb_live_counts before = wb_live();
+    wb_scope_open();
+    wb_layer *dense = wb_dense(2, 3);
+    wb_array *loss = wb_sum(wb_apply(dense, wb_vector(1, 2)));
+    wb_gradients *early = wb_gradient(loss, dense), *late = wb_gradient(loss, dense);
+    assert_non_null(late);
+    wb_free(early);
+    assert_values(wb_gradients_get(late, "bias"), 0, 1, 1, 1);
+    assert_int_equal(wb_scope_close(), WB_OK);
+    assert_int_equal(wb_live().objects, before.objects + 1);
+    assert_values(wb_get(dense, "bias"), 0, 0, 0,
+                  0); /* a model outlives the scope it was made in */
+    wb_free(dense);
+    assert_int_equal(wb_live().objects, before.objects);
+}
+
+static void a_closing_scope_makes_one_plan(void **state) {
+    (void)state;
+    wb_array *kept[8];
+    wb_array *x = wb_copy(wb_iota(WB_F32, 0, 100));
+    const int64_t plans = wb_plan_status().evaluations;
+    wb_scope_open();
+    for (int i = 0; i < 8; i++) kept[i] = wb_keep(wb_add_number(wb_mul_number(x, i), 1));
+    for (int i = 0; i < 50; i++) (void)wb_exp(x); /* nobody will read these */
+    assert_int_equal(wb_scope_close(), WB_OK);
+    if (!is_eager()) assert_int_equal(wb_plan_status().evaluations, plans + 1);
+    for (int i = 0; i < 8; i++) {
+        assert_true(wb_at(kept[i], 9) == 9.0 * i + 1);
+        wb_free(kept[i]);
+    }
+}
+
+static void a_scope_with_nothing_kept_computes_nothing(void **state) {
+    (void)state;
+    if (is_eager()) return;
+    const int64_t plans = wb_plan_status().evaluations;
+    wb_scope_open();
+    (void)wb_sum(wb_exp(wb_vector(1, 2, 3)));
+    assert_int_equal(wb_scope_close(), WB_OK);
+    assert_int_equal(wb_plan_status().evaluations, plans);
+}
+
+static void the_status_is_that_of_the_evaluation(void **state) {
+    (void)state;
+    wb_scope_open();
+    wb_array *x = wb_vector(1, 2), *bad = wb_keep(wb_gather(x, wb_full(WB_I32, 9, 1), 0));
+    assert_non_null(bad);
+    assert_int_equal(wb_scope_close(), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "gather: index 9 at place 0 is not in 0 .. 1");
+    wb_free(bad);
+}
+
+static void no_open_scope_cannot_be_closed(void **state) {
+    (void)state;
+    assert_int_equal(wb_scope_close(), WB_OK); /* the test's own */
+    assert_int_equal(wb_scope_close(), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_scope_close: no scope is open on this thread");
+    assert_int_equal(wb_scope_open(), WB_OK);
+}
+
+/* ---- threads ---- */
+
+static void *outside_any_scope(void *unused) {
+    (void)unused;
+    wb_array *x = wb_vector(1, 2, 3), *g = NULL;
+    if (!(wb_item(wb_sum(wb_exp(x))) > 30)) return "a wrong sum";
+    if (wb_gradient_of(wb_sum(wb_square(x)), 1, &x, &g) != WB_OK || wb_item(wb_sum(g)) != 12)
+        return "a wrong gradient";
+    (void)wb_mul_number(wb_normal(WB_F32, 100),
+                        0.123); /* never computed; a number that the thread caches */
+    return NULL;
+}
+
+static void *with_scopes_left_open(void *unused) {
+    (void)unused;
+    if (wb_scope_open() != WB_OK || wb_scope_open() != WB_OK) return "no scope";
+    wb_array *x = wb_add(wb_vector(1, 2), wb_number(0.5));
+    return wb_at(x, 1) == 2.5 ? NULL : "a wrong number";
+}
+
+static void *with_an_error_pending(void *unused) {
+    (void)unused;
+    return wb_add(wb_vector(1, 2), wb_vector(1, 2, 3)) ? "an error was wanted" : NULL;
+}
+
+static void *closing_too_often(void *unused) {
+    (void)unused;
+    return wb_scope_close() == WB_ERROR_ARGUMENT ? NULL : "a scope was open";
+}
+
+/* What a thread made outside any scope belongs to the thread, and ends with it. */
+static void ended_threads_leave_nothing(void **state) {
+    (void)state;
+    static void *(*const bodies[])(void *) = {outside_any_scope, with_scopes_left_open,
+                                              with_an_error_pending, closing_too_often};
+    const wb_live_counts before = wb_live();
+    for (int round = 0; round < 5; round++)
+        for (int b = 0; b < 4; b++) {
+            pthread_t thread;
+            void *fault = NULL;
+            assert_int_equal(pthread_create(&thread, NULL, bodies[b], NULL), 0);
+            assert_int_equal(pthread_join(thread, &fault), 0);
+            if (fault) fail_msg("%s", (const char *)fault);
+            const wb_live_counts after = wb_live();
+            assert_int_equal(after.arrays, before.arrays);
+            assert_int_equal(after.buffers, before.buffers);
+            assert_int_equal(after.objects, before.objects);
+        }
+    assert_false(wb_failed()); /* errors belong to their threads */
+}
+
+static void *keeps_one(void *place) {
+    wb_scope_open();
+    *(wb_array **)place = wb_keep(wb_square(wb_vector(1, 2, 3)));
+    return wb_scope_close() == WB_OK ? NULL : "not closed";
+}
+
+static void a_kept_array_outlives_its_thread(void **state) {
+    (void)state;
+    const wb_live_counts before = wb_live();
+    pthread_t thread;
+    wb_array *x = NULL;
+    void *fault = NULL;
+    assert_int_equal(pthread_create(&thread, NULL, keeps_one, &x), 0);
+    assert_int_equal(pthread_join(thread, &fault), 0);
+    assert_null(fault);
+    assert_int_equal(wb_live().arrays, before.arrays + 1);
+    assert_values(wb_add_number(x, 1), 0, 2, 5, 10);
+    wb_free(x);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_scope_releases_what_was_made_in_it),
+        TEST(scopes_nest),
+        TEST(a_recipe_keeps_its_inputs),
+        TEST(what_is_kept_leaves_as_numbers),
+        TEST(each_keep_wants_a_free),
+        TEST(kept_in_an_inner_scope_outlives_all),
+        TEST(a_free_takes_out_of_the_scope),
+        TEST(a_free_of_what_was_kept_leaves_it_to_the_scope),
+        TEST(an_outer_array_is_freed_within),
+        TEST(objects_of_a_scope_go_with_it),
+        TEST(a_closing_scope_makes_one_plan),
+        TEST(a_scope_with_nothing_kept_computes_nothing),
+        TEST(the_status_is_that_of_the_evaluation),
+        TEST(no_open_scope_cannot_be_closed),
+        TEST(ended_threads_leave_nothing),
+        TEST(a_kept_array_outlives_its_thread),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
