@@ -213,8 +213,7 @@ static void report(const options *o, const history *h, const confusion *table) {
     printf("\ntest accuracy %.2f%% after %d epochs and %.1f s of training: %.0f images/s\n",
            100 * h->accuracy[o->epochs - 1], o->epochs, h->seconds,
            60000.0 * o->epochs / h->seconds);
-    printf("peak memory %.0f MB, of which arrays %.0f MB\n", (double)usage.ru_maxrss * 1024e-6,
-           (double)wb_memory_status(wb_cpu_device()).peak * 1e-6);
+    printf("peak memory %.0f MB\n", (double)usage.ru_maxrss * 1024e-6);
     char message[512];
     if (wb_plot_curves(o->picture, {"training loss", h->loss, o->epochs, false},
                        {"test accuracy", h->accuracy, o->epochs, true}) == WB_OK)

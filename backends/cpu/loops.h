@@ -9,7 +9,7 @@
 
 #include "isa.h"
 
-enum { WB_TILE = 512, WB_LANES = 16 };
+enum { WB_TILE = 1024, WB_LANES = 16 };
 
 /* One running sum or largest value: of f32 and f64 in f64, of integers in i64. */
 typedef union wb_accumulator {

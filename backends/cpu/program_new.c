@@ -32,32 +32,38 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* ---- the tile ---- */
 
+/* Elements of a tile: many registers want smaller ones, to stay in the first cache together. */
+static int64_t tile_of(const wb_program *p) {
+    enum { FEW_INSTRUCTIONS = 12 };
+    return p->ninstructions <= FEW_INSTRUCTIONS ? WB_TILE : WB_TILE / 2;
+}
+
 /* Rows that fit into a tile beside an inner size. */
-static int64_t outer_of(int64_t inner, int64_t rows) {
-    const int64_t fit = inner > 0 ? WB_TILE / inner : WB_TILE;
+static int64_t outer_of(int64_t tile, int64_t inner, int64_t rows) {
+    const int64_t fit = inner > 0 ? tile / inner : tile;
     return fit < 1 ? 1 : least(fit, rows);
 }
 
 static void choose_tile(wb_cpu_program *k) {
     const wb_program *p = &k->program;
-    const int64_t first = size_of(p, 0), second = size_of(p, 1);
+    const int64_t first = size_of(p, 0), second = size_of(p, 1), tile = tile_of(p);
     const bool has_second = p->ndim > 1, second_reduced = is_reduced(p, 1);
     const bool only_first = p->reduced == 1;
-    k->inner = least(first, WB_TILE);
+    k->inner = least(first, tile);
     k->outer = 1;
     if (!p->reduced) {
         k->shape = WB_MAP;
-        if (has_second && first <= WB_TILE) k->outer = outer_of(first, second);
+        if (has_second && first <= tile) k->outer = outer_of(tile, first, second);
         k->row_values = 1;
     } else if (is_reduced(p, 0)) {
-        const bool whole_rows = only_first && first <= WB_TILE;
+        const bool whole_rows = only_first && first <= tile;
         k->shape = whole_rows ? WB_ROWS : WB_WHOLE;
-        if (has_second && first <= WB_TILE && (whole_rows || second_reduced))
-            k->outer = outer_of(first, second);
+        if (has_second && first <= tile && (whole_rows || second_reduced))
+            k->outer = outer_of(tile, first, second);
         k->row_values = whole_rows ? k->outer : 1;
     } else {
         k->shape = WB_COLUMNS;
-        if (has_second && second_reduced) k->outer = outer_of(k->inner, second);
+        if (has_second && second_reduced) k->outer = outer_of(tile, k->inner, second);
         k->row_values = k->inner;
     }
 }
@@ -287,7 +293,7 @@ static bool has_result(const wb_step *step) {
 
 /* Registers of the full values, reused when their last reader is done. A result never shares with an operand of its own step of
  * another width; of the same width it may, element on element. */
-static void assign(wb_cpu_program *k, const wb_step_list *lists, int nlists) {
+static void assign(wb_cpu_program *k, const wb_step_list *lists, int nlists, const bool *shared) {
     int last[WB_MOST_STEPS];
     free_register pool[WB_MOST_STEPS];
     int free_count = 0, at = 0;
@@ -297,14 +303,14 @@ static void assign(wb_cpu_program *k, const wb_step_list *lists, int nlists) {
     for (int l = 0; l < nlists; l++) {
         for (int64_t s = 0; s < lists[l].count; s++, at++) {
             const wb_step *step = &lists[l].steps[s];
-            if (has_result(step))
+            if (has_result(step) && !shared[step->number])
                 k->offset[step->number] =
                     take(k, pool, &free_count, register_size(&k->program, step->number, elements));
             for (int in = 0; in < 3; in++) {
                 const uint16_t v = step->in[in];
                 const bool again = (in > 0 && v == step->in[0]) || (in > 1 && v == step->in[1]);
                 if (v == WB_NO_VALUE || again || last[v] != at || k->program.instructions[v].row ||
-                    is_constant(&k->program.instructions[v]) || k->offset[v] < 0)
+                    is_constant(&k->program.instructions[v]) || k->offset[v] < 0 || shared[v])
                     continue;
                 pool[free_count++] =
                     (free_register){k->offset[v], register_size(&k->program, v, elements)};
@@ -331,12 +337,31 @@ static void assign_fixed(wb_cpu_program *k) {
     k->register_bytes = (k->register_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
+/* Values that are computed in several phases have registers of their own: each phase shares out the others anew. */
+static void assign_shared(wb_cpu_program *k, bool *shared) {
+    bool seen[WB_MOST_STEPS] = {false};
+    for (int phase = 0; phase < k->program.phases; phase++)
+        for (int64_t s = 0; s < k->full[phase].count; s++) {
+            const wb_step *step = &k->full[phase].steps[s];
+            if (!has_result(step)) continue;
+            if (seen[step->number] && !shared[step->number]) {
+                shared[step->number] = true;
+                k->offset[step->number] = k->register_bytes;
+                k->register_bytes += register_size(&k->program, step->number, k->inner * k->outer);
+            }
+            seen[step->number] = true;
+        }
+}
+
 static void assign_registers(wb_cpu_program *k) {
+    bool shared[WB_MOST_STEPS] = {false};
     assign_fixed(k);
-    if (k->steps_per_unit == 1)
-        assign(k, k->full, k->program.phases); /* values live through the phases */
-    else
-        for (int phase = 0; phase < k->program.phases; phase++) assign(k, &k->full[phase], 1);
+    if (k->steps_per_unit == 1) {
+        assign(k, k->full, k->program.phases, shared); /* values live through the phases */
+        return;
+    }
+    assign_shared(k, shared);
+    for (int phase = 0; phase < k->program.phases; phase++) assign(k, &k->full[phase], 1, shared);
 }
 
 /* ---- memory as registers ---- */

@@ -93,7 +93,8 @@ static void mark(wb_tape *tape) {
             kind == WB_KIND_CALL || kind == WB_KIND_REDUCE || (x->flags & WB_NODE_COMPUTED);
         if (x->holds > 0 || (*m & WB_TAPE_ROOT)) *m |= WB_TAPE_STORED;
         /* of an operation of several results, each is stored by itself */
-        if (referred && is_costly && !wb_has_parts(x)) *m |= WB_TAPE_STORED;
+        const bool is_number = x->op == WB_OP_full || x->op == WB_OP_late || x->op == WB_OP_iota;
+        if (referred && is_costly && !is_number && !wb_has_parts(x)) *m |= WB_TAPE_STORED;
         if (leaves && (x->flags & WB_NODE_SETTLED)) *m |= WB_TAPE_SETTLED;
         if (referred && !leaves) *m |= WB_TAPE_EXPOSED;
         if (!(*m & WB_TAPE_EXPOSED)) continue;

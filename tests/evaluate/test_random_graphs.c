@@ -446,6 +446,7 @@ static void one_graph_that_leaves(uint64_t seed, int64_t most) {
     wb_scope_open();
     wb_scope_open();
     outputs o = build(&b, seed, most);
+    for (int i = 0; i < o.count; i++) naive_dump(b.table, o.arrays[i]);
     for (int i = 0; i < o.count; i++) (void)naive_of(b.table, o.arrays[i]);
     assert_int_equal(wb_scope_close_leaving(o.count, o.arrays), WB_OK);
     evaluate(&b, &o);

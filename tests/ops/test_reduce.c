@@ -148,6 +148,19 @@ static void all_layouts_and_dimensions(void **state) {
     }
 }
 
+/* A value that is wanted before and after a reduction over several tiles is computed twice, by another register's leave. */
+static void values_on_both_sides_of_a_reduction(void **state) {
+    (void)state;
+    test_random r = {test_seed()};
+    wb_array *x = array_random(&r, WB_F64, -4, 4, 3, (const int64_t[]){2, 2, 3});
+    wb_array *b = wb_ge(x, x), *c = wb_ge(b, x);
+    wb_array *d = wb_div(wb_add(x, x), wb_add_number(wb_square(c), 0.5));
+    wb_array *m = wb_mean_dims(d, 0, 2), *o = wb_add(m, wb_cast(b, WB_F64));
+    naive_table *t = naive_new();
+    assert_as_naive(t, o, 1e-6, "a mean and what it is made of");
+    naive_free(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {TEST(sizes_of_1_stay),
                                        TEST(nothing),
@@ -157,6 +170,7 @@ int main(void) {
                                        TEST(equals_share_the_gradient),
                                        TEST(means_and_variances),
                                        TEST(long_sums_are_accurate),
+                                       TEST(values_on_both_sides_of_a_reduction),
                                        TEST(all_layouts_and_dimensions)};
     return cmocka_run_group_tests_name("ops/test_reduce", tests, NULL, NULL);
 }

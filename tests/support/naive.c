@@ -781,14 +781,17 @@ const naive *naive_of(naive_table *table, wb_array *x) {
     return *bucket = o;
 }
 
-/* WEBER_TEST_DUMP=1: the recipe of what went wrong, each node with its first values. */
-static void dump(naive_table *table, wb_array *x, int depth) {
+static void dump_node(naive_table *table, wb_array *x, int depth) {
     const naive *n = naive_of(table, x);
     print_error("%*s%s %s %s [", 2 * depth, "", wb_op_name((wb_op)x->op), wb_dtype_name(n->dtype),
                 wb_text_of(x));
     for (int64_t i = 0; i < n->count && i < 6; i++) print_error(" %.6Lg", n->values[i]);
     print_error(" ]%s\n", wb_is_evaluated(x) ? " evaluated" : "");
-    for (int k = 0; k < x->ninputs; k++) dump(table, x->inputs[k], depth + 1);
+    for (int k = 0; k < x->ninputs; k++) dump_node(table, x->inputs[k], depth + 1);
+}
+
+void naive_dump(naive_table *table, wb_array *x) {
+    if (getenv("WEBER_TEST_DUMP")) dump_node(table, x, 0);
 }
 
 void assert_as_naive(naive_table *table, wb_array *x, double tolerance, const char *what) {
@@ -805,7 +808,7 @@ void assert_as_naive(naive_table *table, wb_array *x, double tolerance, const ch
         const bool same = isnan(wanted)   ? isnan(list[i])
                           : isinf(wanted) ? list[i] == wanted
                                           : fabs(list[i] - wanted) <= allowed;
-        if (!same && getenv("WEBER_TEST_DUMP")) dump(table, x, 0);
+        if (!same) naive_dump(table, x);
         if (!same)
             fail_msg("%s: element %lld of %s %s is %.17g, the reference says %.17g", what,
                      (long long)i, wb_op_name((wb_op)x->op), wb_text_of(x), list[i], wanted);

@@ -36,6 +36,9 @@ bool naive_is_coarse(const naive_table *table);
 /* x rounded, cut or wrapped to what dtype can hold. */
 long double naive_round(wb_dtype dtype, long double x);
 
+/* Where WEBER_TEST_DUMP is set: prints the recipe of x, each node with its first values. */
+void naive_dump(naive_table *table, wb_array *x);
+
 /* Fails unless x's values, computed by Weber, are those of the reference, within tolerance times (1 + its size + the largest
  * size / 16). */
 void assert_as_naive(naive_table *table, wb_array *x, double tolerance, const char *what);
