@@ -4,7 +4,10 @@
 
 #include "array/array.h"
 
-enum { WB_CONSTANTS = 64 };
+enum {
+    WB_CONSTANTS = 64,
+    WB_PENDING_BUDGET = 1 << 18, /* nodes made without an evaluation, outside training */
+};
 
 typedef struct wb_thread {
     wb_object **entries; /* what the open scopes own, oldest first; NULL: taken out */
@@ -20,10 +23,11 @@ typedef struct wb_thread {
     uint64_t seed, counter;            /* random numbers: key and next block */
     bool seeded;
     bool training;
-    bool drops_states; /* state writes are lost: the gradient checker's */
-    bool is_walking;   /* a walk uses the nodes' scratch fields: no eager evaluation now */
-    uint64_t stamp;    /* of the last walk */
-    void *evaluator;   /* src/evaluate's state */
+    int64_t pending_nodes; /* made since the last evaluation */
+    bool drops_states;     /* state writes are lost: the gradient checker's */
+    bool is_walking;       /* a walk uses the nodes' scratch fields: no eager evaluation now */
+    uint64_t stamp;        /* of the last walk */
+    void *evaluator;       /* src/evaluate's state */
     void (*evaluator_free)(void *evaluator);
     void *walk; /* src/gradient's lists */
     void (*walk_free)(void *walk);

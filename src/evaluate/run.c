@@ -255,6 +255,7 @@ wb_status wb_evaluate(int count, wb_array *const *roots) {
     if (all_evaluated(count, roots)) return WB_OK;
     evaluator *e = evaluator_get();
     if (!e) return WB_ERROR_MEMORY;
+    wb_thread_get()->pending_nodes = 0;
     if (!wb_tape_order(&e->tape, count, roots)) return wb_error_status();
     const wb_plan *plan = lookup(e);
     return plan ? run(e, plan) : wb_error_status();

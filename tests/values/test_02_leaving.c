@@ -122,6 +122,24 @@ static void what_was_kept_holds_nothing_else(void **state) {
     wb_free(kept);
 }
 
+/* Work that nobody reads is evaluated past a budget, with its recipe kept; inside training it is not. */
+static void pending_work_has_a_budget(void **state) {
+    (void)state;
+    enum { BEYOND = 300000 }; /* the budget is 262,144 nodes */
+    if (is_eager()) skip();
+    for (int training = 0; training < 2; training++) {
+        wb_training(training != 0);
+        const int64_t before = wb_plan_status().evaluations;
+        wb_array *first = wb_vector(1), *x = first, *gradient;
+        for (int i = 0; i < BEYOND; i++) x = wb_neg(x);
+        const int64_t evaluations = wb_plan_status().evaluations - before;
+        wb_training(false);
+        assert_int_equal(evaluations > 0, training == 0);
+        assert_int_equal(wb_gradient_of(x, 1, &first, &gradient), WB_OK);
+        assert_true(wb_item(gradient) == 1);
+    }
+}
+
 /* Twenty thousand pending additions, none of them read: one recipe, and a gradient all the way. */
 static void pending_work_is_never_cut(void **state) {
     (void)state;
@@ -155,6 +173,7 @@ static int run(void) {
                                        TEST(a_scope_inside_a_scope_leaves_to_it),
                                        TEST(what_was_kept_holds_nothing_else),
                                        TEST(pending_work_is_never_cut),
+                                       TEST(pending_work_has_a_budget),
                                        TEST(slots_are_data_after_the_scope)};
     return cmocka_run_group_tests_name("values 2", tests, NULL, NULL);
 }
