@@ -99,10 +99,14 @@ typedef struct wb_window_desc {
     bool cross_correlation; /* false: the kernel is flipped, as in Flux's Conv */
 } wb_window_desc;
 
+/* f(x, settings) and f(x, w, settings), with or without settings: wb_maxpool_op(x), wb_maxpool_op(x, .kernel = {2, 2}). */
+#define WB_WITH_WINDOW(f, x, ...)      f(x, (wb_window_desc){__VA_ARGS__})
+#define WB_WITH_WINDOW_2(f, x, w, ...) f(x, w, (wb_window_desc){__VA_ARGS__})
+
 /* x (W, [H, [D,]] C, N) with w (kw, [kh, [kd,]] C / groups, K) gives (W', ..., K, N),
  * W' = floor((W + paddings - dilation (kw - 1) - 1) / stride) + 1.
  * conv_data and conv_filter are its adjoints: of y in x of the given sizes, of y in w of the given kernel sizes. */
-#define wb_conv_op(x, w, ...) wb_conv_forward_make(x, w, (wb_window_desc){.start_ = 0, __VA_ARGS__})
+#define wb_conv_op(x, ...) WB_WITH_WINDOW_2(wb_conv_forward_make, x, __VA_ARGS__, .start_ = 0)
 WB_API wb_array *wb_conv_forward_make(wb_array *x, wb_array *w, wb_window_desc desc);
 WB_API wb_array *wb_conv_data_make(wb_array *y, wb_array *w, const int64_t *x_sizes,
                                    wb_window_desc desc);
@@ -113,13 +117,13 @@ WB_API wb_array *wb_conv_filter_make(wb_array *x, wb_array *y, const int64_t *w_
 
 /* Pools over the spatial dimensions of x (W, [H, [D,]] C, N). Max: padding never wins, the first maximum in memory order gets
  * the gradient. Mean: over the full window, padding counted as zeros (Flux). */
-#define wb_maxpool_op(x, ...)  wb_maxpool_make_op(x, (wb_window_desc){.start_ = 0, __VA_ARGS__})
-#define wb_meanpool_op(x, ...) wb_meanpool_make_op(x, (wb_window_desc){.start_ = 0, __VA_ARGS__})
+#define wb_maxpool_op(...)  WB_WITH_WINDOW(wb_maxpool_make_op, __VA_ARGS__, .start_ = 0)
+#define wb_meanpool_op(...) WB_WITH_WINDOW(wb_meanpool_make_op, __VA_ARGS__, .start_ = 0)
 WB_API wb_array *wb_maxpool_make_op(wb_array *x, wb_window_desc desc);
 WB_API wb_array *wb_meanpool_make_op(wb_array *x, wb_window_desc desc);
 
 /* unfold: x (W, ..., C, N) to (W' H' D', kw kh kd C, N); fold: its adjoint, to x of the given sizes. */
-#define wb_unfold(x, ...) wb_unfold_make(x, (wb_window_desc){.start_ = 0, __VA_ARGS__})
+#define wb_unfold(...) WB_WITH_WINDOW(wb_unfold_make, __VA_ARGS__, .start_ = 0)
 WB_API wb_array *wb_unfold_make(wb_array *x, wb_window_desc desc);
 WB_API wb_array *wb_fold_make(wb_array *columns, int ndim, const int64_t *x_sizes,
                               wb_window_desc desc);
