@@ -349,19 +349,6 @@ static void any_allocation_may_fail(void **state) {
     fail_msg("it never succeeded");
 }
 
-static void questions_about_null_are_answered(void **state) {
-    (void)state;
-    assert_int_equal(wb_ndim(NULL), 0);
-    assert_int_equal(wb_count(NULL), 0);
-    assert_int_equal(wb_size(NULL, 0), 0);
-    assert_null(wb_sizes(NULL));
-    assert_null(wb_device_of(NULL));
-    assert_null(wb_identity(NULL));
-    assert_null(wb_keep(NULL));
-    wb_free(NULL);
-    assert_false(wb_failed());
-}
-
 int main(void) {
     enum { ROWS = sizeof rows / sizeof *rows };
     const struct CMUnitTest others[] = {
@@ -372,7 +359,6 @@ int main(void) {
         TEST(reports_go_to_the_log),
         TEST(every_status_has_a_text),
         TEST(memory_that_cannot_be_had_is_an_error),
-        TEST(questions_about_null_are_answered),
     };
     enum { OTHERS = sizeof others / sizeof *others };
     struct CMUnitTest tests[ROWS + OTHERS];

@@ -3,30 +3,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static wb_live_counts live_before_row;
-
-int open_row(void **state) {
-    (void)state; /* the row stays there */
-    wb_clear_error();
-    live_before_row = wb_live();
-    wb_scope_open();
-    return 0;
-}
-
-int close_row(void **state) {
-    (void)state;
-    if (wb_failed()) print_error("left behind: %s\n", wb_error_message());
-    if (wb_failed() || wb_scope_close() != WB_OK) return 1;
-    const wb_live_counts live = wb_live();
-    if (live.arrays == live_before_row.arrays && live.buffers == live_before_row.buffers &&
-        live.objects == live_before_row.objects)
-        return 0;
-    print_error("left behind: %lld arrays, %lld buffers, %lld objects\n",
-                (long long)(live.arrays - live_before_row.arrays),
-                (long long)(live.buffers - live_before_row.buffers),
-                (long long)(live.objects - live_before_row.objects));
-    return 1;
-}
+int open_row(void **state) { return open_scope(state); } /* the row stays in *state */
+int close_row(void **state) { return close_scope(state); }
 
 /* ---- random numbers ---- */
 
