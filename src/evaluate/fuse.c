@@ -356,21 +356,17 @@ static bool fuse_value(wb_graph *graph, int32_t member) {
 
 /* ---- sinking: values computed where they are used ---- */
 
-typedef struct consumers {
-    int32_t
-        unit; /* the one unit that uses the value; WB_NO_UNIT: none yet; -2: several, or not as an operand */
-} consumers;
-
+/* Of each value the one unit that uses it; WB_NO_UNIT: none; SEVERAL: more, or not as an operand. */
 enum { SEVERAL = -2 };
 
-static bool list_consumers(wb_graph *graph, consumers *of) {
-    for (int32_t v = 0; v < graph->count; v++) of[v].unit = WB_NO_UNIT;
+static void list_consumers(const wb_graph *graph, int32_t *of) {
+    for (int32_t v = 0; v < graph->count; v++) of[v] = WB_NO_UNIT;
     for (int32_t v = 0; v < graph->count; v++) {
         const wb_value *value = &graph->values[v];
         const int32_t unit = find_unit(graph, value->unit);
         const bool whole = value->kind != WB_VALUE_ELEMENT && value->kind != WB_VALUE_REDUCE;
         for (int i = 0; i < value->ninputs; i++) {
-            int32_t *seen = &of[wb_value_inputs(value)[i]].unit;
+            int32_t *seen = &of[wb_value_inputs(value)[i]];
             if (whole || (*seen != WB_NO_UNIT && *seen != unit))
                 *seen = SEVERAL;
             else
@@ -379,18 +375,17 @@ static bool list_consumers(wb_graph *graph, consumers *of) {
     }
     for (int64_t i = 0; i < graph->tape->count; i++)
         if ((graph->tape->marks[i] & WB_TAPE_STORED) && graph->of_tape[i] >= 0)
-            of[graph->of_tape[i]].unit = SEVERAL;
-    return true;
+            of[graph->of_tape[i]] = SEVERAL;
 }
 
 /* Operands of v that its unit would have to store for another one, and does not store anyway. */
-static int newly_stored(const wb_graph *graph, const wb_value *v, const consumers *of) {
+static int newly_stored(const wb_graph *graph, const wb_value *v, const int32_t *of) {
     int count = 0;
     for (int i = 0; i < v->ninputs; i++) {
         const int32_t input = v->small_inputs[i], unit = find_unit(graph, v->unit);
         const wb_value *x = &graph->values[input];
         const bool inside = x->kind != WB_VALUE_VIEW && find_unit(graph, x->unit) == unit;
-        if (inside && of[input].unit == unit) count++;
+        if (inside && of[input] == unit) count++;
     }
     return count;
 }
@@ -410,9 +405,9 @@ static void remove_member(wb_unit *u, int32_t member) {
     u->first = u->members[0], u->last = u->members[kept - 1];
 }
 
-static bool may_sink(const wb_graph *graph, int32_t member, const consumers *of) {
+static bool may_sink(const wb_graph *graph, int32_t member, const int32_t *of) {
     const wb_value *v = &graph->values[member];
-    const int32_t from = find_unit(graph, v->unit), to = of[member].unit;
+    const int32_t from = find_unit(graph, v->unit), to = of[member];
     if (v->kind != WB_VALUE_ELEMENT || to < 0 || to == from ||
         unit_at(graph, from)->member_count < 2)
         return false;
@@ -426,12 +421,13 @@ static bool may_sink(const wb_graph *graph, int32_t member, const consumers *of)
 /* A value that only a later program uses is computed there, if that stores no more: what is stored is then an operand that is
  * stored anyway, or nothing more than before. */
 static bool sink_values(wb_graph *graph) {
-    consumers *of = wb_alloc(sizeof *of * (size_t)(graph->count + 1));
-    bool done = of != NULL && list_consumers(graph, of);
+    int32_t *of = wb_alloc(sizeof *of * (size_t)(graph->count + 1));
+    bool done = of != NULL;
+    if (done) list_consumers(graph, of);
     for (int32_t v = (int32_t)graph->count - 1; done && v >= 0; v--) {
         if (!may_sink(graph, v, of)) continue;
         wb_value *value = &graph->values[v];
-        wb_unit *to = unit_at(graph, of[v].unit);
+        wb_unit *to = unit_at(graph, of[v]);
         if (!WB_GROW(to->members, to->member_count, to->member_capacity)) {
             done = false;
             break;
@@ -439,7 +435,7 @@ static bool sink_values(wb_graph *graph) {
         const int32_t from = find_unit(graph, value->unit);
         remove_member(unit_at(graph, from), v);
         insert_member(to, v);
-        value->unit = of[v].unit;
+        value->unit = of[v];
         for (int i = 0; i < value->ninputs; i++) { /* what only v used is now used there alone */
             const int32_t input = value->small_inputs[i];
             bool other = false;
@@ -448,7 +444,7 @@ static bool sink_values(wb_graph *graph) {
                 for (int k = 0; k < x->ninputs; k++)
                     other = other || wb_value_inputs(x)[k] == input;
             }
-            if (of[input].unit == from) of[input].unit = other ? SEVERAL : value->unit;
+            if (of[input] == from) of[input] = other ? SEVERAL : value->unit;
         }
     }
     wb_release(of);
