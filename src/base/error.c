@@ -8,7 +8,7 @@
 static _Thread_local struct {
     wb_status status;
     wb_place *place;
-    char message[1024];
+    char message[WB_MESSAGE_BYTES];
 } pending;
 
 const char *wb_status_text(wb_status status) {

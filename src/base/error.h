@@ -4,6 +4,8 @@
 
 #include <weber/error.h>
 
+enum { WB_MESSAGE_BYTES = 1024 }; /* a longer message is cut */
+
 /* Records the error unless one is pending; the message is preceded by the places on the stack below. Returns status. */
 wb_status wb_fail(wb_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -26,7 +28,7 @@ void wb_place_pop(wb_place *place);
 /* An older error, put aside while a call finds out whether it fails itself; it comes back instead of the call's own. */
 typedef struct wb_error_aside {
     wb_status status;
-    char message[1024];
+    char message[WB_MESSAGE_BYTES];
 } wb_error_aside;
 void wb_error_put_aside(wb_error_aside *aside);
 void wb_error_bring_back(const wb_error_aside *aside);
