@@ -1,7 +1,9 @@
 /* The CPU backend: kernels are programs or calls, commands run one after the other on the pool. */
 #include "cpu.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -9,6 +11,8 @@
 
 #include "host.h"
 #include "index.h"
+#include "isa.h"
+#include "pool.h"
 #include "window.h"
 
 typedef struct kernel {
@@ -23,7 +27,8 @@ enum { ALIGNMENT = 64, MOST_ARGUMENTS = 1024, HUGE_PAGE = 2 << 20 };
 
 /* ---- memory ---- */
 
-static void *cpu_alloc(size_t size_bytes) {
+static void *cpu_alloc(void *device, size_t size_bytes) {
+    (void)device;
     void *block = wb_builtin_host.alloc_aligned(size_bytes);
 #if defined(__linux__)
     /* large pieces in large pages: the first touch of small ones is slow */
@@ -37,8 +42,8 @@ static void *cpu_alloc(size_t size_bytes) {
     return block;
 }
 
-static void cpu_free(void *handle, size_t size_bytes) {
-    (void)size_bytes;
+static void cpu_free(void *device, void *handle, size_t size_bytes) {
+    (void)device, (void)size_bytes;
     wb_builtin_host.release_aligned(handle);
 }
 
@@ -51,7 +56,8 @@ static void release(void *any) {
     wb_host_release(k);
 }
 
-static void *kernel_of_program(const wb_program *program) {
+static void *kernel_of_program(void *device, const wb_program *program) {
+    (void)device;
     kernel *k = wb_host_alloc(sizeof *k);
     if (!k) return NULL;
     k->program = wb_cpu_program_new(program);
@@ -119,7 +125,8 @@ static bool can_fuse(const wb_call *call, const wb_program *epilogue, int split)
            epilogue->ndim - split <= 2;
 }
 
-static void *lower(const wb_call *call, const wb_program *epilogue, int split) {
+static void *lower(void *device, const wb_call *call, const wb_program *epilogue, int split) {
+    (void)device;
     if (epilogue && !can_fuse(call, epilogue, split)) return NULL;
     kernel *k = wb_host_alloc(sizeof *k);
     if (!k) return NULL;
@@ -248,8 +255,9 @@ static wb_status run_call(const kernel *k, char *const *a, int narguments, const
     return WB_OK;
 }
 
-static wb_status run(const wb_command *commands, int count, const wb_memory *memory,
-                     const uint64_t *late) {
+static wb_status run(void *device, void *queue, const wb_command *commands, int count,
+                     const wb_memory *memory, const uint64_t *late) {
+    (void)device, (void)queue;
     char *arguments[MOST_ARGUMENTS];
     for (int c = 0; c < count; c++) {
         const wb_command *command = &commands[c];
@@ -269,14 +277,68 @@ static wb_status run(const wb_command *commands, int count, const wb_memory *mem
     return WB_OK;
 }
 
+/* Work is done when run and copy return: there is nothing to wait for. */
+static wb_status sync_queue(void *device, void *queue) {
+    (void)device, (void)queue;
+    return WB_OK;
+}
+
+static wb_status copy(void *device, void *queue, wb_copy_kind kind, wb_memory to, wb_memory from,
+                      size_t size_bytes) {
+    (void)device, (void)queue, (void)kind;
+    memmove((char *)to.handle + to.offset_bytes, (const char *)from.handle + from.offset_bytes,
+            size_bytes);
+    return WB_OK;
+}
+
+/* ---- the device ---- */
+
+static bool load(char *reason, size_t reason_bytes) {
+    (void)reason, (void)reason_bytes;
+    return true;
+}
+
+static int count_devices(char *reason, size_t reason_bytes) {
+    (void)reason, (void)reason_bytes;
+    return 1;
+}
+
+static wb_status info(int index, wb_device_info *info) {
+    (void)index;
+    *info = (wb_device_info){.memory_bytes =
+                                 (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE),
+                             .compute_units = wb_cpu_threads(),
+                             .has_f64 = true,
+                             .is_host_memory = true};
+    (void)snprintf(info->name, sizeof info->name, "CPU");
+    (void)snprintf(info->driver, sizeof info->driver, "%s", wb_cpu_isa_name(wb_cpu_isa()));
+    return WB_OK;
+}
+
+static char the_device;
+
+static void *open_device(int index) {
+    (void)index;
+    return &the_device;
+}
+
+static void close_device(void *device) { (void)device; }
+
 extern const wb_backend wb_cpu_backend;
 const wb_backend wb_cpu_backend = {.abi = WB_PLUGIN_ABI,
                                    .size_bytes = sizeof(wb_backend),
                                    .name = "CPU",
+                                   .load = load,
+                                   .count = count_devices,
+                                   .info = info,
+                                   .open = open_device,
+                                   .close = close_device,
                                    .alloc = cpu_alloc,
                                    .free = cpu_free,
                                    .kernel = kernel_of_program,
                                    .lower = lower,
                                    .scratch_bytes = scratch_bytes,
                                    .release = release,
-                                   .run = run};
+                                   .copy = copy,
+                                   .run = run,
+                                   .sync = sync_queue};

@@ -1,11 +1,18 @@
 /* weber/plugin.h: what a backend sees of Weber, and all it sees.
  *
- * A backend gives memory, turns programs and calls into kernels, and runs lists of commands. Memory is always
- * (handle, offset). A program is a fused elementwise or row kernel as data; a call is a library operation, which a
- * backend may refuse (lower gives NULL): every call of the table below has to be answered by somebody, so a
- * complete backend answers all.
+ * A backend is a folder: one shared object libweber_NAME.so with one exported symbol, weber_plugin, which takes the table
+ * of its host and gives its own. It names devices, gives memory, turns programs and calls into kernels, copies, and runs
+ * lists of commands on queues. docs/backend.md shows how to write one; the built-in ones go through the same table.
  *
- * The ABI is not frozen before 1.0: WB_PLUGIN_ABI changes with it. */
+ * - Memory is always (handle, offset). What a handle is only the backend knows, unless its memory is the host's.
+ * - A program is a fused elementwise or row kernel as data; a call is a heavy operation (a matrix product, a convolution).
+ *   A backend over a C-like language needs neither interpreter nor library: the host renders both as text (wb_source).
+ * - Any thread may call any function at any time; a backend locks what it must. Lists and structs that a call is given
+ *   live only for its duration, unless it says otherwise.
+ * - A function that fails records the error through wb_host.fail and returns NULL or the status.
+ *
+ * The ABI is not frozen before 1.0: WB_PLUGIN_ABI changes with it. Tables begin with the ABI number and their size in
+ * bytes; the host refuses another number and a table that is shorter than its own. */
 #ifndef WEBER_PLUGIN_H
 #define WEBER_PLUGIN_H
 
@@ -15,7 +22,7 @@
 extern "C" {
 #endif
 
-enum { WB_PLUGIN_ABI = 1 };
+enum { WB_PLUGIN_ABI = 2 };
 
 /* ---- programs ---- */
 
@@ -153,10 +160,53 @@ typedef struct wb_command {
     void *kernel;
     int32_t narguments;
     const wb_argument *arguments; /* of the call or program, of the epilogue, then scratch memory */
-    const char *what;             /* the operations it serves, for messages */
+    const char *what;             /* the operations it serves, for messages; lives for ever */
 } wb_command;
 
+/* ---- text ----
+ *
+ * Programs and calls as text in a C-like language. One text serves all dialects: what differs stands in the prelude, which
+ * defines the names that docs/backend.md lists. The text is specialised on ranks, types, contiguity and the width of indices,
+ * not on sizes: these, strides, offsets and late values come in one block of 64-bit words, by value or as constant memory.
+ *
+ * A kernel's parameters are, in this order: the command's buffers (scratch memory is the last), the status words where
+ * uses_status says so, the block. Groups have `group` items, and there is one dimension. */
+
+typedef struct wb_dialect {
+    const char *name;    /* "OpenCL C", for messages */
+    const char *prelude; /* stands in front of every text */
+    int32_t group;       /* items in a group: a power of two */
+    bool
+        is_serial; /* items of a group run one after another on a wide core: no shared memory is used */
+    bool has_f64;
+} wb_dialect;
+
+typedef struct wb_launch {
+    char entry[32];
+    int64_t groups;
+} wb_launch;
+
+typedef struct wb_source {
+    char *text;   /* after the prelude; equal texts are one program */
+    uint64_t key; /* hash of prelude and text: names the binary in caches */
+    int32_t launch_count;
+    wb_launch launches[4]; /* in this order, each with the same parameters */
+    int32_t buffer_count;  /* arguments of the command, scratch included */
+    int32_t word_count;    /* of the block */
+    int64_t *words;        /* the block as each run begins */
+    int32_t
+        first_offset; /* words[first_offset + i]: bytes from buffer i to argument i, set by each run */
+    int32_t first_late; /* words[first_late + i]: late value number late[i], set by each run */
+    int32_t late_count;
+    uint16_t *late;
+    size_t scratch_bytes;
+    bool
+        uses_status; /* four i64 words, zero before: [0] set to 1 on a bad index, [1] the index, [2] its place, [3] the size */
+} wb_source;
+
 /* ---- the tables ---- */
+
+typedef struct wb_backend wb_backend;
 
 /* What a backend may ask of its host. */
 typedef struct wb_host {
@@ -167,25 +217,102 @@ typedef struct wb_host {
     void (*release_aligned)(void *block);
     wb_status (*fail)(wb_status status, const char *format,
                       ...); /* records an error; returns status */
+    void (*log)(wb_log_level level, const char *format, ...);
+    /* Text for a program, or for a call with an epilogue behind it (as in lower). NULL with the error recorded; a call that has
+     * no text in this combination: NULL without an error. */
+    wb_source *(*render)(const wb_program *program, const wb_dialect *dialect);
+    wb_source *(*render_call)(const wb_call *call, const wb_program *epilogue, int split,
+                              const wb_dialect *dialect);
+    void (*release_source)(wb_source *source);
+    /* The disk cache for compiled kernels: entries by backend and name (key, architecture, compiler version), read and written whole,
+     * atomically. read: false where there is none (or on damage); *data is to be given to release. write: failures are silent. */
+    bool (*cache_read)(const char *backend, const char *name, void **data, size_t *size_bytes);
+    void (*cache_write)(const char *backend, const char *name, const void *data, size_t size_bytes);
+    /* A backend that is built in ("CPU"), for one that stands on another; NULL: unknown. */
+    const wb_backend *(*builtin)(const char *name);
 } wb_host;
 
-typedef struct wb_backend {
+typedef struct wb_device_info {
+    char name[128];       /* "NVIDIA GeForce GTX 1650" */
+    char driver[128];     /* driver or platform with its version; "" */
+    int64_t memory_bytes; /* 0: unknown */
+    int32_t compute_units;
+    bool is_gpu; /* an accelerator: taken by the automatic choice */
+    bool has_f64;
+    bool is_host_memory; /* handles are addresses, which the host may use while the queue is idle */
+    int32_t most_arguments; /* buffers of one kernel; 0: any number */
+} wb_device_info;
+
+typedef enum wb_copy_kind {
+    WB_COPY_UPLOAD,   /* from.handle is an address */
+    WB_COPY_DOWNLOAD, /* to.handle is an address */
+    WB_COPY_LOCAL,    /* both on the device */
+} wb_copy_kind;
+
+struct wb_backend {
     uint32_t abi, size_bytes;
-    const char *name;                  /* "CPU" */
-    void *(*alloc)(size_t size_bytes); /* NULL: out of memory */
-    void (*free)(void *handle, size_t size_bytes);
+    const char *name; /* "OpenCL" */
+
+    /* ---- questions ---- */
+
+    /* Opens the vendor's libraries, once. False: the reason says what is missing and which package brings it. */
+    bool (*load)(char *reason, size_t reason_bytes);
+    /* Number of devices that can be used; 0: the reason says why (no driver, hidden by a variable, ...). May be asked again. */
+    int (*count)(char *reason, size_t reason_bytes);
+    wb_status (*info)(int index, wb_device_info *info);
+    /* Optional (NULL): whether a part such as "cuDNN" works; the reason where not, or where there is no such part. */
+    bool (*part)(const char *part, char *reason, size_t reason_bytes);
+
+    /* ---- one device: what open returns is the first argument of what follows ---- */
+
+    void *(*open)(int index);
+    void (*close)(void *device);
+    void *(*alloc)(void *device, size_t size_bytes); /* NULL: out of memory */
+    /* May come while queued commands still use the memory: it lives until they are done. */
+    void (*free)(void *device, void *handle, size_t size_bytes);
+    /* Optional: host memory from which copies are fast. */
+    void *(*alloc_pinned)(void *device, size_t size_bytes);
+    void (*free_pinned)(void *device, void *memory, size_t size_bytes);
+
+    /* ---- kernels ---- */
+
     /* A kernel for the program; NULL with an error recorded. The program may be released afterwards. */
-    void *(*kernel)(const wb_program *program);
+    void *(*kernel)(void *device, const wb_program *program);
     /* A kernel for the call, with an elementwise program over the result's elements fused behind it, or without (NULL). NULL without
-     * an error: not supported in this combination. The program's arguments follow the call's; it may read the call's result,
-     * and write over it. split: the number of leading dimensions of its domain that make up the call's rows (m; the positions of
-     * a plane). */
-    void *(*lower)(const wb_call *call, const wb_program *epilogue, int split);
+     * an error: not supported in this combination; without an epilogue every call of the table above is supported. The program's
+     * arguments follow the call's; it may read the call's result, and write over it. split: the number of leading dimensions of its
+     * domain that make up the call's rows (m; the positions of a plane). */
+    void *(*lower)(void *device, const wb_call *call, const wb_program *epilogue, int split);
     size_t (*scratch_bytes)(const void *kernel);
-    void (*release)(void *kernel);
-    wb_status (*run)(const wb_command *commands, int count, const wb_memory *memory,
-                     const uint64_t *late);
-} wb_backend;
+    void (*release)(void *kernel); /* may come while queued commands still use it */
+
+    /* ---- queues: commands and copies in order ----
+     *
+     * NULL stands for the device's own queue. Work may be done at once or later; the host's side of a copy stays as it is until a sync. */
+
+    /* Optional, all or none; without them there is the device's own queue. */
+    void *(*queue_new)(void *device);
+    void (*queue_free)(void *device, void *queue);
+    void *(*record)(void *device, void *queue); /* an event: what is queued so far is done */
+    wb_status (*wait)(void *device, void *queue,
+                      void *event); /* what is queued afterwards comes after the event */
+    void (*release_event)(void *device, void *event);
+
+    wb_status (*copy)(void *device, void *queue, wb_copy_kind kind, wb_memory to, wb_memory from,
+                      size_t size_bytes);
+    /* Optional: from another device of this backend. */
+    wb_status (*copy_peer)(void *device, void *queue, wb_memory to, void *from_device,
+                           wb_memory from, size_t size_bytes);
+    wb_status (*run)(void *device, void *queue, const wb_command *commands, int count,
+                     const wb_memory *memory, const uint64_t *late);
+    /* Waits until the queue is done and gives the first error that came late: a bad index is an argument error, named by its
+     * command, and the queue goes on; after WB_ERROR_DEVICE the device is given up. */
+    wb_status (*sync)(void *device, void *queue);
+};
+
+/* The one exported symbol. NULL: the host does not suit. */
+typedef const wb_backend *wb_plugin_fn(const wb_host *host);
+#define WB_PLUGIN_SYMBOL "weber_plugin"
 
 #ifdef __cplusplus
 }

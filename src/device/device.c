@@ -1,6 +1,7 @@
 #include "device/device.h"
 
-#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -8,16 +9,7 @@
 #include "device/buffer.h"
 
 /* Sizes come in classes, four to each power of two, so that a freed piece serves a slightly different size. */
-enum { CLASSES = 4 * 64, SMALLEST = 64 };
-
-struct wb_device {
-    const char *name;
-    const wb_backend *backend;
-    pthread_mutex_t mutex;
-    wb_buffer *free[CLASSES]; /* guarded by mutex, as the counts */
-    wb_buffer *blank;         /* headers without memory */
-    int64_t live, cached, peak, workspace;
-};
+enum { SMALLEST = 64 };
 
 const wb_host wb_builtin_host = {.abi = WB_PLUGIN_ABI,
                                  .size_bytes = sizeof(wb_host),
@@ -28,7 +20,26 @@ const wb_host wb_builtin_host = {.abi = WB_PLUGIN_ABI,
                                  .fail = wb_fail};
 
 static wb_device cpu = {
-    .name = "CPU", .backend = &wb_cpu_backend, .mutex = PTHREAD_MUTEX_INITIALIZER};
+    .name = "CPU",
+    .backend = &wb_cpu_backend,
+    .info = {.has_f64 = true, .is_host_memory = true},
+    .mutex = PTHREAD_MUTEX_INITIALIZER
+};
+
+wb_device *wb_device_new(const wb_backend *backend, int index) {
+    static int32_t made; /* guarded by the registry's lock */
+    wb_device *device = wb_alloc(sizeof *device);
+    if (!device) return NULL;
+    *device = (wb_device){.backend = backend, .index = index};
+    if (backend->info(index, &device->info) != WB_OK || !(device->context = backend->open(index))) {
+        wb_release(device);
+        return NULL;
+    }
+    (void)snprintf(device->name, sizeof device->name, "%s(%d)", backend->name, index);
+    device->number = ++made;
+    (void)pthread_mutex_init(&device->mutex, NULL);
+    return device;
+}
 
 const wb_device *wb_cpu_device(void) { return &cpu; }
 const char *wb_device_name(const wb_device *device) { return device ? device->name : "no device"; }
@@ -84,20 +95,20 @@ static void give_header(wb_device *device, wb_buffer *buffer) {
 }
 
 static void drop_cache(wb_device *device) {
-    for (int class = 0; class < CLASSES; class ++) {
+    for (int class = 0; class < WB_SIZE_CLASSES; class ++) {
         for (wb_buffer *buffer; (buffer = take_cached(device, class));) {
-            device->backend->free(buffer->handle, buffer->size_bytes);
+            device->backend->free(device->context, buffer->handle, buffer->size_bytes);
             give_header(device, buffer);
         }
     }
 }
 
 static void *alloc_or_flush(wb_device *device, size_t size_bytes) {
-    void *handle = device->backend->alloc(size_bytes);
+    void *handle = device->backend->alloc(device->context, size_bytes);
     if (handle) return handle;
     drop_cache(device);
     wb_clear_error();
-    handle = device->backend->alloc(size_bytes);
+    handle = device->backend->alloc(device->context, size_bytes);
     if (handle) return handle;
     wb_clear_error();
     return wb_fail_null(WB_ERROR_MEMORY,
@@ -110,8 +121,8 @@ static wb_buffer *new_piece(wb_device *device, size_t class_bytes) {
     wb_buffer *buffer = take_header(device);
     if (!buffer) return NULL;
     const bool failed_before = wb_failed();
-    buffer->handle =
-        failed_before ? device->backend->alloc(class_bytes) : alloc_or_flush(device, class_bytes);
+    buffer->handle = failed_before ? device->backend->alloc(device->context, class_bytes)
+                                   : alloc_or_flush(device, class_bytes);
     buffer->size_bytes = class_bytes;
     if (buffer->handle) return buffer;
     give_header(device, buffer);
@@ -202,7 +213,7 @@ void wb_device_free(const wb_device *where, void *handle, size_t size_bytes) {
     if (!handle) return;
     wb_device *device = mutable(where);
     pthread_mutex_lock(&device->mutex);
-    device->backend->free(handle, size_bytes);
+    device->backend->free(device->context, handle, size_bytes);
     device->workspace -= (int64_t)size_bytes;
     pthread_mutex_unlock(&device->mutex);
 }

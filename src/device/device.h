@@ -2,19 +2,41 @@
 #ifndef WB_DEVICE_DEVICE_H
 #define WB_DEVICE_DEVICE_H
 
+#include <pthread.h>
+
 #include <weber/device.h>
 #include <weber/plugin.h>
 
+enum { WB_SIZE_CLASSES = 4 * 64 };
+
+/* One device of a backend, made once and kept for the life of the process. */
+struct wb_device {
+    const wb_backend *backend;
+    int index;     /* among the backend's devices */
+    void *context; /* what the backend's open returned: the first argument of its functions */
+    char name[48]; /* "CPU", "OpenCL(0)" */
+    wb_device_info info;
+    int32_t number; /* of all devices, from 0: the CPU */
+    /* the allocator, guarded by mutex */
+    pthread_mutex_t mutex;
+    struct wb_buffer *free[WB_SIZE_CLASSES];
+    struct wb_buffer *blank; /* headers without memory */
+    int64_t live, cached, peak, workspace;
+};
+
 const wb_backend *wb_device_backend(const wb_device *device);
+
+/* Opens device number index of the backend. NULL on failure. Kept for ever by its caller, the registry. */
+wb_device *wb_device_new(const wb_backend *backend, int index);
 
 /* Memory outside arrays (a plan's workspace), counted with the device. NULL: out of memory. */
 void *wb_device_alloc(const wb_device *device, size_t size_bytes);
 void wb_device_free(const wb_device *device, void *handle, size_t size_bytes);
 
-/* What built-in backends ask of the library. */
+/* What backends ask of the library. */
 extern const wb_host wb_builtin_host;
 
-/* The built-in CPU backend (backends/cpu). */
+/* The built-in backends (backends/cpu, backends/checked). */
 extern const wb_backend wb_cpu_backend;
 int wb_cpu_threads(void);
 void wb_cpu_set_threads(int threads);

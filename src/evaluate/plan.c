@@ -72,8 +72,9 @@ static void count_program(builder *b, const wb_program *program) {
 
 static bool add_program(builder *b, wb_emitted *emitted, const char *what) {
     count_program(b, &emitted->program);
-    const bool added = add_command(b, b->backend->kernel(&emitted->program), emitted->arguments,
-                                   emitted->argument_count, NULL, what);
+    const bool added =
+        add_command(b, b->backend->kernel(b->plan->device->context, &emitted->program),
+                    emitted->arguments, emitted->argument_count, NULL, what);
     wb_emitted_release(emitted);
     return added;
 }
@@ -106,11 +107,13 @@ static bool call_with_epilogue(builder *b, const wb_unit *u, const wb_call *call
     const wb_value *v = &b->graph.values[u->members[0]];
     const char *what = wb_op_name((wb_op)v->op);
     if (u->epilogue < 0)
-        return add_command(b, b->backend->lower(call, NULL, 0), arguments, count, NULL, what);
+        return add_command(b, b->backend->lower(b->plan->device->context, call, NULL, 0), arguments,
+                           count, NULL, what);
     const wb_unit *program = &b->graph.units[u->epilogue];
     wb_emitted emitted;
     if (!wb_emit_program(&b->graph, program, rows_of(v), &emitted)) return false;
-    void *kernel = b->backend->lower(call, &emitted.program, emitted.split);
+    void *kernel =
+        b->backend->lower(b->plan->device->context, call, &emitted.program, emitted.split);
     if (kernel || wb_failed()) {
         count_program(b, &emitted.program);
         const bool added = add_command(b, kernel, arguments, count, &emitted, what);
@@ -118,7 +121,8 @@ static bool call_with_epilogue(builder *b, const wb_unit *u, const wb_call *call
         return added;
     }
     wb_emitted_release(&emitted); /* the backend does not fuse here: one after the other */
-    return add_command(b, b->backend->lower(call, NULL, 0), arguments, count, NULL, what) &&
+    return add_command(b, b->backend->lower(b->plan->device->context, call, NULL, 0), arguments,
+                       count, NULL, what) &&
            plan_program(b, program);
 }
 

@@ -202,8 +202,9 @@ static void lose(evaluator *e, const wb_plan *plan) {
 
 static wb_status run(evaluator *e, const wb_plan *plan) {
     if (!bind(e, plan)) return wb_error_status();
-    const wb_status status = wb_device_backend(plan->device)
-                                 ->run(plan->commands, plan->command_count, e->memory, e->late);
+    const wb_device *device = plan->device;
+    const wb_status status = device->backend->run(device->context, NULL, plan->commands,
+                                                  plan->command_count, e->memory, e->late);
     e->counts.evaluations++;
     e->counts.kernels += plan->command_count;
     e->counts.missed_donations += plan->missed_donations;

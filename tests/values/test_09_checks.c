@@ -10,20 +10,14 @@
 
 static int commands_left = -1; /* -1: it does not fail */
 
-static wb_status run_some(const wb_command *commands, int count, const wb_memory *memory,
-                          const uint64_t *late) {
+static wb_status run_some(void *device, void *queue, const wb_command *commands, int count,
+                          const wb_memory *memory, const uint64_t *late) {
     const int first = commands_left < 0 || commands_left > count ? count : commands_left;
-    const wb_status status = wb_cpu_backend.run(commands, first, memory, late);
+    const wb_status status = wb_cpu_backend.run(device, queue, commands, first, memory, late);
     if (commands_left < 0 || status != WB_OK) return status;
     commands_left = -1;
     return (wb_builtin_host.fail)(WB_ERROR_DEVICE, "CPU: struck by lightning");
 }
-
-/* The beginning of a device, as device.c has it. */
-typedef struct device_head {
-    const char *name;
-    const wb_backend *backend;
-} device_head;
 
 static wb_backend failing;
 
@@ -31,7 +25,7 @@ static int install(void **state) {
     (void)state;
     union {
         const wb_device *from;
-        device_head *to;
+        wb_device *to;
     } device = {.from = wb_cpu_device()};
     failing = wb_cpu_backend;
     failing.run = run_some;

@@ -141,20 +141,14 @@ static void a_layer_in_two_places_is_one(void **state) {
     wb_free(o), wb_free(model);
 }
 
-/* A device by name only, as device.c has it. */
-typedef struct device_head {
-    const char *name;
-    const wb_backend *backend;
-} device_head;
-
 static void a_state_on_another_device_names_both(void **state) {
     (void)state;
-    static device_head elsewhere = {.name = "Elsewhere", .backend = &wb_cpu_backend};
+    static const wb_device elsewhere = {.name = "Elsewhere", .backend = &wb_cpu_backend};
     wb_layer *model = wb_tree(wb_vector(1, 2));
     wb_optimiser *o = wb_setup(wb_momentum(), model);
     assert_int_equal(step(o, model, along(model, "1", wb_vector(1, 1))), WB_OK);
     wb_array *velocity = o->groups[0].states[0], *before = wb_copy(wb_get(model, "1"));
-    velocity->device = (const wb_device *)(const void *)&elsewhere;
+    velocity->device = &elsewhere;
     assert_int_equal(step(o, model, along(model, "1", wb_vector(1, 1))), WB_ERROR_DEVICE);
     assert_error(WB_ERROR_DEVICE, "a parameter (2) is on CPU, its state on Elsewhere");
     assert_same_bits(wb_get(model, "1"), before, "after a refused update");
