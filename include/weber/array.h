@@ -122,7 +122,6 @@ WB_API int wb_ndim(const wb_array *x);
 WB_API int64_t wb_size(const wb_array *x, int dim); /* 1 beyond the last dimension */
 WB_API const int64_t *wb_sizes(const wb_array *x);  /* wb_ndim(x) numbers */
 WB_API int64_t wb_count(const wb_array *x);         /* number of elements */
-WB_API const wb_device *wb_device_of(const wb_array *x);
 
 /* ---- views: no data is copied where strides can say it ---- */
 

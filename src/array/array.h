@@ -52,9 +52,9 @@ struct wb_array {
     uint64_t stamp;
     wb_array **inputs; /* own_inputs, or a list of its own when there are more */
     wb_array *own_inputs[WB_INLINE_INPUTS];
-    const wb_device *device;
-    wb_buffer *buffer; /* NULL while pending */
-    int64_t offset;    /* elements */
+    const wb_device *device; /* NULL: a recipe of numbers alone, at home wherever it is wanted */
+    wb_buffer *buffer;       /* NULL while pending */
+    int64_t offset;          /* elements */
     int64_t sizes[WB_MAX_DIMS];
     int64_t attributes[WB_ATTRIBUTES]; /* meaning per operation */
     int64_t late[2];                   /* not in the key: value, key or counter */
@@ -63,8 +63,13 @@ struct wb_array {
 
 extern const wb_class wb_array_class;
 
-/* A node owned by the innermost scope, with a reference to each input; sizes and inputs are copied. Inputs are not NULL.
- * NULL when out of memory. */
+const char *wb_op_name(wb_op op);
+
+/* Where x is, or would be computed by itself. */
+const wb_device *wb_node_device(const wb_array *x);
+
+/* A node owned by the innermost scope, with a reference to each input; sizes and inputs are copied. Inputs are not NULL. It is where its
+ * inputs are; NULL when those are on several devices, or out of memory. */
 wb_array *wb_node_new(wb_op op, wb_dtype dtype, int ndim, const int64_t *sizes, int ninputs,
                       wb_array *const *inputs);
 

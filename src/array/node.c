@@ -5,7 +5,18 @@
 #include "array/thread.h"
 #include "base/memory.h"
 
-const wb_class wb_array_class = {"array", NULL}; /* wb_free releases arrays itself */
+const wb_class wb_array_class = {.name = "array"}; /* wb_free releases arrays itself */
+
+const char *wb_op_name(wb_op op) {
+    static const char *const names[WB_OP_COUNT] = {
+#define WB_UNARY(name, ...)     #name,
+#define WB_BINARY(name, ...)    #name,
+#define WB_MACRO(name, ...)     #name,
+#define WB_OPERATION(name, ...) #name,
+#include <weber/ops.def>
+    };
+    return names[op];
+}
 
 static bool attach_inputs(wb_array *node, int ninputs, wb_array *const *inputs) {
     node->inputs = node->own_inputs;
@@ -80,9 +91,37 @@ static bool wants_inputs(wb_thread *thread) {
     return true;
 }
 
+/* ---- where ---- */
+
+static bool mixed_devices(wb_op op, const wb_array *a, const wb_array *b) {
+    (void)wb_fail(WB_ERROR_DEVICE, "%s: %s is on %s, %s on %s; wb_to moves arrays and models",
+                  wb_op_name(op), wb_text_of(a), wb_device_name(a->device), wb_text_of(b),
+                  wb_device_name(b->device));
+    return false;
+}
+
+static bool find_device(wb_op op, int ninputs, wb_array *const *inputs, const wb_device **device) {
+    const wb_array *placed = NULL;
+    for (int i = 0; i < ninputs; i++) {
+        if (!inputs[i]->device) continue;
+        if (!placed)
+            placed = inputs[i];
+        else if (inputs[i]->device != placed->device)
+            return mixed_devices(op, placed, inputs[i]);
+    }
+    *device = placed ? placed->device : NULL;
+    return true;
+}
+
+const wb_device *wb_node_device(const wb_array *x) {
+    return x->device ? x->device : wb_default_device();
+}
+
 wb_array *wb_node_new(wb_op op, wb_dtype dtype, int ndim, const int64_t *sizes, int ninputs,
                       wb_array *const *inputs) {
     wb_thread *thread = wb_thread_get();
+    const wb_device *device;
+    if (!find_device(op, ninputs, inputs, &device)) return NULL;
     if (thread && wants_inputs(thread) && !evaluate_inputs(ninputs, inputs)) return NULL;
     wb_array *node = thread ? blank(thread, op, dtype, ndim, sizes) : NULL;
     if (!node) return NULL;
@@ -90,7 +129,7 @@ wb_array *wb_node_new(wb_op op, wb_dtype dtype, int ndim, const int64_t *sizes, 
         wb_unref(node);
         return NULL;
     }
-    node->device = ninputs ? inputs[0]->device : wb_cpu_device();
+    node->device = device;
     return into_scope(thread, node);
 }
 
@@ -150,11 +189,13 @@ void wb_node_detach(wb_array *x) {
     if (!(x->flags & WB_NODE_SETTLED)) x->flags |= WB_NODE_DETACHED;
     x->flags &= (uint16_t) ~(WB_NODE_LEFT | WB_NODE_SETTLED);
     x->op = WB_OP_data;
+    if (x->buffer) x->device = x->buffer->device;
     bury(thread, drop_inputs(x, NULL));
 }
 
 wb_array *wb_hold(wb_array *x) {
     if (!x) return NULL;
+    if (!x->device) x->device = x->buffer ? x->buffer->device : wb_default_device();
     x->refs++, x->holds++;
     return x;
 }
@@ -184,7 +225,7 @@ static wb_array *number(wb_thread *thread, double value, bool interned) {
     node->flags = WB_NODE_WEAK;
     node->nattributes = 1;
     node->attributes[0] = (int64_t)bits_of(value);
-    node->device = wb_cpu_device();
+    node->device = NULL;
     if (!interned) return into_scope(thread, node);
     node->flags |= WB_NODE_INTERNED;
     thread->live_nodes--;

@@ -84,7 +84,6 @@ wb_dtype wb_dtype_of(const wb_array *x) { return x ? (wb_dtype)x->dtype : WB_F32
 int wb_ndim(const wb_array *x) { return x ? x->ndim : 0; }
 const int64_t *wb_sizes(const wb_array *x) { return x ? x->sizes : NULL; }
 int64_t wb_count(const wb_array *x) { return x ? wb_count_sizes(x->ndim, x->sizes) : 0; }
-const wb_device *wb_device_of(const wb_array *x) { return x ? x->device : NULL; }
 
 int64_t wb_size(const wb_array *x, int dim) {
     if (!x) return 0;

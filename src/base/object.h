@@ -4,11 +4,14 @@
 
 #include <stdint.h>
 
-#include <weber/array.h>
+#include <weber/device.h>
 
+/* What is not there is NULL. */
 typedef struct wb_class {
     const char *name;
     void (*free)(void *object);
+    wb_status (*move)(const wb_to_desc *desc); /* wb_move on it */
+    const wb_device *(*device_of)(const void *object);
 } wb_class;
 
 typedef struct wb_object {

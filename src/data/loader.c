@@ -48,7 +48,7 @@ struct wb_loader {
 /* ---- the end ---- */
 
 static void turn_is_over(void *object) { ((turn *)object)->open = false; }
-static const wb_class turn_class = {"loader's turn", turn_is_over};
+static const wb_class turn_class = {.name = "loader's turn", .free = turn_is_over};
 
 /* Closes the turn's scope and what was opened inside it. With `only_innermost` a scope opened since, perhaps after a break,
  * is respected: then the turn's scope passes to whoever closes it. */
@@ -92,7 +92,7 @@ static void loader_free(void *object) {
     wb_live_objects(-1);
 }
 
-static const wb_class loader_class = {"loader", loader_free};
+static const wb_class loader_class = {.name = "loader", .free = loader_free};
 
 /* ---- making ---- */
 
@@ -273,7 +273,7 @@ static bool equip_slot(const wb_loader *loader, slot *s) {
         const int64_t wanted = loader->desc.batchsize < loader->observations
                                    ? loader->desc.batchsize
                                    : loader->observations;
-        s->buffers[i] = wb_buffer_new(wb_cpu_device(), (size_t)(bytes * wanted));
+        s->buffers[i] = wb_buffer_new(wb_cpu_device(), (size_t)(bytes * wanted), "batch");
         if (!s->buffers[i]) return false;
     }
     return true;

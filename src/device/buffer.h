@@ -14,13 +14,28 @@ typedef struct wb_buffer {
     size_t size_bytes;      /* usable; what the allocator handed out */
     wb_release_fn *release; /* foreign memory */
     void *release_context;
-    struct wb_buffer *next; /* in the allocator's list of free buffers */
+    const char *tag;         /* what it is for, as wb_memory_holders says; lives for ever */
+    struct wb_buffer *next;  /* in one of the allocator's lists */
+    struct wb_buffer **link; /* what points here, in the list of what is live */
 } wb_buffer;
 
-wb_buffer *wb_buffer_new(const wb_device *device, size_t size_bytes); /* NULL: out of memory */
+/* NULL: out of memory. */
+wb_buffer *wb_buffer_new(const wb_device *device, size_t size_bytes, const char *tag);
 wb_buffer *wb_buffer_foreign(const wb_device *device, void *data, size_t size_bytes, bool read_only,
                              wb_release_fn *release, void *context);
 wb_buffer *wb_buffer_ref(wb_buffer *buffer);
 void wb_buffer_unref(wb_buffer *buffer);
+
+/* ---- transfer.c ---- */
+
+/* True where the host may use the buffer's handle as an address once the device is in step (wb_device_sync). */
+bool wb_buffer_is_host(const wb_buffer *buffer);
+
+/* Copies bytes from one buffer to another, wherever both are: queued with the target's work, or done. */
+wb_status wb_buffer_copy(wb_buffer *to, int64_t to_bytes, wb_buffer *from, int64_t from_bytes,
+                         size_t size_bytes);
+
+/* Copies to host memory; done when it returns. */
+wb_status wb_buffer_read(const wb_buffer *from, int64_t from_bytes, void *to, size_t size_bytes);
 
 #endif

@@ -20,11 +20,23 @@ struct wb_device {
     /* the allocator, guarded by mutex */
     pthread_mutex_t mutex;
     struct wb_buffer *free[WB_SIZE_CLASSES];
-    struct wb_buffer *blank; /* headers without memory */
-    int64_t live, cached, peak, workspace;
+    struct wb_buffer *blank;   /* headers without memory */
+    struct wb_buffer *holders; /* what is live, newest first */
+    int64_t live, cached, peak, workspace, limit;
+    /* host memory that queued copies still read, guarded by mutex */
+    struct wb_buffer **in_flight;
+    int64_t in_flight_count, in_flight_capacity;
+    bool has_failed; /* __atomic; set once */
+    char failure[256];
 };
 
-const wb_backend *wb_device_backend(const wb_device *device);
+/* Devices are handed out const: their users do not change them, their allocator does. */
+wb_device *wb_device_mutable(const wb_device *device);
+
+/* A device that has failed is given up: this fails, and names what happened then. */
+wb_status wb_device_check(const wb_device *device);
+/* Remembers a failure of the device, should status be one; returns status. */
+wb_status wb_device_note(const wb_device *device, wb_status status);
 
 /* Opens device number index of the backend. NULL on failure. Kept for ever by its caller, the registry. */
 wb_device *wb_device_new(const wb_backend *backend, int index);
@@ -38,6 +50,7 @@ extern const wb_host wb_builtin_host;
 
 /* The built-in backends (backends/cpu, backends/checked). */
 extern const wb_backend wb_cpu_backend;
+extern const wb_backend wb_checked_backend;
 int wb_cpu_threads(void);
 void wb_cpu_set_threads(int threads);
 

@@ -9,19 +9,34 @@ static bool reserve(void **items, int64_t *capacity, size_t item_bytes, int64_t 
     return wanted <= *capacity || wb_grow_list(items, capacity, item_bytes, wanted);
 }
 
+static int64_t least(const wb_tape *tape) {
+    int64_t room = tape->capacity;
+    if (tape->uses_capacity < room) room = tape->uses_capacity;
+    if (tape->sharers_capacity < room) room = tape->sharers_capacity;
+    return tape->marks_capacity < room ? tape->marks_capacity : room;
+}
+
+/* Room for one more node in all lists that are numbered alike. */
+static bool reserve_node(wb_tape *tape) {
+    const int64_t wanted = tape->count + 1;
+    return wanted <= tape->room ||
+           (reserve((void **)&tape->nodes, &tape->capacity, sizeof *tape->nodes, wanted) &&
+            reserve((void **)&tape->uses, &tape->uses_capacity, sizeof *tape->uses, wanted) &&
+            reserve((void **)&tape->sharers, &tape->sharers_capacity, sizeof *tape->sharers,
+                    wanted) &&
+            reserve((void **)&tape->marks, &tape->marks_capacity, sizeof *tape->marks, wanted) &&
+            (tape->room = least(tape), true));
+}
+
 static bool append(wb_tape *tape, wb_array *x) {
-    if (!reserve((void **)&tape->nodes, &tape->capacity, sizeof *tape->nodes, tape->count + 1) ||
-        !reserve((void **)&tape->uses, &tape->uses_capacity, sizeof *tape->uses, tape->count + 1) ||
-        !reserve((void **)&tape->sharers, &tape->sharers_capacity, sizeof *tape->sharers,
-                 tape->count + 1) ||
-        !reserve((void **)&tape->marks, &tape->marks_capacity, sizeof *tape->marks,
-                 tape->count + 1))
-        return false;
+    if (!reserve_node(tape)) return false;
     x->index = (uint32_t)tape->count;
     tape->uses[tape->count] = 0;
     tape->sharers[tape->count] = 0;
     tape->marks[tape->count] = wb_is_plan_leaf(x) ? WB_TAPE_LEAF : 0;
     tape->nodes[tape->count++] = x;
+    tape->pending_moves += wb_is_pending_move(x);
+    if (x->device) tape->device = x->device;
     return true;
 }
 
@@ -128,7 +143,8 @@ static uint64_t *key_of(const wb_tape *tape, int64_t i, uint64_t *word) {
 
 static bool write_key(wb_tape *tape) {
     if (!reserve((void **)&tape->key, &tape->words_capacity, sizeof *tape->key, 1)) return false;
-    tape->key[0] = (uint64_t)wb_threads(); /* kernels reserve memory for each */
+    /* kernels reserve memory for each thread */
+    tape->key[0] = (uint64_t)wb_threads() | (uint64_t)tape->device->number << 32;
     tape->words = 1;
     for (int64_t i = 0; i < tape->count; i++) {
         const int64_t most = 1 + 2 * WB_MAX_DIMS + WB_ATTRIBUTES + tape->nodes[i]->ninputs / 2 + 1;
@@ -140,15 +156,25 @@ static bool write_key(wb_tape *tape) {
     return true;
 }
 
-bool wb_tape_order(wb_tape *tape, int count, wb_array *const *roots) {
+bool wb_tape_walk(wb_tape *tape, int count, wb_array *const *roots) {
     wb_thread *thread = wb_thread_get();
     if (!thread) return false;
-    const uint64_t stamp = ++thread->stamp;
-    tape->count = 0;
+    tape->stamp = ++thread->stamp;
+    tape->count = tape->pending_moves = 0;
+    tape->device = NULL;
     for (int i = 0; i < count; i++)
-        if (roots[i] && !wb_is_evaluated(roots[i]) && !walk(tape, roots[i], stamp)) return false;
+        if (roots[i] && !wb_is_evaluated(roots[i]) && !walk(tape, roots[i], tape->stamp))
+            return false;
+    return true;
+}
+
+bool wb_tape_order(wb_tape *tape, int count, wb_array *const *roots) {
     for (int i = 0; i < count; i++)
-        if (roots[i] && roots[i]->stamp == stamp) tape->marks[roots[i]->index] |= WB_TAPE_ROOT;
+        if (roots[i] && roots[i]->stamp == tape->stamp) {
+            tape->marks[roots[i]->index] |= WB_TAPE_ROOT;
+            if (roots[i]->device) tape->device = roots[i]->device;
+        }
+    if (!tape->device) tape->device = wb_default_device();
     if (!check_lost(tape)) return false;
     mark(tape);
     return write_key(tape);

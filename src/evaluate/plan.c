@@ -206,6 +206,7 @@ static bool list_results(builder *b) {
         plan->outputs[plan->output_count++] = (wb_plan_output){
             .memory = v->memory,
             .is_donated = v->memory < graph->leaf_count,
+            .tag = wb_op_name((wb_op)v->op),
             .size_bytes = (size_t)wb_value_count(v) * wb_dtype_size((wb_dtype)v->dtype)};
     }
     for (int32_t i = 0; i < tape->count; i++) {
@@ -299,8 +300,8 @@ static size_t bytes_of_plan(const builder *b) {
 wb_plan *wb_plan_new(const wb_tape *tape, uint64_t hash) {
     wb_plan *plan = wb_alloc(sizeof *plan);
     if (!plan) return NULL;
-    plan->device = tape->nodes[tape->count - 1]->device;
-    builder b = {.plan = plan, .backend = wb_device_backend(plan->device)};
+    plan->device = tape->device;
+    builder b = {.plan = plan, .backend = plan->device->backend};
     const bool built = copy_key(plan, tape, hash) && build(&b, tape);
     if (built) plan->size_bytes = bytes_of_plan(&b);
     wb_graph_release(&b.graph);
@@ -312,7 +313,7 @@ wb_plan *wb_plan_new(const wb_tape *tape, uint64_t hash) {
 
 void wb_plan_free(wb_plan *plan) {
     if (!plan) return;
-    const wb_backend *backend = wb_device_backend(plan->device);
+    const wb_backend *backend = plan->device->backend;
     for (int32_t i = 0; i < plan->command_count; i++) backend->release(plan->commands[i].kernel);
     for (int32_t i = 0; i < plan->offset_count; i++) wb_release(plan->offsets[i]);
     wb_release(plan->offsets);

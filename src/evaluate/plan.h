@@ -45,7 +45,15 @@ typedef struct wb_tape {
         int32_t next;
     } * stack;
     int64_t stack_capacity;
+    int64_t room;            /* nodes for which all lists have room */
+    uint64_t stamp;          /* of its walk */
+    int64_t pending_moves;   /* their inputs have to be evaluated first, by plans of their own */
+    const wb_device *device; /* where the plan runs */
 } wb_tape;
+
+static inline bool wb_is_pending_move(const wb_array *x) {
+    return x->op == WB_OP_move && !x->buffer;
+}
 
 /* True where a plan reads x's buffer. An evaluated view of evaluated data is seen through, so that both are known to share memory; but a
  * slice is not, as its place would be part of the key. */
@@ -55,7 +63,10 @@ static inline bool wb_is_plan_leaf(const wb_array *x) {
     return !is_view || x->ninputs == 0 || x->inputs[0]->buffer != x->buffer;
 }
 
-/* Orders what the roots are made of, marks the nodes and writes the key. */
+/* Orders what the pending roots are made of, through pending moves as well. */
+bool wb_tape_walk(wb_tape *tape, int count, wb_array *const *roots);
+
+/* After a walk that met no pending moves: marks the nodes, chooses the device and writes the key. */
 bool wb_tape_order(wb_tape *tape, int count, wb_array *const *roots);
 
 /* ---- lower.c ---- */
@@ -202,6 +213,7 @@ bool wb_matmul_reads(const wb_layout *layout);
 typedef struct wb_plan_output {
     int32_t memory; /* entry of the table; a donor's, where it takes over a leaf's buffer */
     bool is_donated;
+    const char *tag; /* of its memory */
     size_t size_bytes;
 } wb_plan_output;
 

@@ -5,6 +5,7 @@
 
 #include "array/view.h"
 #include "base/memory.h"
+#include "device/device.h"
 #include "evaluate/evaluate.h"
 #include "ops/ops.h"
 
@@ -13,18 +14,41 @@ static wb_status refuse_null(const char *function) {
     return wb_error_status();
 }
 
-/* x evaluated, with its bytes where the host can read them; NULL on failure. */
-static const char *bytes_of(const char *function, wb_array *x) {
+/* x evaluated; false on failure. */
+static bool evaluate(const char *function, wb_array *x) {
     if (!x) {
         (void)refuse_null(function);
-        return NULL;
+        return false;
     }
-    if (x->flags & WB_NODE_LOST)
-        return wb_fail_null(WB_ERROR_LOST,
-                            "%s: the values of %s were lost in an earlier device error", function,
-                            wb_text_of(x));
-    if (wb_evaluate(1, &x) != WB_OK) return NULL;
+    if (x->flags & WB_NODE_LOST) {
+        (void)wb_fail(WB_ERROR_LOST, "%s: the values of %s were lost in an earlier device error",
+                      function, wb_text_of(x));
+        return false;
+    }
+    if (wb_evaluate(1, &x) != WB_OK) return false;
+    const wb_device *device = x->buffer->device;
+    if (!device->has_failed) return true;
+    (void)wb_fail(WB_ERROR_LOST, "%s: the values of %s were lost when %s failed: %s", function,
+                  wb_text_of(x), device->name, device->failure);
+    return false;
+}
+
+/* x's first byte, where the host can read it and the device is in step; x is on the host, and evaluated. */
+static const char *bytes_of_host(const wb_array *x) {
+    if (wb_device_sync(x->buffer->device) != WB_OK) return NULL;
     return (const char *)x->buffer->handle + x->offset * (int64_t)wb_dtype_size((wb_dtype)x->dtype);
+}
+
+/* x evaluated, with its bytes where the host can read them; NULL on failure. Of an array elsewhere a copy is read, which belongs to the
+ * scope and takes x's place. */
+static const char *bytes_of(const char *function, wb_array **x) {
+    if (!evaluate(function, *x)) return NULL;
+    if (!wb_buffer_is_host((*x)->buffer)) {
+        wb_array *copy = wb_move_node(wb_cpu_device(), *x);
+        if (!copy || wb_evaluate(1, &copy) != WB_OK) return NULL;
+        *x = copy;
+    }
+    return bytes_of_host(*x);
 }
 
 /* ---- one element as a double ---- */
@@ -94,75 +118,50 @@ static void advance(walk *w) {
     }
 }
 
+/* ---- one element ---- */
+
+/* The element of x, evaluated, that lies `place` elements behind its first. */
+static double element_of(const wb_array *x, int64_t place) {
+    char bytes[8];
+    const int64_t size = (int64_t)wb_dtype_size((wb_dtype)x->dtype);
+    if (wb_buffer_read(x->buffer, (x->offset + place) * size, bytes, (size_t)size) != WB_OK)
+        return (double)NAN;
+    return element(bytes, (wb_dtype)x->dtype, 0);
+}
+
 double wb_item(wb_array *x) {
     if (x && wb_count(x) != 1) {
         (void)wb_fail(WB_ERROR_SHAPE, "item: %s has %lld elements; one is wanted", wb_text_of(x),
                       (long long)wb_count(x));
         return (double)NAN;
     }
-    const char *bytes = bytes_of("item", x);
-    return bytes ? element(bytes, (wb_dtype)x->dtype, 0) : (double)NAN;
+    return evaluate("item", x) ? element_of(x, 0) : (double)NAN;
 }
 
-wb_status wb_read(wb_array *x, void *out, size_t size_bytes) {
-    const char *bytes = bytes_of("read", x);
-    if (!bytes) return wb_error_status();
-    const size_t size = wb_dtype_size((wb_dtype)x->dtype), total = (size_t)wb_count(x) * size;
-    if (size_bytes != total)
-        return wb_fail(WB_ERROR_ARGUMENT, "read: %s of %s has %zu bytes, the place for it %zu",
-                       wb_text_of(x), wb_dtype_name((wb_dtype)x->dtype), total, size_bytes);
-    if (wb_node_is_dense(x)) {
-        if (total) memcpy(out, bytes, total);
-        return WB_OK;
+static int scalar_forbidden, scalar_reads; /* __atomic */
+enum { MANY_SCALAR_READS = 1000 };
+
+void wb_allow_scalar(bool allowed) {
+    __atomic_store_n(&scalar_forbidden, !allowed, __ATOMIC_RELAXED);
+    __atomic_store_n(&scalar_reads, 0, __ATOMIC_RELAXED);
+}
+
+static bool may_read_scalars(const wb_array *x) {
+    if (wb_buffer_is_host(x->buffer)) return true;
+    if (__atomic_load_n(&scalar_forbidden, __ATOMIC_RELAXED)) {
+        (void)wb_fail(WB_ERROR_DEVICE,
+                      "at: single elements of %s on %s are not read while wb_allow_scalar(false) "
+                      "stands; wb_cpu copies the whole array",
+                      wb_text_of(x), wb_device_name(x->buffer->device));
+        return false;
     }
-    walk w = walk_of(x);
-    for (char *to = out, *end = to + total; to < end; to += size, advance(&w))
-        memcpy(to, bytes + w.place * (int64_t)size, size);
-    return WB_OK;
+    if (__atomic_add_fetch(&scalar_reads, 1, __ATOMIC_RELAXED) == MANY_SCALAR_READS)
+        wb_log_line(WB_LOG_WARN,
+                    "at: %d single elements were read from %s, each waiting for the device; wb_cpu "
+                    "copies a whole array at once",
+                    MANY_SCALAR_READS, wb_device_name(x->buffer->device));
+    return true;
 }
-
-static wb_status check_count(const char *function, wb_array *x, int64_t count) {
-    if (!x) return refuse_null(function);
-    if (count == wb_count(x)) return WB_OK;
-    return wb_fail(WB_ERROR_ARGUMENT, "%s: %s has %lld elements, the place for it %lld", function,
-                   wb_text_of(x), (long long)wb_count(x), (long long)count);
-}
-
-wb_status wb_read_f64(wb_array *x, double *out, int64_t count) {
-    if (check_count("read_f64", x, count) != WB_OK) return wb_error_status();
-    const char *bytes = bytes_of("read_f64", x);
-    if (!bytes) return wb_error_status();
-    walk w = walk_of(x);
-    for (int64_t i = 0; i < count; i++, advance(&w))
-        out[i] = element(bytes, (wb_dtype)x->dtype, w.place);
-    return WB_OK;
-}
-
-wb_status wb_read_f32(wb_array *x, float *out, int64_t count) {
-    if (check_count("read_f32", x, count) != WB_OK) return wb_error_status();
-    const char *bytes = bytes_of("read_f32", x);
-    if (!bytes) return wb_error_status();
-    walk w = walk_of(x);
-    for (int64_t i = 0; i < count; i++, advance(&w))
-        out[i] = (float)element(bytes, (wb_dtype)x->dtype, w.place);
-    return WB_OK;
-}
-
-/* A dense view is read where it lies; of any other a dense copy lives as long as x's scope. */
-const void *wb_read_begin(wb_array *x) {
-    const char *bytes = bytes_of("read_begin", x);
-    if (!bytes) return NULL;
-    if (wb_node_is_dense(x)) {
-        (void)wb_ref(x);
-        return bytes;
-    }
-    wb_array *dense = wb_copy(x);
-    const char *copied = dense ? bytes_of("read_begin", dense) : NULL;
-    if (copied) (void)wb_ref(x);
-    return copied;
-}
-
-void wb_read_end(wb_array *x) { wb_unref(x); }
 
 double wb_at_make(wb_array *x, int ndim, const int64_t *index) {
     if (!x) {
@@ -176,13 +175,95 @@ double wb_at_make(wb_array *x, int ndim, const int64_t *index) {
                       wb_sizes_text(ndim < 8 ? ndim : 8, index), wb_text_of(x));
         return (double)NAN;
     }
-    const char *bytes = bytes_of("at", x);
-    if (!bytes) return (double)NAN;
+    if (!evaluate("at", x) || !may_read_scalars(x)) return (double)NAN;
     const wb_layout l = wb_layout_of(x);
     int64_t place = 0;
     for (int d = 0; d < ndim; d++) place += index[d] * l.strides[d];
-    return element(bytes, (wb_dtype)x->dtype, place);
+    return element_of(x, place);
 }
+
+/* ---- all elements ---- */
+
+/* An array while the host reads it; of one elsewhere a copy, in a scope of its own. */
+typedef struct reading {
+    wb_array *x;
+    const char *bytes;
+    bool is_copy;
+} reading;
+
+static void end_reading(const reading *r) {
+    if (r->is_copy) (void)wb_scope_close_leaving(0, NULL);
+}
+
+static bool begin_reading(reading *r, const char *function, wb_array *x) {
+    *r = (reading){.x = x};
+    if (!evaluate(function, x)) return false;
+    r->is_copy = !wb_buffer_is_host(x->buffer);
+    if (r->is_copy && wb_scope_open() != WB_OK) return false;
+    r->bytes = bytes_of(function, &r->x);
+    if (!r->bytes) end_reading(r);
+    return r->bytes != NULL;
+}
+
+wb_status wb_read(wb_array *x, void *out, size_t size_bytes) {
+    if (!evaluate("read", x)) return wb_error_status();
+    const size_t size = wb_dtype_size((wb_dtype)x->dtype), total = (size_t)wb_count(x) * size;
+    if (size_bytes != total)
+        return wb_fail(WB_ERROR_ARGUMENT, "read: %s of %s has %zu bytes, the place for it %zu",
+                       wb_text_of(x), wb_dtype_name((wb_dtype)x->dtype), total, size_bytes);
+    if (wb_node_is_dense(x))
+        return wb_buffer_read(x->buffer, x->offset * (int64_t)size, out, total);
+    reading r;
+    if (!begin_reading(&r, "read", x)) return wb_error_status();
+    walk w = walk_of(r.x);
+    for (char *to = out, *end = to + total; to < end; to += size, advance(&w))
+        memcpy(to, r.bytes + w.place * (int64_t)size, size);
+    end_reading(&r);
+    return WB_OK;
+}
+
+static wb_status check_count(const char *function, wb_array *x, int64_t count) {
+    if (!x) return refuse_null(function);
+    if (count == wb_count(x)) return WB_OK;
+    return wb_fail(WB_ERROR_ARGUMENT, "%s: %s has %lld elements, the place for it %lld", function,
+                   wb_text_of(x), (long long)wb_count(x), (long long)count);
+}
+
+wb_status wb_read_f64(wb_array *x, double *out, int64_t count) {
+    reading r;
+    if (check_count("read_f64", x, count) != WB_OK || !begin_reading(&r, "read_f64", x))
+        return wb_error_status();
+    walk w = walk_of(r.x);
+    for (int64_t i = 0; i < count; i++, advance(&w))
+        out[i] = element(r.bytes, (wb_dtype)x->dtype, w.place);
+    end_reading(&r);
+    return WB_OK;
+}
+
+wb_status wb_read_f32(wb_array *x, float *out, int64_t count) {
+    reading r;
+    if (check_count("read_f32", x, count) != WB_OK || !begin_reading(&r, "read_f32", x))
+        return wb_error_status();
+    walk w = walk_of(r.x);
+    for (int64_t i = 0; i < count; i++, advance(&w))
+        out[i] = (float)element(r.bytes, (wb_dtype)x->dtype, w.place);
+    end_reading(&r);
+    return WB_OK;
+}
+
+/* A dense view is read where it lies, if that is the host's memory; of any other a dense copy lives as long as x's scope. */
+const void *wb_read_begin(wb_array *x) {
+    wb_array *read = x;
+    const char *bytes = bytes_of("read_begin", &read);
+    if (bytes && !wb_node_is_dense(read)) {
+        read = wb_copy(read);
+        bytes = read ? bytes_of("read_begin", &read) : NULL;
+    }
+    if (bytes) (void)wb_ref(x);
+    return bytes;
+}
+
+void wb_read_end(wb_array *x) { wb_unref(x); }
 
 static bool close_enough(double a, double b, double relative, double absolute) {
     if (isnan(a) || isnan(b)) return isnan(a) && isnan(b);
@@ -190,13 +271,14 @@ static bool close_enough(double a, double b, double relative, double absolute) {
     return fabs(a - b) <= absolute + relative * fmax(fabs(a), fabs(b));
 }
 
-bool wb_approx(wb_array *a, wb_array *b, double relative, double absolute, char *where,
-               size_t where_bytes) {
-    const char *x = bytes_of("approx", a), *y = x ? bytes_of("approx", b) : NULL;
-    if (!x || !y) {
-        if (where && where_bytes) (void)snprintf(where, where_bytes, "%s", wb_error_message());
-        return false;
-    }
+static bool say_error(char *where, size_t where_bytes) {
+    if (where && where_bytes) (void)snprintf(where, where_bytes, "%s", wb_error_message());
+    return false;
+}
+
+static bool approx(const reading *x, const reading *y, double relative, double absolute,
+                   char *where, size_t where_bytes) {
+    const wb_array *a = x->x, *b = y->x;
     bool same = a->ndim == b->ndim;
     for (int d = 0; same && d < a->ndim; d++) same = a->sizes[d] == b->sizes[d];
     if (!same) {
@@ -207,8 +289,8 @@ bool wb_approx(wb_array *a, wb_array *b, double relative, double absolute, char 
     walk wa = walk_of(a), wb = walk_of(b);
     const int64_t count = wb_count(a);
     for (int64_t i = 0; i < count; i++, advance(&wa), advance(&wb)) {
-        const double u = element(x, (wb_dtype)a->dtype, wa.place),
-                     v = element(y, (wb_dtype)b->dtype, wb.place);
+        const double u = element(x->bytes, (wb_dtype)a->dtype, wa.place),
+                     v = element(y->bytes, (wb_dtype)b->dtype, wb.place);
         if (close_enough(u, v, relative, absolute)) continue;
         if (where && where_bytes)
             (void)snprintf(where, where_bytes, "%s: %.9g and %.9g",
@@ -218,14 +300,38 @@ bool wb_approx(wb_array *a, wb_array *b, double relative, double absolute, char 
     return true;
 }
 
+bool wb_approx(wb_array *a, wb_array *b, double relative, double absolute, char *where,
+               size_t where_bytes) {
+    reading x, y;
+    if (!begin_reading(&x, "approx", a)) return say_error(where, where_bytes);
+    if (!begin_reading(&y, "approx", b)) {
+        end_reading(&x);
+        return say_error(where, where_bytes);
+    }
+    const bool same = approx(&x, &y, relative, absolute, where, where_bytes);
+    end_reading(&y);
+    end_reading(&x);
+    return same;
+}
+
+/* A dense copy where x is. */
+static wb_array *copy_there(wb_array *x) {
+    wb_array *dense = wb_concat_make(0, 1, &x); /* a join of one: the device's own kernel */
+    if (!dense || wb_evaluate(1, &dense) != WB_OK) return NULL;
+    return wb_node_data((wb_dtype)x->dtype, x->ndim, x->sizes, wb_buffer_ref(dense->buffer));
+}
+
 wb_array *wb_copy(wb_array *x) {
-    const char *bytes = bytes_of("copy", x);
-    if (!bytes) return NULL;
-    const size_t size = (size_t)wb_count(x) * wb_dtype_size((wb_dtype)x->dtype);
-    wb_buffer *buffer = wb_buffer_new(x->device, size);
+    if (!evaluate("copy", x)) return NULL;
+    const bool is_dense = wb_node_is_dense(x);
+    if (!is_dense && !wb_buffer_is_host(x->buffer)) return copy_there(x);
+    const size_t size = wb_dtype_size((wb_dtype)x->dtype), total = (size_t)wb_count(x) * size;
+    wb_buffer *buffer = wb_buffer_new(x->buffer->device, total, "copy");
     if (!buffer) return NULL;
-    if (wb_read(x, buffer->handle, size) == WB_OK)
-        return wb_node_data((wb_dtype)x->dtype, x->ndim, x->sizes, buffer);
+    const wb_status status =
+        is_dense ? wb_buffer_copy(buffer, 0, x->buffer, x->offset * (int64_t)size, total)
+                 : wb_read(x, buffer->handle, total);
+    if (status == WB_OK) return wb_node_data((wb_dtype)x->dtype, x->ndim, x->sizes, buffer);
     wb_buffer_unref(buffer);
     return NULL;
 }

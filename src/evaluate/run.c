@@ -23,9 +23,18 @@ typedef struct evaluator {
     int64_t late_capacity;
     wb_buffer **made; /* buffers of this run's outputs */
     int64_t made_capacity;
-    const wb_device *workspace_device;
-    void *workspace;
-    size_t workspace_bytes;
+    struct workspace {
+        const wb_device *device;
+        void *handle;
+        size_t size_bytes;
+    } * workspaces; /* one per device that this thread computed on */
+    int64_t workspace_count, workspace_capacity;
+    wb_buffer **staged; /* leaves that had to be copied to the plan's device */
+    int64_t staged_count, staged_capacity;
+    wb_array **moves; /* pending ones, each after those that it depends on */
+    int64_t move_capacity;
+    wb_array **group; /* roots on one device */
+    int64_t group_capacity;
     struct {
         wb_array **slot;
         wb_array *value; /* held */
@@ -110,18 +119,54 @@ static bool reserve(void **items, int64_t *capacity, size_t item_bytes, int64_t 
     return wanted <= *capacity || wb_grow_list(items, capacity, item_bytes, wanted);
 }
 
-static bool reserve_workspace(evaluator *e, const wb_plan *plan) {
-    if (e->workspace && e->workspace_device == plan->device &&
-        e->workspace_bytes >= plan->workspace_bytes)
-        return true;
-    if (plan->workspace_bytes == 0) return true;
-    wb_device_free(e->workspace_device, e->workspace, e->workspace_bytes);
-    e->workspace = NULL;
-    const size_t bytes = plan->workspace_bytes + plan->workspace_bytes / 4;
-    e->workspace = wb_device_alloc(plan->device, bytes);
-    e->workspace_device = plan->device;
-    e->workspace_bytes = e->workspace ? bytes : 0;
-    return e->workspace != NULL;
+/* This thread's on the device; NULL when out of memory. */
+static struct workspace *workspace_on(evaluator *e, const wb_device *device) {
+    for (int64_t i = 0; i < e->workspace_count; i++)
+        if (e->workspaces[i].device == device) return &e->workspaces[i];
+    if (!WB_GROW(e->workspaces, e->workspace_count, e->workspace_capacity)) return NULL;
+    e->workspaces[e->workspace_count] = (struct workspace){.device = device};
+    return &e->workspaces[e->workspace_count++];
+}
+
+static bool reserve_workspace(evaluator *e, const wb_plan *plan, void **handle) {
+    struct workspace *w = workspace_on(e, plan->device);
+    if (!w) return false;
+    if (w->size_bytes < plan->workspace_bytes) {
+        wb_device_free(w->device, w->handle, w->size_bytes);
+        const size_t bytes = plan->workspace_bytes + plan->workspace_bytes / 4;
+        w->handle = wb_device_alloc(w->device, bytes);
+        w->size_bytes = w->handle ? bytes : 0;
+    }
+    *handle = w->handle;
+    return w->size_bytes >= plan->workspace_bytes;
+}
+
+static bool has_foreign_leaves(const evaluator *e, const wb_plan *plan) {
+    for (int32_t i = 0; i < plan->leaf_count; i++)
+        if (e->tape.nodes[plan->leaves[i]]->buffer->device != plan->device) return true;
+    return false;
+}
+
+/* Recipes of numbers alone that were computed elsewhere: copies of their memory, for this run. */
+static bool stage_leaves(evaluator *e, const wb_plan *plan) {
+    if (!reserve((void **)&e->staged, &e->staged_capacity, sizeof *e->staged, plan->leaf_count))
+        return false;
+    for (int32_t i = 0; i < plan->leaf_count; i++) {
+        wb_buffer *from = e->tape.nodes[plan->leaves[i]]->buffer;
+        wb_buffer *to = NULL;
+        if (from->device != plan->device) {
+            to = wb_buffer_new(plan->device, from->size_bytes, "staging");
+            if (!to) return false;
+        }
+        e->staged[e->staged_count++] = to;
+        if (to && wb_buffer_copy(to, 0, from, 0, from->size_bytes) != WB_OK) return false;
+        if (to) e->memory[i].handle = to->handle;
+    }
+    return true;
+}
+
+static void unstage(evaluator *e) {
+    while (e->staged_count > 0) wb_buffer_unref(e->staged[--e->staged_count]);
 }
 
 static bool make_outputs(evaluator *e, const wb_plan *plan) {
@@ -131,8 +176,9 @@ static bool make_outputs(evaluator *e, const wb_plan *plan) {
         if (output->is_donated) {
             const wb_array *donor = e->tape.nodes[plan->leaves[output->memory]];
             *made = wb_buffer_ref(donor->buffer);
+            (*made)->tag = output->tag;
         } else
-            *made = wb_buffer_new(plan->device, output->size_bytes);
+            *made = wb_buffer_new(plan->device, output->size_bytes, output->tag);
         if (*made) continue;
         while (o-- > 0) wb_buffer_unref(e->made[o]);
         return false;
@@ -143,10 +189,11 @@ static bool make_outputs(evaluator *e, const wb_plan *plan) {
 /* Checks and allocations come before the first write. */
 static bool bind(evaluator *e, const wb_plan *plan) {
     const int64_t entries = plan->leaf_count + plan->output_count + 1;
+    void *workspace;
     if (!reserve((void **)&e->memory, &e->memory_capacity, sizeof *e->memory, entries) ||
         !reserve((void **)&e->late, &e->late_capacity, sizeof *e->late, plan->late_count) ||
         !reserve((void **)&e->made, &e->made_capacity, sizeof *e->made, plan->output_count) ||
-        !reserve_workspace(e, plan) || !make_outputs(e, plan))
+        !reserve_workspace(e, plan, &workspace) || !make_outputs(e, plan))
         return false;
     for (int32_t i = 0; i < plan->leaf_count; i++) {
         const wb_array *leaf = e->tape.nodes[plan->leaves[i]];
@@ -155,10 +202,13 @@ static bool bind(evaluator *e, const wb_plan *plan) {
     }
     for (int32_t o = 0; o < plan->output_count; o++)
         e->memory[plan->leaf_count + o] = (wb_memory){e->made[o]->handle, 0};
-    e->memory[entries - 1] = (wb_memory){e->workspace, 0};
+    e->memory[entries - 1] = (wb_memory){workspace, 0};
     for (int32_t i = 0; i < plan->late_count; i++)
         e->late[i] = (uint64_t)e->tape.nodes[plan->late[i] >> 1]->late[plan->late[i] & 1];
-    return true;
+    if (!has_foreign_leaves(e, plan) || stage_leaves(e, plan)) return true;
+    for (int32_t o = 0; o < plan->output_count; o++) wb_buffer_unref(e->made[o]);
+    unstage(e);
+    return false;
 }
 
 static wb_buffer *buffer_of(const evaluator *e, const wb_plan *plan, int32_t memory) {
@@ -174,6 +224,7 @@ static void deliver(evaluator *e, const wb_plan *plan) {
         const bool is_leaf = view->memory < plan->leaf_count;
         const int64_t leaf_offset = is_leaf ? e->tape.nodes[plan->leaves[view->memory]]->offset : 0;
         x->buffer = wb_buffer_ref(buffer_of(e, plan, view->memory));
+        if (x->device) x->device = x->buffer->device;
         if (x->flags & WB_NODE_INTERNED) wb_thread_get()->has_read_constants = true;
         x->offset = leaf_offset + view->layout.offset;
         if (!wb_layout_is_dense(&view->layout)) {
@@ -201,10 +252,12 @@ static void lose(evaluator *e, const wb_plan *plan) {
 }
 
 static wb_status run(evaluator *e, const wb_plan *plan) {
-    if (!bind(e, plan)) return wb_error_status();
     const wb_device *device = plan->device;
-    const wb_status status = device->backend->run(device->context, NULL, plan->commands,
-                                                  plan->command_count, e->memory, e->late);
+    if (wb_device_check(device) != WB_OK || !bind(e, plan)) return wb_error_status();
+    const wb_status status =
+        wb_device_note(device, device->backend->run(device->context, NULL, plan->commands,
+                                                    plan->command_count, e->memory, e->late));
+    unstage(e);
     e->counts.evaluations++;
     e->counts.kernels += plan->command_count;
     e->counts.missed_donations += plan->missed_donations;
@@ -221,7 +274,13 @@ static void evaluator_free(void *state) {
     evaluator *e = state;
     while (e->oldest) drop_oldest(e);
     for (int64_t i = 0; i < e->write_count; i++) wb_unhold(e->writes[i].value);
-    wb_device_free(e->workspace_device, e->workspace, e->workspace_bytes);
+    for (int64_t i = 0; i < e->workspace_count; i++)
+        wb_device_free(e->workspaces[i].device, e->workspaces[i].handle,
+                       e->workspaces[i].size_bytes);
+    wb_release(e->workspaces);
+    wb_release(e->staged);
+    wb_release(e->moves);
+    wb_release(e->group);
     wb_release(e->tape.nodes);
     wb_release(e->tape.uses);
     wb_release(e->tape.sharers);
@@ -252,14 +311,108 @@ static bool all_evaluated(int count, wb_array *const *roots) {
     return true;
 }
 
+/* ---- moves ----
+ *
+ * A plan runs on one device. Where a recipe leads over devices, what is to be moved is computed by a plan of its own and copied. */
+
+/* Gives the move its memory. A view that is not dense is moved with what lies between its elements. */
+static wb_status move(wb_array *node) {
+    wb_array *x = node->inputs[0];
+    const int64_t element = (int64_t)wb_dtype_size((wb_dtype)x->dtype);
+    const wb_layout layout = wb_layout_of(x);
+    int64_t first = x->offset, last = first;
+    for (int d = 0; d < x->ndim && wb_count(x); d++) {
+        const int64_t reach = (x->sizes[d] - 1) * layout.strides[d];
+        *(reach < 0 ? &first : &last) += reach;
+    }
+    const size_t bytes = wb_count(x) ? (size_t)((last - first + 1) * element) : 0;
+    wb_buffer *to = wb_buffer_new(node->device, bytes, "move");
+    if (!to) return wb_error_status();
+    const wb_status status = wb_buffer_copy(to, 0, x->buffer, first * element, bytes);
+    if (status != WB_OK) {
+        wb_buffer_unref(to);
+        return status;
+    }
+    node->buffer = to;
+    node->offset = x->offset - first;
+    if (!wb_node_is_dense(x)) {
+        node->flags |= WB_NODE_STRIDED;
+        memcpy(node->strides, layout.strides, sizeof node->strides);
+    }
+    if (node->flags & WB_NODE_LEFT) wb_node_detach(node);
+    return WB_OK;
+}
+
+static wb_status run_plan(evaluator *e, int count, wb_array *const *roots) {
+    if (!wb_tape_order(&e->tape, count, roots)) return wb_error_status();
+    const wb_plan *plan = lookup(e);
+    return plan ? run(e, plan) : wb_error_status();
+}
+
+/* The pending moves on the tape, which is reused while they are made, in an order in which each finds its input ready. */
+static wb_status make_moves(evaluator *e) {
+    int64_t count = 0;
+    if (!reserve((void **)&e->moves, &e->move_capacity, sizeof *e->moves, e->tape.pending_moves))
+        return WB_ERROR_MEMORY;
+    for (int64_t i = 0; i < e->tape.count; i++)
+        if (wb_is_pending_move(e->tape.nodes[i])) e->moves[count++] = e->tape.nodes[i];
+    wb_status status = WB_OK;
+    for (int64_t i = 0; status == WB_OK && i < count; i++) {
+        wb_array *input = e->moves[i]->inputs[0];
+        if (!wb_is_evaluated(input)) {
+            if (!wb_tape_walk(&e->tape, 1, &input)) return wb_error_status();
+            status = run_plan(e, 1, &input);
+        }
+        if (status == WB_OK) status = move(e->moves[i]);
+    }
+    return status;
+}
+
+static wb_status evaluate_on_one(evaluator *e, int count, wb_array *const *roots) {
+    if (!wb_tape_walk(&e->tape, count, roots)) return wb_error_status();
+    if (e->tape.pending_moves > 0) {
+        if (make_moves(e) != WB_OK) return wb_error_status();
+        if (!wb_tape_walk(&e->tape, count, roots)) return wb_error_status();
+    }
+    return e->tape.count ? run_plan(e, count, roots) : WB_OK;
+}
+
+/* The device of the pending roots; *mixed is set where they have several. */
+static const wb_device *device_of_roots(int count, wb_array *const *roots, bool *mixed) {
+    const wb_device *device = NULL;
+    for (int i = 0; i < count; i++) {
+        if (!roots[i] || wb_is_evaluated(roots[i]) || !roots[i]->device) continue;
+        if (device && roots[i]->device != device) *mixed = true;
+        if (!device) device = roots[i]->device;
+    }
+    return device;
+}
+
+/* A plan for each device, until nothing is pending. */
+static wb_status evaluate_groups(evaluator *e, int count, wb_array *const *roots) {
+    if (!reserve((void **)&e->group, &e->group_capacity, sizeof *e->group, count))
+        return WB_ERROR_MEMORY;
+    wb_status status = WB_OK;
+    while (status == WB_OK && !all_evaluated(count, roots)) {
+        bool mixed = false;
+        const wb_device *device = device_of_roots(count, roots, &mixed);
+        int members = 0;
+        for (int i = 0; i < count; i++)
+            if (roots[i] && !wb_is_evaluated(roots[i]) && roots[i]->device == device)
+                e->group[members++] = roots[i];
+        status = evaluate_on_one(e, members, e->group);
+    }
+    return status;
+}
+
 wb_status wb_evaluate(int count, wb_array *const *roots) {
     if (all_evaluated(count, roots)) return WB_OK;
     evaluator *e = evaluator_get();
     if (!e) return WB_ERROR_MEMORY;
     wb_thread_get()->pending_nodes = 0;
-    if (!wb_tape_order(&e->tape, count, roots)) return wb_error_status();
-    const wb_plan *plan = lookup(e);
-    return plan ? run(e, plan) : wb_error_status();
+    bool mixed = false;
+    (void)device_of_roots(count, roots, &mixed);
+    return mixed ? evaluate_groups(e, count, roots) : evaluate_on_one(e, count, roots);
 }
 
 wb_status wb_eval_make(int count, wb_array *const *arrays) {

@@ -46,7 +46,7 @@ static void layer_free(void *object) {
     wb_live_objects(-1);
 }
 
-static const wb_class layer_object_class = {"layer", layer_free};
+static const wb_class layer_object_class = {.name = "layer", .free = layer_free};
 
 /* ---- making ---- */
 

@@ -77,14 +77,6 @@ static wb_array *refuse_type(wb_op op, wb_dtype dtype) {
                         wb_dtype_name(dtype));
 }
 
-static bool same_device(wb_op op, const wb_array *x, const wb_array *y) {
-    if (x->device == y->device || is_weak(x) || is_weak(y)) return true;
-    (void)wb_fail(WB_ERROR_DEVICE, "%s: one operand %s is on %s, the other %s on %s",
-                  wb_op_name(op), wb_text_of(x), wb_device_name(x->device), wb_text_of(y),
-                  wb_device_name(y->device));
-    return false;
-}
-
 static wb_array *unary(wb_op op, wb_type_class type_class, wb_array *x) {
     if (!x) return wb_failed() ? NULL : wb_fail_argument_null(wb_op_name(op), "x");
     const wb_dtype dtype = result_type(type_class, (wb_dtype)x->dtype);
@@ -106,7 +98,6 @@ static wb_array *binary(wb_op op, wb_type_class type_class, wb_array *x, wb_arra
     const wb_dtype dtype = result_type(type_class, meet(x, y));
     if (dtype == WB_DTYPE_COUNT)
         return refuse_type(op, x->dtype == WB_BOOL ? (wb_dtype)y->dtype : (wb_dtype)x->dtype);
-    if (!same_device(op, x, y)) return NULL;
     int64_t sizes[WB_MAX_DIMS];
     wb_array *inputs[2] = {x, y};
     wb_array *node;
@@ -119,10 +110,8 @@ static wb_array *binary(wb_op op, wb_type_class type_class, wb_array *x, wb_arra
                                 wb_op_name(op), wb_text_of(x), wb_text_of(y));
         node = wb_node_new(op, dtype, ndim, sizes, 2, inputs);
     }
-    if (node && is_weak(x)) {
-        node->device = y->device;
+    if (node && is_weak(x))
         node->flags |= y->flags & WB_NODE_WEAK; /* arithmetic of numbers is a number */
-    }
     return node;
 }
 
@@ -223,10 +212,6 @@ const wb_row wb_rows[WB_OP_COUNT] = {
 #include <weber/ops.def>
 };
 
-const char *wb_op_name(wb_op op) {
-    return (unsigned)op < WB_OP_COUNT ? wb_rows[op].name : "unknown";
-}
-
 /* ---- the rest of the family ---- */
 
 wb_array *wb_identity(wb_array *x) { return x; }
@@ -245,8 +230,6 @@ wb_array *wb_select(wb_array *condition, wb_array *yes, wb_array *no) {
     if (condition->dtype != WB_BOOL)
         return wb_fail_null(WB_ERROR_DTYPE, "select: the condition is %s, not bool",
                             wb_dtype_name((wb_dtype)condition->dtype));
-    if (!same_device(WB_OP_select, condition, yes) || !same_device(WB_OP_select, condition, no))
-        return NULL;
     int64_t sizes[WB_MAX_DIMS];
     int ndim = wb_broadcast(yes->ndim, yes->sizes, no->ndim, no->sizes, sizes);
     if (ndim >= 0) ndim = wb_broadcast(condition->ndim, condition->sizes, ndim, sizes, sizes);

@@ -25,9 +25,6 @@ static wb_array *matmul(wb_array *a, wb_array *b, bool transpose_a, bool transpo
     int64_t sizes[WB_MAX_DIMS] = {p.m, p.n};
     const int batch = wb_broadcast(a->ndim - 2, a->sizes + 2, b->ndim - 2, b->sizes + 2, sizes + 2);
     if (p.k != p.k_of_b || batch < 0) return misfit(a, b, transpose_a, transpose_b);
-    if (a->device != b->device)
-        return wb_fail_null(WB_ERROR_DEVICE, "matmul: %s is on %s, %s on %s", wb_text_of(a),
-                            wb_device_name(a->device), wb_text_of(b), wb_device_name(b->device));
     wb_array *inputs[2] = {wb_cast(a, dtype), wb_cast(b, dtype)};
     if (!inputs[0] || !inputs[1]) return NULL;
     const int64_t flags = (transpose_a ? 1 : 0) | (transpose_b ? 2 : 0);

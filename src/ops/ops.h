@@ -2,6 +2,7 @@
 #ifndef WB_OPS_OPS_H
 #define WB_OPS_OPS_H
 
+#include <weber/device.h>
 #include <weber/ops.h>
 
 #include "array/array.h"
@@ -15,6 +16,7 @@ typedef enum wb_kind {
     WB_KIND_REDUCE,
     WB_KIND_CALL, /* a library operation of the backend */
     WB_KIND_PART, /* one of several results */
+    WB_KIND_MOVE, /* copied between devices, between plans */
 } wb_kind;
 
 typedef enum wb_type_class {
@@ -58,7 +60,6 @@ typedef struct wb_row {
 } wb_row;
 
 extern const wb_row wb_rows[WB_OP_COUNT];
-const char *wb_op_name(wb_op op);
 
 /* What the rows of ops.def refer to; each stands in its family's file. */
 wb_vjp_fn wb_vjp_select, wb_vjp_cast, wb_vjp_reshape, wb_vjp_permute, wb_vjp_slice, wb_vjp_expand,
@@ -66,7 +67,7 @@ wb_vjp_fn wb_vjp_select, wb_vjp_cast, wb_vjp_reshape, wb_vjp_permute, wb_vjp_sli
     wb_vjp_logsumexp, wb_vjp_softmax, wb_vjp_logsoftmax, wb_vjp_matmul, wb_vjp_conv_forward,
     wb_vjp_conv_data, wb_vjp_conv_filter, wb_vjp_maxpool, wb_vjp_pool_scatter, wb_vjp_pool_gather,
     wb_vjp_meanpool, wb_vjp_meanpool_data, wb_vjp_unfold, wb_vjp_fold, wb_vjp_gather,
-    wb_vjp_scatter_add, wb_vjp_part;
+    wb_vjp_scatter_add, wb_vjp_part, wb_vjp_move;
 wb_expand_fn wb_expand_identity, wb_expand_mean, wb_expand_argmax, wb_expand_logsumexp,
     wb_expand_softmax, wb_expand_logsoftmax, wb_expand_adam, wb_expand_momentum, wb_expand_descent;
 wb_check_fn wb_check_select, wb_check_cast, wb_check_reshape, wb_check_permute, wb_check_slice,
@@ -74,12 +75,19 @@ wb_check_fn wb_check_select, wb_check_cast, wb_check_reshape, wb_check_permute, 
     wb_check_max_reduce, wb_check_mean, wb_check_logsumexp, wb_check_softmax, wb_check_logsoftmax,
     wb_check_matmul, wb_check_conv_forward, wb_check_conv_data, wb_check_conv_filter,
     wb_check_maxpool, wb_check_pool_scatter, wb_check_pool_gather, wb_check_meanpool,
-    wb_check_meanpool_data, wb_check_unfold, wb_check_fold, wb_check_gather, wb_check_scatter_add;
+    wb_check_meanpool_data, wb_check_unfold, wb_check_fold, wb_check_gather, wb_check_scatter_add,
+    wb_check_move;
 
 /* ---- building blocks of the families ---- */
 
 /* Sizes of a and b broadcast together into sizes; the number of dimensions, or -1. */
 int wb_broadcast(int andim, const int64_t *a, int bndim, const int64_t *b, int64_t *sizes);
+
+/* x on the device: a node of its own even where x is there already. The copy happens when it is evaluated. */
+wb_array *wb_move_node(const wb_device *device, wb_array *x);
+
+/* x on the device, its floating type by the policy (weber/device.h); x itself where nothing has to change. */
+wb_array *wb_move_array(const wb_device *device, wb_array *x, wb_eltype eltype);
 
 /* A pending node with integer attributes. */
 wb_array *wb_node_with(wb_op op, wb_dtype dtype, int ndim, const int64_t *sizes, int ninputs,

@@ -98,13 +98,26 @@ static bool check_memory(const char *function, wb_dtype dtype, const void *data,
     return false;
 }
 
+/* The buffer, or its bytes where the default device is elsewhere. NULL on failure. */
+static wb_buffer *on_default_device(wb_buffer *buffer, size_t bytes) {
+    const wb_device *device = wb_default_device();
+    if (device == wb_cpu_device()) return buffer;
+    wb_buffer *there = wb_buffer_new(device, bytes, "data");
+    if (there && wb_buffer_copy(there, 0, buffer, 0, bytes) != WB_OK) {
+        wb_buffer_unref(there);
+        there = NULL;
+    }
+    wb_buffer_unref(buffer);
+    return there;
+}
+
 wb_array *wb_from_make(wb_dtype dtype, const void *data, int ndim, const int64_t *sizes) {
     if (!check_memory("from", dtype, data, ndim, sizes)) return NULL;
     const size_t bytes = bytes_of(dtype, ndim, sizes);
-    wb_buffer *buffer = wb_buffer_new(wb_cpu_device(), bytes);
+    wb_buffer *buffer = wb_buffer_new(wb_cpu_device(), bytes, "data");
     if (!buffer) return NULL;
     if (bytes) memcpy(buffer->handle, data, bytes);
-    return wb_node_data(dtype, ndim, sizes, buffer);
+    return wb_node_data(dtype, ndim, sizes, on_default_device(buffer, bytes));
 }
 
 /* Foreign memory as a node; where that fails it is given back, as it would be after its last use. */

@@ -27,7 +27,10 @@ static void optimiser_free(void *object) {
     wb_live_objects(-1);
 }
 
-static const wb_class optimiser_class = {"optimiser", optimiser_free};
+static const wb_class optimiser_class = {.name = "optimiser",
+                                         .free = optimiser_free,
+                                         .move = wb_optimiser_move,
+                                         .device_of = wb_optimiser_device};
 
 /* ---- ties ---- */
 
@@ -115,8 +118,9 @@ static bool fill_group(const wb_optimiser *o, const wb_member *member, wb_tie_gr
     if (old) group->steps = old->steps;
     for (int k = 0; k < wb_rule_states(&o->rule); k++) {
         wb_array *state = old ? old->states[k] : wb_full_make(state_type(x), 0, x->ndim, x->sizes);
-        group->states[k] = wb_hold(state);
         if (!state) return false;
+        if (!old) state->device = x->device;
+        group->states[k] = wb_hold(state);
     }
     return true;
 }

@@ -58,6 +58,10 @@ wb_status wb_optimiser_group(wb_optimiser *optimiser);
 
 bool wb_is_optimiser(const void *object);
 
+/* wb_move and wb_device_of for optimisers: state and model together (move.c). */
+wb_status wb_optimiser_move(const wb_to_desc *desc);
+const wb_device *wb_optimiser_device(const void *optimiser);
+
 /* Takes back the count of a step that the guard stopped. */
 void wb_optimiser_uncount(wb_optimiser *optimiser);
 

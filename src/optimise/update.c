@@ -98,7 +98,9 @@ static wb_status apply_rule(wb_optimiser *o, int64_t index, wb_array *guard) {
     const wb_tie_group *group = &o->groups[index];
     wb_array *p = *o->members[group->first].slot, *g = o->sums[index], *out[3] = {NULL, NULL, NULL};
     if (group->states[0] && group->states[0]->device != p->device)
-        return wb_fail(WB_ERROR_DEVICE, "wb_update: a parameter %s is on %s, its state on %s",
+        return wb_fail(WB_ERROR_DEVICE,
+                       "wb_update: a parameter %s is on %s, its state on %s; "
+                       "wb_move(device, optimiser) moves both",
                        wb_text_of(p), wb_device_name(p->device),
                        wb_device_name(group->states[0]->device));
     if (!set_rates(o, group->steps + 1)) return WB_ERROR_MEMORY;

@@ -27,7 +27,7 @@ static void progress_free(void *object) {
     wb_live_objects(-1);
 }
 
-static const wb_class progress_class = {"progress", progress_free};
+static const wb_class progress_class = {.name = "progress", .free = progress_free};
 
 static double now(void) {
     struct timespec t;

@@ -1,0 +1,39 @@
+/* Arrays between devices. */
+#include "ops/ops.h"
+
+wb_array *wb_move_node(const wb_device *device, wb_array *x) {
+    wb_array *node = wb_node_new(WB_OP_move, (wb_dtype)x->dtype, x->ndim, x->sizes, 1, &x);
+    if (node) node->device = device;
+    return node;
+}
+
+/* The type that x has after the move. */
+static wb_dtype type_there(const wb_device *device, const wb_array *x, wb_eltype eltype) {
+    const wb_dtype dtype = (wb_dtype)x->dtype;
+    if (!wb_dtype_is_float(dtype) || eltype == WB_ELTYPE_PRESERVE) return dtype;
+    if (eltype != WB_ELTYPE_DEFAULT) return (wb_dtype)(eltype - WB_ELTYPE_F32);
+    return dtype == WB_F64 && device != wb_cpu_device() && wb_node_device(x) != device ? WB_F32
+                                                                                       : dtype;
+}
+
+wb_array *wb_move_array(const wb_device *device, wb_array *x, wb_eltype eltype) {
+    x = wb_cast(x, type_there(device, x, eltype));
+    return !x || x->device == device ? x : wb_move_node(device, x);
+}
+
+/* Back to where x came from. */
+void wb_vjp_move(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    const wb_device *back = wb_node_device(o->inputs[0]);
+    if (want[0]) out[0] = g->device ? wb_move_array(back, g, WB_ELTYPE_PRESERVE) : g;
+}
+
+static wb_array *call_move(void *context, int count, wb_array *const *arrays) {
+    (void)context, (void)count;
+    return wb_move_node(wb_cpu_device(), arrays[0]);
+}
+
+const wb_check *wb_check_move(void) {
+    static const wb_check check = {
+        .count = 1, .inputs = {{2, {3, 2}}}, .lo = -2, .hi = 2, .call = call_move};
+    return &check;
+}
