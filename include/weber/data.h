@@ -15,7 +15,7 @@
 #ifndef WEBER_DATA_H
 #define WEBER_DATA_H
 
-#include "array.h"
+#include "device.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -86,7 +86,7 @@ typedef struct wb_loader_desc {
     bool shuffle;             /* a new order each epoch, from (seed, epoch) alone */
     uint64_t seed;            /* same seed, same order, on every machine */
     bool drop_partial;        /* leave out a last batch that is not full */
-    const wb_device *device;  /* where batches go; default: the CPU */
+    const wb_device *device;  /* where batches go; default: where the arrays are */
     bool no_background;       /* prepare each batch when it is asked for, on the caller's thread */
     /* Changes a batch in the turn's scope, on the caller's thread: batch->x = wb_cast(batch->x, WB_F32). */
     void (*map)(wb_batch *batch, void *user);
@@ -101,6 +101,19 @@ typedef struct wb_loader_desc {
  * differ, if batchsize is negative, or if drop_partial leaves no batch at all. */
 #define wb_loader_new(...) wb_loader_make((wb_loader_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_loader *wb_loader_make(wb_loader_desc desc);
+
+/* A loader over the same arrays, with the same settings, whose batches go to the device. They are copied there by a queue beside the
+ * computation, ahead of time; a batch's memory is free again when its turn ends. f64 arrives as f32, as with wb_to.
+ *
+ * Arrays that are on a device already (the whole data set moved with wb_to) are not copied: batches are views there, or gathered
+ * there when shuffled; prepare, which works on host memory, is refused for them. */
+WB_API wb_loader *wb_loader_to(const wb_device *device, wb_loader *loader);
+
+/* A loader over the same arrays whose batches pass through f as well, after the loader's own map: on the caller's thread, in the turn's scope. */
+WB_API wb_loader *wb_mapobs(void (*f)(wb_batch *batch, void *user), void *user, wb_loader *loader);
+
+/* Moves a batch's arrays, in place; on failure it is as it was. */
+WB_API wb_status wb_batch_to(const wb_device *device, wb_batch *batch);
 
 /* Batches in an epoch. */
 WB_API int64_t wb_loader_length(const wb_loader *loader);

@@ -2,25 +2,28 @@
 #include <string.h>
 
 #include <weber/data.h>
+#include <weber/ops.h>
 
 #include "array/thread.h"
 #include "base/memory.h"
 #include "data/order.h"
 #include "data/prefetch.h"
+#include "device/buffer.h"
 
-enum { SOURCES = WB_MORE_ARRAYS + 2 };
+enum { SOURCES = WB_MORE_ARRAYS + 2, MAPS = 8 };
 
 /* One of the loader's arrays: observation i lies at start + i * stride_bytes. */
 typedef struct source {
     char *name;
-    wb_array *array; /* held */
-    const char *start;
+    wb_array *array;   /* held */
+    const char *start; /* NULL: not in the host's memory */
     int64_t bytes, stride_bytes;
 } source;
 
 /* A batch that is being prepared, or waits to be taken. */
 typedef struct slot {
-    wb_buffer *buffers[SOURCES];
+    wb_buffer *buffers[SOURCES]; /* the host's */
+    wb_buffer *there[SOURCES];   /* where batches go, if that is elsewhere: filled from those */
     wb_status status;
     char message[512];
 } slot;
@@ -37,6 +40,14 @@ struct wb_loader {
     wb_loader_desc desc; /* without the arrays and names, which sources hold */
     source sources[SOURCES];
     int count;
+    const wb_device *device; /* where batches go */
+    bool gathers;            /* the whole data is on a device: batches are gathered there */
+    wb_copy_queue queue;     /* of uploads; device NULL: batches stay where they are prepared */
+    struct {
+        void (*fn)(wb_batch *batch, void *user);
+        void *user;
+    } maps[MAPS];
+    int map_count;
     int64_t observations, length;
     int64_t *order;
     int64_t epoch, turns, next; /* next: number of the batch to come */
@@ -70,7 +81,8 @@ static wb_status close_turn(wb_loader *loader, bool only_innermost) {
 static void release_slot(slot *s, int count) {
     for (int i = 0; i < count; i++) {
         if (s->buffers[i]) wb_buffer_unref(s->buffers[i]);
-        s->buffers[i] = NULL;
+        if (s->there[i]) wb_buffer_unref(s->there[i]);
+        s->buffers[i] = s->there[i] = NULL;
     }
 }
 
@@ -86,13 +98,19 @@ static void loader_free(void *object) {
     wb_prefetch_end(&loader->prefetch);
     (void)close_turn(loader, true);
     for (int i = 0; i < WB_PREFETCH_SLOTS; i++) release_slot(&loader->slots[i], loader->count);
+    wb_copy_queue_close(&loader->queue);
     release_sources(loader);
     wb_release(loader->order);
     wb_release(loader);
     wb_live_objects(-1);
 }
 
-static const wb_class loader_class = {.name = "loader", .free = loader_free};
+static const wb_device *loader_device(const void *object) {
+    return ((const wb_loader *)object)->device;
+}
+
+static const wb_class loader_class = {
+    .name = "loader", .free = loader_free, .device_of = loader_device};
 
 /* ---- making ---- */
 
@@ -117,12 +135,26 @@ static bool check_source(const char *name, const wb_array *x, const wb_loader *l
             WB_ERROR_SHAPE, "loader: %s has %lld observations in %s, but %s has %lld in %s",
             loader->sources[0].name, (long long)loader->observations,
             wb_text_of(loader->sources[0].array), name, (long long)wb_numobs(x), wb_text_of(x));
+    else if (loader->count && x->device != loader->sources[0].array->device)
+        status =
+            wb_fail(WB_ERROR_DEVICE, "loader: %s is on %s, but %s on %s", loader->sources[0].name,
+                    wb_device_name(wb_device_of(loader->sources[0].array)), name,
+                    wb_device_name(wb_device_of(x)));
     return status == WB_OK;
+}
+
+/* f64 travels as f32, as wb_to has it. */
+static wb_array *narrow(const wb_loader_desc *desc, wb_array *x) {
+    const bool leaves = desc->device && desc->device != wb_device_of(x);
+    return leaves && desc->device != wb_cpu_device() && x->dtype == WB_F64 ? wb_cast(x, WB_F32) : x;
 }
 
 /* Evaluates x, in a dense copy where its observations are not dense, and holds it. */
 static bool add_source(wb_loader *loader, const char *name, wb_array *x) {
-    if (!check_source(name, x, loader) || wb_eval(x) != WB_OK) return false;
+    x = narrow(&loader->desc, x);
+    if (!x || wb_eval(x) != WB_OK) return false;
+    if (!x->device) x->device = x->buffer->device;
+    if (!check_source(name, x, loader)) return false;
     if (!has_dense_observations(x)) {
         x = wb_copy(x);
         if (!x || wb_eval(x) != WB_OK) return false;
@@ -132,11 +164,13 @@ static bool add_source(wb_loader *loader, const char *name, wb_array *x) {
     int64_t strides[WB_MAX_DIMS];
     wb_node_strides(x, strides);
     const int64_t element = (int64_t)wb_dtype_size((wb_dtype)x->dtype);
+    const bool is_host = wb_buffer_is_host(x->buffer);
+    if (is_host && wb_device_sync(x->device) != WB_OK) return false;
     loader->observations = wb_numobs(x);
     loader->sources[loader->count++] =
         (source){.name = copied,
                  .array = wb_hold(x),
-                 .start = (const char *)x->buffer->handle + x->offset * element,
+                 .start = is_host ? (const char *)x->buffer->handle + x->offset * element : NULL,
                  .bytes = wb_count(x) / wb_numobs(x) * element,
                  .stride_bytes = strides[x->ndim - 1] * element};
     return true;
@@ -163,9 +197,6 @@ static bool check_desc(const wb_loader_desc *desc) {
         status =
             wb_fail(WB_ERROR_ARGUMENT, "loader: batchsize is %lld; at least 1 is wanted (x is %s)",
                     (long long)desc->batchsize, wb_text_of(desc->x));
-    else if (desc->device && desc->device != wb_cpu_device())
-        status = wb_fail(WB_ERROR_UNSUPPORTED, "loader: batches go to the CPU only, not to %s",
-                         wb_device_name(desc->device));
     return status == WB_OK;
 }
 
@@ -185,6 +216,21 @@ static bool plan_epochs(wb_loader *loader) {
     return true;
 }
 
+/* Where the batches come from and go to. */
+static bool plan_route(wb_loader *loader) {
+    const wb_array *first = loader->sources[0].array;
+    loader->device = loader->desc.device ? loader->desc.device : first->device;
+    loader->gathers = !loader->sources[0].start;
+    if (loader->gathers && loader->desc.prepare) {
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "loader: prepare changes the host's memory, but the data is on %s",
+                      wb_device_name(first->device));
+        return false;
+    }
+    const bool uploads = !loader->gathers && loader->device != first->device;
+    return !uploads || wb_copy_queue_open(&loader->queue, loader->device);
+}
+
 static wb_fill_fn fill_ahead;
 
 wb_loader *wb_loader_make(wb_loader_desc desc) {
@@ -196,7 +242,10 @@ wb_loader *wb_loader_make(wb_loader_desc desc) {
     loader->epoch = -1;
     loader->desc = desc;
     if (desc.batchsize == 0) loader->desc.batchsize = 1;
-    if (!add_sources(loader, &desc) || !plan_epochs(loader)) {
+    if (desc.map)
+        loader->maps[loader->map_count].fn = desc.map,
+        loader->maps[loader->map_count++].user = desc.user;
+    if (!add_sources(loader, &desc) || !plan_epochs(loader) || !plan_route(loader)) {
         release_sources(loader);
         wb_release(loader->order);
         wb_release(loader);
@@ -227,7 +276,42 @@ static void copy_observations(const source *s, const int64_t *order, int64_t siz
         memcpy(out + i * s->bytes, s->start + order[i] * s->stride_bytes, (size_t)s->bytes);
 }
 
-/* Copies the observations and lets the user change them; what goes wrong waits in the slot. */
+/* What went wrong on this thread waits in the slot. */
+static void keep_error(slot *s) {
+    if (wb_failed())
+        (void)wb_take_error(s->message, sizeof s->message);
+    else
+        (void)memccpy(s->message, wb_status_text(s->status), 0, sizeof s->message);
+}
+
+/* Lets the user change the batch's memory, with random numbers of its own. */
+static wb_status prepare(const wb_loader *loader, const wb_batch_memory *memory) {
+    const wb_loader_desc *desc = &loader->desc;
+    wb_thread *thread = wb_thread_get();
+    if (!thread) return WB_ERROR_MEMORY;
+    const uint64_t seed = thread->seed, counter = thread->counter;
+    const bool seeded = thread->seeded;
+    wb_seed(
+        wb_order_seed(desc->seed, memory->epoch, memory->index)); /* on whichever thread this is */
+    wb_scope_open(); /* arrays that prepare makes end here */
+    const wb_status status = desc->prepare(memory, desc->user);
+    (void)wb_scope_close();
+    thread->seed = seed, thread->counter = counter, thread->seeded = seeded;
+    return status == WB_OK && wb_failed() ? wb_error_status() : status;
+}
+
+static wb_status upload(const wb_loader *loader, slot *s, int64_t size) {
+    const wb_copy_queue *queue = &loader->queue;
+    wb_status status = WB_OK;
+    for (int i = 0; status == WB_OK && i < loader->count; i++)
+        status = wb_copy_queue_upload(queue, s->there[i], s->buffers[i]->handle,
+                                      (size_t)(size * loader->sources[i].bytes));
+    const wb_status done =
+        wb_copy_queue_sync(queue); /* also after an error: the memory is reused */
+    return status == WB_OK ? done : status;
+}
+
+/* Copies the observations, lets the user change them, and sends them where they are wanted. */
 static void fill(const wb_loader *loader, slot *s, int64_t index, int64_t epoch,
                  const int64_t *order) {
     const wb_loader_desc *desc = &loader->desc;
@@ -239,23 +323,10 @@ static void fill(const wb_loader *loader, slot *s, int64_t index, int64_t epoch,
         data[i] = s->buffers[i]->handle;
         copy_observations(&loader->sources[i], order, size, data[i]);
     }
-    if (!desc->prepare) return;
     const wb_batch_memory memory = {index, size, epoch, order, loader->count, data};
-    wb_thread *thread = wb_thread_get();
-    const wb_thread before = thread ? *thread : (wb_thread){.seeded = false};
-    wb_seed(wb_order_seed(desc->seed, epoch, index)); /* on whichever thread this is */
-    wb_scope_open();                                  /* arrays that prepare makes end here */
-    s->status = desc->prepare(&memory, desc->user);
-    (void)wb_scope_close();
-    if (thread)
-        thread->seed = before.seed, thread->counter = before.counter,
-        thread->seeded = before.seeded;
-    if (s->status == WB_OK && wb_failed()) s->status = wb_error_status();
-    if (s->status == WB_OK) return;
-    if (wb_failed())
-        (void)wb_take_error(s->message, sizeof s->message);
-    else
-        (void)memccpy(s->message, wb_status_text(s->status), 0, sizeof s->message);
+    if (desc->prepare) s->status = prepare(loader, &memory);
+    if (s->status == WB_OK && loader->queue.device) s->status = upload(loader, s, size);
+    if (s->status != WB_OK) keep_error(s);
 }
 
 static void fill_ahead(void *owner, int64_t index, int number) {
@@ -265,40 +336,80 @@ static void fill_ahead(void *owner, int64_t index, int number) {
 
 /* ---- delivering, on the user's thread ---- */
 
+static bool equip(wb_buffer **place, const wb_device *device, int64_t bytes) {
+    if (!*place) *place = wb_buffer_new(device, (size_t)bytes, "batch");
+    return *place != NULL;
+}
+
 /* Memory for a whole batch in each place of s that has none. */
 static bool equip_slot(const wb_loader *loader, slot *s) {
-    for (int i = 0; i < loader->count; i++) {
-        if (s->buffers[i]) continue;
-        const int64_t bytes = loader->sources[i].bytes;
-        const int64_t wanted = loader->desc.batchsize < loader->observations
-                                   ? loader->desc.batchsize
-                                   : loader->observations;
-        s->buffers[i] = wb_buffer_new(wb_cpu_device(), (size_t)(bytes * wanted), "batch");
-        if (!s->buffers[i]) return false;
+    const int64_t size = loader->desc.batchsize < loader->observations ? loader->desc.batchsize
+                                                                       : loader->observations;
+    for (int i = 0; i < loader->count && !loader->gathers; i++) {
+        const int64_t bytes = loader->sources[i].bytes * size;
+        if (!equip(&s->buffers[i], wb_cpu_device(), bytes)) return false;
+        if (loader->queue.device && !equip(&s->there[i], loader->device, bytes)) return false;
     }
     return true;
 }
 
+/* What a batch takes out of a slot. */
+static wb_buffer **outgoing(const wb_loader *loader, slot *s) {
+    return loader->queue.device ? s->there : s->buffers;
+}
+
+static wb_array **place_of(const wb_loader *loader, wb_batch *batch, int i) {
+    const bool has_y = loader->desc.y != NULL;
+    if (i == 0) return &batch->x;
+    return i == 1 && has_y ? &batch->y : &batch->more[i - 1 - has_y];
+}
+
+static wb_batch batch_of(wb_loader *loader, int64_t index, int64_t epoch) {
+    return (wb_batch){
+        .index = index, .size = size_of(loader, index), .epoch = epoch, .loader_ = loader};
+}
+
+static void apply_maps(const wb_loader *loader, wb_batch *batch) {
+    for (int i = 0; i < loader->map_count && !wb_failed(); i++)
+        loader->maps[i].fn(batch, loader->maps[i].user);
+}
+
 /* Arrays of the innermost scope over the slot's memory, which they take over. */
 static void wrap_slot(wb_loader *loader, slot *s, int64_t index, int64_t epoch, wb_batch *batch) {
-    *batch = (wb_batch){
-        .index = index, .size = size_of(loader, index), .epoch = epoch, .loader_ = loader};
-    const bool has_y = loader->desc.y != NULL;
+    *batch = batch_of(loader, index, epoch);
+    wb_buffer **buffers = outgoing(loader, s);
     for (int i = 0; i < loader->count; i++) {
         const wb_array *whole = loader->sources[i].array;
         int64_t sizes[WB_MAX_DIMS];
         memcpy(sizes, whole->sizes, sizeof sizes);
         sizes[whole->ndim - 1] = batch->size;
-        wb_array *part = wb_node_data((wb_dtype)whole->dtype, whole->ndim, sizes, s->buffers[i]);
-        s->buffers[i] = NULL;
-        if (i == 0)
-            batch->x = part;
-        else if (i == 1 && has_y)
-            batch->y = part;
-        else
-            batch->more[i - 1 - has_y] = part;
+        *place_of(loader, batch, i) =
+            wb_node_data((wb_dtype)whole->dtype, whole->ndim, sizes, buffers[i]);
+        buffers[i] = NULL;
     }
-    if (loader->desc.map && !wb_failed()) loader->desc.map(batch, loader->desc.user);
+    apply_maps(loader, batch);
+}
+
+/* The places of a batch as an array beside the data; NULL where they follow one another, and on failure. */
+static wb_array *list_places(const wb_loader *loader, const int64_t *order, int64_t size) {
+    bool ascending = true;
+    for (int64_t i = 1; ascending && i < size; i++) ascending = order[i] == order[i - 1] + 1;
+    return ascending ? NULL : wb_to(loader->sources[0].array->device, wb_from(WB_I64, order, size));
+}
+
+/* Arrays of the innermost scope, gathered where the data is. */
+static void gather(wb_loader *loader, const int64_t *order, int64_t index, int64_t epoch,
+                   wb_batch *batch) {
+    *batch = batch_of(loader, index, epoch);
+    order += index * loader->desc.batchsize;
+    wb_array *places = list_places(loader, order, batch->size);
+    for (int i = 0; i < loader->count && !wb_failed(); i++) {
+        wb_array *whole = loader->sources[i].array;
+        wb_array *part = places ? wb_gather(whole, places, -1)
+                                : wb_getobs(whole, order[0], order[0] + batch->size);
+        *place_of(loader, batch, i) = part ? wb_to(loader->device, part) : NULL;
+    }
+    apply_maps(loader, batch);
 }
 
 static bool open_turn(wb_loader *loader) {
@@ -322,7 +433,7 @@ static bool start_epoch(wb_loader *loader) {
     loader->next = 0;
     if (loader->desc.shuffle)
         wb_order_shuffle(loader->order, loader->observations, loader->desc.seed, loader->epoch);
-    wb_prefetch_begin(&loader->prefetch, loader->length);
+    if (!loader->gathers) wb_prefetch_begin(&loader->prefetch, loader->length);
     return true;
 }
 
@@ -338,16 +449,20 @@ static bool deliver(wb_loader *loader, wb_batch *batch) {
     slot *s = &loader->slots[wb_prefetch_take(&loader->prefetch)];
     if (s->status != WB_OK) return fail_batch(s, index, loader->epoch);
     slot taken = {0};
-    memcpy(taken.buffers, s->buffers, sizeof taken.buffers);
-    memset(s->buffers, 0, sizeof s->buffers);
+    const size_t bytes = sizeof taken.buffers;
+    memcpy(outgoing(loader, &taken), outgoing(loader, s), bytes);
+    memset(outgoing(loader, s), 0, bytes);
     const bool ready = equip_slot(loader, s) && open_turn(loader);
     if (ready) wrap_slot(loader, &taken, index, loader->epoch, batch);
     release_slot(&taken, loader->count);
-    if (!ready || wb_failed()) return false;
-    batch->turn_ = loader->turns;
-    loader->next++;
     wb_prefetch_give(&loader->prefetch);
-    return true;
+    return ready && !wb_failed();
+}
+
+static bool deliver_gathered(wb_loader *loader, wb_batch *batch) {
+    if (!open_turn(loader)) return false;
+    gather(loader, loader->order, loader->next, loader->epoch, batch);
+    return !wb_failed();
 }
 
 static bool is_current(const wb_loader *loader, const wb_batch *batch) {
@@ -366,7 +481,11 @@ static bool advance(wb_loader *loader, wb_batch *batch) {
     if (close_turn(loader, starts) != WB_OK || wb_failed()) return false;
     if (starts && !start_epoch(loader)) return false;
     if (loader->next == loader->length) return false;
-    if (deliver(loader, batch)) return true;
+    if (loader->gathers ? deliver_gathered(loader, batch) : deliver(loader, batch)) {
+        batch->turn_ = loader->turns;
+        loader->next++;
+        return true;
+    }
     (void)close_turn(loader, false);
     return false;
 }
@@ -389,6 +508,18 @@ wb_status wb_batch_end(wb_batch *batch) {
     return current ? close_turn(loader, false) : WB_OK;
 }
 
+static void first_filled(wb_loader *loader, slot *s, const int64_t *order, int64_t epoch,
+                         wb_batch *batch) {
+    const bool ran =
+        wb_prefetch_pause(&loader->prefetch); /* prepare runs on one thread at a time */
+    fill(loader, s, 0, epoch, order);
+    if (ran) wb_prefetch_resume(&loader->prefetch);
+    if (s->status == WB_OK)
+        wrap_slot(loader, s, 0, epoch, batch);
+    else
+        (void)fail_batch(s, 0, epoch);
+}
+
 bool wb_first(wb_loader *loader, wb_batch *batch) {
     if (!loader || !batch) {
         (void)wb_fail_argument_null("wb_first", loader ? "batch" : "loader");
@@ -404,26 +535,16 @@ bool wb_first(wb_loader *loader, wb_batch *batch) {
             wb_order_shuffle(order, n, loader->desc.seed, epoch);
         else
             wb_order_natural(order, n);
-        const bool ran =
-            wb_prefetch_pause(&loader->prefetch); /* prepare runs on one thread at a time */
-        fill(loader, &s, 0, epoch, order);
-        if (ran) wb_prefetch_resume(&loader->prefetch);
-        if (s.status == WB_OK)
-            wrap_slot(loader, &s, 0, epoch, batch);
+        if (loader->gathers)
+            gather(loader, order, 0, epoch, batch);
         else
-            (void)fail_batch(&s, 0, epoch);
+            first_filled(loader, &s, order, epoch, batch);
     }
     release_slot(&s, loader->count);
     wb_release(order);
     if (!wb_failed()) return true;
     *batch = (wb_batch){0};
     return false;
-}
-
-static wb_array *source_of(const wb_loader *loader, const wb_batch *batch, int i) {
-    const bool has_y = loader->desc.y != NULL;
-    if (i == 0) return batch->x;
-    return i == 1 && has_y ? batch->y : batch->more[i - 1 - has_y];
 }
 
 wb_array *wb_batch_get(const wb_batch *batch, const char *name) {
@@ -435,11 +556,78 @@ wb_array *wb_batch_get(const wb_batch *batch, const char *name) {
     size_t used = 0;
     for (int i = 0; i < loader->count; i++) {
         const source *s = &loader->sources[i];
-        if (strcmp(s->name, name) == 0) return source_of(loader, batch, i);
+        if (strcmp(s->name, name) == 0) {
+            wb_batch places = *batch;
+            return *place_of(loader, &places, i);
+        }
         if (used < sizeof names)
             used +=
                 (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", s->name);
     }
     return wb_fail_null(WB_ERROR_ARGUMENT, "wb_batch_get: no array is named \"%s\"; there are %s",
                         name, names);
+}
+
+/* ---- loaders from loaders ---- */
+
+/* A description of what the loader was made of. */
+static wb_loader_desc describe(const wb_loader *loader) {
+    wb_loader_desc desc = loader->desc;
+    const bool has_y = desc.y != NULL;
+    desc.x = loader->sources[0].array;
+    if (has_y) desc.y = loader->sources[1].array;
+    for (int i = 1 + has_y; i < loader->count; i++)
+        desc.more[i - 1 - has_y] =
+            (wb_named_array){loader->sources[i].name, loader->sources[i].array};
+    return desc;
+}
+
+static wb_loader *again(const wb_loader *loader, const wb_loader_desc *desc) {
+    wb_loader *made = wb_loader_make(*desc);
+    if (!made) return NULL;
+    memcpy(made->maps, loader->maps, sizeof made->maps);
+    made->map_count = loader->map_count;
+    return made;
+}
+
+wb_loader *wb_loader_to(const wb_device *device, wb_loader *loader) {
+    if (!device || !loader)
+        return wb_failed()
+                   ? NULL
+                   : wb_fail_argument_null("wb_loader_to", device ? "loader" : "the device");
+    wb_loader_desc desc = describe(loader);
+    desc.device = device;
+    return again(loader, &desc);
+}
+
+wb_loader *wb_mapobs(void (*f)(wb_batch *batch, void *user), void *user, wb_loader *loader) {
+    if (!f || !loader)
+        return wb_failed() ? NULL
+                           : wb_fail_argument_null("wb_mapobs", f ? "loader" : "the function");
+    if (loader->map_count == MAPS)
+        return wb_fail_null(WB_ERROR_ARGUMENT, "wb_mapobs: the loader has %d functions already",
+                            MAPS);
+    const wb_loader_desc desc = describe(loader);
+    wb_loader *made = again(loader, &desc);
+    if (!made) return NULL;
+    made->maps[made->map_count].fn = f;
+    made->maps[made->map_count++].user = user;
+    return made;
+}
+
+/* ---- batches ---- */
+
+wb_status wb_batch_to(const wb_device *device, wb_batch *batch) {
+    if (!device || !batch) {
+        if (!wb_failed())
+            (void)wb_fail_argument_null("wb_batch_to", device ? "batch" : "the device");
+        return wb_error_status();
+    }
+    wb_batch moved = *batch;
+    wb_array **arrays[SOURCES] = {&moved.x, &moved.y};
+    for (int i = 0; i < WB_MORE_ARRAYS; i++) arrays[i + 2] = &moved.more[i];
+    for (int i = 0; i < SOURCES; i++)
+        if (*arrays[i] && !(*arrays[i] = wb_to(device, *arrays[i]))) return wb_error_status();
+    *batch = moved;
+    return WB_OK;
 }

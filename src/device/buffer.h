@@ -38,4 +38,17 @@ wb_status wb_buffer_copy(wb_buffer *to, int64_t to_bytes, wb_buffer *from, int64
 /* Copies to host memory; done when it returns. */
 wb_status wb_buffer_read(const wb_buffer *from, int64_t from_bytes, void *to, size_t size_bytes);
 
+/* A queue beside the device's own, for copies to it while that computes: for one thread at a time. Memory that the target's earlier readers
+ * may still want is written only after they are done. */
+typedef struct wb_copy_queue {
+    const wb_device *device;
+    void *queue; /* NULL: the device's own */
+} wb_copy_queue;
+bool wb_copy_queue_open(wb_copy_queue *queue, const wb_device *device); /* false on failure */
+void wb_copy_queue_close(wb_copy_queue *queue);
+/* Host memory to a buffer of the queue's device; both stay as they are until wb_copy_queue_sync returns. */
+wb_status wb_copy_queue_upload(const wb_copy_queue *queue, wb_buffer *to, const void *from,
+                               size_t size_bytes);
+wb_status wb_copy_queue_sync(const wb_copy_queue *queue);
+
 #endif

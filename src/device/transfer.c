@@ -117,3 +117,50 @@ wb_status wb_buffer_copy(wb_buffer *to, int64_t to_bytes, wb_buffer *from, int64
         return copy_peer(to, to_bytes, from, from_bytes, size_bytes);
     return relay(to, to_bytes, from, from_bytes, size_bytes);
 }
+
+/* ---- copies beside the computation ---- */
+
+bool wb_copy_queue_open(wb_copy_queue *q, const wb_device *device) {
+    *q = (wb_copy_queue){.device = device};
+    if (wb_device_check(device) != WB_OK) return false;
+    if (!device->backend->queue_new) return true;
+    q->queue = device->backend->queue_new(device->context);
+    return q->queue != NULL;
+}
+
+void wb_copy_queue_close(wb_copy_queue *q) {
+    if (q->queue) q->device->backend->queue_free(q->device->context, q->queue);
+    *q = (wb_copy_queue){.device = NULL};
+}
+
+/* What comes next on the queue comes after all that the device's own has been given so far. */
+static wb_status follow(const wb_copy_queue *q) {
+    const wb_backend *backend = q->device->backend;
+    void *context = q->device->context;
+    if (!q->queue) return WB_OK;
+    void *event = backend->record(context, NULL);
+    if (!event) return wb_error_status();
+    const wb_status status = backend->wait(context, q->queue, event);
+    backend->release_event(context, event);
+    return status;
+}
+
+wb_status wb_copy_queue_upload(const wb_copy_queue *q, wb_buffer *to, const void *from,
+                               size_t size_bytes) {
+    union {
+        const void *read;
+        void *handle; /* only read */
+    } memory = {.read = from};
+    wb_status status = wb_device_check(q->device);
+    if (status == WB_OK) status = follow(q);
+    if (status == WB_OK)
+        status = q->device->backend->copy(q->device->context, q->queue, WB_COPY_UPLOAD,
+                                          (wb_memory){to->handle, 0}, (wb_memory){memory.handle, 0},
+                                          size_bytes);
+    return wb_device_note(q->device, status);
+}
+
+wb_status wb_copy_queue_sync(const wb_copy_queue *q) {
+    if (wb_device_check(q->device) != WB_OK) return WB_ERROR_DEVICE;
+    return wb_device_note(q->device, q->device->backend->sync(q->device->context, q->queue));
+}
