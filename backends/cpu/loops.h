@@ -17,6 +17,15 @@ typedef union wb_accumulator {
     int64_t i;
 } wb_accumulator;
 
+/* A product and what follows it in one loop. */
+typedef enum wb_fused {
+    WB_NOT_FUSED,
+    WB_PRODUCT_ADDED,      /* x y + z */
+    WB_PRODUCT_SUBTRACTED, /* z - x y */
+    WB_PRODUCT_NEGATED,    /* -(x y) */
+    WB_FUSED_COUNT
+} wb_fused;
+
 typedef void wb_element_loop(int64_t n, void *o, const void *x, const void *y, const void *z);
 typedef void wb_convert_loop(int64_t n, const void *from, void *to);
 /* a register of `outer` rows of `inner` elements, into one accumulator per row, or per column */
@@ -30,7 +39,7 @@ typedef struct wb_loops {
     /* the same where the last, or the one before the last, operand is one number for all elements; NULL: no such loop */
     wb_element_loop *by_number[WB_CODE_select + 1][WB_R_COUNT],
         *of_number[WB_CODE_select + 1][WB_R_COUNT];
-    wb_element_loop *multiply_add[4][2]; /* x y + z, f32 and f64; + 1: y is a number, + 2: z is */
+    wb_element_loop *fused[WB_FUSED_COUNT][4][2]; /* f32 and f64; + 1: y is a number, + 2: z is */
     wb_convert_loop *load[WB_DTYPE_COUNT],
         *store[WB_DTYPE_COUNT]; /* memory to register and back, contiguous */
     wb_reduce_loop *reduce_rows[2][WB_R_COUNT], *reduce_columns[2][WB_R_COUNT]; /* sum, max */

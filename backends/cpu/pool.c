@@ -1,6 +1,10 @@
-/* One job at a time. Its pieces are claimed by compare-and-swap on one word that holds the job's
- * number and the next piece, so that a late worker can never take a piece of a job whose task it
- * has not read. The caller takes pieces like any worker and waits only for those that were begun. */
+/* One job at a time. Each worker has a range of its pieces, the same in every job of as many pieces: what it wrote
+ * in one job, a part of a weight matrix, say, is still in its cache in the next. Who is done with its own range helps
+ * with the others'.
+ *
+ * Pieces are claimed by compare-and-swap on one word per range that holds the job's number and the
+ * next piece, so that a late worker can never take a piece of a job whose task it has not read. The
+ * caller takes pieces like any worker and waits only for those that were begun. */
 #include "pool.h"
 
 #include <pthread.h>
@@ -17,13 +21,21 @@ enum { MAX_THREADS = 256, SPIN_NANOSECONDS = 40000, SPINS_PER_CLOCK = 16 };
  * more is run as several jobs */
 #define CLOSED UINT32_MAX
 
+enum { CACHE_LINE = 64 };
+
+typedef struct range {
+    _Alignas(CACHE_LINE) uint64_t claim; /* job number << 32 | next piece */
+    int64_t end;
+} range;
+
 static struct pool {
     /* the job: written by the caller while the last one is closed, read with atomics */
     wb_task_fn *task;
     void *context;
-    int64_t first, pieces;
-    uint64_t claim;     /* job number << 32 | next piece */
+    int64_t first;
+    int ranges;         /* a worker's at its index, the caller's at 0 */
     int64_t unfinished; /* pieces of the job not yet done */
+    range range[MAX_THREADS];
 
     bool busy;        /* a caller owns the pool */
     bool waiting;     /* that caller sleeps on `finished` */
@@ -89,7 +101,11 @@ int wb_cpu_threads(void) {
 
 /* --- claiming and running pieces --- */
 
-static uint64_t current_claim(void) { return __atomic_load_n(&pool.claim, __ATOMIC_ACQUIRE); }
+static uint64_t current_claim(const range *r) {
+    return __atomic_load_n(&r->claim, __ATOMIC_ACQUIRE);
+}
+
+static uint32_t job_of(uint64_t claim) { return (uint32_t)(claim >> 32); }
 
 /* Tells a caller that has gone to sleep. The fences of this store and of the caller's make sure
  * that one of the two sees the other's. */
@@ -101,34 +117,45 @@ static void finish_piece(void) {
     pthread_mutex_unlock(&pool.mutex);
 }
 
-/* Takes pieces until none is left unclaimed; returns the job number that it saw last. */
-static uint32_t run_pieces(int worker) {
-    uint64_t claim = current_claim();
-    for (;;) {
+/* Takes the job's pieces of a range until none is left unclaimed. */
+static void run_range(range *r, uint32_t job, int worker) {
+    uint64_t claim = current_claim(r);
+    while (job_of(claim) == job) {
         wb_task_fn *task = __atomic_load_n(&pool.task, __ATOMIC_ACQUIRE);
         void *context = __atomic_load_n(&pool.context, __ATOMIC_ACQUIRE);
         const int64_t first = __atomic_load_n(&pool.first, __ATOMIC_ACQUIRE);
-        const int64_t pieces = __atomic_load_n(&pool.pieces, __ATOMIC_ACQUIRE);
+        const int64_t end = __atomic_load_n(&r->end, __ATOMIC_ACQUIRE);
         const int64_t piece = (int64_t)(uint32_t)claim;
-        if (piece >= pieces) return (uint32_t)(claim >> 32);
+        if (piece >= end) return;
 
         /* Success means that the job had not been closed, so what was read above is its own: who
          * reads a word of the next job (acquire, release) also sees that this one is closed. */
-        if (!__atomic_compare_exchange_n(&pool.claim, &claim, claim + 1, false, __ATOMIC_ACQ_REL,
+        if (!__atomic_compare_exchange_n(&r->claim, &claim, claim + 1, false, __ATOMIC_ACQ_REL,
                                          __ATOMIC_ACQUIRE))
             continue;
         task(context, first + piece, worker);
         finish_piece();
-        claim = current_claim();
+        claim = current_claim(r);
     }
+}
+
+/* The worker's own range, then what is left of the others in the same job, whose number is returned. */
+static uint32_t run_pieces(int worker) {
+    const uint32_t job = job_of(current_claim(&pool.range[worker]));
+    run_range(&pool.range[worker], job, worker);
+    const int ranges = __atomic_load_n(&pool.ranges, __ATOMIC_ACQUIRE);
+    for (int other = 1; other < ranges; other++)
+        run_range(&pool.range[(worker + other) % ranges], job, worker);
+    return job;
 }
 
 /* --- workers --- */
 
 static bool stop_asked(void) { return __atomic_load_n(&pool.stopping, __ATOMIC_SEQ_CST); }
 
+/* A job that the calling worker has a range of. */
 static bool new_job(uint32_t seen) {
-    return (uint32_t)(__atomic_load_n(&pool.claim, __ATOMIC_SEQ_CST) >> 32) != seen;
+    return job_of(__atomic_load_n(&pool.range[running_as].claim, __ATOMIC_SEQ_CST)) != seen;
 }
 
 static void sleep_until_job(uint32_t seen) {
@@ -194,7 +221,7 @@ static void forget_threads(void) {
     pthread_cond_init(&pool.finished, NULL);
     pool.busy = pool.waiting = pool.stopping = false;
     pool.sleeping = pool.workers = 0;
-    pool.pieces = pool.unfinished = 0;
+    pool.unfinished = 0;
 }
 
 /* Whatever cannot be started is not needed: the caller does the work of absent workers. */
@@ -267,16 +294,36 @@ static void wait_for_others(void) {
     pthread_mutex_unlock(&pool.mutex);
 }
 
+static int64_t range_start(int r, int ranges, int64_t pieces) {
+    return (r * pieces + ranges - 1) / ranges;
+}
+
+/* Nobody can take a piece between this and open_ranges. */
+static void close_ranges(int ranges, uint32_t job) {
+    for (int r = 0; r < ranges; r++)
+        __atomic_store_n(&pool.range[r].claim, (uint64_t)job << 32 | CLOSED, __ATOMIC_RELEASE);
+}
+
+static void open_ranges(int ranges, uint32_t job, int64_t pieces) {
+    for (int r = 0; r < ranges; r++)
+        __atomic_store_n(&pool.range[r].end, range_start(r + 1, ranges, pieces), __ATOMIC_RELEASE);
+    for (int r = 0; r < ranges; r++)
+        __atomic_store_n(&pool.range[r].claim,
+                         (uint64_t)job << 32 | (uint64_t)range_start(r, ranges, pieces),
+                         __ATOMIC_SEQ_CST);
+}
+
 static void run_job(int64_t first, int64_t pieces, wb_task_fn *task, void *context) {
     note_callers_core();
-    const uint64_t job = current_claim() >> 32;
-    __atomic_store_n(&pool.claim, job << 32 | CLOSED, __ATOMIC_RELEASE);
+    const uint32_t job = job_of(current_claim(&pool.range[0]));
+    const int ranges = pool.workers + 1;
+    close_ranges(ranges, job);
     __atomic_store_n(&pool.task, task, __ATOMIC_RELEASE);
     __atomic_store_n(&pool.context, context, __ATOMIC_RELEASE);
     __atomic_store_n(&pool.first, first, __ATOMIC_RELEASE);
-    __atomic_store_n(&pool.pieces, pieces, __ATOMIC_RELEASE);
+    __atomic_store_n(&pool.ranges, ranges, __ATOMIC_RELEASE);
     __atomic_store_n(&pool.unfinished, pieces, __ATOMIC_RELEASE);
-    __atomic_store_n(&pool.claim, (job + 1) << 32, __ATOMIC_SEQ_CST);
+    open_ranges(ranges, job + 1, pieces);
     wake_sleepers();
 
     run_pieces(0);

@@ -5,7 +5,7 @@
 #include "adam.h"
 #include "cpu.h"
 
-enum { WB_MOST_STEPS = 1024 };
+enum { WB_MOST_STEPS = 1024, WB_MOST_STREAMS = 8 };
 
 /* How a tile of `outer` rows of `inner` elements is reduced. */
 typedef enum wb_shape {
@@ -25,13 +25,15 @@ typedef struct wb_step {
     const wb_instruction *instruction;
     uint16_t number;       /* of the instruction: its value */
     wb_element_loop *loop; /* elementwise */
-    bool multiply_add;     /* in[2] added */
+    wb_fused fused;        /* with the product in[0] in[1]; in[2] is the other operand */
     uint16_t in[3];
 } wb_step;
 
 typedef struct wb_step_list {
     wb_step *steps;
     int64_t count, capacity;
+    int16_t stream[WB_MOST_STREAMS]; /* accesses read or written where they lie */
+    int nstreams;
 } wb_step_list;
 
 /* Adam's step: places in memory (accesses), numbers (values). */

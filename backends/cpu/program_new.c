@@ -172,7 +172,7 @@ static bool schedule(wb_cpu_program *k) {
     return schedule_rows(k);
 }
 
-/* ---- multiply and add in one step ---- */
+/* ---- a product and what follows it in one step ---- */
 
 static int uses_of(const wb_program *p, uint16_t value) {
     int uses = 0;
@@ -181,32 +181,50 @@ static int uses_of(const wb_program *p, uint16_t value) {
     return uses;
 }
 
-/* x y + z where nobody else wants x y: the product's step goes, the sum's does both. */
+/* What is done to operand number `side`, if that is a product. */
+static wb_fused follows(const wb_instruction *i, int side) {
+    if (i->type > WB_R_F64) return WB_NOT_FUSED;
+    if (i->code == WB_CODE_add) return WB_PRODUCT_ADDED;
+    if (i->code == WB_CODE_sub && side == 1) return WB_PRODUCT_SUBTRACTED;
+    return i->code == WB_CODE_neg && side == 0 ? WB_PRODUCT_NEGATED : WB_NOT_FUSED;
+}
+
+/* Place among the first `count` steps of a product that nobody else wants, or -1. */
+static int64_t lone_product(const wb_cpu_program *k, const wb_step *steps, int64_t count,
+                            uint16_t value) {
+    for (int64_t s = 0; s < count; s++) {
+        if (steps[s].number != value) continue;
+        const int code = steps[s].instruction->code;
+        const bool is_product = code == WB_CODE_mul || code == WB_CODE_square;
+        return is_product && uses_of(&k->program, value) == 1 ? s : -1;
+    }
+    return -1;
+}
+
+static void fuse(wb_step *step, int side, const wb_step *product) {
+    const wb_instruction *i = step->instruction;
+    step->fused = follows(i, side);
+    step->in[0] = product->in[0];
+    step->in[1] = product->in[product->instruction->code == WB_CODE_mul];
+    step->in[2] = i->code == WB_CODE_neg ? WB_NO_VALUE : i->in[1 - side];
+}
+
+/* The product's step goes, the other does both. */
 static void contract(wb_cpu_program *k, wb_step_list *list) {
     int64_t kept = 0;
     for (int64_t s = 0; s < list->count; s++) {
-        wb_step *step = &list->steps[s];
-        const wb_instruction *i = step->instruction;
-        for (int side = 0;
-             i->code == WB_CODE_add && i->type <= WB_R_F64 && side < 2 && !step->multiply_add;
-             side++) {
-            const uint16_t product = i->in[side];
-            for (int64_t t = 0; t < kept; t++) {
-                const wb_step *m = &list->steps[t];
-                if (m->number != product || m->instruction->code != WB_CODE_mul ||
-                    uses_of(&k->program, product) != 1)
-                    continue;
-                const uint16_t z = i->in[1 - side];
-                step->in[0] = m->in[0], step->in[1] = m->in[1], step->in[2] = z;
-                step->multiply_add = true;
-                step->loop = k->loops->multiply_add[0][i->type];
-                memmove(&list->steps[t], &list->steps[t + 1],
-                        sizeof *list->steps * (size_t)(kept - t - 1));
-                kept--;
-                break;
-            }
+        wb_step step = list->steps[s];
+        for (int side = 0; side < 2 && !step.fused; side++) {
+            const int64_t at = follows(step.instruction, side)
+                                   ? lone_product(k, list->steps, kept, step.instruction->in[side])
+                                   : -1;
+            if (at < 0) continue;
+            fuse(&step, side, &list->steps[at]);
+            kept--;
+            memmove(&list->steps[at], &list->steps[at + 1],
+                    sizeof *list->steps * (size_t)(kept - at));
         }
-        list->steps[kept++] = *step;
+        list->steps[kept++] = step;
     }
     list->count = kept;
 }
@@ -221,13 +239,13 @@ static bool is_number(const wb_cpu_program *k, uint16_t value) {
 static void take_number_loop(wb_cpu_program *k, wb_step *step, bool *taken) {
     const wb_instruction *i = step->instruction;
     const int last = i->code == WB_CODE_select ? 2 : 1;
-    if (step->multiply_add) {
+    if (step->fused) {
         if (is_number(k, step->in[0]) && !is_number(k, step->in[1])) {
             const uint16_t x = step->in[0];
             step->in[0] = step->in[1], step->in[1] = x;
         }
         taken[1] = is_number(k, step->in[1]), taken[2] = is_number(k, step->in[2]);
-        step->loop = k->loops->multiply_add[taken[1] + 2 * taken[2]][i->type];
+        step->loop = k->loops->fused[step->fused][taken[1] + 2 * taken[2]][i->type];
         return;
     }
     if (i->code > WB_CODE_select) return;
@@ -424,6 +442,19 @@ static void choose_direct(wb_cpu_program *k) {
             k->direct_store[list->steps[s].in[0]] = (int16_t)list->steps[s].instruction->index;
 }
 
+/* Of large programs: what small ones use is in the caches near the core. */
+static void note_streams(const wb_cpu_program *k, wb_step_list *list) {
+    for (int64_t s = 0; k->is_large && s < list->count; s++) {
+        const wb_step *step = &list->steps[s];
+        const int16_t store = step->loop ? k->direct_store[step->number] : (int16_t)-1;
+        if (list->nstreams == WB_MOST_STREAMS) return;
+        if (k->is_direct_load[step->number])
+            list->stream[list->nstreams++] = (int16_t)step->instruction->index;
+        else if (store >= 0)
+            list->stream[list->nstreams++] = store;
+    }
+}
+
 /* ---- pieces ---- */
 
 static void choose_pieces(wb_cpu_program *k) {
@@ -491,6 +522,7 @@ wb_cpu_program *wb_cpu_program_new(const wb_program *program) {
     for (int stage = 0; stage <= k->program.phases; stage++) use_numbers(k, &k->rows[stage]);
     assign_registers(k);
     choose_direct(k);
+    for (int phase = 0; phase < k->program.phases; phase++) note_streams(k, &k->full[phase]);
     choose_pieces(k);
     (void)wb_cpu_find_adam(&k->program, &k->adam);
     return k;

@@ -283,26 +283,24 @@ static void reduce(const tile *t, const wb_step *step) {
         k->loops->reduce_rows[is_max][i->type](t->inner * t->outer, 1, x, sums);
 }
 
+#define FINISH(T, field)                                                                           \
+    for (int64_t v = 0; v < t->row_values; v++) ((T *)to)[v] = (T)sums[v].field;                   \
+    break
+
 /* Accumulators to the row register of the reduction. */
 static void finish_reduction(const tile *t, const wb_step *step) {
     const wb_cpu_program *k = t->job->k;
     const wb_accumulator *sums = t->accumulators + k->reduction[step->number] * k->row_values;
     void *to = t->value[step->number];
-    for (int64_t v = 0; v < t->row_values; v++) {
-        switch ((wb_register)step->instruction->type) {
-        case WB_R_F32:
-            ((float *)to)[v] = (float)sums[v].f;
-            break;
-        case WB_R_F64:
-            ((double *)to)[v] = sums[v].f;
-            break;
-        case WB_R_I64:
-            ((int64_t *)to)[v] = sums[v].i;
-            break;
-        default:
-            ((int32_t *)to)[v] = (int32_t)sums[v].i;
-            break;
-        }
+    switch ((wb_register)step->instruction->type) {
+    case WB_R_F32:
+        FINISH(float, f);
+    case WB_R_F64:
+        FINISH(double, f);
+    case WB_R_I64:
+        FINISH(int64_t, i);
+    default:
+        FINISH(int32_t, i);
     }
 }
 
@@ -348,12 +346,6 @@ static void element_step(const tile *t, const wb_step *step, int64_t n) {
     step->loop(n, t->value[step->number], x, y, z);
 }
 
-/* Asks for the elements that the next tile will most likely read: the processor sees too little of each array at a time to do so. */
-static void prefetch_next(const tile *t, const char *here, int dtype) {
-    const int64_t bytes = t->inner * t->outer * (int64_t)storage_size(dtype);
-    for (int64_t at = bytes; at < 2 * bytes; at += 64) __builtin_prefetch(here + at);
-}
-
 static void full_step(tile *t, const wb_step *step) {
     const wb_cpu_program *k = t->job->k;
     const wb_access *accesses = k->program.accesses;
@@ -362,7 +354,6 @@ static void full_step(tile *t, const wb_step *step) {
     case WB_CODE_load:
         if (t->is_even && k->is_direct_load[step->number] && lies_flat(t, &accesses[i->index])) {
             t->value[step->number] = address(t, &accesses[i->index]);
-            if (k->is_large) prefetch_next(t, t->value[step->number], accesses[i->index].dtype);
             return;
         }
         t->value[step->number] = own_register(t, step->number);
@@ -477,11 +468,44 @@ static bool adam_tile(const tile *t) {
 
 /* ---- tiles ---- */
 
+enum { LINE = 64 }; /* of the caches */
+
+/* Memory that the next tile will most likely use, asked for a part at each step of this one: all at once, the requests would wait for
+ * each other. The processor sees too little of each array at a time to do so itself. */
+typedef struct ahead {
+    const char *at[WB_MOST_STREAMS];
+    int64_t part[WB_MOST_STREAMS]; /* bytes at each step */
+    int count;
+} ahead;
+
+static void look_ahead(const tile *t, const wb_step_list *list, ahead *next) {
+    next->count = 0;
+    for (int i = 0; i < list->nstreams; i++) {
+        const wb_access *a = &t->job->k->program.accesses[list->stream[i]];
+        if (!lies_flat(t, a)) continue;
+        const int64_t bytes = t->inner * t->outer * (int64_t)storage_size(a->dtype);
+        next->at[next->count] = address(t, a) + bytes;
+        next->part[next->count++] = (bytes / list->count + LINE - 1) / LINE * LINE;
+    }
+}
+
+static void ask(ahead *next) {
+    for (int i = 0; i < next->count; i++) {
+        const char *end = next->at[i] + next->part[i];
+        for (; next->at[i] < end; next->at[i] += LINE) __builtin_prefetch(next->at[i]);
+    }
+}
+
 /* The full steps of a phase. */
 static void run_steps(tile *t, int phase) {
     const wb_step_list *list = &t->job->k->full[phase];
     if (t->job->k->adam.loop && adam_tile(t)) return;
-    for (int64_t s = 0; s < list->count; s++) full_step(t, &list->steps[s]);
+    ahead next;
+    look_ahead(t, list, &next);
+    for (int64_t s = 0; s < list->count; s++) {
+        full_step(t, &list->steps[s]);
+        ask(&next);
+    }
 }
 
 static void begin(tile *t, const job *j, int worker) {

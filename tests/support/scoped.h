@@ -5,14 +5,39 @@
 #define WB_TESTS_SCOPED_H
 
 #include <cmocka.h>
-#include <weber/array.h>
+#include <stdlib.h>
+#include <string.h>
+#include <weber/device.h>
 
 static wb_live_counts live_before;
+
+/* WEBER_DEVICE=backend[:index] puts the arrays of every test there. */
+static inline bool choose_device(void) {
+    static bool chosen;
+    if (chosen || !getenv("WEBER_DEVICE")) return true;
+    const wb_device *device = wb_get_device();
+    if (!device) return false;
+    wb_set_default_device(device);
+    return chosen = true;
+}
+
+/* wb_live without memory that waits for the device. */
+static inline wb_live_counts live_now(void) {
+    (void)wb_device_sync(wb_default_device());
+    return wb_live();
+}
+
+/* True where the arrays of the tests are in the host's memory, computed when asked: for what only holds there. */
+static inline bool is_on_host(void) { return wb_default_device() == wb_cpu_device(); }
 
 static inline int open_scope(void **state) {
     (void)state;
     wb_clear_error();
-    live_before = wb_live();
+    if (!choose_device()) {
+        print_error("%s\n", wb_error_message());
+        return 1;
+    }
+    live_before = live_now();
     wb_scope_open();
     return 0;
 }
@@ -21,7 +46,9 @@ static inline int close_scope(void **state) {
     (void)state;
     if (wb_failed()) print_error("left behind: %s\n", wb_error_message());
     if (wb_failed() || wb_scope_close() != WB_OK) return 1;
-    const wb_live_counts live = wb_live();
+    if (wb_device_sync(wb_default_device()) != WB_OK)
+        return 1; /* what came late, and memory in flight */
+    const wb_live_counts live = live_now();
     if (live.arrays == live_before.arrays && live.buffers == live_before.buffers &&
         live.objects == live_before.objects)
         return 0;

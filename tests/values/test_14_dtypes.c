@@ -143,15 +143,28 @@ static void a_layer_converts_its_input_and_says_so_once(void **state) {
 
 /* ---- halves ---- */
 
-/* A sum of 2048 and fifty ones: in f16 each 1 would be lost, added in f32 and rounded once it is 2098. */
+static const struct half_row {
+    const char *name;
+    wb_dtype dtype;
+    double large; /* its neighbours are 2 away: ones added to it one by one are lost */
+} half_rows[] = {
+    {"gradients of f16 are added in f32",  F16, 2048},
+    {"gradients of bf16 are added in f32", BF,  256 },
+};
+
+/* One large contribution and ten ones on either side of it: whatever the order, ones meet the large sum one by one. */
 static void gradients_of_halves_are_added_in_f32(void **state) {
-    (void)state;
-    wb_array *x = wb_full(WB_F16, 0.5, 3), *g[1];
-    wb_array *l = wb_sum(wb_mul(x, wb_copy(wb_full(WB_F16, 2048, 3))));
-    for (int i = 0; i < 50; i++) l = wb_add(l, wb_sum(wb_mul(x, wb_copy(wb_full(WB_F16, 1, 3)))));
+    const struct half_row *row = *state;
+    enum { TERMS = 21 };
+    wb_array *x = wb_full(row->dtype, 0.5, 3), *g[1], *l = wb_number(0);
+    for (int i = 0; i < TERMS; i++) {
+        const double factor = i == TERMS / 2 ? row->large : 1;
+        l = wb_add(l, wb_sum(wb_mul(x, wb_copy(wb_full(row->dtype, factor, 3)))));
+    }
     assert_int_equal(wb_gradient_of(l, 1, &x, g), WB_OK);
-    assert_int_equal(wb_dtype_of(g[0]), WB_F16);
-    assert_values(g[0], 0, 2098, 2098, 2098);
+    assert_int_equal(wb_dtype_of(g[0]), row->dtype);
+    const double wanted = row->large + TERMS - 1;
+    assert_values(g[0], 0, wanted, wanted, wanted);
 }
 
 /* A sum of halves does not lose what is small beside it. */
@@ -189,8 +202,11 @@ static void the_state_of_halves_is_f32(void **state) {
 }
 
 static int run(void) {
-    enum { NUMBERS = sizeof number_rows / sizeof *number_rows };
-    struct CMUnitTest tests[NUMBERS + 8];
+    enum {
+        NUMBERS = sizeof number_rows / sizeof *number_rows,
+        HALVES = sizeof half_rows / sizeof *half_rows
+    };
+    struct CMUnitTest tests[NUMBERS + HALVES + 7];
     int n = 0;
     for (; n < NUMBERS; n++) tests[n] = TEST_ROW(&number_rows[n], numbers_are_weak);
     tests[n++] = (struct CMUnitTest)TEST(two_types_meet_as_in_the_table);
@@ -198,7 +214,8 @@ static int run(void) {
     tests[n++] = (struct CMUnitTest)TEST(integers_divide_to_floats);
     tests[n++] = (struct CMUnitTest)TEST(integers_are_exact);
     tests[n++] = (struct CMUnitTest)TEST(a_layer_converts_its_input_and_says_so_once);
-    tests[n++] = (struct CMUnitTest)TEST(gradients_of_halves_are_added_in_f32);
+    for (int i = 0; i < HALVES; i++)
+        tests[n++] = TEST_ROW(&half_rows[i], gradients_of_halves_are_added_in_f32);
     tests[n++] = (struct CMUnitTest)TEST(halves_are_summed_in_f32);
     tests[n++] = (struct CMUnitTest)TEST(the_state_of_halves_is_f32);
     return cmocka_run_group_tests_name("values 14", tests, NULL, NULL);

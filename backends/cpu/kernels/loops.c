@@ -131,21 +131,29 @@ LOOP_SELECT(f64, double)
 LOOP_SELECT(i32, int32_t)
 LOOP_SELECT(i64, int64_t)
 
-#define LOOP_MULTIPLY_ADD(name, T, Y, Z)                                                           \
+/* A product and what follows it. Y, Z: y[i], z[i], or y0, z0 where one number serves all elements. */
+#define LOOP_FUSED(name, T, Y, Z, expression)                                                      \
     static void name(int64_t n, void *o, const void *xs, const void *ys, const void *zs) {         \
-        const T *x = xs, *y = ys, *z = zs, y0 = y[0], z0 = z[0];                                   \
+        const T *xp = xs, *yp = ys, *zp = zs, y0 = yp[0], z0 = zp[0];                              \
         T *op = o;                                                                                 \
         (void)y0, (void)z0;                                                                        \
-        WB_INDEPENDENT for (int64_t i = 0; i < n / WB_LANES * WB_LANES; i++) op[i] = x[i] * Y + Z; \
+        WB_INDEPENDENT for (int64_t i = 0; i < n / WB_LANES * WB_LANES; i++) {                     \
+            const T x = xp[i], y = Y, z = Z;                                                       \
+            (void)z;                                                                               \
+            op[i] = expression;                                                                    \
+        }                                                                                          \
     }
-LOOP_MULTIPLY_ADD(f32_multiply_add, float, y[i], z[i])
-LOOP_MULTIPLY_ADD(f64_multiply_add, double, y[i], z[i])
-LOOP_MULTIPLY_ADD(f32_multiply_add_by, float, y0, z[i])
-LOOP_MULTIPLY_ADD(f64_multiply_add_by, double, y0, z[i])
-LOOP_MULTIPLY_ADD(f32_multiply_add_to, float, y[i], z0)
-LOOP_MULTIPLY_ADD(f64_multiply_add_to, double, y[i], z0)
-LOOP_MULTIPLY_ADD(f32_multiply_add_by_to, float, y0, z0)
-LOOP_MULTIPLY_ADD(f64_multiply_add_by_to, double, y0, z0)
+#define LOOPS_FUSED(name, T, expression)                                                           \
+    LOOP_FUSED(name, T, yp[i], zp[i], expression)                                                  \
+    LOOP_FUSED(name##_by, T, y0, zp[i], expression)                                                \
+    LOOP_FUSED(name##_to, T, yp[i], z0, expression)                                                \
+    LOOP_FUSED(name##_by_to, T, y0, z0, expression)
+LOOPS_FUSED(f32_multiply_add, float, z + x * y)
+LOOPS_FUSED(f64_multiply_add, double, z + x * y)
+LOOPS_FUSED(f32_multiply_subtract, float, z - x * y)
+LOOPS_FUSED(f64_multiply_subtract, double, z - x * y)
+LOOPS_FUSED(f32_multiply_negate, float, y * -x)
+LOOPS_FUSED(f64_multiply_negate, double, y * -x)
 
 /* ---- casts ---- */
 
@@ -236,15 +244,23 @@ static void store_bf16(int64_t n, const void *from, void *to) {
             sums[o].field = merge(sums[o].field, total);                                           \
         }                                                                                          \
     }                                                                                              \
+    /* the first `count` columns, at most WB_LANES */                                              \
+    static inline void name##_block(int64_t inner, int64_t outer, int64_t count, const T *x,       \
+                                    wb_accumulator *sums) {                                        \
+        T lanes[WB_LANES];                                                                         \
+        for (int64_t k = 0; k < count; k++) lanes[k] = x[k];                                       \
+        for (int64_t o = 1; o < outer; o++)                                                        \
+            for (int64_t k = 0; k < count; k++) lanes[k] = combine(lanes[k], x[o * inner + k]);    \
+        WB_INDEPENDENT for (int64_t k = 0; k < count; k++) {                                       \
+            sums[k].field = merge(sums[k].field, (A)lanes[k]);                                     \
+        }                                                                                          \
+    }                                                                                              \
     static void name##_columns(int64_t inner, int64_t outer, const void *x,                        \
                                wb_accumulator *sums) {                                             \
-        T column[WB_TILE];                                                                         \
-        for (int64_t i = 0; i < inner; i++) column[i] = ((const T *)x)[i];                         \
-        for (int64_t o = 1; o < outer; o++) {                                                      \
-            const T *row = (const T *)x + o * inner;                                               \
-            for (int64_t i = 0; i < inner; i++) column[i] = combine(column[i], row[i]);            \
-        }                                                                                          \
-        for (int64_t i = 0; i < inner; i++) sums[i].field = merge(sums[i].field, (A)column[i]);    \
+        int64_t i = 0;                                                                             \
+        for (; i + WB_LANES <= inner; i += WB_LANES)                                               \
+            name##_block(inner, outer, WB_LANES, (const T *)x + i, sums + i);                      \
+        name##_block(inner, outer, inner - i, (const T *)x + i, sums + i);                         \
     }
 #define PLUS(x, y) ((x) + (y))
 REDUCE_ROWS(sum_f32, float, double, f, 0, PLUS, PLUS)
@@ -283,6 +299,11 @@ FILL(normal_f64, double)
 #define ROW_SELECT(suffix)                                                                         \
     [WB_CODE_select] = {f32_select##suffix, f64_select##suffix, i32_select##suffix,                \
                         i64_select##suffix, i32_select##suffix},
+#define ROWS_FUSED(name)                                                                           \
+    {{f32_##name, f64_##name},                                                                     \
+     {f32_##name##_by, f64_##name##_by},                                                           \
+     {f32_##name##_to, f64_##name##_to},                                                           \
+     {f32_##name##_by_to, f64_##name##_by_to}},
 #define f32_sin full_f32_sin
 #define f64_sin full_f64_sin
 #define f32_cos full_f32_cos
@@ -310,10 +331,9 @@ const wb_loops WB_ISA_NAME(loops) = {
              [WB_R_I32]  = {i32_to_f32, i32_to_f64, i32_to_i32, i32_to_i64, i32_to_bool},
              [WB_R_I64]  = {i64_to_f32, i64_to_f64, i64_to_i32, NULL,       i64_to_bool},
              [WB_R_BOOL] = {i32_to_f32, i32_to_f64, i32_to_i32, i32_to_i64, i32_to_i32}},
-    .multiply_add = {{f32_multiply_add, f64_multiply_add},
-                     {f32_multiply_add_by, f64_multiply_add_by},
-                     {f32_multiply_add_to, f64_multiply_add_to},
-                     {f32_multiply_add_by_to, f64_multiply_add_by_to}},
+    .fused = {[WB_PRODUCT_ADDED] = ROWS_FUSED(multiply_add)
+              [WB_PRODUCT_SUBTRACTED] = ROWS_FUSED(multiply_subtract)
+              [WB_PRODUCT_NEGATED] = ROWS_FUSED(multiply_negate)},
     .load = {move_4, move_8, load_f16, load_bf16, move_4, move_8, load_u8, load_bool},
     .store = {move_4, move_8, store_f16, store_bf16, move_4,                                         move_8, store_u8, store_bool},
     .reduce_rows = {{sum_f32_rows, sum_f64_rows, sum_i32_rows, sum_i64_rows, sum_i32_rows},

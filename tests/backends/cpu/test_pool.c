@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,6 +109,30 @@ static void the_number_of_threads_is_what_was_asked_for(void **state) {
     wb_cpu_set_threads(0);
 }
 
+/* Three workers with two pieces each: the first of each waits for those of the others, so that nobody can do two. */
+enum { RANGES = 3, EACH = 2 };
+
+static void meet(void *context, int64_t piece, int worker) {
+    tally *t = context;
+    if (piece % EACH != 0) return;
+    expect(t, worker == piece / EACH);
+    __atomic_add_fetch(&t->runs[0], 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&t->runs[0], __ATOMIC_SEQ_CST) < RANGES) sched_yield();
+}
+
+static void a_worker_begins_with_its_own_pieces(void **state) {
+    (void)state;
+    int faults = 0;
+    wb_cpu_set_threads(RANGES);
+    for (int job = 0; job < 300; job++) {
+        tally *t = calloc(1, sizeof *t);
+        wb_cpu_parallel(RANGES * EACH, meet, t);
+        faults += t->faults;
+        free(t);
+    }
+    assert_int_equal(faults, 0);
+}
+
 static void nest(void *context, int64_t piece, int worker) {
     (void)piece;
     int *inner = context;
@@ -183,6 +208,7 @@ static void a_thread_that_is_held_up_costs_its_piece_only(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_piece_runs_once),
+        cmocka_unit_test(a_worker_begins_with_its_own_pieces),
         cmocka_unit_test(the_number_of_threads_is_what_was_asked_for),
         cmocka_unit_test(a_call_from_inside_a_task_runs_in_line),
         cmocka_unit_test(two_threads_may_call_at_once),
