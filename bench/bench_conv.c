@@ -1,7 +1,10 @@
-/* bench_conv [--smoke] [THREADS]: the three kinds of convolution in f32, (W, H, C, N) in and out,
- * beside oneDNN with channels last where its header and library are there (Debian: libdnnl-dev).
- * Rounds alternate between the two; a cell is a median in ms, with GFLOP/s. */
+/* bench_conv [--smoke] [THREADS]: the three kinds of convolution in f32, (W, H, C, N) in and out:
+ * Weber's kernels; oneDNN as WEBER_CONV=onednn takes it, with all conversions, where libdnnl.so.2 is
+ * there; and oneDNN on its own channels-last arrays, where its header is there too (Debian: libdnnl-dev).
+ * Rounds alternate between them; a cell is a median in ms, with GFLOP/s, a ratio above 1 means that
+ * oneDNN is faster. "auto" marks where the rule takes it. */
 #include "isa.h"
+#include "onednn.h"
 #include "pool.h"
 #include "window.h"
 
@@ -28,14 +31,52 @@ typedef struct layer {
     int batch, channels, in, filters, kernel, pad, stride, groups;
 } layer;
 
+/* 3x3 with padding 1 but for the first two, or as it says */
 static const layer layers[] = {
-    {"64x1x28x28 -> 32",                 64, 1,   28, 32,  3, 0, 1, 1 },
-    {"64x32x26x26 -> 64",                64, 32,  26, 64,  3, 0, 1, 1 },
-    {"8x64x56x56 -> 64 pad 1",           8,  64,  56, 64,  3, 1, 1, 1 },
-    {"8x64x56x56 -> 128 pad 1 stride 2", 8,  64,  56, 128, 3, 1, 2, 1 },
-    {"8x256x14x14 -> 256 pad 1",         8,  256, 14, 256, 3, 1, 1, 1 },
-    {"8x256x14x14 -> 64, 1x1",           8,  256, 14, 64,  1, 0, 1, 1 },
-    {"8x64x56x56, depthwise, pad 1",     8,  64,  56, 64,  3, 1, 1, 64},
+    {"64x1x28x28 -> 32",                  64, 1,   28, 32,  3, 0, 1, 1  },
+    {"64x32x26x26 -> 64",                 64, 32,  26, 64,  3, 0, 1, 1  },
+    {"8x64x56x56 -> 64",                  8,  64,  56, 64,  3, 1, 1, 1  },
+    {"8x64x56x56 -> 128 stride 2",        8,  64,  56, 128, 3, 1, 2, 1  },
+    {"8x256x14x14 -> 256",                8,  256, 14, 256, 3, 1, 1, 1  },
+    {"8x256x14x14 -> 64, 1x1",            8,  256, 14, 64,  1, 0, 1, 1  },
+    {"16x16x28x28 -> 16",                 16, 16,  28, 16,  3, 1, 1, 1  },
+    {"64x16x28x28 -> 32",                 64, 16,  28, 32,  3, 1, 1, 1  },
+    {"64x32x28x28 -> 32",                 64, 32,  28, 32,  3, 1, 1, 1  },
+    {"16x64x28x28 -> 64",                 16, 64,  28, 64,  3, 1, 1, 1  },
+    {"64x16x28x28 -> 32, pad 0",          64, 16,  28, 32,  3, 0, 1, 1  },
+    {"16x64x28x28 -> 64, pad 0",          16, 64,  28, 64,  3, 0, 1, 1  },
+    {"16x128x14x14 -> 128, pad 0",        16, 128, 14, 128, 3, 0, 1, 1  },
+    {"16x32x14x14 -> 32",                 16, 32,  14, 32,  3, 1, 1, 1  },
+    {"16x64x14x14 -> 64",                 16, 64,  14, 64,  3, 1, 1, 1  },
+    {"64x64x14x14 -> 64",                 64, 64,  14, 64,  3, 1, 1, 1  },
+    {"16x128x14x14 -> 128",               16, 128, 14, 128, 3, 1, 1, 1  },
+    {"16x256x14x14 -> 256",               16, 256, 14, 256, 3, 1, 1, 1  },
+    {"64x64x7x7 -> 64",                   64, 64,  7,  64,  3, 1, 1, 1  },
+    {"16x128x7x7 -> 128",                 16, 128, 7,  128, 3, 1, 1, 1  },
+    {"16x256x7x7 -> 256",                 16, 256, 7,  256, 3, 1, 1, 1  },
+    {"64x256x7x7 -> 256",                 64, 256, 7,  256, 3, 1, 1, 1  },
+    {"64x16x28x28 -> 32 stride 2",        64, 16,  28, 32,  3, 1, 2, 1  },
+    {"16x32x28x28 -> 64 stride 2",        16, 32,  28, 64,  3, 1, 2, 1  },
+    {"16x64x28x28 -> 128 stride 2",       16, 64,  28, 128, 3, 1, 2, 1  },
+    {"64x64x14x14 -> 128 stride 2",       64, 64,  14, 128, 3, 1, 2, 1  },
+    {"16x128x14x14 -> 256 stride 2",      16, 128, 14, 256, 3, 1, 2, 1  },
+    {"16x16x28x28 -> 64, 1x1",            16, 16,  28, 64,  1, 0, 1, 1  },
+    {"16x64x28x28 -> 16, 1x1",            16, 64,  28, 16,  1, 0, 1, 1  },
+    {"16x64x28x28 -> 64, 1x1",            16, 64,  28, 64,  1, 0, 1, 1  },
+    {"16x64x14x14 -> 256, 1x1",           16, 64,  14, 256, 1, 0, 1, 1  },
+    {"16x256x14x14 -> 64, 1x1",           16, 256, 14, 64,  1, 0, 1, 1  },
+    {"16x256x14x14 -> 256, 1x1",          16, 256, 14, 256, 1, 0, 1, 1  },
+    {"64x128x7x7 -> 128, 1x1",            64, 128, 7,  128, 1, 0, 1, 1  },
+    {"16x256x7x7 -> 256, 1x1",            16, 256, 7,  256, 1, 0, 1, 1  },
+    {"16x64x28x28 -> 128, 1x1 stride 2",  16, 64,  28, 128, 1, 0, 2, 1  },
+    {"16x128x14x14 -> 256, 1x1 stride 2", 16, 128, 14, 256, 1, 0, 2, 1  },
+    {"8x64x56x56, depthwise",             8,  64,  56, 64,  3, 1, 1, 64 },
+    {"16x32x28x28, depthwise",            16, 32,  28, 32,  3, 1, 1, 32 },
+    {"64x64x14x14, depthwise",            64, 64,  14, 64,  3, 1, 1, 64 },
+    {"16x128x14x14, depthwise",           16, 128, 14, 128, 3, 1, 1, 128},
+    {"16x256x7x7, depthwise",             16, 256, 7,  256, 3, 1, 1, 256},
+    {"16x64x28x28, depthwise stride 2",   16, 64,  28, 64,  3, 1, 2, 64 },
+    {"16x64x28x28 -> 64, 4 groups",       16, 64,  28, 64,  3, 1, 1, 4  },
 };
 
 static double now_ms(void) {
@@ -74,7 +115,8 @@ static wb_window window_of(const layer *l) {
         .channels = l->channels,
         .filters = l->filters,
         .groups = l->groups,
-        .batch = l->batch
+        .batch = l->batch,
+        .flip = true
     };
 }
 
@@ -85,11 +127,29 @@ typedef struct own {
     const wb_window *window;
     const float *a, *b;
     float *out, *scratch;
+    wb_onednn *onednn; /* NULL: our kernels */
 } own;
+
+static own own_of(wb_onednn *onednn, wb_conv_kind kind, const wb_window *w, float *x, float *k,
+                  float *y) {
+    const size_t bytes = onednn ? wb_onednn_scratch(onednn) : wb_cpu_conv_scratch(kind, w);
+    return (own){.kind = kind,
+                 .window = w,
+                 .a = kind == WB_CONV_DATA ? y : x,
+                 .b = kind == WB_CONV_FILTER ? y : k,
+                 .out = kind == WB_CONV_FORWARD ? y
+                        : kind == WB_CONV_DATA  ? x
+                                                : k,
+                 .scratch = floats((int64_t)(bytes / sizeof(float)) + 1),
+                 .onednn = onednn};
+}
 
 static double run_own(const own *o) {
     const double start = now_ms();
-    wb_cpu_conv(o->kind, o->window, o->a, o->b, o->out, o->scratch, NULL, NULL);
+    if (o->onednn)
+        (void)wb_onednn_conv(o->onednn, o->a, o->b, o->out, o->scratch, NULL, NULL);
+    else
+        wb_cpu_conv(o->kind, o->window, o->a, o->b, o->out, o->scratch, NULL, NULL);
     return now_ms() - start;
 }
 
@@ -233,27 +293,34 @@ static void peer_free(peer *p) { (void)p; }
 
 /* ---- the table ---- */
 
-static void compare(const own *o, const layer *l, bool has_peer, int rounds) {
+static void show(double ms, double flops, double ours) {
+    if (ms > 0)
+        printf(" %.3f (%.0f) | %.2f |", ms, flops / ms * 1e-6, ours / ms);
+    else
+        printf(" - | - |");
+}
+
+static void compare(const own *o, const own *converted, const layer *l, bool has_peer, int rounds) {
     static const char *const names[KINDS] = {"forward", "data", "filter"};
     const wb_window *w = o->window;
-    double ours[ROUNDS], theirs[ROUNDS];
+    double ours[ROUNDS], with[ROUNDS], theirs[ROUNDS];
     peer p;
     const double flops = 2. * (double)(w->out[0] * w->out[1] * w->filters * w->batch) *
                          (double)(w->kernel[0] * w->kernel[1] * w->channels / w->groups);
     has_peer = has_peer && peer_make(&p, o->kind, l, w);
     for (int i = -1; i < rounds; i++) { /* the first round warms up */
-        ours[i < 0 ? 0 : i] = run_own(o);
-        theirs[i < 0 ? 0 : i] = has_peer ? peer_run(&p) : 0;
+        const int at = i < 0 ? 0 : i;
+        ours[at] = run_own(o);
+        with[at] = converted->onednn ? run_own(converted) : 0;
+        theirs[at] = has_peer ? peer_run(&p) : 0;
     }
-    const double ms = median(ours, rounds), other = median(theirs, rounds);
+    const double ms = median(ours, rounds);
     printf("| %s | %s | %.3f (%.0f) |", l->name, names[o->kind], ms, flops / ms * 1e-6);
-    if (has_peer) {
-        printf(" %.3f (%.0f) | %.2f |\n", other, flops / other * 1e-6, ms / other);
-        peer_free(&p);
-    } else {
-        printf(" - | - |\n");
-    }
+    show(median(with, rounds), flops, ms);
+    show(median(theirs, rounds), flops, ms);
+    printf(" %s |\n", wb_onednn_is_faster(o->kind, w) ? "auto" : "");
     fflush(stdout);
+    if (has_peer) peer_free(&p);
 }
 
 static void run_layer(const layer *l, bool has_peer, int rounds) {
@@ -262,17 +329,12 @@ static void run_layer(const layer *l, bool has_peer, int rounds) {
     float *y = floats(w.out[0] * w.out[1] * w.filters * w.batch);
     float *k = floats(w.kernel[0] * w.kernel[1] * w.channels / w.groups * w.filters);
     for (wb_conv_kind kind = WB_CONV_FORWARD; kind <= WB_CONV_FILTER; kind++) {
-        const size_t bytes = wb_cpu_conv_scratch(kind, &w);
-        own o = {.kind = kind,
-                 .window = &w,
-                 .a = kind == WB_CONV_DATA ? y : x,
-                 .b = kind == WB_CONV_FILTER ? y : k,
-                 .out = kind == WB_CONV_FORWARD ? y
-                        : kind == WB_CONV_DATA  ? x
-                                                : k,
-                 .scratch = floats((int64_t)(bytes / sizeof(float)) + 1)};
-        compare(&o, l, has_peer, rounds);
-        free(o.scratch);
+        own ours = own_of(NULL, kind, &w, x, k, y);
+        own converted = own_of(wb_onednn_new(kind, &w), kind, &w, x, k, y);
+        compare(&ours, &converted, l, has_peer, rounds);
+        wb_onednn_free(converted.onednn);
+        free(converted.scratch);
+        free(ours.scratch);
     }
     free(x);
     free(y);
@@ -283,12 +345,13 @@ int main(int count, char **arguments) {
     const bool smoke = count > 1 && strcmp(arguments[1], "--smoke") == 0;
     const char *threads = count > 1 + smoke ? arguments[1 + smoke] : "1";
     setenv("OMP_NUM_THREADS", threads, 1);
+    setenv("WEBER_CONV", "onednn", 1);
     wb_cpu_set_threads(atoi(threads));
     const bool has_peer = peer_open();
     printf("%s, %s threads\n", wb_cpu_isa_name(wb_cpu_isa()), threads);
-    printf(
-        "| batch x channels x plane -> filters | kind | Weber ms (GF/s) | oneDNN nhwc | ratio |\n"
-        "|-|-|-|-|-|\n");
+    printf("| batch x channels x plane -> filters | kind | Weber ms (GF/s) | oneDNN, converted | "
+           "ratio "
+           "| oneDNN, nhwc | ratio | |\n|-|-|-|-|-|-|-|-|\n");
     const size_t used = smoke ? 1 : sizeof layers / sizeof *layers;
     for (size_t i = 0; i < used; i++) run_layer(&layers[i], has_peer, smoke ? 1 : ROUNDS);
     return 0;

@@ -12,6 +12,7 @@
 #include "host.h"
 #include "index.h"
 #include "isa.h"
+#include "onednn.h"
 #include "pool.h"
 #include "window.h"
 
@@ -21,6 +22,7 @@ typedef struct kernel {
     wb_cpu_program *program; /* the program, or what is fused behind the call */
     int split;
     size_t call_scratch;
+    wb_onednn *onednn; /* NULL: the call is ours */
 } kernel;
 
 enum { ALIGNMENT = 64, MOST_ARGUMENTS = 1024, HUGE_PAGE = 2 << 20 };
@@ -53,6 +55,7 @@ static void release(void *any) {
     kernel *k = any;
     if (!k) return;
     wb_cpu_program_free(k->program);
+    wb_onednn_free(k->onednn);
     wb_host_release(k);
 }
 
@@ -117,6 +120,20 @@ static size_t scratch_of_call(const wb_call *call) {
     }
 }
 
+static wb_onednn *onednn_of(const wb_call *call) {
+    const wb_window window = window_of(call);
+    switch (call->kind) {
+    case WB_CALL_conv_forward:
+        return wb_onednn_new(WB_CONV_FORWARD, &window);
+    case WB_CALL_conv_data:
+        return wb_onednn_new(WB_CONV_DATA, &window);
+    case WB_CALL_conv_filter:
+        return wb_onednn_new(WB_CONV_FILTER, &window);
+    default:
+        return NULL;
+    }
+}
+
 /* Tiles of the result become boxes of the program's domain: the rows have to be one dimension, the columns at most two. */
 static bool can_fuse(const wb_call *call, const wb_program *epilogue, int split) {
     const bool has_tiles = call->kind == WB_CALL_matmul || call->kind == WB_CALL_conv_forward ||
@@ -131,7 +148,9 @@ static void *lower(void *device, const wb_call *call, const wb_program *epilogue
     kernel *k = wb_host_alloc(sizeof *k);
     if (!k) return NULL;
     k->is_call = true, k->call = *call, k->split = split;
-    k->call_scratch = (scratch_of_call(call) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    k->onednn = onednn_of(call);
+    const size_t scratch = k->onednn ? wb_onednn_scratch(k->onednn) : scratch_of_call(call);
+    k->call_scratch = (scratch + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     if (!epilogue) return k;
     k->program = wb_cpu_program_new(epilogue);
     if (k->program) return k;
@@ -214,6 +233,7 @@ static wb_status run_call(const kernel *k, char *const *a, int narguments, const
         done = tile_done;
         b.arguments = a + operands[k->call.kind];
     }
+    if (k->onednn) return wb_onednn_conv(k->onednn, a[0], a[1], a[2], scratch, done, &b);
     switch (k->call.kind) {
     case WB_CALL_matmul:
         wb_cpu_gemm(&gemm, a[0], a[1], a[2], scratch, done, &b);

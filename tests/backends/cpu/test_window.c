@@ -1,5 +1,6 @@
 /* Convolutions, pools, unfold and fold of the CPU backend, for every instruction set of the machine. */
 #include "isa.h"
+#include "onednn.h"
 #include "pool.h"
 #include "window.h"
 
@@ -123,14 +124,23 @@ static void *array_random(wb_dtype dtype, int64_t count) {
 
 /* ---- the convolution under test, and the definition ---- */
 
+static int onednn_calls; /* how many of them were not ours */
+
 /* Scratch memory is full of NaNs: reading what nobody wrote shows. */
 static void run(wb_conv_kind kind, const wb_window *w, const void *a, const void *b, void *out,
                 wb_tile_fn *done, void *context) {
-    const size_t bytes = (wb_cpu_conv_scratch(kind, w) + 63) & ~(size_t)63;
+    wb_onednn *onednn = wb_onednn_new(kind, w);
+    const size_t wanted = onednn ? wb_onednn_scratch(onednn) : wb_cpu_conv_scratch(kind, w);
+    const size_t bytes = (wanted + 63) & ~(size_t)63;
     void *scratch = aligned_alloc(64, bytes + 64);
     assert_non_null(scratch);
     memset(scratch, 0xff, bytes);
-    wb_cpu_conv(kind, w, a, b, out, scratch, done, context);
+    if (onednn)
+        assert_int_equal(wb_onednn_conv(onednn, a, b, out, scratch, done, context), WB_OK);
+    else
+        wb_cpu_conv(kind, w, a, b, out, scratch, done, context);
+    onednn_calls += onednn != NULL;
+    wb_onednn_free(onednn);
     free(scratch);
 }
 
@@ -345,15 +355,15 @@ static const struct {
     shape shape;
 } large_shapes[] = {
     {"groups of a hundred channels",
-     {{28, 28}, {3, 3}, .channels = 100, .filters = 25, .groups = 5, .batch = 2}                                    },
+     {{28, 28}, {3, 3}, .channels = 100, .filters = 25, .groups = 5, .batch = 2}                                                 },
     {"more inner channels than a panel is deep",
-     {{7, 7}, {3, 3}, .pad = {1, 1}, .pad_end = {1, 1}, .channels = 70, .filters = 9, .batch = 5}                   },
-    {"more filters than a block",                       {{5, 3}, {2, 2}, .channels = 17, .filters = 140, .batch = 3}},
-    {"a plane too large for one box",                   {{301, 203}, {3, 2}, .channels = 3, .filters = 3}           },
+     {{7, 7}, {3, 3}, .pad = {1, 1}, .pad_end = {1, 1}, .channels = 70, .filters = 9, .batch = 5}                                },
+    {"more filters than a block",                                    {{5, 3}, {2, 2}, .channels = 17, .filters = 140, .batch = 3}},
+    {"a plane too large for one box",                                {{301, 203}, {3, 2}, .channels = 3, .filters = 3}           },
     {"a volume too large for one box",
-     {{61, 43, 37}, {2, 2, 3}, .pad = {1, 0, 1}, .channels = 2, .filters = 2}                                       },
+     {{61, 43, 37}, {2, 2, 3}, .pad = {1, 0, 1}, .channels = 2, .filters = 2}                                                    },
     {"a long line",
-     {{20011}, {7}, .dilation = {3}, .pad = {9}, .pad_end = {9}, .channels = 2, .filters = 3}                       },
+     {{20011}, {7}, .dilation = {3}, .pad = {9}, .pad_end = {9}, .channels = 2, .filters = 3}                                    },
     {"a channel for each group",
      {{19, 17},
       {3, 3},
@@ -362,14 +372,33 @@ static const struct {
       .channels = 33,
       .filters = 33,
       .groups = 33,
-      .batch = 2}                                                                                                   },
+      .batch = 2}                                                                                                                },
     {"two filters for each channel",
-     {{19, 17}, {3, 3}, .stride = {2, 2}, .channels = 9, .filters = 18, .groups = 9, .batch = 2}                    },
+     {{19, 17}, {3, 3}, .stride = {2, 2}, .channels = 9, .filters = 18, .groups = 9, .batch = 2}                                 },
     {"one position and many channels",
-     {{4, 4}, {4, 4}, .channels = 40, .filters = 130, .batch = 21}                                                  },
+     {{4, 4}, {4, 4}, .channels = 40, .filters = 130, .batch = 21}                                                               },
     {"a kernel that is larger than its stride is long",
-     {{40, 9}, {1, 1}, .stride = {3, 2}, .channels = 24, .filters = 20, .batch = 2}                                 },
-    {"the second layer of a small network",             {{26, 26}, {3, 3}, .channels = 32, .filters = 64}           },
+     {{40, 9}, {1, 1}, .stride = {3, 2}, .channels = 24, .filters = 20, .batch = 2}                                              },
+    {"a batch that is cut into pairs of images",
+     {{9, 9},
+      {3, 3},
+      .pad = {1, 1},
+      .pad_end = {1, 1},
+      .channels = 16,
+      .filters = 20,
+      .batch = 18}                                                                                                               },
+    {"a kernel of one element and many images",
+     {{7, 5}, {1, 1}, .channels = 24, .filters = 17, .batch = 25}                                                                },
+    {"a channel for each group, many images, every second position",
+     {{9, 8},
+      {3, 3},
+      .stride = {2, 2},
+      .pad = {1, 1},
+      .channels = 20,
+      .filters = 20,
+      .groups = 20,
+      .batch = 16}                                                                                                               },
+    {"the second layer of a small network",                          {{26, 26}, {3, 3}, .channels = 32, .filters = 64}           },
     {"the first layer of a large one",
      {{65, 65},
       {7, 7},
@@ -377,7 +406,7 @@ static const struct {
       .pad = {3, 3},
       .pad_end = {3, 3},
       .channels = 3,
-      .filters = 24}                                                                                                },
+      .filters = 24}                                                                                                             },
 };
 
 static void check_all_kinds(const wb_window *w) {
@@ -726,16 +755,32 @@ static void unfold_times_the_weights_is_the_convolution(void **state) {
     }
 }
 
-/* ---- every instruction set: the choice is made once in a process ---- */
+static void onednn_has_computed(void **state) {
+    (void)state;
+    print_message("  %d convolutions were oneDNN's\n", onednn_calls);
+    assert_true(onednn_calls > RANDOM_CASES);
+}
+
+static void onednn_is_there(void **state) {
+    (void)state;
+    if (wb_onednn_is_open()) return;
+    print_message("  libdnnl.so.2 is not there\n");
+    skip();
+}
+
+/* ---- each way to compute: the choice is made once in a process ---- */
+
+#define CONV_TESTS                                                                                 \
+    cmocka_unit_test(conv_has_the_values_of_the_table),                                            \
+        cmocka_unit_test(uneven_padding_of_ones_counts_the_taps),                                  \
+        cmocka_unit_test(large_shapes_agree_with_the_definition),                                  \
+        cmocka_unit_test(random_shapes_agree_with_the_definition),                                 \
+        cmocka_unit_test(tiles_cover_each_element_once),                                           \
+        cmocka_unit_test(any_number_of_threads_gives_the_same_bits)
 
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(conv_has_the_values_of_the_table),
-    cmocka_unit_test(uneven_padding_of_ones_counts_the_taps),
-    cmocka_unit_test(large_shapes_agree_with_the_definition),
-    cmocka_unit_test(random_shapes_agree_with_the_definition),
+    CONV_TESTS,
     cmocka_unit_test(data_and_filter_are_the_adjoints),
-    cmocka_unit_test(tiles_cover_each_element_once),
-    cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
     cmocka_unit_test(maxpool_has_the_values_of_the_table),
     cmocka_unit_test(meanpool_has_the_values_of_the_table),
     cmocka_unit_test(the_first_maximum_wins_and_a_nan_before_it),
@@ -743,17 +788,29 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(unfold_times_the_weights_is_the_convolution),
 };
 
+static const struct CMUnitTest onednn_tests[] = {cmocka_unit_test(onednn_is_there), CONV_TESTS,
+                                                 cmocka_unit_test(onednn_has_computed)};
+static const struct CMUnitTest onednn_missing[] = {cmocka_unit_test(onednn_is_there)};
+
 static int run_here(void) {
     print_message("instruction set %s, seed %llu\n", wb_cpu_isa_name(wb_cpu_isa()),
                   (unsigned long long)random_state);
     return cmocka_run_group_tests_name("backends/cpu/window", tests, NULL, NULL);
 }
 
-/* The tests in a child that takes `isa`; 0 as well when the machine lacks it. */
+static int run_onednn(void) {
+    if (!wb_onednn_is_open())
+        return cmocka_run_group_tests_name("backends/cpu/onednn", onednn_missing, NULL, NULL);
+    return cmocka_run_group_tests_name("backends/cpu/onednn", onednn_tests, NULL, NULL);
+}
+
+/* The tests in a child that takes `isa`, or WB_ISA_COUNT: oneDNN; 0 as well when the machine lacks it. */
 static int run_with(wb_isa isa) {
     fflush(NULL);
     const pid_t child = fork();
     if (child == 0) {
+        setenv("WEBER_CONV", isa == WB_ISA_COUNT ? "onednn" : "own", 1);
+        if (isa == WB_ISA_COUNT) exit(run_onednn());
         setenv("WEBER_ISA", wb_cpu_isa_name(isa), 1);
         exit(wb_cpu_isa() == isa ? run_here() : 0);
     }
@@ -764,8 +821,9 @@ static int run_with(wb_isa isa) {
 int main(void) {
     const char *seed = getenv("WB_TEST_SEED");
     random_state = seed ? strtoull(seed, NULL, 10) : (uint64_t)getpid() * 2654435761u;
-    int failed = 0;
+    int failed = run_with(WB_ISA_COUNT);
     if (!getenv("WEBER_ISA"))
         for (int isa = 0; isa < WB_ISA_COUNT - 1; isa++) failed |= run_with((wb_isa)isa);
+    setenv("WEBER_CONV", "own", 1);
     return run_here() || failed;
 }

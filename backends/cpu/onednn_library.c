@@ -1,0 +1,63 @@
+#include "onednn_library.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "isa.h"
+
+wb_dnnl wb_dnnl_api;
+static wb_dnnl *const dnnl = &wb_dnnl_api;
+
+/* ISO C has no cast from an object pointer to a function pointer; POSIX promises the same size */
+static bool find(void *library, const char *name, void *function) {
+    void *symbol = dlsym(library, name);
+    memcpy(function, &symbol, sizeof symbol);
+    return symbol;
+}
+
+static bool find_all(void *library) {
+#define X(result, name, arguments)                                                                 \
+    if (!find(library, "dnnl_" #name, &dnnl->name)) return false;
+    INTERFACE(X)
+#undef X
+    const version *v = dnnl->version();
+    if (v->major != VERSION || v->cpu_runtime > RUNTIME_OPENMP) return false;
+    return v->cpu_runtime < RUNTIME_OPENMP ||
+           (find(library, "omp_get_max_threads", &dnnl->omp_get_max_threads) &&
+            find(library, "omp_set_num_threads", &dnnl->omp_set_num_threads));
+}
+
+static policy asked_policy(void) {
+    const char *asked = getenv("WEBER_CONV");
+    if (asked && strcmp(asked, "own") == 0) return OWN;
+    return asked && strcmp(asked, "onednn") == 0 ? ONEDNN : AUTO;
+}
+
+static void open_library(void) {
+    dnnl->policy = asked_policy();
+    if (dnnl->policy == OWN || (dnnl->policy == AUTO && wb_cpu_isa() == WB_ISA_BASELINE)) return;
+    void *library = dlopen("libdnnl.so.2", RTLD_NOW | RTLD_LOCAL);
+    dnnl->is_open =
+        library && find_all(library) && dnnl->engine_create(&dnnl->engine, ON_CPU, 0) == SUCCESS &&
+        dnnl->primitive_attr_create(&dnnl->attributes) == SUCCESS &&
+        dnnl->primitive_attr_set_scratchpad_mode(dnnl->attributes, SCRATCH_OF_USER) == SUCCESS;
+}
+
+bool wb_dnnl_open(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, open_library);
+    return dnnl->is_open;
+}
+
+int wb_dnnl_take_one_thread(void) {
+    if (!dnnl->omp_set_num_threads) return 1;
+    const int before = dnnl->omp_get_max_threads();
+    dnnl->omp_set_num_threads(1);
+    return before;
+}
+
+void wb_dnnl_give_threads(int before) {
+    if (dnnl->omp_set_num_threads) dnnl->omp_set_num_threads(before);
+}
