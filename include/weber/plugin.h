@@ -240,7 +240,6 @@ typedef struct wb_device_info {
     bool is_gpu; /* an accelerator: taken by the automatic choice */
     bool has_f64;
     bool is_host_memory; /* handles are addresses, which the host may use while the queue is idle */
-    int32_t most_arguments; /* buffers of one kernel; 0: any number */
 } wb_device_info;
 
 typedef enum wb_copy_kind {
@@ -276,7 +275,8 @@ struct wb_backend {
 
     /* ---- kernels ---- */
 
-    /* A kernel for the program; NULL with an error recorded. The program may be released afterwards. */
+    /* A kernel for the program; NULL with an error recorded, or without one where a program has more arguments than a kernel may have: then
+     * the library plans without fusion. The program may be released afterwards. */
     void *(*kernel)(void *device, const wb_program *program);
     /* A kernel for the call, with an elementwise program over the result's elements fused behind it, or without (NULL). NULL without
      * an error: not supported in this combination; without an epilogue every call of the table above is supported. The program's
@@ -303,6 +303,7 @@ struct wb_backend {
     /* Optional: from another device of this backend. */
     wb_status (*copy_peer)(void *device, void *queue, wb_memory to, void *from_device,
                            wb_memory from, size_t size_bytes);
+    /* WB_ERROR_MEMORY means that nothing was queued; after another error the memory that was to be written is lost. */
     wb_status (*run)(void *device, void *queue, const wb_command *commands, int count,
                      const wb_memory *memory, const uint64_t *late);
     /* Waits until the queue is done and gives the first error that came late: a bad index is an argument error, named by its

@@ -4,6 +4,7 @@
 #include "array/array.h"
 #include "array/thread.h"
 #include "base/memory.h"
+#include "device/device.h"
 
 const wb_class wb_array_class = {.name = "array"}; /* wb_free releases arrays itself */
 
@@ -100,9 +101,20 @@ static bool mixed_devices(wb_op op, const wb_array *a, const wb_array *b) {
     return false;
 }
 
+/* A node that was given back says so until it is used again. */
+static bool is_gone(wb_op op, const wb_array *x) {
+    if (x->object.klass == &wb_array_class) return false;
+    (void)wb_fail(WB_ERROR_ARGUMENT,
+                  "%s: an operand was released: its scope has closed, or its batch's turn is over; "
+                  "wb_keep keeps arrays longer",
+                  wb_op_name(op));
+    return true;
+}
+
 static bool find_device(wb_op op, int ninputs, wb_array *const *inputs, const wb_device **device) {
     const wb_array *placed = NULL;
     for (int i = 0; i < ninputs; i++) {
+        if (is_gone(op, inputs[i])) return false;
         if (!inputs[i]->device) continue;
         if (!placed)
             placed = inputs[i];
@@ -113,6 +125,12 @@ static bool find_device(wb_op op, int ninputs, wb_array *const *inputs, const wb
     return true;
 }
 
+static bool has_type(const wb_device *device, wb_dtype dtype) {
+    if (dtype != WB_F64 || !device || device->info.has_f64) return true;
+    (void)wb_fail(WB_ERROR_DTYPE, "%s has no f64; wb_to makes it f32 on the way", device->name);
+    return false;
+}
+
 const wb_device *wb_node_device(const wb_array *x) {
     return x->device ? x->device : wb_default_device();
 }
@@ -121,7 +139,7 @@ wb_array *wb_node_new(wb_op op, wb_dtype dtype, int ndim, const int64_t *sizes, 
                       wb_array *const *inputs) {
     wb_thread *thread = wb_thread_get();
     const wb_device *device;
-    if (!find_device(op, ninputs, inputs, &device)) return NULL;
+    if (!find_device(op, ninputs, inputs, &device) || !has_type(device, dtype)) return NULL;
     if (thread && wants_inputs(thread) && !evaluate_inputs(ninputs, inputs)) return NULL;
     wb_array *node = thread ? blank(thread, op, dtype, ndim, sizes) : NULL;
     if (!node) return NULL;
@@ -136,7 +154,8 @@ wb_array *wb_node_new(wb_op op, wb_dtype dtype, int ndim, const int64_t *sizes, 
 wb_array *wb_node_data(wb_dtype dtype, int ndim, const int64_t *sizes, wb_buffer *buffer) {
     if (!buffer) return NULL;
     wb_thread *thread = wb_thread_get();
-    wb_array *node = thread ? blank(thread, WB_OP_data, dtype, ndim, sizes) : NULL;
+    const bool fits = thread && has_type(buffer->device, dtype);
+    wb_array *node = fits ? blank(thread, WB_OP_data, dtype, ndim, sizes) : NULL;
     if (!node) {
         wb_buffer_unref(buffer);
         return NULL;

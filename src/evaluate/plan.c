@@ -254,9 +254,9 @@ static void explain(const builder *b) {
 
 /* ---- the whole ---- */
 
-static bool build(builder *b, const wb_tape *tape) {
+static bool build(builder *b, const wb_tape *tape, bool fuse) {
     wb_graph *graph = &b->graph;
-    graph->fuse = enabled("WEBER_FUSE");
+    graph->fuse = fuse;
     graph->explain = explains();
     if (!wb_graph_lower(graph, tape) || !wb_graph_fuse(graph) || !wb_graph_place(graph))
         return false;
@@ -297,22 +297,8 @@ static size_t bytes_of_plan(const builder *b) {
            3 * sizeof *plan->leaves * (size_t)b->graph.count;
 }
 
-wb_plan *wb_plan_new(const wb_tape *tape, uint64_t hash) {
-    wb_plan *plan = wb_alloc(sizeof *plan);
-    if (!plan) return NULL;
-    plan->device = tape->device;
-    builder b = {.plan = plan, .backend = plan->device->backend};
-    const bool built = copy_key(plan, tape, hash) && build(&b, tape);
-    if (built) plan->size_bytes = bytes_of_plan(&b);
-    wb_graph_release(&b.graph);
-    wb_release(b.first_argument);
-    if (built) return plan;
-    wb_plan_free(plan);
-    return NULL;
-}
-
-void wb_plan_free(wb_plan *plan) {
-    if (!plan) return;
+/* Everything of the plan but its key. */
+static void release_parts(wb_plan *plan) {
     const wb_backend *backend = plan->device->backend;
     for (int32_t i = 0; i < plan->command_count; i++) backend->release(plan->commands[i].kernel);
     for (int32_t i = 0; i < plan->offset_count; i++) wb_release(plan->offsets[i]);
@@ -323,6 +309,41 @@ void wb_plan_free(wb_plan *plan) {
     wb_release(plan->views);
     wb_release(plan->leaves);
     wb_release(plan->late);
+}
+
+static void release_build(builder *b) {
+    wb_graph_release(&b->graph);
+    wb_release(b->first_argument);
+}
+
+/* The plan without fusion, after one with it asked too much of the backend's kernels. */
+static bool build_again(builder *b, const wb_tape *tape) {
+    wb_plan *plan = b->plan;
+    release_build(b);
+    release_parts(plan);
+    *plan = (wb_plan){
+        .hash = plan->hash, .key = plan->key, .words = plan->words, .device = plan->device};
+    *b = (builder){.plan = plan, .backend = b->backend};
+    return build(b, tape, false);
+}
+
+wb_plan *wb_plan_new(const wb_tape *tape, uint64_t hash) {
+    wb_plan *plan = wb_alloc(sizeof *plan);
+    if (!plan) return NULL;
+    plan->device = tape->device;
+    builder b = {.plan = plan, .backend = plan->device->backend};
+    bool built = copy_key(plan, tape, hash) && build(&b, tape, enabled("WEBER_FUSE"));
+    if (!built && plan->key && !wb_failed()) built = build_again(&b, tape);
+    if (built) plan->size_bytes = bytes_of_plan(&b);
+    release_build(&b);
+    if (built) return plan;
+    wb_plan_free(plan);
+    return NULL;
+}
+
+void wb_plan_free(wb_plan *plan) {
+    if (!plan) return;
+    release_parts(plan);
     wb_release(plan->key);
     wb_release(plan);
 }

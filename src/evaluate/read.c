@@ -316,7 +316,9 @@ bool wb_approx(wb_array *a, wb_array *b, double relative, double absolute, char 
 
 /* A dense copy where x is. */
 static wb_array *copy_there(wb_array *x) {
-    wb_array *dense = wb_concat_make(0, 1, &x); /* a join of one: the device's own kernel */
+    const int64_t dim = 0; /* a join of one: the device's own kernel */
+    wb_array *dense =
+        wb_node_with(WB_OP_concat, (wb_dtype)x->dtype, x->ndim, x->sizes, 1, &x, 1, &dim);
     if (!dense || wb_evaluate(1, &dense) != WB_OK) return NULL;
     return wb_node_data((wb_dtype)x->dtype, x->ndim, x->sizes, wb_buffer_ref(dense->buffer));
 }

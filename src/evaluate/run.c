@@ -243,9 +243,9 @@ static void deliver(evaluator *e, const wb_plan *plan) {
 }
 
 /* After a failure in the middle of a run: what it was writing in place is gone. */
-static void lose(evaluator *e, const wb_plan *plan) {
+static void lose(evaluator *e, const wb_plan *plan, bool has_run) {
     for (int32_t o = 0; o < plan->output_count; o++) {
-        if (plan->outputs[o].is_donated)
+        if (has_run && plan->outputs[o].is_donated)
             e->tape.nodes[plan->leaves[plan->outputs[o].memory]]->flags |= WB_NODE_LOST;
         wb_buffer_unref(e->made[o]);
     }
@@ -264,7 +264,7 @@ static wb_status run(evaluator *e, const wb_plan *plan) {
     if (status == WB_OK)
         deliver(e, plan);
     else
-        lose(e, plan);
+        lose(e, plan, status != WB_ERROR_MEMORY);
     return status;
 }
 

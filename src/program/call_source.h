@@ -1,0 +1,77 @@
+/* A call's source in the making.
+ *
+ * A text consists of lines that differ from call to call, which are preprocessor definitions, and of pieces (call_*.txt) that do not.
+ * Functions, kernels and types begin with k_: that is replaced by a name of their own, and behind the text all definitions end, so
+ * that texts can be compiled together. Every kernel has the same parameters, PARAMETERS. What else the definitions give:
+ *
+ *   GROUP            items of a group
+ *   integer          i32, or i64 where some array has too many elements for it: in what places are computed
+ *   stored, real     types in memory and of arithmetic: f32, f64, ...
+ *   LOAD, STORE      (pointer, place) and (pointer, place, value)
+ *   ARGUMENT_0 ...   (type) a pointer to argument 0 of the command
+ *   NAME             a word of the block, or a constant, whichever was asked for
+ *
+ *     wb_call_source s = wb_call_source_new(call, dialect);
+ *     wb_call_word(&s, "ROWS", m);
+ *     wb_call_constant(&s, "TILE", 64);
+ *     wb_call_launch(&s, "k_product", groups);
+ *     return wb_call_source_finish(&s, 3, texts); */
+#ifndef WB_PROGRAM_CALL_SOURCE_H
+#define WB_PROGRAM_CALL_SOURCE_H
+
+#include <weber/plugin.h>
+
+#include "program/text.h"
+
+enum { WB_CALL_WORDS = 96, WB_CALL_LAUNCHES = 4 };
+
+typedef struct wb_call_source {
+    const wb_call *call;
+    const wb_dialect *dialect;
+    wb_text lines;
+    int64_t words[WB_CALL_WORDS];
+    int32_t word_count;
+    wb_launch launches[WB_CALL_LAUNCHES];
+    int32_t launch_count;
+    size_t scratch_bytes;
+    bool uses_status;
+    bool is_wide; /* places need 64 bits: set before finish by whoever knows the arrays */
+} wb_call_source;
+
+wb_call_source wb_call_source_new(const wb_call *call, const wb_dialect *dialect);
+
+/* #define name, or name_dimension: the next word of the block, or a number in the text. */
+void wb_call_word(wb_call_source *source, const char *name, int64_t value);
+void wb_call_word_at(wb_call_source *source, const char *name, int dimension, int64_t value);
+void wb_call_constant(wb_call_source *source, const char *name, int64_t value);
+void wb_call_constant_at(wb_call_source *source, const char *name, int dimension, int64_t value);
+
+/* Places up to `count` elements occur. */
+void wb_call_reaches(wb_call_source *source, int64_t count);
+
+/* Reserves scratch memory; #define name: bytes from its beginning. */
+void wb_call_scratch(wb_call_source *source, const char *name, int64_t size_bytes);
+
+void wb_call_launch(wb_call_source *source, const char *entry, int64_t groups);
+
+/* Enough groups for `items` items with `each` rounds, and no more than a device can want. */
+void wb_call_launch_items(wb_call_source *source, const char *entry, int64_t items, int64_t each);
+
+/* The source of the lines and the texts, a list that NULL ends. arguments: those of the command, without the scratch memory. */
+wb_source *wb_call_source_finish(wb_call_source *source, int arguments, const char *const *texts);
+
+/* f32 for halves, else the call's type; bytes of it */
+wb_dtype wb_call_real(const wb_call *call);
+int64_t wb_call_real_bytes(const wb_call *call);
+
+static inline int64_t wb_call_ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static inline int64_t wb_call_least(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t wb_call_most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* One file for each family. */
+wb_source *wb_call_render_matmul(const wb_call *call, const wb_dialect *dialect);
+wb_source *wb_call_render_conv(const wb_call *call, const wb_dialect *dialect);
+wb_source *wb_call_render_window(const wb_call *call, const wb_dialect *dialect);
+wb_source *wb_call_render_index(const wb_call *call, const wb_dialect *dialect);
+
+#endif

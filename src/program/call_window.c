@@ -1,0 +1,47 @@
+/* Pools, unfold and fold: one item for each place of the result, whose order of sums is that of the CPU. */
+#include "program/call_geometry.h"
+#include "program/call_source.h"
+#include <src/program/call_common.txt.h>
+#include <src/program/call_window.txt.h>
+
+static const char *const names[] = {
+    [WB_CALL_maxpool] = "MAXPOOL",
+    [WB_CALL_pool_scatter] = "POOL_SCATTER",
+    [WB_CALL_pool_gather] = "POOL_GATHER",
+    [WB_CALL_meanpool] = "MEANPOOL",
+    [WB_CALL_meanpool_data] = "MEANPOOL_DATA",
+    [WB_CALL_unfold] = "UNFOLD",
+    [WB_CALL_fold] = "FOLD",
+};
+
+static bool writes_x(wb_call_kind kind) {
+    return kind == WB_CALL_pool_scatter || kind == WB_CALL_meanpool_data || kind == WB_CALL_fold;
+}
+
+static int arguments_of(wb_call_kind kind) {
+    return kind == WB_CALL_maxpool || kind == WB_CALL_pool_scatter || kind == WB_CALL_pool_gather
+               ? 3
+               : 2;
+}
+
+wb_source *wb_call_render_window(const wb_call *call, const wb_dialect *dialect) {
+    const wb_window_call *window = &call->window;
+    const int64_t planes = window->channels * window->batch, taps = wb_call_volume(window->kernel);
+    const int64_t columns = call->kind == WB_CALL_unfold || call->kind == WB_CALL_fold ? taps : 1;
+    const int64_t x = wb_call_volume(window->in) * planes;
+    const int64_t y = wb_call_volume(window->out) * planes * columns;
+    wb_call_source s = wb_call_source_new(call, dialect);
+    wb_call_reaches(&s, x);
+    wb_call_reaches(&s, y);
+    wb_call_constant(&s, names[call->kind], 1);
+    if (call->kind == WB_CALL_maxpool)
+        wb_text_add(&s.lines, "#define LEAST %s\n",
+                    call->dtype == WB_F64 ? "WB_F64(WB_U64(0xfff00000u, 0))"
+                                          : "WB_F32(0xff800000u)");
+    wb_call_geometry(&s, window);
+    wb_call_word(&s, "PLANES", planes);
+    wb_call_launch_items(&s, "k_window", writes_x(call->kind) ? x : y,
+                         dialect->is_serial ? 4096 : 1);
+    return wb_call_source_finish(&s, arguments_of(call->kind),
+                                 (const char *const[]){call_common_text, call_window_text, NULL});
+}

@@ -1,0 +1,215 @@
+#include "program/layout.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t pieces(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+bool wb_access_moves(const wb_layout *l, const wb_access *a, bool along_columns) {
+    for (int d = 0; d < l->program.ndim; d++)
+        if (wb_is_column(l, d) == along_columns && a->strides[d] != 0) return true;
+    return false;
+}
+
+/* ---- the domain ---- */
+
+static void drop_dim(wb_program *p, int d) {
+    const uint32_t low = (1u << d) - 1;
+    p->reduced = (p->reduced & low) | (p->reduced >> 1 & ~low);
+    for (int i = d; i + 1 < p->ndim; i++) p->sizes[i] = p->sizes[i + 1];
+    p->ndim--;
+    for (int a = 0; a < p->naccesses; a++) {
+        int64_t *strides = p->accesses[a].strides;
+        for (int i = d; i < p->ndim; i++) strides[i] = strides[i + 1];
+        strides[p->ndim] = 0;
+    }
+}
+
+static bool may_join(const wb_program *p, int d) {
+    if ((p->reduced >> d & 1) != (p->reduced >> (d + 1) & 1)) return false;
+    for (int a = 0; a < p->naccesses; a++) {
+        const int64_t *strides = p->accesses[a].strides;
+        if (strides[d + 1] != strides[d] * p->sizes[d]) return false;
+    }
+    return true;
+}
+
+/* Sizes of 1 go; neighbours that every access walks as one are joined. */
+static void simplify(wb_program *p) {
+    for (int d = p->ndim - 1; d >= 0; d--)
+        if (p->sizes[d] == 1) drop_dim(p, d);
+    for (int d = 0; d + 1 < p->ndim;) {
+        if (!may_join(p, d)) {
+            d++;
+            continue;
+        }
+        p->sizes[d + 1] *= p->sizes[d];
+        for (int a = 0; a < p->naccesses; a++)
+            p->accesses[a].strides[d + 1] = p->accesses[a].strides[d];
+        drop_dim(p, d);
+    }
+}
+
+static bool has_row_values(const wb_program *p) {
+    for (int i = 0; i < p->ninstructions; i++)
+        if (p->instructions[i].row) return true;
+    return false;
+}
+
+static bool has_row_stores(const wb_program *p) {
+    for (int i = 0; i < p->ninstructions; i++)
+        if (p->instructions[i].row && p->instructions[i].code == WB_CODE_store) return true;
+    return false;
+}
+
+static void split_dims(wb_layout *l) {
+    const wb_program *p = &l->program;
+    l->column_dims = l->is_map ? (1u << p->ndim) - 1 : p->reduced;
+    l->rows = l->columns = 1;
+    l->first_column = -1;
+    for (int d = p->ndim - 1; d >= 0; d--) {
+        if (!wb_is_column(l, d)) {
+            l->rows *= p->sizes[d];
+            continue;
+        }
+        l->columns *= p->sizes[d];
+        l->first_column = d;
+    }
+}
+
+/* ---- places ---- */
+
+static bool is_linear(const wb_program *p, const wb_access *a) {
+    int64_t dense = 1;
+    for (int d = 0; d < p->ndim; dense *= p->sizes[d++])
+        if (a->strides[d] != dense) return false;
+    return true;
+}
+
+static int64_t reach(const wb_program *p, const wb_access *a) {
+    int64_t reach = a->argument == WB_NO_VALUE ? most(a->offset, -a->offset) : 0;
+    for (int d = 0; d < p->ndim; d++)
+        reach += (p->sizes[d] > 0 ? p->sizes[d] - 1 : 0) * most(a->strides[d], -a->strides[d]);
+    return reach;
+}
+
+static void classify(wb_layout *l) {
+    enum { SMALL = 1 << 30 };
+    const wb_program *p = &l->program;
+    const bool several = (l->column_dims & (l->column_dims - 1)) != 0;
+    l->is_wide = l->rows >= SMALL || l->columns >= SMALL || l->rows * l->columns >= SMALL;
+    for (int a = 0; a < p->naccesses; a++) {
+        const wb_access *access = &p->accesses[a];
+        l->is_linear[a] = l->is_map && wb_access_moves(l, access, true) && is_linear(p, access);
+        l->is_wide = l->is_wide || reach(p, access) >= SMALL;
+        if (several && !l->is_linear[a] && wb_access_moves(l, access, true)) l->decodes = true;
+    }
+}
+
+/* ---- pieces ---- */
+
+/* What the items of a group share for its reductions fits into the memory that they share. */
+static bool fits_group(const wb_program *p, const wb_dialect *dialect) {
+    enum { SHARED_BYTES = 32768, TOTAL_BYTES = 8 };
+    int64_t bytes = 0;
+    for (int i = 0; i < p->ninstructions; i++)
+        if (wb_is_reduction(&p->instructions[i])) bytes += TOTAL_BYTES * (int64_t)dialect->group;
+    return bytes <= SHARED_BYTES;
+}
+
+static void choose_walk(wb_layout *l, const wb_dialect *dialect) {
+    enum { FEW_SERIAL = 8, FEW_ROWS = 32, FEW_COLUMNS = 32 };
+    const bool has_rows = l->program.ndim > 0 && !wb_is_column(l, 0);
+    const int64_t together = has_rows ? l->program.sizes[0] : 1; /* rows that are neighbours */
+    if (dialect->is_serial)
+        l->walk = together >= FEW_SERIAL ? WB_WALK_TILES : WB_WALK_RUNS;
+    else if (!l->is_map && (together >= FEW_ROWS || l->columns <= FEW_COLUMNS ||
+                            !fits_group(&l->program, dialect)))
+        l->walk = WB_WALK_ITEMS;
+    else
+        l->walk = WB_WALK_GROUPS;
+    l->row_units = l->rows;
+    if (l->walk == WB_WALK_TILES)
+        l->row_units = l->rows / together * pieces(together, WB_TILE_ROWS);
+    else if (l->walk == WB_WALK_ITEMS)
+        l->row_units = pieces(l->rows, dialect->group);
+}
+
+static void cut_map(wb_layout *l, const wb_dialect *dialect) {
+    enum { SERIAL_CHUNK = 8192, SERIAL_CHUNKS = 256, EACH = 4, GROUPS = 1 << 16 };
+    const int64_t group = dialect->group;
+    if (dialect->is_serial)
+        l->chunk = most(SERIAL_CHUNK, pieces(l->columns, SERIAL_CHUNKS));
+    else if (l->columns < EACH * group * 1024)
+        l->chunk = group;
+    else
+        l->chunk = group * most(EACH, pieces(l->columns, group * GROUPS));
+    l->chunks = pieces(l->columns, l->chunk);
+}
+
+/* Few rows of many columns: the columns are shared out, too. */
+static void cut_columns(wb_layout *l, const wb_dialect *dialect) {
+    enum { SERIAL_UNITS = 64, UNITS = 1024 };
+    const int64_t shortest = l->walk == WB_WALK_RUNS     ? 16384
+                             : l->walk == WB_WALK_TILES  ? 512
+                             : l->walk == WB_WALK_GROUPS ? dialect->group * 16
+                                                         : 128;
+    const int64_t units = dialect->is_serial ? SERIAL_UNITS : UNITS;
+    const int64_t wanted = l->row_units > 0 ? units / l->row_units : 1;
+    l->ends_with_rows = has_row_stores(&l->program);
+    const bool may_split = l->program.phases + l->ends_with_rows <= WB_MOST_LAUNCHES;
+    const int64_t chunks = may_split ? least(wanted, l->columns / shortest) : 1;
+    l->chunk = most(pieces(l->columns, most(chunks, 1)), 1);
+    l->chunks = most(pieces(l->columns, l->chunk), 1);
+    l->is_split = l->chunks > 1;
+}
+
+static void cut(wb_layout *l, const wb_dialect *dialect) {
+    enum { ITEM = 8192, ITEMS = 1024 };
+    if (l->is_map)
+        cut_map(l, dialect);
+    else
+        cut_columns(l, dialect);
+    l->units = l->row_units * l->chunks;
+    l->per_item = 1;
+    if (!dialect->is_serial || l->is_map) return;
+    const int64_t unit = l->walk == WB_WALK_TILES ? l->chunk * WB_TILE_ROWS : l->chunk;
+    l->per_item = most(most(ITEM / unit, 1), pieces(l->units, ITEMS));
+}
+
+int64_t wb_layout_groups(const wb_layout *l, const wb_dialect *dialect, bool is_rows_only) {
+    const int64_t units = is_rows_only ? l->row_units : l->units;
+    return dialect->is_serial ? pieces(units, l->per_item * dialect->group) : units;
+}
+
+int wb_layout_launches(const wb_layout *l) {
+    if (l->units == 0) return 0;
+    return l->is_split ? l->program.phases + l->ends_with_rows : 1;
+}
+
+bool wb_layout_make(wb_layout *l, const wb_program *program, const wb_dialect *dialect) {
+    const size_t count = (size_t)program->naccesses;
+    *l = (wb_layout){.program = *program, .is_map = !has_row_values(program)};
+    l->program.accesses = wb_alloc((count + 1) * sizeof *l->program.accesses);
+    l->is_linear = wb_alloc((count + 1) * sizeof *l->is_linear);
+    if (!l->program.accesses || !l->is_linear) {
+        wb_layout_release(l);
+        return false;
+    }
+    if (count) memcpy(l->program.accesses, program->accesses, count * sizeof *program->accesses);
+    simplify(&l->program);
+    split_dims(l);
+    classify(l);
+    choose_walk(l, dialect);
+    cut(l, dialect);
+    return true;
+}
+
+void wb_layout_release(wb_layout *l) {
+    wb_release(l->program.accesses);
+    wb_release(l->is_linear);
+    l->program.accesses = NULL, l->is_linear = NULL;
+}

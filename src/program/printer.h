@@ -1,0 +1,86 @@
+/* A program's text in the making.
+ *
+ * Names in the text: v value of an instruction; p pointer of an access, o its offset (of a pointer in bytes), s its strides; n sizes; i and
+ * c positions in the dimensions of rows and of columns; x place at the row, y place at the row and column; t total of a reduction,
+ * a its accumulator, q partial totals in scratch memory, g totals of a group's items. */
+#ifndef WB_PROGRAM_PRINTER_H
+#define WB_PROGRAM_PRINTER_H
+
+#include "program/layout.h"
+#include "program/text.h"
+
+/* A number that is a word of the block, or part of the text where there are too many. */
+typedef struct wb_number_word {
+    char name[24];
+    int64_t value;
+    bool is_place; /* as wide as places are; else 64 bits */
+} wb_number_word;
+
+typedef struct wb_printer {
+    const wb_dialect *dialect;
+    wb_layout layout;
+    wb_text text;
+    int32_t buffers; /* scratch included */
+    wb_number_word *numbers;
+    int64_t number_count, number_capacity;
+    bool are_literals; /* the numbers stand in the text */
+    uint16_t *late;    /* late words in use */
+    int64_t late_count, late_capacity;
+    bool *is_uniform; /* by instruction: the same everywhere; computed once in front */
+    bool failed;
+} wb_printer;
+
+#define wb_print(printer, ...) wb_text_add(&(printer)->text, __VA_ARGS__)
+
+static inline const wb_instruction *wb_instruction_at(const wb_printer *p, int i) {
+    return &p->layout.program.instructions[i];
+}
+
+/* The word of the block that late value number `late` is. */
+int wb_late_word(const wb_printer *p, int late);
+
+/* ---- expression.c ---- */
+
+/* wb_i32 or wb_i64: the type of places */
+const char *wb_place_type(const wb_printer *p);
+/* How a value of the register is declared. */
+const char *wb_value_type(wb_register type);
+
+/* An instruction's value, as operands name it. */
+void wb_print_value(wb_printer *p, uint16_t number);
+/* What an instruction computes; of a reduction: its result, from the total. */
+void wb_print_expression(wb_printer *p, uint16_t number);
+/* A store, as a statement. */
+void wb_print_store(wb_printer *p, uint16_t number);
+
+/* The place of access a, for instructions of rows or of columns. */
+void wb_print_place(wb_printer *p, int a, bool is_row);
+
+/* ---- reduction.c ---- */
+
+/* Sums of floats have totals in f64 where there are such; where these are slow, or missing, accumulators for each block of
+ * elements come between. */
+bool wb_has_blocks(const wb_printer *p, const wb_instruction *reduction);
+const char *wb_total_type(const wb_printer *p, const wb_instruction *reduction);
+const char *wb_accumulator_type(const wb_instruction *reduction);
+/* The total of nothing. */
+void wb_print_start(wb_printer *p, const wb_instruction *reduction);
+/* The result, of the type of values, from the total; the value's step to the accumulator. */
+void wb_print_result(wb_printer *p, uint16_t number);
+void wb_print_step(wb_printer *p, uint16_t number);
+/* Statement: `to`, a total, takes in `from`. */
+void wb_print_merge(wb_printer *p, const wb_instruction *reduction, const char *to,
+                    const char *from);
+
+/* f32, f64, i32 or i64: what functions are named by */
+const char *wb_register_suffix(int type);
+
+/* ---- kernel.c ---- */
+
+/* needed: room for a flag of each instruction. */
+void wb_print_kernel(wb_printer *p, int launch, bool *needed);
+
+/* Stands for the text's hash in the names of its kernels, until it is known. */
+#define WB_NAME_BLANK "k@@@@@@@@@@@@@@@@"
+
+#endif

@@ -1,0 +1,89 @@
+/* Sums and largest ones. The largest of floats is found among integers in their order, a NaN above all: a loop over it needs no
+ * branch. */
+#include <stdio.h>
+#include <string.h>
+
+#include "program/printer.h"
+
+static bool is_sum(const wb_instruction *i) { return i->code == WB_CODE_sum; }
+
+static bool is_float_sum(const wb_instruction *i) {
+    return is_sum(i) && (i->type == WB_R_F32 || i->type == WB_R_F64);
+}
+
+bool wb_has_blocks(const wb_printer *p, const wb_instruction *i) {
+    return is_float_sum(i) && !(p->dialect->is_serial && p->dialect->has_f64);
+}
+
+const char *wb_accumulator_type(const wb_instruction *i) {
+    static const char *const sums[WB_R_COUNT] = {[WB_R_F32] = "wb_f32",
+                                                 [WB_R_F64] = "wb_f64",
+                                                 [WB_R_I32] = "wb_u32",
+                                                 [WB_R_I64] = "wb_u64",
+                                                 [WB_R_BOOL] = "wb_u32"};
+    static const char *const orders[WB_R_COUNT] = {[WB_R_F32] = "wb_i32",
+                                                   [WB_R_F64] = "wb_i64",
+                                                   [WB_R_I32] = "wb_i32",
+                                                   [WB_R_I64] = "wb_i64",
+                                                   [WB_R_BOOL] = "wb_i32"};
+    return is_sum(i) ? sums[i->type] : orders[i->type];
+}
+
+const char *wb_total_type(const wb_printer *p, const wb_instruction *i) {
+    return is_float_sum(i) && p->dialect->has_f64 ? "wb_f64" : wb_accumulator_type(i);
+}
+
+void wb_print_start(wb_printer *p, const wb_instruction *i) {
+    static const char *const smallest[WB_R_COUNT] = {
+        [WB_R_F32] = "k_order_f32(WB_F32(0xff800000u))",
+        [WB_R_F64] = "k_order_f64(WB_F64(WB_U64(0xfff00000u, 0)))",
+        [WB_R_I32] = "(wb_i32)0x80000000u",
+        [WB_R_I64] = "WB_I64(0x80000000u, 0)",
+        [WB_R_BOOL] = "(wb_i32)0x80000000u"};
+    wb_print(p, "%s", is_sum(i) ? "0" : smallest[i->type]);
+}
+
+static const char *element(const wb_printer *p) {
+    return p->layout.walk == WB_WALK_TILES ? "[j]" : "";
+}
+
+void wb_print_result(wb_printer *p, uint16_t number) {
+    const wb_instruction *i = wb_instruction_at(p, number);
+    if (is_sum(i))
+        wb_print(p, "(%s)(", wb_value_type((wb_register)i->type));
+    else
+        wb_print(p, "k_from_order_%s(", wb_register_suffix(i->type));
+    wb_print(p, "t%d%s)", number, element(p));
+}
+
+static void print_max(wb_printer *p, const wb_instruction *i, const char *to) {
+    const bool is_short = strcmp(wb_accumulator_type(i), "wb_i32") == 0;
+    wb_print(p, "%s = k_max_%s(%s, ", to, is_short ? "i32" : "i64", to);
+}
+
+void wb_print_step(wb_printer *p, uint16_t number) {
+    const wb_instruction *i = wb_instruction_at(p, number);
+    char to[32];
+    const bool has_blocks = wb_has_blocks(p, i);
+    (void)snprintf(to, sizeof to, "%c%d%s", has_blocks ? 'a' : 't', number, element(p));
+    if (is_float_sum(i)) {
+        wb_print(p, "WB_SUM(%s, (%s)", to,
+                 has_blocks ? wb_accumulator_type(i) : wb_total_type(p, i));
+    } else if (is_sum(i)) {
+        wb_print(p, "%s += (%s)(", to, wb_accumulator_type(i));
+    } else {
+        print_max(p, i, to);
+        wb_print(p, "k_order_%s(", wb_register_suffix(i->type));
+    }
+    wb_print_value(p, i->in[0]);
+    wb_print(p, is_sum(i) ? ");\n" : "));\n");
+}
+
+void wb_print_merge(wb_printer *p, const wb_instruction *i, const char *to, const char *from) {
+    if (is_sum(i)) {
+        wb_print(p, "%s += %s;\n", to, from);
+        return;
+    }
+    print_max(p, i, to);
+    wb_print(p, "%s);\n", from);
+}

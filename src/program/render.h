@@ -1,0 +1,13 @@
+/* Programs as text: what plugin.h says of wb_host.render. */
+#ifndef WB_PROGRAM_RENDER_H
+#define WB_PROGRAM_RENDER_H
+
+#include <weber/plugin.h>
+
+/* NULL with the error recorded: out of memory, or f64 where the dialect has none. */
+wb_source *wb_render(const wb_program *program, const wb_dialect *dialect);
+
+/* Of wb_render and wb_render_call. NULL is fine. */
+void wb_source_release(wb_source *source);
+
+#endif

@@ -1,0 +1,333 @@
+/* Every program of tests/support/programs.c as text: what of it depends on sizes, under all compilers, and run against the CPU. */
+#include "program/render.h"
+
+#include "base/memory.h"
+#include "device/device.h"
+#include "half.h"
+#include "support/dialects.h"
+#include "support/programs.h"
+#include "support/support.h"
+
+/* ---- memory for a program ---- */
+
+typedef struct memory {
+    void *arguments[MOST_PROGRAM_ARGUMENTS];
+    size_t sizes[MOST_PROGRAM_ARGUMENTS];
+} memory;
+
+static const uint64_t *late_words(void) {
+    static const double numbers[] = {-1e30, 7e9, -2.5, 0, 1.0 / 3};
+    static uint64_t words[8] = {0x123456789abcdef0u, 77}; /* key and counter */
+    memcpy(words + 2, numbers, sizeof numbers);
+    return words;
+}
+
+static double special(test_random *r) {
+    static const double numbers[] = {0,    -0.0,   INFINITY, -INFINITY, NAN, 1,   -1,
+                                     3e38, -65519, 65520,    1e-7,      2e9, -3e9};
+    return numbers[random_below(r, (int64_t)(sizeof numbers / sizeof *numbers))];
+}
+
+static void put(wb_dtype dtype, void *to, int64_t i, double x) {
+    switch (dtype) {
+    case WB_F32:
+        ((float *)to)[i] = (float)x;
+        break;
+    case WB_F64:
+        ((double *)to)[i] = x;
+        break;
+    case WB_F16:
+    case WB_BF16:
+        ((uint16_t *)to)[i] = dtype == WB_F16 ? k_f32_to_f16((float)x) : k_f32_to_bf16((float)x);
+        break;
+    case WB_I32:
+        ((int32_t *)to)[i] = (int32_t)x;
+        break;
+    case WB_I64:
+        ((int64_t *)to)[i] = (int64_t)x;
+        break;
+    case WB_BOOL:
+        ((uint8_t *)to)[i] = (int64_t)x % 2 != 0;
+        break;
+    default:
+        ((uint8_t *)to)[i] = (uint8_t)(int64_t)x;
+        break;
+    }
+}
+
+static double get(wb_dtype dtype, const void *from, int64_t i) {
+    switch (dtype) {
+    case WB_F32:
+        return (double)((const float *)from)[i];
+    case WB_F64:
+        return ((const double *)from)[i];
+    case WB_F16:
+    case WB_BF16: {
+        const uint16_t half = ((const uint16_t *)from)[i];
+        return (double)(dtype == WB_F16 ? k_f16_to_f32(half) : k_bf16_to_f32(half));
+    }
+    case WB_I32:
+        return ((const int32_t *)from)[i];
+    case WB_I64:
+        return (double)((const int64_t *)from)[i];
+    default:
+        return ((const uint8_t *)from)[i];
+    }
+}
+
+static void memory_make(const program_maker *m, memory *memory) {
+    test_random r = {42};
+    for (int a = 0; a < m->program.narguments; a++) {
+        memory->sizes[a] = (size_t)m->counts[a] * wb_dtype_size(m->dtypes[a]);
+        memory->arguments[a] = calloc(1, memory->sizes[a] + 64);
+        for (int64_t i = 0; i < m->counts[a]; i++) {
+            const bool is_special = m->low == -PROGRAM_SPECIAL && m->dtypes[a] <= WB_BF16;
+            const double x = is_special ? special(&r) : random_between(&r, m->low, m->high);
+            put(m->dtypes[a], memory->arguments[a], i, m->is_output[a] && a > 1 ? 99 : x);
+        }
+    }
+}
+
+static void memory_free(const program_maker *m, memory *memory) {
+    for (int a = 0; a < m->program.narguments; a++) free(memory->arguments[a]);
+}
+
+/* ---- the CPU's result ---- */
+
+static void run_on_cpu(const program_maker *m, const memory *on) {
+    void *device = wb_cpu_backend.open(0), *kernel = wb_cpu_backend.kernel(device, &m->program);
+    wb_memory table[MOST_PROGRAM_ARGUMENTS + 1] = {{.handle = NULL}};
+    wb_argument arguments[MOST_PROGRAM_ARGUMENTS + 1];
+    const int count = m->program.narguments;
+    assert_non_null(kernel);
+    for (int a = 0; a <= count; a++) arguments[a] = (wb_argument){.memory = (uint32_t)a};
+    for (int a = 0; a < count; a++) table[a].handle = on->arguments[a];
+    const size_t scratch = wb_cpu_backend.scratch_bytes(kernel);
+    table[count].handle = wb_cpu_backend.alloc(device, scratch);
+    const wb_command command = {.kernel = kernel,
+                                .narguments = count + 1,
+                                .arguments = arguments,
+                                .what = m->program.ndim ? "" : ""};
+    assert_int_equal(wb_cpu_backend.run(device, NULL, &command, 1, table, late_words()), WB_OK);
+    wb_cpu_backend.free(device, table[count].handle, scratch);
+    wb_cpu_backend.release(kernel);
+}
+
+/* ---- comparing ---- */
+
+static double tolerance_of(const program_maker *m, wb_dtype dtype) {
+    static const double tolerances[WB_DTYPE_COUNT] = {
+        [WB_F32] = 3e-6, [WB_F64] = 1e-13, [WB_F16] = 1.1e-3, [WB_BF16] = 8e-3};
+    return m->tolerance > 0 && dtype <= WB_F64 ? m->tolerance : tolerances[dtype];
+}
+
+static bool is_same(double a, double b, double tolerance) {
+    if (a == b || (isnan(a) && isnan(b))) return true;
+    return fabs(a - b) <= tolerance * (1 + fabs(b));
+}
+
+/* The number of elements that differ; the first of them is printed. */
+static int64_t compare(const program_maker *m, const char *name, const memory *have,
+                       const memory *want) {
+    int64_t wrong = 0;
+    for (int a = 0; a < m->program.narguments; a++) {
+        const wb_dtype dtype = m->dtypes[a];
+        for (int64_t i = 0; i < m->counts[a]; i++) {
+            const double x = get(dtype, have->arguments[a], i),
+                         y = get(dtype, want->arguments[a], i);
+            if (is_same(x, y, tolerance_of(m, dtype))) continue;
+            if (wrong++ == 0)
+                print_error("%s: argument %d (%s), element %lld is %.9g, on the CPU %.9g\n", name,
+                            a, wb_dtype_name(dtype), (long long)i, x, y);
+        }
+    }
+    return wrong;
+}
+
+/* ---- all programs in a dialect ---- */
+
+typedef struct rendered {
+    const wb_source *sources[128];
+    const program_row *rows[128];
+    int count;
+} rendered;
+
+/* Rows that the dialect can say: without f64 where there is none. */
+static void render_all(dialect_kind kind, int variant, rendered *all) {
+    program_maker *m = malloc(sizeof *m);
+    const char *only = getenv("WEBER_TEST_PROGRAM");
+    all->count = 0;
+    for (int i = 0; i < program_count; i++) {
+        if (only && strcmp(only, programs[i].name) != 0) continue;
+        programs[i].make(m, variant);
+        wb_source *source = wb_render(&m->program, dialect_of(kind));
+        if (!source) {
+            assert_false(dialect_of(kind)->has_f64);
+            assert_error(WB_ERROR_UNSUPPORTED, dialect_of(kind)->name);
+            continue;
+        }
+        all->rows[all->count] = &programs[i];
+        all->sources[all->count++] = source;
+    }
+    free(m);
+}
+
+static void release_all(rendered *all) {
+    for (int i = 0; i < all->count; i++) {
+        union {
+            const wb_source *from;
+            wb_source *to;
+        } owned = {.from = all->sources[i]};
+        wb_source_release(owned.to);
+    }
+}
+
+static int64_t run_one(dialect_unit *unit, int index, const program_row *row) {
+    static char log[DIALECT_LOG];
+    program_maker *m = malloc(sizeof *m);
+    memory have, want;
+    row->make(m, 0);
+    memory_make(m, &have);
+    memory_make(m, &want);
+    run_on_cpu(m, &want);
+    int64_t wrong = 1;
+    if (dialect_run(unit, index, have.arguments, have.sizes, late_words(), NULL, log))
+        wrong = compare(m, row->name, &have, &want);
+    else
+        print_error("%s: %s\n", row->name, log);
+    memory_free(m, &have);
+    memory_free(m, &want);
+    free(m);
+    return wrong;
+}
+
+static void check_dialect(dialect_kind kind) {
+    static char log[DIALECT_LOG];
+    char reason[256];
+    if (!dialect_is_there(kind, reason, sizeof reason)) {
+        print_message("skipped: %s: %s\n", dialect_of(kind)->name, reason);
+        skip();
+    }
+    rendered all;
+    render_all(kind, 0, &all);
+    dialect_unit *unit = dialect_build(kind, all.sources, all.count, log);
+    if (!unit) fail_msg("%s: %.4000s", dialect_of(kind)->name, log);
+    int wrong = 0;
+    for (int i = 0; dialect_can_run(kind) && i < all.count; i++)
+        wrong += run_one(unit, i, all.rows[i]) > 0;
+    print_message("%s: %d programs%s\n", dialect_of(kind)->name, all.count,
+                  dialect_can_run(kind) ? " run" : " compiled");
+    dialect_release(unit);
+    release_all(&all);
+    assert_int_equal(wrong, 0);
+}
+
+static void opencl_for_serial_cores_gives_the_results_of_the_cpu(void **state) {
+    (void)state;
+    check_dialect(DIALECT_OPENCL_SERIAL);
+}
+
+static void opencl_gives_the_results_of_the_cpu(void **state) {
+    (void)state;
+    check_dialect(DIALECT_OPENCL);
+}
+
+static void metal_gives_the_results_of_the_cpu(void **state) {
+    (void)state;
+    check_dialect(DIALECT_METAL);
+}
+
+static void cuda_compiles(void **state) {
+    (void)state;
+    check_dialect(DIALECT_CUDA);
+}
+
+static void hip_compiles(void **state) {
+    (void)state;
+    check_dialect(DIALECT_HIP);
+}
+
+/* ---- the text ---- */
+
+static void other_sizes_give_the_same_text(void **state) {
+    (void)state;
+    for (int kind = 0; kind < DIALECT_COUNT; kind++) {
+        rendered one, other;
+        render_all((dialect_kind)kind, 0, &one);
+        render_all((dialect_kind)kind, 1, &other);
+        assert_int_equal(one.count, other.count);
+        for (int i = 0; i < one.count; i++) {
+            if (strcmp(one.rows[i]->name, "many_numbers") == 0)
+                continue; /* its numbers are in it */
+            if (strcmp(one.sources[i]->text, other.sources[i]->text) != 0)
+                fail_msg("%s: the text of %s depends on sizes:\n%s\n%s",
+                         dialect_of((dialect_kind)kind)->name, one.rows[i]->name,
+                         one.sources[i]->text, other.sources[i]->text);
+            assert_true(one.sources[i]->key == other.sources[i]->key);
+        }
+        release_all(&one);
+        release_all(&other);
+    }
+}
+
+static void the_block_is_small(void **state) {
+    (void)state;
+    for (int kind = 0; kind < DIALECT_COUNT; kind++) {
+        rendered all;
+        render_all((dialect_kind)kind, 0, &all);
+        for (int i = 0; i < all.count; i++) {
+            const wb_source *s = all.sources[i];
+            if (s->word_count * 8 + s->buffer_count * 8 > 1024 && s->buffer_count < 32)
+                fail_msg("%s: %d words, %d buffers", all.rows[i]->name, s->word_count,
+                         s->buffer_count);
+            assert_true(s->launch_count <= 4);
+        }
+        release_all(&all);
+    }
+}
+
+static void nothing_is_not_launched(void **state) {
+    (void)state;
+    program_maker *m = malloc(sizeof *m);
+    for (int i = 0; i < program_count; i++) {
+        if (strcmp(programs[i].name, "nothing") != 0 && strcmp(programs[i].name, "empty_rows") != 0)
+            continue;
+        programs[i].make(m, 0);
+        wb_source *source = wb_render(&m->program, dialect_of(DIALECT_CUDA));
+        assert_int_equal(source->launch_count, 0);
+        wb_source_release(source);
+    }
+    free(m);
+}
+
+static void memory_that_runs_out_is_an_error(void **state) {
+    (void)state;
+    program_maker *m = malloc(sizeof *m);
+    programs[0].make(m, 0);
+    for (int64_t n = 1;; n++) {
+        (void)wb_fail_allocation(n);
+        wb_source *source = wb_render(&m->program, dialect_of(DIALECT_CUDA));
+        (void)wb_fail_allocation(0);
+        if (source) {
+            wb_source_release(source);
+            break;
+        }
+        assert_error(WB_ERROR_MEMORY, "");
+    }
+    free(m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(other_sizes_give_the_same_text),
+        TEST(the_block_is_small),
+        TEST(nothing_is_not_launched),
+        TEST(memory_that_runs_out_is_an_error),
+        TEST(cuda_compiles),
+        TEST(hip_compiles),
+        TEST(metal_gives_the_results_of_the_cpu),
+        TEST(opencl_for_serial_cores_gives_the_results_of_the_cpu),
+        TEST(opencl_gives_the_results_of_the_cpu),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
