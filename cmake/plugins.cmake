@@ -1,0 +1,37 @@
+# backends/NAME/*.c is the plugin libweber_NAME.so, unless the backend is built in. A plugin sees its own folder and the public
+# headers, opens its vendor's libraries at run time, and lies in weber/ beside the library. A file prelude.txt in its folder is the
+# array prelude_text of <backends/NAME/prelude.txt.h>.
+
+include_guard()
+include(cmake/embed.cmake)
+
+function(weber_add_plugin name)
+  set(folder ${PROJECT_SOURCE_DIR}/backends/${name})
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.c)
+  if(NOT sources)
+    return()
+  endif()
+  set(target weber_${name})
+  add_library(${target} MODULE ${sources})
+  set_target_properties(${target} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/weber)
+  target_include_directories(${target} PRIVATE ${folder} ${PROJECT_SOURCE_DIR}/include)
+  target_compile_definitions(${target} PRIVATE _GNU_SOURCE)
+  target_compile_options(${target} PRIVATE ${weber_warnings})
+  target_link_libraries(${target} PRIVATE ${CMAKE_DL_LIBS} m pthread)
+  if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT WEBER_SANITIZE)
+    target_link_options(${target} PRIVATE -Wl,-z,defs) # nothing of the library: all comes through the host's table
+  endif()
+  if(EXISTS ${folder}/prelude.txt)
+    weber_embed(${target} backends/${name}/prelude.txt prelude_text)
+  endif()
+  install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/weber)
+  add_dependencies(weber ${target}) # whoever builds the library finds its plugins beside it
+  add_dependencies(weber_static ${target})
+endfunction()
+
+file(GLOB folders CONFIGURE_DEPENDS LIST_DIRECTORIES true RELATIVE ${PROJECT_SOURCE_DIR}/backends
+     ${PROJECT_SOURCE_DIR}/backends/*)
+list(REMOVE_ITEM folders ${weber_builtin_backends})
+foreach(name IN LISTS folders)
+  weber_add_plugin(${name})
+endforeach()

@@ -1,0 +1,711 @@
+/* The OpenCL plugin as its host sees it: through its table, with texts written here and a cache in memory. What a process decides once
+ * (which devices there are, which library) is tried in child processes, which come before this one touches OpenCL. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "device/device.h"
+#include "support/scoped.h"
+#include "support/support.h"
+
+enum { SKIPPED = 77, N = 1000 };
+
+/* ---- a host: the library's memory and errors, texts from below, a cache in memory ---- */
+
+/* What the fake renderer makes a source of, given in place of a program. */
+typedef struct recipe {
+    const char *text; /* GROUP is the dialect's */
+    int32_t buffers, extra_words, late_count, launches;
+    size_t scratch_bytes;
+    bool uses_status;
+    int64_t items;
+} recipe;
+
+static wb_host host;
+static struct {
+    char name[128];
+    void *data;
+    size_t size;
+} cached[64];
+static int cached_count, cache_hits, cache_writes, live_sources;
+
+static uint64_t hash_of(const char *text) {
+    uint64_t hash = 1469598103934665603u;
+    for (; *text; text++) hash = (hash ^ (unsigned char)*text) * 1099511628211u;
+    return hash;
+}
+
+static char *text_of(const recipe *r, const wb_dialect *dialect) {
+    char *text = host.alloc(strlen(r->text) + 128);
+    (void)sprintf(text, "#define GROUP %d\n#define OFFSET(i) w.v[%d + i]\n%s", dialect->group,
+                  r->extra_words, r->text);
+    return text;
+}
+
+/* The block: extra words (the first is `items`), offsets, late values. */
+static wb_source *render(const wb_program *program, const wb_dialect *dialect) {
+    const recipe *r = (const void *)program;
+    wb_source *s = host.alloc(sizeof *s);
+    s->text = text_of(r, dialect);
+    s->key = hash_of(dialect->prelude) ^ hash_of(s->text);
+    s->launch_count = r->launches;
+    for (int i = 0; i < r->launches; i++) {
+        (void)snprintf(s->launches[i].entry, sizeof s->launches[i].entry, "k_%d", i);
+        s->launches[i].groups = (r->items + dialect->group - 1) / dialect->group;
+    }
+    s->buffer_count = r->buffers;
+    s->first_offset = r->extra_words;
+    s->first_late = r->extra_words + r->buffers;
+    s->late_count = r->late_count;
+    s->word_count = s->first_late + r->late_count;
+    s->words = host.alloc((size_t)s->word_count * sizeof *s->words);
+    s->words[0] = r->items;
+    s->late = host.alloc(8 * sizeof *s->late);
+    for (int i = 0; i < r->late_count; i++) s->late[i] = (uint16_t)i;
+    s->scratch_bytes = r->scratch_bytes;
+    s->uses_status = r->uses_status;
+    live_sources++;
+    return s;
+}
+
+static wb_source *render_call(const wb_call *call, const wb_program *epilogue, int split,
+                              const wb_dialect *dialect) {
+    (void)call, (void)epilogue, (void)split, (void)dialect;
+    return NULL;
+}
+
+static void release_source(wb_source *s) {
+    if (!s) return;
+    host.release(s->text);
+    host.release(s->words);
+    host.release(s->late);
+    host.release(s);
+    live_sources--;
+}
+
+static bool cache_read(const char *backend, const char *name, void **data, size_t *size_bytes) {
+    assert_string_equal(backend, "OpenCL");
+    for (int i = 0; i < cached_count; i++) {
+        if (strcmp(cached[i].name, name) != 0) continue;
+        *data = host.alloc(cached[i].size);
+        memcpy(*data, cached[i].data, *size_bytes = cached[i].size);
+        cache_hits++;
+        return true;
+    }
+    return false;
+}
+
+static void cache_write(const char *backend, const char *name, const void *data, size_t size) {
+    int i = 0;
+    (void)backend;
+    while (i < cached_count && strcmp(cached[i].name, name) != 0) i++;
+    if (i == 64) return;
+    if (i == cached_count) cached_count++;
+    free(cached[i].data);
+    (void)snprintf(cached[i].name, sizeof cached[i].name, "%s", name);
+    cached[i].data = malloc(size);
+    memcpy(cached[i].data, data, cached[i].size = size);
+    cache_writes++;
+}
+
+static void forget_cache(void) {
+    for (int i = 0; i < cached_count; i++) free(cached[i].data);
+    memset(cached, 0, sizeof cached);
+    cached_count = cache_hits = cache_writes = 0;
+}
+
+static void ignore_log(wb_log_level level, const char *format, ...) { (void)level, (void)format; }
+
+static const wb_backend *open_plugin(void) {
+    char path[512];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    assert_true(length > 0);
+    path[length] = 0;
+    for (int up = 0; up < 4; up++) *strrchr(path, '/') = 0;
+    (void)strcat(path, "/weber/libweber_opencl.so");
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) fail_msg("%s", dlerror());
+    wb_plugin_fn *plugin;
+    *(void **)&plugin = dlsym(library, WB_PLUGIN_SYMBOL);
+    assert_non_null(plugin);
+    assert_null(plugin(NULL));
+    host = wb_builtin_host;
+    host.abi++;
+    assert_null(plugin(&host));
+    host.abi--;
+    host.render = render, host.render_call = render_call, host.release_source = release_source;
+    host.cache_read = cache_read, host.cache_write = cache_write, host.log = ignore_log;
+    return plugin(&host);
+}
+
+/* ---- the device under test ---- */
+
+static const wb_backend *cl;
+static void *device;
+
+#define assert_ok(call)                                                                            \
+    do {                                                                                           \
+        if ((call) != WB_OK) fail_msg("%s: %s", #call, wb_error_message());                        \
+    } while (0)
+
+/* True if there is a device; the reason is printed otherwise. */
+static bool open_device(int index) {
+    char reason[256] = "";
+    cl = open_plugin();
+    assert_non_null(cl);
+    if (!cl->load(reason, sizeof reason) || cl->count(reason, sizeof reason) <= index) {
+        print_message("no OpenCL device: %s\n", reason);
+        return false;
+    }
+    device = cl->open(index);
+    if (!device) fail_msg("open: %s", wb_error_message());
+    return true;
+}
+
+static int need_device(void **state) {
+    wb_clear_error();
+    return device ? open_scope(state) : 0;
+}
+static int leave(void **state) { return device ? close_scope(state) : 0; }
+#define NEED_DEVICE()                                                                              \
+    do {                                                                                           \
+        if (!device) skip();                                                                       \
+    } while (0)
+
+static wb_memory at(void *handle, int64_t offset_bytes) {
+    return (wb_memory){handle, offset_bytes};
+}
+
+static void *upload(const void *data, size_t size) {
+    void *memory = cl->alloc(device, size);
+    assert_non_null(memory);
+    assert_ok(cl->copy(device, NULL, WB_COPY_UPLOAD, at(memory, 0), at((void *)(uintptr_t)data, 0),
+                       size));
+    return memory;
+}
+
+static void download(void *data, void *memory, int64_t offset, size_t size) {
+    assert_ok(cl->copy(device, NULL, WB_COPY_DOWNLOAD, at(data, 0), at(memory, offset), size));
+    assert_ok(cl->sync(device, NULL));
+}
+
+static void *make_kernel(const recipe *r) { return cl->kernel(device, (const void *)r); }
+
+static wb_status run_on(void *queue, void *kernel, int count, const wb_memory *memory,
+                        const char *what, const uint64_t *late) {
+    wb_argument arguments[8];
+    for (int i = 0; i < count; i++) arguments[i] = (wb_argument){(uint32_t)i, 0};
+    const wb_command command = {kernel, count, arguments, what};
+    return cl->run(device, queue, &command, 1, memory, late);
+}
+
+/* y = x * late + 1 */
+static const recipe scale = {
+    .text = "WB_WORDS(k_words, 5)\n"
+            "WB_KERNEL(k_0, GROUP)(WB_BUFFER(0, a), WB_BUFFER(1, b), WB_BUFFER(2, c),"
+            " WB_BLOCK(3, k_words, w)) {\n"
+            "    const wb_i64 i = (wb_i64)WB_GROUP * GROUP + WB_LANE;\n"
+            "    const int half_of = (int)(w.v[4] & 0xffffffff);\n"
+            "    if (i < w.v[0]) WB_POINTER(f32, b, OFFSET(1))[i] ="
+            " WB_POINTER(f32, a, OFFSET(0))[i] * as_float(half_of) + 1;\n"
+            "}\n",
+    .buffers = 3,
+    .extra_words = 1,
+    .late_count = 1,
+    .launches = 1,
+    .items = N};
+
+static uint64_t late_number(float x) {
+    uint64_t word = 0;
+    memcpy(&word, &x, sizeof x);
+    return word;
+}
+
+/* ---- memory ---- */
+
+static void bytes_come_back_from_any_offset(void **state) {
+    NEED_DEVICE();
+    (void)state;
+    unsigned char out[4096], back[4096];
+    for (int i = 0; i < 4096; i++) out[i] = (unsigned char)(i * 7);
+    void *memory = upload(out, sizeof out);
+    for (size_t size = 1; size < 300; size += 37) {
+        memset(back, 0, sizeof back);
+        download(back, memory, 4096 - 299, size);
+        assert_memory_equal(back, out + 4096 - 299, size);
+    }
+    void *other = cl->alloc(device, 5000);
+    assert_ok(cl->copy(device, NULL, WB_COPY_LOCAL, at(other, 3), at(memory, 100), 333));
+    download(back, other, 3, 333);
+    assert_memory_equal(back, out + 100, 333);
+    assert_ok(
+        cl->copy(device, NULL, WB_COPY_LOCAL, at(memory, 10), at(memory, 0), 1000)); /* overlaps */
+    download(back, memory, 10, 1000);
+    assert_memory_equal(back, out, 1000);
+    assert_ok(cl->copy(device, NULL, WB_COPY_UPLOAD, at(memory, 0), at(out, 0), 0));
+    cl->free(device, memory, sizeof out);
+    cl->free(device, other, 5000);
+    cl->free(device, NULL, 0);
+}
+
+static void too_much_memory_is_null_without_an_error(void **state) {
+    NEED_DEVICE();
+    (void)state;
+    enum { MOST = 512 };
+    wb_device_info info;
+    void *blocks[MOST];
+    int count = 0;
+    assert_null(cl->alloc(device, (size_t)1 << 60));
+    assert_ok(cl->info(0, &info));
+    const size_t piece = (size_t)info.memory_bytes / 8;
+    while (count < MOST && (blocks[count] = cl->alloc(device, piece))) count++;
+    assert_in_range(count, 1, 9);
+    assert_false(wb_failed());
+    for (int i = 0; i < count; i++) cl->free(device, blocks[i], piece);
+    void *again = cl->alloc(device, piece);
+    assert_non_null(again);
+    cl->free(device, again, piece);
+}
+
+static void pinned_memory_serves_copies(void **state) {
+    NEED_DEVICE();
+    (void)state;
+    int *pinned = cl->alloc_pinned(device, N * sizeof *pinned), back[N] = {0};
+    assert_non_null(pinned);
+    for (int i = 0; i < N; i++) pinned[i] = i * i;
+    void *memory = upload(pinned, N * sizeof *pinned);
+    assert_ok(cl->sync(device, NULL));
+    memset(pinned, 0, N * sizeof *pinned);
+    download(back, memory, 0, sizeof back);
+    download(pinned, memory, 0, sizeof back);
+    for (int i = 0; i < N; i++) assert_int_equal(pinned[i], i * i);
+    assert_memory_equal(back, pinned, sizeof back);
+    cl->free_pinned(device, pinned, N * sizeof *pinned);
+    cl->free_pinned(device, NULL, 0);
+    cl->free(device, memory, sizeof back);
+}
+
+/* ---- kernels ---- */
+
+static void kernels_take_offsets_and_late_values(void **state) {
+    NEED_DEVICE();
+    (void)state;
+    float x[N], y[N];
+    for (int i = 0; i < N; i++) x[i] = (float)i;
+    void *a = upload(x, sizeof x), *b = cl->alloc(device, 2 * sizeof y);
+    void *kernel = make_kernel(&scale);
+    if (!kernel) fail_msg("%s", wb_error_message());
+    for (int run = 1; run <= 3; run++) {
+        const wb_memory memory[] = {at(a, 4), at(b, 64 * run), at(NULL, 0)};
+        const uint64_t late = late_number((float)run);
+        assert_ok(run_on(NULL, kernel, 3, memory, "scale", &late));
+        download(y, b, 64 * run, (N - 1) * sizeof *y);
+        for (int i = 0; i < N - 1; i++)
+            if (y[i] != (float)run * x[i + 1] + 1) fail_msg("run %d: y[%d] = %g", run, i, y[i]);
+    }
+    assert_int_equal(cl->scratch_bytes(kernel), 0);
+    cl->release(kernel);
+    cl->free(device, a, sizeof x);
+    cl->free(device, b, 2 * sizeof y);
+    assert_int_equal(live_sources, 0);
+}
+
+static void an_empty_domain_launches_nothing(void **state) {
+    NEED_DEVICE();
+    (void)state;
+    recipe nothing = scale;
+    const wb_memory memory[] = {at(NULL, 0), at(NULL, 0), at(NULL, 0)};
+    const uint64_t late = 0;
+    for (int launches = 0; launches < 2; launches++) {
+        nothing.launches = launches, nothing.items = 0;
+        void *kernel = make_kernel(&nothing);
+        assert_non_null(kernel);
+        assert_ok(run_on(NULL, kernel, 3, memory, "nothing", &late));
+        assert_ok(cl->sync(device, NULL));
+        cl->release(kernel);
+    }
+}
+
+static void a_text_that_does_not_compile_is_reported(void **state) {
+    NEED_DEVICE();
+    (void)state;
+    recipe broken = scale;
+    broken.text = "WB_KERNEL(k_0, GROUP)(WB_BUFFER(0, a)) { no_such_thing = 1; }\n";
+    assert_null(make_kernel(&broken));
+    assert_non_null(strstr(wb_error_message(), "clBuildProgram: CL_BUILD_PROGRAM_FAILURE"));
+    assert_non_null(strstr(wb_error_message(), "k_0"));
+    assert_error(WB_ERROR_DEVICE, "no_such_thing");
+    broken.text = "WB_KERNEL(k_other, GROUP)(WB_BUFFER(0, a)) { a[0] = 1; }\n";
+    assert_null(make_kernel(&broken));
+    assert_error(WB_ERROR_DEVICE, "k_0: clCreateKernel: CL_INVALID_KERNEL_NAME");
+    assert_int_equal(live_sources, 0);
+    void *kernel = make_kernel(&scale); /* the device goes on */
+    assert_non_null(kernel);
+    cl->release(kernel);
+}
+
+static void calls_without_a_text_are_refused_without_an_error(void **state) {
+    NEED_DEVICE();
+    (void)state;
+    assert_null(cl->lower(device, NULL, NULL, 0));
+    assert_false(wb_failed());
+}
+
+/* Slow, so that it is still queued when what it uses is released: y = x, many steps later. */
+static const recipe slow = {
+    .text = "WB_WORDS(k_words, 4)\n"
+            "WB_KERNEL(k_0, GROUP)(WB_BUFFER(0, a), WB_BUFFER(1, b), WB_BUFFER(2, c),"
+            " WB_BLOCK(3, k_words, w)) {\n"
+            "    const wb_i64 i = (wb_i64)WB_GROUP * GROUP + WB_LANE;\n"
+            "    if (i >= w.v[0]) return;\n"
+            "    uint x = WB_POINTER(u32, a, OFFSET(0))[i];\n"
+            "    for (int step = 0; step < 200000; step++) x = x * 1664525u + 1013904223u;\n"
+            "    WB_POINTER(u32, b, OFFSET(1))[i] = x;\n"
+            "}\n",
+    .buffers = 3,
+    .extra_words = 1,
+    .launches = 1,
+    .items = N};
+
+static uint32_t slow_result(uint32_t x) {
+    for (int step = 0; step < 200000; step++) x = x * 1664525u + 1013904223u;
+    return x;
+}
+
+static void what_queued_commands_use_outlives_its_release(void **state) {
+    NEED_DEVICE();
+    (void)state;
+    uint32_t x[N], y[N];
+    for (uint32_t i = 0; i < N; i++) x[i] = i;
+    void *a = upload(x, sizeof x), *b = cl->alloc(device, sizeof y);
+    void *kernel = make_kernel(&slow);
+    if (!kernel) fail_msg("%s", wb_error_message());
+    const wb_memory memory[] = {at(a, 0), at(b, 0), at(NULL, 0)};
+    for (int run = 0; run < 4; run++) assert_ok(run_on(NULL, kernel, 3, memory, "slow", NULL));
+    cl->release(kernel);
+    cl->free(device, a, sizeof x);
+    void *others[16]; /* would take the freed memory's place */
+    for (int i = 0; i < 16; i++) {
+        uint32_t ones[N];
+        memset(ones, 0xff, sizeof ones);
+        others[i] = upload(ones, sizeof ones);
+    }
+    download(y, b, 0, sizeof y);
+    for (uint32_t i = 0; i < N; i += 37) assert_int_equal(y[i], slow_result(i));
+    for (int i = 0; i < 16; i++) cl->free(device, others[i], sizeof x);
+    cl->free(device, b, sizeof y);
+}
+
+/* ---- status words ---- */
+
+static const recipe checking = {
+    .text = "WB_WORDS(k_words, 3)\n"
+            "WB_KERNEL(k_0, GROUP)(WB_BUFFER(0, index), WB_BUFFER(1, c), WB_STATUS(2, status),"
+            " WB_BLOCK(3, k_words, w)) {\n"
+            "    const wb_i64 i = (wb_i64)WB_GROUP * GROUP + WB_LANE;\n"
+            "    if (i >= w.v[0]) return;\n"
+            "    const wb_i64 at = WB_POINTER(i32, index, OFFSET(0))[i];\n"
+            "    if (at >= 0 && at < 4) return;\n"
+            "    status[0] = 1, status[1] = at, status[2] = i, status[3] = 4;\n"
+            "}\n",
+    .buffers = 2,
+    .extra_words = 1,
+    .launches = 1,
+    .uses_status = true,
+    .items = 4};
+
+static void a_bad_index_is_named_at_the_next_sync(void **state) {
+    NEED_DEVICE();
+    (void)state;
+    const int32_t good[] = {0, 1, 2, 3}, bad[] = {0, 1, 7, 3}, worse[] = {-1, 1, 1, 3};
+    void *kernel = make_kernel(&checking);
+    if (!kernel) fail_msg("%s", wb_error_message());
+    void *lists[] = {upload(good, sizeof good), upload(bad, sizeof bad),
+                     upload(worse, sizeof worse)};
+    const wb_memory memory[][2] = {
+        {at(lists[0], 0), at(NULL, 0)},
+        {at(lists[1], 0), at(NULL, 0)},
+        {at(lists[2], 0), at(NULL, 0)}
+    };
+    assert_ok(run_on(NULL, kernel, 2, memory[0], "gather", NULL));
+    assert_ok(cl->sync(device, NULL));
+    assert_ok(run_on(NULL, kernel, 2, memory[0], "fine", NULL));
+    assert_ok(run_on(NULL, kernel, 2, memory[1], "gather", NULL));
+    assert_ok(run_on(NULL, kernel, 2, memory[2], "scatter_add", NULL));
+    assert_int_equal(cl->sync(device, NULL), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "gather: index 7 at place 2 is not in 0 .. 3");
+    assert_ok(cl->sync(device, NULL)); /* said once, and the queue goes on */
+    for (int i = 0; i < 200; i++) /* more than there are slots: the first bad one is remembered */
+        assert_ok(run_on(NULL, kernel, 2,
+                         memory[i == 30    ? 2
+                                : i == 150 ? 1
+                                           : 0],
+                         i == 30 ? "scatter_add" : "gather", NULL));
+    assert_int_equal(cl->sync(device, NULL), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "scatter_add: index -1 at place 0 is not in 0 .. 3");
+    assert_ok(run_on(NULL, kernel, 2, memory[0], "gather", NULL));
+    assert_ok(cl->sync(device, NULL));
+    for (int i = 0; i < 3; i++) cl->free(device, lists[i], sizeof good);
+    cl->release(kernel);
+}
+
+/* ---- queues ---- */
+
+static void events_order_two_queues(void **state) {
+    NEED_DEVICE();
+    (void)state;
+    uint32_t x[N], y[N];
+    for (uint32_t i = 0; i < N; i++) x[i] = i;
+    void *a = upload(x, sizeof x), *b = cl->alloc(device, sizeof y),
+         *c = cl->alloc(device, sizeof y);
+    void *kernel = make_kernel(&slow), *queue = cl->queue_new(device);
+    assert_non_null(kernel);
+    assert_non_null(queue);
+    assert_ok(cl->sync(device, NULL));
+    const wb_memory memory[] = {at(a, 0), at(b, 0), at(NULL, 0)};
+    assert_ok(run_on(queue, kernel, 3, memory, "slow", NULL));
+    void *event = cl->record(device, queue);
+    assert_non_null(event);
+    assert_ok(cl->wait(device, NULL, event));
+    cl->release_event(device, event);
+    assert_ok(cl->copy(device, NULL, WB_COPY_LOCAL, at(c, 0), at(b, 0), sizeof y));
+    download(y, c, 0, sizeof y);
+    for (uint32_t i = 0; i < N; i += 37) assert_int_equal(y[i], slow_result(i));
+    assert_ok(cl->sync(device, queue));
+    cl->queue_free(device, queue);
+    cl->queue_free(device, NULL);
+    cl->release_event(device, NULL);
+    cl->release(kernel);
+    cl->free(device, a, sizeof x), cl->free(device, b, sizeof y), cl->free(device, c, sizeof y);
+}
+
+static void many_commands_without_a_sync(void **state) {
+    NEED_DEVICE();
+    (void)state;
+    float x[N] = {0}, y[N];
+    void *a = upload(x, sizeof x), *b = upload(x, sizeof x), *kernel = make_kernel(&scale);
+    const wb_memory memory[][3] = {
+        {at(a, 0), at(b, 0), at(NULL, 0)},
+        {at(b, 0), at(a, 0), at(NULL, 0)}
+    };
+    const uint64_t late = late_number(1);
+    for (int i = 0; i < 3000; i++)
+        assert_ok(run_on(NULL, kernel, 3, memory[i % 2], "scale", &late));
+    download(y, a, 0, sizeof y);
+    for (int i = 0; i < N; i++) assert_true(y[i] == 3000);
+    cl->release(kernel);
+    cl->free(device, a, sizeof x), cl->free(device, b, sizeof x);
+}
+
+static void *one_thread(void *result) {
+    float x[N], y[N];
+    for (int i = 0; i < N; i++) x[i] = (float)i;
+    void *a = cl->alloc(device, sizeof x), *b = cl->alloc(device, sizeof y);
+    void *kernel = make_kernel(&scale);
+    const wb_memory memory[] = {at(a, 0), at(b, 0), at(NULL, 0)};
+    int wrong = !kernel;
+    for (int run = 0; run < 50 && !wrong; run++) {
+        const uint64_t late = late_number((float)run);
+        wrong += cl->copy(device, NULL, WB_COPY_UPLOAD, at(a, 0), at(x, 0), sizeof x) != WB_OK;
+        wrong += run_on(NULL, kernel, 3, memory, "scale", &late) != WB_OK;
+        wrong += cl->copy(device, NULL, WB_COPY_DOWNLOAD, at(y, 0), at(b, 0), sizeof y) != WB_OK;
+        wrong += cl->sync(device, NULL) != WB_OK;
+        for (int i = 0; i < N; i++) wrong += y[i] != (float)run * x[i] + 1;
+    }
+    cl->release(kernel);
+    cl->free(device, a, sizeof x), cl->free(device, b, sizeof y);
+    *(int *)result = wrong;
+    return NULL;
+}
+
+static void threads_share_a_device(void **state) {
+    NEED_DEVICE();
+    (void)state;
+    pthread_t threads[4];
+    int wrong[4] = {1, 1, 1, 1};
+    host.cache_read = NULL, host.cache_write = NULL; /* this file's cache is not for threads */
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, one_thread, &wrong[i]), 0);
+    for (int i = 0; i < 4; i++) (void)pthread_join(threads[i], NULL);
+    host.cache_read = cache_read, host.cache_write = cache_write;
+    for (int i = 0; i < 4; i++) assert_int_equal(wrong[i], 0);
+}
+
+/* ---- the cache of binaries ---- */
+
+/* A kernel made, launched and synced on a device opened anew, as a new process would. */
+static void use_once(int *hits, int *writes) {
+    void *old = device;
+    cache_hits = cache_writes = 0;
+    device = cl->open(0);
+    assert_non_null(device);
+    float x[N] = {1}, y[N];
+    void *a = upload(x, sizeof x), *b = cl->alloc(device, sizeof y);
+    void *first = make_kernel(&scale), *second = make_kernel(&scale); /* one program */
+    if (!first || !second) fail_msg("%s", wb_error_message());
+    const wb_memory memory[] = {at(a, 0), at(b, 0), at(NULL, 0)};
+    const uint64_t late = late_number(2);
+    assert_ok(run_on(NULL, second, 3, memory, "scale", &late));
+    download(y, b, 0, sizeof y);
+    assert_true(y[0] == 3 && y[1] == 1);
+    assert_ok(cl->sync(device, NULL));
+    cl->release(first), cl->release(second);
+    cl->free(device, a, sizeof x), cl->free(device, b, sizeof y);
+    cl->close(device);
+    device = old;
+    *hits = cache_hits, *writes = cache_writes;
+}
+
+static void binaries_come_from_the_cache(void **state) {
+    NEED_DEVICE();
+    (void)state;
+    int hits, writes;
+    forget_cache();
+    use_once(&hits, &writes);
+    assert_int_equal(hits, 0), assert_int_equal(writes, 1);
+    use_once(&hits, &writes);
+    assert_int_equal(hits, 1), assert_int_equal(writes, 0);
+    memset(cached[0].data, 'x', 64); /* damaged: compiled again, and mended */
+    use_once(&hits, &writes);
+    assert_int_equal(hits, 1), assert_int_equal(writes, 1);
+    use_once(&hits, &writes);
+    assert_int_equal(hits, 1), assert_int_equal(writes, 0);
+    cached[0].size = 10;
+    use_once(&hits, &writes);
+    assert_int_equal(hits, 1), assert_int_equal(writes, 1);
+    forget_cache();
+}
+
+/* ---- in child processes ---- */
+
+static int two_devices(void) {
+    if (!open_device(1)) return SKIPPED;
+    void *second = device, *first = cl->open(0);
+    float x[N], y[N] = {0};
+    for (int i = 0; i < N; i++) x[i] = (float)i;
+    void *a = upload(x, sizeof x), *b = cl->alloc(device, sizeof x);
+    void *kernel = make_kernel(&scale);
+    if (!kernel) return 1;
+    const wb_memory memory[] = {at(a, 0), at(b, 0), at(NULL, 0)};
+    const uint64_t late = late_number(2);
+    void *c = cl->alloc(first, sizeof x + 64);
+    for (int run = 0; run < 20;
+         run++) { /* the copy comes behind the kernel, the next run behind the copy */
+        assert_ok(run_on(NULL, kernel, 3, memory, "scale", &late));
+        assert_ok(cl->copy_peer(first, NULL, at(c, 64), second, at(b, 0), sizeof x));
+        assert_ok(cl->copy(first, NULL, WB_COPY_DOWNLOAD, at(y, 0), at(c, 64), sizeof y));
+        assert_ok(cl->sync(first, NULL));
+        for (int i = 0; i < N; i++)
+            if (y[i] != 2 * x[i] + 1) return 2;
+    }
+    assert_ok(cl->copy_peer(second, NULL, at(a, 0), first, at(c, 64), sizeof x)); /* and back */
+    download(y, a, 0, sizeof y);
+    if (y[N - 1] != 2 * x[N - 1] + 1) return 3;
+    void *event = cl->record(first, NULL);
+    assert_ok(cl->wait(second, NULL, event));
+    cl->release_event(first, event);
+    cl->release(kernel);
+    device = first; /* the other device compiles for itself; binaries are told apart */
+    kernel = make_kernel(&scale);
+    if (!kernel) return 4;
+    const wb_memory there[] = {at(c, 64), at(c, 0), at(NULL, 0)};
+    assert_ok(run_on(NULL, kernel, 3, there, "scale", &late));
+    download(y, c, 0, 4);
+    cl->release(kernel);
+    cl->free(first, c, sizeof x + 64), cl->free(second, a, sizeof x), cl->free(second, b, sizeof x);
+    cl->close(first), cl->close(second);
+    return y[0] == 3 ? 0 : 5;
+}
+
+/* No device, and the reason says `text`. */
+static int no_device_because(const char *text, bool loads) {
+    char reason[256] = "";
+    cl = open_plugin();
+    if (cl->load(reason, sizeof reason) != loads) return 1;
+    if (loads && cl->count(reason, sizeof reason) != 0) return 2;
+    if (!strstr(reason, text)) print_message("\"%s\" does not say \"%s\"\n", reason, text);
+    if (!strstr(reason, text)) return 3;
+    if (cl->open(0)) return 4;
+    if (wb_error_status() != WB_ERROR_DEVICE || !strstr(wb_error_message(), text)) return 5;
+    return 0;
+}
+
+static int all_hidden(void) { return no_device_because("POCL_DEVICES", true); }
+static int no_driver(void) { return no_device_because("CL_PLATFORM_NOT_FOUND_KHR", true); }
+static int no_library(void) { return no_device_because("/no/such/library.so", false); }
+static int library_of_something_else(void) {
+    return no_device_because("no clGetPlatformIDs", false);
+}
+
+static int run_device_tests(void);
+
+typedef struct child {
+    const char *name, *variable, *value;
+    int (*run)(void);
+} child;
+
+static void run_child(void **state) {
+    const child *c = *state;
+    int result = 1;
+    (void)fflush(NULL);
+    const pid_t process = fork();
+    if (process == 0) {
+        (void)setenv(c->variable, c->value, 1);
+        const int failed = c->run();
+        (void)fflush(NULL);
+        exit(failed);
+    }
+    assert_int_equal(waitpid(process, &result, 0), process);
+    if (WIFEXITED(result) && WEXITSTATUS(result) == SKIPPED) skip();
+    assert_int_equal(result, 0);
+}
+
+static int run_device_tests(void) {
+#define DEVICE_TEST(function) cmocka_unit_test_setup_teardown(function, need_device, leave)
+    const struct CMUnitTest tests[] = {
+        DEVICE_TEST(bytes_come_back_from_any_offset),
+        DEVICE_TEST(too_much_memory_is_null_without_an_error),
+        DEVICE_TEST(pinned_memory_serves_copies),
+        DEVICE_TEST(kernels_take_offsets_and_late_values),
+        DEVICE_TEST(an_empty_domain_launches_nothing),
+        DEVICE_TEST(a_text_that_does_not_compile_is_reported),
+        DEVICE_TEST(calls_without_a_text_are_refused_without_an_error),
+        DEVICE_TEST(what_queued_commands_use_outlives_its_release),
+        DEVICE_TEST(a_bad_index_is_named_at_the_next_sync),
+        DEVICE_TEST(events_order_two_queues),
+        DEVICE_TEST(many_commands_without_a_sync),
+        DEVICE_TEST(threads_share_a_device),
+        DEVICE_TEST(binaries_come_from_the_cache)};
+    (void)open_device(0);
+    const int result = cmocka_run_group_tests(tests, NULL, NULL);
+    if (device) cl->close(device);
+    return result;
+}
+
+int main(void) {
+    static child children[] = {
+        {"two devices copy from each other", "POCL_DEVICES",         "pthread basic",       two_devices     },
+        {"hidden devices are a reason",      "POCL_DEVICES",         "",                    all_hidden      },
+        {"no driver is a reason",            "OCL_ICD_VENDORS",      "/no/such/folder",     no_driver       },
+        {"no library is a reason",           "WEBER_OPENCL_LIBRARY", "/no/such/library.so", no_library      },
+        {"another library is a reason",      "WEBER_OPENCL_LIBRARY", "libm.so.6",
+         library_of_something_else                                                                          },
+        {"the other flavour",                "WEBER_OPENCL_FLAVOUR", "parallel",            run_device_tests},
+    };
+    struct CMUnitTest tests[sizeof children / sizeof *children];
+    for (size_t i = 0; i < sizeof children / sizeof *children; i++)
+        tests[i] = (struct CMUnitTest){children[i].name, run_child, NULL, NULL, &children[i]};
+    const int result = cmocka_run_group_tests(tests, NULL, NULL);
+    return run_device_tests() + result;
+}
