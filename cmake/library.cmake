@@ -4,6 +4,8 @@
 #   backends/<name>/*.c         the backends that are built in; see their own folder and the public headers
 #   backends/<name>/kernels/*.c compiled once per instruction set, with WB_ISA naming it
 
+include(${CMAKE_CURRENT_LIST_DIR}/embed.cmake)
+
 set(weber_builtin_backends cpu checked)
 set(weber_objects)
 
@@ -22,6 +24,15 @@ endfunction()
 
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
 weber_add_objects(weber_core SOURCES ${sources} INCLUDES ${PROJECT_SOURCE_DIR}/src)
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/device/plugin.c PROPERTIES
+  COMPILE_DEFINITIONS WEBER_PLUGIN_DIR="${CMAKE_INSTALL_FULL_LIBDIR}/weber")
+
+# src/program/NAME.txt is the array NAME_text of <src/program/NAME.txt.h>
+file(GLOB texts CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src/program/*.txt)
+foreach(text IN LISTS texts)
+  cmake_path(GET text STEM name)
+  weber_embed(weber_core ${text} ${name}_text)
+endforeach()
 
 set(weber_isas baseline)
 set(weber_isa_flags_baseline)
@@ -67,12 +78,14 @@ endif()
 add_library(weber::weber ALIAS weber)
 add_library(weber::static ALIAS weber_static)
 
-# tools/weber/*.c is the command line tool
+# tools/weber/*.c is the command line tool; installed, it finds the library wherever both were moved
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/weber/*.c)
 if(sources)
+  file(RELATIVE_PATH weber_bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
   add_executable(weber_tool ${sources})
-  set_target_properties(weber_tool PROPERTIES OUTPUT_NAME weber)
-  target_compile_definitions(weber_tool PRIVATE _GNU_SOURCE)
+  set_target_properties(weber_tool PROPERTIES
+    OUTPUT_NAME weber RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin INSTALL_RPATH $ORIGIN/${weber_bin_to_lib})
+  target_compile_definitions(weber_tool PRIVATE _GNU_SOURCE WEBER_VERSION="${PROJECT_VERSION}")
   target_compile_options(weber_tool PRIVATE ${weber_warnings})
   target_link_libraries(weber_tool PRIVATE weber)
 endif()

@@ -26,13 +26,17 @@ list(FILTER support EXCLUDE REGEX "/test_[^/]*$")
 if(support)
   add_library(weber_test_support STATIC ${support})
   weber_test_settings(weber_test_support)
+  foreach(backend opencl cuda metal)
+    weber_embed(weber_test_support backends/${backend}/prelude.txt ${backend}_prelude_text)
+  endforeach()
 endif()
 
 # under the sanitizers malloc fails as it does elsewhere, instead of ending the program
 set(test_environment
     ASAN_OPTIONS=allocator_may_return_null=1
     TSAN_OPTIONS=allocator_may_return_null=1
-    UBSAN_OPTIONS=print_stacktrace=1)
+    UBSAN_OPTIONS=print_stacktrace=1
+    WEBER_PLUGIN_PATH=${PROJECT_BINARY_DIR}/weber) # a static library has no folder of its own
 
 add_custom_target(tests)
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${tests_dir}/test_*.c)
@@ -55,3 +59,5 @@ foreach(source IN LISTS sources)
   add_test(NAME ${name} COMMAND ${target})
   set_tests_properties(${name} PROPERTIES TIMEOUT 300 ENVIRONMENT "${test_environment}")
 endforeach()
+
+include(${tests_dir}/device/plugins/plugins.cmake)

@@ -7,7 +7,12 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "program/cache.h"
+#include "program/call.h"
+#include "program/render.h"
 
+static void log_line(wb_log_level level, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 static void log_line(wb_log_level level, const char *format, ...) {
     char line[WB_MESSAGE_BYTES];
     va_list arguments;
@@ -29,6 +34,11 @@ const wb_host wb_builtin_host = {.abi = WB_PLUGIN_ABI,
                                  .release_aligned = wb_release_aligned,
                                  .fail = wb_fail,
                                  .log = log_line,
+                                 .render = wb_render,
+                                 .render_call = wb_render_call,
+                                 .release_source = wb_source_release,
+                                 .cache_read = wb_cache_read,
+                                 .cache_write = wb_cache_write,
                                  .builtin = builtin};
 
 static wb_device cpu = {

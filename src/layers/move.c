@@ -80,6 +80,11 @@ wb_status wb_move_make(wb_to_desc desc) {
     return wb_fail(WB_ERROR_ARGUMENT, "wb_move: %s holds nothing to be moved", class_name(desc.x));
 }
 
+void *wb_gpu(void *x) {
+    const wb_device *device = x ? wb_gpu_device() : NULL;
+    return device ? wb_to(device, x) : NULL;
+}
+
 void *wb_cpu(void *x) { return x ? wb_to(wb_cpu_device(), x) : NULL; }
 
 /* ---- where it is ---- */

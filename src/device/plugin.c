@@ -1,0 +1,223 @@
+#include "device/plugin.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <limits.h>
+#include <link.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "device/device.h"
+
+#ifndef WEBER_PLUGIN_DIR
+#define WEBER_PLUGIN_DIR ""
+#endif
+
+static int64_t opened; /* __atomic */
+
+int64_t wb_plugins_opened(void) { return __atomic_load_n(&opened, __ATOMIC_RELAXED); }
+
+/* Where a function that fails says why. */
+typedef struct explanation {
+    char *text;
+    size_t size_bytes;
+} explanation;
+
+static bool explain(explanation to, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool explain(explanation to, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(to.text, to.size_bytes, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+/* ---- whom the file belongs to ---- */
+
+/* True if nobody but root and the user of this process can have put something there. */
+static bool is_safe(const char *path, const struct stat *status, explanation why) {
+    if (status->st_uid != 0 && status->st_uid != geteuid())
+        return explain(why,
+                       "%s belongs to user %ld, who is neither root nor the one of this process",
+                       path, (long)status->st_uid);
+    if (status->st_mode & (S_IWGRP | S_IWOTH))
+        return explain(why, "%s can be changed by others (chmod go-w)", path);
+    return true;
+}
+
+static bool is_safe_folder(const char *path, explanation why) {
+    struct stat status;
+    if (stat(path, &status) != 0) return explain(why, "%s: %s", path, strerror(errno));
+    return is_safe(path, &status, why);
+}
+
+/* The file behind links, and both folders. */
+static bool is_safe_file(const char *folder, const char *path, explanation why) {
+    char real[PATH_MAX];
+    struct stat status;
+    if (!realpath(path, real) || stat(real, &status) != 0)
+        return explain(why, "%s", strerror(errno));
+    if (!S_ISREG(status.st_mode)) return explain(why, "is no regular file");
+    if (!is_safe(strcmp(real, path) == 0 ? "the file" : real, &status, why)) return false;
+    *strrchr(real, '/') = 0;
+    return is_safe_folder(folder, why) && is_safe_folder(real[0] ? real : "/", why);
+}
+
+/* ---- what is in it ---- */
+
+/* The loader maps what the file's header promises and dies where the file is shorter. Anything else that may be wrong with a file it says
+ * itself. */
+static bool is_whole(FILE *file, explanation why) {
+    ElfW(Ehdr) header;
+    struct stat status;
+    if (fstat(fileno(file), &status) != 0 || fread(&header, sizeof header, 1, file) != 1)
+        return true;
+    if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_phentsize != sizeof(ElfW(Phdr)))
+        return true;
+    for (int i = 0; i < header.e_phnum; i++) {
+        ElfW(Phdr) part;
+        const long at = (long)(header.e_phoff + (size_t)i * sizeof part);
+        if (fseek(file, at, SEEK_SET) != 0 || fread(&part, sizeof part, 1, file) != 1)
+            return explain(why, "file too short");
+        const bool fits = part.p_offset <= (size_t)status.st_size &&
+                          part.p_filesz <= (size_t)status.st_size - part.p_offset;
+        if (!fits)
+            return explain(why, "file too short: %lld bytes are not all of it",
+                           (long long)status.st_size);
+    }
+    return true;
+}
+
+static bool is_whole_file(const char *path, explanation why) {
+    FILE *file = fopen(path, "rbe");
+    if (!file) return explain(why, "%s", strerror(errno));
+    const bool whole = is_whole(file, why);
+    (void)fclose(file);
+    return whole;
+}
+
+#define REQUIRED(X)                                                                                \
+    X(name)                                                                                        \
+    X(load)                                                                                        \
+    X(count)                                                                                       \
+    X(info)                                                                                        \
+    X(open)                                                                                        \
+    X(close) X(alloc) X(free) X(kernel) X(lower) X(scratch_bytes) X(release) X(copy) X(run) X(sync)
+
+static const char *missing_entry(const wb_backend *backend) {
+#define X(entry)                                                                                   \
+    if (!backend->entry) return #entry;
+    REQUIRED(X)
+#undef X
+    return NULL;
+}
+
+/* Optional entries that come together. */
+static bool has_half_a_queue(const wb_backend *b) {
+    const int queue = !b->queue_new + !b->queue_free + !b->record + !b->wait + !b->release_event;
+    return (queue != 0 && queue != 5) || !b->alloc_pinned != !b->free_pinned;
+}
+
+static bool suits(const wb_backend *backend, explanation why) {
+    if (backend->abi != WB_PLUGIN_ABI)
+        return explain(why, "made for ABI %u of plugins; this Weber has %d", backend->abi,
+                       WB_PLUGIN_ABI);
+    if (backend->size_bytes < sizeof *backend)
+        return explain(why, "its table has %u bytes of %zu", backend->size_bytes, sizeof *backend);
+    const char *missing = missing_entry(backend);
+    if (missing) return explain(why, "its table has no %s", missing);
+    if (has_half_a_queue(backend))
+        return explain(
+            why, "its table has some of the entries for queues or pinned memory, and lacks others");
+    if (!backend->name[0] || strlen(backend->name) > 31)
+        return explain(why, "its backend's name has %zu letters", strlen(backend->name));
+    return true;
+}
+
+/* The table of an opened file; NULL with the reason. */
+static const wb_backend *table_of(void *library, explanation why) {
+    union {
+        void *symbol;
+        wb_plugin_fn *function;
+    } cast = {.symbol = dlsym(library, WB_PLUGIN_SYMBOL)};
+    if (!cast.symbol) {
+        (void)explain(why, "has no symbol %s: no plugin of Weber", WB_PLUGIN_SYMBOL);
+        return NULL;
+    }
+    wb_error_aside aside;
+    wb_error_put_aside(&aside);
+    const wb_backend *backend = cast.function(&wb_builtin_host);
+    if (!backend)
+        (void)explain(why, "refuses this Weber%s%s", wb_failed() ? ": " : "", wb_error_message());
+    wb_clear_error();
+    wb_error_bring_back(&aside);
+    return backend && suits(backend, why) ? backend : NULL;
+}
+
+const wb_backend *wb_plugin_open(const char *folder, const char *file, char *reason,
+                                 size_t reason_bytes) {
+    const explanation why = {reason, reason_bytes};
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof path, "%s/%s", folder, file) >= (int)sizeof path) {
+        (void)explain(why, "%s", strerror(ENAMETOOLONG));
+        return NULL;
+    }
+    if (!is_safe_file(folder, path, why) || !is_whole_file(path, why)) return NULL;
+    (void)__atomic_add_fetch(&opened, 1, __ATOMIC_RELAXED);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library) {
+        const wb_backend *backend = table_of(library, why);
+        if (!backend) (void)dlclose(library); /* another file may take its place */
+        return backend;
+    }
+    const char *message = dlerror();
+    const size_t length = strlen(path); /* "PATH: what is wrong" */
+    if (message && strncmp(message, path, length) == 0 && strncmp(message + length, ": ", 2) == 0)
+        message += length + 2;
+    (void)explain(why, "%s", message ? message : "cannot be opened");
+    return NULL;
+}
+
+/* ---- where to look ---- */
+
+static void search_variable(wb_folder_fn *put) {
+    const char *path = secure_getenv("WEBER_PLUGIN_PATH");
+    for (const char *from = path; from; from = strchr(from, ':') ? strchr(from, ':') + 1 : NULL) {
+        char folder[PATH_MAX];
+        const size_t length = strcspn(from, ":");
+        if (length == 0 || length >= sizeof folder) continue;
+        memcpy(folder, from, length);
+        folder[length] = 0;
+        put(folder, folder[0] == '/' ? NULL : "in WEBER_PLUGIN_PATH, is no absolute path");
+    }
+}
+
+/* The folder of the shared library that this code is in; "" where it is part of the program, or its path depends on the current directory. */
+static void own_folder(char *folder, size_t size_bytes) {
+    Dl_info info;
+    struct link_map *map = NULL;
+    folder[0] = 0;
+    if (!dladdr1(&opened, &info, (void **)&map, RTLD_DL_LINKMAP) || !map || !map->l_name) return;
+    if (map->l_name[0] != '/' || strlen(map->l_name) >= size_bytes) return;
+    char *real = realpath(map->l_name, NULL);
+    if (real) (void)snprintf(folder, size_bytes, "%.*s", (int)(strrchr(real, '/') - real), real);
+    free(real);
+}
+
+void wb_plugin_search_path(wb_folder_fn *put) {
+    char own[PATH_MAX], below[PATH_MAX + 8];
+    search_variable(put);
+    own_folder(own, sizeof own);
+    if (own[0]) {
+        (void)snprintf(below, sizeof below, "%s/weber", own);
+        put(below, NULL);
+        put(own, NULL);
+    }
+    if (WEBER_PLUGIN_DIR[0] == '/') put(WEBER_PLUGIN_DIR, NULL);
+}

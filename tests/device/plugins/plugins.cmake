@@ -1,0 +1,31 @@
+# The fake backends of tests/device: <build>/tests/device/plugins/NAME.so, which the tests copy to where they want them.
+
+function(weber_add_fake name source)
+  set(target fake_${name})
+  add_library(${target} MODULE ${tests_dir}/device/plugins/${source})
+  set_target_properties(${target} PROPERTIES
+    PREFIX "" OUTPUT_NAME ${name} LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/device/plugins)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/include)
+  target_compile_definitions(${target} PRIVATE ${ARGN})
+  target_compile_options(${target} PRIVATE ${weber_program_warnings})
+  set(weber_fakes ${weber_fakes} ${target} PARENT_SCOPE)
+endfunction()
+
+set(weber_fakes)
+weber_add_fake(cuda fake.c FAKE_NAME="CUDA")
+weber_add_fake(amdgpu fake.c FAKE_NAME="AMDGPU")
+weber_add_fake(metal fake.c FAKE_NAME="Metal")
+weber_add_fake(opencl fake.c FAKE_NAME="OpenCL")
+weber_add_fake(vulkan fake.c FAKE_NAME="Vulkan")
+weber_add_fake(cpu fake.c FAKE_NAME="CPU")
+weber_add_fake(other_abi fake.c FAKE_NAME="CUDA" FAKE_ABI=1)
+weber_add_fake(short_table fake.c FAKE_NAME="CUDA" FAKE_SIZE=64)
+weber_add_fake(no_entry fake.c FAKE_NAME="CUDA" FAKE_NO_RUN)
+weber_add_fake(refuses fake.c FAKE_NAME="CUDA" FAKE_REFUSES)
+weber_add_fake(no_symbol no_symbol.c)
+
+file(GLOB tests CONFIGURE_DEPENDS ${tests_dir}/device/test_*.c)
+foreach(test IN LISTS tests)
+  cmake_path(GET test STEM name)
+  add_dependencies(tests-device-${name} ${weber_fakes} weber_tool)
+endforeach()
