@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/resource.h>
 
 #include <weber.h>
@@ -36,7 +35,8 @@ static int usage(FILE *file, const char *program) {
             "  --seed N       first weights, order of the images, dropout (default 1)\n"
             "  --epochs N     passes over the 60000 training images (default 6)\n"
             "  --batch N      images per step (default 64)\n"
-            "  --device NAME  where to compute (default cpu, the only one so far)\n"
+            "  --device NAME  where to compute: OpenCL, OpenCL:1, CPU, ... (default: a GPU, else "
+            "the CPU)\n"
             "  --threads N    threads of the CPU (default: all cores)\n"
             "  --data DIR     folder with Fashion-MNIST (default: WEBER_DATA, then Debian's)\n"
             "  --picture PATH where the curves go, .png or .svg (default build/demo.png)\n"
@@ -96,9 +96,19 @@ static int parse(int argc, char **argv, options *o) {
             return usage(stderr, argv[0]);
         }
     if (optind < argc) return usage(stderr, argv[0]);
-    if (strcasecmp(o->device, wb_device_name(wb_cpu_device())) == 0) return -1;
-    fprintf(stderr, "demo: no device is named \"%s\"; there is: cpu\n", o->device);
-    return 2;
+    return -1;
+}
+
+/* "OpenCL", "OpenCL:1"; NULL: the preferred one. */
+static const wb_device *find_device(const char *name) {
+    char backend[32];
+    int index = 0;
+    if (!name) return wb_get_device(.verbose = true);
+    const char *colon = strchr(name, ':');
+    snprintf(backend, sizeof backend, "%.*s", (int)(colon ? colon - name : (long)strlen(name)),
+             name);
+    if (colon) index = (int)number("device", colon + 1, 0, 1024);
+    return wb_get_device_at(backend, index);
 }
 
 /* ---- model and data ---- */
@@ -116,13 +126,13 @@ static void to_numbers(wb_batch *batch, void *user) {
     batch->x = wb_mul_number(wb_cast(batch->x, WB_F32), 1.0 / 255);
 }
 
-static wb_loader *loader(wb_split split, const options *o) {
+static wb_loader *loader(wb_split split, const wb_device *device, const options *o) {
     wb_array *images, *labels;
     wb_loader *data = NULL;
     wb_scope_open();
     if (wb_fashion_mnist(split, &images, &labels) == WB_OK)
         data = wb_loader_new(.x = wb_reshape(images, 28, 28, 1, -1), .y = labels, .map = to_numbers,
-                             .seed = o->seed,
+                             .seed = o->seed, .device = device,
                              .batchsize = split == WB_SPLIT_TRAIN ? o->batchsize : 500,
                              .shuffle = split == WB_SPLIT_TRAIN);
     wb_scope_close();
@@ -225,20 +235,23 @@ static void report(const options *o, const history *h, const confusion *table) {
 int main(int argc, char **argv) {
     static history h;
     static confusion table;
-    options o = {
-        .seed = 1, .epochs = 6, .batchsize = 64, .device = "cpu", .picture = "build/demo.png"};
+    options o = {.seed = 1, .epochs = 6, .batchsize = 64, .picture = "build/demo.png"};
     const int status = parse(argc, argv, &o);
     if (status >= 0) return status;
     if (o.data) setenv("WEBER_DATA", o.data, 1);
     if (o.threads) wb_set_threads(o.threads);
     wb_seed(o.seed);
 
+    const wb_device *device = find_device(o.device);
+    if (!device) return wb_report("demo");
     wb_layer *model = lenet();
     wb_show(model);
-    printf("\ndevice: %s, %d threads; seed %llu\n\n", wb_device_name(wb_cpu_device()), wb_threads(),
-           (unsigned long long)o.seed);
+    printf("\ndevice: %s (%s), %d threads; seed %llu\n\n", wb_device_name(device),
+           wb_device_properties(device).name, wb_threads(), (unsigned long long)o.seed);
     fflush(stdout);
-    wb_loader *data = loader(WB_SPLIT_TRAIN, &o), *held_out = loader(WB_SPLIT_TEST, &o);
+    wb_move(device, model);
+    wb_loader *data = loader(WB_SPLIT_TRAIN, device, &o),
+              *held_out = loader(WB_SPLIT_TEST, device, &o);
     if (!wb_failed()) run(model, data, held_out, &o, &h, &table);
     if (!wb_failed()) report(&o, &h, &table);
     wb_free(held_out), wb_free(data), wb_free(model);

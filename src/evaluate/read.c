@@ -1,5 +1,6 @@
 /* Reading values: what makes an evaluation happen. */
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -251,19 +252,75 @@ wb_status wb_read_f32(wb_array *x, float *out, int64_t count) {
     return WB_OK;
 }
 
-/* A dense view is read where it lies, if that is the host's memory; of any other a dense copy lives as long as x's scope. */
+/* ---- lending ---- */
+
+/* Copies that are read in place of their arrays, each as often as wb_read_end is still to come; of all threads. */
+static struct loan {
+    const wb_array *x;
+    wb_array *copy;
+    int64_t readers;
+} * loans;
+static int64_t loan_count, loan_capacity;
+static pthread_mutex_t loan_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+/* NULL: x has no copy. */
+static struct loan *loan_of(const wb_array *x) {
+    struct loan *l = loans;
+    while (l < loans + loan_count && l->x != x) l++;
+    return l < loans + loan_count ? l : NULL;
+}
+
+static wb_array *lent(wb_array *x) {
+    (void)pthread_mutex_lock(&loan_mutex);
+    const struct loan *l = loan_of(x);
+    wb_array *copy = l ? l->copy : x;
+    (void)pthread_mutex_unlock(&loan_mutex);
+    return copy;
+}
+
+static bool lend(const wb_array *x, wb_array *copy) {
+    (void)pthread_mutex_lock(&loan_mutex);
+    struct loan *l = loan_of(x);
+    const bool good = l || WB_GROW(loans, loan_count, loan_capacity);
+    if (!l && good) {
+        l = &loans[loan_count++];
+        *l = (struct loan){.x = x, .copy = wb_ref(copy)};
+    }
+    if (good) l->readers++;
+    (void)pthread_mutex_unlock(&loan_mutex);
+    return good;
+}
+
+/* The copy that nobody reads any more; NULL: it is still read, or x has none. */
+static wb_array *take_back(const wb_array *x) {
+    wb_array *copy = NULL;
+    (void)pthread_mutex_lock(&loan_mutex);
+    struct loan *l = loan_of(x);
+    if (l && --l->readers == 0) {
+        copy = l->copy;
+        *l = loans[--loan_count];
+    }
+    (void)pthread_mutex_unlock(&loan_mutex);
+    return copy;
+}
+
+/* A dense array is read where it lies, if that is the host's memory; of any other a dense copy is lent. */
 const void *wb_read_begin(wb_array *x) {
-    wb_array *read = x;
+    wb_array *read = lent(x);
     const char *bytes = bytes_of("read_begin", &read);
     if (bytes && !wb_node_is_dense(read)) {
         read = wb_copy(read);
         bytes = read ? bytes_of("read_begin", &read) : NULL;
     }
-    if (bytes) (void)wb_ref(x);
+    if (!bytes || (read != x && !lend(x, read))) return NULL;
+    (void)wb_ref(x);
     return bytes;
 }
 
-void wb_read_end(wb_array *x) { wb_unref(x); }
+void wb_read_end(wb_array *x) {
+    wb_unref(take_back(x));
+    wb_unref(x);
+}
 
 static bool close_enough(double a, double b, double relative, double absolute) {
     if (isnan(a) || isnan(b)) return isnan(a) && isnan(b);

@@ -55,7 +55,7 @@ static const char *leave_unread(void) {
     kept[0] = wb_stop_gradient(y);
     if (wb_scope_close_leaving(1, kept) != WB_OK) return wb_error_message();
     wb_free(kept[0]); /* the last reference to the first of a million */
-    if (wb_live().arrays > 100) return "something is left behind";
+    if (live_now().arrays > 100) return "something is left behind";
     return wb_scope_close() == WB_OK ? NULL : wb_error_message();
 }
 

@@ -80,7 +80,7 @@ static void *fail_each(void *argument) {
     const struct row *row = argument;
     static char wrong[256];
     const double wanted = once(row->fn);
-    const wb_live_counts before = wb_live();
+    const wb_live_counts before = live_now();
     wb_clear_error();
     for (int64_t n = 1;; n++) {
         (void)wb_fail_allocation(n);
@@ -88,7 +88,7 @@ static void *fail_each(void *argument) {
         (void)wb_fail_allocation(0);
         const wb_status status = wb_error_status();
         wb_clear_error();
-        const wb_live_counts live = wb_live();
+        const wb_live_counts live = live_now();
         (void)snprintf(wrong, sizeof wrong,
                        "allocation %lld: %.9g for %.9g, status %d, %lld arrays, %lld buffers",
                        (long long)n, got, wanted, (int)status,
@@ -132,10 +132,10 @@ static void every_first_allocation_may_fail(void **state) {
         void *arguments[2] = {(void *)(uintptr_t)row, &n};
         pthread_t thread;
         void *wrong;
-        const wb_live_counts before = wb_live();
+        const wb_live_counts before = live_now();
         assert_int_equal(pthread_create(&thread, NULL, fail_fresh, arguments), 0);
         (void)pthread_join(thread, &wrong);
-        const wb_live_counts live = wb_live();
+        const wb_live_counts live = live_now();
         if (live.arrays != before.arrays || live.buffers != before.buffers)
             fail_msg("allocation %lld: %lld arrays, %lld buffers left", (long long)n,
                      (long long)(live.arrays - before.arrays),

@@ -101,10 +101,15 @@ static void labels_out_of_range(void **state) {
     (void)state;
     const int64_t labels[] = {0, 2, 10, -1};
     wb_array *y = wb_from(WB_I64, labels, 4), *p = wb_ones(WB_F32, 10, 4);
-    assert_null(wb_logitcrossentropy(p, y));
-    assert_error(WB_ERROR_ARGUMENT,
-                 "logitcrossentropy: label 10 at position 2 is out of range: 10 classes, 0 to 9");
-    wb_array *l = wb_logitcrossentropy(p, wb_add(y, y)); /* pending: seen when computed */
+    wb_array *l = wb_logitcrossentropy(p, y);
+    if (is_on_host()) { /* labels elsewhere are not read for a check */
+        assert_null(l);
+        assert_error(
+            WB_ERROR_ARGUMENT,
+            "logitcrossentropy: label 10 at position 2 is out of range: 10 classes, 0 to 9");
+    } else
+        assert_true(isnan(wb_item(l)));
+    l = wb_logitcrossentropy(p, wb_add(y, y)); /* pending: seen when computed */
     assert_true(isnan(wb_item(l)));
     wb_clear_error(); /* with WEBER_EAGER=1 nothing is pending: an error at the call, too */
 }

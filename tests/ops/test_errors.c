@@ -332,7 +332,7 @@ static wb_array *some_work(void) {
 static void any_allocation_may_fail(void **state) {
     (void)state;
     for (int64_t n = 1; n < 2000; n++) {
-        const wb_live_counts before = wb_live();
+        const wb_live_counts before = live_now();
         assert_int_equal(wb_scope_open(), WB_OK);
         (void)wb_fail_allocation(n);
         wb_array *y = some_work();
@@ -341,7 +341,7 @@ static void any_allocation_may_fail(void **state) {
         const wb_status status = wb_take_error(NULL, 0);
         assert_int_equal(status, done ? WB_OK : WB_ERROR_MEMORY);
         assert_int_equal(wb_scope_close(), WB_OK);
-        const wb_live_counts after = wb_live();
+        const wb_live_counts after = live_now();
         assert_int_equal(after.arrays, before.arrays);
         assert_int_equal(after.buffers, before.buffers);
         if (done) return;

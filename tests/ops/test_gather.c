@@ -77,7 +77,7 @@ static void positions_out_of_range(void **state) {
         if (!strstr(text, "gather") || !strstr(text, wanted))
             fail_msg("\"%s\" does not name %s", text, wanted);
         wb_array *base = wb_vector(1, 2, 3), *y = wb_scatter_add(base, index, wb_vector(1), 0);
-        assert_int_not_equal(wb_eval(y), WB_OK);
+        assert_int_not_equal(with_late(wb_eval(y)), WB_OK);
         (void)wb_take_error(text, sizeof text);
         if (!strstr(text, "scatter_add") || !strstr(text, wanted))
             fail_msg("\"%s\" does not name %s", text, wanted);

@@ -167,7 +167,8 @@ static void borrowed_memory_is_never_written(void **state) {
         wb_free(y), y = next;
         assert_int_equal(wb_scope_close(), WB_OK);
     }
-    wb_array *z = wb_scatter_add(x, wb_from(WB_I32, ((int32_t[]){3, 3}), 2), wb_vector(1, 1), 0);
+    wb_array *z = wb_scatter_add(x, wb_cpu(wb_from(WB_I32, ((int32_t[]){3, 3}), 2)),
+                                 wb_cpu(wb_vector(1, 1)), 0); /* where borrowed memory is */
     assert_true(wb_at(z, 3) == 5 && wb_at(y, 3) == 3 * 32 + 31);
     wb_free(y);
     assert_int_equal(wb_scope_close(), WB_OK);

@@ -48,11 +48,11 @@ static const struct row {
 static void shows_the_same_buffer(void **state) {
     const struct row *row = *state;
     wb_array *x = counting(), *later = wb_exp(wb_mul_number(x, 0.1));
-    const int64_t pieces = wb_live().buffers;
+    const int64_t pieces = live_now().buffers;
     wb_array *view = row->fn(x);
     if (!view) fail_msg("%s", wb_error_message());
     assert_true(view->buffer == x->buffer);
-    assert_int_equal(wb_live().buffers, pieces);
+    assert_int_equal(live_now().buffers, pieces);
     naive_table *t = naive_new();
     assert_as_naive(t, view, 0, "a view of data");
     assert_as_naive(t, wb_add_number(view, 1), 0, "a view in a program");

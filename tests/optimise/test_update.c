@@ -270,7 +270,8 @@ static void steps_work_in_place(void **state) { /* architecture 4, values 6 */
     assert_true(last < first / 2);
     assert_int_equal(after.misses - before.misses, 0);
     assert_int_equal(after.missed_donations - before.missed_donations, 0);
-    if (!NODES_FROM_MALLOC) assert_int_equal(after.allocations - before.allocations, 0);
+    if (!NODES_FROM_MALLOC && is_on_host()) /* backends allocate what they queue */
+        assert_int_equal(after.allocations - before.allocations, 0);
     if (!getenv("WEBER_EAGER")) assert_int_equal(after.evaluations - before.evaluations, 100);
     wb_free(o), wb_free(model);
 }

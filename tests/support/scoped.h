@@ -30,6 +30,11 @@ static inline wb_live_counts live_now(void) {
 /* True where the arrays of the tests are in the host's memory, computed when asked: for what only holds there. */
 static inline bool is_on_host(void) { return wb_default_device() == wb_cpu_device(); }
 
+/* The status, or else that of what came late: on a device a bad index is an error of the next sync. */
+static inline wb_status with_late(wb_status status) {
+    return status == WB_OK ? wb_device_sync(wb_default_device()) : status;
+}
+
 static inline int open_scope(void **state) {
     (void)state;
     wb_clear_error();

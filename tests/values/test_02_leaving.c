@@ -28,7 +28,7 @@ static void a_recurrent_state_stays_one_array(void **state) {
         wb_free(h);
         h = next;
         assert_int_equal(wb_scope_close(), WB_OK);
-        const wb_live_counts live = wb_live();
+        const wb_live_counts live = live_now();
         if (t == 1) first = live;
         if (t > 1 && (live.arrays != first.arrays || live.buffers != first.buffers))
             fail_msg("step %d: %lld arrays, %lld buffers", t, (long long)live.arrays,
@@ -48,9 +48,9 @@ static void a_sum_over_an_epoch_stays_one_array(void **state) {
         wb_free(total);
         total = next;
         assert_int_equal(wb_scope_close(), WB_OK);
-        if (t == 2) arrays = wb_live().arrays;
+        if (t == 2) arrays = live_now().arrays;
     }
-    assert_int_equal(wb_live().arrays, arrays);
+    assert_int_equal(live_now().arrays, arrays);
     assert_true(wb_item(total) == 600);
     wb_free(total);
 }
@@ -114,11 +114,11 @@ static void what_was_kept_holds_nothing_else(void **state) {
     wb_scope_open();
     wb_array *x = wb_exp(wb_uniform(WB_F32, 1000)), *y = wb_tanh(x);
     wb_array *kept = wb_keep(wb_sum(wb_mul(x, y)));
-    const wb_live_counts inside = wb_live();
+    const wb_live_counts inside = live_now();
     assert_int_equal(wb_scope_close(), WB_OK);
     assert_true(wb_is_evaluated(kept));
     assert_int_equal(kept->ninputs, 0);
-    assert_true(wb_live().arrays < inside.arrays);
+    assert_true(live_now().arrays < inside.arrays);
     wb_free(kept);
 }
 

@@ -114,11 +114,11 @@ static void two_thousand_steps_leave_nothing_behind(void **state) {
         wb_scope_open();
         (void)wb_apply(model, wb_full(WB_F32, 2, 10));
         assert_int_equal(wb_scope_close(), WB_OK);
-        if (i == 2) first = wb_live();
+        if (i == 2) first = live_now();
     }
     (void)wb_training(false);
-    assert_int_equal(wb_live().arrays, first.arrays);
-    assert_int_equal(wb_live().buffers, first.buffers);
+    assert_int_equal(live_now().arrays, first.arrays);
+    assert_int_equal(live_now().buffers, first.buffers);
     assert_value(wb_get(model, "mean"), 2, 1e-6);
     wb_free(model);
 }

@@ -16,7 +16,8 @@ typedef struct server {
 
 static bool predict(server *s, float *y) {
     wb_scope_open();
-    wb_array *p = wb_softmax(wb_apply(s->model, wb_borrow(WB_F32, s->x, NULL, NULL, 4, 6)));
+    wb_array *x = wb_to(wb_device_of(s->model), wb_borrow(WB_F32, s->x, NULL, NULL, 4, 6));
+    wb_array *p = wb_softmax(wb_apply(s->model, x));
     const bool good = wb_read_f32(p, y, 2 * 6) == WB_OK;
     return wb_scope_close() == WB_OK && good;
 }
@@ -139,14 +140,14 @@ static void *leave_things_behind(void *context) {
 
 static void a_thread_that_ends_leaves_nothing(void **state) {
     (void)state;
-    const wb_live_counts before = wb_live();
+    const wb_live_counts before = live_now();
     for (int i = 0; i < 20; i++) {
         pthread_t thread;
         assert_int_equal(pthread_create(&thread, NULL, leave_things_behind, NULL), 0);
         assert_int_equal(pthread_join(thread, NULL), 0);
     }
-    assert_int_equal(wb_live().arrays, before.arrays);
-    assert_int_equal(wb_live().buffers, before.buffers);
+    assert_int_equal(live_now().arrays, before.arrays);
+    assert_int_equal(live_now().buffers, before.buffers);
 }
 
 /* ---- the loader's thread ---- */
@@ -199,9 +200,9 @@ static void random_numbers_there_follow_from_seed_epoch_and_index(void **state) 
     int64_t count;
     for (int background = 0; background < 2; background++) {
         wb_seed(100 + (uint64_t)background);
-        wb_loader *data =
-            wb_loader_new(.x = wb_iota(WB_F32, 0, OBSERVATIONS), .batchsize = 5, .shuffle = true,
-                          .seed = 3, .prepare = add_noise, .no_background = background == 0);
+        wb_loader *data = wb_loader_new(.x = wb_cpu(wb_iota(WB_F32, 0, OBSERVATIONS)),
+                                        .batchsize = 5, .shuffle = true, .seed = 3,
+                                        .prepare = add_noise, .no_background = background == 0);
         for (int epoch = 0; epoch < 2; epoch++) epoch_of(data, sums[background][epoch], &count);
         wb_free(data);
     }
@@ -222,8 +223,9 @@ static wb_status fail_at_three(const wb_batch_memory *batch, void *user) {
 static void an_error_there_comes_with_its_batch(void **state) {
     (void)state;
     for (int background = 0; background < 2; background++) {
-        wb_loader *data = wb_loader_new(.x = wb_iota(WB_F32, 0, OBSERVATIONS), .batchsize = 5,
-                                        .prepare = fail_at_three, .no_background = background == 0);
+        wb_loader *data =
+            wb_loader_new(.x = wb_cpu(wb_iota(WB_F32, 0, OBSERVATIONS)), .batchsize = 5,
+                          .prepare = fail_at_three, .no_background = background == 0);
         wb_batch batch = {0};
         int turns = 0;
         while (wb_next(data, &batch)) {

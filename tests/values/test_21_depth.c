@@ -78,15 +78,15 @@ static void run_on_a_small_stack(const struct row *row, bool (*function)(const s
     task t = {.row = row, .run = function};
     pthread_attr_t attributes;
     pthread_t thread;
-    const wb_live_counts before = wb_live();
+    const wb_live_counts before = live_now();
     assert_int_equal(pthread_attr_init(&attributes), 0);
     assert_int_equal(pthread_attr_setstacksize(&attributes, STACK_BYTES), 0);
     assert_int_equal(pthread_create(&thread, &attributes, run_task, &t), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
     (void)pthread_attr_destroy(&attributes);
     if (!t.passed) fail_msg("%s: %s", row->name, t.message);
-    assert_int_equal(wb_live().arrays, before.arrays);
-    assert_int_equal(wb_live().buffers, before.buffers);
+    assert_int_equal(live_now().arrays, before.arrays);
+    assert_int_equal(live_now().buffers, before.buffers);
 }
 
 static void building_walking_and_releasing(void **state) {

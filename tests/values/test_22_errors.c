@@ -146,7 +146,7 @@ static void questions_never_touch_it(void **state) {
         (void)wb_dtype_of(x), (void)wb_device_of(x), (void)wb_numobs(x), (void)wb_numobs(NULL);
         (void)wb_dtype_name((wb_dtype)99), (void)wb_dtype_size((wb_dtype)99);
         (void)wb_status_text((wb_status)99), (void)wb_fashion_mnist_class(11);
-        (void)wb_live(), (void)wb_plan_status(), (void)wb_memory_status(wb_cpu_device());
+        (void)live_now(), (void)wb_plan_status(), (void)wb_memory_status(wb_cpu_device());
         (void)wb_threads(), (void)wb_device_name(NULL);
         wb_free(none);
         assert_int_equal(wb_failed(), pending);
@@ -238,7 +238,7 @@ static void numbers_are_nan_on_failure(void **state) {
 /* A maker with a bad argument of its own fails for that, and leaves nothing behind. */
 static void makers_that_fail_give_null(void **state) {
     (void)state;
-    const wb_live_counts before = wb_live();
+    const wb_live_counts before = live_now();
     assert_null(wb_dense(-1, 1));
     assert_true(wb_failed()), wb_clear_error();
     assert_null(wb_conv({3, 3}, 0, 2));
@@ -253,9 +253,9 @@ static void makers_that_fail_give_null(void **state) {
     assert_true(wb_failed()), wb_clear_error();
     assert_null(wb_read_idx("/nowhere/at/all"));
     assert_error(WB_ERROR_IO, "/nowhere/at/all");
-    assert_int_equal(wb_live().arrays, before.arrays);
-    assert_int_equal(wb_live().buffers, before.buffers);
-    assert_int_equal(wb_live().objects, before.objects);
+    assert_int_equal(live_now().arrays, before.arrays);
+    assert_int_equal(live_now().buffers, before.buffers);
+    assert_int_equal(live_now().objects, before.objects);
 }
 
 static int run(void) {

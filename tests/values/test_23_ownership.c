@@ -42,9 +42,9 @@ static const row rows[] = {
 /* The count of open_row and close_row says whether the others were released. */
 static void the_others_are_released(void **state) {
     const row *r = *state;
-    const int64_t objects = wb_live().objects;
+    const int64_t objects = live_now().objects;
     assert_null(r->make());
-    assert_int_equal(wb_live().objects, objects);
+    assert_int_equal(live_now().objects, objects);
     assert_true(wb_failed());
     if (!strstr(wb_error_message(), r->message))
         fail_msg("\"%s\" does not say \"%s\"", wb_error_message(), r->message);
@@ -81,13 +81,13 @@ static void memory_that_ends_takes_them_too(void **state) {
     for (int64_t n = 1; !done; n++) {
         assert_true(n < 200);
         wb_layer *a = good(), *b = good();
-        const int64_t with_two = wb_live().objects;
+        const int64_t with_two = live_now().objects;
         (void)wb_fail_allocation(n);
         wb_layer *chain = wb_chain_named({"a", a}, {"b", b});
         (void)wb_fail_allocation(0);
         done = chain != NULL;
         if (!done) assert_int_equal(wb_take_error(NULL, 0), WB_ERROR_MEMORY);
-        assert_int_equal(wb_live().objects, done ? with_two + 1 : with_two - 2);
+        assert_int_equal(live_now().objects, done ? with_two + 1 : with_two - 2);
         wb_free(chain);
     }
 }

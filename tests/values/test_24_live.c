@@ -3,7 +3,7 @@
 #include "values/modes.h"
 
 static void assert_live(wb_live_counts before, int64_t arrays, int64_t buffers, int64_t objects) {
-    const wb_live_counts now = wb_live();
+    const wb_live_counts now = live_now();
     assert_int_equal(now.arrays - before.arrays, arrays);
     assert_int_equal(now.buffers - before.buffers, buffers);
     assert_int_equal(now.objects - before.objects, objects);
@@ -11,7 +11,7 @@ static void assert_live(wb_live_counts before, int64_t arrays, int64_t buffers, 
 
 static void the_counters_count(void **state) {
     (void)state;
-    const wb_live_counts before = wb_live();
+    const wb_live_counts before = live_now();
     wb_array *x = wb_vector(1, 2, 3);
     assert_live(before, 1, 1, 0);
     wb_array *y = wb_exp(x);
@@ -122,7 +122,7 @@ static const row rows[] = {
 
 static void one_release_serves_it(void **state) {
     const row *r = *state;
-    const wb_live_counts before = wb_live();
+    const wb_live_counts before = live_now();
     wb_scope_open();
     for (int i = 0; i < 3; i++) {
         void *object = r->make();
@@ -137,7 +137,7 @@ static void one_release_serves_it(void **state) {
 static void a_scope_releases_what_it_owns(void **state) {
     const row *r = *state;
     if (r->make == loader_under_way) skip(); /* its turn is the innermost scope */
-    const wb_live_counts before = wb_live();
+    const wb_live_counts before = live_now();
     wb_scope_open();
     wb_object *object = r->make();
     assert_non_null(object);
@@ -151,7 +151,7 @@ static void a_scope_releases_what_it_owns(void **state) {
 /* Freed early, an owned object leaves its scope. */
 static void freed_early_it_leaves_its_scope(void **state) {
     (void)state;
-    const wb_live_counts before = wb_live();
+    const wb_live_counts before = live_now();
     wb_scope_open();
     wb_layer *model = wb_scope_own(wb_dense(2, 2));
     wb_array *x = wb_vector(1, 2);
@@ -164,7 +164,7 @@ static void freed_early_it_leaves_its_scope(void **state) {
 /* Each wb_keep wants one wb_free, in any order with scopes that close. */
 static void holds_are_counted(void **state) {
     (void)state;
-    const wb_live_counts before = wb_live();
+    const wb_live_counts before = live_now();
     wb_scope_open();
     wb_array *x = wb_keep(wb_keep(wb_exp(wb_vector(1, 2))));
     wb_free(x);
@@ -181,7 +181,7 @@ static void holds_are_counted(void **state) {
 static void a_getters_result_is_not_the_models(void **state) {
     (void)state;
     wb_layer *model = wb_dense(2, 2);
-    const wb_live_counts before = wb_live();
+    const wb_live_counts before = live_now();
     for (int i = 0; i < 5; i++) wb_free(wb_get(model, "weight"));
     wb_array *held = wb_keep(wb_get(model, "weight"));
     wb_free(held);
@@ -201,7 +201,7 @@ static wb_array *loss(wb_layer *model, const wb_batch *batch, void *user) {
 static void a_program_leaves_nothing(void **state) {
     (void)state;
     for (int64_t fails_at = 0; fails_at < 6; fails_at++) { /* 5: it does not */
-        const wb_live_counts before = wb_live();
+        const wb_live_counts before = live_now();
         wb_scope_open();
         wb_layer *model = wb_chain(wb_dense(3, 8, wb_tanh), wb_dropout(.p = 0.1), wb_dense(8, 1));
         wb_loader *data =
