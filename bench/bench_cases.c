@@ -42,7 +42,7 @@ static void step(runner *r) {
     if (r->floor)
         r->floor->step(r->state);
     else
-        bench_case_step(r->weber);
+        bench_case_step(r->weber), (void)wb_device_sync(wb_default_device());
 }
 
 static bench_result result(runner *r) {
@@ -152,6 +152,7 @@ int main(int argc, char **argv) {
         else
             letters = argv[i];
     }
+    if (!bench_choose_device()) return wb_report("bench_cases");
     if (serving) return serve(letters[0], by_hand, threads);
     for (; *letters; letters++) {
         failed |= alone(*letters, by_hand, threads, smoke);

@@ -21,6 +21,7 @@ int main(void) {
     bench_values(SEQUENCE_INPUT, -1.5f, 1.5f, A_BATCH, x);
     bench_target(A_BATCH, x, y);
 
+    if (!bench_choose_device()) return wb_report("bench_start");
     wb_scope_open();
     wb_layer *model =
         wb_chain(wb_dense(1, A_HIDDEN, wb_tanh, .weight = wb_from(WB_F32, w1, A_HIDDEN, 1)),

@@ -295,3 +295,10 @@ void bench_case_close(bench_case *c) {
     wb_free(c->optimiser), wb_free(c->model);
     free(c);
 }
+
+bool bench_choose_device(void) {
+    if (!getenv("WEBER_DEVICE")) return true;
+    const wb_device *device = wb_get_device();
+    if (device) wb_set_default_device(device);
+    return device != NULL;
+}

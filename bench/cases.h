@@ -57,6 +57,9 @@ void bench_target(int64_t count, const float *x, float *y);
 /* Sequences: weights of layer l from 1, inputs and labels of batch k. */
 enum { SEQUENCE_WEIGHT = 0, SEQUENCE_INPUT = 100, SEQUENCE_LABEL = 200 };
 
+/* WEBER_DEVICE=backend[:index] puts everything there: call it first. False, with Weber's error pending, if it is not to be had. */
+bool bench_choose_device(void);
+
 typedef struct bench_case bench_case;
 
 /* tiny: the same graph with sizes of 1 or 2, so that what is left is the host's work. NULL, with Weber's error pending, on failure. */

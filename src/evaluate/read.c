@@ -265,9 +265,9 @@ static pthread_mutex_t loan_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 /* NULL: x has no copy. */
 static struct loan *loan_of(const wb_array *x) {
-    struct loan *l = loans;
-    while (l < loans + loan_count && l->x != x) l++;
-    return l < loans + loan_count ? l : NULL;
+    for (int64_t i = 0; i < loan_count; i++)
+        if (loans[i].x == x) return &loans[i];
+    return NULL;
 }
 
 static wb_array *lent(wb_array *x) {

@@ -1,4 +1,5 @@
 /* Convolutions and their gradients. */
+#include "base/memory.h"
 #include "program/call_geometry.h"
 #include "program/call_source.h"
 #include "program/call_tile.h"
@@ -27,7 +28,7 @@ static wb_call_source source_new(const wb_call *call, const wb_dialect *dialect)
     wb_call_constant(&s, "FORWARD", call->kind == WB_CALL_conv_forward);
     wb_call_constant(&s, "DATA", call->kind == WB_CALL_conv_data);
     wb_call_constant(&s, "FILTER", call->kind == WB_CALL_conv_filter);
-    wb_call_geometry(&s, w);
+    wb_call_geometry(&s, w, !dialect->is_serial);
     wb_call_word(&s, "CHANNELS", w->channels);
     wb_call_word(&s, "FILTERS", w->filters);
     wb_call_word(&s, "BATCH", w->batch);
@@ -57,12 +58,14 @@ static wb_source *render_tiles(const wb_call *call, const wb_dialect *dialect) {
 /* ---- on wide cores ---- */
 
 enum {
-    COLUMNS = 8,        /* of a block of the result */
-    VECTORS = 3,        /* of places in it */
-    FEW = 3,            /* filters of a block of the filter gradient */
-    CHUNK_BYTES = 4096, /* of a plane, that are read again and again from the first cache */
-    PIECES = 64,
-    MOST_SUMS = 1 << 23 /* elements of partial filter gradients */
+    COLUMNS = 8,         /* of a block of the result */
+    VECTORS = 3,         /* of places in it */
+    FEW = 3,             /* filters of a block of the filter gradient */
+    CHUNK_BYTES = 6144,  /* of a plane, that are read again and again from the first cache */
+    PIECES = 64,         /* wanted, and groups that run them */
+    PARTS = 16,          /* most parts of a sum over places */
+    MOST_SUMS = 1 << 23, /* about the most elements of such parts */
+    MOST_COLUMNS = 96    /* filters of a piece of the filter gradient */
 };
 
 /* The arrays as boxes, see the text. */
@@ -112,56 +115,45 @@ static boxes boxes_of(const wb_call *call) {
     return b;
 }
 
-/* S: what is gathered; T: y of the filter gradient, on its grid. */
 static void add_boxes(wb_call_source *s, const boxes *b) {
     const wb_window_call *w = &s->call->window;
     const bool is_data = s->call->kind == WB_CALL_conv_data;
+    const int64_t channels = b->inner * w->groups * wb_call_volume(b->phases);
+    const int64_t count = channels * b->pitch + b->slack;
     for (int d = 0; d < 3; d++) {
         wb_call_word_at(s, "BOX", d, b->box[d]);
         wb_call_word_at(s, "GRID", d, b->grid[d]);
-        wb_call_word_at(s, "S_SIZE", d, is_data ? w->out[d] : w->in[d]);
-        wb_call_word_at(s, "S_FIRST", d, b->first[d]);
-        wb_call_constant_at(s, "S_UP", d, b->up[d]);
-        wb_call_constant_at(s, "S_PHASES", d, b->phases[d]);
+        wb_call_word_at(s, "SOURCE", d, is_data ? w->out[d] : w->in[d]);
+        wb_call_word_at(s, "FIRST", d, b->first[d]);
+        wb_call_word_at(s, "UP", d, b->up[d]);
+        wb_call_word_at(s, "PHASES", d, b->phases[d]);
     }
-    wb_call_constant(s, "S_PHASES", wb_call_volume(b->phases));
-    wb_call_word(s, "S_CHANNELS", b->inner * w->groups);
+    wb_call_word(s, "PHASES", wb_call_volume(b->phases));
+    wb_call_word(s, "SOURCE_CHANNELS", b->inner * w->groups);
     wb_call_word(s, "RESULT_CHANNELS", b->outer * w->groups);
-    wb_text_add(&s->lines, "#define S_SOURCE ARGUMENT_0(stored)\n");
-    if (s->call->kind != WB_CALL_conv_filter) return;
-    for (int d = 0; d < 3; d++) {
-        wb_call_word_at(s, "T_SIZE", d, w->out[d]);
-        wb_call_constant_at(s, "T_FIRST", d, 0);
-        wb_call_constant_at(s, "T_UP", d, 1);
-        wb_call_constant_at(s, "T_PHASES", d, 1);
-    }
-    wb_call_constant(s, "T_PHASES", 1);
-    wb_call_word(s, "T_CHANNELS", w->filters);
-    wb_text_add(&s->lines, "#define T_SOURCE ARGUMENT_1(stored)\n");
-}
-
-static void add_box_memory(wb_call_source *s, const char *name, int64_t channels, const boxes *b) {
-    const int64_t count = channels * b->pitch + b->slack;
     wb_call_reaches(s, count);
-    wb_call_scratch(s, name, count * wb_call_real_bytes(s->call));
+    wb_call_scratch(s, "BOX", count * wb_call_real_bytes(s->call));
+    wb_call_scratch(s, "DISTANCES", b->depth * (int64_t)sizeof(int64_t));
 }
 
-/* Pieces: parts of the places times parts of the columns, at least `wanted` together where there are so many. */
-static void cut(wb_call_source *s, int64_t places, int64_t unit, int64_t columns, int64_t matrices,
-                int64_t most_parts) {
+/* Pieces: parts of the places times parts of the columns, at least PIECES together where there are so many. */
+static int64_t cut(wb_call_source *s, int64_t places, int64_t unit, int64_t columns,
+                   int64_t matrices, int64_t most_parts, int64_t most_columns) {
     const int64_t units = wb_call_most(1, wb_call_ceil(places, unit));
     const int64_t wanted = wb_call_most(1, PIECES / wb_call_most(matrices, 1));
     const int64_t part =
         wb_call_ceil(units, wb_call_least(wb_call_least(units, wanted), most_parts));
     const int64_t parts = wb_call_ceil(units, part);
-    const int64_t column_part = wb_call_most(1, wb_call_ceil(columns, wb_call_ceil(wanted, parts)));
-    const int64_t column_parts = wb_call_ceil(columns, column_part);
+    const int64_t column_part = wb_call_most(
+        1, wb_call_least(most_columns, wb_call_ceil(columns, wb_call_ceil(wanted, parts))));
+    const int64_t column_parts = wb_call_most(1, wb_call_ceil(columns, column_part));
     wb_call_word(s, "PLACE_PART", part * unit);
     wb_call_word(s, "PLACE_PARTS", parts);
     wb_call_word(s, "SUM_PARTS", places > 0 ? parts : 0);
     wb_call_word(s, "STRIP_PART", column_part);
     wb_call_word(s, "STRIP_PARTS", column_parts);
     wb_call_word(s, "PIECES", parts * column_parts * matrices);
+    return column_part;
 }
 
 static void add_gather(wb_call_source *s, const boxes *b) {
@@ -173,20 +165,21 @@ static void add_gather(wb_call_source *s, const boxes *b) {
     wb_call_reaches(s, weights);
     wb_call_scratch(s, "WEIGHTS", weights * bytes);
     wb_call_scratch(s, "BLOCKS", PIECES * rows * COLUMNS * bytes);
-    cut(s, b->places, rows, strips, w->groups, PIECES);
+    (void)cut(s, b->places, rows, strips, w->groups, PIECES, strips);
     wb_call_launch(s, "k_conv", PIECES);
 }
 
 static void add_filter(wb_call_source *s, const boxes *b) {
     const wb_window_call *w = &s->call->window;
     const int64_t bytes = wb_call_real_bytes(s->call), sums = b->depth * b->outer * w->groups;
-    const int64_t most = wb_call_most(1, MOST_SUMS / wb_call_most(1, sums));
-    const int64_t blocks = wb_call_ceil(b->outer, FEW);
+    const int64_t parts = wb_call_least(PARTS, MOST_SUMS / wb_call_most(1, sums) + 1);
     const int64_t chunk = CHUNK_BYTES / bytes;
     wb_call_word(s, "CHUNK", chunk);
-    cut(s, b->pitch, chunk, blocks, w->groups, wb_call_least(most, 16));
-    wb_call_reaches(s, sums * 16);
-    wb_call_scratch(s, "SUMS", sums * wb_call_least(most, 16) * bytes);
+    const int64_t blocks =
+        cut(s, b->pitch, chunk, wb_call_ceil(b->outer, FEW), w->groups, parts, MOST_COLUMNS / FEW);
+    wb_call_reaches(s, sums * parts);
+    wb_call_scratch(s, "SLICES", PIECES * blocks * FEW * chunk * bytes);
+    wb_call_scratch(s, "SUMS", sums * parts * bytes);
     wb_call_launch(s, "k_filter", PIECES);
     wb_call_launch_items(s, "k_total", sums, 4096);
 }
@@ -206,9 +199,6 @@ static wb_source *render_serial(const wb_call *call, const wb_dialect *dialect) 
     wb_call_word(&s, "PITCH", b.pitch);
     wb_call_word(&s, "SLACK", b.slack);
     add_boxes(&s, &b);
-    add_box_memory(&s, "SOURCE_BOX", b.inner * w->groups * wb_call_volume(b.phases), &b);
-    if (is_filter) add_box_memory(&s, "OTHER_BOX", b.outer * w->groups, &b);
-    wb_call_scratch(&s, "DISTANCES", b.depth * (s.is_wide ? 8 : 4));
     wb_call_launch_items(&s, "k_prepare", b.inner * w->groups * b.pitch, 4096);
     if (is_filter)
         add_filter(&s, &b);
@@ -219,6 +209,63 @@ static wb_source *render_serial(const wb_call *call, const wb_dialect *dialect) 
         (const char *const[]){call_common_text, call_vector_text, call_conv_serial_text, NULL});
 }
 
+/* ---- kernels of one tap: matrix products of planes and weights ---- */
+
+enum { LEAST_PLACES = 128 /* of a plane; smaller ones are better taken together */ };
+
+static bool is_product(const wb_call *call) {
+    const wb_window_call *w = &call->window;
+    bool is_one = call->kind != WB_CALL_conv_filter && wb_call_volume(w->out) >= LEAST_PLACES;
+    for (int d = 0; d < 3; d++)
+        is_one = is_one && w->kernel[d] == 1 && w->stride[d] == 1 && w->pad[d] == 0 &&
+                 w->in[d] == w->out[d];
+    return is_one;
+}
+
+/* One product for each group and image. */
+static void set_offsets(const wb_call *call, int64_t places, int64_t *offsets) {
+    const wb_window_call *w = &call->window;
+    const bool is_data = call->kind == WB_CALL_conv_data;
+    const int64_t batch = w->groups * w->batch, channels = w->channels / w->groups,
+                  filters = w->filters / w->groups;
+    const int64_t inner = is_data ? filters : channels, outer = is_data ? channels : filters;
+    for (int64_t b = 0; b < batch; b++) { /* group + groups * image */
+        offsets[b] = b * inner * places;
+        offsets[batch + b] = b % w->groups * channels * filters;
+        offsets[2 * batch + b] = b * outer * places;
+    }
+}
+
+static wb_source *render_product(const wb_call *call, const wb_dialect *dialect) {
+    const wb_window_call *w = &call->window;
+    const bool is_data = call->kind == WB_CALL_conv_data;
+    const int64_t places = wb_call_volume(w->out), channels = w->channels / w->groups,
+                  filters = w->filters / w->groups;
+    const int64_t batch = w->groups * w->batch;
+    int64_t *offsets = wb_alloc(sizeof *offsets * 3 * (size_t)(batch + 1));
+    if (!offsets) return NULL;
+    set_offsets(call, places, offsets);
+    const wb_call product = {
+        .kind = WB_CALL_matmul,
+        .dtype = call->dtype,
+        .matmul = {.transpose_b = is_data,
+                   .m = places,
+                   .n = is_data ? channels : filters,
+                   .k = is_data ? filters : channels,
+                   .lda = places,
+                   .ldb = channels,
+                   .ldc = places,
+                   .batch = batch,
+                   .offset_a = offsets,
+                   .offset_b = offsets + batch,
+                   .offset_c = offsets + 2 * batch}
+    };
+    wb_source *source = wb_call_render_matmul(&product, dialect);
+    wb_release(offsets);
+    return source;
+}
+
 wb_source *wb_call_render_conv(const wb_call *call, const wb_dialect *dialect) {
+    if (is_product(call)) return render_product(call, dialect);
     return dialect->is_serial ? render_serial(call, dialect) : render_tiles(call, dialect);
 }

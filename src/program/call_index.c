@@ -5,14 +5,14 @@
 
 enum { SERIAL_PARTS = 16, PARTS = 1024 };
 
-static void add_lists(wb_call_source *s, const wb_index_call *i, int64_t integer_bytes) {
+static void add_lists(wb_call_source *s, const wb_index_call *i) {
     const int64_t most = s->dialect->is_serial ? SERIAL_PARTS : PARTS;
     const int64_t part = wb_call_most(wb_call_ceil(i->size, most), 1);
     wb_call_word(s, "PART", part);
     wb_call_word(s, "PARTS", wb_call_ceil(i->size, part));
-    wb_call_scratch(s, "HEAD", i->size * integer_bytes);
-    wb_call_scratch(s, "TAIL", i->size * integer_bytes);
-    wb_call_scratch(s, "NEXT", i->count * integer_bytes);
+    wb_call_scratch(s, "HEAD", i->size * (int64_t)sizeof(int64_t));
+    wb_call_scratch(s, "TAIL", i->size * (int64_t)sizeof(int64_t));
+    wb_call_scratch(s, "NEXT", i->count * (int64_t)sizeof(int64_t));
     wb_call_launch_items(s, "k_lists", wb_call_ceil(i->size, part), 1);
 }
 
@@ -32,7 +32,7 @@ wb_source *wb_call_render_index(const wb_call *call, const wb_dialect *dialect) 
     wb_call_word(&s, "OUTER", i->outer);
     wb_call_word(&s, "COUNT", i->count);
     wb_call_launch(&s, "k_check", 1);
-    if (!gathers) add_lists(&s, i, s.is_wide ? 8 : 4);
+    if (!gathers) add_lists(&s, i);
     wb_call_launch_items(&s, gathers ? "k_gather" : "k_add", i->inner * i->count * i->outer,
                          dialect->is_serial ? 4096 : 1);
     return wb_call_source_finish(&s, 3,

@@ -57,7 +57,8 @@ static cut cut_of(const wb_call *call, const wb_matmul_call *p) {
                            wb_call_most(1, (is_half ? unit : PIECE_ROWS) / unit)) *
              unit;
     c.columns = wb_call_ceil(p->n, COLUMNS) * COLUMNS;
-    c.rows = wb_call_most(c.rows, unit), c.columns = wb_call_most(c.columns, COLUMNS); /* of no rows, too */
+    c.rows = wb_call_most(c.rows, unit),
+    c.columns = wb_call_most(c.columns, COLUMNS); /* of no rows, too */
     const int64_t wanted =
         pieces_wanted((double)p->m * (double)p->n * (double)p->k * (double)p->batch);
     while (wb_call_ceil(p->m, c.rows) * wb_call_ceil(p->n, c.columns) * p->batch < wanted) {

@@ -176,7 +176,8 @@ static char *join(const wb_text *body, wb_launch *launches, int32_t launch_count
     end_definitions(&text, body->data);
     for (int32_t i = 0; i < launch_count; i++) {
         char entry[sizeof launches->entry];
-        (void)snprintf(entry, sizeof entry, "k%016llx_%.12s", (unsigned long long)hash, launches[i].entry + 2);
+        (void)snprintf(entry, sizeof entry, "k%016llx_%.12s", (unsigned long long)hash,
+                       launches[i].entry + 2);
         memcpy(launches[i].entry, entry, sizeof entry);
     }
     if (!text.failed) return text.data;

@@ -7,7 +7,7 @@
 #include "support/dialects.h"
 #include "support/support.h"
 
-enum { MOST_CASES = 160, MOST_ARGUMENTS = 3, UNIT = 12 /* texts compiled together */ };
+enum { MOST_CASES = 120, MOST_ARGUMENTS = 3, UNIT = 12 /* texts compiled together */ };
 
 /* ---- cases: calls with their arrays ---- */
 
@@ -165,6 +165,7 @@ static const window_row convolutions[] = {
     {"a channel for each group", {6, 6}, {3, 3}, .pad = {1, 1}, .pad_end = {1, 1}, .channels = 5, .filters = 5, .groups = 5, .batch = 3                    },
     {"one place",          {3, 3}, {3, 3}, .channels = 4, .filters = 20, .batch = 30                                                                      },
     {"1 x 1",              {5, 4}, {1, 1}, .channels = 20, .filters = 12, .batch = 2                                                                      },
+    {"1 x 1, planes as matrices", {13, 11}, {1, 1}, .channels = 6, .filters = 10, .groups = 2, .batch = 3},
     {"no image",           {5, 4}, {3, 3}, .channels = 2, .filters = 3, .batch = -1                                                                       },
     {"a large kernel",     {16, 15}, {8, 5}, .stride = {1, 2}, .pad = {3, 2}, .pad_end = {4, 2}, .channels = 2, .filters = 3, .batch = 2, .flip = true     },
     {"a large kernel, dilated", {30, 15}, {8, 5}, .stride = {2, 1}, .dilation = {3, 2}, .pad = {7, 0}, .pad_end = {2, 3}, .channels = 1, .filters = 9, .batch = 1, .flip = true},
@@ -574,23 +575,27 @@ static void check_dialect(dialect_kind kind) {
 
 /* ---- the cases of a test ---- */
 
+/* Compilers that cannot run anything here are slow, and differ little: they see fewer rows. */
+static bool is_brief;
+
 static void add_products(void) {
     for (size_t i = 0; i < sizeof products / sizeof *products; i++) add_product(&products[i]);
 }
 
 static void add_convolutions(void) {
     static const wb_dtype others[] = {WB_F64, WB_F16, WB_BF16};
-    for (size_t i = 0; i < sizeof convolutions / sizeof *convolutions; i++)
+    const size_t count = is_brief ? 4 : sizeof convolutions / sizeof *convolutions;
+    for (size_t i = 0; i < count; i++)
         for (wb_call_kind kind = WB_CALL_conv_forward; kind <= WB_CALL_conv_filter; kind++) {
             add_window(&convolutions[i], kind, WB_F32);
-            const wb_dtype other = others[(i + kind) % 3];
-            if (i < 3 || i == 5) add_window(&convolutions[i], kind, other);
+            if (i == 1 || i == 2) add_window(&convolutions[i], kind, others[(i + kind) % 3]);
         }
 }
 
 static void add_pools(void) {
     static const wb_dtype others[] = {WB_F64, WB_F16, WB_BF16};
-    for (size_t i = 0; i < sizeof pools / sizeof *pools; i++)
+    const size_t count = is_brief ? 2 : sizeof pools / sizeof *pools;
+    for (size_t i = 0; i < count; i++)
         for (wb_call_kind kind = WB_CALL_maxpool; kind <= WB_CALL_fold; kind++) {
             add_window(&pools[i], kind, WB_F32);
             if (i == 1) add_window(&pools[i], kind, others[kind % 3]);
@@ -599,7 +604,8 @@ static void add_pools(void) {
 
 static void add_indices(void) {
     static const wb_dtype all[] = {WB_F32, WB_F64, WB_I32, WB_I64, WB_U8, WB_F16, WB_BF16, WB_BOOL};
-    for (size_t i = 0; i < sizeof indices / sizeof *indices; i++)
+    const size_t count = is_brief ? 1 : sizeof indices / sizeof *indices;
+    for (size_t i = 0; i < count; i++)
         for (int k = 0; k < (i == 0 ? 8 : 2); k++) {
             const wb_dtype dtype = all[k], index = (i + (size_t)k) % 2 ? WB_I32 : WB_I64;
             add_index(&indices[i], WB_CALL_gather, dtype, index);
@@ -609,6 +615,7 @@ static void add_indices(void) {
 
 static void check(void (*add)(void), dialect_kind kind) {
     forget_cases(); /* of a test that failed */
+    is_brief = !dialect_can_run(kind);
     add();
     check_dialect(kind);
     forget_cases();

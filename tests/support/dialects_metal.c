@@ -109,16 +109,18 @@ static void one_item(void) {
 /* A barrier: the item waits until all others have come to it, since they take turns. */
 static void next_fiber(void) { (void)swapcontext(&now.fibers[now.current], &now.main); }
 
+static void start_fiber(void) {
+    (void)getcontext(&now.fibers[now.current]);
+    now.fibers[now.current].uc_stack.ss_sp = now.stacks + (size_t)now.current * STACK;
+    now.fibers[now.current].uc_stack.ss_size = STACK;
+    now.fibers[now.current].uc_link = &now.main;
+    makecontext(&now.fibers[now.current], one_item, 0);
+}
+
 static void run_group(void) {
     bool *ended = calloc((size_t)now.items, sizeof *ended);
     now.done = 0;
-    for (int i = 0; i < now.items; i++) {
-        (void)getcontext(&now.fibers[i]);
-        now.fibers[i].uc_stack.ss_sp = now.stacks + (size_t)i * STACK;
-        now.fibers[i].uc_stack.ss_size = STACK;
-        now.fibers[i].uc_link = &now.main;
-        makecontext(&now.fibers[i], one_item, 0);
-    }
+    for (now.current = 0; now.current < now.items; now.current++) start_fiber();
     while (now.done < now.items)
         for (int i = 0; i < now.items; i++) {
             if (ended[i]) continue;

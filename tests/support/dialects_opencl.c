@@ -40,6 +40,10 @@ enum {
 
 static void *device, *context, *queue;
 
+/* What PoCL keeps for the life of the process is no leak of ours (asked by the leak sanitizer, where there is one). */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void) { return "leak:libpocl\nleak:libOpenCL\n"; }
+
 static const char *open_library(void) {
     void *library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library) return "libOpenCL.so.1 is not installed (Debian: ocl-icd-libopencl1)";
