@@ -194,6 +194,11 @@ static bool plan_unit(builder *b, const wb_unit *u) {
 
 /* ---- results ---- */
 
+/* The operation that the caller knows: what a macro ends in is not it. */
+static const char *tag_of(const wb_array *x) {
+    return wb_op_name((wb_op)(x->op == WB_OP_part ? x->inputs[0]->op : x->op));
+}
+
 static bool list_results(builder *b) {
     wb_graph *graph = &b->graph;
     wb_plan *plan = b->plan;
@@ -212,10 +217,11 @@ static bool list_results(builder *b) {
     for (int32_t i = 0; i < tape->count; i++) {
         if (!(tape->marks[i] & WB_TAPE_STORED) || graph->of_tape[i] < 0) continue;
         const int32_t n = graph->of_tape[i];
+        const wb_value *base = &graph->values[wb_value_base(graph, n)];
         plan->views[plan->view_count++] =
-            (wb_plan_view){.tape = i,
-                           .memory = graph->values[wb_value_base(graph, n)].memory,
-                           .layout = graph->values[n].layout};
+            (wb_plan_view){.tape = i, .memory = base->memory, .layout = graph->values[n].layout};
+        if (base == &graph->values[n] && base->output >= 0)
+            plan->outputs[base->output].tag = tag_of(tape->nodes[i]);
     }
     return true;
 }

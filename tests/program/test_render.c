@@ -15,16 +15,37 @@ typedef struct memory {
     size_t sizes[MOST_PROGRAM_ARGUMENTS];
 } memory;
 
+/* Key and counter, then numbers: PROGRAM_LATE of them from the second on. */
 static const uint64_t *late_words(void) {
-    static const double numbers[] = {-1e30, 7e9, -2.5, 0, 1.0 / 3};
-    static uint64_t words[8] = {0x123456789abcdef0u, 77}; /* key and counter */
+    static const double
+        numbers[PROGRAM_LATE] =
+            {
+                -1e30,
+                7e9,
+                -2.5,
+                0,
+                1.0 / 3, /* then what f32 rounds to even, to denormals, to infinity */
+                1 + 0x1p-24,
+                -1 - 0x3p-24,
+                0x1p-150,
+                0x3p-150,
+                -0x1.8p-149,
+                1e-40,
+                0x1.fffffefp127,
+                0x1.ffffffp127,
+                1e39,
+                -INFINITY,
+                NAN};
+    static uint64_t words[2 + PROGRAM_LATE] = {0x123456789abcdef0u, 77};
     memcpy(words + 2, numbers, sizeof numbers);
     return words;
 }
 
 static double special(test_random *r) {
-    static const double numbers[] = {0,    -0.0,   INFINITY, -INFINITY, NAN, 1,   -1,
-                                     3e38, -65519, 65520,    1e-7,      2e9, -3e9};
+    static const double numbers[] = {
+        0, -0.0, INFINITY, -INFINITY, NAN, 1, -1, 3e38, -65519, 65520, 1e-7, 2e9, -3e9,
+        /* halfway between two halves */
+        1 + 0x1p-11, -1 - 0x3p-11, 0x1p-25, 0x3p-25, -0x1.004p-14, 1 + 0x1p-8, -1 - 0x3p-8};
     return numbers[random_below(r, (int64_t)(sizeof numbers / sizeof *numbers))];
 }
 
@@ -118,6 +139,7 @@ static void run_on_cpu(const program_maker *m, const memory *on) {
 static double tolerance_of(const program_maker *m, wb_dtype dtype) {
     static const double tolerances[WB_DTYPE_COUNT] = {
         [WB_F32] = 3e-6, [WB_F64] = 1e-13, [WB_F16] = 1.1e-3, [WB_BF16] = 8e-3};
+    if (m->low == -PROGRAM_SPECIAL) return 0;
     return m->tolerance > 0 && dtype <= WB_F64 ? m->tolerance : tolerances[dtype];
 }
 
