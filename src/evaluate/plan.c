@@ -6,6 +6,7 @@
 #include "array/thread.h"
 #include "base/memory.h"
 #include "evaluate/plan.h"
+#include "program/keep.h"
 
 typedef struct builder {
     wb_graph graph;
@@ -66,6 +67,7 @@ static bool add_command(builder *b, void *kernel, const wb_argument *arguments, 
 }
 
 static void count_program(builder *b, const wb_program *program) {
+    wb_program_keep(program);
     b->instruction_count += program->ninstructions;
     b->access_count += program->naccesses;
 }

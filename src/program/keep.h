@@ -1,0 +1,14 @@
+/* Programs kept as files, for the tests that compile all that the suite makes. */
+#ifndef WB_PROGRAM_KEEP_H
+#define WB_PROGRAM_KEEP_H
+
+#include <weber/plugin.h>
+
+/* Writes the program into the folder WEBER_PROGRAMS, if there is one: a file for each different text. Failures are silent. */
+void wb_program_keep(const wb_program *program);
+
+/* Reads one back, as wb_program_release releases it; NULL if the file is none. */
+wb_program *wb_program_recall(const char *path);
+void wb_program_release(wb_program *program);
+
+#endif

@@ -1,0 +1,103 @@
+/* The programs of the whole suite, kept by WEBER_PROGRAMS=folder while it ran, rendered in every dialect and compiled by what is
+ * installed. WEBER_MOST_TEXTS=n takes about so many per dialect, spread evenly, instead of 64; 0: all. */
+#include <dirent.h>
+#include <limits.h>
+
+#include "program/keep.h"
+#include "program/render.h"
+#include "support/dialects.h"
+#include "support/support.h"
+
+enum { BATCH = 32, MOST_FILES = 1 << 16 };
+
+static char *paths[MOST_FILES];
+static int path_count;
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int find_programs(void **state) {
+    (void)state;
+    const char *folder = getenv("WEBER_PROGRAMS");
+    DIR *directory = folder ? opendir(folder) : NULL;
+    for (struct dirent *e; directory && (e = readdir(directory)) && path_count < MOST_FILES;) {
+        char path[PATH_MAX];
+        if (strlen(e->d_name) != 16) continue;
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        paths[path_count++] = strdup(path);
+    }
+    if (directory) closedir(directory);
+    qsort(paths, (size_t)path_count, sizeof *paths, by_name);
+    (void)unsetenv("WEBER_PROGRAMS"); /* what follows is not kept */
+    return 0;
+}
+
+static int forget_programs(void **state) {
+    (void)state;
+    while (path_count > 0) free(paths[--path_count]);
+    return 0;
+}
+
+static wb_source *render_file(const char *path, dialect_kind kind) {
+    wb_program *program = wb_program_recall(path);
+    assert_non_null(program);
+    wb_source *source = wb_render(program, dialect_of(kind));
+    wb_program_release(program);
+    if (source || dialect_of(kind)->has_f64) return source;
+    wb_clear_error(); /* f64 where there is none */
+    return NULL;
+}
+
+static void compile(dialect_kind kind, wb_source **sources, int count) {
+    static char log[DIALECT_LOG];
+    dialect_unit *unit = dialect_build(kind, (const wb_source *const *)sources, count, log);
+    if (!unit) fail_msg("%s", log);
+    dialect_release(unit);
+    for (int i = 0; i < count; i++) wb_source_release(sources[i]);
+}
+
+static bool is_among(wb_source *const *sources, int count, uint64_t key) {
+    for (int i = 0; i < count; i++)
+        if (sources[i]->key == key) return true;
+    return false;
+}
+
+static void check_dialect(dialect_kind kind) {
+    char reason[256];
+    if (path_count == 0) {
+        print_message("WEBER_PROGRAMS names no folder with programs\n");
+        skip();
+    }
+    if (!dialect_is_there(kind, reason, sizeof reason)) {
+        print_message("%s\n", reason);
+        skip();
+    }
+    const char *most = getenv("WEBER_MOST_TEXTS");
+    const int wanted = !most ? 64 : atoi(most) ? atoi(most) : path_count;
+    const int step = path_count > wanted ? path_count / wanted : 1;
+    wb_source *batch[BATCH];
+    int count = 0, all = 0;
+    for (int i = 0; i < path_count; i += step) {
+        wb_source *source = render_file(paths[i], kind);
+        if (source && (source->launch_count == 0 || is_among(batch, count, source->key))) {
+            wb_source_release(source);
+            continue;
+        }
+        if (source) batch[count++] = source, all++;
+        if (count == BATCH) compile(kind, batch, count), count = 0;
+    }
+    if (count) compile(kind, batch, count);
+    print_message("%d texts of %d programs\n", all, path_count);
+}
+
+static void in_cuda_c(void **state) { (void)state, check_dialect(DIALECT_CUDA); }
+static void in_hip(void **state) { (void)state, check_dialect(DIALECT_HIP); }
+static void in_metal(void **state) { (void)state, check_dialect(DIALECT_METAL); }
+static void in_opencl_c(void **state) { (void)state, check_dialect(DIALECT_OPENCL); }
+
+int main(void) {
+    const struct CMUnitTest tests[] = {TEST(in_cuda_c), TEST(in_hip), TEST(in_metal),
+                                       TEST(in_opencl_c)};
+    return cmocka_run_group_tests(tests, find_programs, forget_programs);
+}
