@@ -60,8 +60,9 @@ static wb_source *render_tiles(const wb_call *call, const wb_dialect *dialect) {
 enum {
     COLUMNS = 8,         /* of a block of the result */
     VECTORS = 3,         /* of places in it */
-    FEW = 3,             /* filters of a block of the filter gradient */
-    CHUNK_BYTES = 6144,  /* of a plane, that are read again and again from the first cache */
+    MANY = 8,            /* filters of a block of the filter gradient */
+    FEW = 3,             /* taps and channels of it */
+    CHUNK_BYTES = 4096,  /* of a plane, that are read again and again from the first cache */
     PIECES = 64,         /* wanted, and groups that run them */
     PARTS = 16,          /* most parts of a sum over places */
     MOST_SUMS = 1 << 23, /* about the most elements of such parts */
@@ -165,6 +166,7 @@ static void add_gather(wb_call_source *s, const boxes *b) {
     wb_call_reaches(s, weights);
     wb_call_scratch(s, "WEIGHTS", weights * bytes);
     wb_call_scratch(s, "BLOCKS", PIECES * rows * COLUMNS * bytes);
+    wb_call_constant(s, "COLUMNS", COLUMNS);
     (void)cut(s, b->places, rows, strips, w->groups, PIECES, strips);
     wb_call_launch(s, "k_conv", PIECES);
 }
@@ -174,11 +176,16 @@ static void add_filter(wb_call_source *s, const boxes *b) {
     const int64_t bytes = wb_call_real_bytes(s->call), sums = b->depth * b->outer * w->groups;
     const int64_t parts = wb_call_least(PARTS, MOST_SUMS / wb_call_most(1, sums) + 1);
     const int64_t chunk = CHUNK_BYTES / bytes;
+    wb_call_constant(s, "COLUMNS", COLUMNS);
+    wb_call_constant(s, "MANY", MANY);
+    wb_call_constant(s, "FEW", FEW);
     wb_call_word(s, "CHUNK", chunk);
-    const int64_t blocks =
-        cut(s, b->pitch, chunk, wb_call_ceil(b->outer, FEW), w->groups, parts, MOST_COLUMNS / FEW);
+    const int64_t blocks = cut(s, b->pitch, chunk, wb_call_ceil(b->outer, MANY), w->groups, parts,
+                               MOST_COLUMNS / MANY);
     wb_call_reaches(s, sums * parts);
-    wb_call_scratch(s, "SLICES", PIECES * blocks * FEW * chunk * bytes);
+    const int64_t slice = MANY * (blocks * chunk + FEW * b->width); /* of y, and a block of sums */
+    wb_call_word(s, "SLICE", slice);
+    wb_call_scratch(s, "SLICES", PIECES * slice * bytes);
     wb_call_scratch(s, "SUMS", sums * parts * bytes);
     wb_call_launch(s, "k_filter", PIECES);
     wb_call_launch_items(s, "k_total", sums, 4096);

@@ -15,7 +15,7 @@ enum {
     DEPTH = 512,      /* most k of one pass: a strip of B stays in the first cache */
     PIECE_ROWS = 240, /* about the most rows of a piece: panels of A stay in the second cache */
     GROUPS = 64,      /* most that run one piece after the other, each with scratch memory */
-    SLICE_ELEMENTS = 1 << 19 /* of scratch memory of a group that takes a part of k only */
+    MOST_SCRATCH = 1 << 26 /* elements, if the groups can be that few */
 };
 
 typedef struct cut {
@@ -24,6 +24,8 @@ typedef struct cut {
     int64_t row_pieces, column_pieces; /* of one product */
     int64_t pieces, groups;
     int64_t depth;
+    int64_t panels,
+        slice; /* elements of the packed A of a piece, and of all scratch memory of a group */
 } cut;
 
 /* Rows of a block: few rows that do not exist, else many, which read less of B. */
@@ -46,33 +48,36 @@ static int64_t pieces_wanted(double work) {
     return fine < 8 ? (int64_t)fine : 8;
 }
 
-static cut cut_of(const wb_call *call, const wb_matmul_call *p) {
-    const int64_t width = 64 / wb_call_real_bytes(call);
-    const bool is_half = call->dtype != wb_call_real(call); /* which cannot hold a part of a sum */
-    cut c = {.vectors = vectors_for(p->m, width),
-             .depth = is_half ? p->k : wb_call_least(p->k, DEPTH)};
-    const int64_t unit = c.vectors * width;
-    c.depth = wb_call_most(c.depth, 1);
-    c.rows = wb_call_least(wb_call_ceil(p->m, unit),
-                           wb_call_most(1, (is_half ? unit : PIECE_ROWS) / unit)) *
-             unit;
-    c.columns = wb_call_ceil(p->n, COLUMNS) * COLUMNS;
-    c.rows = wb_call_most(c.rows, unit),
-    c.columns = wb_call_most(c.columns, COLUMNS); /* of no rows, too */
+/* Halves pieces until there are enough. */
+static void cut_pieces(const wb_matmul_call *p, int64_t unit, cut *c) {
     const int64_t wanted =
         pieces_wanted((double)p->m * (double)p->n * (double)p->k * (double)p->batch);
-    while (wb_call_ceil(p->m, c.rows) * wb_call_ceil(p->n, c.columns) * p->batch < wanted) {
-        if (c.columns >= 32 * COLUMNS || (c.rows <= unit && c.columns > COLUMNS))
-            c.columns = wb_call_ceil(c.columns / 2, COLUMNS) * COLUMNS;
-        else if (c.rows > unit)
-            c.rows = wb_call_ceil(c.rows / 2, unit) * unit;
+    while (wb_call_ceil(p->m, c->rows) * wb_call_ceil(p->n, c->columns) * p->batch < wanted) {
+        if (c->columns >= 32 * COLUMNS || (c->rows <= unit && c->columns > COLUMNS))
+            c->columns = wb_call_ceil(c->columns / 2, COLUMNS) * COLUMNS;
+        else if (c->rows > unit)
+            c->rows = wb_call_ceil(c->rows / 2, unit) * unit;
         else
             break;
     }
-    c.row_pieces = wb_call_most(wb_call_ceil(p->m, c.rows), 1);
-    c.column_pieces = wb_call_most(wb_call_ceil(p->n, c.columns), 1);
-    c.pieces = p->m > 0 && p->n > 0 ? c.row_pieces * c.column_pieces * p->batch : 0;
-    c.groups = wb_call_most(1, wb_call_least(c.pieces, GROUPS));
+    c->row_pieces = wb_call_most(wb_call_ceil(p->m, c->rows), 1);
+    c->column_pieces = wb_call_most(wb_call_ceil(p->n, c->columns), 1);
+    c->pieces = p->m > 0 && p->n > 0 ? c->row_pieces * c->column_pieces * p->batch : 0;
+}
+
+static cut cut_of(const wb_call *call, const wb_matmul_call *p) {
+    const int64_t width = 64 / wb_call_real_bytes(call);
+    const bool is_half = call->dtype != wb_call_real(call); /* which cannot hold a part of a sum */
+    cut c = {.vectors = vectors_for(p->m, width)};
+    const int64_t unit = c.vectors * width, most = is_half ? 1 : PIECE_ROWS / unit;
+    c.depth = wb_call_most(is_half ? p->k : wb_call_least(p->k, DEPTH), 1);
+    c.rows = wb_call_most(wb_call_least(wb_call_ceil(p->m, unit), most), 1) * unit;
+    c.columns = wb_call_most(wb_call_ceil(p->n, COLUMNS), 1) * COLUMNS;
+    cut_pieces(p, unit, &c);
+    c.panels = c.rows * c.depth;
+    c.slice = c.panels + COLUMNS * (c.depth + unit); /* a strip of B, a block of C */
+    c.groups =
+        wb_call_most(1, wb_call_least(wb_call_least(c.pieces, GROUPS), MOST_SCRATCH / c.slice));
     return c;
 }
 
@@ -112,6 +117,7 @@ static wb_source *render_serial(const wb_call *call, bool swaps, const wb_dialec
                 !swaps);
     wb_call_constant(&s, "REAL_BYTES", wb_call_real_bytes(call));
     wb_call_constant(&s, "VECTORS", c.vectors);
+    wb_call_constant(&s, "COLUMNS", COLUMNS);
     wb_call_constant(&s, "PLAIN", is_plain);
     wb_call_constant(&s, "COPIES_B", !is_plain || p->transpose_b);
     add_sizes(&s, p);
@@ -122,13 +128,10 @@ static wb_source *render_serial(const wb_call *call, bool swaps, const wb_dialec
     wb_call_word(&s, "PIECE_COLUMNS", c.columns);
     wb_call_word(&s, "ROW_PIECES", c.row_pieces);
     wb_call_word(&s, "COLUMN_PIECES", c.column_pieces);
-    const int64_t panels = c.rows * c.depth;
-    const int64_t edge = COLUMNS * c.vectors * 64 / wb_call_real_bytes(call);
-    const int64_t slice = panels + c.depth * COLUMNS + edge;
-    wb_call_word(&s, "PANELS", panels);
-    wb_call_word(&s, "SLICE", slice);
-    wb_call_reaches(&s, slice);
-    wb_call_scratch(&s, "SLICES", c.groups * slice * wb_call_real_bytes(call));
+    wb_call_word(&s, "PANELS", c.panels);
+    wb_call_word(&s, "SLICE", c.slice);
+    wb_call_reaches(&s, c.slice);
+    wb_call_scratch(&s, "SLICES", c.groups * c.slice * wb_call_real_bytes(call));
     wb_call_batch(&s, p);
     wb_call_launch(&s, "k_matmul", c.groups);
     return wb_call_source_finish(

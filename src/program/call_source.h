@@ -1,14 +1,17 @@
 /* A call's source in the making.
  *
- * A text consists of lines that differ from call to call, which are preprocessor definitions, and of pieces (call_*.txt) that do not.
- * Functions, kernels and types begin with k_: that is replaced by a name of their own, and behind the text all definitions end, so
- * that texts can be compiled together. Every kernel has the same parameters, PARAMETERS. What else the definitions give:
+ * A text consists of lines that differ from call to call, which are preprocessor definitions, and of pieces (call_*.txt)
+ * that do not. Functions, kernels and types begin with k_: that is replaced by a name of their own, and behind the text all
+ * definitions end, so that texts can be compiled together. Every kernel has the same parameters, PARAMETERS. What else the
+ * definitions give:
  *
- *   GROUP            items of a group
- *   integer          i32, or i64 where some array has too many elements for it: in what places are computed
- *   stored, real     types in memory and of arithmetic: f32, f64, ...
+ *   GROUP, SERIAL    items of a group; whether one wide core runs them
+ *   integer          wb_i32, or wb_i64 where some array has too many elements for it: in what places are computed
+ *   stored_t         type in memory: wb_f32, ...
+ *   real_t           type of arithmetic
  *   LOAD, STORE      (pointer, place) and (pointer, place, value)
- *   ARGUMENT_0 ...   (type) a pointer to argument 0 of the command
+ *   ARGUMENT_0 ...   (type) pointer to argument 0 of the command; `stored`, `real` and INTEGER are the types above
+ *   SCRATCH          (type, NAME) pointer into the scratch memory
  *   NAME             a word of the block, or a constant, whichever was asked for
  *
  *     wb_call_source s = wb_call_source_new(call, dialect);
@@ -35,7 +38,7 @@ typedef struct wb_call_source {
     int32_t launch_count;
     size_t scratch_bytes;
     bool uses_status;
-    bool is_wide; /* places need 64 bits: set before finish by whoever knows the arrays */
+    bool is_wide; /* places need 64 bits */
 } wb_call_source;
 
 wb_call_source wb_call_source_new(const wb_call *call, const wb_dialect *dialect);
@@ -46,7 +49,7 @@ void wb_call_word_at(wb_call_source *source, const char *name, int dimension, in
 void wb_call_constant(wb_call_source *source, const char *name, int64_t value);
 void wb_call_constant_at(wb_call_source *source, const char *name, int dimension, int64_t value);
 
-/* Places up to `count` elements occur. */
+/* There is an array of `count` elements. */
 void wb_call_reaches(wb_call_source *source, int64_t count);
 
 /* Reserves scratch memory; #define name: bytes from its beginning. */
