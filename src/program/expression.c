@@ -1,4 +1,5 @@
 /* Instructions as expressions of the dialect. */
+#include <math.h>
 #include <string.h>
 
 #include "program/printer.h"
@@ -77,9 +78,17 @@ static void print_constant(wb_printer *p, const wb_instruction *i) {
     }
 }
 
+bool wb_is_literal(const wb_instruction *i) {
+    enum { SMALL = 8, BYTE = 256 };
+    const double c = i->constant;
+    if (i->code != WB_CODE_constant) return false;
+    if (i->type == WB_R_BOOL || !isfinite(c) || c == BYTE) return true;
+    return fabs(c) <= SMALL && 2 * c == rint(2 * c);
+}
+
 void wb_print_value(wb_printer *p, uint16_t number) {
     const wb_instruction *i = wb_instruction_at(p, number);
-    if (i->code == WB_CODE_constant)
+    if (wb_is_literal(i))
         print_constant(p, i);
     else if (i->code == WB_CODE_spread)
         wb_print_value(p, i->in[0]);
@@ -210,6 +219,9 @@ void wb_print_expression(wb_printer *p, uint16_t number) {
         return;
     case WB_CODE_load:
         print_load(p, i);
+        return;
+    case WB_CODE_constant:
+        wb_print(p, "k_late_%s(u%d)", i->type == WB_R_BOOL ? "bool" : suffixes[i->type], number);
         return;
     case WB_CODE_late:
         wb_print(p, "k_late_%s(w.v[%d])", i->type == WB_R_BOOL ? "bool" : suffixes[i->type],

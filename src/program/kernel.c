@@ -96,7 +96,7 @@ static void print_declaration(wb_printer *p, uint16_t number) {
 
 static void print_uniform(wb_printer *p) {
     for (int i = 0; i < p->layout.program.ninstructions; i++)
-        if (p->is_uniform[i] && wb_instruction_at(p, i)->code != WB_CODE_constant)
+        if (p->is_uniform[i] && !wb_is_literal(wb_instruction_at(p, i)))
             print_declaration(p, (uint16_t)i);
 }
 
@@ -354,7 +354,7 @@ static void print_totals(wb_printer *p, int phase, totals what) {
 static void print_body(wb_printer *p, const bool *needed) {
     for (int i = 0; i < p->layout.program.ninstructions; i++) {
         const wb_instruction *instruction = wb_instruction_at(p, i);
-        if (!needed[i] || p->is_uniform[i] || instruction->code == WB_CODE_constant ||
+        if (!needed[i] || p->is_uniform[i] || wb_is_literal(instruction) ||
             instruction->code == WB_CODE_spread)
             continue;
         if (wb_is_reduction(instruction))

@@ -2,7 +2,7 @@
  *
  * Names in the text: v value of an instruction; p pointer of an access, o its offset (of a pointer in bytes), s its strides; n sizes; i and
  * c positions in the dimensions of rows and of columns; x place at the row, y place at the row and column; t total of a reduction,
- * a its accumulator, q partial totals in scratch memory, g totals of a group's items. */
+ * a its accumulator, q partial totals in scratch memory, g totals of a group's items; u constants as words. */
 #ifndef WB_PROGRAM_PRINTER_H
 #define WB_PROGRAM_PRINTER_H
 
@@ -35,6 +35,10 @@ typedef struct wb_printer {
 static inline const wb_instruction *wb_instruction_at(const wb_printer *p, int i) {
     return &p->layout.program.instructions[i];
 }
+
+/* A constant that is part of the text: what compilers do better with. The others are words of the block, so that a mean over another
+ * number of elements, or another scale, is no other text. */
+bool wb_is_literal(const wb_instruction *i);
 
 /* The word of the block that late value number `late` is. */
 int wb_late_word(const wb_printer *p, int late);

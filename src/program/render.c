@@ -123,8 +123,20 @@ static void add_sizes(wb_printer *p) {
     }
 }
 
+/* As late values are: the bits of a double. */
+static void add_constants(wb_printer *p) {
+    for (int i = 0; i < p->layout.program.ninstructions; i++) {
+        const wb_instruction *instruction = wb_instruction_at(p, i);
+        int64_t bits;
+        if (instruction->code != WB_CODE_constant || wb_is_literal(instruction)) continue;
+        memcpy(&bits, &instruction->constant, sizeof bits);
+        add_number(p, false, bits, "u%d", i);
+    }
+}
+
 static void add_numbers(wb_printer *p) {
     const wb_layout *l = &p->layout;
+    add_constants(p);
     add_access_numbers(p);
     add_sizes(p);
     add_number(p, true, l->columns, "columns");

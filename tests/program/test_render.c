@@ -279,8 +279,8 @@ static void other_sizes_give_the_same_text(void **state) {
         render_all((dialect_kind)kind, 1, &other);
         assert_int_equal(one.count, other.count);
         for (int i = 0; i < one.count; i++) {
-            if (strcmp(one.rows[i]->name, "many_numbers") == 0)
-                continue; /* its numbers are in it */
+            if (strstr(one.rows[i]->name, "numbers"))
+                continue; /* too many for the block: they are in the text */
             if (strcmp(one.sources[i]->text, other.sources[i]->text) != 0)
                 fail_msg("%s: the text of %s depends on sizes:\n%s\n%s",
                          dialect_of((dialect_kind)kind)->name, one.rows[i]->name,
