@@ -1,4 +1,4 @@
-/* Kernels: a rendered source, its program, one cl_kernel per launch; and running lists of them. */
+/* Kernels: what is left of a rendered source, its program, one cl_kernel per launch; and running lists of them. */
 #include <string.h>
 
 #include "program.h"
@@ -7,7 +7,7 @@ enum { MOST_LAUNCHES = 4 };
 
 typedef struct kernel {
     wb_cl_device *device;
-    wb_source *source; /* its block of words is filled anew for each run */
+    wb_source source; /* without its text; its block of words is filled anew for each run */
     wb_cl_program *program;
     cl_kernel launches[MOST_LAUNCHES];
 } kernel;
@@ -20,12 +20,12 @@ void wb_cl_release(void *any) {
     for (int i = 0; i < MOST_LAUNCHES; i++)
         if (k->launches[i]) (void)cl.ReleaseKernel(k->launches[i]);
     if (k->program) wb_cl_program_put(k->device, k->program);
-    wb_cl_host->release_source(k->source);
+    wb_cl_host->release(k->source.words);
+    wb_cl_host->release(k->source.late);
     wb_cl_host->release(k);
 }
 
-static bool make_launches(kernel *k) {
-    const wb_source *source = k->source;
+static bool make_launches(kernel *k, const wb_source *source) {
     k->program = wb_cl_program_get(k->device, source);
     for (int i = 0; k->program && i < source->launch_count; i++) {
         const char *entry = source->launches[i].entry;
@@ -36,6 +36,22 @@ static bool make_launches(kernel *k) {
     return k->program;
 }
 
+/* A copy; NULL, with the error recorded, when out of memory. */
+static void *copy_of(const void *data, size_t size_bytes) {
+    void *copy = wb_cl_host->alloc(size_bytes ? size_bytes : 1);
+    if (copy && size_bytes) memcpy(copy, data, size_bytes);
+    return copy;
+}
+
+/* There may be thousands of kernels, and texts are long: a kernel keeps the rest. */
+static bool keep_source(kernel *k, const wb_source *source) {
+    k->source = *source;
+    k->source.text = NULL;
+    k->source.words = copy_of(source->words, (size_t)source->word_count * sizeof *source->words);
+    k->source.late = copy_of(source->late, (size_t)source->late_count * sizeof *source->late);
+    return k->source.words && k->source.late;
+}
+
 /* A kernel may have so many parameters: buffers are passed as addresses. */
 static bool fits(const wb_cl_device *device, const wb_source *source) {
     const int64_t words = source->buffer_count + source->uses_status + source->word_count;
@@ -43,35 +59,34 @@ static bool fits(const wb_cl_device *device, const wb_source *source) {
            (uint64_t)words * sizeof(int64_t) <= device->most_parameter_bytes;
 }
 
-/* Takes the source over. NULL without an error where it has too many parameters: then the host asks for smaller ones. */
-static void *new_kernel(wb_cl_device *device, wb_source *source) {
-    if (!source) return NULL;
-    if (!fits(device, source)) {
-        wb_cl_host->release_source(source);
-        return NULL;
-    }
+static void *new_kernel(wb_cl_device *device, const wb_source *source) {
     kernel *k = wb_cl_host->alloc(sizeof *k);
-    if (!k) {
-        wb_cl_host->release_source(source);
-        return NULL;
-    }
-    k->device = device, k->source = source;
-    if (source->launch_count == 0 || make_launches(k)) return k;
+    if (!k) return NULL;
+    k->device = device;
+    if (keep_source(k, source) && (source->launch_count == 0 || make_launches(k, source))) return k;
     wb_cl_release(k);
     return NULL;
 }
 
+/* Takes the source over. NULL without an error where it has too many parameters: then the host asks for smaller ones. */
+static void *kernel_of(wb_cl_device *device, wb_source *source) {
+    if (!source) return NULL;
+    void *k = fits(device, source) ? new_kernel(device, source) : NULL;
+    wb_cl_host->release_source(source);
+    return k;
+}
+
 void *wb_cl_kernel(void *any, const wb_program *program) {
     wb_cl_device *device = any;
-    return new_kernel(device, wb_cl_host->render(program, &device->dialect));
+    return kernel_of(device, wb_cl_host->render(program, &device->dialect));
 }
 
 void *wb_cl_lower(void *any, const wb_call *call, const wb_program *epilogue, int split) {
     wb_cl_device *device = any;
-    return new_kernel(device, wb_cl_host->render_call(call, epilogue, split, &device->dialect));
+    return kernel_of(device, wb_cl_host->render_call(call, epilogue, split, &device->dialect));
 }
 
-size_t wb_cl_scratch_bytes(const void *any) { return ((const kernel *)any)->source->scratch_bytes; }
+size_t wb_cl_scratch_bytes(const void *any) { return ((const kernel *)any)->source.scratch_bytes; }
 
 /* ---- running ---- */
 
@@ -82,7 +97,7 @@ typedef struct running {
     const uint64_t *late;
 } running;
 
-static void fill_words(const running *r, const wb_command *command, wb_source *source) {
+static void fill_words(const running *r, const wb_command *command, const wb_source *source) {
     for (int32_t i = 0; i < source->buffer_count; i++) {
         const wb_argument *a = &command->arguments[i];
         source->words[source->first_offset + i] =
@@ -112,10 +127,10 @@ static cl_int set_arguments(const running *r, const wb_command *command, const w
 static wb_status launch(const running *r, const wb_command *command, const kernel *k, int number,
                         cl_mem status) {
     const size_t group = (size_t)k->device->dialect.group;
-    const size_t items = (size_t)k->source->launches[number].groups * group;
+    const size_t items = (size_t)k->source.launches[number].groups * group;
     cl_event event = NULL;
     if (items == 0) return WB_OK;
-    cl_int code = set_arguments(r, command, k->source, status, k->launches[number]);
+    cl_int code = set_arguments(r, command, &k->source, status, k->launches[number]);
     if (code != CL_SUCCESS) return wb_cl_fail(command->what, "clSetKernelArg", code);
     code = cl.EnqueueNDRangeKernel(r->queue->queue, k->launches[number], 1, NULL, &items, &group, 0,
                                    NULL, &event);
@@ -128,11 +143,11 @@ static wb_status run_command(const running *r, const wb_command *command) {
     const kernel *k = command->kernel;
     cl_mem status_words = NULL;
     wb_status status = WB_OK;
-    if (k->source->launch_count == 0) return WB_OK;
-    fill_words(r, command, k->source);
-    if (k->source->uses_status)
+    if (k->source.launch_count == 0) return WB_OK;
+    fill_words(r, command, &k->source);
+    if (k->source.uses_status)
         status = wb_cl_slot_take(r->device, r->queue, command->what, &status_words);
-    for (int i = 0; i < k->source->launch_count && status == WB_OK; i++)
+    for (int i = 0; i < k->source.launch_count && status == WB_OK; i++)
         status = launch(r, command, k, i, status_words);
     if (!atomic_load_explicit(&k->program->launched, memory_order_relaxed))
         atomic_store(&k->program->launched, true);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_PROGRAMS = 1024, LOG_BYTES = 600, LOG_LINES = 6 };
+enum { MOST_PROGRAMS = 512, LOG_BYTES = 600, LOG_LINES = 6 };
 
 /* ---- the compiler ---- */
 
