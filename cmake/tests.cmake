@@ -58,7 +58,7 @@ foreach(source IN LISTS sources)
   target_link_libraries(${target} PRIVATE m pthread)
   add_dependencies(tests ${target})
   add_test(NAME ${name} COMMAND ${target})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 300 ENVIRONMENT "${test_environment}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600 ENVIRONMENT "${test_environment}")
 endforeach()
 
 include(${tests_dir}/device/plugins/plugins.cmake)
