@@ -32,7 +32,8 @@ static int64_t heap_bytes(void) {
 
 static void ten_thousand_batch_sizes_leave_memory_flat(void **state) {
     (void)state;
-    if (compiles_kernels()) skip(); /* plans are the host's; device/test_memory has the device's side */
+    if (compiles_kernels())
+        skip(); /* plans are the host's; device/test_memory has the device's side */
     wb_layer *model = wb_chain(wb_dense(3, 4, wb_tanh), wb_dense(4, 2));
     wb_optimiser *o = wb_setup(wb_adam(), model);
     step(o, model, SIZES); /* the largest workspace and the largest buffers */
