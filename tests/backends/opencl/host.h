@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +45,8 @@ static struct {
     void *data;
     size_t size;
 } cached[64];
-static int cached_count, cache_hits, cache_writes, live_sources;
+static int cached_count, cache_hits, cache_writes;
+static atomic_int live_sources;
 
 static inline uint64_t hash_of(const char *text) {
     uint64_t hash = 1469598103934665603u;
