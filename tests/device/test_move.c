@@ -217,7 +217,7 @@ static void recipes_lead_over_devices(void **state) {
     wb_array *x = put(cpu, wb_vector(1, 2, 3));
     wb_array *a = wb_exp(put(first, x)), *b = put(second, wb_mul(a, a)), *c = wb_log(b);
     wb_array *sum = wb_add(wb_cpu(c), wb_cpu(wb_log(a)));
-    assert_false(wb_is_evaluated(a) && wb_is_evaluated(b));
+    if (!getenv("WEBER_EAGER")) assert_false(wb_is_evaluated(a) && wb_is_evaluated(b));
     assert_place(sum, cpu);
     assert_int_equal(wb_eval(sum, b, a), WB_OK); /* roots on three devices */
     assert_values(sum, 1e-6, 3, 6, 9);
