@@ -4,7 +4,8 @@
  *     ops.h       operations                              losses.h    losses
  *     gradient.h  derivatives                             optimise.h  optimisers, training
  *     device.h    devices, memory, threads                data.h      loaders, data sets
- *     error.h     errors and the log                      show.h      printing, progress, plots */
+ *     error.h     errors and the log                      show.h      printing, progress, plots
+ *     state.h     files */
 #ifndef WEBER_H
 #define WEBER_H
 
@@ -19,5 +20,6 @@
 #include "weber/ops.h"
 #include "weber/optimise.h"
 #include "weber/show.h"
+#include "weber/state.h"
 
 #endif

@@ -15,12 +15,14 @@ bool wb_buffer_is_host(const wb_buffer *buffer) { return buffer->device->info.is
 
 /* Holds the buffer until the device is next in step; true where it is time for that. */
 static bool hold_in_flight(wb_device *device, wb_buffer *buffer) {
+    const bool failed_before = wb_failed();
     pthread_mutex_lock(&device->mutex);
     const bool room =
         WB_GROW(device->in_flight, device->in_flight_count, device->in_flight_capacity);
     if (room) device->in_flight[device->in_flight_count++] = wb_buffer_ref(buffer);
     const bool full = !room || device->in_flight_count >= MOST_IN_FLIGHT;
     pthread_mutex_unlock(&device->mutex);
+    if (!room && !failed_before) wb_clear_error(); /* waiting now does as well */
     return full;
 }
 

@@ -448,6 +448,32 @@ static void any_allocation_of_a_move_may_fail(void **state) {
     }
 }
 
+/* From each place to each, the copy being the last thing that is done. */
+static void any_allocation_of_a_copy_may_fail(void **state) {
+    (void)state;
+    for (int from = 0; from < PLACES; from++)
+        for (int to = 0; to < PLACES; to++) {
+            wb_array *x = put(places[from], wb_vector(1, 2, 3));
+            assert_int_equal(wb_eval(x), WB_OK);
+            bool done = false;
+            for (int64_t n = 1; !done; n++) {
+                assert_true(n < 100);
+                assert_int_equal(sync_places(), WB_OK);
+                for (int i = 0; i < PLACES; i++) wb_memory_reclaim(places[i]);
+                wb_scope_open();
+                (void)wb_fail_allocation(n);
+                wb_array *y = wb_to(places[to], x);
+                const wb_status status = y ? wb_eval(y) : wb_error_status();
+                (void)wb_fail_allocation(0);
+                done = status == WB_OK;
+                assert_int_equal(wb_failed(), !done);
+                if (done) assert_values(y, 0, 1, 2, 3);
+                if (!done) assert_int_equal(wb_take_error(NULL, 0), WB_ERROR_MEMORY);
+                assert_int_equal(wb_scope_close(), WB_OK);
+            }
+        }
+}
+
 int main(void) {
     enum {
         POLICIES = sizeof type_rows / sizeof *type_rows,
@@ -474,6 +500,7 @@ int main(void) {
         MOVES(arrays_are_printed_where_they_are),
         MOVES(single_elements_are_counted),
         MOVES(any_allocation_of_a_move_may_fail),
+        MOVES(any_allocation_of_a_copy_may_fail),
     };
     enum { OTHERS = sizeof others / sizeof *others };
     struct CMUnitTest tests[POLICIES + VIEWS + OTHERS];

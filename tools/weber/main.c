@@ -8,6 +8,7 @@ static const char usage[] =
     "       weber backend                   the preferred backend\n"
     "       weber backend NAME              prefers a backend: CUDA, AMDGPU, Metal, OpenCL, CPU\n"
     "       weber backend --reset           prefers none: the choice is automatic\n"
+    "       weber show FILE                 what a file of models or arrays holds\n"
     "       weber --help | --version\n"
     "\n"
     "WEBER_DEVICE=backend[:index] chooses for one run, WEBER_BACKENDS=cpu,opencl limits what is\n"
@@ -38,6 +39,7 @@ static const struct {
 } commands[] = {
     {"devices",   tool_devices},
     {"backend",   tool_backend},
+    {"show",      tool_show   },
     {"--help",    help        },
     {"-h",        help        },
     {"--version", version     },

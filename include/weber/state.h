@@ -1,0 +1,81 @@
+/* weber/state.h: models and arrays in files.
+ *
+ *     wb_save("model.bson", model);                              // under the key "model"
+ *     wb_load("model.bson", model);                              // into a model of the same structure
+ *
+ *     wb_save_named("run.bson", {"model", model}, {"epoch", wb_scalar(WB_I64, 3)});
+ *     wb_file *file = wb_open("run.bson");
+ *     wb_array *w = wb_record_array(file, wb_record_get(wb_file_root(file), "model.layers.1.weight"));
+ *
+ * The format follows the name: .bson (Julia's BSON.jl, as Flux saves), .safetensors, .npy, .npz. Arrays are copied to the host on the
+ * way out, wherever they are, and the model stays where it is; a file never depends on a device. Saving is atomic: at any moment the
+ * name is the old file or the new one, whole. Nothing in a file is ever executed. Errors: weber/error.h; a damaged file is
+ * WB_ERROR_FORMAT and names path and offset. */
+#ifndef WEBER_STATE_H
+#define WEBER_STATE_H
+
+#include "layers.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- saving and loading ---- */
+
+/* A model, tree or array under the key "model"; a model is the tree of its fields, by name. Ties are kept where the format can say them. */
+#define wb_save(path, object) wb_save_make(path, 1, &(const wb_named){"model", object})
+/* Several under keys of their own: wb_save_named("run.bson", {"model", model}, {"epoch", epoch}). */
+#define wb_save_named(path, ...)                                                                   \
+    wb_save_make(path, (int64_t)(sizeof((const wb_named[]){__VA_ARGS__}) / sizeof(wb_named)),      \
+                 (const wb_named[]){__VA_ARGS__})
+WB_API wb_status wb_save_make(const char *path, int64_t count, const wb_named *objects);
+
+/* Puts the arrays under "model" in the file, or those of the whole file where there is no such key, into the model's places, by path. Each array
+ * goes to the device and into the type of the one that it replaces. A missing path or another size is an error that names both, and
+ * nothing has changed. */
+WB_API wb_status wb_load(const char *path, wb_layer *model);
+
+/* ---- files as trees ---- */
+
+typedef enum wb_record_kind {
+    WB_RECORD_NULL,
+    WB_RECORD_BOOL,
+    WB_RECORD_INTEGER,
+    WB_RECORD_REAL,
+    WB_RECORD_TEXT,
+    WB_RECORD_ARRAY,
+    WB_RECORD_LIST,   /* in order, without names: a vector or tuple */
+    WB_RECORD_MAP,    /* named: a dictionary or named tuple */
+    WB_RECORD_STRUCT, /* typed, fields in order: "Flux.Dense" */
+    WB_RECORD_OPAQUE /* typed, but not understood: a function, a device's array; its children may be */
+} wb_record_kind;
+
+/* A place in a file's tree; it lives as long as the file is open. */
+typedef struct wb_record wb_record;
+
+/* An open file, mapped, not read; released by wb_free. What was borrowed from it stays valid. */
+typedef struct wb_file wb_file;
+WB_API wb_file *wb_open(const char *path);
+WB_API const wb_record *wb_file_root(const wb_file *file);
+
+WB_API wb_record_kind wb_record_kind_of(const wb_record *record);
+WB_API const char *
+wb_record_type(const wb_record *record);                 /* "Flux.Dense"; "" for what has no type */
+WB_API int64_t wb_record_count(const wb_record *record); /* children */
+WB_API const wb_record *wb_record_at(const wb_record *record, int64_t i); /* from 0; NULL outside */
+WB_API const char *wb_record_name(const wb_record *record,
+                                  int64_t i); /* child i's name; NULL: it has none */
+/* By path: "model.layers.1.weight"; lists and structs count from 1. NULL with an error that lists what there is. */
+WB_API const wb_record *wb_record_get(const wb_record *record, const char *path);
+/* The value; another kind is an error, and gives false, 0, NaN, NULL. */
+WB_API bool wb_record_bool(const wb_record *record);
+WB_API int64_t wb_record_integer(const wb_record *record);
+WB_API double wb_record_real(const wb_record *record);
+WB_API const char *wb_record_text(const wb_record *record);
+/* The array, over the file's own bytes where their alignment allows, else a copy; it belongs to the scope, on the CPU. */
+WB_API wb_array *wb_record_array(const wb_file *file, const wb_record *record);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

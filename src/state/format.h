@@ -1,0 +1,12 @@
+/* Which format a file has. */
+#ifndef WB_STATE_FORMAT_H
+#define WB_STATE_FORMAT_H
+
+#include "state/record.h"
+
+/* By the name's extension, else by the first bytes; NULL with an error that names the known ones. */
+const wb_format *wb_format_of_file(const wb_file *file);
+/* For a file to be written: by the extension alone. */
+const wb_format *wb_format_of_path(const char *path);
+
+#endif

@@ -1,0 +1,93 @@
+/* What a file holds, whatever its format: a tree of records over the file's own bytes. Each format reads into it and writes from it; models,
+ * optimisers and the command line know nothing else. Private side of weber/state.h. */
+#ifndef WB_STATE_RECORD_H
+#define WB_STATE_RECORD_H
+
+#include <weber/state.h>
+
+#include <stdio.h>
+
+#include "array/array.h"
+
+/* A value. Records belong to the arena of their file (or of what is being written) and are reached by pointers: one that is reached twice
+ * is shared, as tied weights are. Children are a list; names are keys of maps and fields of structs. */
+struct wb_record {
+    uint8_t kind;  /* wb_record_kind */
+    uint8_t dtype; /* array */
+    uint8_t ndim;  /* array */
+    bool boolean;  /* bool */
+    int32_t depth; /* of the deepest thing below */
+    const char *
+        name; /* its key in a map, or NULL; one record in two places has the name of the first: see names */
+    const char *type;           /* struct, opaque: "Flux.Dense"; else NULL */
+    int64_t integer;            /* integer */
+    double real;                /* real */
+    const char *text;           /* text: ended by a zero byte */
+    int64_t sizes[WB_MAX_DIMS]; /* array: first dimension fastest */
+    const void *
+        data; /* array: dense, at data_bytes; aligned or not; lies in the file's map or in the arena */
+    int64_t data_bytes;
+    wb_array *array; /* being written: instead of data; on the host and evaluated */
+    int64_t count;   /* list, map, struct, opaque */
+    wb_record **children;
+    const char **names; /* of the children, where they have any */
+    int64_t offset;     /* of its first byte in the file; -1 */
+    int64_t number;     /* scratch of who walks: 0 before */
+};
+
+enum { WB_RECORD_DEPTH = 256 }; /* deeper nesting is refused */
+
+/* Memory that goes all at once. */
+typedef struct wb_arena {
+    struct wb_arena_block *blocks;
+    int64_t used_bytes,
+        limit_bytes; /* limit 0: none; asking for more fails with WB_ERROR_FORMAT: a file claims too much */
+} wb_arena;
+void *
+wb_arena_take(wb_arena *arena,
+              size_t size_bytes); /* zeroed, aligned for any type; NULL with the error recorded */
+char *wb_arena_text(wb_arena *arena, const char *text, size_t length); /* a copy, ended */
+void wb_arena_release(wb_arena *arena);
+
+wb_record *wb_record_new(wb_arena *arena, wb_record_kind kind);
+/* Room for count children (and names, with has_names), NULL each. */
+bool wb_record_room(wb_arena *arena, wb_record *record, int64_t count, bool has_names);
+
+/* The bytes of a file, mapped read-only. */
+typedef struct wb_mapping {
+    const unsigned char *bytes; /* NULL for an empty file */
+    int64_t size_bytes;
+} wb_mapping;
+
+struct wb_file {
+    wb_object object;
+    int32_t refs; /* __atomic: arrays that borrow its bytes hold it too */
+    char *path;
+    wb_mapping map;
+    wb_arena arena;
+    wb_record *root;
+    wb_record *metadata; /* a map of texts, or NULL */
+};
+
+/* ---- formats ---- */
+
+typedef struct wb_format {
+    const char *name;      /* "BSON" */
+    const char *extension; /* ".bson" */
+    bool (*recognises)(
+        const wb_mapping *map); /* by the first bytes; for files whose extension says nothing */
+    /* Sets file->root (and metadata). Errors: WB_ERROR_FORMAT, "PATH, offset N: what is wrong". All lengths, products, depths and references
+     * are checked before anything is allocated or followed; nothing is recursive on the file's word. */
+    wb_status (*read)(wb_file *file);
+    /* Writes the tree to the stream, from its first byte to its last. Arrays are records of kind array with `array` or `data` set. */
+    wb_status (*write)(const wb_record *root, const wb_record *metadata, FILE *stream,
+                       const char *path);
+} wb_format;
+
+extern const wb_format wb_format_bson, wb_format_safetensors, wb_format_npy, wb_format_npz;
+
+/* Records WB_ERROR_FORMAT with path and offset; returns it. */
+wb_status wb_file_fault(const wb_file *file, int64_t offset, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif
