@@ -16,6 +16,7 @@
  * | the model is on checked(0)
  * | the model is on checked(1)
  * | Dense(3 => 2)       # 8 parameters
+ * | # on checked(1)
  * | 2×3 Array{f32} on checked(1):
  * |  1.0  1.0  1.0
  * |  1.0  1.0  1.0

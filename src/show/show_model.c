@@ -180,11 +180,27 @@ static void print_total(FILE *file, const wb_model_counts *counts) {
                   (long long)counts->fixed_arrays, more, bytes);
 }
 
+/* "# on OpenCL(0)", unless it is the CPU. */
+static void print_place(FILE *file, const wb_layer *model) {
+    wb_error_aside older;
+    wb_error_put_aside(&older);
+    const wb_device *device = wb_device_of(model);
+    const bool is_mixed = wb_failed();
+    wb_clear_error();
+    wb_error_bring_back(&older);
+    if (is_mixed)
+        (void)fprintf(file, "# on several devices\n");
+    else if (device && device != wb_cpu_device())
+        (void)fprintf(file, "# on %s\n", wb_device_name(device));
+}
+
 static void print_model(FILE *file, wb_layer *model) {
     print_layer(file, 0, NULL, model);
-    if (model->class_->describe) return;
-    const wb_model_counts counts = wb_count_model(model);
-    print_total(file, &counts);
+    if (!model->class_->describe) {
+        const wb_model_counts counts = wb_count_model(model);
+        print_total(file, &counts);
+    }
+    print_place(file, model);
 }
 
 /* ---- optimisers ---- */

@@ -8,10 +8,36 @@
 #include "support/numbers.h"
 #include "support/scoped.h"
 
+/* Elsewhere than on the CPU a model says where it is. */
+static void take_place_off(char *text) {
+    char place[80];
+    snprintf(place, sizeof place, "# on %s\n", wb_device_name(wb_default_device()));
+    char *at = strstr(text, "# on ");
+    if (is_on_host()) return;
+    assert_true(!at || strcmp(at, place) == 0);
+    if (at) *at = 0;
+}
+
 static void assert_shown(void *object, const char *wanted) {
     char text[4096];
     assert_int_equal(wb_show_text(object, text, sizeof text), WB_OK);
+    take_place_off(text);
     assert_string_equal(text, wanted);
+}
+
+static void a_model_says_where_it_is(void **state) {
+    (void)state;
+    char text[4096];
+    wb_layer *model = wb_chain(wb_dense(2, 3), wb_dense(3, 4));
+    const wb_device *device = wb_get_device_at("checked", 1);
+    assert_int_equal(wb_move(device, model), WB_OK);
+    assert_int_equal(wb_show_text(model, text, sizeof text), WB_OK);
+    assert_non_null(strstr(text, "# on checked(1)\n"));
+    assert_int_equal(wb_move(wb_cpu_device(), wb_get_layer(model, "layers.2")), WB_OK);
+    assert_int_equal(wb_show_text(model, text, sizeof text), WB_OK);
+    assert_non_null(strstr(text, "# on several devices\n"));
+    wb_free(model);
+    assert_int_equal(wb_device_sync(device), WB_OK);
 }
 
 static void the_guides_network(void **state) { /* D18, D20 */
@@ -135,7 +161,7 @@ int main(void) {
         TEST(the_guides_network),        TEST(a_long_chain),
         TEST(short_ones_have_no_total),  TEST(layers_name_their_settings),
         TEST(structs_name_their_fields), TEST(optimisers),
-        TEST(arrays_and_nothing),
+        TEST(arrays_and_nothing),        TEST(a_model_says_where_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
