@@ -48,7 +48,7 @@ int main(void) {
 
     wb_layer *cpu_d = wb_dense(10, 5, wb_sigmoid), *d = wb_to(device, cpu_d);
     wb_array *y = wb_apply(d, wb_to(device, wb_uniform(WB_F32, 10)));
-    wb_show(d); /* models print wherever they are */
+    wb_show(cpu_d); /* wb_show(d) works as well, and says where it is */
     printf("weight and result are on the device: %s\n",
            yes(wb_device_of(wb_get(d, "weight")) == device && wb_device_of(y) == device));
     printf("the first model is on the CPU: %s\n", yes(wb_device_of(cpu_d) == cpu));
