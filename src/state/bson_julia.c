@@ -124,8 +124,8 @@ bool wb_bson_path(wb_bson *b, const wb_bson_element *list, wb_bson_typename *nam
     for (wb_bson_cursor c = wb_bson_enter(list); wb_bson_next(b, &c, &part);) {
         if (!wb_bson_is_plain(b, &part))
             wb_bson_fault(b, part.offset, "a part of a name is no text");
-        else if (used + (size_t)part.size_bytes + 2 > sizeof name->buffer)
-            wb_bson_fault(b, part.offset, "a name of more than %d bytes", WB_BSON_NAME_BYTES);
+        else if (used + (used > 0) + (size_t)part.size_bytes >= sizeof name->buffer)
+            wb_bson_fault(b, part.offset, "a name of more than %d bytes", WB_BSON_NAME_BYTES - 1);
         else {
             if (used) name->buffer[used++] = '.';
             memcpy(name->buffer + used, wb_bson_bytes(b, &part), (size_t)part.size_bytes);

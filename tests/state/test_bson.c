@@ -1,4 +1,5 @@
 /* Reading Julia's BSON, src/state/bson*.c: the files that Julia wrote, and every tag by hand. */
+#include "state/bson.h"
 #include "state/bson_maker.h"
 #include "state/bson_memory.h"
 
@@ -21,84 +22,88 @@ typedef struct document_row {
 
 static const document_row documents[] = {
     {"plain values are themselves",                                                    "{a: 1, b: -2i, c: 1.5, d: 'text', e: true, f: null}",
-     "{a: 1, b: -2, c: 1.5~, d: 'text', e: true, f: null}"},
-    {"an empty document is an empty map",                                              "{}",                                                    "{}"},
-    {"plain arrays are lists",                                                         "{a: [1, [], 'x', [[false]]]}",                          "{a: [1, [], 'x', [[false]]]}"},
-    {"plain documents are maps",                                                       "{a: {b: {c: 1}, d: {}}}",                               "{a: {b: {c: 1}, d: {}}}"},
-    {"binaries are arrays of bytes",                                                   "{a: <01 02 ff>, b: <>}",                                "{a: u8(3)=1 2 255, b: u8(0)}"},
+     "{a: 1, b: -2, c: 1.5~, d: 'text', e: true, f: null}"                                                                                                                                                       },
+    {"an empty document is an empty map",                                              "{}",                                                  "{}"                                                               },
+    {"plain arrays are lists",                                                         "{a: [1, [], 'x', [[false]]]}",                        "{a: [1, [], 'x', [[false]]]}"                                     },
+    {"plain documents are maps",                                                       "{a: {b: {c: 1}, d: {}}}",                             "{a: {b: {c: 1}, d: {}}}"                                          },
+    {"binaries are arrays of bytes",                                                   "{a: <01 02 ff>, b: <>}",                              "{a: u8(3)=1 2 255, b: u8(0)}"                                     },
     {"a matrix lies first dimension fastest",
-     "{a: {tag: 'array', type: $Int32, size: [2, 1], data: <01 00 00 00 02 00 00 00>}}",                                                        "{a: i32(2 1)=1 2}"},
+     "{a: {tag: 'array', type: $Int32, size: [2, 1], data: <01 00 00 00 02 00 00 00>}}",                                                      "{a: i32(2 1)=1 2}"                                                },
     {"keys stand in any order, sizes are of 32 bits too",
-     "{a: {data: <00 00 80 3f>, size: [1i], type: $Float32, tag: 'array'}}",                                                                    "{a: f32(1)=1}"},
+     "{a: {data: <00 00 80 3f>, size: [1i], type: $Float32, tag: 'array'}}",                                                                  "{a: f32(1)=1}"                                                    },
     {"type names may begin with Main",
      "{a: {tag: 'array', type: {name: ['Main', 'Core', 'Bool'], tag: 'datatype', params: []}, "
-     "size: [2], data: <01 00>}}",                                                                                                              "{a: bool(2)=1 0}"},
+     "size: [2], data: <01 00>}}",                                                                                                            "{a: bool(2)=1 0}"                                                 },
     {"arrays may have no dimensions, or no elements",
-     "{a: " F32("",                                                                                                                             "00 00 80 3f") ", b: " F32("0, 3","") "}", "{a: f32()=1, b: f32(0 3)}"},
+     "{a: " F32("",                                                                                                                           "00 00 80 3f") ", b: " F32("0, 3",                                   "") "}", "{a: f32()=1, b: f32(0 3)}"},
     {"all of Weber's types are arrays",
      "{a: {tag: 'array', type: $Float64, size: [1], data: <00 00 00 00 00 00 f8 3f>}, "
      "b: {tag: 'array', type: $Float16, size: [1], data: <00 3c>}, "
      "c: {tag: 'array', type: $Int64, size: [1], data: <ff ff ff ff ff ff ff ff>}, "
-     "d: {tag: 'array', type: $UInt8, size: [1, 1], data: <07>}}",                                                                                                            "{a: f64(1)=1.5, b: f16(1)=15360, c: i64(1)=-1, d: u8(1 1)=7}"},
+     "d: {tag: 'array', type: $UInt8, size: [1, 1], data: <07>}}",                                                                                                          "{a: f64(1)=1.5, b: f16(1)=15360, c: i64(1)=-1, d: u8(1 1)=7}"                                                                                                                                            },
     {"arrays of other bits stay bytes",
      "{a: {tag: 'array', type: $Int8, size: [3], data: <01 02 03>}, b: {tag: 'array', type: "
      "{tag: 'datatype', name: ['Base', 'Complex'], params: [$Int32]}, size: [1], data: <01 02 03 "
      "04 05 06 07 08>}}","{a: ?Core.Int8<3 bytes>, b: ?Base.Complex<8 bytes>}"},
     {"arrays of more dimensions than Weber has are opaque",
-     "{a: " F32("1, 1, 1, 1, 1, 1, 1, 1, 1",                                                                                                                     "00 00 80 3f") "}",                                                         "{a: ?Core.Array}"},
+     "{a: " F32("1, 1, 1, 1, 1, 1, 1, 1, 1",                                                                                                                   "00 00 80 3f") "}",                                                                                                                                                                                                                                                                              "{a: ?Core.Array}"},
     {"arrays of no bits are lists",
      "{a: {tag: 'array', type: $Any, size: [2, 2], data: [1, 'b', null, []]}}","{a: [1, 'b', null, []]}"},
     {"tuples are lists",        "{a: {tag: 'tuple', data: [1, {data: [], tag: 'tuple'}]}}",
-     "{a: [1, []]}"                                                                                                                                 },
+     "{a: [1, []]}"                                                                                                                                                                                                                                                                                                                                                    },
     {"named tuples are maps",
      "{a: {tag: 'struct', type: " NAMED(NAMES(WEIGHT_AND_SIGMA)) ", data: [1, 2.5]}}",
      "{a: {weight: 1, σ: 2.5~}}"},
     {"structs have their fields in order",
-     "{a: {tag: 'struct', type: " DENSE ", data: [" F32("1",                                                                                                              "00 00 80 3f") ", false]}}",
+     "{a: {tag: 'struct', type: " DENSE ", data: [" F32("1",                                                                                                            "00 00 80 3f") ", false]}}",
      "{a: Flux.Dense(f32(1)=1, false)}"},
+    {"wrappers of other packages are structs",
+     "{a: {tag: 'struct', type: {tag: 'datatype', params: [], name: ['Main', 'Tracker', "
+     "'TrackedArray']}, data: [null, " F32("1","00 00 80 3f") ", " REF("1") "]}, _backrefs: [<>]}",
+     "{a: Tracker.TrackedArray(null, f32(1)=1, u8(0))}"},
     {"functions are structs without fields",
      "{a: {data: [], tag: 'struct', type: {tag: 'datatype', name: ['Main', 'Base', '#tanh'], "
      "params: []}}, b: {tag: 'struct', type: {tag: 'datatype', name: ['Main', '#3#4'], params: "
      "[]}, "
-     "data: []}}","{a: Base.#tanh(), b: #3#4()}"},
+     "data: []}}",                                                                                               "{a: Base.#tanh(), b: #3#4()}"                                                                                                                                                                     },
     {"a type called Main keeps its name",
-     "{a: {tag: 'struct', type: {tag: 'datatype', name: ['Main'], params: []}, data: []}}",                                                                                                                              "{a: Main()}"},
+     "{a: {tag: 'struct', type: {tag: 'datatype', name: ['Main'], params: []}, data: []}}",                                                                                                "{a: Main()}"                                                                                                                                                                                                },
     {"numbers that BSON lacks are numbers",
      "{a: {tag: 'struct', type: $Float32, data: <00 00 c0 3f>}, "
      "b: {tag: 'struct', type: $Float16, data: <00 c0>}, "
      "c: {tag: 'struct', type: $Int8, data: <ff>}, d: {tag: 'struct', type: $UInt8, data: <ff>}, "
      "e: {tag: 'struct', type: $UInt64, data: <ff ff ff ff ff ff ff 7f>}, "
      "f: {tag: 'struct', type: $Int16, data: <00 80>}, g: {tag: 'struct', type: $UInt32, data: <ff "
-     "ff ff ff>}, h: {tag: 'struct', type: $Bool, data: <01>}}",                                                     "{a: 1.5~, b: -2~, c: -1, d: 255, e: 9223372036854775807, f: -32768, g: 4294967295, h: true}"},
+     "ff ff ff>}, h: {tag: 'struct', type: $Bool, data: <01>}}",                                                                                                   "{a: 1.5~, b: -2~, c: -1, d: 255, e: 9223372036854775807, f: -32768, g: 4294967295, h: true}"                                                                                                                       },
     {"what C has no number for stays bytes",
      "{a: {tag: 'struct', type: $UInt64, data: <ff ff ff ff ff ff ff ff>}, "
      "b: {tag: 'struct', type: $Char, data: <00 00 00 61>}, "
-     "c: {tag: 'struct', type: $Int128, data: <01 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00>}}",                                                                                "{a: ?Core.UInt64<8 bytes>, b: ?Core.Char<4 bytes>, c: ?Core.Int128<16 bytes>}"},
+     "c: {tag: 'struct', type: $Int128, data: <01 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00>}}",                                                                                                 "{a: ?Core.UInt64<8 bytes>, b: ?Core.Char<4 bytes>, c: ?Core.Int128<16 bytes>}"                                                                                                                                                  },
     {"dictionaries with keys that are names are maps",
      "{a: {tag: 'struct', type: " DICT ", data: [['x', " SYMBOL("y") "], [1, [2]]]}}",
-     "{a: {x: 1, y: [2]}}"},
+     "{a: {x: 1, y: [2]}}"                                                                                                               },
     {"their values may be a typed array",
      "{a: {tag: 'struct', type: " DICT ", data: [['x', 'y'], {tag: 'array', type: $Float32, size: "
      "[2], data: <00 00 80 3f 00 00 00 40>}]}, b: {tag: 'struct', type: " DICT
-     ", data: [['z'], <07>]}}",                                                          "{a: {x: 1~, y: 2~}, b: {z: 7}}"},
+     ", data: [['z'], <07>]}}",                                                                                      "{a: {x: 1~, y: 2~}, b: {z: 7}}"                                                                                                                            },
     {"dictionaries with other keys are structs",
      "{a: {tag: 'struct', type: " DICT
      ", data: [[1, 2], ['x', 'y']]}, b: {tag: 'struct', type: " DICT ", data: [<01>, ['x']]}}",
-     "{a: Base.Dict([1, 2], ['x', 'y']), b: Base.Dict(u8(1)=1, ['x'])}"},
-    {"symbols are texts",                                       "{a: " SYMBOL("relu") "}",                                                 "{a: 'relu'}"},
+     "{a: Base.Dict([1, 2], ['x', 'y']), b: Base.Dict(u8(1)=1, ['x'])}"                                                                                                                                                                                   },
+    {"symbols are texts",                                                                                "{a: " SYMBOL("relu") "}",                                                                                            "{a: 'relu'}"                                                                                                                   },
     {"types, modules and closures are opaque",
      "{a: $Float32, b: {tag: 'ref', path: ['Main', 'Flux', 'relu']}, c: {tag: 'unionall', body: "
      "$Int64, var: 1}, d: {tag: 'jl_bottom_type'}, e: {tag: 'svec', data: [1]}, f: {tag: 'struct', "
-     "type: {tag: 'jl_anonymous', typename: {}, params: []}, data: [2]}}",                                                      "{a: ?datatype Core.Float32, b: ?ref Flux.relu, c: ?unionall, d: ?jl_bottom_type, e: "
+     "type: {tag: 'jl_anonymous', typename: {}, params: []}, data: [2]}}",                                                                                                                   "{a: ?datatype Core.Float32, b: ?ref Flux.relu, c: ?unionall, d: ?jl_bottom_type, e: "
      "?svec(1), f: ?jl_anonymous(2)}"},
-    {"tags that are not known are opaque",                                         "{a: {tag: 'of a package', data: [1]}, b: 2}",
-     "{a: ?of a package, b: 2}"},
-    {"a tag that is no text is a key",                                             "{a: {tag: 1, data: 2}}",               "{a: {tag: 1, data: 2}}"},
+    {"tags that are not known are opaque",                                                                                "{a: {tag: 'of a package', data: [1]}, b: 2}",
+     "{a: ?of a package, b: 2}"                                                                                                                                        },
+    {"a tag that is no text is a key",                                                                                "{a: {tag: 1, data: 2}}",                                                                                                  "{a: {tag: 1, data: 2}}"                                                                                                                                              },
     {"arrays of devices are opaque",
      "{a: {tag: 'struct', type: {tag: 'datatype', name: ['CUDA', 'CuArray'], params: []}, data: "
-     "[1]}}",                                    "{a: ?CUDA.CuArray(1)}"},
-    {"a tagged top is its value",                                                   "{tag: 'struct', type: " DICT ", data: [['name'], [[1]]]}",
-     "{name: [1]}"},
+     "[1]}}",                                                                                                      "{a: ?CUDA.CuArray(1)}"},
+    {"a tagged top is its value",                                                                                "{tag: 'struct', type: " DICT ", data: [['name'], [[1]]]}",
+     "{name: [1]}"                                                                                                                                                                                                     },
     {"back-references are what they refer to",
      "{a: " REF("1") ", _backrefs: [" F32("1",
      "00 00 80 3f") ", [" REF("1") "]], b: [" REF("2") "]}",
@@ -108,17 +113,17 @@ static const document_row documents[] = {
          "1") ", "
               "data: " REF("2") ", size: " REF("3") "}, b: {tag: 'struct', type: " REF(
                   "4") ", data: " REF("3") "}}",
-     "{a: f32(1)=1, b: Flux.Dense(1)}"},
-    {"entries that nothing refers to do not matter",                                                                                "{_backrefs: [{tag: 'tuple'}], a: 1}",
-     "{a: 1}"},
-    {"only the top has back-references",                                                                                "{a: {_backrefs: [1]}}",                                                                                          "{a: {_backrefs: [1]}}"},
+     "{a: f32(1)=1, b: Flux.Dense(1)}"                                                                                                                                                                    },
+    {"entries that nothing refers to do not matter",                                                 "{_backrefs: [{tag: 'tuple'}], a: 1}",
+     "{a: 1}"                                                                                                                                  },
+    {"only the top has back-references",                                                "{a: {_backrefs: [1]}}",                                                                                                     "{a: {_backrefs: [1]}}"},
     {"a reference within what it refers to is a cycle",
-     "{_backrefs: [[1, " REF("1") "]], a: " REF("1") "}",                                                                                                      "{a: [1, ?cycle]}"},
+     "{_backrefs: [[1, " REF("1") "]], a: " REF("1") "}",                                                                                                                              "{a: [1, ?cycle]}"                             },
     {"cycles go through several entries",
      "{_backrefs: [[" REF("2") "], {x: " REF("1") "}], a: [" REF("1") ", " REF("2") "]}",
-     "{a: [[{x: ?cycle}], {x: ?cycle}]}"},
+     "{a: [[{x: ?cycle}], {x: ?cycle}]}"                                                                      },
     {"undefined fields are structs without fields",
-     "{a: {tag: 'struct', type: {tag: 'datatype', name: ['BSON', 'Undef'], params: []}, data: []}}",                                                                                                     "{a: BSON.Undef()}"},
+     "{a: {tag: 'struct', type: {tag: 'datatype', name: ['BSON', 'Undef'], params: []}, data: []}}","{a: BSON.Undef()}"},
 };
 
 static void documents_are_read(void **state) {
@@ -269,10 +274,27 @@ static void nesting_is_limited(void **state) {
         assert_error(WB_ERROR_FORMAT, "nested more than 256 deep");
         free(text);
     }
-    char *text = nested("{tag: 'unknown', x: [", "]}", 600);
-    assert_int_equal(status_of(text), WB_ERROR_FORMAT);
-    assert_error(WB_ERROR_FORMAT, "nested more than 1024 deep");
-    free(text);
+    for (int depth = WB_BSON_DEPTH - 1; depth <= WB_BSON_DEPTH;
+         depth++) { /* the file is one more */
+        char *text = nested("{tag: 'unknown', x: ", "}", depth);
+        const bool fits = depth < WB_BSON_DEPTH;
+        assert_int_equal(status_of(text), fits ? WB_OK : WB_ERROR_FORMAT);
+        if (!fits) assert_error(WB_ERROR_FORMAT, "nested more than 1024 deep");
+        free(text);
+    }
+}
+
+static void names_of_types_are_limited(void **state) {
+    (void)state;
+    for (int more = 0; more < 2; more++) { /* 4 + 1 + 1018 bytes and the zero byte are 1024 */
+        char *text = calloc(1, 2048), *at = stpcpy(text, "{a: {tag: 'struct', data: [], type: ");
+        at = stpcpy(at, "{tag: 'datatype', name: ['Core', '");
+        for (int i = 0; i < 1018 + more; i++) *at++ = 'x';
+        strcpy(at, "']}}}");
+        assert_int_equal(status_of(text), more ? WB_ERROR_FORMAT : WB_OK);
+        if (more) assert_error(WB_ERROR_FORMAT, "a name of more than 1023 bytes");
+        free(text);
+    }
 }
 
 /* Each entry is a list of the next one twice: 2 to the 40 values. */
@@ -424,6 +446,7 @@ int main(void) {
         TEST(what_is_shared_is_one_record),
         TEST(texts_with_zero_bytes_are_not_cut),
         TEST(nesting_is_limited),
+        TEST(names_of_types_are_limited),
         TEST(lists_of_references_do_not_explode),
         TEST(references_do_not_hide_depth),
         TEST(the_same_bytes_are_not_gone_over_forever),

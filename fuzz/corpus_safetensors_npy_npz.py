@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""fuzz/corpus_safetensors_npy_npz.py FOLDER: small files of the three formats to begin with, in FOLDER/safetensors, FOLDER/npy and
+FOLDER/npz. Needs nothing but Python. The checksums in the zip files are zero, as fuzz_npz.c expects."""
+import json
+import struct
+import sys
+import zlib
+from pathlib import Path
+
+
+def safetensors(header, size):
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + bytes(range(size))
+
+
+def tensor(dtype, shape, begin, end):
+    return {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
+
+
+def npy(descr, fortran, shape, size, version=1):
+    text = f"{{'descr': {descr}, 'fortran_order': {fortran}, 'shape': {shape}, }}\n".encode()
+    length = struct.pack("<H" if version == 1 else "<I", len(text))
+    return b"\x93NUMPY" + bytes([version, 0]) + length + text + bytes(range(size))
+
+
+def zipped(entries, zip64=False):
+    """Entries: name, bytes, method."""
+    out, directory = b"", b""
+    for name, data, method in entries:
+        packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+        stored = data if method == 0 else packer.compress(data) + packer.flush()
+        sizes = (0xFFFFFFFF, 0xFFFFFFFF) if zip64 else (len(stored), len(data))
+        extra = struct.pack("<HHQQ", 1, 16, len(data), len(stored)) if zip64 else b""
+        common = struct.pack("<HHIIII", 0, method, 0, 0, *sizes) + struct.pack("<HH", len(name), len(extra))
+        directory += b"PK\1\2" + struct.pack("<HH", 20, 20) + common
+        directory += struct.pack("<HHHII", 0, 0, 0, 0, len(out)) + name.encode() + extra
+        out += b"PK\3\4" + struct.pack("<H", 20) + common + name.encode() + extra + stored
+    end, n = b"", len(entries)
+    if zip64:
+        end = b"PK\6\6" + struct.pack("<QHHIIQQQQ", 44, 45, 45, 0, 0, n, n, len(directory), len(out))
+        end += b"PK\6\7" + struct.pack("<IQI", 0, len(out) + len(directory), 1)
+    end += b"PK\5\6" + struct.pack("<HHHHIIH", 0, 0, n, n, len(directory), len(out), 0)
+    return out + directory + end
+
+
+def files():
+    values = {"epoch": 3, "list": {"kind": "list"}, "list.1": {"real": 0.5}, "s": {"kind": "struct", "type": "T", "names": ["b", "a"]},
+              "s.a": None, "big": {"integer": "9223372036854775807"}, "nan": {"real": "nan:7ff8000000000000"}}
+    notes = {"weber.values": json.dumps(values), "weber.shared": json.dumps({"list.2": "w", "s.b": "list"}), "format": "pt"}
+    yield "safetensors/empty", safetensors({}, 0)
+    yield "safetensors/one", safetensors({"a": tensor("F32", [2, 1], 0, 8)}, 8)
+    yield "safetensors/nested", safetensors({"a.1.w": tensor("U8", [2], 0, 2), "a.1": tensor("BF16", [], 2, 4),
+                                             "a.10.w": tensor("I16", [1], 4, 6), "b": tensor("F8_E4M3", [0], 6, 6)}, 6)
+    yield "safetensors/notes", safetensors({"__metadata__": notes, "w": tensor("F64", [1], 0, 8)}, 8)
+    yield "safetensors/spaces", safetensors(b'{"\\u03c3": {"dtype":"BOOL","shape":[1],"data_offsets":[0,1]}}   ', 1)
+    yield "npy/c", npy("'<f4'", False, (2, 3), 24)
+    yield "npy/fortran", npy("'>i8'", True, (2,), 16, 2)
+    yield "npy/scalar", npy("'|u1'", True, (), 1, 3)
+    yield "npy/structure", npy("[('a', '<f4'), ('b', [('c', '|u1', (2,))])]", False, (1,), 6)
+    array = npy("'<f2'", False, (2,), 4)
+    note = json.dumps({"metadata": {"a": "b"}, "values": {**values, "list": {"kind": "list"}}, "shared": {"list.2": "a", "s.b": "list"}})
+    yield "npz/empty", zipped([])
+    yield "npz/stored", zipped([("a.npy", array, 0), ("b.c.npy", array, 0), ("d/", b"", 0)])
+    yield "npz/deflated", zipped([("a.npy", array, 8), ("text", b"hello" * 9, 8)])
+    yield "npz/notes", zipped([("a.npy", array, 8), ("weber.json", note.encode(), 0)])
+    yield "npz/zip64", zipped([("a.npy", array, 0), ("b.npy", array, 8)], zip64=True)
+
+
+folder = Path(sys.argv[1])
+for path, data in files():
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    (folder / path).write_bytes(data)
