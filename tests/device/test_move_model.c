@@ -199,9 +199,14 @@ static void models_are_printed_where_they_are(void **state) { /* M11 */
     (void)state;
     wb_layer *model = wb_chain(wb_dense(2, 3), wb_dense(3, 2));
     char wanted[1024], text[1024];
+    assert_int_equal(wb_move(cpu, model), WB_OK);
     assert_int_equal(wb_show_text(model, wanted, sizeof wanted), WB_OK);
+    const size_t length = strlen(wanted);
     for (int i = 0; i < PLACES; i++) {
         assert_int_equal(wb_move(places[i], model), WB_OK);
+        if (places[i] != cpu)
+            (void)snprintf(wanted + length, sizeof wanted - length, "# on %s\n",
+                           wb_device_name(places[i]));
         assert_int_equal(wb_show_text(model, text, sizeof text), WB_OK);
         assert_string_equal(text, wanted);
         assert_ptr_equal(wb_device_of(model), places[i]);
