@@ -186,6 +186,8 @@ static void models_say_where_they_are(void **state) {
     (void)snprintf(wanted, sizeof wanted, "1 on %s, 2.1 on %s", wb_device_name(first),
                    wb_device_name(second));
     if (!strstr(text, wanted)) fail_msg("\"%s\" does not say \"%s\"", text, wanted);
+    assert_int_equal(wb_show_text(model, text, sizeof text), WB_OK);
+    assert_non_null(strstr(text, "# on several devices\n"));
     assert_int_equal(wb_move(second, model), WB_OK); /* brings all together */
     assert_ptr_equal(wb_device_of(model), second);
     wb_layer *nothing = wb_tree(), *function = wb_chain(wb_fn(wb_relu));

@@ -387,8 +387,13 @@ static const wb_record *get(const wb_file *file, const char *path) {
 
 /* ---- a trained network, by its logits ---- */
 
+/* An array of the file, where the tests compute. */
+static wb_array *array_of_record(const wb_file *file, const wb_record *r) {
+    return wb_to(wb_default_device(), wb_record_array(file, r), .eltype = WB_ELTYPE_PRESERVE);
+}
+
 static wb_array *array_at(const wb_file *file, const char *path) {
-    return wb_record_array(file, get(file, path));
+    return array_of_record(file, get(file, path));
 }
 
 static wb_array *conv_block(const wb_file *file, int layer, wb_array *x) {
@@ -397,8 +402,8 @@ static wb_array *conv_block(const wb_file *file, int layer, wb_array *x) {
     const wb_record *conv = get(file, path);
     assert_string_equal(wb_record_type(conv), "Flux.Conv");
     assert_string_equal(wb_record_type(wb_record_at(conv, 0)), "NNlib.#relu");
-    wb_array *w = wb_record_array(file, wb_record_at(conv, 1));
-    wb_array *b = wb_record_array(file, wb_record_at(conv, 2));
+    wb_array *w = array_of_record(file, wb_record_at(conv, 1));
+    wb_array *b = array_of_record(file, wb_record_at(conv, 2));
     wb_array *y = wb_conv_op(x, w, .pad = {1, 1});
     y = wb_relu(wb_add(y, wb_reshape(b, 1, 1, wb_count(b))));
     return wb_maxpool_op(y, .kernel = {2, 2});

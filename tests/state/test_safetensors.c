@@ -353,6 +353,7 @@ static void a_linear_weight_is_transposed(void **state) {
         record_as_array("{\"weight\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]}}",
                         &w[0][0], OUT * IN);
     assert_sizes(weight, IN, OUT);
+    weight = wb_to(wb_default_device(), weight); /* what comes from a file is on the CPU */
     wb_layer *dense = wb_dense(.weight = wb_transpose(weight));
     wb_array *result = wb_apply(dense, wb_from(WB_F32, x, IN, BATCH));
     assert_sizes(result, OUT, BATCH);
@@ -379,6 +380,7 @@ static void a_convolution_is_not_transposed(void **state) {
         "{\"weight\":{\"dtype\":\"F32\",\"shape\":[2,3,3,3],\"data_offsets\":[0,216]}}",
         &w[0][0][0][0], (size_t)weights);
     assert_sizes(weight, KERNEL, KERNEL, IN, OUT);
+    weight = wb_to(wb_default_device(), weight);
     wb_array *image = wb_from(WB_F32, x, SIDE, SIDE, IN, BATCH);
     wb_layer *cross = wb_cross_cor(.kernel = {KERNEL, KERNEL}, .in = IN, .out = OUT);
     assert_int_equal(wb_set(cross, "weight", weight), WB_OK);
