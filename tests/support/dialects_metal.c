@@ -1,18 +1,15 @@
-/* Metal's language as C++: built into a shared object, run item by item. Items of a group are fibers that take turns at barriers. */
+/* Metal's language as C++: built into a shared object, run item by item. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <ucontext.h>
-#include <unistd.h>
 
 #include "support/dialects.h"
-
-enum { STACK = 64 << 10 };
+#include "support/fibers.h"
+#include "support/host_cpp.h"
 
 bool metal_is_there(char *reason, size_t reason_bytes) {
-    if (system("g++ --version >/dev/null 2>&1") == 0) return true;
+    if (host_cpp_is_there()) return true;
     (void)snprintf(reason, reason_bytes, "g++ is not installed");
     return false;
 }
@@ -46,40 +43,29 @@ static void print_callers(FILE *file, const dialect_unit *unit) {
     }
 }
 
-static bool write_text(const dialect_unit *unit, const char *path) {
-    FILE *file = fopen(path, "w");
-    if (!file) return false;
-    char *text = dialect_join(unit->kind, unit->sources, unit->count);
-    (void)fprintf(file, "%s\n", text);
-    print_callers(file, unit);
-    free(text);
-    return fclose(file) == 0;
-}
-
-static void read_log(const char *path, char log[DIALECT_LOG]) {
-    FILE *file = fopen(path, "r");
-    if (!file) return;
-    log[fread(log, 1, DIALECT_LOG - 1, file)] = 0;
-    (void)fclose(file);
+static char *text_of(const dialect_unit *unit) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    char *joined = dialect_join(unit->kind, unit->sources, unit->count);
+    (void)fprintf(stream, "%s\n", joined);
+    print_callers(stream, unit);
+    (void)fclose(stream);
+    free(joined);
+    return text;
 }
 
 bool metal_build(dialect_unit *unit, char log[DIALECT_LOG]) {
-    char folder[] = "/tmp/weber-metal-XXXXXX", command[1024], path[128];
-    if (!mkdtemp(folder)) return false;
-    (void)snprintf(path, sizeof path, "%s/k.cpp", folder);
-    bool built = write_text(unit, path);
-    (void)snprintf(command, sizeof command,
-                   "g++ -std=gnu++14 -w -O0 -fPIC -shared -I %s/program/metal -o %s/k.so %s/k.cpp "
-                   ">%s/log 2>&1",
-                   WB_TESTS_DIR, folder, folder, folder);
-    built = built && system(command) == 0;
-    (void)snprintf(path, sizeof path, "%s/log", folder);
-    if (!built) read_log(path, log);
-    (void)snprintf(path, sizeof path, "%s/k.so", folder);
-    if (built) unit->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (built && !unit->handle) (void)snprintf(log, DIALECT_LOG, "%s", dlerror());
-    (void)snprintf(command, sizeof command, "rm -r %s", folder);
-    return system(command) == 0 && unit->handle;
+    size_t size = 0;
+    char *text = text_of(unit);
+    void *object = host_cpp_build(text, "-std=gnu++14 -O0 -I " WB_TESTS_DIR "/program/metal", &size,
+                                  log, DIALECT_LOG);
+    free(text);
+    if (!object) return false;
+    unit->handle = host_cpp_open(object, size);
+    if (!unit->handle) (void)snprintf(log, DIALECT_LOG, "%s", dlerror());
+    free(object);
+    return unit->handle;
 }
 
 void metal_release(dialect_unit *unit) {
@@ -91,63 +77,28 @@ void metal_release(dialect_unit *unit) {
 typedef void caller(void **buffers, const void *block, unsigned group, unsigned groups,
                     unsigned lane);
 
-static struct group {
+typedef struct running {
     caller *call;
     void **buffers;
     const void *block;
     unsigned group, groups;
-    int items, current, done;
-    ucontext_t main, *fibers;
-    char *stacks;
-} now;
+} running;
 
-static void one_item(void) {
-    now.call(now.buffers, now.block, now.group, now.groups, (unsigned)now.current);
-    now.done++;
+static void one_item(int lane, void *user) {
+    const running *r = user;
+    r->call(r->buffers, r->block, r->group, r->groups, (unsigned)lane);
 }
 
-/* A barrier: the item waits until all others have come to it, since they take turns. */
-static void next_fiber(void) { (void)swapcontext(&now.fibers[now.current], &now.main); }
-
-static void start_fiber(void) {
-    (void)getcontext(&now.fibers[now.current]);
-    now.fibers[now.current].uc_stack.ss_sp = now.stacks + (size_t)now.current * STACK;
-    now.fibers[now.current].uc_stack.ss_size = STACK;
-    now.fibers[now.current].uc_link = &now.main;
-    makecontext(&now.fibers[now.current], one_item, 0);
-}
-
-static void run_group(void) {
-    bool *ended = calloc((size_t)now.items, sizeof *ended);
-    now.done = 0;
-    for (now.current = 0; now.current < now.items; now.current++) start_fiber();
-    while (now.done < now.items)
-        for (int i = 0; i < now.items; i++) {
-            if (ended[i]) continue;
-            const int before = now.done;
-            now.current = i;
-            (void)swapcontext(&now.main, &now.fibers[i]);
-            ended[i] = now.done > before;
-        }
-    free(ended);
-}
-
-static bool launch(const dialect_unit *unit, const wb_launch *l, bool has_barriers) {
+static bool launch(const dialect_unit *unit, const wb_launch *l, running *r) {
     char name[64];
     (void)snprintf(name, sizeof name, "run_%s", l->entry);
-    *(void **)&now.call = dlsym(unit->handle, name);
-    void **hook = dlsym(unit->handle, "wb_next_fiber");
-    if (!now.call || !hook) return false;
-    void (*next)(void) = next_fiber;
-    memcpy(hook, &next, sizeof next);
-    now.groups = (unsigned)l->groups;
-    for (now.group = 0; now.group < now.groups; now.group++) {
-        if (has_barriers) {
-            run_group();
-            continue;
-        }
-        for (now.current = 0; now.current < now.items; now.current++) one_item();
-    }
+    *(void **)&r->call = dlsym(unit->handle, name);
+    void (**meet)(int) = dlsym(unit->handle, "wb_meet");
+    if (!r->call || !meet) return false;
+    *meet = fibers_meet;
+    r->groups = (unsigned)l->groups;
+    for (r->group = 0; r->group < r->groups; r->group++)
+        if (!fibers_run(dialect_of(unit->kind)->group, r->group % 2, one_item, r)) return false;
     return true;
 }
 
@@ -163,17 +114,12 @@ bool metal_run(const dialect_unit *unit, const wb_source *s, void *const *argume
     void *scratch = has_scratch ? calloc(1, s->scratch_bytes) : NULL;
     if (has_scratch) buffers[narguments] = scratch;
     if (s->uses_status) buffers[s->buffer_count] = status;
-    now =
-        (struct group){.buffers = buffers, .block = block, .items = dialect_of(unit->kind)->group};
-    now.fibers = calloc((size_t)now.items, sizeof *now.fibers);
-    now.stacks = malloc((size_t)now.items * STACK);
-    const bool has_barriers = strstr(s->text, "WB_BARRIER") != NULL;
+    running r = {.buffers = buffers, .block = block};
     bool ran = true;
-    for (int i = 0; i < s->launch_count && ran; i++)
-        ran = launch(unit, &s->launches[i], has_barriers);
-    if (!ran) (void)snprintf(log, DIALECT_LOG, "a kernel is missing");
-    free(now.fibers);
-    free(now.stacks);
+    for (int i = 0; i < s->launch_count && ran; i++) ran = launch(unit, &s->launches[i], &r);
+    if (!ran)
+        (void)snprintf(log, DIALECT_LOG,
+                       "a kernel is missing, or its items do not meet at barriers");
     free(scratch);
     free(buffers);
     free(offsets);

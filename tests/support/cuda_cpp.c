@@ -1,0 +1,161 @@
+#include "support/cuda_cpp.h"
+
+#include <ctype.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/fibers.h"
+
+/* ---- the instructions of PTX ---- */
+
+/* Prints the operands `"=f"(x), "h"(h)` between from and to without their constraints; they follow others where comma says so. */
+static bool print_operands(FILE *file, const char *from, const char *to, bool comma) {
+    for (const char *at = from; at < to;) {
+        int depth = 0;
+        if (*at != '(') {
+            at++;
+            continue;
+        }
+        const char *begin = at;
+        do depth += (*at == '(') - (*at == ')');
+        while (++at < to && depth > 0);
+        (void)fprintf(file, "%s%.*s", comma ? ", " : "", (int)(at - begin), begin);
+        comma = true;
+    }
+    return comma;
+}
+
+/* One instruction with outputs and inputs, `("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h))`, as `ptx_cvt_f32_f16((x), (h))`. NULL: it is not of
+ * this form; else what follows. */
+static const char *print_instruction(FILE *file, const char *at) {
+    at += strspn(at, " ");
+    if (strncmp(at, "volatile", 8) == 0) at += 8 + strspn(at + 8, " ");
+    if (*at++ != '(') return NULL;
+    at += strspn(at, " \n");
+    const char *outputs = strchr(at, ':'), *end = strchr(at, ';');
+    if (*at != '"' || !outputs || !(end = strstr(outputs, ");"))) return NULL;
+    (void)fputs("ptx_", file);
+    for (at++; *at && *at != ' ' && *at != '"'; at++)
+        if (*at != ':') (void)fputc(*at == '.' ? '_' : *at, file);
+    const char *inputs = memchr(outputs + 1, ':', (size_t)(end - outputs - 1));
+    (void)fputc('(', file);
+    const bool any = print_operands(file, outputs, inputs ? inputs : end, false);
+    if (inputs) (void)print_operands(file, inputs, end, any);
+    (void)fputc(')', file);
+    return end + 1;
+}
+
+static bool is_word(const char *text, const char *at, const char *word) {
+    const size_t length = strlen(word);
+    if (strncmp(at, word, length) != 0) return false;
+    return (at == text || (!isalnum((unsigned char)at[-1]) && at[-1] != '_')) &&
+           !isalnum((unsigned char)at[length]) && at[length] != '_';
+}
+
+static void print_text(FILE *file, const char *text) {
+    for (const char *at = text; *at;) {
+        const char *behind = is_word(text, at, "asm") ? print_instruction(file, at + 3) : NULL;
+        if (behind)
+            at = behind;
+        else
+            (void)fputc(*at++, file);
+    }
+}
+
+/* ---- the kernels ---- */
+
+/* The name in front of the next bracket that stands behind `at`; false: there is none. */
+static bool print_entry(FILE *file, const char *at) {
+    const char *begin = at + strspn(at, " ("), *end = begin;
+    while (isalnum((unsigned char)*end) || *end == '_') end++;
+    if (end == begin) return false;
+    (void)fprintf(file, "    cuda_cpp_kernel<%.*s>::entry(\"%.*s\"),\n", (int)(end - begin), begin,
+                  (int)(end - begin), begin);
+    return true;
+}
+
+static bool is_in_definition(const char *text, const char *at) {
+    while (at > text && at[-1] != '\n') at--;
+    return *at == '#';
+}
+
+/* Kernels are WB_KERNEL(name, threads)(...) or __global__ void name(...), the latter perhaps with __launch_bounds__(n) before the name. */
+static void print_entries(FILE *file, const char *text) {
+    (void)fputs("\nextern \"C\" const cuda_cpp_entry cuda_cpp_entries[] = {\n", file);
+    for (const char *at = text; *at; at++) {
+        if (is_word(text, at, "WB_KERNEL") && !is_in_definition(text, at)) {
+            (void)print_entry(file, at + strlen("WB_KERNEL"));
+        } else if (is_word(text, at, "__global__") && !is_in_definition(text, at)) {
+            const char *name = at + strlen("__global__");
+            name += strspn(name, " ");
+            if (is_word(text, name, "void")) name += 4;
+            name += strspn(name, " ");
+            if (is_word(text, name, "__launch_bounds__")) name = strchr(name, ')') + 1;
+            (void)print_entry(file, name);
+        }
+    }
+    (void)fputs("    {}};\n", file);
+}
+
+char *cuda_cpp_text(const char *text, const char *definitions, int warp) {
+    char *result = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&result, &size);
+    if (!file) return NULL;
+    (void)fprintf(file, "#define CUDA_CPP_WARP %d\n%s\n#include \"%s\"\n#line 1\n", warp,
+                  definitions, CUDA_CPP_HEADER);
+    print_text(file, text);
+    print_entries(file, text);
+    return fclose(file) == 0 ? result : NULL;
+}
+
+/* ---- running ---- */
+
+const cuda_cpp_entry *cuda_cpp_find(void *object, const char *name) {
+    const cuda_cpp_entry *e = dlsym(object, "cuda_cpp_entries");
+    while (e && e->name && strcmp(e->name, name) != 0) e++;
+    return e && e->name ? e : NULL;
+}
+
+typedef struct place {
+    unsigned x, y, z;
+} place;
+
+/* What the object has of the threads that run; thread, block, size of blocks and of the grid. */
+typedef struct running {
+    place *places;
+    const cuda_cpp_entry *entry;
+    void **parameters;
+} running;
+
+static place place_of(unsigned number, place size) {
+    return (place){number % size.x, number / size.x % size.y, number / size.x / size.y};
+}
+
+static void one_thread(int lane, void *user) {
+    const running *r = user;
+    r->places[0] = place_of((unsigned)lane, r->places[2]);
+    r->entry->item(r->parameters);
+}
+
+bool cuda_cpp_launch(void *object, const cuda_cpp_entry *entry, const unsigned grid[3],
+                     const unsigned block[3], void **parameters, bool is_reversed) {
+    running r = {dlsym(object, "cuda_cpp_places"), entry, parameters};
+    char **shared = dlsym(object, "cuda_cpp_shared");
+    void (**meet)(int) = dlsym(object, "cuda_cpp_meet");
+    void (**meet_part)(int, int) = dlsym(object, "cuda_cpp_meet_part");
+    if (!r.places || !shared || !meet || !meet_part) return false;
+    *meet = fibers_meet, *meet_part = fibers_meet_part;
+    r.places[2] = (place){block[0], block[1], block[2]};
+    r.places[3] = (place){grid[0], grid[1], grid[2]};
+    const unsigned blocks = grid[0] * grid[1] * grid[2];
+    const int threads = (int)(block[0] * block[1] * block[2]);
+    for (unsigned i = 0; i < blocks; i++) {
+        if (shared[0]) memset(shared[0], 0xff, (size_t)(shared[1] - shared[0]));
+        r.places[1] = place_of(is_reversed ? blocks - 1 - i : i, r.places[3]);
+        if (!fibers_run(threads, is_reversed, one_thread, &r)) return false;
+    }
+    return true;
+}
