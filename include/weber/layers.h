@@ -232,8 +232,10 @@ typedef struct wb_conv_desc {
     int64_t groups;      /* divides in and out; default 1 */
     bool same_pad;       /* result sizes are ceil(size / stride) */
     bool no_bias;
-    wb_init *init;  /* default wb_glorot_uniform */
-    wb_dtype dtype; /* default f32 */
+    wb_init *init;    /* default wb_glorot_uniform */
+    wb_dtype dtype;   /* default f32 */
+    wb_array *weight; /* given instead of init (kernel..., in / groups, out) */
+    wb_array *bias;   /* given instead of zeros (out) */
 } wb_conv_desc;
 
 /* y = activation(w * x + b): a true convolution (the kernel is flipped), as Flux's Conv;

@@ -17,11 +17,10 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
 }
 
 static const wb_field fields[] = {WB_LIST_FIELD(wb_chain_layer, layers)};
-static const wb_layer_class chain_class = {"Chain", sizeof(wb_chain_layer), fields, 1, forward,
-                                           NULL};
+const wb_layer_class wb_chain_class = {"Chain", sizeof(wb_chain_layer), fields, 1, forward, NULL};
 
 static wb_layer *make(const char *function, const wb_contents *contents) {
-    return wb_container_new(function, &chain_class, offsetof(wb_chain_layer, layers), contents,
+    return wb_container_new(function, &wb_chain_class, offsetof(wb_chain_layer, layers), contents,
                             true);
 }
 
@@ -38,7 +37,7 @@ wb_layer *wb_chain_named_make(int64_t count, const wb_named *layers) {
 int64_t wb_activations(wb_layer *chain, wb_array *x, int64_t capacity, wb_array **out) {
     for (int64_t i = 0; i < capacity; i++) out[i] = NULL;
     if (!wb_check_layer("wb_activations", chain)) return 0;
-    if (chain->class_ != &chain_class) {
+    if (chain->class_ != &wb_chain_class) {
         (void)wb_fail(WB_ERROR_ARGUMENT, "wb_activations: a chain wanted, not %s",
                       chain->class_->name);
         return 0;

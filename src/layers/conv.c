@@ -1,5 +1,6 @@
 /* Convolution and cross-correlation. */
 #include <stdio.h>
+#include <string.h>
 
 #include "layers/layer.h"
 
@@ -64,26 +65,12 @@ static size_t append(char *text, size_t size, const char *what, const char *valu
     return (size_t)written < size ? (size_t)written : size - 1;
 }
 
-/* pad=1, pad=(1, 2), or, uneven, pad=(lo, hi, lo, hi) as in Flux. */
-static void pad_text(const wb_conv_layer *c, char *text, size_t size) {
-    if (all_equal(c->window.pad_more, c->nspatial, 0)) {
-        wb_numbers_text(c->nspatial, c->window.pad, true, text, size);
-        return;
-    }
-    int64_t both[6];
-    for (int i = 0; i < c->nspatial; i++) {
-        both[2 * i] = c->window.pad[i];
-        both[2 * i + 1] = c->window.pad[i] + c->window.pad_more[i];
-    }
-    wb_numbers_text(2 * c->nspatial, both, false, text, size);
-}
-
 static size_t settings(const wb_conv_layer *c, char *text, size_t size) {
     size_t used = 0;
     char numbers[96];
     const int n = c->nspatial;
     if (!all_equal(c->window.pad, n, 0) || !all_equal(c->window.pad_more, n, 0)) {
-        pad_text(c, numbers, sizeof numbers);
+        wb_pad_text(n, c->window.pad, c->window.pad_more, numbers, sizeof numbers);
         used += append(text + used, size - used, ", pad=", numbers);
     }
     if (!all_equal(c->window.stride, n, 1)) {
@@ -105,7 +92,7 @@ static void describe(const wb_layer *layer, bool brief, char *text, size_t size)
     const wb_conv_layer *c = conv_of(layer);
     char kernel[64];
     wb_numbers_text(c->nspatial, c->weight->sizes, false, kernel, sizeof kernel);
-    const char *activation = brief ? "" : wb_activation_name(c->activation);
+    const char *activation = brief ? "" : wb_activation_text(c->activation);
     char all[300] = "";
     if (!brief) (void)settings(c, all, sizeof all);
     (void)snprintf(text, size, "%s(%s, %lld => %lld%s%s%s)", layer->class_->name, kernel,
@@ -119,10 +106,9 @@ static const wb_field fields[] = {
     WB_VALUE_FIELD(wb_conv_layer, activation),
     WB_VALUE_FIELD(wb_conv_layer, window),
 };
-static const wb_layer_class conv_class = {"Conv",  sizeof(wb_conv_layer), fields, 4, forward,
-                                          describe};
-static const wb_layer_class cross_cor_class = {
-    "CrossCor", sizeof(wb_conv_layer), fields, 4, forward, describe};
+const wb_layer_class wb_conv_class = {"Conv", sizeof(wb_conv_layer), fields, 4, forward, describe};
+const wb_layer_class wb_cross_cor_class = {"CrossCor", sizeof(wb_conv_layer), fields, 4, forward,
+                                           describe};
 
 /* ---- making ---- */
 
@@ -164,7 +150,23 @@ static bool check(const char *name, const wb_conv_desc *d) {
     return false;
 }
 
-static bool fill(wb_conv_layer *c, const wb_conv_desc *d, bool cross) {
+static bool check_given(const char *name, const wb_conv_desc *d, int ndim, const int64_t *sizes) {
+    const wb_array *w = d->weight, *b = d->bias;
+    if (w && (w->ndim != ndim || memcmp(w->sizes, sizes, (size_t)ndim * sizeof *sizes) != 0))
+        (void)wb_fail(WB_ERROR_SHAPE, "%s: the weight is %s, not %s", name, wb_text_of(w),
+                      wb_sizes_text(ndim, sizes));
+    else if (w && !wb_dtype_is_float((wb_dtype)w->dtype))
+        (void)wb_fail(WB_ERROR_DTYPE, "%s: the weight is %s, not floating", name,
+                      wb_dtype_name((wb_dtype)w->dtype));
+    else if (b && (b->ndim != 1 || b->sizes[0] != d->out))
+        (void)wb_fail(WB_ERROR_SHAPE, "%s: the bias is %s for %lld channels", name, wb_text_of(b),
+                      (long long)d->out);
+    else
+        return true;
+    return false;
+}
+
+static bool fill(const char *name, wb_conv_layer *c, const wb_conv_desc *d, bool cross) {
     const int n = c->nspatial = spatial_dims(d->kernel);
     int64_t sizes[WB_MAX_DIMS];
     for (int i = 0; i < 3; i++) {
@@ -176,9 +178,10 @@ static bool fill(wb_conv_layer *c, const wb_conv_desc *d, bool cross) {
     c->window.groups = d->groups, c->window.cross_correlation = cross;
     c->activation = d->activation, c->same_pad = d->same_pad;
     sizes[n] = d->in / d->groups, sizes[n + 1] = d->out;
-    c->weight = wb_hold(d->init(n + 2, sizes, d->dtype));
-    if (!c->weight || d->no_bias) return c->weight != NULL;
-    c->bias = wb_hold(wb_zeros_init(1, &d->out, d->dtype));
+    c->weight = wb_hold(d->weight ? d->weight : d->init(n + 2, sizes, d->dtype));
+    if (!c->weight || !check_given(name, d, n + 2, sizes)) return false;
+    if (d->no_bias) return true;
+    c->bias = wb_hold(d->bias ? d->bias : wb_zeros_init(1, &d->out, (wb_dtype)c->weight->dtype));
     return c->bias != NULL;
 }
 
@@ -186,11 +189,27 @@ static wb_layer *make(const char *name, const wb_layer_class *layer_class, wb_co
     with_defaults(&desc);
     if (!check(name, &desc) || !wb_scope_begin()) return NULL;
     wb_conv_layer *c = (wb_conv_layer *)(void *)wb_layer_new(layer_class);
-    const bool failed = !c || !fill(c, &desc, layer_class == &cross_cor_class);
+    const bool failed = !c || !fill(name, c, &desc, layer_class == &wb_cross_cor_class);
     return wb_layer_finish(c ? &c->layer : NULL, failed);
 }
 
-wb_layer *wb_conv_make(wb_conv_desc desc) { return make("wb_conv", &conv_class, desc); }
+wb_conv_desc wb_conv_desc_of(const wb_layer *layer) {
+    const wb_conv_layer *c = conv_of(layer);
+    wb_conv_desc d = {.in = in_of(c),
+                      .out = c->weight->sizes[c->nspatial + 1],
+                      .activation = c->activation,
+                      .groups = groups_of(c),
+                      .same_pad = c->same_pad,
+                      .no_bias = !c->bias};
+    for (int i = 0; i < c->nspatial; i++) {
+        d.kernel[i] = c->weight->sizes[i];
+        d.stride[i] = c->window.stride[i], d.dilation[i] = c->window.dilation[i];
+        d.pad[i] = c->window.pad[i], d.pad_more[i] = c->window.pad_more[i];
+    }
+    return d;
+}
+
+wb_layer *wb_conv_make(wb_conv_desc desc) { return make("wb_conv", &wb_conv_class, desc); }
 wb_layer *wb_cross_cor_make(wb_conv_desc desc) {
-    return make("wb_cross_cor", &cross_cor_class, desc);
+    return make("wb_cross_cor", &wb_cross_cor_class, desc);
 }

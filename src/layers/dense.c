@@ -45,7 +45,7 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
 
 static void describe(const wb_layer *layer, bool brief, char *text, size_t size) {
     const wb_dense_layer *d = dense_of(layer);
-    const char *activation = brief ? "" : wb_activation_name(d->activation);
+    const char *activation = brief ? "" : wb_activation_text(d->activation);
     (void)snprintf(text, size, "Dense(%lld => %lld%s%s%s)", (long long)d->weight->sizes[1],
                    (long long)d->weight->sizes[0], *activation ? ", " : "", activation,
                    brief || d->bias ? "" : "; bias=false");
@@ -56,8 +56,8 @@ static const wb_field fields[] = {
     WB_ARRAY_FIELD(wb_dense_layer, bias),
     WB_VALUE_FIELD(wb_dense_layer, activation),
 };
-static const wb_layer_class dense_class = {"Dense", sizeof(wb_dense_layer), fields, 3, forward,
-                                           describe};
+const wb_layer_class wb_dense_class = {"Dense", sizeof(wb_dense_layer), fields, 3, forward,
+                                       describe};
 
 /* ---- making ---- */
 
@@ -98,9 +98,17 @@ static bool fill(wb_dense_layer *d, const wb_dense_desc *desc) {
     return bias != NULL;
 }
 
+wb_dense_desc wb_dense_desc_of(const wb_layer *layer) {
+    const wb_dense_layer *d = dense_of(layer);
+    return (wb_dense_desc){.in = d->weight->sizes[1],
+                           .out = d->weight->sizes[0],
+                           .activation = d->activation,
+                           .no_bias = !d->bias};
+}
+
 wb_layer *wb_dense_make(wb_dense_desc desc) {
     if (!check(&desc) || !wb_scope_begin()) return NULL;
-    wb_dense_layer *d = (wb_dense_layer *)(void *)wb_layer_new(&dense_class);
+    wb_dense_layer *d = (wb_dense_layer *)(void *)wb_layer_new(&wb_dense_class);
     const bool failed = !d || !fill(d, &desc);
     return wb_layer_finish(d ? &d->layer : NULL, failed);
 }

@@ -48,14 +48,18 @@ static const wb_field fields[] = {
     WB_VALUE_FIELD(wb_dropout_layer, p),
     WB_VALUE_FIELD(wb_dropout_layer, dims),
 };
-static const wb_layer_class dropout_class = {
-    "Dropout", sizeof(wb_dropout_layer), fields, 2, forward, describe};
+const wb_layer_class wb_dropout_class = {"Dropout", sizeof(wb_dropout_layer), fields, 2, forward,
+                                         describe};
 
 wb_layer *wb_dropout_make(wb_dropout_desc desc) {
     if (!(desc.p >= 0 && desc.p <= 1))
         return wb_fail_null(WB_ERROR_ARGUMENT, "wb_dropout: p = %g is no probability", desc.p);
-    wb_dropout_layer *d = (wb_dropout_layer *)(void *)wb_layer_new(&dropout_class);
+    wb_dropout_layer *d = (wb_dropout_layer *)(void *)wb_layer_new(&wb_dropout_class);
     if (!d) return NULL;
     d->p = desc.p, d->dims = desc.dims;
     return &d->layer;
+}
+
+wb_dropout_desc wb_dropout_desc_of(const wb_layer *layer) {
+    return (wb_dropout_desc){.p = dropout_of(layer)->p, .dims = dropout_of(layer)->dims};
 }

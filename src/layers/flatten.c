@@ -16,7 +16,7 @@ static void describe(const wb_layer *layer, bool brief, char *text, size_t size)
 static const wb_field no_fields[1] = {
     {NULL, 0, WB_FIELD_VALUE, false, false}
 };
-static const wb_layer_class flatten_class = {"Flatten", sizeof(wb_layer), no_fields,
-                                             0,         forward,          describe};
+const wb_layer_class wb_flatten_class = {"Flatten", sizeof(wb_layer), no_fields,
+                                         0,         forward,          describe};
 
-wb_layer *wb_flatten(void) { return wb_layer_new(&flatten_class); }
+wb_layer *wb_flatten(void) { return wb_layer_new(&wb_flatten_class); }

@@ -39,6 +39,11 @@ const char *wb_activation_name(wb_activation *activation) {
     return name;
 }
 
+const char *wb_activation_text(wb_activation *activation) {
+    const char *name = wb_activation_name(activation);
+    return activation && !*name ? WB_NAMELESS : name;
+}
+
 /* ---- the layer ---- */
 
 static wb_array *apply_function(wb_layer *layer, wb_array *x) {
@@ -49,16 +54,16 @@ static void describe(const wb_layer *layer, bool brief, char *text, size_t size)
     const wb_function *f = (const wb_function *)(const void *)layer;
     const char *name = f->name;
     if (!*name && !brief) name = wb_activation_name(f->function);
-    (void)snprintf(text, size, "%s", *name ? name : "function");
+    (void)snprintf(text, size, "%s", *name ? name : WB_NAMELESS);
 }
 
 static const wb_field fields[] = {WB_VALUE_FIELD(wb_function, function)};
-static const wb_layer_class fn_class = {"Function", sizeof(wb_function), fields,
-                                        1,          apply_function,      describe};
+const wb_layer_class wb_fn_class = {"Function", sizeof(wb_function), fields,
+                                    1,          apply_function,      describe};
 
 static wb_layer *make(const char *caller, const char *name, wb_activation *function) {
     if (!function) return wb_failed() ? NULL : wb_fail_argument_null(caller, "the function");
-    wb_function *f = (wb_function *)(void *)wb_layer_new(&fn_class);
+    wb_function *f = (wb_function *)(void *)wb_layer_new(&wb_fn_class);
     if (!f) return NULL;
     f->function = function;
     (void)snprintf(f->name, sizeof f->name, "%s", name);
@@ -98,4 +103,17 @@ void wb_numbers_text(int count, const int64_t *numbers, bool short_form, char *t
         used += (size_t)snprintf(text + used, size - used, "%s%lld", i ? ", " : "",
                                  (long long)numbers[i]);
     if (used < size) (void)snprintf(text + used, size - used, count == 1 ? ",)" : ")");
+}
+
+void wb_pad_text(int count, const int64_t *pad, const int64_t *pad_more, char *text, size_t size) {
+    int64_t both[6];
+    bool uneven = false;
+    for (int i = 0; i < count; i++) {
+        both[2 * i] = pad[i], both[2 * i + 1] = pad[i] + pad_more[i];
+        uneven = uneven || pad_more[i] != 0;
+    }
+    if (uneven)
+        wb_numbers_text(2 * count, both, false, text, size);
+    else
+        wb_numbers_text(count, pad, true, text, size);
 }

@@ -47,7 +47,8 @@ typedef struct wb_visitor wb_visitor;
 struct wb_visitor {
     bool (*array)(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable);
     bool (*layer)(wb_visitor *visitor, wb_layer *layer);
-    uint64_t stamp; /* of this walk */
+    uint64_t stamp;  /* of this walk */
+    bool everywhere; /* empty slots too, and layers that stand in several places at each of them */
 };
 bool wb_visit(wb_visitor *visitor, wb_layer *model);
 
@@ -104,12 +105,33 @@ void wb_list_release(wb_layer_list *list);
 /* "relu", or "" for the identity and what has no name. */
 const char *wb_activation_name(wb_activation *activation);
 
+/* The same, but WB_NAMELESS for what has no name: it is not the identity. */
+#define WB_NAMELESS "function"
+const char *wb_activation_text(wb_activation *activation);
+
+/* The function of that name, as Weber, Flux or NNlib has it ("sigmoid", "σ"); NULL: there is none. "identity" is one. */
+wb_activation *wb_activation_named(const char *name);
+
 /* x in the type of like, with a warning the first time it differs. */
 wb_array *wb_convert_input(wb_array *x, const wb_array *like);
 
 /* "(3, 3)" from the first `count` numbers; a single number if all are equal and `short_form`. */
 void wb_numbers_text(int count, const int64_t *numbers, bool short_form, char *text,
                      size_t size_bytes);
+
+/* pad=1, pad=(1, 2), or, uneven, pad=(lo, hi, lo, hi), as in Flux; pad_more is that after beyond that before. */
+void wb_pad_text(int count, const int64_t *pad, const int64_t *pad_more, char *text,
+                 size_t size_bytes);
+
+/* ---- the classes, and what a layer of one could be made again with ---- */
+
+extern const wb_layer_class wb_chain_class, wb_tree_class, wb_dense_class, wb_conv_class,
+    wb_cross_cor_class, wb_maxpool_class, wb_meanpool_class, wb_dropout_class, wb_flatten_class,
+    wb_fn_class;
+wb_dense_desc wb_dense_desc_of(const wb_layer *dense);
+wb_conv_desc wb_conv_desc_of(const wb_layer *conv); /* padding in numbers, same_pad too */
+wb_pool_desc wb_pool_desc_of(const wb_layer *pool);
+wb_dropout_desc wb_dropout_desc_of(const wb_layer *dropout);
 
 /* ---- counts, for printing ---- */
 

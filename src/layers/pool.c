@@ -34,14 +34,14 @@ static wb_array *mean_forward(wb_layer *layer, wb_array *x) {
 static void describe(const wb_layer *layer, bool brief, char *text, size_t size) {
     const wb_pool_layer *p = pool_of(layer);
     const int n = p->nspatial;
-    char kernel[64], stride[64] = "", pad[64] = "";
+    char kernel[64], stride[64] = "", pad[140] = "";
     wb_numbers_text(n, p->window.kernel, false, kernel, sizeof kernel);
     bool default_stride = true, default_pad = true;
     for (int i = 0; i < n; i++) {
         default_stride = default_stride && p->window.stride[i] == p->window.kernel[i];
-        default_pad = default_pad && p->window.pad[i] == 0;
+        default_pad = default_pad && p->window.pad[i] == 0 && p->window.pad_more[i] == 0;
     }
-    if (!default_pad) wb_numbers_text(n, p->window.pad, true, pad, sizeof pad);
+    if (!default_pad) wb_pad_text(n, p->window.pad, p->window.pad_more, pad, sizeof pad);
     if (!default_stride) wb_numbers_text(n, p->window.stride, true, stride, sizeof stride);
     (void)snprintf(text, size, "%s(%s%s%s%s%s)", layer->class_->name, kernel,
                    *pad && !brief ? ", pad=" : "", brief ? "" : pad,
@@ -49,9 +49,9 @@ static void describe(const wb_layer *layer, bool brief, char *text, size_t size)
 }
 
 static const wb_field fields[] = {WB_VALUE_FIELD(wb_pool_layer, window)};
-static const wb_layer_class max_class = {"MaxPool", sizeof(wb_pool_layer), fields,
+const wb_layer_class wb_maxpool_class = {"MaxPool", sizeof(wb_pool_layer), fields,
                                          1,         max_forward,           describe};
-static const wb_layer_class mean_class = {"MeanPool", sizeof(wb_pool_layer), fields,
+const wb_layer_class wb_meanpool_class = {"MeanPool", sizeof(wb_pool_layer), fields,
                                           1,          mean_forward,          describe};
 
 static bool check(const char *name, const wb_pool_desc *d) {
@@ -82,5 +82,17 @@ static wb_layer *make(const char *name, const wb_layer_class *layer_class, wb_po
     return &p->layer;
 }
 
-wb_layer *wb_maxpool_make(wb_pool_desc desc) { return make("wb_maxpool", &max_class, desc); }
-wb_layer *wb_meanpool_make(wb_pool_desc desc) { return make("wb_meanpool", &mean_class, desc); }
+wb_layer *wb_maxpool_make(wb_pool_desc desc) { return make("wb_maxpool", &wb_maxpool_class, desc); }
+wb_layer *wb_meanpool_make(wb_pool_desc desc) {
+    return make("wb_meanpool", &wb_meanpool_class, desc);
+}
+
+wb_pool_desc wb_pool_desc_of(const wb_layer *layer) {
+    const wb_pool_layer *p = pool_of(layer);
+    wb_pool_desc d = {.start_ = 0};
+    for (int i = 0; i < p->nspatial; i++) {
+        d.kernel[i] = p->window.kernel[i], d.stride[i] = p->window.stride[i];
+        d.pad[i] = p->window.pad[i], d.pad_more[i] = p->window.pad_more[i];
+    }
+    return d;
+}

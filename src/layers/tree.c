@@ -9,10 +9,11 @@ typedef struct wb_tree_layer {
 static const wb_field fields[] = {
     {NULL, offsetof(wb_tree_layer, items), WB_FIELD_LIST, true, false}
 };
-static const wb_layer_class tree_class = {"Tree", sizeof(wb_tree_layer), fields, 1, NULL, NULL};
+const wb_layer_class wb_tree_class = {"Tree", sizeof(wb_tree_layer), fields, 1, NULL, NULL};
 
 static wb_layer *make(const char *function, const wb_contents *contents) {
-    return wb_container_new(function, &tree_class, offsetof(wb_tree_layer, items), contents, false);
+    return wb_container_new(function, &wb_tree_class, offsetof(wb_tree_layer, items), contents,
+                            false);
 }
 
 wb_layer *wb_tree_make(int64_t count, void *const *objects) {

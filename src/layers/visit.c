@@ -52,7 +52,8 @@ static bool visit_field(wb_visitor *v, const wb_path *outer, wb_layer *layer, co
     case WB_FIELD_ARRAY:
     case WB_FIELD_STATE: {
         wb_array **slot = wb_field_array(layer, field);
-        return !*slot || !v->array || v->array(v, &path, slot, trainable && field->trainable);
+        if ((!*slot && !v->everywhere) || !v->array) return true;
+        return v->array(v, &path, slot, trainable && field->trainable);
     }
     case WB_FIELD_CHILD: {
         wb_layer *child = *wb_field_child(layer, field);
@@ -67,7 +68,7 @@ static bool visit_field(wb_visitor *v, const wb_path *outer, wb_layer *layer, co
 }
 
 static bool visit_layer(wb_visitor *v, const wb_path *outer, wb_layer *layer, bool trainable) {
-    if (layer->stamp_ == v->stamp) return true;
+    if (layer->stamp_ == v->stamp && !v->everywhere) return true;
     layer->stamp_ = v->stamp;
     if (v->layer && !v->layer(v, layer)) return false;
     const wb_layer_class *layer_class = layer->class_;

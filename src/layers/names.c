@@ -1,0 +1,44 @@
+/* Functions by name: the inverse of wb_activation_name. */
+#include <string.h>
+
+#include "layers/layer.h"
+
+static wb_array *identity(wb_array *x) { return x; }
+
+typedef struct named {
+    const char *name;
+    wb_activation *function;
+} named;
+
+static const named operations[] = {
+#define WB_UNARY(name, class, text, dx, lo, hi, doc)                 {#name, wb_##name},
+#define WB_MACRO(name, class, a_default, expansion, dx, lo, hi, doc) {#name, wb_##name},
+#include <weber/ops.def>
+};
+
+/* What has no row there, and what NNlib calls otherwise or too. */
+static const named others[] = {
+    {"identity",      identity      },
+    {"softmax",       wb_softmax    },
+    {"logsoftmax",    wb_logsoftmax },
+    {"σ",            wb_sigmoid    },
+    {"sigmoid_fast",  wb_sigmoid    },
+    {"tanh_fast",     wb_tanh       },
+    {"hardσ",        wb_hardsigmoid},
+    {"logσ",         wb_logsigmoid },
+    {"gelu_tanh",     wb_gelu       },
+    {"gelu_sigmoid",  wb_gelu       },
+    {"silu",          wb_swish      },
+    {"thresholdrelu", wb_trelu      },
+};
+
+static wb_activation *find(const named *list, size_t count, const char *name) {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(list[i].name, name) == 0) return list[i].function;
+    return NULL;
+}
+
+wb_activation *wb_activation_named(const char *name) {
+    wb_activation *function = find(operations, sizeof operations / sizeof *operations, name);
+    return function ? function : find(others, sizeof others / sizeof *others, name);
+}
