@@ -30,10 +30,28 @@ extern "C" {
                  (const wb_named[]){__VA_ARGS__})
 WB_API wb_status wb_save_make(const char *path, int64_t count, const wb_named *objects);
 
-/* Puts the arrays under "model" in the file, or those of the whole file where there is no such key, into the model's places, by path. Each array
- * goes to the device and into the type of the one that it replaces. A missing path or another size is an error that names both, and
- * nothing has changed. */
-WB_API wb_status wb_load(const char *path, wb_layer *model);
+/* Whether the place at path ("layers.1.weight") takes part. */
+typedef bool wb_load_filter(void *user, const char *path);
+
+typedef struct wb_load_desc {
+    char start_;
+    const char *path;
+    wb_layer *model;
+    const char *
+        key; /* where in the file, a path; default "model", or the whole file if that is not there */
+    wb_load_filter *filter; /* default: all places */
+    void *user;             /* given to filter */
+    bool partial;           /* arrays of the file that no place takes are passed over */
+} wb_load_desc;
+
+/* wb_load("m.bson", model), wb_load("m.bson", model, .key = "model_state"): arrays of the file into the model's places, by path. Each goes to
+ * the device and into the type of the one that it replaces. Functions, probabilities and modes stay the model's own.
+ *
+ * A missing array, one that no place takes (unless .partial), and other sizes are errors that name path and sizes, and nothing has changed. As in
+ * Flux.loadmodel!, a bias that is absent here and false or all zeros there fits, and the other way round; places that are tied take
+ * arrays that are equal. A list of arrays (Flux.params) goes to the trainable places in order, ties once. */
+#define wb_load(...) wb_load_make((wb_load_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_status wb_load_make(wb_load_desc desc);
 
 /* ---- files as trees ---- */
 
@@ -53,10 +71,27 @@ typedef enum wb_record_kind {
 /* A place in a file's tree; it lives as long as the file is open. */
 typedef struct wb_record wb_record;
 
-/* An open file, mapped, not read; released by wb_free. What was borrowed from it stays valid. */
+/* An open file, mapped, not read, or a model's state; released by wb_free. What was borrowed from it stays valid. */
 typedef struct wb_file wb_file;
 WB_API wb_file *wb_open(const char *path);
 WB_API const wb_record *wb_file_root(const wb_file *file);
+
+/* The model as a tree without a file, of the shape that Flux.state gives: maps and lists of its arrays, which are the model's own, not
+ * copies. Later updates of the model do not reach it. */
+WB_API wb_file *wb_state(wb_layer *model);
+
+typedef struct wb_loadmodel_desc {
+    char start_;
+    wb_layer *model;
+    const void *source; /* a model, or what wb_open and wb_state give */
+    wb_load_filter *filter;
+    void *user;
+    bool partial;
+} wb_loadmodel_desc;
+
+/* wb_loadmodel(model, source): copies the arrays of another model, or of a tree, into model; the rules are those of wb_load. */
+#define wb_loadmodel(...) wb_loadmodel_make((wb_loadmodel_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_status wb_loadmodel_make(wb_loadmodel_desc desc);
 
 WB_API wb_record_kind wb_record_kind_of(const wb_record *record);
 WB_API const char *

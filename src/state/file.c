@@ -29,6 +29,8 @@ static void unmap(wb_mapping *map) {
 static void file_free(void *object) {
     wb_file *file = object;
     if (__atomic_sub_fetch(&file->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
+    for (int64_t i = 0; i < file->held_count; i++) wb_unhold(file->held[i]);
+    wb_release(file->held);
     unmap(&file->map);
     wb_arena_release(&file->arena);
     wb_release(file->path);
@@ -37,6 +39,22 @@ static void file_free(void *object) {
 }
 
 static const wb_class file_class = {.name = "file", .free = file_free};
+
+wb_file *wb_file_new(const char *path) {
+    wb_file *file = wb_alloc(sizeof *file);
+    if (!file) return NULL;
+    wb_live_objects(1);
+    file->object.klass = &file_class;
+    file->refs = 1;
+    file->path = wb_copy_text(path);
+    if (file->path) return file;
+    file_free(file);
+    return NULL;
+}
+
+bool wb_is_file(const void *object) {
+    return object && ((const wb_object *)object)->klass == &file_class;
+}
 
 static wb_status map_file(wb_file *file) {
     struct stat status;
@@ -64,13 +82,9 @@ enum { MOST_BYTES_PER_BYTE = 64, LEAST_LIMIT = 1 << 20 };
 
 wb_file *wb_open(const char *path) {
     if (!path) return wb_failed() ? NULL : wb_fail_argument_null("wb_open", "the path");
-    wb_file *file = wb_alloc(sizeof *file);
+    wb_file *file = wb_file_new(path);
     if (!file) return NULL;
-    wb_live_objects(1);
-    file->object.klass = &file_class;
-    file->refs = 1;
-    file->path = wb_copy_text(path);
-    wb_status status = file->path ? map_file(file) : WB_ERROR_MEMORY;
+    wb_status status = map_file(file);
     const wb_format *format = status == WB_OK ? wb_format_of_file(file) : NULL;
     file->arena.limit_bytes = file->map.size_bytes * MOST_BYTES_PER_BYTE + LEAST_LIMIT;
     if (format) status = format->read(file);
@@ -202,6 +216,7 @@ static bool is_aligned(const void *data, wb_dtype dtype) {
 wb_array *wb_record_array(const wb_file *file, const wb_record *r) {
     if (!file || !is_kind(r, WB_RECORD_ARRAY, "an array"))
         return file || wb_failed() ? NULL : wb_fail_argument_null("wb_record_array", "the file");
+    if (r->array) return wb_scope_add(r->array);
     const wb_dtype dtype = (wb_dtype)r->dtype;
     union {
         const wb_file *from;

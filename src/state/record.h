@@ -67,7 +67,13 @@ struct wb_file {
     wb_arena arena;
     wb_record *root;
     wb_record *metadata; /* a map of texts, or NULL */
+    wb_array **held;     /* of a state: the model's arrays */
+    int64_t held_count;
 };
+
+/* A file without bytes, for trees that are made. */
+wb_file *wb_file_new(const char *path);
+bool wb_is_file(const void *object);
 
 /* ---- formats ---- */
 

@@ -8,123 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/memory.h"
-#include "layers/layer.h"
 #include "state/format.h"
+#include "state/tree.h"
 
-/* An array or layer that was met, and its record: what is met again is shared. */
-typedef struct met {
-    const void *object;
-    wb_record *record;
-} met;
-
-typedef struct builder {
-    wb_arena arena;
-    met *list;
-    int64_t count, capacity;
-    int depth;
-} builder;
-
-static wb_record *known(const builder *b, const void *object) {
-    for (int64_t i = 0; i < b->count; i++)
-        if (b->list[i].object == object) return b->list[i].record;
-    return NULL;
-}
-
-static wb_record *remember(builder *b, const void *object, wb_record *record) {
-    if (!record || !WB_GROW(b->list, b->count, b->capacity)) return NULL;
-    b->list[b->count++] = (met){object, record};
-    return record;
-}
-
-/* ---- arrays ---- */
-
-/* On the host, dense; x itself where it is so already. Belongs to the scope. */
-static wb_array *on_host(wb_array *x) {
-    wb_array *y = wb_cpu(x);
-    if (!y || wb_eval(y) != WB_OK) return NULL;
-    return wb_node_is_dense(y) ? y : wb_copy(y);
-}
-
-static wb_record *record_of_array(builder *b, wb_array *x) {
-    wb_record *r = known(b, x);
-    if (r) return r;
-    wb_array *host = on_host(x);
-    r = host ? wb_record_new(&b->arena, WB_RECORD_ARRAY) : NULL;
-    if (!r) return NULL;
-    r->dtype = host->dtype, r->ndim = host->ndim;
-    memcpy(r->sizes, host->sizes, sizeof *r->sizes * host->ndim);
-    r->data_bytes = wb_count(host) * (int64_t)wb_dtype_size((wb_dtype)host->dtype);
-    r->array = host;
-    return remember(b, x, r);
-}
-
-/* ---- layers ---- */
-
-static wb_record *record_of_layer(builder *b, wb_layer *layer);
-
-static wb_record *record_of(builder *b, wb_layer *layer, wb_array *array) {
-    if (layer) return record_of_layer(b, layer);
-    return array ? record_of_array(b, array) : wb_record_new(&b->arena, WB_RECORD_NULL);
-}
-
-static bool has_names(const wb_layer_list *list) {
-    for (int64_t i = 0; i < list->count; i++)
-        if (list->items[i].name) return true;
-    return false;
-}
-
-static wb_record *record_of_list(builder *b, const wb_layer_list *list) {
-    const bool named = has_names(list);
-    wb_record *r = wb_record_new(&b->arena, named ? WB_RECORD_MAP : WB_RECORD_LIST);
-    if (!r || !wb_record_room(&b->arena, r, list->count, named)) return NULL;
-    for (int64_t i = 0; i < list->count; i++) {
-        const wb_layer_item *item = &list->items[i];
-        r->children[i] = record_of(b, item->layer, item->array);
-        if (!r->children[i]) return NULL;
-        if (named && !(r->names[i] = wb_arena_text(&b->arena, item->name, strlen(item->name))))
-            return NULL;
-    }
-    return r;
-}
-
-static wb_record *record_of_field(builder *b, wb_layer *layer, const wb_field *field) {
-    if (field->kind == WB_FIELD_LIST) return record_of_list(b, wb_field_list(layer, field));
-    if (field->kind == WB_FIELD_CHILD) return record_of(b, *wb_field_child(layer, field), NULL);
-    return record_of(b, NULL, *wb_field_array(layer, field));
-}
-
-/* A list without a name of its own is its struct: the tree's items. */
-static wb_record *record_of_fields(builder *b, wb_layer *layer) {
-    const wb_layer_class *k = layer->class_;
-    int64_t count = 0;
-    for (int i = 0; i < k->field_count; i++) count += k->fields[i].kind != WB_FIELD_VALUE;
-    if (count == 1 && k->fields[0].kind == WB_FIELD_LIST && !k->fields[0].name)
-        return record_of_list(b, wb_field_list(layer, &k->fields[0]));
-    wb_record *r = wb_record_new(&b->arena, WB_RECORD_MAP);
-    if (!r || !wb_record_room(&b->arena, r, count, true)) return NULL;
-    for (int i = 0, at = 0; i < k->field_count; i++) {
-        if (k->fields[i].kind == WB_FIELD_VALUE) continue;
-        r->names[at] = k->fields[i].name;
-        r->children[at] = record_of_field(b, layer, &k->fields[i]);
-        if (!r->children[at++]) return NULL;
-    }
-    return r;
-}
-
-static wb_record *record_of_layer(builder *b, wb_layer *layer) {
-    wb_record *r = known(b, layer);
-    if (r) return r;
-    if (b->depth >= WB_RECORD_DEPTH)
-        return wb_fail_null(WB_ERROR_ARGUMENT, "wb_save: the model is nested deeper than %d",
-                            WB_RECORD_DEPTH);
-    b->depth++;
-    r = record_of_fields(b, layer);
-    b->depth--;
-    return r ? remember(b, layer, r) : NULL;
-}
-
-static wb_record *record_of_objects(builder *b, int64_t count, const wb_named *objects) {
+static wb_record *record_of_objects(wb_tree_maker *b, int64_t count, const wb_named *objects) {
     wb_record *root = wb_record_new(&b->arena, WB_RECORD_MAP);
     if (!root || !wb_record_room(&b->arena, root, count, true)) return NULL;
     for (int64_t i = 0; i < count; i++) {
@@ -139,8 +26,8 @@ static wb_record *record_of_objects(builder *b, int64_t count, const wb_named *o
                                 "wb_save: \"%s\" is neither model nor array but a %s",
                                 objects[i].name, klass && klass->name ? klass->name : "thing");
         root->names[i] = objects[i].name;
-        root->children[i] = is_layer ? record_of_layer(b, objects[i].object)
-                                     : record_of_array(b, objects[i].object);
+        root->children[i] = is_layer ? wb_tree_of_layer(b, objects[i].object)
+                                     : wb_tree_of_array(b, objects[i].object);
         if (!root->children[i]) return NULL;
     }
     return root;
@@ -210,11 +97,10 @@ wb_status wb_save_make(const char *path, int64_t count, const wb_named *objects)
     }
     const wb_format *format = wb_format_of_path(path);
     if (!format || !wb_scope_begin()) return wb_error_status();
-    builder b = {.count = 0};
+    wb_tree_maker b = {.is_for_file = true};
     const wb_record *root = record_of_objects(&b, count, objects);
     wb_status status = root ? write_file(format, root, path) : wb_error_status();
-    wb_release(b.list);
-    wb_arena_release(&b.arena);
+    wb_tree_maker_release(&b);
     const wb_status closed = wb_scope_close_leaving(0, NULL);
     return status == WB_OK ? closed : status;
 }
