@@ -266,7 +266,8 @@ static bool build(builder *b, const wb_tape *tape, bool fuse) {
     wb_graph *graph = &b->graph;
     graph->fuse = fuse;
     graph->explain = explains();
-    if (!wb_graph_lower(graph, tape) || !wb_graph_fuse(graph) || !wb_graph_place(graph))
+    if (!wb_graph_lower(graph, tape) || !wb_graph_separate(graph) || !wb_graph_fuse(graph) ||
+        !wb_graph_place(graph))
         return false;
     for (int64_t i = 0; i < graph->order_count; i++)
         if (!plan_unit(b, &graph->units[graph->order[i]])) return false;

@@ -139,6 +139,12 @@ static inline int64_t wb_value_count(const wb_value *v) {
     return wb_count_sizes(v->ndim, v->sizes);
 }
 
+/* ---- separate.c ---- */
+
+/* Stored results whose values were found equal get memory each, unless they are views of one array: two parameters that begin with the
+ * same numbers are no tie. */
+bool wb_graph_separate(wb_graph *graph);
+
 /* ---- fuse.c ---- */
 
 typedef enum wb_unit_kind { WB_UNIT_PROGRAM, WB_UNIT_CALL, WB_UNIT_COPY } wb_unit_kind;

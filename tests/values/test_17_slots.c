@@ -50,6 +50,38 @@ static void an_unknown_path_lists_the_valid_ones(void **state) {
     wb_free(model);
 }
 
+typedef struct Pair {
+    wb_layer layer;
+    wb_array *a, *b, *turned, *c;
+} Pair;
+WB_FUNCTOR(Pair, NULL, WB_ARRAY_FIELD(Pair, a), WB_ARRAY_FIELD(Pair, b),
+           WB_ARRAY_FIELD(Pair, turned), WB_ARRAY_FIELD(Pair, c));
+
+/* Equal recipes are computed once; what they give are parameters of their own all the same. */
+static void equal_beginnings_are_no_tie(void **state) {
+    (void)state;
+    wb_scope_open();
+    wb_array *x = wb_from(WB_F32, ((const float[]){1, 2, 3, 4, 5, 6}), 2, 3);
+    Pair *p = wb_new(Pair), *q = wb_new(Pair);
+    p->a = wb_keep(wb_zeros(WB_F32, 2, 3)), p->b = wb_keep(wb_zeros(WB_F32, 2, 3));
+    p->turned = wb_keep(wb_transpose(p->a)), p->c = wb_keep(wb_zeros(WB_F32, 2, 3));
+    q->a = wb_keep(wb_matmul(x, wb_transpose(x))), q->b = wb_keep(wb_matmul(x, wb_transpose(x)));
+    q->turned = wb_keep(wb_transpose(q->a)), q->c = wb_keep(wb_exp(wb_matmul(x, wb_transpose(x))));
+    assert_int_equal(wb_scope_close(), WB_OK);
+    assert_values(q->b, 0, 35, 44, 44, 56);
+    wb_optimiser *of_p = wb_setup(wb_descent(.eta = 1), &p->layer);
+    wb_optimiser *of_q = wb_setup(wb_descent(.eta = 1), &q->layer);
+    assert_int_equal(of_p->group_count, 3); /* a and turned are one */
+    assert_int_equal(of_q->group_count, 3);
+    wb_array *l =
+        wb_add(wb_sum(wb_get(&p->layer, "a")), wb_mul_number(wb_sum(wb_get(&p->layer, "b")), 2));
+    assert_int_equal(step(of_p, &p->layer, l), WB_OK);
+    assert_values(p->a, 0, -1, -1, -1, -1, -1, -1);
+    assert_values(p->b, 0, -2, -2, -2, -2, -2, -2);
+    assert_values(p->c, 0, 0, 0, 0, 0, 0, 0);
+    wb_free(of_p), wb_free(of_q), wb_free(p), wb_free(q);
+}
+
 /* An encoder and a decoder that uses its weight transposed, against the same by hand: g = g1 + g2'. */
 static void a_tie_has_one_gradient_and_one_state(void **state) {
     (void)state;
@@ -165,6 +197,7 @@ static int run(void) {
         TEST(what_a_getter_returns_belongs_to_the_scope),
         TEST(a_getter_outlives_the_model),
         TEST(an_unknown_path_lists_the_valid_ones),
+        TEST(equal_beginnings_are_no_tie),
         TEST(a_tie_has_one_gradient_and_one_state),
         TEST(the_gradient_of_a_tie_is_summed_over_its_places),
         TEST(ties_are_checked_at_each_update),

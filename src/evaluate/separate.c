@@ -1,0 +1,52 @@
+/* Results that are equal and were asked for separately. */
+#include "base/memory.h"
+#include "evaluate/plan.h"
+
+/* The array that x is a view of, or x. */
+static const wb_array *origin_of(const wb_array *x) {
+    while (!wb_is_plan_leaf(x) && wb_rows[x->op].kind == WB_KIND_VIEW) x = x->inputs[0];
+    return x;
+}
+
+/* The value whose memory v will show. */
+static int32_t shown_by(const wb_graph *graph, int32_t v) {
+    const wb_value *x = &graph->values[v];
+    while (x->kind == WB_VALUE_VIEW && x->op != WB_OP_data) {
+        v = x->small_inputs[0];
+        x = &graph->values[v];
+    }
+    return v;
+}
+
+/* The same value once more: a constant is made again, all else is copied. */
+static int32_t again(wb_graph *graph, int32_t number) {
+    if (!WB_GROW(graph->values, graph->count, graph->capacity)) return -1;
+    const int32_t made = (int32_t)graph->count++;
+    wb_value *v = &graph->values[made];
+    *v = graph->values[number];
+    v->base = made, v->next_equal = -1;
+    v->layout = wb_layout_dense(v->ndim, v->sizes);
+    if (v->kind == WB_VALUE_CONSTANT || v->kind == WB_VALUE_SOURCE) return made;
+    v->kind = WB_VALUE_VIEW, v->op = WB_OP_data, v->tape = -1;
+    v->ninputs = 1, v->input_list = NULL;
+    v->small_inputs[0] = number;
+    return made;
+}
+
+bool wb_graph_separate(wb_graph *graph) {
+    const wb_tape *tape = graph->tape;
+    const wb_array **owner = wb_alloc(sizeof *owner * (size_t)(graph->count + 1));
+    bool done = owner != NULL;
+    for (int64_t i = 0; done && i < tape->count; i++) {
+        int32_t *result = &graph->of_tape[i];
+        if (!(tape->marks[i] & WB_TAPE_STORED) || *result < 0) continue;
+        const int32_t base = shown_by(graph, *result);
+        const wb_value *x = &graph->values[base];
+        if (x->kind == WB_VALUE_LEAF || x->kind == WB_VALUE_LATE) continue;
+        const wb_array *origin = origin_of(tape->nodes[i]);
+        if (!owner[base]) owner[base] = origin;
+        if (owner[base] != origin) done = (*result = again(graph, *result)) >= 0;
+    }
+    wb_release(owner);
+    return done;
+}
