@@ -115,6 +115,10 @@ WB_API wb_array *wb_normal_make(wb_dtype dtype, int ndim, const int64_t *sizes);
 WB_API wb_array *wb_bernoulli_make(double p, int ndim, const int64_t *sizes);
 WB_API void wb_seed(uint64_t seed);
 
+/* This thread's sequence as an object for files (weber/state.h): {"random", wb_random_state()}. It is the thread's, and needs no wb_free. */
+typedef struct wb_random wb_random;
+WB_API wb_random *wb_random_state(void);
+
 /* ---- asking ---- */
 
 WB_API wb_dtype wb_dtype_of(const wb_array *x);

@@ -11,7 +11,8 @@
  *     wb_free(data);
  *
  * A thread of the loader's own copies the next batches while the program computes; they are the same, and come in the same
- * order, as without it. A loader is used by one thread at a time. Errors: weber/error.h. */
+ * order, as without it. A loader is used by one thread at a time. Its position can be saved and loaded (weber/state.h), also in
+ * the middle of an epoch: the next {0} then goes on there. Errors: weber/error.h. */
 #ifndef WEBER_DATA_H
 #define WEBER_DATA_H
 
@@ -117,6 +118,9 @@ WB_API wb_status wb_batch_to(const wb_device *device, wb_batch *batch);
 
 /* Batches in an epoch. */
 WB_API int64_t wb_loader_length(const wb_loader *loader);
+
+/* The epoch that the next {0} walks, from 0: that of the loaded position (weber/state.h), or the one after the last. */
+WB_API int64_t wb_loader_epoch(const wb_loader *loader);
 
 /* The next batch: closes the last turn's scope, opens one and fills *batch; a batch of {0} starts an epoch. False, with *batch
  * back at {0}, at the end of the epoch, and as soon as an error is pending: its own, that of the closing scope, or one of the

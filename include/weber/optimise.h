@@ -150,6 +150,8 @@ typedef struct wb_train_event {
 } wb_train_event;
 typedef bool wb_train_fn(const wb_train_event *event);
 
+enum { WB_MORE_OBJECTS = 6 };
+
 typedef struct wb_train_desc {
     char start_;
     wb_loss_fn *loss;
@@ -161,11 +163,27 @@ typedef struct wb_train_desc {
     wb_train_fn *on_step;  /* after each update */
     wb_train_fn *on_epoch; /* after each epoch */
     void *user;            /* handed to loss and callbacks */
+    const char
+        *checkpoint; /* a folder, "run/", or begin and format of files in one, "run/net.bson" */
+    int64_t every;   /* batches from one checkpoint to the next; default: an epoch */
+    int64_t keep;    /* files that stay, the newest; default 3 */
+    wb_named more[WB_MORE_OBJECTS]; /* what else belongs to a checkpoint: {{"average", tree}} */
 } wb_train_desc;
 
 /* wb_train(loss, model, loader, optimiser, .epochs = 5, .progress = true). A loss that is not
  * finite ends it with WB_ERROR_NUMBER and "loss is nan at batch 51 of epoch 1"; that step has
- * changed nothing. */
+ * changed nothing.
+ *
+ * With .checkpoint = "run/" it can be killed at any instant: the same call in the same program goes
+ * on from the newest whole file, and comes to the same bits as if nothing had happened. A file
+ * (weber/state.h: wb_checkpoint_save) holds model, optimiser, the loader's place, this thread's
+ * random sequence, the sum of the epoch's losses, and `more`. The first is written before the first
+ * step, so that what cannot be saved is an error then; the last at the end, also when a callback
+ * ends the training, which the same call then continues. Those between are written after on_step,
+ * or on_epoch, which may be called again for a step that was done after the file. A later file that
+ * cannot be written is a warning, and the training goes on; if it is the last one, wb_train
+ * returns the error, and model and optimiser are as trained. A training that has come to its end is
+ * only loaded. */
 #define wb_train(...) wb_train_make((wb_train_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_status wb_train_make(wb_train_desc desc);
 

@@ -39,6 +39,7 @@ typedef struct wb_progress_desc {
     char start_;      /* makes an empty list legal */
     const char *what; /* what stands before the bar: "epoch 1/5" */
     int64_t total;    /* steps that will come; 0: not known, no bar and no time left */
+    int64_t done;     /* steps that were done before */
     int64_t items;    /* the rate counts this many things per step: a batch's images; default 1 */
     const wb_device *device; /* whose peak memory is shown; default: the CPU */
     FILE *file;              /* default: stderr */

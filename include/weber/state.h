@@ -3,7 +3,9 @@
  *     wb_save("model.bson", model);                              // under the key "model"
  *     wb_load("model.bson", model);                              // into a model of the same structure
  *
- *     wb_save_named("run.bson", {"model", model}, {"epoch", wb_scalar(WB_I64, 3)});
+ *     wb_save_named("run.bson", {"model", model}, {"adam", adam}, {"data", loader}, {"random", wb_random_state()});
+ *     wb_load_named("run.bson", {"model", model}, {"adam", adam}, {"data", loader}, {"random", wb_random_state()});
+ *
  *     wb_file *file = wb_open("run.bson");
  *     wb_array *w = wb_record_array(file, wb_record_get(wb_file_root(file), "model.layers.1.weight"));
  *
@@ -24,7 +26,11 @@ extern "C" {
 
 /* A model, tree or array under the key "model"; a model is the tree of its fields, by name. Ties are kept where the format can say them. */
 #define wb_save(path, object) wb_save_make(path, 1, &(const wb_named){"model", object})
-/* Several under keys of their own: wb_save_named("run.bson", {"model", model}, {"epoch", epoch}). */
+/* Several under keys of their own: wb_save_named("run.bson", {"model", model}, {"epoch", epoch}). Besides models, trees and arrays:
+ *   an optimiser (its rule with all settings, the state of each parameter, the steps),
+ *   a loader (its place: epoch, batch, the seed of the order; not its data),
+ *   wb_random_state() (where this thread's sequence of random numbers is).
+ * Together they are a checkpoint: training that goes on from it gives the bits of training that was never interrupted. */
 #define wb_save_named(path, ...)                                                                   \
     wb_save_make(path, (int64_t)(sizeof((const wb_named[]){__VA_ARGS__}) / sizeof(wb_named)),      \
                  (const wb_named[]){__VA_ARGS__})
@@ -52,6 +58,52 @@ typedef struct wb_load_desc {
  * arrays that are equal. A list of arrays (Flux.params) goes to the trainable places in order, ties once. */
 #define wb_load(...) wb_load_make((wb_load_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_status wb_load_make(wb_load_desc desc);
+
+/* The way back, into objects that there are: the same list. Models and trees as wb_load; an optimiser over a model of the same structure
+ * and with the same kind of rule, whose settings become those of the file; a loader over as much data, with the same batchsize, shuffle
+ * and drop_partial: its next {0} goes on with the batch after the last one that was handed out. An array keeps its numbers: to load into
+ * it put it into a tree. Ties stay. All or nothing: where one does not fit, the error names file, path, and both sizes or numbers,
+ * and none has changed. */
+#define wb_load_named(path, ...)                                                                   \
+    wb_load_named_make(path,                                                                       \
+                       (int64_t)(sizeof((const wb_named[]){__VA_ARGS__}) / sizeof(wb_named)),      \
+                       (const wb_named[]){__VA_ARGS__})
+WB_API wb_status wb_load_named_make(const char *path, int64_t count, const wb_named *objects);
+
+/* ---- checkpoints: a folder of files, the newest of which counts ----
+ *
+ * The path is a folder, "run/", with files checkpoint-000000000100.npz, or it names begin and format of the files: "run/net.bson" with
+ * run/net-000000000100.bson. wb_train does all this by itself (.checkpoint); for a loop by hand:
+ *
+ *     int64_t step;
+ *     wb_checkpoint_load("run/", &step, {"model", model}, {"adam", adam}, {"data", loader}, {"random", wb_random_state()});
+ *     for (int64_t epoch = wb_loader_epoch(loader); epoch < 5; epoch++) {
+ *         wb_batch batch = {0};
+ *         while (wb_next(loader, &batch)) {
+ *             ...
+ *             if (wb_step(adam) % 100 == 0)
+ *                 wb_checkpoint_save("run/", wb_step(adam), 3, {"model", model}, ... as above);
+ *         }
+ *     } */
+
+/* Saves the objects as the file with that number, which is not negative; makes the folder if there is none. When the new file is whole, those
+ * before it are removed but for the keep - 1 newest (keep 0: but for 2), and so is what killed writers left behind. */
+#define wb_checkpoint_save(path, number, keep, ...)                                                \
+    wb_checkpoint_save_make(path, number, keep,                                                    \
+                            (int64_t)(sizeof((const wb_named[]){__VA_ARGS__}) / sizeof(wb_named)), \
+                            (const wb_named[]){__VA_ARGS__})
+WB_API wb_status wb_checkpoint_save_make(const char *path, int64_t number, int64_t keep,
+                                         int64_t count, const wb_named *objects);
+
+/* Loads the file with the highest number, which goes to *number (unless that is NULL). No file, no folder: -1, WB_OK, and nothing has
+ * changed. A damaged file is passed over with a warning and set aside (".damaged" behind its name) when an older one is whole; where all
+ * are damaged that is the error. A file that does not fit is an error, as in wb_load_named. */
+#define wb_checkpoint_load(path, number, ...)                                                      \
+    wb_checkpoint_load_make(path, number,                                                          \
+                            (int64_t)(sizeof((const wb_named[]){__VA_ARGS__}) / sizeof(wb_named)), \
+                            (const wb_named[]){__VA_ARGS__})
+WB_API wb_status wb_checkpoint_load_make(const char *path, int64_t *number, int64_t count,
+                                         const wb_named *objects);
 
 /* ---- files as trees ---- */
 

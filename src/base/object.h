@@ -12,6 +12,7 @@ typedef struct wb_class {
     void (*free)(void *object);
     wb_status (*move)(const wb_to_desc *desc); /* wb_move on it */
     const wb_device *(*device_of)(const void *object);
+    const struct wb_saved *saved; /* numbers for files (base/saved.h) */
 } wb_class;
 
 typedef struct wb_object {

@@ -6,55 +6,13 @@
 
 #include "array/thread.h"
 #include "base/memory.h"
+#include "base/saved.h"
+#include "data/loader.h"
 #include "data/order.h"
-#include "data/prefetch.h"
-#include "device/buffer.h"
 
-enum { SOURCES = WB_MORE_ARRAYS + 2, MAPS = 8 };
-
-/* One of the loader's arrays: observation i lies at start + i * stride_bytes. */
-typedef struct source {
-    char *name;
-    wb_array *array;   /* held */
-    const char *start; /* NULL: not in the host's memory */
-    int64_t bytes, stride_bytes;
-} source;
-
-/* A batch that is being prepared, or waits to be taken. */
-typedef struct slot {
-    wb_buffer *buffers[SOURCES]; /* the host's */
-    wb_buffer *there[SOURCES];   /* where batches go, if that is elsewhere: filled from those */
-    wb_status status;
-    char message[512];
-} slot;
-
-/* Lies in the scope of a turn and notices when that closes, whoever closes it. */
-typedef struct turn {
-    wb_object object;
-    bool open;
-    int64_t depth; /* scopes of the thread that were open then, with this one */
-} turn;
-
-struct wb_loader {
-    wb_object object;
-    wb_loader_desc desc; /* without the arrays and names, which sources hold */
-    source sources[SOURCES];
-    int count;
-    const wb_device *device; /* where batches go */
-    bool gathers;            /* the whole data is on a device: batches are gathered there */
-    wb_copy_queue queue;     /* of uploads; device NULL: batches stay where they are prepared */
-    struct {
-        void (*fn)(wb_batch *batch, void *user);
-        void *user;
-    } maps[MAPS];
-    int map_count;
-    int64_t observations, length;
-    int64_t *order;
-    int64_t epoch, turns, next; /* next: number of the batch to come */
-    turn turn;
-    slot slots[WB_PREFETCH_SLOTS];
-    wb_prefetch prefetch;
-};
+typedef wb_loader_source source;
+typedef wb_loader_slot slot;
+typedef wb_loader_turn turn;
 
 /* ---- the end ---- */
 
@@ -110,7 +68,7 @@ static const wb_device *loader_device(const void *object) {
 }
 
 static const wb_class loader_class = {
-    .name = "loader", .free = loader_free, .device_of = loader_device};
+    .name = "loader", .free = loader_free, .device_of = loader_device, .saved = &wb_saved_loader};
 
 /* ---- making ---- */
 
@@ -258,6 +216,17 @@ wb_loader *wb_loader_make(wb_loader_desc desc) {
 
 int64_t wb_loader_length(const wb_loader *loader) { return loader ? loader->length : 0; }
 
+/* The epoch that {0} would walk, and where it would begin. */
+static int64_t coming_epoch(const wb_loader *loader, int64_t *first) {
+    *first = loader->goes_on ? loader->next : 0;
+    return loader->goes_on ? loader->epoch : loader->epoch + 1;
+}
+
+int64_t wb_loader_epoch(const wb_loader *loader) {
+    int64_t first;
+    return loader ? coming_epoch(loader, &first) : 0;
+}
+
 /* ---- preparing, on the loader's thread ---- */
 
 static int64_t size_of(const wb_loader *loader, int64_t index) {
@@ -316,7 +285,7 @@ static void fill(const wb_loader *loader, slot *s, int64_t index, int64_t epoch,
                  const int64_t *order) {
     const wb_loader_desc *desc = &loader->desc;
     const int64_t size = size_of(loader, index);
-    void *data[SOURCES];
+    void *data[WB_LOADER_SOURCES];
     s->status = WB_OK;
     order += index * desc->batchsize;
     for (int i = 0; i < loader->count; i++) {
@@ -429,11 +398,12 @@ static bool start_epoch(wb_loader *loader) {
     (void)wb_prefetch_pause(&loader->prefetch);
     for (int i = 0; i < WB_PREFETCH_SLOTS; i++)
         if (!equip_slot(loader, &loader->slots[i])) return false;
-    loader->epoch++, loader->turns++;
-    loader->next = 0;
+    loader->epoch = coming_epoch(loader, &loader->next);
+    loader->goes_on = false, loader->in_epoch = true;
+    loader->turns++;
     if (loader->desc.shuffle)
         wb_order_shuffle(loader->order, loader->observations, loader->desc.seed, loader->epoch);
-    if (!loader->gathers) wb_prefetch_begin(&loader->prefetch, loader->length);
+    if (!loader->gathers) wb_prefetch_begin(&loader->prefetch, loader->next, loader->length);
     return true;
 }
 
@@ -476,7 +446,6 @@ static bool is_current(const wb_loader *loader, const wb_batch *batch) {
 }
 
 static bool advance(wb_loader *loader, wb_batch *batch) {
-    if (!is_current(loader, batch)) return false;
     const bool starts = batch->turn_ == 0;
     if (close_turn(loader, starts) != WB_OK || wb_failed()) return false;
     if (starts && !start_epoch(loader)) return false;
@@ -495,7 +464,10 @@ bool wb_next(wb_loader *loader, wb_batch *batch) {
         (void)wb_fail_argument_null("wb_next", loader ? "batch" : "loader");
         return false;
     }
-    if (advance(loader, batch)) return true;
+    if (is_current(loader, batch)) {
+        loader->in_epoch = advance(loader, batch);
+        if (loader->in_epoch) return true;
+    }
     *batch = (wb_batch){0};
     return false;
 }
@@ -505,19 +477,21 @@ wb_status wb_batch_end(wb_batch *batch) {
     wb_loader *loader = batch->turn_ ? batch->loader_ : NULL;
     const bool current = loader && batch->turn_ == loader->turns;
     *batch = (wb_batch){0};
-    return current ? close_turn(loader, false) : WB_OK;
+    if (!current) return WB_OK;
+    loader->in_epoch = false;
+    return close_turn(loader, false);
 }
 
-static void first_filled(wb_loader *loader, slot *s, const int64_t *order, int64_t epoch,
-                         wb_batch *batch) {
+static void first_filled(wb_loader *loader, slot *s, const int64_t *order, int64_t index,
+                         int64_t epoch, wb_batch *batch) {
     const bool ran =
         wb_prefetch_pause(&loader->prefetch); /* prepare runs on one thread at a time */
-    fill(loader, s, 0, epoch, order);
+    fill(loader, s, index, epoch, order);
     if (ran) wb_prefetch_resume(&loader->prefetch);
     if (s->status == WB_OK)
-        wrap_slot(loader, s, 0, epoch, batch);
+        wrap_slot(loader, s, index, epoch, batch);
     else
-        (void)fail_batch(s, 0, epoch);
+        (void)fail_batch(s, index, epoch);
 }
 
 bool wb_first(wb_loader *loader, wb_batch *batch) {
@@ -527,7 +501,13 @@ bool wb_first(wb_loader *loader, wb_batch *batch) {
     }
     *batch = (wb_batch){0};
     if (wb_failed()) return false;
-    const int64_t epoch = loader->epoch + 1, n = loader->observations;
+    int64_t index;
+    const int64_t epoch = coming_epoch(loader, &index), n = loader->observations;
+    if (index == loader->length) {
+        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_first: nothing is left of epoch %lld",
+                      (long long)epoch);
+        return false;
+    }
     slot s = {0};
     int64_t *order = wb_alloc((size_t)n * sizeof *order);
     if (order && equip_slot(loader, &s)) {
@@ -536,9 +516,9 @@ bool wb_first(wb_loader *loader, wb_batch *batch) {
         else
             wb_order_natural(order, n);
         if (loader->gathers)
-            gather(loader, order, 0, epoch, batch);
+            gather(loader, order, index, epoch, batch);
         else
-            first_filled(loader, &s, order, epoch, batch);
+            first_filled(loader, &s, order, index, epoch, batch);
     }
     release_slot(&s, loader->count);
     wb_release(order);
@@ -546,6 +526,8 @@ bool wb_first(wb_loader *loader, wb_batch *batch) {
     *batch = (wb_batch){0};
     return false;
 }
+
+/* ---- batches ---- */
 
 wb_array *wb_batch_get(const wb_batch *batch, const char *name) {
     if (wb_failed()) return NULL;
@@ -568,55 +550,6 @@ wb_array *wb_batch_get(const wb_batch *batch, const char *name) {
                         name, names);
 }
 
-/* ---- loaders from loaders ---- */
-
-/* A description of what the loader was made of. */
-static wb_loader_desc describe(const wb_loader *loader) {
-    wb_loader_desc desc = loader->desc;
-    const bool has_y = desc.y != NULL;
-    desc.x = loader->sources[0].array;
-    if (has_y) desc.y = loader->sources[1].array;
-    for (int i = 1 + has_y; i < loader->count; i++)
-        desc.more[i - 1 - has_y] =
-            (wb_named_array){loader->sources[i].name, loader->sources[i].array};
-    return desc;
-}
-
-static wb_loader *again(const wb_loader *loader, const wb_loader_desc *desc) {
-    wb_loader *made = wb_loader_make(*desc);
-    if (!made) return NULL;
-    memcpy(made->maps, loader->maps, sizeof made->maps);
-    made->map_count = loader->map_count;
-    return made;
-}
-
-wb_loader *wb_loader_to(const wb_device *device, wb_loader *loader) {
-    if (!device || !loader)
-        return wb_failed()
-                   ? NULL
-                   : wb_fail_argument_null("wb_loader_to", device ? "loader" : "the device");
-    wb_loader_desc desc = describe(loader);
-    desc.device = device;
-    return again(loader, &desc);
-}
-
-wb_loader *wb_mapobs(void (*f)(wb_batch *batch, void *user), void *user, wb_loader *loader) {
-    if (!f || !loader)
-        return wb_failed() ? NULL
-                           : wb_fail_argument_null("wb_mapobs", f ? "loader" : "the function");
-    if (loader->map_count == MAPS)
-        return wb_fail_null(WB_ERROR_ARGUMENT, "wb_mapobs: the loader has %d functions already",
-                            MAPS);
-    const wb_loader_desc desc = describe(loader);
-    wb_loader *made = again(loader, &desc);
-    if (!made) return NULL;
-    made->maps[made->map_count].fn = f;
-    made->maps[made->map_count++].user = user;
-    return made;
-}
-
-/* ---- batches ---- */
-
 wb_status wb_batch_to(const wb_device *device, wb_batch *batch) {
     if (!device || !batch) {
         if (!wb_failed())
@@ -624,9 +557,9 @@ wb_status wb_batch_to(const wb_device *device, wb_batch *batch) {
         return wb_error_status();
     }
     wb_batch moved = *batch;
-    wb_array **arrays[SOURCES] = {&moved.x, &moved.y};
+    wb_array **arrays[WB_LOADER_SOURCES] = {&moved.x, &moved.y};
     for (int i = 0; i < WB_MORE_ARRAYS; i++) arrays[i + 2] = &moved.more[i];
-    for (int i = 0; i < SOURCES; i++)
+    for (int i = 0; i < WB_LOADER_SOURCES; i++)
         if (*arrays[i] && !(*arrays[i] = wb_to(device, *arrays[i]))) return wb_error_status();
     *batch = moved;
     return WB_OK;

@@ -60,9 +60,9 @@ void wb_prefetch_resume(wb_prefetch *p) {
     pthread_mutex_unlock(&p->mutex);
 }
 
-void wb_prefetch_begin(wb_prefetch *p, int64_t count) {
+void wb_prefetch_begin(wb_prefetch *p, int64_t first, int64_t count) {
     pthread_mutex_lock(&p->mutex);
-    p->filled = p->taken = 0;
+    p->filled = p->taken = first;
     p->count = count;
     pthread_mutex_unlock(&p->mutex);
     wb_prefetch_resume(p);

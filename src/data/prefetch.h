@@ -21,7 +21,8 @@ typedef struct wb_prefetch {
     bool has_thread;
     pthread_mutex_t mutex; /* guards what follows */
     pthread_cond_t changed;
-    int64_t filled, taken, count; /* fills done, slots given back, fills in the epoch */
+    int64_t filled, taken,
+        count; /* numbers: the next fill, the next slot to be given back, the epoch's fills */
     bool busy, paused, stop;
 } wb_prefetch;
 
@@ -32,8 +33,8 @@ void wb_prefetch_start(wb_prefetch *prefetch, wb_fill_fn *fill, void *owner, boo
 bool wb_prefetch_pause(wb_prefetch *prefetch);
 void wb_prefetch_resume(wb_prefetch *prefetch);
 
-/* Ends a pause with a new epoch of count fills. */
-void wb_prefetch_begin(wb_prefetch *prefetch, int64_t count);
+/* Ends a pause with a new epoch of count fills, from number first on. */
+void wb_prefetch_begin(wb_prefetch *prefetch, int64_t first, int64_t count);
 
 /* The slot of the next number, once it is filled; wb_prefetch_give hands it back to be filled again. */
 int wb_prefetch_take(wb_prefetch *prefetch);

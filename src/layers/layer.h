@@ -58,6 +58,23 @@ uint64_t wb_new_stamp(void);
 /* The slot at a path, or NULL with an error that lists the valid paths; it may hold NULL. */
 wb_array **wb_slot_at(const char *function, wb_layer *model, const char *path);
 
+/* ---- new arrays for many places at once (walk.c) ----
+ *
+ * First all arrays are made and computed, which may fail and then has changed nothing; then all are put in, which cannot. An exchange
+ * of {0} is empty; wb_exchange_end releases it in any case. */
+typedef struct wb_exchange {
+    struct wb_exchange_place *places;
+    int64_t count, capacity;
+} wb_exchange;
+
+/* The slot will hold new. */
+bool wb_exchange_add(wb_exchange *exchange, wb_array **slot, wb_array *new);
+/* The slots of the model, which are evaluated, will hold fn's results; ties within it stay. */
+bool wb_exchange_walk(wb_exchange *exchange, wb_leaf_fn *fn, void *user, wb_layer *model);
+wb_status wb_exchange_evaluate(const wb_exchange *exchange);
+/* Puts the arrays in, or, without commit, forgets them. */
+void wb_exchange_end(wb_exchange *exchange, bool commit);
+
 /* ---- ties (tie.c) ---- */
 
 /* True if two slots hold the same numbers: the same array, or views of each other over all of them

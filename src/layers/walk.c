@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "evaluate/evaluate.h"
 #include "layers/layer.h"
 
 /* What an array or a layer became; the old one is not held: it lives in the model. */
@@ -154,52 +155,75 @@ wb_layer *wb_map(wb_leaf_fn *fn, void *user, wb_layer *model) {
 
 /* ---- in place ---- */
 
-typedef struct change {
-    wb_array **slot, *old, *new;
-} change;
+typedef struct wb_exchange_place {
+    wb_array **slot, *new; /* held */
+} place;
+
+bool wb_exchange_add(wb_exchange *e, wb_array **slot, wb_array *new) {
+    if (!new || !WB_GROW(e->places, e->count, e->capacity)) return false;
+    e->places[e->count++] = (place){slot, wb_hold(new)};
+    return true;
+}
 
 typedef struct walker {
     wb_visitor visitor;
     mapping mapping;
-    change *changes;
-    int64_t count, capacity;
+    wb_exchange *exchange;
 } walker;
 
-static bool plan_change(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable) {
+static bool plan_place(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable) {
     (void)trainable;
     walker *w = (walker *)(void *)visitor;
-    if (!WB_GROW(w->changes, w->count, w->capacity)) return false;
-    wb_array *new = map_array(&w->mapping, path, *slot);
-    if (!new) return false;
-    w->changes[w->count++] = (change){slot, *slot, new};
-    return true;
+    return wb_exchange_add(w->exchange, slot, map_array(&w->mapping, path, *slot));
 }
 
-/* Puts the new arrays into their slots and computes them; the old ones come back if that fails. */
-static wb_status apply_changes(const walker *w, wb_layer *model) {
-    for (int64_t i = 0; i < w->count; i++) *w->changes[i].slot = wb_hold(w->changes[i].new);
-    const wb_status status = wb_model_evaluate(model);
-    for (int64_t i = 0; i < w->count; i++) {
-        const change *c = &w->changes[i];
-        if (status != WB_OK) *c->slot = c->old;
-        wb_unhold(status == WB_OK ? c->old : c->new);
+bool wb_exchange_walk(wb_exchange *e, wb_leaf_fn *fn, void *user, wb_layer *model) {
+    walker w = {
+        .visitor = {.array = plan_place},
+          .mapping = { .fn = fn,       .user = user},
+          .exchange = e
+    };
+    const bool good = wb_visit(&w.visitor, model);
+    wb_release(w.mapping.pairs);
+    return good;
+}
+
+wb_status wb_exchange_evaluate(const wb_exchange *e) {
+    wb_array **pending = wb_alloc((size_t)(e->count + 1) * sizeof(wb_array *));
+    if (!pending) return WB_ERROR_MEMORY;
+    int count = 0;
+    for (int64_t i = 0; i < e->count; i++) {
+        wb_array *x = e->places[i].new;
+        if (wb_is_evaluated(x)) continue;
+        x->flags |= WB_NODE_SETTLED;
+        pending[count++] = x;
     }
+    const wb_status status = count ? wb_evaluate(count, pending) : WB_OK;
+    wb_release(pending);
     return status;
+}
+
+void wb_exchange_end(wb_exchange *e, bool commit) {
+    for (int64_t i = 0; i < e->count; i++) {
+        const place *p = &e->places[i];
+        wb_array *left = p->new;
+        if (commit) left = *p->slot, *p->slot = p->new;
+        wb_unhold(left);
+    }
+    wb_release(e->places);
+    *e = (wb_exchange){.count = 0};
 }
 
 wb_status wb_walk(wb_leaf_fn *fn, void *user, wb_layer *model) {
     if (!wb_check_layer("wb_walk", model)) return WB_ERROR_ARGUMENT;
     if (!fn) return wb_fail(WB_ERROR_ARGUMENT, "wb_walk: the function is NULL");
     if (wb_model_evaluate(model) != WB_OK || !wb_scope_begin()) return wb_error_status();
-    walker w = {
-        .visitor = {.array = plan_change},
-          .mapping = { .fn = fn,        .user = user}
-    };
+    wb_exchange e = {.count = 0};
     wb_status status = WB_OK;
-    if (!wb_visit(&w.visitor, model)) status = wb_failed() ? wb_error_status() : WB_ERROR_MEMORY;
-    if (status == WB_OK) status = apply_changes(&w, model);
-    wb_release(w.changes);
-    wb_release(w.mapping.pairs);
+    if (!wb_exchange_walk(&e, fn, user, model))
+        status = wb_failed() ? wb_error_status() : WB_ERROR_MEMORY;
+    if (status == WB_OK) status = wb_exchange_evaluate(&e);
+    wb_exchange_end(&e, status == WB_OK);
     const wb_status closed = wb_scope_close_leaving(0, NULL);
     return status == WB_OK ? closed : status;
 }

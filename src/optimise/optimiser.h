@@ -5,6 +5,7 @@
 #include <weber/optimise.h>
 
 #include "array/array.h"
+#include "base/saved.h"
 #include "optimise/gradients.h"
 
 enum {
@@ -47,6 +48,15 @@ struct wb_optimiser {
     int64_t late_steps;
     wb_array *rate, *correction, *decay;
 };
+
+/* A rule by name, for files: its arrays of state for a parameter, as weber/optimise.h calls them, and its settings. */
+typedef struct wb_rule_row {
+    const char *name;
+    const char *states[WB_MAX_STATES];
+    const wb_saved_number *settings; /* of wb_rule */
+    int setting_count;
+} wb_rule_row;
+const wb_rule_row *wb_rule_row_of(const wb_rule *rule);
 
 /* Arrays of state that a rule keeps for a parameter. */
 int wb_rule_states(const wb_rule *rule);

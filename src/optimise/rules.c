@@ -28,17 +28,28 @@ wb_rule wb_adamw_make(wb_adam_desc desc) {
     return rule;
 }
 
+#define REAL(field) WB_SAVED_FIELD(wb_rule, field, WB_SAVED_REAL)
+static const wb_saved_number descent[] = {REAL(eta)}, momentum[] = {REAL(eta), REAL(rho)},
+                             adam[] = {REAL(eta), REAL(beta1), REAL(beta2), REAL(epsilon)},
+                             adamw[] = {
+                                 REAL(eta),    REAL(beta1),
+                                 REAL(beta2),  REAL(epsilon),
+                                 REAL(lambda), WB_SAVED_FIELD(wb_rule, decoupled, WB_SAVED_BOOL)};
+#undef REAL
+
+static const wb_rule_row rows[] = {
+    [WB_DESCENT] = {"Descent",  {NULL},     descent,  1},
+    [WB_MOMENTUM] = {"Momentum", {"v"},      momentum, 2},
+    [WB_ADAM] = {"Adam",     {"m", "v"}, adam,     4},
+    [WB_ADAMW] = {"AdamW",    {"m", "v"}, adamw,    6},
+};
+
+const wb_rule_row *wb_rule_row_of(const wb_rule *rule) { return &rows[rule->kind]; }
+
 int wb_rule_states(const wb_rule *rule) {
-    switch (rule->kind) {
-    case WB_DESCENT:
-        return 0;
-    case WB_MOMENTUM:
-        return 1;
-    case WB_ADAM:
-    case WB_ADAMW:
-        return 2;
-    }
-    return 0;
+    int count = 0;
+    while (count < WB_MAX_STATES && rows[rule->kind].states[count]) count++;
+    return count;
 }
 
 wb_status wb_rule_check(const char *function, const wb_rule *rule) {

@@ -6,12 +6,13 @@
 
 #include "layers/layer.h"
 #include "optimise/optimiser.h"
+#include "optimise/training.h"
 
 /* One call of wb_train. */
 typedef struct training {
     const wb_train_desc *desc;
     wb_train_event event;
-    double total;  /* of the epoch's losses */
+    wb_training_progress at;
     bool stopped;  /* by a callback */
     char what[64]; /* of the progress bar */
 } training;
@@ -38,27 +39,28 @@ static wb_status train_batch(training *t, const wb_batch *batch, wb_progress *ba
     t->event.step++;
     const double value = wb_item(l);
     if (!isfinite(value)) return wb_failed() ? wb_error_status() : refuse_loss(t, value);
-    t->total += value;
-    t->event.mean_loss = t->total / (double)t->event.step;
+    t->at.total_loss += value;
+    t->at.step = t->event.step, t->at.steps++;
+    t->event.mean_loss = t->at.total_loss / (double)t->event.step;
     t->event.batch = batch, t->event.loss = l;
     wb_progress_step(bar, l);
     (void)call(t, d->on_step);
     t->event.batch = NULL, t->event.loss = NULL;
-    return WB_OK;
+    const bool is_due = t->stopped || (d->every && t->at.steps % d->every == 0);
+    return is_due ? wb_training_save(&t->at, d, t->stopped) : WB_OK;
 }
 
 static wb_progress *begin_progress(training *t, int64_t items) {
     (void)snprintf(t->what, sizeof t->what, "epoch %lld/%lld", (long long)t->event.epoch,
                    (long long)t->desc->epochs);
     return wb_progress_begin(.what = t->what, .total = wb_loader_length(t->desc->loader),
-                             .items = items);
+                             .done = t->event.step, .items = items);
 }
 
 static wb_status train_epoch(training *t) {
     wb_batch batch = {0};
     wb_progress *bar = NULL;
     wb_status status = WB_OK;
-    t->total = 0, t->event.step = 0;
     while (status == WB_OK && !t->stopped && wb_next(t->desc->loader, &batch)) {
         if (t->desc->progress && !bar) bar = begin_progress(t, batch.size);
         status = train_batch(t, &batch, bar);
@@ -67,6 +69,25 @@ static wb_status train_epoch(training *t) {
     (void)wb_progress_end(bar);
     if (status == WB_OK && wb_failed()) status = wb_error_status(); /* wb_next's own */
     return status == WB_OK ? ended : status;
+}
+
+/* The next epoch, or the one that a checkpoint was in. */
+static void begin_epoch(training *t) {
+    if (!t->at.in_epoch) {
+        t->at.epoch++;
+        t->at.step = 0, t->at.total_loss = 0;
+        t->at.in_epoch = true;
+    }
+    t->event.epoch = t->at.epoch, t->event.step = t->at.step;
+    if (t->at.step) t->event.mean_loss = t->at.total_loss / (double)t->at.step;
+}
+
+static wb_status end_epoch(training *t) {
+    const wb_train_desc *d = t->desc;
+    t->at.in_epoch = false;
+    (void)call(t, d->on_epoch);
+    const bool is_last = t->stopped || t->at.epoch == d->epochs;
+    return is_last || !d->every ? wb_training_save(&t->at, d, is_last) : WB_OK;
 }
 
 static wb_status check(const wb_train_desc *d) {
@@ -80,8 +101,12 @@ static wb_status check(const wb_train_desc *d) {
         return wb_error_status();
     }
     if (!wb_check_layer("wb_train", d->model)) return WB_ERROR_ARGUMENT;
-    if (d->epochs >= 0) return WB_OK;
-    return wb_fail(WB_ERROR_ARGUMENT, "wb_train: %lld epochs", (long long)d->epochs);
+    if (d->epochs < 0)
+        return wb_fail(WB_ERROR_ARGUMENT, "wb_train: %lld epochs", (long long)d->epochs);
+    if (d->every >= 0 && d->keep >= 0) return WB_OK;
+    return wb_fail(WB_ERROR_ARGUMENT,
+                   "wb_train: a checkpoint every %lld batches, %lld of them kept",
+                   (long long)d->every, (long long)d->keep);
 }
 
 wb_status wb_train_make(wb_train_desc desc) {
@@ -91,10 +116,11 @@ wb_status wb_train_make(wb_train_desc desc) {
         .desc = &desc,
         .event = {.model = desc.model, .optimiser = desc.optimiser, .user = desc.user}
     };
-    while (status == WB_OK && !t.stopped && t.event.epoch < desc.epochs) {
-        t.event.epoch++;
+    if (status == WB_OK) status = wb_training_resume(&t.at, &desc);
+    while (status == WB_OK && !t.stopped && t.at.epoch - t.at.in_epoch < desc.epochs) {
+        begin_epoch(&t);
         status = train_epoch(&t);
-        if (status == WB_OK && !t.stopped) (void)call(&t, desc.on_epoch);
+        if (status == WB_OK && !t.stopped) status = end_epoch(&t);
     }
     return status;
 }

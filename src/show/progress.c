@@ -47,6 +47,7 @@ wb_progress *wb_progress_make(wb_progress_desc desc) {
     if (!desc.file) p->desc.file = stderr;
     p->shown = desc.always || isatty(fileno(p->desc.file));
     p->start = now();
+    p->done = desc.done;
     p->loss = (double)NAN;
     return p;
 }
@@ -96,15 +97,16 @@ static void add_rate(line *l, double rate) {
 }
 
 static void compose(const wb_progress *p, line *l, double at, int bar_width) {
-    const double seconds = at - p->start, done = (double)p->done;
+    const double seconds = at - p->start, done = (double)p->done,
+                 here = (double)(p->done - p->desc.done);
     add(l, "%s", p->desc.what);
     if (p->desc.total > 0)
         add_bar(l, fmin(1, done / (double)p->desc.total), bar_width);
     else
         add(l, " %lld", (long long)p->done);
-    if (seconds > 0 && p->done) add_rate(l, done * (double)p->desc.items / seconds);
-    if (p->done && p->done < p->desc.total)
-        add_time(l, seconds * ((double)p->desc.total / done - 1), " left");
+    if (seconds > 0 && here > 0) add_rate(l, here * (double)p->desc.items / seconds);
+    if (here > 0 && p->done < p->desc.total)
+        add_time(l, seconds * ((double)p->desc.total - done) / here, " left");
     else
         add_time(l, seconds, "");
     if (!isnan(p->loss)) add(l, "  loss %.4f", p->loss);

@@ -12,7 +12,7 @@ static bool ends_with(const char *path, const char *end) {
     return length >= tail && strcasecmp(path + length - tail, end) == 0;
 }
 
-static const wb_format *by_extension(const char *path) {
+const wb_format *wb_format_of_name(const char *path) {
     for (int i = 0; i < FORMATS; i++)
         if (ends_with(path, formats[i]->extension)) return formats[i];
     return NULL;
@@ -25,12 +25,12 @@ static void *unknown(const char *path) {
 }
 
 const wb_format *wb_format_of_path(const char *path) {
-    const wb_format *format = by_extension(path);
+    const wb_format *format = wb_format_of_name(path);
     return format ? format : unknown(path);
 }
 
 const wb_format *wb_format_of_file(const wb_file *file) {
-    const wb_format *format = by_extension(file->path);
+    const wb_format *format = wb_format_of_name(file->path);
     for (int i = 0; !format && i < FORMATS; i++)
         if (formats[i]->recognises(&file->map)) format = formats[i];
     return format ? format : unknown(file->path);

@@ -52,11 +52,28 @@ static const wb_record *find(const wb_record *root, const wb_path *path) {
     return child_at(outer, path);
 }
 
-/* ---- comparing ---- */
+/* ---- one record ---- */
 
-static bool same_sizes(const wb_record *r, const wb_array *x) {
+const wb_record *wb_record_find(const wb_file *file, const wb_record *root, const char *path) {
+    const wb_record *r = wb_record_get(root, path);
+    char why[WB_MESSAGE_BYTES];
+    if (r) return r;
+    const wb_status status = wb_take_error(why, sizeof why);
+    return wb_fail_null(status, "%s: %s", file->path, why);
+}
+
+bool wb_record_has_sizes_of(const wb_record *r, const wb_array *x) {
     return r->ndim == x->ndim && memcmp(r->sizes, x->sizes, sizeof *x->sizes * x->ndim) == 0;
 }
+
+wb_array *wb_record_array_like(const wb_file *file, const wb_record *r, const wb_array *x) {
+    const wb_device *device = wb_device_of(x);
+    wb_array *y = wb_record_array(file, r);
+    y = y ? wb_cast(wb_copy(y), (wb_dtype)x->dtype) : NULL; /* the file may change or go */
+    return y && device ? wb_to(device, y, .eltype = WB_ELTYPE_PRESERVE) : y;
+}
+
+/* ---- comparing ---- */
 
 static bool is_false(const wb_record *r) { return r->kind == WB_RECORD_BOOL && !r->boolean; }
 
@@ -68,7 +85,7 @@ static bool fits(const loading *l, const entry *e) {
     if (r->kind != WB_RECORD_ARRAY)
         (void)wb_fail(WB_ERROR_SHAPE, "%s: %s is no array in the %s", s->file->path, e->path,
                       s->noun);
-    else if (!same_sizes(r, x))
+    else if (!wb_record_has_sizes_of(r, x))
         (void)wb_fail(WB_ERROR_SHAPE, "%s: %s is %s in the %s, %s in the model", s->file->path,
                       e->path, wb_sizes_text(r->ndim, r->sizes), s->noun, wb_text_of(x));
     else
@@ -93,11 +110,10 @@ static bool may_be_absent(const loading *l, const entry *e) {
 /* The array for a place, of its type, on its device. */
 static wb_array *array_for(const loading *l, const entry *e) {
     const wb_array *x = *e->slot;
+    if (!is_false(e->record)) return wb_record_array_like(l->source->file, e->record, x);
     const wb_device *device = wb_device_of(x);
-    wb_array *y = is_false(e->record) ? wb_full_make(x->dtype, 0, x->ndim, x->sizes)
-                                      : wb_record_array(l->source->file, e->record);
-    y = y ? wb_cast(wb_copy(y), (wb_dtype)x->dtype) : NULL; /* the file may change or go */
-    return y && device ? wb_to(device, y, .eltype = WB_ELTYPE_PRESERVE) : y;
+    wb_array *zeros = wb_full_make(x->dtype, 0, x->ndim, x->sizes);
+    return zeros && device ? wb_to(device, zeros, .eltype = WB_ELTYPE_PRESERVE) : zeros;
 }
 
 static const entry *entry_tied_to(const loading *l, const wb_array *x, int64_t count) {
@@ -163,7 +179,9 @@ static bool plan_place(wb_visitor *visitor, const wb_path *place, wb_array **slo
     if (l->in_order) return plan_next(l, path, slot, trainable);
     if (!takes_part(l, path)) return true;
     const wb_record *r = find(l->source->root, place);
-    if (*slot) return (r || wb_record_get(l->source->root, path)) && add_entry(l, path, slot, r);
+    if (*slot)
+        return (r || wb_record_find(l->source->file, l->source->root, path)) &&
+               add_entry(l, path, slot, r);
     return !r || r->kind != WB_RECORD_ARRAY || add_entry(l, path, slot, r);
 }
 
@@ -235,19 +253,27 @@ static wb_array *load_leaf(void *user, const char *path, wb_array *x) {
     return y ? wb_through_memory(*e->slot, y, x) : NULL;
 }
 
-wb_status wb_load_source(const wb_source *source, const wb_load_desc *desc) {
-    if (!wb_scope_begin()) return wb_error_status();
+wb_status wb_load_plan(const wb_source *source, const wb_load_desc *desc, wb_exchange *exchange) {
     loading l = {
         .visitor = {.array = plan_place, .everywhere = true},
           .source = source, .desc = desc
     };
     l.in_order = is_list_of_arrays(source->root);
-    wb_status status = WB_OK;
-    if (!wb_visit(&l.visitor, desc->model) || !check_entries(&l) || !check_extras(&l))
-        status = wb_failed() ? wb_error_status() : WB_ERROR_MEMORY;
-    if (status == WB_OK) status = wb_walk(load_leaf, &l, desc->model);
+    const bool good = wb_model_evaluate(desc->model) == WB_OK &&
+                      wb_visit(&l.visitor, desc->model) && check_entries(&l) && check_extras(&l) &&
+                      wb_exchange_walk(exchange, load_leaf, &l, desc->model);
     wb_release(l.entries);
     wb_arena_release(&l.arena);
+    if (good) return WB_OK;
+    return wb_failed() ? wb_error_status() : WB_ERROR_MEMORY;
+}
+
+wb_status wb_load_source(const wb_source *source, const wb_load_desc *desc) {
+    wb_exchange exchange = {.count = 0};
+    if (!wb_scope_begin()) return wb_error_status();
+    wb_status status = wb_load_plan(source, desc, &exchange);
+    if (status == WB_OK) status = wb_exchange_evaluate(&exchange);
+    wb_exchange_end(&exchange, status == WB_OK);
     const wb_status closed = wb_scope_close_leaving(0, NULL);
     return status == WB_OK ? closed : status;
 }

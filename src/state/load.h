@@ -2,6 +2,7 @@
 #ifndef WB_STATE_LOAD_H
 #define WB_STATE_LOAD_H
 
+#include "layers/layer.h"
 #include "state/record.h"
 
 typedef struct wb_source {
@@ -10,7 +11,16 @@ typedef struct wb_source {
     const char *noun;      /* for messages: "file" */
 } wb_source;
 
-/* The arrays of source into desc->model, by desc's filter and partial; its path and key are not looked at. */
+/* wb_record_get with an error that names the file. */
+const wb_record *wb_record_find(const wb_file *file, const wb_record *root, const char *path);
+
+bool wb_record_has_sizes_of(const wb_record *record, const wb_array *x);
+/* On the device and in the type of x, as memory of its own; belongs to the scope. */
+wb_array *wb_record_array_like(const wb_file *file, const wb_record *record, const wb_array *x);
+
+/* What the places of desc->model will hold, by desc's filter and partial; its path and key are not looked at. */
+wb_status wb_load_plan(const wb_source *source, const wb_load_desc *desc, wb_exchange *exchange);
+/* The same, and at once. */
 wb_status wb_load_source(const wb_source *source, const wb_load_desc *desc);
 
 #endif

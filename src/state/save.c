@@ -15,19 +15,12 @@ static wb_record *record_of_objects(wb_tree_maker *b, int64_t count, const wb_na
     wb_record *root = wb_record_new(&b->arena, WB_RECORD_MAP);
     if (!root || !wb_record_room(&b->arena, root, count, true)) return NULL;
     for (int64_t i = 0; i < count; i++) {
-        const bool is_layer = wb_is_layer(objects[i].object);
         if (!objects[i].name || !objects[i].object)
             return wb_failed() ? NULL
                                : wb_fail_argument_null("wb_save",
                                                        objects[i].name ? objects[i].name : "a key");
-        const wb_class *klass = ((const wb_object *)objects[i].object)->klass;
-        if (!is_layer && klass != &wb_array_class)
-            return wb_fail_null(WB_ERROR_ARGUMENT,
-                                "wb_save: \"%s\" is neither model nor array but a %s",
-                                objects[i].name, klass && klass->name ? klass->name : "thing");
         root->names[i] = objects[i].name;
-        root->children[i] = is_layer ? wb_tree_of_layer(b, objects[i].object)
-                                     : wb_tree_of_array(b, objects[i].object);
+        root->children[i] = wb_tree_of_object(b, &objects[i]);
         if (!root->children[i]) return NULL;
     }
     return root;

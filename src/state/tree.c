@@ -5,15 +5,15 @@
 
 #include "base/memory.h"
 
-static wb_record *known(const wb_tree_maker *b, const void *object) {
+wb_record *wb_tree_known(const wb_tree_maker *b, const void *object) {
     for (int64_t i = 0; i < b->count; i++)
-        if (b->met[i].object == object) return b->met[i].record;
+        if (b->met[i].object == object && b->met[i].owner == b->owner) return b->met[i].record;
     return NULL;
 }
 
-static wb_record *remember(wb_tree_maker *b, const void *object, wb_record *record) {
+wb_record *wb_tree_remember(wb_tree_maker *b, const void *object, wb_record *record) {
     if (!record || !WB_GROW(b->met, b->count, b->capacity)) return NULL;
-    b->met[b->count++] = (wb_met){object, record};
+    b->met[b->count++] = (wb_met){object, b->owner, record};
     return record;
 }
 
@@ -27,7 +27,7 @@ static wb_array *on_host(wb_array *x) {
 }
 
 wb_record *wb_tree_of_array(wb_tree_maker *b, wb_array *x) {
-    wb_record *r = known(b, x);
+    wb_record *r = wb_tree_known(b, x);
     if (r) return r;
     wb_array *own = b->is_for_file ? on_host(x) : wb_scope_add(x);
     r = own ? wb_record_new(&b->arena, WB_RECORD_ARRAY) : NULL;
@@ -36,15 +36,16 @@ wb_record *wb_tree_of_array(wb_tree_maker *b, wb_array *x) {
     memcpy(r->sizes, own->sizes, sizeof *r->sizes * own->ndim);
     r->data_bytes = wb_count(own) * (int64_t)wb_dtype_size((wb_dtype)own->dtype);
     r->array = own;
-    return remember(b, x, r);
+    return wb_tree_remember(b, x, r);
 }
 
 /* ---- layers ---- */
 
 /* What is not there is false, as Flux says bias = false. */
-static wb_record *record_of(wb_tree_maker *b, wb_layer *layer, wb_array *array) {
+static wb_record *record_of(wb_tree_maker *b, wb_layer *layer, wb_array *const *slot) {
     if (layer) return wb_tree_of_layer(b, layer);
-    return array ? wb_tree_of_array(b, array) : wb_record_new(&b->arena, WB_RECORD_BOOL);
+    if (!slot || !*slot) return wb_record_new(&b->arena, WB_RECORD_BOOL);
+    return b->leaf ? b->leaf(b, slot) : wb_tree_of_array(b, *slot);
 }
 
 static bool has_names(const wb_layer_list *list) {
@@ -59,7 +60,7 @@ static wb_record *record_of_list(wb_tree_maker *b, const wb_layer_list *list) {
     if (!r || !wb_record_room(&b->arena, r, list->count, named)) return NULL;
     for (int64_t i = 0; i < list->count; i++) {
         const wb_layer_item *item = &list->items[i];
-        r->children[i] = record_of(b, item->layer, item->array);
+        r->children[i] = record_of(b, item->layer, &item->array);
         if (!r->children[i]) return NULL;
         if (named && !(r->names[i] = wb_arena_text(&b->arena, item->name, strlen(item->name))))
             return NULL;
@@ -70,7 +71,7 @@ static wb_record *record_of_list(wb_tree_maker *b, const wb_layer_list *list) {
 static wb_record *record_of_field(wb_tree_maker *b, wb_layer *layer, const wb_field *field) {
     if (field->kind == WB_FIELD_LIST) return record_of_list(b, wb_field_list(layer, field));
     if (field->kind == WB_FIELD_CHILD) return record_of(b, *wb_field_child(layer, field), NULL);
-    return record_of(b, NULL, *wb_field_array(layer, field));
+    return record_of(b, NULL, wb_field_array(layer, field));
 }
 
 /* A list without a name of its own is its struct: the tree's items. */
@@ -92,7 +93,7 @@ static wb_record *record_of_fields(wb_tree_maker *b, wb_layer *layer) {
 }
 
 wb_record *wb_tree_of_layer(wb_tree_maker *b, wb_layer *layer) {
-    wb_record *r = known(b, layer);
+    wb_record *r = wb_tree_known(b, layer);
     if (r) return r;
     if (b->depth >= WB_RECORD_DEPTH)
         return wb_fail_null(WB_ERROR_ARGUMENT, "wb_save: the model is nested deeper than %d",
@@ -100,7 +101,7 @@ wb_record *wb_tree_of_layer(wb_tree_maker *b, wb_layer *layer) {
     b->depth++;
     r = record_of_fields(b, layer);
     b->depth--;
-    return r ? remember(b, layer, r) : NULL;
+    return r ? wb_tree_remember(b, layer, r) : NULL;
 }
 
 void wb_tree_maker_release(wb_tree_maker *b) {

@@ -1,0 +1,46 @@
+/* The thread's random sequence, as an object that files hold. */
+#include "array/thread.h"
+#include "base/saved.h"
+
+struct wb_random {
+    wb_object object;
+};
+
+typedef struct sequence {
+    uint64_t seed, counter;
+    bool seeded;
+} sequence;
+
+static void get_sequence(const void *object, void *numbers) {
+    (void)object;
+    const wb_thread *thread = wb_thread_get();
+    *(sequence *)numbers =
+        thread ? (sequence){thread->seed, thread->counter, thread->seeded} : (sequence){.seed = 0};
+}
+
+static void set_sequence(void *object, const void *numbers) {
+    (void)object;
+    const sequence *s = numbers;
+    wb_thread *thread = wb_thread_get();
+    if (!thread) return;
+    thread->seed = s->seed, thread->counter = s->counter, thread->seeded = s->seeded;
+}
+
+static const wb_saved_number numbers_of_sequence[] = {
+    WB_SAVED_FIELD(sequence, seed, WB_SAVED_INTEGER),
+    WB_SAVED_FIELD(sequence, counter, WB_SAVED_INTEGER),
+    WB_SAVED_FIELD(sequence, seeded, WB_SAVED_BOOL),
+};
+static const wb_saved saved_sequence = {numbers_of_sequence, 3,    sizeof(sequence),
+                                        get_sequence,        NULL, set_sequence};
+
+/* It stands for whichever thread asks, and is nobody's. */
+static void stay(void *object) { (void)object; }
+
+static const wb_class random_class = {
+    .name = "random sequence", .free = stay, .saved = &saved_sequence};
+
+wb_random *wb_random_state(void) {
+    static wb_random random = {{.klass = &random_class}};
+    return &random;
+}

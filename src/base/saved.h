@@ -1,0 +1,37 @@
+/* What of an object is saved beside its arrays: numbers, as a table over a plain struct that the object fills and takes back. */
+#ifndef WB_BASE_SAVED_H
+#define WB_BASE_SAVED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum wb_saved_kind {
+    WB_SAVED_INTEGER, /* int64_t, or the bits of a uint64_t */
+    WB_SAVED_REAL,    /* double */
+    WB_SAVED_BOOL
+} wb_saved_kind;
+
+typedef struct wb_saved_number {
+    const char *name;
+    size_t offset;
+    wb_saved_kind kind;
+    bool is_fixed; /* a file with another number does not fit the object */
+} wb_saved_number;
+
+typedef struct wb_saved {
+    const wb_saved_number *numbers;
+    int count;
+    size_t size_bytes; /* of the struct */
+    void (*get)(const void *object, void *numbers);
+    bool (*is_possible)(const void *object,
+                        const void *numbers);       /* NULL: all are; a file may say anything */
+    void (*set)(void *object, const void *numbers); /* cannot fail */
+} wb_saved;
+
+#define WB_SAVED_FIELD(type, field, kind)                                                          \
+    { #field, offsetof(type, field), kind, false }
+#define WB_SAVED_FIXED_FIELD(type, field, kind)                                                    \
+    { #field, offsetof(type, field), kind, true }
+
+#endif

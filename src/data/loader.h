@@ -1,0 +1,63 @@
+/* Loaders: private side of weber/data.h. */
+#ifndef WB_DATA_LOADER_H
+#define WB_DATA_LOADER_H
+
+#include <weber/data.h>
+
+#include "base/object.h"
+#include "data/prefetch.h"
+#include "device/buffer.h"
+
+enum { WB_LOADER_SOURCES = WB_MORE_ARRAYS + 2, WB_LOADER_MAPS = 8 };
+
+/* One of the loader's arrays: observation i lies at start + i * stride_bytes. */
+typedef struct wb_loader_source {
+    char *name;
+    wb_array *array;   /* held */
+    const char *start; /* NULL: not in the host's memory */
+    int64_t bytes, stride_bytes;
+} wb_loader_source;
+
+/* A batch that is being prepared, or waits to be taken. */
+typedef struct wb_loader_slot {
+    wb_buffer *buffers[WB_LOADER_SOURCES]; /* the host's */
+    wb_buffer
+        *there[WB_LOADER_SOURCES]; /* where batches go, if that is elsewhere: filled from those */
+    wb_status status;
+    char message[512];
+} wb_loader_slot;
+
+/* Lies in the scope of a turn and notices when that closes, whoever closes it. */
+typedef struct wb_loader_turn {
+    wb_object object;
+    bool open;
+    int64_t depth; /* scopes of the thread that were open then, with this one */
+} wb_loader_turn;
+
+struct wb_loader {
+    wb_object object;
+    wb_loader_desc desc; /* without the arrays and names, which sources hold */
+    wb_loader_source sources[WB_LOADER_SOURCES];
+    int count;
+    const wb_device *device; /* where batches go */
+    bool gathers;            /* the whole data is on a device: batches are gathered there */
+    wb_copy_queue queue;     /* of uploads; device NULL: batches stay where they are prepared */
+    struct {
+        void (*fn)(wb_batch *batch, void *user);
+        void *user;
+    } maps[WB_LOADER_MAPS];
+    int map_count;
+    int64_t observations, length;
+    int64_t *order;
+    int64_t epoch, turns, next; /* next: number of the batch to come */
+    bool in_epoch;              /* which has not come to its end */
+    bool goes_on;               /* a position was loaded: {0} goes on in that epoch */
+    wb_loader_turn turn;
+    wb_loader_slot slots[WB_PREFETCH_SLOTS];
+    wb_prefetch prefetch;
+};
+
+/* Where a loader is, and what has to be the same for the position to mean the same (position.c). */
+extern const struct wb_saved wb_saved_loader;
+
+#endif

@@ -1,0 +1,94 @@
+/* Checkpoints of a training. */
+#include "optimise/training.h"
+
+#include <weber/state.h>
+
+#include "base/error.h"
+#include "base/saved.h"
+
+/* ---- the numbers of a training ---- */
+
+static void get(const void *object, void *numbers) {
+    *(wb_training_progress *)numbers = *(const wb_training_progress *)object;
+}
+
+static bool is_possible(const void *object, const void *numbers) {
+    const wb_training_progress *t = numbers;
+    (void)object;
+    return t->epoch >= t->in_epoch && t->step >= 0 && t->steps >= t->step;
+}
+
+static void set(void *object, const void *numbers) {
+    wb_training_progress *t = object;
+    const wb_object self = t->object;
+    *t = *(const wb_training_progress *)numbers;
+    t->object = self;
+}
+
+static const wb_saved_number numbers[] = {
+    WB_SAVED_FIELD(wb_training_progress, epoch, WB_SAVED_INTEGER),
+    WB_SAVED_FIELD(wb_training_progress, step, WB_SAVED_INTEGER),
+    WB_SAVED_FIELD(wb_training_progress, steps, WB_SAVED_INTEGER),
+    WB_SAVED_FIELD(wb_training_progress, total_loss, WB_SAVED_REAL),
+    WB_SAVED_FIELD(wb_training_progress, in_epoch, WB_SAVED_BOOL),
+};
+static const wb_saved saved = {
+    numbers, sizeof numbers / sizeof *numbers, sizeof(wb_training_progress), get, is_possible, set};
+static const wb_class training_class = {.name = "training", .saved = &saved};
+
+/* ---- what belongs to a checkpoint ---- */
+
+enum { OWN_OBJECTS = 5 };
+
+typedef struct objects {
+    wb_named items[OWN_OBJECTS + WB_MORE_OBJECTS];
+    int64_t count;
+} objects;
+
+static objects list(wb_training_progress *t, const wb_train_desc *d) {
+    objects all = {
+        .items = {{"model", d->model},
+                  {"optimiser", d->optimiser},
+                  {"loader", d->loader},
+                  {"random", wb_random_state()},
+                  {"training", t}},
+        .count = OWN_OBJECTS
+    };
+    for (int i = 0; i < WB_MORE_OBJECTS && d->more[i].name; i++)
+        all.items[all.count++] = d->more[i];
+    return all;
+}
+
+static wb_status save(wb_training_progress *t, const wb_train_desc *d) {
+    const objects all = list(t, d);
+    return wb_checkpoint_save_make(d->checkpoint, t->steps, d->keep, all.count, all.items);
+}
+
+wb_status wb_training_resume(wb_training_progress *t, const wb_train_desc *d) {
+    t->object.klass = &training_class;
+    if (!d->checkpoint) return WB_OK;
+    const objects all = list(t, d);
+    int64_t number = -1;
+    wb_status status = wb_checkpoint_load_make(d->checkpoint, &number, all.count, all.items);
+    if (status != WB_OK) return status;
+    if (number >= 0) {
+        wb_log_line(WB_LOG_INFO, "wb_train: goes on from %s after batch %lld of epoch %lld",
+                    d->checkpoint, (long long)t->step, (long long)t->epoch);
+        return WB_OK;
+    }
+    status = save(t, d); /* and loads it: what cannot come back is to be known now */
+    return status == WB_OK ? wb_checkpoint_load_make(d->checkpoint, NULL, all.count, all.items)
+                           : status;
+}
+
+wb_status wb_training_save(wb_training_progress *t, const wb_train_desc *d, bool is_last) {
+    if (!d->checkpoint || wb_failed()) return WB_OK;
+    const wb_status status = save(t, d);
+    if (status == WB_OK) return WB_OK;
+    char why[WB_MESSAGE_BYTES];
+    (void)wb_take_error(why, sizeof why);
+    if (is_last)
+        return wb_fail(status, "wb_train: all is trained, but the last checkpoint failed: %s", why);
+    wb_log_line(WB_LOG_WARN, "wb_train: %s; the training goes on without this checkpoint", why);
+    return WB_OK;
+}

@@ -1,0 +1,25 @@
+/* Where wb_train is, as files hold it. */
+#ifndef WB_OPTIMISE_TRAINING_H
+#define WB_OPTIMISE_TRAINING_H
+
+#include <weber/optimise.h>
+
+#include "base/object.h"
+
+typedef struct wb_training_progress {
+    wb_object object;
+    int64_t epoch;     /* the one it is in, or the last; from 1 */
+    int64_t step;      /* batches of that epoch */
+    int64_t steps;     /* batches in all */
+    double total_loss; /* of that epoch's batches */
+    bool in_epoch;
+} wb_training_progress;
+
+/* The newest checkpoint into the objects of the description and *progress, or a first one where there is none; neither without
+ * desc->checkpoint. */
+wb_status wb_training_resume(wb_training_progress *progress, const wb_train_desc *desc);
+
+/* A checkpoint. Failing is an error if it is the last one, else a warning. */
+wb_status wb_training_save(wb_training_progress *progress, const wb_train_desc *desc, bool is_last);
+
+#endif
