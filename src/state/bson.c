@@ -211,8 +211,10 @@ wb_status wb_bson_check(wb_bson *b, wb_bson_element *top) {
             continue;
         else if (depth == WB_BSON_DEPTH)
             wb_bson_fault(b, e.offset, "documents are nested more than %d deep", WB_BSON_DEPTH);
-        else
+        else {
+            if (e.type == WB_BSON_DOCUMENT) wb_bson_check_tagged(b, &e);
             open[depth++] = wb_bson_enter(&e);
+        }
     }
     return b->status;
 }

@@ -106,6 +106,8 @@ typedef struct wb_bson_typename {
     wb_bson_element params; /* a datatype's */
 } wb_bson_typename;
 
+/* What can be wrong with a tagged document by itself, also where nothing that is read leads to it: its tag, a type's name. */
+void wb_bson_check_tagged(wb_bson *b, const wb_bson_element *document);
 /* Finds the entries of _backrefs. */
 bool wb_bson_index(wb_bson *b, const wb_bson_element *top);
 bool wb_bson_resolve(wb_bson *b, const wb_bson_element *element, wb_bson_value *value);

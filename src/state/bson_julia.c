@@ -41,6 +41,9 @@ static bool collect(wb_bson *b, const wb_bson_element *document, wb_bson_fields 
         else if (field)
             *field = e;
     }
+    if (b->status == WB_OK && found->tag.type == WB_BSON_STRING &&
+        !wb_bson_is_plain(b, &found->tag))
+        wb_bson_fault(b, found->tag.offset, "a tag with a zero byte");
     return b->status == WB_OK;
 }
 
@@ -162,6 +165,14 @@ bool wb_bson_type_of(wb_bson *b, const wb_bson_value *owner, wb_bson_typename *n
     name->params = type.fields.params;
     return wb_bson_field(b, &type, &type.fields.name, WB_BSON_ARRAY, &list) &&
            wb_bson_path(b, &list, name);
+}
+
+void wb_bson_check_tagged(wb_bson *b, const wb_bson_element *document) {
+    wb_bson_fields found;
+    wb_bson_typename name;
+    if (!collect(b, document, &found)) return;
+    if (wb_bson_text_is(b, &found.tag, "datatype") && found.name.type == WB_BSON_ARRAY)
+        (void)wb_bson_path(b, &found.name, &name);
 }
 
 bool wb_bson_last_is(const char *name, const char *last) {

@@ -102,7 +102,7 @@ static void truncations_that_are_made_up_are_survived(void **state) {
 
 static void every_wrong_byte_is_survived(void **state) {
     (void)state;
-    static const unsigned char flips[] = {0x01, 0x80, 0xff};
+    static const unsigned char flips[] = {0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0xff};
     for (int i = 0; i < NAMES; i++) {
         const content c = load(names[i]);
         for (size_t at = 0; c.size <= SMALL && at < c.size; at++)
@@ -111,6 +111,60 @@ static void every_wrong_byte_is_survived(void **state) {
                 (void)is_read(c.bytes, c.size);
                 c.bytes[at] ^= flips[f];
             }
+        free(c.bytes);
+    }
+}
+
+/* ---- wrong lengths ---- */
+
+typedef struct lengths {
+    const unsigned char *bytes;
+    size_t places[256]; /* of the four bytes of each document's, text's and data's length */
+    int count;
+} lengths;
+
+static uint32_t number_at_place(const unsigned char *bytes) {
+    uint32_t number;
+    memcpy(&number, bytes, sizeof number);
+    return number;
+}
+
+/* A document of a sound file, by the format alone; returns where it ends. */
+static size_t find_lengths(lengths *l, size_t at) {
+    const size_t end = at + number_at_place(l->bytes + at);
+    l->places[l->count++] = at;
+    for (at += 4; at + 1 < end;) {
+        const int type = l->bytes[at++];
+        at += strlen((const char *)l->bytes + at) + 1;
+        if (type == 3 || type == 4) {
+            at = find_lengths(l, at);
+            continue;
+        }
+        if (type == 2 || type == 5) {
+            l->places[l->count++] = at;
+            at += 4 + (type == 5) + number_at_place(l->bytes + at);
+        } else
+            at += type == 1 || type == 0x12 ? 8 : type == 0x10 ? 4 : type == 8;
+    }
+    assert_int_equal(at + 1, end);
+    assert_true(l->count < 200);
+    return end;
+}
+
+static void every_wrong_length_is_an_error(void **state) {
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        const content c = load(names[i]);
+        lengths l = {.bytes = c.bytes};
+        assert_int_equal(find_lengths(&l, 0), c.size);
+        for (int n = 0; n < l.count; n++)
+            for (size_t at = l.places[n]; at < l.places[n] + 4; at++)
+                for (int flip = 1; flip < 256; flip++) {
+                    c.bytes[at] ^= (unsigned char)flip;
+                    if (is_read(c.bytes, c.size))
+                        fail_msg("%s: byte %zu with %02x is read", names[i], at, (unsigned)flip);
+                    c.bytes[at] ^= (unsigned char)flip;
+                }
         free(c.bytes);
     }
 }
@@ -187,13 +241,10 @@ static void a_cut_file_names_itself_and_the_place(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(every_truncation_is_an_error),
-        TEST(truncations_that_are_made_up_are_survived),
-        TEST(every_wrong_byte_is_survived),
-        TEST(random_damage_is_survived),
-        TEST(failing_allocations_are_errors),
-        TEST(little_memory_is_taken),
-        TEST(a_cut_file_names_itself_and_the_place),
+        TEST(every_truncation_is_an_error), TEST(truncations_that_are_made_up_are_survived),
+        TEST(every_wrong_byte_is_survived), TEST(every_wrong_length_is_an_error),
+        TEST(random_damage_is_survived),    TEST(failing_allocations_are_errors),
+        TEST(little_memory_is_taken),       TEST(a_cut_file_names_itself_and_the_place),
     };
     return cmocka_run_group_tests_name("bson damage", tests, NULL, NULL);
 }
