@@ -1,7 +1,8 @@
 /* The program of `make demo`: a convolutional network in the manner of LeNet learns Fashion-MNIST.
  *
  * Prints the model, the device, a line per epoch, and at the end the confusion matrix, examples per second and peak memory; draws
- * the curves as a picture. The same seed gives the same accuracy to the last digit. demo --help lists the options. */
+ * the curves as a picture; saves the model, loads it into a fresh one and tests that. The same seed gives the same accuracy to the last
+ * digit. demo --help lists the options. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@ enum { CLASSES = 10, MOST_EPOCHS = 1000 };
 typedef struct options {
     uint64_t seed;
     int epochs, batchsize, threads;
-    const char *device, *data, *picture;
+    const char *device, *data, *picture, *model;
 } options;
 
 typedef struct history {
@@ -40,6 +41,8 @@ static int usage(FILE *file, const char *program) {
             "  --threads N    threads of the CPU (default: all cores)\n"
             "  --data DIR     folder with Fashion-MNIST (default: WEBER_DATA, then Debian's)\n"
             "  --picture PATH where the curves go, .png or .svg (default build/demo.png)\n"
+            "  --model PATH   where the model goes: .bson, .safetensors, .npz (default "
+            "build/demo.bson)\n"
             "  --help         this list\n",
             program);
     return file == stderr ? 2 : 0;
@@ -65,6 +68,7 @@ static int parse(int argc, char **argv, options *o) {
         {"threads", required_argument, NULL, 't'},
         {"data",    required_argument, NULL, 'f'},
         {"picture", required_argument, NULL, 'p'},
+        {"model",   required_argument, NULL, 'm'},
         {"help",    no_argument,       NULL, 'h'},
         {NULL,      0,                 NULL, 0  },
     };
@@ -89,6 +93,9 @@ static int parse(int argc, char **argv, options *o) {
             break;
         case 'p':
             o->picture = optarg;
+            break;
+        case 'm':
+            o->model = optarg;
             break;
         case 'h':
             return usage(stdout, argv[0]);
@@ -232,10 +239,31 @@ static void report(const options *o, const history *h, const confusion *table) {
         wb_take_error(message, sizeof message), printf("no picture: %s\n", message);
 }
 
+/* Into a file and back into a fresh model, which has to give the same answers. */
+static bool save_and_load(wb_layer *model, wb_loader *held_out, const options *o,
+                          const confusion *table) {
+    static confusion again;
+    wb_layer *fresh = lenet();
+    wb_move(wb_device_of(model), fresh);
+    if (wb_save(o->model, model) == WB_OK && wb_load(o->model, fresh) == WB_OK) {
+        const double accuracy = test(fresh, held_out, &again);
+        printf("model: %s; loaded into a fresh one: test accuracy %.2f%%\n", o->model,
+               100 * accuracy);
+    }
+    wb_free(fresh);
+    if (wb_failed() || memcmp(table, &again, sizeof again) == 0) return true;
+    fprintf(stderr, "demo: the loaded model gives other answers than the saved one\n");
+    return false;
+}
+
 int main(int argc, char **argv) {
     static history h;
     static confusion table;
-    options o = {.seed = 1, .epochs = 6, .batchsize = 64, .picture = "build/demo.png"};
+    options o = {.seed = 1,
+                 .epochs = 6,
+                 .batchsize = 64,
+                 .picture = "build/demo.png",
+                 .model = "build/demo.bson"};
     const int status = parse(argc, argv, &o);
     if (status >= 0) return status;
     if (o.data) setenv("WEBER_DATA", o.data, 1);
@@ -254,6 +282,7 @@ int main(int argc, char **argv) {
               *held_out = loader(WB_SPLIT_TEST, device, &o);
     if (!wb_failed()) run(model, data, held_out, &o, &h, &table);
     if (!wb_failed()) report(&o, &h, &table);
+    const bool same = wb_failed() || save_and_load(model, held_out, &o, &table);
     wb_free(held_out), wb_free(data), wb_free(model);
-    return wb_report("demo");
+    return wb_report("demo") || !same;
 }
