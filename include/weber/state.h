@@ -48,6 +48,8 @@ typedef struct wb_load_desc {
     wb_load_filter *filter; /* default: all places */
     void *user;             /* given to filter */
     bool partial;           /* arrays of the file that no place takes are passed over */
+    const char
+        *rename; /* a rename table's text (below): names in the file, from key on, to places */
 } wb_load_desc;
 
 /* wb_load("m.bson", model), wb_load("m.bson", model, .key = "model_state"): arrays of the file into the model's places, by path. Each goes to
@@ -105,6 +107,33 @@ WB_API wb_status wb_checkpoint_save_make(const char *path, int64_t number, int64
 WB_API wb_status wb_checkpoint_load_make(const char *path, int64_t *number, int64_t count,
                                          const wb_named *objects);
 
+/* ---- other names, other formats ---- */
+
+/* A rename table brings the arrays of another library's file under the names of a model. It is a text with a row on each line,
+ *
+ *     # a LeNet of PyTorch's                        what follows # is a remark
+ *     0.weight -> layers.1.weight flip              Conv2d into Conv: the kernel runs backwards
+ *     *.bias   -> layers.*+1.bias                   * is a part of a name without dots, *+1 that number and one more
+ *     7.weight -> layers.6.weight transpose         Linear into Dense
+ *     encoder.** -> model.encoder.**                ** is a part of a name with its dots
+ *     *.num_batches_tracked ->                      left out
+ *
+ * The first row that takes a name counts; names that no row takes stay. Stars stand for one character at least, those of the right side
+ * for what those of the left took, in order. A row whose *+1 meets no number does not take the name. transpose exchanges the two
+ * dimensions of a matrix, flip reverses all dimensions but the last two. A name in double quotes is taken letter by letter, stars too.
+ * docs/files.md says what has to be turned between PyTorch and Weber. Errors name the line; a row without stars whose name is not in the
+ * file is one, and so are two names that become the same. */
+
+typedef struct wb_convert_desc {
+    char start_;        /* makes every list of arguments legal */
+    const char *rename; /* a table's text; default: names stay */
+} wb_convert_desc;
+
+/* The tree of one file into another, of the format that its name says: wb_convert("lenet.safetensors", "lenet.npz", .rename = table). */
+#define wb_convert(from, ...)     WB_CONVERT(from, __VA_ARGS__, .start_ = 0)
+#define WB_CONVERT(from, to, ...) wb_convert_make(from, to, (wb_convert_desc){__VA_ARGS__})
+WB_API wb_status wb_convert_make(const char *from, const char *to, wb_convert_desc desc);
+
 /* ---- files as trees ---- */
 
 typedef enum wb_record_kind {
@@ -127,6 +156,10 @@ typedef struct wb_record wb_record;
 typedef struct wb_file wb_file;
 WB_API wb_file *wb_open(const char *path);
 WB_API const wb_record *wb_file_root(const wb_file *file);
+WB_API const char *wb_file_format(const wb_file *file); /* "BSON", "safetensors", "npy", "npz" */
+WB_API int64_t wb_file_size(const wb_file *file);       /* bytes */
+/* The texts that the file has about itself, a map (safetensors' __metadata__); NULL: none. */
+WB_API const wb_record *wb_file_metadata(const wb_file *file);
 
 /* The model as a tree without a file, of the shape that Flux.state gives: maps and lists of its arrays, which are the model's own, not
  * copies. Later updates of the model do not reach it. */
@@ -154,6 +187,11 @@ WB_API const char *wb_record_name(const wb_record *record,
                                   int64_t i); /* child i's name; NULL: it has none */
 /* By path: "model.layers.1.weight"; lists and structs count from 1. NULL with an error that lists what there is. */
 WB_API const wb_record *wb_record_get(const wb_record *record, const char *path);
+/* What is to be known of an array without touching it. Sizes (1 beyond the last) and bytes also of what is opaque and has some. */
+WB_API wb_dtype wb_record_dtype(const wb_record *record);
+WB_API int wb_record_ndim(const wb_record *record);
+WB_API int64_t wb_record_size(const wb_record *record, int dim);
+WB_API int64_t wb_record_bytes(const wb_record *record);
 /* The value; another kind is an error, and gives false, 0, NaN, NULL. */
 WB_API bool wb_record_bool(const wb_record *record);
 WB_API int64_t wb_record_integer(const wb_record *record);

@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "device/buffer.h"
 #include "state/format.h"
-#include "state/record.h"
+#include "state/rename.h"
 
 /* ---- lifetime ---- */
 
@@ -85,7 +85,7 @@ wb_file *wb_open(const char *path) {
     wb_file *file = wb_file_new(path);
     if (!file) return NULL;
     wb_status status = map_file(file);
-    const wb_format *format = status == WB_OK ? wb_format_of_file(file) : NULL;
+    const wb_format *format = file->format = status == WB_OK ? wb_format_of_file(file) : NULL;
     file->arena.limit_bytes = file->map.size_bytes * MOST_BYTES_PER_BYTE + LEAST_LIMIT;
     if (format) status = format->read(file);
     if (format && status == WB_OK) return file;
@@ -103,6 +103,11 @@ wb_status wb_file_fault(const wb_file *file, int64_t offset, const char *format,
 }
 
 const wb_record *wb_file_root(const wb_file *file) { return file ? file->root : NULL; }
+const wb_record *wb_file_metadata(const wb_file *file) { return file ? file->metadata : NULL; }
+const char *wb_file_format(const wb_file *file) {
+    return file && file->format ? file->format->name : "";
+}
+int64_t wb_file_size(const wb_file *file) { return file ? file->map.size_bytes : 0; }
 
 /* ---- questions ---- */
 
@@ -132,6 +137,15 @@ static bool is_kind(const wb_record *r, wb_record_kind kind, const char *wanted)
         (void)wb_fail(WB_ERROR_ARGUMENT, "the record is %s, not %s", kind_name(r), wanted);
     return false;
 }
+
+wb_dtype wb_record_dtype(const wb_record *r) {
+    return is_kind(r, WB_RECORD_ARRAY, "an array") ? (wb_dtype)r->dtype : WB_F32;
+}
+int wb_record_ndim(const wb_record *r) { return r ? r->ndim : 0; }
+int64_t wb_record_size(const wb_record *r, int dim) {
+    return r && dim >= 0 && dim < r->ndim ? r->sizes[dim] : 1;
+}
+int64_t wb_record_bytes(const wb_record *r) { return r ? r->data_bytes : 0; }
 
 bool wb_record_bool(const wb_record *r) {
     return is_kind(r, WB_RECORD_BOOL, "a bool") && r->boolean;
@@ -213,21 +227,27 @@ static bool is_aligned(const void *data, wb_dtype dtype) {
     return (uintptr_t)data % wb_dtype_size(dtype) == 0;
 }
 
-wb_array *wb_record_array(const wb_file *file, const wb_record *r) {
-    if (!file || !is_kind(r, WB_RECORD_ARRAY, "an array"))
-        return file || wb_failed() ? NULL : wb_fail_argument_null("wb_record_array", "the file");
-    if (r->array) return wb_scope_add(r->array);
+/* As it lies in the file. */
+static wb_array *array_in_file(const wb_file *file, const wb_record *r) {
     const wb_dtype dtype = (wb_dtype)r->dtype;
+    int64_t sizes[WB_MAX_DIMS];
+    wb_turned_from(r, sizes);
     union {
         const wb_file *from;
         wb_file *to; /* only counted */
     } held = {.from = file};
     if (r->data_bytes && is_aligned(r->data, dtype)) {
         (void)__atomic_add_fetch(&held.to->refs, 1, __ATOMIC_RELAXED);
-        return wb_borrow_make(dtype, r->data, give_back, held.to, r->ndim, r->sizes);
+        return wb_borrow_make(dtype, r->data, give_back, held.to, r->ndim, sizes);
     }
     wb_buffer *buffer = wb_buffer_new(wb_cpu_device(), (size_t)r->data_bytes, "data");
     if (!buffer) return NULL;
     if (r->data_bytes) memcpy(buffer->handle, r->data, (size_t)r->data_bytes);
-    return wb_node_data(dtype, r->ndim, r->sizes, buffer);
+    return wb_node_data(dtype, r->ndim, sizes, buffer);
+}
+
+wb_array *wb_record_array(const wb_file *file, const wb_record *r) {
+    if (!file || !is_kind(r, WB_RECORD_ARRAY, "an array"))
+        return file || wb_failed() ? NULL : wb_fail_argument_null("wb_record_array", "the file");
+    return r->array ? wb_scope_add(r->array) : wb_turned(r, array_in_file(file, r));
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "state/rename.h"
 #include "state/tree.h"
 
 /* A place of the model, and what it is to get. */
@@ -83,11 +84,12 @@ static bool fits(const loading *l, const entry *e) {
     const wb_array *x = *e->slot;
     if (is_false(r)) return true;
     if (r->kind != WB_RECORD_ARRAY)
-        (void)wb_fail(WB_ERROR_SHAPE, "%s: %s is no array in the %s", s->file->path, e->path,
-                      s->noun);
+        (void)wb_fail(WB_ERROR_SHAPE, "%s: %s is no array in the %s", s->file->path,
+                      wb_origin_text(r, e->path), s->noun);
     else if (!wb_record_has_sizes_of(r, x))
         (void)wb_fail(WB_ERROR_SHAPE, "%s: %s is %s in the %s, %s in the model", s->file->path,
-                      e->path, wb_sizes_text(r->ndim, r->sizes), s->noun, wb_text_of(x));
+                      wb_origin_text(r, e->path), wb_sizes_text(r->ndim, r->sizes), s->noun,
+                      wb_text_of(x));
     else
         return true;
     return false;
@@ -102,8 +104,8 @@ static bool may_be_absent(const loading *l, const entry *e) {
     if (largest == 0) return true;
     if (!wb_failed())
         (void)wb_fail(WB_ERROR_SHAPE, "%s: %s is %s in the %s, the model was made without",
-                      s->file->path, e->path, wb_sizes_text(e->record->ndim, e->record->sizes),
-                      s->noun);
+                      s->file->path, wb_origin_text(e->record, e->path),
+                      wb_sizes_text(e->record->ndim, e->record->sizes), s->noun);
     return false;
 }
 
@@ -225,7 +227,7 @@ static bool all_taken(extras *x, const wb_record *r, const wb_path *path) {
     if (!takes_part(l, text)) return true;
     (void)wb_fail(WB_ERROR_ARGUMENT,
                   "%s: no place of the model takes %s %s; .partial passes over such arrays",
-                  l->source->file->path, text, wb_sizes_text(r->ndim, r->sizes));
+                  l->source->file->path, wb_origin_text(r, text), wb_sizes_text(r->ndim, r->sizes));
     return false;
 }
 
@@ -294,7 +296,8 @@ wb_status wb_load_make(wb_load_desc desc) {
     if (!wb_check_layer("wb_load", desc.model)) return wb_error_status();
     wb_file *file = wb_open(desc.path);
     if (!file) return wb_error_status();
-    const wb_source source = {file, model_of(file->root, desc.key), "file"};
+    wb_source source = {file, model_of(file->root, desc.key), "file"};
+    if (source.root && desc.rename) source.root = wb_rename(file, source.root, desc.rename);
     const wb_status status = source.root ? wb_load_source(&source, &desc) : wb_error_status();
     wb_free(file);
     return status;

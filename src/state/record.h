@@ -9,20 +9,29 @@
 
 #include "array/array.h"
 
+/* How an array's elements are rearranged when it is taken out of a file: what a rename table says of it. */
+typedef enum wb_turn {
+    WB_TURN_NONE,
+    WB_TURN_TRANSPOSE, /* its two dimensions change places */
+    WB_TURN_FLIP       /* all dimensions but the last two run backwards */
+} wb_turn;
+
 /* A value. Records belong to the arena of their file (or of what is being written) and are reached by pointers: one that is reached twice
  * is shared, as tied weights are. Children are a list; names are keys of maps and fields of structs. */
 struct wb_record {
     uint8_t kind;  /* wb_record_kind */
     uint8_t dtype; /* array */
     uint8_t ndim;  /* array */
+    uint8_t turn;  /* array: wb_turn; sizes are those afterwards, data is as it lies in the file */
     bool boolean;  /* bool */
     int32_t depth; /* of the deepest thing below */
     const char *
         name; /* its key in a map, or NULL; one record in two places has the name of the first: see names */
-    const char *type;           /* struct, opaque: "Flux.Dense"; else NULL */
-    int64_t integer;            /* integer */
-    double real;                /* real */
-    const char *text;           /* text: ended by a zero byte */
+    const char *origin; /* its name in the file, where a table has given it another; else NULL */
+    const char *type;   /* struct, opaque: "Flux.Dense"; else NULL */
+    int64_t integer;    /* integer */
+    double real;        /* real */
+    const char *text;   /* text: ended by a zero byte */
     int64_t sizes[WB_MAX_DIMS]; /* array: first dimension fastest */
     const void *
         data; /* array: dense, at data_bytes; aligned or not; lies in the file's map or in the arena */
@@ -64,6 +73,7 @@ struct wb_file {
     int32_t refs; /* __atomic: arrays that borrow its bytes hold it too */
     char *path;
     wb_mapping map;
+    const struct wb_format *format;
     wb_arena arena;
     wb_record *root;
     wb_record *metadata; /* a map of texts, or NULL */

@@ -52,28 +52,29 @@ static void set_mode(int descriptor, const char *path) {
     (void)fchmod(descriptor, stat(path, &status) == 0 ? status.st_mode & 0777 : 0666 & ~mask);
 }
 
-static wb_status write_tree(const wb_format *format, const wb_record *root, int descriptor,
-                            const char *path) {
+static wb_status write_tree(const wb_format *format, const wb_record *root,
+                            const wb_record *metadata, int descriptor, const char *path) {
     FILE *stream = fdopen(descriptor, "wb");
     if (!stream) {
         (void)close(descriptor);
         return io_error(path, "cannot be written");
     }
-    wb_status status = format->write(root, NULL, stream, path);
+    wb_status status = format->write(root, metadata, stream, path);
     if (status == WB_OK && (fflush(stream) != 0 || fsync(descriptor) != 0))
         status = io_error(path, "cannot be written");
     if (fclose(stream) != 0 && status == WB_OK) status = io_error(path, "cannot be written");
     return status;
 }
 
-static wb_status write_file(const wb_format *format, const wb_record *root, const char *path) {
+wb_status wb_write_file(const wb_format *format, const wb_record *root, const wb_record *metadata,
+                        const char *path) {
     char fresh[PATH_MAX];
     if (snprintf(fresh, sizeof fresh, "%s.XXXXXX", path) >= (int)sizeof fresh)
         return wb_fail(WB_ERROR_IO, "%s: the name is too long", path);
     const int descriptor = mkostemp(fresh, O_CLOEXEC);
     if (descriptor < 0) return io_error(path, "cannot be made");
     set_mode(descriptor, path);
-    wb_status status = write_tree(format, root, descriptor, path);
+    wb_status status = write_tree(format, root, metadata, descriptor, path);
     if (status == WB_OK && rename(fresh, path) != 0) status = io_error(path, "cannot be replaced");
     if (status != WB_OK) {
         (void)unlink(fresh);
@@ -92,7 +93,7 @@ wb_status wb_save_make(const char *path, int64_t count, const wb_named *objects)
     if (!format || !wb_scope_begin()) return wb_error_status();
     wb_tree_maker b = {.is_for_file = true};
     const wb_record *root = record_of_objects(&b, count, objects);
-    wb_status status = root ? write_file(format, root, path) : wb_error_status();
+    wb_status status = root ? wb_write_file(format, root, NULL, path) : wb_error_status();
     wb_tree_maker_release(&b);
     const wb_status closed = wb_scope_close_leaving(0, NULL);
     return status == WB_OK ? closed : status;

@@ -44,7 +44,8 @@ const char *stage_build(const char *name) {
     static char path[2 * PATH_MAX];
     const ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
     path[length > 0 ? length : 0] = 0;
-    char *tests = strstr(path, "/tests/device/");
+    char *tests = path; /* <build>/tests/FOLDER/PROGRAM */
+    for (int i = 0; i < 3 && (tests = strrchr(path, '/')); i++) *tests = 0;
     (void)snprintf(tests ? tests : path, PATH_MAX, "/%s", name);
     return path;
 }

@@ -7,18 +7,6 @@
 
 /* ---- values ---- */
 
-/* Bytes of the letter that begins here; 0: no UTF-8. Overlong and surrogate forms are let through. */
-static int letter_bytes(const unsigned char *text) {
-    const int bytes = text[0] < 0x80                      ? 1
-                      : text[0] >= 0xc2 && text[0] < 0xe0 ? 2
-                      : text[0] >= 0xe0 && text[0] < 0xf0 ? 3
-                      : text[0] >= 0xf0 && text[0] < 0xf5 ? 4
-                                                          : 0;
-    for (int i = 1; i < bytes; i++)
-        if ((text[i] & 0xc0) != 0x80) return 0;
-    return bytes;
-}
-
 static void put_letter(const unsigned char *text, int bytes) {
     if (bytes == 0)
         (void)printf("\\ufffd");

@@ -9,14 +9,22 @@ static const char usage[] =
     "       weber backend NAME              prefers a backend: CUDA, AMDGPU, Metal, OpenCL, CPU\n"
     "       weber backend --reset           prefers none: the choice is automatic\n"
     "       weber show FILE                 what a file of models or arrays holds\n"
-    "       weber --help | --version\n"
+    "       weber convert IN OUT [--rename TABLE]\n"
+    "                                       a file in another format, under other names\n"
+    "       weber --help | --version        weber COMMAND --help says more of show, convert\n"
     "\n"
+    "Exit status: 0, 1 after an error, 2 for a command line that is not understood.\n"
     "WEBER_DEVICE=backend[:index] chooses for one run, WEBER_BACKENDS=cpu,opencl limits what is\n"
     "loaded, WEBER_PREFERENCES=file and WEBER_PLUGIN_PATH=/folder:/folder say where to look.\n";
 
 int tool_usage(void) {
     (void)fputs(usage, stderr);
     return 2;
+}
+
+int tool_help(const char *help, bool is_asked) {
+    (void)fputs(help, is_asked ? stdout : stderr);
+    return is_asked ? 0 : 2;
 }
 
 static int help(int count, char **arguments) {
@@ -40,6 +48,7 @@ static const struct {
     {"devices",   tool_devices},
     {"backend",   tool_backend},
     {"show",      tool_show   },
+    {"convert",   tool_convert},
     {"--help",    help        },
     {"-h",        help        },
     {"--version", version     },

@@ -1,13 +1,24 @@
-/* The command line tool: `weber devices`, `weber backend`, `weber show`. It uses public headers only. */
+/* The command line tool: `weber COMMAND`, a file for each. It uses public headers only. */
 #ifndef WB_TOOL_TOOL_H
 #define WB_TOOL_TOOL_H
+
+#include <stdbool.h>
 
 /* Each gets what stands behind its name and gives the exit status: 0, 1 after an error, 2 for what it does not understand. */
 int tool_devices(int count, char **arguments);
 int tool_backend(int count, char **arguments);
 int tool_show(int count, char **arguments);
+int tool_convert(int count, char **arguments);
 
 int tool_usage(void);
+
+/* A command's own help, on stdout where it was asked for (--help), else on stderr; the exit status. */
+int tool_help(const char *help, bool is_asked);
+
+/* Text of a file for a terminal: what would steer it as \x1b. */
+void put_plain(const char *text);
+/* Bytes of the letter of UTF-8 that begins here; 0: it is none. */
+int letter_bytes(const unsigned char *text);
 
 /* The choice and the preference are asked once, so that their warnings come once. */
 void devices_as_text(void);

@@ -1,0 +1,69 @@
+/* `weber convert IN OUT`: one file's arrays and values in another format. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weber/state.h>
+
+#include "tool.h"
+
+static const char help[] =
+    "usage: weber convert IN OUT [--rename=TABLE]\n"
+    "\n"
+    "Writes what the file IN holds to the file OUT; both formats follow the names: .bson, "
+    ".safetensors, .npy\n"
+    "(one array), .npz. OUT is replaced only when it is written whole.\n"
+    "\n"
+    "  --rename=TABLE  a file with a row for each name: FROM -> TO [transpose | flip]\n"
+    "                      0.weight -> model.layers.1.weight flip     Conv2d into Conv\n"
+    "                      *.bias   -> model.layers.*+1.bias          * a part without dots, ** "
+    "with dots\n"
+    "                      *.num_batches_tracked ->                   left out\n"
+    "                  The first row that takes a name counts; other names stay. # begins a "
+    "remark.\n"
+    "  --help          this text\n"
+    "\n"
+    "Exit status: 0, 1 after an error, 2 for a command line that is not understood.\n";
+
+enum { MOST_TABLE_BYTES = 16 << 20 };
+
+/* To be freed; NULL after saying why. */
+static char *read_text(const char *path) {
+    FILE *file = fopen(path, "r");
+    char *text = file ? calloc(1, MOST_TABLE_BYTES + 1) : NULL;
+    const size_t size = text ? fread(text, 1, MOST_TABLE_BYTES + 1, file) : 0;
+    const bool is_read = text && !ferror(file);
+    if (!is_read)
+        (void)fprintf(stderr, "weber convert: %s: %s\n", path, strerror(errno));
+    else if (size > MOST_TABLE_BYTES || strlen(text) != size)
+        (void)fprintf(stderr, "weber convert: %s: is no rename table\n", path);
+    if (file) (void)fclose(file);
+    if (is_read && size <= MOST_TABLE_BYTES && strlen(text) == size) return text;
+    free(text);
+    return NULL;
+}
+
+static int convert(const char *from, const char *to, const char *table) {
+    char *rename = table ? read_text(table) : NULL;
+    if (table && !rename) return 1;
+    (void)wb_convert(from, to, .rename = rename);
+    free(rename);
+    return wb_report("weber convert");
+}
+
+int tool_convert(int count, char **arguments) {
+    static const struct option options[] = {
+        {"rename", required_argument, NULL, 'r'},
+        {"help",   no_argument,       NULL, 'h'},
+        {NULL,     0,                 NULL, 0  }
+    };
+    const char *table = NULL;
+    for (int letter; (letter = getopt_long(count + 1, arguments - 1, "", options, NULL)) != -1;) {
+        if (letter != 'r') return tool_help(help, letter == 'h');
+        table = optarg;
+    }
+    if (count + 1 - optind != 2) return tool_help(help, false);
+    return convert(arguments[optind - 1], arguments[optind], table);
+}
