@@ -7,13 +7,18 @@ endif()
 
 set(weber_fuzz_flags -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=all -g -O1)
 
-# the library is a fuzzer's library in this build; its kernels stay as they are
+# the library is a fuzzer's library in this build; its kernels, which no target runs, are there quickly
 foreach(target weber_core weber_cpu weber_checked)
   if(TARGET ${target})
     target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link ${weber_fuzz_flags})
   endif()
 endforeach()
 
+foreach(isa IN LISTS weber_isas)
+  target_compile_options(weber_cpu_${isa} PRIVATE -O0)
+endforeach()
+
+add_custom_target(fuzz_targets)
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/fuzz/fuzz_*.c)
 foreach(source IN LISTS sources)
   cmake_path(GET source STEM name)
@@ -24,4 +29,5 @@ foreach(source IN LISTS sources)
   target_compile_options(${name} PRIVATE ${weber_program_warnings} -fsanitize=fuzzer-no-link ${weber_fuzz_flags})
   target_link_options(${name} PRIVATE -fsanitize=fuzzer,address,undefined)
   target_link_libraries(${name} PRIVATE weber_static m pthread)
+  add_dependencies(fuzz_targets ${name})
 endforeach()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""fuzz/corpus_safetensors_npy_npz.py FOLDER: small files of the three formats to begin with, in FOLDER/safetensors, FOLDER/npy and
-FOLDER/npz. Needs nothing but Python. The checksums in the zip files are zero, as fuzz_npz.c expects."""
+"""fuzz/seeds.py FOLDER: what the targets begin with, in FOLDER/safetensors, FOLDER/npy, FOLDER/npz, FOLDER/rename; BSON's are the fixtures
+of the tests. Needs nothing but Python. The checksums in the zip files are zero, as fuzz_npz.c expects."""
 import json
 import struct
 import sys
@@ -64,6 +64,11 @@ def files():
     yield "npz/deflated", zipped([("a.npy", array, 8), ("text", b"hello" * 9, 8)])
     yield "npz/notes", zipped([("a.npy", array, 8), ("weber.json", note.encode(), 0)])
     yield "npz/zip64", zipped([("a.npy", array, 0), ("b.npy", array, 8)], zip64=True)
+    names = b"\0".join([b"0.weight", b"0.bias", b"3.weight", b"h.0.attn.c", b"a.b.c.weight", b"layer1_2"]) + b"\0"
+    tables = [b"0.weight -> layers.1.weight flip # Conv2d\n*.bias   -> layers.*+1.bias\n3.weight -> x transpose\n",
+              b"h.*.attn.* -> layers.*+1.*\n**.weight -> **.w\n\"a b\" -> \"*\"\n", b"layer*_* -> layers.*.*\n*.num ->\n", b""]
+    for i, table in enumerate(tables):
+        yield f"rename/{i}", table + b"\0" + names
 
 
 folder = Path(sys.argv[1])

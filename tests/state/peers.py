@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""tests/state/peers.py LIBRARY: files against NumPy, the safetensors package and, where Debian's python3 has it, torch.
+"""tests/state/peers.py numpy|torch BUILD: files against NumPy and the safetensors package, or against PyTorch.
 
-What they write Weber reads, what Weber writes they read; types, shapes and bytes are compared. LIBRARY is libweber.so. NumPy and
-safetensors come from this Python, or from an environment under build/ made for them. 77 (skipped) where neither can be had."""
+What they write Weber reads, what Weber writes they read; types, shapes and bytes are compared. BUILD has libweber.so and bin/weber. NumPy and
+safetensors come from this Python, or from an environment under build/ made for them; torch is Debian's (python3-torch), since for this
+processor the package index has it only with CUDA, several gigabytes of it. 77 (skipped) where they cannot be had."""
 import ctypes
 import os
 import subprocess
@@ -12,6 +13,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ENVIRONMENT = ROOT / "build" / "peers-files"
+SYSTEM = Path("/usr/bin/python3")  # for which Debian's packages are
+
+
+def skip(*why):
+    print("skipped:", *why)
+    sys.exit(77)
+
+
+def last_line(result):
+    return ((result.stderr or result.stdout).strip().splitlines() or ["without a word"])[-1]
 
 
 def ensure_packages():
@@ -23,20 +34,20 @@ def ensure_packages():
         pass
     python = ENVIRONMENT / "bin" / "python"
     if Path(sys.prefix) == ENVIRONMENT:
-        print("skipped: numpy or safetensors is not whole in", ENVIRONMENT)
-        sys.exit(77)
-    steps = [[sys.executable, "-m", "venv", ENVIRONMENT], [python, "-m", "pip", "install", "--quiet", "numpy", "safetensors"]]
-    for step in steps:
+        skip("numpy or safetensors is not whole in", ENVIRONMENT)
+    base = SYSTEM if SYSTEM.exists() else sys.executable
+    steps = [[base, "-m", "venv", "--clear", "--system-site-packages", ENVIRONMENT],
+             [python, "-m", "pip", "install", "--quiet", "numpy", "safetensors"]]
+    for step in steps if not python.exists() else steps[1:]:
         result = subprocess.run(step, capture_output=True, text=True)
         if result.returncode:
-            lines = (result.stderr or result.stdout).strip().splitlines() or [""]
-            print("skipped: numpy and safetensors cannot be had:", lines[-1])
-            sys.exit(77)
+            skip("numpy and safetensors cannot be had:", last_line(result))
     os.execv(python, [str(python), *sys.argv])
 
 
-if len(sys.argv) != 2:
+if len(sys.argv) != 3 or sys.argv[1] not in ("numpy", "torch"):
     sys.exit(__doc__)
+BUILD = Path(sys.argv[2]).resolve()
 ensure_packages()
 import numpy as np  # noqa: E402
 import safetensors  # noqa: E402
@@ -44,7 +55,7 @@ import safetensors.numpy  # noqa: E402
 
 # ---- Weber ----
 
-wb = ctypes.CDLL(str(Path(sys.argv[1]).resolve()))
+wb = ctypes.CDLL(str(BUILD / "libweber.so"))
 TYPES = [np.float32, np.float64, np.float16, None, np.int32, np.int64, np.uint8, np.bool_]  # as wb_dtype counts
 BF16 = 3
 ARRAY, LIST, MAP = 5, 6, 7
@@ -79,9 +90,6 @@ wb_read_end = declare("wb_read_end", None, pointer)
 wb_from_make = declare("wb_from_make", pointer, ctypes.c_int, pointer, ctypes.c_int, ctypes.POINTER(number))
 wb_save_make = declare("wb_save_make", ctypes.c_int, text, number, ctypes.POINTER(Named))
 wb_error_message = declare("wb_error_message", text)
-wb_transpose = declare("wb_transpose", pointer, pointer)
-wb_matmul = declare("wb_matmul", pointer, pointer, pointer)
-wb_add = declare("wb_add", pointer, pointer, pointer)
 declare("wb_free", None, pointer)
 declare("wb_scope_open", ctypes.c_int)
 declare("wb_scope_close", ctypes.c_int)
@@ -228,31 +236,102 @@ def check_ties(folder):
     file.close()
 
 
+# ---- torch ----
+
+# A network, its weights, an input and what it makes of it, into the folder; or the same from the weights that came back.
 TORCH = """
-import sys, numpy, torch
+import sys, numpy
+try:
+    import torch
+except ImportError as error:
+    sys.exit(print(error, file=sys.stderr) or 77)
+from safetensors.torch import load_file, save_file
+folder, is_back = sys.argv[1], len(sys.argv) > 2
+nn = torch.nn
 torch.manual_seed(1)
-layer, x = torch.nn.Linear(3, 2), torch.randn(4, 3)
-numpy.savez(sys.argv[1], x=x.numpy(), y=layer(x).detach().numpy(),
-            **{name: value.numpy() for name, value in layer.state_dict().items()})
+model = nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(3 * 4 * 3, 5), nn.Tanh(), nn.Linear(5, 2))
+if is_back:
+    model.load_state_dict(load_file(folder + "/back.safetensors"))
+    x = torch.from_numpy(numpy.load(folder + "/x.npy"))
+    assert numpy.abs(model(x).detach().numpy() - numpy.load(folder + "/y.npy")).max() < 1e-6, "other results"
+else:
+    x = torch.randn(4, 1, 8, 10)
+    save_file(model.state_dict(), folder + "/torch.safetensors")
+    numpy.save(folder + "/x.npy", x.numpy()), numpy.save(folder + "/y.npy", model(x).detach().numpy())
+print("torch", torch.__version__)
+"""
+
+TABLE = """
+0.weight -> model.layers.1.weight flip        # Conv2d into Conv
+0.bias   -> model.layers.1.bias
+4.weight -> model.layers.4.weight transpose   # Linear into Dense
+6.weight -> model.layers.5.weight transpose
+4.bias   -> model.layers.4.bias
+6.bias   -> model.layers.5.bias
 """
 
 
+def run_torch(*arguments):
+    return subprocess.run([sys.executable, "-c", TORCH, *map(str, arguments)], capture_output=True, text=True)
+
+
+def convert(source, target, table):
+    """weber convert with the table."""
+    names = target.with_suffix(".names")
+    names.write_text(table)
+    result = subprocess.run([BUILD / "bin" / "weber", "convert", source, target, f"--rename={names}"], capture_output=True, text=True)
+    demand(result.returncode == 0, "weber convert:", result.stderr)
+
+
+class Conv(ctypes.Structure):
+    _fields_ = [("start", ctypes.c_char), ("kernel", number * 3), ("input", number), ("output", number), ("activation", pointer),
+                ("stride", number * 3), ("pad", number * 3), ("pad_more", number * 3), ("dilation", number * 3), ("groups", number),
+                ("same_pad", ctypes.c_bool), ("no_bias", ctypes.c_bool), ("init", pointer), ("dtype", ctypes.c_int)]
+
+
+class Pool(ctypes.Structure):
+    _fields_ = [("start", ctypes.c_char), ("kernel", number * 3), ("stride", number * 3), ("pad", number * 3), ("pad_more", number * 3),
+                ("same_pad", ctypes.c_bool)]
+
+
+class Dense(ctypes.Structure):
+    _fields_ = [("start", ctypes.c_char), ("input", number), ("output", number), ("activation", pointer), ("no_bias", ctypes.c_bool),
+                ("init", pointer), ("dtype", ctypes.c_int), ("weight", pointer), ("bias", pointer)]
+
+
+def network():
+    """TORCH's, of Weber's layers."""
+    function = lambda name: ctypes.cast(getattr(wb, name), pointer)  # noqa: E731
+    layers = [declare("wb_conv_make", pointer, Conv)(Conv(kernel=(3, 3), input=1, output=3, activation=function("wb_relu"))),
+              declare("wb_maxpool_make", pointer, Pool)(Pool(kernel=(2, 2))), declare("wb_flatten", pointer)(),
+              declare("wb_dense_make", pointer, Dense)(Dense(input=36, output=5, activation=function("wb_tanh"))),
+              wb.wb_dense_make(Dense(input=5, output=2))]
+    return declare("wb_chain_make", pointer, number, ctypes.POINTER(pointer))(len(layers), (pointer * len(layers))(*layers))
+
+
 def check_torch(folder):
-    """A Linear's weight is to be transposed: src/state/safetensors.c."""
-    path = folder / "torch.npz"
-    result = subprocess.run(["/usr/bin/python3", "-c", TORCH, path], capture_output=True, text=True)
-    if result.returncode:
-        print("torch: skipped:", (result.stderr.strip().splitlines() or ["it is not there"])[-1])
-        return
-    file = Opened(path)
-    w, b, x = (file.array(name) for name in ("weight", "bias", "x"))
-    y = numpy_of(wb_add(wb_matmul(wb_transpose(w), x), b))
-    demand(np.allclose(y, numpy_of(file.array("y")), atol=1e-6), "torch's Linear")
-    file.close()
+    """A state_dict into a model by a rename table, the same results; and back."""
+    result = run_torch(folder)
+    if result.returncode == 77:
+        skip(last_line(result), "(Debian: python3-torch)")
+    demand(result.returncode == 0, "torch:", result.stderr)
+    print(result.stdout.strip())
+    convert(folder / "torch.safetensors", folder / "model.bson", TABLE)
+    model = network()
+    demand(model and declare("wb_load", ctypes.c_int, text, pointer)(str(folder / "model.bson").encode(), model) == 0, "loading")
+    y = declare("wb_apply", pointer, pointer, pointer)(model, weber_of(np.load(folder / "x.npy")))
+    demand(y and np.abs(numpy_of(y) - np.load(folder / "y.npy")).max() < 1e-5, "torch's results and Weber's differ")
+    save(folder / "ours.safetensors", {"model": model})
+    wb.wb_free(model)
+    rows = [row.split("#")[0].replace("->", "").split() for row in TABLE.strip().splitlines()]
+    convert(folder / "ours.safetensors", folder / "back.safetensors", "\n".join(f"{to} -> {name} {' '.join(turn)}" for name, to, *turn in rows))
+    result = run_torch(folder, "back")
+    demand(result.returncode == 0, "what came back to torch:", last_line(result))
 
 
+CHECKS = {"numpy": (check_npy, check_npz, check_safetensors, check_bfloat16, check_ties), "torch": (check_torch,)}
 with tempfile.TemporaryDirectory() as name:
-    for check in check_npy, check_npz, check_safetensors, check_bfloat16, check_ties, check_torch:
+    for check in CHECKS[sys.argv[1]]:
         wb.wb_scope_open()
         check(Path(name))
         demand(wb.wb_scope_close() == 0, check.__name__)
