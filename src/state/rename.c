@@ -56,7 +56,7 @@ wb_array *wb_turned(const wb_record *r, wb_array *x) {
 const char *wb_origin_text(const wb_record *r, const char *path) {
     static _Thread_local char text[512];
     if (!r->origin) return path;
-    (void)snprintf(text, sizeof text, "%.200s, renamed %.200s%s", r->origin, path,
+    (void)snprintf(text, sizeof text, "%.200s, renamed %.200s%s,", r->origin, path,
                    turn_texts[r->turn]);
     return text;
 }

@@ -183,6 +183,31 @@ static void allocations_that_fail_are_errors(void **state) {
     }
 }
 
+/* ---- models ---- */
+
+static void a_model_is_loaded_by_a_table(void **state) {
+    (void)state;
+    wb_layer *model = wb_chain(wb_conv({2, 2}, 2, 1), wb_dense(3, 2, .no_bias = true));
+    write_torch("torch.npz");
+    assert_int_equal(wb_load(test_path, model, .rename = good_table), WB_OK);
+    assert_values(wb_get(model, "layers.1.weight"), 0, 4, 3, 2, 1, 8, 7, 6, 5);
+    assert_values(wb_get(model, "layers.1.bias"), 0, 9);
+    assert_values(wb_get(model, "layers.2.weight"), 0, 1, 4, 2, 5, 3, 6);
+    wb_free(model);
+}
+
+static void a_misfit_has_both_names(void **state) {
+    (void)state;
+    wb_layer *model = wb_chain(wb_conv({2, 2}, 2, 1), wb_dense(4, 2, .no_bias = true));
+    wb_layer *before = wb_clone(model);
+    write_torch("torch.npz");
+    assert_int_equal(wb_load(test_path, model, .rename = good_table), WB_ERROR_SHAPE);
+    assert_error(WB_ERROR_SHAPE, "torch.npz: 3.weight, renamed layers.2.weight and transposed, is "
+                                 "(2, 3) in the file, (2, 4) in the model");
+    assert_same_bits(wb_get(model, "layers.1.weight"), wb_get(before, "layers.1.weight"), "before");
+    wb_free(model), wb_free(before);
+}
+
 /* ---- other formats ---- */
 
 static const char *path_of(const char *name) {
@@ -295,6 +320,8 @@ int main(void) {
         TEST(a_tree_has_new_names),
         TEST(what_no_row_takes_stays),
         TEST(allocations_that_fail_are_errors),
+        TEST(a_model_is_loaded_by_a_table),
+        TEST(a_misfit_has_both_names),
     };
     const struct CMUnitTest formats[] = {
         TEST(a_file_is_converted),
