@@ -19,9 +19,9 @@ demo: ## train a convolutional network on Fashion-MNIST (DEVICE=, SEED=, EPOCHS=
 	@scripts/setup demo
 	@DEVICE='$(DEVICE)' SEED='$(SEED)' EPOCHS='$(EPOCHS)' scripts/demo
 
-test: ## the whole suite (STAGES="format arrows" runs a part)
+test: ## the whole suite (STAGES="format arrows" runs a part; STAGES=device DEVICE=CUDA those tests on that device)
 	@scripts/setup test
-	@scripts/test $(STAGES)
+	@DEVICE='$(DEVICE)' scripts/test $(STAGES)
 
 one: ## one test, in the debug build: TEST=ops/test_softmax
 	@scripts/build debug tests-$(subst /,-,$(TEST))

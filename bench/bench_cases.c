@@ -1,11 +1,12 @@
-/* bench_cases [--smoke] [--threads N] [--floor] [CASE...]: the cases of cases.h, or their hand-written loops, alone.
- * bench_cases --serve [--threads N] [--floor] CASE: one case, steered by lines on the standard input, so that somebody can
+/* bench_cases [--smoke] [OPTION...] [CASE...]: the cases of cases.h, or their hand-written loops, alone.
+ * bench_cases --serve [OPTION...] CASE: one case, steered by lines on the standard input, so that somebody can
  * run it in turn with others:
  *
  *     check N    runs N steps; answers loss and checksum         run N     runs N steps; answers median, least and mean us
- *     reset      begins anew, with a few steps to get warm        memory    answers the process's peak, in kilobytes
+ *     reset      begins anew, with a few steps to get warm        flow N    runs N steps, waits once; answers us for each
+ *     memory     answers the process's peak in kilobytes, the device's in bytes, and the plans made so far
  *
- * Rounds begin anew so that all contestants compute the same steps: after some thousands, numbers so small appear that the
+ * --threads N, --floor (by hand), --batch N (b, c, d), --transformer SIZES (e; transformer.h). Rounds begin anew so that all contestants compute the same steps: after some thousands, numbers so small appear that the
  * processor is slow with them. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,34 +16,56 @@
 #include "clock.h"
 #include "floors.h"
 
+typedef struct options {
+    bool smoke, by_hand, serving;
+    int threads;
+    int64_t batch;                 /* 0: the case's own */
+    bench_transformer transformer; /* no layers: case e's own */
+} options;
+
 typedef struct runner {
     char letter;
-    int threads;
+    const options *options;
     const bench_floor *floor; /* or NULL: Weber */
     void *state;
     bench_case *weber;
 } runner;
 
-static void begin(runner *r) {
-    if (r->floor)
-        r->state = r->floor->open(r->threads);
-    else
-        r->weber = bench_case_open(r->letter, false);
+static bench_case *open_weber(char letter, const options *o) {
+    if (letter == 'e' && o->transformer.layers) return bench_case_open_transformer(&o->transformer);
+    return o->batch ? bench_case_open_batch(letter, false, o->batch)
+                    : bench_case_open(letter, false);
 }
 
-static bool open_runner(runner *r, char letter, bool by_hand, int threads) {
-    *r = (runner){letter, threads, by_hand ? bench_floor_of(letter) : NULL, NULL, NULL};
-    wb_set_threads(threads);
+static void begin(runner *r) {
+    if (r->floor)
+        r->state = r->floor->open(r->options->threads);
+    else
+        r->weber = open_weber(r->letter, r->options);
+}
+
+static bool open_runner(runner *r, char letter, bool by_hand, const options *o) {
+    *r = (runner){letter, o, by_hand ? bench_floor_of(letter) : NULL, NULL, NULL};
+    wb_set_threads(o->threads);
     if (by_hand && !r->floor) return false;
     begin(r);
     return r->state || r->weber;
 }
 
-static void step(runner *r) {
+static void queue_step(runner *r) {
     if (r->floor)
         r->floor->step(r->state);
     else
-        bench_case_step(r->weber), (void)wb_device_sync(wb_default_device());
+        bench_case_step(r->weber);
+}
+
+static void wait_for(const runner *r) {
+    if (!r->floor) (void)wb_device_sync(wb_default_device());
+}
+
+static void step(runner *r) {
+    queue_step(r);
+    wait_for(r);
 }
 
 static bench_result result(runner *r) {
@@ -81,6 +104,14 @@ static bench_times timed(runner *r, int64_t steps) {
     return times;
 }
 
+/* Microseconds for each of the steps, of which many are on their way at a time. */
+static double flow(runner *r, int64_t steps) {
+    const double begin = bench_us();
+    for (int64_t i = 0; i < steps; i++) queue_step(r);
+    wait_for(r);
+    return (bench_us() - begin) / (double)steps;
+}
+
 static void answer(runner *r, const char *line) {
     long long steps;
     if (sscanf(line, "check %lld", &steps) == 1) {
@@ -93,19 +124,23 @@ static void answer(runner *r, const char *line) {
     } else if (strncmp(line, "reset", 5) == 0) {
         reset(r);
         printf("0\n");
+    } else if (sscanf(line, "flow %lld", &steps) == 1 && steps > 0) {
+        printf("%.3f\n", flow(r, steps));
     } else if (strncmp(line, "memory", 6) == 0) {
-        printf("%lld\n", (long long)bench_peak_kb());
+        printf("%lld %lld %lld\n", (long long)bench_peak_kb(),
+               (long long)wb_memory_status(wb_default_device()).peak,
+               (long long)wb_plan_status().misses);
     } else {
         printf("unknown: %s", line);
     }
     fflush(stdout);
 }
 
-static int serve(char letter, bool by_hand, int threads) {
+static int serve(char letter, const options *o) {
     runner r;
     char line[128];
-    if (!open_runner(&r, letter, by_hand, threads)) {
-        printf("absent\n");
+    if (!open_runner(&r, letter, o->by_hand, o)) {
+        printf("absent %s\n", wb_error_message());
         return wb_report("bench_cases");
     }
     printf("%s\n", r.floor ? r.floor->how : "weber");
@@ -121,42 +156,63 @@ static int64_t steps_for(const bench_times *trial) {
     return steps < 5 ? 5 : steps > 20000 ? 20000 : (int64_t)steps;
 }
 
-static int alone(char letter, bool by_hand, int threads, bool smoke) {
+static int alone(char letter, bool by_hand, const options *o) {
     runner r;
     if (by_hand && !bench_floor_of(letter)) return 0;
-    if (!open_runner(&r, letter, by_hand, threads)) return wb_report("bench_cases");
-    bench_times times = timed(&r, smoke ? 1 : 3);
-    if (!smoke) times = timed(&r, steps_for(&times));
+    if (!open_runner(&r, letter, by_hand, o)) return wb_report("bench_cases");
+    bench_times times = timed(&r, o->smoke ? 1 : 3);
+    if (!o->smoke) times = timed(&r, steps_for(&times));
     const bench_result sums = result(&r);
     printf("%c %-6s %d threads: median %10.2f us, least %10.2f us; loss %.6g, checksum %.8g\n",
-           letter, r.floor ? "floor" : "weber", threads, times.median, times.least, sums.loss,
+           letter, r.floor ? "floor" : "weber", o->threads, times.median, times.least, sums.loss,
            sums.checksum);
     fflush(stdout);
     close_runner(&r);
     return wb_report("bench_cases");
 }
 
-int main(int argc, char **argv) {
-    bool smoke = false, by_hand = false, serving = false;
-    int threads = 1, failed = 0;
+/* The cases that are named; NULL: an option is wrong. */
+static const char *parse(int argc, char **argv, options *o) {
     const char *letters = BENCH_CASES;
     for (int i = 1; i < argc; i++) {
+        const char *value = i + 1 < argc ? argv[i + 1] : "";
         if (strcmp(argv[i], "--smoke") == 0)
-            smoke = true;
+            o->smoke = true;
         else if (strcmp(argv[i], "--floor") == 0)
-            by_hand = true;
+            o->by_hand = true;
         else if (strcmp(argv[i], "--serve") == 0)
-            serving = true;
-        else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc)
-            threads = atoi(argv[++i]);
-        else
+            o->serving = true;
+        else if (strcmp(argv[i], "--threads") == 0)
+            o->threads = atoi(value), i++;
+        else if (strcmp(argv[i], "--batch") == 0)
+            o->batch = atoll(value), i++;
+        else if (strcmp(argv[i], "--transformer") != 0)
             letters = argv[i];
+        else if (bench_transformer_parse(value, &o->transformer))
+            i++;
+        else
+            return NULL;
     }
-    if (!bench_choose_device()) return wb_report("bench_cases");
-    if (serving) return serve(letters[0], by_hand, threads);
+    return letters;
+}
+
+int main(int argc, char **argv) {
+    options o = {.threads = 1};
+    int failed = 0;
+    const char *letters = parse(argc, argv, &o);
+    if (!letters) {
+        fprintf(stderr, "bench_cases: --transformer wants "
+                        "LAYERS,WIDTH,HEADS,CONTEXT,SYMBOLS,BATCH,TYPE\n");
+        return 2;
+    }
+    if (!bench_choose_device()) {
+        if (o.serving) printf("absent %s\n", wb_error_message());
+        return wb_report("bench_cases");
+    }
+    if (o.serving) return serve(letters[0], &o);
     for (; *letters; letters++) {
-        failed |= alone(*letters, by_hand, threads, smoke);
-        if (smoke) failed |= alone(*letters, true, threads, smoke);
+        failed |= alone(*letters, o.by_hand, &o);
+        if (o.smoke) failed |= alone(*letters, true, &o);
     }
     return failed;
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "clock.h"
-#include "device/device.h"
+#include "launch.h"
 
 static const wb_backend *backend;
 static void *device;
@@ -77,63 +77,26 @@ static void transfers(void) {
 
 /* ---- launch ---- */
 
-/* y = x, one element. */
-static void *tiny_kernel(void) {
-    wb_instruction instructions[] = {
-        {.code = WB_CODE_load,
-         .type = WB_R_F32,
-         .from = WB_R_F32,
-         .in = {WB_NO_VALUE, WB_NO_VALUE, WB_NO_VALUE}},
-        { .code = WB_CODE_store,
-         .type = WB_R_F32,
-         .from = WB_R_F32,
-         .in = {0, WB_NO_VALUE, WB_NO_VALUE},
-         .index = 1}
-    };
-    wb_access accesses[] = {
-        {.dtype = WB_F32, .argument = 0, .strides = {1}},
-        {.dtype = WB_F32, .argument = 1, .strides = {1}}
-    };
-    const wb_program program = {.ndim = 1,
-                                .sizes = {1},
-                                .phases = 1,
-                                .ninstructions = 2,
-                                .naccesses = 2,
-                                .narguments = 2,
-                                .instructions = instructions,
-                                .accesses = accesses};
-    return backend->kernel(device, &program);
-}
-
 /* Microseconds for each of `count` launches, with a sync behind every `each`. */
-static double launches(const wb_command *command, const wb_memory *memory, int count, int each) {
+static double launches(const bench_launch *l, int count, int each) {
     const double begin = bench_us();
     for (int i = 1; i <= count; i++)
-        if (!check(backend->run(device, NULL, command, 1, memory, NULL)) ||
-            (i % each == 0 && !check(backend->sync(device, NULL))))
+        if (!bench_launch_queue(l) || (i % each == 0 && !check(backend->sync(device, NULL))))
             return 0;
     return (bench_us() - begin) / count;
 }
 
-static void launch(void) {
+static void launch(const wb_device *chosen) {
     const int count = smoke ? 10 : 1000;
-    const wb_argument arguments[] = {
-        {0, 0},
-        {1, 0},
-        {2, 0}
-    };
-    void *kernel = tiny_kernel();
-    if (!kernel) return;
-    const wb_command command = {kernel, 3, arguments, "copy"};
-    const size_t scratch = backend->scratch_bytes(kernel) + 64;
-    const wb_memory memory[] = {at(backend->alloc(device, 64)), at(backend->alloc(device, 64)),
-                                at(backend->alloc(device, scratch))};
-    (void)launches(&command, memory, count, count);
-    const double together = launches(&command, memory, count, count);
-    const double alone = launches(&command, memory, count, 1);
-    printf("launch: %.2f us with many on their way, %.2f us each waited for\n", together, alone);
-    for (int i = 0; i < 3; i++) backend->free(device, memory[i].handle, i < 2 ? 64 : scratch);
-    backend->release(kernel);
+    bench_launch l;
+    if (bench_launch_open(chosen, &l)) {
+        (void)launches(&l, count, count);
+        const double together = launches(&l, count, count);
+        const double alone = launches(&l, count, 1);
+        printf("launch: %.2f us with many on their way, %.2f us each waited for\n", together,
+               alone);
+    }
+    bench_launch_close(&l);
 }
 
 /* ---- memory ---- */
@@ -166,7 +129,7 @@ int main(int argc, char **argv) {
     backend = chosen->backend, device = chosen->context;
     printf("%s: %s, %s\n", wb_device_name(chosen), chosen->info.name, chosen->info.driver);
     transfers();
-    launch();
+    launch(chosen);
     memory();
     return wb_report("bench_device");
 }

@@ -155,7 +155,7 @@ static void steady_with_loader(void) {
     bench_case *c = bench_case_open('b', false);
     if (!x || !c) return;
     bench_values(SEQUENCE_INPUT, 0, 1, (int64_t)B_IN * OBSERVATIONS, x);
-    bench_labels(SEQUENCE_LABEL, OBSERVATIONS, labels);
+    bench_labels(SEQUENCE_LABEL, CLASSES, OBSERVATIONS, labels);
     wb_scope_open();
     wb_loader *loader = wb_loader_new(.x = wb_from(WB_F32, x, B_IN, OBSERVATIONS),
                                       .y = wb_from(WB_I32, labels, OBSERVATIONS),

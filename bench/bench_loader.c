@@ -65,7 +65,7 @@ int main(int argc, char **argv) {
     bench_case *c = bench_case_open('b', false);
     if (!values || !labels || !c) return wb_report("bench_loader");
     bench_values(SEQUENCE_INPUT, 0, 1, B_IN * count, values);
-    bench_labels(SEQUENCE_LABEL, count, labels);
+    bench_labels(SEQUENCE_LABEL, CLASSES, count, labels);
     wb_scope_open();
     wb_array *x = wb_from(WB_F32, values, B_IN, count), *y = wb_from(WB_I32, labels, count);
     wb_loader *in_turn = loader_of(x, y, true), *background = loader_of(x, y, false);

@@ -6,6 +6,7 @@
 struct bench_case {
     char letter;
     bool tiny;
+    bench_transformer transformer; /* of case e */
     int64_t batch, steps;
     int inputs;
     wb_layer *model;
@@ -26,8 +27,7 @@ float bench_uniform(uint32_t sequence, uint32_t i) {
     return (float)(h >> 8) * 0x1p-24f;
 }
 
-void bench_weight(uint32_t sequence, int64_t out, int64_t in, float *w) {
-    const float bound = sqrtf(6.0f / (float)(in + out));
+void bench_matrix(uint32_t sequence, float bound, int64_t out, int64_t in, float *w) {
     for (int64_t o = 0; o < out; o++)
         for (int64_t i = 0; i < in; i++) {
             const float u = bench_uniform(sequence, (uint32_t)(o * in + i));
@@ -35,14 +35,18 @@ void bench_weight(uint32_t sequence, int64_t out, int64_t in, float *w) {
         }
 }
 
+void bench_weight(uint32_t sequence, int64_t out, int64_t in, float *w) {
+    bench_matrix(sequence, sqrtf(6.0f / (float)(in + out)), out, in, w);
+}
+
 void bench_values(uint32_t sequence, float low, float high, int64_t count, float *x) {
     for (int64_t i = 0; i < count; i++)
         x[i] = low + (high - low) * bench_uniform(sequence, (uint32_t)i);
 }
 
-void bench_labels(uint32_t sequence, int64_t count, int32_t *labels) {
+void bench_labels(uint32_t sequence, int64_t classes, int64_t count, int32_t *labels) {
     for (int64_t i = 0; i < count; i++)
-        labels[i] = (int32_t)(bench_uniform(sequence, (uint32_t)i) * CLASSES);
+        labels[i] = (int32_t)(bench_uniform(sequence, (uint32_t)i) * (float)classes);
 }
 
 void bench_target(int64_t count, const float *x, float *y) {
@@ -51,7 +55,7 @@ void bench_target(int64_t count, const float *x, float *y) {
 
 /* ---- models ---- */
 
-static wb_array *filled(uint32_t sequence, float low, float high, int ndim, const int64_t *sizes) {
+wb_array *bench_array(uint32_t sequence, float low, float high, int ndim, const int64_t *sizes) {
     int64_t count = 1;
     for (int d = 0; d < ndim; d++) count *= sizes[d];
     float *data = malloc((size_t)count * sizeof *data);
@@ -76,7 +80,8 @@ static wb_layer *conv(uint32_t layer, int64_t in, int64_t out) {
     const float bound = sqrtf(6.0f / (float)(9 * (in + out)));
     const int64_t sizes[4] = {3, 3, in, out};
     wb_layer *made = wb_cross_cor(.kernel = {3, 3}, .in = in, .out = out, .activation = wb_relu);
-    if (wb_set(made, "weight", filled(SEQUENCE_WEIGHT + layer, -bound, bound, 4, sizes)) == WB_OK)
+    if (wb_set(made, "weight", bench_array(SEQUENCE_WEIGHT + layer, -bound, bound, 4, sizes)) ==
+        WB_OK)
         return made;
     wb_free(made);
     return NULL;
@@ -106,13 +111,19 @@ static wb_layer *model_of(char letter, bool tiny) {
 
 /* ---- inputs ---- */
 
-static wb_array *labels_of(uint32_t sequence, int64_t count) {
+static wb_array *labels_of(uint32_t sequence, int64_t classes, int64_t count) {
     int32_t *labels = malloc((size_t)count * sizeof *labels);
     if (!labels) return NULL;
-    bench_labels(sequence, count, labels);
+    bench_labels(sequence, classes, count, labels);
     wb_array *y = wb_from(WB_I32, labels, count);
     free(labels);
     return y;
+}
+
+static wb_array *symbols_of(const bench_case *c, uint32_t sequence) {
+    const bench_transformer *t = &c->transformer;
+    wb_array *symbols = labels_of(sequence, t->symbols, t->context * c->batch);
+    return wb_reshape(symbols, t->context, c->batch);
 }
 
 static void target_of(bench_case *c, int k) {
@@ -130,13 +141,15 @@ static void make_input(bench_case *c, int k) {
     if (c->letter == 'a')
         target_of(c, k);
     else if (c->letter == 'g')
-        c->x[k] = filled(input, -2, 2, 1, (const int64_t[]){c->tiny ? 2 : G_COUNT});
+        c->x[k] = bench_array(input, -2, 2, 1, (const int64_t[]){c->tiny ? 2 : G_COUNT});
     else if (c->letter == 'd')
-        c->x[k] = filled(input, 0, 1, 4, (const int64_t[]){side, side, 1, c->batch});
+        c->x[k] = bench_array(input, 0, 1, 4, (const int64_t[]){side, side, 1, c->batch});
+    else if (c->letter == 'e')
+        c->x[k] = symbols_of(c, input), c->y[k] = symbols_of(c, label);
     else
-        c->x[k] = filled(input, 0, 1, 2, (const int64_t[]){in, c->batch});
+        c->x[k] = bench_array(input, 0, 1, 2, (const int64_t[]){in, c->batch});
     if (c->letter == 'b' || c->letter == 'c' || c->letter == 'd')
-        c->y[k] = labels_of(label, c->batch);
+        c->y[k] = labels_of(label, CLASSES, c->batch);
     wb_keep(c->x[k]);
     wb_keep(c->y[k]);
 }
@@ -162,6 +175,8 @@ static int64_t batch_of(char letter) {
         return A_BATCH;
     case 'c':
         return C_BATCH;
+    case 'e':
+        return bench_transformer_e.batch;
     case 'h':
         return 1;
     default:
@@ -175,19 +190,37 @@ bench_case *bench_case_open(char letter, bool tiny) {
     return bench_case_open_batch(letter, tiny, tiny ? 1 : batch_of(letter));
 }
 
-bench_case *bench_case_open_batch(char letter, bool tiny, int64_t batch) {
+static bench_case *open_case(bench_case settings) {
     bench_case *c = calloc(1, sizeof *c);
     if (!c) return NULL;
-    *c = (bench_case){.letter = letter, .tiny = tiny, .batch = batch};
-    c->inputs = letter == 'g' ? G_INPUTS : BENCH_INPUTS;
+    *c = settings;
+    c->inputs = c->letter == 'g' ? G_INPUTS : BENCH_INPUTS;
     wb_scope_open();
-    if (letter != 'g') c->model = model_of(letter, tiny);
-    if (letter != 'g' && letter != 'h') c->optimiser = wb_setup(wb_adam(.eta = 1e-3), c->model);
+    if (c->letter == 'e')
+        c->model = bench_transformer_make(&c->transformer);
+    else if (c->letter != 'g')
+        c->model = model_of(c->letter, c->tiny);
+    if (c->letter == 'e')
+        c->optimiser = wb_setup(wb_adamw(.eta = 1e-3, .lambda = 0.01), c->model);
+    else if (c->letter != 'g' && c->letter != 'h')
+        c->optimiser = wb_setup(wb_adam(.eta = 1e-3), c->model);
     wb_scope_close();
-    bench_case_set_batch(c, batch);
+    bench_case_set_batch(c, c->batch);
     if (!wb_failed()) return c;
     bench_case_close(c);
     return NULL;
+}
+
+bench_case *bench_case_open_batch(char letter, bool tiny, int64_t batch) {
+    static const bench_transformer tiniest = {.layers = 1, 2, 1, 1, 2, 1, WB_F32, WB_F32};
+    return open_case((bench_case){.letter = letter,
+                                  .tiny = tiny,
+                                  .transformer = tiny ? tiniest : bench_transformer_e,
+                                  .batch = batch});
+}
+
+bench_case *bench_case_open_transformer(const bench_transformer *sizes) {
+    return open_case((bench_case){.letter = 'e', .transformer = *sizes, .batch = sizes->batch});
 }
 
 static wb_array *loss_of_numbers(wb_layer *model, const wb_batch *batch, void *user) {

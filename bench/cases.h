@@ -15,10 +15,13 @@
 #include <stdint.h>
 #include <weber.h>
 
+#include "transformer.h"
+
 /* a tiny MLP 1-256-1, tanh, batch 16, mse, Adam       b MLP 784-256-10, relu, batch 64, cross-entropy, Adam
  * c MLP 784-1024-1024-10, batch 256                   d conv 3x3 32 - conv 3x3 64 - maxpool 2 - 128 - 10, batch 64
+ * e decoder of transformer.h: 4 layers, width 256, 4 heads, context 128, 96 symbols, batch 16, AdamW
  * g sum((tanh(x) x + exp(-x x))^2) over 10 million    h inference of b, batch 1 */
-#define BENCH_CASES "abcdgh"
+#define BENCH_CASES "abcdegh"
 
 /* What both sides compare: the last loss, and sum |p| over the parameters (g: over the gradient; h: over the outputs). */
 typedef struct bench_result {
@@ -45,17 +48,25 @@ enum {
 /* Number i of sequence `sequence`, in [0, 1): the same in peer_torch.py. */
 float bench_uniform(uint32_t sequence, uint32_t i);
 
-/* A weight of torch's memory order (out, in), uniform within sqrt(6 / (in + out)), transposed into memory where the outputs are
- * fastest. */
+/* A weight of torch's memory order (out, in), uniform within bound, transposed into memory where the outputs are fastest;
+ * bench_weight: within sqrt(6 / (in + out)). */
+void bench_matrix(uint32_t sequence, float bound, int64_t out, int64_t in, float *w);
 void bench_weight(uint32_t sequence, int64_t out, int64_t in, float *w);
-/* Batch number k: x uniform in [low, high), labels 0 to CLASSES - 1. */
+/* Batch number k: x uniform in [low, high), labels 0 to classes - 1. */
 void bench_values(uint32_t sequence, float low, float high, int64_t count, float *x);
-void bench_labels(uint32_t sequence, int64_t count, int32_t *labels);
+void bench_labels(uint32_t sequence, int64_t classes, int64_t count, int32_t *labels);
+/* The same as an array, f32. */
+wb_array *bench_array(uint32_t sequence, float low, float high, int ndim, const int64_t *sizes);
 /* The target of case a. */
 void bench_target(int64_t count, const float *x, float *y);
 
 /* Sequences: weights of layer l from 1, inputs and labels of batch k. */
-enum { SEQUENCE_WEIGHT = 0, SEQUENCE_INPUT = 100, SEQUENCE_LABEL = 200 };
+enum {
+    SEQUENCE_WEIGHT = 0,
+    SEQUENCE_INPUT = 100,
+    SEQUENCE_LABEL = 200,
+    SEQUENCE_TRANSFORMER = 1000, /* its weights, in order */
+};
 
 /* WEBER_DEVICE=backend[:index] puts everything there: call it first. False, with Weber's error pending, if it is not to be had. */
 bool bench_choose_device(void);
@@ -66,6 +77,8 @@ typedef struct bench_case bench_case;
 bench_case *bench_case_open(char letter, bool tiny);
 /* The same, with n instead of the case's batch size (a, b, c, d). */
 bench_case *bench_case_open_batch(char letter, bool tiny, int64_t batch);
+/* Case e in other sizes. */
+bench_case *bench_case_open_transformer(const bench_transformer *sizes);
 void bench_case_step(bench_case *c);
 bench_result bench_case_result(bench_case *c);
 void bench_case_close(bench_case *c);

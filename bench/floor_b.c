@@ -59,7 +59,7 @@ static void *open_network(int threads) {
     for (uint32_t k = 0; k < BENCH_INPUTS; k++) {
         n->x[k] = numbers(IN * N);
         bench_values(SEQUENCE_INPUT + k, 0, 1, IN * N, n->x[k]);
-        bench_labels(SEQUENCE_LABEL + k, N, n->y[k]);
+        bench_labels(SEQUENCE_LABEL + k, CLASSES, N, n->y[k]);
     }
     n->forward1 = product(false, false, H, N, IN);
     n->forward2 = product(false, false, OUT, N, H);

@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
-"""peer_torch.py CASE VARIANT THREADS: one case of cases.h in torch, steered by lines on the standard input as
+"""peer_torch.py CASE VARIANT THREADS [OPTION...]: one case of cases.h in torch, steered by lines on the standard input as
 bench_cases --serve is. peer_torch.py start: one gradient, for the time of a whole process.
 
 VARIANT: eager, fused (eager, with the optimiser in one kernel), compiled (forward and loss through torch.compile, the
-optimiser in one kernel). The weights, inputs and labels are those of cases.c."""
+optimiser in one kernel), graphs (the same, as CUDA graphs). The weights, inputs and labels are those of cases.c.
+
+--device cuda, --batch N (b, c, d), --transformer SIZES (e; as in transformer.h); --tf32 lets products of f32 be rounded."""
+import argparse
+import contextlib
 import math
 import sys
 import time
@@ -12,12 +16,15 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-BENCH_INPUTS, WEIGHT, INPUT, LABEL = 16, 0, 100, 200
+BENCH_INPUTS, WEIGHT, INPUT, LABEL, TRANSFORMER = 16, 0, 100, 200, 1000
+TRANSFORMER_E = "4,256,4,128,96,16,f32"
+TYPES = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "f16": torch.float16}
+OPTIONS = argparse.Namespace(device="cpu", batch=0, transformer=TRANSFORMER_E, tf32=False)
 
 
 def uniform(sequence, count):
     mask = 0xFFFFFFFF
-    h = (torch.arange(count, dtype=torch.int64) * 2654435761 + sequence * 40503 + 12345) & mask
+    h = (torch.arange(count, dtype=torch.int64, device=OPTIONS.device) * 2654435761 + sequence * 40503 + 12345) & mask
     h ^= h >> 15
     h = (h * 2246822519) & mask
     h ^= h >> 13
@@ -30,8 +37,13 @@ def values(sequence, low, high, *sizes):
     return (low + (high - low) * uniform(sequence, math.prod(sizes))).reshape(sizes)
 
 
-def labels(sequence, count):
-    return (uniform(sequence, count) * 10).to(torch.int64)
+def labels(sequence, count, classes=10):
+    return (uniform(sequence, count) * classes).to(torch.int64)
+
+
+def synchronize():
+    if OPTIONS.device != "cpu":
+        torch.cuda.synchronize()
 
 
 def filled(layer, number):
@@ -45,7 +57,83 @@ def filled(layer, number):
     return layer
 
 
+class Sizes:
+    """The numbers of transformer.h's text."""
+
+    def __init__(self, text):
+        *numbers, kind = text.split(",")
+        self.layers, self.width, self.heads, self.context, self.symbols, self.batch = map(int, numbers)
+        self.compute = TYPES[kind]
+        self.stream = torch.float64 if kind == "f64" else torch.float32
+
+
+class Attention(nn.Module):
+    def __init__(self, heads):
+        super().__init__()
+        self.heads = heads
+
+    def forward(self, qkv):  # (N, T, 3 C), of it q, k and v (N, heads, T, C / heads)
+        n, t, width = qkv.shape
+        q, k, v = qkv.view(n, t, 3, self.heads, width // 3 // self.heads).permute(2, 0, 3, 1, 4)
+        if hasattr(F, "scaled_dot_product_attention"):
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        else:
+            later = torch.ones(t, t, dtype=torch.bool, device=q.device).triu(1)
+            scores = (q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])).masked_fill(later, -math.inf)
+            y = scores.softmax(-1) @ v
+        return y.transpose(1, 2).reshape(n, t, width // 3)
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.norm1, self.qkv, self.attention = nn.LayerNorm(width), nn.Linear(width, 3 * width), Attention(heads)
+        self.out, self.norm2 = nn.Linear(width, width), nn.LayerNorm(width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        x = x + self.out(self.attention(self.qkv(self.norm1(x))))
+        return x + self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh"))
+
+
+class Transformer(nn.Module):
+    """transformer.h's."""
+
+    def __init__(self, sizes):
+        super().__init__()
+        self.compute = sizes.compute
+        self.token = nn.Parameter(torch.empty(sizes.symbols, sizes.width))
+        self.place = nn.Parameter(torch.empty(sizes.context, sizes.width))
+        self.blocks = nn.ModuleList(Block(sizes.width, sizes.heads) for _ in range(sizes.layers))
+        self.norm = nn.LayerNorm(sizes.width)
+        self.to(sizes.stream)
+        self.fill()
+
+    def fill(self):
+        weights = [self.token, self.place, *(getattr(b, name).weight for b in self.blocks for name in ("qkv", "out", "up", "down"))]
+        with torch.no_grad():
+            for name, p in self.named_parameters():
+                if name.endswith("bias"):
+                    p.zero_()
+            for number, w in enumerate(weights):
+                w.copy_(((2 * uniform(TRANSFORMER + number, w.numel()) - 1) * 0.0346410162).reshape(w.shape))
+
+    def forward(self, symbols):
+        half = self.compute in (torch.bfloat16, torch.float16)
+        with torch.autocast(OPTIONS.device, dtype=self.compute) if half else contextlib.nullcontext():
+            x = F.embedding(symbols, self.token) + self.place
+            for block in self.blocks:
+                x = block(x)
+            return F.linear(self.norm(x), self.token)
+
+
+def loss_of_symbols(logits, y):
+    return F.cross_entropy(logits.flatten(0, 1).to(torch.promote_types(logits.dtype, torch.float32)), y.flatten())
+
+
 def model_of(case):
+    if case == "e":
+        return Transformer(Sizes(OPTIONS.transformer))
     if case == "a":
         return nn.Sequential(filled(nn.Linear(1, 256), 1), nn.Tanh(), filled(nn.Linear(256, 1), 2))
     if case in "bh":
@@ -63,24 +151,34 @@ def input_of(case, k):
     if case == "a":
         x = values(INPUT + k, -1.5, 1.5, 16, 1)
         return x, x * (2 - x * x)
+    if case == "e":
+        s = Sizes(OPTIONS.transformer)
+        return tuple(labels(first + k, s.batch * s.context, s.symbols).view(s.batch, s.context) for first in (INPUT, LABEL))
+    batch = OPTIONS.batch or {"b": 64, "c": 256, "d": 64, "h": 1}[case]
     if case == "d":
-        x = values(INPUT + k, 0, 1, 64, 1, 28, 28)
-        return x.to(memory_format=torch.channels_last), labels(LABEL + k, 64)
-    batch = {"b": 64, "c": 256, "h": 1}[case]
+        x = values(INPUT + k, 0, 1, batch, 1, 28, 28)
+        return x.to(memory_format=torch.channels_last), labels(LABEL + k, batch)
     return values(INPUT + k, 0, 1, batch, 784), labels(LABEL + k, batch)
+
+
+def compiled(function, variant):
+    if variant == "compiled":
+        return torch.compile(function)
+    return torch.compile(function, mode="reduce-overhead") if variant == "graphs" else function
 
 
 class Training:
     def __init__(self, case, variant):
-        self.model = model_of(case)
+        self.model = model_of(case).to(OPTIONS.device)
         if case == "d":
             self.model = self.model.to(memory_format=torch.channels_last)
         self.first = [p.detach().clone() for p in self.model.parameters()]
-        self.settings = {"lr": 1e-3, **({} if variant == "eager" else {"fused": True})}
-        loss = F.mse_loss if case == "a" else F.cross_entropy
-        self.forward = lambda x, y: loss(self.model(x), y)
-        if variant == "compiled":
-            self.forward = torch.compile(self.forward)
+        self.settings = {"lr": 1e-3, **({"weight_decay": 0.01} if case == "e" else {}),
+                         **({} if variant == "eager" else {"fused": True})}
+        self.rule = torch.optim.AdamW if case == "e" else torch.optim.Adam
+        loss = {"a": F.mse_loss, "e": loss_of_symbols}.get(case, F.cross_entropy)
+        self.forward = compiled(lambda x, y: loss(self.model(x), y), variant)
+        self.is_graph = variant == "graphs"
         self.inputs = [input_of(case, k) for k in range(BENCH_INPUTS)]
         self.reset()
 
@@ -88,13 +186,15 @@ class Training:
         with torch.no_grad():
             for p, first in zip(self.model.parameters(), self.first):
                 p.copy_(first)
-        self.adam = torch.optim.Adam(self.model.parameters(), **self.settings)
+        self.adam = self.rule(self.model.parameters(), **self.settings)
         self.steps = 0
 
     def step(self):
         x, y = self.inputs[self.steps % BENCH_INPUTS]
         self.steps += 1
         self.adam.zero_grad()
+        if self.is_graph:
+            torch.compiler.cudagraph_mark_step_begin()
         self.loss = self.forward(x, y)
         self.loss.backward()
         self.adam.step()
@@ -106,9 +206,7 @@ class Training:
 class Elementwise:
     def __init__(self, variant):
         self.inputs = [values(INPUT + k, -2, 2, 10_000_000).requires_grad_() for k in range(2)]
-        self.forward = lambda x: ((torch.tanh(x) * x + torch.exp(-x * x)) ** 2).sum()
-        if variant == "compiled":
-            self.forward = torch.compile(self.forward)
+        self.forward = compiled(lambda x: ((torch.tanh(x) * x + torch.exp(-x * x)) ** 2).sum(), variant)
         self.reset()
 
     def reset(self):
@@ -127,9 +225,7 @@ class Elementwise:
 
 class Inference:
     def __init__(self, variant):
-        self.model = model_of("h")
-        if variant == "compiled":
-            self.model = torch.compile(self.model)
+        self.model = compiled(model_of("h").to(OPTIONS.device), variant)
         self.inputs = [input_of("h", k)[0] for k in range(BENCH_INPUTS)]
         self.reset()
 
@@ -159,10 +255,20 @@ def timed(work, steps):
     before = time.perf_counter()
     for _ in range(steps):
         work.step()
+        synchronize()
         now = time.perf_counter()
         times.append((now - before) * 1e6)
         before = now
     return sorted(times)[steps // 2], min(times), sum(times) / steps
+
+
+def flow(work, steps):
+    """Microseconds for each of the steps, of which many are on their way at a time."""
+    before = time.perf_counter()
+    for _ in range(steps):
+        work.step()
+    synchronize()
+    return (time.perf_counter() - before) * 1e6 / steps
 
 
 def peak_kb():
@@ -170,19 +276,33 @@ def peak_kb():
         return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
 
 
-def serve(case, variant, threads):
-    torch.set_num_threads(threads)
+def version():
+    words = ["torch " + torch.__version__]
+    if OPTIONS.device != "cpu":
+        words += ["CUDA " + str(torch.version.cuda), "cuDNN " + str(torch.backends.cudnn.version())]
+    return " ".join(words)
+
+
+def set_options(options):
+    for name, value in vars(options).items():
+        setattr(OPTIONS, name, value)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = OPTIONS.tf32
+    torch.set_num_threads(OPTIONS.threads)
+
+
+def serve(options):
     try:
-        if variant != "eager" and torch.__version__ < "2":
+        set_options(options)
+        if options.variant != "eager" and torch.__version__ < "2":
             raise RuntimeError("torch " + torch.__version__)
-        work = open_case(case, variant)
-        if variant == "compiled":
+        work = open_case(options.case, options.variant)
+        if options.variant in ("compiled", "graphs"):
             work.step()
             work.reset()
-    except Exception as error:  # no compiler, no fused kernel: this variant cannot be had here
+    except Exception as error:  # no device, no compiler, no fused kernel: this variant cannot be had here
         print("absent", str(error).split("\n")[0], flush=True)
         return
-    print(f"torch {torch.__version__}, {variant}", flush=True)
+    print(f"{version()}, {options.variant}", flush=True)
     for line in sys.stdin:
         command, _, steps = line.strip().partition(" ")
         if command == "check":
@@ -196,8 +316,10 @@ def serve(case, variant, threads):
             print(0, flush=True)
         elif command == "run":
             print("%.3f %.3f %.3f" % timed(work, int(steps)), flush=True)
+        elif command == "flow":
+            print("%.3f" % flow(work, int(steps)), flush=True)
         elif command == "memory":
-            print(peak_kb(), flush=True)
+            print(peak_kb(), 0 if OPTIONS.device == "cpu" else torch.cuda.max_memory_allocated(), flush=True)
 
 
 def start():
@@ -208,8 +330,21 @@ def start():
     print("%.9g %.9g" % (loss.item(), sum(p.grad.double().abs().sum().item() for p in model.parameters())))
 
 
-if __name__ == "__main__":
-    if sys.argv[1] == "start":
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("case")
+    parser.add_argument("variant", nargs="?", default="eager")
+    parser.add_argument("threads", nargs="?", type=int, default=1)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--batch", type=int, default=0)
+    parser.add_argument("--transformer", default=TRANSFORMER_E)
+    parser.add_argument("--tf32", action="store_true")
+    options = parser.parse_args()
+    if options.case == "start":
         start()
     else:
-        serve(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+        serve(options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,199 @@
+#include "transformer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cases.h"
+
+const bench_transformer bench_transformer_e = {4, 256, 4, 128, 96, 16, WB_F32, WB_F32};
+
+bool bench_transformer_parse(const char *text, bench_transformer *s) {
+    static const wb_dtype types[] = {WB_F32, WB_F64, WB_BF16, WB_F16};
+    long long n[6];
+    char name[8] = "";
+    if (sscanf(text, "%lld,%lld,%lld,%lld,%lld,%lld,%7s", &n[0], &n[1], &n[2], &n[3], &n[4], &n[5],
+               name) != 7)
+        return false;
+    for (int i = 0; i < 6; i++)
+        if (n[i] < 1) return false;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcmp(name, wb_dtype_name(types[i])) == 0) {
+            const wb_dtype stream = types[i] == WB_F64 ? WB_F64 : WB_F32;
+            *s = (bench_transformer){n[0], n[1], n[2], n[3], n[4], n[5], stream, types[i]};
+            return n[1] % n[2] == 0;
+        }
+    return false;
+}
+
+/* ---- linear: y = W x + b in the type of x ---- */
+
+typedef struct linear {
+    wb_layer layer;
+    wb_array *weight, *bias; /* (out, in), (out) */
+} linear;
+
+/* x  (in, ...)     y  (out, ...) */
+static wb_array *apply_linear(wb_layer *layer, wb_array *x) {
+    const linear *l = (const linear *)(const void *)layer;
+    const wb_dtype dtype = wb_dtype_of(x);
+    int64_t sizes[WB_MAX_DIMS] = {wb_size(l->weight, 0)};
+    for (int d = 1; d < wb_ndim(x); d++) sizes[d] = wb_size(x, d);
+    wb_array *columns = wb_reshape(x, wb_size(x, 0), -1);
+    wb_array *y = wb_matmul(wb_cast(l->weight, dtype), columns);
+    return wb_reshape_make(wb_add(y, wb_cast(l->bias, dtype)), wb_ndim(x), sizes);
+}
+WB_FUNCTOR(linear, apply_linear, WB_ARRAY_FIELD(linear, weight), WB_ARRAY_FIELD(linear, bias));
+
+/* ---- norm: (x - mean) / sqrt(var + eps) gain + bias, over the features ---- */
+
+typedef struct norm {
+    wb_layer layer;
+    wb_array *gain, *bias; /* (features) */
+} norm;
+
+static wb_array *apply_norm(wb_layer *layer, wb_array *x) {
+    const norm *n = (const norm *)(const void *)layer;
+    return wb_add(wb_mul(wb_normalise(x, 1e-5, 0), n->gain), n->bias);
+}
+WB_FUNCTOR(norm, apply_norm, WB_ARRAY_FIELD(norm, gain), WB_ARRAY_FIELD(norm, bias));
+
+/* ---- block ---- */
+
+typedef struct block {
+    wb_layer layer;
+    wb_layer *norm1, *qkv, *out, *norm2, *up, *down;
+    int64_t heads;
+    wb_dtype compute;
+} block;
+
+/* Number i of q, k, v, out of (width of a head, heads, 3, T, N), as (width of a head, T, heads, N). */
+static wb_array *part_of(wb_array *qkv, int i) {
+    wb_array *part = wb_squeeze(wb_slice(qkv, 2, i, i + 1, 1), 2);
+    return wb_permute(part, 0, 2, 1, 3);
+}
+
+/* x  (T keys, T queries, ...): no query looks at what comes after it. */
+static wb_array *only_earlier(wb_array *x, int64_t context) {
+    wb_array *key = wb_iota(WB_I32, 0, context, 1), *query = wb_iota(WB_I32, 1, 1, context);
+    return wb_select(wb_le(key, query), x, wb_number(-(double)INFINITY));
+}
+
+/* x  (C, T, N)     y  (C, T, N) */
+static wb_array *attention(const block *b, wb_array *x) {
+    const int64_t width = wb_size(x, 0), context = wb_size(x, 1), batch = wb_size(x, 2);
+    const int64_t head = width / b->heads;
+    wb_array *qkv = wb_reshape(wb_apply(b->qkv, x), head, b->heads, 3, context, batch);
+    wb_array *q = part_of(qkv, 0), *k = part_of(qkv, 1), *v = part_of(qkv, 2);
+    wb_array *scores = wb_mul_number(wb_matmul_op(k, q, true, false), 1 / sqrt((double)head));
+    wb_array *share = wb_softmax(only_earlier(scores, context));
+    wb_array *y = wb_permute(wb_matmul(v, share), 0, 2, 1, 3);
+    return wb_apply(b->out, wb_reshape(y, width, context, batch));
+}
+
+static wb_array *apply_block(wb_layer *layer, wb_array *x) {
+    const block *b = (const block *)(const void *)layer;
+    x = wb_add(x, attention(b, wb_cast(wb_apply(b->norm1, x), b->compute)));
+    wb_array *wide = wb_apply(b->up, wb_cast(wb_apply(b->norm2, x), b->compute));
+    return wb_add(x, wb_apply(b->down, wb_gelu(wide)));
+}
+WB_FUNCTOR(block, apply_block, WB_CHILD_FIELD(block, norm1), WB_CHILD_FIELD(block, qkv),
+           WB_CHILD_FIELD(block, out), WB_CHILD_FIELD(block, norm2), WB_CHILD_FIELD(block, up),
+           WB_CHILD_FIELD(block, down));
+
+/* ---- decoder ---- */
+
+typedef struct decoder {
+    wb_layer layer;
+    wb_array *token, *place; /* (C, symbols), (C, T) */
+    wb_layer *blocks, *norm;
+    wb_dtype compute;
+} decoder;
+
+static wb_array *apply_decoder(wb_layer *layer, wb_array *symbols) {
+    const decoder *d = (const decoder *)(const void *)layer;
+    wb_array *x = wb_add(wb_gather(d->token, symbols, 1), d->place);
+    x = wb_cast(wb_apply(d->norm, wb_apply(d->blocks, x)), d->compute);
+    wb_array *columns = wb_reshape(x, wb_size(x, 0), -1);
+    wb_array *logits = wb_matmul_op(wb_cast(d->token, d->compute), columns, true, false);
+    logits = wb_cast(logits, wb_dtype_of(d->token)); /* the loss of a half would be one, too */
+    return wb_reshape(logits, wb_size(d->token, 1), wb_size(symbols, 0), wb_size(symbols, 1));
+}
+WB_FUNCTOR(decoder, apply_decoder, WB_ARRAY_FIELD(decoder, token), WB_ARRAY_FIELD(decoder, place),
+           WB_CHILD_FIELD(decoder, blocks), WB_CHILD_FIELD(decoder, norm));
+
+/* ---- making ---- */
+
+/* Numbers the weights in the order of the parameters. */
+typedef struct maker {
+    const bench_transformer *sizes;
+    uint32_t weights;
+} maker;
+
+/* (out, in) from torch's memory order (out, in row by row), or as that memory is where `embeds`: (width, count). */
+static wb_array *weight(maker *m, int64_t out, int64_t in, bool embeds) {
+    float *w = malloc((size_t)(out * in) * sizeof *w);
+    if (!w) return NULL;
+    const float bound = 0.0346410162f; /* 0.02 sqrt(3) */
+    const uint32_t sequence = SEQUENCE_TRANSFORMER + m->weights++;
+    bench_matrix(sequence, bound, embeds ? 1 : out, embeds ? out * in : in, w);
+    wb_array *x = wb_cast(wb_from(WB_F32, w, out, in), m->sizes->stream);
+    free(w);
+    return wb_keep(x);
+}
+
+static wb_layer *linear_new(maker *m, int64_t in, int64_t out) {
+    linear *l = wb_new(linear);
+    if (!l) return NULL;
+    l->weight = weight(m, out, in, false);
+    l->bias = wb_keep(wb_zeros(m->sizes->stream, out));
+    return &l->layer;
+}
+
+static wb_layer *norm_new(const maker *m) {
+    norm *n = wb_new(norm);
+    if (!n) return NULL;
+    n->gain = wb_keep(wb_ones(m->sizes->stream, m->sizes->width));
+    n->bias = wb_keep(wb_zeros(m->sizes->stream, m->sizes->width));
+    return &n->layer;
+}
+
+static wb_layer *block_new(maker *m) {
+    const int64_t width = m->sizes->width;
+    block *b = wb_new(block);
+    if (!b) return NULL;
+    b->heads = m->sizes->heads, b->compute = m->sizes->compute;
+    b->norm1 = norm_new(m);
+    b->qkv = linear_new(m, width, 3 * width);
+    b->out = linear_new(m, width, width);
+    b->norm2 = norm_new(m);
+    b->up = linear_new(m, width, 4 * width);
+    b->down = linear_new(m, 4 * width, width);
+    return &b->layer;
+}
+
+static wb_layer *blocks_new(maker *m) {
+    wb_layer **blocks = calloc((size_t)m->sizes->layers, sizeof(wb_layer *));
+    if (!blocks) return NULL;
+    for (int64_t i = 0; i < m->sizes->layers; i++) blocks[i] = block_new(m);
+    wb_layer *chain = wb_chain_make(m->sizes->layers, blocks);
+    free(blocks);
+    return chain;
+}
+
+wb_layer *bench_transformer_make(const bench_transformer *sizes) {
+    maker m = {.sizes = sizes};
+    wb_scope_open();
+    decoder *d = wb_new(decoder);
+    if (d) {
+        d->compute = sizes->compute;
+        d->token = weight(&m, sizes->width, sizes->symbols, true);
+        d->place = weight(&m, sizes->width, sizes->context, true);
+        d->blocks = blocks_new(&m);
+        d->norm = norm_new(&m);
+    }
+    if (wb_scope_close() == WB_OK && !wb_failed()) return &d->layer;
+    wb_free(d);
+    return NULL;
+}
