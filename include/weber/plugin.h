@@ -196,7 +196,9 @@ typedef struct wb_source {
     int64_t *words;        /* the block as each run begins */
     int32_t
         first_offset; /* words[first_offset + i]: bytes from buffer i to argument i, set by each run */
-    int32_t first_late; /* words[first_late + i]: late value number late[i], set by each run */
+    int32_t
+        first_late; /* words[first_late + i]: late value number late[i], or whatever the prelude's WB_LATE
+                     * reads it from; set by each run */
     int32_t late_count;
     uint16_t *late;
     size_t scratch_bytes;

@@ -193,7 +193,8 @@ static void print_random(wb_printer *p, const wb_instruction *i) {
     wb_print(p, "k_%s_%s((wb_i64)(", i->code == WB_CODE_normal ? "normal" : "uniform",
              suffixes[i->type]);
     print_number(p, i);
-    wb_print(p, "), w.v[%d], w.v[%d])", wb_late_word(p, key), wb_late_word(p, key + 1));
+    wb_print(p, "), WB_LATE(w, %d), WB_LATE(w, %d))", wb_late_word(p, key),
+             wb_late_word(p, key + 1));
 }
 
 static void print_load(wb_printer *p, const wb_instruction *i) {
@@ -224,7 +225,7 @@ void wb_print_expression(wb_printer *p, uint16_t number) {
         wb_print(p, "k_late_%s(u%d)", i->type == WB_R_BOOL ? "bool" : suffixes[i->type], number);
         return;
     case WB_CODE_late:
-        wb_print(p, "k_late_%s(w.v[%d])", i->type == WB_R_BOOL ? "bool" : suffixes[i->type],
+        wb_print(p, "k_late_%s(WB_LATE(w, %d))", i->type == WB_R_BOOL ? "bool" : suffixes[i->type],
                  wb_late_word(p, i->index));
         return;
     case WB_CODE_iota:

@@ -18,8 +18,17 @@ static int weber(const char *arguments) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* The plugins of the build are left out. */
+/* The library without the plugins that the build puts beside it. */
+static void copy_library(void) {
+    char command[4096];
+    (void)snprintf(command, sizeof command, "mkdir -p lib && chmod 755 . lib && cp -P '%s'* lib/",
+                   stage_build("libweber.so"));
+    expect(system(command) == 0);
+}
+
 static void set_scene(void) {
+    copy_library();
+    (void)setenv("LD_LIBRARY_PATH", stage_path("lib"), 1);
     stage_install("cuda", "plugins/libweber_cuda.so");
     (void)setenv("WEBER_BACKENDS", "cuda,amdgpu,metal", 1);
 }
@@ -193,10 +202,9 @@ static void backends_that_cannot_be_preferred(void) {
 static void set_moved_scene(const char *plugin) {
     char command[4096];
     (void)snprintf(command, sizeof command,
-                   "mkdir -p lib/weber bin && cp '%s' bin/weber && chmod 755 . lib lib/weber",
+                   "mkdir -p lib/weber bin && cp '%s' bin/weber && chmod 755 lib/weber",
                    stage_build("bin/weber"));
-    expect(system(command) == 0);
-    (void)snprintf(command, sizeof command, "cp -P '%s'* lib/", stage_build("libweber.so"));
+    copy_library();
     expect(system(command) == 0);
     stage_install("cuda", plugin);
     (void)unsetenv("WEBER_PLUGIN_PATH");

@@ -1,0 +1,186 @@
+/* AMD: HIP and hipRTC. The rest of this plugin is backends/cuda. */
+#include "../cuda/vendor.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- functions ---- */
+
+typedef struct hip_functions {
+#define X(result, name, parameters) result(*name) parameters;
+    GPU_HIP_LIST(X)
+#undef X
+} hip_functions;
+
+static hip_functions hip;
+
+static const wb_symbol driver_symbols[] = {
+#define X(name, cuda, hip, parameters) {#hip, offsetof(wb_gpu_driver, name)},
+    GPU_DRIVER_LIST(X)
+#undef X
+};
+
+static const wb_symbol compiler_symbols[] = {
+#define X(result, name, nvrtc, hiprtc, parameters) {#hiprtc, offsetof(wb_gpu_compiler, name)},
+    GPU_COMPILER_LIST(X)
+#undef X
+};
+
+static const wb_symbol hip_symbols[] = {
+#define X(result, name, parameters) {"hip" #name, offsetof(hip_functions, name)},
+    GPU_HIP_LIST(X)
+#undef X
+};
+
+enum { HIP_SYMBOLS = sizeof hip_symbols / sizeof *hip_symbols };
+
+static bool load(void *driver, void *compiler, char *reason, size_t reason_bytes) {
+    const char *missing = NULL;
+    (void)compiler;
+    if (wb_library_find(driver, hip_symbols, HIP_SYMBOLS, &hip, &missing)) return true;
+    (void)snprintf(reason, reason_bytes, "there is no %s: ROCm 5.0 or later is needed", missing);
+    return false;
+}
+
+/* ---- libraries ---- */
+
+static const char *const driver_names[] = {"libamdhip64.so.7", "libamdhip64.so.6",
+                                           "libamdhip64.so.5", "libamdhip64.so", NULL};
+
+/* Up to ROCm 5 the compiler is part of the runtime's library. */
+static const char *const *compiler_names(void) {
+    static const char *const names[] = {"libhiprtc.so.7",   "libhiprtc.so.6", "libhiprtc.so.5",
+                                        "libamdhip64.so.5", "libhiprtc.so",   NULL};
+    return names;
+}
+
+/* ---- errors ---- */
+
+static const char *error_name(gpu_code code) {
+    return hip.GetErrorName ? hip.GetErrorName(code) : NULL;
+}
+
+/* hipInit of 5.2 answers so, where hipGetDeviceCount says what is meant. */
+static bool is_no_device(gpu_code code) {
+    return code == GPU_NO_DEVICE || code == GPU_INVALID_DEVICE;
+}
+
+/* ---- devices: named by their ordinals everywhere ---- */
+
+static wb_gpu_outcome enter(int ordinal, gpu_context context) {
+    (void)context;
+    return wb_gpu_outcome_of("hipSetDevice", hip.SetDevice(ordinal));
+}
+
+static wb_gpu_outcome retain(int ordinal, gpu_context *context) {
+    *context = NULL;
+    return enter(ordinal, NULL);
+}
+
+static void release(int ordinal) { (void)ordinal; }
+
+static gpu_code enable_peer(int ordinal, gpu_context context) {
+    (void)context;
+    return hip.DeviceEnablePeerAccess(ordinal, 0);
+}
+
+/* ---- what to compile for ---- */
+
+enum { NAME_BYTES = 256, PROPERTIES_BYTES = 1 << 14 };
+
+/* The struct of properties begins with the device's name and has changed behind it from version to version; the architecture is the one
+ * text there that begins with "gfx". */
+static bool read_architecture(int ordinal, char *architecture, size_t size_bytes) {
+    static const char start[] = "gfx";
+    char *properties = wb_gpu_host->alloc(PROPERTIES_BYTES);
+    const char *found = NULL;
+    if (properties && hip.GetDeviceProperties(properties, ordinal) == GPU_SUCCESS)
+        for (size_t i = NAME_BYTES; !found && i < PROPERTIES_BYTES - size_bytes; i++)
+            if (memcmp(properties + i, start, sizeof start - 1) == 0) found = properties + i;
+    if (found) (void)snprintf(architecture, size_bytes, "%s", found);
+    wb_gpu_host->release(properties);
+    return found;
+}
+
+typedef int comgr_count_fn(size_t *count);
+typedef int comgr_name_fn(size_t index, const char **name);
+
+/* "gfx90a:sramecc+:xnack-" is asked for as "amdgcn-amd-amdhsa--gfx90a". */
+static bool is_isa_of(const char *isa, const char *architecture) {
+    const char *name = strstr(isa, "gfx");
+    const size_t length = strcspn(architecture, ":");
+    return name && strlen(name) == length && strncmp(name, architecture, length) == 0;
+}
+
+/* hipRTC stands on this library, which (seen with 5.2) ends the process when it is asked for an architecture that it does not know. */
+static bool compiler_knows(const char *architecture) {
+    static const char *const names[] = {"libamd_comgr.so.3", "libamd_comgr.so.2",
+                                        "libamd_comgr.so"};
+    void *library = NULL;
+    for (size_t i = 0; !library && i < 3; i++) library = dlopen(names[i], RTLD_NOW | RTLD_NOLOAD);
+    for (size_t i = 0; !library && i < 3; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    union {
+        void *symbol;
+        comgr_count_fn *function;
+    } count_of = {library ? dlsym(library, "amd_comgr_get_isa_count") : NULL};
+    union {
+        void *symbol;
+        comgr_name_fn *function;
+    } name_of = {library ? dlsym(library, "amd_comgr_get_isa_name") : NULL};
+    size_t count = 0;
+    bool knows = false;
+    if (count_of.symbol && name_of.symbol && count_of.function(&count) == 0)
+        for (size_t i = 0; !knows && i < count; i++) {
+            const char *isa = NULL;
+            knows = name_of.function(i, &isa) == 0 && isa && is_isa_of(isa, architecture);
+        }
+    if (library) (void)dlclose(library);
+    return knows;
+}
+
+static bool target(int ordinal, wb_gpu_target *t, char *reason, size_t reason_bytes) {
+    int major = 0, minor = 0;
+    if (!read_architecture(ordinal, t->architecture, sizeof t->architecture)) {
+        (void)snprintf(reason, reason_bytes,
+                       "hipGetDeviceProperties does not name its architecture");
+        return false;
+    }
+    (void)snprintf(t->option, sizeof t->option, "--offload-arch=%s", t->architecture);
+    if (compiler_knows(t->architecture)) return true;
+    (void)rtc.Version(&major, &minor);
+    (void)snprintf(reason, reason_bytes, "hipRTC %d.%d does not know %s: a later ROCm is needed",
+                   major, minor, t->architecture);
+    return false;
+}
+
+const wb_gpu_vendor wb_gpu_vendor_table = {
+    .backend = "AMDGPU",
+    .language = "HIP",
+    .platform = "HIP",
+    .compiler = "hipRTC",
+    .oldest = "ROCm 5.0",
+    .driver_library = {.variable = "WEBER_HIP_LIBRARY",
+                       .names = driver_names,
+                       .missing = "there is no libamdhip64.so: ROCm is not installed (Debian: "
+                                  "libamdhip64-5)"           },
+    .compiler_library = {.variable = "WEBER_HIPRTC_LIBRARY",
+                       .missing = "there is no libhiprtc.so (Debian: libamdhip64-5, "
+                                    "libhiprtc-builtins5)" },
+    .driver_symbols = driver_symbols,
+    .driver_symbol_count = sizeof driver_symbols / sizeof *driver_symbols,
+    .compiler_symbols = compiler_symbols,
+    .compiler_symbol_count = sizeof compiler_symbols / sizeof *compiler_symbols,
+    .options = {"-w",                         "-fwrapv"},
+    .hiding = {"HIP_VISIBLE_DEVICES",            "ROCR_VISIBLE_DEVICES",            "CUDA_VISIBLE_DEVICES"},
+    .attribute_units = 63,
+    .compiler_names = compiler_names,
+    .load = load,
+    .error_name = error_name,
+    .is_no_device = is_no_device,
+    .retain = retain,
+    .release = release,
+    .enter = enter,
+    .enable_peer = enable_peer,
+    .target = target,
+};

@@ -1,0 +1,26 @@
+/* Vendors' libraries, opened at run time. */
+#ifndef WB_COMMON_LIBRARY_H
+#define WB_COMMON_LIBRARY_H
+
+#include <weber/plugin.h>
+
+typedef struct wb_library {
+    const char *variable;     /* names the one file to open, whatever else there is */
+    const char *const *names; /* else the first of these that opens; ended by NULL */
+    const char *missing;      /* what to say where none is there */
+} wb_library;
+
+/* One function: its name in the library, and where its address belongs in a table of functions. */
+typedef struct wb_symbol {
+    const char *name;
+    size_t offset;
+} wb_symbol;
+
+/* A handle for dlsym and dlclose; NULL with the reason. */
+void *wb_library_open(const wb_library *library, char *reason, size_t reason_bytes);
+
+/* True if all are there; else *missing is the name of one that is not. */
+bool wb_library_find(void *handle, const wb_symbol *symbols, size_t count, void *table,
+                     const char **missing);
+
+#endif

@@ -1,0 +1,100 @@
+/* Which devices there are, and why there are none. What a call that failed left in its results is not looked at. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device.h"
+
+static const wb_gpu_vendor *const vendor = &wb_gpu_vendor_table;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
+static int device_count;
+
+/* ---- the reason ---- */
+
+/* The first variable that is set and hides devices; NULL: none. */
+static const char *hiding_variable(void) {
+    for (int i = 0; vendor->hiding[i]; i++)
+        if (getenv(vendor->hiding[i])) return vendor->hiding[i];
+    return NULL;
+}
+
+static void explain(const char *call, gpu_code code, char *reason, size_t reason_bytes) {
+    const char *variable = hiding_variable();
+    char answer[128] = "no device";
+    if (code != GPU_SUCCESS)
+        (void)snprintf(answer, sizeof answer, "%s: %s", call, wb_gpu_error_name(code));
+    if (variable && (code == GPU_SUCCESS || vendor->is_no_device(code)))
+        (void)snprintf(reason, reason_bytes, "hidden by %s=%s (%s)", variable, getenv(variable),
+                       answer);
+    else if (code == GPU_SUCCESS || vendor->is_no_device(code))
+        (void)snprintf(reason, reason_bytes, "the driver sees no GPU (%s)", answer);
+    else
+        (void)snprintf(reason, reason_bytes, "the driver does not work: %s", answer);
+}
+
+static int ask(char *reason, size_t reason_bytes) {
+    const char *call = GPU_CALL(Init);
+    int count = 0;
+    gpu_code code = gpu.Init(0);
+    const gpu_code counted =
+        code == GPU_SUCCESS || vendor->is_no_device(code) ? gpu.DeviceGetCount(&count) : code;
+    if (code == GPU_SUCCESS || counted == GPU_NO_DEVICE) /* HIP says it better than its hipInit */
+        call = GPU_CALL(DeviceGetCount), code = counted;
+    if (code != GPU_SUCCESS) count = 0;
+    if (count <= 0) explain(call, code, reason, reason_bytes);
+    return count > 0 ? count : 0;
+}
+
+int wb_gpu_count(char *reason, size_t reason_bytes) {
+    if (!wb_gpu_load(reason, reason_bytes)) return 0;
+    pthread_mutex_lock(&lock);
+    if (device_count == 0) device_count = ask(reason, reason_bytes);
+    const int count = device_count;
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
+/* ---- one device ---- */
+
+bool wb_gpu_find(int index, int *ordinal) {
+    char reason[256] = "";
+    const int count = wb_gpu_count(reason, sizeof reason);
+    if (count == 0) {
+        (void)wb_gpu_host->fail(WB_ERROR_DEVICE, "%s: %s", vendor->backend, reason);
+        return false;
+    }
+    if (index < 0 || index >= count) {
+        (void)wb_gpu_host->fail(WB_ERROR_ARGUMENT, "%s: there is no device %d, only 0 .. %d",
+                                vendor->backend, index, count - 1);
+        return false;
+    }
+    *ordinal = 0;
+    return wb_gpu_report(vendor->backend, GPU_TRY(DeviceGet, ordinal, index)) == WB_OK;
+}
+
+/* "CUDA 13.0, NVRTC 13.0": versions are 13000 with CUDA, 50221153 with HIP. */
+static void describe_driver(char *text, size_t text_bytes) {
+    int version = 0, major = 0, minor = 0;
+    if (gpu.DriverGetVersion(&version) != GPU_SUCCESS) version = 0;
+    if (rtc.Version(&major, &minor) != GPU_SUCCESS) major = minor = 0;
+    const bool is_long = version >= 1000000;
+    (void)snprintf(text, text_bytes, "%s %d.%d, %s %d.%d", vendor->platform,
+                   version / (is_long ? 10000000 : 1000),
+                   is_long ? version / 100000 % 100 : version % 1000 / 10, vendor->compiler, major,
+                   minor);
+}
+
+wb_status wb_gpu_info(int index, wb_device_info *info) {
+    int ordinal, units = 0;
+    size_t bytes = 0;
+    *info = (wb_device_info){.is_gpu = true, .has_f64 = true};
+    if (!wb_gpu_find(index, &ordinal)) return WB_ERROR_DEVICE;
+    if (gpu.DeviceGetName(info->name, (int)sizeof info->name - 1, ordinal) != GPU_SUCCESS)
+        (void)snprintf(info->name, sizeof info->name, "device %d", index);
+    if (gpu.DeviceTotalMem(&bytes, ordinal) == GPU_SUCCESS) info->memory_bytes = (int64_t)bytes;
+    if (gpu.DeviceGetAttribute(&units, vendor->attribute_units, ordinal) == GPU_SUCCESS)
+        info->compute_units = units;
+    describe_driver(info->driver, sizeof info->driver);
+    return WB_OK;
+}

@@ -1,0 +1,181 @@
+/* Kernels of rendered texts, and who makes a kernel of a call. */
+#include "kernel.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "../common/source.h"
+
+enum {
+    MOST_LAUNCHES = 4,
+    MOST_PARAMETER_BYTES = 4096, /* of a launch; 32,764 since CUDA 12.1 on Volta and later */
+    MOST_PARAMETERS = MOST_PARAMETER_BYTES / 8,
+};
+
+typedef struct text_kernel {
+    wb_gpu_kernel kernel;
+    wb_source source; /* without its text */
+    wb_text *text;
+    gpu_function launches[MOST_LAUNCHES];
+} text_kernel;
+
+void wb_gpu_kernel_init(wb_gpu_kernel *kernel, wb_gpu_device *device) {
+    static _Atomic uint64_t made;
+    kernel->device = device;
+    kernel->number = atomic_fetch_add(&made, 1) + 1;
+}
+
+/* ---- running ---- */
+
+/* The texts read late values by their addresses (WB_LATE), so that a graph holds none. */
+static void fill_words(const text_kernel *k, const wb_gpu_run *run, const wb_command *command,
+                       int64_t *words) {
+    const wb_source *source = &k->source;
+    wb_source_fill(source, command, run->memory, words);
+    for (int32_t i = 0; i < source->late_count; i++)
+        words[source->first_late + i] =
+            (int64_t)(run->late + (gpu_pointer)source->late[i] * sizeof(int64_t));
+}
+
+/* The kernel's parameters: pointers to them, in order; they are copied at the launch. */
+typedef struct parameters {
+    gpu_pointer buffers[MOST_PARAMETERS];
+    int64_t words[MOST_PARAMETERS];
+    void *list[MOST_PARAMETERS];
+} parameters;
+
+static wb_gpu_outcome set_parameters(const text_kernel *k, const wb_gpu_run *run,
+                                     const wb_command *command, parameters *p) {
+    wb_gpu_outcome o = {.error = NULL};
+    int count = 0;
+    for (; count < k->source.buffer_count; count++) {
+        const gpu_pointer base = (gpu_pointer)run->memory[command->arguments[count].memory].handle;
+        p->buffers[count] = base ? base : k->kernel.device->dummy;
+        p->list[count] = &p->buffers[count];
+    }
+    if (k->source.uses_status) {
+        o = wb_gpu_queue_status(run->queue, command->what, &p->buffers[count]);
+        p->list[count] = &p->buffers[count];
+        count++;
+    }
+    fill_words(k, run, command, p->words);
+    p->list[count] = p->words;
+    return o;
+}
+
+static wb_gpu_outcome run_text(const wb_gpu_kernel *kernel, const wb_gpu_run *run,
+                               const wb_command *command) {
+    const text_kernel *k = (const text_kernel *)kernel;
+    const unsigned group = (unsigned)kernel->device->dialect.group;
+    parameters p;
+    if (k->source.launch_count == 0) return (wb_gpu_outcome){.error = NULL};
+    wb_gpu_outcome o = set_parameters(k, run, command, &p);
+    for (int i = 0; i < k->source.launch_count && !o.error; i++) {
+        const unsigned groups = (unsigned)k->source.launches[i].groups;
+        if (groups)
+            o = GPU_TRY(LaunchKernel, k->launches[i], groups, 1, 1, group, 1, 1, 0, run->stream,
+                        p.list, NULL);
+    }
+    return o;
+}
+
+/* ---- making ---- */
+
+static void release_text(wb_gpu_kernel *kernel) {
+    text_kernel *k = (text_kernel *)kernel;
+    if (k->text) wb_texts_put(&kernel->device->texts, k->text);
+    wb_source_drop(wb_gpu_host, &k->source);
+    wb_gpu_host->release(k);
+}
+
+static bool find_launches(text_kernel *k, const wb_source *source) {
+    wb_gpu_device *device = k->kernel.device;
+    k->text = wb_texts_get(&device->texts, source);
+    if (!k->text) return false;
+    wb_gpu_outcome o = wb_gpu_enter(device);
+    for (int i = 0; !o.error && i < source->launch_count; i++)
+        o = GPU_TRY(ModuleGetFunction, &k->launches[i], k->text->binary, source->launches[i].entry);
+    return wb_gpu_report(source->launches[0].entry, o) == WB_OK;
+}
+
+static int32_t late_count(const wb_source *source) {
+    int32_t count = 0;
+    for (int32_t i = 0; i < source->late_count; i++)
+        if (source->late[i] >= count) count = source->late[i] + 1;
+    return count;
+}
+
+static wb_gpu_kernel *new_kernel(wb_gpu_device *device, const wb_source *source) {
+    text_kernel *k = wb_gpu_host->alloc(sizeof *k);
+    if (!k) return NULL;
+    wb_gpu_kernel_init(&k->kernel, device);
+    k->kernel.scratch_bytes = source->scratch_bytes;
+    k->kernel.uses_status = source->uses_status;
+    k->kernel.late_count = late_count(source);
+    k->kernel.run = run_text;
+    k->kernel.release = release_text;
+    if (wb_source_keep(wb_gpu_host, source, &k->source) &&
+        (source->launch_count == 0 || find_launches(k, source)))
+        return &k->kernel;
+    release_text(&k->kernel);
+    return NULL;
+}
+
+static bool fits(const wb_source *source) {
+    const int64_t words = source->buffer_count + source->uses_status + source->word_count;
+    return words * 8 <= MOST_PARAMETER_BYTES;
+}
+
+/* Takes the source over. NULL without an error where it has too many parameters: then the host asks for smaller ones. */
+static wb_gpu_kernel *kernel_of(wb_gpu_device *device, wb_source *source) {
+    if (!source) return NULL;
+    wb_gpu_kernel *k = fits(source) ? new_kernel(device, source) : NULL;
+    wb_gpu_host->release_source(source);
+    return k;
+}
+
+void *wb_gpu_kernel_new(void *any, const wb_program *program) {
+    wb_gpu_device *device = any;
+    return kernel_of(device, wb_gpu_host->render(program, &device->dialect));
+}
+
+void *wb_gpu_lower(void *any, const wb_call *call, const wb_program *epilogue, int split) {
+    wb_gpu_device *device = any;
+    for (int i = 0; wb_gpu_parts[i]; i++) {
+        const wb_gpu_part *part = wb_gpu_parts[i];
+        wb_gpu_kernel *kernel = NULL;
+        const wb_gpu_answer answer =
+            part->lower ? part->lower(device, call, epilogue, split, &kernel) : WB_GPU_PASS;
+        if (answer == WB_GPU_TAKEN) return kernel;
+        if (answer == WB_GPU_APART) return NULL;
+    }
+    return kernel_of(device, wb_gpu_host->render_call(call, epilogue, split, &device->dialect));
+}
+
+size_t wb_gpu_scratch_bytes(const void *kernel) {
+    return ((const wb_gpu_kernel *)kernel)->scratch_bytes;
+}
+
+void wb_gpu_release(void *any) {
+    wb_gpu_kernel *kernel = any;
+    if (!kernel) return;
+    if (atomic_load(&kernel->is_in_graph)) {
+        wb_gpu_queue *own = &kernel->device->own;
+        pthread_mutex_lock(&own->lock);
+        (void)wb_gpu_enter(kernel->device);
+        wb_gpu_graphs_drop(own, kernel);
+        pthread_mutex_unlock(&own->lock);
+    }
+    kernel->release(kernel);
+}
+
+/* ---- parts ---- */
+
+bool wb_gpu_part_works(const char *part, char *reason, size_t reason_bytes) {
+    for (int i = 0; wb_gpu_parts[i]; i++)
+        if (strcasecmp(wb_gpu_parts[i]->name, part) == 0)
+            return wb_gpu_parts[i]->load(reason, reason_bytes);
+    (void)snprintf(reason, reason_bytes, "%s has no part %s", wb_gpu_vendor_table.backend, part);
+    return false;
+}

@@ -1,0 +1,97 @@
+/* Kernels: rendered texts that the vendor's compiler translates, and calls that a library of the vendor takes. */
+#ifndef WB_CUDA_KERNEL_H
+#define WB_CUDA_KERNEL_H
+
+#include "device.h"
+
+/* ---- running ---- */
+
+/* What a command is run with, on a queue whose lock is held and a device that is the thread's. */
+typedef struct wb_gpu_run {
+    wb_gpu_device *device;
+    wb_gpu_queue *queue;
+    gpu_stream stream; /* where to: the queue's, or that on which a graph is made */
+    const wb_memory *memory;
+    gpu_pointer late; /* device memory: late value i lies at late + 8 i */
+} wb_gpu_run;
+
+/* The device address of the command's argument; 0 where it has no memory. */
+static inline gpu_pointer wb_gpu_address(const wb_gpu_run *run, const wb_command *command, int i) {
+    const wb_argument *a = &command->arguments[i];
+    const wb_memory *m = &run->memory[a->memory];
+    return m->handle ? (gpu_pointer)m->handle + (gpu_pointer)(m->offset_bytes + a->offset_bytes)
+                     : 0;
+}
+
+/* ---- kernels ---- */
+
+/* What all kernels have in common: the first member of each. Zeroed memory; wb_gpu_kernel_init fills in device and number. */
+typedef struct wb_gpu_kernel {
+    wb_gpu_device *device;
+    uint64_t number; /* of all kernels of the process: never used again */
+    size_t
+        scratch_bytes; /* wanted as the command's last argument, from the plan's workspace: libraries' workspaces too */
+    int32_t late_count; /* reads late values below this number */
+    bool uses_status;
+    bool cannot_be_captured; /* plans with it run without a graph */
+    atomic_bool is_in_graph;
+    /* Queues the command on run->stream; allocates nothing, waits for nothing and records no error: that is done by who called. */
+    wb_gpu_outcome (*run)(const struct wb_gpu_kernel *kernel, const wb_gpu_run *run,
+                          const wb_command *command);
+    void (*release)(struct wb_gpu_kernel *kernel); /* what it is made of, and itself */
+} wb_gpu_kernel;
+
+void wb_gpu_kernel_init(wb_gpu_kernel *kernel, wb_gpu_device *device);
+
+/* ---- libraries ---- */
+
+typedef enum wb_gpu_answer {
+    WB_GPU_PASS,  /* not mine: the next library, or the text */
+    WB_GPU_TAKEN, /* *kernel; NULL with an error recorded */
+    WB_GPU_APART, /* mine, but not with this program behind it: it becomes a kernel of its own */
+} wb_gpu_answer;
+
+/* A part of the backend that may be missing. */
+typedef struct wb_gpu_part {
+    const char *name; /* "cuBLASLt", as wb_functional_part asks */
+    /* True where it works; opens its library when first asked, from any thread. */
+    bool (*load)(char *reason, size_t reason_bytes);
+    /* Optional: calls that it takes, as wb_backend.lower. The epilogue may be NULL. */
+    wb_gpu_answer (*lower)(wb_gpu_device *device, const wb_call *call, const wb_program *epilogue,
+                           int split, wb_gpu_kernel **kernel);
+    /* Optional: what it keeps for a device goes. */
+    void (*close)(wb_gpu_device *device);
+} wb_gpu_part;
+
+/* In the order in which they are asked; the vendor's file parts.c has the list. Ended by NULL. */
+extern const wb_gpu_part *const wb_gpu_parts[];
+
+bool wb_gpu_part_works(const char *part, char *reason, size_t reason_bytes);
+
+/* ---- modules (module.c) ---- */
+
+/* A gpu_module for the text: the binary of the disk cache, or what the compiler makes. For wb_texts. */
+void *wb_gpu_module_build(void *device, const wb_source *source);
+void wb_gpu_module_drop(void *device, void *module);
+
+/* ---- the table's entries (kernel.c, run.c) ---- */
+
+void *wb_gpu_kernel_new(void *device, const wb_program *program);
+void *wb_gpu_lower(void *device, const wb_call *call, const wb_program *epilogue, int split);
+size_t wb_gpu_scratch_bytes(const void *kernel);
+void wb_gpu_release(void *kernel);
+wb_status wb_gpu_run_commands(void *device, void *queue, const wb_command *commands, int count,
+                              const wb_memory *memory, const uint64_t *late);
+
+/* ---- graphs (graph.c), with the lock of the device's own queue held ---- */
+
+/* Runs the commands as a graph where they have one, or are due to get one; *done says whether they were queued. */
+wb_gpu_outcome wb_gpu_graph_run(const wb_gpu_run *run, const wb_command *commands, int count,
+                                bool *done);
+/* Drops the graphs that hold the kernel; all of them: NULL. */
+void wb_gpu_graphs_drop(wb_gpu_queue *queue, const wb_gpu_kernel *kernel);
+/* The commands one by one; the first error ends it, and *at is its command (run.c). */
+wb_gpu_outcome wb_gpu_launch_all(const wb_gpu_run *run, const wb_command *commands, int count,
+                                 int *at);
+
+#endif

@@ -1,0 +1,84 @@
+#include "library.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+
+const wb_host *wb_gpu_host;
+wb_gpu_driver gpu;
+wb_gpu_compiler rtc;
+
+static const wb_gpu_vendor *const vendor = &wb_gpu_vendor_table;
+
+/* ---- opening ---- */
+
+static bool explain_missing(const char *whose, const char *missing, char *reason,
+                            size_t reason_bytes) {
+    (void)snprintf(reason, reason_bytes, "%s has no %s: %s or later is needed", whose, missing,
+                   vendor->oldest);
+    return false;
+}
+
+static void *open_driver(char *reason, size_t reason_bytes) {
+    const char *missing = NULL;
+    void *driver = wb_library_open(&vendor->driver_library, reason, reason_bytes);
+    if (!driver || wb_library_find(driver, vendor->driver_symbols, vendor->driver_symbol_count,
+                                   &gpu, &missing))
+        return driver;
+    (void)explain_missing("the driver's library", missing, reason, reason_bytes);
+    (void)dlclose(driver);
+    return NULL;
+}
+
+static void *open_compiler(char *reason, size_t reason_bytes) {
+    const char *missing = NULL;
+    wb_library library = vendor->compiler_library;
+    library.names = vendor->compiler_names();
+    void *compiler = wb_library_open(&library, reason, reason_bytes);
+    if (!compiler || wb_library_find(compiler, vendor->compiler_symbols,
+                                     vendor->compiler_symbol_count, &rtc, &missing))
+        return compiler;
+    (void)explain_missing(vendor->compiler, missing, reason, reason_bytes);
+    (void)dlclose(compiler);
+    return NULL;
+}
+
+static bool open_all(char *reason, size_t reason_bytes) {
+    void *driver = open_driver(reason, reason_bytes);
+    void *compiler = driver ? open_compiler(reason, reason_bytes) : NULL;
+    if (compiler && vendor->load(driver, compiler, reason, reason_bytes)) return true;
+    if (compiler) (void)dlclose(compiler);
+    if (driver) (void)dlclose(driver);
+    return false;
+}
+
+bool wb_gpu_load(char *reason, size_t reason_bytes) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static bool is_open;
+    pthread_mutex_lock(&lock);
+    if (!is_open) is_open = open_all(reason, reason_bytes);
+    const bool result = is_open;
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+/* ---- errors ---- */
+
+const char *wb_gpu_error_name(gpu_code code) {
+    static _Thread_local char unknown[24];
+    const char *name = vendor->error_name(code);
+    if (name) return name;
+    (void)snprintf(unknown, sizeof unknown, "error %d", code);
+    return unknown;
+}
+
+wb_gpu_outcome wb_gpu_outcome_of(const char *call, gpu_code code) {
+    return (wb_gpu_outcome){.call = call,
+                            .error = code == GPU_SUCCESS ? NULL : wb_gpu_error_name(code),
+                            .is_out_of_memory = code == GPU_OUT_OF_MEMORY};
+}
+
+wb_status wb_gpu_report(const char *what, wb_gpu_outcome o) {
+    if (!o.error) return WB_OK;
+    return wb_gpu_host->fail(WB_ERROR_DEVICE, "%s: %s: %s", what, o.call, o.error);
+}

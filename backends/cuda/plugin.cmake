@@ -1,0 +1,1 @@
+file(GLOB more CONFIGURE_DEPENDS ${folder}/nvidia/*.c)

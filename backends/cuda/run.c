@@ -1,0 +1,57 @@
+/* Running lists of commands. */
+#include "kernel.h"
+
+/* What a list needs before its first command: then nothing is queued yet, should memory be out. */
+static wb_gpu_outcome prepare(wb_gpu_run *run, const wb_command *commands, int count,
+                              const uint64_t *late) {
+    wb_gpu_outcome o = {.error = NULL};
+    int32_t late_count = 0;
+    for (int i = 0; i < count && !o.error; i++) {
+        const wb_gpu_kernel *kernel = commands[i].kernel;
+        gpu_pointer words;
+        if (kernel->late_count > late_count) late_count = kernel->late_count;
+        if (kernel->uses_status) o = wb_gpu_queue_status(run->queue, commands[i].what, &words);
+    }
+    if (!o.error && late_count > 0) o = wb_gpu_queue_late(run->queue, late, late_count, &run->late);
+    return o;
+}
+
+wb_gpu_outcome wb_gpu_launch_all(const wb_gpu_run *run, const wb_command *commands, int count,
+                                 int *at) {
+    wb_gpu_outcome o = {.error = NULL};
+    for (int i = 0; i < count && !o.error; i++) {
+        const wb_gpu_kernel *kernel = commands[i].kernel;
+        o = kernel->run(kernel, run, &commands[ *at = i]);
+        /* each is waited for, so that a fault has a name */
+        if (!o.error && run->device->waits_always) o = GPU_TRY(StreamSynchronize, run->stream);
+    }
+    return o;
+}
+
+static wb_status run_locked(wb_gpu_run *run, const wb_command *commands, int count,
+                            const uint64_t *late) {
+    const wb_gpu_device *device = run->device;
+    bool done = false;
+    int at = 0;
+    wb_gpu_outcome o = wb_gpu_enter(device);
+    if (!o.error) o = prepare(run, commands, count, late);
+    if (o.error && o.is_out_of_memory)
+        return wb_gpu_host->fail(WB_ERROR_MEMORY, "%s: %s: %s", commands[0].what, o.call, o.error);
+    if (!o.error && device->uses_graphs && run->queue == &device->own)
+        o = wb_gpu_graph_run(run, commands, count, &done);
+    if (!o.error && !done) o = wb_gpu_launch_all(run, commands, count, &at);
+    return o.error ? wb_gpu_report(commands[at].what, o) : WB_OK;
+}
+
+wb_status wb_gpu_run_commands(void *any, void *which, const wb_command *commands, int count,
+                              const wb_memory *memory, const uint64_t *late) {
+    wb_gpu_device *device = any;
+    wb_gpu_queue *queue = wb_gpu_queue_of(device, which);
+    if (count == 0) return WB_OK;
+    pthread_mutex_lock(&queue->lock);
+    wb_gpu_run run = {.device = device, .queue = queue, .stream = queue->stream, .memory = memory};
+    const wb_status status = run_locked(&run, commands, count, late);
+    for (int i = 0; i < count && status == WB_OK; i++) wb_gpu_queue_note(queue, commands[i].what);
+    pthread_mutex_unlock(&queue->lock);
+    return status;
+}
