@@ -53,12 +53,6 @@ static bool set_dialect(wb_cl_device *device) {
 
 /* ---- the compiler ---- */
 
-static uint64_t hash(uint64_t from, const char *text) {
-    for (const unsigned char *at = (const unsigned char *)text; *at; at++)
-        from = (from ^ *at) * 0x100000001B3u;
-    return from;
-}
-
 static void set_compiler(wb_cl_device *device, const char *platform) {
     static const cl_uint names[] = {CL_DEVICE_NAME, CL_DEVICE_VERSION, CL_DRIVER_VERSION};
     const uint64_t floats = wb_cl_device_number(device->id, CL_DEVICE_SINGLE_FP_CONFIG);
@@ -66,11 +60,11 @@ static void set_compiler(wb_cl_device *device, const char *platform) {
                    floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
                        ? " -cl-fp32-correctly-rounded-divide-sqrt"
                        : "");
-    device->compiler = hash(hash(0xCBF29CE484222325u, platform), device->options);
+    device->compiler = wb_text_hash_on(wb_text_hash_on(WB_TEXT_HASH, platform), device->options);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char text[256];
         wb_cl_device_text(device->id, names[i], text, sizeof text);
-        device->compiler = hash(device->compiler, text);
+        device->compiler = wb_text_hash_on(device->compiler, text);
     }
 }
 
@@ -95,7 +89,11 @@ void *wb_cl_open(int index) {
     wb_cl_device *device = wb_cl_host->alloc(sizeof *device);
     if (!device) return NULL;
     (void)pthread_mutex_init(&device->lock, NULL);
-    (void)pthread_mutex_init(&device->build_lock, NULL);
+    device->texts = (wb_texts){.host = wb_cl_host,
+                               .context = device,
+                               .build = wb_cl_program_build,
+                               .drop = wb_cl_program_drop};
+    wb_texts_init(&device->texts);
     device->id = place.device;
     device->most_bytes = (size_t)wb_cl_device_number(place.device, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
     device->memory_bytes = wb_cl_device_number(place.device, CL_DEVICE_GLOBAL_MEM_SIZE);
@@ -114,12 +112,11 @@ void wb_cl_close(void *any) {
     wb_cl_device *device = any;
     if (!device) return;
     wb_cl_queue_release(&device->own);
-    wb_cl_programs_release(device);
+    wb_texts_release(&device->texts);
     while (device->pinned) wb_cl_free_pinned(device, device->pinned->address, 0);
     if (device->dummy) (void)cl.ReleaseMemObject(device->dummy);
     if (device->helper) (void)cl.ReleaseCommandQueue(device->helper);
     wb_cl_host->release(device->prelude);
-    (void)pthread_mutex_destroy(&device->build_lock);
     (void)pthread_mutex_destroy(&device->lock);
     wb_cl_host->release(device);
 }

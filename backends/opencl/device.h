@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "../common/late.h"
+#include "../common/texts.h"
 #include "library.h"
 
 /* ---- which devices there are (platform.c) ---- */
@@ -63,8 +65,7 @@ typedef struct wb_cl_queue {
     int used_slots;
     wb_cl_watched watched[WB_CL_WATCHED]; /* a ring */
     int first_watched, watched_count;
-    wb_status late; /* an error found before a sync asked for it, and its text */
-    char late_text[256];
+    wb_late_error error;
 } wb_cl_queue;
 
 /* ---- devices (device.c) ---- */
@@ -93,9 +94,7 @@ typedef struct wb_cl_device {
     wb_cl_queue own;
     cl_command_queue helper; /* for allocation and mapping: never behind other work */
     wb_cl_pinned *pinned;
-    pthread_mutex_t build_lock;
-    struct wb_cl_program *programs;
-    int program_count;
+    wb_texts texts;
     atomic_int new_count; /* of programs that are not in the disk cache yet */
 } wb_cl_device;
 

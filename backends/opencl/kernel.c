@@ -1,6 +1,7 @@
 /* Kernels: what is left of a rendered source, its program, one cl_kernel per launch; and running lists of them. */
 #include <string.h>
 
+#include "../common/source.h"
 #include "program.h"
 
 enum { MOST_LAUNCHES = 4 };
@@ -8,7 +9,7 @@ enum { MOST_LAUNCHES = 4 };
 typedef struct kernel {
     wb_cl_device *device;
     wb_source source; /* without its text; its block of words is filled anew for each run */
-    wb_cl_program *program;
+    wb_text *text;
     cl_kernel launches[MOST_LAUNCHES];
 } kernel;
 
@@ -19,37 +20,22 @@ void wb_cl_release(void *any) {
     if (!k) return;
     for (int i = 0; i < MOST_LAUNCHES; i++)
         if (k->launches[i]) (void)cl.ReleaseKernel(k->launches[i]);
-    if (k->program) wb_cl_program_put(k->device, k->program);
-    wb_cl_host->release(k->source.words);
-    wb_cl_host->release(k->source.late);
+    if (k->text) wb_texts_put(&k->device->texts, k->text);
+    wb_source_drop(wb_cl_host, &k->source);
     wb_cl_host->release(k);
 }
 
+static wb_cl_program *program_of(const kernel *k) { return k->text->binary; }
+
 static bool make_launches(kernel *k, const wb_source *source) {
-    k->program = wb_cl_program_get(k->device, source);
-    for (int i = 0; k->program && i < source->launch_count; i++) {
+    k->text = wb_texts_get(&k->device->texts, source);
+    for (int i = 0; k->text && i < source->launch_count; i++) {
         const char *entry = source->launches[i].entry;
         cl_int code = CL_SUCCESS;
-        k->launches[i] = cl.CreateKernel(k->program->program, entry, &code);
+        k->launches[i] = cl.CreateKernel(program_of(k)->program, entry, &code);
         if (!k->launches[i]) return wb_cl_fail(entry, "clCreateKernel", code) == WB_OK;
     }
-    return k->program;
-}
-
-/* A copy; NULL, with the error recorded, when out of memory. */
-static void *copy_of(const void *data, size_t size_bytes) {
-    void *copy = wb_cl_host->alloc(size_bytes ? size_bytes : 1);
-    if (copy && size_bytes) memcpy(copy, data, size_bytes);
-    return copy;
-}
-
-/* There may be thousands of kernels, and texts are long: a kernel keeps the rest. */
-static bool keep_source(kernel *k, const wb_source *source) {
-    k->source = *source;
-    k->source.text = NULL;
-    k->source.words = copy_of(source->words, (size_t)source->word_count * sizeof *source->words);
-    k->source.late = copy_of(source->late, (size_t)source->late_count * sizeof *source->late);
-    return k->source.words && k->source.late;
+    return k->text;
 }
 
 /* A kernel may have so many parameters: buffers are passed as addresses. */
@@ -63,7 +49,9 @@ static void *new_kernel(wb_cl_device *device, const wb_source *source) {
     kernel *k = wb_cl_host->alloc(sizeof *k);
     if (!k) return NULL;
     k->device = device;
-    if (keep_source(k, source) && (source->launch_count == 0 || make_launches(k, source))) return k;
+    if (wb_source_keep(wb_cl_host, source, &k->source) &&
+        (source->launch_count == 0 || make_launches(k, source)))
+        return k;
     wb_cl_release(k);
     return NULL;
 }
@@ -98,11 +86,7 @@ typedef struct running {
 } running;
 
 static void fill_words(const running *r, const wb_command *command, const wb_source *source) {
-    for (int32_t i = 0; i < source->buffer_count; i++) {
-        const wb_argument *a = &command->arguments[i];
-        source->words[source->first_offset + i] =
-            r->memory[a->memory].offset_bytes + a->offset_bytes;
-    }
+    wb_source_fill(source, command, r->memory, source->words);
     for (int32_t i = 0; i < source->late_count; i++)
         memcpy(&source->words[source->first_late + i], &r->late[source->late[i]], sizeof(int64_t));
 }
@@ -149,8 +133,9 @@ static wb_status run_command(const running *r, const wb_command *command) {
         status = wb_cl_slot_take(r->device, r->queue, command->what, &status_words);
     for (int i = 0; i < k->source.launch_count && status == WB_OK; i++)
         status = launch(r, command, k, i, status_words);
-    if (!atomic_load_explicit(&k->program->launched, memory_order_relaxed))
-        atomic_store(&k->program->launched, true);
+    wb_cl_program *program = program_of(k);
+    if (!atomic_load_explicit(&program->launched, memory_order_relaxed))
+        atomic_store(&program->launched, true);
     return status;
 }
 

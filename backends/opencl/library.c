@@ -3,67 +3,45 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "../common/library.h"
 
 const wb_host *wb_cl_host;
 wb_cl_functions cl;
 
 static const char *const names[] = {"libOpenCL.so.1", "libOpenCL.so",
-                                    "/System/Library/Frameworks/OpenCL.framework/OpenCL"};
+                                    "/System/Library/Frameworks/OpenCL.framework/OpenCL", NULL};
 
 /* ---- opening ---- */
 
-static void *open_any(char *reason, size_t reason_bytes) {
-    const char *chosen = getenv("WEBER_OPENCL_LIBRARY");
-    if (chosen && chosen[0]) {
-        void *library = dlopen(chosen, RTLD_NOW | RTLD_LOCAL);
-        if (!library)
-            (void)snprintf(reason, reason_bytes, "WEBER_OPENCL_LIBRARY=%s does not open: %s",
-                           chosen, dlerror());
-        return library;
-    }
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        void *library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-        if (library) return library;
-    }
-    (void)snprintf(reason, reason_bytes,
-                   "the OpenCL loader %s is not installed (Debian: ocl-icd-libopencl1; and a "
-                   "driver, pocl-opencl-icd for the CPU)",
-                   names[0]);
-    return NULL;
-}
+static const wb_library loader = {
+    .variable = "WEBER_OPENCL_LIBRARY",
+    .names = names,
+    .missing = "the OpenCL loader libOpenCL.so.1 is not installed (Debian: ocl-icd-libopencl1; and "
+               "a driver, pocl-opencl-icd for the CPU)"};
 
-static bool find_functions(void *library, char *reason, size_t reason_bytes) {
-    static const struct {
-        size_t offset;
-        const char *name;
-    } rows[] = {
-#define X(name, result, parameters) {offsetof(wb_cl_functions, name), "cl" #name},
-        CL_FUNCTION_LIST(X)
+static const wb_symbol symbols[] = {
+#define X(name, result, parameters) {"cl" #name, offsetof(wb_cl_functions, name)},
+    CL_FUNCTION_LIST(X)
 #undef X
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        void *function = dlsym(library, rows[i].name);
-        if (!function) {
-            (void)snprintf(reason, reason_bytes, "the OpenCL library has no %s: 1.2 is needed",
-                           rows[i].name);
-            return false;
-        }
-        memcpy((char *)&cl + rows[i].offset, &function, sizeof function);
-    }
-    return true;
+};
+
+static bool open_loader(char *reason, size_t reason_bytes) {
+    const char *missing = NULL;
+    void *library = wb_library_open(&loader, reason, reason_bytes);
+    if (!library) return false;
+    if (wb_library_find(library, symbols, sizeof symbols / sizeof *symbols, &cl, &missing))
+        return true;
+    (void)snprintf(reason, reason_bytes, "the OpenCL library has no %s: 1.2 is needed", missing);
+    (void)dlclose(library);
+    return false;
 }
 
 bool wb_cl_load(char *reason, size_t reason_bytes) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static bool is_open;
     pthread_mutex_lock(&lock);
-    if (!is_open) {
-        void *library = open_any(reason, reason_bytes);
-        is_open = library && find_functions(library, reason, reason_bytes);
-        if (library && !is_open) (void)dlclose(library);
-    }
+    if (!is_open) is_open = open_loader(reason, reason_bytes);
     const bool result = is_open;
     pthread_mutex_unlock(&lock);
     return result;

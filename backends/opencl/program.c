@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_PROGRAMS = 512, LOG_BYTES = 600, LOG_LINES = 6 };
+enum { LOG_BYTES = 600, LOG_LINES = 6 };
 
 /* ---- the compiler ---- */
 
@@ -107,110 +107,57 @@ static int place_in(cl_program program, cl_device_id id, cl_uint *count) {
     return -1;
 }
 
-static void save(wb_cl_device *device, const wb_cl_program *program) {
+static void save(wb_cl_device *device, const wb_text *text) {
     char name[NAME_BYTES];
     size_t sizes[WB_CL_MOST_DEVICES] = {0};
     unsigned char *binaries[WB_CL_MOST_DEVICES] = {NULL};
     cl_uint count = 0;
-    const int place = place_in(program->program, device->id, &count);
-    if (place < 0 || cl.GetProgramInfo(program->program, CL_PROGRAM_BINARY_SIZES, sizeof sizes,
-                                       sizes, NULL) != CL_SUCCESS)
+    const cl_program program = ((const wb_cl_program *)text->binary)->program;
+    const int place = place_in(program, device->id, &count);
+    if (place < 0 || cl.GetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof sizes, sizes,
+                                       NULL) != CL_SUCCESS)
         return;
     if (sizes[place] == 0 || !(binaries[place] = wb_cl_host->alloc(sizes[place]))) return;
-    name_of(device, program->key, name);
-    if (cl.GetProgramInfo(program->program, CL_PROGRAM_BINARIES, count * sizeof *binaries, binaries,
-                          NULL) == CL_SUCCESS)
+    name_of(device, text->key, name);
+    if (cl.GetProgramInfo(program, CL_PROGRAM_BINARIES, count * sizeof *binaries, binaries, NULL) ==
+        CL_SUCCESS)
         wb_cl_host->cache_write("OpenCL", name, binaries[place], sizes[place]);
     wb_cl_host->release(binaries[place]);
 }
 
 void wb_cl_programs_save(wb_cl_device *device) {
     if (!wb_cl_host->cache_write || atomic_load(&device->new_count) == 0) return;
-    if (pthread_mutex_trylock(&device->build_lock) != 0) return; /* at a later sync, then */
-    for (wb_cl_program *p = device->programs; p && device->new_count > 0; p = p->next) {
+    if (pthread_mutex_trylock(&device->texts.lock) != 0) return; /* at a later sync, then */
+    for (const wb_text *t = device->texts.first; t && device->new_count > 0; t = t->next) {
+        wb_cl_program *p = t->binary;
         if (!p->is_new || !atomic_load(&p->launched)) continue;
-        save(device, p);
+        save(device, t);
         p->is_new = false, device->new_count--;
     }
-    pthread_mutex_unlock(&device->build_lock);
+    pthread_mutex_unlock(&device->texts.lock);
 }
 
-/* ---- those in memory ---- */
+/* ---- for wb_texts ---- */
 
-static void release_program(wb_cl_device *device, wb_cl_program *program) {
-    if (program->program) (void)cl.ReleaseProgram(program->program);
+void wb_cl_program_drop(void *any, void *which) {
+    wb_cl_device *device = any;
+    wb_cl_program *program = which;
+    (void)cl.ReleaseProgram(program->program);
     if (program->is_new) device->new_count--;
-    wb_cl_host->release(program->text);
     wb_cl_host->release(program);
 }
 
-/* Texts do not depend on sizes, so there are few; programs without a user are kept up to a number. */
-static void drop_unused(wb_cl_device *device) {
-    for (wb_cl_program **link = &device->programs; *link;) {
-        wb_cl_program *program = *link;
-        if (program->references > 0) {
-            link = &program->next;
-            continue;
-        }
-        *link = program->next;
-        release_program(device, program);
-        device->program_count--;
-    }
-}
-
-static wb_cl_program *find(wb_cl_device *device, const wb_source *source) {
-    for (wb_cl_program *p = device->programs; p; p = p->next)
-        if (p->key == source->key && strcmp(p->text, source->text) == 0) return p;
-    return NULL;
-}
-
-static wb_cl_program *build(wb_cl_device *device, const wb_source *source) {
-    const size_t text_bytes = strlen(source->text) + 1;
+void *wb_cl_program_build(void *any, const wb_source *source) {
+    wb_cl_device *device = any;
     wb_cl_program *program = wb_cl_host->alloc(sizeof *program);
     if (!program) return NULL;
-    program->key = source->key;
-    program->text = wb_cl_host->alloc(text_bytes);
-    if (program->text) {
-        memcpy(program->text, source->text, text_bytes);
-        program->program = from_cache(device, source);
-        if (!program->program) {
-            program->program = from_text(device, source);
-            program->is_new = program->program;
-        }
+    program->program = from_cache(device, source);
+    if (!program->program) {
+        program->program = from_text(device, source);
+        program->is_new = program->program;
     }
     device->new_count += program->is_new;
     if (program->program) return program;
-    release_program(device, program);
+    wb_cl_host->release(program);
     return NULL;
-}
-
-wb_cl_program *wb_cl_program_get(wb_cl_device *device, const wb_source *source) {
-    pthread_mutex_lock(&device->build_lock);
-    wb_cl_program *program = find(device, source);
-    if (!program) {
-        if (device->program_count >= MOST_PROGRAMS) drop_unused(device);
-        program = build(device, source);
-        if (program) {
-            program->next = device->programs;
-            device->programs = program;
-            device->program_count++;
-        }
-    }
-    if (program) program->references++;
-    pthread_mutex_unlock(&device->build_lock);
-    return program;
-}
-
-void wb_cl_program_put(wb_cl_device *device, wb_cl_program *program) {
-    pthread_mutex_lock(&device->build_lock);
-    program->references--;
-    pthread_mutex_unlock(&device->build_lock);
-}
-
-void wb_cl_programs_release(wb_cl_device *device) {
-    while (device->programs) {
-        wb_cl_program *program = device->programs;
-        device->programs = program->next;
-        release_program(device, program);
-    }
 }

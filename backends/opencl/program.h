@@ -6,24 +6,19 @@
 
 #include "device.h"
 
-/* A text that is compiled; kernels with the same text share it. */
+/* What a text is compiled to. */
 typedef struct wb_cl_program {
-    struct wb_cl_program *next;
-    uint64_t key;
-    char *text;
     cl_program program;
-    int references;
     bool is_new;          /* compiled from text: its binary is not in the disk cache yet */
     atomic_bool launched; /* since when PoCL's binary holds the machine code for the group's size */
 } wb_cl_program;
 
-/* The text's program: the one at hand, or from its cached binary, or compiled. NULL with an error recorded. */
-wb_cl_program *wb_cl_program_get(wb_cl_device *device, const wb_source *source);
-void wb_cl_program_put(wb_cl_device *device, wb_cl_program *program);
+/* For wb_texts: a wb_cl_program, from its cached binary or compiled. */
+void *wb_cl_program_build(void *device, const wb_source *source);
+void wb_cl_program_drop(void *device, void *program);
 
 /* Writes the binaries of new programs that were launched to the disk cache. */
 void wb_cl_programs_save(wb_cl_device *device);
-void wb_cl_programs_release(wb_cl_device *device);
 
 /* ---- kernels (kernel.c) ---- */
 

@@ -1,12 +1,6 @@
 /* Queues: what is on its way, what became of it, and events between them. */
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "device.h"
 #include "program.h"
-
-enum { STATUS_WORDS = 4, STATUS_BYTES = STATUS_WORDS * sizeof(int64_t) };
 
 wb_cl_queue *wb_cl_queue_of(wb_cl_device *device, void *queue) {
     return queue ? (wb_cl_queue *)queue : &device->own;
@@ -45,19 +39,6 @@ void wb_cl_queue_free(void *device, void *any) {
     wb_cl_host->release(queue);
 }
 
-/* ---- errors that come late: the first one is kept ---- */
-
-static void keep_error(wb_cl_queue *queue, wb_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static void keep_error(wb_cl_queue *queue, wb_status status, const char *format, ...) {
-    if (queue->late != WB_OK) return;
-    va_list arguments;
-    va_start(arguments, format);
-    queue->late = status;
-    (void)vsnprintf(queue->late_text, sizeof queue->late_text, format, arguments);
-    va_end(arguments);
-}
-
 /* ---- commands that are watched ---- */
 
 /* The oldest one, when it is done. */
@@ -68,8 +49,8 @@ static void look_at_oldest(wb_cl_queue *queue) {
     const cl_int code = cl.GetEventInfo(oldest->event, CL_EVENT_COMMAND_EXECUTION_STATUS,
                                         sizeof state, &state, NULL);
     if (code != CL_SUCCESS || state < 0)
-        keep_error(queue, WB_ERROR_DEVICE, "%s: the device gave up: %s", oldest->what,
-                   wb_cl_error_name(code != CL_SUCCESS ? code : state));
+        wb_late_error_keep(&queue->error, WB_ERROR_DEVICE, "%s: the device gave up: %s",
+                           oldest->what, wb_cl_error_name(code != CL_SUCCESS ? code : state));
     (void)cl.ReleaseEvent(oldest->event);
     queue->first_watched = (queue->first_watched + 1) % WB_CL_WATCHED;
     queue->watched_count--;
@@ -87,42 +68,40 @@ void wb_cl_watch(wb_cl_queue *queue, cl_event event, const char *what) {
 /* ---- status words ---- */
 
 /* Reads the used slots and clears them behind the reading, in the queue's order. */
-static cl_int read_slots(wb_cl_queue *queue, int64_t words[WB_CL_SLOTS][STATUS_WORDS]) {
+static cl_int read_slots(wb_cl_queue *queue, int64_t words[WB_CL_SLOTS][WB_STATUS_WORDS]) {
     static const int64_t zero;
     cl_int code = CL_SUCCESS;
     for (int i = 0; i < queue->used_slots && code == CL_SUCCESS; i++) {
         const cl_mem slot = queue->slots[i].words;
-        code = cl.EnqueueReadBuffer(queue->queue, slot, CL_FALSE, 0, STATUS_BYTES, words[i], 0,
+        code = cl.EnqueueReadBuffer(queue->queue, slot, CL_FALSE, 0, WB_STATUS_BYTES, words[i], 0,
                                     NULL, NULL);
         if (code == CL_SUCCESS)
-            code = cl.EnqueueFillBuffer(queue->queue, slot, &zero, sizeof zero, 0, STATUS_BYTES, 0,
-                                        NULL, NULL);
+            code = cl.EnqueueFillBuffer(queue->queue, slot, &zero, sizeof zero, 0, WB_STATUS_BYTES,
+                                        0, NULL, NULL);
     }
     return code;
 }
 
 /* Looks at all that was queued. The lock is held, so that nothing comes in between. */
 static void settle(wb_cl_queue *queue) {
-    int64_t words[WB_CL_SLOTS][STATUS_WORDS] = {{0}};
+    int64_t words[WB_CL_SLOTS][WB_STATUS_WORDS] = {{0}};
     cl_int code = read_slots(queue, words);
     const cl_int finished = cl.Finish(queue->queue);
     while (queue->watched_count > 0) look_at_oldest(queue);
     if (code == CL_SUCCESS) code = finished;
     if (code != CL_SUCCESS)
-        keep_error(queue, WB_ERROR_DEVICE, "OpenCL: clFinish: %s", wb_cl_error_name(code));
+        wb_late_error_keep(&queue->error, WB_ERROR_DEVICE, "OpenCL: clFinish: %s",
+                           wb_cl_error_name(code));
     for (int i = 0; i < queue->used_slots; i++)
-        if (words[i][0])
-            keep_error(queue, WB_ERROR_ARGUMENT, "%s: index %lld at place %lld is not in 0 .. %lld",
-                       queue->slots[i].what, (long long)words[i][1], (long long)words[i][2],
-                       (long long)words[i][3] - 1);
+        wb_late_error_note(&queue->error, queue->slots[i].what, words[i]);
     queue->used_slots = 0;
 }
 
 static cl_mem new_slot(wb_cl_device *device, wb_cl_queue *queue, cl_int *code) {
     static const int64_t zero;
-    cl_mem words = cl.CreateBuffer(device->context, CL_MEM_READ_WRITE, STATUS_BYTES, NULL, code);
+    cl_mem words = cl.CreateBuffer(device->context, CL_MEM_READ_WRITE, WB_STATUS_BYTES, NULL, code);
     if (words)
-        *code = cl.EnqueueFillBuffer(queue->queue, words, &zero, sizeof zero, 0, STATUS_BYTES, 0,
+        *code = cl.EnqueueFillBuffer(queue->queue, words, &zero, sizeof zero, 0, WB_STATUS_BYTES, 0,
                                      NULL, NULL);
     return words;
 }
@@ -146,15 +125,13 @@ wb_status wb_cl_slot_take(wb_cl_device *device, wb_cl_queue *queue, const char *
 wb_status wb_cl_sync(void *any, void *which) {
     wb_cl_device *device = any;
     wb_cl_queue *queue = wb_cl_queue_of(device, which);
-    char text[sizeof queue->late_text];
     (void)cl.Finish(queue->queue);
     pthread_mutex_lock(&device->lock);
     settle(queue);
-    const wb_status status = queue->late;
-    memcpy(text, queue->late_text, sizeof text);
-    queue->late = WB_OK;
+    const wb_late_error error = queue->error;
+    queue->error.status = WB_OK;
     pthread_mutex_unlock(&device->lock);
-    if (status != WB_OK) return wb_cl_host->fail(status, "%s", text);
+    if (error.status != WB_OK) return wb_cl_host->fail(error.status, "%s", error.text);
     wb_cl_programs_save(device);
     return WB_OK;
 }
