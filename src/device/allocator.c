@@ -201,14 +201,17 @@ wb_buffer *wb_buffer_ref(wb_buffer *buffer) {
     return buffer;
 }
 
-enum { CACHE_LIMIT = 1 << 30 };
+/* A GPU's memory is there for this; host memory others may want. */
+static int64_t cache_limit(const wb_device *device) {
+    return device->info.is_gpu ? device->info.memory_bytes : (int64_t)1 << 30;
+}
 
 static void give_back(wb_device *device, wb_buffer *buffer) {
     size_t class_bytes;
     const int class = class_of(buffer->size_bytes, &class_bytes);
     strike_off(buffer);
     device->live -= (int64_t)buffer->size_bytes;
-    if (device->cached > CACHE_LIMIT) drop_cache(device);
+    if (device->cached > cache_limit(device)) drop_cache(device);
     buffer->next = device->free[class];
     device->free[class] = buffer;
     device->cached += (int64_t)buffer->size_bytes;
