@@ -52,10 +52,10 @@ static void set_compiler(wb_gpu_device *device) {
 
 /* ---- opening ---- */
 
-/* On by default for `on`; "0" and "1" decide. */
-static bool option(const char *variable, bool on) {
+/* "0" and "1" decide. */
+static bool option(const char *variable, bool otherwise) {
     const char *value = getenv(variable);
-    return value && value[0] ? strcmp(value, "0") != 0 : on;
+    return value && value[0] ? strcmp(value, "0") != 0 : otherwise;
 }
 
 static bool open_context(wb_gpu_device *device) {
@@ -87,7 +87,7 @@ void *wb_gpu_open(int index) {
     if (!device) return NULL;
     device->ordinal = ordinal;
     device->waits_always = option("WEBER_SYNC", false);
-    device->uses_graphs = option("WEBER_GRAPHS", true) && !device->waits_always;
+    device->uses_graphs = option("WEBER_GRAPHS", vendor->uses_graphs) && !device->waits_always;
     (void)pthread_mutex_init(&device->pinned_lock, NULL);
     (void)pthread_mutex_init(&device->own.lock, NULL);
     device->texts = (wb_texts){.host = wb_gpu_host,

@@ -42,7 +42,7 @@ static void fill_words(const text_kernel *k, const wb_gpu_run *run, const wb_com
 typedef struct parameters {
     gpu_pointer buffers[MOST_PARAMETERS];
     int64_t words[MOST_PARAMETERS];
-    void *list[MOST_PARAMETERS];
+    void *list[MOST_PARAMETERS + 1];
 } parameters;
 
 static wb_gpu_outcome set_parameters(const text_kernel *k, const wb_gpu_run *run,
