@@ -1,6 +1,7 @@
 #include <stdio.h>
 
 #include "array/array.h"
+#include "base/scratch.h"
 
 int64_t wb_count_sizes(int ndim, const int64_t *sizes) {
     int64_t count = 1;
@@ -42,14 +43,14 @@ bool wb_node_is_dense(const wb_array *x) {
 }
 
 const char *wb_sizes_text(int ndim, const int64_t *sizes) {
-    static _Thread_local char texts[8][160];
+    enum { TEXTS = 8, BYTES = 160 };
     static _Thread_local unsigned turn;
-    char *text = texts[turn++ % 8];
-    size_t used = (size_t)snprintf(text, sizeof texts[0], "(");
-    for (int d = 0; d < ndim && used < sizeof texts[0]; d++)
-        used += (size_t)snprintf(text + used, sizeof texts[0] - used, d ? ", %lld" : "%lld",
-                                 (long long)sizes[d]);
-    if (used < sizeof texts[0]) (void)snprintf(text + used, sizeof texts[0] - used, ")");
+    char *text = wb_scratch(WB_SCRATCH_SIZES, TEXTS * BYTES) + turn++ % TEXTS * BYTES;
+    size_t used = (size_t)snprintf(text, BYTES, "(");
+    for (int d = 0; d < ndim && used < BYTES; d++)
+        used +=
+            (size_t)snprintf(text + used, BYTES - used, d ? ", %lld" : "%lld", (long long)sizes[d]);
+    if (used < BYTES) (void)snprintf(text + used, BYTES - used, ")");
     return text;
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/scratch.h"
 #include "device/toml.h"
 
 enum { LARGEST_FILE = 1 << 20 };
@@ -53,7 +54,7 @@ static bool find_file(char *path) {
 }
 
 const char *wb_preference_file(void) {
-    static _Thread_local char path[PATH_MAX];
+    char *path = wb_scratch(WB_SCRATCH_PATH, PATH_MAX);
     (void)find_file(path);
     return path;
 }
@@ -257,7 +258,7 @@ static bool is_value(const char *value) {
 }
 
 const char *wb_preference_get(const char *name) {
-    static _Thread_local char value[WB_PREFERENCE_BYTES];
+    char *value = wb_scratch(WB_SCRATCH_PREFERENCE, WB_PREFERENCE_BYTES);
     char path[PATH_MAX];
     if (!is_name(name) || !find_file(path)) return NULL;
     return read_value(path, name, value, false) == WB_TOML_ABSENT ? NULL : value;

@@ -2,33 +2,34 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "base/scratch.h"
 #include "device/device.h"
 #include "device/registry.h"
 
 /* ---- backends ---- */
 
-static _Thread_local char why_not[WB_REASON_BYTES];
+static char *why_not(void) { return wb_scratch(WB_SCRATCH_REASON, WB_REASON_BYTES); }
 
-const char *wb_reason(void) { return why_not; }
+const char *wb_reason(void) { return why_not(); }
 
 /* The entry; what is wrong with an unknown name is a reason too. */
 static wb_entry *ask(const char *backend) {
     wb_error_aside aside;
     wb_error_put_aside(&aside);
     wb_entry *entry = wb_entry_of(backend);
-    (void)snprintf(why_not, sizeof why_not, "%s", wb_error_message());
+    (void)snprintf(why_not(), WB_REASON_BYTES, "%s", wb_error_message());
     wb_error_bring_back(&aside);
     return entry;
 }
 
 bool wb_loaded(const char *backend) {
     wb_entry *entry = ask(backend);
-    return entry && wb_entry_loaded(entry, why_not);
+    return entry && wb_entry_loaded(entry, why_not());
 }
 
 int wb_device_count(const char *backend) {
     wb_entry *entry = ask(backend);
-    return entry ? wb_entry_count(entry, why_not) : 0;
+    return entry ? wb_entry_count(entry, why_not()) : 0;
 }
 
 bool wb_functional(const char *backend) { return wb_device_count(backend) > 0; }
@@ -36,7 +37,7 @@ bool wb_functional(const char *backend) { return wb_device_count(backend) > 0; }
 bool wb_functional_part(const char *backend, const char *part) {
     if (!part) return wb_fail_argument_null("functional_part", "part");
     wb_entry *entry = ask(backend);
-    return entry && wb_entry_part(entry, part, why_not);
+    return entry && wb_entry_part(entry, part, why_not());
 }
 
 const wb_device *const *wb_devices(const char *backend) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/scratch.h"
 #include "device/device.h"
 #include "device/names.h"
 #include "device/preferences.h"
@@ -288,7 +289,7 @@ wb_status wb_device_choice(wb_choice *choice) {
 /* ---- the preference gpu_backend ---- */
 
 const char *wb_gpu_backend(void) {
-    static _Thread_local char preference[WB_PREFERENCE_BYTES];
+    char *preference = wb_scratch(WB_SCRATCH_BACKEND, WB_PREFERENCE_BYTES);
     char path[PATH_MAX];
     return wb_preference_backend(preference, path, false) ? preference : NULL;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scratch.h"
 #include "state/rename_table.h"
 #include "state/safetensors_flat.h"
 
@@ -54,10 +55,10 @@ wb_array *wb_turned(const wb_record *r, wb_array *x) {
 }
 
 const char *wb_origin_text(const wb_record *r, const char *path) {
-    static _Thread_local char text[512];
+    enum { BYTES = 512 };
     if (!r->origin) return path;
-    (void)snprintf(text, sizeof text, "%.200s, renamed %.200s%s,", r->origin, path,
-                   turn_texts[r->turn]);
+    char *text = wb_scratch(WB_SCRATCH_ORIGIN, BYTES);
+    (void)snprintf(text, BYTES, "%.200s, renamed %.200s%s,", r->origin, path, turn_texts[r->turn]);
     return text;
 }
 
