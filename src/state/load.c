@@ -35,13 +35,14 @@ static bool is_list_of_arrays(const wb_record *r) {
     return true;
 }
 
-/* The child of that name; without a name, the one at index, from 1. A struct that is not known has its fields by index alone. */
+/* The child of that name; without a name, the one at index, from 1, which a map calls by its number: of layers without arrays it has none. A
+ * struct that is not known has its fields by index alone. */
 static const wb_record *child_at(const wb_record *r, const wb_path *path) {
-    if (r->names && path->name) {
-        for (int64_t i = 0; i < r->count; i++)
-            if (strcmp(r->names[i], path->name) == 0) return r->children[i];
-        return NULL;
-    }
+    char number[24];
+    (void)snprintf(number, sizeof number, "%lld", (long long)path->index);
+    for (int64_t i = 0; r->names && i < r->count; i++)
+        if (strcmp(r->names[i], path->name ? path->name : number) == 0) return r->children[i];
+    if (r->names && path->name) return NULL;
     const bool by_index = r->kind == WB_RECORD_STRUCT || (!r->names && !path->name);
     return by_index ? wb_record_at(r, path->index - 1) : NULL;
 }
@@ -181,9 +182,8 @@ static bool plan_place(wb_visitor *visitor, const wb_path *place, wb_array **slo
     if (l->in_order) return plan_next(l, path, slot, trainable);
     if (!takes_part(l, path)) return true;
     const wb_record *r = find(l->source->root, place);
-    if (*slot)
-        return (r || wb_record_find(l->source->file, l->source->root, path)) &&
-               add_entry(l, path, slot, r);
+    if (*slot && !r) r = wb_record_find(l->source->file, l->source->root, path);
+    if (*slot) return r && add_entry(l, path, slot, r);
     return !r || r->kind != WB_RECORD_ARRAY || add_entry(l, path, slot, r);
 }
 

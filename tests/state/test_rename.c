@@ -196,6 +196,20 @@ static void a_model_is_loaded_by_a_table(void **state) {
     wb_free(model);
 }
 
+/* Layers that have no arrays are not in the file: its numbers have gaps. */
+static void numbers_may_have_gaps(void **state) {
+    (void)state;
+    wb_layer *model =
+        wb_chain(wb_conv({2, 2}, 2, 1), wb_flatten(), wb_dense(3, 2, .no_bias = true));
+    write_torch("torch.npz");
+    assert_int_equal(wb_load(test_path, model,
+                             .rename = "0.weight -> layers.1.weight\n0.bias -> layers.1.bias\n"
+                                       "3.weight -> layers.3.weight transpose"),
+                     WB_OK);
+    assert_values(wb_get(model, "layers.3.weight"), 0, 1, 4, 2, 5, 3, 6);
+    wb_free(model);
+}
+
 static void a_misfit_has_both_names(void **state) {
     (void)state;
     wb_layer *model = wb_chain(wb_conv({2, 2}, 2, 1), wb_dense(4, 2, .no_bias = true));
@@ -321,6 +335,7 @@ int main(void) {
         TEST(what_no_row_takes_stays),
         TEST(allocations_that_fail_are_errors),
         TEST(a_model_is_loaded_by_a_table),
+        TEST(numbers_may_have_gaps),
         TEST(a_misfit_has_both_names),
     };
     const struct CMUnitTest formats[] = {
