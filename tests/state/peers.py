@@ -262,12 +262,12 @@ print("torch", torch.__version__)
 """
 
 TABLE = """
-0.weight -> model.layers.1.weight flip        # Conv2d into Conv
-0.bias   -> model.layers.1.bias
-4.weight -> model.layers.4.weight transpose   # Linear into Dense
-6.weight -> model.layers.5.weight transpose
-4.bias   -> model.layers.4.bias
-6.bias   -> model.layers.5.bias
+0.weight -> layers.1.weight flip        # Conv2d into Conv
+0.bias   -> layers.1.bias
+4.weight -> layers.4.weight transpose   # Linear into Dense
+6.weight -> layers.5.weight transpose
+4.bias   -> layers.4.bias
+6.bias   -> layers.5.bias
 """
 
 
@@ -283,20 +283,25 @@ def convert(source, target, table):
     demand(result.returncode == 0, "weber convert:", result.stderr)
 
 
+REST = ("rest", number * 32)  # zero: what a structure of C has behind these members
+CHAR, FLAG = ctypes.c_char, ctypes.c_bool
+
+
 class Conv(ctypes.Structure):
-    _fields_ = [("start", ctypes.c_char), ("kernel", number * 3), ("input", number), ("output", number), ("activation", pointer),
-                ("stride", number * 3), ("pad", number * 3), ("pad_more", number * 3), ("dilation", number * 3), ("groups", number),
-                ("same_pad", ctypes.c_bool), ("no_bias", ctypes.c_bool), ("init", pointer), ("dtype", ctypes.c_int)]
+    _fields_ = [("start", CHAR), ("kernel", number * 3), ("input", number), ("output", number), ("activation", pointer), REST]
 
 
 class Pool(ctypes.Structure):
-    _fields_ = [("start", ctypes.c_char), ("kernel", number * 3), ("stride", number * 3), ("pad", number * 3), ("pad_more", number * 3),
-                ("same_pad", ctypes.c_bool)]
+    _fields_ = [("start", CHAR), ("kernel", number * 3), REST]
 
 
 class Dense(ctypes.Structure):
-    _fields_ = [("start", ctypes.c_char), ("input", number), ("output", number), ("activation", pointer), ("no_bias", ctypes.c_bool),
-                ("init", pointer), ("dtype", ctypes.c_int), ("weight", pointer), ("bias", pointer)]
+    _fields_ = [("start", CHAR), ("input", number), ("output", number), ("activation", pointer), REST]
+
+
+class Load(ctypes.Structure):
+    _fields_ = [("start", CHAR), ("path", text), ("model", pointer), ("key", text), ("filter", pointer), ("user", pointer), ("partial", FLAG),
+                ("rename", text), REST]
 
 
 def network():
@@ -316,15 +321,16 @@ def check_torch(folder):
         skip(last_line(result), "(Debian: python3-torch)")
     demand(result.returncode == 0, "torch:", result.stderr)
     print(result.stdout.strip())
-    convert(folder / "torch.safetensors", folder / "model.bson", TABLE)
     model = network()
-    demand(model and declare("wb_load", ctypes.c_int, text, pointer)(str(folder / "model.bson").encode(), model) == 0, "loading")
+    load = declare("wb_load_make", ctypes.c_int, Load)
+    path = str(folder / "torch.safetensors").encode()
+    demand(model and load(Load(path=path, model=model, rename=TABLE.encode())) == 0, "loading", path)
     y = declare("wb_apply", pointer, pointer, pointer)(model, weber_of(np.load(folder / "x.npy")))
     demand(y and np.abs(numpy_of(y) - np.load(folder / "y.npy")).max() < 1e-5, "torch's results and Weber's differ")
     save(folder / "ours.safetensors", {"model": model})
     wb.wb_free(model)
     rows = [row.split("#")[0].replace("->", "").split() for row in TABLE.strip().splitlines()]
-    convert(folder / "ours.safetensors", folder / "back.safetensors", "\n".join(f"{to} -> {name} {' '.join(turn)}" for name, to, *turn in rows))
+    convert(folder / "ours.safetensors", folder / "back.safetensors", "\n".join(f"model.{to} -> {name} {' '.join(turn)}" for name, to, *turn in rows))
     result = run_torch(folder, "back")
     demand(result.returncode == 0, "what came back to torch:", last_line(result))
 
