@@ -81,7 +81,7 @@ typedef struct wb_cl_device {
     cl_context context;
     wb_dialect dialect;
     char *prelude;
-    char options[96];  /* for clBuildProgram */
+    char options[256]; /* for clBuildProgram */
     uint64_t compiler; /* hash of all that a binary depends on beside its text */
     size_t most_bytes; /* of one buffer */
     uint64_t memory_bytes;

@@ -137,7 +137,7 @@ static void groups(void **state) { /* E16 */
 static void random_convolutions(void **state) {
     (void)state;
     test_random r = {test_seed()};
-    for (int i = 0; i < 120; i++) {
+    for (int i = 0; i < cases_of(120); i++) {
         const int spatial = 1 + (int)random_below(&r, 3), ndim = spatial + 2;
         const int64_t groups = 1 + random_below(&r, 3);
         int64_t x[5], w[5];

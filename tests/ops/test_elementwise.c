@@ -222,7 +222,7 @@ static void all_sizes_broadcast_as_julia_does(void **state) {
     (void)state;
     static const int64_t some[] = {0, 1, 2, 3};
     test_random r = {test_seed()};
-    for (int64_t i = 0; i < 400; i++) {
+    for (int64_t i = 0; i < cases_of(400); i++) {
         int64_t a[3], b[3], both[3];
         const int an = (int)random_below(&r, 4), bn = (int)random_below(&r, 4),
                   n = an > bn ? an : bn;

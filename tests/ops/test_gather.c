@@ -43,7 +43,7 @@ static void repeated_positions_add_up(void **state) {
 static void all_types_and_layouts(void **state) {
     (void)state;
     test_random r = {test_seed()};
-    for (int i = 0; i < 160; i++) {
+    for (int i = 0; i < cases_of(160); i++) {
         const wb_dtype dtype = (wb_dtype)(i % WB_DTYPE_COUNT);
         const int64_t sizes[3] = {1 + random_below(&r, 4), 1 + random_below(&r, 4),
                                   1 + random_below(&r, 4)};

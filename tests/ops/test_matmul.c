@@ -53,7 +53,7 @@ static wb_array *in_some_layout(test_random *r, wb_dtype dtype, int ndim, const 
 static void random_products(void **state) {
     (void)state;
     test_random r = {test_seed()};
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < cases_of(200); i++) {
         const bool large = random_below(&r, 12) == 0;
         int64_t a[4], b[4];
         const int64_t m = random_below(&r, large ? 70 : 9), k = random_below(&r, large ? 90 : 9),

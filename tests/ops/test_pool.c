@@ -91,7 +91,7 @@ static void gradients_after_reading(void **state) {
 static void random_pools(void **state) {
     (void)state;
     test_random r = {test_seed()};
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < cases_of(100); i++) {
         const int spatial = 1 + (int)random_below(&r, 3), ndim = spatial + 2;
         int64_t x[5];
         wb_window_desc desc = {.start_ = 0};

@@ -125,7 +125,7 @@ static void long_sums_are_accurate(void **state) {
 static void all_layouts_and_dimensions(void **state) {
     (void)state;
     test_random r = {test_seed()};
-    for (int i = 0; i < 150; i++) {
+    for (int i = 0; i < cases_of(150); i++) {
         const int ndim = 1 + (int)random_below(&r, 4);
         int64_t sizes[4], order[4], dims[4];
         int count = 0;

@@ -35,10 +35,17 @@ static inline wb_status with_late(wb_status status) {
     return status == WB_OK ? wb_device_sync(wb_default_device()) : status;
 }
 
-/* True where every other program is compiled, which takes long: what runs in many forms elsewhere runs in fewer there. */
+/* True where every other program is compiled, which takes long: what runs in many forms elsewhere runs in fewer there, unless
+ * WEBER_TEST_ALL is set. */
 static inline bool compiles_kernels(void) {
     const char *text = getenv("WEBER_DEVICE");
-    return text && strncmp(text, "checked", 7) != 0 && strncmp(text, "CPU", 3) != 0;
+    return text && strncmp(text, "checked", 7) != 0 && strncmp(text, "CPU", 3) != 0 &&
+           !getenv("WEBER_TEST_ALL");
+}
+
+/* How many of so many random cases run. */
+static inline int64_t cases_of(int64_t usual) {
+    return compiles_kernels() ? (usual + 9) / 10 : usual;
 }
 
 static inline int open_scope(void **state) {
