@@ -24,7 +24,8 @@ extern "C" {
 
 /* ---- saving and loading ---- */
 
-/* A model, tree or array under the key "model"; a model is the tree of its fields, by name. Ties are kept where the format can say them. */
+/* A model, tree or array under the key "model". A model is the tree of its fields by name, as Flux.state has it, and beside it, as
+ * "model_structure", the text that makes it: "Chain(Dense(10 => 5, relu), Dense(5 => 2))". Ties are kept. */
 #define wb_save(path, object) wb_save_make(path, 1, &(const wb_named){"model", object})
 /* Several under keys of their own: wb_save_named("run.bson", {"model", model}, {"epoch", epoch}). Besides models, trees and arrays:
  *   an optimiser (its rule with all settings, the state of each parameter, the steps),
@@ -133,6 +134,11 @@ typedef struct wb_convert_desc {
 #define wb_convert(from, ...)     WB_CONVERT(from, __VA_ARGS__, .start_ = 0)
 #define WB_CONVERT(from, to, ...) wb_convert_make(from, to, (wb_convert_desc){__VA_ARGS__})
 WB_API wb_status wb_convert_make(const char *from, const char *to, wb_convert_desc desc);
+/* The model at key (NULL: "model", or the whole file), made from the file alone, with the file's types, on the default device: files that wb_save
+ * wrote, where the structure stands beside the arrays as text, and BSON that Flux wrote, from version 0.8 on (docs/files.md lists the
+ * layers). What cannot be made, as an anonymous function or a layer that Weber lacks, is an error that names the place; wb_load still
+ * puts the arrays into a model that you give. */
+WB_API wb_layer *wb_load_model(const char *path, const char *key);
 
 /* ---- files as trees ---- */
 

@@ -37,7 +37,8 @@ static inline wb_layer_list *wb_field_list(const wb_layer *layer, const wb_field
 typedef struct wb_path {
     const struct wb_path *outer;
     const char *name;
-    int64_t index;
+    int64_t
+        index; /* in its list or table, from 1; 0: a list without a name, which is no part of the text */
 } wb_path;
 void wb_path_text(const wb_path *path, char *text, size_t size_bytes);
 
@@ -83,6 +84,9 @@ bool wb_is_tied(const wb_array *a, const wb_array *b);
 
 /* True if the arrays share some memory. */
 bool wb_overlaps(const wb_array *a, const wb_array *b);
+
+/* True if `to` is from with its dimensions in another order: to's dimension i is from's dims[i]. For tied arrays. */
+bool wb_tie_dims(const wb_array *from, const wb_array *to, int64_t *dims);
 
 /* x, which has the sizes of from, in those of to, where from and to are tied: what x means for the
  * other slot. */

@@ -64,3 +64,14 @@ wb_array *wb_through_memory(const wb_array *from, wb_array *x, const wb_array *t
     if (y) y = wb_reshape_make(y, to->ndim, sizes);
     return y && to->ndim ? wb_permute_make(y, to->ndim, inverse) : y;
 }
+
+bool wb_tie_dims(const wb_array *from, const wb_array *to, int64_t *dims) {
+    int64_t from_dims[WB_MAX_DIMS], to_dims[WB_MAX_DIMS];
+    if (from->ndim != to->ndim || !memory_order(from, from_dims) || !memory_order(to, to_dims))
+        return false;
+    for (int i = 0; i < to->ndim; i++) {
+        if (from->sizes[from_dims[i]] != to->sizes[to_dims[i]]) return false;
+        dims[to_dims[i]] = from_dims[i];
+    }
+    return true;
+}

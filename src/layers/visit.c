@@ -47,7 +47,8 @@ static bool visit_list(wb_visitor *v, const wb_path *outer, const wb_layer_list 
 static bool visit_field(wb_visitor *v, const wb_path *outer, wb_layer *layer, const wb_field *field,
                         bool trainable) {
     if (field->fixed) return true;
-    const wb_path path = {outer, field->name, 0};
+    const int64_t place = field->name ? field - layer->class_->fields + 1 : 0;
+    const wb_path path = {outer, field->name, place};
     switch (field->kind) {
     case WB_FIELD_ARRAY:
     case WB_FIELD_STATE: {

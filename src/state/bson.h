@@ -120,6 +120,8 @@ bool wb_bson_type_of(wb_bson *b, const wb_bson_value *owner, wb_bson_typename *n
 bool wb_bson_path(wb_bson *b, const wb_bson_element *list, wb_bson_typename *name);
 /* A string or symbol that C can have as a text. */
 bool wb_bson_symbol(wb_bson *b, const wb_bson_element *element, wb_bson_element *text);
+/* True for the arrays of GPU packages, whose numbers no file has. */
+bool wb_bson_is_device_array(const char *type);
 /* True if name's last part is this. */
 bool wb_bson_last_is(const char *name, const char *last);
 

@@ -180,6 +180,13 @@ bool wb_bson_last_is(const char *name, const char *last) {
     return strcmp(dot ? dot + 1 : name, last) == 0;
 }
 
+bool wb_bson_is_device_array(const char *type) {
+    static const char *const names[] = {"CuArray", "ROCArray", "MtlArray", "oneArray", "CLArray"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (wb_bson_last_is(type, names[i])) return true;
+    return false;
+}
+
 bool wb_bson_symbol(wb_bson *b, const wb_bson_element *element, wb_bson_element *text) {
     wb_bson_value v;
     if (!wb_bson_resolve(b, element, &v)) return false;

@@ -312,11 +312,8 @@ static wb_record *read_dictionary(reader *r, const wb_bson_element *data) {
 
 /* Structs that hold what only their own process can read: memory of a device, of another library. */
 static bool is_beyond(const char *type) {
-    static const char *const names[] = {"CuArray", "ROCArray", "MtlArray", "oneArray",
-                                        "CLArray", "BigInt",   "BigFloat"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (wb_bson_last_is(type, names[i])) return true;
-    return false;
+    return wb_bson_is_device_array(type) || wb_bson_last_is(type, "BigInt") ||
+           wb_bson_last_is(type, "BigFloat");
 }
 
 static wb_record *read_struct(reader *r, const wb_bson_value *v) {

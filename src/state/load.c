@@ -5,7 +5,11 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "state/build.h"
+#include "state/catalogue.h"
+#include "state/flux.h"
 #include "state/rename.h"
+#include "state/structure.h"
 #include "state/tree.h"
 
 /* A place of the model, and what it is to get. */
@@ -31,7 +35,7 @@ typedef struct loading {
 static bool is_list_of_arrays(const wb_record *r) {
     if (r->kind != WB_RECORD_LIST || r->count == 0) return false;
     for (int64_t i = 0; i < r->count; i++)
-        if (r->children[i]->kind != WB_RECORD_ARRAY) return false;
+        if (wb_flux_look(r->children[i])->kind != WB_RECORD_ARRAY) return false;
     return true;
 }
 
@@ -40,10 +44,13 @@ static bool is_list_of_arrays(const wb_record *r) {
 static const wb_record *child_at(const wb_record *r, const wb_path *path) {
     char number[24];
     (void)snprintf(number, sizeof number, "%lld", (long long)path->index);
-    for (int64_t i = 0; r->names && i < r->count; i++)
-        if (strcmp(r->names[i], path->name ? path->name : number) == 0) return r->children[i];
-    if (r->names && path->name) return NULL;
-    const bool by_index = r->kind == WB_RECORD_STRUCT || (!r->names && !path->name);
+    const char *wanted = path->name ? path->name : number;
+    for (int64_t i = 0; i < r->count; i++) {
+        const char *name = wb_row_field(r, i);
+        if (name && strcmp(name, wanted) == 0) return r->children[i];
+    }
+    const bool is_unknown = r->kind == WB_RECORD_STRUCT && !wb_row_of_struct(r);
+    const bool by_index = is_unknown || (!r->names && !path->name);
     return by_index ? wb_record_at(r, path->index - 1) : NULL;
 }
 
@@ -51,7 +58,7 @@ static const wb_record *find(const wb_record *root, const wb_path *path) {
     if (!path) return root;
     const wb_record *outer = find(root, path->outer);
     if (!outer || (!path->name && path->index == 0)) return outer;
-    return child_at(outer, path);
+    return wb_flux_look(child_at(outer, path));
 }
 
 /* ---- one record ---- */
@@ -84,7 +91,12 @@ static bool fits(const loading *l, const entry *e) {
     const wb_source *s = l->source;
     const wb_array *x = *e->slot;
     if (is_false(r)) return true;
-    if (r->kind != WB_RECORD_ARRAY)
+    if (wb_flux_is_on_device(r))
+        (void)wb_fail(WB_ERROR_UNSUPPORTED,
+                      "%s: %s is a %s, memory of a GPU that the file does not have: in Julia, save "
+                      "cpu(model)",
+                      s->file->path, wb_origin_text(r, e->path), r->type);
+    else if (r->kind != WB_RECORD_ARRAY)
         (void)wb_fail(WB_ERROR_SHAPE, "%s: %s is no array in the %s", s->file->path,
                       wb_origin_text(r, e->path), s->noun);
     else if (!wb_record_has_sizes_of(r, x))
@@ -171,7 +183,7 @@ static bool plan_next(loading *l, const char *path, wb_array **slot, bool traina
                       l->source->file->path, (long long)list->count, path);
         return false;
     }
-    const wb_record *r = list->children[l->next++];
+    const wb_record *r = wb_flux_look(list->children[l->next++]);
     return !takes_part(l, path) || add_entry(l, path, slot, r);
 }
 
@@ -211,12 +223,16 @@ typedef struct extras {
 } extras;
 
 /* Calls for all arrays below r; false: one is left over, and the error says which. */
-static bool all_taken(extras *x, const wb_record *r, const wb_path *path) {
+static bool all_taken(extras *x, const wb_record *place, const wb_path *path) {
     const loading *l = x->loading;
+    const wb_record *r = wb_flux_look(place);
+    const wb_layer_row *row = wb_row_of_struct(r);
     const uintptr_t address = (uintptr_t)r;
     if (x->budget-- <= 0) return true;
     for (int64_t i = 0; i < r->count; i++) {
-        const wb_path inner = {path, wb_record_name(r, i), i + 1};
+        const wb_path inner = {path, wb_row_field(r, i), i + 1};
+        if (row && !wb_class_field(row->layer_class, inner.name))
+            continue; /* the state of an RNG */
         if (!all_taken(x, r->children[i], &inner)) return false;
     }
     if (r->kind != WB_RECORD_ARRAY) return true;
@@ -283,20 +299,17 @@ wb_status wb_load_source(const wb_source *source, const wb_load_desc *desc) {
 /* ---- the public functions ---- */
 
 /* Where the model is in the file. */
-static const wb_record *model_of(const wb_record *root, const char *key) {
-    if (key) return wb_record_get(root, key);
-    for (int64_t i = 0; i < wb_record_count(root); i++) {
-        const char *name = wb_record_name(root, i);
-        if (name && strcmp(name, "model") == 0) return wb_record_at(root, i);
-    }
-    return root;
+static const wb_record *model_of(const wb_file *file, const char *key) {
+    for (int64_t i = 0; i < file->root->count && file->root->names; i++)
+        if (strcmp(file->root->names[i], key ? key : "model") == 0) return file->root->children[i];
+    return key ? wb_record_find(file, file->root, key) : file->root;
 }
 
 wb_status wb_load_make(wb_load_desc desc) {
     if (!wb_check_layer("wb_load", desc.model)) return wb_error_status();
     wb_file *file = wb_open(desc.path);
     if (!file) return wb_error_status();
-    wb_source source = {file, model_of(file->root, desc.key), "file"};
+    wb_source source = {file, wb_flux_look(model_of(file, desc.key)), "file"};
     if (source.root && desc.rename) source.root = wb_rename(file, source.root, desc.rename);
     const wb_status status = source.root ? wb_load_source(&source, &desc) : wb_error_status();
     wb_free(file);
@@ -349,4 +362,46 @@ wb_file *wb_state(wb_layer *model) {
     if (wb_scope_close_leaving(0, NULL) == WB_OK && good) return file;
     wb_free(file);
     return NULL;
+}
+
+/* ---- models from files alone ---- */
+
+static const char *text_named(const wb_record *map, const char *name) {
+    for (int64_t i = 0; map && map->names && i < map->count; i++)
+        if (strcmp(map->names[i], name) == 0 && map->children[i]->kind == WB_RECORD_TEXT)
+            return map->children[i]->text;
+    return NULL;
+}
+
+/* What wb_save wrote beside the model; NULL: nothing. */
+static const char *structure_of(wb_file *file, const char *key) {
+    const char *name = wb_structure_key(key, &file->arena);
+    const char *text = name ? text_named(file->metadata, name) : NULL;
+    return text || !name ? text : text_named(file->root, name);
+}
+
+/* True if arrays by name are all that there is. */
+static bool is_state(const wb_record *r) {
+    return r->kind == WB_RECORD_MAP || r->kind == WB_RECORD_ARRAY || is_list_of_arrays(r);
+}
+
+static wb_layer *load_model(wb_file *file, const char *key) {
+    const wb_record *r = model_of(file, key);
+    const char *text = r ? structure_of(file, key ? key : "model") : NULL;
+    if (!r || wb_failed()) return NULL;
+    r = wb_flux_look(r);
+    if (text || !is_state(r))
+        return wb_build(file, r == file->root ? "" : key ? key : "model", r, text);
+    return wb_fail_null(WB_ERROR_UNSUPPORTED,
+                        "%s: there are arrays%s%s, and no structure to make a model of; wb_load "
+                        "puts them into a model that you give",
+                        file->path, key ? " under " : "", key ? key : "");
+}
+
+wb_layer *wb_load_model(const char *path, const char *key) {
+    if (wb_failed()) return NULL;
+    wb_file *file = wb_open(path);
+    wb_layer *model = file ? load_model(file, key) : NULL;
+    wb_free(file);
+    return model;
 }

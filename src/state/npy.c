@@ -381,4 +381,5 @@ const wb_format wb_format_npy = {.name = "npy",
                                  .extension = ".npy",
                                  .recognises = recognises,
                                  .read = read_file,
+                                 .has_metadata = true, /* none, in fact: an array is no model */
                                  .write = write_file};

@@ -355,4 +355,5 @@ const wb_format wb_format_npz = {.name = "npz",
                                  .extension = ".npz",
                                  .recognises = recognises,
                                  .read = read_file,
-                                 .write = wb_npz_write};
+                                 .write = wb_npz_write,
+                                 .has_metadata = true};

@@ -98,6 +98,7 @@ typedef struct wb_format {
     /* Writes the tree to the stream, from its first byte to its last. Arrays are records of kind array with `array` or `data` set. */
     wb_status (*write)(const wb_record *root, const wb_record *metadata, FILE *stream,
                        const char *path);
+    bool has_metadata; /* texts are said best there; else they are values like all others */
 } wb_format;
 
 extern const wb_format wb_format_bson, wb_format_safetensors, wb_format_npy, wb_format_npz;

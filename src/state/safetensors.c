@@ -254,4 +254,5 @@ const wb_format wb_format_safetensors = {.name = "safetensors",
                                          .extension = ".safetensors",
                                          .recognises = recognises,
                                          .read = wb_safetensors_read,
-                                         .write = write_file};
+                                         .write = write_file,
+                                         .has_metadata = true};

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "state/format.h"
+#include "state/structure.h"
 #include "state/tree.h"
 
 static wb_record *record_of_objects(wb_tree_maker *b, int64_t count, const wb_named *objects) {
@@ -24,6 +25,34 @@ static wb_record *record_of_objects(wb_tree_maker *b, int64_t count, const wb_na
         if (!root->children[i]) return NULL;
     }
     return root;
+}
+
+/* What each model can be made again from, as texts by name. */
+static wb_record *record_of_structures(wb_tree_maker *b, int64_t count, const wb_named *objects) {
+    wb_record *texts = wb_record_new(&b->arena, WB_RECORD_MAP);
+    if (!texts || !wb_record_room(&b->arena, texts, count, true)) return NULL;
+    texts->count = 0;
+    for (int64_t i = 0; i < count; i++) {
+        if (!wb_is_layer(objects[i].object)) continue;
+        wb_record *text = wb_record_new(&b->arena, WB_RECORD_TEXT);
+        const char *name = text ? wb_structure_key(objects[i].name, &b->arena) : NULL;
+        if (!name || !(text->text = wb_structure_text(objects[i].object, &b->arena))) return NULL;
+        texts->names[texts->count] = name;
+        texts->children[texts->count++] = text;
+    }
+    return texts;
+}
+
+/* One map of the children of both. */
+static wb_record *joined(wb_tree_maker *b, const wb_record *x, const wb_record *y) {
+    wb_record *both = wb_record_new(&b->arena, WB_RECORD_MAP);
+    if (!both || !wb_record_room(&b->arena, both, x->count + y->count, true)) return NULL;
+    for (int64_t i = 0; i < both->count; i++) {
+        const wb_record *from = i < x->count ? x : y;
+        const int64_t at = i < x->count ? i : i - x->count;
+        both->names[i] = from->names[at], both->children[i] = from->children[at];
+    }
+    return both;
 }
 
 /* ---- the file ---- */
@@ -93,7 +122,11 @@ wb_status wb_save_make(const char *path, int64_t count, const wb_named *objects)
     if (!format || !wb_scope_begin()) return wb_error_status();
     wb_tree_maker b = {.is_for_file = true};
     const wb_record *root = record_of_objects(&b, count, objects);
-    wb_status status = root ? wb_write_file(format, root, NULL, path) : wb_error_status();
+    const wb_record *texts = root ? record_of_structures(&b, count, objects) : NULL;
+    if (texts && !format->has_metadata) root = joined(&b, root, texts);
+    wb_status status = wb_error_status();
+    if (texts && root)
+        status = wb_write_file(format, root, format->has_metadata ? texts : NULL, path);
     wb_tree_maker_release(&b);
     const wb_status closed = wb_scope_close_leaving(0, NULL);
     return status == WB_OK ? closed : status;

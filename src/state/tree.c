@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "state/catalogue.h"
 
 wb_record *wb_tree_known(const wb_tree_maker *b, const void *object) {
     for (int64_t i = 0; i < b->count; i++)
@@ -74,9 +75,35 @@ static wb_record *record_of_field(wb_tree_maker *b, wb_layer *layer, const wb_fi
     return record_of(b, NULL, wb_field_array(layer, field));
 }
 
+const wb_field *wb_class_field(const wb_layer_class *k, const char *name) {
+    for (int i = 0; i < k->field_count; i++)
+        if (k->fields[i].kind != WB_FIELD_VALUE && k->fields[i].name &&
+            strcmp(k->fields[i].name, name) == 0)
+            return &k->fields[i];
+    return NULL;
+}
+
+/* Flux's fields in their order; () for what has none, as functions. */
+static wb_record *record_of_row(wb_tree_maker *b, wb_layer *layer, const wb_layer_row *row) {
+    int64_t count = 0;
+    while (count < WB_ROW_FIELDS && row->fields[count]) count++;
+    wb_record *r = wb_record_new(&b->arena, count ? WB_RECORD_MAP : WB_RECORD_LIST);
+    if (!r || !wb_record_room(&b->arena, r, count, count > 0)) return NULL;
+    for (int64_t i = 0; i < count; i++) {
+        const wb_field *field = wb_class_field(layer->class_, row->fields[i]);
+        r->names[i] = row->fields[i];
+        r->children[i] =
+            field ? record_of_field(b, layer, field) : row->value(&b->arena, layer, row->fields[i]);
+        if (!r->children[i]) return NULL;
+    }
+    return r;
+}
+
 /* A list without a name of its own is its struct: the tree's items. */
 static wb_record *record_of_fields(wb_tree_maker *b, wb_layer *layer) {
     const wb_layer_class *k = layer->class_;
+    const wb_layer_row *row = wb_row_of_class(k);
+    if (row && !b->leaf) return record_of_row(b, layer, row);
     int64_t count = 0;
     for (int i = 0; i < k->field_count; i++) count += k->fields[i].kind != WB_FIELD_VALUE;
     if (count == 1 && k->fields[0].kind == WB_FIELD_LIST && !k->fields[0].name)

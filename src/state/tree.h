@@ -38,6 +38,10 @@ wb_record *wb_tree_of_object(wb_tree_maker *maker, const wb_named *named);
 /* The record of what was met with the maker's present owner, or NULL; and the other way. */
 wb_record *wb_tree_known(const wb_tree_maker *maker, const void *object);
 wb_record *wb_tree_remember(wb_tree_maker *maker, const void *object, wb_record *record);
+
+/* The class's field of that name that is an array, layer or list; NULL: there is none. */
+const wb_field *wb_class_field(const wb_layer_class *layer_class, const char *name);
+
 void wb_tree_maker_release(wb_tree_maker *maker);
 
 #endif

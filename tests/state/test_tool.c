@@ -83,10 +83,12 @@ static void what_is_shared_is_shown_once(void) {
     expect(wb_save("m.bson", model) == WB_OK);
     wb_free(model);
     expect(weber("show m.bson") == 0);
-    expect_part(output, "1: map of 2\n"
+    expect_part(output, "1: map of 3\n"
                         "        weight: f32 (2, 2), 4 numbers, 16 bytes\n"
                         "        bias: f32 (2), 2 numbers, 8 bytes\n"
+                        "        σ: list of 0\n"
                         "      2: shared with model.layers.1\n"
+                        "  model_structure: \"Chain(Dense(2 => 2), Dense(2 => 2))\"\n"
                         "2 arrays, 6 numbers, 24 bytes; 1 shared\n");
 }
 

@@ -1,0 +1,692 @@
+/* wb_load_model: models from files alone, Weber's and Flux's; src/state/build.c, catalogue.c, structure.c, term.c, flux.c. */
+#include <locale.h>
+#include <unistd.h>
+
+#include <weber/state.h>
+
+#include "layers/layer.h"
+#include "state/bson_maker.h"
+#include "state/structure.h"
+#include "state/term.h"
+#include "support/support.h"
+
+static const char fixtures[] = WB_TESTS_DIR "/state/fixtures/bson";
+static char folder[64];
+
+static int make_folder(void **state) {
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/weber-model-XXXXXX");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int drop_folder(void **state) {
+    (void)state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    return system(command);
+}
+
+static const char *path_of(const char *name) {
+    static char paths[4][128];
+    static int turn;
+    char *path = paths[turn++ % 4];
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+static const char *write_bson(const char *text) {
+    static bson_maker maker;
+    const char *path = path_of("made.bson");
+    make_bson(&maker, text);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(maker.bytes, 1, maker.used, file), maker.used);
+    fclose(file);
+    return path;
+}
+
+static void assert_structure(wb_layer *model, const char *text) {
+    wb_arena arena = {.blocks = NULL};
+    const char *structure = wb_structure_text(model, &arena);
+    assert_non_null(structure);
+    assert_string_equal(structure, text);
+    wb_arena_release(&arena);
+}
+
+/* ---- files that Julia wrote ---- */
+
+static const char *fixture(const char *name) {
+    static char path[256];
+    snprintf(path, sizeof path, "%s/%s", fixtures, name);
+    return path;
+}
+
+/* The README of the fixtures: logits by another framework, kernels flipped as Flux does. */
+static void a_cnn_of_flux_gives_its_logits(void **state) {
+    (void)state;
+    static const double logits[20] = {
+        -8.386890,  -10.821486, -8.183759, -2.621297,  -20.367081, -4.207835,  -6.955294,
+        -12.214521, -1.001847,  -17.396008, -8.608419, -10.642031, -7.698138,  -3.221952,
+        -19.524084, -4.585126,  -7.318094, -12.585784, -0.841831,  -18.388811};
+    float pixels[28 * 28 * 2];
+    for (int i = 0; i < 28 * 28 * 2; i++) pixels[i] = (float)(37 * i % 101) / 101;
+    wb_layer *model = wb_load_model(fixture("flux_cnn_mnist.bson"), "model");
+    assert_non_null(model);
+    wb_array *y = wb_apply(model, wb_from(WB_F32, pixels, 28, 28, 1, 2));
+    double got[20];
+    assert_int_equal(wb_read_f64(y, got, 20), WB_OK);
+    for (int i = 0; i < 20; i++) assert_true(fabs(got[i] - logits[i]) < 1e-4);
+    assert_structure(model, "Chain(Conv((3, 3), 1 => 16, relu, pad=1), MaxPool((2, 2)), "
+                            "Conv((3, 3), 16 => 32, relu, pad=1), MaxPool((2, 2)), "
+                            "Conv((3, 3), 32 => 32, relu, pad=1), MaxPool((2, 2)), flatten, "
+                            "Dense(288 => 10))");
+    wb_free(model);
+}
+
+static void the_model_of_the_docs_is_built(void **state) {
+    (void)state;
+    wb_layer *model = wb_load_model(fixture("flux_docs_mymodel.bson"), NULL);
+    assert_non_null(model);
+    assert_structure(model, "Chain(Dense(10 => 5, relu), Dense(5 => 2), softmax)");
+    wb_array *y = wb_apply(model, wb_ones(WB_F32, 10, 3));
+    assert_true(wb_approx(wb_sum_dims(y, 0), wb_ones(WB_F32, 1, 3), 1e-6, 0, NULL, 0));
+    wb_free(model);
+}
+
+static void arrays_of_a_flux_model_load_into_a_given_one(void **state) {
+    (void)state;
+    wb_layer *built = wb_load_model(fixture("flux_docs_mymodel.bson"), NULL);
+    wb_layer *given = wb_chain(wb_dense(10, 5), wb_dense(5, 2));
+    assert_int_equal(wb_load(fixture("flux_docs_mymodel.bson"), given), WB_OK);
+    assert_same_bits(wb_get(built, "layers.2.weight"), wb_get(given, "layers.2.weight"), "weight");
+    assert_same_bits(wb_get(built, "layers.1.bias"), wb_get(given, "layers.1.bias"), "bias");
+    wb_free(built), wb_free(given);
+}
+
+static void a_state_of_flux_loads_by_name(void **state) {
+    (void)state;
+    const char *path = fixture("flux_docs_checkpoint.bson");
+    wb_layer *model = wb_chain(wb_dense(1, 2, wb_tanh), wb_dense(2, 1, .dtype = WB_F64));
+    wb_layer *wide = wb_chain(wb_dense(1, 3), wb_dense(3, 1));
+    assert_int_equal(wb_load(path, model, .key = "model_state"), WB_OK);
+    wb_file *file = wb_open(path);
+    wb_array *w = wb_record_array(
+        file, wb_record_get(wb_file_root(file), "model_state.layers.2.weight"));
+    assert_same_bits(wb_cpu(wb_get(model, "layers.2.weight")), w, "weight");
+    assert_int_equal(wb_load(path, wide, .key = "model_state"), WB_ERROR_SHAPE);
+    assert_error(WB_ERROR_SHAPE, "layers.1.weight is (2, 1) in the file, (3, 1) in the model");
+    assert_null(wb_load_model(path, "model_state"));
+    assert_error(WB_ERROR_UNSUPPORTED, "no structure");
+    wb_free(file), wb_free(model), wb_free(wide);
+}
+
+/* ---- Flux's structs of all versions, by hand ---- */
+
+#define TYPE(module, name)         "{tag: 'datatype', params: [], name: ['" module "', '" name "']}"
+#define STRUCT(module, name, data) "{tag: 'struct', type: " TYPE(module, name) ", data: [" data "]}"
+#define FUNCTION(module, name)     STRUCT(module, "#" name, "")
+#define TUPLE(data)                "{tag: 'tuple', data: [" data "]}"
+#define ARRAY(type, size, data)    "{tag: 'array', type: $" type ", size: [" size "], data: <" data ">}"
+#define REF(n)                     "{tag: 'backref', ref: " n "}"
+#define ONE                        "00 00 80 3f"
+#define TWO                        "00 00 00 40"
+#define W                          ARRAY("Float32", "2, 1", ONE " " TWO) /* 1 => 2 */
+#define B                          ARRAY("Float32", "2", TWO " " TWO)
+#define KERNEL                     ARRAY("Float32", "2, 1, 1, 1", ONE " " TWO)
+#define B1                         ARRAY("Float32", "1", ONE)
+#define IDENTITY                   FUNCTION("Base", "identity")
+#define RELU                       FUNCTION("NNlib", "relu")
+#define DENSE(w, b, f)             STRUCT("Flux", "Dense", w ", " b ", " f)
+#define CHAIN(layers)              STRUCT("Flux", "Chain", TUPLE(layers))
+#define NAMES(a, b)                                                                                \
+    "{tag: 'tuple', data: [{tag: 'symbol', name: '" a "'}, {tag: 'symbol', name: '" b "'}]}"
+#define NAMED(a, b, data)                                                                          \
+    "{tag: 'struct', type: {tag: 'datatype', name: ['Core', 'NamedTuple'], params: [" NAMES(       \
+        a, b) ", $Tuple]}, data: [" data "]}"
+#define TRACKED(x)                                                                                 \
+    STRUCT("Tracker", "TrackedArray",                                                              \
+           STRUCT("Tracker", "Tracked", "1, null, true, null") ", " x ", " W)
+#define MODEL(x) "{model: " x "}"
+
+typedef struct flux_row {
+    const char *name, *bson, *structure;
+    const char *path; /* that holds 1, 2; NULL: any */
+} flux_row;
+
+/* clang-format off: it falls over these tables */
+static const flux_row flux_rows[] = {
+    {"a Dense alone", MODEL(DENSE(W, B, RELU)), "Dense(1 => 2, relu)", "weight"},
+    {"names of types may begin with Main",
+     MODEL("{tag: 'struct', type: {tag: 'datatype', params: [], name: ['Main', 'Flux', 'Dense']}, "
+           "data: [" W ", " B ", {tag: 'struct', type: {tag: 'datatype', params: [], name: ['Main', "
+           "'NNlib', '#σ']}, data: []}]}"),
+     "Dense(1 => 2, sigmoid)", "weight"},
+    {"a chain of a tuple", MODEL(CHAIN(DENSE(W, B, IDENTITY) ", " RELU)),
+     "Chain(Dense(1 => 2), relu)", "layers.1.weight"},
+    {"a chain of a vector", MODEL(STRUCT("Flux", "Chain", "[" DENSE(W, B, IDENTITY) "]")),
+     "Chain(Dense(1 => 2))", "layers.1.weight"},
+    {"a chain with names",
+     MODEL(STRUCT("Flux", "Chain", NAMED("enc", "dec", DENSE(W, B, IDENTITY) ", " RELU))),
+     "Chain(enc = Dense(1 => 2), dec = relu)", "layers.enc.weight"},
+    {"a chain in a chain", MODEL(CHAIN(CHAIN(DENSE(W, B, IDENTITY)) ", " CHAIN(""))),
+     "Chain(Chain(Dense(1 => 2)), Chain())", "layers.1.layers.1.weight"},
+    {"bias = false", MODEL(DENSE(W, "false", IDENTITY)), "Dense(1 => 2; bias=false)", "weight"},
+    {"Flux.Zeros for a bias", MODEL(DENSE(W, STRUCT("Flux", "Zeros", ""), IDENTITY)),
+     "Dense(1 => 2; bias=false)", "weight"},
+    {"tracked arrays of Flux 0.8", MODEL(DENSE(TRACKED(W), TRACKED(B), IDENTITY)),
+     "Dense(1 => 2)", "weight"},
+    {"parameters in a Param", MODEL(DENSE(STRUCT("Knet", "Param", W ", null"), B, IDENTITY)),
+     "Dense(1 => 2)", "weight"},
+    {"a Conv of Flux 0.8, without groups",
+     MODEL(STRUCT("Flux", "Conv",
+                  RELU ", " TRACKED(KERNEL) ", " B1 ", " TUPLE("1, 2") ", " TUPLE("0, 1") ", " TUPLE(
+                      "1, 1"))),
+     "Conv((2, 1), 1 => 1, relu, pad=(0, 1), stride=(1, 2))", "weight"},
+    {"a Conv with all there is",
+     MODEL(STRUCT("Flux", "Conv",
+                  IDENTITY ", " ARRAY("Float32", "1, 1, 2", ONE " " TWO) ", false, " TUPLE(
+                      "3") ", " TUPLE("1, 2") ", " TUPLE("2") ", 2")),
+     "Conv((1,), 2 => 2, pad=(1, 2), stride=3, dilation=2, groups=2, bias=false)", "weight"},
+    {"a CrossCor",
+     MODEL(STRUCT("Flux", "CrossCor",
+                  FUNCTION("Base", "tanh") ", " KERNEL ", " B1 ", " TUPLE("1, 1") ", " TUPLE(
+                      "0, 0, 0, 0") ", " TUPLE("1, 1"))),
+     "CrossCor((2, 1), 1 => 1, tanh)", "weight"},
+    {"pools", MODEL(CHAIN(STRUCT("Flux", "MaxPool", TUPLE("2, 2") ", " TUPLE("0, 0, 0, 0") ", " TUPLE("2, 2")) ", " STRUCT(
+                  "Flux", "MeanPool", TUPLE("3, 2") ", " TUPLE("1, 1") ", " TUPLE("1, 1")) ", " STRUCT(
+                  "Flux", "MaxPool", TUPLE("3,") ", " TUPLE("1, 0") ", " TUPLE("3,")))),
+     "Chain(MaxPool((2, 2)), MeanPool((3, 2), pad=1, stride=1), MaxPool((3,), pad=(1, 0)))", NULL},
+    {"a Dropout of Flux 0.8", MODEL(STRUCT("Flux", "Dropout", "0.25, true")), "Dropout(0.25)", NULL},
+    {"a Dropout of Flux 0.10", MODEL(STRUCT("Flux", "Dropout", "0.25, " STRUCT("Base", "Colon", "") ", null")),
+     "Dropout(0.25)", NULL},
+    {"a Dropout of Flux 0.14 with dims",
+     MODEL(STRUCT("Flux", "Dropout",
+                  "{tag: 'struct', type: $Float32, data: <cd cc cc 3d>}, " TUPLE(
+                      "1, 3") ", null, " STRUCT("Random", "TaskLocalRNG", ""))),
+     "Dropout(0.1f0; dims=(1, 3))", NULL},
+    {"functions by name",
+     MODEL(CHAIN(FUNCTION("Flux", "flatten") ", " FUNCTION("MLUtils", "flatten") ", " FUNCTION(
+         "NNlib", "logsoftmax") ", " FUNCTION("NNlib", "gelu") ", " IDENTITY ", " FUNCTION(
+         "NNlib", "hardσ"))),
+     "Chain(flatten, flatten, logsoftmax, gelu, identity, hardsigmoid)", NULL},
+    {"models in a tuple", MODEL(TUPLE(DENSE(W, B, IDENTITY) ", " W)),
+     "(Dense(1 => 2), zeros(Float32, 2, 1))", "1.weight"},
+    {"integer weights", MODEL(DENSE(ARRAY("Int64", "2, 1", "01 00 00 00 00 00 00 00 02 00 00 00 00 00 00 00"), B, IDENTITY)),
+     "Dense(1 => 2)", "weight"},
+    {"ties by back-references",
+     "{_backrefs: [" W "], model: " CHAIN(DENSE(REF("1"), B, IDENTITY) ", " DENSE(REF("1"), "false", RELU)) "}",
+     "Chain(Dense(1 => 2), Dense(1 => 2, relu; bias=false))", "layers.2.weight"},
+};
+
+typedef struct fault_row {
+    const char *name, *bson, *error;
+} fault_row;
+
+static const fault_row fault_rows[] = {
+    {"an anonymous function",
+     MODEL(CHAIN(DENSE(W, B, IDENTITY) ", {tag: 'struct', type: {tag: 'jl_anonymous', typename: "
+                                       "'#3#4', params: []}, data: []}")), "made.bson: model.layers.2: an anonymous function, which cannot be made from a file; "
+           "wb_load puts a file's arrays into a model that you give"},
+    {"a function that Weber lacks", MODEL(CHAIN(FUNCTION("Main", "mine"))), "model.layers.1: there is no function \"mine\""},
+    {"a layer that Weber lacks", MODEL(CHAIN(RELU ", " STRUCT("Flux", "Embedding", W))), "model.layers.2: Flux.Embedding is no layer or function that Weber can make"},
+    {"an activation that Weber lacks", MODEL(DENSE(W, B, FUNCTION("NNlib", "rrelu"))), "model: there is no function \"rrelu\""},
+    {"arrays on a GPU", MODEL(CHAIN(DENSE(STRUCT("CUDA", "CuArray", "1, 2"), B, RELU))), "model.layers.1: a CUDA.CuArray is memory of a GPU, which the file does not have: in Julia, "
+     "save cpu(model)"},
+    {"a weight that is none", MODEL(CHAIN(DENSE("1", B, RELU))), "model.layers.1: its weight is a number"},
+    {"a weight of other dimensions", MODEL(CHAIN(DENSE(KERNEL, B, RELU))), "model.layers.1: its weight is (2, 1, 1, 1)"},
+    {"a bias of another size", MODEL(CHAIN(DENSE(W, B1, RELU))), "model.layers.1: wb_dense: a bias (1) for a weight (2, 1)"},
+    {"groups that do not divide",
+     MODEL(STRUCT("Flux", "Conv",
+                  RELU ", " KERNEL ", " B1 ", " TUPLE("1, 1") ", " TUPLE("0, 0") ", " TUPLE(
+                      "1, 1") ", 3")), "3 groups do not divide"},
+    {"groups without end",
+     MODEL(STRUCT("Flux", "Conv",
+                  RELU ", " ARRAY("Float32", "1, 1, 2, 1", ONE " " TWO) ", " B1 ", " TUPLE("1, 1") ", " TUPLE("0, 0") ", " TUPLE(
+                      "1, 1") ", 9223372036854775807")), "numbers are wanted"},
+    {"a stride that is none",
+     MODEL(STRUCT("Flux", "Conv",
+                  RELU ", " KERNEL ", " B1 ", " TUPLE("1, -1") ", " TUPLE("0, 0") ", " TUPLE("1, 1"))), "model: numbers are wanted"},
+    {"a probability that is none", MODEL(STRUCT("Flux", "Dropout", "1.5, true")), "p = 1.5 is no probability"},
+    {"a layer within itself", "{_backrefs: [" CHAIN(REF("1")) "], model: " REF("1") "}", "model.layers.1: cycle is no layer"},
+    {"a number", MODEL("3"), "model: a number is no layer"},
+    {"another key", "{net: " DENSE(W, B, RELU) "}", "there is no \"model\" in the file"},
+};
+
+/* clang-format on */
+
+static void assert_one_and_two(wb_array *x) {
+    const float numbers[2] = {1, 2};
+    float got[2];
+    assert_int_equal(wb_read_f32(x, got, 2), WB_OK);
+    assert_memory_equal(got, numbers, sizeof got);
+}
+
+static void flux_is_understood(void **state) {
+    const flux_row *r = *state;
+    wb_layer *model = wb_load_model(write_bson(r->bson), "model");
+    assert_non_null(model);
+    assert_structure(model, r->structure);
+    if (r->path) assert_one_and_two(wb_get(model, r->path));
+    wb_free(model);
+}
+
+static void assert_says(const char *error) {
+    char message[1024];
+    assert_true(wb_take_error(message, sizeof message) != WB_OK);
+    if (!strstr(message, error)) fail_msg("\"%s\" does not say \"%s\"", message, error);
+}
+
+static void what_cannot_be_made_is_told(void **state) {
+    const fault_row *r = *state;
+    assert_null(wb_load_model(write_bson(r->bson), "model"));
+    assert_says(r->error);
+}
+
+static void ties_of_flux_are_ties(void **state) {
+    (void)state;
+    const char *path = write_bson("{_backrefs: [" W "], model: " CHAIN(
+        DENSE(REF("1"), B, IDENTITY) ", " DENSE(REF("1"), B, IDENTITY)) "}");
+    wb_layer *model = wb_load_model(path, NULL);
+    assert_ptr_equal(wb_get(model, "layers.1.weight"), wb_get(model, "layers.2.weight"));
+    assert_int_equal(wb_parameter_count(model), 6);
+    wb_free(model);
+}
+
+static void the_mode_of_a_dropout_is_kept(void **state) {
+    (void)state;
+    wb_layer *model = wb_load_model(
+        write_bson(MODEL(STRUCT("Flux", "Dropout", "0.5, " STRUCT("Base", "Colon", "") ", true, 1"))), NULL);
+    assert_int_equal(model->mode_, WB_MODE_TRAIN);
+    assert_int_equal(wb_test_mode(model), WB_OK);
+    assert_int_equal(wb_save(path_of("mode.npz"), model), WB_OK);
+    wb_layer *again = wb_load_model(path_of("mode.npz"), NULL);
+    assert_int_equal(again->mode_, WB_MODE_TEST);
+    wb_free(model), wb_free(again);
+}
+
+/* ---- parameters without a model ---- */
+
+#define LIST      W ", " B ", " KERNEL
+#define BUFFER(x) STRUCT("Zygote", "Buffer", x ", false")
+/* clang-format off */
+static const fault_row lists[] = {
+    {"a vector of arrays", MODEL("[" LIST "]"), NULL},
+    {"a tuple of tracked arrays", MODEL(TUPLE(TRACKED(W) ", " TRACKED(B) ", " KERNEL)), NULL},
+    {"Params of Tracker", MODEL(STRUCT("Tracker", "Params", "[" LIST "], null")), NULL},
+    {"Params of Zygote", MODEL(STRUCT("Zygote", "Params", BUFFER("[" LIST "]") ", null")), NULL},
+    {"a list that ends early", MODEL("[" W ", " B "]"),
+     "the list of 2 arrays ends before layers.2.weight"},
+    {"a list that goes on", MODEL("[" LIST ", " B "]"), "no place of the model takes 4 (2)"},
+    {"a list of other sizes", MODEL("[" B ", " W ", " KERNEL "]"),
+     "layers.1.weight is (2) in the file, (2, 1) in the model"},
+    {"a list of arrays on a GPU", MODEL("[" W ", " STRUCT("CuArrays", "CuArray", "1") "]"),
+     "layers.1.weight"},
+};
+
+/* clang-format on */
+
+static void lists_load_in_order(void **state) {
+    const fault_row *r = *state;
+    wb_layer *model = wb_chain(wb_dense(1, 2), wb_conv({2, 1}, 1, 1, .no_bias = true));
+    const wb_status status = wb_load(write_bson(r->bson), model);
+    assert_true((status == WB_OK) == !r->error);
+    if (r->error) {
+        assert_says(r->error);
+    } else {
+        assert_one_and_two(wb_get(model, "layers.1.weight"));
+        assert_one_and_two(wb_get(model, "layers.2.weight"));
+    }
+    wb_free(model);
+}
+
+/* A struct of one's own in Julia and in C: fields in the same order. */
+typedef struct ActorCritic {
+    wb_layer layer;
+    wb_layer *actor;
+    wb_array *critic;
+} ActorCritic;
+WB_FUNCTOR(ActorCritic, NULL, WB_CHILD_FIELD(ActorCritic, actor),
+           WB_ARRAY_FIELD(ActorCritic, critic));
+
+static wb_layer *actor_critic(void) {
+    ActorCritic *m = wb_new(ActorCritic);
+    m->actor = wb_dense(1, 2);
+    m->critic = wb_keep(wb_zeros(WB_F32, 2));
+    return &m->layer;
+}
+
+static void a_struct_of_ones_own_loads_by_place(void **state) {
+    (void)state;
+    wb_layer *m = actor_critic();
+    const char *path = write_bson(MODEL(STRUCT("Main", "ActorCritic", DENSE(W, B, RELU) ", " B)));
+    assert_int_equal(wb_load(path, m), WB_OK);
+    assert_one_and_two(wb_get(m, "actor.weight"));
+    assert_true(wb_item(wb_sum(wb_get(m, "critic"))) == 4);
+    assert_null(wb_load_model(path, NULL));
+    assert_error(WB_ERROR_UNSUPPORTED, "model: ActorCritic is no layer");
+    assert_int_equal(wb_save(path_of("own.bson"), m), WB_OK);
+    assert_null(wb_load_model(path_of("own.bson"), NULL));
+    assert_error(WB_ERROR_UNSUPPORTED, "model: ActorCritic is no layer that Weber can make");
+    wb_layer *again = actor_critic();
+    assert_int_equal(wb_load(path_of("own.bson"), again), WB_OK);
+    assert_one_and_two(wb_get(again, "actor.weight"));
+    wb_free(m), wb_free(again);
+}
+
+static void arrays_of_a_gpu_are_told(void **state) {
+    (void)state;
+    wb_layer *model = wb_dense(1, 2);
+    const char *path = write_bson(MODEL(DENSE(STRUCT("AMDGPU", "ROCArray", "1"), B, RELU)));
+    assert_int_equal(wb_load(path, model), WB_ERROR_UNSUPPORTED);
+    assert_error(WB_ERROR_UNSUPPORTED, "weight is a AMDGPU.ROCArray, memory of a GPU");
+    wb_free(model);
+}
+
+/* acceptance L6; in Julia the numbers are Int64 */
+static void the_example_of_flux_comes_back(void **state) {
+    (void)state;
+    const float w[6] = {1, 3, 5, 2, 4, 6}, b[3] = {7, 8, 9};
+    wb_layer *m = wb_chain(wb_dense(.weight = wb_from(WB_F32, w, 3, 2), .bias = wb_from(WB_F32, b, 3)),
+                           wb_dense(3, 1));
+    wb_layer *zeros = wb_chain(wb_dense(2, 3, .init = wb_zeros_init), wb_dense(3, 1, .init = wb_zeros_init));
+    assert_int_equal(wb_save(path_of("l6.bson"), m), WB_OK);
+    assert_int_equal(wb_load(path_of("l6.bson"), zeros), WB_OK);
+    assert_same_bits(wb_get(m, "layers.1.weight"), wb_get(zeros, "layers.1.weight"), "weight");
+    assert_same_bits(wb_get(m, "layers.1.bias"), wb_get(zeros, "layers.1.bias"), "bias");
+    assert_same_bits(wb_get(m, "layers.2.weight"), wb_get(zeros, "layers.2.weight"), "second");
+    wb_free(m), wb_free(zeros);
+}
+
+/* ---- Weber's own files ---- */
+
+typedef struct format_row {
+    const char *name, *file;
+} format_row;
+static const format_row formats[] = {
+    {"BSON",        "m.bson"       },
+    {"safetensors", "m.safetensors"},
+    {"npz",         "m.npz"        },
+};
+
+static wb_layer *random_model(test_random *r, int depth);
+
+static wb_layer *random_layer(test_random *r, int depth) {
+    static wb_activation *const functions[] = {NULL, wb_relu, wb_sigmoid, wb_leakyrelu, wb_softmax};
+    const wb_dtype dtype = (wb_dtype[]){WB_F32, WB_F64, WB_F16}[random_below(r, 3)];
+    wb_activation *f = functions[random_below(r, 5)];
+    const bool no_bias = random_below(r, 3) == 0;
+    const int64_t n = 1 + random_below(r, 4), k = 1 + random_below(r, 3), g = 1 + random_below(r, 2);
+    switch (random_below(r, depth ? 9 : 8)) {
+    case 0:
+        return wb_dense(n, k, f, .no_bias = no_bias, .dtype = dtype);
+    case 1:
+        return wb_conv({k, n}, 2 * g, 4 * g, f, .pad = {n, k}, .stride = {k, 1}, .groups = g,
+                       .no_bias = no_bias, .dtype = dtype);
+    case 2:
+        return wb_cross_cor({k, 2, n}, 1, 2, f, .same_pad = true, .dilation = {n, n, n});
+    case 3:
+        return wb_maxpool({k, n}, .stride = {n, n}, .pad = {1, 1}, .pad_more = {0, 1});
+    case 4:
+        return wb_meanpool({k});
+    case 5:
+        return wb_dropout(.p = (double)random_below(r, 1000) / 999, .dims = (unsigned)random_below(r, 8));
+    case 6:
+        return wb_flatten();
+    case 7:
+        return wb_fn(f ? f : wb_tanh);
+    default:
+        return random_model(r, depth - 1);
+    }
+}
+
+/* Chains of random layers, some of which stand twice, with names or without. */
+static wb_layer *random_model(test_random *r, int depth) {
+    wb_layer *layers[6];
+    wb_named named[6];
+    static const char *const names[6] = {"encoder", "σ", "two words", "say \"so\\\"", "true", "x!"};
+    const int64_t count = random_below(r, 7);
+    for (int i = 0; i < count; i++) {
+        const int64_t again = i ? random_below(r, 4 * i) : 0;
+        layers[i] = i && again < i ? wb_retain(layers[again]) : random_layer(r, depth);
+        named[i] = (wb_named){names[i], layers[i]};
+    }
+    return random_below(r, 3) ? wb_chain_make(count, layers) : wb_chain_named_make(count, named);
+}
+
+typedef struct pair {
+    wb_visitor visitor;
+    wb_layer *other;
+    const char *text;
+} pair;
+
+static bool compare(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable) {
+    pair *p = (pair *)(void *)visitor;
+    char text[WB_PATH_BYTES];
+    (void)trainable;
+    wb_path_text(path, text, sizeof text);
+    assert_same_bits(*slot, wb_get(p->other, text), p->text);
+    return true;
+}
+
+static void random_models_come_back(void **state) {
+    const format_row *f = *state;
+    test_random r = {test_seed()};
+    for (int i = 0; i < 40; i++) {
+        wb_scope_open();
+        wb_layer *model = random_model(&r, 2);
+        wb_arena arena = {.blocks = NULL};
+        const char *text = wb_structure_text(model, &arena);
+        assert_int_equal(wb_save(path_of(f->file), model), WB_OK);
+        wb_layer *again = wb_load_model(path_of(f->file), "model");
+        if (!again) fail_msg("%s: %s", text, wb_error_message());
+        assert_structure(again, text);
+        assert_int_equal(wb_parameter_count(model), wb_parameter_count(again)); /* ties */
+        pair p = {.visitor = {.array = compare}, .other = again, .text = text};
+        assert_true(wb_visit(&p.visitor, model));
+        wb_arena_release(&arena);
+        wb_free(model), wb_free(again);
+        assert_int_equal(wb_scope_close(), WB_OK);
+    }
+}
+
+static void all_ties_come_back(void **state) {
+    const format_row *f = *state;
+    wb_layer *shared = wb_dense(3, 3), *first = wb_dense(2, 3, .no_bias = true);
+    wb_array *kernel = wb_normal(WB_F32, 2, 3, 1, 2);
+    wb_layer *conv = wb_conv({2, 3}, 1, 2, .weight = kernel);
+    wb_layer *turned = wb_conv({3, 2}, 1, 2, .weight = wb_permute(wb_get(conv, "weight"), 1, 0, 2, 3));
+    wb_layer *model =
+        wb_chain(shared, first, wb_retain(shared),
+                 wb_dense(.weight = wb_transpose(wb_get(first, "weight")), .no_bias = true),
+                 wb_dense(.weight = wb_get(first, "weight")), conv, turned);
+    assert_int_equal(wb_save(path_of(f->file), model), WB_OK);
+    wb_layer *again = wb_load_model(path_of(f->file), NULL);
+    assert_non_null(again);
+    assert_structure(again, "Chain(Dense(3 => 3), Dense(2 => 3; bias=false), Dense(3 => 3), "
+                            "Dense(3 => 2; bias=false), Dense(2 => 3), Conv((2, 3), 1 => 2), "
+                            "Conv((3, 2), 1 => 2))\n"
+                            "layers.4.weight = transpose(layers.2.weight)\n"
+                            "layers.7.weight = permutedims(layers.6.weight, (2, 1, 3, 4))");
+    assert_ptr_equal(wb_get_layer(again, "layers.1"), wb_get_layer(again, "layers.3"));
+    assert_ptr_equal(wb_get(again, "layers.2.weight"), wb_get(again, "layers.5.weight"));
+    assert_true(wb_is_tied(wb_get(again, "layers.2.weight"), wb_get(again, "layers.4.weight")));
+    assert_true(wb_is_tied(wb_get(again, "layers.6.weight"), wb_get(again, "layers.7.weight")));
+    pair p = {.visitor = {.array = compare}, .other = again, .text = f->name};
+    assert_true(wb_visit(&p.visitor, model));
+    wb_free(model), wb_free(again);
+}
+
+static wb_array *custom(wb_array *x) { return wb_add(wb_relu(x), wb_tanh(x)); }
+
+static void what_has_no_name_is_not_made(void **state) {
+    const format_row *f = *state;
+    wb_layer *model = wb_chain(wb_dense(1, 2, custom)), *again = wb_chain(wb_dense(1, 2, custom));
+    assert_int_equal(wb_save(path_of(f->file), model), WB_OK);
+    assert_null(wb_load_model(path_of(f->file), NULL));
+    assert_error(WB_ERROR_UNSUPPORTED, "model.layers.1: a function that has no name; wb_load puts");
+    assert_int_equal(wb_load(path_of(f->file), again), WB_OK);
+    assert_same_bits(wb_get(model, "layers.1.weight"), wb_get(again, "layers.1.weight"), "weight");
+    wb_free(model), wb_free(again);
+}
+
+static void several_models_have_their_structures(void **state) {
+    const format_row *f = *state;
+    wb_layer *a = wb_dense(1, 2, wb_tanh), *b = wb_tree_named({"net", wb_chain(wb_flatten())},
+                                                              {"x", wb_vector(1, 2, 3)});
+    assert_int_equal(wb_save_named(path_of(f->file), {"a", a}, {"b", b}, {"n", wb_vector(1)}), WB_OK);
+    wb_layer *c = wb_load_model(path_of(f->file), "a"), *d = wb_load_model(path_of(f->file), "b");
+    assert_structure(c, "Dense(1 => 2, tanh)");
+    assert_structure(d, "(net = Chain(flatten), x = zeros(Float32, 3))");
+    assert_same_bits(wb_get(b, "x"), wb_get(d, "x"), "x");
+    assert_null(wb_load_model(path_of(f->file), "n"));
+    assert_error(WB_ERROR_UNSUPPORTED, "no structure");
+    wb_free(a), wb_free(b), wb_free(c), wb_free(d);
+}
+
+/* ---- texts ---- */
+
+#define STATE "{weight: " W ", bias: " B "}"
+typedef struct text_row {
+    const char *name, *text, *tree;
+    const char *says; /* as it is written again, or the error */
+} text_row;
+
+static const text_row texts[] = {
+    {"spaces and semicolons", " Dense( 1=>2 ;)", STATE, "Dense(1 => 2)"},
+    {"modules are passed over", "Flux.Dense(1 => 2, NNlib.relu)", STATE, "Dense(1 => 2, relu)"},
+    {"a tuple of one", "(Dense(1 => 2),)", "[" STATE "]", "(Dense(1 => 2),)"},
+    {"a value in parentheses", "(Dense((1) => 2))", STATE, "Dense(1 => 2)"},
+};
+
+/* clang-format off */
+static const text_row wrong_texts[] = {
+    {"a larger layer than the file has", "Dense(1000000 => 1000000)", STATE,
+     "model: 1000000 => 1000000 is written, the arrays are those of 1 => 2"},
+    {"a larger layer without arrays", "Dense(1000000 => 1000000)", "{}",
+     "the file has no weight for it"},
+    {"more layers than the file has", "Chain(Dense(1 => 2), relu)", "{layers: [" STATE "]}",
+     "2 layers are written, the file has 1"},
+    {"no bias where there is one", "Dense(1 => 2; bias=false)", STATE,
+     "it has no bias, and the file has one"},
+    {"a bias where there is none", "Dense(1 => 2)", "{weight: " W ", bias: false}",
+     "its bias is a bool"},
+    {"another setting", "Dense(1 => 2; init=ones)", STATE,
+     "what is written in Dense(1 => 2; init=ones) is not understood"},
+    {"another layer", "Chain(Embedding(1 => 2))", "{layers: [" STATE "]}",
+     "model.layers.1: Embedding is no layer"},
+    {"another function", "Dense(1 => 2, sin_fast)", STATE, "no function \"sin_fast\""},
+    {"nothing", "", STATE, "character 1 of the structure: a value is missing"},
+    {"the end is missing", "Chain(Dense(1 => 2", STATE, "is missing, at \"\""},
+    {"a comma too many", "Chain(,relu)", STATE, "character 7 of the structure: a value is missing"},
+    {"a number without end", "Dense(99999999999999999999 => 2)", STATE, "this is no number"},
+    {"a text without end", "Chain(var\"a", STATE, "a text without its end"},
+    {"words instead of layers", "drop table", STATE, "character 11 of the structure"},
+    {"a number alone", "3", STATE, "a number is no layer"},
+    {"a tie to what is not there", "Dense(1 => 2)\nweight = transpose(w)", STATE, "no \"w\""},
+    {"a tie of other sizes", "Dense(1 => 2)\nbias = transpose(weight)", STATE,
+     "bias cannot be weight"},
+    {"a tie of no dimensions", "Dense(1 => 2)\nbias = permutedims(weight, (1, 1))", STATE,
+     "these are no dimensions"},
+    {"names for some", "Chain(a = relu, tanh)", "{layers: [1, 2]}", "some of its layers have names"},
+};
+
+/* clang-format on */
+
+static const char *write_text(const text_row *r) {
+    static char bson[4096];
+    snprintf(bson, sizeof bson, "{model_structure: '%s', model: %s}", r->text, r->tree);
+    return write_bson(bson);
+}
+
+static void a_text_is_read(void **state) {
+    const text_row *r = *state;
+    wb_layer *model = wb_load_model(write_text(r), "model");
+    assert_non_null(model);
+    assert_structure(model, r->says);
+    wb_free(model);
+}
+
+static void a_wrong_text_is_refused(void **state) {
+    const text_row *r = *state;
+    assert_null(wb_load_model(write_text(r), "model"));
+    assert_says(r->says);
+}
+
+/* Any depth is an error or a model, on an ordinary stack. */
+static void deep_texts_are_refused(void **state) {
+    (void)state;
+    static char text[20001];
+    for (int i = 0; i < 20000; i += 2) memcpy(text + i, i < 10000 ? "((" : "=>", 2);
+    wb_arena arena = {.blocks = NULL};
+    wb_structure structure;
+    assert_int_equal(wb_structure_read(&structure, text, "deep", &arena), WB_ERROR_FORMAT);
+    assert_error(WB_ERROR_FORMAT, "deep: character 258 of the structure: this is nested too deep");
+    wb_arena_release(&arena);
+}
+
+typedef struct number_row {
+    const char *name;
+    double value;
+} number_row;
+
+static const number_row numbers[] = {
+    {"0",                  0         },
+    {"1",                  1         },
+    {"0.5",                0.5       },
+    {"0.1",                0.1       },
+    {"0.1f0",              0.1f      },
+    {"1e-05",              1e-5      },
+    {"1f-05",              1e-5f     },
+    {"0.3333333333333333", 1.0 / 3   },
+    {"0.33333334f0",       1.0f / 3  },
+};
+
+/* In a country of decimal commas, too, where it is installed. */
+static void a_number_is_written_as_it_is_read(void **state) {
+    const number_row *r = *state;
+    char text[40];
+    wb_arena arena = {.blocks = NULL};
+    wb_structure s;
+    (void)setlocale(LC_NUMERIC, "de_DE.UTF-8");
+    wb_real_text(r->value, text, sizeof text);
+    assert_string_equal(text, r->name);
+    assert_int_equal(wb_structure_read(&s, text, "number", &arena), WB_OK);
+    const bool is_integer = s.model->kind == WB_TERM_INTEGER;
+    assert_true((is_integer ? (double)s.model->integer : s.model->real) == r->value);
+    (void)setlocale(LC_NUMERIC, "C");
+    wb_arena_release(&arena);
+}
+
+static struct CMUnitTest tests[200];
+static size_t count;
+
+#define ADD_ROWS(rows, test)                                                                       \
+    for (size_t i = 0; i < sizeof(rows) / sizeof *(rows); i++)                                     \
+        tests[count++] = TEST_ROW(&(rows)[i], test)
+
+int main(void) {
+    const struct CMUnitTest single[] = {
+        TEST(a_cnn_of_flux_gives_its_logits),
+        TEST(the_model_of_the_docs_is_built),
+        TEST(arrays_of_a_flux_model_load_into_a_given_one),
+        TEST(a_state_of_flux_loads_by_name),
+        TEST(ties_of_flux_are_ties),
+        TEST(the_mode_of_a_dropout_is_kept),
+        TEST(a_struct_of_ones_own_loads_by_place),
+        TEST(arrays_of_a_gpu_are_told),
+        TEST(the_example_of_flux_comes_back),
+        TEST(deep_texts_are_refused),
+    };
+    for (size_t i = 0; i < sizeof single / sizeof *single; i++) tests[count++] = single[i];
+    ADD_ROWS(flux_rows, flux_is_understood);
+    ADD_ROWS(fault_rows, what_cannot_be_made_is_told);
+    ADD_ROWS(lists, lists_load_in_order);
+    ADD_ROWS(texts, a_text_is_read);
+    ADD_ROWS(wrong_texts, a_wrong_text_is_refused);
+    ADD_ROWS(numbers, a_number_is_written_as_it_is_read);
+    ADD_ROWS(formats, random_models_come_back);
+    ADD_ROWS(formats, all_ties_come_back);
+    ADD_ROWS(formats, what_has_no_name_is_not_made);
+    ADD_ROWS(formats, several_models_have_their_structures);
+    return _cmocka_run_group_tests("state/test_model", tests, count, make_folder, drop_folder);
+}
