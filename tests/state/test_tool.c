@@ -1,4 +1,4 @@
-/* tools/weber: show and convert, as people call them. */
+/* tools/weber: show, convert and evaluate, as people call them. */
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -113,6 +113,86 @@ static void names_and_texts_are_shown_as_text(void) {
     expect_part(output, "  a\\x1b[2J\\xc2\\x9b: \"\\x07\\xff\"\n");
 }
 
+/* ---- evaluate ---- */
+
+enum { IMAGES = 4, PIXELS = 784, CLASSES = 10 };
+
+static void write_idx(const char *path, const unsigned char *head, size_t head_bytes,
+                      const unsigned char *data, size_t size) {
+    FILE *file = fopen(path, "wb");
+    expect(file && fwrite(head, 1, head_bytes, file) == head_bytes &&
+           fwrite(data, 1, size, file) == size && fclose(file) == 0);
+}
+
+/* Image k is dark but for pixel k, the last one is as the first; label k. */
+static void set_data(void) {
+    static const unsigned char image_head[] = {0, 0, 8, 3,  0, 0, 0, IMAGES,
+                                               0, 0, 0, 28, 0, 0, 0, 28},
+                               label_head[] = {0, 0, 8, 1, 0, 0, 0, IMAGES},
+                               labels[IMAGES] = {0, 1, 2, 3};
+    static unsigned char images[IMAGES][PIXELS];
+    for (int k = 0; k < IMAGES; k++) images[k][k % (IMAGES - 1)] = 255;
+    write_idx("t10k-images-idx3-ubyte.gz", image_head, sizeof image_head, images[0], sizeof images);
+    write_idx("t10k-labels-idx1-ubyte.gz", label_head, sizeof label_head, labels, sizeof labels);
+    (void)setenv("WEBER_DATA", stage_folder(), 1);
+}
+
+/* Class c is pixel c, so that three of four answers are right. */
+static wb_layer *pixel_classifier(void) {
+    static float weight[PIXELS][CLASSES];
+    for (int c = 0; c < CLASSES; c++) weight[c][c] = 2; /* 2, not 1: that would be probabilities */
+    return wb_dense(.weight = wb_from(WB_F32, weight, CLASSES, PIXELS));
+}
+
+/* Three times log(e^2 + 9) - 2, once without the - 2. */
+static void expect_three_of_four(const char *arguments, const char *loss) {
+    expect(weber(arguments) == 0);
+    expect_part(output, ": 4 test images of fashion-mnist\nloss 1.2966");
+    expect_part(output, loss);
+    expect_part(output, "\naccuracy 75.00%\n");
+    expect_part(output, "\n       Dress      1      0      0      0      0      0      0      0    "
+                        "  0      0    0.00%\n");
+}
+
+static void a_saved_model_is_evaluated(void) {
+    set_data();
+    wb_scope_open();
+    wb_layer *flat = pixel_classifier();
+    expect(wb_save("flat.bson", flat) == WB_OK);
+    wb_free(flat);
+    wb_layer *model = wb_chain(wb_flatten(), pixel_classifier(), wb_fn(wb_softmax));
+    expect(wb_save_named("m.safetensors", {"net", model}) == WB_OK);
+    wb_free(model);
+    wb_scope_close();
+    expect_three_of_four("evaluate flat.bson --data fashion-mnist", "(logitcrossentropy)");
+    expect_three_of_four(
+        "evaluate --key=net --batch=3 --data=fashion-mnist --device=CPU m.safetensors",
+        "(crossentropy)");
+}
+
+static void what_cannot_be_evaluated_says_why(void) {
+    static const char *const rows[] = {"evaluate m.bson",
+                                       "evaluate m.bson --data mnist",
+                                       "evaluate m.bson --data fashion-mnist --split both",
+                                       "evaluate m.bson --data fashion-mnist --batch x",
+                                       "evaluate m.bson --data fashion-mnist --loss mse",
+                                       "evaluate --data fashion-mnist"};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        expect(weber(rows[i]) == 2);
+        expect_part(output, "usage: weber evaluate MODEL");
+    }
+    set_data();
+    expect(weber("evaluate none.bson --data fashion-mnist") == 1);
+    expect_part(output, "none.bson: cannot be opened");
+    wb_layer *model = wb_dense(PIXELS, 3), *other = wb_dense(5, 10);
+    expect(wb_save("three.bson", model) == WB_OK && wb_save("five.bson", other) == WB_OK);
+    wb_free(model), wb_free(other);
+    expect(weber("evaluate three.bson --data fashion-mnist") == 1);
+    expect_part(output, "three.bson gives (3) for an image, not 10 numbers");
+    expect(weber("evaluate five.bson --data fashion-mnist") == 1);
+    expect_part(output, "input has 28 features");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         SCENE(commands_have_help),
@@ -122,6 +202,8 @@ int main(void) {
         SCENE(what_is_shared_is_shown_once),
         SCENE(files_of_flux_are_shown),
         SCENE(names_and_texts_are_shown_as_text),
+        SCENE(a_saved_model_is_evaluated),
+        SCENE(what_cannot_be_evaluated_says_why),
     };
     return cmocka_run_group_tests_name("state/test_tool", tests, NULL, NULL);
 }

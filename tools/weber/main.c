@@ -11,7 +11,9 @@ static const char usage[] =
     "       weber show FILE                 what a file of models or arrays holds\n"
     "       weber convert IN OUT [--rename TABLE]\n"
     "                                       a file in another format, under other names\n"
-    "       weber --help | --version        weber COMMAND --help says more of show, convert\n"
+    "       weber evaluate MODEL --data fashion-mnist\n"
+    "                                       loss, accuracy and confusion matrix of a saved model\n"
+    "       weber --help | --version        weber show --help and so on say more\n"
     "\n"
     "Exit status: 0, 1 after an error, 2 for a command line that is not understood.\n"
     "WEBER_DEVICE=backend[:index] chooses for one run, WEBER_BACKENDS=cpu,opencl limits what is\n"
@@ -45,13 +47,14 @@ static const struct {
     const char *name;
     int (*run)(int count, char **arguments);
 } commands[] = {
-    {"devices",   tool_devices},
-    {"backend",   tool_backend},
-    {"show",      tool_show   },
-    {"convert",   tool_convert},
-    {"--help",    help        },
-    {"-h",        help        },
-    {"--version", version     },
+    {"devices",   tool_devices },
+    {"backend",   tool_backend },
+    {"show",      tool_show    },
+    {"convert",   tool_convert },
+    {"evaluate",  tool_evaluate},
+    {"--help",    help         },
+    {"-h",        help         },
+    {"--version", version      },
 };
 
 int main(int count, char **arguments) {

@@ -9,6 +9,7 @@ int tool_devices(int count, char **arguments);
 int tool_backend(int count, char **arguments);
 int tool_show(int count, char **arguments);
 int tool_convert(int count, char **arguments);
+int tool_evaluate(int count, char **arguments);
 
 int tool_usage(void);
 
