@@ -54,9 +54,40 @@ static bool is_word(const char *text, const char *at, const char *word) {
            !isalnum((unsigned char)at[length]) && at[length] != '_';
 }
 
+/* ---- the kernels ---- */
+
+static bool is_in_definition(const char *text, const char *at) {
+    while (at > text && at[-1] != '\n') at--;
+    return *at == '#';
+}
+
+/* The name of the kernel that is defined at `at`, WB_KERNEL(name, threads)(...) or __global__ void name(...), the latter perhaps with
+ * __launch_bounds__(n) before the name; its length, 0: there is none. */
+static int kernel_at(const char *text, const char *at, const char **name) {
+    if (is_word(text, at, "WB_KERNEL")) {
+        *name = at + strlen("WB_KERNEL");
+    } else if (is_word(text, at, "__global__")) {
+        *name = at + strlen("__global__");
+        *name += strspn(*name, " ");
+        if (is_word(text, *name, "void")) *name += 4;
+        *name += strspn(*name, " ");
+        if (is_word(text, *name, "__launch_bounds__")) *name = strchr(*name, ')') + 1;
+    } else {
+        return 0;
+    }
+    *name += strspn(*name, " (");
+    const char *end = *name;
+    while (isalnum((unsigned char)*end) || *end == '_') end++;
+    return is_in_definition(text, at) ? 0 : (int)(end - *name);
+}
+
+/* Kernels leave a definition behind where they stand, which may be between #if and #endif. */
 static void print_text(FILE *file, const char *text) {
     for (const char *at = text; *at;) {
-        const char *behind = is_word(text, at, "asm") ? print_instruction(file, at + 3) : NULL;
+        const char *name,
+            *behind = is_word(text, at, "asm") ? print_instruction(file, at + 3) : NULL;
+        const int length = kernel_at(text, at, &name);
+        if (length) (void)fprintf(file, "\n#define CUDA_CPP_HAS_%.*s\n", length, name);
         if (behind)
             at = behind;
         else
@@ -64,37 +95,16 @@ static void print_text(FILE *file, const char *text) {
     }
 }
 
-/* ---- the kernels ---- */
-
-/* The name in front of the next bracket that stands behind `at`; false: there is none. */
-static bool print_entry(FILE *file, const char *at) {
-    const char *begin = at + strspn(at, " ("), *end = begin;
-    while (isalnum((unsigned char)*end) || *end == '_') end++;
-    if (end == begin) return false;
-    (void)fprintf(file, "    cuda_cpp_kernel<%.*s>::entry(\"%.*s\"),\n", (int)(end - begin), begin,
-                  (int)(end - begin), begin);
-    return true;
-}
-
-static bool is_in_definition(const char *text, const char *at) {
-    while (at > text && at[-1] != '\n') at--;
-    return *at == '#';
-}
-
-/* Kernels are WB_KERNEL(name, threads)(...) or __global__ void name(...), the latter perhaps with __launch_bounds__(n) before the name. */
 static void print_entries(FILE *file, const char *text) {
     (void)fputs("\nextern \"C\" const cuda_cpp_entry cuda_cpp_entries[] = {\n", file);
     for (const char *at = text; *at; at++) {
-        if (is_word(text, at, "WB_KERNEL") && !is_in_definition(text, at)) {
-            (void)print_entry(file, at + strlen("WB_KERNEL"));
-        } else if (is_word(text, at, "__global__") && !is_in_definition(text, at)) {
-            const char *name = at + strlen("__global__");
-            name += strspn(name, " ");
-            if (is_word(text, name, "void")) name += 4;
-            name += strspn(name, " ");
-            if (is_word(text, name, "__launch_bounds__")) name = strchr(name, ')') + 1;
-            (void)print_entry(file, name);
-        }
+        const char *name;
+        const int length = kernel_at(text, at, &name);
+        if (length)
+            (void)fprintf(
+                file,
+                "#ifdef CUDA_CPP_HAS_%.*s\n    cuda_cpp_kernel<%.*s>::entry(\"%.*s\"),\n#endif\n",
+                length, name, length, name, length, name);
     }
     (void)fputs("    {}};\n", file);
 }
