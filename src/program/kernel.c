@@ -335,7 +335,7 @@ static void print_totals(wb_printer *p, int phase, totals what) {
         const char *type =
             what == DECLARE ? wb_total_type(p, instruction) : wb_accumulator_type(instruction);
         const char name = what == DECLARE ? 't' : 'a';
-        if (what != DECLARE && !wb_has_blocks(p, instruction)) continue;
+        if (what != DECLARE && !wb_has_blocks(instruction)) continue;
         if (what != ADD_BLOCK && is_tiled(p)) print_array(p, type, name, i);
         open_rows(p);
         const char *j = is_tiled(p) ? "[j]" : "";
@@ -458,7 +458,7 @@ static bool has_blocks_in(const wb_printer *p, int phase) {
     for (int i = 0; i < p->layout.program.ninstructions; i++) {
         const wb_instruction *instruction = wb_instruction_at(p, i);
         if (wb_is_reduction(instruction) && instruction->phase == phase + 1 &&
-            wb_has_blocks(p, instruction))
+            wb_has_blocks(instruction))
             return true;
     }
     return false;

@@ -62,9 +62,9 @@ void wb_print_place(wb_printer *p, int a, bool is_row);
 
 /* ---- reduction.c ---- */
 
-/* Sums of floats have totals in f64 where there are such; where these are slow, or missing, accumulators for each block of
- * elements come between. */
-bool wb_has_blocks(const wb_printer *p, const wb_instruction *reduction);
+/* Sums of floats have totals in f64 where there are such. Those of f32 are added up in f32 for each block of elements first: a loop with
+ * f64 in it works on half as many elements at a time. */
+bool wb_has_blocks(const wb_instruction *reduction);
 const char *wb_total_type(const wb_printer *p, const wb_instruction *reduction);
 const char *wb_accumulator_type(const wb_instruction *reduction);
 /* The total of nothing. */

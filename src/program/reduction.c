@@ -11,9 +11,7 @@ static bool is_float_sum(const wb_instruction *i) {
     return is_sum(i) && (i->type == WB_R_F32 || i->type == WB_R_F64);
 }
 
-bool wb_has_blocks(const wb_printer *p, const wb_instruction *i) {
-    return is_float_sum(i) && !(p->dialect->is_serial && p->dialect->has_f64);
-}
+bool wb_has_blocks(const wb_instruction *i) { return is_sum(i) && i->type == WB_R_F32; }
 
 const char *wb_accumulator_type(const wb_instruction *i) {
     static const char *const sums[WB_R_COUNT] = {[WB_R_F32] = "wb_f32",
@@ -64,7 +62,7 @@ static void print_max(wb_printer *p, const wb_instruction *i, const char *to) {
 void wb_print_step(wb_printer *p, uint16_t number) {
     const wb_instruction *i = wb_instruction_at(p, number);
     char to[32];
-    const bool has_blocks = wb_has_blocks(p, i);
+    const bool has_blocks = wb_has_blocks(i);
     (void)snprintf(to, sizeof to, "%c%d%s", has_blocks ? 'a' : 't', number, element(p));
     if (is_float_sum(i)) {
         wb_print(p, "WB_SUM(%s, (%s)", to,
