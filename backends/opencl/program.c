@@ -86,8 +86,7 @@ static cl_program from_cache(wb_cl_device *device, const wb_source *source) {
     void *data = NULL;
     size_t size = 0;
     name_of(device, source->key, name);
-    if (!wb_cl_host->cache_read || !wb_cl_host->cache_read("OpenCL", name, &data, &size))
-        return NULL;
+    if (!wb_cl_host->cache_read("OpenCL", name, &data, &size)) return NULL;
     cl_program program = load_binary(device, data, size, source->launches[0].entry);
     if (!program) wb_cl_host->log(WB_LOG_DEBUG, "OpenCL: cached binary %s is of no use", name);
     wb_cl_host->release(data);
@@ -126,7 +125,7 @@ static void save(wb_cl_device *device, const wb_text *text) {
 }
 
 void wb_cl_programs_save(wb_cl_device *device) {
-    if (!wb_cl_host->cache_write || atomic_load(&device->new_count) == 0) return;
+    if (atomic_load(&device->new_count) == 0 || !wb_cl_host->cache_wanted()) return;
     if (pthread_mutex_trylock(&device->texts.lock) != 0) return; /* at a later sync, then */
     for (const wb_text *t = device->texts.first; t && device->new_count > 0; t = t->next) {
         wb_cl_program *p = t->binary;

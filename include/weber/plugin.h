@@ -22,7 +22,7 @@
 extern "C" {
 #endif
 
-enum { WB_PLUGIN_ABI = 2 };
+enum { WB_PLUGIN_ABI = 3 };
 
 /* ---- programs ---- */
 
@@ -175,9 +175,10 @@ typedef struct wb_command {
 typedef struct wb_dialect {
     const char *name;    /* "OpenCL C", for messages */
     const char *prelude; /* stands in front of every text */
-    int32_t group;       /* items in a group: a power of two */
-    bool
-        is_serial; /* items of a group run one after another on a wide core: no shared memory is used */
+    int32_t group;       /* items in a group: a power of two from 16 to 256 (serial: from 1) */
+    /* Items of a group run one after another on a wide core; no shared memory is used. For OpenCL C, and what has its vector types
+     * and functions (float8, vload8, convert_float8, fma, ...): the texts of products and convolutions use them. */
+    bool is_serial;
     bool has_f64;
 } wb_dialect;
 
@@ -230,6 +231,8 @@ typedef struct wb_host {
      * atomically. read: false where there is none (or on damage); *data is to be given to release. write: failures are silent. */
     bool (*cache_read)(const char *backend, const char *name, void **data, size_t *size_bytes);
     void (*cache_write)(const char *backend, const char *name, const void *data, size_t size_bytes);
+    /* False where there is to be no cache (WEBER_CACHE is empty): binaries need not be fetched. */
+    bool (*cache_wanted)(void);
     /* A backend that is built in ("CPU"), for one that stands on another; NULL: unknown. */
     const wb_backend *(*builtin)(const char *name);
 } wb_host;

@@ -39,6 +39,7 @@ const wb_host wb_builtin_host = {.abi = WB_PLUGIN_ABI,
                                  .release_source = wb_source_release,
                                  .cache_read = wb_cache_read,
                                  .cache_write = wb_cache_write,
+                                 .cache_wanted = wb_cache_wanted,
                                  .builtin = builtin};
 
 static wb_device cpu = {

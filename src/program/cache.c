@@ -56,6 +56,11 @@ static bool choose_folder(char path[PATH_MAX]) {
     return size > 0 && size < PATH_MAX;
 }
 
+bool wb_cache_wanted(void) {
+    char path[PATH_MAX];
+    return choose_folder(path);
+}
+
 /* Makes the folder, and those above it. */
 static bool make_folder(char *path) {
     for (char *slash = path + 1; (slash = strchr(slash, '/')); slash++) {

@@ -11,6 +11,8 @@
 
 /* False: there is none. *data is to be given to wb_release. */
 bool wb_cache_read(const char *backend, const char *name, void **data, size_t *size_bytes);
+/* False where there is to be none: nothing would be read or written. */
+bool wb_cache_wanted(void);
 /* Failures are silent. */
 void wb_cache_write(const char *backend, const char *name, const void *data, size_t size_bytes);
 

@@ -2,11 +2,12 @@
 
 #include "base/error.h"
 #include "program/call_source.h"
+#include "program/render.h"
 
 wb_source *wb_render_call(const wb_call *call, const wb_program *epilogue, int split,
                           const wb_dialect *dialect) {
     (void)split;
-    if (epilogue) return NULL;
+    if (epilogue || wb_check_dialect(dialect) != WB_OK) return NULL;
     const bool moves = call->kind == WB_CALL_gather; /* which computes nothing */
     if (call->dtype == WB_F64 && !dialect->has_f64 && !moves)
         return wb_fail_null(WB_ERROR_UNSUPPORTED, "%s has no f64 on this device", dialect->name);

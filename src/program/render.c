@@ -9,8 +9,18 @@
 #include "program/functions.h"
 #include "program/printer.h"
 
+wb_status wb_check_dialect(const wb_dialect *dialect) {
+    enum { LEAST = 16, MOST = 256 };
+    const int32_t group = dialect->group, least = dialect->is_serial ? 1 : LEAST;
+    if (group >= least && group <= MOST && (group & (group - 1)) == 0) return WB_OK;
+    return wb_fail(WB_ERROR_ARGUMENT,
+                   "%s: groups of %d items; a power of two from %d to %d is wanted", dialect->name,
+                   group, least, MOST);
+}
+
 static wb_status check(const wb_program *program, const wb_dialect *dialect) {
     bool uses_f64 = false;
+    if (wb_check_dialect(dialect) != WB_OK) return WB_ERROR_ARGUMENT;
     for (int i = 0; i < program->ninstructions; i++) {
         const wb_instruction *instruction = &program->instructions[i];
         uses_f64 = uses_f64 || instruction->type == WB_R_F64 ||

@@ -130,7 +130,9 @@ static void a_cut_file_is_none(void **state) {
 static void no_folder_is_no_cache(void **state) {
     (void)state;
     char path[128];
+    assert_true(wb_cache_wanted());
     (void)setenv("WEBER_CACHE", "", 1);
+    assert_false(wb_cache_wanted());
     wb_cache_write("OpenCL", "a", "one", 3);
     assert_none("OpenCL", "a");
     (void)snprintf(path, sizeof path, "%s/file", folder);

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "device/device.h"
 #include "half.h"
+#include "program/call.h"
 #include "support/dialects.h"
 #include "support/programs.h"
 #include "support/support.h"
@@ -308,6 +309,43 @@ static void the_block_is_small(void **state) {
     }
 }
 
+static void groups_have_bounds(void **state) {
+    (void)state;
+    static const struct {
+        int32_t group;
+        bool is_serial, is_good;
+    } rows[] = {
+        {1,   true,  true },
+        {16,  false, true },
+        {256, false, true },
+        {8,   false, false},
+        {24,  false, false},
+        {512, false, false},
+        {0,   true,  false},
+        {3,   true,  false},
+        {512, true,  false},
+    };
+    const wb_call call = {
+        .kind = WB_CALL_matmul,
+        .matmul = {.m = 2, .n = 2, .k = 2, .lda = 2, .ldb = 2, .ldc = 2, .batch = 1}
+    };
+    program_maker *m = malloc(sizeof *m);
+    programs[0].make(m, 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        wb_dialect dialect = *dialect_of(DIALECT_OPENCL);
+        dialect.group = rows[i].group, dialect.is_serial = rows[i].is_serial;
+        wb_source *program = wb_render(&m->program, &dialect);
+        if (!program) assert_error(WB_ERROR_ARGUMENT, "OpenCL C: groups of ");
+        wb_source *product = wb_render_call(&call, NULL, 0, &dialect);
+        if (!product) assert_error(WB_ERROR_ARGUMENT, "a power of two from ");
+        if (!program != !rows[i].is_good || !product != !rows[i].is_good)
+            fail_msg("groups of %d", rows[i].group);
+        wb_source_release(program);
+        wb_source_release(product);
+    }
+    free(m);
+}
+
 static void nothing_is_not_launched(void **state) {
     (void)state;
     program_maker *m = malloc(sizeof *m);
@@ -343,6 +381,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(other_sizes_give_the_same_text),
         TEST(the_block_is_small),
+        TEST(groups_have_bounds),
         TEST(nothing_is_not_launched),
         TEST(memory_that_runs_out_is_an_error),
         TEST(cuda_compiles),
