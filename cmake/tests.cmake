@@ -33,7 +33,6 @@ endif()
 
 # under the sanitizers malloc fails as it does elsewhere, instead of ending the program
 set(test_environment
-    WEBER_PLUGIN_PATH=${PROJECT_BINARY_DIR}/weber
     ASAN_OPTIONS=allocator_may_return_null=1
     TSAN_OPTIONS=allocator_may_return_null=1
     UBSAN_OPTIONS=print_stacktrace=1

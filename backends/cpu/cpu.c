@@ -330,7 +330,7 @@ static wb_status info(int index, wb_device_info *info) {
                              .compute_units = wb_cpu_threads(),
                              .has_f64 = true,
                              .is_host_memory = true};
-    (void)snprintf(info->name, sizeof info->name, "CPU");
+    wb_cpu_model(info->name, sizeof info->name);
     (void)snprintf(info->driver, sizeof info->driver, "%s", wb_cpu_isa_name(wb_cpu_isa()));
     return WB_OK;
 }

@@ -8,6 +8,8 @@
 #ifndef WB_CPU_ISA_H
 #define WB_CPU_ISA_H
 
+#include <stddef.h>
+
 typedef enum wb_isa { WB_ISA_BASELINE, WB_ISA_AVX2, WB_ISA_AVX512, WB_ISA_COUNT } wb_isa;
 
 /* X(enumerator, suffix) for every instruction set that this build has kernels for. */
@@ -25,6 +27,9 @@ wb_isa wb_cpu_isa(void);
 
 /* "baseline", "avx2", "avx512". */
 const char *wb_cpu_isa_name(wb_isa isa);
+
+/* "Intel(R) Xeon(R) Processor", as the processor calls itself; "CPU" where it does not. */
+void wb_cpu_model(char *text, size_t size_bytes);
 
 #define WB_ISA_JOIN_(name, isa) wb_##name##_##isa
 #define WB_ISA_JOIN(name, isa)  WB_ISA_JOIN_(name, isa)

@@ -135,7 +135,7 @@ static bool name_of(const char *file, char *name, size_t size_bytes) {
     return strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-") == strlen(name);
 }
 
-static bool is_allowed(const char *name) {
+bool wb_backend_is_allowed(const char *name) {
     const char *allowed = getenv("WEBER_BACKENDS");
     if (!allowed || !*allowed) return true;
     for (const char *from = allowed; *from;) {
@@ -187,7 +187,7 @@ static void take(const char *folder, const char *file, const wb_backend *backend
             skip(folder, file, "another plugin of this backend is loaded already", NULL);
         return;
     }
-    if (!is_allowed(backend->name)) {
+    if (!wb_backend_is_allowed(backend->name)) {
         if (entry) say_not_allowed(entry);
         return;
     }
@@ -211,7 +211,7 @@ static void try_file(const char *folder, const char *file) {
     if (!name_of(file, name, sizeof name)) return;
     wb_entry *entry = find(name);
     if (entry && entry->backend) return;
-    if (!is_allowed(name)) {
+    if (!wb_backend_is_allowed(name)) {
         if (entry) say_not_allowed(entry);
         return;
     }
@@ -265,7 +265,7 @@ static void say_not_installed(wb_entry *entry) {
     const int64_t i = entry - registry.entries;
     (void)snprintf(entry->reason, sizeof entry->reason, "%s is not installed%s%s", file,
                    i < KNOWN_COUNT ? "; it needs " : "", i < KNOWN_COUNT ? known[i].needs : "");
-    if (!is_allowed(entry->name)) say_not_allowed(entry);
+    if (!wb_backend_is_allowed(entry->name)) say_not_allowed(entry);
 }
 
 static void explain_missing(void) {

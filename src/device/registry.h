@@ -49,6 +49,9 @@ wb_entry *wb_entry_with_device(const char *backend, int *index);
 /* All of them, opened, ended by NULL. NULL: one cannot be opened. */
 const wb_device *const *wb_entry_devices(wb_entry *entry);
 
+/* False where WEBER_BACKENDS leaves the backend out. */
+bool wb_backend_is_allowed(const char *name);
+
 /* What wb_reset_gpu_device forgets. */
 void wb_registry_forget(void);
 

@@ -144,10 +144,10 @@ static void warn_not_allowed(const decision *d, const char *preference) {
 }
 
 static void warn_not_loaded(const decision *d, const char *name, const char *reason) {
+    const char *remedy =
+        wb_backend_is_allowed(name) ? "install what is missing" : "name it in WEBER_BACKENDS";
     warn(d, "Trying to use backend: %s but its plugin is not loaded: %s.", name, reason);
-    warn(d,
-         "Please install what is missing and call this function again to respect the preferences "
-         "backend.");
+    warn(d, "Please %s and call this function again to respect the preferences backend.", remedy);
 }
 
 static void warn_not_functional(const decision *d, const char *name, const char *reason) {

@@ -407,6 +407,19 @@ static void a_second_plugin_of_a_backend_is_passed_over(void) {
 
 /* ---- devices ---- */
 
+/* As Linux gives it, where it does. */
+static void the_cpu_has_its_makers_name(void) {
+    char line[512], name[256] = "";
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    while (file && !name[0] && fgets(line, sizeof line, file))
+        if (strncmp(line, "model name\t: ", 13) == 0)
+            (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(line + 13, "\n"), line + 13);
+    if (file) (void)fclose(file);
+    const wb_properties properties = wb_device_properties(wb_cpu_device());
+    expect(properties.name[0]);
+    if (name[0]) expect_text(properties.name, name);
+}
+
 static void devices_are_made_once(void) {
     stage_install("cuda", CUDA_FILE);
     (void)setenv("FAKE_CUDA_COUNT", "3", 1);
@@ -500,6 +513,7 @@ int main(void) {
         SCENE(folders_are_searched_in_order),
         SCENE(other_files_are_no_plugins),
         SCENE(a_second_plugin_of_a_backend_is_passed_over),
+        SCENE(the_cpu_has_its_makers_name),
         SCENE(devices_are_made_once),
         SCENE(a_list_with_a_device_that_cannot_be_opened),
         SCENE(properties_are_the_drivers),

@@ -49,6 +49,9 @@ typedef struct row {
 #define PLEASE                                                                                     \
     "warning: Please install what is missing and call this function again to respect the "         \
     "preferences backend.\n"
+#define ALLOW                                                                                      \
+    "warning: Please name it in WEBER_BACKENDS and call this function again to respect the "       \
+    "preferences backend.\n"
 #define NO_GPU                                                                                     \
     "warning: No functional GPU backend found! Defaulting to CPU.\n"                               \
     "warning: 1. If no GPU is available, nothing needs to be done.\n"                              \
@@ -163,7 +166,7 @@ static const row rows[] = {
     {"a preference that WEBER_BACKENDS leaves out", get_device, "cuda", "CUDA", "WEBER_BACKENDS=cpu",
      .device = "CPU",
      .log = "warning: Trying to use backend: CUDA but its plugin is not loaded: left out by "
-     "WEBER_BACKENDS=cpu.\n" PLEASE},
+     "WEBER_BACKENDS=cpu.\n" ALLOW},
 
     /* WEBER_DEVICE */
     {"WEBER_DEVICE with an index", get_device_verbose, "cuda", NULL, "WEBER_DEVICE=CUDA:1\n" THREE_GPUS,

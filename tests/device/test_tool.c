@@ -51,6 +51,7 @@ static void what_it_does_not_understand(void) {
 }
 
 static void devices_for_people(void) {
+    char wanted[512];
     set_scene();
     (void)setenv("FAKE_CUDA_COUNT", "2", 1);
     (void)setenv("FAKE_CUDA_NAMES", "GeForce RTX 2080 Ti|TITAN X (Pascal)", 1);
@@ -65,9 +66,13 @@ static void devices_for_people(void) {
     expect_part(output,
                 "\n  OpenCL  not loaded      left out by WEBER_BACKENDS=cuda,amdgpu,metal\n");
     expect_part(output, "\n  CPU     works\n");
-    expect_part(output,
-                "\n  CUDA(0)  GeForce RTX 2080 Ti  GPU        4.0 GiB   14 units  fake driver 1.0\n"
-                "  CUDA(1)  TITAN X (Pascal)     GPU        4.0 GiB   14 units  fake driver 1.0\n");
+    const int cpu_width = (int)strlen(wb_device_properties(wb_cpu_device()).name);
+    const int width = cpu_width > 19 ? cpu_width : 19;
+    (void)snprintf(wanted, sizeof wanted,
+                   "\n  CUDA(0)  %-*s  GPU        4.0 GiB   14 units  fake driver 1.0\n"
+                   "  CUDA(1)  %-*s  GPU        4.0 GiB   14 units  fake driver 1.0\n",
+                   width, "GeForce RTX 2080 Ti", width, "TITAN X (Pascal)");
+    expect_part(output, wanted);
     expect_part(output, "\nChoice       CUDA(0) (automatic: the first GPU)\n");
     expect_part(output, "\nPreference   none\n");
     expect_part(output, "/preferences.toml (not there)\n");
