@@ -57,7 +57,9 @@ typedef struct wb_named_array {
     wb_array *array;
 } wb_named_array;
 
-/* One batch. x, y and more[i] are the loader's arrays of the same place, NULL where it has none; they belong to the turn. */
+/* One batch. x, y and more[i] are the loader's arrays of the same place, NULL where it has none; they belong to the turn. To use one
+ * afterwards, as any array that was released, is a mistake: an error in debug builds and with WEBER_DEBUG=mem, where memory rests
+ * before it is used again (for 65,536 later arrays), and otherwise as long as nothing else has taken its place. */
 typedef struct wb_batch {
     wb_array *x, *y;
     wb_array *more[WB_MORE_ARRAYS];
@@ -104,7 +106,7 @@ typedef struct wb_loader_desc {
 WB_API wb_loader *wb_loader_make(wb_loader_desc desc);
 
 /* A loader over the same arrays, with the same settings, whose batches go to the device. They are copied there by a queue beside the
- * computation, ahead of time; a batch's memory is free again when its turn ends. f64 arrives as f32, as with wb_to.
+ * computation, ahead of time; a batch's memory is free again when its turn ends. f64 from the CPU arrives as f32, as with wb_to.
  *
  * Arrays that are on a device already (the whole data set moved with wb_to) are not copied: batches are views there, or gathered
  * there when shuffled; prepare, which works on host memory, is refused for them. */

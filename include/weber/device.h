@@ -31,7 +31,7 @@ WB_API void wb_set_threads(int threads);
 
 /* What becomes of floating types on the way; integers and bool keep theirs. */
 typedef enum wb_eltype {
-    WB_ELTYPE_DEFAULT, /* f64 becomes f32 on the way to another device than the CPU, else preserved */
+    WB_ELTYPE_DEFAULT, /* f64 becomes f32 on the way from the CPU to another device, else preserved */
     WB_ELTYPE_PRESERVE, /* as it is */
     WB_ELTYPE_F32,      /* this one, also of what is already there */
     WB_ELTYPE_F64,
@@ -259,7 +259,8 @@ typedef struct wb_plan_counts {
     int64_t kernels;          /* commands run */
     int64_t missed_donations; /* updates that could not work in place */
     int64_t allocations;      /* pieces of memory asked of the system, on all threads */
-    int64_t cache_bytes;      /* size of the plan cache */
+    int64_t
+        cache_bytes; /* size of the plan cache, 64 MiB at most; what kernels take in a backend is not counted */
 } wb_plan_counts;
 WB_API wb_plan_counts wb_plan_status(void);
 

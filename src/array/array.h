@@ -32,7 +32,6 @@ enum {
     WB_NODE_DETACHED = 2,  /* had a recipe; a closed scope took it away */
     WB_NODE_LEFT = 4,      /* left its scope pending: detached as soon as it is evaluated */
     WB_NODE_COMPUTED = 8,  /* some plan computed it without storing it: the next one stores it */
-    WB_NODE_LOST = 16,     /* a device error struck while it was written */
     WB_NODE_STRIDED = 32,  /* data: stride[] is set; otherwise dense */
     WB_NODE_INTERNED = 64, /* a cached constant of the thread: no scope, no count */
     WB_NODE_UNTIED = 128, /* applied an automatic layer in test mode: a gradient through it warns */
@@ -68,6 +67,13 @@ const char *wb_op_name(wb_op op);
 /* Where x is, or would be computed by itself. */
 const wb_device *wb_node_device(const wb_array *x);
 
+/* True, with an error that names the function, if x was released. Not every use after a release is seen: a node may be
+ * another array's by then. With WEBER_DEBUG=mem, and in debug builds, it stays unused for a while. */
+bool wb_is_gone(const char *function, const wb_array *x);
+
+/* Fails where operands are on several devices, as wb_node_new does: for what becomes other nodes first. */
+bool wb_check_devices(wb_op op, int ninputs, wb_array *const *inputs);
+
 /* A node owned by the innermost scope, with a reference to each input; sizes and inputs are copied. Inputs are not NULL. It is where its
  * inputs are; NULL when those are on several devices, or out of memory. */
 wb_array *wb_node_new(wb_op op, wb_dtype dtype, int ndim, const int64_t *sizes, int ninputs,
@@ -98,6 +104,11 @@ wb_status wb_scope_close_leaving(int count, wb_array *const *leaving);
 void wb_node_detach(wb_array *x);
 
 static inline bool wb_is_evaluated(const wb_array *x) { return x->buffer != NULL; }
+/* An error struck while its memory was written. */
+static inline bool wb_is_lost(const wb_array *x) {
+    return x->buffer && wb_buffer_is_lost(x->buffer);
+}
+wb_status wb_fail_lost(const char *function, const wb_array *x);
 /* Operations of several results: the values are those of their parts. */
 static inline bool wb_has_parts(const wb_array *x) {
     return x->op == WB_OP_maxpool || x->op == WB_OP_adam || x->op == WB_OP_momentum ||

@@ -101,20 +101,24 @@ static bool mixed_devices(wb_op op, const wb_array *a, const wb_array *b) {
     return false;
 }
 
-/* A node that was given back says so until it is used again. */
-static bool is_gone(wb_op op, const wb_array *x) {
+bool wb_is_gone(const char *function, const wb_array *x) {
     if (x->object.klass == &wb_array_class) return false;
     (void)wb_fail(WB_ERROR_ARGUMENT,
                   "%s: an operand was released: its scope has closed, or its batch's turn is over; "
                   "wb_keep keeps arrays longer",
-                  wb_op_name(op));
+                  function);
     return true;
+}
+
+wb_status wb_fail_lost(const char *function, const wb_array *x) {
+    return wb_fail(WB_ERROR_LOST, "%s: the values of %s were lost in an earlier device error",
+                   function, wb_text_of(x));
 }
 
 static bool find_device(wb_op op, int ninputs, wb_array *const *inputs, const wb_device **device) {
     const wb_array *placed = NULL;
     for (int i = 0; i < ninputs; i++) {
-        if (is_gone(op, inputs[i])) return false;
+        if (wb_is_gone(wb_op_name(op), inputs[i])) return false;
         if (!inputs[i]->device) continue;
         if (!placed)
             placed = inputs[i];
@@ -123,6 +127,11 @@ static bool find_device(wb_op op, int ninputs, wb_array *const *inputs, const wb
     }
     *device = placed ? placed->device : NULL;
     return true;
+}
+
+bool wb_check_devices(wb_op op, int ninputs, wb_array *const *inputs) {
+    const wb_device *device;
+    return find_device(op, ninputs, inputs, &device);
 }
 
 static bool has_type(const wb_device *device, wb_dtype dtype) {

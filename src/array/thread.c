@@ -1,6 +1,8 @@
 #include "array/thread.h"
 
 #include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 
@@ -26,7 +28,46 @@ static _Thread_local wb_thread *current __attribute__((tls_model("initial-exec")
 
 static wb_array **link_of(wb_array *node) { return &node->own_inputs[0]; }
 
+static void put_free(wb_thread *thread, wb_array *node) {
+    *link_of(node) = thread->free_nodes;
+    thread->free_nodes = node;
+}
+
+/* ---- released nodes that rest ---- */
+
+static bool has_quarantine(void) {
+#ifdef NDEBUG
+    static int known = -1; /* every thread that races here writes the same */
+    int has = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (has < 0) {
+        const char *text = getenv("WEBER_DEBUG");
+        has = text && strstr(text, "mem") != NULL;
+        __atomic_store_n(&known, has, __ATOMIC_RELAXED);
+    }
+    return has != 0;
+#else
+    return true;
+#endif
+}
+
+static void free_oldest(wb_thread *thread) {
+    wb_array *node = thread->quarantine.oldest;
+    thread->quarantine.oldest = *link_of(node);
+    thread->quarantine.count--;
+    put_free(thread, node);
+}
+
+static void rest(wb_thread *thread, wb_array *node) {
+    if (thread->quarantine.count == 0)
+        thread->quarantine.oldest = node;
+    else
+        *link_of(thread->quarantine.newest) = node;
+    thread->quarantine.newest = node;
+    if (++thread->quarantine.count > WB_QUARANTINE) free_oldest(thread);
+}
+
 static void give_nodes_to_all(wb_thread *thread) {
+    while (thread->quarantine.count > 0) free_oldest(thread);
     while (thread->free_nodes) {
         wb_array *node = thread->free_nodes;
         thread->free_nodes = *link_of(node);
@@ -133,6 +174,8 @@ void wb_node_give(wb_thread *thread, wb_array *node) {
         return;
     }
     node->object.klass = NULL;
-    *link_of(node) = thread->free_nodes;
-    thread->free_nodes = node;
+    if (has_quarantine())
+        rest(thread, node);
+    else
+        put_free(thread, node);
 }

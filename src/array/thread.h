@@ -6,6 +6,7 @@
 
 enum {
     WB_CONSTANTS = 64,
+    WB_QUARANTINE = 1 << 16,
     WB_PENDING_BUDGET = 1 << 18, /* nodes made without an evaluation, outside training */
 };
 
@@ -17,7 +18,11 @@ typedef struct wb_thread {
     wb_array **survivors; /* of a scope that closes; the list stays */
     int64_t survivor_capacity;
     wb_array *free_nodes;
-    int64_t live_nodes;                /* made minus released on this thread; read by others */
+    struct {
+        wb_array *oldest, *newest; /* linked as free ones are */
+        int64_t count;
+    } quarantine;       /* released nodes that are not used again yet: wb_node_give */
+    int64_t live_nodes; /* made minus released on this thread; read by others */
     wb_array *constants[WB_CONSTANTS]; /* wb_number's cache, by hash of the value */
     bool has_read_constants;           /* some of them were evaluated */
     uint64_t seed, counter;            /* random numbers: key and next block */
@@ -37,7 +42,8 @@ typedef struct wb_thread {
 /* This thread's, made at the first call; NULL when out of memory. */
 wb_thread *wb_thread_get(void);
 
-/* Memory for one node from the thread's pool, and back. Sanitizer builds take each from malloc. */
+/* Memory for one node from the thread's pool, and back. Sanitizer builds take each from malloc. In debug builds, and with
+ * WEBER_DEBUG=mem, a released node rests until WB_QUARANTINE later ones are released, so that its use is noticed (wb_is_gone). */
 wb_array *wb_node_take(wb_thread *thread);
 void wb_node_give(wb_thread *thread, wb_array *node);
 

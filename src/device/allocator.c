@@ -128,13 +128,21 @@ static void *try_alloc(wb_device *device, size_t size_bytes) {
     return device->backend->alloc(device->context, size_bytes);
 }
 
+/* Waits for what is queued, with the lock open meanwhile. */
+static wb_status finish_queued(wb_device *device) {
+    pthread_mutex_unlock(&device->mutex);
+    const wb_status status = wb_device_finish(device);
+    pthread_mutex_lock(&device->mutex);
+    return status;
+}
+
 /* Where nothing is left: what is queued is finished, the cache given back, and asked again. */
 static void *alloc_or_flush(wb_device *device, size_t size_bytes) {
     const bool failed_before = wb_failed();
     void *handle = try_alloc(device, size_bytes);
     if (handle || failed_before) return handle;
     wb_clear_error();
-    if (device->backend->sync(device->context, NULL) != WB_OK) return NULL;
+    if (finish_queued(device) != WB_OK) return NULL;
     drop_cache(device);
     handle = try_alloc(device, size_bytes);
     if (handle) return handle;
@@ -170,7 +178,8 @@ wb_buffer *wb_buffer_new(const wb_device *where, size_t size_bytes, const char *
     pthread_mutex_unlock(&device->mutex);
     if (!buffer) return NULL;
     buffer->refs = 1;
-    buffer->read_only = false;
+    buffer->read_only = buffer->is_lost = false;
+    buffer->doubted_from = buffer->doubted = 0;
     buffer->device = device;
     buffer->release = NULL;
     wb_live_buffers(1);
@@ -194,6 +203,10 @@ wb_buffer *wb_buffer_foreign(const wb_device *where, void *data, size_t size_byt
                           .release_context = context};
     wb_live_buffers(1);
     return buffer;
+}
+
+void wb_buffer_lose(wb_buffer *buffer) {
+    __atomic_store_n(&buffer->is_lost, true, __ATOMIC_RELAXED);
 }
 
 wb_buffer *wb_buffer_ref(wb_buffer *buffer) {

@@ -14,9 +14,11 @@ typedef struct wb_buffer {
     size_t size_bytes;      /* usable; what the allocator handed out */
     wb_release_fn *release; /* foreign memory */
     void *release_context;
-    const char *tag;         /* what it is for, as wb_memory_holders says; lives for ever */
-    struct wb_buffer *next;  /* in one of the allocator's lists */
-    struct wb_buffer **link; /* what points here, in the list of what is live */
+    const char *tag;               /* what it is for, as wb_memory_holders says; lives for ever */
+    bool is_lost;                  /* __atomic; an error struck while it was written */
+    int64_t doubted_from, doubted; /* of wb_buffers_doubt; guarded by the device's mutex */
+    struct wb_buffer *next;        /* in one of the allocator's lists */
+    struct wb_buffer **link;       /* what points here, in the list of what is live */
 } wb_buffer;
 
 /* NULL: out of memory. */
@@ -26,7 +28,20 @@ wb_buffer *wb_buffer_foreign(const wb_device *device, void *data, size_t size_by
 wb_buffer *wb_buffer_ref(wb_buffer *buffer);
 void wb_buffer_unref(wb_buffer *buffer);
 
+/* An error struck while the buffer was written. */
+void wb_buffer_lose(wb_buffer *buffer);
+static inline bool wb_buffer_is_lost(const wb_buffer *buffer) {
+    return __atomic_load_n(&buffer->is_lost, __ATOMIC_RELAXED);
+}
+
 /* ---- transfer.c ---- */
+
+/* What is about to be queued may meet a bad index, which only a later sync tells: then what it writes is lost. Called in front of the
+ * queueing, and once more behind it, since another thread may sync meanwhile. */
+void wb_buffers_doubt(const wb_device *device, int count, wb_buffer *const *buffers,
+                      bool is_queued);
+/* True where such a sync is still to come for the buffer. */
+bool wb_buffer_is_doubted(const wb_buffer *buffer);
 
 /* True where the host may use the buffer's handle as an address once the device is in step (wb_device_sync). */
 bool wb_buffer_is_host(const wb_buffer *buffer);
@@ -34,6 +49,10 @@ bool wb_buffer_is_host(const wb_buffer *buffer);
 /* Copies bytes from one buffer to another, wherever both are: queued with the target's work, or done. */
 wb_status wb_buffer_copy(wb_buffer *to, int64_t to_bytes, wb_buffer *from, int64_t from_bytes,
                          size_t size_bytes);
+
+/* The same between devices by way of the host, which is how it is done where there is none more direct. */
+wb_status wb_buffer_relay(wb_buffer *to, int64_t to_bytes, const wb_buffer *from,
+                          int64_t from_bytes, size_t size_bytes);
 
 /* Copies to host memory; done when it returns. */
 wb_status wb_buffer_read(const wb_buffer *from, int64_t from_bytes, void *to, size_t size_bytes);

@@ -66,6 +66,7 @@ wb_device *wb_device_new(const wb_backend *backend, int index) {
     (void)snprintf(device->name, sizeof device->name, "%s(%d)", backend->name, index);
     device->number = ++made;
     (void)pthread_mutex_init(&device->mutex, NULL);
+    (void)pthread_mutex_init(&device->relay.mutex, NULL);
     return device;
 }
 
@@ -106,5 +107,6 @@ wb_status wb_device_note(const wb_device *where, wb_status status) {
         __atomic_store_n(&device->has_failed, true, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&device->mutex);
+    wb_device_let_go(device);
     return status;
 }

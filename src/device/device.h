@@ -7,7 +7,11 @@
 #include <weber/device.h>
 #include <weber/plugin.h>
 
-enum { WB_SIZE_CLASSES = 4 * 64 };
+enum {
+    WB_SIZE_CLASSES = 4 * 64,
+    WB_RELAY_PIECES = 2,
+    WB_RELAY_BYTES = 4 << 20, /* some hundred microseconds of a bus */
+};
 
 /* One device of a backend, made once and kept for the life of the process. */
 struct wb_device {
@@ -28,6 +32,20 @@ struct wb_device {
     int64_t in_flight_count, in_flight_capacity;
     bool has_failed; /* __atomic; set once */
     char failure[256];
+    /* errors that come late, guarded by mutex; syncs are counted */
+    int64_t syncs, last_good,
+        last_bad;       /* begun, and the last of these that were told to be good or bad */
+    int64_t last_doubt; /* __atomic; the sync that is to tell of the newest doubt */
+    wb_status late;     /* of wb_device_finish, for the next sync */
+    char late_text[512];
+    /* on the way to devices of other backends */
+    struct {
+        pthread_mutex_t mutex; /* held by one copy at a time */
+        void *pieces[WB_RELAY_PIECES];
+        struct wb_device
+            *to; /* whose queue may still read them, until this sync of it; NULL: none */
+        int64_t sync;
+    } relay;
 };
 
 /* Devices are handed out const: their users do not change them, their allocator does. */
@@ -37,6 +55,12 @@ wb_device *wb_device_mutable(const wb_device *device);
 wb_status wb_device_check(const wb_device *device);
 /* Remembers a failure of the device, should status be one; returns status. */
 wb_status wb_device_note(const wb_device *device, wb_status status);
+
+/* Lets go of the host memory that copies to a failed device were to read. */
+void wb_device_let_go(wb_device *device);
+
+/* wb_device_sync for those that make room only: an operation's late error is not theirs, it is kept for the next sync. */
+wb_status wb_device_finish(wb_device *device);
 
 /* Opens device number index of the backend. NULL on failure. Kept for ever by its caller, the registry. */
 wb_device *wb_device_new(const wb_backend *backend, int index);

@@ -66,9 +66,8 @@ static bool walk(wb_tape *tape, wb_array *root, uint64_t stamp) {
 
 static bool check_lost(const wb_tape *tape) {
     for (int64_t i = 0; i < tape->count; i++) {
-        if (!(tape->nodes[i]->flags & WB_NODE_LOST)) continue;
-        (void)wb_fail(WB_ERROR_LOST, "the values of %s were lost in an earlier device error",
-                      wb_text_of(tape->nodes[i]));
+        if (!wb_is_lost(tape->nodes[i])) continue;
+        (void)wb_fail_lost("evaluate", tape->nodes[i]);
         return false;
     }
     return true;

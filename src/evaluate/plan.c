@@ -143,6 +143,8 @@ static bool plan_call(builder *b, const wb_unit *u) {
     int64_t *offsets = NULL;
     if (b->graph.values[number].op == WB_OP_scatter_add && !copy_base(b, number)) return false;
     if (!wb_emit_call(&b->graph, number, &call, arguments, &count, &offsets)) return false;
+    if (call.kind == WB_CALL_gather || call.kind == WB_CALL_scatter_add)
+        b->plan->checks_indices = true;
     return keep_offsets(b, offsets) && call_with_epilogue(b, u, &call, arguments, count);
 }
 

@@ -243,6 +243,7 @@ typedef struct wb_plan {
     int32_t *late; /* place on the tape << 1 | which word, for each late word */
     size_t workspace_bytes, size_bytes;
     int32_t missed_donations;
+    bool checks_indices;    /* a device may say later that one was bad */
     wb_argument *arguments; /* of all commands */
     int64_t **offsets;      /* batch offsets of matrix products */
     int32_t offset_count;

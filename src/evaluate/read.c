@@ -21,12 +21,12 @@ static bool evaluate(const char *function, wb_array *x) {
         (void)refuse_null(function);
         return false;
     }
-    if (x->flags & WB_NODE_LOST) {
-        (void)wb_fail(WB_ERROR_LOST, "%s: the values of %s were lost in an earlier device error",
-                      function, wb_text_of(x));
+    if (wb_is_gone(function, x)) return false;
+    if (wb_evaluate(1, &x) != WB_OK) return false;
+    if (wb_is_lost(x)) {
+        (void)wb_fail_lost(function, x);
         return false;
     }
-    if (wb_evaluate(1, &x) != WB_OK) return false;
     const wb_device *device = x->buffer->device;
     if (!device->has_failed) return true;
     (void)wb_fail(WB_ERROR_LOST, "%s: the values of %s were lost when %s failed: %s", function,

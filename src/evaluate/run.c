@@ -245,18 +245,35 @@ static void deliver(evaluator *e, const wb_plan *plan) {
 /* After a failure in the middle of a run: what it was writing in place is gone. */
 static void lose(evaluator *e, const wb_plan *plan, bool has_run) {
     for (int32_t o = 0; o < plan->output_count; o++) {
-        if (has_run && plan->outputs[o].is_donated)
-            e->tape.nodes[plan->leaves[plan->outputs[o].memory]]->flags |= WB_NODE_LOST;
+        if (has_run && plan->outputs[o].is_donated) wb_buffer_lose(e->made[o]);
         wb_buffer_unref(e->made[o]);
     }
 }
 
-static wb_status run(evaluator *e, const wb_plan *plan) {
+/* Whether a bad index may spoil what the plan writes, which is not known before a later sync: it looks indices up, or reads what such a
+ * plan wrote. Where the host computes, run itself tells. */
+static bool is_doubtful(const evaluator *e, const wb_plan *plan) {
+    if (plan->device == wb_cpu_device()) return false;
+    if (plan->checks_indices) return true;
+    for (int32_t i = 0; i < plan->leaf_count; i++)
+        if (wb_buffer_is_doubted(e->tape.nodes[plan->leaves[i]]->buffer)) return true;
+    return false;
+}
+
+static wb_status queue(evaluator *e, const wb_plan *plan) {
     const wb_device *device = plan->device;
-    if (wb_device_check(device) != WB_OK || !bind(e, plan)) return wb_error_status();
+    const bool doubtful = is_doubtful(e, plan);
+    if (doubtful) wb_buffers_doubt(device, plan->output_count, e->made, false);
     const wb_status status =
         wb_device_note(device, device->backend->run(device->context, NULL, plan->commands,
                                                     plan->command_count, e->memory, e->late));
+    if (doubtful) wb_buffers_doubt(device, plan->output_count, e->made, true);
+    return status;
+}
+
+static wb_status run(evaluator *e, const wb_plan *plan) {
+    if (wb_device_check(plan->device) != WB_OK || !bind(e, plan)) return wb_error_status();
+    const wb_status status = queue(e, plan);
     unstage(e);
     e->counts.evaluations++;
     e->counts.kernels += plan->command_count;
@@ -318,6 +335,7 @@ static bool all_evaluated(int count, wb_array *const *roots) {
 /* Gives the move its memory. A view that is not dense is moved with what lies between its elements. */
 static wb_status move(wb_array *node) {
     wb_array *x = node->inputs[0];
+    if (wb_is_lost(x)) return wb_fail_lost("move", x);
     const int64_t element = (int64_t)wb_dtype_size((wb_dtype)x->dtype);
     const wb_layout layout = wb_layout_of(x);
     int64_t first = x->offset, last = first;
@@ -326,7 +344,8 @@ static wb_status move(wb_array *node) {
         *(reach < 0 ? &first : &last) += reach;
     }
     const size_t bytes = wb_count(x) ? (size_t)((last - first + 1) * element) : 0;
-    wb_buffer *to = wb_buffer_new(node->device, bytes, "move");
+    const char *tag = x->buffer->tag ? x->buffer->tag : "move"; /* foreign memory has none */
+    wb_buffer *to = wb_buffer_new(node->device, bytes, tag);
     if (!to) return wb_error_status();
     const wb_status status = wb_buffer_copy(to, 0, x->buffer, first * element, bytes);
     if (status != WB_OK) {

@@ -157,6 +157,17 @@ static void holders_are_named_by_what_made_them(void **state) {
     assert_int_equal(arrays, 1);
 }
 
+static void what_was_moved_keeps_its_name(void **state) {
+    (void)state;
+    int64_t arrays, others;
+    const int64_t before = bytes_of_tag("sin", &arrays);
+    wb_array *x = put(here == cpu ? first : cpu, wb_from(WB_F32, (float[256]){0}, 256));
+    wb_array *there = put(here, wb_sin(x));
+    assert_int_equal(wb_eval(there), WB_OK);
+    assert_int_equal(bytes_of_tag("sin", &others), before + 1024);
+    assert_int_equal(others, arrays + 1);
+}
+
 static wb_array *loss(wb_layer *model, const wb_batch *batch, void *user) {
     (void)user;
     return wb_mse(wb_apply(model, batch->x), batch->y);
@@ -378,6 +389,7 @@ static const struct test_of_a_place {
     ROW(a_threads_workspace_ends_with_it),
     ROW(questions_about_nothing),
     ROW(holders_are_named_by_what_made_them),
+    ROW(what_was_moved_keeps_its_name),
     ROW(of_a_model_the_optimiser_holds_most),
     ROW(a_limit_is_kept),
     ROW(a_step_over_the_limit_changes_nothing),
