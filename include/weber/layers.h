@@ -149,7 +149,7 @@ WB_API wb_status wb_auto_mode(wb_layer *model);
 /* True if the layer is to behave as in training now. */
 WB_API bool wb_is_active(const wb_layer *layer);
 
-/* Trainable numbers of a model; an array in two places counts once. */
+/* Trainable numbers of a model; an array in two places, or beside its transpose, counts once. */
 WB_API int64_t wb_parameter_count(wb_layer *model);
 
 /* The array at a path, owned by the scope: "layers.1.weight", "layers.encoder.bias", "actor". An
@@ -159,7 +159,7 @@ WB_API wb_array *wb_get(wb_layer *model, const char *path);
 /* The layer at a path, "layers.1", borrowed from the model. */
 WB_API wb_layer *wb_get_layer(wb_layer *model, const char *path);
 
-/* Puts x into the place of an array of the same sizes; who held the old array keeps its value.
+/* Puts x into the place of an array of the same sizes, on the same device; who held the old array keeps its value.
  * Places that held the same array (a tie) part: only this one changes. */
 WB_API wb_status wb_set(wb_layer *model, const char *path, wb_array *x);
 

@@ -9,6 +9,7 @@
 #include "base/saved.h"
 #include "data/loader.h"
 #include "data/order.h"
+#include "ops/ops.h"
 
 typedef wb_loader_source source;
 typedef wb_loader_slot slot;
@@ -101,15 +102,9 @@ static bool check_source(const char *name, const wb_array *x, const wb_loader *l
     return status == WB_OK;
 }
 
-/* f64 travels as f32, as wb_to has it. */
-static wb_array *narrow(const wb_loader_desc *desc, wb_array *x) {
-    const bool leaves = desc->device && desc->device != wb_device_of(x);
-    return leaves && desc->device != wb_cpu_device() && x->dtype == WB_F64 ? wb_cast(x, WB_F32) : x;
-}
-
 /* Evaluates x, in a dense copy where its observations are not dense, and holds it. */
 static bool add_source(wb_loader *loader, const char *name, wb_array *x) {
-    x = narrow(&loader->desc, x);
+    if (loader->desc.device) x = wb_cast_for(loader->desc.device, x, WB_ELTYPE_DEFAULT);
     if (!x || wb_eval(x) != WB_OK) return false;
     if (!x->device) x->device = x->buffer->device;
     if (!check_source(name, x, loader)) return false;

@@ -201,7 +201,7 @@ static wb_status collect(walk *w, int count, wb_array *const *arrays, wb_array *
     for (int i = 0; i < count; i++) {
         const wb_array *x = arrays[i];
         if (x->stamp == stamp && w->cotangents[x->index]) {
-            gradients[i] = settle(w->cotangents[x->index], x, true);
+            gradients[i] = wb_beside(x, settle(w->cotangents[x->index], x, true));
             if (!gradients[i]) return wb_error_status();
         } else if (w->detached)
             return wb_fail(WB_ERROR_GRADIENT,

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "evaluate/evaluate.h"
 #include "layers/layer.h"
+#include "ops/ops.h"
 
 uint64_t wb_new_stamp(void) {
     wb_thread *thread = wb_thread_get();
@@ -211,6 +212,11 @@ wb_status wb_set(wb_layer *model, const char *path, wb_array *x) {
                 memcmp(old->sizes, x->sizes, (size_t)x->ndim * sizeof *x->sizes) != 0))
         return wb_fail(WB_ERROR_SHAPE, "wb_set: %s has sizes %s, the new array %s", path,
                        wb_text_of(old), wb_text_of(x));
+    if (old && !(x = wb_beside(old, x))) return wb_error_status();
+    if (old && wb_node_device(old) != wb_node_device(x))
+        return wb_fail(WB_ERROR_DEVICE, "wb_set: %s is on %s, the new array on %s; wb_to moves it",
+                       path, wb_device_name(wb_node_device(old)),
+                       wb_device_name(wb_node_device(x)));
     *slot = wb_hold(x);
     wb_unhold(old);
     return WB_OK;
@@ -220,16 +226,24 @@ wb_status wb_set(wb_layer *model, const char *path, wb_array *x) {
 
 typedef struct counter {
     wb_visitor visitor;
-    uint64_t stamp;
+    wb_array **seen; /* few hundred at most: searched one by one */
+    int64_t seen_count, seen_capacity;
     wb_model_counts counts;
 } counter;
+
+static bool is_seen(const counter *c, const wb_array *x) {
+    for (int64_t i = 0; i < c->seen_count; i++)
+        if (wb_is_tied(c->seen[i], x)) return true;
+    return false;
+}
 
 static bool count_array(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable) {
     (void)path;
     counter *c = (counter *)(void *)visitor;
     wb_array *x = *slot;
-    if (x->stamp == c->stamp) return true;
-    x->stamp = c->stamp;
+    if (is_seen(c, x)) return true;
+    if (!WB_GROW(c->seen, c->seen_count, c->seen_capacity)) return false;
+    c->seen[c->seen_count++] = x;
     const int64_t numbers = wb_count(x), bytes = numbers * (int64_t)wb_dtype_size(x->dtype);
     if (trainable) {
         c->counts.arrays++, c->counts.numbers += numbers, c->counts.bytes += bytes;
@@ -241,9 +255,10 @@ static bool count_array(wb_visitor *visitor, const wb_path *path, wb_array **slo
 }
 
 wb_model_counts wb_count_model(wb_layer *model) {
-    counter c = {.visitor = {.array = count_array}, .stamp = wb_new_stamp()};
-    (void)wb_visit(&c.visitor, model);
-    return c.counts;
+    counter c = {.visitor = {.array = count_array}};
+    const bool done = wb_visit(&c.visitor, model);
+    wb_release(c.seen);
+    return done ? c.counts : (wb_model_counts){0};
 }
 
 int64_t wb_parameter_count(wb_layer *model) {

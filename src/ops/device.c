@@ -7,18 +7,33 @@ wb_array *wb_move_node(const wb_device *device, wb_array *x) {
     return node;
 }
 
+/* By default f64 becomes f32 where it leaves the host, or could not be. */
+static bool narrows(const wb_device *device, const wb_array *x) {
+    const wb_device *here = wb_node_device(x);
+    if (x->dtype != WB_F64 || here == device) return false;
+    return here == wb_cpu_device() || !wb_device_properties(device).has_f64;
+}
+
 /* The type that x has after the move. */
 static wb_dtype type_there(const wb_device *device, const wb_array *x, wb_eltype eltype) {
     const wb_dtype dtype = (wb_dtype)x->dtype;
     if (!wb_dtype_is_float(dtype) || eltype == WB_ELTYPE_PRESERVE) return dtype;
     if (eltype != WB_ELTYPE_DEFAULT) return (wb_dtype)(eltype - WB_ELTYPE_F32);
-    return dtype == WB_F64 && device != wb_cpu_device() && wb_node_device(x) != device ? WB_F32
-                                                                                       : dtype;
+    return narrows(device, x) ? WB_F32 : dtype;
+}
+
+wb_array *wb_cast_for(const wb_device *device, wb_array *x, wb_eltype eltype) {
+    return wb_cast(x, type_there(device, x, eltype));
 }
 
 wb_array *wb_move_array(const wb_device *device, wb_array *x, wb_eltype eltype) {
-    x = wb_cast(x, type_there(device, x, eltype));
+    x = wb_cast_for(device, x, eltype);
     return !x || x->device == device ? x : wb_move_node(device, x);
+}
+
+wb_array *wb_beside(const wb_array *like, wb_array *x) {
+    const bool is_elsewhere = like->device && like->device != wb_default_device();
+    return x && !x->device && is_elsewhere ? wb_move_node(like->device, x) : x;
 }
 
 /* Back to where x came from. */

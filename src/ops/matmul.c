@@ -38,6 +38,7 @@ wb_array *wb_matmul_op(wb_array *a, wb_array *b, bool transpose_a, bool transpos
     if (!vector) return matmul(a, b, transpose_a, transpose_b);
     if (a->ndim != 2 || a->sizes[!transpose_a] != b->sizes[0])
         return misfit(a, b, transpose_a, transpose_b);
+    if (!wb_check_devices(WB_OP_matmul, 2, (wb_array *const[]){a, b})) return NULL;
     wb_array *column = wb_reshape(b, b->sizes[0], 1);
     wb_array *y = column ? matmul(a, column, transpose_a, false) : NULL;
     return y ? wb_reshape(y, y->sizes[0]) : NULL;

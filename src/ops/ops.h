@@ -86,7 +86,13 @@ int wb_broadcast(int andim, const int64_t *a, int bndim, const int64_t *b, int64
 /* x on the device: a node of its own even where x is there already. The copy happens when it is evaluated. */
 wb_array *wb_move_node(const wb_device *device, wb_array *x);
 
-/* x on the device, its floating type by the policy (weber/device.h); x itself where nothing has to change. */
+/* x in the type that it has on the device, by the policy (weber/device.h). */
+wb_array *wb_cast_for(const wb_device *device, wb_array *x, wb_eltype eltype);
+
+/* x, which is moved to where `like` is if it is numbers alone: by itself it would be at home on the default device. */
+wb_array *wb_beside(const wb_array *like, wb_array *x);
+
+/* x on the device, its floating type by the policy; x itself where nothing has to change. */
 wb_array *wb_move_array(const wb_device *device, wb_array *x, wb_eltype eltype);
 
 /* A pending node with integer attributes. */

@@ -81,6 +81,17 @@ static void policies(void **state) { /* M2, M14 */
     assert_values(after, 0, 1, 0, 1);
 }
 
+static void f64_is_kept_between_devices(void **state) { /* M11 */
+    (void)state;
+    if (!has_type(first, WB_F64)) skip();
+    const double numbers[] = {0.1, 1e300};
+    wb_array *x = put(first, put(cpu, wb_from(WB_F64, numbers, 2))), *there = wb_to(second, x);
+    assert_int_equal(wb_dtype_of(there), WB_F64);
+    assert_place(there, second), assert_place(x, first);
+    assert_same_bits(there, x, "there");
+    assert_same_bits(wb_cpu(there), x, "and back");
+}
+
 static void f64_is_rounded_once(void **state) { /* M2 */
     (void)state;
     test_random r = {test_seed()};
@@ -291,7 +302,7 @@ static void gradients_come_back(void **state) { /* M6 */
             wb_array *y = put(here, wb_mul_number(put(there, x), 2));
             wb_array *element = wb_sum(wb_slice(y, 0, 0, 1, 1));
             assert_int_equal(wb_gradient_of(element, 1, &x, &g), WB_OK);
-            assert_place(wb_add(g, x), here); /* the gradient is numbers alone */
+            assert_place(g, here); /* though it is numbers alone */
             assert_values(g, 0, 2, 0, 0);
 
             wb_array *m = put(here, wb_reshape(wb_vector(1, 4, 7, 2, 5, 8, 3, 6, 9), 3, 3));
@@ -301,6 +312,21 @@ static void gradients_come_back(void **state) { /* M6 */
             assert_place(g, here);
             assert_values(g, 0, 2, 0, 0, 6, 2, 3, 8, 0, 0);
         }
+}
+
+/* However little of the loss is left in them. */
+static void gradients_of_numbers_are_beside_their_arrays(void **state) {
+    (void)state;
+    for (int i = 0; i < PLACES; i++) {
+        wb_array *x = put(places[i], wb_vector(1, 2, 3)), *g, *h;
+        assert_int_equal(wb_gradient_of(wb_sum(wb_mul_number(x, 2)), 1, &x, &g), WB_OK);
+        assert_place(g, places[i]);
+        assert_values(g, 0, 2, 2, 2);
+        assert_values(wb_sub(x, g), 0, -1, 0, 1);
+        assert_int_equal(wb_gradient_of(wb_sum(wb_mul(g, wb_square(x))), 1, &x, &h), WB_OK);
+        assert_place(h, places[i]);
+        assert_values(h, 0, 4, 8, 12);
+    }
 }
 
 static void gradients_of_gradients_come_back(void **state) {
@@ -342,6 +368,8 @@ static void devices_are_not_mixed(void **state) {
     wb_array *x = put(first, wb_ones(WB_F32, 2, 3)), *y = put(second, wb_ones(WB_F32, 3, 1));
     assert_null(wb_matmul(x, y));
     assert_mixed("matmul: ", "(2, 3)", "(3, 1)");
+    assert_null(wb_matmul(x, put(second, wb_ones(WB_F32, 3))));
+    assert_mixed("matmul: ", "(2, 3)", "(3)");
     assert_null(wb_concat(0, x, wb_transpose(y)));
     assert_mixed("concat: ", "(2, 3)", "(1, 3)");
     wb_layer *model = wb_chain(wb_fn(wb_relu), wb_dense(2, 3));
@@ -481,6 +509,7 @@ int main(void) {
     };
     const struct CMUnitTest others[] = {
         MOVES(every_type_goes_round),
+        MOVES(f64_is_kept_between_devices),
         MOVES(f64_is_rounded_once),
         MOVES(what_is_there_is_the_same_object),
         MOVES(without_a_gpu_arrays_stay),
@@ -492,6 +521,7 @@ int main(void) {
         MOVES(recipes_of_numbers_are_at_home_everywhere),
         MOVES(originals_may_go_at_once),
         MOVES(gradients_come_back),
+        MOVES(gradients_of_numbers_are_beside_their_arrays),
         MOVES(gradients_of_gradients_come_back),
         MOVES(a_gradient_has_the_type_of_its_array),
         MOVES(devices_are_not_mixed),

@@ -117,6 +117,32 @@ static void ties_are_kept(void **state) { /* M4 */
     wb_free(moved), wb_free(model);
 }
 
+static void a_slot_takes_arrays_of_its_device(void **state) {
+    (void)state;
+    wb_layer *model = wb_dense(2, 2);
+    assert_int_equal(wb_move(first, model), WB_OK);
+    wb_array *weight = wb_get(model, "weight");
+    assert_int_equal(wb_set(model, "weight", put(second, wb_vector(1, 2))), WB_ERROR_SHAPE);
+    wb_clear_error();
+    assert_int_equal(wb_set(model, "bias", put(second, wb_vector(1, 2))), WB_ERROR_DEVICE);
+    char wanted[160];
+    (void)snprintf(wanted, sizeof wanted, "wb_set: bias is on %s, the new array on %s; wb_to",
+                   wb_device_name(first), wb_device_name(second));
+    assert_error(WB_ERROR_DEVICE, wanted);
+    assert_ptr_equal(wb_get(model, "weight"), weight);
+    assert_int_equal(wb_set(model, "bias", put(first, wb_vector(3, 4))), WB_OK);
+    assert_values(wb_get(model, "bias"), 0, 3, 4);
+    wb_array *numbers =
+        wb_add_number(wb_iota(WB_F32, 0, 2), 5); /* at home anywhere, also when they were read */
+    assert_int_equal(wb_set(model, "bias", numbers), WB_OK);
+    assert_values(numbers, 0, 5, 6);
+    assert_ptr_equal(wb_device_of(model), first);
+    assert_values(wb_get(model, "bias"), 0, 5, 6);
+    assert_int_equal(wb_set(model, "bias", numbers), WB_OK);
+    assert_ptr_equal(wb_device_of(model), first);
+    wb_free(model);
+}
+
 /* ---- structs of the user's own ---- */
 
 typedef struct Agent {
@@ -403,6 +429,7 @@ int main(void) {
         MOVES(a_model_that_is_there_is_the_same),
         MOVES(types_follow_the_policy),
         MOVES(ties_are_kept),
+        MOVES(a_slot_takes_arrays_of_its_device),
         MOVES(of_a_struct_the_arrays_are_moved),
         MOVES(models_say_where_they_are),
         MOVES(models_are_printed_where_they_are),

@@ -127,7 +127,9 @@ static void a_transpose_is_a_tie(void **state) {
     wb_layer *model = wb_chain(wb_dense(2, 3, .no_bias = true), wb_dense(3, 2, .no_bias = true));
     assert_int_equal(
         wb_set(model, "layers.2.weight", wb_transpose(wb_get(model, "layers.1.weight"))), WB_OK);
+    assert_int_equal(wb_parameter_count(model), 6);
     wb_layer *copy = wb_clone(model);
+    assert_int_equal(wb_parameter_count(copy), 6);
     wb_array *w = wb_get(copy, "layers.1.weight"), *v = wb_get(copy, "layers.2.weight");
     assert_true(wb_approx(wb_transpose(w), v, 0, 0, NULL, 0));
     wb_optimiser *o = wb_setup(wb_descent(.eta = 1), copy);
