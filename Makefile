@@ -7,7 +7,7 @@ EPOCHS ?=
 TEST   ?=
 STAGES ?=
 
-.PHONY: all help demo test one bench bench-peers install format symbols clean
+.PHONY: all help demo test one bench bench-peers bench-gpu install format symbols clean
 
 all: ## the release build: library, examples, benchmarks, tools
 	@scripts/build release
@@ -32,6 +32,9 @@ bench: ## the benchmarks, as a table and as build/bench.json
 
 bench-peers: ## the benchmarks with the newest torch beside them, in an environment under build/
 	@scripts/bench --peers
+
+bench-gpu: ## what a device has to show, proofs and speed, in ten minutes (DEVICE=CUDA)
+	@DEVICE='$(DEVICE)' bench/gpu
 
 install: ## library, headers, CMake package, pkg-config file (PREFIX=/usr/local)
 	@scripts/build release all -- -DCMAKE_INSTALL_PREFIX='$(PREFIX)'

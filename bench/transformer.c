@@ -34,15 +34,11 @@ typedef struct linear {
     wb_array *weight, *bias; /* (out, in), (out) */
 } linear;
 
-/* x  (in, ...)     y  (out, ...) */
+/* x  (in, N)     y  (out, N) */
 static wb_array *apply_linear(wb_layer *layer, wb_array *x) {
     const linear *l = (const linear *)(const void *)layer;
     const wb_dtype dtype = wb_dtype_of(x);
-    int64_t sizes[WB_MAX_DIMS] = {wb_size(l->weight, 0)};
-    for (int d = 1; d < wb_ndim(x); d++) sizes[d] = wb_size(x, d);
-    wb_array *columns = wb_reshape(x, wb_size(x, 0), -1);
-    wb_array *y = wb_matmul(wb_cast(l->weight, dtype), columns);
-    return wb_reshape_make(wb_add(y, wb_cast(l->bias, dtype)), wb_ndim(x), sizes);
+    return wb_add(wb_matmul(wb_cast(l->weight, dtype), x), wb_cast(l->bias, dtype));
 }
 WB_FUNCTOR(linear, apply_linear, WB_ARRAY_FIELD(linear, weight), WB_ARRAY_FIELD(linear, bias));
 
@@ -59,12 +55,12 @@ static wb_array *apply_norm(wb_layer *layer, wb_array *x) {
 }
 WB_FUNCTOR(norm, apply_norm, WB_ARRAY_FIELD(norm, gain), WB_ARRAY_FIELD(norm, bias));
 
-/* ---- block ---- */
+/* ---- block, over columns: one for each place of each sequence ---- */
 
 typedef struct block {
     wb_layer layer;
     wb_layer *norm1, *qkv, *out, *norm2, *up, *down;
-    int64_t heads;
+    int64_t heads, context;
     wb_dtype compute;
 } block;
 
@@ -80,16 +76,15 @@ static wb_array *only_earlier(wb_array *x, int64_t context) {
     return wb_select(wb_le(key, query), x, wb_number(-(double)INFINITY));
 }
 
-/* x  (C, T, N)     y  (C, T, N) */
+/* x  (C, T N)     y  (C, T N) */
 static wb_array *attention(const block *b, wb_array *x) {
-    const int64_t width = wb_size(x, 0), context = wb_size(x, 1), batch = wb_size(x, 2);
-    const int64_t head = width / b->heads;
-    wb_array *qkv = wb_reshape(wb_apply(b->qkv, x), head, b->heads, 3, context, batch);
+    const int64_t width = wb_size(x, 0), columns = wb_size(x, 1), head = width / b->heads;
+    wb_array *qkv = wb_reshape(wb_apply(b->qkv, x), head, b->heads, 3, b->context, -1);
     wb_array *q = part_of(qkv, 0), *k = part_of(qkv, 1), *v = part_of(qkv, 2);
     wb_array *scores = wb_mul_number(wb_matmul_op(k, q, true, false), 1 / sqrt((double)head));
-    wb_array *share = wb_softmax(only_earlier(scores, context));
+    wb_array *share = wb_softmax(only_earlier(scores, b->context));
     wb_array *y = wb_permute(wb_matmul(v, share), 0, 2, 1, 3);
-    return wb_apply(b->out, wb_reshape(y, width, context, batch));
+    return wb_apply(b->out, wb_reshape(y, width, columns));
 }
 
 static wb_array *apply_block(wb_layer *layer, wb_array *x) {
@@ -114,9 +109,9 @@ typedef struct decoder {
 static wb_array *apply_decoder(wb_layer *layer, wb_array *symbols) {
     const decoder *d = (const decoder *)(const void *)layer;
     wb_array *x = wb_add(wb_gather(d->token, symbols, 1), d->place);
-    x = wb_cast(wb_apply(d->norm, wb_apply(d->blocks, x)), d->compute);
-    wb_array *columns = wb_reshape(x, wb_size(x, 0), -1);
-    wb_array *logits = wb_matmul_op(wb_cast(d->token, d->compute), columns, true, false);
+    x = wb_apply(d->blocks, wb_reshape(x, wb_size(x, 0), -1));
+    x = wb_cast(wb_apply(d->norm, x), d->compute);
+    wb_array *logits = wb_matmul_op(wb_cast(d->token, d->compute), x, true, false);
     logits = wb_cast(logits, wb_dtype_of(d->token)); /* the loss of a half would be one, too */
     return wb_reshape(logits, wb_size(d->token, 1), wb_size(symbols, 0), wb_size(symbols, 1));
 }
@@ -163,7 +158,7 @@ static wb_layer *block_new(maker *m) {
     const int64_t width = m->sizes->width;
     block *b = wb_new(block);
     if (!b) return NULL;
-    b->heads = m->sizes->heads, b->compute = m->sizes->compute;
+    b->heads = m->sizes->heads, b->context = m->sizes->context, b->compute = m->sizes->compute;
     b->norm1 = norm_new(m);
     b->qkv = linear_new(m, width, 3 * width);
     b->out = linear_new(m, width, width);
