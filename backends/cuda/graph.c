@@ -175,6 +175,11 @@ wb_gpu_outcome wb_gpu_graph_run(const wb_gpu_run *run, const wb_command *command
     if (!graph || graph->is_refused) return launches_do;
     if (!graph->exec && graph->runs++ >= RUNS_BEFORE) make(graph, run, commands, count);
     if (!graph->exec) return launches_do;
+    const wb_gpu_outcome o = GPU_TRY(GraphLaunch, graph->exec, queue->stream);
+    if (o.error && o.is_out_of_memory) { /* it wants more than the kernels alone */
+        graph->is_refused = true;
+        return launches_do;
+    }
     *done = true;
-    return GPU_TRY(GraphLaunch, graph->exec, queue->stream);
+    return o;
 }

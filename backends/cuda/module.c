@@ -32,29 +32,33 @@ static void read_log(gpu_program program, char text[LOG_BYTES]) {
     if (end) *end = 0;
 }
 
-static bool fail(const wb_source *source, gpu_code code, const char *log) {
-    (void)wb_gpu_host->fail(WB_ERROR_DEVICE, "%s: %s: %s%s%s", source->launches[0].entry,
-                            vendor->compiler, rtc.GetErrorString(code), log[0] ? ": " : "", log);
-    return false;
+static wb_gpu_outcome rtc_outcome_of(const char *call, gpu_code code) {
+    return (wb_gpu_outcome){.call = call,
+                            .error = code == GPU_SUCCESS ? NULL : rtc.GetErrorString(code)};
 }
 
-static gpu_code compile(const wb_gpu_device *device, gpu_program program) {
+#define RTC_TRY(function, ...) rtc_outcome_of(RTC_CALL(function), rtc.function(__VA_ARGS__))
+
+static wb_gpu_outcome compile(const wb_gpu_device *device, gpu_program program) {
     const char *options[WB_GPU_MOST_OPTIONS + 1] = {device->target.option};
     int count = 1;
     for (int i = 0; vendor->options[i]; i++) options[count++] = vendor->options[i];
-    return rtc.CompileProgram(program, count, options);
+    return RTC_TRY(CompileProgram, program, count, options);
 }
 
-static gpu_code take_image(const wb_gpu_device *device, gpu_program program, image *made) {
+/* made->data is NULL, with the error recorded, when out of memory. */
+static wb_gpu_outcome take_image(const wb_gpu_device *device, gpu_program program, image *made) {
     const bool portable = device->target.is_portable;
     size_t size = 0;
-    gpu_code code =
-        portable ? vendor->portable_size(program, &size) : rtc.GetBinarySize(program, &size);
-    made->data = code == GPU_SUCCESS ? wb_gpu_host->alloc(size + 1) : NULL;
+    const wb_gpu_outcome o =
+        portable ? rtc_outcome_of("nvrtcGetPTXSize", vendor->portable_size(program, &size))
+                 : RTC_TRY(GetBinarySize, program, &size);
+    if (o.error) return o;
+    made->data = wb_gpu_host->alloc(size + 1);
     made->size_bytes = size;
-    if (!made->data) return code;
-    return portable ? vendor->portable_text(program, made->data)
-                    : rtc.GetBinary(program, made->data);
+    if (!made->data) return o;
+    return portable ? rtc_outcome_of("nvrtcGetPTX", vendor->portable_text(program, made->data))
+                    : RTC_TRY(GetBinary, program, made->data);
 }
 
 static char *join(const wb_gpu_device *device, const wb_source *source) {
@@ -72,18 +76,20 @@ static bool translate(const wb_gpu_device *device, const wb_source *source, imag
     char log[LOG_BYTES] = "";
     char *text = join(device, source);
     if (!text) return false;
-    gpu_code code = rtc.CreateProgram(&program, text, "weber", 0, NULL, NULL);
-    if (code == GPU_SUCCESS) {
-        code = compile(device, program);
+    wb_gpu_outcome o = RTC_TRY(CreateProgram, &program, text, "weber", 0, NULL, NULL);
+    if (!o.error) {
+        o = compile(device, program);
         read_log(program, log);
-        if (code == GPU_SUCCESS) code = take_image(device, program, made);
+        if (!o.error) o = take_image(device, program, made);
         (void)rtc.DestroyProgram(&program);
     }
-    if (code != GPU_SUCCESS)
-        wb_gpu_host->log(WB_LOG_DEBUG, "%s: this text does not compile: %s", vendor->backend,
-                         source->text);
     wb_gpu_host->release(text);
-    return code == GPU_SUCCESS ? made->data != NULL : fail(source, code, log);
+    if (!o.error) return made->data;
+    wb_gpu_host->log(WB_LOG_DEBUG, "%s: this text does not compile: %s", vendor->backend,
+                     source->text);
+    (void)wb_gpu_host->fail(WB_ERROR_DEVICE, "%s: %s: %s%s%s", source->launches[0].entry, o.call,
+                            o.error, log[0] ? ": " : "", log);
+    return false;
 }
 
 /* ---- the disk cache ---- */

@@ -82,12 +82,18 @@ static wb_gpu_outcome make_status(wb_gpu_queue *queue) {
     wb_gpu_outcome o = GPU_TRY(MemAlloc, &words, bytes);
     if (o.error) return o;
     o = GPU_TRY(MemHostAlloc, &mirror, bytes, GPU_HOST_PORTABLE);
-    if (o.error) {
-        (void)gpu.MemFree(words);
+    if (!o.error) {
+        status->mirror = mirror;
+        o = GPU_TRY(MemsetD8Async, words, 0, bytes, queue->stream);
+    }
+    if (!o.error) {
+        status->words = words;
         return o;
     }
-    status->words = words, status->mirror = mirror;
-    return GPU_TRY(MemsetD8Async, words, 0, bytes, queue->stream);
+    (void)gpu.MemFree(words);
+    if (status->mirror) (void)gpu.MemFreeHost(status->mirror);
+    status->mirror = NULL;
+    return o;
 }
 
 wb_gpu_outcome wb_gpu_queue_status(wb_gpu_queue *queue, const char *what, gpu_pointer *words) {

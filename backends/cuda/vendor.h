@@ -84,6 +84,12 @@ enum {
     GPU_DRIVER_LIST(X)
 #undef X
 };
+enum {
+#define X(result, name, nvrtc, hiprtc, parameters) RTC_INDEX_##name,
+    GPU_COMPILER_LIST(X)
+#undef X
+};
+#define RTC_CALL(function) (wb_gpu_vendor_table.compiler_symbols[RTC_INDEX_##function].name)
 #define GPU_CALL(function) (wb_gpu_vendor_table.driver_symbols[GPU_INDEX_##function].name)
 
 /* "CUDA_ERROR_LAUNCH_FAILED"; "error -9999" for a code without a name. The text belongs to the thread's next call. */
