@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "array/array.h"
+#include "state/build.h"
 #include "state/record.h"
 
 static void demand(bool condition, const char *what) {
@@ -78,6 +79,21 @@ static void write_again(const wb_record *root) {
     free(bytes);
 }
 
+static void drop_reference(void *file) { ((wb_file *)file)->refs--; }
+
+/* Whatever the tree says of layers: a model or an error. Arrays that lie in the bytes hold the file; nobody else does. */
+static void build_model(wb_file *file) {
+    static const wb_class counted = {.name = "file", .free = drop_reference};
+    file->object.klass = &counted;
+    file->refs = 1;
+    wb_clear_error();
+    wb_layer *model = wb_build(file, "model", file->root, NULL);
+    DEMAND((model == NULL) == wb_failed());
+    wb_free(model);
+    DEMAND(file->refs == 1);
+    wb_clear_error();
+}
+
 static void check_bson(const void *bytes, size_t size) {
     wb_file file;
     wb_clear_error();
@@ -86,6 +102,7 @@ static void check_bson(const void *bytes, size_t size) {
     DEMAND(status == WB_OK || strstr(wb_error_message(), "fuzz, offset "));
     DEMAND(file.arena.used_bytes <= file.arena.limit_bytes);
     if (status == WB_OK && check(&file.map, file.root, 0)) write_again(file.root);
+    if (status == WB_OK) build_model(&file);
     wb_arena_release(&file.arena);
 }
 

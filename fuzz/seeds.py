@@ -69,6 +69,12 @@ def files():
               b"h.*.attn.* -> layers.*+1.*\n**.weight -> **.w\n\"a b\" -> \"*\"\n", b"layer*_* -> layers.*.*\n*.num ->\n", b""]
     for i, table in enumerate(tables):
         yield f"rename/{i}", table + b"\0" + names
+    structures = ["Chain(Conv((3, 3), 1 => 2, relu; pad = 1, bias = false), MaxPool((2, 2)), flatten, Dropout(0.5), Dense(8 => 3, tanh), softmax)",
+                  "Chain(a = Dense(2 => 2), b = Dense(2 => 2))\nlayers.b.weight = transpose(layers.a.weight)\n",
+                  "Chain(CrossCor((2,), 1 => 1; stride = 2, dilation = (2,)), MeanPool((2, 2); pad = (1, 0)), Flux.Dense(1 => 1; bias = false))",
+                  "(Dense(3 => 2), zeros(Float32, 2, 3), var\"a b\" = Chain())"]
+    for i, structure in enumerate(structures):
+        yield f"structure/{i}", structure.encode()
 
 
 folder = Path(sys.argv[1])
