@@ -118,11 +118,25 @@ static bool mark_needed(walk *w, int count, wb_array *const *arrays, uint64_t st
     return true;
 }
 
+static wb_array *accumulate(wb_array *sum, wb_array *g);
+
 static bool is_half(const wb_array *x) { return x->dtype == WB_F16 || x->dtype == WB_BF16; }
+
+/* Cotangents of slices side by side are put together instead of added: of the whole, as q, k and v of one product or the steps of a
+ * sequence, that is no more than a copy. NULL, without an error: they are none. */
+static wb_array *join(wb_array *sum, wb_array *g) {
+    if (wb_puts_are_neighbours(sum, g)) return wb_join_puts(sum, g);
+    for (int i = 0; i < 2 && sum->op == WB_OP_add && !wb_is_evaluated(sum); i++)
+        if (wb_puts_are_neighbours(sum->inputs[i], g))
+            return accumulate(sum->inputs[!i], wb_join_puts(sum->inputs[i], g));
+    return NULL;
+}
 
 /* Sums of cotangents of the halves are kept in f32 and rounded once, where they are used. */
 static wb_array *accumulate(wb_array *sum, wb_array *g) {
     if (!sum || !g) return sum ? sum : g;
+    wb_array *joined = join(sum, g);
+    if (joined || wb_failed()) return joined;
     if (is_half(sum)) sum = wb_cast(sum, WB_F32);
     if (is_half(g)) g = wb_cast(g, WB_F32);
     return ADD(sum, g);

@@ -1,4 +1,6 @@
 /* Views, and joining: reshape, permute, slice, expand, concat, stack, pad. */
+#include <string.h>
+
 #include "array/view.h"
 #include "base/memory.h"
 #include "ops/build.h"
@@ -258,6 +260,57 @@ wb_array *wb_concat_make(int dim, int count, wb_array *const *arrays) {
     if (count == 1) return arrays[0];
     const int64_t attribute = dim;
     return wb_node_with(WB_OP_concat, dtype, arrays[0]->ndim, sizes, count, arrays, 1, &attribute);
+}
+
+/* ---- gradients of slices side by side ---- */
+
+/* x put into zeros, still a recipe. */
+static bool is_put(const wb_array *x) {
+    return x->op == WB_OP_slice_put && x->attributes[2] == 1 && !wb_is_evaluated(x);
+}
+
+static int64_t end_of(const wb_array *put) {
+    return put->attributes[1] + put->inputs[0]->sizes[put->attributes[0]];
+}
+
+bool wb_puts_are_neighbours(const wb_array *x, const wb_array *y) {
+    if (!is_put(x) || !is_put(y) || x->dtype != y->dtype || x->ndim != y->ndim) return false;
+    for (int d = 0; d < x->ndim; d++)
+        if (x->sizes[d] != y->sizes[d]) return false;
+    return x->attributes[0] == y->attributes[0] &&
+           (end_of(x) == y->attributes[1] || end_of(y) == x->attributes[1]) &&
+           x->inputs[0]->ninputs + y->inputs[0]->ninputs < UINT16_MAX;
+}
+
+/* What x is put together from, along dim: itself, or the parts of a recipe. */
+static int parts_of(wb_array *const *x, int64_t dim, wb_array *const **parts) {
+    const bool is_joined =
+        (*x)->op == WB_OP_concat && (*x)->attributes[0] == dim && !wb_is_evaluated(*x);
+    *parts = is_joined ? (*x)->inputs : x;
+    return is_joined ? (*x)->ninputs : 1;
+}
+
+static wb_array *join_parts(int64_t dim, wb_array *const *lower, wb_array *const *upper) {
+    wb_array *few[8], **list = few, *const * first, *const * second;
+    const int before = parts_of(lower, dim, &first), after = parts_of(upper, dim, &second);
+    if (before + after > 8) list = wb_alloc(sizeof(wb_array *) * (size_t)(before + after));
+    if (!list) return NULL;
+    memcpy(list, first, sizeof(wb_array *) * (size_t)before);
+    memcpy(list + before, second, sizeof(wb_array *) * (size_t)after);
+    wb_array *joined = wb_concat_make((int)dim, before + after, list);
+    if (list != few) wb_release(list);
+    return joined;
+}
+
+wb_array *wb_join_puts(wb_array *x, wb_array *y) {
+    if (end_of(x) != y->attributes[1]) {
+        wb_array *upper = x;
+        x = y, y = upper;
+    }
+    const int64_t dim = x->attributes[0];
+    wb_array *both = join_parts(dim, &x->inputs[0], &y->inputs[0]);
+    if (!both || both->sizes[dim] == x->sizes[dim]) return both;
+    return wb_slice_put(both, x->ndim, x->sizes, (int)dim, x->attributes[1], 1);
 }
 
 void wb_vjp_concat(wb_array *o, wb_array *g, const bool *want, wb_array **out) {

@@ -119,6 +119,10 @@ bool wb_dims_mask(const char *function, const wb_array *x, int ndim, const int64
 wb_array *wb_slice_put(wb_array *x, int ndim, const int64_t *sizes, int dim, int64_t start,
                        int64_t step);
 
+/* True if x and y are such nodes, of slices that touch; then wb_join_puts is x + y, put together by copies. */
+bool wb_puts_are_neighbours(const wb_array *x, const wb_array *y);
+wb_array *wb_join_puts(wb_array *x, wb_array *y);
+
 /* Window geometry packed into attributes: private form of wb_window_desc. */
 typedef struct wb_window_geometry {
     int nspatial;
