@@ -80,5 +80,6 @@ wb_gpu_outcome wb_gpu_outcome_of(const char *call, gpu_code code) {
 
 wb_status wb_gpu_report(const char *what, wb_gpu_outcome o) {
     if (!o.error) return WB_OK;
-    return wb_gpu_host->fail(WB_ERROR_DEVICE, "%s: %s: %s", what, o.call, o.error);
+    return wb_gpu_host->fail(o.is_out_of_memory ? WB_ERROR_MEMORY : WB_ERROR_DEVICE, "%s: %s: %s",
+                             what, o.call, o.error);
 }

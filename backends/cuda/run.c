@@ -35,12 +35,12 @@ static wb_status run_locked(wb_gpu_run *run, const wb_command *commands, int cou
     int at = 0;
     wb_gpu_outcome o = wb_gpu_enter(device);
     if (!o.error) o = prepare(run, commands, count, late);
-    if (o.error && o.is_out_of_memory)
-        return wb_gpu_host->fail(WB_ERROR_MEMORY, "%s: %s: %s", commands[0].what, o.call, o.error);
-    if (!o.error && device->uses_graphs && run->queue == &device->own)
+    if (o.error) return wb_gpu_report(commands[0].what, o);
+    if (device->uses_graphs && run->queue == &device->own)
         o = wb_gpu_graph_run(run, commands, count, &done);
     if (!o.error && !done) o = wb_gpu_launch_all(run, commands, count, &at);
-    return o.error ? wb_gpu_report(commands[at].what, o) : WB_OK;
+    o.is_out_of_memory = false; /* which would mean that nothing was queued */
+    return wb_gpu_report(commands[at].what, o);
 }
 
 wb_status wb_gpu_run_commands(void *any, void *which, const wb_command *commands, int count,

@@ -100,7 +100,7 @@ wb_gpu_outcome wb_gpu_outcome_of(const char *call, gpu_code code);
 /* wb_gpu_outcome o = GPU_TRY(StreamWaitEvent, stream, event, 0) */
 #define GPU_TRY(function, ...) wb_gpu_outcome_of(GPU_CALL(function), gpu.function(__VA_ARGS__))
 
-/* Records WB_ERROR_DEVICE "what: call: CUDA_ERROR_LAUNCH_FAILED", if that is what became of it. */
+/* Records "what: call: CUDA_ERROR_LAUNCH_FAILED", if that is what became of it: WB_ERROR_DEVICE, or WB_ERROR_MEMORY. */
 wb_status wb_gpu_report(const char *what, wb_gpu_outcome outcome);
 
 #endif
