@@ -104,7 +104,7 @@ static wb_array *array_of(const wb_part *p, const wb_record *r, bool is_weight) 
     made *m = note(p->building, r);
     if (!m) return NULL;
     if (m->array) return m->array;
-    wb_array *x = wb_copy(wb_record_array(p->building->file, r)); /* the file may change or go */
+    wb_array *x = wb_record_copy(p->building->file, r);
     if (x && is_weight && !wb_dtype_is_float((wb_dtype)x->dtype)) x = wb_cast(x, WB_F32);
     return m->array = wb_to(wb_default_device(), x, .eltype = WB_ELTYPE_PRESERVE);
 }

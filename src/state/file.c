@@ -227,6 +227,10 @@ static bool is_aligned(const void *data, wb_dtype dtype) {
     return (uintptr_t)data % wb_dtype_size(dtype) == 0;
 }
 
+static bool is_borrowed(const wb_record *r) {
+    return r->data_bytes && is_aligned(r->data, (wb_dtype)r->dtype);
+}
+
 /* As it lies in the file. */
 static wb_array *array_in_file(const wb_file *file, const wb_record *r) {
     const wb_dtype dtype = (wb_dtype)r->dtype;
@@ -236,7 +240,7 @@ static wb_array *array_in_file(const wb_file *file, const wb_record *r) {
         const wb_file *from;
         wb_file *to; /* only counted */
     } held = {.from = file};
-    if (r->data_bytes && is_aligned(r->data, dtype)) {
+    if (is_borrowed(r)) {
         (void)__atomic_add_fetch(&held.to->refs, 1, __ATOMIC_RELAXED);
         return wb_borrow_make(dtype, r->data, give_back, held.to, r->ndim, sizes);
     }
@@ -250,4 +254,9 @@ wb_array *wb_record_array(const wb_file *file, const wb_record *r) {
     if (!file || !is_kind(r, WB_RECORD_ARRAY, "an array"))
         return file || wb_failed() ? NULL : wb_fail_argument_null("wb_record_array", "the file");
     return r->array ? wb_scope_add(r->array) : wb_turned(r, array_in_file(file, r));
+}
+
+wb_array *wb_record_copy(const wb_file *file, const wb_record *r) {
+    wb_array *x = wb_record_array(file, r);
+    return x && (r->array || r->turn || is_borrowed(r)) ? wb_copy(x) : x;
 }

@@ -77,8 +77,8 @@ bool wb_record_has_sizes_of(const wb_record *r, const wb_array *x) {
 
 wb_array *wb_record_array_like(const wb_file *file, const wb_record *r, const wb_array *x) {
     const wb_device *device = wb_device_of(x);
-    wb_array *y = wb_record_array(file, r);
-    y = y ? wb_cast(wb_copy(y), (wb_dtype)x->dtype) : NULL; /* the file may change or go */
+    wb_array *y = wb_record_copy(file, r);
+    y = y ? wb_cast(y, (wb_dtype)x->dtype) : NULL;
     return y && device ? wb_to(device, y, .eltype = WB_ELTYPE_PRESERVE) : y;
 }
 

@@ -7,6 +7,7 @@
 #include <zlib.h>
 
 #include "base/memory.h"
+#include "state/crc.h"
 #include "state/npy.h"
 #include "state/safetensors_flat.h"
 #include "state/safetensors_notes.h"
@@ -321,7 +322,7 @@ static wb_status read_entry(reader *r, entry *e) {
                             .entry = e->name};
     if (source.is_inflated) source.bytes = inflated(r, e);
     if (!source.bytes) return wb_error_status();
-    if (crc32_z(0, source.bytes, (z_size_t)source.size_bytes) != e->crc)
+    if (wb_crc32(0, source.bytes, source.size_bytes) != e->crc)
         return wb_file_fault(r->file, e->data, "%.200s does not match its checksum", e->name);
     if (strcmp(e->name, WB_NPZ_NOTES) == 0) return read_notes(r, &source);
     wb_flat_entry child = {.path = e->name, .offset = e->central};

@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "base/memory.h"
+#include "state/crc.h"
 #include "state/npy.h"
 #include "state/safetensors_flat.h"
 #include "state/safetensors_notes.h"
@@ -119,8 +119,8 @@ static wb_status write_central(writer *w, const entry *e) {
 static wb_status write_entry(writer *w, const char *name, const void *head, int64_t head_bytes,
                              const void *data, int64_t data_bytes) {
     entry e = {.name = name, .offset = w->offset, .size_bytes = head_bytes + data_bytes};
-    e.crc = (uint32_t)crc32_z(0, head, (z_size_t)head_bytes);
-    if (data_bytes) e.crc = (uint32_t)crc32_z(e.crc, data, (z_size_t)data_bytes);
+    e.crc = wb_crc32(0, head, head_bytes);
+    if (data_bytes) e.crc = wb_crc32(e.crc, data, data_bytes);
     if (strlen(name) > MOST_NAME)
         return wb_fail(WB_ERROR_ARGUMENT, "%s: the name \"%.80s...\" is too long for a zip file",
                        w->path, name);

@@ -85,6 +85,9 @@ struct wb_file {
 wb_file *wb_file_new(const char *path);
 bool wb_is_file(const void *object);
 
+/* As wb_record_array, in memory of its own: the file may change or go. */
+wb_array *wb_record_copy(const wb_file *file, const wb_record *record);
+
 /* ---- formats ---- */
 
 typedef struct wb_format {

@@ -1,6 +1,7 @@
 /* src/state/npy.c, npz.c, npz_write.c: handmade files for every rule, arrays and trees there and back, damage. */
 #include <zlib.h>
 
+#include "state/crc.h"
 #include "state/npy.h"
 #include "test_safetensors_trees.h"
 
@@ -628,6 +629,19 @@ static size_t small_npz(unsigned char *bytes) {
     return z.count;
 }
 
+static void checksums_are_those_of_zlib(void **state) {
+    (void)state;
+    test_random random = {test_seed()};
+    static unsigned char bytes[1024];
+    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (unsigned char)random_bits(&random);
+    for (int64_t size = 0; size < 700; size++) {
+        const int64_t from = random_below(&random, 300);
+        const uint32_t before = (uint32_t)random_bits(&random);
+        assert_int_equal(wb_crc32(before, bytes + from, size),
+                         crc32(before, bytes + from, (uInt)size));
+    }
+}
+
 static void every_truncation_of_npz_is_noticed(void **state) {
     (void)state;
     unsigned char bytes[4096];
@@ -678,6 +692,7 @@ int main(void) {
         TEST(a_comment_at_the_end_is_passed_over),  TEST(bent_entries_are_refused),
         TEST(what_inflates_too_much_is_refused),    TEST(bent_directories_are_refused),
         TEST(directories_of_64_bits_are_read),      TEST(arrays_in_it_are_aligned),
+        TEST(checksums_are_those_of_zlib),
     };
     const struct CMUnitTest notes[] = {
         TEST(random_trees_come_back),
