@@ -36,9 +36,15 @@ static void commands_have_help(void) {
 }
 
 static void what_is_not_understood_is_status_2(void) {
-    static const char *const rows[] = {
-        "show",          "show a b",      "show --deep a",        "convert",
-        "convert a.npz", "convert a b c", "convert a b --rename", "convert --x a b"};
+    static const char *const rows[] = {"show",
+                                       "show a b",
+                                       "show --deep a",
+                                       "convert",
+                                       "convert a.npz",
+                                       "convert a b c",
+                                       "convert a b --rename",
+                                       "convert --x a b",
+                                       "convert a b --model --rename=c"};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         expect(weber(rows[i]) == 2);
         expect_part(output, "usage: weber ");
@@ -101,6 +107,22 @@ static void files_of_flux_are_shown(void) {
     expect_part(output, "Flux.Chain\n");
     expect_part(output, "f32 (5, 10), 50 numbers, 200 bytes\n");
     expect_part(output, "4 arrays, 67 numbers, 268 bytes\n");
+}
+
+static void a_model_of_flux_becomes_one_of_weber(void) {
+    char arguments[1024];
+    (void)snprintf(arguments, sizeof arguments,
+                   "convert '%s/state/fixtures/bson/%s' m.bson --model", WB_TESTS_DIR,
+                   "flux_docs_mymodel.bson");
+    expect(weber(arguments) == 0);
+    expect(weber("convert --model m.bson m.safetensors") == 0);
+    expect(weber("show m.safetensors") == 0);
+    expect_part(output, "layers: list of 3\n");
+    expect_part(output, "weight: f32 (5, 10), 50 numbers, 200 bytes\n");
+    expect_part(output, "\"Chain(Dense(10 => 5, relu), Dense(5 => 2), softmax)\"");
+    expect(weber("convert --model=net m.bson out.npz") == 1);
+    expect_part(output, "there is no \"net\"");
+    expect(access("out.npz", F_OK) != 0);
 }
 
 /* A name must not steer the terminal. */
@@ -201,6 +223,7 @@ int main(void) {
         SCENE(files_are_converted_and_shown),
         SCENE(what_is_shared_is_shown_once),
         SCENE(files_of_flux_are_shown),
+        SCENE(a_model_of_flux_becomes_one_of_weber),
         SCENE(names_and_texts_are_shown_as_text),
         SCENE(a_saved_model_is_evaluated),
         SCENE(what_cannot_be_evaluated_says_why),

@@ -10,7 +10,7 @@
 #include "tool.h"
 
 static const char help[] =
-    "usage: weber convert IN OUT [--rename=TABLE]\n"
+    "usage: weber convert IN OUT [--rename=TABLE | --model[=KEY]]\n"
     "\n"
     "Writes what the file IN holds to the file OUT; both formats follow the names: .bson, "
     ".safetensors, .npy\n"
@@ -23,6 +23,9 @@ static const char help[] =
     "                      *.num_batches_tracked ->                   left out\n"
     "                  The first row that takes a name counts; other names stay. # begins a "
     "remark.\n"
+    "  --model[=KEY]   instead of the tree: the model at KEY (default model) is built and saved, "
+    "so that the\n"
+    "                  layers of a file of Flux's become Weber's, with the names of their fields\n"
     "  --help          this text\n"
     "\n"
     "Exit status: 0, 1 after an error, 2 for a command line that is not understood.\n";
@@ -53,17 +56,27 @@ static int convert(const char *from, const char *to, const char *table) {
     return wb_report("weber convert");
 }
 
+static int convert_model(const char *from, const char *to, const char *key) {
+    wb_layer *model = wb_load_model(from, key);
+    if (model) (void)wb_save_named(to, {key, model});
+    wb_free(model);
+    return wb_report("weber convert");
+}
+
 int tool_convert(int count, char **arguments) {
     static const struct option options[] = {
         {"rename", required_argument, NULL, 'r'},
+        {"model",  optional_argument, NULL, 'm'},
         {"help",   no_argument,       NULL, 'h'},
         {NULL,     0,                 NULL, 0  }
     };
-    const char *table = NULL;
+    const char *table = NULL, *key = NULL;
     for (int letter; (letter = getopt_long(count + 1, arguments - 1, "", options, NULL)) != -1;) {
-        if (letter != 'r') return tool_help(help, letter == 'h');
-        table = optarg;
+        if (letter != 'r' && letter != 'm') return tool_help(help, letter == 'h');
+        if (letter == 'r') table = optarg;
+        if (letter == 'm') key = optarg ? optarg : "model";
     }
-    if (count + 1 - optind != 2) return tool_help(help, false);
-    return convert(arguments[optind - 1], arguments[optind], table);
+    if (count + 1 - optind != 2 || (table && key)) return tool_help(help, false);
+    const char *from = arguments[optind - 1], *to = arguments[optind];
+    return key ? convert_model(from, to, key) : convert(from, to, table);
 }
