@@ -173,6 +173,7 @@ const wb_gpu_vendor wb_gpu_vendor_table = {
     .compiler_symbol_count = sizeof compiler_symbols / sizeof *compiler_symbols,
     .options = {"-w",                         "-fwrapv"},
     .hiding = {"HIP_VISIBLE_DEVICES",            "ROCR_VISIBLE_DEVICES",            "CUDA_VISIBLE_DEVICES"},
+    .most_groups = UINT32_MAX / WB_GPU_GROUP, /* 2^32 threads are too many */
     .uses_graphs = false, /* nobody has seen a plan replayed by HIP give the right numbers yet */
     .attribute_units = 63,
     .compiler_names = compiler_names,

@@ -10,9 +10,6 @@
 
 static const wb_gpu_vendor *const vendor = &wb_gpu_vendor_table;
 
-/* A multiple of 32 and 64, the widths of the makers' warps; all registers are there for it. */
-enum { GROUP = 256 };
-
 /* ---- the thread's device ---- */
 
 wb_gpu_outcome wb_gpu_enter(const wb_gpu_device *device) {
@@ -29,13 +26,6 @@ wb_gpu_outcome wb_gpu_wait_all(wb_gpu_device *device) {
 
 /* ---- the compiler ---- */
 
-static bool set_target(wb_gpu_device *device, int index) {
-    char reason[256] = "";
-    if (vendor->target(device->ordinal, &device->target, reason, sizeof reason)) return true;
-    (void)wb_gpu_host->fail(WB_ERROR_DEVICE, "%s(%d): %s", vendor->backend, index, reason);
-    return false;
-}
-
 static void set_compiler(wb_gpu_device *device) {
     int major = 0, minor = 0, driver = 0;
     char versions[64];
@@ -47,7 +37,7 @@ static void set_compiler(wb_gpu_device *device) {
     for (int i = 0; vendor->options[i]; i++)
         device->compiler = wb_text_hash_on(device->compiler, vendor->options[i]);
     device->dialect = (wb_dialect){
-        .name = vendor->language, .prelude = prelude_text, .group = GROUP, .has_f64 = true};
+        .name = vendor->language, .prelude = prelude_text, .group = WB_GPU_GROUP, .has_f64 = true};
 }
 
 /* ---- opening ---- */
@@ -81,11 +71,12 @@ static bool open_parts(wb_gpu_device *device) {
 }
 
 void *wb_gpu_open(int index) {
-    int ordinal;
-    if (!wb_gpu_find(index, &ordinal)) return NULL;
+    wb_gpu_place place;
+    if (!wb_gpu_find(index, &place)) return NULL;
     wb_gpu_device *device = wb_gpu_host->alloc(sizeof *device);
     if (!device) return NULL;
-    device->ordinal = ordinal;
+    device->ordinal = place.ordinal;
+    device->target = place.target;
     device->waits_always = option("WEBER_SYNC", false);
     device->uses_graphs = option("WEBER_GRAPHS", vendor->uses_graphs) && !device->waits_always;
     (void)pthread_mutex_init(&device->pinned_lock, NULL);
@@ -95,10 +86,8 @@ void *wb_gpu_open(int index) {
                                .build = wb_gpu_module_build,
                                .drop = wb_gpu_module_drop};
     wb_texts_init(&device->texts);
-    if (open_context(device) && set_target(device, index)) {
-        set_compiler(device);
-        if (open_parts(device)) return device;
-    }
+    set_compiler(device);
+    if (open_context(device) && open_parts(device)) return device;
     wb_gpu_close(device);
     return NULL;
 }

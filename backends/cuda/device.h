@@ -14,8 +14,14 @@
 /* The number of devices that can be used; 0 with the reason. */
 int wb_gpu_count(char *reason, size_t reason_bytes);
 wb_status wb_gpu_info(int index, wb_device_info *info);
-/* What the driver calls device number index. False with an error recorded. */
-bool wb_gpu_find(int index, int *ordinal);
+
+typedef struct wb_gpu_place {
+    int ordinal; /* the driver's */
+    wb_gpu_target target;
+} wb_gpu_place;
+
+/* Device number index. False with an error recorded. */
+bool wb_gpu_find(int index, wb_gpu_place *place);
 
 /* ---- pinned memory for copies from memory that is not (ring.c) ---- */
 

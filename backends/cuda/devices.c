@@ -7,8 +7,11 @@
 
 static const wb_gpu_vendor *const vendor = &wb_gpu_vendor_table;
 
+enum { MOST_DEVICES = 64 };
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
-static int device_count;
+static wb_gpu_place places[MOST_DEVICES];
+static int place_count;
 
 /* ---- the reason ---- */
 
@@ -33,7 +36,8 @@ static void explain(const char *call, gpu_code code, char *reason, size_t reason
         (void)snprintf(reason, reason_bytes, "the driver does not work: %s", answer);
 }
 
-static int ask(char *reason, size_t reason_bytes) {
+/* How many the driver has. */
+static int ask_driver(char *reason, size_t reason_bytes) {
     const char *call = GPU_CALL(Init);
     int count = 0;
     gpu_code code = gpu.Init(0);
@@ -46,18 +50,34 @@ static int ask(char *reason, size_t reason_bytes) {
     return count > 0 ? count : 0;
 }
 
+/* ---- the list ---- */
+
+/* One that the compiler has nothing for is left out, and is the reason where there is no other. */
+static void add_device(int index, char *reason, size_t reason_bytes) {
+    wb_gpu_place place = {.ordinal = 0};
+    char why[160] = "";
+    const wb_gpu_outcome o = GPU_TRY(DeviceGet, &place.ordinal, index);
+    if (o.error)
+        (void)snprintf(why, sizeof why, "%s: %s", o.call, o.error);
+    else if (vendor->target(place.ordinal, &place.target, why, sizeof why))
+        places[place_count++] = place;
+    if (why[0]) (void)snprintf(reason, reason_bytes, "device %d: %s", index, why);
+}
+
 int wb_gpu_count(char *reason, size_t reason_bytes) {
     if (!wb_gpu_load(reason, reason_bytes)) return 0;
     pthread_mutex_lock(&lock);
-    if (device_count == 0) device_count = ask(reason, reason_bytes);
-    const int count = device_count;
+    const int there = place_count ? 0 : ask_driver(reason, reason_bytes);
+    for (int i = 0; i < there && place_count < MOST_DEVICES; i++)
+        add_device(i, reason, reason_bytes);
+    const int count = place_count;
     pthread_mutex_unlock(&lock);
     return count;
 }
 
 /* ---- one device ---- */
 
-bool wb_gpu_find(int index, int *ordinal) {
+bool wb_gpu_find(int index, wb_gpu_place *place) {
     char reason[256] = "";
     const int count = wb_gpu_count(reason, sizeof reason);
     if (count == 0) {
@@ -69,32 +89,34 @@ bool wb_gpu_find(int index, int *ordinal) {
                                 vendor->backend, index, count - 1);
         return false;
     }
-    *ordinal = 0;
-    return wb_gpu_report(vendor->backend, GPU_TRY(DeviceGet, ordinal, index)) == WB_OK;
+    *place = places[index];
+    return true;
 }
 
-/* "CUDA 13.0, NVRTC 13.0": versions are 13000 with CUDA, 50221153 with HIP. */
-static void describe_driver(char *text, size_t text_bytes) {
+/* "CUDA 13.0, NVRTC 13.0, sm_90": versions are 13000 with CUDA, 50221153 with HIP. */
+static void describe_driver(const wb_gpu_place *place, char *text, size_t text_bytes) {
     int version = 0, major = 0, minor = 0;
     if (gpu.DriverGetVersion(&version) != GPU_SUCCESS) version = 0;
     if (rtc.Version(&major, &minor) != GPU_SUCCESS) major = minor = 0;
     const bool is_long = version >= 1000000;
-    (void)snprintf(text, text_bytes, "%s %d.%d, %s %d.%d", vendor->platform,
+    (void)snprintf(text, text_bytes, "%s %d.%d, %s %d.%d, %s", vendor->platform,
                    version / (is_long ? 10000000 : 1000),
                    is_long ? version / 100000 % 100 : version % 1000 / 10, vendor->compiler, major,
-                   minor);
+                   minor, place->target.architecture);
 }
 
 wb_status wb_gpu_info(int index, wb_device_info *info) {
-    int ordinal, units = 0;
+    wb_gpu_place place;
+    int units = 0;
     size_t bytes = 0;
     *info = (wb_device_info){.is_gpu = true, .has_f64 = true};
-    if (!wb_gpu_find(index, &ordinal)) return WB_ERROR_DEVICE;
-    if (gpu.DeviceGetName(info->name, (int)sizeof info->name - 1, ordinal) != GPU_SUCCESS)
+    if (!wb_gpu_find(index, &place)) return WB_ERROR_DEVICE;
+    if (gpu.DeviceGetName(info->name, (int)sizeof info->name - 1, place.ordinal) != GPU_SUCCESS)
         (void)snprintf(info->name, sizeof info->name, "device %d", index);
-    if (gpu.DeviceTotalMem(&bytes, ordinal) == GPU_SUCCESS) info->memory_bytes = (int64_t)bytes;
-    if (gpu.DeviceGetAttribute(&units, vendor->attribute_units, ordinal) == GPU_SUCCESS)
+    if (gpu.DeviceTotalMem(&bytes, place.ordinal) == GPU_SUCCESS)
+        info->memory_bytes = (int64_t)bytes;
+    if (gpu.DeviceGetAttribute(&units, vendor->attribute_units, place.ordinal) == GPU_SUCCESS)
         info->compute_units = units;
-    describe_driver(info->driver, sizeof info->driver);
+    describe_driver(&place, info->driver, sizeof info->driver);
     return WB_OK;
 }

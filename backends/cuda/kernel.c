@@ -67,15 +67,14 @@ static wb_gpu_outcome set_parameters(const text_kernel *k, const wb_gpu_run *run
 static wb_gpu_outcome run_text(const wb_gpu_kernel *kernel, const wb_gpu_run *run,
                                const wb_command *command) {
     const text_kernel *k = (const text_kernel *)kernel;
-    const unsigned group = (unsigned)kernel->device->dialect.group;
     parameters p;
     if (k->source.launch_count == 0) return (wb_gpu_outcome){.error = NULL};
     wb_gpu_outcome o = set_parameters(k, run, command, &p);
     for (int i = 0; i < k->source.launch_count && !o.error; i++) {
         const unsigned groups = (unsigned)k->source.launches[i].groups;
         if (groups)
-            o = GPU_TRY(LaunchKernel, k->launches[i], groups, 1, 1, group, 1, 1, 0, run->stream,
-                        p.list, NULL);
+            o = GPU_TRY(LaunchKernel, k->launches[i], groups, 1, 1, WB_GPU_GROUP, 1, 1, 0,
+                        run->stream, p.list, NULL);
     }
     return o;
 }
@@ -127,10 +126,21 @@ static bool fits(const wb_source *source) {
     return words * 8 <= MOST_PARAMETER_BYTES;
 }
 
+static bool can_launch(const wb_source *source) {
+    for (int i = 0; i < source->launch_count; i++)
+        if (source->launches[i].groups > wb_gpu_vendor_table.most_groups) {
+            (void)wb_gpu_host->fail(WB_ERROR_ARGUMENT, "%s: %lld groups are too many for a launch",
+                                    source->launches[i].entry,
+                                    (long long)source->launches[i].groups);
+            return false;
+        }
+    return true;
+}
+
 /* Takes the source over. NULL without an error where it has too many parameters: then the host asks for smaller ones. */
 static wb_gpu_kernel *kernel_of(wb_gpu_device *device, wb_source *source) {
     if (!source) return NULL;
-    wb_gpu_kernel *k = fits(source) ? new_kernel(device, source) : NULL;
+    wb_gpu_kernel *k = fits(source) && can_launch(source) ? new_kernel(device, source) : NULL;
     wb_gpu_host->release_source(source);
     return k;
 }

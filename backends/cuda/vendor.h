@@ -32,7 +32,12 @@ typedef struct wb_gpu_outcome {
     bool is_out_of_memory;
 } wb_gpu_outcome;
 
-enum { WB_GPU_ARCHITECTURE_BYTES = 64, WB_GPU_MOST_OPTIONS = 4 };
+enum {
+    WB_GPU_ARCHITECTURE_BYTES = 64,
+    WB_GPU_MOST_OPTIONS = 4,
+    WB_GPU_GROUP =
+        256, /* a multiple of 32 and 64, the widths of the makers' warps; all registers are there for it */
+};
 
 /* What to ask the compiler for. */
 typedef struct wb_gpu_target {
@@ -53,6 +58,7 @@ typedef struct wb_gpu_vendor {
     size_t driver_symbol_count, compiler_symbol_count;
     const char *options[WB_GPU_MOST_OPTIONS]; /* of every compilation; ended by NULL */
     const char *hiding[4];                    /* variables that hide devices; ended by NULL */
+    int64_t most_groups;                      /* of a launch of WB_GPU_GROUP threads each */
     bool uses_graphs;                         /* unless WEBER_GRAPHS says otherwise */
     int attribute_units; /* number of the attribute that counts multiprocessors */
 

@@ -179,6 +179,7 @@ const wb_gpu_vendor wb_gpu_vendor_table = {
     .compiler_symbol_count = sizeof compiler_symbols / sizeof *compiler_symbols,
     .options = {"--std=c++17",                "--disable-warnings"},
     .hiding = {"CUDA_VISIBLE_DEVICES"                                               },
+    .most_groups = INT32_MAX,
     .uses_graphs = true,
     .attribute_units = ATTRIBUTE_UNITS,
     .compiler_names = compiler_names,
