@@ -91,11 +91,12 @@ enum { NAME_BYTES = 256, PROPERTIES_BYTES = 1 << 14 };
 
 /* The struct of properties begins with the device's name and has changed behind it from version to version; the architecture is the one
  * text there that begins with "gfx". */
-static bool read_architecture(int ordinal, char *architecture, size_t size_bytes) {
+static bool read_architecture(int ordinal, char *architecture, size_t size_bytes, gpu_code *code) {
     static const char start[] = "gfx";
     char *properties = wb_gpu_host->alloc(PROPERTIES_BYTES);
     const char *found = NULL;
-    if (properties && hip.GetDeviceProperties(properties, ordinal) == GPU_SUCCESS)
+    *code = properties ? hip.GetDeviceProperties(properties, ordinal) : GPU_OUT_OF_MEMORY;
+    if (*code == GPU_SUCCESS)
         for (size_t i = NAME_BYTES; !found && i < PROPERTIES_BYTES - size_bytes; i++)
             if (memcmp(properties + i, start, sizeof start - 1) == 0) found = properties + i;
     if (found) (void)snprintf(architecture, size_bytes, "%s", found);
@@ -141,9 +142,11 @@ static bool compiler_knows(const char *architecture) {
 
 static bool target(int ordinal, wb_gpu_target *t, char *reason, size_t reason_bytes) {
     int major = 0, minor = 0;
-    if (!read_architecture(ordinal, t->architecture, sizeof t->architecture)) {
+    gpu_code code;
+    if (!read_architecture(ordinal, t->architecture, sizeof t->architecture, &code)) {
         (void)snprintf(reason, reason_bytes,
-                       "hipGetDeviceProperties does not name its architecture");
+                       "hipGetDeviceProperties does not name its architecture (%s)",
+                       wb_gpu_error_name(code));
         return false;
     }
     (void)snprintf(t->option, sizeof t->option, "--offload-arch=%s", t->architecture);

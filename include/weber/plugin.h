@@ -312,7 +312,7 @@ struct wb_backend {
     wb_status (*run)(void *device, void *queue, const wb_command *commands, int count,
                      const wb_memory *memory, const uint64_t *late);
     /* Waits until the queue is done and gives the first error that came late: a bad index is an argument error, named by its
-     * command, and the queue goes on; after WB_ERROR_DEVICE the device is given up. */
+     * command (of several commands, any), and the queue goes on; after WB_ERROR_DEVICE the device is given up. */
     wb_status (*sync)(void *device, void *queue);
 };
 

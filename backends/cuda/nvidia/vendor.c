@@ -145,8 +145,9 @@ static bool target(int ordinal, wb_gpu_target *t, char *reason, size_t reason_by
                    t->is_portable ? "compute" : "sm", best);
     if (code == GPU_SUCCESS && best) return true;
     (void)snprintf(reason, reason_bytes,
-                   code == GPU_SUCCESS ? "this NVRTC is too new for %s"
-                                       : "the driver does not say what it is (%s)",
+                   code == GPU_SUCCESS
+                       ? "this NVRTC is too new for %s"
+                       : "the driver does not say what it is (cuDeviceGetAttribute: %s)",
                    code == GPU_SUCCESS ? t->architecture : wb_gpu_error_name(code));
     return false;
 }
