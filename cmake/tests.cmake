@@ -65,3 +65,4 @@ foreach(source IN LISTS sources)
 endforeach()
 
 include(${tests_dir}/device/plugins/plugins.cmake)
+include(${tests_dir}/backends/cuda/fake.cmake)

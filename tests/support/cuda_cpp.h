@@ -7,7 +7,8 @@
 
 #define CUDA_CPP_HEADER WB_TESTS_DIR "/program/cuda/cuda_cpp.h"
 #define CUDA_CPP_OPTIONS                                                                           \
-    "-std=gnu++17 -O1 -fwrapv -fno-math-errno -fno-strict-aliasing -ffp-contract=off"
+    "-std=gnu++17 -O1 -fwrapv -fno-gnu-unique -fno-math-errno -fno-strict-aliasing "               \
+    "-ffp-contract=off"
 
 /* The text of a C++ file that has all kernels of `text`, for host_cpp_build with CUDA_CPP_OPTIONS; to be freed. definitions: lines in front
  * of it. */

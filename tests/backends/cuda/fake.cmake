@@ -1,0 +1,32 @@
+# The fake drivers: <build>/tests/backends/cuda/fake_{cuda,amdgpu}.so, and beside them the library that hipRTC is asked about.
+
+set(fake_folder ${PROJECT_BINARY_DIR}/tests/backends/cuda)
+file(GLOB fake_sources CONFIGURE_DEPENDS ${tests_dir}/backends/cuda/fake_*.c)
+
+function(weber_add_fake_driver plugin)
+  set(target fake_driver_${plugin})
+  add_library(${target} MODULE ${fake_sources} ${tests_dir}/support/cuda_cpp.c ${tests_dir}/support/fibers.c
+              ${tests_dir}/support/host_cpp.c)
+  set_target_properties(${target} PROPERTIES
+    PREFIX "" OUTPUT_NAME fake_${plugin} LIBRARY_OUTPUT_DIRECTORY ${fake_folder})
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR} ${tests_dir})
+  target_compile_definitions(${target} PRIVATE _GNU_SOURCE WB_TESTS_DIR="${tests_dir}" ${ARGN})
+  target_compile_options(${target} PRIVATE ${weber_program_warnings})
+  target_link_libraries(${target} PRIVATE ${CMAKE_DL_LIBS} pthread)
+endfunction()
+
+weber_add_fake_driver(cuda)
+weber_add_fake_driver(amdgpu FAKE_HIP)
+
+add_library(fake_comgr MODULE ${tests_dir}/backends/amdgpu/comgr.c)
+set_target_properties(fake_comgr PROPERTIES
+  PREFIX "" SUFFIX "" OUTPUT_NAME libamd_comgr.so.3 LIBRARY_OUTPUT_DIRECTORY ${fake_folder})
+target_link_options(fake_comgr PRIVATE -Wl,-soname,libamd_comgr.so.3)
+
+foreach(plugin cuda amdgpu)
+  file(GLOB fake_tests CONFIGURE_DEPENDS ${tests_dir}/backends/${plugin}/test_*.c)
+  foreach(test IN LISTS fake_tests)
+    cmake_path(GET test STEM name)
+    add_dependencies(tests-backends-${plugin}-${name} fake_driver_${plugin} fake_comgr weber_${plugin})
+  endforeach()
+endforeach()
