@@ -69,10 +69,10 @@ static inline void cuda_cpp_wait(int place, int size) {
         cuda_cpp_meet(place);
     threadIdx = self;
 }
-#define __syncthreads()           cuda_cpp_wait(__LINE__, 0)
-#define __syncwarp(...)           cuda_cpp_wait(__LINE__, CUDA_CPP_WARP)
-#define __threadfence()           (void)0
-#define __threadfence_block()     (void)0
+#define __syncthreads()       cuda_cpp_wait(__LINE__, 0)
+#define __syncwarp(...)       cuda_cpp_wait(__LINE__, CUDA_CPP_WARP)
+#define __threadfence()       (void)0
+#define __threadfence_block() (void)0
 
 /* The value of the thread that is number `from` in its warp; its own, where there is none. */
 template <class T> static T cuda_cpp_shuffle(T value, int from, int place) {
@@ -100,17 +100,21 @@ template <class T> static T cuda_cpp_shuffle(T value, int from, int place) {
 #define __global__
 #define __device__
 #define __host__
-#define __constant__              static const
-#define __shared__                static __attribute__((section("cuda_shared")))
-#define __forceinline__           inline __attribute__((always_inline))
-#define __noinline__              __attribute__((noinline))
+#define __constant__    static const
+#define __shared__      static __attribute__((section("cuda_shared")))
+#define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__    __attribute__((noinline))
 #define __launch_bounds__(...)
-#define __align__(n)              __attribute__((aligned(n)))
+#define __align__(n) __attribute__((aligned(n)))
 #define __grid_constant__
 
 #define CUDA_CPP_VECTOR(T, name, bytes)                                                            \
-    struct __align__(bytes / 2) name##2 { T x, y; };                                               \
-    struct __align__(bytes) name##4 { T x, y, z, w; };                                             \
+    struct __align__(bytes / 2) name##2 {                                                          \
+        T x, y;                                                                                    \
+    };                                                                                             \
+    struct __align__(bytes) name##4 {                                                              \
+        T x, y, z, w;                                                                              \
+    };                                                                                             \
     static inline name##2 make_##name##2(T x, T y) { return {x, y}; }                              \
     static inline name##4 make_##name##4(T x, T y, T z, T w) { return {x, y, z, w}; }
 CUDA_CPP_VECTOR(float, float, 16)
@@ -149,23 +153,43 @@ template <class To, class From> static inline To cuda_cpp_bits(From from) {
     memcpy(&to, &from, sizeof to);
     return to;
 }
-#define __float_as_uint(x)       cuda_cpp_bits<unsigned>((float)(x))
-#define __float_as_int(x)        cuda_cpp_bits<int>((float)(x))
-#define __uint_as_float(u)       cuda_cpp_bits<float>((unsigned)(u))
-#define __int_as_float(i)        cuda_cpp_bits<float>((int)(i))
-#define __double_as_longlong(x)  cuda_cpp_bits<long long>((double)(x))
-#define __longlong_as_double(i)  cuda_cpp_bits<double>((long long)(i))
-#define __umulhi(a, b)           ((unsigned)((unsigned long long)(unsigned)(a) * (unsigned)(b) >> 32))
-#define __ldg(p)                 (*(p))
-#define __fmaf_rn(a, b, c)       fmaf(a, b, c)
+#define __float_as_uint(x)      cuda_cpp_bits<unsigned>((float)(x))
+#define __float_as_int(x)       cuda_cpp_bits<int>((float)(x))
+#define __uint_as_float(u)      cuda_cpp_bits<float>((unsigned)(u))
+#define __int_as_float(i)       cuda_cpp_bits<float>((int)(i))
+#define __double_as_longlong(x) cuda_cpp_bits<long long>((double)(x))
+#define __longlong_as_double(i) cuda_cpp_bits<double>((long long)(i))
+#define __umulhi(a, b)          ((unsigned)((unsigned long long)(unsigned)(a) * (unsigned)(b) >> 32))
+#define __ldg(p)                (*(p))
+#define __fmaf_rn(a, b, c)      fmaf(a, b, c)
 
 extern "C" {
-#define CUDA_CPP_1(name) float name##f(float); double name(double);
-#define CUDA_CPP_2(name) float name##f(float, float); double name(double, double);
-CUDA_CPP_1(sqrt) CUDA_CPP_1(floor) CUDA_CPP_1(ceil) CUDA_CPP_1(trunc) CUDA_CPP_1(fabs) CUDA_CPP_1(rint)
-CUDA_CPP_1(sin) CUDA_CPP_1(cos) CUDA_CPP_1(exp) CUDA_CPP_1(log) CUDA_CPP_1(expm1) CUDA_CPP_1(log1p)
-CUDA_CPP_1(tanh) CUDA_CPP_1(erf) CUDA_CPP_1(exp2) CUDA_CPP_1(log2)
-CUDA_CPP_2(pow) CUDA_CPP_2(fmod) CUDA_CPP_2(fmax) CUDA_CPP_2(fmin)
+#define CUDA_CPP_1(name)                                                                           \
+    float name##f(float);                                                                          \
+    double name(double)
+#define CUDA_CPP_2(name)                                                                           \
+    float name##f(float, float);                                                                   \
+    double name(double, double)
+CUDA_CPP_1(sqrt);
+CUDA_CPP_1(floor);
+CUDA_CPP_1(ceil);
+CUDA_CPP_1(trunc);
+CUDA_CPP_1(fabs);
+CUDA_CPP_1(rint);
+CUDA_CPP_1(sin);
+CUDA_CPP_1(cos);
+CUDA_CPP_1(exp);
+CUDA_CPP_1(log);
+CUDA_CPP_1(expm1);
+CUDA_CPP_1(log1p);
+CUDA_CPP_1(tanh);
+CUDA_CPP_1(erf);
+CUDA_CPP_1(exp2);
+CUDA_CPP_1(log2);
+CUDA_CPP_2(pow);
+CUDA_CPP_2(fmod);
+CUDA_CPP_2(fmax);
+CUDA_CPP_2(fmin);
 float fmaf(float, float, float);
 double fma(double, double, double);
 }
@@ -176,7 +200,9 @@ template <class T> static inline T max(T a, T b) { return a < b ? b : a; }
 
 /* ---- instructions of PTX: asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h)) comes as a call ---- */
 
-static inline void ptx_cvt_f32_f16(float &x, unsigned short h) { x = (float)cuda_cpp_bits<_Float16>(h); }
+static inline void ptx_cvt_f32_f16(float &x, unsigned short h) {
+    x = (float)cuda_cpp_bits<_Float16>(h);
+}
 static inline void ptx_cvt_rn_f16_f32(unsigned short &h, float x) {
     h = cuda_cpp_bits<unsigned short>((_Float16)x);
 }
