@@ -316,26 +316,6 @@ wb_status wb_load_make(wb_load_desc desc) {
     return status;
 }
 
-wb_status wb_loadmodel_make(wb_loadmodel_desc desc) {
-    const bool is_file = wb_is_file(desc.source);
-    if (!wb_check_layer("wb_loadmodel", desc.model) ||
-        (!is_file && !wb_check_layer("wb_loadmodel", desc.source)))
-        return wb_error_status();
-    union {
-        const void *from;
-        void *to; /* its arrays are held, and it is not changed */
-    } given = {.from = desc.source};
-    wb_file *file = is_file ? given.to : wb_state(given.to);
-    if (!file) return wb_error_status();
-    const wb_source source = {file, file->root, "source"};
-    const wb_status status = wb_load_source(&source, &(wb_load_desc){.model = desc.model,
-                                                                     .filter = desc.filter,
-                                                                     .user = desc.user,
-                                                                     .partial = desc.partial});
-    if (!is_file) wb_free(file);
-    return status;
-}
-
 /* Holds the arrays that the scope is about to give back. */
 static bool hold_arrays(wb_file *file, const wb_tree_maker *maker) {
     file->held = wb_alloc((size_t)maker->count * sizeof(wb_array *) + 1);
@@ -346,9 +326,10 @@ static bool hold_arrays(wb_file *file, const wb_tree_maker *maker) {
     return true;
 }
 
-wb_file *wb_state(wb_layer *model) {
-    if (!wb_check_layer("wb_state", model) || wb_model_evaluate(model) != WB_OK) return NULL;
-    wb_file *file = wb_file_new("the state");
+/* name is for messages. */
+static wb_file *state_of(const char *name, wb_layer *model) {
+    if (!wb_check_layer(name, model) || wb_model_evaluate(model) != WB_OK) return NULL;
+    wb_file *file = wb_file_new(name);
     if (!file || !wb_scope_begin()) {
         wb_free(file);
         return NULL;
@@ -362,6 +343,26 @@ wb_file *wb_state(wb_layer *model) {
     if (wb_scope_close_leaving(0, NULL) == WB_OK && good) return file;
     wb_free(file);
     return NULL;
+}
+
+wb_file *wb_state(wb_layer *model) { return state_of("wb_state", model); }
+
+wb_status wb_loadmodel_make(wb_loadmodel_desc desc) {
+    const bool is_file = wb_is_file(desc.source);
+    if (!wb_check_layer("wb_loadmodel", desc.model)) return wb_error_status();
+    union {
+        const void *from;
+        void *to; /* its arrays are held, and it is not changed */
+    } given = {.from = desc.source};
+    wb_file *file = is_file ? given.to : state_of("wb_loadmodel", given.to);
+    if (!file) return wb_error_status();
+    const wb_source source = {file, file->root, "source"};
+    const wb_status status = wb_load_source(&source, &(wb_load_desc){.model = desc.model,
+                                                                     .filter = desc.filter,
+                                                                     .user = desc.user,
+                                                                     .partial = desc.partial});
+    if (!is_file) wb_free(file);
+    return status;
 }
 
 /* ---- models from files alone ---- */
