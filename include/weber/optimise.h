@@ -158,16 +158,15 @@ typedef struct wb_train_desc {
     wb_layer *model;
     wb_loader *loader;
     wb_optimiser *optimiser;
-    int64_t epochs;        /* default 1 */
-    bool progress;         /* a bar per epoch on the terminal */
-    wb_train_fn *on_step;  /* after each update */
-    wb_train_fn *on_epoch; /* after each epoch */
-    void *user;            /* handed to loss and callbacks */
-    const char
-        *checkpoint; /* a folder, "run/", or begin and format of files in one, "run/net.bson" */
-    int64_t every;   /* batches from one checkpoint to the next; default: an epoch */
-    int64_t keep;    /* files that stay, the newest; default 3 */
-    wb_named more[WB_MORE_OBJECTS]; /* what else belongs to a checkpoint: {{"average", tree}} */
+    int64_t epochs;         /* default 1 */
+    bool progress;          /* a bar per epoch on the terminal */
+    wb_train_fn *on_step;   /* after each update */
+    wb_train_fn *on_epoch;  /* after each epoch */
+    void *user;             /* handed to loss and callbacks */
+    const char *checkpoint; /* a folder, "run/", or its files' begin and format, "run/net.bson" */
+    int64_t every;          /* batches from one checkpoint to the next; default: an epoch */
+    int64_t keep;           /* files that stay, the newest; default 3 */
+    wb_named more[WB_MORE_OBJECTS]; /* also in a checkpoint: {{"average", tree}} */
 } wb_train_desc;
 
 /* wb_train(loss, model, loader, optimiser, .epochs = 5, .progress = true). A loss that is not

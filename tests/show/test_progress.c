@@ -8,11 +8,11 @@
 
 #include "support/scoped.h"
 
-/* All that a bar of total steps writes; to be freed. */
-static char *drawn(int64_t total, int steps, bool always, double loss) {
+/* All that a bar of total steps writes, of which some were done before; to be freed. */
+static char *drawn_from(int64_t done, int64_t total, int steps, bool always, double loss) {
     FILE *file = tmpfile();
-    wb_progress *bar = wb_progress_begin(.what = "epoch 1/5", .total = total, .items = 64,
-                                         .file = file, .always = always);
+    wb_progress *bar = wb_progress_begin(.what = "epoch 1/5", .total = total, .done = done,
+                                         .items = 64, .file = file, .always = always);
     assert_non_null(bar);
     for (int i = 0; i < steps; i++)
         wb_progress_step(bar, isnan(loss) ? NULL : wb_scalar(WB_F32, loss));
@@ -23,6 +23,10 @@ static char *drawn(int64_t total, int steps, bool always, double loss) {
     assert_int_equal(fread(text, 1, (size_t)size, file), size);
     (void)fclose(file);
     return text;
+}
+
+static char *drawn(int64_t total, int steps, bool always, double loss) {
+    return drawn_from(0, total, steps, always, loss);
 }
 
 static void a_file_that_is_no_terminal_stays_empty(void **state) {
@@ -49,6 +53,20 @@ static void a_bar_that_stops_early_shows_what_was_done(void **state) {
     assert_non_null(strstr(text, "▕███"));
     assert_non_null(strstr(text, "       ▏ 37%"));
     assert_null(strstr(text, "loss"));
+    free(text);
+}
+
+/* The share counts what was done before; the rate does not. */
+static void a_bar_goes_on(void **state) {
+    (void)state;
+    char *text = drawn_from(6, 8, 1, true, (double)NAN);
+    assert_non_null(strstr(text, "▏ 87%"));
+    assert_non_null(strstr(text, "/s"));
+    free(text);
+    text = drawn_from(6, 8, 0, true, (double)NAN);
+    assert_non_null(strstr(text, "▏ 75%"));
+    assert_null(strstr(text, "/s"));
+    assert_null(strstr(text, "left"));
     free(text);
 }
 
@@ -84,6 +102,7 @@ int main(void) {
         TEST(a_file_that_is_no_terminal_stays_empty),
         TEST(the_bar_says_share_rate_loss_and_memory),
         TEST(a_bar_that_stops_early_shows_what_was_done),
+        TEST(a_bar_goes_on),
         TEST(an_unknown_total_counts),
         TEST(fast_steps_are_not_all_drawn),
         TEST(null_is_fine),
