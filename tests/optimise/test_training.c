@@ -273,8 +273,14 @@ static void the_path_may_name_the_files(void **state) {
     assert_true(has_file(path_of("deep/er/"), "net-000000000004.safetensors"));
     assert_true(has_file(path_of("deep/er/"), "net-000000000005.safetensors"));
     end(&r);
-    r = begin(adam, 99); /* a checkpoint is a file as any other */
-    assert_int_equal(wb_load(path_of("deep/er/net-000000000005.safetensors"), r.model), WB_OK);
+    /* a checkpoint is a file as any other */
+    const char *file = path_of("deep/er/net-000000000005.safetensors");
+    r = begin(adam, 99);
+    assert_int_equal(wb_load(file, r.model), WB_OK);
+    wb_layer *made = wb_load_model(file, "model");
+    assert_non_null(made);
+    assert_same_bits(wb_get(made, "layers.4.weight"), wb_get(r.model, "layers.4.weight"), "made");
+    wb_free(made);
     end(&r);
 }
 
