@@ -259,6 +259,21 @@ static void a_file_is_converted(void **state) {
     }
 }
 
+/* The text of its structure stands in the tree or in the metadata, as the format has it: a model can be built from either. */
+static void a_converted_model_can_be_built(void **state) {
+    (void)state;
+    wb_layer *model = wb_chain(wb_conv({3, 3}, 1, 2, wb_relu), wb_flatten(), wb_dense(8, 3));
+    for (int i = 0; i < 9; i++) {
+        const char *from = path_of(convert_names[i / 3]), *to = path_of(convert_names[i % 3]);
+        assert_int_equal(wb_save(from, model), WB_OK);
+        assert_int_equal(wb_convert(from, to), WB_OK);
+        wb_layer *built = wb_load_model(to, NULL);
+        assert_same_bits(wb_get(model, "layers.3.weight"), wb_get(built, "layers.3.weight"), to);
+        wb_free(built);
+    }
+    wb_free(model);
+}
+
 static void texts_about_a_file_come_along(void **state) {
     (void)state;
     wb_arena arena = {.blocks = NULL};
@@ -340,6 +355,7 @@ int main(void) {
     };
     const struct CMUnitTest formats[] = {
         TEST(a_file_is_converted),
+        TEST(a_converted_model_can_be_built),
         TEST(texts_about_a_file_come_along),
         TEST(ties_are_converted),
         TEST(what_cannot_be_converted_leaves_the_old_file),
