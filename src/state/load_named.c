@@ -57,45 +57,68 @@ __attribute__((format(printf, 1, 2))) static whole_path path_of(const char *form
 
 /* ---- numbers ---- */
 
-static const char *text_of(const wb_saved_number *number, const void *at, char *text, size_t size) {
-    int64_t integer = 0;
-    double real = 0;
-    bool boolean = false;
-    if (number->kind == WB_SAVED_INTEGER) memcpy(&integer, at, sizeof integer);
-    if (number->kind == WB_SAVED_REAL) memcpy(&real, at, sizeof real);
-    if (number->kind == WB_SAVED_BOOL) memcpy(&boolean, at, sizeof boolean);
-    if (number->kind == WB_SAVED_INTEGER) (void)snprintf(text, size, "%lld", (long long)integer);
-    if (number->kind == WB_SAVED_REAL) (void)snprintf(text, size, "%g", real);
-    if (number->kind == WB_SAVED_BOOL) (void)snprintf(text, size, "%s", boolean ? "true" : "false");
+/* A number of any kind. */
+typedef union value {
+    int64_t integer;
+    double real;
+    bool boolean;
+} value;
+
+static size_t size_of(const wb_saved_number *number) {
+    return number->kind == WB_SAVED_BOOL ? sizeof(bool) : sizeof(int64_t);
+}
+
+static value value_of(const wb_saved_number *number, const wb_record *r) {
+    value v = {.integer = 0};
+    switch (number->kind) {
+    case WB_SAVED_INTEGER:
+        v.integer = wb_record_integer(r);
+        break;
+    case WB_SAVED_REAL:
+        v.real = wb_record_real(r);
+        break;
+    case WB_SAVED_BOOL:
+        v.boolean = wb_record_bool(r);
+        break;
+    }
+    return v;
+}
+
+static const char *text_of(const wb_saved_number *number, value v, char *text, size_t size) {
+    if (number->kind == WB_SAVED_BOOL) return v.boolean ? "true" : "false";
+    if (number->kind == WB_SAVED_REAL)
+        (void)snprintf(text, size, "%g", v.real);
+    else
+        (void)snprintf(text, size, "%lld", (long long)v.integer);
     return text;
 }
 
-static size_t size_of(const wb_saved_number *number) {
-    return number->kind == WB_SAVED_BOOL ? sizeof(bool) : 8;
+/* Says where the pending error is. */
+static bool fail_at(const loading *l, const char *path) {
+    char why[WB_MESSAGE_BYTES];
+    const wb_status status = wb_take_error(why, sizeof why);
+    (void)wb_fail(status, "%s: %s: %s", l->file->path, path, why);
+    return false;
 }
 
 /* The number of the file over the one at `at`; false where it cannot be one or, fixed, is another. */
 static bool read_number(const loading *l, const char *path, const wb_saved_number *number,
                         void *at) {
-    const wb_record *r = find(l, path_of("%s.%s", path, number->name).text);
+    const whole_path whole = path_of("%s.%s", path, number->name);
+    const wb_record *r = find(l, whole.text);
     if (!r) return false;
-    char value[8] = "";
-    const int64_t integer = number->kind == WB_SAVED_INTEGER ? wb_record_integer(r) : 0;
-    const double real = number->kind == WB_SAVED_REAL ? wb_record_real(r) : 0;
-    const bool boolean = number->kind == WB_SAVED_BOOL && wb_record_bool(r);
-    if (wb_failed()) return false;
-    if (number->kind == WB_SAVED_INTEGER) memcpy(value, &integer, sizeof integer);
-    if (number->kind == WB_SAVED_REAL) memcpy(value, &real, sizeof real);
-    if (number->kind == WB_SAVED_BOOL) memcpy(value, &boolean, sizeof boolean);
-    char theirs[40], ours[40];
-    if (number->is_fixed && memcmp(value, at, size_of(number)) != 0) {
-        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s.%s is %s in the file, here it is %s",
-                      l->file->path, path, number->name,
-                      text_of(number, value, theirs, sizeof theirs),
-                      text_of(number, at, ours, sizeof ours));
+    const value theirs = value_of(number, r);
+    if (wb_failed()) return fail_at(l, whole.text);
+    value ours = {.integer = 0};
+    memcpy(&ours, at, size_of(number));
+    char texts[2][40];
+    if (number->is_fixed && memcmp(&theirs, &ours, size_of(number)) != 0) {
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s is %s in the file, here it is %s", l->file->path,
+                      whole.text, text_of(number, theirs, texts[0], sizeof texts[0]),
+                      text_of(number, ours, texts[1], sizeof texts[1]));
         return false;
     }
-    memcpy(at, value, size_of(number));
+    memcpy(at, &theirs, size_of(number));
     return true;
 }
 
@@ -208,8 +231,9 @@ static bool plan_member(wb_visitor *visitor, const wb_path *path, wb_array **slo
 static bool read_rule(const loading *l, const char *name, wb_rule *rule) {
     const wb_rule_row *row = wb_rule_row_of(rule);
     const wb_record *r = find(l, path_of("%s.rule.name", name).text);
-    const char *text = r ? wb_record_text(r) : NULL;
-    if (!text) return false;
+    if (!r) return false;
+    const char *text = wb_record_text(r);
+    if (!text) return fail_at(l, path_of("%s.rule.name", name).text);
     if (strcmp(text, row->name) != 0) {
         (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s.rule is %.40s in the file, %s in the optimiser",
                       l->file->path, name, text, row->name);

@@ -140,6 +140,11 @@ static void what_is_not_there_is_told(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "few.npz: there is no \"data.observations\"");
     assert_int_equal(wb_load_named(path_of("few.npz"), {"critic", t.model}), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "few.npz: there is no \"critic\"");
+    wb_layer *odd = wb_tree_named({"observations", wb_ones(WB_F32, 2)});
+    assert_int_equal(wb_save_named(path_of("odd.npz"), {"data", odd}), WB_OK);
+    wb_free(odd);
+    assert_int_equal(wb_load_named(path_of("odd.npz"), {"data", t.loader}), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "odd.npz: data.observations: the record is an array");
     assert_int_equal(wb_load_named(path_of("none.npz"), {"model", t.model}), WB_ERROR_IO);
     assert_error(WB_ERROR_IO, "none.npz: cannot be opened");
     drop(&t);
