@@ -5,6 +5,8 @@ include(CMakePackageConfigHelpers)
 install(TARGETS weber weber_static EXPORT weber-targets)
 if(TARGET weber_tool)
   install(TARGETS weber_tool)
+  install(FILES ${PROJECT_SOURCE_DIR}/tools/weber/completion.bash RENAME weber
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h" PATTERN "*.def")

@@ -135,6 +135,26 @@ static void names_and_texts_are_shown_as_text(void) {
     expect_part(output, "  a\\x1b[2J\\xc2\\x9b: \"\\x07\\xff\"\n");
 }
 
+static void expect_completed(const char *words, const char *wanted) {
+    char command[4096], found[256];
+    (void)snprintf(command, sizeof command,
+                   "bash -c '. \"%s/../tools/weber/completion.bash\"; COMP_WORDS=(\"%s\" %s); "
+                   "COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _weber; echo \"${COMPREPLY[@]}\"'",
+                   WB_TESTS_DIR, stage_build("bin/weber"), words);
+    FILE *pipe = popen(command, "r");
+    found[pipe ? fread(found, 1, sizeof found - 1, pipe) : 0] = 0;
+    expect(pipe && pclose(pipe) == 0);
+    expect_text(found, wanted);
+}
+
+static void bash_completes_commands_and_options(void) {
+    expect_completed("con", "convert\n");
+    expect_completed("de", "devices\n");
+    expect_completed("convert --re", "--rename=\n");
+    expect_completed("evaluate --d", "--data= --device=\n");
+    expect_completed("convert m.b", "\n"); /* names of files are bash's */
+}
+
 /* ---- evaluate ---- */
 
 enum { IMAGES = 4, PIXELS = 784, CLASSES = 10 };
@@ -225,6 +245,7 @@ int main(void) {
         SCENE(files_of_flux_are_shown),
         SCENE(a_model_of_flux_becomes_one_of_weber),
         SCENE(names_and_texts_are_shown_as_text),
+        SCENE(bash_completes_commands_and_options),
         SCENE(a_saved_model_is_evaluated),
         SCENE(what_cannot_be_evaluated_says_why),
     };
