@@ -134,6 +134,19 @@ static int best_architecture(int wanted) {
     return best;
 }
 
+static void explain(gpu_code code, const char *architecture, char *reason, size_t reason_bytes) {
+    int major = 0, minor = 0;
+    (void)rtc.Version(&major, &minor);
+    if (code != GPU_SUCCESS)
+        (void)snprintf(reason, reason_bytes,
+                       "the driver does not say what it is (cuDeviceGetAttribute: %s)",
+                       wb_gpu_error_name(code));
+    else
+        (void)snprintf(reason, reason_bytes,
+                       "NVRTC %d.%d does not know %s any more: an earlier one is needed", major,
+                       minor, architecture);
+}
+
 static bool target(int ordinal, wb_gpu_target *t, char *reason, size_t reason_bytes) {
     int major = 0, minor = 0;
     gpu_code code = gpu.DeviceGetAttribute(&major, ATTRIBUTE_MAJOR, ordinal);
@@ -144,11 +157,7 @@ static bool target(int ordinal, wb_gpu_target *t, char *reason, size_t reason_by
     (void)snprintf(t->option, sizeof t->option, "--gpu-architecture=%s_%d",
                    t->is_portable ? "compute" : "sm", best);
     if (code == GPU_SUCCESS && best) return true;
-    (void)snprintf(reason, reason_bytes,
-                   code == GPU_SUCCESS
-                       ? "this NVRTC is too new for %s"
-                       : "the driver does not say what it is (cuDeviceGetAttribute: %s)",
-                   code == GPU_SUCCESS ? t->architecture : wb_gpu_error_name(code));
+    explain(code, t->architecture, reason, reason_bytes);
     return false;
 }
 

@@ -12,7 +12,7 @@
  * - What a driver would take, but its manual does not promise, is a complaint: counted, and written to stderr.
  *
  * Variables: FAKE_CUDA_DEVICES (2), FAKE_CUDA_MEMORY (bytes of each, 1 GiB), FAKE_CUDA_PEERS (1: devices reach each other's memory),
- * FAKE_CUDA_FAIL=function:n:code (as fake_fail; function *: any). */
+ * FAKE_CUDA_FAIL=function:n:code (as fake_fail; function *: any), FAKE_CUDA_ARCHITECTURE (sm_90, gfx90a:...). */
 #ifndef WB_TESTS_CUDA_FAKE_H
 #define WB_TESTS_CUDA_FAKE_H
 

@@ -125,7 +125,10 @@ static const char architecture[] = "sm_90";
 enum { WARP = 32 };
 #endif
 
-const char *fake_architecture(void) { return architecture; }
+const char *fake_architecture(void) {
+    const char *chosen = getenv("FAKE_CUDA_ARCHITECTURE");
+    return chosen ? chosen : architecture;
+}
 int fake_warp(void) { return WARP; }
 
 gpu_code fake_DeviceGetAttribute(int *value, int number, int device) {
@@ -134,16 +137,17 @@ gpu_code fake_DeviceGetAttribute(int *value, int number, int device) {
     *value = 2;
     (void)number;
 #else
-    static const attribute attributes[] = {
-        {1,   1024     }, /* CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK */
-        {8,   48 << 10 }, /* _MAX_SHARED_MEMORY_PER_BLOCK */
-        {10,  WARP     }, /* _WARP_SIZE */
-        {16,  2        }, /* _MULTIPROCESSOR_COUNT */
-        {41,  1        }, /* _UNIFIED_ADDRESSING */
-        {75,  9        }, /* _COMPUTE_CAPABILITY_MAJOR */
-        {76,  0        }, /* _COMPUTE_CAPABILITY_MINOR */
-        {97,  227 << 10}, /* _MAX_SHARED_MEMORY_PER_BLOCK_OPTIN */
-        {115, 0        }, /* _MEMORY_POOLS_SUPPORTED */
+    const int capability = atoi(fake_architecture() + strlen("sm_"));
+    const attribute attributes[] = {
+        {75,  capability / 10}, /* _COMPUTE_CAPABILITY_MAJOR */
+        {76,  capability % 10}, /* _COMPUTE_CAPABILITY_MINOR */
+        {1,   1024           }, /* CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK */
+        {8,   48 << 10       }, /* _MAX_SHARED_MEMORY_PER_BLOCK */
+        {10,  WARP           }, /* _WARP_SIZE */
+        {16,  2              }, /* _MULTIPROCESSOR_COUNT */
+        {41,  1              }, /* _UNIFIED_ADDRESSING */
+        {97,  227 << 10      }, /* _MAX_SHARED_MEMORY_PER_BLOCK_OPTIN */
+        {115, 0              }, /* _MEMORY_POOLS_SUPPORTED */
     };
     const attribute *a = attributes, *const end = a + sizeof attributes / sizeof *attributes;
     while (a < end && a->number != number) a++;
