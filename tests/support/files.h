@@ -49,6 +49,7 @@ static inline unsigned char *read_file(const char *path, size_t *size) {
 }
 
 static inline void write_file(const char *path, const void *bytes, size_t size) {
+    (void)unlink(path); /* a file that is cut and filled anew waits for the disk */
     FILE *file = fopen(path, "wb");
     assert_non_null(file);
     assert_int_equal(fwrite(bytes, 1, size, file), size);
