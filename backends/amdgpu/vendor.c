@@ -35,14 +35,6 @@ static const wb_symbol hip_symbols[] = {
 
 enum { HIP_SYMBOLS = sizeof hip_symbols / sizeof *hip_symbols };
 
-static bool load(void *driver, void *compiler, char *reason, size_t reason_bytes) {
-    const char *missing = NULL;
-    (void)compiler;
-    if (wb_library_find(driver, hip_symbols, HIP_SYMBOLS, &hip, &missing)) return true;
-    (void)snprintf(reason, reason_bytes, "there is no %s: ROCm 5.0 or later is needed", missing);
-    return false;
-}
-
 /* ---- libraries ---- */
 
 static const char *const driver_names[] = {"libamdhip64.so.7", "libamdhip64.so.6",
@@ -53,6 +45,40 @@ static const char *const *compiler_names(void) {
     static const char *const names[] = {"libhiprtc.so.7",   "libhiprtc.so.6", "libhiprtc.so.5",
                                         "libamdhip64.so.5", "libhiprtc.so",   NULL};
     return names;
+}
+
+static const char *const generator_names[] = {"libamd_comgr.so.3", "libamd_comgr.so.2",
+                                              "libamd_comgr.so", NULL};
+
+/* The code generator, which runtime and compiler open by themselves. */
+static void *open_generator(void *unused) {
+    void *library = NULL;
+    (void)unused;
+    for (int i = 0; !library && generator_names[i]; i++)
+        library = dlopen(generator_names[i], RTLD_NOW | RTLD_NOLOAD);
+    for (int i = 0; !library && generator_names[i]; i++)
+        library = dlopen(generator_names[i], RTLD_NOW | RTLD_LOCAL);
+    return library;
+}
+
+static void try_generator(void *unused) { (void)open_generator(unused); }
+
+static bool load(void *driver, void *compiler, char *reason, size_t reason_bytes) {
+    const char *missing = NULL;
+    (void)compiler;
+    if (wb_library_find(driver, hip_symbols, HIP_SYMBOLS, &hip, &missing)) return true;
+    (void)snprintf(reason, reason_bytes, "there is no %s: ROCm 5.0 or later is needed", missing);
+    return false;
+}
+
+static bool can_begin(char *reason, size_t reason_bytes) {
+    if (wb_library_is_loaded("libamd_comgr") || !wb_library_is_loaded("libLLVM") ||
+        wb_library_survives(try_generator, NULL))
+        return true;
+    (void)snprintf(reason, reason_bytes,
+                   "libamd_comgr does not go together with another library of this process that "
+                   "uses LLVM, such as PoCL (WEBER_BACKENDS=amdgpu leaves OpenCL out)");
+    return false;
 }
 
 /* ---- errors ---- */
@@ -116,11 +142,7 @@ static bool is_isa_of(const char *isa, const char *architecture) {
 
 /* hipRTC stands on this library, which (seen with 5.2) ends the process when it is asked for an architecture that it does not know. */
 static bool compiler_knows(const char *architecture) {
-    static const char *const names[] = {"libamd_comgr.so.3", "libamd_comgr.so.2",
-                                        "libamd_comgr.so"};
-    void *library = NULL;
-    for (size_t i = 0; !library && i < 3; i++) library = dlopen(names[i], RTLD_NOW | RTLD_NOLOAD);
-    for (size_t i = 0; !library && i < 3; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    void *library = open_generator(NULL);
     union {
         void *symbol;
         comgr_count_fn *function;
@@ -136,8 +158,7 @@ static bool compiler_knows(const char *architecture) {
             const char *isa = NULL;
             knows = name_of.function(i, &isa) == 0 && isa && is_isa_of(isa, architecture);
         }
-    if (library) (void)dlclose(library);
-    return knows;
+    return knows; /* what stands on LLVM is not closed again */
 }
 
 static bool target(int ordinal, wb_gpu_target *t, char *reason, size_t reason_bytes) {
@@ -181,6 +202,7 @@ const wb_gpu_vendor wb_gpu_vendor_table = {
     .attribute_units = 63,
     .compiler_names = compiler_names,
     .load = load,
+    .can_begin = can_begin,
     .error_name = error_name,
     .is_no_device = is_no_device,
     .retain = retain,

@@ -1,9 +1,16 @@
 #include "library.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* Anything but "no such file" is worth telling. */
 static bool is_absent(const char *message) {
@@ -40,4 +47,47 @@ bool wb_library_find(void *handle, const wb_symbol *symbols, size_t count, void 
         memcpy((char *)table + symbols[i].offset, &function, sizeof function);
     }
     return true;
+}
+
+/* ---- libraries that do not go together ---- */
+
+static int is_named(struct dl_phdr_info *info, size_t size, void *name) {
+    const char *file = strrchr(info->dlpi_name, '/');
+    (void)size;
+    file = file ? file + 1 : info->dlpi_name;
+    return strncmp(file, name, strlen(name)) == 0;
+}
+
+bool wb_library_is_loaded(const char *name) {
+    union {
+        const char *read;
+        void *any; /* only read */
+    } wanted = {.read = name};
+    return dl_iterate_phdr(is_named, wanted.any) != 0;
+}
+
+enum { MOST_SECONDS = 30 };
+
+static void try_alone(void (*call)(void *), void *context) {
+    static const int signals[] = {SIGABRT, SIGSEGV, SIGALRM};
+    const struct rlimit no_core = {0, 0};
+    const int nowhere = open("/dev/null", O_WRONLY);
+    sigset_t all;
+    (void)setrlimit(RLIMIT_CORE, &no_core);
+    for (int i = 0; i < 3; i++) (void)signal(signals[i], SIG_DFL);
+    (void)sigfillset(&all);
+    (void)sigprocmask(SIG_UNBLOCK, &all, NULL);
+    (void)alarm(MOST_SECONDS); /* another thread's lock may be held for ever here */
+    if (nowhere >= 0) (void)dup2(nowhere, STDERR_FILENO);
+    call(context);
+    _exit(0);
+}
+
+bool wb_library_survives(void (*call)(void *context), void *context) {
+    int status = 0;
+    const pid_t child = fork();
+    if (child == 0) try_alone(call, context);
+    while (child > 0 && waitpid(child, &status, 0) < 0)
+        if (errno != EINTR) return false;
+    return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }

@@ -40,6 +40,7 @@ static void explain(const char *call, gpu_code code, char *reason, size_t reason
 static int ask_driver(char *reason, size_t reason_bytes) {
     const char *call = GPU_CALL(Init);
     int count = 0;
+    if (vendor->can_begin && !vendor->can_begin(reason, reason_bytes)) return 0;
     gpu_code code = gpu.Init(0);
     const gpu_code counted =
         code == GPU_SUCCESS || vendor->is_no_device(code) ? gpu.DeviceGetCount(&count) : code;

@@ -66,6 +66,8 @@ typedef struct wb_gpu_vendor {
     const char *const *(*compiler_names)(void);
     /* The vendor's own functions. False with the reason. */
     bool (*load)(void *driver, void *compiler, char *reason, size_t reason_bytes);
+    /* Optional: before the driver's first call. False with the reason. */
+    bool (*can_begin)(char *reason, size_t reason_bytes);
     /* "CUDA_ERROR_OUT_OF_MEMORY"; NULL for a code without a name. */
     const char *(*error_name)(gpu_code code);
     /* True where a driver without devices answers its first call so. */

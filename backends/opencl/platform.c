@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../common/library.h"
 #include "device.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
@@ -92,9 +93,22 @@ static void add_platform(wb_cl_platform *platform, char *reason, size_t reason_b
     for (cl_uint i = 0; i < count; i++) add_device(platform, devices[i], reason, reason_bytes);
 }
 
+static void try_platforms(void *unused) {
+    cl_uint count = 0;
+    (void)unused;
+    (void)cl.GetPlatformIDs(0, NULL, &count);
+}
+
 static void find_devices(char *reason, size_t reason_bytes) {
     cl_platform_id ids[WB_CL_MOST_PLATFORMS];
     cl_uint count = 0;
+    if (wb_library_is_loaded("libLLVM") && !wb_library_survives(try_platforms, NULL)) {
+        (void)snprintf(reason, reason_bytes,
+                       "a driver does not go together with another library of this process that "
+                       "uses LLVM, such as AMD's libamd_comgr (WEBER_BACKENDS=opencl leaves that "
+                       "out)");
+        return;
+    }
     const cl_int code = cl.GetPlatformIDs(WB_CL_MOST_PLATFORMS, ids, &count);
     if (code != CL_SUCCESS || count == 0) {
         (void)snprintf(reason, reason_bytes,

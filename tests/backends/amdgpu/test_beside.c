@@ -1,0 +1,59 @@
+/* Libraries that cannot be in one process: PoCL and AMD's code generator bring a Clang each, over one libLLVM, and the second ends the process. Whoever comes
+ * second says so instead. With the fake driver, but the system's code generator. */
+#define TEST_AMDGPU
+#include "backends/cuda/gpu.h"
+
+#include <weber.h>
+
+#include "support/support.h"
+
+static bool is_there(const char *name) { return dlopen(name, RTLD_NOW | RTLD_LOCAL) != NULL; }
+
+/* In a child, since nothing is to be loaded before. */
+static int look_for_both(void) { return is_there("libamd_comgr.so.2") ? 0 : 1; }
+
+static const char *first, *second;
+
+static int ask(void) {
+    char path[512], fake[1024];
+    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    path[length > 0 ? length : 0] = 0;
+    for (int up = 0; up < 2 && strrchr(path, '/'); up++) *strrchr(path, '/') = 0;
+    (void)snprintf(fake, sizeof fake, "%s/cuda/fake_amdgpu.so", path);
+    (void)setenv(DRIVER_VARIABLE, fake, 1);
+    (void)setenv(OTHER_VARIABLE, fake, 1);
+    (void)setenv("WEBER_BACKENDS", "amdgpu,opencl", 1);
+    if (!wb_functional(first)) {
+        print_message("%s: %s\n", first, wb_reason());
+        return 2;
+    }
+    if (wb_functional(second)) return 0; /* they do go together here */
+    if (strstr(wb_reason(), "does not go together with another library")) return 0;
+    print_message("%s: %s\n", second, wb_reason());
+    return 1;
+}
+
+static void ask_in_order(const char *one, const char *other) {
+    if (run_with("WEBER_TEST", "beside", look_for_both) != 0) skip();
+    first = one, second = other;
+    const int result = run_with("WEBER_TEST", "beside", ask);
+    if (result == 2) skip();
+    assert_int_equal(result, 0);
+}
+
+static void after_opencl(void **state) {
+    (void)state;
+    ask_in_order("OpenCL", "AMDGPU");
+}
+
+static void before_opencl(void **state) {
+    (void)state;
+    ask_in_order("AMDGPU", "OpenCL");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(after_opencl),
+                                       cmocka_unit_test(before_opencl)};
+    (void)unsetenv("WEBER_DEVICE");
+    return cmocka_run_group_tests_name("backends/amdgpu/test_beside", tests, NULL, NULL);
+}
