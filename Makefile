@@ -6,8 +6,9 @@ SEED   ?=
 EPOCHS ?=
 TEST   ?=
 STAGES ?=
+FUZZ   ?=
 
-.PHONY: all help demo test one bench bench-peers bench-gpu install format symbols clean
+.PHONY: all help demo test one bench bench-peers bench-gpu fuzz install format symbols clean
 
 all: ## the release build: library, examples, benchmarks, tools
 	@scripts/build release
@@ -35,6 +36,10 @@ bench-peers: ## the benchmarks with the newest torch beside them, in an environm
 
 bench-gpu: ## what a device has to show, proofs and speed, in ten minutes (DEVICE=CUDA)
 	@DEVICE='$(DEVICE)' bench/gpu
+
+fuzz: ## every fuzz target for FUZZ=60 seconds
+	@scripts/setup test
+	@scripts/fuzz $(FUZZ)
 
 install: ## library, headers, CMake package, pkg-config file (PREFIX=/usr/local)
 	@scripts/build release all -- -DCMAKE_INSTALL_PREFIX='$(PREFIX)'
