@@ -167,7 +167,7 @@ void wb_print_place(wb_printer *p, int a, bool is_row) {
     const wb_access *access = &l->program.accesses[a];
     const bool in_columns = !is_row && wb_access_moves(l, access, true);
     if (l->is_linear[a]) {
-        wb_print(p, l->walk == WB_WALK_RUNS ? "c + j" : "c");
+        wb_print(p, l->walk == WB_WALK_RUNS || l->walk == WB_WALK_BLOCKS ? "c + j" : "c");
         return;
     }
     if (!in_columns && !wb_access_moves(l, access, false)) {
@@ -177,8 +177,10 @@ void wb_print_place(wb_printer *p, int a, bool is_row) {
     wb_print(p, "%c%d", in_columns ? 'y' : 'x', a);
     const int d = inner_dim(l, is_row);
     if (d < 0 || access->strides[d] == 0) return;
-    wb_print(p, " + j");
-    if (access->strides[d] != 1) wb_print(p, " * s%d_%d", a, d);
+    if (access->strides[d] == 1)
+        wb_print(p, " + j");
+    else
+        wb_print(p, " + (j ^ none) * s%d_%d", a, d);
 }
 
 /* ---- sources ---- */

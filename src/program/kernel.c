@@ -87,6 +87,13 @@ static void print_pointers(wb_printer *p) {
     }
 }
 
+/* Of a loop whose places lie `stride` apart LLVM makes vector code for stride 1, and plain code for all others, unless it does not see
+ * that they lie so. No buffer is 2^62 bytes long. */
+static void print_none(wb_printer *p) {
+    const char *type = wb_place_type(p);
+    if (p->dialect->is_serial) wb_print(p, "const %s none = (%s)(w.v[0] >> 62);\n", type, type);
+}
+
 static void print_declaration(wb_printer *p, uint16_t number) {
     const wb_instruction *i = wb_instruction_at(p, number);
     wb_print(p, "const %s v%d = ", wb_value_type(wb_result_register(i)), number);
@@ -163,11 +170,16 @@ static bool is_positioned(const wb_printer *p, const bool *needed) {
     return false;
 }
 
+/* Places at the positions. */
+static void print_column_bases(wb_printer *p, const bool *needed) {
+    for (int i = 0; i < p->layout.program.ninstructions; i++)
+        if (is_walked(p, needed, i)) print_base(p, wb_instruction_at(p, i)->index, true);
+}
+
 /* Positions and places at column c. */
 static void print_column(wb_printer *p, const bool *needed) {
     if (is_positioned(p, needed)) print_positions(p, p->layout.column_dims, "c", 'c');
-    for (int i = 0; i < p->layout.program.ninstructions; i++)
-        if (is_walked(p, needed, i)) print_base(p, wb_instruction_at(p, i)->index, true);
+    print_column_bases(p, needed);
 }
 
 /* ---- units ---- */
@@ -366,6 +378,10 @@ static void print_body(wb_printer *p, const bool *needed) {
     }
 }
 
+static const char *loop_mark(const wb_printer *p) {
+    return p->layout.has_long_runs ? "WB_INDEPENDENT_LONG" : "WB_INDEPENDENT";
+}
+
 static void walk_runs(wb_printer *p, int phase, const bool *needed, bool has_blocks) {
     const wb_layout *l = &p->layout;
     const char *type = wb_place_type(p);
@@ -377,11 +393,57 @@ static void walk_runs(wb_printer *p, int phase, const bool *needed, bool has_blo
                  l->first_column, l->first_column);
     if (has_blocks) wb_print(p, "if (run > %d) run = %d;\n", BLOCK_RUN, BLOCK_RUN);
     print_totals(p, phase, CLEAR_BLOCK);
-    wb_print(p, "WB_INDEPENDENT\nfor (%s j = 0; j < run; j++) {\n", type);
+    wb_print(p, "%s\nfor (%s j = 0; j < run; j++) {\n", loop_mark(p), type);
     print_body(p, needed);
     wb_print(p, "}\n");
     print_totals(p, phase, ADD_BLOCK);
     wb_print(p, "c += run;\n}\n");
+}
+
+/* The first block's positions by division, and how far each block is from the last one. */
+static void print_first_positions(wb_printer *p) {
+    const char *type = wb_place_type(p);
+    const int last = p->layout.program.ndim - 1;
+    for (int d = 0; d <= last; d++) wb_print(p, "%s d%d[%d];\n", type, d, WB_TILE_ROWS);
+    wb_print(p, "%s e_rest = %d;\n", type, WB_TILE_ROWS);
+    for (int d = 0; d < last; d++)
+        wb_print(p, "const %s e%d = e_rest %% n%d; e_rest /= n%d;\n", type, d, d, d);
+    wb_print(p, "for (wb_i32 j = 0; j < %d; j++) {\n", WB_TILE_ROWS);
+    print_positions(p, p->layout.column_dims, "first + j", 'c');
+    for (int d = 0; d <= last; d++) wb_print(p, "d%d[j] = c%d;\n", d, d);
+    wb_print(p, "}\n");
+}
+
+/* A carry runs through the dimensions. */
+static void print_next_positions(wb_printer *p) {
+    const char *type = wb_place_type(p);
+    const int last = p->layout.program.ndim - 1;
+    wb_print(p, "%s\nfor (wb_i32 j = 0; j < %d; j++) {\n%s over = 0;\n", loop_mark(p), WB_TILE_ROWS,
+             type);
+    for (int d = 0; d < last; d++)
+        wb_print(p,
+                 "const %s c%d = d%d[j] + e%d + over;\nover = c%d >= n%d;\n"
+                 "d%d[j] = over ? c%d - n%d : c%d;\n",
+                 type, d, d, d, d, d, d, d, d, d);
+    wb_print(p, "d%d[j] += e_rest + over;\n}\n", last);
+}
+
+static void walk_blocks(wb_printer *p, const bool *needed) {
+    const char *type = wb_place_type(p);
+    const bool is_walked = is_positioned(p, needed);
+    if (is_walked) print_first_positions(p);
+    wb_print(p,
+             "for (%s c = first; c < last; c += %d) {\n"
+             "const wb_i32 m = (wb_i32)(last - c < %d ? last - c : %d);\n"
+             "%s\nfor (wb_i32 j = 0; j < m; j++) {\n",
+             type, WB_TILE_ROWS, WB_TILE_ROWS, WB_TILE_ROWS, loop_mark(p));
+    for (int d = 0; is_walked && d < p->layout.program.ndim; d++)
+        wb_print(p, "const %s c%d = d%d[j];\n", type, d, d);
+    print_column_bases(p, needed);
+    print_body(p, needed);
+    wb_print(p, "}\n");
+    if (is_walked) print_next_positions(p);
+    wb_print(p, "}\n");
 }
 
 static void walk_tiles(wb_printer *p, int phase, const bool *needed, bool has_blocks) {
@@ -392,7 +454,7 @@ static void walk_tiles(wb_printer *p, int phase, const bool *needed, bool has_bl
     print_totals(p, phase, CLEAR_BLOCK);
     wb_print(p, "for (; c < %s; c++) {\n", has_blocks ? "stop" : "last");
     print_column(p, needed);
-    wb_print(p, "WB_INDEPENDENT\nfor (wb_i32 j = 0; j < m; j++) {\n");
+    wb_print(p, "%s\nfor (wb_i32 j = 0; j < m; j++) {\n", loop_mark(p));
     print_body(p, needed);
     wb_print(p, "}\n}\n");
     print_totals(p, phase, ADD_BLOCK);
@@ -485,6 +547,8 @@ static void print_phase(wb_printer *p, int phase, bool *needed) {
     print_totals(p, phase, DECLARE);
     if (p->layout.walk == WB_WALK_RUNS)
         walk_runs(p, phase, needed, has_blocks);
+    else if (p->layout.walk == WB_WALK_BLOCKS)
+        walk_blocks(p, needed);
     else if (p->layout.walk == WB_WALK_TILES)
         walk_tiles(p, phase, needed, has_blocks);
     else
@@ -499,6 +563,7 @@ void wb_print_kernel(wb_printer *p, int launch, bool *needed) {
     print_shared(p);
     print_numbers(p);
     print_pointers(p);
+    print_none(p);
     print_uniform(p);
     print_units(p, &todo);
     print_row(p);

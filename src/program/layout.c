@@ -53,6 +53,31 @@ static void simplify(wb_program *p) {
     }
 }
 
+static int longest_row_dim(const wb_program *p) {
+    int longest = -1;
+    for (int d = 0; d < p->ndim; d++)
+        if (!(p->reduced >> d & 1) && (longest < 0 || p->sizes[d] > p->sizes[longest])) longest = d;
+    return longest;
+}
+
+static void bring_to_front(wb_program *p, int d) {
+    const uint32_t low = (1u << d) - 1, high = ~(low | 1u << d);
+    p->reduced = (p->reduced & high) | (p->reduced & low) << 1 | (p->reduced >> d & 1);
+    for (int a = -1; a < p->naccesses; a++) {
+        int64_t *list = a < 0 ? p->sizes : p->accesses[a].strides;
+        const int64_t moved = list[d];
+        memmove(list + 1, list, (size_t)d * sizeof *list);
+        list[0] = moved;
+    }
+}
+
+/* Short columns that lie together, such as ten classes of each image, are no loop for vectors: many rows side by side are one. */
+static void put_rows_first(wb_program *p) {
+    const int d = longest_row_dim(p);
+    if (p->reduced & 1 && p->sizes[0] < WB_LONG_RUN && d > 0 && p->sizes[d] >= WB_LONG_RUN)
+        bring_to_front(p, d);
+}
+
 static bool has_row_values(const wb_program *p) {
     for (int i = 0; i < p->ninstructions; i++)
         if (p->instructions[i].row) return true;
@@ -124,7 +149,9 @@ static void choose_walk(wb_layout *l, const wb_dialect *dialect) {
     enum { FEW_SERIAL = 8, FEW_ROWS = 32, FEW_COLUMNS = 32 };
     const bool has_rows = l->program.ndim > 0 && !wb_is_column(l, 0);
     const int64_t together = has_rows ? l->program.sizes[0] : 1; /* rows that are neighbours */
-    if (dialect->is_serial)
+    if (dialect->is_serial && l->is_map && l->decodes && l->program.sizes[0] < WB_LONG_RUN)
+        l->walk = WB_WALK_BLOCKS;
+    else if (dialect->is_serial)
         l->walk = together >= FEW_SERIAL ? WB_WALK_TILES : WB_WALK_RUNS;
     else if (!l->is_map && (together >= FEW_ROWS || l->columns <= FEW_COLUMNS ||
                             !fits_group(&l->program, dialect)))
@@ -136,6 +163,14 @@ static void choose_walk(wb_layout *l, const wb_dialect *dialect) {
         l->row_units = l->rows / together * pieces(together, WB_TILE_ROWS);
     else if (l->walk == WB_WALK_ITEMS)
         l->row_units = pieces(l->rows, dialect->group);
+}
+
+static void measure_runs(wb_layout *l) {
+    const int64_t run = l->walk == WB_WALK_BLOCKS  ? WB_TILE_ROWS
+                        : l->walk == WB_WALK_TILES ? l->program.sizes[0]
+                        : !l->decodes              ? l->columns
+                                                   : l->program.sizes[l->first_column];
+    l->has_long_runs = run >= WB_LONG_RUN;
 }
 
 static void cut_map(wb_layout *l, const wb_dialect *dialect) {
@@ -201,9 +236,11 @@ bool wb_layout_make(wb_layout *l, const wb_program *program, const wb_dialect *d
     }
     if (count) memcpy(l->program.accesses, program->accesses, count * sizeof *program->accesses);
     simplify(&l->program);
+    if (dialect->is_serial) put_rows_first(&l->program);
     split_dims(l);
     classify(l);
     choose_walk(l, dialect);
+    measure_runs(l);
     cut(l, dialect);
     return true;
 }

@@ -10,12 +10,14 @@
 typedef enum wb_walk {
     WB_WALK_RUNS, /* serial: an item takes row after row and runs along the first dimension of the columns */
     WB_WALK_TILES,  /* serial: an item takes neighbouring rows together and runs along them */
+    WB_WALK_BLOCKS, /* serial, a map whose first dimension is short: an item takes elements as they lie, and keeps their positions */
     WB_WALK_ITEMS,  /* each item of a group takes a row */
     WB_WALK_GROUPS, /* a group takes a row, its items share out the columns */
 } wb_walk;
 
 enum {
     WB_TILE_ROWS = 64,
+    WB_LONG_RUN = 32, /* elements that are worth the widest vectors */
     WB_MOST_LAUNCHES = 4,
 };
 
@@ -25,6 +27,7 @@ typedef struct wb_layout {
     wb_walk walk;
     bool is_map;             /* no row values */
     bool is_wide;            /* places need 64 bits */
+    bool has_long_runs;      /* serial: the innermost loops are */
     bool decodes;            /* positions in more than one dimension of the columns are wanted */
     uint32_t column_dims;    /* bit d: dimension d is one of the columns */
     int32_t first_column;    /* the first of them; -1: none */

@@ -1,8 +1,8 @@
 /* A program's text in the making.
  *
  * Names in the text: v value of an instruction; p pointer of an access, o its offset (of a pointer in bytes), s its strides; n sizes; i and
- * c positions in the dimensions of rows and of columns; x place at the row, y place at the row and column; t total of a reduction,
- * a its accumulator, q partial totals in scratch memory, g totals of a group's items; u constants as words. */
+ * c positions in the dimensions of rows and of columns, d those kept for a block, e how far apart blocks are; x place at the row, y
+ * place at the row and column; t total of a reduction, a its accumulator, q partial totals in scratch memory, g totals of a group's items; u constants as words. */
 #ifndef WB_PROGRAM_PRINTER_H
 #define WB_PROGRAM_PRINTER_H
 

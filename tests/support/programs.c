@@ -185,7 +185,7 @@ static void late_numbers(program_maker *m, int variant) {
 }
 
 static void make_sources(program_maker *m, int variant, bool has_f64) {
-    START(m, 0, variant ? 31 : 37, variant ? 9 : 11);
+    START(m, 0, variant ? 33 : 37, variant ? 9 : 11);
     int64_t all[8], second[8], odd[8];
     program_dense(m, 3, all);
     program_dense(m, 2, second);
@@ -241,6 +241,15 @@ static void broadcasting(program_maker *m, int variant) {
     uint16_t o = program_load(m, WB_F32);
     for (uint32_t mask = 0; mask < 7; mask++)
         o = program_op(m, WB_CODE_add, WB_R_F32, o, program_load_over(m, WB_F32, mask, false));
+    program_store(m, WB_F32, o);
+}
+
+/* A first dimension that is no loop for vectors; several chunks of it. */
+static void short_runs(program_maker *m, int variant) {
+    START(m, 0, variant ? 10 : 7, variant ? 3 : 5, variant ? 700 : 600);
+    uint16_t o = program_load(m, WB_F32);
+    for (uint32_t mask = 1; mask < 7; mask++)
+        o = program_op(m, WB_CODE_sub, WB_R_F32, program_load_over(m, WB_F32, mask, false), o);
     program_store(m, WB_F32, o);
 }
 
@@ -339,6 +348,7 @@ static void sums_and_largest(program_maker *m, uint32_t reduced, wb_dtype dtype,
     }
 #define EXPAND(...) __VA_ARGS__
 REDUCE(rows_of_few, 1, WB_F32, (10, 500), (9, 433))
+REDUCE(rows_between, 5, WB_F32, (5, 100, 4, 7), (6, 90, 3, 5))
 REDUCE(rows_of_many, 1, WB_F32, (1000, 70), (900, 80))
 REDUCE(rows_of_i32, 1, WB_I32, (300, 70), (200, 80))
 REDUCE(rows_of_i64, 1, WB_I64, (300, 70), (200, 80))
@@ -357,7 +367,7 @@ REDUCE(few_columns_of_many, 2, WB_F32, (3, 100000), (3, 130000))
 REDUCE(outer_and_inner, 5, WB_F32, (49, 12, 16), (36, 10, 8))
 REDUCE(outer_and_inner_of_many, 5, WB_F32, (784, 3, 128), (400, 3, 200))
 REDUCE(the_middle, 2, WB_F32, (40, 30, 20), (48, 40, 10))
-REDUCE(few_in_the_middle, 10, WB_F32, (5, 30, 6, 7), (4, 40, 3, 8))
+REDUCE(few_in_the_middle, 10, WB_F32, (5, 50, 6, 7), (4, 40, 3, 8))
 REDUCE(empty_rows, 1, WB_I32, (4, 0), (9, 0))
 
 static void softmax_over(program_maker *m, uint32_t reduced, int ndim, const int64_t *sizes) {
@@ -482,6 +492,7 @@ const program_row programs[] = {
     ROW(far_numbers),
     ROW(one_dimension),
     ROW(broadcasting),
+    ROW(short_runs),
     ROW(permuted),
     ROW(seven_dimensions),
     ROW(one_element),
@@ -490,6 +501,7 @@ const program_row programs[] = {
     ROW(many_numbers),
     ROW(guarded),
     ROW(rows_of_few),
+    ROW(rows_between),
     ROW(rows_of_many),
     ROW(rows_of_i32),
     ROW(rows_of_i64),
