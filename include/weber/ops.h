@@ -87,6 +87,15 @@ WB_API wb_array *wb_normalise_make(wb_array *x, double eps, int ndim, const int6
 WB_API wb_array *wb_matmul(wb_array *a, wb_array *b);
 WB_API wb_array *wb_matmul_op(wb_array *a, wb_array *b, bool transpose_a, bool transpose_b);
 
+/* How products and convolutions of f32 are computed, those that are built from now on, in the whole process:
+ *
+ *   "highest"         in f32; so it is without this call
+ *   "high", "medium"  a device may round the operands to TF32 (10 bits of mantissa), which is several times faster on NVIDIA's
+ *                     GPUs since Ampere; sums stay f32
+ *
+ * What has no such arithmetic, the CPU among them, goes on in f32. Halves are added up in f32 everywhere. Fails with WB_ERROR_ARGUMENT on another word. */
+WB_API wb_status wb_matmul_precision(const char *precision);
+
 /* A window over 1 to 3 spatial dimensions. Zero means default. */
 typedef struct wb_window_desc {
     char start_;            /* makes an empty list legal */

@@ -22,7 +22,7 @@
 extern "C" {
 #endif
 
-enum { WB_PLUGIN_ABI = 3 };
+enum { WB_PLUGIN_ABI = 4 };
 
 /* ---- programs ---- */
 
@@ -138,6 +138,11 @@ typedef struct wb_index_call {
 typedef struct wb_call {
     wb_call_kind kind;
     wb_dtype dtype;
+    bool
+        is_fast; /* f32 products may be made of operands rounded to TF32 or the like (wb_matmul_precision) */
+    /* With an epilogue: which of its arguments is the call's result, and whether nothing else reads that, so that it need not be written. */
+    bool is_result_private;
+    uint16_t result_argument;
     wb_matmul_call matmul; /* of these the one that the kind is about */
     wb_window_call window;
     wb_index_call index;
@@ -244,6 +249,8 @@ typedef struct wb_device_info {
     int32_t compute_units;
     bool is_gpu; /* an accelerator: taken by the automatic choice */
     bool has_f64;
+    bool
+        takes_halves; /* products and convolutions of f16 and bf16 as they are, added up in f32; else in f32 */
     bool is_host_memory; /* handles are addresses, which the host may use while the queue is idle */
 } wb_device_info;
 

@@ -171,6 +171,14 @@ static wb_call_kind kind_of(int op) {
     }
 }
 
+/* As the program had asked when it made the node. */
+static bool is_fast(const wb_value *v) {
+    if (v->op == WB_OP_matmul) return v->attributes[0] & WB_MATMUL_FAST;
+    return (v->op == WB_OP_conv_forward || v->op == WB_OP_conv_data ||
+            v->op == WB_OP_conv_filter) &&
+           (v->attributes[6] & WB_WINDOW_FAST);
+}
+
 /* The index that belongs to a max pool: the value made right behind it. */
 static int32_t pool_index(const wb_graph *graph, int32_t v) {
     for (int32_t i = v + 1; i < graph->count; i++)
@@ -193,6 +201,7 @@ bool wb_emit_call(const wb_graph *graph, int32_t number, wb_call *call, wb_argum
     arguments[(*count)++] = wb_argument_of(graph, number);
     if (v->op == WB_OP_maxpool)
         arguments[(*count)++] = wb_argument_of(graph, pool_index(graph, number));
+    call->is_fast = is_fast(v);
     if (v->op == WB_OP_matmul) return matmul_call(graph, v, &call->matmul, offsets);
     if (v->op == WB_OP_gather || v->op == WB_OP_scatter_add)
         index_call(graph, v, &call->index);

@@ -317,7 +317,6 @@ static int32_t readable(lowering *l, const wb_array *call, int32_t input) {
     return add(l, v);
 }
 
-/* Library calls compute in f32 and f64: the halves are converted before and after. */
 static int32_t index_of_maxpool(lowering *l, int32_t call) {
     wb_value v = *value_at(l, call);
     v.kind = WB_VALUE_PART, v.op = WB_OP_part, v.dtype = WB_I32, v.ninputs = 1, v.tape = -1;
@@ -327,9 +326,17 @@ static int32_t index_of_maxpool(lowering *l, int32_t call) {
     return add(l, v);
 }
 
+/* Most library calls compute in f32 and f64: halves are converted before and after. */
+static bool takes_halves(const lowering *l, int op) {
+    if (op == WB_OP_gather) return true; /* which computes nothing */
+    return l->graph->tape->device->info.takes_halves &&
+           (op == WB_OP_matmul || op == WB_OP_conv_forward || op == WB_OP_conv_data ||
+            op == WB_OP_conv_filter);
+}
+
 static int32_t lower_call(lowering *l, const wb_array *node, const int32_t *inputs) {
     wb_value v = blank(node, WB_VALUE_CALL);
-    const bool converts = is_half(node->dtype) && node->op != WB_OP_gather;
+    const bool converts = is_half(node->dtype) && !takes_halves(l, node->op);
     v.ninputs = node->ninputs;
     for (int i = 0; i < node->ninputs; i++) {
         int32_t input = converts && is_half(value_at(l, inputs[i])->dtype)

@@ -104,7 +104,28 @@ static bool keep_offsets(builder *b, int64_t *offsets) {
 /* Leading dimensions of the result that make up the rows of a call: m, or the positions of a plane. */
 static int rows_of(const wb_value *v) { return v->op == WB_OP_matmul ? 1 : v->ndim - 2; }
 
-static bool call_with_epilogue(builder *b, const wb_unit *u, const wb_call *call,
+/* True if only the unit that is fused behind the call reads its result. */
+static bool is_private(const wb_graph *graph, int32_t call, int32_t reader) {
+    if (graph->values[call].output >= 0) return false;
+    for (int32_t n = 0; n < graph->count; n++) {
+        const wb_value *v = &graph->values[n];
+        for (int i = 0; i < v->ninputs; i++)
+            if (wb_value_inputs(v)[i] == call && wb_value_unit(graph, n) != reader) return false;
+    }
+    return true;
+}
+
+/* What the backend may know of the program behind the call; result is the call's. */
+static void tell_result(const builder *b, const wb_unit *u, const wb_argument *result,
+                        const wb_emitted *epilogue, wb_call *call) {
+    call->is_result_private = is_private(&b->graph, u->members[0], u->epilogue);
+    for (int64_t i = 0; i < epilogue->argument_count; i++)
+        if (epilogue->arguments[i].memory == result->memory &&
+            epilogue->arguments[i].offset_bytes == result->offset_bytes)
+            call->result_argument = (uint16_t)i;
+}
+
+static bool call_with_epilogue(builder *b, const wb_unit *u, wb_call *call,
                                const wb_argument *arguments, int count) {
     const wb_value *v = &b->graph.values[u->members[0]];
     const char *what = wb_op_name((wb_op)v->op);
@@ -114,6 +135,7 @@ static bool call_with_epilogue(builder *b, const wb_unit *u, const wb_call *call
     const wb_unit *program = &b->graph.units[u->epilogue];
     wb_emitted emitted;
     if (!wb_emit_program(&b->graph, program, rows_of(v), &emitted)) return false;
+    tell_result(b, u, &arguments[count - 1], &emitted, call);
     void *kernel =
         b->backend->lower(b->plan->device->context, call, &emitted.program, emitted.split);
     if (kernel || wb_failed()) {

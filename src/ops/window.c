@@ -1,5 +1,5 @@
 /* Convolutions, pools, unfold and fold: arrays (spatial..., channels, batch) with one to three spatial dimensions.
- * Attributes: kernel, stride, dilation, pad, pad_more (three 21-bit fields each), groups, flip. */
+ * Attributes: kernel, stride, dilation, pad, pad_more (three 21-bit fields each), groups, flip and nspatial and WB_WINDOW_FAST. */
 #include "ops/build.h"
 
 static int64_t pack(const int64_t v[3]) {
@@ -16,7 +16,7 @@ static void unpack(int64_t packed, int64_t v[3]) {
 wb_window_geometry wb_window_of(const wb_array *node) {
     wb_window_geometry w = {.groups = node->attributes[5],
                             .flip = node->attributes[6] & 1,
-                            .nspatial = (int)(node->attributes[6] >> 1)};
+                            .nspatial = (int)(node->attributes[6] >> 1 & 3)};
     unpack(node->attributes[0], w.kernel);
     unpack(node->attributes[1], w.stride);
     unpack(node->attributes[2], w.dilation);
@@ -27,13 +27,16 @@ wb_window_geometry wb_window_of(const wb_array *node) {
 
 static wb_array *window_node(wb_op op, wb_dtype dtype, int ndim, const int64_t *sizes, int ninputs,
                              wb_array *const *inputs, const wb_window_geometry *w) {
+    const bool is_conv =
+        op == WB_OP_conv_forward || op == WB_OP_conv_data || op == WB_OP_conv_filter;
     const int64_t attributes[7] = {pack(w->kernel),
                                    pack(w->stride),
                                    pack(w->dilation),
                                    pack(w->pad),
                                    pack(w->pad_more),
                                    w->groups,
-                                   (w->flip ? 1 : 0) | w->nspatial << 1};
+                                   (w->flip ? 1 : 0) | w->nspatial << 1 |
+                                       (is_conv && wb_is_matmul_fast(dtype) ? WB_WINDOW_FAST : 0)};
     return wb_node_with(op, dtype, ndim, sizes, ninputs, inputs, 7, attributes);
 }
 

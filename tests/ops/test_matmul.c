@@ -109,12 +109,25 @@ static void sizes_that_do_not_fit(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "matmul: A is NULL");
 }
 
+static void precision_is_one_of_three_words(void **state) {
+    (void)state;
+    assert_int_equal(wb_matmul_precision("high"), WB_OK);
+    assert_values(wb_matmul(wb_full(WB_F32, 0.5, 2, 3), wb_full(WB_F32, 2, 3, 1)), 0, 3, 3);
+    assert_int_equal(wb_matmul_precision("low"), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT,
+                 "matmul_precision: \"highest\", \"high\" or \"medium\" is wanted");
+    assert_int_equal(wb_matmul_precision(NULL), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "matmul_precision: precision is NULL");
+    assert_int_equal(wb_matmul_precision("highest"), WB_OK);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {TEST(vectors_and_matrices),
                                        TEST(nothing_sums_to_zeros),
                                        TEST(nan_and_infinity_go_through),
                                        TEST(random_products),
                                        TEST(types_meet),
-                                       TEST(sizes_that_do_not_fit)};
+                                       TEST(sizes_that_do_not_fit),
+                                       TEST(precision_is_one_of_three_words)};
     return cmocka_run_group_tests_name("ops/test_matmul", tests, NULL, NULL);
 }
