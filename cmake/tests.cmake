@@ -66,3 +66,4 @@ endforeach()
 
 include(${tests_dir}/device/plugins/plugins.cmake)
 include(${tests_dir}/backends/cuda/fake.cmake)
+include(${tests_dir}/backends/cuda/libraries.cmake)

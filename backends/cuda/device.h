@@ -101,7 +101,9 @@ typedef struct wb_gpu_device {
     wb_gpu_queue own;
     pthread_mutex_t pinned_lock;
     wb_gpu_pinned *pinned;
-    _Atomic uint64_t peers; /* bit i: this device reads memory of ordinal i */
+    pthread_mutex_t libraries_lock;
+    void *products, *convolutions; /* what libraries keep for this device; made when first needed */
+    _Atomic uint64_t peers;        /* bit i: this device reads memory of ordinal i */
 } wb_gpu_device;
 
 void *wb_gpu_open(int index);

@@ -150,6 +150,10 @@ void *wb_gpu_kernel_new(void *any, const wb_program *program) {
     return kernel_of(device, wb_gpu_host->render(program, &device->dialect));
 }
 
+wb_gpu_kernel *wb_gpu_text_of_call(wb_gpu_device *device, const wb_call *call) {
+    return kernel_of(device, wb_gpu_host->render_call(call, NULL, 0, &device->dialect));
+}
+
 void *wb_gpu_lower(void *any, const wb_call *call, const wb_program *epilogue, int split) {
     wb_gpu_device *device = any;
     for (int i = 0; wb_gpu_parts[i]; i++) {

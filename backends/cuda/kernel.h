@@ -66,6 +66,9 @@ typedef struct wb_gpu_part {
 /* In the order in which they are asked; the vendor's file parts.c has the list. Ended by NULL. */
 extern const wb_gpu_part *const wb_gpu_parts[];
 
+/* The call's text as a kernel, as if there were no libraries. NULL as wb_backend.lower gives it. */
+wb_gpu_kernel *wb_gpu_text_of_call(wb_gpu_device *device, const wb_call *call);
+
 bool wb_gpu_part_works(const char *part, char *reason, size_t reason_bytes);
 
 /* ---- modules (module.c) ---- */

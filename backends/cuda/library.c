@@ -62,6 +62,32 @@ bool wb_gpu_load(char *reason, size_t reason_bytes) {
     return result;
 }
 
+/* ---- libraries that may be missing ---- */
+
+static void look_for(wb_gpu_library *l) {
+    const char *missing = NULL;
+    void *handle = wb_library_open(&l->library, l->reason, sizeof l->reason);
+    l->state = WB_GPU_MISSING;
+    if (!handle) return;
+    if (wb_library_find(handle, l->symbols, l->symbol_count, l->table, &missing)) {
+        l->state = WB_GPU_OPEN;
+        return;
+    }
+    (void)snprintf(l->reason, sizeof l->reason, "%s has no %s: %s or later is needed", l->name,
+                   missing, l->oldest);
+    (void)dlclose(handle);
+}
+
+bool wb_gpu_library_open(wb_gpu_library *library, char *reason, size_t reason_bytes) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    if (library->state == WB_GPU_UNASKED) look_for(library);
+    const bool is_open = library->state == WB_GPU_OPEN;
+    pthread_mutex_unlock(&lock);
+    if (!is_open) (void)snprintf(reason, reason_bytes, "%s", library->reason);
+    return is_open;
+}
+
 /* ---- errors ---- */
 
 const char *wb_gpu_error_name(gpu_code code) {

@@ -1,5 +1,12 @@
-#include "../kernel.h"
+#include "cublaslt.h"
+#include "cudnn.h"
 
 static const wb_gpu_part compiler = {.name = "NVRTC", .load = wb_gpu_load};
 
-const wb_gpu_part *const wb_gpu_parts[] = {&compiler, NULL};
+static const wb_gpu_part products = {
+    .name = "cuBLASLt", .load = wb_lt_load, .lower = wb_lt_lower, .close = wb_lt_device_close};
+
+static const wb_gpu_part convolutions = {
+    .name = "cuDNN", .load = wb_dnn_load, .lower = wb_dnn_lower, .close = wb_dnn_device_close};
+
+const wb_gpu_part *const wb_gpu_parts[] = {&compiler, &products, &convolutions, NULL};

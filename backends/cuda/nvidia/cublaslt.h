@@ -1,0 +1,69 @@
+/* Matrix products by cuBLASLt: column-major with leading dimensions as in wb_matmul_call, so that nothing is converted. */
+#ifndef WB_CUBLASLT_H
+#define WB_CUBLASLT_H
+
+#include "../kernel.h"
+#include "cublaslt_api.h"
+#include "epilogue.h"
+
+typedef struct wb_lt_functions {
+#define X(result, name, parameters) result(*name) parameters;
+    LT_FUNCTION_LIST(X)
+#undef X
+} wb_lt_functions;
+extern wb_lt_functions lt;
+
+/* Opens the library; once, from any thread. The reason says why not, or which version there is. */
+bool wb_lt_load(char *reason, size_t reason_bytes);
+
+/* wb_gpu_outcome o = LT_TRY(Create, &handle) */
+wb_gpu_outcome wb_lt_outcome(const char *call, lt_code code);
+#define LT_TRY(function, ...) wb_lt_outcome("cublasLt" #function, lt.function(__VA_ARGS__))
+
+/* ---- one product, maybe of many matrices at constant distances (cublaslt_product.c) ---- */
+
+/* All that a choice of algorithm depends on; compared as bytes: fill zeroed memory. */
+typedef struct wb_lt_shape {
+    int64_t m, n, k, lda, ldb, ldc;
+    int64_t batch, stride_a, stride_b, stride_c;
+    int32_t dtype, epilogue; /* wb_dtype, wb_epilogue_kind */
+    int32_t transpose_a, transpose_b, fast, unused;
+} wb_lt_shape;
+
+/* Descriptors of a shape. */
+typedef struct wb_lt_product {
+    lt_desc desc;
+    lt_layout a, b, c;
+} wb_lt_product;
+
+wb_gpu_outcome wb_lt_product_make(const wb_lt_shape *shape, wb_lt_product *product);
+void wb_lt_product_release(wb_lt_product *product);
+
+/* ---- which algorithm (cublaslt_choose.c) ---- */
+
+enum { WB_LT_ALIGNED_BYTES = 16 }; /* of all operands: what the widest loads and stores want */
+
+/* For operands that are aligned so, and for such as are aligned to their elements alone. */
+typedef struct wb_lt_choices {
+    lt_choice aligned, any;
+    bool has_aligned, has_any;
+} wb_lt_choices;
+
+/* What a device keeps for cuBLASLt. */
+typedef struct wb_lt_device wb_lt_device;
+
+/* Made when first asked for. NULL with the outcome. */
+wb_lt_device *wb_lt_device_of(wb_gpu_device *device, wb_gpu_outcome *outcome);
+lt_handle wb_lt_handle(const wb_lt_device *device);
+void wb_lt_device_close(wb_gpu_device *device);
+
+/* The same shape gets the same algorithm until the device is closed. Without an algorithm neither of has_ is set. */
+wb_gpu_outcome wb_lt_choose(wb_lt_device *device, const wb_lt_shape *shape,
+                            const wb_lt_product *product, wb_lt_choices *choices);
+
+/* ---- kernels (cublaslt.c) ---- */
+
+wb_gpu_answer wb_lt_lower(wb_gpu_device *device, const wb_call *call, const wb_program *epilogue,
+                          int split, wb_gpu_kernel **kernel);
+
+#endif

@@ -1,0 +1,155 @@
+/* cuBLASLt's handle on a device, and the algorithms that it has chosen there. */
+#include <string.h>
+
+#include "cublaslt.h"
+
+enum {
+    BUCKETS = 256,
+    MOST_SHAPES = 4096,         /* then all are forgotten */
+    WORKSPACE_BYTES = 32 << 20, /* what NVIDIA names for Hopper */
+    FIRST_CHOICES = 1
+};
+
+typedef struct known {
+    struct known *next;
+    wb_lt_shape shape;
+    wb_lt_choices choices;
+} known;
+
+struct wb_lt_device {
+    lt_handle handle;
+    pthread_mutex_t lock; /* guards what follows */
+    known *buckets[BUCKETS];
+    int count;
+};
+
+lt_handle wb_lt_handle(const wb_lt_device *device) { return device->handle; }
+
+/* ---- life ---- */
+
+static void forget_all(wb_lt_device *device) {
+    for (int i = 0; i < BUCKETS; i++)
+        for (known *k = device->buckets[i], *next; k; k = next) {
+            next = k->next;
+            wb_gpu_host->release(k);
+        }
+    memset(device->buckets, 0, sizeof device->buckets);
+    device->count = 0;
+}
+
+static wb_lt_device *device_new(wb_gpu_outcome *outcome) {
+    wb_lt_device *made = wb_gpu_host->alloc(sizeof *made);
+    if (!made) {
+        *outcome = (wb_gpu_outcome){.call = "memory", .error = "out of memory"};
+        return NULL;
+    }
+    *outcome = LT_TRY(Create, &made->handle);
+    if (outcome->error) {
+        wb_gpu_host->release(made);
+        return NULL;
+    }
+    (void)pthread_mutex_init(&made->lock, NULL);
+    return made;
+}
+
+wb_lt_device *wb_lt_device_of(wb_gpu_device *device, wb_gpu_outcome *outcome) {
+    *outcome = (wb_gpu_outcome){.error = NULL};
+    pthread_mutex_lock(&device->libraries_lock);
+    if (!device->products) device->products = device_new(outcome);
+    wb_lt_device *result = device->products;
+    pthread_mutex_unlock(&device->libraries_lock);
+    return result;
+}
+
+void wb_lt_device_close(wb_gpu_device *device) {
+    wb_lt_device *products = device->products;
+    if (!products) return;
+    forget_all(products);
+    (void)lt.Destroy(products->handle);
+    (void)pthread_mutex_destroy(&products->lock);
+    wb_gpu_host->release(products);
+    device->products = NULL;
+}
+
+/* ---- choosing ---- */
+
+static wb_gpu_outcome set_preference(lt_preference preference, int attribute, uint32_t value) {
+    return LT_TRY(MatmulPreferenceSetAttribute, preference, (lt_preference_attribute)attribute,
+                  &value, sizeof value);
+}
+
+static wb_gpu_outcome make_preference(uint32_t alignment, lt_preference *preference) {
+    static const int attributes[] = {LT_ALIGNMENT_A, LT_ALIGNMENT_B, LT_ALIGNMENT_C,
+                                     LT_ALIGNMENT_D};
+    const size_t workspace_bytes = WORKSPACE_BYTES;
+    wb_gpu_outcome o = LT_TRY(MatmulPreferenceCreate, preference);
+    if (!o.error)
+        o = LT_TRY(MatmulPreferenceSetAttribute, *preference, LT_WORKSPACE_BYTES, &workspace_bytes,
+                   sizeof workspace_bytes);
+    for (int i = 0; i < 4 && !o.error; i++)
+        o = set_preference(*preference, attributes[i], alignment);
+    return o;
+}
+
+/* *found is false where cuBLASLt has nothing for the shape, which it says by an error or by an empty list. */
+static wb_gpu_outcome ask(const wb_lt_device *device, const wb_lt_product *p, uint32_t alignment,
+                          lt_choice *choice, bool *found) {
+    lt_preference preference = NULL;
+    int count = 0;
+    lt_code code = LT_SUCCESS;
+    wb_gpu_outcome o = make_preference(alignment, &preference);
+    if (!o.error)
+        code = lt.MatmulAlgoGetHeuristic(device->handle, p->desc, p->a, p->b, p->c, p->c,
+                                         preference, FIRST_CHOICES, choice, &count);
+    if (preference) (void)lt.MatmulPreferenceDestroy(preference);
+    *found = !o.error && code == LT_SUCCESS && count > 0 && choice->state == LT_SUCCESS;
+    if (!o.error && code != LT_NOT_SUPPORTED)
+        o = wb_lt_outcome("cublasLtMatmulAlgoGetHeuristic", code);
+    return o;
+}
+
+static wb_gpu_outcome ask_both(const wb_lt_device *device, const wb_lt_shape *shape,
+                               const wb_lt_product *p, wb_lt_choices *c) {
+    static const uint32_t element_bytes[WB_DTYPE_COUNT] = {
+        [WB_F32] = 4, [WB_F64] = 8, [WB_F16] = 2, [WB_BF16] = 2};
+    wb_gpu_outcome o = ask(device, p, element_bytes[shape->dtype], &c->any, &c->has_any);
+    return o.error ? o : ask(device, p, WB_LT_ALIGNED_BYTES, &c->aligned, &c->has_aligned);
+}
+
+static uint64_t hash_of(const wb_lt_shape *shape) {
+    uint64_t words[sizeof *shape / sizeof(uint64_t)], hash = 0xCBF29CE484222325u;
+    memcpy(words, shape, sizeof words);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        hash = (hash ^ words[i]) * 0x9E3779B97F4A7C15u;
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
+static wb_gpu_outcome remember(wb_lt_device *device, const wb_lt_shape *shape,
+                               const wb_lt_choices *c) {
+    if (device->count == MOST_SHAPES) forget_all(device);
+    known *k = wb_gpu_host->alloc(sizeof *k);
+    if (!k) return (wb_gpu_outcome){.call = "memory", .error = "out of memory"};
+    known **bucket = &device->buckets[hash_of(shape) % BUCKETS];
+    *k = (known){.next = *bucket, .shape = *shape, .choices = *c};
+    *bucket = k;
+    device->count++;
+    return (wb_gpu_outcome){.error = NULL};
+}
+
+wb_gpu_outcome wb_lt_choose(wb_lt_device *device, const wb_lt_shape *shape,
+                            const wb_lt_product *product, wb_lt_choices *choices) {
+    wb_gpu_outcome o = {.error = NULL};
+    *choices = (wb_lt_choices){.has_any = false};
+    pthread_mutex_lock(&device->lock);
+    const known *k = device->buckets[hash_of(shape) % BUCKETS];
+    while (k && memcmp(&k->shape, shape, sizeof *shape) != 0) k = k->next;
+    if (k)
+        *choices = k->choices;
+    else
+        o = ask_both(device, shape, product, choices);
+    if (!k && !o.error) o = remember(device, shape, choices);
+    pthread_mutex_unlock(&device->lock);
+    return o;
+}

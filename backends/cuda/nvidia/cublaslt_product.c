@@ -1,0 +1,111 @@
+/* cuBLASLt's library, and a product in its terms. */
+#include <stdio.h>
+
+#include "cublaslt.h"
+
+wb_lt_functions lt;
+
+/* ---- the library ---- */
+
+static const wb_symbol symbols[] = {
+#define X(result, name, parameters) {"cublasLt" #name, offsetof(wb_lt_functions, name)},
+    LT_FUNCTION_LIST(X)
+#undef X
+};
+
+static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11",
+                                    "libcublasLt.so", NULL};
+
+static wb_gpu_library library = {
+    .library = {.variable = "WEBER_CUBLASLT_LIBRARY",
+                .names = names,
+                .missing = "there is no libcublasLt.so: Weber's own matrix products are used "
+                           "(Debian: libcublaslt11; section non-free)"},
+    .name = "cuBLASLt",
+    .oldest = "CUDA 11.4",
+    .symbols = symbols,
+    .symbol_count = sizeof symbols / sizeof *symbols,
+    .table = &lt
+};
+
+/* 130100 is 13.1.0 */
+bool wb_lt_load(char *reason, size_t reason_bytes) {
+    if (!wb_gpu_library_open(&library, reason, reason_bytes)) return false;
+    const unsigned long version = lt.GetVersion();
+    (void)snprintf(reason, reason_bytes, "cuBLASLt %lu.%lu.%lu", version / 10000,
+                   version / 100 % 100, version % 100);
+    return true;
+}
+
+wb_gpu_outcome wb_lt_outcome(const char *call, lt_code code) {
+    return (wb_gpu_outcome){.call = call,
+                            .error = code == LT_SUCCESS ? NULL : lt.GetStatusName(code)};
+}
+
+/* ---- descriptors ---- */
+
+static lt_type type_of(int dtype) {
+    static const lt_type types[WB_DTYPE_COUNT] = {
+        [WB_F32] = LT_F32, [WB_F64] = LT_F64, [WB_F16] = LT_F16, [WB_BF16] = LT_BF16};
+    return types[dtype];
+}
+
+static lt_compute compute_of(const wb_lt_shape *shape) {
+    if (shape->dtype == WB_F64) return LT_COMPUTE_F64;
+    return shape->dtype == WB_F32 && shape->fast ? LT_COMPUTE_TF32 : LT_COMPUTE_F32;
+}
+
+static int32_t epilogue_of(int kind) {
+    static const int32_t numbers[] = {
+        [WB_EPILOGUE_BIAS] = LT_EPILOGUE_BIAS,
+        [WB_EPILOGUE_RELU] = LT_EPILOGUE_RELU,
+        [WB_EPILOGUE_RELU_BIAS] = LT_EPILOGUE_RELU | LT_EPILOGUE_BIAS,
+        [WB_EPILOGUE_GELU] = LT_EPILOGUE_GELU,
+        [WB_EPILOGUE_GELU_BIAS] = LT_EPILOGUE_GELU | LT_EPILOGUE_BIAS,
+    };
+    return numbers[kind];
+}
+
+static wb_gpu_outcome set_desc(lt_desc desc, lt_desc_attribute attribute, int32_t value) {
+    return LT_TRY(MatmulDescSetAttribute, desc, attribute, &value, sizeof value);
+}
+
+static wb_gpu_outcome make_desc(const wb_lt_shape *shape, lt_desc *desc) {
+    const lt_type scale = shape->dtype == WB_F64 ? LT_F64 : LT_F32;
+    wb_gpu_outcome o = LT_TRY(MatmulDescCreate, desc, compute_of(shape), scale);
+    if (!o.error && shape->transpose_a) o = set_desc(*desc, LT_TRANSPOSE_A, LT_TRANSPOSED);
+    if (!o.error && shape->transpose_b) o = set_desc(*desc, LT_TRANSPOSE_B, LT_TRANSPOSED);
+    if (!o.error && shape->epilogue) o = set_desc(*desc, LT_EPILOGUE, epilogue_of(shape->epilogue));
+    return o;
+}
+
+static wb_gpu_outcome make_layout(const wb_lt_shape *shape, bool transposed, int64_t rows,
+                                  int64_t columns, int64_t leading, int64_t stride,
+                                  lt_layout *layout) {
+    const int32_t batch = (int32_t)shape->batch;
+    wb_gpu_outcome o = LT_TRY(MatrixLayoutCreate, layout, type_of(shape->dtype),
+                              (uint64_t)(transposed ? columns : rows),
+                              (uint64_t)(transposed ? rows : columns), leading);
+    if (o.error || batch == 1) return o;
+    o = LT_TRY(MatrixLayoutSetAttribute, *layout, LT_BATCH_COUNT, &batch, sizeof batch);
+    if (!o.error)
+        o = LT_TRY(MatrixLayoutSetAttribute, *layout, LT_BATCH_STRIDE, &stride, sizeof stride);
+    return o;
+}
+
+wb_gpu_outcome wb_lt_product_make(const wb_lt_shape *s, wb_lt_product *product) {
+    *product = (wb_lt_product){.desc = NULL};
+    wb_gpu_outcome o = make_desc(s, &product->desc);
+    if (!o.error) o = make_layout(s, s->transpose_a, s->m, s->k, s->lda, s->stride_a, &product->a);
+    if (!o.error) o = make_layout(s, s->transpose_b, s->k, s->n, s->ldb, s->stride_b, &product->b);
+    if (!o.error) o = make_layout(s, false, s->m, s->n, s->ldc, s->stride_c, &product->c);
+    return o;
+}
+
+void wb_lt_product_release(wb_lt_product *product) {
+    if (product->a) (void)lt.MatrixLayoutDestroy(product->a);
+    if (product->b) (void)lt.MatrixLayoutDestroy(product->b);
+    if (product->c) (void)lt.MatrixLayoutDestroy(product->c);
+    if (product->desc) (void)lt.MatmulDescDestroy(product->desc);
+    *product = (wb_lt_product){.desc = NULL};
+}

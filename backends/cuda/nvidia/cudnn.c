@@ -1,0 +1,152 @@
+/* Convolutions as kernels.
+ *
+ * A true convolution is a cross-correlation with the filter turned round: that is done by a program, into scratch memory before, or out of it
+ * behind the gradient of the filter. Filters are small. */
+#include "cudnn.h"
+
+/* A call's arguments, by cuDNN's numbers of arrays less one: forward has x, w, y; data y, w, x; filter x, y, w. */
+static const int8_t argument_of[][WB_DNN_TENSORS] = {
+    [WB_CALL_conv_forward] = {0, 1, 2},
+    [WB_CALL_conv_data] = {2, 1, 0},
+    [WB_CALL_conv_filter] = {0, 2, 1},
+};
+
+enum { W = WB_DNN_W - 1, CALL_ARGUMENTS = 3, SCRATCH_ALIGNMENT = 64 };
+
+typedef struct conv_kernel {
+    wb_gpu_kernel kernel;
+    wb_call_kind kind;
+    wb_dnn_plan *plan;
+    wb_gpu_kernel *text;   /* for arrays that are not aligned as the plan wants */
+    wb_gpu_kernel *flip;   /* NULL: nothing to turn round */
+    int64_t flipped_bytes; /* where in the scratch memory the filter turned round lies */
+} conv_kernel;
+
+/* ---- running ---- */
+
+/* The filter to or from scratch memory, element V - 1 - i to element i of each plane. */
+static wb_gpu_outcome run_flip(const conv_kernel *k, const wb_gpu_run *run,
+                               const wb_command *command) {
+    const wb_argument filter = command->arguments[argument_of[k->kind][W]];
+    wb_argument turned = command->arguments[command->narguments - 1];
+    turned.offset_bytes += k->flipped_bytes;
+    const bool is_result = k->kind == WB_CALL_conv_filter;
+    const wb_argument arguments[] = {is_result ? turned : filter, is_result ? filter : turned,
+                                     command->arguments[command->narguments - 1]};
+    const wb_command flip = {
+        .kernel = k->flip, .narguments = 3, .arguments = arguments, .what = command->what};
+    return k->flip->run(k->flip, run, &flip);
+}
+
+static wb_gpu_outcome run_conv(const wb_gpu_kernel *kernel, const wb_gpu_run *run,
+                               const wb_command *command) {
+    const conv_kernel *k = (const conv_kernel *)kernel;
+    const gpu_pointer scratch = wb_gpu_address(run, command, command->narguments - 1);
+    const bool is_result = k->kind == WB_CALL_conv_filter;
+    gpu_pointer at[WB_DNN_TENSORS], all = 0;
+    for (int t = 0; t < WB_DNN_TENSORS; t++)
+        all |= at[t] = wb_gpu_address(run, command, argument_of[k->kind][t]);
+    if (all % WB_DNN_ALIGNED_BYTES != 0) return k->text->run(k->text, run, command);
+    if (k->flip) at[W] = scratch + (gpu_pointer)k->flipped_bytes;
+    wb_gpu_outcome o = {.error = NULL};
+    if (k->flip && !is_result) o = run_flip(k, run, command);
+    if (!o.error) o = wb_dnn_plan_run(kernel->device, k->plan, at, scratch, run->stream);
+    return !o.error && k->flip && is_result ? run_flip(k, run, command) : o;
+}
+
+/* ---- making ---- */
+
+static void release_conv(wb_gpu_kernel *kernel) {
+    conv_kernel *k = (conv_kernel *)kernel;
+    if (k->text) k->text->release(k->text);
+    if (k->flip) k->flip->release(k->flip);
+    wb_dnn_plan_put(kernel->device, k->plan);
+    wb_gpu_host->release(k);
+}
+
+static int64_t volume(const int64_t sizes[3]) { return sizes[0] * sizes[1] * sizes[2]; }
+
+static wb_gpu_kernel *flip_new(wb_gpu_device *device, const wb_dnn_shape *s) {
+    const int64_t plane = volume(s->kernel), planes = s->channels / s->groups * s->filters;
+    const uint8_t type = s->dtype == WB_F64 ? WB_R_F64 : WB_R_F32;
+    wb_access accesses[] = {
+        {.dtype = (uint8_t)s->dtype, .argument = 0, .offset = plane - 1,       .strides = {-1, plane}},
+        {.dtype = (uint8_t)s->dtype,                          .argument = 1,              .strides = {1, plane}}
+    };
+    wb_instruction instructions[] = {
+        {.code = WB_CODE_load,
+         .type = type,
+         .in = {WB_NO_VALUE, WB_NO_VALUE, WB_NO_VALUE},
+         .index = 0                                                                          },
+        {.code = WB_CODE_store, .type = type, .in = {0, WB_NO_VALUE, WB_NO_VALUE}, .index = 1}
+    };
+    const wb_program program = {
+        .ndim = 2,
+        .sizes = {plane, planes},
+        .phases = 1,
+        .ninstructions = 2,
+        .naccesses = 2,
+        .narguments = 2,
+        .instructions = instructions,
+        .accesses = accesses
+    };
+    return wb_gpu_kernel_new(device, &program);
+}
+
+static void reserve_scratch(conv_kernel *k, const wb_dnn_shape *s) {
+    static const int64_t element_bytes[WB_DTYPE_COUNT] = {
+        [WB_F32] = 4, [WB_F64] = 8, [WB_F16] = 2, [WB_BF16] = 2};
+    const int64_t filter =
+        volume(s->kernel) * (s->channels / s->groups) * s->filters * element_bytes[s->dtype];
+    k->flipped_bytes =
+        (k->plan->workspace_bytes + SCRATCH_ALIGNMENT - 1) / SCRATCH_ALIGNMENT * SCRATCH_ALIGNMENT;
+    k->kernel.scratch_bytes = (size_t)(k->flipped_bytes + (k->flip ? filter : 0));
+    if (k->text->scratch_bytes > k->kernel.scratch_bytes)
+        k->kernel.scratch_bytes = k->text->scratch_bytes;
+}
+
+/* Takes the plan over. NULL with an error recorded. */
+static wb_gpu_kernel *kernel_new(wb_gpu_device *device, const wb_call *call,
+                                 const wb_dnn_shape *shape, wb_dnn_plan *plan) {
+    const bool flips = call->window.flip && volume(shape->kernel) > 1;
+    conv_kernel *k = wb_gpu_host->alloc(sizeof *k);
+    if (!k) {
+        wb_dnn_plan_put(device, plan);
+        return NULL;
+    }
+    wb_gpu_kernel_init(&k->kernel, device);
+    k->kernel.run = run_conv, k->kernel.release = release_conv;
+    k->kind = call->kind, k->plan = plan;
+    k->text = wb_gpu_text_of_call(device, call);
+    k->flip = k->text && flips ? flip_new(device, shape) : NULL;
+    if (k->text && (k->flip || !flips)) {
+        reserve_scratch(k, shape);
+        return &k->kernel;
+    }
+    release_conv(&k->kernel);
+    return NULL;
+}
+
+static bool is_convolution(const wb_call *call) {
+    return call->kind == WB_CALL_conv_forward || call->kind == WB_CALL_conv_data ||
+           call->kind == WB_CALL_conv_filter;
+}
+
+wb_gpu_answer wb_dnn_lower(wb_gpu_device *device, const wb_call *call, const wb_program *epilogue,
+                           int split, wb_gpu_kernel **kernel) {
+    char reason[256];
+    wb_dnn_shape shape;
+    wb_gpu_outcome o;
+    (void)split;
+    if (!is_convolution(call) || !wb_dnn_shape_of(call, &shape) ||
+        !wb_dnn_load(reason, sizeof reason))
+        return WB_GPU_PASS;
+    if (epilogue) return WB_GPU_APART;
+    wb_dnn_plan *plan = wb_dnn_plan_get(device, &shape, &o);
+    if (o.error)
+        wb_gpu_host->log(WB_LOG_DEBUG, "%s: convolution without cuDNN: %s: %s",
+                         wb_gpu_vendor_table.backend, o.call, o.error);
+    if (!plan) return WB_GPU_PASS;
+    *kernel = kernel_new(device, call, &shape, plan);
+    return WB_GPU_TAKEN;
+}

@@ -1,0 +1,120 @@
+/* cuDNN 9's backend interface: own declarations, so that no toolkit is needed to build (docs.nvidia.com/deeplearning/cudnn). A test compares
+ * them with the toolkit's own, where there is one: it gives the types itself, and WB_CUDNN_TYPES. */
+#ifndef WB_CUDNN_API_H
+#define WB_CUDNN_API_H
+
+#include "../driver.h"
+
+#ifndef WB_CUDNN_TYPES
+typedef int dnn_code; /* cudnnStatus_t */
+typedef struct dnn_handle_object *dnn_handle;
+typedef void *dnn_descriptor;
+typedef int dnn_kind, dnn_name,
+    dnn_type; /* of a descriptor; of an attribute, and of its elements */
+typedef gpu_stream dnn_stream;
+#endif
+
+/* X(name here, cuDNN's, number) */
+#define DNN_NUMBER_LIST(X)                                                                         \
+    X(DNN_SUCCESS, CUDNN_STATUS_SUCCESS, 0)                                                        \
+    X(DNN_F32, CUDNN_DATA_FLOAT, 0)                                                                \
+    X(DNN_F64, CUDNN_DATA_DOUBLE, 1)                                                               \
+    X(DNN_F16, CUDNN_DATA_HALF, 2)                                                                 \
+    X(DNN_BF16, CUDNN_DATA_BFLOAT16, 9)                                                            \
+    X(DNN_CROSS_CORRELATION, CUDNN_CROSS_CORRELATION, 1)                                           \
+    X(DNN_TYPE_HANDLE, CUDNN_TYPE_HANDLE, 0)                                                       \
+    X(DNN_TYPE_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1)                                                 \
+    X(DNN_TYPE_INT64, CUDNN_TYPE_INT64, 3)                                                         \
+    X(DNN_TYPE_FLOAT, CUDNN_TYPE_FLOAT, 4)                                                         \
+    X(DNN_TYPE_DOUBLE, CUDNN_TYPE_DOUBLE, 5)                                                       \
+    X(DNN_TYPE_POINTER, CUDNN_TYPE_VOID_PTR, 6)                                                    \
+    X(DNN_TYPE_CONVOLUTION_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 7)                                   \
+    X(DNN_TYPE_HEURISTIC, CUDNN_TYPE_HEUR_MODE, 8)                                                 \
+    X(DNN_TYPE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, 11)                                      \
+    X(DNN_TYPE_DESCRIPTOR, CUDNN_TYPE_BACKEND_DESCRIPTOR, 15)                                      \
+    X(DNN_CONVOLUTION, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, 1)                                    \
+    X(DNN_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 2)                                              \
+    X(DNN_ENGINE_CONFIG, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, 3)                                    \
+    X(DNN_HEURISTIC, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, 4)                                       \
+    X(DNN_PLAN, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, 5)                                        \
+    X(DNN_FORWARD, CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, 10)                     \
+    X(DNN_FILTER, CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, 11)              \
+    X(DNN_DATA, CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, 12)                  \
+    X(DNN_GRAPH, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, 15)                                      \
+    X(DNN_VARIANT_PACK, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, 16)                                 \
+    X(DNN_TENSOR, CUDNN_BACKEND_TENSOR_DESCRIPTOR, 17)                                             \
+    X(DNN_CONVOLUTION_COMPUTE, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, 100)                              \
+    X(DNN_CONVOLUTION_MODE, CUDNN_ATTR_CONVOLUTION_CONV_MODE, 101)                                 \
+    X(DNN_CONVOLUTION_DILATIONS, CUDNN_ATTR_CONVOLUTION_DILATIONS, 102)                            \
+    X(DNN_CONVOLUTION_STRIDES, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, 103)                         \
+    X(DNN_CONVOLUTION_PAD_AFTER, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, 104)                        \
+    X(DNN_CONVOLUTION_PAD_BEFORE, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, 105)                        \
+    X(DNN_CONVOLUTION_SPATIAL, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, 106)                           \
+    X(DNN_HEURISTIC_MODE, CUDNN_ATTR_ENGINEHEUR_MODE, 200)                                         \
+    X(DNN_HEURISTIC_GRAPH, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, 201)                             \
+    X(DNN_HEURISTIC_RESULTS, CUDNN_ATTR_ENGINEHEUR_RESULTS, 202)                                   \
+    X(DNN_CONFIG_ENGINE, CUDNN_ATTR_ENGINECFG_ENGINE, 300)                                         \
+    X(DNN_PLAN_HANDLE, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, 400)                                      \
+    X(DNN_PLAN_CONFIG, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, 401)                               \
+    X(DNN_PLAN_WORKSPACE, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, 402)                           \
+    X(DNN_FORWARD_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, 700)                      \
+    X(DNN_FORWARD_BETA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, 701)                        \
+    X(DNN_FORWARD_CONVOLUTION, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, 702)            \
+    X(DNN_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, 703)                              \
+    X(DNN_FORWARD_X, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, 704)                              \
+    X(DNN_FORWARD_Y, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, 705)                              \
+    X(DNN_DATA_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, 706)                        \
+    X(DNN_DATA_BETA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA, 707)                          \
+    X(DNN_DATA_CONVOLUTION, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, 708)              \
+    X(DNN_DATA_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, 709)                                \
+    X(DNN_DATA_X, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, 710)                               \
+    X(DNN_DATA_Y, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY, 711)                               \
+    X(DNN_FILTER_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA, 712)                    \
+    X(DNN_FILTER_BETA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA, 713)                      \
+    X(DNN_FILTER_CONVOLUTION, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, 714)          \
+    X(DNN_FILTER_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, 715)                           \
+    X(DNN_FILTER_X, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, 716)                            \
+    X(DNN_FILTER_Y, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY, 717)                           \
+    X(DNN_GRAPH_HANDLE, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, 800)                                     \
+    X(DNN_GRAPH_OPERATIONS, CUDNN_ATTR_OPERATIONGRAPH_OPS, 801)                                    \
+    X(DNN_TENSOR_ALIGNMENT, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 900)                                 \
+    X(DNN_TENSOR_TYPE, CUDNN_ATTR_TENSOR_DATA_TYPE, 901)                                           \
+    X(DNN_TENSOR_SIZES, CUDNN_ATTR_TENSOR_DIMENSIONS, 902)                                         \
+    X(DNN_TENSOR_STRIDES, CUDNN_ATTR_TENSOR_STRIDES, 903)                                          \
+    X(DNN_TENSOR_ID, CUDNN_ATTR_TENSOR_UNIQUE_ID, 906)                                             \
+    X(DNN_PACK_IDS, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, 1000)                                      \
+    X(DNN_PACK_POINTERS, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, 1001)                              \
+    X(DNN_PACK_WORKSPACE, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, 1003)                                 \
+    X(DNN_ENGINE_NOTES, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, 1303)                                    \
+    X(DNN_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_TENSOR_CORE, 0)                                   \
+    X(DNN_NOTE_DOWN_CONVERT, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS, 1)                          \
+    X(DNN_NOTE_REDUCED_REDUCTION, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION, 2)             \
+    X(DNN_NOTE_NONDETERMINISTIC, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, 4)                         \
+    X(DNN_MODE_FALLBACK, CUDNN_HEUR_MODE_FALLBACK, 2)                                              \
+    X(DNN_MODE_A, CUDNN_HEUR_MODE_A, 3)
+
+enum {
+#define X(name, cudnn, number) name = number,
+    DNN_NUMBER_LIST(X)
+#undef X
+};
+
+/* X(result, name, parameters): cudnnName. */
+#define DNN_FUNCTION_LIST(X)                                                                       \
+    X(size_t, GetVersion, (void))                                                                  \
+    X(const char *, GetErrorString, (dnn_code code))                                               \
+    X(dnn_code, Create, (dnn_handle * handle))                                                     \
+    X(dnn_code, Destroy, (dnn_handle handle))                                                      \
+    X(dnn_code, SetStream, (dnn_handle handle, dnn_stream stream))                                 \
+    X(dnn_code, BackendCreateDescriptor, (dnn_kind kind, dnn_descriptor * descriptor))             \
+    X(dnn_code, BackendDestroyDescriptor, (dnn_descriptor descriptor))                             \
+    X(dnn_code, BackendFinalize, (dnn_descriptor descriptor))                                      \
+    X(dnn_code, BackendSetAttribute,                                                               \
+      (dnn_descriptor descriptor, dnn_name name, dnn_type type, int64_t count,                     \
+       const void *elements))                                                                      \
+    X(dnn_code, BackendGetAttribute,                                                               \
+      (dnn_descriptor descriptor, dnn_name name, dnn_type type, int64_t wanted, int64_t * count,   \
+       void *elements))                                                                            \
+    X(dnn_code, BackendExecute, (dnn_handle handle, dnn_descriptor plan, dnn_descriptor pack))
+
+#endif

@@ -1,0 +1,244 @@
+/* cuDNN's library, and a convolution in its terms. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cudnn.h"
+
+wb_dnn_functions dnn;
+
+/* ---- the library ---- */
+
+static const wb_symbol symbols[] = {
+#define X(result, name, parameters) {"cudnn" #name, offsetof(wb_dnn_functions, name)},
+    DNN_FUNCTION_LIST(X)
+#undef X
+};
+
+static const char *const names[] = {"libcudnn.so.9", NULL};
+
+static wb_gpu_library library = {
+    .library = {.variable = "WEBER_CUDNN_LIBRARY",
+                .names = names,
+                .missing = "there is no libcudnn.so.9: Weber's own convolutions are used"},
+    .name = "cuDNN",
+    .oldest = "cuDNN 9.0",
+    .symbols = symbols,
+    .symbol_count = sizeof symbols / sizeof *symbols,
+    .table = &dnn
+};
+
+/* libcudnn.so.9 opens these when they are needed, and ends the process where one is missing. */
+static const char *const parts[] = {
+    "graph", "ops", "cnn", "heuristic", "engines_precompiled", "engines_runtime_compiled"};
+
+static const char *missing_part(void) {
+    Dl_info library_info;
+    union {
+        size_t (*function)(void);
+        void *address;
+    } version = {.function = dnn.GetVersion};
+    if (!dladdr(version.address, &library_info) || !strchr(library_info.dli_fname, '/'))
+        return NULL;
+    const int folder = (int)(strrchr(library_info.dli_fname, '/') - library_info.dli_fname);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        char path[1024];
+        (void)snprintf(path, sizeof path, "%.*s/libcudnn_%s.so.9", folder, library_info.dli_fname,
+                       parts[i]);
+        if (access(path, R_OK) != 0) return parts[i];
+    }
+    return NULL;
+}
+
+/* 91900 is 9.19.0 */
+bool wb_dnn_load(char *reason, size_t reason_bytes) {
+    if (!wb_gpu_library_open(&library, reason, reason_bytes)) return false;
+    const char *missing = missing_part();
+    const unsigned long version = dnn.GetVersion();
+    if (missing)
+        (void)snprintf(reason, reason_bytes, "cuDNN is not whole: there is no libcudnn_%s.so.9",
+                       missing);
+    else
+        (void)snprintf(reason, reason_bytes, "cuDNN %lu.%lu.%lu", version / 10000,
+                       version / 100 % 100, version % 100);
+    return !missing;
+}
+
+wb_gpu_outcome wb_dnn_outcome(const char *call, dnn_code code) {
+    return (wb_gpu_outcome){.call = call,
+                            .error = code == DNN_SUCCESS ? NULL : dnn.GetErrorString(code)};
+}
+
+/* ---- shapes ---- */
+
+/* What has to be padded behind dimension d, so that the window comes to the last place of the output. */
+static int64_t pad_after(const wb_dnn_shape *s, int d) {
+    const int64_t reach = s->dilation[d] * (s->kernel[d] - 1) + 1;
+    const int64_t missing = (s->out[d] - 1) * s->stride[d] + reach - s->in[d] - s->pad[d];
+    return missing > 0 ? missing : 0;
+}
+
+/* cuDNN computes the output's size itself, and would come to another one. */
+static bool is_cropped(const wb_dnn_shape *s, int d) {
+    const int64_t reach = s->dilation[d] * (s->kernel[d] - 1) + 1;
+    const int64_t padded = s->in[d] + s->pad[d] + pad_after(s, d);
+    return (padded - reach) / s->stride[d] + 1 != s->out[d];
+}
+
+bool wb_dnn_shape_of(const wb_call *call, wb_dnn_shape *s) {
+    const wb_window_call *w = &call->window;
+    memset(s, 0, sizeof *s);
+    s->channels = w->channels, s->filters = w->filters, s->groups = w->groups, s->batch = w->batch;
+    s->kind = (int32_t)call->kind, s->dtype = (int32_t)call->dtype, s->fast = call->is_fast;
+    bool fits = s->channels > 0 && s->filters > 0 && s->batch > 0;
+    for (int d = 0; d < 3; d++) {
+        s->in[d] = w->in[d], s->out[d] = w->out[d], s->kernel[d] = w->kernel[d];
+        s->stride[d] = w->stride[d], s->dilation[d] = w->dilation[d], s->pad[d] = w->pad[d];
+        fits = fits && s->in[d] > 0 && s->out[d] > 0 && !is_cropped(s, d);
+    }
+    return fits;
+}
+
+/* It has no convolutions of one dimension: those have a second one of size 1. */
+static int spatial_of(const wb_dnn_shape *s) {
+    return s->in[2] == 1 && s->out[2] == 1 && s->kernel[2] == 1 ? 2 : 3;
+}
+
+/* ---- descriptors ---- */
+
+static wb_gpu_outcome set(dnn_descriptor descriptor, int name, int type, int64_t count,
+                          const void *elements) {
+    return DNN_TRY(BackendSetAttribute, descriptor, (dnn_name)name, (dnn_type)type, count,
+                   elements);
+}
+
+static dnn_code type_of(int dtype) {
+    static const int types[WB_DTYPE_COUNT] = {
+        [WB_F32] = DNN_F32, [WB_F64] = DNN_F64, [WB_F16] = DNN_F16, [WB_BF16] = DNN_BF16};
+    return (dnn_code)types[dtype];
+}
+
+/* Sizes with the slowest first: outer, inner, then the spatial ones, ours in reverse. */
+static wb_gpu_outcome make_tensor(const wb_dnn_shape *s, int64_t id, int64_t outer, int64_t inner,
+                                  const int64_t spatial[3], dnn_descriptor *tensor) {
+    const int count = spatial_of(s);
+    const int type = type_of(s->dtype);
+    const int64_t alignment = WB_DNN_ALIGNED_BYTES;
+    int64_t sizes[5] = {outer, inner}, strides[5];
+    for (int d = 0; d < count; d++) sizes[2 + d] = spatial[count - 1 - d];
+    strides[count + 1] = 1;
+    for (int d = count; d >= 0; d--) strides[d] = strides[d + 1] * sizes[d + 1];
+    wb_gpu_outcome o = DNN_TRY(BackendCreateDescriptor, DNN_TENSOR, tensor);
+    if (!o.error) o = set(*tensor, DNN_TENSOR_TYPE, DNN_TYPE_DATA_TYPE, 1, &type);
+    if (!o.error) o = set(*tensor, DNN_TENSOR_SIZES, DNN_TYPE_INT64, count + 2, sizes);
+    if (!o.error) o = set(*tensor, DNN_TENSOR_STRIDES, DNN_TYPE_INT64, count + 2, strides);
+    if (!o.error) o = set(*tensor, DNN_TENSOR_ID, DNN_TYPE_INT64, 1, &id);
+    if (!o.error) o = set(*tensor, DNN_TENSOR_ALIGNMENT, DNN_TYPE_INT64, 1, &alignment);
+    return o.error ? o : DNN_TRY(BackendFinalize, *tensor);
+}
+
+static wb_gpu_outcome set_spatial(const wb_dnn_shape *s, dnn_descriptor convolution, int name,
+                                  const int64_t values[3]) {
+    const int count = spatial_of(s);
+    int64_t reversed[3];
+    for (int d = 0; d < count; d++) reversed[d] = values[count - 1 - d];
+    return set(convolution, name, DNN_TYPE_INT64, count, reversed);
+}
+
+static wb_gpu_outcome make_convolution(const wb_dnn_shape *s, dnn_descriptor *c) {
+    const int64_t count = spatial_of(s);
+    const int64_t after[3] = {pad_after(s, 0), pad_after(s, 1), pad_after(s, 2)};
+    const int compute = s->dtype == WB_F64 ? DNN_F64 : DNN_F32, mode = DNN_CROSS_CORRELATION;
+    wb_gpu_outcome o = DNN_TRY(BackendCreateDescriptor, DNN_CONVOLUTION, c);
+    if (!o.error) o = set(*c, DNN_CONVOLUTION_SPATIAL, DNN_TYPE_INT64, 1, &count);
+    if (!o.error) o = set(*c, DNN_CONVOLUTION_COMPUTE, DNN_TYPE_DATA_TYPE, 1, &compute);
+    if (!o.error) o = set(*c, DNN_CONVOLUTION_MODE, DNN_TYPE_CONVOLUTION_MODE, 1, &mode);
+    if (!o.error) o = set_spatial(s, *c, DNN_CONVOLUTION_PAD_BEFORE, s->pad);
+    if (!o.error) o = set_spatial(s, *c, DNN_CONVOLUTION_PAD_AFTER, after);
+    if (!o.error) o = set_spatial(s, *c, DNN_CONVOLUTION_STRIDES, s->stride);
+    if (!o.error) o = set_spatial(s, *c, DNN_CONVOLUTION_DILATIONS, s->dilation);
+    return o.error ? o : DNN_TRY(BackendFinalize, *c);
+}
+
+/* How each kind of operation calls what it is about. */
+typedef struct operation_names {
+    int kind, alpha, beta, convolution, tensors[WB_DNN_TENSORS];
+} operation_names;
+
+static const operation_names *names_of(int32_t kind) {
+    static const operation_names forward = {
+        DNN_FORWARD,
+        DNN_FORWARD_ALPHA,
+        DNN_FORWARD_BETA,
+        DNN_FORWARD_CONVOLUTION,
+        {DNN_FORWARD_X, DNN_FORWARD_W, DNN_FORWARD_Y}
+    };
+    static const operation_names data = {
+        DNN_DATA,
+        DNN_DATA_ALPHA,
+        DNN_DATA_BETA,
+        DNN_DATA_CONVOLUTION,
+        {DNN_DATA_X, DNN_DATA_W, DNN_DATA_Y}
+    };
+    static const operation_names filter = {
+        DNN_FILTER,
+        DNN_FILTER_ALPHA,
+        DNN_FILTER_BETA,
+        DNN_FILTER_CONVOLUTION,
+        {DNN_FILTER_X, DNN_FILTER_W, DNN_FILTER_Y}
+    };
+    return kind == WB_CALL_conv_forward ? &forward : kind == WB_CALL_conv_data ? &data : &filter;
+}
+
+static wb_gpu_outcome set_scale(const wb_dnn_shape *s, dnn_descriptor operation, int name,
+                                float value) {
+    const double wide = (double)value;
+    if (s->dtype == WB_F64) return set(operation, name, DNN_TYPE_DOUBLE, 1, &wide);
+    return set(operation, name, DNN_TYPE_FLOAT, 1, &value);
+}
+
+static wb_gpu_outcome make_operation(const wb_dnn_shape *s, wb_dnn_graph *g) {
+    const operation_names *n = names_of(s->kind);
+    wb_gpu_outcome o = DNN_TRY(BackendCreateDescriptor, (dnn_kind)n->kind, &g->operation);
+    if (!o.error) o = set(g->operation, n->convolution, DNN_TYPE_DESCRIPTOR, 1, &g->convolution);
+    for (int t = 0; t < WB_DNN_TENSORS && !o.error; t++)
+        o = set(g->operation, n->tensors[t], DNN_TYPE_DESCRIPTOR, 1, &g->tensors[t]);
+    if (!o.error) o = set_scale(s, g->operation, n->alpha, 1);
+    if (!o.error) o = set_scale(s, g->operation, n->beta, 0);
+    return o.error ? o : DNN_TRY(BackendFinalize, g->operation);
+}
+
+static wb_gpu_outcome make_graph(dnn_handle handle, wb_dnn_graph *g) {
+    wb_gpu_outcome o = DNN_TRY(BackendCreateDescriptor, DNN_GRAPH, &g->graph);
+    if (!o.error && handle) o = set(g->graph, DNN_GRAPH_HANDLE, DNN_TYPE_HANDLE, 1, &handle);
+    if (!o.error) o = set(g->graph, DNN_GRAPH_OPERATIONS, DNN_TYPE_DESCRIPTOR, 1, &g->operation);
+    return o.error ? o : DNN_TRY(BackendFinalize, g->graph);
+}
+
+/* Groups are what x has more channels than w. */
+wb_gpu_outcome wb_dnn_graph_make(const wb_dnn_shape *s, dnn_handle handle, wb_dnn_graph *g) {
+    memset(g, 0, sizeof *g);
+    wb_gpu_outcome o =
+        make_tensor(s, WB_DNN_X, s->batch, s->channels, s->in, &g->tensors[WB_DNN_X - 1]);
+    if (!o.error)
+        o = make_tensor(s, WB_DNN_W, s->filters, s->channels / s->groups, s->kernel,
+                        &g->tensors[WB_DNN_W - 1]);
+    if (!o.error)
+        o = make_tensor(s, WB_DNN_Y, s->batch, s->filters, s->out, &g->tensors[WB_DNN_Y - 1]);
+    if (!o.error) o = make_convolution(s, &g->convolution);
+    if (!o.error) o = make_operation(s, g);
+    return o.error ? o : make_graph(handle, g);
+}
+
+static void drop(dnn_descriptor descriptor) {
+    if (descriptor) (void)dnn.BackendDestroyDescriptor(descriptor);
+}
+
+void wb_dnn_graph_release(wb_dnn_graph *g) {
+    drop(g->graph);
+    drop(g->operation);
+    drop(g->convolution);
+    for (int t = 0; t < WB_DNN_TENSORS; t++) drop(g->tensors[t]);
+    memset(g, 0, sizeof *g);
+}

@@ -1,0 +1,406 @@
+/* Matrix products in cuBLASLt's terms: descriptors by the library itself where it is there, which needs no GPU; and whole products, batches,
+ * alignment, workspace and the choice of algorithms by a library that stands for it. */
+#include <cmocka.h>
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "backends/cuda/no_vendor.h"
+#include "nvidia/cublaslt.h"
+
+enum { ROOM = 4096, GUARD = 64 };
+
+static wb_gpu_device device = {.libraries_lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- the library itself ---- */
+
+static const wb_lt_shape shapes[] = {
+    {.m = 64, .n = 32, .k = 16, .lda = 64, .ldb = 16, .ldc = 64, .batch = 1, .dtype = WB_F32},
+    { .m = 64,
+     .n = 32,
+     .k = 16,
+     .lda = 64,
+     .ldb = 16,
+     .ldc = 64,
+     .batch = 1,
+     .dtype = WB_F32,
+     .fast = 1},
+    {                                                                               .m = 7,
+     .n = 5,
+     .k = 3,
+     .lda = 9,
+     .ldb = 8,
+     .ldc = 7,
+     .batch = 1,
+     .dtype = WB_F64,
+     .transpose_a = 1,
+     .transpose_b = 1},
+    {                                                                          .m = 8,
+     .n = 8,
+     .k = 8,
+     .lda = 8,
+     .ldb = 8,
+     .ldc = 8,
+     .batch = 12,
+     .stride_a = 64,
+     .stride_c = 64,
+     .dtype = WB_BF16},
+    {                                                                            .m = 8,
+     .n = 8,
+     .k = 8,
+     .lda = 8,
+     .ldb = 8,
+     .ldc = 8,
+     .batch = 1,
+     .dtype = WB_F16,
+     .epilogue = WB_EPILOGUE_GELU_BIAS},
+};
+
+/* In a process of its own, since libraries are opened once. Exits with 0, 1 for a failure, 77 for a library that is not there. */
+static void make_descriptors(void) {
+    char reason[256] = "";
+    (void)unsetenv("WEBER_CUBLASLT_LIBRARY");
+    if (!wb_lt_load(reason, sizeof reason)) {
+        print_message("%s\n", reason);
+        _exit(77);
+    }
+    print_message("%s\n", reason);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        wb_lt_product product;
+        const wb_gpu_outcome o = wb_lt_product_make(&shapes[i], &product);
+        wb_lt_product_release(&product);
+        if (!o.error) continue;
+        print_error("shape %zu: %s: %s\n", i, o.call, o.error);
+        _exit(1);
+    }
+    _exit(0);
+}
+
+static void the_library_takes_the_descriptors(void **state) {
+    (void)state;
+    int status = 0;
+    const pid_t child = fork();
+    if (child == 0) make_descriptors();
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77) skip();
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* ---- the one that stands for it ---- */
+
+static long *counter(const char *name) {
+    static void *library;
+    if (!library) library = dlopen(FAKE_CUBLASLT, RTLD_NOW | RTLD_LOCAL);
+    return library ? dlsym(library, name) : NULL;
+}
+
+static long live(void) { return *counter("fake_lt_live"); }
+static long asked(void) { return *counter("fake_lt_asked"); }
+static long products(void) { return *counter("fake_lt_products"); }
+static long aligned(void) { return *counter("fake_lt_aligned"); }
+
+typedef struct row {
+    const char *name;
+    wb_dtype dtype;
+    const char *how;                 /* "nt": A as it is, B transposed */
+    int64_t m, n, k, more;           /* more: of the leading dimensions of A and B than they need */
+    int64_t batch, a[8], b[8], c[8]; /* offsets, in matrices; batch 0: one */
+    int64_t shift;                   /* elements that A begins behind an aligned address */
+    long calls;                      /* of cublasLtMatmul; 0: passed on to the text */
+} row;
+
+static const row rows[] = {
+    {"plain",                       WB_F32,  "nn", 5, 4, 3, 0, 0, {0},                {0},          {0},          0, 1},
+    {"columns further apart",       WB_F32,  "nn", 5, 4, 3, 2, 0, {0},                {0},          {0},          0, 1},
+    {"A transposed",                WB_F32,  "tn", 5, 4, 3, 1, 0, {0},                {0},          {0},          0, 1},
+    {"B transposed",                WB_F32,  "nt", 5, 4, 3, 1, 0, {0},                {0},          {0},          0, 1},
+    {"both transposed",             WB_F64,  "tt", 5, 4, 3, 1, 0, {0},                {0},          {0},          0, 1},
+    {"bf16",                        WB_BF16, "nn", 4, 4, 4, 0, 0, {0},                {0},          {0},          0, 1},
+    {"not aligned",                 WB_F32,  "nn", 5, 4, 3, 0, 0, {0},                {0},          {0},          1, 1},
+    {"a batch",                     WB_F32,  "nn", 4, 4, 4, 0, 4, {0, 1, 2, 3},       {0, 1, 2, 3}, {0, 1, 2, 3}, 0, 1},
+    {"one B for all",               WB_F32,  "nn", 4, 4, 4, 0, 4, {0, 1, 2, 3},       {0, 0, 0, 0}, {0, 1, 2, 3}, 0, 1},
+    {"B for each second",
+     WB_F32,                                 "nt",
+     4,                                               4,
+     4,                                                     0,
+     6,                                                           {0, 1, 2, 3, 4, 5},
+     {0, 1, 0, 1, 0, 1},
+     {0, 1, 2, 3, 4, 5},
+     0,                                                                                                              3},
+    {"two repeated in turn",
+     WB_F32,                                 "nn",
+     4,                                               4,
+     4,                                                     0,
+     4,                                                           {0, 0, 1, 1},
+     {0, 1, 0, 1},
+     {0, 1, 2, 3},
+     0,                                                                                                              2},
+    {"a batch in no order",
+     WB_F32,                                 "nn",
+     4,                                               4,
+     4,                                                     0,
+     5,                                                           {4, 0, 3, 1, 2},
+     {0, 2, 1, 4, 3},
+     {0, 1, 2, 3, 4},
+     0,                                                                                                              5},
+    {"a batch that is not aligned",
+     WB_F32,                                 "nn",
+     3,                                               3,
+     3,                                                     0,
+     3,                                                           {2, 0, 1},
+     {0, 1, 2},
+     {0, 1, 2},
+     0,                                                                                                              3},
+    {"what it has nothing for",     WB_F32,  "nn", 1, 4, 4, 0, 0, {0},                {0},          {0},          0, 0},
+    {"nothing to sum",              WB_F32,  "nn", 4, 4, 0, 0, 0, {0},                {0},          {0},          0, 0},
+};
+
+static const size_t element_bytes[WB_DTYPE_COUNT] = {[WB_F32] = 4, [WB_F64] = 8, [WB_BF16] = 2};
+
+static double get(const void *array, wb_dtype dtype, int64_t i) {
+    if (dtype == WB_F64) return ((const double *)array)[i];
+    if (dtype == WB_F32) return (double)((const float *)array)[i];
+    const uint32_t bits = (uint32_t)((const uint16_t *)array)[i] << 16;
+    float number;
+    memcpy(&number, &bits, sizeof number);
+    return (double)number;
+}
+
+/* Whole numbers that all types hold exactly, as do their products here. */
+static void put(void *array, wb_dtype dtype, int64_t i, int value) {
+    const float number = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    if (dtype == WB_F64)
+        ((double *)array)[i] = value;
+    else if (dtype == WB_F32)
+        ((float *)array)[i] = number;
+    else
+        ((uint16_t *)array)[i] = (uint16_t)(bits >> 16);
+}
+
+typedef struct workbench {
+    _Alignas(64) char a[ROOM * 8], b[ROOM * 8], c[ROOM * 8], bias[ROOM * 8], product[ROOM * 8],
+        scratch[ROOM];
+    int64_t offsets[3][8];
+    wb_call call;
+} workbench;
+
+static int64_t columns_of(bool transposed, int64_t rows, int64_t columns) {
+    return transposed ? rows : columns;
+}
+
+static void set_up(const row *r, workbench *w) {
+    const bool ta = r->how[0] == 't', tb = r->how[1] == 't';
+    memset(w, 0, sizeof *w);
+    wb_matmul_call *p = &w->call.matmul;
+    w->call.kind = WB_CALL_matmul, w->call.dtype = r->dtype;
+    *p = (wb_matmul_call){.transpose_a = ta,
+                          .transpose_b = tb,
+                          .m = r->m,
+                          .n = r->n,
+                          .k = r->k,
+                          .lda = (ta ? r->k : r->m) + r->more,
+                          .ldb = (tb ? r->n : r->k) + r->more,
+                          .ldc = r->m,
+                          .batch = r->batch ? r->batch : 1};
+    for (int64_t i = 0; i < r->batch; i++) {
+        w->offsets[0][i] = r->a[i] * p->lda * columns_of(ta, r->m, r->k);
+        w->offsets[1][i] = r->b[i] * p->ldb * columns_of(tb, r->k, r->n);
+        w->offsets[2][i] = r->c[i] * r->m * r->n;
+    }
+    if (r->batch)
+        p->offset_a = w->offsets[0], p->offset_b = w->offsets[1], p->offset_c = w->offsets[2];
+    for (int64_t i = 0; i < ROOM; i++) {
+        put(w->a, r->dtype, i, (int)(i * 7 % 5) - 2);
+        put(w->b, r->dtype, i, (int)(i * 11 % 7) - 3);
+        put(w->c, r->dtype, i, 99);
+        put(w->bias, r->dtype, i, (int)(i % 3) - 1);
+    }
+}
+
+static void expect(const row *r, const workbench *w, const wb_epilogue *epilogue) {
+    const wb_matmul_call *p = &w->call.matmul;
+    for (int64_t i = 0; i < p->batch; i++)
+        for (int64_t column = 0; column < p->n; column++)
+            for (int64_t at = 0; at < p->m; at++) {
+                double sum = 0;
+                for (int64_t k = 0; k < p->k; k++)
+                    sum += get(w->a, r->dtype,
+                               r->shift + w->offsets[0][i] +
+                                   (p->transpose_a ? k + at * p->lda : at + k * p->lda)) *
+                           get(w->b, r->dtype,
+                               w->offsets[1][i] +
+                                   (p->transpose_b ? column + k * p->ldb : k + column * p->ldb));
+                if (wb_epilogue_has_bias(epilogue->kind)) sum += get(w->bias, r->dtype, at + 2);
+                if (epilogue->kind == WB_EPILOGUE_RELU_BIAS && sum < 0) sum = 0;
+                const double got = get(w->c, r->dtype, w->offsets[2][i] + at + column * p->ldc);
+                if (got != sum)
+                    fail_msg("%s: matrix %lld (%lld, %lld) is %g, not %g", r->name, (long long)i,
+                             (long long)at, (long long)column, got, sum);
+            }
+    const int64_t end = p->m * p->n * p->batch;
+    for (int64_t i = end; i < end + GUARD; i++)
+        if (get(w->c, r->dtype, i) != 99) fail_msg("%s: wrote behind its end", r->name);
+}
+
+static wb_gpu_outcome run(const row *r, workbench *w, const wb_gpu_kernel *kernel, int count) {
+    const wb_memory memory[] = {
+        {w->a,       r->shift * (int64_t)element_bytes[r->dtype]},
+        {w->b,       0                                          },
+        {w->c,       0                                          },
+        {w->bias,    0                                          },
+        {w->scratch, 0                                          },
+        {w->product, 0                                          }
+    };
+    /* the call's; its result again, what the epilogue writes, its bias; scratch memory */
+    static const wb_argument plain[] = {
+        {0, 0 },
+        {1, 0 },
+        {2, 0 },
+        {4, 64}
+    };
+    static const wb_argument fused[] = {
+        {0, 0 },
+        {1, 0 },
+        {5, 0 },
+        {5, 0 },
+        {2, 0 },
+        {3, 0 },
+        {4, 64}
+    };
+    const wb_command command = {
+        .narguments = count, .arguments = count == 4 ? plain : fused, .what = "matmul"};
+    const wb_gpu_run run = {.device = &device, .memory = memory};
+    assert_true(kernel->scratch_bytes > 0 && kernel->scratch_bytes + 64 <= sizeof w->scratch);
+    return kernel->run(kernel, &run, &command);
+}
+
+static void products_come_out_right(void **state) {
+    (void)state;
+    static workbench w;
+    const wb_epilogue none = {.kind = WB_EPILOGUE_NONE};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        wb_gpu_kernel *kernel = NULL;
+        set_up(&rows[i], &w);
+        const wb_gpu_answer answer = wb_lt_lower(&device, &w.call, NULL, 0, &kernel);
+        if (answer != (rows[i].calls ? WB_GPU_TAKEN : WB_GPU_PASS))
+            fail_msg("%s: answered with %d", rows[i].name, (int)answer);
+        if (rows[i].calls == 0) continue;
+        const long before = products();
+        const wb_gpu_outcome o = run(&rows[i], &w, kernel, 4);
+        kernel->release(kernel);
+        if (o.error) fail_msg("%s: %s: %s", rows[i].name, o.call, o.error);
+        if (products() - before != rows[i].calls)
+            fail_msg("%s: %ld calls, not %ld", rows[i].name, products() - before, rows[i].calls);
+        expect(&rows[i], &w, &none);
+    }
+    wb_lt_device_close(&device);
+    assert_int_equal(live(), 0);
+}
+
+static void a_shape_is_asked_about_once(void **state) {
+    (void)state;
+    static workbench w;
+    wb_gpu_kernel *first = NULL, *second = NULL, *other = NULL;
+    set_up(&rows[0], &w);
+    const long before = asked();
+    assert_int_equal(wb_lt_lower(&device, &w.call, NULL, 0, &first), WB_GPU_TAKEN);
+    const long once = asked() - before;
+    assert_true(once > 0);
+    assert_int_equal(wb_lt_lower(&device, &w.call, NULL, 0, &second), WB_GPU_TAKEN);
+    assert_int_equal(asked() - before, once);
+    w.call.matmul.lda++;
+    assert_int_equal(wb_lt_lower(&device, &w.call, NULL, 0, &other), WB_GPU_TAKEN);
+    assert_int_equal(asked() - before, 2 * once);
+    first->release(first), second->release(second), other->release(other);
+    wb_lt_device_close(&device);
+}
+
+static void aligned_operands_get_the_algorithm_for_them(void **state) {
+    (void)state;
+    static workbench w;
+    for (size_t i = 0; i < 7; i += 6) { /* "plain", "not aligned" */
+        wb_gpu_kernel *kernel = NULL;
+        set_up(&rows[i], &w);
+        assert_int_equal(wb_lt_lower(&device, &w.call, NULL, 0, &kernel), WB_GPU_TAKEN);
+        const long before = aligned();
+        assert_null(run(&rows[i], &w, kernel, 4).error);
+        assert_int_equal(aligned() - before, rows[i].shift == 0);
+        kernel->release(kernel);
+    }
+    wb_lt_device_close(&device);
+}
+
+static void f32_is_computed_in_less_only_on_request(void **state) {
+    (void)state;
+    static workbench w;
+    for (int fast = 0; fast < 2; fast++) {
+        wb_gpu_kernel *kernel = NULL;
+        set_up(&rows[0], &w);
+        w.call.is_fast = fast;
+        assert_int_equal(wb_lt_lower(&device, &w.call, NULL, 0, &kernel), WB_GPU_TAKEN);
+        assert_null(run(&rows[0], &w, kernel, 4).error);
+        assert_int_equal(*counter("fake_lt_compute"), fast ? LT_COMPUTE_TF32 : LT_COMPUTE_F32);
+        kernel->release(kernel);
+    }
+    wb_lt_device_close(&device);
+}
+
+/* max(product + bias, 0): the result is the program's argument 1, the bias begins 2 elements into argument 2; the product itself, argument 0,
+ * is not written. */
+static void an_epilogue_goes_with_the_product(void **state) {
+    (void)state;
+    static workbench w;
+    set_up(&rows[0], &w);
+    w.call.is_result_private = true, w.call.result_argument = 0;
+    wb_access accesses[] = {
+        {.dtype = WB_F32, .argument = 0, .strides = {1, w.call.matmul.m}},
+        {.dtype = WB_F32, .argument = 2, .offset = 2,                     .strides = {1, 0}},
+        {.dtype = WB_F32,               .argument = 1,              .strides = {1, w.call.matmul.m}                 },
+    };
+    wb_instruction instructions[] = {
+        {.code = WB_CODE_load,                 .index = 0                                             },
+        {                                                                                                      .code = WB_CODE_load,                          .index = 1                                                       },
+        {                                                                                    .code = WB_CODE_add,                                    .in = {0, 1, WB_NO_VALUE}                                                                   },
+        {                                                                        .code = WB_CODE_constant,                  .constant = 0                                               },
+        {                                                                                                                                                     .code = WB_CODE_max, .in = {2, 3, WB_NO_VALUE}},
+        { .code = WB_CODE_store,                                              .in = {4, WB_NO_VALUE, WB_NO_VALUE},                                                                                                      .index = 2},
+    };
+    const wb_program program = {
+        .ndim = 2,
+        .sizes = {w.call.matmul.m, w.call.matmul.n},
+        .phases = 1,
+        .ninstructions = 6,
+        .naccesses = 3,
+        .narguments = 3,
+        .instructions = instructions,
+        .accesses = accesses
+    };
+    wb_gpu_kernel *kernel = NULL;
+    assert_int_equal(wb_lt_lower(&device, &w.call, &program, 1, &kernel), WB_GPU_TAKEN);
+    assert_null(run(&rows[0], &w, kernel, 7).error);
+    expect(&rows[0], &w, &(wb_epilogue){.kind = WB_EPILOGUE_RELU_BIAS});
+    kernel->release(kernel);
+    w.call.is_result_private = false; /* somebody wants the product itself */
+    assert_int_equal(wb_lt_lower(&device, &w.call, &program, 1, &kernel), WB_GPU_APART);
+    wb_lt_device_close(&device);
+    assert_int_equal(live(), 0);
+}
+
+int main(void) {
+    wb_gpu_host = &wb_builtin_host;
+    (void)setenv("WEBER_CUBLASLT_LIBRARY", FAKE_CUBLASLT, 1);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_library_takes_the_descriptors),
+        cmocka_unit_test(products_come_out_right),
+        cmocka_unit_test(a_shape_is_asked_about_once),
+        cmocka_unit_test(aligned_operands_get_the_algorithm_for_them),
+        cmocka_unit_test(f32_is_computed_in_less_only_on_request),
+        cmocka_unit_test(an_epilogue_goes_with_the_product),
+    };
+    return cmocka_run_group_tests_name("backends/cuda/test_cublaslt", tests, NULL, NULL);
+}

@@ -1,0 +1,154 @@
+/* Which programs behind a product are found to be an epilogue of cuBLASLt: asked of the programs that plans really have, by a backend that is the
+ * CPU and looks at what it is given. */
+#include "backends/cuda/no_vendor.h"
+#include "evaluate/evaluate.h"
+#include "nvidia/epilogue.h"
+#include "support/scoped.h"
+
+#include <weber.h>
+
+static wb_backend spy;
+static const wb_device *spied;
+static wb_epilogue found;
+static wb_call seen;
+static int products;
+
+static void *lower(void *context, const wb_call *call, const wb_program *epilogue, int split) {
+    if (call->kind == WB_CALL_matmul) {
+        products++;
+        seen = *call;
+        found = (wb_epilogue){.kind = WB_EPILOGUE_NONE};
+        if (epilogue) (void)wb_epilogue_find(call, epilogue, split, &found);
+    }
+    return wb_cpu_backend.lower(context, call, epilogue, split);
+}
+
+static wb_array *numbers(wb_dtype dtype, int64_t rows, int64_t columns) {
+    wb_array *x = columns ? wb_uniform(dtype, rows, columns) : wb_uniform(dtype, rows);
+    wb_array *there = wb_to(spied, x, .eltype = WB_ELTYPE_PRESERVE);
+    wb_array *const roots[] = {there};
+    assert_int_equal(wb_evaluate(1, roots), WB_OK);
+    return there;
+}
+
+typedef wb_array *expression(wb_array *product, wb_array *bias);
+
+static wb_array *bias(wb_array *x, wb_array *b) { return wb_add(x, b); }
+static wb_array *bias_first(wb_array *x, wb_array *b) { return wb_add(b, x); }
+static wb_array *relu(wb_array *x, wb_array *b) {
+    (void)b;
+    return wb_relu(x);
+}
+static wb_array *relu_bias(wb_array *x, wb_array *b) { return wb_relu(wb_add(x, b)); }
+static wb_array *gelu(wb_array *x, wb_array *b) {
+    (void)b;
+    return wb_gelu(x);
+}
+static wb_array *gelu_bias(wb_array *x, wb_array *b) { return wb_gelu(wb_add(x, b)); }
+static wb_array *gelu_by_erf(wb_array *x, wb_array *b) { return wb_gelu_erf(wb_add(x, b)); }
+static wb_array *leaky(wb_array *x, wb_array *b) { return wb_leakyrelu(wb_add(x, b)); }
+static wb_array *above_one(wb_array *x, wb_array *b) {
+    (void)b;
+    return wb_max(x, wb_number(1));
+}
+static wb_array *doubled(wb_array *x, wb_array *b) {
+    (void)b;
+    return wb_add(x, x);
+}
+static wb_array *along_columns(wb_array *x, wb_array *b) {
+    return wb_add(x, wb_reshape(wb_slice(b, 0, 0, wb_size(x, 1), 1), 1, wb_size(x, 1)));
+}
+static wb_array *cast(wb_array *x, wb_array *b) { return wb_cast(wb_add(x, b), WB_F64); }
+
+typedef struct row {
+    const char *name;
+    wb_dtype dtype;
+    expression *behind;
+    wb_epilogue_kind kind;
+} row;
+
+static const row rows[] = {
+    {"a bias",                          WB_F32, bias,          WB_EPILOGUE_BIAS     },
+    {"a bias on the left",              WB_F32, bias_first,    WB_EPILOGUE_BIAS     },
+    {"relu",                            WB_F32, relu,          WB_EPILOGUE_RELU     },
+    {"relu of a bias",                  WB_F32, relu_bias,     WB_EPILOGUE_RELU_BIAS},
+    {"gelu",                            WB_F32, gelu,          WB_EPILOGUE_GELU     },
+    {"gelu of a bias",                  WB_F32, gelu_bias,     WB_EPILOGUE_GELU_BIAS},
+    {"gelu of a bias in f64",           WB_F64, gelu_bias,     WB_EPILOGUE_GELU_BIAS},
+    {"gelu by erf is another function", WB_F32, gelu_by_erf,   WB_EPILOGUE_NONE     },
+    {"leakyrelu",                       WB_F32, leaky,         WB_EPILOGUE_NONE     },
+    {"another bound",                   WB_F32, above_one,     WB_EPILOGUE_NONE     },
+    {"the product twice",               WB_F32, doubled,       WB_EPILOGUE_NONE     },
+    {"a bias for each column",          WB_F32, along_columns, WB_EPILOGUE_NONE     },
+    {"a result of another type",        WB_F32, cast,          WB_EPILOGUE_NONE     },
+};
+
+static wb_array *product_of(wb_dtype dtype) {
+    return wb_matmul(numbers(dtype, 5, 3), numbers(dtype, 3, 4));
+}
+
+static void epilogues_of_plans_are_found(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        products = 0;
+        wb_scope_open(); /* so that nobody can read the product itself afterwards */
+        wb_array *y = rows[i].behind(product_of(rows[i].dtype), numbers(rows[i].dtype, 5, 0));
+        assert_int_equal(wb_scope_close_leaving(1, &y), WB_OK);
+        assert_int_equal(wb_evaluate(1, &y), WB_OK);
+        assert_int_equal(products, 1);
+        if (found.kind != rows[i].kind)
+            fail_msg("%s: kind %d, not %d", rows[i].name, (int)found.kind, (int)rows[i].kind);
+    }
+}
+
+static void a_product_that_others_read_has_none(void **state) {
+    (void)state;
+    wb_array *x = product_of(WB_F32);
+    wb_array *const both[] = {wb_relu(x), x};
+    assert_int_equal(wb_evaluate(2, both), WB_OK);
+    assert_int_equal(found.kind, WB_EPILOGUE_NONE);
+    x = product_of(WB_F32);
+    wb_array *const views[] = {wb_relu(x), wb_add(wb_slice(x, 1, 1, 2, 1), wb_number(1))};
+    assert_int_equal(wb_evaluate(2, views), WB_OK);
+    assert_int_equal(found.kind, WB_EPILOGUE_NONE);
+}
+
+static void precision_goes_with_the_product(void **state) {
+    (void)state;
+    static const struct {
+        const char *word;
+        bool is_fast;
+    } words[] = {
+        {"high",    true },
+        {"medium",  true },
+        {"highest", false}
+    };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        products = 0;
+        assert_int_equal(wb_matmul_precision(words[i].word), WB_OK);
+        wb_array *const roots[] = {product_of(WB_F32)};
+        assert_int_equal(wb_evaluate(1, roots),
+                         WB_OK); /* the same sizes: another plan all the same */
+        assert_int_equal(seen.is_fast, words[i].is_fast);
+        assert_int_equal(products, i < 2 ? i == 0 : 1);
+    }
+    (void)wb_matmul_precision("high");
+    wb_array *const roots[] = {product_of(WB_F64)};
+    assert_int_equal(wb_evaluate(1, roots), WB_OK);
+    assert_false(seen.is_fast);
+    (void)wb_matmul_precision("highest");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_scope, close_scope)
+
+int main(void) {
+    spy = wb_cpu_backend;
+    spy.name = "Spy";
+    spy.lower = lower;
+    spied = wb_device_new(&spy, 0);
+    if (!spied) return 1;
+    const struct CMUnitTest tests[] = {TEST(epilogues_of_plans_are_found),
+                                       TEST(a_product_that_others_read_has_none),
+                                       TEST(precision_goes_with_the_product)};
+    return cmocka_run_group_tests_name("backends/cuda/test_epilogue", tests, NULL, NULL);
+}
