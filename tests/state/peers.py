@@ -48,6 +48,8 @@ def ensure_packages():
 if len(sys.argv) != 3 or sys.argv[1] not in ("numpy", "torch"):
     sys.exit(__doc__)
 BUILD = Path(sys.argv[2]).resolve()
+if not (BUILD / "libweber.so").exists():
+    skip("there is no libweber.so in", BUILD)
 ensure_packages()
 import numpy as np  # noqa: E402
 import safetensors  # noqa: E402
