@@ -183,6 +183,28 @@ static void allocations_that_fail_are_errors(void **state) {
     }
 }
 
+/* Two references to two references to ...: a short file that is long for who walks it. */
+static void what_is_shared_over_and_over_is_refused(void **state) {
+    (void)state;
+    wb_arena arena = {.blocks = NULL};
+    const char *const name = "a";
+    const int64_t one = 1;
+    wb_record *r = data_of(&arena, WB_F32, 1, &one, numbers);
+    for (int i = 0; i < 20; i++) {
+        wb_record *pair = record_of(&arena, WB_RECORD_LIST);
+        assert_true(wb_record_room(&arena, pair, 2, false));
+        pair->children[0] = pair->children[1] = r;
+        r = pair;
+    }
+    assert_int_equal(save_record(&wb_format_bson, "twice.bson", map_of(&arena, 1, &name, &r), NULL),
+                     WB_OK);
+    wb_arena_release(&arena);
+    wb_file *file = open_saved();
+    assert_null(wb_rename(file, wb_file_root(file), ""));
+    assert_error(WB_ERROR_FORMAT, "the file claims to hold more than fits into it");
+    wb_free(file);
+}
+
 /* ---- models ---- */
 
 static void a_model_is_loaded_by_a_table(void **state) {
@@ -348,6 +370,7 @@ int main(void) {
         TEST(names_have_an_end),
         TEST(a_tree_has_new_names),
         TEST(what_no_row_takes_stays),
+        TEST(what_is_shared_over_and_over_is_refused),
         TEST(allocations_that_fail_are_errors),
         TEST(a_model_is_loaded_by_a_table),
         TEST(numbers_may_have_gaps),

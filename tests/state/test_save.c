@@ -66,6 +66,20 @@ static void a_model_comes_back(void **state) {
     wb_free(model), wb_free(other);
 }
 
+/* What was loaded is in memory of its own: the file may change in place. */
+static void a_loaded_model_needs_its_file_no_more(void **state) {
+    const row *r = *state;
+    wb_layer *model = network(), *other = network();
+    assert_int_equal(wb_save(path_of(r->file), model), WB_OK);
+    assert_int_equal(wb_load(path_of(r->file), other), WB_OK);
+    FILE *file = fopen(path_of(r->file), "r+b");
+    assert_non_null(file);
+    for (int i = 0; i < 1 << 14; i++) (void)fputc(0xa5, file);
+    assert_int_equal(fclose(file), 0);
+    assert_same_model(model, other);
+    wb_free(model), wb_free(other);
+}
+
 static void a_model_comes_back_from_a_device(void **state) {
     const row *r = *state;
     const wb_device *device = wb_get_device_at("checked", 0);
@@ -191,6 +205,7 @@ int main(void) {
     } tests_of_rows[] = {
 #define OF_ROWS(f) {#f, f}
         OF_ROWS(a_model_comes_back),
+        OF_ROWS(a_loaded_model_needs_its_file_no_more),
         OF_ROWS(a_model_comes_back_from_a_device),
         OF_ROWS(several_objects_have_their_keys),
         OF_ROWS(arrays_outlive_the_file),
