@@ -174,7 +174,8 @@ WB_API wb_file *wb_state(wb_layer *model);
 typedef struct wb_loadmodel_desc {
     char start_;
     wb_layer *model;
-    const void *source; /* a model, or what wb_open and wb_state give */
+    const void
+        *source; /* a model, a state, or an open file: what is at "model" there, or all of it */
     wb_load_filter *filter;
     void *user;
     bool partial;

@@ -356,7 +356,9 @@ wb_status wb_loadmodel_make(wb_loadmodel_desc desc) {
     } given = {.from = desc.source};
     wb_file *file = is_file ? given.to : state_of("wb_loadmodel", given.to);
     if (!file) return wb_error_status();
-    const wb_source source = {file, file->root, "source"};
+    const bool is_state = !file->map.bytes; /* an open file has its model at "model" */
+    const wb_record *root = is_state ? file->root : wb_flux_look(model_of(file, NULL));
+    const wb_source source = {file, root, "source"};
     const wb_status status = wb_load_source(&source, &(wb_load_desc){.model = desc.model,
                                                                      .filter = desc.filter,
                                                                      .user = desc.user,

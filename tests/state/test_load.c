@@ -61,10 +61,20 @@ static wb_status by_state(wb_layer *to, wb_layer *from, wb_load_desc desc) {
     return status;
 }
 
+static wb_status by_open_file(wb_layer *to, wb_layer *from, wb_load_desc desc) {
+    if (wb_save(path, from) != WB_OK) return wb_error_status();
+    wb_file *file = wb_open(path);
+    const wb_status status =
+        wb_loadmodel(to, file, .filter = desc.filter, .user = desc.user, .partial = desc.partial);
+    wb_free(file);
+    return status;
+}
+
 static const way ways[] = {
-    {"by a file",  by_file },
-    {"by a model", by_model},
-    {"by a state", by_state}
+    {"by a file",       by_file     },
+    {"by a model",      by_model    },
+    {"by a state",      by_state    },
+    {"by an open file", by_open_file}
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 

@@ -115,7 +115,7 @@ static bool compare(wb_visitor *visitor, const wb_path *path, wb_array **slot, b
 static void random_models_come_back(void **state) {
     const format_row *f = *state;
     test_random r = {test_seed()};
-    for (int i = 0; i < 15; i++) {
+    for (int i = 0; i < 10; i++) {
         wb_scope_open();
         wb_layer *model = random_model(&r, 2);
         wb_arena arena = {.blocks = NULL};
