@@ -126,6 +126,24 @@ static void a_small_network(void **state) { /* E27 */
     wb_free(model);
 }
 
+static void a_weight_may_be_given(void **state) {
+    (void)state;
+    wb_array *w = wb_normal(WB_F64, 2, 3, 2, 4), *b = wb_ones(WB_F64, 4);
+    wb_layer *conv = wb_conv({2, 3}, 4, 4, .groups = 2, .weight = w, .bias = b);
+    assert_ptr_equal(wb_get(conv, "weight"), w);
+    assert_ptr_equal(wb_get(conv, "bias"), b);
+    wb_free(conv);
+    conv = wb_cross_cor({2, 3}, 2, 4, .weight = w);
+    assert_int_equal(wb_dtype_of(wb_get(conv, "bias")), WB_F64);
+    wb_free(conv);
+    assert_null(wb_conv({2, 3}, 4, 4, .weight = w));
+    assert_error(WB_ERROR_SHAPE, "wb_conv: the weight is (2, 3, 2, 4), not (2, 3, 4, 4)");
+    assert_null(wb_conv({2, 3}, 2, 4, .weight = wb_cast(w, WB_I32)));
+    assert_error(WB_ERROR_DTYPE, "wb_conv: the weight is i32, not floating");
+    assert_null(wb_cross_cor({2, 3}, 2, 4, .weight = w, .bias = wb_ones(WB_F64, 3)));
+    assert_error(WB_ERROR_SHAPE, "wb_cross_cor: the bias is (3) for 4 channels");
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_scope, close_scope)
     const struct CMUnitTest tests[] = {
@@ -133,6 +151,7 @@ int main(void) {
         TEST(cross_cor_does_not),
         TEST(padding_may_be_uneven),
         TEST(groups_divide_channels),
+        TEST(a_weight_may_be_given),
         TEST(same_padding_keeps_the_size),
         TEST(one_and_three_dimensions),
         TEST(bad_input_is_named),
