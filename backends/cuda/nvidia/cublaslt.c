@@ -116,7 +116,7 @@ static void set_shape(wb_lt_shape *s, const wb_call *call, int64_t length, int32
                        .stride_a = stride_of(p->offset_a, length),
                        .stride_b = stride_of(p->offset_b, length),
                        .stride_c = stride_of(p->offset_c, length),
-                       .dtype = call->dtype,
+                       .dtype = (int32_t)call->dtype,
                        .epilogue = epilogue,
                        .transpose_a = p->transpose_a,
                        .transpose_b = p->transpose_b,
