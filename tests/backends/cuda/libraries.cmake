@@ -21,13 +21,30 @@ if(WEBER_CUDA_HEADERS)
 endif()
 target_include_directories(tests-backends-cuda-test_toolkit PRIVATE ${PROJECT_SOURCE_DIR}/backends/cuda)
 
-# A library that stands for cuBLASLt, over memory of the process.
-add_library(fake_cublaslt MODULE ${tests_dir}/backends/cuda/cublaslt.c)
-set_target_properties(fake_cublaslt PROPERTIES
-  PREFIX "" C_VISIBILITY_PRESET default LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/backends/cuda)
-target_include_directories(fake_cublaslt PRIVATE ${PROJECT_SOURCE_DIR}/backends/cuda)
-target_compile_options(fake_cublaslt PRIVATE ${weber_program_warnings})
-target_link_libraries(fake_cublaslt PRIVATE m)
+# Libraries that stand for cuBLASLt and cuDNN. What cuDNN's opens on its own has to lie beside it.
+set(stand_in_folder ${PROJECT_BINARY_DIR}/tests/backends/cuda)
+foreach(name cublaslt cudnn)
+  add_library(fake_${name} MODULE ${tests_dir}/backends/cuda/${name}.c)
+  set_target_properties(fake_${name} PROPERTIES
+    PREFIX "" C_VISIBILITY_PRESET default LIBRARY_OUTPUT_DIRECTORY ${stand_in_folder})
+  target_include_directories(fake_${name} PRIVATE ${PROJECT_SOURCE_DIR}/backends/cuda ${tests_dir})
+  target_compile_options(fake_${name} PRIVATE ${weber_program_warnings})
+  target_link_libraries(fake_${name} PRIVATE m ${CMAKE_DL_LIBS})
+  add_dependencies(tests fake_${name})
+endforeach()
+foreach(part graph ops cnn heuristic engines_precompiled engines_runtime_compiled)
+  file(TOUCH ${stand_in_folder}/libcudnn_${part}.so.9)
+endforeach()
 add_dependencies(tests-backends-cuda-test_cublaslt fake_cublaslt)
 target_compile_definitions(tests-backends-cuda-test_cublaslt PRIVATE
   FAKE_CUBLASLT="$<TARGET_FILE:fake_cublaslt>")
+
+# Suites of operations on the plugin, over the fake driver and these libraries; they have to be asked.
+function(weber_add_library_test name suite asked)
+  add_test(NAME backends/cuda/${name} COMMAND tests-${suite})
+  set_tests_properties(backends/cuda/${name} PROPERTIES TIMEOUT 900
+    PASS_REGULAR_EXPRESSION "stand-in: [1-9][0-9]* ${asked}" FAIL_REGULAR_EXPRESSION "FAILED"
+    ENVIRONMENT "${test_environment};WEBER_DEVICE=CUDA;WEBER_CUDA_LIBRARY=${fake_folder}/fake_cuda.so;WEBER_NVRTC_LIBRARY=${fake_folder}/fake_cuda.so;WEBER_CUBLASLT_LIBRARY=${stand_in_folder}/fake_cublaslt.so;WEBER_CUDNN_LIBRARY=${stand_in_folder}/fake_cudnn.so")
+endfunction()
+weber_add_library_test(products ops-test_matmul products)
+weber_add_library_test(convolutions ops-test_conv convolutions)

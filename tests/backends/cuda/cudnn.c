@@ -1,0 +1,269 @@
+/* A library that stands for cuDNN's backend interface over the fake driver's memory: convolutions of f32 and f64, nothing of halves. Its heuristics
+ * propose engines that must not be taken first. It proves that convolutions are described rightly, and nothing about speed. */
+#include <stdint.h>
+#include <stdio.h>
+
+#include "backends/cuda/on_device.h"
+#include "nvidia/cudnn_api.h"
+
+enum { BAD_PARAM = 2000, NOT_SUPPORTED = 3000, EXECUTION_FAILED = 5000, WORKSPACE = 100 };
+enum { MOST_ATTRIBUTES = 12, MOST_BYTES = 64, X = 0, W = 1, Y = 2 };
+
+/* Engines, in the order in which they are proposed. */
+enum { CHANGING, ROUNDING, BROKEN, GOOD, ENGINES };
+
+struct dnn_handle_object {
+    gpu_stream stream;
+};
+
+typedef struct object {
+    dnn_kind kind;
+    bool is_final;
+    int engine; /* of configurations and engines */
+    int count;
+    struct {
+        dnn_name name;
+        dnn_type type;
+        int64_t count;
+        _Alignas(8) char bytes[MOST_BYTES];
+    } attributes[MOST_ATTRIBUTES];
+} object;
+
+static long convolutions;
+
+#define X_(result, name, parameters) result cudnn##name parameters;
+DNN_FUNCTION_LIST(X_)
+#undef X_
+
+__attribute__((destructor)) static void tell(void) {
+    (void)fprintf(stderr, "cuDNN's stand-in: %ld convolutions\n", convolutions);
+}
+
+size_t cudnnGetVersion(void) { return 91900; }
+const char *cudnnGetErrorString(dnn_code code) {
+    return code == BAD_PARAM ? "CUDNN_STATUS_BAD_PARAM" : "CUDNN_STATUS_OTHER";
+}
+
+dnn_code cudnnCreate(dnn_handle *handle) {
+    *handle = calloc(1, sizeof **handle);
+    return DNN_SUCCESS;
+}
+dnn_code cudnnDestroy(dnn_handle handle) {
+    free(handle);
+    return DNN_SUCCESS;
+}
+dnn_code cudnnSetStream(dnn_handle handle, dnn_stream stream) {
+    handle->stream = stream;
+    return DNN_SUCCESS;
+}
+
+/* ---- descriptors ---- */
+
+dnn_code cudnnBackendCreateDescriptor(dnn_kind kind, dnn_descriptor *descriptor) {
+    object *o = calloc(1, sizeof *o);
+    o->kind = kind;
+    *descriptor = o;
+    return DNN_SUCCESS;
+}
+dnn_code cudnnBackendDestroyDescriptor(dnn_descriptor descriptor) {
+    free(descriptor);
+    return DNN_SUCCESS;
+}
+
+static size_t bytes_of(dnn_type type) {
+    return type == DNN_TYPE_INT64 || type == DNN_TYPE_DOUBLE || type == DNN_TYPE_POINTER ||
+                   type == DNN_TYPE_DESCRIPTOR || type == DNN_TYPE_HANDLE
+               ? 8
+               : 4;
+}
+
+dnn_code cudnnBackendSetAttribute(dnn_descriptor descriptor, dnn_name name, dnn_type type,
+                                  int64_t count, const void *elements) {
+    object *o = descriptor;
+    const size_t bytes = (size_t)count * bytes_of(type);
+    if (o->is_final || o->count == MOST_ATTRIBUTES || bytes > MOST_BYTES) return BAD_PARAM;
+    o->attributes[o->count].name = name, o->attributes[o->count].type = type;
+    o->attributes[o->count].count = count;
+    memcpy(o->attributes[o->count++].bytes, elements, bytes);
+    return DNN_SUCCESS;
+}
+
+static const void *value(const object *o, dnn_name name) {
+    for (int i = 0; i < o->count; i++)
+        if (o->attributes[i].name == name) return o->attributes[i].bytes;
+    return NULL;
+}
+
+static const object *part(const object *o, dnn_name name) {
+    return *(object *const *)value(o, name);
+}
+
+dnn_code cudnnBackendFinalize(dnn_descriptor descriptor) {
+    object *o = descriptor;
+    if (o->is_final) return BAD_PARAM;
+    if (o->kind == DNN_PLAN && part(o, DNN_PLAN_CONFIG)->engine == BROKEN) return NOT_SUPPORTED;
+    o->is_final = true;
+    return DNN_SUCCESS;
+}
+
+static const object *operation_of(const object *graph) { return part(graph, DNN_GRAPH_OPERATIONS); }
+
+static const object *tensor_of(const object *operation, int which) {
+    static const dnn_name names[3][3] = {
+        {DNN_FORWARD_X, DNN_FORWARD_W, DNN_FORWARD_Y},
+        {DNN_FILTER_X,  DNN_FILTER_W,  DNN_FILTER_Y },
+        {DNN_DATA_X,    DNN_DATA_W,    DNN_DATA_Y   }
+    };
+    return part(operation, names[operation->kind - DNN_FORWARD][which]);
+}
+
+static int type_of(const object *tensor) { return *(const int *)value(tensor, DNN_TENSOR_TYPE); }
+
+/* Each proposal knows its graph. */
+static void propose(const object *heuristic, int64_t wanted, int64_t *count,
+                    dnn_descriptor *configs) {
+    const object *graph = part(heuristic, DNN_HEURISTIC_GRAPH);
+    const int type = type_of(tensor_of(operation_of(graph), X));
+    *count = type == DNN_F32 || type == DNN_F64 ? ENGINES : 0;
+    for (int i = 0; i < *count && i < wanted; i++) {
+        object *config = configs[i];
+        config->engine = i;
+        (void)cudnnBackendSetAttribute(config, DNN_HEURISTIC_GRAPH, DNN_TYPE_DESCRIPTOR, 1, &graph);
+        config->is_final = true;
+    }
+}
+
+dnn_code cudnnBackendGetAttribute(dnn_descriptor descriptor, dnn_name name, dnn_type type,
+                                  int64_t wanted, int64_t *count, void *elements) {
+    static const int notes[ENGINES] = {[CHANGING] = DNN_NOTE_NONDETERMINISTIC,
+                                       [ROUNDING] = DNN_NOTE_DOWN_CONVERT,
+                                       [BROKEN] = -1,
+                                       [GOOD] = -1};
+    const object *o = descriptor;
+    *count = 1;
+    if (!o->is_final || (name != DNN_ENGINE_NOTES && type == DNN_TYPE_NUMERICAL_NOTE))
+        return BAD_PARAM;
+    if (name == DNN_HEURISTIC_RESULTS)
+        propose(o, wanted, count, elements);
+    else if (name == DNN_CONFIG_ENGINE) {
+        object *engine = *(object **)elements;
+        engine->engine = o->engine, engine->is_final = true;
+    } else if (name == DNN_ENGINE_NOTES) {
+        *count = notes[o->engine] >= 0;
+        if (*count) *(int *)elements = notes[o->engine];
+    } else if (name == DNN_PLAN_WORKSPACE)
+        *(int64_t *)elements = WORKSPACE;
+    else
+        return BAD_PARAM;
+    return DNN_SUCCESS;
+}
+
+/* ---- convolutions: (N, C, [D,] H, W), the fastest last ---- */
+
+typedef struct walk {
+    int spatial, type;
+    const int64_t *x, *w, *y; /* sizes */
+    const int64_t *stride, *dilation, *pad;
+    char *data[3];
+} walk;
+
+static double get(const walk *k, int which, int64_t i) {
+    return k->type == DNN_F64 ? ((double *)(void *)k->data[which])[i]
+                              : (double)((float *)(void *)k->data[which])[i];
+}
+
+static void add(const walk *k, int which, int64_t i, double value) {
+    if (k->type == DNN_F64)
+        ((double *)(void *)k->data[which])[i] += value;
+    else
+        ((float *)(void *)k->data[which])[i] += (float)value;
+}
+
+static int64_t volume(const int64_t *sizes, int count) {
+    int64_t product = 1;
+    for (int i = 0; i < count; i++) product *= sizes[i];
+    return product;
+}
+
+/* The place in x's plane that a tap at a place of y's plane meets; -1: padding. */
+static int64_t meets(const walk *k, int64_t place, int64_t tap) {
+    int64_t at = 0, step = 1;
+    for (int d = k->spatial - 1; d >= 0; d--) {
+        const int64_t i =
+            place % k->y[2 + d] * k->stride[d] - k->pad[d] + tap % k->w[2 + d] * k->dilation[d];
+        if (i < 0 || i >= k->x[2 + d]) return -1;
+        at += i * step;
+        step *= k->x[2 + d];
+        place /= k->y[2 + d], tap /= k->w[2 + d];
+    }
+    return at;
+}
+
+static void meet(const walk *k, dnn_kind kind, int64_t n, int64_t filter, int64_t channel,
+                 int64_t place, int64_t tap) {
+    const int64_t at = meets(k, place, tap), group = filter / (k->w[0] / (k->x[1] / k->w[1]));
+    if (at < 0) return;
+    const int64_t x = (n * k->x[1] + group * k->w[1] + channel) * volume(k->x + 2, k->spatial) + at;
+    const int64_t w = (filter * k->w[1] + channel) * volume(k->w + 2, k->spatial) + tap;
+    const int64_t y = (n * k->y[1] + filter) * volume(k->y + 2, k->spatial) + place;
+    if (kind == DNN_FORWARD)
+        add(k, Y, y, get(k, X, x) * get(k, W, w));
+    else if (kind == DNN_DATA)
+        add(k, X, x, get(k, Y, y) * get(k, W, w));
+    else
+        add(k, W, w, get(k, X, x) * get(k, Y, y));
+}
+
+static void convolve(const walk *k, dnn_kind kind) {
+    for (int64_t n = 0; n < k->x[0]; n++)
+        for (int64_t f = 0; f < k->w[0]; f++)
+            for (int64_t c = 0; c < k->w[1]; c++)
+                for (int64_t p = 0; p < volume(k->y + 2, k->spatial); p++)
+                    for (int64_t t = 0; t < volume(k->w + 2, k->spatial); t++)
+                        meet(k, kind, n, f, c, p, t);
+}
+
+static walk walk_of(const object *operation, dnn_name convolution) {
+    const object *c = part(operation, convolution);
+    return (walk){.spatial = (int)*(const int64_t *)value(c, DNN_CONVOLUTION_SPATIAL),
+                  .type = type_of(tensor_of(operation, X)),
+                  .x = value(tensor_of(operation, X), DNN_TENSOR_SIZES),
+                  .w = value(tensor_of(operation, W), DNN_TENSOR_SIZES),
+                  .y = value(tensor_of(operation, Y), DNN_TENSOR_SIZES),
+                  .stride = value(c, DNN_CONVOLUTION_STRIDES),
+                  .dilation = value(c, DNN_CONVOLUTION_DILATIONS),
+                  .pad = value(c, DNN_CONVOLUTION_PAD_BEFORE)};
+}
+
+dnn_code cudnnBackendExecute(dnn_handle handle, dnn_descriptor plan, dnn_descriptor pack) {
+    static const dnn_name convolution_names[] = {DNN_FORWARD_CONVOLUTION, DNN_FILTER_CONVOLUTION,
+                                                 DNN_DATA_CONVOLUTION};
+    static const int results[] = {Y, W, X};
+    const object *config = part(plan, DNN_PLAN_CONFIG);
+    const object *operation = operation_of(part(config, DNN_HEURISTIC_GRAPH));
+    const int64_t *ids = value(pack, DNN_PACK_IDS);
+    void *const *pointers = value(pack, DNN_PACK_POINTERS);
+    const int kind = operation->kind - DNN_FORWARD, result = results[kind];
+    if (config->engine != GOOD || !((const object *)pack)->is_final) return BAD_PARAM;
+    walk k = walk_of(operation, convolution_names[kind]);
+    const int64_t *const sizes[] = {k.x, k.w, k.y};
+    size_t bytes[3];
+    bool done = true;
+    for (int t = 0; t < 3; t++) {
+        const object *tensor = tensor_of(operation, t);
+        const int64_t alignment = *(const int64_t *)value(tensor, DNN_TENSOR_ALIGNMENT);
+        if (*(const int64_t *)value(tensor, DNN_TENSOR_ID) != ids[t] ||
+            (uintptr_t)pointers[t] % (uintptr_t)alignment != 0)
+            return BAD_PARAM;
+        bytes[t] = (size_t)volume(sizes[t], k.spatial + 2) * (k.type == DNN_F64 ? 8 : 4);
+        done = fetch(handle->stream, pointers[t], bytes[t], &k.data[t]) && done;
+    }
+    if (done) {
+        memset(k.data[result], 0, bytes[result]);
+        convolve(&k, operation->kind);
+        done = put_back(handle->stream, pointers[result], k.data[result], bytes[result]);
+        convolutions++;
+    }
+    for (int t = 0; t < 3; t++) free(k.data[t]);
+    return done ? DNN_SUCCESS : EXECUTION_FAILED;
+}
