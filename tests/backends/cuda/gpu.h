@@ -41,8 +41,8 @@ static inline void *find_fake(const char *name) {
     exit(1);
 }
 
-/* Puts the fake driver in the place of the vendor's, in <build>/tests/backends/cuda, for this process and its children; before anything of
- * Weber. Libraries that would not work beside it are not there. */
+/* Puts the fake driver, of <build>/tests/backends/cuda, in the place of the vendor's, for this process and its children; before anything of
+ * Weber. Libraries that want a card are not there. */
 static inline void use_fake_driver(void) {
     char path[512], fake[1024];
     const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
