@@ -64,6 +64,10 @@ foreach(source IN LISTS sources)
   set_tests_properties(${name} PROPERTIES TIMEOUT 600 ENVIRONMENT "${test_environment}")
 endforeach()
 
+# these call the tool, and open the library
+add_dependencies(tests-state-test_tool weber_tool)
+add_dependencies(tests-base-test_scratch weber)
+
 include(${tests_dir}/device/plugins/plugins.cmake)
 include(${tests_dir}/backends/cuda/fake.cmake)
 include(${tests_dir}/backends/cuda/libraries.cmake)
