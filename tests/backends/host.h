@@ -96,6 +96,8 @@ static inline void release_source(wb_source *s) {
     live_sources--;
 }
 
+static inline bool cache_wanted(void) { return true; }
+
 static inline bool cache_read(const char *name_of_backend, const char *name, void **data,
                               size_t *size_bytes) {
     assert_string_equal(name_of_backend, BACKEND);
@@ -151,6 +153,7 @@ static inline const wb_backend *open_plugin(void) {
     assert_null(plugin(&host));
     host.abi--;
     host.render = render, host.render_call = render_call, host.release_source = release_source;
+    host.cache_wanted = cache_wanted;
     host.cache_read = cache_read, host.cache_write = cache_write, host.log = ignore_log;
     return plugin(&host);
 }
