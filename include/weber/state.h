@@ -2,6 +2,7 @@
  *
  *     wb_save("model.bson", model);                              // under the key "model"
  *     wb_load("model.bson", model);                              // into a model of the same structure
+ *     wb_layer *again = wb_load_model("model.bson", "model");    // a new one, made from the file alone; Flux's files, too
  *
  *     wb_save_named("run.bson", {"model", model}, {"adam", adam}, {"data", loader}, {"random", wb_random_state()});
  *     wb_load_named("run.bson", {"model", model}, {"adam", adam}, {"data", loader}, {"random", wb_random_state()});
@@ -30,7 +31,8 @@ extern "C" {
 /* Several under keys of their own: wb_save_named("run.bson", {"model", model}, {"epoch", epoch}). Besides models, trees and arrays:
  *   an optimiser (its rule with all settings, the state of each parameter, the steps),
  *   a loader (its place: epoch, batch, the seed of the order; not its data),
- *   wb_random_state() (where this thread's sequence of random numbers is).
+ *   wb_random_state() (where this thread's sequence of random numbers is),
+ *   a state, or an open file: its tree, {"model_state", wb_state(model)}.
  * Together they are a checkpoint: training that goes on from it gives the bits of training that was never interrupted. */
 #define wb_save_named(path, ...)                                                                   \
     wb_save_make(path, (int64_t)(sizeof((const wb_named[]){__VA_ARGS__}) / sizeof(wb_named)),      \

@@ -96,6 +96,7 @@ wb_record *wb_tree_of_object(wb_tree_maker *b, const wb_named *named) {
     const wb_class *klass = ((const wb_object *)named->object)->klass;
     if (wb_is_layer(named->object)) return wb_tree_of_layer(b, named->object);
     if (klass == &wb_array_class) return wb_tree_of_array(b, named->object);
+    if (wb_is_file(named->object)) return wb_tree_of_file(b, named->object);
     if (wb_is_optimiser(named->object)) return record_of_optimiser(b, named->object);
     if (klass && klass->saved) return record_of_saved(b, klass->saved, named->object);
     return wb_fail_null(WB_ERROR_ARGUMENT, "wb_save: \"%s\" is a %s, of which nothing can be saved",

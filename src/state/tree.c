@@ -131,6 +131,27 @@ wb_record *wb_tree_of_layer(wb_tree_maker *b, wb_layer *layer) {
     return r ? wb_tree_remember(b, layer, r) : NULL;
 }
 
+/* ---- trees ---- */
+
+/* No deeper than the model that the state is of. */
+static wb_record *record_of_record(wb_tree_maker *b, wb_record *r) {
+    if (r->kind == WB_RECORD_ARRAY) return wb_tree_of_array(b, r->array);
+    if (r->count == 0) return r;
+    wb_record *copy = wb_tree_known(b, r);
+    if (copy) return copy;
+    copy = wb_record_new(&b->arena, (wb_record_kind)r->kind);
+    if (!copy || !wb_record_room(&b->arena, copy, r->count, r->names != NULL)) return NULL;
+    for (int64_t i = 0; i < r->count; i++) {
+        if (r->names) copy->names[i] = r->names[i];
+        if (!(copy->children[i] = record_of_record(b, r->children[i]))) return NULL;
+    }
+    return wb_tree_remember(b, r, copy);
+}
+
+wb_record *wb_tree_of_file(wb_tree_maker *b, const wb_file *file) {
+    return file->map.bytes ? file->root : record_of_record(b, file->root);
+}
+
 void wb_tree_maker_release(wb_tree_maker *b) {
     wb_release(b->met);
     wb_arena_release(&b->arena);

@@ -32,6 +32,8 @@ struct wb_tree_maker {
 /* The records' arrays belong to the scope. NULL on failure. */
 wb_record *wb_tree_of_array(wb_tree_maker *maker, wb_array *x);
 wb_record *wb_tree_of_layer(wb_tree_maker *maker, wb_layer *layer);
+/* A state's, as it is for files; an open file's own, which holds as long as that is open. */
+wb_record *wb_tree_of_file(wb_tree_maker *maker, const wb_file *file);
 /* Of whatever can be saved (objects.c): those, optimisers, and what has numbers for files. */
 wb_record *wb_tree_of_object(wb_tree_maker *maker, const wb_named *named);
 

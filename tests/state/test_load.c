@@ -215,6 +215,27 @@ static void a_key_says_where(void **state) {
     wb_free(to), wb_free(from), wb_free(first), wb_free(best);
 }
 
+/* As Flux's manual has it; the model goes on in between, on a device. */
+static void a_state_is_saved_and_loaded(void **state) {
+    (void)state;
+    const wb_device *device = wb_get_device_at("checked", 0);
+    wb_layer *shared = filled(wb_dense(2, 2), 5);
+    wb_layer *model = wb_chain(shared, wb_dropout(.p = 0.5), wb_retain(shared));
+    assert_int_equal(wb_move(device, model), WB_OK);
+    wb_file *s = wb_state(model);
+    (void)filled(model, 6);
+    assert_int_equal(wb_save_named(path, {"model_state", s}, {"now", model}), WB_OK);
+    wb_free(s);
+    assert_int_equal(wb_load(path, model, .key = "model_state"), WB_OK);
+    assert_int_equal(wb_move(wb_cpu_device(), model), WB_OK);
+    assert_all(model, "layers.3.weight", 5);
+    wb_file *file = wb_open(path);
+    wb_array *now = wb_record_array(file, wb_record_get(wb_file_root(file), "now.layers.1.weight"));
+    assert_true(wb_item(wb_sum(wb_cpu(now))) == 24);
+    wb_free(file), wb_free(model);
+    (void)wb_device_sync(device);
+}
+
 /* ---- wb_state ---- */
 
 static const wb_record *get(const wb_file *state, const char *where) {
@@ -265,7 +286,7 @@ int main(void) {
         OF_WAYS(a_layer_in_two_places_takes_both),
     };
     enum { OF_WAYS_COUNT = sizeof tests_of_ways / sizeof *tests_of_ways };
-    struct CMUnitTest tests[WAYS * OF_WAYS_COUNT + 3];
+    struct CMUnitTest tests[WAYS * OF_WAYS_COUNT + 4];
     int count = 0;
     for (int t = 0; t < OF_WAYS_COUNT; t++)
         for (int w = 0; w < WAYS; w++) {
@@ -273,6 +294,7 @@ int main(void) {
             tests[count++].name = tests_of_ways[t].name;
         }
     tests[count++] = (struct CMUnitTest)TEST(a_key_says_where);
+    tests[count++] = (struct CMUnitTest)TEST(a_state_is_saved_and_loaded);
     tests[count++] = (struct CMUnitTest)TEST(a_state_has_the_arrays_and_no_functions);
     tests[count++] = (struct CMUnitTest)TEST(a_state_is_the_models_own_arrays);
     return _cmocka_run_group_tests("state/test_load", tests, (size_t)count, make_path, drop_path);
