@@ -289,6 +289,25 @@ static void what_cannot_be_made_is_told(void **state) {
     assert_says(r->error);
 }
 
+/* Chains of the next chain twice: a short file, 2^17 layers to who counts them, and not more than it has. */
+static void what_stands_over_and_over_is_made_once(void **state) {
+    (void)state;
+    enum { LEVELS = 18 };
+    static char bson[LEVELS * 400];
+    int used = snprintf(bson, sizeof bson, "{_backrefs: [");
+    for (int i = 2; i <= LEVELS; i++)
+        used += snprintf(bson + used, sizeof bson - (size_t)used,
+                         CHAIN(REF("%d") ", " REF("%d")) ", ", i, i);
+    (void)snprintf(bson + used, sizeof bson - (size_t)used,
+                   DENSE(W, B, RELU) "], model: " REF("1") "}");
+    const int64_t before = wb_live().objects;
+    wb_layer *model = wb_load_model(write_bson(bson), "model");
+    assert_non_null(model);
+    assert_int_equal(wb_live().objects - before, LEVELS);
+    assert_int_equal(wb_parameter_count(model), 4);
+    wb_free(model);
+}
+
 static void ties_of_flux_are_ties(void **state) {
     (void)state;
     const char *path = write_bson("{_backrefs: [" W "], model: " CHAIN(
@@ -456,6 +475,7 @@ int main(void) {
         TEST(arrays_of_a_flux_model_load_into_a_given_one),
         TEST(a_state_of_flux_loads_by_name),
         TEST(ties_of_flux_are_ties),
+        TEST(what_stands_over_and_over_is_made_once),
         TEST(the_mode_of_a_dropout_is_kept),
         TEST(a_struct_of_ones_own_loads_by_place),
         TEST(arrays_of_a_gpu_are_told),
