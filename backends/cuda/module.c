@@ -112,8 +112,7 @@ static gpu_module load(const char *data, const char *entry) {
 static gpu_module from_cache(const wb_source *source, const char *name) {
     void *data = NULL;
     size_t size = 0;
-    if (!wb_gpu_host->cache_read || !wb_gpu_host->cache_read(vendor->backend, name, &data, &size))
-        return NULL;
+    if (!wb_gpu_host->cache_read(vendor->backend, name, &data, &size)) return NULL;
     gpu_module module = load(data, source->launches[0].entry);
     if (!module)
         wb_gpu_host->log(WB_LOG_DEBUG, "%s: cached binary %s is of no use", vendor->backend, name);
@@ -131,7 +130,7 @@ static gpu_module from_text(const wb_gpu_device *device, const wb_source *source
         const wb_gpu_outcome o = GPU_TRY(ModuleLoadData, &module, made.data);
         if (wb_gpu_report(source->launches[0].entry, o) != WB_OK)
             module = NULL;
-        else if (wb_gpu_host->cache_write)
+        else
             wb_gpu_host->cache_write(vendor->backend, name, made.data, made.size_bytes);
     }
     wb_gpu_host->release(made.data);
