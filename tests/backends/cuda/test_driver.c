@@ -27,6 +27,33 @@ static void a_text_that_does_not_compile_is_reported(void **state) {
     backend->release(kernel);
 }
 
+/* ---- pinned memory of the plugin's own ---- */
+
+/* Memory that is not pinned is copied into a ring of pinned memory, which is smaller than all this: pieces of it are written again only when
+ * their copies have read them. */
+static void uploads_share_pinned_memory(void **state) {
+    NEED_DEVICE();
+    (void)state;
+    enum { PIECES = 24, WORDS = (1 << 20) / 4 };
+    void *memory = backend->alloc(device, (size_t)PIECES * WORDS * 4);
+    uint32_t *words = malloc(WORDS * sizeof *words);
+    assert_non_null(memory);
+    for (uint32_t piece = 0; piece < PIECES; piece++) {
+        for (uint32_t i = 0; i < WORDS; i++) words[i] = piece << 20 | i;
+        assert_ok(backend->copy(device, NULL, WB_COPY_UPLOAD,
+                                at(memory, (int64_t)piece * WORDS * 4), at(words, 0),
+                                WORDS * sizeof *words));
+    }
+    for (uint32_t piece = 0; piece < PIECES; piece++) {
+        download(words, memory, (int64_t)piece * WORDS * 4, WORDS * sizeof *words);
+        for (uint32_t i = 0; i < WORDS; i++)
+            if (words[i] != (piece << 20 | i))
+                fail_msg("piece %u has %x at %u", piece, words[i], i);
+    }
+    free(words);
+    backend->free(device, memory, (size_t)PIECES * WORDS * 4);
+}
+
 /* ---- a life ---- */
 
 enum { ROUNDS = 6 };
@@ -234,10 +261,12 @@ static void a_fault_is_the_queues_end(void **state) {
 static int run_device_tests(void) {
 #define ALONE_TEST(function)                                                                       \
     cmocka_unit_test_setup_teardown(function, without_device, with_device_again)
-    const struct CMUnitTest tests[] = {
-        CONTRACT_TESTS, DEVICE_TEST(a_text_that_does_not_compile_is_reported),
-        ALONE_TEST(a_life_leaves_nothing_behind), ALONE_TEST(any_call_may_fail),
-        ALONE_TEST(memory_may_run_out_at_any_call)};
+    const struct CMUnitTest tests[] = {CONTRACT_TESTS,
+                                       DEVICE_TEST(a_text_that_does_not_compile_is_reported),
+                                       DEVICE_TEST(uploads_share_pinned_memory),
+                                       ALONE_TEST(a_life_leaves_nothing_behind),
+                                       ALONE_TEST(any_call_may_fail),
+                                       ALONE_TEST(memory_may_run_out_at_any_call)};
     const struct CMUnitTest last[] = {
         cmocka_unit_test_setup_teardown(a_fault_is_the_queues_end, without_device, close_scope)};
     forgets_order = true; /* status words are found by name, so that graphs may hold them */
