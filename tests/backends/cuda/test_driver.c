@@ -111,9 +111,9 @@ static bool live(life *l) {
     bool ok = l->queue;
     void *from = l->pinned ? l->pinned : l->x; /* who gets none does without */
     if (l->pinned) memcpy(l->pinned, l->x, sizeof l->x);
-    ok = ok && backend->copy(device, l->queue, WB_COPY_UPLOAD, at(l->b, 0), at(from, 0),
+    ok = ok && backend->copy(device, l->queue, WB_COPY_UPLOAD, at(l->a, 0), at(from, 0),
                              sizeof l->x) == WB_OK;
-    ok = ok && backend->copy(device, NULL, WB_COPY_UPLOAD, at(l->a, 0), host, sizeof l->x) == WB_OK;
+    ok = ok && backend->copy(device, NULL, WB_COPY_UPLOAD, at(l->b, 0), host, sizeof l->x) == WB_OK;
     l->event = ok ? backend->record(device, l->queue) : NULL;
     ok = l->event && backend->wait(device, NULL, l->event) == WB_OK;
     ok = ok && run_rounds(l) == WB_OK;
