@@ -23,7 +23,7 @@
  * | -- preference CUDA
  * | info: Using backend set in preferences: CUDA.
  * | warning: Trying to use backend: CUDA but its plugin is not loaded: left out by WEBER_BACKENDS=cpu.
- * | warning: Please install what is missing and call this function again to respect the preferences backend.
+ * | warning: Please name it in WEBER_BACKENDS and call this function again to respect the preferences backend.
  * | info: Using backend: CPU.
  * | CPU
  * | -- WEBER_DEVICE=checked:1

@@ -8,7 +8,7 @@
  *
  * | recipes only: 0 MiB live, 0 MiB cached
  * | computed: 3 MiB live, 0 MiB cached
- * | move: 1 array, 2 MiB
+ * | uniform: 1 array, 2 MiB
  * | exp: 1 array, 1 MiB
  * | checked(0): out of memory: 3145728 bytes wanted
  * | after that: 3 MiB live, 0 MiB cached
