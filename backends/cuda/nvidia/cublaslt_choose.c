@@ -39,6 +39,7 @@ static void forget_all(wb_lt_device *device) {
 
 static wb_lt_device *device_new(wb_gpu_outcome *outcome) {
     wb_lt_device *made = wb_gpu_host->alloc(sizeof *made);
+    char version[256];
     if (!made) {
         *outcome = (wb_gpu_outcome){.call = "memory", .error = "out of memory"};
         return NULL;
@@ -49,6 +50,8 @@ static wb_lt_device *device_new(wb_gpu_outcome *outcome) {
         return NULL;
     }
     (void)pthread_mutex_init(&made->lock, NULL);
+    if (wb_lt_load(version, sizeof version))
+        wb_gpu_host->log(WB_LOG_DEBUG, "%s: %s", wb_gpu_vendor_table.backend, version);
     return made;
 }
 

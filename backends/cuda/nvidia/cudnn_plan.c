@@ -43,6 +43,7 @@ static void drop_unused(dnn_device *d) {
 
 static dnn_device *device_new(wb_gpu_outcome *outcome) {
     dnn_device *made = wb_gpu_host->alloc(sizeof *made);
+    char version[256];
     if (!made) {
         *outcome = (wb_gpu_outcome){.call = "memory", .error = "out of memory"};
         return NULL;
@@ -53,6 +54,8 @@ static dnn_device *device_new(wb_gpu_outcome *outcome) {
         return NULL;
     }
     (void)pthread_mutex_init(&made->lock, NULL);
+    if (wb_dnn_load(version, sizeof version))
+        wb_gpu_host->log(WB_LOG_DEBUG, "%s: %s", wb_gpu_vendor_table.backend, version);
     return made;
 }
 
