@@ -323,6 +323,9 @@ static void use_once(int *hits, int *writes) {
     *hits = cache_hits, *writes = cache_writes;
 }
 
+/* The driver is given a binary without its size, and believes what stands at its beginning. */
+static bool trusts_images;
+
 static void binaries_come_from_the_cache(void **state) {
     NEED_DEVICE();
     (void)state;
@@ -338,6 +341,7 @@ static void binaries_come_from_the_cache(void **state) {
     use_once(&hits, &writes);
     assert_int_equal(hits, 1), assert_int_equal(writes, 0);
     cached[0].size = 10;
+    if (trusts_images) memset(cached[0].data, 'x', cached[0].size);
     use_once(&hits, &writes);
     assert_int_equal(hits, 1), assert_int_equal(writes, 1);
     forget_cache();
