@@ -277,6 +277,8 @@ int main(void) {
     static failures broken = {LAUNCH_FAILED, 1}, full = {OUT_OF_MEMORY, 5};
     use_fake_driver();
     (void)unsetenv("WEBER_DEVICE");
+    (void)unsetenv("WEBER_EAGER"),
+        (void)unsetenv("WEBER_FUSE"); /* graphs are made of whole plans */
     (void)setenv("WEBER_BACKENDS", BACKEND, 1);
     (void)setenv("WEBER_CACHE", "", 1); /* so that each process compiles */
     told = mmap(NULL, sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
