@@ -2,28 +2,11 @@
 #include <weber/state.h>
 
 #include "layers/layer.h"
-#include "state/bson_maker.h"
+#include "state/model_files.h"
 #include "state/structure.h"
-#include "support/files.h"
 #include "support/support.h"
 
 static const char fixtures[] = WB_TESTS_DIR "/state/fixtures/bson";
-static const char *write_bson(const char *text) {
-    static bson_maker maker;
-    const char *path = path_of("made.bson");
-    make_bson(&maker, text);
-    write_file(path, maker.bytes, maker.used);
-    return path;
-}
-
-static void assert_structure(wb_layer *model, const char *text) {
-    wb_arena arena = {.blocks = NULL};
-    const char *structure = wb_structure_text(model, &arena);
-    assert_non_null(structure);
-    assert_string_equal(structure, text);
-    wb_arena_release(&arena);
-}
-
 /* ---- files that Julia wrote ---- */
 
 static const char *fixture(const char *name) {

@@ -7,31 +7,14 @@
 #include "base/memory.h"
 #include "layers/layer.h"
 #include "state/bson_decoder.h"
-#include "state/bson_maker.h"
+#include "state/model_files.h"
 #include "state/structure.h"
 #include "state/term.h"
-#include "support/files.h"
 #include "support/support.h"
 
 #define ARRAY(size, data) "{tag: 'array', type: $Float32, size: [" size "], data: <" data ">}"
 #define W                 ARRAY("2, 1", "00 00 80 3f 00 00 00 40") /* 1 => 2 */
 #define B                 ARRAY("2", "00 00 80 3f 00 00 00 40")
-
-static const char *write_bson(const char *text) {
-    static bson_maker maker;
-    const char *path = path_of("made.bson");
-    make_bson(&maker, text);
-    write_file(path, maker.bytes, maker.used);
-    return path;
-}
-
-static void assert_structure(wb_layer *model, const char *text) {
-    wb_arena arena = {.blocks = NULL};
-    const char *structure = wb_structure_text(model, &arena);
-    assert_non_null(structure);
-    assert_string_equal(structure, text);
-    wb_arena_release(&arena);
-}
 
 static void assert_says(const char *error) {
     char message[1024];
