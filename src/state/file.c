@@ -209,9 +209,10 @@ const wb_record *wb_record_get(const wb_record *r, const char *path) {
         }
         char names[400];
         list_names(r, names, sizeof names);
-        return wb_fail_null(WB_ERROR_ARGUMENT,
-                            "there is no \"%s\" in the file; at \"%.*s\" there %s%s", path,
-                            (int)(rest - path), path, *names ? "are " : "is nothing", names);
+        const int reached = rest > path ? (int)(rest - path) - 1 : 0; /* without its dot */
+        return wb_fail_null(WB_ERROR_ARGUMENT, "there is no \"%s\" in the file; %s%.*s%s has %s",
+                            path, reached ? "\"" : "", reached ? reached : 2, reached ? path : "it",
+                            reached ? "\"" : "", *names ? names : "nothing");
     }
     return r;
 }

@@ -241,7 +241,8 @@ static const fault_row fault_rows[] = {
     FAULT("a layer within itself", "{_backrefs: [" CHAIN(REF("1")) "], model: " REF("1") "}",
           "model.layers.1: cycle is no layer"),
     FAULT("a number", MODEL("3"), "model: a number is no layer"),
-    FAULT("another key", "{net: " DENSE(W, B, RELU) "}", "there is no \"model\" in the file"),
+    FAULT("another key", "{net: " DENSE(W, B, RELU) "}",
+          "there is no \"model\" in the file; it has net"),
 };
 
 static void assert_one_and_two(wb_array *x) {

@@ -72,6 +72,10 @@ static void forget(shown *s) {
 
 /* ---- values ---- */
 
+static void print_count(int64_t count, const char *noun) {
+    (void)printf("%" PRId64 " %s%s", count, noun, count == 1 ? "" : "s");
+}
+
 static void print_sizes(const wb_record *r) {
     (void)printf("(");
     for (int d = 0; d < wb_record_ndim(r); d++)
@@ -97,7 +101,8 @@ static void print_array(const wb_record *r, const char *path, shown *s) {
         print_shared(first, s);
         return;
     }
-    (void)printf("%" PRId64 " numbers, %" PRId64 " bytes\n", numbers, bytes);
+    print_count(numbers, "number");
+    (void)printf(", %" PRId64 " bytes\n", bytes);
     s->arrays++, s->numbers += numbers, s->bytes += bytes;
 }
 
@@ -185,8 +190,10 @@ static void print_file(const wb_file *file, const char *path) {
     shown s = {.table = NULL};
     (void)printf("%s: %s, %" PRId64 " bytes, ", path, wb_file_format(file), wb_file_size(file));
     print_record(wb_file_root(file), "", 0, &s);
-    (void)printf("%" PRId64 " array%s, %" PRId64 " numbers, %" PRId64 " bytes", s.arrays,
-                 s.arrays == 1 ? "" : "s", s.numbers, s.bytes);
+    print_count(s.arrays, "array");
+    (void)printf(", ");
+    print_count(s.numbers, "number");
+    (void)printf(", %" PRId64 " bytes", s.bytes);
     if (s.shared) (void)printf("; %" PRId64 " shared", s.shared);
     (void)printf("\n");
     const wb_record *metadata = wb_file_metadata(file);
