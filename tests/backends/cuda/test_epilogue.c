@@ -142,6 +142,8 @@ static void precision_goes_with_the_product(void **state) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scope, close_scope)
 
 int main(void) {
+    (void)unsetenv("WEBER_EAGER"); /* it is about plans */
+    (void)unsetenv("WEBER_FUSE");
     spy = wb_cpu_backend;
     spy.name = "Spy";
     spy.lower = lower;
