@@ -43,7 +43,7 @@ target_compile_definitions(tests-backends-cuda-test_cublaslt PRIVATE
 # Suites of operations on the plugin, over the fake driver and these libraries; they have to be asked.
 function(weber_add_library_test name suite asked)
   add_test(NAME backends/cuda/${name} COMMAND tests-${suite})
-  add_custom_target(tests-backends-cuda-${name} DEPENDS tests-${suite}) # by its name scripts/run_tests builds it
+  add_custom_target(tests-backends-cuda-${name} DEPENDS tests-${suite} weber_cuda fake_cuda fake_cublaslt fake_cudnn) # what scripts/run_tests builds
   set_tests_properties(backends/cuda/${name} PROPERTIES TIMEOUT 900
     PASS_REGULAR_EXPRESSION "stand-in: [1-9][0-9]* ${asked}" FAIL_REGULAR_EXPRESSION "FAILED"
     ENVIRONMENT "${test_environment};WEBER_DEVICE=CUDA;WEBER_CUDA_LIBRARY=${fake_folder}/fake_cuda.so;WEBER_NVRTC_LIBRARY=${fake_folder}/fake_cuda.so;WEBER_CUBLASLT_LIBRARY=${stand_in_folder}/fake_cublaslt.so;WEBER_CUDNN_LIBRARY=${stand_in_folder}/fake_cudnn.so")
