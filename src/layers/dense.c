@@ -13,20 +13,21 @@ static const wb_dense_layer *dense_of(const wb_layer *layer) {
     return (const wb_dense_layer *)(const void *)layer;
 }
 
-/* W x + b for x (in, N) or (in). */
-static wb_array *affine(const wb_dense_layer *d, wb_array *x) {
+/* For x (in, N) or (in). */
+static wb_array *forward_matrix(const wb_dense_layer *d, wb_array *x) {
     wb_array *y = wb_matmul(d->weight, x);
-    return d->bias ? wb_add(y, d->bias) : y;
+    if (d->bias) y = wb_add(y, d->bias);
+    return y && d->activation ? d->activation(y) : y;
 }
 
-/* For x with more dimensions: all but the first are the batch. */
-static wb_array *affine_batches(const wb_dense_layer *d, wb_array *x) {
+/* For x with more dimensions: all but the first are the batch. The activation sees a matrix, as Flux's does, and is fused with the product. */
+static wb_array *forward_batches(const wb_dense_layer *d, wb_array *x) {
     int64_t sizes[WB_MAX_DIMS];
     const int ndim = x->ndim;
     for (int i = 0; i < ndim; i++) sizes[i] = x->sizes[i];
     int64_t columns = 1;
     for (int i = 1; i < ndim; i++) columns *= sizes[i];
-    wb_array *y = affine(d, wb_reshape(x, sizes[0], columns));
+    wb_array *y = forward_matrix(d, wb_reshape(x, sizes[0], columns));
     sizes[0] = d->weight->sizes[0];
     return y ? wb_reshape_make(y, ndim, sizes) : NULL;
 }
@@ -39,8 +40,7 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
                             wb_text_of(x));
     x = wb_convert_input(x, d->weight);
     if (!x) return NULL;
-    wb_array *y = x->ndim <= 2 ? affine(d, x) : affine_batches(d, x);
-    return y && d->activation ? d->activation(y) : y;
+    return x->ndim <= 2 ? forward_matrix(d, x) : forward_batches(d, x);
 }
 
 static void describe(const wb_layer *layer, bool brief, char *text, size_t size) {

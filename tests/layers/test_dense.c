@@ -48,6 +48,28 @@ static void columns_are_a_batch(void **state) { /* D2 */
     wb_free(dense);
 }
 
+static int64_t kernels_for(wb_layer *layer, wb_array *x, wb_array **y) {
+    (void)wb_eval(x);
+    *y = wb_apply(layer, x);
+    const int64_t before = wb_plan_status().kernels;
+    assert_int_equal(wb_eval(*y), WB_OK);
+    return wb_plan_status().kernels - before;
+}
+
+static void further_dimensions_cost_no_kernel(void **state) {
+    (void)state;
+    wb_activation *const activations[] = {wb_gelu, wb_softmax};
+    for (int i = 0; i < 2; i++) {
+        wb_layer *dense = wb_dense(6, 5, activations[i]);
+        wb_array *x = wb_normal(WB_F32, 6, 4, 3), *y, *flat;
+        const int64_t kernels = kernels_for(dense, x, &y);
+        assert_sizes(y, 5, 4, 3);
+        assert_true(kernels <= kernels_for(dense, wb_reshape(x, 6, 12), &flat));
+        assert_value(wb_sum(wb_ne(wb_reshape(y, 5, 12), flat)), 0, 0);
+        wb_free(dense);
+    }
+}
+
 static void starts_as_glorot_uniform_and_zeros(void **state) { /* D3 */
     (void)state;
     wb_layer *dense = wb_dense(10, 100);
@@ -121,6 +143,7 @@ int main(void) {
         TEST(another_type_is_converted_with_one_warning),
         TEST(tanh_of_sums),
         TEST(columns_are_a_batch),
+        TEST(further_dimensions_cost_no_kernel),
         TEST(starts_as_glorot_uniform_and_zeros),
         TEST(wrong_features_name_the_layer),
         TEST(the_place_in_the_chain_is_named),
