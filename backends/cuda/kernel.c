@@ -193,3 +193,31 @@ bool wb_gpu_part_works(const char *part, char *reason, size_t reason_bytes) {
     (void)snprintf(reason, reason_bytes, "%s has no part %s", wb_gpu_vendor_table.backend, part);
     return false;
 }
+
+static void *keep(const wb_gpu_keeping *keeping, wb_gpu_outcome *outcome) {
+    void *made = wb_gpu_host->alloc(keeping->size_bytes);
+    char version[256];
+    if (!made) {
+        *outcome = (wb_gpu_outcome){.call = "memory", .error = "out of memory"};
+        return NULL;
+    }
+    *outcome = keeping->init(made);
+    if (outcome->error) {
+        wb_gpu_host->release(made);
+        return NULL;
+    }
+    if (keeping->load(version, sizeof version))
+        wb_gpu_host->log(WB_LOG_DEBUG, "%s: %s", wb_gpu_vendor_table.backend, version);
+    return made;
+}
+
+void *wb_gpu_kept(wb_gpu_device *device, void **kept, const wb_gpu_keeping *keeping,
+                  wb_gpu_outcome *outcome) {
+    *outcome = wb_gpu_enter(device);
+    if (outcome->error) return NULL;
+    pthread_mutex_lock(&device->libraries_lock);
+    if (!*kept) *kept = keep(keeping, outcome);
+    void *result = *kept;
+    pthread_mutex_unlock(&device->libraries_lock);
+    return result;
+}

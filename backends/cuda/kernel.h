@@ -71,6 +71,17 @@ wb_gpu_kernel *wb_gpu_text_of_call(wb_gpu_device *device, const wb_call *call);
 
 bool wb_gpu_part_works(const char *part, char *reason, size_t reason_bytes);
 
+/* What a part keeps for each device. */
+typedef struct wb_gpu_keeping {
+    size_t size_bytes;
+    wb_gpu_outcome (*init)(void *kept); /* fills in zeroed memory; owns nothing where it fails */
+    bool (*load)(char *reason, size_t reason_bytes); /* the part's: what is there goes to the log */
+} wb_gpu_keeping;
+
+/* *kept, one of the device's; made when first asked for. The device is the thread's then. NULL with the outcome. */
+void *wb_gpu_kept(wb_gpu_device *device, void **kept, const wb_gpu_keeping *keeping,
+                  wb_gpu_outcome *outcome);
+
 /* ---- modules (module.c) ---- */
 
 /* A gpu_module for the text: the binary of the disk cache, or what the compiler makes. For wb_texts. */

@@ -131,8 +131,8 @@ static void release_product(wb_gpu_kernel *kernel) {
 }
 
 static wb_gpu_outcome prepare(product_kernel *k) {
-    wb_gpu_outcome o = wb_gpu_enter(k->kernel.device);
-    if (!o.error) k->device = wb_lt_device_of(k->kernel.device, &o);
+    wb_gpu_outcome o;
+    k->device = wb_lt_device_of(k->kernel.device, &o);
     if (!o.error) o = wb_lt_product_make(&k->shape, &k->product);
     if (!o.error) o = wb_lt_choose(k->device, &k->shape, &k->product, &k->choices);
     const lt_choice *any = &k->choices.any, *aligned = &k->choices.aligned;

@@ -52,7 +52,7 @@ typedef struct wb_lt_choices {
 /* What a device keeps for cuBLASLt. */
 typedef struct wb_lt_device wb_lt_device;
 
-/* Made when first asked for. NULL with the outcome. */
+/* Made when first asked for; the device is the thread's then. NULL with the outcome. */
 wb_lt_device *wb_lt_device_of(wb_gpu_device *device, wb_gpu_outcome *outcome);
 lt_handle wb_lt_handle(const wb_lt_device *device);
 void wb_lt_device_close(wb_gpu_device *device);

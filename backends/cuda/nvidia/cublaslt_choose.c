@@ -37,31 +37,16 @@ static void forget_all(wb_lt_device *device) {
     device->count = 0;
 }
 
-static wb_lt_device *device_new(wb_gpu_outcome *outcome) {
-    wb_lt_device *made = wb_gpu_host->alloc(sizeof *made);
-    char version[256];
-    if (!made) {
-        *outcome = (wb_gpu_outcome){.call = "memory", .error = "out of memory"};
-        return NULL;
-    }
-    *outcome = LT_TRY(Create, &made->handle);
-    if (outcome->error) {
-        wb_gpu_host->release(made);
-        return NULL;
-    }
-    (void)pthread_mutex_init(&made->lock, NULL);
-    if (wb_lt_load(version, sizeof version))
-        wb_gpu_host->log(WB_LOG_DEBUG, "%s: %s", wb_gpu_vendor_table.backend, version);
-    return made;
+static wb_gpu_outcome init(void *kept) {
+    wb_lt_device *d = kept;
+    const wb_gpu_outcome o = LT_TRY(Create, &d->handle);
+    if (!o.error) (void)pthread_mutex_init(&d->lock, NULL);
+    return o;
 }
 
 wb_lt_device *wb_lt_device_of(wb_gpu_device *device, wb_gpu_outcome *outcome) {
-    *outcome = (wb_gpu_outcome){.error = NULL};
-    pthread_mutex_lock(&device->libraries_lock);
-    if (!device->products) device->products = device_new(outcome);
-    wb_lt_device *result = device->products;
-    pthread_mutex_unlock(&device->libraries_lock);
-    return result;
+    static const wb_gpu_keeping keeping = {sizeof(wb_lt_device), init, wb_lt_load};
+    return wb_gpu_kept(device, &device->products, &keeping, outcome);
 }
 
 void wb_lt_device_close(wb_gpu_device *device) {

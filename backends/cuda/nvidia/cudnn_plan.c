@@ -41,31 +41,16 @@ static void drop_unused(dnn_device *d) {
     }
 }
 
-static dnn_device *device_new(wb_gpu_outcome *outcome) {
-    dnn_device *made = wb_gpu_host->alloc(sizeof *made);
-    char version[256];
-    if (!made) {
-        *outcome = (wb_gpu_outcome){.call = "memory", .error = "out of memory"};
-        return NULL;
-    }
-    *outcome = DNN_TRY(Create, &made->handle);
-    if (outcome->error) {
-        wb_gpu_host->release(made);
-        return NULL;
-    }
-    (void)pthread_mutex_init(&made->lock, NULL);
-    if (wb_dnn_load(version, sizeof version))
-        wb_gpu_host->log(WB_LOG_DEBUG, "%s: %s", wb_gpu_vendor_table.backend, version);
-    return made;
+static wb_gpu_outcome init(void *kept) {
+    dnn_device *d = kept;
+    const wb_gpu_outcome o = DNN_TRY(Create, &d->handle);
+    if (!o.error) (void)pthread_mutex_init(&d->lock, NULL);
+    return o;
 }
 
 static dnn_device *device_of(wb_gpu_device *device, wb_gpu_outcome *outcome) {
-    *outcome = wb_gpu_enter(device);
-    pthread_mutex_lock(&device->libraries_lock);
-    if (!device->convolutions && !outcome->error) device->convolutions = device_new(outcome);
-    dnn_device *result = device->convolutions;
-    pthread_mutex_unlock(&device->libraries_lock);
-    return outcome->error ? NULL : result;
+    static const wb_gpu_keeping keeping = {sizeof(dnn_device), init, wb_dnn_load};
+    return wb_gpu_kept(device, &device->convolutions, &keeping, outcome);
 }
 
 void wb_dnn_device_close(wb_gpu_device *device) {
