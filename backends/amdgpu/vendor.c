@@ -15,17 +15,9 @@ typedef struct hip_functions {
 
 static hip_functions hip;
 
-static const wb_symbol driver_symbols[] = {
-#define X(name, cuda, hip, parameters) {#hip, offsetof(wb_gpu_driver, name)},
-    GPU_DRIVER_LIST(X)
-#undef X
-};
-
-static const wb_symbol compiler_symbols[] = {
-#define X(result, name, nvrtc, hiprtc, parameters) {#hiprtc, offsetof(wb_gpu_compiler, name)},
-    GPU_COMPILER_LIST(X)
-#undef X
-};
+#define GPU_NAME(cuda, hip) #hip
+static const wb_symbol driver_symbols[] = {GPU_DRIVER_LIST(GPU_DRIVER_SYMBOL)};
+static const wb_symbol compiler_symbols[] = {GPU_COMPILER_LIST(GPU_COMPILER_SYMBOL)};
 
 static const wb_symbol hip_symbols[] = {
 #define X(result, name, parameters) {"hip" #name, offsetof(hip_functions, name)},

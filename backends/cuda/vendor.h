@@ -86,6 +86,12 @@ typedef struct wb_gpu_vendor {
 
 extern const wb_gpu_vendor wb_gpu_vendor_table;
 
+/* Rows of the table's symbols: GPU_DRIVER_LIST(GPU_DRIVER_SYMBOL). A vendor defines GPU_NAME(cuda, hip), which takes its own name. */
+#define GPU_DRIVER_SYMBOL(name, cuda, hip, parameters)                                             \
+    {GPU_NAME(cuda, hip), offsetof(wb_gpu_driver, name)},
+#define GPU_COMPILER_SYMBOL(result, name, nvrtc, hiprtc, parameters)                               \
+    {GPU_NAME(nvrtc, hiprtc), offsetof(wb_gpu_compiler, name)},
+
 /* The vendor's name of a function of the driver: GPU_CALL(LaunchKernel) is "cuLaunchKernel" or "hipModuleLaunchKernel". */
 enum {
 #define X(name, cuda, hip, parameters) GPU_INDEX_##name,

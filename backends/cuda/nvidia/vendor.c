@@ -20,17 +20,9 @@ typedef struct nvrtc_functions {
 static cuda_functions cu;
 static nvrtc_functions nvrtc;
 
-static const wb_symbol driver_symbols[] = {
-#define X(name, cuda, hip, parameters) {#cuda, offsetof(wb_gpu_driver, name)},
-    GPU_DRIVER_LIST(X)
-#undef X
-};
-
-static const wb_symbol compiler_symbols[] = {
-#define X(result, name, nvrtc, hiprtc, parameters) {#nvrtc, offsetof(wb_gpu_compiler, name)},
-    GPU_COMPILER_LIST(X)
-#undef X
-};
+#define GPU_NAME(cuda, hip) #cuda
+static const wb_symbol driver_symbols[] = {GPU_DRIVER_LIST(GPU_DRIVER_SYMBOL)};
+static const wb_symbol compiler_symbols[] = {GPU_COMPILER_LIST(GPU_COMPILER_SYMBOL)};
 
 static const wb_symbol cuda_symbols[] = {
 #define X(name, parameters) {"cu" #name, offsetof(cuda_functions, name)},
