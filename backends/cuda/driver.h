@@ -9,8 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef int gpu_code;          /* CUresult, hipError_t; nvrtcResult, hiprtcResult; 0: success */
-typedef uintptr_t gpu_pointer; /* CUdeviceptr; void * of HIP */
+#ifndef WB_DRIVER_TYPES
+typedef int gpu_code;                        /* CUresult, hipError_t; 0: success */
+typedef int rtc_code;                        /* nvrtcResult, hiprtcResult; 0: success */
+typedef int gpu_attribute, gpu_capture_mode; /* CUdevice_attribute, CUstreamCaptureMode */
+typedef uintptr_t gpu_pointer;               /* CUdeviceptr; void * of HIP */
 typedef struct gpu_context_object *gpu_context;
 typedef struct gpu_stream_object *gpu_stream;
 typedef struct gpu_event_object *gpu_event;
@@ -19,18 +22,37 @@ typedef struct gpu_function_object *gpu_function;
 typedef struct gpu_graph_object *gpu_graph;
 typedef struct gpu_graph_exec_object *gpu_graph_exec;
 typedef struct gpu_program_object *gpu_program; /* the compiler's */
+#endif
+
+/* X(name here, CUDA's, HIP's, number) */
+#define GPU_NUMBER_LIST(X)                                                                         \
+    X(GPU_SUCCESS, CUDA_SUCCESS, hipSuccess, 0)                                                    \
+    X(GPU_OUT_OF_MEMORY, CUDA_ERROR_OUT_OF_MEMORY, hipErrorOutOfMemory, 2)                         \
+    X(GPU_NO_DEVICE, CUDA_ERROR_NO_DEVICE, hipErrorNoDevice, 100)                                  \
+    X(GPU_INVALID_DEVICE, CUDA_ERROR_INVALID_DEVICE, hipErrorInvalidDevice, 101)                   \
+    X(GPU_PEER_ACCESS_ALREADY_ENABLED, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED,                     \
+      hipErrorPeerAccessAlreadyEnabled, 704)                                                       \
+    X(GPU_HOST_PORTABLE, CU_MEMHOSTALLOC_PORTABLE, hipHostMallocPortable, 1)                       \
+    X(GPU_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING, hipStreamNonBlocking, 1)                    \
+    X(GPU_EVENT_NO_TIMING, CU_EVENT_DISABLE_TIMING, hipEventDisableTiming, 2)                      \
+    X(GPU_CAPTURE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,                               \
+      hipStreamCaptureModeThreadLocal, 1)
+
+/* X(name here, CUDA's, number): where HIP has another one, or none. */
+#define GPU_CUDA_NUMBER_LIST(X)                                                                    \
+    X(GPU_NOT_INITIALIZED, CUDA_ERROR_NOT_INITIALIZED, 3)                                          \
+    X(GPU_STUB_LIBRARY, CUDA_ERROR_STUB_LIBRARY, 34)                                               \
+    X(GPU_CUDA_UNITS, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 16)                                \
+    X(GPU_CUDA_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 75)                            \
+    X(GPU_CUDA_MINOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 76)
 
 enum {
-    GPU_SUCCESS = 0,
-    GPU_OUT_OF_MEMORY = 2,
-    GPU_NO_DEVICE = 100,
-    GPU_INVALID_DEVICE = 101,
-    GPU_PEER_ACCESS_ALREADY_ENABLED = 704,
-
-    GPU_HOST_PORTABLE = 1,       /* CU_MEMHOSTALLOC_PORTABLE, hipHostMallocPortable */
-    GPU_STREAM_NON_BLOCKING = 1, /* CU_STREAM_NON_BLOCKING, hipStreamNonBlocking */
-    GPU_EVENT_NO_TIMING = 2,     /* CU_EVENT_DISABLE_TIMING, hipEventDisableTiming */
-    GPU_CAPTURE_THREAD_LOCAL = 1,
+#define X(name, cuda, hip, number) name = number,
+    GPU_NUMBER_LIST(X)
+#undef X
+#define X(name, cuda, number) name = number,
+        GPU_CUDA_NUMBER_LIST(X)
+#undef X
 };
 
 /* X(name here, CUDA's, HIP's, parameters); all give a gpu_code. */
@@ -42,7 +64,7 @@ enum {
     X(DeviceGetName, cuDeviceGetName, hipDeviceGetName, (char *name, int bytes, int device))       \
     X(DeviceTotalMem, cuDeviceTotalMem_v2, hipDeviceTotalMem, (size_t * bytes, int device))        \
     X(DeviceGetAttribute, cuDeviceGetAttribute, hipDeviceGetAttribute,                             \
-      (int *value, int attribute, int device))                                                     \
+      (int *value, gpu_attribute attribute, int device))                                           \
     X(DeviceCanAccessPeer, cuDeviceCanAccessPeer, hipDeviceCanAccessPeer,                          \
       (int *can, int device, int peer))                                                            \
     X(CtxSynchronize, cuCtxSynchronize, hipDeviceSynchronize, (void))                              \
@@ -65,7 +87,7 @@ enum {
     X(StreamWaitEvent, cuStreamWaitEvent, hipStreamWaitEvent,                                      \
       (gpu_stream stream, gpu_event event, unsigned flags))                                        \
     X(StreamBeginCapture, cuStreamBeginCapture_v2, hipStreamBeginCapture,                          \
-      (gpu_stream stream, int mode))                                                               \
+      (gpu_stream stream, gpu_capture_mode mode))                                                  \
     X(StreamEndCapture, cuStreamEndCapture, hipStreamEndCapture,                                   \
       (gpu_stream stream, gpu_graph * graph))                                                      \
     X(EventCreate, cuEventCreate, hipEventCreateWithFlags, (gpu_event * event, unsigned flags))    \
@@ -89,21 +111,21 @@ enum {
 
 /* X(result, name here, NVRTC's, hipRTC's, parameters): the compilers. */
 #define GPU_COMPILER_LIST(X)                                                                       \
-    X(gpu_code, Version, nvrtcVersion, hiprtcVersion, (int *major, int *minor))                    \
-    X(gpu_code, CreateProgram, nvrtcCreateProgram, hiprtcCreateProgram,                            \
+    X(rtc_code, Version, nvrtcVersion, hiprtcVersion, (int *major, int *minor))                    \
+    X(rtc_code, CreateProgram, nvrtcCreateProgram, hiprtcCreateProgram,                            \
       (gpu_program * program, const char *text, const char *name, int headers,                     \
        const char *const *header_texts, const char *const *header_names))                          \
-    X(gpu_code, CompileProgram, nvrtcCompileProgram, hiprtcCompileProgram,                         \
+    X(rtc_code, CompileProgram, nvrtcCompileProgram, hiprtcCompileProgram,                         \
       (gpu_program program, int options, const char *const *option_texts))                         \
-    X(gpu_code, DestroyProgram, nvrtcDestroyProgram, hiprtcDestroyProgram,                         \
+    X(rtc_code, DestroyProgram, nvrtcDestroyProgram, hiprtcDestroyProgram,                         \
       (gpu_program * program))                                                                     \
-    X(gpu_code, GetLogSize, nvrtcGetProgramLogSize, hiprtcGetProgramLogSize,                       \
+    X(rtc_code, GetLogSize, nvrtcGetProgramLogSize, hiprtcGetProgramLogSize,                       \
       (gpu_program program, size_t * bytes))                                                       \
-    X(gpu_code, GetLog, nvrtcGetProgramLog, hiprtcGetProgramLog, (gpu_program program, char *log)) \
-    X(gpu_code, GetBinarySize, nvrtcGetCUBINSize, hiprtcGetCodeSize,                               \
+    X(rtc_code, GetLog, nvrtcGetProgramLog, hiprtcGetProgramLog, (gpu_program program, char *log)) \
+    X(rtc_code, GetBinarySize, nvrtcGetCUBINSize, hiprtcGetCodeSize,                               \
       (gpu_program program, size_t * bytes))                                                       \
-    X(gpu_code, GetBinary, nvrtcGetCUBIN, hiprtcGetCode, (gpu_program program, char *binary))      \
-    X(const char *, GetErrorString, nvrtcGetErrorString, hiprtcGetErrorString, (gpu_code code))
+    X(rtc_code, GetBinary, nvrtcGetCUBIN, hiprtcGetCode, (gpu_program program, char *binary))      \
+    X(const char *, GetErrorString, nvrtcGetErrorString, hiprtcGetErrorString, (rtc_code code))
 
 /* X(name, parameters): what each vendor has of its own, cuName, nvrtcName, hipName. */
 #define GPU_CUDA_LIST(X)                                                                           \

@@ -32,7 +32,7 @@ static void read_log(gpu_program program, char text[LOG_BYTES]) {
     if (end) *end = 0;
 }
 
-static wb_gpu_outcome rtc_outcome_of(const char *call, gpu_code code) {
+static wb_gpu_outcome rtc_outcome_of(const char *call, rtc_code code) {
     return (wb_gpu_outcome){.call = call,
                             .error = code == GPU_SUCCESS ? NULL : rtc.GetErrorString(code)};
 }

@@ -80,8 +80,8 @@ typedef struct wb_gpu_vendor {
     /* What to compile for. False with the reason: the compiler has nothing that suits. */
     bool (*target)(int ordinal, wb_gpu_target *target, char *reason, size_t reason_bytes);
     /* The program as text for the driver, where the target is portable. */
-    gpu_code (*portable_size)(gpu_program program, size_t *bytes);
-    gpu_code (*portable_text)(gpu_program program, char *text);
+    rtc_code (*portable_size)(gpu_program program, size_t *bytes);
+    rtc_code (*portable_text)(gpu_program program, char *text);
 } wb_gpu_vendor;
 
 extern const wb_gpu_vendor wb_gpu_vendor_table;

@@ -12,7 +12,7 @@ typedef struct cuda_functions {
 } cuda_functions;
 
 typedef struct nvrtc_functions {
-#define X(name, parameters) gpu_code(*name) parameters;
+#define X(name, parameters) rtc_code(*name) parameters;
     GPU_NVRTC_LIST(X)
 #undef X
 } nvrtc_functions;
@@ -73,9 +73,9 @@ static const char *const *compiler_names(void) {
 /* Of a library that is no driver, which does not know its own codes. */
 static const char *name_without_driver(gpu_code code) {
     switch (code) {
-    case 3:
+    case GPU_NOT_INITIALIZED:
         return "CUDA_ERROR_NOT_INITIALIZED";
-    case 34:
+    case GPU_STUB_LIBRARY:
         return "CUDA_ERROR_STUB_LIBRARY: this is the toolkit's stub, not the driver";
     case GPU_NO_DEVICE:
         return "CUDA_ERROR_NO_DEVICE";
@@ -113,7 +113,7 @@ static gpu_code enable_peer(int ordinal, gpu_context context) {
 
 /* ---- what to compile for ---- */
 
-enum { ATTRIBUTE_UNITS = 16, ATTRIBUTE_MAJOR = 75, ATTRIBUTE_MINOR = 76, MOST_ARCHITECTURES = 128 };
+enum { MOST_ARCHITECTURES = 128 };
 
 /* The newest architecture that NVRTC knows and that is no newer than the device's; 0: none; the device's, if it does not say. */
 static int best_architecture(int wanted) {
@@ -141,8 +141,8 @@ static void explain(gpu_code code, const char *architecture, char *reason, size_
 
 static bool target(int ordinal, wb_gpu_target *t, char *reason, size_t reason_bytes) {
     int major = 0, minor = 0;
-    gpu_code code = gpu.DeviceGetAttribute(&major, ATTRIBUTE_MAJOR, ordinal);
-    if (code == GPU_SUCCESS) code = gpu.DeviceGetAttribute(&minor, ATTRIBUTE_MINOR, ordinal);
+    gpu_code code = gpu.DeviceGetAttribute(&major, GPU_CUDA_MAJOR, ordinal);
+    if (code == GPU_SUCCESS) code = gpu.DeviceGetAttribute(&minor, GPU_CUDA_MINOR, ordinal);
     const int wanted = 10 * major + minor, best = best_architecture(wanted);
     (void)snprintf(t->architecture, sizeof t->architecture, "sm_%d", wanted);
     t->is_portable = best != wanted;
@@ -153,11 +153,11 @@ static bool target(int ordinal, wb_gpu_target *t, char *reason, size_t reason_by
     return false;
 }
 
-static gpu_code portable_size(gpu_program program, size_t *bytes) {
+static rtc_code portable_size(gpu_program program, size_t *bytes) {
     return nvrtc.GetPTXSize(program, bytes);
 }
 
-static gpu_code portable_text(gpu_program program, char *text) {
+static rtc_code portable_text(gpu_program program, char *text) {
     return nvrtc.GetPTX(program, text);
 }
 
@@ -183,7 +183,7 @@ const wb_gpu_vendor wb_gpu_vendor_table = {
     .hiding = {"CUDA_VISIBLE_DEVICES"                                               },
     .most_groups = INT32_MAX,
     .uses_graphs = true,
-    .attribute_units = ATTRIBUTE_UNITS,
+    .attribute_units = GPU_CUDA_UNITS,
     .compiler_names = compiler_names,
     .load = load,
     .error_name = error_name,

@@ -20,6 +20,9 @@ if(WEBER_CUDA_HEADERS)
   target_include_directories(tests-backends-cuda-test_toolkit SYSTEM PRIVATE ${WEBER_CUDA_HEADERS})
 endif()
 target_include_directories(tests-backends-cuda-test_toolkit PRIVATE ${PROJECT_SOURCE_DIR}/backends/cuda)
+find_file(WEBER_CUDA_STUB libcuda.so PATHS /usr/local/cuda/lib64/stubs NO_DEFAULT_PATH)
+target_compile_definitions(tests-backends-cuda-test_toolkit PRIVATE CUDA_STUB="${WEBER_CUDA_STUB}")
+target_link_libraries(tests-backends-cuda-test_toolkit PRIVATE ${CMAKE_DL_LIBS})
 
 # Libraries that stand for cuBLASLt and cuDNN. What cuDNN's opens on its own has to lie beside it.
 set(stand_in_folder ${PROJECT_BINARY_DIR}/tests/backends/cuda)

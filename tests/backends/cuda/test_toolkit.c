@@ -1,8 +1,13 @@
-/* Our declarations of the vendors' libraries beside the toolkit's own: a number, a size or a parameter that is another one does not compile. */
+/* Our declarations of NVIDIA's libraries beside the toolkit's own: a number, a size or a parameter that is another one does not compile. And the
+ * toolkit's libraries have all the functions, by these names. */
 #include <cmocka.h>
+#include <dlfcn.h>
 #include <stdbool.h>
 
 #ifdef __has_include
+#if __has_include(<cuda.h>) && __has_include(<nvrtc.h>)
+#define HAS_DRIVER 1
+#endif
 #if __has_include(<cublasLt.h>)
 #define HAS_CUBLASLT 1
 #endif
@@ -12,6 +17,59 @@
 #endif
 
 #define TYPES_MATCH(a, b) __builtin_types_compatible_p(__typeof__(a), b)
+
+#ifdef HAS_DRIVER
+#include <cuda.h>
+#include <nvrtc.h>
+#include <stdint.h>
+
+#define WB_DRIVER_TYPES 1
+typedef CUresult gpu_code;
+typedef nvrtcResult rtc_code;
+typedef CUdevice_attribute gpu_attribute;
+typedef CUstreamCaptureMode gpu_capture_mode;
+typedef CUdeviceptr gpu_pointer;
+typedef CUcontext gpu_context;
+typedef CUstream gpu_stream;
+typedef CUevent gpu_event;
+typedef CUmodule gpu_module;
+typedef CUfunction gpu_function;
+typedef CUgraph gpu_graph;
+typedef CUgraphExec gpu_graph_exec;
+typedef nvrtcProgram gpu_program;
+#endif
+#include "driver.h"
+
+#ifdef HAS_DRIVER
+#define X(name, cuda, hip, number) _Static_assert(name == (int)cuda, #cuda);
+GPU_NUMBER_LIST(X)
+#undef X
+#define X(name, cuda, number) _Static_assert(name == (int)cuda, #cuda);
+GPU_CUDA_NUMBER_LIST(X)
+#undef X
+#define X(name, cuda, hip, parameters)                                                             \
+    _Static_assert(TYPES_MATCH(cuda, gpu_code parameters), #cuda);
+GPU_DRIVER_LIST(X)
+#undef X
+#define X(name, parameters) _Static_assert(TYPES_MATCH(cu##name, gpu_code parameters), "cu" #name);
+GPU_CUDA_LIST(X)
+#undef X
+#define X(result, name, nvrtc, hiprtc, parameters)                                                 \
+    _Static_assert(TYPES_MATCH(nvrtc, result parameters), #nvrtc);
+GPU_COMPILER_LIST(X)
+#undef X
+#define X(name, parameters)                                                                        \
+    _Static_assert(TYPES_MATCH(nvrtc##name, rtc_code parameters), "nvrtc" #name);
+GPU_NVRTC_LIST(X)
+#undef X
+_Static_assert(sizeof(CUdeviceptr) == sizeof(uintptr_t), "addresses");
+_Static_assert(TYPES_MATCH((CUdevice)0, int), "devices are int");
+_Static_assert(sizeof(CUresult) == sizeof(int) && sizeof(nvrtcResult) == sizeof(int) &&
+                   sizeof(CUdevice_attribute) == sizeof(int) &&
+                   sizeof(CUstreamCaptureMode) == sizeof(int),
+               "enums are int");
+_Static_assert(NVRTC_SUCCESS == 0, "success");
+#endif
 
 #ifdef HAS_CUBLASLT
 #include <cublasLt.h>
@@ -83,24 +141,94 @@ _Static_assert(sizeof(cudnnDataType_t) == sizeof(int) &&
                "enums are int");
 #endif
 
+static void skip_without(bool there, const char *header) {
+    if (there) return;
+    print_message("there is no %s here: nothing was compared\n", header);
+    skip();
+}
+
+static void the_driver_and_nvrtc_are_declared_as_in_the_toolkit(void **state) {
+    (void)state;
+#ifdef HAS_DRIVER
+    print_message("compared with CUDA %d.%d\n", CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
+    skip_without(true, "");
+#else
+    skip_without(false, "cuda.h with an nvrtc.h");
+#endif
+}
+
 static void cublaslt_is_declared_as_in_the_toolkit(void **state) {
     (void)state;
-#ifndef HAS_CUBLASLT
-    print_message("there is no cublasLt.h here: nothing was compared\n");
-    skip();
+#ifdef HAS_CUBLASLT
+    print_message("compared with cuBLASLt %d\n", CUBLAS_VERSION);
+    skip_without(true, "");
+#else
+    skip_without(false, "cublasLt.h");
 #endif
 }
 
 static void cudnn_is_declared_as_in_the_toolkit(void **state) {
     (void)state;
-#ifndef HAS_CUDNN
-    print_message("there is no cudnn.h here: nothing was compared\n");
-    skip();
+#ifdef HAS_CUDNN
+    print_message("compared with cuDNN %d\n", CUDNN_VERSION);
+    skip_without(true, "");
+#else
+    skip_without(false, "cudnn.h");
 #endif
 }
 
+/* ---- names ---- */
+
+static void expect_functions(const char *library, const char *const *names) {
+    void *handle = dlopen(library, RTLD_LAZY | RTLD_LOCAL);
+    int missing = 0;
+    if (!handle) {
+        print_message("%s\n", dlerror());
+        skip();
+    }
+    for (; *names; names++)
+        if (!dlsym(handle, *names)) {
+            print_error("%s has no %s\n", library, *names);
+            missing++;
+        }
+    (void)dlclose(handle);
+    assert_int_equal(missing, 0);
+}
+
+/* The toolkit's stub lists all that a driver exports. */
+static void the_driver_has_the_functions(void **state) {
+    static const char *const names[] = {
+#define X(name, cuda, hip, parameters) #cuda,
+        GPU_DRIVER_LIST(X)
+#undef X
+#define X(name, parameters) "cu" #name,
+            GPU_CUDA_LIST(X)
+#undef X
+                NULL};
+    (void)state;
+    expect_functions(CUDA_STUB, names);
+}
+
+static void nvrtc_has_the_functions(void **state) {
+    static const char *const names[] = {
+#define X(result, name, nvrtc, hiprtc, parameters) #nvrtc,
+        GPU_COMPILER_LIST(X)
+#undef X
+#define X(name, parameters) "nvrtc" #name,
+            GPU_NVRTC_LIST(X)
+#undef X
+                NULL};
+    (void)state;
+    expect_functions("libnvrtc.so", names);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(cublaslt_is_declared_as_in_the_toolkit),
-                                       cmocka_unit_test(cudnn_is_declared_as_in_the_toolkit)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_driver_and_nvrtc_are_declared_as_in_the_toolkit),
+        cmocka_unit_test(cublaslt_is_declared_as_in_the_toolkit),
+        cmocka_unit_test(cudnn_is_declared_as_in_the_toolkit),
+        cmocka_unit_test(the_driver_has_the_functions),
+        cmocka_unit_test(nvrtc_has_the_functions),
+    };
     return cmocka_run_group_tests_name("backends/cuda/test_toolkit", tests, NULL, NULL);
 }
