@@ -19,7 +19,6 @@ static const row rows[] = {
     {            .name = "shuffled, sent to a device", .shuffle = true, .device = "checked"},
     {        .name = "shuffled, gathered on a device", .shuffle = true, .data_device = "checked"},
 };
-enum { ROWS = sizeof rows / sizeof *rows };
 
 static wb_loader *loader_of(const row *r, uint64_t seed) {
     wb_array *x = wb_reshape(wb_iota(WB_F32, 0, POINTS), 1, POINTS);
@@ -154,14 +153,14 @@ static void loading_ends_the_epoch_that_runs(void **state) {
 }
 
 int main(void) {
-    struct CMUnitTest tests[ROWS + 4];
-    for (int i = 0; i < ROWS; i++) tests[i] = TEST_ROW(&rows[i], another_loader_goes_on_there);
+    static test_list tests;
     const struct CMUnitTest others[] = {
         TEST(between_epochs_the_next_one_comes),
         TEST(an_epoch_without_batches_left_still_ends),
         TEST(the_first_batch_is_the_one_to_come),
         TEST(loading_ends_the_epoch_that_runs),
     };
-    memcpy(tests + ROWS, others, sizeof others);
-    return _cmocka_run_group_tests("data/test_position", tests, ROWS + 4, make_folder, drop_folder);
+    ADD_ROWS(&tests, rows, another_loader_goes_on_there);
+    ADD_TESTS(&tests, others);
+    return run_test_list("data/test_position", &tests, make_folder, drop_folder);
 }

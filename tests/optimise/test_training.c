@@ -160,7 +160,6 @@ static const kind kinds[] = {
      .drop_partial = true,
      .extension = ".bson"},
 };
-enum { KINDS = sizeof kinds / sizeof *kinds };
 
 /* ---- wb_train ---- */
 
@@ -597,10 +596,7 @@ static void killed_at_any_instant_it_goes_on(void **state) {
 int main(int count, char **words) {
     if (count == 7 && strcmp(words[1], "--child") == 0) return be_a_child(words + 2);
     if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) return 1;
-    struct CMUnitTest tests[KINDS + 12];
-    int n = 0;
-    for (int i = 0; i < KINDS; i++)
-        tests[n++] = TEST_ROW(&kinds[i], a_loop_goes_on_with_the_same_bits);
+    static test_list tests;
     const struct CMUnitTest others[] = {
         TEST(a_training_goes_on_where_it_was_stopped),
         TEST(a_training_that_is_done_is_only_loaded),
@@ -614,7 +610,7 @@ int main(int count, char **words) {
         TEST(killed_within_a_file_it_goes_on),
         TEST(killed_at_any_instant_it_goes_on),
     };
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) tests[n++] = others[i];
-    return _cmocka_run_group_tests("optimise/test_training", tests, (size_t)n, make_folder,
-                                   drop_folder);
+    ADD_ROWS(&tests, kinds, a_loop_goes_on_with_the_same_bits);
+    ADD_TESTS(&tests, others);
+    return run_test_list("optimise/test_training", &tests, make_folder, drop_folder);
 }

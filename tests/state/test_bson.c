@@ -439,14 +439,8 @@ static void bson_is_recognised_by_its_bytes(void **state) {
     wb_free(file);
 }
 
-static struct CMUnitTest tests[128];
-static size_t count;
-
-static void add_rows(const document_row *rows, size_t nrows, CMUnitTestFunction function) {
-    for (size_t i = 0; i < nrows; i++) tests[count++] = TEST_ROW(&rows[i], function);
-}
-
 int main(void) {
+    static test_list tests;
     const struct CMUnitTest others[] = {
         TEST(what_is_shared_is_one_record),
         TEST(texts_with_zero_bytes_are_not_cut),
@@ -458,9 +452,9 @@ int main(void) {
         TEST(a_trained_network_gives_its_logits),
         TEST(bson_is_recognised_by_its_bytes),
     };
-    add_rows(documents, sizeof documents / sizeof *documents, documents_are_read);
-    add_rows(faulty, sizeof faulty / sizeof *faulty, faults_are_found);
-    add_rows(written, sizeof written / sizeof *written, fixtures_hold_what_julia_wrote);
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) tests[count++] = others[i];
-    return _cmocka_run_group_tests("bson", tests, count, NULL, NULL);
+    ADD_ROWS(&tests, documents, documents_are_read);
+    ADD_ROWS(&tests, faulty, faults_are_found);
+    ADD_ROWS(&tests, written, fixtures_hold_what_julia_wrote);
+    ADD_TESTS(&tests, others);
+    return run_test_list("bson", &tests, NULL, NULL);
 }

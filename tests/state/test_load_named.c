@@ -110,7 +110,6 @@ static const misfit misfits[] = {
      {.drop_partial = true},
      WB_ERROR_ARGUMENT, "data.drop_partial is true in the file, here it is false"                   },
 };
-enum { MISFITS = sizeof misfits / sizeof *misfits };
 
 /* That nothing has changed is seen by the file that it would be. */
 static void what_does_not_fit_changes_nothing(void **state) {
@@ -406,9 +405,7 @@ static void state_comes_from_and_goes_to_devices(void **state) {
 }
 
 int main(void) {
-    struct CMUnitTest tests[MISFITS + 10];
-    int n = 0;
-    for (; n < MISFITS; n++) tests[n] = TEST_ROW(&misfits[n], what_does_not_fit_changes_nothing);
+    static test_list tests;
     const struct CMUnitTest others[] = {
         TEST(everything_comes_back),
         TEST(what_is_not_there_is_told),
@@ -421,7 +418,7 @@ int main(void) {
         TEST(every_allocation_may_fail),
         TEST(state_comes_from_and_goes_to_devices),
     };
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) tests[n++] = others[i];
-    return _cmocka_run_group_tests("state/test_load_named", tests, (size_t)n, make_folder,
-                                   drop_folder);
+    ADD_ROWS(&tests, misfits, what_does_not_fit_changes_nothing);
+    ADD_TESTS(&tests, others);
+    return run_test_list("state/test_load_named", &tests, make_folder, drop_folder);
 }

@@ -445,14 +445,8 @@ static void the_example_of_flux_comes_back(void **state) {
     wb_free(m), wb_free(zeros);
 }
 
-static struct CMUnitTest tests[200];
-static size_t count;
-
-#define ADD_ROWS(rows, test)                                                                       \
-    for (size_t i = 0; i < sizeof(rows) / sizeof *(rows); i++)                                     \
-    tests[count++] = TEST_ROW(&(rows)[i], test)
-
 int main(void) {
+    static test_list tests;
     const struct CMUnitTest single[] = {
         TEST(a_cnn_of_flux_gives_its_logits),
         TEST(the_model_of_the_docs_is_built),
@@ -466,10 +460,10 @@ int main(void) {
         TEST(the_rng_of_a_dropout_is_passed_over),
         TEST(the_example_of_flux_comes_back),
     };
-    for (size_t i = 0; i < sizeof single / sizeof *single; i++) tests[count++] = single[i];
-    ADD_ROWS(flux_rows, flux_is_understood);
-    ADD_ROWS(fault_rows, what_cannot_be_made_is_told);
-    ADD_ROWS(modes, modes_of_flux_are_kept);
-    ADD_ROWS(lists, lists_load_in_order);
-    return _cmocka_run_group_tests("state/test_model", tests, count, make_folder, drop_folder);
+    ADD_TESTS(&tests, single);
+    ADD_ROWS(&tests, flux_rows, flux_is_understood);
+    ADD_ROWS(&tests, fault_rows, what_cannot_be_made_is_told);
+    ADD_ROWS(&tests, modes, modes_of_flux_are_kept);
+    ADD_ROWS(&tests, lists, lists_load_in_order);
+    return run_test_list("state/test_model", &tests, make_folder, drop_folder);
 }

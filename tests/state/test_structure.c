@@ -385,28 +385,22 @@ static void without_memory_nothing_is_saved(void **state) {
     wb_free(model);
 }
 
-static struct CMUnitTest tests[100];
-static size_t count;
-
-#define ADD_ROWS(rows, test)                                                                       \
-    for (size_t i = 0; i < sizeof(rows) / sizeof *(rows); i++)                                     \
-    tests[count++] = TEST_ROW(&(rows)[i], test)
-
 int main(void) {
+    static test_list tests;
     const struct CMUnitTest single[] = {
         TEST(deep_texts_are_refused),
         TEST(the_tree_is_that_of_flux_state),
         TEST(every_wrong_byte_is_survived),
     };
-    for (size_t i = 0; i < sizeof single / sizeof *single; i++) tests[count++] = single[i];
-    ADD_ROWS(texts, a_text_is_read);
-    ADD_ROWS(wrong_texts, a_wrong_text_is_refused);
-    ADD_ROWS(numbers, a_number_is_written_as_it_is_read);
-    ADD_ROWS(formats, random_models_come_back);
-    ADD_ROWS(formats, all_ties_come_back);
-    ADD_ROWS(formats, what_has_no_name_is_not_made);
-    ADD_ROWS(formats, several_models_have_their_structures);
-    ADD_ROWS(formats, without_memory_there_is_an_error);
-    ADD_ROWS(formats, without_memory_nothing_is_saved);
-    return _cmocka_run_group_tests("state/test_structure", tests, count, make_folder, drop_folder);
+    ADD_TESTS(&tests, single);
+    ADD_ROWS(&tests, texts, a_text_is_read);
+    ADD_ROWS(&tests, wrong_texts, a_wrong_text_is_refused);
+    ADD_ROWS(&tests, numbers, a_number_is_written_as_it_is_read);
+    ADD_ROWS(&tests, formats, random_models_come_back);
+    ADD_ROWS(&tests, formats, all_ties_come_back);
+    ADD_ROWS(&tests, formats, what_has_no_name_is_not_made);
+    ADD_ROWS(&tests, formats, several_models_have_their_structures);
+    ADD_ROWS(&tests, formats, without_memory_there_is_an_error);
+    ADD_ROWS(&tests, formats, without_memory_nothing_is_saved);
+    return run_test_list("state/test_structure", &tests, make_folder, drop_folder);
 }

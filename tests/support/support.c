@@ -6,6 +6,16 @@
 int open_row(void **state) { return open_scope(state); } /* the row stays in *state */
 int close_row(void **state) { return close_scope(state); }
 
+void add_test(test_list *list, struct CMUnitTest test) {
+    if (list->count == sizeof list->tests / sizeof *list->tests) abort();
+    list->tests[list->count++] = test;
+}
+
+int run_test_list(const char *name, const test_list *list, CMFixtureFunction set_up,
+                  CMFixtureFunction tear_down) {
+    return _cmocka_run_group_tests(name, list->tests, list->count, set_up, tear_down);
+}
+
 /* ---- random numbers ---- */
 
 uint64_t test_seed(void) {

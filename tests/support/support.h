@@ -27,6 +27,21 @@
 int open_row(void **state);
 int close_row(void **state);
 
+/* The tests of a program that has tables: int main(void) { static test_list tests; ADD_ROWS(&tests, rows, a_row_is_right); ... } */
+typedef struct test_list {
+    struct CMUnitTest tests[256];
+    size_t count;
+} test_list;
+
+#define ADD_ROWS(list, rows, function)                                                             \
+    for (size_t i = 0; i < sizeof(rows) / sizeof *(rows); i++)                                     \
+    add_test(list, TEST_ROW(&(rows)[i], function))
+#define ADD_TESTS(list, array)                                                                     \
+    for (size_t i = 0; i < sizeof(array) / sizeof *(array); i++) add_test(list, (array)[i])
+void add_test(test_list *list, struct CMUnitTest test);
+int run_test_list(const char *name, const test_list *list, CMFixtureFunction set_up,
+                  CMFixtureFunction tear_down);
+
 /* ---- random numbers for tests ---- */
 
 /* The seed of this run, printed at the first call. */
