@@ -161,6 +161,8 @@ typedef struct wb_argument {
     int64_t offset_bytes;
 } wb_argument;
 
+enum { WB_SCRATCH_ALIGNMENT = 256 }; /* of the offset of scratch memory */
+
 typedef struct wb_command {
     void *kernel;
     int32_t narguments;

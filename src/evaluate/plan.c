@@ -39,13 +39,19 @@ static bool add_arguments(builder *b, const wb_argument *arguments, int64_t coun
     return true;
 }
 
+/* Behind the arrays of the workspace, and aligned for any library. */
+static int64_t scratch_offset(const wb_graph *graph) {
+    return (graph->workspace_bytes + WB_SCRATCH_ALIGNMENT - 1) / WB_SCRATCH_ALIGNMENT *
+           WB_SCRATCH_ALIGNMENT;
+}
+
 /* Takes the kernel over, also on failure. Its scratch memory is the last argument. */
 static bool add_command(builder *b, void *kernel, const wb_argument *arguments, int64_t count,
                         const wb_emitted *epilogue, const char *what) {
     wb_plan *plan = b->plan;
     const int64_t first = b->argument_count;
     const wb_argument scratch = {.memory = (uint32_t)(b->graph.leaf_count + b->graph.output_count),
-                                 .offset_bytes = b->graph.workspace_bytes};
+                                 .offset_bytes = scratch_offset(&b->graph)};
     if (!kernel) return false;
     int64_t commands = plan->command_count;
     const bool room = WB_GROW(plan->commands, commands, b->command_capacity) &&
@@ -299,7 +305,7 @@ static bool build(builder *b, const wb_tape *tape, bool fuse) {
     wb_plan *plan = b->plan;
     for (int32_t i = 0; i < plan->command_count; i++)
         plan->commands[i].arguments = plan->arguments + b->first_argument[i];
-    plan->workspace_bytes = (size_t)graph->workspace_bytes + b->scratch_bytes;
+    plan->workspace_bytes = (size_t)scratch_offset(graph) + b->scratch_bytes;
     plan->leaf_count = graph->leaf_count, plan->late_count = graph->late_count;
     plan->leaves = graph->leaves, plan->late = graph->late;
     graph->leaves = graph->late = NULL;

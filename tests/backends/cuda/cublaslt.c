@@ -247,7 +247,7 @@ lt_code cublasLtMatmul(lt_handle handle, lt_desc desc, const void *alpha, const 
     if (!handle || !fit(desc, a_layout, b_layout, d_layout) || c != d || c_layout != d_layout ||
         get(alpha, desc->scale, 0) != 1 || get(beta, desc->scale, 0) != 0 ||
         !is_aligned(alignment, a) || !is_aligned(alignment, b) || !is_aligned(alignment, d) ||
-        !workspace || !is_aligned(16, workspace) || workspace_bytes < algorithm->data[1])
+        !workspace || !is_aligned(256, workspace) || workspace_bytes < algorithm->data[1])
         return INVALID_VALUE;
     if (!driver_function("cuInit")) memset(workspace, 0xff, workspace_bytes);
     fake_lt_products++;

@@ -53,3 +53,4 @@ function(weber_add_library_test name suite asked)
 endfunction()
 weber_add_library_test(products ops-test_matmul products)
 weber_add_library_test(convolutions ops-test_conv convolutions)
+weber_add_library_test(dense layers-test_dense products) # plans with scratch memory behind their arrays

@@ -127,8 +127,8 @@ static void put(void *array, wb_dtype dtype, int64_t i, int value) {
 }
 
 typedef struct workbench {
-    _Alignas(64) char a[ROOM * 8], b[ROOM * 8], c[ROOM * 8], bias[ROOM * 8], product[ROOM * 8],
-        scratch[ROOM];
+    _Alignas(WB_SCRATCH_ALIGNMENT) char a[ROOM * 8], b[ROOM * 8], c[ROOM * 8], bias[ROOM * 8],
+        product[ROOM * 8], scratch[ROOM];
     int64_t offsets[3][8];
     wb_call call;
 } workbench;
@@ -202,13 +202,14 @@ static wb_gpu_outcome run(const row *r, workbench *w, const wb_gpu_kernel *kerne
     };
     /* the call's; its result again, what the epilogue writes, its bias; scratch memory */
     /* clang-format off */
-    static const wb_argument plain[] = {{0, 0}, {1, 0}, {2, 0}, {4, 64}};
-    static const wb_argument fused[] = {{0, 0}, {1, 0}, {5, 0}, {5, 0}, {2, 0}, {3, 0}, {4, 64}};
+    static const wb_argument plain[] = {{0, 0}, {1, 0}, {2, 0}, {4, WB_SCRATCH_ALIGNMENT}};
+    static const wb_argument fused[] = {{0, 0}, {1, 0}, {5, 0}, {5, 0}, {2, 0}, {3, 0}, {4, WB_SCRATCH_ALIGNMENT}};
     /* clang-format on */
     const wb_command command = {
         .narguments = count, .arguments = count == 4 ? plain : fused, .what = "matmul"};
     const wb_gpu_run run = {.device = &device, .memory = memory};
-    assert_true(kernel->scratch_bytes > 0 && kernel->scratch_bytes + 64 <= sizeof w->scratch);
+    assert_true(kernel->scratch_bytes > 0 &&
+                kernel->scratch_bytes + WB_SCRATCH_ALIGNMENT <= sizeof w->scratch);
     return kernel->run(kernel, &run, &command);
 }
 
