@@ -90,6 +90,10 @@ typedef gpu_stream dnn_stream;
     X(DNN_NOTE_DOWN_CONVERT, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS, 1)                          \
     X(DNN_NOTE_REDUCED_REDUCTION, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION, 2)             \
     X(DNN_NOTE_NONDETERMINISTIC, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, 4)                         \
+    X(DNN_NOTE_FFT, CUDNN_NUMERICAL_NOTE_FFT, 3)                                                   \
+    X(DNN_NOTE_WINOGRAD_4, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4, 6)                              \
+    X(DNN_NOTE_WINOGRAD_6, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6, 7)                              \
+    X(DNN_NOTE_WINOGRAD_13, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13, 8)                           \
     X(DNN_MODE_FALLBACK, CUDNN_HEUR_MODE_FALLBACK, 2)                                              \
     X(DNN_MODE_A, CUDNN_HEUR_MODE_A, 3)
 

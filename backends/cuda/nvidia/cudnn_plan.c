@@ -75,7 +75,7 @@ static wb_gpu_outcome get_list(dnn_descriptor descriptor, int name, int type, in
                    list);
 }
 
-/* Engines that give other bits from run to run, or compute in less than was asked for, are not taken. */
+/* Engines that give other bits from run to run, compute in less than was asked for, or lose digits to large transforms are not taken. */
 static bool is_forbidden(const wb_dnn_shape *shape, int note) {
     const bool is_whole = shape->dtype == WB_F64 || (shape->dtype == WB_F32 && !shape->fast);
     switch (note) {
@@ -83,6 +83,10 @@ static bool is_forbidden(const wb_dnn_shape *shape, int note) {
     case DNN_NOTE_REDUCED_REDUCTION:
         return true;
     case DNN_NOTE_DOWN_CONVERT:
+    case DNN_NOTE_FFT:
+    case DNN_NOTE_WINOGRAD_4: /* 2x2, which has no note of its own, is about as good as a sum */
+    case DNN_NOTE_WINOGRAD_6:
+    case DNN_NOTE_WINOGRAD_13:
         return is_whole;
     case DNN_NOTE_TENSOR_CORE: /* of f32: TF32 */
         return is_whole && shape->dtype == WB_F32;

@@ -6,11 +6,12 @@
 #include "backends/cuda/on_device.h"
 #include "nvidia/cudnn_api.h"
 
-enum { BAD_PARAM = 2000, NOT_SUPPORTED = 3000, EXECUTION_FAILED = 5000, WORKSPACE = 100 };
+enum { BAD_PARAM = 2000, NOT_SUPPORTED = 3000, EXECUTION_FAILED = 5000 };
+enum { WORKSPACE = 100, WORKSPACE_ALIGNMENT = 256 };
 enum { MOST_ATTRIBUTES = 12, MOST_BYTES = 64, X = 0, W = 1, Y = 2 };
 
 /* Engines, in the order in which they are proposed. */
-enum { CHANGING, ROUNDING, BROKEN, GOOD, ENGINES };
+enum { CHANGING, ROUNDING, SPREADING, BROKEN, GOOD, ENGINES };
 
 struct dnn_handle_object {
     gpu_stream stream;
@@ -137,6 +138,7 @@ dnn_code cudnnBackendGetAttribute(dnn_descriptor descriptor, dnn_name name, dnn_
                                   int64_t wanted, int64_t *count, void *elements) {
     static const int notes[ENGINES] = {[CHANGING] = DNN_NOTE_NONDETERMINISTIC,
                                        [ROUNDING] = DNN_NOTE_DOWN_CONVERT,
+                                       [SPREADING] = DNN_NOTE_WINOGRAD_4,
                                        [BROKEN] = -1,
                                        [GOOD] = -1};
     const object *o = descriptor;
@@ -246,6 +248,8 @@ dnn_code cudnnBackendExecute(dnn_handle handle, dnn_descriptor plan, dnn_descrip
     const int kind = operation->kind - DNN_FORWARD, result = results[kind];
     if (config->engine != GOOD || !((const object *)pack)->is_final) return BAD_PARAM;
     walk k = walk_of(operation, convolution_names[kind]);
+    if (*(const uintptr_t *)value(pack, DNN_PACK_WORKSPACE) % WORKSPACE_ALIGNMENT != 0)
+        return BAD_PARAM;
     const int64_t *const sizes[] = {k.x, k.w, k.y};
     size_t bytes[3];
     bool done = true;
