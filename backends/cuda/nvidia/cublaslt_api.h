@@ -50,6 +50,9 @@ typedef struct lt_choice { /* cublasLtMatmulHeuristicResult_t */
     X(LT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_BIAS, 4)                                                 \
     X(LT_EPILOGUE_GELU, CUBLASLT_EPILOGUE_GELU, 32)                                                \
     X(LT_WORKSPACE_BYTES, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, 1)                             \
+    X(LT_REDUCTIONS, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, 3)                                \
+    X(LT_REDUCTIONS_COMPUTED, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, 2)                           \
+    X(LT_REDUCTIONS_ALL, CUBLASLT_REDUCTION_SCHEME_MASK, 7)                                        \
     X(LT_ALIGNMENT_A, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, 5)                               \
     X(LT_ALIGNMENT_B, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, 6)                               \
     X(LT_ALIGNMENT_C, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, 7)                               \

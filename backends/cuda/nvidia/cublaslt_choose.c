@@ -66,7 +66,14 @@ static wb_gpu_outcome set_preference(lt_preference preference, int attribute, ui
                   &value, sizeof value);
 }
 
-static wb_gpu_outcome make_preference(uint32_t alignment, lt_preference *preference) {
+/* Partial sums of f16 and bf16 are added up in f32 too, not in the result's type. */
+static uint32_t reductions_of(const wb_lt_shape *shape) {
+    return shape->dtype == WB_F16 || shape->dtype == WB_BF16 ? LT_REDUCTIONS_COMPUTED
+                                                             : LT_REDUCTIONS_ALL;
+}
+
+static wb_gpu_outcome make_preference(uint32_t alignment, uint32_t reductions,
+                                      lt_preference *preference) {
     static const int attributes[] = {LT_ALIGNMENT_A, LT_ALIGNMENT_B, LT_ALIGNMENT_C,
                                      LT_ALIGNMENT_D};
     const size_t workspace_bytes = WORKSPACE_BYTES;
@@ -74,18 +81,20 @@ static wb_gpu_outcome make_preference(uint32_t alignment, lt_preference *prefere
     if (!o.error)
         o = LT_TRY(MatmulPreferenceSetAttribute, *preference, LT_WORKSPACE_BYTES, &workspace_bytes,
                    sizeof workspace_bytes);
+    if (!o.error) o = set_preference(*preference, LT_REDUCTIONS, reductions);
     for (int i = 0; i < 4 && !o.error; i++)
         o = set_preference(*preference, attributes[i], alignment);
     return o;
 }
 
 /* *found is false where cuBLASLt has nothing for the shape, which it says by an error or by an empty list. */
-static wb_gpu_outcome ask(const wb_lt_device *device, const wb_lt_product *p, uint32_t alignment,
-                          lt_choice *choice, bool *found) {
+static wb_gpu_outcome ask(const wb_lt_device *device, const wb_lt_shape *shape,
+                          const wb_lt_product *p, uint32_t alignment, lt_choice *choice,
+                          bool *found) {
     lt_preference preference = NULL;
     int count = 0;
     lt_code code = LT_SUCCESS;
-    wb_gpu_outcome o = make_preference(alignment, &preference);
+    wb_gpu_outcome o = make_preference(alignment, reductions_of(shape), &preference);
     if (!o.error)
         code = lt.MatmulAlgoGetHeuristic(device->handle, p->desc, p->a, p->b, p->c, p->c,
                                          preference, FIRST_CHOICES, choice, &count);
@@ -100,8 +109,8 @@ static wb_gpu_outcome ask_both(const wb_lt_device *device, const wb_lt_shape *sh
                                const wb_lt_product *p, wb_lt_choices *c) {
     static const uint32_t element_bytes[WB_DTYPE_COUNT] = {
         [WB_F32] = 4, [WB_F64] = 8, [WB_F16] = 2, [WB_BF16] = 2};
-    wb_gpu_outcome o = ask(device, p, element_bytes[shape->dtype], &c->any, &c->has_any);
-    return o.error ? o : ask(device, p, WB_LT_ALIGNED_BYTES, &c->aligned, &c->has_aligned);
+    wb_gpu_outcome o = ask(device, shape, p, element_bytes[shape->dtype], &c->any, &c->has_any);
+    return o.error ? o : ask(device, shape, p, WB_LT_ALIGNED_BYTES, &c->aligned, &c->has_aligned);
 }
 
 static uint64_t hash_of(const wb_lt_shape *shape) {

@@ -28,7 +28,7 @@ struct lt_layout_object {
 
 struct lt_preference_object {
     size_t workspace_bytes;
-    uint32_t alignment[4];
+    uint32_t alignment[4], reductions;
 };
 
 /* live objects, questions to the heuristics, products; read by the test */
@@ -116,6 +116,8 @@ lt_code cublasLtMatmulPreferenceSetAttribute(lt_preference preference,
                                              size_t bytes) {
     if (attribute == LT_WORKSPACE_BYTES && bytes == sizeof preference->workspace_bytes)
         memcpy(&preference->workspace_bytes, value, bytes);
+    else if (attribute == LT_REDUCTIONS && bytes == sizeof preference->reductions)
+        memcpy(&preference->reductions, value, bytes);
     else if (attribute >= LT_ALIGNMENT_A && attribute <= LT_ALIGNMENT_D &&
              bytes == sizeof(uint32_t))
         memcpy(&preference->alignment[attribute - LT_ALIGNMENT_A], value, bytes);
@@ -137,7 +139,8 @@ static bool fit(const struct lt_desc_object *desc, lt_layout a, lt_layout b, lt_
            desc->scale == (c->type == LT_F64 ? LT_F64 : LT_F32);
 }
 
-/* With aligned operands another algorithm, and more workspace. Nothing for products of one row, so that there is something to pass on. */
+/* With aligned operands another algorithm, and more workspace. Nothing for products of one row, so that there is something to pass on; nor for
+ * halves whose partial sums may be rounded to their type. */
 lt_code cublasLtMatmulAlgoGetHeuristic(lt_handle handle, lt_desc desc, lt_layout a, lt_layout b,
                                        lt_layout c, lt_layout d, lt_preference preference,
                                        int wanted, lt_choice *choices, int *count) {
@@ -146,6 +149,8 @@ lt_code cublasLtMatmulAlgoGetHeuristic(lt_handle handle, lt_desc desc, lt_layout
     *count = 0;
     if (wanted < 1 || !fit(desc, a, b, c) || c != d) return INVALID_VALUE;
     if (c->rows == 1 || c->type == LT_F16) return LT_NOT_SUPPORTED;
+    if ((c->type == LT_BF16) != (preference->reductions == LT_REDUCTIONS_COMPUTED))
+        return LT_NOT_SUPPORTED;
     uint32_t alignment = 256;
     for (int i = 0; i < 4; i++)
         if (preference->alignment[i] < alignment) alignment = preference->alignment[i];

@@ -3,6 +3,7 @@
 #include <cmocka.h>
 #include <dlfcn.h>
 #include <stdbool.h>
+#include <string.h>
 
 #ifdef __has_include
 #if __has_include(<cuda.h>) && __has_include(<nvrtc.h>)
@@ -222,6 +223,126 @@ static void nvrtc_has_the_functions(void **state) {
     expect_functions("libnvrtc.so", names);
 }
 
+/* ---- attributes of cuBLASLt, which need no GPU: what we set is what it has afterwards, in our size ---- */
+
+#ifdef HAS_CUBLASLT
+typedef struct lt_functions {
+#define X(result, name, parameters) result(*name) parameters;
+    LT_FUNCTION_LIST(X)
+#undef X
+    lt_code (*MatmulDescGetAttribute)(lt_desc, lt_desc_attribute, void *, size_t, size_t *);
+    lt_code (*MatrixLayoutGetAttribute)(lt_layout, lt_layout_attribute, void *, size_t, size_t *);
+    lt_code (*MatmulPreferenceGetAttribute)(lt_preference, lt_preference_attribute, void *, size_t,
+                                            size_t *);
+} lt_functions;
+
+static lt_functions lt;
+
+static bool find_all(void *library) {
+    static const struct {
+        const char *name;
+        size_t offset;
+    } symbols[] = {
+#define X(result, name, parameters) {"cublasLt" #name, offsetof(lt_functions, name)},
+        LT_FUNCTION_LIST(X)
+#undef X
+            {"cublasLtMatmulDescGetAttribute", offsetof(lt_functions, MatmulDescGetAttribute)},
+        {"cublasLtMatrixLayoutGetAttribute", offsetof(lt_functions, MatrixLayoutGetAttribute)},
+        {"cublasLtMatmulPreferenceGetAttribute",
+         offsetof(lt_functions, MatmulPreferenceGetAttribute)},
+    };
+    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
+        void *function = dlsym(library, symbols[i].name);
+        if (!function) return false;
+        memcpy((char *)&lt + symbols[i].offset, &function, sizeof function);
+    }
+    return true;
+}
+
+typedef struct attribute {
+    enum { DESC, LAYOUT, PREFERENCE } of;
+    int number;
+    size_t bytes;
+    uint64_t value;
+} attribute;
+
+static const attribute attributes[] = {
+    {DESC,       LT_TRANSPOSE_A,     sizeof(int32_t),     LT_TRANSPOSED                      },
+    {DESC,       LT_TRANSPOSE_B,     sizeof(int32_t),     LT_TRANSPOSED                      },
+    {DESC,       LT_EPILOGUE,        sizeof(int32_t),     LT_EPILOGUE_BIAS                   },
+    {DESC,       LT_EPILOGUE,        sizeof(int32_t),     LT_EPILOGUE_GELU | LT_EPILOGUE_BIAS},
+    {DESC,       LT_EPILOGUE,        sizeof(int32_t),     LT_EPILOGUE_RELU | LT_EPILOGUE_BIAS},
+    {DESC,       LT_BIAS_POINTER,    sizeof(gpu_pointer), 0x700000000100                     },
+    {LAYOUT,     LT_BATCH_COUNT,     sizeof(int32_t),     12                                 },
+    {LAYOUT,     LT_BATCH_STRIDE,    sizeof(int64_t),     (uint64_t)1 << 40                  },
+    {PREFERENCE, LT_WORKSPACE_BYTES, sizeof(size_t),      32 << 20                           },
+    {PREFERENCE, LT_REDUCTIONS,      sizeof(uint32_t),    LT_REDUCTIONS_COMPUTED             },
+    {PREFERENCE, LT_ALIGNMENT_A,     sizeof(uint32_t),    2                                  },
+    {PREFERENCE, LT_ALIGNMENT_B,     sizeof(uint32_t),    4                                  },
+    {PREFERENCE, LT_ALIGNMENT_C,     sizeof(uint32_t),    8                                  },
+    {PREFERENCE, LT_ALIGNMENT_D,     sizeof(uint32_t),    16                                 },
+};
+
+static lt_code set_and_get(const attribute *a, lt_desc desc, lt_layout layout,
+                           lt_preference preference, uint64_t *got, size_t *bytes) {
+    const lt_desc_attribute of_desc = (lt_desc_attribute)a->number;
+    const lt_layout_attribute of_layout = (lt_layout_attribute)a->number;
+    const lt_preference_attribute of_preference = (lt_preference_attribute)a->number;
+    const void *value = &a->value; /* its first bytes, which are its lowest */
+    lt_code code;
+    switch (a->of) {
+    case DESC:
+        code = lt.MatmulDescSetAttribute(desc, of_desc, value, a->bytes);
+        return code ? code : lt.MatmulDescGetAttribute(desc, of_desc, got, a->bytes, bytes);
+    case LAYOUT:
+        code = lt.MatrixLayoutSetAttribute(layout, of_layout, value, a->bytes);
+        return code ? code
+                    : lt.MatrixLayoutGetAttribute(layout, of_layout, got, a->bytes, bytes);
+    default:
+        code = lt.MatmulPreferenceSetAttribute(preference, of_preference, value, a->bytes);
+        return code ? code
+                    : lt.MatmulPreferenceGetAttribute(preference, of_preference, got, a->bytes,
+                                                      bytes);
+    }
+}
+
+static void cublaslt_takes_the_attributes(void **state) {
+    (void)state;
+    void *library = dlopen("libcublasLt.so", RTLD_LAZY | RTLD_LOCAL);
+    lt_desc desc = NULL;
+    lt_layout layout = NULL;
+    lt_preference preference = NULL;
+    if (!library) {
+        print_message("%s\n", dlerror());
+        skip();
+    }
+    assert_true(find_all(library));
+    assert_int_equal(lt.MatmulDescCreate(&desc, (lt_compute)LT_COMPUTE_F32, (lt_type)LT_F32), 0);
+    assert_int_equal(lt.MatrixLayoutCreate(&layout, (lt_type)LT_BF16, 64, 32, 64), 0);
+    assert_int_equal(lt.MatmulPreferenceCreate(&preference), 0);
+    for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++) {
+        uint64_t got = 0;
+        size_t bytes = 0;
+        const lt_code code = set_and_get(&attributes[i], desc, layout, preference, &got, &bytes);
+        if (code || bytes != attributes[i].bytes || got != attributes[i].value)
+            fail_msg("row %zu: %s, %zu bytes, %llx", i, lt.GetStatusName(code), bytes,
+                     (unsigned long long)got);
+        attribute half = attributes[i];
+        half.bytes /= 2;
+        if (set_and_get(&half, desc, layout, preference, &got, &bytes) == LT_SUCCESS)
+            fail_msg("row %zu: half its size is taken, too", i);
+    }
+    assert_int_equal(lt.MatmulPreferenceDestroy(preference), 0);
+    assert_int_equal(lt.MatrixLayoutDestroy(layout), 0);
+    assert_int_equal(lt.MatmulDescDestroy(desc), 0);
+}
+#else
+static void cublaslt_takes_the_attributes(void **state) {
+    (void)state;
+    skip_without(false, "cublasLt.h");
+}
+#endif
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_driver_and_nvrtc_are_declared_as_in_the_toolkit),
@@ -229,6 +350,7 @@ int main(void) {
         cmocka_unit_test(cudnn_is_declared_as_in_the_toolkit),
         cmocka_unit_test(the_driver_has_the_functions),
         cmocka_unit_test(nvrtc_has_the_functions),
+        cmocka_unit_test(cublaslt_takes_the_attributes),
     };
     return cmocka_run_group_tests_name("backends/cuda/test_toolkit", tests, NULL, NULL);
 }
