@@ -329,7 +329,7 @@ static void cublaslt_takes_the_attributes(void **state) {
                      (unsigned long long)got);
         attribute half = attributes[i];
         half.bytes /= 2;
-        if (set_and_get(&half, desc, layout, preference, &got, &bytes) == LT_SUCCESS)
+        if (set_and_get(&half, desc, layout, preference, &got, &bytes) == CUBLAS_STATUS_SUCCESS)
             fail_msg("row %zu: half its size is taken, too", i);
     }
     assert_int_equal(lt.MatmulPreferenceDestroy(preference), 0);
