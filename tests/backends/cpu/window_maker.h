@@ -1,0 +1,172 @@
+/* Windows for tests of the CPU backend: shapes, arrays of either type, and a program's tests in every instruction set of the machine. */
+#ifndef WB_TESTS_WINDOW_MAKER_H
+#define WB_TESTS_WINDOW_MAKER_H
+
+#include "isa.h"
+#include "support/support.h"
+#include "window.h"
+
+enum { MOST = 32 /* elements of an expected result */, RANDOM_CASES = 150 };
+
+/* ---- windows ---- */
+
+/* Zeros stand for the usual: size 1, stride 1, dilation 1, one channel, one image, no padding. */
+typedef struct shape {
+    int in[3], kernel[3], stride[3], dilation[3], pad[3], pad_end[3];
+    int channels, filters, groups, batch;
+    bool unflipped;
+} shape;
+
+static inline int64_t or_one(int value) { return value ? value : 1; }
+
+static inline wb_window window_of(const shape *s, wb_dtype dtype) {
+    wb_window w = {.dtype = dtype,
+                   .channels = or_one(s->channels),
+                   .filters = or_one(s->filters),
+                   .groups = or_one(s->groups),
+                   .batch = or_one(s->batch),
+                   .flip = !s->unflipped};
+    for (int d = 0; d < 3; d++) {
+        w.in[d] = or_one(s->in[d]);
+        w.kernel[d] = or_one(s->kernel[d]);
+        w.stride[d] = or_one(s->stride[d]);
+        w.dilation[d] = or_one(s->dilation[d]);
+        w.pad[d] = s->pad[d];
+        const int64_t room =
+            w.in[d] + s->pad[d] + s->pad_end[d] - w.dilation[d] * (w.kernel[d] - 1);
+        w.out[d] = (room - 1) / w.stride[d] + 1;
+        assert_true(room > 0);
+    }
+    return w;
+}
+
+static inline int64_t area(const int64_t size[3]) { return size[0] * size[1] * size[2]; }
+static inline int64_t x_size(const wb_window *w) { return area(w->in) * w->channels * w->batch; }
+static inline int64_t y_size(const wb_window *w) { return area(w->out) * w->filters * w->batch; }
+static inline int64_t w_size(const wb_window *w) {
+    return area(w->kernel) * w->channels / w->groups * w->filters;
+}
+
+static inline void show_sizes(const char *name, const int64_t size[3]) {
+    print_message(" %s %d %d %d", name, (int)size[0], (int)size[1], (int)size[2]);
+}
+
+static inline void show(const wb_window *w) {
+    print_message("%s", wb_dtype_name(w->dtype));
+    show_sizes("in", w->in);
+    show_sizes("out", w->out);
+    show_sizes("kernel", w->kernel);
+    show_sizes("stride", w->stride);
+    show_sizes("dilation", w->dilation);
+    show_sizes("pad", w->pad);
+    print_message(" channels %d filters %d groups %d batch %d flip %d\n", (int)w->channels,
+                  (int)w->filters, (int)w->groups, (int)w->batch, w->flip);
+}
+
+/* ---- arrays of either type; made with malloc one by one, so that a sanitizer sees their ends ---- */
+
+static inline void *memory_new(wb_dtype dtype, int64_t count) {
+    void *array = malloc((size_t)count * wb_dtype_size(dtype) + (count == 0));
+    assert_non_null(array);
+    return array;
+}
+
+static inline double memory_get(wb_dtype dtype, const void *array, int64_t i) {
+    return dtype == WB_F32 ? (double)((const float *)array)[i] : ((const double *)array)[i];
+}
+
+static inline void memory_set(wb_dtype dtype, void *array, int64_t i, double value) {
+    if (dtype == WB_F32)
+        ((float *)array)[i] = (float)value;
+    else
+        ((double *)array)[i] = value;
+}
+
+static inline void *memory_counting(wb_dtype dtype, int64_t count) {
+    void *array = memory_new(dtype, count);
+    for (int64_t i = 0; i < count; i++) memory_set(dtype, array, i, (double)(i + 1));
+    return array;
+}
+
+static test_random source;
+
+static inline int random_int(int low, int high) {
+    return low + (int)random_below(&source, high - low + 1);
+}
+
+static inline void *memory_random(wb_dtype dtype, int64_t count) {
+    void *array = memory_new(dtype, count);
+    for (int64_t i = 0; i < count; i++)
+        memory_set(dtype, array, i, (double)(random_bits(&source) >> 40) / (1 << 23) - 1);
+    return array;
+}
+
+static inline shape random_shape(void) {
+    static const int channels[] = {1, 1, 2, 3, 5, 8, 17};
+    shape s = {.unflipped = random_int(0, 1), .batch = random_int(1, 5), .groups = 1};
+    const int dims = random_int(1, 3);
+    for (int d = 0; d < dims; d++) {
+        s.kernel[d] = random_int(1, 4);
+        s.stride[d] = random_int(0, 2) ? 1 : random_int(1, 4);
+        s.dilation[d] = random_int(0, 2) ? 1 : random_int(1, 4);
+        s.pad[d] = random_int(0, 3);
+        s.pad_end[d] = random_int(0, 3);
+        const int reach = s.dilation[d] * (s.kernel[d] - 1) + 1 - s.pad[d] - s.pad_end[d];
+        const int least = reach > 1 ? reach : 1;
+        s.in[d] = random_int(0, 4) ? random_int(least, least + (dims == 1 ? 60 : 14)) : least;
+    }
+    if (random_int(0, 3) == 0) s.groups = random_int(1, 4);
+    s.channels = s.groups * channels[random_int(0, 6)];
+    s.filters = s.groups * channels[random_int(0, 6)];
+    return s;
+}
+
+#define LINE      .in = {5}, .kernel = {2}
+#define PLANE     .in = {5, 4}, .kernel = {2, 2}
+#define STRIDE(n) .stride = {n, n}
+#define PAD(n)    .pad = {n, n}, .pad_end = {n, n}
+#define PAD_1     .pad = {1}, .pad_end = {1}
+
+/* ---- comparing ---- */
+
+static inline void check_equal(wb_dtype dtype, const void *got, const double *wanted,
+                               int64_t count) {
+    for (int64_t i = 0; i < count; i++) {
+        const double value = memory_get(dtype, got, i);
+        if (fabs(value - wanted[i]) <= 1e-7 * fabs(wanted[i])) continue;
+        fail_msg("element %d: %g, wanted %g", (int)i, value, wanted[i]);
+    }
+}
+
+static inline double dot(const double *a, const double *b, int64_t count) {
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) sum += a[i] * b[i];
+    return sum;
+}
+
+static inline void assert_near(double a, double b) {
+    assert_true(fabs(a - b) <= 1e-11 * (1 + fabs(b)));
+}
+
+/* ---- programs ---- */
+
+static int (*tests_of_a_set)(void);
+
+static inline int run_if_taken(void) {
+    const bool is_taken = strcmp(wb_cpu_isa_name(wb_cpu_isa()), getenv("WEBER_ISA")) == 0;
+    return is_taken ? tests_of_a_set() : 0; /* the machine lacks it: then it takes another */
+}
+
+/* Runs the tests in a process for each instruction set of the machine; for WEBER_ISA alone where it is set. */
+static inline int run_in_each_set(int (*run)(void)) {
+    int failed = 0;
+    source.state = test_seed();
+    (void)setenv("WEBER_CONV", "own", 1);
+    if (getenv("WEBER_ISA")) return run();
+    tests_of_a_set = run;
+    for (int isa = 0; isa < WB_ISA_COUNT; isa++)
+        failed |= run_with("WEBER_ISA", wb_cpu_isa_name((wb_isa)isa), run_if_taken);
+    return failed;
+}
+
+#endif
