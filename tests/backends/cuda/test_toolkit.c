@@ -239,6 +239,7 @@ typedef struct lt_functions {
 static lt_functions lt;
 
 static bool find_all(void *library) {
+    /* clang-format off */
     static const struct {
         const char *name;
         size_t offset;
@@ -246,11 +247,11 @@ static bool find_all(void *library) {
 #define X(result, name, parameters) {"cublasLt" #name, offsetof(lt_functions, name)},
         LT_FUNCTION_LIST(X)
 #undef X
-            {"cublasLtMatmulDescGetAttribute", offsetof(lt_functions, MatmulDescGetAttribute)},
+        {"cublasLtMatmulDescGetAttribute", offsetof(lt_functions, MatmulDescGetAttribute)},
         {"cublasLtMatrixLayoutGetAttribute", offsetof(lt_functions, MatrixLayoutGetAttribute)},
-        {"cublasLtMatmulPreferenceGetAttribute",
-         offsetof(lt_functions, MatmulPreferenceGetAttribute)},
+        {"cublasLtMatmulPreferenceGetAttribute", offsetof(lt_functions, MatmulPreferenceGetAttribute)},
     };
+    /* clang-format on */
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
         void *function = dlsym(library, symbols[i].name);
         if (!function) return false;
@@ -296,8 +297,7 @@ static lt_code set_and_get(const attribute *a, lt_desc desc, lt_layout layout,
         return code ? code : lt.MatmulDescGetAttribute(desc, of_desc, got, a->bytes, bytes);
     case LAYOUT:
         code = lt.MatrixLayoutSetAttribute(layout, of_layout, value, a->bytes);
-        return code ? code
-                    : lt.MatrixLayoutGetAttribute(layout, of_layout, got, a->bytes, bytes);
+        return code ? code : lt.MatrixLayoutGetAttribute(layout, of_layout, got, a->bytes, bytes);
     default:
         code = lt.MatmulPreferenceSetAttribute(preference, of_preference, value, a->bytes);
         return code ? code
