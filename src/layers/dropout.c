@@ -31,17 +31,28 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
     return wb_select(mask_for(d, x), wb_mul_number(x, scale), wb_number(0));
 }
 
+int wb_dims_numbers(unsigned dims, int64_t *numbers) {
+    int count = 0;
+    for (int i = 0; i < WB_MAX_DIMS; i++)
+        if (dims & WB_DIM(i)) numbers[count++] = i + 1;
+    return count;
+}
+
+void wb_dims_text(unsigned dims, char *text, size_t size) {
+    int64_t numbers[WB_MAX_DIMS];
+    char list[120];
+    const int count = wb_dims_numbers(dims, numbers);
+    *text = 0;
+    if (!count) return;
+    wb_numbers_text(count, numbers, count == 1, list, sizeof list);
+    (void)snprintf(text, size, ", dims=%s", list);
+}
+
 static void describe(const wb_layer *layer, bool brief, char *text, size_t size) {
-    (void)brief;
     const wb_dropout_layer *d = dropout_of(layer);
-    int used = snprintf(text, size, "Dropout(%g", d->p);
-    const char *separator = ", dims=";
-    for (int i = 0; i < WB_MAX_DIMS && (size_t)used < size; i++) {
-        if (!(d->dims & WB_DIM(i))) continue;
-        used += snprintf(text + used, size - (size_t)used, "%s%d", separator, i);
-        separator = "|";
-    }
-    if ((size_t)used < size) (void)snprintf(text + used, size - (size_t)used, ")");
+    char dims[128];
+    wb_dims_text(d->dims, dims, sizeof dims);
+    (void)snprintf(text, size, "Dropout(%g%s)", d->p, brief ? "" : dims);
 }
 
 static const wb_field fields[] = {

@@ -144,6 +144,11 @@ void wb_numbers_text(int count, const int64_t *numbers, bool short_form, char *t
 void wb_pad_text(int count, const int64_t *pad, const int64_t *pad_more, char *text,
                  size_t size_bytes);
 
+/* The dimensions of a set as Flux counts them, from 1; how many. */
+int wb_dims_numbers(unsigned dims, int64_t *numbers);
+/* ", dims=(1, 3)", ", dims=2", or nothing for an empty set, which means all. */
+void wb_dims_text(unsigned dims, char *text, size_t size_bytes);
+
 /* ---- the classes, and what a layer of one could be made again with ---- */
 
 extern const wb_layer_class wb_chain_class, wb_tree_class, wb_dense_class, wb_conv_class,

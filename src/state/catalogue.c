@@ -63,14 +63,6 @@ static wb_record *pool_value(wb_arena *arena, const wb_layer *layer, const char 
     return tuple(arena, n, strcmp(field, "k") == 0 ? d.kernel : d.stride);
 }
 
-/* Flux's dimensions, from 1. */
-static int numbers_of_set(unsigned dims, int64_t *numbers) {
-    int count = 0;
-    for (int i = 0; i < WB_MAX_DIMS; i++)
-        if (dims & WB_DIM(i)) numbers[count++] = i + 1;
-    return count;
-}
-
 /* nothing: automatic. */
 static wb_record *mode(wb_arena *arena, const wb_layer *layer) {
     const bool is_automatic = layer->mode_ == WB_MODE_AUTO;
@@ -84,7 +76,7 @@ static wb_record *dropout_value(wb_arena *arena, const wb_layer *layer, const ch
     int64_t dims[WB_MAX_DIMS];
     if (strcmp(field, "active") == 0) return mode(arena, layer);
     if (strcmp(field, "dims") == 0) {
-        const int count = numbers_of_set(d.dims, dims);
+        const int count = wb_dims_numbers(d.dims, dims);
         return count == 1 ? integer(arena, dims[0]) : tuple(arena, count, dims);
     }
     if (strcmp(field, "p") != 0) return empty(arena);
@@ -97,16 +89,10 @@ static wb_record *dropout_value(wb_arena *arena, const wb_layer *layer, const ch
 
 static void print_dropout(FILE *file, const wb_layer *layer) {
     const wb_dropout_desc d = wb_dropout_desc_of(layer);
-    int64_t dims[WB_MAX_DIMS];
-    char text[120];
-    const int count = numbers_of_set(d.dims, dims);
-    wb_real_text(d.p, text, sizeof text);
-    (void)fprintf(file, "Dropout(%s", text);
-    if (count) {
-        wb_numbers_text(count, dims, count == 1, text, sizeof text);
-        (void)fprintf(file, "; dims=%s", text);
-    }
-    (void)fprintf(file, ")");
+    char p[40], dims[128];
+    wb_real_text(d.p, p, sizeof p);
+    wb_dims_text(d.dims, dims, sizeof dims);
+    (void)fprintf(file, "Dropout(%s%s)", p, dims);
 }
 
 /* ---- layers ---- */

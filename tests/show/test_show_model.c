@@ -93,6 +93,9 @@ static void layers_name_their_settings(void **state) {
     assert_layer(wb_meanpool({2, 2}, .stride = {1, 1}, .pad = {1, 1}),
                  "MeanPool((2, 2), pad=1, stride=1)\n");
     assert_layer(wb_dropout(.p = 0.1f), "Dropout(0.1)\n");
+    assert_layer(wb_dropout(.p = 0.1f, .dims = WB_DIM(1)), "Dropout(0.1, dims=2)\n");
+    assert_layer(wb_dropout(.p = 0.1f, .dims = WB_DIM(0) | WB_DIM(2)),
+                 "Dropout(0.1, dims=(1, 3))\n");
     assert_layer(wb_flatten(), "flatten\n");
     assert_layer(wb_fn(wb_logsoftmax), "logsoftmax\n");
     assert_layer(wb_fn(mine), "function\n");

@@ -175,7 +175,7 @@ static const flux_row flux_rows[] = {
          MODEL(STRUCT("Flux", "Dropout",
                       "{tag: 'struct', type: $Float32, data: <cd cc cc 3d>}, " TUPLE(
                           "1, 3") ", null, " STRUCT("Random", "TaskLocalRNG", ""))),
-         "Dropout(0.1f0; dims=(1, 3))", NULL),
+         "Dropout(0.1f0, dims=(1, 3))", NULL),
     FLUX(
         "functions by name",
         MODEL(CHAIN(FUNCTION("Flux", "flatten") ", " FUNCTION("MLUtils", "flatten") ", " FUNCTION(

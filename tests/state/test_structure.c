@@ -180,10 +180,11 @@ typedef struct text_row {
 } text_row;
 
 static const text_row texts[] = {
-    {"spaces and semicolons",   " Dense( 1=>2 ;)",                STATE,         "Dense(1 => 2)"      },
-    {"modules are passed over", "Flux.Dense(1 => 2, NNlib.relu)", STATE,         "Dense(1 => 2, relu)"},
-    {"a tuple of one",          "(Dense(1 => 2),)",               "[" STATE "]", "(Dense(1 => 2),)"   },
-    {"a value in parentheses",  "(Dense((1) => 2))",              STATE,         "Dense(1 => 2)"      },
+    {"spaces and semicolons",   " Dense( 1=>2 ;)",                STATE,         "Dense(1 => 2)"            },
+    {"modules are passed over", "Flux.Dense(1 => 2, NNlib.relu)", STATE,         "Dense(1 => 2, relu)"      },
+    {"a tuple of one",          "(Dense(1 => 2),)",               "[" STATE "]", "(Dense(1 => 2),)"         },
+    {"a value in parentheses",  "(Dense((1) => 2))",              STATE,         "Dense(1 => 2)"            },
+    {"dims behind a semicolon", "Dropout(0.5; dims=(1, 3))",      "{}",          "Dropout(0.5, dims=(1, 3))"},
 };
 
 /* clang-format off */
@@ -313,7 +314,7 @@ static void the_tree_is_that_of_flux_state(void **state) {
         "(layers = (last = (weight = Float32(1, 1)[1], bias = Float32(1)[0], σ = ()))))), "
         "model_structure: \"Chain(Conv((1,), 1 => 1, relu, pad=1), CrossCor((1, 1), 1 => 1, "
         "pad=(1, 2), bias=false), MaxPool((2, 2)), MeanPool((2,), pad=(1, 0), stride=1), "
-        "Dropout(0.5; dims=3), flatten, softmax, Chain(last = Dense(1 => 1, tanh)))\"}");
+        "Dropout(0.5, dims=3), flatten, softmax, Chain(last = Dense(1 => 1, tanh)))\"}");
     free(julia), free(bytes);
     wb_free(model);
 }
