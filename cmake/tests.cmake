@@ -2,6 +2,7 @@
 # <build>/tests/ops/test_softmax and the test ops/test_softmax.  Tests see private headers and link the static
 # library; tests/support/*.c is linked to all of them.
 
+add_custom_target(tests) # there without cmocka, too
 find_path(CMOCKA_INCLUDE_DIR cmocka.h)
 find_library(CMOCKA_LIBRARY cmocka)
 if(NOT CMOCKA_INCLUDE_DIR OR NOT CMOCKA_LIBRARY)
@@ -38,7 +39,6 @@ set(test_environment
     UBSAN_OPTIONS=print_stacktrace=1
     WEBER_PLUGIN_PATH=${PROJECT_BINARY_DIR}/weber) # a static library has no folder of its own
 
-add_custom_target(tests)
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${tests_dir}/test_*.c)
 foreach(source IN LISTS sources)
   cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${tests_dir} OUTPUT_VARIABLE path)
