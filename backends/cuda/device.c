@@ -36,8 +36,11 @@ static void set_compiler(wb_gpu_device *device) {
     device->compiler = wb_text_hash_on(device->compiler, device->target.option);
     for (int i = 0; vendor->options[i]; i++)
         device->compiler = wb_text_hash_on(device->compiler, vendor->options[i]);
-    device->dialect = (wb_dialect){
-        .name = vendor->language, .prelude = prelude_text, .group = WB_GPU_GROUP, .has_f64 = true};
+    device->dialect = (wb_dialect){.name = vendor->language,
+                                   .prelude = prelude_text,
+                                   .group = WB_GPU_GROUP,
+                                   .warp = WB_GPU_WARP,
+                                   .has_f64 = true};
 }
 
 /* ---- opening ---- */

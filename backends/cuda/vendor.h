@@ -35,8 +35,8 @@ typedef struct wb_gpu_outcome {
 enum {
     WB_GPU_ARCHITECTURE_BYTES = 64,
     WB_GPU_MOST_OPTIONS = 4,
-    WB_GPU_GROUP =
-        256, /* a multiple of 32 and 64, the widths of the makers' warps; all registers are there for it */
+    WB_GPU_WARP = 32,   /* the makers' warps are 32 or 64 wide */
+    WB_GPU_GROUP = 256, /* all registers are there for it */
 };
 
 /* What to ask the compiler for. */

@@ -22,7 +22,7 @@
 extern "C" {
 #endif
 
-enum { WB_PLUGIN_ABI = 4 };
+enum { WB_PLUGIN_ABI = 5 };
 
 /* ---- programs ---- */
 
@@ -187,6 +187,8 @@ typedef struct wb_dialect {
      * and functions (float8, vload8, convert_float8, fma, ...): the texts of products and convolutions use them. */
     bool is_serial;
     bool has_f64;
+    int32_t
+        warp; /* so many neighbouring items exchange values by WB_SHUFFLE_XOR: a power of two, at most group; 0: none do */
 } wb_dialect;
 
 typedef struct wb_launch {

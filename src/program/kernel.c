@@ -5,8 +5,11 @@
 
 #include "program/printer.h"
 
-/* Elements that are added up in f32, one after another where the compiler makes no vectors: the error stays below 1e-6. */
-enum { BLOCK = 64 };
+enum {
+    BLOCK =
+        64, /* elements added up in f32, one after another where the compiler makes no vectors: the error stays below 1e-6 */
+    MOST_LOADS = 8, /* of an item on their way at once */
+};
 
 /* The part of the program that a launch does. */
 typedef struct part {
@@ -27,6 +30,20 @@ static part part_of(const wb_layout *l, int launch) {
 
 static bool is_tiled(const wb_printer *p) { return p->layout.walk == WB_WALK_TILES; }
 
+/* Items share out the columns of a row. */
+static bool is_shared(const wb_printer *p) {
+    return p->layout.walk == WB_WALK_GROUPS || p->layout.walk == WB_WALK_WARPS;
+}
+
+/* An item's number among those that share, and where they wait for each other. */
+static const char *lane(const wb_printer *p) {
+    return p->layout.walk == WB_WALK_WARPS ? "lane" : "(wb_i32)WB_LANE";
+}
+
+static const char *barrier(const wb_printer *p) {
+    return p->layout.walk == WB_WALK_WARPS ? "WB_WARP_BARRIER" : "WB_BARRIER";
+}
+
 static bool ends_here(const wb_instruction *i, int phase) {
     if (wb_is_reduction(i)) return i->phase == phase + 1;
     return i->code == WB_CODE_store && !i->row && i->phase == phase;
@@ -45,7 +62,7 @@ static void print_shared(wb_printer *p) {
     for (int i = 0; i < p->layout.program.ninstructions; i++)
         if (wb_is_reduction(wb_instruction_at(p, i)))
             wb_print(p, "WB_SHARED(%s, g%d, %d);\n", wb_total_type(p, wb_instruction_at(p, i)), i,
-                     p->dialect->group);
+                     wb_shared_totals(p->dialect));
 }
 
 static void print_numbers(wb_printer *p) {
@@ -228,6 +245,13 @@ static void print_row(wb_printer *p) {
         wb_print(p, "const %s row = unit * %d + (%s)WB_LANE;\nif (row < rows) {\n", type,
                  p->dialect->group, type);
         break;
+    case WB_WALK_WARPS:
+        wb_print(p,
+                 "const %s row = unit * %d + (%s)(WB_LANE / %d);\n"
+                 "const wb_i32 lane = (wb_i32)(WB_LANE %% %d);\nif (row < rows) {\n",
+                 type, p->dialect->group / p->dialect->warp, type, p->dialect->warp,
+                 p->dialect->warp);
+        break;
     default:
         wb_print(p, "const %s row = unit;\n", type);
         break;
@@ -237,7 +261,7 @@ static void print_row(wb_printer *p) {
 }
 
 static void close_units(wb_printer *p) {
-    wb_print(p, !p->layout.is_map && p->layout.walk == WB_WALK_ITEMS ? "}\n}\n" : "}\n");
+    wb_print(p, wb_is_guarded(&p->layout) ? "}\n}\n" : "}\n");
 }
 
 /* ---- row values ---- */
@@ -308,8 +332,8 @@ static void print_row_stores(wb_printer *p) {
         const wb_instruction *instruction = &program->instructions[i];
         if (!instruction->row || instruction->code != WB_CODE_store) continue;
         if (!is_any) {
-            if (p->layout.walk == WB_WALK_GROUPS)
-                wb_print(p, "WB_BARRIER();\nif (WB_LANE == 0) {\n"); /* all have loaded */
+            if (is_shared(p))
+                wb_print(p, "%s();\nif (%s == 0) {\n", barrier(p), lane(p)); /* all have loaded */
             open_rows(p);
         }
         is_any = true;
@@ -317,7 +341,7 @@ static void print_row_stores(wb_printer *p) {
     }
     if (!is_any) return;
     close_rows(p);
-    if (p->layout.walk == WB_WALK_GROUPS) wb_print(p, "}\n");
+    if (is_shared(p)) wb_print(p, "}\n");
 }
 
 /* ---- phases ---- */
@@ -361,16 +385,28 @@ static void print_totals(wb_printer *p, int phase, totals what) {
     }
 }
 
-static void print_body(wb_printer *p, const bool *needed) {
+static bool is_in_body(const wb_printer *p, const bool *needed, int i) {
+    const wb_instruction *instruction = wb_instruction_at(p, i);
+    return needed[i] && !p->is_uniform[i] && !wb_is_literal(instruction) &&
+           instruction->code != WB_CODE_spread;
+}
+
+static bool is_load(const wb_printer *p, const bool *needed, int i) {
+    return is_in_body(p, needed, i) && wb_instruction_at(p, i)->code == WB_CODE_load;
+}
+
+/* is_batched: loads were done before (print_loads). */
+static void print_body(wb_printer *p, const bool *needed, bool is_batched) {
     for (int i = 0; i < p->layout.program.ninstructions; i++) {
         const wb_instruction *instruction = wb_instruction_at(p, i);
-        if (!needed[i] || p->is_uniform[i] || wb_is_literal(instruction) ||
-            instruction->code == WB_CODE_spread)
-            continue;
+        if (!is_in_body(p, needed, i)) continue;
         if (wb_is_reduction(instruction))
             wb_print_step(p, (uint16_t)i);
         else if (instruction->code == WB_CODE_store)
             wb_print_store(p, (uint16_t)i);
+        else if (is_batched && instruction->code == WB_CODE_load)
+            wb_print(p, "const %s v%d = l%d[j];\n", wb_value_type(wb_result_register(instruction)),
+                     i, i);
         else
             print_declaration(p, (uint16_t)i);
     }
@@ -392,7 +428,7 @@ static void walk_runs(wb_printer *p, int phase, const bool *needed, bool has_blo
     if (has_blocks) wb_print(p, "if (run > %d) run = %d;\n", BLOCK, BLOCK);
     print_totals(p, phase, CLEAR_BLOCK);
     wb_print(p, "%s\nfor (%s j = 0; j < run; j++) {\n", loop_mark(p), type);
-    print_body(p, needed);
+    print_body(p, needed, false);
     wb_print(p, "}\n");
     print_totals(p, phase, ADD_BLOCK);
     wb_print(p, "c += run;\n}\n");
@@ -438,7 +474,7 @@ static void walk_blocks(wb_printer *p, const bool *needed) {
     for (int d = 0; is_walked && d < p->layout.program.ndim; d++)
         wb_print(p, "const %s c%d = d%d[j];\n", type, d, d);
     print_column_bases(p, needed);
-    print_body(p, needed);
+    print_body(p, needed, false);
     wb_print(p, "}\n");
     if (is_walked) print_next_positions(p);
     wb_print(p, "}\n");
@@ -453,53 +489,80 @@ static void walk_tiles(wb_printer *p, int phase, const bool *needed, bool has_bl
     wb_print(p, "for (; c < %s; c++) {\n", has_blocks ? "stop" : "last");
     print_column(p, needed);
     wb_print(p, "%s\nfor (wb_i32 j = 0; j < m; j++) {\n", loop_mark(p));
-    print_body(p, needed);
+    print_body(p, needed, false);
     wb_print(p, "}\n}\n");
     print_totals(p, phase, ADD_BLOCK);
     wb_print(p, "}\n");
 }
 
+/* How many elements an item takes at a time: their loads are on the way together, since a store might change what the next load reads, as far
+ * as the compiler knows. */
+static int batch_of(const wb_printer *p, const bool *needed) {
+    int loads = 0, batch = MOST_LOADS;
+    for (int i = 0; i < p->layout.program.ninstructions; i++) loads += is_load(p, needed, i);
+    if (loads == 0) return 1;
+    while (batch > 1 && batch * loads > MOST_LOADS) batch /= 2;
+    return batch;
+}
+
+static void print_loads(wb_printer *p, const bool *needed) {
+    for (int i = 0; i < p->layout.program.ninstructions; i++) {
+        if (!is_load(p, needed, i)) continue;
+        wb_print(p, "l%d[j] = ", i);
+        wb_print_expression(p, (uint16_t)i);
+        wb_print(p, ";\n");
+    }
+}
+
+/* A loop over the batch's columns c, open. */
+static void open_batch(wb_printer *p, const bool *needed, int batch, int step, const char *stop) {
+    wb_print(p,
+             "WB_UNROLL\nfor (wb_i32 j = 0; j < %d; j++) {\nconst %s c = b + j * %d;\n"
+             "if (c < %s) {\n",
+             batch, wb_place_type(p), step, stop);
+    print_column(p, needed);
+}
+
+static void walk_batches(wb_printer *p, const bool *needed, int batch, int step, const char *stop) {
+    wb_print(p, "for (; b < %s; b += %d) {\n", stop, batch * step);
+    for (int i = 0; i < p->layout.program.ninstructions; i++)
+        if (is_load(p, needed, i))
+            wb_print(p, "%s l%d[%d];\n", wb_value_type(wb_result_register(wb_instruction_at(p, i))),
+                     i, batch);
+    open_batch(p, needed, batch, step, stop);
+    print_loads(p, needed);
+    wb_print(p, "}\n}\n");
+    open_batch(p, needed, batch, step, stop);
+    print_body(p, needed, true);
+    wb_print(p, "}\n}\n}\n");
+}
+
 static void walk_items(wb_printer *p, int phase, const bool *needed, bool has_blocks) {
-    const char *type = wb_place_type(p);
-    const bool is_group = p->layout.walk == WB_WALK_GROUPS;
-    const int step = is_group ? p->dialect->group : 1;
-    wb_print(p, "for (%s c = first%s; c < last;) {\n", type, is_group ? " + (wb_i32)WB_LANE" : "");
+    const char *type = wb_place_type(p), *stop = has_blocks ? "stop" : "last";
+    const int step = p->layout.walk == WB_WALK_GROUPS  ? p->dialect->group
+                     : p->layout.walk == WB_WALK_WARPS ? p->dialect->warp
+                                                       : 1;
+    const int batch = batch_of(p, needed);
+    const char b = batch > 1 ? 'b' : 'c';
+    wb_print(p, "for (%s %c = first + %s; %c < last;) {\n", type, b, is_shared(p) ? lane(p) : "0",
+             b);
     if (has_blocks)
-        wb_print(p, "const %s stop = last - c > %d ? c + %d : last;\n", type, BLOCK * step,
+        wb_print(p, "const %s stop = last - %c > %d ? %c + %d : last;\n", type, b, BLOCK * step, b,
                  BLOCK * step);
     print_totals(p, phase, CLEAR_BLOCK);
-    wb_print(p, "for (; c < %s; c += %d) {\n", has_blocks ? "stop" : "last", step);
-    print_column(p, needed);
-    print_body(p, needed);
-    wb_print(p, "}\n");
+    if (batch > 1) {
+        walk_batches(p, needed, batch, step, stop);
+    } else {
+        wb_print(p, "for (; c < %s; c += %d) {\n", stop, step);
+        print_column(p, needed);
+        print_body(p, needed, false);
+        wb_print(p, "}\n");
+    }
     print_totals(p, phase, ADD_BLOCK);
     wb_print(p, "}\n");
 }
 
-/* ---- reductions among items, and among chunks ---- */
-
-static void print_tree(wb_printer *p, int phase) {
-    const wb_program *program = &p->layout.program;
-    for (int i = 0; i < program->ninstructions; i++)
-        if (wb_is_reduction(&program->instructions[i]) &&
-            program->instructions[i].phase == phase + 1)
-            wb_print(p, "g%d[WB_LANE] = t%d;\n", i, i);
-    wb_print(p, "for (wb_u32 h = %d; h > 0; h /= 2) {\nWB_BARRIER();\nif (WB_LANE < h) {\n",
-             p->dialect->group / 2);
-    for (int i = 0; i < program->ninstructions; i++) {
-        const wb_instruction *instruction = &program->instructions[i];
-        if (!wb_is_reduction(instruction) || instruction->phase != phase + 1) continue;
-        char to[32], from[32];
-        (void)snprintf(to, sizeof to, "g%d[WB_LANE]", i);
-        (void)snprintf(from, sizeof from, "g%d[WB_LANE + h]", i);
-        wb_print_merge(p, instruction, to, from);
-    }
-    wb_print(p, "}\n}\nWB_BARRIER();\n");
-    for (int i = 0; i < program->ninstructions; i++)
-        if (wb_is_reduction(&program->instructions[i]) &&
-            program->instructions[i].phase == phase + 1)
-            wb_print(p, "t%d = g%d[0];\n", i, i);
-}
+/* ---- reductions among chunks ---- */
 
 static void print_partials(wb_printer *p, int phase) {
     for (int i = 0; i < p->layout.program.ninstructions; i++) {
@@ -551,7 +614,7 @@ static void print_phase(wb_printer *p, int phase, bool *needed) {
         walk_tiles(p, phase, needed, has_blocks);
     else
         walk_items(p, phase, needed, has_blocks);
-    if (p->layout.walk == WB_WALK_GROUPS && has_reduction_in(p, phase)) print_tree(p, phase);
+    if (is_shared(p) && has_reduction_in(p, phase)) wb_print_shared_totals(p, phase);
     if (p->layout.is_split) print_partials(p, phase);
 }
 

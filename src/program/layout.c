@@ -136,26 +136,42 @@ static void classify(wb_layout *l) {
 
 /* ---- pieces ---- */
 
+int wb_shared_totals(const wb_dialect *dialect) {
+    return dialect->warp ? dialect->group / dialect->warp : dialect->group;
+}
+
 /* What the items of a group share for its reductions fits into the memory that they share. */
 static bool fits_group(const wb_program *p, const wb_dialect *dialect) {
     enum { SHARED_BYTES = 32768, TOTAL_BYTES = 8 };
     int64_t bytes = 0;
     for (int i = 0; i < p->ninstructions; i++)
-        if (wb_is_reduction(&p->instructions[i])) bytes += TOTAL_BYTES * (int64_t)dialect->group;
+        if (wb_is_reduction(&p->instructions[i]))
+            bytes += TOTAL_BYTES * (int64_t)wb_shared_totals(dialect);
     return bytes <= SHARED_BYTES;
 }
 
+/* A warp needs no barrier, and has most rows' columns in a few steps; where rows are few, groups bring more items to each. */
+static bool suits_warps(const wb_layout *l, const wb_dialect *dialect) {
+    enum { MOST_STEPS = 32, MANY_ROWS = 1024 };
+    if (!dialect->warp || l->is_map) return false;
+    return l->columns <= dialect->group ||
+           (l->columns <= MOST_STEPS * dialect->warp && l->rows >= MANY_ROWS);
+}
+
 static void choose_walk(wb_layout *l, const wb_dialect *dialect) {
-    enum { FEW_SERIAL = 8, FEW_ROWS = 32, FEW_COLUMNS = 32 };
+    enum { FEW_SERIAL = 8, FEW_ROWS = 32 };
+    const int few_columns = dialect->warp ? dialect->warp / 2 : 32;
     const bool has_rows = l->program.ndim > 0 && !wb_is_column(l, 0);
     const int64_t together = has_rows ? l->program.sizes[0] : 1; /* rows that are neighbours */
     if (dialect->is_serial && l->is_map && l->decodes && l->program.sizes[0] < WB_LONG_RUN)
         l->walk = WB_WALK_BLOCKS;
     else if (dialect->is_serial)
         l->walk = together >= FEW_SERIAL ? WB_WALK_TILES : WB_WALK_RUNS;
-    else if (!l->is_map && (together >= FEW_ROWS || l->columns <= FEW_COLUMNS ||
+    else if (!l->is_map && (together >= FEW_ROWS || l->columns <= few_columns ||
                             !fits_group(&l->program, dialect)))
         l->walk = WB_WALK_ITEMS;
+    else if (suits_warps(l, dialect))
+        l->walk = WB_WALK_WARPS;
     else
         l->walk = WB_WALK_GROUPS;
     l->row_units = l->rows;
@@ -163,6 +179,8 @@ static void choose_walk(wb_layout *l, const wb_dialect *dialect) {
         l->row_units = l->rows / together * pieces(together, WB_TILE_ROWS);
     else if (l->walk == WB_WALK_ITEMS)
         l->row_units = pieces(l->rows, dialect->group);
+    else if (l->walk == WB_WALK_WARPS)
+        l->row_units = pieces(l->rows, dialect->group / dialect->warp);
 }
 
 static void measure_runs(wb_layout *l) {
@@ -174,14 +192,13 @@ static void measure_runs(wb_layout *l) {
 }
 
 static void cut_map(wb_layout *l, const wb_dialect *dialect) {
-    enum { SERIAL_CHUNK = 8192, SERIAL_CHUNKS = 256, EACH = 4, GROUPS = 1 << 16 };
+    enum { SERIAL_CHUNK = 8192, SERIAL_CHUNKS = 256, EACH = 8, FEW_GROUPS = 256, GROUPS = 1 << 16 };
     const int64_t group = dialect->group;
+    const int64_t each = least(l->columns / (group * FEW_GROUPS), EACH); /* elements of an item */
     if (dialect->is_serial)
         l->chunk = most(SERIAL_CHUNK, pieces(l->columns, SERIAL_CHUNKS));
-    else if (l->columns < EACH * group * 1024)
-        l->chunk = group;
     else
-        l->chunk = group * most(EACH, pieces(l->columns, group * GROUPS));
+        l->chunk = group * most(most(each, 1), pieces(l->columns, group * GROUPS));
     l->chunks = pieces(l->columns, l->chunk);
 }
 
@@ -191,7 +208,8 @@ static void cut_columns(wb_layout *l, const wb_dialect *dialect) {
     const int64_t shortest = l->walk == WB_WALK_RUNS     ? 16384
                              : l->walk == WB_WALK_TILES  ? 512
                              : l->walk == WB_WALK_GROUPS ? dialect->group * 16
-                                                         : 128;
+                             : l->walk == WB_WALK_WARPS  ? l->columns
+                                                         : 64;
     const int64_t units = dialect->is_serial ? SERIAL_UNITS : UNITS;
     const int64_t wanted = l->row_units > 0 ? units / l->row_units : 1;
     l->ends_with_rows = has_row_stores(&l->program);

@@ -12,6 +12,7 @@ typedef enum wb_walk {
     WB_WALK_TILES,  /* serial: an item takes neighbouring rows together and runs along them */
     WB_WALK_BLOCKS, /* serial, a map whose first dimension is short: an item takes elements as they lie, and keeps their positions */
     WB_WALK_ITEMS,  /* each item of a group takes a row */
+    WB_WALK_WARPS,  /* each warp of a group takes a row, its items share out the columns */
     WB_WALK_GROUPS, /* a group takes a row, its items share out the columns */
 } wb_walk;
 
@@ -48,8 +49,16 @@ void wb_layout_release(wb_layout *layout);
 int64_t wb_layout_groups(const wb_layout *layout, const wb_dialect *dialect, bool is_rows_only);
 int wb_layout_launches(const wb_layout *layout);
 
+/* Totals that a group shares for a reduction: one of each warp, or of each item where there are none. */
+int wb_shared_totals(const wb_dialect *dialect);
+
 static inline bool wb_is_reduction(const wb_instruction *i) {
     return i->code == WB_CODE_sum || i->code == WB_CODE_max_reduce;
+}
+
+/* Groups take several rows, of which the last ones may not be there. */
+static inline bool wb_is_guarded(const wb_layout *l) {
+    return l->walk == WB_WALK_ITEMS || l->walk == WB_WALK_WARPS;
 }
 
 static inline bool wb_is_number(const wb_instruction *i) {

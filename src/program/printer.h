@@ -2,7 +2,8 @@
  *
  * Names in the text: v value of an instruction; p pointer of an access, o its offset (of a pointer in bytes), s its strides; n sizes; i and
  * c positions in the dimensions of rows and of columns, d those kept for a block, e how far apart blocks are; x place at the row, y
- * place at the row and column; t total of a reduction, a its accumulator, q partial totals in scratch memory, g totals of a group's items; u constants as words. */
+ * place at the row and column; b the column at which a batch begins, l what it loads; t total of a reduction, a its accumulator, q partial totals in
+ * scratch memory, g totals that a group shares; u constants as words. */
 #ifndef WB_PROGRAM_PRINTER_H
 #define WB_PROGRAM_PRINTER_H
 
@@ -75,6 +76,9 @@ void wb_print_step(wb_printer *p, uint16_t number);
 /* Statement: `to`, a total, takes in `from`. */
 void wb_print_merge(wb_printer *p, const wb_instruction *reduction, const char *to,
                     const char *from);
+
+/* Statements: what the items that share a row have as totals of the phase becomes the row's total in each of them. */
+void wb_print_shared_totals(wb_printer *p, int phase);
 
 /* f32, f64, i32 or i64: what functions are named by */
 const char *wb_register_suffix(int type);

@@ -85,3 +85,77 @@ void wb_print_merge(wb_printer *p, const wb_instruction *i, const char *to, cons
     print_max(p, i, to);
     wb_print(p, "%s);\n", from);
 }
+
+/* ---- among the items that share a row ---- */
+
+/* The reductions that end with the phase, each with what `print` prints for it. */
+static void print_each(wb_printer *p, int phase, void (*print)(wb_printer *p, int i)) {
+    for (int i = 0; i < p->layout.program.ninstructions; i++) {
+        const wb_instruction *instruction = wb_instruction_at(p, i);
+        if (wb_is_reduction(instruction) && instruction->phase == phase + 1) print(p, i);
+    }
+}
+
+/* Of totals t7 and g7[...]. */
+static void merge_shared(wb_printer *p, int i, char to, const char *to_index, const char *from) {
+    char name[64], other[64];
+    (void)snprintf(name, sizeof name, "%c%d%s", to, i, to_index);
+    (void)snprintf(other, sizeof other, "g%d%s", i, from);
+    wb_print_merge(p, wb_instruction_at(p, i), name, other);
+}
+
+/* Every item of a warp gets the warp's total, the same bits in each. */
+static void print_exchange(wb_printer *p, int i) {
+    const wb_instruction *reduction = wb_instruction_at(p, i);
+    char total[32];
+    (void)snprintf(total, sizeof total, "t%d", i);
+    wb_print(p, "for (wb_i32 h = %d; h > 0; h /= 2) {\nconst %s other = WB_SHUFFLE_XOR(%s, h);\n",
+             p->dialect->warp / 2, wb_total_type(p, reduction), total);
+    wb_print_merge(p, reduction, total, "other");
+    wb_print(p, "}\n");
+}
+
+static void print_total_of_warp(wb_printer *p, int i) {
+    wb_print(p, "if (WB_LANE %% %d == 0) g%d[WB_LANE / %d] = t%d;\n", p->dialect->warp, i,
+             p->dialect->warp, i);
+}
+
+static void print_total_of_warps(wb_printer *p, int i) {
+    wb_print(p, "t%d = g%d[0];\nfor (wb_i32 h = 1; h < %d; h++) ", i, i,
+             wb_shared_totals(p->dialect));
+    merge_shared(p, i, 't', "", "[h]");
+}
+
+static void print_total_of_item(wb_printer *p, int i) {
+    wb_print(p, "g%d[WB_LANE] = t%d;\n", i, i);
+}
+
+static void print_fold(wb_printer *p, int i) {
+    merge_shared(p, i, 'g', "[WB_LANE]", "[WB_LANE + h]");
+}
+
+static void print_total(wb_printer *p, int i) { wb_print(p, "t%d = g%d[0];\n", i, i); }
+
+static void share_by_warps(wb_printer *p, int phase) {
+    print_each(p, phase, print_exchange);
+    if (p->layout.walk == WB_WALK_WARPS) return;
+    print_each(p, phase, print_total_of_warp);
+    wb_print(p, "WB_BARRIER();\n");
+    print_each(p, phase, print_total_of_warps);
+}
+
+static void share_by_items(wb_printer *p, int phase) {
+    print_each(p, phase, print_total_of_item);
+    wb_print(p, "for (wb_u32 h = %d; h > 0; h /= 2) {\nWB_BARRIER();\nif (WB_LANE < h) {\n",
+             p->dialect->group / 2);
+    print_each(p, phase, print_fold);
+    wb_print(p, "}\n}\nWB_BARRIER();\n");
+    print_each(p, phase, print_total);
+}
+
+void wb_print_shared_totals(wb_printer *p, int phase) {
+    if (p->dialect->warp)
+        share_by_warps(p, phase);
+    else
+        share_by_items(p, phase);
+}

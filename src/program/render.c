@@ -9,13 +9,20 @@
 #include "program/functions.h"
 #include "program/printer.h"
 
+static bool is_power_of_two(int32_t x) { return x > 0 && (x & (x - 1)) == 0; }
+
 wb_status wb_check_dialect(const wb_dialect *dialect) {
     enum { LEAST = 16, MOST = 256 };
     const int32_t group = dialect->group, least = dialect->is_serial ? 1 : LEAST;
-    if (group >= least && group <= MOST && (group & (group - 1)) == 0) return WB_OK;
+    const int32_t warp = dialect->warp;
+    if (group < least || group > MOST || !is_power_of_two(group))
+        return wb_fail(WB_ERROR_ARGUMENT,
+                       "%s: groups of %d items; a power of two from %d to %d is wanted",
+                       dialect->name, group, least, MOST);
+    if (warp == 0 || (!dialect->is_serial && warp <= group && is_power_of_two(warp))) return WB_OK;
     return wb_fail(WB_ERROR_ARGUMENT,
-                   "%s: groups of %d items; a power of two from %d to %d is wanted", dialect->name,
-                   group, least, MOST);
+                   "%s: warps of %d items; a power of two up to the group's %d is wanted, or 0",
+                   dialect->name, warp, group);
 }
 
 static wb_status check(const wb_program *program, const wb_dialect *dialect) {
@@ -151,7 +158,7 @@ static void add_numbers(wb_printer *p) {
     add_sizes(p);
     add_number(p, true, l->columns, "columns");
     if (l->is_map || l->is_split) add_number(p, true, l->chunk, "chunk");
-    if (l->walk == WB_WALK_ITEMS || l->is_split) add_number(p, true, l->rows, "rows");
+    if (wb_is_guarded(l) || l->is_split) add_number(p, true, l->rows, "rows");
     if (l->walk == WB_WALK_TILES)
         add_number(p, true, (l->program.sizes[0] + WB_TILE_ROWS - 1) / WB_TILE_ROWS, "tiles");
     if (l->is_split) {

@@ -309,21 +309,29 @@ static void the_block_is_small(void **state) {
     }
 }
 
-static void groups_have_bounds(void **state) {
+static void groups_and_warps_have_bounds(void **state) {
     (void)state;
+    static const char groups[] = "OpenCL C: groups of ", warps[] = "OpenCL C: warps of ";
     static const struct {
-        int32_t group;
-        bool is_serial, is_good;
+        int32_t group, warp;
+        bool is_serial;
+        const char *message; /* NULL: good */
     } rows[] = {
-        {1,   true,  true },
-        {16,  false, true },
-        {256, false, true },
-        {8,   false, false},
-        {24,  false, false},
-        {512, false, false},
-        {0,   true,  false},
-        {3,   true,  false},
-        {512, true,  false},
+        {1,   0,   true,  NULL  },
+        {16,  0,   false, NULL  },
+        {256, 0,   false, NULL  },
+        {256, 32,  false, NULL  },
+        {64,  64,  false, NULL  },
+        {8,   0,   false, groups},
+        {24,  0,   false, groups},
+        {512, 0,   false, groups},
+        {0,   0,   true,  groups},
+        {3,   0,   true,  groups},
+        {512, 0,   true,  groups},
+        {64,  128, false, warps },
+        {64,  24,  false, warps },
+        {64,  -1,  false, warps },
+        {1,   1,   true,  warps },
     };
     const wb_call call = {
         .kind = WB_CALL_matmul,
@@ -333,13 +341,14 @@ static void groups_have_bounds(void **state) {
     programs[0].make(m, 0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         wb_dialect dialect = *dialect_of(DIALECT_OPENCL);
-        dialect.group = rows[i].group, dialect.is_serial = rows[i].is_serial;
+        dialect.group = rows[i].group, dialect.warp = rows[i].warp;
+        dialect.is_serial = rows[i].is_serial;
         wb_source *program = wb_render(&m->program, &dialect);
-        if (!program) assert_error(WB_ERROR_ARGUMENT, "OpenCL C: groups of ");
+        if (!program) assert_error(WB_ERROR_ARGUMENT, rows[i].message);
         wb_source *product = wb_render_call(&call, NULL, 0, &dialect);
-        if (!product) assert_error(WB_ERROR_ARGUMENT, "a power of two from ");
-        if (!program != !rows[i].is_good || !product != !rows[i].is_good)
-            fail_msg("groups of %d", rows[i].group);
+        if (!product) assert_error(WB_ERROR_ARGUMENT, rows[i].message);
+        if (!program != !!rows[i].message || !product != !!rows[i].message)
+            fail_msg("groups of %d, warps of %d", rows[i].group, rows[i].warp);
         wb_source_release(program);
         wb_source_release(product);
     }
@@ -381,7 +390,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(other_sizes_give_the_same_text),
         TEST(the_block_is_small),
-        TEST(groups_have_bounds),
+        TEST(groups_and_warps_have_bounds),
         TEST(nothing_is_not_launched),
         TEST(memory_that_runs_out_is_an_error),
         TEST(cuda_compiles),

@@ -350,10 +350,12 @@ static void sums_and_largest(program_maker *m, uint32_t reduced, wb_dtype dtype,
 REDUCE(rows_of_few, 1, WB_F32, (10, 500), (9, 433))
 REDUCE(rows_between, 5, WB_F32, (5, 100, 4, 7), (6, 90, 3, 5))
 REDUCE(rows_of_many, 1, WB_F32, (1000, 70), (900, 80))
-REDUCE(rows_of_i32, 1, WB_I32, (300, 70), (200, 80))
-REDUCE(rows_of_i64, 1, WB_I64, (300, 70), (200, 80))
-REDUCE(rows_of_f64, 1, WB_F64, (300, 70), (200, 80))
-REDUCE(rows_of_f16, 1, WB_F16, (300, 70), (200, 80))
+REDUCE(rows_of_warps, 1, WB_F32, (100, 70), (250, 81))
+REDUCE(many_rows_of_warps, 1, WB_F32, (300, 1100), (400, 1030))
+REDUCE(rows_of_i32, 1, WB_I32, (300, 70), (400, 80))
+REDUCE(rows_of_i64, 1, WB_I64, (300, 70), (400, 80))
+REDUCE(rows_of_f64, 1, WB_F64, (300, 70), (400, 80))
+REDUCE(rows_of_f16, 1, WB_F16, (300, 70), (400, 80))
 REDUCE(columns_of_few, 2, WB_F32, (100, 20), (130, 30))
 REDUCE(columns_of_many, 2, WB_F32, (70, 1500), (60, 2000))
 REDUCE(columns_of_i64, 2, WB_I64, (100, 300), (130, 280))
@@ -503,6 +505,8 @@ const program_row programs[] = {
     ROW(rows_of_few),
     ROW(rows_between),
     ROW(rows_of_many),
+    ROW(rows_of_warps),
+    ROW(many_rows_of_warps),
     ROW(rows_of_i32),
     ROW(rows_of_i64),
     ROW(rows_of_f64),

@@ -69,10 +69,11 @@ static inline void cuda_cpp_wait(int place, int size) {
         cuda_cpp_meet(place);
     threadIdx = self;
 }
-#define __syncthreads()       cuda_cpp_wait(__LINE__, 0)
-#define __syncwarp(...)       cuda_cpp_wait(__LINE__, CUDA_CPP_WARP)
-#define __threadfence()       (void)0
-#define __threadfence_block() (void)0
+#define __syncthreads()                 cuda_cpp_wait(__LINE__, 0)
+#define __syncwarp(...)                 cuda_cpp_wait(__LINE__, CUDA_CPP_WARP)
+#define __threadfence()                 (void)0
+#define __builtin_amdgcn_wave_barrier() __syncwarp()
+#define __threadfence_block()           (void)0
 
 /* The value of the thread that is number `from` in its warp; its own, where there is none. */
 template <class T> static T cuda_cpp_shuffle(T value, int from, int place) {
