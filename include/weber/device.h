@@ -115,7 +115,8 @@ WB_API const wb_device *const *wb_devices(const char *backend);
 /* Prints one line for each device, without opening any: "CUDA(0): NVIDIA GeForce GTX 1650". */
 WB_API void wb_show_devices(void);
 
-/* The folders in which plugins were searched, and "PATH: reason" for each plugin and folder that was passed over; ended by NULL. */
+/* The folders in which plugins were searched, and "PATH: reason" for each file and folder that was passed over; ended by NULL. A plugin that
+ * only misses its vendor's libraries is not passed over: wb_reason() says what its backend misses. */
 WB_API const char *const *wb_plugin_folders(void);
 WB_API const char *const *wb_skipped_plugins(void);
 

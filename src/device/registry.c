@@ -170,12 +170,12 @@ static void say_not_allowed(wb_entry *entry) {
                    getenv("WEBER_BACKENDS"));
 }
 
-/* The plugin at folder/file was passed over; entry (or NULL) is the backend that is not loaded for this. */
+/* The plugin at folder/file was passed over; entry (or NULL) is the backend that is not loaded for this, unless there is a reason already. */
 static void skip(const char *folder, const char *file, const char *reason, wb_entry *entry) {
     char line[2 * WB_REASON_BYTES];
     (void)snprintf(line, sizeof line, "%s/%s: %s", folder, file, reason);
     wb_names_add(&registry.skipped, line);
-    if (entry && !entry->backend)
+    if (entry && !entry->backend && !entry->reason[0])
         (void)snprintf(entry->reason, sizeof entry->reason, "%.*s", WB_REASON_BYTES - 1, line);
 }
 
@@ -196,9 +196,11 @@ static void take(const char *folder, const char *file, const wb_backend *backend
         enlist(entry);
         name_all();
     }
+    /* without its vendor's libraries: the plugin is sound, so that this is the backend's reason and the file is not passed over */
     char reason[WB_REASON_BYTES] = "";
     if (!backend->load(reason, sizeof reason)) {
-        skip(folder, file, reason[0] ? reason : "cannot be loaded", entry);
+        (void)snprintf(entry->reason, sizeof entry->reason, "%s",
+                       reason[0] ? reason : "cannot be loaded");
         return;
     }
     entry->backend = backend;
@@ -275,9 +277,15 @@ static void explain_missing(void) {
     }
 }
 
+static void forget_reasons(void) {
+    for (int i = 0; i < registry.count; i++)
+        if (!registry.entries[i].backend) registry.entries[i].reason[0] = 0;
+}
+
 static void search(void) {
     if (registry.is_searched) return;
     registry.is_searched = true;
+    forget_reasons();
     find_folders();
     for (const char *const *f = wb_names_texts(registry.folders); *f; f++) search_folder(*f);
     explain_missing();

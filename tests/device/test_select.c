@@ -152,7 +152,7 @@ static const row rows[] = {
     {"a preference whose plugin does not load says why", get_device, "cuda", "CUDA",
      "FAKE_CUDA_LOAD=libcuda.so.1 is missing (Debian: libcuda1)", .device = "CPU",
      .log = "warning: Trying to use backend: CUDA but its plugin is not loaded: "
-     "FOLDER/plugins/libweber_cuda.so: libcuda.so.1 is missing (Debian: libcuda1).\n"
+     "libcuda.so.1 is missing (Debian: libcuda1).\n"
      PLEASE},
     {"a preference whose device cannot be opened", get_device, "cuda", "CUDA", "FAKE_CUDA_CLOSED=0",
      .device = "CPU",

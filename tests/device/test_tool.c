@@ -87,6 +87,11 @@ static void what_does_not_work_says_why(void) {
     expect(weber("devices") == 0);
     expect_part(output, "\n  CUDA    not functional  hidden by CUDA_VISIBLE_DEVICES=-1\n");
     expect_part(output, "\nChoice       CPU (automatic: there is no GPU)\n");
+    (void)setenv("FAKE_CUDA_LOAD", "there is no libcuda.so.1: no NVIDIA driver is installed", 1);
+    expect(weber("devices") == 0);
+    expect_part(output, "\n  CUDA    not loaded      there is no libcuda.so.1: no NVIDIA driver is "
+                        "installed\n");
+    expect(strstr(output, "Passed over") == NULL);
 }
 
 static void the_choice_and_where_it_comes_from(void) {
