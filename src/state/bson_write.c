@@ -10,6 +10,7 @@
 #include "array/array.h"
 #include "base/memory.h"
 #include "state/bson.h"
+#include "state/flux.h"
 
 /* What is known of an array, list or map; a record's number is 1 + the index of its mark. */
 typedef struct mark {
@@ -184,9 +185,15 @@ static bool survey_new(writer *w, wb_record *r, const place *p) {
     return true;
 }
 
+/* A function or `missing`: types without parameters and without fields. */
+static bool is_singleton(const wb_record *r) {
+    return r->kind == WB_RECORD_STRUCT && r->count == 0 && r->type &&
+           (wb_flux_function(r) || strcmp(r->type, "Base.Missing") == 0);
+}
+
 /* Recursive, as all below, but no deeper than WB_RECORD_DEPTH. */
 static bool survey(writer *w, wb_record *r, const place *p) {
-    if (r->kind == WB_RECORD_STRUCT || r->kind == WB_RECORD_OPAQUE) {
+    if ((r->kind == WB_RECORD_STRUCT && !is_singleton(r)) || r->kind == WB_RECORD_OPAQUE) {
         char text[256];
         (void)snprintf(text, sizeof text,
                        "a value of Julia's type %s cannot be written; its arrays can",
@@ -343,6 +350,22 @@ static void put_type(writer *w, const char *key, const char *name) {
     end_type(w, name);
 }
 
+/* "NNlib.#relu": its parts without the dots. */
+static void put_singleton_type(writer *w, const char *key, const char *name) {
+    begin_type(w, key);
+    end(w);
+    begin(w, WB_BSON_ARRAY, "name");
+    for (int64_t i = 0; name; i++) {
+        const char *dot = strchr(name, '.');
+        char part[WB_BSON_NAME_BYTES];
+        (void)snprintf(part, sizeof part, "%.*s", (int)strcspn(name, "."), name);
+        put_text(w, key_of(i).text, part);
+        name = dot ? dot + 1 : NULL;
+    }
+    end(w);
+    end(w);
+}
+
 static void put_type_of(writer *w, const char *key, const wb_record *r);
 
 static void put_tuple_type(writer *w, const char *key, const wb_record *r) {
@@ -394,6 +417,8 @@ static void put_type_of(writer *w, const char *key, const wb_record *r) {
         put_tuple_type(w, key, r);
     else if (r->kind == WB_RECORD_MAP)
         put_named_tuple_type(w, key, r);
+    else if (r->kind == WB_RECORD_STRUCT)
+        put_singleton_type(w, key, r->type);
     else
         put_type(w, key, names[r->kind]);
 }
@@ -446,9 +471,10 @@ static void put_tuple(writer *w, const char *key, const wb_record *r) {
     end(w);
 }
 
-static void put_named_tuple(writer *w, const char *key, const wb_record *r) {
+/* A NamedTuple, or a struct without fields. */
+static void put_struct(writer *w, const char *key, const wb_record *r) {
     begin_tagged(w, key, "struct");
-    put_named_tuple_type(w, "type", r);
+    put_type_of(w, "type", r);
     put_data(w, r);
     end(w);
 }
@@ -487,7 +513,8 @@ static void put_whole(writer *w, const char *key, const wb_record *r) {
         put_tuple(w, key, r);
         break;
     case WB_RECORD_MAP:
-        put_named_tuple(w, key, r);
+    case WB_RECORD_STRUCT:
+        put_struct(w, key, r);
         break;
     default:
         put_key(w, WB_BSON_NULL, key);

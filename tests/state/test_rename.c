@@ -331,6 +331,21 @@ static void ties_are_converted(void **state) {
     wb_free(file), wb_free(model);
 }
 
+/* A state that Flux wrote, with `missing` where functions were. */
+static void a_state_of_flux_stays_what_it_is(void **state) {
+    (void)state;
+    const char *from = WB_TESTS_DIR "/state/fixtures/bson/flux_docs_checkpoint.bson";
+    static const char *const ways[] = {"f.npz", "f.bson", "g.bson"};
+    wb_file *file = wb_open(from);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(wb_convert(i ? path_of(ways[i - 1]) : from, path_of(ways[i])), WB_OK);
+        wb_file *again = wb_open(path_of(ways[i]));
+        assert_same_tree(file->root, again->root);
+        wb_free(again);
+    }
+    wb_free(file);
+}
+
 static void what_cannot_be_converted_leaves_the_old_file(void **state) {
     (void)state;
     write_torch("torch.npz");
@@ -381,6 +396,7 @@ int main(void) {
         TEST(a_converted_model_can_be_built),
         TEST(texts_about_a_file_come_along),
         TEST(ties_are_converted),
+        TEST(a_state_of_flux_stays_what_it_is),
         TEST(what_cannot_be_converted_leaves_the_old_file),
         TEST(a_file_is_converted_onto_itself),
     };

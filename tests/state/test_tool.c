@@ -125,6 +125,20 @@ static void a_model_of_flux_becomes_one_of_weber(void) {
     expect(access("out.npz", F_OK) != 0);
 }
 
+static void a_struct_that_bson_cannot_have_may_be_a_model(void) {
+    char arguments[1024], advice[1024];
+    (void)snprintf(arguments, sizeof arguments, "convert '%s/state/fixtures/bson/%s' out.bson",
+                   WB_TESTS_DIR, "flux_docs_mymodel.bson");
+    expect(weber(arguments) == 1);
+    expect_part(output, "out.bson: model: a value of Julia's type Flux.Chain cannot be written");
+    (void)snprintf(advice, sizeof advice,
+                   "weber convert: `weber convert %s/state/fixtures/bson/flux_docs_mymodel.bson "
+                   "out.bson --model=model` builds the model",
+                   WB_TESTS_DIR);
+    expect_part(output, advice);
+    expect(access("out.bson", F_OK) != 0);
+}
+
 /* A name must not steer the terminal. */
 static void names_and_texts_are_shown_as_text(void) {
     static const char bson[] = "\x15\0\0\0\2a\x1b[2J\xc2\x9b\0\3\0\0\0\x07\xff\0\0";
@@ -244,6 +258,7 @@ int main(void) {
         SCENE(what_is_shared_is_shown_once),
         SCENE(files_of_flux_are_shown),
         SCENE(a_model_of_flux_becomes_one_of_weber),
+        SCENE(a_struct_that_bson_cannot_have_may_be_a_model),
         SCENE(names_and_texts_are_shown_as_text),
         SCENE(bash_completes_commands_and_options),
         SCENE(a_saved_model_is_evaluated),

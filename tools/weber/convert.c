@@ -48,12 +48,32 @@ static char *read_text(const char *path) {
     return NULL;
 }
 
+/* What BSON has no words for, Julia's structs, may be a model: how to have that. */
+static void advise(const char *from, const char *to) {
+    wb_file *file = wb_open(from);
+    const wb_record *root = wb_file_root(file);
+    for (int64_t i = 0; i < wb_record_count(root); i++) {
+        const wb_record *r = wb_record_at(root, i);
+        if (wb_record_kind_of(r) != WB_RECORD_STRUCT) continue;
+        (void)fprintf(stderr,
+                      "weber convert: `weber convert %s %s --model=%s` builds the model and saves "
+                      "it under the names of its fields; .npz and .safetensors take the struct as "
+                      "it is\n",
+                      from, to, wb_record_name(root, i));
+        break;
+    }
+    wb_free(file);
+    wb_clear_error();
+}
+
 static int convert(const char *from, const char *to, const char *table) {
     char *rename = table ? read_text(table) : NULL;
     if (table && !rename) return 1;
-    (void)wb_convert(from, to, .rename = rename);
+    const wb_status status = wb_convert(from, to, .rename = rename);
+    const int failed = wb_report("weber convert");
+    if (status == WB_ERROR_UNSUPPORTED) advise(from, to);
     free(rename);
-    return wb_report("weber convert");
+    return failed;
 }
 
 static int convert_model(const char *from, const char *to, const char *key) {
