@@ -44,6 +44,23 @@ bool wb_is_literal(const wb_instruction *i);
 /* The word of the block that late value number `late` is. */
 int wb_late_word(const wb_printer *p, int late);
 
+static inline bool wb_is_tiled(const wb_printer *p) { return p->layout.walk == WB_WALK_TILES; }
+
+/* Items share out the columns of a row. */
+static inline bool wb_is_shared(const wb_printer *p) {
+    return p->layout.walk == WB_WALK_GROUPS || p->layout.walk == WB_WALK_WARPS;
+}
+
+/* A reduction whose total is complete when the phase ends. */
+static inline bool wb_is_total(const wb_instruction *i, int phase) {
+    return wb_is_reduction(i) && i->phase == phase + 1;
+}
+
+/* An item's number among those that share. */
+static inline const char *wb_lane(const wb_printer *p) {
+    return p->layout.walk == WB_WALK_WARPS ? "lane" : "(wb_i32)WB_LANE";
+}
+
 /* ---- expression.c ---- */
 
 /* wb_i32 or wb_i64: the type of places */
@@ -60,6 +77,18 @@ void wb_print_store(wb_printer *p, uint16_t number);
 
 /* The place of access a, for instructions of rows or of columns. */
 void wb_print_place(wb_printer *p, int a, bool is_row);
+
+/* ---- place.c ---- */
+
+/* Positions in the given dimensions, as name0, name1, ..., from a number that counts them together. */
+void wb_print_positions(wb_printer *p, uint32_t dims, const char *from, char name);
+/* Places at the positions: of the row; of the column, for what is needed. */
+void wb_print_row_bases(wb_printer *p);
+void wb_print_column_bases(wb_printer *p, const bool *needed);
+/* Some access that is needed goes by positions in the columns' dimensions. */
+bool wb_is_positioned(const wb_printer *p, const bool *needed);
+/* Positions and places at column c. */
+void wb_print_column(wb_printer *p, const bool *needed);
 
 /* ---- reduction.c ---- */
 
@@ -83,7 +112,19 @@ void wb_print_shared_totals(wb_printer *p, int phase);
 /* f32, f64, i32 or i64: what functions are named by */
 const char *wb_register_suffix(int type);
 
+/* ---- walk.c ---- */
+
+/* The walk over the columns for one phase. needed: as for wb_print_kernel. */
+void wb_print_phase(wb_printer *p, int phase, bool *needed);
+
 /* ---- kernel.c ---- */
+
+/* A loop over the rows of a tile, number j; nothing for one row. */
+void wb_open_rows(wb_printer *p);
+void wb_close_rows(wb_printer *p);
+/* Declares an array with an element for each row of a tile. */
+void wb_print_array(wb_printer *p, const char *type, char name, int number);
+void wb_print_declaration(wb_printer *p, uint16_t number);
 
 /* needed: room for a flag of each instruction. */
 void wb_print_kernel(wb_printer *p, int launch, bool *needed);

@@ -90,10 +90,8 @@ void wb_print_merge(wb_printer *p, const wb_instruction *i, const char *to, cons
 
 /* The reductions that end with the phase, each with what `print` prints for it. */
 static void print_each(wb_printer *p, int phase, void (*print)(wb_printer *p, int i)) {
-    for (int i = 0; i < p->layout.program.ninstructions; i++) {
-        const wb_instruction *instruction = wb_instruction_at(p, i);
-        if (wb_is_reduction(instruction) && instruction->phase == phase + 1) print(p, i);
-    }
+    for (int i = 0; i < p->layout.program.ninstructions; i++)
+        if (wb_is_total(wb_instruction_at(p, i), phase)) print(p, i);
 }
 
 /* Of totals t7 and g7[...]. */
