@@ -2,7 +2,7 @@
 # headers, opens its vendor's libraries at run time, and lies in weber/ beside the library. A file prelude.txt in its folder is the
 # array prelude_text of <backends/NAME/prelude.txt.h>; with it come backends/common/*.c, which all of them share.
 #
-# A file plugin.cmake in the folder may set `more`, further sources, and `prelude`, the folder whose prelude.txt it is.
+# A file plugin.cmake in the folder may set `more`, further sources, `definitions` of the compiler's, and `prelude`, the folder whose prelude.txt it is.
 
 include_guard()
 include(cmake/embed.cmake)
@@ -14,6 +14,7 @@ function(weber_add_plugin name)
     return()
   endif()
   set(more)
+  set(definitions)
   set(prelude ${name})
   include(${folder}/plugin.cmake OPTIONAL)
   set(prelude_text backends/${prelude}/prelude.txt)
@@ -25,7 +26,7 @@ function(weber_add_plugin name)
   add_library(${target} MODULE ${sources} ${more})
   set_target_properties(${target} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/weber)
   target_include_directories(${target} PRIVATE ${folder} ${PROJECT_SOURCE_DIR}/include)
-  target_compile_definitions(${target} PRIVATE _GNU_SOURCE)
+  target_compile_definitions(${target} PRIVATE _GNU_SOURCE ${definitions})
   target_compile_options(${target} PRIVATE ${weber_warnings})
   target_link_libraries(${target} PRIVATE ${CMAKE_DL_LIBS} m pthread)
   if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT WEBER_SANITIZE)

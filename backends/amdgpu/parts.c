@@ -1,5 +1,8 @@
-#include "../cuda/kernel.h"
+#include "../cuda/lt/lt.h"
 
 static const wb_gpu_part compiler = {.name = "hipRTC", .load = wb_gpu_load};
 
-const wb_gpu_part *const wb_gpu_parts[] = {&compiler, NULL};
+static const wb_gpu_part products = {
+    .name = LT_LIBRARY, .load = wb_lt_load, .lower = wb_lt_lower, .close = wb_lt_device_close};
+
+const wb_gpu_part *const wb_gpu_parts[] = {&compiler, &products, NULL};

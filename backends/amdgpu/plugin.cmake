@@ -1,3 +1,4 @@
 # CUDA's sources and prelude; this folder's are what is AMD's own
-file(GLOB more CONFIGURE_DEPENDS ${folder}/../cuda/*.c)
+file(GLOB more CONFIGURE_DEPENDS ${folder}/../cuda/*.c ${folder}/../cuda/lt/*.c)
 set(prelude cuda)
+set(definitions WB_HIP)

@@ -1,187 +1,35 @@
-/* Matrix products as kernels. */
-#include "cublaslt.h"
+/* NVIDIA's library for backends/cuda/lt: cuBLASLt. */
+#include <stdio.h>
 
-#include <string.h>
+#include "../lt/lt.h"
 
-enum { MOST_RUNS = 64 /* of one call: more are for the text, which takes any offsets */ };
+static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11",
+                                    "libcublasLt.so", NULL};
 
-typedef struct product_kernel {
-    wb_gpu_kernel kernel;
-    wb_lt_device *device;
-    wb_lt_shape shape;
-    wb_lt_product product;
-    wb_lt_choices choices;
-    wb_epilogue epilogue;
-    pthread_mutex_t lock; /* the bias's address is written into the descriptor */
-    int64_t runs;
-    int64_t offsets[MOST_RUNS][3]; /* in bytes, of A, B and C, where each run of matrices begins */
-} product_kernel;
+static wb_gpu_library library = {
+    .library = {.variable = "WEBER_CUBLASLT_LIBRARY",
+                .names = names,
+                .missing = "there is no libcublasLt.so: Weber's own matrix products are used "
+                           "(Debian: libcublaslt11; section non-free)"},
+    .name = LT_LIBRARY,
+    .oldest = "CUDA 11.4",
+    .symbols = wb_lt_symbols,
+    .symbol_count = WB_LT_FUNCTIONS,
+    .table = &lt
+};
 
-/* ---- running ---- */
-
-static wb_gpu_outcome set_bias(product_kernel *k, gpu_pointer bias) {
-    return LT_TRY(MatmulDescSetAttribute, k->product.desc, LT_BIAS_POINTER, &bias, sizeof bias);
-}
-
-/* One and zero in the type in which products are scaled. */
-static wb_gpu_outcome multiply(const product_kernel *k, const wb_gpu_run *run,
-                               const gpu_pointer at[3], gpu_pointer bias, gpu_pointer workspace) {
-    static const double one = 1, zero = 0;
-    static const float one_f32 = 1, zero_f32 = 0;
-    const bool is_f64 = k->shape.dtype == WB_F64;
-    const bool is_aligned =
-        k->choices.has_aligned && (at[0] | at[1] | at[2] | bias) % WB_LT_ALIGNED_BYTES == 0;
-    const lt_choice *choice = is_aligned ? &k->choices.aligned : &k->choices.any;
-    return LT_TRY(Matmul, wb_lt_handle(k->device), k->product.desc,
-                  is_f64 ? (const void *)&one : &one_f32, (const void *)at[0], k->product.a,
-                  (const void *)at[1], k->product.b, is_f64 ? (const void *)&zero : &zero_f32,
-                  (const void *)at[2], k->product.c, (void *)at[2], k->product.c,
-                  &choice->algorithm, (void *)workspace, choice->workspace_bytes, run->stream);
-}
-
-static wb_gpu_outcome run_all(const product_kernel *k, const wb_gpu_run *run,
-                              const gpu_pointer base[3], gpu_pointer bias, gpu_pointer workspace) {
-    wb_gpu_outcome o = {.error = NULL};
-    for (int64_t i = 0; i < k->runs && !o.error; i++) {
-        gpu_pointer at[3];
-        for (int j = 0; j < 3; j++) at[j] = base[j] + (gpu_pointer)k->offsets[i][j];
-        o = multiply(k, run, at, bias, workspace);
-    }
-    return o;
-}
-
-static wb_gpu_outcome run_product(const wb_gpu_kernel *kernel, const wb_gpu_run *run,
-                                  const wb_command *command) {
-    product_kernel *k = (product_kernel *)(uintptr_t)kernel;
-    const gpu_pointer workspace = wb_gpu_address(run, command, command->narguments - 1);
-    gpu_pointer bias = 0, base[3];
-    for (int j = 0; j < 3; j++) base[j] = wb_gpu_address(run, command, j);
-    if (k->epilogue.kind) base[2] = wb_gpu_address(run, command, 3 + k->epilogue.result);
-    if (!wb_epilogue_has_bias(k->epilogue.kind)) return run_all(k, run, base, 0, workspace);
-    bias = wb_gpu_address(run, command, 3 + k->epilogue.bias) +
-           (gpu_pointer)k->epilogue.bias_offset_bytes;
-    pthread_mutex_lock(&k->lock);
-    wb_gpu_outcome o = set_bias(k, bias);
-    if (!o.error) o = run_all(k, run, base, bias, workspace);
-    pthread_mutex_unlock(&k->lock);
-    return o;
-}
-
-/* ---- batches ---- */
-
-/* True if the matrices of each run of `length` are at the distances of the first two. */
-static bool is_regular(const int64_t *offsets, int64_t batch, int64_t length) {
-    const int64_t stride = length > 1 ? offsets[1] - offsets[0] : 0;
-    for (int64_t i = 0; i < batch; i++)
-        if (offsets[i] - offsets[i - i % length] != i % length * stride) return false;
+/* 130100 is 13.1.0 */
+bool wb_lt_load(char *reason, size_t reason_bytes) {
+    if (!wb_gpu_library_open(&library, reason, reason_bytes)) return false;
+    const unsigned long version = lt.GetVersion();
+    (void)snprintf(reason, reason_bytes, "cuBLASLt %lu.%lu.%lu", version / 10000,
+                   version / 100 % 100, version % 100);
     return true;
 }
 
-/* The longest runs that cut the batch into equal parts, each regular in all three arrays. */
-static int64_t run_length(const wb_matmul_call *p) {
-    if (p->batch == 1) return 1;
-    for (int64_t runs = 1; runs <= MOST_RUNS && runs <= p->batch; runs++) {
-        if (p->batch % runs != 0) continue;
-        const int64_t length = p->batch / runs;
-        if (is_regular(p->offset_a, p->batch, length) &&
-            is_regular(p->offset_b, p->batch, length) && is_regular(p->offset_c, p->batch, length))
-            return length;
-    }
-    return 0;
+wb_gpu_outcome wb_lt_accept(lt_handle handle) {
+    (void)handle;
+    return (wb_gpu_outcome){.error = NULL};
 }
 
-static void set_runs(product_kernel *k, const wb_matmul_call *p, int64_t element_bytes) {
-    const int64_t *const lists[3] = {p->offset_a, p->offset_b, p->offset_c};
-    k->runs = p->batch / k->shape.batch;
-    for (int64_t i = 0; i < k->runs; i++)
-        for (int j = 0; j < 3; j++)
-            k->offsets[i][j] = p->batch > 1 ? lists[j][i * k->shape.batch] * element_bytes : 0;
-}
-
-/* ---- making ---- */
-
-static int64_t stride_of(const int64_t *offsets, int64_t length) {
-    return length > 1 ? offsets[1] - offsets[0] : 0;
-}
-
-static void set_shape(wb_lt_shape *s, const wb_call *call, int64_t length, int32_t epilogue) {
-    const wb_matmul_call *p = &call->matmul;
-    *s = (wb_lt_shape){.m = p->m,
-                       .n = p->n,
-                       .k = p->k,
-                       .lda = p->lda,
-                       .ldb = p->ldb,
-                       .ldc = p->ldc,
-                       .batch = length,
-                       .stride_a = stride_of(p->offset_a, length),
-                       .stride_b = stride_of(p->offset_b, length),
-                       .stride_c = stride_of(p->offset_c, length),
-                       .dtype = (int32_t)call->dtype,
-                       .epilogue = epilogue,
-                       .transpose_a = p->transpose_a,
-                       .transpose_b = p->transpose_b,
-                       .fast = call->is_fast};
-}
-
-static void release_product(wb_gpu_kernel *kernel) {
-    product_kernel *k = (product_kernel *)kernel;
-    wb_lt_product_release(&k->product);
-    (void)pthread_mutex_destroy(&k->lock);
-    wb_gpu_host->release(k);
-}
-
-static wb_gpu_outcome prepare(product_kernel *k) {
-    wb_gpu_outcome o;
-    k->device = wb_lt_device_of(k->kernel.device, &o);
-    if (!o.error) o = wb_lt_product_make(&k->shape, &k->product);
-    if (!o.error) o = wb_lt_choose(k->device, &k->shape, &k->product, &k->choices);
-    const lt_choice *any = &k->choices.any, *aligned = &k->choices.aligned;
-    if (!o.error) k->kernel.scratch_bytes = any->workspace_bytes;
-    if (!o.error && k->choices.has_aligned && aligned->workspace_bytes > any->workspace_bytes)
-        k->kernel.scratch_bytes = aligned->workspace_bytes;
-    return o;
-}
-
-static bool is_taken(const wb_call *call) {
-    const wb_matmul_call *p = &call->matmul;
-    char reason[256];
-    return call->kind == WB_CALL_matmul && p->m > 0 && p->n > 0 && p->k > 0 && p->batch > 0 &&
-           wb_lt_load(reason, sizeof reason);
-}
-
-/* NULL: cuBLASLt has nothing for this; what an error says is worth a line where somebody looks for it. */
-static product_kernel *kernel_new(wb_gpu_device *device, const wb_call *call, int64_t length,
-                                  const wb_epilogue *epilogue, wb_gpu_answer *answer) {
-    static const int64_t element_bytes[WB_DTYPE_COUNT] = {
-        [WB_F32] = 4, [WB_F64] = 8, [WB_F16] = 2, [WB_BF16] = 2};
-    product_kernel *k = wb_gpu_host->alloc(sizeof *k);
-    *answer = WB_GPU_TAKEN;
-    if (!k) return NULL;
-    wb_gpu_kernel_init(&k->kernel, device);
-    (void)pthread_mutex_init(&k->lock, NULL);
-    k->kernel.run = run_product, k->kernel.release = release_product;
-    k->epilogue = *epilogue;
-    set_shape(&k->shape, call, length, (int32_t)epilogue->kind);
-    set_runs(k, &call->matmul, element_bytes[call->dtype]);
-    const wb_gpu_outcome o = prepare(k);
-    if (!o.error && k->choices.has_any) return k;
-    if (o.error)
-        wb_gpu_host->log(WB_LOG_DEBUG, "%s: matmul without cuBLASLt: %s: %s",
-                         wb_gpu_vendor_table.backend, o.call, o.error);
-    release_product(&k->kernel);
-    *answer = WB_GPU_PASS;
-    return NULL;
-}
-
-wb_gpu_answer wb_lt_lower(wb_gpu_device *device, const wb_call *call, const wb_program *program,
-                          int split, wb_gpu_kernel **kernel) {
-    wb_epilogue epilogue = {.kind = WB_EPILOGUE_NONE};
-    wb_gpu_answer answer;
-    if (!is_taken(call)) return WB_GPU_PASS;
-    const int64_t length = run_length(&call->matmul);
-    if (length == 0) return WB_GPU_PASS;
-    if (program && !wb_epilogue_find(call, program, split, &epilogue)) return WB_GPU_APART;
-    product_kernel *k = kernel_new(device, call, length, &epilogue, &answer);
-    *kernel = k ? &k->kernel : NULL;
-    return !k && answer == WB_GPU_PASS && program ? WB_GPU_APART : answer;
-}
+const char *wb_lt_error_name(lt_code code) { return lt.GetStatusName(code); }

@@ -1,10 +1,10 @@
-#include "cublaslt.h"
+#include "../lt/lt.h"
 #include "cudnn.h"
 
 static const wb_gpu_part compiler = {.name = "NVRTC", .load = wb_gpu_load};
 
 static const wb_gpu_part products = {
-    .name = "cuBLASLt", .load = wb_lt_load, .lower = wb_lt_lower, .close = wb_lt_device_close};
+    .name = LT_LIBRARY, .load = wb_lt_load, .lower = wb_lt_lower, .close = wb_lt_device_close};
 
 static const wb_gpu_part convolutions = {
     .name = "cuDNN", .load = wb_dnn_load, .lower = wb_dnn_lower, .close = wb_dnn_device_close};

@@ -8,6 +8,9 @@
 #define DRIVER_VARIABLE   "WEBER_HIP_LIBRARY"
 #define OTHER_VARIABLE    "WEBER_HIPRTC_LIBRARY"
 #define HIDING            "HIP_VISIBLE_DEVICES"
+#define LT_PART           "hipBLASLt"
+#define LT_VARIABLE       "WEBER_HIPBLASLT_LIBRARY"
+#define LT_STAND_IN       "fake_hipblaslt.so"
 #define GPU_NAME(cu, hip) hip
 #else
 #define BACKEND           "CUDA"
@@ -15,6 +18,9 @@
 #define DRIVER_VARIABLE   "WEBER_CUDA_LIBRARY"
 #define OTHER_VARIABLE    "WEBER_NVRTC_LIBRARY"
 #define HIDING            "CUDA_VISIBLE_DEVICES"
+#define LT_PART           "cuBLASLt"
+#define LT_VARIABLE       "WEBER_CUBLASLT_LIBRARY"
+#define LT_STAND_IN       "fake_cublaslt.so"
 #define GPU_NAME(cu, hip) cu
 #endif
 
@@ -52,6 +58,7 @@ static inline void use_fake_driver(void) {
     (void)setenv(DRIVER_VARIABLE, fake, 1);
     (void)setenv(OTHER_VARIABLE, fake, 1);
     (void)setenv("WEBER_CUBLASLT_LIBRARY", "/no/such/library.so", 1);
+    (void)setenv("WEBER_HIPBLASLT_LIBRARY", "/no/such/library.so", 1);
     (void)setenv("WEBER_CUDNN_LIBRARY", "/no/such/library.so", 1);
     (void)unsetenv(HIDING);
 #ifdef TEST_AMDGPU

@@ -1,16 +1,22 @@
 # What the tests of the GPU plugin's libraries see of it: everything but its vendor, whose place tests/backends/cuda/no_vendor.h takes.
 
-file(GLOB plugin_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/backends/cuda/*.c
-     ${PROJECT_SOURCE_DIR}/backends/cuda/nvidia/*.c ${PROJECT_SOURCE_DIR}/backends/common/*.c)
-list(FILTER plugin_sources EXCLUDE REGEX "/(plugin|vendor|parts)\\.c$")
-add_library(weber_test_cuda STATIC ${plugin_sources})
-target_include_directories(weber_test_cuda PRIVATE ${PROJECT_SOURCE_DIR}/include)
-target_compile_definitions(weber_test_cuda PRIVATE _GNU_SOURCE)
-weber_embed(weber_test_cuda backends/cuda/prelude.txt prelude_text)
+function(weber_add_plugin_for_tests plugin own) # definitions
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/backends/cuda/*.c
+       ${PROJECT_SOURCE_DIR}/backends/cuda/lt/*.c ${PROJECT_SOURCE_DIR}/backends/common/*.c ${own})
+  list(FILTER sources EXCLUDE REGEX "/(plugin|vendor|parts)\\.c$")
+  set(target weber_test_${plugin})
+  add_library(${target} STATIC ${sources})
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/include)
+  target_compile_definitions(${target} PRIVATE _GNU_SOURCE PUBLIC ${ARGN})
+  weber_embed(${target} backends/cuda/prelude.txt prelude_text)
+endfunction()
+weber_add_plugin_for_tests(cuda ${PROJECT_SOURCE_DIR}/backends/cuda/nvidia/*.c)
+weber_add_plugin_for_tests(amdgpu ${PROJECT_SOURCE_DIR}/backends/amdgpu/*.c WB_HIP)
 
-foreach(name cublaslt cudnn epilogue)
-  set(target tests-backends-cuda-test_${name})
-  target_link_libraries(${target} PRIVATE weber_test_cuda ${CMAKE_DL_LIBS})
+foreach(test cuda/test_cublaslt cuda/test_cudnn cuda/test_epilogue amdgpu/test_hipblaslt)
+  cmake_path(GET test PARENT_PATH plugin)
+  string(REPLACE "/" "-" target tests-backends-${test})
+  target_link_libraries(${target} PRIVATE weber_test_${plugin} ${CMAKE_DL_LIBS})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/backends/cuda)
 endforeach()
 
@@ -24,33 +30,51 @@ find_file(WEBER_CUDA_STUB libcuda.so PATHS /usr/local/cuda/lib64/stubs NO_DEFAUL
 target_compile_definitions(tests-backends-cuda-test_toolkit PRIVATE CUDA_STUB="${WEBER_CUDA_STUB}")
 target_link_libraries(tests-backends-cuda-test_toolkit PRIVATE ${CMAKE_DL_LIBS})
 
-# Libraries that stand for cuBLASLt and cuDNN. What cuDNN's opens on its own has to lie beside it.
+# Libraries that stand for cuBLASLt, hipBLASLt and cuDNN. What cuDNN's opens on its own has to lie beside it.
 set(stand_in_folder ${PROJECT_BINARY_DIR}/tests/backends/cuda)
-foreach(name cublaslt cudnn)
-  add_library(fake_${name} MODULE ${tests_dir}/backends/cuda/${name}.c)
-  set_target_properties(fake_${name} PROPERTIES
+function(weber_add_stand_in name source) # definitions
+  set(target fake_${name})
+  add_library(${target} MODULE ${tests_dir}/backends/cuda/${source})
+  set_target_properties(${target} PROPERTIES
     PREFIX "" C_VISIBILITY_PRESET default LIBRARY_OUTPUT_DIRECTORY ${stand_in_folder})
-  target_include_directories(fake_${name} PRIVATE ${PROJECT_SOURCE_DIR}/backends/cuda ${tests_dir})
-  target_compile_options(fake_${name} PRIVATE ${weber_program_warnings})
-  target_link_libraries(fake_${name} PRIVATE m ${CMAKE_DL_LIBS})
-  add_dependencies(tests fake_${name})
-endforeach()
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/backends/cuda ${tests_dir})
+  target_compile_definitions(${target} PRIVATE ${ARGN})
+  target_compile_options(${target} PRIVATE ${weber_program_warnings})
+  target_link_libraries(${target} PRIVATE m ${CMAKE_DL_LIBS})
+  add_dependencies(tests ${target})
+endfunction()
+weber_add_stand_in(cublaslt lt.c)
+weber_add_stand_in(hipblaslt lt.c WB_HIP)
+weber_add_stand_in(cudnn cudnn.c)
 file(MAKE_DIRECTORY ${stand_in_folder})
 foreach(part graph ops cnn heuristic engines_precompiled engines_runtime_compiled)
   file(TOUCH ${stand_in_folder}/libcudnn_${part}.so.9)
 endforeach()
-add_dependencies(tests-backends-cuda-test_cublaslt fake_cublaslt)
-target_compile_definitions(tests-backends-cuda-test_cublaslt PRIVATE
-  FAKE_CUBLASLT="$<TARGET_FILE:fake_cublaslt>")
+foreach(test cuda-test_cublaslt amdgpu-test_hipblaslt)
+  string(REGEX REPLACE ".*_" "" name ${test})
+  add_dependencies(tests-backends-${test} fake_${name})
+  target_compile_definitions(tests-backends-${test} PRIVATE FAKE_LT="$<TARGET_FILE:fake_${name}>")
+endforeach()
 
-# Suites of operations on the plugin, over the fake driver and these libraries; they have to be asked.
-function(weber_add_library_test name suite asked)
-  add_test(NAME backends/cuda/${name} COMMAND tests-${suite})
-  add_custom_target(tests-backends-cuda-${name} DEPENDS tests-${suite} weber_cuda fake_cuda fake_cublaslt fake_cudnn) # what scripts/run_tests builds
-  set_tests_properties(backends/cuda/${name} PROPERTIES TIMEOUT 900
-    PASS_REGULAR_EXPRESSION "stand-in: [1-9][0-9]* ${asked}" FAIL_REGULAR_EXPRESSION "FAILED"
-    ENVIRONMENT "${test_environment};WEBER_DEVICE=CUDA;WEBER_CUDA_LIBRARY=${fake_folder}/fake_cuda.so;WEBER_NVRTC_LIBRARY=${fake_folder}/fake_cuda.so;WEBER_CUBLASLT_LIBRARY=${stand_in_folder}/fake_cublaslt.so;WEBER_CUDNN_LIBRARY=${stand_in_folder}/fake_cudnn.so")
+# Suites of operations on a plugin, over its fake driver and these libraries; they have to be asked.
+set(libraries_of_cuda
+    WEBER_CUDA_LIBRARY=${fake_folder}/fake_cuda.so WEBER_NVRTC_LIBRARY=${fake_folder}/fake_cuda.so
+    WEBER_CUBLASLT_LIBRARY=${stand_in_folder}/fake_cublaslt.so WEBER_CUDNN_LIBRARY=${stand_in_folder}/fake_cudnn.so)
+set(libraries_of_amdgpu
+    WEBER_HIP_LIBRARY=${fake_folder}/fake_amdgpu.so WEBER_HIPRTC_LIBRARY=${fake_folder}/fake_amdgpu.so
+    WEBER_HIPBLASLT_LIBRARY=${stand_in_folder}/fake_hipblaslt.so LD_LIBRARY_PATH=${fake_folder}) # of libamd_comgr.so.3
+function(weber_add_library_test name plugin suite asked)
+  string(TOUPPER ${plugin} device)
+  add_test(NAME backends/${plugin}/${name} COMMAND tests-${suite})
+  add_custom_target(tests-backends-${plugin}-${name}
+    DEPENDS tests-${suite} weber_${plugin} fake_driver_${plugin} fake_cublaslt fake_hipblaslt fake_cudnn) # what scripts/run_tests builds
+  set_tests_properties(backends/${plugin}/${name} PROPERTIES TIMEOUT 900
+    PASS_REGULAR_EXPRESSION "stand-in: ${asked}" FAIL_REGULAR_EXPRESSION "FAILED"
+    ENVIRONMENT "${test_environment};WEBER_DEVICE=${device};${libraries_of_${plugin}}")
 endfunction()
-weber_add_library_test(products ops-test_matmul products)
-weber_add_library_test(convolutions ops-test_conv convolutions)
-weber_add_library_test(dense layers-test_dense products) # plans with scratch memory behind their arrays
+foreach(plugin cuda amdgpu)
+  weber_add_library_test(products ${plugin} ops-test_matmul "[1-9][0-9]* products")
+  weber_add_library_test(dense ${plugin} layers-test_dense "[1-9][0-9]* products") # plans with scratch memory behind their arrays
+  add_dependencies(tests-backends-${plugin}-test_products fake_cublaslt fake_hipblaslt)
+endforeach()
+weber_add_library_test(convolutions cuda ops-test_conv "[1-9][0-9]* convolutions")

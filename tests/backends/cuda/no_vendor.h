@@ -17,7 +17,7 @@ const wb_gpu_part *const wb_gpu_parts[] = {NULL};
 /* What a vendor's library keeps to its end is not ours to free. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void) {
-    return "leak:libcublasLt.so\nleak:libcudnn\nleak:libnvrtc\n";
+    return "leak:libcublasLt.so\nleak:libhipblaslt\nleak:libcudnn\nleak:libnvrtc\n";
 }
 
 #endif

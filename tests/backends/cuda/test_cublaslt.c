@@ -1,4 +1,4 @@
-/* Matrix products in cuBLASLt's terms: descriptors by the library itself where it is there, which needs no GPU; and whole products, batches,
+/* Matrix products in cuBLASLt's terms (and hipBLASLt's, tests/backends/amdgpu): descriptors by the library itself where it is there, which needs no GPU; and whole products, batches,
  * alignment, workspace and the choice of algorithms by a library that stands for it. */
 #include <cmocka.h>
 #include <dlfcn.h>
@@ -9,9 +9,11 @@
 #include <unistd.h>
 
 #include "backends/cuda/no_vendor.h"
-#include "nvidia/cublaslt.h"
+#include "lt/lt.h"
 
-enum { ROOM = 4096, GUARD = 64 };
+#define LT_VARIABLE LT_CHOOSE("WEBER_CUBLASLT_LIBRARY", "WEBER_HIPBLASLT_LIBRARY")
+
+enum { ROOM = 4096, GUARD = 64, KNOWS_ALIGNMENT = LT_ALIGNMENT_A != LT_NONE };
 
 static wb_gpu_device device = {.libraries_lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -31,7 +33,7 @@ static const wb_lt_shape shapes[] = {
 /* In a process of its own, since libraries are opened once. Exits with 0, 1 for a failure, 77 for a library that is not there. */
 static void make_descriptors(void) {
     char reason[256] = "";
-    (void)unsetenv("WEBER_CUBLASLT_LIBRARY");
+    (void)unsetenv(LT_VARIABLE);
     if (!wb_lt_load(reason, sizeof reason)) {
         print_message("%s\n", reason);
         _exit(77);
@@ -61,16 +63,18 @@ static void the_library_takes_the_descriptors(void **state) {
 
 /* ---- the one that stands for it ---- */
 
-/* What it has counted: fake("products") is fake_lt_products. */
-static long fake(const char *name) {
+/* What it counts, or is told: *fake_number("products") is fake_lt_products. */
+static long *fake_number(const char *name) {
     static void *library;
     char symbol[32];
-    if (!library) library = dlopen(FAKE_CUBLASLT, RTLD_NOW | RTLD_LOCAL);
+    if (!library) library = dlopen(FAKE_LT, RTLD_NOW | RTLD_LOCAL);
     (void)snprintf(symbol, sizeof symbol, "fake_lt_%s", name);
-    const long *number = library ? dlsym(library, symbol) : NULL;
+    long *number = library ? dlsym(library, symbol) : NULL;
     assert_non_null(number);
-    return *number;
+    return number;
 }
+
+static long fake(const char *name) { return *fake_number(name); }
 
 typedef struct row {
     const char *name;
@@ -79,7 +83,7 @@ typedef struct row {
     int64_t m, n, k, more;           /* more: of the leading dimensions of A and B than they need */
     int64_t batch, a[8], b[8], c[8]; /* offsets, in matrices; batch 0: one */
     int64_t shift;                   /* elements that A begins behind an aligned address */
-    long calls;                      /* of cublasLtMatmul; 0: passed on to the text */
+    long calls;                      /* of Matmul; 0: passed on to the text */
 } row;
 
 /* clang-format off */
@@ -96,6 +100,7 @@ static const row rows[] = {
     {"B for each second",           WB_F32,  "nt", 4, 4, 4, 0, 6, {0, 1, 2, 3, 4, 5}, {0, 1, 0, 1, 0, 1}, {0, 1, 2, 3, 4, 5}, 0, 3},
     {"two repeated in turn",        WB_F32,  "nn", 4, 4, 4, 0, 4, {0, 0, 1, 1},       {0, 1, 0, 1},       {0, 1, 2, 3},       0, 2},
     {"a batch in no order",         WB_F32,  "nn", 4, 4, 4, 0, 5, {4, 0, 3, 1, 2},    {0, 2, 1, 4, 3},    {0, 1, 2, 3, 4},    0, 5},
+    {"a batch from its end",        WB_F32,  "nn", 4, 4, 4, 0, 3, {2, 1, 0},          {0, 1, 2},          {0, 1, 2},          0, 3},
     {"a batch that is not aligned", WB_F32,  "nn", 3, 3, 3, 0, 3, {2, 0, 1},          {0, 1, 2},          {0, 1, 2},          0, 3},
     {"what it has nothing for",     WB_F32,  "nn", 1, 4, 4, 0, 0, {0},                {0},                {0},                0, 0},
     {"nothing to sum",              WB_F32,  "nn", 4, 4, 0, 0, 0, {0},                {0},                {0},                0, 0},
@@ -275,7 +280,7 @@ static void aligned_operands_get_the_algorithm_for_them(void **state) {
         set_up(&r, &w);
         const long before = fake("aligned");
         run_plain(&r, &w);
-        assert_int_equal(fake("aligned") - before, shift == 0);
+        assert_int_equal(fake("aligned") - before, KNOWS_ALIGNMENT && shift == 0);
     }
     wb_lt_device_close(&device);
 }
@@ -290,6 +295,19 @@ static void f32_is_computed_in_less_only_on_request(void **state) {
         assert_int_equal(fake("compute"), fast ? LT_COMPUTE_TF32 : LT_COMPUTE_F32);
     }
     wb_lt_device_close(&device);
+}
+
+static void what_there_is_not_in_tf32_is_computed_in_f32(void **state) {
+    (void)state;
+    static workbench w;
+    set_up(&rows[0], &w);
+    w.call.is_fast = true;
+    *fake_number("no_tf32") = 1;
+    run_plain(&rows[0], &w);
+    *fake_number("no_tf32") = 0;
+    assert_int_equal(fake("compute"), LT_COMPUTE_F32);
+    wb_lt_device_close(&device);
+    assert_int_equal(fake("live"), 0);
 }
 
 /* max(product + bias, 0): the result is the program's argument 1, the bias begins 2 elements into argument 2; the product itself, argument 0,
@@ -337,14 +355,17 @@ static void an_epilogue_goes_with_the_product(void **state) {
 
 int main(void) {
     wb_gpu_host = &wb_builtin_host;
-    (void)setenv("WEBER_CUBLASLT_LIBRARY", FAKE_CUBLASLT, 1);
+    (void)setenv(LT_VARIABLE, FAKE_LT, 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_library_takes_the_descriptors),
         cmocka_unit_test(products_come_out_right),
         cmocka_unit_test(a_shape_is_asked_about_once),
         cmocka_unit_test(aligned_operands_get_the_algorithm_for_them),
         cmocka_unit_test(f32_is_computed_in_less_only_on_request),
+        cmocka_unit_test(what_there_is_not_in_tf32_is_computed_in_f32),
         cmocka_unit_test(an_epilogue_goes_with_the_product),
     };
-    return cmocka_run_group_tests_name("backends/cuda/test_cublaslt", tests, NULL, NULL);
+    return cmocka_run_group_tests_name(
+        LT_CHOOSE("backends/cuda/test_cublaslt", "backends/amdgpu/test_hipblaslt"), tests, NULL,
+        NULL);
 }

@@ -2,7 +2,7 @@
  * CPU and looks at what it is given. */
 #include "backends/cuda/no_vendor.h"
 #include "evaluate/evaluate.h"
-#include "nvidia/epilogue.h"
+#include "lt/epilogue.h"
 #include "support/scoped.h"
 
 #include <weber.h>

@@ -75,7 +75,7 @@ _Static_assert(NVRTC_SUCCESS == 0, "success");
 #ifdef HAS_CUBLASLT
 #include <cublasLt.h>
 
-#define WB_CUBLASLT_TYPES 1
+#define WB_LT_TYPES 1
 typedef cublasStatus_t lt_code;
 typedef cublasLtHandle_t lt_handle;
 typedef cublasLtMatmulDesc_t lt_desc;
@@ -89,9 +89,9 @@ typedef cublasLtMatmulPreferenceAttributes_t lt_preference_attribute;
 typedef cudaStream_t lt_stream;
 typedef cublasLtMatmulAlgo_t lt_algorithm;
 typedef cublasLtMatmulHeuristicResult_t lt_choice;
-#include "nvidia/cublaslt_api.h"
+#include "lt/api.h"
 
-#define X(name, toolkit, number) _Static_assert(name == (int)toolkit, #toolkit);
+#define X(name, toolkit, number, hipblas, other) _Static_assert(name == (int)toolkit, #toolkit);
 LT_NUMBER_LIST(X)
 #undef X
 #define X(result, name, parameters)                                                                \

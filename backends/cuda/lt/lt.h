@@ -1,9 +1,9 @@
-/* Matrix products by cuBLASLt: column-major with leading dimensions as in wb_matmul_call, so that nothing is converted. */
-#ifndef WB_CUBLASLT_H
-#define WB_CUBLASLT_H
+/* Matrix products by cuBLASLt or hipBLASLt: column-major with leading dimensions as in wb_matmul_call, so that nothing is converted. */
+#ifndef WB_LT_H
+#define WB_LT_H
 
 #include "../kernel.h"
-#include "cublaslt_api.h"
+#include "api.h"
 #include "epilogue.h"
 
 typedef struct wb_lt_functions {
@@ -13,14 +13,30 @@ typedef struct wb_lt_functions {
 } wb_lt_functions;
 extern wb_lt_functions lt;
 
+enum {
+#define X(result, name, parameters) WB_LT_INDEX_##name,
+    LT_FUNCTION_LIST(X)
+#undef X
+        WB_LT_FUNCTIONS
+};
+extern const wb_symbol wb_lt_symbols[WB_LT_FUNCTIONS]; /* of that table */
+
+/* ---- what each vendor has of its own (nvidia/cublaslt.c, backends/amdgpu/hipblaslt.c) ---- */
+
 /* Opens the library; once, from any thread. The reason says why not, or which version there is. */
 bool wb_lt_load(char *reason, size_t reason_bytes);
 
+/* Asks the device's handle what only a handle knows. An error: the library will not do. */
+wb_gpu_outcome wb_lt_accept(lt_handle handle);
+
+/* "CUBLAS_STATUS_NOT_SUPPORTED" */
+const char *wb_lt_error_name(lt_code code);
+
 /* wb_gpu_outcome o = LT_TRY(Create, &handle) */
 wb_gpu_outcome wb_lt_outcome(const char *call, lt_code code);
-#define LT_TRY(function, ...) wb_lt_outcome("cublasLt" #function, lt.function(__VA_ARGS__))
+#define LT_TRY(function, ...) wb_lt_outcome(LT_PREFIX #function, lt.function(__VA_ARGS__))
 
-/* ---- one product, maybe of many matrices at constant distances (cublaslt_product.c) ---- */
+/* ---- one product, maybe of many matrices at constant distances (product.c) ---- */
 
 /* All that a choice of algorithm depends on; compared as bytes: fill zeroed memory. */
 typedef struct wb_lt_shape {
@@ -39,17 +55,17 @@ typedef struct wb_lt_product {
 wb_gpu_outcome wb_lt_product_make(const wb_lt_shape *shape, wb_lt_product *product);
 void wb_lt_product_release(wb_lt_product *product);
 
-/* ---- which algorithm (cublaslt_choose.c) ---- */
+/* ---- which algorithm (choose.c) ---- */
 
 enum { WB_LT_ALIGNED_BYTES = 16 }; /* of all operands: what the widest loads and stores want */
 
-/* For operands that are aligned so, and for such as are aligned to their elements alone. */
+/* For operands that are aligned so, and for such as are aligned to their elements alone. hipBLASLt is not told of alignment: it has `any`. */
 typedef struct wb_lt_choices {
     lt_choice aligned, any;
     bool has_aligned, has_any;
 } wb_lt_choices;
 
-/* What a device keeps for cuBLASLt. */
+/* What a device keeps for the library. */
 typedef struct wb_lt_device wb_lt_device;
 
 /* Made when first asked for; the device is the thread's then. NULL with the outcome. */
@@ -61,7 +77,7 @@ void wb_lt_device_close(wb_gpu_device *device);
 wb_gpu_outcome wb_lt_choose(wb_lt_device *device, const wb_lt_shape *shape,
                             const wb_lt_product *product, wb_lt_choices *choices);
 
-/* ---- kernels (cublaslt.c) ---- */
+/* ---- kernels (lt.c) ---- */
 
 wb_gpu_answer wb_lt_lower(wb_gpu_device *device, const wb_call *call, const wb_program *epilogue,
                           int split, wb_gpu_kernel **kernel);

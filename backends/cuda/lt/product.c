@@ -1,45 +1,19 @@
-/* cuBLASLt's library, and a product in its terms. */
-#include <stdio.h>
-
-#include "cublaslt.h"
+/* The library's functions, and a product in its terms. */
+#include "lt.h"
 
 wb_lt_functions lt;
 
 /* ---- the library ---- */
 
-static const wb_symbol symbols[] = {
-#define X(result, name, parameters) {"cublasLt" #name, offsetof(wb_lt_functions, name)},
+const wb_symbol wb_lt_symbols[WB_LT_FUNCTIONS] = {
+#define X(result, name, parameters) {LT_PREFIX #name, offsetof(wb_lt_functions, name)},
     LT_FUNCTION_LIST(X)
 #undef X
 };
 
-static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11",
-                                    "libcublasLt.so", NULL};
-
-static wb_gpu_library library = {
-    .library = {.variable = "WEBER_CUBLASLT_LIBRARY",
-                .names = names,
-                .missing = "there is no libcublasLt.so: Weber's own matrix products are used "
-                           "(Debian: libcublaslt11; section non-free)"},
-    .name = "cuBLASLt",
-    .oldest = "CUDA 11.4",
-    .symbols = symbols,
-    .symbol_count = sizeof symbols / sizeof *symbols,
-    .table = &lt
-};
-
-/* 130100 is 13.1.0 */
-bool wb_lt_load(char *reason, size_t reason_bytes) {
-    if (!wb_gpu_library_open(&library, reason, reason_bytes)) return false;
-    const unsigned long version = lt.GetVersion();
-    (void)snprintf(reason, reason_bytes, "cuBLASLt %lu.%lu.%lu", version / 10000,
-                   version / 100 % 100, version % 100);
-    return true;
-}
-
 wb_gpu_outcome wb_lt_outcome(const char *call, lt_code code) {
     return (wb_gpu_outcome){.call = call,
-                            .error = code == LT_SUCCESS ? NULL : lt.GetStatusName(code)};
+                            .error = code == LT_SUCCESS ? NULL : wb_lt_error_name(code)};
 }
 
 /* ---- descriptors ---- */
@@ -70,12 +44,24 @@ static wb_gpu_outcome set_desc(lt_desc desc, lt_desc_attribute attribute, int32_
     return LT_TRY(MatmulDescSetAttribute, desc, attribute, &value, sizeof value);
 }
 
+/* A bias is of the product's type. hipBLASLt before 0.10 looks for algorithms without one as long as it has no address; any will do. */
+static wb_gpu_outcome announce_bias(const wb_lt_shape *shape, lt_desc desc) {
+    static const gpu_pointer somewhere = WB_LT_ALIGNED_BYTES;
+    if (LT_BIAS_TYPE == LT_NONE) return (wb_gpu_outcome){.error = NULL};
+    const wb_gpu_outcome o = set_desc(desc, LT_BIAS_TYPE, type_of(shape->dtype));
+    return o.error ? o
+                   : LT_TRY(MatmulDescSetAttribute, desc, LT_BIAS_POINTER, &somewhere,
+                            sizeof somewhere);
+}
+
 static wb_gpu_outcome make_desc(const wb_lt_shape *shape, lt_desc *desc) {
     const lt_type scale = shape->dtype == WB_F64 ? LT_F64 : LT_F32;
     wb_gpu_outcome o = LT_TRY(MatmulDescCreate, desc, compute_of(shape), scale);
     if (!o.error && shape->transpose_a) o = set_desc(*desc, LT_TRANSPOSE_A, LT_TRANSPOSED);
     if (!o.error && shape->transpose_b) o = set_desc(*desc, LT_TRANSPOSE_B, LT_TRANSPOSED);
     if (!o.error && shape->epilogue) o = set_desc(*desc, LT_EPILOGUE, epilogue_of(shape->epilogue));
+    if (!o.error && wb_epilogue_has_bias((wb_epilogue_kind)shape->epilogue))
+        o = announce_bias(shape, *desc);
     return o;
 }
 

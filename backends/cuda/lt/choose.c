@@ -1,7 +1,7 @@
-/* cuBLASLt's handle on a device, and the algorithms that it has chosen there. */
+/* The library's handle on a device, and the algorithms that it has chosen there. */
 #include <string.h>
 
-#include "cublaslt.h"
+#include "lt.h"
 
 enum {
     BUCKETS = 256,
@@ -39,8 +39,13 @@ static void forget_all(wb_lt_device *device) {
 
 static wb_gpu_outcome init(void *kept) {
     wb_lt_device *d = kept;
-    const wb_gpu_outcome o = LT_TRY(Create, &d->handle);
-    if (!o.error) (void)pthread_mutex_init(&d->lock, NULL);
+    wb_gpu_outcome o = LT_TRY(Create, &d->handle);
+    if (o.error) return o;
+    o = wb_lt_accept(d->handle);
+    if (o.error)
+        (void)lt.Destroy(d->handle);
+    else
+        (void)pthread_mutex_init(&d->lock, NULL);
     return o;
 }
 
@@ -81,13 +86,14 @@ static wb_gpu_outcome make_preference(uint32_t alignment, uint32_t reductions,
     if (!o.error)
         o = LT_TRY(MatmulPreferenceSetAttribute, *preference, LT_WORKSPACE_BYTES, &workspace_bytes,
                    sizeof workspace_bytes);
-    if (!o.error) o = set_preference(*preference, LT_REDUCTIONS, reductions);
-    for (int i = 0; i < 4 && !o.error; i++)
+    if (!o.error && LT_REDUCTIONS != LT_NONE)
+        o = set_preference(*preference, LT_REDUCTIONS, reductions);
+    for (int i = 0; i < 4 && !o.error && attributes[i] != LT_NONE; i++)
         o = set_preference(*preference, attributes[i], alignment);
     return o;
 }
 
-/* *found is false where cuBLASLt has nothing for the shape, which it says by an error or by an empty list. */
+/* *found is false where the library has nothing for the shape, which it says by an error or by an empty list. */
 static wb_gpu_outcome ask(const wb_lt_device *device, const wb_lt_shape *shape,
                           const wb_lt_product *p, uint32_t alignment, lt_choice *choice,
                           bool *found) {
@@ -101,7 +107,7 @@ static wb_gpu_outcome ask(const wb_lt_device *device, const wb_lt_shape *shape,
     if (preference) (void)lt.MatmulPreferenceDestroy(preference);
     *found = !o.error && code == LT_SUCCESS && count > 0 && choice->state == LT_SUCCESS;
     if (!o.error && code != LT_NOT_SUPPORTED)
-        o = wb_lt_outcome("cublasLtMatmulAlgoGetHeuristic", code);
+        o = wb_lt_outcome(LT_PREFIX "MatmulAlgoGetHeuristic", code);
     return o;
 }
 
@@ -110,7 +116,8 @@ static wb_gpu_outcome ask_both(const wb_lt_device *device, const wb_lt_shape *sh
     static const uint32_t element_bytes[WB_DTYPE_COUNT] = {
         [WB_F32] = 4, [WB_F64] = 8, [WB_F16] = 2, [WB_BF16] = 2};
     wb_gpu_outcome o = ask(device, shape, p, element_bytes[shape->dtype], &c->any, &c->has_any);
-    return o.error ? o : ask(device, shape, p, WB_LT_ALIGNED_BYTES, &c->aligned, &c->has_aligned);
+    if (o.error || LT_ALIGNMENT_A == LT_NONE) return o;
+    return ask(device, shape, p, WB_LT_ALIGNED_BYTES, &c->aligned, &c->has_aligned);
 }
 
 static uint64_t hash_of(const wb_lt_shape *shape) {

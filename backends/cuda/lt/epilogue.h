@@ -1,6 +1,6 @@
-/* Programs behind a matrix product that cuBLASLt can compute with it. */
-#ifndef WB_CUDA_EPILOGUE_H
-#define WB_CUDA_EPILOGUE_H
+/* Programs behind a matrix product that cuBLASLt and hipBLASLt can compute with it. */
+#ifndef WB_LT_EPILOGUE_H
+#define WB_LT_EPILOGUE_H
 
 #include <weber/plugin.h>
 

@@ -1,12 +1,12 @@
-/* A library that stands for cuBLASLt over memory of this process or of the fake driver: it keeps to what the manual says of descriptors, alignment and workspace, and
- * refuses what breaks it. It proves that products are described rightly, and nothing about speed. */
+/* A library that stands for cuBLASLt, or (WB_HIP) hipBLASLt, over memory of this process or of the fake driver: it keeps to what the manuals say
+ * of descriptors, alignment and workspace, and refuses what breaks it. It proves that products are described rightly, and nothing about speed. */
 #include <math.h>
 #include <stdio.h>
 
 #include "backends/cuda/on_device.h"
-#include "nvidia/cublaslt_api.h"
+#include "lt/api.h"
 
-enum { INVALID_VALUE = 7, EXECUTION_FAILED = 13, WORKSPACE = 1000 };
+enum { WORKSPACE = 1000, UNALIGNED = LT_ALIGNMENT_A == LT_NONE ? 1 : 256 };
 
 struct lt_handle_object {
     int unused;
@@ -15,7 +15,7 @@ struct lt_handle_object {
 struct lt_desc_object {
     lt_compute compute;
     lt_type scale;
-    int32_t transpose_a, transpose_b, epilogue;
+    int32_t transpose_a, transpose_b, epilogue, bias_type;
     const void *bias;
 };
 
@@ -31,18 +31,36 @@ struct lt_preference_object {
     uint32_t alignment[4], reductions;
 };
 
-/* live objects, questions to the heuristics, products; read by the test */
-extern long fake_lt_live, fake_lt_asked, fake_lt_products, fake_lt_aligned, fake_lt_compute;
-long fake_lt_live, fake_lt_asked, fake_lt_products, fake_lt_aligned, fake_lt_compute;
+/* live objects, questions to the heuristics, products, those with an epilogue; read by the test */
+extern long fake_lt_live, fake_lt_asked, fake_lt_products, fake_lt_fused, fake_lt_aligned,
+    fake_lt_compute;
+long fake_lt_live, fake_lt_asked, fake_lt_products, fake_lt_fused, fake_lt_aligned, fake_lt_compute;
 
-#define X(result, name, parameters) result cublasLt##name parameters;
+/* set by the test: the n-th call from now on fails (0: none); there is no TF32; the version, as the library tells it */
+extern long fake_lt_fail, fake_lt_no_tf32, fake_lt_version;
+long fake_lt_fail, fake_lt_no_tf32, fake_lt_version = LT_CHOOSE(130100, 1201);
+
+#define X(result, name, parameters) result LT_NAME(name) parameters;
 LT_FUNCTION_LIST(X)
 #undef X
 
-size_t cublasLtGetVersion(void) { return 130100; }
-const char *cublasLtGetStatusName(lt_code code) {
-    return code == INVALID_VALUE ? "CUBLAS_STATUS_INVALID_VALUE" : "CUBLAS_STATUS_OTHER";
+static bool fails(void) { return fake_lt_fail > 0 && --fake_lt_fail == 0; }
+#define MAY_FAIL                                                                                   \
+    if (fails()) return LT_EXECUTION_FAILED
+
+#ifdef WB_HIP
+lt_code LT_NAME(GetVersion)(lt_handle handle, int *version) {
+    MAY_FAIL;
+    if (!handle) return LT_INVALID_VALUE;
+    *version = (int)fake_lt_version;
+    return LT_SUCCESS;
 }
+#else
+size_t LT_NAME(GetVersion)(void) { return (size_t)fake_lt_version; }
+const char *LT_NAME(GetStatusName)(lt_code code) {
+    return code == LT_INVALID_VALUE ? "CUBLAS_STATUS_INVALID_VALUE" : "CUBLAS_STATUS_OTHER";
+}
+#endif
 
 static void *made(size_t bytes) {
     fake_lt_live++;
@@ -55,108 +73,128 @@ static lt_code dropped(void *object) {
     return LT_SUCCESS;
 }
 
-lt_code cublasLtCreate(lt_handle *handle) {
+lt_code LT_NAME(Create)(lt_handle *handle) {
+    MAY_FAIL;
     *handle = made(sizeof **handle);
     return LT_SUCCESS;
 }
-lt_code cublasLtDestroy(lt_handle handle) { return dropped(handle); }
+lt_code LT_NAME(Destroy)(lt_handle handle) { return dropped(handle); }
 
 /* ---- descriptors ---- */
 
-lt_code cublasLtMatmulDescCreate(lt_desc *desc, lt_compute compute, lt_type scale) {
+lt_code LT_NAME(MatmulDescCreate)(lt_desc *desc, lt_compute compute, lt_type scale) {
+    MAY_FAIL;
     *desc = made(sizeof **desc);
-    (*desc)->compute = compute, (*desc)->scale = scale;
+    **desc = (struct lt_desc_object){.compute = compute, .scale = scale, .bias_type = LT_NONE};
     return LT_SUCCESS;
 }
-lt_code cublasLtMatmulDescDestroy(lt_desc desc) { return dropped(desc); }
+lt_code LT_NAME(MatmulDescDestroy)(lt_desc desc) { return dropped(desc); }
 
-lt_code cublasLtMatmulDescSetAttribute(lt_desc desc, lt_desc_attribute attribute, const void *value,
-                                       size_t bytes) {
+lt_code LT_NAME(MatmulDescSetAttribute)(lt_desc desc, lt_desc_attribute attribute,
+                                        const void *value, size_t bytes) {
+    MAY_FAIL;
     void *place = attribute == LT_TRANSPOSE_A    ? (void *)&desc->transpose_a
                   : attribute == LT_TRANSPOSE_B  ? (void *)&desc->transpose_b
                   : attribute == LT_EPILOGUE     ? (void *)&desc->epilogue
                   : attribute == LT_BIAS_POINTER ? (void *)&desc->bias
+                  : attribute == LT_BIAS_TYPE    ? (void *)&desc->bias_type
                                                  : NULL;
     if (!place || bytes != (attribute == LT_BIAS_POINTER ? sizeof(void *) : sizeof(int32_t)))
-        return INVALID_VALUE;
+        return LT_INVALID_VALUE;
     memcpy(place, value, bytes);
     return LT_SUCCESS;
 }
 
-lt_code cublasLtMatrixLayoutCreate(lt_layout *layout, lt_type type, uint64_t rows, uint64_t columns,
-                                   int64_t leading) {
-    if (leading < (int64_t)rows) return INVALID_VALUE;
+lt_code LT_NAME(MatrixLayoutCreate)(lt_layout *layout, lt_type type, uint64_t rows,
+                                    uint64_t columns, int64_t leading) {
+    MAY_FAIL;
+    if (leading < (int64_t)rows) return LT_INVALID_VALUE;
     *layout = made(sizeof **layout);
     **layout = (struct lt_layout_object){
         .type = type, .rows = rows, .columns = columns, .leading = leading, .batch = 1};
     return LT_SUCCESS;
 }
-lt_code cublasLtMatrixLayoutDestroy(lt_layout layout) { return dropped(layout); }
+lt_code LT_NAME(MatrixLayoutDestroy)(lt_layout layout) { return dropped(layout); }
 
-lt_code cublasLtMatrixLayoutSetAttribute(lt_layout layout, lt_layout_attribute attribute,
-                                         const void *value, size_t bytes) {
+lt_code LT_NAME(MatrixLayoutSetAttribute)(lt_layout layout, lt_layout_attribute attribute,
+                                          const void *value, size_t bytes) {
+    MAY_FAIL;
     if (attribute == LT_BATCH_COUNT && bytes == sizeof layout->batch)
         memcpy(&layout->batch, value, bytes);
     else if (attribute == LT_BATCH_STRIDE && bytes == sizeof layout->stride)
         memcpy(&layout->stride, value, bytes);
     else
-        return INVALID_VALUE;
+        return LT_INVALID_VALUE;
     return LT_SUCCESS;
 }
 
-lt_code cublasLtMatmulPreferenceCreate(lt_preference *preference) {
+lt_code LT_NAME(MatmulPreferenceCreate)(lt_preference *preference) {
+    MAY_FAIL;
     *preference = made(sizeof **preference);
-    for (int i = 0; i < 4; i++) (*preference)->alignment[i] = 256;
+    for (int i = 0; i < 4; i++) (*preference)->alignment[i] = UNALIGNED;
     return LT_SUCCESS;
 }
-lt_code cublasLtMatmulPreferenceDestroy(lt_preference preference) { return dropped(preference); }
+lt_code LT_NAME(MatmulPreferenceDestroy)(lt_preference preference) { return dropped(preference); }
 
-lt_code cublasLtMatmulPreferenceSetAttribute(lt_preference preference,
-                                             lt_preference_attribute attribute, const void *value,
-                                             size_t bytes) {
+lt_code LT_NAME(MatmulPreferenceSetAttribute)(lt_preference preference,
+                                              lt_preference_attribute attribute, const void *value,
+                                              size_t bytes) {
+    MAY_FAIL;
     if (attribute == LT_WORKSPACE_BYTES && bytes == sizeof preference->workspace_bytes)
         memcpy(&preference->workspace_bytes, value, bytes);
-    else if (attribute == LT_REDUCTIONS && bytes == sizeof preference->reductions)
+    else if (LT_REDUCTIONS != LT_NONE && attribute == LT_REDUCTIONS &&
+             bytes == sizeof preference->reductions)
         memcpy(&preference->reductions, value, bytes);
-    else if (attribute >= LT_ALIGNMENT_A && attribute <= LT_ALIGNMENT_D &&
-             bytes == sizeof(uint32_t))
+    else if (LT_ALIGNMENT_A != LT_NONE && attribute >= LT_ALIGNMENT_A &&
+             attribute <= LT_ALIGNMENT_D && bytes == sizeof(uint32_t))
         memcpy(&preference->alignment[attribute - LT_ALIGNMENT_A], value, bytes);
     else
-        return INVALID_VALUE;
+        return LT_INVALID_VALUE;
     return LT_SUCCESS;
 }
 
 /* ---- products ---- */
 
+static bool is_operation(int32_t transpose) { return transpose == 0 || transpose == LT_TRANSPOSED; }
+
+/* hipBLASLt takes a bias of the product's type or in f32: it is told which. */
 static bool fit(const struct lt_desc_object *desc, lt_layout a, lt_layout b, lt_layout c) {
+    const bool has_bias = desc->epilogue & LT_EPILOGUE_BIAS;
     const uint64_t m = desc->transpose_a ? a->columns : a->rows,
                    k = desc->transpose_a ? a->rows : a->columns,
                    n = desc->transpose_b ? b->rows : b->columns,
                    k_of_b = desc->transpose_b ? b->columns : b->rows;
     return m == c->rows && n == c->columns && k == k_of_b && a->batch == c->batch &&
            b->batch == c->batch && a->type == c->type && b->type == c->type &&
+           is_operation(desc->transpose_a) && is_operation(desc->transpose_b) &&
+           (LT_BIAS_TYPE == LT_NONE || !has_bias || desc->bias_type == c->type) &&
            (desc->compute == LT_COMPUTE_F64) == (c->type == LT_F64) &&
            desc->scale == (c->type == LT_F64 ? LT_F64 : LT_F32);
 }
 
 /* With aligned operands another algorithm, and more workspace. Nothing for products of one row, so that there is something to pass on; nor for
- * halves whose partial sums may be rounded to their type. */
-lt_code cublasLtMatmulAlgoGetHeuristic(lt_handle handle, lt_desc desc, lt_layout a, lt_layout b,
-                                       lt_layout c, lt_layout d, lt_preference preference,
-                                       int wanted, lt_choice *choices, int *count) {
+ * halves whose partial sums may be rounded to their type. As in hipBLASLt before 0.10, a bias without an address gets an algorithm that knows of none. */
+lt_code LT_NAME(MatmulAlgoGetHeuristic)(lt_handle handle, lt_desc desc, lt_layout a, lt_layout b,
+                                        lt_layout c, lt_layout d, lt_preference preference,
+                                        int wanted, lt_choice *choices, int *count) {
+    MAY_FAIL;
     (void)handle;
     fake_lt_asked++;
     *count = 0;
-    if (wanted < 1 || !fit(desc, a, b, c) || c != d) return INVALID_VALUE;
+    if (wanted < 1 || !fit(desc, a, b, c) || c != d) return LT_INVALID_VALUE;
     if (c->rows == 1 || c->type == LT_F16) return LT_NOT_SUPPORTED;
-    if ((c->type == LT_BF16) != (preference->reductions == LT_REDUCTIONS_COMPUTED))
+    if (LT_REDUCTIONS != LT_NONE &&
+        (c->type == LT_BF16) != (preference->reductions == LT_REDUCTIONS_COMPUTED))
         return LT_NOT_SUPPORTED;
-    uint32_t alignment = 256;
+    if (desc->compute == LT_COMPUTE_TF32 && fake_lt_no_tf32) return LT_NOT_SUPPORTED;
+    uint32_t alignment = UNALIGNED;
     for (int i = 0; i < 4; i++)
         if (preference->alignment[i] < alignment) alignment = preference->alignment[i];
     const size_t bytes = WORKSPACE + alignment;
     if (bytes > preference->workspace_bytes) return LT_NOT_SUPPORTED;
-    *choices = (lt_choice){.algorithm = {.data = {alignment, bytes}}, .workspace_bytes = bytes};
+    const bool takes_bias = LT_BIAS_TYPE == LT_NONE || desc->bias;
+    *choices = (lt_choice){.algorithm = {.data = {alignment, bytes, takes_bias}},
+                           .workspace_bytes = bytes};
     *count = 1;
     return LT_SUCCESS;
 }
@@ -220,9 +258,11 @@ static size_t extent(const struct lt_layout_object *l) {
 }
 
 static lt_code compute(const struct lt_desc_object *desc, const void *a, lt_layout al,
-                       const void *b, lt_layout bl, void *d, lt_layout dl, gpu_stream stream) {
+                       const void *b, lt_layout bl, void *d, lt_layout dl, gpu_stream stream,
+                       bool takes_bias) {
     struct lt_desc_object host = *desc;
     char *copies[4] = {NULL};
+    if (!takes_bias) host.epilogue &= ~LT_EPILOGUE_BIAS;
     bool done = fetch(stream, a, extent(al), &copies[0]) &&
                 fetch(stream, b, extent(bl), &copies[1]) &&
                 fetch(stream, d, extent(dl), &copies[2]); /* what lies between its columns stays */
@@ -234,29 +274,33 @@ static lt_code compute(const struct lt_desc_object *desc, const void *a, lt_layo
         multiply(&host, copies[0], al, copies[1], bl, copies[2], dl, i);
     done = done && put_back(stream, d, copies[2], extent(dl));
     for (int i = 0; i < 4; i++) free(copies[i]);
-    return done ? LT_SUCCESS : EXECUTION_FAILED;
+    return done ? LT_SUCCESS : LT_EXECUTION_FAILED;
 }
 
 /* Whoever runs other tests with this library sees that it was asked. */
 __attribute__((destructor)) static void tell(void) {
-    if (driver_function("cuInit"))
-        (void)fprintf(stderr, "cuBLASLt's stand-in: %ld products\n", fake_lt_products);
+    if (has_driver())
+        (void)fprintf(stderr, "%s's stand-in: %ld products, %ld of them with an epilogue\n",
+                      LT_LIBRARY, fake_lt_products, fake_lt_fused);
 }
 
-lt_code cublasLtMatmul(lt_handle handle, lt_desc desc, const void *alpha, const void *a,
-                       lt_layout a_layout, const void *b, lt_layout b_layout, const void *beta,
-                       const void *c, lt_layout c_layout, void *d, lt_layout d_layout,
-                       const lt_algorithm *algorithm, void *workspace, size_t workspace_bytes,
-                       lt_stream stream) {
+lt_code LT_NAME(Matmul)(lt_handle handle, lt_desc desc, const void *alpha, const void *a,
+                        lt_layout a_layout, const void *b, lt_layout b_layout, const void *beta,
+                        const void *c, lt_layout c_layout, void *d, lt_layout d_layout,
+                        const lt_algorithm *algorithm, void *workspace, size_t workspace_bytes,
+                        lt_stream stream) {
+    MAY_FAIL;
     const uint64_t alignment = algorithm->data[0];
     if (!handle || !fit(desc, a_layout, b_layout, d_layout) || c != d || c_layout != d_layout ||
         get(alpha, desc->scale, 0) != 1 || get(beta, desc->scale, 0) != 0 ||
         !is_aligned(alignment, a) || !is_aligned(alignment, b) || !is_aligned(alignment, d) ||
-        !workspace || !is_aligned(256, workspace) || workspace_bytes < algorithm->data[1])
-        return INVALID_VALUE;
-    if (!driver_function("cuInit")) memset(workspace, 0xff, workspace_bytes);
+        a_layout->stride < 0 || b_layout->stride < 0 || d_layout->stride < 0 || !workspace ||
+        !is_aligned(256, workspace) || workspace_bytes < algorithm->data[1])
+        return LT_INVALID_VALUE;
+    if (!has_driver()) memset(workspace, 0xff, workspace_bytes);
     fake_lt_products++;
+    fake_lt_fused += desc->epilogue != 0;
     fake_lt_aligned += alignment >= 16;
     fake_lt_compute = desc->compute;
-    return compute(desc, a, a_layout, b, b_layout, d, d_layout, stream);
+    return compute(desc, a, a_layout, b, b_layout, d, d_layout, stream, algorithm->data[2]);
 }

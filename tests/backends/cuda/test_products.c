@@ -1,0 +1,223 @@
+/* Matrix products of the CUDA plugin (and AMD's) by the library that stands for cuBLASLt (hipBLASLt), over the fake driver: what it takes, what
+ * it leaves to the texts, and that the numbers are the CPU's either way. Each test is a process of its own, since libraries are opened once. */
+#include "gpu.h"
+
+#include <sys/mman.h>
+
+#include "array/array.h"
+#include "support/support.h"
+
+/* ---- the library ---- */
+
+static char stand_in[1024];
+
+static long *counter(const char *name) {
+    void *library = dlopen(stand_in, RTLD_NOW | RTLD_LOCAL);
+    long *found = library ? dlsym(library, name) : NULL;
+    if (found) return found;
+    (void)fprintf(stderr, "%s\n", dlerror());
+    exit(1);
+}
+
+/* ---- products ---- */
+
+typedef wb_array *expression(wb_array *product, wb_array *bias);
+
+static wb_array *nothing(wb_array *x, wb_array *b) {
+    (void)b;
+    return x;
+}
+static wb_array *bias(wb_array *x, wb_array *b) { return wb_add(x, b); }
+static wb_array *relu(wb_array *x, wb_array *b) {
+    (void)b;
+    return wb_relu(x);
+}
+static wb_array *relu_bias(wb_array *x, wb_array *b) { return wb_relu(wb_add(x, b)); }
+static wb_array *gelu(wb_array *x, wb_array *b) {
+    (void)b;
+    return wb_gelu(x);
+}
+static wb_array *gelu_bias(wb_array *x, wb_array *b) { return wb_gelu(wb_add(x, b)); }
+static wb_array *gelu_by_erf(wb_array *x, wb_array *b) { return wb_gelu_erf(wb_add(x, b)); }
+
+enum { M = 5, K = 3, N = 4, BATCH = 2 };
+
+typedef struct row {
+    const char *name;
+    wb_dtype dtype;
+    expression *behind;
+    bool is_batch, is_taken, is_fused;
+} row;
+
+static const row rows[] = {
+    {"f32",                     WB_F32,  nothing,     false, true,  false},
+    {"f64",                     WB_F64,  nothing,     false, true,  false},
+    {"bf16",                    WB_BF16, nothing,     false, true,  false},
+    {"f16, which is refused",   WB_F16,  nothing,     false, false, false},
+    {"a batch",                 WB_F32,  nothing,     true,  true,  false},
+    {"a bias",                  WB_F32,  bias,        false, true,  true },
+    {"a bias in bf16",          WB_BF16, bias,        false, true,  true },
+    {"a bias behind a batch",   WB_F32,  bias,        true,  true,  true },
+    {"relu",                    WB_F32,  relu,        false, true,  true },
+    {"relu of a bias",          WB_F32,  relu_bias,   false, true,  true },
+    {"gelu",                    WB_F32,  gelu,        false, true,  true },
+    {"gelu of a bias in f64",   WB_F64,  gelu_bias,   false, true,  true },
+    {"gelu by erf: not theirs", WB_F32,  gelu_by_erf, false, true,  false},
+    {"gelu of a refused one",   WB_F16,  gelu_bias,   false, false, false},
+};
+
+enum { ROWS = sizeof rows / sizeof *rows, MOST = M * N * BATCH };
+
+static wb_array *numbers(const row *r, const wb_device *device, int64_t high, int64_t wide) {
+    wb_seed(7);
+    wb_array *x = wide == 0     ? wb_uniform(WB_F32, high)
+                  : r->is_batch ? wb_uniform(WB_F32, high, wide, BATCH)
+                                : wb_uniform(WB_F32, high, wide);
+    x = wb_cast(wb_add_number(wb_mul_number(x, 4), -2), r->dtype);
+    return wb_to(device, x, .eltype = WB_ELTYPE_PRESERVE);
+}
+
+/* False with the library's error. */
+static bool compute(const row *r, const wb_device *device, double *result) {
+    const int64_t count = M * N * (r->is_batch ? BATCH : 1);
+    wb_scope_open();
+    wb_array *a = numbers(r, device, M, K), *b = numbers(r, device, K, N);
+    wb_array *c = numbers(r, device, M, 0);
+    bool done = wb_read_f64(wb_sum(a), result, 1) == WB_OK; /* operands are there first */
+    done = done && wb_read_f64(wb_sum(b), result, 1) == WB_OK;
+    done = done && wb_read_f64(wb_sum(c), result, 1) == WB_OK;
+    wb_scope_open(); /* so that nobody can read the product itself afterwards */
+    wb_array *y = r->behind(wb_matmul(a, b), c);
+    done = wb_scope_close_leaving(1, &y) == WB_OK && done;
+    done = done && wb_read_f64(wb_cast(wb_cpu(y), WB_F64), result, count) == WB_OK;
+    (void)wb_scope_close();
+    return done;
+}
+
+static bool is_near(const row *r, const double *got, const double *wanted) {
+    static const double error[WB_DTYPE_COUNT] = {
+        [WB_F32] = 1e-5, [WB_F64] = 1e-7, [WB_F16] = 1e-2, [WB_BF16] = 1e-1};
+    for (int i = 0; i < M * N * (r->is_batch ? BATCH : 1); i++)
+        if (!(fabs(got[i] - wanted[i]) <= error[r->dtype])) {
+            print_error("%s: element %d is %g, not %g\n", r->name, i, got[i], wanted[i]);
+            return false;
+        }
+    return true;
+}
+
+/* The row on the device and on the CPU: 0 where both agree, 1 where not, -1 with the library's error. */
+static int compare(const row *r) {
+    double wanted[MOST], got[MOST];
+    const wb_device *gpu = wb_get_device_at(BACKEND, 0);
+    if (!gpu || !compute(r, wb_cpu_device(), wanted)) return 1;
+    if (!compute(r, gpu, got)) return -1;
+    return !is_near(r, got, wanted);
+}
+
+static int compare_all(void) {
+    const long *products = counter("fake_lt_products"), *fused = counter("fake_lt_fused");
+    int faults = 0;
+    for (int i = 0; i < ROWS; i++) {
+        const row *r = &rows[i];
+        const long products_before = *products, fused_before = *fused;
+        const int fault = compare(r);
+        if (fault < 0) print_error("%s: %s\n", r->name, wb_error_message());
+        const bool is_right =
+            *products - products_before == r->is_taken && *fused - fused_before == r->is_fused;
+        if (!is_right)
+            print_error("%s: taken %ld, fused %ld\n", r->name, *products - products_before,
+                        *fused - fused_before);
+        faults += fault != 0 || !is_right;
+    }
+    if (!wb_functional_part(BACKEND, LT_PART)) faults++, print_error("%s\n", wb_reason());
+    return faults + (fake_count_now().complaints != 0);
+}
+
+static void products_go_to_the_library(void **state) {
+    (void)state;
+    assert_int_equal(run_with(LT_VARIABLE, stand_in, compare_all), 0);
+}
+
+/* ---- errors ---- */
+
+static long failing;
+static bool *is_over; /* shared with the children: there was no such call */
+
+/* A product whose n-th call of the library fails: what comes before it runs is left to the text, what comes later is an error that names the call. */
+static int compare_failing(void) {
+    long *left = counter("fake_lt_fail");
+    *left = failing;
+    const int fault = compare(&rows[9]);
+    *is_over = *left > 0;
+    if (fault >= 0 || *is_over) return fault != 0;
+    if (strstr(wb_error_message(), GPU_NAME("cublasLtMat", "hipblasLtMat"))) return 0;
+    print_error("call %ld: the message \"%s\" names no call\n", failing, wb_error_message());
+    return 1;
+}
+
+static void any_call_may_fail(void **state) {
+    (void)state;
+    for (failing = 1; !*is_over; failing++)
+        assert_int_equal(run_with(LT_VARIABLE, stand_in, compare_failing), 0);
+    assert_true(failing > 15);
+}
+
+/* ---- libraries that will not do ---- */
+
+static const char *reason;
+
+static int compare_without(void) {
+    int faults = compare(&rows[0]) != 0;
+    if (wb_functional_part(BACKEND, LT_PART) || !strstr(wb_reason(), reason)) faults++;
+    if (faults) print_error("\"%s\", not \"%s\"\n", wb_reason(), reason);
+    return faults;
+}
+
+static void a_library_that_is_not_there_is_done_without(void **state) {
+    (void)state;
+    reason = LT_VARIABLE "=/no/such.so does not open: /no/such.so: cannot open";
+    assert_int_equal(run_with(LT_VARIABLE, "/no/such.so", compare_without), 0);
+}
+
+static void a_library_without_the_functions_is_done_without(void **state) {
+    (void)state;
+    reason = GPU_NAME("cuBLASLt has no cublasLtGetVersion: CUDA 11.4 or later is needed",
+                      "hipBLASLt has no hipblasLtGetVersion: ROCm 6.1 or later is needed");
+    assert_int_equal(run_with(LT_VARIABLE, "libz.so.1", compare_without), 0);
+}
+
+#ifdef TEST_AMDGPU
+static int compare_with_old(void) {
+    *counter("fake_lt_version") = 600;
+    return compare_without() + (*counter("fake_lt_products") != 0) +
+           (*counter("fake_lt_live") != 0);
+}
+
+static void a_library_with_other_numbers_is_done_without(void **state) {
+    (void)state;
+    reason = "hipBLASLt 0.6.0: ROCm 6.1 or later is needed";
+    assert_int_equal(run_with(LT_VARIABLE, stand_in, compare_with_old), 0);
+}
+#endif
+
+int main(void) {
+    use_fake_driver();
+    (void)snprintf(stand_in, sizeof stand_in, "%s", getenv(DRIVER_VARIABLE));
+    (void)snprintf(strrchr(stand_in, '/') + 1, sizeof LT_STAND_IN, "%s", LT_STAND_IN);
+    (void)unsetenv("WEBER_DEVICE");
+    (void)unsetenv("WEBER_EAGER"), (void)unsetenv("WEBER_FUSE"); /* epilogues are found in plans */
+    (void)setenv("WEBER_BACKENDS", BACKEND, 1);
+    is_over =
+        mmap(NULL, sizeof *is_over, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (is_over == MAP_FAILED) return 1;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_go_to_the_library),
+        cmocka_unit_test(any_call_may_fail),
+        cmocka_unit_test(a_library_that_is_not_there_is_done_without),
+        cmocka_unit_test(a_library_without_the_functions_is_done_without),
+#ifdef TEST_AMDGPU
+        cmocka_unit_test(a_library_with_other_numbers_is_done_without),
+#endif
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
