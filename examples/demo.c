@@ -106,18 +106,6 @@ static int parse(int argc, char **argv, options *o) {
     return -1;
 }
 
-/* "OpenCL", "OpenCL:1"; NULL: the preferred one. */
-static const wb_device *find_device(const char *name) {
-    char backend[32];
-    int index = 0;
-    if (!name) return wb_get_device(.verbose = true);
-    const char *colon = strchr(name, ':');
-    snprintf(backend, sizeof backend, "%.*s", (int)(colon ? colon - name : (long)strlen(name)),
-             name);
-    if (colon) index = (int)number("device", colon + 1, 0, 1024);
-    return wb_get_device_at(backend, index);
-}
-
 /* ---- model and data ---- */
 
 static wb_layer *lenet(void) {
@@ -270,7 +258,8 @@ int main(int argc, char **argv) {
     if (o.threads) wb_set_threads(o.threads);
     wb_seed(o.seed);
 
-    const wb_device *device = find_device(o.device);
+    const wb_device *device =
+        o.device ? wb_get_device_named(o.device) : wb_get_device(.verbose = true);
     if (!device) return wb_report("demo");
     wb_layer *model = lenet();
     wb_show(model);

@@ -168,6 +168,9 @@ WB_API const wb_device *wb_get_device_make(wb_get_device_desc desc);
  * has no such device. The CPU has no numbers: an index other than 0 is ignored with a warning. */
 WB_API const wb_device *wb_get_device_at(const char *backend, int index);
 
+/* The same by one text, as in WEBER_DEVICE: "OpenCL:1", or "OpenCL" for its first GPU, else its first device. */
+WB_API const wb_device *wb_get_device_named(const char *name);
+
 typedef struct wb_gpu_device_desc {
     char start_;
     int id;     /* its number in its backend, from 1, before what WEBER_DEVICE says; 0: choose */

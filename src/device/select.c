@@ -78,7 +78,7 @@ static wb_status split(const char *text, char *name, size_t size_bytes, int *ind
     const size_t count = strspn(digits, "0123456789");
     if (count == 0 || count > 4 || digits[count])
         return wb_fail(WB_ERROR_ARGUMENT,
-                       "this is not backend or backend:index, with an index from 0");
+                       "\"%s\" is not backend or backend:index, with an index from 0", text);
     *index = atoi(digits);
     return WB_OK;
 }
@@ -214,6 +214,18 @@ const wb_device *wb_get_device_make(wb_get_device_desc desc) {
 const wb_device *wb_get_device_at(const char *backend, int index) {
     wb_entry *entry = wb_entry_with_device(backend, &index);
     return entry ? wb_entry_device(entry, index) : NULL;
+}
+
+const wb_device *wb_get_device_named(const char *name) {
+    decision d = {.manner = NORMAL};
+    char backend[64];
+    int index;
+    if (!name) return wb_fail_argument_null("get_device_named", "the device's name");
+    if (split(name, backend, sizeof backend, &index) != WB_OK) return NULL;
+    if (index >= 0) return wb_get_device_at(backend, index);
+    wb_entry *entry = wb_entry_of(backend);
+    const bool is_there = entry && wb_entry_check(entry) == WB_OK;
+    return is_there && settle(&d, entry, -1) == WB_OK ? d.device : NULL;
 }
 
 /* Why a backend gives no GPU. */

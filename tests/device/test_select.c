@@ -20,6 +20,11 @@ static const wb_device *cudda_0(void) { return wb_get_device_at("CUDDA", 0); }
 static const wb_device *amd_0(void) { return wb_get_device_at("AMD", 0); }
 static const wb_device *cpu_0(void) { return wb_get_device_at("CPU", 0); }
 static const wb_device *cpu_2(void) { return wb_get_device_at("CPU", 2); }
+static const wb_device *named_cuda(void) { return wb_get_device_named("cuda"); }
+static const wb_device *named_cuda_1(void) { return wb_get_device_named("CUDA:1"); }
+static const wb_device *named_cuda_x(void) { return wb_get_device_named("CUDA:x"); }
+static const wb_device *named_cudda(void) { return wb_get_device_named("CUDDA:0"); }
+static const wb_device *named_nothing(void) { return wb_get_device_named(NULL); }
 static const wb_device *none_0(void) { return wb_get_device_at(NULL, 0); }
 
 typedef struct row {
@@ -204,13 +209,13 @@ static const row rows[] = {
     {"WEBER_DEVICE is out of range", get_device, "cuda", NULL, "WEBER_DEVICE=CUDA:3\n" THREE_GPUS, .log = "",
      .error = "WEBER_DEVICE=CUDA:3: CUDA(3): there are 3 CUDA devices, 0 to 2"},
     {"WEBER_DEVICE without a number", get_device, "cuda", NULL, "WEBER_DEVICE=CUDA:x", .log = "",
-     .error = "WEBER_DEVICE=CUDA:x: this is not backend or backend:index, with an index from 0"},
+     .error = "WEBER_DEVICE=CUDA:x: \"CUDA:x\" is not backend or backend:index, with an index from 0"},
     {"WEBER_DEVICE with a negative number", get_device, "cuda", NULL, "WEBER_DEVICE=CUDA:-1", .log = "",
-     .error = "this is not backend or backend:index"},
+     .error = "is not backend or backend:index"},
     {"WEBER_DEVICE with nothing behind the colon", get_device, "cuda", NULL, "WEBER_DEVICE=CUDA:", .log = "",
-     .error = "this is not backend or backend:index"},
+     .error = "is not backend or backend:index"},
     {"WEBER_DEVICE with a number beyond all", get_device, "cuda", NULL,
-     "WEBER_DEVICE=CUDA:99999999999999999999", .log = "", .error = "this is not backend or backend:index"},
+     "WEBER_DEVICE=CUDA:99999999999999999999", .log = "", .error = "is not backend or backend:index"},
     {"WEBER_DEVICE that cannot be opened", get_device, "cuda", NULL,
      "WEBER_DEVICE=CUDA\nFAKE_CUDA_CLOSED=0", .log = "", .error = "WEBER_DEVICE=CUDA: the driver is busy"},
 
@@ -271,6 +276,18 @@ static const row rows[] = {
     {"the CPU's index is ignored", cpu_2, "", NULL, NULL, .device = "CPU",
      .log = "warning: the index 2 is ignored: the CPU has none\n"},
     {"no name", none_0, "", NULL, NULL, .log = "", .error = "the backend's name is NULL"},
+    {"by a text", named_cuda_1, "cuda", NULL, THREE_GPUS, .device = "CUDA(1)", .log = ""},
+    {"by a text without a number", named_cuda, "cuda", NULL, THREE_GPUS, .device = "CUDA(0)", .log = ""},
+    {"by a text with a number that there is not", named_cuda_1, "cuda", NULL, NULL, .log = "",
+     .error = "CUDA(1): there is 1 CUDA device, 0"},
+    {"by a text that is none", named_cuda_x, "cuda", NULL, NULL, .log = "",
+     .error = "\"CUDA:x\" is not backend or backend:index, with an index from 0"},
+    {"by a text with an unknown name", named_cudda, "cuda", NULL, NULL, .log = "",
+     .error = "Unsupported backend: CUDDA."},
+    {"by a text whose backend does not work", named_cuda, "cuda", NULL,
+     "FAKE_CUDA_COUNT=0\nFAKE_CUDA_WHY=no driver", .log = "",
+     .error = "Backend: CUDA is not functional: no driver. These are: CPU."},
+    {"by no text", named_nothing, "", NULL, NULL, .log = "", .error = "the device's name is NULL"},
 };
 /* clang-format on */
 

@@ -154,17 +154,8 @@ static bool evaluate(wb_layer *model, wb_loader *data, const settings *s) {
     return true;
 }
 
-/* "OpenCL", "OpenCL:1"; NULL: the preferred one. */
-static const wb_device *find_device(const char *name) {
-    char backend[32];
-    if (!name) return wb_get_device();
-    const size_t length = strcspn(name, ":");
-    (void)snprintf(backend, sizeof backend, "%.*s", (int)length, name);
-    return wb_get_device_at(backend, name[length] ? atoi(name + length + 1) : 0);
-}
-
 static int run(const settings *s) {
-    const wb_device *device = find_device(s->device);
+    const wb_device *device = s->device ? wb_get_device_named(s->device) : wb_get_device();
     wb_layer *model = device ? wb_load_model(s->model, s->key) : NULL;
     wb_loader *data = model ? open_data(s, device) : NULL;
     if (data && wb_device_of(model) != device) (void)wb_move(device, model);
