@@ -78,3 +78,18 @@ foreach(plugin cuda amdgpu)
   add_dependencies(tests-backends-${plugin}-test_products fake_cublaslt fake_hipblaslt)
 endforeach()
 weber_add_library_test(convolutions cuda ops-test_conv "[1-9][0-9]* convolutions")
+
+# hipBLASLt by its own name, which goes with the runtime's: beside it lies another ROCm's, here one without the functions.
+foreach(rocm 6 7)
+  set(folder ${fake_folder}/rocm${rocm})
+  math(EXPR own "${rocm} - 6")
+  math(EXPR other "7 - ${rocm}")
+  file(MAKE_DIRECTORY ${folder})
+  file(CREATE_LINK ${fake_folder}/fake_amdgpu.so ${folder}/libamdhip64.so.${rocm} SYMBOLIC)
+  file(CREATE_LINK ${stand_in_folder}/fake_hipblaslt.so ${folder}/libhipblaslt.so.${own} SYMBOLIC)
+  file(CREATE_LINK ${stand_in_folder}/fake_cublaslt.so ${folder}/libhipblaslt.so.${other} SYMBOLIC)
+  set(libraries_of_amdgpu
+      WEBER_HIP_LIBRARY=${folder}/libamdhip64.so.${rocm} WEBER_HIPRTC_LIBRARY=${folder}/libamdhip64.so.${rocm}
+      LD_LIBRARY_PATH=${folder}:${fake_folder})
+  weber_add_library_test(rocm${rocm} amdgpu layers-test_dense "[1-9][0-9]* products")
+endforeach()
