@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "evaluate/plan.h"
+#include "program/domain.h"
 
 typedef struct emitter {
     const wb_graph *graph;
@@ -246,45 +247,20 @@ static bool emit_store(emitter *e, int32_t number) {
 
 /* ---- the domain ---- */
 
-/* Takes dimension d out of every access. */
-static void drop_dim(wb_program *p, int d) {
-    const uint32_t low = (1u << d) - 1;
-    p->reduced = (p->reduced & low) | (p->reduced >> 1 & ~low);
-    for (int i = d; i + 1 < p->ndim; i++) p->sizes[i] = p->sizes[i + 1];
-    for (int a = 0; a < p->naccesses; a++)
-        for (int i = d; i + 1 < p->ndim; i++)
-            p->accesses[a].strides[i] = p->accesses[a].strides[i + 1];
-    p->ndim--;
-    for (int a = 0; a < p->naccesses; a++) p->accesses[a].strides[p->ndim] = 0;
-}
-
-static bool may_join_dims(const wb_program *p, int d) {
-    if ((p->reduced >> d & 1) != (p->reduced >> (d + 1) & 1)) return false;
-    for (int a = 0; a < p->naccesses; a++)
-        if (p->accesses[a].strides[d + 1] != p->accesses[a].strides[d] * p->sizes[d]) return false;
-    return true;
-}
-
-/* Fewer, longer dimensions: those of size 1 go, and neighbours that every access walks as one are joined. */
+/* Fewer, longer dimensions: those of size 1 go, and neighbours that every access walks as one are joined, on each side of the split. */
 static void simplify(wb_emitted *out, int keep) {
     wb_program *p = &out->program;
     out->split = keep;
     for (int d = p->ndim - 1; d >= 0; d--) {
         if (p->sizes[d] != 1) continue;
-        drop_dim(p, d);
+        wb_drop_dim(p, d);
         if (d < out->split) out->split--;
     }
-    for (int d = 0; d + 1 < p->ndim;) {
-        if (d + 1 == out->split || !may_join_dims(p, d)) {
+    for (int d = 0; d + 1 < p->ndim;)
+        if (d + 1 == out->split || !wb_join_dim(p, d))
             d++;
-            continue;
-        }
-        p->sizes[d + 1] *= p->sizes[d];
-        for (int a = 0; a < p->naccesses; a++)
-            p->accesses[a].strides[d + 1] = p->accesses[a].strides[d];
-        drop_dim(p, d);
-        if (d < out->split) out->split--;
-    }
+        else if (d < out->split)
+            out->split--;
 }
 
 static emitter start(const wb_graph *graph, const wb_unit *unit, int ndim, const int64_t *sizes,

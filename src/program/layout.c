@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "program/domain.h"
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -16,41 +17,12 @@ bool wb_access_moves(const wb_layout *l, const wb_access *a, bool along_columns)
 
 /* ---- the domain ---- */
 
-static void drop_dim(wb_program *p, int d) {
-    const uint32_t low = (1u << d) - 1;
-    p->reduced = (p->reduced & low) | (p->reduced >> 1 & ~low);
-    for (int i = d; i + 1 < p->ndim; i++) p->sizes[i] = p->sizes[i + 1];
-    p->ndim--;
-    for (int a = 0; a < p->naccesses; a++) {
-        int64_t *strides = p->accesses[a].strides;
-        for (int i = d; i < p->ndim; i++) strides[i] = strides[i + 1];
-        strides[p->ndim] = 0;
-    }
-}
-
-static bool may_join(const wb_program *p, int d) {
-    if ((p->reduced >> d & 1) != (p->reduced >> (d + 1) & 1)) return false;
-    for (int a = 0; a < p->naccesses; a++) {
-        const int64_t *strides = p->accesses[a].strides;
-        if (strides[d + 1] != strides[d] * p->sizes[d]) return false;
-    }
-    return true;
-}
-
 /* Sizes of 1 go; neighbours that every access walks as one are joined. */
 static void simplify(wb_program *p) {
     for (int d = p->ndim - 1; d >= 0; d--)
-        if (p->sizes[d] == 1) drop_dim(p, d);
-    for (int d = 0; d + 1 < p->ndim;) {
-        if (!may_join(p, d)) {
-            d++;
-            continue;
-        }
-        p->sizes[d + 1] *= p->sizes[d];
-        for (int a = 0; a < p->naccesses; a++)
-            p->accesses[a].strides[d + 1] = p->accesses[a].strides[d];
-        drop_dim(p, d);
-    }
+        if (p->sizes[d] == 1) wb_drop_dim(p, d);
+    for (int d = 0; d + 1 < p->ndim;)
+        if (!wb_join_dim(p, d)) d++;
 }
 
 static int longest_row_dim(const wb_program *p) {
