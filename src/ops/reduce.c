@@ -1,6 +1,6 @@
 /* Reductions and the row operations made of them. A mask says which dimensions are reduced: attribute 0; attribute 1 is 1
  * where the result has no dimensions (the reduction of everything). */
-#include "ops/build.h"
+#include "ops/check.h"
 
 bool wb_dims_mask(const char *function, const wb_array *x, int ndim, const int64_t *dims,
                   int64_t *mask) {
@@ -306,16 +306,6 @@ void wb_vjp_logsoftmax(wb_array *o, wb_array *g, const bool *want, wb_array **ou
 
 /* ---- examples for the gradient checker ---- */
 
-#define CHECK(name, expression, ...)                                                               \
-    static wb_array *check_##name(void *context, int count, wb_array *const *arrays) {             \
-        wb_array *x = arrays[0];                                                                   \
-        (void)context, (void)count;                                                                \
-        return expression;                                                                         \
-    }                                                                                              \
-    const wb_check *wb_check_##name(void) {                                                        \
-        static const wb_check check = {__VA_ARGS__, check_##name};                                 \
-        return &check;                                                                             \
-    }
 CHECK(sum, SQUARE(wb_sum_dims(SQUARE(x), 0, 2)), 1,
       {
           {3, {2, 3, 2}}

@@ -1,16 +1,6 @@
 /* Examples of the window operations for the gradient checker. */
-#include "ops/build.h"
+#include "ops/check.h"
 
-#define CHECK(name, expression, ...)                                                               \
-    static wb_array *check_##name(void *context, int count, wb_array *const *arrays) {             \
-        wb_array *x = arrays[0], *y = count > 1 ? arrays[1] : NULL;                                \
-        (void)context, (void)y;                                                                    \
-        return expression;                                                                         \
-    }                                                                                              \
-    const wb_check *wb_check_##name(void) {                                                        \
-        static const wb_check check = {__VA_ARGS__, check_##name};                                 \
-        return &check;                                                                             \
-    }
 #define DESC(...)  ((wb_window_desc){.start_ = 0, __VA_ARGS__})
 #define SIZES(...) ((const int64_t[]){__VA_ARGS__})
 
