@@ -265,11 +265,14 @@ static void odd_slices(void **state) {
 }
 
 int main(void) {
-    enum { ROWS = sizeof rows / sizeof *rows };
-    struct CMUnitTest tests[ROWS + 4];
-    for (int i = 0; i < ROWS; i++) tests[i] = TEST_ROW(&rows[i], is_refused);
-    const struct CMUnitTest more[] = {TEST(doers_say_why), TEST(too_much_memory_is_an_error),
-                                      TEST(the_first_error_stays), TEST(odd_slices)};
-    memcpy(tests + ROWS, more, sizeof more);
-    return cmocka_run_group_tests_name("ops/test_bad_input", tests, NULL, NULL);
+    static test_list tests;
+    const struct CMUnitTest others[] = {
+        TEST(doers_say_why),
+        TEST(too_much_memory_is_an_error),
+        TEST(the_first_error_stays),
+        TEST(odd_slices),
+    };
+    ADD_ROWS(&tests, rows, is_refused);
+    ADD_TESTS(&tests, others);
+    return run_test_list("ops/test_bad_input", &tests, NULL, NULL);
 }

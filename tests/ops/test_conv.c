@@ -206,12 +206,15 @@ static void bad_input_is_named(void **state) {
 }
 
 int main(void) {
-    enum { ROWS = sizeof rows / sizeof *rows };
-    struct CMUnitTest tests[ROWS + 5];
-    for (int i = 0; i < ROWS; i++) tests[i] = TEST_ROW(&rows[i], has_the_known_numbers);
-    const struct CMUnitTest more[] = {TEST(twice_the_result_less_an_old_one), TEST(uneven_padding),
-                                      TEST(groups), TEST(random_convolutions),
-                                      TEST(bad_input_is_named)};
-    memcpy(tests + ROWS, more, sizeof more);
-    return cmocka_run_group_tests_name("ops/test_conv", tests, NULL, NULL);
+    static test_list tests;
+    const struct CMUnitTest others[] = {
+        TEST(twice_the_result_less_an_old_one),
+        TEST(uneven_padding),
+        TEST(groups),
+        TEST(random_convolutions),
+        TEST(bad_input_is_named),
+    };
+    ADD_ROWS(&tests, rows, has_the_known_numbers);
+    ADD_TESTS(&tests, others);
+    return run_test_list("ops/test_conv", &tests, NULL, NULL);
 }

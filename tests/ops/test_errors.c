@@ -350,7 +350,7 @@ static void any_allocation_may_fail(void **state) {
 }
 
 int main(void) {
-    enum { ROWS = sizeof rows / sizeof *rows };
+    static test_list tests;
     const struct CMUnitTest others[] = {
         TEST(any_allocation_may_fail),
         TEST(the_first_error_stays),
@@ -360,9 +360,7 @@ int main(void) {
         TEST(every_status_has_a_text),
         TEST(memory_that_cannot_be_had_is_an_error),
     };
-    enum { OTHERS = sizeof others / sizeof *others };
-    struct CMUnitTest tests[ROWS + OTHERS];
-    memcpy(tests, others, sizeof others);
-    for (int i = 0; i < ROWS; i++) tests[OTHERS + i] = TEST_ROW(&rows[i], is_refused);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    ADD_ROWS(&tests, rows, is_refused);
+    ADD_TESTS(&tests, others);
+    return run_test_list("ops/test_errors", &tests, NULL, NULL);
 }

@@ -193,7 +193,7 @@ static void what_is_no_index_is_refused(void **state) {
 }
 
 int main(void) {
-    enum { ROWS = sizeof rows / sizeof *rows };
+    static test_list tests;
     const struct CMUnitTest others[] = {
         TEST(bools_are_gathered),
         TEST(an_index_of_two_dimensions_gives_both),
@@ -206,8 +206,7 @@ int main(void) {
         TEST(a_position_out_of_range_is_named),
         TEST(what_is_no_index_is_refused),
     };
-    struct CMUnitTest tests[ROWS + sizeof others / sizeof *others];
-    for (int i = 0; i < ROWS; i++) tests[i] = TEST_ROW(&rows[i], gathers);
-    memcpy(tests + ROWS, others, sizeof others);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    ADD_ROWS(&tests, rows, gathers);
+    ADD_TESTS(&tests, others);
+    return run_test_list("ops/test_index", &tests, NULL, NULL);
 }

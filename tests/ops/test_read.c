@@ -248,7 +248,7 @@ static void nothing_is_read_from_null(void **state) {
 }
 
 int main(void) {
-    enum { ROWS = sizeof rows / sizeof *rows, APPROX = sizeof approx_rows / sizeof *approx_rows };
+    static test_list tests;
     const struct CMUnitTest others[] = {
         TEST(strided_arrays_are_read_in_order),
         TEST(empty_arrays_are_read),
@@ -260,9 +260,8 @@ int main(void) {
         TEST(a_borrowed_pointer_is_the_array_itself),
         TEST(what_is_being_read_outlives_its_scope),
     };
-    struct CMUnitTest tests[ROWS + APPROX + sizeof others / sizeof *others];
-    for (int i = 0; i < ROWS; i++) tests[i] = TEST_ROW(&rows[i], every_way_of_reading);
-    for (int i = 0; i < APPROX; i++) tests[ROWS + i] = TEST_ROW(&approx_rows[i], approx);
-    memcpy(tests + ROWS + APPROX, others, sizeof others);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    ADD_ROWS(&tests, rows, every_way_of_reading);
+    ADD_ROWS(&tests, approx_rows, approx);
+    ADD_TESTS(&tests, others);
+    return run_test_list("ops/test_read", &tests, NULL, NULL);
 }

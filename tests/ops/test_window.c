@@ -167,15 +167,14 @@ static void halves_are_rounded_once(void **state) {
 }
 
 int main(void) {
-    enum { ROWS = sizeof rows / sizeof *rows };
+    static test_list tests;
     const struct CMUnitTest others[] = {
         TEST(groups_are_convolutions_side_by_side),
         TEST(unfold_and_matmul_make_a_convolution),
         TEST(adjoints_are_adjoint),
         TEST(halves_are_rounded_once),
     };
-    struct CMUnitTest tests[ROWS + sizeof others / sizeof *others];
-    for (int i = 0; i < ROWS; i++) tests[i] = TEST_ROW(&rows[i], is_refused);
-    memcpy(tests + ROWS, others, sizeof others);
-    return cmocka_run_group_tests_name("ops/test_window", tests, NULL, NULL);
+    ADD_ROWS(&tests, rows, is_refused);
+    ADD_TESTS(&tests, others);
+    return run_test_list("ops/test_window", &tests, NULL, NULL);
 }

@@ -96,14 +96,16 @@ static void a_third_look_at_a_part_costs_nothing(void **state) {
 }
 
 static int run(void) {
-    enum { ROWS = sizeof steps / sizeof *steps };
-    struct CMUnitTest tests[ROWS + 4];
-    for (int i = 0; i < ROWS; i++) tests[i] = TEST_ROW(&steps[i], work_grows_linearly);
-    tests[ROWS] = (struct CMUnitTest)TEST(a_growing_sum_is_linear);
-    tests[ROWS + 1] = (struct CMUnitTest)TEST(products_and_sums_are_stored_at_once);
-    tests[ROWS + 2] = (struct CMUnitTest)TEST(looking_twice_runs_nothing);
-    tests[ROWS + 3] = (struct CMUnitTest)TEST(a_third_look_at_a_part_costs_nothing);
-    return cmocka_run_group_tests_name("values 3", tests, NULL, NULL);
+    static test_list tests;
+    const struct CMUnitTest others[] = {
+        TEST(a_growing_sum_is_linear),
+        TEST(products_and_sums_are_stored_at_once),
+        TEST(looking_twice_runs_nothing),
+        TEST(a_third_look_at_a_part_costs_nothing),
+    };
+    ADD_ROWS(&tests, steps, work_grows_linearly);
+    ADD_TESTS(&tests, others);
+    return run_test_list("values 3", &tests, NULL, NULL);
 }
 
 int main(void) { return run_in_all_modes(run); }

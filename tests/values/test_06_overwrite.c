@@ -266,22 +266,21 @@ static void a_loop_by_hand_alternates_between_two_buffers(void **state) {
 }
 
 static int run(void) {
-    enum { RULES = sizeof rule_rows / sizeof *rule_rows };
-    enum { READERS = sizeof reader_rows / sizeof *reader_rows };
-    struct CMUnitTest tests[RULES + READERS + 8];
-    int n = 0;
-    for (int i = 0; i < RULES; i++) tests[n++] = TEST_ROW(&rule_rows[i], updates_work_in_place);
-    for (int i = 0; i < READERS; i++)
-        tests[n++] = TEST_ROW(&reader_rows[i], a_pending_reader_outside_keeps_the_old_value);
-    tests[n++] = (struct CMUnitTest)TEST(a_reader_that_is_gone_forbids_nothing);
-    tests[n++] = (struct CMUnitTest)TEST(a_gradient_that_is_its_parameter_stays);
-    tests[n++] = (struct CMUnitTest)TEST(gradients_that_are_parameters_stay);
-    tests[n++] = (struct CMUnitTest)TEST(gradients_that_are_views_of_parameters_stay);
-    tests[n++] = (struct CMUnitTest)TEST(a_loss_that_is_a_parameter_stays);
-    tests[n++] = (struct CMUnitTest)TEST(a_middle_read_after_the_update_is_of_the_old_weights);
-    tests[n++] = (struct CMUnitTest)TEST(a_node_of_the_plan_read_later_is_of_the_old_value);
-    tests[n++] = (struct CMUnitTest)TEST(a_loop_by_hand_alternates_between_two_buffers);
-    return cmocka_run_group_tests_name("values 6", tests, NULL, NULL);
+    static test_list tests;
+    const struct CMUnitTest others[] = {
+        TEST(a_reader_that_is_gone_forbids_nothing),
+        TEST(a_gradient_that_is_its_parameter_stays),
+        TEST(gradients_that_are_parameters_stay),
+        TEST(gradients_that_are_views_of_parameters_stay),
+        TEST(a_loss_that_is_a_parameter_stays),
+        TEST(a_middle_read_after_the_update_is_of_the_old_weights),
+        TEST(a_node_of_the_plan_read_later_is_of_the_old_value),
+        TEST(a_loop_by_hand_alternates_between_two_buffers),
+    };
+    ADD_ROWS(&tests, rule_rows, updates_work_in_place);
+    ADD_ROWS(&tests, reader_rows, a_pending_reader_outside_keeps_the_old_value);
+    ADD_TESTS(&tests, others);
+    return run_test_list("values 6", &tests, NULL, NULL);
 }
 
 int main(void) { return run_in_all_modes(run); }

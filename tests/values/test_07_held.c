@@ -120,14 +120,16 @@ static void a_clone_does_not_follow(void **state) {
 }
 
 static int run(void) {
-    enum { ROWS = sizeof rows / sizeof *rows };
-    struct CMUnitTest tests[ROWS + 4];
-    for (int i = 0; i < ROWS; i++) tests[i] = TEST_ROW(&rows[i], held_values_stay);
-    tests[ROWS] = (struct CMUnitTest)TEST(borrowed_numbers_stay_until_they_are_given_back);
-    tests[ROWS + 1] = (struct CMUnitTest)TEST(states_of_all_steps_can_be_held);
-    tests[ROWS + 2] = (struct CMUnitTest)TEST(setting_and_walking_leave_the_old_array);
-    tests[ROWS + 3] = (struct CMUnitTest)TEST(a_clone_does_not_follow);
-    return cmocka_run_group_tests_name("values 7", tests, NULL, NULL);
+    static test_list tests;
+    const struct CMUnitTest others[] = {
+        TEST(borrowed_numbers_stay_until_they_are_given_back),
+        TEST(states_of_all_steps_can_be_held),
+        TEST(setting_and_walking_leave_the_old_array),
+        TEST(a_clone_does_not_follow),
+    };
+    ADD_ROWS(&tests, rows, held_values_stay);
+    ADD_TESTS(&tests, others);
+    return run_test_list("values 7", &tests, NULL, NULL);
 }
 
 int main(void) { return run_in_all_modes(run); }

@@ -225,20 +225,20 @@ static void parts_of_one_buffer_do_not_meet(void **state) {
 }
 
 static int run(void) {
-    enum { ROWS = sizeof rows / sizeof *rows };
-    struct CMUnitTest tests[2 * ROWS + 7];
-    int n = 0;
-    for (int i = 0; i < ROWS; i++)
-        tests[n++] = TEST_ROW(&rows[i], a_donated_argument_gives_the_same_bits);
-    for (int i = 0; i < ROWS; i++) tests[n++] = TEST_ROW(&rows[i], borrowed_bytes_stay);
-    tests[n++] = (struct CMUnitTest)TEST(an_exclusive_buffer_is_taken_over);
-    tests[n++] = (struct CMUnitTest)TEST(the_argument_of_a_live_recipe_stays);
-    tests[n++] = (struct CMUnitTest)TEST(a_range_that_a_view_shares_is_not_taken);
-    tests[n++] = (struct CMUnitTest)TEST(other_element_sizes_are_not_mixed);
-    tests[n++] = (struct CMUnitTest)TEST(the_first_update_of_borrowed_memory_copies);
-    tests[n++] = (struct CMUnitTest)TEST(adopted_memory_may_be_written);
-    tests[n++] = (struct CMUnitTest)TEST(parts_of_one_buffer_do_not_meet);
-    return cmocka_run_group_tests_name("values 8", tests, NULL, NULL);
+    static test_list tests;
+    const struct CMUnitTest others[] = {
+        TEST(an_exclusive_buffer_is_taken_over),
+        TEST(the_argument_of_a_live_recipe_stays),
+        TEST(a_range_that_a_view_shares_is_not_taken),
+        TEST(other_element_sizes_are_not_mixed),
+        TEST(the_first_update_of_borrowed_memory_copies),
+        TEST(adopted_memory_may_be_written),
+        TEST(parts_of_one_buffer_do_not_meet),
+    };
+    ADD_ROWS(&tests, rows, a_donated_argument_gives_the_same_bits);
+    ADD_ROWS(&tests, rows, borrowed_bytes_stay);
+    ADD_TESTS(&tests, others);
+    return run_test_list("values 8", &tests, NULL, NULL);
 }
 
 int main(void) { return run_in_all_modes(run); }

@@ -95,11 +95,13 @@ static void training_stops_and_names_the_batch(void **state) {
 }
 
 static int run(void) {
-    enum { ROWS = sizeof rows / sizeof *rows };
-    struct CMUnitTest tests[ROWS + 1];
-    for (int i = 0; i < ROWS; i++) tests[i] = TEST_ROW(&rows[i], a_bad_step_changes_nothing);
-    tests[ROWS] = (struct CMUnitTest)TEST(training_stops_and_names_the_batch);
-    return cmocka_run_group_tests_name("values 10", tests, NULL, NULL);
+    static test_list tests;
+    const struct CMUnitTest others[] = {
+        TEST(training_stops_and_names_the_batch),
+    };
+    ADD_ROWS(&tests, rows, a_bad_step_changes_nothing);
+    ADD_TESTS(&tests, others);
+    return run_test_list("values 10", &tests, NULL, NULL);
 }
 
 int main(void) { return run_in_all_modes(run); }

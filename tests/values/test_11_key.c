@@ -193,13 +193,15 @@ static void a_thousand_plans_are_kept_apart(void **state) {
 }
 
 static int run(void) {
-    enum { ROWS = sizeof rows / sizeof *rows };
-    struct CMUnitTest tests[ROWS + 3];
-    for (int i = 0; i < ROWS; i++) tests[i] = TEST_ROW(&rows[i], plans_are_found_by_what_they_do);
-    tests[ROWS] = (struct CMUnitTest)TEST(what_may_be_overwritten_is_part_of_it);
-    tests[ROWS + 1] = (struct CMUnitTest)TEST(overlapping_arguments_give_right_results);
-    tests[ROWS + 2] = (struct CMUnitTest)TEST(a_thousand_plans_are_kept_apart);
-    return cmocka_run_group_tests_name("values 11", tests, NULL, NULL);
+    static test_list tests;
+    const struct CMUnitTest others[] = {
+        TEST(what_may_be_overwritten_is_part_of_it),
+        TEST(overlapping_arguments_give_right_results),
+        TEST(a_thousand_plans_are_kept_apart),
+    };
+    ADD_ROWS(&tests, rows, plans_are_found_by_what_they_do);
+    ADD_TESTS(&tests, others);
+    return run_test_list("values 11", &tests, NULL, NULL);
 }
 
 int main(void) { return run_in_all_modes(run); }

@@ -184,16 +184,15 @@ static void a_rate_that_changes_costs_no_plan(void **state) {
 }
 
 static int run(void) {
-    enum { ROWS = sizeof rows / sizeof *rows };
-    struct CMUnitTest tests[ROWS + 6];
-    for (int i = 0; i < ROWS; i++) tests[i] = TEST_ROW(&rows[i], late_numbers_are_read_at_each_run);
-    tests[ROWS] = (struct CMUnitTest)TEST(the_same_late_array_is_one_number);
-    tests[ROWS + 1] = (struct CMUnitTest)TEST(a_constant_that_changes_is_planned_anew);
-    tests[ROWS + 2] = (struct CMUnitTest)TEST(masks_with_equal_counters_are_two);
-    tests[ROWS + 3] = (struct CMUnitTest)TEST(two_dropouts_of_one_model_differ);
-    tests[ROWS + 4] = (struct CMUnitTest)TEST(late_numbers_are_arrays);
-    tests[ROWS + 5] = (struct CMUnitTest)TEST(a_rate_that_changes_costs_no_plan);
-    return cmocka_run_group_tests_name("values 12", tests, NULL, NULL);
+    static test_list tests;
+    const struct CMUnitTest others[] = {
+        TEST(the_same_late_array_is_one_number), TEST(a_constant_that_changes_is_planned_anew),
+        TEST(masks_with_equal_counters_are_two), TEST(two_dropouts_of_one_model_differ),
+        TEST(late_numbers_are_arrays),           TEST(a_rate_that_changes_costs_no_plan),
+    };
+    ADD_ROWS(&tests, rows, late_numbers_are_read_at_each_run);
+    ADD_TESTS(&tests, others);
+    return run_test_list("values 12", &tests, NULL, NULL);
 }
 
 int main(void) { return run_in_all_modes(run); }

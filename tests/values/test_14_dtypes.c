@@ -202,23 +202,20 @@ static void the_state_of_halves_is_f32(void **state) {
 }
 
 static int run(void) {
-    enum {
-        NUMBERS = sizeof number_rows / sizeof *number_rows,
-        HALVES = sizeof half_rows / sizeof *half_rows
+    static test_list tests;
+    const struct CMUnitTest others[] = {
+        TEST(two_types_meet_as_in_the_table),
+        TEST(sums_and_means),
+        TEST(integers_divide_to_floats),
+        TEST(integers_are_exact),
+        TEST(a_layer_converts_its_input_and_says_so_once),
+        TEST(halves_are_summed_in_f32),
+        TEST(the_state_of_halves_is_f32),
     };
-    struct CMUnitTest tests[NUMBERS + HALVES + 7];
-    int n = 0;
-    for (; n < NUMBERS; n++) tests[n] = TEST_ROW(&number_rows[n], numbers_are_weak);
-    tests[n++] = (struct CMUnitTest)TEST(two_types_meet_as_in_the_table);
-    tests[n++] = (struct CMUnitTest)TEST(sums_and_means);
-    tests[n++] = (struct CMUnitTest)TEST(integers_divide_to_floats);
-    tests[n++] = (struct CMUnitTest)TEST(integers_are_exact);
-    tests[n++] = (struct CMUnitTest)TEST(a_layer_converts_its_input_and_says_so_once);
-    for (int i = 0; i < HALVES; i++)
-        tests[n++] = TEST_ROW(&half_rows[i], gradients_of_halves_are_added_in_f32);
-    tests[n++] = (struct CMUnitTest)TEST(halves_are_summed_in_f32);
-    tests[n++] = (struct CMUnitTest)TEST(the_state_of_halves_is_f32);
-    return cmocka_run_group_tests_name("values 14", tests, NULL, NULL);
+    ADD_ROWS(&tests, number_rows, numbers_are_weak);
+    ADD_ROWS(&tests, half_rows, gradients_of_halves_are_added_in_f32);
+    ADD_TESTS(&tests, others);
+    return run_test_list("values 14", &tests, NULL, NULL);
 }
 
 int main(void) { return run_in_all_modes(run); }

@@ -153,12 +153,13 @@ static void the_same_run_gives_the_same_bits(void **state) {
 }
 
 static int run(void) {
-    enum { ROWS = sizeof rows / sizeof *rows };
-    struct CMUnitTest tests[ROWS + 1];
-    for (int i = 0; i < ROWS; i++)
-        tests[i] = TEST_ROW(&rows[i], any_number_of_threads_gives_the_same_bits);
-    tests[ROWS] = (struct CMUnitTest)TEST(the_same_run_gives_the_same_bits);
-    return cmocka_run_group_tests_name("values 15", tests, NULL, NULL);
+    static test_list tests;
+    const struct CMUnitTest others[] = {
+        TEST(the_same_run_gives_the_same_bits),
+    };
+    ADD_ROWS(&tests, rows, any_number_of_threads_gives_the_same_bits);
+    ADD_TESTS(&tests, others);
+    return run_test_list("values 15", &tests, NULL, NULL);
 }
 
 int main(void) { return run_in_all_modes(run); }

@@ -125,12 +125,14 @@ static void the_first_largest_has_the_position(void **state) {
 }
 
 static int run(void) {
-    enum { ROWS = sizeof rows / sizeof *rows };
-    struct CMUnitTest tests[ROWS + 2];
-    for (int i = 0; i < ROWS; i++) tests[i] = TEST_ROW(&rows[i], the_gradient_is_that_of_the_table);
-    tests[ROWS] = (struct CMUnitTest)TEST(pooling_planes_break_ties_alike);
-    tests[ROWS + 1] = (struct CMUnitTest)TEST(the_first_largest_has_the_position);
-    return cmocka_run_group_tests_name("values 16", tests, NULL, NULL);
+    static test_list tests;
+    const struct CMUnitTest others[] = {
+        TEST(pooling_planes_break_ties_alike),
+        TEST(the_first_largest_has_the_position),
+    };
+    ADD_ROWS(&tests, rows, the_gradient_is_that_of_the_table);
+    ADD_TESTS(&tests, others);
+    return run_test_list("values 16", &tests, NULL, NULL);
 }
 
 int main(void) { return run_in_all_modes(run); }

@@ -133,14 +133,16 @@ static void adopted_memory_is_released_once_in_any_case(void **state) {
 }
 
 static int run(void) {
-    enum { ROWS = sizeof rows / sizeof *rows };
-    struct CMUnitTest tests[ROWS + 4];
-    for (int i = 0; i < ROWS; i++) tests[i] = TEST_ROW(&rows[i], the_others_are_released);
-    tests[ROWS] = (struct CMUnitTest)TEST(lists_are_counted);
-    tests[ROWS + 1] = (struct CMUnitTest)TEST(a_retained_layer_has_two_owners);
-    tests[ROWS + 2] = (struct CMUnitTest)TEST(memory_that_ends_takes_them_too);
-    tests[ROWS + 3] = (struct CMUnitTest)TEST(adopted_memory_is_released_once_in_any_case);
-    return cmocka_run_group_tests_name("values 23", tests, NULL, NULL);
+    static test_list tests;
+    const struct CMUnitTest others[] = {
+        TEST(lists_are_counted),
+        TEST(a_retained_layer_has_two_owners),
+        TEST(memory_that_ends_takes_them_too),
+        TEST(adopted_memory_is_released_once_in_any_case),
+    };
+    ADD_ROWS(&tests, rows, the_others_are_released);
+    ADD_TESTS(&tests, others);
+    return run_test_list("values 23", &tests, NULL, NULL);
 }
 
 int main(void) { return run_in_all_modes(run); }

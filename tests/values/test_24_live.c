@@ -218,18 +218,19 @@ static void a_program_leaves_nothing(void **state) {
 }
 
 static int run(void) {
-    enum { ROWS = sizeof rows / sizeof *rows };
-    struct CMUnitTest tests[2 * ROWS + 6];
-    int n = 0;
-    for (int i = 0; i < ROWS; i++) tests[n++] = TEST_ROW(&rows[i], one_release_serves_it);
-    for (int i = 0; i < ROWS; i++) tests[n++] = TEST_ROW(&rows[i], a_scope_releases_what_it_owns);
-    tests[n++] = (struct CMUnitTest)TEST(the_counters_count);
-    tests[n++] = (struct CMUnitTest)TEST(freeing_nothing_is_fine);
-    tests[n++] = (struct CMUnitTest)TEST(freed_early_it_leaves_its_scope);
-    tests[n++] = (struct CMUnitTest)TEST(holds_are_counted);
-    tests[n++] = (struct CMUnitTest)TEST(a_getters_result_is_not_the_models);
-    tests[n++] = (struct CMUnitTest)TEST(a_program_leaves_nothing);
-    return cmocka_run_group_tests_name("values 24", tests, NULL, NULL);
+    static test_list tests;
+    const struct CMUnitTest others[] = {
+        TEST(the_counters_count),
+        TEST(freeing_nothing_is_fine),
+        TEST(freed_early_it_leaves_its_scope),
+        TEST(holds_are_counted),
+        TEST(a_getters_result_is_not_the_models),
+        TEST(a_program_leaves_nothing),
+    };
+    ADD_ROWS(&tests, rows, one_release_serves_it);
+    ADD_ROWS(&tests, rows, a_scope_releases_what_it_owns);
+    ADD_TESTS(&tests, others);
+    return run_test_list("values 24", &tests, NULL, NULL);
 }
 
 int main(void) { return run_in_all_modes(run); }
