@@ -16,11 +16,15 @@ wb_gpu_outcome wb_gpu_enter(const wb_gpu_device *device) {
     return vendor->enter(device->ordinal, device->context);
 }
 
+/* They are made under this lock. */
+void wb_gpu_pause_graphs(wb_gpu_device *device) { pthread_mutex_lock(&device->own.lock); }
+void wb_gpu_resume_graphs(wb_gpu_device *device) { pthread_mutex_unlock(&device->own.lock); }
+
 wb_gpu_outcome wb_gpu_wait_all(wb_gpu_device *device) {
-    pthread_mutex_lock(&device->own.lock); /* not while a graph is being made */
+    wb_gpu_pause_graphs(device);
     wb_gpu_outcome o = wb_gpu_enter(device);
     if (!o.error) o = wb_gpu_outcome_of(GPU_CALL(CtxSynchronize), gpu.CtxSynchronize());
-    pthread_mutex_unlock(&device->own.lock);
+    wb_gpu_resume_graphs(device);
     return o;
 }
 

@@ -112,6 +112,11 @@ void wb_gpu_close(void *device);
 /* Makes the device that of the calling thread: what every entry of the table begins with. */
 wb_gpu_outcome wb_gpu_enter(const wb_gpu_device *device);
 
+/* No graph is being made between these: libraries that are asked about a device fail while any of its streams is recorded. wb_gpu_wait_all
+ * pauses them itself. */
+void wb_gpu_pause_graphs(wb_gpu_device *device);
+void wb_gpu_resume_graphs(wb_gpu_device *device);
+
 /* Waits for all streams. For what has to come before memory or modules go. */
 wb_gpu_outcome wb_gpu_wait_all(wb_gpu_device *device);
 

@@ -144,7 +144,9 @@ static wb_gpu_outcome choose(product_kernel *k) {
 static wb_gpu_outcome prepare(product_kernel *k) {
     wb_gpu_outcome o;
     k->device = wb_lt_device_of(k->kernel.device, &o);
+    wb_gpu_pause_graphs(k->kernel.device);
     if (!o.error) o = choose(k);
+    wb_gpu_resume_graphs(k->kernel.device);
     const lt_choice *any = &k->choices.any, *aligned = &k->choices.aligned;
     if (!o.error) k->kernel.scratch_bytes = any->workspace_bytes;
     if (!o.error && k->choices.has_aligned && aligned->workspace_bytes > any->workspace_bytes)

@@ -190,11 +190,13 @@ wb_dnn_plan *wb_dnn_plan_get(wb_gpu_device *device, const wb_dnn_shape *shape,
                              wb_gpu_outcome *outcome) {
     dnn_device *d = device_of(device, outcome);
     if (!d) return NULL;
+    wb_gpu_pause_graphs(device);
     pthread_mutex_lock(&d->lock);
     wb_dnn_plan *p = find_or_make(d, shape, outcome);
     const bool works = p && p->plan;
     if (works) p->references++;
     pthread_mutex_unlock(&d->lock);
+    wb_gpu_resume_graphs(device);
     return works ? p : NULL;
 }
 

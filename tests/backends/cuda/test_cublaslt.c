@@ -271,6 +271,34 @@ static void a_shape_is_asked_about_once(void **state) {
     wb_lt_device_close(&device);
 }
 
+static void *lower(void *w) {
+    wb_gpu_kernel *kernel = NULL;
+    (void)wb_lt_lower(&device, &((workbench *)w)->call, NULL, 0, &kernel);
+    return kernel;
+}
+
+static void nothing_is_asked_while_a_graph_is_made(void **state) {
+    (void)state;
+    static workbench w;
+    pthread_t thread;
+    void *kernel;
+    set_up(&rows[0], &w);
+    wb_gpu_kernel *first = take(&rows[0], &w);
+    w.call.matmul.lda++;
+    const long asked = fake("asked");
+    wb_gpu_pause_graphs(&device); /* as who makes one does */
+    assert_int_equal(pthread_create(&thread, NULL, lower, &w), 0);
+    (void)usleep(50000);
+    assert_int_equal(fake("asked"), asked);
+    wb_gpu_resume_graphs(&device);
+    assert_int_equal(pthread_join(thread, &kernel), 0);
+    assert_non_null(kernel);
+    assert_true(fake("asked") > asked);
+    ((wb_gpu_kernel *)kernel)->release(kernel);
+    first->release(first);
+    wb_lt_device_close(&device);
+}
+
 static void aligned_operands_get_the_algorithm_for_them(void **state) {
     (void)state;
     static workbench w;
@@ -360,6 +388,7 @@ int main(void) {
         cmocka_unit_test(the_library_takes_the_descriptors),
         cmocka_unit_test(products_come_out_right),
         cmocka_unit_test(a_shape_is_asked_about_once),
+        cmocka_unit_test(nothing_is_asked_while_a_graph_is_made),
         cmocka_unit_test(aligned_operands_get_the_algorithm_for_them),
         cmocka_unit_test(f32_is_computed_in_less_only_on_request),
         cmocka_unit_test(what_there_is_not_in_tf32_is_computed_in_f32),
