@@ -1,5 +1,5 @@
 /* Rule 6: a plan overwrites a buffer only if no live pending node outside it reads the old value. */
-#include "values/modes.h"
+#include "values/steps.h"
 
 /* Sanitizer builds take each node from malloc. */
 #ifdef __SANITIZE_ADDRESS__
@@ -7,16 +7,6 @@
 #else
 #define NODES_FROM_MALLOC 0
 #endif
-
-static wb_array *squares_of(wb_layer *model, const char *path) {
-    return wb_sum(wb_square(wb_get(model, path)));
-}
-
-/* sum of p . p over both arrays. */
-static wb_array *squares(wb_layer *model, const wb_batch *batch, void *user) {
-    (void)batch, (void)user;
-    return wb_add(squares_of(model, "1"), squares_of(model, "2"));
-}
 
 static wb_layer *two_arrays(void) {
     return wb_tree(wb_full(WB_F32, 2, 100), wb_full(WB_F32, 4, 3, 5));
@@ -29,19 +19,6 @@ static const void *memory_of(wb_layer *model, const char *path) {
     const void *memory = x->buffer;
     assert_int_equal(wb_scope_close(), WB_OK);
     return memory;
-}
-
-static wb_status step(wb_optimiser *o, wb_layer *model, wb_loss_fn *loss) {
-    const wb_batch batch = {0};
-    wb_gradients *g;
-    wb_array *l = wb_withgradient(loss, model, &batch, NULL, &g);
-    return l ? wb_update(o, model, g) : wb_error_status();
-}
-
-static wb_status scoped_step(wb_optimiser *o, wb_layer *model, wb_loss_fn *loss) {
-    wb_scope_open();
-    const wb_status status = step(o, model, loss), closed = wb_scope_close();
-    return status == WB_OK ? closed : status;
 }
 
 typedef struct rule_row {
@@ -64,10 +41,10 @@ static void updates_work_in_place(void **state) {
                                               : wb_adamw(.lambda = 0.1);
     wb_layer *model = two_arrays();
     wb_optimiser *o = wb_setup(rule, model);
-    assert_int_equal(scoped_step(o, model, squares), WB_OK);
+    assert_int_equal(scoped_step(o, model, squares_of_two), WB_OK);
     const void *first = memory_of(model, "1"), *second = memory_of(model, "2");
     const int64_t missed = wb_plan_status().missed_donations;
-    for (int i = 0; i < 10; i++) assert_int_equal(scoped_step(o, model, squares), WB_OK);
+    for (int i = 0; i < 10; i++) assert_int_equal(scoped_step(o, model, squares_of_two), WB_OK);
     assert_int_equal(wb_plan_status().missed_donations, missed);
     if (!is_eager()) { /* eagerly a parameter and its state may exchange their memory */
         assert_ptr_equal(memory_of(model, "1"), first);
@@ -100,11 +77,11 @@ static void a_pending_reader_outside_keeps_the_old_value(void **state) {
     const reader_row *row = *state;
     wb_layer *model = two_arrays();
     wb_optimiser *o = wb_setup(wb_descent(.eta = 0.25), model);
-    assert_int_equal(scoped_step(o, model, squares), WB_OK); /* 1 and 2 */
+    assert_int_equal(scoped_step(o, model, squares_of_two), WB_OK); /* 1 and 2 */
     assert_int_equal(wb_set(model, "1", wb_copy(wb_full(WB_F32, 2, 100))), WB_OK);
     wb_array *later = row->reads(wb_get(model, "1"));
     const int64_t missed = wb_plan_status().missed_donations;
-    assert_int_equal(step(o, model, squares), WB_OK);
+    assert_int_equal(step(o, model, squares_of_two), WB_OK);
     assert_int_equal(wb_plan_status().missed_donations, missed + 1); /* and the other one's not */
     assert_value(wb_mean(wb_get(model, "1")), 1, 1e-6);
     assert_value(wb_mean(later), row->wanted, 1e-5);
@@ -115,18 +92,18 @@ static void a_reader_that_is_gone_forbids_nothing(void **state) {
     (void)state;
     wb_layer *model = two_arrays();
     wb_optimiser *o = wb_setup(wb_descent(), model);
-    assert_int_equal(scoped_step(o, model, squares), WB_OK);
+    assert_int_equal(scoped_step(o, model, squares_of_two), WB_OK);
     wb_scope_open();
     (void)directly(wb_get(model, "1"));
     assert_int_equal(wb_scope_close(), WB_OK);
     const int64_t missed = wb_plan_status().missed_donations;
-    assert_int_equal(scoped_step(o, model, squares), WB_OK);
+    assert_int_equal(scoped_step(o, model, squares_of_two), WB_OK);
     assert_int_equal(wb_plan_status().missed_donations, missed);
     wb_free(o), wb_free(model);
 }
 
 static wb_array *half_squares(wb_layer *model, const wb_batch *batch, void *user) {
-    return wb_mul_number(squares(model, batch, user), 0.5);
+    return wb_mul_number(squares_of_two(model, batch, user), 0.5);
 }
 
 static void a_gradient_that_is_its_parameter_stays(void **state) {

@@ -1,19 +1,9 @@
 /* Rule 7: a held array keeps its value: an update gives a slot another array. */
-#include "values/modes.h"
-
-static wb_array *squares(wb_layer *model, const wb_batch *batch, void *user) {
-    (void)batch, (void)user;
-    return wb_sum(wb_square(wb_get(model, "1")));
-}
+#include "values/steps.h"
 
 /* Each step halves the array. */
 static void halve(wb_optimiser *o, wb_layer *model) {
-    wb_scope_open();
-    const wb_batch batch = {0};
-    wb_gradients *g;
-    assert_non_null(wb_withgradient(squares, model, &batch, NULL, &g));
-    assert_int_equal(wb_update(o, model, g), WB_OK);
-    assert_int_equal(wb_scope_close(), WB_OK);
+    assert_int_equal(scoped_step(o, model, squares_of_one), WB_OK);
 }
 
 typedef struct holder_row {

@@ -1,5 +1,5 @@
 /* Rule 8: memory is taken over only with the same index map, element size, an exclusive range, owned and writable. */
-#include "values/modes.h"
+#include "values/steps.h"
 
 enum { SIDE = 90 }; /* 8100 elements: many tiles, shared by threads */
 
@@ -152,20 +152,6 @@ static void other_element_sizes_are_not_mixed(void **state) {
 
 /* ---- memory of the user in a model ---- */
 
-static wb_array *squares(wb_layer *model, const wb_batch *batch, void *user) {
-    (void)batch, (void)user;
-    return wb_sum(wb_square(wb_get(model, "1")));
-}
-
-static void step(wb_optimiser *o, wb_layer *model) {
-    wb_scope_open();
-    const wb_batch batch = {0};
-    wb_gradients *g;
-    assert_non_null(wb_withgradient(squares, model, &batch, NULL, &g));
-    assert_int_equal(wb_update(o, model, g), WB_OK);
-    assert_int_equal(wb_scope_close(), WB_OK);
-}
-
 static void count_release(void *context, void *data) {
     (void)data;
     ++*(int *)context;
@@ -181,10 +167,10 @@ static void the_first_update_of_borrowed_memory_copies(void **state) {
     assert_int_equal(wb_scope_close(), WB_OK);
     wb_optimiser *o = wb_setup(wb_descent(.eta = 0.25), model);
     const int64_t missed = wb_plan_status().missed_donations;
-    step(o, model);
+    assert_int_equal(scoped_step(o, model, squares_of_one), WB_OK);
     assert_int_equal(wb_plan_status().missed_donations, missed + 1);
     assert_int_equal(releases, 1); /* nobody reads it any more */
-    step(o, model);
+    assert_int_equal(scoped_step(o, model, squares_of_one), WB_OK);
     assert_int_equal(wb_plan_status().missed_donations, missed + 1);
     for (int i = 0; i < 64; i++) assert_true(bytes[i] == 1);
     assert_value(wb_mean(wb_get(model, "1")), 0.25, 1e-6);
@@ -200,7 +186,7 @@ static void adopted_memory_may_be_written(void **state) {
     wb_layer *model = wb_tree(wb_adopt(WB_F32, bytes, count_release, &releases, 64));
     assert_int_equal(wb_scope_close(), WB_OK);
     wb_optimiser *o = wb_setup(wb_descent(.eta = 0.25), model);
-    step(o, model), step(o, model);
+    for (int i = 0; i < 2; i++) assert_int_equal(scoped_step(o, model, squares_of_one), WB_OK);
     wb_scope_open();
     assert_value(wb_mean(wb_get(model, "1")), 0.25, 1e-6);
     assert_int_equal(wb_scope_close(), WB_OK);
@@ -218,7 +204,7 @@ static void parts_of_one_buffer_do_not_meet(void **state) {
     wb_layer *other = wb_tree(wb_slice(x, 0, 2, 6, 1));
     assert_int_equal(wb_scope_close(), WB_OK);
     wb_optimiser *o = wb_setup(wb_descent(.eta = 0.25), model);
-    step(o, model);
+    assert_int_equal(scoped_step(o, model, squares_of_one), WB_OK);
     assert_values(wb_get(model, "1"), 1e-6, 0.5, 1, 1.5, 2);
     assert_values(wb_get(other, "1"), 0, 3, 4, 5, 6);
     wb_free(o), wb_free(model), wb_free(other);

@@ -2,7 +2,7 @@
 #include "base/memory.h"
 #include "device/device.h"
 #include "evaluate/evaluate.h"
-#include "values/modes.h"
+#include "values/steps.h"
 
 /* ---- a device that fails ----
  *
@@ -33,37 +33,22 @@ static int install(void **state) {
     return 0;
 }
 
-static wb_array *squares(wb_layer *model, const wb_batch *batch, void *user) {
-    (void)batch, (void)user;
-    return wb_add(wb_sum(wb_square(wb_get(model, "1"))), wb_sum(wb_square(wb_get(model, "2"))));
-}
-
-static wb_status step(wb_optimiser *o, wb_layer *model) {
-    wb_scope_open();
-    const wb_batch batch = {0};
-    wb_gradients *g;
-    wb_array *l = wb_withgradient(squares, model, &batch, NULL, &g);
-    const wb_status status = l ? wb_update(o, model, g) : wb_error_status();
-    const wb_status closed = wb_scope_close();
-    return status == WB_OK ? closed : status;
-}
-
 static void a_struck_parameter_is_lost_and_says_so(void **state) {
     (void)state;
     if (!is_on_host()) skip(); /* the device that fails is the CPU */
     if (!is_planned()) skip(); /* one plan, and parameters written in place */
     wb_layer *model = wb_tree(wb_full(WB_F32, 2, 3), wb_full(WB_F32, 4, 5));
     wb_optimiser *o = wb_setup(wb_momentum(), model);
-    assert_int_equal(step(o, model), WB_OK);
+    assert_int_equal(scoped_step(o, model, squares_of_two), WB_OK);
     commands_left = 1;
-    assert_int_equal(step(o, model), WB_ERROR_DEVICE);
+    assert_int_equal(scoped_step(o, model, squares_of_two), WB_ERROR_DEVICE);
     assert_error(WB_ERROR_DEVICE, "struck by lightning");
     float numbers[3];
     assert_int_equal(wb_read_f32(wb_get(model, "1"), numbers, 3), WB_ERROR_LOST);
     assert_error(WB_ERROR_LOST, "the values of (3) were lost in an earlier device error");
     assert_true(isnan(wb_item(wb_sum(wb_get(model, "2"))))); /* also what would be made of it */
     assert_error(WB_ERROR_LOST, "the values of (5) were lost");
-    assert_int_equal(step(o, model), WB_ERROR_LOST);
+    assert_int_equal(scoped_step(o, model, squares_of_two), WB_ERROR_LOST);
     wb_clear_error();
     wb_free(o), wb_free(model);
 }
@@ -75,12 +60,12 @@ static void what_was_not_written_in_place_is_not_lost(void **state) {
     wb_optimiser *o = wb_setup(wb_descent(.eta = 0.25), model);
     wb_array *held = wb_keep(wb_get(model, "1")), *also = wb_keep(wb_get(model, "2"));
     commands_left = 0;
-    assert_int_not_equal(step(o, model), WB_OK);
+    assert_int_not_equal(scoped_step(o, model, squares_of_two), WB_OK);
     assert_error(WB_ERROR_DEVICE, "struck by lightning");
     assert_values(wb_get(model, "1"), 0, 1, 2);
     assert_true(wb_get(model, "1") == held);
     assert_int_equal(wb_step(o), 0);
-    assert_int_equal(step(o, model), WB_OK); /* the device is well again */
+    assert_int_equal(scoped_step(o, model, squares_of_two), WB_OK); /* the device is well again */
     assert_values(wb_get(model, "1"), 1e-6, 0.5, 1);
     assert_values(held, 0, 1, 2);
     wb_free(held), wb_free(also), wb_free(o), wb_free(model);
@@ -92,13 +77,13 @@ static void a_new_array_heals_the_slot(void **state) {
     if (!is_planned()) skip();
     wb_layer *model = wb_tree(wb_full(WB_F32, 2, 3), wb_full(WB_F32, 4, 5));
     wb_optimiser *o = wb_setup(wb_descent(.eta = 0.25), model);
-    assert_int_equal(step(o, model), WB_OK);
+    assert_int_equal(scoped_step(o, model, squares_of_two), WB_OK);
     commands_left = 1;
-    assert_int_equal(step(o, model), WB_ERROR_DEVICE);
+    assert_int_equal(scoped_step(o, model, squares_of_two), WB_ERROR_DEVICE);
     wb_clear_error();
     assert_int_equal(wb_set(model, "1", wb_vector(1, 1, 1)), WB_OK);
     assert_int_equal(wb_set(model, "2", wb_vector(1, 1, 1, 1, 1)), WB_OK);
-    assert_int_equal(step(o, model), WB_OK);
+    assert_int_equal(scoped_step(o, model, squares_of_two), WB_OK);
     assert_values(wb_get(model, "1"), 1e-6, 0.5, 0.5, 0.5);
     wb_free(o), wb_free(model);
 }
@@ -127,7 +112,7 @@ static void without_memory_nothing_is_written(void **state) {
             wb_tree(wb_full(WB_F32, 2, n), wb_full(WB_F32, 4, 5 + n)); /* a new plan */
         wb_optimiser *o = wb_setup(wb_adam(.eta = 0.5), model);
         (void)wb_fail_allocation(n);
-        const wb_status status = step(o, model);
+        const wb_status status = scoped_step(o, model, squares_of_two);
         (void)wb_fail_allocation(0);
         done = status == WB_OK;
         if (!done) {
