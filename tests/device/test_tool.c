@@ -1,22 +1,8 @@
 /* tools/weber: what people and programs read. */
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/stage.h"
-
-static char output[16384];
-
-/* Runs the tool; output is what it printed on both streams. Its exit status. */
-static int weber(const char *arguments) {
-    char command[4096];
-    (void)snprintf(command, sizeof command, "'%s' %s 2>&1", stage_build("bin/weber"), arguments);
-    FILE *pipe = popen(command, "r");
-    if (!pipe) return -1;
-    output[fread(output, 1, sizeof output - 1, pipe)] = 0;
-    const int status = pclose(pipe);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
+#include "support/tool.h"
 
 /* The library without the plugins that the build puts beside it. */
 static void copy_library(void) {

@@ -1,21 +1,7 @@
 /* tools/weber: show, convert and evaluate, as people call them. */
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/stage.h"
-
-static char output[16384];
-
-/* Runs the tool in the scene's folder; output is what it printed on both streams. Its exit status. */
-static int weber(const char *arguments) {
-    char command[4096];
-    (void)snprintf(command, sizeof command, "'%s' %s 2>&1", stage_build("bin/weber"), arguments);
-    FILE *pipe = popen(command, "r");
-    if (!pipe) return -1;
-    output[fread(output, 1, sizeof output - 1, pipe)] = 0;
-    const int status = pclose(pipe);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
+#include "support/tool.h"
 
 /* m.safetensors with PyTorch's names: a Linear (2, 3) and its bias. */
 static void save_torch(const char *path) {
