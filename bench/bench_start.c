@@ -1,16 +1,7 @@
 /* bench_start: from the start of the process to the first gradient of case a, printed; to be timed as a whole process. */
-#include <math.h>
 #include <stdio.h>
 
 #include "cases.h"
-
-static double sum_of_magnitudes(wb_array *x) {
-    const float *values = wb_read_begin(x);
-    double sum = 0;
-    for (int64_t i = 0; values && i < wb_count(x); i++) sum += fabs((double)values[i]);
-    wb_read_end(x);
-    return sum;
-}
 
 int main(void) {
     static const char *const paths[] = {"layers.1.weight", "layers.1.bias", "layers.2.weight",
@@ -30,7 +21,8 @@ int main(void) {
     wb_array *loss = wb_mse(p, wb_from(WB_F32, y, 1, A_BATCH));
     wb_gradients *gradients = wb_gradient(loss, model);
     double sum = 0;
-    for (int i = 0; i < 4; i++) sum += sum_of_magnitudes(wb_gradients_get(gradients, paths[i]));
+    for (int i = 0; i < 4; i++)
+        sum += bench_sum_of_magnitudes(wb_gradients_get(gradients, paths[i]));
     printf("%.9g %.9g\n", wb_item(loss), sum);
     wb_free(model);
     wb_scope_close();

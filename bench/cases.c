@@ -290,7 +290,7 @@ void bench_case_step(bench_case *c) {
 
 /* ---- results ---- */
 
-static double sum_of_magnitudes(wb_array *x) {
+double bench_sum_of_magnitudes(wb_array *x) {
     const float *values = wb_read_begin(x);
     double sum = 0;
     for (int64_t i = 0; values && i < wb_count(x); i++) sum += fabs((double)values[i]);
@@ -300,7 +300,7 @@ static double sum_of_magnitudes(wb_array *x) {
 
 static wb_array *add_leaf(void *user, const char *path, wb_array *x) {
     (void)path;
-    *(double *)user += sum_of_magnitudes(x);
+    *(double *)user += bench_sum_of_magnitudes(x);
     return x;
 }
 
@@ -309,11 +309,11 @@ bench_result bench_case_result(bench_case *c) {
     if (!c->last) return r;
     wb_scope_open();
     if (c->letter == 'h') {
-        r.loss = r.checksum = sum_of_magnitudes(c->last);
+        r.loss = r.checksum = bench_sum_of_magnitudes(c->last);
     } else {
         r.loss = wb_item(c->last);
         if (c->letter == 'g')
-            r.checksum = sum_of_magnitudes(c->gradient);
+            r.checksum = bench_sum_of_magnitudes(c->gradient);
         else
             wb_walk(add_leaf, &r.checksum, c->model);
     }

@@ -83,6 +83,9 @@ void bench_case_step(bench_case *c);
 bench_result bench_case_result(bench_case *c);
 void bench_case_close(bench_case *c);
 
+/* Of an array of f32: its checksum. */
+double bench_sum_of_magnitudes(wb_array *x);
+
 /* The parts of a step, for programs that look between them. */
 wb_layer *bench_case_model(const bench_case *c);
 wb_optimiser *bench_case_optimiser(const bench_case *c);

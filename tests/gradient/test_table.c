@@ -1,20 +1,6 @@
 /* Every row of ops.def that has a derivative, against differences in f64: the gradient and the gradient of the gradient. */
-#include "ops/ops.h"
+#include "support/functions.h"
 #include "support/support.h"
-
-typedef wb_array *unary_fn(wb_array *);
-typedef wb_array *binary_fn(wb_array *, wb_array *);
-
-static unary_fn *const unary[WB_OP_COUNT] = {
-#define WB_UNARY(name, ...) [WB_OP_##name] = wb_##name,
-#define WB_MACRO(name, ...) [WB_OP_##name] = wb_##name,
-#include <weber/ops.def>
-};
-
-static binary_fn *const binary[WB_OP_COUNT] = {
-#define WB_BINARY(name, ...) [WB_OP_##name] = wb_##name,
-#include <weber/ops.def>
-};
 
 enum { ROUNDS = 3 };
 

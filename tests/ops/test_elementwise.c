@@ -1,22 +1,8 @@
 /* Every elementwise row against libm, in f32 and f64: on its range, on zeros, infinities, NaN, denormals and large numbers; integers;
  * broadcasting. */
-#include "ops/ops.h"
+#include "support/functions.h"
 #include "support/naive.h"
 #include "support/support.h"
-
-typedef wb_array *unary_fn(wb_array *);
-typedef wb_array *binary_fn(wb_array *, wb_array *);
-
-static unary_fn *const unary[WB_OP_COUNT] = {
-#define WB_UNARY(name, ...) [WB_OP_##name] = wb_##name,
-#define WB_MACRO(name, ...) [WB_OP_##name] = wb_##name,
-#include <weber/ops.def>
-};
-
-static binary_fn *const binary[WB_OP_COUNT] = {
-#define WB_BINARY(name, ...) [WB_OP_##name] = wb_##name,
-#include <weber/ops.def>
-};
 
 static const double specials[] = {0.0,
                                   -0.0,

@@ -3,7 +3,6 @@
 
 #include "base/memory.h"
 #include "device/device.h"
-#include "half.h"
 #include "program/call.h"
 #include "support/dialects.h"
 #include "support/programs.h"
@@ -50,53 +49,6 @@ static double special(test_random *r) {
     return numbers[random_below(r, (int64_t)(sizeof numbers / sizeof *numbers))];
 }
 
-static void put(wb_dtype dtype, void *to, int64_t i, double x) {
-    switch (dtype) {
-    case WB_F32:
-        ((float *)to)[i] = (float)x;
-        break;
-    case WB_F64:
-        ((double *)to)[i] = x;
-        break;
-    case WB_F16:
-    case WB_BF16:
-        ((uint16_t *)to)[i] = dtype == WB_F16 ? k_f32_to_f16((float)x) : k_f32_to_bf16((float)x);
-        break;
-    case WB_I32:
-        ((int32_t *)to)[i] = (int32_t)x;
-        break;
-    case WB_I64:
-        ((int64_t *)to)[i] = (int64_t)x;
-        break;
-    case WB_BOOL:
-        ((uint8_t *)to)[i] = (int64_t)x % 2 != 0;
-        break;
-    default:
-        ((uint8_t *)to)[i] = (uint8_t)(int64_t)x;
-        break;
-    }
-}
-
-static double get(wb_dtype dtype, const void *from, int64_t i) {
-    switch (dtype) {
-    case WB_F32:
-        return (double)((const float *)from)[i];
-    case WB_F64:
-        return ((const double *)from)[i];
-    case WB_F16:
-    case WB_BF16: {
-        const uint16_t half = ((const uint16_t *)from)[i];
-        return (double)(dtype == WB_F16 ? k_f16_to_f32(half) : k_bf16_to_f32(half));
-    }
-    case WB_I32:
-        return ((const int32_t *)from)[i];
-    case WB_I64:
-        return (double)((const int64_t *)from)[i];
-    default:
-        return ((const uint8_t *)from)[i];
-    }
-}
-
 static void memory_make(const program_maker *m, memory *memory) {
     test_random r = {42};
     for (int a = 0; a < m->program.narguments; a++) {
@@ -105,7 +57,11 @@ static void memory_make(const program_maker *m, memory *memory) {
         for (int64_t i = 0; i < m->counts[a]; i++) {
             const bool is_special = m->low == -PROGRAM_SPECIAL && m->dtypes[a] <= WB_BF16;
             const double x = is_special ? special(&r) : random_between(&r, m->low, m->high);
-            put(m->dtypes[a], memory->arguments[a], i, m->is_output[a] && a > 1 ? 99 : x);
+            const bool is_bool = m->dtypes[a] == WB_BOOL; /* some of each */
+            number_put(m->dtypes[a], memory->arguments[a], i,
+                       m->is_output[a] && a > 1 ? 99
+                       : is_bool                ? (double)((int64_t)x % 2)
+                                                : x);
         }
     }
 }
@@ -156,8 +112,8 @@ static int64_t compare(const program_maker *m, const char *name, const memory *h
     for (int a = 0; a < m->program.narguments; a++) {
         const wb_dtype dtype = m->dtypes[a];
         for (int64_t i = 0; i < m->counts[a]; i++) {
-            const double x = get(dtype, have->arguments[a], i),
-                         y = get(dtype, want->arguments[a], i);
+            const double x = number_get(dtype, have->arguments[a], i),
+                         y = number_get(dtype, want->arguments[a], i);
             if (is_same(x, y, tolerance_of(m, dtype))) continue;
             if (wrong++ == 0)
                 print_error("%s: argument %d (%s), element %lld is %.9g, on the CPU %.9g\n", name,

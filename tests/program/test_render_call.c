@@ -10,81 +10,9 @@
 
 enum { UNIT = 12 /* texts compiled together */ };
 
-/* ---- numbers of any type ---- */
+/* ---- types ---- */
 
 static bool is_half(wb_dtype dtype) { return dtype == WB_F16 || dtype == WB_BF16; }
-
-/* Of a number that the type holds exactly, and is no denormal. */
-static uint16_t half_of(wb_dtype dtype, double x) {
-    if (dtype == WB_BF16) {
-        const float narrow = (float)x;
-        uint32_t bits;
-        memcpy(&bits, &narrow, sizeof bits);
-        return (uint16_t)(bits >> 16);
-    }
-    int exponent;
-    const double fraction = frexp(fabs(x), &exponent);
-    const unsigned sign = x < 0 ? 0x8000u : 0;
-    if (x == 0) return 0;
-    return (uint16_t)(sign | (unsigned)(exponent + 14) << 10 |
-                      ((unsigned)(fraction * 2048) & 0x3ffu));
-}
-
-static double of_half(wb_dtype dtype, uint16_t half) {
-    if (dtype == WB_BF16) {
-        const uint32_t bits = (uint32_t)half << 16;
-        float wide;
-        memcpy(&wide, &bits, sizeof wide);
-        return (double)wide;
-    }
-    const int exponent = half >> 10 & 31, fraction = half & 0x3ff;
-    const double size = exponent == 31 ? (fraction ? NAN : INFINITY)
-                        : exponent     ? ldexp(1024 + fraction, exponent - 25)
-                                       : ldexp(fraction, -24);
-    return half & 0x8000 ? -size : size;
-}
-
-static void put(wb_dtype dtype, void *array, int64_t i, double x) {
-    switch (dtype) {
-    case WB_F32:
-        ((float *)array)[i] = (float)x;
-        break;
-    case WB_F64:
-        ((double *)array)[i] = x;
-        break;
-    case WB_F16:
-    case WB_BF16:
-        ((uint16_t *)array)[i] = half_of(dtype, x);
-        break;
-    case WB_I32:
-        ((int32_t *)array)[i] = (int32_t)x;
-        break;
-    case WB_I64:
-        ((int64_t *)array)[i] = (int64_t)x;
-        break;
-    default:
-        ((uint8_t *)array)[i] = (uint8_t)(int64_t)x;
-        break;
-    }
-}
-
-static double get(wb_dtype dtype, const void *array, int64_t i) {
-    switch (dtype) {
-    case WB_F32:
-        return (double)((const float *)array)[i];
-    case WB_F64:
-        return ((const double *)array)[i];
-    case WB_F16:
-    case WB_BF16:
-        return of_half(dtype, ((const uint16_t *)array)[i]);
-    case WB_I32:
-        return ((const int32_t *)array)[i];
-    case WB_I64:
-        return (double)((const int64_t *)array)[i];
-    default:
-        return ((const uint8_t *)array)[i];
-    }
-}
 
 /* ---- arrays of a case: one that is run, and the reference ---- */
 
@@ -120,10 +48,10 @@ static double number_for(const call_case *c, const argument *argument, test_rand
 static void fill_indices(const call_case *c, arrays *a, test_random *r) {
     const argument *index = &c->arguments[c->index_argument];
     for (int64_t i = 0; i < index->count; i++)
-        put(index->dtype, a->of[c->index_argument], i, (double)random_below(r, c->indices));
+        number_put(index->dtype, a->of[c->index_argument], i, (double)random_below(r, c->indices));
     if (!c->has_bad_index) return;
-    put(index->dtype, a->of[c->index_argument], 217, -3);
-    put(index->dtype, a->of[c->index_argument], 250, (double)c->indices);
+    number_put(index->dtype, a->of[c->index_argument], 217, -3);
+    number_put(index->dtype, a->of[c->index_argument], 250, (double)c->indices);
 }
 
 static void run_on_cpu(const wb_call *call, const arrays *a, int count) {
@@ -156,7 +84,7 @@ static void fill_pool_index(const call_case *c, arrays *a, test_random *r) {
     add_argument(&pool, WB_I32, c->arguments[1].count, true);
     arrays p = arrays_new(&pool);
     for (int64_t i = 0; i < pool.arguments[0].count; i++)
-        put(WB_F32, p.of[0], i, (double)random_below(r, 9));
+        number_put(WB_F32, p.of[0], i, (double)random_below(r, 9));
     run_on_cpu(&pool.call, &p, 3);
     memcpy(a->of[1], p.of[2], p.sizes[2]);
     arrays_release(&p);
@@ -173,7 +101,7 @@ static void fill(const call_case *c, arrays *a, test_random *r) {
             continue;
         }
         for (int64_t i = 0; i < argument->count && (!argument->is_result || is_base); i++)
-            put(argument->dtype, a->of[k], i, number_for(c, argument, r));
+            number_put(argument->dtype, a->of[k], i, number_for(c, argument, r));
     }
     if (is_pool) fill_pool_index(c, a, r);
 }
@@ -191,7 +119,7 @@ static arrays reference_of(const call_case *c, const arrays *a) {
             memcpy(r.of[k], a->of[k], a->sizes[k]);
         else
             for (int64_t i = 0; i < c->arguments[k].count; i++)
-                put(WB_F32, r.of[k], i, get(c->arguments[k].dtype, a->of[k], i));
+                number_put(WB_F32, r.of[k], i, number_get(c->arguments[k].dtype, a->of[k], i));
     }
     if (!c->has_bad_index) run_on_cpu(&wide.call, &r, c->narguments);
     return r;
@@ -221,8 +149,8 @@ static void compare(const char *dialect, const call_case *c, const arrays *got,
         const bool widens = is_half(argument->dtype) && c->call.kind != WB_CALL_gather;
         const wb_dtype of_wanted = widens ? WB_F32 : argument->dtype;
         for (int64_t i = 0; i < argument->count && argument->is_result; i++) {
-            const double x = get(argument->dtype, got->of[k], i),
-                         y = get(of_wanted, wanted->of[k], i);
+            const double x = number_get(argument->dtype, got->of[k], i),
+                         y = number_get(of_wanted, wanted->of[k], i);
             if (x == y || (isnan(x) && isnan(y)) ||
                 fabs(x - y) <= tolerance_of(c, argument->dtype, y))
                 continue;

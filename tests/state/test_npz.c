@@ -383,16 +383,7 @@ static void every_flipped_byte_of_npz_is_an_error_or_a_tree(void **state) {
 static void allocations_that_fail_are_errors(void **state) {
     (void)state;
     unsigned char bytes[4096];
-    write_bytes(NPZ, bytes, small_npz(bytes));
-    wb_file *file = NULL;
-    for (int64_t n = 1; !file; n++) {
-        (void)wb_fail_allocation(n);
-        file = wb_open(test_path);
-        (void)wb_fail_allocation(0);
-        if (!file) assert_error(WB_ERROR_MEMORY, "");
-        assert_true(n < 1000);
-    }
-    wb_free(file);
+    every_allocation_may_fail(NPZ, bytes, small_npz(bytes));
 }
 
 int main(void) {

@@ -268,4 +268,18 @@ static inline int every_flipped_byte(const char *name, unsigned char *bytes, siz
     return trees;
 }
 
+/* Opens a file of these bytes until no allocation of it fails. */
+static inline void every_allocation_may_fail(const char *name, const void *bytes, size_t size) {
+    wb_file *file = NULL;
+    write_bytes(name, bytes, size);
+    for (int64_t n = 1; !file; n++) {
+        (void)wb_fail_allocation(n);
+        file = wb_open(test_path);
+        (void)wb_fail_allocation(0);
+        if (!file) assert_error(WB_ERROR_MEMORY, "");
+        assert_true(n < 1000);
+    }
+    wb_free(file);
+}
+
 #endif

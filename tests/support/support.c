@@ -41,7 +41,7 @@ double random_between(test_random *r, double low, double high) {
     return low + (high - low) * (double)(random_bits(r) >> 11) * 0x1p-53;
 }
 
-/* ---- arrays ---- */
+/* ---- numbers in memory ---- */
 
 static uint16_t brain_of(float x) {
     uint32_t bits;
@@ -62,7 +62,7 @@ static uint16_t half_of(double x) {
     return (uint16_t)(sign + (uint32_t)((exponent + 13) * 1024) + rounded);
 }
 
-static void store(wb_dtype dtype, void *to, int64_t i, double x) {
+void number_put(wb_dtype dtype, void *to, int64_t i, double x) {
     switch (dtype) {
     case WB_F32:
         ((float *)to)[i] = (float)x;
@@ -91,6 +91,42 @@ static void store(wb_dtype dtype, void *to, int64_t i, double x) {
     }
 }
 
+static double of_half(uint16_t half) {
+    const int exponent = half >> 10 & 31, fraction = half & 0x3ff;
+    const double size = exponent == 31 ? (fraction ? NAN : INFINITY)
+                        : exponent     ? ldexp(1024 + fraction, exponent - 25)
+                                       : ldexp(fraction, -24);
+    return half & 0x8000 ? -size : size;
+}
+
+static double of_brain(uint16_t half) {
+    const uint32_t bits = (uint32_t)half << 16;
+    float wide;
+    memcpy(&wide, &bits, sizeof wide);
+    return (double)wide;
+}
+
+double number_get(wb_dtype dtype, const void *from, int64_t i) {
+    switch (dtype) {
+    case WB_F32:
+        return (double)((const float *)from)[i];
+    case WB_F64:
+        return ((const double *)from)[i];
+    case WB_F16:
+        return of_half(((const uint16_t *)from)[i]);
+    case WB_BF16:
+        return of_brain(((const uint16_t *)from)[i]);
+    case WB_I32:
+        return ((const int32_t *)from)[i];
+    case WB_I64:
+        return (double)((const int64_t *)from)[i];
+    default:
+        return ((const uint8_t *)from)[i];
+    }
+}
+
+/* ---- arrays ---- */
+
 static int64_t count_of(int ndim, const int64_t *sizes) {
     int64_t count = 1;
     for (int d = 0; d < ndim; d++) count *= sizes[d];
@@ -101,7 +137,7 @@ wb_array *array_of(wb_dtype dtype, const double *numbers, int ndim, const int64_
     const int64_t count = count_of(ndim, sizes);
     void *memory = calloc((size_t)count + 1, 8);
     assert_non_null(memory);
-    for (int64_t i = 0; i < count; i++) store(dtype, memory, i, numbers[i]);
+    for (int64_t i = 0; i < count; i++) number_put(dtype, memory, i, numbers[i]);
     wb_array *x = wb_from_make(dtype, memory, ndim, sizes);
     free(memory);
     if (!x) fail_msg("no array: %s", wb_error_message());

@@ -55,9 +55,15 @@ uint64_t random_bits(test_random *r);
 int64_t random_below(test_random *r, int64_t n); /* 0 .. n - 1 */
 double random_between(test_random *r, double low, double high);
 
+/* ---- numbers in memory ---- */
+
+/* Element i of memory of a type; x is cut and rounded as C does (halves: to nearest even). */
+void number_put(wb_dtype dtype, void *memory, int64_t i, double x);
+double number_get(wb_dtype dtype, const void *memory, int64_t i);
+
 /* ---- arrays ---- */
 
-/* count numbers as an array of dtype in memory, cut and rounded as C does (halves: to nearest even). */
+/* count numbers as an array of dtype in memory, as number_put has them. */
 wb_array *array_of(wb_dtype dtype, const double *numbers, int ndim, const int64_t *sizes);
 /* The same with random numbers between low and high. */
 wb_array *array_random(test_random *r, wb_dtype dtype, double low, double high, int ndim,
