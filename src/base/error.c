@@ -116,21 +116,24 @@ static wb_log_level shown(void) {
     return strcmp(asked, "debug") == 0 ? WB_LOG_DEBUG : WB_LOG_WARN;
 }
 
-void wb_log_line(wb_log_level level, const char *format, ...) {
-    if (level > shown()) return;
+static void log_line(wb_log_level level, const char *format, va_list args)
+    __attribute__((format(printf, 2, 0)));
+static void log_line(wb_log_level level, const char *format, va_list args) {
     char line[2048];
-    va_list args;
-    va_start(args, format);
     (void)vsnprintf(line, sizeof line, format, args);
-    va_end(args);
     sink.hook(sink.context, level, line);
 }
 
-void wb_log_always(const char *format, ...) {
-    char line[2048];
+void wb_log_line(wb_log_level level, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(line, sizeof line, format, args);
+    if (level <= shown()) log_line(level, format, args);
     va_end(args);
-    sink.hook(sink.context, WB_LOG_INFO, line);
+}
+
+void wb_log_always(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    log_line(WB_LOG_INFO, format, args);
+    va_end(args);
 }
