@@ -279,6 +279,26 @@ typedef struct wb_dropout_desc {
 #define wb_dropout(...) wb_dropout_make((wb_dropout_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_layer *wb_dropout_make(wb_dropout_desc desc);
 
+typedef struct wb_batchnorm_desc {
+    char start_;
+    int64_t channels; /* required */
+    wb_activation *activation;
+    double eps;      /* default 1e-5 */
+    double momentum; /* default 0.1 */
+    bool no_affine, no_track_stats;
+    wb_dtype dtype;            /* default f32 */
+    wb_array *beta, *gamma;    /* given instead of zeros, ones (channels) */
+    wb_array *mean, *variance; /* given instead of zeros, ones (channels) */
+} wb_batchnorm_desc;
+
+/* y = activation(γ (x - μ) / √(σ² + eps) + β), each channel by itself; x (..., channels, N). In training μ and σ² are those of the batch, σ² over its
+ * n numbers, and the running ones, which test mode takes, become (1 - momentum) μ + momentum μ_batch, with σ² over n - 1. (Ioffe and Szegedy
+ * 2015; Flux) Paths: "β", "γ"; "μ", "σ²", which are moved and saved but not trained.
+ *
+ * no_affine: without γ and β. no_track_stats: the batch's μ and σ² in test mode too. One number for each channel in training is WB_ERROR_ARGUMENT. */
+#define wb_batchnorm(...) wb_batchnorm_make((wb_batchnorm_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_layer *wb_batchnorm_make(wb_batchnorm_desc desc);
+
 /* A function as a layer. Its name for printing and files is that of its operation; composites need
  * wb_fn_named. */
 WB_API wb_layer *wb_fn(wb_activation *function);

@@ -152,12 +152,21 @@ void wb_dims_text(unsigned dims, char *text, size_t size_bytes);
 /* ---- the classes, and what a layer of one could be made again with ---- */
 
 extern const wb_layer_class wb_chain_class, wb_tree_class, wb_dense_class, wb_conv_class,
-    wb_cross_cor_class, wb_maxpool_class, wb_meanpool_class, wb_dropout_class, wb_flatten_class,
-    wb_fn_class;
+    wb_cross_cor_class, wb_maxpool_class, wb_meanpool_class, wb_dropout_class, wb_batchnorm_class,
+    wb_flatten_class, wb_fn_class;
 wb_dense_desc wb_dense_desc_of(const wb_layer *dense);
 wb_conv_desc wb_conv_desc_of(const wb_layer *conv); /* padding in numbers, same_pad too */
 wb_pool_desc wb_pool_desc_of(const wb_layer *pool);
 wb_dropout_desc wb_dropout_desc_of(const wb_layer *dropout);
+wb_batchnorm_desc wb_batchnorm_desc_of(const wb_layer *batchnorm);
+
+#define WB_BATCHNORM_EPS      1e-5
+#define WB_BATCHNORM_MOMENTUM 0.1
+
+/* "BatchNorm(16, relu, momentum=0.2)", with what writes its numbers. */
+typedef void wb_real_writer(double value, char *text, size_t size_bytes);
+void wb_batchnorm_text(const wb_layer *batchnorm, wb_real_writer *real, char *text,
+                       size_t size_bytes);
 
 /* ---- counts, for printing ---- */
 

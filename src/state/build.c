@@ -144,6 +144,12 @@ bool wb_part_bias(const wb_part *p, wb_array **bias) {
     return (*bias = wb_part_weight(p, "bias", 1)) != NULL;
 }
 
+bool wb_part_vector(const wb_part *p, const char *name, wb_array **x) {
+    const wb_record *r = wb_part_field(p, name);
+    *x = NULL;
+    return !r || is_no_bias(r) || (*x = wb_part_weight(p, name, 1)) != NULL;
+}
+
 /* ---- what is written ---- */
 
 bool wb_part_has_only(const wb_part *p, int positional, const char *const *keys) {
@@ -201,6 +207,18 @@ int wb_part_numbers(const wb_part *p, const char *name, int most, int64_t *numbe
     return t || r ? wb_numbers_of(p, t, r, most, numbers) : 0;
 }
 
+bool wb_part_real(const wb_part *p, const char *key, const char *name, double *number) {
+    const wb_term *t = p->term ? wb_term_keyed(p->term, key) : NULL;
+    const wb_record *r = p->term ? NULL : wb_part_field(p, name);
+    if (t && t->kind <= WB_TERM_REAL)
+        *number = t->kind == WB_TERM_REAL ? t->real : (double)t->integer;
+    else if (r && (r->kind == WB_RECORD_REAL || r->kind == WB_RECORD_INTEGER))
+        *number = wb_record_real(r);
+    else if (t || r)
+        return wb_part_fail(p, WB_ERROR_FORMAT, "its %s is no number", key) != NULL;
+    return true;
+}
+
 static bool find_function(const wb_part *p, const char *name, wb_activation **function) {
     *function = wb_activation_named(name);
     if (*function) return true;
@@ -210,18 +228,18 @@ static bool find_function(const wb_part *p, const char *name, wb_activation **fu
     return false;
 }
 
-bool wb_part_activation(const wb_part *p, int i, wb_activation **function) {
+bool wb_part_activation(const wb_part *p, int i, const char *name, wb_activation **function) {
     const wb_term *t = p->term ? wb_term_at(p->term, i) : NULL;
-    const wb_record *r = p->term ? NULL : wb_part_field(p, "σ");
+    const wb_record *r = p->term ? NULL : wb_part_field(p, name);
     *function = NULL;
     if (!t && !r) return true;
     if (t && t->kind != WB_TERM_NAME) {
         (void)wb_part_fail(p, WB_ERROR_FORMAT, "its activation is no name");
         return false;
     }
-    const char *name = t ? t->name : wb_flux_function(r);
-    if (!name) return fail_unknown(p, r) != NULL;
-    return strcmp(name, "identity") == 0 || find_function(p, name, function);
+    const char *of = t ? t->name : wb_flux_function(r);
+    if (!of) return fail_unknown(p, r) != NULL;
+    return strcmp(of, "identity") == 0 || find_function(p, of, function);
 }
 
 /* ---- one layer, array or container ---- */

@@ -28,8 +28,14 @@ wb_array *wb_part_weight(const wb_part *part, const char *name, int ndim);
 /* A bias, or NULL where there is none; false: an error is recorded. */
 bool wb_part_bias(const wb_part *part, wb_array **bias);
 
-/* The activation: the i-th term, or Flux's field σ; NULL for the identity. False: an error is recorded. */
-bool wb_part_activation(const wb_part *part, int i, wb_activation **activation);
+/* The array of a field, or NULL where the field is nothing; false: an error is recorded. */
+bool wb_part_vector(const wb_part *part, const char *name, wb_array **x);
+
+/* The activation: the i-th term, or the field of this name; NULL for the identity. False: an error is recorded. */
+bool wb_part_activation(const wb_part *part, int i, const char *name, wb_activation **activation);
+
+/* A number with this key, or of this field; it stays as it is where it is not written. False: an error is recorded. */
+bool wb_part_real(const wb_part *part, const char *key, const char *name, double *number);
 
 /* Up to `most` numbers from 0 to 2^31: a number or tuple with this key, or of this field. Returns how many, 0 where it is not written, -1
  * with the error recorded. */

@@ -14,6 +14,18 @@ static wb_record *integer(wb_arena *arena, int64_t value) {
     return r;
 }
 
+static wb_record *real(wb_arena *arena, double value) {
+    wb_record *r = wb_record_new(arena, WB_RECORD_REAL);
+    if (r) r->real = value;
+    return r;
+}
+
+static wb_record *boolean(wb_arena *arena, bool value) {
+    wb_record *r = wb_record_new(arena, WB_RECORD_BOOL);
+    if (r) r->boolean = value;
+    return r;
+}
+
 static wb_record *tuple(wb_arena *arena, int count, const int64_t *numbers) {
     wb_record *r = wb_record_new(arena, WB_RECORD_LIST);
     if (!r || !wb_record_room(arena, r, count, false)) return NULL;
@@ -65,10 +77,8 @@ static wb_record *pool_value(wb_arena *arena, const wb_layer *layer, const char 
 
 /* nothing: automatic. */
 static wb_record *mode(wb_arena *arena, const wb_layer *layer) {
-    const bool is_automatic = layer->mode_ == WB_MODE_AUTO;
-    wb_record *r = wb_record_new(arena, is_automatic ? WB_RECORD_NULL : WB_RECORD_BOOL);
-    if (r) r->boolean = layer->mode_ == WB_MODE_TRAIN;
-    return r;
+    return layer->mode_ == WB_MODE_AUTO ? wb_record_new(arena, WB_RECORD_NULL)
+                                        : boolean(arena, layer->mode_ == WB_MODE_TRAIN);
 }
 
 static wb_record *dropout_value(wb_arena *arena, const wb_layer *layer, const char *field) {
@@ -79,10 +89,17 @@ static wb_record *dropout_value(wb_arena *arena, const wb_layer *layer, const ch
         const int count = wb_dims_numbers(d.dims, dims);
         return count == 1 ? integer(arena, dims[0]) : tuple(arena, count, dims);
     }
-    if (strcmp(field, "p") != 0) return empty(arena);
-    wb_record *r = wb_record_new(arena, WB_RECORD_REAL);
-    if (r) r->real = d.p;
-    return r;
+    return strcmp(field, "p") == 0 ? real(arena, d.p) : empty(arena);
+}
+
+static wb_record *batchnorm_value(wb_arena *arena, const wb_layer *layer, const char *field) {
+    const wb_batchnorm_desc d = wb_batchnorm_desc_of(layer);
+    if (strcmp(field, "ϵ") == 0) return real(arena, d.eps);
+    if (strcmp(field, "momentum") == 0) return real(arena, d.momentum);
+    if (strcmp(field, "affine") == 0) return boolean(arena, !d.no_affine);
+    if (strcmp(field, "track_stats") == 0) return boolean(arena, !d.no_track_stats);
+    if (strcmp(field, "active") == 0) return mode(arena, layer);
+    return strcmp(field, "chs") == 0 ? integer(arena, d.channels) : empty(arena);
 }
 
 /* ---- text ---- */
@@ -93,6 +110,12 @@ static void print_dropout(FILE *file, const wb_layer *layer) {
     wb_real_text(d.p, p, sizeof p);
     wb_dims_text(d.dims, dims, sizeof dims);
     (void)fprintf(file, "Dropout(%s%s)", p, dims);
+}
+
+static void print_batchnorm(FILE *file, const wb_layer *layer) {
+    char text[300];
+    wb_batchnorm_text(layer, wb_real_text, text, sizeof text);
+    (void)fputs(text, file);
 }
 
 /* ---- layers ---- */
@@ -107,7 +130,7 @@ static wb_layer *make_dense(const wb_part *p) {
     wb_dense_desc d = {.start_ = 0};
     if (p->term && !wb_part_has_only(p, 2, keys)) return NULL;
     d.weight = wb_part_weight(p, "weight", 2);
-    if (!d.weight || !wb_part_bias(p, &d.bias) || !wb_part_activation(p, 1, &d.activation))
+    if (!d.weight || !wb_part_bias(p, &d.bias) || !wb_part_activation(p, 1, "σ", &d.activation))
         return NULL;
     d.no_bias = !d.bias;
     if (p->term && !wb_part_pair_is(p, 0, d.weight->sizes[1], d.weight->sizes[0])) return NULL;
@@ -178,7 +201,7 @@ static wb_layer *make_convolution(const wb_part *p, wb_layer *(*make)(wb_conv_de
     if (n < 1 || n > 3)
         return wb_part_fail(p, WB_ERROR_SHAPE, "its weight is %s", wb_text_of(d.weight));
     if (!conv_settings(p, n, &d) || !conv_sizes(p, n, &d) || !wb_part_bias(p, &d.bias) ||
-        !wb_part_activation(p, 2, &d.activation))
+        !wb_part_activation(p, 2, "σ", &d.activation))
         return NULL;
     d.no_bias = !d.bias;
     return make(d);
@@ -239,10 +262,11 @@ static bool dims_of(const wb_part *p, unsigned *dims) {
     return count >= 0;
 }
 
-/* testmode! and trainmode! are kept; before there was a third, true was what every Dropout began with. */
-static wb_layer *in_mode(const wb_part *p, wb_layer *layer, bool has_automatic) {
+/* testmode! and trainmode! are kept; before there was a third, true was what every layer began with, and the mode a field with another name now. */
+static wb_layer *in_mode(const wb_part *p, wb_layer *layer, const char *old_name,
+                         bool has_automatic) {
     const wb_record *active = wb_part_field(p, "active");
-    if (!active) active = wb_part_field(p, "dims");
+    if (!active) active = wb_part_field(p, old_name);
     if (!layer || !active || active->kind != WB_RECORD_BOOL) return layer;
     if (!active->boolean) (void)wb_test_mode(layer);
     if (active->boolean && has_automatic) (void)wb_train_mode(layer);
@@ -254,7 +278,49 @@ static wb_layer *make_dropout(const wb_part *p) {
     wb_dropout_desc d = {.start_ = 0};
     if (p->term && !wb_part_has_only(p, 1, keys)) return NULL;
     if (!probability(p, &d.p) || !dims_of(p, &d.dims)) return NULL;
-    return in_mode(p, wb_dropout_make(d), wb_part_field(p, "rng") != NULL);
+    return in_mode(p, wb_dropout_make(d), "dims", wb_part_field(p, "rng") != NULL);
+}
+
+/* key=false is written if and only if the arrays are not there. */
+static bool agrees(const wb_part *p, const char *key, bool are_there) {
+    const wb_term *t = p->term ? wb_term_keyed(p->term, key) : NULL;
+    const bool is_written = !t || (t->kind == WB_TERM_BOOL && t->integer);
+    if (!p->term || is_written == are_there) return true;
+    return wb_part_fail(p, WB_ERROR_FORMAT, "its arrays are %s, and %s=%s is written",
+                        are_there ? "there" : "not there", key,
+                        is_written ? "true" : "false") != NULL;
+}
+
+static bool batchnorm_arrays(const wb_part *p, wb_batchnorm_desc *d) {
+    if (!wb_part_vector(p, "β", &d->beta) || !wb_part_vector(p, "γ", &d->gamma) ||
+        !wb_part_vector(p, "μ", &d->mean) || !wb_part_vector(p, "σ²", &d->variance))
+        return false;
+    d->no_affine = !d->gamma;
+    d->no_track_stats = !d->mean;
+    if (!d->beta != !d->gamma || !d->mean != !d->variance)
+        return wb_part_fail(p, WB_ERROR_FORMAT, "it has one of β and γ, or of μ and σ²") != NULL;
+    return agrees(p, "affine", d->gamma) && agrees(p, "track_stats", d->mean);
+}
+
+/* The channels are written, or those of an array. */
+static bool batchnorm_channels(const wb_part *p, wb_batchnorm_desc *d) {
+    const wb_term *t = p->term ? wb_term_at(p->term, 0) : NULL;
+    const wb_record *r = p->term ? NULL : wb_part_field(p, "chs");
+    const wb_array *x = d->gamma ? d->gamma : d->mean;
+    if (t || r) return wb_numbers_of(p, t, r, 1, &d->channels) == 1;
+    if (x) d->channels = x->sizes[0];
+    return x || wb_part_fail(p, WB_ERROR_FORMAT, "it says no number of channels");
+}
+
+static wb_layer *make_batchnorm(const wb_part *p) {
+    static const char *const keys[] = {"affine", "track_stats", "eps", "momentum", NULL};
+    wb_batchnorm_desc d = {.start_ = 0};
+    if (p->term && !wb_part_has_only(p, 2, keys)) return NULL;
+    if (!batchnorm_arrays(p, &d) || !batchnorm_channels(p, &d) ||
+        !wb_part_activation(p, 1, "λ", &d.activation) || !wb_part_real(p, "eps", "ϵ", &d.eps) ||
+        !wb_part_real(p, "momentum", "momentum", &d.momentum))
+        return NULL;
+    return in_mode(p, wb_batchnorm_make(d), "affine", wb_part_field(p, "track_stats") != NULL);
 }
 
 /* ---- the table ---- */
@@ -292,8 +358,15 @@ static const wb_layer_row rows[] = {
      .make = make_dropout,
      .value = dropout_value,
      .print = print_dropout},
-    {.name = "flatten",                .layer_class = &wb_flatten_class,                                                     .make = make_flatten},
-    {.name = "function",   .layer_class = &wb_fn_class                                         },
+    {.name = "BatchNorm",
+     .layer_class = &wb_batchnorm_class,
+     .fields = {"λ", "β", "γ", "μ", "σ²", "ϵ", "momentum", "affine", "track_stats", "active",
+                "chs"},
+     .make = make_batchnorm,
+     .value = batchnorm_value,
+     .print = print_batchnorm},
+    {.name = "flatten",   .layer_class = &wb_flatten_class,                                          .make = make_flatten},
+    {.name = "function",                .layer_class = &wb_fn_class                                                    },
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 

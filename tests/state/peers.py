@@ -251,13 +251,17 @@ from safetensors.torch import load_file, save_file
 folder, is_back = sys.argv[1], len(sys.argv) > 2
 nn = torch.nn
 torch.manual_seed(1)
-model = nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(3 * 4 * 3, 5), nn.Tanh(), nn.Linear(5, 2))
+model = nn.Sequential(nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(3 * 4 * 3, 5), nn.Tanh(), nn.Linear(5, 2))
 if is_back:
-    model.load_state_dict(load_file(folder + "/back.safetensors"))
+    model.load_state_dict({**load_file(folder + "/back.safetensors"), "1.num_batches_tracked": torch.tensor(2)})
+    model.eval()
     x = torch.from_numpy(numpy.load(folder + "/x.npy"))
     assert numpy.abs(model(x).detach().numpy() - numpy.load(folder + "/y.npy")).max() < 1e-6, "other results"
 else:
     x = torch.randn(4, 1, 8, 10)
+    nn.init.normal_(model[1].weight), nn.init.normal_(model[1].bias)
+    numpy.save(folder + "/trained.npy", model(x).detach().numpy())
+    model.eval()
     save_file(model.state_dict(), folder + "/torch.safetensors")
     numpy.save(folder + "/x.npy", x.numpy()), numpy.save(folder + "/y.npy", model(x).detach().numpy())
 print("torch", torch.__version__)
@@ -266,11 +270,16 @@ print("torch", torch.__version__)
 TABLE = """
 0.weight -> layers.1.weight flip        # Conv2d into Conv
 0.bias   -> layers.1.bias
-4.weight -> layers.4.weight transpose   # Linear into Dense
-6.weight -> layers.5.weight transpose
-4.bias   -> layers.4.bias
-6.bias   -> layers.5.bias
+1.weight -> layers.2.γ                  # BatchNorm2d
+1.bias   -> layers.2.β
+1.running_mean -> layers.2.μ
+1.running_var  -> layers.2.σ²
+5.weight -> layers.5.weight transpose   # Linear into Dense
+7.weight -> layers.6.weight transpose
+5.bias   -> layers.5.bias
+7.bias   -> layers.6.bias
 """
+COUNTS = "*.num_batches_tracked ->\n"
 
 
 def run_torch(*arguments):
@@ -301,6 +310,10 @@ class Dense(ctypes.Structure):
     _fields_ = [("start", CHAR), ("input", number), ("output", number), ("activation", pointer), REST]
 
 
+class BatchNorm(ctypes.Structure):
+    _fields_ = [("start", CHAR), ("channels", number), ("activation", pointer), REST]
+
+
 class Load(ctypes.Structure):
     _fields_ = [("start", CHAR), ("path", text), ("model", pointer), ("key", text), ("filter", pointer), ("user", pointer), ("partial", FLAG),
                 ("rename", text), REST]
@@ -309,11 +322,17 @@ class Load(ctypes.Structure):
 def network():
     """TORCH's, of Weber's layers."""
     function = lambda name: ctypes.cast(getattr(wb, name), pointer)  # noqa: E731
-    layers = [declare("wb_conv_make", pointer, Conv)(Conv(kernel=(3, 3), input=1, output=3, activation=function("wb_relu"))),
+    layers = [declare("wb_conv_make", pointer, Conv)(Conv(kernel=(3, 3), input=1, output=3)),
+              declare("wb_batchnorm_make", pointer, BatchNorm)(BatchNorm(channels=3, activation=function("wb_relu"))),
               declare("wb_maxpool_make", pointer, Pool)(Pool(kernel=(2, 2))), declare("wb_flatten", pointer)(),
               declare("wb_dense_make", pointer, Dense)(Dense(input=36, output=5, activation=function("wb_tanh"))),
               wb.wb_dense_make(Dense(input=5, output=2))]
     return declare("wb_chain_make", pointer, number, ctypes.POINTER(pointer))(len(layers), (pointer * len(layers))(*layers))
+
+
+def demand_results(folder, model, wanted):
+    y = declare("wb_apply", pointer, pointer, pointer)(model, weber_of(np.load(folder / "x.npy")))
+    demand(y and np.abs(numpy_of(y) - np.load(folder / wanted)).max() < 1e-5, "torch's results and Weber's differ:", wanted)
 
 
 def check_torch(folder):
@@ -326,10 +345,11 @@ def check_torch(folder):
     model = network()
     load = declare("wb_load_make", ctypes.c_int, Load)
     path = str(folder / "torch.safetensors").encode()
-    demand(model and load(Load(path=path, model=model, rename=TABLE.encode())) == 0, "loading", path)
-    y = declare("wb_apply", pointer, pointer, pointer)(model, weber_of(np.load(folder / "x.npy")))
-    demand(y and np.abs(numpy_of(y) - np.load(folder / "y.npy")).max() < 1e-5, "torch's results and Weber's differ")
+    demand(model and load(Load(path=path, model=model, rename=(TABLE + COUNTS).encode())) == 0, "loading", path)
+    demand_results(folder, model, "y.npy")
     save(folder / "ours.safetensors", {"model": model})
+    demand(declare("wb_train_mode", ctypes.c_int, pointer)(model) == 0, "wb_train_mode")
+    demand_results(folder, model, "trained.npy")
     wb.wb_free(model)
     rows = [row.split("#")[0].replace("->", "").split() for row in TABLE.strip().splitlines()]
     convert(folder / "ours.safetensors", folder / "back.safetensors", "\n".join(f"model.{to} -> {name} {' '.join(turn)}" for name, to, *turn in rows))

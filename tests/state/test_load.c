@@ -3,6 +3,8 @@
 
 #include <weber/state.h>
 
+#include "layers/layer.h"
+#include "support/numbers.h"
 #include "support/support.h"
 
 static char path[64];
@@ -92,6 +94,20 @@ static void arrays_are_copied_settings_are_not(void **state) {
     assert_non_null(strstr(text, "0.25"));
     assert_all(filled(from, 8), "layers.1.weight", 8); /* copied: */
     assert_all(to, "layers.1.weight", 7);
+    wb_free(to), wb_free(from);
+}
+
+/* acceptance L3 */
+static void running_statistics_are_copied_modes_are_not(void **state) {
+    const way *w = *state;
+    wb_layer *from = wb_chain(wb_batchnorm(2)), *to = wb_chain(wb_batchnorm(2, wb_relu));
+    assert_int_equal(wb_train_mode(from), WB_OK);
+    assert_non_null(wb_apply(from, wb_from(WB_F32, ((const float[]){1, 2, 3, 4, 5, 6}), 2, 3)));
+    assert_int_equal(wb_test_mode(to), WB_OK);
+    assert_int_equal(w->load(to, from, (wb_load_desc){.start_ = 0}), WB_OK);
+    assert_values(wb_get(to, "layers.1.μ"), 1e-6, 0.3, 0.4);
+    assert_values(wb_get(to, "layers.1.σ²"), 1e-6, 1.3, 1.3);
+    assert_int_equal(wb_get_layer(to, "layers.1")->mode_, WB_MODE_TEST);
     wb_free(to), wb_free(from);
 }
 
@@ -277,6 +293,7 @@ int main(void) {
     } tests_of_ways[] = {
 #define OF_WAYS(f) {#f, f}
         OF_WAYS(arrays_are_copied_settings_are_not),
+        OF_WAYS(running_statistics_are_copied_modes_are_not),
         OF_WAYS(another_structure_is_refused),
         OF_WAYS(other_sizes_are_refused_with_both),
         OF_WAYS(a_filter_says_what_takes_part),

@@ -89,6 +89,8 @@ static void a_state_of_flux_loads_by_name(void **state) {
 #define B              ARRAY("Float32", "2", TWO " " TWO)
 #define KERNEL         ARRAY("Float32", "2, 1, 1, 1", ONE " " TWO)
 #define B1             ARRAY("Float32", "1", ONE)
+#define W1             ARRAY("Float32", "2", ONE " " TWO)
+#define F32_TENTH      "{tag: 'struct', type: $Float32, data: <cd cc cc 3d>}"
 #define IDENTITY       FUNCTION("Base", "identity")
 #define RELU           FUNCTION("NNlib", "relu")
 #define DENSE(w, b, f) STRUCT("Flux", "Dense", w ", " b ", " f)
@@ -171,11 +173,24 @@ static const flux_row flux_rows[] = {
     FLUX("a Dropout of Flux 0.10",
          MODEL(STRUCT("Flux", "Dropout", "0.25, " STRUCT("Base", "Colon", "") ", null")),
          "Dropout(0.25)", NULL),
-    FLUX("a Dropout of Flux 0.14 with dims",
-         MODEL(STRUCT("Flux", "Dropout",
-                      "{tag: 'struct', type: $Float32, data: <cd cc cc 3d>}, " TUPLE(
-                          "1, 3") ", null, " STRUCT("Random", "TaskLocalRNG", ""))),
-         "Dropout(0.1f0, dims=(1, 3))", NULL),
+    FLUX(
+        "a Dropout of Flux 0.14 with dims",
+        MODEL(STRUCT("Flux", "Dropout",
+                     F32_TENTH ", " TUPLE("1, 3") ", null, " STRUCT("Random", "TaskLocalRNG", ""))),
+        "Dropout(0.1f0, dims=(1, 3))", NULL),
+    FLUX("a BatchNorm of Flux 0.8",
+         MODEL(STRUCT("Flux", "BatchNorm",
+                      RELU ", " B ", " W1 ", " B ", " B ", " F32_TENTH ", " F32_TENTH ", true")),
+         "BatchNorm(2, relu, eps=0.1f0)", "γ"),
+    FLUX("a BatchNorm of Flux 0.14",
+         MODEL(STRUCT("Flux", "BatchNorm",
+                      IDENTITY ", " B ", " B ", " W1 ", " B ", 1.0e-5, " F32_TENTH
+                               ", true, true, null, 2")),
+         "BatchNorm(2)", "μ"),
+    FLUX("a BatchNorm without arrays",
+         MODEL(STRUCT("Flux", "BatchNorm",
+                      IDENTITY ", null, null, null, null, 1.0e-5, 0.25, false, false, null, 7")),
+         "BatchNorm(7, affine=false, track_stats=false, momentum=0.25)", NULL),
     FLUX(
         "functions by name",
         MODEL(CHAIN(FUNCTION("Flux", "flatten") ", " FUNCTION("MLUtils", "flatten") ", " FUNCTION(
@@ -317,23 +332,31 @@ static void the_mode_of_a_dropout_is_kept(void **state) {
 }
 
 typedef struct mode_row {
-    const char *name, *fields;
+    const char *name, *bson;
     int mode;
 } mode_row;
+#define DROPOUT(data) STRUCT("Flux", "Dropout", data)
+#define NORM(data)                                                                                 \
+    STRUCT("Flux", "BatchNorm", IDENTITY ", " B ", " B ", " B ", " B ", 1.0e-5, 0.1, " data)
+#define MODE(name, layer, mode)                                                                    \
+    { name, MODEL(layer), mode }
 static const mode_row modes[] = {
-    {"true was the default of Flux 0.8",    "0.5, true",        WB_MODE_AUTO },
-    {"false was testmode! in Flux 0.8",     "0.5, false",       WB_MODE_TEST },
-    {"true may be the default of Flux 0.9", "0.5, 1, true",     WB_MODE_AUTO },
-    {"nothing is automatic",                "0.5, 1, null, 1",  WB_MODE_AUTO },
-    {"false is testmode!",                  "0.5, 1, false, 1", WB_MODE_TEST },
-    {"true is trainmode!",                  "0.5, 1, true, 1",  WB_MODE_TRAIN},
+    MODE("true was the default of Flux 0.8", DROPOUT("0.5, true"), WB_MODE_AUTO),
+    MODE("false was testmode! in Flux 0.8", DROPOUT("0.5, false"), WB_MODE_TEST),
+    MODE("true may be the default of Flux 0.9", DROPOUT("0.5, 1, true"), WB_MODE_AUTO),
+    MODE("nothing is automatic", DROPOUT("0.5, 1, null, 1"), WB_MODE_AUTO),
+    MODE("false is testmode!", DROPOUT("0.5, 1, false, 1"), WB_MODE_TEST),
+    MODE("true is trainmode!", DROPOUT("0.5, 1, true, 1"), WB_MODE_TRAIN),
+    MODE("a norm of Flux 0.8", NORM("true"), WB_MODE_AUTO),
+    MODE("a norm of Flux 0.8 in testmode!", NORM("false"), WB_MODE_TEST),
+    MODE("a norm of Flux 0.14", NORM("true, true, null, 2"), WB_MODE_AUTO),
+    MODE("a norm of Flux 0.14 in testmode!", NORM("true, true, false, 2"), WB_MODE_TEST),
+    MODE("a norm of Flux 0.14 in trainmode!", NORM("true, true, true, 2"), WB_MODE_TRAIN),
 };
 
 static void modes_of_flux_are_kept(void **state) {
     const mode_row *r = *state;
-    char bson[400];
-    snprintf(bson, sizeof bson, MODEL(STRUCT("Flux", "Dropout", "%s")), r->fields);
-    wb_layer *model = wb_load_model(write_bson(bson), "model");
+    wb_layer *model = wb_load_model(write_bson(r->bson), "model");
     assert_non_null(model);
     assert_int_equal(model->mode_, r->mode);
     wb_free(model);

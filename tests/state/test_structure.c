@@ -42,7 +42,7 @@ static wb_layer *random_layer(test_random *r, int depth) {
     const bool no_bias = random_below(r, 3) == 0;
     const int64_t n = 1 + random_below(r, 4), k = 1 + random_below(r, 3),
                   g = 1 + random_below(r, 2);
-    switch (random_below(r, depth ? 9 : 8)) {
+    switch (random_below(r, depth ? 10 : 9)) {
     case 0:
         return wb_dense(n, k, f, .no_bias = no_bias, .dtype = dtype);
     case 1:
@@ -61,6 +61,10 @@ static wb_layer *random_layer(test_random *r, int depth) {
         return wb_flatten();
     case 7:
         return wb_fn(f ? f : wb_tanh);
+    case 8:
+        return wb_batchnorm(n, f, .eps = random_below(r, 2) ? 0.1 / k : 0,
+                            .momentum = 0.25 * (k - 1), .no_affine = no_bias,
+                            .no_track_stats = g == 2, .dtype = dtype);
     default:
         return random_model(r, depth - 1);
     }
@@ -174,17 +178,23 @@ static void several_models_have_their_structures(void **state) {
 /* ---- texts ---- */
 
 #define STATE "{weight: " W ", bias: " B "}"
+#define NORM  "{β: " B ", γ: " B ", μ: " B ", σ²: " B "}"
 typedef struct text_row {
     const char *name, *text, *tree;
     const char *says; /* as it is written again, or the error */
 } text_row;
 
 static const text_row texts[] = {
-    {"spaces and semicolons",   " Dense( 1=>2 ;)",                STATE,         "Dense(1 => 2)"            },
-    {"modules are passed over", "Flux.Dense(1 => 2, NNlib.relu)", STATE,         "Dense(1 => 2, relu)"      },
-    {"a tuple of one",          "(Dense(1 => 2),)",               "[" STATE "]", "(Dense(1 => 2),)"         },
-    {"a value in parentheses",  "(Dense((1) => 2))",              STATE,         "Dense(1 => 2)"            },
-    {"dims behind a semicolon", "Dropout(0.5; dims=(1, 3))",      "{}",          "Dropout(0.5, dims=(1, 3))"},
+    {"spaces and semicolons",   " Dense( 1=>2 ;)",                               STATE,         "Dense(1 => 2)"            },
+    {"modules are passed over", "Flux.Dense(1 => 2, NNlib.relu)",                STATE,         "Dense(1 => 2, relu)"      },
+    {"a tuple of one",          "(Dense(1 => 2),)",                              "[" STATE "]", "(Dense(1 => 2),)"         },
+    {"a value in parentheses",  "(Dense((1) => 2))",                             STATE,         "Dense(1 => 2)"            },
+    {"dims behind a semicolon", "Dropout(0.5; dims=(1, 3))",                     "{}",          "Dropout(0.5, dims=(1, 3))"},
+    {"a norm with settings",    "BatchNorm(2, relu; eps=1e-3, momentum=0.5)",    NORM,
+     "BatchNorm(2, relu, eps=0.001, momentum=0.5)"                                                                         },
+    {"a norm of defaults",      "BatchNorm(2; momentum=0.1, eps=1.0e-5)",        NORM,          "BatchNorm(2)"             },
+    {"a norm without arrays",   "BatchNorm(2, affine=false, track_stats=false)", "{}",
+     "BatchNorm(2, affine=false, track_stats=false)"                                                                       },
 };
 
 /* clang-format off */
@@ -199,6 +209,15 @@ static const text_row wrong_texts[] = {
      "it has no bias, and the file has one"},
     {"a bias where there is none", "Dense(1 => 2)", "{weight: " W ", bias: false}",
      "its bias is a bool"},
+    {"a norm of other channels", "BatchNorm(3)", NORM, "beta is f32 (2) for 3 channels"},
+    {"a norm without its arrays", "BatchNorm(2)", "{}",
+     "model: its arrays are not there, and affine=true is written"},
+    {"a norm with arrays it does not want", "BatchNorm(2, track_stats=false)", NORM,
+     "model: its arrays are there, and track_stats=false is written"},
+    {"half a norm", "BatchNorm(2)", "{γ: " B ", μ: " B ", σ²: " B "}", "it has one of β and γ"},
+    {"a norm without a number", "BatchNorm(2, eps=relu)", NORM, "its eps is no number"},
+    {"a norm without channels", "BatchNorm(affine=false, track_stats=false)", "{}",
+     "it says no number of channels"},
     {"another setting", "Dense(1 => 2; init=ones)", STATE,
      "what is written in Dense(1 => 2; init=ones) is not understood"},
     {"another layer", "Chain(Embedding(1 => 2))", "{layers: [" STATE "]}",

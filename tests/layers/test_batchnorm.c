@@ -1,0 +1,171 @@
+/* src/layers/batchnorm.c */
+#include <math.h>
+
+#include <weber/gradient.h>
+#include <weber/layers.h>
+#include <weber/losses.h>
+#include <weber/optimise.h>
+
+#include "support/numbers.h"
+#include "support/scoped.h"
+
+static wb_array *one_to_six(void) {
+    return wb_from(WB_F64, ((const double[]){1, 2, 3, 4, 5, 6}), 2, 3);
+}
+
+static void training_takes_the_batch_and_moves_the_running_ones(void **state) { /* G1, G2 */
+    (void)state;
+    wb_layer *norm = wb_batchnorm(2, .dtype = WB_F64);
+    wb_train_mode(norm);
+    const double s = 2 / sqrt(8.0 / 3 + 1e-5);
+    assert_values(wb_apply(norm, one_to_six()), 1e-12, -s, -s, 0, 0, s, s);
+    assert_values(wb_get(norm, "μ"), 1e-12, 0.3, 0.4);
+    assert_values(wb_get(norm, "σ²"), 1e-12, 1.3, 1.3);
+    wb_test_mode(norm);
+    assert_true(fabs(wb_at(wb_apply(norm, one_to_six()), 0, 0) - 0.7 / sqrt(1.3 + 1e-5)) < 1e-12);
+    wb_free(norm);
+}
+
+static void one_number_for_each_channel_is_no_batch(void **state) { /* G3 */
+    (void)state;
+    wb_layer *norm = wb_batchnorm(1);
+    assert_values(wb_apply(norm, wb_zeros(WB_F32, 1, 1)), 0, 0);
+    wb_train_mode(norm);
+    assert_null(wb_apply(norm, wb_zeros(WB_F32, 1, 1)));
+    assert_error(WB_ERROR_ARGUMENT,
+                 "BatchNorm(1): input (1, 1) has 1 numbers for each channel; training needs two");
+    assert_null(wb_apply(norm, wb_zeros(WB_F32, 1, 0)));
+    assert_error(WB_ERROR_ARGUMENT, "has 0 numbers for each channel");
+    assert_values(wb_get(norm, "μ"), 0, 0);
+    wb_free(norm);
+}
+
+static void what_is_trained(void **state) { /* G4 */
+    (void)state;
+    wb_layer *norm = wb_batchnorm(10), *plain = wb_batchnorm(10, .no_affine = true);
+    assert_int_equal(wb_parameter_count(norm), 20);
+    assert_int_equal(wb_parameter_count(plain), 0);
+    assert_non_null(wb_get(plain, "μ"));
+    wb_free(norm), wb_free(plain);
+}
+
+static void channels_last_but_one_in_any_number_of_dimensions(void **state) { /* G5 */
+    (void)state;
+    static const int64_t sizes[5] = {4, 3, 2, 5, 6};
+    for (int ndim = 3; ndim <= 5; ndim++) {
+        wb_layer *a = wb_batchnorm(sizes[ndim - 2], .dtype = WB_F64);
+        wb_layer *b = wb_batchnorm(sizes[ndim - 2], .dtype = WB_F64);
+        wb_train_mode(a), wb_train_mode(b);
+        wb_array *x = wb_normal_make(WB_F64, ndim, sizes);
+        int64_t turned[5] = {ndim - 2}; /* channels first, then all others as one */
+        for (int d = 1; d < ndim; d++) turned[d] = d - 1 < ndim - 2 ? d - 1 : ndim - 1;
+        wb_array *y = wb_permute_make(wb_apply(a, x), ndim, turned);
+        wb_array *flat = wb_reshape(wb_permute_make(x, ndim, turned), sizes[ndim - 2],
+                                    wb_count(x) / sizes[ndim - 2]);
+        assert_true(wb_approx(wb_reshape(y, sizes[ndim - 2], wb_count(x) / sizes[ndim - 2]),
+                              wb_apply(b, flat), 1e-12, 1e-12, NULL, 0));
+        assert_true(wb_approx(wb_get(a, "σ²"), wb_get(b, "σ²"), 1e-12, 1e-12, NULL, 0));
+        wb_free(a), wb_free(b);
+    }
+}
+
+static void settings(void **state) {
+    (void)state;
+    wb_layer *norm = wb_batchnorm(2, wb_relu, .momentum = 0.5, .eps = 1, .dtype = WB_F64);
+    wb_train_mode(norm);
+    assert_values(wb_apply(norm, one_to_six()), 1e-12, 0, 0, 0, 0, 2 / sqrt(11.0 / 3),
+                  2 / sqrt(11.0 / 3));
+    assert_values(wb_get(norm, "μ"), 1e-12, 1.5, 2);
+    assert_values(wb_get(norm, "σ²"), 1e-12, 2.5, 2.5);
+    wb_free(norm);
+
+    norm = wb_batchnorm(2, .no_track_stats = true, .no_affine = true);
+    const double s = 2 / sqrt(8.0 / 3 + 1e-5);
+    wb_array *x = wb_cast(one_to_six(), WB_F32);
+    assert_values(wb_apply(norm, x), 1e-6, -s, -s, 0, 0, s, s);
+    wb_train_mode(norm);
+    assert_values(wb_apply(norm, x), 1e-6, -s, -s, 0, 0, s, s);
+    wb_free(norm);
+}
+
+static wb_array *apply(void *model, int count, wb_array *const *inputs) {
+    (void)count;
+    return wb_apply(model, inputs[0]);
+}
+
+static void gradients(void **state) {
+    (void)state;
+    const bool in_training[] = {true, false};
+    for (int i = 0; i < 2; i++) {
+        wb_layer *norm = wb_batchnorm(3, wb_tanh, .dtype = WB_F64);
+        wb_array *x = wb_normal(WB_F64, 4, 3, 2);
+        wb_set(norm, "γ", wb_cast(wb_vector(1.5, -0.5, 2), WB_F64));
+        wb_set(norm, "β", wb_cast(wb_vector(0.5, 0.25, -1), WB_F64));
+        assert_int_equal(in_training[i] ? wb_train_mode(norm) : wb_test_mode(norm), WB_OK);
+        assert_int_equal(wb_gradient_check(apply, norm, 1, &x, 2, 0), WB_OK);
+        wb_free(norm);
+    }
+}
+
+static wb_array *loss(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)user;
+    return wb_mse(wb_apply(model, batch->x), batch->y);
+}
+
+/* After a hundred steps the running ones are those of the data, and both modes agree. */
+static void a_training_leaves_the_statistics_of_the_data(void **state) {
+    (void)state;
+    wb_seed(3);
+    wb_layer *model = wb_chain(wb_batchnorm(4), wb_dense(4, 1));
+    wb_array *x = wb_add_number(wb_mul_number(wb_normal(WB_F32, 4, 64), 3), 5);
+    wb_loader *data =
+        wb_loader_new(.x = x, .y = wb_sum_dims(x, 0), .batchsize = 64, .no_background = true);
+    wb_optimiser *adam = wb_setup(wb_adam(.eta = 0.05), model);
+    assert_int_equal(wb_train(loss, model, data, adam, .epochs = 150), WB_OK);
+    wb_array *mean = wb_mean_dims(x, 1), *variance = wb_var_dims(x, true, 1);
+    assert_true(wb_approx(wb_get(model, "layers.1.μ"), wb_reshape(mean, 4), 1e-3, 1e-3, NULL, 0));
+    assert_true(
+        wb_approx(wb_get(model, "layers.1.σ²"), wb_reshape(variance, 4), 1e-3, 1e-3, NULL, 0));
+    wb_array *y = wb_apply(model, x);
+    wb_train_mode(model);
+    assert_true(wb_approx(wb_apply(model, x), y, 0.05, 0.05, NULL, 0));
+    wb_free(adam), wb_free(data), wb_free(model);
+}
+
+static void mistakes_are_named(void **state) {
+    (void)state;
+    assert_null(wb_batchnorm(0));
+    assert_error(WB_ERROR_ARGUMENT, "wb_batchnorm: 0 channels");
+    assert_null(wb_batchnorm(2, .momentum = 1.5));
+    assert_error(WB_ERROR_ARGUMENT, "wb_batchnorm: eps = 0, momentum = 1.5");
+    assert_null(wb_batchnorm(2, .eps = NAN));
+    assert_error(WB_ERROR_ARGUMENT, "wb_batchnorm: eps = nan");
+    assert_null(wb_batchnorm(2, .dtype = WB_I32));
+    assert_error(WB_ERROR_ARGUMENT, "wb_batchnorm: its numbers are floating, not i32");
+    assert_null(wb_batchnorm(2, .gamma = wb_ones(WB_F32, 3)));
+    assert_error(WB_ERROR_SHAPE, "wb_batchnorm: gamma is f32 (3) for 2 channels");
+    wb_layer *model = wb_chain(wb_flatten(), wb_batchnorm(5));
+    assert_null(wb_apply(model, wb_ones(WB_F32, 4, 3)));
+    assert_error(WB_ERROR_SHAPE, "BatchNorm(5), layer 2 of Chain: input is (4, 3); the last "
+                                 "dimension but one has to be the 5 channels");
+    wb_layer *shared = wb_share(model);
+    wb_train_mode(shared);
+    assert_null(wb_apply(shared, wb_ones(WB_F32, 5, 3)));
+    assert_error(WB_ERROR_ARGUMENT, "a shared model is read-only");
+    wb_free(shared), wb_free(model);
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, open_scope, close_scope)
+    const struct CMUnitTest tests[] = {
+        TEST(training_takes_the_batch_and_moves_the_running_ones),
+        TEST(one_number_for_each_channel_is_no_batch),
+        TEST(what_is_trained),
+        TEST(channels_last_but_one_in_any_number_of_dimensions),
+        TEST(settings),
+        TEST(gradients),
+        TEST(a_training_leaves_the_statistics_of_the_data),
+        TEST(mistakes_are_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
