@@ -72,6 +72,7 @@ def files():
     structures = ["Chain(Conv((3, 3), 1 => 2, relu; pad = 1, bias = false), MaxPool((2, 2)), flatten, Dropout(0.5), Dense(8 => 3, tanh), softmax)",
                   "Chain(a = Dense(2 => 2), b = Dense(2 => 2))\nlayers.b.weight = transpose(layers.a.weight)\n",
                   "Chain(CrossCor((2,), 1 => 1; stride = 2, dilation = (2,)), MeanPool((2, 2); pad = (1, 0)), Flux.Dense(1 => 1; bias = false))",
+                  "Chain(Dense(2 => 2), BatchNorm(2, relu, affine=false, eps=0.1f0, momentum=0.5), BatchNorm(4; track_stats=false))",
                   "(Dense(3 => 2), zeros(Float32, 2, 3), var\"a b\" = Chain())"]
     for i, structure in enumerate(structures):
         yield f"structure/{i}", structure.encode()
