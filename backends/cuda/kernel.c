@@ -215,10 +215,14 @@ void *wb_gpu_kept(wb_gpu_device *device, void **kept, const wb_gpu_keeping *keep
                   wb_gpu_outcome *outcome) {
     *outcome = wb_gpu_enter(device);
     if (outcome->error) return NULL;
+    pthread_mutex_lock(&device->libraries_lock);
+    void *result = *kept;
+    pthread_mutex_unlock(&device->libraries_lock);
+    if (result) return result;
     wb_gpu_pause_graphs(device);
     pthread_mutex_lock(&device->libraries_lock);
     if (!*kept) *kept = keep(keeping, outcome);
-    void *result = *kept;
+    result = *kept;
     pthread_mutex_unlock(&device->libraries_lock);
     wb_gpu_resume_graphs(device);
     return result;

@@ -287,11 +287,13 @@ static void nothing_is_asked_while_a_graph_is_made(void **state) {
     w.call.matmul.lda++;
     const long asked = fake("asked");
     wb_gpu_pause_graphs(&device); /* as who makes one does */
-    assert_int_equal(pthread_create(&thread, NULL, lower, &w), 0);
+    const int failed = pthread_create(&thread, NULL, lower, &w);
     (void)usleep(50000);
-    assert_int_equal(fake("asked"), asked);
+    const long meanwhile = fake("asked");
     wb_gpu_resume_graphs(&device);
+    assert_int_equal(failed, 0);
     assert_int_equal(pthread_join(thread, &kernel), 0);
+    assert_int_equal(meanwhile, asked);
     assert_non_null(kernel);
     assert_true(fake("asked") > asked);
     ((wb_gpu_kernel *)kernel)->release(kernel);
