@@ -3,6 +3,7 @@
  * A list is known by what it does: its kernels, which are numbered for life, and the addresses that they are given. Nothing else goes into
  * a launch, for late values are read from where wb_gpu_queue_late puts them before each run. So a graph stays right whoever asks for it,
  * and goes when one of its kernels goes. It is made on a stream of its own, on which nothing runs (stream capture). */
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernel.h"
@@ -27,9 +28,10 @@ struct wb_gpu_graph {
 
 static bool reserve_key(wb_gpu_queue *queue, size_t words) {
     if (words <= queue->key_capacity) return true;
-    uint64_t *key = wb_gpu_host->alloc(2 * words * sizeof *key);
+    uint64_t *key =
+        malloc(2 * words * sizeof *key); /* without, launches do: that is no error to record */
     if (!key) return false;
-    wb_gpu_host->release(queue->key);
+    free(queue->key);
     queue->key = key, queue->key_capacity = 2 * words;
     return true;
 }
@@ -73,7 +75,7 @@ static void release_graph(wb_gpu_queue *queue, wb_gpu_graph *graph) {
         (void)gpu.StreamSynchronize(queue->stream); /* it may be running */
         (void)gpu.GraphExecDestroy(graph->exec);
     }
-    wb_gpu_host->release(graph);
+    free(graph);
     queue->graph_count--;
 }
 
@@ -99,7 +101,7 @@ static wb_gpu_graph *find(wb_gpu_queue *queue, uint64_t hash, size_t words) {
 }
 
 static wb_gpu_graph *add(wb_gpu_queue *queue, uint64_t hash, size_t words) {
-    wb_gpu_graph *graph = wb_gpu_host->alloc(sizeof *graph + words * sizeof *graph->key);
+    wb_gpu_graph *graph = malloc(sizeof *graph + words * sizeof *graph->key);
     if (!graph) return NULL;
     if (queue->graph_count == MOST_GRAPHS) drop_oldest(queue);
     *graph = (wb_gpu_graph){

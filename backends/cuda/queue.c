@@ -1,5 +1,6 @@
 /* Queues: what they keep beside their stream, what comes out late, and events between them. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernel.h"
@@ -27,7 +28,7 @@ void wb_gpu_queue_release(wb_gpu_queue *queue) {
     if (queue->late) (void)gpu.MemFree(queue->late);
     if (queue->status.words) (void)gpu.MemFree(queue->status.words);
     if (queue->status.mirror) (void)gpu.MemFreeHost(queue->status.mirror);
-    wb_gpu_host->release(queue->key);
+    free(queue->key);
     (void)gpu.StreamDestroy(queue->stream);
     queue->stream = NULL;
 }
