@@ -4,7 +4,7 @@
 #include "cudnn.h"
 
 enum {
-    MOST_PROPOSALS = 16, /* of one mode of the heuristics */
+    MOST_PROPOSALS = 64, /* of one mode of the heuristics: those for TF32 come first */
     MOST_NOTES = 16,
     MOST_WORKSPACE_BYTES = 1 << 28,
     MOST_PLANS = 512 /* then those that nobody uses go */

@@ -10,8 +10,17 @@ enum { BAD_PARAM = 2000, NOT_SUPPORTED = 3000, EXECUTION_FAILED = 5000 };
 enum { WORKSPACE = 100, WORKSPACE_ALIGNMENT = 256 };
 enum { MOST_ATTRIBUTES = 12, MOST_BYTES = 64, X = 0, W = 1, Y = 2 };
 
-/* Engines, in the order in which they are proposed. */
-enum { CHANGING, ROUNDING, SPREADING, BROKEN, GOOD, ENGINES };
+/* Engines, in the order in which they are proposed: first many that must not be taken. */
+enum {
+    CHANGING,
+    ROUNDING,
+    SPREADING,
+    BROKEN,
+    GOOD,
+    ENGINES,
+    FORBIDDEN = 30,
+    PROPOSALS = FORBIDDEN + 2
+};
 
 struct dnn_handle_object {
     gpu_stream stream;
@@ -125,10 +134,10 @@ static void propose(const object *heuristic, int64_t wanted, int64_t *count,
                     dnn_descriptor *configs) {
     const object *graph = part(heuristic, DNN_HEURISTIC_GRAPH);
     const int type = type_of(tensor_of(operation_of(graph), X));
-    *count = type == DNN_F32 || type == DNN_F64 ? ENGINES : 0;
+    *count = type == DNN_F32 || type == DNN_F64 ? PROPOSALS : 0;
     for (int i = 0; i < *count && i < wanted; i++) {
         object *config = configs[i];
-        config->engine = i;
+        config->engine = i < FORBIDDEN ? i % BROKEN : BROKEN + i - FORBIDDEN;
         (void)cudnnBackendSetAttribute(config, DNN_HEURISTIC_GRAPH, DNN_TYPE_DESCRIPTOR, 1, &graph);
         config->is_final = true;
     }
