@@ -1,1 +1,1 @@
-file(GLOB more CONFIGURE_DEPENDS ${folder}/nvidia/*.c ${folder}/lt/*.c)
+file(GLOB more CONFIGURE_DEPENDS ${folder}/nvidia/*.c ${folder}/lt/*.c ${folder}/conv/*.c)

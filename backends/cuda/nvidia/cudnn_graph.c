@@ -70,41 +70,6 @@ wb_gpu_outcome wb_dnn_outcome(const char *call, dnn_code code) {
                             .error = code == DNN_SUCCESS ? NULL : dnn.GetErrorString(code)};
 }
 
-/* ---- shapes ---- */
-
-/* What has to be padded behind dimension d, so that the window comes to the last place of the output. */
-static int64_t pad_after(const wb_dnn_shape *s, int d) {
-    const int64_t reach = s->dilation[d] * (s->kernel[d] - 1) + 1;
-    const int64_t missing = (s->out[d] - 1) * s->stride[d] + reach - s->in[d] - s->pad[d];
-    return missing > 0 ? missing : 0;
-}
-
-/* cuDNN computes the output's size itself, and would come to another one. */
-static bool is_cropped(const wb_dnn_shape *s, int d) {
-    const int64_t reach = s->dilation[d] * (s->kernel[d] - 1) + 1;
-    const int64_t padded = s->in[d] + s->pad[d] + pad_after(s, d);
-    return (padded - reach) / s->stride[d] + 1 != s->out[d];
-}
-
-bool wb_dnn_shape_of(const wb_call *call, wb_dnn_shape *s) {
-    const wb_window_call *w = &call->window;
-    memset(s, 0, sizeof *s);
-    s->channels = w->channels, s->filters = w->filters, s->groups = w->groups, s->batch = w->batch;
-    s->kind = (int32_t)call->kind, s->dtype = (int32_t)call->dtype, s->fast = call->is_fast;
-    bool fits = s->channels > 0 && s->filters > 0 && s->batch > 0;
-    for (int d = 0; d < 3; d++) {
-        s->in[d] = w->in[d], s->out[d] = w->out[d], s->kernel[d] = w->kernel[d];
-        s->stride[d] = w->stride[d], s->dilation[d] = w->dilation[d], s->pad[d] = w->pad[d];
-        fits = fits && s->in[d] > 0 && s->out[d] > 0 && !is_cropped(s, d);
-    }
-    return fits;
-}
-
-/* It has no convolutions of one dimension: those have a second one of size 1. */
-static int spatial_of(const wb_dnn_shape *s) {
-    return s->in[2] == 1 && s->out[2] == 1 && s->kernel[2] == 1 ? 2 : 3;
-}
-
 /* ---- descriptors ---- */
 
 static wb_gpu_outcome set(dnn_descriptor descriptor, int name, int type, int64_t count,
@@ -119,36 +84,31 @@ static dnn_code type_of(int dtype) {
     return (dnn_code)types[dtype];
 }
 
-/* Sizes with the slowest first: outer, inner, then the spatial ones, ours in reverse. */
-static wb_gpu_outcome make_tensor(const wb_dnn_shape *s, int64_t id, int64_t outer, int64_t inner,
-                                  const int64_t spatial[3], dnn_descriptor *tensor) {
-    const int count = spatial_of(s);
+static wb_gpu_outcome make_tensor(const wb_conv_shape *s, int64_t id, dnn_descriptor *tensor) {
     const int type = type_of(s->dtype);
-    const int64_t alignment = WB_DNN_ALIGNED_BYTES;
-    int64_t sizes[5] = {outer, inner}, strides[5];
-    for (int d = 0; d < count; d++) sizes[2 + d] = spatial[count - 1 - d];
-    strides[count + 1] = 1;
-    for (int d = count; d >= 0; d--) strides[d] = strides[d + 1] * sizes[d + 1];
+    const int64_t alignment = WB_CONV_ALIGNED_BYTES;
+    int64_t sizes[5], strides[5];
+    const int count = wb_conv_sizes(s, (int)id, sizes, strides);
     wb_gpu_outcome o = DNN_TRY(BackendCreateDescriptor, DNN_TENSOR, tensor);
     if (!o.error) o = set(*tensor, DNN_TENSOR_TYPE, DNN_TYPE_DATA_TYPE, 1, &type);
-    if (!o.error) o = set(*tensor, DNN_TENSOR_SIZES, DNN_TYPE_INT64, count + 2, sizes);
-    if (!o.error) o = set(*tensor, DNN_TENSOR_STRIDES, DNN_TYPE_INT64, count + 2, strides);
+    if (!o.error) o = set(*tensor, DNN_TENSOR_SIZES, DNN_TYPE_INT64, count, sizes);
+    if (!o.error) o = set(*tensor, DNN_TENSOR_STRIDES, DNN_TYPE_INT64, count, strides);
     if (!o.error) o = set(*tensor, DNN_TENSOR_ID, DNN_TYPE_INT64, 1, &id);
     if (!o.error) o = set(*tensor, DNN_TENSOR_ALIGNMENT, DNN_TYPE_INT64, 1, &alignment);
     return o.error ? o : DNN_TRY(BackendFinalize, *tensor);
 }
 
-static wb_gpu_outcome set_spatial(const wb_dnn_shape *s, dnn_descriptor convolution, int name,
+static wb_gpu_outcome set_spatial(const wb_conv_shape *s, dnn_descriptor convolution, int name,
                                   const int64_t values[3]) {
-    const int count = spatial_of(s);
     int64_t reversed[3];
-    for (int d = 0; d < count; d++) reversed[d] = values[count - 1 - d];
-    return set(convolution, name, DNN_TYPE_INT64, count, reversed);
+    wb_conv_reverse(s, values, reversed);
+    return set(convolution, name, DNN_TYPE_INT64, wb_conv_spatial(s), reversed);
 }
 
-static wb_gpu_outcome make_convolution(const wb_dnn_shape *s, dnn_descriptor *c) {
-    const int64_t count = spatial_of(s);
-    const int64_t after[3] = {pad_after(s, 0), pad_after(s, 1), pad_after(s, 2)};
+static wb_gpu_outcome make_convolution(const wb_conv_shape *s, dnn_descriptor *c) {
+    const int64_t count = wb_conv_spatial(s);
+    const int64_t after[3] = {wb_conv_pad_after(s, 0), wb_conv_pad_after(s, 1),
+                              wb_conv_pad_after(s, 2)};
     const int compute = s->dtype == WB_F64 ? DNN_F64 : DNN_F32, mode = DNN_CROSS_CORRELATION;
     wb_gpu_outcome o = DNN_TRY(BackendCreateDescriptor, DNN_CONVOLUTION, c);
     if (!o.error) o = set(*c, DNN_CONVOLUTION_SPATIAL, DNN_TYPE_INT64, 1, &count);
@@ -163,7 +123,7 @@ static wb_gpu_outcome make_convolution(const wb_dnn_shape *s, dnn_descriptor *c)
 
 /* How each kind of operation calls what it is about. */
 typedef struct operation_names {
-    int kind, alpha, beta, convolution, tensors[WB_DNN_TENSORS];
+    int kind, alpha, beta, convolution, tensors[WB_CONV_TENSORS];
 } operation_names;
 
 static const operation_names *names_of(int32_t kind) {
@@ -191,18 +151,18 @@ static const operation_names *names_of(int32_t kind) {
     return kind == WB_CALL_conv_forward ? &forward : kind == WB_CALL_conv_data ? &data : &filter;
 }
 
-static wb_gpu_outcome set_scale(const wb_dnn_shape *s, dnn_descriptor operation, int name,
+static wb_gpu_outcome set_scale(const wb_conv_shape *s, dnn_descriptor operation, int name,
                                 float value) {
     const double wide = (double)value;
     if (s->dtype == WB_F64) return set(operation, name, DNN_TYPE_DOUBLE, 1, &wide);
     return set(operation, name, DNN_TYPE_FLOAT, 1, &value);
 }
 
-static wb_gpu_outcome make_operation(const wb_dnn_shape *s, wb_dnn_graph *g) {
+static wb_gpu_outcome make_operation(const wb_conv_shape *s, wb_dnn_graph *g) {
     const operation_names *n = names_of(s->kind);
     wb_gpu_outcome o = DNN_TRY(BackendCreateDescriptor, (dnn_kind)n->kind, &g->operation);
     if (!o.error) o = set(g->operation, n->convolution, DNN_TYPE_DESCRIPTOR, 1, &g->convolution);
-    for (int t = 0; t < WB_DNN_TENSORS && !o.error; t++)
+    for (int t = 0; t < WB_CONV_TENSORS && !o.error; t++)
         o = set(g->operation, n->tensors[t], DNN_TYPE_DESCRIPTOR, 1, &g->tensors[t]);
     if (!o.error) o = set_scale(s, g->operation, n->alpha, 1);
     if (!o.error) o = set_scale(s, g->operation, n->beta, 0);
@@ -216,16 +176,10 @@ static wb_gpu_outcome make_graph(dnn_handle handle, wb_dnn_graph *g) {
     return o.error ? o : DNN_TRY(BackendFinalize, g->graph);
 }
 
-/* Groups are what x has more channels than w. */
-wb_gpu_outcome wb_dnn_graph_make(const wb_dnn_shape *s, dnn_handle handle, wb_dnn_graph *g) {
+wb_gpu_outcome wb_dnn_graph_make(const wb_conv_shape *s, dnn_handle handle, wb_dnn_graph *g) {
+    wb_gpu_outcome o = {.error = NULL};
     memset(g, 0, sizeof *g);
-    wb_gpu_outcome o =
-        make_tensor(s, WB_DNN_X, s->batch, s->channels, s->in, &g->tensors[WB_DNN_X - 1]);
-    if (!o.error)
-        o = make_tensor(s, WB_DNN_W, s->filters, s->channels / s->groups, s->kernel,
-                        &g->tensors[WB_DNN_W - 1]);
-    if (!o.error)
-        o = make_tensor(s, WB_DNN_Y, s->batch, s->filters, s->out, &g->tensors[WB_DNN_Y - 1]);
+    for (int t = 0; t < WB_CONV_TENSORS && !o.error; t++) o = make_tensor(s, t, &g->tensors[t]);
     if (!o.error) o = make_convolution(s, &g->convolution);
     if (!o.error) o = make_operation(s, g);
     return o.error ? o : make_graph(handle, g);
@@ -239,6 +193,6 @@ void wb_dnn_graph_release(wb_dnn_graph *g) {
     drop(g->graph);
     drop(g->operation);
     drop(g->convolution);
-    for (int t = 0; t < WB_DNN_TENSORS; t++) drop(g->tensors[t]);
+    for (int t = 0; t < WB_CONV_TENSORS; t++) drop(g->tensors[t]);
     memset(g, 0, sizeof *g);
 }

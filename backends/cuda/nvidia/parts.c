@@ -7,6 +7,6 @@ static const wb_gpu_part products = {
     .name = LT_LIBRARY, .load = wb_lt_load, .lower = wb_lt_lower, .close = wb_lt_device_close};
 
 static const wb_gpu_part convolutions = {
-    .name = "cuDNN", .load = wb_dnn_load, .lower = wb_dnn_lower, .close = wb_dnn_device_close};
+    .name = "cuDNN", .load = wb_dnn_load, .lower = wb_conv_lower, .close = wb_conv_device_close};
 
 const wb_gpu_part *const wb_gpu_parts[] = {&compiler, &products, &convolutions, NULL};

@@ -1,14 +1,13 @@
 /* A library that stands for cuDNN's backend interface over the fake driver's memory: convolutions of f32 and f64, nothing of halves. Its heuristics
  * propose engines that must not be taken first. It proves that convolutions are described rightly, and nothing about speed. */
-#include <stdint.h>
 #include <stdio.h>
 
-#include "backends/cuda/on_device.h"
+#include "backends/cuda/convolve.h"
 #include "nvidia/cudnn_api.h"
 
 enum { BAD_PARAM = 2000, NOT_SUPPORTED = 3000, EXECUTION_FAILED = 5000 };
 enum { WORKSPACE = 100, WORKSPACE_ALIGNMENT = 256 };
-enum { MOST_ATTRIBUTES = 12, MOST_BYTES = 64, X = 0, W = 1, Y = 2 };
+enum { MOST_ATTRIBUTES = 12, MOST_BYTES = 64 };
 
 /* Engines, in the order in which they are proposed: first many that must not be taken. */
 enum {
@@ -169,114 +168,40 @@ dnn_code cudnnBackendGetAttribute(dnn_descriptor descriptor, dnn_name name, dnn_
     return DNN_SUCCESS;
 }
 
-/* ---- convolutions: (N, C, [D,] H, W), the fastest last ---- */
-
-typedef struct walk {
-    int spatial, type;
-    const int64_t *x, *w, *y; /* sizes */
-    const int64_t *stride, *dilation, *pad;
-    char *data[3];
-} walk;
-
-static double get(const walk *k, int which, int64_t i) {
-    return k->type == DNN_F64 ? ((double *)(void *)k->data[which])[i]
-                              : (double)((float *)(void *)k->data[which])[i];
-}
-
-static void add(const walk *k, int which, int64_t i, double value) {
-    if (k->type == DNN_F64)
-        ((double *)(void *)k->data[which])[i] += value;
-    else
-        ((float *)(void *)k->data[which])[i] += (float)value;
-}
-
-static int64_t volume(const int64_t *sizes, int count) {
-    int64_t product = 1;
-    for (int i = 0; i < count; i++) product *= sizes[i];
-    return product;
-}
-
-/* The place in x's plane that a tap at a place of y's plane meets; -1: padding. */
-static int64_t meets(const walk *k, int64_t place, int64_t tap) {
-    int64_t at = 0, step = 1;
-    for (int d = k->spatial - 1; d >= 0; d--) {
-        const int64_t i =
-            place % k->y[2 + d] * k->stride[d] - k->pad[d] + tap % k->w[2 + d] * k->dilation[d];
-        if (i < 0 || i >= k->x[2 + d]) return -1;
-        at += i * step;
-        step *= k->x[2 + d];
-        place /= k->y[2 + d], tap /= k->w[2 + d];
-    }
-    return at;
-}
-
-static void meet(const walk *k, dnn_kind kind, int64_t n, int64_t filter, int64_t channel,
-                 int64_t place, int64_t tap) {
-    const int64_t at = meets(k, place, tap), group = filter / (k->w[0] / (k->x[1] / k->w[1]));
-    if (at < 0) return;
-    const int64_t x = (n * k->x[1] + group * k->w[1] + channel) * volume(k->x + 2, k->spatial) + at;
-    const int64_t w = (filter * k->w[1] + channel) * volume(k->w + 2, k->spatial) + tap;
-    const int64_t y = (n * k->y[1] + filter) * volume(k->y + 2, k->spatial) + place;
-    if (kind == DNN_FORWARD)
-        add(k, Y, y, get(k, X, x) * get(k, W, w));
-    else if (kind == DNN_DATA)
-        add(k, X, x, get(k, Y, y) * get(k, W, w));
-    else
-        add(k, W, w, get(k, X, x) * get(k, Y, y));
-}
-
-static void convolve(const walk *k, dnn_kind kind) {
-    for (int64_t n = 0; n < k->x[0]; n++)
-        for (int64_t f = 0; f < k->w[0]; f++)
-            for (int64_t c = 0; c < k->w[1]; c++)
-                for (int64_t p = 0; p < volume(k->y + 2, k->spatial); p++)
-                    for (int64_t t = 0; t < volume(k->w + 2, k->spatial); t++)
-                        meet(k, kind, n, f, c, p, t);
-}
+/* ---- convolutions ---- */
 
 static walk walk_of(const object *operation, dnn_name convolution) {
+    static const int results[] = {Y, W, X};
     const object *c = part(operation, convolution);
-    return (walk){.spatial = (int)*(const int64_t *)value(c, DNN_CONVOLUTION_SPATIAL),
-                  .type = type_of(tensor_of(operation, X)),
-                  .x = value(tensor_of(operation, X), DNN_TENSOR_SIZES),
-                  .w = value(tensor_of(operation, W), DNN_TENSOR_SIZES),
-                  .y = value(tensor_of(operation, Y), DNN_TENSOR_SIZES),
-                  .stride = value(c, DNN_CONVOLUTION_STRIDES),
-                  .dilation = value(c, DNN_CONVOLUTION_DILATIONS),
-                  .pad = value(c, DNN_CONVOLUTION_PAD_BEFORE)};
+    walk k = {.spatial = (int)*(const int64_t *)value(c, DNN_CONVOLUTION_SPATIAL),
+              .is_f64 = type_of(tensor_of(operation, X)) == DNN_F64,
+              .result = results[operation->kind - DNN_FORWARD],
+              .stride = value(c, DNN_CONVOLUTION_STRIDES),
+              .dilation = value(c, DNN_CONVOLUTION_DILATIONS),
+              .pad = value(c, DNN_CONVOLUTION_PAD_BEFORE)};
+    for (int t = 0; t < ARRAYS; t++) k.sizes[t] = value(tensor_of(operation, t), DNN_TENSOR_SIZES);
+    return k;
 }
 
 dnn_code cudnnBackendExecute(dnn_handle handle, dnn_descriptor plan, dnn_descriptor pack) {
     static const dnn_name convolution_names[] = {DNN_FORWARD_CONVOLUTION, DNN_FILTER_CONVOLUTION,
                                                  DNN_DATA_CONVOLUTION};
-    static const int results[] = {Y, W, X};
     const object *config = part(plan, DNN_PLAN_CONFIG);
     const object *operation = operation_of(part(config, DNN_HEURISTIC_GRAPH));
     const int64_t *ids = value(pack, DNN_PACK_IDS);
     void *const *pointers = value(pack, DNN_PACK_POINTERS);
-    const int kind = operation->kind - DNN_FORWARD, result = results[kind];
     if (config->engine != GOOD || !((const object *)pack)->is_final) return BAD_PARAM;
-    walk k = walk_of(operation, convolution_names[kind]);
+    walk k = walk_of(operation, convolution_names[operation->kind - DNN_FORWARD]);
     if (*(const uintptr_t *)value(pack, DNN_PACK_WORKSPACE) % WORKSPACE_ALIGNMENT != 0)
         return BAD_PARAM;
-    const int64_t *const sizes[] = {k.x, k.w, k.y};
-    size_t bytes[3];
-    bool done = true;
-    for (int t = 0; t < 3; t++) {
+    for (int t = 0; t < ARRAYS; t++) {
         const object *tensor = tensor_of(operation, t);
         const int64_t alignment = *(const int64_t *)value(tensor, DNN_TENSOR_ALIGNMENT);
         if (*(const int64_t *)value(tensor, DNN_TENSOR_ID) != ids[t] ||
             (uintptr_t)pointers[t] % (uintptr_t)alignment != 0)
             return BAD_PARAM;
-        bytes[t] = (size_t)volume(sizes[t], k.spatial + 2) * (k.type == DNN_F64 ? 8 : 4);
-        done = fetch(handle->stream, pointers[t], bytes[t], &k.data[t]) && done;
     }
-    if (done) {
-        memset(k.data[result], 0, bytes[result]);
-        convolve(&k, operation->kind);
-        done = put_back(handle->stream, pointers[result], k.data[result], bytes[result]);
-        convolutions++;
-    }
-    for (int t = 0; t < 3; t++) free(k.data[t]);
-    return done ? DNN_SUCCESS : EXECUTION_FAILED;
+    if (!convolve_at(&k, handle->stream, pointers)) return EXECUTION_FAILED;
+    convolutions++;
+    return DNN_SUCCESS;
 }

@@ -2,7 +2,8 @@
 
 function(weber_add_plugin_for_tests plugin own) # definitions
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/backends/cuda/*.c
-       ${PROJECT_SOURCE_DIR}/backends/cuda/lt/*.c ${PROJECT_SOURCE_DIR}/backends/common/*.c ${own})
+       ${PROJECT_SOURCE_DIR}/backends/cuda/lt/*.c ${PROJECT_SOURCE_DIR}/backends/cuda/conv/*.c
+       ${PROJECT_SOURCE_DIR}/backends/common/*.c ${own})
   list(FILTER sources EXCLUDE REGEX "/(plugin|vendor|parts)\\.c$")
   set(target weber_test_${plugin})
   add_library(${target} STATIC ${sources})

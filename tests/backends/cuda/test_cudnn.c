@@ -65,9 +65,9 @@ static void graphs_of_all_geometries_are_finalised(void **state) {
     for (size_t i = 0; i < sizeof geometries / sizeof *geometries; i++)
         for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
             const wb_call call = call_of(&geometries[i], kinds[k]);
-            wb_dnn_shape shape;
+            wb_conv_shape shape;
             wb_dnn_graph graph;
-            assert_true(wb_dnn_shape_of(&call, &shape));
+            assert_true(wb_conv_shape_of(&call, &shape));
             const wb_gpu_outcome o = wb_dnn_graph_make(&shape, NULL, &graph);
             wb_dnn_graph_release(&graph);
             if (o.error)
@@ -81,9 +81,9 @@ static void a_graph_that_is_wrong_is_refused(void **state) {
     if (!is_there()) skip();
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         const wb_call call = call_of(&geometries[0], kinds[k]);
-        wb_dnn_shape shape;
+        wb_conv_shape shape;
         wb_dnn_graph graph;
-        assert_true(wb_dnn_shape_of(&call, &shape));
+        assert_true(wb_conv_shape_of(&call, &shape));
         shape.pad[0] += 3;
         const wb_gpu_outcome o = wb_dnn_graph_make(&shape, NULL, &graph);
         wb_dnn_graph_release(&graph);
@@ -94,26 +94,26 @@ static void a_graph_that_is_wrong_is_refused(void **state) {
 
 static void what_is_no_convolution_for_it_is_passed_on(void **state) {
     (void)state;
-    wb_dnn_shape shape;
+    wb_conv_shape shape;
     wb_call call = call_of(&geometries[0], WB_CALL_conv_forward);
-    assert_true(wb_dnn_shape_of(&call, &shape));
+    assert_true(wb_conv_shape_of(&call, &shape));
     call.window.out[0] -= 3; /* less than nothing is padded behind */
-    assert_false(wb_dnn_shape_of(&call, &shape));
+    assert_false(wb_conv_shape_of(&call, &shape));
     call = call_of(&geometries[0], WB_CALL_conv_forward);
     call.window.batch = 0;
-    assert_false(wb_dnn_shape_of(&call, &shape));
+    assert_false(wb_conv_shape_of(&call, &shape));
 }
 
 static void flips_share_a_plan_and_precisions_do_not(void **state) {
     (void)state;
-    wb_dnn_shape one, other;
+    wb_conv_shape one, other;
     wb_call call = call_of(&geometries[0], WB_CALL_conv_forward);
-    assert_true(wb_dnn_shape_of(&call, &one));
+    assert_true(wb_conv_shape_of(&call, &one));
     call.window.flip = true;
-    assert_true(wb_dnn_shape_of(&call, &other));
+    assert_true(wb_conv_shape_of(&call, &other));
     assert_memory_equal(&one, &other, sizeof one);
     call.is_fast = true;
-    assert_true(wb_dnn_shape_of(&call, &other));
+    assert_true(wb_conv_shape_of(&call, &other));
     assert_memory_not_equal(&one, &other, sizeof one);
 }
 

@@ -2,21 +2,23 @@
  *
  * A true convolution is a cross-correlation with the filter turned round: that is done by a program, into scratch memory before, or out of it
  * behind the gradient of the filter. Filters are small. */
-#include "cudnn.h"
+#include "conv.h"
 
-/* A call's arguments, by cuDNN's numbers of arrays less one: forward has x, w, y; data y, w, x; filter x, y, w. */
-static const int8_t argument_of[][WB_DNN_TENSORS] = {
+/* A call's arguments, by the number of the array: forward has x, w, y; data y, w, x; filter x, y, w. */
+static const int8_t argument_of[][WB_CONV_TENSORS] = {
     [WB_CALL_conv_forward] = {0, 1, 2},
     [WB_CALL_conv_data] = {2, 1, 0},
     [WB_CALL_conv_filter] = {0, 2, 1},
 };
 
-enum { W = WB_DNN_W - 1, CALL_ARGUMENTS = 3, SCRATCH_ALIGNMENT = 64 };
+enum { SCRATCH_ALIGNMENT = 64 };
+
+static const wb_conv_library *const library = &wb_conv_library_table;
 
 typedef struct conv_kernel {
     wb_gpu_kernel kernel;
     wb_call_kind kind;
-    wb_dnn_plan *plan;
+    wb_conv_plan *plan;
     wb_gpu_kernel *text;   /* for arrays that are not aligned as the plan wants */
     wb_gpu_kernel *flip;   /* NULL: nothing to turn round */
     int64_t flipped_bytes; /* where in the scratch memory the filter turned round lies */
@@ -27,7 +29,7 @@ typedef struct conv_kernel {
 /* The filter to or from scratch memory, element V - 1 - i to element i of each plane. */
 static wb_gpu_outcome run_flip(const conv_kernel *k, const wb_gpu_run *run,
                                const wb_command *command) {
-    const wb_argument filter = command->arguments[argument_of[k->kind][W]];
+    const wb_argument filter = command->arguments[argument_of[k->kind][WB_CONV_W]];
     wb_argument turned = command->arguments[command->narguments - 1];
     turned.offset_bytes += k->flipped_bytes;
     const bool is_result = k->kind == WB_CALL_conv_filter;
@@ -43,14 +45,14 @@ static wb_gpu_outcome run_conv(const wb_gpu_kernel *kernel, const wb_gpu_run *ru
     const conv_kernel *k = (const conv_kernel *)kernel;
     const gpu_pointer scratch = wb_gpu_address(run, command, command->narguments - 1);
     const bool is_result = k->kind == WB_CALL_conv_filter;
-    gpu_pointer at[WB_DNN_TENSORS], all = 0;
-    for (int t = 0; t < WB_DNN_TENSORS; t++)
+    gpu_pointer at[WB_CONV_TENSORS], all = 0;
+    for (int t = 0; t < WB_CONV_TENSORS; t++)
         all |= at[t] = wb_gpu_address(run, command, argument_of[k->kind][t]);
-    if (all % WB_DNN_ALIGNED_BYTES != 0) return k->text->run(k->text, run, command);
-    if (k->flip) at[W] = scratch + (gpu_pointer)k->flipped_bytes;
+    if (all % WB_CONV_ALIGNED_BYTES != 0) return k->text->run(k->text, run, command);
+    if (k->flip) at[WB_CONV_W] = scratch + (gpu_pointer)k->flipped_bytes;
     wb_gpu_outcome o = {.error = NULL};
     if (k->flip && !is_result) o = run_flip(k, run, command);
-    if (!o.error) o = wb_dnn_plan_run(kernel->device, k->plan, at, scratch, run->stream);
+    if (!o.error) o = wb_conv_plan_run(kernel->device, k->plan, at, scratch, run->stream);
     return !o.error && k->flip && is_result ? run_flip(k, run, command) : o;
 }
 
@@ -60,13 +62,13 @@ static void release_conv(wb_gpu_kernel *kernel) {
     conv_kernel *k = (conv_kernel *)kernel;
     if (k->text) k->text->release(k->text);
     if (k->flip) k->flip->release(k->flip);
-    wb_dnn_plan_put(kernel->device, k->plan);
+    wb_conv_plan_put(kernel->device, k->plan);
     wb_gpu_host->release(k);
 }
 
 static int64_t volume(const int64_t sizes[3]) { return sizes[0] * sizes[1] * sizes[2]; }
 
-static wb_gpu_kernel *flip_new(wb_gpu_device *device, const wb_dnn_shape *s) {
+static wb_gpu_kernel *flip_new(wb_gpu_device *device, const wb_conv_shape *s) {
     const int64_t plane = volume(s->kernel), planes = s->channels / s->groups * s->filters;
     const uint8_t type = s->dtype == WB_F64 ? WB_R_F64 : WB_R_F32;
     wb_access accesses[] = {
@@ -93,7 +95,7 @@ static wb_gpu_kernel *flip_new(wb_gpu_device *device, const wb_dnn_shape *s) {
     return wb_gpu_kernel_new(device, &program);
 }
 
-static void reserve_scratch(conv_kernel *k, const wb_dnn_shape *s) {
+static void reserve_scratch(conv_kernel *k, const wb_conv_shape *s) {
     static const int64_t element_bytes[WB_DTYPE_COUNT] = {
         [WB_F32] = 4, [WB_F64] = 8, [WB_F16] = 2, [WB_BF16] = 2};
     const int64_t filter =
@@ -107,15 +109,16 @@ static void reserve_scratch(conv_kernel *k, const wb_dnn_shape *s) {
 
 /* Takes the plan over. NULL with an error recorded. */
 static wb_gpu_kernel *kernel_new(wb_gpu_device *device, const wb_call *call,
-                                 const wb_dnn_shape *shape, wb_dnn_plan *plan) {
+                                 const wb_conv_shape *shape, wb_conv_plan *plan) {
     const bool flips = call->window.flip && volume(shape->kernel) > 1;
     conv_kernel *k = wb_gpu_host->alloc(sizeof *k);
     if (!k) {
-        wb_dnn_plan_put(device, plan);
+        wb_conv_plan_put(device, plan);
         return NULL;
     }
     wb_gpu_kernel_init(&k->kernel, device);
     k->kernel.run = run_conv, k->kernel.release = release_conv;
+    k->kernel.cannot_be_captured = library->cannot_be_captured;
     k->kind = call->kind, k->plan = plan;
     k->text = wb_gpu_text_of_call(device, call);
     k->flip = k->text && flips ? flip_new(device, shape) : NULL;
@@ -132,20 +135,20 @@ static bool is_convolution(const wb_call *call) {
            call->kind == WB_CALL_conv_filter;
 }
 
-wb_gpu_answer wb_dnn_lower(wb_gpu_device *device, const wb_call *call, const wb_program *epilogue,
-                           int split, wb_gpu_kernel **kernel) {
+wb_gpu_answer wb_conv_lower(wb_gpu_device *device, const wb_call *call, const wb_program *epilogue,
+                            int split, wb_gpu_kernel **kernel) {
     char reason[256];
-    wb_dnn_shape shape;
+    wb_conv_shape shape;
     wb_gpu_outcome o;
     (void)split;
-    if (!is_convolution(call) || !wb_dnn_shape_of(call, &shape) ||
-        !wb_dnn_load(reason, sizeof reason))
+    if (!is_convolution(call) || !wb_conv_shape_of(call, &shape) ||
+        !library->load(reason, sizeof reason))
         return WB_GPU_PASS;
     if (epilogue) return WB_GPU_APART;
-    wb_dnn_plan *plan = wb_dnn_plan_get(device, &shape, &o);
+    wb_conv_plan *plan = wb_conv_plan_get(device, &shape, &o);
     if (o.error)
-        wb_gpu_host->log(WB_LOG_DEBUG, "%s: convolution without cuDNN: %s: %s",
-                         wb_gpu_vendor_table.backend, o.call, o.error);
+        wb_gpu_host->log(WB_LOG_DEBUG, "%s: convolution without %s: %s: %s",
+                         wb_gpu_vendor_table.backend, library->name, o.call, o.error);
     if (!plan) return WB_GPU_PASS;
     *kernel = kernel_new(device, call, &shape, plan);
     return WB_GPU_TAKEN;

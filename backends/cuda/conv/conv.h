@@ -1,0 +1,78 @@
+/* Convolutions by a library of the vendor: cuDNN. Dense arrays (W, H, C, N) of ours are its NCHW, so that nothing is converted. */
+#ifndef WB_CONV_H
+#define WB_CONV_H
+
+#include "../kernel.h"
+
+enum { WB_CONV_ALIGNED_BYTES = 16 }; /* of all arrays */
+
+enum { WB_CONV_X, WB_CONV_W, WB_CONV_Y, WB_CONV_TENSORS };
+
+/* All that a plan depends on; compared as bytes: fill zeroed memory. Cross-correlations: the fast engines know nothing else. */
+typedef struct wb_conv_shape {
+    int64_t in[3], out[3], kernel[3], stride[3], dilation[3], pad[3];
+    int64_t channels, filters, groups, batch;
+    int32_t kind, dtype, fast, unused; /* wb_call_kind, wb_dtype */
+} wb_conv_shape;
+
+/* False: not a convolution for a library: empty, or one that takes input away instead of padding it. */
+bool wb_conv_shape_of(const wb_call *call, wb_conv_shape *shape);
+
+/* What has to be padded behind dimension d, so that the window comes to the last place of the output. */
+int64_t wb_conv_pad_after(const wb_conv_shape *shape, int d);
+
+/* ---- in the libraries' terms ---- */
+
+/* The libraries have no convolutions of one dimension: those have a second one of size 1. */
+int wb_conv_spatial(const wb_conv_shape *shape);
+/* Values of the spatial dimensions with the slowest first: ours in reverse. */
+void wb_conv_reverse(const wb_conv_shape *shape, const int64_t values[3], int64_t *reversed);
+/* The array's sizes and strides with the slowest first; returns how many. */
+int wb_conv_sizes(const wb_conv_shape *shape, int tensor, int64_t sizes[5], int64_t strides[5]);
+
+/* ---- plans (plan.c) ---- */
+
+enum { WB_CONV_MOST_WORKSPACE_BYTES = 1 << 28 };
+
+/* The same shape gets the same plan until the device is closed. */
+typedef struct wb_conv_plan {
+    struct wb_conv_plan *next;
+    wb_conv_shape shape;
+    void *by; /* the library's own; NULL: it has nothing for the shape */
+    int64_t workspace_bytes;
+    int references;
+} wb_conv_plan;
+
+/* The library (nvidia/cudnn_plan.c). The device is the thread's, and one call is made at a time. */
+typedef struct wb_conv_library {
+    const char *name;
+    bool cannot_be_captured;
+    bool (*load)(char *reason, size_t reason_bytes);
+    wb_gpu_outcome (*open)(void **handle);
+    void (*close)(void *handle);
+    /* Fills in `by` and the workspace, or neither. With an error, too, `by` may need dropping. */
+    wb_gpu_outcome (*make)(void *handle, wb_conv_plan *plan);
+    void (*drop)(wb_conv_plan *plan); /* `by`, which may be NULL */
+    /* at: x, w, y */
+    wb_gpu_outcome (*run)(void *handle, const wb_conv_plan *plan,
+                          const gpu_pointer at[WB_CONV_TENSORS], gpu_pointer workspace,
+                          gpu_stream stream);
+} wb_conv_library;
+
+extern const wb_conv_library wb_conv_library_table;
+
+/* NULL with the outcome, which has no error where the library has nothing for the shape. */
+wb_conv_plan *wb_conv_plan_get(wb_gpu_device *device, const wb_conv_shape *shape,
+                               wb_gpu_outcome *outcome);
+void wb_conv_plan_put(wb_gpu_device *device, wb_conv_plan *plan);
+wb_gpu_outcome wb_conv_plan_run(wb_gpu_device *device, const wb_conv_plan *plan,
+                                const gpu_pointer at[WB_CONV_TENSORS], gpu_pointer workspace,
+                                gpu_stream stream);
+void wb_conv_device_close(wb_gpu_device *device);
+
+/* ---- kernels (conv.c) ---- */
+
+wb_gpu_answer wb_conv_lower(wb_gpu_device *device, const wb_call *call, const wb_program *epilogue,
+                            int split, wb_gpu_kernel **kernel);
+
+#endif
