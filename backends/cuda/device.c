@@ -20,13 +20,13 @@ wb_gpu_outcome wb_gpu_enter(const wb_gpu_device *device) {
 void wb_gpu_pause_graphs(wb_gpu_device *device) { pthread_mutex_lock(&device->own.lock); }
 void wb_gpu_resume_graphs(wb_gpu_device *device) { pthread_mutex_unlock(&device->own.lock); }
 
-wb_gpu_outcome wb_gpu_wait_all(wb_gpu_device *device) {
+void wb_gpu_begin_release(wb_gpu_device *device) {
     wb_gpu_pause_graphs(device);
-    wb_gpu_outcome o = wb_gpu_enter(device);
-    if (!o.error) o = wb_gpu_outcome_of(GPU_CALL(CtxSynchronize), gpu.CtxSynchronize());
-    wb_gpu_resume_graphs(device);
-    return o;
+    if (!wb_gpu_enter(device).error)
+        (void)gpu.CtxSynchronize(); /* a fault comes out of the next sync as well */
 }
+
+void wb_gpu_end_release(wb_gpu_device *device) { wb_gpu_resume_graphs(device); }
 
 /* ---- the compiler ---- */
 
@@ -104,7 +104,8 @@ void wb_gpu_close(void *any) {
     wb_gpu_device *device = any;
     if (!device) return;
     if (device->is_retained) {
-        (void)wb_gpu_wait_all(device);
+        wb_gpu_begin_release(device);
+        wb_gpu_end_release(device);
         for (int i = 0; wb_gpu_parts[i]; i++)
             if (wb_gpu_parts[i]->close) wb_gpu_parts[i]->close(device);
     }

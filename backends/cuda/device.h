@@ -112,13 +112,13 @@ void wb_gpu_close(void *device);
 /* Makes the device that of the calling thread: what every entry of the table begins with. */
 wb_gpu_outcome wb_gpu_enter(const wb_gpu_device *device);
 
-/* No graph is being made between these: libraries that are asked about a device fail while any of its streams is recorded. wb_gpu_wait_all
- * pauses them itself. */
+/* No graph is being made between these: libraries that are asked about a device fail while any of its streams is recorded. */
 void wb_gpu_pause_graphs(wb_gpu_device *device);
 void wb_gpu_resume_graphs(wb_gpu_device *device);
 
-/* Waits for all streams. For what has to come before memory or modules go. */
-wb_gpu_outcome wb_gpu_wait_all(wb_gpu_device *device);
+/* What has to come before memory or modules go: all streams are waited for, and graphs paused, since the driver waits for the device, too. */
+void wb_gpu_begin_release(wb_gpu_device *device);
+void wb_gpu_end_release(wb_gpu_device *device);
 
 /* NULL is the device's own. */
 wb_gpu_queue *wb_gpu_queue_of(wb_gpu_device *device, void *queue);

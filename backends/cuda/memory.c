@@ -19,8 +19,9 @@ void *wb_gpu_alloc(void *any, size_t size_bytes) {
 void wb_gpu_free(void *any, void *handle, size_t size_bytes) {
     (void)size_bytes;
     if (!handle) return;
-    (void)wb_gpu_wait_all(any); /* a fault comes out of the next sync as well */
+    wb_gpu_begin_release(any);
     (void)gpu.MemFree((gpu_pointer)handle);
+    wb_gpu_end_release(any);
 }
 
 /* ---- pinned host memory ---- */
@@ -59,8 +60,9 @@ void wb_gpu_free_pinned(void *any, void *memory, size_t size_bytes) {
     wb_gpu_device *device = any;
     wb_gpu_pinned *pinned = memory ? unlink_pinned(device, memory) : NULL;
     if (!pinned) return;
-    (void)wb_gpu_wait_all(device);
+    wb_gpu_begin_release(device);
     (void)gpu.MemFreeHost(memory);
+    wb_gpu_end_release(device);
     wb_gpu_host->release(pinned);
 }
 

@@ -147,6 +147,7 @@ void *wb_gpu_module_build(void *any, const wb_source *source) {
 }
 
 void wb_gpu_module_drop(void *any, void *module) {
-    (void)wb_gpu_wait_all(any);
+    wb_gpu_begin_release(any);
     (void)gpu.ModuleUnload(module);
+    wb_gpu_end_release(any);
 }
