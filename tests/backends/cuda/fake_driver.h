@@ -299,6 +299,8 @@ void fake_launch_release(fake_launch *launch);
 gpu_code fake_capture_op(fake_stream *stream, fake_op *op);
 /* A call that must not be made while this thread captures, or anybody globally. */
 gpu_code fake_check_unsafe(void);
+/* For calls that wait for a whole device, which a driver may do to a capture of any thread. */
+void fake_check_capture(const char *function);
 gpu_code fake_capture_invalidate(fake_capture *capture, gpu_code code);
 void fake_nodes_release(fake_nodes *nodes);
 void fake_op_release(fake_op *op);

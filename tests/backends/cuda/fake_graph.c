@@ -1,5 +1,6 @@
 /* Stream capture and graphs. A graph keeps its nodes in the order in which they were captured, which their dependencies allow. */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "fake_driver.h"
 
@@ -61,6 +62,10 @@ gpu_code fake_check_unsafe(void) {
     return GPU_SUCCESS;
 }
 
+void fake_check_capture(const char *function) {
+    if (running) fake_complain("%s while a graph is made", function);
+}
+
 gpu_code fake_StreamBeginCapture(gpu_stream handle, int mode) {
     FAKE_ENTER_CONTEXT(FAKE_StreamBeginCapture);
     fake_stream *stream = fake_stream_of(context, handle);
@@ -83,6 +88,7 @@ static gpu_code end_of(const fake_capture *capture) {
 }
 
 gpu_code fake_StreamEndCapture(gpu_stream handle, gpu_graph *result) {
+    (void)usleep(500); /* so that other threads come in between */
     FAKE_LOCKED(FAKE_StreamEndCapture);
     fake_stream *stream = fake_object_of(FAKE_STREAM, handle);
     fake_capture *capture = stream ? stream->capture : NULL;

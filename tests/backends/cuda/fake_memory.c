@@ -196,6 +196,7 @@ gpu_code fake_MemFree(gpu_pointer pointer) {
     fake_context *context = fake_current(&wrong);
     const gpu_code unsafe = fake_check_unsafe();
     if (unsafe) return unsafe;
+    fake_check_capture("MemFree");
     if (context) fake_drain_context(NULL);
     if (!give_back((char *)pointer)) {
         fake_complain("MemFree of %p, which is not there", (void *)pointer);
@@ -248,6 +249,7 @@ gpu_code fake_MemFreeHost(void *memory) {
     gpu_code wrong;
     pinned **link = &all_pinned;
     if (!memory) return refused;
+    fake_check_capture("MemFreeHost");
     (void)fake_current(&wrong);
     while (*link && (*link)->memory != memory) link = &(*link)->next;
     pinned *p = *link;

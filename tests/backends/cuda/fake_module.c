@@ -58,6 +58,7 @@ gpu_code fake_ModuleUnload(gpu_module handle) {
         fake_complain("ModuleUnload of what is no module");
         return FAKE_INVALID_HANDLE;
     }
+    fake_check_capture("ModuleUnload");
     if (fake_is_module_in_use(module)) {
         fake_complain("ModuleUnload of a module that queued launches use");
         fake_drain_context(module->object.context);

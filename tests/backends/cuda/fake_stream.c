@@ -272,6 +272,7 @@ gpu_code fake_CtxSynchronize(void) {
     FAKE_ENTER_CONTEXT(FAKE_CtxSynchronize);
     const gpu_code unsafe = fake_check_unsafe();
     if (unsafe) return unsafe;
+    fake_check_capture("CtxSynchronize");
     fake_drain_context(context);
     return context->fault;
 }

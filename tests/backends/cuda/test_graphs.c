@@ -4,9 +4,12 @@
  * dropout are other ones each time. */
 #include "gpu.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <weber.h>
 
+#include "device/device.h"
 #include "support/support.h"
 
 enum { STEPS = 1000, POINTS = 96, BATCH = 32 };
@@ -102,6 +105,56 @@ static int run_course(void) {
     return current->failed = wb_report("graphs") || !device;
 }
 
+/* ---- a thread that gives memory back meanwhile ---- */
+
+enum { PLANS = 24, RUNS = 6 };
+
+static atomic_bool is_over;
+
+static void *take_and_give_back(void *any) {
+    const wb_device *device = any;
+    while (!atomic_load(&is_over)) wb_device_free(device, wb_device_alloc(device, 1000), 1000);
+    return NULL;
+}
+
+/* Plans of their own, so that each becomes a graph. */
+static void make_graphs(void) {
+    for (int64_t n = 2; n < 2 + PLANS; n++) {
+        wb_array *x = wb_keep(wb_full(WB_F32, 0.5, n, n));
+        for (int i = 0; i < RUNS; i++) {
+            wb_scope_open();
+            (void)wb_item(wb_sum(wb_matmul(x, x)));
+            (void)wb_scope_close();
+        }
+        wb_free(x);
+    }
+}
+
+static int run_beside(void) {
+    pthread_t thread;
+    use_fake_driver();
+    (void)setenv("WEBER_DEVICE", BACKEND, 1);
+    wb_scope_open();
+    const wb_device *device = wb_get_device();
+    if (!device) return 1;
+    wb_set_default_device(device);
+    if (pthread_create(&thread, NULL, take_and_give_back, (void *)(uintptr_t)device) != 0) return 1;
+    make_graphs();
+    atomic_store(&is_over, true);
+    (void)pthread_join(thread, NULL);
+    (void)wb_scope_close();
+    const fake_counts counts = fake_count_now();
+    if (counts.complaints == 0 && counts.graph_launches > 0) return wb_report("beside");
+    print_error("%ld complaints, %ld graphs launched\n", counts.complaints, counts.graph_launches);
+    return 1;
+}
+
+static void memory_goes_while_no_graph_is_made(void **state) {
+    (void)state;
+    if (getenv("WEBER_DEVICE")) skip(); /* only the fake driver complains */
+    assert_int_equal(run_with("WEBER_GRAPHS", "1", run_beside), 0);
+}
+
 /* ---- tests ---- */
 
 static void both_trained(void **state) {
@@ -136,7 +189,8 @@ static void steps_are_replayed(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_trained), cmocka_unit_test(the_bits_are_the_same),
-        cmocka_unit_test(bad_indices_are_told_each_time), cmocka_unit_test(steps_are_replayed)};
+        cmocka_unit_test(bad_indices_are_told_each_time), cmocka_unit_test(steps_are_replayed),
+        cmocka_unit_test(memory_goes_while_no_graph_is_made)};
     course *courses =
         mmap(NULL, 2 * sizeof *courses, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (courses == MAP_FAILED) return 1;
