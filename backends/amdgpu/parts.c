@@ -1,8 +1,14 @@
 #include "../cuda/lt/lt.h"
+#include "miopen.h"
 
 static const wb_gpu_part compiler = {.name = "hipRTC", .load = wb_gpu_load};
 
 static const wb_gpu_part products = {
     .name = LT_LIBRARY, .load = wb_lt_load, .lower = wb_lt_lower, .close = wb_lt_device_close};
 
-const wb_gpu_part *const wb_gpu_parts[] = {&compiler, &products, NULL};
+static const wb_gpu_part convolutions = {.name = "MIOpen",
+                                         .load = wb_miopen_load,
+                                         .lower = wb_conv_lower,
+                                         .close = wb_conv_device_close};
+
+const wb_gpu_part *const wb_gpu_parts[] = {&compiler, &products, &convolutions, NULL};

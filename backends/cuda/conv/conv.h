@@ -1,4 +1,4 @@
-/* Convolutions by a library of the vendor: cuDNN. Dense arrays (W, H, C, N) of ours are its NCHW, so that nothing is converted. */
+/* Convolutions by a vendor's library: cuDNN or MIOpen. Dense arrays (W, H, C, N) of ours are their NCHW, so that nothing is converted. */
 #ifndef WB_CONV_H
 #define WB_CONV_H
 
@@ -43,14 +43,14 @@ typedef struct wb_conv_plan {
     int references;
 } wb_conv_plan;
 
-/* The library (nvidia/cudnn_plan.c). The device is the thread's, and one call is made at a time. */
+/* The library (nvidia/cudnn_plan.c, backends/amdgpu/miopen_plan.c). The device is the thread's, and one call is made at a time. */
 typedef struct wb_conv_library {
     const char *name;
     bool cannot_be_captured;
     bool (*load)(char *reason, size_t reason_bytes);
     wb_gpu_outcome (*open)(void **handle);
     void (*close)(void *handle);
-    /* Fills in `by` and the workspace, or neither. With an error, too, `by` may need dropping. */
+    /* Fills in `by` and the workspace, or neither. */
     wb_gpu_outcome (*make)(void *handle, wb_conv_plan *plan);
     void (*drop)(wb_conv_plan *plan); /* `by`, which may be NULL */
     /* at: x, w, y */

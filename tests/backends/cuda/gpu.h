@@ -60,6 +60,7 @@ static inline void use_fake_driver(void) {
     (void)setenv("WEBER_CUBLASLT_LIBRARY", "/no/such/library.so", 1);
     (void)setenv("WEBER_HIPBLASLT_LIBRARY", "/no/such/library.so", 1);
     (void)setenv("WEBER_CUDNN_LIBRARY", "/no/such/library.so", 1);
+    (void)setenv("WEBER_MIOPEN_LIBRARY", "/no/such/library.so", 1);
     (void)unsetenv(HIDING);
 #ifdef TEST_AMDGPU
     (void)snprintf(fake, sizeof fake, "%s/cuda/libamd_comgr.so.3", path);

@@ -31,22 +31,24 @@ find_file(WEBER_CUDA_STUB libcuda.so PATHS /usr/local/cuda/lib64/stubs NO_DEFAUL
 target_compile_definitions(tests-backends-cuda-test_toolkit PRIVATE CUDA_STUB="${WEBER_CUDA_STUB}")
 target_link_libraries(tests-backends-cuda-test_toolkit PRIVATE ${CMAKE_DL_LIBS})
 
-# Libraries that stand for cuBLASLt, hipBLASLt and cuDNN. What cuDNN's opens on its own has to lie beside it.
+# Libraries that stand for cuBLASLt, hipBLASLt, cuDNN and MIOpen. What cuDNN's opens on its own has to lie beside it.
 set(stand_in_folder ${PROJECT_BINARY_DIR}/tests/backends/cuda)
 function(weber_add_stand_in name source) # definitions
   set(target fake_${name})
-  add_library(${target} MODULE ${tests_dir}/backends/cuda/${source})
+  add_library(${target} MODULE ${tests_dir}/backends/${source})
   set_target_properties(${target} PROPERTIES
     PREFIX "" C_VISIBILITY_PRESET default LIBRARY_OUTPUT_DIRECTORY ${stand_in_folder})
-  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/backends/cuda ${tests_dir})
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/backends/cuda ${PROJECT_SOURCE_DIR}/backends ${tests_dir})
   target_compile_definitions(${target} PRIVATE ${ARGN})
   target_compile_options(${target} PRIVATE ${weber_program_warnings})
   target_link_libraries(${target} PRIVATE m ${CMAKE_DL_LIBS})
   add_dependencies(tests ${target})
 endfunction()
-weber_add_stand_in(cublaslt lt.c)
-weber_add_stand_in(hipblaslt lt.c WB_HIP)
-weber_add_stand_in(cudnn cudnn.c)
+weber_add_stand_in(cublaslt cuda/lt.c)
+weber_add_stand_in(hipblaslt cuda/lt.c WB_HIP)
+weber_add_stand_in(cudnn cuda/cudnn.c)
+weber_add_stand_in(miopen amdgpu/miopen.c WB_HIP)
+weber_add_stand_in(other_miopen amdgpu/miopen.c WB_HIP OWN_RUNTIME)
 file(MAKE_DIRECTORY ${stand_in_folder})
 foreach(part graph ops cnn heuristic engines_precompiled engines_runtime_compiled)
   file(TOUCH ${stand_in_folder}/libcudnn_${part}.so.9)
@@ -63,12 +65,14 @@ set(libraries_of_cuda
     WEBER_CUBLASLT_LIBRARY=${stand_in_folder}/fake_cublaslt.so WEBER_CUDNN_LIBRARY=${stand_in_folder}/fake_cudnn.so)
 set(libraries_of_amdgpu
     WEBER_HIP_LIBRARY=${fake_folder}/fake_amdgpu.so WEBER_HIPRTC_LIBRARY=${fake_folder}/fake_amdgpu.so
-    WEBER_HIPBLASLT_LIBRARY=${stand_in_folder}/fake_hipblaslt.so LD_LIBRARY_PATH=${fake_folder}) # of libamd_comgr.so.3
+    WEBER_HIPBLASLT_LIBRARY=${stand_in_folder}/fake_hipblaslt.so WEBER_MIOPEN_LIBRARY=${stand_in_folder}/fake_miopen.so
+    LD_LIBRARY_PATH=${fake_folder}) # of libamd_comgr.so.3
 function(weber_add_library_test name plugin suite asked)
   string(TOUPPER ${plugin} device)
   add_test(NAME backends/${plugin}/${name} COMMAND tests-${suite})
   add_custom_target(tests-backends-${plugin}-${name}
-    DEPENDS tests-${suite} weber_${plugin} fake_driver_${plugin} fake_cublaslt fake_hipblaslt fake_cudnn) # what scripts/run_tests builds
+    DEPENDS tests-${suite} weber_${plugin} fake_driver_${plugin} fake_cublaslt fake_hipblaslt fake_cudnn
+            fake_miopen) # what scripts/run_tests builds
   set_tests_properties(backends/${plugin}/${name} PROPERTIES TIMEOUT 900
     PASS_REGULAR_EXPRESSION "stand-in: ${asked}" FAIL_REGULAR_EXPRESSION "FAILED"
     ENVIRONMENT "${test_environment};WEBER_DEVICE=${device};${libraries_of_${plugin}}")
@@ -77,8 +81,9 @@ foreach(plugin cuda amdgpu)
   weber_add_library_test(products ${plugin} ops-test_matmul "[1-9][0-9]* products")
   weber_add_library_test(dense ${plugin} layers-test_dense "[1-9][0-9]* products") # plans with scratch memory behind their arrays
   add_dependencies(tests-backends-${plugin}-test_products fake_cublaslt fake_hipblaslt)
+  weber_add_library_test(convolutions ${plugin} ops-test_conv "[1-9][0-9]* convolutions")
 endforeach()
-weber_add_library_test(convolutions cuda ops-test_conv "[1-9][0-9]* convolutions")
+add_dependencies(tests-backends-amdgpu-test_convolutions fake_miopen fake_other_miopen)
 
 # hipBLASLt by its own name, which goes with the runtime's: beside it lies another ROCm's, here one without the functions.
 foreach(rocm 6 7)

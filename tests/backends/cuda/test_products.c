@@ -1,23 +1,11 @@
 /* Matrix products of the CUDA plugin (and AMD's) by the library that stands for cuBLASLt (hipBLASLt), over the fake driver: what it takes, what
  * it leaves to the texts, and that the numbers are the CPU's either way. Each test is a process of its own, since libraries are opened once. */
-#include "gpu.h"
+#include "stand_in.h"
 
 #include <sys/mman.h>
 
 #include "array/array.h"
 #include "support/support.h"
-
-/* ---- the library ---- */
-
-static char stand_in[1024];
-
-static long *counter(const char *name) {
-    void *library = dlopen(stand_in, RTLD_NOW | RTLD_LOCAL);
-    long *found = library ? dlsym(library, name) : NULL;
-    if (found) return found;
-    (void)fprintf(stderr, "%s\n", dlerror());
-    exit(1);
-}
 
 /* ---- products ---- */
 
@@ -202,8 +190,7 @@ static void a_library_with_other_numbers_is_done_without(void **state) {
 
 int main(void) {
     use_fake_driver();
-    (void)snprintf(stand_in, sizeof stand_in, "%s", getenv(DRIVER_VARIABLE));
-    (void)snprintf(strrchr(stand_in, '/') + 1, sizeof LT_STAND_IN, "%s", LT_STAND_IN);
+    use_stand_in(LT_STAND_IN);
     (void)unsetenv("WEBER_DEVICE");
     (void)unsetenv("WEBER_EAGER"), (void)unsetenv("WEBER_FUSE"); /* epilogues are found in plans */
     (void)setenv("WEBER_BACKENDS", BACKEND, 1);
