@@ -205,6 +205,27 @@ static void print_load(wb_printer *p, const wb_instruction *i) {
     wb_print(p, ")");
 }
 
+static const char *memory_type(const wb_printer *p, uint16_t load) {
+    return dtypes[p->layout.program.accesses[wb_instruction_at(p, load)->index].dtype];
+}
+
+void wb_print_batch(wb_printer *p, uint16_t load, int count) {
+    wb_print(p, "wb_%s l%d[%d];\n", memory_type(p, load), load, count);
+}
+
+void wb_print_batch_load(wb_printer *p, uint16_t load) {
+    const wb_instruction *i = wb_instruction_at(p, load);
+    wb_print(p, "l%d[j] = p%d[", load, i->index);
+    wb_print_place(p, i->index, i->row);
+    wb_print(p, "];\n");
+}
+
+void wb_print_batch_value(wb_printer *p, uint16_t load) {
+    wb_print(p, "const %s v%d = wb_load_%s(l%d, j);\n",
+             wb_value_type(wb_result_register(wb_instruction_at(p, load))), load,
+             memory_type(p, load), load);
+}
+
 /* ---- the whole ---- */
 
 void wb_print_expression(wb_printer *p, uint16_t number) {

@@ -72,6 +72,10 @@ const char *wb_value_type(wb_register type);
 void wb_print_value(wb_printer *p, uint16_t number);
 /* What an instruction computes; of a reduction: its result, from the total. */
 void wb_print_expression(wb_printer *p, uint16_t number);
+/* A load of several elements as they are in memory, l7: declared; number j of it loaded; its value. */
+void wb_print_batch(wb_printer *p, uint16_t load, int count);
+void wb_print_batch_load(wb_printer *p, uint16_t load);
+void wb_print_batch_value(wb_printer *p, uint16_t load);
 /* A store, as a statement. */
 void wb_print_store(wb_printer *p, uint16_t number);
 

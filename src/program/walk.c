@@ -84,7 +84,7 @@ static bool is_load(const wb_printer *p, const bool *needed, int i) {
     return is_in_body(p, needed, i) && wb_instruction_at(p, i)->code == WB_CODE_load;
 }
 
-/* is_batched: loads were done before (print_loads). */
+/* is_batched: loads were done before. */
 static void print_body(wb_printer *p, const bool *needed, bool is_batched) {
     for (int i = 0; i < p->layout.program.ninstructions; i++) {
         const wb_instruction *instruction = wb_instruction_at(p, i);
@@ -94,8 +94,7 @@ static void print_body(wb_printer *p, const bool *needed, bool is_batched) {
         else if (instruction->code == WB_CODE_store)
             wb_print_store(p, (uint16_t)i);
         else if (is_batched && instruction->code == WB_CODE_load)
-            wb_print(p, "const %s v%d = l%d[j];\n", wb_value_type(wb_result_register(instruction)),
-                     i, i);
+            wb_print_batch_value(p, (uint16_t)i);
         else
             wb_print_declaration(p, (uint16_t)i);
     }
@@ -194,36 +193,39 @@ static int batch_of(const wb_printer *p, const bool *needed) {
     return batch;
 }
 
+/* One statement for each load of the batch. */
 static void print_loads(wb_printer *p, const bool *needed) {
-    for (int i = 0; i < p->layout.program.ninstructions; i++) {
-        if (!is_load(p, needed, i)) continue;
-        wb_print(p, "l%d[j] = ", i);
-        wb_print_expression(p, (uint16_t)i);
-        wb_print(p, ";\n");
-    }
+    for (int i = 0; i < p->layout.program.ninstructions; i++)
+        if (is_load(p, needed, i)) wb_print_batch_load(p, (uint16_t)i);
 }
 
-/* A loop over the batch's columns c, open. */
-static void open_batch(wb_printer *p, const bool *needed, int batch, int step, const char *stop) {
-    wb_print(p,
-             "WB_UNROLL\nfor (wb_i32 j = 0; j < %d; j++) {\nconst %s c = b + j * %d;\n"
-             "if (c < %s) {\n",
-             batch, wb_place_type(p), step, stop);
+/* The loads of so many elements, then what is done with them. stop NULL: all are there. Else places beyond it load the last element once more: a
+ * condition on each load would hold up those behind it, and processors have few registers for conditions. */
+static void print_batch(wb_printer *p, const bool *needed, int batch, int step, const char *stop) {
+    const char *type = wb_place_type(p);
+    for (int i = 0; i < p->layout.program.ninstructions; i++)
+        if (is_load(p, needed, i)) wb_print_batch(p, (uint16_t)i, batch);
+    wb_print(p, "WB_UNROLL\nfor (wb_i32 j = 0; j < %d; j++) {\nconst %s c = ", batch, type);
+    if (stop) wb_print(p, "b + j * %d >= %s ? %s - 1 : ", step, stop, stop);
+    wb_print(p, "b + j * %d;\n", step);
     wb_print_column(p, needed);
+    print_loads(p, needed);
+    wb_print(p,
+             "}\nWB_LOADED\nWB_UNROLL\nfor (wb_i32 j = 0; j < %d; j++) {\n"
+             "const %s c = b + j * %d;\n",
+             batch, type, step);
+    if (stop) wb_print(p, "if (c < %s) {\n", stop);
+    wb_print_column(p, needed);
+    print_body(p, needed, true);
+    wb_print(p, stop ? "}\n}\n" : "}\n");
 }
 
 static void walk_batches(wb_printer *p, const bool *needed, int batch, int step, const char *stop) {
-    wb_print(p, "for (; b < %s; b += %d) {\n", stop, batch * step);
-    for (int i = 0; i < p->layout.program.ninstructions; i++)
-        if (is_load(p, needed, i))
-            wb_print(p, "%s l%d[%d];\n", wb_value_type(wb_result_register(wb_instruction_at(p, i))),
-                     i, batch);
-    open_batch(p, needed, batch, step, stop);
-    print_loads(p, needed);
-    wb_print(p, "}\n}\n");
-    open_batch(p, needed, batch, step, stop);
-    print_body(p, needed, true);
-    wb_print(p, "}\n}\n}\n");
+    wb_print(p, "for (; b + %d < %s; b += %d) {\n", (batch - 1) * step, stop, batch * step);
+    print_batch(p, needed, batch, step, NULL);
+    wb_print(p, "}\nif (b < %s) {\n", stop);
+    print_batch(p, needed, batch, step, stop);
+    wb_print(p, "b += %d;\n}\n", batch * step);
 }
 
 static void walk_items(wb_printer *p, int phase, const bool *needed, bool has_blocks) {

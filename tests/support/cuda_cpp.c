@@ -35,6 +35,7 @@ static const char *print_instruction(FILE *file, const char *at) {
     if (*at++ != '(') return NULL;
     at += strspn(at, " \n");
     const char *outputs = strchr(at, ':'), *end = strchr(at, ';');
+    if (strncmp(at, "\"\"", 2) == 0) return NULL; /* nothing but its effects: C++ has that, too */
     if (*at != '"' || !outputs || !(end = strstr(outputs, ");"))) return NULL;
     (void)fputs("ptx_", file);
     for (at++; *at && *at != ' ' && *at != '"'; at++)
