@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "support/dialects.h"
+#include "support/leaks.h"
 
 #define FUNCTIONS(X)                                                                               \
     X(int, GetPlatformIDs, (unsigned, void **, unsigned *))                                        \
@@ -40,9 +41,7 @@ enum {
 
 static void *device, *context, *queue;
 
-/* What PoCL keeps for the life of the process is no leak of ours (asked by the leak sanitizer, where there is one). */
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void) { return "leak:libpocl\nleak:libOpenCL\n"; }
+LEAKS_OF_OTHERS("leak:libpocl\nleak:libOpenCL\n");
 
 static const char *open_library(void) {
     void *library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);

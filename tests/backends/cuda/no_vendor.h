@@ -4,6 +4,7 @@
 
 #include "device/device.h"
 #include "kernel.h"
+#include "support/leaks.h"
 
 static wb_gpu_outcome enter_nothing(int ordinal, gpu_context context) {
     (void)ordinal, (void)context;
@@ -14,10 +15,6 @@ const wb_gpu_vendor wb_gpu_vendor_table = {.backend = "CUDA", .enter = enter_not
 
 const wb_gpu_part *const wb_gpu_parts[] = {NULL};
 
-/* What a vendor's library keeps to its end is not ours to free. */
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void) {
-    return "leak:libcublasLt.so\nleak:libhipblaslt\nleak:libcudnn\nleak:libnvrtc\n";
-}
+LEAKS_OF_OTHERS(LEAKS_OF_VENDORS);
 
 #endif

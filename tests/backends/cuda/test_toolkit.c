@@ -5,6 +5,10 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "support/leaks.h"
+
+LEAKS_OF_OTHERS(LEAKS_OF_VENDORS);
+
 #ifdef __has_include
 #if __has_include(<cuda.h>) && __has_include(<nvrtc.h>)
 #define HAS_DRIVER 1

@@ -5,11 +5,8 @@
 #define BACKEND "OpenCL"
 #define PLUGIN  "opencl"
 #include "backends/host.h"
+#include "support/leaks.h"
 
-/* For the leak checker: what PoCL and LLVM keep. */
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void) {
-    return "leak:libpocl\nleak:libLLVM\nleak:libOpenCL\n";
-}
+LEAKS_OF_OTHERS("leak:libpocl\nleak:libLLVM\nleak:libOpenCL\n");
 
 #endif
