@@ -1,5 +1,6 @@
 /* Which programs behind a product are found to be an epilogue of cuBLASLt: asked of the programs that plans really have, by a backend that is the
  * CPU and looks at what it is given. */
+#include "backends/cuda/behind.h"
 #include "backends/cuda/no_vendor.h"
 #include "evaluate/evaluate.h"
 #include "lt/epilogue.h"
@@ -31,21 +32,7 @@ static wb_array *numbers(wb_dtype dtype, int64_t rows, int64_t columns) {
     return there;
 }
 
-typedef wb_array *expression(wb_array *product, wb_array *bias);
-
-static wb_array *bias(wb_array *x, wb_array *b) { return wb_add(x, b); }
 static wb_array *bias_first(wb_array *x, wb_array *b) { return wb_add(b, x); }
-static wb_array *relu(wb_array *x, wb_array *b) {
-    (void)b;
-    return wb_relu(x);
-}
-static wb_array *relu_bias(wb_array *x, wb_array *b) { return wb_relu(wb_add(x, b)); }
-static wb_array *gelu(wb_array *x, wb_array *b) {
-    (void)b;
-    return wb_gelu(x);
-}
-static wb_array *gelu_bias(wb_array *x, wb_array *b) { return wb_gelu(wb_add(x, b)); }
-static wb_array *gelu_by_erf(wb_array *x, wb_array *b) { return wb_gelu_erf(wb_add(x, b)); }
 static wb_array *leaky(wb_array *x, wb_array *b) { return wb_leakyrelu(wb_add(x, b)); }
 static wb_array *above_one(wb_array *x, wb_array *b) {
     (void)b;

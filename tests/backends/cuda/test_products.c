@@ -1,5 +1,6 @@
 /* Matrix products of the CUDA plugin (and AMD's) by the library that stands for cuBLASLt (hipBLASLt), over the fake driver: what it takes, what
  * it leaves to the texts, and that the numbers are the CPU's either way. Each test is a process of its own, since libraries are opened once. */
+#include "backends/cuda/behind.h"
 #include "stand_in.h"
 
 #include <sys/mman.h>
@@ -9,24 +10,10 @@
 
 /* ---- products ---- */
 
-typedef wb_array *expression(wb_array *product, wb_array *bias);
-
 static wb_array *nothing(wb_array *x, wb_array *b) {
     (void)b;
     return x;
 }
-static wb_array *bias(wb_array *x, wb_array *b) { return wb_add(x, b); }
-static wb_array *relu(wb_array *x, wb_array *b) {
-    (void)b;
-    return wb_relu(x);
-}
-static wb_array *relu_bias(wb_array *x, wb_array *b) { return wb_relu(wb_add(x, b)); }
-static wb_array *gelu(wb_array *x, wb_array *b) {
-    (void)b;
-    return wb_gelu(x);
-}
-static wb_array *gelu_bias(wb_array *x, wb_array *b) { return wb_gelu(wb_add(x, b)); }
-static wb_array *gelu_by_erf(wb_array *x, wb_array *b) { return wb_gelu_erf(wb_add(x, b)); }
 
 enum { M = 5, K = 3, N = 4, BATCH = 2 };
 
