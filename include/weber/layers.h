@@ -283,8 +283,8 @@ typedef struct wb_batchnorm_desc {
     char start_;
     int64_t channels; /* required */
     wb_activation *activation;
-    double eps;      /* default 1e-5 */
-    double momentum; /* default 0.1 */
+    double eps;      /* above 0; default 1e-5 */
+    double momentum; /* above 0, up to 1; default 0.1 */
     bool no_affine, no_track_stats;
     wb_dtype dtype;            /* default f32 */
     wb_array *beta, *gamma;    /* given instead of zeros, ones (channels) */

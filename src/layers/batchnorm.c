@@ -84,7 +84,7 @@ static bool check_training(const wb_batchnorm_layer *b, const wb_array *x, int64
         (void)wb_fail(WB_ERROR_ARGUMENT,
                       "input %s has %lld numbers for each channel; training needs two or more",
                       wb_text_of(x), (long long)count);
-    else if (b->layer.shared_)
+    else if (b->layer.shared_ && b->mean)
         (void)wb_fail(WB_ERROR_ARGUMENT, "a shared model is read-only; wb_test_mode");
     else
         return true;

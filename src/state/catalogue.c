@@ -314,12 +314,14 @@ static bool batchnorm_channels(const wb_part *p, wb_batchnorm_desc *d) {
 
 static wb_layer *make_batchnorm(const wb_part *p) {
     static const char *const keys[] = {"affine", "track_stats", "eps", "momentum", NULL};
-    wb_batchnorm_desc d = {.start_ = 0};
+    wb_batchnorm_desc d = {.eps = WB_BATCHNORM_EPS, .momentum = WB_BATCHNORM_MOMENTUM};
     if (p->term && !wb_part_has_only(p, 2, keys)) return NULL;
     if (!batchnorm_arrays(p, &d) || !batchnorm_channels(p, &d) ||
         !wb_part_activation(p, 1, "λ", &d.activation) || !wb_part_real(p, "eps", "ϵ", &d.eps) ||
         !wb_part_real(p, "momentum", "momentum", &d.momentum))
         return NULL;
+    if (d.eps == 0 || d.momentum == 0) /* which would be the default in a desc */
+        return wb_part_fail(p, WB_ERROR_UNSUPPORTED, "its eps or momentum is 0");
     return in_mode(p, wb_batchnorm_make(d), "affine", wb_part_field(p, "track_stats") != NULL);
 }
 

@@ -215,6 +215,7 @@ static const text_row wrong_texts[] = {
     {"a norm with arrays it does not want", "BatchNorm(2, track_stats=false)", NORM,
      "model: its arrays are there, and track_stats=false is written"},
     {"half a norm", "BatchNorm(2)", "{γ: " B ", μ: " B ", σ²: " B "}", "it has one of β and γ"},
+    {"a norm that does not move", "BatchNorm(2, momentum=0.0)", NORM, "its eps or momentum is 0"},
     {"a norm without a number", "BatchNorm(2, eps=relu)", NORM, "its eps is no number"},
     {"a norm without channels", "BatchNorm(affine=false, track_stats=false)", "{}",
      "it says no number of channels"},
