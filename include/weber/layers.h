@@ -202,7 +202,7 @@ typedef wb_array *wb_activation(wb_array *x);
 
 typedef struct wb_dense_desc {
     char start_;               /* makes every list of arguments legal */
-    int64_t in, out;           /* features; required, unless weight is given */
+    int64_t in, out;           /* features, positive; required, unless weight is given */
     wb_activation *activation; /* default: identity */
     bool no_bias;
     wb_init *init;    /* of the weight; default wb_glorot_uniform */
@@ -293,7 +293,7 @@ typedef struct wb_batchnorm_desc {
 
 /* y = activation(γ (x - μ) / √(σ² + eps) + β), each channel by itself; x (..., channels, N). In training μ and σ² are those of the batch, σ² over its
  * n numbers, and the running ones, which test mode takes, become (1 - momentum) μ + momentum μ_batch, with σ² over n - 1. (Ioffe and Szegedy
- * 2015; Flux) Paths: "β", "γ"; "μ", "σ²", which are moved and saved but not trained.
+ * 2015; Flux) Paths: "β", "γ"; "μ", "σ²", which are moved and saved but not trained; a channel's stay where the batch's are not finite.
  *
  * no_affine: without γ and β. no_track_stats: the batch's μ and σ² in test mode too. One number for each channel in training is WB_ERROR_ARGUMENT. */
 #define wb_batchnorm(...) wb_batchnorm_make((wb_batchnorm_desc){.start_ = 0, __VA_ARGS__})

@@ -46,10 +46,13 @@ static statistics of_past(const wb_batchnorm_layer *b, const wb_array *x) {
     return (statistics){beside(b->mean, x), beside(b->variance, x)};
 }
 
-/* (1 - momentum) past + momentum now */
+/* (1 - momentum) past + momentum now, in the past's type; the past where now is not finite: one bad batch would spoil it for ever */
 static wb_array *moved(const wb_batchnorm_layer *b, wb_array *past, wb_array *now) {
-    now = wb_stop_gradient(wb_reshape(now, b->channels));
-    return wb_add(wb_mul_number(past, 1 - b->momentum), wb_mul_number(now, b->momentum));
+    if (!now) return NULL;
+    now = wb_stop_gradient(wb_cast(wb_reshape(now, b->channels), (wb_dtype)past->dtype));
+    wb_array *is_finite = wb_eq(wb_sub(now, now), wb_number(0));
+    wb_array *both = wb_add(wb_mul_number(past, 1 - b->momentum), wb_mul_number(now, b->momentum));
+    return wb_select(is_finite, both, past);
 }
 
 static void replace(wb_array **slot, wb_array *x) {
@@ -82,8 +85,8 @@ static bool check_input(const wb_batchnorm_layer *b, const wb_array *x) {
 static bool check_training(const wb_batchnorm_layer *b, const wb_array *x, int64_t count) {
     if (count < 2)
         (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "input %s has %lld numbers for each channel; training needs two or more",
-                      wb_text_of(x), (long long)count);
+                      "input %s has %lld number%s for each channel; training needs two or more",
+                      wb_text_of(x), (long long)count, count == 1 ? "" : "s");
     else if (b->layer.shared_ && b->mean)
         (void)wb_fail(WB_ERROR_ARGUMENT, "a shared model is read-only; wb_test_mode");
     else
@@ -172,9 +175,16 @@ const wb_layer_class wb_batchnorm_class = {
 static bool check(const wb_batchnorm_desc *d) {
     if (d->channels < 1)
         (void)wb_fail(WB_ERROR_ARGUMENT, "wb_batchnorm: %lld channels", (long long)d->channels);
-    else if (!(d->eps >= 0) || !(d->momentum >= 0 && d->momentum <= 1))
-        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_batchnorm: eps = %g, momentum = %g", d->eps,
+    else if (!(d->eps >= 0))
+        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_batchnorm: eps is %g, not above 0", d->eps);
+    else if (!(d->momentum >= 0 && d->momentum <= 1))
+        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_batchnorm: momentum is %g, not above 0 and up to 1",
                       d->momentum);
+    else if (d->no_affine && (d->beta || d->gamma))
+        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_batchnorm: no_affine, but beta or gamma was given");
+    else if (d->no_track_stats && (d->mean || d->variance))
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "wb_batchnorm: no_track_stats, but mean or variance was given");
     else if (d->dtype && !wb_dtype_is_float(d->dtype))
         (void)wb_fail(WB_ERROR_ARGUMENT, "wb_batchnorm: its numbers are floating, not %s",
                       wb_dtype_name(d->dtype));

@@ -145,6 +145,9 @@ static bool check(const char *name, const wb_conv_desc *d) {
     else if (d->in % d->groups || d->out % d->groups)
         (void)wb_fail(WB_ERROR_SHAPE, "%s: %lld groups do not divide %lld => %lld channels", name,
                       (long long)d->groups, (long long)d->in, (long long)d->out);
+    else if (d->no_bias && d->bias)
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: no_bias, but a bias %s was given", name,
+                      wb_text_of(d->bias));
     else
         return true;
     return false;

@@ -62,9 +62,14 @@ const wb_layer_class wb_dense_class = {"Dense", sizeof(wb_dense_layer), fields, 
 /* ---- making ---- */
 
 static bool check(const wb_dense_desc *desc) {
-    if (desc->weight || (desc->in >= 0 && desc->out >= 0 && desc->in + desc->out > 0)) return true;
-    (void)wb_fail(WB_ERROR_ARGUMENT, "wb_dense: %lld => %lld features", (long long)desc->in,
-                  (long long)desc->out);
+    if (!desc->weight && (desc->in <= 0 || desc->out <= 0))
+        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_dense: %lld => %lld features; both are positive",
+                      (long long)desc->in, (long long)desc->out);
+    else if (desc->no_bias && desc->bias)
+        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_dense: no_bias, but a bias %s was given",
+                      wb_text_of(desc->bias));
+    else
+        return true;
     return false;
 }
 

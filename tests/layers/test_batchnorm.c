@@ -33,7 +33,7 @@ static void one_number_for_each_channel_is_no_batch(void **state) { /* G3 */
     wb_train_mode(norm);
     assert_null(wb_apply(norm, wb_zeros(WB_F32, 1, 1)));
     assert_error(WB_ERROR_ARGUMENT,
-                 "BatchNorm(1): input (1, 1) has 1 numbers for each channel; training needs two");
+                 "BatchNorm(1): input (1, 1) has 1 number for each channel; training needs two");
     assert_null(wb_apply(norm, wb_zeros(WB_F32, 1, 0)));
     assert_error(WB_ERROR_ARGUMENT, "has 0 numbers for each channel");
     assert_values(wb_get(norm, "μ"), 0, 0);
@@ -132,14 +132,45 @@ static void a_training_leaves_the_statistics_of_the_data(void **state) {
     wb_free(adam), wb_free(data), wb_free(model);
 }
 
+/* The statistics of a batch that holds a NaN are none to go on with: wb_train stops, and the model is as it was. */
+static void a_batch_that_is_not_finite_leaves_the_running_ones(void **state) {
+    (void)state;
+    float numbers[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+    numbers[6] = NAN;
+    wb_layer *model = wb_chain(wb_batchnorm(2), wb_dense(2, 1));
+    wb_loader *data = wb_loader_new(.x = wb_from(WB_F32, numbers, 2, 6),
+                                    .y = wb_zeros(WB_F32, 1, 6), .batchsize = 3);
+    wb_optimiser *adam = wb_setup(wb_adam(), model);
+    assert_int_equal(wb_train(loss, model, data, adam), WB_ERROR_NUMBER);
+    assert_error(WB_ERROR_NUMBER, "loss is nan at batch 2 of epoch 1");
+    /* the first batch alone, and the second's other channel */
+    assert_values(wb_get(model, "layers.1.μ"), 1e-6, 0.3, 0.9 * 0.4 + 0.1 * 10);
+    assert_values(wb_get(model, "layers.1.σ²"), 1e-6, 1.3, 0.9 * 1.3 + 0.1 * 4);
+    wb_free(adam), wb_free(data), wb_free(model);
+}
+
+static void the_running_ones_keep_their_type(void **state) {
+    (void)state;
+    wb_layer *norm = wb_batchnorm(2, .gamma = wb_ones(WB_F64, 2));
+    wb_train_mode(norm);
+    assert_non_null(wb_apply(norm, one_to_six()));
+    assert_int_equal(wb_dtype_of(wb_get(norm, "μ")), WB_F32);
+    assert_values(wb_get(norm, "σ²"), 1e-6, 1.3, 1.3);
+    wb_free(norm);
+}
+
 static void mistakes_are_named(void **state) {
     (void)state;
     assert_null(wb_batchnorm(0));
     assert_error(WB_ERROR_ARGUMENT, "wb_batchnorm: 0 channels");
     assert_null(wb_batchnorm(2, .momentum = 1.5));
-    assert_error(WB_ERROR_ARGUMENT, "wb_batchnorm: eps = 0, momentum = 1.5");
+    assert_error(WB_ERROR_ARGUMENT, "wb_batchnorm: momentum is 1.5, not above 0 and up to 1");
     assert_null(wb_batchnorm(2, .eps = NAN));
-    assert_error(WB_ERROR_ARGUMENT, "wb_batchnorm: eps = nan");
+    assert_error(WB_ERROR_ARGUMENT, "wb_batchnorm: eps is nan, not above 0");
+    assert_null(wb_batchnorm(2, .no_affine = true, .gamma = wb_ones(WB_F32, 2)));
+    assert_error(WB_ERROR_ARGUMENT, "wb_batchnorm: no_affine, but beta or gamma was given");
+    assert_null(wb_batchnorm(2, .no_track_stats = true, .mean = wb_ones(WB_F32, 2)));
+    assert_error(WB_ERROR_ARGUMENT, "wb_batchnorm: no_track_stats, but mean or variance was given");
     assert_null(wb_batchnorm(2, .dtype = WB_I32));
     assert_error(WB_ERROR_ARGUMENT, "wb_batchnorm: its numbers are floating, not i32");
     assert_null(wb_batchnorm(2, .gamma = wb_ones(WB_F32, 3)));
@@ -165,6 +196,8 @@ int main(void) {
         TEST(settings),
         TEST(gradients),
         TEST(a_training_leaves_the_statistics_of_the_data),
+        TEST(a_batch_that_is_not_finite_leaves_the_running_ones),
+        TEST(the_running_ones_keep_their_type),
         TEST(mistakes_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -97,6 +97,8 @@ static void bad_input_is_named(void **state) {
     assert_error(WB_ERROR_SHAPE, "Conv((3, 3), 1 => 32), layer 1 of Chain: ");
     assert_null(wb_conv(.kernel = {3, 3}, .in = 1));
     assert_error(WB_ERROR_ARGUMENT, "wb_conv: kernel (3, 3, 0), 1 => 0 channels");
+    assert_null(wb_conv({3}, 1, 2, .no_bias = true, .bias = wb_ones(WB_F32, 2)));
+    assert_error(WB_ERROR_ARGUMENT, "wb_conv: no_bias, but a bias (2) was given");
     wb_free(conv);
 }
 
