@@ -22,6 +22,13 @@ static void set_scene(void) {
 static void help_and_version(void) {
     expect(weber("--help") == 0);
     expect_part(output, "usage: weber devices [--json]");
+    static const char *const commands[] = {"devices", "backend", "show", "convert", "evaluate"};
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        char arguments[32];
+        (void)snprintf(arguments, sizeof arguments, "%s --help", commands[i]);
+        expect(weber(arguments) == 0);
+        expect_part(output, "usage: weber ");
+    }
     expect(weber("--version") == 0);
     expect_part(output, "weber 0.");
 }
@@ -34,6 +41,8 @@ static void what_it_does_not_understand(void) {
         expect(weber(rows[i]) == 2);
         expect_part(output, "usage: weber devices [--json]");
     }
+    expect(weber("device") == 2);
+    expect_part(output, "weber: there is no command \"device\"");
 }
 
 static void devices_for_people(void) {

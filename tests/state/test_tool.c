@@ -84,6 +84,16 @@ static void what_is_shared_is_shown_once(void) {
                         "2 arrays, 6 numbers, 24 bytes; 1 shared\n");
 }
 
+static void numbers_are_shown_by_as_few_digits_as_say_them(void) {
+    wb_layer *model = wb_chain(wb_dropout(.p = 0.1), wb_dropout(.p = 1.0 / 3), wb_batchnorm(2));
+    expect(wb_save("m.bson", model) == WB_OK);
+    wb_free(model);
+    expect(weber("show m.bson") == 0);
+    expect_part(output, "p: 0.1\n");
+    expect_part(output, "p: 0.3333333333333333\n");
+    expect_part(output, "ϵ: 1e-05\n");
+}
+
 /* What Flux wrote: structs, functions, numbers. */
 static void files_of_flux_are_shown(void) {
     char arguments[1024];
@@ -242,6 +252,7 @@ int main(void) {
         SCENE(what_does_not_work_is_status_1),
         SCENE(files_are_converted_and_shown),
         SCENE(what_is_shared_is_shown_once),
+        SCENE(numbers_are_shown_by_as_few_digits_as_say_them),
         SCENE(files_of_flux_are_shown),
         SCENE(a_model_of_flux_becomes_one_of_weber),
         SCENE(a_struct_that_bson_cannot_have_may_be_a_model),

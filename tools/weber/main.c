@@ -19,26 +19,22 @@ static const char usage[] =
     "WEBER_DEVICE=backend[:index] chooses for one run, WEBER_BACKENDS=cpu,opencl limits what is\n"
     "loaded, WEBER_PREFERENCES=file and WEBER_PLUGIN_PATH=/folder:/folder say where to look.\n";
 
-int tool_usage(void) {
-    (void)fputs(usage, stderr);
-    return 2;
-}
-
 int tool_help(const char *help, bool is_asked) {
     (void)fputs(help, is_asked ? stdout : stderr);
     return is_asked ? 0 : 2;
 }
 
+int tool_usage(int count, char **arguments) {
+    return tool_help(usage, count == 1 && strcmp(arguments[0], "--help") == 0);
+}
+
 static int help(int count, char **arguments) {
     (void)arguments;
-    if (count) return tool_usage();
-    (void)fputs(usage, stdout);
-    return 0;
+    return tool_help(usage, count == 0);
 }
 
 static int version(int count, char **arguments) {
-    (void)arguments;
-    if (count) return tool_usage();
+    if (count) return tool_usage(count, arguments);
     (void)puts("weber " WEBER_VERSION);
     return 0;
 }
@@ -61,5 +57,7 @@ int main(int count, char **arguments) {
     for (size_t i = 0; count > 1 && i < sizeof commands / sizeof *commands; i++)
         if (strcmp(arguments[1], commands[i].name) == 0)
             return commands[i].run(count - 2, arguments + 2);
-    return tool_usage();
+    const int status = tool_usage(0, NULL);
+    if (count > 1) (void)fprintf(stderr, "\nweber: there is no command \"%s\"\n", arguments[1]);
+    return status;
 }

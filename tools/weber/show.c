@@ -106,6 +106,16 @@ static void print_array(const wb_record *r, const char *path, shown *s) {
     s->arrays++, s->numbers += numbers, s->bytes += bytes;
 }
 
+/* As few digits as say the number. */
+static void print_real(double value) {
+    char text[40];
+    for (int digits = 6; digits <= 17; digits++) {
+        (void)snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value) break;
+    }
+    (void)puts(text);
+}
+
 static void print_scalar(const wb_record *r) {
     switch (wb_record_kind_of(r)) {
     case WB_RECORD_BOOL:
@@ -115,7 +125,7 @@ static void print_scalar(const wb_record *r) {
         (void)printf("%" PRId64 "\n", wb_record_integer(r));
         return;
     case WB_RECORD_REAL:
-        (void)printf("%.17g\n", wb_record_real(r));
+        print_real(wb_record_real(r));
         return;
     case WB_RECORD_TEXT:
         (void)printf("\"");

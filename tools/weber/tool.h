@@ -11,10 +11,10 @@ int tool_show(int count, char **arguments);
 int tool_convert(int count, char **arguments);
 int tool_evaluate(int count, char **arguments);
 
-int tool_usage(void);
-
 /* A command's own help, on stdout where it was asked for (--help), else on stderr; the exit status. */
 int tool_help(const char *help, bool is_asked);
+/* The help of all, for a command that has none of its own: asked for if --help is its one argument. */
+int tool_usage(int count, char **arguments);
 
 /* Text of a file for a terminal: what would steer it as \x1b. */
 void put_plain(const char *text);
