@@ -5,7 +5,16 @@
  *     gradient.h  derivatives                             optimise.h  optimisers, training
  *     device.h    devices, memory, threads                data.h      loaders, data sets
  *     error.h     errors and the log                      show.h      printing, progress, plots
- *     state.h     files */
+ *     state.h     files
+ *
+ * From C++ (17 or later): macros that take settings or lists, as wb_dense and wb_chain, are C's; what they stand for is a function whose
+ * name ends in _make, which takes the struct with the settings, or a list's length and address:
+ *
+ *     wb_dense_desc wide{}, last{};
+ *     wide.in = 2, wide.out = 8, wide.activation = wb_tanh;
+ *     last.in = 8, last.out = 1;
+ *     wb_layer *layers[] = {wb_dense_make(wide), wb_dense_make(last)};
+ *     wb_layer *model = wb_chain_make(2, layers); */
 #ifndef WEBER_H
 #define WEBER_H
 

@@ -12,8 +12,8 @@
  *
  * The format follows the name: .bson (Julia's BSON.jl, as Flux saves), .safetensors, .npy, .npz. Arrays are copied to the host on the
  * way out, wherever they are, and the model stays where it is; a file never depends on a device. Saving is atomic: at any moment the
- * name is the old file or the new one, whole. Nothing in a file is ever executed. Errors: weber/error.h; a damaged file is
- * WB_ERROR_FORMAT and names path and offset. */
+ * name is the old file or the new one, whole; what a killed save had written stays beside it, under the name with a dot and six letters more.
+ * Nothing in a file is ever executed. Errors: weber/error.h; a damaged file is WB_ERROR_FORMAT and names path and offset. */
 #ifndef WEBER_STATE_H
 #define WEBER_STATE_H
 

@@ -71,8 +71,15 @@ static int run_gnuplot(const char *script) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
+static bool ends_in(const char *path, const char *ending) {
+    const char *dot = strrchr(path, '.');
+    return dot && strcmp(dot, ending) == 0;
+}
+
 static wb_status check_arguments(const char *path, int count, const wb_series *series) {
     if (!path) return wb_fail(WB_ERROR_ARGUMENT, "plot: path is NULL");
+    if (!ends_in(path, ".png") && !ends_in(path, ".svg"))
+        return wb_fail(WB_ERROR_ARGUMENT, "plot: %s: names of pictures end in .png or .svg", path);
     int64_t points = 0;
     for (int i = 0; i < count; i++) {
         if (!series[i].name || (!series[i].values && series[i].count))
@@ -98,7 +105,7 @@ static wb_status draw(const char *path, const char *script_path) {
 wb_status wb_plot_curves_make(const char *path, int count, const wb_series *series) {
     const wb_status checked = check_arguments(path, count, series);
     if (checked != WB_OK) return checked;
-    const char *folder = getenv("TMPDIR"), *ending = strrchr(path, '.');
+    const char *folder = getenv("TMPDIR");
     char script_path[4096];
     (void)snprintf(script_path, sizeof script_path, "%s/weber-plot-XXXXXX",
                    folder && *folder ? folder : "/tmp");
@@ -108,7 +115,7 @@ wb_status wb_plot_curves_make(const char *path, int count, const wb_series *seri
         if (file >= 0) (void)close(file), (void)unlink(script_path);
         return wb_fail(WB_ERROR_IO, "plot: %s: %s", script_path, strerror(errno));
     }
-    write_script(script, path, ending && strcmp(ending, ".svg") == 0, count, series);
+    write_script(script, path, ends_in(path, ".svg"), count, series);
     const bool written = !ferror(script);
     const wb_status status = fclose(script) == 0 && written
                                  ? draw(path, script_path)
