@@ -53,7 +53,8 @@ static direction direction_of(int32_t kind) {
 /* Padding is the same on both sides: what is behind may be more than is met, but no output more may come of it. */
 static bool is_evenly_padded(const wb_conv_shape *s, int d) {
     const int64_t reach = s->dilation[d] * (s->kernel[d] - 1) + 1;
-    return (s->in[d] + 2 * s->pad[d] - reach) / s->stride[d] + 1 == s->out[d];
+    const int64_t room = s->in[d] + 2 * s->pad[d] - reach; /* below 0: not even one window fits */
+    return room >= 0 && room / s->stride[d] + 1 == s->out[d];
 }
 
 /* Its numbers are of 32 bits. */

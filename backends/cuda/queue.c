@@ -46,8 +46,9 @@ void wb_gpu_queue_free(void *any, void *which) {
     wb_gpu_device *device = any;
     wb_gpu_queue *queue = which;
     if (!queue) return;
-    (void)wb_gpu_enter(device);
+    wb_gpu_begin_release(device); /* its ring and its words are memory */
     wb_gpu_queue_release(queue);
+    wb_gpu_end_release(device);
     (void)pthread_mutex_destroy(&queue->lock);
     wb_gpu_host->release(queue);
 }

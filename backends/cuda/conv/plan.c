@@ -76,7 +76,7 @@ static void release_plan(wb_conv_plan *plan) {
     wb_gpu_host->release(plan);
 }
 
-/* Plans that no kernel uses; all of them where the device goes, since its kernels went before. */
+/* Plans that no kernel uses; all of them where the device goes, since its kernels went before. Nothing that was queued runs any more. */
 static void drop_unused(conv_device *d) {
     for (wb_conv_plan **link = &d->plans; *link;) {
         wb_conv_plan *plan = *link;
@@ -131,7 +131,10 @@ static wb_conv_plan *find_or_make(conv_device *d, const wb_conv_shape *shape,
                                   wb_gpu_outcome *outcome) {
     for (wb_conv_plan *p = d->plans; p; p = p->next)
         if (memcmp(&p->shape, shape, sizeof *shape) == 0) return p;
-    if (d->count >= MOST_PLANS) drop_unused(d);
+    if (d->count >= MOST_PLANS) {
+        (void)gpu.CtxSynchronize(); /* a kernel that went may have queued its plan */
+        drop_unused(d);
+    }
     wb_conv_plan *made = plan_new(d->handle, shape, outcome);
     if (!made) return NULL;
     made->next = d->plans;

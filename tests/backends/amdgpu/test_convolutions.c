@@ -34,6 +34,8 @@ static const row rows[] = {
      {.stride = {2, 2}, .pad = {1, 1}, .pad_more = {0, -1}}, true},
     {"more padding behind, for one more output", WB_F32, 4, {6, 6, 2, 1}, {3, 3, 2, 2},
      {.pad_more = {1, 0}}, false},
+    {"one output, most of it padding behind", WB_F32, 4, {1, 6, 2, 1}, {3, 3, 2, 2},
+     {.stride = {3, 1}, .pad_more = {2, 0}}, false},
     {"less padding behind", WB_F32, 4, {6, 6, 2, 1}, {3, 3, 2, 2},
      {.pad = {1, 1}, .pad_more = {-1, 0}}, false},
     {"dilated groups", WB_F32, 4, {7, 7, 4, 1}, {2, 2, 2, 2}, {.groups = 2, .dilation = {2, 1}}, false},

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <weber.h>
 
+#include "device/buffer.h"
 #include "device/device.h"
 #include "support/support.h"
 
@@ -111,9 +112,24 @@ enum { PLANS = 24, RUNS = 6 };
 
 static atomic_bool is_over;
 
+/* A queue of its own, with memory of its own, as a loader has one. */
+static void use_a_queue(const wb_device *device, void *handle) {
+    static const float numbers[250];
+    wb_buffer to = {.device = device, .handle = handle};
+    wb_copy_queue queue;
+    if (!wb_copy_queue_open(&queue, device)) return;
+    (void)wb_copy_queue_upload(&queue, &to, numbers, sizeof numbers);
+    (void)wb_copy_queue_sync(&queue);
+    wb_copy_queue_close(&queue);
+}
+
 static void *take_and_give_back(void *any) {
     const wb_device *device = any;
-    while (!atomic_load(&is_over)) wb_device_free(device, wb_device_alloc(device, 1000), 1000);
+    while (!atomic_load(&is_over)) {
+        void *handle = wb_device_alloc(device, 1000);
+        use_a_queue(device, handle);
+        wb_device_free(device, handle, 1000);
+    }
     return NULL;
 }
 
@@ -149,7 +165,7 @@ static int run_beside(void) {
     return 1;
 }
 
-static void memory_goes_while_no_graph_is_made(void **state) {
+static void memory_and_queues_go_while_no_graph_is_made(void **state) {
     (void)state;
     if (getenv("WEBER_DEVICE")) skip(); /* only the fake driver complains */
     assert_int_equal(run_with("WEBER_GRAPHS", "1", run_beside), 0);
@@ -190,7 +206,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_trained), cmocka_unit_test(the_bits_are_the_same),
         cmocka_unit_test(bad_indices_are_told_each_time), cmocka_unit_test(steps_are_replayed),
-        cmocka_unit_test(memory_goes_while_no_graph_is_made)};
+        cmocka_unit_test(memory_and_queues_go_while_no_graph_is_made)};
     course *courses =
         mmap(NULL, 2 * sizeof *courses, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (courses == MAP_FAILED) return 1;
