@@ -123,12 +123,18 @@ static int32_t recast_constant(lowering *l, const wb_value *source, wb_dtype dty
     return add(l, v);
 }
 
+/* False for a number that the type may not hold: then the device's cast decides. */
+static bool fits(wb_dtype dtype, double number) {
+    if (wb_dtype_is_float(dtype) || dtype == WB_BOOL) return true;
+    return dtype == WB_U8 ? number >= 0 && number < 256 : fabs(number) < 0x1p31;
+}
+
 static int32_t cast(lowering *l, int32_t from, wb_dtype dtype) {
     if (from < 0 || value_at(l, from)->dtype == dtype) return from;
     const wb_value source = *value_at(l, from);
     if (source.kind == WB_VALUE_LATE && wb_dtype_is_float(dtype))
         return recast_constant(l, &source, dtype);
-    if (source.kind == WB_VALUE_CONSTANT && (wb_dtype_is_float(dtype) || dtype == WB_BOOL))
+    if (source.kind == WB_VALUE_CONSTANT && fits(dtype, source.constant))
         return recast_constant(l, &source, dtype);
     wb_value v = {.kind = WB_VALUE_ELEMENT,
                   .op = WB_OP_cast,
