@@ -47,7 +47,8 @@ bool bench_launch_queue(const bench_launch *l) {
         {1, 0},
         {2, 0}
     };
-    const wb_command command = {l->kernel, 3, arguments, "copy"};
+    const wb_command command = {
+        .kernel = l->kernel, .narguments = 3, .arguments = arguments, .what = "copy"};
     return l->device->backend->run(l->device->context, NULL, &command, 1, l->memory, NULL) == WB_OK;
 }
 

@@ -44,6 +44,7 @@ static void set_compiler(wb_gpu_device *device) {
                                    .prelude = prelude_text,
                                    .group = WB_GPU_GROUP,
                                    .warp = WB_GPU_WARP,
+                                   .job_bytes = WB_GPU_PARAMETER_BYTES,
                                    .has_f64 = true};
 }
 

@@ -9,8 +9,7 @@
 
 enum {
     MOST_LAUNCHES = 4,
-    MOST_PARAMETER_BYTES = 4096, /* of a launch; 32,764 since CUDA 12.1 on Volta and later */
-    MOST_PARAMETERS = MOST_PARAMETER_BYTES / 8,
+    MOST_PARAMETERS = WB_GPU_PARAMETER_BYTES / 8,
 };
 
 typedef struct text_kernel {
@@ -38,6 +37,18 @@ static void fill_words(const text_kernel *k, const wb_gpu_run *run, const wb_com
             (int64_t)(run->late + (gpu_pointer)source->late[i] * sizeof(int64_t));
 }
 
+static gpu_pointer buffer_of(const wb_gpu_run *run, const wb_command *command, int i) {
+    const gpu_pointer base = (gpu_pointer)run->memory[command->arguments[i].memory].handle;
+    return base ? base : run->device->dummy;
+}
+
+static wb_gpu_outcome launch(const text_kernel *k, int number, int64_t groups,
+                             const wb_gpu_run *run, void **parameters) {
+    if (groups == 0) return (wb_gpu_outcome){.error = NULL};
+    return GPU_TRY(LaunchKernel, k->launches[number], (unsigned)groups, 1, 1, WB_GPU_GROUP, 1, 1, 0,
+                   run->stream, parameters, NULL);
+}
+
 /* The kernel's parameters: pointers to them, in order; they are copied at the launch. */
 typedef struct parameters {
     gpu_pointer buffers[MOST_PARAMETERS];
@@ -50,8 +61,7 @@ static wb_gpu_outcome set_parameters(const text_kernel *k, const wb_gpu_run *run
     wb_gpu_outcome o = {.error = NULL};
     int count = 0;
     for (; count < k->source.buffer_count; count++) {
-        const gpu_pointer base = (gpu_pointer)run->memory[command->arguments[count].memory].handle;
-        p->buffers[count] = base ? base : k->kernel.device->dummy;
+        p->buffers[count] = buffer_of(run, command, count);
         p->list[count] = &p->buffers[count];
     }
     if (k->source.uses_status) {
@@ -64,19 +74,54 @@ static wb_gpu_outcome set_parameters(const text_kernel *k, const wb_gpu_run *run
     return o;
 }
 
+/* ---- jobs of one launch ---- */
+
+/* One job: its first group, its buffers, its block. */
+static int64_t *add_job(const wb_gpu_run *run, const wb_command *command, int64_t first_group,
+                        int64_t *at) {
+    const text_kernel *k = command->kernel;
+    *at++ = first_group;
+    for (int32_t i = 0; i < k->source.buffer_count; i++)
+        *at++ = (int64_t)buffer_of(run, command, i);
+    fill_words(k, run, command, at);
+    return at + k->source.word_count;
+}
+
+static wb_gpu_outcome run_jobs(const wb_gpu_run *run, const wb_command *commands) {
+    const text_kernel *k = commands[0].kernel;
+    int64_t words[MOST_PARAMETERS], *at = words, groups = 0;
+    void *list[] = {words, NULL};
+    *at++ = run->joined;
+    for (int i = 0; i < run->joined; i++) {
+        at = add_job(run, &commands[i], groups, at);
+        groups += ((const text_kernel *)commands[i].kernel)->source.launches[0].groups;
+    }
+    return launch(k, 0, groups, run, list);
+}
+
 static wb_gpu_outcome run_text(const wb_gpu_kernel *kernel, const wb_gpu_run *run,
                                const wb_command *command) {
     const text_kernel *k = (const text_kernel *)kernel;
     parameters p;
     if (k->source.launch_count == 0) return (wb_gpu_outcome){.error = NULL};
+    if (k->source.most_jobs > 0) return run_jobs(run, command);
     wb_gpu_outcome o = set_parameters(k, run, command, &p);
-    for (int i = 0; i < k->source.launch_count && !o.error; i++) {
-        const unsigned groups = (unsigned)k->source.launches[i].groups;
-        if (groups)
-            o = GPU_TRY(LaunchKernel, k->launches[i], groups, 1, 1, WB_GPU_GROUP, 1, 1, 0,
-                        run->stream, p.list, NULL);
-    }
+    for (int i = 0; i < k->source.launch_count && !o.error; i++)
+        o = launch(k, i, k->source.launches[i].groups, run, p.list);
     return o;
+}
+
+static bool joins(const text_kernel *k, const wb_command *command) {
+    const text_kernel *other = command->kernel;
+    return command->is_concurrent && other->kernel.run == k->kernel.run && other->text == k->text;
+}
+
+int wb_gpu_joined(const wb_command *commands, int count) {
+    const text_kernel *k = commands[0].kernel;
+    int joined = 1;
+    if (k->kernel.run != run_text || k->source.most_jobs == 0) return 1;
+    while (joined < count && joined < k->source.most_jobs && joins(k, &commands[joined])) joined++;
+    return joined;
 }
 
 /* ---- making ---- */
@@ -123,7 +168,7 @@ static wb_gpu_kernel *new_kernel(wb_gpu_device *device, const wb_source *source)
 
 static bool fits(const wb_source *source) {
     const int64_t words = source->buffer_count + source->uses_status + source->word_count;
-    return words * 8 <= MOST_PARAMETER_BYTES;
+    return words <= MOST_PARAMETERS;
 }
 
 static bool can_launch(const wb_source *source) {

@@ -13,6 +13,7 @@ typedef struct wb_gpu_run {
     gpu_stream stream; /* where to: the queue's, or that on which a graph is made */
     const wb_memory *memory;
     gpu_pointer late; /* device memory: late value i lies at late + 8 i */
+    int joined; /* commands that the kernel is to run, from the one that it is given on (wb_gpu_joined) */
 } wb_gpu_run;
 
 /* The device address of the command's argument; 0 where it has no memory. */
@@ -42,6 +43,9 @@ typedef struct wb_gpu_kernel {
 } wb_gpu_kernel;
 
 void wb_gpu_kernel_init(wb_gpu_kernel *kernel, wb_gpu_device *device);
+
+/* How many of the commands, from the first on, are jobs of one launch. */
+int wb_gpu_joined(const wb_command *commands, int count);
 
 /* ---- libraries ---- */
 

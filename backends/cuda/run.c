@@ -19,9 +19,11 @@ static wb_gpu_outcome prepare(wb_gpu_run *run, const wb_command *commands, int c
 wb_gpu_outcome wb_gpu_launch_all(const wb_gpu_run *run, const wb_command *commands, int count,
                                  int *at) {
     wb_gpu_outcome o = {.error = NULL};
-    for (int i = 0; i < count && !o.error; i++) {
+    wb_gpu_run one = *run;
+    for (int i = 0; i < count && !o.error; i += one.joined) {
         const wb_gpu_kernel *kernel = commands[i].kernel;
-        o = kernel->run(kernel, run, &commands[ *at = i]);
+        one.joined = wb_gpu_joined(commands + i, count - i);
+        o = kernel->run(kernel, &one, &commands[ *at = i]);
         /* each is waited for, so that a fault has a name */
         if (!o.error && run->device->waits_always) o = GPU_TRY(StreamSynchronize, run->stream);
     }

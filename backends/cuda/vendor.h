@@ -35,8 +35,9 @@ typedef struct wb_gpu_outcome {
 enum {
     WB_GPU_ARCHITECTURE_BYTES = 64,
     WB_GPU_MOST_OPTIONS = 4,
-    WB_GPU_WARP = 32,   /* the makers' warps are 32 or 64 wide */
-    WB_GPU_GROUP = 256, /* all registers are there for it */
+    WB_GPU_WARP = 32,              /* the makers' warps are 32 or 64 wide */
+    WB_GPU_GROUP = 256,            /* all registers are there for it */
+    WB_GPU_PARAMETER_BYTES = 4096, /* of a launch; 32,764 since CUDA 12.1 on Volta and later */
 };
 
 /* What to ask the compiler for. */

@@ -22,7 +22,7 @@
 extern "C" {
 #endif
 
-enum { WB_PLUGIN_ABI = 5 };
+enum { WB_PLUGIN_ABI = 6 };
 
 /* ---- programs ---- */
 
@@ -85,12 +85,14 @@ typedef struct wb_access {
 } wb_access;
 
 /* A fused kernel: a domain of dimensions, some of them reduced, walked once per phase. Values that depend on a reduction belong to
- * a later phase; row values (reduced sizes 1) are computed between phases. */
+ * a later phase; row values (reduced sizes 1) are computed between phases. An update is a map that settles parameters or states and
+ * computes nothing that its plan needs. */
 typedef struct wb_program {
     int32_t ndim;
     uint32_t reduced; /* bit d: dimension d is reduced; 0: an elementwise map */
     int64_t sizes[8];
     int32_t phases;
+    bool is_update;
     int32_t ninstructions, naccesses, narguments;
     wb_instruction *instructions;
     wb_access *accesses;
@@ -168,6 +170,8 @@ typedef struct wb_command {
     int32_t narguments;
     const wb_argument *arguments; /* of the call or program, of the epilogue, then scratch memory */
     const char *what;             /* the operations it serves, for messages; lives for ever */
+    bool
+        is_concurrent; /* an update that may run at once with those before it, back to the first that is none */
 } wb_command;
 
 /* ---- text ----
@@ -177,7 +181,9 @@ typedef struct wb_command {
  * not on sizes: these, strides, offsets and late values come in one block of 64-bit words, by value or as constant memory.
  *
  * A kernel's parameters are, in this order: the command's buffers (scratch memory is the last), the status words where
- * uses_status says so, the block. Groups have `group` items, and there is one dimension. */
+ * uses_status says so, the block. Groups have `group` items, and there is one dimension.
+ *
+ * Updates of equal text may be the jobs of one launch: see wb_source.most_jobs. */
 
 typedef struct wb_dialect {
     const char *name;    /* "OpenCL C", for messages */
@@ -189,6 +195,8 @@ typedef struct wb_dialect {
     bool has_f64;
     int32_t
         warp; /* so many neighbouring items exchange values by WB_SHUFFLE_XOR: a power of two, at most group; 0: none do */
+    int32_t
+        job_bytes; /* parameters of a launch of several jobs, which WB_JOBS declares, have room for so much; 0: updates are like other programs */
 } wb_dialect;
 
 typedef struct wb_launch {
@@ -202,8 +210,11 @@ typedef struct wb_source {
     int32_t launch_count;
     wb_launch launches[4]; /* in this order, each with the same parameters */
     int32_t buffer_count;  /* arguments of the command, scratch included */
-    int32_t word_count;    /* of the block */
-    int64_t *words;        /* the block as each run begins */
+    /* 0: parameters as above. Else the only one is a list of 64-bit words: the number of jobs, 1 to most_jobs, and for each job its first
+     * group, its buffers and its block. A launch has the groups of all its jobs, one job's after another's; launches[0].groups are this one's. */
+    int32_t most_jobs;
+    int32_t word_count; /* of the block */
+    int64_t *words;     /* the block as each run begins */
     int32_t
         first_offset; /* words[first_offset + i]: bytes from buffer i to argument i, set by each run */
     int32_t
@@ -255,6 +266,8 @@ typedef struct wb_device_info {
     bool has_f64;
     bool
         takes_halves; /* products and convolutions of f16 and bf16 as they are, added up in f32; else in f32 */
+    bool
+        joins_updates; /* is given small updates together, at the end of a plan and not behind products */
     bool is_host_memory; /* handles are addresses, which the host may use while the queue is idle */
 } wb_device_info;
 

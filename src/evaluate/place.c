@@ -52,6 +52,7 @@ static void number_marked(wb_graph *graph, uint8_t mask, uint8_t wanted) {
 static void number_outputs(wb_graph *graph) {
     const uint8_t settled = WB_TAPE_STORED | WB_TAPE_SETTLED;
     number_marked(graph, settled, settled);
+    graph->settled_count = graph->output_count;
     number_marked(graph, settled, WB_TAPE_STORED);
 }
 
@@ -89,7 +90,7 @@ static bool only_waits_for(wb_graph *graph, int32_t program, int32_t call) {
 
 static void fuse_behind(wb_graph *graph, int32_t program) {
     wb_unit *u = &graph->units[program];
-    if (u->kind != WB_UNIT_PROGRAM || u->reduced || u->phases != 1) return;
+    if (u->kind != WB_UNIT_PROGRAM || u->reduced || u->phases != 1 || u->is_postponed) return;
     for (int64_t m = u->member_count - 1; m >= 0; m--) {
         const wb_value *v = &graph->values[u->members[m]];
         for (int i = v->ninputs - 1; i >= 0; i--) {
@@ -297,9 +298,16 @@ static bool visit(sorter *s, int32_t unit) {
 static bool order_units(wb_graph *graph) {
     sorter s = {.graph = graph, .state = wb_alloc((size_t)graph->unit_count + 1)};
     graph->order = wb_alloc(sizeof *graph->order * (size_t)(graph->unit_count + 1));
-    bool ordered = s.state && graph->order;
-    for (int32_t i = 0; ordered && i < graph->unit_count; i++)
-        if (is_live(&graph->units[i]) && graph->units[i].fused_into < 0) ordered = visit(&s, i);
+    int64_t postponed_count;
+    wb_unit **postponed = wb_graph_postponed(graph, &postponed_count);
+    bool ordered = s.state && graph->order && postponed;
+    for (int32_t i = 0; ordered && i < graph->unit_count; i++) {
+        const wb_unit *u = &graph->units[i];
+        if (is_live(u) && u->fused_into < 0 && !u->is_postponed) ordered = visit(&s, i);
+    }
+    for (int64_t i = 0; ordered && i < postponed_count; i++)
+        ordered = visit(&s, (int32_t)(postponed[i] - graph->units));
+    wb_release(postponed);
     wb_release(s.stack);
     wb_release(s.state);
     for (int64_t i = 0; i < graph->unit_count; i++) {
@@ -399,6 +407,7 @@ static bool place_workspace(wb_graph *graph) {
 bool wb_graph_place(wb_graph *graph) {
     if (!number_leaves(graph)) return false;
     number_outputs(graph);
+    if (!wb_graph_find_updates(graph)) return false;
     find_epilogues(graph);
     if (!donate(graph)) return false;
     count_missed(graph);

@@ -93,7 +93,9 @@ static const char *name_of(const builder *b, const wb_unit *u) {
 
 static bool plan_program(builder *b, const wb_unit *u) {
     wb_emitted emitted;
-    return wb_emit_program(&b->graph, u, 0, &emitted) && add_program(b, &emitted, name_of(b, u));
+    if (!wb_emit_program(&b->graph, u, 0, &emitted)) return false;
+    emitted.program.is_update = u->is_update;
+    return add_program(b, &emitted, name_of(b, u));
 }
 
 static bool keep_offsets(builder *b, int64_t *offsets) {
@@ -224,6 +226,18 @@ static bool plan_unit(builder *b, const wb_unit *u) {
     return copy_into(b, v->small_inputs[0], first, &dense);
 }
 
+static bool plan_units(builder *b) {
+    const wb_graph *graph = &b->graph;
+    int64_t first = 0;
+    for (int64_t i = 0; i < graph->order_count; i++) {
+        const int32_t command = b->plan->command_count;
+        if (!plan_unit(b, &graph->units[graph->order[i]])) return false;
+        if (wb_graph_is_concurrent(graph, i, &first))
+            b->plan->commands[command].is_concurrent = true;
+    }
+    return true;
+}
+
 /* ---- results ---- */
 
 /* The operation that the caller knows: what a macro ends in is not it. */
@@ -299,8 +313,7 @@ static bool build(builder *b, const wb_tape *tape, bool fuse) {
     if (!wb_graph_lower(graph, tape) || !wb_graph_separate(graph) || !wb_graph_fuse(graph) ||
         !wb_graph_place(graph))
         return false;
-    for (int64_t i = 0; i < graph->order_count; i++)
-        if (!plan_unit(b, &graph->units[graph->order[i]])) return false;
+    if (!plan_units(b)) return false;
     if (!list_results(b)) return false;
     wb_plan *plan = b->plan;
     for (int32_t i = 0; i < plan->command_count; i++)

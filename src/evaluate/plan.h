@@ -4,6 +4,7 @@
  *     lower.c   macros expanded, constants folded, equal values merged: a graph of values
  *     fuse.c    values grouped into units: programs, library calls, copies
  *     emit.c    units written as programs and calls, with their operands' layouts
+ *     updates.c which programs are updates, and which of these may run at once
  *     place.c   order of the units, memory of the values, donation
  *     plan.c    kernels and commands: the finished plan
  *     run.c     leaves bound, commands run, results handed to their nodes; the cache
@@ -123,6 +124,7 @@ typedef struct wb_graph {
     int32_t *leaves;                              /* places on the tape */
     int32_t *outputs;                             /* values */
     int32_t *late;                                /* place on the tape << 1 | word */
+    int32_t settled_count;                        /* the first outputs: parameters and states */
     int32_t missed_donations;
     bool fuse;
     bool explain; /* WEBER_DEBUG=plan */
@@ -160,7 +162,9 @@ typedef struct wb_unit {
     int32_t first, last; /* least and greatest member */
     int32_t high;        /* no unit that this one depends on has a greater member */
     bool has_dependents;
-    int32_t epilogue; /* a call's fused program unit, or -1; its own place: fused_into */
+    bool is_update;    /* settles parameters or states, and no other unit needs it */
+    bool is_postponed; /* an update that comes last, with others */
+    int32_t epilogue;  /* a call's fused program unit, or -1; its own place: fused_into */
     int32_t fused_into;
     int32_t merged_into; /* absorbed by another unit, or -1 */
     int32_t mark;        /* of the last search */
@@ -179,6 +183,16 @@ int32_t wb_value_unit(const wb_graph *graph, int32_t v);
 bool wb_unit_depends(wb_graph *graph, int32_t a, int32_t b);
 /* True for a row value of the unit: one for each combination of the dimensions that are not reduced. */
 bool wb_value_is_row(const wb_unit *unit, const wb_value *v);
+
+/* ---- updates.c ---- */
+
+/* Finds the updates, where the device joins them. Outputs are numbered before. */
+bool wb_graph_find_updates(wb_graph *graph);
+/* The postponed ones, alike ones side by side. NULL when out of memory. */
+wb_unit **wb_graph_postponed(const wb_graph *graph, int64_t *count);
+/* True if the unit at that position of the order is an update that may run at once with those before it, from *first on; otherwise *first
+ * becomes its own position. */
+bool wb_graph_is_concurrent(const wb_graph *graph, int64_t position, int64_t *first);
 
 /* ---- place.c ---- */
 

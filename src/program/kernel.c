@@ -29,8 +29,28 @@ static const char *barrier(const wb_printer *p) {
 
 /* ---- in front ---- */
 
+/* The group's job is the last that begins no later; what follows sees the job's parameters as if it were alone. */
+static void print_job(wb_printer *p) {
+    wb_print(
+        p, "wb_i32 job = 0;\n"
+           "for (wb_i32 to = (wb_i32)jobs.count; to - job > 1;) {\n"
+           "const wb_i32 middle = (job + to) / 2;\n"
+           "if (jobs.job[middle].first <= (wb_i64)WB_GROUP) job = middle; else to = middle;\n}\n");
+    for (int b = 0; b < p->buffers; b++)
+        wb_print(p, "WB_BUFFER(%d, b%d) = jobs.job[job].b[%d];\n", b, b, b);
+    wb_print(p,
+             "WB_BLOCK(%d, " WB_NAME_BLANK "_words, w) = jobs.job[job].w;\n"
+             "const wb_u32 group = WB_GROUP - (wb_u32)jobs.job[job].first;\n",
+             p->buffers);
+}
+
 static void print_head(wb_printer *p, int launch) {
     wb_print(p, "WB_KERNEL(" WB_NAME_BLANK "_%d, %d)(", launch, p->dialect->group);
+    if (p->most_jobs) {
+        wb_print(p, "WB_BLOCK(0, " WB_NAME_BLANK "_jobs, jobs)) {\n");
+        print_job(p);
+        return;
+    }
     for (int b = 0; b < p->buffers; b++) wb_print(p, "WB_BUFFER(%d, b%d), ", b, b);
     wb_print(p, "WB_BLOCK(%d, " WB_NAME_BLANK "_words, w)) {\n", p->buffers);
 }
@@ -108,7 +128,7 @@ static void print_units(wb_printer *p, const part *todo) {
     const char *type = wb_place_type(p);
     const char *units = todo->is_rows_only ? "row_units" : "units";
     if (!p->dialect->is_serial)
-        wb_print(p, "{\nconst %s u = (%s)WB_GROUP;\n", type, type);
+        wb_print(p, "{\nconst %s u = (%s)%s;\n", type, type, p->most_jobs ? "group" : "WB_GROUP");
     else if (l->is_map)
         wb_print(p, "{\nconst %s u = (%s)WB_GROUP * %d + (%s)WB_LANE;\n", type, type,
                  p->dialect->group, type);

@@ -25,6 +25,7 @@ typedef struct wb_printer {
     wb_number_word *numbers;
     int64_t number_count, number_capacity;
     bool are_literals; /* the numbers stand in the text */
+    int32_t most_jobs; /* of a launch; 0: there is but one thing to do */
     uint16_t *late;    /* late words in use */
     int64_t late_count, late_capacity;
     bool *is_uniform; /* by instruction: the same everywhere; computed once in front */

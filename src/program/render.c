@@ -192,6 +192,14 @@ static int word_count(const wb_printer *p) {
     return (int)(p->buffers + p->late_count + numbers);
 }
 
+/* Words of a job are its first group, its buffers and its block; one word in front counts the jobs. */
+static int32_t most_jobs(const wb_printer *p, const wb_program *program) {
+    const int32_t words = p->dialect->job_bytes / (int32_t)sizeof(int64_t);
+    if (!program->is_update || words == 0 || wb_layout_launches(&p->layout) != 1) return 0;
+    const int32_t most = (words - 1) / (1 + p->buffers + word_count(p));
+    return most > 1 ? most : 0;
+}
+
 static void print_kernels(wb_printer *p, int launches) {
     bool *needed = wb_alloc((size_t)p->layout.program.ninstructions * sizeof *needed + 1);
     if (!needed) {
@@ -199,6 +207,9 @@ static void print_kernels(wb_printer *p, int launches) {
         return;
     }
     wb_print(p, "WB_WORDS(" WB_NAME_BLANK "_words, %d)\n", word_count(p));
+    if (p->most_jobs)
+        wb_print(p, "WB_JOBS(" WB_NAME_BLANK "_jobs, " WB_NAME_BLANK "_words, %d, %d)\n",
+                 p->buffers, p->most_jobs);
     for (int launch = 0; launch < launches; launch++) wb_print_kernel(p, launch, needed);
     wb_release(needed);
 }
@@ -241,6 +252,7 @@ static bool fill(wb_source *s, wb_printer *p) {
     uint64_t hash;
     s->launch_count = wb_layout_launches(l);
     s->buffer_count = p->buffers;
+    s->most_jobs = p->most_jobs;
     if (l->is_split)
         s->scratch_bytes = (size_t)(l->rows * l->chunks * 8 * reduction_count(&l->program));
     print_kernels(p, s->launch_count);
@@ -264,6 +276,7 @@ static bool prepare(wb_printer *p, const wb_program *program) {
     collect_late(p);
     add_numbers(p);
     choose_literals(p);
+    p->most_jobs = most_jobs(p, program);
     return !p->failed;
 }
 

@@ -217,7 +217,8 @@ static inline wb_status run_on(void *queue, void *kernel, int count, const wb_me
                                const char *what, const uint64_t *late) {
     wb_argument arguments[8];
     for (int i = 0; i < count; i++) arguments[i] = (wb_argument){(uint32_t)i, 0};
-    const wb_command command = {kernel, count, arguments, what};
+    const wb_command command = {
+        .kernel = kernel, .narguments = count, .arguments = arguments, .what = what};
     return backend->run(device, queue, &command, 1, memory, late);
 }
 

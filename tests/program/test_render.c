@@ -265,6 +265,41 @@ static void the_block_is_small(void **state) {
     }
 }
 
+static void make_update(program_maker *m) {
+    int i = 0;
+    while (strcmp(programs[i].name, "update") != 0) i++;
+    programs[i].make(m, 0);
+}
+
+/* As a dialect has room for them, and only updates. */
+static void updates_may_be_jobs(void **state) {
+    (void)state;
+    static const struct {
+        int32_t job_bytes;
+        bool is_update;
+    } rows[] = {
+        {0,    true },
+        {64,   true },
+        {300,  true },
+        {4096, true },
+        {4096, false},
+    };
+    program_maker *m = malloc(sizeof *m);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        wb_dialect dialect = *dialect_of(DIALECT_CUDA);
+        dialect.job_bytes = rows[i].job_bytes;
+        make_update(m);
+        m->program.is_update = rows[i].is_update;
+        wb_source *s = wb_render(&m->program, &dialect);
+        const int32_t words = 1 + s->buffer_count + s->word_count;
+        const int32_t room = rows[i].is_update ? (dialect.job_bytes / 8 - 1) / words : 0;
+        assert_int_equal(s->most_jobs, room >= 2 ? room : 0);
+        assert_int_equal(strstr(s->text, "WB_JOBS(k") != NULL, s->most_jobs > 0);
+        wb_source_release(s);
+    }
+    free(m);
+}
+
 static void groups_and_warps_have_bounds(void **state) {
     (void)state;
     static const char groups[] = "OpenCL C: groups of ", warps[] = "OpenCL C: warps of ";
@@ -346,6 +381,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(other_sizes_give_the_same_text),
         TEST(the_block_is_small),
+        TEST(updates_may_be_jobs),
         TEST(groups_and_warps_have_bounds),
         TEST(nothing_is_not_launched),
         TEST(memory_that_runs_out_is_an_error),

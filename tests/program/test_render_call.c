@@ -68,7 +68,8 @@ static void run_on_cpu(const wb_call *call, const arrays *a, int count) {
         memory[i].handle = i < count ? a->of[i] : scratch;
         list[i].memory = (uint32_t)i;
     }
-    const wb_command command = {kernel, count + 1, list, "test"};
+    const wb_command command = {
+        .kernel = kernel, .narguments = count + 1, .arguments = list, .what = "test"};
     assert_int_equal(wb_cpu_backend.run(device, NULL, &command, 1, memory, NULL), WB_OK);
     wb_cpu_backend.release(kernel);
     free(scratch);

@@ -26,8 +26,8 @@ const wb_dialect *dialect_of(dialect_kind kind) {
         [DIALECT_OPENCL_SERIAL] = {.name = "OpenCL C (serial)", .group = 1, .is_serial = true, .has_f64 = true},
         [DIALECT_OPENCL] = {.name = "OpenCL C", .prelude = opencl_prelude_text, .group = 64, .has_f64 = true},
         [DIALECT_METAL] = {.name = "Metal", .prelude = metal_prelude_text, .group = 64},
-        [DIALECT_CUDA] = {.name = "CUDA C", .prelude = cuda_prelude_text, .group = 256, .warp = 32, .has_f64 = true},
-        [DIALECT_HIP] = {.name = "HIP", .prelude = cuda_prelude_text, .group = 256, .warp = 32, .has_f64 = true},
+        [DIALECT_CUDA] = {.name = "CUDA C", .prelude = cuda_prelude_text, .group = 256, .warp = 32, .job_bytes = 4096, .has_f64 = true},
+        [DIALECT_HIP] = {.name = "HIP", .prelude = cuda_prelude_text, .group = 256, .warp = 32, .job_bytes = 4096, .has_f64 = true},
     };
     /* clang-format on */
     dialects[DIALECT_OPENCL_SERIAL].prelude = serial_prelude();

@@ -325,6 +325,11 @@ static void guarded(program_maker *m, int variant) {
     program_store(m, WB_F32, program_op_as(m, WB_CODE_select, WB_R_F32, WB_R_F32, good, next, p));
 }
 
+static void update(program_maker *m, int variant) {
+    guarded(m, variant);
+    m->program.is_update = true;
+}
+
 /* ---- reductions ---- */
 
 static void sums_and_largest(program_maker *m, uint32_t reduced, wb_dtype dtype, int ndim,
@@ -500,6 +505,7 @@ const program_row programs[] = {
     ROW(one_element),
     ROW(nothing),
     ROW(written_over),
+    ROW(update),
     ROW(many_numbers),
     ROW(guarded),
     ROW(rows_of_few),

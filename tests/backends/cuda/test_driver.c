@@ -76,8 +76,8 @@ static wb_status run_rounds(life *l) {
         {2, 0}
     };
     const wb_command commands[] = {
-        {l->scaling, 3, there, "there"},
-        {l->scaling, 3, back,  "back" }
+        {.kernel = l->scaling, .narguments = 3, .arguments = there, .what = "there"},
+        {.kernel = l->scaling, .narguments = 3, .arguments = back,  .what = "back" }
     };
     const wb_memory memory[] = {at(l->a, 0), at(l->b, 0), at(NULL, 0)};
     wb_status status = WB_OK;

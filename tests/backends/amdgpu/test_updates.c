@@ -1,0 +1,3 @@
+/* tests/backends/cuda/test_updates.c for AMD's plugin. */
+#define TEST_AMDGPU
+#include "backends/cuda/test_updates.c"
