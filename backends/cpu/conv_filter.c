@@ -62,6 +62,7 @@ static void cut_channels(const wb_conv_plan *plan, cut *c) {
 
 static cut cut_of(const wb_conv_plan *plan) {
     cut c = {0};
+    if (plan->inner == 0 || plan->outer == 0) return c;
     cut_filters(plan, &c);
     if (plan->positions == 0 || plan->batch == 0) {
         c.channels = plan->inner;

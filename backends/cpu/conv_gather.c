@@ -84,7 +84,7 @@ static int64_t images_of(const wb_conv_plan *plan) {
 static cut cut_of(wb_conv_kind kind, const wb_window *window) {
     wb_conv_plan plan = plan_of(kind, window, 0);
     cut c = {.phases = kind == WB_CONV_FORWARD ? 1 : wb_conv_phases(window), .images = 1};
-    if (plan.positions == 0 || plan.batch == 0) return (cut){0};
+    if (plan.positions == 0 || plan.batch == 0 || plan.outer == 0) return (cut){0};
     const double plane = 2. * (double)(plan.inner * plan.outer * plan.taps * plan.positions);
     c.flops = plane * (double)(plan.groups * plan.batch * c.phases);
     const int64_t affordable = (int64_t)(c.flops / WB_CONV_SMALL) + 1;

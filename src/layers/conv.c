@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "layers/layer.h"
+#include "ops/ops.h"
 
 typedef struct wb_conv_layer {
     wb_layer layer;
@@ -125,7 +126,10 @@ static void with_defaults(wb_conv_desc *d) {
     }
     if (d->groups == 0) d->groups = 1;
     if (!d->init) d->init = wb_glorot_uniform;
-    for (int i = 0; i < 3 && d->same_pad && d->kernel[i] > 0; i++) {
+}
+
+static void pad_to_same(wb_conv_desc *d) {
+    for (int i = 0; i < 3 && d->kernel[i] > 0; i++) {
         const int64_t all = d->dilation[i] * (d->kernel[i] - 1);
         d->pad[i] = (all + 1) / 2, d->pad_more[i] = all / 2 - d->pad[i];
     }
@@ -134,13 +138,14 @@ static void with_defaults(wb_conv_desc *d) {
 static bool check(const char *name, const wb_conv_desc *d) {
     bool positive = d->kernel[0] > 0 && d->in > 0 && d->out > 0 && d->groups > 0;
     for (int i = 0; i < 3; i++)
-        positive = positive && d->kernel[i] >= 0 && d->stride[i] > 0 && d->dilation[i] > 0 &&
-                   d->pad[i] >= 0 && d->pad[i] + d->pad_more[i] >= 0;
+        positive = positive && wb_window_takes(d->kernel[i], 0) &&
+                   wb_window_takes(d->stride[i], 1) && wb_window_takes(d->dilation[i], 1) &&
+                   wb_window_takes(d->pad[i], 0) && wb_window_takes(d->pad_more[i], -d->pad[i]);
     if (!positive)
         (void)wb_fail(
             WB_ERROR_ARGUMENT,
             "%s: kernel %s, %lld => %lld channels: kernel, in, out, stride, dilation and groups "
-            "are positive, padding is not negative",
+            "are positive, padding is not negative; a window's numbers are below 2^20",
             name, wb_sizes_text(3, d->kernel), (long long)d->in, (long long)d->out);
     else if (d->in % d->groups || d->out % d->groups)
         (void)wb_fail(WB_ERROR_SHAPE, "%s: %lld groups do not divide %lld => %lld channels", name,
@@ -190,7 +195,9 @@ static bool fill(const char *name, wb_conv_layer *c, const wb_conv_desc *d, bool
 
 static wb_layer *make(const char *name, const wb_layer_class *layer_class, wb_conv_desc desc) {
     with_defaults(&desc);
-    if (!check(name, &desc) || !wb_scope_begin()) return NULL;
+    if (!check(name, &desc)) return NULL;
+    if (desc.same_pad) pad_to_same(&desc);
+    if (!wb_scope_begin()) return NULL;
     wb_conv_layer *c = (wb_conv_layer *)(void *)wb_layer_new(layer_class);
     const bool failed = !c || !fill(name, c, &desc, layer_class == &wb_cross_cor_class);
     return wb_layer_finish(c ? &c->layer : NULL, failed);

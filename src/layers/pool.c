@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "layers/layer.h"
+#include "ops/ops.h"
 
 typedef struct wb_pool_layer {
     wb_layer layer;
@@ -57,13 +58,14 @@ const wb_layer_class wb_meanpool_class = {"MeanPool", sizeof(wb_pool_layer), fie
 static bool check(const char *name, const wb_pool_desc *d) {
     bool good = d->kernel[0] > 0;
     for (int i = 0; i < 3; i++)
-        good = good && d->kernel[i] >= 0 && d->stride[i] >= 0 && d->pad[i] >= 0 &&
-               d->pad[i] + d->pad_more[i] >= 0;
+        good = good && wb_window_takes(d->kernel[i], 0) && wb_window_takes(d->stride[i], 0) &&
+               wb_window_takes(d->pad[i], 0) && wb_window_takes(d->pad_more[i], -d->pad[i]);
     if (!good)
-        (void)wb_fail(
-            WB_ERROR_ARGUMENT,
-            "%s: kernel %s, stride %s, pad %s: the kernel is positive, the rest not negative", name,
-            wb_sizes_text(3, d->kernel), wb_sizes_text(3, d->stride), wb_sizes_text(3, d->pad));
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "%s: kernel %s, stride %s, pad %s: the kernel is positive, the rest not "
+                      "negative; all are below 2^20",
+                      name, wb_sizes_text(3, d->kernel), wb_sizes_text(3, d->stride),
+                      wb_sizes_text(3, d->pad));
     return good;
 }
 

@@ -138,4 +138,7 @@ typedef struct wb_window_geometry {
 } wb_window_geometry;
 wb_window_geometry wb_window_of(const wb_array *node);
 
+/* At least low, and small enough for a window: sizes, strides, dilations and padding all are. */
+bool wb_window_takes(int64_t value, int64_t low);
+
 #endif

@@ -42,8 +42,10 @@ static wb_array *window_node(wb_op op, wb_dtype dtype, int ndim, const int64_t *
 
 /* ---- geometry ---- */
 
+bool wb_window_takes(int64_t value, int64_t low) { return value >= low && value < 1 << 20; }
+
 static bool check_range(const char *function, const char *what, int64_t value, int64_t low) {
-    if (value >= low && value < 1 << 20) return true;
+    if (wb_window_takes(value, low)) return true;
     (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s %lld", function, what, (long long)value);
     return false;
 }

@@ -97,6 +97,10 @@ static void bad_input_is_named(void **state) {
     assert_error(WB_ERROR_SHAPE, "Conv((3, 3), 1 => 32), layer 1 of Chain: ");
     assert_null(wb_conv(.kernel = {3, 3}, .in = 1));
     assert_error(WB_ERROR_ARGUMENT, "wb_conv: kernel (3, 3, 0), 1 => 0 channels");
+    assert_null(wb_conv({3, 3}, 1, 2, .same_pad = true, .dilation = {INT64_MAX, 1}));
+    assert_error(WB_ERROR_ARGUMENT, "a window's numbers are below 2^20");
+    assert_null(wb_conv({3, 3}, 1, 2, .pad = {1, 1}, .pad_more = {INT64_MAX, 0}));
+    assert_error(WB_ERROR_ARGUMENT, "a window's numbers are below 2^20");
     assert_null(wb_conv({3}, 1, 2, .no_bias = true, .bias = wb_ones(WB_F32, 2)));
     assert_error(WB_ERROR_ARGUMENT, "wb_conv: no_bias, but a bias (2) was given");
     wb_free(conv);
@@ -114,6 +118,8 @@ static void pools(void **state) { /* E19, E22 */
     assert_error(WB_ERROR_SHAPE, "MaxPool((2, 2)): input has 3 dimensions");
     assert_null(wb_maxpool());
     assert_error(WB_ERROR_ARGUMENT, "wb_maxpool: kernel (0, 0, 0)");
+    assert_null(wb_maxpool({2, 2}, .pad = {1, 1}, .pad_more = {INT64_MAX, 0}));
+    assert_error(WB_ERROR_ARGUMENT, "all are below 2^20");
     wb_free(max), wb_free(mean), wb_free(slow);
 }
 

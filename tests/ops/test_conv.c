@@ -150,7 +150,8 @@ static void random_convolutions(void **state) {
             desc.pad_more[d] = random_below(&r, 2) - (desc.pad[d] > 0 ? 1 : 0);
             x[d] = desc.dilation[d] * (w[d] - 1) + 1 + random_below(&r, spatial == 3 ? 3 : 7);
         }
-        w[spatial] = 1 + random_below(&r, 3), w[spatial + 1] = groups * (1 + random_below(&r, 3));
+        w[spatial] = random_below(&r, 12) ? 1 + random_below(&r, 3) : 0;
+        w[spatial + 1] = groups * (random_below(&r, 12) ? 1 + random_below(&r, 3) : 0);
         x[spatial] = groups * w[spatial],
         x[spatial + 1] = random_below(&r, 8) == 0 ? 0 : 1 + random_below(&r, 2);
         const wb_dtype dtype = random_below(&r, 2) ? WB_F32 : WB_F64;
