@@ -145,6 +145,8 @@ typedef struct wb_call {
     /* With an epilogue: which of its arguments is the call's result, and whether nothing else reads that, so that it need not be written. */
     bool is_result_private;
     uint16_t result_argument;
+    uint64_t
+        aligned_arguments; /* bit i, up to 63: the epilogue's argument i begins at a multiple of 64 bytes in each run; others may */
     wb_matmul_call matmul; /* of these the one that the kind is about */
     wb_window_call window;
     wb_index_call index;
@@ -269,6 +271,9 @@ typedef struct wb_device_info {
     bool
         joins_updates; /* is given small updates together, at the end of a plan and not behind products */
     bool is_host_memory; /* handles are addresses, which the host may use while the queue is idle */
+    /* lower also gets, behind matrix products, what a training step has there: programs that add up along the columns, and such as store an
+     * activation's argument for the backward pass. What it answers NULL to is planned without. */
+    bool fuses_backward;
 } wb_device_info;
 
 typedef enum wb_copy_kind {

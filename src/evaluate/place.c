@@ -58,9 +58,9 @@ static void number_outputs(wb_graph *graph) {
 
 /* ---- epilogues ---- */
 
-static bool takes_epilogue(const wb_value *call) {
-    return call->op == WB_OP_matmul || call->op == WB_OP_conv_forward ||
-           call->op == WB_OP_conv_data;
+static bool takes_epilogue(const wb_value *call, bool reduced) {
+    return call->op == WB_OP_matmul ||
+           (!reduced && (call->op == WB_OP_conv_forward || call->op == WB_OP_conv_data));
 }
 
 static bool same_domain(const wb_unit *u, const wb_value *v) {
@@ -88,16 +88,21 @@ static bool only_waits_for(wb_graph *graph, int32_t program, int32_t call) {
     return true;
 }
 
-static void fuse_behind(wb_graph *graph, int32_t program) {
+/* Programs that add up along the columns of a product go behind those that are still alone. */
+static void fuse_behind(wb_graph *graph, int32_t program, bool reduced) {
     wb_unit *u = &graph->units[program];
-    if (u->kind != WB_UNIT_PROGRAM || u->reduced || u->phases != 1 || u->is_postponed) return;
+    if (u->kind != WB_UNIT_PROGRAM || (u->reduced != 0) != reduced || u->phases != 1 ||
+        u->is_postponed)
+        return;
+    if (reduced && u->reduced & 1) return;
     for (int64_t m = u->member_count - 1; m >= 0; m--) {
         const wb_value *v = &graph->values[u->members[m]];
         for (int i = v->ninputs - 1; i >= 0; i--) {
             const int32_t input = wb_value_inputs(v)[i];
             const wb_value *x = &graph->values[input];
             const int32_t call = wb_value_unit(graph, input);
-            if (x->kind != WB_VALUE_CALL || !takes_epilogue(x) || !same_domain(u, x)) continue;
+            if (x->kind != WB_VALUE_CALL || !takes_epilogue(x, reduced) || !same_domain(u, x))
+                continue;
             wb_unit *c = &graph->units[call];
             if (c->epilogue >= 0 || !only_waits_for(graph, program, call)) continue;
             c->epilogue = program;
@@ -111,8 +116,9 @@ static void find_epilogues(wb_graph *graph) {
     if (!graph->fuse) return;
     for (int64_t i = 0; i < graph->unit_count; i++)
         graph->units[i].high = INT32_MAX; /* fused pairs know no order */
-    for (int64_t i = graph->unit_count - 1; i >= 0; i--)
-        if (is_live(&graph->units[i])) fuse_behind(graph, (int32_t)i);
+    for (int reduced = 0; reduced <= graph->tape->device->info.fuses_backward; reduced++)
+        for (int64_t i = graph->unit_count - 1; i >= 0; i--)
+            if (is_live(&graph->units[i])) fuse_behind(graph, (int32_t)i, reduced);
 }
 
 /* ---- donation ---- */

@@ -127,35 +127,59 @@ static bool is_private(const wb_graph *graph, int32_t call, int32_t reader) {
 static void tell_result(const builder *b, const wb_unit *u, const wb_argument *result,
                         const wb_emitted *epilogue, wb_call *call) {
     call->is_result_private = is_private(&b->graph, u->members[0], u->epilogue);
-    for (int64_t i = 0; i < epilogue->argument_count; i++)
-        if (epilogue->arguments[i].memory == result->memory &&
-            epilogue->arguments[i].offset_bytes == result->offset_bytes)
+    call->aligned_arguments = 0;
+    for (int64_t i = 0; i < epilogue->argument_count; i++) {
+        const wb_argument *a = &epilogue->arguments[i];
+        if (a->memory == result->memory && a->offset_bytes == result->offset_bytes)
             call->result_argument = (uint16_t)i;
+        const bool is_own = a->memory >= (uint32_t)b->graph.leaf_count; /* a leaf begins anywhere */
+        if (is_own && i < 64) call->aligned_arguments |= (uint64_t)1 << i;
+    }
+}
+
+/* The call with its program behind it; NULL: the backend does not fuse here, or an error is recorded. */
+static void *lower_fused(builder *b, const wb_unit *u, wb_call *call, const wb_argument *result,
+                         wb_emitted *emitted) {
+    const wb_value *v = &b->graph.values[u->members[0]];
+    if (!wb_emit_program(&b->graph, &b->graph.units[u->epilogue], rows_of(v), emitted)) return NULL;
+    tell_result(b, u, result, emitted, call);
+    void *kernel =
+        b->backend->lower(b->plan->device->context, call, &emitted->program, emitted->split);
+    if (kernel)
+        count_program(b, &emitted->program);
+    else
+        wb_emitted_release(emitted);
+    return kernel;
+}
+
+/* First with the argument of an activation left for the backward pass, then with its slope. */
+static void *lower_either(builder *b, const wb_unit *u, wb_call *call, const wb_argument *result,
+                          wb_emitted *emitted) {
+    wb_slope slope;
+    if (b->plan->device->info.fuses_backward && wb_slope_exchange(&b->graph, u->epilogue, &slope)) {
+        void *kernel = lower_fused(b, u, call, result, emitted);
+        wb_slope_settle(&b->graph, &slope, kernel != NULL);
+        if (kernel) return kernel;
+    }
+    return wb_failed() ? NULL : lower_fused(b, u, call, result, emitted);
 }
 
 static bool call_with_epilogue(builder *b, const wb_unit *u, wb_call *call,
                                const wb_argument *arguments, int count) {
-    const wb_value *v = &b->graph.values[u->members[0]];
-    const char *what = wb_op_name((wb_op)v->op);
-    if (u->epilogue < 0)
-        return add_command(b, b->backend->lower(b->plan->device->context, call, NULL, 0), arguments,
-                           count, NULL, what);
-    const wb_unit *program = &b->graph.units[u->epilogue];
+    const char *what = wb_op_name((wb_op)b->graph.values[u->members[0]].op);
     wb_emitted emitted;
-    if (!wb_emit_program(&b->graph, program, rows_of(v), &emitted)) return false;
-    tell_result(b, u, &arguments[count - 1], &emitted, call);
     void *kernel =
-        b->backend->lower(b->plan->device->context, call, &emitted.program, emitted.split);
-    if (kernel || wb_failed()) {
-        count_program(b, &emitted.program);
+        u->epilogue < 0 ? NULL : lower_either(b, u, call, &arguments[count - 1], &emitted);
+    if (kernel) {
         const bool added = add_command(b, kernel, arguments, count, &emitted, what);
         wb_emitted_release(&emitted);
         return added;
     }
-    wb_emitted_release(&emitted); /* the backend does not fuse here: one after the other */
+    if (wb_failed()) return false;
+    /* the backend does not fuse here: one after the other */
     return add_command(b, b->backend->lower(b->plan->device->context, call, NULL, 0), arguments,
                        count, NULL, what) &&
-           plan_program(b, program);
+           (u->epilogue < 0 || plan_program(b, &b->graph.units[u->epilogue]));
 }
 
 static bool copy_base(builder *b, int32_t number) {

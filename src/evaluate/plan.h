@@ -6,6 +6,7 @@
  *     emit.c    units written as programs and calls, with their operands' layouts
  *     updates.c which programs are updates, and which of these may run at once
  *     place.c   order of the units, memory of the values, donation
+ *     slope.c   what is left for the backward pass: an activation's slope or its argument
  *     plan.c    kernels and commands: the finished plan
  *     run.c     leaves bound, commands run, results handed to their nodes; the cache
  */
@@ -218,6 +219,24 @@ bool wb_emit_fill(const wb_graph *graph, int32_t to, double number, wb_emitted *
 void wb_emitted_release(wb_emitted *emitted);
 /* The memory of a value, an element's offset included. */
 wb_argument wb_argument_of(const wb_graph *graph, int32_t v);
+
+/* ---- slope.c ---- */
+
+/* An activation whose forward program stores its argument instead of its slope, which the one that reads that makes again. */
+typedef struct wb_slope {
+    int32_t program, reader; /* units */
+    int32_t slope, argument; /* values, of one type and sizes */
+    int32_t *way, *members;  /* what makes the slope of the argument; what the program had before */
+    int64_t count, member_count;
+    int32_t *joined; /* what the reader will have */
+    bool was_stored; /* the argument */
+} wb_slope;
+
+/* Changes a placed program so, if another behind a matrix product reads a slope of it; settle follows. False: there is none, or an error is
+ * recorded. */
+bool wb_slope_exchange(wb_graph *graph, int32_t program, wb_slope *slope);
+/* taken: the reader is changed too; else the program is as before. */
+void wb_slope_settle(wb_graph *graph, wb_slope *slope, bool taken);
 
 /* ---- call.c ---- */
 

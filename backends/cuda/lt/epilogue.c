@@ -25,12 +25,22 @@ static bool is_dense(const matcher *m, const wb_access *a) {
     return a->offset == 0;
 }
 
-/* One element for each row of the product, whose rows are the first dimension. */
-static bool is_per_row(const matcher *m, const wb_access *a) {
-    if (a->strides[0] != 1) return false;
+/* One element for each row of the product, whose rows are the first dimension: a bias or its gradient. */
+static bool take_bias(const matcher *m, const wb_access *a) {
+    static const int64_t bytes[WB_DTYPE_COUNT] = {
+        [WB_F32] = 4, [WB_F64] = 8, [WB_F16] = 2, [WB_BF16] = 2};
+    if (a->argument == m->call->result_argument || a->strides[0] != 1) return false;
     for (int d = 1; d < m->program->ndim; d++)
         if (a->strides[d] != 0) return false;
+    m->found->bias = a->argument;
+    m->found->bias_offset_bytes = a->offset * bytes[a->dtype];
     return true;
+}
+
+/* The libraries want it aligned. */
+static bool take_aux(const matcher *m, int argument) {
+    m->found->aux = argument;
+    return argument < 64 && m->call->aligned_arguments >> argument & 1;
 }
 
 /* ---- values ---- */
@@ -43,23 +53,6 @@ static bool is_code(const matcher *m, uint16_t value, int code) {
     return value != WB_NO_VALUE && at(m, value)->code == code && !at(m, value)->row;
 }
 
-static bool is_number(const matcher *m, uint16_t value, double number) {
-    if (!is_code(m, value, WB_CODE_constant)) return false;
-    return fabs(at(m, value)->constant - number) <= 1e-7 * fabs(number);
-}
-
-/* value = x code number, on either side; x is told. */
-static bool is_with_number(const matcher *m, uint16_t value, int code, double number, uint16_t *x) {
-    if (!is_code(m, value, code)) return false;
-    const uint16_t *in = at(m, value)->in;
-    for (int side = 0; side < 2; side++)
-        if (is_number(m, in[side], number)) {
-            *x = in[1 - side];
-            return true;
-        }
-    return false;
-}
-
 static bool is_product(const matcher *m, uint16_t value) {
     if (!is_code(m, value, WB_CODE_load)) return false;
     const wb_access *a = access_of(m, at(m, value));
@@ -67,14 +60,9 @@ static bool is_product(const matcher *m, uint16_t value) {
 }
 
 static bool is_bias(const matcher *m, uint16_t value) {
-    static const int64_t bytes[WB_DTYPE_COUNT] = {
-        [WB_F32] = 4, [WB_F64] = 8, [WB_F16] = 2, [WB_BF16] = 2};
     if (!is_code(m, value, WB_CODE_load)) return false;
     const wb_access *a = access_of(m, at(m, value));
-    if (!a || a->argument == m->call->result_argument || !is_per_row(m, a)) return false;
-    m->found->bias = a->argument;
-    m->found->bias_offset_bytes = a->offset * bytes[a->dtype];
-    return true;
+    return a && take_bias(m, a);
 }
 
 /* The product, or the product and its bias. */
@@ -88,70 +76,197 @@ static bool is_sum(const matcher *m, uint16_t value, bool *has_bias) {
            (is_product(m, in[1]) && is_bias(m, in[0]));
 }
 
-/* ---- activations; each tells what it is of ---- */
+/* ---- activations ---- */
 
-static bool is_relu(const matcher *m, uint16_t value, uint16_t *x) {
-    return is_with_number(m, value, WB_CODE_max, 0, x);
-}
+typedef struct pattern {
+    int code;
+    int in[2];
+    double number; /* of a constant */
+} pattern;
 
-/* (sqrt(2 / pi) x) (1 + 0.044715 x^2): as src/ops writes it */
-static bool is_gelu_inner(const matcher *m, uint16_t value, uint16_t x) {
-    if (!is_code(m, value, WB_CODE_mul)) return false;
-    for (int side = 0; side < 2; side++) {
-        uint16_t scaled, term, square;
-        if (is_with_number(m, at(m, value)->in[side], WB_CODE_mul, 0.7978845608028654, &scaled) &&
-            scaled == x && is_with_number(m, at(m, value)->in[1 - side], WB_CODE_add, 1, &term) &&
-            is_with_number(m, term, WB_CODE_mul, 0.044715, &square) &&
-            is_code(m, square, WB_CODE_square) && at(m, square)->in[0] == x)
-            return true;
-    }
+/* As src/ops writes them: trees over x, which is the same value wherever it stands. */
+enum {
+    X,
+    ZERO,
+    HALF,
+    ONE,
+    SCALE,
+    CUBIC,
+    CUBIC_3,
+    RELU,
+    SQUARE,
+    HALF_X,
+    SCALED,
+    BENT,
+    BENDING,
+    INNER,
+    TANH,
+    CURVE,
+    GELU,
+    TANH_2,
+    FLATNESS,
+    BENT_3,
+    BENDING_3,
+    SPEED,
+    RISE,
+    FIRST,
+    SECOND,
+    SLOPE
+};
+
+/* clang-format off */
+static const pattern patterns[] = {
+    [ZERO]      = {WB_CODE_constant, .number = 0},
+    [HALF]      = {WB_CODE_constant, .number = 0.5},
+    [ONE]       = {WB_CODE_constant, .number = 1},
+    [SCALE]     = {WB_CODE_constant, .number = 0.7978845608028654}, /* sqrt(2 / pi) */
+    [CUBIC]     = {WB_CODE_constant, .number = 0.044715},
+    [CUBIC_3]   = {WB_CODE_constant, .number = 0.134145},
+    [RELU]      = {WB_CODE_max,    {X, ZERO}},
+    /* 0.5 x (1 + t); t = tanh(u), u = scale x (1 + cubic x^2) */
+    [SQUARE]    = {WB_CODE_square, {X}},
+    [HALF_X]    = {WB_CODE_mul,    {HALF, X}},
+    [SCALED]    = {WB_CODE_mul,    {SCALE, X}},
+    [BENT]      = {WB_CODE_mul,    {CUBIC, SQUARE}},
+    [BENDING]   = {WB_CODE_add,    {ONE, BENT}},
+    [INNER]     = {WB_CODE_mul,    {SCALED, BENDING}},
+    [TANH]      = {WB_CODE_tanh,   {INNER}},
+    [CURVE]     = {WB_CODE_add,    {ONE, TANH}},
+    [GELU]      = {WB_CODE_mul,    {HALF_X, CURVE}},
+    /* 0.5 (1 + t) + 0.5 x ((1 - t^2) u'); u' = scale (1 + 3 cubic x^2) */
+    [TANH_2]    = {WB_CODE_square, {TANH}},
+    [FLATNESS]  = {WB_CODE_sub,    {ONE, TANH_2}},
+    [BENT_3]    = {WB_CODE_mul,    {CUBIC_3, SQUARE}},
+    [BENDING_3] = {WB_CODE_add,    {ONE, BENT_3}},
+    [SPEED]     = {WB_CODE_mul,    {SCALE, BENDING_3}},
+    [RISE]      = {WB_CODE_mul,    {FLATNESS, SPEED}},
+    [FIRST]     = {WB_CODE_mul,    {HALF, CURVE}},
+    [SECOND]    = {WB_CODE_mul,    {HALF_X, RISE}},
+    [SLOPE]     = {WB_CODE_add,    {FIRST, SECOND}},
+};
+/* clang-format on */
+
+static bool is(const matcher *m, uint16_t value, int tree, uint16_t *x);
+
+static bool are(const matcher *m, const uint16_t *in, const pattern *p, int first, uint16_t *x) {
+    const bool is_one = p->code == WB_CODE_square || p->code == WB_CODE_tanh;
+    const uint16_t before = *x;
+    if (is(m, in[0], p->in[first], x) && (is_one || is(m, in[1], p->in[1 - first], x))) return true;
+    *x = before;
     return false;
 }
 
-/* (0.5 x) (1 + tanh(inner)) */
-static bool is_gelu(const matcher *m, uint16_t value, uint16_t *x) {
-    if (!is_code(m, value, WB_CODE_mul)) return false;
-    for (int side = 0; side < 2; side++) {
-        uint16_t curve;
-        if (is_with_number(m, at(m, value)->in[side], WB_CODE_mul, 0.5, x) &&
-            is_with_number(m, at(m, value)->in[1 - side], WB_CODE_add, 1, &curve) &&
-            is_code(m, curve, WB_CODE_tanh) && is_gelu_inner(m, at(m, curve)->in[0], *x))
-            return true;
+/* True if the value is such a tree. x: what it is of; WB_NO_VALUE: any, which is told. */
+static bool is(const matcher *m, uint16_t value, int tree, uint16_t *x) {
+    const pattern *p = &patterns[tree];
+    if (tree == X) {
+        if (*x == WB_NO_VALUE) *x = value;
+        return *x == value;
     }
-    return false;
+    if (!is_code(m, value, p->code)) return false;
+    const wb_instruction *i = at(m, value);
+    if (p->code == WB_CODE_constant) return fabs(i->constant - p->number) <= 1e-7 * fabs(p->number);
+    const bool commutes =
+        p->code == WB_CODE_add || p->code == WB_CODE_mul || p->code == WB_CODE_max;
+    return are(m, i->in, p, 0, x) || (commutes && are(m, i->in, p, 1, x));
 }
 
 /* ---- the program ---- */
 
-/* The value of the one store; WB_NO_VALUE: there are others, or it goes elsewhere. */
-static uint16_t stored_value(const matcher *m) {
-    uint16_t value = WB_NO_VALUE;
+typedef struct stores {
+    const wb_instruction *full[2], *row; /* NULL: there is none */
+} stores;
+
+/* False if there are more, or if one goes elsewhere. */
+static bool find_stores(const matcher *m, stores *s) {
+    *s = (stores){.row = NULL};
     for (int32_t i = 0; i < m->program->ninstructions; i++) {
         const wb_instruction *store = &m->program->instructions[i];
         if (store->code != WB_CODE_store) continue;
         const wb_access *a = access_of(m, store);
-        if (value != WB_NO_VALUE || store->row || !a || !is_dense(m, a)) return WB_NO_VALUE;
-        value = store->in[0];
-        m->found->result = a->argument;
+        const wb_instruction **place = store->row   ? &s->row
+                                       : s->full[0] ? &s->full[1]
+                                                    : &s->full[0];
+        if (!a || *place || !(store->row ? take_bias(m, a) : is_dense(m, a))) return false;
+        *place = store;
     }
+    return s->full[0];
+}
+
+static int argument_of(const matcher *m, const wb_instruction *store) {
+    return m->program->accesses[store->index].argument;
+}
+
+/* A bias, an activation, or both. The other store is what gelu is of; where somebody reads the product, gelu is of that. */
+static bool is_forward(const matcher *m, const wb_instruction *result,
+                       const wb_instruction *other) {
+    const uint16_t y = result->in[0];
+    uint16_t x = WB_NO_VALUE;
+    bool has_bias;
+    int kind = is(m, y, RELU, &x)   ? WB_EPILOGUE_RELU
+               : is(m, y, GELU, &x) ? WB_EPILOGUE_GELU
+                                    : WB_EPILOGUE_NONE;
+    if (!is_sum(m, kind ? x : y, &has_bias)) return false;
+    if (has_bias) kind |= WB_EPILOGUE_BIAS;
+    m->found->result = argument_of(m, result);
+    m->found->kind = kind;
+    if (m->call->is_result_private && !other) return kind;
+    m->found->kind |= WB_EPILOGUE_AUX;
+    if (m->call->is_result_private)
+        return kind & WB_EPILOGUE_GELU && other->in[0] == x && take_aux(m, argument_of(m, other));
+    return kind == WB_EPILOGUE_GELU && !other && take_aux(m, m->call->result_argument);
+}
+
+/* value without casts that change nothing in a register: halves are f32 there */
+static uint16_t uncast(const matcher *m, uint16_t value) {
+    while (value != WB_NO_VALUE && at(m, value)->code == WB_CODE_cast &&
+           at(m, value)->from == at(m, value)->type)
+        value = at(m, value)->in[0];
     return value;
+}
+
+static bool is_sum_of_columns(const matcher *m, uint16_t value, uint16_t of) {
+    const wb_instruction *sum = at(m, uncast(m, value));
+    return sum->code == WB_CODE_sum && uncast(m, sum->in[0]) == uncast(m, of) &&
+           m->program->ndim == 2 && m->program->reduced == 2;
+}
+
+/* gelu's argument */
+static bool is_aux(const matcher *m, uint16_t value) {
+    if (!is_code(m, value, WB_CODE_load)) return false;
+    const wb_access *a = access_of(m, at(m, value));
+    return a && is_dense(m, a) && a->argument != m->call->result_argument &&
+           take_aux(m, a->argument);
+}
+
+/* The product times gelu', and maybe the sums of that. */
+static bool is_backward(const matcher *m, const stores *s) {
+    const uint16_t y = s->full[0]->in[0];
+    if (s->full[1] || !m->call->is_result_private || !is_code(m, y, WB_CODE_mul)) return false;
+    if (s->row ? !is_sum_of_columns(m, s->row->in[0], y) : m->program->reduced) return false;
+    m->found->result = argument_of(m, s->full[0]);
+    m->found->kind = s->row ? WB_EPILOGUE_DGELU_BGRAD : WB_EPILOGUE_DGELU;
+    for (int side = 0; side < 2; side++) {
+        const uint16_t *in = at(m, y)->in;
+        uint16_t z = WB_NO_VALUE;
+        if (is_product(m, in[side]) && is(m, in[1 - side], SLOPE, &z) && is_aux(m, z)) return true;
+    }
+    return false;
+}
+
+static bool is_any(const matcher *m, const stores *s) {
+    if (is_backward(m, s)) return true;
+    if (s->row || m->program->reduced) return false;
+    return is_forward(m, s->full[0], s->full[1]) ||
+           (s->full[1] && is_forward(m, s->full[1], s->full[0]));
 }
 
 bool wb_epilogue_find(const wb_call *call, const wb_program *program, int split,
                       wb_epilogue *epilogue) {
     const matcher m = {call, program, epilogue};
-    uint16_t x;
-    bool has_bias;
+    stores s;
     *epilogue = (wb_epilogue){.kind = WB_EPILOGUE_NONE};
-    if (!call->is_result_private || program->reduced || program->phases != 1 || split != 1)
-        return false;
-    const uint16_t value = stored_value(&m);
-    if (value == WB_NO_VALUE) return false;
-    if (is_relu(&m, value, &x) && is_sum(&m, x, &has_bias))
-        epilogue->kind = has_bias ? WB_EPILOGUE_RELU_BIAS : WB_EPILOGUE_RELU;
-    else if (is_gelu(&m, value, &x) && is_sum(&m, x, &has_bias))
-        epilogue->kind = has_bias ? WB_EPILOGUE_GELU_BIAS : WB_EPILOGUE_GELU;
-    else if (is_sum(&m, value, &has_bias) && has_bias)
-        epilogue->kind = WB_EPILOGUE_BIAS;
-    return epilogue->kind != WB_EPILOGUE_NONE;
+    if (program->phases == 1 && split == 1 && find_stores(&m, &s) && is_any(&m, &s)) return true;
+    epilogue->kind = WB_EPILOGUE_NONE;
+    return false;
 }

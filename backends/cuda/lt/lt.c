@@ -12,15 +12,16 @@ typedef struct product_kernel {
     wb_lt_product product;
     wb_lt_choices choices;
     wb_epilogue epilogue;
-    pthread_mutex_t lock; /* the bias's address is written into the descriptor */
+    pthread_mutex_t lock; /* addresses are written into the descriptor */
     int64_t runs;
     int64_t offsets[MOST_RUNS][3]; /* in bytes, of A, B and C, where each run of matrices begins */
 } product_kernel;
 
 /* ---- running ---- */
 
-static wb_gpu_outcome set_bias(product_kernel *k, gpu_pointer bias) {
-    return LT_TRY(MatmulDescSetAttribute, k->product.desc, LT_BIAS_POINTER, &bias, sizeof bias);
+static wb_gpu_outcome set_address(product_kernel *k, lt_desc_attribute attribute,
+                                  gpu_pointer address) {
+    return LT_TRY(MatmulDescSetAttribute, k->product.desc, attribute, &address, sizeof address);
 }
 
 /* One and zero in the type in which products are scaled. */
@@ -54,14 +55,19 @@ static wb_gpu_outcome run_product(const wb_gpu_kernel *kernel, const wb_gpu_run 
                                   const wb_command *command) {
     product_kernel *k = (product_kernel *)(uintptr_t)kernel;
     const gpu_pointer workspace = wb_gpu_address(run, command, command->narguments - 1);
+    const wb_epilogue *e = &k->epilogue;
+    const bool has_bias = wb_epilogue_has_bias(e->kind), has_aux = wb_epilogue_has_aux(e->kind);
     gpu_pointer bias = 0, base[3];
     for (int j = 0; j < 3; j++) base[j] = wb_gpu_address(run, command, j);
-    if (k->epilogue.kind) base[2] = wb_gpu_address(run, command, 3 + k->epilogue.result);
-    if (!wb_epilogue_has_bias(k->epilogue.kind)) return run_all(k, run, base, 0, workspace);
-    bias = wb_gpu_address(run, command, 3 + k->epilogue.bias) +
-           (gpu_pointer)k->epilogue.bias_offset_bytes;
+    if (e->kind) base[2] = wb_gpu_address(run, command, 3 + e->result);
+    if (!has_bias && !has_aux) return run_all(k, run, base, 0, workspace);
+    wb_gpu_outcome o = {.error = NULL};
+    if (has_bias)
+        bias = wb_gpu_address(run, command, 3 + e->bias) + (gpu_pointer)e->bias_offset_bytes;
     pthread_mutex_lock(&k->lock);
-    wb_gpu_outcome o = set_bias(k, bias);
+    if (has_bias) o = set_address(k, LT_BIAS_POINTER, bias);
+    if (!o.error && has_aux)
+        o = set_address(k, LT_AUX_POINTER, wb_gpu_address(run, command, 3 + e->aux));
     if (!o.error) o = run_all(k, run, base, bias, workspace);
     pthread_mutex_unlock(&k->lock);
     return o;
@@ -161,6 +167,13 @@ static bool is_taken(const wb_call *call) {
            wb_lt_load(reason, sizeof reason);
 }
 
+/* What lies beside the result has columns and matrices of whole vectors, and one address; and there is one bias for all matrices. */
+static bool has_place_beside(const wb_matmul_call *p, int64_t length, int kind) {
+    if (kind & WB_EPILOGUE_BGRAD && p->batch > 1) return false;
+    return !wb_epilogue_has_aux(kind) || (p->ldc % WB_LT_AUX_MULTIPLE == 0 && length == p->batch &&
+                                          stride_of(p->offset_c, length) % WB_LT_AUX_MULTIPLE == 0);
+}
+
 /* NULL: the library has nothing for this; what an error says is worth a line where somebody looks for it. */
 static product_kernel *kernel_new(wb_gpu_device *device, const wb_call *call, int64_t length,
                                   const wb_epilogue *epilogue, wb_gpu_answer *answer) {
@@ -173,7 +186,7 @@ static product_kernel *kernel_new(wb_gpu_device *device, const wb_call *call, in
     (void)pthread_mutex_init(&k->lock, NULL);
     k->kernel.run = run_product, k->kernel.release = release_product;
     k->epilogue = *epilogue;
-    set_shape(&k->shape, call, length, (int32_t)epilogue->kind);
+    set_shape(&k->shape, call, length, epilogue->kind);
     set_runs(k, &call->matmul, element_bytes[call->dtype]);
     const wb_gpu_outcome o = prepare(k);
     if (!o.error && k->choices.has_any) return k;
@@ -192,7 +205,9 @@ wb_gpu_answer wb_lt_lower(wb_gpu_device *device, const wb_call *call, const wb_p
     if (!is_taken(call)) return WB_GPU_PASS;
     const int64_t length = run_length(&call->matmul);
     if (length == 0) return WB_GPU_PASS;
-    if (program && !wb_epilogue_find(call, program, split, &epilogue)) return WB_GPU_APART;
+    if (program && (!wb_epilogue_find(call, program, split, &epilogue) ||
+                    !has_place_beside(&call->matmul, length, epilogue.kind)))
+        return WB_GPU_APART;
     product_kernel *k = kernel_new(device, call, length, &epilogue, &answer);
     *kernel = k ? &k->kernel : NULL;
     return !k && answer == WB_GPU_PASS && program ? WB_GPU_APART : answer;

@@ -42,7 +42,7 @@ wb_gpu_outcome wb_lt_outcome(const char *call, lt_code code);
 typedef struct wb_lt_shape {
     int64_t m, n, k, lda, ldb, ldc;
     int64_t batch, stride_a, stride_b, stride_c;
-    int32_t dtype, epilogue; /* wb_dtype, wb_epilogue_kind */
+    int32_t dtype, epilogue; /* wb_dtype, wb_epilogue_kinds */
     int32_t transpose_a, transpose_b, fast, unused;
 } wb_lt_shape;
 
@@ -57,7 +57,11 @@ void wb_lt_product_release(wb_lt_product *product);
 
 /* ---- which algorithm (choose.c) ---- */
 
-enum { WB_LT_ALIGNED_BYTES = 16 }; /* of all operands: what the widest loads and stores want */
+enum {
+    WB_LT_ALIGNED_BYTES = 16, /* of all operands: what the widest loads and stores want */
+    WB_LT_AUX_MULTIPLE =
+        8, /* of the leading dimension and distances of what lies beside a result */
+};
 
 /* For operands that are aligned so, and for such as are aligned to their elements alone. hipBLASLt is not told of alignment: it has `any`. */
 typedef struct wb_lt_choices {

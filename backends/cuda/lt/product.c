@@ -29,29 +29,51 @@ static lt_compute compute_of(const wb_lt_shape *shape) {
     return shape->dtype == WB_F32 && shape->fast ? LT_COMPUTE_TF32 : LT_COMPUTE_F32;
 }
 
+/* What each adds to the library's number, whose bits are made in the same way. */
 static int32_t epilogue_of(int kind) {
-    static const int32_t numbers[] = {
-        [WB_EPILOGUE_BIAS] = LT_EPILOGUE_BIAS,
-        [WB_EPILOGUE_RELU] = LT_EPILOGUE_RELU,
-        [WB_EPILOGUE_RELU_BIAS] = LT_EPILOGUE_RELU | LT_EPILOGUE_BIAS,
-        [WB_EPILOGUE_GELU] = LT_EPILOGUE_GELU,
-        [WB_EPILOGUE_GELU_BIAS] = LT_EPILOGUE_GELU | LT_EPILOGUE_BIAS,
+    static const struct {
+        int kind;
+        int32_t bits;
+    } parts[] = {
+        {WB_EPILOGUE_BIAS,  LT_EPILOGUE_BIAS       },
+        {WB_EPILOGUE_RELU,  LT_EPILOGUE_RELU       },
+        {WB_EPILOGUE_GELU,  LT_EPILOGUE_GELU       },
+        {WB_EPILOGUE_AUX,   LT_EPILOGUE_GELU_AUX   },
+        {WB_EPILOGUE_DGELU, LT_EPILOGUE_DGELU      },
+        {WB_EPILOGUE_BGRAD, LT_EPILOGUE_DGELU_BGRAD},
     };
-    return numbers[kind];
+    int32_t bits = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (kind & parts[i].kind) bits |= parts[i].bits;
+    return bits;
 }
 
 static wb_gpu_outcome set_desc(lt_desc desc, lt_desc_attribute attribute, int32_t value) {
     return LT_TRY(MatmulDescSetAttribute, desc, attribute, &value, sizeof value);
 }
 
-/* A bias is of the product's type. hipBLASLt before 0.10 looks for algorithms without one as long as it has no address; any will do. */
-static wb_gpu_outcome announce_bias(const wb_lt_shape *shape, lt_desc desc) {
+static wb_gpu_outcome set_long(lt_desc desc, lt_desc_attribute attribute, int64_t value) {
+    return LT_TRY(MatmulDescSetAttribute, desc, attribute, &value, sizeof value);
+}
+
+/* Any will do where an algorithm is looked for: of an address its alignment counts, and that it is there. */
+static wb_gpu_outcome set_address(lt_desc desc, lt_desc_attribute attribute) {
     static const gpu_pointer somewhere = WB_LT_ALIGNED_BYTES;
+    return LT_TRY(MatmulDescSetAttribute, desc, attribute, &somewhere, sizeof somewhere);
+}
+
+/* A bias is of the product's type. hipBLASLt before 0.10 looks for algorithms without one as long as it has no address. */
+static wb_gpu_outcome announce_bias(const wb_lt_shape *shape, lt_desc desc) {
     if (LT_BIAS_TYPE == LT_NONE) return (wb_gpu_outcome){.error = NULL};
     const wb_gpu_outcome o = set_desc(desc, LT_BIAS_TYPE, type_of(shape->dtype));
-    return o.error ? o
-                   : LT_TRY(MatmulDescSetAttribute, desc, LT_BIAS_POINTER, &somewhere,
-                            sizeof somewhere);
+    return o.error ? o : set_address(desc, LT_BIAS_POINTER);
+}
+
+/* Aligned as it will be, and lying as the result does. */
+static wb_gpu_outcome announce_aux(const wb_lt_shape *shape, lt_desc desc) {
+    wb_gpu_outcome o = set_long(desc, LT_AUX_LEADING, shape->ldc);
+    if (!o.error && shape->batch > 1) o = set_long(desc, LT_AUX_STRIDE, shape->stride_c);
+    return o.error ? o : set_address(desc, LT_AUX_POINTER);
 }
 
 static wb_gpu_outcome make_desc(const wb_lt_shape *shape, lt_desc *desc) {
@@ -60,8 +82,8 @@ static wb_gpu_outcome make_desc(const wb_lt_shape *shape, lt_desc *desc) {
     if (!o.error && shape->transpose_a) o = set_desc(*desc, LT_TRANSPOSE_A, LT_TRANSPOSED);
     if (!o.error && shape->transpose_b) o = set_desc(*desc, LT_TRANSPOSE_B, LT_TRANSPOSED);
     if (!o.error && shape->epilogue) o = set_desc(*desc, LT_EPILOGUE, epilogue_of(shape->epilogue));
-    if (!o.error && wb_epilogue_has_bias((wb_epilogue_kind)shape->epilogue))
-        o = announce_bias(shape, *desc);
+    if (!o.error && wb_epilogue_has_bias(shape->epilogue)) o = announce_bias(shape, *desc);
+    if (!o.error && wb_epilogue_has_aux(shape->epilogue)) o = announce_aux(shape, *desc);
     return o;
 }
 

@@ -6,7 +6,16 @@
 #include "backends/cuda/on_device.h"
 #include "lt/api.h"
 
-enum { WORKSPACE = 1000, UNALIGNED = LT_ALIGNMENT_A == LT_NONE ? 1 : 256 };
+enum {
+    WORKSPACE = 1000,
+    UNALIGNED = LT_ALIGNMENT_A == LT_NONE ? 1 : 256,
+    /* bits of epilogues' numbers */
+    AUX = LT_EPILOGUE_GELU_AUX & ~LT_EPILOGUE_GELU,
+    DGELU = LT_EPILOGUE_DGELU & ~AUX,
+    BGRAD = LT_EPILOGUE_DGELU_BGRAD & ~LT_EPILOGUE_DGELU,
+    AUX_ALIGNMENT = 16,
+    AUX_MULTIPLE = 8,
+};
 
 struct lt_handle_object {
     int unused;
@@ -16,7 +25,8 @@ struct lt_desc_object {
     lt_compute compute;
     lt_type scale;
     int32_t transpose_a, transpose_b, epilogue, bias_type;
-    const void *bias;
+    const void *bias, *aux;
+    int64_t aux_leading, aux_stride;
 };
 
 struct lt_layout_object {
@@ -31,14 +41,17 @@ struct lt_preference_object {
     uint32_t alignment[4], reductions;
 };
 
-/* live objects, questions to the heuristics, products, those with an epilogue; read by the test */
+/* live objects, questions to the heuristics, products, those with an epilogue, with aligned operands; the last one's type of computation,
+ * questions that no library would answer; read by the test */
 extern long fake_lt_live, fake_lt_asked, fake_lt_products, fake_lt_fused, fake_lt_aligned,
-    fake_lt_compute;
-long fake_lt_live, fake_lt_asked, fake_lt_products, fake_lt_fused, fake_lt_aligned, fake_lt_compute;
+    fake_lt_compute, fake_lt_invalid;
+long fake_lt_live, fake_lt_asked, fake_lt_products, fake_lt_fused, fake_lt_aligned, fake_lt_compute,
+    fake_lt_invalid;
 
-/* set by the test: the n-th call from now on fails (0: none); there is no TF32; the version, as the library tells it */
-extern long fake_lt_fail, fake_lt_no_tf32, fake_lt_version;
-long fake_lt_fail, fake_lt_no_tf32, fake_lt_version = LT_CHOOSE(130100, 1201);
+/* set by the test: the n-th call from now on fails (0: none); there is no TF32; there is no algorithm with something beside the result; the
+ * version, as the library tells it */
+extern long fake_lt_fail, fake_lt_no_tf32, fake_lt_no_aux, fake_lt_version;
+long fake_lt_fail, fake_lt_no_tf32, fake_lt_no_aux, fake_lt_version = LT_CHOOSE(130100, 1201);
 
 #define X(result, name, parameters) result LT_NAME(name) parameters;
 LT_FUNCTION_LIST(X)
@@ -93,16 +106,26 @@ lt_code LT_NAME(MatmulDescDestroy)(lt_desc desc) { return dropped(desc); }
 lt_code LT_NAME(MatmulDescSetAttribute)(lt_desc desc, lt_desc_attribute attribute,
                                         const void *value, size_t bytes) {
     MAY_FAIL;
-    void *place = attribute == LT_TRANSPOSE_A    ? (void *)&desc->transpose_a
-                  : attribute == LT_TRANSPOSE_B  ? (void *)&desc->transpose_b
-                  : attribute == LT_EPILOGUE     ? (void *)&desc->epilogue
-                  : attribute == LT_BIAS_POINTER ? (void *)&desc->bias
-                  : attribute == LT_BIAS_TYPE    ? (void *)&desc->bias_type
-                                                 : NULL;
-    if (!place || bytes != (attribute == LT_BIAS_POINTER ? sizeof(void *) : sizeof(int32_t)))
-        return LT_INVALID_VALUE;
-    memcpy(place, value, bytes);
-    return LT_SUCCESS;
+    const struct {
+        int attribute;
+        void *place;
+        size_t bytes;
+    } places[] = {
+        {LT_TRANSPOSE_A,  &desc->transpose_a, sizeof desc->transpose_a},
+        {LT_TRANSPOSE_B,  &desc->transpose_b, sizeof desc->transpose_b},
+        {LT_EPILOGUE,     &desc->epilogue,    sizeof desc->epilogue   },
+        {LT_BIAS_POINTER, &desc->bias,        sizeof desc->bias       },
+        {LT_BIAS_TYPE,    &desc->bias_type,   sizeof desc->bias_type  },
+        {LT_AUX_POINTER,  &desc->aux,         sizeof desc->aux        },
+        {LT_AUX_LEADING,  &desc->aux_leading, sizeof desc->aux_leading},
+        {LT_AUX_STRIDE,   &desc->aux_stride,  sizeof desc->aux_stride },
+    };
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        if (attribute == places[i].attribute && bytes == places[i].bytes) {
+            memcpy(places[i].place, value, bytes);
+            return LT_SUCCESS;
+        }
+    return LT_INVALID_VALUE;
 }
 
 lt_code LT_NAME(MatrixLayoutCreate)(lt_layout *layout, lt_type type, uint64_t rows,
@@ -157,15 +180,28 @@ lt_code LT_NAME(MatmulPreferenceSetAttribute)(lt_preference preference,
 
 static bool is_operation(int32_t transpose) { return transpose == 0 || transpose == LT_TRANSPOSED; }
 
+static bool is_aligned(uint64_t alignment, const void *pointer) {
+    return (uintptr_t)pointer % alignment == 0;
+}
+
+/* What lies beside the result. */
+static bool aux_fits(const struct lt_desc_object *desc, lt_layout c) {
+    if (!(desc->epilogue & AUX)) return true;
+    return desc->aux && is_aligned(AUX_ALIGNMENT, desc->aux) &&
+           desc->aux_leading >= (int64_t)c->rows && desc->aux_leading % AUX_MULTIPLE == 0 &&
+           desc->aux_stride % AUX_MULTIPLE == 0 &&
+           (c->batch == 1 || desc->aux_stride >= desc->aux_leading * (int64_t)c->columns);
+}
+
 /* hipBLASLt takes a bias of the product's type or in f32: it is told which. */
 static bool fit(const struct lt_desc_object *desc, lt_layout a, lt_layout b, lt_layout c) {
-    const bool has_bias = desc->epilogue & LT_EPILOGUE_BIAS;
+    const bool has_bias = desc->epilogue & (LT_EPILOGUE_BIAS | BGRAD);
     const uint64_t m = desc->transpose_a ? a->columns : a->rows,
                    k = desc->transpose_a ? a->rows : a->columns,
                    n = desc->transpose_b ? b->rows : b->columns,
                    k_of_b = desc->transpose_b ? b->columns : b->rows;
     return m == c->rows && n == c->columns && k == k_of_b && a->batch == c->batch &&
-           b->batch == c->batch && a->type == c->type && b->type == c->type &&
+           b->batch == c->batch && a->type == c->type && b->type == c->type && aux_fits(desc, c) &&
            is_operation(desc->transpose_a) && is_operation(desc->transpose_b) &&
            (LT_BIAS_TYPE == LT_NONE || !has_bias || desc->bias_type == c->type) &&
            (desc->compute == LT_COMPUTE_F64) == (c->type == LT_F64) &&
@@ -181,12 +217,16 @@ lt_code LT_NAME(MatmulAlgoGetHeuristic)(lt_handle handle, lt_desc desc, lt_layou
     (void)handle;
     fake_lt_asked++;
     *count = 0;
-    if (wanted < 1 || !fit(desc, a, b, c) || c != d) return LT_INVALID_VALUE;
+    if (wanted < 1 || !fit(desc, a, b, c) || c != d) {
+        fake_lt_invalid++;
+        return LT_INVALID_VALUE;
+    }
     if (c->rows == 1 || c->type == LT_F16) return LT_NOT_SUPPORTED;
     if (LT_REDUCTIONS != LT_NONE &&
         (c->type == LT_BF16) != (preference->reductions == LT_REDUCTIONS_COMPUTED))
         return LT_NOT_SUPPORTED;
     if (desc->compute == LT_COMPUTE_TF32 && fake_lt_no_tf32) return LT_NOT_SUPPORTED;
+    if (desc->epilogue & AUX && fake_lt_no_aux) return LT_NOT_SUPPORTED;
     uint32_t alignment = UNALIGNED;
     for (int i = 0; i < 4; i++)
         if (preference->alignment[i] < alignment) alignment = preference->alignment[i];
@@ -220,19 +260,32 @@ static void put(void *array, lt_type type, int64_t i, double value) {
         ((uint16_t *)array)[i] = (uint16_t)(bits >> 16);
 }
 
-static double finish(const struct lt_desc_object *desc, lt_type type, double x, int64_t row) {
+static const double root = 0.7978845608028654, cubic = 0.044715;
+
+static double slope_of_gelu(double z) {
+    const double u = root * (z + cubic * z * z * z), rise = root * (1 + 3 * cubic * z * z);
+    return 0.5 + 0.5 * tanh(u) + 0.5 * z * rise / (cosh(u) * cosh(u));
+}
+
+/* Element `at` of what lies beside the result goes with it; sum: of the row so far. */
+static double finish(const struct lt_desc_object *desc, lt_type type, double x, int64_t row,
+                     int64_t at, double *sum) {
+    if (desc->epilogue & DGELU) x *= slope_of_gelu(get(desc->aux, type, at));
     if (desc->epilogue & LT_EPILOGUE_BIAS) x += get(desc->bias, type, row);
+    if (desc->epilogue & AUX && !(desc->epilogue & DGELU))
+        put((void *)(uintptr_t)desc->aux, type, at, x);
     if (desc->epilogue & LT_EPILOGUE_RELU) x = x > 0 ? x : 0;
-    if (desc->epilogue & LT_EPILOGUE_GELU)
-        x = 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+    if (desc->epilogue & LT_EPILOGUE_GELU) x = 0.5 * x * (1 + tanh(root * (x + cubic * x * x * x)));
+    *sum += x;
     return x;
 }
 
 static void multiply(const struct lt_desc_object *desc, const void *a, lt_layout al, const void *b,
                      lt_layout bl, void *d, lt_layout dl, int64_t batch) {
     const int64_t k = (int64_t)(desc->transpose_a ? al->rows : al->columns);
-    for (int64_t column = 0; column < (int64_t)dl->columns; column++)
-        for (int64_t row = 0; row < (int64_t)dl->rows; row++) {
+    for (int64_t row = 0; row < (int64_t)dl->rows; row++) {
+        double row_sum = 0;
+        for (int64_t column = 0; column < (int64_t)dl->columns; column++) {
             double sum = 0;
             for (int64_t i = 0; i < k; i++)
                 sum += get(a, al->type,
@@ -242,38 +295,62 @@ static void multiply(const struct lt_desc_object *desc, const void *a, lt_layout
                            batch * bl->stride + (desc->transpose_b ? column + i * bl->leading
                                                                    : i + column * bl->leading));
             put(d, dl->type, batch * dl->stride + row + column * dl->leading,
-                finish(desc, dl->type, sum, row));
+                finish(desc, dl->type, sum, row,
+                       batch * desc->aux_stride + row + column * desc->aux_leading, &row_sum));
         }
+        if (desc->epilogue & BGRAD) put((void *)(uintptr_t)desc->bias, dl->type, row, row_sum);
+    }
 }
 
-static bool is_aligned(uint64_t alignment, const void *pointer) {
-    return (uintptr_t)pointer % alignment == 0;
-}
+static size_t size_of(lt_type type) { return type == LT_F64 ? 8 : type == LT_F32 ? 4 : 2; }
 
 /* Bytes from the first element to the last. */
 static size_t extent(const struct lt_layout_object *l) {
-    const size_t each = l->type == LT_F64 ? 8 : l->type == LT_F32 ? 4 : 2;
-    return each * (size_t)((l->batch - 1) * l->stride + (int64_t)(l->columns - 1) * l->leading +
-                           (int64_t)l->rows);
+    return size_of(l->type) * (size_t)((l->batch - 1) * l->stride +
+                                       (int64_t)(l->columns - 1) * l->leading + (int64_t)l->rows);
 }
+
+/* An array of the call in the host's memory. */
+typedef struct array {
+    const void *there;
+    size_t bytes; /* 0: there is none */
+    bool is_written;
+    char *copy;
+} array;
 
 static lt_code compute(const struct lt_desc_object *desc, const void *a, lt_layout al,
                        const void *b, lt_layout bl, void *d, lt_layout dl, gpu_stream stream,
                        bool takes_bias) {
+    const struct lt_layout_object beside = {.type = dl->type,
+                                            .rows = dl->rows,
+                                            .columns = dl->columns,
+                                            .leading = desc->aux_leading,
+                                            .stride = desc->aux_stride,
+                                            .batch = dl->batch};
+    const bool has_bias = desc->epilogue & (LT_EPILOGUE_BIAS | BGRAD);
+    array arrays[] = {
+        {a,          extent(al),                                  false,                     NULL},
+        {b,          extent(bl),                                  false,                     NULL},
+        {d,          extent(dl),                                  true,                      NULL},
+        {desc->bias, has_bias ? dl->rows * size_of(dl->type) : 0, desc->epilogue & BGRAD,    NULL},
+        {desc->aux,  desc->epilogue & AUX ? extent(&beside) : 0,  !(desc->epilogue & DGELU), NULL},
+    };
+    enum { COUNT = sizeof arrays / sizeof *arrays };
+    bool done = true;
+    for (int i = 0; i < COUNT; i++) /* what lies between columns stays */
+        if (arrays[i].bytes)
+            done = done && fetch(stream, arrays[i].there, arrays[i].bytes, &arrays[i].copy);
     struct lt_desc_object host = *desc;
-    char *copies[4] = {NULL};
-    if (!takes_bias) host.epilogue &= ~LT_EPILOGUE_BIAS;
-    bool done = fetch(stream, a, extent(al), &copies[0]) &&
-                fetch(stream, b, extent(bl), &copies[1]) &&
-                fetch(stream, d, extent(dl), &copies[2]); /* what lies between its columns stays */
-    const size_t each = dl->type == LT_F64 ? 8 : dl->type == LT_F32 ? 4 : 2;
-    if (desc->epilogue & LT_EPILOGUE_BIAS)
-        done = done && fetch(stream, desc->bias, dl->rows * each, &copies[3]);
-    host.bias = copies[3];
+    host.bias = arrays[3].copy, host.aux = arrays[4].copy;
+    if (!takes_bias) host.epilogue &= ~(LT_EPILOGUE_BIAS | BGRAD);
     for (int32_t i = 0; done && i < dl->batch; i++)
-        multiply(&host, copies[0], al, copies[1], bl, copies[2], dl, i);
-    done = done && put_back(stream, d, copies[2], extent(dl));
-    for (int i = 0; i < 4; i++) free(copies[i]);
+        multiply(&host, arrays[0].copy, al, arrays[1].copy, bl, arrays[2].copy, dl, i);
+    for (int i = 0; i < COUNT; i++) {
+        if (arrays[i].bytes && arrays[i].is_written)
+            done = done && put_back(stream, (void *)(uintptr_t)arrays[i].there, arrays[i].copy,
+                                    arrays[i].bytes);
+        free(arrays[i].copy);
+    }
     return done ? LT_SUCCESS : LT_EXECUTION_FAILED;
 }
 

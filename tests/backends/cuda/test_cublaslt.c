@@ -27,6 +27,9 @@ static const wb_lt_shape shapes[] = {
     { 7,  5,  3,  9,  8,  7,  1,  0, 0,  0, WB_F64,  WB_EPILOGUE_NONE,      1, 1, 0, 0},
     { 8,  8,  8,  8,  8,  8, 12, 64, 0, 64, WB_BF16, WB_EPILOGUE_NONE,      0, 0, 0, 0},
     { 8,  8,  8,  8,  8,  8,  1,  0, 0,  0, WB_F16,  WB_EPILOGUE_GELU_BIAS, 0, 0, 0, 0},
+    {16,  8,  8, 16,  8, 16,  1,  0, 0,  0, WB_BF16, WB_EPILOGUE_GELU_AUX_BIAS,         0, 0, 0, 0},
+    { 8,  8,  8,  8,  8,  8, 12, 64, 0, 64, WB_F32,  WB_EPILOGUE_GELU_AUX,  0, 0, 0, 0},
+    {16,  8,  8, 16,  8, 16,  1,  0, 0,  0, WB_BF16, WB_EPILOGUE_DGELU_BGRAD,           1, 0, 0, 0},
 };
 /* clang-format on */
 

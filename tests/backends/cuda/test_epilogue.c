@@ -1,26 +1,50 @@
 /* Which programs behind a product are found to be an epilogue of cuBLASLt: asked of the programs that plans really have, by a backend that is the
  * CPU and looks at what it is given. */
 #include "backends/cuda/behind.h"
+#include "backends/cuda/mlp.h"
 #include "backends/cuda/no_vendor.h"
 #include "evaluate/evaluate.h"
 #include "lt/epilogue.h"
+#include "ops/build.h"
 #include "support/scoped.h"
 
-#include <weber.h>
+#include <math.h>
 
 static wb_backend spy;
 static const wb_device *spied;
 static wb_epilogue found;
 static wb_call seen;
-static int products;
+static int products, kinds; /* asked for; all that were found */
+static int refused;         /* kinds */
 
-static void *lower(void *context, const wb_call *call, const wb_program *epilogue, int split) {
-    if (call->kind == WB_CALL_matmul) {
-        products++;
-        seen = *call;
-        found = (wb_epilogue){.kind = WB_EPILOGUE_NONE};
-        if (epilogue) (void)wb_epilogue_find(call, epilogue, split, &found);
+static wb_status info(int index, wb_device_info *i) {
+    const wb_status status = wb_cpu_backend.info(index, i);
+    i->fuses_backward = true;
+    return status;
+}
+
+static bool has_one_store_each(const wb_program *p) {
+    uint64_t written = 0;
+    for (int32_t i = 0; i < p->ninstructions; i++) {
+        if (p->instructions[i].code != WB_CODE_store) continue;
+        const uint64_t argument = (uint64_t)1 << p->accesses[p->instructions[i].index].argument;
+        if (written & argument) return false;
+        written |= argument;
     }
+    return true;
+}
+
+/* Takes what the libraries take, as far as the CPU can; what it leaves is planned apart. */
+static void *lower(void *context, const wb_call *call, const wb_program *epilogue, int split) {
+    const bool is_product = call->kind == WB_CALL_matmul;
+    if (is_product && epilogue) {
+        assert_true(has_one_store_each(epilogue));
+        if (!wb_epilogue_find(call, epilogue, split, &found)) return NULL;
+        if (found.kind & refused) return NULL;
+        kinds |= found.kind;
+        if (epilogue->reduced) return NULL;
+    }
+    if (is_product) products++, seen = *call;
     return wb_cpu_backend.lower(context, call, epilogue, split);
 }
 
@@ -45,13 +69,18 @@ static wb_array *doubled(wb_array *x, wb_array *b) {
 static wb_array *along_columns(wb_array *x, wb_array *b) {
     return wb_add(x, wb_reshape(wb_slice(b, 0, 0, wb_size(x, 1), 1), 1, wb_size(x, 1)));
 }
+/* A leaf, which may begin anywhere. */
+static wb_array *times_slope(wb_array *x, wb_array *b) {
+    (void)b;
+    return wb_mul(x, wb_gelu_slope(numbers(WB_F32, wb_size(x, 0), wb_size(x, 1)), 0.044715));
+}
 static wb_array *cast(wb_array *x, wb_array *b) { return wb_cast(wb_add(x, b), WB_F64); }
 
 typedef struct row {
     const char *name;
     wb_dtype dtype;
     expression *behind;
-    wb_epilogue_kind kind;
+    int kind; /* wb_epilogue_kind */
 } row;
 
 static const row rows[] = {
@@ -67,6 +96,7 @@ static const row rows[] = {
     {"another bound",                   WB_F32, above_one,     WB_EPILOGUE_NONE     },
     {"the product twice",               WB_F32, doubled,       WB_EPILOGUE_NONE     },
     {"a bias for each column",          WB_F32, along_columns, WB_EPILOGUE_NONE     },
+    {"gelu's slope of a leaf",          WB_F32, times_slope,   WB_EPILOGUE_NONE     },
     {"a result of another type",        WB_F32, cast,          WB_EPILOGUE_NONE     },
 };
 
@@ -78,6 +108,7 @@ static void epilogues_of_plans_are_found(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         products = 0;
+        found.kind = WB_EPILOGUE_NONE;
         wb_scope_open(); /* so that nobody can read the product itself afterwards */
         wb_array *y = rows[i].behind(product_of(rows[i].dtype), numbers(rows[i].dtype, 5, 0));
         assert_int_equal(wb_scope_close_leaving(1, &y), WB_OK);
@@ -88,8 +119,88 @@ static void epilogues_of_plans_are_found(void **state) {
     }
 }
 
+/* ---- training ---- */
+
+static wb_array *masked_gelu(wb_array *x) {
+    return wb_mul(wb_gelu(x), wb_gt(wb_sin(x), wb_number(0)));
+}
+static wb_array *normalised_gelu(wb_array *x) { return wb_softmax(wb_gelu(x)); }
+static wb_array *other_gelu(wb_array *x) { /* by another number */
+    return wb_mul(wb_mul_number(x, 0.5), wb_add_number(wb_tanh(wb_mul_number(x, 0.8)), 1));
+}
+
+typedef struct step {
+    mlp mlp;
+    int kinds; /* all that are found */
+} step;
+
+enum {
+    FORWARD = WB_EPILOGUE_GELU_AUX_BIAS,
+    BACKWARD = WB_EPILOGUE_DGELU_BGRAD,
+};
+
+/* type, activation, width; a bias, trained; a batch; what the activation is of is read, as a whole or a slice of it */
+/* clang-format off */
+static const step steps[] = {
+    {{"gelu",                          WB_F32, wb_gelu,      16, 1, 1, 0, 0, 0}, FORWARD | BACKWARD               },
+    {{"gelu in f64",                   WB_F64, wb_gelu,      16, 1, 1, 0, 0, 0}, FORWARD | BACKWARD               },
+    {{"gelu, the bias fixed",          WB_F32, wb_gelu,      16, 1, 0, 0, 0, 0}, FORWARD | WB_EPILOGUE_DGELU      },
+    {{"gelu of a batch",               WB_F32, wb_gelu,      16, 1, 1, 1, 0, 0}, FORWARD | BACKWARD               },
+    {{"gelu of what is read",          WB_F32, wb_gelu,      16, 1, 1, 0, 1, 0}, FORWARD | BACKWARD               },
+    {{"gelu of what is read in part",  WB_F32, wb_gelu,      16, 1, 1, 0, 0, 1}, WB_EPILOGUE_NONE                 },
+    {{"gelu without a bias",           WB_F32, wb_gelu,      16, 0, 0, 0, 0, 0}, WB_EPILOGUE_NONE                 },
+    {{"relu",                          WB_F32, wb_relu,      16, 1, 1, 0, 0, 0}, WB_EPILOGUE_RELU_BIAS            },
+    {{"gelu by erf",                   WB_F32, wb_gelu_erf,  16, 1, 1, 0, 0, 0}, WB_EPILOGUE_NONE                 },
+    {{"swish",                         WB_F32, wb_swish,     16, 1, 1, 0, 0, 0}, WB_EPILOGUE_NONE                 },
+    {{"tanh",                          WB_F32, wb_tanh,      16, 1, 1, 0, 0, 0}, WB_EPILOGUE_NONE                 },
+    {{"leakyrelu",                     WB_F32, wb_leakyrelu, 16, 1, 1, 0, 0, 0}, WB_EPILOGUE_NONE                 },
+    {{"gelu and a mask",               WB_F32, masked_gelu,  16, 1, 1, 0, 0, 0}, WB_EPILOGUE_NONE                 },
+    {{"gelu, then a program of rows",  WB_F32, normalised_gelu, 16, 1, 1, 0, 0, 0}, WB_EPILOGUE_NONE              },
+    {{"much like gelu",                WB_F32, other_gelu,   16, 1, 1, 0, 0, 0}, WB_EPILOGUE_NONE                 },
+};
+/* clang-format on */
+
+static void check_step(const step *s, int wanted) {
+    double expected[MLP_MOST], got[MLP_MOST];
+    const int64_t count = mlp_train(&s->mlp, wb_cpu_device(), expected);
+    assert_true(count > 0);
+    kinds = 0;
+    assert_int_equal(mlp_train(&s->mlp, spied, got), count);
+    for (int64_t i = 0; i < count; i++)
+        if (!(fabs(got[i] - expected[i]) < 1e-4))
+            fail_msg("%s: number %lld is %g, not %g", s->mlp.name, (long long)i, got[i],
+                     expected[i]);
+    if (kinds != wanted) fail_msg("%s: kinds %d, not %d", s->mlp.name, kinds, wanted);
+}
+
+static void epilogues_of_a_training_step_are_found(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) check_step(&steps[i], steps[i].kinds);
+}
+
+/* Where only the backward one is, the slope is made again behind the product. Other widths are other plans. */
+static void a_refused_epilogue_changes_no_number(void **state) {
+    (void)state;
+    static const struct {
+        int64_t width;
+        int refused, kinds;
+    } rows_of_it[] = {
+        {15, WB_EPILOGUE_AUX | WB_EPILOGUE_DGELU, WB_EPILOGUE_NONE},
+        {14, WB_EPILOGUE_AUX,                     WB_EPILOGUE_NONE},
+        {13, WB_EPILOGUE_DGELU,                   FORWARD         },
+    };
+    for (size_t i = 0; i < sizeof rows_of_it / sizeof *rows_of_it; i++) {
+        step s = steps[0];
+        s.mlp.width = rows_of_it[i].width;
+        refused = rows_of_it[i].refused;
+        check_step(&s, rows_of_it[i].kinds);
+    }
+    refused = 0;
+}
+
 static void a_product_that_others_read_has_none(void **state) {
     (void)state;
+    found.kind = WB_EPILOGUE_NONE;
     wb_array *x = product_of(WB_F32);
     wb_array *const both[] = {wb_relu(x), x};
     assert_int_equal(wb_evaluate(2, both), WB_OK);
@@ -98,6 +209,17 @@ static void a_product_that_others_read_has_none(void **state) {
     wb_array *const views[] = {wb_relu(x), wb_add(wb_slice(x, 1, 1, 2, 1), wb_number(1))};
     assert_int_equal(wb_evaluate(2, views), WB_OK);
     assert_int_equal(found.kind, WB_EPILOGUE_NONE);
+}
+
+/* What gelu is of lies beside the result anyway. */
+static void gelu_may_leave_the_product_to_others(void **state) {
+    (void)state;
+    wb_array *x = product_of(WB_F32);
+    wb_array *const both[] = {wb_gelu(x), x};
+    assert_int_equal(wb_evaluate(2, both), WB_OK);
+    assert_int_equal(found.kind, WB_EPILOGUE_GELU_AUX);
+    assert_int_equal(found.aux, seen.result_argument);
+    assert_false(seen.is_result_private);
 }
 
 static void precision_goes_with_the_product(void **state) {
@@ -134,10 +256,12 @@ int main(void) {
     spy = wb_cpu_backend;
     spy.name = "Spy";
     spy.lower = lower;
+    spy.info = info;
     spied = wb_device_new(&spy, 0);
     if (!spied) return 1;
-    const struct CMUnitTest tests[] = {TEST(epilogues_of_plans_are_found),
-                                       TEST(a_product_that_others_read_has_none),
-                                       TEST(precision_goes_with_the_product)};
+    const struct CMUnitTest tests[] = {
+        TEST(epilogues_of_plans_are_found),         TEST(epilogues_of_a_training_step_are_found),
+        TEST(a_refused_epilogue_changes_no_number), TEST(a_product_that_others_read_has_none),
+        TEST(gelu_may_leave_the_product_to_others), TEST(precision_goes_with_the_product)};
     return cmocka_run_group_tests_name("backends/cuda/test_epilogue", tests, NULL, NULL);
 }

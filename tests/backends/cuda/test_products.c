@@ -1,6 +1,7 @@
 /* Matrix products of the CUDA plugin (and AMD's) by the library that stands for cuBLASLt (hipBLASLt), over the fake driver: what it takes, what
  * it leaves to the texts, and that the numbers are the CPU's either way. Each test is a process of its own, since libraries are opened once. */
 #include "backends/cuda/behind.h"
+#include "backends/cuda/mlp.h"
 #include "stand_in.h"
 
 #include <sys/mman.h>
@@ -15,7 +16,14 @@ static wb_array *nothing(wb_array *x, wb_array *b) {
     return x;
 }
 
-enum { M = 5, K = 3, N = 4, BATCH = 2 };
+/* The product is a result, too: held by the scope around. */
+static wb_array *gelu_of_a_result(wb_array *x, wb_array *b) {
+    wb_array *const both[] = {wb_gelu(x), x};
+    (void)b;
+    return wb_evaluate(2, both) == WB_OK ? wb_add(both[0], both[1]) : NULL;
+}
+
+enum { M = 8, K = 3, N = 4, BATCH = 2 };
 
 typedef struct row {
     const char *name;
@@ -25,20 +33,22 @@ typedef struct row {
 } row;
 
 static const row rows[] = {
-    {"f32",                     WB_F32,  nothing,     false, true,  false},
-    {"f64",                     WB_F64,  nothing,     false, true,  false},
-    {"bf16",                    WB_BF16, nothing,     false, true,  false},
-    {"f16, which is refused",   WB_F16,  nothing,     false, false, false},
-    {"a batch",                 WB_F32,  nothing,     true,  true,  false},
-    {"a bias",                  WB_F32,  bias,        false, true,  true },
-    {"a bias in bf16",          WB_BF16, bias,        false, true,  true },
-    {"a bias behind a batch",   WB_F32,  bias,        true,  true,  true },
-    {"relu",                    WB_F32,  relu,        false, true,  true },
-    {"relu of a bias",          WB_F32,  relu_bias,   false, true,  true },
-    {"gelu",                    WB_F32,  gelu,        false, true,  true },
-    {"gelu of a bias in f64",   WB_F64,  gelu_bias,   false, true,  true },
-    {"gelu by erf: not theirs", WB_F32,  gelu_by_erf, false, true,  false},
-    {"gelu of a refused one",   WB_F16,  gelu_bias,   false, false, false},
+    {"f32",                        WB_F32,  nothing,          false, true,  false},
+    {"f64",                        WB_F64,  nothing,          false, true,  false},
+    {"bf16",                       WB_BF16, nothing,          false, true,  false},
+    {"f16, which is refused",      WB_F16,  nothing,          false, false, false},
+    {"a batch",                    WB_F32,  nothing,          true,  true,  false},
+    {"a bias",                     WB_F32,  bias,             false, true,  true },
+    {"a bias in bf16",             WB_BF16, bias,             false, true,  true },
+    {"a bias behind a batch",      WB_F32,  bias,             true,  true,  true },
+    {"relu",                       WB_F32,  relu,             false, true,  true },
+    {"relu of a bias",             WB_F32,  relu_bias,        false, true,  true },
+    {"gelu",                       WB_F32,  gelu,             false, true,  true },
+    {"gelu of a bias in f64",      WB_F64,  gelu_bias,        false, true,  true },
+    {"gelu by erf: not theirs",    WB_F32,  gelu_by_erf,      false, true,  false},
+    {"gelu of a result",           WB_F32,  gelu_of_a_result, false, true,  true },
+    {"gelu of a batch of results", WB_F32,  gelu_of_a_result, true,  true,  true },
+    {"gelu of a refused one",      WB_F16,  gelu_bias,        false, false, false},
 };
 
 enum { ROWS = sizeof rows / sizeof *rows, MOST = M * N * BATCH };
@@ -113,6 +123,78 @@ static void products_go_to_the_library(void **state) {
     assert_int_equal(run_with(LT_VARIABLE, stand_in, compare_all), 0);
 }
 
+/* ---- training ---- */
+
+/* type, activation, width; a bias, trained; a batch; what the activation is of is read, as a whole or a slice of it; products with something
+ * behind them, where there is an algorithm for what lies beside a result and where not */
+/* clang-format off */
+static const struct step {
+    mlp mlp;
+    long fused, fused_without;
+} steps[] = {
+    {{"gelu",                             WB_F32,  wb_gelu,     16, 1, 1, 0, 0, 0}, 2, 0},
+    {{"gelu in f64",                      WB_F64,  wb_gelu,     16, 1, 1, 0, 0, 0}, 2, 0},
+    {{"gelu in bf16",                     WB_BF16, wb_gelu,     16, 1, 1, 0, 0, 0}, 2, 0},
+    {{"gelu in f16, which is refused",    WB_F16,  wb_gelu,     16, 1, 1, 0, 0, 0}, 0, 0},
+    {{"gelu of another width",            WB_F32,  wb_gelu,     12, 1, 1, 0, 0, 0}, 0, 0},
+    {{"gelu, the bias fixed",             WB_F32,  wb_gelu,     16, 1, 0, 0, 0, 0}, 2, 0},
+    {{"gelu of a batch",                  WB_F32,  wb_gelu,     16, 1, 1, 1, 0, 0}, 1, 0},
+    {{"gelu of a batch, the bias fixed",  WB_F32,  wb_gelu,     16, 1, 0, 1, 0, 0}, 2, 0},
+    {{"gelu of a batch of another width", WB_F32,  wb_gelu,     12, 1, 0, 1, 0, 0}, 0, 0},
+    {{"gelu of what is read",             WB_F32,  wb_gelu,     16, 1, 1, 0, 1, 0}, 2, 0},
+    {{"relu",                             WB_F32,  wb_relu,     16, 1, 1, 0, 0, 0}, 1, 1},
+    {{"gelu by erf",                      WB_F32,  wb_gelu_erf, 16, 1, 1, 0, 0, 0}, 0, 0},
+};
+/* clang-format on */
+
+/* As compare. */
+static int compare_step(const mlp *m) {
+    static const double error[WB_DTYPE_COUNT] = {
+        [WB_F32] = 1e-4, [WB_F64] = 1e-7, [WB_F16] = 0.1, [WB_BF16] = 0.5};
+    double wanted[MLP_MOST], got[MLP_MOST];
+    const wb_device *gpu = wb_get_device_at(BACKEND, 0);
+    const int64_t count = gpu ? mlp_train(m, wb_cpu_device(), wanted) : 0;
+    if (count <= 0) return 1;
+    if (mlp_train(m, gpu, got) != count) return -1;
+    for (int64_t i = 0; i < count; i++)
+        if (!(fabs(got[i] - wanted[i]) <= error[m->dtype])) {
+            print_error("%s: number %lld is %g, not %g\n", m->name, (long long)i, got[i],
+                        wanted[i]);
+            return 1;
+        }
+    return 0;
+}
+
+static bool has_no_aux;
+
+static int compare_steps(void) {
+    const long *fused = counter("fake_lt_fused");
+    int faults = 0;
+    *counter("fake_lt_no_aux") = has_no_aux;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        const struct step *s = &steps[i];
+        const long before = *fused, expected = has_no_aux ? s->fused_without : s->fused;
+        const int fault = compare_step(&s->mlp);
+        if (fault < 0) print_error("%s: %s\n", s->mlp.name, wb_error_message());
+        if (*fused - before != expected)
+            print_error("%s: fused %ld, not %ld\n", s->mlp.name, *fused - before, expected);
+        faults += fault != 0 || *fused - before != expected;
+    }
+    return faults + (fake_count_now().complaints != 0) + (*counter("fake_lt_invalid") != 0);
+}
+
+static void a_training_step_goes_to_the_library(void **state) {
+    (void)state;
+    assert_int_equal(run_with(LT_VARIABLE, stand_in, compare_steps), 0);
+}
+
+static void a_training_step_is_done_without_what_there_is_not(void **state) {
+    (void)state;
+    has_no_aux = true;
+    assert_int_equal(run_with(LT_VARIABLE, stand_in, compare_steps), 0);
+    has_no_aux = false;
+}
+
 /* ---- errors ---- */
 
 static long failing;
@@ -128,6 +210,25 @@ static int compare_failing(void) {
     if (strstr(wb_error_message(), GPU_NAME("cublasLtMat", "hipblasLtMat"))) return 0;
     print_error("call %ld: the message \"%s\" names no call\n", failing, wb_error_message());
     return 1;
+}
+
+static int train_failing(void) {
+    long *left = counter("fake_lt_fail");
+    *left = failing;
+    const int fault = compare_step(&steps[0].mlp);
+    *is_over = *left > 0;
+    if (fault >= 0 || *is_over) return fault != 0;
+    if (strstr(wb_error_message(), GPU_NAME("cublasLtMat", "hipblasLtMat"))) return 0;
+    print_error("call %ld: the message \"%s\" names no call\n", failing, wb_error_message());
+    return 1;
+}
+
+static void any_call_of_a_training_step_may_fail(void **state) {
+    (void)state;
+    for (failing = 1; !*is_over; failing++)
+        assert_int_equal(run_with(LT_VARIABLE, stand_in, train_failing), 0);
+    assert_true(failing > 60);
+    *is_over = false;
 }
 
 static void any_call_may_fail(void **state) {
@@ -186,6 +287,9 @@ int main(void) {
     if (is_over == MAP_FAILED) return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_go_to_the_library),
+        cmocka_unit_test(a_training_step_goes_to_the_library),
+        cmocka_unit_test(a_training_step_is_done_without_what_there_is_not),
+        cmocka_unit_test(any_call_of_a_training_step_may_fail),
         cmocka_unit_test(any_call_may_fail),
         cmocka_unit_test(a_library_that_is_not_there_is_done_without),
         cmocka_unit_test(a_library_without_the_functions_is_done_without),
