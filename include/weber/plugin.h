@@ -145,8 +145,10 @@ typedef struct wb_call {
     /* With an epilogue: which of its arguments is the call's result, and whether nothing else reads that, so that it need not be written. */
     bool is_result_private;
     uint16_t result_argument;
-    uint64_t
-        aligned_arguments; /* bit i, up to 63: the epilogue's argument i begins at a multiple of 64 bytes in each run; others may */
+    /* What begins at a multiple of 64 bytes in each run; anything else may: all of the call's own arguments; bit i, up to 63, argument i of the
+     * epilogue. */
+    bool is_aligned;
+    uint64_t aligned_arguments;
     wb_matmul_call matmul; /* of these the one that the kind is about */
     wb_window_call window;
     wb_index_call index;

@@ -123,6 +123,11 @@ static bool is_private(const wb_graph *graph, int32_t call, int32_t reader) {
     return true;
 }
 
+/* A leaf begins anywhere. */
+static bool is_aligned(const builder *b, const wb_argument *a) {
+    return a->memory >= (uint32_t)b->graph.leaf_count && a->offset_bytes % 64 == 0;
+}
+
 /* What the backend may know of the program behind the call; result is the call's. */
 static void tell_result(const builder *b, const wb_unit *u, const wb_argument *result,
                         const wb_emitted *epilogue, wb_call *call) {
@@ -132,8 +137,7 @@ static void tell_result(const builder *b, const wb_unit *u, const wb_argument *r
         const wb_argument *a = &epilogue->arguments[i];
         if (a->memory == result->memory && a->offset_bytes == result->offset_bytes)
             call->result_argument = (uint16_t)i;
-        const bool is_own = a->memory >= (uint32_t)b->graph.leaf_count; /* a leaf begins anywhere */
-        if (is_own && i < 64) call->aligned_arguments |= (uint64_t)1 << i;
+        if (is_aligned(b, a) && i < 64) call->aligned_arguments |= (uint64_t)1 << i;
     }
 }
 
@@ -197,6 +201,9 @@ static bool plan_call(builder *b, const wb_unit *u) {
     int64_t *offsets = NULL;
     if (b->graph.values[number].op == WB_OP_scatter_add && !copy_base(b, number)) return false;
     if (!wb_emit_call(&b->graph, number, &call, arguments, &count, &offsets)) return false;
+    call.is_aligned = true;
+    for (int i = 0; i < count; i++)
+        call.is_aligned = call.is_aligned && is_aligned(b, &arguments[i]);
     if (call.kind == WB_CALL_gather || call.kind == WB_CALL_scatter_add)
         b->plan->checks_indices = true;
     return keep_offsets(b, offsets) && call_with_epilogue(b, u, &call, arguments, count);

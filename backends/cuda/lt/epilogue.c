@@ -37,10 +37,14 @@ static bool take_bias(const matcher *m, const wb_access *a) {
     return true;
 }
 
+static bool is_aligned(const wb_call *call, int argument) {
+    return argument < 64 && call->aligned_arguments >> argument & 1;
+}
+
 /* The libraries want it aligned. */
 static bool take_aux(const matcher *m, int argument) {
     m->found->aux = argument;
-    return argument < 64 && m->call->aligned_arguments >> argument & 1;
+    return is_aligned(m->call, argument);
 }
 
 /* ---- values ---- */
@@ -269,4 +273,10 @@ bool wb_epilogue_find(const wb_call *call, const wb_program *program, int split,
     if (program->phases == 1 && split == 1 && find_stores(&m, &s) && is_any(&m, &s)) return true;
     epilogue->kind = WB_EPILOGUE_NONE;
     return false;
+}
+
+bool wb_epilogue_is_aligned(const wb_call *call, const wb_epilogue *e) {
+    if (e->kind && !is_aligned(call, e->result)) return false;
+    return !wb_epilogue_has_bias(e->kind) ||
+           (is_aligned(call, e->bias) && e->bias_offset_bytes % 64 == 0);
 }

@@ -12,6 +12,7 @@ typedef struct product_kernel {
     wb_lt_product product;
     wb_lt_choices choices;
     wb_epilogue epilogue;
+    bool is_aligned;      /* each run has operands for the aligned algorithm */
     pthread_mutex_t lock; /* addresses are written into the descriptor */
     int64_t runs;
     int64_t offsets[MOST_RUNS][3]; /* in bytes, of A, B and C, where each run of matrices begins */
@@ -141,6 +142,8 @@ static void release_product(wb_gpu_kernel *kernel) {
 static wb_gpu_outcome choose(product_kernel *k) {
     wb_gpu_outcome o = wb_lt_product_make(&k->shape, &k->product);
     if (!o.error) o = wb_lt_choose(k->device, &k->shape, &k->product, &k->choices);
+    wb_lt_choices *c = &k->choices;
+    if (!o.error && k->is_aligned && c->has_aligned) c->any = c->aligned, c->has_any = true;
     if (!k->shape.fast || (!o.error && k->choices.has_any)) return o;
     wb_lt_product_release(&k->product);
     k->shape.fast = false;
@@ -188,6 +191,7 @@ static product_kernel *kernel_new(wb_gpu_device *device, const wb_call *call, in
     k->epilogue = *epilogue;
     set_shape(&k->shape, call, length, epilogue->kind);
     set_runs(k, &call->matmul, element_bytes[call->dtype]);
+    k->is_aligned = call->is_aligned && k->runs == 1 && wb_epilogue_is_aligned(call, epilogue);
     const wb_gpu_outcome o = prepare(k);
     if (!o.error && k->choices.has_any) return k;
     if (o.error)

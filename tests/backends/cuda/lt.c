@@ -48,10 +48,11 @@ extern long fake_lt_live, fake_lt_asked, fake_lt_products, fake_lt_fused, fake_l
 long fake_lt_live, fake_lt_asked, fake_lt_products, fake_lt_fused, fake_lt_aligned, fake_lt_compute,
     fake_lt_invalid;
 
-/* set by the test: the n-th call from now on fails (0: none); there is no TF32; there is no algorithm with something beside the result; the
- * version, as the library tells it */
-extern long fake_lt_fail, fake_lt_no_tf32, fake_lt_no_aux, fake_lt_version;
-long fake_lt_fail, fake_lt_no_tf32, fake_lt_no_aux, fake_lt_version = LT_CHOOSE(130100, 1201);
+/* set by the test: the n-th call from now on fails (0: none); there is no TF32; there is no algorithm with something beside the result, or for what is not
+ * aligned; the version, as the library tells it */
+extern long fake_lt_fail, fake_lt_no_tf32, fake_lt_no_aux, fake_lt_no_unaligned, fake_lt_version;
+long fake_lt_fail, fake_lt_no_tf32, fake_lt_no_aux, fake_lt_no_unaligned,
+    fake_lt_version = LT_CHOOSE(130100, 1201);
 
 #define X(result, name, parameters) result LT_NAME(name) parameters;
 LT_FUNCTION_LIST(X)
@@ -230,6 +231,7 @@ lt_code LT_NAME(MatmulAlgoGetHeuristic)(lt_handle handle, lt_desc desc, lt_layou
     uint32_t alignment = UNALIGNED;
     for (int i = 0; i < 4; i++)
         if (preference->alignment[i] < alignment) alignment = preference->alignment[i];
+    if (alignment < 16 && fake_lt_no_unaligned) return LT_NOT_SUPPORTED;
     const size_t bytes = WORKSPACE + alignment;
     if (bytes > preference->workspace_bytes) return LT_NOT_SUPPORTED;
     const bool takes_bias = LT_BIAS_TYPE == LT_NONE || desc->bias;

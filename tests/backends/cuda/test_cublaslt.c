@@ -318,6 +318,24 @@ static void aligned_operands_get_the_algorithm_for_them(void **state) {
     wb_lt_device_close(&device);
 }
 
+/* Where nothing else can come, there need be no other algorithm. hipBLASLt has one for all. */
+static void operands_that_are_always_aligned_need_no_other(void **state) {
+    (void)state;
+    static workbench w;
+    wb_gpu_kernel *kernel = NULL;
+    set_up(&rows[0], &w);
+    *fake_number("no_unaligned") = KNOWS_ALIGNMENT;
+    if (KNOWS_ALIGNMENT)
+        assert_int_equal(wb_lt_lower(&device, &w.call, NULL, 0, &kernel), WB_GPU_PASS);
+    w.call.is_aligned = true;
+    const long before = fake("aligned");
+    run_plain(&rows[0], &w);
+    assert_int_equal(fake("aligned") - before, KNOWS_ALIGNMENT);
+    expect(&rows[0], &w, &(wb_epilogue){.kind = WB_EPILOGUE_NONE});
+    *fake_number("no_unaligned") = 0;
+    wb_lt_device_close(&device);
+}
+
 static void f32_is_computed_in_less_only_on_request(void **state) {
     (void)state;
     static workbench w;
@@ -380,6 +398,15 @@ static void an_epilogue_goes_with_the_product(void **state) {
     assert_null(run(&rows[0], &w, kernel, 7).error);
     expect(&rows[0], &w, &(wb_epilogue){.kind = WB_EPILOGUE_RELU_BIAS});
     kernel->release(kernel);
+    wb_lt_device_close(&device); /* which remembers the shape */
+    w.call.is_aligned = true;    /* but not the bias */
+    w.call.aligned_arguments = 7;
+    *fake_number("no_unaligned") = KNOWS_ALIGNMENT;
+    kernel = NULL;
+    assert_int_equal(wb_lt_lower(&device, &w.call, &program, 1, &kernel),
+                     KNOWS_ALIGNMENT ? WB_GPU_APART : WB_GPU_TAKEN);
+    if (kernel) kernel->release(kernel);
+    *fake_number("no_unaligned") = 0;
     w.call.is_result_private = false; /* somebody wants the product itself */
     assert_int_equal(wb_lt_lower(&device, &w.call, &program, 1, &kernel), WB_GPU_APART);
     wb_lt_device_close(&device);
@@ -395,6 +422,7 @@ int main(void) {
         cmocka_unit_test(a_shape_is_asked_about_once),
         cmocka_unit_test(nothing_is_asked_while_a_graph_is_made),
         cmocka_unit_test(aligned_operands_get_the_algorithm_for_them),
+        cmocka_unit_test(operands_that_are_always_aligned_need_no_other),
         cmocka_unit_test(f32_is_computed_in_less_only_on_request),
         cmocka_unit_test(what_there_is_not_in_tf32_is_computed_in_f32),
         cmocka_unit_test(an_epilogue_goes_with_the_product),

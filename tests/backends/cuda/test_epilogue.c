@@ -222,6 +222,23 @@ static void gelu_may_leave_the_product_to_others(void **state) {
     assert_false(seen.is_result_private);
 }
 
+static void alignment_goes_with_the_product(void **state) {
+    (void)state;
+    wb_array *a = numbers(WB_F32, 4, 4), *b = numbers(WB_F32, 4, 4);
+    wb_array *const of_leaves[] = {wb_matmul(a, b)};
+    assert_int_equal(wb_evaluate(1, of_leaves), WB_OK);
+    assert_false(seen.is_aligned);
+    wb_array *sum = wb_add(a, b), *twice = wb_mul_number(b, 2);
+    wb_array *const of_results[] = {wb_matmul(sum, twice)};
+    assert_int_equal(wb_evaluate(1, of_results), WB_OK);
+    assert_true(seen.is_aligned);
+    sum = wb_add(a, b), twice = wb_mul_number(wb_transpose(b), 3);
+    wb_array *const of_a_slice[] = {
+        wb_matmul(wb_slice(sum, 1, 1, 4, 1), wb_slice(twice, 0, 0, 3, 1))};
+    assert_int_equal(wb_evaluate(1, of_a_slice), WB_OK);
+    assert_false(seen.is_aligned); /* it begins 16 bytes in */
+}
+
 static void precision_goes_with_the_product(void **state) {
     (void)state;
     static const struct {
@@ -262,6 +279,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(epilogues_of_plans_are_found),         TEST(epilogues_of_a_training_step_are_found),
         TEST(a_refused_epilogue_changes_no_number), TEST(a_product_that_others_read_has_none),
-        TEST(gelu_may_leave_the_product_to_others), TEST(precision_goes_with_the_product)};
+        TEST(gelu_may_leave_the_product_to_others), TEST(alignment_goes_with_the_product),
+        TEST(precision_goes_with_the_product)};
     return cmocka_run_group_tests_name("backends/cuda/test_epilogue", tests, NULL, NULL);
 }
