@@ -253,11 +253,8 @@ static void hold(wb_array **place, wb_array *x) {
 
 static void train_step(bench_case *c) {
     wb_batch batch;
-    wb_gradients *gradients;
     bench_case_batch(c, c->steps, &batch);
-    wb_array *loss = wb_withgradient(bench_case_loss(c), c->model, &batch, NULL, &gradients);
-    wb_update(c->optimiser, c->model, gradients);
-    hold(&c->last, loss);
+    hold(&c->last, wb_train_step(bench_case_loss(c), c->model, &batch, NULL, c->optimiser));
 }
 
 static void elementwise_step(bench_case *c) {

@@ -48,9 +48,7 @@ static wb_layer *learn(const char *what, const wb_device *device, wb_loader *dat
         wb_free(saved);
         wb_batch batch = {0};
         while (wb_next(data, &batch)) { /* batch.x and batch.y are on the device */
-            wb_gradients *grads;
-            wb_array *l = wb_withgradient(loss, model, &batch, NULL, &grads);
-            wb_update(adam, model, grads);
+            wb_array *l = wb_train_step(loss, model, &batch, NULL, adam);
             if (batch.index == 0) last = wb_item(l); /* waits for the device: now and then only */
         }
         if (epoch == 1) first = last;

@@ -138,7 +138,7 @@ WB_API wb_array *wb_apply(wb_layer *layer, wb_array *x);
  * NULL). */
 WB_API int64_t wb_activations(wb_layer *chain, wb_array *x, int64_t capacity, wb_array **out);
 
-/* Mode: automatic layers (the default) follow the thread's flag, which wb_withgradient and wb_train
+/* Mode: automatic layers (the default) follow the thread's flag, which wb_withgradient, wb_train_step and wb_train
  * set and restore and wb_training sets for a loop by hand; it returns what it was. The others set
  * all layers of a model. */
 WB_API bool wb_training(bool training);

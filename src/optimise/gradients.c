@@ -20,9 +20,9 @@ static void release_lists(wb_gradients *g) {
     wb_release(g);
 }
 
-static void drop_values(wb_gradients *g) {
+static void drop_all(wb_gradients *g) {
     wb_unref(g->loss);
-    for (int64_t k = 0; k < g->distinct; k++) wb_unref(g->values[k]);
+    wb_gradients_drop(g);
     g->loss = NULL;
     g->count = g->distinct = 0;
 }
@@ -35,7 +35,7 @@ static void gradients_free(void *object) {
         release_lists(g);
         return;
     }
-    drop_values(g);
+    drop_all(g);
     g->model = NULL;
     wb_live_objects(-1);
     if (model->spare_)
@@ -143,13 +143,19 @@ wb_gradients *wb_gradient(wb_array *l, wb_layer *model) {
     return NULL;
 }
 
-/* Calls loss and differentiates it in the innermost scope. */
-static wb_array *loss_and_gradients(wb_loss_fn *loss, const wb_batch *batch, void *user,
-                                    wb_gradients *g) {
+wb_array *wb_gradients_make(const char *function, wb_gradients *g, wb_loss_fn *loss,
+                            const wb_batch *batch, void *user) {
     const bool before = wb_set_training(true);
     wb_array *l = loss(g->model, batch, user);
     (void)wb_set_training(before);
-    return check_loss("wb_withgradient", l) && fill(g, l) ? l : NULL;
+    return check_loss(function, l) && fill(g, l) ? l : NULL;
+}
+
+void wb_gradients_drop(wb_gradients *g) {
+    for (int64_t k = 0; k < g->distinct; k++) {
+        wb_unref(g->values[k]);
+        g->values[k] = NULL;
+    }
 }
 
 /* Closes the scope; loss and values pass to the one around it, pending. */
@@ -171,7 +177,7 @@ wb_array *wb_withgradient(wb_loss_fn *loss, wb_layer *model, const wb_batch *bat
     wb_array *l = NULL;
     if (g->capacity == 0 && !grow(g)) goto failed;
     if (!wb_scope_begin()) goto failed;
-    l = loss_and_gradients(loss, batch, user, g);
+    l = wb_gradients_make("wb_withgradient", g, loss, batch, user);
     if (leave(g, l) != WB_OK || !l) goto failed;
     *gradients = wb_scope_own(g);
     return *gradients ? l : NULL;

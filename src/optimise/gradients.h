@@ -24,6 +24,12 @@ struct wb_gradients {
 /* The trainable slots of model, with no values yet; NULL on failure. Not yet owned by a scope. */
 wb_gradients *wb_gradients_new(wb_layer *model);
 
+/* Calls loss and differentiates it in the innermost scope. The loss; NULL on failure. */
+wb_array *wb_gradients_make(const char *function, wb_gradients *g, wb_loss_fn *loss,
+                            const wb_batch *batch, void *user);
+/* Nobody reads the values any more: they need not be kept. */
+void wb_gradients_drop(wb_gradients *g);
+
 /* The gradient for slot i, or NULL. */
 static inline wb_array *wb_gradients_at(const wb_gradients *g, int64_t i) {
     return g->values[g->array_of[i]];

@@ -31,11 +31,8 @@ static wb_status refuse_loss(const training *t, double value) {
 
 static wb_status train_batch(training *t, const wb_batch *batch, wb_progress *bar) {
     const wb_train_desc *d = t->desc;
-    wb_gradients *gradients;
-    wb_array *l = wb_withgradient(d->loss, d->model, batch, d->user, &gradients);
+    wb_array *l = wb_train_step(d->loss, d->model, batch, d->user, d->optimiser);
     if (!l) return wb_error_status();
-    const wb_status status = wb_update(d->optimiser, d->model, gradients);
-    if (status != WB_OK) return status;
     t->event.step++;
     const double value = wb_item(l);
     if (!isfinite(value)) return wb_failed() ? wb_error_status() : refuse_loss(t, value);

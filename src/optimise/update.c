@@ -23,20 +23,21 @@ static bool unchanged(const wb_optimiser *o) {
     return true;
 }
 
-static wb_status check(wb_optimiser *o, const wb_layer *model, const wb_gradients *g) {
+static wb_status check(const char *function, wb_optimiser *o, const wb_layer *model,
+                       const wb_gradients *g) {
     if (!o || !model || !g) {
         const char *what = !o ? "the optimiser" : !model ? "the model" : "gradients";
-        if (!wb_failed()) (void)wb_fail_argument_null("wb_update", what);
+        if (!wb_failed()) (void)wb_fail_argument_null(function, what);
         return WB_ERROR_ARGUMENT;
     }
     if (o->model != model || g->model != model)
-        return wb_fail(WB_ERROR_ARGUMENT, "wb_update: the %s belong%s to another model",
+        return wb_fail(WB_ERROR_ARGUMENT, "%s: the %s belong%s to another model", function,
                        o->model != model ? "optimiser" : "gradients", o->model != model ? "s" : "");
     if (same_slots(o, g) && unchanged(o)) return WB_OK;
     const wb_status status = wb_optimiser_group(o);
     if (status != WB_OK || same_slots(o, g)) return status;
-    return wb_fail(WB_ERROR_ARGUMENT,
-                   "wb_update: the model has changed since its gradients were made");
+    return wb_fail(WB_ERROR_ARGUMENT, "%s: the model has changed since its gradients were made",
+                   function);
 }
 
 /* ---- the parts of a step ---- */
@@ -220,16 +221,12 @@ static void count_step(wb_optimiser *o) {
     o->step++;
 }
 
-static wb_status run(wb_optimiser *o, const wb_gradients *g) {
-    if (!wb_scope_begin()) return WB_ERROR_MEMORY;
-    wb_status status = build(o, g);
-    const int settled = status == WB_OK ? list_settled(o) : 0;
-    /* from here on only the plan's roots are referred to, so that it may work in place */
-    const wb_status closed = wb_scope_close_leaving(settled, o->roots);
-    if (status == WB_OK) status = closed;
-    if (status != WB_OK || !keep_views(o)) return wb_error_status();
+/* Closes the scope in which the step was built, so that only the plan's roots are referred to and it may work in place; and computes it. */
+static wb_status compute(wb_optimiser *o, const wb_gradients *g, int settled, int leaving) {
+    const wb_status closed = wb_scope_close_leaving(leaving, o->roots);
+    if (closed != WB_OK || !keep_views(o)) return wb_error_status();
     swap(o);
-    status = wb_evaluate(list_roots(o, g, settled), o->roots);
+    const wb_status status = wb_evaluate(list_roots(o, g, settled), o->roots);
     if (status == WB_OK)
         count_step(o);
     else
@@ -237,8 +234,21 @@ static wb_status run(wb_optimiser *o, const wb_gradients *g) {
     return status;
 }
 
+static wb_status abandon(wb_status status) {
+    (void)wb_scope_close_leaving(0, NULL);
+    return status;
+}
+
+static wb_status run(wb_optimiser *o, const wb_gradients *g) {
+    if (!wb_scope_begin()) return WB_ERROR_MEMORY;
+    const wb_status status = build(o, g);
+    if (status != WB_OK) return abandon(status);
+    const int settled = list_settled(o);
+    return compute(o, g, settled, settled);
+}
+
 wb_status wb_update(wb_optimiser *optimiser, wb_layer *model, wb_gradients *gradients) {
-    wb_status status = check(optimiser, model, gradients);
+    wb_status status = check("wb_update", optimiser, model, gradients);
     if (status != WB_OK) return status;
     if (!wb_scope_begin())
         return WB_ERROR_MEMORY; /* of the new arrays, which then belong to the slots alone */
@@ -248,4 +258,40 @@ wb_status wb_update(wb_optimiser *optimiser, wb_layer *model, wb_gradients *grad
     wb_error_bring_back(&older);
     const wb_status closed = wb_scope_close_leaving(0, NULL);
     return status == WB_OK ? closed : status;
+}
+
+/* From the loss on; the gradients are dropped as soon as the step is built of them. */
+static wb_status run_whole(wb_optimiser *o, wb_gradients *g, wb_loss_fn *loss,
+                           const wb_batch *batch, void *user) {
+    static const char function[] = "wb_train_step";
+    if (!wb_scope_begin()) return WB_ERROR_MEMORY;
+    wb_array *l = wb_gradients_make(function, g, loss, batch, user);
+    wb_status status = l ? check(function, o, g->model, g) : wb_error_status();
+    if (status == WB_OK) status = build(o, g);
+    if (status != WB_OK) return abandon(status);
+    const int settled = list_settled(o);
+    o->roots[settled] = l;
+    wb_gradients_drop(g);
+    return compute(o, g, settled, settled + 1);
+}
+
+wb_array *wb_train_step(wb_loss_fn *loss, wb_layer *model, const wb_batch *batch, void *user,
+                        wb_optimiser *optimiser) {
+    if (!loss || !optimiser)
+        return wb_fail_argument_null("wb_train_step", loss ? "the optimiser" : "the loss function");
+    if (!wb_check_layer("wb_train_step", model)) return NULL;
+    wb_gradients *g = wb_gradients_new(model);
+    if (!g) return NULL;
+    wb_error_aside older;
+    wb_error_put_aside(&older);
+    wb_status status = wb_scope_begin() ? WB_OK : WB_ERROR_MEMORY;
+    if (status == WB_OK) {
+        status = run_whole(optimiser, g, loss, batch, user);
+        const wb_status closed = wb_scope_close_leaving(status == WB_OK, &g->loss);
+        if (status == WB_OK) status = closed;
+    }
+    wb_array *l = status == WB_OK ? g->loss : NULL;
+    wb_error_bring_back(&older);
+    wb_free(g);
+    return l;
 }

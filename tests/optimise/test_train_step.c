@@ -1,0 +1,188 @@
+/* wb_train_step is wb_withgradient and wb_update, whose gradients nobody reads. */
+#include <math.h>
+#include <string.h>
+
+#include <weber.h>
+
+#include "support/numbers.h"
+#include "support/scoped.h"
+
+enum { STEPS = 12, BATCH = 6 };
+
+static wb_array *loss(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)user;
+    return wb_logitcrossentropy(wb_apply(model, batch->x), batch->y);
+}
+
+static wb_batch batch_of(int k) {
+    float points[BATCH][3];
+    int32_t labels[BATCH];
+    for (int i = 0; i < BATCH; i++) {
+        labels[i] = (i + k) % 4;
+        for (int j = 0; j < 3; j++) points[i][j] = (float)((i * 3 + j * 5 + k) % 7) / 7;
+    }
+    return (wb_batch){.x = wb_from(WB_F32, points, 3, BATCH), .y = wb_from(WB_I32, labels, BATCH)};
+}
+
+/* ---- the same steps ---- */
+
+static wb_array *step_apart(wb_layer *model, const wb_batch *batch, wb_optimiser *o) {
+    wb_gradients *gradients;
+    wb_array *l = wb_withgradient(loss, model, batch, NULL, &gradients);
+    assert_int_equal(wb_update(o, model, gradients), WB_OK);
+    return l;
+}
+
+static wb_layer *with_state(void) {
+    return wb_chain(wb_dense(3, 8, wb_tanh), wb_batchnorm(8), wb_dropout(.p = 0.3), wb_dense(8, 4));
+}
+
+static wb_layer *with_tie(void) {
+    wb_layer *model = wb_chain(wb_dense(3, 3, wb_tanh), wb_dense(3, 3), wb_dense(3, 4));
+    assert_int_equal(wb_set(model, "layers.2.weight", wb_get(model, "layers.1.weight")), WB_OK);
+    return model;
+}
+
+typedef struct row {
+    const char *name;
+    wb_layer *(*make)(void);
+    wb_rule rule;
+    double clip_norm;
+} row;
+
+/* Losses of some steps, and what the model gives for a batch at the end. */
+static void train(const row *r, bool whole, double *losses, float *outputs) {
+    wb_seed(1);
+    wb_layer *model = r->make();
+    wb_optimiser *o = wb_setup(r->rule, model, .clip_norm = r->clip_norm);
+    for (int k = 0; k < STEPS; k++) {
+        wb_scope_open();
+        const wb_batch batch = batch_of(k);
+        wb_array *l =
+            whole ? wb_train_step(loss, model, &batch, NULL, o) : step_apart(model, &batch, o);
+        losses[k] = wb_item(l);
+        assert_int_equal(wb_scope_close(), WB_OK);
+    }
+    assert_int_equal(wb_step(o), STEPS);
+    assert_int_equal(wb_read_f32(wb_apply(model, batch_of(0).x), outputs, 4 * BATCH), WB_OK);
+    wb_free(o), wb_free(model);
+}
+
+static void steps_are_the_same(void **state) {
+    (void)state;
+    const row rows[] = {
+        {"descent",                with_state, wb_descent(.eta = 0.1),  0  },
+        {"momentum",               with_state, wb_momentum(.eta = 0.1), 0  },
+        {"Adam",                   with_state, wb_adam(.eta = 0.01),    0  },
+        {"AdamW, clipped",         with_state, wb_adamw(.eta = 0.01),   0.1},
+        {"Adam with a tie",        with_tie,   wb_adam(.eta = 0.01),    0  },
+        {"descent, tied, clipped", with_tie,   wb_descent(.eta = 0.1),  0.1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        double whole[STEPS], apart[STEPS];
+        float y_whole[4 * BATCH], y_apart[4 * BATCH];
+        train(&rows[i], true, whole, y_whole);
+        train(&rows[i], false, apart, y_apart);
+        for (int k = 0; k < STEPS; k++)
+            if (!(fabs(whole[k] - apart[k]) <= 1e-5))
+                fail_msg("%s: step %d: %.9g, not %.9g", rows[i].name, k, whole[k], apart[k]);
+        for (int k = 0; k < 4 * BATCH; k++)
+            if (!(fabsf(y_whole[k] - y_apart[k]) <= 1e-4F))
+                fail_msg("%s: output %d: %.9g, not %.9g", rows[i].name, k, (double)y_whole[k],
+                         (double)y_apart[k]);
+    }
+}
+
+/* ---- memory ---- */
+
+/* Live memory behind the second step, while its scope is open. */
+static int64_t live_behind(bool whole) {
+    wb_seed(1);
+    wb_layer *model = wb_chain(wb_dense(3, 8, wb_tanh), wb_dense(8, 4));
+    wb_optimiser *o = wb_setup(wb_adam(), model);
+    const int64_t missed = wb_plan_status().missed_donations;
+    int64_t live = 0;
+    for (int k = 0; k < 2; k++) {
+        wb_scope_open();
+        const wb_batch batch = batch_of(k);
+        (void)wb_item(whole ? wb_train_step(loss, model, &batch, NULL, o)
+                            : step_apart(model, &batch, o));
+        live = wb_memory_status(wb_default_device()).live;
+        assert_int_equal(wb_scope_close(), WB_OK);
+    }
+    assert_int_equal(wb_plan_status().missed_donations, missed);
+    wb_free(o), wb_free(model);
+    return live;
+}
+
+static void gradients_are_not_kept(void **state) {
+    (void)state;
+    if (getenv("WEBER_EAGER") || getenv("WEBER_FUSE")) skip();
+    const int64_t parameters = 4 * (8 * 3 + 8 + 4 * 8 + 4); /* bytes */
+    assert_true(live_behind(false) - live_behind(true) >= parameters);
+}
+
+static void a_held_array_keeps_its_value(void **state) {
+    (void)state;
+    wb_layer *model = with_state();
+    wb_array *old = wb_keep(wb_get(model, "layers.1.weight"));
+    wb_array *copy = wb_keep(wb_add_number(old, 0));
+    wb_optimiser *o = wb_setup(wb_descent(.eta = 1), model);
+    const wb_batch batch = batch_of(0);
+    assert_non_null(wb_train_step(loss, model, &batch, NULL, o));
+    assert_true(wb_approx(old, copy, 0, 0, NULL, 0));
+    assert_false(wb_approx(old, wb_get(model, "layers.1.weight"), 0, 0, NULL, 0));
+    wb_free(old), wb_free(copy), wb_free(o), wb_free(model);
+}
+
+/* ---- what goes wrong ---- */
+
+static wb_array *no_loss(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)user;
+    return wb_apply(model, wb_transpose(batch->x));
+}
+static wb_array *many_losses(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)user;
+    return wb_apply(model, batch->x);
+}
+static wb_array *not_a_number(wb_layer *model, const wb_batch *batch, void *user) {
+    return wb_mul_number(loss(model, batch, user), (double)NAN);
+}
+
+static void a_failed_step_changes_nothing(void **state) {
+    (void)state;
+    wb_layer *model = with_tie(), *other = with_tie(), *before = wb_clone(model);
+    wb_optimiser *o = wb_setup(wb_adam(), model), *others = wb_setup(wb_adam(), other);
+    const struct {
+        wb_loss_fn *loss;
+        wb_layer *model;
+        wb_optimiser *optimiser;
+        wb_status status;
+        const char *message;
+    } rows[] = {
+        {NULL,        model, o,      WB_ERROR_ARGUMENT, "wb_train_step: the loss function"},
+        {loss,        NULL,  o,      WB_ERROR_ARGUMENT, "wb_train_step: "                 },
+        {loss,        model, NULL,   WB_ERROR_ARGUMENT, "wb_train_step: the optimiser"    },
+        {loss,        model, others, WB_ERROR_ARGUMENT,
+         "wb_train_step: the optimiser belongs to another model"                          },
+        {no_loss,     model, o,      WB_ERROR_SHAPE,    "Dense(3 => 3"                    },
+        {many_losses, model, o,      WB_ERROR_SHAPE,    "wb_train_step: the loss is "     },
+    };
+    const wb_batch batch = batch_of(0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_null(wb_train_step(rows[i].loss, rows[i].model, &batch, NULL, rows[i].optimiser));
+        assert_error(rows[i].status, rows[i].message);
+    }
+    wb_array *l = wb_train_step(not_a_number, model, &batch, NULL, o);
+    assert_true(isnan(wb_item(l)));
+    assert_true(wb_approx(wb_apply(model, batch.x), wb_apply(before, batch.x), 0, 0, NULL, 0));
+    wb_free(o), wb_free(others), wb_free(model), wb_free(other), wb_free(before);
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, open_scope, close_scope)
+    const struct CMUnitTest tests[] = {TEST(steps_are_the_same), TEST(gradients_are_not_kept),
+                                       TEST(a_held_array_keeps_its_value),
+                                       TEST(a_failed_step_changes_nothing)};
+    return cmocka_run_group_tests_name("optimise/test_train_step", tests, NULL, NULL);
+}
