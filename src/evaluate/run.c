@@ -464,6 +464,8 @@ wb_status wb_state_write(wb_array **slot, wb_array *value) {
     if (!e || !value) return value ? WB_ERROR_MEMORY : wb_error_status();
     if (wb_thread_get()->drops_states) return WB_OK;
     if (!WB_GROW(e->writes, e->write_count, e->write_capacity)) return WB_ERROR_MEMORY;
+    /* as what leaves a scope: it loses its recipe, whose parameters a step may then overwrite */
+    if (!wb_is_evaluated(value)) value->flags |= WB_NODE_LEFT;
     e->writes[e->write_count].slot = slot;
     e->writes[e->write_count++].value = wb_hold(value);
     return WB_OK;
@@ -483,9 +485,8 @@ void wb_state_forget(wb_array **slot) {
 
 int wb_state_pending(int capacity, wb_array **values) {
     const evaluator *e = evaluator_get();
-    int count = 0;
-    for (int64_t i = 0; e && i < e->write_count && count < capacity; i++)
-        values[count++] = e->writes[i].value;
+    const int count = e ? (int)e->write_count : 0;
+    for (int i = 0; i < count && i < capacity; i++) values[i] = e->writes[i].value;
     return count;
 }
 
@@ -499,8 +500,8 @@ static wb_status commit_writes(void) {
     for (int64_t i = 0; i < e->write_count; i++) {
         wb_array *value = e->writes[i].value, **slot = e->writes[i].slot;
         if (status == WB_OK) {
-            value->flags |= WB_NODE_SETTLED;
             wb_node_detach(value);
+            value->flags &= (uint16_t)~WB_NODE_DETACHED; /* data like any other */
             wb_unhold(*slot);
             *slot = value;
         } else

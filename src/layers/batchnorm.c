@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "evaluate/evaluate.h"
 #include "layers/layer.h"
 
 typedef struct wb_batchnorm_layer {
@@ -42,34 +43,29 @@ static statistics of_batch(wb_array *x) {
     return (statistics){wb_mean_make(x, count, dims), wb_var_make(x, false, count, dims)};
 }
 
-static statistics of_past(const wb_batchnorm_layer *b, const wb_array *x) {
-    return (statistics){beside(b->mean, x), beside(b->variance, x)};
+static statistics of_past(wb_batchnorm_layer *b, const wb_array *x) {
+    return (statistics){beside(wb_state_read(&b->mean), x), beside(wb_state_read(&b->variance), x)};
 }
 
-/* (1 - momentum) past + momentum now, in the past's type; the past where now is not finite: one bad batch would spoil it for ever */
+/* past + momentum (now - past), in the past's type; the past where now is not finite: one bad batch would spoil it for ever.
+ * In the sizes of now, beside x, so that it is computed along with the batch's. */
 static wb_array *moved(const wb_batchnorm_layer *b, wb_array *past, wb_array *now) {
     if (!now) return NULL;
-    now = wb_stop_gradient(wb_cast(wb_reshape(now, b->channels), (wb_dtype)past->dtype));
+    now = wb_stop_gradient(wb_cast(now, (wb_dtype)past->dtype));
+    past = wb_reshape_make(past, now->ndim, now->sizes);
     wb_array *is_finite = wb_eq(wb_sub(now, now), wb_number(0));
-    wb_array *both = wb_add(wb_mul_number(past, 1 - b->momentum), wb_mul_number(now, b->momentum));
-    return wb_select(is_finite, both, past);
+    wb_array *nearer = wb_add(past, wb_mul_number(wb_sub(now, past), b->momentum));
+    return wb_reshape(wb_select(is_finite, nearer, past), b->channels);
 }
 
-static void replace(wb_array **slot, wb_array *x) {
-    wb_array *old = *slot;
-    *slot = wb_hold(x);
-    wb_unhold(old);
-}
-
-/* The running statistics take in those of a batch with so many numbers for each channel. */
+/* The running statistics take in those of a batch with so many numbers for each channel, when the step is computed. */
 static bool take_in(wb_batchnorm_layer *b, statistics batch, int64_t count) {
     const double correction = (double)count / (double)(count - 1);
-    wb_array *mean = moved(b, b->mean, batch.mean);
-    wb_array *variance = moved(b, b->variance, wb_mul_number(batch.variance, correction));
-    if (!mean || !variance) return false;
-    replace(&b->mean, mean);
-    replace(&b->variance, variance);
-    return true;
+    wb_array *mean = moved(b, wb_state_read(&b->mean), batch.mean);
+    wb_array *variance =
+        moved(b, wb_state_read(&b->variance), wb_mul_number(batch.variance, correction));
+    return mean && variance && wb_state_write(&b->mean, mean) == WB_OK &&
+           wb_state_write(&b->variance, variance) == WB_OK;
 }
 
 /* ---- forward ---- */

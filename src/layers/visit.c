@@ -187,7 +187,7 @@ wb_array *wb_get(wb_layer *model, const char *path) {
     if (!wb_check_layer("wb_get", model)) return NULL;
     wb_array **slot = wb_slot_at("wb_get", model, path);
     if (!slot) return NULL;
-    if (*slot) return wb_scope_add(*slot);
+    if (*slot) return wb_scope_add(wb_state_read(slot));
     return wb_fail_null(WB_ERROR_ARGUMENT, "wb_get: %s has no \"%s\": it was made without",
                         model->class_->name, path);
 }
@@ -217,6 +217,7 @@ wb_status wb_set(wb_layer *model, const char *path, wb_array *x) {
         return wb_fail(WB_ERROR_DEVICE, "wb_set: %s is on %s, the new array on %s; wb_to moves it",
                        path, wb_device_name(wb_node_device(old)),
                        wb_device_name(wb_node_device(x)));
+    wb_state_forget(slot);
     *slot = wb_hold(x);
     wb_unhold(old);
     return WB_OK;
@@ -284,7 +285,9 @@ static bool collect_pending(wb_visitor *visitor, const wb_path *path, wb_array *
 
 wb_status wb_model_evaluate(wb_layer *model) {
     collector c = {.visitor = {.array = collect_pending}};
-    wb_status status = WB_ERROR_MEMORY;
+    wb_status status = wb_state_flush_hook();
+    if (status != WB_OK) return status;
+    status = WB_ERROR_MEMORY;
     if (wb_visit(&c.visitor, model)) status = c.count ? wb_evaluate((int)c.count, c.items) : WB_OK;
     wb_release(c.items);
     return status;

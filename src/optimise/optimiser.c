@@ -145,7 +145,8 @@ static bool make_lists(wb_optimiser *o) {
     o->groups = items(o->group_count, sizeof *o->groups);
     o->fresh_states = items(states, sizeof *o->fresh_states);
     o->sums = items(o->group_count, sizeof *o->sums);
-    o->roots = items(2 * o->member_count + states + WB_STATE_ROOTS + 1, sizeof *o->roots);
+    o->root_room = 2 * o->member_count + states + 1, o->state_room = 0;
+    o->roots = items(o->root_room, sizeof *o->roots);
     return o->groups && o->fresh_states && o->sums && o->roots;
 }
 

@@ -8,11 +8,7 @@
 #include "base/saved.h"
 #include "optimise/gradients.h"
 
-enum {
-    WB_MAX_STATES = 2,
-    WB_STATE_ROOTS =
-        256, /* state writes of layers that a step's plan takes along; more are computed after it */
-};
+enum { WB_MAX_STATES = 2 };
 
 /* Slots over the same numbers, with one state. */
 typedef struct wb_tie_group {
@@ -43,7 +39,10 @@ struct wb_optimiser {
     int64_t group_count;
     wb_array **fresh_states; /* WB_MAX_STATES per group, of the step that is being made */
     wb_array **sums;         /* the gradient of each group */
-    wb_array **roots;        /* of the step's plan */
+    wb_array **
+        roots; /* of the step's plan: root_room of the optimiser's own, state_room of layers' state writes */
+    int64_t root_room;
+    int state_room;
     /* late numbers of the step, shared by the groups that have taken late_steps of them */
     int64_t late_steps;
     wb_array *rate, *correction, *decay;

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "base/memory.h"
 #include "evaluate/evaluate.h"
 #include "layers/layer.h"
 #include "optimise/optimiser.h"
@@ -211,7 +212,17 @@ static int list_roots(const wb_optimiser *o, const wb_gradients *g, int count) {
     for (int64_t k = 0; k < g->distinct; k++)
         if (g->values[k]) o->roots[count++] = g->values[k];
     if (g->loss) o->roots[count++] = g->loss;
-    return count + wb_state_pending(WB_STATE_ROOTS, o->roots + count);
+    return count + wb_state_pending(o->state_room, o->roots + count);
+}
+
+/* Layers' state writes, as many as there are, are computed with the rest. */
+static bool reserve_states(wb_optimiser *o) {
+    const int states = wb_state_pending(0, NULL);
+    if (states <= o->state_room) return true;
+    wb_array **roots = wb_resize(o->roots, (size_t)(o->root_room + states) * sizeof *roots);
+    if (!roots) return false;
+    o->roots = roots, o->state_room = states;
+    return true;
 }
 
 static void count_step(wb_optimiser *o) {
@@ -221,22 +232,24 @@ static void count_step(wb_optimiser *o) {
     o->step++;
 }
 
+static wb_status abandon(wb_status status) {
+    (void)wb_scope_close_leaving(0, NULL);
+    return status;
+}
+
 /* Closes the scope in which the step was built, so that only the plan's roots are referred to and it may work in place; and computes it. */
 static wb_status compute(wb_optimiser *o, const wb_gradients *g, int settled, int leaving) {
+    if (!reserve_states(o)) return abandon(WB_ERROR_MEMORY);
     const wb_status closed = wb_scope_close_leaving(leaving, o->roots);
     if (closed != WB_OK || !keep_views(o)) return wb_error_status();
     swap(o);
     const wb_status status = wb_evaluate(list_roots(o, g, settled), o->roots);
-    if (status == WB_OK)
-        count_step(o);
-    else
+    if (status != WB_OK) {
         swap(o);
-    return status;
-}
-
-static wb_status abandon(wb_status status) {
-    (void)wb_scope_close_leaving(0, NULL);
-    return status;
+        return status;
+    }
+    count_step(o);
+    return wb_state_flush_hook(); /* which finds them computed */
 }
 
 static wb_status run(wb_optimiser *o, const wb_gradients *g) {

@@ -1,6 +1,8 @@
 /* src/layers/batchnorm.c */
 #include <math.h>
+#include <stdlib.h>
 
+#include <weber/device.h>
 #include <weber/gradient.h>
 #include <weber/layers.h>
 #include <weber/losses.h>
@@ -149,6 +151,62 @@ static void a_batch_that_is_not_finite_leaves_the_running_ones(void **state) {
     wb_free(adam), wb_free(data), wb_free(model);
 }
 
+static wb_layer *deep_model(int norms) {
+    wb_layer *layers[200];
+    layers[0] = wb_dense(2, 2);
+    for (int i = 1; i <= norms; i++) layers[i] = wb_batchnorm(2, wb_tanh);
+    layers[norms + 1] = wb_dense(2, 1);
+    return wb_chain_make(norms + 2, layers);
+}
+
+/* The running ones come out of the step's own plan, and nothing of a step outlives it. */
+static void a_step_is_one_plan_that_leaves_nothing_behind(void **state) {
+    (void)state;
+    static const int norms[] = {2, 150};
+    for (int n = 0; n < 4; n++) {
+        wb_layer *model = deep_model(norms[n % 2]);
+        const wb_batch batch = {.x = wb_copy(wb_normal(WB_F32, 2, 8)), .y = wb_zeros(WB_F32, 1, 8)};
+        wb_optimiser *descent = wb_setup(wb_descent(), model);
+        wb_live_counts live = {0};
+        wb_plan_counts before = {0};
+        for (int step = 0; step < 9; step++) {
+            wb_gradients *gradients;
+            if (step == 4) live = wb_live(), before = wb_plan_status();
+            wb_scope_open();
+            if (n < 2) {
+                (void)wb_withgradient(loss, model, &batch, NULL, &gradients);
+                assert_int_equal(wb_update(descent, model, gradients), WB_OK);
+            } else {
+                assert_non_null(wb_train_step(loss, model, &batch, NULL, descent));
+            }
+            assert_int_equal(wb_scope_close(), WB_OK);
+        }
+        if (!getenv("WEBER_EAGER"))
+            assert_int_equal(wb_plan_status().evaluations - before.evaluations, 5);
+        assert_int_equal(wb_plan_status().missed_donations, before.missed_donations);
+        assert_int_equal(wb_live().arrays, live.arrays);
+        assert_int_equal(wb_live().buffers, live.buffers);
+        wb_free(descent), wb_free(model);
+    }
+}
+
+/* Within the scope, too: a callback may save the model, and a test follows a step. */
+static void whoever_asks_gets_what_was_just_taken_in(void **state) {
+    (void)state;
+    wb_layer *norm = wb_batchnorm(2, .dtype = WB_F64);
+    wb_train_mode(norm);
+    (void)wb_apply(norm, one_to_six());
+    wb_layer *copy = wb_clone(norm);
+    assert_values(wb_get(copy, "μ"), 1e-12, 0.3, 0.4);
+    (void)wb_apply(norm, one_to_six());
+    wb_set(norm, "μ", wb_cast(wb_vector(7, 8), WB_F64));
+    assert_int_equal(wb_scope_open(), WB_OK);
+    assert_int_equal(wb_scope_close(), WB_OK);
+    assert_values(wb_get(norm, "μ"), 0, 7, 8);
+    assert_values(wb_get(norm, "σ²"), 1e-12, 0.9 * 1.3 + 0.1 * 4, 0.9 * 1.3 + 0.1 * 4);
+    wb_free(copy), wb_free(norm);
+}
+
 static void the_running_ones_keep_their_type(void **state) {
     (void)state;
     wb_layer *norm = wb_batchnorm(2, .gamma = wb_ones(WB_F64, 2));
@@ -197,6 +255,8 @@ int main(void) {
         TEST(gradients),
         TEST(a_training_leaves_the_statistics_of_the_data),
         TEST(a_batch_that_is_not_finite_leaves_the_running_ones),
+        TEST(a_step_is_one_plan_that_leaves_nothing_behind),
+        TEST(whoever_asks_gets_what_was_just_taken_in),
         TEST(the_running_ones_keep_their_type),
         TEST(mistakes_are_named),
     };
