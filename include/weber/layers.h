@@ -93,7 +93,7 @@ struct wb_layer_class {
  *     wb_free(m);
  *
  * The second argument is the forward function that wb_apply calls, or NULL. The list says what
- * takes part: WB_STATE_FIELD is moved but not trained, WB_FIXED_FIELD and WB_FIXED_CHILD_FIELD are
+ * takes part: WB_STATE_FIELD is moved but not trained (wb_set says how it changes), WB_FIXED_FIELD and WB_FIXED_CHILD_FIELD are
  * released with the struct but neither moved nor trained. What is not listed is a plain value:
  * copied as bytes. A struct without a table is refused: wb_new does not compile, and at run time
  * the error names the struct. */
@@ -160,7 +160,11 @@ WB_API wb_array *wb_get(wb_layer *model, const char *path);
 WB_API wb_layer *wb_get_layer(wb_layer *model, const char *path);
 
 /* Puts x into the place of an array of the same sizes, on the same device; who held the old array keeps its value.
- * Places that held the same array (a tie) part: only this one changes. */
+ * Places that held the same array (a tie) part: only this one changes.
+ *
+ * In a forward function it is how a layer of your own changes an array of WB_STATE_FIELD, which it reads by wb_get:
+ *     wb_set(layer, "mean", wb_add(wb_mul_number(wb_get(layer, "mean"), 0.9), wb_mul_number(wb_mean(x), 0.1)));
+ * The new numbers are computed with the step's, by wb_update or when the scope closes. */
 WB_API wb_status wb_set(wb_layer *model, const char *path, wb_array *x);
 
 /* ---- a model through a function ---- */

@@ -89,6 +89,7 @@ bool wb_visit(wb_visitor *visitor, wb_layer *model) {
 /* A found place: an array's slot or a layer. */
 typedef struct found {
     wb_array **slot;
+    bool is_state;
     wb_layer *layer;
 } found;
 
@@ -121,6 +122,7 @@ static bool find_in_field(wb_layer *layer, const wb_field *field, const char *re
     case WB_FIELD_ARRAY:
     case WB_FIELD_STATE:
         out->slot = wb_field_array(layer, field);
+        out->is_state = field->kind == WB_FIELD_STATE;
         return *rest == 0;
     case WB_FIELD_CHILD: {
         wb_layer *child = *wb_field_child(layer, field);
@@ -175,12 +177,20 @@ static void fail_unknown(const char *function, wb_layer *model, const char *path
                   model->class_->name, names.used ? names.text : "no arrays");
 }
 
-wb_array **wb_slot_at(const char *function, wb_layer *model, const char *path) {
-    found place = {NULL, NULL};
+static wb_array **find_slot(const char *function, wb_layer *model, const char *path,
+                            bool *is_state) {
+    found place = {.slot = NULL};
     if (!path) return wb_fail_argument_null(function, "the path");
-    if (find_in_layer(model, path, &place) && place.slot) return place.slot;
+    const bool is_there = find_in_layer(model, path, &place) && place.slot;
+    *is_state = place.is_state;
+    if (is_there) return place.slot;
     fail_unknown(function, model, path);
     return NULL;
+}
+
+wb_array **wb_slot_at(const char *function, wb_layer *model, const char *path) {
+    bool is_state = false;
+    return find_slot(function, model, path, &is_state);
 }
 
 wb_array *wb_get(wb_layer *model, const char *path) {
@@ -195,7 +205,7 @@ wb_array *wb_get(wb_layer *model, const char *path) {
 wb_layer *wb_get_layer(wb_layer *model, const char *path) {
     if (!wb_check_layer("wb_get_layer", model)) return NULL;
     if (!path) return wb_fail_argument_null("wb_get_layer", "the path");
-    found place = {NULL, NULL};
+    found place = {.slot = NULL};
     if (find_in_layer(model, path, &place) && place.layer) return place.layer;
     fail_unknown("wb_get_layer", model, path);
     return NULL;
@@ -205,7 +215,8 @@ wb_status wb_set(wb_layer *model, const char *path, wb_array *x) {
     if (!wb_check_layer("wb_set", model)) return WB_ERROR_ARGUMENT;
     if (!x && wb_failed()) return WB_ERROR_ARGUMENT;
     if (!x) return wb_fail(WB_ERROR_ARGUMENT, "wb_set: x is NULL");
-    wb_array **slot = wb_slot_at("wb_set", model, path);
+    bool is_state = false;
+    wb_array **slot = find_slot("wb_set", model, path, &is_state);
     if (!slot) return WB_ERROR_ARGUMENT;
     wb_array *old = *slot;
     if (old && (old->ndim != x->ndim ||
@@ -217,6 +228,7 @@ wb_status wb_set(wb_layer *model, const char *path, wb_array *x) {
         return wb_fail(WB_ERROR_DEVICE, "wb_set: %s is on %s, the new array on %s; wb_to moves it",
                        path, wb_device_name(wb_node_device(old)),
                        wb_device_name(wb_node_device(x)));
+    if (is_state && wb_has_place() && !wb_is_evaluated(x)) return wb_state_write(slot, x);
     wb_state_forget(slot);
     *slot = wb_hold(x);
     wb_unhold(old);

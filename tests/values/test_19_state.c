@@ -123,6 +123,44 @@ static void two_thousand_steps_leave_nothing_behind(void **state) {
     wb_free(model);
 }
 
+/* y = w x, and in training mean = mean / 2 + mean(x) / 2, through public functions alone. */
+typedef struct Averager {
+    wb_layer layer;
+    wb_array *w, *mean;
+} Averager;
+
+static wb_array *average(wb_layer *layer, wb_array *x) {
+    wb_array *now = wb_add(wb_get(layer, "mean"), wb_mean(x));
+    if (wb_is_active(layer) && wb_set(layer, "mean", wb_mul_number(now, 0.5)) != WB_OK) return NULL;
+    return wb_mul(x, ((Averager *)(void *)layer)->w);
+}
+
+WB_FUNCTOR(Averager, average, WB_ARRAY_FIELD(Averager, w), WB_STATE_FIELD(Averager, mean));
+
+static void a_layer_of_ones_own_sets_its_state(void **state) {
+    (void)state;
+    Averager *m = wb_new(Averager);
+    m->w = wb_keep(wb_scalar(WB_F32, 1));
+    m->mean = wb_keep(wb_scalar(WB_F32, 0));
+    wb_layer *model = wb_chain(&m->layer, wb_fn(wb_tanh));
+    wb_optimiser *o = wb_setup(wb_descent(.eta = 0), model);
+    wb_live_counts first = {0};
+    int64_t evaluations;
+    for (int i = 0; i < 20; i++) {
+        wb_scope_open(); /* of the batch */
+        step(o, model, NULL, &evaluations);
+        assert_int_equal(wb_scope_close(), WB_OK);
+        if (i == 2) first = live_now();
+    }
+    if (!is_eager()) assert_int_equal(evaluations, 1);
+    assert_int_equal(live_now().arrays, first.arrays);
+    assert_int_equal(live_now().buffers, first.buffers);
+    assert_value(wb_get(model, "layers.1.mean"), 2, 1e-5);
+    assert_int_equal(wb_set(model, "layers.1.mean", wb_scalar(WB_F32, 5)), WB_OK);
+    assert_value(m->mean, 5, 0); /* not while it is applied: at once */
+    wb_free(o), wb_free(model);
+}
+
 static void test_mode_writes_none(void **state) {
     (void)state;
     wb_layer *model = watcher(WB_F32);
@@ -188,6 +226,7 @@ static int run(void) {
         TEST(two_applications_in_one_loss_follow_each_other),
         TEST(a_closing_scope_computes_them_too),
         TEST(two_thousand_steps_leave_nothing_behind),
+        TEST(a_layer_of_ones_own_sets_its_state),
         TEST(test_mode_writes_none),
         TEST(the_gradient_checker_drops_them),
         TEST(a_model_that_is_freed_takes_its_writes_along),
