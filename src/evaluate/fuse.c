@@ -298,7 +298,7 @@ static bool reads_view(const wb_graph *graph, const wb_unit *a, int32_t b) {
 
 static bool may_merge(wb_graph *graph, int32_t into, int32_t from) {
     const wb_unit *a = unit_at(graph, into), *b = unit_at(graph, from);
-    if (b->kind != WB_UNIT_PROGRAM || !same_domain(a, b) || a->reduced || b->reduced) return false;
+    if (b->kind != WB_UNIT_PROGRAM || !same_domain(a, b) || a->reduced != b->reduced) return false;
     if (a->member_count + b->member_count > MOST_MEMBERS) return false;
     if (reads_view(graph, a, from) || reads_view(graph, b, into)) return false;
     /* a path between them through a third unit would become a circle */
@@ -317,23 +317,63 @@ static bool may_merge(wb_graph *graph, int32_t into, int32_t from) {
     return true;
 }
 
-static bool merge(wb_graph *graph, int32_t into, int32_t from) {
-    wb_unit *a = unit_at(graph, into), *b = unit_at(graph, from);
+/* The members of both, in order; NULL when out of memory. */
+static int32_t *members_of_both(const wb_unit *a, const wb_unit *b) {
     const int64_t total = a->member_count + b->member_count;
     int32_t *members = wb_alloc(sizeof *members * (size_t)total);
-    if (!members) return false;
-    for (int64_t i = 0, x = 0, y = 0; i < total; i++) {
+    for (int64_t i = 0, x = 0, y = 0; members && i < total; i++) {
         const bool first =
             y == b->member_count || (x < a->member_count && a->members[x] < b->members[y]);
         members[i] = first ? a->members[x++] : b->members[y++];
     }
-    wb_release(a->members);
-    a->members = members, a->member_count = a->member_capacity = total;
-    a->first = members[0], a->last = members[total - 1];
+    return members;
+}
+
+/* Gives the members of a unit that is two in one the phases that they have there: values of one half may wait for row values of the other. False: there
+ * are too many, or some value cannot be computed beside one that it reads. */
+static bool set_phases(wb_graph *graph, int32_t number) {
+    wb_unit *u = unit_at(graph, number);
+    u->phases = 1;
+    for (int64_t m = 0; m < u->member_count; m++) {
+        wb_value *v = &graph->values[u->members[m]];
+        const bool as_row = v->kind != WB_VALUE_REDUCE && wb_value_is_row(u, v);
+        if (inputs_misfit(graph, number, v, as_row)) return false;
+        v->phase = (uint8_t)phase_in(graph, number, v);
+        u->phases = phases_with(u, v, v->phase);
+    }
+    return phases_fit(u, u->phases);
+}
+
+/* The phases that members had in their own units: inputs there come before them. */
+static void restore_phases(wb_graph *graph, int32_t number) {
+    const wb_unit *u = unit_at(graph, number);
+    for (int64_t m = 0; m < u->member_count; m++) {
+        wb_value *v = &graph->values[u->members[m]];
+        v->phase = (uint8_t)phase_in(graph, number, v);
+    }
+}
+
+/* False when out of memory. */
+static bool merge(wb_graph *graph, int32_t into, int32_t from) {
+    wb_unit *a = unit_at(graph, into), *b = unit_at(graph, from);
+    const wb_unit before = *a;
+    int32_t *members = members_of_both(a, b);
+    if (!members) return false;
+    a->members = members, a->member_count = a->member_capacity = a->member_count + b->member_count;
+    b->merged_into = into;
+    if (a->reduced && !set_phases(graph, into)) {
+        wb_release(members);
+        *a = before;
+        b->merged_into = -1;
+        restore_phases(graph, into);
+        restore_phases(graph, from);
+        return true;
+    }
+    wb_release(before.members);
+    a->first = members[0], a->last = members[a->member_count - 1];
     a->has_dependents = a->has_dependents || b->has_dependents;
     const int32_t high = a->high > b->high ? a->high : b->high, older = into < from ? into : from;
     for (int32_t later = older; later < graph->unit_count; later++) raise_high(graph, later, high);
-    b->merged_into = into;
     b->member_count = 0;
     return true;
 }
