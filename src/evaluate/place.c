@@ -121,6 +121,19 @@ static void find_epilogues(wb_graph *graph) {
             if (is_live(&graph->units[i])) fuse_behind(graph, (int32_t)i, reduced);
 }
 
+bool wb_is_private(const wb_graph *graph, int32_t call, int32_t reader) {
+    if (graph->values[call].output >= 0) return false;
+    for (int32_t n = 0; n < graph->unit_count; n++) {
+        const wb_unit *u = &graph->units[n];
+        for (int64_t m = 0; m < u->member_count && n != reader; m++) {
+            const wb_value *v = &graph->values[u->members[m]];
+            for (int i = 0; i < v->ninputs; i++)
+                if (wb_value_base(graph, wb_value_inputs(v)[i]) == call) return false;
+        }
+    }
+    return true;
+}
+
 /* ---- donation ---- */
 
 static int32_t runs_with(const wb_graph *graph, int32_t unit) {

@@ -112,17 +112,6 @@ static bool keep_offsets(builder *b, int64_t *offsets) {
 /* Leading dimensions of the result that make up the rows of a call: m, or the positions of a plane. */
 static int rows_of(const wb_value *v) { return v->op == WB_OP_matmul ? 1 : v->ndim - 2; }
 
-/* True if only the unit that is fused behind the call reads its result. */
-static bool is_private(const wb_graph *graph, int32_t call, int32_t reader) {
-    if (graph->values[call].output >= 0) return false;
-    for (int32_t n = 0; n < graph->count; n++) {
-        const wb_value *v = &graph->values[n];
-        for (int i = 0; i < v->ninputs; i++)
-            if (wb_value_inputs(v)[i] == call && wb_value_unit(graph, n) != reader) return false;
-    }
-    return true;
-}
-
 /* A leaf begins anywhere. */
 static bool is_aligned(const builder *b, const wb_argument *a) {
     return a->memory >= (uint32_t)b->graph.leaf_count && a->offset_bytes % 64 == 0;
@@ -131,7 +120,7 @@ static bool is_aligned(const builder *b, const wb_argument *a) {
 /* What the backend may know of the program behind the call; result is the call's. */
 static void tell_result(const builder *b, const wb_unit *u, const wb_argument *result,
                         const wb_emitted *epilogue, wb_call *call) {
-    call->is_result_private = is_private(&b->graph, u->members[0], u->epilogue);
+    call->is_result_private = wb_is_private(&b->graph, u->members[0], u->epilogue);
     call->aligned_arguments = 0;
     for (int64_t i = 0; i < epilogue->argument_count; i++) {
         const wb_argument *a = &epilogue->arguments[i];
@@ -142,9 +131,10 @@ static void tell_result(const builder *b, const wb_unit *u, const wb_argument *r
 }
 
 /* The call with its program behind it; NULL: the backend does not fuse here, or an error is recorded. */
-static void *lower_fused(builder *b, const wb_unit *u, wb_call *call, const wb_argument *result,
+static void *lower_fused(builder *b, const wb_unit *u, wb_call *call, wb_argument *result,
                          wb_emitted *emitted) {
     const wb_value *v = &b->graph.values[u->members[0]];
+    *result = wb_argument_of(&b->graph, u->members[0]);
     if (!wb_emit_program(&b->graph, &b->graph.units[u->epilogue], rows_of(v), emitted)) return NULL;
     tell_result(b, u, result, emitted, call);
     void *kernel =
@@ -157,7 +147,7 @@ static void *lower_fused(builder *b, const wb_unit *u, wb_call *call, const wb_a
 }
 
 /* First with the argument of an activation left for the backward pass, then with its slope. */
-static void *lower_either(builder *b, const wb_unit *u, wb_call *call, const wb_argument *result,
+static void *lower_either(builder *b, const wb_unit *u, wb_call *call, wb_argument *result,
                           wb_emitted *emitted) {
     wb_slope slope;
     if (b->plan->device->info.fuses_backward && wb_slope_exchange(&b->graph, u->epilogue, &slope)) {
@@ -168,8 +158,8 @@ static void *lower_either(builder *b, const wb_unit *u, wb_call *call, const wb_
     return wb_failed() ? NULL : lower_fused(b, u, call, result, emitted);
 }
 
-static bool call_with_epilogue(builder *b, const wb_unit *u, wb_call *call,
-                               const wb_argument *arguments, int count) {
+static bool call_with_epilogue(builder *b, const wb_unit *u, wb_call *call, wb_argument *arguments,
+                               int count) {
     const char *what = wb_op_name((wb_op)b->graph.values[u->members[0]].op);
     wb_emitted emitted;
     void *kernel =

@@ -198,6 +198,8 @@ bool wb_graph_is_concurrent(const wb_graph *graph, int64_t position, int64_t *fi
 /* ---- place.c ---- */
 
 bool wb_graph_place(wb_graph *graph);
+/* True if only the unit `reader`, fused behind the call, reads the call's result. */
+bool wb_is_private(const wb_graph *graph, int32_t call, int32_t reader);
 
 /* ---- emit.c ---- */
 
@@ -222,20 +224,17 @@ wb_argument wb_argument_of(const wb_graph *graph, int32_t v);
 
 /* ---- slope.c ---- */
 
-/* An activation whose forward program stores its argument instead of its slope, which the one that reads that makes again. */
+/* An activation whose forward program leaves its argument instead of its slope, which the program that reads that makes again. */
 typedef struct wb_slope {
-    int32_t program, reader; /* units */
-    int32_t slope, argument; /* values, of one type and sizes */
-    int32_t *way, *members;  /* what makes the slope of the argument; what the program had before */
-    int64_t count, member_count;
-    int32_t *joined; /* what the reader will have */
-    bool was_stored; /* the argument */
+    int32_t program, reader, slope, argument; /* units, values */
+    wb_unit program_before, reader_before;
+    wb_value slope_before, argument_before;
 } wb_slope;
 
-/* Changes a placed program so, if another behind a matrix product reads a slope of it; settle follows. False: there is none, or an error is
- * recorded. */
+/* Changes two placed programs behind matrix products so, if the other reads a slope of this one; settle follows. False: there is none, or an
+ * error is recorded. */
 bool wb_slope_exchange(wb_graph *graph, int32_t program, wb_slope *slope);
-/* taken: the reader is changed too; else the program is as before. */
+/* Unless it is taken, all is as before. */
 void wb_slope_settle(wb_graph *graph, wb_slope *slope, bool taken);
 
 /* ---- call.c ---- */

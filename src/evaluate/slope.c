@@ -77,102 +77,100 @@ static void sort(int32_t *list, int64_t count) {
         }
 }
 
-/* The members that what is stored is made of. */
-static int64_t list_needed(const wb_graph *graph, const wb_slope *s, int32_t *needed) {
-    int64_t count = 0;
-    for (int64_t m = s->member_count - 1; m >= 0; m--) {
-        const int32_t member = s->members[m];
-        bool wanted = value_at(graph, member)->stored;
-        for (int64_t k = 0; k < count && !wanted; k++) {
-            const wb_value *x = value_at(graph, needed[k]);
-            for (int i = 0; i < x->ninputs; i++) wanted = wanted || wb_value_inputs(x)[i] == member;
-        }
-        if (wanted) needed[count++] = member;
-    }
-    sort(needed, count);
-    return count;
+/* ---- which ---- */
+
+static int32_t product_of(const wb_graph *graph, const wb_unit *u) {
+    return graph->units[u->fused_into].members[0];
 }
 
-/* True if v can take the place of the slope: it gets its memory, or it has some that lasts. */
-static bool may_be_left(const wb_value *v, const wb_value *slope) {
-    return is_alike(v, slope) && (!v->stored || v->output >= 0);
+/* True if v, of the program or the product before it, can take the place of the slope: in its memory, or in some that lasts. */
+static bool may_be_left(const wb_graph *graph, const wb_unit *u, int32_t v, int32_t slope) {
+    const wb_value *value = value_at(graph, v);
+    if (!is_alike(value, value_at(graph, slope))) return false;
+    if (value->output >= 0 || !value->stored) return true;
+    return v == product_of(graph, u) && wb_is_private(graph, v, (int32_t)(u - graph->units));
 }
 
-/* What is stored beside a result; the argument is the first that all ways to it lead through. */
-static bool find(const wb_graph *graph, wb_slope *s) {
+/* Of what the program stores something that it need not: the argument is the first that all ways to it lead through. */
+static bool find(const wb_graph *graph, wb_slope *s, int32_t *way, int64_t *count) {
     const wb_unit *u = &graph->units[s->program];
-    if (u->reduced) return false;
-    for (int64_t m = u->member_count - 1; m > 0; m--) {
+    for (int64_t m = u->member_count - 1; m >= 0; m--) {
         const wb_value *v = value_at(graph, u->members[m]);
         if (!v->stored || v->output >= 0) continue;
         s->slope = u->members[m];
         s->reader = reader_of(graph, s->program, s->slope);
-        for (int64_t k = 0; s->reader >= 0 && k < m; k++) {
-            s->argument = u->members[k];
-            if (!may_be_left(value_at(graph, s->argument), v)) continue;
-            s->count = list_way(graph, u, s->slope, s->argument, s->way);
-            if (s->count > 0) return true;
+        for (int64_t k = -1; s->reader >= 0 && k < m; k++) {
+            s->argument = k < 0 ? product_of(graph, u) : u->members[k];
+            if (!may_be_left(graph, u, s->argument, s->slope)) continue;
+            *count = list_way(graph, u, s->slope, s->argument, way);
+            if (*count > 0) return true;
         }
     }
     return false;
 }
 
-static void release(const wb_slope *s) {
-    wb_release(s->way);
-    wb_release(s->members);
-    wb_release(s->joined);
+/* ---- the change ---- */
+
+/* The members that what is stored is made of, in a list of their own. */
+static bool keep_needed(const wb_graph *graph, wb_unit *u) {
+    const wb_unit before = *u;
+    u->members = wb_alloc(sizeof *u->members * (size_t)before.member_count);
+    u->member_count = 0, u->member_capacity = before.member_count;
+    if (!u->members) return false;
+    for (int64_t m = before.member_count - 1; m >= 0; m--) {
+        const int32_t member = before.members[m];
+        bool wanted = value_at(graph, member)->stored;
+        for (int64_t k = 0; k < u->member_count && !wanted; k++) {
+            const wb_value *x = value_at(graph, u->members[k]);
+            for (int i = 0; i < x->ninputs; i++) wanted = wanted || wb_value_inputs(x)[i] == member;
+        }
+        if (wanted) u->members[u->member_count++] = member;
+    }
+    sort(u->members, u->member_count);
+    return true;
 }
 
-/* The reader's members with those that make the slope. */
-static bool join(const wb_graph *graph, wb_slope *s) {
-    const wb_unit *u = &graph->units[s->reader];
-    s->joined = wb_alloc(sizeof *s->joined * (size_t)(u->member_count + s->count));
-    if (!s->joined) return false;
-    memcpy(s->joined, u->members, sizeof *s->joined * (size_t)u->member_count);
-    memcpy(s->joined + u->member_count, s->way, sizeof *s->joined * (size_t)s->count);
-    sort(s->joined, u->member_count + s->count);
+/* Its members and those of the way, in a list of their own. */
+static bool add_way(wb_unit *u, const int32_t *way, int64_t count) {
+    const wb_unit before = *u;
+    u->members = wb_alloc(sizeof *u->members * (size_t)(before.member_count + count));
+    if (!u->members) return false;
+    memcpy(u->members, before.members, sizeof *way * (size_t)before.member_count);
+    memcpy(u->members + before.member_count, way, sizeof *way * (size_t)count);
+    u->member_count = u->member_capacity = before.member_count + count;
+    sort(u->members, u->member_count);
     return true;
+}
+
+static bool exchange(wb_graph *graph, wb_slope *s, const int32_t *way, int64_t count) {
+    wb_value *slope = &graph->values[s->slope], *argument = &graph->values[s->argument];
+    s->program_before = graph->units[s->program], s->reader_before = graph->units[s->reader];
+    s->slope_before = *slope, s->argument_before = *argument;
+    slope->stored = false, argument->stored = true;
+    if (argument->output < 0)
+        argument->memory = slope->memory, argument->offset_bytes = slope->offset_bytes;
+    const bool kept = keep_needed(graph, &graph->units[s->program]);
+    const bool added = add_way(&graph->units[s->reader], way, count);
+    if (!kept || !added) wb_slope_settle(graph, s, false);
+    return kept && added;
 }
 
 bool wb_slope_exchange(wb_graph *graph, int32_t program, wb_slope *s) {
-    wb_unit *u = &graph->units[program];
-    const size_t bytes = sizeof *s->way * (size_t)u->member_count;
-    *s = (wb_slope){.program = program, .way = wb_alloc(bytes), .members = wb_alloc(bytes)};
-    if (!s->way || !s->members || !find(graph, s) || !join(graph, s)) {
-        release(s);
-        return false;
-    }
-    wb_value *slope = &graph->values[s->slope], *argument = &graph->values[s->argument];
-    s->was_stored = argument->stored;
-    if (!s->was_stored)
-        argument->memory = slope->memory, argument->offset_bytes = slope->offset_bytes;
-    slope->stored = false, argument->stored = true;
-    s->member_count = u->member_count;
-    memcpy(s->members, u->members, bytes);
-    u->member_count = list_needed(graph, s, u->members);
-    return true;
-}
-
-static void make_in_reader(wb_graph *graph, wb_slope *s) {
-    wb_unit *u = &graph->units[s->reader];
-    wb_release(u->members);
-    u->members = s->joined;
-    u->member_count = u->member_capacity = u->member_count + s->count;
-    s->joined = NULL;
-}
-
-static void put_back(wb_graph *graph, const wb_slope *s) {
-    wb_unit *u = &graph->units[s->program];
-    memcpy(u->members, s->members, sizeof *u->members * (size_t)s->member_count);
-    u->member_count = s->member_count;
-    graph->values[s->slope].stored = true;
-    graph->values[s->argument].stored = s->was_stored;
+    const wb_unit *u = &graph->units[program];
+    int64_t count = 0;
+    if (u->reduced) return false;
+    int32_t *way = wb_alloc(sizeof *way * (size_t)u->member_count);
+    *s = (wb_slope){.program = program};
+    const bool done = way && find(graph, s, way, &count) && exchange(graph, s, way, count);
+    wb_release(way);
+    return done;
 }
 
 void wb_slope_settle(wb_graph *graph, wb_slope *s, bool taken) {
-    if (taken)
-        make_in_reader(graph, s);
-    else
-        put_back(graph, s);
-    release(s);
+    wb_unit *program = &graph->units[s->program], *reader = &graph->units[s->reader];
+    wb_release(taken ? s->program_before.members : program->members);
+    wb_release(taken ? s->reader_before.members : reader->members);
+    if (taken) return;
+    *program = s->program_before, *reader = s->reader_before;
+    graph->values[s->slope] = s->slope_before, graph->values[s->argument] = s->argument_before;
 }

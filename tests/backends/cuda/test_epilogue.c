@@ -3,12 +3,14 @@
 #include "backends/cuda/behind.h"
 #include "backends/cuda/mlp.h"
 #include "backends/cuda/no_vendor.h"
+#include "base/memory.h"
 #include "evaluate/evaluate.h"
 #include "lt/epilogue.h"
 #include "ops/build.h"
 #include "support/scoped.h"
 
 #include <math.h>
+#include <pthread.h>
 
 static wb_backend spy;
 static const wb_device *spied;
@@ -148,7 +150,9 @@ static const step steps[] = {
     {{"gelu of a batch",               WB_F32, wb_gelu,      16, 1, 1, 1, 0, 0}, FORWARD | BACKWARD               },
     {{"gelu of what is read",          WB_F32, wb_gelu,      16, 1, 1, 0, 1, 0}, FORWARD | BACKWARD               },
     {{"gelu of what is read in part",  WB_F32, wb_gelu,      16, 1, 1, 0, 0, 1}, WB_EPILOGUE_NONE                 },
-    {{"gelu without a bias",           WB_F32, wb_gelu,      16, 0, 0, 0, 0, 0}, WB_EPILOGUE_NONE                 },
+    {{"gelu without a bias",           WB_F32, wb_gelu,      16, 0, 0, 0, 0, 0}, WB_EPILOGUE_GELU_AUX | WB_EPILOGUE_DGELU},
+    {{"gelu of a product that is read", WB_F32, wb_gelu,      16, 0, 0, 0, 1, 0}, WB_EPILOGUE_GELU_AUX | WB_EPILOGUE_DGELU},
+    {{"gelu of one read in part",      WB_F32, wb_gelu,      16, 0, 0, 0, 0, 1}, WB_EPILOGUE_NONE},
     {{"relu",                          WB_F32, wb_relu,      16, 1, 1, 0, 0, 0}, WB_EPILOGUE_RELU_BIAS            },
     {{"gelu by erf",                   WB_F32, wb_gelu_erf,  16, 1, 1, 0, 0, 0}, WB_EPILOGUE_NONE                 },
     {{"swish",                         WB_F32, wb_swish,     16, 1, 1, 0, 0, 0}, WB_EPILOGUE_NONE                 },
@@ -196,6 +200,38 @@ static void a_refused_epilogue_changes_no_number(void **state) {
         check_step(&s, rows_of_it[i].kinds);
     }
     refused = 0;
+}
+
+/* On a thread of its own, which has no plan yet. NULL: nothing wrong. */
+static void *train_short_of_memory(void *at) {
+    int64_t *n = at;
+    double first[MLP_MOST], then[MLP_MOST];
+    (void)wb_fail_allocation(*n);
+    const int64_t count = mlp_train(&steps[0].mlp, spied, first);
+    (void)wb_fail_allocation(0);
+    const wb_status status = wb_error_status();
+    wb_clear_error();
+    if (count < 0 && status != WB_ERROR_MEMORY) return "another error";
+    const int64_t again = mlp_train(&steps[0].mlp, spied, then);
+    if (again < 0) return "the same step failed afterwards";
+    if (count < 0) return NULL;
+    *n = 0; /* there are fewer than n */
+    return memcmp(first, then, sizeof *first * (size_t)count) == 0 ? NULL : "other numbers";
+}
+
+static void memory_may_run_out_at_any_time(void **state) {
+    (void)state;
+    int64_t tried = 0;
+    for (int64_t n = 1; n != 0; tried++) {
+        int64_t at = n;
+        pthread_t thread;
+        void *wrong;
+        assert_int_equal(pthread_create(&thread, NULL, train_short_of_memory, &at), 0);
+        assert_int_equal(pthread_join(thread, &wrong), 0);
+        if (wrong) fail_msg("allocation %lld: %s", (long long)n, (const char *)wrong);
+        n = at ? n + 1 : 0;
+    }
+    assert_true(tried > 100);
 }
 
 static void a_product_that_others_read_has_none(void **state) {
@@ -278,8 +314,8 @@ int main(void) {
     if (!spied) return 1;
     const struct CMUnitTest tests[] = {
         TEST(epilogues_of_plans_are_found),         TEST(epilogues_of_a_training_step_are_found),
-        TEST(a_refused_epilogue_changes_no_number), TEST(a_product_that_others_read_has_none),
-        TEST(gelu_may_leave_the_product_to_others), TEST(alignment_goes_with_the_product),
-        TEST(precision_goes_with_the_product)};
+        TEST(a_refused_epilogue_changes_no_number), TEST(memory_may_run_out_at_any_time),
+        TEST(a_product_that_others_read_has_none),  TEST(gelu_may_leave_the_product_to_others),
+        TEST(alignment_goes_with_the_product),      TEST(precision_goes_with_the_product)};
     return cmocka_run_group_tests_name("backends/cuda/test_epilogue", tests, NULL, NULL);
 }

@@ -142,6 +142,10 @@ static const struct step {
     {{"gelu of a batch, the bias fixed",  WB_F32,  wb_gelu,     16, 1, 0, 1, 0, 0}, 2, 0},
     {{"gelu of a batch of another width", WB_F32,  wb_gelu,     12, 1, 0, 1, 0, 0}, 0, 0},
     {{"gelu of what is read",             WB_F32,  wb_gelu,     16, 1, 1, 0, 1, 0}, 2, 0},
+    {{"gelu without a bias",              WB_F32,  wb_gelu,     16, 0, 0, 0, 0, 0}, 2, 0},
+    {{"gelu without a bias in a batch",   WB_F32,  wb_gelu,     16, 0, 0, 1, 0, 0}, 2, 0},
+    {{"gelu of a product that is read",   WB_F32,  wb_gelu,     16, 0, 0, 0, 1, 0}, 2, 0},
+    {{"gelu of one that is read in part", WB_F32,  wb_gelu,     16, 0, 0, 0, 0, 1}, 0, 0},
     {{"relu",                             WB_F32,  wb_relu,     16, 1, 1, 0, 0, 0}, 1, 1},
     {{"gelu by erf",                      WB_F32,  wb_gelu_erf, 16, 1, 1, 0, 0, 0}, 0, 0},
 };
