@@ -24,6 +24,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static wb_thread *threads;     /* guarded by mutex */
 static wb_array *orphan_nodes; /* free nodes of threads that ended; linked by inputs */
+static wb_array *blocks; /* first nodes, which link the blocks: so leak checkers find all of them */
 static _Thread_local wb_thread *current __attribute__((tls_model("initial-exec")));
 
 static wb_array **link_of(wb_array *node) { return &node->own_inputs[0]; }
@@ -146,10 +147,11 @@ static bool refill(wb_thread *thread) {
     wb_array *block = wb_alloc_aligned(
         NODES_PER_BLOCK * sizeof *block); /* never given back: nodes wander between threads */
     if (!block) return false;
-    for (int i = 0; i < NODES_PER_BLOCK; i++) {
-        *link_of(&block[i]) = thread->free_nodes;
-        thread->free_nodes = &block[i];
-    }
+    pthread_mutex_lock(&mutex);
+    *link_of(block) = blocks;
+    blocks = block;
+    pthread_mutex_unlock(&mutex);
+    for (int i = 1; i < NODES_PER_BLOCK; i++) put_free(thread, &block[i]);
     return true;
 }
 
