@@ -202,6 +202,89 @@ static void a_refused_epilogue_changes_no_number(void **state) {
     refused = 0;
 }
 
+/* ---- networks ---- */
+
+enum { LAYERS = 4, WEIGHTS = 3 * LAYERS, COLUMNS = 6 };
+
+static uint32_t dice;
+
+static bool toss(uint32_t of) {
+    dice = dice * 1664525u + 1013904223u;
+    return (dice >> 16) % of == 0;
+}
+
+static wb_array *draw(const wb_device *device, int64_t rows, int64_t columns) {
+    wb_array *x = wb_mul_number(wb_add_number(wb_uniform(WB_F64, rows, columns), -0.5), 2);
+    x = wb_to(device, x, .eltype = WB_ELTYPE_PRESERVE);
+    assert_int_equal(wb_eval(x), WB_OK);
+    return x;
+}
+
+static wb_array *some_activation(wb_array *x) {
+    if (!toss(3)) return wb_gelu(x);
+    return toss(3) ? wb_relu(x) : toss(2) ? wb_swish(x) : wb_tanh(x);
+}
+
+/* Layers with and without biases, gates, residuals, norms; what is between them is read here and there. Its numbers, and how many. */
+static int64_t run_network(uint32_t seed, const wb_device *device, double *results) {
+    static const int64_t widths[] = {5, 8, 16};
+    wb_array *weights[WEIGHTS], *left[2 * WEIGHTS];
+    int count = 0, read = 0;
+    wb_scope_open();
+    wb_seed(seed);
+    dice = seed;
+    const int64_t width = widths[seed % 3];
+    for (int i = 0; i < WEIGHTS; i++) weights[i] = draw(device, width, i % 3 == 1 ? 1 : width);
+    wb_array *x = draw(device, width, COLUMNS), *target = draw(device, width, COLUMNS);
+    wb_array *others[LAYERS];
+    wb_scope_open();
+    for (int i = 0; i < LAYERS; i++) {
+        wb_array *before = x;
+        x = wb_matmul(weights[3 * i], x);
+        if (!toss(4)) x = wb_add(x, weights[3 * i + 1]);
+        if (toss(4)) others[read++] = x;
+        wb_array *gate = toss(8) ? wb_matmul(weights[3 * i + 2], before) : NULL;
+        if (!toss(5)) x = some_activation(x);
+        if (gate) x = wb_mul(x, gate);
+        if (toss(6)) x = wb_add(x, before);
+        if (toss(8)) x = wb_normalise(x, 1e-3, 0);
+        if (toss(12)) x = wb_add(x, wb_flip(x, 0));
+    }
+    wb_array *loss = wb_sum(wb_square(wb_sub(x, target)));
+    assert_int_equal(wb_gradient_of(loss, WEIGHTS, weights, left), WB_OK);
+    for (int i = 0; i < WEIGHTS; i++)
+        if (left[i] && !toss(5)) left[count++] = left[i];
+    for (int i = 0; i < read; i++) left[count++] = others[i];
+    assert_int_equal(wb_scope_close_leaving(count, left), WB_OK);
+    assert_int_equal(wb_evaluate(count, left), WB_OK);
+    int64_t size = 0;
+    for (int i = 0; i < count; i++) {
+        assert_int_equal(wb_read_f64(wb_cpu(left[i]), results + size, wb_count(left[i])), WB_OK);
+        size += wb_count(left[i]);
+    }
+    assert_int_equal(wb_scope_close(), WB_OK);
+    return size;
+}
+
+static void networks_come_out_the_same(void **state) {
+    (void)state;
+    static double expected[2 * WEIGHTS * 256], got[2 * WEIGHTS * 256];
+    long fused = 0;
+    for (uint32_t seed = 1; seed <= 300; seed++) {
+        const int64_t count = run_network(seed, wb_cpu_device(), expected);
+        kinds = 0;
+        refused = seed % 5 == 0 ? WB_EPILOGUE_DGELU : seed % 7 == 0 ? WB_EPILOGUE_AUX : 0;
+        assert_int_equal(run_network(seed, spied, got), count);
+        fused += (kinds & WB_EPILOGUE_DGELU) != 0;
+        for (int64_t i = 0; i < count; i++)
+            if (!(fabs(got[i] - expected[i]) <= 1e-9 * (1 + fabs(expected[i]))))
+                fail_msg("seed %u: number %lld is %g, not %g", seed, (long long)i, got[i],
+                         expected[i]);
+    }
+    refused = 0;
+    assert_true(fused > 60);
+}
+
 /* On a thread of its own, which has no plan yet. NULL: nothing wrong. */
 static void *train_short_of_memory(void *at) {
     int64_t *n = at;
@@ -314,8 +397,9 @@ int main(void) {
     if (!spied) return 1;
     const struct CMUnitTest tests[] = {
         TEST(epilogues_of_plans_are_found),         TEST(epilogues_of_a_training_step_are_found),
-        TEST(a_refused_epilogue_changes_no_number), TEST(memory_may_run_out_at_any_time),
-        TEST(a_product_that_others_read_has_none),  TEST(gelu_may_leave_the_product_to_others),
-        TEST(alignment_goes_with_the_product),      TEST(precision_goes_with_the_product)};
+        TEST(a_refused_epilogue_changes_no_number), TEST(networks_come_out_the_same),
+        TEST(memory_may_run_out_at_any_time),       TEST(a_product_that_others_read_has_none),
+        TEST(gelu_may_leave_the_product_to_others), TEST(alignment_goes_with_the_product),
+        TEST(precision_goes_with_the_product)};
     return cmocka_run_group_tests_name("backends/cuda/test_epilogue", tests, NULL, NULL);
 }
