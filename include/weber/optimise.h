@@ -123,9 +123,9 @@ typedef struct wb_setup_desc {
 WB_API wb_optimiser *wb_setup_make(wb_setup_desc desc);
 
 /* One step: computes gradients, which stay readable, new parameters, state and loss in one plan. The model's slots get
- * new arrays; who held an old one keeps its value. Parameters without a gradient are left alone. If
- * the loss (or the norm, when clipping) is not finite, parameters and state keep their values. On
- * failure nothing has changed. */
+ * new arrays; who held an old one keeps its value. Parameters without a gradient are left alone, with a warning at the first
+ * step where none has one. If the loss (or the norm, when clipping) is not finite, parameters and state keep their values.
+ * On failure nothing has changed. */
 WB_API wb_status wb_update(wb_optimiser *optimiser, wb_layer *model, wb_gradients *gradients);
 
 /* wb_withgradient and wb_update in one, for who does not read the gradients: they are not kept, each goes into its parameter's step

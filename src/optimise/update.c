@@ -143,12 +143,23 @@ static wb_status spread(wb_optimiser *o, const wb_tie_group *group) {
     return WB_OK;
 }
 
-/* Builds all recipes; changes no slot. */
-static wb_status build(wb_optimiser *o, const wb_gradients *g) {
+/* The gradients of all groups. A first step without any is hardly meant. */
+static wb_status sum_groups(wb_optimiser *o, const wb_gradients *g) {
+    bool is_any = o->group_count == 0; /* wb_setup has warned */
     for (int64_t i = 0; i < o->group_count; i++) {
         o->sums[i] = sum_of_group(o, g, &o->groups[i]);
         if (!o->sums[i] && wb_failed()) return wb_error_status();
+        is_any = is_any || o->sums[i];
     }
+    if (!is_any && o->step == 0)
+        wb_log_line(WB_LOG_WARN, "the loss depends on no parameter of %s: nothing is trained",
+                    o->model->class_->name);
+    return WB_OK;
+}
+
+/* Builds all recipes; changes no slot. */
+static wb_status build(wb_optimiser *o, const wb_gradients *g) {
+    if (sum_groups(o, g) != WB_OK) return wb_error_status();
     wb_array *guard = g->loss ? is_finite(g->loss) : NULL;
     if (g->loss && !guard) return wb_error_status();
     if (guard && guard->ndim) guard = wb_reshape_make(guard, 0, NULL);

@@ -140,6 +140,26 @@ static void missing_gradients_leave_their_parameters(void **state) {
     wb_free(o), wb_free(model);
 }
 
+static void count_lines(void *count, wb_log_level level, const char *line) {
+    (void)level;
+    *(int *)count += strstr(line, "the loss depends on no parameter of Tree") != NULL;
+}
+
+static void a_loss_without_parameters_warns_once(void **state) {
+    (void)state;
+    wb_layer *model = wb_tree(wb_ones(WB_F32, 2), wb_ones(WB_F32, 2));
+    wb_optimiser *o = wb_setup(wb_descent(), model), *some = wb_setup(wb_descent(), model);
+    int lines = 0;
+    wb_log_to(count_lines, &lines);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(step(o, model, wb_sum(wb_normal(WB_F32, 2))), WB_OK);
+    assert_int_equal(lines, 1);
+    assert_int_equal(step(some, model, along(model, "2", wb_ones(WB_F32, 2))), WB_OK);
+    wb_log_to(NULL, NULL);
+    assert_int_equal(lines, 1);
+    wb_free(o), wb_free(some), wb_free(model);
+}
+
 static void the_guard_keeps_everything(void **state) { /* values 10 */
     (void)state;
     wb_layer *model = wb_tree(wb_vector(1, 2));
@@ -285,6 +305,7 @@ int main(void) {
         TEST(a_transpose_is_a_tie),
         TEST(only_trainable_fields_are_trained),
         TEST(missing_gradients_leave_their_parameters),
+        TEST(a_loss_without_parameters_warns_once),
         TEST(the_guard_keeps_everything),
         TEST(the_norm_is_clipped_over_all),
         TEST(adjust_is_literal),
