@@ -137,6 +137,9 @@ typedef struct wb_index_call {
     uint8_t index_dtype; /* WB_I32 or WB_I64 */
 } wb_index_call;
 
+/* What a product has to do with the bits of relu: it leaves, for another one, where the argument of its own was positive, or reads what that left. */
+typedef enum wb_mask_use { WB_MASK_NONE, WB_MASK_LEFT, WB_MASK_READ } wb_mask_use;
+
 typedef struct wb_call {
     wb_call_kind kind;
     wb_dtype dtype;
@@ -149,6 +152,11 @@ typedef struct wb_call {
      * epilogue. */
     bool is_aligned;
     uint64_t aligned_arguments;
+    /* Where the device fuses_backward. mask_argument: of the epilogue, behind those that its program reads and writes; 16 bytes for each 128 rows (begun
+     * ones too) of each column, in a form of the backend's own. relu_argument: relu's result, which a program that reads the mask compares with 0
+     * instead. A backend that answers NULL is asked again without. */
+    wb_mask_use mask;
+    uint16_t mask_argument, relu_argument;
     wb_matmul_call matmul; /* of these the one that the kind is about */
     wb_window_call window;
     wb_index_call index;

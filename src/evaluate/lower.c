@@ -568,6 +568,7 @@ void wb_graph_release(wb_graph *graph) {
     wb_release(graph->values);
     wb_release(graph->of_tape);
     wb_release(graph->units);
+    wb_release(graph->masks);
     wb_release(graph->order);
     wb_release(graph->leaves);
     wb_release(graph->late);

@@ -377,8 +377,9 @@ static bool place_block(block **blocks, int64_t *count, int64_t *capacity, const
     return true;
 }
 
+/* Masks are numbered behind the values. */
 static lifetime *lifetimes(const wb_graph *graph, int64_t *count) {
-    lifetime *lives = wb_alloc(sizeof *lives * (size_t)(graph->count + 1));
+    lifetime *lives = wb_alloc(sizeof *lives * (size_t)(graph->count + graph->mask_count + 1));
     int32_t *last = wb_alloc(sizeof *last * (size_t)(graph->count + 1));
     *count = 0;
     for (int32_t n = 0; lives && last && n < graph->count; n++) {
@@ -395,12 +396,29 @@ static lifetime *lifetimes(const wb_graph *graph, int64_t *count) {
         const int32_t from = graph->units[wb_value_unit(graph, n)].position;
         lives[(*count)++] = (lifetime){n, from, last[n] > from ? last[n] : from};
     }
+    for (int64_t i = 0; lives && last && i < graph->mask_count; i++)
+        lives[(*count)++] =
+            (lifetime){(int32_t)(graph->count + i), graph->units[graph->masks[i].from].position,
+                       graph->units[graph->masks[i].to].position};
     wb_release(last);
     if (!last) {
         wb_release(lives);
         return NULL;
     }
     return lives;
+}
+
+/* Where to write down what is placed, and how large it is. */
+static int64_t *place_of(wb_graph *graph, int32_t number, int64_t *size) {
+    if (number >= graph->count) {
+        wb_mask *mask = &graph->masks[number - graph->count];
+        *size = wb_mask_bytes(graph, mask);
+        return &mask->offset_bytes;
+    }
+    wb_value *v = &graph->values[number];
+    *size = bytes_of(v);
+    v->memory = graph->leaf_count + graph->output_count;
+    return &v->offset_bytes;
 }
 
 static bool place_workspace(wb_graph *graph) {
@@ -410,13 +428,11 @@ static bool place_workspace(wb_graph *graph) {
     bool placed = lives != NULL;
     if (placed) qsort(lives, (size_t)count, sizeof *lives, by_start);
     for (int64_t i = 0; placed && i < count; i++) {
-        wb_value *v = &graph->values[lives[i].value];
-        const int64_t size = rounded(bytes_of(v)) + ALIGNMENT;
-        v->memory = graph->leaf_count + graph->output_count;
-        placed =
-            place_block(&blocks, &block_count, &block_capacity, &lives[i], size, &v->offset_bytes);
-        if (placed && v->offset_bytes + size > graph->workspace_bytes)
-            graph->workspace_bytes = v->offset_bytes + size;
+        int64_t bytes, *offset = place_of(graph, lives[i].value, &bytes);
+        const int64_t size = rounded(bytes) + ALIGNMENT;
+        placed = place_block(&blocks, &block_count, &block_capacity, &lives[i], size, offset);
+        if (placed && *offset + size > graph->workspace_bytes)
+            graph->workspace_bytes = *offset + size;
     }
     wb_release(blocks);
     wb_release(lives);
@@ -430,5 +446,5 @@ bool wb_graph_place(wb_graph *graph) {
     find_epilogues(graph);
     if (!donate(graph)) return false;
     count_missed(graph);
-    return order_units(graph) && place_workspace(graph);
+    return order_units(graph) && wb_graph_find_masks(graph) && place_workspace(graph);
 }

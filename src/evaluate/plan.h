@@ -7,6 +7,7 @@
  *     updates.c which programs are updates, and which of these may run at once
  *     place.c   order of the units, memory of the values, donation
  *     slope.c   what is left for the backward pass: an activation's slope or its argument
+ *     masks.c   bits that one product leaves for another
  *     plan.c    kernels and commands: the finished plan
  *     run.c     leaves bound, commands run, results handed to their nodes; the cache
  */
@@ -125,7 +126,9 @@ typedef struct wb_graph {
     int32_t *leaves;                              /* places on the tape */
     int32_t *outputs;                             /* values */
     int32_t *late;                                /* place on the tape << 1 | word */
-    int32_t settled_count;                        /* the first outputs: parameters and states */
+    struct wb_mask *masks;
+    int64_t mask_count, mask_capacity;
+    int32_t settled_count; /* the first outputs: parameters and states */
     int32_t missed_donations;
     bool fuse;
     bool explain; /* WEBER_DEBUG=plan */
@@ -221,6 +224,21 @@ bool wb_emit_fill(const wb_graph *graph, int32_t to, double number, wb_emitted *
 void wb_emitted_release(wb_emitted *emitted);
 /* The memory of a value, an element's offset included. */
 wb_argument wb_argument_of(const wb_graph *graph, int32_t v);
+
+/* ---- masks.c ---- */
+
+typedef struct wb_mask {
+    int32_t from, to; /* units: matrix products with programs behind them */
+    int32_t value; /* relu's result behind the first, which the second's program compares with 0 */
+    int64_t offset_bytes; /* in the workspace, from the first to the second */
+    bool is_left;         /* the first one's kernel writes it */
+} wb_mask;
+
+/* Finds them where the device fuses_backward, once programs are behind their products. */
+bool wb_graph_find_masks(wb_graph *graph);
+/* That which begins or ends with the call; NULL: none. */
+wb_mask *wb_graph_mask(const wb_graph *graph, int32_t call);
+int64_t wb_mask_bytes(const wb_graph *graph, const wb_mask *mask);
 
 /* ---- slope.c ---- */
 

@@ -214,6 +214,11 @@ static bool is_forward(const matcher *m, const wb_instruction *result,
     if (has_bias) kind |= WB_EPILOGUE_BIAS;
     m->found->result = argument_of(m, result);
     m->found->kind = kind;
+    if (m->call->mask) {
+        m->found->kind |= WB_EPILOGUE_AUX;
+        return kind & WB_EPILOGUE_RELU && m->call->is_result_private && !other &&
+               take_aux(m, m->call->mask_argument);
+    }
     if (m->call->is_result_private && !other) return kind;
     m->found->kind |= WB_EPILOGUE_AUX;
     if (m->call->is_result_private)
@@ -243,13 +248,8 @@ static bool is_aux(const matcher *m, uint16_t value) {
            take_aux(m, a->argument);
 }
 
-/* The product times gelu', and maybe the sums of that. */
-static bool is_backward(const matcher *m, const stores *s) {
-    const uint16_t y = s->full[0]->in[0];
-    if (s->full[1] || !m->call->is_result_private || !is_code(m, y, WB_CODE_mul)) return false;
-    if (s->row ? !is_sum_of_columns(m, s->row->in[0], y) : m->program->reduced) return false;
-    m->found->result = argument_of(m, s->full[0]);
-    m->found->kind = s->row ? WB_EPILOGUE_DGELU_BGRAD : WB_EPILOGUE_DGELU;
+static bool is_times_slope(const matcher *m, uint16_t y) {
+    if (!is_code(m, y, WB_CODE_mul)) return false;
     for (int side = 0; side < 2; side++) {
         const uint16_t *in = at(m, y)->in;
         uint16_t z = WB_NO_VALUE;
@@ -258,9 +258,41 @@ static bool is_backward(const matcher *m, const stores *s) {
     return false;
 }
 
+static bool is_zero(const matcher *m, uint16_t value) {
+    uint16_t x = WB_NO_VALUE;
+    return value != WB_NO_VALUE && is(m, value, ZERO, &x);
+}
+
+/* relu's result > 0 */
+static bool is_positive(const matcher *m, uint16_t value) {
+    if (!is_code(m, value, WB_CODE_gt)) return false;
+    const uint16_t *in = at(m, value)->in;
+    if (!is_code(m, in[0], WB_CODE_load) || !is_zero(m, in[1])) return false;
+    const wb_access *a = access_of(m, at(m, in[0]));
+    return a && is_dense(m, a) && a->argument == m->call->relu_argument;
+}
+
+static bool is_masked(const matcher *m, uint16_t y) {
+    if (!is_code(m, y, WB_CODE_select)) return false;
+    const uint16_t *in = at(m, y)->in;
+    return is_positive(m, in[0]) && is_product(m, in[1]) && is_zero(m, in[2]) &&
+           take_aux(m, m->call->mask_argument);
+}
+
+/* The product times gelu' or relu', and maybe the sums of that. */
+static bool is_backward(const matcher *m, const stores *s) {
+    const uint16_t y = s->full[0]->in[0];
+    if (s->full[1] || !m->call->is_result_private) return false;
+    if (s->row ? !is_sum_of_columns(m, s->row->in[0], y) : m->program->reduced) return false;
+    m->found->result = argument_of(m, s->full[0]);
+    m->found->kind =
+        (m->call->mask ? WB_EPILOGUE_DRELU : WB_EPILOGUE_DGELU) | (s->row ? WB_EPILOGUE_BGRAD : 0);
+    return m->call->mask ? is_masked(m, y) : is_times_slope(m, y);
+}
+
 static bool is_any(const matcher *m, const stores *s) {
-    if (is_backward(m, s)) return true;
-    if (s->row || m->program->reduced) return false;
+    if (m->call->mask != WB_MASK_LEFT && is_backward(m, s)) return true;
+    if (m->call->mask == WB_MASK_READ || s->row || m->program->reduced) return false;
     return is_forward(m, s->full[0], s->full[1]) ||
            (s->full[1] && is_forward(m, s->full[1], s->full[0]));
 }

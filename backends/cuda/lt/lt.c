@@ -173,6 +173,7 @@ static bool is_taken(const wb_call *call) {
 /* What lies beside the result has columns and matrices of whole vectors, and one address; and there is one bias for all matrices. */
 static bool has_place_beside(const wb_matmul_call *p, int64_t length, int kind) {
     if (kind & WB_EPILOGUE_BGRAD && p->batch > 1) return false;
+    if (wb_epilogue_has_mask(kind)) return p->batch == 1 && LT_EPILOGUE_DRELU != LT_NONE;
     return !wb_epilogue_has_aux(kind) || (p->ldc % WB_LT_AUX_MULTIPLE == 0 && length == p->batch &&
                                           stride_of(p->offset_c, length) % WB_LT_AUX_MULTIPLE == 0);
 }

@@ -35,12 +35,13 @@ static int32_t epilogue_of(int kind) {
         int kind;
         int32_t bits;
     } parts[] = {
-        {WB_EPILOGUE_BIAS,  LT_EPILOGUE_BIAS       },
-        {WB_EPILOGUE_RELU,  LT_EPILOGUE_RELU       },
-        {WB_EPILOGUE_GELU,  LT_EPILOGUE_GELU       },
-        {WB_EPILOGUE_AUX,   LT_EPILOGUE_GELU_AUX   },
-        {WB_EPILOGUE_DGELU, LT_EPILOGUE_DGELU      },
-        {WB_EPILOGUE_BGRAD, LT_EPILOGUE_DGELU_BGRAD},
+        {WB_EPILOGUE_BIAS,  LT_EPILOGUE_BIAS                            },
+        {WB_EPILOGUE_RELU,  LT_EPILOGUE_RELU                            },
+        {WB_EPILOGUE_GELU,  LT_EPILOGUE_GELU                            },
+        {WB_EPILOGUE_AUX,   LT_EPILOGUE_GELU_AUX & ~LT_EPILOGUE_GELU    },
+        {WB_EPILOGUE_DGELU, LT_EPILOGUE_DGELU                           },
+        {WB_EPILOGUE_DRELU, LT_EPILOGUE_DRELU                           },
+        {WB_EPILOGUE_BGRAD, LT_EPILOGUE_DGELU_BGRAD & ~LT_EPILOGUE_DGELU},
     };
     int32_t bits = 0;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
@@ -69,9 +70,12 @@ static wb_gpu_outcome announce_bias(const wb_lt_shape *shape, lt_desc desc) {
     return o.error ? o : set_address(desc, LT_BIAS_POINTER);
 }
 
-/* Aligned as it will be, and lying as the result does. */
+/* Aligned as it will be, and lying as the result does; or bits. */
 static wb_gpu_outcome announce_aux(const wb_lt_shape *shape, lt_desc desc) {
-    wb_gpu_outcome o = set_long(desc, LT_AUX_LEADING, shape->ldc);
+    const int64_t bits = (shape->m + WB_LT_MASK_MULTIPLE - 1) / WB_LT_MASK_MULTIPLE;
+    wb_gpu_outcome o =
+        set_long(desc, LT_AUX_LEADING,
+                 wb_epilogue_has_mask(shape->epilogue) ? bits * WB_LT_MASK_MULTIPLE : shape->ldc);
     if (!o.error && shape->batch > 1) o = set_long(desc, LT_AUX_STRIDE, shape->stride_c);
     return o.error ? o : set_address(desc, LT_AUX_POINTER);
 }

@@ -13,6 +13,9 @@ enum {
     AUX = LT_EPILOGUE_GELU_AUX & ~LT_EPILOGUE_GELU,
     DGELU = LT_EPILOGUE_DGELU & ~AUX,
     BGRAD = LT_EPILOGUE_DGELU_BGRAD & ~LT_EPILOGUE_DGELU,
+    DRELU = LT_EPILOGUE_DRELU == LT_NONE ? 0 : LT_EPILOGUE_DRELU & ~AUX,
+    MASK = DRELU ? LT_EPILOGUE_RELU | DRELU : 0, /* with AUX */
+    MASK_MULTIPLE = 128,
     AUX_ALIGNMENT = 16,
     AUX_MULTIPLE = 8,
 };
@@ -185,9 +188,14 @@ static bool is_aligned(uint64_t alignment, const void *pointer) {
     return (uintptr_t)pointer % alignment == 0;
 }
 
+static bool has_mask(const struct lt_desc_object *desc) {
+    return desc->epilogue & AUX && desc->epilogue & MASK;
+}
+
 /* What lies beside the result. */
 static bool aux_fits(const struct lt_desc_object *desc, lt_layout c) {
     if (!(desc->epilogue & AUX)) return true;
+    if (has_mask(desc) && (desc->aux_leading % MASK_MULTIPLE != 0 || c->batch > 1)) return false;
     return desc->aux && is_aligned(AUX_ALIGNMENT, desc->aux) &&
            desc->aux_leading >= (int64_t)c->rows && desc->aux_leading % AUX_MULTIPLE == 0 &&
            desc->aux_stride % AUX_MULTIPLE == 0 &&
@@ -269,12 +277,24 @@ static double slope_of_gelu(double z) {
     return 0.5 + 0.5 * tanh(u) + 0.5 * z * rise / (cosh(u) * cosh(u));
 }
 
-/* Element `at` of what lies beside the result goes with it; sum: of the row so far. */
+/* Bit `at`, of those in the library's own order, which is another than one might think. */
+static bool mask_bit(const struct lt_desc_object *desc, int64_t at) {
+    return ((const uint8_t *)desc->aux)[at / 8] >> (7 - at % 8) & 1;
+}
+static void set_mask_bit(const struct lt_desc_object *desc, int64_t at, bool bit) {
+    uint8_t *byte = (uint8_t *)(uintptr_t)desc->aux + at / 8;
+    *byte = (uint8_t)((*byte & ~(0x80 >> at % 8)) | (bit ? 0x80 >> at % 8 : 0));
+}
+
+/* Element or bit `at` of what lies beside the result goes with it; sum: of the row so far. */
 static double finish(const struct lt_desc_object *desc, lt_type type, double x, int64_t row,
                      int64_t at, double *sum) {
+    if (desc->epilogue & DRELU && !mask_bit(desc, at)) x = 0;
     if (desc->epilogue & DGELU) x *= slope_of_gelu(get(desc->aux, type, at));
     if (desc->epilogue & LT_EPILOGUE_BIAS) x += get(desc->bias, type, row);
-    if (desc->epilogue & AUX && !(desc->epilogue & DGELU))
+    if (has_mask(desc) && !(desc->epilogue & DRELU))
+        set_mask_bit(desc, at, x > 0);
+    else if (desc->epilogue & AUX && !(desc->epilogue & (DGELU | DRELU)))
         put((void *)(uintptr_t)desc->aux, type, at, x);
     if (desc->epilogue & LT_EPILOGUE_RELU) x = x > 0 ? x : 0;
     if (desc->epilogue & LT_EPILOGUE_GELU) x = 0.5 * x * (1 + tanh(root * (x + cubic * x * x * x)));
@@ -330,12 +350,15 @@ static lt_code compute(const struct lt_desc_object *desc, const void *a, lt_layo
                                             .stride = desc->aux_stride,
                                             .batch = dl->batch};
     const bool has_bias = desc->epilogue & (LT_EPILOGUE_BIAS | BGRAD);
+    const size_t aux_bytes = !(desc->epilogue & AUX) ? 0
+                             : has_mask(desc)        ? (size_t)desc->aux_leading / 8 * dl->columns
+                                                     : extent(&beside);
     array arrays[] = {
-        {a,          extent(al),                                  false,                     NULL},
-        {b,          extent(bl),                                  false,                     NULL},
-        {d,          extent(dl),                                  true,                      NULL},
-        {desc->bias, has_bias ? dl->rows * size_of(dl->type) : 0, desc->epilogue & BGRAD,    NULL},
-        {desc->aux,  desc->epilogue & AUX ? extent(&beside) : 0,  !(desc->epilogue & DGELU), NULL},
+        {a,          extent(al),                                  false,                               NULL},
+        {b,          extent(bl),                                  false,                               NULL},
+        {d,          extent(dl),                                  true,                                NULL},
+        {desc->bias, has_bias ? dl->rows * size_of(dl->type) : 0, desc->epilogue & BGRAD,              NULL},
+        {desc->aux,  aux_bytes,                                   !(desc->epilogue & (DGELU | DRELU)), NULL},
     };
     enum { COUNT = sizeof arrays / sizeof *arrays };
     bool done = true;
