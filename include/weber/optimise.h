@@ -129,8 +129,8 @@ WB_API wb_optimiser *wb_setup_make(wb_setup_desc desc);
 WB_API wb_status wb_update(wb_optimiser *optimiser, wb_layer *model, wb_gradients *gradients);
 
 /* wb_withgradient and wb_update in one, for who does not read the gradients: they are not kept, each goes into its parameter's step
- * where it is made. That saves their memory, as much as the parameters have, and with Adam a quarter of what training keeps. The loss, computed; NULL on
- * failure, when nothing has changed. */
+ * where it is made. That saves their memory, up to as much as the parameters have, with Adam a quarter of what outlasts a step. The loss, computed
+ * and owned by the scope; NULL on failure, when nothing has changed. */
 WB_API wb_array *wb_train_step(wb_loss_fn *loss, wb_layer *model, const wb_batch *batch, void *user,
                                wb_optimiser *optimiser);
 
