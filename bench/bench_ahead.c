@@ -1,5 +1,5 @@
-/* bench_ahead [--smoke]: a loader that copies batches to a device ahead of time beside one that copies when it is asked. The device is
- * WEBER_DEVICE's; without it nothing is measured. */
+/* bench_ahead [--smoke]: a loader that copies batches to a device ahead of time beside one that
+ * copies when it is asked. The device is WEBER_DEVICE's; without it nothing is measured. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

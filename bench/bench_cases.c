@@ -1,13 +1,17 @@
-/* bench_cases [--smoke] [OPTION...] [CASE...]: the cases of cases.h, or their hand-written loops, alone.
- * bench_cases --serve [OPTION...] CASE: one case, steered by lines on the standard input, so that somebody can
- * run it in turn with others:
+/* bench_cases [--smoke] [OPTION...] [CASE...]: the cases of cases.h, or their hand-written loops,
+ * alone. bench_cases --serve [OPTION...] CASE: one case, steered by lines on the standard input, so
+ * that somebody can run it in turn with others:
  *
- *     check N    runs N steps; answers loss and checksum         run N     runs N steps; answers median, least and mean us
- *     reset      begins anew, with a few steps to get warm        flow N    runs N steps, waits once; answers us for each
- *     memory     answers the process's peak in kilobytes, the device's in bytes, and the plans made so far
+ *     check N    runs N steps; answers loss and checksum         run N     runs N steps; answers
+ *                median, least and mean us
+ *     reset      begins anew, with a few steps to get warm        flow N    runs N steps, waits
+ *                once; answers us for each
+ *     memory     answers the process's peak in kilobytes, the device's in bytes, and the plans made
+ *                so far
  *
- * --threads N, --floor (by hand), --batch N (b, c, d), --transformer SIZES (e; transformer.h). Rounds begin anew so that all contestants compute the same steps: after some thousands, numbers so small appear that the
- * processor is slow with them. */
+ * --threads N, --floor (by hand), --batch N (b, c, d), --transformer SIZES (e; transformer.h).
+ * Rounds begin anew so that all contestants compute the same steps: after some thousands, numbers
+ * so small appear that the processor is slow with them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* bench_conv [--smoke] [THREADS]: the three kinds of convolution in f32, (W, H, C, N) in and out:
- * Weber's kernels; oneDNN as WEBER_CONV=onednn takes it, with all conversions, where libdnnl.so.2 is
- * there; and oneDNN on its own channels-last arrays, where its header is there too (Debian: libdnnl-dev).
- * Rounds alternate between them; a cell is a median in ms, with GFLOP/s, a ratio above 1 means that
- * oneDNN is faster. "auto" marks where the rule takes it. */
+ * Weber's kernels; oneDNN as WEBER_CONV=onednn takes it, with all conversions, where libdnnl.so.2
+ * is there; and oneDNN on its own channels-last arrays, where its header is there too (Debian:
+ * libdnnl-dev). Rounds alternate between them; a cell is a median in ms, with GFLOP/s, a ratio
+ * above 1 means that oneDNN is faster. "auto" marks where the rule takes it. */
 #include "isa.h"
 #include "onednn.h"
 #include "pool.h"
@@ -33,50 +33,50 @@ typedef struct layer {
 
 /* 3x3 with padding 1 but for the first two, or as it says */
 static const layer layers[] = {
-    {"64x1x28x28 -> 32",                  64, 1,   28, 32,  3, 0, 1, 1  },
-    {"64x32x26x26 -> 64",                 64, 32,  26, 64,  3, 0, 1, 1  },
-    {"8x64x56x56 -> 64",                  8,  64,  56, 64,  3, 1, 1, 1  },
-    {"8x64x56x56 -> 128 stride 2",        8,  64,  56, 128, 3, 1, 2, 1  },
-    {"8x256x14x14 -> 256",                8,  256, 14, 256, 3, 1, 1, 1  },
-    {"8x256x14x14 -> 64, 1x1",            8,  256, 14, 64,  1, 0, 1, 1  },
-    {"16x16x28x28 -> 16",                 16, 16,  28, 16,  3, 1, 1, 1  },
-    {"64x16x28x28 -> 32",                 64, 16,  28, 32,  3, 1, 1, 1  },
-    {"64x32x28x28 -> 32",                 64, 32,  28, 32,  3, 1, 1, 1  },
-    {"16x64x28x28 -> 64",                 16, 64,  28, 64,  3, 1, 1, 1  },
-    {"64x16x28x28 -> 32, pad 0",          64, 16,  28, 32,  3, 0, 1, 1  },
-    {"16x64x28x28 -> 64, pad 0",          16, 64,  28, 64,  3, 0, 1, 1  },
-    {"16x128x14x14 -> 128, pad 0",        16, 128, 14, 128, 3, 0, 1, 1  },
-    {"16x32x14x14 -> 32",                 16, 32,  14, 32,  3, 1, 1, 1  },
-    {"16x64x14x14 -> 64",                 16, 64,  14, 64,  3, 1, 1, 1  },
-    {"64x64x14x14 -> 64",                 64, 64,  14, 64,  3, 1, 1, 1  },
-    {"16x128x14x14 -> 128",               16, 128, 14, 128, 3, 1, 1, 1  },
-    {"16x256x14x14 -> 256",               16, 256, 14, 256, 3, 1, 1, 1  },
-    {"64x64x7x7 -> 64",                   64, 64,  7,  64,  3, 1, 1, 1  },
-    {"16x128x7x7 -> 128",                 16, 128, 7,  128, 3, 1, 1, 1  },
-    {"16x256x7x7 -> 256",                 16, 256, 7,  256, 3, 1, 1, 1  },
-    {"64x256x7x7 -> 256",                 64, 256, 7,  256, 3, 1, 1, 1  },
-    {"64x16x28x28 -> 32 stride 2",        64, 16,  28, 32,  3, 1, 2, 1  },
-    {"16x32x28x28 -> 64 stride 2",        16, 32,  28, 64,  3, 1, 2, 1  },
-    {"16x64x28x28 -> 128 stride 2",       16, 64,  28, 128, 3, 1, 2, 1  },
-    {"64x64x14x14 -> 128 stride 2",       64, 64,  14, 128, 3, 1, 2, 1  },
-    {"16x128x14x14 -> 256 stride 2",      16, 128, 14, 256, 3, 1, 2, 1  },
-    {"16x16x28x28 -> 64, 1x1",            16, 16,  28, 64,  1, 0, 1, 1  },
-    {"16x64x28x28 -> 16, 1x1",            16, 64,  28, 16,  1, 0, 1, 1  },
-    {"16x64x28x28 -> 64, 1x1",            16, 64,  28, 64,  1, 0, 1, 1  },
-    {"16x64x14x14 -> 256, 1x1",           16, 64,  14, 256, 1, 0, 1, 1  },
-    {"16x256x14x14 -> 64, 1x1",           16, 256, 14, 64,  1, 0, 1, 1  },
-    {"16x256x14x14 -> 256, 1x1",          16, 256, 14, 256, 1, 0, 1, 1  },
-    {"64x128x7x7 -> 128, 1x1",            64, 128, 7,  128, 1, 0, 1, 1  },
-    {"16x256x7x7 -> 256, 1x1",            16, 256, 7,  256, 1, 0, 1, 1  },
-    {"16x64x28x28 -> 128, 1x1 stride 2",  16, 64,  28, 128, 1, 0, 2, 1  },
-    {"16x128x14x14 -> 256, 1x1 stride 2", 16, 128, 14, 256, 1, 0, 2, 1  },
-    {"8x64x56x56, depthwise",             8,  64,  56, 64,  3, 1, 1, 64 },
-    {"16x32x28x28, depthwise",            16, 32,  28, 32,  3, 1, 1, 32 },
-    {"64x64x14x14, depthwise",            64, 64,  14, 64,  3, 1, 1, 64 },
-    {"16x128x14x14, depthwise",           16, 128, 14, 128, 3, 1, 1, 128},
-    {"16x256x7x7, depthwise",             16, 256, 7,  256, 3, 1, 1, 256},
-    {"16x64x28x28, depthwise stride 2",   16, 64,  28, 64,  3, 1, 2, 64 },
-    {"16x64x28x28 -> 64, 4 groups",       16, 64,  28, 64,  3, 1, 1, 4  },
+    {"64x1x28x28 -> 32", 64, 1, 28, 32, 3, 0, 1, 1},
+    {"64x32x26x26 -> 64", 64, 32, 26, 64, 3, 0, 1, 1},
+    {"8x64x56x56 -> 64", 8, 64, 56, 64, 3, 1, 1, 1},
+    {"8x64x56x56 -> 128 stride 2", 8, 64, 56, 128, 3, 1, 2, 1},
+    {"8x256x14x14 -> 256", 8, 256, 14, 256, 3, 1, 1, 1},
+    {"8x256x14x14 -> 64, 1x1", 8, 256, 14, 64, 1, 0, 1, 1},
+    {"16x16x28x28 -> 16", 16, 16, 28, 16, 3, 1, 1, 1},
+    {"64x16x28x28 -> 32", 64, 16, 28, 32, 3, 1, 1, 1},
+    {"64x32x28x28 -> 32", 64, 32, 28, 32, 3, 1, 1, 1},
+    {"16x64x28x28 -> 64", 16, 64, 28, 64, 3, 1, 1, 1},
+    {"64x16x28x28 -> 32, pad 0", 64, 16, 28, 32, 3, 0, 1, 1},
+    {"16x64x28x28 -> 64, pad 0", 16, 64, 28, 64, 3, 0, 1, 1},
+    {"16x128x14x14 -> 128, pad 0", 16, 128, 14, 128, 3, 0, 1, 1},
+    {"16x32x14x14 -> 32", 16, 32, 14, 32, 3, 1, 1, 1},
+    {"16x64x14x14 -> 64", 16, 64, 14, 64, 3, 1, 1, 1},
+    {"64x64x14x14 -> 64", 64, 64, 14, 64, 3, 1, 1, 1},
+    {"16x128x14x14 -> 128", 16, 128, 14, 128, 3, 1, 1, 1},
+    {"16x256x14x14 -> 256", 16, 256, 14, 256, 3, 1, 1, 1},
+    {"64x64x7x7 -> 64", 64, 64, 7, 64, 3, 1, 1, 1},
+    {"16x128x7x7 -> 128", 16, 128, 7, 128, 3, 1, 1, 1},
+    {"16x256x7x7 -> 256", 16, 256, 7, 256, 3, 1, 1, 1},
+    {"64x256x7x7 -> 256", 64, 256, 7, 256, 3, 1, 1, 1},
+    {"64x16x28x28 -> 32 stride 2", 64, 16, 28, 32, 3, 1, 2, 1},
+    {"16x32x28x28 -> 64 stride 2", 16, 32, 28, 64, 3, 1, 2, 1},
+    {"16x64x28x28 -> 128 stride 2", 16, 64, 28, 128, 3, 1, 2, 1},
+    {"64x64x14x14 -> 128 stride 2", 64, 64, 14, 128, 3, 1, 2, 1},
+    {"16x128x14x14 -> 256 stride 2", 16, 128, 14, 256, 3, 1, 2, 1},
+    {"16x16x28x28 -> 64, 1x1", 16, 16, 28, 64, 1, 0, 1, 1},
+    {"16x64x28x28 -> 16, 1x1", 16, 64, 28, 16, 1, 0, 1, 1},
+    {"16x64x28x28 -> 64, 1x1", 16, 64, 28, 64, 1, 0, 1, 1},
+    {"16x64x14x14 -> 256, 1x1", 16, 64, 14, 256, 1, 0, 1, 1},
+    {"16x256x14x14 -> 64, 1x1", 16, 256, 14, 64, 1, 0, 1, 1},
+    {"16x256x14x14 -> 256, 1x1", 16, 256, 14, 256, 1, 0, 1, 1},
+    {"64x128x7x7 -> 128, 1x1", 64, 128, 7, 128, 1, 0, 1, 1},
+    {"16x256x7x7 -> 256, 1x1", 16, 256, 7, 256, 1, 0, 1, 1},
+    {"16x64x28x28 -> 128, 1x1 stride 2", 16, 64, 28, 128, 1, 0, 2, 1},
+    {"16x128x14x14 -> 256, 1x1 stride 2", 16, 128, 14, 256, 1, 0, 2, 1},
+    {"8x64x56x56, depthwise", 8, 64, 56, 64, 3, 1, 1, 64},
+    {"16x32x28x28, depthwise", 16, 32, 28, 32, 3, 1, 1, 32},
+    {"64x64x14x14, depthwise", 64, 64, 14, 64, 3, 1, 1, 64},
+    {"16x128x14x14, depthwise", 16, 128, 14, 128, 3, 1, 1, 128},
+    {"16x256x7x7, depthwise", 16, 256, 7, 256, 3, 1, 1, 256},
+    {"16x64x28x28, depthwise stride 2", 16, 64, 28, 64, 3, 1, 2, 64},
+    {"16x64x28x28 -> 64, 4 groups", 16, 64, 28, 64, 3, 1, 1, 4},
 };
 
 static double now_ms(void) {
@@ -104,20 +104,18 @@ static float *floats(int64_t count) {
 
 static wb_window window_of(const layer *l) {
     const int out = (l->in + 2 * l->pad - l->kernel) / l->stride + 1;
-    return (wb_window){
-        .dtype = WB_F32,
-        .in = {l->in,     l->in,     1},
-        .out = {out,       out,       1},
-        .kernel = {l->kernel, l->kernel, 1},
-        .stride = {l->stride, l->stride, 1},
-        .dilation = {1,         1,         1},
-        .pad = {l->pad,    l->pad,    0},
-        .channels = l->channels,
-        .filters = l->filters,
-        .groups = l->groups,
-        .batch = l->batch,
-        .flip = true
-    };
+    return (wb_window){.dtype = WB_F32,
+                       .in = {l->in, l->in, 1},
+                       .out = {out, out, 1},
+                       .kernel = {l->kernel, l->kernel, 1},
+                       .stride = {l->stride, l->stride, 1},
+                       .dilation = {1, 1, 1},
+                       .pad = {l->pad, l->pad, 0},
+                       .channels = l->channels,
+                       .filters = l->filters,
+                       .groups = l->groups,
+                       .batch = l->batch,
+                       .flip = true};
 }
 
 /* ---- one convolution of ours ---- */
@@ -238,10 +236,9 @@ static dnnl_primitive_desc_t peer_desc(wb_conv_kind kind, const layer *l,
 
 static bool peer_make(peer *p, wb_conv_kind kind, const layer *l, const wb_window *w) {
     static const int arg[KINDS][3] = {
-        [WB_CONV_FORWARD] = {DNNL_ARG_SRC,      DNNL_ARG_WEIGHTS,      DNNL_ARG_DST     },
-        [WB_CONV_DATA] = {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS,      DNNL_ARG_DIFF_DST},
-        [WB_CONV_FILTER] = {DNNL_ARG_SRC,      DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST}
-    };
+        [WB_CONV_FORWARD] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST},
+        [WB_CONV_DATA] = {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST},
+        [WB_CONV_FILTER] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST}};
     dnnl_memory_desc_t md[3];
     describe(md, l, w);
     dnnl_primitive_desc_t forward = peer_desc(WB_CONV_FORWARD, l, md, NULL);

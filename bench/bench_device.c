@@ -1,6 +1,8 @@
-/* bench_device [--smoke] [BACKEND [INDEX]]: what a device costs beside its arithmetic; OpenCL's first device unless another is named.
+/* bench_device [--smoke] [BACKEND [INDEX]]: what a device costs beside its arithmetic; OpenCL's
+ * first device unless another is named.
  *
- *     transfer    up, down and within the device, from plain and from pinned host memory, beside memcpy
+ *     transfer    up, down and within the device, from plain and from pinned host memory, beside
+ *                 memcpy
  *     launch      a kernel of one element: queued, many on their way, and each waited for
  *     memory      a piece taken and given back, without the library's pool */
 #include <stdio.h>
@@ -43,14 +45,12 @@ static double speed(const transfer *t, size_t size) {
 }
 
 static void transfers_of(size_t size, char *plain, char *pinned, wb_memory a, wb_memory b) {
-    const transfer rows[] = {
-        {NULL,           WB_COPY_LOCAL,    at(plain),  at(plain + size)},
-        {"up",           WB_COPY_UPLOAD,   a,          at(plain)       },
-        {"down",         WB_COPY_DOWNLOAD, at(plain),  a               },
-        {"up, pinned",   WB_COPY_UPLOAD,   a,          at(pinned)      },
-        {"down, pinned", WB_COPY_DOWNLOAD, at(pinned), a               },
-        {"within",       WB_COPY_LOCAL,    b,          a               }
-    };
+    const transfer rows[] = {{NULL, WB_COPY_LOCAL, at(plain), at(plain + size)},
+                             {"up", WB_COPY_UPLOAD, a, at(plain)},
+                             {"down", WB_COPY_DOWNLOAD, at(plain), a},
+                             {"up, pinned", WB_COPY_UPLOAD, a, at(pinned)},
+                             {"down, pinned", WB_COPY_DOWNLOAD, at(pinned), a},
+                             {"within", WB_COPY_LOCAL, b, a}};
     printf("transfer %10zu bytes:", size);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (pinned || !rows[i].name || !strstr(rows[i].name, "pinned"))

@@ -1,10 +1,13 @@
-/* bench_files [--smoke] [MEBIBYTES]: a model of 1 GiB through every format, beside `cp` of the same file, all in the page cache.
+/* bench_files [--smoke] [MEBIBYTES]: a model of 1 GiB through every format, beside `cp` of the same
+ * file, all in the page cache.
  *
- * write   the format's writer to a new file, without waiting for the disk (wb_save does wait, cp does not)
+ * write   the format's writer to a new file, without waiting for the disk (wb_save does wait, cp
+ *         does not)
  * open    wb_open: the file is mapped and its tree made
  * load    wb_load into a model of the same structure; not for .npy, which holds one array
  * touch   open, and every byte of every array added up where it lies
- * memory  the most that a load took on top of the model and the file's own pages, in sizes of the model
+ * memory  the most that a load took on top of the model and the file's own pages, in sizes of the
+ *         model
  *
  * Times are the least of the rounds, which take turns with cp. */
 #include <pthread.h>

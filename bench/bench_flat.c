@@ -1,5 +1,6 @@
-/* bench_flat [--smoke] [--steps N] [CASE]: trains case b, or another one, N steps (10,000), and fails unless what it holds is the same at
- * the end as a tenth of the way: arrays, buffers, memory of the device and of the process, plans. The device is that of WEBER_DEVICE. */
+/* bench_flat [--smoke] [--steps N] [CASE]: trains case b, or another one, N steps (10,000), and
+ * fails unless what it holds is the same at the end as a tenth of the way: arrays, buffers, memory
+ * of the device and of the process, plans. The device is that of WEBER_DEVICE. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,17 +37,17 @@ static bool is_flat(const holding *a, const holding *b) {
         const char *what;
         int64_t before, after, slack;
     } rows[] = {
-        {"arrays",                   a->live.arrays,                    b->live.arrays,      0    },
-        {"buffers",                  a->live.buffers,                   b->live.buffers,     0    },
-        {"objects",                  a->live.objects,                   b->live.objects,     0    },
-        {"bytes in arrays",          a->memory.live,                    b->memory.live,      0    },
-        {"bytes at the peak",        a->memory.peak,                    b->memory.peak,      0    },
-        {"bytes of workspace",       a->memory.workspace,               b->memory.workspace, 0    },
+        {"arrays", a->live.arrays, b->live.arrays, 0},
+        {"buffers", a->live.buffers, b->live.buffers, 0},
+        {"objects", a->live.objects, b->live.objects, 0},
+        {"bytes in arrays", a->memory.live, b->memory.live, 0},
+        {"bytes at the peak", a->memory.peak, b->memory.peak, 0},
+        {"bytes of workspace", a->memory.workspace, b->memory.workspace, 0},
         {"bytes held by the device", a->memory.live + a->memory.cached,
-         b->memory.live + b->memory.cached,                                                  0    },
-        {"plans made",               a->plan.misses,                    b->plan.misses,      0    },
-        {"bytes of plans",           a->plan.cache_bytes,               b->plan.cache_bytes, 0    },
-        {"bytes of the process",     a->resident,                       b->resident,         SLACK},
+         b->memory.live + b->memory.cached, 0},
+        {"plans made", a->plan.misses, b->plan.misses, 0},
+        {"bytes of plans", a->plan.cache_bytes, b->plan.cache_bytes, 0},
+        {"bytes of the process", a->resident, b->resident, SLACK},
     };
     bool flat = true;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

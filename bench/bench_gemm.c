@@ -1,4 +1,5 @@
-/* Matrix products: Weber's kernels against OpenBLAS (when it can be opened), GF/s at 1 and 2 threads.
+/* Matrix products: Weber's kernels against OpenBLAS (when it can be opened), GF/s at 1 and 2
+ * threads.
  *
  *     bench_gemm [--smoke] [--double] [part of a name]
  *
@@ -21,41 +22,41 @@ typedef struct shape {
 } shape;
 
 static const shape shapes[] = {
-    {"784-256 forward, batch 64",    false, false, 256,  64,   784 },
-    {"784-256 weight gradient",      false, true,  256,  784,  64  },
-    {"256-10 forward, batch 64",     false, false, 10,   64,   256 },
-    {"256-10 input gradient",        true,  false, 256,  64,   10  },
-    {"256-10 weight gradient",       false, true,  10,   256,  64  },
-    {"784-1024 forward, batch 256",  false, false, 1024, 256,  784 },
-    {"784-1024 weight gradient",     false, true,  1024, 784,  256 },
-    {"1024-1024 forward, batch 256", false, false, 1024, 256,  1024},
-    {"1024-1024 weight gradient",    false, true,  1024, 1024, 256 },
-    {"1024-1024 input gradient",     true,  false, 1024, 256,  1024},
-    {"1024-10 forward, batch 256",   false, false, 10,   256,  1024},
-    {"1024-10 input gradient",       true,  false, 1024, 256,  10  },
-    {"1024-10 weight gradient",      false, true,  10,   1024, 256 },
-    {"1-256 forward, batch 16",      false, false, 256,  16,   1   },
-    {"256-1 forward, batch 16",      false, false, 1,    16,   256 },
-    {"1-256 weight gradient",        false, true,  256,  1,    16  },
-    {"256-1 weight gradient",        false, true,  1,    256,  16  },
-    {"256-1 input gradient",         true,  false, 256,  16,   1   },
-    {"784-256 inference",            false, false, 256,  1,    784 },
-    {"784-256 transposed vector",    true,  false, 784,  1,    256 },
-    {"lstm step, batch 32",          false, false, 1024, 32,   256 },
-    {"attention scores",             true,  false, 128,  128,  64  },
-    {"attention values",             false, false, 64,   128,  128 },
-    {"transformer block",            false, false, 1024, 2048, 256 },
-    {"transformer weight gradient",  false, true,  1024, 256,  2048},
-    {"square 16",                    false, false, 16,   16,   16  },
-    {"square 32",                    false, false, 32,   32,   32  },
-    {"square 64",                    false, false, 64,   64,   64  },
-    {"square 128",                   false, false, 128,  128,  128 },
-    {"square 256",                   false, false, 256,  256,  256 },
-    {"square 512",                   false, false, 512,  512,  512 },
-    {"square 512, first transposed", true,  false, 512,  512,  512 },
-    {"square 512, both transposed",  true,  true,  512,  512,  512 },
-    {"square 1024",                  false, false, 1024, 1024, 1024},
-    {"square 2048",                  false, false, 2048, 2048, 2048},
+    {"784-256 forward, batch 64", false, false, 256, 64, 784},
+    {"784-256 weight gradient", false, true, 256, 784, 64},
+    {"256-10 forward, batch 64", false, false, 10, 64, 256},
+    {"256-10 input gradient", true, false, 256, 64, 10},
+    {"256-10 weight gradient", false, true, 10, 256, 64},
+    {"784-1024 forward, batch 256", false, false, 1024, 256, 784},
+    {"784-1024 weight gradient", false, true, 1024, 784, 256},
+    {"1024-1024 forward, batch 256", false, false, 1024, 256, 1024},
+    {"1024-1024 weight gradient", false, true, 1024, 1024, 256},
+    {"1024-1024 input gradient", true, false, 1024, 256, 1024},
+    {"1024-10 forward, batch 256", false, false, 10, 256, 1024},
+    {"1024-10 input gradient", true, false, 1024, 256, 10},
+    {"1024-10 weight gradient", false, true, 10, 1024, 256},
+    {"1-256 forward, batch 16", false, false, 256, 16, 1},
+    {"256-1 forward, batch 16", false, false, 1, 16, 256},
+    {"1-256 weight gradient", false, true, 256, 1, 16},
+    {"256-1 weight gradient", false, true, 1, 256, 16},
+    {"256-1 input gradient", true, false, 256, 16, 1},
+    {"784-256 inference", false, false, 256, 1, 784},
+    {"784-256 transposed vector", true, false, 784, 1, 256},
+    {"lstm step, batch 32", false, false, 1024, 32, 256},
+    {"attention scores", true, false, 128, 128, 64},
+    {"attention values", false, false, 64, 128, 128},
+    {"transformer block", false, false, 1024, 2048, 256},
+    {"transformer weight gradient", false, true, 1024, 256, 2048},
+    {"square 16", false, false, 16, 16, 16},
+    {"square 32", false, false, 32, 32, 32},
+    {"square 64", false, false, 64, 64, 64},
+    {"square 128", false, false, 128, 128, 128},
+    {"square 256", false, false, 256, 256, 256},
+    {"square 512", false, false, 512, 512, 512},
+    {"square 512, first transposed", true, false, 512, 512, 512},
+    {"square 512, both transposed", true, true, 512, 512, 512},
+    {"square 1024", false, false, 1024, 1024, 1024},
+    {"square 2048", false, false, 2048, 2048, 2048},
 };
 
 enum { ROUNDS = 15, ROW_MAJOR = 101, COLUMN_MAJOR = 102, STRAIGHT = 111, TRANSPOSED = 112 };
@@ -151,7 +152,8 @@ static setting setting_for(const shape *size, wb_dtype dtype) {
                      .scratch = aligned_alloc(64, scratch ? scratch : 64)};
 }
 
-/* OpenBLAS's idle threads keep a core busy for some 30 ms; ours sleep after 40 us and are waked here. */
+/* OpenBLAS's idle threads keep a core busy for some 30 ms; ours sleep after 40 us and are waked
+ * here. */
 static void settle(run_fn *run, const setting *s) {
     const struct timespec pause = {.tv_nsec = 40000000};
     nanosleep(&pause, NULL);

@@ -1,8 +1,11 @@
-/* bench_host [--smoke]: what a step costs beside its arithmetic, and what must not happen once it is warm.
+/* bench_host [--smoke]: what a step costs beside its arithmetic, and what must not happen once it
+ * is warm.
  *
- *     host cost       the steps of a and h with sizes of 1 or 2: building, checks, scope, key, launch, per node
+ *     host cost       the steps of a and h with sizes of 1 or 2: building, checks, scope, key,
+ *                     launch, per node
  *     plan misses     steps with batch sizes never seen before, beside the same ones again
- *     steady state    over 900 steps: pieces of memory asked for, minor faults, updates not in place, plan misses */
+ *     steady state    over 900 steps: pieces of memory asked for, minor faults, updates not in
+ *                     place, plan misses */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +23,8 @@ static void note_nodes(void *context, wb_log_level level, const char *line) {
     if (sscanf(line, "plan: %lld nodes", &nodes) == 1) *(int64_t *)context = nodes;
 }
 
-/* Nodes that the plan of one step orders and looks up, leaves among them; told while a new plan is made. */
+/* Nodes that the plan of one step orders and looks up, leaves among them; told while a new plan is
+ * made. */
 static int64_t nodes_of(bench_case *c) {
     enum { UNSEEN = 77 };
     int64_t nodes = 1;
@@ -47,7 +51,8 @@ static double step_us(bench_case *c, int64_t steps) {
     return times.median;
 }
 
-/* The three parts of a training step: recipe, plan (wb_update), and what closing the scope costs. */
+/* The three parts of a training step: recipe, plan (wb_update), and what closing the scope
+ * costs. */
 static void print_parts(bench_case *c, int64_t steps) {
     double *us = malloc(3 * (size_t)steps * sizeof *us), part[3];
     if (!us) return;

@@ -1,7 +1,8 @@
 /* bench_loader [--smoke]: how much of the work on batches disappears behind the steps.
  *
- * Images of u8 are gathered and turned into floats by the loader's `prepare`, which here also does some work of its own; the
- * step is that of case b on one thread. Compared: the steps alone, the loader alone, one after the other, and side by side. */
+ * Images of u8 are gathered and turned into floats by the loader's `prepare`, which here also does
+ * some work of its own; the step is that of case b on one thread. Compared: the steps alone, the
+ * loader alone, one after the other, and side by side. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

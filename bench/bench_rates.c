@@ -1,7 +1,9 @@
 /* bench_rates [--smoke]: each operation below once, at the size of its example.
- * bench_rates --serve: steered by lines on the standard input, so that somebody can run it in turn with others:
+ * bench_rates --serve: steered by lines on the standard input, so that somebody can run it in turn
+ * with others:
  *
- *     time KIND TYPE N...     answers median, least and mean microseconds for one, with many on their way
+ *     time KIND TYPE N...     answers median, least and mean microseconds for one, with many on
+ *                             their way
  *     check KIND TYPE N...    answers the sum of |x| over its results
  *     card                    answers device, name, driver, megabytes, in a line
  *
@@ -29,8 +31,8 @@ typedef struct work {
     wb_memory from, to;
 } work;
 
-/* What is timed. It is arrays (input makes number i of them, NULL: no more; build gives results that are evaluated), or it goes to
- * the backend directly. */
+/* What is timed. It is arrays (input makes number i of them, NULL: no more; build gives results
+ * that are evaluated), or it goes to the backend directly. */
 struct kind {
     const char *name;
     const char *numbers; /* what N... are */
@@ -95,12 +97,10 @@ typedef struct convolution {
 static convolution convolution_of(const work *w) {
     const int64_t side = w->n[0], channels = w->n[1], filters = w->n[2], kernel = w->n[3],
                   batch = w->n[4], pad = kernel / 2, out = side + 2 * pad - kernel + 1;
-    return (convolution){
-        {side,    side,      channels, batch},
-        {kernel,  kernel,           channels, filters},
-        {out,out,filters, batch},
-        {.pad = {pad, pad},       .cross_correlation = true             }
-    };
+    return (convolution){{side, side, channels, batch},
+                         {kernel, kernel, channels, filters},
+                         {out, out, filters, batch},
+                         {.pad = {pad, pad}, .cross_correlation = true}};
 }
 
 /* image, filter, and a gradient of the result */
@@ -202,8 +202,8 @@ static void close_copy(work *w) {
 #define ARRAYS(name, numbers, example, input)                                                      \
     { #name, numbers, example, input, build_##name, NULL, NULL, NULL }
 static const kind kinds[] = {
-    {"copy",  "count", "1000", NULL, NULL, open_copy,   queue_copy,   close_copy  },
-    {"empty", "",      "",     NULL, NULL, open_launch, queue_launch, close_launch},
+    {"copy", "count", "1000", NULL, NULL, open_copy, queue_copy, close_copy},
+    {"empty", "", "", NULL, NULL, open_launch, queue_launch, close_launch},
     ARRAYS(tiny, "1", "1", one_vector),
     ARRAYS(chain, "products", "4", square_matrices),
     ARRAYS(map, "count", "1000", one_vector),
@@ -236,7 +236,8 @@ static bool open_inputs(work *w) {
     return wb_scope_close() == WB_OK && !wb_failed();
 }
 
-/* "softmax f32 1024 8192". False, with the reason pending as Weber's error or, for a line that says nothing, without. */
+/* "softmax f32 1024 8192". False, with the reason pending as Weber's error or, for a line that says
+ * nothing, without. */
 static bool open_work(work *w, const char *line) {
     char name[32] = "", type[8] = "";
     long long n[MOST_NUMBERS] = {0};

@@ -1,4 +1,5 @@
-/* bench_start: from the start of the process to the first gradient of case a, printed; to be timed as a whole process. */
+/* bench_start: from the start of the process to the first gradient of case a, printed; to be timed
+ * as a whole process. */
 #include <stdio.h>
 
 #include "cases.h"

@@ -1,12 +1,13 @@
-/* The cases that Weber is measured by: a small network, two larger ones, a convolutional one, elementwise work, inference.
+/* The cases that Weber is measured by: a small network, two larger ones, a convolutional one,
+ * elementwise work, inference.
  *
  *     bench_case *c = bench_case_open('b', 0);
  *     for (int64_t i = 0; i < 100; i++) bench_case_step(c);
- *     bench_result r = bench_case_result(c);          // beside the peer's or the floor's, from the same weights and data
+ *     bench_result r = bench_case_result(c); // the peer's or the floor's is beside it
  *     bench_case_close(c);
  *
- * A step is forward, backward and optimiser (g: forward and gradient; h: forward), everything evaluated, with the
- * next input of a few that were made beforehand. */
+ * A step is forward, backward and optimiser (g: forward and gradient; h: forward), everything
+ * evaluated, with the next input of a few that were made beforehand. */
 #ifndef BENCH_CASES_H
 #define BENCH_CASES_H
 
@@ -17,13 +18,17 @@
 
 #include "transformer.h"
 
-/* a tiny MLP 1-256-1, tanh, batch 16, mse, Adam       b MLP 784-256-10, relu, batch 64, cross-entropy, Adam
- * c MLP 784-1024-1024-10, batch 256                   d conv 3x3 32 - conv 3x3 64 - maxpool 2 - 128 - 10, batch 64
- * e decoder of transformer.h: 4 layers, width 256, 4 heads, context 128, 96 symbols, batch 16, AdamW
+/* a tiny MLP 1-256-1, tanh, batch 16, mse, Adam       b MLP 784-256-10, relu, batch 64,
+ *                                                     cross-entropy, Adam
+ * c MLP 784-1024-1024-10, batch 256                   d conv 3x3 32 - conv 3x3 64 - maxpool 2 - 128
+ *                                                     - 10, batch 64
+ * e decoder of transformer.h: 4 layers, width 256, 4 heads, context 128, 96 symbols, batch 16,
+ * AdamW
  * g sum((tanh(x) x + exp(-x x))^2) over 10 million    h inference of b, batch 1 */
 #define BENCH_CASES "abcdegh"
 
-/* What both sides compare: the last loss, and sum |p| over the parameters (g: over the gradient; h: over the outputs). */
+/* What both sides compare: the last loss, and sum |p| over the parameters (g: over the gradient; h:
+ * over the outputs). */
 typedef struct bench_result {
     double loss, checksum;
 } bench_result;
@@ -48,8 +53,8 @@ enum {
 /* Number i of sequence `sequence`, in [0, 1): the same in peer_torch.py. */
 float bench_uniform(uint32_t sequence, uint32_t i);
 
-/* A weight of torch's memory order (out, in), uniform within bound, transposed into memory where the outputs are fastest;
- * bench_weight: within sqrt(6 / (in + out)). */
+/* A weight of torch's memory order (out, in), uniform within bound, transposed into memory where
+ * the outputs are fastest; bench_weight: within sqrt(6 / (in + out)). */
 void bench_matrix(uint32_t sequence, float bound, int64_t out, int64_t in, float *w);
 void bench_weight(uint32_t sequence, int64_t out, int64_t in, float *w);
 /* Batch number k: x uniform in [low, high), labels 0 to classes - 1. */
@@ -68,12 +73,14 @@ enum {
     SEQUENCE_TRANSFORMER = 1000, /* its weights, in order */
 };
 
-/* WEBER_DEVICE=backend[:index] puts everything there: call it first. False, with Weber's error pending, if it is not to be had. */
+/* WEBER_DEVICE=backend[:index] puts everything there: call it first. False, with Weber's error
+ * pending, if it is not to be had. */
 bool bench_choose_device(void);
 
 typedef struct bench_case bench_case;
 
-/* tiny: the same graph with sizes of 1 or 2, so that what is left is the host's work. NULL, with Weber's error pending, on failure. */
+/* tiny: the same graph with sizes of 1 or 2, so that what is left is the host's work. NULL, with
+ * Weber's error pending, on failure. */
 bench_case *bench_case_open(char letter, bool tiny);
 /* The same, with n instead of the case's batch size (a, b, c, d). */
 bench_case *bench_case_open_batch(char letter, bool tiny, int64_t batch);
@@ -91,7 +98,7 @@ wb_layer *bench_case_model(const bench_case *c);
 wb_optimiser *bench_case_optimiser(const bench_case *c);
 wb_loss_fn *bench_case_loss(const bench_case *c);
 void bench_case_batch(const bench_case *c, int64_t k, wb_batch *batch);
-void bench_case_set_batch(bench_case *c,
-                          int64_t batch); /* other sizes from the next step on, new inputs */
+/* other sizes from the next step on, new inputs */
+void bench_case_set_batch(bench_case *c, int64_t batch);
 
 #endif

@@ -1,6 +1,7 @@
 /* Case g by hand: one pass that reads x once and writes the gradient once.
  *
- *     f = tanh(x) x + exp(-x x)     f' = (1 - tanh(x)^2) x + tanh(x) - 2 x exp(-x x)     gradient = 2 f f' */
+ *     f = tanh(x) x + exp(-x x)     f' = (1 - tanh(x)^2) x + tanh(x) - 2 x exp(-x x)     gradient =
+ *                                   2 f f' */
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -3,21 +3,17 @@
 enum { ELEMENT_BYTES = 64 };
 
 static void *tiny_kernel(const wb_device *device) {
-    wb_instruction instructions[] = {
-        {.code = WB_CODE_load,
-         .type = WB_R_F32,
-         .from = WB_R_F32,
-         .in = {WB_NO_VALUE, WB_NO_VALUE, WB_NO_VALUE}},
-        { .code = WB_CODE_store,
-         .type = WB_R_F32,
-         .from = WB_R_F32,
-         .in = {0, WB_NO_VALUE, WB_NO_VALUE},
-         .index = 1}
-    };
-    wb_access accesses[] = {
-        {.dtype = WB_F32, .argument = 0, .strides = {1}},
-        {.dtype = WB_F32, .argument = 1, .strides = {1}}
-    };
+    wb_instruction instructions[] = {{.code = WB_CODE_load,
+                                      .type = WB_R_F32,
+                                      .from = WB_R_F32,
+                                      .in = {WB_NO_VALUE, WB_NO_VALUE, WB_NO_VALUE}},
+                                     {.code = WB_CODE_store,
+                                      .type = WB_R_F32,
+                                      .from = WB_R_F32,
+                                      .in = {0, WB_NO_VALUE, WB_NO_VALUE},
+                                      .index = 1}};
+    wb_access accesses[] = {{.dtype = WB_F32, .argument = 0, .strides = {1}},
+                            {.dtype = WB_F32, .argument = 1, .strides = {1}}};
     const wb_program program = {.ndim = 1,
                                 .sizes = {1},
                                 .phases = 1,
@@ -42,11 +38,7 @@ bool bench_launch_open(const wb_device *device, bench_launch *l) {
 }
 
 bool bench_launch_queue(const bench_launch *l) {
-    const wb_argument arguments[] = {
-        {0, 0},
-        {1, 0},
-        {2, 0}
-    };
+    const wb_argument arguments[] = {{0, 0}, {1, 0}, {2, 0}};
     const wb_command command = {
         .kernel = l->kernel, .narguments = 3, .arguments = arguments, .what = "copy"};
     return l->device->backend->run(l->device->context, NULL, &command, 1, l->memory, NULL) == WB_OK;

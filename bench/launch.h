@@ -12,7 +12,8 @@ typedef struct bench_launch {
     size_t scratch_bytes;
 } bench_launch;
 
-/* False, with Weber's error pending, on failure; bench_launch_close is to be called all the same. */
+/* False, with Weber's error pending, on failure; bench_launch_close is to be called all the
+ * same. */
 bool bench_launch_open(const wb_device *device, bench_launch *launch);
 bool bench_launch_queue(const bench_launch *launch);
 void bench_launch_close(bench_launch *launch);

@@ -64,7 +64,8 @@ typedef struct block {
     wb_dtype compute;
 } block;
 
-/* Number i of q, k, v, out of (width of a head, heads, 3, T, N), as (width of a head, T, heads, N). */
+/* Number i of q, k, v, out of (width of a head, heads, 3, T, N), as (width of a head, T, heads,
+ * N). */
 static wb_array *part_of(wb_array *qkv, int i) {
     wb_array *part = wb_squeeze(wb_slice(qkv, 2, i, i + 1, 1), 2);
     return wb_permute(part, 0, 2, 1, 3);
@@ -126,7 +127,8 @@ typedef struct maker {
     uint32_t weights;
 } maker;
 
-/* (out, in) from torch's memory order (out, in row by row), or as that memory is where `embeds`: (width, count). */
+/* (out, in) from torch's memory order (out, in row by row), or as that memory is where `embeds`:
+ * (width, count). */
 static wb_array *weight(maker *m, int64_t out, int64_t in, bool embeds) {
     float *w = malloc((size_t)(out * in) * sizeof *w);
     if (!w) return NULL;

@@ -37,14 +37,9 @@ static wb_array *loss(wb_array *W, wb_array *b, wb_array *x, wb_array *y) {
 int main(void) {
     wb_scope_open(); /* owns every array below */
 
-    /* the first dimension is the fastest: in memory W is float[5][2], Julia's and Fortran's order */
-    const float numbers[5][2] = {
-        {1, 6 },
-        {2, 7 },
-        {3, 8 },
-        {4, 9 },
-        {5, 10}
-    };
+    /* the first dimension is the fastest: in memory W is float[5][2], Julia's and Fortran's
+     * order */
+    const float numbers[5][2] = {{1, 6}, {2, 7}, {3, 8}, {4, 9}, {5, 10}};
     wb_array *W = wb_from(WB_F32, numbers, 2, 5), *b = wb_vector(0.5, -0.5);
     wb_array *x = wb_vector(1, 0, -1, 2, 1), *y = wb_vector(10, 20);
     wb_show(W);

@@ -1,4 +1,5 @@
-/* A struct of one's own as a model: the guides' ActorCritic. WB_FUNCTOR says which fields take part.
+/* A struct of one's own as a model: the guides' ActorCritic. WB_FUNCTOR says which fields take
+ * part.
  *
  * | ActorCritic(
  * |   actor = f32 (2, 2),                   # 4 parameters
@@ -14,7 +15,7 @@
  * |   actor[0, 0] 2, critic[0] 1, moves 7
  * |   d sum / d actor[1, 1] = 4
  * | Undeclared has no field table: declare it with WB_FUNCTOR (weber/layers.h)
- */
+ * */
 #include <stdio.h>
 
 #include <weber.h>

@@ -11,8 +11,8 @@
 
 enum { POINTS = 400 };
 
-/* x (2, POINTS), labels (POINTS): class 0 on the upper half moon, class 1 on the lower one, shifted; along them in leaps,
- * so that any part of the points covers both */
+/* x (2, POINTS), labels (POINTS): class 0 on the upper half moon, class 1 on the lower one,
+ * shifted; along them in leaps, so that any part of the points covers both */
 static void half_moons(float x[POINTS][2], int32_t labels[POINTS]) {
     for (int i = 0; i < POINTS; i++) {
         const int lower = labels[i] = i % 2;
@@ -72,6 +72,6 @@ int main(void) {
 
     wb_free(adam), wb_free(data), wb_free(model);
     wb_scope_close();
-    return wb_report(
-        "04_training_loop"); /* an error anywhere above would have ended the loop, and is told here */
+    /* an error anywhere above would have ended the loop, and is told here */
+    return wb_report("04_training_loop");
 }

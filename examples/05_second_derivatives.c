@@ -33,7 +33,8 @@ static wb_array *rosenbrock(wb_array *x) {
                          wb_mul_number(wb_square(wb_sub(b, wb_square(a))), 100)));
 }
 
-/* The matrix of second derivatives, row by row: each is the gradient of one component of the gradient. */
+/* The matrix of second derivatives, row by row: each is the gradient of one component of the
+ * gradient. */
 static wb_array *hessian(wb_array *g, wb_array *x) {
     wb_array *rows[2];
     for (int i = 0; i < 2; i++) rows[i] = derivative(wb_sum(wb_slice(g, 0, i, i + 1, 1)), x);

@@ -37,15 +37,10 @@ static wb_array *loss(wb_array *W, wb_array *b, wb_array *x, wb_array *y) {
 static void say(const char *what, bool is_so) { printf("%s: %s\n", what, is_so ? "yes" : "no"); }
 
 int main(void) {
-    /* where no device was chosen: "checked", the CPU behaving like a device; leave this out to take the GPU */
+    /* where no device was chosen: "checked", the CPU behaving like a device; leave this out to take
+     * the GPU */
     setenv("WEBER_DEVICE", "checked", 0);
-    const float numbers[5][2] = {
-        {1, 6 },
-        {2, 7 },
-        {3, 8 },
-        {4, 9 },
-        {5, 10}
-    };
+    const float numbers[5][2] = {{1, 6}, {2, 7}, {3, 8}, {4, 9}, {5, 10}};
     wb_scope_open();
     wb_array *W_cpu = wb_from(WB_F32, numbers, 2, 5);
     wb_array *W = wb_gpu(W_cpu), *b = wb_gpu(wb_vector(0.5, -0.5));

@@ -4,7 +4,8 @@
  *     m = Chain(...) |> gpu                    wb_move(device, m)     in place
  *     d.weight                                 wb_get(d, "weight")
  *     Flux.@functor ActorCritic                WB_FUNCTOR(ActorCritic, act, fields)
- *     Flux.@functor ActorCritic (actor,)       the others: WB_FIXED_FIELD, neither moved nor trained
+ *     Flux.@functor ActorCritic (actor,)       the others: WB_FIXED_FIELD, neither moved nor
+ *                                              trained
  *     trainable(m) = (; m.actor)               the others: WB_STATE_FIELD, moved but not trained
  *
  * | Dense(10 => 5, sigmoid)  # 55 parameters
@@ -17,7 +18,7 @@
  * |  3.0  4.0
  * |  3.0  4.0
  * | wb_gradients_get: "critic" is not trainable
- */
+ * */
 #define _POSIX_C_SOURCE 200112L /* setenv */
 #include <stdio.h>
 #include <stdlib.h>

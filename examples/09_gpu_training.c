@@ -3,7 +3,8 @@
  *     for (x, y) in DataLoader((X, Y)) |> gpu    wb_loader_new(..., .device = device), or
  *                                                wb_loader_to(device, data) for one that exists
  *     DataLoader(mapobs(gpu, (X, Y)))            wb_mapobs(f, user, data), where f moves a batch
- *     CuIterator(data)                           all of them: a batch's memory is free after its turn
+ *     CuIterator(data)                           all of them: a batch's memory is free after its
+ *                                                turn
  *     DataLoader((X, Y) |> gpu)                  .x = wb_to(device, X), .y = wb_to(device, Y)
  *     BSON.@save "file" model = cpu(model)       wb_layer *saved = wb_cpu(model); training goes on
  *
@@ -16,7 +17,7 @@
  * |   Dense(16 => 1),                       # 17 parameters
  * | )                   # Total: 4 arrays, 49 parameters, 196 bytes.
  * | the saved one knows 0.5^3, on the CPU: yes
- */
+ * */
 #define _POSIX_C_SOURCE 200112L /* setenv */
 #include <math.h>
 #include <stdio.h>

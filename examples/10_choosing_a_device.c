@@ -34,7 +34,7 @@
  * | checked(1) is number 1 of checked
  * | Unsupported backend: CUDDA. Supported backends are: CUDA, AMDGPU, Metal, OpenCL, CPU. Did you mean CUDA?
  * | checked(2): there are 2 checked devices, 0 to 1
- */
+ * */
 #define _XOPEN_SOURCE 700 /* setenv, mkdtemp */
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +61,8 @@ static void show_error(const char *backend, int index) {
 }
 
 int main(void) {
-    /* a machine without plugins and preferences, wherever this runs: a real program leaves these five lines out */
+    /* a machine without plugins and preferences, wherever this runs: a real program leaves these
+     * five lines out */
     char folder[] = "/tmp/weber-example-XXXXXX", file[64];
     if (!mkdtemp(folder)) return 1;
     snprintf(file, sizeof file, "%s/preferences.toml", folder);

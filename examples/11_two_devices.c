@@ -1,9 +1,12 @@
-/* Two devices of one backend: moving arrays and models between them, and what happens when they are mixed.
+/* Two devices of one backend: moving arrays and models between them, and what happens when they are
+ * mixed.
  *
  *     CUDA.devices()                             wb_devices("checked"), wb_show_devices()
  *     device0 = Flux.get_device("CUDA", 0)       wb_get_device_at("checked", 0)
- *     dense_model = dense_model |> device1       wb_to(device1, model) a new one; wb_move(device1, model)
- *     CUDA.device(dense_model.weight)            wb_device_of(model), wb_device_of(wb_get(model, "weight"))
+ *     dense_model = dense_model |> device1       wb_to(device1, model) a new one; wb_move(device1,
+ *                                                model)
+ *     CUDA.device(dense_model.weight)            wb_device_of(model), wb_device_of(wb_get(model,
+ *                                                "weight"))
  *     "don't directly print the model"           print it: nothing depends on a current device
  *
  * | checked(0): CPU as a device, number 0
@@ -30,7 +33,7 @@
  * |  2.0
  * |  2.0
  * |  2.0
- */
+ * */
 #include <stdio.h>
 
 #include <weber.h>

@@ -3,8 +3,9 @@
  *     CUDA.memory_status()                wb_memory_status(device)
  *     JULIA_CUDA_HARD_MEMORY_LIMIT        wb_memory_limit(device, bytes), at any time
  *     CUDA.reclaim()                      wb_memory_reclaim(device)
- *     CUDA.unsafe_free!(y)                wb_free(y), or the end of its scope: there is no collector to wait for
- *                                         wb_memory_holders(device, capacity, holders)
+ *     CUDA.unsafe_free!(y)                wb_free(y), or the end of its scope: there is no
+ *                                         collector to wait for wb_memory_holders(device, capacity,
+ *                                         holders)
  *
  * | recipes only: 0 MiB live, 0 MiB cached
  * | computed: 3 MiB live, 0 MiB cached
@@ -16,7 +17,7 @@
  * | three others, one after another: 2 MiB live, 1 MiB cached
  * | scope closed: 0 MiB live, 3 MiB cached
  * | reclaimed: 0 MiB live, 0 MiB cached
- */
+ * */
 #include <stdio.h>
 
 #include <weber.h>

@@ -1,7 +1,8 @@
 /* Training that may be killed at any instant, and ends as if nothing had happened.
  *
- *     @save "model-$(now()).bson" model opt      .checkpoint = "run/": model, optimiser, place in the data, random
- *                                                numbers; numbered, whole files, of which the newest ones stay
+ *     @save "model-$(now()).bson" model opt      .checkpoint = "run/": model, optimiser, place in
+ *                                                the data, random numbers; numbered, whole files,
+ *                                                of which the newest ones stay
  *     trainer.fit(ckpt_path = "last")            the same call again
  *
  * | without a break: 80 steps
@@ -10,7 +11,7 @@
  * | the same bits: yes
  * | and once more: 0 steps, it was done
  * | a loop by hand, saved in the middle of epoch 2: the same bits: yes
- */
+ * */
 #include <stdio.h>
 
 #include <weber.h>

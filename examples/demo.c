@@ -1,8 +1,9 @@
 /* The program of `make demo`: a convolutional network in the manner of LeNet learns Fashion-MNIST.
  *
- * Prints the model, the device, a line per epoch, and at the end the confusion matrix, examples per second and peak memory; draws
- * the curves as a picture; saves the model, loads it into a fresh one and tests that. The same seed gives the same accuracy to the last
- * digit. demo --help lists the options. */
+ * Prints the model, the device, a line per epoch, and at the end the confusion matrix, examples per
+ * second and peak memory; draws the curves as a picture; saves the model, loads it into a fresh one
+ * and tests that. The same seed gives the same accuracy to the last digit. demo --help lists the
+ * options. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,16 +62,11 @@ static long long number(const char *name, const char *text, long long least, lon
 /* -1: go on; else the exit status. */
 static int parse(int argc, char **argv, options *o) {
     static const struct option list[] = {
-        {"seed",    required_argument, NULL, 's'},
-        {"epochs",  required_argument, NULL, 'e'},
-        {"batch",   required_argument, NULL, 'b'},
-        {"device",  required_argument, NULL, 'd'},
-        {"threads", required_argument, NULL, 't'},
-        {"data",    required_argument, NULL, 'f'},
-        {"picture", required_argument, NULL, 'p'},
-        {"model",   required_argument, NULL, 'm'},
-        {"help",    no_argument,       NULL, 'h'},
-        {NULL,      0,                 NULL, 0  },
+        {"seed", required_argument, NULL, 's'},    {"epochs", required_argument, NULL, 'e'},
+        {"batch", required_argument, NULL, 'b'},   {"device", required_argument, NULL, 'd'},
+        {"threads", required_argument, NULL, 't'}, {"data", required_argument, NULL, 'f'},
+        {"picture", required_argument, NULL, 'p'}, {"model", required_argument, NULL, 'm'},
+        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
     };
     for (int letter; (letter = getopt_long(argc, argv, "", list, NULL)) != -1;) switch (letter) {
         case 's':

@@ -1,4 +1,5 @@
-/* Any bytes as Julia's BSON: an error or a sound tree; what can be written again is read as the same. */
+/* Any bytes as Julia's BSON: an error or a sound tree; what can be written again is read as the
+ * same. */
 #ifndef WB_FUZZ_BSON_CHECK_H
 #define WB_FUZZ_BSON_CHECK_H
 
@@ -20,11 +21,9 @@ static void demand(bool condition, const char *what) {
 /* As src/state/file.c opens a file. */
 static wb_status open_bytes(wb_file *file, const void *bytes, size_t size) {
     static char path[] = "fuzz";
-    *file = (wb_file){
-        .path = path,
-        .map = {bytes, (int64_t)size},
-        .arena = {.limit_bytes = (int64_t)size * 64 + (1 << 20)    }
-    };
+    *file = (wb_file){.path = path,
+                      .map = {bytes, (int64_t)size},
+                      .arena = {.limit_bytes = (int64_t)size * 64 + (1 << 20)}};
     return wb_format_bson.read(file);
 }
 
@@ -81,7 +80,8 @@ static void write_again(const wb_record *root) {
 
 static void drop_reference(void *file) { ((wb_file *)file)->refs--; }
 
-/* Whatever the tree says of layers: a model or an error. Arrays that lie in the bytes hold the file; nobody else does. */
+/* Whatever the tree says of layers: a model or an error. Arrays that lie in the bytes hold the
+ * file; nobody else does. */
 static void build_model(wb_file *file) {
     static const wb_class counted = {.name = "file", .free = drop_reference};
     file->object.klass = &counted;

@@ -1,4 +1,5 @@
-/* The input as a file. Its first four bytes, the length of the whole, are put right: nearly nothing that a fuzzer makes would have them. */
+/* The input as a file. Its first four bytes, the length of the whole, are put right: nearly nothing
+ * that a fuzzer makes would have them. */
 #include "bson_check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

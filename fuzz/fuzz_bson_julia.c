@@ -1,4 +1,5 @@
-/* The input as a list of words, from which a file is made whose lengths are right: what it means is what may be wrong. */
+/* The input as a list of words, from which a file is made whose lengths are right: what it means is
+ * what may be wrong. */
 #include "bson_check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

@@ -1,5 +1,5 @@
-/* Rename tables: the input is a table's text, a zero byte, and names with a zero byte behind each. Every name by itself against a matcher that
- * does nothing but try; then all of them as a tree. */
+/* Rename tables: the input is a table's text, a zero byte, and names with a zero byte behind each.
+ * Every name by itself against a matcher that does nothing but try; then all of them as a tree. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,9 +54,7 @@ static void check_tree(const char *text, char **names, int64_t count) {
     for (int64_t i = 0; i < count; i++) {
         wb_record *r = root->children[i] = wb_record_new(&file.arena, WB_RECORD_ARRAY);
         if (!r) abort();
-        *r = (wb_record){
-            .kind = WB_RECORD_ARRAY, .dtype = WB_U8, .ndim = 2, .sizes = {2, 3}
-        };
+        *r = (wb_record){.kind = WB_RECORD_ARRAY, .dtype = WB_U8, .ndim = 2, .sizes = {2, 3}};
         r->data = data, r->data_bytes = sizeof data;
         root->names[i] = names[i];
     }

@@ -1,4 +1,5 @@
-/* One input of a format: read, walked byte by byte, written, and read again. What can be written has to come back. */
+/* One input of a format: read, walked byte by byte, written, and read again. What can be written
+ * has to come back. */
 #ifndef WB_FUZZ_SAFETENSORS_H
 #define WB_FUZZ_SAFETENSORS_H
 
@@ -36,11 +37,9 @@ static inline void fuzz_forget(wb_record *r) {
 
 static inline wb_file fuzz_file(const uint8_t *data, size_t size) {
     static char path[] = "fuzz";
-    return (wb_file){
-        .path = path,
-        .map = {size ? data : NULL, (int64_t)size},
-        .arena = {.limit_bytes = (int64_t)size * 64 + (1 << 20)                 }
-    };
+    return (wb_file){.path = path,
+                     .map = {size ? data : NULL, (int64_t)size},
+                     .arena = {.limit_bytes = (int64_t)size * 64 + (1 << 20)}};
 }
 
 /* The records in bytes, or -1. */

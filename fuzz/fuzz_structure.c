@@ -1,5 +1,5 @@
-/* The text of a model's structure: terms or an error with its place; then a model of these terms over arrays that fit them, as far as they are
- * small, or an error. */
+/* The text of a model's structure: terms or an error with its place; then a model of these terms
+ * over arrays that fit them, as far as they are small, or an error. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

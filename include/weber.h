@@ -7,8 +7,9 @@
  *     error.h     errors and the log                      show.h      printing, progress, plots
  *     state.h     files
  *
- * From C++ (17 or later): macros that take settings or lists, as wb_dense and wb_chain, are C's; what they stand for is a function whose
- * name ends in _make, which takes the struct with the settings, or a list's length and address:
+ * From C++ (17 or later): macros that take settings or lists, as wb_dense and wb_chain, are C's;
+ * what they stand for is a function whose name ends in _make, which takes the struct with the
+ * settings, or a list's length and address:
  *
  *     wb_dense_desc wide{}, last{};
  *     wide.in = 2, wide.out = 8, wide.activation = wb_tanh;

@@ -92,7 +92,7 @@ def main():
     tree, build = os.path.join(folder, "tree"), os.path.join(folder, "build")
     shutil.copytree(ROOT, tree, dirs_exist_ok=True, ignore=shutil.ignore_patterns("build", ".git"))
     table = os.path.join(tree, "include", "weber", "ops.def")
-    lines = open(table).read().split("\n")
+    lines = re.sub(r"\n {9,}", " ", open(table).read()).split("\n")  # a row is one line
     subprocess.check_call(["cmake", "-S", tree, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug", "-DWEBER_BENCH=OFF",
                            "-DWEBER_EXAMPLES=OFF"], stdout=subprocess.DEVNULL)
     print("# Mutations\n\nEach elementwise row of `include/weber/ops.def` broken in each of its parts, and the tests of the row that "

@@ -24,10 +24,10 @@ static wb_gpu_library library = {
     .oldest = "ROCm 6.1",
     .symbols = wb_lt_symbols,
     .symbol_count = WB_LT_FUNCTIONS,
-    .table = &lt
-};
+    .table = &lt};
 
-/* Another ROCm's would bring a second runtime into the process, which knows nothing of what the first has made. */
+/* Another ROCm's would bring a second runtime into the process, which knows nothing of what the
+ * first has made. */
 static void choose_names(void) {
     const bool is_older =
         wb_library_is_loaded("libamdhip64.so.6") || wb_library_is_loaded("libamdhip64.so.5");

@@ -24,8 +24,7 @@ static wb_gpu_library library = {
     .oldest = "ROCm 6.0",
     .symbols = symbols,
     .symbol_count = sizeof symbols / sizeof *symbols,
-    .table = &mi
-};
+    .table = &mi};
 
 /* What is to be known of the open library; asked once. */
 static struct {
@@ -33,7 +32,8 @@ static struct {
     bool has_other_runtime;
 } known;
 
-/* Another ROCm's brings a second runtime into the process, which knows nothing of what the first has made. */
+/* Another ROCm's brings a second runtime into the process, which knows nothing of what the first
+ * has made. */
 static bool has_other_runtime(void) {
     union {
         const char *(*function)(mi_code code);
@@ -74,7 +74,8 @@ bool wb_miopen_load(char *reason, size_t reason_bytes) {
     return !is_old && !known.has_other_runtime;
 }
 
-/* Gradients of the filter by composable kernels did not before (ROCm/MIOpen, pull request 3487, of February 2025). */
+/* Gradients of the filter by composable kernels did not before (ROCm/MIOpen, pull request 3487, of
+ * February 2025). */
 bool wb_miopen_repeats(wb_call_kind kind) { return kind != WB_CALL_conv_filter || is_since(3, 5); }
 
 wb_gpu_outcome wb_miopen_outcome(const char *call, mi_code code) {

@@ -1,4 +1,5 @@
-/* Convolutions by MIOpen 3: its library (miopen.c), and what backends/cuda/conv asks of it (miopen_plan.c). */
+/* Convolutions by MIOpen 3: its library (miopen.c), and what backends/cuda/conv asks of it
+ * (miopen_plan.c). */
 #ifndef WB_MIOPEN_H
 #define WB_MIOPEN_H
 

@@ -1,4 +1,5 @@
-/* MIOpen's immediate mode: own declarations, so that no toolkit is needed to build. From the headers of these versions, which agree in all of it:
+/* MIOpen's immediate mode: own declarations, so that no toolkit is needed to build. From the
+ * headers of these versions, which agree in all of it:
  *   ROCm/MIOpen, include/miopen/miopen.h, 3f329dff
  *   ROCm/rocm-libraries, projects/miopen/include/miopen/miopen.h, 01d724c5 */
 #ifndef WB_MIOPEN_API_H
@@ -43,8 +44,9 @@ enum {
 #undef X
 };
 
-/* Solutions that MIOpen itself calls naive: forward, of the data, of the filter. A solution's number is its place in the list of src/solver.cpp,
- * which nothing leaves; MIOpenDriver prints "85/ConvDirectNaiveConvFwd". */
+/* Solutions that MIOpen itself calls naive: forward, of the data, of the filter. A solution's
+ * number is its place in the list of src/solver.cpp, which nothing leaves; MIOpenDriver prints
+ * "85/ConvDirectNaiveConvFwd". */
 enum { MI_FIRST_NAIVE = 85, MI_LAST_NAIVE = 87 };
 
 /* Of each direction: the two arrays that are read, then the one that is written. */

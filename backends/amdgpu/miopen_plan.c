@@ -1,5 +1,6 @@
-/* Convolutions in MIOpen's terms, in its immediate mode: which solution is taken, and how it runs. Finding by trial runs is not used: it wants
- * memory and the device's time, and does not come to the same solution each time. */
+/* Convolutions in MIOpen's terms, in its immediate mode: which solution is taken, and how it runs.
+ * Finding by trial runs is not used: it wants memory and the device's time, and does not come to
+ * the same solution each time. */
 #include "miopen.h"
 
 #include <stdint.h>
@@ -13,7 +14,8 @@ typedef struct mi_plan {
     uint64_t solution;
 } mi_plan;
 
-/* What a device keeps. A handle that is told its stream asks the device for its properties again. */
+/* What a device keeps. A handle that is told its stream asks the device for its properties
+ * again. */
 typedef struct mi_device {
     mi_handle handle;
     gpu_stream stream;
@@ -50,7 +52,8 @@ static direction direction_of(int32_t kind) {
 
 /* ---- which convolutions ---- */
 
-/* Padding is the same on both sides: what is behind may be more than is met, but no output more may come of it. */
+/* Padding is the same on both sides: what is behind may be more than is met, but no output more may
+ * come of it. */
 static bool is_evenly_padded(const wb_conv_shape *s, int d) {
     const int64_t reach = s->dilation[d] * (s->kernel[d] - 1) + 1;
     const int64_t room = s->in[d] + 2 * s->pad[d] - reach; /* below 0: not even one window fits */
@@ -114,8 +117,9 @@ static wb_gpu_outcome make_convolution(const wb_conv_shape *s, mi_convolution *c
 
 /* ---- solutions ---- */
 
-/* Not taken: what ends the process on a card that rocBLAS's build has no kernels for (ROCm/rocm-libraries, issue 7026); in f32, what loses
- * digits to large transforms; what is slower than our own; and what wants too much memory. */
+/* Not taken: what ends the process on a card that rocBLAS's build has no kernels for
+ * (ROCm/rocm-libraries, issue 7026); in f32, what loses digits to large transforms; what is slower
+ * than our own; and what wants too much memory. */
 static bool is_forbidden(const wb_conv_shape *shape, const mi_solution *s) {
     const bool is_whole = shape->dtype == WB_F32 && !shape->fast;
     return s->algorithm == MI_GEMM ||

@@ -107,8 +107,8 @@ static gpu_code enable_peer(int ordinal, gpu_context context) {
 
 enum { NAME_BYTES = 256, PROPERTIES_BYTES = 1 << 14 };
 
-/* The struct of properties begins with the device's name and has changed behind it from version to version; the architecture is the one
- * text there that begins with "gfx". */
+/* The struct of properties begins with the device's name and has changed behind it from version to
+ * version; the architecture is the one text there that begins with "gfx". */
 static bool read_architecture(int ordinal, char *architecture, size_t size_bytes, gpu_code *code) {
     static const char start[] = "gfx";
     char *properties = wb_gpu_host->alloc(PROPERTIES_BYTES);
@@ -132,7 +132,8 @@ static bool is_isa_of(const char *isa, const char *architecture) {
     return name && strlen(name) == length && strncmp(name, architecture, length) == 0;
 }
 
-/* hipRTC stands on this library, which (seen with 5.2) ends the process when it is asked for an architecture that it does not know. */
+/* hipRTC stands on this library, which (seen with 5.2) ends the process when it is asked for an
+ * architecture that it does not know. */
 static bool compiler_knows(const char *architecture) {
     void *library = open_generator(NULL);
     union {
@@ -179,16 +180,16 @@ const wb_gpu_vendor wb_gpu_vendor_table = {
     .driver_library = {.variable = "WEBER_HIP_LIBRARY",
                        .names = driver_names,
                        .missing = "there is no libamdhip64.so: ROCm is not installed (Debian: "
-                                  "libamdhip64-5)"           },
+                                  "libamdhip64-5)"},
     .compiler_library = {.variable = "WEBER_HIPRTC_LIBRARY",
-                       .missing = "there is no libhiprtc.so (Debian: libamdhip64-5, "
-                                    "libhiprtc-builtins5)" },
+                         .missing = "there is no libhiprtc.so (Debian: libamdhip64-5, "
+                                    "libhiprtc-builtins5)"},
     .driver_symbols = driver_symbols,
     .driver_symbol_count = sizeof driver_symbols / sizeof *driver_symbols,
     .compiler_symbols = compiler_symbols,
     .compiler_symbol_count = sizeof compiler_symbols / sizeof *compiler_symbols,
-    .options = {"-w",                         "-fwrapv"},
-    .hiding = {"HIP_VISIBLE_DEVICES",            "ROCR_VISIBLE_DEVICES",            "CUDA_VISIBLE_DEVICES"},
+    .options = {"-w", "-fwrapv"},
+    .hiding = {"HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"},
     .most_groups = UINT32_MAX / WB_GPU_GROUP, /* 2^32 threads are too many */
     .uses_graphs = false, /* nobody has seen a plan replayed by HIP give the right numbers yet */
     .attribute_units = 63,

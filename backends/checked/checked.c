@@ -163,7 +163,8 @@ static void release(void *k) {
 
 /* ---- queues ---- */
 
-/* The device's queue (NULL: its own); NULL with an error, which is that of a device that is gone, if it is. */
+/* The device's queue (NULL: its own); NULL with an error, which is that of a device that is gone,
+ * if it is. */
 static queue *working_queue(const device *d, const char *what, void *any) {
     if (d->gone.status == WB_OK) return wb_checked_queue(d, what, any);
     (void)wb_host_fail(d->gone.status, "checked(%d): %s: nothing is done after an error: %s",
@@ -355,7 +356,8 @@ static wb_status copy_peer(void *d, void *any_queue, wb_memory to, void *from_de
 
 /* ---- sync ---- */
 
-/* The first error that came late: the queue's, then what no call could return, then that of a device that is gone. */
+/* The first error that came late: the queue's, then what no call could return, then that of a
+ * device that is gone. */
 static kept_error next_error(device *d, queue *q) {
     kept_error *const kept[] = {&q->error, &d->error};
     for (int i = 0; i < 2; i++) {

@@ -1,13 +1,17 @@
 /* The checked backend: the CPU, behaving like a device, so that device bugs are found without one.
  *
- * - A handle is no address: it is a range of pages that nobody may touch. The bytes lie elsewhere, and begin as NaN (0xFF).
- * - Whatever is queued is done later: at a sync, when a queue that waits for it runs, or when the queue is full. Until then
- *   the host's side of an upload is not read, and that of a download holds NaN.
- * - Handles, kernels, events and queues that are unknown or were given back are refused, by the operation's name.
+ * - A handle is no address: it is a range of pages that nobody may touch. The bytes lie elsewhere,
+ *   and begin as NaN (0xFF).
+ * - Whatever is queued is done later: at a sync, when a queue that waits for it runs, or when the
+ *   queue is full. Until then the host's side of an upload is not read, and that of a download
+ *   holds NaN.
+ * - Handles, kernels, events and queues that are unknown or were given back are refused, by the
+ *   operation's name.
  * - Host memory that is taken away or written twice while a copy is pending: "missing sync".
  *
- * All of it stands behind one lock. An error that no status can carry is kept for the device's next sync.
- * WEBER_CHECKED_FAIL=n: the n-th command from now on fails, and the device with it, as a broken one does. */
+ * All of it stands behind one lock. An error that no status can carry is kept for the device's next
+ * sync. WEBER_CHECKED_FAIL=n: the n-th command from now on fails, and the device with it, as a
+ * broken one does. */
 #ifndef WB_CHECKED_H
 #define WB_CHECKED_H
 
@@ -119,7 +123,8 @@ typedef struct device {
 
 extern device *wb_checked_devices;
 
-/* The number of the next step: allocations, frees and entries are counted, to say when things happened. */
+/* The number of the next step: allocations, frees and entries are counted, to say when things
+ * happened. */
 uint64_t wb_checked_step(void);
 /* Keeps the first error. */
 void wb_checked_keep(kept_error *kept, wb_status status, const char *format, ...)

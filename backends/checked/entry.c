@@ -79,7 +79,8 @@ wb_status wb_checked_entry_of_command(const device *d, const wb_command *command
     return status;
 }
 
-/* Moves the error that was just recorded into `kept`, without what the thread puts in front of all its errors. */
+/* Moves the error that was just recorded into `kept`, without what the thread puts in front of all
+ * its errors. */
 static void take_error(kept_error *kept, const char *what, wb_status status) {
     char text[TEXT_BYTES], front[TEXT_BYTES];
     (void)wb_take_error(text, sizeof text);

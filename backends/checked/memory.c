@@ -39,7 +39,8 @@ static void forget(piece *p) {
     wb_host_release(p);
 }
 
-/* Nothing will use its bytes any more; its handle stays known until this many others have followed. */
+/* Nothing will use its bytes any more; its handle stays known until this many others have
+ * followed. */
 static void retire(piece *p) {
     free_bytes(p);
     if (freed[next_freed]) forget(freed[next_freed]);
@@ -97,7 +98,8 @@ static void say_unknown(const void *handle, char *why, size_t why_bytes) {
         (void)snprintf(why, why_bytes, "is no memory of a checked device");
 }
 
-/* The piece, alive and on this device; NULL: "is memory 3 (64 bytes), which was freed at step 9, after relu". */
+/* The piece, alive and on this device; NULL: "is memory 3 (64 bytes), which was freed at step 9,
+ * after relu". */
 static piece *look_up(const device *d, const void *handle, char *why, size_t why_bytes) {
     piece *p = (piece *)wb_checked_find(&pieces, handle);
     if (!p) {

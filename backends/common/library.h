@@ -26,8 +26,9 @@ bool wb_library_find(void *handle, const wb_symbol *symbols, size_t count, void 
 /* True where the process has loaded a library whose file's name begins so. */
 bool wb_library_is_loaded(const char *name);
 
-/* True if the call comes back when it is made in a copy of this process. For what may end the process: two libraries that bring a Clang each over
- * one libLLVM, as PoCL and AMD's code generator do on Debian 12, end it when the second is loaded. */
+/* True if the call comes back when it is made in a copy of this process. For what may end the
+ * process: two libraries that bring a Clang each over one libLLVM, as PoCL and AMD's code generator
+ * do on Debian 12, end it when the second is loaded. */
 bool wb_library_survives(void (*call)(void *context), void *context);
 
 #endif

@@ -1,5 +1,5 @@
-/* Compiled texts of a device. Texts do not depend on sizes, so there are few: kernels with the same text share what was made of it, and
- * what nobody uses any more is kept, up to a number. */
+/* Compiled texts of a device. Texts do not depend on sizes, so there are few: kernels with the same
+ * text share what was made of it, and what nobody uses any more is kept, up to a number. */
 #ifndef WB_COMMON_TEXTS_H
 #define WB_COMMON_TEXTS_H
 
@@ -33,7 +33,8 @@ void wb_texts_release(wb_texts *texts);
 wb_text *wb_texts_get(wb_texts *texts, const wb_source *source);
 void wb_texts_put(wb_texts *texts, wb_text *text);
 
-/* FNV-1a over bytes up to the zero, going on from `from`; WB_TEXT_HASH begins. For what names binaries in caches. */
+/* FNV-1a over bytes up to the zero, going on from `from`; WB_TEXT_HASH begins. For what names
+ * binaries in caches. */
 #define WB_TEXT_HASH 0xCBF29CE484222325u
 uint64_t wb_text_hash_on(uint64_t from, const char *text);
 

@@ -11,11 +11,13 @@ typedef struct wb_adam_numbers {
     float decay; /* 0: none */
 } wb_adam_numbers;
 
-/* m = beta1 m + rest1 g;  v = beta2 v + rest2 g^2;  p -= decay p + rate m / (sqrt(correction v) + epsilon)
+/* m = beta1 m + rest1 g;  v = beta2 v + rest2 g^2;  p -= decay p + rate m / (sqrt(correction v) +
+ *                         epsilon)
  *
- * for n elements; a new value may lie where the old one does, otherwise nothing overlaps. Numbers below 1.2e-38 count as zero where
- * the processor can do that: where gradients have died out, m and v fade into them within some thousand steps, and each costs a
- * hundred times as much as another. */
+ * for n elements; a new value may lie where the old one does, otherwise nothing overlaps.
+ * Numbers below 1.2e-38 count as zero where the processor can do that: where gradients have died
+ * out, m and v fade into them within some thousand steps, and each costs a hundred times as much
+ * as another. */
 typedef void wb_adam_loop(int64_t n, const wb_adam_numbers *a, const float *g, const float *p,
                           const float *m, const float *v, float *new_p, float *new_m, float *new_v);
 

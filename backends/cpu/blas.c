@@ -44,7 +44,8 @@ static void open_library(void) {
     void *set = dlsym(library, "openblas_set_num_threads");
     if (!sgemm || !dgemm || !set) return;
 
-    /* ISO C has no cast from an object pointer to a function pointer; POSIX promises the same size */
+    /* ISO C has no cast from an object pointer to a function pointer; POSIX promises the same
+     * size */
     set_threads_fn *set_threads;
     memcpy(&set_threads, &set, sizeof set);
     set_threads(1);

@@ -1,8 +1,10 @@
-/* OpenBLAS, opened at run time where it is present: an optional way to compute a piece of a product.
+/* OpenBLAS, opened at run time where it is present: an optional way to compute a piece of a
+ * product.
  *
- * WEBER_BLAS=own never uses it, openblas uses it for every product of matrices, auto (the default)
- * uses it where a measurement says that it is faster than Weber's kernels (blas.c). It runs
- * single-threaded inside Weber's pool, so its number of threads is set to 1 for the whole process. */
+ * WEBER_BLAS=own never uses it, openblas uses it for every product of matrices, auto (the
+ * default) uses it where a measurement says that it is faster than Weber's kernels (blas.c). It
+ * runs single-threaded inside Weber's pool, so its number of threads is set to 1 for the whole
+ * process. */
 #ifndef WB_CPU_BLAS_H
 #define WB_CPU_BLAS_H
 

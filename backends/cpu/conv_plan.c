@@ -16,7 +16,8 @@ static wb_conv_axis forward_axis(const wb_window *w, int d) {
 
 static int64_t divisor(int64_t a, int64_t b) { return b == 0 ? a : divisor(b, a % b); }
 
-/* Position q = phase + stride i of dx meets y at (q + pad - dilation t) / stride, where that is whole. */
+/* Position q = phase + stride i of dx meets y at (q + pad - dilation t) / stride, where that is
+ * whole. */
 static wb_conv_axis data_axis(const wb_window *w, int d, int64_t phase) {
     const int64_t kernel = w->kernel[d], stride = w->stride[d], dilation = w->dilation[d];
     const int64_t common = divisor(stride, dilation), spacing = stride / common;
@@ -52,16 +53,14 @@ static void finish(wb_conv_plan *plan) {
 
 wb_conv_plan wb_conv_forward_plan(const wb_window *w) {
     const int64_t taps = w->kernel[0] * w->kernel[1] * w->kernel[2];
-    wb_conv_plan plan = {
-        .size = wb_dtype_size(w->dtype),
-        .axis = {forward_axis(w, 0), forward_axis(w, 1), forward_axis(w, 2)},
-        .inner = w->channels / w->groups,
-        .outer = w->filters / w->groups,
-        .groups = w->groups,
-        .batch = w->batch,
-        .inner_stride = taps,
-        .outer_stride = taps * (w->channels / w->groups)
-    };
+    wb_conv_plan plan = {.size = wb_dtype_size(w->dtype),
+                         .axis = {forward_axis(w, 0), forward_axis(w, 1), forward_axis(w, 2)},
+                         .inner = w->channels / w->groups,
+                         .outer = w->filters / w->groups,
+                         .groups = w->groups,
+                         .batch = w->batch,
+                         .inner_stride = taps,
+                         .outer_stride = taps * (w->channels / w->groups)};
     finish(&plan);
     return plan;
 }
@@ -105,9 +104,7 @@ static void measure(const wb_conv_plan *plan, wb_conv_box *box, const int64_t gr
 wb_conv_box wb_conv_box_of(const wb_conv_plan *plan, int64_t first, int64_t count) {
     const int64_t row = plan->axis[0].grid, plane = row * plan->axis[1].grid;
     const int64_t last = first + count - 1;
-    wb_conv_box box = {
-        .low = {0, 0, first / plane}
-    };
+    wb_conv_box box = {.low = {0, 0, first / plane}};
     int64_t grid[3] = {row, plan->axis[1].grid, last / plane - box.low[2] + 1};
     if (grid[2] == 1) {
         box.low[1] = first % plane / row;

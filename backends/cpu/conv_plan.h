@@ -1,11 +1,11 @@
 /* The plan of a convolution: every kind of it is one loop.
  *
  * Forward and data both gather: position i of a grid meets tap t of the kernel at position
- * i * step + offset + t * offset_step of the source plane, for each axis alone. Forward has one grid,
- * y. The data gradient with stride s has s grids per axis, the positions of dx that are equal modulo
- * s: inside one of them the taps that count are an arithmetic progression and the step is 1, so that
- * nothing is multiplied by the zeros between the strides. The filter gradient runs over the grid of
- * forward and sums over it.
+ * i * step + offset + t * offset_step of the source plane, for each axis alone. Forward has one
+ * grid, y. The data gradient with stride s has s grids per axis, the positions of dx that are equal
+ * modulo s: inside one of them the taps that count are an arithmetic progression and the step is 1,
+ * so that nothing is multiplied by the zeros between the strides. The filter gradient runs over the
+ * grid of forward and sums over it.
  *
  * A piece of work copies what it reads of the source into a box: zeros where there is padding, and
  * along each axis the positions sorted by their remainder modulo step, so that neighbours on the
@@ -76,8 +76,8 @@ typedef struct wb_conv_run {
     int64_t length;
 } wb_conv_run;
 
-/* Positions first .. first + count - 1 of some images, of some output channels of one group. More than
- * one image only with the whole grid. */
+/* Positions first .. first + count - 1 of some images, of some output channels of one group. More
+ * than one image only with the whole grid. */
 typedef struct wb_conv_piece {
     const wb_conv_plan *plan;
     const void *source;  /* its first plane in the first image */
@@ -93,8 +93,8 @@ typedef struct wb_conv_piece {
     int worker;
 } wb_conv_piece;
 
-/* A block of the filter gradient: channels channel .. and filters filter .. of one group, summed over
- * some images into rows (channel, tap) of `pitch` filters. */
+/* A block of the filter gradient: channels channel .. and filters filter .. of one group, summed
+ * over some images into rows (channel, tap) of `pitch` filters. */
 typedef struct wb_conv_block {
     const wb_conv_plan *plan; /* of forward */
     const void *x, *y;        /* their first planes in the first image */

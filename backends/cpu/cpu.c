@@ -134,7 +134,8 @@ static wb_onednn *onednn_of(const wb_call *call) {
     }
 }
 
-/* Tiles of the result become boxes of the program's domain: the rows have to be one dimension, the columns at most two. */
+/* Tiles of the result become boxes of the program's domain: the rows have to be one dimension, the
+ * columns at most two. */
 static bool can_fuse(const wb_call *call, const wb_program *epilogue, int split) {
     const bool has_tiles = call->kind == WB_CALL_matmul || call->kind == WB_CALL_conv_forward ||
                            call->kind == WB_CALL_conv_data;

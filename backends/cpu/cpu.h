@@ -29,7 +29,8 @@ size_t wb_cpu_program_scratch(const wb_cpu_program *program);
 void wb_cpu_program_run(const wb_cpu_program *program, char *const *arguments, const uint64_t *late,
                         char *scratch);
 
-/* Runs an elementwise program over a part of its domain on this thread, with the registers of `worker`. */
+/* Runs an elementwise program over a part of its domain on this thread, with the registers of
+ * `worker`. */
 void wb_cpu_program_run_box(const wb_cpu_program *program, char *const *arguments,
                             const uint64_t *late, char *scratch, int worker, const wb_box *box);
 

@@ -32,8 +32,8 @@ typedef struct plan {
     size_t scratch;                    /* bytes for one running piece */
 } plan;
 
-/* How A and B are read. A copy costs about as much as four columns of tiles read A in place; it pays
- * when they are many and each k lies on another page. */
+/* How A and B are read. A copy costs about as much as four columns of tiles read A in place; it
+ * pays when they are many and each k lies on another page. */
 static void choose_reading(const wb_gemm *g, plan *p) {
     if (g->k == 0 || g->m == 1 || g->n == 1) return;
     p->swaps = g->transpose_b && g->m <= 12 && g->n >= 64;

@@ -2,8 +2,8 @@
  *
  *     C (m, n) = op(A) (m, k) * op(B) (k, n)        op(A) is A or its transpose
  *
- * Element (i, j) of a stored matrix lies at [i + j * ld]. A batch repeats the product with the given
- * strides (elements; 0 repeats one matrix). */
+ * Element (i, j) of a stored matrix lies at [i + j * ld]. A batch repeats the product with the
+ * given strides (elements; 0 repeats one matrix). */
 #ifndef WB_CPU_GEMM_H
 #define WB_CPU_GEMM_H
 
@@ -24,9 +24,9 @@ typedef struct wb_gemm {
     const int64_t *offset_c;
 } wb_gemm;
 
-/* Called once for each tile of C as soon as its elements are final and still in cache, from any pool
- * thread, tiles never overlapping and covering C: rows row .. row + rows - 1 of columns column ..
- * column + columns - 1 of product number `product`. Fused elementwise programs run here. */
+/* Called once for each tile of C as soon as its elements are final and still in cache, from any
+ * pool thread, tiles never overlapping and covering C: rows row .. row + rows - 1 of columns column
+ * .. column + columns - 1 of product number `product`. Fused elementwise programs run here. */
 typedef void wb_tile_fn(void *context, int64_t product, int64_t row, int64_t rows, int64_t column,
                         int64_t columns, int worker);
 

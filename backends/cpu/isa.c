@@ -47,7 +47,8 @@ wb_isa wb_cpu_isa(void) {
 /* ---- the processor's name ---- */
 
 #if defined(__x86_64__)
-/* Functions 0x80000002 to 4: 48 letters, padded with spaces (AMD64 Architecture Programmer's Manual, volume 3, appendix E.4.2). */
+/* Functions 0x80000002 to 4: 48 letters, padded with spaces (AMD64 Architecture Programmer's
+ * Manual, volume 3, appendix E.4.2). */
 static void read_model(char *text, size_t size_bytes) {
     unsigned words[13] = {0}, *w = words;
     for (unsigned f = 0x80000002u; f <= 0x80000004u; f++, w += 4)

@@ -1,7 +1,8 @@
 /* The loops that programs are run with, one table per instruction set.
  *
- * Registers hold up to WB_TILE elements of float, double, int32_t, int64_t; bool is int32_t 0 or 1. Element loops are
- * called with n rounded up to a multiple of 16; what lies beyond the tile is never looked at. */
+ * Registers hold up to WB_TILE elements of float, double, int32_t, int64_t; bool is int32_t 0 or 1.
+ * Element loops are called with n rounded up to a multiple of 16; what lies beyond the tile is
+ * never looked at. */
 #ifndef WB_CPU_LOOPS_H
 #define WB_CPU_LOOPS_H
 
@@ -36,7 +37,8 @@ typedef struct wb_loops {
     wb_element_loop *element[WB_CODE_select + 1]
                             [WB_R_COUNT]; /* by type of the operands; NULL: not of that class */
     wb_element_loop *cast[WB_R_COUNT][WB_R_COUNT]; /* from, to */
-    /* the same where the last, or the one before the last, operand is one number for all elements; NULL: no such loop */
+    /* the same where the last, or the one before the last, operand is one number for all elements;
+     * NULL: no such loop */
     wb_element_loop *by_number[WB_CODE_select + 1][WB_R_COUNT],
         *of_number[WB_CODE_select + 1][WB_R_COUNT];
     wb_element_loop *fused[WB_FUSED_COUNT][4][2]; /* f32 and f64; + 1: y is a number, + 2: z is */

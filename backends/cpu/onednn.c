@@ -23,8 +23,8 @@ enum { BOTH = IN_FORWARD | IN_DATA, ALL = BOTH | IN_FILTER };
 enum { EITHER, PADDED, UNPADDED };
 enum { ANY_SIZE = 1 << 30 };
 
-/* Square kernels and strides, in f32; bench/results/conv-2026-11.md has the measurements. inner are the
- * channels of a group that are summed over, outer those of the result. */
+/* Square kernels and strides, in f32; bench/results/conv-2026-11.md has the measurements. inner are
+ * the channels of a group that are summed over, outer those of the result. */
 static const struct {
     unsigned kinds;
     int kernel, stride;
@@ -34,15 +34,15 @@ static const struct {
     int64_t most_inner, most_outer;
     bool outer_is_less; /* no more than inner */
 } wins[] = {
-    {ALL,       3, 1, true,  EITHER,   28 * 28, ANY_SIZE, ANY_SIZE, false},
-    {ALL,       3, 2, true,  EITHER,   14 * 14, ANY_SIZE, ANY_SIZE, false},
-    {ALL,       3, 2, false, EITHER,   14 * 14, ANY_SIZE, ANY_SIZE, false},
-    {BOTH,      3, 1, false, PADDED,   14 * 14, 128,      ANY_SIZE, false},
-    {BOTH,      3, 1, false, PADDED,   7 * 7,   ANY_SIZE, ANY_SIZE, false},
-    {IN_DATA,   3, 1, false, UNPADDED, 28 * 28, ANY_SIZE, ANY_SIZE, false},
-    {BOTH,      1, 1, false, EITHER,   28 * 28, ANY_SIZE, 64,       true },
-    {IN_FILTER, 1, 1, false, EITHER,   28 * 28, ANY_SIZE, ANY_SIZE, false},
-    {ALL,       1, 2, false, EITHER,   14 * 14, ANY_SIZE, ANY_SIZE, false},
+    {ALL, 3, 1, true, EITHER, 28 * 28, ANY_SIZE, ANY_SIZE, false},
+    {ALL, 3, 2, true, EITHER, 14 * 14, ANY_SIZE, ANY_SIZE, false},
+    {ALL, 3, 2, false, EITHER, 14 * 14, ANY_SIZE, ANY_SIZE, false},
+    {BOTH, 3, 1, false, PADDED, 14 * 14, 128, ANY_SIZE, false},
+    {BOTH, 3, 1, false, PADDED, 7 * 7, ANY_SIZE, ANY_SIZE, false},
+    {IN_DATA, 3, 1, false, UNPADDED, 28 * 28, ANY_SIZE, ANY_SIZE, false},
+    {BOTH, 1, 1, false, EITHER, 28 * 28, ANY_SIZE, 64, true},
+    {IN_FILTER, 1, 1, false, EITHER, 28 * 28, ANY_SIZE, ANY_SIZE, false},
+    {ALL, 1, 2, false, EITHER, 14 * 14, ANY_SIZE, ANY_SIZE, false},
 };
 
 enum { LEAST_IMAGES = 16, LEAST_CHANNELS = 16 }; /* of what was measured */
@@ -361,10 +361,8 @@ static bool execute(const wb_onednn *c, const worker *w, int number, argument *a
 
 static bool convert(const wb_onednn *c, const worker *w, int operand) {
     const bool is_output = operand == output_of(c->kind);
-    argument arguments[3] = {
-        {ARG_FROM, is_output ? w->own[operand] : w->dense[operand]},
-        {ARG_TO,   is_output ? w->dense[operand] : w->own[operand]}
-    };
+    argument arguments[3] = {{ARG_FROM, is_output ? w->own[operand] : w->dense[operand]},
+                             {ARG_TO, is_output ? w->dense[operand] : w->own[operand]}};
     return !c->converts[operand] || execute(c, w, operand, arguments, 2);
 }
 
@@ -490,10 +488,7 @@ static void finish_filter(job *j) {
 wb_status wb_onednn_conv(wb_onednn *c, const void *a, const void *b, void *out, void *scratch,
                          wb_tile_fn *done, void *context) {
     static const int operands[][2] = {
-        [WB_CONV_FORWARD] = {X, W},
-          [WB_CONV_DATA] = {Y, W},
-          [WB_CONV_FILTER] = {X, Y}
-    };
+        [WB_CONV_FORWARD] = {X, W}, [WB_CONV_DATA] = {Y, W}, [WB_CONV_FILTER] = {X, Y}};
     const bool is_filter = c->kind == WB_CONV_FILTER;
     job j = {.conv = c,
              .out = out,

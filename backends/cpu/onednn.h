@@ -1,13 +1,13 @@
 /* oneDNN, opened at run time where it is present: an optional way to compute a convolution.
  *
- * WEBER_CONV=own never uses it, onednn uses it for every f32 convolution of one or two dimensions, auto
- * (the default) uses it where a measurement says that it is faster than Weber's kernels, with the
- * conversion of the arrays from and to (W, H, C, N) counted (onednn.c, bench/results). Only version 2 is
- * opened, libdnnl.so.2: version 3 has another C interface.
+ * WEBER_CONV=own never uses it, onednn uses it for every f32 convolution of one or two dimensions,
+ * auto (the default) uses it where a measurement says that it is faster than Weber's kernels, with
+ * the conversion of the arrays from and to (W, H, C, N) counted (onednn.c, bench/results). Only
+ * version 2 is opened, libdnnl.so.2: version 3 has another C interface.
  *
- * A batch is cut into groups of images, by shape only. Each is converted, computed by one primitive on
- * one thread of Weber's pool, and converted back while it is in cache. The thread's number of OpenMP
- * threads is 1 during that and what it was before afterwards. */
+ * A batch is cut into groups of images, by shape only. Each is converted, computed by one primitive
+ * on one thread of Weber's pool, and converted back while it is in cache. The thread's number of
+ * OpenMP threads is 1 during that and what it was before afterwards. */
 #ifndef WB_CPU_ONEDNN_H
 #define WB_CPU_ONEDNN_H
 
@@ -24,8 +24,8 @@ bool wb_onednn_is_open(void);
 /* True where auto takes it, if it is open. */
 bool wb_onednn_is_faster(wb_conv_kind kind, const wb_window *window);
 
-/* NULL if wb_cpu_conv is to be called instead: that depends on the shape, the machine and the environment,
- * never on time. Belongs to the caller. */
+/* NULL if wb_cpu_conv is to be called instead: that depends on the shape, the machine and the
+ * environment, never on time. Belongs to the caller. */
 wb_onednn *wb_onednn_new(wb_conv_kind kind, const wb_window *window);
 void wb_onednn_free(wb_onednn *conv);
 

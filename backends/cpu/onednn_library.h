@@ -1,4 +1,5 @@
-/* The C interface of oneDNN 2, as far as onednn.c uses it, declared here so that no header is needed. */
+/* The C interface of oneDNN 2, as far as onednn.c uses it, declared here so that no header is
+ * needed. */
 #ifndef WB_CPU_ONEDNN_LIBRARY_H
 #define WB_CPU_ONEDNN_LIBRARY_H
 

@@ -1,6 +1,6 @@
-/* One job at a time. Each worker has a range of its pieces, the same in every job of as many pieces: what it wrote
- * in one job, a part of a weight matrix, say, is still in its cache in the next. Who is done with its own range helps
- * with the others'.
+/* One job at a time. Each worker has a range of its pieces, the same in every job of as many
+ * pieces: what it wrote in one job, a part of a weight matrix, say, is still in its cache in the
+ * next. Who is done with its own range helps with the others'.
  *
  * Pieces are claimed by compare-and-swap on one word per range that holds the job's number and the
  * next piece, so that a late worker can never take a piece of a job whose task it has not read. The
@@ -139,7 +139,8 @@ static void run_range(range *r, uint32_t job, int worker) {
     }
 }
 
-/* The worker's own range, then what is left of the others in the same job, whose number is returned. */
+/* The worker's own range, then what is left of the others in the same job, whose number is
+ * returned. */
 static uint32_t run_pieces(int worker) {
     const uint32_t job = job_of(current_claim(&pool.range[worker]));
     run_range(&pool.range[worker], job, worker);

@@ -11,13 +11,15 @@
 
 typedef void wb_task_fn(void *context, int64_t piece, int worker);
 
-/* Runs task(context, piece, worker) for piece = 0 .. pieces - 1 and returns when all are done. worker is
- * 0 .. wb_cpu_threads() - 1 and belongs to one running task at a time: it selects scratch memory.
- * Called from inside a task it runs in line. Two user threads may call it at once: the second runs its pieces alone. */
+/* Runs task(context, piece, worker) for piece = 0 .. pieces - 1 and returns when all are done.
+ * worker is 0 .. wb_cpu_threads() - 1 and belongs to one running task at a time: it selects scratch
+ * memory. Called from inside a task it runs in line. Two user threads may call it at once: the
+ * second runs its pieces alone. */
 void wb_cpu_parallel(int64_t pieces, wb_task_fn *task, void *context);
 
-/* Threads that wb_cpu_parallel uses, the caller among them: WEBER_NUM_THREADS, else the cores that this
- * process may run on. The pool's threads start at the first parallel call that has more than one piece. */
+/* Threads that wb_cpu_parallel uses, the caller among them: WEBER_NUM_THREADS, else the cores that
+ * this process may run on. The pool's threads start at the first parallel call that has more than
+ * one piece. */
 int wb_cpu_threads(void);
 
 /* Sets the number for later calls; 0 returns to the default. Not while another thread computes. */

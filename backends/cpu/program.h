@@ -1,4 +1,5 @@
-/* A program made ready for the CPU: a schedule of steps over tiles that stay in the first-level cache. */
+/* A program made ready for the CPU: a schedule of steps over tiles that stay in the first-level
+ * cache. */
 #ifndef WB_CPU_PROGRAM_H
 #define WB_CPU_PROGRAM_H
 

@@ -1,5 +1,5 @@
-/* Adam's step found among a program's instructions (see wb_expand_adam): one loop reads and writes each array once, where the
- * instructions one by one go through the first cache fourteen times.
+/* Adam's step found among a program's instructions (see wb_expand_adam): one loop reads and writes
+ * each array once, where the instructions one by one go through the first cache fourteen times.
  *
  *     mean    = m beta1 + g rest1         square = v beta2 + g^2 rest2
  *     fresh   = kept - mean rate / (sqrt(square correction) + epsilon)

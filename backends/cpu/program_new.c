@@ -104,9 +104,7 @@ static bool add_step(wb_cpu_program *k, wb_step_list *list, uint16_t number) {
         list->steps = grown, list->capacity = capacity;
     }
     const wb_instruction *i = &k->program.instructions[number];
-    wb_step step = {
-        .instruction = i, .number = number, .in = {i->in[0], i->in[1], i->in[2]}
-    };
+    wb_step step = {.instruction = i, .number = number, .in = {i->in[0], i->in[1], i->in[2]}};
     if (i->code <= WB_CODE_select)
         step.loop = k->loops->element[i->code][i->type];
     else if (i->code == WB_CODE_cast)
@@ -134,7 +132,8 @@ static bool ends_phase(const wb_instruction *i, int phase) {
     return i->code == WB_CODE_store && !i->row && i->phase == phase;
 }
 
-/* The full steps of a phase: everything that its ends need, unless the registers still hold it from an earlier phase. */
+/* The full steps of a phase: everything that its ends need, unless the registers still hold it from
+ * an earlier phase. */
 static bool schedule_phase(wb_cpu_program *k, int phase, bool *computed) {
     const wb_program *p = &k->program;
     const bool keeps = k->steps_per_unit == 1;
@@ -235,7 +234,8 @@ static bool is_number(const wb_cpu_program *k, uint16_t value) {
     return value != WB_NO_VALUE && is_constant(&k->program.instructions[value]);
 }
 
-/* Takes, where a constant is an operand, the loop that reads it as one number; taken[] says which. */
+/* Takes, where a constant is an operand, the loop that reads it as one number; taken[] says
+ * which. */
 static void take_number_loop(wb_cpu_program *k, wb_step *step, bool *taken) {
     const wb_instruction *i = step->instruction;
     const int last = i->code == WB_CODE_select ? 2 : 1;
@@ -258,7 +258,8 @@ static void take_number_loop(wb_cpu_program *k, wb_step *step, bool *taken) {
     }
 }
 
-/* Constants that are still wanted as whole registers are noted: the others need one element only. */
+/* Constants that are still wanted as whole registers are noted: the others need one element
+ * only. */
 static void use_numbers(wb_cpu_program *k, wb_step_list *list) {
     for (int64_t s = 0; s < list->count; s++) {
         wb_step *step = &list->steps[s];
@@ -309,8 +310,8 @@ static bool has_result(const wb_step *step) {
     return step->instruction->code != WB_CODE_store && !is_reduction(step->instruction);
 }
 
-/* Registers of the full values, reused when their last reader is done. A result never shares with an operand of its own step of
- * another width; of the same width it may, element on element. */
+/* Registers of the full values, reused when their last reader is done. A result never shares with
+ * an operand of its own step of another width; of the same width it may, element on element. */
 static void assign(wb_cpu_program *k, const wb_step_list *lists, int nlists, const bool *shared) {
     int last[WB_MOST_STEPS];
     free_register pool[WB_MOST_STEPS];
@@ -355,7 +356,8 @@ static void assign_fixed(wb_cpu_program *k) {
     k->register_bytes = (k->register_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* Values that are computed in several phases have registers of their own: each phase shares out the others anew. */
+/* Values that are computed in several phases have registers of their own: each phase shares out the
+ * others anew. */
 static void assign_shared(wb_cpu_program *k, bool *shared) {
     bool seen[WB_MOST_STEPS] = {false};
     for (int phase = 0; phase < k->program.phases; phase++)
@@ -400,7 +402,8 @@ static int place_of(const wb_step_list *list, uint16_t number) {
     return -1;
 }
 
-/* A value goes straight to memory if no later step of the phase still reads, where it lies, what is written over. */
+/* A value goes straight to memory if no later step of the phase still reads, where it lies, what is
+ * written over. */
 static bool may_write_straight(const wb_cpu_program *k, const wb_step_list *list,
                                const wb_step *store) {
     const wb_program *p = &k->program;

@@ -1,4 +1,5 @@
-/* Running a program: tiles of the kept dimensions are units, each reduced tile by tile through the phases. */
+/* Running a program: tiles of the kept dimensions are units, each reduced tile by tile through the
+ * phases. */
 #include <string.h>
 
 #include "pool.h"
@@ -470,8 +471,9 @@ static bool adam_tile(const tile *t) {
 
 enum { LINE = 64 }; /* of the caches */
 
-/* Memory that the next tile will most likely use, asked for a part at each step of this one: all at once, the requests would wait for
- * each other. The processor sees too little of each array at a time to do so itself. */
+/* Memory that the next tile will most likely use, asked for a part at each step of this one: all at
+ * once, the requests would wait for each other. The processor sees too little of each array at a
+ * time to do so itself. */
 typedef struct ahead {
     const char *at[WB_MOST_STREAMS];
     int64_t part[WB_MOST_STREAMS]; /* bytes at each step */

@@ -6,12 +6,13 @@
  *     wb_Rv_load_part(p, count), wb_Rv_store_part(p, v, count)
  *                                                           the first 1 .. lanes elements; nothing
  *                                                           beyond is touched, missing ones are 0
- *     wb_Rv_load_edge(p, count)                             load_part, fast where count is often all
+ *     wb_Rv_load_edge(p, count)                             load_part, fast where count is often
+ *                                                           all
  *     wb_Rv_set(s)                                          s in every lane
  *     wb_Rv_sum(v)                                          of the lanes, halves first
  *
- * + - * on vectors are C's operators (GCC and clang vector extensions). With WB_SIMD == 0 a vector is
- * one scalar and everything still compiles as plain C. */
+ * + - * on vectors are C's operators (GCC and clang vector extensions). With WB_SIMD == 0 a vector
+ * is one scalar and everything still compiles as plain C. */
 #ifndef WB_CPU_SIMD_H
 #define WB_CPU_SIMD_H
 

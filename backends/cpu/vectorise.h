@@ -1,5 +1,5 @@
-/* Before a loop whose iterations touch one place each: the compiler may then take a result that lies where an operand does
- * without testing for overlap at run time. */
+/* Before a loop whose iterations touch one place each: the compiler may then take a result that
+ * lies where an operand does without testing for overlap at run time. */
 #ifndef WB_CPU_VECTORISE_H
 #define WB_CPU_VECTORISE_H
 

@@ -1,8 +1,8 @@
 /* Convolutions, pools, unfold and fold on the CPU.
  *
  * Arrays are (spatial..., channels, batch), first dimension fastest: x (W, H, D, C, N),
- * w (kw, kh, kd, C / groups, K), y (W', H', D', K, N), dense. One or two spatial dimensions have the
- * others of size 1. W' = floor((W + pad_lo + pad_hi - dilation (kw - 1) - 1) / stride) + 1. */
+ * w (kw, kh, kd, C / groups, K), y (W', H', D', K, N), dense. One or two spatial dimensions have
+ * the others of size 1. W' = floor((W + pad_lo + pad_hi - dilation (kw - 1) - 1) / stride) + 1. */
 #ifndef WB_CPU_WINDOW_H
 #define WB_CPU_WINDOW_H
 
@@ -21,10 +21,10 @@ typedef struct wb_window {
     bool flip;        /* true convolution: the kernel is read backwards (Flux's Conv) */
 } wb_window;
 
-/* y = conv(x, w); dx = adjoint in x of it applied to y; dw = adjoint in w of it. scratch: see _scratch.
- * done (may be NULL) is called as in gemm.h with product = 0, rows = positions inside one output
- * plane (W' H' D' of them) and columns = channel + K * image, for forward; for data the planes are x's.
- * filter never calls done. */
+/* y = conv(x, w); dx = adjoint in x of it applied to y; dw = adjoint in w of it. scratch: see
+ * _scratch. done (may be NULL) is called as in gemm.h with product = 0, rows = positions inside one
+ * output plane (W' H' D' of them) and columns = channel + K * image, for forward; for data the
+ * planes are x's. filter never calls done. */
 typedef enum wb_conv_kind { WB_CONV_FORWARD, WB_CONV_DATA, WB_CONV_FILTER } wb_conv_kind;
 size_t wb_cpu_conv_scratch(wb_conv_kind kind, const wb_window *window);
 void wb_cpu_conv(wb_conv_kind kind, const wb_window *window, const void *a, const void *b,

@@ -31,7 +31,8 @@ enum {
     WB_GPU_MOST_MARKS = 64
 };
 
-/* Used round and round. `first` and `next` count bytes from the beginning of time: what is between them may still be read. */
+/* Used round and round. `first` and `next` count bytes from the beginning of time: what is between
+ * them may still be read. */
 typedef struct wb_gpu_ring {
     char *memory; /* made when first used */
     uint64_t first, next;
@@ -55,7 +56,8 @@ enum {
     WB_GPU_LATE_WORDS = 1 << 16, /* as many as a wb_source can number */
 };
 
-/* Status words, one slot for all commands that are called the same: their places never change, so graphs may hold them. */
+/* Status words, one slot for all commands that are called the same: their places never change, so
+ * graphs may hold them. */
 typedef struct wb_gpu_status {
     gpu_pointer words;                  /* zero between syncs; made when first needed */
     int64_t (*mirror)[WB_STATUS_WORDS]; /* pinned */
@@ -112,11 +114,13 @@ void wb_gpu_close(void *device);
 /* Makes the device that of the calling thread: what every entry of the table begins with. */
 wb_gpu_outcome wb_gpu_enter(const wb_gpu_device *device);
 
-/* No graph is being made between these: libraries that are asked about a device fail while any of its streams is recorded. */
+/* No graph is being made between these: libraries that are asked about a device fail while any of
+ * its streams is recorded. */
 void wb_gpu_pause_graphs(wb_gpu_device *device);
 void wb_gpu_resume_graphs(wb_gpu_device *device);
 
-/* What has to come before memory or modules go: all streams are waited for, and graphs paused, since the driver waits for the device, too. */
+/* What has to come before memory or modules go: all streams are waited for, and graphs paused,
+ * since the driver waits for the device, too. */
 void wb_gpu_begin_release(wb_gpu_device *device);
 void wb_gpu_end_release(wb_gpu_device *device);
 
@@ -125,7 +129,8 @@ wb_gpu_queue *wb_gpu_queue_of(wb_gpu_device *device, void *queue);
 bool wb_gpu_queue_init(wb_gpu_device *device, wb_gpu_queue *queue);
 void wb_gpu_queue_release(wb_gpu_queue *queue);
 
-/* With the queue's lock held. The late values to the device: *at is where they lie until the queue's next run. */
+/* With the queue's lock held. The late values to the device: *at is where they lie until the
+ * queue's next run. */
 wb_gpu_outcome wb_gpu_queue_late(wb_gpu_queue *queue, const uint64_t *late, int count,
                                  gpu_pointer *at);
 /* The status words of commands called `what`. */

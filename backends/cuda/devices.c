@@ -1,4 +1,5 @@
-/* Which devices there are, and why there are none. What a call that failed left in its results is not looked at. */
+/* Which devices there are, and why there are none. What a call that failed left in its results is
+ * not looked at. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

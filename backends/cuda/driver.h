@@ -1,8 +1,11 @@
-/* The driver's and the compiler's functions, by both vendors' names: own declarations, so that no toolkit is needed to build.
+/* The driver's and the compiler's functions, by both vendors' names: own declarations, so that no
+ * toolkit is needed to build.
  *
- * CUDA's driver API and HIP have the same functions here, with the same parameters in the same order; HIP's enums have the numbers
- * of CUDA's wherever this folder uses them. What is different has lists of its own at the end, and its place in vendor.h. Sources:
- * docs.nvidia.com/cuda/cuda-driver-api, docs.nvidia.com/cuda/nvrtc, rocm.docs.amd.com/projects/HIP. */
+ * CUDA's driver API and HIP have the same functions here, with the same parameters in the same
+ * order; HIP's enums have the numbers of CUDA's wherever this folder uses them. What is
+ * different has lists of its own at the end, and its place in vendor.h. Sources:
+ * docs.nvidia.com/cuda/cuda-driver-api, docs.nvidia.com/cuda/nvrtc,
+ * rocm.docs.amd.com/projects/HIP. */
 #ifndef WB_CUDA_DRIVER_H
 #define WB_CUDA_DRIVER_H
 

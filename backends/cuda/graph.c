@@ -1,8 +1,10 @@
 /* Graphs: lists of commands that come again with the same memory are launched as one.
  *
- * A list is known by what it does: its kernels, which are numbered for life, and the addresses that they are given. Nothing else goes into
- * a launch, for late values are read from where wb_gpu_queue_late puts them before each run. So a graph stays right whoever asks for it,
- * and goes when one of its kernels goes. It is made on a stream of its own, on which nothing runs (stream capture). */
+ * A list is known by what it does: its kernels, which are numbered for life, and the addresses that
+ * they are given. Nothing else goes into a launch, for late values are read from where
+ * wb_gpu_queue_late puts them before each run. So a graph stays right whoever asks for it, and goes
+ * when one of its kernels goes. It is made on a stream of its own, on which nothing runs (stream
+ * capture). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +38,8 @@ static bool reserve_key(wb_gpu_queue *queue, size_t words) {
     return true;
 }
 
-/* Kernel and addresses of each command. 0 words: a kernel does not take part, or there is no memory for the key. */
+/* Kernel and addresses of each command. 0 words: a kernel does not take part, or there is no memory
+ * for the key. */
 static size_t write_key(const wb_gpu_run *run, const wb_command *commands, int count) {
     size_t words = 1;
     for (int i = 0; i < count; i++) {
@@ -111,8 +114,9 @@ static wb_gpu_graph *add(wb_gpu_queue *queue, uint64_t hash, size_t words) {
     return queue->graphs = graph;
 }
 
-/* The walk over a key that write_key wrote is not worth its code: a graph holds the kernel if its number is among the words. A word that
- * is the same by chance costs a graph, which is made again. */
+/* The walk over a key that write_key wrote is not worth its code: a graph holds the kernel if
+ * its number is among the words. A word that is the same by chance costs a graph, which is made
+ * again. */
 static bool holds(const wb_gpu_graph *graph, const wb_gpu_kernel *kernel) {
     if (!kernel) return true;
     for (size_t i = 0; i < graph->words; i++)

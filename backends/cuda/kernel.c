@@ -182,7 +182,8 @@ static bool can_launch(const wb_source *source) {
     return true;
 }
 
-/* Takes the source over. NULL without an error where it has too many parameters: then the host asks for smaller ones. */
+/* Takes the source over. NULL without an error where it has too many parameters: then the host asks
+ * for smaller ones. */
 static wb_gpu_kernel *kernel_of(wb_gpu_device *device, wb_source *source) {
     if (!source) return NULL;
     wb_gpu_kernel *k = fits(source) && can_launch(source) ? new_kernel(device, source) : NULL;

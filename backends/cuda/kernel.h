@@ -1,4 +1,5 @@
-/* Kernels: rendered texts that the vendor's compiler translates, and calls that a library of the vendor takes. */
+/* Kernels: rendered texts that the vendor's compiler translates, and calls that a library of the
+ * vendor takes. */
 #ifndef WB_CUDA_KERNEL_H
 #define WB_CUDA_KERNEL_H
 
@@ -13,7 +14,8 @@ typedef struct wb_gpu_run {
     gpu_stream stream; /* where to: the queue's, or that on which a graph is made */
     const wb_memory *memory;
     gpu_pointer late; /* device memory: late value i lies at late + 8 i */
-    int joined; /* commands that the kernel is to run, from the one that it is given on (wb_gpu_joined) */
+    /* commands that the kernel is to run, from the one that it is given on (wb_gpu_joined) */
+    int joined;
 } wb_gpu_run;
 
 /* The device address of the command's argument; 0 where it has no memory. */
@@ -26,17 +28,20 @@ static inline gpu_pointer wb_gpu_address(const wb_gpu_run *run, const wb_command
 
 /* ---- kernels ---- */
 
-/* What all kernels have in common: the first member of each. Zeroed memory; wb_gpu_kernel_init fills in device and number. */
+/* What all kernels have in common: the first member of each. Zeroed memory; wb_gpu_kernel_init
+ * fills in device and number. */
 typedef struct wb_gpu_kernel {
     wb_gpu_device *device;
     uint64_t number; /* of all kernels of the process: never used again */
-    size_t
-        scratch_bytes; /* wanted as the command's last argument, from the plan's workspace: libraries' workspaces too */
+    /* wanted as the command's last argument, from the plan's workspace: libraries' workspaces
+     * too */
+    size_t scratch_bytes;
     int32_t late_count; /* reads late values below this number */
     bool uses_status;
     bool cannot_be_captured; /* plans with it run without a graph */
     atomic_bool is_in_graph;
-    /* Queues the command on run->stream; allocates nothing, waits for nothing and records no error: that is done by who called. */
+    /* Queues the command on run->stream; allocates nothing, waits for nothing and records no error:
+     * that is done by who called. */
     wb_gpu_outcome (*run)(const struct wb_gpu_kernel *kernel, const wb_gpu_run *run,
                           const wb_command *command);
     void (*release)(struct wb_gpu_kernel *kernel); /* what it is made of, and itself */
@@ -82,13 +87,15 @@ typedef struct wb_gpu_keeping {
     bool (*load)(char *reason, size_t reason_bytes); /* the part's: what is there goes to the log */
 } wb_gpu_keeping;
 
-/* *kept, one of the device's; made when first asked for. The device is the thread's then. NULL with the outcome. */
+/* *kept, one of the device's; made when first asked for. The device is the thread's then. NULL with
+ * the outcome. */
 void *wb_gpu_kept(wb_gpu_device *device, void **kept, const wb_gpu_keeping *keeping,
                   wb_gpu_outcome *outcome);
 
 /* ---- modules (module.c) ---- */
 
-/* A gpu_module for the text: the binary of the disk cache, or what the compiler makes. For wb_texts. */
+/* A gpu_module for the text: the binary of the disk cache, or what the compiler makes. For
+ * wb_texts. */
 void *wb_gpu_module_build(void *device, const wb_source *source);
 void wb_gpu_module_drop(void *device, void *module);
 
@@ -103,7 +110,8 @@ wb_status wb_gpu_run_commands(void *device, void *queue, const wb_command *comma
 
 /* ---- graphs (graph.c), with the lock of the device's own queue held ---- */
 
-/* Runs the commands as a graph where they have one, or are due to get one; *done says whether they were queued. */
+/* Runs the commands as a graph where they have one, or are due to get one; *done says whether they
+ * were queued. */
 wb_gpu_outcome wb_gpu_graph_run(const wb_gpu_run *run, const wb_command *commands, int count,
                                 bool *done);
 /* Drops the graphs that hold the kernel; all of them: NULL. */

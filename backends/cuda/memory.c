@@ -77,7 +77,8 @@ static bool is_pinned(wb_gpu_device *device, const char *memory, size_t size_byt
 
 /* ---- copies ---- */
 
-/* From memory that is not pinned: in pieces through the ring, so that the driver copies while the next piece is written. */
+/* From memory that is not pinned: in pieces through the ring, so that the driver copies while the
+ * next piece is written. */
 static wb_gpu_outcome upload_staged(wb_gpu_queue *queue, gpu_pointer to, const char *from,
                                     size_t size_bytes) {
     wb_gpu_outcome o = {.error = NULL};
@@ -155,7 +156,8 @@ wb_status wb_gpu_copy(void *any, void *which, wb_copy_kind kind, wb_memory to, w
 
 /* ---- between devices ---- */
 
-/* True if `device`, the thread's, may read the other's memory, which is then in reach of its copies. */
+/* True if `device`, the thread's, may read the other's memory, which is then in reach of its
+ * copies. */
 static bool can_reach(wb_gpu_device *device, const wb_gpu_device *peer) {
     const uint64_t bit = (uint64_t)1 << (peer->ordinal & 63);
     int can = 0;

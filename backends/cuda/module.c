@@ -1,4 +1,5 @@
-/* Texts to modules: from the disk cache, else through the vendor's compiler, which needs no headers for them. */
+/* Texts to modules: from the disk cache, else through the vendor's compiler, which needs no headers
+ * for them. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* GPUs of NVIDIA, and through backends/amdgpu those of AMD. No toolkit is needed to build this, and no library to load it. */
+/* GPUs of NVIDIA, and through backends/amdgpu those of AMD. No toolkit is needed to build this, and
+ * no library to load it. */
 #include "kernel.h"
 
 WB_API const wb_backend *weber_plugin(const wb_host *host);

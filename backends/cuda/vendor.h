@@ -1,5 +1,6 @@
-/* What the two vendors do not have in common: backends/cuda/nvidia/vendor.c is NVIDIA's table, backends/amdgpu/vendor.c AMD's. All
- * other files of backends/cuda are the same source for both plugins. */
+/* What the two vendors do not have in common: backends/cuda/nvidia/vendor.c is NVIDIA's table,
+ * backends/amdgpu/vendor.c AMD's. All other files of backends/cuda are the same source for both
+ * plugins. */
 #ifndef WB_CUDA_VENDOR_H
 #define WB_CUDA_VENDOR_H
 
@@ -11,7 +12,8 @@
 /* Set once by weber_plugin, before anything else is called. */
 extern const wb_host *wb_gpu_host;
 
-/* The functions, under the names of the lists: gpu.LaunchKernel is cuLaunchKernel or hipModuleLaunchKernel. Set by wb_gpu_load. */
+/* The functions, under the names of the lists: gpu.LaunchKernel is cuLaunchKernel or
+ * hipModuleLaunchKernel. Set by wb_gpu_load. */
 typedef struct wb_gpu_driver {
 #define X(name, cuda, hip, parameters) gpu_code(*name) parameters;
     GPU_DRIVER_LIST(X)
@@ -26,7 +28,8 @@ typedef struct wb_gpu_compiler {
 } wb_gpu_compiler;
 extern wb_gpu_compiler rtc;
 
-/* What became of a call: its name and, unless it succeeded, its error's. Whoever knows the operation that it served records it. */
+/* What became of a call: its name and, unless it succeeded, its error's. Whoever knows the
+ * operation that it served records it. */
 typedef struct wb_gpu_outcome {
     const char *call, *error; /* error NULL: success */
     bool is_out_of_memory;
@@ -73,7 +76,8 @@ typedef struct wb_gpu_vendor {
     const char *(*error_name)(gpu_code code);
     /* True where a driver without devices answers its first call so. */
     bool (*is_no_device)(gpu_code code);
-    /* Between devices: the calling thread's is that with the ordinal; what it has been given is given back. */
+    /* Between devices: the calling thread's is that with the ordinal; what it has been given is
+     * given back. */
     wb_gpu_outcome (*retain)(int ordinal, gpu_context *context);
     void (*release)(int ordinal);
     wb_gpu_outcome (*enter)(int ordinal, gpu_context context);
@@ -87,13 +91,15 @@ typedef struct wb_gpu_vendor {
 
 extern const wb_gpu_vendor wb_gpu_vendor_table;
 
-/* Rows of the table's symbols: GPU_DRIVER_LIST(GPU_DRIVER_SYMBOL). A vendor defines GPU_NAME(cuda, hip), which takes its own name. */
+/* Rows of the table's symbols: GPU_DRIVER_LIST(GPU_DRIVER_SYMBOL). A vendor defines GPU_NAME(cuda,
+ * hip), which takes its own name. */
 #define GPU_DRIVER_SYMBOL(name, cuda, hip, parameters)                                             \
     {GPU_NAME(cuda, hip), offsetof(wb_gpu_driver, name)},
 #define GPU_COMPILER_SYMBOL(result, name, nvrtc, hiprtc, parameters)                               \
     {GPU_NAME(nvrtc, hiprtc), offsetof(wb_gpu_compiler, name)},
 
-/* The vendor's name of a function of the driver: GPU_CALL(LaunchKernel) is "cuLaunchKernel" or "hipModuleLaunchKernel". */
+/* The vendor's name of a function of the driver: GPU_CALL(LaunchKernel) is "cuLaunchKernel" or
+ * "hipModuleLaunchKernel". */
 enum {
 #define X(name, cuda, hip, parameters) GPU_INDEX_##name,
     GPU_DRIVER_LIST(X)
@@ -107,7 +113,8 @@ enum {
 #define RTC_CALL(function) (wb_gpu_vendor_table.compiler_symbols[RTC_INDEX_##function].name)
 #define GPU_CALL(function) (wb_gpu_vendor_table.driver_symbols[GPU_INDEX_##function].name)
 
-/* "CUDA_ERROR_LAUNCH_FAILED"; "error -9999" for a code without a name. The text belongs to the thread's next call. */
+/* "CUDA_ERROR_LAUNCH_FAILED"; "error -9999" for a code without a name. The text belongs to the
+ * thread's next call. */
 const char *wb_gpu_error_name(gpu_code code);
 
 wb_gpu_outcome wb_gpu_outcome_of(const char *call, gpu_code code);
@@ -115,7 +122,8 @@ wb_gpu_outcome wb_gpu_outcome_of(const char *call, gpu_code code);
 /* wb_gpu_outcome o = GPU_TRY(StreamWaitEvent, stream, event, 0) */
 #define GPU_TRY(function, ...) wb_gpu_outcome_of(GPU_CALL(function), gpu.function(__VA_ARGS__))
 
-/* Records "what: call: CUDA_ERROR_LAUNCH_FAILED", if that is what became of it: WB_ERROR_DEVICE, or WB_ERROR_MEMORY. */
+/* Records "what: call: CUDA_ERROR_LAUNCH_FAILED", if that is what became of it: WB_ERROR_DEVICE, or
+ * WB_ERROR_MEMORY. */
 wb_status wb_gpu_report(const char *what, wb_gpu_outcome outcome);
 
 #endif

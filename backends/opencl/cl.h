@@ -1,5 +1,6 @@
-/* OpenCL 1.2, as much of it as the backend uses: own declarations, so that neither headers nor library are needed to build.
- * Names, numbers and types are those of the specification (registry.khronos.org/OpenCL). */
+/* OpenCL 1.2, as much of it as the backend uses: own declarations, so that neither headers nor
+ * library are needed to build. Names, numbers and types are those of the specification
+ * (registry.khronos.org/OpenCL). */
 #ifndef WB_OPENCL_CL_H
 #define WB_OPENCL_CL_H
 
@@ -124,7 +125,8 @@ enum {
 typedef void cl_context_notify(const char *text, const void *data, size_t size, void *user);
 typedef void cl_program_notify(cl_program program, void *user);
 
-/* X(name, result, parameters): clName. Lines, so that each stands beside its page of the specification. */
+/* X(name, result, parameters): clName. Lines, so that each stands beside its page of the
+ * specification. */
 #define CL_FUNCTION_LIST(X)                                                                        \
     X(GetPlatformIDs, cl_int, (cl_uint, cl_platform_id *, cl_uint *))                              \
     X(GetPlatformInfo, cl_int, (cl_platform_id, cl_uint, size_t, void *, size_t *))                \

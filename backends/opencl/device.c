@@ -8,8 +8,9 @@
 #include "program.h"
 #include <backends/opencl/prelude.txt.h>
 
-/* Serial texts do thousands of elements per item, so that groups of one share work out best among the cores; 2, 4 and 8 took the same
- * time of the cores on PoCL 3.1. 256 is what GPUs of all makers take: a multiple of 32 and 64. */
+/* Serial texts do thousands of elements per item, so that groups of one share work out best among
+ * the cores; 2, 4 and 8 took the same time of the cores on PoCL 3.1. 256 is what GPUs of all makers
+ * take: a multiple of 32 and 64. */
 enum { SERIAL_GROUP = 1, PARALLEL_GROUP = 256 };
 
 /* ---- the dialect ---- */
@@ -18,8 +19,8 @@ static bool is_cpu(cl_device_id id) {
     return wb_cl_device_number(id, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU;
 }
 
-/* Cores that run a group's items one after another want texts of another kind than GPUs. WEBER_OPENCL_FLAVOUR decides otherwise, so that
- * both kinds can be tried on any device. */
+/* Cores that run a group's items one after another want texts of another kind than GPUs.
+ * WEBER_OPENCL_FLAVOUR decides otherwise, so that both kinds can be tried on any device. */
 static bool is_serial(cl_device_id id) {
     const char *flavour = getenv("WEBER_OPENCL_FLAVOUR");
     if (flavour && strcmp(flavour, "serial") == 0) return true;
@@ -53,7 +54,8 @@ static bool set_dialect(wb_cl_device *device) {
 
 /* ---- the compiler ---- */
 
-/* WEBER_OPENCL_OPTIONS: more options for clBuildProgram, such as -cl-opt-disable, which halves PoCL's time for a kernel. */
+/* WEBER_OPENCL_OPTIONS: more options for clBuildProgram, such as -cl-opt-disable, which halves
+ * PoCL's time for a kernel. */
 static void set_compiler(wb_cl_device *device, const char *platform) {
     static const cl_uint names[] = {CL_DEVICE_NAME, CL_DEVICE_VERSION, CL_DRIVER_VERSION};
     const char *more = getenv("WEBER_OPENCL_OPTIONS");

@@ -13,7 +13,8 @@
 
 enum { WB_CL_MOST_PLATFORMS = 16, WB_CL_MOST_DEVICES = 64 };
 
-/* One context per platform, over all its devices, so that they can copy from each other. Made when the first one is opened, kept. */
+/* One context per platform, over all its devices, so that they can copy from each other. Made when
+ * the first one is opened, kept. */
 typedef struct wb_cl_platform {
     cl_platform_id id;
     char name[96];
@@ -85,8 +86,8 @@ typedef struct wb_cl_device {
     uint64_t compiler; /* hash of all that a binary depends on beside its text */
     size_t most_bytes; /* of one buffer */
     uint64_t memory_bytes;
-    uint64_t
-        most_parameter_bytes; /* of a kernel; 0: any number, as on CPUs, where they lie in memory */
+    /* of a kernel; 0: any number, as on CPUs, where they lie in memory */
+    uint64_t most_parameter_bytes;
     _Atomic uint64_t allocated_bytes;
     bool waits_on_host;   /* for other devices: PoCL 3.1 forgets such waits, or never ends them */
     cl_mem dummy;         /* stands for arguments without memory */
@@ -106,10 +107,12 @@ wb_cl_queue *wb_cl_queue_of(wb_cl_device *device, void *queue);
 bool wb_cl_queue_init(wb_cl_device *device, wb_cl_queue *queue);
 void wb_cl_queue_release(wb_cl_queue *queue);
 void wb_cl_watch(wb_cl_queue *queue, cl_event event, const char *what); /* locked */
+/* locked */
 wb_status wb_cl_slot_take(wb_cl_device *device, wb_cl_queue *queue, const char *what,
-                          cl_mem *words); /* locked */
+                          cl_mem *words);
 
-/* A marker of what is queued so far, on its way; and what is queued afterwards comes after a marker, perhaps of another device. */
+/* A marker of what is queued so far, on its way; and what is queued afterwards comes after a
+ * marker, perhaps of another device. */
 cl_int wb_cl_mark(const wb_cl_queue *queue, cl_event *marker);
 cl_int wb_cl_wait_for(const wb_cl_device *device, const wb_cl_queue *queue, cl_event marker,
                       const wb_cl_device *of);

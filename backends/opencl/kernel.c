@@ -1,4 +1,5 @@
-/* Kernels: what is left of a rendered source, its program, one cl_kernel per launch; and running lists of them. */
+/* Kernels: what is left of a rendered source, its program, one cl_kernel per launch; and running
+ * lists of them. */
 #include <string.h>
 
 #include "../common/source.h"
@@ -56,7 +57,8 @@ static void *new_kernel(wb_cl_device *device, const wb_source *source) {
     return NULL;
 }
 
-/* Takes the source over. NULL without an error where it has too many parameters: then the host asks for smaller ones. */
+/* Takes the source over. NULL without an error where it has too many parameters: then the host asks
+ * for smaller ones. */
 static void *kernel_of(wb_cl_device *device, wb_source *source) {
     if (!source) return NULL;
     void *k = fits(device, source) ? new_kernel(device, source) : NULL;

@@ -17,10 +17,12 @@ typedef struct wb_cl_functions {
 } wb_cl_functions;
 extern wb_cl_functions cl;
 
-/* Opens the library that WEBER_OPENCL_LIBRARY names, or the system's loader; once, from any thread. False with the reason. */
+/* Opens the library that WEBER_OPENCL_LIBRARY names, or the system's loader; once, from any thread.
+ * False with the reason. */
 bool wb_cl_load(char *reason, size_t reason_bytes);
 
-/* "CL_OUT_OF_RESOURCES"; "error -9999" for a code without a name. The text belongs to the thread's next call. */
+/* "CL_OUT_OF_RESOURCES"; "error -9999" for a code without a name. The text belongs to the thread's
+ * next call. */
 const char *wb_cl_error_name(cl_int code);
 
 /* Records WB_ERROR_DEVICE "what: call: CL_OUT_OF_RESOURCES". */

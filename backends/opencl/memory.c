@@ -1,4 +1,5 @@
-/* Memory and copies. A handle is a cl_mem; OpenCL counts references, so that what queued commands use outlives its release. */
+/* Memory and copies. A handle is a cl_mem; OpenCL counts references, so that what queued commands
+ * use outlives its release. */
 #include <stdlib.h>
 
 #include "device.h"
@@ -17,7 +18,8 @@ static bool is_there(wb_cl_device *device, cl_mem mem) {
     return code == CL_SUCCESS;
 }
 
-/* True if the device can hold that much more, which is then counted. A driver over the host's memory would go on until nothing is left. */
+/* True if the device can hold that much more, which is then counted. A driver over the host's
+ * memory would go on until nothing is left. */
 static bool reserve(wb_cl_device *device, size_t size_bytes) {
     if (size_bytes > device->most_bytes) return false;
     const uint64_t before = atomic_fetch_add(&device->allocated_bytes, size_bytes);
@@ -148,7 +150,8 @@ wb_status wb_cl_copy(void *any, void *which, wb_copy_kind kind, wb_memory to, wb
 
 /* ---- between devices ---- */
 
-/* Within a platform: behind what the other device's own queue has to do, which goes on when the copy is done. */
+/* Within a platform: behind what the other device's own queue has to do, which goes on when the
+ * copy is done. */
 static cl_int copy_within(wb_cl_device *device, wb_cl_queue *queue, wb_memory to,
                           wb_cl_device *from_device, wb_memory from, size_t size_bytes) {
     cl_event before = NULL, done = NULL;

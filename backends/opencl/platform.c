@@ -13,7 +13,8 @@ static int place_count;
 
 /* ---- questions to a device ---- */
 
-/* Numbers are of 1, 4 or 8 bytes, by the specification: little endian, so that one buffer serves all. */
+/* Numbers are of 1, 4 or 8 bytes, by the specification: little endian, so that one buffer serves
+ * all. */
 uint64_t wb_cl_device_number(cl_device_id device, cl_uint name) {
     uint64_t number = 0;
     return cl.GetDeviceInfo(device, name, sizeof number, &number, NULL) == CL_SUCCESS ? number : 0;

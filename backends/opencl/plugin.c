@@ -1,7 +1,7 @@
 /* The OpenCL backend: any device of version 1.2 or later, through the loader that is installed.
  *
- * The texts come from the host; this folder compiles, caches and launches them. A process that used OpenCL must not use it in a
- * forked child: drivers have threads, which do not survive the fork. */
+ * The texts come from the host; this folder compiles, caches and launches them. A process that used
+ * OpenCL must not use it in a forked child: drivers have threads, which do not survive the fork. */
 #include "program.h"
 
 static const wb_backend backend = {.abi = WB_PLUGIN_ABI,

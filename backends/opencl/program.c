@@ -1,7 +1,8 @@
 /* Texts to programs: in memory by key, on disk as binaries, else through the compiler.
  *
- * PoCL keeps a cache of its own, but asks LLVM for each text again (18 ms on the machine where this was measured); from a binary it takes
- * about 1 ms. Its binaries hold what was launched before they are asked for, hence the late saving. */
+ * PoCL keeps a cache of its own, but asks LLVM for each text again (18 ms on the machine where this
+ * was measured); from a binary it takes about 1 ms. Its binaries hold what was launched before they
+ * are asked for, hence the late saving. */
 #include "program.h"
 
 #include <stdio.h>
@@ -93,7 +94,8 @@ static cl_program from_cache(wb_cl_device *device, const wb_source *source) {
     return program;
 }
 
-/* The device's place among those of the program, which are the context's, and how many they are; -1: not found. */
+/* The device's place among those of the program, which are the context's, and how many they are;
+ * -1: not found. */
 static int place_in(cl_program program, cl_device_id id, cl_uint *count) {
     cl_device_id devices[WB_CL_MOST_DEVICES];
     if (cl.GetProgramInfo(program, CL_PROGRAM_NUM_DEVICES, sizeof *count, count, NULL) !=

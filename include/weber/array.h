@@ -1,19 +1,21 @@
 /* weber/array.h: arrays, their making, views, reading and lifetime.
  *
- * An array is data or a recipe: operations check sizes, types and devices at the call and return at once; the
- * numbers are computed when one is needed (wb_item, wb_read, printing, wb_update, or a kept array leaving a scope).
+ * An array is data or a recipe: operations check sizes, types and devices at the call and return at
+ * once; the numbers are computed when one is needed (wb_item, wb_read, printing, wb_update, or a
+ * kept array leaving a scope).
  *
  *     wb_scope_open();
  *     wb_array *x = wb_vector(1, 2, 3);
  *     printf("%g\n", wb_item(wb_sum(wb_mul(x, x))));          // 14
  *     wb_scope_close();                                       // releases everything made since
  *
- * Sizes are written fastest first, as in Flux: (features, batch), (W, H, C, N). In memory that is C's
- * float x[batch][features] and Julia's column-major order. Dimensions count from 0; a negative one counts
- * from the end. At most 8 dimensions.
+ * Sizes are written fastest first, as in Flux: (features, batch), (W, H, C, N). In memory that is
+ * C's float x[batch][features] and Julia's column-major order. Dimensions count from 0; a negative
+ * one counts from the end. At most 8 dimensions.
  *
- * Ownership: what an operation returns belongs to the innermost open scope of the thread (to the thread itself when
- * none is open); wb_keep takes one out, to be released by wb_free. Errors: weber/error.h. */
+ * Ownership: what an operation returns belongs to the innermost open scope of the thread (to the
+ * thread itself when none is open); wb_keep takes one out, to be released by wb_free. Errors:
+ * weber/error.h. */
 #ifndef WEBER_ARRAY_H
 #define WEBER_ARRAY_H
 
@@ -39,21 +41,24 @@ typedef struct wb_device wb_device;
 
 /* ---- scopes and lifetime ---- */
 
-/* Opens a scope on this thread; the next wb_scope_close closes it. Scopes nest. On failure (out of memory) none was opened. */
+/* Opens a scope on this thread; the next wb_scope_close closes it. Scopes nest. On failure (out of
+ * memory) none was opened. */
 WB_API wb_status wb_scope_open(void);
 
-/* Closes the innermost scope: what was kept, or put into a model, is evaluated in one plan and detached from
- * its recipe; everything else made in the scope is released. The status is that of the evaluation. */
+/* Closes the innermost scope: what was kept, or put into a model, is evaluated in one plan and
+ * detached from its recipe; everything else made in the scope is released. The status is that of
+ * the evaluation. */
 WB_API wb_status wb_scope_close(void);
 
 /* Holds x beyond its scope; returns x. Each wb_keep wants one wb_free. */
 WB_API wb_array *wb_keep(wb_array *x);
 
-/* Releases anything of Weber's: an array, model, optimiser, loader, gradients, tree. NULL is fine. An array that was not kept
- * leaves its scope early. */
+/* Releases anything of Weber's: an array, model, optimiser, loader, gradients, tree. NULL is fine.
+ * An array that was not kept leaves its scope early. */
 WB_API void wb_free(void *object);
 
-/* Live objects of this process by our own counters, for tests: all zero when everything was released. */
+/* Live objects of this process by our own counters, for tests: all zero when everything was
+ * released. */
 typedef struct wb_live_counts {
     int64_t arrays;  /* nodes of the graph */
     int64_t buffers; /* pieces of memory in use */
@@ -69,12 +74,13 @@ WB_API wb_live_counts wb_live(void);
 #define wb_full(dtype, value, ...) wb_full_make(dtype, value, WB_INTS(__VA_ARGS__))
 WB_API wb_array *wb_full_make(wb_dtype dtype, double value, int ndim, const int64_t *sizes);
 
-/* A number without dimensions. wb_scalar has the type you say; wb_number is weak: it takes the type of what it meets. */
+/* A number without dimensions. wb_scalar has the type you say; wb_number is weak: it takes the type
+ * of what it meets. */
 WB_API wb_array *wb_scalar(wb_dtype dtype, double value);
 WB_API wb_array *wb_number(double value);
 
-/* A number, weak as wb_number, whose value is no part of the plan: a learning rate, a bias correction, a counter. A
- * constant that changes each step would be planned anew each time. */
+/* A number, weak as wb_number, whose value is no part of the plan: a learning rate, a bias
+ * correction, a counter. A constant that changes each step would be planned anew each time. */
 WB_API wb_array *wb_late(double value);
 
 /* 0, 1, 2, ... along dimension dim, the same along all others. */
@@ -87,10 +93,10 @@ WB_API wb_array *wb_iota_make(wb_dtype dtype, int dim, int ndim, const int64_t *
         WB_F32, (const float[]){__VA_ARGS__}, 1,                                                   \
         (const int64_t[]){(int64_t)(sizeof((const float[]){__VA_ARGS__}) / sizeof(float))})
 
-/* From C memory. wb_from copies; wb_borrow reads the caller's bytes, which must stay valid and unchanged until release
- * is called (or, without one, for as long as the array lives), and are never written; wb_adopt takes the memory
- * over and may write it. release(context, data) runs after the last use, also
- * when the call fails, and may be NULL for wb_borrow. data is dense, first
+/* From C memory. wb_from copies; wb_borrow reads the caller's bytes, which must stay valid and
+ * unchanged until release is called (or, without one, for as long as the array lives), and are
+ * never written; wb_adopt takes the memory over and may write it. release(context, data) runs after
+ * the last use, also when the call fails, and may be NULL for wb_borrow. data is dense, first
  * dimension fastest. */
 typedef void wb_release_fn(void *context, void *data);
 #define wb_from(dtype, data, ...) wb_from_make(dtype, data, WB_INTS(__VA_ARGS__))
@@ -104,9 +110,10 @@ WB_API wb_array *wb_borrow_make(wb_dtype dtype, const void *data, wb_release_fn 
 WB_API wb_array *wb_adopt_make(wb_dtype dtype, void *data, wb_release_fn *release, void *context,
                                int ndim, const int64_t *sizes);
 
-/* Random arrays: Philox4x32-10 (Salmon et al. 2011), keyed at the call, the same bits on every device, for any number of
- * threads and however often they are recomputed. uniform in [0, 1); normal with mean 0 and deviation 1 (Box and
- * Muller); bernoulli is 1 with probability p, else 0, of type bool. wb_seed starts this thread's sequence anew. */
+/* Random arrays: Philox4x32-10 (Salmon et al. 2011), keyed at the call, the same bits on every
+ * device, for any number of threads and however often they are recomputed. uniform in [0, 1);
+ * normal with mean 0 and deviation 1 (Box and Muller); bernoulli is 1 with probability p, else 0,
+ * of type bool. wb_seed starts this thread's sequence anew. */
 #define wb_uniform(dtype, ...) wb_uniform_make(dtype, WB_INTS(__VA_ARGS__))
 #define wb_normal(dtype, ...)  wb_normal_make(dtype, WB_INTS(__VA_ARGS__))
 #define wb_bernoulli(p, ...)   wb_bernoulli_make(p, WB_INTS(__VA_ARGS__))
@@ -115,7 +122,8 @@ WB_API wb_array *wb_normal_make(wb_dtype dtype, int ndim, const int64_t *sizes);
 WB_API wb_array *wb_bernoulli_make(double p, int ndim, const int64_t *sizes);
 WB_API void wb_seed(uint64_t seed);
 
-/* This thread's sequence as an object for files (weber/state.h): {"random", wb_random_state()}. It is the thread's, and needs no wb_free. */
+/* This thread's sequence as an object for files (weber/state.h): {"random", wb_random_state()}. It
+ * is the thread's, and needs no wb_free. */
 typedef struct wb_random wb_random;
 WB_API wb_random *wb_random_state(void);
 
@@ -140,8 +148,8 @@ WB_API wb_array *wb_permute_make(wb_array *x, int ndim, const int64_t *dims);
 /* Exchanges the first two dimensions; a vector (n) becomes (1, n). */
 WB_API wb_array *wb_transpose(wb_array *x);
 
-/* Elements start, start + step, ... of dimension dim, before stop (not included). step may be negative: then
- * start >= stop, and stop = -1 goes to the first element. */
+/* Elements start, start + step, ... of dimension dim, before stop (not included). step may be
+ * negative: then start >= stop, and stop = -1 goes to the first element. */
 WB_API wb_array *wb_slice(wb_array *x, int dim, int64_t start, int64_t stop, int64_t step);
 
 /* Reads dimension dim backwards. */
@@ -171,7 +179,8 @@ WB_API wb_array *wb_stack_make(int dim, int count, wb_array *const *arrays);
 /* lo elements of value before, and hi after, along dim. */
 WB_API wb_array *wb_pad(wb_array *x, int dim, int64_t lo, int64_t hi, double value);
 
-/* The same numbers in another type: floats to integers cut towards zero, anything to bool is x != 0. */
+/* The same numbers in another type: floats to integers cut towards zero, anything to bool is x !=
+ * 0. */
 WB_API wb_array *wb_cast(wb_array *x, wb_dtype dtype);
 
 /* ---- values ---- */
@@ -199,8 +208,9 @@ WB_API void wb_read_end(wb_array *x);
 #define wb_at(x, ...) wb_at_make(x, WB_INTS(__VA_ARGS__))
 WB_API double wb_at_make(wb_array *x, int ndim, const int64_t *index);
 
-/* True if sizes agree and |a - b| <= absolute + relative * max(|a|, |b|) everywhere (NaN equals NaN, equal infinities are
- * equal). Where not, and if where is not NULL, says the first place there: "(2, 0): 1.5 and 1.25". */
+/* True if sizes agree and |a - b| <= absolute + relative * max(|a|, |b|) everywhere (NaN equals
+ * NaN, equal infinities are equal). Where not, and if where is not NULL, says the first place
+ * there: "(2, 0): 1.5 and 1.25". */
 WB_API bool wb_approx(wb_array *a, wb_array *b, double relative, double absolute, char *where,
                       size_t where_bytes);
 

@@ -1,18 +1,21 @@
 /* weber/data.h: from files and arrays to batches.
  *
- * An observation is a place along the last dimension: images (28, 28, 60000) and labels (60000) are 60000 of them.
- * A loader walks them in batches; each turn of the loop is a scope that wb_next opens and closes:
+ * An observation is a place along the last dimension: images (28, 28, 60000) and labels (60000) are
+ * 60000 of them. A loader walks them in batches; each turn of the loop is a scope that wb_next
+ * opens and closes:
  *
- *     wb_loader *data = wb_loader_new(.x = images, .y = labels, .batchsize = 64, .shuffle = true, .seed = 1);
+ *     wb_loader *data = wb_loader_new(.x = images, .y = labels, .batchsize = 64, .shuffle = true,
+ *                                     .seed = 1);
  *     for (int epoch = 0; epoch < 5; epoch++) {
  *         wb_batch batch = {0};                                  // {0} starts an epoch
  *         while (wb_next(data, &batch)) train_on(batch.x, batch.y);
  *     }
  *     wb_free(data);
  *
- * A thread of the loader's own copies the next batches while the program computes; they are the same, and come in the same
- * order, as without it. A loader is used by one thread at a time. Its position can be saved and loaded (weber/state.h), also in
- * the middle of an epoch: the next {0} then goes on there. Errors: weber/error.h. */
+ * A thread of the loader's own copies the next batches while the program computes; they are the
+ * same, and come in the same order, as without it. A loader is used by one thread at a time. Its
+ * position can be saved and loaded (weber/state.h), also in the middle of an epoch: the next {0}
+ * then goes on there. Errors: weber/error.h. */
 #ifndef WEBER_DATA_H
 #define WEBER_DATA_H
 
@@ -27,20 +30,22 @@ extern "C" {
 /* Number of observations: the last size. 0 for NULL and for an array without dimensions. */
 WB_API int64_t wb_numobs(const wb_array *x);
 
-/* Observations start to stop - 1 as a view: the last dimension stays. For a list of places: wb_gather(x, places, -1). */
+/* Observations start to stop - 1 as a view: the last dimension stays. For a list of places:
+ * wb_gather(x, places, -1). */
 WB_API wb_array *wb_getobs(wb_array *x, int64_t start, int64_t stop);
 
-/* Splits x into views, one after another: wb_splitobs(x, parts, 0.7, 0.2) sets parts[0 .. 2] to 70%, 20% and the rest.
- * Fractions lie in 0 .. 1 and sum to at most 1; each part is rounded to the nearest number of observations. On failure
- * all parts are NULL. */
+/* Splits x into views, one after another: wb_splitobs(x, parts, 0.7, 0.2) sets parts[0 .. 2] to
+ * 70%, 20% and the rest. Fractions lie in 0 .. 1 and sum to at most 1; each part is rounded to the
+ * nearest number of observations. On failure all parts are NULL. */
 #define wb_splitobs(x, parts, ...)                                                                 \
     wb_splitobs_make(x, parts, (int)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)),      \
                      (const double[]){__VA_ARGS__})
 WB_API wb_status wb_splitobs_make(wb_array *x, wb_array **parts, int count,
                                   const double *fractions);
 
-/* labels (...) of integers 0 to classes - 1; the result (classes, ...), of bool, is true at each label's place. Reads the
- * labels: one out of range is an error that names it. As numbers: wb_cast(y, WB_F32). */
+/* labels (...) of integers 0 to classes - 1; the result (classes, ...), of bool, is true at each
+ * label's place. Reads the labels: one out of range is an error that names it. As numbers:
+ * wb_cast(y, WB_F32). */
 WB_API wb_array *wb_onehot(wb_array *labels, int64_t classes);
 
 /* y (classes, ...) to (...), i64: the place of the first largest element of each column, from 0. */
@@ -57,9 +62,10 @@ typedef struct wb_named_array {
     wb_array *array;
 } wb_named_array;
 
-/* One batch. x, y and more[i] are the loader's arrays of the same place, NULL where it has none; they belong to the turn. To use one
- * afterwards, as any array that was released, is a mistake: an error in debug builds and with WEBER_DEBUG=mem, where memory rests
- * before it is used again (for 65,536 later arrays), and otherwise as long as nothing else has taken its place. */
+/* One batch. x, y and more[i] are the loader's arrays of the same place, NULL where it has none;
+ * they belong to the turn. To use one afterwards, as any array that was released, is a mistake: an
+ * error in debug builds and with WEBER_DEBUG=mem, where memory rests before it is used again (for
+ * 65,536 later arrays), and otherwise as long as nothing else has taken its place. */
 typedef struct wb_batch {
     wb_array *x, *y;
     wb_array *more[WB_MORE_ARRAYS];
@@ -70,8 +76,9 @@ typedef struct wb_batch {
     int64_t turn_;      /* private; 0: the next wb_next starts an epoch */
 } wb_batch;
 
-/* The memory of a batch while it is prepared: array i has its observations one after another at data[i], which may be changed.
- * Their places in the whole data are order[0 .. size - 1]. Arrays count x, y, more[0], ..., without those that are not there. */
+/* The memory of a batch while it is prepared: array i has its observations one after another at
+ * data[i], which may be changed. Their places in the whole data are order[0 .. size - 1]. Arrays
+ * count x, y, more[0], ..., without those that are not there. */
 typedef struct wb_batch_memory {
     int64_t index, size, epoch;
     const int64_t *order;
@@ -83,36 +90,42 @@ typedef struct wb_batch_memory {
 typedef struct wb_loader_desc {
     char start_;     /* makes an empty list legal */
     wb_array *x, *y; /* the usual two; x is required */
-    wb_named_array
-        more[WB_MORE_ARRAYS]; /* further ones: .more = {{"mask", mask}}; wb_batch_get finds them */
-    int64_t batchsize;        /* observations per batch; default 1 */
-    bool shuffle;             /* a new order each epoch, from (seed, epoch) alone */
-    uint64_t seed;            /* same seed, same order, on every machine */
-    bool drop_partial;        /* leave out a last batch that is not full */
-    const wb_device *device;  /* where batches go; default: where the arrays are */
-    bool no_background;       /* prepare each batch when it is asked for, on the caller's thread */
-    /* Changes a batch in the turn's scope, on the caller's thread: batch->x = wb_cast(batch->x, WB_F32). */
+    /* further ones: .more = {{"mask", mask}}; wb_batch_get finds them */
+    wb_named_array more[WB_MORE_ARRAYS];
+    int64_t batchsize;       /* observations per batch; default 1 */
+    bool shuffle;            /* a new order each epoch, from (seed, epoch) alone */
+    uint64_t seed;           /* same seed, same order, on every machine */
+    bool drop_partial;       /* leave out a last batch that is not full */
+    const wb_device *device; /* where batches go; default: where the arrays are */
+    bool no_background;      /* prepare each batch when it is asked for, on the caller's thread */
+    /* Changes a batch in the turn's scope, on the caller's thread: batch->x = wb_cast(batch->x,
+     * WB_F32). */
     void (*map)(wb_batch *batch, void *user);
-    /* Changes a batch's memory where it is prepared, by default on the loader's thread, in a scope of its own;
-     * random numbers there follow from seed, epoch and index. Another status than WB_OK ends the
-     * epoch: wb_next fails with it and with the batch's index when the turn of that batch comes. */
+    /* Changes a batch's memory where it is prepared, by default on the loader's thread, in a scope
+     * of its own; random numbers there follow from seed, epoch and index. Another status than WB_OK
+     * ends the epoch: wb_next fails with it and with the batch's index when the turn of that batch
+     * comes. */
     wb_status (*prepare)(const wb_batch_memory *batch, void *user);
     void *user; /* handed to map and prepare */
 } wb_loader_desc;
 
-/* A loader, released by wb_free at any time. Fails, naming arrays and sizes, if one has no observations, if their numbers
- * differ, if batchsize is negative, or if drop_partial leaves no batch at all. */
+/* A loader, released by wb_free at any time. Fails, naming arrays and sizes, if one has no
+ * observations, if their numbers differ, if batchsize is negative, or if drop_partial leaves no
+ * batch at all. */
 #define wb_loader_new(...) wb_loader_make((wb_loader_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_loader *wb_loader_make(wb_loader_desc desc);
 
-/* A loader over the same arrays, with the same settings, whose batches go to the device. They are copied there by a queue beside the
- * computation, ahead of time; a batch's memory is free again when its turn ends. f64 from the CPU arrives as f32, as with wb_to.
+/* A loader over the same arrays, with the same settings, whose batches go to the device. They are
+ * copied there by a queue beside the computation, ahead of time; a batch's memory is free again
+ * when its turn ends. f64 from the CPU arrives as f32, as with wb_to.
  *
- * Arrays that are on a device already (the whole data set moved with wb_to) are not copied: batches are views there, or gathered
- * there when shuffled; prepare, which works on host memory, is refused for them. */
+ * Arrays that are on a device already (the whole data set moved with wb_to) are not copied: batches
+ * are views there, or gathered there when shuffled; prepare, which works on host memory, is refused
+ * for them. */
 WB_API wb_loader *wb_loader_to(const wb_device *device, wb_loader *loader);
 
-/* A loader over the same arrays whose batches pass through f as well, after the loader's own map: on the caller's thread, in the turn's scope. */
+/* A loader over the same arrays whose batches pass through f as well, after the loader's own map:
+ * on the caller's thread, in the turn's scope. */
 WB_API wb_loader *wb_mapobs(void (*f)(wb_batch *batch, void *user), void *user, wb_loader *loader);
 
 /* Moves a batch's arrays, in place; on failure it is as it was. */
@@ -121,38 +134,43 @@ WB_API wb_status wb_batch_to(const wb_device *device, wb_batch *batch);
 /* Batches in an epoch. */
 WB_API int64_t wb_loader_length(const wb_loader *loader);
 
-/* The epoch that the next {0} walks, from 0: that of the loaded position (weber/state.h), or the one after the last. */
+/* The epoch that the next {0} walks, from 0: that of the loaded position (weber/state.h), or the
+ * one after the last. */
 WB_API int64_t wb_loader_epoch(const wb_loader *loader);
 
-/* The next batch: closes the last turn's scope, opens one and fills *batch; a batch of {0} starts an epoch. False, with *batch
- * back at {0}, at the end of the epoch, and as soon as an error is pending: its own, that of the closing scope, or one of the
- * loop's body, so that a loop ends at its first error. Scopes that the body left open are closed as well.
+/* The next batch: closes the last turn's scope, opens one and fills *batch; a batch of {0} starts
+ * an epoch. False, with *batch back at {0}, at the end of the epoch, and as soon as an error is
+ * pending: its own, that of the closing scope, or one of the loop's body, so that a loop ends at
+ * its first error. Scopes that the body left open are closed as well.
  *
- * To leave a loop early call wb_batch_end(&batch). After a plain break the scope stays open until the loader's next epoch or its
- * end; a new {0} starts from the beginning in any case. */
+ * To leave a loop early call wb_batch_end(&batch). After a plain break the scope stays open until
+ * the loader's next epoch or its end; a new {0} starts from the beginning in any case. */
 WB_API bool wb_next(wb_loader *loader, wb_batch *batch);
 
 /* Ends a turn early: closes its scope and makes *batch {0}. */
 WB_API wb_status wb_batch_end(wb_batch *batch);
 
-/* The first batch of the coming epoch, without starting it; its arrays belong to the caller's scope, and nothing has to be
- * ended. False on failure. */
+/* The first batch of the coming epoch, without starting it; its arrays belong to the caller's
+ * scope, and nothing has to be ended. False on failure. */
 WB_API bool wb_first(wb_loader *loader, wb_batch *batch);
 
-/* The batch's array of that name: "x", "y" or one of more. An unknown name is an error that lists the valid ones. */
+/* The batch's array of that name: "x", "y" or one of more. An unknown name is an error that lists
+ * the valid ones. */
 WB_API wb_array *wb_batch_get(const wb_batch *batch, const char *name);
 
 /* ---- files ---- */
 
-/* Reads an IDX file, gzipped or not: u8, i32, f32 or f64; its sizes reversed to fastest first, (28, 28, 60000). A file that is
- * none, is cut short, or goes on after its end is an error that names file and offset. */
+/* Reads an IDX file, gzipped or not: u8, i32, f32 or f64; its sizes reversed to fastest first, (28,
+ * 28, 60000). A file that is none, is cut short, or goes on after its end is an error that names
+ * file and offset. */
 WB_API wb_array *wb_read_idx(const char *path);
 
 typedef enum wb_split { WB_SPLIT_TRAIN, WB_SPLIT_TEST } wb_split;
 
-/* Fashion-MNIST (Xiao et al. 2017): 60000 or 10000 images (28, 28, n) of u8 and labels (n) of i32, 0 to 9, owned by the scope.
- * Looked for in the folder WEBER_DATA, then in /usr/share/datasets/fashion-mnist, where the Debian package
- * dataset-fashion-mnist puts it. On failure both are NULL. */
+/* Fashion-MNIST (Xiao et al. 2017): 60000 or 10000 images (28, 28, n) of u8 and labels (n) of i32,
+ * 0 to 9, owned by the scope. Looked for in the folder WEBER_DATA, then in
+ * /usr/share/datasets/fashion-mnist, where the Debian package dataset-fashion-mnist puts it. On
+ * failure both are NULL. */
 WB_API wb_status wb_fashion_mnist(wb_split split, wb_array **images, wb_array **labels);
 
 /* The name of class 0 to 9, "T-shirt/top" to "Ankle boot"; NULL outside. */

@@ -11,19 +11,21 @@ extern "C" {
 /* The CPU, always there. */
 WB_API const wb_device *wb_cpu_device(void);
 
-/* Where arrays from C memory are put, and recipes of numbers alone (wb_zeros, wb_uniform) when they are computed or kept: the CPU, unless
- * wb_set_default_device said otherwise; NULL goes back to the CPU. Borrowed and adopted memory stays the host's. One for the process. */
+/* Where arrays from C memory are put, and recipes of numbers alone (wb_zeros, wb_uniform) when they
+ * are computed or kept: the CPU, unless wb_set_default_device said otherwise; NULL goes back to the
+ * CPU. Borrowed and adopted memory stays the host's. One for the process. */
 WB_API const wb_device *wb_default_device(void);
 WB_API void wb_set_default_device(const wb_device *device);
 
-/* Waits until everything queued on the device is done, and gives the errors that came late. Reading a value waits by itself. */
+/* Waits until everything queued on the device is done, and gives the errors that came late. Reading
+ * a value waits by itself. */
 WB_API wb_status wb_device_sync(const wb_device *device);
 
 /* "CPU", "OpenCL(0)". */
 WB_API const char *wb_device_name(const wb_device *device);
 
-/* Threads that the CPU computes with: WEBER_NUM_THREADS, else the cores this process may use; results do not depend on it.
- * wb_set_threads(0) returns to the default. */
+/* Threads that the CPU computes with: WEBER_NUM_THREADS, else the cores this process may use;
+ * results do not depend on it. wb_set_threads(0) returns to the default. */
 WB_API int wb_threads(void);
 WB_API void wb_set_threads(int threads);
 
@@ -31,7 +33,8 @@ WB_API void wb_set_threads(int threads);
 
 /* What becomes of floating types on the way; integers and bool keep theirs. */
 typedef enum wb_eltype {
-    WB_ELTYPE_DEFAULT, /* f64 becomes f32 on the way from the CPU to another device, else preserved */
+    /* f64 becomes f32 on the way from the CPU to another device, else preserved */
+    WB_ELTYPE_DEFAULT,
     WB_ELTYPE_PRESERVE, /* as it is */
     WB_ELTYPE_F32,      /* this one, also of what is already there */
     WB_ELTYPE_F64,
@@ -46,54 +49,61 @@ typedef struct wb_to_desc {
     wb_eltype eltype;
 } wb_to_desc;
 
-/* x on the device, as a new reference: wb_to(device, x), wb_to(device, x, .eltype = WB_ELTYPE_PRESERVE). The given one stays where it is;
- * what is there already is returned itself (a model or tree: one more reference, to be freed as any other). Arrays belong to the
- * scope, and gradients flow back through the move to the input's device; models are new ones, whose ties are kept. For an optimiser use
- * wb_move. NULL on failure, NULL for NULL. */
+/* x on the device, as a new reference: wb_to(device, x), wb_to(device, x, .eltype =
+ * WB_ELTYPE_PRESERVE). The given one stays where it is; what is there already is returned itself (a
+ * model or tree: one more reference, to be freed as any other). Arrays belong to the scope, and
+ * gradients flow back through the move to the input's device; models are new ones, whose ties are
+ * kept. For an optimiser use wb_move. NULL on failure, NULL for NULL. */
 #define wb_to(...) wb_to_make((wb_to_desc){.start_ = 0, __VA_ARGS__})
 WB_API void *wb_to_make(wb_to_desc desc);
 
-/* wb_to(wb_gpu_device(), x), where there is one, else x as wb_cpu gives it; and wb_to(wb_cpu_device(), x). */
+/* wb_to(wb_gpu_device(), x), where there is one, else x as wb_cpu gives it; and
+ * wb_to(wb_cpu_device(), x). */
 WB_API void *wb_gpu(void *x);
 WB_API void *wb_cpu(void *x);
 
-/* The same in place: the arrays in a model's slots, an optimiser's state (then the model that it belongs to comes along), are replaced by
- * those on the device; all of them, or on failure none. */
+/* The same in place: the arrays in a model's slots, an optimiser's state (then the model that it
+ * belongs to comes along), are replaced by those on the device; all of them, or on failure none. */
 #define wb_move(...) wb_move_make((wb_to_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_status wb_move_make(wb_to_desc desc);
 
-/* Where an array, or everything in a model, tree or optimiser is. NULL for NULL and for what holds no arrays; NULL with an error that
- * names both where it is on two devices. */
+/* Where an array, or everything in a model, tree or optimiser is. NULL for NULL and for what holds
+ * no arrays; NULL with an error that names both where it is on two devices. */
 WB_API const wb_device *wb_device_of(const void *x);
 
-/* Reading single elements of an array elsewhere (wb_at) waits for the device each time. The thousandth warns; after
- * wb_allow_scalar(false) it is an error. wb_item of a single number always works. Per process. */
+/* Reading single elements of an array elsewhere (wb_at) waits for the device each time. The
+ * thousandth warns; after wb_allow_scalar(false) it is an error. wb_item of a single number always
+ * works. Per process. */
 WB_API void wb_allow_scalar(bool allowed);
 
 /* ---- which devices there are ----
  *
- * A backend is built in or a plugin: a file libweber_NAME.so (NAME in lower case) in a folder of WEBER_PLUGIN_PATH (absolute paths, with
- * colons between them), in the folder weber/ beside the library, beside the library, or where Weber was installed. The file and its folder
- * belong to root or to the user of the process, and nobody else may write there. The first question below loads all that are installed,
- * or those that WEBER_BACKENDS=cpu,opencl names; a program that asks nothing loads nothing. Plugins stay loaded.
+ * A backend is built in or a plugin: a file libweber_NAME.so (NAME in lower case) in a folder of
+ * WEBER_PLUGIN_PATH (absolute paths, with colons between them), in the folder weber/ beside the
+ * library, beside the library, or where Weber was installed. The file and its folder belong to root
+ * or to the user of the process, and nobody else may write there. The first question below loads
+ * all that are installed, or those that WEBER_BACKENDS=cpu,opencl names; a program that asks
+ * nothing loads nothing. Plugins stay loaded.
  *
- * Names of backends are accepted in any case. An unknown one is an error that names the known ones and the nearest spelling. Lists
- * are valid for ever, and any thread may ask at any time.
+ * Names of backends are accepted in any case. An unknown one is an error that names the known ones
+ * and the nearest spelling. Lists are valid for ever, and any thread may ask at any time.
  *
  *     for (const char *const *name = wb_supported_devices(); *name; name++)
  *         printf("%s: %s\n", *name, wb_functional(*name) ? "works" : wb_reason()); */
 
-/* In order of preference, ended by NULL: "CUDA", "AMDGPU", "Metal", "OpenCL", other plugins that are installed, "CPU". */
+/* In order of preference, ended by NULL: "CUDA", "AMDGPU", "Metal", "OpenCL", other plugins that
+ * are installed, "CPU". */
 WB_API const char *const *wb_supported_devices(void);
 
 /* The same without "CPU". */
 WB_API const char *const *wb_supported_gpu_backends(void);
 
-/* Loads one backend, unless it is there already; tries again what failed before. Where it cannot be loaded: WB_ERROR_DEVICE with what
- * is missing and the Debian package that brings it. */
+/* Loads one backend, unless it is there already; tries again what failed before. Where it cannot be
+ * loaded: WB_ERROR_DEVICE with what is missing and the Debian package that brings it. */
 WB_API wb_status wb_use(const char *backend);
 
-/* True if the backend is built in, or its plugin is installed, has this Weber's ABI and found the vendor's libraries. */
+/* True if the backend is built in, or its plugin is installed, has this Weber's ABI and found the
+ * vendor's libraries. */
 WB_API bool wb_loaded(const char *backend);
 
 /* True if it is loaded and has a device. */
@@ -102,21 +112,23 @@ WB_API bool wb_functional(const char *backend);
 /* True if it is functional and has a working part of this name, such as "cuDNN" or "MIOpen". */
 WB_API bool wb_functional_part(const char *backend, const char *part);
 
-/* Why the last of these questions on this thread was answered with no; "" after a yes. Lives until the thread asks again. */
+/* Why the last of these questions on this thread was answered with no; "" after a yes. Lives until
+ * the thread asks again. */
 WB_API const char *wb_reason(void);
 
 /* Number of devices; 0 where the backend is not functional. */
 WB_API int wb_device_count(const char *backend);
 
-/* The backend's devices in the driver's order, ended by NULL; empty where it is not functional. Opens all of them; NULL where one
- * cannot be opened. */
+/* The backend's devices in the driver's order, ended by NULL; empty where it is not functional.
+ * Opens all of them; NULL where one cannot be opened. */
 WB_API const wb_device *const *wb_devices(const char *backend);
 
 /* Prints one line for each device, without opening any: "CUDA(0): NVIDIA GeForce GTX 1650". */
 WB_API void wb_show_devices(void);
 
-/* The folders in which plugins were searched, and "PATH: reason" for each file and folder that was passed over; ended by NULL. A plugin that
- * only misses its vendor's libraries is not passed over: wb_reason() says what its backend misses. */
+/* The folders in which plugins were searched, and "PATH: reason" for each file and folder that was
+ * passed over; ended by NULL. A plugin that only misses its vendor's libraries is not passed over:
+ * wb_reason() says what its backend misses. */
 WB_API const char *const *wb_plugin_folders(void);
 WB_API const char *const *wb_skipped_plugins(void);
 
@@ -145,13 +157,15 @@ WB_API wb_status wb_device_properties_at(const char *backend, int index, wb_prop
 
 /* ---- the choice of a device ----
  *
- * WEBER_DEVICE=backend[:index] comes first. An unknown backend there, one that does not work or an index that is out of range is an error.
- * Then comes the preference gpu_backend: one that is unknown, not loaded or not functional is a warning at every call. Then the first
- * backend of wb_supported_gpu_backends() that has a GPU, then the CPU. A device that is no GPU, such as a processor under OpenCL, is
- * taken only if its backend was named. Where no index was given, it is the backend's first GPU, or its first device.
+ * WEBER_DEVICE=backend[:index] comes first. An unknown backend there, one that does not work or an
+ * index that is out of range is an error. Then comes the preference gpu_backend: one that is
+ * unknown, not loaded or not functional is a warning at every call. Then the first backend of
+ * wb_supported_gpu_backends() that has a GPU, then the CPU. A device that is no GPU, such as a
+ * processor under OpenCL, is taken only if its backend was named. Where no index was given, it is
+ * the backend's first GPU, or its first device.
  *
- * Each call decides anew, so a preference or a plugin that comes later counts at once; the number of a backend's devices is asked again
- * after wb_use and wb_reset_gpu_device. */
+ * Each call decides anew, so a preference or a plugin that comes later counts at once; the number
+ * of a backend's devices is asked again after wb_use and wb_reset_gpu_device. */
 
 typedef struct wb_get_device_desc {
     char start_;  /* makes an empty list legal */
@@ -160,15 +174,18 @@ typedef struct wb_get_device_desc {
 
 /* The device of choice, which may be the CPU. NULL only for what WEBER_DEVICE asks.
  *
- *     const wb_device *device = wb_get_device(.verbose = true);      // weber info: Using backend: CUDA. */
+ *     const wb_device *device = wb_get_device(.verbose = true);
+ *     // weber info: Using backend: CUDA. */
 #define wb_get_device(...) wb_get_device_make((wb_get_device_desc){.start_ = 0, __VA_ARGS__})
 WB_API const wb_device *wb_get_device_make(wb_get_device_desc desc);
 
-/* A device by name and number, from 0: wb_get_device_at("CUDA", 1). Fails if the backend is unknown, not loaded or not functional or
- * has no such device. The CPU has no numbers: an index other than 0 is ignored with a warning. */
+/* A device by name and number, from 0: wb_get_device_at("CUDA", 1). Fails if the backend is
+ * unknown, not loaded or not functional or has no such device. The CPU has no numbers: an index
+ * other than 0 is ignored with a warning. */
 WB_API const wb_device *wb_get_device_at(const char *backend, int index);
 
-/* The same by one text, as in WEBER_DEVICE: "OpenCL:1", or "OpenCL" for its first GPU, else its first device. */
+/* The same by one text, as in WEBER_DEVICE: "OpenCL:1", or "OpenCL" for its first GPU, else its
+ * first device. */
 WB_API const wb_device *wb_get_device_named(const char *name);
 
 typedef struct wb_gpu_device_desc {
@@ -177,14 +194,14 @@ typedef struct wb_gpu_device_desc {
     bool force; /* the CPU is an error: "No functional GPU device found!" */
 } wb_gpu_device_desc;
 
-/* The same choice for programs that expect a GPU: that there is none is said once, with the reasons; that the preference or WEBER_DEVICE is
- * "CPU" is not. An id on the CPU is ignored with a warning; one that is out of range is an error. Later calls without id do not depend
- * on it. */
+/* The same choice for programs that expect a GPU: that there is none is said once, with the
+ * reasons; that the preference or WEBER_DEVICE is "CPU" is not. An id on the CPU is ignored with a
+ * warning; one that is out of range is an error. Later calls without id do not depend on it. */
 #define wb_gpu_device(...) wb_gpu_device_make((wb_gpu_device_desc){.start_ = 0, __VA_ARGS__})
 WB_API const wb_device *wb_gpu_device_make(wb_gpu_device_desc desc);
 
-/* Forgets what was found: plugins that failed are tried again, devices are counted anew, and that there is no GPU is said again. Devices
- * that were handed out stay valid. */
+/* Forgets what was found: plugins that failed are tried again, devices are counted anew, and that
+ * there is no GPU is said again. Devices that were handed out stay valid. */
 WB_API void wb_reset_gpu_device(void);
 
 /* What wb_get_device() would give, without opening it and without a line in the log. */
@@ -198,32 +215,38 @@ WB_API wb_status wb_device_choice(wb_choice *choice);
 
 /* ---- preferences ----
  *
- * The table [Weber] of one file: WEBER_PREFERENCES, else LocalPreferences.toml in the current directory or the nearest one above that has
- * it, else weber/preferences.toml in the user's folder for settings (XDG_CONFIG_HOME, ~/.config).
+ * The table [Weber] of one file: WEBER_PREFERENCES, else LocalPreferences.toml in the current
+ * directory or the nearest one above that has it, else weber/preferences.toml in the user's folder
+ * for settings (XDG_CONFIG_HOME, ~/.config).
  *
  *     [Weber]
  *     gpu_backend = "CUDA"
  *
- * Where the file has no table [Weber], gpu_backend of [Flux], [MLDataDevices] or [LuxDeviceUtils] is read, and never written. The file is
- * read at each question and written as a whole, with everything else in it as it was. A file that cannot be read, has faults or cannot be
- * written is a warning, and the program goes on as if there were no preference. */
+ * Where the file has no table [Weber], gpu_backend of [Flux], [MLDataDevices] or [LuxDeviceUtils]
+ * is read, and never written. The file is read at each question and written as a whole, with
+ * everything else in it as it was. A file that cannot be read, has faults or cannot be written is a
+ * warning, and the program goes on as if there were no preference. */
 
-/* The file's path: the one that is there, or would be made. "" if there is no place for one. Lives until the thread asks again. */
+/* The file's path: the one that is there, or would be made. "" if there is no place for one. Lives
+ * until the thread asks again. */
 WB_API const char *wb_preference_file(void);
 
-/* A preference's text, "true" or "false"; NULL where it is not set. Lives until the thread asks again. Names consist of letters, digits, _ and -. */
+/* A preference's text, "true" or "false"; NULL where it is not set. Lives until the thread asks
+ * again. Names consist of letters, digits, _ and -. */
 WB_API const char *wb_preference_get(const char *name);
 WB_API bool wb_preference_get_bool(const char *name, bool otherwise);
 
-/* Writes a preference; NULL removes it. Where the file cannot be written: a warning, and WB_ERROR_IO or WB_ERROR_FORMAT is returned
- * without an error that stays pending. */
+/* Writes a preference; NULL removes it. Where the file cannot be written: a warning, and
+ * WB_ERROR_IO or WB_ERROR_FORMAT is returned without an error that stays pending. */
 WB_API wb_status wb_preference_set(const char *name, const char *value);
 WB_API wb_status wb_preference_set_bool(const char *name, bool value);
 
-/* The preference gpu_backend; NULL: none, the choice is automatic. Lives until the thread asks again. */
+/* The preference gpu_backend; NULL: none, the choice is automatic. Lives until the thread asks
+ * again. */
 WB_API const char *wb_gpu_backend(void);
 
-/* Writes it; it counts from the next call on. "CPU" is valid. Says so with a warning if WEBER_DEVICE goes before it. */
+/* Writes it; it counts from the next call on. "CPU" is valid. Says so with a warning if
+ * WEBER_DEVICE goes before it. */
 WB_API wb_status wb_gpu_backend_set(const char *backend);
 
 /* Removes it; afterwards wb_gpu_backend() is NULL. */
@@ -241,30 +264,31 @@ typedef struct wb_memory_info {
 } wb_memory_info;
 WB_API wb_memory_info wb_memory_status(const wb_device *device);
 
-/* Live memory by what made it, largest first: an operation ("matmul", "adam"), "data" for what came from C memory or files. Fills at
- * most capacity entries and returns how many kinds there are. */
+/* Live memory by what made it, largest first: an operation ("matmul", "adam"), "data" for what came
+ * from C memory or files. Fills at most capacity entries and returns how many kinds there are. */
 typedef struct wb_memory_holder {
     const char *tag;
     int64_t arrays, bytes;
 } wb_memory_holder;
 WB_API int wb_memory_holders(const wb_device *device, int capacity, wb_memory_holder *holders);
 
-/* From now on live, cached and workspace memory together stay within so many bytes: what does not fit is out of memory, after the cache was
- * given back. 0: no limit but the device's own. */
+/* From now on live, cached and workspace memory together stay within so many bytes: what does not
+ * fit is out of memory, after the cache was given back. 0: no limit but the device's own. */
 WB_API wb_status wb_memory_limit(const wb_device *device, int64_t bytes);
 
 /* Gives cached memory back to the system. */
 WB_API void wb_memory_reclaim(const wb_device *device);
 
-/* What evaluation did so far on this thread; differences over a step are what benchmarks and tests look at. */
+/* What evaluation did so far on this thread; differences over a step are what benchmarks and tests
+ * look at. */
 typedef struct wb_plan_counts {
     int64_t evaluations;      /* plans run */
     int64_t misses;           /* plans made because none was in the cache */
     int64_t kernels;          /* commands run */
     int64_t missed_donations; /* updates that could not work in place */
     int64_t allocations;      /* pieces of memory asked of the system, on all threads */
-    int64_t
-        cache_bytes; /* size of the plan cache, 64 MiB at most; what kernels take in a backend is not counted */
+    /* size of the plan cache, 64 MiB at most; what kernels take in a backend is not counted */
+    int64_t cache_bytes;
 } wb_plan_counts;
 WB_API wb_plan_counts wb_plan_status(void);
 

@@ -1,12 +1,14 @@
 /* weber/error.h: what went wrong, said once, with names and numbers.
  *
- * Makers return the thing or NULL; doers return a wb_status. The first error of a thread stays until it is
- * taken; later ones do not replace it, so a chain of calls can be written without a check after each:
+ * Makers return the thing or NULL; doers return a wb_status. The first error of a thread stays
+ * until it is taken; later ones do not replace it, so a chain of calls can be written without a
+ * check after each:
  *
  *     wb_array *y = wb_add(wb_matmul(W, x), b);        // NULL in, NULL out
- *     if (wb_failed()) return wb_report("predict");    // prints "predict: matmul: (2, 5) by (4) ..."
+ *     if (wb_failed()) return wb_report("predict");    // "predict: matmul: (2, 5) by (4) ..."
  *
- * The library never aborts, exits or prints by itself; messages for people go through the log hook. */
+ * The library never aborts, exits or prints by itself; messages for people go through the log
+ * hook. */
 #ifndef WEBER_ERROR_H
 #define WEBER_ERROR_H
 
@@ -42,14 +44,16 @@ WB_API const char *wb_status_text(wb_status status);
 /* True while an error of this thread is pending. */
 WB_API bool wb_failed(void);
 
-/* The pending error's status (WB_OK: none) and message ("": none); the text lives until the error is taken. */
+/* The pending error's status (WB_OK: none) and message ("": none); the text lives until the error
+ * is taken. */
 WB_API wb_status wb_error_status(void);
 WB_API const char *wb_error_message(void);
 
 /* Logs "what: message" as an error, clears it and returns 1; returns 0 if nothing is pending. */
 WB_API int wb_report(const char *what);
 
-/* Copies the pending message into text (size_bytes, always ended), clears it and returns its status. */
+/* Copies the pending message into text (size_bytes, always ended), clears it and returns its
+ * status. */
 WB_API wb_status wb_take_error(char *text, size_t size_bytes);
 
 /* Forgets the pending error. */

@@ -61,8 +61,8 @@ typedef struct wb_field {
     size_t offset;
     wb_field_kind kind;
     bool trainable; /* arrays, and what is below children */
-    bool
-        fixed; /* arrays and children that belong to the struct but are neither moved nor trained */
+    /* arrays and children that belong to the struct but are neither moved nor trained */
+    bool fixed;
 } wb_field;
 
 struct wb_layer_class {
@@ -93,10 +93,10 @@ struct wb_layer_class {
  *     wb_free(m);
  *
  * The second argument is the forward function that wb_apply calls, or NULL. The list says what
- * takes part: WB_STATE_FIELD is moved but not trained (wb_set says how it changes), WB_FIXED_FIELD and WB_FIXED_CHILD_FIELD are
- * released with the struct but neither moved nor trained. What is not listed is a plain value:
- * copied as bytes. A struct without a table is refused: wb_new does not compile, and at run time
- * the error names the struct. */
+ * takes part: WB_STATE_FIELD is moved but not trained (wb_set says how it changes), WB_FIXED_FIELD
+ * and WB_FIXED_CHILD_FIELD are released with the struct but neither moved nor trained. What is not
+ * listed is a plain value: copied as bytes. A struct without a table is refused: wb_new does not
+ * compile, and at run time the error names the struct. */
 #define WB_FUNCTOR(type, forward, ...)                                                             \
     static const wb_field type##_fields[] = {__VA_ARGS__};                                         \
     static const wb_layer_class type##_functor = {                                                 \
@@ -138,9 +138,9 @@ WB_API wb_array *wb_apply(wb_layer *layer, wb_array *x);
  * NULL). */
 WB_API int64_t wb_activations(wb_layer *chain, wb_array *x, int64_t capacity, wb_array **out);
 
-/* Mode: automatic layers (the default) follow the thread's flag, which wb_withgradient, wb_train_step and wb_train
- * set and restore and wb_training sets for a loop by hand; it returns what it was. The others set
- * all layers of a model. */
+/* Mode: automatic layers (the default) follow the thread's flag, which wb_withgradient,
+ * wb_train_step and wb_train set and restore and wb_training sets for a loop by hand; it returns
+ * what it was. The others set all layers of a model. */
 WB_API bool wb_training(bool training);
 WB_API wb_status wb_train_mode(wb_layer *model);
 WB_API wb_status wb_test_mode(wb_layer *model);
@@ -159,11 +159,13 @@ WB_API wb_array *wb_get(wb_layer *model, const char *path);
 /* The layer at a path, "layers.1", borrowed from the model. */
 WB_API wb_layer *wb_get_layer(wb_layer *model, const char *path);
 
-/* Puts x into the place of an array of the same sizes, on the same device; who held the old array keeps its value.
- * Places that held the same array (a tie) part: only this one changes.
+/* Puts x into the place of an array of the same sizes, on the same device; who held the old array
+ * keeps its value. Places that held the same array (a tie) part: only this one changes.
  *
- * In a forward function it is how a layer of your own changes an array of WB_STATE_FIELD, which it reads by wb_get:
- *     wb_set(layer, "mean", wb_add(wb_mul_number(wb_get(layer, "mean"), 0.9), wb_mul_number(wb_mean(x), 0.1)));
+ * In a forward function it is how a layer of your own changes an array of WB_STATE_FIELD, which it
+ * reads by wb_get:
+ *     wb_array *old = wb_mul_number(wb_get(layer, "mean"), 0.9);
+ *     wb_set(layer, "mean", wb_add(old, wb_mul_number(wb_mean(x), 0.1)));
  * The new numbers are computed with the step's, by wb_update or when the scope closes. */
 WB_API wb_status wb_set(wb_layer *model, const char *path, wb_array *x);
 
@@ -245,7 +247,8 @@ typedef struct wb_conv_desc {
 /* y = activation(w * x + b): a true convolution (the kernel is flipped), as Flux's Conv;
  * wb_cross_cor does not flip.
  *
- * x  (W, [H, [D,]] in, N)     w  (kernel..., in / groups, out)     b  (out)     y  (W', ..., out, N) */
+ * x  (W, [H, [D,]] in, N)     w  (kernel..., in / groups, out)     b  (out)
+ * y  (W', ..., out, N) */
 #define wb_conv(...)      wb_conv_make((wb_conv_desc){.start_ = 0, __VA_ARGS__})
 #define wb_cross_cor(...) wb_cross_cor_make((wb_conv_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_layer *wb_conv_make(wb_conv_desc desc);
@@ -295,11 +298,14 @@ typedef struct wb_batchnorm_desc {
     wb_array *mean, *variance; /* given instead of zeros, ones (channels) */
 } wb_batchnorm_desc;
 
-/* y = activation(γ (x - μ) / √(σ² + eps) + β), each channel by itself; x (..., channels, N). In training μ and σ² are those of the batch, σ² over its
- * n numbers, and the running ones, which test mode takes, become (1 - momentum) μ + momentum μ_batch, with σ² over n - 1. (Ioffe and Szegedy
- * 2015; Flux) Paths: "β", "γ"; "μ", "σ²", which are moved and saved but not trained; a channel's stay where the batch's are not finite.
+/* y = activation(γ (x - μ) / √(σ² + eps) + β), each channel by itself; x (..., channels, N). In
+ * training μ and σ² are those of the batch, σ² over its n numbers, and the running ones, which test
+ * mode takes, become (1 - momentum) μ + momentum μ_batch, with σ² over n - 1. (Ioffe and Szegedy
+ * 2015; Flux) Paths: "β", "γ"; "μ", "σ²", which are moved and saved but not trained; a channel's
+ * stay where the batch's are not finite.
  *
- * no_affine: without γ and β. no_track_stats: the batch's μ and σ² in test mode too. One number for each channel in training is WB_ERROR_ARGUMENT. */
+ * no_affine: without γ and β. no_track_stats: the batch's μ and σ² in test mode too. One number for
+ * each channel in training is WB_ERROR_ARGUMENT. */
 #define wb_batchnorm(...) wb_batchnorm_make((wb_batchnorm_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_layer *wb_batchnorm_make(wb_batchnorm_desc desc);
 

@@ -1,7 +1,8 @@
 /* weber/ops.h: the operations.
  *
- * Elementwise operations broadcast as Julia's dots do: sizes agree or are 1, missing trailing dimensions count as 1.
- * Two types meet by wb_promote; a wb_number is weak and takes the other's type. NULL in, NULL out.
+ * Elementwise operations broadcast as Julia's dots do: sizes agree or are 1, missing trailing
+ * dimensions count as 1. Two types meet by wb_promote; a wb_number is weak and takes the other's
+ * type. NULL in, NULL out.
  *
  *     wb_array *y = wb_tanh(wb_add(wb_matmul(W, x), b));
  *     wb_array *l = wb_mean(wb_square(wb_sub(y, t)));
@@ -16,12 +17,13 @@
 extern "C" {
 #endif
 
-/* wb_neg wb_abs wb_sign wb_exp wb_log wb_expm1 wb_log1p wb_sqrt wb_rsqrt wb_sin wb_cos wb_tanh wb_erf wb_sigmoid wb_softplus
- * wb_floor wb_recip wb_square wb_not: of one array.
- * wb_add wb_sub wb_mul wb_div wb_pow wb_max wb_min wb_mod, wb_eq wb_ne wb_lt wb_le wb_gt wb_ge, wb_and wb_or: of two.
- * wb_relu wb_leakyrelu wb_relu6 wb_elu wb_celu wb_selu wb_gelu wb_gelu_erf wb_swish wb_hardsigmoid wb_hardswish wb_hardtanh wb_mish
- * wb_softsign wb_logsigmoid wb_logcosh wb_lisht wb_trelu wb_softshrink wb_tanhshrink: activations; those with a parameter have a
- * second form, wb_elu_with(x, a). */
+/* wb_neg wb_abs wb_sign wb_exp wb_log wb_expm1 wb_log1p wb_sqrt wb_rsqrt wb_sin wb_cos wb_tanh
+ * wb_erf wb_sigmoid wb_softplus wb_floor wb_recip wb_square wb_not: of one array. wb_add wb_sub
+ * wb_mul wb_div wb_pow wb_max wb_min wb_mod, wb_eq wb_ne wb_lt wb_le wb_gt wb_ge, wb_and wb_or: of
+ * two. wb_relu wb_leakyrelu wb_relu6 wb_elu wb_celu wb_selu wb_gelu wb_gelu_erf wb_swish
+ * wb_hardsigmoid wb_hardswish wb_hardtanh wb_mish wb_softsign wb_logsigmoid wb_logcosh wb_lisht
+ * wb_trelu wb_softshrink wb_tanhshrink: activations; those with a parameter have a second form,
+ * wb_elu_with(x, a). */
 #define WB_UNARY(name, class, text, dx, lo, hi, doc) WB_API wb_array *wb_##name(wb_array *x);
 #define WB_BINARY(name, class, text, dx, dy, lo, hi, doc)                                          \
     WB_API wb_array *wb_##name(wb_array *x, wb_array *y);
@@ -43,9 +45,10 @@ WB_API wb_array *wb_pow_number(wb_array *x, double c);
 
 /* ---- reductions ---- */
 
-/* Over everything, a result without dimensions; and along dimensions, which stay with size 1 (as Julia's dims =):
- * wb_sum_dims(x, 0, 2). Sums of bool and u8 are i64, means are floating. The largest of nothing is an error. wb_var is
- * the mean of squared distances from the mean (two passes), divided by n, or by n - 1 if corrected. */
+/* Over everything, a result without dimensions; and along dimensions, which stay with size 1 (as
+ * Julia's dims =): wb_sum_dims(x, 0, 2). Sums of bool and u8 are i64, means are floating. The
+ * largest of nothing is an error. wb_var is the mean of squared distances from the mean (two
+ * passes), divided by n, or by n - 1 if corrected. */
 WB_API wb_array *wb_sum(wb_array *x);
 WB_API wb_array *wb_maximum(wb_array *x);
 WB_API wb_array *wb_minimum(wb_array *x);
@@ -62,7 +65,8 @@ WB_API wb_array *wb_minimum_make(wb_array *x, int ndim, const int64_t *dims);
 WB_API wb_array *wb_mean_make(wb_array *x, int ndim, const int64_t *dims);
 WB_API wb_array *wb_var_make(wb_array *x, bool corrected, int ndim, const int64_t *dims);
 
-/* Position (i64, from 0) of the first largest element along dim, which stays with size 1; a NaN is largest. */
+/* Position (i64, from 0) of the first largest element along dim, which stays with size 1; a NaN is
+ * largest. */
 WB_API wb_array *wb_argmax(wb_array *x, int dim);
 
 /* Along dimension 0, or the given ones; infinities as limits: softmax of (3, inf) is (0, 1). */
@@ -76,24 +80,28 @@ WB_API wb_array *wb_softmax_make(wb_array *x, int ndim, const int64_t *dims);
 WB_API wb_array *wb_logsoftmax_make(wb_array *x, int ndim, const int64_t *dims);
 WB_API wb_array *wb_logsumexp_make(wb_array *x, int ndim, const int64_t *dims);
 
-/* (x - mean) / sqrt(var + eps) along the dimensions: layer norm over leading dimensions, batch norm over all but the channel. */
+/* (x - mean) / sqrt(var + eps) along the dimensions: layer norm over leading dimensions, batch norm
+ * over all but the channel. */
 #define wb_normalise(x, eps, ...) wb_normalise_make(x, eps, WB_INTS(__VA_ARGS__))
 WB_API wb_array *wb_normalise_make(wb_array *x, double eps, int ndim, const int64_t *dims);
 
 /* ---- contractions ---- */
 
-/* A (m, k, batch...) times B (k, n, batch...) is (m, n, batch...); a B of one dimension (k) gives (m). Batch sizes broadcast.
- * wb_matmul_op reads A as (k, m) or B as (n, k) where asked. Floating types only. */
+/* A (m, k, batch...) times B (k, n, batch...) is (m, n, batch...); a B of one dimension (k) gives
+ * (m). Batch sizes broadcast. wb_matmul_op reads A as (k, m) or B as (n, k) where asked. Floating
+ * types only. */
 WB_API wb_array *wb_matmul(wb_array *a, wb_array *b);
 WB_API wb_array *wb_matmul_op(wb_array *a, wb_array *b, bool transpose_a, bool transpose_b);
 
-/* How products and convolutions of f32 are computed, those that are built from now on, in the whole process:
+/* How products and convolutions of f32 are computed, those that are built from now on, in the whole
+ * process:
  *
  *   "highest"         in f32; so it is without this call
- *   "high", "medium"  a device may round the operands to TF32 (10 bits of mantissa), which is several times faster on NVIDIA's
- *                     GPUs since Ampere; sums stay f32
+ *   "high", "medium"  a device may round the operands to TF32 (10 bits of mantissa), which is
+ *                     several times faster on NVIDIA's GPUs since Ampere; sums stay f32
  *
- * What has no such arithmetic, the CPU among them, goes on in f32. Halves are added up in f32 everywhere. Fails with WB_ERROR_ARGUMENT on another word. */
+ * What has no such arithmetic, the CPU among them, goes on in f32. Halves are added up in f32
+ * everywhere. Fails with WB_ERROR_ARGUMENT on another word. */
 WB_API wb_status wb_matmul_precision(const char *precision);
 
 /* A window over 1 to 3 spatial dimensions. Zero means default. */
@@ -108,13 +116,15 @@ typedef struct wb_window_desc {
     bool cross_correlation; /* false: the kernel is flipped, as in Flux's Conv */
 } wb_window_desc;
 
-/* f(x, settings) and f(x, w, settings), with or without settings: wb_maxpool_op(x), wb_maxpool_op(x, .kernel = {2, 2}). */
+/* f(x, settings) and f(x, w, settings), with or without settings: wb_maxpool_op(x),
+ * wb_maxpool_op(x, .kernel = {2, 2}). */
 #define WB_WITH_WINDOW(f, x, ...)      f(x, (wb_window_desc){__VA_ARGS__})
 #define WB_WITH_WINDOW_2(f, x, w, ...) f(x, w, (wb_window_desc){__VA_ARGS__})
 
 /* x (W, [H, [D,]] C, N) with w (kw, [kh, [kd,]] C / groups, K) gives (W', ..., K, N),
  * W' = floor((W + paddings - dilation (kw - 1) - 1) / stride) + 1.
- * conv_data and conv_filter are its adjoints: of y in x of the given sizes, of y in w of the given kernel sizes. */
+ * conv_data and conv_filter are its adjoints: of y in x of the given sizes, of y in w of the given
+ * kernel sizes. */
 #define wb_conv_op(x, ...) WB_WITH_WINDOW_2(wb_conv_forward_make, x, __VA_ARGS__, .start_ = 0)
 WB_API wb_array *wb_conv_forward_make(wb_array *x, wb_array *w, wb_window_desc desc);
 WB_API wb_array *wb_conv_data_make(wb_array *y, wb_array *w, const int64_t *x_sizes,
@@ -124,14 +134,16 @@ WB_API wb_array *wb_conv_filter_make(wb_array *x, wb_array *y, const int64_t *w_
 
 /* ---- windows ---- */
 
-/* Pools over the spatial dimensions of x (W, [H, [D,]] C, N). Max: padding never wins, the first maximum in memory order gets
- * the gradient. Mean: over the full window, padding counted as zeros (Flux). */
+/* Pools over the spatial dimensions of x (W, [H, [D,]] C, N). Max: padding never wins, the first
+ * maximum in memory order gets the gradient. Mean: over the full window, padding counted as zeros
+ * (Flux). */
 #define wb_maxpool_op(...)  WB_WITH_WINDOW(wb_maxpool_make_op, __VA_ARGS__, .start_ = 0)
 #define wb_meanpool_op(...) WB_WITH_WINDOW(wb_meanpool_make_op, __VA_ARGS__, .start_ = 0)
 WB_API wb_array *wb_maxpool_make_op(wb_array *x, wb_window_desc desc);
 WB_API wb_array *wb_meanpool_make_op(wb_array *x, wb_window_desc desc);
 
-/* unfold: x (W, ..., C, N) to (W' H' D', kw kh kd C, N); fold: its adjoint, to x of the given sizes. */
+/* unfold: x (W, ..., C, N) to (W' H' D', kw kh kd C, N); fold: its adjoint, to x of the given
+ * sizes. */
 #define wb_unfold(...) WB_WITH_WINDOW(wb_unfold_make, __VA_ARGS__, .start_ = 0)
 WB_API wb_array *wb_unfold_make(wb_array *x, wb_window_desc desc);
 WB_API wb_array *wb_fold_make(wb_array *columns, int ndim, const int64_t *x_sizes,
@@ -139,8 +151,9 @@ WB_API wb_array *wb_fold_make(wb_array *columns, int ndim, const int64_t *x_size
 
 /* ---- indexing ---- */
 
-/* The slices of x at positions index (i32 or i64, from 0) of dimension dim: sizes of x with that dimension replaced by those of
- * index. Embedding: wb_gather(table, tokens, 1). A position out of range is an error. */
+/* The slices of x at positions index (i32 or i64, from 0) of dimension dim: sizes of x with that
+ * dimension replaced by those of index. Embedding: wb_gather(table, tokens, 1). A position out of
+ * range is an error. */
 WB_API wb_array *wb_gather(wb_array *x, wb_array *index, int dim);
 
 /* base plus each slice of updates added at its position, in the order of index. */

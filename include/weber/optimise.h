@@ -12,8 +12,9 @@
  *     }
  *     wb_free(adam);
  *
- * With gradients to look at: wb_withgradient(loss, model, &batch, NULL, &grads), wb_update(adam, model, grads). Or, all in one:
- * wb_train(loss, model, data, adam, .epochs = 5). NULL in, NULL out. Errors: weber/error.h. */
+ * With gradients to look at: wb_withgradient(loss, model, &batch, NULL, &grads), wb_update(adam,
+ * model, grads). Or, all in one: wb_train(loss, model, data, adam, .epochs = 5). NULL in, NULL out.
+ * Errors: weber/error.h. */
 #ifndef WEBER_OPTIMISE_H
 #define WEBER_OPTIMISE_H
 
@@ -122,15 +123,17 @@ typedef struct wb_setup_desc {
 #define wb_setup(...) wb_setup_make((wb_setup_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_optimiser *wb_setup_make(wb_setup_desc desc);
 
-/* One step: computes gradients, which stay readable, new parameters, state and loss in one plan. The model's slots get
- * new arrays; who held an old one keeps its value. Parameters without a gradient are left alone, with a warning at the first
- * step where none has one. If the loss (or the norm, when clipping) is not finite, parameters and state keep their values.
- * On failure nothing has changed. */
+/* One step: computes gradients, which stay readable, new parameters, state and loss in one plan.
+ * The model's slots get new arrays; who held an old one keeps its value. Parameters without a
+ * gradient are left alone, with a warning at the first step where none has one. If the loss (or the
+ * norm, when clipping) is not finite, parameters and state keep their values. On failure nothing
+ * has changed. */
 WB_API wb_status wb_update(wb_optimiser *optimiser, wb_layer *model, wb_gradients *gradients);
 
-/* wb_withgradient and wb_update in one, for who does not read the gradients: they are not kept, each goes into its parameter's step
- * where it is made. That saves their memory, up to as much as the parameters have, with Adam a quarter of what outlasts a step. The loss, computed
- * and owned by the scope; NULL on failure, when nothing has changed. */
+/* wb_withgradient and wb_update in one, for who does not read the gradients: they are not kept,
+ * each goes into its parameter's step where it is made. That saves their memory, up to as much as
+ * the parameters have, with Adam a quarter of what outlasts a step. The loss, computed and owned by
+ * the scope; NULL on failure, when nothing has changed. */
 WB_API wb_array *wb_train_step(wb_loss_fn *loss, wb_layer *model, const wb_batch *batch, void *user,
                                wb_optimiser *optimiser);
 

@@ -1,18 +1,22 @@
 /* weber/plugin.h: what a backend sees of Weber, and all it sees.
  *
- * A backend is a folder: one shared object libweber_NAME.so with one exported symbol, weber_plugin, which takes the table
- * of its host and gives its own. It names devices, gives memory, turns programs and calls into kernels, copies, and runs
- * lists of commands on queues. docs/backend.md shows how to write one; the built-in ones go through the same table.
+ * A backend is a folder: one shared object libweber_NAME.so with one exported symbol, weber_plugin,
+ * which takes the table of its host and gives its own. It names devices, gives memory, turns
+ * programs and calls into kernels, copies, and runs lists of commands on queues. docs/backend.md
+ * shows how to write one; the built-in ones go through the same table.
  *
- * - Memory is always (handle, offset). What a handle is only the backend knows, unless its memory is the host's.
- * - A program is a fused elementwise or row kernel as data; a call is a heavy operation (a matrix product, a convolution).
- *   A backend over a C-like language needs neither interpreter nor library: the host renders both as text (wb_source).
- * - Any thread may call any function at any time; a backend locks what it must. Lists and structs that a call is given
- *   live only for its duration, unless it says otherwise.
+ * - Memory is always (handle, offset). What a handle is only the backend knows, unless its memory
+ *   is the host's.
+ * - A program is a fused elementwise or row kernel as data; a call is a heavy operation (a matrix
+ *   product, a convolution). A backend over a C-like language needs neither interpreter nor
+ *   library: the host renders both as text (wb_source).
+ * - Any thread may call any function at any time; a backend locks what it must. Lists and structs
+ *   that a call is given live only for its duration, unless it says otherwise.
  * - A function that fails records the error through wb_host.fail and returns NULL or the status.
  *
- * The ABI is not frozen before 1.0: WB_PLUGIN_ABI changes with it. Tables begin with the ABI number and their size in
- * bytes; the host refuses another number and a table that is shorter than its own. */
+ * The ABI is not frozen before 1.0: WB_PLUGIN_ABI changes with it. Tables begin with the ABI number
+ * and their size in bytes; the host refuses another number and a table that is shorter than its
+ * own. */
 #ifndef WEBER_PLUGIN_H
 #define WEBER_PLUGIN_H
 
@@ -47,8 +51,11 @@ typedef enum wb_code {
     WB_CODE_store,    /* in[0] to access `index` */
     WB_CODE_constant, /* `constant` */
     WB_CODE_late,     /* late value number `index` (a double) */
-    WB_CODE_iota, /* the number that access `index` (without an argument) gives: offset + sum of i * stride */
-    WB_CODE_uniform, /* Philox; element numbers by access `index`; key and counter are late words constant, constant + 1 */
+    /* the number that access `index` (without an argument) gives: offset + sum of i * stride */
+    WB_CODE_iota,
+    /* Philox; element numbers by access `index`; key and counter are late words constant,
+     * constant + 1 */
+    WB_CODE_uniform,
     WB_CODE_normal,
     WB_CODE_sum, /* of in[0] along the reduced dimensions: a row value */
     WB_CODE_max_reduce,
@@ -62,8 +69,8 @@ enum { WB_NO_VALUE = 0xffff };
 typedef struct wb_instruction {
     uint8_t code; /* wb_code */
     uint8_t type; /* wb_register of the operands, for compare, cast (result), store (value) too */
-    uint8_t
-        from; /* cast: the operand's register; elementwise operations: the result's (bool for comparisons) */
+    /* cast: the operand's register; elementwise operations: the result's (bool for comparisons) */
+    uint8_t from;
     uint8_t phase;  /* the first phase in which the value can be computed */
     bool row;       /* a row value: one per combination of the dimensions that are not reduced */
     uint16_t in[3]; /* numbers of earlier instructions; WB_NO_VALUE: none */
@@ -76,7 +83,8 @@ static inline wb_register wb_result_register(const wb_instruction *i) {
     return (wb_register)(i->code < WB_CODE_select ? i->from : i->type);
 }
 
-/* How a program walks one array: element (i0, i1, ...) of the domain lies at offset + sum of i * stride, in elements. */
+/* How a program walks one array: element (i0, i1, ...) of the domain lies at offset + sum of i *
+ * stride, in elements. */
 typedef struct wb_access {
     uint8_t dtype;     /* wb_dtype in memory */
     uint16_t argument; /* which of the command's arguments */
@@ -84,9 +92,10 @@ typedef struct wb_access {
     int64_t strides[8];
 } wb_access;
 
-/* A fused kernel: a domain of dimensions, some of them reduced, walked once per phase. Values that depend on a reduction belong to
- * a later phase; row values (reduced sizes 1) are computed between phases. An update is a map that settles parameters or states and
- * computes nothing that its plan needs. */
+/* A fused kernel: a domain of dimensions, some of them reduced, walked once per phase. Values that
+ * depend on a reduction belong to a later phase; row values (reduced sizes 1) are computed between
+ * phases. An update is a map that settles parameters or states and computes nothing that its plan
+ * needs. */
 typedef struct wb_program {
     int32_t ndim;
     uint32_t reduced; /* bit d: dimension d is reduced; 0: an elementwise map */
@@ -116,7 +125,8 @@ typedef enum wb_call_kind {
     WB_CALL_scatter_add,   /* index, updates, result, which holds the base */
 } wb_call_kind;
 
-/* C (m, n) = op(A) op(B), column-major with leading dimensions; batch entries at offsets in elements. */
+/* C (m, n) = op(A) op(B), column-major with leading dimensions; batch entries at offsets in
+ * elements. */
 typedef struct wb_matmul_call {
     bool transpose_a, transpose_b;
     int64_t m, n, k, lda, ldb, ldc, batch;
@@ -137,24 +147,27 @@ typedef struct wb_index_call {
     uint8_t index_dtype; /* WB_I32 or WB_I64 */
 } wb_index_call;
 
-/* What a product has to do with the bits of relu: it leaves, for another one, where the argument of its own was positive, or reads what that left. */
+/* What a product has to do with the bits of relu: it leaves, for another one, where the argument of
+ * its own was positive, or reads what that left. */
 typedef enum wb_mask_use { WB_MASK_NONE, WB_MASK_LEFT, WB_MASK_READ } wb_mask_use;
 
 typedef struct wb_call {
     wb_call_kind kind;
     wb_dtype dtype;
-    bool
-        is_fast; /* f32 products may be made of operands rounded to TF32 or the like (wb_matmul_precision) */
-    /* With an epilogue: which of its arguments is the call's result, and whether nothing else reads that, so that it need not be written. */
+    /* f32 products may be made of operands rounded to TF32 or the like (wb_matmul_precision) */
+    bool is_fast;
+    /* With an epilogue: which of its arguments is the call's result, and whether nothing else reads
+     * that, so that it need not be written. */
     bool is_result_private;
     uint16_t result_argument;
-    /* What begins at a multiple of 64 bytes in each run; anything else may: all of the call's own arguments; bit i, up to 63, argument i of the
-     * epilogue. */
+    /* What begins at a multiple of 64 bytes in each run; anything else may: all of the call's own
+     * arguments; bit i, up to 63, argument i of the epilogue. */
     bool is_aligned;
     uint64_t aligned_arguments;
-    /* Where the device fuses_backward. mask_argument: of the epilogue, behind those that its program reads and writes; 16 bytes for each 128 rows (begun
-     * ones too) of each column, in a form of the backend's own. relu_argument: relu's result, which a program that reads the mask compares with 0
-     * instead. A backend that answers NULL is asked again without. */
+    /* Where the device fuses_backward. mask_argument: of the epilogue, behind those that its
+     * program reads and writes; 16 bytes for each 128 rows (begun ones too) of each column, in a
+     * form of the backend's own. relu_argument: relu's result, which a program that reads the mask
+     * compares with 0 instead. A backend that answers NULL is asked again without. */
     wb_mask_use mask;
     uint16_t mask_argument, relu_argument;
     wb_matmul_call matmul; /* of these the one that the kind is about */
@@ -182,18 +195,20 @@ typedef struct wb_command {
     int32_t narguments;
     const wb_argument *arguments; /* of the call or program, of the epilogue, then scratch memory */
     const char *what;             /* the operations it serves, for messages; lives for ever */
-    bool
-        is_concurrent; /* an update that may run at once with those before it, back to the first that is none */
+    /* an update that may run at once with those before it, back to the first that is none */
+    bool is_concurrent;
 } wb_command;
 
 /* ---- text ----
  *
- * Programs and calls as text in a C-like language. One text serves all dialects: what differs stands in the prelude, which
- * defines the names that docs/backend.md lists. The text is specialised on ranks, types, contiguity and the width of indices,
- * not on sizes: these, strides, offsets and late values come in one block of 64-bit words, by value or as constant memory.
+ * Programs and calls as text in a C-like language. One text serves all dialects: what differs
+ * stands in the prelude, which defines the names that docs/backend.md lists. The text is
+ * specialised on ranks, types, contiguity and the width of indices, not on sizes: these, strides,
+ * offsets and late values come in one block of 64-bit words, by value or as constant memory.
  *
- * A kernel's parameters are, in this order: the command's buffers (scratch memory is the last), the status words where
- * uses_status says so, the block. Groups have `group` items, and there is one dimension.
+ * A kernel's parameters are, in this order: the command's buffers (scratch memory is the last), the
+ * status words where uses_status says so, the block. Groups have `group` items, and there is one
+ * dimension.
  *
  * Updates of equal text may be the jobs of one launch: see wb_source.most_jobs. */
 
@@ -201,14 +216,17 @@ typedef struct wb_dialect {
     const char *name;    /* "OpenCL C", for messages */
     const char *prelude; /* stands in front of every text */
     int32_t group;       /* items in a group: a power of two from 16 to 256 (serial: from 1) */
-    /* Items of a group run one after another on a wide core; no shared memory is used. For OpenCL C, and what has its vector types
-     * and functions (float8, vload8, convert_float8, fma, ...): the texts of products and convolutions use them. */
+    /* Items of a group run one after another on a wide core; no shared memory is used. For OpenCL
+     * C, and what has its vector types and functions (float8, vload8, convert_float8, fma, ...):
+     * the texts of products and convolutions use them. */
     bool is_serial;
     bool has_f64;
-    int32_t
-        warp; /* so many neighbouring items exchange values by WB_SHUFFLE_XOR: a power of two, at most group; 0: none do */
-    int32_t
-        job_bytes; /* parameters of a launch of several jobs, which WB_JOBS declares, have room for so much; 0: updates are like other programs */
+    /* so many neighbouring items exchange values by WB_SHUFFLE_XOR: a power of two, at most
+     * group; 0: none do */
+    int32_t warp;
+    /* parameters of a launch of several jobs, which WB_JOBS declares, have room for so much; 0:
+     * updates are like other programs */
+    int32_t job_bytes;
 } wb_dialect;
 
 typedef struct wb_launch {
@@ -222,21 +240,23 @@ typedef struct wb_source {
     int32_t launch_count;
     wb_launch launches[4]; /* in this order, each with the same parameters */
     int32_t buffer_count;  /* arguments of the command, scratch included */
-    /* 0: parameters as above. Else the only one is a list of 64-bit words: the number of jobs, 1 to most_jobs, and for each job its first
-     * group, its buffers and its block. A launch has the groups of all its jobs, one job's after another's; launches[0].groups are this one's. */
+    /* 0: parameters as above. Else the only one is a list of 64-bit words: the number of jobs, 1 to
+     * most_jobs, and for each job its first group, its buffers and its block. A launch has the
+     * groups of all its jobs, one job's after another's; launches[0].groups are this one's. */
     int32_t most_jobs;
     int32_t word_count; /* of the block */
     int64_t *words;     /* the block as each run begins */
-    int32_t
-        first_offset; /* words[first_offset + i]: bytes from buffer i to argument i, set by each run */
-    int32_t
-        first_late; /* words[first_late + i]: late value number late[i], or whatever the prelude's WB_LATE
-                     * reads it from; set by each run */
+    /* words[first_offset + i]: bytes from buffer i to argument i, set by each run */
+    int32_t first_offset;
+    /* words[first_late + i]: late value number late[i], or whatever the prelude's WB_LATE reads
+     * it from; set by each run */
+    int32_t first_late;
     int32_t late_count;
     uint16_t *late;
     size_t scratch_bytes;
-    bool
-        uses_status; /* four i64 words, zero before: [0] set to 1 on a bad index, [1] the index, [2] its place, [3] the size */
+    /* four i64 words, zero before: [0] set to 1 on a bad index, [1] the index, [2] its place,
+     * [3] the size */
+    bool uses_status;
 } wb_source;
 
 /* ---- the tables ---- */
@@ -250,17 +270,18 @@ typedef struct wb_host {
     void (*release)(void *block);
     void *(*alloc_aligned)(size_t size_bytes); /* for arrays: to 64 bytes, not zeroed */
     void (*release_aligned)(void *block);
-    wb_status (*fail)(wb_status status, const char *format,
-                      ...); /* records an error; returns status */
+    /* records an error; returns status */
+    wb_status (*fail)(wb_status status, const char *format, ...);
     void (*log)(wb_log_level level, const char *format, ...);
-    /* Text for a program, or for a call with an epilogue behind it (as in lower). NULL with the error recorded; a call that has
-     * no text in this combination: NULL without an error. */
+    /* Text for a program, or for a call with an epilogue behind it (as in lower). NULL with the
+     * error recorded; a call that has no text in this combination: NULL without an error. */
     wb_source *(*render)(const wb_program *program, const wb_dialect *dialect);
     wb_source *(*render_call)(const wb_call *call, const wb_program *epilogue, int split,
                               const wb_dialect *dialect);
     void (*release_source)(wb_source *source);
-    /* The disk cache for compiled kernels: entries by backend and name (key, architecture, compiler version), read and written whole,
-     * atomically. read: false where there is none (or on damage); *data is to be given to release. write: failures are silent. */
+    /* The disk cache for compiled kernels: entries by backend and name (key, architecture, compiler
+     * version), read and written whole, atomically. read: false where there is none (or on damage);
+     * *data is to be given to release. write: failures are silent. */
     bool (*cache_read)(const char *backend, const char *name, void **data, size_t *size_bytes);
     void (*cache_write)(const char *backend, const char *name, const void *data, size_t size_bytes);
     /* False where there is to be no cache (WEBER_CACHE is empty): binaries need not be fetched. */
@@ -276,13 +297,14 @@ typedef struct wb_device_info {
     int32_t compute_units;
     bool is_gpu; /* an accelerator: taken by the automatic choice */
     bool has_f64;
-    bool
-        takes_halves; /* products and convolutions of f16 and bf16 as they are, added up in f32; else in f32 */
-    bool
-        joins_updates; /* is given small updates together, at the end of a plan and not behind products */
+    /* products and convolutions of f16 and bf16 as they are, added up in f32; else in f32 */
+    bool takes_halves;
+    /* is given small updates together, at the end of a plan and not behind products */
+    bool joins_updates;
     bool is_host_memory; /* handles are addresses, which the host may use while the queue is idle */
-    /* lower also gets, behind matrix products, what a training step has there: programs that add up along the columns, and such as store an
-     * activation's argument for the backward pass. What it answers NULL to is planned without. */
+    /* lower also gets, behind matrix products, what a training step has there: programs that add up
+     * along the columns, and such as store an activation's argument for the backward pass. What it
+     * answers NULL to is planned without. */
     bool fuses_backward;
 } wb_device_info;
 
@@ -298,12 +320,15 @@ struct wb_backend {
 
     /* ---- questions ---- */
 
-    /* Opens the vendor's libraries, once. False: the reason says what is missing and which package brings it. */
+    /* Opens the vendor's libraries, once. False: the reason says what is missing and which package
+     * brings it. */
     bool (*load)(char *reason, size_t reason_bytes);
-    /* Number of devices that can be used; 0: the reason says why (no driver, hidden by a variable, ...). May be asked again. */
+    /* Number of devices that can be used; 0: the reason says why (no driver, hidden by a variable,
+     * ...). May be asked again. */
     int (*count)(char *reason, size_t reason_bytes);
     wb_status (*info)(int index, wb_device_info *info);
-    /* Optional (NULL): whether a part such as "cuDNN" works; the reason where not, or where there is no such part. */
+    /* Optional (NULL): whether a part such as "cuDNN" works; the reason where not, or where there
+     * is no such part. */
     bool (*part)(const char *part, char *reason, size_t reason_bytes);
 
     /* ---- one device: what open returns is the first argument of what follows ---- */
@@ -319,27 +344,30 @@ struct wb_backend {
 
     /* ---- kernels ---- */
 
-    /* A kernel for the program; NULL with an error recorded, or without one where a program has more arguments than a kernel may have: then
-     * the library plans without fusion. The program may be released afterwards. */
+    /* A kernel for the program; NULL with an error recorded, or without one where a program has
+     * more arguments than a kernel may have: then the library plans without fusion. The program may
+     * be released afterwards. */
     void *(*kernel)(void *device, const wb_program *program);
-    /* A kernel for the call, with an elementwise program over the result's elements fused behind it, or without (NULL). NULL without
-     * an error: not supported in this combination; without an epilogue every call of the table above is supported. The program's
-     * arguments follow the call's; it may read the call's result, and write over it. split: the number of leading dimensions of its
-     * domain that make up the call's rows (m; the positions of a plane). */
+    /* A kernel for the call, with an elementwise program over the result's elements fused behind
+     * it, or without (NULL). NULL without an error: not supported in this combination; without an
+     * epilogue every call of the table above is supported. The program's arguments follow the
+     * call's; it may read the call's result, and write over it. split: the number of leading
+     * dimensions of its domain that make up the call's rows (m; the positions of a plane). */
     void *(*lower)(void *device, const wb_call *call, const wb_program *epilogue, int split);
     size_t (*scratch_bytes)(const void *kernel);
     void (*release)(void *kernel); /* may come while queued commands still use it */
 
     /* ---- queues: commands and copies in order ----
      *
-     * NULL stands for the device's own queue. Work may be done at once or later; the host's side of a copy stays as it is until a sync. */
+     * NULL stands for the device's own queue. Work may be done at once or later; the host's side of
+     * a copy stays as it is until a sync. */
 
     /* Optional, all or none; without them there is the device's own queue. */
     void *(*queue_new)(void *device);
     void (*queue_free)(void *device, void *queue);
     void *(*record)(void *device, void *queue); /* an event: what is queued so far is done */
-    wb_status (*wait)(void *device, void *queue,
-                      void *event); /* what is queued afterwards comes after the event */
+    /* what is queued afterwards comes after the event */
+    wb_status (*wait)(void *device, void *queue, void *event);
     void (*release_event)(void *device, void *event);
 
     wb_status (*copy)(void *device, void *queue, wb_copy_kind kind, wb_memory to, wb_memory from,
@@ -347,11 +375,13 @@ struct wb_backend {
     /* Optional: from another device of this backend. */
     wb_status (*copy_peer)(void *device, void *queue, wb_memory to, void *from_device,
                            wb_memory from, size_t size_bytes);
-    /* WB_ERROR_MEMORY means that nothing was queued; after another error the memory that was to be written is lost. */
+    /* WB_ERROR_MEMORY means that nothing was queued; after another error the memory that was to be
+     * written is lost. */
     wb_status (*run)(void *device, void *queue, const wb_command *commands, int count,
                      const wb_memory *memory, const uint64_t *late);
-    /* Waits until the queue is done and gives the first error that came late: a bad index is an argument error, named by its
-     * command (of several commands, any), and the queue goes on; after WB_ERROR_DEVICE the device is given up. */
+    /* Waits until the queue is done and gives the first error that came late: a bad index is an
+     * argument error, named by its command (of several commands, any), and the queue goes on; after
+     * WB_ERROR_DEVICE the device is given up. */
     wb_status (*sync)(void *device, void *queue);
 };
 

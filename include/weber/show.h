@@ -25,9 +25,10 @@ WB_API wb_status wb_show(void *object);
 /* The same into text, always ended; cut where size_bytes are too few. */
 WB_API wb_status wb_show_text(void *object, char *text, size_t size_bytes);
 
-/* Prints an array as Julia would: sizes, type and device, then columns aligned at the decimal point, six digits, the middle of
- * large ones left out; three and more dimensions as slices [:, :, 1], numbered from 1 as Julia does. Computes it if it is
- * pending. Long lines are cut at 80 columns, long columns at 20 rows. */
+/* Prints an array as Julia would: sizes, type and device, then columns aligned at the decimal
+ * point, six digits, the middle of large ones left out; three and more dimensions as slices [:, :,
+ * 1], numbered from 1 as Julia does. Computes it if it is pending. Long lines are cut at 80
+ * columns, long columns at 20 rows. */
 WB_API wb_status wb_show_array(FILE *file, wb_array *x);
 
 /* ---- progress ---- */
@@ -46,8 +47,8 @@ typedef struct wb_progress_desc {
     bool always;             /* show it even if file is no terminal */
 } wb_progress_desc;
 
-/* A bar of one line: share done, rate, time left, loss, peak memory. Silent where its file is no terminal; redrawn about ten times
- * a second. End it with wb_progress_end.
+/* A bar of one line: share done, rate, time left, loss, peak memory. Silent where its file is no
+ * terminal; redrawn about ten times a second. End it with wb_progress_end.
  *
  *     wb_progress *bar = wb_progress_begin(.what = "epoch 1/5", .total = 938, .items = 64);
  *     while (wb_next(data, &batch)) { ...; wb_progress_step(bar, loss); }
@@ -60,7 +61,8 @@ WB_API wb_progress *wb_progress_make(wb_progress_desc desc);
 /* One step is done. loss (one element, or NULL) is read only when the bar is redrawn. */
 WB_API void wb_progress_step(wb_progress *progress, wb_array *loss);
 
-/* Draws the last state, ends the line and releases progress. Returns the seconds since the begin. */
+/* Draws the last state, ends the line and releases progress. Returns the seconds since the
+ * begin. */
 WB_API double wb_progress_end(wb_progress *progress);
 
 /* ---- curves ---- */
@@ -72,10 +74,11 @@ typedef struct wb_series {
     bool right; /* measured by the axis on the right */
 } wb_series;
 
-/* Draws curves into a picture, path.png or path.svg, through the program gnuplot. WB_ERROR_UNSUPPORTED, with the name of the
- * Debian package, where gnuplot is not installed.
+/* Draws curves into a picture, path.png or path.svg, through the program gnuplot.
+ * WB_ERROR_UNSUPPORTED, with the name of the Debian package, where gnuplot is not installed.
  *
- *     wb_plot_curves("demo.png", {"loss", losses, 5, false}, {"test accuracy", accuracies, 5, true}); */
+ *     wb_plot_curves("demo.png", {"loss", losses, 5, false},
+ *                    {"test accuracy", accuracies, 5, true}); */
 #define wb_plot_curves(path, ...)                                                                  \
     wb_plot_curves_make(path, (int)(sizeof((const wb_series[]){__VA_ARGS__}) / sizeof(wb_series)), \
                         (const wb_series[]){__VA_ARGS__})

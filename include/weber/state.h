@@ -1,19 +1,25 @@
 /* weber/state.h: models and arrays in files.
  *
  *     wb_save("model.bson", model);                              // under the key "model"
- *     wb_load("model.bson", model);                              // into a model of the same structure
- *     wb_layer *again = wb_load_model("model.bson", "model");    // a new one, made from the file alone; Flux's files, too
+ *     wb_load("model.bson", model); // into a model of the same structure
+ *     // a new model, made from the file alone; Flux's files, too
+ *     wb_layer *again = wb_load_model("model.bson", "model");
  *
- *     wb_save_named("run.bson", {"model", model}, {"adam", adam}, {"data", loader}, {"random", wb_random_state()});
- *     wb_load_named("run.bson", {"model", model}, {"adam", adam}, {"data", loader}, {"random", wb_random_state()});
+ *     wb_save_named("run.bson", {"model", model}, {"adam", adam}, {"data", loader},
+ *                   {"random", wb_random_state()});
+ *     wb_load_named("run.bson", {"model", model}, {"adam", adam}, {"data", loader},
+ *                   {"random", wb_random_state()});
  *
  *     wb_file *file = wb_open("run.bson");
- *     wb_array *w = wb_record_array(file, wb_record_get(wb_file_root(file), "model.layers.1.weight"));
+ *     const wb_record *root = wb_file_root(file);
+ *     wb_array *w = wb_record_array(file, wb_record_get(root, "model.layers.1.weight"));
  *
- * The format follows the name: .bson (Julia's BSON.jl, as Flux saves), .safetensors, .npy, .npz. Arrays are copied to the host on the
- * way out, wherever they are, and the model stays where it is; a file never depends on a device. Saving is atomic: at any moment the
- * name is the old file or the new one, whole; what a killed save had written stays beside it, under the name with a dot and six letters more.
- * Nothing in a file is ever executed. Errors: weber/error.h; a damaged file is WB_ERROR_FORMAT and names path and offset. */
+ * The format follows the name: .bson (Julia's BSON.jl, as Flux saves), .safetensors, .npy, .npz.
+ * Arrays are copied to the host on the way out, wherever they are, and the model stays where it is;
+ * a file never depends on a device. Saving is atomic: at any moment the name is the old file or the
+ * new one, whole; what a killed save had written stays beside it, under the name with a dot and six
+ * letters more. Nothing in a file is ever executed. Errors: weber/error.h; a damaged file is
+ * WB_ERROR_FORMAT and names path and offset. */
 #ifndef WEBER_STATE_H
 #define WEBER_STATE_H
 
@@ -25,15 +31,18 @@ extern "C" {
 
 /* ---- saving and loading ---- */
 
-/* A model, tree or array under the key "model". A model is the tree of its fields by name, as Flux.state has it, and beside it, as
- * "model_structure", the text that makes it: "Chain(Dense(10 => 5, relu), Dense(5 => 2))". Ties are kept. */
+/* A model, tree or array under the key "model". A model is the tree of its fields by name, as
+ * Flux.state has it, and beside it, as "model_structure", the text that makes it: "Chain(Dense(10
+ * => 5, relu), Dense(5 => 2))". Ties are kept. */
 #define wb_save(path, object) wb_save_make(path, 1, &(const wb_named){"model", object})
-/* Several under keys of their own: wb_save_named("run.bson", {"model", model}, {"epoch", epoch}). Besides models, trees and arrays:
+/* Several under keys of their own: wb_save_named("run.bson", {"model", model}, {"epoch", epoch}).
+ * Besides models, trees and arrays:
  *   an optimiser (its rule with all settings, the state of each parameter, the steps),
  *   a loader (its place: epoch, batch, the seed of the order; not its data),
  *   wb_random_state() (where this thread's sequence of random numbers is),
  *   a state, or an open file: its tree, {"model_state", wb_state(model)}.
- * Together they are a checkpoint: training that goes on from it gives the bits of training that was never interrupted. */
+ * Together they are a checkpoint: training that goes on from it gives the bits of training that was
+ * never interrupted. */
 #define wb_save_named(path, ...)                                                                   \
     wb_save_make(path, (int64_t)(sizeof((const wb_named[]){__VA_ARGS__}) / sizeof(wb_named)),      \
                  (const wb_named[]){__VA_ARGS__})
@@ -46,29 +55,32 @@ typedef struct wb_load_desc {
     char start_;
     const char *path;
     wb_layer *model;
-    const char *
-        key; /* where in the file, a path; default "model", or the whole file if that is not there */
+    /* where in the file, a path; default "model", or the whole file if that is not there */
+    const char *key;
     wb_load_filter *filter; /* default: all places */
     void *user;             /* given to filter */
     bool partial;           /* arrays of the file that no place takes are passed over */
-    const char
-        *rename; /* a rename table's text (below): names in the file, from key on, to places */
+    /* a rename table's text (below): names in the file, from key on, to places */
+    const char *rename;
 } wb_load_desc;
 
-/* wb_load("m.bson", model), wb_load("m.bson", model, .key = "model_state"): arrays of the file into the model's places, by path. Each goes to
- * the device and into the type of the one that it replaces. Functions, probabilities and modes stay the model's own.
+/* wb_load("m.bson", model), wb_load("m.bson", model, .key = "model_state"): arrays of the file into
+ * the model's places, by path. Each goes to the device and into the type of the one that it
+ * replaces. Functions, probabilities and modes stay the model's own.
  *
- * A missing array, one that no place takes (unless .partial), and other sizes are errors that name path and sizes, and nothing has changed. As in
- * Flux.loadmodel!, a bias that is absent here and false or all zeros there fits, and the other way round; places that are tied take
- * arrays that are equal. A list of arrays (Flux.params) goes to the trainable places in order, ties once. */
+ * A missing array, one that no place takes (unless .partial), and other sizes are errors that name
+ * path and sizes, and nothing has changed. As in Flux.loadmodel!, a bias that is absent here and
+ * false or all zeros there fits, and the other way round; places that are tied take arrays that are
+ * equal. A list of arrays (Flux.params) goes to the trainable places in order, ties once. */
 #define wb_load(...) wb_load_make((wb_load_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_status wb_load_make(wb_load_desc desc);
 
-/* The way back, into objects that there are: the same list. Models and trees as wb_load; an optimiser over a model of the same structure
- * and with the same kind of rule, whose settings become those of the file; a loader over as much data, with the same batchsize, shuffle
- * and drop_partial: its next {0} goes on with the batch after the last one that was handed out. An array keeps its numbers: to load into
- * it put it into a tree. Ties stay. All or nothing: where one does not fit, the error names file, path, and both sizes or numbers,
- * and none has changed. */
+/* The way back, into objects that there are: the same list. Models and trees as wb_load; an
+ * optimiser over a model of the same structure and with the same kind of rule, whose settings
+ * become those of the file; a loader over as much data, with the same batchsize, shuffle and
+ * drop_partial: its next {0} goes on with the batch after the last one that was handed out. An
+ * array keeps its numbers: to load into it put it into a tree. Ties stay. All or nothing: where one
+ * does not fit, the error names file, path, and both sizes or numbers, and none has changed. */
 #define wb_load_named(path, ...)                                                                   \
     wb_load_named_make(path,                                                                       \
                        (int64_t)(sizeof((const wb_named[]){__VA_ARGS__}) / sizeof(wb_named)),      \
@@ -77,11 +89,13 @@ WB_API wb_status wb_load_named_make(const char *path, int64_t count, const wb_na
 
 /* ---- checkpoints: a folder of files, the newest of which counts ----
  *
- * The path is a folder, "run/", with files checkpoint-000000000100.npz, or it names begin and format of the files: "run/net.bson" with
- * run/net-000000000100.bson. wb_train does all this by itself (.checkpoint); for a loop by hand:
+ * The path is a folder, "run/", with files checkpoint-000000000100.npz, or it names begin and
+ * format of the files: "run/net.bson" with run/net-000000000100.bson. wb_train does all this by
+ * itself (.checkpoint); for a loop by hand:
  *
  *     int64_t step;
- *     wb_checkpoint_load("run/", &step, {"model", model}, {"adam", adam}, {"data", loader}, {"random", wb_random_state()});
+ *     wb_checkpoint_load("run/", &step, {"model", model}, {"adam", adam}, {"data", loader},
+ *                        {"random", wb_random_state()});
  *     for (int64_t epoch = wb_loader_epoch(loader); epoch < 5; epoch++) {
  *         wb_batch batch = {0};
  *         while (wb_next(loader, &batch)) {
@@ -91,8 +105,9 @@ WB_API wb_status wb_load_named_make(const char *path, int64_t count, const wb_na
  *         }
  *     } */
 
-/* Saves the objects as the file with that number, which is not negative; makes the folder if there is none. When the new file is whole, those
- * before it are removed but for the keep - 1 newest (keep 0: but for 2), and so is what killed writers left behind. */
+/* Saves the objects as the file with that number, which is not negative; makes the folder if there
+ * is none. When the new file is whole, those before it are removed but for the keep - 1 newest
+ * (keep 0: but for 2), and so is what killed writers left behind. */
 #define wb_checkpoint_save(path, number, keep, ...)                                                \
     wb_checkpoint_save_make(path, number, keep,                                                    \
                             (int64_t)(sizeof((const wb_named[]){__VA_ARGS__}) / sizeof(wb_named)), \
@@ -100,9 +115,10 @@ WB_API wb_status wb_load_named_make(const char *path, int64_t count, const wb_na
 WB_API wb_status wb_checkpoint_save_make(const char *path, int64_t number, int64_t keep,
                                          int64_t count, const wb_named *objects);
 
-/* Loads the file with the highest number, which goes to *number (unless that is NULL). No file, no folder: -1, WB_OK, and nothing has
- * changed. A damaged file is passed over with a warning and set aside (".damaged" behind its name) when an older one is whole; where all
- * are damaged that is the error. A file that does not fit is an error, as in wb_load_named. */
+/* Loads the file with the highest number, which goes to *number (unless that is NULL). No file, no
+ * folder: -1, WB_OK, and nothing has changed. A damaged file is passed over with a warning and set
+ * aside (".damaged" behind its name) when an older one is whole; where all are damaged that is the
+ * error. A file that does not fit is an error, as in wb_load_named. */
 #define wb_checkpoint_load(path, number, ...)                                                      \
     wb_checkpoint_load_make(path, number,                                                          \
                             (int64_t)(sizeof((const wb_named[]){__VA_ARGS__}) / sizeof(wb_named)), \
@@ -112,34 +128,40 @@ WB_API wb_status wb_checkpoint_load_make(const char *path, int64_t *number, int6
 
 /* ---- other names, other formats ---- */
 
-/* A rename table brings the arrays of another library's file under the names of a model. It is a text with a row on each line,
+/* A rename table brings the arrays of another library's file under the names of a model. It is a
+ * text with a row on each line,
  *
  *     # a LeNet of PyTorch's                        what follows # is a remark
  *     0.weight -> layers.1.weight flip              Conv2d into Conv: the kernel runs backwards
- *     *.bias   -> layers.*+1.bias                   * is a part of a name without dots, *+1 that number and one more
+ *     *.bias   -> layers.*+1.bias                   * is a part of a name without dots, *+1 that
+ *              number and one more
  *     7.weight -> layers.6.weight transpose         Linear into Dense
  *     encoder.** -> model.encoder.**                ** is a part of a name with its dots
  *     *.num_batches_tracked ->                      left out
  *
- * The first row that takes a name counts; names that no row takes stay. Stars stand for one character at least, those of the right side
- * for what those of the left took, in order. A row whose *+1 meets no number does not take the name. transpose exchanges the two
- * dimensions of a matrix, flip reverses all dimensions but the last two. A name in double quotes is taken letter by letter, stars too.
- * docs/files.md says what has to be turned between PyTorch and Weber. Errors name the line; a row without stars whose name is not in the
- * file is one, and so are two names that become the same. */
+ * The first row that takes a name counts; names that no row takes stay. Stars stand for one
+ * character at least, those of the right side for what those of the left took, in order. A row
+ * whose *+1 meets no number does not take the name. transpose exchanges the two dimensions of a
+ * matrix, flip reverses all dimensions but the last two. A name in double quotes is taken letter by
+ * letter, stars too. docs/files.md says what has to be turned between PyTorch and Weber. Errors
+ * name the line; a row without stars whose name is not in the file is one, and so are two names
+ * that become the same. */
 
 typedef struct wb_convert_desc {
     char start_;        /* makes every list of arguments legal */
     const char *rename; /* a table's text; default: names stay */
 } wb_convert_desc;
 
-/* The tree of one file into another, of the format that its name says: wb_convert("lenet.safetensors", "lenet.npz", .rename = table). */
+/* The tree of one file into another, of the format that its name says:
+ * wb_convert("lenet.safetensors", "lenet.npz", .rename = table). */
 #define wb_convert(from, ...)     WB_CONVERT(from, __VA_ARGS__, .start_ = 0)
 #define WB_CONVERT(from, to, ...) wb_convert_make(from, to, (wb_convert_desc){__VA_ARGS__})
 WB_API wb_status wb_convert_make(const char *from, const char *to, wb_convert_desc desc);
-/* The model at key (NULL: "model", or the whole file), made from the file alone, with the file's types, on the default device: files that wb_save
- * wrote, where the structure stands beside the arrays as text, and BSON that Flux wrote, from version 0.8 on (docs/files.md lists the
- * layers). What cannot be made, as an anonymous function or a layer that Weber lacks, is an error that names the place; wb_load still
- * puts the arrays into a model that you give. */
+/* The model at key (NULL: "model", or the whole file), made from the file alone, with the file's
+ * types, on the default device: files that wb_save wrote, where the structure stands beside the
+ * arrays as text, and BSON that Flux wrote, from version 0.8 on (docs/files.md lists the layers).
+ * What cannot be made, as an anonymous function or a layer that Weber lacks, is an error that names
+ * the place; wb_load still puts the arrays into a model that you give. */
 WB_API wb_layer *wb_load_model(const char *path, const char *key);
 
 /* ---- files as trees ---- */
@@ -154,13 +176,15 @@ typedef enum wb_record_kind {
     WB_RECORD_LIST,   /* in order, without names: a vector or tuple */
     WB_RECORD_MAP,    /* named: a dictionary or named tuple */
     WB_RECORD_STRUCT, /* typed, fields in order: "Flux.Dense" */
-    WB_RECORD_OPAQUE /* typed, but not understood: a function, a device's array; its children may be */
+    /* typed, but not understood: a function, a device's array; its children may be */
+    WB_RECORD_OPAQUE
 } wb_record_kind;
 
 /* A place in a file's tree; it lives as long as the file is open. */
 typedef struct wb_record wb_record;
 
-/* An open file, mapped, not read, or a model's state; released by wb_free. What was borrowed from it stays valid. */
+/* An open file, mapped, not read, or a model's state; released by wb_free. What was borrowed from
+ * it stays valid. */
 typedef struct wb_file wb_file;
 WB_API wb_file *wb_open(const char *path);
 WB_API const wb_record *wb_file_root(const wb_file *file);
@@ -169,34 +193,37 @@ WB_API int64_t wb_file_size(const wb_file *file);       /* bytes */
 /* The texts that the file has about itself, a map (safetensors' __metadata__); NULL: none. */
 WB_API const wb_record *wb_file_metadata(const wb_file *file);
 
-/* The model as a tree without a file, of the shape that Flux.state gives: maps and lists of its arrays, which are the model's own, not
- * copies. Later updates of the model do not reach it. */
+/* The model as a tree without a file, of the shape that Flux.state gives: maps and lists of its
+ * arrays, which are the model's own, not copies. Later updates of the model do not reach it. */
 WB_API wb_file *wb_state(wb_layer *model);
 
 typedef struct wb_loadmodel_desc {
     char start_;
     wb_layer *model;
-    const void
-        *source; /* a model, a state, or an open file: what is at "model" there, or all of it */
+    /* a model, a state, or an open file: what is at "model" there, or all of it */
+    const void *source;
     wb_load_filter *filter;
     void *user;
     bool partial;
 } wb_loadmodel_desc;
 
-/* wb_loadmodel(model, source): copies the arrays of another model, or of a tree, into model; the rules are those of wb_load. */
+/* wb_loadmodel(model, source): copies the arrays of another model, or of a tree, into model; the
+ * rules are those of wb_load. */
 #define wb_loadmodel(...) wb_loadmodel_make((wb_loadmodel_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_status wb_loadmodel_make(wb_loadmodel_desc desc);
 
 WB_API wb_record_kind wb_record_kind_of(const wb_record *record);
-WB_API const char *
-wb_record_type(const wb_record *record);                 /* "Flux.Dense"; "" for what has no type */
-WB_API int64_t wb_record_count(const wb_record *record); /* children */
+/* "Flux.Dense"; "" for what has no type */
+WB_API const char *wb_record_type(const wb_record *record);
+WB_API int64_t wb_record_count(const wb_record *record);                  /* children */
 WB_API const wb_record *wb_record_at(const wb_record *record, int64_t i); /* from 0; NULL outside */
-WB_API const char *wb_record_name(const wb_record *record,
-                                  int64_t i); /* child i's name; NULL: it has none */
-/* By path: "model.layers.1.weight"; lists and structs count from 1. NULL with an error that lists what there is. */
+/* child i's name; NULL: it has none */
+WB_API const char *wb_record_name(const wb_record *record, int64_t i);
+/* By path: "model.layers.1.weight"; lists and structs count from 1. NULL with an error that lists
+ * what there is. */
 WB_API const wb_record *wb_record_get(const wb_record *record, const char *path);
-/* What is to be known of an array without touching it. Sizes (1 beyond the last) and bytes also of what is opaque and has some. */
+/* What is to be known of an array without touching it. Sizes (1 beyond the last) and bytes also of
+ * what is opaque and has some. */
 WB_API wb_dtype wb_record_dtype(const wb_record *record);
 WB_API int wb_record_ndim(const wb_record *record);
 WB_API int64_t wb_record_size(const wb_record *record, int dim);
@@ -206,7 +233,8 @@ WB_API bool wb_record_bool(const wb_record *record);
 WB_API int64_t wb_record_integer(const wb_record *record);
 WB_API double wb_record_real(const wb_record *record);
 WB_API const char *wb_record_text(const wb_record *record);
-/* The array, over the file's own bytes where their alignment allows, else a copy; it belongs to the scope, on the CPU. */
+/* The array, over the file's own bytes where their alignment allows, else a copy; it belongs to the
+ * scope, on the CPU. */
 WB_API wb_array *wb_record_array(const wb_file *file, const wb_record *record);
 
 #ifdef __cplusplus

@@ -45,8 +45,8 @@ struct wb_array {
     int32_t holds;                 /* wb_keep, slots of models and optimisers */
     uint16_t op, flags, ninputs;
     uint8_t dtype, ndim, nattributes;
-    uint16_t
-        keeps; /* those of the holds that are wb_keep's and wb_free takes back; stays at its most */
+    /* those of the holds that are wb_keep's and wb_free takes back; stays at its most */
+    uint16_t keeps;
     uint32_t index; /* scratch of a walk, valid where stamp is the walk's */
     uint64_t stamp;
     wb_array **inputs; /* own_inputs, or a list of its own when there are more */
@@ -67,15 +67,18 @@ const char *wb_op_name(wb_op op);
 /* Where x is, or would be computed by itself. */
 const wb_device *wb_node_device(const wb_array *x);
 
-/* True, with an error that names the function, if x was released. Not every use after a release is seen: a node may be
- * another array's by then. With WEBER_DEBUG=mem, and in debug builds, it stays unused for a while. */
+/* True, with an error that names the function, if x was released. Not every use after a release is
+ * seen: a node may be another array's by then. With WEBER_DEBUG=mem, and in debug builds, it stays
+ * unused for a while. */
 bool wb_is_gone(const char *function, const wb_array *x);
 
-/* Fails where operands are on several devices, as wb_node_new does: for what becomes other nodes first. */
+/* Fails where operands are on several devices, as wb_node_new does: for what becomes other nodes
+ * first. */
 bool wb_check_devices(wb_op op, int ninputs, wb_array *const *inputs);
 
-/* A node owned by the innermost scope, with a reference to each input; sizes and inputs are copied. Inputs are not NULL. It is where its
- * inputs are; NULL when those are on several devices, or out of memory. */
+/* A node owned by the innermost scope, with a reference to each input; sizes and inputs are copied.
+ * Inputs are not NULL. It is where its inputs are; NULL when those are on several devices, or out
+ * of memory. */
 wb_array *wb_node_new(wb_op op, wb_dtype dtype, int ndim, const int64_t *sizes, int ninputs,
                       wb_array *const *inputs);
 
@@ -89,15 +92,18 @@ void wb_unref(wb_array *x);    /* one fewer; NULL is fine; no recursion */
 wb_array *wb_hold(wb_array *x);
 void wb_unhold(wb_array *x);
 
-/* Gives the innermost scope a reference to x (for getters); returns x, or NULL when out of memory. */
+/* Gives the innermost scope a reference to x (for getters); returns x, or NULL when out of
+ * memory. */
 wb_array *wb_scope_add(wb_array *x);
 
-/* Gives any object (gradients, say) to the innermost scope, which calls wb_free on it; returns it. On failure it is freed
- * at once and NULL returned. wb_free called earlier takes it out of the scope. */
+/* Gives any object (gradients, say) to the innermost scope, which calls wb_free on it; returns it.
+ * On failure it is freed at once and NULL returned. wb_free called earlier takes it out of the
+ * scope. */
 void *wb_scope_own(void *object);
 
-/* Closes the innermost scope (opened by wb_scope_open) without evaluating the given arrays: they pass to the scope around it,
- * pending, and lose their recipe when they are evaluated. NULL entries are skipped. */
+/* Closes the innermost scope (opened by wb_scope_open) without evaluating the given arrays: they
+ * pass to the scope around it, pending, and lose their recipe when they are evaluated. NULL entries
+ * are skipped. */
 wb_status wb_scope_close_leaving(int count, wb_array *const *leaving);
 
 /* Drops the recipe of an evaluated node. */
@@ -130,7 +136,8 @@ void wb_dense_strides(int ndim, const int64_t *sizes, int64_t *strides);
 const char *wb_sizes_text(int ndim, const int64_t *sizes);
 const char *wb_text_of(const wb_array *x); /* the same for an array's sizes */
 
-/* Fails unless 0 <= ndim <= 8 and the product of the sizes is a number; function names the caller. */
+/* Fails unless 0 <= ndim <= 8 and the product of the sizes is a number; function names the
+ * caller. */
 bool wb_check_sizes(const char *function, int ndim, const int64_t *sizes);
 /* dim as 0 .. ndim - 1, or -1 with the error recorded. */
 int wb_check_dim(const char *function, int dim, int ndim);

@@ -21,7 +21,8 @@ bool wb_dtype_is_float(wb_dtype dtype) {
     return dtype == WB_F32 || dtype == WB_F64 || dtype == WB_F16 || dtype == WB_BF16;
 }
 
-/* Julia's rules: bool gives way to anything, integers to the wider one, integers to floats; the two halves meet in f32. */
+/* Julia's rules: bool gives way to anything, integers to the wider one, integers to floats; the two
+ * halves meet in f32. */
 wb_dtype wb_promote(wb_dtype a, wb_dtype b) {
     enum {
         F = WB_F32,
@@ -34,15 +35,11 @@ wb_dtype wb_promote(wb_dtype a, wb_dtype b) {
         O = WB_BOOL
     };
     static const uint8_t table[WB_DTYPE_COUNT][WB_DTYPE_COUNT] = {
-  /*             f32 f64 f16 bf16 i32 i64 u8 bool */
-        [WB_F32] = {F, D, F, F, F, F, F, F},
-          [WB_F64] = {D, D, D, D, D, D, D, D},
-        [WB_F16] = {F, D, H, F, H, H, H, H},
-          [WB_BF16] = {F, D, F, B, B, B, B, B},
-        [WB_I32] = {F, D, H, B, I, L, I, I},
-          [WB_I64] = {F, D, H, B, L, L, L, L},
-        [WB_U8] = {F, D, H, B, I, L, U, U},
-          [WB_BOOL] = {F, D, H, B, I, L, U, O},
+        /*             f32 f64 f16 bf16 i32 i64 u8 bool */
+        [WB_F32] = {F, D, F, F, F, F, F, F}, [WB_F64] = {D, D, D, D, D, D, D, D},
+        [WB_F16] = {F, D, H, F, H, H, H, H}, [WB_BF16] = {F, D, F, B, B, B, B, B},
+        [WB_I32] = {F, D, H, B, I, L, I, I}, [WB_I64] = {F, D, H, B, L, L, L, L},
+        [WB_U8] = {F, D, H, B, I, L, U, U},  [WB_BOOL] = {F, D, H, B, I, L, U, O},
     };
     return (wb_dtype)table[a][b];
 }

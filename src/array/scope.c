@@ -20,7 +20,8 @@ static bool leave_scope(wb_thread *thread, wb_object *object) {
     return true;
 }
 
-/* What was kept is given back first; a slot's hold comes last: a getter's result leaves its scope, not the model. */
+/* What was kept is given back first; a slot's hold comes last: a getter's result leaves its scope,
+ * not the model. */
 static void free_array(wb_thread *thread, wb_array *x) {
     if (x->keeps > 0) {
         if (x->keeps < UINT16_MAX) x->keeps--;

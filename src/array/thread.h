@@ -42,8 +42,9 @@ typedef struct wb_thread {
 /* This thread's, made at the first call; NULL when out of memory. */
 wb_thread *wb_thread_get(void);
 
-/* Memory for one node from the thread's pool, and back. Sanitizer builds take each from malloc. In debug builds, and with
- * WEBER_DEBUG=mem, a released node rests until WB_QUARANTINE later ones are released, so that its use is noticed (wb_is_gone). */
+/* Memory for one node from the thread's pool, and back. Sanitizer builds take each from malloc. In
+ * debug builds, and with WEBER_DEBUG=mem, a released node rests until WB_QUARANTINE later ones are
+ * released, so that its use is noticed (wb_is_gone). */
 wb_array *wb_node_take(wb_thread *thread);
 void wb_node_give(wb_thread *thread, wb_array *node);
 

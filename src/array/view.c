@@ -24,8 +24,8 @@ bool wb_layout_is_dense(const wb_layout *layout) {
     return true;
 }
 
-/* Runs of dimensions that lie one after another in memory are one long dimension; a new size list works if each of its
- * sizes divides up one such run. */
+/* Runs of dimensions that lie one after another in memory are one long dimension; a new size list
+ * works if each of its sizes divides up one such run. */
 bool wb_layout_reshape(const wb_layout *in, int ndim, const int64_t *sizes, wb_layout *out) {
     *out = wb_layout_dense(ndim, sizes);
     out->offset = in->offset;

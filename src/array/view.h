@@ -23,7 +23,8 @@ void wb_layout_expand(const wb_layout *in, int ndim, const int64_t *sizes, wb_la
 /* What the view node does to the layout of its input; false: a copy is needed. */
 bool wb_view_layout(const wb_array *view, const wb_layout *in, wb_layout *out);
 
-/* If the input of the view node is evaluated and strides can say it: gives the node the input's buffer. */
+/* If the input of the view node is evaluated and strides can say it: gives the node the input's
+ * buffer. */
 wb_array *wb_view_share(wb_array *view);
 
 /* Dimensions of a permutation, four bits each, as the node's attribute. */

@@ -6,16 +6,19 @@
 
 enum { WB_MESSAGE_BYTES = 1024 }; /* a longer message is cut */
 
-/* Records the error unless one is pending; the message is preceded by the places on the stack below. Returns status. */
+/* Records the error unless one is pending; the message is preceded by the places on the stack
+ * below. Returns status. */
 wb_status wb_fail(wb_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* wb_fail, and a NULL of any type: return wb_fail_null(...). */
 #define wb_fail_null(...) ((void)wb_fail(__VA_ARGS__), NULL)
 
-/* For "NULL in, NULL out": records `function: what is NULL` if no error is pending. Returns NULL. */
+/* For "NULL in, NULL out": records `function: what is NULL` if no error is pending. Returns
+ * NULL. */
 void *wb_fail_argument_null(const char *function, const char *what);
 
-/* A place that messages name: "Dense(784 => 128), layer 2 of Chain: ...". Push before applying a layer, pop after. */
+/* A place that messages name: "Dense(784 => 128), layer 2 of Chain: ...". Push before applying a
+ * layer, pop after. */
 typedef struct wb_place {
     struct wb_place *outer;
     void (*describe)(const struct wb_place *place, char *text, size_t size_bytes);
@@ -27,7 +30,8 @@ void wb_place_pop(wb_place *place);
 /* True where there is one: a layer is being applied. */
 bool wb_has_place(void);
 
-/* An older error, put aside while a call finds out whether it fails itself; it comes back instead of the call's own. */
+/* An older error, put aside while a call finds out whether it fails itself; it comes back instead
+ * of the call's own. */
 typedef struct wb_error_aside {
     wb_status status;
     char message[WB_MESSAGE_BYTES];

@@ -1,11 +1,13 @@
-/* Host memory of the library. All of it passes here, so that a test can let the n-th allocation fail. */
+/* Host memory of the library. All of it passes here, so that a test can let the n-th allocation
+ * fail. */
 #ifndef WB_BASE_MEMORY_H
 #define WB_BASE_MEMORY_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Zeroed memory, aligned for any type; NULL with WB_ERROR_MEMORY recorded. Release with wb_release (NULL is fine). */
+/* Zeroed memory, aligned for any type; NULL with WB_ERROR_MEMORY recorded. Release with wb_release
+ * (NULL is fine). */
 void *wb_alloc(size_t size_bytes);
 
 /* Resizes; the old block stays valid on failure. New bytes are not zeroed. */
@@ -18,14 +20,15 @@ void wb_release_aligned(void *block);
 
 char *wb_copy_text(const char *text);
 
-/* For tests: the n-th allocation from now on (1: the next one) and all after it fail; 0 ends that. Returns how many allocations
- * there were since the last call. */
+/* For tests: the n-th allocation from now on (1: the next one) and all after it fail; 0 ends that.
+ * Returns how many allocations there were since the last call. */
 int64_t wb_fail_allocation(int64_t n);
 
 /* Allocations asked of the system so far, by all threads. */
 int64_t wb_allocation_count(void);
 
-/* Makes room for one more element in a growing list: items, count, capacity. False when out of memory. */
+/* Makes room for one more element in a growing list: items, count, capacity. False when out of
+ * memory. */
 #define WB_GROW(items, count, capacity)                                                            \
     ((count) < (capacity) ||                                                                       \
      wb_grow_list((void **)&(items), &(capacity), sizeof *(items), (int64_t)(count) + 1))

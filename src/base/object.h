@@ -20,7 +20,8 @@ typedef struct wb_object {
     int64_t scope_slot; /* 1 + its place among what the thread's scopes own; 0: none */
 } wb_object;
 
-/* Counters of weber/array.h's wb_live; nodes of running threads are counted by the threads themselves. */
+/* Counters of weber/array.h's wb_live; nodes of running threads are counted by the threads
+ * themselves. */
 wb_live_counts wb_live_shared(void);
 void wb_live_arrays(int64_t change);
 void wb_live_buffers(int64_t change);

@@ -1,4 +1,5 @@
-/* What of an object is saved beside its arrays: numbers, as a table over a plain struct that the object fills and takes back. */
+/* What of an object is saved beside its arrays: numbers, as a table over a plain struct that the
+ * object fills and takes back. */
 #ifndef WB_BASE_SAVED_H
 #define WB_BASE_SAVED_H
 
@@ -24,8 +25,8 @@ typedef struct wb_saved {
     int count;
     size_t size_bytes; /* of the struct */
     void (*get)(const void *object, void *numbers);
-    bool (*is_possible)(const void *object,
-                        const void *numbers);       /* NULL: all are; a file may say anything */
+    /* NULL: all are; a file may say anything */
+    bool (*is_possible)(const void *object, const void *numbers);
     void (*set)(void *object, const void *numbers); /* cannot fail */
 } wb_saved;
 

@@ -1,5 +1,6 @@
-/* Buffers of the thread's own, released when it ends. They are not thread-local storage: a library with more than about a kilobyte of that,
- * some of it initial-exec, cannot be opened by dlopen, and so not from Python. */
+/* Buffers of the thread's own, released when it ends. They are not thread-local storage: a library
+ * with more than about a kilobyte of that, some of it initial-exec, cannot be opened by dlopen, and
+ * so not from Python. */
 #ifndef WB_BASE_SCRATCH_H
 #define WB_BASE_SCRATCH_H
 
@@ -17,8 +18,8 @@ typedef enum wb_scratch_use {
 
 enum { WB_SCRATCH_MOST = 4096 };
 
-/* The buffer for this use: the same at every call, zeroed at first, of size_bytes, at most WB_SCRATCH_MOST. Never NULL: where there is no
- * memory left, all threads share one. */
+/* The buffer for this use: the same at every call, zeroed at first, of size_bytes, at most
+ * WB_SCRATCH_MOST. Never NULL: where there is no memory left, all threads share one. */
 char *wb_scratch(wb_scratch_use use, size_t size_bytes);
 
 #endif

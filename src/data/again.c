@@ -1,4 +1,5 @@
-/* Loaders from loaders: over the same arrays, with their batches elsewhere or through a function. */
+/* Loaders from loaders: over the same arrays, with their batches elsewhere or through a
+ * function. */
 #include <string.h>
 
 #include "base/error.h"

@@ -1,5 +1,5 @@
-/* The IDX format: 0, 0, type, dimensions; sizes as 32-bit numbers, slowest first; elements. All big-endian.
- * LeCun, Cortes and Burges: The MNIST database, http://yann.lecun.com/exdb/mnist. */
+/* The IDX format: 0, 0, type, dimensions; sizes as 32-bit numbers, slowest first; elements. All
+ * big-endian. LeCun, Cortes and Burges: The MNIST database, http://yann.lecun.com/exdb/mnist. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -160,8 +160,8 @@ static wb_status read_header(reader *r, header *h) {
     return WB_OK;
 }
 
-/* Bytes of the elements, or -1 with the error recorded: the sizes must be possible in a file of this length. Deflate
- * shrinks at most 1032 to 1. */
+/* Bytes of the elements, or -1 with the error recorded: the sizes must be possible in a file of
+ * this length. Deflate shrinks at most 1032 to 1. */
 static int64_t payload_bytes(const reader *r, const header *h) {
     struct stat info;
     const int64_t count = wb_count_sizes(h->ndim, h->sizes);

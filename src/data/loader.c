@@ -20,8 +20,8 @@ typedef wb_loader_turn turn;
 static void turn_is_over(void *object) { ((turn *)object)->open = false; }
 static const wb_class turn_class = {.name = "loader's turn", .free = turn_is_over};
 
-/* Closes the turn's scope and what was opened inside it. With `only_innermost` a scope opened since, perhaps after a break,
- * is respected: then the turn's scope passes to whoever closes it. */
+/* Closes the turn's scope and what was opened inside it. With `only_innermost` a scope opened
+ * since, perhaps after a break, is respected: then the turn's scope passes to whoever closes it. */
 static wb_status close_turn(wb_loader *loader, bool only_innermost) {
     const wb_thread *thread = wb_thread_get();
     if (!loader->turn.open || !thread) return WB_OK;
@@ -354,7 +354,8 @@ static void wrap_slot(wb_loader *loader, slot *s, int64_t index, int64_t epoch, 
     apply_maps(loader, batch);
 }
 
-/* The places of a batch as an array beside the data; NULL where they follow one another, and on failure. */
+/* The places of a batch as an array beside the data; NULL where they follow one another, and on
+ * failure. */
 static wb_array *list_places(const wb_loader *loader, const int64_t *order, int64_t size) {
     bool ascending = true;
     for (int64_t i = 1; ascending && i < size; i++) ascending = order[i] == order[i - 1] + 1;

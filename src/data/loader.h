@@ -21,8 +21,8 @@ typedef struct wb_loader_source {
 /* A batch that is being prepared, or waits to be taken. */
 typedef struct wb_loader_slot {
     wb_buffer *buffers[WB_LOADER_SOURCES]; /* the host's */
-    wb_buffer
-        *there[WB_LOADER_SOURCES]; /* where batches go, if that is elsewhere: filled from those */
+    /* where batches go, if that is elsewhere: filled from those */
+    wb_buffer *there[WB_LOADER_SOURCES];
     wb_status status;
     char message[512];
 } wb_loader_slot;

@@ -1,4 +1,5 @@
-/* The place of a loader, for files: the order follows from seed and epoch, so three numbers say where it is. */
+/* The place of a loader, for files: the order follows from seed and epoch, so three numbers say
+ * where it is. */
 #include "base/saved.h"
 #include "data/loader.h"
 
@@ -28,7 +29,8 @@ static bool is_possible(const void *object, const void *numbers) {
            p->batch <= ((const wb_loader *)object)->length;
 }
 
-/* A batch that is out belongs to an epoch that has ended; its turn is closed when the next one opens. */
+/* A batch that is out belongs to an epoch that has ended; its turn is closed when the next one
+ * opens. */
 static void set_position(void *object, const void *numbers) {
     const position *p = numbers;
     wb_loader *loader = object;

@@ -1,7 +1,9 @@
-/* A thread that fills a ring of slots in order, ahead of who takes them. It knows nothing of arrays.
+/* A thread that fills a ring of slots in order, ahead of who takes them. It knows nothing of
+ * arrays.
  *
- * Between wb_prefetch_pause and wb_prefetch_begin or _resume no fill runs, and the owner may change what fills read. Without a
- * thread (none wanted, or none to be had) wb_prefetch_take fills the slot itself. */
+ * Between wb_prefetch_pause and wb_prefetch_begin or _resume no fill runs, and the owner may change
+ * what fills read. Without a thread (none wanted, or none to be had) wb_prefetch_take fills the
+ * slot itself. */
 #ifndef WB_DATA_PREFETCH_H
 #define WB_DATA_PREFETCH_H
 
@@ -36,7 +38,8 @@ void wb_prefetch_resume(wb_prefetch *prefetch);
 /* Ends a pause with a new epoch of count fills, from number first on. */
 void wb_prefetch_begin(wb_prefetch *prefetch, int64_t first, int64_t count);
 
-/* The slot of the next number, once it is filled; wb_prefetch_give hands it back to be filled again. */
+/* The slot of the next number, once it is filled; wb_prefetch_give hands it back to be filled
+ * again. */
 int wb_prefetch_take(wb_prefetch *prefetch);
 void wb_prefetch_give(wb_prefetch *prefetch);
 

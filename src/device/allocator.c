@@ -1,5 +1,6 @@
-/* The caching allocator: one per device. What is freed is kept for the next array of its size class; work is queued in order, so
- * memory may be handed out again while commands that used it are still to run. */
+/* The caching allocator: one per device. What is freed is kept for the next array of its size
+ * class; work is queued in order, so memory may be handed out again while commands that used it are
+ * still to run. */
 #include "device/device.h"
 
 #include <stdio.h>
@@ -11,7 +12,8 @@
 #include "base/object.h"
 #include "device/buffer.h"
 
-/* Sizes come in classes, four to each power of two, so that a freed piece serves a slightly different size. */
+/* Sizes come in classes, four to each power of two, so that a freed piece serves a slightly
+ * different size. */
 enum { SMALLEST = 64 };
 
 /* ---- size classes ---- */

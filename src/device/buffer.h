@@ -36,36 +36,41 @@ static inline bool wb_buffer_is_lost(const wb_buffer *buffer) {
 
 /* ---- transfer.c ---- */
 
-/* What is about to be queued may meet a bad index, which only a later sync tells: then what it writes is lost. Called in front of the
- * queueing, and once more behind it, since another thread may sync meanwhile. */
+/* What is about to be queued may meet a bad index, which only a later sync tells: then what it
+ * writes is lost. Called in front of the queueing, and once more behind it, since another thread
+ * may sync meanwhile. */
 void wb_buffers_doubt(const wb_device *device, int count, wb_buffer *const *buffers,
                       bool is_queued);
 /* True where such a sync is still to come for the buffer. */
 bool wb_buffer_is_doubted(const wb_buffer *buffer);
 
-/* True where the host may use the buffer's handle as an address once the device is in step (wb_device_sync). */
+/* True where the host may use the buffer's handle as an address once the device is in step
+ * (wb_device_sync). */
 bool wb_buffer_is_host(const wb_buffer *buffer);
 
-/* Copies bytes from one buffer to another, wherever both are: queued with the target's work, or done. */
+/* Copies bytes from one buffer to another, wherever both are: queued with the target's work, or
+ * done. */
 wb_status wb_buffer_copy(wb_buffer *to, int64_t to_bytes, wb_buffer *from, int64_t from_bytes,
                          size_t size_bytes);
 
-/* The same between devices by way of the host, which is how it is done where there is none more direct. */
+/* The same between devices by way of the host, which is how it is done where there is none more
+ * direct. */
 wb_status wb_buffer_relay(wb_buffer *to, int64_t to_bytes, const wb_buffer *from,
                           int64_t from_bytes, size_t size_bytes);
 
 /* Copies to host memory; done when it returns. */
 wb_status wb_buffer_read(const wb_buffer *from, int64_t from_bytes, void *to, size_t size_bytes);
 
-/* A queue beside the device's own, for copies to it while that computes: for one thread at a time. Memory that the target's earlier readers
- * may still want is written only after they are done. */
+/* A queue beside the device's own, for copies to it while that computes: for one thread at a time.
+ * Memory that the target's earlier readers may still want is written only after they are done. */
 typedef struct wb_copy_queue {
     const wb_device *device;
     void *queue; /* NULL: the device's own */
 } wb_copy_queue;
 bool wb_copy_queue_open(wb_copy_queue *queue, const wb_device *device); /* false on failure */
 void wb_copy_queue_close(wb_copy_queue *queue);
-/* Host memory to a buffer of the queue's device; both stay as they are until wb_copy_queue_sync returns. */
+/* Host memory to a buffer of the queue's device; both stay as they are until wb_copy_queue_sync
+ * returns. */
 wb_status wb_copy_queue_upload(const wb_copy_queue *queue, wb_buffer *to, const void *from,
                                size_t size_bytes);
 wb_status wb_copy_queue_sync(const wb_copy_queue *queue);

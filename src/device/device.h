@@ -42,8 +42,8 @@ struct wb_device {
     struct {
         pthread_mutex_t mutex; /* held by one copy at a time */
         void *pieces[WB_RELAY_PIECES];
-        struct wb_device
-            *to; /* whose queue may still read them, until this sync of it; NULL: none */
+        /* whose queue may still read them, until this sync of it; NULL: none */
+        struct wb_device *to;
         int64_t sync;
     } relay;
 };
@@ -59,10 +59,12 @@ wb_status wb_device_note(const wb_device *device, wb_status status);
 /* Lets go of the host memory that copies to a failed device were to read. */
 void wb_device_let_go(wb_device *device);
 
-/* wb_device_sync for those that make room only: an operation's late error is not theirs, it is kept for the next sync. */
+/* wb_device_sync for those that make room only: an operation's late error is not theirs, it is kept
+ * for the next sync. */
 wb_status wb_device_finish(wb_device *device);
 
-/* Opens device number index of the backend. NULL on failure. Kept for ever by its caller, the registry. */
+/* Opens device number index of the backend. NULL on failure. Kept for ever by its caller, the
+ * registry. */
 wb_device *wb_device_new(const wb_backend *backend, int index);
 
 /* Memory outside arrays (a plan's workspace), counted with the device. NULL: out of memory. */

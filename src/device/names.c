@@ -13,7 +13,8 @@ bool wb_same_name(const char *a, const char *b) { return strcasecmp(a, b) == 0; 
 
 static int least(int a, int b) { return a < b ? a : b; }
 
-/* Letters to change, insert, remove or swap with a neighbour until a is b, in any case (Damerau 1964, restricted). */
+/* Letters to change, insert, remove or swap with a neighbour until a is b, in any case (Damerau
+ * 1964, restricted). */
 static int distance(const char *a, const char *b) {
     int rows[3][LONGEST + 1];
     int *before = rows[0], *last = rows[1], *row = rows[2];

@@ -71,8 +71,8 @@ static bool is_safe_file(const char *folder, const char *path, explanation why) 
 
 /* ---- what is in it ---- */
 
-/* The loader maps what the file's header promises and dies where the file is shorter. Anything else that may be wrong with a file it says
- * itself. */
+/* The loader maps what the file's header promises and dies where the file is shorter. Anything else
+ * that may be wrong with a file it says itself. */
 static bool is_whole(FILE *file, explanation why) {
     ElfW(Ehdr) header;
     struct stat status;
@@ -198,7 +198,8 @@ static void search_variable(wb_folder_fn *put) {
     }
 }
 
-/* The folder of the shared library that this code is in; "" where it is part of the program, or its path depends on the current directory. */
+/* The folder of the shared library that this code is in; "" where it is part of the program, or its
+ * path depends on the current directory. */
 static void own_folder(char *folder, size_t size_bytes) {
     Dl_info info;
     struct link_map *map = NULL;

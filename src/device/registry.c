@@ -22,14 +22,15 @@ enum {
     FILE_BYTES = NAME_BYTES + 16
 };
 
-/* The backends that are known without being installed, in order of preference; what they need beside their plugin. */
+/* The backends that are known without being installed, in order of preference; what they need
+ * beside their plugin. */
 static const struct known {
     const char *name, *needs;
 } known[] = {
-    {"CUDA",   "an NVIDIA GPU and its driver (Debian: libcuda1, libnvrtc11.2; section non-free)"},
-    {"AMDGPU", "an AMD GPU and ROCm (Debian: libamdhip64-5, libhiprtc-builtins5)"               },
-    {"Metal",  "an Apple computer with macOS (Debian: no package)"                              },
-    {"OpenCL", "ocl-icd-libopencl1 and a driver, such as pocl-opencl-icd (Debian)"              },
+    {"CUDA", "an NVIDIA GPU and its driver (Debian: libcuda1, libnvrtc11.2; section non-free)"},
+    {"AMDGPU", "an AMD GPU and ROCm (Debian: libamdhip64-5, libhiprtc-builtins5)"},
+    {"Metal", "an Apple computer with macOS (Debian: no package)"},
+    {"OpenCL", "ocl-icd-libopencl1 and a driver, such as pocl-opencl-icd (Debian)"},
 };
 enum { KNOWN_COUNT = sizeof known / sizeof *known };
 
@@ -66,9 +67,9 @@ static struct {
     wb_names *all_names, *gpu_names, *folders, *skipped;
     char found[MOST_FOLDERS][PATH_MAX]; /* folders, while they are looked for */
     int found_count;
-} registry = {
-    .lock =
-        PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP}; /* a backend's log line may come to someone who asks */
+} registry = {.lock =
+                  /* a backend's log line may come to someone who asks */
+              PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
 
 static wb_entry *const cpu = &registry.entries[KNOWN_COUNT];
 
@@ -170,7 +171,8 @@ static void say_not_allowed(wb_entry *entry) {
                    getenv("WEBER_BACKENDS"));
 }
 
-/* The plugin at folder/file was passed over; entry (or NULL) is the backend that is not loaded for this, unless there is a reason already. */
+/* The plugin at folder/file was passed over; entry (or NULL) is the backend that is not loaded for
+ * this, unless there is a reason already. */
 static void skip(const char *folder, const char *file, const char *reason, wb_entry *entry) {
     char line[2 * WB_REASON_BYTES];
     (void)snprintf(line, sizeof line, "%s/%s: %s", folder, file, reason);
@@ -196,7 +198,8 @@ static void take(const char *folder, const char *file, const wb_backend *backend
         enlist(entry);
         name_all();
     }
-    /* without its vendor's libraries: the plugin is sound, so that this is the backend's reason and the file is not passed over */
+    /* without its vendor's libraries: the plugin is sound, so that this is the backend's reason and
+     * the file is not passed over */
     char reason[WB_REASON_BYTES] = "";
     if (!backend->load(reason, sizeof reason)) {
         (void)snprintf(entry->reason, sizeof entry->reason, "%s",

@@ -1,5 +1,6 @@
-/* The registry: every backend that is built in, installed or known by name, and their devices. An entry is made once and never goes
- * away, as are lists and devices; any thread may ask. Nothing is opened before the first question. */
+/* The registry: every backend that is built in, installed or known by name, and their devices. An
+ * entry is made once and never goes away, as are lists and devices; any thread may ask. Nothing is
+ * opened before the first question. */
 #ifndef WB_DEVICE_REGISTRY_H
 #define WB_DEVICE_REGISTRY_H
 
@@ -10,20 +11,22 @@ enum { WB_REASON_BYTES = 512 };
 
 typedef struct wb_entry wb_entry;
 
-/* The entry of a name, after everything installed was loaded. NULL for an unknown name, which is an error. */
+/* The entry of a name, after everything installed was loaded. NULL for an unknown name, which is an
+ * error. */
 wb_entry *wb_entry_of(const char *name);
 
 /* The same without an error. */
 wb_entry *wb_entry_find(const char *name);
 
-/* All in order of preference, without those that come by name only: the first for NULL, NULL after the last, which is the CPU. */
+/* All in order of preference, without those that come by name only: the first for NULL, NULL after
+ * the last, which is the CPU. */
 wb_entry *wb_entry_next(wb_entry *entry);
 
 const char *wb_entry_name(const wb_entry *entry);
 bool wb_entry_is_cpu(const wb_entry *entry);
 
-/* Whether it is loaded, and how many devices it has (counted once, until wb_reset_gpu_device). reason (WB_REASON_BYTES) says why the answer
- * is no or 0. */
+/* Whether it is loaded, and how many devices it has (counted once, until wb_reset_gpu_device).
+ * reason (WB_REASON_BYTES) says why the answer is no or 0. */
 bool wb_entry_loaded(wb_entry *entry, char *reason);
 int wb_entry_count(wb_entry *entry, char *reason);
 bool wb_entry_part(wb_entry *entry, const char *part, char *reason);
@@ -42,8 +45,8 @@ int wb_entry_gpu(wb_entry *entry);
 wb_status wb_entry_check(wb_entry *entry);
 wb_status wb_entry_check_index(wb_entry *entry, int index);
 
-/* The entry of a backend that has such a device; NULL with an error. The CPU's index becomes 0, with a
- * warning. */
+/* The entry of a backend that has such a device; NULL with an error. The CPU's index becomes 0,
+ * with a warning. */
 wb_entry *wb_entry_with_device(const char *backend, int *index);
 
 /* All of them, opened, ended by NULL. NULL: one cannot be opened. */

@@ -55,8 +55,8 @@ static wb_status settle(decision *d, wb_entry *entry, int index) {
     return d->device ? WB_OK : WB_ERROR_DEVICE;
 }
 
-/* The same for a backend that can be done without: if its device cannot be opened, message says why and the status is WB_ERROR_DEVICE
- * without an error. */
+/* The same for a backend that can be done without: if its device cannot be opened, message says why
+ * and the status is WB_ERROR_DEVICE without an error. */
 static wb_status try_to_settle(decision *d, wb_entry *entry, char message[WB_REASON_BYTES]) {
     wb_error_aside aside;
     wb_error_put_aside(&aside);

@@ -1,5 +1,5 @@
-/* As much of TOML as finds and changes one value of one table in a text: strings, true and false. All the rest of the text, comments, order and
- * spaces included, stays as it is. */
+/* As much of TOML as finds and changes one value of one table in a text: strings, true and false.
+ * All the rest of the text, comments, order and spaces included, stays as it is. */
 #ifndef WB_DEVICE_TOML_H
 #define WB_DEVICE_TOML_H
 
@@ -13,7 +13,8 @@ typedef struct wb_toml {
     const char *fault; /* what it is */
 } wb_toml;
 
-/* Looks through the whole text. False: it has a fault, or this table is written in a form that is not read here. */
+/* Looks through the whole text. False: it has a fault, or this table is written in a form that is
+ * not read here. */
 bool wb_toml_check(wb_toml *toml, const char *table);
 
 bool wb_toml_has_table(const wb_toml *toml, const char *table);
@@ -25,7 +26,8 @@ typedef enum wb_toml_kind {
     WB_TOML_OTHER
 } wb_toml_kind;
 
-/* The value, into text: without quotes, "true" or "false"; always ended, cut where it is too long. */
+/* The value, into text: without quotes, "true" or "false"; always ended, cut where it is too
+ * long. */
 wb_toml_kind wb_toml_get(const wb_toml *toml, const char *table, const char *key, char *text,
                          size_t size_bytes);
 

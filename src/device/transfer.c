@@ -1,5 +1,5 @@
-/* Bytes between devices. A copy is queued with the work of its device, so that it comes after what made its numbers and before what reads
- * them; the host waits only when it wants to read. */
+/* Bytes between devices. A copy is queued with the work of its device, so that it comes after what
+ * made its numbers and before what reads them; the host waits only when it wants to read. */
 #include <string.h>
 
 #include "base/error.h"
@@ -177,7 +177,8 @@ wb_status wb_buffer_read(const wb_buffer *from, int64_t from_bytes, void *to, si
 
 /* ---- by way of the host ---- */
 
-/* The source's pieces of host memory, from which copies are fast where its backend has such. Made once. */
+/* The source's pieces of host memory, from which copies are fast where its backend has such. Made
+ * once. */
 static bool equip_relay(wb_device *here) {
     for (int i = 0; i < WB_RELAY_PIECES; i++) {
         void **piece = &here->relay.pieces[i];

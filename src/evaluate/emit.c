@@ -38,11 +38,9 @@ static uint16_t instruction(emitter *e, wb_instruction i) {
 }
 
 static wb_instruction blank(wb_code code, wb_register type) {
-    return (wb_instruction){
-        .code = (uint8_t)code,
-        .type = (uint8_t)type,
-        .in = {WB_NO_VALUE, WB_NO_VALUE, WB_NO_VALUE}
-    };
+    return (wb_instruction){.code = (uint8_t)code,
+                            .type = (uint8_t)type,
+                            .in = {WB_NO_VALUE, WB_NO_VALUE, WB_NO_VALUE}};
 }
 
 static int argument(emitter *e, wb_argument wanted) {
@@ -68,7 +66,8 @@ wb_argument wb_argument_of(const wb_graph *graph, int32_t v) {
     return (wb_argument){.memory = (uint32_t)base->memory, .offset_bytes = base->offset_bytes};
 }
 
-/* How the program reads or writes value v when its elements lie as layout says; sizes of 1 repeat. */
+/* How the program reads or writes value v when its elements lie as layout says; sizes of 1
+ * repeat. */
 static int access_to(emitter *e, int32_t v, const wb_layout *layout) {
     const int a = argument(e, wb_argument_of(e->graph, v));
     if (a < 0) return -1;
@@ -247,7 +246,8 @@ static bool emit_store(emitter *e, int32_t number) {
 
 /* ---- the domain ---- */
 
-/* Fewer, longer dimensions: those of size 1 go, and neighbours that every access walks as one are joined, on each side of the split. */
+/* Fewer, longer dimensions: those of size 1 go, and neighbours that every access walks as one are
+ * joined, on each side of the split. */
 static void simplify(wb_emitted *out, int keep) {
     wb_program *p = &out->program;
     out->split = keep;
@@ -265,9 +265,7 @@ static void simplify(wb_emitted *out, int keep) {
 
 static emitter start(const wb_graph *graph, const wb_unit *unit, int ndim, const int64_t *sizes,
                      wb_emitted *out) {
-    *out = (wb_emitted){
-        .program = {.ndim = ndim, .phases = 1}
-    };
+    *out = (wb_emitted){.program = {.ndim = ndim, .phases = 1}};
     emitter e = {.graph = graph,
                  .unit = unit,
                  .number = unit ? (int32_t)(unit - graph->units) : -1,

@@ -1,4 +1,5 @@
-/* Values into units. A unit is a program (elementwise values and reductions over one domain), a library call, or copies. */
+/* Values into units. A unit is a program (elementwise values and reductions over one domain), a
+ * library call, or copies. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -7,8 +8,8 @@
 enum {
     MOST_PHASES = 4,
     MOST_MEMBERS = 160,
-    /* a reduction over more elements than this, with fewer rows than that, is not followed by another phase in its own program:
-     * rows are what threads share out */
+    /* a reduction over more elements than this, with fewer rows than that, is not followed by
+     * another phase in its own program: rows are what threads share out */
     LONG_ROW = 1 << 16,
     FEW_ROWS = 8,
 };
@@ -198,7 +199,8 @@ static int phases_with(const wb_unit *u, const wb_value *v, int phase) {
     return needed > u->phases ? needed : u->phases;
 }
 
-/* Every input of v is either computed in the unit itself, at a place that v may read, or before it. NULL, or why not. */
+/* Every input of v is either computed in the unit itself, at a place that v may read, or before it.
+ * NULL, or why not. */
 static const char *inputs_misfit(wb_graph *graph, int32_t number, const wb_value *v, bool as_row) {
     const wb_unit *u = unit_at(graph, number);
     for (int i = 0; i < v->ninputs; i++) {
@@ -329,8 +331,9 @@ static int32_t *members_of_both(const wb_unit *a, const wb_unit *b) {
     return members;
 }
 
-/* Gives the members of a unit that is two in one the phases that they have there: values of one half may wait for row values of the other. False: there
- * are too many, or some value cannot be computed beside one that it reads. */
+/* Gives the members of a unit that is two in one the phases that they have there: values of one
+ * half may wait for row values of the other. False: there are too many, or some value cannot be
+ * computed beside one that it reads. */
 static bool set_phases(wb_graph *graph, int32_t number) {
     wb_unit *u = unit_at(graph, number);
     u->phases = 1;
@@ -396,7 +399,8 @@ static bool fuse_value(wb_graph *graph, int32_t member) {
 
 /* ---- sinking: values computed where they are used ---- */
 
-/* Of each value the one unit that uses it; WB_NO_UNIT: none; SEVERAL: more, or not as an operand. */
+/* Of each value the one unit that uses it; WB_NO_UNIT: none; SEVERAL: more, or not as an
+ * operand. */
 enum { SEVERAL = -2 };
 
 static void list_consumers(const wb_graph *graph, int32_t *of) {
@@ -458,8 +462,8 @@ static bool may_sink(const wb_graph *graph, int32_t member, const int32_t *of) {
     return newly_stored(graph, v, of) <= 1;
 }
 
-/* A value that only a later program uses is computed there, if that stores no more: what is stored is then an operand that is
- * stored anyway, or nothing more than before. */
+/* A value that only a later program uses is computed there, if that stores no more: what is stored
+ * is then an operand that is stored anyway, or nothing more than before. */
 static bool sink_values(wb_graph *graph) {
     int32_t *of = wb_alloc(sizeof *of * (size_t)(graph->count + 1));
     bool done = of != NULL;
@@ -539,7 +543,8 @@ static bool make_unit(wb_graph *graph, int32_t number) {
     }
 }
 
-/* Which inputs of v have to lie in memory: all those of calls and copies, and those that another unit computes. */
+/* Which inputs of v have to lie in memory: all those of calls and copies, and those that another
+ * unit computes. */
 static bool store_inputs(wb_graph *graph, int32_t number) {
     const bool whole =
         graph->values[number].kind == WB_VALUE_CALL || graph->values[number].kind == WB_VALUE_JOIN;

@@ -1,4 +1,5 @@
-/* From nodes to values: macros are expanded, constants folded, equal values merged, trivial operations dropped. */
+/* From nodes to values: macros are expanded, constants folded, equal values merged, trivial
+ * operations dropped. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +59,8 @@ static bool equal(const wb_value *a, const wb_value *b) {
                0;
 }
 
-/* Leaves are what their node is; late values merge only when they are the same node; random values belong to their call. */
+/* Leaves are what their node is; late values merge only when they are the same node; random values
+ * belong to their call. */
 static bool may_merge(const wb_value *v) {
     return v->kind != WB_VALUE_LEAF && v->op != WB_OP_uniform && v->op != WB_OP_normal;
 }
@@ -159,7 +161,8 @@ static bool stands_for(const lowering *l, int32_t v, const wb_value *result) {
     return memcmp(value->sizes, result->sizes, sizeof *value->sizes * result->ndim) == 0;
 }
 
-/* x + 0, x 1, x / 1, x - 0: the value that stands for the operation, or -1. x 0 is left alone: it may be NaN. */
+/* x + 0, x 1, x / 1, x - 0: the value that stands for the operation, or -1. x 0 is left alone: it
+ * may be NaN. */
 static int32_t drop_trivial(const lowering *l, const wb_value *v) {
     if (v->ninputs != 2) return -1;
     const int32_t x = v->small_inputs[0], y = v->small_inputs[1];
@@ -251,7 +254,8 @@ static wb_dtype integer_beside(wb_dtype dtype, double number) {
     return dtype == WB_U8 && number >= 0 && number <= UINT8_MAX ? WB_U8 : WB_I64;
 }
 
-/* The type in which an elementwise operation computes: its result's, or for comparisons that of its operands. */
+/* The type in which an elementwise operation computes: its result's, or for comparisons that of its
+ * operands. */
 static wb_dtype operand_type(const wb_array *node) {
     if (wb_rows[node->op].type_class != WB_CLASS_COMPARE) return (wb_dtype)node->dtype;
     const wb_array *x = node->inputs[0], *y = node->inputs[1];
@@ -300,7 +304,8 @@ static int32_t lower_source(lowering *l, const wb_array *node, int32_t tape) {
 
 static bool is_half(int dtype) { return dtype == WB_F16 || dtype == WB_BF16; }
 
-/* The layout of a view, seen from the memory of what it looks at; dense where it has to be a copy. */
+/* The layout of a view, seen from the memory of what it looks at; dense where it has to be a
+ * copy. */
 static void layout_of_view(const lowering *l, wb_value *v) {
     wb_array node = {.op = v->op, .ndim = v->ndim};
     memcpy(node.sizes, v->sizes, sizeof node.sizes);

@@ -1,5 +1,6 @@
-/* Masks: where relu's argument was positive, noted by the product that makes it for the product whose program reads relu's result backward. What they
- * look like only the backend knows; who makes no use of them reads the result, which is stored for the weight's gradient anyway. */
+/* Masks: where relu's argument was positive, noted by the product that makes it for the product
+ * whose program reads relu's result backward. What they look like only the backend knows; who makes
+ * no use of them reads the result, which is stored for the weight's gradient anyway. */
 #include <string.h>
 
 #include "base/memory.h"

@@ -73,8 +73,9 @@ static bool check_lost(const wb_tape *tape) {
     return true;
 }
 
-/* A node stays readable after the plan if anything but the tape refers to it, unless it is a root that loses its recipe when it
- * is done. Whatever an exposed node is made of has to keep its values. */
+/* A node stays readable after the plan if anything but the tape refers to it, unless it is a root
+ * that loses its recipe when it is done. Whatever an exposed node is made of has to keep its
+ * values. */
 static void mark(wb_tape *tape) {
     for (int64_t i = 0; i < tape->count; i++) {
         const wb_array *x = tape->nodes[i];

@@ -147,7 +147,8 @@ static bool add_after(wb_graph *graph, int32_t unit, int32_t before) {
     return true;
 }
 
-/* Lists the units, other than `writer`, that read the memory of leaf. False: one of them cannot run before the writer. */
+/* Lists the units, other than `writer`, that read the memory of leaf. False: one of them cannot run
+ * before the writer. */
 static bool readers_come_first(wb_graph *graph, int32_t leaf, int32_t writer, bool apply) {
     for (int32_t n = 0; n < graph->count; n++) {
         const wb_value *v = &graph->values[n];
@@ -164,7 +165,8 @@ static bool readers_come_first(wb_graph *graph, int32_t leaf, int32_t writer, bo
     return true;
 }
 
-/* A leaf read by the program element by element, as the output is written. A call's own operands are read as a whole. */
+/* A leaf read by the program element by element, as the output is written. A call's own operands
+ * are read as a whole. */
 static bool read_alike(const wb_graph *graph, const wb_unit *u, int32_t leaf,
                        const wb_value *output) {
     const wb_value *x = &graph->values[leaf];

@@ -109,7 +109,8 @@ static bool keep_offsets(builder *b, int64_t *offsets) {
     return true;
 }
 
-/* Leading dimensions of the result that make up the rows of a call: m, or the positions of a plane. */
+/* Leading dimensions of the result that make up the rows of a call: m, or the positions of a
+ * plane. */
 static int rows_of(const wb_value *v) { return v->op == WB_OP_matmul ? 1 : v->ndim - 2; }
 
 /* A leaf begins anywhere. */
@@ -149,7 +150,8 @@ static bool add_mask(const builder *b, const wb_mask *mask, wb_emitted *emitted,
     return true;
 }
 
-/* The call with its program behind it, and a mask (NULL: without); NULL: the backend does not fuse here, or an error is recorded. */
+/* The call with its program behind it, and a mask (NULL: without); NULL: the backend does not fuse
+ * here, or an error is recorded. */
 static void *lower_fused(builder *b, const wb_unit *u, wb_call *call, const wb_mask *mask,
                          wb_argument *result, wb_emitted *emitted) {
     const wb_value *v = &b->graph.values[u->members[0]];
@@ -179,7 +181,8 @@ static void *lower_masked(builder *b, const wb_unit *u, wb_call *call, wb_argume
     return kernel;
 }
 
-/* First with a mask, then with the argument of an activation left for the backward pass, then with its slope. */
+/* First with a mask, then with the argument of an activation left for the backward pass, then with
+ * its slope. */
 static void *lower_either(builder *b, const wb_unit *u, wb_call *call, wb_argument *result,
                           wb_emitted *emitted) {
     wb_slope slope;
@@ -391,7 +394,8 @@ static bool copy_key(wb_plan *plan, const wb_tape *tape, uint64_t hash) {
     return plan->key != NULL;
 }
 
-/* What the plan holds in memory. A backend's kernels are not asked: they are taken to be of the size of the CPU's. */
+/* What the plan holds in memory. A backend's kernels are not asked: they are taken to be of the
+ * size of the CPU's. */
 static size_t bytes_of_plan(const builder *b) {
     enum { KERNEL = 3072, INSTRUCTION = 128, ACCESS = 96 };
     const wb_plan *plan = b->plan;

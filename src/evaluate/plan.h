@@ -36,8 +36,8 @@ enum {
 typedef struct wb_tape {
     wb_array **nodes;
     int32_t *uses; /* references from nodes on the tape */
-    int32_t
-        *sharers; /* evaluated views on the tape that hold a leaf's buffer and go with the plan */
+    /* evaluated views on the tape that hold a leaf's buffer and go with the plan */
+    int32_t *sharers;
     uint8_t *marks;
     uint64_t *key;
     int64_t count, capacity; /* nodes */
@@ -58,8 +58,8 @@ static inline bool wb_is_pending_move(const wb_array *x) {
     return x->op == WB_OP_move && !x->buffer;
 }
 
-/* True where a plan reads x's buffer. An evaluated view of evaluated data is seen through, so that both are known to share memory; but a
- * slice is not, as its place would be part of the key. */
+/* True where a plan reads x's buffer. An evaluated view of evaluated data is seen through, so that
+ * both are known to share memory; but a slice is not, as its place would be part of the key. */
 static inline bool wb_is_plan_leaf(const wb_array *x) {
     if (!x->buffer) return false;
     const bool is_view = x->op == WB_OP_reshape || x->op == WB_OP_permute || x->op == WB_OP_expand;
@@ -69,7 +69,8 @@ static inline bool wb_is_plan_leaf(const wb_array *x) {
 /* Orders what the pending roots are made of, through pending moves as well. */
 bool wb_tape_walk(wb_tape *tape, int count, wb_array *const *roots);
 
-/* After a walk that met no pending moves: marks the nodes, chooses the device and writes the key. */
+/* After a walk that met no pending moves: marks the nodes, chooses the device and writes the
+ * key. */
 bool wb_tape_order(wb_tape *tape, int count, wb_array *const *roots);
 
 /* ---- lower.c ---- */
@@ -99,16 +100,16 @@ typedef struct wb_value {
     double constant;
     int32_t tape; /* leaf, late, random, stored: place of its node on the tape; -1 */
     int32_t unit;
-    uint8_t
-        phase; /* in its unit: row values are ready before this phase, full ones are computed in it */
+    /* in its unit: row values are ready before this phase, full ones are computed in it */
+    uint8_t phase;
     int32_t output;       /* number of the plan's output, or -1 */
     bool stored;          /* needs memory */
     int32_t memory;       /* entry of the plan's memory table */
     int32_t late;         /* late, random: first of its late words */
     int64_t offset_bytes; /* in the workspace */
-    wb_layout
-        layout;   /* where its elements lie, counted from its memory; views: from that of `base` */
-    int32_t base; /* views that need no copy: the value whose memory they show; else itself */
+    /* where its elements lie, counted from its memory; views: from that of `base` */
+    wb_layout layout;
+    int32_t base;       /* views that need no copy: the value whose memory they show; else itself */
     const char *apart;  /* why it began a unit of its own; NULL: nothing to join */
     int32_t next_equal; /* chain of the table of equal values */
 } wb_value;
@@ -147,8 +148,8 @@ static inline int64_t wb_value_count(const wb_value *v) {
 
 /* ---- separate.c ---- */
 
-/* Stored results whose values were found equal get memory each, unless they are views of one array: two parameters that begin with the
- * same numbers are no tie. */
+/* Stored results whose values were found equal get memory each, unless they are views of one array:
+ * two parameters that begin with the same numbers are no tie. */
 bool wb_graph_separate(wb_graph *graph);
 
 /* ---- fuse.c ---- */
@@ -181,11 +182,13 @@ bool wb_graph_fuse(wb_graph *graph);
 
 /* The value whose memory v shows: v itself, or what it is a view of. */
 int32_t wb_value_base(const wb_graph *graph, int32_t v);
-/* The unit that computes v (through views), or WB_NO_UNIT for leaves, constants and inline sources. */
+/* The unit that computes v (through views), or WB_NO_UNIT for leaves, constants and inline
+ * sources. */
 int32_t wb_value_unit(const wb_graph *graph, int32_t v);
 /* True if unit a needs, directly or through others, something that unit b computes. */
 bool wb_unit_depends(wb_graph *graph, int32_t a, int32_t b);
-/* True for a row value of the unit: one for each combination of the dimensions that are not reduced. */
+/* True for a row value of the unit: one for each combination of the dimensions that are not
+ * reduced. */
 bool wb_value_is_row(const wb_unit *unit, const wb_value *v);
 
 /* ---- updates.c ---- */
@@ -194,8 +197,8 @@ bool wb_value_is_row(const wb_unit *unit, const wb_value *v);
 bool wb_graph_find_updates(wb_graph *graph);
 /* The postponed ones, alike ones side by side. NULL when out of memory. */
 wb_unit **wb_graph_postponed(const wb_graph *graph, int64_t *count);
-/* True if the unit at that position of the order is an update that may run at once with those before it, from *first on; otherwise *first
- * becomes its own position. */
+/* True if the unit at that position of the order is an update that may run at once with those
+ * before it, from *first on; otherwise *first becomes its own position. */
 bool wb_graph_is_concurrent(const wb_graph *graph, int64_t position, int64_t *first);
 
 /* ---- place.c ---- */
@@ -215,9 +218,11 @@ typedef struct wb_emitted {
     int64_t instruction_capacity, access_capacity;
 } wb_emitted;
 
-/* The unit as a program. keep: this many leading dimensions of its domain are not joined with the rest; 0: no matter. */
+/* The unit as a program. keep: this many leading dimensions of its domain are not joined with the
+ * rest; 0: no matter. */
 bool wb_emit_program(const wb_graph *graph, const wb_unit *unit, int keep, wb_emitted *out);
-/* Copies the elements of value `from` to where `layout`, of the same sizes, puts them in value `to`. */
+/* Copies the elements of value `from` to where `layout`, of the same sizes, puts them in value
+ * `to`. */
 bool wb_emit_copy(const wb_graph *graph, int32_t from, int32_t to, const wb_layout *layout,
                   wb_emitted *out);
 bool wb_emit_fill(const wb_graph *graph, int32_t to, double number, wb_emitted *out);
@@ -242,22 +247,24 @@ int64_t wb_mask_bytes(const wb_graph *graph, const wb_mask *mask);
 
 /* ---- slope.c ---- */
 
-/* An activation whose forward program leaves its argument instead of its slope, which the program that reads that makes again. */
+/* An activation whose forward program leaves its argument instead of its slope, which the program
+ * that reads that makes again. */
 typedef struct wb_slope {
     int32_t program, reader, slope, argument; /* units, values */
     wb_unit program_before, reader_before;
     wb_value slope_before, argument_before;
 } wb_slope;
 
-/* Changes two placed programs behind matrix products so, if the other reads a slope of this one; settle follows. False: there is none, or an
- * error is recorded. */
+/* Changes two placed programs behind matrix products so, if the other reads a slope of this one;
+ * settle follows. False: there is none, or an error is recorded. */
 bool wb_slope_exchange(wb_graph *graph, int32_t program, wb_slope *slope);
 /* Unless it is taken, all is as before. */
 void wb_slope_settle(wb_graph *graph, wb_slope *slope, bool taken);
 
 /* ---- call.c ---- */
 
-/* The library call that a value stands for; offsets (may be NULL) is to be released with the kernel. */
+/* The library call that a value stands for; offsets (may be NULL) is to be released with the
+ * kernel. */
 bool wb_emit_call(const wb_graph *graph, int32_t v, wb_call *call, wb_argument *arguments,
                   int *count, int64_t **offsets);
 /* True if a matrix product can read an operand of this layout. */

@@ -34,14 +34,15 @@ static bool evaluate(const char *function, wb_array *x) {
     return false;
 }
 
-/* x's first byte, where the host can read it and the device is in step; x is on the host, and evaluated. */
+/* x's first byte, where the host can read it and the device is in step; x is on the host, and
+ * evaluated. */
 static const char *bytes_of_host(const wb_array *x) {
     if (wb_device_sync(x->buffer->device) != WB_OK) return NULL;
     return (const char *)x->buffer->handle + x->offset * (int64_t)wb_dtype_size((wb_dtype)x->dtype);
 }
 
-/* x evaluated, with its bytes where the host can read them; NULL on failure. Of an array elsewhere a copy is read, which belongs to the
- * scope and takes x's place. */
+/* x evaluated, with its bytes where the host can read them; NULL on failure. Of an array elsewhere
+ * a copy is read, which belongs to the scope and takes x's place. */
 static const char *bytes_of(const char *function, wb_array **x) {
     if (!evaluate(function, *x)) return NULL;
     if (!wb_buffer_is_host((*x)->buffer)) {
@@ -254,7 +255,8 @@ wb_status wb_read_f32(wb_array *x, float *out, int64_t count) {
 
 /* ---- lending ---- */
 
-/* Copies that are read in place of their arrays, each as often as wb_read_end is still to come; of all threads. */
+/* Copies that are read in place of their arrays, each as often as wb_read_end is still to come; of
+ * all threads. */
 static struct loan {
     const wb_array *x;
     wb_array *copy;
@@ -304,7 +306,8 @@ static wb_array *take_back(const wb_array *x) {
     return copy;
 }
 
-/* A dense array is read where it lies, if that is the host's memory; of any other a dense copy is lent. */
+/* A dense array is read where it lies, if that is the host's memory; of any other a dense copy is
+ * lent. */
 const void *wb_read_begin(wb_array *x) {
     wb_array *read = lent(x);
     const char *bytes = bytes_of("read_begin", &read);

@@ -250,8 +250,8 @@ static void lose(evaluator *e, const wb_plan *plan, bool has_run) {
     }
 }
 
-/* Whether a bad index may spoil what the plan writes, which is not known before a later sync: it looks indices up, or reads what such a
- * plan wrote. Where the host computes, run itself tells. */
+/* Whether a bad index may spoil what the plan writes, which is not known before a later sync: it
+ * looks indices up, or reads what such a plan wrote. Where the host computes, run itself tells. */
 static bool is_doubtful(const evaluator *e, const wb_plan *plan) {
     if (plan->device == wb_cpu_device()) return false;
     if (plan->checks_indices) return true;
@@ -330,9 +330,11 @@ static bool all_evaluated(int count, wb_array *const *roots) {
 
 /* ---- moves ----
  *
- * A plan runs on one device. Where a recipe leads over devices, what is to be moved is computed by a plan of its own and copied. */
+ * A plan runs on one device. Where a recipe leads over devices, what is to be moved is computed by
+ * a plan of its own and copied. */
 
-/* Gives the move its memory. A view that is not dense is moved with what lies between its elements. */
+/* Gives the move its memory. A view that is not dense is moved with what lies between its
+ * elements. */
 static wb_status move(wb_array *node) {
     wb_array *x = node->inputs[0];
     if (wb_is_lost(x)) return wb_fail_lost("move", x);
@@ -368,7 +370,8 @@ static wb_status run_plan(evaluator *e, int count, wb_array *const *roots) {
     return plan ? run(e, plan) : wb_error_status();
 }
 
-/* The pending moves on the tape, which is reused while they are made, in an order in which each finds its input ready. */
+/* The pending moves on the tape, which is reused while they are made, in an order in which each
+ * finds its input ready. */
 static wb_status make_moves(evaluator *e) {
     int64_t count = 0;
     if (!reserve((void **)&e->moves, &e->move_capacity, sizeof *e->moves, e->tape.pending_moves))

@@ -1,5 +1,5 @@
-/* What the backward pass reads of an activation: its slope, which the forward program has beside the result, or its argument, from which the
- * backward program makes the slope again. */
+/* What the backward pass reads of an activation: its slope, which the forward program has beside
+ * the result, or its argument, from which the backward program makes the slope again. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -27,7 +27,8 @@ static bool reads(const wb_graph *graph, const wb_unit *u, int32_t v, bool *as_i
     return read;
 }
 
-/* The program behind a matrix product that alone reads what unit `from` stores as v; -1: there is no such. */
+/* The program behind a matrix product that alone reads what unit `from` stores as v; -1: there is
+ * no such. */
 static int32_t reader_of(const wb_graph *graph, int32_t from, int32_t v) {
     int32_t reader = -1;
     bool as_it_is = true;
@@ -83,7 +84,8 @@ static int32_t product_of(const wb_graph *graph, const wb_unit *u) {
     return graph->units[u->fused_into].members[0];
 }
 
-/* True if v, of the program or the product before it, can take the place of the slope: in its memory, or in some that lasts. */
+/* True if v, of the program or the product before it, can take the place of the slope: in its
+ * memory, or in some that lasts. */
 static bool may_be_left(const wb_graph *graph, const wb_unit *u, int32_t v, int32_t slope) {
     const wb_value *value = value_at(graph, v);
     if (!is_alike(value, value_at(graph, slope))) return false;
@@ -91,7 +93,8 @@ static bool may_be_left(const wb_graph *graph, const wb_unit *u, int32_t v, int3
     return v == product_of(graph, u) && wb_is_private(graph, v, (int32_t)(u - graph->units));
 }
 
-/* Of what the program stores something that it need not: the argument is the first that all ways to it lead through. */
+/* Of what the program stores something that it need not: the argument is the first that all ways to
+ * it lead through. */
 static bool find(const wb_graph *graph, wb_slope *s, int32_t *way, int64_t *count) {
     const wb_unit *u = &graph->units[s->program];
     for (int64_t m = u->member_count - 1; m >= 0; m--) {

@@ -65,7 +65,8 @@ static bool is_wanted(const wb_array *x, int count, wb_array *const *arrays) {
     return false;
 }
 
-/* What the walk says of a node: a recipe that was lost, a layer that thought it was not being trained. */
+/* What the walk says of a node: a recipe that was lost, a layer that thought it was not being
+ * trained. */
 static void note(walk *w, const wb_array *x, int count, wb_array *const *arrays) {
     if ((x->flags & WB_NODE_DETACHED) && !is_wanted(x, count, arrays)) w->detached = x;
     if (!(x->flags & WB_NODE_UNTIED)) return;
@@ -122,8 +123,9 @@ static wb_array *accumulate(wb_array *sum, wb_array *g);
 
 static bool is_half(const wb_array *x) { return x->dtype == WB_F16 || x->dtype == WB_BF16; }
 
-/* Cotangents of slices side by side are put together instead of added: of the whole, as q, k and v of one product or the steps of a
- * sequence, that is no more than a copy. NULL, without an error: they are none. */
+/* Cotangents of slices side by side are put together instead of added: of the whole, as q, k and v
+ * of one product or the steps of a sequence, that is no more than a copy. NULL, without an error:
+ * they are none. */
 static wb_array *join(wb_array *sum, wb_array *g) {
     if (wb_puts_are_neighbours(sum, g)) return wb_join_puts(sum, g);
     for (int i = 0; i < 2 && sum->op == WB_OP_add && !wb_is_evaluated(sum); i++)
@@ -185,7 +187,8 @@ static bool pull_inputs(walk *w, wb_array *x, wb_array *g, bool *want, wb_array 
     for (int k = 0; k < x->ninputs; k++) {
         if (!want[k] || !out[k]) continue;
         const wb_array *input = x->inputs[k];
-        /* a cotangent that still broadcasts has to be repeated before the input's own broadcasting is summed */
+        /* a cotangent that still broadcasts has to be repeated before the input's own broadcasting
+         * is summed */
         const bool summed = wb_rows[x->op].arity > 0 || x->op == WB_OP_select;
         wb_array *part =
             spread(out[k], x, summed && !same_sizes(input, x) && !same_sizes(out[k], x));

@@ -47,8 +47,9 @@ static statistics of_past(wb_batchnorm_layer *b, const wb_array *x) {
     return (statistics){beside(wb_state_read(&b->mean), x), beside(wb_state_read(&b->variance), x)};
 }
 
-/* past + momentum (now - past), in the past's type; the past where now is not finite: one bad batch would spoil it for ever.
- * In the sizes of now, beside x, so that it is computed along with the batch's. */
+/* past + momentum (now - past), in the past's type; the past where now is not finite: one bad batch
+ * would spoil it for ever. In the sizes of now, beside x, so that it is computed along with the
+ * batch's. */
 static wb_array *moved(const wb_batchnorm_layer *b, wb_array *past, wb_array *now) {
     if (!now) return NULL;
     now = wb_stop_gradient(wb_cast(now, (wb_dtype)past->dtype));
@@ -58,7 +59,8 @@ static wb_array *moved(const wb_batchnorm_layer *b, wb_array *past, wb_array *no
     return wb_reshape(wb_select(is_finite, nearer, past), b->channels);
 }
 
-/* The running statistics take in those of a batch with so many numbers for each channel, when the step is computed. */
+/* The running statistics take in those of a batch with so many numbers for each channel, when the
+ * step is computed. */
 static bool take_in(wb_batchnorm_layer *b, statistics batch, int64_t count) {
     const double correction = (double)count / (double)(count - 1);
     wb_array *mean = moved(b, wb_state_read(&b->mean), batch.mean);
@@ -158,9 +160,9 @@ static void describe(const wb_layer *layer, bool brief, char *text, size_t size)
 
 /* Flux's names, in Flux's order. */
 static const wb_field fields[] = {
-    {"β",   offsetof(wb_batchnorm_layer, beta),     WB_FIELD_ARRAY, true,  false},
-    {"γ",   offsetof(wb_batchnorm_layer, gamma),    WB_FIELD_ARRAY, true,  false},
-    {"μ",   offsetof(wb_batchnorm_layer, mean),     WB_FIELD_STATE, false, false},
+    {"β", offsetof(wb_batchnorm_layer, beta), WB_FIELD_ARRAY, true, false},
+    {"γ", offsetof(wb_batchnorm_layer, gamma), WB_FIELD_ARRAY, true, false},
+    {"μ", offsetof(wb_batchnorm_layer, mean), WB_FIELD_STATE, false, false},
     {"σ²", offsetof(wb_batchnorm_layer, variance), WB_FIELD_STATE, false, false},
 };
 const wb_layer_class wb_batchnorm_class = {

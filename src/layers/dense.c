@@ -20,7 +20,8 @@ static wb_array *forward_matrix(const wb_dense_layer *d, wb_array *x) {
     return y && d->activation ? d->activation(y) : y;
 }
 
-/* For x with more dimensions: all but the first are the batch. The activation sees a matrix, as Flux's does, and is fused with the product. */
+/* For x with more dimensions: all but the first are the batch. The activation sees a matrix, as
+ * Flux's does, and is fused with the product. */
 static wb_array *forward_batches(const wb_dense_layer *d, wb_array *x) {
     int64_t sizes[WB_MAX_DIMS];
     const int ndim = x->ndim;

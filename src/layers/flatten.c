@@ -13,9 +13,7 @@ static void describe(const wb_layer *layer, bool brief, char *text, size_t size)
     (void)snprintf(text, size, "flatten");
 }
 
-static const wb_field no_fields[1] = {
-    {NULL, 0, WB_FIELD_VALUE, false, false}
-};
+static const wb_field no_fields[1] = {{NULL, 0, WB_FIELD_VALUE, false, false}};
 const wb_layer_class wb_flatten_class = {"Flatten", sizeof(wb_layer), no_fields,
                                          0,         forward,          describe};
 

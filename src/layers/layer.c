@@ -163,9 +163,7 @@ static layer_place *outer_layer(const layer_place *own) {
 wb_array *wb_apply(wb_layer *layer, wb_array *x) {
     if (!wb_check_layer("wb_apply", layer)) return NULL;
     if (!x) return wb_failed() ? NULL : wb_fail_argument_null("wb_apply", "x");
-    layer_place own = {
-        .place = {.describe = describe_place, .object = layer}
-    };
+    layer_place own = {.place = {.describe = describe_place, .object = layer}};
     wb_place_push(&own.place);
     layer_place *outer = outer_layer(&own);
     const wb_layer *before = outer ? outer->inner : NULL;

@@ -37,8 +37,8 @@ static inline wb_layer_list *wb_field_list(const wb_layer *layer, const wb_field
 typedef struct wb_path {
     const struct wb_path *outer;
     const char *name;
-    int64_t
-        index; /* in its list or table, from 1; 0: a list without a name, which is no part of the text */
+    /* in its list or table, from 1; 0: a list without a name, which is no part of the text */
+    int64_t index;
 } wb_path;
 void wb_path_text(const wb_path *path, char *text, size_t size_bytes);
 
@@ -61,8 +61,8 @@ wb_array **wb_slot_at(const char *function, wb_layer *model, const char *path);
 
 /* ---- new arrays for many places at once (walk.c) ----
  *
- * First all arrays are made and computed, which may fail and then has changed nothing; then all are put in, which cannot. An exchange
- * of {0} is empty; wb_exchange_end releases it in any case. */
+ * First all arrays are made and computed, which may fail and then has changed nothing; then all are
+ * put in, which cannot. An exchange of {0} is empty; wb_exchange_end releases it in any case. */
 typedef struct wb_exchange {
     struct wb_exchange_place *places;
     int64_t count, capacity;
@@ -85,7 +85,8 @@ bool wb_is_tied(const wb_array *a, const wb_array *b);
 /* True if the arrays share some memory. */
 bool wb_overlaps(const wb_array *a, const wb_array *b);
 
-/* True if `to` is from with its dimensions in another order: to's dimension i is from's dims[i]. For tied arrays. */
+/* True if `to` is from with its dimensions in another order: to's dimension i is from's dims[i].
+ * For tied arrays. */
 bool wb_tie_dims(const wb_array *from, const wb_array *to, int64_t *dims);
 
 /* x, which has the sizes of from, in those of to, where from and to are tied: what x means for the
@@ -130,7 +131,8 @@ const char *wb_activation_name(wb_activation *activation);
 #define WB_NAMELESS "function"
 const char *wb_activation_text(wb_activation *activation);
 
-/* The function of that name, as Weber, Flux or NNlib has it ("sigmoid", "σ"); NULL: there is none. "identity" is one. */
+/* The function of that name, as Weber, Flux or NNlib has it ("sigmoid", "σ"); NULL: there is none.
+ * "identity" is one. */
 wb_activation *wb_activation_named(const char *name);
 
 /* x in the type of like, with a warning the first time it differs. */
@@ -140,7 +142,8 @@ wb_array *wb_convert_input(wb_array *x, const wb_array *like);
 void wb_numbers_text(int count, const int64_t *numbers, bool short_form, char *text,
                      size_t size_bytes);
 
-/* pad=1, pad=(1, 2), or, uneven, pad=(lo, hi, lo, hi), as in Flux; pad_more is that after beyond that before. */
+/* pad=1, pad=(1, 2), or, uneven, pad=(lo, hi, lo, hi), as in Flux; pad_more is that after beyond
+ * that before. */
 void wb_pad_text(int count, const int64_t *pad, const int64_t *pad_more, char *text,
                  size_t size_bytes);
 

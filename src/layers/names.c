@@ -18,18 +18,10 @@ static const named operations[] = {
 
 /* What has no row there, and what NNlib calls otherwise or too. */
 static const named others[] = {
-    {"identity",      identity      },
-    {"softmax",       wb_softmax    },
-    {"logsoftmax",    wb_logsoftmax },
-    {"σ",            wb_sigmoid    },
-    {"sigmoid_fast",  wb_sigmoid    },
-    {"tanh_fast",     wb_tanh       },
-    {"hardσ",        wb_hardsigmoid},
-    {"logσ",         wb_logsigmoid },
-    {"gelu_tanh",     wb_gelu       },
-    {"gelu_sigmoid",  wb_gelu       },
-    {"silu",          wb_swish      },
-    {"thresholdrelu", wb_trelu      },
+    {"identity", identity},    {"softmax", wb_softmax},      {"logsoftmax", wb_logsoftmax},
+    {"σ", wb_sigmoid},         {"sigmoid_fast", wb_sigmoid}, {"tanh_fast", wb_tanh},
+    {"hardσ", wb_hardsigmoid}, {"logσ", wb_logsigmoid},      {"gelu_tanh", wb_gelu},
+    {"gelu_sigmoid", wb_gelu}, {"silu", wb_swish},           {"thresholdrelu", wb_trelu},
 };
 
 static wb_activation *find(const named *list, size_t count, const char *name) {

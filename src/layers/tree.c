@@ -7,8 +7,7 @@ typedef struct wb_tree_layer {
 } wb_tree_layer;
 
 static const wb_field fields[] = {
-    {NULL, offsetof(wb_tree_layer, items), WB_FIELD_LIST, true, false}
-};
+    {NULL, offsetof(wb_tree_layer, items), WB_FIELD_LIST, true, false}};
 const wb_layer_class wb_tree_class = {"Tree", sizeof(wb_tree_layer), fields, 1, NULL, NULL};
 
 static wb_layer *make(const char *function, const wb_contents *contents) {

@@ -179,10 +179,7 @@ static bool plan_place(wb_visitor *visitor, const wb_path *path, wb_array **slot
 
 bool wb_exchange_walk(wb_exchange *e, wb_leaf_fn *fn, void *user, wb_layer *model) {
     walker w = {
-        .visitor = {.array = plan_place},
-          .mapping = { .fn = fn,       .user = user},
-          .exchange = e
-    };
+        .visitor = {.array = plan_place}, .mapping = {.fn = fn, .user = user}, .exchange = e};
     const bool good = wb_visit(&w.visitor, model);
     wb_release(w.mapping.pairs);
     return good;

@@ -1,4 +1,5 @@
-/* The builder calls in which rows write derivatives and expansions. They make nodes, owned by the scope. */
+/* The builder calls in which rows write derivatives and expansions. They make nodes, owned by the
+ * scope. */
 #ifndef WB_OPS_BUILD_H
 #define WB_OPS_BUILD_H
 

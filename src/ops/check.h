@@ -4,7 +4,8 @@
 
 #include "ops/build.h"
 
-/* wb_check_NAME: an expression in x and, where the check has two arrays, y. The rest are members of wb_check. */
+/* wb_check_NAME: an expression in x and, where the check has two arrays, y. The rest are members of
+ * wb_check. */
 #define CHECK(name, expression, ...)                                                               \
     static wb_array *check_##name(void *context, int count, wb_array *const *arrays) {             \
         wb_array *x = arrays[0], *y = count > 1 ? arrays[1] : NULL;                                \

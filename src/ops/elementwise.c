@@ -290,10 +290,7 @@ static wb_array *check_select(void *context, int count, wb_array *const *arrays)
 }
 
 const wb_check *wb_check_select(void) {
-    static const wb_check check = {
-        2, {{2, {3, 2}}, {2, {3, 2}}},
-         -2, 2, check_select
-    };
+    static const wb_check check = {2, {{2, {3, 2}}, {2, {3, 2}}}, -2, 2, check_select};
     return &check;
 }
 

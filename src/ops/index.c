@@ -97,9 +97,6 @@ static wb_array *check_scatter_add(void *context, int count, wb_array *const *ar
 }
 
 const wb_check *wb_check_scatter_add(void) {
-    static const wb_check check = {
-        2, {{2, {2, 3}}, {2, {2, 3}}},
-         -2, 2, check_scatter_add
-    };
+    static const wb_check check = {2, {{2, {2, 3}}, {2, {2, 3}}}, -2, 2, check_scatter_add};
     return &check;
 }

@@ -1,4 +1,5 @@
-/* The batched matrix product. Attribute 0: bit 0 transposes A, bit 1 transposes B, bit 2 is WB_MATMUL_FAST. */
+/* The batched matrix product. Attribute 0: bit 0 transposes A, bit 1 transposes B, bit 2 is
+ * WB_MATMUL_FAST. */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -88,9 +89,6 @@ static wb_array *check_matmul(void *context, int count, wb_array *const *arrays)
 }
 
 const wb_check *wb_check_matmul(void) {
-    static const wb_check check = {
-        2, {{2, {2, 3}}, {3, {3, 4, 2}}},
-         -2, 2, check_matmul
-    };
+    static const wb_check check = {2, {{2, {2, 3}}, {3, {3, 4, 2}}}, -2, 2, check_matmul};
     return &check;
 }

@@ -338,41 +338,11 @@ wb_array *wb_stack_make(int dim, int count, wb_array *const *arrays) {
 
 /* ---- examples for the gradient checker ---- */
 
-CHECK(reshape, SQUARE(wb_reshape(SQUARE(x), 3, -1)), 1,
-      {
-          {3, {2, 3, 2}}
-},
-      -2, 2)
-CHECK(permute, SQUARE(wb_permute(SQUARE(x), 2, 0, 1)), 1,
-      {
-          {3, {2, 3, 2}}
-},
-      -2, 2)
-CHECK(slice, SQUARE(wb_slice(SQUARE(x), 1, 4, -1, -2)), 1,
-      {
-          {2, {2, 5}}
-},
-      -2, 2)
-CHECK(expand, SQUARE(wb_expand(SQUARE(x), 3, 2, 4)), 1,
-      {
-          {2, {3, 1}}
-},
-      -2, 2)
-CHECK(slice_put,
-      SQUARE(wb_slice_put(SQUARE(x), 2,
-                          (const int64_t[]){
-                              2, 7
-},
-                          1, 1, 2)),
-      1, {{2, {2, 3}}}, -2, 2)
-CHECK(pad, SQUARE(wb_pad(SQUARE(x), 1, 1, 2, 0.5)), 1,
-      {
-          {2, {2, 3}}
-},
-      -2, 2)
-CHECK(concat, SQUARE(wb_concat(1, SQUARE(x), y, x)), 2,
-      {
-          {2, {2, 3}},
-          {2, {2, 1}}
-},
-      -2, 2)
+CHECK(reshape, SQUARE(wb_reshape(SQUARE(x), 3, -1)), 1, {{3, {2, 3, 2}}}, -2, 2)
+CHECK(permute, SQUARE(wb_permute(SQUARE(x), 2, 0, 1)), 1, {{3, {2, 3, 2}}}, -2, 2)
+CHECK(slice, SQUARE(wb_slice(SQUARE(x), 1, 4, -1, -2)), 1, {{2, {2, 5}}}, -2, 2)
+CHECK(expand, SQUARE(wb_expand(SQUARE(x), 3, 2, 4)), 1, {{2, {3, 1}}}, -2, 2)
+CHECK(slice_put, SQUARE(wb_slice_put(SQUARE(x), 2, (const int64_t[]){2, 7}, 1, 1, 2)), 1,
+      {{2, {2, 3}}}, -2, 2)
+CHECK(pad, SQUARE(wb_pad(SQUARE(x), 1, 1, 2, 0.5)), 1, {{2, {2, 3}}}, -2, 2)
+CHECK(concat, SQUARE(wb_concat(1, SQUARE(x), y, x)), 2, {{2, {2, 3}}, {2, {2, 1}}}, -2, 2)

@@ -27,14 +27,16 @@ typedef enum wb_type_class {
     WB_CLASS_LOGIC
 } wb_type_class;
 
-/* out[i] = cotangent of input i where want[i]; NULL: none. Cotangents of elementwise operations may have the broadcast size;
- * the walk sums them. */
+/* out[i] = cotangent of input i where want[i]; NULL: none. Cotangents of elementwise operations may
+ * have the broadcast size; the walk sums them. */
 typedef void wb_vjp_fn(wb_array *o, wb_array *g, const bool *want, wb_array **out);
 
-/* The node in terms of other operations; parts[0] .. for an operation of several results. False: out of memory. */
+/* The node in terms of other operations; parts[0] .. for an operation of several results. False:
+ * out of memory. */
 typedef bool wb_expand_fn(wb_array *node, wb_array **parts);
 
-/* An example of the row for the gradient checker: arrays of these sizes filled between lo and hi, and what to call. */
+/* An example of the row for the gradient checker: arrays of these sizes filled between lo and hi,
+ * and what to call. */
 typedef struct wb_check {
     int count;
     struct {
@@ -80,7 +82,8 @@ wb_check_fn wb_check_select, wb_check_cast, wb_check_reshape, wb_check_permute, 
 
 /* ---- building blocks of the families ---- */
 
-/* Bits of attributes: set where wb_matmul_precision allowed less than f32 when the node was made. */
+/* Bits of attributes: set where wb_matmul_precision allowed less than f32 when the node was
+ * made. */
 enum {
     WB_MATMUL_FAST = 4 /* of a product's attribute 0 */,
     WB_WINDOW_FAST = 8 /* of a convolution's 6 */
@@ -90,13 +93,15 @@ bool wb_is_matmul_fast(wb_dtype dtype);
 /* Sizes of a and b broadcast together into sizes; the number of dimensions, or -1. */
 int wb_broadcast(int andim, const int64_t *a, int bndim, const int64_t *b, int64_t *sizes);
 
-/* x on the device: a node of its own even where x is there already. The copy happens when it is evaluated. */
+/* x on the device: a node of its own even where x is there already. The copy happens when it is
+ * evaluated. */
 wb_array *wb_move_node(const wb_device *device, wb_array *x);
 
 /* x in the type that it has on the device, by the policy (weber/device.h). */
 wb_array *wb_cast_for(const wb_device *device, wb_array *x, wb_eltype eltype);
 
-/* x, which is moved to where `like` is if it is numbers alone: by itself it would be at home on the default device. */
+/* x, which is moved to where `like` is if it is numbers alone: by itself it would be at home on the
+ * default device. */
 wb_array *wb_beside(const wb_array *like, wb_array *x);
 
 /* x on the device, its floating type by the policy; x itself where nothing has to change. */
@@ -126,7 +131,8 @@ bool wb_dims_mask(const char *function, const wb_array *x, int ndim, const int64
 wb_array *wb_slice_put(wb_array *x, int ndim, const int64_t *sizes, int dim, int64_t start,
                        int64_t step);
 
-/* True if x and y are such nodes, of slices that touch; then wb_join_puts is x + y, put together by copies. */
+/* True if x and y are such nodes, of slices that touch; then wb_join_puts is x + y, put together by
+ * copies. */
 bool wb_puts_are_neighbours(const wb_array *x, const wb_array *y);
 wb_array *wb_join_puts(wb_array *x, wb_array *y);
 

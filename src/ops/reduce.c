@@ -1,5 +1,6 @@
-/* Reductions and the row operations made of them. A mask says which dimensions are reduced: attribute 0; attribute 1 is 1
- * where the result has no dimensions (the reduction of everything). */
+/* Reductions and the row operations made of them. A mask says which dimensions are reduced:
+ * attribute 0; attribute 1 is 1 where the result has no dimensions (the reduction of
+ * everything). */
 #include "ops/check.h"
 
 bool wb_dims_mask(const char *function, const wb_array *x, int ndim, const int64_t *dims,
@@ -150,7 +151,8 @@ static double per_element(const wb_array *o) {
     return 1.0 / (double)reduced_count(o->inputs[0], o->attributes[0]);
 }
 
-/* The input in the type that a macro is computed in: f32 for the halves, whose sums would overflow. */
+/* The input in the type that a macro is computed in: f32 for the halves, whose sums would
+ * overflow. */
 static wb_array *float_input(wb_array *node) {
     const bool is_half = node->dtype == WB_F16 || node->dtype == WB_BF16;
     return wb_cast(node->inputs[0], is_half ? WB_F32 : (wb_dtype)node->dtype);
@@ -253,7 +255,8 @@ wb_array *wb_logsumexp_make(wb_array *x, int ndim, const int64_t *dims) {
     return reduce(WB_OP_logsumexp, x, float_of(x), mask, false);
 }
 
-/* x minus its largest: 0 at the largest itself, so that infinities give limits instead of inf - inf. */
+/* x minus its largest: 0 at the largest itself, so that infinities give limits instead of inf -
+ * inf. */
 static wb_array *below_largest(wb_array *x, wb_array *largest) {
     return SELECT(EQ(x, largest), NUM(0), SUB(x, largest));
 }
@@ -306,33 +309,9 @@ void wb_vjp_logsoftmax(wb_array *o, wb_array *g, const bool *want, wb_array **ou
 
 /* ---- examples for the gradient checker ---- */
 
-CHECK(sum, SQUARE(wb_sum_dims(SQUARE(x), 0, 2)), 1,
-      {
-          {3, {2, 3, 2}}
-},
-      -2, 2)
-CHECK(max_reduce, SQUARE(wb_maximum_dims(SQUARE(x), 1)), 1,
-      {
-          {2, {2, 4}}
-},
-      0.5, 3)
-CHECK(mean, SQUARE(wb_mean_dims(SQUARE(x), 1)), 1,
-      {
-          {3, {2, 3, 2}}
-},
-      -2, 2)
-CHECK(logsumexp, SQUARE(wb_logsumexp(SQUARE(x))), 1,
-      {
-          {2, {4, 3}}
-},
-      -2, 2)
-CHECK(softmax, SQUARE(wb_softmax(SQUARE(x))), 1,
-      {
-          {2, {4, 3}}
-},
-      -2, 2)
-CHECK(logsoftmax, SQUARE(wb_logsoftmax_dims(x, 1)), 1,
-      {
-          {2, {2, 4}}
-},
-      -2, 2)
+CHECK(sum, SQUARE(wb_sum_dims(SQUARE(x), 0, 2)), 1, {{3, {2, 3, 2}}}, -2, 2)
+CHECK(max_reduce, SQUARE(wb_maximum_dims(SQUARE(x), 1)), 1, {{2, {2, 4}}}, 0.5, 3)
+CHECK(mean, SQUARE(wb_mean_dims(SQUARE(x), 1)), 1, {{3, {2, 3, 2}}}, -2, 2)
+CHECK(logsumexp, SQUARE(wb_logsumexp(SQUARE(x))), 1, {{2, {4, 3}}}, -2, 2)
+CHECK(softmax, SQUARE(wb_softmax(SQUARE(x))), 1, {{2, {4, 3}}}, -2, 2)
+CHECK(logsoftmax, SQUARE(wb_logsoftmax_dims(x, 1)), 1, {{2, {2, 4}}}, -2, 2)

@@ -59,7 +59,8 @@ static wb_array *random_node(const char *function, wb_op op, wb_dtype dtype, int
     return node;
 }
 
-/* Numbers just below 1 would round to 1 in 16 bits: there they are multiples of what 1 - x can say. */
+/* Numbers just below 1 would round to 1 in 16 bits: there they are multiples of what 1 - x can
+ * say. */
 static wb_array *uniform_half(wb_dtype dtype, int ndim, const int64_t *sizes) {
     const double steps = dtype == WB_F16 ? 2048 : 256;
     wb_array *u = random_node("uniform", WB_OP_uniform, WB_F32, ndim, sizes);
@@ -120,7 +121,8 @@ wb_array *wb_from_make(wb_dtype dtype, const void *data, int ndim, const int64_t
     return wb_node_data(dtype, ndim, sizes, on_default_device(buffer, bytes));
 }
 
-/* Foreign memory as a node; where that fails it is given back, as it would be after its last use. */
+/* Foreign memory as a node; where that fails it is given back, as it would be after its last
+ * use. */
 static wb_array *over_memory(const char *function, wb_dtype dtype, void *data, bool read_only,
                              wb_release_fn *release, void *context, int ndim,
                              const int64_t *sizes) {

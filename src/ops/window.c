@@ -1,5 +1,6 @@
-/* Convolutions, pools, unfold and fold: arrays (spatial..., channels, batch) with one to three spatial dimensions.
- * Attributes: kernel, stride, dilation, pad, pad_more (three 21-bit fields each), groups, flip and nspatial and WB_WINDOW_FAST. */
+/* Convolutions, pools, unfold and fold: arrays (spatial..., channels, batch) with one to three
+ * spatial dimensions. Attributes: kernel, stride, dilation, pad, pad_more (three 21-bit fields
+ * each), groups, flip and nspatial and WB_WINDOW_FAST. */
 #include "ops/build.h"
 
 static int64_t pack(const int64_t v[3]) {

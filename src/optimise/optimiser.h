@@ -39,8 +39,8 @@ struct wb_optimiser {
     int64_t group_count;
     wb_array **fresh_states; /* WB_MAX_STATES per group, of the step that is being made */
     wb_array **sums;         /* the gradient of each group */
-    wb_array **
-        roots; /* of the step's plan: root_room of the optimiser's own, state_room of layers' state writes */
+    /* of the step's plan: root_room of the optimiser's own, state_room of layers' state writes */
+    wb_array **roots;
     int64_t root_room;
     int state_room;
     /* late numbers of the step, shared by the groups that have taken late_steps of them */
@@ -48,7 +48,8 @@ struct wb_optimiser {
     wb_array *rate, *correction, *decay;
 };
 
-/* A rule by name, for files: its arrays of state for a parameter, as weber/optimise.h calls them, and its settings. */
+/* A rule by name, for files: its arrays of state for a parameter, as weber/optimise.h calls them,
+ * and its settings. */
 typedef struct wb_rule_row {
     const char *name;
     const char *states[WB_MAX_STATES];

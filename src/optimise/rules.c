@@ -38,10 +38,10 @@ static const wb_saved_number descent[] = {REAL(eta)}, momentum[] = {REAL(eta), R
 #undef REAL
 
 static const wb_rule_row rows[] = {
-    [WB_DESCENT] = {"Descent",  {NULL},     descent,  1},
-    [WB_MOMENTUM] = {"Momentum", {"v"},      momentum, 2},
-    [WB_ADAM] = {"Adam",     {"m", "v"}, adam,     4},
-    [WB_ADAMW] = {"AdamW",    {"m", "v"}, adamw,    6},
+    [WB_DESCENT] = {"Descent", {NULL}, descent, 1},
+    [WB_MOMENTUM] = {"Momentum", {"v"}, momentum, 2},
+    [WB_ADAM] = {"Adam", {"m", "v"}, adam, 4},
+    [WB_ADAMW] = {"AdamW", {"m", "v"}, adamw, 6},
 };
 
 const wb_rule_row *wb_rule_row_of(const wb_rule *rule) { return &rows[rule->kind]; }

@@ -109,10 +109,8 @@ static wb_status check(const wb_train_desc *d) {
 wb_status wb_train_make(wb_train_desc desc) {
     wb_status status = check(&desc);
     if (desc.epochs == 0) desc.epochs = 1;
-    training t = {
-        .desc = &desc,
-        .event = {.model = desc.model, .optimiser = desc.optimiser, .user = desc.user}
-    };
+    training t = {.desc = &desc,
+                  .event = {.model = desc.model, .optimiser = desc.optimiser, .user = desc.user}};
     if (status == WB_OK) status = wb_training_resume(&t.at, &desc);
     while (status == WB_OK && !t.stopped && t.at.epoch - t.at.in_epoch < desc.epochs) {
         begin_epoch(&t);

@@ -46,14 +46,12 @@ typedef struct objects {
 } objects;
 
 static objects list(wb_training_progress *t, const wb_train_desc *d) {
-    objects all = {
-        .items = {{"model", d->model},
-                  {"optimiser", d->optimiser},
-                  {"loader", d->loader},
-                  {"random", wb_random_state()},
-                  {"training", t}},
-        .count = OWN_OBJECTS
-    };
+    objects all = {.items = {{"model", d->model},
+                             {"optimiser", d->optimiser},
+                             {"loader", d->loader},
+                             {"random", wb_random_state()},
+                             {"training", t}},
+                   .count = OWN_OBJECTS};
     for (int i = 0; i < WB_MORE_OBJECTS && d->more[i].name; i++)
         all.items[all.count++] = d->more[i];
     return all;

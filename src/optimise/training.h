@@ -15,8 +15,8 @@ typedef struct wb_training_progress {
     bool in_epoch;
 } wb_training_progress;
 
-/* The newest checkpoint into the objects of the description and *progress, or a first one where there is none; neither without
- * desc->checkpoint. */
+/* The newest checkpoint into the objects of the description and *progress, or a first one where
+ * there is none; neither without desc->checkpoint. */
 wb_status wb_training_resume(wb_training_progress *progress, const wb_train_desc *desc);
 
 /* A checkpoint. Failing is an error if it is the last one, else a warning. */

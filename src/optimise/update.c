@@ -248,7 +248,8 @@ static wb_status abandon(wb_status status) {
     return status;
 }
 
-/* Closes the scope in which the step was built, so that only the plan's roots are referred to and it may work in place; and computes it. */
+/* Closes the scope in which the step was built, so that only the plan's roots are referred to and
+ * it may work in place; and computes it. */
 static wb_status compute(wb_optimiser *o, const wb_gradients *g, int settled, int leaving) {
     if (!reserve_states(o)) return abandon(WB_ERROR_MEMORY);
     const wb_status closed = wb_scope_close_leaving(leaving, o->roots);

@@ -1,8 +1,9 @@
 /* Compiled kernels on disk: what plugin.h says of wb_host.cache_read and cache_write.
  *
- * The folder is WEBER_CACHE, else XDG_CACHE_HOME/weber, else HOME/.cache/weber, with a folder in it for each backend. There is no
- * cache if WEBER_CACHE is empty, if the folder cannot be made, or if others own it or may write to it: what lies there is run. An
- * entry is a file of its own that appears whole, or not at all, and is checked when read. Nothing is ever removed. */
+ * The folder is WEBER_CACHE, else XDG_CACHE_HOME/weber, else HOME/.cache/weber, with a folder in it
+ * for each backend. There is no cache if WEBER_CACHE is empty, if the folder cannot be made, or if
+ * others own it or may write to it: what lies there is run. An entry is a file of its own that
+ * appears whole, or not at all, and is checked when read. Nothing is ever removed. */
 #ifndef WB_PROGRAM_CACHE_H
 #define WB_PROGRAM_CACHE_H
 

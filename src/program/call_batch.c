@@ -96,8 +96,7 @@ void wb_call_batch(wb_call_source *s, const wb_matmul_call *p) {
     static const int64_t zero[1] = {0};
     const bool is_one = p->batch <= 1 && !p->offset_a;
     const lists l = {
-        {is_one ? zero : p->offset_a, is_one ? zero : p->offset_b, is_one ? zero : p->offset_c}
-    };
+        {is_one ? zero : p->offset_a, is_one ? zero : p->offset_b, is_one ? zero : p->offset_c}};
     dimensions d;
     for (int k = 0; k < 3; k++) reach(s, l.of[k], p->batch);
     if (p->batch < 1 || is_one) {

@@ -77,7 +77,8 @@ typedef struct boxes {
     int64_t width; /* of a vector */
 } boxes;
 
-/* The sizes of a box along a dimension: what the taps span, less the zeros that a row shares with the next. */
+/* The sizes of a box along a dimension: what the taps span, less the zeros that a row shares with
+ * the next. */
 static int64_t box_size(int64_t span, int64_t size, int64_t first, int64_t grid, int64_t phases) {
     if (phases > 1) return wb_call_ceil(span, phases);
     if (first < 0) return span;
@@ -137,7 +138,8 @@ static void add_boxes(wb_call_source *s, const boxes *b) {
     wb_call_scratch(s, "DISTANCES", b->depth * (int64_t)sizeof(int64_t));
 }
 
-/* Pieces: parts of the places times parts of the columns, at least PIECES together where there are so many. */
+/* Pieces: parts of the places times parts of the columns, at least PIECES together where there are
+ * so many. */
 static int64_t cut(wb_call_source *s, int64_t places, int64_t unit, int64_t columns,
                    int64_t matrices, int64_t most_parts, int64_t most_columns) {
     const int64_t units = wb_call_most(1, wb_call_ceil(places, unit));
@@ -252,21 +254,19 @@ static wb_source *render_product(const wb_call *call, const wb_dialect *dialect)
     int64_t *offsets = wb_alloc(sizeof *offsets * 3 * (size_t)(batch + 1));
     if (!offsets) return NULL;
     set_offsets(call, places, offsets);
-    const wb_call product = {
-        .kind = WB_CALL_matmul,
-        .dtype = call->dtype,
-        .matmul = {.transpose_b = is_data,
-                   .m = places,
-                   .n = is_data ? channels : filters,
-                   .k = is_data ? filters : channels,
-                   .lda = places,
-                   .ldb = channels,
-                   .ldc = places,
-                   .batch = batch,
-                   .offset_a = offsets,
-                   .offset_b = offsets + batch,
-                   .offset_c = offsets + 2 * batch}
-    };
+    const wb_call product = {.kind = WB_CALL_matmul,
+                             .dtype = call->dtype,
+                             .matmul = {.transpose_b = is_data,
+                                        .m = places,
+                                        .n = is_data ? channels : filters,
+                                        .k = is_data ? filters : channels,
+                                        .lda = places,
+                                        .ldb = channels,
+                                        .ldc = places,
+                                        .batch = batch,
+                                        .offset_a = offsets,
+                                        .offset_b = offsets + batch,
+                                        .offset_c = offsets + 2 * batch}};
     wb_source *source = wb_call_render_matmul(&product, dialect);
     wb_release(offsets);
     return source;

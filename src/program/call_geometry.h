@@ -4,9 +4,9 @@
 
 #include "program/call_source.h"
 
-/* IN_0 ..., OUT_0 ..., PAD_0 ..., KERNEL_0 ..., STRIDE_0 ..., DILATION_0 ..., FLIP. is_special: dimensions that are not used
- * are constants, and so is what a small kernel looks like, of which a model has few: loops over its taps can be unrolled,
- * divisions are cheap. */
+/* IN_0 ..., OUT_0 ..., PAD_0 ..., KERNEL_0 ..., STRIDE_0 ..., DILATION_0 ..., FLIP. is_special:
+ * dimensions that are not used are constants, and so is what a small kernel looks like, of which a
+ * model has few: loops over its taps can be unrolled, divisions are cheap. */
 void wb_call_geometry(wb_call_source *source, const wb_window_call *window, bool is_special);
 
 static inline int64_t wb_call_volume(const int64_t sizes[3]) {

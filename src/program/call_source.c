@@ -16,14 +16,9 @@ enum {
 static const struct {
     const char *stored, *real;
 } types[WB_DTYPE_COUNT] = {
-    [WB_F32] = {"f32",  "f32"},
-      [WB_F64] = {"f64",  "f64"},
-      [WB_F16] = {"f16",  "f32"},
-    [WB_BF16] = {"bf16", "f32"},
-      [WB_I32] = {"u32",  "u32"},
-      [WB_I64] = {"u64",  "u64"},
-    [WB_U8] = {"u8",   "u32"},
-      [WB_BOOL] = {"u8",   "u32"},
+    [WB_F32] = {"f32", "f32"},   [WB_F64] = {"f64", "f64"}, [WB_F16] = {"f16", "f32"},
+    [WB_BF16] = {"bf16", "f32"}, [WB_I32] = {"u32", "u32"}, [WB_I64] = {"u64", "u64"},
+    [WB_U8] = {"u8", "u32"},     [WB_BOOL] = {"u8", "u32"},
 };
 
 wb_dtype wb_call_real(const wb_call *call) {

@@ -1,16 +1,18 @@
 /* A call's source in the making.
  *
- * A text consists of lines that differ from call to call, which are preprocessor definitions, and of pieces (call_*.txt)
- * that do not. Functions, kernels and types begin with k_: that is replaced by a name of their own, and behind the text all
- * definitions end, so that texts can be compiled together. Every kernel has the same parameters, PARAMETERS. What else the
- * definitions give:
+ * A text consists of lines that differ from call to call, which are preprocessor definitions, and
+ * of pieces (call_*.txt) that do not. Functions, kernels and types begin with k_: that is replaced
+ * by a name of their own, and behind the text all definitions end, so that texts can be compiled
+ * together. Every kernel has the same parameters, PARAMETERS. What else the definitions give:
  *
  *   GROUP, SERIAL    items of a group; whether one wide core runs them
- *   integer          wb_i32, or wb_i64 where some array has too many elements for it: in what places are computed
+ *   integer          wb_i32, or wb_i64 where some array has too many elements for it: in what
+ *                    places are computed
  *   stored_t         type in memory: wb_f32, ...
  *   real_t           type of arithmetic
  *   LOAD, STORE      (pointer, place) and (pointer, place, value)
- *   ARGUMENT_0 ...   (type) pointer to argument 0 of the command; `stored`, `real` and INTEGER are the types above
+ *   ARGUMENT_0 ...   (type) pointer to argument 0 of the command; `stored`, `real` and INTEGER are
+ *                    the types above
  *   SCRATCH          (type, NAME) pointer into the scratch memory
  *   NAME             a word of the block, or a constant, whichever was asked for
  *
@@ -60,7 +62,8 @@ void wb_call_launch(wb_call_source *source, const char *entry, int64_t groups);
 /* Enough groups for `items` items with `each` rounds, and no more than a device can want. */
 void wb_call_launch_items(wb_call_source *source, const char *entry, int64_t items, int64_t each);
 
-/* The source of the lines and the texts, a list that NULL ends. arguments: those of the command, without the scratch memory. */
+/* The source of the lines and the texts, a list that NULL ends. arguments: those of the command,
+ * without the scratch memory. */
 wb_source *wb_call_source_finish(wb_call_source *source, int arguments, const char *const *texts);
 
 /* f32 for halves, else the call's type; bytes of it */

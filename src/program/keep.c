@@ -9,7 +9,8 @@
 #include "base/memory.h"
 #include "program/render.h"
 
-/* The key of the program's text in a plain dialect: programs that differ in sizes alone share it. */
+/* The key of the program's text in a plain dialect: programs that differ in sizes alone share
+ * it. */
 static bool key_of(const wb_program *program, uint64_t *key) {
     static const wb_dialect plain = {
         .name = "plain", .prelude = "", .group = 64, .is_serial = true, .has_f64 = true};

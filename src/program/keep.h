@@ -4,7 +4,8 @@
 
 #include <weber/plugin.h>
 
-/* Writes the program into the folder WEBER_PROGRAMS, if there is one: a file for each different text. Failures are silent. */
+/* Writes the program into the folder WEBER_PROGRAMS, if there is one: a file for each different
+ * text. Failures are silent. */
 void wb_program_keep(const wb_program *program);
 
 /* Reads one back, as wb_program_release releases it; NULL if the file is none. */

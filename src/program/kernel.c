@@ -1,5 +1,5 @@
-/* One kernel of a program: it takes its units (rows, and chunks of their columns), computes row values, walks the columns once for
- * each phase, and stores. */
+/* One kernel of a program: it takes its units (rows, and chunks of their columns), computes row
+ * values, walks the columns once for each phase, and stores. */
 #include <stdio.h>
 #include <string.h>
 
@@ -29,7 +29,8 @@ static const char *barrier(const wb_printer *p) {
 
 /* ---- in front ---- */
 
-/* The group's job is the last that begins no later; what follows sees the job's parameters as if it were alone. */
+/* The group's job is the last that begins no later; what follows sees the job's parameters as if it
+ * were alone. */
 static void print_job(wb_printer *p) {
     wb_print(
         p, "wb_i32 job = 0;\n"
@@ -100,8 +101,8 @@ static void print_pointers(wb_printer *p) {
     }
 }
 
-/* Of a loop whose places lie `stride` apart LLVM makes vector code for stride 1, and plain code for all others, unless it does not see
- * that they lie so. No buffer is 2^62 bytes long. */
+/* Of a loop whose places lie `stride` apart LLVM makes vector code for stride 1, and plain code for
+ * all others, unless it does not see that they lie so. No buffer is 2^62 bytes long. */
 static void print_none(wb_printer *p) {
     const char *type = wb_place_type(p);
     if (p->dialect->is_serial) wb_print(p, "const %s none = (%s)(w.v[0] >> 62);\n", type, type);

@@ -43,7 +43,8 @@ static void bring_to_front(wb_program *p, int d) {
     }
 }
 
-/* Short columns that lie together, such as ten classes of each image, are no loop for vectors: many rows side by side are one. */
+/* Short columns that lie together, such as ten classes of each image, are no loop for vectors: many
+ * rows side by side are one. */
 static void put_rows_first(wb_program *p) {
     const int d = longest_row_dim(p);
     if (p->reduced & 1 && p->sizes[0] < WB_LONG_RUN && d > 0 && p->sizes[d] >= WB_LONG_RUN)
@@ -122,7 +123,8 @@ static bool fits_group(const wb_program *p, const wb_dialect *dialect) {
     return bytes <= SHARED_BYTES;
 }
 
-/* A warp needs no barrier, and has most rows' columns in a few steps; where rows are few, groups bring more items to each. */
+/* A warp needs no barrier, and has most rows' columns in a few steps; where rows are few, groups
+ * bring more items to each. */
 static bool suits_warps(const wb_layout *l, const wb_dialect *dialect) {
     enum { MOST_STEPS = 32, MANY_ROWS = 1024 };
     if (!dialect->warp || l->is_map) return false;

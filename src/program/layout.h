@@ -1,16 +1,19 @@
 /* How a kernel walks a program's domain: rows, and columns in each.
  *
- * The columns are the reduced dimensions; of a map, all dimensions. Rows and their columns are cut into pieces (units and chunks) by
- * shape alone, so that results do not depend on the machine. */
+ * The columns are the reduced dimensions; of a map, all dimensions. Rows and their columns are cut
+ * into pieces (units and chunks) by shape alone, so that results do not depend on the machine. */
 #ifndef WB_PROGRAM_LAYOUT_H
 #define WB_PROGRAM_LAYOUT_H
 
 #include <weber/plugin.h>
 
 typedef enum wb_walk {
-    WB_WALK_RUNS, /* serial: an item takes row after row and runs along the first dimension of the columns */
-    WB_WALK_TILES,  /* serial: an item takes neighbouring rows together and runs along them */
-    WB_WALK_BLOCKS, /* serial, a map whose first dimension is short: an item takes elements as they lie, and keeps their positions */
+    /* serial: an item takes row after row and runs along the first dimension of the columns */
+    WB_WALK_RUNS,
+    WB_WALK_TILES, /* serial: an item takes neighbouring rows together and runs along them */
+    /* serial, a map whose first dimension is short: an item takes elements as they lie, and
+     * keeps their positions */
+    WB_WALK_BLOCKS,
     WB_WALK_ITEMS,  /* each item of a group takes a row */
     WB_WALK_WARPS,  /* each warp of a group takes a row, its items share out the columns */
     WB_WALK_GROUPS, /* a group takes a row, its items share out the columns */
@@ -36,8 +39,8 @@ typedef struct wb_layout {
     int64_t row_units;       /* what takes a row or several: items, tiles or groups */
     int64_t chunks, chunk;   /* pieces of the columns, and columns in each */
     int64_t units, per_item; /* row_units * chunks; how many a serial item takes */
-    bool
-        is_split; /* chunks meet in scratch memory: a launch for each phase, and one for the rows */
+    /* chunks meet in scratch memory: a launch for each phase, and one for the rows */
+    bool is_split;
     bool ends_with_rows; /* the last launch of a split program stores row values */
 } wb_layout;
 
@@ -49,7 +52,8 @@ void wb_layout_release(wb_layout *layout);
 int64_t wb_layout_groups(const wb_layout *layout, const wb_dialect *dialect, bool is_rows_only);
 int wb_layout_launches(const wb_layout *layout);
 
-/* Totals that a group shares for a reduction: one of each warp, or of each item where there are none. */
+/* Totals that a group shares for a reduction: one of each warp, or of each item where there are
+ * none. */
 int wb_shared_totals(const wb_dialect *dialect);
 
 static inline bool wb_is_reduction(const wb_instruction *i) {

@@ -1,9 +1,11 @@
 /* A program's text in the making.
  *
- * Names in the text: v value of an instruction; p pointer of an access, o its offset (of a pointer in bytes), s its strides; n sizes; i and
- * c positions in the dimensions of rows and of columns, d those kept for a block, e how far apart blocks are; x place at the row, y
- * place at the row and column; b the column at which a batch begins, l what it loads; t total of a reduction, a its accumulator, q partial totals in
- * scratch memory, g totals that a group shares; u constants as words. */
+ * Names in the text: v value of an instruction; p pointer of an access, o its offset (of a pointer
+ * in bytes), s its strides; n sizes; i and c positions in the dimensions of rows and of columns, d
+ * those kept for a block, e how far apart blocks are; x place at the row, y place at the row and
+ * column; b the column at which a batch begins, l what it loads; t total of a reduction, a its
+ * accumulator, q partial totals in scratch memory, g totals that a group shares; u constants as
+ * words. */
 #ifndef WB_PROGRAM_PRINTER_H
 #define WB_PROGRAM_PRINTER_H
 
@@ -38,8 +40,8 @@ static inline const wb_instruction *wb_instruction_at(const wb_printer *p, int i
     return &p->layout.program.instructions[i];
 }
 
-/* A constant that is part of the text: what compilers do better with. The others are words of the block, so that a mean over another
- * number of elements, or another scale, is no other text. */
+/* A constant that is part of the text: what compilers do better with. The others are words of the
+ * block, so that a mean over another number of elements, or another scale, is no other text. */
 bool wb_is_literal(const wb_instruction *i);
 
 /* The word of the block that late value number `late` is. */
@@ -73,7 +75,8 @@ const char *wb_value_type(wb_register type);
 void wb_print_value(wb_printer *p, uint16_t number);
 /* What an instruction computes; of a reduction: its result, from the total. */
 void wb_print_expression(wb_printer *p, uint16_t number);
-/* A load of several elements as they are in memory, l7: declared; number j of it loaded; its value. */
+/* A load of several elements as they are in memory, l7: declared; number j of it loaded; its
+ * value. */
 void wb_print_batch(wb_printer *p, uint16_t load, int count);
 void wb_print_batch_load(wb_printer *p, uint16_t load);
 void wb_print_batch_value(wb_printer *p, uint16_t load);
@@ -85,7 +88,8 @@ void wb_print_place(wb_printer *p, int a, bool is_row);
 
 /* ---- place.c ---- */
 
-/* Positions in the given dimensions, as name0, name1, ..., from a number that counts them together. */
+/* Positions in the given dimensions, as name0, name1, ..., from a number that counts them
+ * together. */
 void wb_print_positions(wb_printer *p, uint32_t dims, const char *from, char name);
 /* Places at the positions: of the row; of the column, for what is needed. */
 void wb_print_row_bases(wb_printer *p);
@@ -97,8 +101,8 @@ void wb_print_column(wb_printer *p, const bool *needed);
 
 /* ---- reduction.c ---- */
 
-/* Sums of floats have totals in f64 where there are such. Those of f32 are added up in f32 for each block of elements first: a loop with
- * f64 in it works on half as many elements at a time. */
+/* Sums of floats have totals in f64 where there are such. Those of f32 are added up in f32 for each
+ * block of elements first: a loop with f64 in it works on half as many elements at a time. */
 bool wb_has_blocks(const wb_instruction *reduction);
 const char *wb_total_type(const wb_printer *p, const wb_instruction *reduction);
 const char *wb_accumulator_type(const wb_instruction *reduction);
@@ -111,7 +115,8 @@ void wb_print_step(wb_printer *p, uint16_t number);
 void wb_print_merge(wb_printer *p, const wb_instruction *reduction, const char *to,
                     const char *from);
 
-/* Statements: what the items that share a row have as totals of the phase becomes the row's total in each of them. */
+/* Statements: what the items that share a row have as totals of the phase becomes the row's total
+ * in each of them. */
 void wb_print_shared_totals(wb_printer *p, int phase);
 
 /* f32, f64, i32 or i64: what functions are named by */

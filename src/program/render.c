@@ -94,8 +94,9 @@ static void find_uniform(wb_printer *p) {
 
 /* ---- numbers ---- */
 
-__attribute__((format(printf, 4, 5))) static void
-add_number(wb_printer *p, bool is_place, int64_t value, const char *format, ...) {
+__attribute__((format(printf, 4, 5))) static void add_number(wb_printer *p, bool is_place,
+                                                             int64_t value, const char *format,
+                                                             ...) {
     if (!WB_GROW(p->numbers, p->number_count, p->number_capacity)) {
         p->failed = true;
         return;
@@ -192,7 +193,8 @@ static int word_count(const wb_printer *p) {
     return (int)(p->buffers + p->late_count + numbers);
 }
 
-/* Words of a job are its first group, its buffers and its block; one word in front counts the jobs. */
+/* Words of a job are its first group, its buffers and its block; one word in front counts the
+ * jobs. */
 static int32_t most_jobs(const wb_printer *p, const wb_program *program) {
     const int32_t words = p->dialect->job_bytes / (int32_t)sizeof(int64_t);
     if (!program->is_update || words == 0 || wb_layout_launches(&p->layout) != 1) return 0;

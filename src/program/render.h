@@ -7,7 +7,8 @@
 /* Fails, naming the dialect, unless its group is what wb_dialect says. */
 wb_status wb_check_dialect(const wb_dialect *dialect);
 
-/* NULL with the error recorded: a dialect that cannot be, out of memory, or f64 where the dialect has none. */
+/* NULL with the error recorded: a dialect that cannot be, out of memory, or f64 where the dialect
+ * has none. */
 wb_source *wb_render(const wb_program *program, const wb_dialect *dialect);
 
 /* Of wb_render and wb_render_call. NULL is fine. */

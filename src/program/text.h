@@ -12,7 +12,8 @@ typedef struct wb_text {
     bool failed; /* out of memory: what was added since is missing */
 } wb_text;
 
-/* Appends as printf would. Numbers that a locale may print in its own way (%f, %g) have no place in kernel text. */
+/* Appends as printf would. Numbers that a locale may print in its own way (%f, %g) have no place in
+ * kernel text. */
 void wb_text_add(wb_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void wb_text_release(wb_text *text);
 

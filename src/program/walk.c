@@ -1,11 +1,14 @@
-/* One phase of a program: the columns are walked once, for the reductions that end with it and the stores. */
+/* One phase of a program: the columns are walked once, for the reductions that end with it and the
+ * stores. */
 #include <string.h>
 
 #include "program/printer.h"
 
 enum {
     BLOCK =
-        64, /* elements added up in f32, one after another where the compiler makes no vectors: the error stays below 1e-6 */
+        /* elements added up in f32, one after another where the compiler makes no vectors: the
+         * error stays below 1e-6 */
+    64,
     MOST_LOADS = 8, /* of an item on their way at once */
 };
 
@@ -183,8 +186,8 @@ static void walk_tiles(wb_printer *p, int phase, const bool *needed, bool has_bl
     wb_print(p, "}\n");
 }
 
-/* How many elements an item takes at a time: their loads are on the way together, since a store might change what the next load reads, as far
- * as the compiler knows. */
+/* How many elements an item takes at a time: their loads are on the way together, since a store
+ * might change what the next load reads, as far as the compiler knows. */
 static int batch_of(const wb_printer *p, const bool *needed) {
     int loads = 0, batch = MOST_LOADS;
     for (int i = 0; i < p->layout.program.ninstructions; i++) loads += is_load(p, needed, i);
@@ -199,8 +202,9 @@ static void print_loads(wb_printer *p, const bool *needed) {
         if (is_load(p, needed, i)) wb_print_batch_load(p, (uint16_t)i);
 }
 
-/* The loads of so many elements, then what is done with them. stop NULL: all are there. Else places beyond it load the last element once more: a
- * condition on each load would hold up those behind it, and processors have few registers for conditions. */
+/* The loads of so many elements, then what is done with them. stop NULL: all are there. Else places
+ * beyond it load the last element once more: a condition on each load would hold up those behind
+ * it, and processors have few registers for conditions. */
 static void print_batch(wb_printer *p, const bool *needed, int batch, int step, const char *stop) {
     const char *type = wb_place_type(p);
     for (int i = 0; i < p->layout.program.ninstructions; i++)

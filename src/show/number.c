@@ -25,7 +25,8 @@ static double of_bfloat(uint16_t bits) {
     return (double)value;
 }
 
-/* Digits that tell neighbours of the type apart: 6 are always right for f32 and f64; a 16-bit number may need fewer. */
+/* Digits that tell neighbours of the type apart: 6 are always right for f32 and f64; a 16-bit
+ * number may need fewer. */
 static int digits_for(double value, int mantissa_bits, int least_exponent) {
     const int exponent = ilogb(value) > least_exponent ? ilogb(value) : least_exponent;
     const double half_step = ldexp(1, exponent - mantissa_bits - 1);

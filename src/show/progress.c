@@ -119,7 +119,8 @@ static int columns_of(FILE *file) {
     return known ? size.ws_col : DEFAULT_COLUMNS;
 }
 
-/* Takes whole characters off the end until the line fits: one that wraps could not be drawn over. */
+/* Takes whole characters off the end until the line fits: one that wraps could not be drawn
+ * over. */
 static void cut_to(line *l, int columns) {
     while (l->width >= columns && l->used > 0) {
         l->used--;

@@ -87,8 +87,8 @@ static void swap_columns(table *t, int a, int b) {
     t->left[b] = left, t->right[b] = right;
 }
 
-/* As many columns as fit: all, or those of the left half and those of the right half. The last ones are found from the end
- * backwards, then put in order. */
+/* As many columns as fit: all, or those of the left half and those of the right half. The last ones
+ * are found from the end backwards, then put in order. */
 static void fill_columns(table *t, const wb_array *x, const void *data, int64_t start) {
     const int64_t columns = t->columns.size;
     int used = 0, count = 0;

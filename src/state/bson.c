@@ -1,5 +1,5 @@
-/* The bytes of BSON: documents of elements, each with a type byte, a key and what it holds. All numbers have their least significant
- * byte first. */
+/* The bytes of BSON: documents of elements, each with a type byte, a key and what it holds. All
+ * numbers have their least significant byte first. */
 #include "state/bson.h"
 
 #include <string.h>

@@ -1,8 +1,9 @@
-/* Julia's BSON files: their bytes (bson.c), what BSON.jl says with them (bson_julia.c), records from them (bson_read.c) and to them
- * (bson_write.c).
+/* Julia's BSON files: their bytes (bson.c), what BSON.jl says with them (bson_julia.c), records
+ * from them (bson_read.c) and to them (bson_write.c).
  *
- * There is no libbson below: BSON.jl writes nine of its types, which take a page to read; libbson would add a dependency that few
- * machines have, says of a damaged file neither where nor what, and would leave all lengths within binaries to be checked here anyway. */
+ * There is no libbson below: BSON.jl writes nine of its types, which take a page to read; libbson
+ * would add a dependency that few machines have, says of a damaged file neither where nor what, and
+ * would leave all lengths within binaries to be checked here anyway. */
 #ifndef WB_STATE_BSON_H
 #define WB_STATE_BSON_H
 
@@ -50,8 +51,9 @@ typedef struct wb_bson_entry {
 typedef struct wb_bson {
     wb_file *file;
     wb_status status;
-    int64_t
-        steps; /* elements that may still be gone over: back-references may lead to the same bytes again and again */
+    /* elements that may still be gone over: back-references may lead to the same bytes again and
+     * again */
+    int64_t steps;
     wb_bson_entry *entries;
     int64_t nentries, entries_end;
 } wb_bson;
@@ -63,10 +65,12 @@ typedef struct wb_bson {
 /* Whether the arena may still give so much; before each wb_arena_take on the file's word. */
 bool wb_bson_may_take(wb_bson *b, int64_t size_bytes, int64_t offset);
 
-/* Goes over the whole file, so that later only damage to meaning is to be expected; *top is its document. */
+/* Goes over the whole file, so that later only damage to meaning is to be expected; *top is its
+ * document. */
 wb_status wb_bson_check(wb_bson *b, wb_bson_element *top);
 
-/* The elements of a document or array, each with its lengths checked: while (wb_bson_next(b, &cursor, &element)). */
+/* The elements of a document or array, each with its lengths checked: while (wb_bson_next(b,
+ * &cursor, &element)). */
 wb_bson_cursor wb_bson_enter(const wb_bson_element *document);
 bool wb_bson_next(wb_bson *b, wb_bson_cursor *cursor, wb_bson_element *element);
 int64_t wb_bson_count(wb_bson *b, const wb_bson_element *document);
@@ -100,13 +104,14 @@ enum { WB_BSON_NAME_BYTES = 1024 };
 
 typedef struct wb_bson_typename {
     char buffer[WB_BSON_NAME_BYTES];
-    const char *
-        text; /* "Flux.Dense": modules and name, without Main; or the tag of what is no plain type */
+    /* "Flux.Dense": modules and name, without Main; or the tag of what is no plain type */
+    const char *text;
     bool is_plain;          /* a datatype */
     wb_bson_element params; /* a datatype's */
 } wb_bson_typename;
 
-/* What can be wrong with a tagged document by itself, also where nothing that is read leads to it: its tag, a type's name. */
+/* What can be wrong with a tagged document by itself, also where nothing that is read leads to it:
+ * its tag, a type's name. */
 void wb_bson_check_tagged(wb_bson *b, const wb_bson_element *document);
 /* Finds the entries of _backrefs. */
 bool wb_bson_index(wb_bson *b, const wb_bson_element *top);

@@ -1,5 +1,5 @@
-/* What BSON.jl says with BSON: documents with a tag, types, back-references, numbers. Key order is a hash's, so a document is gone
- * over as a whole before anything is known of it. */
+/* What BSON.jl says with BSON: documents with a tag, types, back-references, numbers. Key order is
+ * a hash's, so a document is gone over as a whole before anything is known of it. */
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -12,14 +12,10 @@ static const struct {
     const char *key;
     size_t at;
 } fields[] = {
-    {"tag",    offsetof(wb_bson_fields, tag)   },
-    {"type",   offsetof(wb_bson_fields, type)  },
-    {"size",   offsetof(wb_bson_fields, size)  },
-    {"data",   offsetof(wb_bson_fields, data)  },
-    {"name",   offsetof(wb_bson_fields, name)  },
-    {"params", offsetof(wb_bson_fields, params)},
-    {"ref",    offsetof(wb_bson_fields, ref)   },
-    {"path",   offsetof(wb_bson_fields, path)  },
+    {"tag", offsetof(wb_bson_fields, tag)},   {"type", offsetof(wb_bson_fields, type)},
+    {"size", offsetof(wb_bson_fields, size)}, {"data", offsetof(wb_bson_fields, data)},
+    {"name", offsetof(wb_bson_fields, name)}, {"params", offsetof(wb_bson_fields, params)},
+    {"ref", offsetof(wb_bson_fields, ref)},   {"path", offsetof(wb_bson_fields, path)},
 };
 enum { FIELDS = sizeof fields / sizeof *fields };
 
@@ -197,18 +193,12 @@ bool wb_bson_symbol(wb_bson *b, const wb_bson_element *element, wb_bson_element 
 /* ---- numbers ---- */
 
 static const wb_bson_number numbers[] = {
-    {"Float64", 8, WB_RECORD_REAL,    true,  WB_F64 },
-    {"Float32", 4, WB_RECORD_REAL,    true,  WB_F32 },
-    {"Float16", 2, WB_RECORD_REAL,    true,  WB_F16 },
-    {"Int64",   8, WB_RECORD_INTEGER, true,  WB_I64 },
-    {"Int32",   4, WB_RECORD_INTEGER, true,  WB_I32 },
-    {"Int16",   2, WB_RECORD_INTEGER, true,  -1     },
-    {"Int8",    1, WB_RECORD_INTEGER, true,  -1     },
-    {"UInt64",  8, WB_RECORD_INTEGER, false, -1     },
-    {"UInt32",  4, WB_RECORD_INTEGER, false, -1     },
-    {"UInt16",  2, WB_RECORD_INTEGER, false, -1     },
-    {"UInt8",   1, WB_RECORD_INTEGER, false, WB_U8  },
-    {"Bool",    1, WB_RECORD_BOOL,    false, WB_BOOL},
+    {"Float64", 8, WB_RECORD_REAL, true, WB_F64},  {"Float32", 4, WB_RECORD_REAL, true, WB_F32},
+    {"Float16", 2, WB_RECORD_REAL, true, WB_F16},  {"Int64", 8, WB_RECORD_INTEGER, true, WB_I64},
+    {"Int32", 4, WB_RECORD_INTEGER, true, WB_I32}, {"Int16", 2, WB_RECORD_INTEGER, true, -1},
+    {"Int8", 1, WB_RECORD_INTEGER, true, -1},      {"UInt64", 8, WB_RECORD_INTEGER, false, -1},
+    {"UInt32", 4, WB_RECORD_INTEGER, false, -1},   {"UInt16", 2, WB_RECORD_INTEGER, false, -1},
+    {"UInt8", 1, WB_RECORD_INTEGER, false, WB_U8}, {"Bool", 1, WB_RECORD_BOOL, false, WB_BOOL},
 };
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
 

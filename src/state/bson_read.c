@@ -1,5 +1,5 @@
-/* Records from Julia's BSON. The tree is walked with a stack of its own; what back-references mean is read once, where they are first
- * met, so that what is shared in Julia is one record here. */
+/* Records from Julia's BSON. The tree is walked with a stack of its own; what back-references mean
+ * is read once, where they are first met, so that what is shared in Julia is one record here. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -20,7 +20,8 @@ typedef struct reader {
     frame frames[WB_RECORD_DEPTH];
 } reader;
 
-/* A list of lists of lists, each two references to the next, is short in a file and endless for who walks it. */
+/* A list of lists of lists, each two references to the next, is short in a file and endless for who
+ * walks it. */
 enum { MOST_EXPANDED = 1 << 22 };
 
 /* ---- parts of records ---- */
@@ -132,7 +133,8 @@ static wb_record *begin_map(reader *r, const wb_bson_element *names,
     return map;
 }
 
-/* The names of a NamedTuple{names, types}: {tag: tuple, data: symbols} is its first parameter. False: it has none. */
+/* The names of a NamedTuple{names, types}: {tag: tuple, data: symbols} is its first parameter.
+ * False: it has none. */
 static bool names_of_tuple(reader *r, const wb_bson_typename *type, wb_bson_element *names) {
     wb_bson *b = &r->bson;
     wb_bson_value params, first;
@@ -310,7 +312,8 @@ static wb_record *read_dictionary(reader *r, const wb_bson_element *data) {
     return read_typed_values(r, &keys.element, &values);
 }
 
-/* Structs that hold what only their own process can read: memory of a device, of another library. */
+/* Structs that hold what only their own process can read: memory of a device, of another
+ * library. */
 static bool is_beyond(const char *type) {
     return wb_bson_is_device_array(type) || wb_bson_last_is(type, "BigInt") ||
            wb_bson_last_is(type, "BigFloat");
@@ -397,13 +400,9 @@ static const struct {
     const char *tag;
     wb_record *(*read)(reader *r, const wb_bson_value *v);
 } tags[] = {
-    {"array",    read_array          },
-    {"struct",   read_struct         },
-    {"tuple",    read_tuple          },
-    {"symbol",   read_symbol         },
-    {"datatype", read_datatype       },
-    {"svec",     read_vector_of_types},
-    {"ref",      read_reference      },
+    {"array", read_array},   {"struct", read_struct},     {"tuple", read_tuple},
+    {"symbol", read_symbol}, {"datatype", read_datatype}, {"svec", read_vector_of_types},
+    {"ref", read_reference},
 };
 
 static wb_record *read_document(reader *r, const wb_bson_value *v) {
@@ -447,7 +446,8 @@ static wb_record *read_new(reader *r, const wb_bson_value *v) {
     }
 }
 
-/* A reference to something that holds the reference; a model has none, so that it needs not more than a place. */
+/* A reference to something that holds the reference; a model has none, so that it needs not more
+ * than a place. */
 static wb_record *read_again(reader *r, const wb_bson_entry *entry, int64_t offset) {
     if (!entry->expanded) return make_opaque(r, "cycle", offset);
     if (r->depth + entry->record->depth <= WB_RECORD_DEPTH) return entry->record;
@@ -455,8 +455,8 @@ static wb_record *read_again(reader *r, const wb_bson_entry *entry, int64_t offs
     return NULL;
 }
 
-/* The record of an element. If it has children that are still to be read, there is one frame more; else *expanded is how many records
- * it is. */
+/* The record of an element. If it has children that are still to be read, there is one frame more;
+ * else *expanded is how many records it is. */
 static wb_record *read_value(reader *r, const wb_bson_element *e, int64_t *expanded) {
     wb_bson_value v;
     *expanded = 1;

@@ -1,8 +1,10 @@
-/* Julia's BSON from records, as BSON.load reads it: the top is a document, the maps in it are NamedTuples and lists are tuples, which is
- * the shape of Flux.state and what Flux.loadmodel! takes. Records that are reached twice are written once, under _backrefs.
+/* Julia's BSON from records, as BSON.load reads it: the top is a document, the maps in it are
+ * NamedTuples and lists are tuples, which is the shape of Flux.state and what Flux.loadmodel!
+ * takes. Records that are reached twice are written once, under _backrefs.
  *
- * A document begins with its length. All of the file but the arrays' numbers is made in memory, each length filled in where its document
- * ends; so what does not fit into BSON's 2 GiB is refused before a byte is written, and numbers go to the file from where they lie. */
+ * A document begins with its length. All of the file but the arrays' numbers is made in memory,
+ * each length filled in where its document ends; so what does not fit into BSON's 2 GiB is refused
+ * before a byte is written, and numbers go to the file from where they lie. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +58,8 @@ typedef struct place {
     int depth;
 } place;
 
-/* Concrete types repeat all that is below; larger ones become Any, as which Julia takes everything. */
+/* Concrete types repeat all that is below; larger ones become Any, as which Julia takes
+ * everything. */
 enum { MOST_TYPE_NODES = 1024, MOST_TYPE_DEPTH = 32 };
 
 static const int64_t most_bytes = INT32_MAX;

@@ -262,7 +262,8 @@ static bool dims_of(const wb_part *p, unsigned *dims) {
     return count >= 0;
 }
 
-/* testmode! and trainmode! are kept; before there was a third, true was what every layer began with, and the mode a field with another name now. */
+/* testmode! and trainmode! are kept; before there was a third, true was what every layer began
+ * with, and the mode a field with another name now. */
 static wb_layer *in_mode(const wb_part *p, wb_layer *layer, const char *old_name,
                          bool has_automatic) {
     const wb_record *active = wb_part_field(p, "active");
@@ -328,7 +329,7 @@ static wb_layer *make_batchnorm(const wb_part *p) {
 /* ---- the table ---- */
 
 static const wb_layer_row rows[] = {
-    {.name = "Chain",                    .layer_class = &wb_chain_class,        .fields = {"layers"}, .make = make_chain},
+    {.name = "Chain", .layer_class = &wb_chain_class, .fields = {"layers"}, .make = make_chain},
     {.name = "Dense",
      .layer_class = &wb_dense_class,
      .fields = {"weight", "bias", "σ"},
@@ -367,8 +368,8 @@ static const wb_layer_row rows[] = {
      .make = make_batchnorm,
      .value = batchnorm_value,
      .print = print_batchnorm},
-    {.name = "flatten",   .layer_class = &wb_flatten_class,                                          .make = make_flatten},
-    {.name = "function",                .layer_class = &wb_fn_class                                                    },
+    {.name = "flatten", .layer_class = &wb_flatten_class, .make = make_flatten},
+    {.name = "function", .layer_class = &wb_fn_class},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 

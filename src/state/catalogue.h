@@ -1,4 +1,5 @@
-/* The layers that models in files are made of: one table from the names of Flux's structs to Weber's layers, and back. A new layer is a row. */
+/* The layers that models in files are made of: one table from the names of Flux's structs to
+ * Weber's layers, and back. A new layer is a row. */
 #ifndef WB_STATE_CATALOGUE_H
 #define WB_STATE_CATALOGUE_H
 
@@ -10,8 +11,8 @@ enum { WB_ROW_FIELDS = 12 };
 typedef struct wb_layer_row {
     const char *name; /* in text, and the last part of the struct's name */
     const wb_layer_class *layer_class;
-    /* Of Flux's struct, in the order of all its versions (later ones have more), and of Flux.state. Those that are Weber's too are its arrays
-     * and layers. */
+    /* Of Flux's struct, in the order of all its versions (later ones have more), and of Flux.state.
+     * Those that are Weber's too are its arrays and layers. */
     const char *fields[WB_ROW_FIELDS];
     /* The layer of a part; NULL with the error recorded. */
     wb_layer *(*make)(const wb_part *part);

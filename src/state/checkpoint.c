@@ -1,4 +1,5 @@
-/* A folder of checkpoints: numbered files, of which the newest whole one counts and older ones go. */
+/* A folder of checkpoints: numbered files, of which the newest whole one counts and older ones
+ * go. */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -59,7 +60,8 @@ static bool path_of(const series *s, int64_t number, const char *more, char *pat
     return false;
 }
 
-/* The number in a file's name; -1: it is none of the series. What follows the extension goes to *rest. */
+/* The number in a file's name; -1: it is none of the series. What follows the extension goes to
+ * *rest. */
 static int64_t number_of(const series *s, const char *name, const char **rest) {
     const size_t stem = strlen(s->stem), extension = strlen(s->extension);
     if (strncmp(name, s->stem, stem) != 0 || name[stem] != '-') return -1;

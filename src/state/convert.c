@@ -5,7 +5,8 @@
 #include "state/format.h"
 #include "state/rename.h"
 
-/* What a table turns is written from an array of its own, which belongs to the scope. Recursive: no tree is deeper than WB_RECORD_DEPTH. */
+/* What a table turns is written from an array of its own, which belongs to the scope. Recursive: no
+ * tree is deeper than WB_RECORD_DEPTH. */
 static bool turn_arrays(const wb_file *file, wb_record *r) {
     if (r->turn && !r->array) {
         r->array = wb_copy(wb_record_array(file, r));

@@ -19,8 +19,9 @@ FOLDING static inline __m128i fold(__m128i x, __m128i k, __m128i next) {
     return _mm_xor_si128(_mm_xor_si128(low, high), next);
 }
 
-/* "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", bits reflected: x^n mod P for the distances, and for the last
- * step P and its inverse. size_bytes: a multiple of 16, at least 64; crc: inverted, as the result is. */
+/* "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", bits reflected: x^n
+ * mod P for the distances, and for the last step P and its inverse. size_bytes: a multiple of 16,
+ * at least 64; crc: inverted, as the result is. */
 FOLDING static uint32_t fold_all(uint32_t crc, const unsigned char *at, int64_t size_bytes) {
     const __m128i by_64 = _mm_set_epi64x(0x01c6e41596, 0x0154442bd4),
                   by_16 = _mm_set_epi64x(0x00ccaa009e, 0x01751997d0),

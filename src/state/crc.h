@@ -1,4 +1,5 @@
-/* The checksum of zip files: zlib's crc32, folded with carry-less products where the processor has them (Gopal and others, Intel 2009). */
+/* The checksum of zip files: zlib's crc32, folded with carry-less products where the processor has
+ * them (Gopal and others, Intel 2009). */
 #ifndef WB_STATE_CRC_H
 #define WB_STATE_CRC_H
 

@@ -166,7 +166,8 @@ const char *wb_record_text(const wb_record *r) {
 
 /* ---- paths ---- */
 
-/* The child that the beginning of path names; the longest name that fits, as names may have dots. *rest is what follows. */
+/* The child that the beginning of path names; the longest name that fits, as names may have dots.
+ * *rest is what follows. */
 static const wb_record *step(const wb_record *r, const char *path, const char **rest) {
     const wb_record *found = NULL;
     size_t best = 0;

@@ -9,10 +9,10 @@ static const struct {
     const char *name;
     int at;
 } wrappers[] = {
-    {"TrackedArray", 1 }, /* tracker, data, gradient: Flux 0.4 to 0.9 */
-    {"Param",        -1},
-    {"Params",       0 }, /* order, params: Tracker and Zygote */
-    {"Buffer",       0 }, /* data, freeze: Zygote */
+    {"TrackedArray", 1}, /* tracker, data, gradient: Flux 0.4 to 0.9 */
+    {"Param", -1},
+    {"Params", 0}, /* order, params: Tracker and Zygote */
+    {"Buffer", 0}, /* data, freeze: Zygote */
 };
 enum { WRAPPERS = sizeof wrappers / sizeof *wrappers, MOST_WRAPPED = 16 };
 

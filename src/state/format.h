@@ -4,7 +4,8 @@
 
 #include "state/record.h"
 
-/* By the name's extension, else by the first bytes; NULL with an error that names the known ones. */
+/* By the name's extension, else by the first bytes; NULL with an error that names the known
+ * ones. */
 const wb_format *wb_format_of_file(const wb_file *file);
 /* By the extension alone; NULL, without an error, where that says nothing. */
 const wb_format *wb_format_of_name(const char *path);

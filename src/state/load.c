@@ -1,4 +1,5 @@
-/* Arrays of a tree into the places of a model: all are looked up and compared first, then they change at once. */
+/* Arrays of a tree into the places of a model: all are looked up and compared first, then they
+ * change at once. */
 #include "state/load.h"
 
 #include <stdlib.h>
@@ -39,8 +40,9 @@ static bool is_list_of_arrays(const wb_record *r) {
     return true;
 }
 
-/* The child of that name; without a name, the one at index, from 1, which a map calls by its number: of layers without arrays it has none. A
- * struct that is not known has its fields by index alone. */
+/* The child of that name; without a name, the one at index, from 1, which a map calls by its
+ * number: of layers without arrays it has none. A struct that is not known has its fields by index
+ * alone. */
 static const wb_record *child_at(const wb_record *r, const wb_path *path) {
     char number[24];
     (void)snprintf(number, sizeof number, "%lld", (long long)path->index);
@@ -273,9 +275,7 @@ static wb_array *load_leaf(void *user, const char *path, wb_array *x) {
 
 wb_status wb_load_plan(const wb_source *source, const wb_load_desc *desc, wb_exchange *exchange) {
     loading l = {
-        .visitor = {.array = plan_place, .everywhere = true},
-          .source = source, .desc = desc
-    };
+        .visitor = {.array = plan_place, .everywhere = true}, .source = source, .desc = desc};
     l.in_order = is_list_of_arrays(source->root);
     const bool good = wb_model_evaluate(desc->model) == WB_OK &&
                       wb_visit(&l.visitor, desc->model) && check_entries(&l) && check_extras(&l) &&

@@ -18,7 +18,8 @@ bool wb_record_has_sizes_of(const wb_record *record, const wb_array *x);
 /* On the device and in the type of x, as memory of its own; belongs to the scope. */
 wb_array *wb_record_array_like(const wb_file *file, const wb_record *record, const wb_array *x);
 
-/* What the places of desc->model will hold, by desc's filter and partial; its path and key are not looked at. */
+/* What the places of desc->model will hold, by desc's filter and partial; its path and key are not
+ * looked at. */
 wb_status wb_load_plan(const wb_source *source, const wb_load_desc *desc, wb_exchange *exchange);
 /* The same, and at once. */
 wb_status wb_load_source(const wb_source *source, const wb_load_desc *desc);

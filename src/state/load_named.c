@@ -1,4 +1,5 @@
-/* A file into objects that there are, all or none: everything is read, checked and computed before the first of them changes. */
+/* A file into objects that there are, all or none: everything is read, checked and computed before
+ * the first of them changes. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -101,7 +102,8 @@ static bool fail_at(const loading *l, const char *path) {
     return false;
 }
 
-/* The number of the file over the one at `at`; false where it cannot be one or, fixed, is another. */
+/* The number of the file over the one at `at`; false where it cannot be one or, fixed, is
+ * another. */
 static bool read_number(const loading *l, const char *path, const wb_saved_number *number,
                         void *at) {
     const whole_path whole = path_of("%s.%s", path, number->name);
@@ -185,9 +187,7 @@ static wb_array *state_at(const loading *l, const char *path, const wb_array *li
 }
 
 static bool plan_group(const walker *w, int64_t g, const char *path) {
-    static const wb_saved_number steps[] = {
-        {"steps", 0, WB_SAVED_INTEGER, false}
-    };
+    static const wb_saved_number steps[] = {{"steps", 0, WB_SAVED_INTEGER, false}};
     loading *l = w->loading;
     wb_tie_group *group = &w->optimiser->groups[g];
     if (!read_numbers(l, path, 1, steps, &w->settings->steps[g])) return false;

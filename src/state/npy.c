@@ -1,11 +1,15 @@
-/* NumPy's .npy, versions 1.0, 2.0 and 3.0: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
+/* NumPy's .npy, versions 1.0, 2.0 and 3.0:
+ * https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
  *
- *     \x93NUMPY  major minor  length (2 or 4 bytes)  {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }  spaces \n  elements
+ *     \x93NUMPY  major minor  length (2 or 4 bytes)  {'descr': '<f4', 'fortran_order': False,
+ *                'shape': (3, 4), }  spaces \n  elements
  *
- * C's order has the last dimension fastest: its shape is read backwards, and nothing moves. Fortran's order has the first one fastest, as
- * Weber does: shape is sizes. Weber writes Fortran's order, so that x[i, j] is the same element in both.
+ * C's order has the last dimension fastest: its shape is read backwards, and nothing moves.
+ * Fortran's order has the first one fastest, as Weber does: shape is sizes. Weber writes Fortran's
+ * order, so that x[i, j] is the same element in both.
  *
- * bfloat16 is none of NumPy's types; the package ml_dtypes stores it as '<V2', two bytes of anything, and so does Weber. */
+ * bfloat16 is none of NumPy's types; the package ml_dtypes stores it as '<V2', two bytes of
+ * anything, and so does Weber. */
 #include "state/npy.h"
 
 #include <string.h>
@@ -21,21 +25,11 @@ static const struct {
     unsigned char size;
     signed char dtype; /* wb_dtype; -1: none */
     const char *name;
-} types[] = {
-    {"f4", 4, WB_F32,  NULL },
-    {"f8", 8, WB_F64,  NULL },
-    {"f2", 2, WB_F16,  NULL },
-    {"V2", 2, WB_BF16, NULL },
-    {"i4", 4, WB_I32,  NULL },
-    {"i8", 8, WB_I64,  NULL },
-    {"u1", 1, WB_U8,   NULL },
-    {"b1", 1, WB_BOOL, NULL },
-    {"i1", 1, -1,      "I8" },
-    {"i2", 2, -1,      "I16"},
-    {"u2", 2, -1,      "U16"},
-    {"u4", 4, -1,      "U32"},
-    {"u8", 8, -1,      "U64"}
-};
+} types[] = {{"f4", 4, WB_F32, NULL},  {"f8", 8, WB_F64, NULL},  {"f2", 2, WB_F16, NULL},
+             {"V2", 2, WB_BF16, NULL}, {"i4", 4, WB_I32, NULL},  {"i8", 8, WB_I64, NULL},
+             {"u1", 1, WB_U8, NULL},   {"b1", 1, WB_BOOL, NULL}, {"i1", 1, -1, "I8"},
+             {"i2", 2, -1, "I16"},     {"u2", 2, -1, "U16"},     {"u4", 4, -1, "U32"},
+             {"u8", 8, -1, "U64"}};
 enum { TYPES = sizeof types / sizeof *types };
 
 bool wb_npy_recognises(const unsigned char *bytes, int64_t size_bytes) {
@@ -97,7 +91,8 @@ static bool take_word(parser *p, const char *word) {
     return true;
 }
 
-/* The name of a type that is opaque: "numpy " and what the header says, without what terminals don't print. */
+/* The name of a type that is opaque: "numpy " and what the header says, without what terminals
+ * don't print. */
 static void name_type(parser *p, const char *text, size_t length) {
     static const char before[] = "numpy ";
     size_t i = sizeof before - 1;
@@ -196,11 +191,7 @@ static wb_status parse_items(parser *p) {
     static const struct {
         const char *key;
         wb_status (*parse)(parser *);
-    } items[] = {
-        {"descr",         parse_descr},
-        {"fortran_order", parse_order},
-        {"shape",         parse_shape}
-    };
+    } items[] = {{"descr", parse_descr}, {"fortran_order", parse_order}, {"shape", parse_shape}};
     bool has[3] = {false}, has_comma = true;
     const char *key;
     size_t length;

@@ -1,5 +1,6 @@
-/* NumPy's .npz: a zip file of .npy files. Only the central directory is believed, and each of its entries is held against the header that
- * precedes the data; entries may not overlap, so that no byte is inflated twice. */
+/* NumPy's .npz: a zip file of .npy files. Only the central directory is believed, and each of its
+ * entries is held against the header that precedes the data; entries may not overlap, so that no
+ * byte is inflated twice. */
 #include "state/npz.h"
 
 #include <stdlib.h>
@@ -221,7 +222,8 @@ static wb_status read_directory(reader *r) {
 
 /* ---- the entries ---- */
 
-/* Turns the bytes of e into out, which is as long as the directory says; false where they are more, fewer, or damaged. */
+/* Turns the bytes of e into out, which is as long as the directory says; false where they are more,
+ * fewer, or damaged. */
 static bool inflate_all(const reader *r, const entry *e, unsigned char *out) {
     const union {
         const unsigned char *from;

@@ -4,7 +4,8 @@
 
 #include "state/record.h"
 
-/* The records of a zip file: https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT; all numbers are little-endian. */
+/* The records of a zip file: https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT; all
+ * numbers are little-endian. */
 enum {
     WB_ZIP_LOCAL = 0x04034b50,
     WB_ZIP_LOCAL_BYTES = 30,
@@ -26,7 +27,8 @@ enum {
 #define WB_ZIP_FULL16 0xFFFF /* the number is elsewhere, in 64 bits */
 #define WB_ZIP_FULL32 0xFFFFFFFFll
 
-/* The entry with what arrays cannot say: {"metadata": ..., "shared": ..., "values": ...}, see safetensors_notes.h. */
+/* The entry with what arrays cannot say: {"metadata": ..., "shared": ..., "values": ...}, see
+ * safetensors_notes.h. */
 #define WB_NPZ_NOTES "weber.json"
 
 wb_status wb_npz_write(const wb_record *root, const wb_record *metadata, FILE *stream,

@@ -1,5 +1,6 @@
-/* NumPy's .npz: writing. Entries are stored, not compressed, and begin at multiples of 64 bytes, so that a reader can map them. Their
- * time is zip's first, 1980: the same values give the same file. */
+/* NumPy's .npz: writing. Entries are stored, not compressed, and begin at multiples of 64 bytes,
+ * so that a reader can map them. Their time is zip's first, 1980: the same values give the same
+ * file. */
 #include "state/npz.h"
 
 #include <stdlib.h>
@@ -53,7 +54,8 @@ static wb_status emit(writer *w, const void *data, int64_t size_bytes) {
 static bool is_wide(int64_t value) { return value >= WB_ZIP_FULL32; }
 static uint64_t in32(int64_t value) { return (uint64_t)(is_wide(value) ? WB_ZIP_FULL32 : value); }
 
-/* What the headers before the data and in the directory have in common, from the flags to the length of the name. */
+/* What the headers before the data and in the directory have in common, from the flags to the
+ * length of the name. */
 static void put_common(bytes *b, const entry *e) {
     const size_t length = strlen(e->name);
     bool is_ascii = true;

@@ -47,7 +47,8 @@ static const wb_tie_group *group_of(const wb_optimiser *o, wb_array *const *slot
     return NULL;
 }
 
-/* {steps: 12, m: ..., v: ...} of the group that has the slot: the same record for tied ones; nothing where nothing is trained. */
+/* {steps: 12, m: ..., v: ...} of the group that has the slot: the same record for tied ones;
+ * nothing where nothing is trained. */
 static wb_record *record_of_state(wb_tree_maker *b, wb_array *const *slot) {
     static const wb_saved_number steps[] = {WB_SAVED_FIELD(wb_tie_group, steps, WB_SAVED_INTEGER)};
     const wb_optimiser *o = b->owner;
@@ -74,8 +75,8 @@ static wb_record *record_of_rule(wb_tree_maker *b, const wb_rule *rule) {
     return r;
 }
 
-/* {step: 12, clip_norm: 0.0, rule: {eta: 0.001, ..., name: "Adam"}, state: {layers: ...}}; state as Optimisers.jl has it: a tree like the
- * model's. */
+/* {step: 12, clip_norm: 0.0, rule: {eta: 0.001, ..., name: "Adam"}, state: {layers: ...}}; state as
+ * Optimisers.jl has it: a tree like the model's. */
 static wb_record *record_of_optimiser(wb_tree_maker *b, wb_optimiser *o) {
     static const wb_saved_number numbers[] = {
         WB_SAVED_FIELD(wb_optimiser, step, WB_SAVED_INTEGER),

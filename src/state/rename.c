@@ -93,7 +93,8 @@ static const char *path_of_child(renamer *n, const wb_record *r, int64_t i, cons
     return path;
 }
 
-/* What is shared is gone through in each of its places; the arena bounds how often. Recursive: no tree is deeper than WB_RECORD_DEPTH. */
+/* What is shared is gone through in each of its places; the arena bounds how often. Recursive: no
+ * tree is deeper than WB_RECORD_DEPTH. */
 static bool add_leaves(renamer *n, const wb_record *r, const char *parent) {
     for (int64_t i = 0; i < r->count; i++) {
         wb_record *child = r->children[i];
@@ -148,7 +149,8 @@ static bool check_names(const renamer *n) {
 
 /* ---- the tree ---- */
 
-/* Maps whose names are 1, 2, ... are lists, as layers of a chain are; not the root, which files want to have names. */
+/* Maps whose names are 1, 2, ... are lists, as layers of a chain are; not the root, which files
+ * want to have names. */
 static void make_lists(wb_record *r, bool is_root) {
     bool is_numbered = !is_root && r->kind == WB_RECORD_MAP && r->count > 0;
     for (int64_t i = 0; i < r->count; i++) {

@@ -147,7 +147,8 @@ typedef struct retry {
     int star;
 } retry;
 
-/* The star that may still grow does: the last *, if no dot is in the way, else the last **. False: neither can. */
+/* The star that may still grow does: the last *, if no dot is in the way, else the last **. False:
+ * neither can. */
 static bool grow(retry *one, retry *many, capture *captures, const char **pattern, const char **at,
                  int *star) {
     const capture *last = &captures[one->star];
@@ -161,8 +162,9 @@ static bool grow(retry *one, retry *many, capture *captures, const char **patter
     return true;
 }
 
-/* Stars take as little as they can. Going back to the last * and the last ** finds a match wherever there is one: a * ends before the next
- * dot, and what an earlier ** could take, the last one can; so the work is bounded by the square of the name's length. */
+/* Stars take as little as they can. Going back to the last * and the last ** finds a match wherever
+ * there is one: a * ends before the next dot, and what an earlier ** could take, the last one can;
+ * so the work is bounded by the square of the name's length. */
 static bool match(const char *pattern, const char *name, capture captures[WB_RENAME_STARS]) {
     retry one = {NULL, 0}, many = {NULL, 0};
     int star = 0;
@@ -211,7 +213,8 @@ static void put(output *out, const char *text, size_t length) {
     out->used += length;
 }
 
-/* "+1" or "-1" at sign: the captured number that much larger. False: it is none, or would be negative. */
+/* "+1" or "-1" at sign: the captured number that much larger. False: it is none, or would be
+ * negative. */
 static bool put_sum(output *out, const capture *c, const char *sign, size_t digits) {
     char text[24];
     const int64_t value = number_of(c->begin, c->length), step = number_of(sign + 1, digits);
@@ -244,9 +247,7 @@ static bool expand(const wb_rename_row *row, const capture *captures, output *ou
 }
 
 static bool takes(const wb_rename_row *row, const char *name, output *out) {
-    capture captures[WB_RENAME_STARS] = {
-        {NULL, 0}
-    };
+    capture captures[WB_RENAME_STARS] = {{NULL, 0}};
     if (!row->is_pattern && strcmp(row->from, name) != 0) return false;
     if (row->is_pattern && !match(row->from, name, captures)) return false;
     out->used = 0;

@@ -25,7 +25,8 @@ typedef struct wb_rename_table {
 wb_status wb_rename_parse(wb_rename_table *table, const char *text);
 void wb_rename_release(wb_rename_table *table);
 
-/* The first row that takes the name, marked as used; to receives what it makes of it. NULL: none does, or an error: a name is too long. */
+/* The first row that takes the name, marked as used; to receives what it makes of it. NULL: none
+ * does, or an error: a name is too long. */
 wb_rename_row *wb_rename_find(wb_rename_table *table, const char *name, char to[WB_RENAME_BYTES]);
 
 #endif

@@ -1,22 +1,29 @@
-/* safetensors: a JSON header with name, type, sizes and place of each array, then the arrays, dense and without gaps.
- * https://huggingface.co/docs/safetensors
+/* safetensors: a JSON header with name, type, sizes and place of each array, then the arrays, dense
+ * and without gaps. https://huggingface.co/docs/safetensors
  *
- * Sizes. The format says shapes slowest first, as NumPy and PyTorch do; Weber says sizes fastest first. The bytes are the same, so a
- * shape is read backwards and nothing moves: shape (out, in, kh, kw) is sizes (kw, kh, in, out).
+ * Sizes. The format says shapes slowest first, as NumPy and PyTorch do; Weber says sizes fastest
+ * first. The bytes are the same, so a shape is read backwards and nothing moves: shape (out, in,
+ * kh, kw) is sizes (kw, kh, in, out).
  *
- * What has to be transposed, then? An array means the same numbers in the same order of memory; whether a layer wants that order is
- * a question to the layer:
+ * What has to be transposed, then? An array means the same numbers in the same order of memory;
+ * whether a layer wants that order is a question to the layer:
  *
- *   Linear     PyTorch holds weight (out, in), in fastest: read, it has sizes (in, out). Dense holds W as (out, in), out
- *              fastest. Those are different orders in memory: the weight has to be transposed, once, when loaded or saved.
- *   Conv       PyTorch holds (out, in/groups, kh, kw), kw fastest: read, (kw, kh, in/groups, out). That is what Conv and CrossCor
- *              hold: nothing is transposed. PyTorch's operation is the cross-correlation, so the weight fits CrossCor as it
- *              is; for Conv, which flips the kernel as Flux does, it is reversed along kw and kh, and is no transposition either.
- *   the rest   Biases, norms and their statistics are vectors. An Embedding (vocabulary, width) is read as (width, vocabulary), as
- *              Weber and Flux want it. Inputs (N, C, H, W) are (W, H, C, N), (batch, features) are (features, batch): the same bytes; and
- *              flattening an image gives features in the same order, so the Dense behind a Flatten needs no permutation.
+ *   Linear     PyTorch holds weight (out, in), in fastest: read, it has sizes (in, out). Dense
+ *              holds W as (out, in), out fastest. Those are different orders in memory: the weight
+ *              has to be transposed, once, when loaded or saved.
+ *   Conv       PyTorch holds (out, in/groups, kh, kw), kw fastest: read, (kw, kh, in/groups, out).
+ *              That is what Conv and CrossCor hold: nothing is transposed. PyTorch's operation is
+ *              the cross-correlation, so the weight fits CrossCor as it is; for Conv, which flips
+ *              the kernel as Flux does, it is reversed along kw and kh, and is no transposition
+ *              either.
+ *   the rest   Biases, norms and their statistics are vectors. An Embedding (vocabulary, width) is
+ *              read as (width, vocabulary), as Weber and Flux want it. Inputs (N, C, H, W) are (W,
+ *              H, C, N), (batch, features) are (features, batch): the same bytes; and flattening an
+ *              image gives features in the same order, so the Dense behind a Flatten needs no
+ *              permutation.
  *
- * A file that Weber wrote and Weber reads needs none of this: W comes back as (out, in). Others see its shape as (in, out).
+ * A file that Weber wrote and Weber reads needs none of this: W comes back as (out, in). Others see
+ * its shape as (in, out).
  *
  * Beyond arrays: safetensors_notes.h. */
 #include "state/safetensors.h"
@@ -34,29 +41,12 @@
 #endif
 
 static const wb_safetensors_dtype dtypes[] = {
-    {"F32",         32, WB_F32 },
-    {"F64",         64, WB_F64 },
-    {"F16",         16, WB_F16 },
-    {"BF16",        16, WB_BF16},
-    {"I32",         32, WB_I32 },
-    {"I64",         64, WB_I64 },
-    {"U8",          8,  WB_U8  },
-    {"BOOL",        8,  WB_BOOL},
-    {"I8",          8,  -1     },
-    {"I16",         16, -1     },
-    {"U16",         16, -1     },
-    {"U32",         32, -1     },
-    {"U64",         64, -1     },
-    {"F8_E4M3",     8,  -1     },
-    {"F8_E5M2",     8,  -1     },
-    {"F8_E8M0",     8,  -1     },
-    {"F6_E2M3",     6,  -1     },
-    {"F6_E3M2",     6,  -1     },
-    {"F4",          4,  -1     },
-    {"C64",         64, -1     },
-    {"F8_E4M3FNUZ", 8,  -1     },
-    {"F8_E5M2FNUZ", 8,  -1     }
-};
+    {"F32", 32, WB_F32},    {"F64", 64, WB_F64},   {"F16", 16, WB_F16}, {"BF16", 16, WB_BF16},
+    {"I32", 32, WB_I32},    {"I64", 64, WB_I64},   {"U8", 8, WB_U8},    {"BOOL", 8, WB_BOOL},
+    {"I8", 8, -1},          {"I16", 16, -1},       {"U16", 16, -1},     {"U32", 32, -1},
+    {"U64", 64, -1},        {"F8_E4M3", 8, -1},    {"F8_E5M2", 8, -1},  {"F8_E8M0", 8, -1},
+    {"F6_E2M3", 6, -1},     {"F6_E3M2", 6, -1},    {"F4", 4, -1},       {"C64", 64, -1},
+    {"F8_E4M3FNUZ", 8, -1}, {"F8_E5M2FNUZ", 8, -1}};
 enum { DTYPES = sizeof dtypes / sizeof *dtypes };
 
 const wb_safetensors_dtype *wb_safetensors_by_name(const char *name) {

@@ -13,7 +13,8 @@ enum {
 #define WB_SAFETENSORS_VALUES   "weber.values"
 #define WB_SAFETENSORS_SHARED   "weber.shared"
 
-/* An element type of the format. Those that Weber lacks become opaque records with the name as their type. */
+/* An element type of the format. Those that Weber lacks become opaque records with the name as
+ * their type. */
 typedef struct wb_safetensors_dtype {
     const char *name;
     int bits;

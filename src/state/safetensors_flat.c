@@ -61,12 +61,7 @@ static int64_t length_of_character(const unsigned char *at, size_t left) {
     static const struct {
         unsigned char mask, lead;
         uint32_t least;
-    } forms[] = {
-        {0x80, 0,    0      },
-        {0xE0, 0xC0, 0x80   },
-        {0xF0, 0xE0, 0x800  },
-        {0xF8, 0xF0, 0x10000}
-    };
+    } forms[] = {{0x80, 0, 0}, {0xE0, 0xC0, 0x80}, {0xF0, 0xE0, 0x800}, {0xF8, 0xF0, 0x10000}};
     for (size_t extra = 0; extra < 4; extra++) {
         if ((*at & forms[extra].mask) != forms[extra].lead) continue;
         uint32_t code = *at & (unsigned char)~forms[extra].mask;
@@ -111,7 +106,8 @@ typedef struct walk {
     } stack[WB_RECORD_DEPTH];
 } walk;
 
-/* "PARENT.NAME", or just the name below the root; *parent_bytes is where the name begins. NULL on failure. */
+/* "PARENT.NAME", or just the name below the root; *parent_bytes is where the name begins. NULL on
+ * failure. */
 static const char *join(walk *w, const char *parent, const char *name, size_t *parent_bytes) {
     const size_t before = *parent ? strlen(parent) + 1 : 0, length = strlen(name);
     char *path = wb_arena_take(&w->flat->arena, before + length + 1);
@@ -241,7 +237,8 @@ wb_status wb_flat_make(wb_flat *flat, const wb_record *root, const char *file) {
 
 /* ---- a list as a tree ---- */
 
-/* A container whose children are entries low .. high - 1, with prefix bytes of their paths in common. */
+/* A container whose children are entries low .. high - 1, with prefix bytes of their paths in
+ * common. */
 typedef struct job {
     wb_record *record;
     int64_t low, high;
@@ -437,8 +434,8 @@ static wb_status resolve_stand_ins(nest *n) {
     return WB_OK;
 }
 
-/* Puts the records meant in the place of their stand-ins and finds depths. Nothing can contain itself: that would be deep. A depth of
- * -1 says that the record is being walked. */
+/* Puts the records meant in the place of their stand-ins and finds depths. Nothing can contain
+ * itself: that would be deep. A depth of -1 says that the record is being walked. */
 static wb_status finish(nest *n, wb_record *root) {
     struct {
         wb_record *record;

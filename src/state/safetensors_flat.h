@@ -1,8 +1,10 @@
-/* Trees as lists of dotted paths, and back: for the formats that hold named arrays and nothing else (safetensors, npz).
+/* Trees as lists of dotted paths, and back: for the formats that hold named arrays and nothing else
+ * (safetensors, npz).
  *
  *     {layers: [{weight: W, bias: b}]}     <->     layers.1.weight -> W, layers.1.bias -> b
  *
- * What such a list cannot say (lists, structs, order, ties, numbers, texts) is in the notes: safetensors_notes.h. */
+ * What such a list cannot say (lists, structs, order, ties, numbers, texts) is in the notes:
+ * safetensors_notes.h. */
 #ifndef WB_STATE_SAFETENSORS_FLAT_H
 #define WB_STATE_SAFETENSORS_FLAT_H
 
@@ -26,20 +28,24 @@ typedef struct wb_flat {
 bool wb_flat_add(wb_flat *flat, wb_flat_entry entry);
 void wb_flat_release(wb_flat *flat);
 
-/* The tree as a list, what holds others before them, the root first. A record that is reached again is an entry with same_as, and nothing
- * below it is listed twice. Fails with WB_ERROR_ARGUMENT where the root holds nothing by name, for cycles, and where
- * two values would have one path; file is for messages. */
+/* The tree as a list, what holds others before them, the root first. A record that is reached again
+ * is an entry with same_as, and nothing below it is listed twice. Fails with WB_ERROR_ARGUMENT
+ * where the root holds nothing by name, for cycles, and where two values would have one path; file
+ * is for messages. */
 wb_status wb_flat_make(wb_flat *flat, const wb_record *root, const char *file);
 
-/* The list as a tree in the file's arena, children in the order of wb_path_compare; the list is sorted. Where a path is a value and the
- * beginning of others too ("a" and "a.b"), those keep their dots: the map has the names "a" and "a.b".
- * A list, map, struct or opaque record among the entries receives what is below its path; names that it has already say the order. */
+/* The list as a tree in the file's arena, children in the order of wb_path_compare; the list is
+ * sorted. Where a path is a value and the beginning of others too ("a" and "a.b"), those keep their
+ * dots: the map has the names "a" and "a.b". A list, map, struct or opaque record among the entries
+ * receives what is below its path; names that it has already say the order. */
 wb_record *wb_flat_nest(wb_flat *flat, wb_file *file);
 
-/* Bytes in order, but numbers by value (layers.2 before layers.10) and what is below a name directly after it. 0: the same bytes. */
+/* Bytes in order, but numbers by value (layers.2 before layers.10) and what is below a name
+ * directly after it. 0: the same bytes. */
 int wb_path_compare(const char *a, const char *b);
 
-/* True for what has a path of its own and no bytes: lists, maps, structs, and what is opaque without data. */
+/* True for what has a path of its own and no bytes: lists, maps, structs, and what is opaque
+ * without data. */
 bool wb_record_is_container(const wb_record *record);
 
 /* Index of the first byte that is no UTF-8; -1: there is none. */
@@ -56,7 +62,8 @@ typedef struct wb_flat_array {
 } wb_flat_array;
 wb_flat_array wb_flat_array_of(const wb_record *record);
 
-/* The bytes, on the host and dense, of an array that is not empty; NULL with the error recorded. Each call wants one wb_flat_data_end. */
+/* The bytes, on the host and dense, of an array that is not empty; NULL with the error recorded.
+ * Each call wants one wb_flat_data_end. */
 const void *wb_flat_data_begin(const wb_record *record);
 void wb_flat_data_end(const wb_record *record);
 

@@ -1,5 +1,5 @@
-/* safetensors: reading. The rules are those of the format's own library: offsets begin at 0, each array begins where the one before
- * ends, the last ends with the file. */
+/* safetensors: reading. The rules are those of the format's own library: offsets begin at 0, each
+ * array begins where the one before ends, the last ends with the file. */
 #include "state/safetensors.h"
 
 #ifdef WEBER_CJSON
@@ -39,7 +39,8 @@ static const char *header_of(const reader *r) {
     return (const char *)r->file->map.bytes + WB_SAFETENSORS_LENGTH_BYTES;
 }
 
-/* Where the header says "name":, if it is written there as it is meant; else where the header begins. */
+/* Where the header says "name":, if it is written there as it is meant; else where the header
+ * begins. */
 static int64_t offset_of(const reader *r, const char *name) {
     const char *header = header_of(r), *end = header + r->header_bytes;
     const size_t length = strlen(name);
@@ -97,7 +98,8 @@ static wb_status read_offsets(const reader *r, const cJSON *item, const claim *c
     return WB_OK;
 }
 
-/* Sizes and their product; elements is -1 where it is too large. More sizes than Weber has are counted only. */
+/* Sizes and their product; elements is -1 where it is too large. More sizes than Weber has are
+ * counted only. */
 static wb_status read_shape(const reader *r, const cJSON *item, const claim *c, wb_record *record,
                             int *ndim, int64_t *elements) {
     *ndim = cJSON_GetArraySize(c->shape);

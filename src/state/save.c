@@ -1,4 +1,5 @@
-/* Models and arrays as trees of records, written so that the name is the old file or the new one, whole. */
+/* Models and arrays as trees of records, written so that the name is the old file or the new one,
+ * whole. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

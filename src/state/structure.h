@@ -5,8 +5,8 @@
 #include "layers/layer.h"
 #include "state/record.h"
 
-/* "Chain(Dense(10 => 5, relu), Dense(5 => 2))", all on one line, and a line for each array that is a transpose of another. In the arena; NULL
- * with the error recorded. */
+/* "Chain(Dense(10 => 5, relu), Dense(5 => 2))", all on one line, and a line for each array that is
+ * a transpose of another. In the arena; NULL with the error recorded. */
 const char *wb_structure_text(wb_layer *model, wb_arena *arena);
 
 /* The text's name: that of the model's key and "_structure". */

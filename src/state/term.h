@@ -3,8 +3,8 @@
  *     Chain(Conv((5, 5), 1 => 6, relu; pad = 2), MaxPool((2, 2)), flatten, Dense(256 => 10))
  *     layers.2.weight = transpose(layers.1.weight)
  *
- * Nothing is looked up or computed here. Nothing is recursive on the text's word, and a term takes no more memory than a small multiple of its
- * text. */
+ * Nothing is looked up or computed here. Nothing is recursive on the text's word, and a term takes
+ * no more memory than a small multiple of its text. */
 #ifndef WB_STATE_TERM_H
 #define WB_STATE_TERM_H
 

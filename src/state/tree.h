@@ -5,7 +5,8 @@
 #include "layers/layer.h"
 #include "state/record.h"
 
-/* What was met, and its record: what is met again is shared. A layer is met in its model and, with another leaf, elsewhere. */
+/* What was met, and its record: what is met again is shared. A layer is met in its model and, with
+ * another leaf, elsewhere. */
 typedef struct wb_met {
     const void *object;
     const void *owner; /* the maker's at that time */
@@ -19,8 +20,8 @@ typedef wb_record *wb_tree_leaf(wb_tree_maker *maker, wb_array *const *slot);
 
 /* Makes trees in its arena; start with {.is_for_file = ...}. */
 struct wb_tree_maker {
-    bool
-        is_for_file; /* arrays are copied to the host, dense; else the records have the arrays themselves */
+    /* arrays are copied to the host, dense; else the records have the arrays themselves */
+    bool is_for_file;
     wb_arena arena;
     wb_met *met;
     int64_t count, capacity;

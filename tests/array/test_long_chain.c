@@ -1,4 +1,5 @@
-/* Rule 21: a chain of a million nodes is built, walked, differentiated, evaluated and released without recursion: on a stack of 256 KiB. */
+/* Rule 21: a chain of a million nodes is built, walked, differentiated, evaluated and released
+ * without recursion: on a stack of 256 KiB. */
 #include <pthread.h>
 #include <sys/resource.h>
 #include <time.h>

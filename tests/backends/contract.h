@@ -1,6 +1,7 @@
 /* What every plugin does, shown through its table, for the device that host.h opened:
  *
- *     const struct CMUnitTest tests[] = {CONTRACT_TESTS, DEVICE_TEST(something_of_this_backend)}; */
+ *     const struct CMUnitTest tests[] = {CONTRACT_TESTS,
+ *                                       DEVICE_TEST(something_of_this_backend)}; */
 #ifndef WB_TESTS_BACKENDS_CONTRACT_H
 #define WB_TESTS_BACKENDS_CONTRACT_H
 
@@ -27,8 +28,8 @@ static void bytes_come_back_from_any_offset(void **state) {
     assert_ok(backend->copy(device, NULL, WB_COPY_LOCAL, at(other, 3), at(memory, 100), 333));
     download(back, other, 3, 333);
     assert_memory_equal(back, out + 100, 333);
-    assert_ok(backend->copy(device, NULL, WB_COPY_LOCAL, at(memory, 10), at(memory, 0),
-                            1000)); /* overlaps */
+    /* overlaps */
+    assert_ok(backend->copy(device, NULL, WB_COPY_LOCAL, at(memory, 10), at(memory, 0), 1000));
     download(back, memory, 10, 1000);
     assert_memory_equal(back, out, 1000);
     assert_ok(backend->copy(device, NULL, WB_COPY_UPLOAD, at(memory, 0), at(out, 0), 0));
@@ -163,7 +164,8 @@ static const recipe checking = {
     .uses_status = true,
     .items = 4};
 
-/* Of several bad indices between two syncs the first one is told, unless the backend has them in no order. */
+/* Of several bad indices between two syncs the first one is told, unless the backend has them in no
+ * order. */
 static bool forgets_order;
 
 static void a_bad_index_is_named_at_the_next_sync(void **state) {
@@ -174,11 +176,9 @@ static void a_bad_index_is_named_at_the_next_sync(void **state) {
     if (!kernel) fail_msg("%s", wb_error_message());
     void *lists[] = {upload(good, sizeof good), upload(bad, sizeof bad),
                      upload(worse, sizeof worse)};
-    const wb_memory memory[][2] = {
-        {at(lists[0], 0), at(NULL, 0)},
-        {at(lists[1], 0), at(NULL, 0)},
-        {at(lists[2], 0), at(NULL, 0)}
-    };
+    const wb_memory memory[][2] = {{at(lists[0], 0), at(NULL, 0)},
+                                   {at(lists[1], 0), at(NULL, 0)},
+                                   {at(lists[2], 0), at(NULL, 0)}};
     assert_ok(run_on(NULL, kernel, 2, memory[0], "gather", NULL));
     assert_ok(backend->sync(device, NULL));
     assert_ok(run_on(NULL, kernel, 2, memory[0], "fine", NULL));
@@ -240,10 +240,8 @@ static void many_commands_without_a_sync(void **state) {
     (void)state;
     float x[N] = {0}, y[N];
     void *a = upload(x, sizeof x), *b = upload(x, sizeof x), *kernel = make_kernel(&scale);
-    const wb_memory memory[][3] = {
-        {at(a, 0), at(b, 0), at(NULL, 0)},
-        {at(b, 0), at(a, 0), at(NULL, 0)}
-    };
+    const wb_memory memory[][3] = {{at(a, 0), at(b, 0), at(NULL, 0)},
+                                   {at(b, 0), at(a, 0), at(NULL, 0)}};
     const uint64_t late = late_number(1);
     for (int i = 0; i < 3000; i++)
         assert_ok(run_on(NULL, kernel, 3, memory[i % 2], "scale", &late));

@@ -1,5 +1,6 @@
-/* A host for one plugin: the library's memory and errors, texts written here, a cache of binaries in memory; and the device under test.
- * BACKEND is the backend's name, PLUGIN its file without folder and "libweber_": both are defined by who includes this. */
+/* A host for one plugin: the library's memory and errors, texts written here, a cache of binaries
+ * in memory; and the device under test. BACKEND is the backend's name, PLUGIN its file without
+ * folder and "libweber_": both are defined by who includes this. */
 #ifndef WB_TESTS_BACKENDS_HOST_H
 #define WB_TESTS_BACKENDS_HOST_H
 

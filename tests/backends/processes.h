@@ -106,7 +106,8 @@ static inline int two_devices(void) {
 
 /* ---- none ---- */
 
-/* No device, and the reason says `text`; skipped where there is a device, or the reason says `unless` (NULL: nothing). */
+/* No device, and the reason says `text`; skipped where there is a device, or the reason says
+ * `unless` (NULL: nothing). */
 static inline int no_device_because(const char *text, bool loads, const char *unless) {
     char reason[256] = "";
     backend = open_plugin();

@@ -25,7 +25,8 @@ static void each_thread_has_its_own(void **state) {
     assert_ptr_not_equal(wb_scratch(WB_SCRATCH_REASON, 16), here);
 }
 
-/* Python's ctypes does this. It fails where the library has more thread-local storage than the loader keeps for late ones. */
+/* Python's ctypes does this. It fails where the library has more thread-local storage than the
+ * loader keeps for late ones. */
 static void the_library_can_be_opened_late(void) {
     void *library = dlopen(stage_build("libweber.so"), RTLD_NOW | RTLD_LOCAL);
     if (!library) (void)fprintf(stderr, "%s\n", dlerror());

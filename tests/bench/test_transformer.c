@@ -1,4 +1,5 @@
-/* bench/transformer.c: the model that case e and GPT-2 are measured with computes what torch's does. */
+/* bench/transformer.c: the model that case e and GPT-2 are measured with computes what torch's
+ * does. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,8 @@ static bench_case *open_case(const char *type) {
 
 /* ---- against torch ---- */
 
-/* The sum of x times the numbers of a sequence, which are in torch's memory order: for a weight the transposed one. */
+/* The sum of x times the numbers of a sequence, which are in torch's memory order: for a weight the
+ * transposed one. */
 static double projected(const char *path, wb_array *x, uint32_t sequence) {
     const int64_t count = wb_count(x);
     const bool turned = strstr(path, ".weight") != NULL;
@@ -52,10 +54,10 @@ typedef struct row {
 } row;
 
 static const row rows[] = {
-    {"in f64 losses and gradients are torch's", "f64",  1e-12, 1e-12},
-    {"in f32 they are, but for rounding",       "f32",  1e-6,  2e-6 },
-    {"with products of bf16 they are near",     "bf16", 2e-3,  1e-2 },
-    {"with products of f16 they are nearer",    "f16",  2e-4,  2e-3 },
+    {"in f64 losses and gradients are torch's", "f64", 1e-12, 1e-12},
+    {"in f32 they are, but for rounding", "f32", 1e-6, 2e-6},
+    {"with products of bf16 they are near", "bf16", 2e-3, 1e-2},
+    {"with products of f16 they are nearer", "f16", 2e-4, 2e-3},
 };
 
 static void losses_and_gradients(void **state) {

@@ -34,7 +34,8 @@ static void assert_counting(wb_array *x, int count, int first) {
     wb_read_end(x);
 }
 
-/* The first number of each observation of an epoch, in order of appearance; the epoch has to end well. */
+/* The first number of each observation of an epoch, in order of appearance; the epoch has to end
+ * well. */
 static void read_epoch(wb_loader *loader, int32_t *seen) {
     wb_batch batch = {0};
     while (wb_next(loader, &batch)) {
@@ -99,11 +100,7 @@ static void further_arrays_are_found_by_name(void **state) { /* J1 */
     (void)state;
     wb_loader *loader =
         wb_loader_new(.x = counting(2, 5, 0), .y = counting(0, 5, 50), .batchsize = 2,
-                      .more =
-                          {
-                              {"mask", counting(3, 5, 100)},
-                              {"id",   counting(0, 5, 7)  }
-    },
+                      .more = {{"mask", counting(3, 5, 100)}, {"id", counting(0, 5, 7)}},
                       .no_background = alone);
     wb_batch batch = {0};
     for (int i = 0; wb_next(loader, &batch); i++) {
@@ -118,11 +115,7 @@ static void further_arrays_are_found_by_name(void **state) { /* J1 */
     assert_error(WB_ERROR_ARGUMENT, "no array is named \"weight\"; there are x, y, mask, id");
     wb_free(loader);
 
-    loader = wb_loader_new(.x = counting(2, 5, 0),
-                           .more =
-                               {
-                                   {"mask", counting(0, 5, 9)}
-    },
+    loader = wb_loader_new(.x = counting(2, 5, 0), .more = {{"mask", counting(0, 5, 9)}},
                            .no_background = alone);
     assert_true(wb_first(loader, &batch));
     assert_null(batch.y);
@@ -164,11 +157,7 @@ static void unequal_lengths_are_refused(void **state) { /* J4 */
     assert_null(
         wb_loader_new(.x = counting(2, 10, 0), .y = counting(0, 9, 0), .no_background = alone));
     assert_error(WB_ERROR_SHAPE, "loader: x has 10 observations in (2, 10), but y has 9 in (9)");
-    assert_null(wb_loader_new(.x = counting(2, 10, 0),
-                              .more =
-                                  {
-                                      {"mask", counting(2, 11, 0)}
-    },
+    assert_null(wb_loader_new(.x = counting(2, 10, 0), .more = {{"mask", counting(2, 11, 0)}},
                               .no_background = alone));
     assert_error(WB_ERROR_SHAPE, "mask has 11 in (2, 11)");
 }
@@ -186,12 +175,8 @@ static void bad_descriptions_are_refused(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "no batch: 5 observations, batchsize 6");
     assert_null(wb_loader_new(.no_background = alone));
     assert_error(WB_ERROR_ARGUMENT, "x is NULL");
-    assert_null(wb_loader_new(.x = counting(2, 5, 0),
-                              .more =
-                                  {
-                                      {"mask", NULL}
-    },
-                              .no_background = alone));
+    assert_null(
+        wb_loader_new(.x = counting(2, 5, 0), .more = {{"mask", NULL}}, .no_background = alone));
     assert_error(WB_ERROR_ARGUMENT, "mask is NULL");
     wb_batch batch = {0};
     assert_false(wb_next(NULL, &batch));
@@ -469,7 +454,8 @@ static int64_t allocations_per_array(void) {
     return count;
 }
 
-/* Where released nodes rest, as many as may: from now on each that is released makes one free again. */
+/* Where released nodes rest, as many as may: from now on each that is released makes one free
+ * again. */
 static void fill_quarantine(void) {
     static const int32_t number;
     wb_scope_open();

@@ -13,11 +13,11 @@ typedef struct row {
 } row;
 static const row rows[] = {
     {.name = "in order"},
-    {                              .name = "shuffled",                .shuffle = true},
-    { .name = "shuffled, without a thread of its own", .shuffle = true, .no_background = true},
-    {           .name = "shuffled, full batches only", .shuffle = true, .drop_partial = true},
-    {            .name = "shuffled, sent to a device", .shuffle = true, .device = "checked"},
-    {        .name = "shuffled, gathered on a device", .shuffle = true, .data_device = "checked"},
+    {.name = "shuffled", .shuffle = true},
+    {.name = "shuffled, without a thread of its own", .shuffle = true, .no_background = true},
+    {.name = "shuffled, full batches only", .shuffle = true, .drop_partial = true},
+    {.name = "shuffled, sent to a device", .shuffle = true, .device = "checked"},
+    {.name = "shuffled, gathered on a device", .shuffle = true, .data_device = "checked"},
 };
 
 static wb_loader *loader_of(const row *r, uint64_t seed) {

@@ -1,5 +1,6 @@
-/* src/device/device.c, src/evaluate/run.c, read.c: a device that fails (WEBER_CHECKED_FAIL), and errors that come late. Each test is a
- * process of its own, since a device that failed is given up. */
+/* src/device/device.c, src/evaluate/run.c, read.c: a device that fails (WEBER_CHECKED_FAIL), and
+ * errors that come late. Each test is a process of its own, since a device that failed is given
+ * up. */
 #include <weber/losses.h>
 #include <weber/optimise.h>
 

@@ -317,7 +317,8 @@ static void ten_thousand_steps_are_flat(void **state) {
     wb_free(o), wb_free(model);
 }
 
-/* Pieces of all sizes, several at a time: the cache holds no more than the sizes that were live together. */
+/* Pieces of all sizes, several at a time: the cache holds no more than the sizes that were live
+ * together. */
 static void ten_thousand_sizes_are_flat(void **state) {
     (void)state;
     enum { SIZES = 10000, TOGETHER = 4 };
@@ -338,7 +339,8 @@ static void ten_thousand_sizes_are_flat(void **state) {
     free(numbers);
     const wb_memory_info after = now();
     assert_int_equal(after.live, before.live);
-    /* on the way to a device memory of the host waits for the next sync, which comes after some hundred */
+    /* on the way to a device memory of the host waits for the next sync, which comes after some
+     * hundred */
     const int64_t largest = 4 * SIZES;
     assert_true(after.cached <= 16 * TOGETHER * largest);
     if (heap) assert_true(heap_bytes() - heap < 8 * MEGA);

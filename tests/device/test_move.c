@@ -1,4 +1,5 @@
-/* src/ops/device.c, src/layers/move.c, src/evaluate/run.c: arrays between devices. M1 ... M14 are rows of the acceptance list. */
+/* src/ops/device.c, src/layers/move.c, src/evaluate/run.c: arrays between devices. M1 ... M14 are
+ * rows of the acceptance list. */
 #include <weber/layers.h>
 #include <weber/show.h>
 
@@ -41,24 +42,24 @@ typedef struct type_row {
 } type_row;
 
 static const type_row type_rows[] = {
-    {"f64 becomes f32 on the way",    WB_F64,  WB_ELTYPE_DEFAULT,  WB_F32,  WB_F64 },
-    {"f32 stays",                     WB_F32,  WB_ELTYPE_DEFAULT,  WB_F32,  WB_F32 },
-    {"f16 stays",                     WB_F16,  WB_ELTYPE_DEFAULT,  WB_F16,  WB_F16 },
-    {"bf16 stays",                    WB_BF16, WB_ELTYPE_DEFAULT,  WB_BF16, WB_BF16},
-    {"i64 stays",                     WB_I64,  WB_ELTYPE_DEFAULT,  WB_I64,  WB_I64 },
-    {"i32 stays",                     WB_I32,  WB_ELTYPE_DEFAULT,  WB_I32,  WB_I32 },
-    {"u8 stays",                      WB_U8,   WB_ELTYPE_DEFAULT,  WB_U8,   WB_U8  },
-    {"bool stays",                    WB_BOOL, WB_ELTYPE_DEFAULT,  WB_BOOL, WB_BOOL},
-    {"preserve keeps f64",            WB_F64,  WB_ELTYPE_PRESERVE, WB_F64,  WB_F64 },
-    {"preserve keeps f16",            WB_F16,  WB_ELTYPE_PRESERVE, WB_F16,  WB_F16 },
-    {"f32 asks for f32",              WB_F64,  WB_ELTYPE_F32,      WB_F32,  WB_F32 },
-    {"f32 widens halves",             WB_BF16, WB_ELTYPE_F32,      WB_F32,  WB_F32 },
-    {"f64 widens",                    WB_F32,  WB_ELTYPE_F64,      WB_F64,  WB_F64 },
-    {"f64 stays where that is asked", WB_F64,  WB_ELTYPE_F64,      WB_F64,  WB_F64 },
-    {"f16 narrows",                   WB_F32,  WB_ELTYPE_F16,      WB_F16,  WB_F16 },
-    {"bf16 narrows",                  WB_F64,  WB_ELTYPE_BF16,     WB_BF16, WB_BF16},
-    {"integers are no floating type", WB_I32,  WB_ELTYPE_F16,      WB_I32,  WB_I32 },
-    {"nor are bools",                 WB_BOOL, WB_ELTYPE_F64,      WB_BOOL, WB_BOOL},
+    {"f64 becomes f32 on the way", WB_F64, WB_ELTYPE_DEFAULT, WB_F32, WB_F64},
+    {"f32 stays", WB_F32, WB_ELTYPE_DEFAULT, WB_F32, WB_F32},
+    {"f16 stays", WB_F16, WB_ELTYPE_DEFAULT, WB_F16, WB_F16},
+    {"bf16 stays", WB_BF16, WB_ELTYPE_DEFAULT, WB_BF16, WB_BF16},
+    {"i64 stays", WB_I64, WB_ELTYPE_DEFAULT, WB_I64, WB_I64},
+    {"i32 stays", WB_I32, WB_ELTYPE_DEFAULT, WB_I32, WB_I32},
+    {"u8 stays", WB_U8, WB_ELTYPE_DEFAULT, WB_U8, WB_U8},
+    {"bool stays", WB_BOOL, WB_ELTYPE_DEFAULT, WB_BOOL, WB_BOOL},
+    {"preserve keeps f64", WB_F64, WB_ELTYPE_PRESERVE, WB_F64, WB_F64},
+    {"preserve keeps f16", WB_F16, WB_ELTYPE_PRESERVE, WB_F16, WB_F16},
+    {"f32 asks for f32", WB_F64, WB_ELTYPE_F32, WB_F32, WB_F32},
+    {"f32 widens halves", WB_BF16, WB_ELTYPE_F32, WB_F32, WB_F32},
+    {"f64 widens", WB_F32, WB_ELTYPE_F64, WB_F64, WB_F64},
+    {"f64 stays where that is asked", WB_F64, WB_ELTYPE_F64, WB_F64, WB_F64},
+    {"f16 narrows", WB_F32, WB_ELTYPE_F16, WB_F16, WB_F16},
+    {"bf16 narrows", WB_F64, WB_ELTYPE_BF16, WB_BF16, WB_BF16},
+    {"integers are no floating type", WB_I32, WB_ELTYPE_F16, WB_I32, WB_I32},
+    {"nor are bools", WB_BOOL, WB_ELTYPE_F64, WB_BOOL, WB_BOOL},
 };
 
 static void policies(void **state) { /* M2, M14 */
@@ -180,21 +181,22 @@ static const struct view_row {
     const char *name;
     wb_array *(*fn)(wb_array *x);
 } view_rows[] = {
-    {"an array",                  whole       },
-    {"a transpose",               transposed  },
-    {"permuted dimensions",       turned      },
-    {"negative steps",            flipped     },
-    {"a negative step of two",    every_second},
-    {"a part",                    inner       },
-    {"an expanded part",          expanded    },
-    {"other sizes",               reshaped    },
-    {"no elements",               empty       },
-    {"a view of what is pending", computed    },
+    {"an array", whole},
+    {"a transpose", transposed},
+    {"permuted dimensions", turned},
+    {"negative steps", flipped},
+    {"a negative step of two", every_second},
+    {"a part", inner},
+    {"an expanded part", expanded},
+    {"other sizes", reshaped},
+    {"no elements", empty},
+    {"a view of what is pending", computed},
 };
 
 static wb_array *counting(void) { return wb_copy(wb_reshape(wb_iota(WB_F32, 0, 24), 2, 3, 4)); }
 
-/* From each place to each: the view moved, the moved one's view, both read there and computed with. */
+/* From each place to each: the view moved, the moved one's view, both read there and computed
+ * with. */
 static void views_are_moved(void **state) {
     const struct view_row *row = *state;
     wb_array *x = put(cpu, counting());
@@ -451,7 +453,8 @@ static void single_elements_are_counted(void **state) {
 
 /* ---- failure ---- */
 
-/* Each allocation of a move failing in turn: an error, or the values; nothing is left behind (close_scope). */
+/* Each allocation of a move failing in turn: an error, or the values; nothing is left behind
+ * (close_scope). */
 static void any_allocation_of_a_move_may_fail(void **state) {
     (void)state;
     wb_array *x = put(cpu, wb_vector(1, 2, 3, 4, 5, 6)), *const held = wb_transpose(x);

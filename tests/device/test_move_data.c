@@ -1,4 +1,5 @@
-/* src/data/loader.c between devices, each test with the loader's thread and without it. M13: a row of the acceptance list. */
+/* src/data/loader.c between devices, each test with the loader's thread and without it. M13: a row
+ * of the acceptance list. */
 #include <unistd.h>
 
 #include <weber/losses.h>
@@ -27,7 +28,8 @@ static wb_array *labels(void) {
     return put(cpu, wb_from(WB_I32, numbers, N));
 }
 
-/* The labels of an epoch in order of appearance; each observation belongs to its label, and lies on the device. */
+/* The labels of an epoch in order of appearance; each observation belongs to its label, and lies on
+ * the device. */
 static void read_epoch(wb_loader *loader, const wb_device *device, int32_t *seen) {
     wb_batch batch = {0};
     int count = 0;
@@ -98,21 +100,11 @@ static void types_arrive_as_by_a_move(void **state) { /* M2 */
     const struct {
         wb_dtype from, to;
     } rows[] = {
-        {WB_F64, WB_F32},
-        {WB_F32, WB_F32},
-        {WB_F16, WB_F16},
-        {WB_U8,  WB_U8 },
-        {WB_I64, WB_I64}
-    };
+        {WB_F64, WB_F32}, {WB_F32, WB_F32}, {WB_F16, WB_F16}, {WB_U8, WB_U8}, {WB_I64, WB_I64}};
     for (int i = 0; i < 5; i++) {
         wb_array *x = counting(rows[i].from, 2, 1);
-        wb_loader *loader =
-            wb_loader_new(.x = x,
-                          .more =
-                              {
-                                  {"also", x}
-        },
-                          .batchsize = SIZE, .device = first, .no_background = alone);
+        wb_loader *loader = wb_loader_new(.x = x, .more = {{"also", x}}, .batchsize = SIZE,
+                                          .device = first, .no_background = alone);
         wb_batch batch = {0};
         while (wb_next(loader, &batch)) {
             assert_int_equal(wb_dtype_of(batch.x), rows[i].to);
@@ -290,7 +282,8 @@ static void a_batch_that_cannot_be_moved_stays(void **state) {
 
 /* ---- life and death ---- */
 
-/* What a turn took is free again when it ends: memory there is the same at each turn, and afterwards as before. */
+/* What a turn took is free again when it ends: memory there is the same at each turn, and
+ * afterwards as before. */
 static void turns_give_their_memory_back(void **state) { /* M13 */
     (void)state;
     wb_array *x = counting(WB_F32, 8, 0), *y = labels();

@@ -1,4 +1,5 @@
-/* src/layers/move.c, src/optimise/move.c: models, structs and optimisers between devices. M4, M5: rows of the acceptance list. */
+/* src/layers/move.c, src/optimise/move.c: models, structs and optimisers between devices. M4, M5:
+ * rows of the acceptance list. */
 #include <weber/losses.h>
 #include <weber/optimise.h>
 #include <weber/show.h>
@@ -76,9 +77,9 @@ static void types_follow_the_policy(void **state) { /* M2, M14 */
         wb_eltype policy;
         wb_dtype wide, half;
     } rows[] = {
-        {WB_ELTYPE_DEFAULT, WB_F32,  WB_F16 },
-        {WB_ELTYPE_F32,     WB_F32,  WB_F32 },
-        {WB_ELTYPE_BF16,    WB_BF16, WB_BF16},
+        {WB_ELTYPE_DEFAULT, WB_F32, WB_F16},
+        {WB_ELTYPE_F32, WB_F32, WB_F32},
+        {WB_ELTYPE_BF16, WB_BF16, WB_BF16},
     };
     for (int i = 0; i < 3; i++)
         for (int k = 0; k < 2; k++) { /* there; and here, where the default changes nothing */

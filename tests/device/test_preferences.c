@@ -1,4 +1,5 @@
-/* src/device/preferences.c, toml.c: the preference file is found, read, and changed in one place only. */
+/* src/device/preferences.c, toml.c: the preference file is found, read, and changed in one place
+ * only. */
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -165,21 +166,21 @@ static void heirs_are_read_and_not_written(void) {
 
 static void a_broken_file_is_a_warning(void) {
     static const char *const rows[][2] = {
-        {"gpu_backend\n",                        "line 1: neither a table nor name = value"   },
-        {"[Weber]\ngpu_backend = \"CUDA\n",      "line 2: a string does not end"              },
-        {"[Weber]\ngpu_backend =\n",             "line 2: there is no value"                  },
-        {"[Weber\ngpu_backend = \"CUDA\"\n",     "line 1: a table's name does not end"        },
-        {"[Weber]\nx = [1, 2\n",                 "a bracket is not closed"                    },
-        {"[Weber]\nx = [1}\n",                   "line 2: brackets do not match"              },
-        {"[Weber]\nx = 1 y = 2\n",               "line 2: something stands behind the value"  },
-        {"[Weber]\nx = 1\n[Weber]\n",            "line 3: the table stands twice"             },
-        {"[Weber]\nx = 1\ny = 1\nx = 2\n",       "line 2: the name stands twice"              },
-        {"[[Weber]]\nx = 1\n",                   "line 1: the table is a list"                },
-        {"Weber.gpu_backend = \"CUDA\"\n",       "line 1: the table is not written as a table"},
+        {"gpu_backend\n", "line 1: neither a table nor name = value"},
+        {"[Weber]\ngpu_backend = \"CUDA\n", "line 2: a string does not end"},
+        {"[Weber]\ngpu_backend =\n", "line 2: there is no value"},
+        {"[Weber\ngpu_backend = \"CUDA\"\n", "line 1: a table's name does not end"},
+        {"[Weber]\nx = [1, 2\n", "a bracket is not closed"},
+        {"[Weber]\nx = [1}\n", "line 2: brackets do not match"},
+        {"[Weber]\nx = 1 y = 2\n", "line 2: something stands behind the value"},
+        {"[Weber]\nx = 1\n[Weber]\n", "line 3: the table stands twice"},
+        {"[Weber]\nx = 1\ny = 1\nx = 2\n", "line 2: the name stands twice"},
+        {"[[Weber]]\nx = 1\n", "line 1: the table is a list"},
+        {"Weber.gpu_backend = \"CUDA\"\n", "line 1: the table is not written as a table"},
         {"Weber = { gpu_backend = \"CUDA\" }\n", "line 1: the table is not written as a table"},
-        {"[A]\n= 1\n",                           "line 2: neither a table nor name = value"   },
-        {"[Weber]\nx = \"\"\"\nno end\n",        "a string does not end"                      },
-        {"x = \"a\\",                            "a string does not end"                      },
+        {"[A]\n= 1\n", "line 2: neither a table nor name = value"},
+        {"[Weber]\nx = \"\"\"\nno end\n", "a string does not end"},
+        {"x = \"a\\", "a string does not end"},
     };
     stage_install("cuda", "plugins/libweber_cuda.so");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -1,4 +1,5 @@
-/* src/device/registry.c, plugin.c, questions.c: what is found, what is refused, and what is said about it. */
+/* src/device/registry.c, plugin.c, questions.c: what is found, what is refused, and what is said
+ * about it. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -132,18 +133,9 @@ static void lists_that_were_given_stay(void) {
 static void unknown_names_are_errors_with_the_nearest(void) {
     static const struct {
         const char *name, *nearest;
-    } rows[] = {
-        {"CUDDA", "CUDA"  },
-        {"opncl", "OpenCL"},
-        {"Mteal", "Metal" },
-        {"amdgp", "AMDGPU"},
-        {"gpu",   "CPU"   },
-        {"x",     NULL    },
-        {"",      NULL    },
-        {"CP",    "CPU"   },
-        {"cudaa", "CUDA"  },
-        {"open",  "OpenCL"}
-    };
+    } rows[] = {{"CUDDA", "CUDA"}, {"opncl", "OpenCL"}, {"Mteal", "Metal"}, {"amdgp", "AMDGPU"},
+                {"gpu", "CPU"},    {"x", NULL},         {"", NULL},         {"CP", "CPU"},
+                {"cudaa", "CUDA"}, {"open", "OpenCL"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char wanted[256];
         expect(!wb_loaded(rows[i].name));
@@ -186,12 +178,10 @@ static void checked_comes_by_name_only(void) {
 /* ---- reasons ---- */
 
 static void what_is_not_installed_says_what_it_needs(void) {
-    static const char *const wanted[][2] = {
-        {"CUDA",   "Debian: libcuda1"     },
-        {"AMDGPU", "Debian: libamdhip64-5"},
-        {"Metal",  "Debian: no package"   },
-        {"OpenCL", "ocl-icd-libopencl1"   }
-    };
+    static const char *const wanted[][2] = {{"CUDA", "Debian: libcuda1"},
+                                            {"AMDGPU", "Debian: libamdhip64-5"},
+                                            {"Metal", "Debian: no package"},
+                                            {"OpenCL", "ocl-icd-libopencl1"}};
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         expect(!wb_loaded(wanted[i][0]));
         expect_part(wb_reason(), "is not installed; it needs ");
@@ -280,11 +270,11 @@ static void is_not_even_opened(const char *why) {
 
 static void a_plugin_with_a_fault_is_refused(void) {
     static const char *const rows[][2] = {
-        {"other_abi",   "made for ABI 1 of plugins; this Weber has "    },
-        {"short_table", "its table has 64 bytes of "                    },
-        {"no_entry",    "its table has no run"                          },
-        {"refuses",     "refuses this Weber: too old for me"            },
-        {"no_symbol",   "has no symbol weber_plugin: no plugin of Weber"},
+        {"other_abi", "made for ABI 1 of plugins; this Weber has "},
+        {"short_table", "its table has 64 bytes of "},
+        {"no_entry", "its table has no run"},
+        {"refuses", "refuses this Weber: too old for me"},
+        {"no_symbol", "has no symbol weber_plugin: no plugin of Weber"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         (void)unlink(stage_path(CUDA_FILE)); /* a new file: the old one stays open */

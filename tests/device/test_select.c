@@ -1,4 +1,5 @@
-/* src/device/select.c: which device is taken, and what is said about it. Fake plugins stand for the backends. */
+/* src/device/select.c: which device is taken, and what is said about it. Fake plugins stand for the
+ * backends. */
 #include "support/stage.h"
 
 /* ---- rows: an installation, a call, and every line that comes of it ---- */
@@ -66,46 +67,43 @@ typedef struct row {
     "FAKE_CUDA_COUNT=3\nFAKE_CUDA_NAMES=GeForce RTX 2080 Ti|GeForce RTX 2080 Ti|TITAN X (Pascal)"
 #define GTX "FAKE_CUDA_NAMES=NVIDIA GeForce GTX 1650"
 
-/* clang-format off */
 static const row rows[] = {
     /* the transcripts of the Flux 0.14 guides, line for line */
-    {"Flux 0.14: the preference works", get_device_verbose, "cuda", "CUDA", GTX, .device = "CUDA(0)",
-     .log = "info: Using backend set in preferences: CUDA.\n"},
-    {"Flux 0.14: preference CPU with CUDA loaded", get_device_verbose, "cuda", "CPU", NULL, .device = "CPU",
-     .log = "info: Using backend set in preferences: CPU.\n"},
-    {"Flux 0.14: preference CUDA, which is not loaded", get_device_verbose, "", "CUDA", NULL, .device = "CPU",
+    {"Flux 0.14: the preference works", get_device_verbose, "cuda", "CUDA", GTX,
+     .device = "CUDA(0)", .log = "info: Using backend set in preferences: CUDA.\n"},
+    {"Flux 0.14: preference CPU with CUDA loaded", get_device_verbose, "cuda", "CPU", NULL,
+     .device = "CPU", .log = "info: Using backend set in preferences: CPU.\n"},
+    {"Flux 0.14: preference CUDA, which is not loaded", get_device_verbose, "", "CUDA", NULL,
+     .device = "CPU",
      .log = "info: Using backend set in preferences: CUDA.\n"
-     "warning: Trying to use backend: CUDA but its plugin is not loaded: " NOT_INSTALLED_CUDA ".\n"
-     PLEASE
-     "info: Using backend: CPU.\n"},
-    {"Flux 0.14: preference AMDGPU, which is not loaded, with CUDA loaded", get_device_verbose, "cuda",
-     "AMDGPU", NULL, .device = "CUDA(0)",
+            "warning: Trying to use backend: CUDA but its plugin is not loaded: " NOT_INSTALLED_CUDA
+            ".\n" PLEASE "info: Using backend: CPU.\n"},
+    {"Flux 0.14: preference AMDGPU, which is not loaded, with CUDA loaded", get_device_verbose,
+     "cuda", "AMDGPU", NULL, .device = "CUDA(0)",
      .log = "info: Using backend set in preferences: AMDGPU.\n"
-     "warning: Trying to use backend: AMDGPU but its plugin is not loaded: " NOT_INSTALLED_AMDGPU ".\n"
-     PLEASE
-     "info: Using backend: CUDA.\n"},
+            "warning: Trying to use backend: AMDGPU but its plugin is not "
+            "loaded: " NOT_INSTALLED_AMDGPU ".\n" PLEASE "info: Using backend: CUDA.\n"},
     {"Flux 0.14: preference AMDGPU, which is not loaded, and nothing else", get_device_verbose, "",
      "AMDGPU", NULL, .device = "CPU",
      .log = "info: Using backend set in preferences: AMDGPU.\n"
-     "warning: Trying to use backend: AMDGPU but its plugin is not loaded: " NOT_INSTALLED_AMDGPU ".\n"
-     PLEASE
-     "info: Using backend: CPU.\n"},
+            "warning: Trying to use backend: AMDGPU but its plugin is not "
+            "loaded: " NOT_INSTALLED_AMDGPU ".\n" PLEASE "info: Using backend: CPU.\n"},
 
     /* Lux 0.5 on gpu_device */
     {"Lux 0.5, rule 1: without a GPU it is the CPU", gpu_device, "", NULL, NULL, .device = "CPU",
-     .log = NO_GPU
-     "warning:    CUDA: " NOT_INSTALLED_CUDA "\n"
-     "warning:    AMDGPU: " NOT_INSTALLED_AMDGPU "\n"
-     "warning:    Metal: " NOT_INSTALLED_METAL "\n"
-     "warning:    OpenCL: " NOT_INSTALLED_OPENCL "\n"},
+     .log = NO_GPU "warning:    CUDA: " NOT_INSTALLED_CUDA "\n"
+                   "warning:    AMDGPU: " NOT_INSTALLED_AMDGPU "\n"
+                   "warning:    Metal: " NOT_INSTALLED_METAL "\n"
+                   "warning:    OpenCL: " NOT_INSTALLED_OPENCL "\n"},
     {"Lux 0.5, rule 2: the preference file's backend is used", gpu_device, "cuda amdgpu", "AMDGPU",
      NULL, .device = "AMDGPU(0)", .log = ""},
     {"Lux 0.5, rule 2.1: a warning if its plugin is not loaded", gpu_device, "cuda", "Metal", NULL,
      .device = "CUDA(0)",
-     .log = "warning: Trying to use backend: Metal but its plugin is not loaded: " NOT_INSTALLED_METAL ".\n"
-     PLEASE},
-    {"Lux 0.5, rule 2.2: without a file the first working GPU is used", gpu_device, "amdgpu cuda metal",
-     NULL, "FAKE_CUDA_COUNT=0", .device = "AMDGPU(0)", .log = ""},
+     .log =
+         "warning: Trying to use backend: Metal but its plugin is not loaded: " NOT_INSTALLED_METAL
+         ".\n" PLEASE},
+    {"Lux 0.5, rule 2.2: without a file the first working GPU is used", gpu_device,
+     "amdgpu cuda metal", NULL, "FAKE_CUDA_COUNT=0", .device = "AMDGPU(0)", .log = ""},
 
     /* the order */
     {"no preference: the first GPU", get_device_verbose, "cuda", NULL, NULL, .device = "CUDA(0)",
@@ -113,120 +111,132 @@ static const row rows[] = {
     {"no preference and no GPU: the CPU", get_device_verbose, "", NULL, NULL, .device = "CPU",
      .log = "info: Using backend: CPU.\n"},
     {"not verbose: nothing is said", get_device, "", NULL, NULL, .device = "CPU", .log = ""},
-    {"verbose is heard whatever the level", get_device_verbose, "", NULL, "WEBER_LOG=error", .device = "CPU",
-     .log = "info: Using backend: CPU.\n"},
-    {"CUDA goes before the others", get_device, "opencl metal amdgpu cuda", NULL, NULL, .device = "CUDA(0)",
+    {"verbose is heard whatever the level", get_device_verbose, "", NULL, "WEBER_LOG=error",
+     .device = "CPU", .log = "info: Using backend: CPU.\n"},
+    {"CUDA goes before the others", get_device, "opencl metal amdgpu cuda", NULL, NULL,
+     .device = "CUDA(0)", .log = ""},
+    {"Metal goes before OpenCL", get_device, "opencl metal", NULL, NULL, .device = "Metal(0)",
      .log = ""},
-    {"Metal goes before OpenCL", get_device, "opencl metal", NULL, NULL, .device = "Metal(0)", .log = ""},
     {"an unknown plugin comes last", get_device, "vulkan opencl", NULL, NULL, .device = "OpenCL(0)",
      .log = ""},
-    {"an unknown plugin goes before the CPU", get_device, "vulkan", NULL, NULL, .device = "Vulkan(0)",
-     .log = ""},
+    {"an unknown plugin goes before the CPU", get_device, "vulkan", NULL, NULL,
+     .device = "Vulkan(0)", .log = ""},
     {"a device that is no GPU is not taken by itself", get_device, "opencl", NULL,
      "FAKE_OpenCL_GPUS=0", .device = "CPU", .log = ""},
     {"the first GPU among other devices", get_device, "opencl", NULL,
      "FAKE_OpenCL_COUNT=2\nFAKE_OpenCL_GPUS=01", .device = "OpenCL(1)", .log = ""},
-    {"a preference is a name", get_device, "opencl", "OpenCL", "FAKE_OpenCL_GPUS=0", .device = "OpenCL(0)",
-     .log = ""},
+    {"a preference is a name", get_device, "opencl", "OpenCL", "FAKE_OpenCL_GPUS=0",
+     .device = "OpenCL(0)", .log = ""},
     {"a name means its first GPU", get_device, "opencl", "OpenCL",
      "FAKE_OpenCL_COUNT=2\nFAKE_OpenCL_GPUS=01", .device = "OpenCL(1)", .log = ""},
     {"a GPU that cannot be opened is passed over", get_device_verbose, "cuda amdgpu", NULL,
      "FAKE_CUDA_CLOSED=0", .device = "AMDGPU(0)",
      .log = "warning: Backend: CUDA is not functional: the driver is busy. Trying the next one.\n"
-     "info: Using backend: AMDGPU.\n"},
+            "info: Using backend: AMDGPU.\n"},
 
     /* the preference, at every call */
     {"a preference that is not loaded warns at every call", get_device, "cuda", "AMDGPU", NULL,
      .device = "CUDA(0)",
-     .log = "warning: Trying to use backend: AMDGPU but its plugin is not loaded: " NOT_INSTALLED_AMDGPU ".\n"
-     PLEASE, .calls = 3},
+     .log = "warning: Trying to use backend: AMDGPU but its plugin is not "
+            "loaded: " NOT_INSTALLED_AMDGPU ".\n" PLEASE,
+     .calls = 3},
     {"a preference that is not functional warns at every call", get_device, "cuda amdgpu", "CUDA",
      "FAKE_CUDA_COUNT=0\nFAKE_CUDA_WHY=hidden by CUDA_VISIBLE_DEVICES", .device = "AMDGPU(0)",
      .log = "warning: Backend: CUDA from the set preferences is not functional: hidden by "
-     "CUDA_VISIBLE_DEVICES. Defaulting to automatic device selection.\n", .calls = 2},
+            "CUDA_VISIBLE_DEVICES. Defaulting to automatic device selection.\n",
+     .calls = 2},
     {"a preference without a known reason", get_device_verbose, "cuda", "CUDA", "FAKE_CUDA_COUNT=0",
      .device = "CPU",
-     .log = "info: Using backend set in preferences: CUDA.\n"
-     "warning: Backend: CUDA from the set preferences is not functional: there is no device. "
-     "Defaulting to automatic device selection.\n"
-     "info: Using backend: CPU.\n"},
-    {"an unknown preference warns at every call", get_device, "cuda", "CUDDA", NULL, .device = "CUDA(0)",
-     .log = "warning: `gpu_backend` preference is set to CUDDA, which is not allowed. Defaulting to automatic "
-     "device selection.\n"
-     "warning: Allowed are: " SUPPORTED ". Did you mean CUDA?\n", .calls = 2},
+     .log =
+         "info: Using backend set in preferences: CUDA.\n"
+         "warning: Backend: CUDA from the set preferences is not functional: there is no device. "
+         "Defaulting to automatic device selection.\n"
+         "info: Using backend: CPU.\n"},
+    {"an unknown preference warns at every call", get_device, "cuda", "CUDDA", NULL,
+     .device = "CUDA(0)",
+     .log = "warning: `gpu_backend` preference is set to CUDDA, which is not allowed. Defaulting "
+            "to automatic "
+            "device selection.\n"
+            "warning: Allowed are: " SUPPORTED ". Did you mean CUDA?\n",
+     .calls = 2},
     {"a preference whose plugin does not load says why", get_device, "cuda", "CUDA",
      "FAKE_CUDA_LOAD=libcuda.so.1 is missing (Debian: libcuda1)", .device = "CPU",
      .log = "warning: Trying to use backend: CUDA but its plugin is not loaded: "
-     "libcuda.so.1 is missing (Debian: libcuda1).\n"
-     PLEASE},
+            "libcuda.so.1 is missing (Debian: libcuda1).\n" PLEASE},
     {"a preference whose device cannot be opened", get_device, "cuda", "CUDA", "FAKE_CUDA_CLOSED=0",
      .device = "CPU",
-     .log = "warning: Backend: CUDA from the set preferences is not functional: the driver is busy. "
-     "Defaulting to automatic device selection.\n"
-     "warning: Backend: CUDA is not functional: the driver is busy. Trying the next one.\n"},
+     .log =
+         "warning: Backend: CUDA from the set preferences is not functional: the driver is busy. "
+         "Defaulting to automatic device selection.\n"
+         "warning: Backend: CUDA is not functional: the driver is busy. Trying the next one.\n"},
     {"a preference in other letters", get_device_verbose, "cuda", "cuda", NULL, .device = "CUDA(0)",
      .log = "info: Using backend set in preferences: CUDA.\n"},
     {"the old name of a preference", get_device, "amdgpu", "AMD", NULL, .device = "AMDGPU(0)",
      .log = "warning: the backend AMD is called AMDGPU\n"},
-    {"a preference that WEBER_BACKENDS leaves out", get_device, "cuda", "CUDA", "WEBER_BACKENDS=cpu",
-     .device = "CPU",
+    {"a preference that WEBER_BACKENDS leaves out", get_device, "cuda", "CUDA",
+     "WEBER_BACKENDS=cpu", .device = "CPU",
      .log = "warning: Trying to use backend: CUDA but its plugin is not loaded: left out by "
-     "WEBER_BACKENDS=cpu.\n" ALLOW},
+            "WEBER_BACKENDS=cpu.\n" ALLOW},
 
     /* WEBER_DEVICE */
-    {"WEBER_DEVICE with an index", get_device_verbose, "cuda", NULL, "WEBER_DEVICE=CUDA:1\n" THREE_GPUS,
-     .device = "CUDA(1)", .log = "info: Using backend set in WEBER_DEVICE: CUDA.\n"},
+    {"WEBER_DEVICE with an index", get_device_verbose, "cuda", NULL,
+     "WEBER_DEVICE=CUDA:1\n" THREE_GPUS, .device = "CUDA(1)",
+     .log = "info: Using backend set in WEBER_DEVICE: CUDA.\n"},
     {"WEBER_DEVICE without an index", get_device, "cuda", NULL, "WEBER_DEVICE=cuda\n" THREE_GPUS,
      .device = "CUDA(0)", .log = ""},
-    {"WEBER_DEVICE goes before the preference, and says so", get_device_verbose, "cuda amdgpu", "CUDA",
-     "WEBER_DEVICE=AMDGPU", .device = "AMDGPU(0)",
+    {"WEBER_DEVICE goes before the preference, and says so", get_device_verbose, "cuda amdgpu",
+     "CUDA", "WEBER_DEVICE=AMDGPU", .device = "AMDGPU(0)",
      .log = "info: Using backend set in WEBER_DEVICE: AMDGPU.\n"
-     "info: WEBER_DEVICE=AMDGPU goes before the preference CUDA.\n"},
+            "info: WEBER_DEVICE=AMDGPU goes before the preference CUDA.\n"},
     {"WEBER_DEVICE says so at level info", get_device, "cuda amdgpu", "CUDA",
      "WEBER_DEVICE=AMDGPU\nWEBER_LOG=info", .device = "AMDGPU(0)",
      .log = "info: WEBER_DEVICE=AMDGPU goes before the preference CUDA.\n"},
-    {"WEBER_DEVICE and the preference agree", get_device_verbose, "cuda", "CUDA", "WEBER_DEVICE=CUDA",
-     .device = "CUDA(0)", .log = "info: Using backend set in WEBER_DEVICE: CUDA.\n"},
-    {"WEBER_DEVICE=CPU with a GPU there", get_device, "cuda", NULL, "WEBER_DEVICE=CPU", .device = "CPU",
-     .log = ""},
-    {"WEBER_DEVICE=CPU:2: the index is ignored", get_device, "", NULL, "WEBER_DEVICE=CPU:2", .device = "CPU",
+    {"WEBER_DEVICE and the preference agree", get_device_verbose, "cuda", "CUDA",
+     "WEBER_DEVICE=CUDA", .device = "CUDA(0)",
+     .log = "info: Using backend set in WEBER_DEVICE: CUDA.\n"},
+    {"WEBER_DEVICE=CPU with a GPU there", get_device, "cuda", NULL, "WEBER_DEVICE=CPU",
+     .device = "CPU", .log = ""},
+    {"WEBER_DEVICE=CPU:2: the index is ignored", get_device, "", NULL, "WEBER_DEVICE=CPU:2",
+     .device = "CPU",
      .log = "warning: WEBER_DEVICE=CPU:2: the index is ignored: the CPU has none\n"},
     {"WEBER_DEVICE takes a device that is no GPU", get_device, "opencl", NULL,
      "WEBER_DEVICE=OpenCL:0\nFAKE_OpenCL_GPUS=0", .device = "OpenCL(0)", .log = ""},
     {"WEBER_DEVICE takes what is in no list", get_device, "", NULL, "WEBER_DEVICE=checked",
      .device = "checked(0)", .log = ""},
-    {"an empty WEBER_DEVICE is none", get_device, "cuda", NULL, "WEBER_DEVICE=", .device = "CUDA(0)",
-     .log = ""},
+    {"an empty WEBER_DEVICE is none", get_device, "cuda", NULL,
+     "WEBER_DEVICE=", .device = "CUDA(0)", .log = ""},
     {"WEBER_DEVICE is unknown", get_device, "cuda", NULL, "WEBER_DEVICE=CUDDA:1", .log = "",
      .error = "WEBER_DEVICE=CUDDA:1: Unsupported backend: CUDDA. Supported backends are: " SUPPORTED
-     ". Did you mean CUDA?"},
+              ". Did you mean CUDA?"},
     {"WEBER_DEVICE is not loaded", get_device, "cuda", "CUDA", "WEBER_DEVICE=Metal", .log = "",
      .error = "WEBER_DEVICE=Metal: Unavailable backend: Metal. " NOT_INSTALLED_METAL
-     ". Available are: CUDA, CPU."},
+              ". Available are: CUDA, CPU."},
     {"WEBER_DEVICE is not functional", get_device, "cuda", NULL,
      "WEBER_DEVICE=CUDA\nFAKE_CUDA_COUNT=0\nFAKE_CUDA_WHY=no driver", .log = "",
      .error = "WEBER_DEVICE=CUDA: Backend: CUDA is not functional: no driver. These are: CPU."},
-    {"WEBER_DEVICE is out of range", get_device, "cuda", NULL, "WEBER_DEVICE=CUDA:3\n" THREE_GPUS, .log = "",
-     .error = "WEBER_DEVICE=CUDA:3: CUDA(3): there are 3 CUDA devices, 0 to 2"},
+    {"WEBER_DEVICE is out of range", get_device, "cuda", NULL, "WEBER_DEVICE=CUDA:3\n" THREE_GPUS,
+     .log = "", .error = "WEBER_DEVICE=CUDA:3: CUDA(3): there are 3 CUDA devices, 0 to 2"},
     {"WEBER_DEVICE without a number", get_device, "cuda", NULL, "WEBER_DEVICE=CUDA:x", .log = "",
-     .error = "WEBER_DEVICE=CUDA:x: \"CUDA:x\" is not backend or backend:index, with an index from 0"},
-    {"WEBER_DEVICE with a negative number", get_device, "cuda", NULL, "WEBER_DEVICE=CUDA:-1", .log = "",
-     .error = "is not backend or backend:index"},
-    {"WEBER_DEVICE with nothing behind the colon", get_device, "cuda", NULL, "WEBER_DEVICE=CUDA:", .log = "",
-     .error = "is not backend or backend:index"},
+     .error =
+         "WEBER_DEVICE=CUDA:x: \"CUDA:x\" is not backend or backend:index, with an index from 0"},
+    {"WEBER_DEVICE with a negative number", get_device, "cuda", NULL, "WEBER_DEVICE=CUDA:-1",
+     .log = "", .error = "is not backend or backend:index"},
+    {"WEBER_DEVICE with nothing behind the colon", get_device, "cuda", NULL,
+     "WEBER_DEVICE=CUDA:", .log = "", .error = "is not backend or backend:index"},
     {"WEBER_DEVICE with a number beyond all", get_device, "cuda", NULL,
-     "WEBER_DEVICE=CUDA:99999999999999999999", .log = "", .error = "is not backend or backend:index"},
+     "WEBER_DEVICE=CUDA:99999999999999999999", .log = "",
+     .error = "is not backend or backend:index"},
     {"WEBER_DEVICE that cannot be opened", get_device, "cuda", NULL,
-     "WEBER_DEVICE=CUDA\nFAKE_CUDA_CLOSED=0", .log = "", .error = "WEBER_DEVICE=CUDA: the driver is busy"},
+     "WEBER_DEVICE=CUDA\nFAKE_CUDA_CLOSED=0", .log = "",
+     .error = "WEBER_DEVICE=CUDA: the driver is busy"},
 
     /* gpu_device */
     {"gpu_device with preference CPU: no warning", gpu_device, "cuda", "CPU", NULL, .device = "CPU",
      .log = ""},
     {"gpu_device with WEBER_DEVICE=CPU: no warning", gpu_device, "cuda", NULL, "WEBER_DEVICE=CPU",
-     .device = "CPU",
-     .log = ""},
-    {"gpu_device names what is there and is no GPU", gpu_device, "opencl", NULL, "FAKE_OpenCL_GPUS=0",
-     .device = "CPU",
+     .device = "CPU", .log = ""},
+    {"gpu_device names what is there and is no GPU", gpu_device, "opencl", NULL,
+     "FAKE_OpenCL_GPUS=0", .device = "CPU",
      .log = NO_GPU
      "warning:    CUDA: " NOT_INSTALLED_CUDA "\n"
      "warning:    AMDGPU: " NOT_INSTALLED_AMDGPU "\n"
@@ -235,22 +245,23 @@ static const row rows[] = {
     {"force: the CPU is an error (M1)", gpu_device_forced, "", NULL, NULL, .log = "",
      .error = "No functional GPU device found! CUDA: " NOT_INSTALLED_CUDA "."},
     {"force: preference CPU is an error", gpu_device_forced, "cuda", "CPU", NULL, .log = "",
-     .error = "No functional GPU device found! The CPU was asked for by the preference gpu_backend in "},
-    {"force: WEBER_DEVICE=CPU is an error", gpu_device_forced, "cuda", NULL, "WEBER_DEVICE=CPU", .log = "",
+     .error =
+         "No functional GPU device found! The CPU was asked for by the preference gpu_backend in "},
+    {"force: WEBER_DEVICE=CPU is an error", gpu_device_forced, "cuda", NULL, "WEBER_DEVICE=CPU",
+     .log = "",
      .error = "No functional GPU device found! The CPU was asked for by WEBER_DEVICE=CPU."},
     {"force with a GPU", gpu_device_forced, "cuda", NULL, NULL, .device = "CUDA(0)", .log = ""},
     {"id counts from 1", gpu_device_2, "cuda", NULL, THREE_GPUS, .device = "CUDA(1)", .log = ""},
     {"id with a preference", gpu_device_2, "cuda amdgpu", "AMDGPU", "FAKE_AMDGPU_COUNT=2",
-     .device = "AMDGPU(1)",
-     .log = ""},
+     .device = "AMDGPU(1)", .log = ""},
     {"id goes before the index of WEBER_DEVICE", gpu_device_2, "cuda", NULL,
      "WEBER_DEVICE=CUDA:2\n" THREE_GPUS, .device = "CUDA(1)", .log = ""},
     {"id opens no other device", gpu_device_2, "cuda", NULL, THREE_GPUS "\nFAKE_CUDA_CLOSED=0",
-     .device = "CUDA(1)",
-     .log = ""},
+     .device = "CUDA(1)", .log = ""},
     {"id is out of range", gpu_device_4, "cuda", NULL, THREE_GPUS, .log = "",
      .error = "CUDA(3): there are 3 CUDA devices, 0 to 2"},
-    {"id below 1", gpu_device_below, "cuda", NULL, NULL, .log = "", .error = "id is -1: ids begin with 1"},
+    {"id below 1", gpu_device_below, "cuda", NULL, NULL, .log = "",
+     .error = "id is -1: ids begin with 1"},
     {"id on the CPU is ignored", gpu_device_2, "cuda", "CPU", NULL, .device = "CPU",
      .log = "warning: the id 2 is ignored: the CPU has none\n"},
 
@@ -258,11 +269,13 @@ static const row rows[] = {
     {"by name and number", cuda_1, "cuda", "CPU", THREE_GPUS, .device = "CUDA(1)", .log = ""},
     {"the number of devices is no index (M7)", cuda_3, "cuda", NULL, THREE_GPUS, .log = "",
      .error = "CUDA(3): there are 3 CUDA devices, 0 to 2"},
-    {"a single device", cuda_1, "cuda", NULL, NULL, .log = "", .error = "CUDA(1): there is 1 CUDA device, 0"},
+    {"a single device", cuda_1, "cuda", NULL, NULL, .log = "",
+     .error = "CUDA(1): there is 1 CUDA device, 0"},
     {"an index below 0", cuda_below, "cuda", NULL, NULL, .log = "",
      .error = "CUDA(-1): there is 1 CUDA device, 0"},
     {"an unknown backend (M7)", cudda_0, "cuda", NULL, NULL, .log = "",
-     .error = "Unsupported backend: CUDDA. Supported backends are: " SUPPORTED ". Did you mean CUDA?"},
+     .error =
+         "Unsupported backend: CUDDA. Supported backends are: " SUPPORTED ". Did you mean CUDA?"},
     {"a backend that is not loaded", cuda_0, "amdgpu", NULL, NULL, .log = "",
      .error = "Unavailable backend: CUDA. " NOT_INSTALLED_CUDA ". Available are: AMDGPU, CPU."},
     {"a backend that is not functional", cuda_0, "cuda", NULL,
@@ -277,7 +290,8 @@ static const row rows[] = {
      .log = "warning: the index 2 is ignored: the CPU has none\n"},
     {"no name", none_0, "", NULL, NULL, .log = "", .error = "the backend's name is NULL"},
     {"by a text", named_cuda_1, "cuda", NULL, THREE_GPUS, .device = "CUDA(1)", .log = ""},
-    {"by a text without a number", named_cuda, "cuda", NULL, THREE_GPUS, .device = "CUDA(0)", .log = ""},
+    {"by a text without a number", named_cuda, "cuda", NULL, THREE_GPUS, .device = "CUDA(0)",
+     .log = ""},
     {"by a text with a number that there is not", named_cuda_1, "cuda", NULL, NULL, .log = "",
      .error = "CUDA(1): there is 1 CUDA device, 0"},
     {"by a text that is none", named_cuda_x, "cuda", NULL, NULL, .log = "",
@@ -289,7 +303,6 @@ static const row rows[] = {
      .error = "Backend: CUDA is not functional: no driver. These are: CPU."},
     {"by no text", named_nothing, "", NULL, NULL, .log = "", .error = "the device's name is NULL"},
 };
-/* clang-format on */
 
 static const row *now;
 

@@ -203,7 +203,8 @@ static void backends_that_cannot_be_preferred(void) {
                 "weber warning: New GPU backend set: CUDA. WEBER_DEVICE=CPU goes before it.\n");
 }
 
-/* Copies the library and the tool to lib/ and bin/ of the scene, and a plugin to where it is asked for. */
+/* Copies the library and the tool to lib/ and bin/ of the scene, and a plugin to where it is asked
+ * for. */
 static void set_moved_scene(const char *plugin) {
     char command[4096];
     (void)snprintf(command, sizeof command,

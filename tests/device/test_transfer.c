@@ -13,13 +13,13 @@ typedef struct relay_row {
 } relay_row;
 
 static const relay_row relay_rows[] = {
-    {"one byte",                           1,              0,  0  },
-    {"a few at other places",              100,            8,  24 },
-    {"a piece less one",                   PIECE - 1,      0,  0  },
-    {"a piece",                            PIECE,          0,  64 },
-    {"a piece and one",                    PIECE + 1,      16, 0  },
-    {"two pieces",                         2 * PIECE,      0,  0  },
-    {"more pieces than there is room for", 5 * PIECE + 12, 4,  128},
+    {"one byte", 1, 0, 0},
+    {"a few at other places", 100, 8, 24},
+    {"a piece less one", PIECE - 1, 0, 0},
+    {"a piece", PIECE, 0, 64},
+    {"a piece and one", PIECE + 1, 16, 0},
+    {"two pieces", 2 * PIECE, 0, 0},
+    {"more pieces than there is room for", 5 * PIECE + 12, 4, 128},
 };
 
 static char byte_at(int64_t i, int seed) { return (char)((i * 31 + i / 251 + seed) % 127); }

@@ -1,12 +1,12 @@
-/* The n-th allocation fails, for n = 1, 2, 3 ...: building, evaluating and differentiating end with an error, nothing leaks, and the
- * same work succeeds afterwards. */
+/* The n-th allocation fails, for n = 1, 2, 3 ...: building, evaluating and differentiating end with
+ * an error, nothing leaks, and the same work succeeds afterwards. */
 #include <pthread.h>
 
 #include "base/memory.h"
 #include "support/support.h"
 
-typedef double
-work_fn(wb_array *x); /* a number made of everything the work made; NaN if something failed */
+typedef double work_fn(
+    wb_array *x); /* a number made of everything the work made; NaN if something failed */
 
 static double step(wb_array *x) {
     wb_array *w = wb_full(WB_F32, 0.5, 3, 4), *b = wb_vector(0.1f, 0.2f, 0.3f), *g[2];
@@ -57,12 +57,10 @@ static double kept_and_scoped(wb_array *x) {
 static const struct row {
     const char *name;
     work_fn *fn;
-} rows[] = {
-    {"a small training step",       step           },
-    {"convolutions and pools",      windows        },
-    {"views and joins",             views          },
-    {"kept arrays and deep scopes", kept_and_scoped}
-};
+} rows[] = {{"a small training step", step},
+            {"convolutions and pools", windows},
+            {"views and joins", views},
+            {"kept arrays and deep scopes", kept_and_scoped}};
 
 static double once(work_fn *fn) {
     float numbers[20];

@@ -1,4 +1,5 @@
-/* How many kernels an expression takes, and that it gives what its parts give when they are computed one by one. */
+/* How many kernels an expression takes, and that it gives what its parts give when they are
+ * computed one by one. */
 #include <weber.h>
 
 #include "support/numbers.h"
@@ -38,7 +39,8 @@ static wb_array *two_of_rows(wb_array *x, part_fn *part) {
     return part(wb_mul(shares, behind));
 }
 
-/* The second program was a map when it read the first one's rows, and has rows of its own now: they wait for the first one's. */
+/* The second program was a map when it read the first one's rows, and has rows of its own now: they
+ * wait for the first one's. */
 static wb_array *rows_that_wait(wb_array *x, part_fn *part) {
     wb_array *squares = wb_square(x), *total = part(wb_sum_dims(squares, 0));
     wb_array *scaled = part(wb_mul(wb_exp(wb_sub(x, wb_number(1))), total));
@@ -49,7 +51,8 @@ static wb_array *other_dimensions(wb_array *x, part_fn *part) {
     return part(wb_mul(part(wb_sum_dims(x, 0)), part(wb_sum_dims(x, 1))));
 }
 
-/* Rows of rows: more phases than a program has. The last sum brings both programs together, but they do not fit into one. */
+/* Rows of rows: more phases than a program has. The last sum brings both programs together, but
+ * they do not fit into one. */
 static wb_array *many_phases(wb_array *x, part_fn *part) {
     wb_array *s = part(wb_softmax(x));
     wb_array *t = part(wb_softmax(wb_mul(s, part(wb_sum_dims(wb_square(s), 0)))));
@@ -67,14 +70,15 @@ typedef struct row {
 static void expressions_take_few_kernels(void **state) {
     (void)state;
     static const row rows[] = {
-        {"softmax",                        softmax,           1},
-        {"a whole number beside integers", whole_number,      1},
-        {"two programs of the same rows",  two_of_rows,       1},
-        {"rows that wait for others",      rows_that_wait,    1},
-        {"crossentropy and its gradient",  loss_and_gradient,
-         3                                                     }, /* the mean, and what is added here */
-        {"sums along other dimensions",    other_dimensions,  2},
-        {"more phases than a program has", many_phases,       2},
+        {"softmax", softmax, 1},
+        {"a whole number beside integers", whole_number, 1},
+        {"two programs of the same rows", two_of_rows, 1},
+        {"rows that wait for others", rows_that_wait, 1},
+        {"crossentropy and its gradient", loss_and_gradient,
+         /* the mean, and what is added here */
+         3},
+        {"sums along other dimensions", other_dimensions, 2},
+        {"more phases than a program has", many_phases, 2},
     };
     wb_seed(1);
     wb_array *x = computed(wb_normal(WB_F32, CLASSES, ITEMS));

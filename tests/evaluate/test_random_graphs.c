@@ -1,4 +1,5 @@
-/* Random graphs: fused, WEBER_FUSE=0 and WEBER_EAGER=1 against the naive evaluator, and the same bits for 1, 2 and 3 threads. */
+/* Random graphs: fused, WEBER_FUSE=0 and WEBER_EAGER=1 against the naive evaluator, and the same
+ * bits for 1, 2 and 3 threads. */
 #include "array/array.h"
 #include "ops/ops.h"
 #include "support/naive.h"
@@ -6,8 +7,9 @@
 
 enum { GRAPHS = 200, LARGE_GRAPHS = 12, MOST_VALUES = 48, MOST_OUTPUTS = 4 };
 
-/* A value of the graph in the making. exact: small whole numbers made by exact operations, so that every way of computing it
- * gives the same bits, and steps (comparisons, floors, casts to integers) may be put upon it. */
+/* A value of the graph in the making. exact: small whole numbers made by exact operations, so that
+ * every way of computing it gives the same bits, and steps (comparisons, floors, casts to integers)
+ * may be put upon it. */
 typedef struct value {
     wb_array *x;
     bool exact;
@@ -82,42 +84,23 @@ static value unary(builder *b, value v) {
     static const struct {
         unary_fn *fn;
         bool steps, keeps_exact;
-    } list[] = {
-        {wb_neg,           false, true },
-        {wb_abs,           false, true },
-        {wb_sign,          true,  true },
-        {wb_tanh,          false, false},
-        {wb_erf,           false, false},
-        {wb_sigmoid,       false, false},
-        {wb_softplus,      false, false},
-        {wb_sin,           false, false},
-        {wb_cos,           false, false},
-        {wb_square,        false, true },
-        {wb_floor,         true,  true },
-        {wb_relu,          false, true },
-        {wb_leakyrelu,     false, false},
-        {wb_elu,           false, false},
-        {wb_gelu,          false, false},
-        {wb_gelu_erf,      false, false},
-        {wb_swish,         false, false},
-        {wb_hardsigmoid,   false, false},
-        {wb_hardtanh,      false, true },
-        {wb_mish,          false, false},
-        {wb_softsign,      false, false},
-        {wb_logsigmoid,    false, false},
-        {wb_logcosh,       false, false},
-        {wb_lisht,         false, false},
-        {wb_trelu,         true,  true },
-        {wb_softshrink,    false, false},
-        {wb_tanhshrink,    false, false},
-        {wb_selu,          false, false},
-        {wb_celu,          false, false},
-        {wb_relu6,         false, true },
-        {wb_hardswish,     false, false},
-        {wb_stop_gradient, false, true },
-        {wb_exp,           false, false},
-        {wb_expm1,         false, false}
-    };
+    } list[] = {{wb_neg, false, true},         {wb_abs, false, true},
+                {wb_sign, true, true},         {wb_tanh, false, false},
+                {wb_erf, false, false},        {wb_sigmoid, false, false},
+                {wb_softplus, false, false},   {wb_sin, false, false},
+                {wb_cos, false, false},        {wb_square, false, true},
+                {wb_floor, true, true},        {wb_relu, false, true},
+                {wb_leakyrelu, false, false},  {wb_elu, false, false},
+                {wb_gelu, false, false},       {wb_gelu_erf, false, false},
+                {wb_swish, false, false},      {wb_hardsigmoid, false, false},
+                {wb_hardtanh, false, true},    {wb_mish, false, false},
+                {wb_softsign, false, false},   {wb_logsigmoid, false, false},
+                {wb_logcosh, false, false},    {wb_lisht, false, false},
+                {wb_trelu, true, true},        {wb_softshrink, false, false},
+                {wb_tanhshrink, false, false}, {wb_selu, false, false},
+                {wb_celu, false, false},       {wb_relu6, false, true},
+                {wb_hardswish, false, false},  {wb_stop_gradient, false, true},
+                {wb_exp, false, false},        {wb_expm1, false, false}};
     const int64_t i = below(b, (int64_t)(sizeof list / sizeof *list));
     if (list[i].steps && !v.exact) return (value){wb_tanh(v.x), false};
     return (value){list[i].fn(v.x), v.exact && list[i].keeps_exact};
@@ -286,13 +269,11 @@ static value windowed(builder *b) {
     const value x = leaf(b, b->real, 4, (const int64_t[]){w, h, c, n});
     const value f = leaf(b, b->real, 4, (const int64_t[]){2, 1 + below(b, 2), c, k});
     wb_array *turned = chance(b, 30) ? wb_flip(x.x, 0) : x.x;
-    const wb_window_desc desc = {
-        .stride = {1 + below(b, 2),      1 + below(b, 2)},
-        .pad = {below(b,         2),                below(b, 2)},
-        .pad_more = {below(b, 2)},
-        .dilation = {1 + below(b,           2)           },
-        .cross_correlation = chance(b, 50)
-    };
+    const wb_window_desc desc = {.stride = {1 + below(b, 2), 1 + below(b, 2)},
+                                 .pad = {below(b, 2), below(b, 2)},
+                                 .pad_more = {below(b, 2)},
+                                 .dilation = {1 + below(b, 2)},
+                                 .cross_correlation = chance(b, 50)};
     switch (below(b, 4)) {
     case 0:
         return (value){wb_conv_forward_make(turned, f.x, desc), x.exact && f.exact};
@@ -440,7 +421,8 @@ static void one_graph(uint64_t seed, int64_t most) {
     wb_set_threads(0);
 }
 
-/* Everything is made in a scope that only the outputs leave: nobody else will read the leaves, and their memory may be written over. */
+/* Everything is made in a scope that only the outputs leave: nobody else will read the leaves, and
+ * their memory may be written over. */
 static void one_graph_that_leaves(uint64_t seed, int64_t most) {
     builder b;
     wb_scope_open();

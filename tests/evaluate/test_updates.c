@@ -1,4 +1,5 @@
-/* Where a device joins them, small updates come last and side by side: seen by a backend that is the CPU and looks at what it is given. */
+/* Where a device joins them, small updates come last and side by side: seen by a backend that is
+ * the CPU and looks at what it is given. */
 #include "evaluate/plan.h"
 #include "support/scoped.h"
 
@@ -107,9 +108,9 @@ static double step_of(const wb_device *device, const row *r, list *step) {
 static void small_updates_come_last(void **state) {
     (void)state;
     static const row rows[] = {
-        {"all are small",           16,   3,   0, 4},
-        {"one stays behind",        2048, 512, 0, 3},
-        {"all wait for the norm",   16,   3,   1, 3}, /* whose program the last bias joins */
+        {"all are small", 16, 3, 0, 4},
+        {"one stays behind", 2048, 512, 0, 3},
+        {"all wait for the norm", 16, 3, 1, 3}, /* whose program the last bias joins */
         {"a large one waits alone", 2048, 512, 1, 3},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

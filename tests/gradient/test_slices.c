@@ -13,16 +13,16 @@ typedef struct row {
 } row;
 
 static const row rows[] = {
-    {"three that cover everything are one copy",     3, {{0, 2}, {2, 5}, {5, 7}},         WB_OP_concat   },
-    {"they may be used backwards",                   3, {{5, 7}, {2, 5}, {0, 2}},         WB_OP_concat   },
-    {"or in any order",                              4, {{0, 2}, {3, 5}, {5, 7}, {2, 3}}, WB_OP_concat   },
-    {"at a distance until one comes between",        3, {{5, 7}, {0, 2}, {2, 5}},         WB_OP_concat   },
-    {"zeros stay where there is none",               2, {{1, 3}, {3, 6}},                 WB_OP_slice_put},
-    {"with a gap they are added",                    2, {{0, 2}, {4, 7}},                 WB_OP_add      },
-    {"the same slice twice is added",                2, {{0, 7}, {0, 7}},                 WB_OP_add      },
-    {"slices that overlap are added",                2, {{0, 4}, {3, 7}},                 WB_OP_add      },
-    {"neighbours of the same slice twice are added", 3, {{0, 4}, {4, 7}, {0, 4}},         WB_OP_add      },
-    {"a slice and the whole are added",              2, {{0, 7}, {2, 4}},                 WB_OP_add      },
+    {"three that cover everything are one copy", 3, {{0, 2}, {2, 5}, {5, 7}}, WB_OP_concat},
+    {"they may be used backwards", 3, {{5, 7}, {2, 5}, {0, 2}}, WB_OP_concat},
+    {"or in any order", 4, {{0, 2}, {3, 5}, {5, 7}, {2, 3}}, WB_OP_concat},
+    {"at a distance until one comes between", 3, {{5, 7}, {0, 2}, {2, 5}}, WB_OP_concat},
+    {"zeros stay where there is none", 2, {{1, 3}, {3, 6}}, WB_OP_slice_put},
+    {"with a gap they are added", 2, {{0, 2}, {4, 7}}, WB_OP_add},
+    {"the same slice twice is added", 2, {{0, 7}, {0, 7}}, WB_OP_add},
+    {"slices that overlap are added", 2, {{0, 4}, {3, 7}}, WB_OP_add},
+    {"neighbours of the same slice twice are added", 3, {{0, 4}, {4, 7}, {0, 4}}, WB_OP_add},
+    {"a slice and the whole are added", 2, {{0, 7}, {2, 4}}, WB_OP_add},
 };
 
 /* sum of w x^2 over each slice of dimension dim, each with a factor of its own */

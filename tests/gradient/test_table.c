@@ -1,4 +1,5 @@
-/* Every row of ops.def that has a derivative, against differences in f64: the gradient and the gradient of the gradient. */
+/* Every row of ops.def that has a derivative, against differences in f64: the gradient and the
+ * gradient of the gradient. */
 #include "support/functions.h"
 #include "support/support.h"
 
@@ -20,20 +21,15 @@ static void check(wb_array_fn *fn, void *context, int count, wb_array *const *ar
         fail_msg("%s: %s", what, wb_error_message());
 }
 
-/* The lists of sizes that are checked: all, or one of the first two where each has kernels of its own. */
+/* The lists of sizes that are checked: all, or one of the first two where each has kernels of its
+ * own. */
 static size_t first_of(wb_op op) { return compiles_kernels() ? op % 2 : 0; }
 static size_t end_of(wb_op op, size_t count) {
     return compiles_kernels() ? first_of(op) + 1 : count;
 }
 
 static void check_unary(test_random *r, wb_op op, const wb_row *row) {
-    static const sizes lists[] = {
-        {2, {3, 2}   },
-        {1, {1}      },
-        {0, {0}      },
-        {1, {0}      },
-        {3, {2, 1, 3}}
-    };
+    static const sizes lists[] = {{2, {3, 2}}, {1, {1}}, {0, {0}}, {1, {0}}, {3, {2, 1, 3}}};
     enum { LISTS = sizeof lists / sizeof *lists };
     for (size_t i = first_of(op); i < end_of(op, LISTS); i++) {
         wb_array *x = array_random(r, WB_F64, row->lo, row->hi, lists[i].ndim, lists[i].sizes);
@@ -43,18 +39,10 @@ static void check_unary(test_random *r, wb_op op, const wb_row *row) {
 
 static void check_binary(test_random *r, wb_op op, const wb_row *row) {
     static const sizes lists[][2] = {
-        {{2, {3, 2}},    {2, {3, 2}}},
-        {{2, {3, 1}},    {2, {1, 2}}},
-        {{1, {2}},       {0, {0}}   },
-        {{0, {0}},       {2, {2, 3}}},
-        {{1, {3}},       {2, {3, 2}}},
-        {{2, {3, 2}},    {1, {1}}   },
-        {{3, {2, 1, 2}}, {2, {1, 3}}},
-        {{0, {0}},       {0, {0}}   },
-        {{1, {1}},       {2, {1, 1}}},
-        {{2, {0, 2}},    {2, {1, 2}}},
-        {{1, {1}},       {1, {0}}   }
-    };
+        {{2, {3, 2}}, {2, {3, 2}}},    {{2, {3, 1}}, {2, {1, 2}}}, {{1, {2}}, {0, {0}}},
+        {{0, {0}}, {2, {2, 3}}},       {{1, {3}}, {2, {3, 2}}},    {{2, {3, 2}}, {1, {1}}},
+        {{3, {2, 1, 2}}, {2, {1, 3}}}, {{0, {0}}, {0, {0}}},       {{1, {1}}, {2, {1, 1}}},
+        {{2, {0, 2}}, {2, {1, 2}}},    {{1, {1}}, {1, {0}}}};
     enum { LISTS = sizeof lists / sizeof *lists };
     for (size_t i = first_of(op); i < end_of(op, LISTS); i++) {
         wb_array *inputs[2];
@@ -136,52 +124,58 @@ static const struct composition {
     sizes inputs[2];
     double low, high;
 } compositions[] = {
-    {"the gradient of a corrected variance along a dimension",       variance,           1, {{2, {2, 4}}},              -2,  2},
-    {"the gradient of a squared variance of everything",             total_variance,     1, {{2, {2, 3}}},              -2,  2},
-    {"the gradient of normalised columns",                           normalised,         1, {{2, {4, 2}}},              -2,  2},
-    {"the gradient of the smallest of each column",                  smallest,           1, {{2, {3, 2}}},              0.2, 2},
-    {"the gradient of the smallest of all",                          smallest_of_all,    1, {{2, {3, 2}}},              0.2, 2},
-    {"the gradient of a stack",                                      stacked,            2, {{1, {3}}, {1, {3}}},       -2,  2},
-    {"the gradient of a transpose times a matrix",                   turned,             2, {{2, {3, 2}}, {2, {2, 3}}}, -2,  2},
-    {"the gradient of x times its mirror image",                     flipped,            1, {{2, {2, 3}}},              -2,  2},
+    {"the gradient of a corrected variance along a dimension", variance, 1, {{2, {2, 4}}}, -2, 2},
+    {"the gradient of a squared variance of everything", total_variance, 1, {{2, {2, 3}}}, -2, 2},
+    {"the gradient of normalised columns", normalised, 1, {{2, {4, 2}}}, -2, 2},
+    {"the gradient of the smallest of each column", smallest, 1, {{2, {3, 2}}}, 0.2, 2},
+    {"the gradient of the smallest of all", smallest_of_all, 1, {{2, {3, 2}}}, 0.2, 2},
+    {"the gradient of a stack", stacked, 2, {{1, {3}}, {1, {3}}}, -2, 2},
+    {"the gradient of a transpose times a matrix", turned, 2, {{2, {3, 2}}, {2, {2, 3}}}, -2, 2},
+    {"the gradient of x times its mirror image", flipped, 1, {{2, {2, 3}}}, -2, 2},
     {"the gradient of a transposed matrix times a vector",
-     vector_product,                                                                     2,
+     vector_product,
+     2,
      {{2, {3, 2}}, {1, {3}}},
      -2,
-     2                                                                                                                        },
+     2},
     {"the gradient of a product of two transposes",
-     both_turned,                                                                        2,
+     both_turned,
+     2,
      {{2, {3, 2}}, {2, {4, 3}}},
      -2,
-     2                                                                                                                        },
+     2},
     {"the gradient of a product with a transpose",
-     one_turned,                                                                         2,
+     one_turned,
+     2,
      {{2, {2, 3}}, {2, {4, 3}}},
      -2,
-     2                                                                                                                        },
-    {"the gradient of x over a sum of x",                            quotient_of_itself, 1, {{1, {4}}},                 0.5, 2},
+     2},
+    {"the gradient of x over a sum of x", quotient_of_itself, 1, {{1, {4}}}, 0.5, 2},
     {"the gradient of a power by a number, of negative numbers too",
-     fourth_power,                                                                       1,
+     fourth_power,
+     1,
      {{1, {4}}},
      -2,
-     2                                                                                                                        },
-    {"the gradient through casts to the same type",                  cut_and_back,       1, {{1, {4}}},                 -2,  2},
-    {"the gradient with numbers on the left",                        numbers_left,       1, {{1, {4}}},                 0.5, 2},
-    {"the gradient with a late number",                              late_scale,         1, {{1, {4}}},                 -2,  2},
+     2},
+    {"the gradient through casts to the same type", cut_and_back, 1, {{1, {4}}}, -2, 2},
+    {"the gradient with numbers on the left", numbers_left, 1, {{1, {4}}}, 0.5, 2},
+    {"the gradient with a late number", late_scale, 1, {{1, {4}}}, -2, 2},
     {"the gradient of elu and celu with another parameter",
-     with_parameters,                                                                    1,
+     with_parameters,
+     1,
      {{1, {4}}},
      -2,
-     -0.2                                                                                                                     },
+     -0.2},
     {"the gradient of a sum that is spread again",
-     sum_of_a_row_times_itself,                                                          1,
+     sum_of_a_row_times_itself,
+     1,
      {{2, {3, 2}}},
      -2,
-     2                                                                                                                        },
-    {"the gradient of two largest",                                  largest_twice,      1, {{2, {3, 2}}},              0.2, 2},
-    {"the gradient of a gather with repetitions",                    gathered_turned,    1, {{2, {2, 3}}},              -2,  2},
-    {"the gradient of a softmax over everything",                    softmax_of_rows,    1, {{2, {2, 3}}},              -1,  1},
-    {"the gradient of overlapping max pools",                        pool_three,         1, {{2, {2, 3}}},              0.2, 2},
+     2},
+    {"the gradient of two largest", largest_twice, 1, {{2, {3, 2}}}, 0.2, 2},
+    {"the gradient of a gather with repetitions", gathered_turned, 1, {{2, {2, 3}}}, -2, 2},
+    {"the gradient of a softmax over everything", softmax_of_rows, 1, {{2, {2, 3}}}, -1, 1},
+    {"the gradient of overlapping max pools", pool_three, 1, {{2, {2, 3}}}, 0.2, 2},
 };
 
 static void composition_agrees(void **state) {

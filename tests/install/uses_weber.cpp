@@ -1,4 +1,5 @@
-// Headers and library are found and belong together, in C++17: a model is trained through the functions that C's macros stand for.
+// Headers and library are found and belong together, in C++17: a model is trained
+// through the functions that C's macros stand for.
 #include <weber.h>
 
 #include <cstdint>

@@ -134,7 +134,8 @@ static void a_training_leaves_the_statistics_of_the_data(void **state) {
     wb_free(adam), wb_free(data), wb_free(model);
 }
 
-/* The statistics of a batch that holds a NaN are none to go on with: wb_train stops, and the model is as it was. */
+/* The statistics of a batch that holds a NaN are none to go on with: wb_train stops, and the model
+ * is as it was. */
 static void a_batch_that_is_not_finite_leaves_the_running_ones(void **state) {
     (void)state;
     float numbers[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};

@@ -40,14 +40,7 @@ static void padding_may_be_uneven(void **state) { /* E15 */
                              .init = wb_ones_init);
     wb_array *y = wb_apply(conv, wb_ones(WB_F32, 28, 28, 1, 1));
     assert_sizes(y, 27, 29, 1, 1);
-    const int64_t places[][2] = {
-        {0,  0 },
-        {1,  1 },
-        {26, 0 },
-        {0,  28},
-        {0,  27},
-        {26, 28}
-    };
+    const int64_t places[][2] = {{0, 0}, {1, 1}, {26, 0}, {0, 28}, {0, 27}, {26, 28}};
     const double wanted[] = {6, 9, 4, 3, 6, 2};
     for (int i = 0; i < 6; i++)
         assert_true(wb_at(y, places[i][0], places[i][1], 0, 0) == wanted[i]);

@@ -13,8 +13,8 @@ static void count_warning(void *context, wb_log_level level, const char *line) {
     if (level == WB_LOG_WARN) warnings++;
 }
 
-static void
-another_type_is_converted_with_one_warning(void **state) { /* D5; first: the warning is said once */
+/* D5; first: the warning is said once */
+static void another_type_is_converted_with_one_warning(void **state) {
     (void)state;
     wb_layer *dense = wb_dense(2, 3);
     warnings = 0;

@@ -19,12 +19,12 @@ typedef struct row {
 static void spread_follows_the_fans(void **state) { /* K5, K6 */
     (void)state;
     const row rows[] = {
-        {"glorot uniform",  wb_glorot_uniform,  2, {100, 200},     sqrt(6.0 / 300), sqrt(2.0 / 300)},
-        {"glorot normal",   wb_glorot_normal,   2, {100, 200},     0,               sqrt(2.0 / 300)},
-        {"kaiming uniform", wb_kaiming_uniform, 2, {100, 200},     sqrt(6.0 / 200), sqrt(2.0 / 200)},
-        {"kaiming normal",  wb_kaiming_normal,  2, {100, 200},     0,               sqrt(2.0 / 200)},
-        {"a convolution",   wb_glorot_uniform,  4, {2, 3, 40, 50}, sqrt(6.0 / 540), sqrt(2.0 / 540)},
-        {"a vector",        wb_kaiming_normal,  1, {10000},        0,               sqrt(2.0)      },
+        {"glorot uniform", wb_glorot_uniform, 2, {100, 200}, sqrt(6.0 / 300), sqrt(2.0 / 300)},
+        {"glorot normal", wb_glorot_normal, 2, {100, 200}, 0, sqrt(2.0 / 300)},
+        {"kaiming uniform", wb_kaiming_uniform, 2, {100, 200}, sqrt(6.0 / 200), sqrt(2.0 / 200)},
+        {"kaiming normal", wb_kaiming_normal, 2, {100, 200}, 0, sqrt(2.0 / 200)},
+        {"a convolution", wb_glorot_uniform, 4, {2, 3, 40, 50}, sqrt(6.0 / 540), sqrt(2.0 / 540)},
+        {"a vector", wb_kaiming_normal, 1, {10000}, 0, sqrt(2.0)},
     };
     wb_seed(3);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

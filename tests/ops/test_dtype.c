@@ -1,4 +1,5 @@
-/* How types meet (values 14): the promotion table, weak numbers, sums, means, casts, comparisons, halves. */
+/* How types meet (values 14): the promotion table, weak numbers, sums, means, casts, comparisons,
+ * halves. */
 #include "support/naive.h"
 #include "support/support.h"
 
@@ -14,16 +15,10 @@ enum {
 };
 
 /* Julia's promote_type; rows and columns f32 f64 f16 bf16 i32 i64 u8 bool. */
-static const int table[8][8] = {
-    {F, D, F, F, F, F, F, F},
-    {D, D, D, D, D, D, D, D},
-    {F, D, H, F, H, H, H, H},
-    {F, D, F, B, B, B, B, B},
-    {F, D, H, B, I, L, I, I},
-    {F, D, H, B, L, L, L, L},
-    {F, D, H, B, I, L, U, U},
-    {F, D, H, B, I, L, U, O}
-};
+static const int table[8][8] = {{F, D, F, F, F, F, F, F}, {D, D, D, D, D, D, D, D},
+                                {F, D, H, F, H, H, H, H}, {F, D, F, B, B, B, B, B},
+                                {F, D, H, B, I, L, I, I}, {F, D, H, B, L, L, L, L},
+                                {F, D, H, B, I, L, U, U}, {F, D, H, B, I, L, U, O}};
 
 static wb_array *ones(int dtype) { return wb_ones((wb_dtype)dtype, 3); }
 
@@ -155,7 +150,8 @@ static void halves_round_to_nearest_even(void **state) {
     }
 }
 
-/* Gradients of halves are added in f32 and rounded once: 1 + 64 / 4096 in f16, whose step at 1 is 1 / 1024. */
+/* Gradients of halves are added in f32 and rounded once: 1 + 64 / 4096 in f16, whose step at 1 is 1
+ * / 1024. */
 static void gradients_of_halves_are_rounded_once(void **state) {
     (void)state;
     wb_array *x = wb_ones(WB_F16, 3), *l = wb_sum(x), *g[1];

@@ -1,5 +1,5 @@
-/* Every elementwise row against libm, in f32 and f64: on its range, on zeros, infinities, NaN, denormals and large numbers; integers;
- * broadcasting. */
+/* Every elementwise row against libm, in f32 and f64: on its range, on zeros, infinities, NaN,
+ * denormals and large numbers; integers; broadcasting. */
 #include "support/functions.h"
 #include "support/naive.h"
 #include "support/support.h"
@@ -52,7 +52,8 @@ static double step_of(wb_dtype dtype, double x) {
     return size < 0x1p-1022 ? 0x1p-1074 : size * 0x1p-52;
 }
 
-/* Compositions lose some steps of what they are made of: of the largest number on the way, which is about 1 or x. */
+/* Compositions lose some steps of what they are made of: of the largest number on the way, which is
+ * about 1 or x. */
 static double allowed(const wb_row *row, wb_dtype dtype, double x, double wanted) {
     const double steps = row->kind == WB_KIND_MACRO ? 12 : 5;
     double size = fabs(wanted);
@@ -97,7 +98,8 @@ static void agrees_with_libm(void **state) {
         wb_array *x = array_random(&r, dtype, row->lo, row->hi, 1, &many);
         assert_row(row, x, pairs ? array_random(&r, dtype, row->lo, row->hi, 1, &many) : NULL);
         wb_array *s = array_of(dtype, specials, 1, &few);
-        /* sums of large numbers and quotients by small ones leave the range where a step is a step */
+        /* sums of large numbers and quotients by small ones leave the range where a step is a
+         * step */
         if (pairs && row != &wb_rows[WB_OP_mod])
             assert_row(row, s, array_of(dtype, specials, 2, row_of));
         else if (!pairs)
@@ -163,34 +165,32 @@ static const struct activation {
     const char *name;
     unary_fn *fn;
     double x, y;
-} activations[] = {
-    {"gelu(1), by tanh", wb_gelu,        1,           0.8411919906082768  },
-    {"gelu(1), by erf",  wb_gelu_erf,    1,           0.8413447460685429  },
-    {"gelu(-1), by erf", wb_gelu_erf,    -1,          -0.15865525393145707},
-    {"tanhshrink(1)",    wb_tanhshrink,  1,           0.23840584404423515 },
-    {"softshrink(-1)",   wb_softshrink,  -1,          -0.5                },
-    {"softsign(1)",      wb_softsign,    1,           0.5                 },
-    {"hardswish(-1)",    wb_hardswish,   -1,          -1.0 / 3            },
-    {"hardswish(1)",     wb_hardswish,   1,           2.0 / 3             },
-    {"hardsigmoid(1)",   wb_hardsigmoid, 1,           2.0 / 3             },
-    {"selu(1)",          wb_selu,        1,           1.0507009873554805  },
-    {"elu(-1)",          wb_elu,         -1,          -0.63212055882855767},
-    {"elu(-10)",         wb_elu,         -10,         -0.99995460007023751},
-    {"leakyrelu(-1)",    wb_leakyrelu,   -1,          -0.01               },
-    {"relu6(7)",         wb_relu6,       7,           6                   },
-    {"trelu(1)",         wb_trelu,       1,           0                   },
-    {"celu(-1)",         wb_celu,        -1,          -0.63212055882855767},
-    {"swish(1)",         wb_swish,       1,           0.7310585786300049  },
-    {"softplus(1)",      wb_softplus,    1,           1.3132616875182228  },
-    {"softplus(-1)",     wb_softplus,    -1,          0.31326168751822286 },
-    {"logsigmoid(-1)",   wb_logsigmoid,  -1,          -1.3132616875182228 },
-    {"logcosh(1)",       wb_logcosh,     1,           0.4337808304830272  },
-    {"sigmoid(0)",       wb_sigmoid,     0,           0.5                 },
-    {"softplus(0)",      wb_softplus,    0,           0.69314718055994531 },
-    {"logsigmoid(0)",    wb_logsigmoid,  0,           -0.69314718055994531},
-    {"mish(0)",          wb_mish,        0,           0                   },
-    {"relu(NaN)",        wb_relu,        (double)NAN, (double)NAN         }
-};
+} activations[] = {{"gelu(1), by tanh", wb_gelu, 1, 0.8411919906082768},
+                   {"gelu(1), by erf", wb_gelu_erf, 1, 0.8413447460685429},
+                   {"gelu(-1), by erf", wb_gelu_erf, -1, -0.15865525393145707},
+                   {"tanhshrink(1)", wb_tanhshrink, 1, 0.23840584404423515},
+                   {"softshrink(-1)", wb_softshrink, -1, -0.5},
+                   {"softsign(1)", wb_softsign, 1, 0.5},
+                   {"hardswish(-1)", wb_hardswish, -1, -1.0 / 3},
+                   {"hardswish(1)", wb_hardswish, 1, 2.0 / 3},
+                   {"hardsigmoid(1)", wb_hardsigmoid, 1, 2.0 / 3},
+                   {"selu(1)", wb_selu, 1, 1.0507009873554805},
+                   {"elu(-1)", wb_elu, -1, -0.63212055882855767},
+                   {"elu(-10)", wb_elu, -10, -0.99995460007023751},
+                   {"leakyrelu(-1)", wb_leakyrelu, -1, -0.01},
+                   {"relu6(7)", wb_relu6, 7, 6},
+                   {"trelu(1)", wb_trelu, 1, 0},
+                   {"celu(-1)", wb_celu, -1, -0.63212055882855767},
+                   {"swish(1)", wb_swish, 1, 0.7310585786300049},
+                   {"softplus(1)", wb_softplus, 1, 1.3132616875182228},
+                   {"softplus(-1)", wb_softplus, -1, 0.31326168751822286},
+                   {"logsigmoid(-1)", wb_logsigmoid, -1, -1.3132616875182228},
+                   {"logcosh(1)", wb_logcosh, 1, 0.4337808304830272},
+                   {"sigmoid(0)", wb_sigmoid, 0, 0.5},
+                   {"softplus(0)", wb_softplus, 0, 0.69314718055994531},
+                   {"logsigmoid(0)", wb_logsigmoid, 0, -0.69314718055994531},
+                   {"mish(0)", wb_mish, 0, 0},
+                   {"relu(NaN)", wb_relu, (double)NAN, (double)NAN}};
 
 static void has_the_known_value(void **state) {
     const struct activation *a = *state;
@@ -264,11 +264,9 @@ int main(void) {
         static const struct {
             const char *text;
             CMUnitTestFunction function;
-        } kinds[3] = {
-            {"%s agrees with libm",     agrees_with_libm   },
-            {"%s of integers is exact", integers_are_exact },
-            {"%s of integers is f32",   integers_become_f32}
-        };
+        } kinds[3] = {{"%s agrees with libm", agrees_with_libm},
+                      {"%s of integers is exact", integers_are_exact},
+                      {"%s of integers is f32", integers_become_f32}};
         for (int k = 0; k < 3; k++) {
             if (k > 0 && (row->type_class == WB_CLASS_FLOAT) != (k == 2)) continue;
             (void)snprintf(names[3 * op + k], sizeof names[0], kinds[k].text, row->name);

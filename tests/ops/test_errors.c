@@ -1,4 +1,5 @@
-/* What arrays and operations refuse: status, and the exact message with names and sizes. Nothing is left behind. */
+/* What arrays and operations refuse: status, and the exact message with names and sizes. Nothing is
+ * left behind. */
 #include "array/array.h"
 #include "base/memory.h"
 #include "support/support.h"
@@ -246,7 +247,8 @@ static void is_refused(void **state) {
     wb_clear_error();
 }
 
-/* The first error stays, whatever fails afterwards; NULLs pass through without a word of their own. */
+/* The first error stays, whatever fails afterwards; NULLs pass through without a word of their
+ * own. */
 static void the_first_error_stays(void **state) {
     (void)state;
     wb_array *y = wb_exp(wb_add(F(3), F(4)));
@@ -320,7 +322,8 @@ static void memory_that_cannot_be_had_is_an_error(void **state) {
     assert_int_equal(wb_take_error(NULL, 0), WB_ERROR_MEMORY);
 }
 
-/* The n-th allocation fails, for every n, until none does: each time an error, and nothing left behind. */
+/* The n-th allocation fails, for every n, until none does: each time an error, and nothing left
+ * behind. */
 static wb_array *some_work(void) {
     wb_array *x = wb_from(WB_F32, ((float[]){1, 2, 3, 4}), 2, 2),
              *y = wb_softmax(wb_matmul(x, wb_transpose(x)));

@@ -1,4 +1,5 @@
-/* gather and scatter_add, of all types and layouts; one-hot products of J10; positions out of range. */
+/* gather and scatter_add, of all types and layouts; one-hot products of J10; positions out of
+ * range. */
 #include "support/naive.h"
 #include "support/support.h"
 

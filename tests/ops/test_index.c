@@ -23,10 +23,10 @@ typedef struct row {
 
 /* of x (2, 3) = [0 2 4; 1 3 5] */
 static const row rows[] = {
-    {"columns at positions",                     1,  3, {2, 0, 2}, 6, {4, 5, 0, 1, 4, 5}         },
-    {"rows at positions",                        0,  3, {1, 1, 0}, 9, {1, 1, 0, 3, 3, 2, 5, 5, 4}},
-    {"the last dimension, counted from the end", -1, 1, {1},       2, {2, 3}                     },
-    {"no positions",                             1,  0, {0},       0, {0}                        },
+    {"columns at positions", 1, 3, {2, 0, 2}, 6, {4, 5, 0, 1, 4, 5}},
+    {"rows at positions", 0, 3, {1, 1, 0}, 9, {1, 1, 0, 3, 3, 2, 5, 5, 4}},
+    {"the last dimension, counted from the end", -1, 1, {1}, 2, {2, 3}},
+    {"no positions", 1, 0, {0}, 0, {0}},
 };
 
 static const wb_dtype types[] = {WB_F32, WB_F64, WB_F16, WB_BF16, WB_I32, WB_I64, WB_U8};

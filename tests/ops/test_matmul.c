@@ -1,4 +1,5 @@
-/* Matrix products: all layouts, transposes and batches against the naive evaluator, sizes 0 and 1, messages. */
+/* Matrix products: all layouts, transposes and batches against the naive evaluator, sizes 0 and 1,
+ * messages. */
 #include "support/naive.h"
 #include "support/support.h"
 

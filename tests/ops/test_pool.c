@@ -1,4 +1,5 @@
-/* Pools, unfold and fold: cases E19, E20, E22, ties, and random ones against the naive evaluator. */
+/* Pools, unfold and fold: cases E19, E20, E22, ties, and random ones against the naive
+ * evaluator. */
 #include "support/naive.h"
 #include "support/support.h"
 
@@ -73,7 +74,8 @@ static void nan_is_the_largest(void **state) {
     assert_true(isnan(wb_at(y, 0, 0, 0)) && wb_at(y, 1, 0, 0) == 6);
 }
 
-/* The same for a later look: the result was read before the gradient was asked for, once and twice. */
+/* The same for a later look: the result was read before the gradient was asked for, once and
+ * twice. */
 static void gradients_after_reading(void **state) {
     (void)state;
     wb_array *x = wb_exp(wb_mul_number(counting(6, 4), 0.1)),
@@ -133,13 +135,9 @@ static void unfold_is_half_a_convolution(void **state) {
         wb_array *product = wb_reshape(wb_matmul(columns, wb_reshape(w, 18, 4)), 6, 4, 4, 2);
         wb_array *y = wb_conv_op(x, w, .pad = {1}, .cross_correlation = flip != 0);
         assert_true(wb_approx(product, y, 1e-12, 1e-12, NULL, 0));
-        wb_array *back =
-            wb_fold_make(columns, 4, x_sizes,
-                         (wb_window_desc){
-                             .kernel = {3, 2},
-                               .pad = {1},
-                               .cross_correlation = flip != 0
-        });
+        wb_array *back = wb_fold_make(
+            columns, 4, x_sizes,
+            (wb_window_desc){.kernel = {3, 2}, .pad = {1}, .cross_correlation = flip != 0});
         assert_true(wb_at(back, 2, 0, 0, 0) == 3 * wb_at(x, 2, 0, 0, 0));
     }
 }
@@ -157,10 +155,7 @@ static void bad_input_is_named(void **state) {
         "maxpool: a window of 2 lies in the padding of 2 beside dimension 0 of (5, 4, 1, 1)");
     assert_null(wb_meanpool_op(wb_ones(WB_I32, 5, 4, 1, 1), .kernel = {2, 2}));
     assert_error(WB_ERROR_DTYPE, "meanpool: a floating type is wanted, not i32");
-    assert_null(wb_fold_make(wb_ones(WB_F32, 3, 4, 1), 4,
-                             (const int64_t[]){
-                                 5, 4, 1, 1
-    },
+    assert_null(wb_fold_make(wb_ones(WB_F32, 3, 4, 1), 4, (const int64_t[]){5, 4, 1, 1},
                              (wb_window_desc){.kernel = {2, 2}}));
     assert_error(WB_ERROR_SHAPE, "fold: columns are (3, 4, 1); (12, 4, 1) is wanted");
 }

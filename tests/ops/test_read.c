@@ -10,17 +10,18 @@ typedef struct row {
 
 /* The numbers in memory, and what they say. */
 static const row rows[] = {
-    {"f32",                      WB_F32,  {0x3f800000, 0xc0200000, 0x00000001},        {1, -2.5, 0x1p-149} },
-    {"f64",                      WB_F64,  {0x3ff0000000000000, 0xc004000000000000, 1}, {1, -2.5, 0x1p-1074}},
-    {"f16",                      WB_F16,  {0x3c00, 0xc100, 0x0001},                    {1, -2.5, 0x1p-24}  },
+    {"f32", WB_F32, {0x3f800000, 0xc0200000, 0x00000001}, {1, -2.5, 0x1p-149}},
+    {"f64", WB_F64, {0x3ff0000000000000, 0xc004000000000000, 1}, {1, -2.5, 0x1p-1074}},
+    {"f16", WB_F16, {0x3c00, 0xc100, 0x0001}, {1, -2.5, 0x1p-24}},
     {"largest and infinite f16",
-     WB_F16,                              {0x7bff, 0x7c00, 0xfc00},
-     {65504, (double)INFINITY, -(double)INFINITY}                                                          },
-    {"bf16",                     WB_BF16, {0x3f80, 0xc020, 0x0001},                    {1, -2.5, 0x1p-133} },
-    {"i32",                      WB_I32,  {1, 0x80000000, 0xffffffff},                 {1, -0x1p31, -1}    },
-    {"i64",                      WB_I64,  {1, 1ull << 63, ~0ull},                      {1, -0x1p63, -1}    },
-    {"u8",                       WB_U8,   {0, 128, 255},                               {0, 128, 255}       },
-    {"bool",                     WB_BOOL, {0, 1, 1},                                   {0, 1, 1}           },
+     WB_F16,
+     {0x7bff, 0x7c00, 0xfc00},
+     {65504, (double)INFINITY, -(double)INFINITY}},
+    {"bf16", WB_BF16, {0x3f80, 0xc020, 0x0001}, {1, -2.5, 0x1p-133}},
+    {"i32", WB_I32, {1, 0x80000000, 0xffffffff}, {1, -0x1p31, -1}},
+    {"i64", WB_I64, {1, 1ull << 63, ~0ull}, {1, -0x1p63, -1}},
+    {"u8", WB_U8, {0, 128, 255}, {0, 128, 255}},
+    {"bool", WB_BOOL, {0, 1, 1}, {0, 1, 1}},
 };
 
 static wb_array *of_bits(const row *r) {
@@ -148,26 +149,30 @@ typedef struct approx_row {
 } approx_row;
 
 static const approx_row approx_rows[] = {
-    {"equal numbers are close",       {1, 2},                {1, 2},                0,    0,    true,  ""                   },
-    {"within the relative tolerance", {1, 200},              {1, 201},              0.01, 0,    true,  ""                   },
-    {"beyond the relative tolerance", {1, 200},              {1, 203},              0.01, 0,    false, "(1): 200 and 203"   },
-    {"within the absolute tolerance", {0, 2},                {0.5, 2},              0,    0.5,  true,  ""                   },
-    {"beyond the absolute tolerance", {0, 2},                {0.5, 2},              0,    0.25, false, "(0): 0 and 0.5"     },
-    {"NaN equals NaN",                {(double)NAN, 2},      {(double)NAN, 2},      0,    0,    true,  ""                   },
-    {"NaN is no number",              {(double)NAN, 2},      {1, 2},                1,    1e9,  false, "(0): nan and 1"     },
-    {"a number is not NaN",           {1, 2},                {1, (double)NAN},      1,    1e9,  false, "(1): 2 and nan"     },
-    {"equal infinities are equal",    {(double)INFINITY, 2}, {(double)INFINITY, 2}, 0,    0,    true,  ""                   },
+    {"equal numbers are close", {1, 2}, {1, 2}, 0, 0, true, ""},
+    {"within the relative tolerance", {1, 200}, {1, 201}, 0.01, 0, true, ""},
+    {"beyond the relative tolerance", {1, 200}, {1, 203}, 0.01, 0, false, "(1): 200 and 203"},
+    {"within the absolute tolerance", {0, 2}, {0.5, 2}, 0, 0.5, true, ""},
+    {"beyond the absolute tolerance", {0, 2}, {0.5, 2}, 0, 0.25, false, "(0): 0 and 0.5"},
+    {"NaN equals NaN", {(double)NAN, 2}, {(double)NAN, 2}, 0, 0, true, ""},
+    {"NaN is no number", {(double)NAN, 2}, {1, 2}, 1, 1e9, false, "(0): nan and 1"},
+    {"a number is not NaN", {1, 2}, {1, (double)NAN}, 1, 1e9, false, "(1): 2 and nan"},
+    {"equal infinities are equal", {(double)INFINITY, 2}, {(double)INFINITY, 2}, 0, 0, true, ""},
     {"opposite infinities are not",
      {(double)INFINITY, 2},
      {-(double)INFINITY, 2},
-     1,                                                                                   1e9,
-     false,                                                                                            "(0): inf and -inf"  },
+     1,
+     1e9,
+     false,
+     "(0): inf and -inf"},
     {"an infinity is no number",
      {1e308, 2},
      {(double)INFINITY, 2},
-     1,                                                                                   1e9,
-     false,                                                                                            "(0): 1e+308 and inf"},
-    {"zeros of both signs are equal", {0, 2},                {-0.0, 2},             0,    0,    true,  ""                   },
+     1,
+     1e9,
+     false,
+     "(0): 1e+308 and inf"},
+    {"zeros of both signs are equal", {0, 2}, {-0.0, 2}, 0, 0, true, ""},
 };
 
 static void approx(void **state) {

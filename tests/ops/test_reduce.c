@@ -1,4 +1,5 @@
-/* Sums, largest, means, variances, positions: all dimensions, all layouts, nothing, NaN, ties, accuracy; onecold of J10. */
+/* Sums, largest, means, variances, positions: all dimensions, all layouts, nothing, NaN, ties,
+ * accuracy; onecold of J10. */
 #include "support/naive.h"
 #include "support/support.h"
 
@@ -88,7 +89,8 @@ static void equals_share_the_gradient(void **state) {
     assert_values(g[0], 0, .5, 0, .5, 0);
     assert_int_equal(wb_gradient_of(wb_minimum(x), 1, &x, g), WB_OK);
     assert_values(g[0], 0, 0, 1, 0, 0);
-    /* the largest of something computed: equal numbers are equal in whatever program they are computed */
+    /* the largest of something computed: equal numbers are equal in whatever program they are
+     * computed */
     for (int read = 0; read < 2; read++) {
         wb_array *y = wb_add(wb_mul(wb_exp(x), wb_sin(x)), wb_mul_number(x, 0.1)),
                  *largest = wb_maximum(y);
@@ -148,7 +150,8 @@ static void all_layouts_and_dimensions(void **state) {
     }
 }
 
-/* A value that is wanted before and after a reduction over several tiles is computed twice, by another register's leave. */
+/* A value that is wanted before and after a reduction over several tiles is computed twice, by
+ * another register's leave. */
 static void values_on_both_sides_of_a_reduction(void **state) {
     (void)state;
     test_random r = {test_seed()};

@@ -68,10 +68,7 @@ static void release(void *context, void *data) {
 
 static void a_copy_is_independent(void **state) {
     (void)state;
-    memory m = {
-        {1, 2, 3, 4, 5, 6},
-        0
-    };
+    memory m = {{1, 2, 3, 4, 5, 6}, 0};
     wb_array *x = wb_from(WB_F32, m.numbers, 2, 3), *y = wb_mul_number(x, 10);
     memset(&m, 0, sizeof m);
     assert_values(x, 0, 1, 2, 3, 4, 5, 6);
@@ -81,10 +78,7 @@ static void a_copy_is_independent(void **state) {
 
 static void borrowed_memory_is_released_after_the_last_use(void **state) {
     (void)state;
-    memory m = {
-        {1, 2, 3, 4, 5, 6},
-        0
-    };
+    memory m = {{1, 2, 3, 4, 5, 6}, 0};
     wb_scope_open();
     wb_array *x = wb_borrow(WB_F32, m.numbers, release, &m, 2, 3);
     assert_ptr_equal(wb_read_begin(x), m.numbers);
@@ -102,10 +96,7 @@ static void borrowed_memory_is_released_after_the_last_use(void **state) {
 
 static void a_pending_reader_holds_borrowed_memory(void **state) {
     (void)state;
-    memory m = {
-        {1, 2, 3, 4, 5, 6},
-        0
-    };
+    memory m = {{1, 2, 3, 4, 5, 6}, 0};
     wb_array *x = wb_borrow(WB_F32, m.numbers, release, &m, 6), *y = wb_mul_number(x, 2);
     wb_free(x);
     assert_int_equal(m.releases, 0);
@@ -116,10 +107,7 @@ static void a_pending_reader_holds_borrowed_memory(void **state) {
 
 static void a_freed_array_is_released_at_once(void **state) {
     (void)state;
-    memory m = {
-        {1, 2, 3, 4, 5, 6},
-        0
-    };
+    memory m = {{1, 2, 3, 4, 5, 6}, 0};
     wb_free(wb_borrow(WB_F32, m.numbers, release, &m, 6));
     assert_int_equal(m.releases, 1);
     wb_free(wb_adopt(WB_F32, m.numbers, release, &m, 6));
@@ -153,7 +141,8 @@ static void a_refused_array_is_released_too(void **state) {
     }
 }
 
-/* x = f(x) over and over, with kept results: what may be written over is written over, but never what is borrowed. */
+/* x = f(x) over and over, with kept results: what may be written over is written over, but never
+ * what is borrowed. */
 static void borrowed_memory_is_never_written(void **state) {
     (void)state;
     enum { N = 1000 };
@@ -177,10 +166,7 @@ static void borrowed_memory_is_never_written(void **state) {
 
 static void adopted_memory_lives_as_long_as_its_views(void **state) {
     (void)state;
-    memory m = {
-        {1, 2, 3, 4, 5, 6},
-        0
-    };
+    memory m = {{1, 2, 3, 4, 5, 6}, 0};
     wb_scope_open();
     wb_array *y = wb_keep(wb_transpose(wb_adopt(WB_F32, m.numbers, release, &m, 2, 3)));
     assert_int_equal(wb_scope_close(), WB_OK);
@@ -250,8 +236,8 @@ typedef struct moments_row {
 } moments_row;
 
 static const moments_row moments_rows[] = {
-    {"uniform", wb_uniform_make, {1.0 / 2, 1.0 / 3, 1.0 / 4, 1.0 / 5}, 0,  1},
-    {"normal",  wb_normal_make,  {0, 1, 0, 3},                         -7, 7},
+    {"uniform", wb_uniform_make, {1.0 / 2, 1.0 / 3, 1.0 / 4, 1.0 / 5}, 0, 1},
+    {"normal", wb_normal_make, {0, 1, 0, 3}, -7, 7},
 };
 
 static void moments(void **state) {

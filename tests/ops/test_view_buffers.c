@@ -1,4 +1,5 @@
-/* Views copy nothing: they show the buffer of what they look at; joins, pads and borrowed memory. */
+/* Views copy nothing: they show the buffer of what they look at; joins, pads and borrowed
+ * memory. */
 #include "array/array.h"
 #include "support/naive.h"
 #include "support/support.h"
@@ -28,22 +29,20 @@ static wb_array *nothing(wb_array *x) { return wb_slice(x, 1, 1, 1, 1); }
 static const struct row {
     const char *name;
     view_fn *fn;
-} rows[] = {
-    {"reshape",                    reshaped      },
-    {"flatten",                    flattened     },
-    {"permute",                    permuted      },
-    {"transpose",                  transposed    },
-    {"slice",                      sliced        },
-    {"slice with a negative step", stepped       },
-    {"flip",                       flipped       },
-    {"expand",                     expanded      },
-    {"unsqueeze",                  unsqueezed    },
-    {"squeeze",                    squeezed      },
-    {"a view of a view",           many          },
-    {"reshape of a slice",         reshaped_slice},
-    {"reshape along strides",      split         },
-    {"an empty slice",             nothing       }
-};
+} rows[] = {{"reshape", reshaped},
+            {"flatten", flattened},
+            {"permute", permuted},
+            {"transpose", transposed},
+            {"slice", sliced},
+            {"slice with a negative step", stepped},
+            {"flip", flipped},
+            {"expand", expanded},
+            {"unsqueeze", unsqueezed},
+            {"squeeze", squeezed},
+            {"a view of a view", many},
+            {"reshape of a slice", reshaped_slice},
+            {"reshape along strides", split},
+            {"an empty slice", nothing}};
 
 static void shows_the_same_buffer(void **state) {
     const struct row *row = *state;

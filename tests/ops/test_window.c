@@ -1,4 +1,5 @@
-/* src/ops/window.c: what windows have in common: limits that are refused, halves, and the ties between the operations. */
+/* src/ops/window.c: what windows have in common: limits that are refused, halves, and the ties
+ * between the operations. */
 #include "support/support.h"
 
 #define DESC(...)  ((wb_window_desc){.start_ = 0, __VA_ARGS__})
@@ -47,26 +48,26 @@ static const struct row {
     wb_status status;
     const char *message;
 } rows[] = {
-    {"an empty kernel",                        empty_kernel,           WB_ERROR_ARGUMENT, "conv: kernel size 0"             },
-    {"an empty kernel of the data",            empty_kernel_of_data,   WB_ERROR_ARGUMENT,
-     "conv_data: kernel size 0"                                                                                             },
-    {"an empty kernel asked for",              empty_kernel_of_filter, WB_ERROR_ARGUMENT,
-     "conv_filter: kernel size 0"                                                                                           },
-    {"a padding that overflows",               far_padding,            WB_ERROR_ARGUMENT,
-     "conv: more padding after 9223372036854775807"                                                                         },
-    {"a padding below nothing",                negative_total,         WB_ERROR_ARGUMENT, "maxpool: padding after -1"       },
-    {"too many groups",                        many_groups,            WB_ERROR_ARGUMENT, "conv: groups 9223372036854775807"},
-    {"negative groups",                        negative_groups,        WB_ERROR_ARGUMENT, "conv: groups -1"                 },
-    {"a stride beyond the limit",              far_stride,             WB_ERROR_ARGUMENT, "meanpool: stride 1048576"        },
-    {"a negative kernel",                      negative_kernel,        WB_ERROR_ARGUMENT, "unfold: kernel size -2"          },
-    {"a kernel dilated beyond x",              dilated_beyond,         WB_ERROR_SHAPE,
-     "conv: the window reaches over 5 in dimension 0, x is (4, 1, 1) with 0 of padding"                                     },
-    {"a result of other sizes",                data_of_other_sizes,    WB_ERROR_SHAPE,
-     "conv_data: y is (4, 1, 1); (3, 1, 1) is wanted"                                                                       },
-    {"a result of other sizes for the filter", filter_of_other_sizes,  WB_ERROR_SHAPE,
-     "conv_filter: y is (4, 1, 1); (3, 1, 1) is wanted"                                                                     },
-    {"columns of other sizes",                 columns_of_other_sizes, WB_ERROR_SHAPE,
-     "fold: columns are (3, 2, 2); (4, 2, 2) is wanted"                                                                     },
+    {"an empty kernel", empty_kernel, WB_ERROR_ARGUMENT, "conv: kernel size 0"},
+    {"an empty kernel of the data", empty_kernel_of_data, WB_ERROR_ARGUMENT,
+     "conv_data: kernel size 0"},
+    {"an empty kernel asked for", empty_kernel_of_filter, WB_ERROR_ARGUMENT,
+     "conv_filter: kernel size 0"},
+    {"a padding that overflows", far_padding, WB_ERROR_ARGUMENT,
+     "conv: more padding after 9223372036854775807"},
+    {"a padding below nothing", negative_total, WB_ERROR_ARGUMENT, "maxpool: padding after -1"},
+    {"too many groups", many_groups, WB_ERROR_ARGUMENT, "conv: groups 9223372036854775807"},
+    {"negative groups", negative_groups, WB_ERROR_ARGUMENT, "conv: groups -1"},
+    {"a stride beyond the limit", far_stride, WB_ERROR_ARGUMENT, "meanpool: stride 1048576"},
+    {"a negative kernel", negative_kernel, WB_ERROR_ARGUMENT, "unfold: kernel size -2"},
+    {"a kernel dilated beyond x", dilated_beyond, WB_ERROR_SHAPE,
+     "conv: the window reaches over 5 in dimension 0, x is (4, 1, 1) with 0 of padding"},
+    {"a result of other sizes", data_of_other_sizes, WB_ERROR_SHAPE,
+     "conv_data: y is (4, 1, 1); (3, 1, 1) is wanted"},
+    {"a result of other sizes for the filter", filter_of_other_sizes, WB_ERROR_SHAPE,
+     "conv_filter: y is (4, 1, 1); (3, 1, 1) is wanted"},
+    {"columns of other sizes", columns_of_other_sizes, WB_ERROR_SHAPE,
+     "fold: columns are (3, 2, 2); (4, 2, 2) is wanted"},
 };
 
 static void is_refused(void **state) {
@@ -102,13 +103,11 @@ static void unfold_and_matmul_make_a_convolution(void **state) {
     (void)state;
     test_random r = {test_seed()};
     for (int round = 0; round < 8; round++) {
-        const wb_window_desc desc = {
-            .kernel = {3, 2               },
-            .stride = {2, 1               },
-            .pad = {1, round >> 1 & 1  },
-            .dilation = {1, 1 + (round >> 2)},
-            .cross_correlation = round & 1
-        };
+        const wb_window_desc desc = {.kernel = {3, 2},
+                                     .stride = {2, 1},
+                                     .pad = {1, round >> 1 & 1},
+                                     .dilation = {1, 1 + (round >> 2)},
+                                     .cross_correlation = round & 1};
         wb_array *x = array_random(&r, WB_F64, -1, 1, 4, SIZES(7, 6, 3, 2));
         wb_array *w = array_random(&r, WB_F64, -1, 1, 4, SIZES(3, 2, 3, 4));
         wb_array *y = wb_conv_forward_make(x, w, desc), *columns = wb_unfold_make(x, desc);
@@ -125,12 +124,10 @@ static void adjoints_are_adjoint(void **state) {
     (void)state;
     test_random r = {test_seed()};
     for (int round = 0; round < 40; round++) {
-        const wb_window_desc desc = {
-            .kernel = {1 + round % 3,       2 },
-            .stride = {1 + random_below(&r, 2), 1 + random_below(&r, 3)},
-            .pad = {round % 3 > 0,                 1                  },
-            .cross_correlation = round & 1
-        };
+        const wb_window_desc desc = {.kernel = {1 + round % 3, 2},
+                                     .stride = {1 + random_below(&r, 2), 1 + random_below(&r, 3)},
+                                     .pad = {round % 3 > 0, 1},
+                                     .cross_correlation = round & 1};
         const int64_t sizes[4] = {4 + random_below(&r, 9), 3 + random_below(&r, 9), 2, 3},
                       filter[4] = {desc.kernel[0], 2, 2, 5};
         wb_array *x = array_random(&r, WB_F64, -1, 1, 4, sizes),

@@ -18,15 +18,15 @@ typedef struct row {
 } row;
 
 static const row rows[] = {
-    {"one element",                            1,    1, 0,    true,  true },
-    {"fewer elements than a vector has lanes", 5,    1, 0,    true,  true },
-    {"rows that do not fill vectors",          37,   5, 0,    true,  true },
-    {"several tiles",                          512,  7, 0,    true,  true },
-    {"decay is taken off",                     37,   5, 0.01, true,  true },
-    {"decay over several tiles",               640,  3, 0.1,  true,  true },
-    {"a false guard keeps everything",         37,   5, 0.01, false, true },
-    {"a false guard keeps several tiles",      1000, 2, 0,    false, true },
-    {"no guard",                               130,  2, 0.01, true,  false},
+    {"one element", 1, 1, 0, true, true},
+    {"fewer elements than a vector has lanes", 5, 1, 0, true, true},
+    {"rows that do not fill vectors", 37, 5, 0, true, true},
+    {"several tiles", 512, 7, 0, true, true},
+    {"decay is taken off", 37, 5, 0.01, true, true},
+    {"decay over several tiles", 640, 3, 0.1, true, true},
+    {"a false guard keeps everything", 37, 5, 0.01, false, true},
+    {"a false guard keeps several tiles", 1000, 2, 0, false, true},
+    {"no guard", 130, 2, 0.01, true, false},
 };
 
 static float p[MOST], g[MOST], m[MOST], v[MOST], got[3][MOST];

@@ -1,4 +1,5 @@
-/* Memory runs out at the n-th allocation of a training step, for every n: an error, nothing changed, nothing left behind. */
+/* Memory runs out at the n-th allocation of a training step, for every n: an error, nothing
+ * changed, nothing left behind. */
 #include <string.h>
 
 #include <weber/losses.h>
@@ -25,7 +26,8 @@ static wb_status step(wb_optimiser *o, wb_layer *model, const wb_batch *batch) {
     return status == WB_OK ? closed : status;
 }
 
-/* A model of other sizes each time, so that its plan is new. True if the step had all the memory it wanted. */
+/* A model of other sizes each time, so that its plan is new. True if the step had all the memory it
+ * wanted. */
 static bool fail_at(int64_t n) {
     wb_layer *model =
         wb_chain(wb_dense(1, 2 + n, wb_tanh), wb_dropout(.p = 0.5), wb_dense(2 + n, 1));

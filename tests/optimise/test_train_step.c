@@ -71,12 +71,12 @@ static void train(const row *r, bool whole, double *losses, float *outputs) {
 static void steps_are_the_same(void **state) {
     (void)state;
     const row rows[] = {
-        {"descent",                with_state, wb_descent(.eta = 0.1),  0  },
-        {"momentum",               with_state, wb_momentum(.eta = 0.1), 0  },
-        {"Adam",                   with_state, wb_adam(.eta = 0.01),    0  },
-        {"AdamW, clipped",         with_state, wb_adamw(.eta = 0.01),   0.1},
-        {"Adam with a tie",        with_tie,   wb_adam(.eta = 0.01),    0  },
-        {"descent, tied, clipped", with_tie,   wb_descent(.eta = 0.1),  0.1},
+        {"descent", with_state, wb_descent(.eta = 0.1), 0},
+        {"momentum", with_state, wb_momentum(.eta = 0.1), 0},
+        {"Adam", with_state, wb_adam(.eta = 0.01), 0},
+        {"AdamW, clipped", with_state, wb_adamw(.eta = 0.01), 0.1},
+        {"Adam with a tie", with_tie, wb_adam(.eta = 0.01), 0},
+        {"descent, tied, clipped", with_tie, wb_descent(.eta = 0.1), 0.1},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         double whole[STEPS], apart[STEPS];
@@ -160,13 +160,13 @@ static void a_failed_step_changes_nothing(void **state) {
         wb_status status;
         const char *message;
     } rows[] = {
-        {NULL,        model, o,      WB_ERROR_ARGUMENT, "wb_train_step: the loss function"},
-        {loss,        NULL,  o,      WB_ERROR_ARGUMENT, "wb_train_step: "                 },
-        {loss,        model, NULL,   WB_ERROR_ARGUMENT, "wb_train_step: the optimiser"    },
-        {loss,        model, others, WB_ERROR_ARGUMENT,
-         "wb_train_step: the optimiser belongs to another model"                          },
-        {no_loss,     model, o,      WB_ERROR_SHAPE,    "Dense(3 => 3"                    },
-        {many_losses, model, o,      WB_ERROR_SHAPE,    "wb_train_step: the loss is "     },
+        {NULL, model, o, WB_ERROR_ARGUMENT, "wb_train_step: the loss function"},
+        {loss, NULL, o, WB_ERROR_ARGUMENT, "wb_train_step: "},
+        {loss, model, NULL, WB_ERROR_ARGUMENT, "wb_train_step: the optimiser"},
+        {loss, model, others, WB_ERROR_ARGUMENT,
+         "wb_train_step: the optimiser belongs to another model"},
+        {no_loss, model, o, WB_ERROR_SHAPE, "Dense(3 => 3"},
+        {many_losses, model, o, WB_ERROR_SHAPE, "wb_train_step: the loss is "},
     };
     const wb_batch batch = batch_of(0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -1,4 +1,5 @@
-/* src/optimise/training.c: trainings that are interrupted in every way end in the bits of the one that was not. */
+/* src/optimise/training.c: trainings that are interrupted in every way end in the bits of the one
+ * that was not. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -92,7 +93,8 @@ static const char *file_of(const kind *k, const char *name) {
     return path_of(text);
 }
 
-/* Trains to the end; with cut, a number of steps, it stops there, in the middle of the turn, after saving. */
+/* Trains to the end; with cut, a number of steps, it stops there, in the middle of the turn, after
+ * saving. */
 static void loop(run *r, int64_t cut, const char *path) {
     for (int64_t epoch = wb_loader_epoch(r->loader); epoch < EPOCHS; epoch++) {
         wb_batch batch = {0};
@@ -140,16 +142,16 @@ static void a_loop_goes_on_with_the_same_bits(void **state) {
 
 static const kind kinds[] = {
     {.name = "descent, BSON", .rule = {.kind = WB_DESCENT, .eta = 0.1}, .extension = ".bson"},
-    { .name = "momentum, tied layers, npz",
+    {.name = "momentum, tied layers, npz",
      .rule = {.kind = WB_MOMENTUM, .eta = 0.1, .rho = 0.9},
      .tied = true,
      .extension = ".npz"},
-    { .name = "Adam, clipped, no thread of the loader's own, safetensors",
+    {.name = "Adam, clipped, no thread of the loader's own, safetensors",
      .rule = {.kind = WB_ADAM, .eta = 0.01, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8},
      .clip_norm = 0.5,
      .no_background = true,
      .extension = ".safetensors"},
-    {       .name = "AdamW, tied layers, full batches only, BSON",
+    {.name = "AdamW, tied layers, full batches only, BSON",
      .rule = {.kind = WB_ADAMW,
               .eta = 0.01,
               .beta1 = 0.9,
@@ -377,10 +379,7 @@ static void a_folder_that_cannot_be_is_told_first(void **state) {
     wb_clear_error();
     assert_int_equal(r.calls, 0);
     assert_int_equal(wb_train(loss, r.model, r.loader, r.optimiser, .checkpoint = path_of("r/"),
-                              .more =
-                                  {
-                                      {"x", wb_ones(WB_F32, 2)}
-    }),
+                              .more = {{"x", wb_ones(WB_F32, 2)}}),
                      WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "\"x\" is an array, which keeps its numbers");
     assert_int_equal(train(&r, path_of("r/"), -1, 0), WB_ERROR_ARGUMENT);
@@ -465,11 +464,7 @@ static void more_objects_come_along(void **state) {
         wb_layer *best = wb_tree_named({"loss", wb_scalar(WB_F32, 1e9)});
         assert_int_equal(wb_train(loss, r.model, r.loader, r.optimiser, .epochs = EPOCHS,
                                   .on_step = part ? stop : keep_best, .user = best,
-                                  .checkpoint = checkpoint,
-                                  .more =
-                                      {
-                                          {"best", best}
-        }),
+                                  .checkpoint = checkpoint, .more = {{"best", best}}),
                          WB_OK);
         assert_int_equal(wb_step(r.optimiser), BATCHES + 4 + part);
         lowest[part] = wb_item(wb_get(best, "loss"));
@@ -484,7 +479,8 @@ static void more_objects_come_along(void **state) {
 
 static char self[256];
 
-/* What a child does: trains in the folder, one checkpoint per step, and leaves path; from step `at` on files end at `bytes`. */
+/* What a child does: trains in the folder, one checkpoint per step, and leaves path; from step `at`
+ * on files end at `bytes`. */
 typedef struct child {
     run run;
     int at;
@@ -547,16 +543,7 @@ static void killed_within_a_file_it_goes_on(void **state) {
     static const struct {
         int at;
         long long bytes;
-    } deaths[] = {
-        {1,  0   },
-        {2,  1   },
-        {3,  64  },
-        {6,  200 },
-        {7,  1000},
-        {9,  2000},
-        {12, 2900},
-        {18, 0   }
-    };
+    } deaths[] = {{1, 0}, {2, 1}, {3, 64}, {6, 200}, {7, 1000}, {9, 2000}, {12, 2900}, {18, 0}};
     const char *checkpoint = fresh_folder(), *left = path_of("left.npz");
     (void)whole();
     for (size_t i = 0; i < sizeof deaths / sizeof *deaths; i++) {

@@ -1,4 +1,5 @@
-/* Calls of every kind for test_render_call.c: rows of sizes, and the cases made of them, calls with their arrays. */
+/* Calls of every kind for test_render_call.c: rows of sizes, and the cases made of them, calls with
+ * their arrays. */
 #ifndef WB_TESTS_CALL_CASES_H
 #define WB_TESTS_CALL_CASES_H
 
@@ -34,10 +35,7 @@ static int case_count;
 static call_case *new_case(wb_call_kind kind, wb_dtype dtype, const char *name) {
     assert_true(case_count < MOST_CASES);
     call_case *c = &cases[case_count++];
-    *c = (call_case){
-        .call = {.kind = kind, .dtype = dtype},
-          .terms = 1, .index_argument = -1
-    };
+    *c = (call_case){.call = {.kind = kind, .dtype = dtype}, .terms = 1, .index_argument = -1};
     static const char *const kinds[] = {
         "matmul",       "conv_forward", "conv_data",  "conv_filter",   "maxpool",
         "pool_scatter", "pool_gather",  "meanpool",   "meanpool_data", "unfold",
@@ -70,34 +68,34 @@ typedef struct product_row {
 } product_row;
 
 static const product_row products[] = {
-    {"tiny",                                   WB_F32,  "nn", {3, 2, 4},        0,       {0},       {0},         {0}        },
-    {"one element",                            WB_F32,  "nn", {1, 1, 1},        0,       {0},       {0},         {0}        },
-    {"places that 32 bits cannot hold",        WB_F32,  "nn", {5, 1, 1},        1 << 30, {0},       {0},         {0}        },
-    {"without terms",                          WB_F32,  "nn", {5, 3, 0},        0,       {0},       {0},         {0}        },
-    {"without rows",                           WB_F32,  "nn", {0, 3, 2},        0,       {0},       {0},         {0}        },
-    {"without columns",                        WB_F32,  "nn", {4, 0, 2},        0,       {0},       {0},         {0}        },
-    {"whole tiles",                            WB_F32,  "nn", {96, 64, 64},     0,       {0},       {0},         {0}        },
-    {"ragged, A transposed",                   WB_F32,  "tn", {101, 67, 45},    3,       {0},       {0},         {0}        },
-    {"ragged, B transposed",                   WB_F32,  "nt", {101, 67, 45},    3,       {0},       {0},         {0}        },
-    {"ragged, both transposed",                WB_F32,  "tt", {53, 70, 131},    1,       {0},       {0},         {0}        },
-    {"more terms than one pass has",           WB_F32,  "nn", {50, 20, 1100},   2,       {0},       {0},         {0}        },
-    {"more terms than one pass, A transposed", WB_F32,  "tn", {50, 20, 1100},   0,       {0},       {0},         {0}        },
-    {"many small tiles",                       WB_F32,  "nn", {20, 24, 30},     0,       {3, 2},    {1, 3},      {0, 1}     },
-    {"a batch that repeats A",                 WB_F32,  "nt", {7, 9, 5},        0,       {4},       {0},         {1}        },
-    {"a batch in three dimensions",            WB_F32,  "tn", {6, 5, 7},        0,       {2, 3, 2}, {1, 0, 2},   {0, 1, 3}  },
-    {"a batch in no order",                    WB_F32,  "nn", {6, 5, 7},        0,       {7},       {IRREGULAR}, {IRREGULAR}},
-    {"a row",                                  WB_F32,  "nn", {1, 83, 37},      0,       {0},       {0},         {0}        },
-    {"a row, both transposed",                 WB_F32,  "tt", {1, 83, 37},      0,       {0},       {0},         {0}        },
-    {"a column, A transposed",                 WB_F32,  "tn", {83, 1, 37},      2,       {0},       {0},         {0}        },
-    {"few rows",                               WB_F32,  "nn", {10, 150, 64},    0,       {0},       {0},         {0}        },
-    {"few columns",                            WB_F32,  "nn", {150, 10, 64},    0,       {0},       {0},         {0}        },
-    {"tiles of 128",                           WB_F32,  "nn", {1100, 2049, 17}, 0,       {0},       {0},         {0}        },
-    {"ragged",                                 WB_F64,  "nn", {61, 35, 29},     1,       {0},       {0},         {0}        },
-    {"ragged, transposed",                     WB_F64,  "tt", {61, 35, 29},     1,       {0},       {0},         {0}        },
-    {"ragged",                                 WB_F16,  "nn", {61, 35, 29},     1,       {0},       {0},         {0}        },
-    {"more terms than one pass, B transposed", WB_F16,  "nt", {61, 19, 600},    0,       {0},       {0},         {0}        },
-    {"ragged, A transposed",                   WB_BF16, "tn", {49, 35, 29},     1,       {0},       {0},         {0}        },
-    {"a batch",                                WB_BF16, "nn", {5, 6, 7},        0,       {3},       {1},         {1}        },
+    {"tiny", WB_F32, "nn", {3, 2, 4}, 0, {0}, {0}, {0}},
+    {"one element", WB_F32, "nn", {1, 1, 1}, 0, {0}, {0}, {0}},
+    {"places that 32 bits cannot hold", WB_F32, "nn", {5, 1, 1}, 1 << 30, {0}, {0}, {0}},
+    {"without terms", WB_F32, "nn", {5, 3, 0}, 0, {0}, {0}, {0}},
+    {"without rows", WB_F32, "nn", {0, 3, 2}, 0, {0}, {0}, {0}},
+    {"without columns", WB_F32, "nn", {4, 0, 2}, 0, {0}, {0}, {0}},
+    {"whole tiles", WB_F32, "nn", {96, 64, 64}, 0, {0}, {0}, {0}},
+    {"ragged, A transposed", WB_F32, "tn", {101, 67, 45}, 3, {0}, {0}, {0}},
+    {"ragged, B transposed", WB_F32, "nt", {101, 67, 45}, 3, {0}, {0}, {0}},
+    {"ragged, both transposed", WB_F32, "tt", {53, 70, 131}, 1, {0}, {0}, {0}},
+    {"more terms than one pass has", WB_F32, "nn", {50, 20, 1100}, 2, {0}, {0}, {0}},
+    {"more terms than one pass, A transposed", WB_F32, "tn", {50, 20, 1100}, 0, {0}, {0}, {0}},
+    {"many small tiles", WB_F32, "nn", {20, 24, 30}, 0, {3, 2}, {1, 3}, {0, 1}},
+    {"a batch that repeats A", WB_F32, "nt", {7, 9, 5}, 0, {4}, {0}, {1}},
+    {"a batch in three dimensions", WB_F32, "tn", {6, 5, 7}, 0, {2, 3, 2}, {1, 0, 2}, {0, 1, 3}},
+    {"a batch in no order", WB_F32, "nn", {6, 5, 7}, 0, {7}, {IRREGULAR}, {IRREGULAR}},
+    {"a row", WB_F32, "nn", {1, 83, 37}, 0, {0}, {0}, {0}},
+    {"a row, both transposed", WB_F32, "tt", {1, 83, 37}, 0, {0}, {0}, {0}},
+    {"a column, A transposed", WB_F32, "tn", {83, 1, 37}, 2, {0}, {0}, {0}},
+    {"few rows", WB_F32, "nn", {10, 150, 64}, 0, {0}, {0}, {0}},
+    {"few columns", WB_F32, "nn", {150, 10, 64}, 0, {0}, {0}, {0}},
+    {"tiles of 128", WB_F32, "nn", {1100, 2049, 17}, 0, {0}, {0}, {0}},
+    {"ragged", WB_F64, "nn", {61, 35, 29}, 1, {0}, {0}, {0}},
+    {"ragged, transposed", WB_F64, "tt", {61, 35, 29}, 1, {0}, {0}, {0}},
+    {"ragged", WB_F16, "nn", {61, 35, 29}, 1, {0}, {0}, {0}},
+    {"more terms than one pass, B transposed", WB_F16, "nt", {61, 19, 600}, 0, {0}, {0}, {0}},
+    {"ragged, A transposed", WB_BF16, "tn", {49, 35, 29}, 1, {0}, {0}, {0}},
+    {"a batch", WB_BF16, "nn", {5, 6, 7}, 0, {3}, {1}, {1}},
 };
 
 static int64_t batch_of(const product_row *r) {
@@ -168,29 +166,29 @@ typedef struct window_row {
 } window_row;
 
 static const window_row convolutions[] = {
-    {"a small network's",    {12, 11},  {3, 3},    {0},       {0},       {0},       {0},    {3, 10, 1, 3},  true },
-    {"padded",               {9, 7},    {3, 3},    {0},       {0},       {1, 1},    {1, 1}, {17, 9, 1, 2},  true },
-    {"uneven pads, groups",  {9, 10},   {3, 2},    {2, 3},    {0},       {0, 1},    {2, 0}, {6, 4, 2, 2},   true },
-    {"1-D, dilated",         {23},      {4},       {0},       {3},       {5},       {2},    {2, 3, 1, 2},   false},
-    {"3-D",                  {6, 5, 4}, {2, 3, 2}, {1, 2, 1}, {2, 1, 1}, {1, 0, 1}, {0},    {2, 3, 1, 2},   true },
-    {"channels in groups",   {6, 6},    {3, 3},    {0},       {0},       {1, 1},    {1, 1}, {5, 5, 5, 3},   true },
-    {"one place",            {3, 3},    {3, 3},    {0},       {0},       {0},       {0},    {4, 20, 1, 30}, true },
-    {"1 x 1",                {5, 4},    {1, 1},    {0},       {0},       {0},       {0},    {20, 12, 1, 2}, false},
-    {"1 x 1, as matrices",   {13, 11},  {1, 1},    {0},       {0},       {0},       {0},    {6, 10, 2, 3},  false},
-    {"no image",             {5, 4},    {3, 3},    {0},       {0},       {0},       {0},    {2, 3, 1, 0},   true },
-    {"8 x 5",                {16, 15},  {8, 5},    {1, 2},    {0},       {3, 2},    {4, 2}, {2, 3, 1, 2},   true },
-    {"8 x 5, dilated",       {30, 15},  {8, 5},    {2, 1},    {3, 2},    {7, 0},    {2, 3}, {1, 9, 1, 1},   true },
-    {"pads wider than that", {4, 4},    {2, 2},    {0},       {0},       {3, 2},    {2, 3}, {2, 2, 1, 2},   false},
+    {"a small network's", {12, 11}, {3, 3}, {0}, {0}, {0}, {0}, {3, 10, 1, 3}, true},
+    {"padded", {9, 7}, {3, 3}, {0}, {0}, {1, 1}, {1, 1}, {17, 9, 1, 2}, true},
+    {"uneven pads, groups", {9, 10}, {3, 2}, {2, 3}, {0}, {0, 1}, {2, 0}, {6, 4, 2, 2}, true},
+    {"1-D, dilated", {23}, {4}, {0}, {3}, {5}, {2}, {2, 3, 1, 2}, false},
+    {"3-D", {6, 5, 4}, {2, 3, 2}, {1, 2, 1}, {2, 1, 1}, {1, 0, 1}, {0}, {2, 3, 1, 2}, true},
+    {"channels in groups", {6, 6}, {3, 3}, {0}, {0}, {1, 1}, {1, 1}, {5, 5, 5, 3}, true},
+    {"one place", {3, 3}, {3, 3}, {0}, {0}, {0}, {0}, {4, 20, 1, 30}, true},
+    {"1 x 1", {5, 4}, {1, 1}, {0}, {0}, {0}, {0}, {20, 12, 1, 2}, false},
+    {"1 x 1, as matrices", {13, 11}, {1, 1}, {0}, {0}, {0}, {0}, {6, 10, 2, 3}, false},
+    {"no image", {5, 4}, {3, 3}, {0}, {0}, {0}, {0}, {2, 3, 1, 0}, true},
+    {"8 x 5", {16, 15}, {8, 5}, {1, 2}, {0}, {3, 2}, {4, 2}, {2, 3, 1, 2}, true},
+    {"8 x 5, dilated", {30, 15}, {8, 5}, {2, 1}, {3, 2}, {7, 0}, {2, 3}, {1, 9, 1, 1}, true},
+    {"pads wider than that", {4, 4}, {2, 2}, {0}, {0}, {3, 2}, {2, 3}, {2, 2, 1, 2}, false},
 };
 
 static const window_row pools[] = {
-    {"2 x 2",                  {8, 6},    {2, 2},    {2, 2},    {0}, {0},    {0},    {3, 0, 1, 2}, false},
-    {"3 x 2, overlapping",     {9, 8},    {3, 2},    {2, 1},    {0}, {1, 0}, {0, 1}, {2, 0, 1, 2}, true },
-    {"1-D, dilated",           {21},      {3},       {2},       {2}, {2},    {3},    {2, 0, 1, 2}, false},
-    {"3-D",                    {4, 5, 6}, {2, 2, 3}, {2, 1, 3}, {0}, {0},    {0},    {2, 0, 1, 1}, false},
-    {"windows in the padding", {4, 3},    {2, 2},    {1, 2},    {0}, {3, 3}, {3, 3}, {1, 0, 1, 2}, false},
-    {"a large kernel",         {9, 12},   {6, 6},    {2, 3},    {0}, {2, 5}, {5, 0}, {2, 0, 1, 1}, false},
-    {"no image",               {4, 4},    {2, 2},    {2, 2},    {0}, {0},    {0},    {2, 0, 1, 0}, false},
+    {"2 x 2", {8, 6}, {2, 2}, {2, 2}, {0}, {0}, {0}, {3, 0, 1, 2}, false},
+    {"3 x 2, overlapping", {9, 8}, {3, 2}, {2, 1}, {0}, {1, 0}, {0, 1}, {2, 0, 1, 2}, true},
+    {"1-D, dilated", {21}, {3}, {2}, {2}, {2}, {3}, {2, 0, 1, 2}, false},
+    {"3-D", {4, 5, 6}, {2, 2, 3}, {2, 1, 3}, {0}, {0}, {0}, {2, 0, 1, 1}, false},
+    {"windows in the padding", {4, 3}, {2, 2}, {1, 2}, {0}, {3, 3}, {3, 3}, {1, 0, 1, 2}, false},
+    {"a large kernel", {9, 12}, {6, 6}, {2, 3}, {0}, {2, 5}, {5, 0}, {2, 0, 1, 1}, false},
+    {"no image", {4, 4}, {2, 2}, {2, 2}, {0}, {0}, {0}, {2, 0, 1, 0}, false},
 };
 
 static int64_t or_one(int value) { return value ? value : 1; }
@@ -225,16 +223,16 @@ static void add_window(const window_row *r, wb_call_kind kind, wb_dtype dtype) {
     const struct {
         int64_t counts[3], terms;
     } rows[] = {
-        [WB_CALL_conv_forward] = {{x, weights, y},  taps * w.channels / w.groups},
-        [WB_CALL_conv_data] = {{y, weights, x},  taps * w.filters / w.groups },
-        [WB_CALL_conv_filter] = {{x, y, weights},  volume(w.out) * w.batch     },
-        [WB_CALL_maxpool] = {{x, y, y},        1                           },
-        [WB_CALL_pool_scatter] = {{y, y, x},        taps                        },
-        [WB_CALL_pool_gather] = {{x, y, y},        1                           },
-        [WB_CALL_meanpool] = {{x, y, -1},       taps                        },
-        [WB_CALL_meanpool_data] = {{y, x, -1},       taps                        },
-        [WB_CALL_unfold] = {{x, columns, -1}, 1                           },
-        [WB_CALL_fold] = {{columns, x, -1}, taps                        },
+        [WB_CALL_conv_forward] = {{x, weights, y}, taps * w.channels / w.groups},
+        [WB_CALL_conv_data] = {{y, weights, x}, taps * w.filters / w.groups},
+        [WB_CALL_conv_filter] = {{x, y, weights}, volume(w.out) * w.batch},
+        [WB_CALL_maxpool] = {{x, y, y}, 1},
+        [WB_CALL_pool_scatter] = {{y, y, x}, taps},
+        [WB_CALL_pool_gather] = {{x, y, y}, 1},
+        [WB_CALL_meanpool] = {{x, y, -1}, taps},
+        [WB_CALL_meanpool_data] = {{y, x, -1}, taps},
+        [WB_CALL_unfold] = {{x, columns, -1}, 1},
+        [WB_CALL_fold] = {{columns, x, -1}, taps},
     };
     const bool has_index = kind == WB_CALL_pool_scatter || kind == WB_CALL_pool_gather;
     const int last = rows[kind].counts[2] < 0 ? 1 : 2;
@@ -255,14 +253,10 @@ typedef struct index_row {
 } index_row;
 
 static const index_row indices[] = {
-    {"rows of a matrix",   7, 5,    1, 12,  false},
-    {"elements",           1, 33,   1, 400, false},
-    {"a middle dimension", 3, 4,    5, 6,   false},
-    {"one row",            1, 1,    1, 1,   false},
-    {"no index",           4, 3,    2, 0,   false},
-    {"nothing to add to",  0, 3,    2, 4,   false},
-    {"many rows",          2, 3000, 1, 700, false},
-    {"a bad index",        3, 4,    2, 300, true },
+    {"rows of a matrix", 7, 5, 1, 12, false},  {"elements", 1, 33, 1, 400, false},
+    {"a middle dimension", 3, 4, 5, 6, false}, {"one row", 1, 1, 1, 1, false},
+    {"no index", 4, 3, 2, 0, false},           {"nothing to add to", 0, 3, 2, 4, false},
+    {"many rows", 2, 3000, 1, 700, false},     {"a bad index", 3, 4, 2, 300, true},
 };
 
 static void add_index(const index_row *r, wb_call_kind kind, wb_dtype dtype, wb_dtype index_dtype) {

@@ -1,4 +1,5 @@
-/* Every program of tests/support/programs.c as text: what of it depends on sizes, under all compilers, and run against the CPU. */
+/* Every program of tests/support/programs.c as text: what of it depends on sizes, under all
+ * compilers, and run against the CPU. */
 #include "program/render.h"
 
 #include "base/memory.h"
@@ -278,11 +279,7 @@ static void updates_may_be_jobs(void **state) {
         int32_t job_bytes;
         bool is_update;
     } rows[] = {
-        {0,    true },
-        {64,   true },
-        {300,  true },
-        {4096, true },
-        {4096, false},
+        {0, true}, {64, true}, {300, true}, {4096, true}, {4096, false},
     };
     program_maker *m = malloc(sizeof *m);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -308,26 +305,15 @@ static void groups_and_warps_have_bounds(void **state) {
         bool is_serial;
         const char *message; /* NULL: good */
     } rows[] = {
-        {1,   0,   true,  NULL  },
-        {16,  0,   false, NULL  },
-        {256, 0,   false, NULL  },
-        {256, 32,  false, NULL  },
-        {64,  64,  false, NULL  },
-        {8,   0,   false, groups},
-        {24,  0,   false, groups},
-        {512, 0,   false, groups},
-        {0,   0,   true,  groups},
-        {3,   0,   true,  groups},
-        {512, 0,   true,  groups},
-        {64,  128, false, warps },
-        {64,  24,  false, warps },
-        {64,  -1,  false, warps },
-        {1,   1,   true,  warps },
+        {1, 0, true, NULL},     {16, 0, false, NULL},    {256, 0, false, NULL},
+        {256, 32, false, NULL}, {64, 64, false, NULL},   {8, 0, false, groups},
+        {24, 0, false, groups}, {512, 0, false, groups}, {0, 0, true, groups},
+        {3, 0, true, groups},   {512, 0, true, groups},  {64, 128, false, warps},
+        {64, 24, false, warps}, {64, -1, false, warps},  {1, 1, true, warps},
     };
     const wb_call call = {
         .kind = WB_CALL_matmul,
-        .matmul = {.m = 2, .n = 2, .k = 2, .lda = 2, .ldb = 2, .ldc = 2, .batch = 1}
-    };
+        .matmul = {.m = 2, .n = 2, .k = 2, .lda = 2, .ldb = 2, .ldc = 2, .batch = 1}};
     program_maker *m = malloc(sizeof *m);
     programs[0].make(m, 0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -1,4 +1,5 @@
-/* Calls as text: compiled in every dialect, run in those that can run here, and compared with the CPU backend. */
+/* Calls as text: compiled in every dialect, run in those that can run here, and compared with the
+ * CPU backend. */
 #include "program/call.h"
 
 #include "base/memory.h"
@@ -58,12 +59,8 @@ static void run_on_cpu(const wb_call *call, const arrays *a, int count) {
     void *device = wb_cpu_backend.open(0), *kernel = wb_cpu_backend.lower(device, call, NULL, 0);
     assert_non_null(kernel);
     void *scratch = aligned_alloc(64, (wb_cpu_backend.scratch_bytes(kernel) + 127) / 64 * 64);
-    wb_memory memory[MOST_ARGUMENTS + 1] = {
-        {NULL, 0}
-    };
-    wb_argument list[MOST_ARGUMENTS + 1] = {
-        {0, 0}
-    };
+    wb_memory memory[MOST_ARGUMENTS + 1] = {{NULL, 0}};
+    wb_argument list[MOST_ARGUMENTS + 1] = {{0, 0}};
     for (int i = 0; i <= count; i++) {
         memory[i].handle = i < count ? a->of[i] : scratch;
         list[i].memory = (uint32_t)i;
@@ -107,7 +104,8 @@ static void fill(const call_case *c, arrays *a, test_random *r) {
     if (is_pool) fill_pool_index(c, a, r);
 }
 
-/* The same arrays with f32 for halves, which the CPU backend does not take, and without bad indices. */
+/* The same arrays with f32 for halves, which the CPU backend does not take, and without bad
+ * indices. */
 static arrays reference_of(const call_case *c, const arrays *a) {
     call_case wide = *c;
     const bool widens = is_half(c->call.dtype) && c->call.kind != WB_CALL_gather;

@@ -1,5 +1,6 @@
-/* The programs of the whole suite, kept by WEBER_PROGRAMS=folder while it ran, rendered in every dialect and compiled by what is
- * installed. WEBER_MOST_TEXTS=n takes about so many per dialect, spread evenly, instead of 64; 0: all. */
+/* The programs of the whole suite, kept by WEBER_PROGRAMS=folder while it ran, rendered in every
+ * dialect and compiled by what is installed. WEBER_MOST_TEXTS=n takes about so many per dialect,
+ * spread evenly, instead of 64; 0: all. */
 #include <dirent.h>
 #include <limits.h>
 

@@ -1,9 +1,11 @@
-/* Julia's BSON a second time, from the description of the format alone, for the tests of what src/state/bson_write.c writes: text as
- * Julia would show it, or "error: ..." for what BSON.load would not take. Nothing of the library is used.
+/* Julia's BSON a second time, from the description of the format alone, for the tests of what
+ * src/state/bson_write.c writes: text as Julia would show it, or "error: ..." for what BSON.load
+ * would not take. Nothing of the library is used.
  *
  *     {model: (weight = Float32(2, 1)[1, 2], bias = false, σ = ()), epoch: 3}
  *
- * It is as strict as a reader can be: keys of lists are their numbers, lengths fit exactly, a NamedTuple's types are those of its values. */
+ * It is as strict as a reader can be: keys of lists are their numbers, lengths fit exactly, a
+ * NamedTuple's types are those of its values. */
 #ifndef WB_TESTS_STATE_BSON_DECODER_H
 #define WB_TESTS_STATE_BSON_DECODER_H
 

@@ -2,8 +2,8 @@
  *
  *     {a: 1, b: 2i, c: 1.5, d: 'text', e: [true, null], f: <00 ff>, g: !07}
  *
- * int64, int32, double, string, array, bool, null, binary; !07 is a type byte without a payload. Keys of arrays are made. `$Name` is
- * {tag: 'datatype', params: [], name: ['Core', 'Name']}. */
+ * int64, int32, double, string, array, bool, null, binary; !07 is a type byte without a payload.
+ * Keys of arrays are made. `$Name` is {tag: 'datatype', params: [], name: ['Core', 'Name']}. */
 #ifndef WB_TESTS_STATE_BSON_MAKER_H
 #define WB_TESTS_STATE_BSON_MAKER_H
 

@@ -1,4 +1,5 @@
-/* Files that are nowhere but in memory, whose every byte beyond the end a sanitizer sees; records as text. */
+/* Files that are nowhere but in memory, whose every byte beyond the end a sanitizer sees; records
+ * as text. */
 #ifndef WB_TESTS_STATE_BSON_MEMORY_H
 #define WB_TESTS_STATE_BSON_MEMORY_H
 
@@ -14,11 +15,9 @@ typedef struct memory_file {
 static inline void memory_open(memory_file *m, const void *bytes, size_t size) {
     unsigned char *copy = malloc(size ? size : 1);
     if (size) memcpy(copy, bytes, size);
-    *m = (memory_file){
-        .file = {.path = (char *)(uintptr_t) "memory",
-                 .map = {copy, (int64_t)size},
-                 .arena = {.limit_bytes = (int64_t)size * 64 + (1 << 20)}}
-    };
+    *m = (memory_file){.file = {.path = (char *)(uintptr_t) "memory",
+                                .map = {copy, (int64_t)size},
+                                .arena = {.limit_bytes = (int64_t)size * 64 + (1 << 20)}}};
     m->status = wb_format_bson.read(&m->file);
 }
 

@@ -15,115 +15,130 @@ typedef struct document_row {
 #define SYMBOL(name)     "{tag: 'symbol', name: '" name "'}"
 #define NAMES(list)      "{tag: 'tuple', data: [" list "]}"
 #define WEIGHT_AND_SIGMA SYMBOL("weight") ", " SYMBOL("σ")
-#define NAMED(names)     "{tag: 'datatype', params: [" names ", $Tuple], name: ['Core', 'NamedTuple']}"
-#define DICT             "{tag: 'datatype', params: [$String, $Any], name: ['Main', 'Base', 'Dict']}"
-#define F32(size, data)  "{tag: 'array', type: $Float32, size: [" size "], data: <" data ">}"
-#define REF(n)           "{tag: 'backref', ref: " n "}"
+
+#define NAMED(names) "{tag: 'datatype', params: [" names ", $Tuple], name: ['Core', 'NamedTuple']}"
+#define DICT         "{tag: 'datatype', params: [$String, $Any], name: ['Main', 'Base', 'Dict']}"
+
+#define F32(size, data) "{tag: 'array', type: $Float32, size: [" size "], data: <" data ">}"
+#define REF(n)          "{tag: 'backref', ref: " n "}"
 
 static const document_row documents[] = {
-    {"plain values are themselves",                                                    "{a: 1, b: -2i, c: 1.5, d: 'text', e: true, f: null}",
-     "{a: 1, b: -2, c: 1.5~, d: 'text', e: true, f: null}"                                                                                                                                                       },
-    {"an empty document is an empty map",                                              "{}",                                                  "{}"                                                               },
-    {"plain arrays are lists",                                                         "{a: [1, [], 'x', [[false]]]}",                        "{a: [1, [], 'x', [[false]]]}"                                     },
-    {"plain documents are maps",                                                       "{a: {b: {c: 1}, d: {}}}",                             "{a: {b: {c: 1}, d: {}}}"                                          },
-    {"binaries are arrays of bytes",                                                   "{a: <01 02 ff>, b: <>}",                              "{a: u8(3)=1 2 255, b: u8(0)}"                                     },
+    {"plain values are themselves", "{a: 1, b: -2i, c: 1.5, d: 'text', e: true, f: null}",
+     "{a: 1, b: -2, c: 1.5~, d: 'text', e: true, f: null}"},
+    {"an empty document is an empty map", "{}", "{}"},
+    {"plain arrays are lists", "{a: [1, [], 'x', [[false]]]}", "{a: [1, [], 'x', [[false]]]}"},
+    {"plain documents are maps", "{a: {b: {c: 1}, d: {}}}", "{a: {b: {c: 1}, d: {}}}"},
+    {"binaries are arrays of bytes", "{a: <01 02 ff>, b: <>}", "{a: u8(3)=1 2 255, b: u8(0)}"},
     {"a matrix lies first dimension fastest",
-     "{a: {tag: 'array', type: $Int32, size: [2, 1], data: <01 00 00 00 02 00 00 00>}}",                                                      "{a: i32(2 1)=1 2}"                                                },
+     "{a: {tag: 'array', type: $Int32, size: [2, 1], data: <01 00 00 00 02 00 00 00>}}",
+     "{a: i32(2 1)=1 2}"},
     {"keys stand in any order, sizes are of 32 bits too",
-     "{a: {data: <00 00 80 3f>, size: [1i], type: $Float32, tag: 'array'}}",                                                                  "{a: f32(1)=1}"                                                    },
+     "{a: {data: <00 00 80 3f>, size: [1i], type: $Float32, tag: 'array'}}", "{a: f32(1)=1}"},
     {"type names may begin with Main",
      "{a: {tag: 'array', type: {name: ['Main', 'Core', 'Bool'], tag: 'datatype', params: []}, "
-     "size: [2], data: <01 00>}}",                                                                                                            "{a: bool(2)=1 0}"                                                 },
+     "size: [2], data: <01 00>}}",
+     "{a: bool(2)=1 0}"},
     {"arrays may have no dimensions, or no elements",
-     "{a: " F32("",                                                                                                                           "00 00 80 3f") ", b: " F32("0, 3",                                   "") "}", "{a: f32()=1, b: f32(0 3)}"},
+     "{a: " F32("", "00 00 80 3f") ", b: " F32("0, 3", "") "}", "{a: f32()=1, b: f32(0 3)}"},
     {"all of Weber's types are arrays",
      "{a: {tag: 'array', type: $Float64, size: [1], data: <00 00 00 00 00 00 f8 3f>}, "
      "b: {tag: 'array', type: $Float16, size: [1], data: <00 3c>}, "
      "c: {tag: 'array', type: $Int64, size: [1], data: <ff ff ff ff ff ff ff ff>}, "
-     "d: {tag: 'array', type: $UInt8, size: [1, 1], data: <07>}}",                                                                                                          "{a: f64(1)=1.5, b: f16(1)=15360, c: i64(1)=-1, d: u8(1 1)=7}"                                                                                                                                            },
+     "d: {tag: 'array', type: $UInt8, size: [1, 1], data: <07>}}",
+     "{a: f64(1)=1.5, b: f16(1)=15360, c: i64(1)=-1, d: u8(1 1)=7}"},
     {"arrays of other bits stay bytes",
      "{a: {tag: 'array', type: $Int8, size: [3], data: <01 02 03>}, b: {tag: 'array', type: "
      "{tag: 'datatype', name: ['Base', 'Complex'], params: [$Int32]}, size: [1], data: <01 02 03 "
-     "04 05 06 07 08>}}","{a: ?Core.Int8<3 bytes>, b: ?Base.Complex<8 bytes>}"},
+     "04 05 06 07 08>}}",
+     "{a: ?Core.Int8<3 bytes>, b: ?Base.Complex<8 bytes>}"},
     {"arrays of more dimensions than Weber has are opaque",
-     "{a: " F32("1, 1, 1, 1, 1, 1, 1, 1, 1",                                                                                                                   "00 00 80 3f") "}",                                                                                                                                                                                                                                                                              "{a: ?Core.Array}"},
+     "{a: " F32("1, 1, 1, 1, 1, 1, 1, 1, 1", "00 00 80 3f") "}", "{a: ?Core.Array}"},
     {"arrays of no bits are lists",
-     "{a: {tag: 'array', type: $Any, size: [2, 2], data: [1, 'b', null, []]}}","{a: [1, 'b', null, []]}"},
-    {"tuples are lists",        "{a: {tag: 'tuple', data: [1, {data: [], tag: 'tuple'}]}}",
-     "{a: [1, []]}"                                                                                                                                                                                                                                                                                                                                                    },
+     "{a: {tag: 'array', type: $Any, size: [2, 2], data: [1, 'b', null, []]}}",
+     "{a: [1, 'b', null, []]}"},
+    {"tuples are lists", "{a: {tag: 'tuple', data: [1, {data: [], tag: 'tuple'}]}}",
+     "{a: [1, []]}"},
     {"named tuples are maps",
      "{a: {tag: 'struct', type: " NAMED(NAMES(WEIGHT_AND_SIGMA)) ", data: [1, 2.5]}}",
      "{a: {weight: 1, σ: 2.5~}}"},
     {"structs have their fields in order",
-     "{a: {tag: 'struct', type: " DENSE ", data: [" F32("1",                                                                                                            "00 00 80 3f") ", false]}}",
+     "{a: {tag: 'struct', type: " DENSE ", data: [" F32("1", "00 00 80 3f") ", false]}}",
      "{a: Flux.Dense(f32(1)=1, false)}"},
     {"wrappers of other packages are structs",
      "{a: {tag: 'struct', type: {tag: 'datatype', params: [], name: ['Main', 'Tracker', "
-     "'TrackedArray']}, data: [null, " F32("1","00 00 80 3f") ", " REF("1") "]}, _backrefs: [<>]}",
+     "'TrackedArray']}, data: [null, " F32("1", "00 00 80 3f") ", " REF("1") "]}, _backrefs: [<>]}",
      "{a: Tracker.TrackedArray(null, f32(1)=1, u8(0))}"},
     {"functions are structs without fields",
      "{a: {data: [], tag: 'struct', type: {tag: 'datatype', name: ['Main', 'Base', '#tanh'], "
      "params: []}}, b: {tag: 'struct', type: {tag: 'datatype', name: ['Main', '#3#4'], params: "
      "[]}, "
-     "data: []}}",                                                                                               "{a: Base.#tanh(), b: #3#4()}"                                                                                                                                                                     },
+     "data: []}}",
+     "{a: Base.#tanh(), b: #3#4()}"},
     {"a type called Main keeps its name",
-     "{a: {tag: 'struct', type: {tag: 'datatype', name: ['Main'], params: []}, data: []}}",                                                                                                "{a: Main()}"                                                                                                                                                                                                },
+     "{a: {tag: 'struct', type: {tag: 'datatype', name: ['Main'], params: []}, data: []}}",
+     "{a: Main()}"},
     {"numbers that BSON lacks are numbers",
      "{a: {tag: 'struct', type: $Float32, data: <00 00 c0 3f>}, "
      "b: {tag: 'struct', type: $Float16, data: <00 c0>}, "
      "c: {tag: 'struct', type: $Int8, data: <ff>}, d: {tag: 'struct', type: $UInt8, data: <ff>}, "
      "e: {tag: 'struct', type: $UInt64, data: <ff ff ff ff ff ff ff 7f>}, "
      "f: {tag: 'struct', type: $Int16, data: <00 80>}, g: {tag: 'struct', type: $UInt32, data: <ff "
-     "ff ff ff>}, h: {tag: 'struct', type: $Bool, data: <01>}}",                                                                                                   "{a: 1.5~, b: -2~, c: -1, d: 255, e: 9223372036854775807, f: -32768, g: 4294967295, h: true}"                                                                                                                       },
+     "ff ff ff>}, h: {tag: 'struct', type: $Bool, data: <01>}}",
+     "{a: 1.5~, b: -2~, c: -1, d: 255, e: 9223372036854775807, f: -32768, g: 4294967295, h: true}"},
     {"what C has no number for stays bytes",
      "{a: {tag: 'struct', type: $UInt64, data: <ff ff ff ff ff ff ff ff>}, "
      "b: {tag: 'struct', type: $Char, data: <00 00 00 61>}, "
-     "c: {tag: 'struct', type: $Int128, data: <01 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00>}}",                                                                                                 "{a: ?Core.UInt64<8 bytes>, b: ?Core.Char<4 bytes>, c: ?Core.Int128<16 bytes>}"                                                                                                                                                  },
+     "c: {tag: 'struct', type: $Int128, data: <01 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00>}}",
+     "{a: ?Core.UInt64<8 bytes>, b: ?Core.Char<4 bytes>, c: ?Core.Int128<16 bytes>}"},
     {"dictionaries with keys that are names are maps",
      "{a: {tag: 'struct', type: " DICT ", data: [['x', " SYMBOL("y") "], [1, [2]]]}}",
-     "{a: {x: 1, y: [2]}}"                                                                                                               },
+     "{a: {x: 1, y: [2]}}"},
     {"their values may be a typed array",
      "{a: {tag: 'struct', type: " DICT ", data: [['x', 'y'], {tag: 'array', type: $Float32, size: "
      "[2], data: <00 00 80 3f 00 00 00 40>}]}, b: {tag: 'struct', type: " DICT
-     ", data: [['z'], <07>]}}",                                                                                      "{a: {x: 1~, y: 2~}, b: {z: 7}}"                                                                                                                            },
+     ", data: [['z'], <07>]}}",
+     "{a: {x: 1~, y: 2~}, b: {z: 7}}"},
     {"dictionaries with other keys are structs",
      "{a: {tag: 'struct', type: " DICT
      ", data: [[1, 2], ['x', 'y']]}, b: {tag: 'struct', type: " DICT ", data: [<01>, ['x']]}}",
-     "{a: Base.Dict([1, 2], ['x', 'y']), b: Base.Dict(u8(1)=1, ['x'])}"                                                                                                                                                                                   },
-    {"symbols are texts",                                                                                "{a: " SYMBOL("relu") "}",                                                                                            "{a: 'relu'}"                                                                                                                   },
+     "{a: Base.Dict([1, 2], ['x', 'y']), b: Base.Dict(u8(1)=1, ['x'])}"},
+    {"symbols are texts", "{a: " SYMBOL("relu") "}", "{a: 'relu'}"},
     {"types, modules and closures are opaque",
      "{a: $Float32, b: {tag: 'ref', path: ['Main', 'Flux', 'relu']}, c: {tag: 'unionall', body: "
      "$Int64, var: 1}, d: {tag: 'jl_bottom_type'}, e: {tag: 'svec', data: [1]}, f: {tag: 'struct', "
-     "type: {tag: 'jl_anonymous', typename: {}, params: []}, data: [2]}}",                                                                                                                   "{a: ?datatype Core.Float32, b: ?ref Flux.relu, c: ?unionall, d: ?jl_bottom_type, e: "
+     "type: {tag: 'jl_anonymous', typename: {}, params: []}, data: [2]}}",
+     "{a: ?datatype Core.Float32, b: ?ref Flux.relu, c: ?unionall, d: ?jl_bottom_type, e: "
      "?svec(1), f: ?jl_anonymous(2)}"},
-    {"tags that are not known are opaque",                                                                                "{a: {tag: 'of a package', data: [1]}, b: 2}",
-     "{a: ?of a package, b: 2}"                                                                                                                                        },
-    {"a tag that is no text is a key",                                                                                "{a: {tag: 1, data: 2}}",                                                                                                  "{a: {tag: 1, data: 2}}"                                                                                                                                              },
+    {"tags that are not known are opaque", "{a: {tag: 'of a package', data: [1]}, b: 2}",
+     "{a: ?of a package, b: 2}"},
+    {"a tag that is no text is a key", "{a: {tag: 1, data: 2}}", "{a: {tag: 1, data: 2}}"},
     {"arrays of devices are opaque",
      "{a: {tag: 'struct', type: {tag: 'datatype', name: ['CUDA', 'CuArray'], params: []}, data: "
-     "[1]}}",                                                                                                      "{a: ?CUDA.CuArray(1)}"},
-    {"a tagged top is its value",                                                                                "{tag: 'struct', type: " DICT ", data: [['name'], [[1]]]}",
-     "{name: [1]}"                                                                                                                                                                                                     },
+     "[1]}}",
+     "{a: ?CUDA.CuArray(1)}"},
+    {"a tagged top is its value", "{tag: 'struct', type: " DICT ", data: [['name'], [[1]]]}",
+     "{name: [1]}"},
     {"back-references are what they refer to",
      "{a: " REF("1") ", _backrefs: [" F32("1",
-     "00 00 80 3f") ", [" REF("1") "]], b: [" REF("2") "]}",
+                                          "00 00 80 3f") ", [" REF("1") "]], b: [" REF("2") "]}",
      "{a: f32(1)=1, b: [[f32(1)=1]]}"},
     {"types and data may be back-references",
      "{_backrefs: [$Float32, <00 00 80 3f>, [1], " DENSE "], a: {tag: 'array', type: " REF(
          "1") ", "
               "data: " REF("2") ", size: " REF("3") "}, b: {tag: 'struct', type: " REF(
                   "4") ", data: " REF("3") "}}",
-     "{a: f32(1)=1, b: Flux.Dense(1)}"                                                                                                                                                                    },
-    {"entries that nothing refers to do not matter",                                                 "{_backrefs: [{tag: 'tuple'}], a: 1}",
-     "{a: 1}"                                                                                                                                  },
-    {"only the top has back-references",                                                "{a: {_backrefs: [1]}}",                                                                                                     "{a: {_backrefs: [1]}}"},
+     "{a: f32(1)=1, b: Flux.Dense(1)}"},
+    {"entries that nothing refers to do not matter", "{_backrefs: [{tag: 'tuple'}], a: 1}",
+     "{a: 1}"},
+    {"only the top has back-references", "{a: {_backrefs: [1]}}", "{a: {_backrefs: [1]}}"},
     {"a reference within what it refers to is a cycle",
-     "{_backrefs: [[1, " REF("1") "]], a: " REF("1") "}",                                                                                                                              "{a: [1, ?cycle]}"                             },
+     "{_backrefs: [[1, " REF("1") "]], a: " REF("1") "}", "{a: [1, ?cycle]}"},
     {"cycles go through several entries",
      "{_backrefs: [[" REF("2") "], {x: " REF("1") "}], a: [" REF("1") ", " REF("2") "]}",
-     "{a: [[{x: ?cycle}], {x: ?cycle}]}"                                                                      },
+     "{a: [[{x: ?cycle}], {x: ?cycle}]}"},
     {"undefined fields are structs without fields",
-     "{a: {tag: 'struct', type: {tag: 'datatype', name: ['BSON', 'Undef'], params: []}, data: []}}","{a: BSON.Undef()}"},
+     "{a: {tag: 'struct', type: {tag: 'datatype', name: ['BSON', 'Undef'], params: []}, data: []}}",
+     "{a: BSON.Undef()}"},
 };
 
 static void documents_are_read(void **state) {
@@ -142,47 +157,47 @@ static void documents_are_read(void **state) {
 
 static const document_row faulty[] = {
     {"unknown types of values are refused", "{a: !07}",
-     "offset 4: a value that Julia does not write (type 07)"                                                                           },
-    {"data must have the array's size",     "{a: " F32("2",                   "00 00 80 3f") "}",
+     "offset 4: a value that Julia does not write (type 07)"},
+    {"data must have the array's size", "{a: " F32("2", "00 00 80 3f") "}",
      "4 bytes are not 2 elements of type Core.Float32"},
-    {"sizes are not negative",                                     "{a: " F32("-1",                                              "") "}",                                                    "size is -1"},
-    {"sizes do not overflow",                         "{a: " F32("4611686018427387904, 4, 0",                                                         "") "}",                                         "size is 4"},
-    {"sizes in bytes do not overflow",                              "{a: " F32("4611686018427387904","") "}",
+    {"sizes are not negative", "{a: " F32("-1", "") "}", "size is -1"},
+    {"sizes do not overflow", "{a: " F32("4611686018427387904, 4, 0", "") "}", "size is 4"},
+    {"sizes in bytes do not overflow", "{a: " F32("4611686018427387904", "") "}",
      "0 bytes are not 46"},
-    {"sizes are integers","{a: " F32("'x'",       "") "}",                                                                                                               "size is -1"},
-    {"opaque elements are whole",                  "{a: {tag: 'array', type: $UInt16, size: [2], data: <00 00 00>}}",
-     "3 bytes are not 2"                                                                                                      },
+    {"sizes are integers", "{a: " F32("'x'", "") "}", "size is -1"},
+    {"opaque elements are whole", "{a: {tag: 'array', type: $UInt16, size: [2], data: <00 00 00>}}",
+     "3 bytes are not 2"},
     {"elements are as many as the sizes say",
-     "{a: {tag: 'array', type: $Any, size: [3], data: [1]}}",                                           "an array of 3 has 1 elements"                 },
-    {"an array has a size",                                     "{a: {tag: 'array', type: $Float32, data: <>}}",
-     "offset 4: a \"array\" without its list"                                                                           },
-    {"an array has data",                                     "{a: {tag: 'array', type: $Float32, size: []}}",                                                 "without its data"     },
-    {"an array has a type",                                     "{a: {tag: 'array', size: [0], data: <>}}",
+     "{a: {tag: 'array', type: $Any, size: [3], data: [1]}}", "an array of 3 has 1 elements"},
+    {"an array has a size", "{a: {tag: 'array', type: $Float32, data: <>}}",
+     "offset 4: a \"array\" without its list"},
+    {"an array has data", "{a: {tag: 'array', type: $Float32, size: []}}", "without its data"},
+    {"an array has a type", "{a: {tag: 'array', size: [0], data: <>}}",
      "offset 4: its type is none"},
-    {"bools are 0 and 1",                                     "{a: {tag: 'array', type: $Bool, size: [2], data: <00 02>}}",
-     "array of Bool has others"                      },
-    {"a number has its bytes",                                     "{a: {tag: 'struct', type: $Float32, data: <00 00>}}",
-     "a Core.Float32 of 2 bytes"                                                              },
-    {"a struct has data",                                     "{a: {tag: 'struct', type: " DENSE "}}",                                              "a \"struct\" without its list"},
-    {"a tuple has data",                                     "{a: {tag: 'tuple', data: 5}}",                                                   "a \"tuple\" without its list"},
-    {"a symbol has a name",                                     "{a: {tag: 'symbol', name: 5}}",                                                    "a \"symbol\" without its text"                                                   },
+    {"bools are 0 and 1", "{a: {tag: 'array', type: $Bool, size: [2], data: <00 02>}}",
+     "array of Bool has others"},
+    {"a number has its bytes", "{a: {tag: 'struct', type: $Float32, data: <00 00>}}",
+     "a Core.Float32 of 2 bytes"},
+    {"a struct has data", "{a: {tag: 'struct', type: " DENSE "}}", "a \"struct\" without its list"},
+    {"a tuple has data", "{a: {tag: 'tuple', data: 5}}", "a \"tuple\" without its list"},
+    {"a symbol has a name", "{a: {tag: 'symbol', name: 5}}", "a \"symbol\" without its text"},
     {"named tuples have as many names as values",
      "{a: {tag: 'struct', type: " NAMED(NAMES(SYMBOL("x"))) ", data: [1, 2]}}",
-     "2 values have 1 names"                                                                    },
+     "2 values have 1 names"},
     {"dictionaries have as many keys as values",
-     "{a: {tag: 'struct', type: " DICT ", data: [['x', 'y', 'z'], [1]]}}",                           "1 values have 3 names"                                                         },
-    {"back-references are in range",                                     "{_backrefs: [1], a: " REF("2") "}",                            "entry 2 of 1"                                                              },
-    {"back-references are not 0",                                     "{_backrefs: [1], a: " REF("0") "}",                                        "entry 0 of 1"},
-    {"back-references are integers",                                     "{_backrefs: [1], a: {tag: 'backref', ref: 'x'}}",                                           "entry 0"},
-    {"back-references need entries",                                     "{a: " REF("1") "}",                                        "entry 1 of 0"                                           },
-    {"entries are a list",                                     "{_backrefs: {a: 1}}",                                        "_backrefs is no list"                                                                           },
-    {"references to references end",                                     "{_backrefs: [" REF("2") ", " REF("1") "], a: " REF("1") "}",
-     "back-references only"      },
+     "{a: {tag: 'struct', type: " DICT ", data: [['x', 'y', 'z'], [1]]}}", "1 values have 3 names"},
+    {"back-references are in range", "{_backrefs: [1], a: " REF("2") "}", "entry 2 of 1"},
+    {"back-references are not 0", "{_backrefs: [1], a: " REF("0") "}", "entry 0 of 1"},
+    {"back-references are integers", "{_backrefs: [1], a: {tag: 'backref', ref: 'x'}}", "entry 0"},
+    {"back-references need entries", "{a: " REF("1") "}", "entry 1 of 0"},
+    {"entries are a list", "{_backrefs: {a: 1}}", "_backrefs is no list"},
+    {"references to references end", "{_backrefs: [" REF("2") ", " REF("1") "], a: " REF("1") "}",
+     "back-references only"},
     {"a type that is itself is none",
      "{_backrefs: [" REF("1") "], a: {tag: 'struct', type: " REF("1") ", data: []}}",
      "back-references only"},
-    {"a key stands once",                                     "{a: {tag: 'tuple', data: [], data: [1]}}",
-     "\"data\" stands here a second"                                                   },
+    {"a key stands once", "{a: {tag: 'tuple', data: [], data: [1]}}",
+     "\"data\" stands here a second"},
 };
 
 static void faults_are_found(void **state) {
@@ -260,11 +275,9 @@ static void nesting_is_limited(void **state) {
     const struct {
         const char *each, *closing;
         int most;
-    } rows[] = {
-        {"[",                      "]",  WB_RECORD_DEPTH - 1},
-        {"{x: ",                   "}",  WB_RECORD_DEPTH - 1},
-        {"{tag: 'tuple', data: [", "]}", WB_RECORD_DEPTH - 1}
-    };
+    } rows[] = {{"[", "]", WB_RECORD_DEPTH - 1},
+                {"{x: ", "}", WB_RECORD_DEPTH - 1},
+                {"{tag: 'tuple', data: [", "]}", WB_RECORD_DEPTH - 1}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char *text = nested(rows[i].each, rows[i].closing, rows[i].most);
         assert_int_equal(status_of(text), WB_OK);
@@ -326,7 +339,8 @@ static void references_do_not_hide_depth(void **state) {
     assert_error(WB_ERROR_FORMAT, "nested more than 256 deep");
 }
 
-/* Hundreds of references to a document of thousands of keys: short, but long to go over again and again. */
+/* Hundreds of references to a document of thousands of keys: short, but long to go over again and
+ * again. */
 static void the_same_bytes_are_not_gone_over_forever(void **state) {
     (void)state;
     static char text[1 << 17];
@@ -351,22 +365,22 @@ static wb_file *fixture(const char *name) {
 }
 
 static const document_row written[] = {
-    {"bsonjl_matrix_float32 is ones",              "bsonjl_matrix_float32.bson",     "{a: f32(2 2)=1 1 1 1}"   },
-    {"bsonjl_complex_and_string has both",         "bsonjl_complex_and_string.bson",
-     "{a: ?Base.Complex<32 bytes>, b: 'Hello, World!'}"                                                        },
-    {"bsonjl_dict_64bit is a dictionary",          "bsonjl_dict_64bit.bson",         "{obj: {name: u8(2)=1 2}}"},
-    {"bsonjl_dict_32bit is the same",              "bsonjl_dict_32bit.bson",         "{obj: {name: u8(2)=1 2}}"},
-    {"bsonjl_dataframe shows its arrays",          "bsonjl_dataframe.bson",
+    {"bsonjl_matrix_float32 is ones", "bsonjl_matrix_float32.bson", "{a: f32(2 2)=1 1 1 1}"},
+    {"bsonjl_complex_and_string has both", "bsonjl_complex_and_string.bson",
+     "{a: ?Base.Complex<32 bytes>, b: 'Hello, World!'}"},
+    {"bsonjl_dict_64bit is a dictionary", "bsonjl_dict_64bit.bson", "{obj: {name: u8(2)=1 2}}"},
+    {"bsonjl_dict_32bit is the same", "bsonjl_dict_32bit.bson", "{obj: {name: u8(2)=1 2}}"},
+    {"bsonjl_dataframe shows its arrays", "bsonjl_dataframe.bson",
      "{d: DataFrames.DataFrame([i64(10)=1 2 3 4 5 6 7 8 ..., i64(10)=5 6 7 8 9 10 11 12 ...], "
-     "DataFrames.Index({a: 1, b: 2}, ['a', 'b']))}"                                                            },
-    {"flux_docs_mymodel is a Chain",               "flux_docs_mymodel.bson",
+     "DataFrames.Index({a: 1, b: 2}, ['a', 'b']))}"},
+    {"flux_docs_mymodel is a Chain", "flux_docs_mymodel.bson",
      "{model: Flux.Chain([Flux.Dense(f32(5 10)=-0.201295 -0.484116 -0.392534 -0.269563 0.350365 "
      "0.488851 0.178344 -0.147905 ..., f32(5)=0 0 0 0 0, NNlib.#relu()), Flux.Dense(f32(2 "
      "5)=0.26759 0.921238 0.139273 -0.207772 0.253746 0.806149 0.885718 0.565696 ..., f32(2)=0 0, "
-     "Base.#identity()), NNlib.#softmax()])}"                                                                  },
+     "Base.#identity()), NNlib.#softmax()])}"},
     {"flux_docs_checkpoint is a state with names", "flux_docs_checkpoint.bson",
      "{model_state: {layers: [{weight: f64(2 1)=1 1, bias: f64(2)=0 0, σ: Base.Missing()}, "
-     "{weight: f64(1 2)=1 1, bias: f64(1)=0, σ: Base.Missing()}]}}"                                           },
+     "{weight: f64(1 2)=1 1, bias: f64(1)=0, σ: Base.Missing()}]}}"},
 };
 
 static void fixtures_hold_what_julia_wrote(void **state) {

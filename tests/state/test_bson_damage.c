@@ -84,7 +84,8 @@ static void every_truncation_is_an_error(void **state) {
     }
 }
 
-/* The same, as it is with a liar: the length at the beginning is that of the rest, whose last byte is zero. */
+/* The same, as it is with a liar: the length at the beginning is that of the rest, whose last byte
+ * is zero. */
 static void truncations_that_are_made_up_are_survived(void **state) {
     (void)state;
     for (int i = 0; i < NAMES; i++) {

@@ -1,4 +1,5 @@
-/* src/state/bson_write.c: what is written is what a second decoder (bson_decoder.h) and the reader find; ties, limits, refusals. */
+/* src/state/bson_write.c: what is written is what a second decoder (bson_decoder.h) and the reader
+ * find; ties, limits, refusals. */
 #include "base/memory.h"
 #include "state/bson_decoder.h"
 #include "state/bson_memory.h"
@@ -111,8 +112,9 @@ static void assert_refused(const wb_record *root, wb_status status, const char *
 
 static const float ones[] = {1, 1, 1, 1};
 
-/* Julia's file has the type's name as ["Main", "Core", "Float32"], as Julia wrote it then; Weber writes ["Core", "Float32"], as it
- * does now. Without that one element, and the 12 bytes in the lengths around it, the two are the same. */
+/* Julia's file has the type's name as ["Main", "Core", "Float32"], as Julia wrote it then; Weber
+ * writes ["Core", "Float32"], as it does now. Without that one element, and the 12 bytes in the
+ * lengths around it, the two are the same. */
 static void a_matrix_is_what_julia_writes_byte_by_byte(void **state) {
     (void)state;
     unsigned char julia[256];

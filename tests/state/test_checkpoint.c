@@ -1,4 +1,5 @@
-/* src/state/checkpoint.c: which files a folder of checkpoints has, which of them count, and which go. */
+/* src/state/checkpoint.c: which files a folder of checkpoints has, which of them count, and which
+ * go. */
 #include <weber.h>
 
 #include "support/files.h"

@@ -72,12 +72,10 @@ static wb_status by_open_file(wb_layer *to, wb_layer *from, wb_load_desc desc) {
     return status;
 }
 
-static const way ways[] = {
-    {"by a file",       by_file     },
-    {"by a model",      by_model    },
-    {"by a state",      by_state    },
-    {"by an open file", by_open_file}
-};
+static const way ways[] = {{"by a file", by_file},
+                           {"by a model", by_model},
+                           {"by a state", by_state},
+                           {"by an open file", by_open_file}};
 enum { WAYS = sizeof ways / sizeof *ways };
 
 /* acceptance L1 */

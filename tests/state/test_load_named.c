@@ -90,25 +90,32 @@ typedef struct misfit {
 static const misfit misfits[] = {
     {"another number of features",
      {.out = 5},
-     WB_ERROR_SHAPE,    "layers.2.weight is (5, 3) in the file under \"model\", (2, 3) in the model"},
+     WB_ERROR_SHAPE,
+     "layers.2.weight is (5, 3) in the file under \"model\", (2, 3) in the model"},
     {"another rule",
      {.rule = {.kind = WB_MOMENTUM, .eta = 0.1, .rho = 0.5}},
-     WB_ERROR_ARGUMENT, "optimiser.rule is Momentum in the file, AdamW in the optimiser"            },
+     WB_ERROR_ARGUMENT,
+     "optimiser.rule is Momentum in the file, AdamW in the optimiser"},
     {"another kind of Adam",
      {.rule = {.kind = WB_ADAM, .eta = 0.1, .beta1 = 0.9, .beta2 = 0.9, .epsilon = 1}},
-     WB_ERROR_ARGUMENT, "optimiser.rule is Adam in the file, AdamW in the optimiser"                },
+     WB_ERROR_ARGUMENT,
+     "optimiser.rule is Adam in the file, AdamW in the optimiser"},
     {"more data",
      {.points = 24},
-     WB_ERROR_ARGUMENT, "data.observations is 24 in the file, here it is 20"                        },
+     WB_ERROR_ARGUMENT,
+     "data.observations is 24 in the file, here it is 20"},
     {"larger batches",
      {.batchsize = 5},
-     WB_ERROR_ARGUMENT, "data.batchsize is 5 in the file, here it is 4"                             },
+     WB_ERROR_ARGUMENT,
+     "data.batchsize is 5 in the file, here it is 4"},
     {"no shuffling",
      {.shuffle = true},
-     WB_ERROR_ARGUMENT, "data.shuffle is false in the file, here it is true"                        },
+     WB_ERROR_ARGUMENT,
+     "data.shuffle is false in the file, here it is true"},
     {"full batches only",
      {.drop_partial = true},
-     WB_ERROR_ARGUMENT, "data.drop_partial is true in the file, here it is false"                   },
+     WB_ERROR_ARGUMENT,
+     "data.drop_partial is true in the file, here it is false"},
 };
 
 /* That nothing has changed is seen by the file that it would be. */
@@ -178,7 +185,8 @@ static void not_everything_can_be_loaded_into(void **state) {
     wb_free(file), wb_free(tree);
 }
 
-/* Arrays that two objects had in common at first, as an average and its model, are not mistaken for a tie. */
+/* Arrays that two objects had in common at first, as an average and its model, are not mistaken for
+ * a tie. */
 static void objects_that_shared_arrays_get_their_own(void **state) {
     (void)state;
     wb_layer *model = wb_tree_named({"w", wb_vector(1, 2)});
@@ -270,11 +278,11 @@ static void numbers_that_cannot_be_are_refused(void **state) {
     static const struct {
         const char *from, *to, *message;
     } lies[] = {
-        {"\\\"data.batch\\\":3",                  "\\\"data.batch\\\":6",                  "the numbers of \"data\" cannot be"},
-        {"\\\"data.epoch\\\":0,",                 "\\\"data.epoch\\\":-1",                 ""                                 },
-        {"\\\"optimiser.step\\\":3",              "\\\"optimiser.step\\\":-",              ""                                 },
+        {"\\\"data.batch\\\":3", "\\\"data.batch\\\":6", "the numbers of \"data\" cannot be"},
+        {"\\\"data.epoch\\\":0,", "\\\"data.epoch\\\":-1", ""},
+        {"\\\"optimiser.step\\\":3", "\\\"optimiser.step\\\":-", ""},
         {"\\\"optimiser.rule.name\\\":\\\"AdamW", "\\\"optimiser.rule.name\\\":\\\"AdamX",
-         "optimiser.rule is AdamX in the file"                                                                                },
+         "optimiser.rule is AdamX in the file"},
     };
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         things t = make((shape){.out = 0}, 3);

@@ -1,4 +1,5 @@
-/* Models and parameters that Flux wrote: src/state/build.c, catalogue.c, flux.c. The files of all its versions are made by hand. */
+/* Models and parameters that Flux wrote: src/state/build.c, catalogue.c, flux.c. The files of all
+ * its versions are made by hand. */
 #include <weber/state.h>
 
 #include "layers/layer.h"
@@ -288,7 +289,8 @@ static void what_cannot_be_made_is_told(void **state) {
     assert_says(r->error);
 }
 
-/* Chains of the next chain twice: a short file, 2^17 layers to who counts them, and not more than it has. */
+/* Chains of the next chain twice: a short file, 2^17 layers to who counts them, and not more than
+ * it has. */
 static void what_stands_over_and_over_is_made_once(void **state) {
     (void)state;
     enum { LEVELS = 18 };

@@ -219,20 +219,20 @@ static void bent_directories_are_refused(void **state) {
         unsigned char value;
         const char *message;
     } rows[] = {
-        {-22, 0,   "this does not end as a zip file does"             },
-        {-18, 1,   "a zip file in several parts"                      },
-        {-14, 3,   "a zip file in several parts"                      },
-        {-9,  255, "the zip directory is not in the file"             },
-        {-5,  255, "the zip directory is not in the file"             },
-        {-2,  1,   "this does not end as a zip file does"             },
-        {0,   0,   "an entry of the zip directory was expected"       },
-        {29,  1,   "an entry reaches beyond the directory"            },
-        {31,  1,   "an entry reaches beyond the directory"            },
-        {33,  1,   "an entry reaches beyond the directory"            },
-        {42,  1,   "a.npy is not where the directory says"            },
-        {45,  1,   "a.npy is not where the directory says"            },
-        {46,  0,   "a name with a zero byte"                          },
-        {46,  'x', "x.npy has another name or method in the directory"},
+        {-22, 0, "this does not end as a zip file does"},
+        {-18, 1, "a zip file in several parts"},
+        {-14, 3, "a zip file in several parts"},
+        {-9, 255, "the zip directory is not in the file"},
+        {-5, 255, "the zip directory is not in the file"},
+        {-2, 1, "this does not end as a zip file does"},
+        {0, 0, "an entry of the zip directory was expected"},
+        {29, 1, "an entry reaches beyond the directory"},
+        {31, 1, "an entry reaches beyond the directory"},
+        {33, 1, "an entry reaches beyond the directory"},
+        {42, 1, "a.npy is not where the directory says"},
+        {45, 1, "a.npy is not where the directory says"},
+        {46, 0, "a name with a zero byte"},
+        {46, 'x', "x.npy has another name or method in the directory"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         zip z;

@@ -1,4 +1,5 @@
-/* Rename tables: names by rows and stars, trees under new names, arrays turned on the way, and other formats (wb_convert). */
+/* Rename tables: names by rows and stars, trees under new names, arrays turned on the way, and
+ * other formats (wb_convert). */
 #include "test_safetensors_trees.h"
 
 #include "array/array.h"
@@ -12,29 +13,29 @@ typedef struct name_row {
 } name_row;
 
 static const name_row name_rows[] = {
-    {"a name without stars is itself",          "a.b -> c",                 "a.b",                   "c"          },
-    {"and no other",                            "a.b -> c",                 "a.bb",                  NULL         },
-    {"a star is a part without dots",           "*.weight -> x.*",          "0.weight",              "x.0"        },
-    {"which never crosses one",                 "*.weight -> x.*",          "a.0.weight",            NULL         },
-    {"a star is no nothing",                    "a*.w -> *",                "a.w",                   NULL         },
-    {"two stars cross dots",                    "module.** -> **",          "module.a.b.c",          "a.b.c"      },
-    {"and are no nothing",                      "module.** -> **",          "module.",               NULL         },
-    {"two stars behind each other's dots",      "**.x.** -> **/**",         "a.b.x.x.c",             "a.b/x.c"    },
-    {"stars within a part",                     "layer*_*.w -> *.*",        "layer12_b.w",           "12.b"       },
-    {"a star takes as little as it can",        "*a* -> */*",               "xaya",                  "x/ya"       },
-    {"and more where it has to",                "*a.* -> */*",              "xaya.b",                "xay/b"      },
-    {"a star after two stars is tried anew",    "**.*x -> **/*",            "a.b.cx",                "a.b/c"      },
-    {"a number and one more",                   "h.*.* -> layers.*+1.*",    "h.9.w",                 "layers.10.w"},
-    {"a number and some less",                  "h.* -> *-7",               "h.9",                   "2"          },
-    {"no number below nothing",                 "h.* -> *-10",              "h.9",                   NULL         },
-    {"one more than a name is nothing",         "* -> *+1\n* -> b.*",       "name",                  "b.name"     },
-    {"a plus that no digit follows stays",      "* -> *+x",                 "a",                     "a+x"        },
-    {"the first row that takes it counts",      "a -> b\n* -> c.*",         "a",                     "b"          },
-    {"rows without a right side leave out",     "*.num_batches_tracked ->", "1.num_batches_tracked",
-     ""                                                                                                           },
-    {"quotes are taken letter by letter",       "\"a *# b\" -> \"*\"",      "a *# b",                "*"          },
-    {"remarks and blank lines are passed over", "# x\n\n  a -> b # y\r\n",  "a",                     "b"          },
-    {"Windows' ends of lines",                  "a -> b\r\nc -> d\r\n",     "c",                     "d"          },
+    {"a name without stars is itself", "a.b -> c", "a.b", "c"},
+    {"and no other", "a.b -> c", "a.bb", NULL},
+    {"a star is a part without dots", "*.weight -> x.*", "0.weight", "x.0"},
+    {"which never crosses one", "*.weight -> x.*", "a.0.weight", NULL},
+    {"a star is no nothing", "a*.w -> *", "a.w", NULL},
+    {"two stars cross dots", "module.** -> **", "module.a.b.c", "a.b.c"},
+    {"and are no nothing", "module.** -> **", "module.", NULL},
+    {"two stars behind each other's dots", "**.x.** -> **/**", "a.b.x.x.c", "a.b/x.c"},
+    {"stars within a part", "layer*_*.w -> *.*", "layer12_b.w", "12.b"},
+    {"a star takes as little as it can", "*a* -> */*", "xaya", "x/ya"},
+    {"and more where it has to", "*a.* -> */*", "xaya.b", "xay/b"},
+    {"a star after two stars is tried anew", "**.*x -> **/*", "a.b.cx", "a.b/c"},
+    {"a number and one more", "h.*.* -> layers.*+1.*", "h.9.w", "layers.10.w"},
+    {"a number and some less", "h.* -> *-7", "h.9", "2"},
+    {"no number below nothing", "h.* -> *-10", "h.9", NULL},
+    {"one more than a name is nothing", "* -> *+1\n* -> b.*", "name", "b.name"},
+    {"a plus that no digit follows stays", "* -> *+x", "a", "a+x"},
+    {"the first row that takes it counts", "a -> b\n* -> c.*", "a", "b"},
+    {"rows without a right side leave out", "*.num_batches_tracked ->", "1.num_batches_tracked",
+     ""},
+    {"quotes are taken letter by letter", "\"a *# b\" -> \"*\"", "a *# b", "*"},
+    {"remarks and blank lines are passed over", "# x\n\n  a -> b # y\r\n", "a", "b"},
+    {"Windows' ends of lines", "a -> b\r\nc -> d\r\n", "c", "d"},
 };
 
 static void a_name_becomes(void **state) {
@@ -54,17 +55,17 @@ typedef struct fault_row {
 } fault_row;
 
 static const fault_row fault_rows[] = {
-    {"a row without an arrow",    "a b",                                    "line 1: -> was expected"                   },
-    {"a name alone",              "\na",                                    "line 2: -> was expected"                   },
-    {"an unknown turn",           "a -> b turned",
-     "line 1: behind the names stands transpose, flip or nothing"                                                       },
-    {"a turn twice",              "a -> b flip flip",                       "line 1: something follows the row"         },
-    {"quotes without end",        "\"a -> b",                               "line 1: quotes without end"                },
-    {"an empty name",             "\"\" -> b",                              "line 1: an empty name"                     },
-    {"a star on the right alone", "a -> *",                                 "line 1: each star on the left has its star"},
-    {"a star on the left alone",  "a -> b\n* -> c",                         "line 2: each star on the left has its star"},
-    {"a star beside stars",       "a*** -> b**",                            "line 1: two stars side by side"            },
-    {"nine stars",                "*.*.*.*.*.*.*.*.* -> *.*.*.*.*.*.*.*.*", "line 1: more than eight stars"             },
+    {"a row without an arrow", "a b", "line 1: -> was expected"},
+    {"a name alone", "\na", "line 2: -> was expected"},
+    {"an unknown turn", "a -> b turned",
+     "line 1: behind the names stands transpose, flip or nothing"},
+    {"a turn twice", "a -> b flip flip", "line 1: something follows the row"},
+    {"quotes without end", "\"a -> b", "line 1: quotes without end"},
+    {"an empty name", "\"\" -> b", "line 1: an empty name"},
+    {"a star on the right alone", "a -> *", "line 1: each star on the left has its star"},
+    {"a star on the left alone", "a -> b\n* -> c", "line 2: each star on the left has its star"},
+    {"a star beside stars", "a*** -> b**", "line 1: two stars side by side"},
+    {"nine stars", "*.*.*.*.*.*.*.*.* -> *.*.*.*.*.*.*.*.*", "line 1: more than eight stars"},
 };
 
 static void a_table_is_refused(void **state) {
@@ -94,7 +95,8 @@ static void names_have_an_end(void **state) {
 
 static const float numbers[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
 
-/* PyTorch's names over arrays in its order of memory: a Conv2d (1, 2, 2, 2), a Linear (2, 3), a bias. */
+/* PyTorch's names over arrays in its order of memory: a Conv2d (1, 2, 2, 2), a Linear (2, 3), a
+ * bias. */
 static void write_torch(const char *name) {
     const char *const names[] = {"0.weight", "0.bias", "3.weight"};
     wb_arena arena = {.blocks = NULL};
@@ -146,17 +148,17 @@ typedef struct tree_row {
 } tree_row;
 
 static const tree_row tree_rows[] = {
-    {"a name that is not there",  "0.weight -> a\n\n5.weight -> b", WB_ERROR_ARGUMENT,
+    {"a name that is not there", "0.weight -> a\n\n5.weight -> b", WB_ERROR_ARGUMENT,
      "torch.npz: rename table, line 3: there is no \"5.weight\" in the file; there is 0.bias, "
-     "0.weight, 3.weight"                                                                                                     },
+     "0.weight, 3.weight"},
     {"two names that become one", "*.weight -> w.*\n0.bias -> w.0", WB_ERROR_ARGUMENT,
-     "torch.npz: both \"0."                                                                                                   },
-    {"a name that is taken",      "0.bias -> 3.weight",             WB_ERROR_ARGUMENT, "would be \"3.weight\""                },
-    {"a convolution transposed",  "0.weight -> w transpose",        WB_ERROR_SHAPE,
-     "line 1: 0.weight is (2, 2, 2, 1), and transpose wants two dimensions"                                                   },
-    {"a matrix flipped",          "*.weight -> *.w flip",           WB_ERROR_SHAPE,
-     "line 1: 3.weight is (3, 2), and flip wants three or more"                                                               },
-    {"a fault in the table",      "a",                              WB_ERROR_FORMAT,   "rename table, line 1: -> was expected"},
+     "torch.npz: both \"0."},
+    {"a name that is taken", "0.bias -> 3.weight", WB_ERROR_ARGUMENT, "would be \"3.weight\""},
+    {"a convolution transposed", "0.weight -> w transpose", WB_ERROR_SHAPE,
+     "line 1: 0.weight is (2, 2, 2, 1), and transpose wants two dimensions"},
+    {"a matrix flipped", "*.weight -> *.w flip", WB_ERROR_SHAPE,
+     "line 1: 3.weight is (3, 2), and flip wants three or more"},
+    {"a fault in the table", "a", WB_ERROR_FORMAT, "rename table, line 1: -> was expected"},
 };
 
 static void a_renaming_is_refused(void **state) {
@@ -256,7 +258,8 @@ static const char *path_of(const char *name) {
 
 static const char *const convert_names[] = {"c.bson", "c.safetensors", "c.npz"};
 
-/* Renamed and turned into each format, and from each into each other: the same numbers under the same names. */
+/* Renamed and turned into each format, and from each into each other: the same numbers under the
+ * same names. */
 static void a_file_is_converted(void **state) {
     (void)state;
     static const char *const places[] = {"model.layers.1.weight", "model.layers.1.bias",
@@ -281,7 +284,8 @@ static void a_file_is_converted(void **state) {
     }
 }
 
-/* The text of its structure stands in the tree or in the metadata, as the format has it: a model can be built from either. */
+/* The text of its structure stands in the tree or in the metadata, as the format has it: a model
+ * can be built from either. */
 static void a_converted_model_can_be_built(void **state) {
     (void)state;
     wb_layer *model = wb_chain(wb_conv({3, 3}, 1, 2, wb_relu), wb_flatten(), wb_dense(8, 3));

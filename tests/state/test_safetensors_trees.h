@@ -1,4 +1,5 @@
-/* What the tests of the formats share: files of given bytes, random trees of records and their comparison, damage. */
+/* What the tests of the formats share: files of given bytes, random trees of records and their
+ * comparison, damage. */
 #ifndef WB_TESTS_STATE_TREES_H
 #define WB_TESTS_STATE_TREES_H
 
@@ -213,7 +214,8 @@ static inline void round_trips(const wb_format *format, const char *name, int ro
     }
 }
 
-/* False where cJSON was not there when Weber was built: safetensors and the notes in npz can't be read then. */
+/* False where cJSON was not there when Weber was built: safetensors and the notes in npz can't be
+ * read then. */
 static inline bool has_notes(void) {
     write_bytes("notes.safetensors", "\2\0\0\0\0\0\0\0{}", 10);
     wb_file *file = wb_open(test_path);

@@ -1,4 +1,5 @@
-/* wb_save and wb_load through every format: bits, ties, devices, and what happens when something is in the way. */
+/* wb_save and wb_load through every format: bits, ties, devices, and what happens when something is
+ * in the way. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -51,9 +52,9 @@ typedef struct row {
     bool keeps_ties;
 } row;
 static const row rows[] = {
-    {"BSON",        "m.bson",        true},
+    {"BSON", "m.bson", true},
     {"safetensors", "m.safetensors", true},
-    {"npz",         "m.npz",         true},
+    {"npz", "m.npz", true},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -161,7 +162,8 @@ static int64_t size_of_file(const char *path) {
     return stat(path, &status) == 0 ? status.st_size : -1;
 }
 
-/* The writer is killed after some microseconds, many times: the name is the old file or the new one. */
+/* The writer is killed after some microseconds, many times: the name is the old file or the new
+ * one. */
 static void a_killed_writer_leaves_a_whole_file(void **state) {
     const row *r = *state;
     wb_layer *old = wb_dense(64, 64), *read = wb_dense(64, 64);

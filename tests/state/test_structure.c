@@ -1,5 +1,5 @@
-/* Models from Weber's own files: the text of their structure (src/state/structure.c, term.c), what is built from it (build.c), and the tree
- * beside it. */
+/* Models from Weber's own files: the text of their structure (src/state/structure.c, term.c), what
+ * is built from it (build.c), and the tree beside it. */
 #include <locale.h>
 
 #include <weber/state.h>
@@ -28,9 +28,9 @@ typedef struct format_row {
     const char *name, *file;
 } format_row;
 static const format_row formats[] = {
-    {"BSON",        "m.bson"       },
+    {"BSON", "m.bson"},
     {"safetensors", "m.safetensors"},
-    {"npz",         "m.npz"        },
+    {"npz", "m.npz"},
 };
 
 static wb_layer *random_model(test_random *r, int depth);
@@ -185,19 +185,18 @@ typedef struct text_row {
 } text_row;
 
 static const text_row texts[] = {
-    {"spaces and semicolons",   " Dense( 1=>2 ;)",                               STATE,         "Dense(1 => 2)"            },
-    {"modules are passed over", "Flux.Dense(1 => 2, NNlib.relu)",                STATE,         "Dense(1 => 2, relu)"      },
-    {"a tuple of one",          "(Dense(1 => 2),)",                              "[" STATE "]", "(Dense(1 => 2),)"         },
-    {"a value in parentheses",  "(Dense((1) => 2))",                             STATE,         "Dense(1 => 2)"            },
-    {"dims behind a semicolon", "Dropout(0.5; dims=(1, 3))",                     "{}",          "Dropout(0.5, dims=(1, 3))"},
-    {"a norm with settings",    "BatchNorm(2, relu; eps=1e-3, momentum=0.5)",    NORM,
-     "BatchNorm(2, relu, eps=0.001, momentum=0.5)"                                                                         },
-    {"a norm of defaults",      "BatchNorm(2; momentum=0.1, eps=1.0e-5)",        NORM,          "BatchNorm(2)"             },
-    {"a norm without arrays",   "BatchNorm(2, affine=false, track_stats=false)", "{}",
-     "BatchNorm(2, affine=false, track_stats=false)"                                                                       },
+    {"spaces and semicolons", " Dense( 1=>2 ;)", STATE, "Dense(1 => 2)"},
+    {"modules are passed over", "Flux.Dense(1 => 2, NNlib.relu)", STATE, "Dense(1 => 2, relu)"},
+    {"a tuple of one", "(Dense(1 => 2),)", "[" STATE "]", "(Dense(1 => 2),)"},
+    {"a value in parentheses", "(Dense((1) => 2))", STATE, "Dense(1 => 2)"},
+    {"dims behind a semicolon", "Dropout(0.5; dims=(1, 3))", "{}", "Dropout(0.5, dims=(1, 3))"},
+    {"a norm with settings", "BatchNorm(2, relu; eps=1e-3, momentum=0.5)", NORM,
+     "BatchNorm(2, relu, eps=0.001, momentum=0.5)"},
+    {"a norm of defaults", "BatchNorm(2; momentum=0.1, eps=1.0e-5)", NORM, "BatchNorm(2)"},
+    {"a norm without arrays", "BatchNorm(2, affine=false, track_stats=false)", "{}",
+     "BatchNorm(2, affine=false, track_stats=false)"},
 };
 
-/* clang-format off */
 static const text_row wrong_texts[] = {
     {"a larger layer than the file has", "Dense(1000000 => 1000000)", STATE,
      "model: 1000000 => 1000000 is written, the arrays are those of 1 => 2"},
@@ -236,10 +235,9 @@ static const text_row wrong_texts[] = {
      "bias cannot be weight"},
     {"a tie of no dimensions", "Dense(1 => 2)\nbias = permutedims(weight, (1, 1))", STATE,
      "these are no dimensions"},
-    {"names for some", "Chain(a = relu, tanh)", "{layers: [1, 2]}", "some of its layers have names"},
+    {"names for some", "Chain(a = relu, tanh)", "{layers: [1, 2]}",
+     "some of its layers have names"},
 };
-
-/* clang-format on */
 
 static const char *write_text(const text_row *r) {
     static char bson[4096];
@@ -279,15 +277,15 @@ typedef struct number_row {
 } number_row;
 
 static const number_row numbers[] = {
-    {"0",                  0       },
-    {"1",                  1       },
-    {"0.5",                0.5     },
-    {"0.1",                0.1     },
-    {"0.1f0",              0.1f    },
-    {"1e-05",              1e-5    },
-    {"1f-05",              1e-5f   },
-    {"0.3333333333333333", 1.0 / 3 },
-    {"0.33333334f0",       1.0f / 3},
+    {"0", 0},
+    {"1", 1},
+    {"0.5", 0.5},
+    {"0.1", 0.1},
+    {"0.1f0", 0.1f},
+    {"1e-05", 1e-5},
+    {"1f-05", 1e-5f},
+    {"0.3333333333333333", 1.0 / 3},
+    {"0.33333334f0", 1.0f / 3},
 };
 
 /* In a country of decimal commas, too, where it is installed. */
@@ -308,7 +306,8 @@ static void a_number_is_written_as_it_is_read(void **state) {
 
 /* ---- the tree ---- */
 
-/* By a decoder that knows Julia's format alone: the fields of Flux's structs in their order, which is what Flux.loadmodel! compares. */
+/* By a decoder that knows Julia's format alone: the fields of Flux's structs in their order, which
+ * is what Flux.loadmodel! compares. */
 static void the_tree_is_that_of_flux_state(void **state) {
     (void)state;
     wb_init *ones = wb_ones_init;

@@ -10,7 +10,8 @@
 
 /* ---- the instructions of PTX ---- */
 
-/* Prints the operands `"=f"(x), "h"(h)` between from and to without their constraints; they follow others where comma says so. */
+/* Prints the operands `"=f"(x), "h"(h)` between from and to without their constraints; they follow
+ * others where comma says so. */
 static bool print_operands(FILE *file, const char *from, const char *to, bool comma) {
     for (const char *at = from; at < to;) {
         int depth = 0;
@@ -27,8 +28,8 @@ static bool print_operands(FILE *file, const char *from, const char *to, bool co
     return comma;
 }
 
-/* One instruction with outputs and inputs, `("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h))`, as `ptx_cvt_f32_f16((x), (h))`. NULL: it is not of
- * this form; else what follows. */
+/* One instruction with outputs and inputs, `("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h))`, as
+ * `ptx_cvt_f32_f16((x), (h))`. NULL: it is not of this form; else what follows. */
 static const char *print_instruction(FILE *file, const char *at) {
     at += strspn(at, " ");
     if (strncmp(at, "volatile", 8) == 0) at += 8 + strspn(at + 8, " ");
@@ -62,8 +63,9 @@ static bool is_in_definition(const char *text, const char *at) {
     return *at == '#';
 }
 
-/* The name of the kernel that is defined at `at`, WB_KERNEL(name, threads)(...) or __global__ void name(...), the latter perhaps with
- * __launch_bounds__(n) before the name; its length, 0: there is none. */
+/* The name of the kernel that is defined at `at`, WB_KERNEL(name, threads)(...) or __global__ void
+ * name(...), the latter perhaps with __launch_bounds__(n) before the name; its length, 0: there is
+ * none. */
 static int kernel_at(const char *text, const char *at, const char **name) {
     if (is_word(text, at, "WB_KERNEL")) {
         *name = at + strlen("WB_KERNEL");

@@ -1,4 +1,5 @@
-/* Kernels in CUDA C and HIP as C++ for host_cpp_build, and one launch of them on the CPU (tests/program/cuda/cuda_cpp.h). */
+/* Kernels in CUDA C and HIP as C++ for host_cpp_build, and one launch of them on the CPU
+ * (tests/program/cuda/cuda_cpp.h). */
 #ifndef WB_TESTS_CUDA_CPP_H
 #define WB_TESTS_CUDA_CPP_H
 
@@ -10,8 +11,8 @@
     "-std=gnu++17 -O1 -fwrapv -fno-gnu-unique -fno-math-errno -fno-strict-aliasing "               \
     "-ffp-contract=off"
 
-/* The text of a C++ file that has all kernels of `text`, for host_cpp_build with CUDA_CPP_OPTIONS; to be freed. definitions: lines in front
- * of it. */
+/* The text of a C++ file that has all kernels of `text`, for host_cpp_build with CUDA_CPP_OPTIONS;
+ * to be freed. definitions: lines in front of it. */
 char *cuda_cpp_text(const char *text, const char *definitions, int warp);
 
 /* A kernel of an object from host_cpp_open. */
@@ -26,8 +27,8 @@ typedef struct cuda_cpp_entry {
 /* NULL: there is none of that name. */
 const cuda_cpp_entry *cuda_cpp_find(void *object, const char *name);
 
-/* Runs all blocks, one after another, in the reverse order where is_reversed. Shared memory begins as NaN in each. False: a block's threads
- * do not meet at the same barriers. */
+/* Runs all blocks, one after another, in the reverse order where is_reversed. Shared memory begins
+ * as NaN in each. False: a block's threads do not meet at the same barriers. */
 bool cuda_cpp_launch(void *object, const cuda_cpp_entry *entry, const unsigned grid[3],
                      const unsigned block[3], void **parameters, bool is_reversed);
 

@@ -21,15 +21,29 @@ static const char *serial_prelude(void) {
 }
 
 const wb_dialect *dialect_of(dialect_kind kind) {
-    /* clang-format off */
     static wb_dialect dialects[DIALECT_COUNT] = {
-        [DIALECT_OPENCL_SERIAL] = {.name = "OpenCL C (serial)", .group = 1, .is_serial = true, .has_f64 = true},
-        [DIALECT_OPENCL] = {.name = "OpenCL C", .prelude = opencl_prelude_text, .group = 64, .has_f64 = true},
+        [DIALECT_OPENCL_SERIAL] = {.name = "OpenCL C (serial)",
+                                   .group = 1,
+                                   .is_serial = true,
+                                   .has_f64 = true},
+        [DIALECT_OPENCL] = {.name = "OpenCL C",
+                            .prelude = opencl_prelude_text,
+                            .group = 64,
+                            .has_f64 = true},
         [DIALECT_METAL] = {.name = "Metal", .prelude = metal_prelude_text, .group = 64},
-        [DIALECT_CUDA] = {.name = "CUDA C", .prelude = cuda_prelude_text, .group = 256, .warp = 32, .job_bytes = 4096, .has_f64 = true},
-        [DIALECT_HIP] = {.name = "HIP", .prelude = cuda_prelude_text, .group = 256, .warp = 32, .job_bytes = 4096, .has_f64 = true},
+        [DIALECT_CUDA] = {.name = "CUDA C",
+                          .prelude = cuda_prelude_text,
+                          .group = 256,
+                          .warp = 32,
+                          .job_bytes = 4096,
+                          .has_f64 = true},
+        [DIALECT_HIP] = {.name = "HIP",
+                         .prelude = cuda_prelude_text,
+                         .group = 256,
+                         .warp = 32,
+                         .job_bytes = 4096,
+                         .has_f64 = true},
     };
-    /* clang-format on */
     dialects[DIALECT_OPENCL_SERIAL].prelude = serial_prelude();
     return &dialects[kind];
 }
@@ -72,9 +86,9 @@ static const compiler compilers[DIALECT_COUNT] = {
                       .options = {{"--gpu-architecture=sm_80"}, {"--gpu-architecture=sm_90"}}},
     [DIALECT_HIP] = {.libraries = {"libhiprtc.so.6", "libhiprtc.so.5", "libamdhip64.so.6",
                                    "libamdhip64.so.5"},
-                      .prefix = "hiprtc",
-                      .package = "hipRTC (Debian: libamdhip64-5, libhiprtc-builtins5)",
-                      .options = {{"--offload-arch=gfx90a"}, {"--offload-arch=gfx1030"}}     },
+                     .prefix = "hiprtc",
+                     .package = "hipRTC (Debian: libamdhip64-5, libhiprtc-builtins5)",
+                     .options = {{"--offload-arch=gfx90a"}, {"--offload-arch=gfx1030"}}},
 };
 
 static void *function_of(void *library, const char *prefix, const char *name) {

@@ -1,13 +1,14 @@
 /* Kernel texts under the compilers that are installed, and, where something can run them, run.
  *
  *     char log[DIALECT_LOG];
- *     dialect_unit *unit = dialect_build(DIALECT_OPENCL, sources, 3, log);      // NULL: log says why
- *     dialect_run(unit, 1, arguments, sizes, late, log);                        // sources[1], on host memory
+ *     dialect_unit *unit = dialect_build(DIALECT_OPENCL, sources, 3, log); // NULL: log says why
+ *     dialect_run(unit, 1, arguments, sizes, late, log); // sources[1], on host memory
  *     dialect_release(unit);
  *
- * The texts of a unit are compiled together. CUDA and HIP are compiled for two architectures each, and do not run; Metal is
- * compiled as C++ with a stand-in for Apple's header (tests/program/metal), and runs on the CPU. CUDA's and HIP's compilers leak and
- * may abort: they work in a child process; use them before OpenCL, whose threads a child would miss. */
+ * The texts of a unit are compiled together. CUDA and HIP are compiled for two architectures each,
+ * and do not run; Metal is compiled as C++ with a stand-in for Apple's header
+ * (tests/program/metal), and runs on the CPU. CUDA's and HIP's compilers leak and may abort: they
+ * work in a child process; use them before OpenCL, whose threads a child would miss. */
 #ifndef WB_TESTS_DIALECTS_H
 #define WB_TESTS_DIALECTS_H
 
@@ -39,8 +40,9 @@ bool dialect_can_run(dialect_kind kind);
 dialect_unit *dialect_build(dialect_kind kind, const wb_source *const *sources, int count,
                             char log[DIALECT_LOG]);
 
-/* Runs all launches of source number `index`. arguments: host memory, one for each argument of the command without the scratch
- * memory, of sizes bytes; the same address may come twice. late: as in wb_backend.run. status: NULL, or the four words. */
+/* Runs all launches of source number `index`. arguments: host memory, one for each argument of the
+ * command without the scratch memory, of sizes bytes; the same address may come twice. late: as in
+ * wb_backend.run. status: NULL, or the four words. */
 bool dialect_run(dialect_unit *unit, int index, void *const *arguments, const size_t *sizes,
                  const uint64_t *late, int64_t *status, char log[DIALECT_LOG]);
 

@@ -13,8 +13,8 @@ enum { STACK_BYTES = 128 << 10, SHIFT_BYTES = 64, SHIFTS = 64 };
 
 #if defined(__x86_64__) && !defined(__CET__)
 
-/* The registers that a called function keeps (System V ABI), on the stack that is left. swapcontext would ask the kernel for the signal mask,
- * which takes a hundred times as long. */
+/* The registers that a called function keeps (System V ABI), on the stack that is left. swapcontext
+ * would ask the kernel for the signal mask, which takes a hundred times as long. */
 typedef void *context;
 void fibers_switch(context *from, context to);
 __asm__(".text\n"
@@ -133,7 +133,8 @@ void fibers_meet_part(int size, int place) {
 
 /* ---- lanes ---- */
 
-/* Takes lanes until there are none left; one that meets others keeps its stack, and another fiber goes on. */
+/* Takes lanes until there are none left; one that meets others keeps its stack, and another fiber
+ * goes on. */
 static void run_lanes(void) {
     fiber *const self = group.current;
     while (group.begun < group.count) {
@@ -149,7 +150,8 @@ static void run_lanes(void) {
     context_switch(&self->at, &group.main);
 }
 
-/* Kept for the next group. Stacks end at different places in their pages, since a cache has room for few of the same. */
+/* Kept for the next group. Stacks end at different places in their pages, since a cache has room
+ * for few of the same. */
 static char *stack_of(int number) {
     static char *stacks[FIBERS_MOST];
     if (stacks[number]) return stacks[number];

@@ -2,7 +2,8 @@
 #ifndef WB_TESTS_LEAKS_H
 #define WB_TESTS_LEAKS_H
 
-/* At file scope: LEAKS_OF_OTHERS("leak:libpocl\n"); asked for by the leak sanitizer, which may be a shared library. */
+/* At file scope: LEAKS_OF_OTHERS("leak:libpocl\n"); asked for by the leak sanitizer, which may be a
+ * shared library. */
 #define LEAKS_OF_OTHERS(suppressions)                                                              \
     __attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);          \
     const char *__lsan_default_suppressions(void) { return suppressions; }                         \

@@ -1,4 +1,5 @@
-/* Inside the tests' reference (naive.h): each operation's rule fills in the values of o, and of its further results. */
+/* Inside the tests' reference (naive.h): each operation's rule fills in the values of o, and of its
+ * further results. */
 #ifndef WB_TESTS_NAIVE_RULES_H
 #define WB_TESTS_NAIVE_RULES_H
 
@@ -25,7 +26,8 @@ long double *naive_numbers(int64_t count);
 void naive_unravel(int64_t linear, int ndim, const int64_t *sizes, int64_t *index);
 int64_t naive_ravel(int ndim, const int64_t *sizes, const int64_t *index);
 
-/* The element of x that element number i of an array of these sizes meets when x is broadcast to it. */
+/* The element of x that element number i of an array of these sizes meets when x is broadcast to
+ * it. */
 long double naive_spread(const naive *x, int64_t i, int ndim, const int64_t *sizes);
 
 static inline int64_t naive_wrap_add(int64_t a, int64_t b) {

@@ -24,7 +24,8 @@ void naive_matmul(naive *o, naive *const *in) {
     }
 }
 
-/* Windows: calls visit(context, place in x, place in y, tap) for each place of y and each tap that meets x; spatial places. */
+/* Windows: calls visit(context, place in x, place in y, tap) for each place of y and each tap that
+ * meets x; spatial places. */
 typedef struct window_walk {
     wb_window_geometry w;
     int64_t x_sizes[3], y_sizes[3], taps, x_count, y_count;

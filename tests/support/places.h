@@ -1,4 +1,5 @@
-/* Three places to move things between: the CPU, the device of the tests (WEBER_DEVICE, else checked(0)), and another checked device.
+/* Three places to move things between: the CPU, the device of the tests (WEBER_DEVICE, else
+ * checked(0)), and another checked device.
  *
  *     int main(void) {
  *         const struct CMUnitTest tests[] = {MOVES(a_model_goes_round)};

@@ -62,13 +62,12 @@ static uint32_t all_dims(const program_maker *m) { return (1u << m->program.ndim
 uint16_t program_load_at(program_maker *m, int argument, int64_t offset, const int64_t *strides,
                          bool row) {
     const wb_dtype dtype = m->dtypes[argument];
-    return program_add(m, (wb_instruction){
-                              .code = WB_CODE_load,
-                              .type = (uint8_t)program_register_of(dtype),
-                              .in = {NONE, NONE, NONE},
-                              .row = row,
-                              .index = (uint16_t)access_new(m, argument, dtype, offset, strides)
-    });
+    return program_add(
+        m, (wb_instruction){.code = WB_CODE_load,
+                            .type = (uint8_t)program_register_of(dtype),
+                            .in = {NONE, NONE, NONE},
+                            .row = row,
+                            .index = (uint16_t)access_new(m, argument, dtype, offset, strides)});
 }
 
 uint16_t program_load_over(program_maker *m, wb_dtype dtype, uint32_t mask, bool row) {
@@ -84,13 +83,12 @@ uint16_t program_load(program_maker *m, wb_dtype dtype) {
 void program_store_at(program_maker *m, int argument, uint16_t value, int64_t offset,
                       const int64_t *strides, bool row) {
     const wb_dtype dtype = m->dtypes[argument];
-    (void)program_add(m, (wb_instruction){
-                             .code = WB_CODE_store,
-                             .type = (uint8_t)program_register_of(dtype),
-                             .in = {value, NONE, NONE},
-                             .row = row,
-                             .index = (uint16_t)access_new(m, argument, dtype, offset, strides)
-    });
+    (void)program_add(
+        m, (wb_instruction){.code = WB_CODE_store,
+                            .type = (uint8_t)program_register_of(dtype),
+                            .in = {value, NONE, NONE},
+                            .row = row,
+                            .index = (uint16_t)access_new(m, argument, dtype, offset, strides)});
 }
 
 void program_store(program_maker *m, wb_dtype dtype, uint16_t value) {
@@ -108,13 +106,11 @@ void program_store_row(program_maker *m, wb_dtype dtype, uint16_t value) {
 uint16_t program_op_as(program_maker *m, wb_code code, wb_register type, wb_register result,
                        uint16_t x, uint16_t y, uint16_t z) {
     const bool row = m->instructions[x].row;
-    return program_add(m, (wb_instruction){
-                              .code = (uint8_t)code,
-                              .type = (uint8_t)type,
-                              .from = (uint8_t)result,
-                              .row = row,
-                              .in = {x, y, z}
-    });
+    return program_add(m, (wb_instruction){.code = (uint8_t)code,
+                                           .type = (uint8_t)type,
+                                           .from = (uint8_t)result,
+                                           .row = row,
+                                           .in = {x, y, z}});
 }
 
 uint16_t program_op(program_maker *m, wb_code code, wb_register type, uint16_t x, uint16_t y) {
@@ -122,40 +118,32 @@ uint16_t program_op(program_maker *m, wb_code code, wb_register type, uint16_t x
 }
 
 uint16_t program_constant(program_maker *m, wb_register type, double number) {
-    return program_add(m, (wb_instruction){
-                              .code = WB_CODE_constant,
-                              .type = (uint8_t)type,
-                              .in = {NONE, NONE, NONE},
-                              .constant = number
-    });
+    return program_add(m, (wb_instruction){.code = WB_CODE_constant,
+                                           .type = (uint8_t)type,
+                                           .in = {NONE, NONE, NONE},
+                                           .constant = number});
 }
 
 uint16_t program_cast(program_maker *m, wb_register from, wb_register to, uint16_t x) {
-    return program_add(m, (wb_instruction){
-                              .code = WB_CODE_cast,
-                              .type = (uint8_t)to,
-                              .from = (uint8_t)from,
-                              .row = m->instructions[x].row,
-                              .in = {x, NONE, NONE}
-    });
+    return program_add(m, (wb_instruction){.code = WB_CODE_cast,
+                                           .type = (uint8_t)to,
+                                           .from = (uint8_t)from,
+                                           .row = m->instructions[x].row,
+                                           .in = {x, NONE, NONE}});
 }
 
 static uint16_t reduce(program_maker *m, wb_code code, wb_register type, uint16_t x) {
-    return program_add(m, (wb_instruction){
-                              .code = (uint8_t)code,
-                              .type = (uint8_t)type,
-                              .from = (uint8_t)type,
-                              .row = true,
-                              .in = {x, NONE, NONE}
-    });
+    return program_add(m, (wb_instruction){.code = (uint8_t)code,
+                                           .type = (uint8_t)type,
+                                           .from = (uint8_t)type,
+                                           .row = true,
+                                           .in = {x, NONE, NONE}});
 }
 
 uint16_t program_spread(program_maker *m, uint16_t x) {
-    return program_add(m, (wb_instruction){
-                              .code = WB_CODE_spread,
-                              .type = (uint8_t)wb_result_register(&m->instructions[x]),
-                              .in = {x, NONE, NONE}
-    });
+    return program_add(m, (wb_instruction){.code = WB_CODE_spread,
+                                           .type = (uint8_t)wb_result_register(&m->instructions[x]),
+                                           .in = {x, NONE, NONE}});
 }
 
 void program_next_phase(program_maker *m) { m->phase = m->program.phases++; }
@@ -174,10 +162,9 @@ uint16_t program_largest(program_maker *m, wb_register type, uint16_t x) {
 
 uint16_t program_source(program_maker *m, wb_code code, wb_register type, int64_t offset,
                         const int64_t *strides) {
-    return program_add(m, (wb_instruction){
-                              .code = (uint8_t)code,
-                              .type = (uint8_t)type,
-                              .in = {NONE, NONE, NONE},
-                              .index = (uint16_t)access_new(m, NONE, WB_F32, offset, strides)
-    });
+    return program_add(
+        m, (wb_instruction){.code = (uint8_t)code,
+                            .type = (uint8_t)type,
+                            .in = {NONE, NONE, NONE},
+                            .index = (uint16_t)access_new(m, NONE, WB_F32, offset, strides)});
 }

@@ -3,16 +3,18 @@
  *     program_maker m;
  *     program_start(&m, 1, 2, (int64_t[]){100, 20});                  // rows of 100, reduced
  *     const uint16_t x = program_load(&m, WB_F32), total = program_sum(&m, WB_R_F32, x);
- *     m.phase = 1;                                                    // of what is added from here on
+ *     m.phase = 1; // of what is added from here on
  *     program_store_row(&m, WB_F32, total);
  *
- * Every load and store has an argument of its own unless it is made "at" one. Stores come last, as in all programs. */
+ * Every load and store has an argument of its own unless it is made "at" one. Stores come last, as
+ * in all programs. */
 #ifndef WB_TESTS_PROGRAM_MAKER_H
 #define WB_TESTS_PROGRAM_MAKER_H
 
 #include <weber/plugin.h>
 
-/* As m.low: inputs are infinities, NaN, zeros of both signs and what lies between; results are the same bits. */
+/* As m.low: inputs are infinities, NaN, zeros of both signs and what lies between; results are the
+ * same bits. */
 #define PROGRAM_SPECIAL 12345.0
 
 enum {
@@ -54,7 +56,8 @@ uint16_t program_source(program_maker *m, wb_code code, wb_register type, int64_
                         const int64_t *strides);
 uint16_t program_constant(program_maker *m, wb_register type, double number);
 
-/* An elementwise operation; result: the register of its value. WB_NO_VALUE for an operand that is none. */
+/* An elementwise operation; result: the register of its value. WB_NO_VALUE for an operand that is
+ * none. */
 uint16_t program_op(program_maker *m, wb_code code, wb_register type, uint16_t x, uint16_t y);
 uint16_t program_op_as(program_maker *m, wb_code code, wb_register type, wb_register result,
                        uint16_t x, uint16_t y, uint16_t z);

@@ -60,7 +60,8 @@ ROWS(rows_i32, WB_R_I32, 0, 1)
 ROWS(rows_i64, WB_R_I64, 0, 1)
 ROWS(rows_bool, WB_R_BOOL, 0, 1)
 
-/* Infinities, NaN, zeros of both signs, where results are bits: comparisons, the larger and the smaller one, sign. */
+/* Infinities, NaN, zeros of both signs, where results are bits: comparisons, the larger and the
+ * smaller one, sign. */
 static void edges(program_maker *m, int variant) {
     static const wb_code codes[] = {WB_CODE_max, WB_CODE_min, WB_CODE_eq,    WB_CODE_ne,
                                     WB_CODE_lt,  WB_CODE_ge,  WB_CODE_floor, WB_CODE_sign};
@@ -161,12 +162,10 @@ static void numbers(program_maker *m, int variant) {
     for (int t = 0; t < WB_R_COUNT; t++)
         for (int k = 0; k < 5 && t != WB_R_F64; k++) {
             if (t == WB_R_I32 && k == 3) continue;
-            const wb_instruction late = {
-                .code = WB_CODE_late,
-                .type = (uint8_t)t,
-                .in = {NONE, NONE, NONE},
-                .index = (uint16_t)(2 + k)
-            };
+            const wb_instruction late = {.code = WB_CODE_late,
+                                         .type = (uint8_t)t,
+                                         .in = {NONE, NONE, NONE},
+                                         .index = (uint16_t)(2 + k)};
             program_store(m, wide_dtypes[t], program_add(m, late));
         }
 }
@@ -176,12 +175,10 @@ static void late_numbers(program_maker *m, int variant) {
     m->low = -PROGRAM_SPECIAL;
     for (int k = 0; k < PROGRAM_LATE; k++)
         program_store(m, WB_F32,
-                      program_add(m, (wb_instruction){
-                                         .code = WB_CODE_late,
-                                         .type = WB_R_F32,
-                                         .in = {NONE, NONE, NONE},
-                                         .index = (uint16_t)(2 + k)
-        }));
+                      program_add(m, (wb_instruction){.code = WB_CODE_late,
+                                                      .type = WB_R_F32,
+                                                      .in = {NONE, NONE, NONE},
+                                                      .index = (uint16_t)(2 + k)}));
 }
 
 static void make_sources(program_maker *m, int variant, bool has_f64) {
@@ -317,9 +314,7 @@ static void guarded(program_maker *m, int variant) {
     const uint16_t good = program_load_over(m, WB_BOOL, 0, false), p = program_load(m, WB_F32),
                    g = program_load(m, WB_F32);
     const wb_instruction late = {
-        .code = WB_CODE_late, .type = WB_R_F32, .in = {NONE, NONE, NONE},
-                .index = 4
-    };
+        .code = WB_CODE_late, .type = WB_R_F32, .in = {NONE, NONE, NONE}, .index = 4};
     const uint16_t step = program_op(m, WB_CODE_mul, WB_R_F32, g, program_add(m, late));
     const uint16_t next = program_op(m, WB_CODE_sub, WB_R_F32, p, step);
     program_store(m, WB_F32, program_op_as(m, WB_CODE_select, WB_R_F32, WB_R_F32, good, next, p));
@@ -408,7 +403,8 @@ SOFTMAX(softmax_of_columns, 2, (100, 70), (90, 80))
 SOFTMAX(softmax_of_long_columns, 2, (64, 3000), (64, 4000))
 SOFTMAX(softmax_of_outer, 4, (5, 20, 60), (6, 30, 50))
 
-/* Variance as two passes, then normalised, with a weight for each row: three phases, sums of a full value of a later phase. */
+/* Variance as two passes, then normalised, with a weight for each row: three phases, sums of a full
+ * value of a later phase. */
 static void norm_over(program_maker *m, uint32_t reduced, int ndim, const int64_t *sizes) {
     program_start(m, reduced, ndim, sizes);
     const uint16_t x = program_load(m, WB_F32);

@@ -1,4 +1,5 @@
-/* Programs for tests of what runs or renders them: every instruction, register, type in memory, kind of access and shape of phases.
+/* Programs for tests of what runs or renders them: every instruction, register, type in memory,
+ * kind of access and shape of phases.
  *
  *     program_maker m;
  *     programs[i].make(&m, 0);       // m.program; 1: the same with other sizes */

@@ -27,16 +27,18 @@ static inline wb_live_counts live_now(void) {
     return wb_live();
 }
 
-/* True where the arrays of the tests are in the host's memory, computed when asked: for what only holds there. */
+/* True where the arrays of the tests are in the host's memory, computed when asked: for what only
+ * holds there. */
 static inline bool is_on_host(void) { return wb_default_device() == wb_cpu_device(); }
 
-/* The status, or else that of what came late: on a device a bad index is an error of the next sync. */
+/* The status, or else that of what came late: on a device a bad index is an error of the next
+ * sync. */
 static inline wb_status with_late(wb_status status) {
     return status == WB_OK ? wb_device_sync(wb_default_device()) : status;
 }
 
-/* True where every other program is compiled, which takes long: what runs in many forms elsewhere runs in fewer there, unless
- * WEBER_TEST_ALL is set. */
+/* True where every other program is compiled, which takes long: what runs in many forms elsewhere
+ * runs in fewer there, unless WEBER_TEST_ALL is set. */
 static inline bool compiles_kernels(void) {
     const char *text = getenv("WEBER_DEVICE");
     return text && strncmp(text, "checked", 7) != 0 && strncmp(text, "CPU", 3) != 0 &&

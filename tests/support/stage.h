@@ -1,5 +1,5 @@
-/* A stage for tests about plugins and preferences: a child process in a fresh folder, with chosen plugins, an environment of its own and
- * its log caught.
+/* A stage for tests about plugins and preferences: a child process in a fresh folder, with chosen
+ * plugins, an environment of its own and its log caught.
  *
  *     static void cuda_is_found(void) {
  *         stage_install("cuda", "plugins/libweber_cuda.so");
@@ -8,8 +8,9 @@
  *     ...
  *     const struct CMUnitTest tests[] = {SCENE(cuda_is_found)};
  *
- * In the child nothing of cmocka is called: expect... counts what fails. WEBER_PLUGIN_PATH is FOLDER/plugins, WEBER_PREFERENCES
- * FOLDER/preferences.toml, HOME and the current directory FOLDER; no other variable of Weber is set. */
+ * In the child nothing of cmocka is called: expect... counts what fails. WEBER_PLUGIN_PATH is
+ * FOLDER/plugins, WEBER_PREFERENCES FOLDER/preferences.toml, HOME and the current directory FOLDER;
+ * no other variable of Weber is set. */
 #ifndef WB_TESTS_STAGE_H
 #define WB_TESTS_STAGE_H
 
@@ -34,14 +35,16 @@ const char *stage_folder(void);
 /* A path in it. Lives until the fourth next call. */
 const char *stage_path(const char *name);
 
-/* Copies <build>/tests/device/plugins/PLUGIN.so to a file in the folder, which only its owner can write. */
+/* Copies <build>/tests/device/plugins/PLUGIN.so to a file in the folder, which only its owner can
+ * write. */
 void stage_install(const char *plugin, const char *to);
 
 void stage_write(const char *name, const char *text);
 /* The file's text; "(none)" where there is none. Lives until the next call. */
 const char *stage_read(const char *name);
 
-/* What came to the log since the last call, a line each: "info: Using backend: CPU.\n". Lives until the next call. */
+/* What came to the log since the last call, a line each: "info: Using backend: CPU.\n". Lives until
+ * the next call. */
 const char *stage_log(void);
 
 /* <build>/bin/weber or another file of the build. Lives until the next call. */

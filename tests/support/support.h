@@ -1,4 +1,5 @@
-/* What the tests of arrays, operations and evaluation share. Each test runs in a scope and leaves nothing behind (scoped.h):
+/* What the tests of arrays, operations and evaluation share. Each test runs in a scope and leaves
+ * nothing behind (scoped.h):
  *
  *     int main(void) {
  *         const struct CMUnitTest tests[] = {TEST(sums_of_nothing_are_zero)};
@@ -27,7 +28,8 @@
 int open_row(void **state);
 int close_row(void **state);
 
-/* The tests of a program that has tables: int main(void) { static test_list tests; ADD_ROWS(&tests, rows, a_row_is_right); ... } */
+/* The tests of a program that has tables: int main(void) { static test_list tests; ADD_ROWS(&tests,
+ * rows, a_row_is_right); ... } */
 typedef struct test_list {
     struct CMUnitTest tests[256];
     size_t count;
@@ -77,8 +79,8 @@ void assert_same_bits(wb_array *a, wb_array *b, const char *what);
 
 /* ---- processes ---- */
 
-/* Runs `run` in a child process whose environment has name=value; returns what it returned (0: passed). A child that a signal
- * ends counts as 1. To be called before anything of Weber. */
+/* Runs `run` in a child process whose environment has name=value; returns what it returned (0:
+ * passed). A child that a signal ends counts as 1. To be called before anything of Weber. */
 int run_with(const char *name, const char *value, int (*run)(void));
 
 #endif

@@ -8,7 +8,8 @@
 
 static char output[16384];
 
-/* Runs bin/weber in the scene's folder; output is what it printed on both streams. Its exit status. */
+/* Runs bin/weber in the scene's folder; output is what it printed on both streams. Its exit
+ * status. */
 static inline int weber(const char *arguments) {
     char command[4096];
     (void)snprintf(command, sizeof command, "'%s' %s 2>&1", stage_build("bin/weber"), arguments);

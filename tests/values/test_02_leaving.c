@@ -122,7 +122,8 @@ static void what_was_kept_holds_nothing_else(void **state) {
     wb_free(kept);
 }
 
-/* Work that nobody reads is evaluated past a budget, with its recipe kept; inside training it is not. */
+/* Work that nobody reads is evaluated past a budget, with its recipe kept; inside training it is
+ * not. */
 static void pending_work_has_a_budget(void **state) {
     (void)state;
     enum { BEYOND = 300000 }; /* the budget is 262,144 nodes */

@@ -20,14 +20,12 @@ static wb_array *pooled(wb_array *x) {
 static const struct row {
     const char *name;
     step_fn *fn;
-} steps[] = {
-    {"elementwise steps are not computed again", elementwise},
-    {"products are not computed again",          product    },
-    {"softmax is not computed again",            rows       },
-    {"means are not computed again",             reduced    },
-    {"views are not computed again",             turned     },
-    {"pools are not computed again",             pooled     }
-};
+} steps[] = {{"elementwise steps are not computed again", elementwise},
+             {"products are not computed again", product},
+             {"softmax is not computed again", rows},
+             {"means are not computed again", reduced},
+             {"views are not computed again", turned},
+             {"pools are not computed again", pooled}};
 
 static void work_grows_linearly(void **state) {
     const struct row *row = *state;

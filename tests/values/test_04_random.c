@@ -1,4 +1,5 @@
-/* Rule 4: the bits of a random array depend on seed and order of the calls alone. Reference: Philox written down again. */
+/* Rule 4: the bits of a random array depend on seed and order of the calls alone. Reference: Philox
+ * written down again. */
 #include "values/modes.h"
 
 static void philox(uint32_t w[4], uint64_t counter, uint64_t key) {
@@ -95,7 +96,8 @@ static void seeds_repeat_and_differ(void **state) {
     assert_true(fabs(wb_item(wb_var(first[0], true)) - 1) < 0.15);
 }
 
-/* What one call takes, no later call takes again: none of its numbers returns, at whatever place. */
+/* What one call takes, no later call takes again: none of its numbers returns, at whatever
+ * place. */
 static void calls_take_ranges_of_their_own(void **state) {
     (void)state;
     enum { N = 501, CALLS = 4 };

@@ -1,4 +1,5 @@
-/* Rule 5: a scope's reference alone forces no store; what wb_keep, a slot or a reader holds is stored. */
+/* Rule 5: a scope's reference alone forces no store; what wb_keep, a slot or a reader holds is
+ * stored. */
 #include "values/modes.h"
 
 static void what_only_a_scope_holds_fuses_away(void **state) {
@@ -60,7 +61,8 @@ static wb_array *wide_loss(wb_layer *model, const wb_batch *batch, void *user) {
     return wb_mse(wb_apply(model, batch->x), batch->y);
 }
 
-/* In a step the gradients, the loss and the parameters are stored: nothing that is as large as the batch. */
+/* In a step the gradients, the loss and the parameters are stored: nothing that is as large as the
+ * batch. */
 static void a_step_leaves_nothing_of_its_middle(void **state) {
     (void)state;
     if (!is_planned()) skip();

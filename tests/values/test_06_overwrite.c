@@ -1,4 +1,5 @@
-/* Rule 6: a plan overwrites a buffer only if no live pending node outside it reads the old value. */
+/* Rule 6: a plan overwrites a buffer only if no live pending node outside it reads the old
+ * value. */
 #include "values/steps.h"
 
 /* Sanitizer builds take each node from malloc. */
@@ -27,10 +28,10 @@ typedef struct rule_row {
 } rule_row;
 
 static const rule_row rule_rows[] = {
-    {"descent works in place",  WB_DESCENT },
+    {"descent works in place", WB_DESCENT},
     {"momentum works in place", WB_MOMENTUM},
-    {"Adam works in place",     WB_ADAM    },
-    {"AdamW works in place",    WB_ADAMW   },
+    {"Adam works in place", WB_ADAM},
+    {"AdamW works in place", WB_ADAMW},
 };
 
 static void updates_work_in_place(void **state) {
@@ -67,10 +68,10 @@ static wb_array *through_a_view(wb_array *x) { return wb_flip(wb_reshape(x, 10, 
 static wb_array *through_a_sum(wb_array *x) { return wb_sum(x); }
 
 static const reader_row reader_rows[] = {
-    {"a pending node reads the old value",                directly,       6  },
-    {"a pending node reads the old value through others", through_others, -3 },
-    {"a pending view shows the old value",                through_a_view, 2  },
-    {"a pending sum is of the old values",                through_a_sum,  200},
+    {"a pending node reads the old value", directly, 6},
+    {"a pending node reads the old value through others", through_others, -3},
+    {"a pending view shows the old value", through_a_view, 2},
+    {"a pending sum is of the old values", through_a_sum, 200},
 };
 
 static void a_pending_reader_outside_keeps_the_old_value(void **state) {
@@ -132,11 +133,13 @@ typedef struct step_row {
 } step_row;
 
 static const step_row step_rows[] = {
-    {"a gradient that is its parameter stays",      half_squares, 0.5, 707, {{1, 2, 3}, {10, 20, 30}}},
-    {"gradients that are parameters stay",          product,      1,   140, {{10, 20, 30}, {1, 2, 3}}},
+    {"a gradient that is its parameter stays", half_squares, 0.5, 707, {{1, 2, 3}, {10, 20, 30}}},
+    {"gradients that are parameters stay", product, 1, 140, {{10, 20, 30}, {1, 2, 3}}},
     {"gradients that are views of parameters stay",
-     turned_product,                                              1,
-     100,                                                                   {{30, 20, 10}, {3, 2, 1}}},
+     turned_product,
+     1,
+     100,
+     {{30, 20, 10}, {3, 2, 1}}},
 };
 
 static void what_a_step_hands_out_stays(void **state) {

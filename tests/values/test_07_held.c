@@ -27,15 +27,15 @@ static wb_array *evaluated_view(wb_array *x) {
 }
 
 static const holder_row rows[] = {
-    {"a kept array keeps its value",               kept,               {1, 2, 4, 8}},
-    {"a kept reshape keeps its value",             kept_reshape,       {1, 2, 4, 8}},
-    {"a kept transpose keeps its value",           kept_transpose,     {1, 4, 2, 8}},
-    {"a kept flip keeps its value",                kept_flip,          {2, 1, 8, 4}},
-    {"a kept part keeps its value",                kept_slice,         {1, 2, 4, 8}},
-    {"a stopped gradient keeps its value",         kept_stop,          {1, 2, 4, 8}},
+    {"a kept array keeps its value", kept, {1, 2, 4, 8}},
+    {"a kept reshape keeps its value", kept_reshape, {1, 2, 4, 8}},
+    {"a kept transpose keeps its value", kept_transpose, {1, 4, 2, 8}},
+    {"a kept flip keeps its value", kept_flip, {2, 1, 8, 4}},
+    {"a kept part keeps its value", kept_slice, {1, 2, 4, 8}},
+    {"a stopped gradient keeps its value", kept_stop, {1, 2, 4, 8}},
     {"an operation that changes nothing keeps it", kept_sum_with_zero, {1, 2, 4, 8}},
-    {"a copy keeps its value",                     kept_copy,          {1, 2, 4, 8}},
-    {"a view that was evaluated keeps its value",  evaluated_view,     {1, 4, 2, 8}},
+    {"a copy keeps its value", kept_copy, {1, 2, 4, 8}},
+    {"a view that was evaluated keeps its value", evaluated_view, {1, 4, 2, 8}},
 };
 
 static void held_values_stay(void **state) {

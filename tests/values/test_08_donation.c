@@ -1,4 +1,5 @@
-/* Rule 8: memory is taken over only with the same index map, element size, an exclusive range, owned and writable. */
+/* Rule 8: memory is taken over only with the same index map, element size, an exclusive range,
+ * owned and writable. */
 #include "values/steps.h"
 
 enum { SIDE = 90 }; /* 8100 elements: many tiles, shared by threads */
@@ -42,22 +43,22 @@ static const struct row {
     const char *name;
     function *fn;
 } rows[] = {
-    {"x + flip(x)",                        plus_flip            },
-    {"x + flip(x) along columns",          plus_flip_columns    },
-    {"x + transpose(x)",                   plus_turned          },
-    {"x + a broadcast of its column",      plus_its_first_column},
-    {"x times a broadcast of its row",     plus_its_first_row   },
+    {"x + flip(x)", plus_flip},
+    {"x + flip(x) along columns", plus_flip_columns},
+    {"x + transpose(x)", plus_turned},
+    {"x + a broadcast of its column", plus_its_first_column},
+    {"x times a broadcast of its row", plus_its_first_row},
     {"x - a broadcast of its last number", plus_its_last_element},
-    {"x + its sum",                        plus_its_sum         },
-    {"x + its sums along columns",         plus_its_column_sums },
-    {"x softmax(x)",                       of_its_softmax       },
-    {"x normalised",                       normalised           },
-    {"x + x moved by one",                 shifted              },
-    {"x x + x as matrices",                times_itself         },
-    {"x + its columns in another order",   gathered             },
-    {"x + x reshaped crosswise",           reshaped_crosswise   },
-    {"x convolved, plus x",                convolved            },
-    {"sin(x + 0.5), which may",            plain                },
+    {"x + its sum", plus_its_sum},
+    {"x + its sums along columns", plus_its_column_sums},
+    {"x softmax(x)", of_its_softmax},
+    {"x normalised", normalised},
+    {"x + x moved by one", shifted},
+    {"x x + x as matrices", times_itself},
+    {"x + its columns in another order", gathered},
+    {"x + x reshaped crosswise", reshaped_crosswise},
+    {"x convolved, plus x", convolved},
+    {"sin(x + 0.5), which may", plain},
 };
 
 static float numbers[SIDE * SIDE];
@@ -67,7 +68,8 @@ static void fill_numbers(void) {
     for (int i = 0; i < SIDE * SIDE; i++) numbers[i] = (float)random_between(&r, -1, 1);
 }
 
-/* fn(x), evaluated when nobody but its recipe refers to x, and nobody will ask for the recipe: as an update leaves a step. */
+/* fn(x), evaluated when nobody but its recipe refers to x, and nobody will ask for the recipe: as
+ * an update leaves a step. */
 static wb_array *leave_alone(function *fn, wb_array *x) {
     assert_int_equal(wb_scope_open(), WB_OK);
     wb_array *y = fn(x);
@@ -114,7 +116,8 @@ static void an_exclusive_buffer_is_taken_over(void **state) {
     if (is_planned()) assert_ptr_equal(y->buffer, memory);
 }
 
-/* A result that keeps its recipe may be asked for a gradient: what it was made of is still there. */
+/* A result that keeps its recipe may be asked for a gradient: what it was made of is still
+ * there. */
 static void the_argument_of_a_live_recipe_stays(void **state) {
     (void)state;
     wb_array *x = wb_vector(1, 2, 3), *y = wb_square(x), *g[1];

@@ -1,4 +1,5 @@
-/* Rule 9: checks and allocations come before the first write; what a device error struck is lost, and says so. */
+/* Rule 9: checks and allocations come before the first write; what a device error struck is lost,
+ * and says so. */
 #include "base/memory.h"
 #include "device/device.h"
 #include "evaluate/evaluate.h"
@@ -102,7 +103,8 @@ static void a_failed_reading_can_be_tried_again(void **state) {
 
 /* ---- memory ---- */
 
-/* With the n-th allocation of a step failing, for every n: an error, and every bit is where it was. */
+/* With the n-th allocation of a step failing, for every n: an error, and every bit is where it
+ * was. */
 static void without_memory_nothing_is_written(void **state) {
     (void)state;
     bool done = false;

@@ -1,4 +1,5 @@
-/* Rule 10: a step has a guard: where the loss is not finite, parameters and state keep their values. */
+/* Rule 10: a step has a guard: where the loss is not finite, parameters and state keep their
+ * values. */
 #include "values/modes.h"
 
 /* sum of p . x: the gradient is x. */
@@ -21,12 +22,12 @@ static const struct row {
     const char *name;
     double x1, x2, clip_norm;
 } rows[] = {
-    {"nan in one place stops the whole step", NAN,       1,         0},
-    {"an infinite loss stops the step",       INFINITY,  1,         0},
-    {"minus infinity does, too",              -INFINITY, 1,         0},
-    {"opposite infinities do, too",           INFINITY,  -INFINITY, 0},
-    {"the guard holds when clipping",         NAN,       1,         1},
-    {"a norm that overflows stops the step",  1e30,      -1e30,     1},
+    {"nan in one place stops the whole step", NAN, 1, 0},
+    {"an infinite loss stops the step", INFINITY, 1, 0},
+    {"minus infinity does, too", -INFINITY, 1, 0},
+    {"opposite infinities do, too", INFINITY, -INFINITY, 0},
+    {"the guard holds when clipping", NAN, 1, 1},
+    {"a norm that overflows stops the step", 1e30, -1e30, 1},
 };
 
 static wb_rule rule_of(int i) {
@@ -36,7 +37,8 @@ static wb_rule rule_of(int i) {
                     : wb_adamw(.eta = 0.5, .lambda = 0.5);
 }
 
-/* The same for all rules, and for the state: after the bad step, momentum goes on as if it had not been. */
+/* The same for all rules, and for the state: after the bad step, momentum goes on as if it had not
+ * been. */
 static void a_bad_step_changes_nothing(void **state) {
     const struct row *row = *state;
     for (int i = 0; i < 4; i++) {

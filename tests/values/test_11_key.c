@@ -1,4 +1,5 @@
-/* Rule 11: a plan is found by what it does: a table of pairs that share one, and of pairs that must not. */
+/* Rule 11: a plan is found by what it does: a table of pairs that share one, and of pairs that must
+ * not. */
 #include "support/naive.h"
 #include "values/modes.h"
 
@@ -97,24 +98,24 @@ static const struct row {
     builder *first, *second;
     bool shared;
 } rows[] = {
-    {"other memory is no other plan",          of_seven,         of_seven_others,        true },
-    {"a part of a buffer is no other plan",    of_seven,         of_a_part,              true },
-    {"another late number is no other plan",   times_late_2,     times_late_3,           true },
-    {"another seed is no other plan",          normal_of_seed_1, normal_of_seed_2,       true },
-    {"other sizes are another plan",           of_seven,         of_eight,               false},
-    {"strides are part of it",                 of_seven,         of_every_second,        false},
-    {"a transpose in memory is another plan",  dense_memory,     turned_memory,          false},
-    {"types are part of it",                   of_seven,         of_doubles,             false},
-    {"integers are not floats",                sum_of_columns,   sum_of_integers,        false},
-    {"a constant is part of it",               of_seven,         with_another_constant,  false},
-    {"so is an operation",                     of_seven,         with_another_operation, false},
-    {"late is not constant",                   negated_times_2,  negated_times_late_2,   false},
-    {"x + x is not x + y",                     plus_itself,      plus_another,           false},
-    {"x - y is not y - x",                     minus,            minus_turned,           false},
-    {"dimensions of a sum are part of it",     sum_of_columns,   sum_of_rows,            false},
-    {"places of a slice are part of it",       part_from_zero,   part_from_one,          false},
-    {"what is visible is part of it",          unkept,           kept,                   false},
-    {"what was computed before is part of it", unkept,           computed_before,        false},
+    {"other memory is no other plan", of_seven, of_seven_others, true},
+    {"a part of a buffer is no other plan", of_seven, of_a_part, true},
+    {"another late number is no other plan", times_late_2, times_late_3, true},
+    {"another seed is no other plan", normal_of_seed_1, normal_of_seed_2, true},
+    {"other sizes are another plan", of_seven, of_eight, false},
+    {"strides are part of it", of_seven, of_every_second, false},
+    {"a transpose in memory is another plan", dense_memory, turned_memory, false},
+    {"types are part of it", of_seven, of_doubles, false},
+    {"integers are not floats", sum_of_columns, sum_of_integers, false},
+    {"a constant is part of it", of_seven, with_another_constant, false},
+    {"so is an operation", of_seven, with_another_operation, false},
+    {"late is not constant", negated_times_2, negated_times_late_2, false},
+    {"x + x is not x + y", plus_itself, plus_another, false},
+    {"x - y is not y - x", minus, minus_turned, false},
+    {"dimensions of a sum are part of it", sum_of_columns, sum_of_rows, false},
+    {"places of a slice are part of it", part_from_zero, part_from_one, false},
+    {"what is visible is part of it", unkept, kept, false},
+    {"what was computed before is part of it", unkept, computed_before, false},
 };
 
 static void assert_is_right(wb_array *x, const char *what) {
@@ -145,7 +146,8 @@ static void plans_are_found_by_what_they_do(void **state) {
     kept_middle = NULL;
 }
 
-/* Donation is part of it: a plan that may write over its argument is never run on one that has to stay. */
+/* Donation is part of it: a plan that may write over its argument is never run on one that has to
+ * stay. */
 static void what_may_be_overwritten_is_part_of_it(void **state) {
     (void)state;
     wb_array *results[3];

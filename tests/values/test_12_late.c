@@ -1,8 +1,10 @@
-/* Rule 12: a number in C is a constant unless wb_late made it; late numbers are one only if they are the same array. */
+/* Rule 12: a number in C is a constant unless wb_late made it; late numbers are one only if they
+ * are the same array. */
 #include "values/modes.h"
 
-/* A formula with late numbers a and b at x = (1, 2, 4), and the same in C. It is evaluated twice: first where a late number
- * could be mistaken for something else, then where it must not have been. */
+/* A formula with late numbers a and b at x = (1, 2, 4), and the same in C. It is evaluated
+ * twice: first where a late number could be mistaken for something else, then where it must not
+ * have been. */
 typedef struct row {
     const char *name;
     wb_array *(*fn)(wb_array *x, wb_array *a, wb_array *b);
@@ -56,18 +58,18 @@ static wb_array *repeated(wb_array *x, wb_array *a, wb_array *b) {
 static double c_repeated(double x, double a, double b) { return x * a + 3 * a * b; }
 
 static const row rows[] = {
-    {"a rate that equals a constant",         beside_a_constant, c_beside_a_constant, {0.5, 0},   {0.25, 0} },
-    {"two rates that are equal now",          two_rates,         c_two_rates,         {0.1, 0.1}, {0.1, 0.7}},
-    {"a difference that is 0 now",            difference,        c_difference,        {3, 3},     {3, 1}    },
-    {"pow(x, late 2) is no square",           power,             c_power,             {2, 1},     {3, 2}    },
-    {"pow(x, late -1) is no reciprocal",      power,             c_power,             {-1, 1},    {1, 1}    },
-    {"pow(x, late 1) is not x",               power,             c_power,             {1, 1},     {0.5, 4}  },
-    {"x late 1 + late 0 is not x",            neutral,           c_neutral,           {1, 0},     {2, 5}    },
-    {"x late 0 is not 0",                     neutral,           c_neutral,           {0, 0},     {2, 0}    },
-    {"late numbers in a quotient",            quotient,          c_quotient,          {0, 4},     {1, 5}    },
-    {"a late threshold",                      choice,            c_choice,            {2, 1},     {0, 7}    },
-    {"arithmetic among late numbers is late", among_numbers,     c_among_numbers,     {1, 4},     {3, 0}    },
-    {"a late number repeated",                repeated,          c_repeated,          {2, 2},     {2, 5}    },
+    {"a rate that equals a constant", beside_a_constant, c_beside_a_constant, {0.5, 0}, {0.25, 0}},
+    {"two rates that are equal now", two_rates, c_two_rates, {0.1, 0.1}, {0.1, 0.7}},
+    {"a difference that is 0 now", difference, c_difference, {3, 3}, {3, 1}},
+    {"pow(x, late 2) is no square", power, c_power, {2, 1}, {3, 2}},
+    {"pow(x, late -1) is no reciprocal", power, c_power, {-1, 1}, {1, 1}},
+    {"pow(x, late 1) is not x", power, c_power, {1, 1}, {0.5, 4}},
+    {"x late 1 + late 0 is not x", neutral, c_neutral, {1, 0}, {2, 5}},
+    {"x late 0 is not 0", neutral, c_neutral, {0, 0}, {2, 0}},
+    {"late numbers in a quotient", quotient, c_quotient, {0, 4}, {1, 5}},
+    {"a late threshold", choice, c_choice, {2, 1}, {0, 7}},
+    {"arithmetic among late numbers is late", among_numbers, c_among_numbers, {1, 4}, {3, 0}},
+    {"a late number repeated", repeated, c_repeated, {2, 2}, {2, 5}},
 };
 
 static void assert_formula(const row *r, const double *late) {
@@ -108,7 +110,8 @@ static void a_constant_that_changes_is_planned_anew(void **state) {
     assert_int_equal(wb_plan_status().misses, misses + 1);
 }
 
-/* Two dropouts whose keys and counters are equal now: one plan, and it does not take them for one. */
+/* Two dropouts whose keys and counters are equal now: one plan, and it does not take them for
+ * one. */
 static void masks_with_equal_counters_are_two(void **state) {
     (void)state;
     wb_array *x = wb_copy(wb_ones(WB_F32, 64, 8));

@@ -1,4 +1,5 @@
-/* Rule 13: the cache is bounded in bytes. Ten thousand different batch sizes: flat memory, misses counted. */
+/* Rule 13: the cache is bounded in bytes. Ten thousand different batch sizes: flat memory, misses
+ * counted. */
 #include <malloc.h>
 
 #include "values/modes.h"

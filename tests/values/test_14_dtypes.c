@@ -1,4 +1,5 @@
-/* Rule 14: one promotion table, Julia's; C numbers are weak; layers convert their input; halves are added in f32. */
+/* Rule 14: one promotion table, Julia's; C numbers are weak; layers convert their input; halves are
+ * added in f32. */
 #include "optimise/optimiser.h"
 #include "values/steps.h"
 
@@ -15,14 +16,14 @@
 
 /* promote_type of Julia 1.10, for bf16 of BFloat16s.jl. */
 static const uint8_t meets[WB_DTYPE_COUNT][WB_DTYPE_COUNT] = {
-    [F32] = {F32, F64, F32, F32, F32, F32, F32, F32 },
-    [F64] = {F64, F64, F64, F64, F64, F64, F64, F64 },
-    [F16] = {F32, F64, F16, F32, F16, F16, F16, F16 },
-    [BF] = {F32, F64, F32, BF,  BF,  BF,  BF,  BF  },
-    [I32] = {F32, F64, F16, BF,  I32, I64, I32, I32 },
-    [I64] = {F32, F64, F16, BF,  I64, I64, I64, I64 },
-    [U8] = {F32, F64, F16, BF,  I32, I64, U8,  U8  },
-    [BOOL] = {F32, F64, F16, BF,  I32, I64, U8,  BOOL},
+    [F32] = {F32, F64, F32, F32, F32, F32, F32, F32},
+    [F64] = {F64, F64, F64, F64, F64, F64, F64, F64},
+    [F16] = {F32, F64, F16, F32, F16, F16, F16, F16},
+    [BF] = {F32, F64, F32, BF, BF, BF, BF, BF},
+    [I32] = {F32, F64, F16, BF, I32, I64, I32, I32},
+    [I64] = {F32, F64, F16, BF, I64, I64, I64, I64},
+    [U8] = {F32, F64, F16, BF, I32, I64, U8, U8},
+    [BOOL] = {F32, F64, F16, BF, I32, I64, U8, BOOL},
 };
 
 static wb_array *ones_of(int dtype) {
@@ -53,16 +54,16 @@ static const struct number_row {
     wb_dtype sum;
     double wanted; /* of 1 + number */
 } number_rows[] = {
-    {"a number takes f16",                 F16,  0.5, F16, 1.5},
-    {"a number takes bf16",                BF,   0.5, BF,  1.5},
-    {"a number takes f32",                 F32,  0.1, F32, 1.1},
-    {"a number takes f64",                 F64,  0.1, F64, 1.1},
-    {"a whole number takes i32",           I32,  2,   I32, 3  },
-    {"a whole number takes i64",           I64,  2,   I64, 3  },
-    {"a whole number takes u8",            U8,   2,   U8,  3  },
-    {"a whole number beside bool is i64",  BOOL, 2,   I64, 3  },
-    {"a broken number beside i32 is f32",  I32,  0.5, F32, 1.5},
-    {"a broken number beside u8 is f32",   U8,   0.5, F32, 1.5},
+    {"a number takes f16", F16, 0.5, F16, 1.5},
+    {"a number takes bf16", BF, 0.5, BF, 1.5},
+    {"a number takes f32", F32, 0.1, F32, 1.1},
+    {"a number takes f64", F64, 0.1, F64, 1.1},
+    {"a whole number takes i32", I32, 2, I32, 3},
+    {"a whole number takes i64", I64, 2, I64, 3},
+    {"a whole number takes u8", U8, 2, U8, 3},
+    {"a whole number beside bool is i64", BOOL, 2, I64, 3},
+    {"a broken number beside i32 is f32", I32, 0.5, F32, 1.5},
+    {"a broken number beside u8 is f32", U8, 0.5, F32, 1.5},
     {"a broken number beside bool is f32", BOOL, 0.5, F32, 1.5},
 };
 
@@ -148,11 +149,12 @@ static const struct half_row {
     wb_dtype dtype;
     double large; /* its neighbours are 2 away: ones added to it one by one are lost */
 } half_rows[] = {
-    {"gradients of f16 are added in f32",  F16, 2048},
-    {"gradients of bf16 are added in f32", BF,  256 },
+    {"gradients of f16 are added in f32", F16, 2048},
+    {"gradients of bf16 are added in f32", BF, 256},
 };
 
-/* One large contribution and ten ones on either side of it: whatever the order, ones meet the large sum one by one. */
+/* One large contribution and ten ones on either side of it: whatever the order, ones meet the large
+ * sum one by one. */
 static void gradients_of_halves_are_added_in_f32(void **state) {
     const struct half_row *row = *state;
     enum { TERMS = 21 };

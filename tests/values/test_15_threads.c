@@ -14,14 +14,8 @@ typedef int results(wb_array **out); /* fills out, returns how many */
 
 static int products(wb_array **out) {
     int n = 0;
-    const int64_t shapes[][3] = {
-        {300, 200,   250},
-        {1,   700,   900},
-        {900, 700,   1  },
-        {17,  1000,  19 },
-        {512, 3,     512},
-        {7,   20000, 5  }
-    };
+    const int64_t shapes[][3] = {{300, 200, 250}, {1, 700, 900}, {900, 700, 1},
+                                 {17, 1000, 19},  {512, 3, 512}, {7, 20000, 5}};
     for (int i = 0; i < 6; i++) {
         const int64_t *s = shapes[i];
         out[n++] = wb_matmul(random_array(s[0], s[1]), random_array(s[1], s[2]));
@@ -103,11 +97,11 @@ static const struct row {
     const char *name;
     results *make;
 } rows[] = {
-    {"matrix products have the same bits",           products    },
-    {"convolutions and pools have the same bits",    convolutions},
-    {"reductions have the same bits",                reductions  },
-    {"gathered and scattered have the same bits",    indexing    },
-    {"a network that was trained has the same bits", training    },
+    {"matrix products have the same bits", products},
+    {"convolutions and pools have the same bits", convolutions},
+    {"reductions have the same bits", reductions},
+    {"gathered and scattered have the same bits", indexing},
+    {"a network that was trained has the same bits", training},
 };
 
 static void any_number_of_threads_gives_the_same_bits(void **state) {

@@ -82,7 +82,8 @@ static void equal_beginnings_are_no_tie(void **state) {
     wb_free(of_p), wb_free(of_q), wb_free(p), wb_free(q);
 }
 
-/* An encoder and a decoder that uses its weight transposed, against the same by hand: g = g1 + g2'. */
+/* An encoder and a decoder that uses its weight transposed, against the same by hand: g = g1 +
+ * g2'. */
 static void a_tie_has_one_gradient_and_one_state(void **state) {
     (void)state;
     const double w0[] = {1, 2, 3, 4, 5, 6}, g1[] = {1, 0, 2, 0, 3, 0}, g2[] = {0, 0, 1, 5, 0, 0};

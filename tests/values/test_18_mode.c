@@ -1,4 +1,5 @@
-/* Rule 18: a layer is in training, in test, or automatic; automatic ones follow a flag of the thread. */
+/* Rule 18: a layer is in training, in test, or automatic; automatic ones follow a flag of the
+ * thread. */
 #include <pthread.h>
 
 #include "gradient/mode.h"

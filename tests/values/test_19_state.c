@@ -1,4 +1,5 @@
-/* Rule 19: state writes belong to the step: computed with the next update, or when the scope closes. */
+/* Rule 19: state writes belong to the step: computed with the next update, or when the scope
+ * closes. */
 #include <weber/gradient.h>
 
 #include "evaluate/evaluate.h"

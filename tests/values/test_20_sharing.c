@@ -46,7 +46,8 @@ static void step(wb_optimiser *o, wb_layer *model, wb_array *x) {
     assert_int_equal(wb_scope_close(), WB_OK);
 }
 
-/* Other threads serve the model while its own trains it: they see what it was when it was shared. */
+/* Other threads serve the model while its own trains it: they see what it was when it was
+ * shared. */
 static void threads_serve_a_model_that_is_being_trained(void **state) {
     (void)state;
     wb_seed(1);

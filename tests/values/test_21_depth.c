@@ -1,4 +1,5 @@
-/* Rule 21: releasing a chain of a million nodes, walking it and differentiating it use no recursion. */
+/* Rule 21: releasing a chain of a million nodes, walking it and differentiating it use no
+ * recursion. */
 #include <pthread.h>
 
 #include "values/modes.h"
@@ -22,9 +23,9 @@ static const struct row {
     link_fn *link;
     int nodes_per_link;
 } rows[] = {
-    {"a chain of a million nodes",                       negated,          1},
+    {"a chain of a million nodes", negated, 1},
     {"a chain whose links read their predecessor twice", doubled_in_width, 2},
-    {"a chain of views",                                 reshaped,         1},
+    {"a chain of views", reshaped, 1},
 };
 
 static wb_array *chain(const struct row *row, wb_array *x, int nodes) {

@@ -84,12 +84,10 @@ static int convert_model(const char *from, const char *to, const char *key) {
 }
 
 int tool_convert(int count, char **arguments) {
-    static const struct option options[] = {
-        {"rename", required_argument, NULL, 'r'},
-        {"model",  optional_argument, NULL, 'm'},
-        {"help",   no_argument,       NULL, 'h'},
-        {NULL,     0,                 NULL, 0  }
-    };
+    static const struct option options[] = {{"rename", required_argument, NULL, 'r'},
+                                            {"model", optional_argument, NULL, 'm'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
     const char *table = NULL, *key = NULL;
     for (int letter; (letter = getopt_long(count + 1, arguments - 1, "", options, NULL)) != -1;) {
         if (letter != 'r' && letter != 'm') return tool_help(help, letter == 'h');

@@ -179,15 +179,10 @@ static bool is_understood(const settings *s) {
 
 int tool_evaluate(int count, char **arguments) {
     static const struct option options[] = {
-        {"data",   required_argument, NULL, 'd'},
-        {"split",  required_argument, NULL, 's'},
-        {"key",    required_argument, NULL, 'k'},
-        {"loss",   required_argument, NULL, 'l'},
-        {"batch",  required_argument, NULL, 'b'},
-        {"device", required_argument, NULL, 'v'},
-        {"help",   no_argument,       NULL, 'h'},
-        {NULL,     0,                 NULL, 0  }
-    };
+        {"data", required_argument, NULL, 'd'},  {"split", required_argument, NULL, 's'},
+        {"key", required_argument, NULL, 'k'},   {"loss", required_argument, NULL, 'l'},
+        {"batch", required_argument, NULL, 'b'}, {"device", required_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0}};
     settings s = {.split = "test", .key = "model", .batchsize = 500};
     const char *batch = "500";
     for (int letter; (letter = getopt_long(count + 1, arguments - 1, "", options, NULL)) != -1;) {

@@ -43,14 +43,14 @@ static const struct {
     const char *name;
     int (*run)(int count, char **arguments);
 } commands[] = {
-    {"devices",   tool_devices },
-    {"backend",   tool_backend },
-    {"show",      tool_show    },
-    {"convert",   tool_convert },
-    {"evaluate",  tool_evaluate},
-    {"--help",    help         },
-    {"-h",        help         },
-    {"--version", version      },
+    {"devices", tool_devices},
+    {"backend", tool_backend},
+    {"show", tool_show},
+    {"convert", tool_convert},
+    {"evaluate", tool_evaluate},
+    {"--help", help},
+    {"-h", help},
+    {"--version", version},
 };
 
 int main(int count, char **arguments) {

@@ -216,10 +216,7 @@ static void print_file(const wb_file *file, const char *path) {
 }
 
 int tool_show(int count, char **arguments) {
-    static const struct option options[] = {
-        {"help", no_argument, NULL, 'h'},
-        {NULL,   0,           NULL, 0  }
-    };
+    static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
     const int letter = getopt_long(count + 1, arguments - 1, "", options, NULL);
     if (letter != -1 || count != 1) return tool_help(help, letter == 'h');
     wb_file *file = wb_open(arguments[0]);

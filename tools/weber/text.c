@@ -2,7 +2,8 @@
 
 #include "tool.h"
 
-/* Bytes of the letter that begins here; 0: no UTF-8. Overlong and surrogate forms are let through. */
+/* Bytes of the letter that begins here; 0: no UTF-8. Overlong and surrogate forms are let
+ * through. */
 int letter_bytes(const unsigned char *text) {
     const int bytes = text[0] < 0x80                      ? 1
                       : text[0] >= 0xc2 && text[0] < 0xe0 ? 2

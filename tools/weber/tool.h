@@ -4,16 +4,19 @@
 
 #include <stdbool.h>
 
-/* Each gets what stands behind its name and gives the exit status: 0, 1 after an error, 2 for what it does not understand. */
+/* Each gets what stands behind its name and gives the exit status: 0, 1 after an error, 2 for what
+ * it does not understand. */
 int tool_devices(int count, char **arguments);
 int tool_backend(int count, char **arguments);
 int tool_show(int count, char **arguments);
 int tool_convert(int count, char **arguments);
 int tool_evaluate(int count, char **arguments);
 
-/* A command's own help, on stdout where it was asked for (--help), else on stderr; the exit status. */
+/* A command's own help, on stdout where it was asked for (--help), else on stderr; the exit
+ * status. */
 int tool_help(const char *help, bool is_asked);
-/* The help of all, for a command that has none of its own: asked for if --help is its one argument. */
+/* The help of all, for a command that has none of its own: asked for if --help is its one
+ * argument. */
 int tool_usage(int count, char **arguments);
 
 /* Text of a file for a terminal: what would steer it as \x1b. */

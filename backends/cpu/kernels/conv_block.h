@@ -2,9 +2,10 @@
  *
  *     sum (filters, rows) += over positions: lines (filters, positions) * box (rows, positions)
  *
- * where a row is (tap, channel). y is transposed into lines first, so that vectors run over filters
- * and x is read, one element at a time, straight from the box: no stride or padding costs anything.
- * With one or two filters vectors run over positions instead, and their lanes are added at the end. */
+ * where a row is (tap, channel). y is transposed into lines first, so that vectors run over
+ * filters and x is read, one element at a time, straight from the box: no stride or padding
+ * costs anything. With one or two filters vectors run over positions instead, and their lanes
+ * are added at the end. */
 
 /* Rows of a sum that stay in registers while all positions of a stretch pass. */
 typedef struct TYPE(block_tile) {
@@ -17,8 +18,8 @@ typedef struct TYPE(block_tile) {
     int64_t pitch, rows;
 } TYPE(block_tile);
 
-/* vectors and rows are constants where this is expanded; rows beyond t->rows repeat the last one and
- * are not stored. */
+/* vectors and rows are constants where this is expanded; rows beyond t->rows repeat the last one
+ * and are not stored. */
 WB_INLINE void TYPE(block_run)(const TYPE(block_tile) * t, const int vectors, const int rows) {
     VEC sum[9][4];
     const REAL *x[9];

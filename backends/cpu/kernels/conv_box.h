@@ -1,4 +1,5 @@
-/* Copies a part of the source planes into a box (conv_plan.h), for one element type (REAL, see conv.c). */
+/* Copies a part of the source planes into a box (conv_plan.h), for one element type (REAL, see
+ * conv.c). */
 
 WB_INLINE void TYPE(zero)(REAL *dst, int64_t count) {
     for (; count >= LANES; count -= LANES, dst += LANES) STORE(dst, SET(0));
@@ -68,8 +69,8 @@ static void TYPE(load_padded)(const wb_conv_plan *plan, const wb_conv_box *box, 
             for (int64_t i1 = origin[1]; i1 < origin[1] + extent[1]; i1++, dst += part) {
                 if (i1 < 0 || i1 >= axis[1].in || i2 < 0 || i2 >= axis[2].in) continue;
                 const REAL *row = source + axis[0].in * (i1 + axis[1].in * i2) + origin[0];
-                __builtin_prefetch(row + low +
-                                   2048); /* rows are too short for the hardware to see */
+                /* rows are too short for the hardware to see */
+                __builtin_prefetch(row + low + 2048);
                 __builtin_prefetch(row + low + 2048 + 64 / sizeof *row);
                 TYPE(copy)(dst + low, row + low, high - low);
             }

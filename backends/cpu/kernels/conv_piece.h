@@ -3,9 +3,10 @@
  *
  *     out (positions, outer) = panel (positions, depth) * weights (depth, outer)
  *
- * where depth runs over (tap, inner channel). A panel is packed from the box, which costs as much as
- * a few output channels; or it is read where it lies, flat, and then has positions that are not on
- * the grid, those between the end of a row and the begin of the next. The cheaper way is taken. */
+ * where depth runs over (tap, inner channel). A panel is packed from the box, which costs as
+ * much as a few output channels; or it is read where it lies, flat, and then has positions that
+ * are not on the grid, those between the end of a row and the begin of the next. The cheaper way
+ * is taken. */
 
 /* Tiles of the result that stay in registers: V vectors of positions, N output channels. */
 typedef struct TYPE(gather_tile) {
@@ -98,7 +99,8 @@ static void TYPE(gather_flat)(TYPE(gather_tile) * t, int64_t positions) {
     }
 }
 
-/* At most WB_CONV_FLAT_OUTER channels: more vectors, so that the sums do not wait for each other. */
+/* At most WB_CONV_FLAT_OUTER channels: more vectors, so that the sums do not wait for each
+ * other. */
 static void TYPE(gather_few)(TYPE(gather_tile) * t, int64_t positions) {
     enum { each = WB_VECTOR_REGISTERS == 32 ? 8 : 4 };
     const REAL *panel = t->panel;

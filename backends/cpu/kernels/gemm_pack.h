@@ -1,5 +1,5 @@
-/* Copies of a block of A in panels of tile height, for one element type (see gemm.c): element (i, p)
- * of a panel of V vectors lies at [i + p * V * LANES], rows that are missing are 0. */
+/* Copies of a block of A in panels of tile height, for one element type (see gemm.c): element (i,
+ * p) of a panel of V vectors lies at [i + p * V * LANES], rows that are missing are 0. */
 
 #if LANES == 16
 #define EACH_LANE(X, d)                                                                            \
@@ -83,8 +83,9 @@ static void TYPE(pack_straight)(int64_t k, int64_t rows, const REAL *a, int64_t 
     }
 }
 
-/* Columns of a B that has its columns side by side, in blocks of WB_GEMM_GROUP: element (p, j) of a
- * block lies at [j + p * WB_GEMM_GROUP]. Many at once, because each k may lie on a page of its own. */
+/* Columns of a B that has its columns side by side, in blocks of WB_GEMM_GROUP: element (p, j)
+ * of a block lies at [j + p * WB_GEMM_GROUP]. Many at once, because each k may lie on a page of
+ * its own. */
 static void TYPE(pack_columns)(int64_t k, int64_t columns, const REAL *b, int64_t ldb, REAL *to) {
     for (int64_t p = 0; p < k; p++, b += ldb, to += WB_GEMM_GROUP) {
         REAL *block = to;

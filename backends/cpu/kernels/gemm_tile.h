@@ -3,8 +3,8 @@
  *     C (V vectors of rows, N columns) (+)= A (rows, k) * B (k, N)
  *
  * A has its rows side by side and `step_a` from one k to the next: a packed panel, or the matrix
- * itself. B is read as it lies: either its columns are side by side and `step_b` leads to the next k,
- * or its k are side by side and `step_b` leads to the next column. */
+ * itself. B is read as it lies: either its columns are side by side and `step_b` leads to the next
+ * k, or its k are side by side and `step_b` leads to the next column. */
 
 typedef struct TYPE(tile) {
     const REAL *a, *b;
@@ -50,7 +50,8 @@ WB_INLINE void TYPE(tile_run)(const TYPE(tile) * t, int vectors, int columns, bo
     }
 }
 
-/* X(vectors, columns): the tiles that fit into the registers; a panel of few vectors has wide ones. */
+/* X(vectors, columns): the tiles that fit into the registers; a panel of few vectors has wide
+ * ones. */
 #define TILE_NARROW(X, V) X(V, 1) X(V, 2) X(V, 3) X(V, 4) X(V, 5) X(V, 6)
 #define TILE_WIDE_1(X)    X(1, 8) X(1, 12)
 #define TILE_LIST_2(X)    TILE_NARROW(X, 1) TILE_WIDE_1(X) TILE_NARROW(X, 2)

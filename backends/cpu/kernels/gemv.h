@@ -1,5 +1,5 @@
-/* Products with a vector, for one element type (see gemm.c): y (count) = M (count, k) * x (k), where
- * M is A and y a column of C, or M is the transpose of B and y a row of C. */
+/* Products with a vector, for one element type (see gemm.c): y (count) = M (count, k) * x (k),
+ * where M is A and y a column of C, or M is the transpose of B and y a row of C. */
 
 typedef struct TYPE(gemv) {
     const REAL *matrix, *x;

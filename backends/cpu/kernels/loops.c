@@ -1,4 +1,5 @@
-/* The loops of loops.h, made from the rows of ops.def: the same text that other backends compile. */
+/* The loops of loops.h, made from the rows of ops.def: the same text that other backends
+ * compile. */
 #include "loops.h"
 
 #include <string.h>
@@ -61,7 +62,8 @@ static inline int64_t k_mod_i64(int64_t x, int64_t y) {
 
 /* ---- element loops ---- */
 
-/* Integers wrap (-fwrapv). X and Y are the operands: xp[i], or x0 where one number serves all elements. */
+/* Integers wrap (-fwrapv). X and Y are the operands: xp[i], or x0 where one number serves all
+ * elements. */
 #define LOOP(loop, T, R, arity_y, X, Y, expression)                                                \
     static inline void loop(int64_t n, void *o, const void *xs, const void *ys, const void *zs) {  \
         const T *xp = xs, *yp = arity_y ? ys : xs;                                                 \
@@ -131,7 +133,8 @@ LOOP_SELECT(f64, double)
 LOOP_SELECT(i32, int32_t)
 LOOP_SELECT(i64, int64_t)
 
-/* A product and what follows it. Y, Z: y[i], z[i], or y0, z0 where one number serves all elements. */
+/* A product and what follows it. Y, Z: y[i], z[i], or y0, z0 where one number serves all
+ * elements. */
 #define LOOP_FUSED(name, T, Y, Z, expression)                                                      \
     static void name(int64_t n, void *o, const void *xs, const void *ys, const void *zs) {         \
         const T *xp = xs, *yp = ys, *zp = zs, y0 = yp[0], z0 = zp[0];                              \
@@ -157,7 +160,8 @@ LOOPS_FUSED(f64_multiply_negate, double, y * -x)
 
 /* ---- casts ---- */
 
-/* Floats to integers cut towards zero; what does not fit, and NaN, becomes the smallest integer on every instruction set. */
+/* Floats to integers cut towards zero; what does not fit, and NaN, becomes the smallest integer on
+ * every instruction set. */
 static inline int32_t cut_i32(double x) {
     return x > -2147483649.0 && x < 2147483648.0 ? (int32_t)x : INT32_MIN;
 }
@@ -228,7 +232,8 @@ static void store_bf16(int64_t n, const void *from, void *to) {
 
 /* ---- reductions ---- */
 
-/* Sixteen partial results on every instruction set, so that all give the same bits; partial sums meet in f64. */
+/* Sixteen partial results on every instruction set, so that all give the same bits; partial sums
+ * meet in f64. */
 #define REDUCE_ROWS(name, T, A, field, start, combine, merge)                                      \
     static void name##_rows(int64_t inner, int64_t outer, const void *x, wb_accumulator *sums) {   \
         for (int64_t o = 0; o < outer; o++) {                                                      \
@@ -285,15 +290,18 @@ FILL(normal_f64, double)
 
 /* ---- the table ---- */
 
-/* clang-format off */
 #define ROW_FLOAT(name, suffix)                                                                    \
     [WB_CODE_##name] = {[WB_R_F32] = f32_##name##suffix, [WB_R_F64] = f64_##name##suffix},
 #define ROW_NUMBER(name, suffix)                                                                   \
-    [WB_CODE_##name] = {[WB_R_F32] = f32_##name##suffix, [WB_R_F64] = f64_##name##suffix,          \
-                        [WB_R_I32] = i32_##name##suffix, [WB_R_I64] = i64_##name##suffix},
+    [WB_CODE_##name] = {[WB_R_F32] = f32_##name##suffix,                                           \
+                        [WB_R_F64] = f64_##name##suffix,                                           \
+                        [WB_R_I32] = i32_##name##suffix,                                           \
+                        [WB_R_I64] = i64_##name##suffix},
 #define ROW_COMPARE(name, suffix)                                                                  \
-    [WB_CODE_##name] = {[WB_R_F32] = f32_##name##suffix, [WB_R_F64] = f64_##name##suffix,          \
-                        [WB_R_I32] = i32_##name##suffix, [WB_R_I64] = i64_##name##suffix,          \
+    [WB_CODE_##name] = {[WB_R_F32] = f32_##name##suffix,                                           \
+                        [WB_R_F64] = f64_##name##suffix,                                           \
+                        [WB_R_I32] = i32_##name##suffix,                                           \
+                        [WB_R_I64] = i64_##name##suffix,                                           \
                         [WB_R_BOOL] = i32_##name##suffix},
 #define ROW_LOGIC(name, suffix) [WB_CODE_##name] = {[WB_R_BOOL] = bool_##name##suffix},
 #define ROW_SELECT(suffix)                                                                         \
@@ -310,39 +318,37 @@ FILL(normal_f64, double)
 #define f64_cos full_f64_cos
 
 const wb_loops WB_ISA_NAME(loops) = {
-    .element = {
+    .element =
+        {
 #define WB_UNARY(name, class, ...)  ROW_##class(name, )
 #define WB_BINARY(name, class, ...) ROW_##class(name, )
 #include <weber/ops.def>
-        ROW_SELECT()
-    },
-    .by_number = {
+            ROW_SELECT()},
+    .by_number =
+        {
 #define WB_BINARY(name, class, ...) ROW_##class(name, _by_number)
 #include <weber/ops.def>
-        ROW_SELECT(_by_number)
-    },
-    .of_number = {
+            ROW_SELECT(_by_number)},
+    .of_number =
+        {
 #define WB_BINARY(name, class, ...) ROW_##class(name, _of_number)
 #include <weber/ops.def>
-        ROW_SELECT(_of_number)
-    },
-    .cast = {[WB_R_F32]  = {f32_to_f32, f32_to_f64, f32_to_i32, f32_to_i64, f32_to_bool},
-             [WB_R_F64]  = {f64_to_f32, NULL,       f64_to_i32, f64_to_i64, f64_to_bool},
-             [WB_R_I32]  = {i32_to_f32, i32_to_f64, i32_to_i32, i32_to_i64, i32_to_bool},
-             [WB_R_I64]  = {i64_to_f32, i64_to_f64, i64_to_i32, NULL,       i64_to_bool},
+            ROW_SELECT(_of_number)},
+    .cast = {[WB_R_F32] = {f32_to_f32, f32_to_f64, f32_to_i32, f32_to_i64, f32_to_bool},
+             [WB_R_F64] = {f64_to_f32, NULL, f64_to_i32, f64_to_i64, f64_to_bool},
+             [WB_R_I32] = {i32_to_f32, i32_to_f64, i32_to_i32, i32_to_i64, i32_to_bool},
+             [WB_R_I64] = {i64_to_f32, i64_to_f64, i64_to_i32, NULL, i64_to_bool},
              [WB_R_BOOL] = {i32_to_f32, i32_to_f64, i32_to_i32, i32_to_i64, i32_to_i32}},
-    .fused = {[WB_PRODUCT_ADDED] = ROWS_FUSED(multiply_add)
-              [WB_PRODUCT_SUBTRACTED] = ROWS_FUSED(multiply_subtract)
-              [WB_PRODUCT_NEGATED] = ROWS_FUSED(multiply_negate)},
+    .fused = {[WB_PRODUCT_ADDED] = ROWS_FUSED(multiply_add)[WB_PRODUCT_SUBTRACTED] =
+                  ROWS_FUSED(multiply_subtract)[WB_PRODUCT_NEGATED] = ROWS_FUSED(multiply_negate)},
     .load = {move_4, move_8, load_f16, load_bf16, move_4, move_8, load_u8, load_bool},
-    .store = {move_4, move_8, store_f16, store_bf16, move_4,                                         move_8, store_u8, store_bool},
+    .store = {move_4, move_8, store_f16, store_bf16, move_4, move_8, store_u8, store_bool},
     .reduce_rows = {{sum_f32_rows, sum_f64_rows, sum_i32_rows, sum_i64_rows, sum_i32_rows},
-                  {max_f32_rows, max_f64_rows, max_i32_rows, max_i64_rows, max_i32_rows}},
+                    {max_f32_rows, max_f64_rows, max_i32_rows, max_i64_rows, max_i32_rows}},
     .reduce_columns = {{sum_f32_columns, sum_f64_columns, sum_i32_columns, sum_i64_columns,
                         sum_i32_columns},
-                  {max_f32_columns, max_f64_columns, max_i32_columns, max_i64_columns,
+                       {max_f32_columns, max_f64_columns, max_i32_columns, max_i64_columns,
                         max_i32_columns}},
     .uniform = {uniform_f32, uniform_f64},
     .normal = {normal_f32, normal_f64},
 };
-/* clang-format on */

@@ -1,6 +1,6 @@
-/* Transposes squares of vectors: wb_R_transpose(v) makes element j of v[i] element i of v[j], R = f32
- * or f64. A stage takes the elements of v[i] and v[i + lanes / 2] in turn, which rotates the bits of
- * (row, column) by one; log2(lanes) of them exchange the two. */
+/* Transposes squares of vectors: wb_R_transpose(v) makes element j of v[i] element i of v[j], R =
+ * f32 or f64. A stage takes the elements of v[i] and v[i + lanes / 2] in turn, which rotates the
+ * bits of (row, column) by one; log2(lanes) of them exchange the two. */
 #ifndef WB_CPU_TRANSPOSE_H
 #define WB_CPU_TRANSPOSE_H
 

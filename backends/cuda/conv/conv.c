@@ -1,10 +1,12 @@
 /* Convolutions as kernels.
  *
- * A true convolution is a cross-correlation with the filter turned round: that is done by a program, into scratch memory before, or out of it
- * behind the gradient of the filter. Filters are small. */
+ * A true convolution is a cross-correlation with the filter turned round: that is done by a
+ * program, into scratch memory before, or out of it behind the gradient of the filter. Filters are
+ * small. */
 #include "conv.h"
 
-/* A call's arguments, by the number of the array: forward has x, w, y; data y, w, x; filter x, y, w. */
+/* A call's arguments, by the number of the array: forward has x, w, y; data y, w, x; filter x, y,
+ * w. */
 static const int8_t argument_of[][WB_CONV_TENSORS] = {
     [WB_CALL_conv_forward] = {0, 1, 2},
     [WB_CALL_conv_data] = {2, 1, 0},
@@ -72,26 +74,22 @@ static wb_gpu_kernel *flip_new(wb_gpu_device *device, const wb_conv_shape *s) {
     const int64_t plane = volume(s->kernel), planes = s->channels / s->groups * s->filters;
     const uint8_t type = s->dtype == WB_F64 ? WB_R_F64 : WB_R_F32;
     wb_access accesses[] = {
-        {.dtype = (uint8_t)s->dtype, .argument = 0, .offset = plane - 1,       .strides = {-1, plane}},
-        {.dtype = (uint8_t)s->dtype,                          .argument = 1,              .strides = {1, plane}}
-    };
+        {.dtype = (uint8_t)s->dtype, .argument = 0, .offset = plane - 1, .strides = {-1, plane}},
+        {.dtype = (uint8_t)s->dtype, .argument = 1, .strides = {1, plane}}};
     wb_instruction instructions[] = {
         {.code = WB_CODE_load,
          .type = type,
          .in = {WB_NO_VALUE, WB_NO_VALUE, WB_NO_VALUE},
-         .index = 0                                                                          },
-        {.code = WB_CODE_store, .type = type, .in = {0, WB_NO_VALUE, WB_NO_VALUE}, .index = 1}
-    };
-    const wb_program program = {
-        .ndim = 2,
-        .sizes = {plane, planes},
-        .phases = 1,
-        .ninstructions = 2,
-        .naccesses = 2,
-        .narguments = 2,
-        .instructions = instructions,
-        .accesses = accesses
-    };
+         .index = 0},
+        {.code = WB_CODE_store, .type = type, .in = {0, WB_NO_VALUE, WB_NO_VALUE}, .index = 1}};
+    const wb_program program = {.ndim = 2,
+                                .sizes = {plane, planes},
+                                .phases = 1,
+                                .ninstructions = 2,
+                                .naccesses = 2,
+                                .narguments = 2,
+                                .instructions = instructions,
+                                .accesses = accesses};
     return wb_gpu_kernel_new(device, &program);
 }
 

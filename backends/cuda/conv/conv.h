@@ -1,4 +1,5 @@
-/* Convolutions by a vendor's library: cuDNN or MIOpen. Dense arrays (W, H, C, N) of ours are their NCHW, so that nothing is converted. */
+/* Convolutions by a vendor's library: cuDNN or MIOpen. Dense arrays (W, H, C, N) of ours are their
+ * NCHW, so that nothing is converted. */
 #ifndef WB_CONV_H
 #define WB_CONV_H
 
@@ -8,17 +9,20 @@ enum { WB_CONV_ALIGNED_BYTES = 16 }; /* of all arrays */
 
 enum { WB_CONV_X, WB_CONV_W, WB_CONV_Y, WB_CONV_TENSORS };
 
-/* All that a plan depends on; compared as bytes: fill zeroed memory. Cross-correlations: the fast engines know nothing else. */
+/* All that a plan depends on; compared as bytes: fill zeroed memory. Cross-correlations: the fast
+ * engines know nothing else. */
 typedef struct wb_conv_shape {
     int64_t in[3], out[3], kernel[3], stride[3], dilation[3], pad[3];
     int64_t channels, filters, groups, batch;
     int32_t kind, dtype, fast, unused; /* wb_call_kind, wb_dtype */
 } wb_conv_shape;
 
-/* False: not a convolution for a library: empty, or one that takes input away instead of padding it. */
+/* False: not a convolution for a library: empty, or one that takes input away instead of padding
+ * it. */
 bool wb_conv_shape_of(const wb_call *call, wb_conv_shape *shape);
 
-/* What has to be padded behind dimension d, so that the window comes to the last place of the output. */
+/* What has to be padded behind dimension d, so that the window comes to the last place of the
+ * output. */
 int64_t wb_conv_pad_after(const wb_conv_shape *shape, int d);
 
 /* ---- in the libraries' terms ---- */
@@ -43,7 +47,8 @@ typedef struct wb_conv_plan {
     int references;
 } wb_conv_plan;
 
-/* The library (nvidia/cudnn_plan.c, backends/amdgpu/miopen_plan.c). The device is the thread's, and one call is made at a time. */
+/* The library (nvidia/cudnn_plan.c, backends/amdgpu/miopen_plan.c). The device is the thread's, and
+ * one call is made at a time. */
 typedef struct wb_conv_library {
     const char *name;
     bool cannot_be_captured;

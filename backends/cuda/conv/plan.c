@@ -76,7 +76,8 @@ static void release_plan(wb_conv_plan *plan) {
     wb_gpu_host->release(plan);
 }
 
-/* Plans that no kernel uses; all of them where the device goes, since its kernels went before. Nothing that was queued runs any more. */
+/* Plans that no kernel uses; all of them where the device goes, since its kernels went before.
+ * Nothing that was queued runs any more. */
 static void drop_unused(conv_device *d) {
     for (wb_conv_plan **link = &d->plans; *link;) {
         wb_conv_plan *plan = *link;

@@ -1,13 +1,17 @@
-/* The functions, types and numbers of cuBLASLt and hipBLASLt: own declarations, so that no toolkit is needed to build. Which of the two it is
- * is known where this is compiled: WB_HIP says hipBLASLt. They agree in what is done, in what order and with which functions, and hardly in a
+/* The functions, types and numbers of cuBLASLt and hipBLASLt: own declarations, so that no toolkit
+ * is needed to build. Which of the two it is is known where this is compiled: WB_HIP says
+ * hipBLASLt. They agree in what is done, in what order and with which functions, and hardly in a
  * number.
  *
- * cuBLASLt's are from docs.nvidia.com/cuda/cublas; a test compares them with the toolkit's own, where there is one: it gives the types itself,
- * and WB_LT_TYPES. hipBLASLt's are from the headers of these versions (its header is C++, so that nothing compares them):
- *   ROCm/hipBLASLt, library/include/hipblaslt/hipblaslt.h, 4a8a7875 (0.14), and library/include/hipblaslt.h, 592518e7: the same in both
- *   ROCm/rocm-libraries, projects/hipblaslt/library/include/hipblaslt/hipblaslt.h, 006d2e0f (1.5): the same there
- *   ROCm/hipBLAS-common, library/include/hipblas-common.h, 6b7748e2: hipblasStatus_t, hipblasOperation_t, hipblasComputeType_t
- *   ROCm/HIP, include/hip/library_types.h as of ROCm 6: hipDataType */
+ * cuBLASLt's are from docs.nvidia.com/cuda/cublas; a test compares them with the toolkit's own,
+ * where there is one: it gives the types itself, and WB_LT_TYPES. hipBLASLt's are from the headers
+ * of these versions (its header is C++, so that nothing compares them):
+ *   ROCm/hipBLASLt, library/include/hipblaslt/hipblaslt.h, 4a8a7875 (0.14), and
+ *   library/include/hipblaslt.h, 592518e7: the same in both ROCm/rocm-libraries,
+ *   projects/hipblaslt/library/include/hipblaslt/hipblaslt.h, 006d2e0f (1.5): the same there
+ *   ROCm/hipBLAS-common, library/include/hipblas-common.h, 6b7748e2: hipblasStatus_t,
+ *   hipblasOperation_t, hipblasComputeType_t ROCm/HIP, include/hip/library_types.h as of ROCm 6:
+ *   hipDataType */
 #ifndef WB_LT_API_H
 #define WB_LT_API_H
 

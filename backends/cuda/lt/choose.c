@@ -93,7 +93,8 @@ static wb_gpu_outcome make_preference(uint32_t alignment, uint32_t reductions,
     return o;
 }
 
-/* *found is false where the library has nothing for the shape, which it says by an error or by an empty list. */
+/* *found is false where the library has nothing for the shape, which it says by an error or by an
+ * empty list. */
 static wb_gpu_outcome ask(const wb_lt_device *device, const wb_lt_shape *shape,
                           const wb_lt_product *p, uint32_t alignment, lt_choice *choice,
                           bool *found) {

@@ -25,7 +25,8 @@ static bool is_dense(const matcher *m, const wb_access *a) {
     return a->offset == 0;
 }
 
-/* One element for each row of the product, whose rows are the first dimension: a bias or its gradient. */
+/* One element for each row of the product, whose rows are the first dimension: a bias or its
+ * gradient. */
 static bool take_bias(const matcher *m, const wb_access *a) {
     static const int64_t bytes[WB_DTYPE_COUNT] = {
         [WB_F32] = 4, [WB_F64] = 8, [WB_F16] = 2, [WB_BF16] = 2};
@@ -201,7 +202,8 @@ static int argument_of(const matcher *m, const wb_instruction *store) {
     return m->program->accesses[store->index].argument;
 }
 
-/* A bias, an activation, or both. The other store is what gelu is of; where somebody reads the product, gelu is of that. */
+/* A bias, an activation, or both. The other store is what gelu is of; where somebody reads the
+ * product, gelu is of that. */
 static bool is_forward(const matcher *m, const wb_instruction *result,
                        const wb_instruction *other) {
     const uint16_t y = result->in[0];

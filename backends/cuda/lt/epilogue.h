@@ -39,7 +39,8 @@ static inline bool wb_epilogue_has_mask(int kind) {
     return kind & WB_EPILOGUE_DRELU || (kind & WB_EPILOGUE_RELU_AUX) == WB_EPILOGUE_RELU_AUX;
 }
 
-/* bias, result, aux: arguments of the program. bias is the gradient's, too; aux lies as the result does, unless it is a mask. */
+/* bias, result, aux: arguments of the program. bias is the gradient's, too; aux lies as the result
+ * does, unless it is a mask. */
 typedef struct wb_epilogue {
     int kind; /* wb_epilogue_kind */
     int bias, result, aux;
@@ -49,7 +50,8 @@ typedef struct wb_epilogue {
 /* True if the result and the bias are, in each run. */
 bool wb_epilogue_is_aligned(const wb_call *call, const wb_epilogue *epilogue);
 
-/* True if the program is one of these over the whole product, all in the call's type, and nothing else needs the product itself. */
+/* True if the program is one of these over the whole product, all in the call's type, and nothing
+ * else needs the product itself. */
 bool wb_epilogue_find(const wb_call *call, const wb_program *program, int split,
                       wb_epilogue *epilogue);
 

@@ -76,7 +76,8 @@ static wb_gpu_outcome run_product(const wb_gpu_kernel *kernel, const wb_gpu_run 
 
 /* ---- batches ---- */
 
-/* True if the matrices of each run of `length` are at the distances of the first two, and not backwards, which hipBLASLt refuses. */
+/* True if the matrices of each run of `length` are at the distances of the first two, and not
+ * backwards, which hipBLASLt refuses. */
 static bool is_regular(const int64_t *offsets, int64_t batch, int64_t length) {
     const int64_t stride = length > 1 ? offsets[1] - offsets[0] : 0;
     if (stride < 0) return false;
@@ -170,7 +171,8 @@ static bool is_taken(const wb_call *call) {
            wb_lt_load(reason, sizeof reason);
 }
 
-/* What lies beside the result has columns and matrices of whole vectors, and one address; and there is one bias for all matrices. */
+/* What lies beside the result has columns and matrices of whole vectors, and one address; and there
+ * is one bias for all matrices. */
 static bool has_place_beside(const wb_matmul_call *p, int64_t length, int kind) {
     if (kind & WB_EPILOGUE_BGRAD && p->batch > 1) return false;
     if (wb_epilogue_has_mask(kind)) return p->batch == 1 && LT_EPILOGUE_DRELU != LT_NONE;
@@ -178,7 +180,8 @@ static bool has_place_beside(const wb_matmul_call *p, int64_t length, int kind) 
                                           stride_of(p->offset_c, length) % WB_LT_AUX_MULTIPLE == 0);
 }
 
-/* NULL: the library has nothing for this; what an error says is worth a line where somebody looks for it. */
+/* NULL: the library has nothing for this; what an error says is worth a line where somebody looks
+ * for it. */
 static product_kernel *kernel_new(wb_gpu_device *device, const wb_call *call, int64_t length,
                                   const wb_epilogue *epilogue, wb_gpu_answer *answer) {
     static const int64_t element_bytes[WB_DTYPE_COUNT] = {

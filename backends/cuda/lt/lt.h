@@ -1,4 +1,5 @@
-/* Matrix products by cuBLASLt or hipBLASLt: column-major with leading dimensions as in wb_matmul_call, so that nothing is converted. */
+/* Matrix products by cuBLASLt or hipBLASLt: column-major with leading dimensions as in
+ * wb_matmul_call, so that nothing is converted. */
 #ifndef WB_LT_H
 #define WB_LT_H
 
@@ -64,7 +65,8 @@ enum {
         8, /* of the leading dimension and distances of what lies beside a result */
 };
 
-/* For operands that are aligned so, and for such as are aligned to their elements alone. hipBLASLt is not told of alignment: it has `any`. */
+/* For operands that are aligned so, and for such as are aligned to their elements alone. hipBLASLt
+ * is not told of alignment: it has `any`. */
 typedef struct wb_lt_choices {
     lt_choice aligned, any;
     bool has_aligned, has_any;
@@ -78,7 +80,8 @@ wb_lt_device *wb_lt_device_of(wb_gpu_device *device, wb_gpu_outcome *outcome);
 lt_handle wb_lt_handle(const wb_lt_device *device);
 void wb_lt_device_close(wb_gpu_device *device);
 
-/* The same shape gets the same algorithm until the device is closed. Without an algorithm neither of has_ is set. */
+/* The same shape gets the same algorithm until the device is closed. Without an algorithm neither
+ * of has_ is set. */
 wb_gpu_outcome wb_lt_choose(wb_lt_device *device, const wb_lt_shape *shape,
                             const wb_lt_product *product, wb_lt_choices *choices);
 

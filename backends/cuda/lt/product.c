@@ -35,12 +35,12 @@ static int32_t epilogue_of(int kind) {
         int kind;
         int32_t bits;
     } parts[] = {
-        {WB_EPILOGUE_BIAS,  LT_EPILOGUE_BIAS                            },
-        {WB_EPILOGUE_RELU,  LT_EPILOGUE_RELU                            },
-        {WB_EPILOGUE_GELU,  LT_EPILOGUE_GELU                            },
-        {WB_EPILOGUE_AUX,   LT_EPILOGUE_GELU_AUX & ~LT_EPILOGUE_GELU    },
-        {WB_EPILOGUE_DGELU, LT_EPILOGUE_DGELU                           },
-        {WB_EPILOGUE_DRELU, LT_EPILOGUE_DRELU                           },
+        {WB_EPILOGUE_BIAS, LT_EPILOGUE_BIAS},
+        {WB_EPILOGUE_RELU, LT_EPILOGUE_RELU},
+        {WB_EPILOGUE_GELU, LT_EPILOGUE_GELU},
+        {WB_EPILOGUE_AUX, LT_EPILOGUE_GELU_AUX & ~LT_EPILOGUE_GELU},
+        {WB_EPILOGUE_DGELU, LT_EPILOGUE_DGELU},
+        {WB_EPILOGUE_DRELU, LT_EPILOGUE_DRELU},
         {WB_EPILOGUE_BGRAD, LT_EPILOGUE_DGELU_BGRAD & ~LT_EPILOGUE_DGELU},
     };
     int32_t bits = 0;
@@ -57,13 +57,15 @@ static wb_gpu_outcome set_long(lt_desc desc, lt_desc_attribute attribute, int64_
     return LT_TRY(MatmulDescSetAttribute, desc, attribute, &value, sizeof value);
 }
 
-/* Any will do where an algorithm is looked for: of an address its alignment counts, and that it is there. */
+/* Any will do where an algorithm is looked for: of an address its alignment counts, and that it is
+ * there. */
 static wb_gpu_outcome set_address(lt_desc desc, lt_desc_attribute attribute) {
     static const gpu_pointer somewhere = WB_LT_ALIGNED_BYTES;
     return LT_TRY(MatmulDescSetAttribute, desc, attribute, &somewhere, sizeof somewhere);
 }
 
-/* A bias is of the product's type. hipBLASLt before 0.10 looks for algorithms without one as long as it has no address. */
+/* A bias is of the product's type. hipBLASLt before 0.10 looks for algorithms without one as long
+ * as it has no address. */
 static wb_gpu_outcome announce_bias(const wb_lt_shape *shape, lt_desc desc) {
     if (LT_BIAS_TYPE == LT_NONE) return (wb_gpu_outcome){.error = NULL};
     const wb_gpu_outcome o = set_desc(desc, LT_BIAS_TYPE, type_of(shape->dtype));

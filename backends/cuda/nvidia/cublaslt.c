@@ -15,8 +15,7 @@ static wb_gpu_library library = {
     .oldest = "CUDA 11.4",
     .symbols = wb_lt_symbols,
     .symbol_count = WB_LT_FUNCTIONS,
-    .table = &lt
-};
+    .table = &lt};
 
 /* 130100 is 13.1.0 */
 bool wb_lt_load(char *reason, size_t reason_bytes) {

@@ -1,5 +1,6 @@
-/* cuDNN 9's backend interface: own declarations, so that no toolkit is needed to build (docs.nvidia.com/deeplearning/cudnn). A test compares
- * them with the toolkit's own, where there is one: it gives the types itself, and WB_CUDNN_TYPES. */
+/* cuDNN 9's backend interface: own declarations, so that no toolkit is needed to build
+ * (docs.nvidia.com/deeplearning/cudnn). A test compares them with the toolkit's own, where there is
+ * one: it gives the types itself, and WB_CUDNN_TYPES. */
 #ifndef WB_CUDNN_API_H
 #define WB_CUDNN_API_H
 

@@ -26,8 +26,7 @@ static wb_gpu_library library = {
     .oldest = "cuDNN 9.0",
     .symbols = symbols,
     .symbol_count = sizeof symbols / sizeof *symbols,
-    .table = &dnn
-};
+    .table = &dnn};
 
 /* libcudnn.so.9 opens these when they are needed, and ends the process where one is missing. */
 static const char *const parts[] = {
@@ -127,27 +126,21 @@ typedef struct operation_names {
 } operation_names;
 
 static const operation_names *names_of(int32_t kind) {
-    static const operation_names forward = {
-        DNN_FORWARD,
-        DNN_FORWARD_ALPHA,
-        DNN_FORWARD_BETA,
-        DNN_FORWARD_CONVOLUTION,
-        {DNN_FORWARD_X, DNN_FORWARD_W, DNN_FORWARD_Y}
-    };
-    static const operation_names data = {
-        DNN_DATA,
-        DNN_DATA_ALPHA,
-        DNN_DATA_BETA,
-        DNN_DATA_CONVOLUTION,
-        {DNN_DATA_X, DNN_DATA_W, DNN_DATA_Y}
-    };
-    static const operation_names filter = {
-        DNN_FILTER,
-        DNN_FILTER_ALPHA,
-        DNN_FILTER_BETA,
-        DNN_FILTER_CONVOLUTION,
-        {DNN_FILTER_X, DNN_FILTER_W, DNN_FILTER_Y}
-    };
+    static const operation_names forward = {DNN_FORWARD,
+                                            DNN_FORWARD_ALPHA,
+                                            DNN_FORWARD_BETA,
+                                            DNN_FORWARD_CONVOLUTION,
+                                            {DNN_FORWARD_X, DNN_FORWARD_W, DNN_FORWARD_Y}};
+    static const operation_names data = {DNN_DATA,
+                                         DNN_DATA_ALPHA,
+                                         DNN_DATA_BETA,
+                                         DNN_DATA_CONVOLUTION,
+                                         {DNN_DATA_X, DNN_DATA_W, DNN_DATA_Y}};
+    static const operation_names filter = {DNN_FILTER,
+                                           DNN_FILTER_ALPHA,
+                                           DNN_FILTER_BETA,
+                                           DNN_FILTER_CONVOLUTION,
+                                           {DNN_FILTER_X, DNN_FILTER_W, DNN_FILTER_Y}};
     return kind == WB_CALL_conv_forward ? &forward : kind == WB_CALL_conv_data ? &data : &filter;
 }
 

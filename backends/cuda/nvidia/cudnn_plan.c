@@ -24,7 +24,8 @@ static wb_gpu_outcome get_list(dnn_descriptor descriptor, int name, int type, in
                    list);
 }
 
-/* Engines that give other bits from run to run, compute in less than was asked for, or lose digits to large transforms are not taken. */
+/* Engines that give other bits from run to run, compute in less than was asked for, or lose digits
+ * to large transforms are not taken. */
 static bool is_forbidden(const wb_conv_shape *shape, int note) {
     const bool is_whole = shape->dtype == WB_F64 || (shape->dtype == WB_F32 && !shape->fast);
     switch (note) {

@@ -115,7 +115,8 @@ static gpu_code enable_peer(int ordinal, gpu_context context) {
 
 enum { MOST_ARCHITECTURES = 128 };
 
-/* The newest architecture that NVRTC knows and that is no newer than the device's; 0: none; the device's, if it does not say. */
+/* The newest architecture that NVRTC knows and that is no newer than the device's; 0: none; the
+ * device's, if it does not say. */
 static int best_architecture(int wanted) {
     int list[MOST_ARCHITECTURES], count = 0, best = 0;
     if (nvrtc.GetNumSupportedArchs(&count) != GPU_SUCCESS || count <= 0 ||
@@ -173,14 +174,14 @@ const wb_gpu_vendor wb_gpu_vendor_table = {
                            "there is no libcuda.so.1: no NVIDIA driver is installed (Debian: "
                            "nvidia-driver, libcuda1; section non-free)"},
     .compiler_library = {.variable = "WEBER_NVRTC_LIBRARY",
-                       .missing = "there is no libnvrtc.so: the CUDA toolkit's compiler is not "
+                         .missing = "there is no libnvrtc.so: the CUDA toolkit's compiler is not "
                                     "installed (Debian: libnvrtc11.2; section non-free)"},
     .driver_symbols = driver_symbols,
     .driver_symbol_count = sizeof driver_symbols / sizeof *driver_symbols,
     .compiler_symbols = compiler_symbols,
     .compiler_symbol_count = sizeof compiler_symbols / sizeof *compiler_symbols,
-    .options = {"--std=c++17",                "--disable-warnings"},
-    .hiding = {"CUDA_VISIBLE_DEVICES"                                               },
+    .options = {"--std=c++17", "--disable-warnings"},
+    .hiding = {"CUDA_VISIBLE_DEVICES"},
     .most_groups = INT32_MAX,
     .uses_graphs = true,
     .attribute_units = GPU_CUDA_UNITS,

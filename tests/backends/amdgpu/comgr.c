@@ -1,4 +1,5 @@
-/* Of the library that hipRTC stands on: which architectures it knows. The fake driver has one of them. */
+/* Of the library that hipRTC stands on: which architectures it knows. The fake driver has one of
+ * them. */
 #include <stddef.h>
 
 #define EXPORT __attribute__((visibility("default")))

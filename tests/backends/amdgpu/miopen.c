@@ -1,6 +1,7 @@
-/* A library that stands for MIOpen's immediate mode over the fake driver's memory: convolutions of f32, nothing of halves. It proposes solutions
- * that must not be taken first, and refuses what its header does not allow. It proves that convolutions are described rightly, and nothing
- * about speed. */
+/* A library that stands for MIOpen's immediate mode over the fake driver's memory: convolutions of
+ * f32, nothing of halves. It proposes solutions that must not be taken first, and refuses what its
+ * header does not allow. It proves that convolutions are described rightly, and nothing about
+ * speed. */
 #include <limits.h>
 #include <stdio.h>
 
@@ -26,7 +27,8 @@ struct mi_convolution_object {
     int64_t pads[3], strides[3], dilations[3];
 };
 
-/* live objects, solutions asked for (of halves), questions that the header does not allow, convolutions, streams set; read by the test */
+/* live objects, solutions asked for (of halves), questions that the header does not allow,
+ * convolutions, streams set; read by the test */
 extern long fake_mi_live, fake_mi_asked, fake_mi_halves, fake_mi_wrong, fake_mi_convolutions,
     fake_mi_streams;
 long fake_mi_live, fake_mi_asked, fake_mi_halves, fake_mi_wrong, fake_mi_convolutions,
@@ -147,15 +149,15 @@ mi_code miopenSetConvolutionAttribute(mi_convolution convolution, mi_attribute a
 enum { BROKEN = 30, GOOD = 140, UNCHANGING = 141 };
 
 static const mi_solution proposals[] = {
-    {1, 0,               91,             MI_GEMM         },
-    {2, 0,               53,             MI_WINOGRAD     },
-    {3, 0,               33,             MI_FFT          },
-    {4, (size_t)1 << 40, 60,             MI_IMPLICIT_GEMM},
-    {5, WORKSPACE,       MI_FIRST_NAIVE, MI_DIRECT       },
-    {6, WORKSPACE,       MI_LAST_NAIVE,  MI_DIRECT       },
-    {7, 0,               BROKEN,         MI_DIRECT       },
-    {8, WORKSPACE,       GOOD,           MI_IMPLICIT_GEMM},
-    {9, 0,               UNCHANGING,     MI_IMPLICIT_GEMM},
+    {1, 0, 91, MI_GEMM},
+    {2, 0, 53, MI_WINOGRAD},
+    {3, 0, 33, MI_FFT},
+    {4, (size_t)1 << 40, 60, MI_IMPLICIT_GEMM},
+    {5, WORKSPACE, MI_FIRST_NAIVE, MI_DIRECT},
+    {6, WORKSPACE, MI_LAST_NAIVE, MI_DIRECT},
+    {7, 0, BROKEN, MI_DIRECT},
+    {8, WORKSPACE, GOOD, MI_IMPLICIT_GEMM},
+    {9, 0, UNCHANGING, MI_IMPLICIT_GEMM},
 };
 
 /* The sizes belong together. */

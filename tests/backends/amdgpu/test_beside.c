@@ -1,5 +1,6 @@
-/* Libraries that cannot be in one process: PoCL and AMD's code generator bring a Clang each, over one libLLVM, and the second ends the process. Whoever comes
- * second says so instead. With the fake driver, but the system's code generator. */
+/* Libraries that cannot be in one process: PoCL and AMD's code generator bring a Clang each, over
+ * one libLLVM, and the second ends the process. Whoever comes second says so instead. With the fake
+ * driver, but the system's code generator. */
 #define TEST_AMDGPU
 #include "backends/cuda/gpu.h"
 

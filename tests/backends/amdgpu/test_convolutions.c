@@ -1,5 +1,6 @@
-/* Convolutions of AMD's plugin by the library that stands for MIOpen, over the fake driver: what it takes, what it leaves to the texts, and that
- * the numbers are the CPU's either way. Each test is a process of its own, since libraries are opened once. */
+/* Convolutions of AMD's plugin by the library that stands for MIOpen, over the fake driver: what it
+ * takes, what it leaves to the texts, and that the numbers are the CPU's either way. Each test is a
+ * process of its own, since libraries are opened once. */
 #define TEST_AMDGPU
 #include "backends/cuda/stand_in.h"
 
@@ -19,7 +20,6 @@ typedef struct row {
     bool is_taken;
 } row;
 
-/* clang-format off */
 static const row rows[] = {
     {"3x3, padded", WB_F32, 4, {7, 6, 3, 2}, {3, 3, 3, 4}, {.pad = {1, 1}}, true},
     {"not flipped", WB_F32, 4, {7, 6, 3, 2}, {3, 2, 3, 4}, {.cross_correlation = true}, true},
@@ -30,20 +30,45 @@ static const row rows[] = {
     {"depthwise", WB_F32, 4, {6, 5, 3, 2}, {3, 3, 1, 3}, {.groups = 3}, true},
     {"one dimension", WB_F32, 3, {11, 2, 2}, {4, 2, 3}, {.stride = {2}, .pad = {1}}, true},
     {"three dimensions", WB_F32, 5, {5, 4, 3, 2, 1}, {3, 2, 2, 2, 2}, {.pad = {1, 0, 1}}, true},
-    {"more padding behind, which no window meets", WB_F32, 4, {6, 6, 2, 1}, {3, 3, 2, 2},
-     {.stride = {2, 2}, .pad = {1, 1}, .pad_more = {0, -1}}, true},
-    {"more padding behind, for one more output", WB_F32, 4, {6, 6, 2, 1}, {3, 3, 2, 2},
-     {.pad_more = {1, 0}}, false},
-    {"one output, most of it padding behind", WB_F32, 4, {1, 6, 2, 1}, {3, 3, 2, 2},
-     {.stride = {3, 1}, .pad_more = {2, 0}}, false},
-    {"less padding behind", WB_F32, 4, {6, 6, 2, 1}, {3, 3, 2, 2},
-     {.pad = {1, 1}, .pad_more = {-1, 0}}, false},
-    {"dilated groups", WB_F32, 4, {7, 7, 4, 1}, {2, 2, 2, 2}, {.groups = 2, .dilation = {2, 1}}, false},
+    {"more padding behind, which no window meets",
+     WB_F32,
+     4,
+     {6, 6, 2, 1},
+     {3, 3, 2, 2},
+     {.stride = {2, 2}, .pad = {1, 1}, .pad_more = {0, -1}},
+     true},
+    {"more padding behind, for one more output",
+     WB_F32,
+     4,
+     {6, 6, 2, 1},
+     {3, 3, 2, 2},
+     {.pad_more = {1, 0}},
+     false},
+    {"one output, most of it padding behind",
+     WB_F32,
+     4,
+     {1, 6, 2, 1},
+     {3, 3, 2, 2},
+     {.stride = {3, 1}, .pad_more = {2, 0}},
+     false},
+    {"less padding behind",
+     WB_F32,
+     4,
+     {6, 6, 2, 1},
+     {3, 3, 2, 2},
+     {.pad = {1, 1}, .pad_more = {-1, 0}},
+     false},
+    {"dilated groups",
+     WB_F32,
+     4,
+     {7, 7, 4, 1},
+     {2, 2, 2, 2},
+     {.groups = 2, .dilation = {2, 1}},
+     false},
     {"f64, which is not asked for", WB_F64, 4, {7, 6, 3, 2}, {3, 3, 3, 4}, {.pad = {1, 1}}, false},
     {"f16, which is refused", WB_F16, 4, {7, 6, 3, 2}, {3, 3, 3, 4}, {.pad = {1, 1}}, false},
     {"bf16, which is refused", WB_BF16, 4, {7, 6, 3, 2}, {3, 3, 3, 4}, {.pad = {1, 1}}, false},
 };
-/* clang-format on */
 
 enum { ROWS = sizeof rows / sizeof *rows, CALLS = 3, MOST = 1024 };
 
@@ -60,7 +85,8 @@ static wb_array *like(const row *r, const wb_device *device, int ndim, const int
     return numbers(r, device, ndim, sizes, count);
 }
 
-/* The convolution and its two gradients behind one another; -1 with the library's error, else how many numbers. */
+/* The convolution and its two gradients behind one another; -1 with the library's error, else how
+ * many numbers. */
 static int64_t compute(const row *r, const wb_device *device, double *result) {
     int64_t count = 0;
     wb_scope_open();
@@ -91,7 +117,8 @@ static bool is_near(const row *r, int64_t count, const double *got, const double
     return true;
 }
 
-/* The row on the device and on the CPU: 0 where both agree, 1 where not, -1 with the library's error. */
+/* The row on the device and on the CPU: 0 where both agree, 1 where not, -1 with the library's
+ * error. */
 static int compare(const row *r) {
     static double wanted[MOST], got[MOST];
     const wb_device *gpu = wb_get_device_at("AMDGPU", 0);
@@ -145,12 +172,7 @@ enum { RUNS = 8, LAYERS = 8 };
 
 /* True where the same convolutions, one behind the other, come to be launched as a graph. */
 static bool becomes_a_graph(void) {
-    static const row layer = {
-        "", WB_F32, 4, {6,  5, 3, 2},
-           {3, 3, 3, 3},
-           {.pad = {1, 1} },
-           true
-    };
+    static const row layer = {"", WB_F32, 4, {6, 5, 3, 2}, {3, 3, 3, 3}, {.pad = {1, 1}}, true};
     const wb_device *gpu = wb_get_device_at("AMDGPU", 0);
     double sum;
     wb_scope_open();
@@ -188,7 +210,8 @@ static void plans_with_it_are_no_graphs(void **state) {
 static long failing;
 static bool *is_over; /* shared with the children: there was no such call */
 
-/* A convolution whose n-th call of the library fails: what comes before it runs is left to the text, what comes later is an error that names the call. */
+/* A convolution whose n-th call of the library fails: what comes before it runs is left to the
+ * text, what comes later is an error that names the call. */
 static int compare_failing(void) {
     enum { PLAN_OBJECTS = 4 }; /* beside the handle */
     long *left = counter("fake_mi_fail");

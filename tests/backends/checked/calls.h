@@ -31,10 +31,8 @@ static inline void *new_scale(const wb_backend *backend, void *on) {
         {.code = WB_CODE_store, .type = WB_R_F32, .in = {2, WB_NO_VALUE, WB_NO_VALUE}, .index = 1},
     };
     /* clang-format on */
-    wb_access accesses[] = {
-        {.dtype = WB_F32, .argument = 0, .strides = {1}},
-        {.dtype = WB_F32, .argument = 1, .strides = {1}}
-    };
+    wb_access accesses[] = {{.dtype = WB_F32, .argument = 0, .strides = {1}},
+                            {.dtype = WB_F32, .argument = 1, .strides = {1}}};
     const wb_program program = {.ndim = 1,
                                 .sizes = {N},
                                 .phases = 1,
@@ -50,8 +48,7 @@ static inline void *new_gather(void *on) {
     const wb_call call = {
         .kind = WB_CALL_gather,
         .dtype = WB_F32,
-        .index = {.inner = 1, .size = N, .outer = 1, .count = N, .index_dtype = WB_I32}
-    };
+        .index = {.inner = 1, .size = N, .outer = 1, .count = N, .index_dtype = WB_I32}};
     return checked->lower(on, &call, NULL, 0);
 }
 
@@ -102,19 +99,9 @@ static inline wb_status download(void *queue, void *to, void *from) {
 static inline wb_status run(void *queue, void *kernel, const char *what, void *const handles[3],
                             double factor) {
     void *scratch = checked->alloc(device, 1 << 16);
-    const wb_memory memory[] = {
-        {handles[0], 0},
-        {handles[1], 0},
-        {handles[2], 0},
-        {scratch,    0}
-    };
+    const wb_memory memory[] = {{handles[0], 0}, {handles[1], 0}, {handles[2], 0}, {scratch, 0}};
     const bool is_gather = handles[2] != NULL;
-    const wb_argument arguments[] = {
-        {0,                 0},
-        {1,                 0},
-        {is_gather ? 2 : 3, 0},
-        {3,                 0}
-    };
+    const wb_argument arguments[] = {{0, 0}, {1, 0}, {is_gather ? 2 : 3, 0}, {3, 0}};
     const wb_command command = {
         .kernel = kernel, .narguments = is_gather ? 4 : 3, .arguments = arguments, .what = what};
     uint64_t late;
@@ -144,14 +131,15 @@ static inline void assert_nan(const float *found) {
     for (int i = 0; i < N; i++) assert_true(isnan(found[i]));
 }
 
-/* Places for downloads are static: one that a failed test leaves behind is done when the device closes. */
+/* Places for downloads are static: one that a failed test leaves behind is done when the device
+ * closes. */
 
 static inline void assert_program_runs(void) {
     void *x = new_memory(), *y = new_memory();
     static float found[N];
     assert_int_equal(upload(NULL, x, numbers), WB_OK);
-    assert_int_equal(run_scale(NULL, y, x, 2),
-                     WB_OK); /* the late value is gone when this returns */
+    /* the late value is gone when this returns */
+    assert_int_equal(run_scale(NULL, y, x, 2), WB_OK);
     assert_int_equal(download(NULL, found, y), WB_OK);
     assert_nan(found);
     assert_int_equal(sync_queue(NULL), WB_OK);

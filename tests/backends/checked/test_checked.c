@@ -1,4 +1,5 @@
-/* The checked backend, driven through its table: what it does as a device does, and each misuse of memory that it finds. */
+/* The checked backend, driven through its table: what it does as a device does, and each misuse of
+ * memory that it finds. */
 #include "calls.h"
 
 #include <signal.h>
@@ -160,13 +161,7 @@ static void copies_stay_inside(void **state) {
     static const struct {
         int64_t offset;
         size_t size;
-    } rows[] = {
-        {0,         BYTES + 1   },
-        {1,         BYTES       },
-        {-1,        4           },
-        {BYTES + 1, 1           },
-        {8,         SIZE_MAX - 4}
-    };
+    } rows[] = {{0, BYTES + 1}, {1, BYTES}, {-1, 4}, {BYTES + 1, 1}, {8, SIZE_MAX - 4}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         assert_int_equal(checked->copy(device, NULL, WB_COPY_DOWNLOAD, (wb_memory){found, 0},
                                        (wb_memory){x, rows[i].offset}, rows[i].size),
@@ -317,7 +312,8 @@ static void without_memory_nothing_is_lost(void **state) {
 
 /* ---- hosts with a fault ----
  *
- * A host that doubles numbers on a device, right or with one thing forgotten. All of them are right on the CPU. */
+ * A host that doubles numbers on a device, right or with one thing forgotten. All of them are right
+ * on the CPU. */
 
 typedef enum fault { NONE, NO_SYNC, KEPT_POINTER, EARLY_REUSE } fault;
 
@@ -329,15 +325,8 @@ static bool doubles(const wb_backend *backend, fault f) {
     memcpy(given, numbers, sizeof given);
     (void)backend->copy(on, NULL, WB_COPY_UPLOAD, (wb_memory){x, 0}, (wb_memory){given, 0}, BYTES);
     if (f == EARLY_REUSE) memset(given, 0, sizeof given);
-    const wb_memory memory[] = {
-        {x,       0},
-        {scratch, 0}
-    };
-    const wb_argument arguments[] = {
-        {0, 0},
-        {0, 0},
-        {1, 0}
-    };
+    const wb_memory memory[] = {{x, 0}, {scratch, 0}};
+    const wb_argument arguments[] = {{0, 0}, {0, 0}, {1, 0}};
     const wb_command command = {
         .kernel = kernel, .narguments = 3, .arguments = arguments, .what = "double"};
     const double factor = 2;

@@ -1,4 +1,5 @@
-/* Kernels, queues and devices of the checked backend: what is done when, and what comes of errors. */
+/* Kernels, queues and devices of the checked backend: what is done when, and what comes of
+ * errors. */
 #include "calls.h"
 
 #include <pthread.h>
@@ -27,20 +28,18 @@ static void offsets_of_a_batch_end_with_the_kernel(void **state) {
     void *x = new_memory(), *y = new_memory();
     int64_t *offsets = malloc(2 * sizeof *offsets);
     offsets[0] = 0, offsets[1] = 1;
-    const wb_call call = {
-        .kind = WB_CALL_matmul,
-        .dtype = WB_F32,
-        .matmul = {.m = 1,
-                   .n = 1,
-                   .k = 1,
-                   .lda = 1,
-                   .ldb = 1,
-                   .ldc = 1,
-                   .batch = 2,
-                   .offset_a = offsets,
-                   .offset_b = offsets,
-                   .offset_c = offsets}
-    };
+    const wb_call call = {.kind = WB_CALL_matmul,
+                          .dtype = WB_F32,
+                          .matmul = {.m = 1,
+                                     .n = 1,
+                                     .k = 1,
+                                     .lda = 1,
+                                     .ldb = 1,
+                                     .ldc = 1,
+                                     .batch = 2,
+                                     .offset_a = offsets,
+                                     .offset_b = offsets,
+                                     .offset_c = offsets}};
     void *kernel = checked->lower(device, &call, NULL, 0);
     static float found[N];
     assert_true(kernel && checked->scratch_bytes(kernel) <= 1 << 16);

@@ -133,42 +133,46 @@ typedef struct conv_row {
 } conv_row;
 
 static const conv_row conv_rows[] = {
-    {"1-D with padding",          {LINE, PAD_1},             WB_CONV_FORWARD, {1, 4, 7, 10, 13, 10}                                                                  },
-    {"1-D plain",                 {LINE},                    WB_CONV_FORWARD, {4, 7, 10, 13}                                                                         },
-    {"1-D with stride 2",         {LINE, .stride = {2}},     WB_CONV_FORWARD, {4, 10}                                                                                },
-    {"1-D with dilation 2",       {LINE, .dilation = {2}},   WB_CONV_FORWARD, {5, 8, 11}                                                                             },
-    {"1-D unflipped",             {LINE, .unflipped = true}, WB_CONV_FORWARD, {5, 8, 11, 14}                                                                         },
-    {"dx of 1-D plain",           {LINE},                    WB_CONV_DATA,    {8, 18, 27, 36, 13}                                                                    },
-    {"dx of 1-D with stride 2",   {LINE, .stride = {2}},     WB_CONV_DATA,    {8, 4, 20, 10, 0}                                                                      },
-    {"dx of 1-D with padding",    {LINE, PAD_1},             WB_CONV_DATA,    {9, 18, 27, 36, 33}                                                                    },
-    {"dx of 1-D with dilation 2", {LINE, .dilation = {2}},   WB_CONV_DATA,    {10, 16, 27, 8, 11}                                                                    },
-    {"dx of 1-D unflipped",       {LINE, .unflipped = true}, WB_CONV_DATA,    {5, 18, 27, 36, 28}                                                                    },
-    {"dw of 1-D plain",           {LINE},                    WB_CONV_FILTER,  {134, 100}                                                                             },
-    {"dw of 1-D with stride 2",   {LINE, .stride = {2}},     WB_CONV_FILTER,  {48, 34}                                                                               },
-    {"dw of 1-D with padding",    {LINE, PAD_1},             WB_CONV_FILTER,  {135, 150}                                                                             },
-    {"dw of 1-D with dilation 2", {LINE, .dilation = {2}},   WB_CONV_FILTER,  {102, 54}                                                                              },
-    {"dw of 1-D unflipped",       {LINE, .unflipped = true}, WB_CONV_FILTER,  {110, 148}                                                                             },
-    {"2-D with padding",          {PLANE, PAD(1)},           WB_CONV_FORWARD, {1,   4,   7,   10,  13,  10,  9,   29,
+    {"1-D with padding", {LINE, PAD_1}, WB_CONV_FORWARD, {1, 4, 7, 10, 13, 10}},
+    {"1-D plain", {LINE}, WB_CONV_FORWARD, {4, 7, 10, 13}},
+    {"1-D with stride 2", {LINE, .stride = {2}}, WB_CONV_FORWARD, {4, 10}},
+    {"1-D with dilation 2", {LINE, .dilation = {2}}, WB_CONV_FORWARD, {5, 8, 11}},
+    {"1-D unflipped", {LINE, .unflipped = true}, WB_CONV_FORWARD, {5, 8, 11, 14}},
+    {"dx of 1-D plain", {LINE}, WB_CONV_DATA, {8, 18, 27, 36, 13}},
+    {"dx of 1-D with stride 2", {LINE, .stride = {2}}, WB_CONV_DATA, {8, 4, 20, 10, 0}},
+    {"dx of 1-D with padding", {LINE, PAD_1}, WB_CONV_DATA, {9, 18, 27, 36, 33}},
+    {"dx of 1-D with dilation 2", {LINE, .dilation = {2}}, WB_CONV_DATA, {10, 16, 27, 8, 11}},
+    {"dx of 1-D unflipped", {LINE, .unflipped = true}, WB_CONV_DATA, {5, 18, 27, 36, 28}},
+    {"dw of 1-D plain", {LINE}, WB_CONV_FILTER, {134, 100}},
+    {"dw of 1-D with stride 2", {LINE, .stride = {2}}, WB_CONV_FILTER, {48, 34}},
+    {"dw of 1-D with padding", {LINE, PAD_1}, WB_CONV_FILTER, {135, 150}},
+    {"dw of 1-D with dilation 2", {LINE, .dilation = {2}}, WB_CONV_FILTER, {102, 54}},
+    {"dw of 1-D unflipped", {LINE, .unflipped = true}, WB_CONV_FILTER, {110, 148}},
+    {"2-D with padding", {PLANE, PAD(1)}, WB_CONV_FORWARD, {1,   4,   7,   10,  13,  10,  9,   29,
                                                             39,  49,  59,  40,  29,  79,  89,  99,
                                                             109, 70,  49,  129, 139, 149, 159, 100,
                                                             48,  115, 122, 129, 136, 80}},
-    {"2-D plain",                 {PLANE},                   WB_CONV_FORWARD, {29, 39, 49, 59, 79, 89, 99, 109, 129, 139, 149, 159}                                  },
-    {"2-D with stride 2",         {PLANE, STRIDE(2)},        WB_CONV_FORWARD, {29, 49, 129, 149}                                                                     },
+    {"2-D plain", {PLANE}, WB_CONV_FORWARD, {29, 39, 49, 59, 79, 89, 99, 109, 129, 139, 149, 159}},
+    {"2-D with stride 2", {PLANE, STRIDE(2)}, WB_CONV_FORWARD, {29, 49, 129, 149}},
     {"2-D unflipped",
      {PLANE, .unflipped = true},
-     WB_CONV_FORWARD,                                                         {51, 61, 71, 81, 101, 111, 121, 131, 151, 161, 171, 181}                               },
+     WB_CONV_FORWARD,
+     {51, 61, 71, 81, 101, 111, 121, 131, 151, 161, 171, 181}},
     {"dx of 2-D with stride 2",
      {PLANE, STRIDE(2)},
-     WB_CONV_DATA,                                                            {116, 87, 196, 147, 0, 58, 29, 98, 49, 0, 516, 387, 596, 447, 0, 258, 129, 298, 149, 0}},
-    {"dw of 2-D plain",           {PLANE},                   WB_CONV_FILTER,  {17378, 16250, 11738, 10610}                                                           },
-    {"dw of 2-D with stride 2",   {PLANE, STRIDE(2)},        WB_CONV_FILTER,  {5668, 5312, 3888, 3532}                                                               },
-    {"dw of 2-D with padding",    {PLANE, PAD(1)},           WB_CONV_FILTER,  {18670, 19850, 22550, 23430}                                                           },
+     WB_CONV_DATA,
+     {116, 87, 196, 147, 0, 58, 29, 98, 49, 0, 516, 387, 596, 447, 0, 258, 129, 298, 149, 0}},
+    {"dw of 2-D plain", {PLANE}, WB_CONV_FILTER, {17378, 16250, 11738, 10610}},
+    {"dw of 2-D with stride 2", {PLANE, STRIDE(2)}, WB_CONV_FILTER, {5668, 5312, 3888, 3532}},
+    {"dw of 2-D with padding", {PLANE, PAD(1)}, WB_CONV_FILTER, {18670, 19850, 22550, 23430}},
     {"dw of 2-D with dilation 2",
      {PLANE, .dilation = {2, 2}},
-     WB_CONV_FILTER,                                                          {8632, 7636, 3652, 2656}                                                               },
+     WB_CONV_FILTER,
+     {8632, 7636, 3652, 2656}},
     {"dw of 2-D unflipped",
      {PLANE, .unflipped = true},
-     WB_CONV_FILTER,                                                          {12590, 13982, 19550, 20942}                                                           },
+     WB_CONV_FILTER,
+     {12590, 13982, 19550, 20942}},
 };
 
 static void check_conv_row(const conv_row *row, wb_dtype dtype) {
@@ -194,21 +198,9 @@ static void conv_has_the_values_of_the_table(void **state) {
 
 static void uneven_padding_of_ones_counts_the_taps(void **state) {
     (void)state;
-    const shape s = {
-        {28, 28},
-        {3,  3 },
-        .pad = {0,  1 },
-        .pad_end = {1,  2 }
-    };
+    const shape s = {{28, 28}, {3, 3}, .pad = {0, 1}, .pad_end = {1, 2}};
     const wb_window w = window_of(&s, WB_F32);
-    const int64_t at[][3] = {
-        {1,  1,  6},
-        {2,  2,  9},
-        {27, 1,  4},
-        {1,  29, 3},
-        {1,  28, 6},
-        {27, 29, 2}
-    };
+    const int64_t at[][3] = {{1, 1, 6}, {2, 2, 9}, {27, 1, 4}, {1, 29, 3}, {1, 28, 6}, {27, 29, 2}};
     float x[28 * 28], k[9], y[27 * 29];
     assert_int_equal(w.out[0], 27);
     assert_int_equal(w.out[1], 29);
@@ -226,15 +218,15 @@ static const struct {
     shape shape;
 } large_shapes[] = {
     {"groups of a hundred channels",
-     {{28, 28}, {3, 3}, .channels = 100, .filters = 25, .groups = 5, .batch = 2}                                                 },
+     {{28, 28}, {3, 3}, .channels = 100, .filters = 25, .groups = 5, .batch = 2}},
     {"more inner channels than a panel is deep",
-     {{7, 7}, {3, 3}, .pad = {1, 1}, .pad_end = {1, 1}, .channels = 70, .filters = 9, .batch = 5}                                },
-    {"more filters than a block",                                    {{5, 3}, {2, 2}, .channels = 17, .filters = 140, .batch = 3}},
-    {"a plane too large for one box",                                {{301, 203}, {3, 2}, .channels = 3, .filters = 3}           },
+     {{7, 7}, {3, 3}, .pad = {1, 1}, .pad_end = {1, 1}, .channels = 70, .filters = 9, .batch = 5}},
+    {"more filters than a block", {{5, 3}, {2, 2}, .channels = 17, .filters = 140, .batch = 3}},
+    {"a plane too large for one box", {{301, 203}, {3, 2}, .channels = 3, .filters = 3}},
     {"a volume too large for one box",
-     {{61, 43, 37}, {2, 2, 3}, .pad = {1, 0, 1}, .channels = 2, .filters = 2}                                                    },
+     {{61, 43, 37}, {2, 2, 3}, .pad = {1, 0, 1}, .channels = 2, .filters = 2}},
     {"a long line",
-     {{20011}, {7}, .dilation = {3}, .pad = {9}, .pad_end = {9}, .channels = 2, .filters = 3}                                    },
+     {{20011}, {7}, .dilation = {3}, .pad = {9}, .pad_end = {9}, .channels = 2, .filters = 3}},
     {"a channel for each group",
      {{19, 17},
       {3, 3},
@@ -243,13 +235,13 @@ static const struct {
       .channels = 33,
       .filters = 33,
       .groups = 33,
-      .batch = 2}                                                                                                                },
+      .batch = 2}},
     {"two filters for each channel",
-     {{19, 17}, {3, 3}, .stride = {2, 2}, .channels = 9, .filters = 18, .groups = 9, .batch = 2}                                 },
+     {{19, 17}, {3, 3}, .stride = {2, 2}, .channels = 9, .filters = 18, .groups = 9, .batch = 2}},
     {"one position and many channels",
-     {{4, 4}, {4, 4}, .channels = 40, .filters = 130, .batch = 21}                                                               },
+     {{4, 4}, {4, 4}, .channels = 40, .filters = 130, .batch = 21}},
     {"a kernel that is larger than its stride is long",
-     {{40, 9}, {1, 1}, .stride = {3, 2}, .channels = 24, .filters = 20, .batch = 2}                                              },
+     {{40, 9}, {1, 1}, .stride = {3, 2}, .channels = 24, .filters = 20, .batch = 2}},
     {"a batch that is cut into pairs of images",
      {{9, 9},
       {3, 3},
@@ -257,9 +249,9 @@ static const struct {
       .pad_end = {1, 1},
       .channels = 16,
       .filters = 20,
-      .batch = 18}                                                                                                               },
+      .batch = 18}},
     {"a kernel of one element and many images",
-     {{7, 5}, {1, 1}, .channels = 24, .filters = 17, .batch = 25}                                                                },
+     {{7, 5}, {1, 1}, .channels = 24, .filters = 17, .batch = 25}},
     {"a channel for each group, many images, every second position",
      {{9, 8},
       {3, 3},
@@ -268,8 +260,8 @@ static const struct {
       .channels = 20,
       .filters = 20,
       .groups = 20,
-      .batch = 16}                                                                                                               },
-    {"the second layer of a small network",                          {{26, 26}, {3, 3}, .channels = 32, .filters = 64}           },
+      .batch = 16}},
+    {"the second layer of a small network", {{26, 26}, {3, 3}, .channels = 32, .filters = 64}},
     {"the first layer of a large one",
      {{65, 65},
       {7, 7},
@@ -277,7 +269,7 @@ static const struct {
       .pad = {3, 3},
       .pad_end = {3, 3},
       .channels = 3,
-      .filters = 24}                                                                                                             },
+      .filters = 24}},
 };
 
 static void check_all_kinds(const wb_window *w) {

@@ -176,24 +176,24 @@ typedef struct row {
 
 /* each in both types and all transpositions */
 static const row rows[] = {
-    {"an empty C is left alone",                 0,   5,   3,    1},
-    {"no columns, nothing to do",                5,   0,   3,    1},
-    {"a sum of nothing is zero",                 5,   3,   0,    1},
-    {"one by one",                               1,   1,   1,    1},
-    {"an outer product",                         257, 16,  1,    1},
-    {"a dot product",                            1,   1,   1000, 1},
-    {"a row times a matrix",                     1,   259, 130,  1},
-    {"a matrix times a column",                  301, 1,   130,  1},
-    {"few rows and many columns",                10,  300, 64,   1},
-    {"few rows of a long sum",                   3,   70,  1100, 1},
-    {"a tile and a bit in both directions",      65,  49,  33,   1},
-    {"a sum of more than one pass",              70,  20,  1100, 1},
-    {"more rows than a piece, and a packed B",   300, 200, 300,  1},
-    {"columns of more than one sheet",           80,  400, 140,  1},
-    {"enough work for several pieces",           200, 230, 150,  1},
-    {"a batch of small products",                20,  10,  7,    4},
-    {"a batch with enough work for all threads", 90,  70,  80,   4},
-    {"a batch of vectors",                       33,  1,   20,   3},
+    {"an empty C is left alone", 0, 5, 3, 1},
+    {"no columns, nothing to do", 5, 0, 3, 1},
+    {"a sum of nothing is zero", 5, 3, 0, 1},
+    {"one by one", 1, 1, 1, 1},
+    {"an outer product", 257, 16, 1, 1},
+    {"a dot product", 1, 1, 1000, 1},
+    {"a row times a matrix", 1, 259, 130, 1},
+    {"a matrix times a column", 301, 1, 130, 1},
+    {"few rows and many columns", 10, 300, 64, 1},
+    {"few rows of a long sum", 3, 70, 1100, 1},
+    {"a tile and a bit in both directions", 65, 49, 33, 1},
+    {"a sum of more than one pass", 70, 20, 1100, 1},
+    {"more rows than a piece, and a packed B", 300, 200, 300, 1},
+    {"columns of more than one sheet", 80, 400, 140, 1},
+    {"enough work for several pieces", 200, 230, 150, 1},
+    {"a batch of small products", 20, 10, 7, 4},
+    {"a batch with enough work for all threads", 90, 70, 80, 4},
+    {"a batch of vectors", 33, 1, 20, 3},
 };
 
 static void products_agree_with_three_loops(void **state) {
@@ -245,15 +245,10 @@ static void a_stride_of_zero_repeats_a_matrix(void **state) {
 
 static void the_bits_are_the_same_for_any_number_of_threads(void **state) {
     (void)state;
-    const row sizes[] = {
-        {"square", 257,  250,  300,  1},
-        {"tall",   1500, 33,   90,   1},
-        {"wide",   33,   1500, 90,   1},
-        {"deep",   40,   40,   2000, 1},
-        {"vector", 2500, 1,    1100, 1},
-        {"row",    1,    2500, 1100, 1},
-        {"batch",  60,   60,   120,  4}
-    };
+    const row sizes[] = {{"square", 257, 250, 300, 1}, {"tall", 1500, 33, 90, 1},
+                         {"wide", 33, 1500, 90, 1},    {"deep", 40, 40, 2000, 1},
+                         {"vector", 2500, 1, 1100, 1}, {"row", 1, 2500, 1100, 1},
+                         {"batch", 60, 60, 120, 4}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int way = 0; way < 8; way++) {
             product *p = product_new((wb_gemm){.dtype = way & 1 ? WB_F64 : WB_F32,

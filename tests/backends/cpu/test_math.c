@@ -408,8 +408,8 @@ typedef struct format {
 
 #define AT(name) offsetof(wb_math_table, name)
 static const format formats[] = {
-    {10, -14,  65504,      AT(f32_to_f16),  AT(f16_to_f32) },
-    {7,  -126, 0x1.fep127, AT(f32_to_bf16), AT(bf16_to_f32)},
+    {10, -14, 65504, AT(f32_to_f16), AT(f16_to_f32)},
+    {7, -126, 0x1.fep127, AT(f32_to_bf16), AT(bf16_to_f32)},
 };
 
 static double decode(const format *f, uint16_t half) {
@@ -493,7 +493,7 @@ static void philox_gives_the_known_answers(void **context) {
         uint64_t low, high, key;
         uint32_t want[4];
     } answers[] = {
-        {0,     0,     0,     {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+        {0, 0, 0, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
         {~zero, ~zero, ~zero, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
         {pi[0], pi[1], pi[2], {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
     };

@@ -70,15 +70,15 @@ typedef struct row {
 } row;
 
 static const row rows[] = {
-    {"no piece is no work",                        2,  0,    10,  false},
-    {"one piece runs on the caller",               2,  1,    10,  false},
-    {"two pieces on two threads",                  2,  2,    500, false},
-    {"fewer pieces than threads",                  5,  3,    200, false},
-    {"many pieces on two threads",                 2,  5000, 20,  false},
-    {"more threads than cores",                    16, 777,  20,  false},
-    {"one thread does everything",                 1,  100,  20,  false},
-    {"sleeping workers are waked",                 3,  64,   20,  true },
-    {"as many threads as the default, many times", 0,  8,    500, false},
+    {"no piece is no work", 2, 0, 10, false},
+    {"one piece runs on the caller", 2, 1, 10, false},
+    {"two pieces on two threads", 2, 2, 500, false},
+    {"fewer pieces than threads", 5, 3, 200, false},
+    {"many pieces on two threads", 2, 5000, 20, false},
+    {"more threads than cores", 16, 777, 20, false},
+    {"one thread does everything", 1, 100, 20, false},
+    {"sleeping workers are waked", 3, 64, 20, true},
+    {"as many threads as the default, many times", 0, 8, 500, false},
 };
 
 static void every_piece_runs_once(void **state) {
@@ -109,7 +109,8 @@ static void the_number_of_threads_is_what_was_asked_for(void **state) {
     wb_cpu_set_threads(0);
 }
 
-/* Three workers with two pieces each: the first of each waits for those of the others, so that nobody can do two. */
+/* Three workers with two pieces each: the first of each waits for those of the others, so that
+ * nobody can do two. */
 enum { RANGES = 3, EACH = 2 };
 
 static void meet(void *context, int64_t piece, int worker) {

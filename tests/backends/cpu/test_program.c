@@ -44,19 +44,19 @@ static const struct product_row {
     formula *formula;
     double wanted[4]; /* for i = 0, 1, 2, 3 */
 } rows[] = {
-    {"x y + z",             plus,           {0, 6, 10, 12}    },
-    {"z + x y",             after,          {0, 6, 10, 12}    },
-    {"z - x y",             less,           {0, 4, 10, 18}    },
-    {"x y - z",             minus,          {0, -4, -10, -18} },
-    {"x y - y z",           both,           {0, -4, 0, 12}    },
-    {"-(x y) + z",          negated,        {0, 4, 10, 18}    },
-    {"y (z - x^2)",         square,         {0, 4, 0, -6}     },
-    {"-(x^2) max(y, z)",    negated_square, {0, -5, -40, -135}},
-    {"y (z - 3 x)",         times_number,   {0, 2, 0, -6}     },
-    {"z (3 - x y)",         from_number,    {0, 10, 30, 90}   },
-    {"(3 - 2 x) (y - z)",   all_numbers,    {6, -4, 10, 48}   },
-    {"-(3 x) - y z",        negated_number, {0, -8, -6, 6}    },
-    {"(z - x y) times -xy", used_twice,     {0, -4, 0, 54}    },
+    {"x y + z", plus, {0, 6, 10, 12}},
+    {"z + x y", after, {0, 6, 10, 12}},
+    {"z - x y", less, {0, 4, 10, 18}},
+    {"x y - z", minus, {0, -4, -10, -18}},
+    {"x y - y z", both, {0, -4, 0, 12}},
+    {"-(x y) + z", negated, {0, 4, 10, 18}},
+    {"y (z - x^2)", square, {0, 4, 0, -6}},
+    {"-(x^2) max(y, z)", negated_square, {0, -5, -40, -135}},
+    {"y (z - 3 x)", times_number, {0, 2, 0, -6}},
+    {"z (3 - x y)", from_number, {0, 10, 30, 90}},
+    {"(3 - 2 x) (y - z)", all_numbers, {6, -4, 10, 48}},
+    {"-(3 x) - y z", negated_number, {0, -8, -6, 6}},
+    {"(z - x y) times -xy", used_twice, {0, -4, 0, 54}},
 };
 
 static wb_array *line(wb_dtype dtype, double first, double step) {

@@ -10,12 +10,12 @@ typedef struct pool_row {
 } pool_row;
 
 static const pool_row max_rows[] = {
-    {"2-D",               {PLANE, STRIDE(2)},           {7, 9, 17, 19},                                {[6] = 7, [8] = 9, [16] = 17, [18] = 19}},
-    {"2-D with stride 1", {PLANE},                      {7, 8, 9, 10, 12, 13, 14, 15, 17, 18, 19, 20}, {0}                                     },
-    {"2-D with padding",  {PLANE, STRIDE(2), PAD(1)},   {1, 3, 5, 11, 13, 15, 16, 18, 20},             {0}                                     },
-    {"1-D",               {LINE, .stride = {2}},        {2, 4},                                        {0, 2, 0, 4, 0}                         },
-    {"1-D with stride 1", {LINE},                       {2, 3, 4, 5},                                  {0, 2, 3, 4, 5}                         },
-    {"1-D with padding",  {LINE, .stride = {2}, PAD_1}, {1, 3, 5},                                     {1, 0, 3, 0, 5}                         },
+    {"2-D", {PLANE, STRIDE(2)}, {7, 9, 17, 19}, {[6] = 7, [8] = 9, [16] = 17, [18] = 19}},
+    {"2-D with stride 1", {PLANE}, {7, 8, 9, 10, 12, 13, 14, 15, 17, 18, 19, 20}, {0}},
+    {"2-D with padding", {PLANE, STRIDE(2), PAD(1)}, {1, 3, 5, 11, 13, 15, 16, 18, 20}, {0}},
+    {"1-D", {LINE, .stride = {2}}, {2, 4}, {0, 2, 0, 4, 0}},
+    {"1-D with stride 1", {LINE}, {2, 3, 4, 5}, {0, 2, 3, 4, 5}},
+    {"1-D with padding", {LINE, .stride = {2}, PAD_1}, {1, 3, 5}, {1, 0, 3, 0, 5}},
 };
 
 static void maxpool_has_the_values_of_the_table(void **state) {
@@ -42,13 +42,13 @@ static void maxpool_has_the_values_of_the_table(void **state) {
 }
 
 static const pool_row mean_rows[] = {
-    {"2-D",               {PLANE, STRIDE(2)}, {4, 6, 14, 16},                              {1,   1,   1.5, 1.5, 0, 1,   1,   1.5, 1.5, 0,
+    {"2-D", {PLANE, STRIDE(2)}, {4, 6, 14, 16}, {1,   1,   1.5, 1.5, 0, 1,   1,   1.5, 1.5, 0,
                                                  3.5, 3.5, 4,   4,   0, 3.5, 3.5, 4,   4,   0}},
-    {"2-D with stride 1", {PLANE},            {4, 5, 6, 7, 9, 10, 11, 12, 14, 15, 16, 17}, {0}                                                             },
+    {"2-D with stride 1", {PLANE}, {4, 5, 6, 7, 9, 10, 11, 12, 14, 15, 16, 17}, {0}},
     {"2-D with padding",
      {PLANE, STRIDE(2), PAD(1)},
      {.25, 1.25, 2.25, 4.25, 10, 12, 4, 8.75, 9.75},
-     {0}                                                                                                                                                   },
+     {0}},
 };
 
 static void meanpool_has_the_values_of_the_table(void **state) {

@@ -1,4 +1,5 @@
-/* Windows for tests of the CPU backend: shapes, arrays of either type, and a program's tests in every instruction set of the machine. */
+/* Windows for tests of the CPU backend: shapes, arrays of either type, and a program's tests in
+ * every instruction set of the machine. */
 #ifndef WB_TESTS_WINDOW_MAKER_H
 #define WB_TESTS_WINDOW_MAKER_H
 
@@ -63,7 +64,8 @@ static inline void show(const wb_window *w) {
                   (int)w->filters, (int)w->groups, (int)w->batch, w->flip);
 }
 
-/* ---- arrays of either type; made with malloc one by one, so that a sanitizer sees their ends ---- */
+/* ---- arrays of either type; made with malloc one by one, so that a sanitizer sees their ends
+ * ---- */
 
 static inline void *memory_new(wb_dtype dtype, int64_t count) {
     void *array = malloc((size_t)count * wb_dtype_size(dtype) + (count == 0));
@@ -157,7 +159,8 @@ static inline int run_if_taken(void) {
     return is_taken ? tests_of_a_set() : 0; /* the machine lacks it: then it takes another */
 }
 
-/* Runs the tests in a process for each instruction set of the machine; for WEBER_ISA alone where it is set. */
+/* Runs the tests in a process for each instruction set of the machine; for WEBER_ISA alone where it
+ * is set. */
 static inline int run_in_each_set(int (*run)(void)) {
     int failed = 0;
     source.state = test_seed();

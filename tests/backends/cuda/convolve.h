@@ -1,4 +1,5 @@
-/* Cross-correlations of f32 and f64 in device memory, for libraries that stand for a vendor's: (N, C, [D,] H, W), the fastest last. */
+/* Cross-correlations of f32 and f64 in device memory, for libraries that stand for a vendor's: (N,
+ * C, [D,] H, W), the fastest last. */
 #ifndef WB_TESTS_CUDA_CONVOLVE_H
 #define WB_TESTS_CUDA_CONVOLVE_H
 

@@ -1,5 +1,6 @@
-/* A library that stands for cuDNN's backend interface over the fake driver's memory: convolutions of f32 and f64, nothing of halves. Its heuristics
- * propose engines that must not be taken first. It proves that convolutions are described rightly, and nothing about speed. */
+/* A library that stands for cuDNN's backend interface over the fake driver's memory: convolutions
+ * of f32 and f64, nothing of halves. Its heuristics propose engines that must not be taken first.
+ * It proves that convolutions are described rightly, and nothing about speed. */
 #include <stdio.h>
 
 #include "backends/cuda/convolve.h"
@@ -118,11 +119,9 @@ dnn_code cudnnBackendFinalize(dnn_descriptor descriptor) {
 static const object *operation_of(const object *graph) { return part(graph, DNN_GRAPH_OPERATIONS); }
 
 static const object *tensor_of(const object *operation, int which) {
-    static const dnn_name names[3][3] = {
-        {DNN_FORWARD_X, DNN_FORWARD_W, DNN_FORWARD_Y},
-        {DNN_FILTER_X,  DNN_FILTER_W,  DNN_FILTER_Y },
-        {DNN_DATA_X,    DNN_DATA_W,    DNN_DATA_Y   }
-    };
+    static const dnn_name names[3][3] = {{DNN_FORWARD_X, DNN_FORWARD_W, DNN_FORWARD_Y},
+                                         {DNN_FILTER_X, DNN_FILTER_W, DNN_FILTER_Y},
+                                         {DNN_DATA_X, DNN_DATA_W, DNN_DATA_Y}};
     return part(operation, names[operation->kind - DNN_FORWARD][which]);
 }
 

@@ -1,18 +1,24 @@
-/* A GPU driver and its compiler that are none: the functions of backends/cuda/driver.h under CUDA's names, or HIP's, over this process's
- * memory and processor. It shows that a backend keeps the driver's rules; how a GPU computes, or how fast, it cannot show.
+/* A GPU driver and its compiler that are none: the functions of backends/cuda/driver.h under CUDA's
+ * names, or HIP's, over this process's memory and processor. It shows that a backend keeps the
+ * driver's rules; how a GPU computes, or how fast, it cannot show.
  *
- * - Work is put off: a stream runs only when somebody waits for it, or for an event in it, or for one that it waits for itself; and no further
- *   than that. So what is read or overwritten without waiting is seen to be wrong. FAKE_CUDA_EAGER=1 does everything at once instead.
- * - A device's memory cannot be touched by the host (where the processor has protection keys), begins as NaN, and ends as NaN.
- * - Copies from and to pinned memory read and write it when they run; pageable memory is read at once, and waited for, as the driver's manual
- *   says.
- * - Kernels are compiled by g++ (tests/support/cuda_cpp.h) and kept on disk, in cache/ beside the library. Every second launch runs blocks and threads in the
- *   reverse order. A kernel that is given memory that is not there, or whose threads part at a barrier, ends the context: every call fails
- *   with the same error from then on.
- * - What a driver would take, but its manual does not promise, is a complaint: counted, and written to stderr.
+ * - Work is put off: a stream runs only when somebody waits for it, or for an event in it, or for
+ *   one that it waits for itself; and no further than that. So what is read or overwritten without
+ *   waiting is seen to be wrong. FAKE_CUDA_EAGER=1 does everything at once instead.
+ * - A device's memory cannot be touched by the host (where the processor has protection keys),
+ *   begins as NaN, and ends as NaN.
+ * - Copies from and to pinned memory read and write it when they run; pageable memory is read at
+ *   once, and waited for, as the driver's manual says.
+ * - Kernels are compiled by g++ (tests/support/cuda_cpp.h) and kept on disk, in cache/ beside the
+ *   library. Every second launch runs blocks and threads in the reverse order. A kernel that is
+ *   given memory that is not there, or whose threads part at a barrier, ends the context: every
+ *   call fails with the same error from then on.
+ * - What a driver would take, but its manual does not promise, is a complaint: counted, and written
+ *   to stderr.
  *
- * Variables: FAKE_CUDA_DEVICES (2), FAKE_CUDA_MEMORY (bytes of each, 1 GiB), FAKE_CUDA_PEERS (1: devices reach each other's memory),
- * FAKE_CUDA_FAIL=function:n:code (as fake_fail; function *: any), FAKE_CUDA_ARCHITECTURE (sm_90, gfx90a:...). */
+ * Variables: FAKE_CUDA_DEVICES (2), FAKE_CUDA_MEMORY (bytes of each, 1 GiB), FAKE_CUDA_PEERS (1:
+ * devices reach each other's memory), FAKE_CUDA_FAIL=function:n:code (as fake_fail; function *:
+ * any), FAKE_CUDA_ARCHITECTURE (sm_90, gfx90a:...). */
 #ifndef WB_TESTS_CUDA_FAKE_H
 #define WB_TESTS_CUDA_FAKE_H
 
@@ -28,8 +34,8 @@ typedef struct fake_counts {
 /* These are found by dlsym in the library that stands for the driver. */
 typedef fake_counts fake_count_fn(void);
 
-/* The n-th call of the function from now on (n = 1: the next one) fails with code; NULL: of any function. One that releases something does
- * so nevertheless. n = 0: none fails. */
+/* The n-th call of the function from now on (n = 1: the next one) fails with code; NULL: of any
+ * function. One that releases something does so nevertheless. n = 0: none fails. */
 typedef void fake_fail_fn(const char *function, long n, int code);
 
 /* The function that failed so; "" while none did. */
@@ -38,8 +44,9 @@ typedef const char *fake_failed_fn(void);
 /* The n-th launch from now on ends its context. */
 typedef void fake_fault_fn(long n);
 
-/* Told of each piece of work when it is run: number of its stream, in the order in which they were made, and "launch NAME", "upload", "download",
- * "copy", "fill" or "graph". NULL: nobody is told. */
+/* Told of each piece of work when it is run: number of its stream, in the order in which they
+ * were made, and "launch NAME", "upload", "download", "copy", "fill" or "graph". NULL: nobody is
+ * told. */
 typedef void fake_witness(int stream, const char *what);
 typedef void fake_witness_fn(fake_witness *witness);
 

@@ -17,7 +17,8 @@ static bool is_initialised;
 static int visible[FAKE_MOST_DEVICES], visible_count;
 static fake_context contexts[FAKE_MOST_DEVICES];
 
-/* The first number that is no device hides itself and all behind it (CUDA C programming guide, environment variables). */
+/* The first number that is no device hides itself and all behind it (CUDA C programming guide,
+ * environment variables). */
 static void find_visible(void) {
     const char *at = getenv(hiding);
     const long most = fake_number("FAKE_CUDA_DEVICES", 2);
@@ -139,15 +140,15 @@ gpu_code fake_DeviceGetAttribute(int *value, int number, int device) {
 #else
     const int capability = atoi(fake_architecture() + strlen("sm_"));
     const attribute attributes[] = {
-        {75,  capability / 10}, /* _COMPUTE_CAPABILITY_MAJOR */
-        {76,  capability % 10}, /* _COMPUTE_CAPABILITY_MINOR */
-        {1,   1024           }, /* CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK */
-        {8,   48 << 10       }, /* _MAX_SHARED_MEMORY_PER_BLOCK */
-        {10,  WARP           }, /* _WARP_SIZE */
-        {16,  2              }, /* _MULTIPROCESSOR_COUNT */
-        {41,  1              }, /* _UNIFIED_ADDRESSING */
-        {97,  227 << 10      }, /* _MAX_SHARED_MEMORY_PER_BLOCK_OPTIN */
-        {115, 0              }, /* _MEMORY_POOLS_SUPPORTED */
+        {75, capability / 10}, /* _COMPUTE_CAPABILITY_MAJOR */
+        {76, capability % 10}, /* _COMPUTE_CAPABILITY_MINOR */
+        {1, 1024},             /* CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK */
+        {8, 48 << 10},         /* _MAX_SHARED_MEMORY_PER_BLOCK */
+        {10, WARP},            /* _WARP_SIZE */
+        {16, 2},               /* _MULTIPROCESSOR_COUNT */
+        {41, 1},               /* _UNIFIED_ADDRESSING */
+        {97, 227 << 10},       /* _MAX_SHARED_MEMORY_PER_BLOCK_OPTIN */
+        {115, 0},              /* _MEMORY_POOLS_SUPPORTED */
     };
     const attribute *a = attributes, *const end = a + sizeof attributes / sizeof *attributes;
     while (a < end && a->number != number) a++;
@@ -237,32 +238,32 @@ static const struct {
     gpu_code code;
     const char *cuda, *hip;
 } code_names[] = {
-    {GPU_SUCCESS,                     "CUDA_SUCCESS",                           "hipSuccess"                   },
-    {FAKE_INVALID_VALUE,              "CUDA_ERROR_INVALID_VALUE",               "hipErrorInvalidValue"         },
-    {GPU_OUT_OF_MEMORY,               "CUDA_ERROR_OUT_OF_MEMORY",               "hipErrorOutOfMemory"          },
-    {FAKE_NOT_INITIALIZED,            "CUDA_ERROR_NOT_INITIALIZED",             "hipErrorNotInitialized"       },
-    {GPU_NO_DEVICE,                   "CUDA_ERROR_NO_DEVICE",                   "hipErrorNoDevice"             },
-    {GPU_INVALID_DEVICE,              "CUDA_ERROR_INVALID_DEVICE",              "hipErrorInvalidDevice"        },
-    {FAKE_INVALID_IMAGE,              "CUDA_ERROR_INVALID_IMAGE",               "hipErrorInvalidImage"         },
-    {FAKE_INVALID_CONTEXT,            "CUDA_ERROR_INVALID_CONTEXT",             "hipErrorInvalidContext"       },
-    {FAKE_NO_BINARY,                  "CUDA_ERROR_NO_BINARY_FOR_GPU",           "hipErrorNoBinaryForGpu"       },
-    {FAKE_INVALID_HANDLE,             "CUDA_ERROR_INVALID_HANDLE",              "hipErrorInvalidHandle"        },
-    {FAKE_NOT_FOUND,                  "CUDA_ERROR_NOT_FOUND",                   "hipErrorNotFound"             },
-    {FAKE_NOT_READY,                  "CUDA_ERROR_NOT_READY",                   "hipErrorNotReady"             },
-    {FAKE_ILLEGAL_ADDRESS,            "CUDA_ERROR_ILLEGAL_ADDRESS",             "hipErrorIllegalAddress"       },
+    {GPU_SUCCESS, "CUDA_SUCCESS", "hipSuccess"},
+    {FAKE_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "hipErrorInvalidValue"},
+    {GPU_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "hipErrorOutOfMemory"},
+    {FAKE_NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED", "hipErrorNotInitialized"},
+    {GPU_NO_DEVICE, "CUDA_ERROR_NO_DEVICE", "hipErrorNoDevice"},
+    {GPU_INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "hipErrorInvalidDevice"},
+    {FAKE_INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE", "hipErrorInvalidImage"},
+    {FAKE_INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "hipErrorInvalidContext"},
+    {FAKE_NO_BINARY, "CUDA_ERROR_NO_BINARY_FOR_GPU", "hipErrorNoBinaryForGpu"},
+    {FAKE_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "hipErrorInvalidHandle"},
+    {FAKE_NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "hipErrorNotFound"},
+    {FAKE_NOT_READY, "CUDA_ERROR_NOT_READY", "hipErrorNotReady"},
+    {FAKE_ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS", "hipErrorIllegalAddress"},
     {GPU_PEER_ACCESS_ALREADY_ENABLED, "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED",
-     "hipErrorPeerAccessAlreadyEnabled"                                                                        },
-    {FAKE_LAUNCH_FAILED,              "CUDA_ERROR_LAUNCH_FAILED",               "hipErrorLaunchFailure"        },
-    {FAKE_CAPTURE_UNSUPPORTED,        "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
-     "hipErrorStreamCaptureUnsupported"                                                                        },
-    {FAKE_CAPTURE_INVALIDATED,        "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
-     "hipErrorStreamCaptureInvalidated"                                                                        },
-    {FAKE_CAPTURE_UNMATCHED,          "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED",
-     "hipErrorStreamCaptureUnmatched"                                                                          },
-    {FAKE_CAPTURE_UNJOINED,           "CUDA_ERROR_STREAM_CAPTURE_UNJOINED",     "hipErrorStreamCaptureUnjoined"},
-    {FAKE_CAPTURE_ISOLATION,          "CUDA_ERROR_STREAM_CAPTURE_ISOLATION",
-     "hipErrorStreamCaptureIsolation"                                                                          },
-    {FAKE_CAPTURED_EVENT,             "CUDA_ERROR_CAPTURED_EVENT",              "hipErrorCapturedEvent"        },
+     "hipErrorPeerAccessAlreadyEnabled"},
+    {FAKE_LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED", "hipErrorLaunchFailure"},
+    {FAKE_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+     "hipErrorStreamCaptureUnsupported"},
+    {FAKE_CAPTURE_INVALIDATED, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
+     "hipErrorStreamCaptureInvalidated"},
+    {FAKE_CAPTURE_UNMATCHED, "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED",
+     "hipErrorStreamCaptureUnmatched"},
+    {FAKE_CAPTURE_UNJOINED, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED", "hipErrorStreamCaptureUnjoined"},
+    {FAKE_CAPTURE_ISOLATION, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION",
+     "hipErrorStreamCaptureIsolation"},
+    {FAKE_CAPTURED_EVENT, "CUDA_ERROR_CAPTURED_EVENT", "hipErrorCapturedEvent"},
 };
 
 static const char *name_of(gpu_code code) {

@@ -50,7 +50,8 @@ typedef enum fake_function {
                 FAKE_FUNCTION_COUNT
 } fake_function;
 
-/* fake_MemAlloc is cuMemAlloc_v2, or hipMalloc: the functions have their vendor's names for the linker. */
+/* fake_MemAlloc is cuMemAlloc_v2, or hipMalloc: the functions have their vendor's names for the
+ * linker. */
 #define FAKE_EXPORT __attribute__((visibility("default")))
 #ifdef FAKE_HIP
 #define FAKE_NAME(cuda, hip)        #hip
@@ -115,7 +116,8 @@ typedef enum fake_kind {
     FAKE_CAPTURE
 } fake_kind;
 
-/* What a handle points to. It is never given back to malloc, so that a handle that is used too long is told from others. */
+/* What a handle points to. It is never given back to malloc, so that a handle that is used too long
+ * is told from others. */
 typedef struct fake_object {
     fake_kind kind;
     fake_context *context;
@@ -260,7 +262,8 @@ struct fake_op {
 
 /* The stream behind a handle of this context (NULL: its legacy stream); NULL: it is none. */
 fake_stream *fake_stream_of(fake_context *context, gpu_stream handle);
-/* A copy of the op at the end of the stream, or of the graph that it captures. What it points to is the stream's from now on. */
+/* A copy of the op at the end of the stream, or of the graph that it captures. What it points to is
+ * the stream's from now on. */
 gpu_code fake_enqueue(fake_stream *stream, fake_op op);
 /* Runs what the stream has to do; gives the context's fault. */
 gpu_code fake_drain(fake_stream *stream);
@@ -287,7 +290,8 @@ typedef struct fake_image {
 #define FAKE_PORTABLE "//PTX of the fake compiler\n"
 
 uint64_t fake_hash(const void *bytes, size_t count);
-/* A shared object from kernels' text, from the disk if it is there; to be freed. NULL: the log says why. */
+/* A shared object from kernels' text, from the disk if it is there; to be freed. NULL: the log says
+ * why. */
 void *fake_compile(const char *text, size_t *bytes, char *log, size_t log_bytes);
 
 /* A fault is the context's from then on. */

@@ -1,4 +1,5 @@
-/* Stream capture and graphs. A graph keeps its nodes in the order in which they were captured, which their dependencies allow. */
+/* Stream capture and graphs. A graph keeps its nodes in the order in which they were captured,
+ * which their dependencies allow. */
 #include <stdlib.h>
 #include <unistd.h>
 

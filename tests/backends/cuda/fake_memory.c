@@ -71,7 +71,8 @@ static int place_of(const arena *a, size_t offset) {
     return low;
 }
 
-/* An offset with so many free bytes behind it and a gap on both sides, looked for from the cursor on, then from the beginning. */
+/* An offset with so many free bytes behind it and a gap on both sides, looked for from the cursor
+ * on, then from the beginning. */
 static bool find_room(arena *a, size_t bytes, size_t *offset) {
     const size_t wanted = bytes + 3 * ALIGNMENT; /* with what rounding takes */
     for (int round = 0; round < 2; round++) {
@@ -125,7 +126,8 @@ static bool is_intact(const char *memory, size_t bytes) {
     return intact;
 }
 
-/* Large pieces go back to the system, which would give zeros: the edges are wiped, and who reads the middle reads no old numbers. */
+/* Large pieces go back to the system, which would give zeros: the edges are wiped, and who reads
+ * the middle reads no old numbers. */
 static void wipe(char *memory, size_t bytes) {
     fake_memory_open();
     memset(memory, 0xff, bytes < WIPE_BYTES ? bytes : WIPE_BYTES);

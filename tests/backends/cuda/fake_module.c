@@ -140,11 +140,9 @@ gpu_code fake_LaunchKernel(gpu_function handle, unsigned grid_x, unsigned grid_y
     gpu_function function = fake_object_of(FAKE_FUNCTION, handle);
     fake_stream *stream = fake_stream_of(context, where);
     if (!function || !stream || !function->module->library) return FAKE_INVALID_HANDLE;
-    const fake_launch launch = {
-        .function = function,
-        .grid = {grid_x,  grid_y,  grid_z },
-        .block = {block_x, block_y, block_z}
-    };
+    const fake_launch launch = {.function = function,
+                                .grid = {grid_x, grid_y, grid_z},
+                                .block = {block_x, block_y, block_z}};
     if (!fits(&launch) || shared_bytes || extra || (!parameters && function->entry->count > 0))
         return FAKE_INVALID_VALUE;
     if (parameter_bytes(function->entry) > MOST_PARAMETER_BYTES)

@@ -195,7 +195,8 @@ static void append(fake_stream *stream, fake_op *op) {
     stream->length++;
 }
 
-/* The legacy stream waits for all that do not say otherwise, and those for it: its work is done at once. */
+/* The legacy stream waits for all that do not say otherwise, and those for it: its work is done at
+ * once. */
 static void respect_legacy(fake_stream *stream) {
     fake_context *context = stream->object.context;
     if (stream != &context->legacy) return;
@@ -326,7 +327,8 @@ gpu_code fake_EventRecord(gpu_event handle, gpu_stream where) {
         stream, (fake_op){.kind = FAKE_OP_RECORD, .what = "record", .mark = mark_ref(mark)});
 }
 
-/* Within a capture: the stream takes part in it from now on, or the capture's own stream goes on behind those that took part. */
+/* Within a capture: the stream takes part in it from now on, or the capture's own stream goes on
+ * behind those that took part. */
 static gpu_code wait_captured(fake_stream *stream, const fake_mark *mark) {
     if (!mark->capture) return fake_capture_invalidate(stream->capture, FAKE_CAPTURE_ISOLATION);
     if (stream->capture && stream->capture != mark->capture)

@@ -1,4 +1,5 @@
-/* The plugin that is tested, CUDA's or (TEST_AMDGPU) AMD's, and the driver that stands for its vendor's. */
+/* The plugin that is tested, CUDA's or (TEST_AMDGPU) AMD's, and the driver that stands for its
+ * vendor's. */
 #ifndef WB_TESTS_CUDA_GPU_H
 #define WB_TESTS_CUDA_GPU_H
 
@@ -47,8 +48,8 @@ static inline void *find_fake(const char *name) {
     exit(1);
 }
 
-/* Puts the fake driver, of <build>/tests/backends/cuda, in the place of the vendor's, for this process and its children; before anything of
- * Weber. Libraries that want a card are not there. */
+/* Puts the fake driver, of <build>/tests/backends/cuda, in the place of the vendor's, for this
+ * process and its children; before anything of Weber. Libraries that want a card are not there. */
 static inline void use_fake_driver(void) {
     char path[512], fake[1024];
     const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);

@@ -1,5 +1,7 @@
-/* A library that stands for cuBLASLt, or (WB_HIP) hipBLASLt, over memory of this process or of the fake driver: it keeps to what the manuals say
- * of descriptors, alignment and workspace, and refuses what breaks it. It proves that products are described rightly, and nothing about speed. */
+/* A library that stands for cuBLASLt, or (WB_HIP) hipBLASLt, over memory of this process or of
+ * the fake driver: it keeps to what the manuals say of descriptors, alignment and workspace, and
+ * refuses what breaks it. It proves that products are described rightly, and nothing about
+ * speed. */
 #include <math.h>
 #include <stdio.h>
 
@@ -44,15 +46,17 @@ struct lt_preference_object {
     uint32_t alignment[4], reductions;
 };
 
-/* live objects, questions to the heuristics, products, those with an epilogue, with aligned operands; the last one's type of computation,
- * questions that no library would answer; read by the test */
+/* live objects, questions to the heuristics, products, those with an epilogue, with aligned
+ * operands; the last one's type of computation, questions that no library would answer; read by the
+ * test */
 extern long fake_lt_live, fake_lt_asked, fake_lt_products, fake_lt_fused, fake_lt_aligned,
     fake_lt_compute, fake_lt_invalid;
 long fake_lt_live, fake_lt_asked, fake_lt_products, fake_lt_fused, fake_lt_aligned, fake_lt_compute,
     fake_lt_invalid;
 
-/* set by the test: the n-th call from now on fails (0: none); there is no TF32; there is no algorithm with something beside the result, or for what is not
- * aligned; the version, as the library tells it */
+/* set by the test: the n-th call from now on fails (0: none); there is no TF32; there is no
+ * algorithm with something beside the result, or for what is not aligned; the version, as the
+ * library tells it */
 extern long fake_lt_fail, fake_lt_no_tf32, fake_lt_no_aux, fake_lt_no_unaligned, fake_lt_version;
 long fake_lt_fail, fake_lt_no_tf32, fake_lt_no_aux, fake_lt_no_unaligned,
     fake_lt_version = LT_CHOOSE(130100, 1201);
@@ -115,14 +119,14 @@ lt_code LT_NAME(MatmulDescSetAttribute)(lt_desc desc, lt_desc_attribute attribut
         void *place;
         size_t bytes;
     } places[] = {
-        {LT_TRANSPOSE_A,  &desc->transpose_a, sizeof desc->transpose_a},
-        {LT_TRANSPOSE_B,  &desc->transpose_b, sizeof desc->transpose_b},
-        {LT_EPILOGUE,     &desc->epilogue,    sizeof desc->epilogue   },
-        {LT_BIAS_POINTER, &desc->bias,        sizeof desc->bias       },
-        {LT_BIAS_TYPE,    &desc->bias_type,   sizeof desc->bias_type  },
-        {LT_AUX_POINTER,  &desc->aux,         sizeof desc->aux        },
-        {LT_AUX_LEADING,  &desc->aux_leading, sizeof desc->aux_leading},
-        {LT_AUX_STRIDE,   &desc->aux_stride,  sizeof desc->aux_stride },
+        {LT_TRANSPOSE_A, &desc->transpose_a, sizeof desc->transpose_a},
+        {LT_TRANSPOSE_B, &desc->transpose_b, sizeof desc->transpose_b},
+        {LT_EPILOGUE, &desc->epilogue, sizeof desc->epilogue},
+        {LT_BIAS_POINTER, &desc->bias, sizeof desc->bias},
+        {LT_BIAS_TYPE, &desc->bias_type, sizeof desc->bias_type},
+        {LT_AUX_POINTER, &desc->aux, sizeof desc->aux},
+        {LT_AUX_LEADING, &desc->aux_leading, sizeof desc->aux_leading},
+        {LT_AUX_STRIDE, &desc->aux_stride, sizeof desc->aux_stride},
     };
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)
         if (attribute == places[i].attribute && bytes == places[i].bytes) {
@@ -217,8 +221,10 @@ static bool fit(const struct lt_desc_object *desc, lt_layout a, lt_layout b, lt_
            desc->scale == (c->type == LT_F64 ? LT_F64 : LT_F32);
 }
 
-/* With aligned operands another algorithm, and more workspace. Nothing for products of one row, so that there is something to pass on; nor for
- * halves whose partial sums may be rounded to their type. As in hipBLASLt before 0.10, a bias without an address gets an algorithm that knows of none. */
+/* With aligned operands another algorithm, and more workspace. Nothing for products of one row, so
+ * that there is something to pass on; nor for halves whose partial sums may be rounded to their
+ * type. As in hipBLASLt before 0.10, a bias without an address gets an algorithm that knows of
+ * none. */
 lt_code LT_NAME(MatmulAlgoGetHeuristic)(lt_handle handle, lt_desc desc, lt_layout a, lt_layout b,
                                         lt_layout c, lt_layout d, lt_preference preference,
                                         int wanted, lt_choice *choices, int *count) {
@@ -354,11 +360,11 @@ static lt_code compute(const struct lt_desc_object *desc, const void *a, lt_layo
                              : has_mask(desc)        ? (size_t)desc->aux_leading / 8 * dl->columns
                                                      : extent(&beside);
     array arrays[] = {
-        {a,          extent(al),                                  false,                               NULL},
-        {b,          extent(bl),                                  false,                               NULL},
-        {d,          extent(dl),                                  true,                                NULL},
-        {desc->bias, has_bias ? dl->rows * size_of(dl->type) : 0, desc->epilogue & BGRAD,              NULL},
-        {desc->aux,  aux_bytes,                                   !(desc->epilogue & (DGELU | DRELU)), NULL},
+        {a, extent(al), false, NULL},
+        {b, extent(bl), false, NULL},
+        {d, extent(dl), true, NULL},
+        {desc->bias, has_bias ? dl->rows * size_of(dl->type) : 0, desc->epilogue & BGRAD, NULL},
+        {desc->aux, aux_bytes, !(desc->epilogue & (DGELU | DRELU)), NULL},
     };
     enum { COUNT = sizeof arrays / sizeof *arrays };
     bool done = true;

@@ -1,4 +1,5 @@
-/* A step of training through one hidden layer, for tests of epilogues: gradients of sum((w2 f(w1 x + b) - t)^2). */
+/* A step of training through one hidden layer, for tests of epilogues: gradients of sum((w2 f(w1 x
+ * + b) - t)^2). */
 #ifndef WB_TESTS_CUDA_MLP_H
 #define WB_TESTS_CUDA_MLP_H
 
@@ -38,7 +39,8 @@ static wb_array *mlp_numbers(const mlp *m, const wb_device *device, int64_t rows
     return wb_eval(x) == WB_OK ? x : NULL;
 }
 
-/* The gradients of w1, w2 and b, then what f is of, as far as they are wanted: one plan. -1 with the library's error, or how many numbers. */
+/* The gradients of w1, w2 and b, then what f is of, as far as they are wanted: one plan. -1 with
+ * the library's error, or how many numbers. */
 static int64_t mlp_train(const mlp *m, const wb_device *device, double results[MLP_MOST]) {
     int64_t size = 0;
     wb_scope_open();

@@ -1,4 +1,5 @@
-/* The GPU plugin's sources without a driver: a vendor whose memory is the process's, and no parts. */
+/* The GPU plugin's sources without a driver: a vendor whose memory is the process's, and no
+ * parts. */
 #ifndef WB_TESTS_CUDA_NO_VENDOR_H
 #define WB_TESTS_CUDA_NO_VENDOR_H
 

@@ -1,5 +1,6 @@
-/* Memory of the fake driver's devices for libraries that stand for a vendor's: fetched, computed with, and put back, at once and in the order of
- * the stream. Without a driver, which WEBER_CUDA_LIBRARY or (WB_HIP) WEBER_HIP_LIBRARY would name, it is the process's own. */
+/* Memory of the fake driver's devices for libraries that stand for a vendor's: fetched, computed
+ * with, and put back, at once and in the order of the stream. Without a driver, which
+ * WEBER_CUDA_LIBRARY or (WB_HIP) WEBER_HIP_LIBRARY would name, it is the process's own. */
 #ifndef WB_TESTS_CUDA_ON_DEVICE_H
 #define WB_TESTS_CUDA_ON_DEVICE_H
 
@@ -27,7 +28,8 @@ static void *driver_function(const char *name) {
 
 static inline bool has_driver(void) { return driver_function(DRIVER_NAME("cuInit", "hipInit")); }
 
-/* A copy of device memory in the host's; what is made in it goes back with put_back. False: the driver did not. */
+/* A copy of device memory in the host's; what is made in it goes back with put_back. False: the
+ * driver did not. */
 static bool fetch(gpu_stream stream, const void *from, size_t bytes, char **copy) {
     union {
         void *symbol;

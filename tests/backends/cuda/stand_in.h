@@ -1,4 +1,5 @@
-/* A library that stands for a vendor's, as the test sees it: its file beside the fake driver's, and its counters. */
+/* A library that stands for a vendor's, as the test sees it: its file beside the fake driver's, and
+ * its counters. */
 #ifndef WB_TESTS_CUDA_STAND_IN_H
 #define WB_TESTS_CUDA_STAND_IN_H
 

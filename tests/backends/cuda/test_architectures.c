@@ -1,4 +1,5 @@
-/* Cards that the compiler knows, does not know yet, or knows no more: on the fake driver, each in a process of its own. */
+/* Cards that the compiler knows, does not know yet, or knows no more: on the fake driver, each in a
+ * process of its own. */
 #include "gpu.h"
 
 #include <weber.h>

@@ -1,5 +1,6 @@
-/* Matrix products in cuBLASLt's terms (and hipBLASLt's, tests/backends/amdgpu): descriptors by the library itself where it is there, which needs no GPU; and whole products, batches,
- * alignment, workspace and the choice of algorithms by a library that stands for it. */
+/* Matrix products in cuBLASLt's terms (and hipBLASLt's, tests/backends/amdgpu): descriptors by the
+ * library itself where it is there, which needs no GPU; and whole products, batches, alignment,
+ * workspace and the choice of algorithms by a library that stands for it. */
 #include <cmocka.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -33,7 +34,8 @@ static const wb_lt_shape shapes[] = {
 };
 /* clang-format on */
 
-/* In a process of its own, since libraries are opened once. Exits with 0, 1 for a failure, 77 for a library that is not there. */
+/* In a process of its own, since libraries are opened once. Exits with 0, 1 for a failure, 77 for a
+ * library that is not there. */
 static void make_descriptors(void) {
     char reason[256] = "";
     (void)unsetenv(LT_VARIABLE);
@@ -89,26 +91,72 @@ typedef struct row {
     long calls;                      /* of Matmul; 0: passed on to the text */
 } row;
 
-/* clang-format off */
 static const row rows[] = {
-    {"plain",                       WB_F32,  "nn", 5, 4, 3, 0, 0, {0},                {0},                {0},                0, 1},
-    {"columns further apart",       WB_F32,  "nn", 5, 4, 3, 2, 0, {0},                {0},                {0},                0, 1},
-    {"A transposed",                WB_F32,  "tn", 5, 4, 3, 1, 0, {0},                {0},                {0},                0, 1},
-    {"B transposed",                WB_F32,  "nt", 5, 4, 3, 1, 0, {0},                {0},                {0},                0, 1},
-    {"both transposed",             WB_F64,  "tt", 5, 4, 3, 1, 0, {0},                {0},                {0},                0, 1},
-    {"bf16",                        WB_BF16, "nn", 4, 4, 4, 0, 0, {0},                {0},                {0},                0, 1},
-    {"not aligned",                 WB_F32,  "nn", 5, 4, 3, 0, 0, {0},                {0},                {0},                1, 1},
-    {"a batch",                     WB_F32,  "nn", 4, 4, 4, 0, 4, {0, 1, 2, 3},       {0, 1, 2, 3},       {0, 1, 2, 3},       0, 1},
-    {"one B for all",               WB_F32,  "nn", 4, 4, 4, 0, 4, {0, 1, 2, 3},       {0, 0, 0, 0},       {0, 1, 2, 3},       0, 1},
-    {"B for each second",           WB_F32,  "nt", 4, 4, 4, 0, 6, {0, 1, 2, 3, 4, 5}, {0, 1, 0, 1, 0, 1}, {0, 1, 2, 3, 4, 5}, 0, 3},
-    {"two repeated in turn",        WB_F32,  "nn", 4, 4, 4, 0, 4, {0, 0, 1, 1},       {0, 1, 0, 1},       {0, 1, 2, 3},       0, 2},
-    {"a batch in no order",         WB_F32,  "nn", 4, 4, 4, 0, 5, {4, 0, 3, 1, 2},    {0, 2, 1, 4, 3},    {0, 1, 2, 3, 4},    0, 5},
-    {"a batch from its end",        WB_F32,  "nn", 4, 4, 4, 0, 3, {2, 1, 0},          {0, 1, 2},          {0, 1, 2},          0, 3},
-    {"a batch that is not aligned", WB_F32,  "nn", 3, 3, 3, 0, 3, {2, 0, 1},          {0, 1, 2},          {0, 1, 2},          0, 3},
-    {"what it has nothing for",     WB_F32,  "nn", 1, 4, 4, 0, 0, {0},                {0},                {0},                0, 0},
-    {"nothing to sum",              WB_F32,  "nn", 4, 4, 0, 0, 0, {0},                {0},                {0},                0, 0},
+    {"plain", WB_F32, "nn", 5, 4, 3, 0, 0, {0}, {0}, {0}, 0, 1},
+    {"columns further apart", WB_F32, "nn", 5, 4, 3, 2, 0, {0}, {0}, {0}, 0, 1},
+    {"A transposed", WB_F32, "tn", 5, 4, 3, 1, 0, {0}, {0}, {0}, 0, 1},
+    {"B transposed", WB_F32, "nt", 5, 4, 3, 1, 0, {0}, {0}, {0}, 0, 1},
+    {"both transposed", WB_F64, "tt", 5, 4, 3, 1, 0, {0}, {0}, {0}, 0, 1},
+    {"bf16", WB_BF16, "nn", 4, 4, 4, 0, 0, {0}, {0}, {0}, 0, 1},
+    {"not aligned", WB_F32, "nn", 5, 4, 3, 0, 0, {0}, {0}, {0}, 1, 1},
+    {"a batch", WB_F32, "nn", 4, 4, 4, 0, 4, {0, 1, 2, 3}, {0, 1, 2, 3}, {0, 1, 2, 3}, 0, 1},
+    {"one B for all", WB_F32, "nn", 4, 4, 4, 0, 4, {0, 1, 2, 3}, {0, 0, 0, 0}, {0, 1, 2, 3}, 0, 1},
+    {"B for each second",
+     WB_F32,
+     "nt",
+     4,
+     4,
+     4,
+     0,
+     6,
+     {0, 1, 2, 3, 4, 5},
+     {0, 1, 0, 1, 0, 1},
+     {0, 1, 2, 3, 4, 5},
+     0,
+     3},
+    {"two repeated in turn",
+     WB_F32,
+     "nn",
+     4,
+     4,
+     4,
+     0,
+     4,
+     {0, 0, 1, 1},
+     {0, 1, 0, 1},
+     {0, 1, 2, 3},
+     0,
+     2},
+    {"a batch in no order",
+     WB_F32,
+     "nn",
+     4,
+     4,
+     4,
+     0,
+     5,
+     {4, 0, 3, 1, 2},
+     {0, 2, 1, 4, 3},
+     {0, 1, 2, 3, 4},
+     0,
+     5},
+    {"a batch from its end", WB_F32, "nn", 4, 4, 4, 0, 3, {2, 1, 0}, {0, 1, 2}, {0, 1, 2}, 0, 3},
+    {"a batch that is not aligned",
+     WB_F32,
+     "nn",
+     3,
+     3,
+     3,
+     0,
+     3,
+     {2, 0, 1},
+     {0, 1, 2},
+     {0, 1, 2},
+     0,
+     3},
+    {"what it has nothing for", WB_F32, "nn", 1, 4, 4, 0, 0, {0}, {0}, {0}, 0, 0},
+    {"nothing to sum", WB_F32, "nn", 4, 4, 0, 0, 0, {0}, {0}, {0}, 0, 0},
 };
-/* clang-format on */
 
 static const size_t element_bytes[WB_DTYPE_COUNT] = {[WB_F32] = 4, [WB_F64] = 8, [WB_BF16] = 2};
 
@@ -200,19 +248,16 @@ static void expect(const row *r, const workbench *w, const wb_epilogue *epilogue
 }
 
 static wb_gpu_outcome run(const row *r, workbench *w, const wb_gpu_kernel *kernel, int count) {
-    const wb_memory memory[] = {
-        {w->a,       r->shift * (int64_t)element_bytes[r->dtype]},
-        {w->b,       0                                          },
-        {w->c,       0                                          },
-        {w->bias,    0                                          },
-        {w->scratch, 0                                          },
-        {w->product, 0                                          }
-    };
+    const wb_memory memory[] = {{w->a, r->shift * (int64_t)element_bytes[r->dtype]},
+                                {w->b, 0},
+                                {w->c, 0},
+                                {w->bias, 0},
+                                {w->scratch, 0},
+                                {w->product, 0}};
     /* the call's; its result again, what the epilogue writes, its bias; scratch memory */
-    /* clang-format off */
     static const wb_argument plain[] = {{0, 0}, {1, 0}, {2, 0}, {4, WB_SCRATCH_ALIGNMENT}};
-    static const wb_argument fused[] = {{0, 0}, {1, 0}, {5, 0}, {5, 0}, {2, 0}, {3, 0}, {4, WB_SCRATCH_ALIGNMENT}};
-    /* clang-format on */
+    static const wb_argument fused[] = {
+        {0, 0}, {1, 0}, {5, 0}, {5, 0}, {2, 0}, {3, 0}, {4, WB_SCRATCH_ALIGNMENT}};
     const wb_command command = {
         .narguments = count, .arguments = count == 4 ? plain : fused, .what = "matmul"};
     const wb_gpu_run run = {.device = &device, .memory = memory};
@@ -361,8 +406,8 @@ static void what_there_is_not_in_tf32_is_computed_in_f32(void **state) {
     assert_int_equal(fake("live"), 0);
 }
 
-/* max(product + bias, 0): the result is the program's argument 1, the bias begins 2 elements into argument 2; the product itself, argument 0,
- * is not written. */
+/* max(product + bias, 0): the result is the program's argument 1, the bias begins 2 elements into
+ * argument 2; the product itself, argument 0, is not written. */
 static void an_epilogue_goes_with_the_product(void **state) {
     (void)state;
     static workbench w;
@@ -383,16 +428,14 @@ static void an_epilogue_goes_with_the_product(void **state) {
         {.code = WB_CODE_store, .in = {4, WB_NO_VALUE, WB_NO_VALUE}, .index = 2},
     };
     /* clang-format on */
-    const wb_program program = {
-        .ndim = 2,
-        .sizes = {w.call.matmul.m, w.call.matmul.n},
-        .phases = 1,
-        .ninstructions = 6,
-        .naccesses = 3,
-        .narguments = 3,
-        .instructions = instructions,
-        .accesses = accesses
-    };
+    const wb_program program = {.ndim = 2,
+                                .sizes = {w.call.matmul.m, w.call.matmul.n},
+                                .phases = 1,
+                                .ninstructions = 6,
+                                .naccesses = 3,
+                                .narguments = 3,
+                                .instructions = instructions,
+                                .accesses = accesses};
     wb_gpu_kernel *kernel = NULL;
     assert_int_equal(wb_lt_lower(&device, &w.call, &program, 1, &kernel), WB_GPU_TAKEN);
     assert_null(run(&rows[0], &w, kernel, 7).error);

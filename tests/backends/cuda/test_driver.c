@@ -1,5 +1,5 @@
-/* The CUDA plugin (and AMD's, tests/backends/amdgpu) through its table, on the fake driver: what it asks of a driver, what it gives back, and what
- * it makes of errors. */
+/* The CUDA plugin (and AMD's, tests/backends/amdgpu) through its table, on the fake driver: what it
+ * asks of a driver, what it gives back, and what it makes of errors. */
 #include "gpu.h"
 
 #include "backends/contract.h"
@@ -29,8 +29,8 @@ static void a_text_that_does_not_compile_is_reported(void **state) {
 
 /* ---- pinned memory of the plugin's own ---- */
 
-/* Memory that is not pinned is copied into a ring of pinned memory, which is smaller than all this: pieces of it are written again only when
- * their copies have read them. */
+/* Memory that is not pinned is copied into a ring of pinned memory, which is smaller than all this:
+ * pieces of it are written again only when their copies have read them. */
 static void uploads_share_pinned_memory(void **state) {
     NEED_DEVICE();
     (void)state;
@@ -63,22 +63,14 @@ typedef struct life {
     float x[N], y[N];
 } life;
 
-/* A list that comes again and again, so that it becomes a graph: b = late * a + 1, a = late * b + 1. */
+/* A list that comes again and again, so that it becomes a graph: b = late * a + 1, a = late * b +
+ * 1. */
 static wb_status run_rounds(life *l) {
-    static const wb_argument there[] = {
-        {0, 0},
-        {1, 0},
-        {2, 0}
-    };
-    static const wb_argument back[] = {
-        {1, 0},
-        {0, 0},
-        {2, 0}
-    };
+    static const wb_argument there[] = {{0, 0}, {1, 0}, {2, 0}};
+    static const wb_argument back[] = {{1, 0}, {0, 0}, {2, 0}};
     const wb_command commands[] = {
         {.kernel = l->scaling, .narguments = 3, .arguments = there, .what = "there"},
-        {.kernel = l->scaling, .narguments = 3, .arguments = back,  .what = "back" }
-    };
+        {.kernel = l->scaling, .narguments = 3, .arguments = back, .what = "back"}};
     const wb_memory memory[] = {at(l->a, 0), at(l->b, 0), at(NULL, 0)};
     wb_status status = WB_OK;
     for (int i = 0; i < ROUNDS && status == WB_OK; i++) {
@@ -197,7 +189,8 @@ static bool is_named(const char *call, const char *when) {
     return false;
 }
 
-/* One life, whose n-th call fails. What runs out of memory need not name a call: the library says how much of it is where. */
+/* One life, whose n-th call fails. What runs out of memory need not name a call: the library says
+ * how much of it is where. */
 static bool fails_well(long n, int code, long *told) {
     life l;
     char when[96];
@@ -234,7 +227,8 @@ static void memory_may_run_out_at_any_call(void **state) {
     every_call_may_fail(state, OUT_OF_MEMORY);
 }
 
-/* A kernel that faults: all that follows fails with what happened, until the device is opened again. */
+/* A kernel that faults: all that follows fails with what happened, until the device is opened
+ * again. */
 static void a_fault_is_the_queues_end(void **state) {
     (void)state;
     life l;

@@ -1,5 +1,5 @@
-/* Which programs behind a product are found to be an epilogue of cuBLASLt: asked of the programs that plans really have, by a backend that is the
- * CPU and looks at what it is given. */
+/* Which programs behind a product are found to be an epilogue of cuBLASLt: asked of the programs
+ * that plans really have, by a backend that is the CPU and looks at what it is given. */
 #include "backends/cuda/behind.h"
 #include "backends/cuda/mlp.h"
 #include "backends/cuda/no_vendor.h"
@@ -88,20 +88,20 @@ typedef struct row {
 } row;
 
 static const row rows[] = {
-    {"a bias",                          WB_F32, bias,          WB_EPILOGUE_BIAS     },
-    {"a bias on the left",              WB_F32, bias_first,    WB_EPILOGUE_BIAS     },
-    {"relu",                            WB_F32, relu,          WB_EPILOGUE_RELU     },
-    {"relu of a bias",                  WB_F32, relu_bias,     WB_EPILOGUE_RELU_BIAS},
-    {"gelu",                            WB_F32, gelu,          WB_EPILOGUE_GELU     },
-    {"gelu of a bias",                  WB_F32, gelu_bias,     WB_EPILOGUE_GELU_BIAS},
-    {"gelu of a bias in f64",           WB_F64, gelu_bias,     WB_EPILOGUE_GELU_BIAS},
-    {"gelu by erf is another function", WB_F32, gelu_by_erf,   WB_EPILOGUE_NONE     },
-    {"leakyrelu",                       WB_F32, leaky,         WB_EPILOGUE_NONE     },
-    {"another bound",                   WB_F32, above_one,     WB_EPILOGUE_NONE     },
-    {"the product twice",               WB_F32, doubled,       WB_EPILOGUE_NONE     },
-    {"a bias for each column",          WB_F32, along_columns, WB_EPILOGUE_NONE     },
-    {"gelu's slope of a leaf",          WB_F32, times_slope,   WB_EPILOGUE_NONE     },
-    {"a result of another type",        WB_F32, cast,          WB_EPILOGUE_NONE     },
+    {"a bias", WB_F32, bias, WB_EPILOGUE_BIAS},
+    {"a bias on the left", WB_F32, bias_first, WB_EPILOGUE_BIAS},
+    {"relu", WB_F32, relu, WB_EPILOGUE_RELU},
+    {"relu of a bias", WB_F32, relu_bias, WB_EPILOGUE_RELU_BIAS},
+    {"gelu", WB_F32, gelu, WB_EPILOGUE_GELU},
+    {"gelu of a bias", WB_F32, gelu_bias, WB_EPILOGUE_GELU_BIAS},
+    {"gelu of a bias in f64", WB_F64, gelu_bias, WB_EPILOGUE_GELU_BIAS},
+    {"gelu by erf is another function", WB_F32, gelu_by_erf, WB_EPILOGUE_NONE},
+    {"leakyrelu", WB_F32, leaky, WB_EPILOGUE_NONE},
+    {"another bound", WB_F32, above_one, WB_EPILOGUE_NONE},
+    {"the product twice", WB_F32, doubled, WB_EPILOGUE_NONE},
+    {"a bias for each column", WB_F32, along_columns, WB_EPILOGUE_NONE},
+    {"gelu's slope of a leaf", WB_F32, times_slope, WB_EPILOGUE_NONE},
+    {"a result of another type", WB_F32, cast, WB_EPILOGUE_NONE},
 };
 
 static wb_array *product_of(wb_dtype dtype) {
@@ -145,35 +145,41 @@ enum {
     BACKWARD = WB_EPILOGUE_DGELU_BGRAD,
 };
 
-/* type, activation, width; a bias, trained; a batch; what the activation is of is read, as a whole or a slice of it */
-/* clang-format off */
+/* type, activation, width; a bias, trained; a batch; what the activation is of is read, as a whole
+ * or a slice of it */
 static const step steps[] = {
-    {{"gelu",                          WB_F32, wb_gelu,      16, 1, 1, 0, 0, 0}, FORWARD | BACKWARD               },
-    {{"gelu in f64",                   WB_F64, wb_gelu,      16, 1, 1, 0, 0, 0}, FORWARD | BACKWARD               },
-    {{"gelu, the bias fixed",          WB_F32, wb_gelu,      16, 1, 0, 0, 0, 0}, FORWARD | WB_EPILOGUE_DGELU      },
-    {{"gelu of a batch",               WB_F32, wb_gelu,      16, 1, 1, 1, 0, 0}, FORWARD | BACKWARD               },
-    {{"gelu of what is read",          WB_F32, wb_gelu,      16, 1, 1, 0, 1, 0}, FORWARD | BACKWARD               },
-    {{"gelu of what is read in part",  WB_F32, wb_gelu,      16, 1, 1, 0, 0, 1}, WB_EPILOGUE_NONE                 },
-    {{"gelu without a bias",           WB_F32, wb_gelu,      16, 0, 0, 0, 0, 0}, WB_EPILOGUE_GELU_AUX | WB_EPILOGUE_DGELU},
-    {{"gelu of a product that is read", WB_F32, wb_gelu,      16, 0, 0, 0, 1, 0}, WB_EPILOGUE_GELU_AUX | WB_EPILOGUE_DGELU},
-    {{"gelu of one read in part",      WB_F32, wb_gelu,      16, 0, 0, 0, 0, 1}, WB_EPILOGUE_NONE},
-    {{"relu",                          WB_F32, wb_relu,      16, 1, 1, 0, 0, 0}, WB_EPILOGUE_RELU_AUX_BIAS | WB_EPILOGUE_DRELU_BGRAD},
-    {{"relu in f64 of another width",  WB_F64, wb_relu,       7, 1, 1, 0, 0, 0}, WB_EPILOGUE_RELU_AUX_BIAS | WB_EPILOGUE_DRELU_BGRAD},
-    {{"relu, the bias fixed",          WB_F32, wb_relu,      16, 1, 0, 0, 0, 0}, WB_EPILOGUE_RELU_AUX_BIAS | WB_EPILOGUE_DRELU},
-    {{"relu without a bias",           WB_F32, wb_relu,      16, 0, 0, 0, 0, 0}, WB_EPILOGUE_RELU_AUX | WB_EPILOGUE_DRELU},
-    {{"relu of a batch",               WB_F32, wb_relu,      16, 1, 1, 1, 0, 0}, WB_EPILOGUE_RELU_BIAS            },
-    {{"relu of what is read",          WB_F32, wb_relu,      16, 1, 1, 0, 1, 0}, WB_EPILOGUE_NONE                 },
-    {{"relu twice",                    WB_F32, twice_relu,   16, 1, 1, 0, 0, 0}, WB_EPILOGUE_NONE                 },
-    {{"relu above another bound",      WB_F32, above_half,   16, 1, 1, 0, 0, 0}, WB_EPILOGUE_NONE                 },
-    {{"gelu by erf",                   WB_F32, wb_gelu_erf,  16, 1, 1, 0, 0, 0}, WB_EPILOGUE_NONE                 },
-    {{"swish",                         WB_F32, wb_swish,     16, 1, 1, 0, 0, 0}, WB_EPILOGUE_NONE                 },
-    {{"tanh",                          WB_F32, wb_tanh,      16, 1, 1, 0, 0, 0}, WB_EPILOGUE_NONE                 },
-    {{"leakyrelu",                     WB_F32, wb_leakyrelu, 16, 1, 1, 0, 0, 0}, WB_EPILOGUE_NONE                 },
-    {{"gelu and a mask",               WB_F32, masked_gelu,  16, 1, 1, 0, 0, 0}, WB_EPILOGUE_NONE                 },
-    {{"gelu, then a program of rows",  WB_F32, normalised_gelu, 16, 1, 1, 0, 0, 0}, WB_EPILOGUE_NONE              },
-    {{"much like gelu",                WB_F32, other_gelu,   16, 1, 1, 0, 0, 0}, WB_EPILOGUE_NONE                 },
+    {{"gelu", WB_F32, wb_gelu, 16, 1, 1, 0, 0, 0}, FORWARD | BACKWARD},
+    {{"gelu in f64", WB_F64, wb_gelu, 16, 1, 1, 0, 0, 0}, FORWARD | BACKWARD},
+    {{"gelu, the bias fixed", WB_F32, wb_gelu, 16, 1, 0, 0, 0, 0}, FORWARD | WB_EPILOGUE_DGELU},
+    {{"gelu of a batch", WB_F32, wb_gelu, 16, 1, 1, 1, 0, 0}, FORWARD | BACKWARD},
+    {{"gelu of what is read", WB_F32, wb_gelu, 16, 1, 1, 0, 1, 0}, FORWARD | BACKWARD},
+    {{"gelu of what is read in part", WB_F32, wb_gelu, 16, 1, 1, 0, 0, 1}, WB_EPILOGUE_NONE},
+    {{"gelu without a bias", WB_F32, wb_gelu, 16, 0, 0, 0, 0, 0},
+     WB_EPILOGUE_GELU_AUX | WB_EPILOGUE_DGELU},
+    {{"gelu of a product that is read", WB_F32, wb_gelu, 16, 0, 0, 0, 1, 0},
+     WB_EPILOGUE_GELU_AUX | WB_EPILOGUE_DGELU},
+    {{"gelu of one read in part", WB_F32, wb_gelu, 16, 0, 0, 0, 0, 1}, WB_EPILOGUE_NONE},
+    {{"relu", WB_F32, wb_relu, 16, 1, 1, 0, 0, 0},
+     WB_EPILOGUE_RELU_AUX_BIAS | WB_EPILOGUE_DRELU_BGRAD},
+    {{"relu in f64 of another width", WB_F64, wb_relu, 7, 1, 1, 0, 0, 0},
+     WB_EPILOGUE_RELU_AUX_BIAS | WB_EPILOGUE_DRELU_BGRAD},
+    {{"relu, the bias fixed", WB_F32, wb_relu, 16, 1, 0, 0, 0, 0},
+     WB_EPILOGUE_RELU_AUX_BIAS | WB_EPILOGUE_DRELU},
+    {{"relu without a bias", WB_F32, wb_relu, 16, 0, 0, 0, 0, 0},
+     WB_EPILOGUE_RELU_AUX | WB_EPILOGUE_DRELU},
+    {{"relu of a batch", WB_F32, wb_relu, 16, 1, 1, 1, 0, 0}, WB_EPILOGUE_RELU_BIAS},
+    {{"relu of what is read", WB_F32, wb_relu, 16, 1, 1, 0, 1, 0}, WB_EPILOGUE_NONE},
+    {{"relu twice", WB_F32, twice_relu, 16, 1, 1, 0, 0, 0}, WB_EPILOGUE_NONE},
+    {{"relu above another bound", WB_F32, above_half, 16, 1, 1, 0, 0, 0}, WB_EPILOGUE_NONE},
+    {{"gelu by erf", WB_F32, wb_gelu_erf, 16, 1, 1, 0, 0, 0}, WB_EPILOGUE_NONE},
+    {{"swish", WB_F32, wb_swish, 16, 1, 1, 0, 0, 0}, WB_EPILOGUE_NONE},
+    {{"tanh", WB_F32, wb_tanh, 16, 1, 1, 0, 0, 0}, WB_EPILOGUE_NONE},
+    {{"leakyrelu", WB_F32, wb_leakyrelu, 16, 1, 1, 0, 0, 0}, WB_EPILOGUE_NONE},
+    {{"gelu and a mask", WB_F32, masked_gelu, 16, 1, 1, 0, 0, 0}, WB_EPILOGUE_NONE},
+    {{"gelu, then a program of rows", WB_F32, normalised_gelu, 16, 1, 1, 0, 0, 0},
+     WB_EPILOGUE_NONE},
+    {{"much like gelu", WB_F32, other_gelu, 16, 1, 1, 0, 0, 0}, WB_EPILOGUE_NONE},
 };
-/* clang-format on */
 
 static void check_step(const step *s, int wanted) {
     double expected[MLP_MOST], got[MLP_MOST];
@@ -193,7 +199,8 @@ static void epilogues_of_a_training_step_are_found(void **state) {
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) check_step(&steps[i], steps[i].kinds);
 }
 
-/* Where only the backward one is, the slope is made again behind the product. Other widths are other plans. */
+/* Where only the backward one is, the slope is made again behind the product. Other widths are
+ * other plans. */
 static void a_refused_epilogue_changes_no_number(void **state) {
     (void)state;
     static const struct {
@@ -201,12 +208,12 @@ static void a_refused_epilogue_changes_no_number(void **state) {
         int64_t width;
         int refused, kinds;
     } rows_of_it[] = {
-        {wb_gelu, 15, WB_EPILOGUE_AUX | WB_EPILOGUE_DGELU, WB_EPILOGUE_NONE         },
-        {wb_gelu, 14, WB_EPILOGUE_AUX,                     WB_EPILOGUE_NONE         },
-        {wb_gelu, 13, WB_EPILOGUE_DGELU,                   FORWARD                  },
-        {wb_relu, 15, WB_EPILOGUE_AUX | WB_EPILOGUE_DRELU, WB_EPILOGUE_RELU_BIAS    },
-        {wb_relu, 14, WB_EPILOGUE_AUX,                     WB_EPILOGUE_RELU_BIAS    },
-        {wb_relu, 13, WB_EPILOGUE_DRELU,                   WB_EPILOGUE_RELU_AUX_BIAS},
+        {wb_gelu, 15, WB_EPILOGUE_AUX | WB_EPILOGUE_DGELU, WB_EPILOGUE_NONE},
+        {wb_gelu, 14, WB_EPILOGUE_AUX, WB_EPILOGUE_NONE},
+        {wb_gelu, 13, WB_EPILOGUE_DGELU, FORWARD},
+        {wb_relu, 15, WB_EPILOGUE_AUX | WB_EPILOGUE_DRELU, WB_EPILOGUE_RELU_BIAS},
+        {wb_relu, 14, WB_EPILOGUE_AUX, WB_EPILOGUE_RELU_BIAS},
+        {wb_relu, 13, WB_EPILOGUE_DRELU, WB_EPILOGUE_RELU_AUX_BIAS},
     };
     for (size_t i = 0; i < sizeof rows_of_it / sizeof *rows_of_it; i++) {
         step s = steps[0];
@@ -241,7 +248,8 @@ static wb_array *some_activation(wb_array *x) {
     return toss(3) ? wb_relu(x) : toss(2) ? wb_swish(x) : wb_tanh(x);
 }
 
-/* Layers with and without biases, gates, residuals, norms; what is between them is read here and there, and its gradients. Its numbers, and how many. */
+/* Layers with and without biases, gates, residuals, norms; what is between them is read here and
+ * there, and its gradients. Its numbers, and how many. */
 static int64_t run_network(uint32_t seed, const wb_device *device, double *results) {
     static const int64_t widths[] = {5, 8, 16};
     wb_array *arrays[ARRAYS], *left[ARRAYS + LAYERS];
@@ -395,11 +403,7 @@ static void precision_goes_with_the_product(void **state) {
     static const struct {
         const char *word;
         bool is_fast;
-    } words[] = {
-        {"high",    true },
-        {"medium",  true },
-        {"highest", false}
-    };
+    } words[] = {{"high", true}, {"medium", true}, {"highest", false}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         products = 0;
         assert_int_equal(wb_matmul_precision(words[i].word), WB_OK);

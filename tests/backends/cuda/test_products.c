@@ -1,5 +1,7 @@
-/* Matrix products of the CUDA plugin (and AMD's) by the library that stands for cuBLASLt (hipBLASLt), over the fake driver: what it takes, what
- * it leaves to the texts, and that the numbers are the CPU's either way. Each test is a process of its own, since libraries are opened once. */
+/* Matrix products of the CUDA plugin (and AMD's) by the library that stands for cuBLASLt
+ * (hipBLASLt), over the fake driver: what it takes, what it leaves to the texts, and that the
+ * numbers are the CPU's either way. Each test is a process of its own, since libraries are opened
+ * once. */
 #include "backends/cuda/behind.h"
 #include "backends/cuda/mlp.h"
 #include "stand_in.h"
@@ -33,22 +35,22 @@ typedef struct row {
 } row;
 
 static const row rows[] = {
-    {"f32",                        WB_F32,  nothing,          false, true,  false},
-    {"f64",                        WB_F64,  nothing,          false, true,  false},
-    {"bf16",                       WB_BF16, nothing,          false, true,  false},
-    {"f16, which is refused",      WB_F16,  nothing,          false, false, false},
-    {"a batch",                    WB_F32,  nothing,          true,  true,  false},
-    {"a bias",                     WB_F32,  bias,             false, true,  true },
-    {"a bias in bf16",             WB_BF16, bias,             false, true,  true },
-    {"a bias behind a batch",      WB_F32,  bias,             true,  true,  true },
-    {"relu",                       WB_F32,  relu,             false, true,  true },
-    {"relu of a bias",             WB_F32,  relu_bias,        false, true,  true },
-    {"gelu",                       WB_F32,  gelu,             false, true,  true },
-    {"gelu of a bias in f64",      WB_F64,  gelu_bias,        false, true,  true },
-    {"gelu by erf: not theirs",    WB_F32,  gelu_by_erf,      false, true,  false},
-    {"gelu of a result",           WB_F32,  gelu_of_a_result, false, true,  true },
-    {"gelu of a batch of results", WB_F32,  gelu_of_a_result, true,  true,  true },
-    {"gelu of a refused one",      WB_F16,  gelu_bias,        false, false, false},
+    {"f32", WB_F32, nothing, false, true, false},
+    {"f64", WB_F64, nothing, false, true, false},
+    {"bf16", WB_BF16, nothing, false, true, false},
+    {"f16, which is refused", WB_F16, nothing, false, false, false},
+    {"a batch", WB_F32, nothing, true, true, false},
+    {"a bias", WB_F32, bias, false, true, true},
+    {"a bias in bf16", WB_BF16, bias, false, true, true},
+    {"a bias behind a batch", WB_F32, bias, true, true, true},
+    {"relu", WB_F32, relu, false, true, true},
+    {"relu of a bias", WB_F32, relu_bias, false, true, true},
+    {"gelu", WB_F32, gelu, false, true, true},
+    {"gelu of a bias in f64", WB_F64, gelu_bias, false, true, true},
+    {"gelu by erf: not theirs", WB_F32, gelu_by_erf, false, true, false},
+    {"gelu of a result", WB_F32, gelu_of_a_result, false, true, true},
+    {"gelu of a batch of results", WB_F32, gelu_of_a_result, true, true, true},
+    {"gelu of a refused one", WB_F16, gelu_bias, false, false, false},
 };
 
 enum { ROWS = sizeof rows / sizeof *rows, MOST = M * N * BATCH };
@@ -90,7 +92,8 @@ static bool is_near(const row *r, const double *got, const double *wanted) {
     return true;
 }
 
-/* The row on the device and on the CPU: 0 where both agree, 1 where not, -1 with the library's error. */
+/* The row on the device and on the CPU: 0 where both agree, 1 where not, -1 with the library's
+ * error. */
 static int compare(const row *r) {
     double wanted[MOST], got[MOST];
     const wb_device *gpu = wb_get_device_at(BACKEND, 0);
@@ -132,8 +135,9 @@ enum { MASKS = 0 };
 enum { MASKS = 1 };
 #endif
 
-/* type, activation, width; a bias, trained; a batch; what the activation is of is read, as a whole or a slice of it; products with something
- * behind them, where there is an algorithm for what lies beside a result and where not */
+/* type, activation, width; a bias, trained; a batch; what the activation is of is read, as a whole
+ * or a slice of it; products with something behind them, where there is an algorithm for what lies
+ * beside a result and where not */
 /* clang-format off */
 static const struct step {
     mlp mlp;
@@ -216,7 +220,8 @@ static void a_training_step_is_done_without_what_there_is_not(void **state) {
 static long failing;
 static bool *is_over; /* shared with the children: there was no such call */
 
-/* A product whose n-th call of the library fails: what comes before it runs is left to the text, what comes later is an error that names the call. */
+/* A product whose n-th call of the library fails: what comes before it runs is left to the text,
+ * what comes later is an error that names the call. */
 static int compare_failing(void) {
     long *left = counter("fake_lt_fail");
     *left = failing;

@@ -1,4 +1,5 @@
-/* Why a GPU's backend does not work: each reason by the library that gives it, where there is such a library. */
+/* Why a GPU's backend does not work: each reason by the library that gives it, where there is such
+ * a library. */
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -27,29 +28,45 @@ static bool has_hip_alone(void) {
 
 static const row rows[] = {
     {"a_library_that_is_not_there",
-     "CUDA",   {"WEBER_CUDA_LIBRARY", "/no/such.so"},
-     NULL,                  "WEBER_CUDA_LIBRARY=/no/such.so does not open: /no/such.so: cannot open"               },
+     "CUDA",
+     {"WEBER_CUDA_LIBRARY", "/no/such.so"},
+     NULL,
+     "WEBER_CUDA_LIBRARY=/no/such.so does not open: /no/such.so: cannot open"},
     {"a_library_that_is_no_driver",
-     "CUDA",   {"WEBER_CUDA_LIBRARY", "libz.so.1"},
-     NULL,                  "the driver's library has no cuInit: CUDA 11.4 or later is needed"                     },
+     "CUDA",
+     {"WEBER_CUDA_LIBRARY", "libz.so.1"},
+     NULL,
+     "the driver's library has no cuInit: CUDA 11.4 or later is needed"},
     {"no_driver",
-     "CUDA",   {NULL},
-     has_no_driver,         "there is no libcuda.so.1: no NVIDIA driver is installed (Debian: "                    },
+     "CUDA",
+     {NULL},
+     has_no_driver,
+     "there is no libcuda.so.1: no NVIDIA driver is installed (Debian: "},
     {"the_toolkits_stub",
-     "CUDA",   {"WEBER_CUDA_LIBRARY", STUB},
-     has_stub_and_compiler, "the driver does not work: cuInit: CUDA_ERROR_STUB_LIBRARY: this is the toolkit's stub"},
+     "CUDA",
+     {"WEBER_CUDA_LIBRARY", STUB},
+     has_stub_and_compiler,
+     "the driver does not work: cuInit: CUDA_ERROR_STUB_LIBRARY: this is the toolkit's stub"},
     {"no_compiler",
-     "CUDA",   {"WEBER_CUDA_LIBRARY", STUB, "WEBER_NVRTC_LIBRARY", "/no/such.so"},
-     has_stub,              "WEBER_NVRTC_LIBRARY=/no/such.so does not open"                                        },
+     "CUDA",
+     {"WEBER_CUDA_LIBRARY", STUB, "WEBER_NVRTC_LIBRARY", "/no/such.so"},
+     has_stub,
+     "WEBER_NVRTC_LIBRARY=/no/such.so does not open"},
     {"another_library_that_is_no_driver",
-     "AMDGPU", {"WEBER_HIP_LIBRARY", "libz.so.1"},
-     NULL,                  "the driver's library has no hipInit: ROCm 5.0 or later is needed"                     },
+     "AMDGPU",
+     {"WEBER_HIP_LIBRARY", "libz.so.1"},
+     NULL,
+     "the driver's library has no hipInit: ROCm 5.0 or later is needed"},
     {"a_driver_without_devices",
-     "AMDGPU", {NULL},
-     has_hip_alone,         "the driver sees no GPU (hipGetDeviceCount: hipErrorNoDevice)"                         },
+     "AMDGPU",
+     {NULL},
+     has_hip_alone,
+     "the driver sees no GPU (hipGetDeviceCount: hipErrorNoDevice)"},
     {"devices_that_are_hidden",
-     "AMDGPU", {"HIP_VISIBLE_DEVICES", "-1"},
-     has_hip_alone,         "hidden by HIP_VISIBLE_DEVICES=-1 (hipGetDeviceCount: hipErrorNoDevice)"               },
+     "AMDGPU",
+     {"HIP_VISIBLE_DEVICES", "-1"},
+     has_hip_alone,
+     "hidden by HIP_VISIBLE_DEVICES=-1 (hipGetDeviceCount: hipErrorNoDevice)"},
 };
 
 /* ---- the test ---- */

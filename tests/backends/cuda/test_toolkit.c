@@ -1,5 +1,6 @@
-/* Our declarations of NVIDIA's libraries beside the toolkit's own: a number, a size or a parameter that is another one does not compile. And the
- * toolkit's libraries have all the functions, by these names. */
+/* Our declarations of NVIDIA's libraries beside the toolkit's own: a number, a size or a parameter
+ * that is another one does not compile. And the toolkit's libraries have all the functions, by
+ * these names. */
 #include <cmocka.h>
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -227,7 +228,8 @@ static void nvrtc_has_the_functions(void **state) {
     expect_functions("libnvrtc.so", names);
 }
 
-/* ---- attributes of cuBLASLt, which need no GPU: what we set is what it has afterwards, in our size ---- */
+/* ---- attributes of cuBLASLt, which need no GPU: what we set is what it has afterwards, in our
+ * size ---- */
 
 #ifdef HAS_CUBLASLT
 typedef struct lt_functions {
@@ -243,7 +245,6 @@ typedef struct lt_functions {
 static lt_functions lt;
 
 static bool find_all(void *library) {
-    /* clang-format off */
     static const struct {
         const char *name;
         size_t offset;
@@ -251,11 +252,11 @@ static bool find_all(void *library) {
 #define X(result, name, parameters) {"cublasLt" #name, offsetof(lt_functions, name)},
         LT_FUNCTION_LIST(X)
 #undef X
-        {"cublasLtMatmulDescGetAttribute", offsetof(lt_functions, MatmulDescGetAttribute)},
+            {"cublasLtMatmulDescGetAttribute", offsetof(lt_functions, MatmulDescGetAttribute)},
         {"cublasLtMatrixLayoutGetAttribute", offsetof(lt_functions, MatrixLayoutGetAttribute)},
-        {"cublasLtMatmulPreferenceGetAttribute", offsetof(lt_functions, MatmulPreferenceGetAttribute)},
+        {"cublasLtMatmulPreferenceGetAttribute",
+         offsetof(lt_functions, MatmulPreferenceGetAttribute)},
     };
-    /* clang-format on */
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
         void *function = dlsym(library, symbols[i].name);
         if (!function) return false;
@@ -272,29 +273,29 @@ typedef struct attribute {
 } attribute;
 
 static const attribute attributes[] = {
-    {DESC,       LT_TRANSPOSE_A,     sizeof(int32_t),     LT_TRANSPOSED                          },
-    {DESC,       LT_TRANSPOSE_B,     sizeof(int32_t),     LT_TRANSPOSED                          },
-    {DESC,       LT_EPILOGUE,        sizeof(int32_t),     LT_EPILOGUE_BIAS                       },
-    {DESC,       LT_EPILOGUE,        sizeof(int32_t),     LT_EPILOGUE_GELU | LT_EPILOGUE_BIAS    },
-    {DESC,       LT_EPILOGUE,        sizeof(int32_t),     LT_EPILOGUE_RELU | LT_EPILOGUE_BIAS    },
-    {DESC,       LT_EPILOGUE,        sizeof(int32_t),     LT_EPILOGUE_GELU_AUX | LT_EPILOGUE_BIAS},
-    {DESC,       LT_EPILOGUE,        sizeof(int32_t),     LT_EPILOGUE_DGELU                      },
-    {DESC,       LT_EPILOGUE,        sizeof(int32_t),     LT_EPILOGUE_DGELU_BGRAD                },
-    {DESC,       LT_EPILOGUE,        sizeof(int32_t),     LT_EPILOGUE_RELU_AUX | LT_EPILOGUE_BIAS},
-    {DESC,       LT_EPILOGUE,        sizeof(int32_t),     LT_EPILOGUE_DRELU                      },
-    {DESC,       LT_EPILOGUE,        sizeof(int32_t),     LT_EPILOGUE_DRELU_BGRAD                },
-    {DESC,       LT_AUX_POINTER,     sizeof(gpu_pointer), 0x700000000110                         },
-    {DESC,       LT_AUX_LEADING,     sizeof(int64_t),     (uint64_t)1 << 40                      },
-    {DESC,       LT_AUX_STRIDE,      sizeof(int64_t),     (uint64_t)1 << 41                      },
-    {DESC,       LT_BIAS_POINTER,    sizeof(gpu_pointer), 0x700000000100                         },
-    {LAYOUT,     LT_BATCH_COUNT,     sizeof(int32_t),     12                                     },
-    {LAYOUT,     LT_BATCH_STRIDE,    sizeof(int64_t),     (uint64_t)1 << 40                      },
-    {PREFERENCE, LT_WORKSPACE_BYTES, sizeof(size_t),      32 << 20                               },
-    {PREFERENCE, LT_REDUCTIONS,      sizeof(uint32_t),    LT_REDUCTIONS_COMPUTED                 },
-    {PREFERENCE, LT_ALIGNMENT_A,     sizeof(uint32_t),    2                                      },
-    {PREFERENCE, LT_ALIGNMENT_B,     sizeof(uint32_t),    4                                      },
-    {PREFERENCE, LT_ALIGNMENT_C,     sizeof(uint32_t),    8                                      },
-    {PREFERENCE, LT_ALIGNMENT_D,     sizeof(uint32_t),    16                                     },
+    {DESC, LT_TRANSPOSE_A, sizeof(int32_t), LT_TRANSPOSED},
+    {DESC, LT_TRANSPOSE_B, sizeof(int32_t), LT_TRANSPOSED},
+    {DESC, LT_EPILOGUE, sizeof(int32_t), LT_EPILOGUE_BIAS},
+    {DESC, LT_EPILOGUE, sizeof(int32_t), LT_EPILOGUE_GELU | LT_EPILOGUE_BIAS},
+    {DESC, LT_EPILOGUE, sizeof(int32_t), LT_EPILOGUE_RELU | LT_EPILOGUE_BIAS},
+    {DESC, LT_EPILOGUE, sizeof(int32_t), LT_EPILOGUE_GELU_AUX | LT_EPILOGUE_BIAS},
+    {DESC, LT_EPILOGUE, sizeof(int32_t), LT_EPILOGUE_DGELU},
+    {DESC, LT_EPILOGUE, sizeof(int32_t), LT_EPILOGUE_DGELU_BGRAD},
+    {DESC, LT_EPILOGUE, sizeof(int32_t), LT_EPILOGUE_RELU_AUX | LT_EPILOGUE_BIAS},
+    {DESC, LT_EPILOGUE, sizeof(int32_t), LT_EPILOGUE_DRELU},
+    {DESC, LT_EPILOGUE, sizeof(int32_t), LT_EPILOGUE_DRELU_BGRAD},
+    {DESC, LT_AUX_POINTER, sizeof(gpu_pointer), 0x700000000110},
+    {DESC, LT_AUX_LEADING, sizeof(int64_t), (uint64_t)1 << 40},
+    {DESC, LT_AUX_STRIDE, sizeof(int64_t), (uint64_t)1 << 41},
+    {DESC, LT_BIAS_POINTER, sizeof(gpu_pointer), 0x700000000100},
+    {LAYOUT, LT_BATCH_COUNT, sizeof(int32_t), 12},
+    {LAYOUT, LT_BATCH_STRIDE, sizeof(int64_t), (uint64_t)1 << 40},
+    {PREFERENCE, LT_WORKSPACE_BYTES, sizeof(size_t), 32 << 20},
+    {PREFERENCE, LT_REDUCTIONS, sizeof(uint32_t), LT_REDUCTIONS_COMPUTED},
+    {PREFERENCE, LT_ALIGNMENT_A, sizeof(uint32_t), 2},
+    {PREFERENCE, LT_ALIGNMENT_B, sizeof(uint32_t), 4},
+    {PREFERENCE, LT_ALIGNMENT_C, sizeof(uint32_t), 8},
+    {PREFERENCE, LT_ALIGNMENT_D, sizeof(uint32_t), 16},
 };
 
 static lt_code set_and_get(const attribute *a, lt_desc desc, lt_layout layout,

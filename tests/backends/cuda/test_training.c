@@ -1,5 +1,6 @@
-/* Weber on the CUDA plugin (and AMD's) over the fake driver: training with and without graphs, loaders, and a process that loses its GPU. Each
- * training is a process of its own, since devices are opened once. */
+/* Weber on the CUDA plugin (and AMD's) over the fake driver: training with and without graphs,
+ * loaders, and a process that loses its GPU. Each training is a process of its own, since devices
+ * are opened once. */
 #include "gpu.h"
 
 #include <sys/mman.h>
@@ -109,7 +110,8 @@ static void watch(int stream, const char *what) {
     if (strcmp(what, "upload") == 0) uploads++, uploads_beside += stream != compute_stream;
 }
 
-/* Batches go up by a stream of their own, and come to be before who reads them: work is put off, so that a missing event would show. */
+/* Batches go up by a stream of their own, and come to be before who reads them: work is put off, so
+ * that a missing event would show. */
 static int load_beside(void) {
     const wb_device *gpu = gpu_device();
     if (!gpu) return 1;
@@ -288,9 +290,9 @@ int main(void) {
         cmocka_unit_test(variables_hide_devices),
         cmocka_unit_test(values_move_between_devices),
         cmocka_unit_test(a_process_outlives_a_fault),
-        {"a process outlives any error",            a_process_outlives_any_error, NULL, NULL, &broken},
+        {"a process outlives any error", a_process_outlives_any_error, NULL, NULL, &broken},
         {"a process outlives memory that runs out", a_process_outlives_any_error, NULL, NULL,
-                                      &full                                                                                       },
+         &full},
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

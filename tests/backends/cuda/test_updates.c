@@ -1,4 +1,5 @@
-/* Updates that may run at once, and have the same text, are jobs of one launch: of the plugin, on the fake driver, which counts launches. */
+/* Updates that may run at once, and have the same text, are jobs of one launch: of the plugin, on
+ * the fake driver, which counts launches. */
 #include "gpu.h"
 
 #include "backends/host.h"
@@ -15,8 +16,9 @@ typedef struct job {
 } job;
 
 typedef struct row {
-    /* A command for each letter. u: p - late g, an update that may run at once with those before it; U: one that may not; o: p + late g, another
-     * update; e: one of no elements; p: as u, but no update. */
+    /* A command for each letter. u: p - late g, an update that may run at once with those before
+     * it; U: one that may not; o: p + late g, another update; e: one of no elements; p: as u, but
+     * no update. */
     const char *kinds;
     long launches;
 } row;
@@ -26,8 +28,7 @@ typedef struct row {
 /* Made of g, argument 0, and of p, argument 1, which it writes over. */
 static void *kernel_of(char kind, int64_t size) {
     const wb_instruction late = {
-        .code = WB_CODE_late, .type = WB_R_F32, .in = {WB_NO_VALUE, WB_NO_VALUE, WB_NO_VALUE}
-    };
+        .code = WB_CODE_late, .type = WB_R_F32, .in = {WB_NO_VALUE, WB_NO_VALUE, WB_NO_VALUE}};
     const int64_t strides[8] = {1};
     program_maker *m = malloc(sizeof *m);
     program_start(m, 0, 1, &size);
@@ -113,16 +114,8 @@ static void check(const row *r) {
 static void alike_updates_are_one_launch(void **state) {
     (void)state;
     static const row rows[] = {
-        {"U",      1},
-        {"Uuuuu",  1},
-        {"uuu",    1},
-        {"UUU",    3},
-        {"UuuUuu", 2},
-        {"Uoou",   3},
-        {"ppp",    3},
-        {"Uupu",   3},
-        {"Ueu",    2},
-        {"eee",    0},
+        {"U", 1},    {"Uuuuu", 1}, {"uuu", 1},  {"UUU", 3}, {"UuuUuu", 2},
+        {"Uoou", 3}, {"ppp", 3},   {"Uupu", 3}, {"Ueu", 2}, {"eee", 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) check(&rows[i]);
 }

@@ -1,4 +1,5 @@
-/* The OpenCL plugin through its table, on its first device; in a child process with the texts of the other flavour, too. */
+/* The OpenCL plugin through its table, on its first device; in a child process with the texts of
+ * the other flavour, too. */
 #include "host.h"
 
 #include "backends/contract.h"

@@ -1,5 +1,5 @@
-/* A backend that computes nothing, as a plugin. It is compiled under several names, with and without a fault, and the environment
- * steers it, CUDA's fake by FAKE_CUDA_...:
+/* A backend that computes nothing, as a plugin. It is compiled under several names, with and
+ * without a fault, and the environment steers it, CUDA's fake by FAKE_CUDA_...:
  *
  *   LOAD=text     load fails, for this reason
  *   COUNT=n       devices; 1 without it

@@ -1,6 +1,8 @@
-/* A stand-in for what NVRTC and hipRTC know by themselves: kernels in CUDA C and HIP, compiled as C++17 and run on the CPU, each thread of a
- * block as a fiber (tests/support/cuda_cpp.h, which defines CUDA_CPP_WARP). No header is included, as there is none at run time. What passes
- * here may still be refused by the real compilers: this shows what a text computes, and that its threads meet at barriers. */
+/* A stand-in for what NVRTC and hipRTC know by themselves: kernels in CUDA C and HIP, compiled as
+ * C++17 and run on the CPU, each thread of a block as a fiber (tests/support/cuda_cpp.h, which
+ * defines CUDA_CPP_WARP). No header is included, as there is none at run time. What passes here may
+ * still be refused by the real compilers: this shows what a text computes, and that its threads
+ * meet at barriers. */
 
 /* ---- between the object and who runs it ---- */
 
@@ -160,9 +162,11 @@ template <class To, class From> static inline To cuda_cpp_bits(From from) {
 #define __int_as_float(i)       cuda_cpp_bits<float>((int)(i))
 #define __double_as_longlong(x) cuda_cpp_bits<long long>((double)(x))
 #define __longlong_as_double(i) cuda_cpp_bits<double>((long long)(i))
-#define __umulhi(a, b)          ((unsigned)((unsigned long long)(unsigned)(a) * (unsigned)(b) >> 32))
-#define __ldg(p)                (*(p))
-#define __fmaf_rn(a, b, c)      fmaf(a, b, c)
+
+#define __umulhi(a, b) ((unsigned)((unsigned long long)(unsigned)(a) * (unsigned)(b) >> 32))
+
+#define __ldg(p)           (*(p))
+#define __fmaf_rn(a, b, c) fmaf(a, b, c)
 
 extern "C" {
 #define CUDA_CPP_1(name)                                                                           \
