@@ -43,10 +43,11 @@ struct wb_array {
     _Alignas(64) wb_object object; /* lines of the cache: the head, the inputs, sizes, the rest */
     int32_t refs;                  /* nodes that read it + scopes + holds */
     int32_t holds;                 /* wb_keep, slots of models and optimisers */
-    uint16_t op, flags, ninputs;
-    uint8_t dtype, ndim, nattributes;
+    uint16_t op, flags;
     /* those of the holds that are wb_keep's and wb_free takes back; stays at its most */
     uint16_t keeps;
+    uint8_t dtype, ndim, nattributes;
+    int32_t ninputs;
     uint32_t index; /* scratch of a walk, valid where stamp is the walk's */
     uint64_t stamp;
     wb_array **inputs; /* own_inputs, or a list of its own when there are more */

@@ -29,7 +29,7 @@ static bool attach_inputs(wb_array *node, int ninputs, wb_array *const *inputs) 
         node->inputs[i] = inputs[i];
         inputs[i]->refs++;
     }
-    node->ninputs = (uint16_t)ninputs;
+    node->ninputs = ninputs;
     return true;
 }
 

@@ -45,7 +45,8 @@ static void batch_offsets(const wb_value *result, const wb_layout *l, int64_t ba
 static wb_argument operand(const wb_graph *graph, int32_t v) {
     wb_argument argument = wb_argument_of(graph, v);
     const wb_value *value = &graph->values[v];
-    argument.offset_bytes += value->layout.offset * (int64_t)wb_dtype_size((wb_dtype)value->dtype);
+    argument.offset_bytes +=
+        wb_value_layout(graph, value).offset * (int64_t)wb_dtype_size((wb_dtype)value->dtype);
     return argument;
 }
 
@@ -53,9 +54,11 @@ static bool matmul_call(const wb_graph *graph, const wb_value *v, wb_matmul_call
                         int64_t **offsets) {
     const wb_value *a = &graph->values[v->small_inputs[0]], *b = &graph->values[v->small_inputs[1]];
     const bool flip_a = v->attributes[0] & 1, flip_b = v->attributes[0] & 2;
+    const wb_layout layout_a = wb_value_layout(graph, a), layout_b = wb_value_layout(graph, b),
+                    layout_c = wb_value_layout(graph, v);
     bool stored_a = false, stored_b = false;
-    (void)as_columns(&a->layout, &stored_a, &call->lda);
-    (void)as_columns(&b->layout, &stored_b, &call->ldb);
+    (void)as_columns(&layout_a, &stored_a, &call->lda);
+    (void)as_columns(&layout_b, &stored_b, &call->ldb);
     call->transpose_a = flip_a != stored_a;
     call->transpose_b = flip_b != stored_b;
     call->m = v->sizes[0], call->n = v->sizes[1];
@@ -66,9 +69,9 @@ static bool matmul_call(const wb_graph *graph, const wb_value *v, wb_matmul_call
     *offsets = wb_alloc(sizeof **offsets * 3 * (size_t)(call->batch + 1));
     if (!*offsets) return false;
     int64_t *list = *offsets;
-    batch_offsets(v, &a->layout, call->batch, list);
-    batch_offsets(v, &b->layout, call->batch, list + call->batch);
-    batch_offsets(v, &v->layout, call->batch, list + 2 * call->batch);
+    batch_offsets(v, &layout_a, call->batch, list);
+    batch_offsets(v, &layout_b, call->batch, list + call->batch);
+    batch_offsets(v, &layout_c, call->batch, list + 2 * call->batch);
     call->offset_a = list, call->offset_b = list + call->batch,
     call->offset_c = list + 2 * call->batch;
     return true;

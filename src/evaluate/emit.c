@@ -119,7 +119,8 @@ static uint16_t emit_constant(emitter *e, const wb_value *v) {
 
 static uint16_t emit_load(emitter *e, int32_t number, bool row) {
     const wb_value *v = &e->graph->values[number];
-    const int a = access_to(e, number, &v->layout);
+    const wb_layout layout = wb_value_layout(e->graph, v);
+    const int a = access_to(e, number, &layout);
     if (a < 0) return WB_NO_VALUE;
     wb_instruction i = blank(WB_CODE_load, register_of(v->dtype));
     i.index = (uint16_t)a;
@@ -129,10 +130,7 @@ static uint16_t emit_load(emitter *e, int32_t number, bool row) {
 
 static bool is_member(const emitter *e, const wb_value *v) {
     if (v->kind != WB_VALUE_ELEMENT && v->kind != WB_VALUE_REDUCE) return false;
-    int32_t unit = v->unit;
-    while (unit >= 0 && e->graph->units[unit].merged_into >= 0)
-        unit = e->graph->units[unit].merged_into;
-    return unit == e->number;
+    return wb_unit_find(e->graph, v->unit) == e->number;
 }
 
 static uint16_t spread(emitter *e, uint16_t row_value, int phase) {
@@ -241,7 +239,8 @@ static bool emit_store(emitter *e, int32_t number) {
         const struct known *k = known_value(e, number);
         source = !k ? WB_NO_VALUE : row ? k->row : k->full;
     }
-    return emit_store_at(e, source, number, &v->layout, row, v->phase);
+    const wb_layout layout = wb_value_layout(e->graph, v);
+    return emit_store_at(e, source, number, &layout, row, v->phase);
 }
 
 /* ---- the domain ---- */
@@ -318,7 +317,8 @@ bool wb_emit_fill(const wb_graph *graph, int32_t to, double number, wb_emitted *
     wb_instruction i = blank(WB_CODE_constant, register_of(v->dtype));
     i.constant = number;
     const uint16_t value = instruction(&e, i);
-    return finish(&e, emit_store_at(&e, value, to, &v->layout, false, 0), 0);
+    const wb_layout layout = wb_value_layout(graph, v);
+    return finish(&e, emit_store_at(&e, value, to, &layout, false, 0), 0);
 }
 
 void wb_emitted_release(wb_emitted *emitted) {

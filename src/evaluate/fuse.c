@@ -17,22 +17,7 @@ enum {
 static int64_t size_at(const wb_value *v, int d) { return d < v->ndim ? v->sizes[d] : 1; }
 static int64_t domain_at(const wb_unit *u, int d) { return d < u->ndim ? u->sizes[d] : 1; }
 
-int32_t wb_value_base(const wb_graph *graph, int32_t v) {
-    while (graph->values[v].base != v) v = graph->values[v].base;
-    return v;
-}
-
 static wb_unit *unit_at(const wb_graph *graph, int32_t u) { return &graph->units[u]; }
-
-static int32_t find_unit(const wb_graph *graph, int32_t u) {
-    while (u >= 0 && unit_at(graph, u)->merged_into >= 0) u = unit_at(graph, u)->merged_into;
-    return u;
-}
-
-int32_t wb_value_unit(const wb_graph *graph, int32_t v) {
-    const wb_value *value = &graph->values[wb_value_base(graph, v)];
-    return find_unit(graph, value->unit);
-}
 
 static bool matches_full(const wb_unit *u, const wb_value *v) {
     const int ndim = u->ndim > v->ndim ? u->ndim : v->ndim;
@@ -52,85 +37,26 @@ bool wb_value_is_row(const wb_unit *unit, const wb_value *v) {
     return v->kind == WB_VALUE_REDUCE || !matches_full(unit, v);
 }
 
-/* ---- dependence ---- */
-
-static _Thread_local int32_t search_mark;
-
-/* A program fused behind a call runs with it. */
-static int32_t runs_with(const wb_graph *graph, int32_t u) {
-    u = find_unit(graph, u);
-    return u >= 0 && unit_at(graph, u)->fused_into >= 0 ? unit_at(graph, u)->fused_into : u;
-}
-
-static bool reaches(wb_graph *graph, int32_t from, int32_t target, int32_t mark);
-
-static bool members_reach(wb_graph *graph, int32_t from, const wb_unit *u, int32_t target,
-                          int32_t mark) {
-    for (int64_t m = 0; m < u->member_count; m++) {
-        const wb_value *v = &graph->values[u->members[m]];
-        for (int i = 0; i < v->ninputs; i++) {
-            const int32_t next = runs_with(graph, wb_value_unit(graph, wb_value_inputs(v)[i]));
-            if (next < 0 || next == from) continue;
-            if (next == target || reaches(graph, next, target, mark)) return true;
-        }
-    }
-    return false;
-}
-
-static bool reaches(wb_graph *graph, int32_t from, int32_t target, int32_t mark) {
-    wb_unit *u = unit_at(graph, from);
-    if (u->mark == mark || u->high < unit_at(graph, target)->first) return false;
-    u->mark = mark;
-    if (members_reach(graph, from, u, target, mark)) return true;
-    if (u->epilogue >= 0 && members_reach(graph, from, unit_at(graph, u->epilogue), target, mark))
-        return true;
-    for (int64_t i = 0; i < u->after_count; i++) {
-        const int32_t next = runs_with(graph, u->after[i]);
-        if (next == target || reaches(graph, next, target, mark)) return true;
-    }
-    return false;
-}
-
-static void raise_high(wb_graph *graph, int32_t number, int32_t high) {
-    if (unit_at(graph, number)->high < high) unit_at(graph, number)->high = high;
-}
-
-/* Keeps `high` true after v came into the unit: later units may depend on it. */
-static void note_member(wb_graph *graph, int32_t number, int32_t member) {
-    const wb_value *v = &graph->values[member];
-    raise_high(graph, number, member);
-    for (int i = 0; i < v->ninputs; i++) {
-        const int32_t unit = wb_value_unit(graph, wb_value_inputs(v)[i]);
-        if (unit < 0 || unit == number) continue;
-        unit_at(graph, unit)->has_dependents = true;
-        raise_high(graph, number, unit_at(graph, unit)->high);
-    }
-    if (!unit_at(graph, number)->has_dependents) return;
-    for (int32_t later = number + 1; later < graph->unit_count; later++)
-        raise_high(graph, later, unit_at(graph, number)->high);
-}
-
-bool wb_unit_depends(wb_graph *graph, int32_t a, int32_t b) {
-    return reaches(graph, runs_with(graph, a), runs_with(graph, b), ++search_mark);
-}
-
 /* ---- units ---- */
+
+static bool is_inline(const wb_value *v) {
+    return v->kind == WB_VALUE_CONSTANT || v->kind == WB_VALUE_LATE || v->kind == WB_VALUE_SOURCE;
+}
 
 static int32_t new_unit(wb_graph *graph, wb_unit_kind kind, int32_t member) {
     if (!WB_GROW(graph->units, graph->unit_count, graph->unit_capacity)) return -1;
     const int32_t number = (int32_t)graph->unit_count++;
     wb_unit *u = unit_at(graph, number);
-    *u = (wb_unit){.kind = kind,
-                   .first = member,
-                   .last = member,
-                   .epilogue = -1,
-                   .fused_into = -1,
-                   .merged_into = -1};
+    *u = (wb_unit){
+        .kind = kind, .last = member, .epilogue = -1, .fused_into = -1, .merged_into = -1};
+    if (is_inline(&graph->values[member]))
+        wb_unit_put_first(graph, number); /* others read it that are there already */
+    else
+        wb_unit_put_last(graph, number);
     if (!WB_GROW(u->members, u->member_count, u->member_capacity)) return -1;
     u->members[u->member_count++] = member;
     graph->values[member].unit = number;
-    note_member(graph, number, member);
-    return number;
+    return wb_unit_need_inputs(graph, number, member) ? number : -1;
 }
 
 /* Reduced dimensions of size 1 change nothing: they are left out, so that more reductions agree. */
@@ -187,7 +113,7 @@ static int phase_in(const wb_graph *graph, int32_t number, const wb_value *v) {
     for (int i = 0; i < v->ninputs; i++) {
         const int32_t input = wb_value_inputs(v)[i];
         const wb_value *x = &graph->values[input];
-        if (x->kind == WB_VALUE_VIEW || find_unit(graph, x->unit) != number) continue;
+        if (x->kind == WB_VALUE_VIEW || wb_unit_find(graph, x->unit) != number) continue;
         if (x->phase > phase) phase = x->phase;
     }
     return v->kind == WB_VALUE_REDUCE ? phase + 1 : phase;
@@ -199,19 +125,15 @@ static int phases_with(const wb_unit *u, const wb_value *v, int phase) {
     return needed > u->phases ? needed : u->phases;
 }
 
-/* Every input of v is either computed in the unit itself, at a place that v may read, or before it.
- * NULL, or why not. */
-static const char *inputs_misfit(wb_graph *graph, int32_t number, const wb_value *v, bool as_row) {
+/* Every input of v that is computed in the unit itself is at a place that v may read. NULL, or why
+ * not. */
+static const char *inputs_misfit(const wb_graph *graph, int32_t number, const wb_value *v,
+                                 bool as_row) {
     const wb_unit *u = unit_at(graph, number);
     for (int i = 0; i < v->ninputs; i++) {
         const int32_t input = wb_value_inputs(v)[i];
         const wb_value *x = &graph->values[input];
-        const int32_t unit = wb_value_unit(graph, input);
-        if (unit < 0) continue;
-        if (unit != number) {
-            if (wb_unit_depends(graph, unit, number)) return "an operand has to wait for it";
-            continue;
-        }
+        if (wb_value_unit(graph, input) != number) continue;
         if (x->kind == WB_VALUE_VIEW || x->kind == WB_VALUE_PART)
             return "a view needs the whole of it";
         if (as_row && !wb_value_is_row(u, x)) return "a row value reads full ones";
@@ -222,6 +144,15 @@ static const char *inputs_misfit(wb_graph *graph, int32_t number, const wb_value
             return "its rows are spread otherwise";
     }
     return NULL;
+}
+
+/* Every other input of v is computed before the unit. */
+static bool inputs_come_before(wb_graph *graph, int32_t number, const wb_value *v) {
+    for (int i = 0; i < v->ninputs; i++) {
+        const int32_t unit = wb_value_unit(graph, wb_value_inputs(v)[i]);
+        if (unit >= 0 && unit != number && !wb_unit_comes_before(graph, unit, number)) return false;
+    }
+    return true;
 }
 
 /* NULL if v may join the unit; else why not, for WEBER_DEBUG=plan. */
@@ -243,8 +174,9 @@ static const char *why_apart(wb_graph *graph, int32_t number, const wb_value *v)
     }
     const char *misfit = inputs_misfit(graph, number, v, as_row);
     if (misfit) return misfit;
-    const bool fits = phases_fit(&trial, phases_with(&trial, v, phase_in(graph, number, v)));
-    return fits ? NULL : "too many phases, or rows too long and too few for another";
+    if (!phases_fit(&trial, phases_with(&trial, v, phase_in(graph, number, v))))
+        return "too many phases, or rows too long and too few for another";
+    return inputs_come_before(graph, number, v) ? NULL : "an operand has to wait for it";
 }
 
 static bool join(wb_graph *graph, int32_t number, int32_t member) {
@@ -254,11 +186,10 @@ static bool join(wb_graph *graph, int32_t number, int32_t member) {
     u->members[u->member_count++] = member;
     u->last = member;
     v->unit = number;
-    note_member(graph, number, member);
     v->phase = (uint8_t)phase_in(graph, number, v);
     if (v->kind == WB_VALUE_REDUCE) u->reduced |= mask_of(graph, v);
     u->phases = phases_with(u, v, v->phase);
-    return true;
+    return wb_unit_need_inputs(graph, number, member);
 }
 
 /* The latest unit among those of v's inputs that v may join; WB_NO_UNIT. */
@@ -285,38 +216,14 @@ static bool same_domain(const wb_unit *a, const wb_unit *b) {
     return true;
 }
 
-/* True if a value of a reads one of b only as a view: then the two cannot be one. */
-static bool reads_view(const wb_graph *graph, const wb_unit *a, int32_t b) {
-    for (int64_t m = 0; m < a->member_count; m++) {
-        const wb_value *v = &graph->values[a->members[m]];
-        for (int i = 0; i < v->ninputs; i++) {
-            const int32_t input = wb_value_inputs(v)[i];
-            if (graph->values[input].kind == WB_VALUE_VIEW && wb_value_unit(graph, input) == b)
-                return true;
-        }
-    }
-    return false;
-}
-
 static bool may_merge(wb_graph *graph, int32_t into, int32_t from) {
     const wb_unit *a = unit_at(graph, into), *b = unit_at(graph, from);
     if (b->kind != WB_UNIT_PROGRAM || !same_domain(a, b) || a->reduced != b->reduced) return false;
     if (a->member_count + b->member_count > MOST_MEMBERS) return false;
-    if (reads_view(graph, a, from) || reads_view(graph, b, into)) return false;
-    /* a path between them through a third unit would become a circle */
-    for (int pass = 0; pass < 2; pass++) {
-        const int32_t upper = pass ? into : from, lower = pass ? from : into;
-        const wb_unit *u = unit_at(graph, upper);
-        for (int64_t m = 0; m < u->member_count; m++) {
-            const wb_value *v = &graph->values[u->members[m]];
-            for (int i = 0; i < v->ninputs; i++) {
-                const int32_t unit = wb_value_unit(graph, wb_value_inputs(v)[i]);
-                if (unit < 0 || unit == upper || unit == lower) continue;
-                if (wb_unit_depends(graph, unit, lower)) return false;
-            }
-        }
-    }
-    return true;
+    /* what reads the other as a view cannot be one with it */
+    if (wb_unit_reads_view(graph, into, from) || wb_unit_reads_view(graph, from, into))
+        return false;
+    return wb_units_may_unite(graph, into, from);
 }
 
 /* The members of both, in order; NULL when out of memory. */
@@ -373,12 +280,9 @@ static bool merge(wb_graph *graph, int32_t into, int32_t from) {
         return true;
     }
     wb_release(before.members);
-    a->first = members[0], a->last = members[a->member_count - 1];
-    a->has_dependents = a->has_dependents || b->has_dependents;
-    const int32_t high = a->high > b->high ? a->high : b->high, older = into < from ? into : from;
-    for (int32_t later = older; later < graph->unit_count; later++) raise_high(graph, later, high);
+    a->last = members[a->member_count - 1];
     b->member_count = 0;
-    return true;
+    return wb_unit_absorb(graph, into, from);
 }
 
 static bool merge_inputs(wb_graph *graph, int32_t number, const wb_value *v) {
@@ -407,7 +311,7 @@ static void list_consumers(const wb_graph *graph, int32_t *of) {
     for (int32_t v = 0; v < graph->count; v++) of[v] = WB_NO_UNIT;
     for (int32_t v = 0; v < graph->count; v++) {
         const wb_value *value = &graph->values[v];
-        const int32_t unit = find_unit(graph, value->unit);
+        const int32_t unit = wb_unit_find(graph, value->unit);
         const bool whole = value->kind != WB_VALUE_ELEMENT && value->kind != WB_VALUE_REDUCE;
         for (int i = 0; i < value->ninputs; i++) {
             int32_t *seen = &of[wb_value_inputs(value)[i]];
@@ -426,9 +330,9 @@ static void list_consumers(const wb_graph *graph, int32_t *of) {
 static int newly_stored(const wb_graph *graph, const wb_value *v, const int32_t *of) {
     int count = 0;
     for (int i = 0; i < v->ninputs; i++) {
-        const int32_t input = v->small_inputs[i], unit = find_unit(graph, v->unit);
+        const int32_t input = v->small_inputs[i], unit = wb_unit_find(graph, v->unit);
         const wb_value *x = &graph->values[input];
-        const bool inside = x->kind != WB_VALUE_VIEW && find_unit(graph, x->unit) == unit;
+        const bool inside = x->kind != WB_VALUE_VIEW && wb_unit_find(graph, x->unit) == unit;
         if (inside && of[input] == unit) count++;
     }
     return count;
@@ -438,7 +342,6 @@ static void insert_member(wb_unit *u, int32_t member) {
     int64_t at = u->member_count++;
     for (; at > 0 && u->members[at - 1] > member; at--) u->members[at] = u->members[at - 1];
     u->members[at] = member;
-    if (member < u->first) u->first = member;
 }
 
 static void remove_member(wb_unit *u, int32_t member) {
@@ -446,12 +349,12 @@ static void remove_member(wb_unit *u, int32_t member) {
     for (int64_t m = 0; m < u->member_count; m++)
         if (u->members[m] != member) u->members[kept++] = u->members[m];
     u->member_count = kept;
-    u->first = u->members[0], u->last = u->members[kept - 1];
+    u->last = u->members[kept - 1];
 }
 
 static bool may_sink(const wb_graph *graph, int32_t member, const int32_t *of) {
     const wb_value *v = &graph->values[member];
-    const int32_t from = find_unit(graph, v->unit), to = of[member];
+    const int32_t from = wb_unit_find(graph, v->unit), to = of[member];
     if (v->kind != WB_VALUE_ELEMENT || to < 0 || to == from ||
         unit_at(graph, from)->member_count < 2)
         return false;
@@ -476,7 +379,7 @@ static bool sink_values(wb_graph *graph) {
             done = false;
             break;
         }
-        const int32_t from = find_unit(graph, value->unit);
+        const int32_t from = wb_unit_find(graph, value->unit);
         remove_member(unit_at(graph, from), v);
         insert_member(to, v);
         value->unit = of[v];
@@ -497,10 +400,6 @@ static bool sink_values(wb_graph *graph) {
 
 /* ---- memory for what leaves its unit ---- */
 
-static bool is_inline(const wb_value *v) {
-    return v->kind == WB_VALUE_CONSTANT || v->kind == WB_VALUE_LATE || v->kind == WB_VALUE_SOURCE;
-}
-
 /* v gets memory; sources that were computed in line get a program of their own. */
 static bool store(wb_graph *graph, int32_t v) {
     v = wb_value_base(graph, v);
@@ -510,16 +409,11 @@ static bool store(wb_graph *graph, int32_t v) {
     return !is_inline(value) || value->unit >= 0 || new_program(graph, v) >= 0;
 }
 
-/* A view shows the memory of what it looks at, or, where strides cannot say it, is a copy. */
-static bool place_view(wb_graph *graph, int32_t number) {
-    const int32_t input = graph->values[number].small_inputs[0];
-    const int32_t base = wb_value_base(graph, input);
-    wb_value *v = &graph->values[number];
-    if (v->op != WB_OP_data) {
-        v->base = base;
-        return true;
-    }
-    return new_unit(graph, WB_UNIT_COPY, number) >= 0 && store(graph, input);
+/* A view whose strides cannot say what it shows is a copy. */
+static bool copy_view(wb_graph *graph, int32_t number) {
+    if (graph->values[number].base != number) return true;
+    return new_unit(graph, WB_UNIT_COPY, number) >= 0 &&
+           store(graph, graph->values[number].small_inputs[0]);
 }
 
 static bool make_unit(wb_graph *graph, int32_t number) {
@@ -529,7 +423,7 @@ static bool make_unit(wb_graph *graph, int32_t number) {
     case WB_VALUE_REDUCE:
         return fuse_value(graph, number);
     case WB_VALUE_VIEW:
-        return place_view(graph, number);
+        return copy_view(graph, number);
     case WB_VALUE_JOIN:
         return new_unit(graph, WB_UNIT_COPY, number) >= 0;
     case WB_VALUE_CALL:
@@ -555,7 +449,7 @@ static bool store_inputs(wb_graph *graph, int32_t number) {
         const bool is_view = graph->values[input].kind == WB_VALUE_VIEW;
         if (!whole && !is_view && is_inline(&graph->values[input])) continue;
         const bool outside =
-            wb_value_unit(graph, input) != find_unit(graph, graph->values[number].unit);
+            wb_value_unit(graph, input) != wb_unit_find(graph, graph->values[number].unit);
         if ((whole || is_view || outside) && !store(graph, input)) return false;
     }
     return true;
@@ -563,6 +457,7 @@ static bool store_inputs(wb_graph *graph, int32_t number) {
 
 bool wb_graph_fuse(wb_graph *graph) {
     const int64_t count = graph->count;
+    graph->first_unit = graph->last_unit = -1;
     for (int32_t v = 0; v < count; v++)
         if (!make_unit(graph, v)) return false;
     if (graph->fuse && !sink_values(graph)) return false;
@@ -576,5 +471,5 @@ bool wb_graph_fuse(wb_graph *graph) {
         const wb_unit *u = &graph->units[i];
         if (u->kind != WB_UNIT_PROGRAM) graph->values[u->members[0]].stored = true;
     }
-    return true;
+    return wb_units_list_needs(graph);
 }

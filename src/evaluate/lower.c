@@ -9,7 +9,7 @@
 #include "evaluate/plan.h"
 #include "ops/build.h"
 
-enum { RESULTS = 3, LEAST_BUCKETS = 1024 };
+enum { RESULTS = 3 };
 
 /* A node of the lowering walk: the tape's nodes and those that expansions make. */
 typedef struct entry {
@@ -26,27 +26,21 @@ typedef struct lowering {
     int64_t count, capacity;
     int32_t *stack;
     int64_t depth, stack_capacity;
-    int32_t *equal; /* first value of each bucket, or -1 */
-    uint64_t bucket_count;
+    wb_table values; /* by what tells them apart; under the values' numbers */
 } lowering;
 
 static wb_value *value_at(const lowering *l, int32_t v) { return &l->graph->values[v]; }
 
 /* ---- equal values ---- */
 
-static uint64_t mix(uint64_t hash, uint64_t word) {
-    hash ^= word;
-    hash *= 0x9E3779B97F4A7C15ull;
-    return hash ^ (hash >> 29);
-}
-
 static uint64_t hash_of(const wb_value *v) {
     uint64_t hash = (uint64_t)v->kind | (uint64_t)v->op << 8 | (uint64_t)v->dtype << 16 |
                     (uint64_t)v->ndim << 24;
-    for (int i = 0; i < v->ninputs; i++) hash = mix(hash, (uint64_t)wb_value_inputs(v)[i]);
-    for (int d = 0; d < v->ndim; d++) hash = mix(hash, (uint64_t)v->sizes[d]);
-    for (int i = 0; i < WB_ATTRIBUTES; i++) hash = mix(hash, (uint64_t)v->attributes[i]);
-    return mix(hash, (uint64_t)wb_bits_of(v->constant));
+    for (int i = 0; i < v->ninputs; i++) hash = wb_table_mix(hash, (uint64_t)wb_value_inputs(v)[i]);
+    for (int d = 0; d < v->ndim; d++) hash = wb_table_mix(hash, (uint64_t)v->sizes[d]);
+    for (int i = 0; i < WB_ATTRIBUTES; i++) hash = wb_table_mix(hash, (uint64_t)v->attributes[i]);
+    if (v->kind == WB_VALUE_LATE) hash = wb_table_mix(hash, (uint64_t)v->tape);
+    return wb_table_mix(hash, (uint64_t)wb_bits_of(v->constant));
 }
 
 static bool equal(const wb_value *a, const wb_value *b) {
@@ -67,22 +61,23 @@ static bool may_merge(const wb_value *v) {
 
 static int32_t add(lowering *l, wb_value v) {
     wb_graph *graph = l->graph;
-    int32_t *bucket = &l->equal[hash_of(&v) & (l->bucket_count - 1)];
-    for (int32_t i = may_merge(&v) ? *bucket : -1; i >= 0; i = graph->values[i].next_equal) {
+    const bool merges = may_merge(&v);
+    const uint64_t hash = merges ? hash_of(&v) : wb_table_mix(1, (uint64_t)graph->count);
+    int64_t i = merges ? wb_table_find(&l->values, hash) : -1;
+    for (; i >= 0; i = wb_table_next(&l->values, i)) {
         if (!equal(&graph->values[i], &v)) continue;
         wb_release(v.input_list);
-        return i;
+        return (int32_t)i;
     }
-    if (!WB_GROW(graph->values, graph->count, graph->capacity)) {
+    if (!WB_GROW(graph->values, graph->count, graph->capacity) || !wb_table_add(&l->values, hash)) {
         wb_release(v.input_list);
         return -1;
     }
     const int32_t number = (int32_t)graph->count++;
-    v.unit = WB_NO_UNIT, v.output = -1, v.memory = -1, v.base = number;
-    v.next_equal = -1;
-    if (may_merge(&v)) v.next_equal = *bucket, *bucket = number;
-    if (v.kind != WB_VALUE_LEAF && v.kind != WB_VALUE_VIEW)
-        v.layout = wb_layout_dense(v.ndim, v.sizes);
+    const bool shows = v.kind == WB_VALUE_VIEW && v.op != WB_OP_data; /* no copy */
+    v.unit = WB_NO_UNIT, v.output = -1, v.memory = -1;
+    v.base = shows ? graph->values[v.small_inputs[0]].base : number;
+    if (v.kind != WB_VALUE_LEAF && v.kind != WB_VALUE_VIEW) v.layout = -1;
     graph->values[number] = v;
     return number;
 }
@@ -304,27 +299,41 @@ static int32_t lower_source(lowering *l, const wb_array *node, int32_t tape) {
 
 static bool is_half(int dtype) { return dtype == WB_F16 || dtype == WB_BF16; }
 
+static bool set_layout(lowering *l, wb_value *v, const wb_layout *layout) {
+    wb_graph *graph = l->graph;
+    v->layout = -1;
+    if (layout->offset == 0 && wb_layout_is_dense(layout)) return true;
+    if (!WB_GROW(graph->layouts, graph->layout_count, graph->layout_capacity)) return false;
+    v->layout = (int32_t)graph->layout_count;
+    graph->layouts[graph->layout_count++] = *layout;
+    return true;
+}
+
 /* The layout of a view, seen from the memory of what it looks at; dense where it has to be a
  * copy. */
-static void layout_of_view(const lowering *l, wb_value *v) {
+static bool layout_of_view(lowering *l, wb_value *v) {
+    const wb_layout from = wb_value_layout(l->graph, value_at(l, v->small_inputs[0]));
+    wb_layout layout;
     wb_array node = {.op = v->op, .ndim = v->ndim};
     memcpy(node.sizes, v->sizes, sizeof node.sizes);
     memcpy(node.attributes, v->attributes, sizeof node.attributes);
-    if (wb_view_layout(&node, &value_at(l, v->small_inputs[0])->layout, &v->layout)) return;
-    v->layout = wb_layout_dense(v->ndim, v->sizes);
+    if (wb_view_layout(&node, &from, &layout)) return set_layout(l, v, &layout);
+    v->layout = -1;
     v->op = WB_OP_data; /* a copy */
+    return true;
 }
 
 /* Calls read dense operands; matrix products also transposed ones and columns further apart. */
 static int32_t readable(lowering *l, const wb_array *call, int32_t input) {
     const wb_value *x = value_at(l, input);
     if (x->kind != WB_VALUE_LEAF && x->kind != WB_VALUE_VIEW) return input;
-    if (call->op == WB_OP_matmul ? wb_matmul_reads(&x->layout) : wb_layout_is_dense(&x->layout))
+    const wb_layout layout = wb_value_layout(l->graph, x);
+    if (call->op == WB_OP_matmul ? wb_matmul_reads(&layout) : wb_layout_is_dense(&layout))
         return input;
     wb_value v = *x;
     v.kind = WB_VALUE_VIEW, v.op = WB_OP_data, v.ninputs = 1, v.tape = -1, v.input_list = NULL;
     v.small_inputs[0] = input;
-    v.layout = wb_layout_dense(v.ndim, v.sizes);
+    v.layout = -1;
     return add(l, v);
 }
 
@@ -375,8 +384,7 @@ static int32_t reduce_nothing(lowering *l, int32_t input, const wb_value *result
     wb_value v = *result;
     v.kind = WB_VALUE_VIEW, v.op = WB_OP_reshape;
     memset(v.attributes, 0, sizeof v.attributes);
-    layout_of_view(l, &v);
-    return add(l, v);
+    return layout_of_view(l, &v) ? add(l, v) : -1;
 }
 
 static bool reduces_nothing(const wb_value *x, int64_t mask) {
@@ -403,7 +411,7 @@ static int32_t lower_list(lowering *l, const wb_array *node, const int32_t *inpu
     wb_value v = blank(node, kind);
     v.ninputs = node->ninputs;
     if (node->ninputs > 3) {
-        v.input_list = wb_alloc(sizeof *inputs * node->ninputs);
+        v.input_list = wb_alloc(sizeof *inputs * (size_t)node->ninputs);
         if (!v.input_list) return -1;
     }
     int32_t *list = v.input_list ? v.input_list : v.small_inputs;
@@ -411,8 +419,9 @@ static int32_t lower_list(lowering *l, const wb_array *node, const int32_t *inpu
     if (kind == WB_VALUE_VIEW && stands_for(l, inputs[0], &v) && node->op != WB_OP_permute &&
         node->op != WB_OP_slice)
         return inputs[0];
-    if (kind == WB_VALUE_VIEW) layout_of_view(l, &v);
-    return add(l, v);
+    if (kind != WB_VALUE_VIEW || layout_of_view(l, &v)) return add(l, v);
+    wb_release(v.input_list);
+    return -1;
 }
 
 static int32_t lower_leaf(lowering *l, const wb_array *node, int32_t tape) {
@@ -420,9 +429,9 @@ static int32_t lower_leaf(lowering *l, const wb_array *node, int32_t tape) {
     memset(v.attributes, 0, sizeof v.attributes);
     v.op = WB_OP_data;
     v.tape = tape;
-    v.layout = wb_layout_of(node);
-    v.layout.offset = 0; /* bound with the address */
-    return add(l, v);
+    wb_layout layout = wb_layout_of(node);
+    layout.offset = 0; /* bound with the address */
+    return set_layout(l, &v, &layout) ? add(l, v) : -1;
 }
 
 /* ---- the walk ---- */
@@ -461,7 +470,7 @@ static int32_t value_of(const lowering *l, const wb_array *node) {
 
 static int32_t lower_inputs(lowering *l, const wb_array *node, int32_t tape) {
     int32_t few[WB_INLINE_INPUTS] = {0}, *inputs = few, value = -1;
-    if (node->ninputs > WB_INLINE_INPUTS) inputs = wb_alloc(sizeof *inputs * node->ninputs);
+    if (node->ninputs > WB_INLINE_INPUTS) inputs = wb_alloc(sizeof *inputs * (size_t)node->ninputs);
     if (!inputs) return -1;
     for (int i = 0; i < node->ninputs; i++) inputs[i] = value_of(l, node->inputs[i]);
     switch (wb_rows[node->op].kind) {
@@ -546,19 +555,15 @@ bool wb_graph_lower(wb_graph *graph, const wb_tape *tape) {
     wb_thread *thread = wb_thread_get();
     graph->tape = tape;
     graph->of_tape = wb_alloc(sizeof *graph->of_tape * (size_t)(tape->count + 1));
-    lowering l = {.graph = graph, .stamp = ++thread->stamp, .bucket_count = LEAST_BUCKETS};
-    while (l.bucket_count < (uint64_t)tape->count) l.bucket_count *= 2;
-    l.equal = wb_alloc(sizeof *l.equal * l.bucket_count);
-    bool lowered = graph->of_tape && l.equal;
-    for (uint64_t i = 0; lowered && i < l.bucket_count; i++) l.equal[i] = -1;
-    wb_scope_open(); /* the nodes that expansions make */
+    lowering l = {.graph = graph, .stamp = ++thread->stamp};
+    if (wb_scope_open() != WB_OK) return false; /* for the nodes that expansions make */
     thread->is_walking = true;
-    lowered = lowered && lower_tape(&l);
+    const bool lowered = graph->of_tape && lower_tape(&l);
     thread->is_walking = false;
     for (int64_t i = 0; i < tape->count; i++)
         tape->nodes[i]->index = (uint32_t)i; /* as the walk left them */
     (void)wb_scope_close_leaving(0, NULL);
-    wb_release(l.equal);
+    wb_table_release(&l.values);
     wb_release(l.entries);
     wb_release(l.stack);
     return lowered;
@@ -568,10 +573,13 @@ void wb_graph_release(wb_graph *graph) {
     for (int64_t i = 0; i < graph->count; i++) wb_release(graph->values[i].input_list);
     for (int64_t i = 0; i < graph->unit_count; i++) {
         wb_release(graph->units[i].members);
-        wb_release(graph->units[i].after);
+        wb_release(graph->units[i].needs);
     }
     wb_release(graph->values);
+    wb_release(graph->layouts);
     wb_release(graph->of_tape);
+    wb_release(graph->reader_start);
+    wb_release(graph->readers);
     wb_release(graph->units);
     wb_release(graph->masks);
     wb_release(graph->order);

@@ -35,7 +35,7 @@ static bool reads_relu(const wb_graph *graph, const wb_value *v, wb_mask *mask) 
            (is_zero(graph, y->small_inputs[0]) || is_zero(graph, y->small_inputs[1])) &&
            is_matrix_like(y, &graph->values[graph->units[mask->from].members[0]]) &&
            is_matrix_like(y, &graph->values[graph->units[mask->to].members[0]]) &&
-           !wb_graph_mask(graph, mask->from);
+           !wb_graph_mask(graph, mask->from) && !wb_graph_mask(graph, mask->to);
 }
 
 bool wb_graph_find_masks(wb_graph *graph) {
@@ -49,14 +49,14 @@ bool wb_graph_find_masks(wb_graph *graph) {
         if (!found) continue;
         if (!WB_GROW(graph->masks, graph->mask_count, graph->mask_capacity)) return false;
         graph->masks[graph->mask_count++] = mask;
+        graph->units[mask.from].mask = graph->units[mask.to].mask = (int32_t)graph->mask_count;
     }
     return true;
 }
 
 wb_mask *wb_graph_mask(const wb_graph *graph, int32_t call) {
-    for (int64_t i = 0; i < graph->mask_count; i++)
-        if (graph->masks[i].from == call || graph->masks[i].to == call) return &graph->masks[i];
-    return NULL;
+    const int32_t number = graph->units[call].mask;
+    return number ? &graph->masks[number - 1] : NULL;
 }
 
 int64_t wb_mask_bytes(const wb_graph *graph, const wb_mask *mask) {

@@ -70,31 +70,31 @@ static bool same_domain(const wb_unit *u, const wb_value *v) {
     return u->ndim >= v->ndim;
 }
 
-/* True if nothing that the program reads, but the call's own result, has to wait for the call. */
-static bool only_waits_for(wb_graph *graph, int32_t program, int32_t call) {
+/* True if the program can run with the call: it reads the call's result as it is, and all else that
+ * it reads can be there before. */
+static bool may_follow(wb_graph *graph, int32_t program, int32_t call) {
     const wb_unit *u = &graph->units[program];
     for (int64_t m = 0; m < u->member_count; m++) {
         const wb_value *v = &graph->values[u->members[m]];
         for (int i = 0; i < v->ninputs; i++) {
-            const int32_t input = wb_value_inputs(v)[i], unit = wb_value_unit(graph, input);
-            if (unit < 0 || unit == program) continue;
-            if (unit == call) {
-                if (graph->values[input].kind != WB_VALUE_CALL)
-                    return false; /* a view of it: other elements */
-            } else if (wb_unit_depends(graph, unit, call))
-                return false;
+            const int32_t input = wb_value_inputs(v)[i];
+            if (wb_value_unit(graph, input) == call && graph->values[input].kind != WB_VALUE_CALL)
+                return false; /* a view of it: other elements */
         }
     }
-    return true;
+    return wb_units_may_unite(graph, call, program);
 }
 
-/* Programs that add up along the columns of a product go behind those that are still alone. */
-static void fuse_behind(wb_graph *graph, int32_t program, bool reduced) {
+/* Programs that add up along the columns of a product go behind those that are still alone. False
+ * when out of memory. */
+static bool fuse_behind(wb_graph *graph, int32_t program, bool reduced) {
+    enum { MOST_TRIES = 8 }; /* a sum of many products would try each of them */
     wb_unit *u = &graph->units[program];
     if (u->kind != WB_UNIT_PROGRAM || (u->reduced != 0) != reduced || u->phases != 1 ||
         u->is_postponed)
-        return;
-    if (reduced && u->reduced & 1) return;
+        return true;
+    if (reduced && u->reduced & 1) return true;
+    int tries = 0;
     for (int64_t m = u->member_count - 1; m >= 0; m--) {
         const wb_value *v = &graph->values[u->members[m]];
         for (int i = v->ninputs - 1; i >= 0; i--) {
@@ -104,63 +104,48 @@ static void fuse_behind(wb_graph *graph, int32_t program, bool reduced) {
             if (x->kind != WB_VALUE_CALL || !takes_epilogue(x, reduced) || !same_domain(u, x))
                 continue;
             wb_unit *c = &graph->units[call];
-            if (c->epilogue >= 0 || !only_waits_for(graph, program, call)) continue;
+            if (c->epilogue >= 0) continue;
+            if (tries++ == MOST_TRIES) return true;
+            if (!may_follow(graph, program, call)) continue;
             c->epilogue = program;
             u->fused_into = call;
-            return;
+            return wb_unit_absorb(graph, call, program);
         }
     }
+    return true;
 }
 
-static void find_epilogues(wb_graph *graph) {
-    if (!graph->fuse) return;
-    for (int64_t i = 0; i < graph->unit_count; i++)
-        graph->units[i].high = INT32_MAX; /* fused pairs know no order */
+/* False when out of memory. */
+static bool find_epilogues(wb_graph *graph) {
+    if (!graph->fuse) return true;
     for (int reduced = 0; reduced <= graph->tape->device->info.fuses_backward; reduced++)
         for (int64_t i = graph->unit_count - 1; i >= 0; i--)
-            if (is_live(&graph->units[i])) fuse_behind(graph, (int32_t)i, reduced);
+            if (is_live(&graph->units[i]) && !fuse_behind(graph, (int32_t)i, reduced)) return false;
+    return true;
 }
 
 bool wb_is_private(const wb_graph *graph, int32_t call, int32_t reader) {
-    if (graph->values[call].output >= 0) return false;
-    for (int32_t n = 0; n < graph->unit_count; n++) {
-        const wb_unit *u = &graph->units[n];
-        for (int64_t m = 0; m < u->member_count && n != reader; m++) {
-            const wb_value *v = &graph->values[u->members[m]];
-            for (int i = 0; i < v->ninputs; i++)
-                if (wb_value_base(graph, wb_value_inputs(v)[i]) == call) return false;
-        }
-    }
+    if (graph->values[call].output >= 0 || graph->values[call].is_left) return false;
+    int64_t count;
+    const int32_t *readers = wb_value_readers(graph, call, &count);
+    for (int64_t i = 0; i < count; i++)
+        if (wb_unit_find(graph, graph->values[readers[i]].unit) != reader) return false;
     return true;
 }
 
 /* ---- donation ---- */
 
-static int32_t runs_with(const wb_graph *graph, int32_t unit) {
-    return unit >= 0 && graph->units[unit].fused_into >= 0 ? graph->units[unit].fused_into : unit;
-}
-
-static bool add_after(wb_graph *graph, int32_t unit, int32_t before) {
-    wb_unit *u = &graph->units[unit];
-    if (!WB_GROW(u->after, u->after_count, u->after_capacity)) return false;
-    u->after[u->after_count++] = before;
-    return true;
-}
-
-/* Lists the units, other than `writer`, that read the memory of leaf. False: one of them cannot run
- * before the writer. */
+/* True if all other units that read the memory of leaf run before the writer, or can. They are
+ * noted as what it needs then, if apply. */
 static bool readers_come_first(wb_graph *graph, int32_t leaf, int32_t writer, bool apply) {
-    for (int32_t n = 0; n < graph->count; n++) {
-        const wb_value *v = &graph->values[n];
-        if (v->kind == WB_VALUE_VIEW && v->base != n) continue; /* reads nothing itself */
-        for (int i = 0; i < v->ninputs; i++) {
-            const int32_t input = wb_value_inputs(v)[i];
-            if (wb_value_base(graph, input) != leaf) continue;
-            const int32_t reader = runs_with(graph, wb_value_unit(graph, n));
-            if (reader < 0 || reader == writer) continue;
-            if (apply ? !add_after(graph, writer, reader) : wb_unit_depends(graph, reader, writer))
-                return false;
-        }
+    int64_t count;
+    const int32_t *readers = wb_value_readers(graph, leaf, &count);
+    for (int64_t i = 0; i < count; i++) {
+        const int32_t reader = wb_unit_runs_with(graph, graph->values[readers[i]].unit);
+        if (reader < 0 || reader == writer) continue;
+        if (apply ? !wb_unit_need(graph, writer, reader, false)
+                  : !wb_unit_comes_before(graph, reader, writer))
+            return false;
     }
     return true;
 }
@@ -238,7 +223,7 @@ static bool donate(wb_graph *graph) {
         const int32_t unit = wb_value_unit(graph, graph->outputs[o]);
         const wb_unit *u = unit >= 0 ? &graph->units[unit] : NULL;
         int32_t donor = -1;
-        const int32_t writer = runs_with(graph, unit);
+        const int32_t writer = wb_unit_runs_with(graph, unit);
         if (u && u->kind == WB_UNIT_PROGRAM && is_written_last(u, v))
             donor = find_donor(graph, u, writer, v, taken);
         if (donor >= 0) {
@@ -280,22 +265,10 @@ static bool push(sorter *s, int32_t unit) {
     return true;
 }
 
-static bool push_members(sorter *s, const wb_unit *u) {
-    for (int64_t m = u->member_count - 1; m >= 0; m--) {
-        const wb_value *v = &s->graph->values[u->members[m]];
-        for (int i = v->ninputs - 1; i >= 0; i--)
-            if (!push(s, runs_with(s->graph, wb_value_unit(s->graph, wb_value_inputs(v)[i]))))
-                return false;
-    }
+static bool push_needs(sorter *s, const wb_unit *u) {
+    for (int64_t i = u->need_count - 1; i >= 0; i--)
+        if (!push(s, wb_unit_runs_with(s->graph, u->needs[i] >> 1))) return false;
     return true;
-}
-
-static bool push_needed(sorter *s, int32_t unit) {
-    const wb_unit *u = &s->graph->units[unit];
-    for (int64_t i = 0; i < u->after_count; i++)
-        if (!push(s, runs_with(s->graph, u->after[i]))) return false;
-    if (u->epilogue >= 0 && !push_members(s, &s->graph->units[u->epilogue])) return false;
-    return push_members(s, u);
 }
 
 static bool visit(sorter *s, int32_t unit) {
@@ -304,7 +277,7 @@ static bool visit(sorter *s, int32_t unit) {
         const int32_t top = s->stack[s->depth - 1];
         if (s->state[top] == 0) {
             s->state[top] = 1;
-            if (!push_needed(s, top)) return false;
+            if (!push_needs(s, &s->graph->units[top])) return false;
             continue;
         }
         s->depth--;
@@ -340,13 +313,8 @@ static bool order_units(wb_graph *graph) {
 
 /* ---- workspace ---- */
 
-typedef struct block {
-    int64_t offset, size;
-    int32_t until; /* position of the last reader */
-} block;
-
 typedef struct lifetime {
-    int32_t value, from, until;
+    int32_t value, from, until; /* positions of units: the first and the last that use the value */
 } lifetime;
 
 static int by_start(const void *a, const void *b) {
@@ -359,24 +327,6 @@ static bool needs_workspace(const wb_graph *graph, int32_t n) {
     const wb_value *v = &graph->values[n];
     return v->stored && v->kind != WB_VALUE_LEAF && v->base == n && v->output < 0 &&
            wb_value_unit(graph, n) >= 0;
-}
-
-/* First gap between the blocks in use, which are kept in order of their offsets. */
-static bool place_block(block **blocks, int64_t *count, int64_t *capacity, const lifetime *life,
-                        int64_t size, int64_t *offset) {
-    int64_t kept = 0;
-    for (int64_t i = 0; i < *count; i++)
-        if ((*blocks)[i].until >= life->from) (*blocks)[kept++] = (*blocks)[i];
-    *count = kept;
-    int64_t at = 0, place = 0;
-    for (; place < *count && (*blocks)[place].offset - at < size; place++)
-        at = (*blocks)[place].offset + (*blocks)[place].size;
-    if (!WB_GROW(*blocks, *count, *capacity)) return false;
-    memmove(*blocks + place + 1, *blocks + place, sizeof **blocks * (size_t)(*count - place));
-    (*blocks)[place] = (block){at, size, life->until};
-    (*count)++;
-    *offset = at;
-    return true;
 }
 
 /* Masks are numbered behind the values. */
@@ -423,20 +373,45 @@ static int64_t *place_of(wb_graph *graph, int32_t number, int64_t *size) {
     return &v->offset_bytes;
 }
 
-static bool place_workspace(wb_graph *graph) {
-    int64_t count, block_count = 0, block_capacity = 0;
-    block *blocks = NULL;
-    lifetime *lives = lifetimes(graph, &count);
-    bool placed = lives != NULL;
-    if (placed) qsort(lives, (size_t)count, sizeof *lives, by_start);
-    for (int64_t i = 0; placed && i < count; i++) {
-        int64_t bytes, *offset = place_of(graph, lives[i].value, &bytes);
-        const int64_t size = rounded(bytes) + ALIGNMENT;
-        placed = place_block(&blocks, &block_count, &block_capacity, &lives[i], size, offset);
-        if (placed && *offset + size > graph->workspace_bytes)
-            graph->workspace_bytes = *offset + size;
+static int by_end(const void *a, const void *b) {
+    const lifetime *x = a, *y = b;
+    return (x->until > y->until) - (x->until < y->until);
+}
+
+static int64_t padded(int64_t bytes) { return rounded(bytes) + ALIGNMENT; }
+
+/* Each value in the first gap between those that live when it is made. */
+static bool place_lives(wb_graph *graph, const lifetime *lives, const lifetime *ends,
+                        int64_t count) {
+    wb_gaps gaps;
+    bool placed = wb_gaps_begin(&gaps);
+    for (int64_t i = 0, ended = 0; placed && i < count; i++) {
+        int64_t bytes, *offset;
+        for (; placed && ended < count && ends[ended].until < lives[i].from; ended++) {
+            offset = place_of(graph, ends[ended].value, &bytes);
+            placed = wb_gaps_give(&gaps, *offset, padded(bytes));
+        }
+        if (!placed) break;
+        offset = place_of(graph, lives[i].value, &bytes);
+        *offset = wb_gaps_take(&gaps, padded(bytes));
+        if (*offset + padded(bytes) > graph->workspace_bytes)
+            graph->workspace_bytes = *offset + padded(bytes);
     }
-    wb_release(blocks);
+    wb_gaps_end(&gaps);
+    return placed;
+}
+
+static bool place_workspace(wb_graph *graph) {
+    int64_t count = 0;
+    lifetime *lives = lifetimes(graph, &count);
+    lifetime *ends = lives ? wb_alloc(sizeof *ends * (size_t)(count + 1)) : NULL;
+    if (ends) {
+        memcpy(ends, lives, sizeof *ends * (size_t)count);
+        qsort(lives, (size_t)count, sizeof *lives, by_start);
+        qsort(ends, (size_t)count, sizeof *ends, by_end);
+    }
+    const bool placed = ends && place_lives(graph, lives, ends, count);
+    wb_release(ends);
     wb_release(lives);
     return placed;
 }
@@ -445,8 +420,7 @@ bool wb_graph_place(wb_graph *graph) {
     if (!number_leaves(graph)) return false;
     number_outputs(graph);
     if (!wb_graph_find_updates(graph)) return false;
-    find_epilogues(graph);
-    if (!donate(graph)) return false;
+    if (!find_epilogues(graph) || !donate(graph)) return false;
     count_missed(graph);
     return order_units(graph) && wb_graph_find_masks(graph) && place_workspace(graph);
 }

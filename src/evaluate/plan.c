@@ -6,7 +6,6 @@
 #include "array/thread.h"
 #include "base/memory.h"
 #include "evaluate/plan.h"
-#include "program/keep.h"
 
 typedef struct builder {
     wb_graph graph;
@@ -16,7 +15,7 @@ typedef struct builder {
     int64_t *first_argument; /* of each command: arguments[] moves while it grows */
     int64_t first_capacity;
     size_t scratch_bytes;
-    int64_t instruction_count, access_count; /* of all kernels */
+    wb_kernels kernels;
 } builder;
 
 static bool enabled(const char *variable) {
@@ -45,7 +44,7 @@ static int64_t scratch_offset(const wb_graph *graph) {
            WB_SCRATCH_ALIGNMENT;
 }
 
-/* Takes the kernel over, also on failure. Its scratch memory is the last argument. */
+/* The kernel's scratch memory is the last argument. */
 static bool add_command(builder *b, void *kernel, const wb_argument *arguments, int64_t count,
                         const wb_emitted *epilogue, const char *what) {
     wb_plan *plan = b->plan;
@@ -54,16 +53,13 @@ static bool add_command(builder *b, void *kernel, const wb_argument *arguments, 
                                  .offset_bytes = scratch_offset(&b->graph)};
     if (!kernel) return false;
     int64_t commands = plan->command_count;
-    const bool room = WB_GROW(plan->commands, commands, b->command_capacity) &&
-                      WB_GROW(b->first_argument, commands, b->first_capacity);
-    const bool added =
-        room && add_arguments(b, arguments, count) &&
-        (!epilogue || add_arguments(b, epilogue->arguments, epilogue->argument_count)) &&
-        add_arguments(b, &scratch, 1);
-    if (!added) {
-        b->backend->release(kernel);
+    if (!WB_GROW(plan->commands, commands, b->command_capacity) ||
+        !WB_GROW(b->first_argument, commands, b->first_capacity))
         return false;
-    }
+    if (!add_arguments(b, arguments, count) ||
+        (epilogue && !add_arguments(b, epilogue->arguments, epilogue->argument_count)) ||
+        !add_arguments(b, &scratch, 1))
+        return false;
     const size_t wanted = b->backend->scratch_bytes(kernel);
     if (wanted > b->scratch_bytes) b->scratch_bytes = wanted;
     b->first_argument[plan->command_count] = first;
@@ -72,17 +68,10 @@ static bool add_command(builder *b, void *kernel, const wb_argument *arguments, 
     return true;
 }
 
-static void count_program(builder *b, const wb_program *program) {
-    wb_program_keep(program);
-    b->instruction_count += program->ninstructions;
-    b->access_count += program->naccesses;
-}
-
 static bool add_program(builder *b, wb_emitted *emitted, const char *what) {
-    count_program(b, &emitted->program);
+    void *kernel = wb_kernel_of_program(&b->kernels, b->plan->device, &emitted->program);
     const bool added =
-        add_command(b, b->backend->kernel(b->plan->device->context, &emitted->program),
-                    emitted->arguments, emitted->argument_count, NULL, what);
+        add_command(b, kernel, emitted->arguments, emitted->argument_count, NULL, what);
     wb_emitted_release(emitted);
     return added;
 }
@@ -161,12 +150,9 @@ static void *lower_fused(builder *b, const wb_unit *u, wb_call *call, const wb_m
     const bool ready = !mask || add_mask(b, mask, emitted, call);
     tell_result(b, u, result, emitted, call);
     void *kernel = !ready ? NULL
-                          : b->backend->lower(b->plan->device->context, call, &emitted->program,
+                          : wb_kernel_of_call(&b->kernels, b->plan->device, call, &emitted->program,
                                               emitted->split);
-    if (kernel)
-        count_program(b, &emitted->program);
-    else
-        wb_emitted_release(emitted);
+    if (!kernel) wb_emitted_release(emitted);
     return kernel;
 }
 
@@ -209,15 +195,16 @@ static bool call_with_epilogue(builder *b, const wb_unit *u, wb_call *call, wb_a
     }
     if (wb_failed()) return false;
     /* the backend does not fuse here: one after the other */
-    return add_command(b, b->backend->lower(b->plan->device->context, call, NULL, 0), arguments,
-                       count, NULL, what) &&
+    kernel = wb_kernel_of_call(&b->kernels, b->plan->device, call, NULL, 0);
+    return add_command(b, kernel, arguments, count, NULL, what) &&
            (u->epilogue < 0 || plan_program(b, &b->graph.units[u->epilogue]));
 }
 
 static bool copy_base(builder *b, int32_t number) {
     const wb_value *v = &b->graph.values[number];
+    const wb_layout layout = wb_value_layout(&b->graph, v);
     wb_emitted emitted;
-    return wb_emit_copy(&b->graph, v->small_inputs[0], number, &v->layout, &emitted) &&
+    return wb_emit_copy(&b->graph, v->small_inputs[0], number, &layout, &emitted) &&
            add_program(b, &emitted, "copy");
 }
 
@@ -256,12 +243,13 @@ static bool plan_join(builder *b, int32_t number) {
     if (v->op == WB_OP_pad && !fill(b, number, wb_value_of(v->attributes[2]))) return false;
     if (v->op == WB_OP_slice_put && !fill(b, number, 0)) return false;
     int64_t start = v->op == WB_OP_concat ? 0 : v->attributes[1];
+    const wb_layout whole = wb_value_layout(&b->graph, v);
     const int64_t step = v->op == WB_OP_slice_put ? v->attributes[2] : 1;
     for (int i = 0; i < v->ninputs; i++) {
         const int32_t from = wb_value_inputs(v)[i];
         const int64_t size = b->graph.values[from].sizes[dim];
         wb_layout part;
-        wb_layout_slice(&v->layout, dim, start, size, step, &part);
+        wb_layout_slice(&whole, dim, start, size, step, &part);
         if (!copy_into(b, from, number, &part)) return false;
         start += size;
     }
@@ -323,8 +311,8 @@ static bool list_results(builder *b) {
         if (!(tape->marks[i] & WB_TAPE_STORED) || graph->of_tape[i] < 0) continue;
         const int32_t n = graph->of_tape[i];
         const wb_value *base = &graph->values[wb_value_base(graph, n)];
-        plan->views[plan->view_count++] =
-            (wb_plan_view){.tape = i, .memory = base->memory, .layout = graph->values[n].layout};
+        plan->views[plan->view_count++] = (wb_plan_view){
+            .tape = i, .memory = base->memory, .layout = wb_value_layout(graph, &graph->values[n])};
         if (base == &graph->values[n] && base->output >= 0)
             plan->outputs[base->output].tag = tag_of(tape->nodes[i]);
     }
@@ -369,12 +357,13 @@ static bool build(builder *b, const wb_tape *tape, bool fuse) {
     wb_graph *graph = &b->graph;
     graph->fuse = fuse;
     graph->explain = explains();
-    if (!wb_graph_lower(graph, tape) || !wb_graph_separate(graph) || !wb_graph_fuse(graph) ||
-        !wb_graph_place(graph))
+    if (!wb_graph_lower(graph, tape) || !wb_graph_separate(graph) ||
+        !wb_graph_list_readers(graph) || !wb_graph_fuse(graph) || !wb_graph_place(graph))
         return false;
-    if (!plan_units(b)) return false;
-    if (!list_results(b)) return false;
     wb_plan *plan = b->plan;
+    if (!plan_units(b) || !list_results(b) ||
+        !wb_kernels_hand_over(&b->kernels, &plan->kernels, &plan->kernel_count))
+        return false;
     for (int32_t i = 0; i < plan->command_count; i++)
         plan->commands[i].arguments = plan->arguments + b->first_argument[i];
     plan->workspace_bytes = (size_t)scratch_offset(graph) + b->scratch_bytes;
@@ -399,8 +388,9 @@ static bool copy_key(wb_plan *plan, const wb_tape *tape, uint64_t hash) {
 static size_t bytes_of_plan(const builder *b) {
     enum { KERNEL = 3072, INSTRUCTION = 128, ACCESS = 96 };
     const wb_plan *plan = b->plan;
-    const int64_t kernels = (int64_t)plan->command_count * KERNEL +
-                            b->instruction_count * INSTRUCTION + b->access_count * ACCESS;
+    const int64_t kernels = plan->kernel_count * KERNEL +
+                            b->kernels.instruction_count * INSTRUCTION +
+                            b->kernels.access_count * ACCESS;
     return sizeof *plan + (size_t)kernels + sizeof *plan->key * (size_t)plan->words +
            sizeof *plan->commands * (size_t)b->command_capacity +
            sizeof *plan->arguments * (size_t)b->argument_capacity +
@@ -412,7 +402,8 @@ static size_t bytes_of_plan(const builder *b) {
 /* Everything of the plan but its key. */
 static void release_parts(wb_plan *plan) {
     const wb_backend *backend = plan->device->backend;
-    for (int32_t i = 0; i < plan->command_count; i++) backend->release(plan->commands[i].kernel);
+    for (int64_t i = 0; i < plan->kernel_count; i++) backend->release(plan->kernels[i]);
+    wb_release(plan->kernels);
     for (int32_t i = 0; i < plan->offset_count; i++) wb_release(plan->offsets[i]);
     wb_release(plan->offsets);
     wb_release(plan->commands);
@@ -424,6 +415,7 @@ static void release_parts(wb_plan *plan) {
 }
 
 static void release_build(builder *b) {
+    wb_kernels_end(&b->kernels, b->backend);
     wb_graph_release(&b->graph);
     wb_release(b->first_argument);
 }

@@ -2,10 +2,14 @@
  *
  *     order.c   the nodes behind the roots in order, and their key
  *     lower.c   macros expanded, constants folded, equal values merged: a graph of values
+ *     readers.c who reads each value
+ *     units.c   groups of values, what each needs, and their order
  *     fuse.c    values grouped into units: programs, library calls, copies
  *     emit.c    units written as programs and calls, with their operands' layouts
+ *     kernels.c one kernel for all programs and calls that are equal
  *     updates.c which programs are updates, and which of these may run at once
  *     place.c   order of the units, memory of the values, donation
+ *     gaps.c    the free stretches of the workspace
  *     slope.c   what is left for the backward pass: an activation's slope or its argument
  *     masks.c   bits that one product leaves for another
  *     plan.c    kernels and commands: the finished plan
@@ -17,6 +21,7 @@
 #include <weber/plugin.h>
 
 #include "array/view.h"
+#include "base/table.h"
 #include "device/device.h"
 #include "evaluate/evaluate.h"
 #include "ops/ops.h"
@@ -104,24 +109,29 @@ typedef struct wb_value {
     uint8_t phase;
     int32_t output;       /* number of the plan's output, or -1 */
     bool stored;          /* needs memory */
+    bool is_left;         /* slope.c: read by a program that its readers do not name */
     int32_t memory;       /* entry of the plan's memory table */
     int32_t late;         /* late, random: first of its late words */
     int64_t offset_bytes; /* in the workspace */
-    /* where its elements lie, counted from its memory; views: from that of `base` */
-    wb_layout layout;
-    int32_t base;       /* views that need no copy: the value whose memory they show; else itself */
-    const char *apart;  /* why it began a unit of its own; NULL: nothing to join */
-    int32_t next_equal; /* chain of the table of equal values */
+    int32_t layout;       /* in the graph's list, see wb_value_layout; -1: dense */
+    int32_t base;      /* views that need no copy: the value whose memory they show; else itself */
+    const char *apart; /* why it began a unit of its own; NULL: nothing to join */
 } wb_value;
 
 typedef struct wb_graph {
     wb_value *values;
     int64_t count, capacity;
+    wb_layout *layouts; /* of the values that are not dense */
+    int64_t layout_count, layout_capacity;
     const wb_tape *tape;
-    int32_t *of_tape; /* value of each node on the tape, or -1 */
+    int32_t *of_tape;      /* value of each node on the tape, or -1 */
+    int64_t *reader_start; /* readers.c: those of value v are readers[reader_start[v] ..] */
+    int32_t *readers;
     struct wb_unit *units;
     int64_t unit_count, unit_capacity;
-    int32_t *order; /* units as they run */
+    int32_t first_unit, last_unit; /* units.c: the ends of the list in order; -1: none */
+    int32_t search_mark;           /* of the last search among units */
+    int32_t *order;                /* units as they run */
     int64_t order_count, workspace_bytes;
     int32_t leaf_count, output_count, late_count; /* memory table: leaves, outputs, workspace */
     int32_t *leaves;                              /* places on the tape */
@@ -142,6 +152,11 @@ static inline const int32_t *wb_value_inputs(const wb_value *v) {
     return v->ninputs > 3 ? v->input_list : v->small_inputs;
 }
 
+/* Where its elements lie, counted from its memory; a view's, from that of its base. */
+static inline wb_layout wb_value_layout(const wb_graph *graph, const wb_value *v) {
+    return v->layout < 0 ? wb_layout_dense(v->ndim, v->sizes) : graph->layouts[v->layout];
+}
+
 static inline int64_t wb_value_count(const wb_value *v) {
     return wb_count_sizes(v->ndim, v->sizes);
 }
@@ -152,7 +167,24 @@ static inline int64_t wb_value_count(const wb_value *v) {
  * two parameters that begin with the same numbers are no tie. */
 bool wb_graph_separate(wb_graph *graph);
 
-/* ---- fuse.c ---- */
+/* ---- readers.c ---- */
+
+/* Lists, once for each graph, who reads the memory of each value. */
+bool wb_graph_list_readers(wb_graph *graph);
+
+/* The values that read the memory of v, itself or through views, in order; those that read it
+ * twice stand there twice. Views, which show memory and read none, are left out. */
+static inline const int32_t *wb_value_readers(const wb_graph *graph, int32_t v, int64_t *count) {
+    *count = graph->reader_start[v + 1] - graph->reader_start[v];
+    return graph->readers + graph->reader_start[v];
+}
+
+/* The value whose memory v shows: v itself, or what it is a view of. */
+static inline int32_t wb_value_base(const wb_graph *graph, int32_t v) {
+    return graph->values[v].base;
+}
+
+/* ---- units.c ---- */
 
 typedef enum wb_unit_kind { WB_UNIT_PROGRAM, WB_UNIT_CALL, WB_UNIT_COPY } wb_unit_kind;
 
@@ -164,29 +196,57 @@ typedef struct wb_unit {
     int64_t sizes[WB_MAX_DIMS]; /* a program's domain */
     uint32_t reduced;
     int phases;
-    int32_t first, last; /* least and greatest member */
-    int32_t high;        /* no unit that this one depends on has a greater member */
-    bool has_dependents;
+    int32_t last;      /* greatest member */
     bool is_update;    /* settles parameters or states, and no other unit needs it */
     bool is_postponed; /* an update that comes last, with others */
     int32_t epilogue;  /* a call's fused program unit, or -1; its own place: fused_into */
     int32_t fused_into;
     int32_t merged_into; /* absorbed by another unit, or -1 */
-    int32_t mark;        /* of the last search */
-    int32_t *after;      /* further units that must run before (donation) */
-    int64_t after_count, after_capacity;
-    int32_t position; /* in the order */
+    int32_t mark;        /* of the last search that found it */
+    /* units that have to run before this one: number << 1 | 1 if what it reads is a view of theirs.
+     * One may stand there several times, or under the number that it had before it was merged. */
+    int32_t *needs;
+    int64_t need_count, need_capacity;
+    int32_t before, behind; /* its neighbours in the list in order; -1: none */
+    int64_t label;          /* less than that of every unit behind it */
+    int32_t position;       /* in the plan */
+    int32_t mask;           /* number of the mask that it writes or reads, from 1 on; 0: none */
 } wb_unit;
 
-bool wb_graph_fuse(wb_graph *graph);
-
-/* The value whose memory v shows: v itself, or what it is a view of. */
-int32_t wb_value_base(const wb_graph *graph, int32_t v);
+/* The unit that absorbed u, or u itself. Not negative if u is not. */
+int32_t wb_unit_find(const wb_graph *graph, int32_t u);
+/* The same, and for a program behind a call that call. */
+int32_t wb_unit_runs_with(const wb_graph *graph, int32_t u);
 /* The unit that computes v (through views), or WB_NO_UNIT for leaves, constants and inline
  * sources. */
 int32_t wb_value_unit(const wb_graph *graph, int32_t v);
-/* True if unit a needs, directly or through others, something that unit b computes. */
-bool wb_unit_depends(wb_graph *graph, int32_t a, int32_t b);
+
+/* Notes that the unit needs another one, or those that compute a member's inputs. False when out of
+ * memory. */
+bool wb_unit_need(wb_graph *graph, int32_t unit, int32_t needed, bool by_view);
+bool wb_unit_need_inputs(wb_graph *graph, int32_t unit, int32_t member);
+/* True if the unit reads something of unit `of`, or of itself, as a view. */
+bool wb_unit_reads_view(const wb_graph *graph, int32_t unit, int32_t of);
+
+/* A new unit comes first, if it needs none, or last. */
+void wb_unit_put_first(wb_graph *graph, int32_t unit);
+void wb_unit_put_last(wb_graph *graph, int32_t unit);
+/* True if the unit comes before `first`, or could be moved there with all that it needs. False: it
+ * needs `first`, or the search was given up. */
+bool wb_unit_comes_before(wb_graph *graph, int32_t unit, int32_t first);
+/* True if the two can be one: no third unit lies on a way between them (or none was found to). The
+ * later one then needs nothing behind the earlier one but that. */
+bool wb_units_may_unite(wb_graph *graph, int32_t a, int32_t b);
+/* After that: `into` takes over what `from` needs, and stands where the earlier one stood. False
+ * when out of memory. */
+bool wb_unit_absorb(wb_graph *graph, int32_t into, int32_t from);
+/* Lists what all units need anew, from their members. False when out of memory. */
+bool wb_units_list_needs(wb_graph *graph);
+
+/* ---- fuse.c ---- */
+
+bool wb_graph_fuse(wb_graph *graph);
+
 /* True for a row value of the unit: one for each combination of the dimensions that are not
  * reduced. */
 bool wb_value_is_row(const wb_unit *unit, const wb_value *v);
@@ -200,6 +260,22 @@ wb_unit **wb_graph_postponed(const wb_graph *graph, int64_t *count);
 /* True if the unit at that position of the order is an update that may run at once with those
  * before it, from *first on; otherwise *first becomes its own position. */
 bool wb_graph_is_concurrent(const wb_graph *graph, int64_t position, int64_t *first);
+
+/* ---- gaps.c ---- */
+
+typedef struct wb_gaps {
+    struct wb_gap *nodes;
+    int64_t count, capacity;
+    int32_t root, unused;
+    uint32_t random;
+} wb_gaps;
+
+/* One gap from 0 on without an end. False when out of memory, as for wb_gaps_give. */
+bool wb_gaps_begin(wb_gaps *gaps);
+void wb_gaps_end(wb_gaps *gaps);
+/* The offset of the first stretch of this size, which is not 0. */
+int64_t wb_gaps_take(wb_gaps *gaps, int64_t size);
+bool wb_gaps_give(wb_gaps *gaps, int64_t offset, int64_t size);
 
 /* ---- place.c ---- */
 
@@ -270,6 +346,27 @@ bool wb_emit_call(const wb_graph *graph, int32_t v, wb_call *call, wb_argument *
 /* True if a matrix product can read an operand of this layout. */
 bool wb_matmul_reads(const wb_layout *layout);
 
+/* ---- kernels.c ---- */
+
+typedef struct wb_kernels {
+    wb_table table;
+    struct wb_kernel_entry *entries;
+    int64_t capacity;
+    uint64_t *keys;
+    int64_t key_words, key_capacity;
+    int64_t instruction_count, access_count; /* of all of them */
+} wb_kernels;
+
+/* Kernels that the table owns, one for all that ask for the same. NULL: with an error recorded, or
+ * because the backend has none. */
+void *wb_kernel_of_program(wb_kernels *kernels, const wb_device *device, const wb_program *program);
+void *wb_kernel_of_call(wb_kernels *kernels, const wb_device *device, const wb_call *call,
+                        const wb_program *epilogue, int split);
+/* Gives all of them away, as a list to be released. False when out of memory: nothing is given. */
+bool wb_kernels_hand_over(wb_kernels *kernels, void ***list, int64_t *count);
+/* Releases the table and what it still owns. */
+void wb_kernels_end(wb_kernels *kernels, const wb_backend *backend);
+
 /* ---- plan.c ---- */
 
 /* The plan's memory table: leaves, outputs, workspace. */
@@ -297,6 +394,8 @@ typedef struct wb_plan {
     wb_plan_output *outputs;
     wb_plan_view *views;
     wb_command *commands;
+    void **kernels; /* of the commands, each once */
+    int64_t kernel_count;
     int32_t *late; /* place on the tape << 1 | which word, for each late word */
     size_t workspace_bytes, size_bytes;
     int32_t missed_donations;

@@ -8,24 +8,14 @@ static const wb_array *origin_of(const wb_array *x) {
     return x;
 }
 
-/* The value whose memory v will show. */
-static int32_t shown_by(const wb_graph *graph, int32_t v) {
-    const wb_value *x = &graph->values[v];
-    while (x->kind == WB_VALUE_VIEW && x->op != WB_OP_data) {
-        v = x->small_inputs[0];
-        x = &graph->values[v];
-    }
-    return v;
-}
-
 /* The same value once more: a constant is made again, all else is copied. */
 static int32_t again(wb_graph *graph, int32_t number) {
     if (!WB_GROW(graph->values, graph->count, graph->capacity)) return -1;
     const int32_t made = (int32_t)graph->count++;
     wb_value *v = &graph->values[made];
     *v = graph->values[number];
-    v->base = made, v->next_equal = -1;
-    v->layout = wb_layout_dense(v->ndim, v->sizes);
+    v->base = made;
+    v->layout = -1;
     if (v->kind == WB_VALUE_CONSTANT || v->kind == WB_VALUE_SOURCE) return made;
     v->kind = WB_VALUE_VIEW, v->op = WB_OP_data, v->tape = -1;
     v->ninputs = 1, v->input_list = NULL;
@@ -40,7 +30,7 @@ bool wb_graph_separate(wb_graph *graph) {
     for (int64_t i = 0; done && i < tape->count; i++) {
         int32_t *result = &graph->of_tape[i];
         if (!(tape->marks[i] & WB_TAPE_STORED) || *result < 0) continue;
-        const int32_t base = shown_by(graph, *result);
+        const int32_t base = wb_value_base(graph, *result);
         const wb_value *x = &graph->values[base];
         if (x->kind == WB_VALUE_LEAF || x->kind == WB_VALUE_LATE) continue;
         const wb_array *origin = origin_of(tape->nodes[i]);

@@ -13,32 +13,23 @@ static bool is_member(const wb_unit *u, int32_t v) {
     return false;
 }
 
-static bool reads(const wb_graph *graph, const wb_unit *u, int32_t v, bool *as_it_is) {
-    bool read = false;
-    for (int64_t m = 0; m < u->member_count; m++) {
-        const wb_value *x = value_at(graph, u->members[m]);
-        for (int i = 0; i < x->ninputs; i++) {
-            const int32_t input = wb_value_inputs(x)[i];
-            if (wb_value_base(graph, input) != v) continue;
-            read = true;
-            if (input != v) *as_it_is = false;
-        }
-    }
-    return read;
-}
-
 /* The program behind a matrix product that alone reads what unit `from` stores as v; -1: there is
  * no such. */
 static int32_t reader_of(const wb_graph *graph, int32_t from, int32_t v) {
     int32_t reader = -1;
-    bool as_it_is = true;
-    for (int32_t i = 0; i < graph->unit_count; i++) {
-        const wb_unit *u = &graph->units[i];
-        if (i == from || u->merged_into >= 0 || !reads(graph, u, v, &as_it_is)) continue;
-        if (reader >= 0 || u->fused_into < 0) return -1;
-        reader = i;
+    int64_t count;
+    const int32_t *readers = wb_value_readers(graph, v, &count);
+    for (int64_t n = 0; n < count; n++) {
+        const wb_value *x = value_at(graph, readers[n]);
+        const int32_t unit = wb_unit_find(graph, x->unit);
+        if (unit == from) continue;
+        if ((reader >= 0 && reader != unit) || graph->units[unit].fused_into < 0) return -1;
+        reader = unit;
+        for (int i = 0; i < x->ninputs; i++) /* not as it is, but through a view */
+            if (wb_value_inputs(x)[i] != v && wb_value_base(graph, wb_value_inputs(x)[i]) == v)
+                return -1;
     }
-    if (reader < 0 || !as_it_is) return -1;
+    if (reader < 0) return -1;
     const wb_unit *product = &graph->units[graph->units[reader].fused_into];
     return value_at(graph, product->members[0])->op == WB_OP_matmul ? reader : -1;
 }
@@ -149,7 +140,7 @@ static bool exchange(wb_graph *graph, wb_slope *s, const int32_t *way, int64_t c
     wb_value *slope = &graph->values[s->slope], *argument = &graph->values[s->argument];
     s->program_before = graph->units[s->program], s->reader_before = graph->units[s->reader];
     s->slope_before = *slope, s->argument_before = *argument;
-    slope->stored = false, argument->stored = true;
+    slope->stored = false, argument->stored = argument->is_left = true;
     if (argument->output < 0)
         argument->memory = slope->memory, argument->offset_bytes = slope->offset_bytes;
     const bool kept = keep_needed(graph, &graph->units[s->program]);

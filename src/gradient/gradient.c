@@ -17,6 +17,15 @@ typedef struct walk {
     int64_t stack_capacity;
     wb_array **cotangents; /* by place on the tape */
     int64_t cotangent_capacity;
+    int64_t *first_put; /* by place on the tape: slices that the cotangent is made of, too; -1 */
+    int64_t first_put_capacity;
+    struct put {
+        wb_array *node;
+        int64_t next; /* of the same cotangent, or -1 */
+    } * puts;
+    int64_t put_count, put_capacity;
+    wb_array **joined;
+    int64_t joined_capacity;
     bool *needed; /* leads to a wanted array */
     int64_t needed_capacity;
     const wb_array *detached; /* a leaf that lost its recipe, met on the way */
@@ -27,6 +36,9 @@ static void walk_free(void *state) {
     wb_release(w->tape);
     wb_release(w->stack);
     wb_release(w->cotangents);
+    wb_release(w->first_put);
+    wb_release(w->puts);
+    wb_release(w->joined);
     wb_release(w->needed);
     wb_release(w);
 }
@@ -59,17 +71,8 @@ static bool append(walk *w, wb_array *x) {
     return true;
 }
 
-static bool is_wanted(const wb_array *x, int count, wb_array *const *arrays) {
-    for (int i = 0; i < count; i++)
-        if (arrays[i] == x) return true;
-    return false;
-}
-
-/* What the walk says of a node: a recipe that was lost, a layer that thought it was not being
- * trained. */
-static void note(walk *w, const wb_array *x, int count, wb_array *const *arrays) {
-    if ((x->flags & WB_NODE_DETACHED) && !is_wanted(x, count, arrays)) w->detached = x;
-    if (!(x->flags & WB_NODE_UNTIED)) return;
+/* A layer that thought it was not being trained. */
+static void warn_untied(void) {
     static int warned;
     if (__atomic_exchange_n(&warned, 1, __ATOMIC_RELAXED)) return;
     wb_log_line(
@@ -79,7 +82,7 @@ static void note(walk *w, const wb_array *x, int count, wb_array *const *arrays)
 }
 
 /* Orders what result is made of; depth first with a stack of our own. */
-static bool order(walk *w, wb_array *result, uint64_t stamp, int count, wb_array *const *arrays) {
+static bool order(walk *w, wb_array *result, uint64_t stamp) {
     int64_t depth = 0;
     w->count = 0;
     if (!reserve((void **)&w->stack, &w->stack_capacity, sizeof *w->stack, 1)) return false;
@@ -88,8 +91,7 @@ static bool order(walk *w, wb_array *result, uint64_t stamp, int count, wb_array
     while (depth > 0) {
         visit *top = &w->stack[depth - 1];
         if (!leads_on(top->node) || top->next == top->node->ninputs) {
-            if (top->node->flags & (WB_NODE_DETACHED | WB_NODE_UNTIED))
-                note(w, top->node, count, arrays);
+            if (top->node->flags & WB_NODE_UNTIED) warn_untied();
             if (!append(w, top->node)) return false;
             depth--;
             continue;
@@ -105,13 +107,18 @@ static bool order(walk *w, wb_array *result, uint64_t stamp, int count, wb_array
 
 static bool mark_needed(walk *w, int count, wb_array *const *arrays, uint64_t stamp) {
     if (!reserve((void **)&w->needed, &w->needed_capacity, sizeof *w->needed, w->count) ||
-        !reserve((void **)&w->cotangents, &w->cotangent_capacity, sizeof *w->cotangents, w->count))
+        !reserve((void **)&w->cotangents, &w->cotangent_capacity, sizeof *w->cotangents,
+                 w->count) ||
+        !reserve((void **)&w->first_put, &w->first_put_capacity, sizeof *w->first_put, w->count))
         return false;
-    for (int64_t i = 0; i < w->count; i++) w->needed[i] = false, w->cotangents[i] = NULL;
+    w->put_count = 0;
+    for (int64_t i = 0; i < w->count; i++)
+        w->needed[i] = false, w->cotangents[i] = NULL, w->first_put[i] = -1;
     for (int k = 0; k < count; k++)
         if (arrays[k]->stamp == stamp) w->needed[arrays[k]->index] = true;
     for (int64_t i = 0; i < w->count; i++) {
         const wb_array *x = w->tape[i];
+        if ((x->flags & WB_NODE_DETACHED) && !w->needed[i]) w->detached = x;
         if (!leads_on(x)) continue;
         for (int k = 0; k < x->ninputs && !w->needed[i]; k++)
             w->needed[i] = w->needed[x->inputs[k]->index];
@@ -119,29 +126,48 @@ static bool mark_needed(walk *w, int count, wb_array *const *arrays, uint64_t st
     return true;
 }
 
-static wb_array *accumulate(wb_array *sum, wb_array *g);
-
 static bool is_half(const wb_array *x) { return x->dtype == WB_F16 || x->dtype == WB_BF16; }
-
-/* Cotangents of slices side by side are put together instead of added: of the whole, as q, k and v
- * of one product or the steps of a sequence, that is no more than a copy. NULL, without an error:
- * they are none. */
-static wb_array *join(wb_array *sum, wb_array *g) {
-    if (wb_puts_are_neighbours(sum, g)) return wb_join_puts(sum, g);
-    for (int i = 0; i < 2 && sum->op == WB_OP_add && !wb_is_evaluated(sum); i++)
-        if (wb_puts_are_neighbours(sum->inputs[i], g))
-            return accumulate(sum->inputs[!i], wb_join_puts(sum->inputs[i], g));
-    return NULL;
-}
 
 /* Sums of cotangents of the halves are kept in f32 and rounded once, where they are used. */
 static wb_array *accumulate(wb_array *sum, wb_array *g) {
     if (!sum || !g) return sum ? sum : g;
-    wb_array *joined = join(sum, g);
-    if (joined || wb_failed()) return joined;
     if (is_half(sum)) sum = wb_cast(sum, WB_F32);
     if (is_half(g)) g = wb_cast(g, WB_F32);
     return ADD(sum, g);
+}
+
+/* ---- cotangents of slices ----
+ *
+ * They wait until all are there. Slices side by side are then put together instead of added: of the
+ * whole, as q, k and v of one product or the steps of a sequence, that is no more than a copy. */
+
+static bool add_put(walk *w, int64_t place, wb_array *put) {
+    if (!WB_GROW(w->puts, w->put_count, w->put_capacity)) return false;
+    w->puts[w->put_count] = (struct put){put, w->first_put[place]};
+    w->first_put[place] = w->put_count++;
+    return true;
+}
+
+static bool add_cotangent(walk *w, const wb_array *x, wb_array *g) {
+    if (g && wb_is_slice_put(g) && g->dtype == x->dtype && g->ndim == x->ndim)
+        return add_put(w, x->index, g);
+    w->cotangents[x->index] = accumulate(w->cotangents[x->index], g);
+    return true;
+}
+
+/* The cotangent of the node there, slices included; NULL: it has none, or an error is recorded. */
+static wb_array *cotangent_of(walk *w, int64_t place) {
+    int64_t count = 0;
+    wb_array *sum = w->cotangents[place];
+    for (int64_t i = w->first_put[place]; i >= 0; i = w->puts[i].next) {
+        if (!WB_GROW(w->joined, count, w->joined_capacity)) return NULL;
+        w->joined[count++] = w->puts[i].node;
+    }
+    if (count == 0) return sum;
+    w->first_put[place] = -1;
+    const int left = wb_join_puts((int)count, w->joined);
+    for (int i = 0; i < left; i++) sum = accumulate(sum, w->joined[i]);
+    return w->cotangents[place] = left ? sum : NULL;
 }
 
 static bool same_sizes(const wb_array *a, const wb_array *b) {
@@ -193,13 +219,13 @@ static bool pull_inputs(walk *w, wb_array *x, wb_array *g, bool *want, wb_array 
         wb_array *part =
             spread(out[k], x, summed && !same_sizes(input, x) && !same_sizes(out[k], x));
         part = wb_sum_to(part, input->ndim, input->sizes);
-        w->cotangents[input->index] = accumulate(w->cotangents[input->index], part);
+        if (!add_cotangent(w, input, part)) return false;
     }
     return !wb_failed();
 }
 
 static bool pull(walk *w, wb_array *x) {
-    wb_array *g = settle(w->cotangents[x->index], x, !broadcasts(x));
+    wb_array *g = settle(cotangent_of(w, x->index), x, !broadcasts(x));
     if (!g) return !wb_failed();
     bool few_wanted[MANY_INPUTS], *want = few_wanted;
     wb_array *few_out[MANY_INPUTS], **out = few_out;
@@ -217,8 +243,10 @@ static wb_status collect(walk *w, int count, wb_array *const *arrays, wb_array *
                          uint64_t stamp) {
     for (int i = 0; i < count; i++) {
         const wb_array *x = arrays[i];
-        if (x->stamp == stamp && w->cotangents[x->index]) {
-            gradients[i] = wb_beside(x, settle(w->cotangents[x->index], x, true));
+        wb_array *g = x->stamp == stamp ? cotangent_of(w, x->index) : NULL;
+        if (wb_failed()) return wb_error_status();
+        if (g) {
+            gradients[i] = wb_beside(x, settle(g, x, true));
             if (!gradients[i]) return wb_error_status();
         } else if (w->detached)
             return wb_fail(WB_ERROR_GRADIENT,
@@ -234,13 +262,12 @@ static wb_status run_walk(walk *w, wb_thread *thread, wb_array *result, wb_array
                           int count, wb_array *const *arrays, wb_array **gradients) {
     const uint64_t stamp = ++thread->stamp;
     w->detached = NULL;
-    if (!order(w, result, stamp, count, arrays) || !mark_needed(w, count, arrays, stamp))
-        return WB_ERROR_MEMORY;
+    if (!order(w, result, stamp) || !mark_needed(w, count, arrays, stamp)) return WB_ERROR_MEMORY;
     w->cotangents[result->index] = cotangent;
     for (int64_t i = w->count - 1; i >= 0; i--) {
         wb_array *x = w->tape[i];
-        if (w->needed[i] && w->cotangents[i] && leads_on(x) && !pull(w, x))
-            return wb_error_status();
+        const bool has_cotangent = w->cotangents[i] || w->first_put[i] >= 0;
+        if (w->needed[i] && has_cotangent && leads_on(x) && !pull(w, x)) return wb_error_status();
     }
     return collect(w, count, arrays, gradients, stamp);
 }

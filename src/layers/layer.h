@@ -5,6 +5,7 @@
 #include <weber/layers.h>
 
 #include "array/array.h"
+#include "base/table.h"
 
 enum { WB_MODE_AUTO, WB_MODE_TRAIN, WB_MODE_TEST };
 
@@ -82,8 +83,22 @@ void wb_exchange_end(wb_exchange *exchange, bool commit);
  * (a transpose). Pending arrays are tied only to themselves. */
 bool wb_is_tied(const wb_array *a, const wb_array *b);
 
-/* True if the arrays share some memory. */
-bool wb_overlaps(const wb_array *a, const wb_array *b);
+/* Arrays in the order in which they were added; begins as {0}. */
+typedef struct wb_ties {
+    wb_table table;
+    const wb_array **arrays;
+    int64_t capacity;
+} wb_ties;
+
+/* NULL takes a number, too, and is tied to nothing. False when out of memory. */
+bool wb_ties_add(wb_ties *ties, const wb_array *x);
+/* The number, from 0 on, of the first one that x is tied to; -1: there is none. */
+int64_t wb_ties_find(const wb_ties *ties, const wb_array *x);
+void wb_ties_release(wb_ties *ties);
+
+/* Finds two arrays that share some memory and are not tied. 1: two were found, the first before the
+ * second; 0: there are none; -1: out of memory. */
+int wb_find_overlap(const wb_ties *ties, int64_t *first, int64_t *second);
 
 /* True if `to` is from with its dimensions in another order: to's dimension i is from's dims[i].
  * For tied arrays. */

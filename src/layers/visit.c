@@ -239,24 +239,16 @@ wb_status wb_set(wb_layer *model, const char *path, wb_array *x) {
 
 typedef struct counter {
     wb_visitor visitor;
-    wb_array **seen; /* few hundred at most: searched one by one */
-    int64_t seen_count, seen_capacity;
+    wb_ties seen;
     wb_model_counts counts;
 } counter;
-
-static bool is_seen(const counter *c, const wb_array *x) {
-    for (int64_t i = 0; i < c->seen_count; i++)
-        if (wb_is_tied(c->seen[i], x)) return true;
-    return false;
-}
 
 static bool count_array(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable) {
     (void)path;
     counter *c = (counter *)(void *)visitor;
     wb_array *x = *slot;
-    if (is_seen(c, x)) return true;
-    if (!WB_GROW(c->seen, c->seen_count, c->seen_capacity)) return false;
-    c->seen[c->seen_count++] = x;
+    if (wb_ties_find(&c->seen, x) >= 0) return true;
+    if (!wb_ties_add(&c->seen, x)) return false;
     const int64_t numbers = wb_count(x), bytes = numbers * (int64_t)wb_dtype_size(x->dtype);
     if (trainable) {
         c->counts.arrays++, c->counts.numbers += numbers, c->counts.bytes += bytes;
@@ -270,7 +262,7 @@ static bool count_array(wb_visitor *visitor, const wb_path *path, wb_array **slo
 wb_model_counts wb_count_model(wb_layer *model) {
     counter c = {.visitor = {.array = count_array}};
     const bool done = wb_visit(&c.visitor, model);
-    wb_release(c.seen);
+    wb_ties_release(&c.seen);
     return done ? c.counts : (wb_model_counts){0};
 }
 

@@ -10,40 +10,46 @@
 typedef struct pair {
     const void *old;
     void *new;
-    bool is_array;
 } pair;
 
 typedef struct mapping {
     wb_leaf_fn *fn;
     void *user;
-    pair *pairs; /* few hundred at most: searched one by one */
+    pair *pairs;
     int64_t count, capacity;
+    wb_table by_address; /* of what is old */
+    wb_ties arrays;      /* the old ones; NULL for layers */
 } mapping;
 
+static void release(mapping *m) {
+    wb_release(m->pairs);
+    wb_table_release(&m->by_address);
+    wb_ties_release(&m->arrays);
+}
+
 static void *known(const mapping *m, const void *old) {
-    for (int64_t i = 0; i < m->count; i++)
-        if (m->pairs[i].old == old) return m->pairs[i].new;
-    return NULL;
+    const int64_t i = wb_table_find(&m->by_address, (uint64_t)(uintptr_t)old);
+    return i >= 0 ? m->pairs[i].new : NULL;
 }
 
 static bool remember(mapping *m, const void *old, void *new, bool is_array) {
-    if (!WB_GROW(m->pairs, m->count, m->capacity)) return false;
-    m->pairs[m->count++] = (pair){old, new, is_array};
+    if (!WB_GROW(m->pairs, m->count, m->capacity) ||
+        !wb_table_add(&m->by_address, (uint64_t)(uintptr_t)old) ||
+        !wb_ties_add(&m->arrays, is_array ? old : NULL))
+        return false;
+    m->pairs[m->count++] = (pair){old, new};
     return true;
 }
 
 /* If x is a view of an array that was mapped, *y is that view of what the array became. */
 static bool map_view(const mapping *m, const wb_array *x, wb_array **y) {
-    for (int64_t i = 0; i < m->count; i++) {
-        const wb_array *old = m->pairs[i].old;
-        wb_array *new = m->pairs[i].new;
-        if (!m->pairs[i].is_array || new->ndim != old->ndim || wb_count(new) != wb_count(old) ||
-            !wb_is_tied(x, old))
-            continue;
-        *y = wb_through_memory(old, new, x);
-        return true;
-    }
-    return false;
+    const int64_t i = wb_ties_find(&m->arrays, x);
+    if (i < 0) return false;
+    const wb_array *old = m->pairs[i].old;
+    wb_array *new = m->pairs[i].new;
+    if (new->ndim != old->ndim || wb_count(new) != wb_count(old)) return false;
+    *y = wb_through_memory(old, new, x);
+    return true;
 }
 
 /* fn's result for the array at path, the same for the same array; belongs to the scope. */
@@ -149,7 +155,7 @@ wb_layer *wb_map(wb_leaf_fn *fn, void *user, wb_layer *model) {
     if (wb_model_evaluate(model) != WB_OK || !wb_scope_begin()) return NULL;
     mapping m = {.fn = fn, .user = user};
     wb_layer *copy = map_layer(&m, NULL, model);
-    wb_release(m.pairs);
+    release(&m);
     return wb_layer_finish(copy, copy == NULL);
 }
 
@@ -181,7 +187,7 @@ bool wb_exchange_walk(wb_exchange *e, wb_leaf_fn *fn, void *user, wb_layer *mode
     walker w = {
         .visitor = {.array = plan_place}, .mapping = {.fn = fn, .user = user}, .exchange = e};
     const bool good = wb_visit(&w.visitor, model);
-    wb_release(w.mapping.pairs);
+    release(&w.mapping);
     return good;
 }
 

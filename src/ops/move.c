@@ -1,8 +1,10 @@
 /* Views, and joining: reshape, permute, slice, expand, concat, stack, pad. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "array/view.h"
 #include "base/memory.h"
+#include "base/table.h"
 #include "ops/check.h"
 
 static wb_array *null_input(const char *function) {
@@ -250,9 +252,6 @@ static bool check_list(const char *function, int count, wb_array *const *arrays)
 
 wb_array *wb_concat_make(int dim, int count, wb_array *const *arrays) {
     if (!check_list("concat", count, arrays)) return NULL;
-    if (count > UINT16_MAX)
-        return wb_fail_null(WB_ERROR_ARGUMENT, "concat: %d arrays; at most 65535 are possible",
-                            count);
     dim = wb_check_dim("concat", dim, arrays[0]->ndim);
     int64_t sizes[WB_MAX_DIMS];
     wb_dtype dtype;
@@ -264,53 +263,70 @@ wb_array *wb_concat_make(int dim, int count, wb_array *const *arrays) {
 
 /* ---- gradients of slices side by side ---- */
 
-/* x put into zeros, still a recipe. */
-static bool is_put(const wb_array *x) {
+bool wb_is_slice_put(const wb_array *x) {
     return x->op == WB_OP_slice_put && x->attributes[2] == 1 && !wb_is_evaluated(x);
 }
 
+static int64_t start_of(const wb_array *put) { return put->attributes[1]; }
 static int64_t end_of(const wb_array *put) {
-    return put->attributes[1] + put->inputs[0]->sizes[put->attributes[0]];
+    return start_of(put) + put->inputs[0]->sizes[put->attributes[0]];
 }
 
-bool wb_puts_are_neighbours(const wb_array *x, const wb_array *y) {
-    if (!is_put(x) || !is_put(y) || x->dtype != y->dtype || x->ndim != y->ndim) return false;
-    for (int d = 0; d < x->ndim; d++)
-        if (x->sizes[d] != y->sizes[d]) return false;
-    return x->attributes[0] == y->attributes[0] &&
-           (end_of(x) == y->attributes[1] || end_of(y) == x->attributes[1]) &&
-           x->inputs[0]->ninputs + y->inputs[0]->ninputs < UINT16_MAX;
+static int by_start(const void *a, const void *b) {
+    const wb_array *x = *(wb_array *const *)a, *y = *(wb_array *const *)b;
+    if (x->attributes[0] != y->attributes[0]) return x->attributes[0] < y->attributes[0] ? -1 : 1;
+    if (start_of(x) != start_of(y)) return start_of(x) < start_of(y) ? -1 : 1;
+    return (end_of(x) > end_of(y)) - (end_of(x) < end_of(y));
 }
 
-/* What x is put together from, along dim: itself, or the parts of a recipe. */
-static int parts_of(wb_array *const *x, int64_t dim, wb_array *const **parts) {
-    const bool is_joined =
-        (*x)->op == WB_OP_concat && (*x)->attributes[0] == dim && !wb_is_evaluated(*x);
-    *parts = is_joined ? (*x)->inputs : x;
-    return is_joined ? (*x)->ninputs : 1;
+/* Slices one behind the other, as one. */
+static wb_array *join_run(int count, wb_array *const *run, wb_array **parts) {
+    const wb_array *first = run[0];
+    const int dim = (int)first->attributes[0];
+    if (count == 1) return run[0];
+    for (int i = 0; i < count; i++) parts[i] = run[i]->inputs[0];
+    wb_array *joined = wb_concat_make(dim, count, parts);
+    if (!joined || joined->sizes[dim] == first->sizes[dim]) return joined;
+    return wb_slice_put(joined, first->ndim, first->sizes, dim, start_of(first), 1);
 }
 
-static wb_array *join_parts(int64_t dim, wb_array *const *lower, wb_array *const *upper) {
-    wb_array *few[8], **list = few, *const * first, *const * second;
-    const int before = parts_of(lower, dim, &first), after = parts_of(upper, dim, &second);
-    if (before + after > 8) list = wb_alloc(sizeof(wb_array *) * (size_t)(before + after));
-    if (!list) return NULL;
-    memcpy(list, first, sizeof(wb_array *) * (size_t)before);
-    memcpy(list + before, second, sizeof(wb_array *) * (size_t)after);
-    wb_array *joined = wb_concat_make((int)dim, before + after, list);
-    if (list != few) wb_release(list);
-    return joined;
-}
-
-wb_array *wb_join_puts(wb_array *x, wb_array *y) {
-    if (end_of(x) != y->attributes[1]) {
-        wb_array *upper = x;
-        x = y, y = upper;
+/* Which run each slice belongs to: one whose last slice ends where it starts, or a new one. */
+static int number_runs(int count, wb_array *const *puts, int *run_of) {
+    wb_table ends = {.count = 0}; /* of the slices so far, those that no other one goes on from */
+    int runs = 0;
+    for (int i = 0; i < count; i++) {
+        const uint64_t dim = wb_table_mix(0, (uint64_t)puts[i]->attributes[0]);
+        int64_t before = wb_table_find(&ends, wb_table_mix(dim, (uint64_t)start_of(puts[i])));
+        while (before >= 0 && run_of[count + before]) before = wb_table_next(&ends, before);
+        run_of[i] = before < 0 ? runs++ : run_of[before];
+        if (before >= 0) run_of[count + before] = true;
+        if (!wb_table_add(&ends, wb_table_mix(dim, (uint64_t)end_of(puts[i])))) runs = 0;
+        if (runs == 0) break;
     }
-    const int64_t dim = x->attributes[0];
-    wb_array *both = join_parts(dim, &x->inputs[0], &y->inputs[0]);
-    if (!both || both->sizes[dim] == x->sizes[dim]) return both;
-    return wb_slice_put(both, x->ndim, x->sizes, (int)dim, x->attributes[1], 1);
+    wb_table_release(&ends);
+    return runs;
+}
+
+int wb_join_puts(int count, wb_array **puts) {
+    qsort(puts, (size_t)count, sizeof *puts, by_start);
+    int *run_of = wb_alloc(sizeof *run_of * 2 * (size_t)count); /* and whether another goes on */
+    wb_array **run = wb_alloc(sizeof(wb_array *) * 2 * (size_t)count);
+    const int runs = run_of && run ? number_runs(count, puts, run_of) : 0;
+    int *size = runs ? wb_alloc(sizeof *size * ((size_t)runs + 1)) : NULL;
+    bool done = size != NULL;
+    if (done) { /* the slices run by run */
+        for (int i = 0; i < count; i++) size[run_of[i] + 1]++;
+        for (int r = 0; r < runs; r++) size[r + 1] += size[r];
+        for (int i = 0; i < count; i++) run[size[run_of[i]]++] = puts[i];
+    }
+    for (int r = 0; done && r < runs; r++) {
+        const int first = r ? size[r - 1] : 0;
+        done = (puts[r] = join_run(size[r] - first, run + first, run + count)) != NULL;
+    }
+    wb_release(size);
+    wb_release(run);
+    wb_release(run_of);
+    return done ? runs : 0;
 }
 
 void wb_vjp_concat(wb_array *o, wb_array *g, const bool *want, wb_array **out) {

@@ -131,10 +131,11 @@ bool wb_dims_mask(const char *function, const wb_array *x, int ndim, const int64
 wb_array *wb_slice_put(wb_array *x, int ndim, const int64_t *sizes, int dim, int64_t start,
                        int64_t step);
 
-/* True if x and y are such nodes, of slices that touch; then wb_join_puts is x + y, put together by
- * copies. */
-bool wb_puts_are_neighbours(const wb_array *x, const wb_array *y);
-wb_array *wb_join_puts(wb_array *x, wb_array *y);
+/* True if x is such a node, with step 1 and still a recipe. */
+bool wb_is_slice_put(const wb_array *x);
+/* Of such nodes, all of the same sizes and type, makes fewer with the same sum: slices that touch
+ * are put together by copies. Returns how many are left in the list, in any order; 0: an error. */
+int wb_join_puts(int count, wb_array **puts);
 
 /* Window geometry packed into attributes: private form of wb_window_desc. */
 typedef struct wb_window_geometry {

@@ -49,45 +49,47 @@ static bool add_slot(wb_visitor *visitor, const wb_path *path, wb_array **slot, 
     return true;
 }
 
-/* The member before i that i is tied to, or -1; -2 with an error if they share memory in another
- * way. */
-static int64_t tied_to(const wb_member *members, int64_t i) {
-    const wb_array *x = members[i].seen;
-    for (int64_t k = 0; k < i; k++) {
-        const wb_array *y = members[k].seen;
-        if (wb_is_tied(x, y)) return k;
-        if (!wb_overlaps(x, y)) continue;
+/* False with an error where two share memory and are no tie. */
+static bool check_overlaps(const wb_ties *ties) {
+    int64_t first, second;
+    const int found = wb_find_overlap(ties, &first, &second);
+    if (found > 0)
         (void)wb_fail(
             WB_ERROR_ARGUMENT,
-            "wb_setup: parameters %lld %s and %lld %s share a part of their memory; a tie shares "
-            "all of it",
-            (long long)k + 1, wb_text_of(y), (long long)i + 1, wb_text_of(x));
-        return -2;
-    }
-    return -1;
+            "wb_setup: parameters %lld %s and %lld %s share a part of their memory; a tie "
+            "shares all of it",
+            (long long)first + 1, wb_text_of(ties->arrays[first]), (long long)second + 1,
+            wb_text_of(ties->arrays[second]));
+    return found == 0;
 }
 
 /* Appends i to the group of k. */
 static void join(wb_member *members, int64_t i, int64_t k) {
+    members[i].group = members[k].group;
     while (members[k].next >= 0) k = members[k].next;
     members[k].next = i;
-    members[i].group = members[k].group;
 }
 
 /* Numbers the groups; how many there are, or -1. */
-static int64_t find_groups(wb_member *members, int64_t count) {
+static int64_t number_groups(wb_member *members, int64_t count, wb_ties *ties) {
     int64_t groups = 0;
     for (int64_t i = 0; i < count; i++) {
-        const int64_t k = tied_to(members, i);
-        if (k == -2) return -1;
-        if (k < 0) {
+        const int64_t first = wb_ties_find(ties, members[i].seen);
+        if (!wb_ties_add(ties, members[i].seen)) return -1;
+        if (first < 0) {
             members[i].group = groups++;
             continue;
         }
-        join(members, i, k);
-        int64_t first = k; /* tied_to finds the earliest, which is the group's first */
+        join(members, i, first);
         members[i].is_view = members[i].seen != members[first].seen;
     }
+    return check_overlaps(ties) ? groups : -1;
+}
+
+static int64_t find_groups(wb_member *members, int64_t count) {
+    wb_ties ties = {.capacity = 0};
+    const int64_t groups = number_groups(members, count, &ties);
+    wb_ties_release(&ties);
     return groups;
 }
 
@@ -101,19 +103,19 @@ static bool fits(const wb_array *state, const wb_array *x) {
     return same;
 }
 
-/* The group among the old ones whose first member is this slot, if its state fits. */
-static const wb_tie_group *old_group(const wb_optimiser *o, const wb_member *member) {
-    for (int64_t i = 0; i < o->member_count; i++) {
-        const wb_member *old = &o->members[i];
-        if (old->slot != member->slot) continue;
-        const wb_tie_group *group = &o->groups[old->group];
-        return !group->states[0] || fits(group->states[0], member->seen) ? group : NULL;
-    }
-    return NULL;
+/* The group among the old ones that this slot was in, most often at the same place, if its state
+ * fits. */
+static const wb_tie_group *old_group(const wb_optimiser *o, const wb_member *member,
+                                     int64_t place) {
+    int64_t i = place < o->member_count && o->members[place].slot == member->slot ? place : 0;
+    while (i < o->member_count && o->members[i].slot != member->slot) i++;
+    if (i == o->member_count) return NULL;
+    const wb_tie_group *group = &o->groups[o->members[i].group];
+    return !group->states[0] || fits(group->states[0], member->seen) ? group : NULL;
 }
 
 static bool fill_group(const wb_optimiser *o, const wb_member *member, wb_tie_group *group) {
-    const wb_tie_group *old = old_group(o, member);
+    const wb_tie_group *old = old_group(o, member, group->first);
     const wb_array *x = member->seen;
     if (old) group->steps = old->steps;
     for (int k = 0; k < wb_rule_states(&o->rule); k++) {

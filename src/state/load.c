@@ -27,6 +27,7 @@ typedef struct loading {
     bool in_order; /* the source is a list of arrays */
     int64_t next;  /* of the list */
     wb_arena arena;
+    wb_ties arrays; /* what the entries' slots hold */
     entry *entries;
     int64_t count, capacity;
 } loading;
@@ -133,10 +134,10 @@ static wb_array *array_for(const loading *l, const entry *e) {
     return zeros && device ? wb_to(device, zeros, .eltype = WB_ELTYPE_PRESERVE) : zeros;
 }
 
-static const entry *entry_tied_to(const loading *l, const wb_array *x, int64_t count) {
-    for (int64_t i = 0; i < count; i++)
-        if (*l->entries[i].slot && wb_is_tied(*l->entries[i].slot, x)) return &l->entries[i];
-    return NULL;
+/* The first entry, or NULL. */
+static const entry *entry_tied_to(const loading *l, const wb_array *x) {
+    const int64_t first = wb_ties_find(&l->arrays, x);
+    return first >= 0 ? &l->entries[first] : NULL;
 }
 
 static bool same_bytes(wb_array *a, wb_array *b) {
@@ -151,8 +152,9 @@ static bool same_bytes(wb_array *a, wb_array *b) {
 
 /* Places that are tied can't get two values. */
 static bool ties_agree(const loading *l, int64_t i) {
-    const entry *e = &l->entries[i], *first = *e->slot ? entry_tied_to(l, *e->slot, i) : NULL;
-    if (!first || (first->record == e->record && *first->slot == *e->slot)) return true;
+    const entry *e = &l->entries[i], *first = *e->slot ? entry_tied_to(l, *e->slot) : NULL;
+    if (!first || first == e || (first->record == e->record && *first->slot == *e->slot))
+        return true;
     if (wb_count(*e->slot) == 0) return true;
     wb_array *a = array_for(l, first), *b = array_for(l, e);
     a = a && b ? wb_through_memory(*first->slot, a, *e->slot) : NULL;
@@ -167,7 +169,8 @@ static bool ties_agree(const loading *l, int64_t i) {
 /* ---- planning ---- */
 
 static bool add_entry(loading *l, const char *path, wb_array **slot, const wb_record *record) {
-    if (!WB_GROW(l->entries, l->count, l->capacity)) return false;
+    if (!WB_GROW(l->entries, l->count, l->capacity) || !wb_ties_add(&l->arrays, *slot))
+        return false;
     const char *copy = wb_arena_text(&l->arena, path, strlen(path));
     if (copy) l->entries[l->count++] = (entry){copy, slot, record};
     return copy != NULL;
@@ -179,7 +182,7 @@ static bool takes_part(const loading *l, const char *path) {
 
 static bool plan_next(loading *l, const char *path, wb_array **slot, bool trainable) {
     const wb_record *list = l->source->root;
-    if (!trainable || !*slot || entry_tied_to(l, *slot, l->count)) return true;
+    if (!trainable || !*slot || entry_tied_to(l, *slot)) return true;
     if (l->next == list->count) {
         (void)wb_fail(WB_ERROR_SHAPE, "%s: the list of %lld arrays ends before %s",
                       l->source->file->path, (long long)list->count, path);
@@ -267,7 +270,7 @@ static bool check_extras(const loading *l) {
 static wb_array *load_leaf(void *user, const char *path, wb_array *x) {
     const loading *l = user;
     (void)path;
-    const entry *e = entry_tied_to(l, x, l->count);
+    const entry *e = entry_tied_to(l, x);
     if (!e) return x;
     wb_array *y = array_for(l, e);
     return y ? wb_through_memory(*e->slot, y, x) : NULL;
@@ -281,6 +284,7 @@ wb_status wb_load_plan(const wb_source *source, const wb_load_desc *desc, wb_exc
                       wb_visit(&l.visitor, desc->model) && check_entries(&l) && check_extras(&l) &&
                       wb_exchange_walk(exchange, load_leaf, &l, desc->model);
     wb_release(l.entries);
+    wb_ties_release(&l.arrays);
     wb_arena_release(&l.arena);
     if (good) return WB_OK;
     return wb_failed() ? wb_error_status() : WB_ERROR_MEMORY;

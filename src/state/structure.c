@@ -118,6 +118,7 @@ typedef struct ties {
     wb_visitor visitor;
     FILE *file;
     wb_arena arena;
+    wb_ties arrays;
     place *places;
     int64_t count, capacity;
 } ties;
@@ -150,14 +151,13 @@ static bool find_tie(wb_visitor *visitor, const wb_path *path, wb_array **slot, 
     int64_t dims[WB_MAX_DIMS];
     (void)trainable;
     wb_path_text(path, text, sizeof text);
-    for (int64_t i = 0; i < t->count; i++) {
-        if (t->places[i].array == *slot) return true;
-        if (!wb_is_tied(t->places[i].array, *slot)) continue;
-        if (wb_tie_dims(t->places[i].array, *slot, dims))
-            print_tie(t->file, text, &t->places[i], (*slot)->ndim, dims);
+    const int64_t first = wb_ties_find(&t->arrays, *slot);
+    if (first >= 0) {
+        if (t->places[first].array != *slot && wb_tie_dims(t->places[first].array, *slot, dims))
+            print_tie(t->file, text, &t->places[first], (*slot)->ndim, dims);
         return true;
     }
-    if (!WB_GROW(t->places, t->count, t->capacity)) return false;
+    if (!WB_GROW(t->places, t->count, t->capacity) || !wb_ties_add(&t->arrays, *slot)) return false;
     const char *copy = wb_arena_text(&t->arena, text, strlen(text));
     if (copy) t->places[t->count++] = (place){*slot, copy};
     return copy != NULL;
@@ -167,6 +167,7 @@ static bool print_ties(FILE *file, wb_layer *model) {
     ties t = {.visitor = {.array = find_tie}, .file = file};
     const bool good = wb_visit(&t.visitor, model);
     wb_release(t.places);
+    wb_ties_release(&t.arrays);
     wb_arena_release(&t.arena);
     return good;
 }

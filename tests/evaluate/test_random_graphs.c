@@ -292,9 +292,27 @@ static value windowed(builder *b) {
     }
 }
 
+/* Products with what goes around them: a chain whose links read one of the last three values, a fan
+ * that is added up again, a grid in which each place reads its two neighbours. */
+static value deep(builder *b) {
+    enum { MOST_LINKS = 8 };
+    const int64_t rows = 1 + below(b, 4), columns = 1 + below(b, 3);
+    wb_array *w = leaf(b, b->real, 2, (const int64_t[]){rows, rows}).x;
+    wb_array *x[MOST_LINKS + 1] = {leaf(b, b->real, 2, (const int64_t[]){rows, columns}).x};
+    const int links = 2 + (int)below(b, MOST_LINKS - 1);
+    const int64_t form = below(b, 3), width = 1 + below(b, 3);
+    for (int i = 1; i <= links; i++) {
+        const int64_t back = form == 2 ? (i > width ? width : i) : 1 + below(b, i < 3 ? i : 3);
+        wb_array *product = wb_tanh(wb_matmul(w, x[form == 1 ? 0 : i - 1]));
+        x[i] =
+            form == 1 ? wb_add(wb_mul_number(product, i), x[i - 1]) : wb_add(product, x[i - back]);
+    }
+    return (value){x[links], false};
+}
+
 static value operation(builder *b) {
     const value v = pick(b);
-    const int64_t kind = below(b, 100);
+    const int64_t kind = below(b, 106);
     if (kind < 25) return unary(b, v);
     if (kind < 30) return partial(b, v);
     if (kind < 50) return binary(b, v);
@@ -305,7 +323,7 @@ static value operation(builder *b) {
     if (kind < 92) return joined(b, v);
     if (kind < 95) return indexed(b, v);
     if (kind < 98 && b->most < 20) return windowed(b);
-    return random_leaf(b);
+    return kind < 100 ? random_leaf(b) : deep(b);
 }
 
 /* Only values that are finite and not large, so that rounding stays small. */

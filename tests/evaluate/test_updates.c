@@ -134,17 +134,18 @@ static void an_update_waits_for_who_reads_what_it_overwrites(void **state) {
     (void)state;
     enum { UNITS = 5 };
     wb_unit units[UNITS] = {{.is_update = false}};
-    int32_t order[UNITS], after[] = {1};
+    int32_t order[UNITS], needs[] = {1 << 1};
     wb_graph graph = {.units = units, .order = order, .order_count = UNITS};
     for (int32_t i = 0; i < UNITS; i++) {
         units[i].is_update = i > 0;
         units[i].position = order[i] = i;
+        units[i].merged_into = units[i].fused_into = -1;
     }
-    units[3].after = after;
+    units[3].needs = needs;
     static const int64_t reading_first[] = {0, 1, 1, 3, 3}; /* 3 waits for 1 */
     for (int pass = 0; pass < 2; pass++) {
         int64_t first = 0;
-        units[3].after_count = pass;
+        units[3].need_count = pass;
         for (int64_t i = 0; i < UNITS; i++) {
             const int64_t want = pass || i < 1 ? reading_first[i] : 1;
             assert_int_equal(wb_graph_is_concurrent(&graph, i, &first), want < i);

@@ -1,0 +1,140 @@
+/* The order of units: what may become one, against a search of all ways between them. */
+#include "base/memory.h"
+#include "evaluate/plan.h"
+#include "support/support.h"
+
+enum { MOST = 60 };
+
+typedef struct fixture {
+    wb_graph graph;
+    wb_unit units[MOST];
+} fixture;
+
+static void begin(fixture *f) { *f = (fixture){.graph = {.first_unit = -1, .last_unit = -1}}; }
+
+static int32_t add(fixture *f) {
+    f->graph.units = f->units;
+    const int32_t number = (int32_t)f->graph.unit_count++;
+    f->units[number] = (wb_unit){.epilogue = -1, .fused_into = -1, .merged_into = -1};
+    wb_unit_put_last(&f->graph, number);
+    return number;
+}
+
+static void end(fixture *f) {
+    for (int64_t i = 0; i < f->graph.unit_count; i++) wb_release(f->units[i].needs);
+}
+
+/* True if `from` needs `to`, by a way that does not begin with `to` itself where `indirectly`. */
+static bool reaches(const fixture *f, int32_t from, int32_t to, bool indirectly) {
+    for (int64_t i = 0; i < f->units[from].need_count; i++) {
+        const int32_t next = wb_unit_find(&f->graph, f->units[from].needs[i] >> 1);
+        if (next == from || (next == to && indirectly)) continue;
+        if (next == to || reaches(f, next, to, false)) return true;
+    }
+    return false;
+}
+
+/* Each unit stands behind all that it needs, and labels grow. */
+static void check_order(const fixture *f) {
+    int64_t label = INT64_MIN;
+    for (int32_t u = f->graph.first_unit; u >= 0; u = f->units[u].behind) {
+        assert_true(f->units[u].label > label);
+        label = f->units[u].label;
+        for (int64_t i = 0; i < f->units[u].need_count; i++) {
+            const int32_t needed = wb_unit_find(&f->graph, f->units[u].needs[i] >> 1);
+            if (needed != u) assert_true(f->units[needed].label < label);
+        }
+    }
+}
+
+static int32_t any(const fixture *f, test_random *r) {
+    return wb_unit_find(&f->graph, (int32_t)random_below(r, f->graph.unit_count));
+}
+
+static void unite(fixture *f, int32_t a, int32_t b) {
+    const bool apart = reaches(f, a, b, true) || reaches(f, b, a, true);
+    assert_int_equal(wb_units_may_unite(&f->graph, a, b), !apart);
+    if (apart) return;
+    assert_true(wb_unit_absorb(&f->graph, a, b));
+    f->units[b].merged_into = a;
+}
+
+static void units_become_one_where_no_third_lies_between(void **state) {
+    (void)state;
+    test_random r = {test_seed()};
+    for (int round = 0; round < 300; round++) {
+        fixture f;
+        begin(&f);
+        while (f.graph.unit_count < MOST) {
+            const int32_t u = add(&f);
+            for (int64_t i = random_below(&r, 4); i > 0; i--) {
+                const int32_t needed = any(&f, &r);
+                if (needed != u) assert_true(wb_unit_need(&f.graph, u, needed, false));
+            }
+            if (random_below(&r, 3) == 0) {
+                const int32_t a = any(&f, &r), b = any(&f, &r);
+                if (a != b) unite(&f, a, b);
+            }
+            check_order(&f);
+        }
+        end(&f);
+    }
+}
+
+static void a_unit_comes_before_what_it_does_not_need(void **state) {
+    (void)state;
+    test_random r = {test_seed() + 1};
+    for (int round = 0; round < 300; round++) {
+        fixture f;
+        begin(&f);
+        while (f.graph.unit_count < MOST) {
+            const int32_t u = add(&f);
+            for (int64_t i = random_below(&r, 3); i > 0; i--)
+                if (u) assert_true(wb_unit_need(&f.graph, u, (int32_t)random_below(&r, u), false));
+        }
+        for (int i = 0; i < MOST; i++) { /* then it may need it, and often does */
+            const int32_t a = any(&f, &r), b = any(&f, &r);
+            if (a == b) continue;
+            const bool before = !reaches(&f, a, b, false);
+            assert_int_equal(wb_unit_comes_before(&f.graph, a, b), before);
+            if (before) assert_true(f.units[a].label < f.units[b].label);
+            if (before) assert_true(wb_unit_need(&f.graph, b, a, false));
+            check_order(&f);
+        }
+        end(&f);
+    }
+}
+
+/* Gaps are used up: always before the same unit, always before the last one moved, and anywhere. */
+static void labels_never_run_out(void **state) {
+    enum { MANY = 5000 };
+    test_random r = {test_seed() + 2};
+    wb_graph graph = {.first_unit = -1, .last_unit = -1};
+    graph.units = wb_alloc(sizeof *graph.units * MANY);
+    assert_non_null(graph.units);
+    for (int32_t i = 0; i < MANY; i++) {
+        graph.units[i] = (wb_unit){.epilogue = -1, .fused_into = -1, .merged_into = -1};
+        wb_unit_put_last(&graph, i);
+        const int32_t first = *state == NULL                 ? 0
+                              : *(const char *)*state == 'l' ? i - 1
+                                                             : (int32_t)random_below(&r, i + !i);
+        if (i) assert_true(wb_unit_comes_before(&graph, i, first));
+    }
+    int64_t label = INT64_MIN;
+    for (int32_t u = graph.first_unit; u >= 0; u = graph.units[u].behind) {
+        assert_true(graph.units[u].label > label);
+        label = graph.units[u].label;
+    }
+    assert_true(*state == NULL || *(const char *)*state != 'l' || graph.first_unit == MANY - 1);
+    wb_release(graph.units);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(units_become_one_where_no_third_lies_between),
+        cmocka_unit_test(a_unit_comes_before_what_it_does_not_need),
+        cmocka_unit_test_prestate(labels_never_run_out, NULL),
+        cmocka_unit_test_prestate(labels_never_run_out, (void *)(uintptr_t) "last"),
+        cmocka_unit_test_prestate(labels_never_run_out, (void *)(uintptr_t) "random")};
+    return cmocka_run_group_tests_name("units", tests, NULL, NULL);
+}
