@@ -162,11 +162,13 @@ WB_API wb_layer *wb_get_layer(wb_layer *model, const char *path);
 /* Puts x into the place of an array of the same sizes, on the same device; who held the old array
  * keeps its value. Places that held the same array (a tie) part: only this one changes.
  *
- * In a forward function it is how a layer of your own changes an array of WB_STATE_FIELD, which it
- * reads by wb_get:
- *     wb_array *old = wb_mul_number(wb_get(layer, "mean"), 0.9);
- *     wb_set(layer, "mean", wb_add(old, wb_mul_number(wb_mean(x), 0.1)));
- * The new numbers are computed with the step's, by wb_update or when the scope closes. */
+ * This is how a forward or loss function changes a state, an array of WB_STATE_FIELD:
+ *     wb_array *old = wb_mul_number(m->mean, 0.9);
+ *     wb_set(&m->layer, "mean", wb_add(old, wb_mul_number(wb_mean(x), 0.1)));
+ * The struct's field holds the new array at once. Its numbers are computed with the step's, by
+ * wb_update or when the scope closes, and it then loses its recipe: no gradient reaches back into
+ * an earlier step. If the forward or loss function fails, and in wb_gradient_check, the field gets
+ * its old array back. */
 WB_API wb_status wb_set(wb_layer *model, const char *path, wb_array *x);
 
 /* ---- a model through a function ---- */

@@ -146,6 +146,5 @@ int wb_check_dim(const char *function, int dim, int ndim);
 /* ---- evaluation, set by src/evaluate: array knows nothing above it ---- */
 typedef wb_status wb_evaluate_fn(int count, wb_array *const *roots);
 extern wb_evaluate_fn *wb_evaluate_hook;
-extern wb_status (*wb_state_flush_hook)(void); /* state writes that wait for a closing scope */
 
 #endif

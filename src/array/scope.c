@@ -1,4 +1,5 @@
 #include "array/array.h"
+#include "array/state.h"
 #include "array/thread.h"
 #include "base/memory.h"
 
@@ -125,20 +126,31 @@ wb_status wb_scope_close(void) {
     const int64_t start = innermost_start(thread);
     wb_status status =
         evaluate_survivors(thread, start); /* state writes of this scope among them */
-    const wb_status flushed = wb_state_flush_hook();
+    const wb_status flushed = wb_state_settle();
     if (status == WB_OK) status = flushed;
     leave(thread, start);
     return status;
+}
+
+/* Held arrays that are still pending are computed with the next plan. */
+static wb_status list_survivors(wb_thread *thread, int64_t start) {
+    for (int64_t i = start; i < thread->entry_count; i++) {
+        wb_array *x = array_at(thread, i);
+        if (x && x->holds > 0 && !wb_is_evaluated(x) && wb_state_survive(x) != WB_OK)
+            return WB_ERROR_MEMORY;
+    }
+    return WB_OK;
 }
 
 wb_status wb_scope_close_leaving(int count, wb_array *const *leaving) {
     wb_thread *thread = wb_thread_get();
     if (!thread || thread->scope_count == 0)
         return wb_fail(WB_ERROR_ARGUMENT, "wb_scope_close: no scope is open on this thread");
+    const int64_t start = innermost_start(thread);
+    wb_status status = list_survivors(thread, start);
     for (int i = 0; i < count; i++)
         if (leaving[i]) wb_ref(leaving[i]);
-    leave(thread, innermost_start(thread));
-    wb_status status = WB_OK;
+    leave(thread, start);
     for (int i = 0; i < count; i++) {
         wb_array *x = leaving[i];
         if (!x) continue;

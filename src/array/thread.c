@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/state.h"
 #include "base/memory.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -97,6 +98,7 @@ static void thread_ends(void *state) {
         thread->live_nodes++; /* a constant is not counted while it is cached */
         wb_unref(thread->constants[i]);
     }
+    wb_state_undo();
     if (thread->evaluator_free) thread->evaluator_free(thread->evaluator);
     if (thread->walk_free) thread->walk_free(thread->walk);
     pthread_mutex_lock(&mutex);
@@ -108,6 +110,7 @@ static void thread_ends(void *state) {
     wb_release(thread->entries);
     wb_release(thread->scope_starts);
     wb_release(thread->survivors);
+    wb_release(thread->writes);
     wb_release(thread);
     current = NULL;
 }

@@ -28,11 +28,13 @@ typedef struct wb_thread {
     uint64_t seed, counter;            /* random numbers: key and next block */
     bool seeded;
     bool training;
-    int64_t pending_nodes; /* made since the last evaluation */
-    bool drops_states;     /* state writes are lost: the gradient checker's */
-    bool is_walking;       /* a walk uses the nodes' scratch fields: no eager evaluation now */
-    uint64_t stamp;        /* of the last walk */
-    void *evaluator;       /* src/evaluate's state */
+    int64_t pending_nodes;   /* made since the last evaluation */
+    struct wb_write *writes; /* of state: array/state.c */
+    int64_t write_count, write_capacity;
+    int state_depth; /* those who may take writes back */
+    bool is_walking; /* a walk uses the nodes' scratch fields: no eager evaluation now */
+    uint64_t stamp;  /* of the last walk */
+    void *evaluator; /* src/evaluate's state */
     void (*evaluator_free)(void *evaluator);
     void *walk; /* src/gradient's lists */
     void (*walk_free)(void *walk);

@@ -28,8 +28,6 @@ void wb_place_push(wb_place *place) {
 
 void wb_place_pop(wb_place *place) { pending.place = place->outer; }
 
-bool wb_has_place(void) { return pending.place != NULL; }
-
 /* Writes the innermost places, outermost last: "Dense(2 => 3), layer 1 of Chain: ". */
 static size_t write_places(char *text, size_t size) {
     size_t used = 0;

@@ -27,8 +27,6 @@ typedef struct wb_place {
 } wb_place;
 void wb_place_push(wb_place *place);
 void wb_place_pop(wb_place *place);
-/* True where there is one: a layer is being applied. */
-bool wb_has_place(void);
 
 /* An older error, put aside while a call finds out whether it fails itself; it comes back instead
  * of the call's own. */

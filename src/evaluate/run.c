@@ -35,12 +35,6 @@ typedef struct evaluator {
     int64_t move_capacity;
     wb_array **group; /* roots on one device */
     int64_t group_capacity;
-    struct {
-        wb_array **slot;
-        wb_array *value; /* held */
-    } * writes;
-    int64_t write_count, write_capacity;
-    bool is_busy;
 } evaluator;
 
 static _Thread_local evaluator *current __attribute__((tls_model("initial-exec")));
@@ -290,7 +284,6 @@ static wb_status run(evaluator *e, const wb_plan *plan) {
 static void evaluator_free(void *state) {
     evaluator *e = state;
     while (e->oldest) drop_oldest(e);
-    for (int64_t i = 0; i < e->write_count; i++) wb_unhold(e->writes[i].value);
     for (int64_t i = 0; i < e->workspace_count; i++)
         wb_device_free(e->workspaces[i].device, e->workspaces[i].handle,
                        e->workspaces[i].size_bytes);
@@ -307,7 +300,6 @@ static void evaluator_free(void *state) {
     wb_release(e->memory);
     wb_release(e->late);
     wb_release(e->made);
-    wb_release(e->writes);
     wb_release(e);
     current = NULL;
 }
@@ -453,67 +445,5 @@ wb_plan_counts wb_plan_status(void) {
     return counts;
 }
 
-/* ---- state writes ---- */
-
-wb_array *wb_state_read(wb_array **slot) {
-    const evaluator *e = evaluator_get();
-    for (int64_t i = e ? e->write_count - 1 : -1; i >= 0; i--)
-        if (e->writes[i].slot == slot) return e->writes[i].value;
-    return *slot;
-}
-
-wb_status wb_state_write(wb_array **slot, wb_array *value) {
-    evaluator *e = evaluator_get();
-    if (!e || !value) return value ? WB_ERROR_MEMORY : wb_error_status();
-    if (wb_thread_get()->drops_states) return WB_OK;
-    if (!WB_GROW(e->writes, e->write_count, e->write_capacity)) return WB_ERROR_MEMORY;
-    /* as what leaves a scope: it loses its recipe, whose parameters a step may then overwrite */
-    if (!wb_is_evaluated(value)) value->flags |= WB_NODE_LEFT;
-    e->writes[e->write_count].slot = slot;
-    e->writes[e->write_count++].value = wb_hold(value);
-    return WB_OK;
-}
-
-void wb_state_forget(wb_array **slot) {
-    evaluator *e = current;
-    int64_t kept = 0;
-    for (int64_t i = 0; e && i < e->write_count; i++) {
-        if (e->writes[i].slot == slot)
-            wb_unhold(e->writes[i].value);
-        else
-            e->writes[kept++] = e->writes[i];
-    }
-    if (e) e->write_count = kept;
-}
-
-int wb_state_pending(int capacity, wb_array **values) {
-    const evaluator *e = evaluator_get();
-    const int count = e ? (int)e->write_count : 0;
-    for (int i = 0; i < count && i < capacity; i++) values[i] = e->writes[i].value;
-    return count;
-}
-
-/* Puts the written values, evaluated, into their slots. */
-static wb_status commit_writes(void) {
-    evaluator *e = current;
-    if (!e || e->write_count == 0) return WB_OK;
-    wb_status status = WB_OK;
-    for (int64_t i = 0; status == WB_OK && i < e->write_count; i++)
-        status = wb_evaluate(1, &e->writes[i].value);
-    for (int64_t i = 0; i < e->write_count; i++) {
-        wb_array *value = e->writes[i].value, **slot = e->writes[i].slot;
-        if (status == WB_OK) {
-            wb_node_detach(value);
-            value->flags &= (uint16_t)~WB_NODE_DETACHED; /* data like any other */
-            wb_unhold(*slot);
-            *slot = value;
-        } else
-            wb_unhold(value);
-    }
-    e->write_count = 0;
-    return status;
-}
-
-/* By these the lower rooms reach evaluation. */
+/* By this the lower rooms reach evaluation. */
 wb_evaluate_fn *wb_evaluate_hook = wb_evaluate;
-wb_status (*wb_state_flush_hook)(void) = commit_writes;

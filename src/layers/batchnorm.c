@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "array/state.h"
 #include "evaluate/evaluate.h"
 #include "layers/layer.h"
 
@@ -44,7 +45,7 @@ static statistics of_batch(wb_array *x) {
 }
 
 static statistics of_past(wb_batchnorm_layer *b, const wb_array *x) {
-    return (statistics){beside(wb_state_read(&b->mean), x), beside(wb_state_read(&b->variance), x)};
+    return (statistics){beside(b->mean, x), beside(b->variance, x)};
 }
 
 /* past + momentum (now - past), in the past's type; the past where now is not finite: one bad batch
@@ -63,9 +64,8 @@ static wb_array *moved(const wb_batchnorm_layer *b, wb_array *past, wb_array *no
  * step is computed. */
 static bool take_in(wb_batchnorm_layer *b, statistics batch, int64_t count) {
     const double correction = (double)count / (double)(count - 1);
-    wb_array *mean = moved(b, wb_state_read(&b->mean), batch.mean);
-    wb_array *variance =
-        moved(b, wb_state_read(&b->variance), wb_mul_number(batch.variance, correction));
+    wb_array *mean = moved(b, b->mean, batch.mean);
+    wb_array *variance = moved(b, b->variance, wb_mul_number(batch.variance, correction));
     return mean && variance && wb_state_write(&b->mean, mean) == WB_OK &&
            wb_state_write(&b->variance, variance) == WB_OK;
 }

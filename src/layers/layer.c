@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "array/state.h"
 #include "array/thread.h"
 #include "base/memory.h"
 #include "evaluate/evaluate.h"
@@ -168,11 +169,13 @@ wb_array *wb_apply(wb_layer *layer, wb_array *x) {
     layer_place *outer = outer_layer(&own);
     const wb_layer *before = outer ? outer->inner : NULL;
     if (outer) outer->inner = layer;
+    const int64_t states = wb_state_begin();
     wb_array *y = NULL;
     if (layer->class_->forward)
         y = layer->class_->forward(layer, x);
     else
         (void)wb_fail(WB_ERROR_ARGUMENT, "cannot be applied: it has no forward function");
+    wb_state_end(states, y != NULL);
     if (outer) outer->inner = before;
     wb_place_pop(&own.place);
     return y;

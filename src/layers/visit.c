@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/state.h"
 #include "array/thread.h"
 #include "base/memory.h"
 #include "evaluate/evaluate.h"
@@ -197,7 +198,7 @@ wb_array *wb_get(wb_layer *model, const char *path) {
     if (!wb_check_layer("wb_get", model)) return NULL;
     wb_array **slot = wb_slot_at("wb_get", model, path);
     if (!slot) return NULL;
-    if (*slot) return wb_scope_add(wb_state_read(slot));
+    if (*slot) return wb_scope_add(*slot);
     return wb_fail_null(WB_ERROR_ARGUMENT, "wb_get: %s has no \"%s\": it was made without",
                         model->class_->name, path);
 }
@@ -228,8 +229,7 @@ wb_status wb_set(wb_layer *model, const char *path, wb_array *x) {
         return wb_fail(WB_ERROR_DEVICE, "wb_set: %s is on %s, the new array on %s; wb_to moves it",
                        path, wb_device_name(wb_node_device(old)),
                        wb_device_name(wb_node_device(x)));
-    if (is_state && wb_has_place() && !wb_is_evaluated(x)) return wb_state_write(slot, x);
-    wb_state_forget(slot);
+    if (is_state) return wb_state_write(slot, x);
     *slot = wb_hold(x);
     wb_unhold(old);
     return WB_OK;
@@ -289,7 +289,7 @@ static bool collect_pending(wb_visitor *visitor, const wb_path *path, wb_array *
 
 wb_status wb_model_evaluate(wb_layer *model) {
     collector c = {.visitor = {.array = collect_pending}};
-    wb_status status = wb_state_flush_hook();
+    wb_status status = wb_state_settle();
     if (status != WB_OK) return status;
     status = WB_ERROR_MEMORY;
     if (wb_visit(&c.visitor, model)) status = c.count ? wb_evaluate((int)c.count, c.items) : WB_OK;

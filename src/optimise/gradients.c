@@ -1,5 +1,6 @@
 /* Gradients of models. */
 #include "optimise/gradients.h"
+#include "array/state.h"
 
 #include <string.h>
 
@@ -146,9 +147,12 @@ wb_gradients *wb_gradient(wb_array *l, wb_layer *model) {
 wb_array *wb_gradients_make(const char *function, wb_gradients *g, wb_loss_fn *loss,
                             const wb_batch *batch, void *user) {
     const bool before = wb_set_training(true);
+    const int64_t states = wb_state_begin();
     wb_array *l = loss(g->model, batch, user);
     (void)wb_set_training(before);
-    return check_loss(function, l) && fill(g, l) ? l : NULL;
+    if (!check_loss(function, l) || !fill(g, l)) l = NULL;
+    wb_state_end(states, l != NULL);
+    return l;
 }
 
 void wb_gradients_drop(wb_gradients *g) {

@@ -1,6 +1,7 @@
 /* One step: new parameters and state as recipes, computed together with loss and gradients in one
  * plan. */
 #include "ops/update.h"
+#include "array/state.h"
 
 #include <math.h>
 
@@ -251,17 +252,17 @@ static wb_status abandon(wb_status status) {
 /* Closes the scope in which the step was built, so that only the plan's roots are referred to and
  * it may work in place; and computes it. */
 static wb_status compute(wb_optimiser *o, const wb_gradients *g, int settled, int leaving) {
-    if (!reserve_states(o)) return abandon(WB_ERROR_MEMORY);
     const wb_status closed = wb_scope_close_leaving(leaving, o->roots);
-    if (closed != WB_OK || !keep_views(o)) return wb_error_status();
+    if (closed != WB_OK || !keep_views(o) || !reserve_states(o)) return wb_error_status();
     swap(o);
     const wb_status status = wb_evaluate(list_roots(o, g, settled), o->roots);
     if (status != WB_OK) {
         swap(o);
+        wb_state_undo();
         return status;
     }
     count_step(o);
-    return wb_state_flush_hook(); /* which finds them computed */
+    return wb_state_settle(); /* which finds them computed */
 }
 
 static wb_status run(wb_optimiser *o, const wb_gradients *g) {

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "array/state.h"
 #include "state/format.h"
 #include "state/structure.h"
 #include "state/tree.h"
@@ -120,7 +121,7 @@ wb_status wb_save_make(const char *path, int64_t count, const wb_named *objects)
         return wb_error_status();
     }
     const wb_format *format = wb_format_of_path(path);
-    if (!format || wb_state_flush_hook() != WB_OK || !wb_scope_begin()) return wb_error_status();
+    if (!format || wb_state_settle() != WB_OK || !wb_scope_begin()) return wb_error_status();
     wb_tree_maker b = {.is_for_file = true};
     const wb_record *root = record_of_objects(&b, count, objects);
     const wb_record *texts = root ? record_of_structures(&b, count, objects) : NULL;

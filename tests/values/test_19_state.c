@@ -2,6 +2,7 @@
  * closes. */
 #include <weber/gradient.h>
 
+#include "array/state.h"
 #include "evaluate/evaluate.h"
 #include "values/modes.h"
 
@@ -14,10 +15,10 @@ typedef struct Watcher {
 static wb_array *watch(wb_layer *layer, wb_array *x) {
     Watcher *m = (Watcher *)(void *)layer;
     if (wb_is_active(layer)) {
-        wb_array *before = wb_state_read(&m->mean);
+        wb_array *before = m->mean;
         wb_array *mean = wb_add(wb_mul_number(before, 0.5), wb_mul_number(wb_mean(x), 0.5));
         if (wb_state_write(&m->mean, mean) != WB_OK) return NULL;
-        wb_array *drift = wb_add(wb_state_read(&m->drift), mean);
+        wb_array *drift = wb_add(m->drift, mean);
         if (wb_state_write(&m->drift, drift) != WB_OK) return NULL;
     }
     return wb_mul(x, m->w);

@@ -1,0 +1,150 @@
+#include "array/state.h"
+
+#include "array/thread.h"
+#include "base/memory.h"
+
+/* Of a slot: what it held before. Without a slot: the array that is to be computed. */
+struct wb_write {
+    wb_array **slot;
+    wb_array *array; /* referred to; without a slot, held */
+};
+
+static wb_array *value_of(const struct wb_write *w) { return w->slot ? *w->slot : w->array; }
+
+wb_status wb_state_write(wb_array **slot, wb_array *value) {
+    wb_thread *thread = wb_thread_get();
+    if (!thread || !value) return value ? WB_ERROR_MEMORY : wb_error_status();
+    if (wb_is_evaluated(value) && thread->state_depth == 0) {
+        wb_array *old = *slot;
+        wb_state_forget(slot);
+        *slot = wb_hold(value);
+        wb_unhold(old);
+        return WB_OK;
+    }
+    if (!WB_GROW(thread->writes, thread->write_count, thread->write_capacity))
+        return WB_ERROR_MEMORY;
+    thread->writes[thread->write_count++] = (struct wb_write){slot, wb_ref(*slot)};
+    wb_unhold(*slot);
+    *slot = wb_hold(value);
+    return WB_OK;
+}
+
+wb_status wb_state_survive(wb_array *x) {
+    wb_thread *thread = wb_thread_get();
+    if (!thread || !WB_GROW(thread->writes, thread->write_count, thread->write_capacity))
+        return WB_ERROR_MEMORY;
+    thread->writes[thread->write_count++] = (struct wb_write){NULL, wb_hold(x)};
+    return WB_OK;
+}
+
+/* ---- taking back ---- */
+
+/* What the write refers to goes. */
+static void drop(const struct wb_write *w) {
+    if (w->slot)
+        wb_unref(w->array);
+    else
+        wb_unhold(w->array);
+}
+
+static void undo(wb_thread *thread, int64_t begin) {
+    while (thread->write_count > begin) {
+        const struct wb_write w = thread->writes[--thread->write_count];
+        if (w.slot) {
+            wb_unhold(*w.slot);
+            *w.slot = wb_hold(w.array);
+        }
+        drop(&w);
+    }
+}
+
+/* Of several writes to a slot only what it held before the first is kept, which is data: the others
+ * would keep whole recipes. */
+static void forget_pending(wb_thread *thread) {
+    int64_t kept = 0;
+    for (int64_t i = 0; i < thread->write_count; i++) {
+        const struct wb_write w = thread->writes[i];
+        if (w.slot && !wb_is_evaluated(w.array))
+            drop(&w);
+        else
+            thread->writes[kept++] = w;
+    }
+    thread->write_count = kept;
+}
+
+int64_t wb_state_begin(void) {
+    wb_thread *thread = wb_thread_get();
+    if (!thread) return 0;
+    thread->state_depth++;
+    return thread->write_count;
+}
+
+void wb_state_end(int64_t begin, bool keep) {
+    wb_thread *thread = wb_thread_get();
+    if (!thread) return;
+    thread->state_depth--;
+    if (!keep) undo(thread, begin);
+    if (thread->state_depth == 0) forget_pending(thread);
+}
+
+void wb_state_undo(void) {
+    wb_thread *thread = wb_thread_get();
+    if (thread) undo(thread, 0);
+}
+
+/* ---- settling ---- */
+
+void wb_state_forget(wb_array **slot) {
+    wb_thread *thread = wb_thread_get();
+    int64_t kept = 0;
+    for (int64_t i = 0; thread && i < thread->write_count; i++) {
+        if (thread->writes[i].slot == slot)
+            drop(&thread->writes[i]);
+        else
+            thread->writes[kept++] = thread->writes[i];
+    }
+    if (thread) thread->write_count = kept;
+}
+
+int wb_state_pending(int capacity, wb_array **values) {
+    const wb_thread *thread = wb_thread_get();
+    int count = 0;
+    for (int64_t i = 0; thread && i < thread->write_count; i++) {
+        wb_array *x = value_of(&thread->writes[i]);
+        if (wb_is_evaluated(x)) continue;
+        if (count < capacity) {
+            x->flags |= WB_NODE_LEFT;
+            values[count] = x;
+        }
+        count++;
+    }
+    return count;
+}
+
+/* The values are computed: they are data, and what they replaced goes. While somebody may take the
+ * writes back they stay. */
+static void settle(wb_thread *thread) {
+    for (int64_t i = 0; i < thread->write_count; i++) {
+        const struct wb_write *w = &thread->writes[i];
+        wb_array *x = value_of(w);
+        wb_node_detach(x);
+        if (w->slot) x->flags &= (uint16_t)~WB_NODE_DETACHED; /* data like any other */
+        if (thread->state_depth == 0) drop(w);
+    }
+    if (thread->state_depth == 0) thread->write_count = 0;
+}
+
+wb_status wb_state_settle(void) {
+    wb_thread *thread = wb_thread_get();
+    if (!thread || thread->write_count == 0) return WB_OK;
+    const int count = wb_state_pending(0, NULL);
+    for (int64_t room = 0; room < count; room++)
+        if (!WB_GROW(thread->survivors, room, thread->survivor_capacity)) return WB_ERROR_MEMORY;
+    (void)wb_state_pending(count, thread->survivors);
+    const wb_status status = count ? wb_evaluate_hook(count, thread->survivors) : WB_OK;
+    if (status == WB_OK)
+        settle(thread);
+    else
+        undo(thread, 0);
+    return status;
+}

@@ -1,0 +1,33 @@
+/* Writes of state: arrays of a model that a loss or a forward function changes, and kept arrays
+ * that leave a loss pending. They are computed with the next wb_update, when the scope closes, or
+ * before a whole model is copied, moved or saved, and lose their recipes then. */
+#ifndef WB_ARRAY_STATE_H
+#define WB_ARRAY_STATE_H
+
+#include "array/array.h"
+
+/* The slot, a place in a model, holds value from now on. Until the write is settled the old array
+ * is held, too, so that the write can be taken back. */
+wb_status wb_state_write(wb_array **slot, wb_array *value);
+
+/* What is written between the two can be taken back: with keep false, wb_state_end gives each slot
+ * what it held at wb_state_begin, whose result it gets. Pairs nest. */
+int64_t wb_state_begin(void);
+void wb_state_end(int64_t begin, bool keep);
+
+/* A kept array that leaves its scope pending is computed with the writes. */
+wb_status wb_state_survive(wb_array *x);
+
+/* The slot goes, or gets another array: its writes are forgotten. */
+void wb_state_forget(wb_array **slot);
+
+/* What is pending of all that, at most capacity arrays, for a plan that computes them with its own
+ * roots: they lose their recipes then. Returns how many there are. */
+int wb_state_pending(int capacity, wb_array **values);
+
+/* Computes what is pending, in one plan, and settles the writes; on failure all are taken back. */
+wb_status wb_state_settle(void);
+/* Takes all writes back. */
+void wb_state_undo(void);
+
+#endif
