@@ -31,7 +31,7 @@ typedef struct wb_layer {
     const wb_layer_class *class_;
     void *spare_;
     uint64_t stamp_;
-    int32_t refs_;
+    int32_t refs_, owned_; /* references; those of them that containers hold */
     uint8_t mode_;
     bool shared_;
 } wb_layer;
@@ -119,12 +119,14 @@ struct wb_layer_class {
 #define WB_FIXED_CHILD_FIELD(type, field)                                                          \
     { #field, offsetof(type, field), WB_FIELD_CHILD, false, true }
 
-/* A zeroed struct of the class, released by wb_free. Fails, naming it, if the class has no table.
- * */
+/* A zeroed struct of the class, released by wb_free. Fails, naming it, if the class has no
+ * table. */
 #define wb_new(type) ((type *)(void *)wb_layer_new(&type##_functor))
 WB_API wb_layer *wb_layer_new(const wb_layer_class *layer_class);
 
-/* One more owner, for a layer that stands in two places; returns it. */
+/* One more reference, which the caller owns; returns the layer. A container takes over one
+ * reference to each of its layers, so a layer that is to stand in two containers is retained once.
+ * Where a call has it twice, wb_chain(d, d), that is done by itself. */
 WB_API wb_layer *wb_retain(wb_layer *layer);
 
 /* ---- using a model ---- */

@@ -103,10 +103,13 @@ static bool mixed_devices(wb_op op, const wb_array *a, const wb_array *b) {
 
 bool wb_is_gone(const char *function, const wb_array *x) {
     if (x->object.klass == &wb_array_class) return false;
-    (void)wb_fail(WB_ERROR_ARGUMENT,
-                  "%s: an operand was released: its scope has closed, or its batch's turn is over; "
-                  "wb_keep keeps arrays longer",
-                  function);
+    if (wb_object_is_released(x) || !x->object.klass)
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "%s: an array was released: its scope has closed, or its batch's turn is "
+                      "over; wb_keep keeps arrays longer",
+                      function);
+    else
+        (void)wb_object_check(function, x, &wb_array_class, "an operand");
     return true;
 }
 
@@ -236,6 +239,7 @@ void wb_unhold(wb_array *x) {
 }
 
 wb_array *wb_keep(wb_array *x) {
+    if (x && wb_is_gone("wb_keep", x)) return NULL;
     if (x && x->keeps < UINT16_MAX) x->keeps++;
     return wb_hold(x);
 }

@@ -36,11 +36,17 @@ static void free_array(wb_thread *thread, wb_array *x) {
 void wb_free(void *object) {
     wb_object *any = object;
     wb_thread *thread = wb_thread_get();
-    if (!any || !any->klass || !thread) return;
+    if (!any || !thread) return;
     if (any->klass == &wb_array_class) {
         free_array(thread, object);
         return;
     }
+    if (wb_object_is_released(any)) {
+        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_free: the %s was released already",
+                      any->released_name);
+        return;
+    }
+    if (!any->klass || !any->klass->free) return;
     (void)leave_scope(thread, any);
     any->klass->free(any);
 }

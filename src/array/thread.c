@@ -38,7 +38,7 @@ static void put_free(wb_thread *thread, wb_array *node) {
 /* ---- released nodes that rest ---- */
 
 static bool has_quarantine(void) {
-#ifdef NDEBUG
+#if defined(NDEBUG) && !NODE_FROM_MALLOC
     static int known = -1; /* every thread that races here writes the same */
     int has = __atomic_load_n(&known, __ATOMIC_RELAXED);
     if (has < 0) {
@@ -54,17 +54,25 @@ static bool has_quarantine(void) {
 
 static void free_oldest(wb_thread *thread) {
     wb_array *node = thread->quarantine.oldest;
+    wb_object_guard(node, sizeof *node, false);
     thread->quarantine.oldest = *link_of(node);
     thread->quarantine.count--;
-    put_free(thread, node);
+    if (NODE_FROM_MALLOC)
+        wb_release_aligned(node);
+    else
+        put_free(thread, node);
 }
 
 static void rest(wb_thread *thread, wb_array *node) {
-    if (thread->quarantine.count == 0)
+    wb_array *newest = thread->quarantine.count ? thread->quarantine.newest : NULL;
+    if (newest) {
+        wb_object_guard(newest, sizeof *newest, false);
+        *link_of(newest) = node;
+        wb_object_guard(newest, sizeof *newest, true);
+    } else
         thread->quarantine.oldest = node;
-    else
-        *link_of(thread->quarantine.newest) = node;
     thread->quarantine.newest = node;
+    wb_object_guard(node, sizeof *node, true);
     if (++thread->quarantine.count > WB_QUARANTINE) free_oldest(thread);
 }
 
@@ -174,11 +182,7 @@ wb_array *wb_node_take(wb_thread *thread) {
 
 void wb_node_give(wb_thread *thread, wb_array *node) {
     __atomic_store_n(&thread->live_nodes, thread->live_nodes - 1, __ATOMIC_RELAXED);
-    if (NODE_FROM_MALLOC) {
-        wb_release_aligned(node);
-        return;
-    }
-    node->object.klass = NULL;
+    wb_object_mark_released(&node->object, "array");
     if (has_quarantine())
         rest(thread, node);
     else

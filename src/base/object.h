@@ -17,14 +17,37 @@ typedef struct wb_class {
 
 typedef struct wb_object {
     const wb_class *klass;
-    int64_t scope_slot; /* 1 + its place among what the thread's scopes own; 0: none */
+    union {
+        int64_t scope_slot;        /* 1 + its place among what the thread's scopes own; 0: none */
+        const char *released_name; /* of a released object: what it was */
+    };
 } wb_object;
+
+/* Zeroed memory for an object of the class, which counts as live. NULL when out of memory. */
+void *wb_object_new(const wb_class *klass, size_t size_bytes);
+/* Releases it. The memory rests for a while, with a header that says what it was, so that who still
+ * uses the object gets an error instead of a crash; the address sanitizer guards the rest of it. */
+void wb_object_delete(void *object, size_t size_bytes, const char *name);
+
+/* The same for an object whose memory stays, to be used again: until wb_object_wake it is no longer
+ * live, and its header says so. */
+void wb_object_rest(wb_object *object, const char *name);
+void wb_object_wake(wb_object *object, const wb_class *klass);
+/* The header of what is not counted here: a node. */
+void wb_object_mark_released(wb_object *object, const char *name);
+bool wb_object_is_released(const void *object);
+/* Tells the address sanitizer that what follows the header must not be touched, or may be again. */
+void wb_object_guard(void *object, size_t size_bytes, bool guarded);
+
+/* True if the object is there and of the class. Otherwise an error names the function and `what`
+ * was wanted: NULL (unless an error is pending), released, or something else. */
+bool wb_object_check(const char *function, const void *object, const wb_class *klass,
+                     const char *what);
 
 /* Counters of weber/array.h's wb_live; nodes of running threads are counted by the threads
  * themselves. */
 wb_live_counts wb_live_shared(void);
 void wb_live_arrays(int64_t change);
 void wb_live_buffers(int64_t change);
-void wb_live_objects(int64_t change);
 
 #endif

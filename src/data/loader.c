@@ -60,8 +60,7 @@ static void loader_free(void *object) {
     wb_copy_queue_close(&loader->queue);
     release_sources(loader);
     wb_release(loader->order);
-    wb_release(loader);
-    wb_live_objects(-1);
+    wb_object_delete(loader, sizeof *loader, "loader");
 }
 
 static const wb_device *loader_device(const void *object) {
@@ -129,6 +128,13 @@ static bool add_source(wb_loader *loader, const char *name, wb_array *x) {
     return true;
 }
 
+static bool are_there(const wb_loader_desc *desc) {
+    bool good = !wb_is_gone("loader", desc->x) && (!desc->y || !wb_is_gone("loader", desc->y));
+    for (int i = 0; good && i < WB_MORE_ARRAYS && desc->more[i].name; i++)
+        good = !desc->more[i].array || !wb_is_gone("loader", desc->more[i].array);
+    return good;
+}
+
 static bool add_sources(wb_loader *loader, const wb_loader_desc *desc) {
     if (!add_source(loader, "x", desc->x)) return false;
     if (desc->y && !add_source(loader, "y", desc->y)) return false;
@@ -146,6 +152,8 @@ static bool check_desc(const wb_loader_desc *desc) {
     wb_status status = WB_OK;
     if (!desc->x)
         (void)wb_fail_argument_null("loader", "x"), status = WB_ERROR_ARGUMENT;
+    else if (!are_there(desc))
+        status = WB_ERROR_ARGUMENT;
     else if (desc->batchsize < 0)
         status =
             wb_fail(WB_ERROR_ARGUMENT, "loader: batchsize is %lld; at least 1 is wanted (x is %s)",
@@ -188,9 +196,8 @@ static wb_fill_fn fill_ahead;
 
 wb_loader *wb_loader_make(wb_loader_desc desc) {
     if (wb_failed() || !check_desc(&desc)) return NULL;
-    wb_loader *loader = wb_alloc(sizeof *loader);
+    wb_loader *loader = wb_object_new(&loader_class, sizeof *loader);
     if (!loader) return NULL;
-    loader->object.klass = &loader_class;
     loader->turn.object.klass = &turn_class;
     loader->epoch = -1;
     loader->desc = desc;
@@ -201,11 +208,10 @@ wb_loader *wb_loader_make(wb_loader_desc desc) {
     if (!add_sources(loader, &desc) || !plan_epochs(loader) || !plan_route(loader)) {
         release_sources(loader);
         wb_release(loader->order);
-        wb_release(loader);
+        wb_object_delete(loader, sizeof *loader, "loader");
         return NULL;
     }
     wb_prefetch_start(&loader->prefetch, fill_ahead, loader, desc.no_background);
-    wb_live_objects(1);
     return loader;
 }
 
@@ -456,10 +462,8 @@ static bool advance(wb_loader *loader, wb_batch *batch) {
 }
 
 bool wb_next(wb_loader *loader, wb_batch *batch) {
-    if (!loader || !batch) {
-        (void)wb_fail_argument_null("wb_next", loader ? "batch" : "loader");
-        return false;
-    }
+    if (!wb_object_check("wb_next", loader, &loader_class, "the loader")) return false;
+    if (!batch) return wb_fail_argument_null("wb_next", "batch");
     if (is_current(loader, batch)) {
         loader->in_epoch = advance(loader, batch);
         if (loader->in_epoch) return true;
@@ -491,10 +495,8 @@ static void first_filled(wb_loader *loader, slot *s, const int64_t *order, int64
 }
 
 bool wb_first(wb_loader *loader, wb_batch *batch) {
-    if (!loader || !batch) {
-        (void)wb_fail_argument_null("wb_first", loader ? "batch" : "loader");
-        return false;
-    }
+    if (!wb_object_check("wb_first", loader, &loader_class, "the loader")) return false;
+    if (!batch) return wb_fail_argument_null("wb_first", "batch");
     *batch = (wb_batch){0};
     if (wb_failed()) return false;
     int64_t index;

@@ -293,8 +293,11 @@ static wb_status check_arguments(const char *function, wb_array *result, int cou
         if (!wb_failed()) (void)wb_fail_argument_null(function, "the result");
         return wb_error_status();
     }
-    for (int i = 0; i < count; i++)
+    if (wb_is_gone(function, result)) return WB_ERROR_ARGUMENT;
+    for (int i = 0; i < count; i++) {
         if (!arrays[i]) return wb_fail(WB_ERROR_ARGUMENT, "%s: array %d is NULL", function, i);
+        if (wb_is_gone(function, arrays[i])) return WB_ERROR_ARGUMENT;
+    }
     if (wb_dtype_is_float((wb_dtype)result->dtype)) return WB_OK;
     return wb_fail(WB_ERROR_DTYPE, "%s: the result is %s; a floating type is wanted", function,
                    wb_dtype_name((wb_dtype)result->dtype));

@@ -11,9 +11,20 @@
 
 _Static_assert(sizeof(wb_object) <= sizeof(int64_t[2]), "wb_layer begins with a wb_object");
 
-static wb_object *object_of(wb_layer *layer) { return (wb_object *)(void *)layer; }
-
 /* ---- release ---- */
+
+static void title(const wb_layer *layer, char *text, size_t size);
+
+/* The struct's reference to a layer; the layer may have been freed before, by mistake. */
+static void release_child(wb_layer *layer, const wb_field *field) {
+    wb_layer *child = *wb_field_child(layer, field);
+    if (wb_object_is_released(child))
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "wb_free: %s.%s was freed before the %s that owns it; free the %s alone",
+                      layer->class_->name, field->name, layer->class_->name, layer->class_->name);
+    else
+        wb_free(child);
+}
 
 static void release_field(wb_layer *layer, const wb_field *field) {
     switch (field->kind) {
@@ -25,7 +36,7 @@ static void release_field(wb_layer *layer, const wb_field *field) {
         wb_unhold(*wb_field_array(layer, field));
         return;
     case WB_FIELD_CHILD:
-        wb_free(*wb_field_child(layer, field));
+        release_child(layer, field);
         return;
     case WB_FIELD_LIST:
         wb_list_release(wb_field_list(layer, field));
@@ -35,16 +46,47 @@ static void release_field(wb_layer *layer, const wb_field *field) {
     }
 }
 
-/* wb_free gives one owner back. */
-static void layer_free(void *object) {
-    wb_layer *layer = object;
+static void drop_reference(wb_layer *layer) {
     if (--layer->refs_ > 0) return;
-    wb_object *spare = layer->spare_;
-    if (spare) spare->klass->free(spare);
+    wb_spare *spare = layer->spare_;
+    if (spare) spare->free(spare);
     for (int i = 0; i < layer->class_->field_count; i++)
         release_field(layer, &layer->class_->fields[i]);
-    wb_release(layer);
-    wb_live_objects(-1);
+    wb_object_delete(layer, layer->class_->size_bytes, layer->class_->name);
+}
+
+/* wb_free gives one owner's reference back; those of containers are theirs. */
+static void layer_free(void *object) {
+    wb_layer *layer = object;
+    char text[200];
+    if (layer->refs_ > layer->owned_) {
+        drop_reference(layer);
+        return;
+    }
+    title(layer, text, sizeof text);
+    (void)wb_fail(WB_ERROR_ARGUMENT,
+                  "wb_free: %s belongs to a container, which releases it: free the container, or "
+                  "call wb_retain before you put the layer into it",
+                  text);
+}
+
+bool wb_layer_own(const char *function, int64_t place, wb_layer *layer) {
+    char text[200];
+    if (layer->refs_ > layer->owned_) {
+        layer->owned_++;
+        return true;
+    }
+    title(layer, text, sizeof text);
+    (void)wb_fail(WB_ERROR_ARGUMENT,
+                  "%s: layer %lld, %s, belongs to another container already: "
+                  "wb_retain(layer) shares it",
+                  function, (long long)place, text);
+    return false;
+}
+
+void wb_layer_disown(wb_layer *layer) {
+    layer->owned_--;
+    drop_reference(layer);
 }
 
 static const wb_class layer_object_class = {.name = "layer", .free = layer_free};
@@ -60,12 +102,10 @@ wb_layer *wb_layer_new(const wb_layer_class *layer_class) {
     if (layer_class->size_bytes < sizeof(wb_layer))
         return wb_fail_null(WB_ERROR_ARGUMENT, "%s does not begin with a wb_layer",
                             layer_class->name);
-    wb_layer *layer = wb_alloc(layer_class->size_bytes);
+    wb_layer *layer = wb_object_new(&layer_object_class, layer_class->size_bytes);
     if (!layer) return NULL;
-    object_of(layer)->klass = &layer_object_class;
     layer->class_ = layer_class;
     layer->refs_ = 1;
-    wb_live_objects(1);
     return layer;
 }
 
@@ -81,15 +121,28 @@ bool wb_is_layer(const void *object) {
 
 bool wb_check_layer(const char *function, const void *object) {
     if (wb_is_layer(object)) return true;
-    if (wb_failed()) return false;
-    if (!object)
-        (void)wb_fail_argument_null(function, "the layer");
-    else
+    if (!object || wb_object_is_released(object))
+        return wb_object_check(function, object, &layer_object_class, "the layer");
+    if (!wb_failed())
         (void)wb_fail(WB_ERROR_ARGUMENT,
                       "%s: this is no layer; a struct of your own is declared with WB_FUNCTOR and "
                       "made by wb_new (weber/layers.h)",
                       function);
     return false;
+}
+
+bool wb_layer_check_fields(const wb_layer *layer) {
+    const wb_layer_class *layer_class = layer->class_;
+    for (int i = 0; i < layer_class->field_count; i++) {
+        const wb_field *field = &layer_class->fields[i];
+        if (field->kind != WB_FIELD_ARRAY && field->kind != WB_FIELD_STATE) continue;
+        const wb_array *x = *wb_field_array((wb_layer *)(uintptr_t)layer, field);
+        if (!x || (x->object.klass == &wb_array_class && x->holds > 0)) continue;
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s.%s holds an array of a closed scope: wb_keep it",
+                      layer_class->name, field->name);
+        return false;
+    }
+    return true;
 }
 
 bool wb_scope_begin(void) {
@@ -171,10 +224,13 @@ wb_array *wb_apply(wb_layer *layer, wb_array *x) {
     if (outer) outer->inner = layer;
     const int64_t states = wb_state_begin();
     wb_array *y = NULL;
-    if (layer->class_->forward)
-        y = layer->class_->forward(layer, x);
-    else
+    if (!layer->class_->forward)
         (void)wb_fail(WB_ERROR_ARGUMENT, "cannot be applied: it has no forward function");
+    else if (wb_layer_check_fields(layer)) {
+        y = layer->class_->forward(layer, x);
+        if (!y && !wb_failed())
+            (void)wb_fail(WB_ERROR_ARGUMENT, "the forward function returned NULL without an error");
+    }
     wb_state_end(states, y != NULL);
     if (outer) outer->inner = before;
     wb_place_pop(&own.place);

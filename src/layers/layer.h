@@ -110,6 +110,21 @@ wb_array *wb_through_memory(const wb_array *from, wb_array *x, const wb_array *t
 
 /* ---- making ---- */
 
+/* A container takes over a reference that nobody holds yet. False with an error if all references
+ * are held by containers. */
+bool wb_layer_own(const char *function, int64_t place, wb_layer *layer);
+/* The container gives it back. */
+void wb_layer_disown(wb_layer *layer);
+
+/* Every array of the struct's own fields is held; false with an error that names the field. */
+bool wb_layer_check_fields(const wb_layer *layer);
+
+/* What a layer keeps for the next step (its gradients' lists). */
+typedef struct wb_spare {
+    wb_object object;
+    void (*free)(void *spare);
+} wb_spare;
+
 /* Opens a scope; false (out of memory) means that there is none to close. */
 bool wb_scope_begin(void);
 

@@ -15,7 +15,7 @@ bool wb_list_new(wb_layer_list *list, int64_t count) {
 void wb_list_release(wb_layer_list *list) {
     for (int64_t i = 0; i < list->count; i++) {
         wb_layer_item *item = &list->items[i];
-        wb_free(item->layer);
+        if (item->layer) wb_layer_disown(item->layer);
         wb_unhold(item->array);
         wb_release(item->name);
     }
@@ -86,12 +86,30 @@ static bool check_contents(const char *function, const wb_contents *contents, bo
 
 /* ---- making ---- */
 
-/* The layers among the contents were given to a maker that failed. */
+/* The layers among the contents were given to a maker that failed, each with a reference that no
+ * container holds. */
 static void release_contents(const wb_contents *contents) {
     for (int64_t i = 0; i < contents->count; i++) {
-        void *object = object_at(contents, i);
-        if (wb_is_layer(object)) wb_free(object);
+        wb_layer *layer = object_at(contents, i);
+        if (wb_is_layer(layer) && layer->refs_ > layer->owned_) wb_free(layer);
     }
+}
+
+/* Takes over a reference to each layer; to one that stands there again, the caller's next one or
+ * one more. */
+static bool own_layers(const char *function, const wb_contents *contents) {
+    const uint64_t stamp = wb_new_stamp();
+    for (int64_t i = 0; i < contents->count; i++) {
+        wb_layer *layer = object_at(contents, i);
+        if (!wb_is_layer(layer)) continue;
+        if (layer->stamp_ == stamp && layer->refs_ == layer->owned_) layer->refs_++;
+        layer->stamp_ = stamp;
+        if (wb_layer_own(function, i + 1, layer)) continue;
+        while (i-- > 0) /* as it was */
+            if (wb_is_layer(object_at(contents, i))) ((wb_layer *)object_at(contents, i))->owned_--;
+        return false;
+    }
+    return true;
 }
 
 static bool copy_names(wb_layer_list *list, const wb_contents *contents) {
@@ -105,7 +123,8 @@ wb_layer *wb_container_new(const char *function, const wb_layer_class *layer_cla
     wb_layer *layer =
         check_contents(function, contents, layers_only) ? wb_layer_new(layer_class) : NULL;
     wb_layer_list *list = layer ? (void *)((char *)layer + list_offset) : NULL;
-    if (!list || !wb_list_new(list, contents->count) || !copy_names(list, contents)) {
+    if (!list || !wb_list_new(list, contents->count) || !copy_names(list, contents) ||
+        !own_layers(function, contents)) {
         wb_free(layer);
         release_contents(contents);
         return NULL;

@@ -60,7 +60,8 @@ static bool visit_field(wb_visitor *v, const wb_path *outer, wb_layer *layer, co
     }
     case WB_FIELD_CHILD: {
         wb_layer *child = *wb_field_child(layer, field);
-        return !child || visit_layer(v, &path, child, trainable && field->trainable);
+        return !child || (wb_check_layer(layer->class_->name, child) &&
+                          visit_layer(v, &path, child, trainable && field->trainable));
     }
     case WB_FIELD_LIST:
         return visit_list(v, &path, wb_field_list(layer, field), trainable && field->trainable);
@@ -73,7 +74,7 @@ static bool visit_field(wb_visitor *v, const wb_path *outer, wb_layer *layer, co
 static bool visit_layer(wb_visitor *v, const wb_path *outer, wb_layer *layer, bool trainable) {
     if (layer->stamp_ == v->stamp && !v->everywhere) return true;
     layer->stamp_ = v->stamp;
-    if (v->layer && !v->layer(v, layer)) return false;
+    if (!wb_layer_check_fields(layer) || (v->layer && !v->layer(v, layer))) return false;
     const wb_layer_class *layer_class = layer->class_;
     for (int i = 0; i < layer_class->field_count; i++)
         if (!visit_field(v, outer, layer, &layer_class->fields[i], trainable)) return false;
@@ -216,6 +217,7 @@ wb_status wb_set(wb_layer *model, const char *path, wb_array *x) {
     if (!wb_check_layer("wb_set", model)) return WB_ERROR_ARGUMENT;
     if (!x && wb_failed()) return WB_ERROR_ARGUMENT;
     if (!x) return wb_fail(WB_ERROR_ARGUMENT, "wb_set: x is NULL");
+    if (wb_is_gone("wb_set", x)) return WB_ERROR_ARGUMENT;
     bool is_state = false;
     wb_array **slot = find_slot("wb_set", model, path, &is_state);
     if (!slot) return WB_ERROR_ARGUMENT;

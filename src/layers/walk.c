@@ -86,6 +86,7 @@ static bool map_list(mapping *m, const wb_path *outer, const wb_layer_list *old,
         const wb_path path = {outer, from->name, i + 1};
         if (from->name && !(to->name = wb_copy_text(from->name))) return false;
         if (!map_child(m, &path, from->layer, &to->layer)) return false;
+        if (to->layer) to->layer->owned_++;
         if (!map_slot(m, &path, from->array, &to->array)) return false;
     }
     return true;

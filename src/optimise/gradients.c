@@ -18,7 +18,13 @@ static void release_lists(wb_gradients *g) {
     wb_release(g->array_of);
     wb_release(g->values);
     wb_release(g->leaving);
-    wb_release(g);
+}
+
+static void free_spare(void *spare) {
+    wb_gradients *g = spare;
+    wb_object_wake(&g->spare.object, NULL);
+    release_lists(g);
+    wb_object_delete(g, sizeof *g, "gradients of a model");
 }
 
 static void drop_all(wb_gradients *g) {
@@ -32,17 +38,15 @@ static void drop_all(wb_gradients *g) {
 static void gradients_free(void *object) {
     wb_gradients *g = object;
     wb_layer *model = g->model;
-    if (!model) {
-        release_lists(g);
-        return;
-    }
-    drop_all(g);
+    if (model) drop_all(g);
     g->model = NULL;
-    wb_live_objects(-1);
-    if (model->spare_)
-        release_lists(g);
-    else
+    if (model && !model->spare_) {
+        wb_object_rest(&g->spare.object, "gradients of a model");
         model->spare_ = g;
+    } else {
+        release_lists(g);
+        wb_object_delete(g, sizeof *g, "gradients of a model");
+    }
     wb_free(model);
 }
 
@@ -51,11 +55,13 @@ static const wb_class gradients_class = {.name = "gradients", .free = gradients_
 static wb_gradients *take(wb_layer *model) {
     wb_gradients *g = model->spare_;
     model->spare_ = NULL;
-    if (!g) g = wb_alloc(sizeof *g);
+    if (g)
+        wb_object_wake(&g->spare.object, &gradients_class);
+    else
+        g = wb_object_new(&gradients_class, sizeof *g);
     if (!g) return NULL;
-    g->object.klass = &gradients_class;
+    g->spare.free = free_spare;
     g->model = wb_retain(model);
-    wb_live_objects(1);
     return g;
 }
 
@@ -200,16 +206,19 @@ static int64_t find(const wb_gradients *g, const char *function, const char *pat
     return -1;
 }
 
+bool wb_gradients_check(const char *function, const wb_gradients *gradients) {
+    return wb_object_check(function, gradients, &gradients_class, "the gradients object");
+}
+
 wb_array *wb_gradients_get(const wb_gradients *gradients, const char *path) {
-    if (!gradients)
-        return wb_failed() ? NULL : wb_fail_argument_null("wb_gradients_get", "gradients");
+    if (!wb_gradients_check("wb_gradients_get", gradients)) return NULL;
     const int64_t i = find(gradients, "wb_gradients_get", path);
     wb_array *value = i < 0 ? NULL : wb_gradients_at(gradients, i);
     return value ? wb_scope_add(value) : NULL;
 }
 
 wb_status wb_gradients_set(wb_gradients *gradients, const char *path, wb_array *gradient) {
-    if (!gradients) return wb_fail(WB_ERROR_ARGUMENT, "wb_gradients_set: gradients is NULL");
+    if (!wb_gradients_check("wb_gradients_set", gradients)) return WB_ERROR_ARGUMENT;
     const int64_t i = find(gradients, "wb_gradients_set", path);
     if (i < 0) return WB_ERROR_ARGUMENT;
     const int64_t k = gradients->array_of[i];

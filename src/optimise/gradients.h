@@ -4,12 +4,12 @@
 
 #include <weber/optimise.h>
 
-#include "array/array.h"
+#include "layers/layer.h"
 
 /* Lives in its scope; between uses it waits in its model (spare_), so that a step allocates
  * nothing. */
 struct wb_gradients {
-    wb_object object;
+    wb_spare spare;  /* first: what the model keeps it as while it waits */
     wb_layer *model; /* owned while in use; NULL while waiting */
     wb_array *loss;  /* one reference */
     int64_t count, capacity;
@@ -20,6 +20,9 @@ struct wb_gradients {
     wb_array **values;  /* gradient of arrays[k], one reference, or NULL */
     wb_array **leaving; /* scratch: the values and the loss */
 };
+
+/* True if they are there; else an error names the function. */
+bool wb_gradients_check(const char *function, const wb_gradients *gradients);
 
 /* The trainable slots of model, with no values yet; NULL on failure. Not yet owned by a scope. */
 wb_gradients *wb_gradients_new(wb_layer *model);

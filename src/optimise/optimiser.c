@@ -23,8 +23,7 @@ static void optimiser_free(void *object) {
     wb_optimiser *o = object;
     release_groups(o);
     wb_free(o->model);
-    wb_release(o);
-    wb_live_objects(-1);
+    wb_object_delete(o, sizeof *o, "optimiser");
 }
 
 static const wb_class optimiser_class = {.name = "optimiser",
@@ -199,10 +198,8 @@ static bool check(const wb_setup_desc *desc) {
 
 wb_optimiser *wb_setup_make(wb_setup_desc desc) {
     if (!check(&desc)) return NULL;
-    wb_optimiser *o = wb_alloc(sizeof *o);
+    wb_optimiser *o = wb_object_new(&optimiser_class, sizeof *o);
     if (!o) return NULL;
-    wb_live_objects(1);
-    o->object.klass = &optimiser_class;
     o->rule = desc.rule;
     o->clip_norm = desc.clip_norm;
     o->model = wb_retain(desc.model);
@@ -218,12 +215,16 @@ wb_optimiser *wb_setup_make(wb_setup_desc desc) {
 int64_t wb_step(const wb_optimiser *optimiser) { return optimiser ? optimiser->step : 0; }
 
 wb_status wb_adjust(wb_optimiser *optimiser, double eta) {
-    if (!optimiser) return wb_fail(WB_ERROR_ARGUMENT, "wb_adjust: the optimiser is NULL");
+    if (!wb_optimiser_check("wb_adjust", optimiser)) return WB_ERROR_ARGUMENT;
     if (!(eta >= 0) || isinf(eta))
         return wb_fail(WB_ERROR_ARGUMENT,
                        "wb_adjust: the learning rate %g is negative or not finite", eta);
     optimiser->rule.eta = eta;
     return WB_OK;
+}
+
+bool wb_optimiser_check(const char *function, const wb_optimiser *optimiser) {
+    return wb_object_check(function, optimiser, &optimiser_class, "the optimiser");
 }
 
 bool wb_is_optimiser(const void *object) {

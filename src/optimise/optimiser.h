@@ -67,6 +67,8 @@ wb_status wb_rule_check(const char *function, const wb_rule *rule);
 wb_status wb_optimiser_group(wb_optimiser *optimiser);
 
 bool wb_is_optimiser(const void *object);
+/* True if it is there and one; else an error names the function. */
+bool wb_optimiser_check(const char *function, const wb_optimiser *optimiser);
 
 /* wb_move and wb_device_of for optimisers: state and model together (move.c). */
 wb_status wb_optimiser_move(const wb_to_desc *desc);

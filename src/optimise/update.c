@@ -27,11 +27,9 @@ static bool unchanged(const wb_optimiser *o) {
 
 static wb_status check(const char *function, wb_optimiser *o, const wb_layer *model,
                        const wb_gradients *g) {
-    if (!o || !model || !g) {
-        const char *what = !o ? "the optimiser" : !model ? "the model" : "gradients";
-        if (!wb_failed()) (void)wb_fail_argument_null(function, what);
+    if (!wb_optimiser_check(function, o) || !wb_check_layer(function, model) ||
+        !wb_gradients_check(function, g))
         return WB_ERROR_ARGUMENT;
-    }
     if (o->model != model || g->model != model)
         return wb_fail(WB_ERROR_ARGUMENT, "%s: the %s belong%s to another model", function,
                        o->model != model ? "optimiser" : "gradients", o->model != model ? "s" : "");
@@ -303,8 +301,8 @@ static wb_status run_whole(wb_optimiser *o, wb_gradients *g, wb_loss_fn *loss,
 
 wb_array *wb_train_step(wb_loss_fn *loss, wb_layer *model, const wb_batch *batch, void *user,
                         wb_optimiser *optimiser) {
-    if (!loss || !optimiser)
-        return wb_fail_argument_null("wb_train_step", loss ? "the optimiser" : "the loss function");
+    if (!loss) return wb_fail_argument_null("wb_train_step", "the loss function");
+    if (!wb_optimiser_check("wb_train_step", optimiser)) return NULL;
     if (!wb_check_layer("wb_train_step", model)) return NULL;
     wb_gradients *g = wb_gradients_new(model);
     if (!g) return NULL;

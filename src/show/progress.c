@@ -23,8 +23,7 @@ struct wb_progress {
 };
 
 static void progress_free(void *object) {
-    wb_release(object);
-    wb_live_objects(-1);
+    wb_object_delete(object, sizeof(wb_progress), "progress bar");
 }
 
 static const wb_class progress_class = {.name = "progress", .free = progress_free};
@@ -36,10 +35,8 @@ static double now(void) {
 }
 
 wb_progress *wb_progress_make(wb_progress_desc desc) {
-    wb_progress *p = wb_alloc(sizeof *p);
+    wb_progress *p = wb_object_new(&progress_class, sizeof *p);
     if (!p) return NULL;
-    wb_live_objects(1);
-    p->object.klass = &progress_class;
     p->desc = desc;
     if (!desc.what) p->desc.what = "";
     if (!desc.items) p->desc.items = 1;

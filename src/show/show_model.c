@@ -281,6 +281,9 @@ static wb_status show_to(FILE *file, void *object) {
         return wb_error_status();
     }
     if (any->klass == &wb_array_class) return wb_show_array(file, object);
+    if (wb_object_is_released(any))
+        return wb_fail(WB_ERROR_ARGUMENT, "wb_show: the %s was released already",
+                       any->released_name);
     if (!any->klass) return wb_fail(WB_ERROR_ARGUMENT, "wb_show: this is nothing of Weber's");
     if (wb_is_layer(object))
         print_model(file, object);

@@ -34,17 +34,14 @@ static void file_free(void *object) {
     unmap(&file->map);
     wb_arena_release(&file->arena);
     wb_release(file->path);
-    wb_release(file);
-    wb_live_objects(-1);
+    wb_object_delete(file, sizeof *file, "file");
 }
 
 static const wb_class file_class = {.name = "file", .free = file_free};
 
 wb_file *wb_file_new(const char *path) {
-    wb_file *file = wb_alloc(sizeof *file);
+    wb_file *file = wb_object_new(&file_class, sizeof *file);
     if (!file) return NULL;
-    wb_live_objects(1);
-    file->object.klass = &file_class;
     file->refs = 1;
     file->path = wb_copy_text(path);
     if (file->path) return file;

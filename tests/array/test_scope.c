@@ -256,33 +256,23 @@ static void a_kept_array_outlives_its_thread(void **state) {
 
 /* ---- arrays that were released ---- */
 
-#if defined(__SANITIZE_ADDRESS__)
-#define FINDS_ITSELF 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define FINDS_ITSELF 1 /* the sanitizer, by ending the program */
-#endif
-#endif
-#ifndef FINDS_ITSELF
-#define FINDS_ITSELF 0
-#endif
+enum { ROUNDS = 20 }; /* fewer arrays than rest */
 
 /* With WEBER_DEBUG=mem: though thousands have been made since. */
 static void what_was_released_says_so(void **state) {
     (void)state;
-    if (FINDS_ITSELF) skip();
     wb_scope_open();
     wb_array *x = wb_vector(1, 2, 3), *y = wb_exp(x);
     assert_int_equal(wb_scope_close(), WB_OK);
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < ROUNDS; i++) {
         wb_scope_open();
         for (int k = 0; k < 500; k++) (void)wb_add(wb_vector(4, 5, 6), wb_number(k));
         assert_int_equal(wb_scope_close(), WB_OK);
         assert_null(wb_add(wb_vector(1, 2, 3), x));
-        assert_error(WB_ERROR_ARGUMENT, "add: an operand was released: its scope has closed");
+        assert_error(WB_ERROR_ARGUMENT, "add: an array was released: its scope has closed");
         float numbers[3];
         assert_int_equal(wb_read_f32(y, numbers, 3), WB_ERROR_ARGUMENT);
-        assert_error(WB_ERROR_ARGUMENT, "an operand was released");
+        assert_error(WB_ERROR_ARGUMENT, "an array was released");
     }
 }
 

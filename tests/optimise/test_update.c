@@ -231,7 +231,7 @@ static void wrong_partners_are_refused(void **state) {
     assert_int_equal(wb_update(o, other, g), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "wb_update: the optimiser belongs to another model");
     assert_int_equal(wb_update(o, model, NULL), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "wb_update: gradients is NULL");
+    assert_error(WB_ERROR_ARGUMENT, "wb_update: the gradients object is NULL");
     assert_values(wb_get(model, "1"), 0, 1);
     wb_free(o), wb_free(model), wb_free(other);
 }

@@ -1,0 +1,289 @@
+/* What users do by mistake, each in a process of its own: it ends by itself, and what it says names
+ * the mistake. Nothing here is a crash, in release and debug builds and under the sanitizers. */
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <weber.h>
+
+#include "support/support.h"
+
+typedef struct ActorCritic {
+    wb_layer layer;
+    wb_layer *actor;
+    wb_array *critic;
+} ActorCritic;
+
+static wb_array *act(wb_layer *layer, wb_array *x) {
+    ActorCritic *m = (ActorCritic *)(void *)layer;
+    return wb_mul(wb_apply(m->actor, x), m->critic);
+}
+
+WB_FUNCTOR(ActorCritic, act, WB_CHILD_FIELD(ActorCritic, actor),
+           WB_ARRAY_FIELD(ActorCritic, critic));
+
+static ActorCritic *actor_critic(wb_array *critic) {
+    ActorCritic *m = wb_new(ActorCritic);
+    m->actor = wb_dense(2, 2);
+    m->critic = critic;
+    return m;
+}
+
+static wb_array *sum_of(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)user;
+    return wb_sum(wb_apply(model, batch->x));
+}
+
+/* An array whose scope has closed. */
+static wb_array *stale(void) {
+    wb_scope_open();
+    wb_array *x = wb_exp(wb_vector(1, 2));
+    (void)wb_scope_close();
+    return x;
+}
+
+/* ---- layers ---- */
+
+static void shared_twice(void) {
+    wb_layer *d = wb_dense(2, 2), *chain = wb_chain(d, d);
+    printf("%lld parameters\n", (long long)wb_parameter_count(chain));
+    wb_free(chain);
+}
+
+static void in_a_tree_twice(void) {
+    wb_layer *d = wb_dense(2, 2), *tree = wb_tree(d, d);
+    printf("%lld parameters\n", (long long)wb_parameter_count(tree));
+    wb_free(tree);
+}
+
+static void in_two_chains(void) {
+    wb_layer *d = wb_dense(2, 2), *first = wb_chain(d), *second = wb_chain(wb_dense(2, 2), d);
+    printf("%s\n", second ? "made" : "refused");
+    wb_free(first);
+}
+
+static void part_freed_before_the_chain(void) {
+    wb_layer *d = wb_dense(2, 2), *chain = wb_chain(d, wb_fn(wb_tanh));
+    wb_free(d);
+    wb_free(chain);
+}
+
+static void part_freed_before_the_struct(void) {
+    ActorCritic *m = actor_critic(wb_keep(wb_ones(WB_F32, 2)));
+    wb_free(m->actor);
+    wb_free(m);
+}
+
+static void freed_twice(void) {
+    wb_layer *chain = wb_chain(wb_dense(2, 2));
+    wb_free(chain);
+    wb_free(chain);
+}
+
+static void applied_after_it_was_freed(void) {
+    wb_layer *chain = wb_chain(wb_dense(2, 2));
+    wb_free(chain);
+    (void)wb_apply(chain, wb_vector(1, 2));
+}
+
+static void struct_used_after_its_child_was_freed(void) {
+    ActorCritic *m = actor_critic(wb_keep(wb_ones(WB_F32, 2)));
+    wb_free(m->actor);
+    (void)wb_parameter_count(&m->layer);
+    (void)wb_report("counting");
+    (void)wb_apply(&m->layer, wb_vector(1, 2));
+}
+
+static wb_array *nothing(wb_layer *layer, wb_array *x) {
+    (void)layer, (void)x;
+    return NULL;
+}
+typedef struct Nothing {
+    wb_layer layer;
+    int number;
+} Nothing;
+WB_FUNCTOR(Nothing, nothing, WB_VALUE_FIELD(Nothing, number));
+
+static void forward_without_a_result(void) {
+    wb_layer *chain = wb_chain(wb_fn(wb_tanh), &wb_new(Nothing)->layer);
+    (void)wb_apply(chain, wb_vector(1, 2));
+    wb_free(chain);
+}
+
+/* ---- arrays that were not kept ---- */
+
+static void not_kept_then_set_up(void) {
+    wb_scope_open();
+    ActorCritic *m = actor_critic(wb_ones(WB_F32, 2));
+    (void)wb_scope_close();
+    (void)wb_setup(wb_adam(), &m->layer);
+}
+
+static void not_kept_then_applied(void) {
+    wb_scope_open();
+    ActorCritic *m = actor_critic(wb_ones(WB_F32, 2));
+    (void)wb_scope_close();
+    (void)wb_apply(&m->layer, wb_vector(1, 2));
+}
+
+static void not_kept_and_used_at_once(void) {
+    ActorCritic *m = actor_critic(wb_ones(WB_F32, 2));
+    (void)wb_apply(&m->layer, wb_vector(1, 2));
+}
+
+static void used_after_its_scope(void) { (void)wb_add(wb_vector(1, 2), stale()); }
+static void kept_after_its_scope(void) { (void)wb_keep(stale()); }
+static void shown_after_its_scope(void) { (void)wb_show(stale()); }
+static void freed_after_its_scope(void) { wb_free(stale()); }
+static void set_after_its_scope(void) {
+    ActorCritic *m = actor_critic(wb_keep(wb_ones(WB_F32, 2)));
+    (void)wb_set(&m->layer, "critic", stale());
+    wb_free(m);
+}
+
+/* ---- other objects ---- */
+
+static void gradients_after_their_scope(void) {
+    wb_layer *model = wb_chain(wb_dense(2, 2));
+    wb_optimiser *o = wb_setup(wb_adam(), model);
+    const wb_batch batch = {.x = wb_keep(wb_vector(1, 2))};
+    wb_gradients *g;
+    wb_scope_open();
+    (void)wb_withgradient(sum_of, model, &batch, NULL, &g);
+    (void)wb_scope_close();
+    (void)wb_update(o, model, g);
+    (void)wb_report("update");
+    (void)wb_gradients_get(g, "layers.1.weight");
+}
+
+static void optimiser_after_it_was_freed(void) {
+    wb_layer *model = wb_chain(wb_dense(2, 2));
+    wb_optimiser *o = wb_setup(wb_adam(), model);
+    const wb_batch batch = {.x = wb_vector(1, 2)};
+    wb_free(o);
+    (void)wb_train_step(sum_of, model, &batch, NULL, o);
+}
+
+static void loader_after_it_was_freed(void) {
+    wb_loader *loader = wb_loader_new(.x = wb_vector(1, 2));
+    wb_batch batch = {0};
+    wb_free(loader);
+    (void)wb_next(loader, &batch);
+}
+
+static void loader_over_released_arrays(void) { (void)wb_loader_new(.x = stale()); }
+
+static void one_object_for_another(void) {
+    wb_layer *model = wb_chain(wb_dense(2, 2));
+    wb_loader *loader = wb_loader_new(.x = wb_vector(1, 2));
+    const wb_batch batch = {.x = wb_vector(1, 2)};
+    (void)wb_train_step(sum_of, model, &batch, NULL, (wb_optimiser *)(void *)loader);
+}
+
+static const struct row {
+    const char *name;
+    void (*make)(void);
+    const char *said[2]; /* on stdout or stderr; NULL: no more */
+} rows[] = {
+    {"a layer stands twice in a chain", shared_twice, {"6 parameters"}},
+    {"a layer stands twice in a tree", in_a_tree_twice, {"6 parameters"}},
+    {"a layer of one chain is put into another",
+     in_two_chains,
+     {"refused", "wb_chain: layer 2, Dense(2 => 2), belongs to another container already: "
+                 "wb_retain(layer) shares it"}},
+    {"a layer is freed before the chain that owns it",
+     part_freed_before_the_chain,
+     {"wb_free: Dense(2 => 2) belongs to a container, which releases it"}},
+    {"a layer is freed before the struct that owns it",
+     part_freed_before_the_struct,
+     {"wb_free: ActorCritic.actor was freed before the ActorCritic that owns it"}},
+    {"a model is freed twice", freed_twice, {"wb_free: the Chain was released already"}},
+    {"a model is applied after it was freed",
+     applied_after_it_was_freed,
+     {"wb_apply: the layer was released already"}},
+    {"a struct is used after its layer was freed",
+     struct_used_after_its_child_was_freed,
+     {"ActorCritic: the layer was released already", "wb_apply: the layer was released already"}},
+    {"a forward function returns NULL and no error",
+     forward_without_a_result,
+     {"Nothing, layer 2 of Chain: the forward function returned NULL without an error"}},
+    {"a struct's array was not kept: setup",
+     not_kept_then_set_up,
+     {"ActorCritic.critic holds an array of a closed scope: wb_keep it"}},
+    {"a struct's array was not kept: apply",
+     not_kept_then_applied,
+     {"ActorCritic.critic holds an array of a closed scope: wb_keep it"}},
+    {"a struct's array was not kept: within its scope",
+     not_kept_and_used_at_once,
+     {"ActorCritic.critic holds an array of a closed scope: wb_keep it"}},
+    {"an array is used after its scope",
+     used_after_its_scope,
+     {"add: an array was released: its scope has closed"}},
+    {"an array is kept after its scope",
+     kept_after_its_scope,
+     {"wb_keep: an array was released: its scope has closed"}},
+    {"an array is shown after its scope",
+     shown_after_its_scope,
+     {"wb_show: the array was released already"}},
+    {"an array is freed after its scope",
+     freed_after_its_scope,
+     {"wb_free: the array was released already"}},
+    {"an array is put into a model after its scope",
+     set_after_its_scope,
+     {"wb_set: an array was released: its scope has closed"}},
+    {"gradients are used after their scope",
+     gradients_after_their_scope,
+     {"wb_update: the gradients object was released already",
+      "wb_gradients_get: the gradients object was released already"}},
+    {"an optimiser is used after it was freed",
+     optimiser_after_it_was_freed,
+     {"wb_train_step: the optimiser was released already"}},
+    {"a loader is used after it was freed",
+     loader_after_it_was_freed,
+     {"wb_next: the loader was released already"}},
+    {"a loader is made of an array that was released",
+     loader_over_released_arrays,
+     {"loader: an array was released: its scope has closed"}},
+    {"a loader stands where an optimiser belongs",
+     one_object_for_another,
+     {"wb_train_step: the optimiser is a loader"}},
+};
+
+/* The mistake in a process of its own, whose output goes to the pipe. */
+static void run_child(const struct row *row, int output) {
+    (void)dup2(output, STDOUT_FILENO);
+    (void)dup2(output, STDERR_FILENO);
+    row->make();
+    const int status = wb_report("mistake");
+    (void)fflush(stdout);
+    _exit(status);
+}
+
+static void ends_by_itself_and_says_so(void **state) {
+    const struct row *row = *state;
+    int ends[2], status;
+    char said[4096];
+    size_t used = 0;
+    assert_int_equal(pipe(ends), 0);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) run_child(row, ends[1]);
+    (void)close(ends[1]);
+    for (ssize_t more = 1; more > 0; used += (size_t)more)
+        if ((more = read(ends[0], said + used, sizeof said - 1 - used)) < 0) more = 0;
+    said[used] = 0;
+    (void)close(ends[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (!WIFEXITED(status)) fail_msg("signal %d; said: %s", WTERMSIG(status), said);
+    if (WEXITSTATUS(status) > 1) fail_msg("status %d: %s", WEXITSTATUS(status), said);
+    for (int i = 0; i < 2 && row->said[i]; i++)
+        if (!strstr(said, row->said[i])) fail_msg("\"%s\" is not in: %s", row->said[i], said);
+}
+
+int main(void) {
+    enum { ROWS = sizeof rows / sizeof *rows };
+    struct CMUnitTest tests[ROWS];
+    for (int i = 0; i < ROWS; i++)
+        tests[i] = (struct CMUnitTest){rows[i].name, ends_by_itself_and_says_so, NULL, NULL,
+                                       (void *)(uintptr_t)&rows[i]};
+    return cmocka_run_group_tests_name("mistakes", tests, NULL, NULL);
+}
