@@ -58,7 +58,8 @@ typedef struct wb_to_desc {
 WB_API void *wb_to_make(wb_to_desc desc);
 
 /* wb_to(wb_gpu_device(), x), where there is one, else x as wb_cpu gives it; and
- * wb_to(wb_cpu_device(), x). */
+ * wb_to(wb_cpu_device(), x). Julia's `m = gpu(m)` is wb_move(wb_gpu_device(), m): m = wb_gpu(m)
+ * would lose the first model without freeing it. */
 WB_API void *wb_gpu(void *x);
 WB_API void *wb_cpu(void *x);
 

@@ -8,7 +8,8 @@
  *     if (wb_failed()) return wb_report("predict");    // "predict: matmul: (2, 5) by (4) ..."
  *
  * The library never aborts, exits or prints by itself; messages for people go through the log
- * hook. */
+ * hook. An error that is still pending when its thread or the process ends, and whose message
+ * nobody has read, is logged then. */
 #ifndef WEBER_ERROR_H
 #define WEBER_ERROR_H
 
@@ -58,6 +59,13 @@ WB_API wb_status wb_take_error(char *text, size_t size_bytes);
 
 /* Forgets the pending error. */
 WB_API void wb_clear_error(void);
+
+/* For what may fail, and then is done without: true if the status is WB_OK; otherwise the error is
+ * told at the level "info" and forgotten.
+ *
+ *     if (!wb_try(wb_load("model.bson", model))) begin_anew(model);
+ */
+WB_API bool wb_try(wb_status status);
 
 /* Levels of the log. WEBER_LOG=error|warn|info|debug chooses what is shown; warn without it. */
 typedef enum wb_log_level { WB_LOG_ERROR, WB_LOG_WARN, WB_LOG_INFO, WB_LOG_DEBUG } wb_log_level;

@@ -43,7 +43,7 @@ void wb_free(void *object) {
     }
     if (wb_object_is_released(any)) {
         (void)wb_fail(WB_ERROR_ARGUMENT, "wb_free: the %s was released already",
-                      any->released_name);
+                      wb_object_released_name(any));
         return;
     }
     if (!any->klass || !any->klass->free) return;

@@ -55,22 +55,19 @@ static bool has_quarantine(void) {
 static void free_oldest(wb_thread *thread) {
     wb_array *node = thread->quarantine.oldest;
     wb_object_guard(node, sizeof *node, false);
-    thread->quarantine.oldest = *link_of(node);
+    thread->quarantine.oldest = (wb_array *)(void *)node->object.next;
     thread->quarantine.count--;
-    if (NODE_FROM_MALLOC)
+    if (NODE_FROM_MALLOC && !wb_lists_leaks())
         wb_release_aligned(node);
     else
         put_free(thread, node);
 }
 
 static void rest(wb_thread *thread, wb_array *node) {
-    wb_array *newest = thread->quarantine.count ? thread->quarantine.newest : NULL;
-    if (newest) {
-        wb_object_guard(newest, sizeof *newest, false);
-        *link_of(newest) = node;
-        wb_object_guard(newest, sizeof *newest, true);
-    } else
+    if (thread->quarantine.count == 0)
         thread->quarantine.oldest = node;
+    else
+        thread->quarantine.newest->object.next = &node->object;
     thread->quarantine.newest = node;
     wb_object_guard(node, sizeof *node, true);
     if (++thread->quarantine.count > WB_QUARANTINE) free_oldest(thread);
@@ -123,7 +120,29 @@ static void thread_ends(void *state) {
     current = NULL;
 }
 
-static void make_key(void) { (void)pthread_key_create(&key, thread_ends); }
+/* ---- leaks ---- */
+
+/* Arrays that are kept, and that no object owns. */
+static void list_kept_arrays(void) {
+    for (const wb_array *block = blocks; block; block = block->own_inputs[0])
+        for (int i = 1; i < NODES_PER_BLOCK; i++) {
+            const wb_array *x = &block[i];
+            if (x->object.klass != &wb_array_class || x->keeps == 0) continue;
+            wb_log_always("leak: array %s of %s, made by %s, was kept and never freed",
+                          wb_text_of(x), wb_dtype_name((wb_dtype)x->dtype),
+                          x->buffer && x->buffer->tag ? x->buffer->tag : wb_op_name((wb_op)x->op));
+        }
+}
+
+static void list_leaks(void) {
+    wb_objects_list_leaks();
+    list_kept_arrays();
+}
+
+static void make_key(void) {
+    (void)pthread_key_create(&key, thread_ends);
+    if (wb_lists_leaks()) (void)atexit(list_leaks);
+}
 
 static wb_thread *thread_new(void) {
     (void)pthread_once(&once, make_key);
@@ -168,7 +187,7 @@ static bool refill(wb_thread *thread) {
 
 wb_array *wb_node_take(wb_thread *thread) {
     wb_array *node;
-    if (NODE_FROM_MALLOC) {
+    if (NODE_FROM_MALLOC && !wb_lists_leaks()) {
         node = wb_alloc_aligned(sizeof *node);
         if (!node) return NULL;
     } else {
@@ -182,7 +201,7 @@ wb_array *wb_node_take(wb_thread *thread) {
 
 void wb_node_give(wb_thread *thread, wb_array *node) {
     __atomic_store_n(&thread->live_nodes, thread->live_nodes - 1, __ATOMIC_RELAXED);
-    wb_object_mark_released(&node->object, "array");
+    wb_object_mark_node(&node->object);
     if (has_quarantine())
         rest(thread, node);
     else

@@ -1,5 +1,6 @@
 #include "base/error.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 
 static _Thread_local struct {
     wb_status status;
+    bool was_read, was_told; /* the message, by the user; that a call was not run because of it */
     wb_place *place;
     char message[WB_MESSAGE_BYTES];
 } pending;
@@ -41,8 +43,40 @@ static size_t write_places(char *text, size_t size) {
     return used < size ? used : size - 1;
 }
 
+/* ---- errors that nobody reads ---- */
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+
+static void tell_unread(void) {
+    if (pending.status == WB_OK || pending.was_read) return;
+    wb_log_line(WB_LOG_ERROR, "an error that nobody asked for: %s", pending.message);
+    pending.was_read = true;
+}
+
+static void thread_ends(void *unused) {
+    (void)unused;
+    tell_unread();
+}
+
+static void watch_ends(void) {
+    (void)atexit(tell_unread); /* on the thread that calls exit */
+    (void)pthread_key_create(&key, thread_ends);
+}
+
+wb_status wb_not_run(const char *function) {
+    if (!pending.was_told)
+        wb_log_line(WB_LOG_WARN, "%s: not run: an earlier error is pending: %s", function,
+                    pending.message);
+    pending.was_told = true;
+    return pending.status;
+}
+
 wb_status wb_fail(wb_status status, const char *format, ...) {
     if (pending.status != WB_OK) return status;
+    (void)pthread_once(&once, watch_ends);
+    (void)pthread_setspecific(key, &pending);
+    pending.was_read = pending.was_told = false;
     pending.status = status;
     const size_t used = write_places(pending.message, sizeof pending.message);
     va_list args;
@@ -59,7 +93,10 @@ void *wb_fail_argument_null(const char *function, const char *what) {
 
 bool wb_failed(void) { return pending.status != WB_OK; }
 wb_status wb_error_status(void) { return pending.status; }
-const char *wb_error_message(void) { return pending.status == WB_OK ? "" : pending.message; }
+const char *wb_error_message(void) {
+    pending.was_read = true;
+    return pending.status == WB_OK ? "" : pending.message;
+}
 void wb_clear_error(void) { pending.status = WB_OK; }
 
 int wb_report(const char *what) {
@@ -67,6 +104,13 @@ int wb_report(const char *what) {
     wb_log_line(WB_LOG_ERROR, "%s: %s", what ? what : "weber", pending.message);
     wb_clear_error();
     return 1;
+}
+
+bool wb_try(wb_status status) {
+    if (status == WB_OK) return true;
+    wb_log_line(WB_LOG_INFO, "not done: %s", wb_error_message());
+    wb_clear_error();
+    return false;
 }
 
 wb_status wb_take_error(char *text, size_t size_bytes) {

@@ -17,6 +17,10 @@ wb_status wb_fail(wb_status status, const char *format, ...) __attribute__((form
  * NULL. */
 void *wb_fail_argument_null(const char *function, const char *what);
 
+/* For a call that does nothing because an older error is pending: logs that, once for each error,
+ * and returns the error's status. */
+wb_status wb_not_run(const char *function);
+
 /* A place that messages name: "Dense(784 => 128), layer 2 of Chain: ...". Push before applying a
  * layer, pop after. */
 typedef struct wb_place {

@@ -1,6 +1,9 @@
 #include "base/object.h"
 
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <weber/array.h>
 
@@ -39,17 +42,75 @@ wb_live_counts wb_live_shared(void) {
                             .objects = __atomic_load_n(&live.objects, __ATOMIC_RELAXED)};
 }
 
+/* ---- leaks ---- */
+
+bool wb_lists_leaks(void) {
+    static int known = -1; /* every thread that races here writes the same */
+    int lists = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (lists < 0) {
+        const char *text = getenv("WEBER_DEBUG");
+        lists = text && strstr(text, "leak") != NULL;
+        __atomic_store_n(&known, lists, __ATOMIC_RELAXED);
+    }
+    return lists != 0;
+}
+
+static struct {
+    pthread_mutex_t mutex;
+    wb_object **list; /* all live objects, in the order in which they were made; NULL: released */
+    int64_t count, capacity;
+} registry = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static void note_object(wb_object *object, bool is_live) {
+    if (!wb_lists_leaks()) return;
+    pthread_mutex_lock(&registry.mutex);
+    if (is_live && WB_GROW(registry.list, registry.count, registry.capacity))
+        registry.list[registry.count++] = object;
+    for (int64_t i = registry.count - 1; !is_live && i >= 0; i--) {
+        if (registry.list[i] != object) continue;
+        registry.list[i] = NULL;
+        break;
+    }
+    while (registry.count > 0 && !registry.list[registry.count - 1]) registry.count--;
+    pthread_mutex_unlock(&registry.mutex);
+}
+
+void wb_objects_list_leaks(void) {
+    for (int64_t i = 0; i < registry.count; i++) {
+        wb_object *object = registry.list[i];
+        char text[256];
+        if (!object || object->scope_slot != 0) continue;
+        const wb_class *klass = object->klass;
+        (void)snprintf(text, sizeof text, "%s", klass->name);
+        if (klass->describe_leak && !klass->describe_leak(object, text, sizeof text)) continue;
+        wb_log_always("leak: %s%s%s%s was never freed", text, klass->maker ? ", made by " : "",
+                      klass->maker ? klass->maker : "", klass->maker ? "," : "");
+    }
+}
+
 /* ---- released objects ---- */
 
-static const wb_class released_class = {.name = "released object"};
+static const wb_class released_class = {.name = "released object"},
+                      released_node_class = {.name = "array"};
 
-void wb_object_mark_released(wb_object *object, const char *name) {
+static void mark_released(wb_object *object, const char *name) {
     object->klass = &released_class;
     object->released_name = name;
 }
 
+void wb_object_mark_node(wb_object *object) {
+    object->klass = &released_node_class;
+    object->next = NULL;
+}
+
 bool wb_object_is_released(const void *object) {
-    return object && ((const wb_object *)object)->klass == &released_class;
+    const wb_class *klass = object ? ((const wb_object *)object)->klass : NULL;
+    return klass == &released_class || klass == &released_node_class;
+}
+
+const char *wb_object_released_name(const void *object) {
+    const wb_object *any = object;
+    return any->klass == &released_class ? any->released_name : any->klass->name;
 }
 
 void wb_object_guard(void *object, size_t size_bytes, bool guarded) {
@@ -75,7 +136,8 @@ static struct {
 void wb_object_delete(void *object, size_t size_bytes, const char *name) {
     if (!object) return;
     count_object(-1);
-    wb_object_mark_released(object, name);
+    note_object(object, false);
+    mark_released(object, name);
     wb_object_guard(object, size_bytes, true);
     pthread_mutex_lock(&resting.mutex);
     const int64_t place = resting.next++ % RESTING;
@@ -90,12 +152,14 @@ void wb_object_delete(void *object, size_t size_bytes, const char *name) {
 
 void wb_object_rest(wb_object *object, const char *name) {
     count_object(-1);
-    wb_object_mark_released(object, name);
+    note_object(object, false);
+    mark_released(object, name);
 }
 
 void wb_object_wake(wb_object *object, const wb_class *klass) {
     *object = (wb_object){.klass = klass};
     count_object(1);
+    note_object(object, true);
 }
 
 void *wb_object_new(const wb_class *klass, size_t size_bytes) {
@@ -103,6 +167,7 @@ void *wb_object_new(const wb_class *klass, size_t size_bytes) {
     if (!object) return NULL;
     object->klass = klass;
     count_object(1);
+    note_object(object, true);
     return object;
 }
 
@@ -113,7 +178,7 @@ bool wb_object_check(const char *function, const void *object, const wb_class *k
     if (!any && wb_failed()) return false;
     if (!any)
         (void)wb_fail_argument_null(function, what);
-    else if (any->klass == &released_class)
+    else if (wb_object_is_released(any))
         (void)wb_fail(WB_ERROR_ARGUMENT,
                       "%s: %s was released already, by wb_free or with the scope that owned it",
                       function, what);

@@ -13,6 +13,10 @@ typedef struct wb_class {
     wb_status (*move)(const wb_to_desc *desc); /* wb_move on it */
     const wb_device *(*device_of)(const void *object);
     const struct wb_saved *saved; /* numbers for files (base/saved.h) */
+    const char *maker;            /* the function that made it, for lists of leaks */
+    /* For lists of leaks: what it is, as "Dense(2 => 3)"; false: another object owns it. Arrays that
+     * it owns are no longer counted as kept. */
+    bool (*describe_leak)(void *object, char *text, size_t size_bytes);
 } wb_class;
 
 typedef struct wb_object {
@@ -20,6 +24,7 @@ typedef struct wb_object {
     union {
         int64_t scope_slot;        /* 1 + its place among what the thread's scopes own; 0: none */
         const char *released_name; /* of a released object: what it was */
+        struct wb_object *next;    /* of a released node: in the list of those that rest */
     };
 } wb_object;
 
@@ -33,9 +38,11 @@ void wb_object_delete(void *object, size_t size_bytes, const char *name);
  * live, and its header says so. */
 void wb_object_rest(wb_object *object, const char *name);
 void wb_object_wake(wb_object *object, const wb_class *klass);
-/* The header of what is not counted here: a node. */
-void wb_object_mark_released(wb_object *object, const char *name);
+/* The header of a released node, which is not counted here. */
+void wb_object_mark_node(wb_object *object);
 bool wb_object_is_released(const void *object);
+/* What a released object was. */
+const char *wb_object_released_name(const void *object);
 /* Tells the address sanitizer that what follows the header must not be touched, or may be again. */
 void wb_object_guard(void *object, size_t size_bytes, bool guarded);
 
@@ -43,6 +50,10 @@ void wb_object_guard(void *object, size_t size_bytes, bool guarded);
  * was wanted: NULL (unless an error is pending), released, or something else. */
 bool wb_object_check(const char *function, const void *object, const wb_class *klass,
                      const char *what);
+
+/* With WEBER_DEBUG=leak: logs what is live and owned by nobody else. */
+bool wb_lists_leaks(void);
+void wb_objects_list_leaks(void);
 
 /* Counters of weber/array.h's wb_live; nodes of running threads are counted by the threads
  * themselves. */

@@ -67,8 +67,11 @@ static const wb_device *loader_device(const void *object) {
     return ((const wb_loader *)object)->device;
 }
 
-static const wb_class loader_class = {
-    .name = "loader", .free = loader_free, .device_of = loader_device, .saved = &wb_saved_loader};
+static const wb_class loader_class = {.name = "loader",
+                                      .maker = "wb_loader_new",
+                                      .free = loader_free,
+                                      .device_of = loader_device,
+                                      .saved = &wb_saved_loader};
 
 /* ---- making ---- */
 
@@ -462,6 +465,7 @@ static bool advance(wb_loader *loader, wb_batch *batch) {
 }
 
 bool wb_next(wb_loader *loader, wb_batch *batch) {
+    if (wb_failed()) (void)wb_not_run("wb_next"); /* it still closes the turn */
     if (!wb_object_check("wb_next", loader, &loader_class, "the loader")) return false;
     if (!batch) return wb_fail_argument_null("wb_next", "batch");
     if (is_current(loader, batch)) {

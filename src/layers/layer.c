@@ -89,7 +89,23 @@ void wb_layer_disown(wb_layer *layer) {
     drop_reference(layer);
 }
 
-static const wb_class layer_object_class = {.name = "layer", .free = layer_free};
+static bool describe_leak(void *object, char *text, size_t size_bytes) {
+    wb_layer *layer = object;
+    for (int i = 0; i < layer->class_->field_count; i++) {
+        const wb_field *field = &layer->class_->fields[i];
+        const bool is_array = field->kind == WB_FIELD_ARRAY || field->kind == WB_FIELD_STATE;
+        wb_array *x = is_array ? *wb_field_array(layer, field) : NULL;
+        if (x && x->object.klass == &wb_array_class) x->keeps = 0;
+    }
+    char name[160];
+    title(layer, name, sizeof name);
+    (void)snprintf(text, size_bytes, "%s with %lld parameters", name,
+                   (long long)wb_count_model(layer).numbers);
+    return layer->refs_ > layer->owned_;
+}
+
+static const wb_class layer_object_class = {
+    .name = "layer", .free = layer_free, .describe_leak = describe_leak};
 
 /* ---- making ---- */
 

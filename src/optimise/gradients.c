@@ -50,7 +50,8 @@ static void gradients_free(void *object) {
     wb_free(model);
 }
 
-static const wb_class gradients_class = {.name = "gradients", .free = gradients_free};
+static const wb_class gradients_class = {
+    .name = "gradients", .free = gradients_free, .maker = "wb_gradient"};
 
 static wb_gradients *take(wb_layer *model) {
     wb_gradients *g = model->spare_;

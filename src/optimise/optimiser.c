@@ -27,6 +27,7 @@ static void optimiser_free(void *object) {
 }
 
 static const wb_class optimiser_class = {.name = "optimiser",
+                                         .maker = "wb_setup",
                                          .free = optimiser_free,
                                          .move = wb_optimiser_move,
                                          .device_of = wb_optimiser_device};

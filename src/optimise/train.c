@@ -93,10 +93,8 @@ static wb_status check(const wb_train_desc *d) {
                           : !d->loader    ? "the loader"
                           : !d->optimiser ? "the optimiser"
                                           : NULL;
-    if (missing) {
-        if (!wb_failed()) (void)wb_fail_argument_null("wb_train", missing);
-        return wb_error_status();
-    }
+    if (wb_failed()) return wb_not_run("wb_train");
+    if (missing) return wb_fail(WB_ERROR_ARGUMENT, "wb_train: %s is NULL", missing);
     if (!wb_check_layer("wb_train", d->model)) return WB_ERROR_ARGUMENT;
     if (d->epochs < 0)
         return wb_fail(WB_ERROR_ARGUMENT, "wb_train: %lld epochs", (long long)d->epochs);

@@ -26,7 +26,8 @@ static void progress_free(void *object) {
     wb_object_delete(object, sizeof(wb_progress), "progress bar");
 }
 
-static const wb_class progress_class = {.name = "progress", .free = progress_free};
+static const wb_class progress_class = {
+    .name = "progress", .free = progress_free, .maker = "wb_progress_new"};
 
 static double now(void) {
     struct timespec t;

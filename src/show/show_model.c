@@ -283,7 +283,7 @@ static wb_status show_to(FILE *file, void *object) {
     if (any->klass == &wb_array_class) return wb_show_array(file, object);
     if (wb_object_is_released(any))
         return wb_fail(WB_ERROR_ARGUMENT, "wb_show: the %s was released already",
-                       any->released_name);
+                       wb_object_released_name(any));
     if (!any->klass) return wb_fail(WB_ERROR_ARGUMENT, "wb_show: this is nothing of Weber's");
     if (wb_is_layer(object))
         print_model(file, object);

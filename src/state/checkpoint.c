@@ -145,10 +145,8 @@ wb_status wb_checkpoint_save_make(const char *path, int64_t number, int64_t keep
                                   const wb_named *objects) {
     series s;
     char name[PATH_MAX];
-    if (!path || wb_failed()) {
-        if (!wb_failed()) (void)wb_fail_argument_null("wb_checkpoint_save", "the path");
-        return wb_error_status();
-    }
+    if (wb_failed()) return wb_not_run("wb_checkpoint_save");
+    if (!path) return wb_fail(WB_ERROR_ARGUMENT, "wb_checkpoint_save: the path is NULL");
     if (number < 0 || keep < 0)
         return wb_fail(WB_ERROR_ARGUMENT, "wb_checkpoint_save: number %lld, keep %lld",
                        (long long)number, (long long)keep);
@@ -192,10 +190,8 @@ wb_status wb_checkpoint_load_make(const char *path, int64_t *number, int64_t cou
     numbers n = {.count = 0};
     int64_t at = 0;
     if (number) *number = -1;
-    if (!path || wb_failed()) {
-        if (!wb_failed()) (void)wb_fail_argument_null("wb_checkpoint_load", "the path");
-        return wb_error_status();
-    }
+    if (wb_failed()) return wb_not_run("wb_checkpoint_load");
+    if (!path) return wb_fail(WB_ERROR_ARGUMENT, "wb_checkpoint_load: the path is NULL");
     wb_status status = parse(path, &s) && list(&s, &n) ? WB_OK : wb_error_status();
     if (status == WB_OK && n.count) {
         status = load_newest(&s, &n, count, objects, &at);

@@ -37,10 +37,8 @@ static wb_status convert(wb_file *file, const wb_format *format, const char *to,
 }
 
 wb_status wb_convert_make(const char *from, const char *to, wb_convert_desc desc) {
-    if (!from || !to || wb_failed()) {
-        if (!wb_failed()) (void)wb_fail_argument_null("wb_convert", "a path");
-        return wb_error_status();
-    }
+    if (wb_failed()) return wb_not_run("wb_convert");
+    if (!from || !to) return wb_fail(WB_ERROR_ARGUMENT, "wb_convert: a path is NULL");
     const wb_format *format = wb_format_of_path(to);
     wb_file *file = format ? wb_open(from) : NULL;
     if (!file || !wb_scope_begin()) {

@@ -37,7 +37,7 @@ static void file_free(void *object) {
     wb_object_delete(file, sizeof *file, "file");
 }
 
-static const wb_class file_class = {.name = "file", .free = file_free};
+static const wb_class file_class = {.name = "file", .free = file_free, .maker = "wb_open"};
 
 wb_file *wb_file_new(const char *path) {
     wb_file *file = wb_object_new(&file_class, sizeof *file);

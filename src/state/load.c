@@ -406,7 +406,10 @@ static wb_layer *load_model(wb_file *file, const char *key) {
 }
 
 wb_layer *wb_load_model(const char *path, const char *key) {
-    if (wb_failed()) return NULL;
+    if (wb_failed()) {
+        (void)wb_not_run("wb_load_model");
+        return NULL;
+    }
     wb_file *file = wb_open(path);
     wb_layer *model = file ? load_model(file, key) : NULL;
     wb_free(file);

@@ -314,7 +314,6 @@ static wb_status load(const wb_file *file, int64_t count, const wb_named *object
 }
 
 static bool check(const char *path, int64_t count, const wb_named *objects) {
-    if (wb_failed()) return false;
     const char *missing = path ? NULL : "the path";
     for (int64_t i = 0; i < count && !missing; i++)
         if (!objects[i].name || !objects[i].object)
@@ -324,6 +323,7 @@ static bool check(const char *path, int64_t count, const wb_named *objects) {
 }
 
 wb_status wb_load_named_make(const char *path, int64_t count, const wb_named *objects) {
+    if (wb_failed()) return wb_not_run("wb_load_named");
     if (!check(path, count, objects)) return wb_error_status();
     wb_file *file = wb_open(path);
     if (!file) return wb_error_status();

@@ -116,10 +116,8 @@ wb_status wb_write_file(const wb_format *format, const wb_record *root, const wb
 }
 
 wb_status wb_save_make(const char *path, int64_t count, const wb_named *objects) {
-    if (!path || wb_failed()) {
-        if (!path && !wb_failed()) (void)wb_fail_argument_null("wb_save", "the path");
-        return wb_error_status();
-    }
+    if (wb_failed()) return wb_not_run("wb_save");
+    if (!path) return wb_fail(WB_ERROR_ARGUMENT, "wb_save: the path is NULL");
     const wb_format *format = wb_format_of_path(path);
     if (!format || wb_state_settle() != WB_OK || !wb_scope_begin()) return wb_error_status();
     wb_tree_maker b = {.is_for_file = true};

@@ -1,5 +1,6 @@
 /* What users do by mistake, each in a process of its own: it ends by itself, and what it says names
  * the mistake. Nothing here is a crash, in release and debug builds and under the sanitizers. */
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -179,6 +180,65 @@ static void one_object_for_another(void) {
     (void)wb_train_step(sum_of, model, &batch, NULL, (wb_optimiser *)(void *)loader);
 }
 
+/* ---- errors that nobody reads ---- */
+
+static void error_at_the_end(void) {
+    (void)wb_add(wb_vector(1, 2), wb_vector(1, 2, 3));
+    exit(0);
+}
+
+static void *fail_in_a_thread(void *unused) {
+    (void)wb_add(wb_vector(1, 2), wb_vector(1, 2, 3));
+    return unused;
+}
+
+static void error_at_the_end_of_a_thread(void) {
+    pthread_t thread;
+    (void)pthread_create(&thread, NULL, fail_in_a_thread, NULL);
+    (void)pthread_join(thread, NULL);
+}
+
+static void error_that_was_read(void) {
+    (void)wb_add(wb_vector(1, 2), wb_vector(1, 2, 3));
+    printf("read: %s\n", wb_error_message());
+    (void)fflush(stdout);
+    exit(0);
+}
+
+static void training_with_an_error_pending(void) {
+    wb_layer *model = wb_chain(wb_dense(2, 2));
+    wb_optimiser *o = wb_setup(wb_adam(), model);
+    wb_loader *loader = wb_loader_new(.x = wb_ones(WB_F32, 2, 4));
+    (void)wb_add(wb_vector(1, 2), wb_vector(1, 2, 3));
+    (void)wb_train(.loss = sum_of, .model = model, .loader = loader, .optimiser = o);
+}
+
+static void a_file_that_need_not_be_there(void) {
+    wb_layer *model = wb_chain(wb_dense(2, 2));
+    printf("%s, ", wb_try(wb_load("/no/such/file.bson", model)) ? "loaded" : "begun anew");
+    printf("%s\n", wb_failed() ? "failed" : "nothing pending");
+    wb_free(model);
+}
+
+/* ---- what was never freed ---- */
+
+static void nothing_is_freed(void) {
+    (void)setenv("WEBER_DEBUG", "leak", 1);
+    wb_layer *model = wb_chain(wb_dense(2, 3), wb_dense(3, 1));
+    (void)wb_setup(wb_adam(), model);
+    (void)wb_keep(wb_matmul(wb_ones(WB_F32, 4, 2), wb_ones(WB_F32, 2, 5)));
+    exit(0);
+}
+
+static void all_is_freed(void) {
+    (void)setenv("WEBER_DEBUG", "leak", 1);
+    ActorCritic *m = actor_critic(wb_keep(wb_ones(WB_F32, 2)));
+    wb_array *x = wb_keep(wb_ones(WB_F32, 2));
+    (void)wb_apply(&m->layer, x);
+    wb_free(m), wb_free(x);
+    exit(0);
+}
+
 static const struct row {
     const char *name;
     void (*make)(void);
@@ -243,6 +303,22 @@ static const struct row {
     {"a loader is made of an array that was released",
      loader_over_released_arrays,
      {"loader: an array was released: its scope has closed"}},
+    {"an error is pending when the process ends",
+     error_at_the_end,
+     {"weber error: an error that nobody asked for: add: "}},
+    {"an error is pending when its thread ends",
+     error_at_the_end_of_a_thread,
+     {"weber error: an error that nobody asked for: add: "}},
+    {"an error that was read is not told again", error_that_was_read, {"read: add: "}},
+    {"training begins while an error is pending",
+     training_with_an_error_pending,
+     {"wb_train: not run: an earlier error is pending: add: "}},
+    {"a file may be missing", a_file_that_need_not_be_there, {"begun anew, nothing pending"}},
+    {"nothing is freed, and WEBER_DEBUG=leak asks what",
+     nothing_is_freed,
+     {"leak: array (4, 5) of f32, made by matmul, was kept and never freed",
+      "leak: optimiser, made by wb_setup, was never freed"}},
+    {"all is freed, and WEBER_DEBUG=leak asks what", all_is_freed, {""}},
     {"a loader stands where an optimiser belongs",
      one_object_for_another,
      {"wb_train_step: the optimiser is a loader"}},
@@ -264,6 +340,7 @@ static void ends_by_itself_and_says_so(void **state) {
     char said[4096];
     size_t used = 0;
     assert_int_equal(pipe(ends), 0);
+    (void)fflush(stdout);
     const pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) run_child(row, ends[1]);
@@ -277,6 +354,8 @@ static void ends_by_itself_and_says_so(void **state) {
     if (WEXITSTATUS(status) > 1) fail_msg("status %d: %s", WEXITSTATUS(status), said);
     for (int i = 0; i < 2 && row->said[i]; i++)
         if (!strstr(said, row->said[i])) fail_msg("\"%s\" is not in: %s", row->said[i], said);
+    if (row->make == all_is_freed && strstr(said, "leak")) fail_msg("told: %s", said);
+    if (row->make == error_that_was_read && strstr(said, "nobody")) fail_msg("told: %s", said);
 }
 
 int main(void) {
