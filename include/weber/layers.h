@@ -32,6 +32,7 @@ typedef struct wb_layer {
     void *spare_;
     uint64_t stamp_;
     int32_t refs_, owned_; /* references; those of them that containers hold */
+    uint32_t owner_;       /* the thread that it belongs to */
     uint8_t mode_;
     bool shared_;
 } wb_layer;
@@ -193,6 +194,11 @@ WB_API wb_layer *wb_clone(wb_layer *model);
  * thread; use and wb_free the result on the other. Later updates of the model do not reach it. */
 WB_API wb_layer *wb_share(wb_layer *model);
 
+/* Gives a model, an optimiser with its model, or a loader to another thread: the first one that
+ * uses it. Until then, and afterwards, this thread must not. Arrays that were taken out of it
+ * (wb_get) stay with this thread, over the same memory. */
+WB_API wb_status wb_hand_over(void *object);
+
 /* ---- initialisers ----
  *
  * Arrays of the given sizes, computed at once. A fan of (out, in) is in and out; of (kernel..., in,
@@ -235,10 +241,10 @@ typedef struct wb_conv_desc {
     int64_t kernel[3]; /* as many as x has spatial dimensions; required */
     int64_t in, out;   /* channels; required */
     wb_activation *activation;
-    int64_t stride[3];   /* default 1 */
-    int64_t pad[3];      /* before and after; default 0 */
+    int64_t stride[3];   /* default 1; the last number given holds for those behind it */
+    int64_t pad[3];      /* before and after; default 0. For all dimensions: WB_NONE says 0 */
     int64_t pad_more[3]; /* further padding after */
-    int64_t dilation[3]; /* default 1 */
+    int64_t dilation[3]; /* default 1; as stride */
     int64_t groups;      /* divides in and out; default 1 */
     bool same_pad;       /* result sizes are ceil(size / stride) */
     bool no_bias;
@@ -246,6 +252,7 @@ typedef struct wb_conv_desc {
     wb_dtype dtype;   /* default f32 */
     wb_array *weight; /* given instead of init (kernel..., in / groups, out) */
     wb_array *bias;   /* given instead of zeros (out) */
+    bool exact_;      /* private: zeros of pad are zeros */
 } wb_conv_desc;
 
 /* y = activation(w * x + b): a true convolution (the kernel is flipped), as Flux's Conv;
@@ -261,10 +268,11 @@ WB_API wb_layer *wb_cross_cor_make(wb_conv_desc desc);
 typedef struct wb_pool_desc {
     char start_;
     int64_t kernel[3]; /* required */
-    int64_t stride[3]; /* default: the kernel */
-    int64_t pad[3];    /* before and after; default 0 */
+    int64_t stride[3]; /* default: the kernel; the last number given holds for those behind it */
+    int64_t pad[3];    /* before and after; default 0. For all dimensions: WB_NONE says 0 */
     int64_t pad_more[3];
     bool same_pad;
+    bool exact_; /* private: zeros of pad are zeros */
 } wb_pool_desc;
 
 /* x (W, [H, [D,]] C, N): the largest of each window, or its mean, padding counted as zeros. */

@@ -104,16 +104,19 @@ WB_API wb_array *wb_matmul_op(wb_array *a, wb_array *b, bool transpose_a, bool t
  * everywhere. Fails with WB_ERROR_ARGUMENT on another word. */
 WB_API wb_status wb_matmul_precision(const char *precision);
 
-/* A window over 1 to 3 spatial dimensions. Zero means default. */
+/* A window over 1 to 3 spatial dimensions. Zero means default. Of kernel, stride and dilation the
+ * last number that is given holds for the dimensions behind it, too: .stride = {2} is {2, 2}. */
 typedef struct wb_window_desc {
-    char start_;            /* makes an empty list legal */
-    int64_t kernel[3];      /* pools, unfold and fold only: window sizes; default 1 */
-    int64_t stride[3];      /* default 1; for pools the kernel */
-    int64_t pad[3];         /* before and after each dimension; default 0 */
+    char start_;       /* makes an empty list legal */
+    int64_t kernel[3]; /* pools, unfold and fold only: window sizes; default 1 */
+    int64_t stride[3]; /* default 1; for pools the kernel */
+    /* before and after each dimension; default 0. All dimensions or none: WB_NONE says 0. */
+    int64_t pad[3];
     int64_t pad_more[3];    /* further padding after (uneven); may be negative */
     int64_t dilation[3];    /* default 1 */
     int64_t groups;         /* convolutions only; default 1 */
     bool cross_correlation; /* false: the kernel is flipped, as in Flux's Conv */
+    bool exact_;            /* private: zeros of pad are zeros */
 } wb_window_desc;
 
 /* f(x, settings) and f(x, w, settings), with or without settings: wb_maxpool_op(x),

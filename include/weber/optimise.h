@@ -71,7 +71,7 @@ typedef struct wb_rule {
 /* Zero means default. */
 typedef struct wb_descent_desc {
     char start_; /* makes an empty list legal */
-    double eta;  /* default 0.1 */
+    double eta;  /* default 0.1; WB_ZERO is 0, as for all of them */
 } wb_descent_desc;
 typedef struct wb_momentum_desc {
     char start_;

@@ -49,6 +49,7 @@ struct wb_array {
     uint8_t dtype, ndim, nattributes;
     int32_t ninputs;
     uint32_t index; /* scratch of a walk, valid where stamp is the walk's */
+    uint32_t owner; /* number of the thread that it belongs to; 0: of the first that uses it */
     uint64_t stamp;
     wb_array **inputs; /* own_inputs, or a list of its own when there are more */
     wb_array *own_inputs[WB_INLINE_INPUTS];
@@ -68,6 +69,22 @@ const char *wb_op_name(wb_op op);
 /* Where x is, or would be computed by itself. */
 const wb_device *wb_node_device(const wb_array *x);
 
+/* ---- operands ---- */
+
+/* The number of this thread, from 1 on; 0 before its first array. */
+extern _Thread_local uint32_t wb_this_thread __attribute__((tls_model("initial-exec")));
+
+/* Takes x over if it belongs to no thread yet; true if it is this one's now. */
+bool wb_claim(wb_array *x);
+
+/* True if x can be an operand: it is there, was not released, and belongs to this thread. Otherwise
+ * wb_refuse records why not, in the name of the function, and returns NULL. */
+static inline bool wb_is_usable(wb_array *x) {
+    if (!x || x->object.klass != &wb_array_class) return false;
+    return (x->owner == wb_this_thread && x->owner) || wb_claim(x);
+}
+void *wb_refuse(const char *function, const wb_array *x, const char *what);
+
 /* True, with an error that names the function, if x was released. Not every use after a release is
  * seen: a node may be another array's by then. With WEBER_DEBUG=mem, and in debug builds, it stays
  * unused for a while. */
@@ -85,6 +102,10 @@ wb_array *wb_node_new(wb_op op, wb_dtype dtype, int ndim, const int64_t *sizes, 
 
 /* A node over memory; takes over the caller's reference to the buffer, also on failure. */
 wb_array *wb_node_data(wb_dtype dtype, int ndim, const int64_t *sizes, wb_buffer *buffer);
+
+/* A node of its own over the same memory, which belongs to the first thread that uses it; x is
+ * evaluated. */
+wb_array *wb_node_share(const wb_array *x);
 
 wb_array *wb_ref(wb_array *x); /* one more reference; returns x */
 void wb_unref(wb_array *x);    /* one fewer; NULL is fine; no recursion */

@@ -43,6 +43,7 @@ static wb_array *blank(wb_thread *thread, wb_op op, wb_dtype dtype, int ndim,
     node->op = (uint16_t)op;
     node->dtype = (uint8_t)dtype;
     node->ndim = (uint8_t)ndim;
+    node->owner = thread->number;
     node->inputs = node->own_inputs;
     node->buffer = NULL;
     node->offset = 0;
@@ -101,6 +102,17 @@ static bool mixed_devices(wb_op op, const wb_array *a, const wb_array *b) {
     return false;
 }
 
+bool wb_claim(wb_array *x) { return wb_claim_owner(&x->owner); }
+
+void *wb_refuse(const char *function, const wb_array *x, const char *what) {
+    if (!x) return wb_failed() ? NULL : wb_fail_argument_null(function, what);
+    if (wb_is_gone(function, x)) return NULL;
+    return wb_fail_null(WB_ERROR_ARGUMENT,
+                        "%s: %s %s belongs to another thread: wb_share gives a thread a model of "
+                        "its own to apply, wb_hand_over gives it the model, wb_read the numbers",
+                        function, what, wb_text_of(x));
+}
+
 bool wb_is_gone(const char *function, const wb_array *x) {
     if (x->object.klass == &wb_array_class) return false;
     if (wb_object_is_released(x) || !x->object.klass)
@@ -121,7 +133,10 @@ wb_status wb_fail_lost(const char *function, const wb_array *x) {
 static bool find_device(wb_op op, int ninputs, wb_array *const *inputs, const wb_device **device) {
     const wb_array *placed = NULL;
     for (int i = 0; i < ninputs; i++) {
-        if (wb_is_gone(wb_op_name(op), inputs[i])) return false;
+        if (!wb_is_usable(inputs[i])) {
+            (void)wb_refuse(wb_op_name(op), inputs[i], "an operand");
+            return false;
+        }
         if (!inputs[i]->device) continue;
         if (!placed)
             placed = inputs[i];
@@ -175,6 +190,17 @@ wb_array *wb_node_data(wb_dtype dtype, int ndim, const int64_t *sizes, wb_buffer
     node->device = buffer->device;
     node->buffer = buffer;
     return into_scope(thread, node);
+}
+
+wb_array *wb_node_share(const wb_array *x) {
+    wb_array *y = wb_node_data((wb_dtype)x->dtype, x->ndim, x->sizes, wb_buffer_ref(x->buffer));
+    if (!y) return NULL;
+    y->owner = 0;
+    y->offset = x->offset;
+    y->flags |= x->flags & WB_NODE_STRIDED;
+    if (x->flags & WB_NODE_STRIDED)
+        memcpy(y->strides, x->strides, (size_t)x->ndim * sizeof *x->strides);
+    return y;
 }
 
 wb_array *wb_ref(wb_array *x) {

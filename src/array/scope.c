@@ -5,6 +5,7 @@
 
 wb_status wb_scope_open(void) {
     wb_thread *thread = wb_thread_get();
+    if (thread) wb_thread_empty_inbox(thread);
     if (!thread || !WB_GROW(thread->scope_starts, thread->scope_count, thread->scope_capacity))
         return WB_ERROR_MEMORY;
     thread->scope_starts[thread->scope_count++] = thread->entry_count;
@@ -33,10 +34,20 @@ static void free_array(wb_thread *thread, wb_array *x) {
         wb_unhold(x);
 }
 
+/* Where the number of the object's thread stands; NULL: any thread may free it. */
+static uint32_t *owner_of(wb_object *any) {
+    if (any->klass == &wb_array_class) return &((wb_array *)(void *)any)->owner;
+    return any->klass && any->klass->owner ? any->klass->owner(any) : NULL;
+}
+
 void wb_free(void *object) {
     wb_object *any = object;
     wb_thread *thread = wb_thread_get();
     if (!any || !thread) return;
+    wb_thread_empty_inbox(thread);
+    uint32_t *owner = owner_of(any);
+    if (owner && *owner && *owner != thread->number && wb_thread_hand_back(*owner, object)) return;
+    if (owner && *owner != thread->number) (void)wb_claim_owner(owner);
     if (any->klass == &wb_array_class) {
         free_array(thread, object);
         return;

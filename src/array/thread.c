@@ -97,6 +97,7 @@ static void thread_ends(void *state) {
     wb_thread *thread = state;
     current = thread; /* the destructor may run after the variable was reset */
     while (thread->scope_count) (void)wb_scope_close();
+    wb_thread_empty_inbox(thread);
     while (thread->entry_count) let_go(thread->entries[--thread->entry_count]);
     for (int i = 0; i < WB_CONSTANTS; i++) {
         if (!thread->constants[i]) continue;
@@ -116,6 +117,7 @@ static void thread_ends(void *state) {
     wb_release(thread->scope_starts);
     wb_release(thread->survivors);
     wb_release(thread->writes);
+    wb_release(thread->inbox);
     wb_release(thread);
     current = NULL;
 }
@@ -139,16 +141,28 @@ static void list_leaks(void) {
     list_kept_arrays();
 }
 
+/* Of the threads a forked child has one. */
+static void in_child(void) {
+    pthread_mutex_init(&mutex, NULL);
+    threads = current;
+    if (current) current->next = NULL, current->previous = &threads;
+}
+
 static void make_key(void) {
     (void)pthread_key_create(&key, thread_ends);
+    (void)pthread_atfork(NULL, NULL, in_child);
     if (wb_lists_leaks()) (void)atexit(list_leaks);
 }
 
+_Thread_local uint32_t wb_this_thread;
+
 static wb_thread *thread_new(void) {
+    static uint32_t last;
     (void)pthread_once(&once, make_key);
     wb_thread *thread = wb_alloc(sizeof *thread);
     if (!thread) return NULL;
     pthread_mutex_lock(&mutex);
+    thread->number = wb_this_thread = ++last;
     thread->next = threads, thread->previous = &threads;
     if (threads) threads->previous = &thread->next;
     threads = thread;
@@ -158,6 +172,48 @@ static wb_thread *thread_new(void) {
 }
 
 wb_thread *wb_thread_get(void) { return current ? current : thread_new(); }
+
+static bool is_running(uint32_t number) {
+    bool found = false;
+    pthread_mutex_lock(&mutex);
+    for (const wb_thread *t = threads; t && !found; t = t->next) found = t->number == number;
+    pthread_mutex_unlock(&mutex);
+    return found;
+}
+
+bool wb_claim_owner(uint32_t *owner) {
+    const wb_thread *thread = wb_thread_get();
+    uint32_t before = __atomic_load_n(owner, __ATOMIC_ACQUIRE);
+    if (!thread || before == thread->number) return thread != NULL;
+    if (before && is_running(before)) return false;
+    return __atomic_compare_exchange_n(owner, &before, thread->number, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_ACQUIRE);
+}
+
+bool wb_thread_hand_back(uint32_t owner, void *object) {
+    bool taken = false;
+    pthread_mutex_lock(&mutex);
+    for (wb_thread *t = threads; t; t = t->next) {
+        if (t->number != owner || !WB_GROW(t->inbox, t->inbox_count, t->inbox_capacity)) continue;
+        t->inbox[t->inbox_count] = object;
+        __atomic_store_n(&t->inbox_count, t->inbox_count + 1, __ATOMIC_RELEASE);
+        taken = true;
+    }
+    pthread_mutex_unlock(&mutex);
+    return taken;
+}
+
+void wb_thread_empty_inbox(wb_thread *thread) {
+    if (__atomic_load_n(&thread->inbox_count, __ATOMIC_ACQUIRE) == 0) return;
+    pthread_mutex_lock(&mutex);
+    void **list = thread->inbox;
+    const int64_t count = thread->inbox_count;
+    thread->inbox = NULL, thread->inbox_capacity = 0;
+    __atomic_store_n(&thread->inbox_count, 0, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&mutex);
+    for (int64_t i = 0; i < count; i++) wb_free(list[i]);
+    wb_release(list);
+}
 
 wb_live_counts wb_live(void) {
     wb_live_counts counts = wb_live_shared();

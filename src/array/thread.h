@@ -11,6 +11,10 @@ enum {
 };
 
 typedef struct wb_thread {
+    uint32_t number; /* from 1 on, of all threads there ever were */
+    void *
+        *inbox; /* what other threads freed that belongs to this one; guarded by the list's mutex */
+    int64_t inbox_count, inbox_capacity;
     wb_object **entries; /* what the open scopes own, oldest first; NULL: taken out */
     int64_t entry_count, entry_capacity;
     int64_t *scope_starts;
@@ -43,6 +47,16 @@ typedef struct wb_thread {
 
 /* This thread's, made at the first call; NULL when out of memory. */
 wb_thread *wb_thread_get(void);
+
+/* Makes this thread the owner of what belongs to no thread (0), or to one that has ended. True if
+ * it is the owner now. */
+bool wb_claim_owner(uint32_t *owner);
+
+/* wb_free of what belongs to another thread: that one releases it at its next scope, or wb_free.
+ * False if the thread has ended, or memory is out. */
+bool wb_thread_hand_back(uint32_t owner, void *object);
+/* Releases what other threads handed back. */
+void wb_thread_empty_inbox(wb_thread *thread);
 
 /* Memory for one node from the thread's pool, and back. Sanitizer builds take each from malloc. In
  * debug builds, and with WEBER_DEBUG=mem, a released node rests until WB_QUARANTINE later ones are

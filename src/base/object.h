@@ -13,9 +13,12 @@ typedef struct wb_class {
     wb_status (*move)(const wb_to_desc *desc); /* wb_move on it */
     const wb_device *(*device_of)(const void *object);
     const struct wb_saved *saved; /* numbers for files (base/saved.h) */
-    const char *maker;            /* the function that made it, for lists of leaks */
-    /* For lists of leaks: what it is, as "Dense(2 => 3)"; false: another object owns it. Arrays that
-     * it owns are no longer counted as kept. */
+    /* Gives it, and the arrays that it holds, to the first thread that uses them: wb_hand_over. */
+    wb_status (*hand_over)(void *object);
+    uint32_t *(*owner)(void *object); /* where the number of its thread stands */
+    const char *maker;                /* the function that made it, for lists of leaks */
+    /* For lists of leaks: what it is, as "Dense(2 => 3)"; false: another object owns it. Arrays
+     * that it owns are no longer counted as kept. */
     bool (*describe_leak)(void *object, char *text, size_t size_bytes);
 } wb_class;
 

@@ -67,7 +67,35 @@ static const wb_device *loader_device(const void *object) {
     return ((const wb_loader *)object)->device;
 }
 
-static const wb_class loader_class = {.name = "loader",
+static uint32_t *owner_of(void *object) { return &((wb_loader *)object)->owner; }
+
+/* The sources get nodes of their own; whoever fills slots meanwhile reads their memory alone. */
+static wb_status hand_over(void *object) {
+    wb_loader *loader = object;
+    if (loader->turn.open)
+        return wb_fail(WB_ERROR_ARGUMENT, "wb_hand_over: the loader is within an epoch; "
+                                          "wb_batch_end ends it");
+    if (wb_scope_open() != WB_OK) return WB_ERROR_MEMORY;
+    wb_status status = WB_OK;
+    const bool ran = wb_prefetch_pause(&loader->prefetch);
+    for (int i = 0; i < loader->count && status == WB_OK; i++) {
+        wb_array *shared = wb_node_share(loader->sources[i].array);
+        if (!shared) {
+            status = wb_error_status();
+            continue;
+        }
+        wb_unhold(loader->sources[i].array);
+        loader->sources[i].array = wb_hold(shared);
+    }
+    if (ran) wb_prefetch_resume(&loader->prefetch);
+    loader->owner = 0;
+    const wb_status closed = wb_scope_close_leaving(0, NULL);
+    return status == WB_OK ? closed : status;
+}
+
+static const wb_class loader_class = {.hand_over = hand_over,
+                                      .owner = owner_of,
+                                      .name = "loader",
                                       .maker = "wb_loader_new",
                                       .free = loader_free,
                                       .device_of = loader_device,
@@ -201,6 +229,7 @@ wb_loader *wb_loader_make(wb_loader_desc desc) {
     if (wb_failed() || !check_desc(&desc)) return NULL;
     wb_loader *loader = wb_object_new(&loader_class, sizeof *loader);
     if (!loader) return NULL;
+    (void)wb_claim_owner(&loader->owner);
     loader->turn.object.klass = &turn_class;
     loader->epoch = -1;
     loader->desc = desc;
@@ -468,6 +497,11 @@ bool wb_next(wb_loader *loader, wb_batch *batch) {
     if (wb_failed()) (void)wb_not_run("wb_next"); /* it still closes the turn */
     if (!wb_object_check("wb_next", loader, &loader_class, "the loader")) return false;
     if (!batch) return wb_fail_argument_null("wb_next", "batch");
+    if (loader->owner != wb_this_thread && !wb_claim_owner(&loader->owner)) {
+        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_next: the loader belongs to another thread: "
+                                         "wb_hand_over, called there, gives it to this one");
+        return false;
+    }
     if (is_current(loader, batch)) {
         loader->in_epoch = advance(loader, batch);
         if (loader->in_epoch) return true;

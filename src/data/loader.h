@@ -36,6 +36,7 @@ typedef struct wb_loader_turn {
 
 struct wb_loader {
     wb_object object;
+    uint32_t owner;      /* number of the thread that it belongs to */
     wb_loader_desc desc; /* without the arrays and names, which sources hold */
     wb_loader_source sources[WB_LOADER_SOURCES];
     int count;

@@ -2,6 +2,55 @@
 
 #include <signal.h>
 
+/* ---- fork ---- */
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t list_mutex = PTHREAD_MUTEX_INITIALIZER;
+static wb_prefetch *running;
+
+/* No fill runs while the process is copied: a half filled slot would stay so in the child. */
+static void before_fork(void) {
+    pthread_mutex_lock(&list_mutex);
+    for (wb_prefetch *p = running; p; p = p->next) {
+        pthread_mutex_lock(&p->mutex);
+        while (p->busy) pthread_cond_wait(&p->changed, &p->mutex);
+    }
+}
+
+static void after_fork(void) {
+    for (wb_prefetch *p = running; p; p = p->next) pthread_mutex_unlock(&p->mutex);
+    pthread_mutex_unlock(&list_mutex);
+}
+
+static void in_child(void) {
+    for (wb_prefetch *p = running; p; p = p->next) {
+        p->has_thread = false;
+        pthread_mutex_init(&p->mutex, NULL);
+        pthread_cond_init(&p->changed, NULL);
+    }
+    pthread_mutex_init(&list_mutex, NULL);
+}
+
+static void register_fork(void) { (void)pthread_atfork(before_fork, after_fork, in_child); }
+
+static void enlist(wb_prefetch *p) {
+    (void)pthread_once(&once, register_fork);
+    pthread_mutex_lock(&list_mutex);
+    p->next = running, p->link = &running;
+    if (running) running->link = &p->next;
+    running = p;
+    pthread_mutex_unlock(&list_mutex);
+}
+
+static void delist(wb_prefetch *p) {
+    pthread_mutex_lock(&list_mutex);
+    *p->link = p->next;
+    if (p->next) p->next->link = p->link;
+    pthread_mutex_unlock(&list_mutex);
+}
+
+/* ---- the thread ---- */
+
 static bool has_work(const wb_prefetch *p) {
     return !p->paused && p->filled < p->count && p->filled < p->taken + WB_PREFETCH_SLOTS;
 }
@@ -38,9 +87,10 @@ static bool start_thread(wb_prefetch *p) {
 }
 
 void wb_prefetch_start(wb_prefetch *p, wb_fill_fn *fill, void *owner, bool alone) {
-    *p = (wb_prefetch){.fill = fill, .owner = owner, .paused = true};
+    *p = (wb_prefetch){.fill = fill, .owner = owner, .alone = alone, .paused = true};
     pthread_mutex_init(&p->mutex, NULL);
     pthread_cond_init(&p->changed, NULL);
+    enlist(p);
     p->has_thread = !alone && start_thread(p);
 }
 
@@ -65,6 +115,7 @@ void wb_prefetch_begin(wb_prefetch *p, int64_t first, int64_t count) {
     p->filled = p->taken = first;
     p->count = count;
     pthread_mutex_unlock(&p->mutex);
+    if (!p->alone && !p->has_thread) p->has_thread = start_thread(p); /* in a forked child */
     wb_prefetch_resume(p);
 }
 
@@ -90,6 +141,7 @@ void wb_prefetch_give(wb_prefetch *p) {
 }
 
 void wb_prefetch_end(wb_prefetch *p) {
+    delist(p);
     pthread_mutex_lock(&p->mutex);
     p->stop = true;
     pthread_cond_broadcast(&p->changed);

@@ -1,6 +1,8 @@
 /* A thread that fills a ring of slots in order, ahead of who takes them. It knows nothing of
  * arrays.
  *
+ * A process that forks waits for fills that run; the child begins threads of its own.
+ *
  * Between wb_prefetch_pause and wb_prefetch_begin or _resume no fill runs, and the owner may change
  * what fills read. Without a thread (none wanted, or none to be had) wb_prefetch_take fills the
  * slot itself. */
@@ -19,8 +21,9 @@ typedef void wb_fill_fn(void *owner, int64_t index, int slot);
 typedef struct wb_prefetch {
     wb_fill_fn *fill;
     void *owner;
+    struct wb_prefetch *next, **link; /* all that there are, for fork */
     pthread_t thread;
-    bool has_thread;
+    bool alone, has_thread;
     pthread_mutex_t mutex; /* guards what follows */
     pthread_cond_t changed;
     int64_t filled, taken,

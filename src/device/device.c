@@ -52,6 +52,23 @@ const char *wb_device_name(const wb_device *device) { return device ? device->na
 int wb_threads(void) { return wb_cpu_threads(); }
 void wb_set_threads(int threads) { wb_cpu_set_threads(threads); }
 
+/* ---- fork: what a device works on is its parent's ---- */
+
+static wb_device *opened;
+
+static void in_child(void) {
+    pthread_mutex_init(&cpu.mutex, NULL);
+    for (wb_device *device = opened; device; device = device->next) {
+        pthread_mutex_init(&device->mutex, NULL);
+        pthread_mutex_init(&device->relay.mutex, NULL);
+        (void)snprintf(device->failure, sizeof device->failure,
+                       "this process is a fork of the one that opened it");
+        device->has_failed = true;
+    }
+}
+
+static void register_fork(void) { (void)pthread_atfork(NULL, NULL, in_child); }
+
 wb_device *wb_device_new(const wb_backend *backend, int index) {
     static int32_t made; /* guarded by the registry's lock */
     wb_device *device = wb_alloc(sizeof *device);
@@ -62,6 +79,10 @@ wb_device *wb_device_new(const wb_backend *backend, int index) {
         return NULL;
     }
     (void)snprintf(device->name, sizeof device->name, "%s(%d)", backend->name, index);
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, register_fork);
+    device->next = opened;
+    opened = device;
     device->number = ++made;
     (void)pthread_mutex_init(&device->mutex, NULL);
     (void)pthread_mutex_init(&device->relay.mutex, NULL);

@@ -20,7 +20,8 @@ struct wb_device {
     void *context; /* what the backend's open returned: the first argument of its functions */
     char name[48]; /* "CPU", "OpenCL(0)" */
     wb_device_info info;
-    int32_t number; /* of all devices, from 0: the CPU */
+    struct wb_device *next; /* in the list of all that were opened */
+    int32_t number;         /* of all devices, from 0: the CPU */
     /* the allocator, guarded by mutex */
     pthread_mutex_t mutex;
     struct wb_buffer *free[WB_SIZE_CLASSES];

@@ -120,6 +120,8 @@ static int spatial_dims(const int64_t *kernel) {
 }
 
 static void with_defaults(wb_conv_desc *d) {
+    wb_repeat_last(spatial_dims(d->kernel), d->stride);
+    wb_repeat_last(spatial_dims(d->kernel), d->dilation);
     for (int i = 0; i < 3; i++) {
         if (d->stride[i] == 0) d->stride[i] = 1;
         if (d->dilation[i] == 0) d->dilation[i] = 1;
@@ -183,7 +185,7 @@ static bool fill(const char *name, wb_conv_layer *c, const wb_conv_desc *d, bool
         c->window.pad[i] = i < n ? d->pad[i] : 0;
         c->window.pad_more[i] = i < n ? d->pad_more[i] : 0;
     }
-    c->window.groups = d->groups, c->window.cross_correlation = cross;
+    c->window.exact_ = true, c->window.groups = d->groups, c->window.cross_correlation = cross;
     c->activation = d->activation, c->same_pad = d->same_pad;
     sizes[n] = d->in / d->groups, sizes[n + 1] = d->out;
     c->weight = wb_hold(d->weight ? d->weight : d->init(n + 2, sizes, d->dtype));
@@ -195,6 +197,7 @@ static bool fill(const char *name, wb_conv_layer *c, const wb_conv_desc *d, bool
 
 static wb_layer *make(const char *name, const wb_layer_class *layer_class, wb_conv_desc desc) {
     with_defaults(&desc);
+    if (!desc.exact_ && !wb_check_padding(name, spatial_dims(desc.kernel), desc.pad)) return NULL;
     if (!check(name, &desc)) return NULL;
     if (desc.same_pad) pad_to_same(&desc);
     if (!wb_scope_begin()) return NULL;

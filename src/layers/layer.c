@@ -104,8 +104,13 @@ static bool describe_leak(void *object, char *text, size_t size_bytes) {
     return layer->refs_ > layer->owned_;
 }
 
-static const wb_class layer_object_class = {
-    .name = "layer", .free = layer_free, .describe_leak = describe_leak};
+static uint32_t *owner_of(void *object) { return &((wb_layer *)object)->owner_; }
+
+static const wb_class layer_object_class = {.name = "layer",
+                                            .hand_over = wb_layer_hand_over,
+                                            .owner = owner_of,
+                                            .free = layer_free,
+                                            .describe_leak = describe_leak};
 
 /* ---- making ---- */
 
@@ -122,6 +127,7 @@ wb_layer *wb_layer_new(const wb_layer_class *layer_class) {
     if (!layer) return NULL;
     layer->class_ = layer_class;
     layer->refs_ = 1;
+    (void)wb_claim_owner(&layer->owner_);
     return layer;
 }
 
@@ -136,7 +142,16 @@ bool wb_is_layer(const void *object) {
 }
 
 bool wb_check_layer(const char *function, const void *object) {
-    if (wb_is_layer(object)) return true;
+    if (wb_is_layer(object)) {
+        wb_layer *layer = (wb_layer *)(uintptr_t)object;
+        if (layer->owner_ == wb_this_thread || wb_claim_owner(&layer->owner_)) return true;
+        (void)wb_fail(
+            WB_ERROR_ARGUMENT,
+            "%s: the %s belongs to another thread: wb_share, called there, gives this one "
+            "a model of its own to apply, wb_hand_over gives it the model",
+            function, layer->class_->name);
+        return false;
+    }
     if (!object || wb_object_is_released(object))
         return wb_object_check(function, object, &layer_object_class, "the layer");
     if (!wb_failed())

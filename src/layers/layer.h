@@ -116,6 +116,8 @@ bool wb_layer_own(const char *function, int64_t place, wb_layer *layer);
 /* The container gives it back. */
 void wb_layer_disown(wb_layer *layer);
 
+wb_status wb_layer_hand_over(void *model);
+
 /* Every array of the struct's own fields is held; false with an error that names the field. */
 bool wb_layer_check_fields(const wb_layer *layer);
 

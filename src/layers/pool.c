@@ -70,10 +70,13 @@ static bool check(const char *name, const wb_pool_desc *d) {
 }
 
 static wb_layer *make(const char *name, const wb_layer_class *layer_class, wb_pool_desc d) {
-    if (!check(name, &d)) return NULL;
+    int n = 0;
+    while (n < 3 && d.kernel[n] > 0) n++;
+    wb_repeat_last(n, d.stride);
+    if ((!d.exact_ && !wb_check_padding(name, n, d.pad)) || !check(name, &d)) return NULL;
     wb_pool_layer *p = (wb_pool_layer *)(void *)wb_layer_new(layer_class);
     if (!p) return NULL;
-    while (p->nspatial < 3 && d.kernel[p->nspatial] > 0) p->nspatial++;
+    p->nspatial = n, p->window.exact_ = true;
     for (int i = 0; i < p->nspatial; i++) {
         p->window.kernel[i] = d.kernel[i];
         p->window.stride[i] = d.stride[i] ? d.stride[i] : d.kernel[i];

@@ -241,21 +241,16 @@ static wb_array *copy_leaf(void *user, const char *path, wb_array *x) {
 
 wb_layer *wb_clone(wb_layer *model) { return wb_map(copy_leaf, NULL, model); }
 
-/* A node of its own over the same memory: nodes belong to one thread, buffers to all. */
 static wb_array *share_leaf(void *user, const char *path, wb_array *x) {
     (void)user, (void)path;
-    wb_array *y = wb_node_data((wb_dtype)x->dtype, x->ndim, x->sizes, wb_buffer_ref(x->buffer));
-    if (!y) return NULL;
-    y->offset = x->offset;
-    y->flags |= x->flags & WB_NODE_STRIDED;
-    if (x->flags & WB_NODE_STRIDED)
-        memcpy(y->strides, x->strides, (size_t)x->ndim * sizeof *x->strides);
-    return y;
+    return wb_node_share(x);
 }
 
+/* It belongs to the thread that uses it first. */
 static bool mark_shared(wb_visitor *visitor, wb_layer *layer) {
     (void)visitor;
     layer->shared_ = true;
+    layer->owner_ = 0;
     return true;
 }
 
@@ -265,4 +260,35 @@ wb_layer *wb_share(wb_layer *model) {
     wb_visitor v = {.layer = mark_shared};
     if (copy) (void)wb_visit(&v, copy);
     return copy;
+}
+
+static bool let_go(wb_visitor *visitor, wb_layer *layer) {
+    (void)visitor;
+    wb_spare *spare = layer->spare_;
+    layer->spare_ = NULL;
+    if (spare) spare->free(spare);
+    layer->owner_ = 0;
+    return true;
+}
+
+wb_status wb_layer_hand_over(void *object) {
+    wb_layer *model = object;
+    if (!wb_check_layer("wb_hand_over", model)) return WB_ERROR_ARGUMENT;
+    wb_status status = wb_model_evaluate(model);
+    if (status == WB_OK) status = wb_walk(share_leaf, NULL, model);
+    wb_visitor v = {.layer = let_go};
+    if (status == WB_OK && !wb_visit(&v, model)) status = wb_error_status();
+    return status;
+}
+
+wb_status wb_hand_over(void *object) {
+    const wb_class *klass = object ? ((wb_object *)object)->klass : NULL;
+    if (klass && klass->hand_over) return klass->hand_over(object);
+    if (!object || wb_object_is_released(object))
+        (void)wb_object_check("wb_hand_over", object, NULL, "the object");
+    else
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "wb_hand_over: a model, optimiser or loader can be handed over, this is a %s",
+                      klass && klass->name ? klass->name : "thing of another kind");
+    return wb_error_status();
 }

@@ -78,7 +78,7 @@ static wb_array *refuse_type(wb_op op, wb_dtype dtype) {
 }
 
 static wb_array *unary(wb_op op, wb_type_class type_class, wb_array *x) {
-    if (!x) return wb_failed() ? NULL : wb_fail_argument_null(wb_op_name(op), "x");
+    if (!wb_is_usable(x)) return wb_refuse(wb_op_name(op), x, "x");
     const wb_dtype dtype = result_type(type_class, (wb_dtype)x->dtype);
     if (dtype == WB_DTYPE_COUNT) return refuse_type(op, (wb_dtype)x->dtype);
     wb_array *node = wb_node_new(op, dtype, x->ndim, x->sizes, 1, &x);
@@ -94,7 +94,8 @@ static bool same_sizes(const wb_array *x, const wb_array *y) {
 }
 
 static wb_array *binary(wb_op op, wb_type_class type_class, wb_array *x, wb_array *y) {
-    if (!x || !y) return wb_failed() ? NULL : wb_fail_argument_null(wb_op_name(op), x ? "y" : "x");
+    if (!wb_is_usable(x)) return wb_refuse(wb_op_name(op), x, "x");
+    if (!wb_is_usable(y)) return wb_refuse(wb_op_name(op), y, "y");
     const wb_dtype dtype = result_type(type_class, meet(x, y));
     if (dtype == WB_DTYPE_COUNT)
         return refuse_type(op, x->dtype == WB_BOOL ? (wb_dtype)y->dtype : (wb_dtype)x->dtype);
@@ -222,11 +223,9 @@ wb_array *wb_pow_number(wb_array *x, double c) {
 }
 
 wb_array *wb_select(wb_array *condition, wb_array *yes, wb_array *no) {
-    if (!condition || !yes || !no)
-        return wb_failed() ? NULL
-                           : wb_fail_argument_null("select", !condition ? "condition"
-                                                             : !yes     ? "yes"
-                                                                        : "no");
+    if (!wb_is_usable(condition)) return wb_refuse("select", condition, "condition");
+    if (!wb_is_usable(yes)) return wb_refuse("select", yes, "yes");
+    if (!wb_is_usable(no)) return wb_refuse("select", no, "no");
     if (condition->dtype != WB_BOOL)
         return wb_fail_null(WB_ERROR_DTYPE, "select: the condition is %s, not bool",
                             wb_dtype_name((wb_dtype)condition->dtype));
@@ -246,7 +245,7 @@ void wb_vjp_select(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
 }
 
 wb_array *wb_cast(wb_array *x, wb_dtype dtype) {
-    if (!x) return wb_failed() ? NULL : wb_fail_argument_null("cast", "x");
+    if (!wb_is_usable(x)) return wb_refuse("cast", x, "x");
     if ((unsigned)dtype >= WB_DTYPE_COUNT)
         return wb_fail_null(WB_ERROR_DTYPE, "cast: there is no type %d", (int)dtype);
     if (x->dtype == dtype && !is_weak(x)) return x;
@@ -260,7 +259,7 @@ void wb_vjp_cast(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
 }
 
 wb_array *wb_stop_gradient(wb_array *x) {
-    if (!x) return wb_failed() ? NULL : wb_fail_argument_null("stop_gradient", "x");
+    if (!wb_is_usable(x)) return wb_refuse("stop_gradient", x, "x");
     return wb_node_new(WB_OP_stop_gradient, (wb_dtype)x->dtype, x->ndim, x->sizes, 1, &x);
 }
 

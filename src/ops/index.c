@@ -1,10 +1,6 @@
 /* Gather and scatter_add. Attribute 0: the dimension. */
 #include "ops/build.h"
 
-static wb_array *null_input(const char *function, const char *what) {
-    return wb_failed() ? NULL : wb_fail_argument_null(function, what);
-}
-
 /* The index as i32 or i64; NULL with the error recorded where it is neither. */
 static wb_array *index_array(const char *function, wb_array *index) {
     if (index->dtype == WB_I32 || index->dtype == WB_I64) return index;
@@ -25,7 +21,8 @@ static int gathered_sizes(const wb_array *x, const wb_array *index, int dim, int
 }
 
 wb_array *wb_gather(wb_array *x, wb_array *index, int dim) {
-    if (!x || !index) return null_input("gather", x ? "index" : "x");
+    if (!wb_is_usable(x)) return wb_refuse("gather", x, "x");
+    if (!wb_is_usable(index)) return wb_refuse("gather", index, "index");
     dim = wb_check_dim("gather", dim, x->ndim);
     index = dim < 0 ? NULL : index_array("gather", index);
     if (!index) return NULL;
@@ -44,8 +41,9 @@ wb_array *wb_gather(wb_array *x, wb_array *index, int dim) {
 }
 
 wb_array *wb_scatter_add(wb_array *base, wb_array *index, wb_array *updates, int dim) {
-    if (!base || !index || !updates)
-        return null_input("scatter_add", !base ? "base" : !index ? "index" : "updates");
+    if (!wb_is_usable(base)) return wb_refuse("scatter_add", base, "base");
+    if (!wb_is_usable(index)) return wb_refuse("scatter_add", index, "index");
+    if (!wb_is_usable(updates)) return wb_refuse("scatter_add", updates, "updates");
     dim = wb_check_dim("scatter_add", dim, base->ndim);
     index = dim < 0 ? NULL : index_array("scatter_add", index);
     if (!index) return NULL;

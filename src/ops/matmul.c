@@ -60,7 +60,8 @@ static wb_array *matmul(wb_array *a, wb_array *b, bool transpose_a, bool transpo
 }
 
 wb_array *wb_matmul_op(wb_array *a, wb_array *b, bool transpose_a, bool transpose_b) {
-    if (!a || !b) return wb_failed() ? NULL : wb_fail_argument_null("matmul", a ? "B" : "A");
+    if (!wb_is_usable(a)) return wb_refuse("matmul", a, "A");
+    if (!wb_is_usable(b)) return wb_refuse("matmul", b, "B");
     const bool vector = b->ndim == 1 && !transpose_b;
     if (a->ndim < 2 || (b->ndim < 2 && !vector)) return misfit(a, b, transpose_a, transpose_b);
     if (!vector) return matmul(a, b, transpose_a, transpose_b);

@@ -7,10 +7,6 @@
 #include "base/table.h"
 #include "ops/check.h"
 
-static wb_array *null_input(const char *function) {
-    return wb_failed() ? NULL : wb_fail_argument_null(function, "x");
-}
-
 /* ---- reshape ---- */
 
 static bool complete_sizes(const wb_array *x, int ndim, const int64_t *wanted, int64_t *sizes) {
@@ -31,7 +27,7 @@ static bool complete_sizes(const wb_array *x, int ndim, const int64_t *wanted, i
 }
 
 wb_array *wb_reshape_make(wb_array *x, int ndim, const int64_t *wanted) {
-    if (!x) return null_input("reshape");
+    if (!wb_is_usable(x)) return wb_refuse("reshape", x, "x");
     if (ndim < 0 || ndim > WB_MAX_DIMS) {
         (void)wb_check_sizes("reshape", ndim, wanted);
         return NULL;
@@ -49,7 +45,7 @@ void wb_vjp_reshape(wb_array *o, wb_array *g, const bool *want, wb_array **out) 
 }
 
 wb_array *wb_flatten_batch(wb_array *x) {
-    if (!x) return null_input("flatten");
+    if (!wb_is_usable(x)) return wb_refuse("flatten", x, "x");
     if (x->ndim == 0)
         return wb_fail_null(WB_ERROR_SHAPE, "flatten: a scalar has no batch dimension");
     const int64_t batch = x->sizes[x->ndim - 1];
@@ -58,7 +54,7 @@ wb_array *wb_flatten_batch(wb_array *x) {
 }
 
 wb_array *wb_unsqueeze(wb_array *x, int dim) {
-    if (!x) return null_input("unsqueeze");
+    if (!wb_is_usable(x)) return wb_refuse("unsqueeze", x, "x");
     dim = wb_check_dim("unsqueeze", dim, x->ndim + 1);
     if (dim < 0) return NULL;
     int64_t sizes[WB_MAX_DIMS + 1];
@@ -69,7 +65,7 @@ wb_array *wb_unsqueeze(wb_array *x, int dim) {
 }
 
 wb_array *wb_squeeze(wb_array *x, int dim) {
-    if (!x) return null_input("squeeze");
+    if (!wb_is_usable(x)) return wb_refuse("squeeze", x, "x");
     dim = wb_check_dim("squeeze", dim, x->ndim);
     if (dim < 0) return NULL;
     if (x->sizes[dim] != 1)
@@ -91,7 +87,7 @@ static wb_array *permute(wb_array *x, const int *dims) {
 }
 
 wb_array *wb_permute_make(wb_array *x, int ndim, const int64_t *wanted) {
-    if (!x) return null_input("permute");
+    if (!wb_is_usable(x)) return wb_refuse("permute", x, "x");
     int dims[WB_MAX_DIMS];
     unsigned seen = 0;
     for (int d = 0; ndim == x->ndim && d < ndim; d++) {
@@ -115,7 +111,7 @@ void wb_vjp_permute(wb_array *o, wb_array *g, const bool *want, wb_array **out) 
 }
 
 wb_array *wb_transpose(wb_array *x) {
-    if (!x) return null_input("transpose");
+    if (!wb_is_usable(x)) return wb_refuse("transpose", x, "x");
     if (x->ndim < 2) return wb_reshape_make(x, 2, (const int64_t[]){1, wb_count(x)});
     int dims[WB_MAX_DIMS] = {1, 0, 2, 3, 4, 5, 6, 7};
     return permute(x, dims);
@@ -131,7 +127,7 @@ static wb_array *slice(wb_array *x, int dim, int64_t start, int64_t count, int64
 }
 
 wb_array *wb_slice(wb_array *x, int dim, int64_t start, int64_t stop, int64_t step) {
-    if (!x) return null_input("slice");
+    if (!wb_is_usable(x)) return wb_refuse("slice", x, "x");
     dim = wb_check_dim("slice", dim, x->ndim);
     if (dim < 0) return NULL;
     const int64_t size = x->sizes[dim];
@@ -148,7 +144,7 @@ wb_array *wb_slice(wb_array *x, int dim, int64_t start, int64_t stop, int64_t st
 }
 
 wb_array *wb_flip(wb_array *x, int dim) {
-    if (!x) return null_input("flip");
+    if (!wb_is_usable(x)) return wb_refuse("flip", x, "x");
     dim = wb_check_dim("flip", dim, x->ndim);
     return dim < 0 ? NULL : slice(x, dim, x->sizes[dim] ? x->sizes[dim] - 1 : 0, x->sizes[dim], -1);
 }
@@ -176,7 +172,7 @@ void wb_vjp_slice_put(wb_array *o, wb_array *g, const bool *want, wb_array **out
 /* ---- expand ---- */
 
 wb_array *wb_expand_make(wb_array *x, int ndim, const int64_t *sizes) {
-    if (!x) return null_input("expand");
+    if (!wb_is_usable(x)) return wb_refuse("expand", x, "x");
     if (!wb_check_sizes("expand", ndim, sizes)) return NULL;
     bool fits = ndim >= x->ndim;
     for (int d = 0; fits && d < x->ndim; d++) fits = x->sizes[d] == sizes[d] || x->sizes[d] == 1;
@@ -194,7 +190,7 @@ void wb_vjp_expand(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
 /* ---- pad, concat, stack ---- */
 
 wb_array *wb_pad(wb_array *x, int dim, int64_t lo, int64_t hi, double value) {
-    if (!x) return null_input("pad");
+    if (!wb_is_usable(x)) return wb_refuse("pad", x, "x");
     dim = wb_check_dim("pad", dim, x->ndim);
     if (dim < 0) return NULL;
     if (lo < 0 || hi < 0)

@@ -145,6 +145,11 @@ typedef struct wb_window_geometry {
 } wb_window_geometry;
 wb_window_geometry wb_window_of(const wb_array *node);
 
+/* Of n numbers those behind the last one that is given (not 0) become equal to it. */
+void wb_repeat_last(int n, int64_t *numbers);
+/* Fails, with both ways to write it, if only the first of n paddings are given; WB_NONE becomes
+ * 0. */
+bool wb_check_padding(const char *function, int n, int64_t *pad);
 /* At least low, and small enough for a window: sizes, strides, dilations and padding all are. */
 bool wb_window_takes(int64_t value, int64_t low);
 

@@ -35,10 +35,6 @@ static wb_array *reduce(wb_op op, wb_array *x, wb_dtype dtype, int64_t mask, boo
                         (const int64_t[]){mask, total});
 }
 
-static wb_array *null_input(const char *function) {
-    return wb_failed() ? NULL : wb_fail_argument_null(function, "x");
-}
-
 static wb_dtype float_of(const wb_array *x) {
     return wb_dtype_is_float((wb_dtype)x->dtype) ? (wb_dtype)x->dtype : WB_F32;
 }
@@ -50,11 +46,13 @@ static wb_array *sum(wb_array *x, int64_t mask, bool total) {
     return reduce(WB_OP_sum, x, dtype, mask, total);
 }
 
-wb_array *wb_sum(wb_array *x) { return x ? sum(x, all_dims(x), true) : null_input("sum"); }
+wb_array *wb_sum(wb_array *x) {
+    return wb_is_usable(x) ? sum(x, all_dims(x), true) : wb_refuse("sum", x, "x");
+}
 
 wb_array *wb_sum_make(wb_array *x, int ndim, const int64_t *dims) {
     int64_t mask;
-    if (!x) return null_input("sum");
+    if (!wb_is_usable(x)) return wb_refuse("sum", x, "x");
     return wb_dims_mask("sum", x, ndim, dims, &mask) ? sum(x, mask, false) : NULL;
 }
 
@@ -92,12 +90,13 @@ static wb_array *maximum(const char *function, wb_array *x, int64_t mask, bool t
 }
 
 wb_array *wb_maximum(wb_array *x) {
-    return x ? maximum("maximum", x, all_dims(x), true) : null_input("maximum");
+    return wb_is_usable(x) ? maximum("maximum", x, all_dims(x), true)
+                           : wb_refuse("maximum", x, "x");
 }
 
 wb_array *wb_maximum_make(wb_array *x, int ndim, const int64_t *dims) {
     int64_t mask;
-    if (!x) return null_input("maximum");
+    if (!wb_is_usable(x)) return wb_refuse("maximum", x, "x");
     return wb_dims_mask("maximum", x, ndim, dims, &mask) ? maximum("maximum", x, mask, false)
                                                          : NULL;
 }
@@ -116,12 +115,12 @@ static wb_array *minimum(wb_array *x, int64_t mask, bool total) {
 }
 
 wb_array *wb_minimum(wb_array *x) {
-    return x ? minimum(x, all_dims(x), true) : null_input("minimum");
+    return wb_is_usable(x) ? minimum(x, all_dims(x), true) : wb_refuse("minimum", x, "x");
 }
 
 wb_array *wb_minimum_make(wb_array *x, int ndim, const int64_t *dims) {
     int64_t mask;
-    if (!x) return null_input("minimum");
+    if (!wb_is_usable(x)) return wb_refuse("minimum", x, "x");
     return wb_dims_mask("minimum", x, ndim, dims, &mask) ? minimum(x, mask, false) : NULL;
 }
 
@@ -139,11 +138,13 @@ static wb_array *mean(wb_array *x, int64_t mask, bool total) {
     return reduce(WB_OP_mean, x, float_of(x), mask, total);
 }
 
-wb_array *wb_mean(wb_array *x) { return x ? mean(x, all_dims(x), true) : null_input("mean"); }
+wb_array *wb_mean(wb_array *x) {
+    return wb_is_usable(x) ? mean(x, all_dims(x), true) : wb_refuse("mean", x, "x");
+}
 
 wb_array *wb_mean_make(wb_array *x, int ndim, const int64_t *dims) {
     int64_t mask;
-    if (!x) return null_input("mean");
+    if (!wb_is_usable(x)) return wb_refuse("mean", x, "x");
     return wb_dims_mask("mean", x, ndim, dims, &mask) ? mean(x, mask, false) : NULL;
 }
 
@@ -178,18 +179,18 @@ static wb_array *variance(wb_array *x, int64_t mask, bool total, bool corrected)
 }
 
 wb_array *wb_var(wb_array *x, bool corrected) {
-    return x ? variance(x, all_dims(x), true, corrected) : null_input("var");
+    return wb_is_usable(x) ? variance(x, all_dims(x), true, corrected) : wb_refuse("var", x, "x");
 }
 
 wb_array *wb_var_make(wb_array *x, bool corrected, int ndim, const int64_t *dims) {
     int64_t mask;
-    if (!x) return null_input("var");
+    if (!wb_is_usable(x)) return wb_refuse("var", x, "x");
     return wb_dims_mask("var", x, ndim, dims, &mask) ? variance(x, mask, false, corrected) : NULL;
 }
 
 wb_array *wb_normalise_make(wb_array *x, double eps, int ndim, const int64_t *dims) {
     int64_t mask;
-    if (!x) return null_input("normalise");
+    if (!wb_is_usable(x)) return wb_refuse("normalise", x, "x");
     if (!wb_dims_mask("normalise", x, ndim, dims, &mask)) return NULL;
     wb_array *centred = SUB(x, mean(x, mask, false));
     wb_array *squares = SQUARE(centred);
@@ -200,7 +201,7 @@ wb_array *wb_normalise_make(wb_array *x, double eps, int ndim, const int64_t *di
 /* ---- argmax ---- */
 
 wb_array *wb_argmax(wb_array *x, int dim) {
-    if (!x) return null_input("argmax");
+    if (!wb_is_usable(x)) return wb_refuse("argmax", x, "x");
     dim = wb_check_dim("argmax", dim, x->ndim);
     if (dim < 0) return NULL;
     if (x->sizes[dim] == 0)
@@ -226,7 +227,7 @@ bool wb_expand_argmax(wb_array *node, wb_array **parts) {
 static wb_array *row_operation(const char *function, wb_op op, wb_array *x, int ndim,
                                const int64_t *dims) {
     int64_t mask;
-    if (!x) return null_input(function);
+    if (!wb_is_usable(x)) return wb_refuse(function, x, "x");
     if (!wb_dims_mask(function, x, ndim, dims, &mask)) return NULL;
     return wb_node_with(op, float_of(x), x->ndim, x->sizes, 1, &x, 2, (const int64_t[]){mask, 0});
 }
@@ -247,7 +248,7 @@ wb_array *wb_logsoftmax_make(wb_array *x, int ndim, const int64_t *dims) {
 
 wb_array *wb_logsumexp_make(wb_array *x, int ndim, const int64_t *dims) {
     int64_t mask;
-    if (!x) return null_input("logsumexp");
+    if (!wb_is_usable(x)) return wb_refuse("logsumexp", x, "x");
     if (!wb_dims_mask("logsumexp", x, ndim, dims, &mask)) return NULL;
     if (reduced_count(x, mask) == 0)
         return wb_fail_null(WB_ERROR_SHAPE, "logsumexp: no elements to choose from in %s",

@@ -1,6 +1,8 @@
 /* Convolutions, pools, unfold and fold: arrays (spatial..., channels, batch) with one to three
  * spatial dimensions. Attributes: kernel, stride, dilation, pad, pad_more (three 21-bit fields
  * each), groups, flip and nspatial and WB_WINDOW_FAST. */
+#include <stdio.h>
+
 #include "ops/build.h"
 
 static int64_t pack(const int64_t v[3]) {
@@ -51,9 +53,47 @@ static bool check_range(const char *function, const char *what, int64_t value, i
     return false;
 }
 
+void wb_repeat_last(int n, int64_t *numbers) {
+    for (int i = 1; i < n; i++)
+        if (numbers[i] == 0) numbers[i] = numbers[i - 1];
+}
+
+/* "{1, 1}" or "{1, WB_NONE}": n paddings of which the first ones are given. */
+static void write_pad(int n, const int64_t *pad, int given, bool repeated, char *text,
+                      size_t size) {
+    size_t used = 0;
+    for (int i = 0; i < n && used < size; i++) {
+        const char *before = i ? ", " : "{", *behind = i + 1 < n ? "" : "}";
+        const int64_t number = pad[i < given ? i : given - 1];
+        used += (size_t)(i < given || repeated
+                             ? snprintf(text + used, size - used, "%s%lld%s", before,
+                                        (long long)number, behind)
+                             : snprintf(text + used, size - used, "%sWB_NONE%s", before, behind));
+    }
+}
+
+bool wb_check_padding(const char *function, int n, int64_t *pad) {
+    int given = 0;
+    for (int i = 0; i < n; i++)
+        if (pad[i] != 0) given = i + 1;
+    if (given > 0 && given < n) {
+        char every[80], some[80];
+        write_pad(n, pad, given, true, every, sizeof every);
+        write_pad(n, pad, given, false, some, sizeof some);
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "%s: pad is given for %d of %d dimensions: write %s for all, or %s", function,
+                      given, n, every, some);
+        return false;
+    }
+    for (int i = 0; i < n; i++)
+        if (pad[i] == WB_NONE) pad[i] = 0;
+    return true;
+}
+
 /* The desc with defaults filled in; false with the error recorded. */
-static bool geometry(const char *function, const wb_window_desc *desc, const wb_array *x,
+static bool geometry(const char *function, const wb_window_desc *given, const wb_array *x,
                      bool is_pool, wb_window_geometry *w) {
+    wb_window_desc filled = *given, *desc = &filled;
     *w = (wb_window_geometry){.nspatial = x->ndim - 2,
                               .groups = desc->groups ? desc->groups : 1,
                               .flip = !desc->cross_correlation};
@@ -63,6 +103,10 @@ static bool geometry(const char *function, const wb_window_desc *desc, const wb_
                       function, wb_text_of(x));
         return false;
     }
+    wb_repeat_last(w->nspatial, desc->kernel);
+    wb_repeat_last(w->nspatial, desc->stride);
+    wb_repeat_last(w->nspatial, desc->dilation);
+    if (!desc->exact_ && !wb_check_padding(function, w->nspatial, desc->pad)) return false;
     for (int i = 0; i < 3; i++) {
         const bool used = i < w->nspatial;
         w->kernel[i] = used && desc->kernel[i] ? desc->kernel[i] : 1;
@@ -98,10 +142,6 @@ static bool out_sizes(const char *function, const wb_window_geometry *w, const w
         sizes[i] = (padded - reach) / w->stride[i] + 1;
     }
     return true;
-}
-
-static wb_array *null_input(const char *function, const char *what) {
-    return wb_failed() ? NULL : wb_fail_argument_null(function, what);
 }
 
 static bool float_types(const char *function, wb_dtype dtype) {
@@ -149,7 +189,8 @@ static bool conv_geometry(const char *function, wb_window_desc *desc, const wb_a
 wb_array *wb_conv_forward_make(wb_array *x, wb_array *filter, wb_window_desc desc) {
     wb_window_geometry w;
     int64_t sizes[WB_MAX_DIMS];
-    if (!x || !filter) return null_input("conv", x ? "w" : "x");
+    if (!wb_is_usable(x)) return wb_refuse("conv", x, "x");
+    if (!wb_is_usable(filter)) return wb_refuse("conv", filter, "w");
     if (!conv_geometry("conv", &desc, x, filter->ndim, filter->sizes, &w) ||
         !out_sizes("conv", &w, x, sizes))
         return NULL;
@@ -199,8 +240,9 @@ static bool check_result(const char *function, const wb_window_geometry *w, cons
 wb_array *wb_conv_data_make(wb_array *y, wb_array *filter, const int64_t *x_sizes,
                             wb_window_desc desc) {
     wb_window_geometry w;
-    if (!y || !filter || !x_sizes)
-        return null_input("conv_data", !y ? "y" : !filter ? "w" : "x_sizes");
+    if (!wb_is_usable(y)) return wb_refuse("conv_data", y, "y");
+    if (!wb_is_usable(filter)) return wb_refuse("conv_data", filter, "w");
+    if (!x_sizes) return wb_fail_argument_null("conv_data", "x_sizes");
     if (!wb_check_sizes("conv_data", y->ndim, x_sizes)) return NULL;
     wb_array like = {.ndim = y->ndim};
     for (int d = 0; d < y->ndim; d++) like.sizes[d] = x_sizes[d];
@@ -216,7 +258,9 @@ wb_array *wb_conv_data_make(wb_array *y, wb_array *filter, const int64_t *x_size
 wb_array *wb_conv_filter_make(wb_array *x, wb_array *y, const int64_t *w_sizes,
                               wb_window_desc desc) {
     wb_window_geometry w;
-    if (!x || !y || !w_sizes) return null_input("conv_filter", !x ? "x" : !y ? "y" : "w_sizes");
+    if (!wb_is_usable(x)) return wb_refuse("conv_filter", x, "x");
+    if (!wb_is_usable(y)) return wb_refuse("conv_filter", y, "y");
+    if (!w_sizes) return wb_fail_argument_null("conv_filter", "w_sizes");
     if (!wb_check_sizes("conv_filter", x->ndim, w_sizes) ||
         !conv_geometry("conv_filter", &desc, x, x->ndim, w_sizes, &w) ||
         !check_result("conv_filter", &w, x, w_sizes, y))
@@ -261,7 +305,7 @@ static bool pool_geometry(const char *function, wb_array *x, const wb_window_des
 wb_array *wb_maxpool_make_op(wb_array *x, wb_window_desc desc) {
     wb_window_geometry w;
     int64_t sizes[WB_MAX_DIMS];
-    if (!x) return null_input("maxpool", "x");
+    if (!wb_is_usable(x)) return wb_refuse("maxpool", x, "x");
     if (!pool_geometry("maxpool", x, &desc, &w, sizes)) return NULL;
     for (int i = 0; i < w.nspatial; i++)
         if (w.pad[i] >= w.dilation[i] * (w.kernel[i] - 1) + 1 || x->sizes[i] == 0)
@@ -302,7 +346,7 @@ void wb_vjp_pool_gather(wb_array *o, wb_array *g, const bool *want, wb_array **o
 wb_array *wb_meanpool_make_op(wb_array *x, wb_window_desc desc) {
     wb_window_geometry w;
     int64_t sizes[WB_MAX_DIMS];
-    if (!x) return null_input("meanpool", "x");
+    if (!wb_is_usable(x)) return wb_refuse("meanpool", x, "x");
     if (!pool_geometry("meanpool", x, &desc, &w, sizes)) return NULL;
     return window_node(WB_OP_meanpool, (wb_dtype)x->dtype, x->ndim, sizes, 1, &x, &w);
 }
@@ -335,7 +379,7 @@ static void column_sizes(const wb_window_geometry *w, const int64_t *out, int64_
 wb_array *wb_unfold_make(wb_array *x, wb_window_desc desc) {
     wb_window_geometry w;
     int64_t out[WB_MAX_DIMS], columns[3];
-    if (!x) return null_input("unfold", "x");
+    if (!wb_is_usable(x)) return wb_refuse("unfold", x, "x");
     if (!float_types("unfold", (wb_dtype)x->dtype) || !geometry("unfold", &desc, x, false, &w) ||
         !out_sizes("unfold", &w, x, out))
         return NULL;
@@ -346,7 +390,7 @@ wb_array *wb_unfold_make(wb_array *x, wb_window_desc desc) {
 wb_array *wb_fold_make(wb_array *columns, int ndim, const int64_t *x_sizes, wb_window_desc desc) {
     wb_window_geometry w;
     int64_t out[WB_MAX_DIMS], wanted[3];
-    if (!columns) return null_input("fold", "columns");
+    if (!wb_is_usable(columns)) return wb_refuse("fold", columns, "columns");
     if (!wb_check_sizes("fold", ndim, x_sizes)) return NULL;
     wb_array like = {.ndim = (uint8_t)ndim};
     for (int d = 0; d < ndim; d++) like.sizes[d] = x_sizes[d];

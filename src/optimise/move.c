@@ -54,6 +54,24 @@ wb_status wb_optimiser_move(const wb_to_desc *desc) {
     return moved ? closed : wb_error_status();
 }
 
+wb_status wb_optimiser_hand_over(void *object) {
+    wb_optimiser *o = object;
+    if (!wb_scope_begin()) return WB_ERROR_MEMORY;
+    wb_status status = wb_layer_hand_over(o->model);
+    for (int64_t i = 0; i < o->group_count && status == WB_OK; i++)
+        for (int k = 0; k < wb_rule_states(&o->rule); k++) {
+            wb_array **state = &o->groups[i].states[k];
+            wb_array *shared = *state ? wb_node_share(*state) : NULL;
+            if (*state && !shared) status = wb_error_status();
+            if (!shared) continue;
+            wb_unhold(*state);
+            *state = wb_hold(shared);
+        }
+    for (int64_t i = 0; i < o->member_count; i++) o->members[i].seen = *o->members[i].slot;
+    const wb_status closed = wb_scope_close_leaving(0, NULL);
+    return status == WB_OK ? closed : status;
+}
+
 const wb_device *wb_optimiser_device(const void *optimiser) {
     const wb_optimiser *o = optimiser;
     const wb_device *device = wb_device_of(o->model);

@@ -26,8 +26,16 @@ static void optimiser_free(void *object) {
     wb_object_delete(o, sizeof *o, "optimiser");
 }
 
+/* That of its model: the two go together. */
+static uint32_t *owner_of(void *object) {
+    wb_layer *model = ((wb_optimiser *)object)->model;
+    return model ? &model->owner_ : NULL;
+}
+
 static const wb_class optimiser_class = {.name = "optimiser",
                                          .maker = "wb_setup",
+                                         .hand_over = wb_optimiser_hand_over,
+                                         .owner = owner_of,
                                          .free = optimiser_free,
                                          .move = wb_optimiser_move,
                                          .device_of = wb_optimiser_device};

@@ -66,6 +66,7 @@ wb_status wb_rule_check(const char *function, const wb_rule *rule);
  * places. */
 wb_status wb_optimiser_group(wb_optimiser *optimiser);
 
+wb_status wb_optimiser_hand_over(void *optimiser);
 bool wb_is_optimiser(const void *object);
 /* True if it is there and one; else an error names the function. */
 bool wb_optimiser_check(const char *function, const wb_optimiser *optimiser);

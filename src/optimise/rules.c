@@ -1,7 +1,13 @@
 /* Rules and their defaults. */
+#include <math.h>
+
 #include "optimise/optimiser.h"
 
-static double or_else(double value, double otherwise) { return value != 0 ? value : otherwise; }
+/* 0 is not given; WB_ZERO, which has the sign, is 0. */
+static double or_else(double value, double otherwise) {
+    if (value != 0) return value;
+    return signbit(value) ? 0 : otherwise;
+}
 
 wb_rule wb_descent_make(wb_descent_desc desc) {
     return (wb_rule){.kind = WB_DESCENT, .eta = or_else(desc.eta, 0.1)};
@@ -23,7 +29,7 @@ wb_rule wb_adam_make(wb_adam_desc desc) {
 wb_rule wb_adamw_make(wb_adam_desc desc) {
     wb_rule rule = wb_adam_make(desc);
     rule.kind = WB_ADAMW;
-    rule.lambda = desc.lambda;
+    rule.lambda = or_else(desc.lambda, 0);
     rule.decoupled = desc.decoupled;
     return rule;
 }

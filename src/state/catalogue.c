@@ -193,7 +193,7 @@ static bool conv_sizes(const wb_part *p, int n, wb_conv_desc *d) {
 
 static wb_layer *make_convolution(const wb_part *p, wb_layer *(*make)(wb_conv_desc desc)) {
     static const char *const keys[] = {"stride", "pad", "dilation", "groups", "bias", NULL};
-    wb_conv_desc d = {.start_ = 0};
+    wb_conv_desc d = {.exact_ = true};
     if (p->term && !wb_part_has_only(p, 3, keys)) return NULL;
     d.weight = wb_part_weight(p, "weight", 0);
     if (!d.weight) return NULL;
@@ -212,7 +212,7 @@ static wb_layer *make_cross_cor(const wb_part *p) { return make_convolution(p, w
 
 static wb_layer *make_pool(const wb_part *p, wb_layer *(*make)(wb_pool_desc desc)) {
     static const char *const keys[] = {"stride", "pad", NULL};
-    wb_pool_desc d = {.start_ = 0};
+    wb_pool_desc d = {.exact_ = true};
     if (p->term && !wb_part_has_only(p, 1, keys)) return NULL;
     const wb_term *t = p->term ? wb_term_at(p->term, 0) : NULL;
     const wb_record *k = p->term ? NULL : wb_part_field(p, "k");

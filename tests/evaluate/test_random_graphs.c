@@ -271,6 +271,7 @@ static value windowed(builder *b) {
     wb_array *turned = chance(b, 30) ? wb_flip(x.x, 0) : x.x;
     const wb_window_desc desc = {.stride = {1 + below(b, 2), 1 + below(b, 2)},
                                  .pad = {below(b, 2), below(b, 2)},
+                                 .exact_ = true,
                                  .pad_more = {below(b, 2)},
                                  .dilation = {1 + below(b, 2)},
                                  .cross_correlation = chance(b, 50)};
@@ -279,14 +280,14 @@ static value windowed(builder *b) {
         return (value){wb_conv_forward_make(turned, f.x, desc), x.exact && f.exact};
     case 1:
         return (value){wb_maxpool_op(turned, .kernel = {2, 2}, .stride = {1 + below(b, 2)},
-                                     .pad = {below(b, 2)}),
+                                     .pad = {below(b, 2)}, .exact_ = true),
                        x.exact};
     case 2:
         return (value){wb_meanpool_op(turned, .kernel = {2, 2}, .stride = {1 + below(b, 2)},
-                                      .pad = {below(b, 2)}),
+                                      .pad = {below(b, 2)}, .exact_ = true),
                        false};
     default:
-        return (value){wb_unfold(turned, .kernel = {2, 2}, .pad = {below(b, 2)},
+        return (value){wb_unfold(turned, .kernel = {2, 2}, .pad = {below(b, 2)}, .exact_ = true,
                                  .cross_correlation = chance(b, 50)),
                        x.exact};
     }

@@ -180,6 +180,42 @@ static void one_object_for_another(void) {
     (void)wb_train_step(sum_of, model, &batch, NULL, (wb_optimiser *)(void *)loader);
 }
 
+/* ---- numbers that mean something else ---- */
+
+static void show_sizes(wb_array *x) {
+    printf("(");
+    for (int d = 0; x && d < wb_ndim(x); d++)
+        printf("%s%lld", d ? " " : "", (long long)wb_size(x, d));
+    printf(")\n");
+}
+
+static void one_number_for_two_dimensions(void) {
+    wb_array *image = wb_ones(WB_F32, 9, 9, 1, 1);
+    wb_layer *stride = wb_conv({3, 3}, 1, 1, .stride = {2}),
+             *dilation = wb_conv({3, 3}, 1, 1, .dilation = {2});
+    show_sizes(wb_apply(stride, image));
+    show_sizes(wb_apply(dilation, image));
+    show_sizes(wb_maxpool_op(image, .kernel = {3}));
+    wb_free(stride), wb_free(dilation);
+}
+
+static void padding_for_one_dimension(void) {
+    (void)wb_conv({3, 3}, 1, 1, .pad = {1});
+    (void)wb_report("conv");
+    (void)wb_maxpool({2, 2, 2}, .pad = {1});
+    (void)wb_report("pool");
+    wb_array *image = wb_ones(WB_F32, 9, 9, 1, 1);
+    show_sizes(wb_maxpool_op(image, .kernel = {3}, .stride = {1}, .pad = {1, WB_NONE}));
+    (void)wb_maxpool_op(image, .kernel = {3}, .pad = {1});
+}
+
+static void rates_of_zero(void) {
+    wb_layer *model = wb_tree(wb_ones(WB_F32, 2));
+    wb_optimiser *o = wb_setup(wb_adam(.eta = WB_ZERO, .beta1 = WB_ZERO), model);
+    (void)wb_show(o);
+    wb_free(o), wb_free(model);
+}
+
 /* ---- errors that nobody reads ---- */
 
 static void error_at_the_end(void) {
@@ -218,6 +254,141 @@ static void a_file_that_need_not_be_there(void) {
     printf("%s, ", wb_try(wb_load("/no/such/file.bson", model)) ? "loaded" : "begun anew");
     printf("%s\n", wb_failed() ? "failed" : "nothing pending");
     wb_free(model);
+}
+
+/* ---- threads ---- */
+
+typedef struct shared {
+    wb_layer *model;
+    wb_array *x;
+    wb_optimiser *optimiser;
+    wb_loader *loader;
+    double result;
+} shared;
+
+static void on_a_thread(void *(*work)(void *), shared *s) {
+    pthread_t thread;
+    (void)pthread_create(&thread, NULL, work, s);
+    (void)pthread_join(thread, NULL);
+}
+
+static void *apply_on_a_thread(void *context) {
+    shared *s = context;
+    (void)wb_apply(s->model, wb_vector(1, 2));
+    (void)wb_report("apply");
+    (void)wb_add(wb_vector(1, 2), s->x);
+    (void)wb_report("add");
+    wb_batch batch = {0};
+    (void)wb_next(s->loader, &batch);
+    (void)wb_report("next");
+    return NULL;
+}
+
+static void used_by_two_threads(void) {
+    shared s = {.model = wb_chain(wb_dense(2, 2)),
+                .x = wb_keep(wb_vector(1, 2)),
+                .loader = wb_loader_new(.x = wb_ones(WB_F32, 2, 4))};
+    on_a_thread(apply_on_a_thread, &s);
+    wb_free(s.model), wb_free(s.x), wb_free(s.loader);
+}
+
+static void *free_on_a_thread(void *context) {
+    shared *s = context;
+    wb_free(s->model), wb_free(s->x);
+    return NULL;
+}
+
+static void freed_by_another_thread(void) {
+    const wb_live_counts before = wb_live();
+    shared s = {.model = wb_chain(wb_dense(2, 2)), .x = wb_keep(wb_ones(WB_F32, 3))};
+    (void)wb_eval(s.x);
+    on_a_thread(free_on_a_thread, &s);
+    wb_scope_open(); /* the next call of the owner */
+    (void)wb_scope_close();
+    printf("%lld objects left\n", (long long)(wb_live().objects - before.objects));
+}
+
+static void *train_on_a_thread(void *context) {
+    shared *s = context;
+    (void)wb_train(.loss = sum_of, .model = s->model, .loader = s->loader,
+                   .optimiser = s->optimiser, .epochs = 2);
+    s->result = wb_item(wb_sum(wb_get(s->model, "layers.1.bias")));
+    wb_free(s->optimiser), wb_free(s->loader), wb_free(s->model);
+    (void)wb_report("training");
+    return NULL;
+}
+
+/* Built and begun in one thread, trained on in another: as if it had been one. */
+static void handed_over(void) {
+    double results[2];
+    for (int pass = 0; pass < 2; pass++) {
+        wb_seed(3);
+        shared s = {.model = wb_chain(wb_dense(2, 2))};
+        s.loader = wb_loader_new(.x = wb_ones(WB_F32, 2, 4), .batchsize = 2);
+        s.optimiser = wb_setup(wb_adam(.eta = 0.1), s.model);
+        (void)wb_train(.loss = sum_of, .model = s.model, .loader = s.loader,
+                       .optimiser = s.optimiser);
+        if (pass == 0)
+            (void)train_on_a_thread(&s);
+        else if (wb_hand_over(s.optimiser) == WB_OK && wb_hand_over(s.loader) == WB_OK)
+            on_a_thread(train_on_a_thread, &s);
+        results[pass] = s.result;
+    }
+    printf("%s\n", results[0] == results[1] && results[0] < 0 ? "the same" : "another result");
+}
+
+static void *apply_shared(void *context) {
+    shared *s = context;
+    s->result = wb_item(wb_sum(wb_apply(s->model, wb_ones(WB_F32, 2))));
+    wb_free(s->model);
+    (void)wb_report("apply");
+    return NULL;
+}
+
+static void shared_model(void) {
+    wb_layer *model = wb_chain(wb_dense(2, 2));
+    const double here = wb_item(wb_sum(wb_apply(model, wb_ones(WB_F32, 2))));
+    shared s = {.model = wb_share(model)};
+    on_a_thread(apply_shared, &s);
+    printf("%s\n", s.result == here ? "the same" : "another result");
+    wb_free(model);
+}
+
+/* A process that has computed forks: the child trains, too, and saves. */
+static void forked_after_computing(void) {
+    wb_layer *model = wb_chain(wb_dense(200, 300), wb_dense(300, 1));
+    wb_loader *loader = wb_loader_new(.x = wb_ones(WB_F32, 200, 256), .batchsize = 64);
+    wb_optimiser *o = wb_setup(wb_adam(), model);
+    (void)wb_train(.loss = sum_of, .model = model, .loader = loader, .optimiser = o);
+    char path[64];
+    (void)snprintf(path, sizeof path, "/tmp/weber-forked-%d.bson", (int)getpid());
+    (void)fflush(stdout);
+    const pid_t child = fork();
+    const wb_status status =
+        wb_train(.loss = sum_of, .model = model, .loader = loader, .optimiser = o);
+    if (child == 0) {
+        const bool saved = status == WB_OK && wb_save(path, model) == WB_OK;
+        _exit(saved ? 0 : 1 + wb_report("child"));
+    }
+    int ended;
+    (void)waitpid(child, &ended, 0);
+    const bool same = WIFEXITED(ended) && WEXITSTATUS(ended) == 0 && status == WB_OK;
+    printf("%s\n", same && wb_load(path, model) == WB_OK ? "both ended" : "one failed");
+    (void)unlink(path);
+}
+
+static void device_in_a_forked_process(void) {
+    (void)setenv("WEBER_DEVICE", "checked", 1);
+    wb_array *x = wb_keep(wb_to(wb_get_device(), wb_ones(WB_F32, 3)));
+    (void)wb_eval(x);
+    if (fork() == 0) {
+        (void)wb_item(wb_sum(x));
+        (void)wb_report("child");
+        _exit(0);
+    }
+    (void)wait(NULL);
+    printf("%g\n", wb_item(wb_sum(x)));
+    wb_free(x);
 }
 
 /* ---- what was never freed ---- */
@@ -319,6 +490,25 @@ static const struct row {
      {"leak: array (4, 5) of f32, made by matmul, was kept and never freed",
       "leak: optimiser, made by wb_setup, was never freed"}},
     {"all is freed, and WEBER_DEBUG=leak asks what", all_is_freed, {""}},
+    {"a model, an array and a loader are used by two threads",
+     used_by_two_threads,
+     {"wb_apply: the Chain belongs to another thread: wb_share", "(2) belongs to another thread"}},
+    {"what belongs to one thread is freed by another", freed_by_another_thread, {"0 objects left"}},
+    {"what one thread built another one trains", handed_over, {"the same"}},
+    {"a shared model is used by another thread", shared_model, {"the same"}},
+    {"a process forks after it has computed", forked_after_computing, {"both ended"}},
+    {"a forked process uses a device of its parent's",
+     device_in_a_forked_process,
+     {"checked(0) failed", "this process is a fork of the one that opened it"}},
+    {"one number stands for two dimensions",
+     one_number_for_two_dimensions,
+     {"(4 4 1 1)\n(5 5 1 1)\n(3 3 1 1)"}},
+    {"a padding is given for one of two dimensions",
+     padding_for_one_dimension,
+     {"wb_conv: pad is given for 1 of 2 dimensions: write {1, 1} for all, or {1, WB_NONE}",
+      "wb_maxpool: pad is given for 1 of 3 dimensions: write {1, 1, 1} for all, or {1, WB_NONE, "
+      "WB_NONE}"}},
+    {"a rate and a momentum of zero", rates_of_zero, {"eta=0", "beta"}},
     {"a loader stands where an optimiser belongs",
      one_object_for_another,
      {"wb_train_step: the optimiser is a loader"}},
