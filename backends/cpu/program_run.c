@@ -347,6 +347,15 @@ static void element_step(const tile *t, const wb_step *step, int64_t n) {
     step->loop(n, t->value[step->number], x, y, z);
 }
 
+/* Loops run over whole lanes: what no element fills is 0, so that no loop reads what was never
+ * written. */
+static void clear_rest(const tile *t, const wb_step *step, int64_t used, int64_t all) {
+    static const int sizes[WB_R_COUNT] = {4, 8, 4, 8, 4};
+    const int64_t size = sizes[wb_result_register(step->instruction)];
+    if (used < all)
+        memset((char *)t->value[step->number] + used * size, 0, (size_t)((all - used) * size));
+}
+
 static void full_step(tile *t, const wb_step *step) {
     const wb_cpu_program *k = t->job->k;
     const wb_access *accesses = k->program.accesses;
@@ -359,6 +368,7 @@ static void full_step(tile *t, const wb_step *step) {
         }
         t->value[step->number] = own_register(t, step->number);
         load_tile(t, &accesses[i->index], t->value[step->number]);
+        clear_rest(t, step, t->inner * t->outer, t->n);
         return;
     case WB_CODE_store: {
         const int16_t direct = k->direct_store[step->in[0]];
@@ -372,6 +382,7 @@ static void full_step(tile *t, const wb_step *step) {
     case WB_CODE_normal:
         source(t, i, t->inner, t->outer, accesses[i->index].strides[0],
                accesses[i->index].strides[1], t->value[step->number]);
+        clear_rest(t, step, t->inner * t->outer, t->n);
         return;
     case WB_CODE_sum:
     case WB_CODE_max_reduce:
@@ -398,6 +409,7 @@ static void row_step(tile *t, const wb_step *step) {
     case WB_CODE_load:
         load_row(t, &accesses[i->index], n, row_stride(t, &accesses[i->index]),
                  address(t, &accesses[i->index]), t->value[step->number]);
+        clear_rest(t, step, n, t->row_n);
         return;
     case WB_CODE_store:
         store_row(t, &accesses[i->index], n, n == 1 ? 1 : row_stride(t, &accesses[i->index]),
@@ -407,6 +419,7 @@ static void row_step(tile *t, const wb_step *step) {
     case WB_CODE_uniform:
     case WB_CODE_normal:
         source(t, i, n, 1, row_stride(t, &accesses[i->index]), 0, t->value[step->number]);
+        clear_rest(t, step, n, t->row_n);
         return;
     case WB_CODE_sum:
     case WB_CODE_max_reduce:

@@ -200,7 +200,8 @@ WB_API wb_status wb_read(wb_array *x, void *out, size_t size_bytes);
 WB_API wb_status wb_read_f64(wb_array *x, double *out, int64_t count);
 WB_API wb_status wb_read_f32(wb_array *x, float *out, int64_t count);
 
-/* Borrows x's numbers: dense, first dimension fastest, valid until wb_read_end. NULL on failure. */
+/* Borrows x's numbers: dense, first dimension fastest, valid until wb_read_end. NULL on failure;
+ * then wb_read_end does nothing. */
 WB_API const void *wb_read_begin(wb_array *x);
 WB_API void wb_read_end(wb_array *x);
 

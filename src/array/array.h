@@ -88,7 +88,9 @@ void *wb_refuse(const char *function, const wb_array *x, const char *what);
 /* True, with an error that names the function, if x was released. Not every use after a release is
  * seen: a node may be another array's by then. With WEBER_DEBUG=mem, and in debug builds, it stays
  * unused for a while. */
-bool wb_is_gone(const char *function, const wb_array *x);
+static inline bool wb_is_gone(const char *function, const wb_array *x) {
+    return x->object.klass != &wb_array_class && !wb_refuse(function, x, "an operand");
+}
 
 /* Fails where operands are on several devices, as wb_node_new does: for what becomes other nodes
  * first. */

@@ -105,24 +105,20 @@ static bool mixed_devices(wb_op op, const wb_array *a, const wb_array *b) {
 bool wb_claim(wb_array *x) { return wb_claim_owner(&x->owner); }
 
 void *wb_refuse(const char *function, const wb_array *x, const char *what) {
-    if (!x) return wb_failed() ? NULL : wb_fail_argument_null(function, what);
-    if (wb_is_gone(function, x)) return NULL;
-    return wb_fail_null(WB_ERROR_ARGUMENT,
-                        "%s: %s %s belongs to another thread: wb_share gives a thread a model of "
-                        "its own to apply, wb_hand_over gives it the model, wb_read the numbers",
-                        function, what, wb_text_of(x));
-}
-
-bool wb_is_gone(const char *function, const wb_array *x) {
-    if (x->object.klass == &wb_array_class) return false;
-    if (wb_object_is_released(x) || !x->object.klass)
+    const wb_class *klass = x ? x->object.klass : NULL;
+    if (klass == &wb_array_class)
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "%s: %s %s belongs to another thread: wb_share gives a thread a model of its "
+                      "own to apply, wb_hand_over gives it the model, wb_read the numbers",
+                      function, what, wb_text_of(x));
+    else if (x && (!klass || wb_object_is_released(x)))
         (void)wb_fail(WB_ERROR_ARGUMENT,
                       "%s: an array was released: its scope has closed, or its batch's turn is "
                       "over; wb_keep keeps arrays longer",
                       function);
     else
-        (void)wb_object_check(function, x, &wb_array_class, "an operand");
-    return true;
+        (void)wb_object_check(function, x, &wb_array_class, what);
+    return NULL;
 }
 
 wb_status wb_fail_lost(const char *function, const wb_array *x) {
@@ -133,10 +129,7 @@ wb_status wb_fail_lost(const char *function, const wb_array *x) {
 static bool find_device(wb_op op, int ninputs, wb_array *const *inputs, const wb_device **device) {
     const wb_array *placed = NULL;
     for (int i = 0; i < ninputs; i++) {
-        if (!wb_is_usable(inputs[i])) {
-            (void)wb_refuse(wb_op_name(op), inputs[i], "an operand");
-            return false;
-        }
+        if (wb_is_gone(wb_op_name(op), inputs[i])) return false;
         if (!inputs[i]->device) continue;
         if (!placed)
             placed = inputs[i];

@@ -101,7 +101,9 @@ static wb_status evaluate_survivors(wb_thread *thread, int64_t start) {
     return count ? wb_evaluate_hook((int)count, thread->survivors) : WB_OK;
 }
 
-static void release_entries(wb_thread *thread, int64_t start) {
+/* Held arrays that are still pending are computed with the next plan, if survive. */
+static wb_status release_entries(wb_thread *thread, int64_t start, bool survive) {
+    wb_status status = WB_OK;
     while (thread->entry_count > start) {
         wb_object *object = thread->entries[--thread->entry_count];
         if (!object) continue;
@@ -111,9 +113,13 @@ static void release_entries(wb_thread *thread, int64_t start) {
             continue;
         }
         wb_array *x = (wb_array *)(void *)object;
-        if (x->holds > 0 && wb_is_evaluated(x)) wb_node_detach(x);
+        if (x->holds > 0 && wb_is_evaluated(x))
+            wb_node_detach(x);
+        else if (x->holds > 0 && survive && wb_state_survive(x) != WB_OK)
+            status = WB_ERROR_MEMORY;
         wb_unref(x);
     }
+    return status;
 }
 
 /* Numbers that were read by themselves give their memory back when the last scope closes. */
@@ -127,9 +133,10 @@ static void forget_constants(wb_thread *thread) {
     thread->has_read_constants = false;
 }
 
-static void leave(wb_thread *thread, int64_t start) {
-    release_entries(thread, start);
+static wb_status leave(wb_thread *thread, int64_t start, bool survive) {
+    const wb_status status = release_entries(thread, start, survive);
     if (--thread->scope_count == 0 && thread->has_read_constants) forget_constants(thread);
+    return status;
 }
 
 static int64_t innermost_start(const wb_thread *thread) {
@@ -145,29 +152,17 @@ wb_status wb_scope_close(void) {
         evaluate_survivors(thread, start); /* state writes of this scope among them */
     const wb_status flushed = wb_state_settle();
     if (status == WB_OK) status = flushed;
-    leave(thread, start);
+    (void)leave(thread, start, false);
     return status;
-}
-
-/* Held arrays that are still pending are computed with the next plan. */
-static wb_status list_survivors(wb_thread *thread, int64_t start) {
-    for (int64_t i = start; i < thread->entry_count; i++) {
-        wb_array *x = array_at(thread, i);
-        if (x && x->holds > 0 && !wb_is_evaluated(x) && wb_state_survive(x) != WB_OK)
-            return WB_ERROR_MEMORY;
-    }
-    return WB_OK;
 }
 
 wb_status wb_scope_close_leaving(int count, wb_array *const *leaving) {
     wb_thread *thread = wb_thread_get();
     if (!thread || thread->scope_count == 0)
         return wb_fail(WB_ERROR_ARGUMENT, "wb_scope_close: no scope is open on this thread");
-    const int64_t start = innermost_start(thread);
-    wb_status status = list_survivors(thread, start);
     for (int i = 0; i < count; i++)
         if (leaving[i]) wb_ref(leaving[i]);
-    leave(thread, start);
+    wb_status status = leave(thread, innermost_start(thread), true);
     for (int i = 0; i < count; i++) {
         wb_array *x = leaving[i];
         if (!x) continue;

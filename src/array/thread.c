@@ -26,7 +26,7 @@ static pthread_key_t key;
 static wb_thread *threads;     /* guarded by mutex */
 static wb_array *orphan_nodes; /* free nodes of threads that ended; linked by inputs */
 static wb_array *blocks; /* first nodes, which link the blocks: so leak checkers find all of them */
-static _Thread_local wb_thread *current __attribute__((tls_model("initial-exec")));
+_Thread_local wb_thread *wb_current_thread;
 
 static wb_array **link_of(wb_array *node) { return &node->own_inputs[0]; }
 
@@ -95,7 +95,7 @@ static void let_go(wb_object *object) {
 
 static void thread_ends(void *state) {
     wb_thread *thread = state;
-    current = thread; /* the destructor may run after the variable was reset */
+    wb_current_thread = thread; /* the destructor may run after the variable was reset */
     while (thread->scope_count) (void)wb_scope_close();
     wb_thread_empty_inbox(thread);
     while (thread->entry_count) let_go(thread->entries[--thread->entry_count]);
@@ -119,7 +119,7 @@ static void thread_ends(void *state) {
     wb_release(thread->writes);
     wb_release(thread->inbox);
     wb_release(thread);
-    current = NULL;
+    wb_current_thread = NULL;
 }
 
 /* ---- leaks ---- */
@@ -144,8 +144,8 @@ static void list_leaks(void) {
 /* Of the threads a forked child has one. */
 static void in_child(void) {
     pthread_mutex_init(&mutex, NULL);
-    threads = current;
-    if (current) current->next = NULL, current->previous = &threads;
+    threads = wb_current_thread;
+    if (wb_current_thread) wb_current_thread->next = NULL, wb_current_thread->previous = &threads;
 }
 
 static void make_key(void) {
@@ -156,7 +156,7 @@ static void make_key(void) {
 
 _Thread_local uint32_t wb_this_thread;
 
-static wb_thread *thread_new(void) {
+wb_thread *wb_thread_new(void) {
     static uint32_t last;
     (void)pthread_once(&once, make_key);
     wb_thread *thread = wb_alloc(sizeof *thread);
@@ -168,10 +168,8 @@ static wb_thread *thread_new(void) {
     threads = thread;
     pthread_mutex_unlock(&mutex);
     (void)pthread_setspecific(key, thread);
-    return current = thread;
+    return wb_current_thread = thread;
 }
-
-wb_thread *wb_thread_get(void) { return current ? current : thread_new(); }
 
 static bool is_running(uint32_t number) {
     bool found = false;

@@ -45,8 +45,13 @@ typedef struct wb_thread {
     struct wb_thread *next, **previous; /* list of all threads */
 } wb_thread;
 
+extern _Thread_local wb_thread *wb_current_thread __attribute__((tls_model("initial-exec")));
+wb_thread *wb_thread_new(void);
+
 /* This thread's, made at the first call; NULL when out of memory. */
-wb_thread *wb_thread_get(void);
+static inline wb_thread *wb_thread_get(void) {
+    return wb_current_thread ? wb_current_thread : wb_thread_new();
+}
 
 /* Makes this thread the owner of what belongs to no thread (0), or to one that has ended. True if
  * it is the owner now. */

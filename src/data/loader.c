@@ -295,9 +295,11 @@ static wb_status prepare(const wb_loader *loader, const wb_batch_memory *memory)
     const bool seeded = thread->seeded;
     wb_seed(
         wb_order_seed(desc->seed, memory->epoch, memory->index)); /* on whichever thread this is */
-    wb_scope_open(); /* arrays that prepare makes end here */
-    const wb_status status = desc->prepare(memory, desc->user);
-    (void)wb_scope_close();
+    wb_status status = wb_scope_open(); /* arrays that prepare makes end here */
+    if (status == WB_OK) {
+        status = desc->prepare(memory, desc->user);
+        (void)wb_scope_close();
+    }
     thread->seed = seed, thread->counter = counter, thread->seeded = seeded;
     return status == WB_OK && wb_failed() ? wb_error_status() : status;
 }
@@ -416,13 +418,9 @@ static void gather(wb_loader *loader, const int64_t *order, int64_t index, int64
 }
 
 static bool open_turn(wb_loader *loader) {
-    const wb_thread *thread = wb_thread_get();
-    if (!thread) return false;
-    const int64_t before = thread->scope_count;
-    wb_scope_open();
-    if (thread->scope_count == before) return false;
+    if (wb_scope_open() != WB_OK) return false;
     loader->turn.open = true;
-    loader->turn.depth = thread->scope_count;
+    loader->turn.depth = wb_thread_get()->scope_count;
     if (wb_scope_own(&loader->turn)) return true;
     (void)wb_scope_close();
     return false;

@@ -113,7 +113,12 @@ void wb_names_set(wb_names **names, int count, const char *const *texts) {
     if (is_same(*names, count, texts)) return;
     wb_names *fresh = names_new(*names, count);
     if (!fresh) return;
-    for (int i = 0; i < count; i++) fresh->texts[i] = keep(texts[i]);
+    for (int i = 0; i < count; i++) {
+        fresh->texts[i] = keep(texts[i]);
+        if (fresh->texts[i]) continue;
+        wb_release(fresh); /* the old list stays */
+        return;
+    }
     *names = fresh;
 }
 

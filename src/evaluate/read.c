@@ -255,17 +255,17 @@ wb_status wb_read_f32(wb_array *x, float *out, int64_t count) {
 
 /* ---- lending ---- */
 
-/* Copies that are read in place of their arrays, each as often as wb_read_end is still to come; of
- * all threads. */
+/* Arrays that are being read, each as often as wb_read_end is still to come, and the copies that
+ * are read in their place; of all threads. */
 static struct loan {
     const wb_array *x;
-    wb_array *copy;
+    wb_array *copy; /* NULL: x itself is read */
     int64_t readers;
 } * loans;
 static int64_t loan_count, loan_capacity;
 static pthread_mutex_t loan_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-/* NULL: x has no copy. */
+/* NULL: x is not being read. */
 static struct loan *loan_of(const wb_array *x) {
     for (int64_t i = 0; i < loan_count; i++)
         if (loans[i].x == x) return &loans[i];
@@ -275,35 +275,35 @@ static struct loan *loan_of(const wb_array *x) {
 static wb_array *lent(wb_array *x) {
     (void)pthread_mutex_lock(&loan_mutex);
     const struct loan *l = loan_of(x);
-    wb_array *copy = l ? l->copy : x;
+    wb_array *copy = l && l->copy ? l->copy : x;
     (void)pthread_mutex_unlock(&loan_mutex);
     return copy;
 }
 
-static bool lend(const wb_array *x, wb_array *copy) {
+static bool lend(wb_array *x, wb_array *copy) {
     (void)pthread_mutex_lock(&loan_mutex);
     struct loan *l = loan_of(x);
     const bool good = l || WB_GROW(loans, loan_count, loan_capacity);
     if (!l && good) {
         l = &loans[loan_count++];
-        *l = (struct loan){.x = x, .copy = wb_ref(copy)};
+        *l = (struct loan){.x = x, .copy = copy ? wb_ref(copy) : NULL};
     }
     if (good) l->readers++;
     (void)pthread_mutex_unlock(&loan_mutex);
     return good;
 }
 
-/* The copy that nobody reads any more; NULL: it is still read, or x has none. */
-static wb_array *take_back(const wb_array *x) {
-    wb_array *copy = NULL;
+/* False if x is not being read. *copy is the copy that nobody reads any more, or NULL. */
+static bool take_back(const wb_array *x, wb_array **copy) {
+    *copy = NULL;
     (void)pthread_mutex_lock(&loan_mutex);
     struct loan *l = loan_of(x);
     if (l && --l->readers == 0) {
-        copy = l->copy;
+        *copy = l->copy;
         *l = loans[--loan_count];
     }
     (void)pthread_mutex_unlock(&loan_mutex);
-    return copy;
+    return l != NULL;
 }
 
 /* A dense array is read where it lies, if that is the host's memory; of any other a dense copy is
@@ -315,13 +315,16 @@ const void *wb_read_begin(wb_array *x) {
         read = wb_copy(read);
         bytes = read ? bytes_of("read_begin", &read) : NULL;
     }
-    if (!bytes || (read != x && !lend(x, read))) return NULL;
+    if (!bytes || !lend(x, read != x ? read : NULL)) return NULL;
     (void)wb_ref(x);
     return bytes;
 }
 
+/* After a wb_read_begin that failed there is nothing to end. */
 void wb_read_end(wb_array *x) {
-    wb_unref(take_back(x));
+    wb_array *copy;
+    if (!x || !take_back(x, &copy)) return;
+    wb_unref(copy);
     wb_unref(x);
 }
 

@@ -176,13 +176,7 @@ bool wb_layer_check_fields(const wb_layer *layer) {
     return true;
 }
 
-bool wb_scope_begin(void) {
-    const wb_thread *thread = wb_thread_get();
-    if (!thread) return false;
-    const int64_t before = thread->scope_count;
-    wb_scope_open();
-    return thread->scope_count > before;
-}
+bool wb_scope_begin(void) { return wb_scope_open() == WB_OK; }
 
 wb_layer *wb_layer_finish(wb_layer *layer, bool failed) {
     if (!failed && layer && wb_model_evaluate(layer) != WB_OK) failed = true;

@@ -135,6 +135,16 @@ static void used_after_its_scope(void) { (void)wb_add(wb_vector(1, 2), stale());
 static void kept_after_its_scope(void) { (void)wb_keep(stale()); }
 static void shown_after_its_scope(void) { (void)wb_show(stale()); }
 static void freed_after_its_scope(void) { wb_free(stale()); }
+static void read_end_after_a_failure(void) {
+    wb_array *x = wb_keep(wb_vector(1, 2));
+    wb_read_end(x), wb_read_end(x), wb_read_end(NULL);
+    const float *numbers = wb_read_begin(x);
+    printf("%g", (double)numbers[1]);
+    wb_read_end(x), wb_read_end(x);
+    printf(" %g\n", wb_item(wb_sum(x)));
+    wb_free(x);
+}
+
 static void set_after_its_scope(void) {
     ActorCritic *m = actor_critic(wb_keep(wb_ones(WB_F32, 2)));
     (void)wb_set(&m->layer, "critic", stale());
@@ -458,6 +468,7 @@ static const struct row {
     {"an array is freed after its scope",
      freed_after_its_scope,
      {"wb_free: the array was released already"}},
+    {"a reading is ended that did not begin", read_end_after_a_failure, {"2 3"}},
     {"an array is put into a model after its scope",
      set_after_its_scope,
      {"wb_set: an array was released: its scope has closed"}},
