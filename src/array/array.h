@@ -11,7 +11,7 @@
 
 /* ---- nodes ---- */
 
-/* Operations by number; wb_op_row (ops/ops.h) has their rows. */
+/* Operations by number; wb_rows (ops/ops.h) has their rows. */
 typedef enum wb_op {
 #define WB_UNARY(name, ...)     WB_OP_##name,
 #define WB_BINARY(name, ...)    WB_OP_##name,

@@ -97,6 +97,7 @@ static void thread_ends(void *state) {
     wb_thread *thread = state;
     wb_current_thread = thread; /* the destructor may run after the variable was reset */
     while (thread->scope_count) (void)wb_scope_close();
+    (void)wb_state_settle(); /* which takes the writes back if it fails */
     wb_thread_empty_inbox(thread);
     while (thread->entry_count) let_go(thread->entries[--thread->entry_count]);
     for (int i = 0; i < WB_CONSTANTS; i++) {
@@ -104,7 +105,6 @@ static void thread_ends(void *state) {
         thread->live_nodes++; /* a constant is not counted while it is cached */
         wb_unref(thread->constants[i]);
     }
-    wb_state_undo();
     if (thread->evaluator_free) thread->evaluator_free(thread->evaluator);
     if (thread->walk_free) thread->walk_free(thread->walk);
     pthread_mutex_lock(&mutex);

@@ -1,4 +1,5 @@
-/* Evaluation: from nodes to numbers. See docs/architecture.md, section 4. */
+/* Evaluation: from nodes to numbers. docs/architecture.md, "A value's way through the house", has
+ * the stages. */
 #ifndef WB_EVALUATE_EVALUATE_H
 #define WB_EVALUATE_EVALUATE_H
 

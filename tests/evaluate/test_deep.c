@@ -12,6 +12,9 @@ enum { MANY = 5000, BLOCKS = 5000 }; /* with sanitizers */
 
 enum { STACK_BYTES = 256 << 10, ROWS = 3, COLUMNS = 2 };
 
+/* It is about planning: a device that compiles kernels for each text runs a few blocks. */
+static int64_t blocks(int64_t usual) { return compiles_kernels() ? usual / 100 : usual; }
+
 /* With weights of 0 all products are 0, so that a value is what its skips carry. */
 typedef struct operands {
     wb_array *w, *x;
@@ -21,13 +24,13 @@ static wb_array *product(operands o, wb_array *x) { return wb_tanh(wb_matmul(o.w
 
 static wb_array *residual_chain(operands o) {
     wb_array *y = o.x;
-    for (int i = 0; i < MANY; i++) y = wb_add(product(o, y), y);
+    for (int64_t i = 0; i < blocks(MANY); i++) y = wb_add(product(o, y), y);
     return y;
 }
 
 static wb_array *skips_over_two_blocks(operands o) {
     wb_array *y = o.x, *before = o.x;
-    for (int i = 0; i < BLOCKS; i++) {
+    for (int64_t i = 0; i < blocks(BLOCKS); i++) {
         wb_array *next = wb_add(product(o, y), before);
         before = y, y = next;
     }
@@ -36,13 +39,13 @@ static wb_array *skips_over_two_blocks(operands o) {
 
 static wb_array *skips_to_the_beginning(operands o) {
     wb_array *y = o.x;
-    for (int i = 0; i < BLOCKS; i++) y = wb_add(product(o, y), o.x);
+    for (int64_t i = 0; i < blocks(BLOCKS); i++) y = wb_add(product(o, y), o.x);
     return y;
 }
 
 static wb_array *fan(operands o) {
     wb_array *y = o.x;
-    for (int i = 0; i < BLOCKS; i++) y = wb_add(y, product(o, o.x));
+    for (int64_t i = 0; i < blocks(BLOCKS); i++) y = wb_add(y, product(o, o.x));
     return y;
 }
 
@@ -50,7 +53,7 @@ static wb_array *grid(operands o) {
     enum { WIDTH = 50 };
     wb_array *row[WIDTH];
     for (int k = 0; k < WIDTH; k++) row[k] = o.x;
-    for (int i = 0; i < BLOCKS; i++) {
+    for (int64_t i = 0; i < blocks(BLOCKS); i++) {
         wb_array **at = &row[i % WIDTH];
         *at = wb_add(product(o, wb_add(*at, row[(i + WIDTH - 1) % WIDTH])), *at);
     }
@@ -58,9 +61,9 @@ static wb_array *grid(operands o) {
 }
 
 static wb_array *steps_that_are_read_one_by_one(operands o) {
-    wb_array *steps = wb_expand(wb_unsqueeze(o.x, 2), ROWS, COLUMNS, BLOCKS);
+    wb_array *steps = wb_expand(wb_unsqueeze(o.x, 2), ROWS, COLUMNS, blocks(BLOCKS));
     wb_array *y = wb_zeros(WB_F32, ROWS, COLUMNS, 1);
-    for (int64_t i = 0; i < BLOCKS; i++)
+    for (int64_t i = 0; i < blocks(BLOCKS); i++)
         y = wb_add(wb_mul_number(y, 0), wb_slice(steps, 2, i, i + 1, 1));
     return wb_reshape(y, ROWS, COLUMNS);
 }
