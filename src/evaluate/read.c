@@ -10,18 +10,14 @@
 #include "evaluate/evaluate.h"
 #include "ops/ops.h"
 
-static wb_status refuse_null(const char *function) {
-    if (!wb_failed()) (void)wb_fail_argument_null(function, "x");
-    return wb_error_status();
+static bool is_there(const char *function, const wb_array *x) {
+    if (!x && !wb_failed()) (void)wb_fail_argument_null(function, "x");
+    return x && !wb_is_gone(function, x);
 }
 
 /* x evaluated; false on failure. */
 static bool evaluate(const char *function, wb_array *x) {
-    if (!x) {
-        (void)refuse_null(function);
-        return false;
-    }
-    if (wb_is_gone(function, x)) return false;
+    if (!is_there(function, x)) return false;
     if (wb_evaluate(1, &x) != WB_OK) return false;
     if (wb_is_lost(x)) {
         (void)wb_fail_lost(function, x);
@@ -132,7 +128,8 @@ static double element_of(const wb_array *x, int64_t place) {
 }
 
 double wb_item(wb_array *x) {
-    if (x && wb_count(x) != 1) {
+    if (!is_there("item", x)) return (double)NAN;
+    if (wb_count(x) != 1) {
         (void)wb_fail(WB_ERROR_SHAPE, "item: %s has %lld elements; one is wanted", wb_text_of(x),
                       (long long)wb_count(x));
         return (double)NAN;
@@ -166,10 +163,7 @@ static bool may_read_scalars(const wb_array *x) {
 }
 
 double wb_at_make(wb_array *x, int ndim, const int64_t *index) {
-    if (!x) {
-        (void)refuse_null("at");
-        return (double)NAN;
-    }
+    if (!is_there("at", x)) return (double)NAN;
     bool inside = ndim == x->ndim;
     for (int d = 0; inside && d < ndim; d++) inside = index[d] >= 0 && index[d] < x->sizes[d];
     if (!inside) {
@@ -225,7 +219,7 @@ wb_status wb_read(wb_array *x, void *out, size_t size_bytes) {
 }
 
 static wb_status check_count(const char *function, wb_array *x, int64_t count) {
-    if (!x) return refuse_null(function);
+    if (!is_there(function, x)) return wb_error_status();
     if (count == wb_count(x)) return WB_OK;
     return wb_fail(WB_ERROR_ARGUMENT, "%s: %s has %lld elements, the place for it %lld", function,
                    wb_text_of(x), (long long)wb_count(x), (long long)count);
