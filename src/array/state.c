@@ -58,13 +58,25 @@ static void undo(wb_thread *thread, int64_t begin) {
     }
 }
 
-/* Of several writes to a slot only what it held before the first is kept, which is data: the others
- * would keep whole recipes. */
+/* Whether one of the first `count` writes is to the slot. The search begins at *next, because a
+ * step of training writes to its slots in the same order each time. */
+static bool is_written(const wb_thread *thread, int64_t count, wb_array **slot, int64_t *next) {
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t at = (*next + i) % count;
+        if (thread->writes[at].slot != slot) continue;
+        *next = at + 1;
+        return true;
+    }
+    return false;
+}
+
+/* Of several writes to a slot the first is kept. The others hold whole recipes, and taking the
+ * writes back needs only what the slot held at first. */
 static void forget_pending(wb_thread *thread) {
-    int64_t kept = 0;
+    int64_t kept = 0, next = 0;
     for (int64_t i = 0; i < thread->write_count; i++) {
         const struct wb_write w = thread->writes[i];
-        if (w.slot && !wb_is_evaluated(w.array))
+        if (w.slot && !wb_is_evaluated(w.array) && is_written(thread, kept, w.slot, &next))
             drop(&w);
         else
             thread->writes[kept++] = w;
