@@ -20,7 +20,7 @@
 #include <weber.h>
 
 #include "clock.h"
-#include "state/record.h"
+#include "formats/record.h"
 
 enum { ARRAYS = 64, ROUNDS = 5, MIB = 1 << 20 };
 

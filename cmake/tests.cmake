@@ -65,7 +65,7 @@ foreach(source IN LISTS sources)
 endforeach()
 
 # these call the tool, and open the library
-add_dependencies(tests-state-test_tool weber_tool)
+add_dependencies(tests-models-test_tool weber_tool)
 add_dependencies(tests-base-test_scratch weber)
 
 include(${tests_dir}/device/plugins/plugins.cmake)

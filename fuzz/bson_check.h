@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "array/array.h"
-#include "state/build.h"
-#include "state/record.h"
+#include "formats/record.h"
+#include "models/build.h"
 
 static void demand(bool condition, const char *what) {
     if (condition) return;
@@ -18,7 +18,7 @@ static void demand(bool condition, const char *what) {
 }
 #define DEMAND(condition) demand(condition, #condition)
 
-/* As src/state/file.c opens a file. */
+/* As src/formats/file.c opens a file. */
 static wb_status open_bytes(wb_file *file, const void *bytes, size_t size) {
     static char path[] = "fuzz";
     *file = (wb_file){.path = path,

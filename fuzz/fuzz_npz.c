@@ -1,6 +1,6 @@
 #include "fuzz_safetensors.h"
 
-#include "state/crc.h"
+#include "formats/crc.h"
 
 /* In place of the library's: every checksum is 0, as in the seeds, so that what is behind it can be
  * reached. */

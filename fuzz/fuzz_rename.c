@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "state/rename.h"
-#include "state/rename_table.h"
+#include "models/rename.h"
+#include "models/rename_table.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

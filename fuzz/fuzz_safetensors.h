@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "state/record.h"
+#include "formats/record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "state/build.h"
-#include "state/record.h"
-#include "state/term.h"
+#include "formats/record.h"
+#include "models/build.h"
+#include "models/term.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

@@ -1,0 +1,64 @@
+#include <string.h>
+
+#include "base/memory.h"
+#include "formats/record.h"
+
+enum { BLOCK_BYTES = 64 << 10, ALIGN = 16 };
+
+struct wb_arena_block {
+    struct wb_arena_block *older;
+    size_t used, size;
+    _Alignas(16) char bytes[];
+};
+
+static struct wb_arena_block *new_block(wb_arena *arena, size_t size_bytes) {
+    const size_t size = size_bytes > BLOCK_BYTES ? size_bytes : BLOCK_BYTES;
+    struct wb_arena_block *block = wb_alloc(sizeof *block + size);
+    if (!block) return NULL;
+    block->size = size;
+    block->older = arena->blocks;
+    return arena->blocks = block;
+}
+
+void *wb_arena_take(wb_arena *arena, size_t size_bytes) {
+    const size_t size = (size_bytes + ALIGN - 1) / ALIGN * ALIGN;
+    arena->used_bytes += (int64_t)size;
+    if (arena->limit_bytes && arena->used_bytes > arena->limit_bytes)
+        return wb_fail_null(WB_ERROR_FORMAT, "the file claims to hold more than fits into it");
+    struct wb_arena_block *block = arena->blocks;
+    if (!block || block->size - block->used < size) block = new_block(arena, size);
+    if (!block) return NULL;
+    void *taken = block->bytes + block->used;
+    block->used += size;
+    return taken;
+}
+
+char *wb_arena_text(wb_arena *arena, const char *text, size_t length) {
+    char *copy = wb_arena_take(arena, length + 1);
+    if (copy && length) memcpy(copy, text, length);
+    return copy;
+}
+
+void wb_arena_release(wb_arena *arena) {
+    while (arena->blocks) {
+        struct wb_arena_block *block = arena->blocks;
+        arena->blocks = block->older;
+        wb_release(block);
+    }
+    *arena = (wb_arena){.blocks = NULL};
+}
+
+wb_record *wb_record_new(wb_arena *arena, wb_record_kind kind) {
+    wb_record *record = wb_arena_take(arena, sizeof *record);
+    if (!record) return NULL;
+    record->kind = (uint8_t)kind;
+    record->offset = -1;
+    return record;
+}
+
+bool wb_record_room(wb_arena *arena, wb_record *record, int64_t count, bool has_names) {
+    record->children = wb_arena_take(arena, (size_t)count * sizeof *record->children);
+    record->names = has_names ? wb_arena_take(arena, (size_t)count * sizeof *record->names) : NULL;
+    record->count = record->children && (record->names || !has_names) ? count : 0;
+    return record->count == count;
+}

@@ -1,0 +1,155 @@
+/* Julia's BSON files: their bytes (bson.c), what BSON.jl says with them (bson_julia.c), records
+ * from them (bson_read.c) and to them (bson_write.c).
+ *
+ * There is no libbson below: BSON.jl writes nine of its types, which take a page to read; libbson
+ * would add a dependency that few machines have, says of a damaged file neither where nor what, and
+ * would leave all lengths within binaries to be checked here anyway. */
+#ifndef WB_FORMATS_BSON_H
+#define WB_FORMATS_BSON_H
+
+#include "formats/record.h"
+
+/* ---- bytes ---- */
+
+typedef enum wb_bson_type {
+    WB_BSON_NONE = 0, /* also the byte that ends a document */
+    WB_BSON_DOUBLE = 0x01,
+    WB_BSON_STRING = 0x02,
+    WB_BSON_DOCUMENT = 0x03,
+    WB_BSON_ARRAY = 0x04,
+    WB_BSON_BINARY = 0x05,
+    WB_BSON_BOOL = 0x08,
+    WB_BSON_NULL = 0x0A,
+    WB_BSON_INT32 = 0x10,
+    WB_BSON_INT64 = 0x12
+} wb_bson_type;
+
+/* A record is two of these, its type within a type four: what Weber writes it reads. */
+enum { WB_BSON_DEPTH = 4 * WB_RECORD_DEPTH };
+
+typedef struct wb_bson_element {
+    uint8_t type;       /* wb_bson_type */
+    int64_t offset;     /* of its type byte */
+    const char *key;    /* in the file */
+    int64_t key_bytes;  /* without the zero byte behind it */
+    int64_t at;         /* what it holds: a text, data, a number; a document from its length on */
+    int64_t size_bytes; /* of that; of a text without the zero byte behind it */
+} wb_bson_element;
+
+typedef struct wb_bson_cursor {
+    int64_t at, end; /* end: of the zero byte that ends the document */
+} wb_bson_cursor;
+
+/* An entry of _backrefs. */
+typedef struct wb_bson_entry {
+    int64_t offset;
+    wb_record *record; /* as soon as it has been met */
+    int64_t expanded;  /* records in it, shared ones counted each time; 0: it is not complete */
+} wb_bson_entry;
+
+/* A file being read. Once status is an error, it stays, and nothing more is found. */
+typedef struct wb_bson {
+    wb_file *file;
+    wb_status status;
+    /* elements that may still be gone over: back-references may lead to the same bytes again and
+     * again */
+    int64_t steps;
+    wb_bson_entry *entries;
+    int64_t nentries, entries_end;
+} wb_bson;
+
+/* Records the error and makes it b's status. */
+#define wb_bson_fault(b, offset, ...)                                                              \
+    ((void)((b)->status = wb_file_fault((b)->file, offset, __VA_ARGS__)))
+
+/* Whether the arena may still give so much; before each wb_arena_take on the file's word. */
+bool wb_bson_may_take(wb_bson *b, int64_t size_bytes, int64_t offset);
+
+/* Goes over the whole file, so that later only damage to meaning is to be expected; *top is its
+ * document. */
+wb_status wb_bson_check(wb_bson *b, wb_bson_element *top);
+
+/* The elements of a document or array, each with its lengths checked: while (wb_bson_next(b,
+ * &cursor, &element)). */
+wb_bson_cursor wb_bson_enter(const wb_bson_element *document);
+bool wb_bson_next(wb_bson *b, wb_bson_cursor *cursor, wb_bson_element *element);
+int64_t wb_bson_count(wb_bson *b, const wb_bson_element *document);
+
+bool wb_bson_key_is(const wb_bson_element *element, const char *key);
+const unsigned char *wb_bson_bytes(const wb_bson *b, const wb_bson_element *element);
+/* Of a string: whether it is this one; whether C can have it as a text. */
+bool wb_bson_text_is(const wb_bson *b, const wb_bson_element *element, const char *text);
+bool wb_bson_is_plain(const wb_bson *b, const wb_bson_element *element);
+/* Of an int32, int64. */
+bool wb_bson_is_integer(const wb_bson_element *element);
+int64_t wb_bson_integer(const wb_bson *b, const wb_bson_element *element);
+/* size_bytes of a number, least significant first. */
+uint64_t wb_bson_bits(const unsigned char *bytes, int64_t size_bytes);
+
+/* ---- Julia ---- */
+
+/* A document with a tag. What it does not have is WB_BSON_NONE. */
+typedef struct wb_bson_fields {
+    wb_bson_element tag, type, size, data, name, params, ref, path;
+} wb_bson_fields;
+
+/* An element behind all back-references. */
+typedef struct wb_bson_value {
+    wb_bson_element element;
+    wb_bson_fields fields; /* of a document */
+    wb_bson_entry *entry;  /* that it is, or NULL */
+} wb_bson_value;
+
+enum { WB_BSON_NAME_BYTES = 1024 };
+
+typedef struct wb_bson_typename {
+    char buffer[WB_BSON_NAME_BYTES];
+    /* "Flux.Dense": modules and name, without Main; or the tag of what is no plain type */
+    const char *text;
+    bool is_plain;          /* a datatype */
+    wb_bson_element params; /* a datatype's */
+} wb_bson_typename;
+
+/* What can be wrong with a tagged document by itself, also where nothing that is read leads to it:
+ * its tag, a type's name. */
+void wb_bson_check_tagged(wb_bson *b, const wb_bson_element *document);
+/* Finds the entries of _backrefs. */
+bool wb_bson_index(wb_bson *b, const wb_bson_element *top);
+bool wb_bson_resolve(wb_bson *b, const wb_bson_element *element, wb_bson_value *value);
+bool wb_bson_has_tag(const wb_bson *b, const wb_bson_value *value, const char *tag);
+/* The same for one of a tagged document's fields, which must be there and of this type. */
+bool wb_bson_field(wb_bson *b, const wb_bson_value *owner, const wb_bson_element *field,
+                   wb_bson_type type, wb_bson_element *found);
+bool wb_bson_type_of(wb_bson *b, const wb_bson_value *owner, wb_bson_typename *name);
+/* A list of strings, joined by dots. */
+bool wb_bson_path(wb_bson *b, const wb_bson_element *list, wb_bson_typename *name);
+/* A string or symbol that C can have as a text. */
+bool wb_bson_symbol(wb_bson *b, const wb_bson_element *element, wb_bson_element *text);
+/* True for the arrays of GPU packages, whose numbers no file has. */
+bool wb_bson_is_device_array(const char *type);
+/* True if name's last part is this. */
+bool wb_bson_last_is(const char *name, const char *last);
+/* "relu" for NNlib.#relu; NULL: r is no function that has a name. */
+const char *wb_bson_function(const wb_record *r);
+
+/* Julia's numbers. */
+typedef struct wb_bson_number {
+    const char *name;
+    int64_t size_bytes;
+    wb_record_kind kind;
+    bool is_signed;
+    int dtype; /* or -1 */
+} wb_bson_number;
+const wb_bson_number *wb_bson_number_of(const char *type); /* NULL: it is none */
+const char *wb_bson_name_of_dtype(wb_dtype dtype);         /* NULL: Julia has none */
+/* Sets kind and value of the record; false if Weber has no room for it. */
+bool wb_bson_set_number(wb_record *record, const wb_bson_number *number,
+                        const unsigned char *bytes);
+
+/* ---- the format ---- */
+
+wb_status wb_bson_read(wb_file *file);
+wb_status wb_bson_write(const wb_record *root, const wb_record *metadata, FILE *stream,
+                        const char *path);
+
+#endif

@@ -1,0 +1,273 @@
+/* Open files: mapping, format, and the questions of weber/state.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "device/buffer.h"
+#include "formats/format.h"
+
+/* ---- lifetime ---- */
+
+static void unmap(wb_mapping *map) {
+    union {
+        const unsigned char *from;
+        void *to;
+    } bytes = {.from = map->bytes};
+    if (bytes.to) (void)munmap(bytes.to, (size_t)map->size_bytes);
+    *map = (wb_mapping){.bytes = NULL};
+}
+
+static void file_free(void *object) {
+    wb_file *file = object;
+    if (__atomic_sub_fetch(&file->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
+    for (int64_t i = 0; i < file->held_count; i++) wb_unhold(file->held[i]);
+    wb_release(file->held);
+    unmap(&file->map);
+    wb_arena_release(&file->arena);
+    wb_release(file->path);
+    wb_object_delete(file, sizeof *file, "file");
+}
+
+static const wb_class file_class = {.name = "file", .free = file_free, .maker = "wb_open"};
+
+wb_file *wb_file_new(const char *path) {
+    wb_file *file = wb_object_new(&file_class, sizeof *file);
+    if (!file) return NULL;
+    file->refs = 1;
+    file->path = wb_copy_text(path);
+    if (file->path) return file;
+    file_free(file);
+    return NULL;
+}
+
+bool wb_is_file(const void *object) {
+    return object && ((const wb_object *)object)->klass == &file_class;
+}
+
+static wb_status map_file(wb_file *file) {
+    struct stat status;
+    const int descriptor = open(file->path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0)
+        return wb_fail(WB_ERROR_IO, "%s: cannot be opened: %s", file->path, strerror(errno));
+    wb_status result = WB_OK;
+    if (fstat(descriptor, &status) != 0)
+        result = wb_fail(WB_ERROR_IO, "%s: %s", file->path, strerror(errno));
+    else if (!S_ISREG(status.st_mode))
+        result = wb_fail(WB_ERROR_IO, "%s: is no regular file", file->path);
+    else if (status.st_size > 0) {
+        void *bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+        if (bytes == MAP_FAILED)
+            result = wb_fail(WB_ERROR_IO, "%s: cannot be mapped: %s", file->path, strerror(errno));
+        else
+            file->map = (wb_mapping){bytes, status.st_size};
+    }
+    (void)close(descriptor);
+    return result;
+}
+
+/* Records take a few times the file's size at most: they stand for bytes in it. */
+enum { MOST_BYTES_PER_BYTE = 64, LEAST_LIMIT = 1 << 20 };
+
+wb_file *wb_open(const char *path) {
+    if (!path) return wb_failed() ? NULL : wb_fail_argument_null("wb_open", "the path");
+    wb_file *file = wb_file_new(path);
+    if (!file) return NULL;
+    wb_status status = map_file(file);
+    const wb_format *format = file->format = status == WB_OK ? wb_format_of_file(file) : NULL;
+    file->arena.limit_bytes = file->map.size_bytes * MOST_BYTES_PER_BYTE + LEAST_LIMIT;
+    if (format) status = format->read(file);
+    if (format && status == WB_OK) return file;
+    file_free(file);
+    return NULL;
+}
+
+wb_status wb_file_fault(const wb_file *file, int64_t offset, const char *format, ...) {
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return wb_fail(WB_ERROR_FORMAT, "%s, offset %lld: %s", file->path, (long long)offset, text);
+}
+
+const wb_record *wb_file_root(const wb_file *file) { return file ? file->root : NULL; }
+const wb_record *wb_file_metadata(const wb_file *file) { return file ? file->metadata : NULL; }
+const char *wb_file_format(const wb_file *file) {
+    return file && file->format ? file->format->name : "";
+}
+int64_t wb_file_size(const wb_file *file) { return file ? file->map.size_bytes : 0; }
+
+/* ---- questions ---- */
+
+wb_record_kind wb_record_kind_of(const wb_record *r) {
+    return r ? (wb_record_kind)r->kind : WB_RECORD_NULL;
+}
+const char *wb_record_type(const wb_record *r) { return r && r->type ? r->type : ""; }
+int64_t wb_record_count(const wb_record *r) { return r ? r->count : 0; }
+
+const wb_record *wb_record_at(const wb_record *r, int64_t i) {
+    return r && i >= 0 && i < r->count ? r->children[i] : NULL;
+}
+
+const char *wb_record_name(const wb_record *r, int64_t i) {
+    return r && r->names && i >= 0 && i < r->count ? r->names[i] : NULL;
+}
+
+static const char *kind_name(const wb_record *r) {
+    static const char *const names[] = {"null",     "a bool", "an integer", "a real",   "a text",
+                                        "an array", "a list", "a map",      "a struct", "opaque"};
+    return r ? names[r->kind] : "nothing";
+}
+
+static bool is_kind(const wb_record *r, wb_record_kind kind, const char *wanted) {
+    if (r && r->kind == kind) return true;
+    if (!wb_failed())
+        (void)wb_fail(WB_ERROR_ARGUMENT, "the record is %s, not %s", kind_name(r), wanted);
+    return false;
+}
+
+wb_dtype wb_record_dtype(const wb_record *r) {
+    return is_kind(r, WB_RECORD_ARRAY, "an array") ? (wb_dtype)r->dtype : WB_F32;
+}
+int wb_record_ndim(const wb_record *r) { return r ? r->ndim : 0; }
+int64_t wb_record_size(const wb_record *r, int dim) {
+    return r && dim >= 0 && dim < r->ndim ? r->sizes[dim] : 1;
+}
+int64_t wb_record_bytes(const wb_record *r) { return r ? r->data_bytes : 0; }
+
+bool wb_record_bool(const wb_record *r) {
+    return is_kind(r, WB_RECORD_BOOL, "a bool") && r->boolean;
+}
+
+int64_t wb_record_integer(const wb_record *r) {
+    return is_kind(r, WB_RECORD_INTEGER, "an integer") ? r->integer : 0;
+}
+
+double wb_record_real(const wb_record *r) {
+    if (r && r->kind == WB_RECORD_INTEGER) return (double)r->integer;
+    return is_kind(r, WB_RECORD_REAL, "a real") ? r->real : (double)NAN;
+}
+
+const char *wb_record_text(const wb_record *r) {
+    return is_kind(r, WB_RECORD_TEXT, "a text") ? r->text : NULL;
+}
+
+/* ---- paths ---- */
+
+/* The child that the beginning of path names; the longest name that fits, as names may have dots.
+ * *rest is what follows. */
+static const wb_record *step(const wb_record *r, const char *path, const char **rest) {
+    const wb_record *found = NULL;
+    size_t best = 0;
+    for (int64_t i = 0; i < r->count; i++) {
+        char number[24];
+        (void)snprintf(number, sizeof number, "%lld", (long long)i + 1);
+        const char *name = wb_record_name(r, i) ? wb_record_name(r, i) : number;
+        const size_t length = strlen(name);
+        if (strncmp(path, name, length) != 0 || (path[length] && path[length] != '.')) continue;
+        if (found && length <= best) continue;
+        found = r->children[i], best = length;
+    }
+    if (found) *rest = path[best] ? path + best + 1 : path + best;
+    return found;
+}
+
+static void list_names(const wb_record *r, char *text, size_t size_bytes) {
+    size_t used = 0;
+    text[0] = 0;
+    for (int64_t i = 0; i < r->count && used < size_bytes - 32; i++) {
+        const char *name = wb_record_name(r, i);
+        const int length =
+            name ? snprintf(text + used, size_bytes - used, "%s%.80s", i ? ", " : "", name)
+                 : snprintf(text + used, size_bytes - used, "%s%lld", i ? ", " : "",
+                            (long long)i + 1);
+        if (length > 0) used += (size_t)length;
+    }
+}
+
+const wb_record *wb_record_get(const wb_record *r, const char *path) {
+    if (!r || !path)
+        return wb_failed() ? NULL
+                           : wb_fail_argument_null("wb_record_get", r ? "the path" : "the record");
+    const char *rest = path;
+    while (*rest) {
+        const wb_record *child = step(r, rest, &rest);
+        if (child) {
+            r = child;
+            continue;
+        }
+        char names[400];
+        list_names(r, names, sizeof names);
+        const int reached = rest > path ? (int)(rest - path) - 1 : 0; /* without its dot */
+        return wb_fail_null(WB_ERROR_ARGUMENT, "there is no \"%s\" in the file; %s%.*s%s has %s",
+                            path, reached ? "\"" : "", reached ? reached : 2, reached ? path : "it",
+                            reached ? "\"" : "", *names ? names : "nothing");
+    }
+    return r;
+}
+
+/* ---- arrays ---- */
+
+static void give_back(void *context, void *data) {
+    (void)data;
+    wb_free(context);
+}
+
+static bool is_aligned(const void *data, wb_dtype dtype) {
+    return (uintptr_t)data % wb_dtype_size(dtype) == 0;
+}
+
+static bool is_borrowed(const wb_record *r) {
+    return r->data_bytes && is_aligned(r->data, (wb_dtype)r->dtype);
+}
+
+void wb_turned_from(const wb_record *r, int64_t sizes[WB_MAX_DIMS]) {
+    const bool is_swapped = r->turn == WB_TURN_TRANSPOSE;
+    const int64_t first = r->sizes[0], second = r->sizes[1];
+    if (sizes != r->sizes) memcpy(sizes, r->sizes, sizeof r->sizes);
+    if (is_swapped) sizes[0] = second, sizes[1] = first;
+}
+
+wb_array *wb_turned(const wb_record *r, wb_array *x) {
+    if (r->turn == WB_TURN_TRANSPOSE) return wb_transpose(x);
+    for (int d = 0; r->turn == WB_TURN_FLIP && d < r->ndim - 2; d++) x = wb_flip(x, d);
+    return x;
+}
+
+/* As it lies in the file. */
+static wb_array *array_in_file(const wb_file *file, const wb_record *r) {
+    const wb_dtype dtype = (wb_dtype)r->dtype;
+    int64_t sizes[WB_MAX_DIMS];
+    wb_turned_from(r, sizes);
+    union {
+        const wb_file *from;
+        wb_file *to; /* only counted */
+    } held = {.from = file};
+    if (is_borrowed(r)) {
+        (void)__atomic_add_fetch(&held.to->refs, 1, __ATOMIC_RELAXED);
+        return wb_borrow_make(dtype, r->data, give_back, held.to, r->ndim, sizes);
+    }
+    wb_buffer *buffer = wb_buffer_new(wb_cpu_device(), (size_t)r->data_bytes, "data");
+    if (!buffer) return NULL;
+    if (r->data_bytes) memcpy(buffer->handle, r->data, (size_t)r->data_bytes);
+    return wb_node_data(dtype, r->ndim, sizes, buffer);
+}
+
+wb_array *wb_record_array(const wb_file *file, const wb_record *r) {
+    if (!file || !is_kind(r, WB_RECORD_ARRAY, "an array"))
+        return file || wb_failed() ? NULL : wb_fail_argument_null("wb_record_array", "the file");
+    return r->array ? wb_scope_add(r->array) : wb_turned(r, array_in_file(file, r));
+}
+
+wb_array *wb_record_copy(const wb_file *file, const wb_record *r) {
+    wb_array *x = wb_record_array(file, r);
+    return x && (r->array || r->turn || is_borrowed(r)) ? wb_copy(x) : x;
+}

@@ -1,0 +1,252 @@
+/* NumPy's .npz: writing. Entries are stored, not compressed, and begin at multiples of 64 bytes,
+ * so that a reader can map them. Their time is zip's first, 1980: the same values give the same
+ * file. */
+#include "formats/npz.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "formats/crc.h"
+#include "formats/npy.h"
+#include "formats/safetensors_flat.h"
+#include "formats/safetensors_notes.h"
+
+enum {
+    VERSION = 20,
+    VERSION64 = 45,
+    DATE = 1 << 5 | 1, /* 1980-01-01 */
+    MOST_NAME = 0xFFFF,
+    LEAST_ALIGN_EXTRA = 6 /* id, size, alignment */
+};
+
+typedef struct entry {
+    const char *name; /* in the list's arena */
+    int64_t offset, size_bytes;
+    uint32_t crc;
+} entry;
+
+typedef struct writer {
+    const char *path;
+    FILE *stream;
+    int64_t offset; /* written so far */
+    wb_flat flat;
+    entry *entries;
+    int64_t count, capacity;
+} writer;
+
+/* ---- little-endian records ---- */
+
+typedef struct bytes {
+    unsigned char at[128];
+    size_t count;
+} bytes;
+
+static void put(bytes *b, uint64_t value, int size_bytes) {
+    for (int i = 0; i < size_bytes; i++, value >>= 8) b->at[b->count++] = (unsigned char)value;
+}
+
+static wb_status emit(writer *w, const void *data, int64_t size_bytes) {
+    w->offset += size_bytes;
+    return wb_flat_write(w->stream, data, size_bytes, w->path);
+}
+
+static bool is_wide(int64_t value) { return value >= WB_ZIP_FULL32; }
+static uint64_t in32(int64_t value) { return (uint64_t)(is_wide(value) ? WB_ZIP_FULL32 : value); }
+
+/* What the headers before the data and in the directory have in common, from the flags to the
+ * length of the name. */
+static void put_common(bytes *b, const entry *e) {
+    const size_t length = strlen(e->name);
+    bool is_ascii = true;
+    for (size_t i = 0; i < length; i++) is_ascii = is_ascii && (unsigned char)e->name[i] < 0x80;
+    put(b, is_ascii ? 0 : WB_ZIP_UTF8, 2);
+    put(b, WB_ZIP_STORED, 2);
+    put(b, 0, 2), put(b, DATE, 2);
+    put(b, e->crc, 4);
+    put(b, in32(e->size_bytes), 4), put(b, in32(e->size_bytes), 4);
+    put(b, length, 2);
+}
+
+static int version_of(const entry *e) {
+    return is_wide(e->size_bytes) || is_wide(e->offset) ? VERSION64 : VERSION;
+}
+
+/* The header, the name, and extra fields up to a multiple of 64 bytes. */
+static wb_status write_local(writer *w, const entry *e) {
+    const size_t length = strlen(e->name), wide = is_wide(e->size_bytes) ? 20 : 0;
+    const int64_t end =
+        e->offset + WB_ZIP_LOCAL_BYTES + (int64_t)(length + wide) + LEAST_ALIGN_EXTRA;
+    const int64_t gap = (WB_NPY_ALIGN - end % WB_NPY_ALIGN) % WB_NPY_ALIGN;
+    bytes header = {.count = 0}, extra = {.count = 0};
+    put(&header, WB_ZIP_LOCAL, 4);
+    put(&header, (uint64_t)version_of(e), 2);
+    put_common(&header, e);
+    put(&header, wide + LEAST_ALIGN_EXTRA + (uint64_t)gap, 2);
+    if (wide) {
+        put(&extra, WB_ZIP_EXTRA64, 2), put(&extra, 16, 2);
+        put(&extra, (uint64_t)e->size_bytes, 8), put(&extra, (uint64_t)e->size_bytes, 8);
+    }
+    put(&extra, WB_ZIP_EXTRA_ALIGN, 2), put(&extra, 2 + (uint64_t)gap, 2);
+    put(&extra, WB_NPY_ALIGN, 2);
+    for (int64_t i = 0; i < gap; i++) put(&extra, 0, 1);
+    wb_status status = emit(w, header.at, (int64_t)header.count);
+    if (status == WB_OK) status = emit(w, e->name, (int64_t)length);
+    return status == WB_OK ? emit(w, extra.at, (int64_t)extra.count) : status;
+}
+
+static wb_status write_central(writer *w, const entry *e) {
+    bytes header = {.count = 0}, extra = {.count = 0};
+    if (is_wide(e->size_bytes))
+        put(&extra, (uint64_t)e->size_bytes, 8), put(&extra, (uint64_t)e->size_bytes, 8);
+    if (is_wide(e->offset)) put(&extra, (uint64_t)e->offset, 8);
+    put(&header, WB_ZIP_CENTRAL, 4);
+    put(&header, (uint64_t)version_of(e), 2), put(&header, (uint64_t)version_of(e), 2);
+    put_common(&header, e);
+    put(&header, extra.count ? extra.count + 4 : 0, 2);
+    put(&header, 0, 10); /* no comment, first disk, attributes */
+    put(&header, in32(e->offset), 4);
+    wb_status status = emit(w, header.at, (int64_t)header.count);
+    if (status == WB_OK) status = emit(w, e->name, (int64_t)strlen(e->name));
+    if (status != WB_OK || !extra.count) return status;
+    bytes begin = {.count = 0};
+    put(&begin, WB_ZIP_EXTRA64, 2), put(&begin, extra.count, 2);
+    status = emit(w, begin.at, (int64_t)begin.count);
+    return status == WB_OK ? emit(w, extra.at, (int64_t)extra.count) : status;
+}
+
+/* ---- the entries ---- */
+
+/* Writes an entry of two parts, where the second one may be empty. */
+static wb_status write_entry(writer *w, const char *name, const void *head, int64_t head_bytes,
+                             const void *data, int64_t data_bytes) {
+    entry e = {.name = name, .offset = w->offset, .size_bytes = head_bytes + data_bytes};
+    e.crc = wb_crc32(0, head, head_bytes);
+    if (data_bytes) e.crc = wb_crc32(e.crc, data, data_bytes);
+    if (strlen(name) > MOST_NAME)
+        return wb_fail(WB_ERROR_ARGUMENT, "%s: the name \"%.80s...\" is too long for a zip file",
+                       w->path, name);
+    if (!WB_GROW(w->entries, w->count, w->capacity)) return WB_ERROR_MEMORY;
+    w->entries[w->count++] = e;
+    wb_status status = write_local(w, &e);
+    if (status == WB_OK) status = emit(w, head, head_bytes);
+    return status == WB_OK && data_bytes ? emit(w, data, data_bytes) : status;
+}
+
+static wb_status write_array(writer *w, const wb_flat_entry *from) {
+    char header[WB_NPY_MOST_HEADER];
+    const size_t path_bytes = strlen(from->path);
+    const size_t header_bytes = wb_npy_header(from->record, header, w->path, from->path);
+    char *name = wb_arena_take(&w->flat.arena, path_bytes + sizeof ".npy");
+    if (!header_bytes || !name) return wb_error_status();
+    memcpy(name, from->path, path_bytes);
+    memcpy(name + path_bytes, ".npy", sizeof ".npy");
+    const int64_t data_bytes = wb_flat_array_of(from->record).data_bytes;
+    if (!data_bytes) return write_entry(w, name, header, (int64_t)header_bytes, NULL, 0);
+    const void *data = wb_flat_data_begin(from->record);
+    if (!data) return wb_error_status();
+    const wb_status status = write_entry(w, name, header, (int64_t)header_bytes, data, data_bytes);
+    wb_flat_data_end(from->record);
+    return status;
+}
+
+static wb_status print_metadata(const writer *w, FILE *out, const wb_record *metadata) {
+    for (int64_t i = 0; i < metadata->count; i++) {
+        const wb_record *text = metadata->children[i];
+        const char *name = wb_record_name(metadata, i);
+        if (!name || !text || text->kind != WB_RECORD_TEXT ||
+            wb_utf8_fault(name, strlen(name)) >= 0 ||
+            wb_utf8_fault(text->text, strlen(text->text)) >= 0)
+            return wb_fail(WB_ERROR_ARGUMENT,
+                           "%s: metadata is a map of texts; \"%.80s\" does not fit", w->path,
+                           name ? name : "");
+        (void)fputs(i ? "," : "\"metadata\":{", out);
+        wb_json_quote(out, name);
+        (void)fputc(':', out);
+        wb_json_quote(out, text->text);
+    }
+    (void)fputc('}', out);
+    return WB_OK;
+}
+
+static wb_status print_notes(const writer *w, FILE *out, const wb_record *metadata) {
+    const char *before = "{";
+    wb_status status = WB_OK;
+    if (metadata && metadata->count) {
+        (void)fputs(before, out);
+        status = print_metadata(w, out, metadata);
+        before = ",\n";
+    }
+    if (wb_notes_have_shared(&w->flat)) {
+        (void)fprintf(out, "%s\"shared\":", before);
+        wb_notes_write_shared(out, &w->flat);
+        before = ",\n";
+    }
+    if (status == WB_OK && wb_notes_have_values(&w->flat)) {
+        (void)fprintf(out, "%s\"values\":", before);
+        status = wb_notes_write_values(out, &w->flat, w->path);
+    }
+    (void)fputs("}\n", out);
+    return status;
+}
+
+static wb_status write_notes(writer *w, const wb_record *metadata) {
+    if (!(metadata && metadata->count) && !wb_notes_have_shared(&w->flat) &&
+        !wb_notes_have_values(&w->flat))
+        return WB_OK;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    if (!out) return wb_fail(WB_ERROR_MEMORY, "%s: out of memory", w->path);
+    wb_status status = print_notes(w, out, metadata);
+    if (fclose(out) != 0 && status == WB_OK)
+        status = wb_fail(WB_ERROR_MEMORY, "%s: out of memory", w->path);
+    if (status == WB_OK) status = write_entry(w, WB_NPZ_NOTES, text, (int64_t)size, NULL, 0);
+    free(text);
+    return status;
+}
+
+/* ---- the directory ---- */
+
+static void put_end64(bytes *b, const writer *w, int64_t begin, int64_t size_bytes) {
+    put(b, WB_ZIP_END64, 4);
+    put(b, WB_ZIP_END64_BYTES - 12, 8); /* what follows this number */
+    put(b, VERSION64, 2), put(b, VERSION64, 2);
+    put(b, 0, 8); /* disks */
+    put(b, (uint64_t)w->count, 8), put(b, (uint64_t)w->count, 8);
+    put(b, (uint64_t)size_bytes, 8), put(b, (uint64_t)begin, 8);
+    put(b, WB_ZIP_LOCATOR64, 4), put(b, 0, 4);
+    put(b, (uint64_t)(begin + size_bytes), 8), put(b, 1, 4);
+}
+
+static wb_status write_directory(writer *w) {
+    const int64_t begin = w->offset;
+    for (int64_t i = 0; i < w->count; i++) {
+        const wb_status status = write_central(w, &w->entries[i]);
+        if (status != WB_OK) return status;
+    }
+    const int64_t size_bytes = w->offset - begin;
+    const bool has_many = w->count >= WB_ZIP_FULL16;
+    const uint64_t count = has_many ? WB_ZIP_FULL16 : (uint64_t)w->count;
+    bytes end = {.count = 0};
+    if (has_many || is_wide(begin) || is_wide(size_bytes)) put_end64(&end, w, begin, size_bytes);
+    put(&end, WB_ZIP_END, 4), put(&end, 0, 4);
+    put(&end, count, 2), put(&end, count, 2);
+    put(&end, in32(size_bytes), 4), put(&end, in32(begin), 4);
+    put(&end, 0, 2);
+    return emit(w, end.at, (int64_t)end.count);
+}
+
+wb_status wb_npz_write(const wb_record *root, const wb_record *metadata, FILE *stream,
+                       const char *path) {
+    writer w = {.path = path, .stream = stream};
+    wb_status status = wb_flat_make(&w.flat, root, path);
+    for (int64_t i = 0; i < w.flat.count && status == WB_OK; i++)
+        if (!w.flat.entries[i].same_as && wb_record_has_data(w.flat.entries[i].record))
+            status = write_array(&w, &w.flat.entries[i]);
+    if (status == WB_OK) status = write_notes(&w, metadata);
+    if (status == WB_OK) status = write_directory(&w);
+    wb_flat_release(&w.flat);
+    wb_release(w.entries);
+    return status;
+}

@@ -1,0 +1,531 @@
+#include "formats/safetensors_flat.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+bool wb_flat_add(wb_flat *flat, wb_flat_entry entry) {
+    if (!WB_GROW(flat->entries, flat->count, flat->capacity)) return false;
+    flat->entries[flat->count++] = entry;
+    return true;
+}
+
+void wb_flat_release(wb_flat *flat) {
+    wb_release(flat->entries);
+    wb_arena_release(&flat->arena);
+    *flat = (wb_flat){.entries = NULL};
+}
+
+bool wb_record_is_container(const wb_record *r) {
+    return r->kind == WB_RECORD_LIST || r->kind == WB_RECORD_MAP || r->kind == WB_RECORD_STRUCT ||
+           (r->kind == WB_RECORD_OPAQUE && !r->data);
+}
+
+/* ---- names ---- */
+
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/* Runs of digits by value, equal values by their zeros in front; moves both past the run. */
+static int compare_numbers(const char **a, const char **b) {
+    size_t zeros[2] = {0, 0}, digits[2] = {0, 0};
+    const char *at[2] = {*a, *b};
+    for (int i = 0; i < 2; i++) {
+        while (at[i][zeros[i]] == '0') zeros[i]++;
+        while (is_digit(at[i][zeros[i] + digits[i]])) digits[i]++;
+    }
+    *a += zeros[0] + digits[0], *b += zeros[1] + digits[1];
+    if (digits[0] != digits[1]) return digits[0] < digits[1] ? -1 : 1;
+    const int order = memcmp(at[0] + zeros[0], at[1] + zeros[1], digits[0]);
+    return order ? order : (zeros[0] > zeros[1]) - (zeros[0] < zeros[1]);
+}
+
+/* The end before the dot, the dot before all others. */
+static int rank(char c) { return c == 0 ? 0 : c == '.' ? 1 : 2 + (unsigned char)c; }
+
+int wb_path_compare(const char *a, const char *b) {
+    for (;;) {
+        if (is_digit(*a) && is_digit(*b)) {
+            const int order = compare_numbers(&a, &b);
+            if (order) return order;
+        } else if (*a != *b || !*a) {
+            return rank(*a) - rank(*b);
+        } else {
+            a++, b++;
+        }
+    }
+}
+
+static int64_t length_of_character(const unsigned char *at, size_t left) {
+    static const struct {
+        unsigned char mask, lead;
+        uint32_t least;
+    } forms[] = {{0x80, 0, 0}, {0xE0, 0xC0, 0x80}, {0xF0, 0xE0, 0x800}, {0xF8, 0xF0, 0x10000}};
+    for (size_t extra = 0; extra < 4; extra++) {
+        if ((*at & forms[extra].mask) != forms[extra].lead) continue;
+        uint32_t code = *at & (unsigned char)~forms[extra].mask;
+        if (extra >= left) return -1;
+        for (size_t i = 1; i <= extra; i++) {
+            if ((at[i] & 0xC0) != 0x80) return -1;
+            code = code << 6 | (at[i] & 0x3F);
+        }
+        const bool is_surrogate = code >= 0xD800 && code < 0xE000;
+        return code >= forms[extra].least && code <= 0x10FFFF && !is_surrogate ? (int64_t)extra + 1
+                                                                               : -1;
+    }
+    return -1;
+}
+
+int64_t wb_utf8_fault(const char *text, size_t size_bytes) {
+    const unsigned char *bytes = (const unsigned char *)text;
+    for (size_t i = 0; i < size_bytes;) {
+        const int64_t length = length_of_character(bytes + i, size_bytes - i);
+        if (length < 0) return (int64_t)i;
+        i += (size_t)length;
+    }
+    return -1;
+}
+
+/* What people, terminals and other readers can't take in a name; NULL: nothing. */
+static const char *fault_of_name(const char *name) {
+    if (wb_utf8_fault(name, strlen(name)) >= 0) return "is no UTF-8";
+    for (; *name; name++)
+        if ((unsigned char)*name < 0x20 || *name == 0x7F) return "has a control character";
+    return NULL;
+}
+
+/* ---- a tree as a list ---- */
+
+typedef struct walk {
+    wb_flat *flat;
+    const char *file;
+    int depth;
+    struct {
+        int64_t entry, next;
+    } stack[WB_RECORD_DEPTH];
+} walk;
+
+/* "PARENT.NAME", or just the name below the root; *parent_bytes is where the name begins. NULL on
+ * failure. */
+static const char *join(walk *w, const char *parent, const char *name, size_t *parent_bytes) {
+    const size_t before = *parent ? strlen(parent) + 1 : 0, length = strlen(name);
+    char *path = wb_arena_take(&w->flat->arena, before + length + 1);
+    if (!path) return NULL;
+    if (before) {
+        memcpy(path, parent, before - 1);
+        path[before - 1] = '.';
+    }
+    memcpy(path + before, name, length);
+    *parent_bytes = before;
+    return path;
+}
+
+static wb_status enter(walk *w, wb_flat_entry entry) {
+    const int64_t index = w->flat->count;
+    if (!wb_flat_add(w->flat, entry)) return WB_ERROR_MEMORY;
+    if (entry.same_as) return WB_OK;
+    entry.record->number = index + 1;
+    if (!wb_record_is_container(entry.record)) return WB_OK;
+    if (w->depth == WB_RECORD_DEPTH)
+        return wb_fail(WB_ERROR_ARGUMENT, "%s: \"%.80s...\" is nested more than %d deep", w->file,
+                       entry.path, WB_RECORD_DEPTH);
+    w->stack[w->depth].entry = index;
+    w->stack[w->depth++].next = 0;
+    return WB_OK;
+}
+
+static bool is_open(const walk *w, int64_t entry) {
+    for (int i = 0; i < w->depth; i++)
+        if (w->stack[i].entry == entry) return true;
+    return false;
+}
+
+/* The entry of a child; one that was reached before refers to its first place. */
+static wb_status visit(walk *w, wb_record *child, const char *parent, const char *name) {
+    wb_flat_entry entry = {.record = child};
+    const char *fault = *name ? fault_of_name(name) : "is empty";
+    if (fault)
+        return wb_fail(WB_ERROR_ARGUMENT, "%s: a name in \"%.80s\" %s", w->file, parent, fault);
+    entry.path = join(w, parent, name, &entry.parent_bytes);
+    if (!entry.path) return WB_ERROR_MEMORY;
+    if (!child) return wb_fail(WB_ERROR_ARGUMENT, "%s: \"%.200s\" is missing", w->file, entry.path);
+    if (child->number) {
+        wb_flat_entry *first = &w->flat->entries[child->number - 1];
+        if (is_open(w, child->number - 1))
+            return wb_fail(WB_ERROR_ARGUMENT, "%s: \"%.200s\" is what contains it", w->file,
+                           entry.path);
+        first->is_target = true;
+        entry.same_as = first->path;
+    }
+    return enter(w, entry);
+}
+
+static wb_status walk_on(walk *w) {
+    const int top = w->depth - 1;
+    const wb_flat_entry entry = w->flat->entries[w->stack[top].entry];
+    const int64_t i = w->stack[top].next++;
+    if (i >= entry.record->count) {
+        w->depth--;
+        return WB_OK;
+    }
+    char number[24];
+    (void)snprintf(number, sizeof number, "%lld", (long long)i + 1);
+    const char *name = wb_record_name(entry.record, i);
+    return visit(w, entry.record->children[i], entry.path, name ? name : number);
+}
+
+static int by_path(const void *a, const void *b) {
+    const wb_flat_entry *left = a, *right = b;
+    return wb_path_compare(left->path, right->path);
+}
+
+static int by_place(const void *a, const void *b) {
+    const wb_flat_entry *left = a, *right = b;
+    return (left->offset > right->offset) - (left->offset < right->offset);
+}
+
+/* An own name with dots must not look as if it were below a sibling. */
+static wb_status check_dots(wb_flat *flat, const wb_flat_entry *entry, const char *file) {
+    if (!strchr(entry->path + entry->parent_bytes, '.')) return WB_OK;
+    char *part = wb_arena_text(&flat->arena, entry->path, strlen(entry->path));
+    if (!part) return WB_ERROR_MEMORY;
+    for (char *dot; (dot = strrchr(part + entry->parent_bytes, '.'));) {
+        *dot = 0;
+        const wb_flat_entry key = {.path = part};
+        if (bsearch(&key, flat->entries, (size_t)flat->count, sizeof key, by_path))
+            return wb_fail(WB_ERROR_ARGUMENT,
+                           "%s: the name \"%.200s\" would be taken for a place below \"%.200s\"",
+                           file, entry->path + entry->parent_bytes, part);
+    }
+    return WB_OK;
+}
+
+/* Sorts, looks, and sorts back: offset has the place of each. */
+static wb_status check_paths(wb_flat *flat, const char *file) {
+    wb_status status = WB_OK;
+    for (int64_t i = 0; i < flat->count; i++) flat->entries[i].offset = i;
+    qsort(flat->entries, (size_t)flat->count, sizeof *flat->entries, by_path);
+    for (int64_t i = 0; i < flat->count && status == WB_OK; i++) {
+        const wb_flat_entry *entry = &flat->entries[i];
+        if (i && strcmp(entry->path, entry[-1].path) == 0)
+            status = wb_fail(WB_ERROR_ARGUMENT, "%s: two values would be called \"%.200s\"", file,
+                             entry->path);
+        else
+            status = check_dots(flat, entry, file);
+    }
+    qsort(flat->entries, (size_t)flat->count, sizeof *flat->entries, by_place);
+    return status;
+}
+
+wb_status wb_flat_make(wb_flat *flat, const wb_record *root, const char *file) {
+    union {
+        const wb_record *from;
+        wb_record *to; /* only its number, which is for walks */
+    } start = {.from = root};
+    if (!wb_record_is_container(root))
+        return wb_fail(WB_ERROR_ARGUMENT,
+                       "%s: the format holds values by name, this one has none; .npy takes one "
+                       "array alone",
+                       file);
+    walk w = {.flat = flat, .file = file};
+    wb_status status = enter(&w, (wb_flat_entry){.path = "", .record = start.to});
+    while (status == WB_OK && w.depth) status = walk_on(&w);
+    for (int64_t i = 0; i < flat->count; i++) flat->entries[i].record->number = 0;
+    return status == WB_OK ? check_paths(flat, file) : status;
+}
+
+/* ---- a list as a tree ---- */
+
+/* A container whose children are entries low .. high - 1, with prefix bytes of their paths in
+ * common. */
+typedef struct job {
+    wb_record *record;
+    int64_t low, high;
+    size_t prefix;
+    int depth;
+} job;
+
+typedef struct nest {
+    wb_file *file;
+    wb_flat *flat;
+    job *jobs;
+    int64_t count, capacity, next;
+} nest;
+
+/* Entries with the same next component. */
+typedef struct group {
+    int64_t end;
+    size_t length; /* of the component */
+    bool is_value; /* the first one ends with the component and holds nothing */
+    wb_record *container;
+} group;
+
+static size_t component_length(const char *at) { return strcspn(at, "."); }
+
+static group group_at(const nest *n, const job *j, int64_t i) {
+    const wb_flat_entry *entries = n->flat->entries;
+    const char *first = entries[i].path + j->prefix;
+    group g = {.end = i + 1, .length = component_length(first)};
+    while (g.end < j->high) {
+        const char *other = entries[g.end].path + j->prefix;
+        if (component_length(other) != g.length || memcmp(first, other, g.length) != 0) break;
+        g.end++;
+    }
+    if (first[g.length]) return g;
+    g.container = wb_record_is_container(entries[i].record) ? entries[i].record : NULL;
+    g.is_value = !g.container;
+    return g;
+}
+
+static bool add_job(nest *n, job j) {
+    if (!WB_GROW(n->jobs, n->count, n->capacity)) return false;
+    n->jobs[n->count++] = j;
+    return true;
+}
+
+static bool put(nest *n, wb_record *parent, wb_record *child, const char *name, size_t length) {
+    char *key = wb_arena_text(&n->file->arena, name, length);
+    if (!key) return false;
+    parent->names[parent->count] = key;
+    parent->children[parent->count++] = child;
+    if (!child->name) child->name = key;
+    return true;
+}
+
+/* A value and what is below its path, each by the rest of its path. */
+static wb_status put_values(nest *n, const job *j, int64_t low, int64_t high) {
+    for (int64_t i = low; i < high; i++) {
+        const char *name = n->flat->entries[i].path + j->prefix;
+        wb_record *r = n->flat->entries[i].record;
+        if (!put(n, j->record, r, name, strlen(name))) return wb_error_status();
+        if (wb_record_is_container(r) &&
+            !add_job(n, (job){.record = r, .low = i, .high = i, .depth = j->depth + 1}))
+            return wb_error_status();
+    }
+    return WB_OK;
+}
+
+/* Values stand here; a component that several paths share is a map, filled by a later job. */
+static wb_status put_group(nest *n, const job *j, int64_t i, group g) {
+    const wb_flat_entry *entries = n->flat->entries;
+    const char *name = entries[i].path + j->prefix;
+    if (g.is_value) return put_values(n, j, i, g.end);
+    if (j->depth == WB_RECORD_DEPTH)
+        return wb_file_fault(n->file, entries[i].offset, "\"%.80s...\" is nested more than %d deep",
+                             entries[i].path, WB_RECORD_DEPTH);
+    wb_record *map = g.container ? g.container : wb_record_new(&n->file->arena, WB_RECORD_MAP);
+    const job below = {.record = map,
+                       .low = g.container ? i + 1 : i,
+                       .high = g.end,
+                       .prefix = j->prefix + g.length + 1,
+                       .depth = j->depth + 1};
+    return map && put(n, j->record, map, name, g.length) && add_job(n, below) ? WB_OK
+                                                                              : wb_error_status();
+}
+
+typedef struct wanted {
+    const char *name;
+    int64_t place;
+} wanted;
+
+static int by_wanted_name(const void *a, const void *b) {
+    const wanted *left = a, *right = b;
+    return wb_path_compare(left->name, right->name);
+}
+
+/* Puts the children, which are sorted, into the order of the names that the notes have. */
+static wb_status reorder(nest *n, wb_record *r, const char **names, int64_t count, int64_t offset) {
+    wb_status status = WB_OK;
+    if (count != r->count)
+        return wb_file_fault(n->file, offset, "%lld values below \"%s\", where %lld are announced",
+                             (long long)r->count, r->name ? r->name : "", (long long)count);
+    wanted *list = wb_alloc((size_t)count * sizeof *list + 1);
+    wb_record **children = wb_arena_take(&n->file->arena, (size_t)count * sizeof *children);
+    if (!list || !children) status = wb_error_status();
+    for (int64_t i = 0; status == WB_OK && i < count; i++) list[i] = (wanted){names[i], i};
+    if (status == WB_OK) qsort(list, (size_t)count, sizeof *list, by_wanted_name);
+    for (int64_t i = 0; status == WB_OK && i < count; i++) {
+        if (strcmp(list[i].name, r->names[i]) != 0)
+            status = wb_file_fault(n->file, offset, "\"%.80s\" is announced and not there",
+                                   list[i].name);
+        else
+            children[list[i].place] = r->children[i];
+    }
+    wb_release(list);
+    if (status == WB_OK) r->children = children, r->names = names;
+    return status;
+}
+
+/* Children called 1, 2, ... in order need no names. */
+static bool is_numbered(const wb_record *r) {
+    for (int64_t i = 0; i < r->count; i++) {
+        char number[24];
+        (void)snprintf(number, sizeof number, "%lld", (long long)i + 1);
+        if (strcmp(number, r->names[i]) != 0) return false;
+    }
+    return true;
+}
+
+static wb_status settle(nest *n, wb_record *r, const char **names, int64_t count, int64_t offset) {
+    if (names) return reorder(n, r, names, count, offset);
+    if (r->kind == WB_RECORD_MAP) return WB_OK;
+    if (is_numbered(r))
+        r->names = NULL;
+    else if (r->kind == WB_RECORD_LIST)
+        return wb_file_fault(n->file, offset, "the list \"%.80s\" is not numbered from 1",
+                             r->name ? r->name : "");
+    return WB_OK;
+}
+
+static wb_status fill(nest *n, job j) {
+    const char **names = j.record->names;
+    const int64_t announced = j.record->count;
+    const int64_t offset = j.record->offset < 0 ? 0 : j.record->offset;
+    int64_t room = 0;
+    for (int64_t i = j.low; i < j.high;) {
+        const group g = group_at(n, &j, i);
+        room += g.is_value ? g.end - i : 1;
+        i = g.end;
+    }
+    if (!wb_record_room(&n->file->arena, j.record, room, true)) return wb_error_status();
+    j.record->count = 0;
+    for (int64_t i = j.low; i < j.high;) {
+        const group g = group_at(n, &j, i);
+        const wb_status status = put_group(n, &j, i, g);
+        if (status != WB_OK) return status;
+        i = g.end;
+    }
+    return settle(n, j.record, names, announced, offset);
+}
+
+/* ---- what stands elsewhere ---- */
+
+/* A stand-in is a record with a number, whose one child is the record meant. */
+static wb_status add_stand_ins(nest *n) {
+    for (int64_t i = 0; i < n->flat->count; i++) {
+        wb_flat_entry *entry = &n->flat->entries[i];
+        const char *fault = fault_of_name(entry->path);
+        if (fault) return wb_file_fault(n->file, entry->offset, "a name %s", fault);
+        if (!entry->same_as) continue;
+        entry->record = wb_record_new(&n->file->arena, WB_RECORD_NULL);
+        if (!entry->record || !wb_record_room(&n->file->arena, entry->record, 1, false))
+            return wb_error_status();
+        entry->record->number = 1;
+    }
+    return WB_OK;
+}
+
+static wb_status resolve_stand_ins(nest *n) {
+    for (int64_t i = 0; i < n->flat->count; i++) {
+        const wb_flat_entry *entry = &n->flat->entries[i];
+        if (i && strcmp(entry->path, entry[-1].path) == 0)
+            return wb_file_fault(n->file, entry->offset, "\"%.200s\" is there twice", entry->path);
+        if (!entry->same_as) continue;
+        const wb_flat_entry key = {.path = entry->same_as};
+        const wb_flat_entry *target =
+            bsearch(&key, n->flat->entries, (size_t)n->flat->count, sizeof key, by_path);
+        if (!target || target->same_as)
+            return wb_file_fault(n->file, entry->offset,
+                                 "\"%.80s\" is said to be \"%.80s\", which is not there",
+                                 entry->path, entry->same_as);
+        entry->record->children[0] = target->record;
+    }
+    return WB_OK;
+}
+
+/* Puts the records meant in the place of their stand-ins and finds depths. Nothing can contain
+ * itself: that would be deep. A depth of -1 says that the record is being walked. */
+static wb_status finish(nest *n, wb_record *root) {
+    struct {
+        wb_record *record;
+        int64_t next;
+    } stack[WB_RECORD_DEPTH + 1];
+    int top = 0;
+    stack[0].record = root, stack[0].next = 0;
+    root->depth = -1;
+    while (top >= 0) {
+        wb_record *r = stack[top].record;
+        if (stack[top].next == r->count) {
+            r->depth = 0;
+            for (int64_t i = 0; i < r->count; i++)
+                if (r->children[i]->depth >= r->depth) r->depth = r->children[i]->depth + 1;
+            top--;
+            continue;
+        }
+        wb_record **child = &r->children[stack[top].next++];
+        if ((*child)->number) *child = (*child)->children[0];
+        if ((*child)->depth < 0)
+            return wb_file_fault(n->file, 0, "\"%.80s\" contains itself",
+                                 (*child)->name ? (*child)->name : "");
+        if ((*child)->depth || !(*child)->count) continue;
+        if (top == WB_RECORD_DEPTH)
+            return wb_file_fault(n->file, 0, "what is in it is nested more than %d deep",
+                                 WB_RECORD_DEPTH);
+        (*child)->depth = -1;
+        stack[++top].record = *child, stack[top].next = 0;
+    }
+    return root->depth > WB_RECORD_DEPTH
+               ? wb_file_fault(n->file, 0, "what is in it is nested more than %d deep",
+                               WB_RECORD_DEPTH)
+               : WB_OK;
+}
+
+wb_record *wb_flat_nest(wb_flat *flat, wb_file *file) {
+    nest n = {.file = file, .flat = flat};
+    wb_status status = add_stand_ins(&n);
+    if (status == WB_OK && flat->count)
+        qsort(flat->entries, (size_t)flat->count, sizeof *flat->entries, by_path);
+    if (status == WB_OK) status = resolve_stand_ins(&n);
+    const bool has_root = status == WB_OK && flat->count && !*flat->entries[0].path &&
+                          wb_record_is_container(flat->entries[0].record);
+    wb_record *root =
+        has_root ? flat->entries[0].record : wb_record_new(&file->arena, WB_RECORD_MAP);
+    if (!root) status = wb_error_status();
+    if (status == WB_OK &&
+        !add_job(&n, (job){.record = root, .low = has_root, .high = flat->count, .depth = 1}))
+        status = wb_error_status();
+    while (status == WB_OK && n.next < n.count) status = fill(&n, n.jobs[n.next++]);
+    if (status == WB_OK) status = finish(&n, root);
+    wb_release(n.jobs);
+    return status == WB_OK ? root : NULL;
+}
+
+/* ---- arrays on their way out ---- */
+
+wb_flat_array wb_flat_array_of(const wb_record *r) {
+    const wb_array *x = r->array;
+    wb_flat_array a = {.dtype = (wb_dtype)(x ? x->dtype : r->dtype),
+                       .ndim = x ? x->ndim : r->ndim,
+                       .sizes = x ? x->sizes : r->sizes};
+    a.data_bytes =
+        x ? wb_count_sizes(a.ndim, a.sizes) * (int64_t)wb_dtype_size(a.dtype) : r->data_bytes;
+    return a;
+}
+
+const void *wb_flat_data_begin(const wb_record *r) {
+    return r->array ? wb_read_begin(r->array) : r->data;
+}
+
+void wb_flat_data_end(const wb_record *r) {
+    if (r->array) wb_read_end(r->array);
+}
+
+wb_status wb_flat_write(FILE *stream, const void *bytes, int64_t size_bytes, const char *path) {
+    if (fwrite(bytes, 1, (size_t)size_bytes, stream) == (size_t)size_bytes) return WB_OK;
+    return wb_fail(WB_ERROR_IO, "%s: cannot be written: %s", path, strerror(errno));
+}
+
+wb_status wb_flat_write_data(const wb_record *r, FILE *stream, const char *path) {
+    const int64_t size_bytes = wb_flat_array_of(r).data_bytes;
+    if (size_bytes == 0) return WB_OK;
+    const void *data = wb_flat_data_begin(r);
+    if (!data) return wb_error_status();
+    const wb_status status = wb_flat_write(stream, data, size_bytes, path);
+    wb_flat_data_end(r);
+    return status;
+}
+
+bool wb_record_has_data(const wb_record *r) {
+    return r->kind == WB_RECORD_ARRAY || (r->kind == WB_RECORD_OPAQUE && r->data);
+}

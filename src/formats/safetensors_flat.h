@@ -1,0 +1,77 @@
+/* Trees as lists of dotted paths, and back: for the formats that hold named arrays and nothing else
+ * (safetensors, npz).
+ *
+ *     {layers: [{weight: W, bias: b}]}     <->     layers.1.weight -> W, layers.1.bias -> b
+ *
+ * What such a list cannot say (lists, structs, order, ties, numbers, texts) is in the notes:
+ * safetensors_notes.h. */
+#ifndef WB_FORMATS_SAFETENSORS_FLAT_H
+#define WB_FORMATS_SAFETENSORS_FLAT_H
+
+#include "formats/record.h"
+
+typedef struct wb_flat_entry {
+    const char *path;    /* "layers.1.weight"; the root: "" */
+    wb_record *record;   /* read: NULL for what stands elsewhere */
+    const char *same_as; /* the path where the record stands already; NULL: here */
+    int64_t offset;      /* read: for messages */
+    size_t parent_bytes; /* written: of the path, what comes before its own name */
+    bool is_target;      /* written: another entry is the same as this one */
+} wb_flat_entry;
+
+typedef struct wb_flat {
+    wb_flat_entry *entries;
+    int64_t count, capacity;
+    wb_arena arena; /* written: the paths */
+} wb_flat;
+
+bool wb_flat_add(wb_flat *flat, wb_flat_entry entry);
+void wb_flat_release(wb_flat *flat);
+
+/* The tree as a list, what holds others before them, the root first. A record that is reached again
+ * is an entry with same_as, and nothing below it is listed twice. Fails with WB_ERROR_ARGUMENT
+ * where the root holds nothing by name, for cycles, and where two values would have one path; file
+ * is for messages. */
+wb_status wb_flat_make(wb_flat *flat, const wb_record *root, const char *file);
+
+/* The list as a tree in the file's arena, children in the order of wb_path_compare; the list is
+ * sorted. Where a path is a value and the beginning of others too ("a" and "a.b"), those keep their
+ * dots: the map has the names "a" and "a.b". A list, map, struct or opaque record among the entries
+ * receives what is below its path; names that it has already say the order. */
+wb_record *wb_flat_nest(wb_flat *flat, wb_file *file);
+
+/* Bytes in order, but numbers by value (layers.2 before layers.10) and what is below a name
+ * directly after it. 0: the same bytes. */
+int wb_path_compare(const char *a, const char *b);
+
+/* True for what has a path of its own and no bytes: lists, maps, structs, and what is opaque
+ * without data. */
+bool wb_record_is_container(const wb_record *record);
+
+/* Index of the first byte that is no UTF-8; -1: there is none. */
+int64_t wb_utf8_fault(const char *text, size_t size_bytes);
+
+/* ---- arrays on their way out ---- */
+
+/* A record's array or data, whichever it has. */
+typedef struct wb_flat_array {
+    wb_dtype dtype;
+    int ndim;
+    const int64_t *sizes; /* first dimension fastest */
+    int64_t data_bytes;
+} wb_flat_array;
+wb_flat_array wb_flat_array_of(const wb_record *record);
+
+/* The bytes, on the host and dense, of an array that is not empty; NULL with the error recorded.
+ * Each call wants one wb_flat_data_end. */
+const void *wb_flat_data_begin(const wb_record *record);
+void wb_flat_data_end(const wb_record *record);
+
+/* To the stream; path is for messages. */
+wb_status wb_flat_write(FILE *stream, const void *bytes, int64_t size_bytes, const char *path);
+wb_status wb_flat_write_data(const wb_record *record, FILE *stream, const char *path);
+
+/* True for what is written as an array: arrays, and opaque records with data. */
+bool wb_record_has_data(const wb_record *record);
+
+#endif

@@ -1,0 +1,282 @@
+/* safetensors: reading. The rules are those of the format's own library: offsets begin at 0, each
+ * array begins where the one before ends, the last ends with the file. */
+#include "formats/safetensors.h"
+
+#ifdef WEBER_CJSON
+
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "formats/safetensors_flat.h"
+#include "formats/safetensors_notes.h"
+
+enum {
+    HEADER_DEPTH = 3, /* of brackets: the header, a tensor, its shape */
+    NOTES_DEPTH = 3   /* the notes, a value, its names */
+};
+
+#define TYPE_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
+
+typedef struct tensor {
+    const char *name;
+    wb_record *record;
+    int64_t begin, end; /* in the data */
+} tensor;
+
+typedef struct reader {
+    wb_file *file;
+    int64_t header_bytes;
+    wb_flat flat;
+    tensor *tensors;
+    int64_t count, capacity;
+} reader;
+
+/* ---- places for messages ---- */
+
+static const char *header_of(const reader *r) {
+    return (const char *)r->file->map.bytes + WB_SAFETENSORS_LENGTH_BYTES;
+}
+
+/* Where the header says "name":, if it is written there as it is meant; else where the header
+ * begins. */
+static int64_t offset_of(const reader *r, const char *name) {
+    const char *header = header_of(r), *end = header + r->header_bytes;
+    const size_t length = strlen(name);
+    for (const char *at = header; (at = memmem(at, (size_t)(end - at), name, length)); at++) {
+        if (at + length == end) break;
+        if (at > header && at[-1] == '"' && at[length] == '"')
+            return at - 1 - header + WB_SAFETENSORS_LENGTH_BYTES;
+    }
+    return WB_SAFETENSORS_LENGTH_BYTES;
+}
+
+static wb_status fault(const reader *r, const char *name, const char *what) {
+    return wb_file_fault(r->file, offset_of(r, name), "tensor \"%.80s\": %s", name, what);
+}
+
+/* ---- one tensor ---- */
+
+typedef struct claim {
+    const cJSON *dtype, *shape, *offsets;
+} claim;
+
+static bool take_claim(const cJSON **place, const cJSON *item, const char *name, bool *is_twice) {
+    if (strcmp(item->string, name) != 0) return false;
+    *is_twice = *is_twice || *place;
+    *place = item;
+    return true;
+}
+
+static wb_status find_claim(const reader *r, const cJSON *item, claim *c) {
+    bool is_twice = false;
+    if (!cJSON_IsObject(item))
+        return fault(r, item->string, "an object with dtype, shape and data_offsets was expected");
+    for (const cJSON *part = item->child; part; part = part->next) {
+        if (take_claim(&c->dtype, part, "dtype", &is_twice)) continue;
+        if (take_claim(&c->shape, part, "shape", &is_twice)) continue;
+        (void)take_claim(&c->offsets, part, "data_offsets", &is_twice); /* others mean nothing */
+    }
+    if (is_twice) return fault(r, item->string, "a part of it is there twice");
+    if (!cJSON_IsString(c->dtype)) return fault(r, item->string, "it has no dtype");
+    if (!cJSON_IsArray(c->shape)) return fault(r, item->string, "it has no shape");
+    if (!cJSON_IsArray(c->offsets)) return fault(r, item->string, "it has no data_offsets");
+    return WB_OK;
+}
+
+static wb_status read_offsets(const reader *r, const cJSON *item, const claim *c, tensor *t) {
+    const int64_t data_bytes =
+        r->file->map.size_bytes - WB_SAFETENSORS_LENGTH_BYTES - r->header_bytes;
+    const cJSON *first = c->offsets->child, *second = first ? first->next : NULL;
+    if (!second || second->next || !wb_json_integer(first, &t->begin) ||
+        !wb_json_integer(second, &t->end))
+        return fault(r, item->string, "data_offsets are to be two integers");
+    if (t->begin < 0 || t->begin > t->end)
+        return fault(r, item->string, "data_offsets end before they begin");
+    if (t->end > data_bytes) return fault(r, item->string, "data_offsets reach beyond the file");
+    return WB_OK;
+}
+
+/* Sizes and their product; elements is -1 where it is too large. More sizes than Weber has are
+ * counted only. */
+static wb_status read_shape(const reader *r, const cJSON *item, const claim *c, wb_record *record,
+                            int *ndim, int64_t *elements) {
+    *ndim = cJSON_GetArraySize(c->shape);
+    *elements = 1;
+    bool is_empty = false, is_huge = false;
+    int d = *ndim;
+    for (const cJSON *size = c->shape->child; size; size = size->next) {
+        int64_t value;
+        if (!wb_json_integer(size, &value) || value < 0)
+            return fault(r, item->string, "a size is no integer, or negative");
+        if (--d < WB_MAX_DIMS) record->sizes[d] = value;
+        is_empty = is_empty || value == 0;
+        is_huge = is_huge || (value && __builtin_mul_overflow(*elements, value, elements)) ||
+                  *elements > INT64_MAX / 64;
+    }
+    if (is_huge) return fault(r, item->string, "its shape has more elements than can be counted");
+    if (is_empty) *elements = 0;
+    return WB_OK;
+}
+
+static wb_status check_length(const reader *r, const tensor *t, const wb_safetensors_dtype *dtype,
+                              int64_t elements) {
+    const int64_t bits = elements * dtype->bits;
+    if (bits % 8 == 0 && bits / 8 == t->end - t->begin) return WB_OK;
+    return wb_file_fault(
+        r->file, offset_of(r, t->name),
+        "tensor \"%.80s\": %lld elements of %s take %lld bytes, data_offsets say %lld", t->name,
+        (long long)elements, dtype->name, (long long)(bits / 8), (long long)(t->end - t->begin));
+}
+
+/* Known types become arrays; others, and arrays of too many dimensions, stay opaque. */
+static bool set_type(reader *r, wb_record *record, const char *name,
+                     const wb_safetensors_dtype *dtype, int ndim) {
+    char text[64];
+    if (dtype && ndim <= WB_MAX_DIMS) {
+        record->ndim = (uint8_t)ndim;
+        if (dtype->dtype < 0) return (record->type = dtype->name) != NULL;
+        record->kind = WB_RECORD_ARRAY;
+        record->dtype = (uint8_t)dtype->dtype;
+        return true;
+    }
+    memset(record->sizes, 0, sizeof record->sizes);
+    const int length = ndim <= WB_MAX_DIMS
+                           ? snprintf(text, sizeof text, "%.40s", name)
+                           : snprintf(text, sizeof text, "%.20s of %d dimensions", name, ndim);
+    record->type = wb_arena_text(&r->file->arena, text, (size_t)length);
+    return record->type != NULL;
+}
+
+static wb_status read_tensor(reader *r, const cJSON *item) {
+    claim c = {.dtype = NULL};
+    tensor t = {.record = wb_record_new(&r->file->arena, WB_RECORD_OPAQUE),
+                .name = wb_arena_text(&r->file->arena, item->string, strlen(item->string))};
+    int ndim = 0;
+    int64_t elements = 0;
+    if (!t.record || !t.name) return wb_error_status();
+    wb_status status = find_claim(r, item, &c);
+    if (status == WB_OK) status = read_offsets(r, item, &c, &t);
+    if (status == WB_OK) status = read_shape(r, item, &c, t.record, &ndim, &elements);
+    if (status != WB_OK) return status;
+    const char *type = c.dtype->valuestring;
+    const wb_safetensors_dtype *dtype = wb_safetensors_by_name(type);
+    if (!*type || type[strspn(type, TYPE_CHARACTERS)])
+        status = fault(r, item->string, "its dtype is no name");
+    else if (dtype)
+        status = check_length(r, &t, dtype, elements);
+    if (status != WB_OK) return status;
+    if (!set_type(r, t.record, type, dtype, ndim)) return wb_error_status();
+    t.record->offset = WB_SAFETENSORS_LENGTH_BYTES + r->header_bytes + t.begin;
+    t.record->data = r->file->map.bytes + t.record->offset;
+    t.record->data_bytes = t.end - t.begin;
+    if (!WB_GROW(r->tensors, r->count, r->capacity)) return WB_ERROR_MEMORY;
+    r->tensors[r->count++] = t;
+    return wb_flat_add(&r->flat, (wb_flat_entry){.path = t.name,
+                                                 .record = t.record,
+                                                 .offset = WB_SAFETENSORS_LENGTH_BYTES})
+               ? WB_OK
+               : WB_ERROR_MEMORY;
+}
+
+/* ---- all of them ---- */
+
+static int by_begin(const void *a, const void *b) {
+    const tensor *left = a, *right = b;
+    if (left->begin != right->begin) return left->begin < right->begin ? -1 : 1;
+    return (left->end > right->end) - (left->end < right->end);
+}
+
+/* No byte of the data belongs to two arrays, or to none. */
+static wb_status check_cover(reader *r) {
+    const int64_t data_offset = WB_SAFETENSORS_LENGTH_BYTES + r->header_bytes;
+    int64_t end = 0;
+    if (r->count) qsort(r->tensors, (size_t)r->count, sizeof *r->tensors, by_begin);
+    for (int64_t i = 0; i < r->count; i++) {
+        const tensor *t = &r->tensors[i];
+        if (t->begin != end)
+            return fault(r, t->name,
+                         t->begin < end ? "its data overlap with another's"
+                                        : "bytes before its data belong to nothing");
+        end = t->end;
+    }
+    if (data_offset + end == r->file->map.size_bytes) return WB_OK;
+    return wb_file_fault(r->file, data_offset + end, "bytes behind the last tensor");
+}
+
+static wb_status read_note(reader *r, const char *text, const char *name,
+                           wb_status (*read)(wb_file *, wb_flat *, const cJSON *, int64_t)) {
+    if (!text) return WB_OK;
+    const int64_t offset = offset_of(r, name);
+    cJSON *json = wb_json_parse(r->file, text, strlen(text), offset, NOTES_DEPTH);
+    if (!json) return wb_error_status();
+    const wb_status status = read(r->file, &r->flat, json, offset);
+    cJSON_Delete(json);
+    return status;
+}
+
+static wb_status read_metadata(reader *r, const cJSON *item) {
+    wb_json_skipped notes[] = {{.name = WB_SAFETENSORS_VALUES}, {.name = WB_SAFETENSORS_SHARED}};
+    const int64_t offset = offset_of(r, item->string);
+    if (r->file->metadata)
+        return wb_file_fault(r->file, offset, "\"" WB_SAFETENSORS_METADATA "\" is there twice");
+    r->file->metadata = wb_json_texts(r->file, item, offset, 2, notes);
+    if (!r->file->metadata) return wb_error_status();
+    const wb_status status =
+        read_note(r, notes[0].text, WB_SAFETENSORS_VALUES, wb_notes_read_values);
+    return status == WB_OK
+               ? read_note(r, notes[1].text, WB_SAFETENSORS_SHARED, wb_notes_read_shared)
+               : status;
+}
+
+static wb_status read_header(reader *r) {
+    const wb_mapping *map = &r->file->map;
+    uint64_t length = 0;
+    if (map->size_bytes < WB_SAFETENSORS_LENGTH_BYTES)
+        return wb_file_fault(r->file, map->size_bytes, "the file ends before its header");
+    memcpy(&length, map->bytes, sizeof length);
+    if (length > WB_SAFETENSORS_MOST_HEADER)
+        return wb_file_fault(r->file, 0, "a header of %llu bytes; %d are possible",
+                             (unsigned long long)length, WB_SAFETENSORS_MOST_HEADER);
+    if ((int64_t)length > map->size_bytes - WB_SAFETENSORS_LENGTH_BYTES)
+        return wb_file_fault(r->file, 0, "a header of %llu bytes, the file has %lld",
+                             (unsigned long long)length, (long long)map->size_bytes);
+    r->header_bytes = (int64_t)length;
+    if (length && *header_of(r) == '{') return WB_OK;
+    return wb_file_fault(r->file, WB_SAFETENSORS_LENGTH_BYTES, "the header does not begin with {");
+}
+
+static wb_status read_items(reader *r, const cJSON *header) {
+    wb_status status = WB_OK;
+    for (const cJSON *item = header->child; item && status == WB_OK; item = item->next)
+        status = strcmp(item->string, WB_SAFETENSORS_METADATA) == 0 ? read_metadata(r, item)
+                                                                    : read_tensor(r, item);
+    return status == WB_OK ? check_cover(r) : status;
+}
+
+wb_status wb_safetensors_read(wb_file *file) {
+    reader r = {.file = file};
+    wb_status status = read_header(&r);
+    cJSON *header = status == WB_OK ? wb_json_parse(file, header_of(&r), (size_t)r.header_bytes,
+                                                    WB_SAFETENSORS_LENGTH_BYTES, HEADER_DEPTH)
+                                    : NULL;
+    if (!header && status == WB_OK) status = wb_error_status();
+    if (status == WB_OK) status = read_items(&r, header);
+    cJSON_Delete(header);
+    if (status == WB_OK && !(file->root = wb_flat_nest(&r.flat, file))) status = wb_error_status();
+    wb_flat_release(&r.flat);
+    wb_release(r.tensors);
+    return status;
+}
+
+#else
+
+wb_status wb_safetensors_read(wb_file *file) {
+    return wb_fail(WB_ERROR_UNSUPPORTED,
+                   "%s: reading safetensors needs cJSON, which this build of Weber lacks (Debian: "
+                   "libcjson-dev, then build again)",
+                   file->path);
+}
+
+#endif

@@ -1,0 +1,417 @@
+/* Arrays of a tree into the places of a model: all are looked up and compared first, then they
+ * change at once. */
+#include "models/load.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "models/build.h"
+#include "models/catalogue.h"
+#include "models/flux.h"
+#include "models/rename.h"
+#include "models/structure.h"
+#include "models/tree.h"
+
+/* A place of the model, and what it is to get. */
+typedef struct entry {
+    const char *path;
+    wb_array **slot;         /* may hold NULL */
+    const wb_record *record; /* an array, or false: zeros */
+} entry;
+
+typedef struct loading {
+    wb_visitor visitor;
+    const wb_source *source;
+    const wb_load_desc *desc;
+    bool in_order; /* the source is a list of arrays */
+    int64_t next;  /* of the list */
+    wb_arena arena;
+    wb_ties arrays; /* what the entries' slots hold */
+    entry *entries;
+    int64_t count, capacity;
+} loading;
+
+/* ---- looking up ---- */
+
+static bool is_list_of_arrays(const wb_record *r) {
+    if (r->kind != WB_RECORD_LIST || r->count == 0) return false;
+    for (int64_t i = 0; i < r->count; i++)
+        if (wb_flux_look(r->children[i])->kind != WB_RECORD_ARRAY) return false;
+    return true;
+}
+
+/* The child of that name; without a name, the one at index, from 1, which a map calls by its
+ * number: of layers without arrays it has none. A struct that is not known has its fields by index
+ * alone. */
+static const wb_record *child_at(const wb_record *r, const wb_path *path) {
+    char number[24];
+    (void)snprintf(number, sizeof number, "%lld", (long long)path->index);
+    const char *wanted = path->name ? path->name : number;
+    for (int64_t i = 0; i < r->count; i++) {
+        const char *name = wb_row_field(r, i);
+        if (name && strcmp(name, wanted) == 0) return r->children[i];
+    }
+    const bool is_unknown = r->kind == WB_RECORD_STRUCT && !wb_row_of_struct(r);
+    const bool by_index = is_unknown || (!r->names && !path->name);
+    return by_index ? wb_record_at(r, path->index - 1) : NULL;
+}
+
+static const wb_record *find(const wb_record *root, const wb_path *path) {
+    if (!path) return root;
+    const wb_record *outer = find(root, path->outer);
+    if (!outer || (!path->name && path->index == 0)) return outer;
+    return wb_flux_look(child_at(outer, path));
+}
+
+/* ---- one record ---- */
+
+const wb_record *wb_record_find(const wb_file *file, const wb_record *root, const char *path) {
+    const wb_record *r = wb_record_get(root, path);
+    char why[WB_MESSAGE_BYTES];
+    if (r) return r;
+    const wb_status status = wb_take_error(why, sizeof why);
+    return wb_fail_null(status, "%s: %s", file->path, why);
+}
+
+bool wb_record_has_sizes_of(const wb_record *r, const wb_array *x) {
+    return r->ndim == x->ndim && memcmp(r->sizes, x->sizes, sizeof *x->sizes * x->ndim) == 0;
+}
+
+wb_array *wb_record_array_like(const wb_file *file, const wb_record *r, const wb_array *x) {
+    const wb_device *device = wb_device_of(x);
+    wb_array *y = wb_record_copy(file, r);
+    y = y ? wb_cast(y, (wb_dtype)x->dtype) : NULL;
+    return y && device ? wb_to(device, y, .eltype = WB_ELTYPE_PRESERVE) : y;
+}
+
+/* ---- comparing ---- */
+
+static bool is_false(const wb_record *r) { return r->kind == WB_RECORD_BOOL && !r->boolean; }
+
+static bool fits(const loading *l, const entry *e) {
+    const wb_record *r = e->record;
+    const wb_source *s = l->source;
+    const wb_array *x = *e->slot;
+    if (is_false(r)) return true;
+    if (wb_flux_is_on_device(r))
+        (void)wb_fail(WB_ERROR_UNSUPPORTED,
+                      "%s: %s is a %s, memory of a GPU that the file does not have: in Julia, save "
+                      "cpu(model)",
+                      s->file->path, wb_origin_text(r, e->path), r->type);
+    else if (r->kind != WB_RECORD_ARRAY)
+        (void)wb_fail(WB_ERROR_SHAPE, "%s: %s is no array in the %s", s->file->path,
+                      wb_origin_text(r, e->path), s->noun);
+    else if (!wb_record_has_sizes_of(r, x))
+        (void)wb_fail(WB_ERROR_SHAPE, "%s: %s is %s in the %s, %s in the model", s->file->path,
+                      wb_origin_text(r, e->path), wb_sizes_text(r->ndim, r->sizes), s->noun,
+                      wb_text_of(x));
+    else
+        return true;
+    return false;
+}
+
+/* What the model was made without may be zeros there. */
+static bool may_be_absent(const loading *l, const entry *e) {
+    const wb_source *s = l->source;
+    wb_array *x = wb_record_array(s->file, e->record);
+    if (!x) return false;
+    const double largest = wb_count(x) ? wb_item(wb_maximum(wb_abs(wb_cpu(x)))) : 0;
+    if (largest == 0) return true;
+    if (!wb_failed())
+        (void)wb_fail(WB_ERROR_SHAPE, "%s: %s is %s in the %s, the model was made without",
+                      s->file->path, wb_origin_text(e->record, e->path),
+                      wb_sizes_text(e->record->ndim, e->record->sizes), s->noun);
+    return false;
+}
+
+/* The array for a place, of its type, on its device. */
+static wb_array *array_for(const loading *l, const entry *e) {
+    const wb_array *x = *e->slot;
+    if (!is_false(e->record)) return wb_record_array_like(l->source->file, e->record, x);
+    const wb_device *device = wb_device_of(x);
+    wb_array *zeros = wb_full_make(x->dtype, 0, x->ndim, x->sizes);
+    return zeros && device ? wb_to(device, zeros, .eltype = WB_ELTYPE_PRESERVE) : zeros;
+}
+
+/* The first entry, or NULL. */
+static const entry *entry_tied_to(const loading *l, const wb_array *x) {
+    const int64_t first = wb_ties_find(&l->arrays, x);
+    return first >= 0 ? &l->entries[first] : NULL;
+}
+
+static bool same_bytes(wb_array *a, wb_array *b) {
+    wb_array *x = wb_cpu(a), *y = wb_cpu(b);
+    const void *p = wb_read_begin(x), *q = p ? wb_read_begin(y) : NULL;
+    const bool same =
+        q && memcmp(p, q, (size_t)wb_count(x) * wb_dtype_size((wb_dtype)x->dtype)) == 0;
+    if (q) wb_read_end(y);
+    if (p) wb_read_end(x);
+    return same;
+}
+
+/* Places that are tied can't get two values. */
+static bool ties_agree(const loading *l, int64_t i) {
+    const entry *e = &l->entries[i], *first = *e->slot ? entry_tied_to(l, *e->slot) : NULL;
+    if (!first || first == e || (first->record == e->record && *first->slot == *e->slot))
+        return true;
+    if (wb_count(*e->slot) == 0) return true;
+    wb_array *a = array_for(l, first), *b = array_for(l, e);
+    a = a && b ? wb_through_memory(*first->slot, a, *e->slot) : NULL;
+    if (a && same_bytes(a, b)) return true;
+    if (!wb_failed())
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "%s: %s and %s are one array in the model, and differ in the %s",
+                      l->source->file->path, first->path, e->path, l->source->noun);
+    return false;
+}
+
+/* ---- planning ---- */
+
+static bool add_entry(loading *l, const char *path, wb_array **slot, const wb_record *record) {
+    if (!WB_GROW(l->entries, l->count, l->capacity) || !wb_ties_add(&l->arrays, *slot))
+        return false;
+    const char *copy = wb_arena_text(&l->arena, path, strlen(path));
+    if (copy) l->entries[l->count++] = (entry){copy, slot, record};
+    return copy != NULL;
+}
+
+static bool takes_part(const loading *l, const char *path) {
+    return !l->desc->filter || l->desc->filter(l->desc->user, path);
+}
+
+static bool plan_next(loading *l, const char *path, wb_array **slot, bool trainable) {
+    const wb_record *list = l->source->root;
+    if (!trainable || !*slot || entry_tied_to(l, *slot)) return true;
+    if (l->next == list->count) {
+        (void)wb_fail(WB_ERROR_SHAPE, "%s: the list of %lld arrays ends before %s",
+                      l->source->file->path, (long long)list->count, path);
+        return false;
+    }
+    const wb_record *r = wb_flux_look(list->children[l->next++]);
+    return !takes_part(l, path) || add_entry(l, path, slot, r);
+}
+
+static bool plan_place(wb_visitor *visitor, const wb_path *place, wb_array **slot, bool trainable) {
+    loading *l = (loading *)(void *)visitor;
+    char path[WB_PATH_BYTES];
+    wb_path_text(place, path, sizeof path);
+    if (l->in_order) return plan_next(l, path, slot, trainable);
+    if (!takes_part(l, path)) return true;
+    const wb_record *r = find(l->source->root, place);
+    if (*slot && !r) r = wb_record_find(l->source->file, l->source->root, path);
+    if (*slot) return r && add_entry(l, path, slot, r);
+    return !r || r->kind != WB_RECORD_ARRAY || add_entry(l, path, slot, r);
+}
+
+static bool check_entries(const loading *l) {
+    for (int64_t i = 0; i < l->count; i++) {
+        const entry *e = &l->entries[i];
+        if (*e->slot ? !fits(l, e) : !may_be_absent(l, e)) return false;
+    }
+    for (int64_t i = 0; i < l->count; i++)
+        if (!ties_agree(l, i)) return false;
+    return true;
+}
+
+/* ---- what no place takes ---- */
+
+static int by_address(const void *a, const void *b) {
+    const uintptr_t left = *(const uintptr_t *)a, right = *(const uintptr_t *)b;
+    return (left > right) - (left < right);
+}
+
+typedef struct extras {
+    const loading *loading;
+    uintptr_t *taken; /* addresses of records, sorted */
+    int64_t budget;   /* back-references may repeat what is there without end */
+} extras;
+
+/* Calls for all arrays below r; false: one is left over, and the error says which. */
+static bool all_taken(extras *x, const wb_record *place, const wb_path *path) {
+    const loading *l = x->loading;
+    const wb_record *r = wb_flux_look(place);
+    const wb_layer_row *row = wb_row_of_struct(r);
+    const uintptr_t address = (uintptr_t)r;
+    if (x->budget-- <= 0) return true;
+    for (int64_t i = 0; i < r->count; i++) {
+        const wb_path inner = {path, wb_row_field(r, i), i + 1};
+        if (row && !wb_class_field(row->layer_class, inner.name))
+            continue; /* the state of an RNG */
+        if (!all_taken(x, r->children[i], &inner)) return false;
+    }
+    if (r->kind != WB_RECORD_ARRAY) return true;
+    if (l->count && bsearch(&address, x->taken, (size_t)l->count, sizeof address, by_address))
+        return true;
+    char text[WB_PATH_BYTES];
+    wb_path_text(path, text, sizeof text);
+    if (!takes_part(l, text)) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT,
+                  "%s: no place of the model takes %s %s; .partial passes over such arrays",
+                  l->source->file->path, wb_origin_text(r, text), wb_sizes_text(r->ndim, r->sizes));
+    return false;
+}
+
+static bool check_extras(const loading *l) {
+    enum { MOST_WALKED = 1 << 24 };
+    if (l->desc->partial) return true;
+    extras x = {.loading = l, .budget = MOST_WALKED};
+    x.taken = wb_alloc((size_t)l->count * sizeof *x.taken + 1);
+    if (!x.taken) return false;
+    for (int64_t i = 0; i < l->count; i++) x.taken[i] = (uintptr_t)l->entries[i].record;
+    if (l->count) qsort(x.taken, (size_t)l->count, sizeof *x.taken, by_address);
+    const bool good = all_taken(&x, l->source->root, NULL);
+    wb_release(x.taken);
+    return good;
+}
+
+/* ---- loading ---- */
+
+static wb_array *load_leaf(void *user, const char *path, wb_array *x) {
+    const loading *l = user;
+    (void)path;
+    const entry *e = entry_tied_to(l, x);
+    if (!e) return x;
+    wb_array *y = array_for(l, e);
+    return y ? wb_through_memory(*e->slot, y, x) : NULL;
+}
+
+wb_status wb_load_plan(const wb_source *source, const wb_load_desc *desc, wb_exchange *exchange) {
+    loading l = {
+        .visitor = {.array = plan_place, .everywhere = true}, .source = source, .desc = desc};
+    l.in_order = is_list_of_arrays(source->root);
+    const bool good = wb_model_evaluate(desc->model) == WB_OK &&
+                      wb_visit(&l.visitor, desc->model) && check_entries(&l) && check_extras(&l) &&
+                      wb_exchange_walk(exchange, load_leaf, &l, desc->model);
+    wb_release(l.entries);
+    wb_ties_release(&l.arrays);
+    wb_arena_release(&l.arena);
+    if (good) return WB_OK;
+    return wb_failed() ? wb_error_status() : WB_ERROR_MEMORY;
+}
+
+wb_status wb_load_source(const wb_source *source, const wb_load_desc *desc) {
+    wb_exchange exchange = {.count = 0};
+    if (!wb_scope_begin()) return wb_error_status();
+    wb_status status = wb_load_plan(source, desc, &exchange);
+    if (status == WB_OK) status = wb_exchange_evaluate(&exchange);
+    wb_exchange_end(&exchange, status == WB_OK);
+    const wb_status closed = wb_scope_close_leaving(0, NULL);
+    return status == WB_OK ? closed : status;
+}
+
+/* ---- the public functions ---- */
+
+/* Where the model is in the file. */
+static const wb_record *model_of(const wb_file *file, const char *key) {
+    for (int64_t i = 0; i < file->root->count && file->root->names; i++)
+        if (strcmp(file->root->names[i], key ? key : "model") == 0) return file->root->children[i];
+    return key ? wb_record_find(file, file->root, key) : file->root;
+}
+
+wb_status wb_load_make(wb_load_desc desc) {
+    if (!wb_check_layer("wb_load", desc.model)) return wb_error_status();
+    wb_file *file = wb_open(desc.path);
+    if (!file) return wb_error_status();
+    wb_source source = {file, wb_flux_look(model_of(file, desc.key)), "file"};
+    if (source.root && desc.rename) source.root = wb_rename(file, source.root, desc.rename);
+    const wb_status status = source.root ? wb_load_source(&source, &desc) : wb_error_status();
+    wb_free(file);
+    return status;
+}
+
+/* Holds the arrays that the scope is about to give back. */
+static bool hold_arrays(wb_file *file, const wb_tree_maker *maker) {
+    file->held = wb_alloc((size_t)maker->count * sizeof(wb_array *) + 1);
+    if (!file->held) return false;
+    for (int64_t i = 0; i < maker->count; i++)
+        if (maker->met[i].record->kind == WB_RECORD_ARRAY)
+            file->held[file->held_count++] = wb_hold(maker->met[i].record->array);
+    return true;
+}
+
+/* name is for messages. */
+static wb_file *state_of(const char *name, wb_layer *model) {
+    if (!wb_check_layer(name, model) || wb_model_evaluate(model) != WB_OK) return NULL;
+    wb_file *file = wb_file_new(name);
+    if (!file || !wb_scope_begin()) {
+        wb_free(file);
+        return NULL;
+    }
+    wb_tree_maker maker = {.is_for_file = false};
+    file->root = wb_tree_of_layer(&maker, model);
+    const bool good = file->root && hold_arrays(file, &maker);
+    file->arena = maker.arena;
+    maker.arena = (wb_arena){.blocks = NULL};
+    wb_tree_maker_release(&maker);
+    if (wb_scope_close_leaving(0, NULL) == WB_OK && good) return file;
+    wb_free(file);
+    return NULL;
+}
+
+wb_file *wb_state(wb_layer *model) { return state_of("wb_state", model); }
+
+wb_status wb_loadmodel_make(wb_loadmodel_desc desc) {
+    const bool is_file = wb_is_file(desc.source);
+    if (!wb_check_layer("wb_loadmodel", desc.model)) return wb_error_status();
+    union {
+        const void *from;
+        void *to; /* its arrays are held, and it is not changed */
+    } given = {.from = desc.source};
+    wb_file *file = is_file ? given.to : state_of("wb_loadmodel", given.to);
+    if (!file) return wb_error_status();
+    const bool is_state = !file->map.bytes; /* an open file has its model at "model" */
+    const wb_record *root = is_state ? file->root : wb_flux_look(model_of(file, NULL));
+    const wb_source source = {file, root, "source"};
+    const wb_status status = wb_load_source(&source, &(wb_load_desc){.model = desc.model,
+                                                                     .filter = desc.filter,
+                                                                     .user = desc.user,
+                                                                     .partial = desc.partial});
+    if (!is_file) wb_free(file);
+    return status;
+}
+
+/* ---- models from files alone ---- */
+
+static const char *text_named(const wb_record *map, const char *name) {
+    for (int64_t i = 0; map && map->names && i < map->count; i++)
+        if (strcmp(map->names[i], name) == 0 && map->children[i]->kind == WB_RECORD_TEXT)
+            return map->children[i]->text;
+    return NULL;
+}
+
+/* What wb_save wrote beside the model; NULL: nothing. */
+static const char *structure_of(wb_file *file, const char *key) {
+    const char *name = wb_structure_key(key, &file->arena);
+    const char *text = name ? text_named(file->metadata, name) : NULL;
+    return text || !name ? text : text_named(file->root, name);
+}
+
+/* True if arrays by name are all that there is. */
+static bool is_state(const wb_record *r) {
+    return r->kind == WB_RECORD_MAP || r->kind == WB_RECORD_ARRAY || is_list_of_arrays(r);
+}
+
+static wb_layer *load_model(wb_file *file, const char *key) {
+    const wb_record *r = model_of(file, key);
+    const char *text = r ? structure_of(file, key ? key : "model") : NULL;
+    if (!r || wb_failed()) return NULL;
+    r = wb_flux_look(r);
+    if (text || !is_state(r))
+        return wb_build(file, r == file->root ? "" : key ? key : "model", r, text);
+    return wb_fail_null(WB_ERROR_UNSUPPORTED,
+                        "%s: there are arrays%s%s, and no structure to make a model of; wb_load "
+                        "puts them into a model that you give",
+                        file->path, key ? " under " : "", key ? key : "");
+}
+
+wb_layer *wb_load_model(const char *path, const char *key) {
+    if (wb_failed()) {
+        (void)wb_not_run("wb_load_model");
+        return NULL;
+    }
+    wb_file *file = wb_open(path);
+    wb_layer *model = file ? load_model(file, key) : NULL;
+    wb_free(file);
+    return model;
+}

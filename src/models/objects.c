@@ -1,0 +1,105 @@
+/* Whatever can be saved as trees of records. */
+#include <string.h>
+
+#include "base/saved.h"
+#include "models/tree.h"
+#include "optimise/optimiser.h"
+
+/* ---- numbers ---- */
+
+static wb_record *record_of_number(wb_tree_maker *b, const wb_saved_number *number,
+                                   const void *numbers) {
+    static const wb_record_kind kinds[] = {[WB_SAVED_INTEGER] = WB_RECORD_INTEGER,
+                                           [WB_SAVED_REAL] = WB_RECORD_REAL,
+                                           [WB_SAVED_BOOL] = WB_RECORD_BOOL};
+    wb_record *r = wb_record_new(&b->arena, kinds[number->kind]);
+    const char *at = (const char *)numbers + number->offset;
+    if (r && number->kind == WB_SAVED_INTEGER) memcpy(&r->integer, at, sizeof r->integer);
+    if (r && number->kind == WB_SAVED_REAL) memcpy(&r->real, at, sizeof r->real);
+    if (r && number->kind == WB_SAVED_BOOL) memcpy(&r->boolean, at, sizeof r->boolean);
+    return r;
+}
+
+/* A map with these numbers, and room for more entries behind them. */
+static wb_record *record_of_numbers(wb_tree_maker *b, int count, const wb_saved_number *numbers,
+                                    const void *object, int more) {
+    wb_record *r = wb_record_new(&b->arena, WB_RECORD_MAP);
+    if (!r || !wb_record_room(&b->arena, r, count + more, true)) return NULL;
+    for (int i = 0; i < count; i++) {
+        r->names[i] = numbers[i].name;
+        if (!(r->children[i] = record_of_number(b, &numbers[i], object))) return NULL;
+    }
+    return r;
+}
+
+static wb_record *record_of_saved(wb_tree_maker *b, const wb_saved *saved, const void *object) {
+    void *numbers = wb_arena_take(&b->arena, saved->size_bytes);
+    if (!numbers) return NULL;
+    saved->get(object, numbers);
+    return record_of_numbers(b, saved->count, saved->numbers, numbers, 0);
+}
+
+/* ---- optimisers ---- */
+
+static const wb_tie_group *group_of(const wb_optimiser *o, wb_array *const *slot) {
+    for (int64_t i = 0; i < o->member_count; i++)
+        if (o->members[i].slot == slot) return &o->groups[o->members[i].group];
+    return NULL;
+}
+
+/* {steps: 12, m: ..., v: ...} of the group that has the slot: the same record for tied ones;
+ * nothing where nothing is trained. */
+static wb_record *record_of_state(wb_tree_maker *b, wb_array *const *slot) {
+    static const wb_saved_number steps[] = {WB_SAVED_FIELD(wb_tie_group, steps, WB_SAVED_INTEGER)};
+    const wb_optimiser *o = b->owner;
+    const wb_tie_group *group = group_of(o, slot);
+    if (!group) return wb_record_new(&b->arena, WB_RECORD_NULL);
+    wb_record *r = wb_tree_known(b, group);
+    if (r) return r;
+    const int count = wb_rule_states(&o->rule);
+    if (!(r = record_of_numbers(b, 1, steps, group, count))) return NULL;
+    for (int k = 0; k < count; k++) {
+        r->names[k + 1] = wb_rule_row_of(&o->rule)->states[k];
+        if (!(r->children[k + 1] = wb_tree_of_array(b, group->states[k]))) return NULL;
+    }
+    return wb_tree_remember(b, group, r);
+}
+
+static wb_record *record_of_rule(wb_tree_maker *b, const wb_rule *rule) {
+    const wb_rule_row *row = wb_rule_row_of(rule);
+    wb_record *r = record_of_numbers(b, row->setting_count, row->settings, rule, 1);
+    wb_record *name = wb_record_new(&b->arena, WB_RECORD_TEXT);
+    if (!r || !name) return NULL;
+    name->text = row->name;
+    r->names[row->setting_count] = "name", r->children[row->setting_count] = name;
+    return r;
+}
+
+/* {step: 12, clip_norm: 0.0, rule: {eta: 0.001, ..., name: "Adam"}, state: {layers: ...}}; state as
+ * Optimisers.jl has it: a tree like the model's. */
+static wb_record *record_of_optimiser(wb_tree_maker *b, wb_optimiser *o) {
+    static const wb_saved_number numbers[] = {
+        WB_SAVED_FIELD(wb_optimiser, step, WB_SAVED_INTEGER),
+        WB_SAVED_FIELD(wb_optimiser, clip_norm, WB_SAVED_REAL)};
+    if (wb_optimiser_group(o) != WB_OK) return NULL;
+    wb_record *r = record_of_numbers(b, 2, numbers, o, 2);
+    if (!r) return NULL;
+    b->owner = o, b->leaf = record_of_state;
+    r->names[2] = "rule", r->children[2] = record_of_rule(b, &o->rule);
+    r->names[3] = "state", r->children[3] = wb_tree_of_layer(b, o->model);
+    b->owner = NULL, b->leaf = NULL;
+    return r->children[2] && r->children[3] ? r : NULL;
+}
+
+/* ---- whatever has a record ---- */
+
+wb_record *wb_tree_of_object(wb_tree_maker *b, const wb_named *named) {
+    const wb_class *klass = ((const wb_object *)named->object)->klass;
+    if (wb_is_layer(named->object)) return wb_tree_of_layer(b, named->object);
+    if (klass == &wb_array_class) return wb_tree_of_array(b, named->object);
+    if (wb_is_file(named->object)) return wb_tree_of_file(b, named->object);
+    if (wb_is_optimiser(named->object)) return record_of_optimiser(b, named->object);
+    if (klass && klass->saved) return record_of_saved(b, klass->saved, named->object);
+    return wb_fail_null(WB_ERROR_ARGUMENT, "wb_save: \"%s\" is a %s, of which nothing can be saved",
+                        named->name, klass && klass->name ? klass->name : "thing");
+}

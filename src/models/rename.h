@@ -1,0 +1,18 @@
+/* A tree under other names: what wb_load and wb_convert do with a rename table. */
+#ifndef WB_MODELS_RENAME_H
+#define WB_MODELS_RENAME_H
+
+#include "formats/record.h"
+
+/* The arrays and values below root, under the names that the table (its text: weber/state.h) gives
+ * them, as maps and lists in the file's arena; structs and their types are left behind. Bytes stay
+ * where they are: arrays that the table turns are turned when they are taken out. NULL with an
+ * error: a fault in the table, a row without stars that nothing in the file answers to, two names
+ * that would become one. */
+wb_record *wb_rename(wb_file *file, const wb_record *root, const char *table);
+
+/* "layers.1.weight", or, where a table made it that, "0.weight, renamed layers.1.weight and
+ * transposed,". For messages; in a buffer of the thread. */
+const char *wb_origin_text(const wb_record *record, const char *path);
+
+#endif

@@ -1,0 +1,200 @@
+#include "models/structure.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "formats/bson.h"
+#include "models/catalogue.h"
+#include "models/term.h"
+
+/* ---- words ---- */
+
+static void print_word(FILE *file, const char *word, bool is_plain) {
+    if (is_plain) {
+        (void)fputs(word, file);
+        return;
+    }
+    (void)fputs("var\"", file);
+    for (; *word; word++) {
+        if (*word == '"' || *word == '\\') (void)fputc('\\', file);
+        (void)fputc(*word, file);
+    }
+    (void)fputc('"', file);
+}
+
+static void print_key(FILE *file, const char *key) {
+    if (!key) return;
+    print_word(file, key, wb_is_word(key));
+    (void)fputs(" = ", file);
+}
+
+/* ---- layers ---- */
+
+static void print_layer(FILE *file, const wb_layer *layer);
+
+/* In a tuple, which is what arrays stand in. */
+static void print_array(FILE *file, const wb_array *x) {
+    const char *type = wb_bson_name_of_dtype((wb_dtype)x->dtype);
+    (void)fprintf(file, "zeros(%s", type ? type : "BFloat16");
+    for (int i = 0; i < x->ndim; i++) (void)fprintf(file, ", %lld", (long long)x->sizes[i]);
+    (void)fputc(')', file);
+}
+
+static void print_entry(FILE *file, const char *key, const wb_layer *layer, const wb_array *x) {
+    print_key(file, key);
+    if (layer)
+        print_layer(file, layer);
+    else if (x)
+        print_array(file, x);
+    else
+        (void)fputs("false", file);
+}
+
+static void print_list(FILE *file, const wb_layer_list *list) {
+    for (int64_t i = 0; i < list->count; i++) {
+        const wb_layer_item *item = &list->items[i];
+        if (i) (void)fputs(", ", file);
+        print_entry(file, item->name, item->layer, item->array);
+    }
+}
+
+/* A struct of the user's own: what it holds. */
+static void print_fields(FILE *file, const wb_layer *layer) {
+    const char *comma = "";
+    for (int i = 0; i < layer->class_->field_count; i++) {
+        const wb_field *field = &layer->class_->fields[i];
+        if (field->kind == WB_FIELD_VALUE) continue;
+        (void)fputs(comma, file);
+        comma = ", ";
+        if (field->kind == WB_FIELD_LIST) {
+            print_key(file, field->name);
+            (void)fputc('(', file);
+            print_list(file, wb_field_list(layer, field));
+            (void)fputs(",)", file);
+        } else if (field->kind == WB_FIELD_CHILD) {
+            print_entry(file, field->name, *wb_field_child(layer, field), NULL);
+        } else {
+            print_entry(file, field->name, NULL, *wb_field_array(layer, field));
+        }
+    }
+}
+
+static void print_container(FILE *file, const wb_layer *layer) {
+    const bool is_tree = layer->class_ == &wb_tree_class;
+    const wb_layer_list *list = wb_field_list(layer, &layer->class_->fields[0]);
+    (void)fputs(is_tree ? "(" : "Chain(", file);
+    print_list(file, list);
+    (void)fputs(is_tree && list->count == 1 ? ",)" : ")", file);
+}
+
+static void print_layer(FILE *file, const wb_layer *layer) {
+    const wb_layer_class *k = layer->class_;
+    const wb_layer_row *row = wb_row_of_class(k);
+    char text[512];
+    if (k == &wb_chain_class || k == &wb_tree_class) {
+        print_container(file, layer);
+    } else if (row && row->print) {
+        row->print(file, layer);
+    } else if (row) {
+        k->describe(layer, false, text, sizeof text);
+        (void)fputs(text, file);
+    } else {
+        print_word(file, k->name, wb_is_word(k->name));
+        (void)fputc('(', file);
+        print_fields(file, layer);
+        (void)fputc(')', file);
+    }
+}
+
+/* ---- ties ---- */
+
+typedef struct place {
+    wb_array *array;
+    const char *path;
+} place;
+
+typedef struct ties {
+    wb_visitor visitor;
+    FILE *file;
+    wb_arena arena;
+    wb_ties arrays;
+    place *places;
+    int64_t count, capacity;
+} ties;
+
+static void print_path(FILE *file, const char *path) {
+    const char *at = path;
+    while (*at == '.' || wb_is_word((char[]){*at, 0}) || (*at >= '0' && *at <= '9')) at++;
+    print_word(file, path, *at == 0);
+}
+
+static void print_tie(FILE *file, const char *path, const place *first, int ndim,
+                      const int64_t *dims) {
+    const bool is_transpose = ndim == 2 && dims[0] == 1;
+    (void)fputc('\n', file);
+    print_path(file, path);
+    (void)fputs(is_transpose ? " = transpose(" : " = permutedims(", file);
+    print_path(file, first->path);
+    for (int i = 0; i < ndim && !is_transpose; i++)
+        (void)fprintf(file, "%s%lld%s", i ? ", " : ", (", (long long)dims[i] + 1,
+                      i + 1 < ndim ? ""
+                      : ndim == 1  ? ",)"
+                                   : ")");
+    (void)fputc(')', file);
+}
+
+/* An array that has another one's memory in another order of dimensions. */
+static bool find_tie(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable) {
+    ties *t = (ties *)(void *)visitor;
+    char text[WB_PATH_BYTES];
+    int64_t dims[WB_MAX_DIMS];
+    (void)trainable;
+    wb_path_text(path, text, sizeof text);
+    const int64_t first = wb_ties_find(&t->arrays, *slot);
+    if (first >= 0) {
+        if (t->places[first].array != *slot && wb_tie_dims(t->places[first].array, *slot, dims))
+            print_tie(t->file, text, &t->places[first], (*slot)->ndim, dims);
+        return true;
+    }
+    if (!WB_GROW(t->places, t->count, t->capacity) || !wb_ties_add(&t->arrays, *slot)) return false;
+    const char *copy = wb_arena_text(&t->arena, text, strlen(text));
+    if (copy) t->places[t->count++] = (place){*slot, copy};
+    return copy != NULL;
+}
+
+static bool print_ties(FILE *file, wb_layer *model) {
+    ties t = {.visitor = {.array = find_tie}, .file = file};
+    const bool good = wb_visit(&t.visitor, model);
+    wb_release(t.places);
+    wb_ties_release(&t.arrays);
+    wb_arena_release(&t.arena);
+    return good;
+}
+
+/* ---- all ---- */
+
+const char *wb_structure_text(wb_layer *model, wb_arena *arena) {
+    char *text = NULL, *copy = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    if (!file) return wb_fail_null(WB_ERROR_MEMORY, "the structure of the model: out of memory");
+    print_layer(file, model);
+    const bool good = print_ties(file, model);
+    if (fclose(file) == 0 && good)
+        copy = wb_arena_text(arena, text, size);
+    else
+        (void)wb_fail(WB_ERROR_MEMORY, "the structure of the model: out of memory");
+    free(text);
+    return copy;
+}
+
+const char *wb_structure_key(const char *key, wb_arena *arena) {
+    static const char ending[] = "_structure";
+    const size_t length = strlen(key);
+    char *text = wb_arena_take(arena, length + sizeof ending);
+    if (!text) return NULL;
+    memcpy(text, key, length);
+    memcpy(text + length, ending, sizeof ending);
+    return text;
+}

@@ -1,0 +1,65 @@
+/* The structure of a model as text, read: what a person writes for it in Flux.
+ *
+ *     Chain(Conv((5, 5), 1 => 6, relu; pad = 2), MaxPool((2, 2)), flatten, Dense(256 => 10))
+ *     layers.2.weight = transpose(layers.1.weight)
+ *
+ * Nothing is looked up or computed here. Nothing is recursive on the text's word, and a term takes
+ * no more memory than a small multiple of its text. */
+#ifndef WB_MODELS_TERM_H
+#define WB_MODELS_TERM_H
+
+#include "formats/record.h"
+
+typedef enum wb_term_kind {
+    WB_TERM_INTEGER,
+    WB_TERM_REAL,
+    WB_TERM_BOOL,
+    WB_TERM_NAME, /* relu */
+    WB_TERM_CALL, /* Dense(...) */
+    WB_TERM_TUPLE,
+    WB_TERM_PAIR /* 10 => 5: two terms */
+} wb_term_kind;
+
+typedef struct wb_term {
+    wb_term_kind kind;
+    int32_t count;         /* of the terms in it */
+    const char *key;       /* pad, of pad = 2; NULL: none */
+    const char *name;      /* of a name or call, without modules; else NULL */
+    int64_t integer;       /* integer; bool: 0 or 1 */
+    double real;           /* real */
+    struct wb_term *first; /* in it */
+    struct wb_term *next;  /* beside it */
+    const char *text;      /* where it stands */
+    int64_t text_bytes;
+} wb_term;
+
+/* to = permutedims(from, dims), or transpose(from): the two share memory. */
+typedef struct wb_term_tie {
+    const char *to, *from;
+    int ndim;
+    int64_t dims[WB_MAX_DIMS]; /* from 0 */
+    struct wb_term_tie *next;
+} wb_term_tie;
+
+typedef struct wb_structure {
+    const wb_term *model;
+    const wb_term_tie *ties;
+} wb_structure;
+
+enum { WB_TERM_DEPTH = WB_RECORD_DEPTH };
+
+/* Reads text into the arena; where is for messages. WB_ERROR_FORMAT for what is no such text. */
+wb_status wb_structure_read(wb_structure *structure, const char *text, const char *where,
+                            wb_arena *arena);
+
+/* The i-th term without a key, from 0; the one with this key. NULL: there is none. */
+const wb_term *wb_term_at(const wb_term *term, int64_t i);
+const wb_term *wb_term_keyed(const wb_term *term, const char *key);
+
+/* The shortest number that is read as this one exactly: 0.5, 0.1, 0.1f0 for what is a float's. */
+void wb_real_text(double value, char *text, size_t size_bytes);
+
+/* Characters that names and keys are written with as they are; others stand in var"...". */
+bool wb_is_word(const char *text);
+
+#endif

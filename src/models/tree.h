@@ -1,0 +1,50 @@
+/* Models as trees of records, in the shape of Flux.state. */
+#ifndef WB_MODELS_TREE_H
+#define WB_MODELS_TREE_H
+
+#include "formats/record.h"
+#include "layers/layer.h"
+
+/* What was met, and its record: what is met again is shared. A layer is met in its model and, with
+ * another leaf, elsewhere. */
+typedef struct wb_met {
+    const void *object;
+    const void *owner; /* the maker's at that time */
+    wb_record *record;
+} wb_met;
+
+typedef struct wb_tree_maker wb_tree_maker;
+
+/* The record for an array's place. */
+typedef wb_record *wb_tree_leaf(wb_tree_maker *maker, wb_array *const *slot);
+
+/* Makes trees in its arena; start with {.is_for_file = ...}. */
+struct wb_tree_maker {
+    /* arrays are copied to the host, dense; else the records have the arrays themselves */
+    bool is_for_file;
+    wb_arena arena;
+    wb_met *met;
+    int64_t count, capacity;
+    int depth;
+    wb_tree_leaf *leaf; /* NULL: the array itself */
+    const void *owner;  /* of what leaf tells of */
+};
+
+/* The records' arrays belong to the scope. NULL on failure. */
+wb_record *wb_tree_of_array(wb_tree_maker *maker, wb_array *x);
+wb_record *wb_tree_of_layer(wb_tree_maker *maker, wb_layer *layer);
+/* A state's, as it is for files; an open file's own, which holds as long as that is open. */
+wb_record *wb_tree_of_file(wb_tree_maker *maker, const wb_file *file);
+/* Of whatever can be saved (objects.c): those, optimisers, and what has numbers for files. */
+wb_record *wb_tree_of_object(wb_tree_maker *maker, const wb_named *named);
+
+/* The record of what was met with the maker's present owner, or NULL; and the other way. */
+wb_record *wb_tree_known(const wb_tree_maker *maker, const void *object);
+wb_record *wb_tree_remember(wb_tree_maker *maker, const void *object, wb_record *record);
+
+/* The class's field of that name that is an array, layer or list; NULL: there is none. */
+const wb_field *wb_class_field(const wb_layer_class *layer_class, const char *name);
+
+void wb_tree_maker_release(wb_tree_maker *maker);
+
+#endif

@@ -1,0 +1,366 @@
+#!/usr/bin/env python3
+"""tests/formats/peers.py numpy|torch BUILD: files against NumPy and the safetensors package, or against PyTorch.
+
+What they write Weber reads, what Weber writes they read; types, shapes and bytes are compared. BUILD has libweber.so and bin/weber. NumPy and
+safetensors come from this Python, or from an environment under build/ made for them; torch is Debian's (python3-torch), since for this
+processor the package index has it only with CUDA, several gigabytes of it. 77 (skipped) where they cannot be had."""
+import ctypes
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+ENVIRONMENT = ROOT / "build" / "peers-files"
+SYSTEM = Path("/usr/bin/python3")  # for which Debian's packages are
+
+
+def skip(*why):
+    print("skipped:", *why)
+    sys.exit(77)
+
+
+def last_line(result):
+    return ((result.stderr or result.stdout).strip().splitlines() or ["without a word"])[-1]
+
+
+def ensure_packages():
+    """Goes on in an environment that has the packages; ends as skipped without one."""
+    try:
+        import numpy, safetensors.numpy  # noqa: F401
+        return
+    except ImportError:
+        pass
+    python = ENVIRONMENT / "bin" / "python"
+    if Path(sys.prefix) == ENVIRONMENT:
+        skip("numpy or safetensors is not whole in", ENVIRONMENT)
+    base = SYSTEM if SYSTEM.exists() else sys.executable
+    steps = [[base, "-m", "venv", "--clear", "--system-site-packages", ENVIRONMENT],
+             [python, "-m", "pip", "install", "--quiet", "numpy", "safetensors"]]
+    for step in steps if not python.exists() else steps[1:]:
+        result = subprocess.run(step, capture_output=True, text=True)
+        if result.returncode:
+            skip("numpy and safetensors cannot be had:", last_line(result))
+    os.execv(python, [str(python), *sys.argv])
+
+
+if len(sys.argv) != 3 or sys.argv[1] not in ("numpy", "torch"):
+    sys.exit(__doc__)
+BUILD = Path(sys.argv[2]).resolve()
+if not (BUILD / "libweber.so").exists():
+    skip("there is no libweber.so in", BUILD)
+ensure_packages()
+import numpy as np  # noqa: E402
+import safetensors  # noqa: E402
+import safetensors.numpy  # noqa: E402
+
+# ---- Weber ----
+
+wb = ctypes.CDLL(str(BUILD / "libweber.so"))
+TYPES = [np.float32, np.float64, np.float16, None, np.int32, np.int64, np.uint8, np.bool_]  # as wb_dtype counts
+BF16 = 3
+ARRAY, LIST, MAP = 5, 6, 7
+
+
+class Named(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("object", ctypes.c_void_p)]
+
+
+def declare(name, result, *arguments):
+    function = getattr(wb, name)
+    function.restype, function.argtypes = result, arguments
+    return function
+
+
+pointer, number, text = ctypes.c_void_p, ctypes.c_int64, ctypes.c_char_p
+wb_open = declare("wb_open", pointer, text)
+wb_file_root = declare("wb_file_root", pointer, pointer)
+wb_record_count = declare("wb_record_count", number, pointer)
+wb_record_at = declare("wb_record_at", pointer, pointer, number)
+wb_record_name = declare("wb_record_name", text, pointer, number)
+wb_record_get = declare("wb_record_get", pointer, pointer, text)
+wb_record_kind_of = declare("wb_record_kind_of", ctypes.c_int, pointer)
+wb_record_type = declare("wb_record_type", text, pointer)
+wb_record_array = declare("wb_record_array", pointer, pointer, pointer)
+wb_dtype_of = declare("wb_dtype_of", ctypes.c_int, pointer)
+wb_ndim = declare("wb_ndim", ctypes.c_int, pointer)
+wb_size = declare("wb_size", number, pointer, ctypes.c_int)
+wb_count = declare("wb_count", number, pointer)
+wb_read_begin = declare("wb_read_begin", pointer, pointer)
+wb_read_end = declare("wb_read_end", None, pointer)
+wb_from_make = declare("wb_from_make", pointer, ctypes.c_int, pointer, ctypes.c_int, ctypes.POINTER(number))
+wb_save_make = declare("wb_save_make", ctypes.c_int, text, number, ctypes.POINTER(Named))
+wb_error_message = declare("wb_error_message", text)
+declare("wb_free", None, pointer)
+declare("wb_scope_open", ctypes.c_int)
+declare("wb_scope_close", ctypes.c_int)
+
+
+def demand(truth, *what):
+    if not truth:
+        message = wb_error_message().decode(errors="replace")
+        print("FAILED:", *what, message)
+        sys.exit(1)
+
+
+def bytes_of(array):
+    """dtype, sizes (fastest first) and bytes of an array of Weber's."""
+    sizes = [wb_size(array, d) for d in range(wb_ndim(array))]
+    dtype = wb_dtype_of(array)
+    count = wb_count(array) * (2 if dtype == BF16 else np.dtype(TYPES[dtype]).itemsize)
+    data = wb_read_begin(array)
+    copy = ctypes.string_at(data, count) if count else b""
+    wb_read_end(array)
+    return dtype, sizes, copy
+
+
+def numpy_of(array):
+    """The array with its sizes reversed: what NumPy says of the same memory."""
+    dtype, sizes, data = bytes_of(array)
+    return np.frombuffer(data, np.dtype(TYPES[dtype])).reshape(sizes[::-1])
+
+
+def weber_of(x, dtype=None):
+    """A C-ordered array as Weber's over the same memory order."""
+    x = np.ascontiguousarray(x) if x.ndim else x
+    sizes = (number * x.ndim)(*x.shape[::-1])
+    return wb_from_make(TYPES.index(x.dtype.type) if dtype is None else dtype, x.ctypes.data, x.ndim, sizes)
+
+
+def save(path, arrays):
+    named = (Named * len(arrays))(*[Named(name.encode(), array) for name, array in arrays.items()])
+    demand(wb_save_make(str(path).encode(), len(arrays), named) == 0, "saving", path)
+
+
+class Opened:
+    def __init__(self, path):
+        self.path, self.file = path, wb_open(str(path).encode())
+        demand(self.file, "opening", path)
+
+    def record(self, name):
+        record = wb_file_root(self.file) if name is None else wb_record_get(wb_file_root(self.file), name.encode())
+        demand(record, self.path, name)
+        return record
+
+    def array(self, name=None):
+        array = wb_record_array(self.file, self.record(name))
+        demand(array, self.path, name)
+        return array
+
+    def close(self):
+        wb.wb_free(self.file)
+
+
+# ---- the comparison ----
+
+
+def samples():
+    random = np.random.default_rng(20240607)
+    shapes = [(), (0,), (5,), (2, 3), (2, 0, 3), (2, 3, 4), (1, 2, 1, 3, 2)]
+    for dtype in TYPES:
+        if dtype is None:
+            continue
+        for shape in shapes:
+            size = int(np.prod(shape, dtype=int)) * np.dtype(dtype).itemsize
+            raw = random.integers(0, 2 if dtype is np.bool_ else 256, size, dtype=np.uint8).tobytes()
+            name = "x" + "".join(str(n) for n in shape) + "." + np.dtype(dtype).name
+            yield name, np.frombuffer(raw, dtype).reshape(shape)
+
+
+def same(a, b, *what):
+    demand(a.dtype == b.dtype and a.shape == b.shape, *what, f"{a.dtype}{a.shape} is not {b.dtype}{b.shape}")
+    demand(np.ascontiguousarray(a).tobytes() == np.ascontiguousarray(b).tobytes(), *what, "bytes differ")
+
+
+def check_npy(folder):
+    for name, x in samples():
+        for order in "CF":
+            for byte_order in "<>":
+                path = folder / "them.npy"
+                np.save(path, np.asarray(x.astype(x.dtype.newbyteorder(byte_order)), order=order))
+                file = Opened(path)
+                y = numpy_of(file.array())
+                is_fortran = order == "F" and x.ndim > 1 and not (x.flags.c_contiguous and x.flags.f_contiguous)
+                same(y.T if is_fortran else y, x, path, name, order, byte_order)
+                file.close()
+        save(folder / "us.npy", {"x": weber_of(x)})
+        same(np.load(folder / "us.npy").T, x, "us.npy", name)
+
+
+def check_npz(folder):
+    arrays = dict(samples())
+    for write in np.savez, np.savez_compressed:
+        path = folder / f"{write.__name__}.npz"
+        write(path, **arrays)
+        file = Opened(path)
+        for name, x in arrays.items():
+            same(numpy_of(file.array(name)), x, path, name)
+        file.close()
+    save(folder / "us.npz", {name: weber_of(x) for name, x in arrays.items()})
+    with np.load(folder / "us.npz") as back:
+        for name, x in arrays.items():
+            same(back[name].T, x, "us.npz", name)
+
+
+def check_safetensors(folder):
+    arrays = dict(samples())
+    path = folder / "them.safetensors"
+    safetensors.numpy.save_file(arrays, path, metadata={"format": "np"})
+    file = Opened(path)
+    for name, x in arrays.items():
+        same(numpy_of(file.array(name)), x, path, name)
+    file.close()
+    save(folder / "us.safetensors", {name: weber_of(x) for name, x in arrays.items()})
+    back = safetensors.numpy.load_file(folder / "us.safetensors")
+    demand(set(back) >= set(arrays), "names in us.safetensors")
+    for name, x in arrays.items():
+        same(back[name], x, "us.safetensors", name)
+
+
+def check_bfloat16(folder):
+    bits = np.arange(6, dtype=np.uint16).reshape(2, 3) + 0x3F80
+    save(folder / "bf16.safetensors", {"x": weber_of(bits.view(np.uint16), BF16)})
+    (name, back), = safetensors.deserialize((folder / "bf16.safetensors").read_bytes())
+    demand(name == "x" and back["dtype"] == "BF16" and list(back["shape"]) == [2, 3], "bf16", back["dtype"], back["shape"])
+    demand(bytes(back["data"]) == bits.tobytes(), "bf16: bytes differ")
+    save(folder / "bf16.npy", {"x": weber_of(bits, BF16)})
+    demand(np.load(folder / "bf16.npy").T.tobytes() == bits.tobytes(), "bf16.npy: bytes differ")
+
+
+def check_ties(folder):
+    x = weber_of(np.arange(6, dtype=np.float32).reshape(2, 3))
+    save(folder / "ties.safetensors", {"a": x, "b": x})
+    with safetensors.safe_open(folder / "ties.safetensors", framework="np") as back:
+        demand(list(back.keys()) == ["a"] and back.metadata() == {"weber.shared": '{"b":"a"}'}, "ties", back.metadata())
+    file = Opened(folder / "ties.safetensors")
+    demand(file.record("a") == file.record("b"), "ties are not one record")
+    file.close()
+
+
+# ---- torch ----
+
+# A network, its weights, an input and what it makes of it, into the folder; or the same from the weights that came back.
+TORCH = """
+import sys, numpy
+try:
+    import torch
+except ImportError as error:
+    sys.exit(print(error, file=sys.stderr) or 77)
+from safetensors.torch import load_file, save_file
+folder, is_back = sys.argv[1], len(sys.argv) > 2
+nn = torch.nn
+torch.manual_seed(1)
+model = nn.Sequential(nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(3 * 4 * 3, 5), nn.Tanh(), nn.Linear(5, 2))
+if is_back:
+    model.load_state_dict({**load_file(folder + "/back.safetensors"), "1.num_batches_tracked": torch.tensor(2)})
+    model.eval()
+    x = torch.from_numpy(numpy.load(folder + "/x.npy"))
+    assert numpy.abs(model(x).detach().numpy() - numpy.load(folder + "/y.npy")).max() < 1e-6, "other results"
+else:
+    x = torch.randn(4, 1, 8, 10)
+    nn.init.normal_(model[1].weight), nn.init.normal_(model[1].bias)
+    numpy.save(folder + "/trained.npy", model(x).detach().numpy())
+    model.eval()
+    save_file(model.state_dict(), folder + "/torch.safetensors")
+    numpy.save(folder + "/x.npy", x.numpy()), numpy.save(folder + "/y.npy", model(x).detach().numpy())
+print("torch", torch.__version__)
+"""
+
+TABLE = """
+0.weight -> layers.1.weight flip        # Conv2d into Conv
+0.bias   -> layers.1.bias
+1.weight -> layers.2.γ                  # BatchNorm2d
+1.bias   -> layers.2.β
+1.running_mean -> layers.2.μ
+1.running_var  -> layers.2.σ²
+5.weight -> layers.5.weight transpose   # Linear into Dense
+7.weight -> layers.6.weight transpose
+5.bias   -> layers.5.bias
+7.bias   -> layers.6.bias
+"""
+COUNTS = "*.num_batches_tracked ->\n"
+
+
+def run_torch(*arguments):
+    return subprocess.run([sys.executable, "-c", TORCH, *map(str, arguments)], capture_output=True, text=True)
+
+
+def convert(source, target, table):
+    """weber convert with the table."""
+    names = target.with_suffix(".names")
+    names.write_text(table)
+    result = subprocess.run([BUILD / "bin" / "weber", "convert", source, target, f"--rename={names}"], capture_output=True, text=True)
+    demand(result.returncode == 0, "weber convert:", result.stderr)
+
+
+REST = ("rest", number * 32)  # zero: what a structure of C has behind these members
+CHAR, FLAG = ctypes.c_char, ctypes.c_bool
+
+
+class Conv(ctypes.Structure):
+    _fields_ = [("start", CHAR), ("kernel", number * 3), ("input", number), ("output", number), ("activation", pointer), REST]
+
+
+class Pool(ctypes.Structure):
+    _fields_ = [("start", CHAR), ("kernel", number * 3), REST]
+
+
+class Dense(ctypes.Structure):
+    _fields_ = [("start", CHAR), ("input", number), ("output", number), ("activation", pointer), REST]
+
+
+class BatchNorm(ctypes.Structure):
+    _fields_ = [("start", CHAR), ("channels", number), ("activation", pointer), REST]
+
+
+class Load(ctypes.Structure):
+    _fields_ = [("start", CHAR), ("path", text), ("model", pointer), ("key", text), ("filter", pointer), ("user", pointer), ("partial", FLAG),
+                ("rename", text), REST]
+
+
+def network():
+    """TORCH's, of Weber's layers."""
+    function = lambda name: ctypes.cast(getattr(wb, name), pointer)  # noqa: E731
+    layers = [declare("wb_conv_make", pointer, Conv)(Conv(kernel=(3, 3), input=1, output=3)),
+              declare("wb_batchnorm_make", pointer, BatchNorm)(BatchNorm(channels=3, activation=function("wb_relu"))),
+              declare("wb_maxpool_make", pointer, Pool)(Pool(kernel=(2, 2))), declare("wb_flatten", pointer)(),
+              declare("wb_dense_make", pointer, Dense)(Dense(input=36, output=5, activation=function("wb_tanh"))),
+              wb.wb_dense_make(Dense(input=5, output=2))]
+    return declare("wb_chain_make", pointer, number, ctypes.POINTER(pointer))(len(layers), (pointer * len(layers))(*layers))
+
+
+def demand_results(folder, model, wanted):
+    y = declare("wb_apply", pointer, pointer, pointer)(model, weber_of(np.load(folder / "x.npy")))
+    demand(y and np.abs(numpy_of(y) - np.load(folder / wanted)).max() < 1e-5, "torch's results and Weber's differ:", wanted)
+
+
+def check_torch(folder):
+    """A state_dict into a model by a rename table, the same results; and back."""
+    result = run_torch(folder)
+    if result.returncode == 77:
+        skip(last_line(result), "(Debian: python3-torch)")
+    demand(result.returncode == 0, "torch:", result.stderr)
+    print(result.stdout.strip())
+    model = network()
+    load = declare("wb_load_make", ctypes.c_int, Load)
+    path = str(folder / "torch.safetensors").encode()
+    demand(model and load(Load(path=path, model=model, rename=(TABLE + COUNTS).encode())) == 0, "loading", path)
+    demand_results(folder, model, "y.npy")
+    save(folder / "ours.safetensors", {"model": model})
+    demand(declare("wb_train_mode", ctypes.c_int, pointer)(model) == 0, "wb_train_mode")
+    demand_results(folder, model, "trained.npy")
+    wb.wb_free(model)
+    rows = [row.split("#")[0].replace("->", "").split() for row in TABLE.strip().splitlines()]
+    convert(folder / "ours.safetensors", folder / "back.safetensors", "\n".join(f"model.{to} -> {name} {' '.join(turn)}" for name, to, *turn in rows))
+    result = run_torch(folder, "back")
+    demand(result.returncode == 0, "what came back to torch:", last_line(result))
+
+
+CHECKS = {"numpy": (check_npy, check_npz, check_safetensors, check_bfloat16, check_ties), "torch": (check_torch,)}
+with tempfile.TemporaryDirectory() as name:
+    for check in CHECKS[sys.argv[1]]:
+        wb.wb_scope_open()
+        check(Path(name))
+        demand(wb.wb_scope_close() == 0, check.__name__)
+print("numpy", np.__version__, "and safetensors", safetensors.__version__, "agree")

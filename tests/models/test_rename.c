@@ -1,0 +1,416 @@
+/* Rename tables: names by rows and stars, trees under new names, arrays turned on the way, and
+ * other formats (wb_convert). */
+#include "formats/test_safetensors_trees.h"
+
+#include "array/array.h"
+#include "models/rename.h"
+#include "models/rename_table.h"
+
+/* ---- names ---- */
+
+typedef struct name_row {
+    const char *name, *table, *from, *to; /* to NULL: no row takes it; "": it is left out */
+} name_row;
+
+static const name_row name_rows[] = {
+    {"a name without stars is itself", "a.b -> c", "a.b", "c"},
+    {"and no other", "a.b -> c", "a.bb", NULL},
+    {"a star is a part without dots", "*.weight -> x.*", "0.weight", "x.0"},
+    {"which never crosses one", "*.weight -> x.*", "a.0.weight", NULL},
+    {"a star is no nothing", "a*.w -> *", "a.w", NULL},
+    {"two stars cross dots", "module.** -> **", "module.a.b.c", "a.b.c"},
+    {"and are no nothing", "module.** -> **", "module.", NULL},
+    {"two stars behind each other's dots", "**.x.** -> **/**", "a.b.x.x.c", "a.b/x.c"},
+    {"stars within a part", "layer*_*.w -> *.*", "layer12_b.w", "12.b"},
+    {"a star takes as little as it can", "*a* -> */*", "xaya", "x/ya"},
+    {"and more where it has to", "*a.* -> */*", "xaya.b", "xay/b"},
+    {"a star after two stars is tried anew", "**.*x -> **/*", "a.b.cx", "a.b/c"},
+    {"a number and one more", "h.*.* -> layers.*+1.*", "h.9.w", "layers.10.w"},
+    {"a number and some less", "h.* -> *-7", "h.9", "2"},
+    {"no number below nothing", "h.* -> *-10", "h.9", NULL},
+    {"one more than a name is nothing", "* -> *+1\n* -> b.*", "name", "b.name"},
+    {"a plus that no digit follows stays", "* -> *+x", "a", "a+x"},
+    {"the first row that takes it counts", "a -> b\n* -> c.*", "a", "b"},
+    {"rows without a right side leave out", "*.num_batches_tracked ->", "1.num_batches_tracked",
+     ""},
+    {"quotes are taken letter by letter", "\"a *# b\" -> \"*\"", "a *# b", "*"},
+    {"remarks and blank lines are passed over", "# x\n\n  a -> b # y\r\n", "a", "b"},
+    {"Windows' ends of lines", "a -> b\r\nc -> d\r\n", "c", "d"},
+};
+
+static void a_name_becomes(void **state) {
+    const name_row *row = *state;
+    char to[WB_RENAME_BYTES];
+    wb_rename_table table;
+    assert_int_equal(wb_rename_parse(&table, row->table), WB_OK);
+    const wb_rename_row *found = wb_rename_find(&table, row->from, to);
+    assert_int_equal(found != NULL, row->to != NULL);
+    if (row->to && *row->to) assert_string_equal(to, row->to);
+    if (row->to && !*row->to) assert_null(found->to);
+    wb_rename_release(&table);
+}
+
+typedef struct fault_row {
+    const char *name, *table, *message;
+} fault_row;
+
+static const fault_row fault_rows[] = {
+    {"a row without an arrow", "a b", "line 1: -> was expected"},
+    {"a name alone", "\na", "line 2: -> was expected"},
+    {"an unknown turn", "a -> b turned",
+     "line 1: behind the names stands transpose, flip or nothing"},
+    {"a turn twice", "a -> b flip flip", "line 1: something follows the row"},
+    {"quotes without end", "\"a -> b", "line 1: quotes without end"},
+    {"an empty name", "\"\" -> b", "line 1: an empty name"},
+    {"a star on the right alone", "a -> *", "line 1: each star on the left has its star"},
+    {"a star on the left alone", "a -> b\n* -> c", "line 2: each star on the left has its star"},
+    {"a star beside stars", "a*** -> b**", "line 1: two stars side by side"},
+    {"nine stars", "*.*.*.*.*.*.*.*.* -> *.*.*.*.*.*.*.*.*", "line 1: more than eight stars"},
+};
+
+static void a_table_is_refused(void **state) {
+    const fault_row *row = *state;
+    wb_rename_table table;
+    assert_int_equal(wb_rename_parse(&table, row->table), WB_ERROR_FORMAT);
+    wb_rename_release(&table);
+    assert_error(WB_ERROR_FORMAT, row->message);
+}
+
+static void names_have_an_end(void **state) {
+    (void)state;
+    static char name[WB_RENAME_BYTES + 1], table_text[2 * WB_RENAME_BYTES], to[WB_RENAME_BYTES];
+    wb_rename_table table;
+    memset(name, 'x', sizeof name - 1);
+    (void)snprintf(table_text, sizeof table_text, "* -> *.%.*s", WB_RENAME_BYTES - 4, name);
+    assert_int_equal(wb_rename_parse(&table, table_text), WB_OK);
+    assert_non_null(wb_rename_find(&table, "a", to));
+    assert_null(wb_rename_find(&table, "abc", to));
+    assert_error(WB_ERROR_FORMAT, "line 1: it makes a name of more than 4095 bytes");
+    assert_null(wb_rename_find(&table, name, to));
+    assert_error(WB_ERROR_FORMAT, "a name of 4096 bytes");
+    wb_rename_release(&table);
+}
+
+/* ---- trees ---- */
+
+static const float numbers[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+
+/* PyTorch's names over arrays in its order of memory: a Conv2d (1, 2, 2, 2), a Linear (2, 3), a
+ * bias. */
+static void write_torch(const char *name) {
+    const char *const names[] = {"0.weight", "0.bias", "3.weight"};
+    wb_arena arena = {.blocks = NULL};
+    wb_record *arrays[] = {data_of(&arena, WB_F32, 4, (const int64_t[]){2, 2, 2, 1}, numbers),
+                           data_of(&arena, WB_F32, 1, (const int64_t[]){1}, numbers + 8),
+                           data_of(&arena, WB_F32, 2, (const int64_t[]){3, 2}, numbers)};
+    assert_int_equal(save_record(&wb_format_npz, name, map_of(&arena, 3, names, arrays), NULL),
+                     WB_OK);
+    wb_arena_release(&arena);
+}
+
+static const char good_table[] = "0.weight -> layers.1.weight flip\n"
+                                 "*.bias   -> layers.*+1.bias\n"
+                                 "3.weight -> layers.2.weight transpose\n";
+
+static void a_tree_has_new_names(void **state) {
+    (void)state;
+    write_torch("torch.npz");
+    wb_file *file = open_saved();
+    const wb_record *root = wb_rename(file, wb_file_root(file), good_table);
+    assert_non_null(root);
+    assert_int_equal(wb_record_count(root), 1);
+    assert_int_equal(wb_record_kind_of(wb_record_get(root, "layers")), WB_RECORD_LIST);
+    assert_values(wb_record_array(file, wb_record_get(root, "layers.1.weight")), 0, 4, 3, 2, 1, 8,
+                  7, 6, 5);
+    assert_values(wb_record_array(file, wb_record_get(root, "layers.1.bias")), 0, 9);
+    wb_array *w = wb_record_array(file, wb_record_get(root, "layers.2.weight"));
+    assert_int_equal(wb_size(w, 0), 2);
+    assert_int_equal(wb_size(w, 1), 3);
+    assert_values(w, 0, 1, 4, 2, 5, 3, 6);
+    wb_free(file);
+}
+
+static void what_no_row_takes_stays(void **state) {
+    (void)state;
+    write_torch("torch.npz");
+    wb_file *file = open_saved();
+    const wb_record *root = wb_rename(file, wb_file_root(file), "3.weight ->\n0.bias -> b\n");
+    assert_values(wb_record_array(file, wb_record_get(root, "b")), 0, 9);
+    assert_non_null(wb_record_get(root, "0.weight"));
+    assert_int_equal(wb_record_count(root), 2);
+    wb_free(file);
+}
+
+typedef struct tree_row {
+    const char *name, *table;
+    wb_status status;
+    const char *message;
+} tree_row;
+
+static const tree_row tree_rows[] = {
+    {"a name that is not there", "0.weight -> a\n\n5.weight -> b", WB_ERROR_ARGUMENT,
+     "torch.npz: rename table, line 3: there is no \"5.weight\" in the file; there is 0.bias, "
+     "0.weight, 3.weight"},
+    {"two names that become one", "*.weight -> w.*\n0.bias -> w.0", WB_ERROR_ARGUMENT,
+     "torch.npz: both \"0."},
+    {"a name that is taken", "0.bias -> 3.weight", WB_ERROR_ARGUMENT, "would be \"3.weight\""},
+    {"a convolution transposed", "0.weight -> w transpose", WB_ERROR_SHAPE,
+     "line 1: 0.weight is (2, 2, 2, 1), and transpose wants two dimensions"},
+    {"a matrix flipped", "*.weight -> *.w flip", WB_ERROR_SHAPE,
+     "line 1: 3.weight is (3, 2), and flip wants three or more"},
+    {"a fault in the table", "a", WB_ERROR_FORMAT, "rename table, line 1: -> was expected"},
+};
+
+static void a_renaming_is_refused(void **state) {
+    const tree_row *row = *state;
+    write_torch("torch.npz");
+    wb_file *file = open_saved();
+    assert_null(wb_rename(file, wb_file_root(file), row->table));
+    assert_error(row->status, row->message);
+    wb_free(file);
+}
+
+static void allocations_that_fail_are_errors(void **state) {
+    (void)state;
+    write_torch("torch.npz");
+    const wb_record *root = NULL;
+    for (int64_t n = 1; !root; n++) {
+        wb_file *file = open_saved();
+        (void)wb_fail_allocation(n);
+        root = wb_rename(file, wb_file_root(file), good_table);
+        (void)wb_fail_allocation(0);
+        if (!root) assert_error(WB_ERROR_MEMORY, "");
+        wb_free(file);
+        assert_true(n < 100);
+    }
+}
+
+/* Two references to two references to ...: a short file that is long for who walks it. */
+static void what_is_shared_over_and_over_is_refused(void **state) {
+    (void)state;
+    wb_arena arena = {.blocks = NULL};
+    const char *const name = "a";
+    const int64_t one = 1;
+    wb_record *r = data_of(&arena, WB_F32, 1, &one, numbers);
+    for (int i = 0; i < 20; i++) {
+        wb_record *pair = record_of(&arena, WB_RECORD_LIST);
+        assert_true(wb_record_room(&arena, pair, 2, false));
+        pair->children[0] = pair->children[1] = r;
+        r = pair;
+    }
+    assert_int_equal(save_record(&wb_format_bson, "twice.bson", map_of(&arena, 1, &name, &r), NULL),
+                     WB_OK);
+    wb_arena_release(&arena);
+    wb_file *file = open_saved();
+    assert_null(wb_rename(file, wb_file_root(file), ""));
+    assert_error(WB_ERROR_FORMAT, "the file claims to hold more than fits into it");
+    wb_free(file);
+}
+
+/* ---- models ---- */
+
+static void a_model_is_loaded_by_a_table(void **state) {
+    (void)state;
+    wb_layer *model = wb_chain(wb_conv({2, 2}, 2, 1), wb_dense(3, 2, .no_bias = true));
+    write_torch("torch.npz");
+    assert_int_equal(wb_load(test_path, model, .rename = good_table), WB_OK);
+    assert_values(wb_get(model, "layers.1.weight"), 0, 4, 3, 2, 1, 8, 7, 6, 5);
+    assert_values(wb_get(model, "layers.1.bias"), 0, 9);
+    assert_values(wb_get(model, "layers.2.weight"), 0, 1, 4, 2, 5, 3, 6);
+    wb_free(model);
+}
+
+/* Layers that have no arrays are not in the file: its numbers have gaps. */
+static void numbers_may_have_gaps(void **state) {
+    (void)state;
+    wb_layer *model =
+        wb_chain(wb_conv({2, 2}, 2, 1), wb_flatten(), wb_dense(3, 2, .no_bias = true));
+    write_torch("torch.npz");
+    assert_int_equal(wb_load(test_path, model,
+                             .rename = "0.weight -> layers.1.weight\n0.bias -> layers.1.bias\n"
+                                       "3.weight -> layers.3.weight transpose"),
+                     WB_OK);
+    assert_values(wb_get(model, "layers.3.weight"), 0, 1, 4, 2, 5, 3, 6);
+    wb_free(model);
+}
+
+static void a_misfit_has_both_names(void **state) {
+    (void)state;
+    wb_layer *model = wb_chain(wb_conv({2, 2}, 2, 1), wb_dense(4, 2, .no_bias = true));
+    wb_layer *before = wb_clone(model);
+    write_torch("torch.npz");
+    assert_int_equal(wb_load(test_path, model, .rename = good_table), WB_ERROR_SHAPE);
+    assert_error(WB_ERROR_SHAPE, "torch.npz: 3.weight, renamed layers.2.weight and transposed, is "
+                                 "(2, 3) in the file, (2, 4) in the model");
+    assert_same_bits(wb_get(model, "layers.1.weight"), wb_get(before, "layers.1.weight"), "before");
+    wb_free(model), wb_free(before);
+}
+
+/* ---- other formats ---- */
+
+static const char *path_of(const char *name) {
+    static char paths[4][300];
+    static int turn;
+    char *path = paths[turn++ % 4];
+    (void)snprintf(path, sizeof paths[0], "%s/%s", test_folder, name);
+    return path;
+}
+
+static const char *const convert_names[] = {"c.bson", "c.safetensors", "c.npz"};
+
+/* Renamed and turned into each format, and from each into each other: the same numbers under the
+ * same names. */
+static void a_file_is_converted(void **state) {
+    (void)state;
+    static const char *const places[] = {"model.layers.1.weight", "model.layers.1.bias",
+                                         "model.layers.2.weight"};
+    write_torch("torch.npz");
+    for (int i = 0; i < 9; i++) {
+        const char *from = path_of(convert_names[i / 3]), *to = path_of(convert_names[i % 3]);
+        assert_int_equal(wb_convert(path_of("torch.npz"), from,
+                                    .rename = "0.weight -> model.layers.1.weight flip\n"
+                                              "0.bias -> model.layers.1.bias\n"
+                                              "3.weight -> model.layers.2.weight transpose"),
+                         WB_OK);
+        assert_int_equal(wb_convert(from, to), WB_OK);
+        wb_file *file = wb_open(to);
+        const wb_record *root = wb_file_root(file);
+        assert_int_equal(wb_record_kind_of(wb_record_get(root, "model.layers")), WB_RECORD_LIST);
+        assert_values(wb_record_array(file, wb_record_get(root, places[0])), 0, 4, 3, 2, 1, 8, 7, 6,
+                      5);
+        assert_values(wb_record_array(file, wb_record_get(root, places[1])), 0, 9);
+        assert_values(wb_record_array(file, wb_record_get(root, places[2])), 0, 1, 4, 2, 5, 3, 6);
+        wb_free(file);
+    }
+}
+
+/* The text of its structure stands in the tree or in the metadata, as the format has it: a model
+ * can be built from either. */
+static void a_converted_model_can_be_built(void **state) {
+    (void)state;
+    wb_layer *model = wb_chain(wb_conv({3, 3}, 1, 2, wb_relu), wb_flatten(), wb_dense(8, 3));
+    for (int i = 0; i < 9; i++) {
+        const char *from = path_of(convert_names[i / 3]), *to = path_of(convert_names[i % 3]);
+        assert_int_equal(wb_save(from, model), WB_OK);
+        assert_int_equal(wb_convert(from, to), WB_OK);
+        wb_layer *built = wb_load_model(to, NULL);
+        assert_same_bits(wb_get(model, "layers.3.weight"), wb_get(built, "layers.3.weight"), to);
+        wb_free(built);
+    }
+    wb_free(model);
+}
+
+static void texts_about_a_file_come_along(void **state) {
+    (void)state;
+    wb_arena arena = {.blocks = NULL};
+    const int64_t one = 1;
+    const char *const names[] = {"x"}, *const texts[] = {"format"};
+    wb_record *x = data_of(&arena, WB_F32, 1, &one, numbers), *text = text_of(&arena, "pt");
+    assert_int_equal(save_record(&wb_format_npz, "m.npz", map_of(&arena, 1, names, &x),
+                                 map_of(&arena, 1, texts, &text)),
+                     WB_OK);
+    wb_arena_release(&arena);
+    const char *const way[] = {"m.npz", "m.bson", "m2.bson", "m.safetensors"};
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(wb_convert(path_of(way[i]), path_of(way[i + 1])), WB_OK);
+    wb_file *file = wb_open(path_of("m.safetensors"));
+    const wb_record *format = wb_record_get(wb_file_metadata(file), "format");
+    assert_string_equal(wb_record_text(format), "pt");
+    assert_int_equal(wb_record_count(wb_file_root(file)), 1);
+    wb_free(file);
+}
+
+static void ties_are_converted(void **state) {
+    (void)state;
+    wb_layer *shared = wb_dense(2, 2);
+    wb_layer *model = wb_chain(shared, wb_retain(shared));
+    assert_int_equal(wb_save(path_of("t.bson"), model), WB_OK);
+    assert_int_equal(wb_convert(path_of("t.bson"), path_of("t.safetensors")), WB_OK);
+    assert_int_equal(
+        wb_convert(path_of("t.safetensors"), path_of("t.npz"), .rename = "model.** -> **"), WB_OK);
+    wb_file *file = wb_open(path_of("t.npz"));
+    const wb_record *root = wb_file_root(file);
+    assert_ptr_equal(wb_record_get(root, "layers.1.weight"),
+                     wb_record_get(root, "layers.2.weight"));
+    wb_free(file), wb_free(model);
+}
+
+/* A state that Flux wrote, with `missing` where functions were. */
+static void a_state_of_flux_stays_what_it_is(void **state) {
+    (void)state;
+    const char *from = WB_TESTS_DIR "/formats/fixtures/bson/flux_docs_checkpoint.bson";
+    static const char *const ways[] = {"f.npz", "f.bson", "g.bson"};
+    wb_file *file = wb_open(from);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(wb_convert(i ? path_of(ways[i - 1]) : from, path_of(ways[i])), WB_OK);
+        wb_file *again = wb_open(path_of(ways[i]));
+        assert_same_tree(file->root, again->root);
+        wb_free(again);
+    }
+    wb_free(file);
+}
+
+static void what_cannot_be_converted_leaves_the_old_file(void **state) {
+    (void)state;
+    write_torch("torch.npz");
+    write_bytes("old.npy", "old", 3);
+    assert_int_equal(wb_convert(path_of("torch.npz"), path_of("old.npy")), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, ".npz holds several by name");
+    char bytes[8];
+    assert_int_equal(read_saved((unsigned char *)bytes, sizeof bytes), 3);
+    assert_int_equal(wb_convert(path_of("torch.npz"), path_of("x.txt")), WB_ERROR_FORMAT);
+    assert_error(WB_ERROR_FORMAT, "x.txt: the format is not known");
+    assert_int_equal(wb_convert(path_of("none.npz"), path_of("x.npz")), WB_ERROR_IO);
+    assert_error(WB_ERROR_IO, "none.npz: cannot be opened");
+    assert_int_equal(wb_convert(NULL, path_of("x.npz")), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_convert");
+}
+
+static void a_file_is_converted_onto_itself(void **state) {
+    (void)state;
+    write_torch("torch.npz");
+    assert_int_equal(
+        wb_convert(path_of("torch.npz"), path_of("torch.npz"), .rename = "**.weight -> **.w"),
+        WB_OK);
+    wb_file *file = wb_open(path_of("torch.npz"));
+    assert_values(wb_record_array(file, wb_record_get(wb_file_root(file), "3.w")), 0, 1, 2, 3, 4, 5,
+                  6);
+    wb_free(file);
+}
+
+int main(void) {
+    enum {
+        NAMES = sizeof name_rows / sizeof *name_rows,
+        FAULTS = sizeof fault_rows / sizeof *fault_rows,
+        TREES = sizeof tree_rows / sizeof *tree_rows
+    };
+    static struct CMUnitTest rows[NAMES + FAULTS + TREES];
+    const struct CMUnitTest tests[] = {
+        TEST(names_have_an_end),
+        TEST(a_tree_has_new_names),
+        TEST(what_no_row_takes_stays),
+        TEST(what_is_shared_over_and_over_is_refused),
+        TEST(allocations_that_fail_are_errors),
+        TEST(a_model_is_loaded_by_a_table),
+        TEST(numbers_may_have_gaps),
+        TEST(a_misfit_has_both_names),
+    };
+    const struct CMUnitTest formats[] = {
+        TEST(a_file_is_converted),
+        TEST(a_converted_model_can_be_built),
+        TEST(texts_about_a_file_come_along),
+        TEST(ties_are_converted),
+        TEST(a_state_of_flux_stays_what_it_is),
+        TEST(what_cannot_be_converted_leaves_the_old_file),
+        TEST(a_file_is_converted_onto_itself),
+    };
+    if (make_folder(NULL)) return 1;
+    for (int i = 0; i < NAMES; i++) rows[i] = TEST_ROW(&name_rows[i], a_name_becomes);
+    for (int i = 0; i < FAULTS; i++) rows[NAMES + i] = TEST_ROW(&fault_rows[i], a_table_is_refused);
+    for (int i = 0; i < TREES; i++)
+        rows[NAMES + FAULTS + i] = TEST_ROW(&tree_rows[i], a_renaming_is_refused);
+    int failed = cmocka_run_group_tests_name("rows", rows, NULL, NULL) +
+                 cmocka_run_group_tests_name("renaming", tests, NULL, NULL);
+    if (has_notes()) failed += cmocka_run_group_tests_name("converting", formats, NULL, NULL);
+    return remove_folder(NULL) || failed;
+}

@@ -1,0 +1,229 @@
+/* wb_save and wb_load through every format: bits, ties, devices, and what happens when something is
+ * in the way. */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <weber/state.h>
+
+#include "support/support.h"
+
+static char folder[64];
+
+static int make_folder(void **state) {
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/weber-save-XXXXXX");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int drop_folder(void **state) {
+    (void)state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    return system(command);
+}
+
+static const char *path_of(const char *name) {
+    static char paths[4][128];
+    static int turn;
+    char *path = paths[turn++ % 4];
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+static wb_layer *network(void) {
+    return wb_chain(wb_conv({3, 3}, 1, 2, wb_relu), wb_maxpool({2, 2}), wb_flatten(),
+                    wb_dense(8, 3, wb_tanh), wb_dropout(.p = 0.5), wb_dense(3, 2, .no_bias = true));
+}
+
+static const char *const places[] = {"layers.1.weight", "layers.1.bias", "layers.4.weight",
+                                     "layers.4.bias", "layers.6.weight"};
+enum { PLACES = sizeof places / sizeof *places };
+
+static void assert_same_model(wb_layer *a, wb_layer *b) {
+    for (int i = 0; i < PLACES; i++)
+        assert_same_bits(wb_get(a, places[i]), wb_get(b, places[i]), places[i]);
+}
+
+typedef struct row {
+    const char *name, *file;
+    bool keeps_ties;
+} row;
+static const row rows[] = {
+    {"BSON", "m.bson", true},
+    {"safetensors", "m.safetensors", true},
+    {"npz", "m.npz", true},
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+static void a_model_comes_back(void **state) {
+    const row *r = *state;
+    wb_layer *model = network(), *other = network();
+    assert_int_equal(wb_save(path_of(r->file), model), WB_OK);
+    assert_int_equal(wb_load(path_of(r->file), other), WB_OK);
+    assert_same_model(model, other);
+    wb_free(model), wb_free(other);
+}
+
+/* What was loaded is in memory of its own: the file may change in place. */
+static void a_loaded_model_needs_its_file_no_more(void **state) {
+    const row *r = *state;
+    wb_layer *model = network(), *other = network();
+    assert_int_equal(wb_save(path_of(r->file), model), WB_OK);
+    assert_int_equal(wb_load(path_of(r->file), other), WB_OK);
+    FILE *file = fopen(path_of(r->file), "r+b");
+    assert_non_null(file);
+    for (int i = 0; i < 1 << 14; i++) (void)fputc(0xa5, file);
+    assert_int_equal(fclose(file), 0);
+    assert_same_model(model, other);
+    wb_free(model), wb_free(other);
+}
+
+static void a_model_comes_back_from_a_device(void **state) {
+    const row *r = *state;
+    const wb_device *device = wb_get_device_at("checked", 0);
+    wb_layer *model = network(), *other = network();
+    assert_int_equal(wb_move(device, model), WB_OK);
+    assert_int_equal(wb_save(path_of(r->file), model), WB_OK);
+    assert_ptr_equal(wb_device_of(model), device); /* it stays where it is */
+    assert_int_equal(wb_load(path_of(r->file), other), WB_OK);
+    assert_ptr_equal(wb_device_of(other), wb_default_device());
+    for (int i = 0; i < PLACES; i++)
+        assert_same_bits(wb_cpu(wb_get(model, places[i])), wb_cpu(wb_get(other, places[i])),
+                         places[i]);
+    assert_int_equal(wb_load(path_of(r->file), model), WB_OK); /* and back to the device */
+    assert_ptr_equal(wb_device_of(model), device);
+    wb_free(model), wb_free(other);
+    (void)wb_device_sync(device);
+}
+
+static void several_objects_have_their_keys(void **state) {
+    const row *r = *state;
+    wb_layer *model = wb_dense(2, 3);
+    wb_array *numbers = wb_vector(1, 2, 3);
+    assert_int_equal(wb_save_named(path_of(r->file), {"net", model}, {"numbers", numbers}), WB_OK);
+    wb_file *file = wb_open(path_of(r->file));
+    assert_non_null(file);
+    const wb_record *root = wb_file_root(file);
+    assert_same_bits(wb_cpu(numbers), wb_record_array(file, wb_record_get(root, "numbers")),
+                     "numbers");
+    assert_same_bits(wb_cpu(wb_get(model, "weight")),
+                     wb_record_array(file, wb_record_get(root, "net.weight")), "net.weight");
+    assert_null(wb_record_get(root, "net.nothing"));
+    assert_error(WB_ERROR_ARGUMENT, "weight");
+    wb_free(file), wb_free(model);
+}
+
+/* What was borrowed from a file outlives it. */
+static void arrays_outlive_the_file(void **state) {
+    const row *r = *state;
+    wb_array *x = wb_vector(1, 2, 3, 4);
+    assert_int_equal(wb_save_named(path_of(r->file), {"x", x}), WB_OK);
+    wb_file *file = wb_open(path_of(r->file));
+    assert_non_null(file);
+    wb_array *y = wb_record_array(file, wb_record_get(wb_file_root(file), "x"));
+    wb_free(file);
+    assert_same_bits(wb_cpu(x), y, "after the file was closed");
+}
+
+static void a_tie_is_one_record(void **state) {
+    const row *r = *state;
+    wb_layer *shared = wb_dense(2, 2);
+    wb_layer *model = wb_chain(shared, wb_retain(shared));
+    assert_int_equal(wb_save(path_of(r->file), model), WB_OK);
+    wb_file *file = wb_open(path_of(r->file));
+    assert_non_null(file);
+    const wb_record *root = wb_file_root(file);
+    const wb_record *a = wb_record_get(root, "model.layers.1.weight"),
+                    *b = wb_record_get(root, "model.layers.2.weight");
+    assert_true(a && b);
+    if (r->keeps_ties) assert_ptr_equal(a, b);
+    wb_free(file), wb_free(model);
+}
+
+static void a_misfit_changes_nothing(void **state) {
+    const row *r = *state;
+    wb_layer *model = wb_chain(wb_dense(4, 3), wb_dense(3, 2));
+    wb_layer *wide = wb_chain(wb_dense(4, 3), wb_dense(3, 5)), *before = wb_clone(wide);
+    wb_layer *longer = wb_chain(wb_dense(4, 3), wb_dense(3, 2), wb_dense(2, 2));
+    assert_int_equal(wb_save(path_of(r->file), model), WB_OK);
+    assert_int_equal(wb_load(path_of(r->file), wide), WB_ERROR_SHAPE);
+    assert_error(WB_ERROR_SHAPE, "layers.2.weight is (2, 3) in the file, (5, 3) in the model");
+    assert_same_bits(wb_get(wide, "layers.1.weight"), wb_get(before, "layers.1.weight"), "before");
+    assert_int_equal(wb_load(path_of(r->file), longer), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "layers.3");
+    wb_free(model), wb_free(wide), wb_free(before), wb_free(longer);
+}
+
+static int64_t size_of_file(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0 ? status.st_size : -1;
+}
+
+/* The writer is killed after some microseconds, many times: the name is the old file or the new
+ * one. */
+static void a_killed_writer_leaves_a_whole_file(void **state) {
+    const row *r = *state;
+    wb_layer *old = wb_dense(64, 64), *read = wb_dense(64, 64);
+    assert_int_equal(wb_save(path_of(r->file), old), WB_OK);
+    for (int i = 0; i < 40; i++) {
+        const pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            for (;;) (void)wb_save(path_of(r->file), old);
+        }
+        usleep((useconds_t)(i * 137 % 4000));
+        assert_int_equal(kill(child, SIGKILL), 0);
+        assert_int_equal(waitpid(child, NULL, 0), child);
+        assert_int_equal(wb_load(path_of(r->file), read), WB_OK);
+        assert_same_bits(wb_get(old, "weight"), wb_get(read, "weight"), "after a kill");
+    }
+    wb_free(old), wb_free(read);
+}
+
+static void what_cannot_be_written_leaves_the_old_file(void **state) {
+    (void)state;
+    wb_layer *model = wb_dense(2, 2);
+    assert_int_equal(wb_save(path_of("keep.bson"), model), WB_OK);
+    const int64_t size = size_of_file(path_of("keep.bson"));
+    wb_array *brain = wb_cast(wb_vector(1, 2), WB_BF16); /* Julia has no such type */
+    assert_true(wb_save_named(path_of("keep.bson"), {"x", brain}) != WB_OK);
+    assert_true(wb_failed());
+    wb_clear_error();
+    assert_int_equal(size_of_file(path_of("keep.bson")), size);
+    assert_int_equal(wb_save(path_of("no/folder.bson"), model), WB_ERROR_IO);
+    assert_error(WB_ERROR_IO, "no/folder.bson: cannot be made");
+    assert_int_equal(wb_save(path_of("m.unknown"), model), WB_ERROR_FORMAT);
+    assert_error(WB_ERROR_FORMAT, ".safetensors");
+    wb_free(model);
+}
+
+int main(void) {
+    static const struct {
+        const char *name;
+        void (*test)(void **state);
+    } tests_of_rows[] = {
+#define OF_ROWS(f) {#f, f}
+        OF_ROWS(a_model_comes_back),
+        OF_ROWS(a_loaded_model_needs_its_file_no_more),
+        OF_ROWS(a_model_comes_back_from_a_device),
+        OF_ROWS(several_objects_have_their_keys),
+        OF_ROWS(arrays_outlive_the_file),
+        OF_ROWS(a_tie_is_one_record),
+        OF_ROWS(a_misfit_changes_nothing),
+        OF_ROWS(a_killed_writer_leaves_a_whole_file),
+    };
+    enum { OF_ROWS_COUNT = sizeof tests_of_rows / sizeof *tests_of_rows };
+    struct CMUnitTest tests[ROWS * OF_ROWS_COUNT + 1];
+    int count = 0;
+    for (int t = 0; t < OF_ROWS_COUNT; t++)
+        for (int r = 0; r < ROWS; r++) {
+            tests[count] = TEST_ROW(&rows[r], tests_of_rows[t].test);
+            tests[count++].name = tests_of_rows[t].name;
+        }
+    tests[count++] = (struct CMUnitTest)TEST(what_cannot_be_written_leaves_the_old_file);
+    return _cmocka_run_group_tests("models/test_save", tests, (size_t)count, make_folder,
+                                   drop_folder);
+}

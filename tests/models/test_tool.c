@@ -1,0 +1,265 @@
+/* tools/weber: show, convert and evaluate, as people call them. */
+#include <unistd.h>
+
+#include "support/tool.h"
+
+/* m.safetensors with PyTorch's names: a Linear (2, 3) and its bias. */
+static void save_torch(const char *path) {
+    wb_scope_open();
+    expect(wb_save_named(path, {"0.weight", wb_reshape(wb_vector(1, 2, 3, 4, 5, 6), 3, 2)},
+                         {"0.bias", wb_vector(7, 8)}) == WB_OK);
+    wb_scope_close();
+}
+
+static void commands_have_help(void) {
+    expect(weber("--help") == 0);
+    expect_part(output, "weber show FILE");
+    expect_part(output, "weber convert IN OUT [--rename TABLE]");
+    expect(weber("show --help") == 0);
+    expect_part(output, "usage: weber show FILE");
+    expect(weber("convert --help") == 0);
+    expect_part(output, "--rename=TABLE");
+}
+
+static void what_is_not_understood_is_status_2(void) {
+    static const char *const rows[] = {"show",
+                                       "show a b",
+                                       "show --deep a",
+                                       "convert",
+                                       "convert a.npz",
+                                       "convert a b c",
+                                       "convert a b --rename",
+                                       "convert --x a b",
+                                       "convert a b --model --rename=c"};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        expect(weber(rows[i]) == 2);
+        expect_part(output, "usage: weber ");
+    }
+}
+
+static void what_does_not_work_is_status_1(void) {
+    save_torch("m.npz");
+    stage_write("bad.npz", "no zip file");
+    stage_write("names", "5.weight -> w");
+    expect(weber("show none.npz") == 1);
+    expect_part(output, "weber error: weber show: none.npz: cannot be opened: No such file");
+    expect(weber("show bad.npz") == 1);
+    expect_part(output, "bad.npz, offset 11: this does not end as a zip file does");
+    expect(weber("convert m.npz m.txt") == 1);
+    expect_part(output, "m.txt: the format is not known by the name");
+    expect(weber("convert m.npz out.npz --rename=none") == 1);
+    expect_part(output, "weber convert: none: No such file");
+    expect(weber("convert m.npz out.npz --rename=names") == 1);
+    expect_part(output, "rename table, line 1: there is no \"5.weight\" in the file");
+    expect(access("out.npz", F_OK) != 0);
+}
+
+static void files_are_converted_and_shown(void) {
+    save_torch("m.npz");
+    stage_write("names", "0.weight -> layers.1.weight transpose\n0.bias -> layers.1.bias\n");
+    expect(weber("convert m.npz --rename names m.bson") == 0);
+    expect_text(output, "");
+    expect(weber("show m.bson") == 0);
+    expect_part(output, "m.bson: BSON, ");
+    expect_part(output, " bytes, map of 1\n"
+                        "  layers: list of 1\n"
+                        "    1: map of 2\n"
+                        "      bias: f32 (2), 2 numbers, 8 bytes\n"
+                        "      weight: f32 (2, 3), 6 numbers, 24 bytes\n"
+                        "2 arrays, 8 numbers, 32 bytes\n");
+}
+
+static void what_is_shared_is_shown_once(void) {
+    wb_layer *shared = wb_dense(2, 2);
+    wb_layer *model = wb_chain(shared, wb_retain(shared));
+    expect(wb_save("m.bson", model) == WB_OK);
+    wb_free(model);
+    expect(weber("show m.bson") == 0);
+    expect_part(output, "1: map of 3\n"
+                        "        weight: f32 (2, 2), 4 numbers, 16 bytes\n"
+                        "        bias: f32 (2), 2 numbers, 8 bytes\n"
+                        "        σ: list of 0\n"
+                        "      2: shared with model.layers.1\n"
+                        "  model_structure: \"Chain(Dense(2 => 2), Dense(2 => 2))\"\n"
+                        "2 arrays, 6 numbers, 24 bytes; 1 shared\n");
+}
+
+static void numbers_are_shown_by_as_few_digits_as_say_them(void) {
+    wb_layer *model = wb_chain(wb_dropout(.p = 0.1), wb_dropout(.p = 1.0 / 3), wb_batchnorm(2));
+    expect(wb_save("m.bson", model) == WB_OK);
+    wb_free(model);
+    expect(weber("show m.bson") == 0);
+    expect_part(output, "p: 0.1\n");
+    expect_part(output, "p: 0.3333333333333333\n");
+    expect_part(output, "ϵ: 1e-05\n");
+}
+
+/* What Flux wrote: structs, functions, numbers. */
+static void files_of_flux_are_shown(void) {
+    char arguments[1024];
+    (void)snprintf(arguments, sizeof arguments, "show '%s/formats/fixtures/bson/%s'", WB_TESTS_DIR,
+                   "flux_docs_mymodel.bson");
+    expect(weber(arguments) == 0);
+    expect_part(output, "Flux.Chain\n");
+    expect_part(output, "f32 (5, 10), 50 numbers, 200 bytes\n");
+    expect_part(output, "4 arrays, 67 numbers, 268 bytes\n");
+}
+
+static void a_model_of_flux_becomes_one_of_weber(void) {
+    char arguments[1024];
+    (void)snprintf(arguments, sizeof arguments,
+                   "convert '%s/formats/fixtures/bson/%s' m.bson --model", WB_TESTS_DIR,
+                   "flux_docs_mymodel.bson");
+    expect(weber(arguments) == 0);
+    expect(weber("convert --model m.bson m.safetensors") == 0);
+    expect(weber("show m.safetensors") == 0);
+    expect_part(output, "layers: list of 3\n");
+    expect_part(output, "weight: f32 (5, 10), 50 numbers, 200 bytes\n");
+    expect_part(output, "\"Chain(Dense(10 => 5, relu), Dense(5 => 2), softmax)\"");
+    expect(weber("convert --model=net m.bson out.npz") == 1);
+    expect_part(output, "there is no \"net\"");
+    expect(access("out.npz", F_OK) != 0);
+}
+
+static void a_struct_that_bson_cannot_have_may_be_a_model(void) {
+    char arguments[1024], advice[1024];
+    (void)snprintf(arguments, sizeof arguments, "convert '%s/formats/fixtures/bson/%s' out.bson",
+                   WB_TESTS_DIR, "flux_docs_mymodel.bson");
+    expect(weber(arguments) == 1);
+    expect_part(output, "out.bson: model: a value of Julia's type Flux.Chain cannot be written");
+    (void)snprintf(advice, sizeof advice,
+                   "weber convert: `weber convert %s/formats/fixtures/bson/flux_docs_mymodel.bson "
+                   "out.bson --model=model` builds the model",
+                   WB_TESTS_DIR);
+    expect_part(output, advice);
+    expect(access("out.bson", F_OK) != 0);
+}
+
+/* A name must not steer the terminal. */
+static void names_and_texts_are_shown_as_text(void) {
+    static const char bson[] = "\x15\0\0\0\2a\x1b[2J\xc2\x9b\0\3\0\0\0\x07\xff\0\0";
+    FILE *file = fopen("evil.bson", "wb");
+    expect(file && fwrite(bson, 1, 0x15, file) == 0x15);
+    if (file) (void)fclose(file);
+    expect(weber("show evil.bson") == 0);
+    expect_part(output, "  a\\x1b[2J\\xc2\\x9b: \"\\x07\\xff\"\n");
+}
+
+static void expect_completed(const char *words, const char *wanted) {
+    char command[4096], found[256];
+    (void)snprintf(command, sizeof command,
+                   "bash -c '. \"%s/../tools/weber/completion.bash\"; COMP_WORDS=(\"%s\" %s); "
+                   "COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _weber; echo \"${COMPREPLY[@]}\"'",
+                   WB_TESTS_DIR, stage_build("bin/weber"), words);
+    FILE *pipe = popen(command, "r");
+    found[pipe ? fread(found, 1, sizeof found - 1, pipe) : 0] = 0;
+    expect(pipe && pclose(pipe) == 0);
+    expect_text(found, wanted);
+}
+
+static void bash_completes_commands_and_options(void) {
+    expect_completed("con", "convert\n");
+    expect_completed("de", "devices\n");
+    expect_completed("convert --re", "--rename=\n");
+    expect_completed("evaluate --d", "--data= --device=\n");
+    expect_completed("convert m.b", "\n"); /* names of files are bash's */
+}
+
+/* ---- evaluate ---- */
+
+enum { IMAGES = 4, PIXELS = 784, CLASSES = 10 };
+
+static void write_idx(const char *path, const unsigned char *head, size_t head_bytes,
+                      const unsigned char *data, size_t size) {
+    FILE *file = fopen(path, "wb");
+    expect(file && fwrite(head, 1, head_bytes, file) == head_bytes &&
+           fwrite(data, 1, size, file) == size && fclose(file) == 0);
+}
+
+/* Image k is dark but for pixel k, the last one is as the first; label k. */
+static void set_data(void) {
+    static const unsigned char image_head[] = {0, 0, 8, 3,  0, 0, 0, IMAGES,
+                                               0, 0, 0, 28, 0, 0, 0, 28},
+                               label_head[] = {0, 0, 8, 1, 0, 0, 0, IMAGES},
+                               labels[IMAGES] = {0, 1, 2, 3};
+    static unsigned char images[IMAGES][PIXELS];
+    for (int k = 0; k < IMAGES; k++) images[k][k % (IMAGES - 1)] = 255;
+    write_idx("t10k-images-idx3-ubyte.gz", image_head, sizeof image_head, images[0], sizeof images);
+    write_idx("t10k-labels-idx1-ubyte.gz", label_head, sizeof label_head, labels, sizeof labels);
+    (void)setenv("WEBER_DATA", stage_folder(), 1);
+}
+
+/* Class c is pixel c, so that three of four answers are right. */
+static wb_layer *pixel_classifier(void) {
+    static float weight[PIXELS][CLASSES];
+    for (int c = 0; c < CLASSES; c++) weight[c][c] = 2; /* 2, not 1: that would be probabilities */
+    return wb_dense(.weight = wb_from(WB_F32, weight, CLASSES, PIXELS));
+}
+
+/* Three times log(e^2 + 9) - 2, once without the - 2. */
+static void expect_three_of_four(const char *arguments, const char *loss) {
+    expect(weber(arguments) == 0);
+    expect_part(output, ": 4 test images of fashion-mnist\nloss 1.2966");
+    expect_part(output, loss);
+    expect_part(output, "\naccuracy 75.00%\n");
+    expect_part(output, "\n       Dress      1      0      0      0      0      0      0      0    "
+                        "  0      0    0.00%\n");
+}
+
+static void a_saved_model_is_evaluated(void) {
+    set_data();
+    wb_scope_open();
+    wb_layer *flat = pixel_classifier();
+    expect(wb_save("flat.bson", flat) == WB_OK);
+    wb_free(flat);
+    wb_layer *model = wb_chain(wb_flatten(), pixel_classifier(), wb_fn(wb_softmax));
+    expect(wb_save_named("m.safetensors", {"net", model}) == WB_OK);
+    wb_free(model);
+    wb_scope_close();
+    expect_three_of_four("evaluate flat.bson --data fashion-mnist", "(logitcrossentropy)");
+    expect_three_of_four(
+        "evaluate --key=net --batch=3 --data=fashion-mnist --device=CPU m.safetensors",
+        "(crossentropy)");
+}
+
+static void what_cannot_be_evaluated_says_why(void) {
+    static const char *const rows[] = {"evaluate m.bson",
+                                       "evaluate m.bson --data mnist",
+                                       "evaluate m.bson --data fashion-mnist --split both",
+                                       "evaluate m.bson --data fashion-mnist --batch x",
+                                       "evaluate m.bson --data fashion-mnist --loss mse",
+                                       "evaluate --data fashion-mnist"};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        expect(weber(rows[i]) == 2);
+        expect_part(output, "usage: weber evaluate MODEL");
+    }
+    set_data();
+    expect(weber("evaluate none.bson --data fashion-mnist") == 1);
+    expect_part(output, "none.bson: cannot be opened");
+    wb_layer *model = wb_dense(PIXELS, 3), *other = wb_dense(5, 10);
+    expect(wb_save("three.bson", model) == WB_OK && wb_save("five.bson", other) == WB_OK);
+    wb_free(model), wb_free(other);
+    expect(weber("evaluate three.bson --data fashion-mnist") == 1);
+    expect_part(output, "three.bson gives (3) for an image, not 10 numbers");
+    expect(weber("evaluate five.bson --data fashion-mnist") == 1);
+    expect_part(output, "input has 28 features");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        SCENE(commands_have_help),
+        SCENE(what_is_not_understood_is_status_2),
+        SCENE(what_does_not_work_is_status_1),
+        SCENE(files_are_converted_and_shown),
+        SCENE(what_is_shared_is_shown_once),
+        SCENE(numbers_are_shown_by_as_few_digits_as_say_them),
+        SCENE(files_of_flux_are_shown),
+        SCENE(a_model_of_flux_becomes_one_of_weber),
+        SCENE(a_struct_that_bson_cannot_have_may_be_a_model),
+        SCENE(names_and_texts_are_shown_as_text),
+        SCENE(bash_completes_commands_and_options),
+        SCENE(a_saved_model_is_evaluated),
+        SCENE(what_cannot_be_evaluated_says_why),
+    };
+    return cmocka_run_group_tests_name("models/test_tool", tests, NULL, NULL);
+}
