@@ -111,11 +111,8 @@ wb_status wb_gpu_info(int index, wb_device_info *info) {
     wb_gpu_place place;
     int units = 0;
     size_t bytes = 0;
-    *info = (wb_device_info){.is_gpu = true,
-                             .has_f64 = true,
-                             .takes_halves = true,
-                             .joins_updates = true,
-                             .fuses_backward = true};
+    *info = (wb_device_info){
+        .is_gpu = true, .has_f64 = true, .takes_halves = true, .joins_updates = true};
     if (!wb_gpu_find(index, &place)) return WB_ERROR_DEVICE;
     if (gpu.DeviceGetName(info->name, (int)sizeof info->name - 1, place.ordinal) != GPU_SUCCESS)
         (void)snprintf(info->name, sizeof info->name, "device %d", index);

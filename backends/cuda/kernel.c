@@ -210,7 +210,6 @@ void *wb_gpu_lower(void *any, const wb_call *call, const wb_program *epilogue, i
         if (answer == WB_GPU_TAKEN) return kernel;
         if (answer == WB_GPU_APART) return NULL;
     }
-    if (call->mask) return NULL; /* which texts know nothing of */
     return kernel_of(device, wb_gpu_host->render_call(call, epilogue, split, &device->dialect));
 }
 

@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-enum { WB_PLUGIN_ABI = 6 };
+enum { WB_PLUGIN_ABI = 7 };
 
 /* ---- programs ---- */
 
@@ -147,10 +147,6 @@ typedef struct wb_index_call {
     uint8_t index_dtype; /* WB_I32 or WB_I64 */
 } wb_index_call;
 
-/* What a product has to do with the bits of relu: it leaves, for another one, where the argument of
- * its own was positive, or reads what that left. */
-typedef enum wb_mask_use { WB_MASK_NONE, WB_MASK_LEFT, WB_MASK_READ } wb_mask_use;
-
 typedef struct wb_call {
     wb_call_kind kind;
     wb_dtype dtype;
@@ -164,12 +160,6 @@ typedef struct wb_call {
      * arguments; bit i, up to 63, argument i of the epilogue. */
     bool is_aligned;
     uint64_t aligned_arguments;
-    /* Where the device fuses_backward. mask_argument: of the epilogue, behind those that its
-     * program reads and writes; 16 bytes for each 128 rows (begun ones too) of each column, in a
-     * form of the backend's own. relu_argument: relu's result, which a program that reads the mask
-     * compares with 0 instead. A backend that answers NULL is asked again without. */
-    wb_mask_use mask;
-    uint16_t mask_argument, relu_argument;
     wb_matmul_call matmul; /* of these the one that the kind is about */
     wb_window_call window;
     wb_index_call index;
@@ -302,10 +292,6 @@ typedef struct wb_device_info {
     /* is given small updates together, at the end of a plan and not behind products */
     bool joins_updates;
     bool is_host_memory; /* handles are addresses, which the host may use while the queue is idle */
-    /* lower also gets, behind matrix products, what a training step has there: programs that add up
-     * along the columns, and such as store an activation's argument for the backward pass. What it
-     * answers NULL to is planned without. */
-    bool fuses_backward;
 } wb_device_info;
 
 typedef enum wb_copy_kind {

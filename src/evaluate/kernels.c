@@ -89,9 +89,8 @@ static bool write_call(wb_kernels *k, const wb_call *c, int split) {
     const uint64_t words[] = {
         (uint64_t)c->kind | (uint64_t)c->dtype << 8 | (uint64_t)c->is_fast << 16 |
             (uint64_t)c->is_result_private << 17 | (uint64_t)c->is_aligned << 18 |
-            (uint64_t)c->mask << 24 | (uint64_t)c->result_argument << 32,
-        c->aligned_arguments,
-        (uint64_t)c->mask_argument | (uint64_t)c->relu_argument << 16 | (uint64_t)split << 32};
+            (uint64_t)c->result_argument << 32,
+        c->aligned_arguments, (uint64_t)split};
     if (!write_list(k, words, sizeof words)) return false;
     if (c->kind == WB_CALL_matmul) return write_matmul(k, &c->matmul);
     const bool is_index = c->kind == WB_CALL_gather || c->kind == WB_CALL_scatter_add;

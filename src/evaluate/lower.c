@@ -581,7 +581,6 @@ void wb_graph_release(wb_graph *graph) {
     wb_release(graph->reader_start);
     wb_release(graph->readers);
     wb_release(graph->units);
-    wb_release(graph->masks);
     wb_release(graph->order);
     wb_release(graph->leaves);
     wb_release(graph->late);

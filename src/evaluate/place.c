@@ -58,9 +58,9 @@ static void number_outputs(wb_graph *graph) {
 
 /* ---- epilogues ---- */
 
-static bool takes_epilogue(const wb_value *call, bool reduced) {
-    return call->op == WB_OP_matmul ||
-           (!reduced && (call->op == WB_OP_conv_forward || call->op == WB_OP_conv_data));
+static bool takes_epilogue(const wb_value *call) {
+    return call->op == WB_OP_matmul || call->op == WB_OP_conv_forward ||
+           call->op == WB_OP_conv_data;
 }
 
 static bool same_domain(const wb_unit *u, const wb_value *v) {
@@ -85,15 +85,11 @@ static bool may_follow(wb_graph *graph, int32_t program, int32_t call) {
     return wb_units_may_unite(graph, call, program);
 }
 
-/* Programs that add up along the columns of a product go behind those that are still alone. False
- * when out of memory. */
-static bool fuse_behind(wb_graph *graph, int32_t program, bool reduced) {
+/* False when out of memory. */
+static bool fuse_behind(wb_graph *graph, int32_t program) {
     enum { MOST_TRIES = 8 }; /* a sum of many products would try each of them */
     wb_unit *u = &graph->units[program];
-    if (u->kind != WB_UNIT_PROGRAM || (u->reduced != 0) != reduced || u->phases != 1 ||
-        u->is_postponed)
-        return true;
-    if (reduced && u->reduced & 1) return true;
+    if (u->kind != WB_UNIT_PROGRAM || u->reduced || u->phases != 1 || u->is_postponed) return true;
     int tries = 0;
     for (int64_t m = u->member_count - 1; m >= 0; m--) {
         const wb_value *v = &graph->values[u->members[m]];
@@ -101,8 +97,7 @@ static bool fuse_behind(wb_graph *graph, int32_t program, bool reduced) {
             const int32_t input = wb_value_inputs(v)[i];
             const wb_value *x = &graph->values[input];
             const int32_t call = wb_value_unit(graph, input);
-            if (x->kind != WB_VALUE_CALL || !takes_epilogue(x, reduced) || !same_domain(u, x))
-                continue;
+            if (x->kind != WB_VALUE_CALL || !takes_epilogue(x) || !same_domain(u, x)) continue;
             wb_unit *c = &graph->units[call];
             if (c->epilogue >= 0) continue;
             if (tries++ == MOST_TRIES) return true;
@@ -118,14 +113,13 @@ static bool fuse_behind(wb_graph *graph, int32_t program, bool reduced) {
 /* False when out of memory. */
 static bool find_epilogues(wb_graph *graph) {
     if (!graph->fuse) return true;
-    for (int reduced = 0; reduced <= graph->tape->device->info.fuses_backward; reduced++)
-        for (int64_t i = graph->unit_count - 1; i >= 0; i--)
-            if (is_live(&graph->units[i]) && !fuse_behind(graph, (int32_t)i, reduced)) return false;
+    for (int64_t i = graph->unit_count - 1; i >= 0; i--)
+        if (is_live(&graph->units[i]) && !fuse_behind(graph, (int32_t)i)) return false;
     return true;
 }
 
 bool wb_is_private(const wb_graph *graph, int32_t call, int32_t reader) {
-    if (graph->values[call].output >= 0 || graph->values[call].is_left) return false;
+    if (graph->values[call].output >= 0) return false;
     int64_t count;
     const int32_t *readers = wb_value_readers(graph, call, &count);
     for (int64_t i = 0; i < count; i++)
@@ -329,9 +323,8 @@ static bool needs_workspace(const wb_graph *graph, int32_t n) {
            wb_value_unit(graph, n) >= 0;
 }
 
-/* Masks are numbered behind the values. */
 static lifetime *lifetimes(const wb_graph *graph, int64_t *count) {
-    lifetime *lives = wb_alloc(sizeof *lives * (size_t)(graph->count + graph->mask_count + 1));
+    lifetime *lives = wb_alloc(sizeof *lives * (size_t)(graph->count + 1));
     int32_t *last = wb_alloc(sizeof *last * (size_t)(graph->count + 1));
     *count = 0;
     for (int32_t n = 0; lives && last && n < graph->count; n++) {
@@ -348,10 +341,6 @@ static lifetime *lifetimes(const wb_graph *graph, int64_t *count) {
         const int32_t from = graph->units[wb_value_unit(graph, n)].position;
         lives[(*count)++] = (lifetime){n, from, last[n] > from ? last[n] : from};
     }
-    for (int64_t i = 0; lives && last && i < graph->mask_count; i++)
-        lives[(*count)++] =
-            (lifetime){(int32_t)(graph->count + i), graph->units[graph->masks[i].from].position,
-                       graph->units[graph->masks[i].to].position};
     wb_release(last);
     if (!last) {
         wb_release(lives);
@@ -362,11 +351,6 @@ static lifetime *lifetimes(const wb_graph *graph, int64_t *count) {
 
 /* Where to write down what is placed, and how large it is. */
 static int64_t *place_of(wb_graph *graph, int32_t number, int64_t *size) {
-    if (number >= graph->count) {
-        wb_mask *mask = &graph->masks[number - graph->count];
-        *size = wb_mask_bytes(graph, mask);
-        return &mask->offset_bytes;
-    }
     wb_value *v = &graph->values[number];
     *size = bytes_of(v);
     v->memory = graph->leaf_count + graph->output_count;
@@ -422,5 +406,5 @@ bool wb_graph_place(wb_graph *graph) {
     if (!wb_graph_find_updates(graph)) return false;
     if (!find_epilogues(graph) || !donate(graph)) return false;
     count_missed(graph);
-    return order_units(graph) && wb_graph_find_masks(graph) && place_workspace(graph);
+    return order_units(graph) && place_workspace(graph);
 }

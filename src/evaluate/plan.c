@@ -123,71 +123,25 @@ static void tell_result(const builder *b, const wb_unit *u, const wb_argument *r
     }
 }
 
-/* False when out of memory. */
-static bool add_mask(const builder *b, const wb_mask *mask, wb_emitted *emitted, wb_call *call) {
-    const wb_graph *graph = &b->graph;
-    const wb_argument relu = wb_argument_of(graph, mask->value);
-    for (int64_t i = 0; i < emitted->argument_count; i++)
-        if (same_place(&emitted->arguments[i], &relu)) call->relu_argument = (uint16_t)i;
-    if (!WB_GROW(emitted->arguments, emitted->argument_count, emitted->argument_capacity))
-        return false;
-    call->mask = mask->is_left ? WB_MASK_READ : WB_MASK_LEFT;
-    call->mask_argument = (uint16_t)emitted->argument_count;
-    emitted->arguments[emitted->argument_count++] =
-        (wb_argument){.memory = (uint32_t)(graph->leaf_count + graph->output_count),
-                      .offset_bytes = mask->offset_bytes};
-    return true;
-}
-
-/* The call with its program behind it, and a mask (NULL: without); NULL: the backend does not fuse
- * here, or an error is recorded. */
-static void *lower_fused(builder *b, const wb_unit *u, wb_call *call, const wb_mask *mask,
-                         wb_argument *result, wb_emitted *emitted) {
+/* The call with its program behind it. NULL: the backend does not fuse here, or an error is
+ * recorded. */
+static void *lower_fused(builder *b, const wb_unit *u, wb_call *call, const wb_argument *result,
+                         wb_emitted *emitted) {
     const wb_value *v = &b->graph.values[u->members[0]];
-    *result = wb_argument_of(&b->graph, u->members[0]);
     if (!wb_emit_program(&b->graph, &b->graph.units[u->epilogue], rows_of(v), emitted)) return NULL;
-    call->mask = WB_MASK_NONE;
-    const bool ready = !mask || add_mask(b, mask, emitted, call);
     tell_result(b, u, result, emitted, call);
-    void *kernel = !ready ? NULL
-                          : wb_kernel_of_call(&b->kernels, b->plan->device, call, &emitted->program,
-                                              emitted->split);
+    void *kernel =
+        wb_kernel_of_call(&b->kernels, b->plan->device, call, &emitted->program, emitted->split);
     if (!kernel) wb_emitted_release(emitted);
     return kernel;
-}
-
-/* The product that leaves a mask comes before the one that reads it. */
-static void *lower_masked(builder *b, const wb_unit *u, wb_call *call, wb_argument *result,
-                          wb_emitted *emitted) {
-    const int32_t number = (int32_t)(u - b->graph.units);
-    wb_mask *mask = wb_graph_mask(&b->graph, number);
-    if (!mask || mask->is_left != (mask->to == number)) return NULL;
-    void *kernel = lower_fused(b, u, call, mask, result, emitted);
-    if (kernel) mask->is_left = true;
-    return kernel;
-}
-
-/* First with a mask, then with the argument of an activation left for the backward pass, then with
- * its slope. */
-static void *lower_either(builder *b, const wb_unit *u, wb_call *call, wb_argument *result,
-                          wb_emitted *emitted) {
-    wb_slope slope;
-    void *masked = lower_masked(b, u, call, result, emitted);
-    if (masked || wb_failed()) return masked;
-    if (b->plan->device->info.fuses_backward && wb_slope_exchange(&b->graph, u->epilogue, &slope)) {
-        void *kernel = lower_fused(b, u, call, NULL, result, emitted);
-        wb_slope_settle(&b->graph, &slope, kernel != NULL);
-        if (kernel) return kernel;
-    }
-    return wb_failed() ? NULL : lower_fused(b, u, call, NULL, result, emitted);
 }
 
 static bool call_with_epilogue(builder *b, const wb_unit *u, wb_call *call, wb_argument *arguments,
                                int count) {
     const char *what = wb_op_name((wb_op)b->graph.values[u->members[0]].op);
     wb_emitted emitted;
-    void *kernel =
-        u->epilogue < 0 ? NULL : lower_either(b, u, call, &arguments[count - 1], &emitted);
+    const wb_argument result = wb_argument_of(&b->graph, u->members[0]);
+    void *kernel = u->epilogue < 0 ? NULL : lower_fused(b, u, call, &result, &emitted);
     if (kernel) {
         const bool added = add_command(b, kernel, arguments, count, &emitted, what);
         wb_emitted_release(&emitted);

@@ -10,8 +10,6 @@
  *     updates.c which programs are updates, and which of these may run at once
  *     place.c   order of the units, memory of the values, donation
  *     gaps.c    the free stretches of the workspace
- *     slope.c   what is left for the backward pass: an activation's slope or its argument
- *     masks.c   bits that one product leaves for another
  *     plan.c    kernels and commands: the finished plan
  *     run.c     leaves bound, commands run, results handed to their nodes; the cache
  */
@@ -109,7 +107,6 @@ typedef struct wb_value {
     uint8_t phase;
     int32_t output;       /* number of the plan's output, or -1 */
     bool stored;          /* needs memory */
-    bool is_left;         /* slope.c: read by a program that its readers do not name */
     int32_t memory;       /* entry of the plan's memory table */
     int32_t late;         /* late, random: first of its late words */
     int64_t offset_bytes; /* in the workspace */
@@ -137,9 +134,7 @@ typedef struct wb_graph {
     int32_t *leaves;                              /* places on the tape */
     int32_t *outputs;                             /* values */
     int32_t *late;                                /* place on the tape << 1 | word */
-    struct wb_mask *masks;
-    int64_t mask_count, mask_capacity;
-    int32_t settled_count; /* the first outputs: parameters and states */
+    int32_t settled_count;                        /* the first outputs: parameters and states */
     int32_t missed_donations;
     bool fuse;
     bool explain; /* WEBER_DEBUG=plan */
@@ -210,7 +205,6 @@ typedef struct wb_unit {
     int32_t before, behind; /* its neighbours in the list in order; -1: none */
     int64_t label;          /* less than that of every unit behind it */
     int32_t position;       /* in the plan */
-    int32_t mask;           /* number of the mask that it writes or reads, from 1 on; 0: none */
 } wb_unit;
 
 /* The unit that absorbed u, or u itself. Not negative if u is not. */
@@ -305,37 +299,6 @@ bool wb_emit_fill(const wb_graph *graph, int32_t to, double number, wb_emitted *
 void wb_emitted_release(wb_emitted *emitted);
 /* The memory of a value, an element's offset included. */
 wb_argument wb_argument_of(const wb_graph *graph, int32_t v);
-
-/* ---- masks.c ---- */
-
-typedef struct wb_mask {
-    int32_t from, to; /* units: matrix products with programs behind them */
-    int32_t value; /* relu's result behind the first, which the second's program compares with 0 */
-    int64_t offset_bytes; /* in the workspace, from the first to the second */
-    bool is_left;         /* the first one's kernel writes it */
-} wb_mask;
-
-/* Finds them where the device fuses_backward, once programs are behind their products. */
-bool wb_graph_find_masks(wb_graph *graph);
-/* That which begins or ends with the call; NULL: none. */
-wb_mask *wb_graph_mask(const wb_graph *graph, int32_t call);
-int64_t wb_mask_bytes(const wb_graph *graph, const wb_mask *mask);
-
-/* ---- slope.c ---- */
-
-/* An activation whose forward program leaves its argument instead of its slope, which the program
- * that reads that makes again. */
-typedef struct wb_slope {
-    int32_t program, reader, slope, argument; /* units, values */
-    wb_unit program_before, reader_before;
-    wb_value slope_before, argument_before;
-} wb_slope;
-
-/* Changes two placed programs behind matrix products so, if the other reads a slope of this one;
- * settle follows. False: there is none, or an error is recorded. */
-bool wb_slope_exchange(wb_graph *graph, int32_t program, wb_slope *slope);
-/* Unless it is taken, all is as before. */
-void wb_slope_settle(wb_graph *graph, wb_slope *slope, bool taken);
 
 /* ---- call.c ---- */
 

@@ -77,22 +77,9 @@ typedef struct lt_choice { /* cublasLtMatmulHeuristicResult_t, hipblasLtMatmulHe
     X(LT_BIAS_POINTER, CUBLASLT_MATMUL_DESC_BIAS_POINTER, 8, HIPBLASLT_MATMUL_DESC_BIAS_POINTER,   \
       3)                                                                                           \
     X(LT_BIAS_TYPE, LT_NONE, LT_NONE, HIPBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, 4)                     \
-    X(LT_AUX_POINTER, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, 11,                               \
-      HIPBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, 10)                                              \
-    X(LT_AUX_LEADING, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, 12,                                    \
-      HIPBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, 11)                                                   \
-    X(LT_AUX_STRIDE, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, 13,                           \
-      HIPBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, 12)                                         \
     X(LT_EPILOGUE_RELU, CUBLASLT_EPILOGUE_RELU, 2, HIPBLASLT_EPILOGUE_RELU, 2)                     \
-    X(LT_EPILOGUE_RELU_AUX, CUBLASLT_EPILOGUE_RELU_AUX, 130, LT_NONE, LT_NONE)                     \
-    X(LT_EPILOGUE_DRELU, CUBLASLT_EPILOGUE_DRELU, 136, LT_NONE, LT_NONE)                           \
-    X(LT_EPILOGUE_DRELU_BGRAD, CUBLASLT_EPILOGUE_DRELU_BGRAD, 152, LT_NONE, LT_NONE)               \
     X(LT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_BIAS, 4, HIPBLASLT_EPILOGUE_BIAS, 4)                     \
     X(LT_EPILOGUE_GELU, CUBLASLT_EPILOGUE_GELU, 32, HIPBLASLT_EPILOGUE_GELU, 32)                   \
-    X(LT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX, 160, HIPBLASLT_EPILOGUE_GELU_AUX, 160)     \
-    X(LT_EPILOGUE_DGELU, CUBLASLT_EPILOGUE_DGELU, 192, HIPBLASLT_EPILOGUE_DGELU, 192)              \
-    X(LT_EPILOGUE_DGELU_BGRAD, CUBLASLT_EPILOGUE_DGELU_BGRAD, 208, HIPBLASLT_EPILOGUE_DGELU_BGRAD, \
-      208)                                                                                         \
     X(LT_WORKSPACE_BYTES, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, 1,                             \
       HIPBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, 1)                                                \
     X(LT_REDUCTIONS, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, 3, LT_NONE, LT_NONE)              \

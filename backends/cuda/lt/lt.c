@@ -20,11 +20,6 @@ typedef struct product_kernel {
 
 /* ---- running ---- */
 
-static wb_gpu_outcome set_address(product_kernel *k, lt_desc_attribute attribute,
-                                  gpu_pointer address) {
-    return LT_TRY(MatmulDescSetAttribute, k->product.desc, attribute, &address, sizeof address);
-}
-
 /* One and zero in the type in which products are scaled. */
 static wb_gpu_outcome multiply(const product_kernel *k, const wb_gpu_run *run,
                                const gpu_pointer at[3], gpu_pointer bias, gpu_pointer workspace) {
@@ -57,18 +52,15 @@ static wb_gpu_outcome run_product(const wb_gpu_kernel *kernel, const wb_gpu_run 
     product_kernel *k = (product_kernel *)(uintptr_t)kernel;
     const gpu_pointer workspace = wb_gpu_address(run, command, command->narguments - 1);
     const wb_epilogue *e = &k->epilogue;
-    const bool has_bias = wb_epilogue_has_bias(e->kind), has_aux = wb_epilogue_has_aux(e->kind);
-    gpu_pointer bias = 0, base[3];
+    gpu_pointer base[3];
     for (int j = 0; j < 3; j++) base[j] = wb_gpu_address(run, command, j);
     if (e->kind) base[2] = wb_gpu_address(run, command, 3 + e->result);
-    if (!has_bias && !has_aux) return run_all(k, run, base, 0, workspace);
-    wb_gpu_outcome o = {.error = NULL};
-    if (has_bias)
-        bias = wb_gpu_address(run, command, 3 + e->bias) + (gpu_pointer)e->bias_offset_bytes;
+    if (!(e->kind & WB_EPILOGUE_BIAS)) return run_all(k, run, base, 0, workspace);
+    const gpu_pointer bias =
+        wb_gpu_address(run, command, 3 + e->bias) + (gpu_pointer)e->bias_offset_bytes;
     pthread_mutex_lock(&k->lock);
-    if (has_bias) o = set_address(k, LT_BIAS_POINTER, bias);
-    if (!o.error && has_aux)
-        o = set_address(k, LT_AUX_POINTER, wb_gpu_address(run, command, 3 + e->aux));
+    wb_gpu_outcome o =
+        LT_TRY(MatmulDescSetAttribute, k->product.desc, LT_BIAS_POINTER, &bias, sizeof bias);
     if (!o.error) o = run_all(k, run, base, bias, workspace);
     pthread_mutex_unlock(&k->lock);
     return o;
@@ -171,15 +163,6 @@ static bool is_taken(const wb_call *call) {
            wb_lt_load(reason, sizeof reason);
 }
 
-/* What lies beside the result has columns and matrices of whole vectors, and one address; and there
- * is one bias for all matrices. */
-static bool has_place_beside(const wb_matmul_call *p, int64_t length, int kind) {
-    if (kind & WB_EPILOGUE_BGRAD && p->batch > 1) return false;
-    if (wb_epilogue_has_mask(kind)) return p->batch == 1 && LT_EPILOGUE_DRELU != LT_NONE;
-    return !wb_epilogue_has_aux(kind) || (p->ldc % WB_LT_AUX_MULTIPLE == 0 && length == p->batch &&
-                                          stride_of(p->offset_c, length) % WB_LT_AUX_MULTIPLE == 0);
-}
-
 /* NULL: the library has nothing for this; what an error says is worth a line where somebody looks
  * for it. */
 static product_kernel *kernel_new(wb_gpu_device *device, const wb_call *call, int64_t length,
@@ -213,9 +196,7 @@ wb_gpu_answer wb_lt_lower(wb_gpu_device *device, const wb_call *call, const wb_p
     if (!is_taken(call)) return WB_GPU_PASS;
     const int64_t length = run_length(&call->matmul);
     if (length == 0) return WB_GPU_PASS;
-    if (program && (!wb_epilogue_find(call, program, split, &epilogue) ||
-                    !has_place_beside(&call->matmul, length, epilogue.kind)))
-        return WB_GPU_APART;
+    if (program && !wb_epilogue_find(call, program, split, &epilogue)) return WB_GPU_APART;
     product_kernel *k = kernel_new(device, call, length, &epilogue, &answer);
     *kernel = k ? &k->kernel : NULL;
     return !k && answer == WB_GPU_PASS && program ? WB_GPU_APART : answer;

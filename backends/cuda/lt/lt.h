@@ -58,12 +58,7 @@ void wb_lt_product_release(wb_lt_product *product);
 
 /* ---- which algorithm (choose.c) ---- */
 
-enum {
-    WB_LT_ALIGNED_BYTES = 16,  /* of all operands: what the widest loads and stores want */
-    WB_LT_MASK_MULTIPLE = 128, /* of the bits in a column of a mask */
-    WB_LT_AUX_MULTIPLE =
-        8, /* of the leading dimension and distances of what lies beside a result */
-};
+enum { WB_LT_ALIGNED_BYTES = 16 /* of all operands: what the widest loads and stores want */ };
 
 /* For operands that are aligned so, and for such as are aligned to their elements alone. hipBLASLt
  * is not told of alignment: it has `any`. */

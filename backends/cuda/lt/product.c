@@ -38,10 +38,6 @@ static int32_t epilogue_of(int kind) {
         {WB_EPILOGUE_BIAS, LT_EPILOGUE_BIAS},
         {WB_EPILOGUE_RELU, LT_EPILOGUE_RELU},
         {WB_EPILOGUE_GELU, LT_EPILOGUE_GELU},
-        {WB_EPILOGUE_AUX, LT_EPILOGUE_GELU_AUX & ~LT_EPILOGUE_GELU},
-        {WB_EPILOGUE_DGELU, LT_EPILOGUE_DGELU},
-        {WB_EPILOGUE_DRELU, LT_EPILOGUE_DRELU},
-        {WB_EPILOGUE_BGRAD, LT_EPILOGUE_DGELU_BGRAD & ~LT_EPILOGUE_DGELU},
     };
     int32_t bits = 0;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
@@ -53,33 +49,14 @@ static wb_gpu_outcome set_desc(lt_desc desc, lt_desc_attribute attribute, int32_
     return LT_TRY(MatmulDescSetAttribute, desc, attribute, &value, sizeof value);
 }
 
-static wb_gpu_outcome set_long(lt_desc desc, lt_desc_attribute attribute, int64_t value) {
-    return LT_TRY(MatmulDescSetAttribute, desc, attribute, &value, sizeof value);
-}
-
-/* Any will do where an algorithm is looked for: of an address its alignment counts, and that it is
- * there. */
-static wb_gpu_outcome set_address(lt_desc desc, lt_desc_attribute attribute) {
-    static const gpu_pointer somewhere = WB_LT_ALIGNED_BYTES;
-    return LT_TRY(MatmulDescSetAttribute, desc, attribute, &somewhere, sizeof somewhere);
-}
-
 /* A bias is of the product's type. hipBLASLt before 0.10 looks for algorithms without one as long
- * as it has no address. */
+ * as it has no address; any will do, whose alignment counts. */
 static wb_gpu_outcome announce_bias(const wb_lt_shape *shape, lt_desc desc) {
+    static const gpu_pointer somewhere = WB_LT_ALIGNED_BYTES;
     if (LT_BIAS_TYPE == LT_NONE) return (wb_gpu_outcome){.error = NULL};
     const wb_gpu_outcome o = set_desc(desc, LT_BIAS_TYPE, type_of(shape->dtype));
-    return o.error ? o : set_address(desc, LT_BIAS_POINTER);
-}
-
-/* Aligned as it will be, and lying as the result does; or bits. */
-static wb_gpu_outcome announce_aux(const wb_lt_shape *shape, lt_desc desc) {
-    const int64_t bits = (shape->m + WB_LT_MASK_MULTIPLE - 1) / WB_LT_MASK_MULTIPLE;
-    wb_gpu_outcome o =
-        set_long(desc, LT_AUX_LEADING,
-                 wb_epilogue_has_mask(shape->epilogue) ? bits * WB_LT_MASK_MULTIPLE : shape->ldc);
-    if (!o.error && shape->batch > 1) o = set_long(desc, LT_AUX_STRIDE, shape->stride_c);
-    return o.error ? o : set_address(desc, LT_AUX_POINTER);
+    if (o.error) return o;
+    return LT_TRY(MatmulDescSetAttribute, desc, LT_BIAS_POINTER, &somewhere, sizeof somewhere);
 }
 
 static wb_gpu_outcome make_desc(const wb_lt_shape *shape, lt_desc *desc) {
@@ -88,8 +65,7 @@ static wb_gpu_outcome make_desc(const wb_lt_shape *shape, lt_desc *desc) {
     if (!o.error && shape->transpose_a) o = set_desc(*desc, LT_TRANSPOSE_A, LT_TRANSPOSED);
     if (!o.error && shape->transpose_b) o = set_desc(*desc, LT_TRANSPOSE_B, LT_TRANSPOSED);
     if (!o.error && shape->epilogue) o = set_desc(*desc, LT_EPILOGUE, epilogue_of(shape->epilogue));
-    if (!o.error && wb_epilogue_has_bias(shape->epilogue)) o = announce_bias(shape, *desc);
-    if (!o.error && wb_epilogue_has_aux(shape->epilogue)) o = announce_aux(shape, *desc);
+    if (!o.error && shape->epilogue & WB_EPILOGUE_BIAS) o = announce_bias(shape, *desc);
     return o;
 }
 

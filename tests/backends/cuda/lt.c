@@ -11,15 +11,6 @@
 enum {
     WORKSPACE = 1000,
     UNALIGNED = LT_ALIGNMENT_A == LT_NONE ? 1 : 256,
-    /* bits of epilogues' numbers */
-    AUX = LT_EPILOGUE_GELU_AUX & ~LT_EPILOGUE_GELU,
-    DGELU = LT_EPILOGUE_DGELU & ~AUX,
-    BGRAD = LT_EPILOGUE_DGELU_BGRAD & ~LT_EPILOGUE_DGELU,
-    DRELU = LT_EPILOGUE_DRELU == LT_NONE ? 0 : LT_EPILOGUE_DRELU & ~AUX,
-    MASK = DRELU ? LT_EPILOGUE_RELU | DRELU : 0, /* with AUX */
-    MASK_MULTIPLE = 128,
-    AUX_ALIGNMENT = 16,
-    AUX_MULTIPLE = 8,
 };
 
 struct lt_handle_object {
@@ -30,8 +21,7 @@ struct lt_desc_object {
     lt_compute compute;
     lt_type scale;
     int32_t transpose_a, transpose_b, epilogue, bias_type;
-    const void *bias, *aux;
-    int64_t aux_leading, aux_stride;
+    const void *bias;
 };
 
 struct lt_layout_object {
@@ -55,11 +45,9 @@ long fake_lt_live, fake_lt_asked, fake_lt_products, fake_lt_fused, fake_lt_align
     fake_lt_invalid;
 
 /* set by the test: the n-th call from now on fails (0: none); there is no TF32; there is no
- * algorithm with something beside the result, or for what is not aligned; the version, as the
- * library tells it */
-extern long fake_lt_fail, fake_lt_no_tf32, fake_lt_no_aux, fake_lt_no_unaligned, fake_lt_version;
-long fake_lt_fail, fake_lt_no_tf32, fake_lt_no_aux, fake_lt_no_unaligned,
-    fake_lt_version = LT_CHOOSE(130100, 1201);
+ * algorithm for what is not aligned; the version, as the library tells it */
+extern long fake_lt_fail, fake_lt_no_tf32, fake_lt_no_unaligned, fake_lt_version;
+long fake_lt_fail, fake_lt_no_tf32, fake_lt_no_unaligned, fake_lt_version = LT_CHOOSE(130100, 1201);
 
 #define X(result, name, parameters) result LT_NAME(name) parameters;
 LT_FUNCTION_LIST(X)
@@ -124,9 +112,6 @@ lt_code LT_NAME(MatmulDescSetAttribute)(lt_desc desc, lt_desc_attribute attribut
         {LT_EPILOGUE, &desc->epilogue, sizeof desc->epilogue},
         {LT_BIAS_POINTER, &desc->bias, sizeof desc->bias},
         {LT_BIAS_TYPE, &desc->bias_type, sizeof desc->bias_type},
-        {LT_AUX_POINTER, &desc->aux, sizeof desc->aux},
-        {LT_AUX_LEADING, &desc->aux_leading, sizeof desc->aux_leading},
-        {LT_AUX_STRIDE, &desc->aux_stride, sizeof desc->aux_stride},
     };
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)
         if (attribute == places[i].attribute && bytes == places[i].bytes) {
@@ -192,29 +177,15 @@ static bool is_aligned(uint64_t alignment, const void *pointer) {
     return (uintptr_t)pointer % alignment == 0;
 }
 
-static bool has_mask(const struct lt_desc_object *desc) {
-    return desc->epilogue & AUX && desc->epilogue & MASK;
-}
-
-/* What lies beside the result. */
-static bool aux_fits(const struct lt_desc_object *desc, lt_layout c) {
-    if (!(desc->epilogue & AUX)) return true;
-    if (has_mask(desc) && (desc->aux_leading % MASK_MULTIPLE != 0 || c->batch > 1)) return false;
-    return desc->aux && is_aligned(AUX_ALIGNMENT, desc->aux) &&
-           desc->aux_leading >= (int64_t)c->rows && desc->aux_leading % AUX_MULTIPLE == 0 &&
-           desc->aux_stride % AUX_MULTIPLE == 0 &&
-           (c->batch == 1 || desc->aux_stride >= desc->aux_leading * (int64_t)c->columns);
-}
-
 /* hipBLASLt takes a bias of the product's type or in f32: it is told which. */
 static bool fit(const struct lt_desc_object *desc, lt_layout a, lt_layout b, lt_layout c) {
-    const bool has_bias = desc->epilogue & (LT_EPILOGUE_BIAS | BGRAD);
+    const bool has_bias = desc->epilogue & LT_EPILOGUE_BIAS;
     const uint64_t m = desc->transpose_a ? a->columns : a->rows,
                    k = desc->transpose_a ? a->rows : a->columns,
                    n = desc->transpose_b ? b->rows : b->columns,
                    k_of_b = desc->transpose_b ? b->columns : b->rows;
     return m == c->rows && n == c->columns && k == k_of_b && a->batch == c->batch &&
-           b->batch == c->batch && a->type == c->type && b->type == c->type && aux_fits(desc, c) &&
+           b->batch == c->batch && a->type == c->type && b->type == c->type &&
            is_operation(desc->transpose_a) && is_operation(desc->transpose_b) &&
            (LT_BIAS_TYPE == LT_NONE || !has_bias || desc->bias_type == c->type) &&
            (desc->compute == LT_COMPUTE_F64) == (c->type == LT_F64) &&
@@ -241,7 +212,6 @@ lt_code LT_NAME(MatmulAlgoGetHeuristic)(lt_handle handle, lt_desc desc, lt_layou
         (c->type == LT_BF16) != (preference->reductions == LT_REDUCTIONS_COMPUTED))
         return LT_NOT_SUPPORTED;
     if (desc->compute == LT_COMPUTE_TF32 && fake_lt_no_tf32) return LT_NOT_SUPPORTED;
-    if (desc->epilogue & AUX && fake_lt_no_aux) return LT_NOT_SUPPORTED;
     uint32_t alignment = UNALIGNED;
     for (int i = 0; i < 4; i++)
         if (preference->alignment[i] < alignment) alignment = preference->alignment[i];
@@ -278,33 +248,10 @@ static void put(void *array, lt_type type, int64_t i, double value) {
 
 static const double root = 0.7978845608028654, cubic = 0.044715;
 
-static double slope_of_gelu(double z) {
-    const double u = root * (z + cubic * z * z * z), rise = root * (1 + 3 * cubic * z * z);
-    return 0.5 + 0.5 * tanh(u) + 0.5 * z * rise / (cosh(u) * cosh(u));
-}
-
-/* Bit `at`, of those in the library's own order, which is another than one might think. */
-static bool mask_bit(const struct lt_desc_object *desc, int64_t at) {
-    return ((const uint8_t *)desc->aux)[at / 8] >> (7 - at % 8) & 1;
-}
-static void set_mask_bit(const struct lt_desc_object *desc, int64_t at, bool bit) {
-    uint8_t *byte = (uint8_t *)(uintptr_t)desc->aux + at / 8;
-    *byte = (uint8_t)((*byte & ~(0x80 >> at % 8)) | (bit ? 0x80 >> at % 8 : 0));
-}
-
-/* Element or bit `at` of what lies beside the result goes with it; sum: of the row so far. */
-static double finish(const struct lt_desc_object *desc, lt_type type, double x, int64_t row,
-                     int64_t at, double *sum) {
-    if (desc->epilogue & DRELU && !mask_bit(desc, at)) x = 0;
-    if (desc->epilogue & DGELU) x *= slope_of_gelu(get(desc->aux, type, at));
+static double finish(const struct lt_desc_object *desc, lt_type type, double x, int64_t row) {
     if (desc->epilogue & LT_EPILOGUE_BIAS) x += get(desc->bias, type, row);
-    if (has_mask(desc) && !(desc->epilogue & DRELU))
-        set_mask_bit(desc, at, x > 0);
-    else if (desc->epilogue & AUX && !(desc->epilogue & (DGELU | DRELU)))
-        put((void *)(uintptr_t)desc->aux, type, at, x);
     if (desc->epilogue & LT_EPILOGUE_RELU) x = x > 0 ? x : 0;
     if (desc->epilogue & LT_EPILOGUE_GELU) x = 0.5 * x * (1 + tanh(root * (x + cubic * x * x * x)));
-    *sum += x;
     return x;
 }
 
@@ -312,7 +259,6 @@ static void multiply(const struct lt_desc_object *desc, const void *a, lt_layout
                      lt_layout bl, void *d, lt_layout dl, int64_t batch) {
     const int64_t k = (int64_t)(desc->transpose_a ? al->rows : al->columns);
     for (int64_t row = 0; row < (int64_t)dl->rows; row++) {
-        double row_sum = 0;
         for (int64_t column = 0; column < (int64_t)dl->columns; column++) {
             double sum = 0;
             for (int64_t i = 0; i < k; i++)
@@ -323,10 +269,8 @@ static void multiply(const struct lt_desc_object *desc, const void *a, lt_layout
                            batch * bl->stride + (desc->transpose_b ? column + i * bl->leading
                                                                    : i + column * bl->leading));
             put(d, dl->type, batch * dl->stride + row + column * dl->leading,
-                finish(desc, dl->type, sum, row,
-                       batch * desc->aux_stride + row + column * desc->aux_leading, &row_sum));
+                finish(desc, dl->type, sum, row));
         }
-        if (desc->epilogue & BGRAD) put((void *)(uintptr_t)desc->bias, dl->type, row, row_sum);
     }
 }
 
@@ -349,22 +293,12 @@ typedef struct array {
 static lt_code compute(const struct lt_desc_object *desc, const void *a, lt_layout al,
                        const void *b, lt_layout bl, void *d, lt_layout dl, gpu_stream stream,
                        bool takes_bias) {
-    const struct lt_layout_object beside = {.type = dl->type,
-                                            .rows = dl->rows,
-                                            .columns = dl->columns,
-                                            .leading = desc->aux_leading,
-                                            .stride = desc->aux_stride,
-                                            .batch = dl->batch};
-    const bool has_bias = desc->epilogue & (LT_EPILOGUE_BIAS | BGRAD);
-    const size_t aux_bytes = !(desc->epilogue & AUX) ? 0
-                             : has_mask(desc)        ? (size_t)desc->aux_leading / 8 * dl->columns
-                                                     : extent(&beside);
+    const bool has_bias = desc->epilogue & LT_EPILOGUE_BIAS;
     array arrays[] = {
         {a, extent(al), false, NULL},
         {b, extent(bl), false, NULL},
         {d, extent(dl), true, NULL},
-        {desc->bias, has_bias ? dl->rows * size_of(dl->type) : 0, desc->epilogue & BGRAD, NULL},
-        {desc->aux, aux_bytes, !(desc->epilogue & (DGELU | DRELU)), NULL},
+        {desc->bias, has_bias ? dl->rows * size_of(dl->type) : 0, false, NULL},
     };
     enum { COUNT = sizeof arrays / sizeof *arrays };
     bool done = true;
@@ -372,8 +306,8 @@ static lt_code compute(const struct lt_desc_object *desc, const void *a, lt_layo
         if (arrays[i].bytes)
             done = done && fetch(stream, arrays[i].there, arrays[i].bytes, &arrays[i].copy);
     struct lt_desc_object host = *desc;
-    host.bias = arrays[3].copy, host.aux = arrays[4].copy;
-    if (!takes_bias) host.epilogue &= ~(LT_EPILOGUE_BIAS | BGRAD);
+    host.bias = arrays[3].copy;
+    if (!takes_bias) host.epilogue &= ~LT_EPILOGUE_BIAS;
     for (int32_t i = 0; done && i < dl->batch; i++)
         multiply(&host, arrays[0].copy, al, arrays[1].copy, bl, arrays[2].copy, dl, i);
     for (int i = 0; i < COUNT; i++) {

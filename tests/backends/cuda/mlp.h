@@ -14,9 +14,7 @@ typedef struct mlp {
     wb_dtype dtype;
     mlp_activation *f;
     int64_t width; /* of the hidden layer */
-    bool has_bias, is_bias_trained;
-    bool is_batch;                      /* x has two matrices */
-    bool reads_argument, reads_a_slice; /* what f is of is a result, too; or some of it */
+    bool is_batch; /* x has two matrices */
 } mlp;
 
 enum {
@@ -26,7 +24,7 @@ enum {
     MLP_BATCH = 2,
     MLP_WIDEST = 16,
     MLP_ARRAYS = 5,
-    MLP_MOST = MLP_WIDEST * (MLP_INPUTS + MLP_OUTPUTS + 1 + MLP_SAMPLES * MLP_BATCH)
+    MLP_MOST = MLP_WIDEST * (MLP_INPUTS + MLP_OUTPUTS + 1)
 };
 
 static wb_array *mlp_numbers(const mlp *m, const wb_device *device, int64_t rows, int64_t columns,
@@ -39,8 +37,7 @@ static wb_array *mlp_numbers(const mlp *m, const wb_device *device, int64_t rows
     return wb_eval(x) == WB_OK ? x : NULL;
 }
 
-/* The gradients of w1, w2 and b, then what f is of, as far as they are wanted: one plan. -1 with
- * the library's error, or how many numbers. */
+/* The gradients of w1, w2 and b: one plan. -1 with the library's error, or how many numbers. */
 static int64_t mlp_train(const mlp *m, const wb_device *device, double results[MLP_MOST]) {
     int64_t size = 0;
     wb_scope_open();
@@ -52,14 +49,11 @@ static int64_t mlp_train(const mlp *m, const wb_device *device, double results[M
     wb_array *t = mlp_numbers(m, device, MLP_OUTPUTS, MLP_SAMPLES, m->is_batch);
     wb_scope_open(); /* so that nobody can read the products themselves afterwards */
     wb_array *const trained[] = {w1, w2, b};
-    wb_array *left[4] = {NULL};
-    wb_array *z = wb_matmul(w1, x);
-    if (m->has_bias) z = wb_add(z, b);
-    wb_array *loss = wb_sum(wb_square(wb_sub(wb_matmul(w2, m->f(z)), t)));
-    int count = m->is_bias_trained ? 3 : 2;
+    wb_array *left[3] = {NULL};
+    wb_array *y = m->f(wb_add(wb_matmul(w1, x), b));
+    wb_array *loss = wb_sum(wb_square(wb_sub(wb_matmul(w2, y), t)));
+    const int count = 3;
     bool done = wb_gradient_of(loss, count, trained, left) == WB_OK;
-    if (m->reads_argument) left[count++] = z;
-    if (m->reads_a_slice) left[count++] = wb_mul_number(wb_slice(z, 0, 1, 3, 1), 2);
     done =
         wb_scope_close_leaving(count, left) == WB_OK && done && wb_evaluate(count, left) == WB_OK;
     for (int i = 0; i < count && done; i++) {
