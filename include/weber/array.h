@@ -69,14 +69,15 @@ WB_API wb_live_counts wb_live(void);
 /* ---- making ---- */
 
 /* Arrays of one value; wb_full's is converted to dtype. */
-#define wb_zeros(dtype, ...)       wb_full_make(dtype, 0.0, WB_INTS(__VA_ARGS__))
-#define wb_ones(dtype, ...)        wb_full_make(dtype, 1.0, WB_INTS(__VA_ARGS__))
-#define wb_full(dtype, value, ...) wb_full_make(dtype, value, WB_INTS(__VA_ARGS__))
+#define wb_zeros(dtype, ...)       wb_full_make(WB_DTYPE(dtype), 0.0, WB_INTS(__VA_ARGS__))
+#define wb_ones(dtype, ...)        wb_full_make(WB_DTYPE(dtype), 1.0, WB_INTS(__VA_ARGS__))
+#define wb_full(dtype, value, ...) wb_full_make(WB_DTYPE(dtype), value, WB_INTS(__VA_ARGS__))
 WB_API wb_array *wb_full_make(wb_dtype dtype, double value, int ndim, const int64_t *sizes);
 
 /* A number without dimensions. wb_scalar has the type you say; wb_number is weak: it takes the type
  * of what it meets. */
-WB_API wb_array *wb_scalar(wb_dtype dtype, double value);
+#define wb_scalar(dtype, value) wb_scalar(WB_DTYPE(dtype), value)
+WB_API wb_array *(wb_scalar)(wb_dtype dtype, double value);
 WB_API wb_array *wb_number(double value);
 
 /* A number, weak as wb_number, whose value is no part of the plan: a learning rate, a bias
@@ -84,14 +85,43 @@ WB_API wb_array *wb_number(double value);
 WB_API wb_array *wb_late(double value);
 
 /* 0, 1, 2, ... along dimension dim, the same along all others. */
-#define wb_iota(dtype, dim, ...) wb_iota_make(dtype, dim, WB_INTS(__VA_ARGS__))
+#define wb_iota(dtype, dim, ...) wb_iota_make(WB_DTYPE(dtype), dim, WB_INTS(__VA_ARGS__))
 WB_API wb_array *wb_iota_make(wb_dtype dtype, int dim, int ndim, const int64_t *sizes);
 
-/* A vector of f32 from C numbers: wb_vector(1, 2, 3). */
-#define wb_vector(...)                                                                             \
-    wb_from_make(                                                                                  \
-        WB_F32, (const float[]){__VA_ARGS__}, 1,                                                   \
-        (const int64_t[]){(int64_t)(sizeof((const float[]){__VA_ARGS__}) / sizeof(float))})
+/* Literals, as one reads them. The type is one of the names WB_F32 to WB_BOOL, not a variable or a
+ * macro's argument; numbers for f16 and bf16 are written as floats.
+ *
+ *     wb_vector(1, 2, 3)                                    f32 (3)
+ *     wb_vector_of(WB_I32, 1, 2, 3)                         i32 (3)
+ *     wb_matrix(3, {1, 2, 3},                               f32 (2, 3): 2 rows of 3 columns;
+ *                  {4, 5, 6})                               the first argument counts the columns
+ *     wb_matrix_of(WB_F64, 3, {1, 2, 3}, {4, 5, 6})         f64 (2, 3)
+ *
+ * A row with fewer numbers is filled with zeros, as C does; one with more does not compile. (An
+ * array literal with commas cannot stand in the argument of a macro: wb_from(WB_F32, (float[]){1,
+ * 2}, 2) does not compile.) */
+#define wb_vector(...) wb_vector_of(WB_F32, __VA_ARGS__)
+#define wb_vector_of(dtype, ...)                                                                   \
+    wb_vector_make(                                                                                \
+        dtype, (const WB_LITERAL_##dtype[]){__VA_ARGS__},                                          \
+        (int64_t)(sizeof((const WB_LITERAL_##dtype[]){__VA_ARGS__}) / sizeof(WB_LITERAL_##dtype)))
+#define wb_matrix(columns, ...) wb_matrix_of(WB_F32, columns, __VA_ARGS__)
+#define wb_matrix_of(dtype, columns, ...)                                                          \
+    wb_matrix_make(dtype, (const WB_LITERAL_##dtype[][columns]){__VA_ARGS__}, columns,             \
+                   (int64_t)(sizeof((const WB_LITERAL_##dtype[][columns]){__VA_ARGS__}) /          \
+                             sizeof(WB_LITERAL_##dtype[columns])))
+WB_API wb_array *wb_vector_make(wb_dtype dtype, const void *numbers, int64_t count);
+WB_API wb_array *wb_matrix_make(wb_dtype dtype, const void *numbers, int64_t columns, int64_t rows);
+
+/* The C type of the numbers in a literal. */
+#define WB_LITERAL_WB_F32  float
+#define WB_LITERAL_WB_F64  double
+#define WB_LITERAL_WB_F16  float
+#define WB_LITERAL_WB_BF16 float
+#define WB_LITERAL_WB_I32  int32_t
+#define WB_LITERAL_WB_I64  int64_t
+#define WB_LITERAL_WB_U8   uint8_t
+#define WB_LITERAL_WB_BOOL bool
 
 /* From C memory. wb_from copies; wb_borrow reads the caller's bytes, which must stay valid and
  * unchanged until release is called (or, without one, for as long as the array lives), and are
@@ -99,14 +129,14 @@ WB_API wb_array *wb_iota_make(wb_dtype dtype, int dim, int ndim, const int64_t *
  * the last use, also when the call fails, and may be NULL for wb_borrow. data is dense, first
  * dimension fastest. */
 typedef void wb_release_fn(void *context, void *data);
-#define wb_from(dtype, data, ...) wb_from_make(dtype, data, WB_INTS(__VA_ARGS__))
+#define wb_from(dtype, data, ...) wb_from_make(WB_DTYPE(dtype), data, WB_INTS(__VA_ARGS__))
 WB_API wb_array *wb_from_make(wb_dtype dtype, const void *data, int ndim, const int64_t *sizes);
 #define wb_borrow(dtype, data, release, context, ...)                                              \
-    wb_borrow_make(dtype, data, release, context, WB_INTS(__VA_ARGS__))
+    wb_borrow_make(WB_DTYPE(dtype), data, release, context, WB_INTS(__VA_ARGS__))
 WB_API wb_array *wb_borrow_make(wb_dtype dtype, const void *data, wb_release_fn *release,
                                 void *context, int ndim, const int64_t *sizes);
 #define wb_adopt(dtype, data, release, context, ...)                                               \
-    wb_adopt_make(dtype, data, release, context, WB_INTS(__VA_ARGS__))
+    wb_adopt_make(WB_DTYPE(dtype), data, release, context, WB_INTS(__VA_ARGS__))
 WB_API wb_array *wb_adopt_make(wb_dtype dtype, void *data, wb_release_fn *release, void *context,
                                int ndim, const int64_t *sizes);
 
@@ -114,8 +144,8 @@ WB_API wb_array *wb_adopt_make(wb_dtype dtype, void *data, wb_release_fn *releas
  * device, for any number of threads and however often they are recomputed. uniform in [0, 1);
  * normal with mean 0 and deviation 1 (Box and Muller); bernoulli is 1 with probability p, else 0,
  * of type bool. wb_seed starts this thread's sequence anew. */
-#define wb_uniform(dtype, ...) wb_uniform_make(dtype, WB_INTS(__VA_ARGS__))
-#define wb_normal(dtype, ...)  wb_normal_make(dtype, WB_INTS(__VA_ARGS__))
+#define wb_uniform(dtype, ...) wb_uniform_make(WB_DTYPE(dtype), WB_INTS(__VA_ARGS__))
+#define wb_normal(dtype, ...)  wb_normal_make(WB_DTYPE(dtype), WB_INTS(__VA_ARGS__))
 #define wb_bernoulli(p, ...)   wb_bernoulli_make(p, WB_INTS(__VA_ARGS__))
 WB_API wb_array *wb_uniform_make(wb_dtype dtype, int ndim, const int64_t *sizes);
 WB_API wb_array *wb_normal_make(wb_dtype dtype, int ndim, const int64_t *sizes);
@@ -181,7 +211,8 @@ WB_API wb_array *wb_pad(wb_array *x, int dim, int64_t lo, int64_t hi, double val
 
 /* The same numbers in another type: floats to integers cut towards zero, anything to bool is x !=
  * 0. */
-WB_API wb_array *wb_cast(wb_array *x, wb_dtype dtype);
+#define wb_cast(x, dtype) wb_cast(x, WB_DTYPE(dtype))
+WB_API wb_array *(wb_cast)(wb_array *x, wb_dtype dtype);
 
 /* ---- values ---- */
 

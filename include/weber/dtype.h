@@ -31,13 +31,37 @@ extern "C" {
     X(U8, u8, 1, uint8_t)                                                                          \
     X(BOOL, bool, 1, uint8_t)
 
-/* WB_F32 is zero, so that a zeroed desc means f32. */
+/* WB_F32 is zero: a desc without a type means f32. */
 typedef enum wb_dtype {
 #define X(NAME, name, bytes, type) WB_##NAME,
     WB_DTYPE_LIST(X)
 #undef X
         WB_DTYPE_COUNT
 } wb_dtype;
+
+/* The same constants with the enumeration's type, which C's enumerators lack: by it a maker tells
+ * an element type from a number that stands in its place. In C11,
+ *
+ *     wb_zeros(2, 3)                    fails: "zeros: 2 is not an element type: ..."
+ *
+ * instead of making an f16 vector. Hold element types in a wb_dtype, not in an int. */
+#define WB_F32  ((wb_dtype)WB_F32)
+#define WB_F64  ((wb_dtype)WB_F64)
+#define WB_F16  ((wb_dtype)WB_F16)
+#define WB_BF16 ((wb_dtype)WB_BF16)
+#define WB_I32  ((wb_dtype)WB_I32)
+#define WB_I64  ((wb_dtype)WB_I64)
+#define WB_U8   ((wb_dtype)WB_U8)
+#define WB_BOOL ((wb_dtype)WB_BOOL)
+
+/* dtype itself if it is a wb_dtype; a number n becomes n + WB_NO_DTYPE, which no function takes. */
+enum { WB_NO_DTYPE = 0x10000 };
+#if !defined(__cplusplus) && __STDC_VERSION__ >= 201112L
+#define WB_DTYPE(dtype)                                                                            \
+    _Generic((dtype), wb_dtype : (dtype), default : (wb_dtype)(WB_NO_DTYPE + (dtype)))
+#else
+#define WB_DTYPE(dtype) (dtype)
+#endif
 
 enum { WB_MAX_DIMS = 8 };
 

@@ -163,6 +163,8 @@ const char *wb_text_of(const wb_array *x); /* the same for an array's sizes */
 /* Fails unless 0 <= ndim <= 8 and the product of the sizes is a number; function names the
  * caller. */
 bool wb_check_sizes(const char *function, int ndim, const int64_t *sizes);
+/* Fails unless dtype is an element type; the error says which number stands in its place. */
+bool wb_check_dtype(const char *function, wb_dtype dtype);
 /* dim as 0 .. ndim - 1, or -1 with the error recorded. */
 int wb_check_dim(const char *function, int dim, int ndim);
 

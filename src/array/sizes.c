@@ -74,6 +74,15 @@ bool wb_check_sizes(const char *function, int ndim, const int64_t *sizes) {
     return false;
 }
 
+bool wb_check_dtype(const char *function, wb_dtype dtype) {
+    if ((unsigned)dtype < WB_DTYPE_COUNT) return true;
+    const int value = (int)dtype;
+    const int number = value < WB_NO_DTYPE / 2 ? value : value - WB_NO_DTYPE; /* see WB_DTYPE */
+    (void)wb_fail(WB_ERROR_DTYPE, "%s: %d is not an element type: write WB_F32, WB_F64, ...",
+                  function, number);
+    return false;
+}
+
 int wb_check_dim(const char *function, int dim, int ndim) {
     if (dim >= -ndim && dim < ndim) return dim < 0 ? dim + ndim : dim;
     (void)wb_fail(WB_ERROR_ARGUMENT, "%s: dimension %d of an array with %d dimensions", function,

@@ -244,10 +244,9 @@ void wb_vjp_select(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
     if (want[2]) out[2] = SELECT(o->inputs[0], NUM(0), g);
 }
 
-wb_array *wb_cast(wb_array *x, wb_dtype dtype) {
+wb_array *(wb_cast)(wb_array *x, wb_dtype dtype) {
     if (!wb_is_usable(x)) return wb_refuse("cast", x, "x");
-    if ((unsigned)dtype >= WB_DTYPE_COUNT)
-        return wb_fail_null(WB_ERROR_DTYPE, "cast: there is no type %d", (int)dtype);
+    if (!wb_check_dtype("cast", dtype)) return NULL;
     if (x->dtype == dtype && !is_weak(x)) return x;
     return wb_node_new(WB_OP_cast, dtype, x->ndim, x->sizes, 1, &x);
 }

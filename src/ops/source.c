@@ -2,17 +2,12 @@
 #include <string.h>
 
 #include "array/thread.h"
+#include "base/memory.h"
 #include "ops/ops.h"
-
-static bool check_type(const char *function, wb_dtype dtype) {
-    if ((unsigned)dtype < WB_DTYPE_COUNT) return true;
-    (void)wb_fail(WB_ERROR_DTYPE, "%s: there is no type %d", function, (int)dtype);
-    return false;
-}
 
 static wb_array *source(const char *function, wb_op op, wb_dtype dtype, int ndim,
                         const int64_t *sizes, int64_t attribute) {
-    if (!check_type(function, dtype) || !wb_check_sizes(function, ndim, sizes)) return NULL;
+    if (!wb_check_dtype(function, dtype) || !wb_check_sizes(function, ndim, sizes)) return NULL;
     return wb_node_with(op, dtype, ndim, sizes, 0, NULL, 1, &attribute);
 }
 
@@ -20,7 +15,7 @@ wb_array *wb_full_make(wb_dtype dtype, double value, int ndim, const int64_t *si
     return source("full", WB_OP_full, dtype, ndim, sizes, wb_bits_of(value));
 }
 
-wb_array *wb_scalar(wb_dtype dtype, double value) { return wb_full_make(dtype, value, 0, NULL); }
+wb_array *(wb_scalar)(wb_dtype dtype, double value) { return wb_full_make(dtype, value, 0, NULL); }
 
 wb_array *wb_late(double value) {
     wb_array *node = wb_node_new(WB_OP_late, WB_F64, 0, NULL, 0, NULL);
@@ -47,6 +42,7 @@ void wb_seed(uint64_t seed) {
 /* Each call takes a range of Philox blocks of its own: four 32-bit words a block. */
 static wb_array *random_node(const char *function, wb_op op, wb_dtype dtype, int ndim,
                              const int64_t *sizes) {
+    if (!wb_check_dtype(function, dtype)) return NULL;
     if (!wb_dtype_is_float(dtype))
         return wb_fail_null(WB_ERROR_DTYPE, "%s: a floating type is wanted, not %s", function,
                             wb_dtype_name(dtype));
@@ -93,7 +89,7 @@ static size_t bytes_of(wb_dtype dtype, int ndim, const int64_t *sizes) {
 
 static bool check_memory(const char *function, wb_dtype dtype, const void *data, int ndim,
                          const int64_t *sizes) {
-    if (!check_type(function, dtype) || !wb_check_sizes(function, ndim, sizes)) return false;
+    if (!wb_check_dtype(function, dtype) || !wb_check_sizes(function, ndim, sizes)) return false;
     if (data || wb_count_sizes(ndim, sizes) == 0) return true;
     (void)wb_fail_argument_null(function, "data");
     return false;
@@ -119,6 +115,37 @@ wb_array *wb_from_make(wb_dtype dtype, const void *data, int ndim, const int64_t
     if (!buffer) return NULL;
     if (bytes) memcpy(buffer->handle, data, bytes);
     return wb_node_data(dtype, ndim, sizes, on_default_device(buffer, bytes));
+}
+
+/* ---- literals ---- */
+
+/* Halves are written as floats. */
+static wb_dtype literal_type(wb_dtype dtype) {
+    return dtype == WB_F16 || dtype == WB_BF16 ? WB_F32 : dtype;
+}
+
+static wb_array *as_type(wb_array *x, wb_dtype dtype) { return x ? wb_cast(x, dtype) : NULL; }
+
+wb_array *wb_vector_make(wb_dtype dtype, const void *numbers, int64_t count) {
+    if (!wb_check_dtype("vector", dtype)) return NULL;
+    return as_type(wb_from_make(literal_type(dtype), numbers, 1, &count), dtype);
+}
+
+/* Rows of C memory are columns of the array's: they are turned here, so that the matrix is
+ * dense. */
+wb_array *wb_matrix_make(wb_dtype dtype, const void *numbers, int64_t columns, int64_t rows) {
+    const int64_t sizes[] = {rows, columns};
+    if (!wb_check_dtype("matrix", dtype)) return NULL;
+    if (!check_memory("matrix", dtype, numbers, 2, sizes)) return NULL;
+    const size_t size = wb_dtype_size(literal_type(dtype));
+    char *turned = wb_alloc((size_t)(rows * columns) * size);
+    if (!turned) return NULL;
+    for (int64_t i = 0; i < rows * columns; i++)
+        memcpy(turned + (size_t)(i % columns * rows + i / columns) * size,
+               (const char *)numbers + (size_t)i * size, size);
+    wb_array *x = wb_from_make(literal_type(dtype), turned, 2, sizes);
+    wb_release(turned);
+    return as_type(x, dtype);
 }
 
 /* Foreign memory as a node; where that fails it is given back, as it would be after its last

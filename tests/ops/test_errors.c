@@ -29,9 +29,10 @@ typedef wb_array *call_fn(void);
     X(6, "logic wants bool", wb_and(wb_zeros(WB_BOOL, 2), F(2)), DTYPE,                            \
       "and: bool wanted, an operand is f32")                                                       \
     X(7, "not wants bool", wb_not(I(2)), DTYPE, "not: bool wanted, an operand is i32")             \
-    X(8, "there is no such type", wb_cast(F(2), (wb_dtype)77), DTYPE, "cast: there is no type 77") \
+    X(8, "there is no such type", wb_cast(F(2), (wb_dtype)77), DTYPE,                              \
+      "cast: 77 is not an element type: write WB_F32, WB_F64, ...")                                \
     X(9, "nor for an array of one value", wb_full_make((wb_dtype)-1, 0, 0, NULL), DTYPE,           \
-      "full: there is no type -1")                                                                 \
+      "full: -1 is not an element type: write WB_F32, WB_F64, ...")                                \
     X(10, "inner sizes of a matrix product agree", wb_matmul(F(2, 5), F(4, 3)), SHAPE,             \
       "matmul: (2, 5) by (4, 3)")                                                                  \
     X(11, "a matrix and a vector", wb_matmul(F(2, 5), F(4)), SHAPE, "matmul: (2, 5) by (4)")       \

@@ -53,6 +53,78 @@ static void iota_counts_along_one_dimension(void **state) {
     assert_int_equal(wb_eval(wb_iota(WB_F32, 0, 0)), WB_OK);
 }
 
+/* A number that is no element type is one of a list of sizes with the type left out. */
+static void a_size_in_place_of_a_type_is_refused(void **state) {
+    (void)state;
+    const float memory[6] = {0};
+    const int16_t two = 2;
+    int made = 0;
+#define REFUSED(call, message)                                                                     \
+    do {                                                                                           \
+        made += (call) != NULL;                                                                    \
+        assert_error(WB_ERROR_DTYPE,                                                               \
+                     message " is not an element type: write WB_F32, WB_F64, ...");                \
+    } while (0)
+    REFUSED(wb_zeros(2, 3), "full: 2");
+    REFUSED(wb_ones(0, 3), "full: 0");
+    REFUSED(wb_full(7, 1.5, 3), "full: 7");
+    REFUSED(wb_full(-3, 1.5, 3), "full: -3");
+    REFUSED(wb_zeros(two, 3), "full: 2");
+    REFUSED(wb_zeros(100000, 3), "full: 100000");
+    REFUSED(wb_scalar(1, 2), "full: 1");
+    REFUSED(wb_iota(2, 0, 3), "iota: 2");
+    REFUSED(wb_uniform(2, 3), "uniform: 2");
+    REFUSED(wb_normal(3, 3), "normal: 3");
+    REFUSED(wb_from(2, memory, 3), "from: 2");
+    REFUSED(wb_borrow(2, memory, NULL, NULL, 3), "borrow: 2");
+    REFUSED(wb_cast(wb_vector(1, 2), 1), "cast: 1");
+#undef REFUSED
+    assert_int_equal(made, 0);
+}
+
+/* ---- literals ---- */
+
+static void a_vector_of_every_type(void **state) {
+    (void)state;
+    assert_int_equal(wb_dtype_of(wb_vector(1, 2)), WB_F32);
+    assert_values(wb_vector(0.5, -2), 0, 0.5, -2);
+#define VECTOR(type, a, b)                                                                         \
+    do {                                                                                           \
+        assert_int_equal(wb_dtype_of(wb_vector_of(WB_##type, a, b)), WB_##type);                   \
+        assert_sizes(wb_vector_of(WB_##type, a, b, b), 3);                                         \
+        assert_values(wb_vector_of(WB_##type, a, b), 0, a, b);                                     \
+    } while (0)
+    VECTOR(F32, 0.5f, -2);
+    VECTOR(F64, 0.1, -2);
+    VECTOR(F16, 0.5f, -2);
+    VECTOR(BF16, 0.5f, 256);
+    VECTOR(I32, INT32_MIN, 5);
+    VECTOR(I64, -3, 5);
+    VECTOR(U8, 255, 5);
+    VECTOR(BOOL, true, false);
+#undef VECTOR
+    int64_t wide[2];
+    wb_array *x = wb_vector_of(WB_I64, INT64_MIN, (INT64_C(1) << 53) + 1);
+    assert_int_equal(wb_read(x, wide, sizeof wide), WB_OK);
+    assert_true(wide[0] == INT64_MIN && wide[1] == (INT64_C(1) << 53) + 1);
+}
+
+static void a_matrix_is_written_as_one_reads_it(void **state) {
+    (void)state;
+    wb_array *x = wb_matrix(3, {1, 2, 3}, {4, 5, 6});
+    assert_sizes(x, 2, 3);
+    assert_values(x, 0, 1, 4, 2, 5, 3, 6);
+    assert_true(wb_at(x, 1, 0) == 4);
+    assert_values(wb_matmul(x, wb_vector(1, 0, -1)), 0, -2, -2);
+    assert_values(wb_matrix(2, {1}, {3, 4}), 0, 1, 3, 0, 4);
+    assert_values(wb_matrix_of(WB_I64, 2, {1, 2}), 0, 1, 2);
+    assert_int_equal(wb_dtype_of(wb_matrix_of(WB_BF16, 1, {1}, {2})), WB_BF16);
+    assert_values(wb_matrix_of(WB_F16, 1, {1}, {2}), 0, 1, 2);
+    assert_values(wb_matrix_of(WB_BOOL, 2, {true, false}, {false, true}), 0, 1, 0, 0, 1);
+    assert_null(wb_matrix_make(WB_F32, NULL, 2, 2));
+    assert_error(WB_ERROR_ARGUMENT, "matrix: data is NULL");
+}
+
 /* ---- C memory ---- */
 
 typedef struct memory {
@@ -125,7 +197,7 @@ static void a_refused_array_is_released_too(void **state) {
     assert_error(WB_ERROR_SHAPE, "borrow: size -1 of dimension 0 in (-1) is negative");
     assert_int_equal(m.releases, 1);
     assert_null(wb_adopt((wb_dtype)99, m.numbers, release, &m, 3));
-    assert_error(WB_ERROR_DTYPE, "adopt: there is no type 99");
+    assert_error(WB_ERROR_DTYPE, "adopt: 99 is not an element type: write WB_F32, WB_F64, ...");
     assert_int_equal(m.releases, 2);
     assert_null(wb_adopt(WB_F32, NULL, release, &m, 3)); /* nothing was handed over */
     assert_error(WB_ERROR_ARGUMENT, "adopt: data is NULL");
@@ -337,6 +409,9 @@ int main(void) {
         TEST(full_of_every_type),
         TEST(scalars_have_no_dimensions),
         TEST(iota_counts_along_one_dimension),
+        TEST(a_size_in_place_of_a_type_is_refused),
+        TEST(a_vector_of_every_type),
+        TEST(a_matrix_is_written_as_one_reads_it),
         TEST(a_copy_is_independent),
         TEST(borrowed_memory_is_released_after_the_last_use),
         TEST(a_pending_reader_holds_borrowed_memory),
