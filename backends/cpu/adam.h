@@ -1,4 +1,4 @@
-/* Adam's step as one loop: what a program of fourteen instructions per element is recognised as. */
+/* Adam's step as one loop. */
 #ifndef WB_CPU_ADAM_H
 #define WB_CPU_ADAM_H
 
@@ -14,10 +14,7 @@ typedef struct wb_adam_numbers {
 /* m = beta1 m + rest1 g;  v = beta2 v + rest2 g^2;  p -= decay p + rate m / (sqrt(correction v) +
  *                         epsilon)
  *
- * for n elements; a new value may lie where the old one does, otherwise nothing overlaps.
- * Numbers below 1.2e-38 count as zero where the processor can do that: where gradients have died
- * out, m and v fade into them within some thousand steps, and each costs a hundred times as much
- * as another. */
+ * for n elements; a new value may lie where the old one does, otherwise nothing overlaps. */
 typedef void wb_adam_loop(int64_t n, const wb_adam_numbers *a, const float *g, const float *p,
                           const float *m, const float *v, float *new_p, float *new_m, float *new_v);
 

@@ -37,25 +37,15 @@ typedef struct wb_step_list {
     int nstreams;
 } wb_step_list;
 
-/* Adam's step: places in memory (accesses), numbers (values). */
-enum {
-    WB_ADAM_BETA1,
-    WB_ADAM_REST1,
-    WB_ADAM_BETA2,
-    WB_ADAM_REST2,
-    WB_ADAM_RATE,
-    WB_ADAM_CORRECTION,
-    WB_ADAM_EPSILON,
-    WB_ADAM_DECAY,
-    WB_ADAM_NUMBERS
-};
+/* Adam's step: places in memory (accesses), late numbers (values). */
 typedef struct wb_cpu_adam {
     wb_adam_loop *loop; /* NULL: the program is something else */
     int16_t guard, g, p, m, v, new_p, new_m, new_v;
-    uint16_t numbers[WB_ADAM_NUMBERS]; /* WB_NO_VALUE: 0 */
+    uint16_t rate, correction, decay; /* WB_NO_VALUE: no decay */
+    wb_adam_numbers numbers;          /* the others */
 } wb_cpu_adam;
 
-/* True if the whole program is one step of Adam in f32. */
+/* True if the whole program is the callable adam or adamw in f32. */
 bool wb_cpu_find_adam(const wb_program *program, wb_cpu_adam *adam);
 
 struct wb_cpu_program {

@@ -2,6 +2,7 @@
  * phases. */
 #include <string.h>
 
+#include "fade.h"
 #include "pool.h"
 #include "program.h"
 
@@ -433,8 +434,7 @@ static void row_step(tile *t, const wb_step *step) {
 
 /* ---- Adam ---- */
 
-static float number_of(const tile *t, int which) {
-    const uint16_t value = t->job->k->adam.numbers[which];
+static float number_of(const tile *t, uint16_t value) {
     return value == WB_NO_VALUE ? 0 : *(const float *)t->value[value];
 }
 
@@ -448,14 +448,14 @@ static const wb_access *adam_access(const tile *t, int i) {
 
 static void adam_rows(const tile *t, int64_t rows, int64_t length) {
     const wb_cpu_program *k = t->job->k;
-    const wb_adam_numbers numbers = {
-        number_of(t, WB_ADAM_BETA1),   number_of(t, WB_ADAM_REST1),
-        number_of(t, WB_ADAM_BETA2),   number_of(t, WB_ADAM_REST2),
-        number_of(t, WB_ADAM_RATE),    number_of(t, WB_ADAM_CORRECTION),
-        number_of(t, WB_ADAM_EPSILON), number_of(t, WB_ADAM_DECAY)};
+    wb_adam_numbers numbers = k->adam.numbers;
+    numbers.rate = number_of(t, k->adam.rate);
+    numbers.correction = number_of(t, k->adam.correction);
+    numbers.decay = number_of(t, k->adam.decay);
     const bool good = *address(t, &k->program.accesses[k->adam.guard]) != 0;
     float *at[ADAM_ARRAYS];
     for (int i = 0; i < ADAM_ARRAYS; i++) at[i] = (void *)address(t, adam_access(t, i));
+    const unsigned saved = wb_fade_begin();
     for (int64_t r = 0; r < rows; r++) {
         if (good)
             k->adam.loop(length, &numbers, at[0], at[1], at[2], at[3], at[4], at[5], at[6]);
@@ -463,6 +463,7 @@ static void adam_rows(const tile *t, int64_t rows, int64_t length) {
             for (int i = 1; i < 4; i++) memmove(at[i + 3], at[i], (size_t)length * sizeof *at[i]);
         for (int i = 0; i < ADAM_ARRAYS; i++) at[i] += adam_access(t, i)->strides[1];
     }
+    wb_fade_end(saved);
 }
 
 /* False if the arrays do not lie in rows. */
@@ -511,16 +512,34 @@ static void ask(ahead *next) {
     }
 }
 
+typedef struct fading {
+    bool is_on;
+    unsigned saved;
+} fading;
+
+/* Turns it on or off where the step computes something that asks for the other. */
+static void fade(fading *f, const wb_step *step) {
+    if (!step->loop || step->instruction->is_step == f->is_on) return;
+    f->is_on = !f->is_on;
+    if (f->is_on)
+        f->saved = wb_fade_begin();
+    else
+        wb_fade_end(f->saved);
+}
+
 /* The full steps of a phase. */
 static void run_steps(tile *t, int phase) {
     const wb_step_list *list = &t->job->k->full[phase];
     if (t->job->k->adam.loop && adam_tile(t)) return;
     ahead next;
     look_ahead(t, list, &next);
+    fading faded = {.is_on = false};
     for (int64_t s = 0; s < list->count; s++) {
+        fade(&faded, &list->steps[s]);
         full_step(t, &list->steps[s]);
         ask(&next);
     }
+    if (faded.is_on) wb_fade_end(faded.saved);
 }
 
 static void begin(tile *t, const job *j, int worker) {
@@ -566,7 +585,12 @@ static void locate(tile *t, const wb_loop *loops, int nloops, int64_t index, int
 
 static void run_rows(tile *t, int stage) {
     const wb_step_list *list = &t->job->k->rows[stage];
-    for (int64_t s = 0; s < list->count; s++) row_step(t, &list->steps[s]);
+    fading faded = {.is_on = false};
+    for (int64_t s = 0; s < list->count; s++) {
+        fade(&faded, &list->steps[s]);
+        row_step(t, &list->steps[s]);
+    }
+    if (faded.is_on) wb_fade_end(faded.saved);
 }
 
 /* Reduced tiles number first .. last - 1 of one phase. */

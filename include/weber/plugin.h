@@ -71,8 +71,10 @@ typedef struct wb_instruction {
     uint8_t type; /* wb_register of the operands, for compare, cast (result), store (value) too */
     /* cast: the operand's register; elementwise operations: the result's (bool for comparisons) */
     uint8_t from;
-    uint8_t phase;  /* the first phase in which the value can be computed */
-    bool row;       /* a row value: one per combination of the dimensions that are not reduced */
+    uint8_t phase; /* the first phase in which the value can be computed */
+    bool row;      /* a row value: one per combination of the dimensions that are not reduced */
+    /* of an optimiser's step: numbers that have faded (below 1.2e-38 in f32) may count as zero */
+    bool is_step;
     uint16_t in[3]; /* numbers of earlier instructions; WB_NO_VALUE: none */
     uint16_t index; /* access, late value or dimension */
     double constant;
@@ -92,6 +94,24 @@ typedef struct wb_access {
     int64_t strides[8];
 } wb_access;
 
+enum {
+    WB_CALLABLE_INPUTS = 12,
+    WB_CALLABLE_RESULTS = 4,
+    WB_CALLABLE_NUMBERS = 8,
+    WB_MOST_CALLABLES = 4
+};
+
+/* A callable: what some of a program's instructions are together, by name. It is an offer: a
+ * backend that has the operation as one thing may do that; one that has not runs the instructions,
+ * which say the same. The names are those of ops.def's callables, and of optimisers' rules. */
+typedef struct wb_callable {
+    char name[24]; /* "gelu", "adam" */
+    double numbers[WB_CALLABLE_NUMBERS];
+    /* the instructions that give its operands and results, in the order of the operation;
+     * WB_NO_VALUE: there is none here */
+    uint16_t in[WB_CALLABLE_INPUTS], out[WB_CALLABLE_RESULTS];
+} wb_callable;
+
 /* A fused kernel: a domain of dimensions, some of them reduced, walked once per phase. Values that
  * depend on a reduction belong to a later phase; row values (reduced sizes 1) are computed between
  * phases. An update is a map that settles parameters or states and computes nothing that its plan
@@ -105,6 +125,8 @@ typedef struct wb_program {
     int32_t ninstructions, naccesses, narguments;
     wb_instruction *instructions;
     wb_access *accesses;
+    int32_t ncallables;
+    wb_callable callables[WB_MOST_CALLABLES]; /* of more only these */
 } wb_program;
 
 /* ---- calls ---- */

@@ -1,4 +1,5 @@
 /* Units as programs over their operands' layouts. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -133,6 +134,26 @@ static bool is_member(const emitter *e, const wb_value *v) {
     return wb_unit_find(e->graph, v->unit) == e->number;
 }
 
+/* The instruction that gives value v, if there is one. */
+static uint16_t made_of(const emitter *e, int32_t v) {
+    for (int64_t i = 0; v >= 0 && i < e->known_count; i++)
+        if (e->known[i].value == v)
+            return e->known[i].full != WB_NO_VALUE ? e->known[i].full : e->known[i].row;
+    return WB_NO_VALUE;
+}
+
+/* Names the callable whose first result a member is, if all that is the program's own of it is
+ * known. */
+static void emit_callable(emitter *e, const wb_named_node *named) {
+    wb_program *p = &e->out->program;
+    if (p->ncallables == WB_MOST_CALLABLES || made_of(e, named->in[0]) == WB_NO_VALUE) return;
+    wb_callable *c = &p->callables[p->ncallables++];
+    (void)snprintf(c->name, sizeof c->name, "%s", named->name);
+    memcpy(c->numbers, named->numbers, sizeof c->numbers);
+    for (int i = 0; i < WB_CALLABLE_INPUTS; i++) c->in[i] = made_of(e, named->in[i]);
+    for (int i = 0; i < WB_CALLABLE_RESULTS; i++) c->out[i] = made_of(e, named->out[i]);
+}
+
 static uint16_t spread(emitter *e, uint16_t row_value, int phase) {
     wb_instruction i =
         blank(WB_CODE_spread, wb_result_register(&e->out->program.instructions[row_value]));
@@ -202,6 +223,7 @@ static bool emit_member(emitter *e, int32_t number) {
         i.from = i.type; /* the result's register */
     if (wb_rows[v->op].type_class == WB_CLASS_COMPARE) i.type = (uint8_t)register_of(first->dtype);
     i.row = row;
+    i.is_step = v->is_step;
     i.phase = v->phase;
     uint16_t made = instruction(e, i);
     const bool may_wrap =
@@ -291,6 +313,10 @@ bool wb_emit_program(const wb_graph *graph, const wb_unit *unit, int keep, wb_em
         const wb_value *v = &graph->values[unit->members[m]];
         if (v->kind == WB_VALUE_ELEMENT || v->kind == WB_VALUE_REDUCE)
             emitted = emit_member(&e, unit->members[m]);
+    }
+    for (int64_t m = 0; emitted && m < unit->member_count; m++) {
+        const int32_t number = graph->values[unit->members[m]].callable;
+        if (number) emit_callable(&e, &graph->callables[number - 1]);
     }
     for (int64_t m = 0; emitted && m < unit->member_count; m++)
         emitted = emit_store(&e, unit->members[m]);

@@ -32,7 +32,7 @@ static bool write_list(wb_kernels *k, const void *words, size_t size_bytes) {
 static bool write_instruction(wb_kernels *k, const wb_instruction *i) {
     return write(k, (uint64_t)i->code | (uint64_t)i->type << 8 | (uint64_t)i->from << 16 |
                         (uint64_t)i->phase << 24 | (uint64_t)i->row << 32 |
-                        (uint64_t)i->index << 48) &&
+                        (uint64_t)i->is_step << 33 | (uint64_t)i->index << 48) &&
            write(k, (uint64_t)i->in[0] | (uint64_t)i->in[1] << 16 | (uint64_t)i->in[2] << 32) &&
            write(k, (uint64_t)wb_bits_of(i->constant));
 }
@@ -47,7 +47,8 @@ static bool write_program(wb_kernels *k, const wb_program *p) {
     bool done = write(k, (uint64_t)p->ndim | (uint64_t)p->phases << 8 |
                              (uint64_t)p->is_update << 16 | (uint64_t)p->reduced << 32) &&
                 write(k, (uint64_t)p->ninstructions | (uint64_t)p->naccesses << 32) &&
-                write(k, (uint64_t)p->narguments) &&
+                write(k, (uint64_t)p->narguments | (uint64_t)p->ncallables << 32) &&
+                write_list(k, p->callables, sizeof *p->callables * (size_t)p->ncallables) &&
                 write_list(k, p->sizes, sizeof *p->sizes * (size_t)p->ndim);
     for (int32_t i = 0; done && i < p->ninstructions; i++)
         done = write_instruction(k, &p->instructions[i]);

@@ -8,8 +8,9 @@
 #include "base/memory.h"
 #include "evaluate/plan.h"
 #include "ops/build.h"
+#include "ops/update.h"
 
-enum { RESULTS = 3 };
+enum { RESULTS = WB_CALLABLE_RESULTS };
 
 /* A node of the lowering walk: the tape's nodes and those that expansions make. */
 typedef struct entry {
@@ -17,6 +18,7 @@ typedef struct entry {
     wb_array *parts[RESULTS]; /* what a macro was expanded to */
     int32_t value;            /* -1: not lowered yet */
     int32_t next;             /* child to look at */
+    bool is_step;             /* an optimiser's step, or made by its expansion */
 } entry;
 
 typedef struct lowering {
@@ -27,6 +29,7 @@ typedef struct lowering {
     int32_t *stack;
     int64_t depth, stack_capacity;
     wb_table values; /* by what tells them apart; under the values' numbers */
+    bool is_step;    /* of the node that is being lowered */
 } lowering;
 
 static wb_value *value_at(const lowering *l, int32_t v) { return &l->graph->values[v]; }
@@ -45,8 +48,8 @@ static uint64_t hash_of(const wb_value *v) {
 
 static bool equal(const wb_value *a, const wb_value *b) {
     return a->kind == b->kind && a->op == b->op && a->dtype == b->dtype && a->ndim == b->ndim &&
-           (a->kind != WB_VALUE_LATE || a->tape == b->tape) && a->ninputs == b->ninputs &&
-           wb_bits_of(a->constant) == wb_bits_of(b->constant) &&
+           a->is_step == b->is_step && (a->kind != WB_VALUE_LATE || a->tape == b->tape) &&
+           a->ninputs == b->ninputs && wb_bits_of(a->constant) == wb_bits_of(b->constant) &&
            memcmp(a->sizes, b->sizes, sizeof *a->sizes * a->ndim) == 0 &&
            memcmp(a->attributes, b->attributes, sizeof a->attributes) == 0 &&
            memcmp(wb_value_inputs(a), wb_value_inputs(b), sizeof(int32_t) * (size_t)a->ninputs) ==
@@ -62,6 +65,7 @@ static bool may_merge(const wb_value *v) {
 static int32_t add(lowering *l, wb_value v) {
     wb_graph *graph = l->graph;
     const bool merges = may_merge(&v);
+    v.is_step = l->is_step && (v.kind == WB_VALUE_ELEMENT || v.kind == WB_VALUE_REDUCE);
     const uint64_t hash = merges ? hash_of(&v) : wb_table_mix(1, (uint64_t)graph->count);
     int64_t i = merges ? wb_table_find(&l->values, hash) : -1;
     for (; i >= 0; i = wb_table_next(&l->values, i)) {
@@ -75,7 +79,7 @@ static int32_t add(lowering *l, wb_value v) {
     }
     const int32_t number = (int32_t)graph->count++;
     const bool shows = v.kind == WB_VALUE_VIEW && v.op != WB_OP_data; /* no copy */
-    v.unit = WB_NO_UNIT, v.output = -1, v.memory = -1;
+    v.unit = WB_NO_UNIT, v.output = -1, v.memory = -1, v.callable = 0;
     v.base = shows ? graph->values[v.small_inputs[0]].base : number;
     if (v.kind != WB_VALUE_LEAF && v.kind != WB_VALUE_VIEW) v.layout = -1;
     graph->values[number] = v;
@@ -441,7 +445,8 @@ static int32_t entry_of(lowering *l, wb_array *node) {
     if (!WB_GROW(l->entries, l->count, l->capacity)) return -1;
     node->stamp = l->stamp;
     node->index = (uint32_t)l->count;
-    l->entries[l->count] = (entry){.node = node, .value = -1};
+    l->entries[l->count] =
+        (entry){.node = node, .value = -1, .is_step = wb_step_name(node) != NULL};
     return (int32_t)l->count++;
 }
 
@@ -449,15 +454,13 @@ static int32_t entry_of(lowering *l, wb_array *node) {
 static wb_array *child(const entry *e) {
     const wb_array *node = e->node;
     if (wb_is_plan_leaf(node)) return NULL;
-    if (wb_rows[node->op].kind == WB_KIND_MACRO)
-        return e->next < RESULTS ? e->parts[e->next] : NULL;
+    if (wb_rows[node->op].expand) return e->next < RESULTS ? e->parts[e->next] : NULL;
     return e->next < node->ninputs ? node->inputs[e->next] : NULL;
 }
 
 static bool expand_macro(lowering *l, int32_t number) {
     entry *e = &l->entries[number];
-    if (wb_is_plan_leaf(e->node) || wb_rows[e->node->op].kind != WB_KIND_MACRO || e->parts[0])
-        return true;
+    if (wb_is_plan_leaf(e->node) || !wb_rows[e->node->op].expand || e->parts[0]) return true;
     wb_array *parts[RESULTS] = {NULL};
     if (!wb_rows[e->node->op].expand(e->node, parts)) return false;
     memcpy(l->entries[number].parts, parts, sizeof parts);
@@ -499,17 +502,47 @@ static int32_t lower_inputs(lowering *l, const wb_array *node, int32_t tape) {
     return value;
 }
 
+/* An operand as the expansion reads it, which may be a number of another type; -1: it does not. */
+static int32_t callable_input(lowering *l, const wb_array *node, const wb_array *input) {
+    const int32_t v = input->stamp == l->stamp ? value_of(l, input) : -1;
+    if (v < 0) return -1;
+    const uint8_t kind = value_at(l, v)->kind;
+    const wb_dtype dtype = is_half(node->dtype) ? WB_F32 : (wb_dtype)node->dtype;
+    if (kind == WB_VALUE_CONSTANT || kind == WB_VALUE_LATE) return cast(l, v, dtype);
+    return without_expand(l, v);
+}
+
+/* Notes what a callable was expanded to. False when out of memory. */
+static bool name_callable(lowering *l, const entry *e) {
+    wb_graph *graph = l->graph;
+    const wb_array *node = e->node;
+    const char *rule = wb_step_name(node);
+    if (wb_rows[node->op].kind != WB_KIND_CALLABLE || node->ninputs > WB_CALLABLE_INPUTS ||
+        node->nattributes > WB_CALLABLE_NUMBERS)
+        return true;
+    wb_named_node named = {.name = rule ? rule : wb_rows[node->op].name};
+    for (int i = 0; i < node->nattributes; i++) named.numbers[i] = wb_value_of(node->attributes[i]);
+    for (int i = 0; i < WB_CALLABLE_INPUTS; i++) {
+        named.in[i] = i < node->ninputs ? callable_input(l, node, node->inputs[i]) : -1;
+        if (wb_failed()) return false;
+    }
+    for (int i = 0; i < RESULTS; i++) named.out[i] = e->parts[i] ? value_of(l, e->parts[i]) : -1;
+    if (!WB_GROW(graph->callables, graph->callable_count, graph->callable_capacity)) return false;
+    graph->callables[graph->callable_count++] = named;
+    value_at(l, named.out[0])->callable = (int32_t)graph->callable_count;
+    return true;
+}
+
 /* A macro is what it was expanded to; a part of a macro is the result of that number. */
 static int32_t lower_node(lowering *l, const entry *e, int32_t tape) {
     const wb_array *node = e->node;
     if (wb_is_plan_leaf(node)) return lower_leaf(l, node, tape);
-    if (wb_rows[node->op].kind == WB_KIND_MACRO)
-        return cast(l, value_of(l, e->parts[0]), (wb_dtype)node->dtype);
+    if (wb_rows[node->op].expand)
+        return name_callable(l, e) ? cast(l, value_of(l, e->parts[0]), (wb_dtype)node->dtype) : -1;
     if (node->op != WB_OP_part) return lower_inputs(l, node, tape);
     const wb_array *whole = node->inputs[0];
     const entry *parent = &l->entries[whole->index];
-    if (wb_rows[whole->op].kind == WB_KIND_MACRO)
-        return value_of(l, parent->parts[node->attributes[0]]);
+    if (wb_rows[whole->op].expand) return value_of(l, parent->parts[node->attributes[0]]);
     return lower_part(l, node, parent->value);
 }
 
@@ -526,6 +559,7 @@ static bool lower_from(lowering *l, wb_array *root) {
             /* the tape's nodes were entered first: an entry's number is its place on the tape */
             const int32_t tape = top < l->graph->tape->count ? top : -1;
             const entry done = l->entries[top];
+            l->is_step = done.is_step;
             l->entries[top].value = lower_node(l, &done, tape);
             if (l->entries[top].value < 0) return false;
             l->depth--;
@@ -535,6 +569,8 @@ static bool lower_from(lowering *l, wb_array *root) {
         const int32_t below = entry_of(l, next);
         if (below < 0) return false;
         if (l->entries[below].value >= 0) continue;
+        /* what an expansion made is behind the tape's nodes */
+        if (below >= l->graph->tape->count) l->entries[below].is_step = l->entries[top].is_step;
         if (!WB_GROW(l->stack, l->depth, l->stack_capacity)) return false;
         l->stack[l->depth++] = below;
     }
@@ -577,6 +613,7 @@ void wb_graph_release(wb_graph *graph) {
     }
     wb_release(graph->values);
     wb_release(graph->layouts);
+    wb_release(graph->callables);
     wb_release(graph->of_tape);
     wb_release(graph->reader_start);
     wb_release(graph->readers);

@@ -107,6 +107,8 @@ typedef struct wb_value {
     uint8_t phase;
     int32_t output;       /* number of the plan's output, or -1 */
     bool stored;          /* needs memory */
+    bool is_step;         /* computed by an optimiser's step */
+    int32_t callable;     /* number of the callable whose first result it is, from 1 on; 0: none */
     int32_t memory;       /* entry of the plan's memory table */
     int32_t late;         /* late, random: first of its late words */
     int64_t offset_bytes; /* in the workspace */
@@ -115,11 +117,20 @@ typedef struct wb_value {
     const char *apart; /* why it began a unit of its own; NULL: nothing to join */
 } wb_value;
 
+/* A node that programs are to know by its name. */
+typedef struct wb_named_node {
+    const char *name;
+    double numbers[WB_CALLABLE_NUMBERS];
+    int32_t in[WB_CALLABLE_INPUTS], out[WB_CALLABLE_RESULTS]; /* values; -1: none */
+} wb_named_node;
+
 typedef struct wb_graph {
     wb_value *values;
     int64_t count, capacity;
     wb_layout *layouts; /* of the values that are not dense */
     int64_t layout_count, layout_capacity;
+    wb_named_node *callables;
+    int64_t callable_count, callable_capacity;
     const wb_tape *tape;
     int32_t *of_tape;      /* value of each node on the tape, or -1 */
     int64_t *reader_start; /* readers.c: those of value v are readers[reader_start[v] ..] */

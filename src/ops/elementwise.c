@@ -192,10 +192,10 @@ const wb_row wb_rows[WB_OP_COUNT] = {
                        .lo = lo_,                                                                  \
                        .hi = hi_,                                                                  \
                        .text = #text_},
-#define WB_MACRO(name_, class_, a_, expansion_, dx_, lo_, hi_, doc_)                               \
+#define ROW(name_, kind_, class_, a_, lo_, hi_, doc_)                                              \
     [WB_OP_##name_] = {.name = #name_,                                                             \
                        .doc = doc_,                                                                \
-                       .kind = WB_KIND_MACRO,                                                      \
+                       .kind = WB_KIND_##kind_,                                                    \
                        .type_class = WB_CLASS_##class_,                                            \
                        .arity = 1,                                                                 \
                        .vjp = vjp_##name_,                                                         \
@@ -203,6 +203,9 @@ const wb_row wb_rows[WB_OP_COUNT] = {
                        .lo = lo_,                                                                  \
                        .hi = hi_,                                                                  \
                        .parameter = a_},
+#define WB_MACRO(name, class, a, expansion, dx, lo, hi, doc) ROW(name, MACRO, class, a, lo, hi, doc)
+#define WB_CALLABLE(name, class, a, expansion, dx, lo, hi, doc)                                    \
+    ROW(name, CALLABLE, class, a, lo, hi, doc)
 #define WB_OPERATION(name_, kind_, vjp_, expand_, check_, doc_)                                    \
     [WB_OP_##name_] = {.name = #name_,                                                             \
                        .doc = doc_,                                                                \

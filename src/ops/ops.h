@@ -9,8 +9,9 @@
 
 typedef enum wb_kind {
     WB_KIND_SOURCE,
-    WB_KIND_ELEMENT, /* an instruction of a program */
-    WB_KIND_MACRO,   /* expanded to others when planned */
+    WB_KIND_ELEMENT,  /* an instruction of a program */
+    WB_KIND_MACRO,    /* expanded to others when planned */
+    WB_KIND_CALLABLE, /* that too, and programs know it by its name */
     WB_KIND_VIEW,
     WB_KIND_JOIN, /* copies of its inputs into parts of the result */
     WB_KIND_REDUCE,
@@ -31,8 +32,8 @@ typedef enum wb_type_class {
  * have the broadcast size; the walk sums them. */
 typedef void wb_vjp_fn(wb_array *o, wb_array *g, const bool *want, wb_array **out);
 
-/* The node in terms of other operations; parts[0] .. for an operation of several results. False:
- * out of memory. */
+/* The node in terms of other operations; parts[0] .. for an operation of several results, at most
+ * WB_CALLABLE_RESULTS of weber/plugin.h. False: out of memory. */
 typedef bool wb_expand_fn(wb_array *node, wb_array **parts);
 
 /* An example of the row for the gradient checker: arrays of these sizes filled between lo and hi,
@@ -54,7 +55,7 @@ typedef struct wb_row {
     wb_type_class type_class; /* elementwise rows */
     int arity;                /* elementwise rows; else 0 */
     wb_vjp_fn *vjp;           /* NULL: no gradient */
-    wb_expand_fn *expand;     /* macros */
+    wb_expand_fn *expand;     /* macros and callables */
     wb_check_fn *check;
     double lo, hi;    /* test range */
     double parameter; /* default of a macro's a */

@@ -16,6 +16,19 @@ void wb_vjp_part(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
 /* Attribute 3 tells which of the optional inputs are there. */
 enum { HAS_GUARD = 1, HAS_DECAY = 2 };
 
+const char *wb_step_name(const wb_array *node) {
+    switch (node->op) {
+    case WB_OP_descent:
+        return "descent";
+    case WB_OP_momentum:
+        return "momentum";
+    case WB_OP_adam:
+        return node->attributes[3] & HAS_DECAY ? "adamw" : "adam";
+    default:
+        return NULL;
+    }
+}
+
 static wb_array *guarded(wb_array *guard, wb_array *new_value, wb_array *old) {
     wb_array *value = guard ? SELECT(guard, new_value, old) : new_value;
     return value ? wb_cast(value, (wb_dtype)old->dtype) : NULL;

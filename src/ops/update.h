@@ -9,6 +9,9 @@
 
 #include "array/array.h"
 
+/* The rule that the node is a step of, which is its name as a callable too; NULL: it is none. */
+const char *wb_step_name(const wb_array *node);
+
 /* p' = p - eta g */
 wb_status wb_step_descent(wb_array *p, wb_array *g, wb_array *eta, wb_array *guard,
                           wb_array **new_p);

@@ -55,9 +55,9 @@ static double step_of(wb_dtype dtype, double x) {
 /* Compositions lose some steps of what they are made of: of the largest number on the way, which is
  * about 1 or x. */
 static double allowed(const wb_row *row, wb_dtype dtype, double x, double wanted) {
-    const double steps = row->kind == WB_KIND_MACRO ? 12 : 5;
+    const double steps = row->expand ? 12 : 5;
     double size = fabs(wanted);
-    if (row->kind == WB_KIND_MACRO) size = fmax(size, fmin(fabs(x), 2));
+    if (row->expand) size = fmax(size, fmin(fabs(x), 2));
     if (row == &wb_rows[WB_OP_logcosh]) size = fmax(size, 1); /* log 2 is taken off */
     return steps * step_of(dtype, size);
 }

@@ -168,7 +168,7 @@ void naive_elementwise(naive *o, naive *const *in) {
             x = compared(in[0], in[1], x), y = compared(in[1], in[0], y);
         else
             x = naive_round(o->dtype, x), y = naive_round(o->dtype, y);
-        if (row->kind == WB_KIND_MACRO)
+        if (row->expand)
             x = activation(o->node->op, x, wb_value_of(o->node->attributes[0]));
         else
             x = row->arity == 2 ? binary(o->node->op, x, y, integer)

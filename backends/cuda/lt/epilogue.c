@@ -1,6 +1,6 @@
 #include "epilogue.h"
 
-#include <math.h>
+#include <string.h>
 
 typedef struct matcher {
     const wb_call *call;
@@ -76,76 +76,26 @@ static bool is_sum(const matcher *m, uint16_t value, bool *has_bias) {
 
 /* ---- activations ---- */
 
-typedef struct pattern {
-    int code;
-    int in[2];
-    double number; /* of a constant */
-} pattern;
+/* Which callables the libraries have, and with which number. */
+static const struct {
+    const char *name;
+    double number;
+    int kind;
+} activations[] = {{"relu", 0, WB_EPILOGUE_RELU}, {"gelu", 0.044715, WB_EPILOGUE_GELU}};
 
-/* As src/ops writes them: trees over x, which is the same value wherever it stands. */
-enum {
-    X,
-    ZERO,
-    HALF,
-    ONE,
-    SCALE,
-    CUBIC,
-    RELU,
-    SQUARE,
-    HALF_X,
-    SCALED,
-    BENT,
-    BENDING,
-    INNER,
-    TANH,
-    CURVE,
-    GELU
-};
-
-/* clang-format off */
-static const pattern patterns[] = {
-    [ZERO]      = {WB_CODE_constant, .number = 0},
-    [HALF]      = {WB_CODE_constant, .number = 0.5},
-    [ONE]       = {WB_CODE_constant, .number = 1},
-    [SCALE]     = {WB_CODE_constant, .number = 0.7978845608028654}, /* sqrt(2 / pi) */
-    [CUBIC]     = {WB_CODE_constant, .number = 0.044715},
-    [RELU]      = {WB_CODE_max,    .in = {X, ZERO}},
-    /* 0.5 x (1 + t); t = tanh(u), u = scale x (1 + cubic x^2) */
-    [SQUARE]    = {WB_CODE_square, .in = {X}},
-    [HALF_X]    = {WB_CODE_mul,    .in = {HALF, X}},
-    [SCALED]    = {WB_CODE_mul,    .in = {SCALE, X}},
-    [BENT]      = {WB_CODE_mul,    .in = {CUBIC, SQUARE}},
-    [BENDING]   = {WB_CODE_add,    .in = {ONE, BENT}},
-    [INNER]     = {WB_CODE_mul,    .in = {SCALED, BENDING}},
-    [TANH]      = {WB_CODE_tanh,   .in = {INNER}},
-    [CURVE]     = {WB_CODE_add,    .in = {ONE, TANH}},
-    [GELU]      = {WB_CODE_mul,    .in = {HALF_X, CURVE}},
-};
-/* clang-format on */
-
-static bool is(const matcher *m, uint16_t value, int tree, uint16_t *x);
-
-static bool are(const matcher *m, const uint16_t *in, const pattern *p, int first, uint16_t *x) {
-    const bool is_one = p->code == WB_CODE_square || p->code == WB_CODE_tanh;
-    const uint16_t before = *x;
-    if (is(m, in[0], p->in[first], x) && (is_one || is(m, in[1], p->in[1 - first], x))) return true;
-    *x = before;
-    return false;
-}
-
-/* True if the value is such a tree. x: what it is of; WB_NO_VALUE: any, which is told. */
-static bool is(const matcher *m, uint16_t value, int tree, uint16_t *x) {
-    const pattern *p = &patterns[tree];
-    if (tree == X) {
-        if (*x == WB_NO_VALUE) *x = value;
-        return *x == value;
+/* The activation that gives y, of x; WB_EPILOGUE_NONE: it is none of theirs, and x is y. */
+static int activation_of(const matcher *m, uint16_t y, uint16_t *x) {
+    *x = y;
+    for (int32_t i = 0; i < m->program->ncallables; i++) {
+        const wb_callable *c = &m->program->callables[i];
+        for (size_t k = 0; k < sizeof activations / sizeof *activations; k++)
+            if (c->out[0] == y && strcmp(c->name, activations[k].name) == 0 &&
+                c->numbers[0] == activations[k].number) {
+                *x = c->in[0];
+                return activations[k].kind;
+            }
     }
-    if (!is_code(m, value, p->code)) return false;
-    const wb_instruction *i = at(m, value);
-    if (p->code == WB_CODE_constant) return fabs(i->constant - p->number) <= 1e-7 * fabs(p->number);
-    const bool commutes =
-        p->code == WB_CODE_add || p->code == WB_CODE_mul || p->code == WB_CODE_max;
-    return are(m, i->in, p, 0, x) || (commutes && are(m, i->in, p, 1, x));
+    return WB_EPILOGUE_NONE;
 }
 
 /* ---- the program ---- */
@@ -165,13 +115,10 @@ static const wb_instruction *find_store(const matcher *m) {
 
 /* A bias, an activation, or both. */
 static bool is_known(const matcher *m, const wb_instruction *store) {
-    const uint16_t y = store->in[0];
-    uint16_t x = WB_NO_VALUE;
+    uint16_t x;
+    const int kind = activation_of(m, store->in[0], &x);
     bool has_bias;
-    int kind = is(m, y, RELU, &x)   ? WB_EPILOGUE_RELU
-               : is(m, y, GELU, &x) ? WB_EPILOGUE_GELU
-                                    : WB_EPILOGUE_NONE;
-    if (!is_sum(m, kind ? x : y, &has_bias)) return false;
+    if (!is_sum(m, x, &has_bias)) return false;
     m->found->kind = kind | (has_bias ? WB_EPILOGUE_BIAS : 0);
     m->found->result = m->program->accesses[store->index].argument;
     return m->found->kind;
