@@ -195,8 +195,8 @@ WB_API wb_layer *wb_clone(wb_layer *model);
 WB_API wb_layer *wb_share(wb_layer *model);
 
 /* Gives a model, an optimiser with its model, or a loader to another thread: the first one that
- * uses it. Until then, and afterwards, this thread must not. Arrays that were taken out of it
- * (wb_get) stay with this thread, over the same memory. */
+ * uses it. This thread must not use it any more. Arrays that were taken out of it (wb_get) stay
+ * with this thread, over the same memory. */
 WB_API wb_status wb_hand_over(void *object);
 
 /* ---- initialisers ----

@@ -4,6 +4,7 @@
 #include "array/array.h"
 #include "array/thread.h"
 #include "base/memory.h"
+#include "base/switch.h"
 #include "device/device.h"
 
 const wb_class wb_array_class = {.name = "array"}; /* wb_free releases arrays itself */
@@ -64,14 +65,8 @@ static wb_array *into_scope(wb_thread *thread, wb_array *node) {
 
 /* WEBER_EAGER=1: an operation finds its inputs evaluated, each by a plan of its own. */
 static bool is_eager(void) {
-    static int eager = -1; /* every thread that races here writes the same */
-    int known = __atomic_load_n(&eager, __ATOMIC_RELAXED);
-    if (known < 0) {
-        const char *text = getenv("WEBER_EAGER");
-        known = text && strcmp(text, "1") == 0;
-        __atomic_store_n(&eager, known, __ATOMIC_RELAXED);
-    }
-    return known != 0;
+    static wb_switch eager = {.variable = "WEBER_EAGER", .word = "1"};
+    return wb_is_on(&eager);
 }
 
 static bool evaluate_inputs(int ninputs, wb_array *const *inputs) {

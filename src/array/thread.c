@@ -6,6 +6,7 @@
 
 #include "array/state.h"
 #include "base/memory.h"
+#include "base/switch.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define NODE_FROM_MALLOC 1
@@ -39,14 +40,8 @@ static void put_free(wb_thread *thread, wb_array *node) {
 
 static bool has_quarantine(void) {
 #if defined(NDEBUG) && !NODE_FROM_MALLOC
-    static int known = -1; /* every thread that races here writes the same */
-    int has = __atomic_load_n(&known, __ATOMIC_RELAXED);
-    if (has < 0) {
-        const char *text = getenv("WEBER_DEBUG");
-        has = text && strstr(text, "mem") != NULL;
-        __atomic_store_n(&known, has, __ATOMIC_RELAXED);
-    }
-    return has != 0;
+    static wb_switch memory = {.variable = "WEBER_DEBUG", .word = "mem"};
+    return wb_is_on(&memory);
 #else
     return true;
 #endif
@@ -192,10 +187,11 @@ bool wb_thread_hand_back(uint32_t owner, void *object) {
     bool taken = false;
     pthread_mutex_lock(&mutex);
     for (wb_thread *t = threads; t; t = t->next) {
-        if (t->number != owner || !WB_GROW(t->inbox, t->inbox_count, t->inbox_capacity)) continue;
+        if (t->number != owner) continue;
+        taken = true;
+        if (!WB_GROW(t->inbox, t->inbox_count, t->inbox_capacity)) break;
         t->inbox[t->inbox_count] = object;
         __atomic_store_n(&t->inbox_count, t->inbox_count + 1, __ATOMIC_RELEASE);
-        taken = true;
     }
     pthread_mutex_unlock(&mutex);
     return taken;

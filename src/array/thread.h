@@ -12,8 +12,8 @@ enum {
 
 typedef struct wb_thread {
     uint32_t number; /* from 1 on, of all threads there ever were */
-    void *
-        *inbox; /* what other threads freed that belongs to this one; guarded by the list's mutex */
+    /* What other threads freed that belongs to this one; the list's mutex guards it. */
+    void **inbox;
     int64_t inbox_count, inbox_capacity;
     wb_object **entries; /* what the open scopes own, oldest first; NULL: taken out */
     int64_t entry_count, entry_capacity;
@@ -58,7 +58,7 @@ static inline wb_thread *wb_thread_get(void) {
 bool wb_claim_owner(uint32_t *owner);
 
 /* wb_free of what belongs to another thread: that one releases it at its next scope, or wb_free.
- * False if the thread has ended, or memory is out. */
+ * False if that thread has ended. If memory is out, the object stays and an error is recorded. */
 bool wb_thread_hand_back(uint32_t owner, void *object);
 /* Releases what other threads handed back. */
 void wb_thread_empty_inbox(wb_thread *thread);

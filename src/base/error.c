@@ -43,14 +43,14 @@ static size_t write_places(char *text, size_t size) {
     return used < size ? used : size - 1;
 }
 
-/* ---- errors that nobody reads ---- */
+/* ---- errors that were never read ---- */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 
 static void tell_unread(void) {
     if (pending.status == WB_OK || pending.was_read) return;
-    wb_log_line(WB_LOG_ERROR, "an error that nobody asked for: %s", pending.message);
+    wb_log_line(WB_LOG_ERROR, "an error was never read: %s", pending.message);
     pending.was_read = true;
 }
 
@@ -93,9 +93,10 @@ void *wb_fail_argument_null(const char *function, const char *what) {
 
 bool wb_failed(void) { return pending.status != WB_OK; }
 wb_status wb_error_status(void) { return pending.status; }
+const char *wb_error_text(void) { return pending.status == WB_OK ? "" : pending.message; }
 const char *wb_error_message(void) {
     pending.was_read = true;
-    return pending.status == WB_OK ? "" : pending.message;
+    return wb_error_text();
 }
 void wb_clear_error(void) { pending.status = WB_OK; }
 
@@ -108,14 +109,14 @@ int wb_report(const char *what) {
 
 bool wb_try(wb_status status) {
     if (status == WB_OK) return true;
-    wb_log_line(WB_LOG_INFO, "not done: %s", wb_error_message());
+    wb_log_line(WB_LOG_INFO, "not done: %s", wb_error_text());
     wb_clear_error();
     return false;
 }
 
 wb_status wb_take_error(char *text, size_t size_bytes) {
     const wb_status status = pending.status;
-    if (text && size_bytes) (void)snprintf(text, size_bytes, "%s", wb_error_message());
+    if (text && size_bytes) (void)snprintf(text, size_bytes, "%s", wb_error_text());
     wb_clear_error();
     return status;
 }
@@ -123,6 +124,7 @@ wb_status wb_take_error(char *text, size_t size_bytes) {
 void wb_error_put_aside(wb_error_aside *aside) {
     aside->status = pending.status;
     if (pending.status == WB_OK) return;
+    aside->was_read = pending.was_read, aside->was_told = pending.was_told;
     memcpy(aside->message, pending.message, sizeof pending.message);
     wb_clear_error();
 }
@@ -130,6 +132,7 @@ void wb_error_put_aside(wb_error_aside *aside) {
 void wb_error_bring_back(const wb_error_aside *aside) {
     if (aside->status == WB_OK) return;
     pending.status = aside->status;
+    pending.was_read = aside->was_read, pending.was_told = aside->was_told;
     memcpy(pending.message, aside->message, sizeof pending.message);
 }
 

@@ -17,6 +17,9 @@ wb_status wb_fail(wb_status status, const char *format, ...) __attribute__((form
  * NULL. */
 void *wb_fail_argument_null(const char *function, const char *what);
 
+/* The pending error's message or "", for a text of our own: the user has not read it yet. */
+const char *wb_error_text(void);
+
 /* For a call that does nothing because an older error is pending: logs that, once for each error,
  * and returns the error's status. */
 wb_status wb_not_run(const char *function);
@@ -36,6 +39,7 @@ void wb_place_pop(wb_place *place);
  * of the call's own. */
 typedef struct wb_error_aside {
     wb_status status;
+    bool was_read, was_told;
     char message[WB_MESSAGE_BYTES];
 } wb_error_aside;
 void wb_error_put_aside(wb_error_aside *aside);

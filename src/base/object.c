@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/switch.h"
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -45,14 +46,8 @@ wb_live_counts wb_live_shared(void) {
 /* ---- leaks ---- */
 
 bool wb_lists_leaks(void) {
-    static int known = -1; /* every thread that races here writes the same */
-    int lists = __atomic_load_n(&known, __ATOMIC_RELAXED);
-    if (lists < 0) {
-        const char *text = getenv("WEBER_DEBUG");
-        lists = text && strstr(text, "leak") != NULL;
-        __atomic_store_n(&known, lists, __ATOMIC_RELAXED);
-    }
-    return lists != 0;
+    static wb_switch leak = {.variable = "WEBER_DEBUG", .word = "leak"};
+    return wb_is_on(&leak);
 }
 
 static struct {
@@ -183,7 +178,8 @@ bool wb_object_check(const char *function, const void *object, const wb_class *k
                       "%s: %s was released already, by wb_free or with the scope that owned it",
                       function, what);
     else
-        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s is a %s", function, what,
-                      any->klass && any->klass->name ? any->klass->name : "thing of another kind");
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s is a %s, not a %s", function, what,
+                      any->klass && any->klass->name ? any->klass->name : "thing of another kind",
+                      klass->name);
     return false;
 }

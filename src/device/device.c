@@ -122,7 +122,7 @@ wb_status wb_device_note(const wb_device *where, wb_status status) {
     wb_device *device = wb_device_mutable(where);
     pthread_mutex_lock(&device->mutex);
     if (!device->has_failed) {
-        (void)snprintf(device->failure, sizeof device->failure, "%s", wb_error_message());
+        (void)snprintf(device->failure, sizeof device->failure, "%s", wb_error_text());
         __atomic_store_n(&device->has_failed, true, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&device->mutex);

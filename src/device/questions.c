@@ -17,7 +17,7 @@ static wb_entry *ask(const char *backend) {
     wb_error_aside aside;
     wb_error_put_aside(&aside);
     wb_entry *entry = wb_entry_of(backend);
-    (void)snprintf(why_not(), WB_REASON_BYTES, "%s", wb_error_message());
+    (void)snprintf(why_not(), WB_REASON_BYTES, "%s", wb_error_text());
     wb_error_bring_back(&aside);
     return entry;
 }

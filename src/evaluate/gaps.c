@@ -1,6 +1,5 @@
 /* The free stretches of a workspace: a treap by offset (Seidel and Aragon 1996) in which each node
  * knows the longest stretch below it, so that the first that fits is found in O(log n). */
-#include <string.h>
 
 #include "base/memory.h"
 #include "evaluate/plan.h"

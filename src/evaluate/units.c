@@ -7,7 +7,6 @@
  * between the two is looked at (Pearce and Kelly 2006 do the same for a new edge), and of that no
  * more than MOST_LOOKS: where the walk is given up the two stay apart, which is never wrong. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "evaluate/plan.h"
@@ -145,7 +144,7 @@ static void insert_before(wb_graph *graph, int32_t unit, int32_t first) {
 
 typedef struct search {
     wb_graph *graph;
-    int32_t *found; /* units to be moved; looked at up to `done` */
+    int32_t *found; /* units to be moved */
     int64_t count, looks, from;
     int32_t first;
     bool is_refused;

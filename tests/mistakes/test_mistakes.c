@@ -226,7 +226,7 @@ static void rates_of_zero(void) {
     wb_free(o), wb_free(model);
 }
 
-/* ---- errors that nobody reads ---- */
+/* ---- errors that were never read ---- */
 
 static void error_at_the_end(void) {
     (void)wb_add(wb_vector(1, 2), wb_vector(1, 2, 3));
@@ -487,10 +487,10 @@ static const struct row {
      {"loader: an array was released: its scope has closed"}},
     {"an error is pending when the process ends",
      error_at_the_end,
-     {"weber error: an error that nobody asked for: add: "}},
+     {"weber error: an error was never read: add: "}},
     {"an error is pending when its thread ends",
      error_at_the_end_of_a_thread,
-     {"weber error: an error that nobody asked for: add: "}},
+     {"weber error: an error was never read: add: "}},
     {"an error that was read is not told again", error_that_was_read, {"read: add: "}},
     {"training begins while an error is pending",
      training_with_an_error_pending,
@@ -556,7 +556,7 @@ static void ends_by_itself_and_says_so(void **state) {
     for (int i = 0; i < 2 && row->said[i]; i++)
         if (!strstr(said, row->said[i])) fail_msg("\"%s\" is not in: %s", row->said[i], said);
     if (row->make == all_is_freed && strstr(said, "leak")) fail_msg("told: %s", said);
-    if (row->make == error_that_was_read && strstr(said, "nobody")) fail_msg("told: %s", said);
+    if (row->make == error_that_was_read && strstr(said, "never read")) fail_msg("told: %s", said);
 }
 
 int main(void) {

@@ -3,6 +3,7 @@
 #include <weber/gradient.h>
 #include <weber/optimise.h>
 
+#include "base/memory.h"
 #include "values/modes.h"
 
 enum { STEPS = 1000, SETTLED = 10, UNROLLED = 4 };
@@ -231,6 +232,32 @@ static void after_the_gradient_checker_the_field_has_its_old_value(void **state)
     wb_free(&m->layer);
 }
 
+/* What a state held at first may be a recipe that nobody has computed: it comes back too. */
+static void a_state_that_was_never_computed_comes_back_after_a_failure(void **state) {
+    (void)state;
+    int failures = 0;
+    for (int n = 1;; n++) {
+        wb_layer *model = new_cell();
+        Cell *m = cell_of(model);
+        wb_free(m->h);
+        m->h = wb_keep(wb_mul_number(wb_copy(wb_full(WB_F32, 1, 3)), 0.25));
+        assert_int_equal(wb_scope_open(), WB_OK);
+        const wb_batch batch = {.x = wb_copy(wb_full(WB_F32, 1, 3))};
+        wb_gradients *g = NULL;
+        (void)wb_fail_allocation(n);
+        const bool done = wb_withgradient(by_loss, model, &batch, NULL, &g) != NULL;
+        (void)wb_fail_allocation(0);
+        wb_clear_error();
+        assert_value(wb_maximum(m->h), done ? tanh(0.5 * 0.25 + 1) : 0.25, 1e-6);
+        assert_int_equal(wb_scope_close(), WB_OK);
+        wb_clear_error();
+        wb_free(kept), wb_free(model);
+        if (done) break;
+        failures++;
+    }
+    assert_in_range(failures, 1, 10000);
+}
+
 /* A scope of the loss's own computes what was written in it; a failure takes it back anyway. */
 static wb_array *closes_a_scope_and_fails(wb_layer *model, const wb_batch *batch, void *user) {
     (void)user;
@@ -256,6 +283,7 @@ static int run(void) {
     enum { ROWS = sizeof rows / sizeof *rows };
     const struct CMUnitTest fields[] = {
         TEST(after_a_failure_the_field_has_its_old_value),
+        TEST(a_state_that_was_never_computed_comes_back_after_a_failure),
         TEST(after_the_gradient_checker_the_field_has_its_old_value),
         TEST(a_scope_in_between_changes_nothing),
     };
