@@ -5,7 +5,7 @@
  *     gradient.h  derivatives                             optimise.h  optimisers, training
  *     device.h    devices, memory, threads                data.h      loaders, data sets
  *     error.h     errors and the log                      show.h      printing, progress, plots
- *     state.h     files
+ *     scan.h      loops over sequences                    state.h     files
  *
  * From C++ (17 or later): macros that take settings or lists, as wb_dense and wb_chain, are C's;
  * what they stand for is a function whose name ends in _make, which takes the struct with the
@@ -29,6 +29,7 @@
 #include "weber/losses.h"
 #include "weber/ops.h"
 #include "weber/optimise.h"
+#include "weber/scan.h"
 #include "weber/show.h"
 #include "weber/state.h"
 

@@ -47,6 +47,7 @@ struct wb_array {
     /* those of the holds that are wb_keep's and wb_free takes back; stays at its most */
     uint16_t keeps;
     uint8_t dtype, ndim, nattributes;
+    uint8_t depth; /* how many bodies of scans were being traced when it was made */
     int32_t ninputs;
     uint32_t index; /* scratch of a walk, valid where stamp is the walk's */
     uint32_t owner; /* number of the thread that it belongs to; 0: of the first that uses it */
@@ -59,6 +60,7 @@ struct wb_array {
     int64_t sizes[WB_MAX_DIMS];
     int64_t attributes[WB_ATTRIBUTES]; /* meaning per operation */
     int64_t late[2];                   /* not in the key: value, key or counter */
+    struct wb_body *body;              /* of a scan; referred to */
     int64_t strides[WB_MAX_DIMS];      /* elements; only with WB_NODE_STRIDED */
 };
 
@@ -91,6 +93,10 @@ void *wb_refuse(const char *function, const wb_array *x, const char *what);
 static inline bool wb_is_gone(const char *function, const wb_array *x) {
     return x->object.klass != &wb_array_class && !wb_refuse(function, x, "an operand");
 }
+
+/* True, with an error that names the function, inside the body of a scan, where nothing has a value
+ * yet. */
+bool wb_is_tracing(const char *function);
 
 /* Fails where operands are on several devices, as wb_node_new does: for what becomes other nodes
  * first. */
@@ -142,7 +148,11 @@ wb_status wb_fail_lost(const char *function, const wb_array *x);
 /* Operations of several results: the values are those of their parts. */
 static inline bool wb_has_parts(const wb_array *x) {
     return x->op == WB_OP_maxpool || x->op == WB_OP_adam || x->op == WB_OP_momentum ||
-           x->op == WB_OP_descent;
+           x->op == WB_OP_descent || x->op == WB_OP_scan;
+}
+/* One of the results of a scan. */
+static inline bool wb_is_scan_part(const wb_array *x) {
+    return x->op == WB_OP_part && x->inputs[0]->op == WB_OP_scan;
 }
 static inline bool wb_is_leaf(const wb_array *x) { return x->op == WB_OP_data; }
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "array/array.h"
+#include "array/body.h"
 #include "array/thread.h"
 #include "base/memory.h"
 #include "base/switch.h"
@@ -45,8 +46,10 @@ static wb_array *blank(wb_thread *thread, wb_op op, wb_dtype dtype, int ndim,
     node->dtype = (uint8_t)dtype;
     node->ndim = (uint8_t)ndim;
     node->owner = thread->number;
+    node->depth = thread->depth;
     node->inputs = node->own_inputs;
     node->buffer = NULL;
+    node->body = NULL;
     node->offset = 0;
     for (int d = 0; d < ndim; d++) node->sizes[d] = sizes[d];
     return node;
@@ -81,7 +84,7 @@ static bool evaluate_inputs(int ninputs, wb_array *const *inputs) {
 /* A safety net for who never reads anything: past the budget an operation's inputs are evaluated,
  * which cuts no recipe. Not while a loss is built: a step stays one plan. */
 static bool wants_inputs(wb_thread *thread) {
-    if (thread->is_walking) return false;
+    if (thread->is_walking || thread->depth > 0) return false;
     if (is_eager()) return true;
     if (++thread->pending_nodes < WB_PENDING_BUDGET || thread->training) return false;
     thread->pending_nodes = 0;
@@ -119,6 +122,17 @@ void *wb_refuse(const char *function, const wb_array *x, const char *what) {
 wb_status wb_fail_lost(const char *function, const wb_array *x) {
     return wb_fail(WB_ERROR_LOST, "%s: the values of %s were lost in an earlier device error",
                    function, wb_text_of(x));
+}
+
+bool wb_is_tracing(const char *function) {
+    const wb_thread *thread = wb_thread_get();
+    if (!thread || thread->depth == 0) return false;
+    (void)wb_fail(
+        WB_ERROR_ARGUMENT,
+        "%s: cannot be called inside the body of a scan, whose arrays have no values yet; "
+        "return what you need as a carry or an output",
+        function);
+    return true;
 }
 
 static bool find_device(wb_op op, int ninputs, wb_array *const *inputs, const wb_device **device) {
@@ -207,6 +221,8 @@ static wb_array *drop_inputs(wb_array *node, wb_array *dead) {
     if (node->inputs != node->own_inputs) wb_release(node->inputs);
     node->inputs = node->own_inputs;
     node->ninputs = 0;
+    wb_body_unref(node->body);
+    node->body = NULL;
     return dead;
 }
 
@@ -253,7 +269,7 @@ void wb_unhold(wb_array *x) {
 }
 
 wb_array *wb_keep(wb_array *x) {
-    if (x && wb_is_gone("wb_keep", x)) return NULL;
+    if (x && (wb_is_gone("wb_keep", x) || wb_is_tracing("wb_keep"))) return NULL;
     if (x && x->keeps < UINT16_MAX) x->keeps++;
     return wb_hold(x);
 }

@@ -14,6 +14,7 @@ static wb_array *value_of(const struct wb_write *w) { return w->slot ? *w->slot 
 wb_status wb_state_write(wb_array **slot, wb_array *value) {
     wb_thread *thread = wb_thread_get();
     if (!thread || !value) return value ? WB_ERROR_MEMORY : wb_error_status();
+    if (wb_is_tracing("wb_set")) return wb_error_status();
     if (wb_is_evaluated(value) && thread->state_depth == 0) {
         wb_array *old = *slot;
         wb_state_forget(slot);
@@ -148,7 +149,7 @@ static void settle(wb_thread *thread) {
 
 wb_status wb_state_settle(void) {
     wb_thread *thread = wb_thread_get();
-    if (!thread || thread->write_count == 0) return WB_OK;
+    if (!thread || thread->write_count == 0 || thread->depth > 0) return WB_OK;
     const int count = wb_state_pending(0, NULL);
     for (int64_t room = 0; room < count; room++)
         if (!WB_GROW(thread->survivors, room, thread->survivor_capacity)) return WB_ERROR_MEMORY;

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "evaluate/plan.h"
 #include "ops/build.h"
+#include "ops/trace.h"
 #include "ops/update.h"
 
 enum { RESULTS = WB_CALLABLE_RESULTS };
@@ -59,7 +60,8 @@ static bool equal(const wb_value *a, const wb_value *b) {
 /* Leaves are what their node is; late values merge only when they are the same node; random values
  * belong to their call. */
 static bool may_merge(const wb_value *v) {
-    return v->kind != WB_VALUE_LEAF && v->op != WB_OP_uniform && v->op != WB_OP_normal;
+    return v->kind != WB_VALUE_LEAF && v->op != WB_OP_uniform && v->op != WB_OP_normal &&
+           v->op != WB_OP_scan;
 }
 
 static int32_t add(lowering *l, wb_value v) {
@@ -377,7 +379,55 @@ static int32_t lower_call(lowering *l, const wb_array *node, const int32_t *inpu
     return converts && node->op != WB_OP_maxpool ? cast(l, call, (wb_dtype)node->dtype) : call;
 }
 
+/* ---- scans ---- */
+
+/* The node's place on the tape is how its body is found. */
+static int32_t lower_scan(lowering *l, const wb_array *node, const int32_t *inputs, int32_t tape) {
+    wb_value v = blank(node, WB_VALUE_CALL);
+    v.tape = tape;
+    v.ninputs = node->ninputs;
+    if (v.ninputs > 3) {
+        v.input_list = wb_alloc(sizeof *inputs * (size_t)v.ninputs);
+        if (!v.input_list) return -1;
+    }
+    int32_t *list = v.input_list ? v.input_list : v.small_inputs;
+    bool ready = true;
+    for (int i = 0; ready && i < v.ninputs; i++)
+        ready = (list[i] = readable(l, node, inputs[i])) >= 0;
+    if (ready) return add(l, v);
+    wb_release(v.input_list);
+    return -1;
+}
+
+/* Result r as a part of the scan. */
+static int32_t part_of_scan(lowering *l, const wb_array *scan, int32_t r, int32_t call) {
+    const wb_array *step = scan->body->results[r];
+    wb_value v = blank(step, WB_VALUE_PART);
+    v.op = WB_OP_part, v.ninputs = 1;
+    v.small_inputs[0] = call;
+    memset(v.attributes, 0, sizeof v.attributes);
+    v.attributes[0] = r;
+    if (r >= scan->body->ncarries) v.sizes[v.ndim++] = scan->attributes[WB_SCAN_STEPS];
+    return add(l, v);
+}
+
+/* A carry that is an output, too, is that output's last step. */
+static int32_t lower_scan_part(lowering *l, const wb_array *node, int32_t call) {
+    const wb_array *scan = node->inputs[0];
+    const int32_t r = (int32_t)node->attributes[0], same = wb_body_same(scan->body, r);
+    const int32_t part = part_of_scan(l, scan, same, call);
+    if (part < 0 || r >= scan->body->ncarries || same < scan->body->ncarries) return part;
+    wb_value v = blank(node, WB_VALUE_VIEW);
+    v.op = WB_OP_slice, v.ninputs = 1;
+    v.small_inputs[0] = part;
+    wb_layout layout = wb_layout_dense(node->ndim, node->sizes);
+    const int64_t steps = scan->attributes[WB_SCAN_STEPS];
+    layout.offset = scan->attributes[WB_SCAN_REVERSE] ? 0 : (steps - 1) * wb_count(node);
+    return set_layout(l, &v, &layout) ? add(l, v) : -1;
+}
+
 static int32_t lower_part(lowering *l, const wb_array *node, int32_t call) {
+    if (node->inputs[0]->op == WB_OP_scan) return lower_scan_part(l, node, call);
     if (node->attributes[0] == 0) return cast(l, call, (wb_dtype)node->dtype);
     return index_of_maxpool(l, call);
 }
@@ -493,7 +543,8 @@ static int32_t lower_inputs(lowering *l, const wb_array *node, int32_t tape) {
         value = lower_reduce(l, node, inputs);
         break;
     case WB_KIND_CALL:
-        value = lower_call(l, node, inputs);
+        value = node->op == WB_OP_scan ? lower_scan(l, node, inputs, tape)
+                                       : lower_call(l, node, inputs);
         break;
     default:
         break;

@@ -1,6 +1,7 @@
 /* The nodes behind the roots, each after its inputs, and the key of their plan. */
 #include <string.h>
 
+#include "array/body.h"
 #include "array/thread.h"
 #include "base/memory.h"
 #include "evaluate/plan.h"
@@ -73,6 +74,25 @@ static bool check_lost(const wb_tape *tape) {
     return true;
 }
 
+/* What a body was given has a value only while the body runs. */
+static bool check_placeholders(const wb_tape *tape) {
+    for (int64_t i = 0; i < tape->count; i++) {
+        if (tape->nodes[i]->op != WB_OP_placeholder) continue;
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "evaluate: an array depends on %s, which exists only inside the body of a "
+                      "scan; return it there as an output",
+                      wb_text_of(tape->nodes[i]));
+        return false;
+    }
+    return true;
+}
+
+/* Of a body only the results are stored. */
+static void mark_body(wb_tape *tape) {
+    for (int64_t i = 0; i < tape->count; i++)
+        if (tape->marks[i] & WB_TAPE_ROOT) tape->marks[i] |= WB_TAPE_STORED;
+}
+
 /* A node stays readable after the plan if anything but the tape refers to it, unless it is a root
  * that loses its recipe when it is done. Whatever an exposed node is made of has to keep its
  * values. */
@@ -104,8 +124,8 @@ static void mark(wb_tape *tape) {
             continue;
         }
         const wb_kind kind = wb_rows[x->op].kind;
-        const bool is_costly =
-            kind == WB_KIND_CALL || kind == WB_KIND_REDUCE || (x->flags & WB_NODE_COMPUTED);
+        const bool is_costly = kind == WB_KIND_CALL || kind == WB_KIND_REDUCE ||
+                               (x->flags & WB_NODE_COMPUTED) || wb_is_scan_part(x);
         if (x->holds > 0 || (*m & WB_TAPE_ROOT)) *m |= WB_TAPE_STORED;
         /* of an operation of several results, each is stored by itself */
         const bool is_number = x->op == WB_OP_full || x->op == WB_OP_late || x->op == WB_OP_iota;
@@ -133,6 +153,7 @@ static uint64_t *key_of(const wb_tape *tape, int64_t i, uint64_t *word) {
     for (int d = 0; d < x->ndim; d++) *word++ = (uint64_t)x->sizes[d];
     if (is_strided)
         for (int d = 0; d < x->ndim; d++) *word++ = (uint64_t)x->strides[d];
+    if (x->op == WB_OP_placeholder) *word++ = (uint64_t)x->attributes[0];
     if (is_leaf) return word;
     for (int k = 0; k < x->nattributes; k++) *word++ = (uint64_t)x->attributes[k];
     for (int k = 0; k < x->ninputs; k += 2)
@@ -141,10 +162,30 @@ static uint64_t *key_of(const wb_tape *tape, int64_t i, uint64_t *word) {
     return word;
 }
 
+/* The words of another tape's key, and how many they are. */
+static bool write_body_key(wb_tape *tape, const wb_tape *body) {
+    if (!reserve((void **)&tape->key, &tape->words_capacity, sizeof *tape->key,
+                 tape->words + body->words + 1))
+        return false;
+    tape->key[tape->words++] = (uint64_t)body->words;
+    memcpy(tape->key + tape->words, body->key, sizeof *tape->key * (size_t)body->words);
+    tape->words += body->words;
+    return true;
+}
+
+static bool write_results(wb_tape *tape, int count, wb_array *const *results) {
+    if (!reserve((void **)&tape->key, &tape->words_capacity, sizeof *tape->key,
+                 tape->words + count))
+        return false;
+    for (int r = 0; r < count; r++) tape->key[tape->words++] = results[r]->index;
+    return true;
+}
+
 static bool write_key(wb_tape *tape) {
     if (!reserve((void **)&tape->key, &tape->words_capacity, sizeof *tape->key, 1)) return false;
     /* kernels reserve memory for each thread */
-    tape->key[0] = (uint64_t)wb_threads() | (uint64_t)tape->device->number << 32;
+    tape->key[0] = (uint64_t)wb_threads() | (uint64_t)tape->device->number << 32 |
+                   (uint64_t)(tape->body != NULL) << 31;
     tape->words = 1;
     for (int64_t i = 0; i < tape->count; i++) {
         const int64_t most = 1 + 2 * WB_MAX_DIMS + WB_ATTRIBUTES + tape->nodes[i]->ninputs / 2 + 1;
@@ -152,6 +193,10 @@ static bool write_key(wb_tape *tape) {
                      tape->words + most))
             return false;
         tape->words = key_of(tape, i, tape->key + tape->words) - tape->key;
+        wb_body *body = tape->nodes[i]->body;
+        if (!body) continue;
+        const wb_tape *ordered = wb_body_order(body, tape->device);
+        if (!ordered || !write_body_key(tape, ordered)) return false;
     }
     return true;
 }
@@ -175,7 +220,36 @@ bool wb_tape_order(wb_tape *tape, int count, wb_array *const *roots) {
             if (roots[i]->device) tape->device = roots[i]->device;
         }
     if (!tape->device) tape->device = wb_default_device();
-    if (!check_lost(tape)) return false;
+    if (!check_placeholders(tape) || !check_lost(tape)) return false;
     mark(tape);
     return write_key(tape);
+}
+
+/* ---- bodies ---- */
+
+void wb_tape_end(wb_tape *tape) {
+    wb_release(tape->nodes);
+    wb_release(tape->uses);
+    wb_release(tape->sharers);
+    wb_release(tape->marks);
+    wb_release(tape->key);
+    wb_release(tape->stack);
+}
+
+static void tape_free(void *tape) {
+    wb_tape_end(tape);
+    wb_release(tape);
+}
+
+const wb_tape *wb_body_order(wb_body *body, const wb_device *device) {
+    if (!body->tape) body->tape = wb_alloc(sizeof(wb_tape));
+    wb_tape *tape = body->tape;
+    body->tape_free = tape_free;
+    if (!tape || !wb_tape_walk(tape, body->nresults, body->results)) return NULL;
+    for (int32_t r = 0; r < body->nresults; r++)
+        tape->marks[body->results[r]->index] |= WB_TAPE_ROOT;
+    tape->body = body;
+    tape->device = device;
+    mark_body(tape);
+    return write_key(tape) && write_results(tape, body->nresults, body->results) ? tape : NULL;
 }

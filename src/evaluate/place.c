@@ -27,7 +27,9 @@ static bool number_leaves(wb_graph *graph) {
         if (v->kind == WB_VALUE_LEAF) {
             v->memory = graph->leaf_count;
             graph->leaves[graph->leaf_count++] = v->tape;
-        } else if (v->tape >= 0) { /* a late number, or key and counter of a random source */
+        } else if (v->tape >= 0 &&
+                   v->kind !=
+                       WB_VALUE_CALL) { /* a late number, or key and counter of a random source */
             v->late = graph->late_count;
             graph->late[graph->late_count++] = v->tape << 1;
             if (v->kind == WB_VALUE_SOURCE) graph->late[graph->late_count++] = v->tape << 1 | 1;

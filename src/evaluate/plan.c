@@ -11,7 +11,7 @@ typedef struct builder {
     wb_graph graph;
     wb_plan *plan;
     const wb_backend *backend;
-    int64_t command_capacity, argument_count, argument_capacity, offset_capacity;
+    int64_t command_capacity, argument_count, argument_capacity, offset_capacity, scan_capacity;
     int64_t *first_argument; /* of each command: arguments[] moves while it grows */
     int64_t first_capacity;
     size_t scratch_bytes;
@@ -102,9 +102,10 @@ static bool keep_offsets(builder *b, int64_t *offsets) {
  * plane. */
 static int rows_of(const wb_value *v) { return v->op == WB_OP_matmul ? 1 : v->ndim - 2; }
 
-/* A leaf begins anywhere. */
+/* A leaf begins anywhere, and so does the result of a body: one step of many. */
 static bool is_aligned(const builder *b, const wb_argument *a) {
-    return a->memory >= (uint32_t)b->graph.leaf_count && a->offset_bytes % 64 == 0;
+    const int32_t outputs = b->graph.tape->body ? b->graph.output_count : 0;
+    return a->memory >= (uint32_t)(b->graph.leaf_count + outputs) && a->offset_bytes % 64 == 0;
 }
 
 static bool same_place(const wb_argument *a, const wb_argument *b) {
@@ -162,8 +163,31 @@ static bool copy_base(builder *b, int32_t number) {
            add_program(b, &emitted, "copy");
 }
 
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+static bool plan_scan(builder *b, int32_t number) {
+    wb_plan *plan = b->plan;
+    const wb_argument scratch = {.memory = (uint32_t)(b->graph.leaf_count + b->graph.output_count),
+                                 .offset_bytes = scratch_offset(&b->graph)};
+    int64_t count = plan->scan_count;
+    if (!WB_GROW(plan->scans, count, b->scan_capacity)) return false;
+    wb_plan_scan *scan = &plan->scans[count];
+    size_t wanted;
+    if (!wb_scan_plan(&b->graph, number, scratch, scan, &wanted)) return false;
+    scan->before = plan->command_count;
+    plan->scan_count++;
+    if (wanted > b->scratch_bytes) b->scratch_bytes = wanted;
+    const wb_plan *body = scan->body;
+    const int64_t entries = body->leaf_count + body->output_count + 1;
+    plan->body_entries = larger(plan->body_entries, entries + body->body_entries);
+    plan->body_late = larger(plan->body_late, body->late_count + body->body_late);
+    plan->checks_indices = plan->checks_indices || body->checks_indices;
+    return true;
+}
+
 static bool plan_call(builder *b, const wb_unit *u) {
     const int32_t number = u->members[0];
+    if (b->graph.values[number].op == WB_OP_scan) return plan_scan(b, number);
     wb_call call;
     wb_argument arguments[4];
     int count;
@@ -273,6 +297,18 @@ static bool list_results(builder *b) {
     return true;
 }
 
+/* Of a body: which output holds each result. */
+static bool list_body_results(builder *b, const wb_body *body) {
+    const wb_graph *graph = &b->graph;
+    b->plan->results = wb_alloc(sizeof *b->plan->results * (size_t)(body->nresults + 1));
+    if (!b->plan->results) return false;
+    for (int32_t r = 0; r < body->nresults; r++) {
+        const int32_t value = graph->of_tape[body->results[r]->index];
+        b->plan->results[r] = graph->values[wb_value_base(graph, value)].output;
+    }
+    return true;
+}
+
 /* ---- explanation ---- */
 
 static void explain_unit(const builder *b, const wb_unit *u) {
@@ -315,7 +351,7 @@ static bool build(builder *b, const wb_tape *tape, bool fuse) {
         !wb_graph_list_readers(graph) || !wb_graph_fuse(graph) || !wb_graph_place(graph))
         return false;
     wb_plan *plan = b->plan;
-    if (!plan_units(b) || !list_results(b) ||
+    if (!plan_units(b) || !list_results(b) || (tape->body && !list_body_results(b, tape->body)) ||
         !wb_kernels_hand_over(&b->kernels, &plan->kernels, &plan->kernel_count))
         return false;
     for (int32_t i = 0; i < plan->command_count; i++)
@@ -337,6 +373,16 @@ static bool copy_key(wb_plan *plan, const wb_tape *tape, uint64_t hash) {
     return plan->key != NULL;
 }
 
+static size_t bytes_of_scans(const wb_plan *plan) {
+    size_t bytes = sizeof *plan->scans * (size_t)plan->scan_count;
+    for (int32_t i = 0; i < plan->scan_count; i++) {
+        const wb_plan *body = plan->scans[i].body;
+        const int32_t entries = body->leaf_count + body->output_count + 1;
+        bytes += sizeof *plan->scans->places * (size_t)entries;
+    }
+    return bytes;
+}
+
 /* What the plan holds in memory. A backend's kernels are not asked: they are taken to be of the
  * size of the CPU's. */
 static size_t bytes_of_plan(const builder *b) {
@@ -350,7 +396,7 @@ static size_t bytes_of_plan(const builder *b) {
            sizeof *plan->arguments * (size_t)b->argument_capacity +
            sizeof *plan->views * (size_t)plan->view_count +
            sizeof *plan->outputs * (size_t)plan->output_count +
-           3 * sizeof *plan->leaves * (size_t)b->graph.count;
+           3 * sizeof *plan->leaves * (size_t)b->graph.count + bytes_of_scans(plan);
 }
 
 /* Everything of the plan but its key. */
@@ -366,6 +412,9 @@ static void release_parts(wb_plan *plan) {
     wb_release(plan->views);
     wb_release(plan->leaves);
     wb_release(plan->late);
+    for (int32_t i = 0; i < plan->scan_count; i++) wb_scan_release(&plan->scans[i]);
+    wb_release(plan->scans);
+    wb_release(plan->results);
 }
 
 static void release_build(builder *b) {
@@ -379,8 +428,11 @@ static bool build_again(builder *b, const wb_tape *tape) {
     wb_plan *plan = b->plan;
     release_build(b);
     release_parts(plan);
-    *plan = (wb_plan){
-        .hash = plan->hash, .key = plan->key, .words = plan->words, .device = plan->device};
+    *plan = (wb_plan){.refs = 1,
+                      .hash = plan->hash,
+                      .key = plan->key,
+                      .words = plan->words,
+                      .device = plan->device};
     *b = (builder){.plan = plan, .backend = b->backend};
     return build(b, tape, false);
 }
@@ -388,6 +440,7 @@ static bool build_again(builder *b, const wb_tape *tape) {
 wb_plan *wb_plan_new(const wb_tape *tape, uint64_t hash) {
     wb_plan *plan = wb_alloc(sizeof *plan);
     if (!plan) return NULL;
+    plan->refs = 1;
     plan->device = tape->device;
     builder b = {.plan = plan, .backend = plan->device->backend};
     bool built = copy_key(plan, tape, hash) && build(&b, tape, enabled("WEBER_FUSE"));
@@ -395,12 +448,12 @@ wb_plan *wb_plan_new(const wb_tape *tape, uint64_t hash) {
     if (built) plan->size_bytes = bytes_of_plan(&b);
     release_build(&b);
     if (built) return plan;
-    wb_plan_free(plan);
+    wb_plan_unref(plan);
     return NULL;
 }
 
-void wb_plan_free(wb_plan *plan) {
-    if (!plan) return;
+void wb_plan_unref(wb_plan *plan) {
+    if (!plan || --plan->refs > 0) return;
     release_parts(plan);
     wb_release(plan->key);
     wb_release(plan);

@@ -11,6 +11,7 @@
  *     place.c   order of the units, memory of the values, donation
  *     gaps.c    the free stretches of the workspace
  *     plan.c    kernels and commands: the finished plan
+ *     scan.c    bodies of scans: where each step finds its arrays; commands and bodies run in turn
  *     run.c     leaves bound, commands run, results handed to their nodes; the cache
  */
 #ifndef WB_EVALUATE_PLAN_H
@@ -18,6 +19,7 @@
 
 #include <weber/plugin.h>
 
+#include "array/body.h"
 #include "array/view.h"
 #include "base/table.h"
 #include "device/device.h"
@@ -55,6 +57,7 @@ typedef struct wb_tape {
     uint64_t stamp;          /* of its walk */
     int64_t pending_moves;   /* their inputs have to be evaluated first, by plans of their own */
     const wb_device *device; /* where the plan runs */
+    const wb_body *body;     /* whose tape it is: its leaves are placeholders; NULL: none */
 } wb_tape;
 
 static inline bool wb_is_pending_move(const wb_array *x) {
@@ -64,7 +67,7 @@ static inline bool wb_is_pending_move(const wb_array *x) {
 /* True where a plan reads x's buffer. An evaluated view of evaluated data is seen through, so that
  * both are known to share memory; but a slice is not, as its place would be part of the key. */
 static inline bool wb_is_plan_leaf(const wb_array *x) {
-    if (!x->buffer) return false;
+    if (!x->buffer) return x->op == WB_OP_placeholder;
     const bool is_view = x->op == WB_OP_reshape || x->op == WB_OP_permute || x->op == WB_OP_expand;
     return !is_view || x->ninputs == 0 || x->inputs[0]->buffer != x->buffer;
 }
@@ -75,6 +78,11 @@ bool wb_tape_walk(wb_tape *tape, int count, wb_array *const *roots);
 /* After a walk that met no pending moves: marks the nodes, chooses the device and writes the
  * key. */
 bool wb_tape_order(wb_tape *tape, int count, wb_array *const *roots);
+
+/* The tape of a body that is to run on the device: the walk, marks and key. It is the body's, and
+ * changes with the next call. NULL with an error recorded. */
+const wb_tape *wb_body_order(wb_body *body, const wb_device *device);
+void wb_tape_end(wb_tape *tape);
 
 /* ---- lower.c ---- */
 
@@ -356,7 +364,24 @@ typedef struct wb_plan_view { /* a node on the tape that is given an output's or
     wb_layout layout;
 } wb_plan_view;
 
+/* Where entry i of the memory table of a body is: in the first step at `first`; in step t, which
+ * may be 0 too, at even[t & 1], t strides on. Arguments of the plan around it. */
+typedef struct wb_scan_place {
+    wb_argument first, even[2];
+    int64_t stride_bytes;
+} wb_scan_place;
+
+/* A body that runs between two commands of its plan. */
+typedef struct wb_plan_scan {
+    int32_t before; /* the command that comes next */
+    int32_t tape;   /* place of the scan's node, whose body has the late values */
+    int64_t steps;
+    struct wb_plan *body;  /* referred to */
+    wb_scan_place *places; /* of leaves and outputs; then its workspace */
+} wb_plan_scan;
+
 typedef struct wb_plan {
+    int32_t refs;                  /* the cache, and plans whose body it is */
     struct wb_plan *next;          /* in its bucket */
     struct wb_plan *newer, *older; /* by last use */
     uint64_t hash;
@@ -373,13 +398,46 @@ typedef struct wb_plan {
     int32_t *late; /* place on the tape << 1 | which word, for each late word */
     size_t workspace_bytes, size_bytes;
     int32_t missed_donations;
-    bool checks_indices;    /* a device may say later that one was bad */
+    bool checks_indices; /* a device may say later that one was bad */
+    wb_plan_scan *scans; /* in the order of the commands */
+    int32_t scan_count;
+    int32_t *results; /* of a body: the outputs that hold its results */
+    /* room for the memory tables and late words of the bodies that run at once */
+    int64_t body_entries, body_late;
     wb_argument *arguments; /* of all commands */
     int64_t **offsets;      /* batch offsets of matrix products */
     int32_t offset_count;
 } wb_plan;
 
 wb_plan *wb_plan_new(const wb_tape *tape, uint64_t hash);
-void wb_plan_free(wb_plan *plan);
+void wb_plan_unref(wb_plan *plan);
+
+/* ---- run.c ---- */
+
+/* The plan of a body on the device, from the thread's cache or new, with a reference for the
+ * caller. NULL with an error recorded. */
+wb_plan *wb_plan_of_body(wb_body *body, const wb_device *device);
+
+/* ---- scan.c ---- */
+
+/* Plans the body of the scan, a value that is a call. scratch: memory that comes behind all else in
+ * the workspace; *scratch_bytes is given how much the body wants there. False with an error
+ * recorded. */
+bool wb_scan_plan(const wb_graph *graph, int32_t value, wb_argument scratch, wb_plan_scan *scan,
+                  size_t *scratch_bytes);
+void wb_scan_release(wb_plan_scan *scan);
+
+/* Memory tables and late words that one run needs for bodies. */
+typedef struct wb_scan_room {
+    wb_memory *memory;
+    uint64_t *late;
+    int64_t kernels; /* commands that ran */
+    bool has_run;    /* something was queued */
+} wb_scan_room;
+
+/* Runs the plan's commands and, between them, its bodies. draws: by how much random counters of
+ * bodies are further on than their nodes say. */
+wb_status wb_plan_run(const wb_plan *plan, const wb_tape *tape, const wb_memory *memory,
+                      const uint64_t *late, wb_scan_room *room, int64_t draws);
 
 #endif

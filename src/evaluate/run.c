@@ -35,6 +35,8 @@ typedef struct evaluator {
     int64_t move_capacity;
     wb_array **group; /* roots on one device */
     int64_t group_capacity;
+    wb_scan_room room; /* for bodies of scans */
+    int64_t room_memory, room_late;
 } evaluator;
 
 static _Thread_local evaluator *current __attribute__((tls_model("initial-exec")));
@@ -69,7 +71,7 @@ static void drop_oldest(evaluator *e) {
     *link = plan->next;
     unlink_plan(e, plan);
     e->counts.cache_bytes -= (int64_t)plan->size_bytes;
-    wb_plan_free(plan);
+    wb_plan_unref(plan);
 }
 
 static uint64_t hash_of(const wb_tape *tape) {
@@ -85,8 +87,7 @@ static uint64_t hash_of(const wb_tape *tape) {
     return a ^ (a >> 31);
 }
 
-static wb_plan *lookup(evaluator *e) {
-    const wb_tape *tape = &e->tape;
+static wb_plan *lookup(evaluator *e, const wb_tape *tape) {
     const uint64_t hash = hash_of(tape);
     wb_plan **bucket = &e->buckets[hash % BUCKETS];
     for (wb_plan *plan = *bucket; plan; plan = plan->next) {
@@ -187,6 +188,9 @@ static bool bind(evaluator *e, const wb_plan *plan) {
     if (!reserve((void **)&e->memory, &e->memory_capacity, sizeof *e->memory, entries) ||
         !reserve((void **)&e->late, &e->late_capacity, sizeof *e->late, plan->late_count) ||
         !reserve((void **)&e->made, &e->made_capacity, sizeof *e->made, plan->output_count) ||
+        !reserve((void **)&e->room.memory, &e->room_memory, sizeof *e->room.memory,
+                 plan->body_entries) ||
+        !reserve((void **)&e->room.late, &e->room_late, sizeof *e->room.late, plan->body_late) ||
         !reserve_workspace(e, plan, &workspace) || !make_outputs(e, plan))
         return false;
     for (int32_t i = 0; i < plan->leaf_count; i++) {
@@ -258,9 +262,8 @@ static wb_status queue(evaluator *e, const wb_plan *plan) {
     const wb_device *device = plan->device;
     const bool doubtful = is_doubtful(e, plan);
     if (doubtful) wb_buffers_doubt(device, plan->output_count, e->made, false);
-    const wb_status status =
-        wb_device_note(device, device->backend->run(device->context, NULL, plan->commands,
-                                                    plan->command_count, e->memory, e->late));
+    e->room.kernels = 0, e->room.has_run = false;
+    const wb_status status = wb_plan_run(plan, &e->tape, e->memory, e->late, &e->room, 0);
     if (doubtful) wb_buffers_doubt(device, plan->output_count, e->made, true);
     return status;
 }
@@ -270,12 +273,12 @@ static wb_status run(evaluator *e, const wb_plan *plan) {
     const wb_status status = queue(e, plan);
     unstage(e);
     e->counts.evaluations++;
-    e->counts.kernels += plan->command_count;
+    e->counts.kernels += e->room.kernels;
     e->counts.missed_donations += plan->missed_donations;
     if (status == WB_OK)
         deliver(e, plan);
     else
-        lose(e, plan, status != WB_ERROR_MEMORY);
+        lose(e, plan, e->room.has_run);
     return status;
 }
 
@@ -291,12 +294,9 @@ static void evaluator_free(void *state) {
     wb_release(e->staged);
     wb_release(e->moves);
     wb_release(e->group);
-    wb_release(e->tape.nodes);
-    wb_release(e->tape.uses);
-    wb_release(e->tape.sharers);
-    wb_release(e->tape.marks);
-    wb_release(e->tape.key);
-    wb_release(e->tape.stack);
+    wb_tape_end(&e->tape);
+    wb_release(e->room.memory);
+    wb_release(e->room.late);
     wb_release(e->memory);
     wb_release(e->late);
     wb_release(e->made);
@@ -358,7 +358,7 @@ static wb_status move(wb_array *node) {
 
 static wb_status run_plan(evaluator *e, int count, wb_array *const *roots) {
     if (!wb_tape_order(&e->tape, count, roots)) return wb_error_status();
-    const wb_plan *plan = lookup(e);
+    const wb_plan *plan = lookup(e, &e->tape);
     return plan ? run(e, plan) : wb_error_status();
 }
 
@@ -419,8 +419,17 @@ static wb_status evaluate_groups(evaluator *e, int count, wb_array *const *roots
     return status;
 }
 
+wb_plan *wb_plan_of_body(wb_body *body, const wb_device *device) {
+    evaluator *e = evaluator_get();
+    const wb_tape *tape = e ? wb_body_order(body, device) : NULL;
+    wb_plan *plan = tape ? lookup(e, tape) : NULL;
+    if (plan) plan->refs++;
+    return plan;
+}
+
 wb_status wb_evaluate(int count, wb_array *const *roots) {
     if (all_evaluated(count, roots)) return WB_OK;
+    if (wb_is_tracing("evaluate")) return wb_error_status();
     evaluator *e = evaluator_get();
     if (!e) return WB_ERROR_MEMORY;
     wb_thread_get()->pending_nodes = 0;
@@ -430,6 +439,7 @@ wb_status wb_evaluate(int count, wb_array *const *roots) {
 }
 
 wb_status wb_eval_make(int count, wb_array *const *arrays) {
+    if (wb_is_tracing("eval")) return wb_error_status();
     for (int i = 0; i < count; i++) {
         if (arrays[i]) continue;
         if (!wb_failed()) (void)wb_fail(WB_ERROR_ARGUMENT, "eval: array %d is NULL", i);

@@ -23,6 +23,13 @@ static int32_t again(wb_graph *graph, int32_t number) {
     return made;
 }
 
+/* True if the value's memory is its own, and all of it. */
+static bool is_whole(const wb_graph *graph, int32_t number) {
+    const wb_value *v = &graph->values[number], *base = &graph->values[v->base];
+    return base->kind != WB_VALUE_LEAF && v->layout < 0 &&
+           wb_value_count(v) == wb_value_count(base);
+}
+
 bool wb_graph_separate(wb_graph *graph) {
     const wb_tape *tape = graph->tape;
     const wb_array **owner = wb_alloc(sizeof *owner * (size_t)(graph->count + 1));
@@ -32,8 +39,13 @@ bool wb_graph_separate(wb_graph *graph) {
         if (!(tape->marks[i] & WB_TAPE_STORED) || *result < 0) continue;
         const int32_t base = wb_value_base(graph, *result);
         const wb_value *x = &graph->values[base];
-        if (x->kind == WB_VALUE_LEAF || x->kind == WB_VALUE_LATE) continue;
-        const wb_array *origin = origin_of(tape->nodes[i]);
+        if (!tape->body && (x->kind == WB_VALUE_LEAF || x->kind == WB_VALUE_LATE)) continue;
+        /* each result of a body has memory of its own, dense */
+        const wb_array *origin = tape->body ? tape->nodes[i] : origin_of(tape->nodes[i]);
+        if (tape->body && !is_whole(graph, *result)) {
+            done = (*result = again(graph, *result)) >= 0;
+            continue;
+        }
         if (!owner[base]) owner[base] = origin;
         if (owner[base] != origin) done = (*result = again(graph, *result)) >= 0;
     }

@@ -1,0 +1,72 @@
+/* weber/scan.h: a loop over the steps of a sequence, as one operation.
+ *
+ * A body is a C function from the carries of a step and one slice of each input to the next carries
+ * and the step's outputs. wb_scan calls it once, with arrays that have sizes but no numbers yet;
+ * what it does with them is then run for every step, by one plan, whatever the number of steps.
+ *
+ *     static void step(void *context, wb_array **carries, wb_array *const *inputs,
+ *                      wb_array **outputs) {
+ *         wb_array **w = context; // arrays of outside can be used, and get gradients
+ *         carries[0] = wb_tanh(wb_add(wb_matmul(w[0], inputs[0]), wb_matmul(w[1], carries[0])));
+ *         outputs[0] = carries[0];
+ *     }
+ *
+ *     wb_array *h[] = {wb_zeros(WB_F32, 8, 32)}, *y[1]; // (features, batch)
+ *     wb_scan(step, w, 1, h, 1, &x, 1, y);              // x (3, 32, 400) gives y (8, 32, 400)
+ *     wb_array *loss = wb_mean(wb_square(wb_sub(h[0], target)));
+ *
+ * h[0] is now the carry after the last step. */
+#ifndef WEBER_SCAN_H
+#define WEBER_SCAN_H
+
+#include "array.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One step. carries holds this step's and is given the next ones, of the same sizes and types;
+ * inputs holds a slice of each input, without the dimension of the steps; outputs (NULLs) is given
+ * this step's outputs. All that is to leave the body leaves it this way: inside it nothing can be
+ * read, evaluated, kept (wb_keep) or written (wb_set), which are errors, and what the function does
+ * in C happens once. A function that fails leaves NULL.
+ *
+ * Arrays made outside may be used; they are the same in every step. Random arrays are drawn anew in
+ * each step, with the bits that a loop in C would draw. */
+typedef void wb_scan_fn(void *context, wb_array **carries, wb_array *const *inputs,
+                        wb_array **outputs);
+
+/* Settings of wb_scan; zero means default. */
+typedef struct wb_scan_desc {
+    char start_;   /* makes an empty list legal */
+    int64_t steps; /* how many; default: the inputs' size. Wanted where there are no inputs */
+    /* The dimension of the steps, of inputs and outputs; negative: from the end; WB_NONE: 0.
+     * Default: the last. Any other is moved there first, which copies the input. */
+    int64_t dim;
+    bool reverse; /* from the last slice to the first; outputs stay beside their inputs */
+} wb_scan_desc;
+
+/* carries, outputs = body applied for each step, in order:
+ *
+ *     for t = 0 .. steps - 1: carries, outputs[..][t] = body(carries, inputs[..][t])
+ *
+ * inputs[k] (..., steps); outputs[j] (..., steps), owned by the scope. carries holds the first
+ * carries and is given those after the last step. With 0 steps carries stay and outputs are empty.
+ *
+ * No gradient goes through a scan yet.
+ *
+ * Fails, naming the carry, output or input and the sizes, if a carry changes its size or type,
+ * inputs have different numbers of steps, something is NULL or on another device; then all carries
+ * and outputs are NULL. Settings come last: wb_scan(step, w, 1, h, 1, &x, 1, y, .dim = 1). */
+#define wb_scan(...) WB_WITH_SCAN(__VA_ARGS__, .start_ = 0)
+#define WB_WITH_SCAN(body, context, ncarries, carries, ninputs, inputs, noutputs, outputs, ...)    \
+    wb_scan_make(body, context, ncarries, carries, ninputs, inputs, noutputs, outputs,             \
+                 (wb_scan_desc){__VA_ARGS__})
+WB_API wb_status wb_scan_make(wb_scan_fn *body, void *context, int ncarries, wb_array **carries,
+                              int ninputs, wb_array *const *inputs, int noutputs,
+                              wb_array **outputs, wb_scan_desc desc);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

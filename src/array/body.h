@@ -1,0 +1,34 @@
+/* The body of a scan: a small graph of its own, from placeholders to results. It refers to nothing
+ * outside: what it used of there is among its placeholders. */
+#ifndef WB_ARRAY_BODY_H
+#define WB_ARRAY_BODY_H
+
+#include "array/array.h"
+
+typedef struct wb_body {
+    int32_t refs;
+    /* Placeholders, numbered by their attribute 0: carries, slices of the inputs, captured
+     * arrays. */
+    int32_t ncarries, nslices, ncaptured;
+    int32_t nresults;   /* the next carries, then the outputs of a step */
+    wb_array **given;   /* the placeholders; referred to */
+    wb_array **results; /* referred to */
+    int64_t draws;      /* by how much the random counter moves in a step; may be negative */
+    void *tape;         /* evaluate's, of the last evaluation */
+    void (*tape_free)(void *tape);
+} wb_body;
+
+static inline int32_t wb_body_given(const wb_body *body) {
+    return body->ncarries + body->nslices + body->ncaptured;
+}
+
+/* The result that holds the numbers of result r: the first output that is the same array, or the
+ * first carry; r itself where there is no other. */
+int32_t wb_body_same(const wb_body *body, int32_t r);
+
+/* With room for its lists; one reference. NULL when out of memory. */
+wb_body *wb_body_new(int32_t ngiven, int32_t nresults);
+wb_body *wb_body_ref(wb_body *body);
+void wb_body_unref(wb_body *body);
+
+#endif

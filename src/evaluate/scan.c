@@ -1,0 +1,209 @@
+/* Bodies of scans. A body is a plan like any other, made once for all lengths; it runs once for
+ * each step on a memory table that moves on: slices and outputs by their stride, carries between
+ * the output that holds them too, or two places in turn. */
+#include <string.h>
+
+#include "array/thread.h"
+#include "base/memory.h"
+#include "evaluate/plan.h"
+#include "ops/trace.h"
+
+enum { ALIGNMENT = 64 };
+
+typedef struct placer {
+    const wb_graph *graph;
+    int32_t call; /* the scan's value */
+    const wb_array *node;
+    const wb_body *body;
+    const wb_plan *plan; /* the body's */
+    wb_argument scratch;
+    int64_t used_bytes; /* of the scratch memory */
+    int64_t steps;
+    bool reverse;
+    wb_scan_place *results; /* of the body's results, those that hold their own */
+} placer;
+
+static int64_t bytes_of(const wb_array *x) {
+    return wb_count(x) * (int64_t)wb_dtype_size((wb_dtype)x->dtype);
+}
+
+static wb_argument take_scratch(placer *p, int64_t bytes) {
+    wb_argument a = p->scratch;
+    a.offset_bytes += p->used_bytes;
+    p->used_bytes += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return a;
+}
+
+static wb_scan_place fixed(wb_argument a) { return (wb_scan_place){a, {a, a}, 0}; }
+
+/* Slices of an array whose last dimension is that of the steps. */
+static wb_scan_place sliced(const placer *p, wb_argument a, int64_t bytes) {
+    if (p->reverse) a.offset_bytes += (p->steps - 1) * bytes;
+    wb_scan_place place = fixed(a);
+    place.stride_bytes = p->reverse ? -bytes : bytes;
+    return place;
+}
+
+/* The value of result r outside, or -1: nobody wants it. */
+static int32_t part_of(const placer *p, int32_t r) {
+    int64_t count;
+    const int32_t *readers = wb_value_readers(p->graph, p->call, &count);
+    for (int64_t i = 0; i < count; i++) {
+        const wb_value *v = &p->graph->values[readers[i]];
+        if (v->kind == WB_VALUE_PART && v->attributes[0] == r) return readers[i];
+    }
+    return -1;
+}
+
+/* Two places in turn, `last` in the last step. */
+static wb_scan_place in_turn(const placer *p, wb_argument last, wb_argument other) {
+    wb_scan_place place = fixed(last);
+    place.even[p->steps & 1] = other;
+    place.first = place.even[0];
+    return place;
+}
+
+static wb_scan_place place_of_result(placer *p, int32_t r) {
+    const int64_t bytes = bytes_of(p->body->results[r]);
+    const int32_t part = part_of(p, r);
+    const bool is_output = r >= p->body->ncarries;
+    if (part >= 0 && is_output) return sliced(p, wb_argument_of(p->graph, part), bytes);
+    const wb_argument last = part >= 0 ? wb_argument_of(p->graph, part) : take_scratch(p, bytes);
+    return in_turn(p, last, take_scratch(p, bytes));
+}
+
+/* From the second step on, where the step before left it. */
+static wb_scan_place place_of_carry(const placer *p, int32_t i, wb_argument first) {
+    wb_scan_place place = p->results[wb_body_same(p->body, i)];
+    const wb_argument even = place.even[0];
+    place.first = first;
+    place.even[0] = place.even[1], place.even[1] = even;
+    for (int k = 0; k < 2; k++) place.even[k].offset_bytes -= place.stride_bytes;
+    return place;
+}
+
+static wb_scan_place place_of_given(const placer *p, int32_t number) {
+    const wb_body *body = p->body;
+    const int32_t input = wb_value_inputs(&p->graph->values[p->call])[number];
+    const wb_argument a = wb_argument_of(p->graph, input);
+    if (number < body->ncarries) return place_of_carry(p, number, a);
+    if (number >= body->ncarries + body->nslices) return fixed(a);
+    return sliced(p, a, bytes_of(body->given[number]));
+}
+
+static bool place_all(placer *p, wb_scan_place *places) {
+    const wb_plan *plan = p->plan;
+    const wb_tape *tape = p->body->tape;
+    places[plan->leaf_count + plan->output_count] =
+        fixed(take_scratch(p, (int64_t)plan->workspace_bytes));
+    p->results = wb_alloc(sizeof *p->results * (size_t)(p->body->nresults + 1));
+    if (!p->results) return false;
+    for (int32_t r = 0; r < p->body->nresults; r++) {
+        if (wb_body_same(p->body, r) != r) continue;
+        p->results[r] = place_of_result(p, r);
+        places[plan->leaf_count + plan->results[r]] = p->results[r];
+    }
+    for (int32_t i = 0; i < plan->leaf_count; i++)
+        places[i] = place_of_given(p, (int32_t)tape->nodes[plan->leaves[i]]->attributes[0]);
+    wb_release(p->results);
+    return true;
+}
+
+bool wb_scan_plan(const wb_graph *graph, int32_t value, wb_argument scratch, wb_plan_scan *scan,
+                  size_t *scratch_bytes) {
+    const wb_array *node = graph->tape->nodes[graph->values[value].tape];
+    wb_plan *plan = wb_plan_of_body(node->body, graph->tape->device);
+    if (!plan) return false;
+    const size_t entries = (size_t)(plan->leaf_count + plan->output_count + 1);
+    *scan = (wb_plan_scan){.tape = graph->values[value].tape,
+                           .steps = node->attributes[WB_SCAN_STEPS],
+                           .body = plan,
+                           .places = wb_alloc(sizeof *scan->places * entries)};
+    placer p = {.graph = graph,
+                .call = value,
+                .node = node,
+                .body = node->body,
+                .plan = plan,
+                .scratch = scratch,
+                .steps = scan->steps,
+                .reverse = node->attributes[WB_SCAN_REVERSE] != 0};
+    if (!scan->places || !place_all(&p, scan->places)) {
+        wb_scan_release(scan);
+        return false;
+    }
+    *scratch_bytes = (size_t)p.used_bytes;
+    return true;
+}
+
+void wb_scan_release(wb_plan_scan *scan) {
+    wb_plan_unref(scan->body);
+    wb_release(scan->places);
+}
+
+/* ---- running ---- */
+
+static void bind_step(const wb_plan_scan *scan, int64_t step, const wb_memory *outside,
+                      wb_memory *memory) {
+    const int32_t entries = scan->body->leaf_count + scan->body->output_count + 1;
+    for (int32_t i = 0; i < entries; i++) {
+        const wb_scan_place *place = &scan->places[i];
+        const wb_argument *a = step == 0 ? &place->first : &place->even[step & 1];
+        const int64_t moved = step * place->stride_bytes;
+        memory[i] = (wb_memory){outside[a->memory].handle,
+                                outside[a->memory].offset_bytes + a->offset_bytes + moved};
+    }
+}
+
+static bool is_random(const wb_array *x) { return x->op == WB_OP_uniform || x->op == WB_OP_normal; }
+
+static void bind_late(const wb_plan *plan, const wb_tape *tape, int64_t draws, uint64_t *late) {
+    for (int32_t i = 0; i < plan->late_count; i++) {
+        const wb_array *x = tape->nodes[plan->late[i] >> 1];
+        const int word = plan->late[i] & 1;
+        late[i] = (uint64_t)(x->late[word] + (word == 1 && is_random(x) ? draws : 0));
+    }
+}
+
+static wb_status run_commands(const wb_plan *plan, int32_t from, int32_t to,
+                              const wb_memory *memory, const uint64_t *late, wb_scan_room *room) {
+    const wb_device *device = plan->device;
+    if (from == to) return WB_OK;
+    const wb_status status =
+        wb_device_note(device, device->backend->run(device->context, NULL, plan->commands + from,
+                                                    to - from, memory, late));
+    if (status == WB_OK || status != WB_ERROR_MEMORY) room->has_run = true;
+    room->kernels += to - from;
+    return status;
+}
+
+static wb_status run_scan(const wb_plan_scan *scan, const wb_array *node, const wb_memory *memory,
+                          wb_scan_room *room, int64_t draws) {
+    const wb_plan *plan = scan->body;
+    const wb_body *body = node->body;
+    wb_scan_room inner = {.memory = room->memory + plan->leaf_count + plan->output_count + 1,
+                          .late = room->late + plan->late_count};
+    wb_status status = WB_OK;
+    draws += node->late[0];
+    for (int64_t step = 0; status == WB_OK && step < scan->steps; step++, draws += body->draws) {
+        bind_step(scan, step, memory, room->memory);
+        bind_late(plan, body->tape, draws, room->late);
+        status = wb_plan_run(plan, body->tape, room->memory, room->late, &inner, draws);
+    }
+    room->kernels += inner.kernels;
+    room->has_run = room->has_run || inner.has_run;
+    return status;
+}
+
+wb_status wb_plan_run(const wb_plan *plan, const wb_tape *tape, const wb_memory *memory,
+                      const uint64_t *late, wb_scan_room *room, int64_t draws) {
+    wb_status status = WB_OK;
+    int32_t next = 0;
+    for (int32_t i = 0; status == WB_OK && i < plan->scan_count; i++) {
+        const wb_plan_scan *scan = &plan->scans[i];
+        status = run_commands(plan, next, scan->before, memory, late, room);
+        next = scan->before;
+        if (status == WB_OK) status = run_scan(scan, tape->nodes[scan->tape], memory, room, draws);
+    }
+    return status == WB_OK ? run_commands(plan, next, plan->command_count, memory, late, room)
+                           : status;
+}

@@ -1,0 +1,216 @@
+#include "ops/trace.h"
+
+#include <string.h>
+
+#include "array/thread.h"
+#include "base/memory.h"
+
+/* ---- copies of graphs ---- */
+
+struct wb_copier_visit {
+    wb_array *node;
+    int32_t next; /* input to look at */
+};
+
+static uint64_t key_of(const wb_array *x) { return (uint64_t)(uintptr_t)x; }
+
+wb_array *wb_copier_get(const wb_copier *copier, const wb_array *x) {
+    const int64_t number = wb_table_find(&copier->table, key_of(x));
+    return number < 0 ? NULL : copier->copies[number];
+}
+
+bool wb_copier_set(wb_copier *copier, const wb_array *x, wb_array *copy) {
+    const int64_t number = copier->table.count;
+    if (!WB_GROW(copier->copies, number, copier->capacity)) return false;
+    if (!wb_table_add(&copier->table, key_of(x))) return false;
+    copier->copies[number] = copy;
+    return true;
+}
+
+static wb_array *copy_with(const wb_array *x, wb_array *const *inputs) {
+    wb_array *copy = wb_node_with((wb_op)x->op, (wb_dtype)x->dtype, x->ndim, x->sizes, x->ninputs,
+                                  inputs, x->nattributes, x->attributes);
+    if (!copy) return NULL;
+    memcpy(copy->late, x->late, sizeof copy->late);
+    copy->flags |= x->flags & (WB_NODE_WEAK | WB_NODE_UNTIED);
+    if (x->body) copy->body = wb_body_ref(x->body);
+    return copy;
+}
+
+/* The inputs are copied. */
+static wb_array *copy_node(wb_copier *copier, const wb_array *x) {
+    wb_array *few[WB_INLINE_INPUTS] = {NULL}, **inputs = few;
+    if (x->ninputs > WB_INLINE_INPUTS) inputs = wb_alloc((size_t)x->ninputs * sizeof *inputs);
+    if (!inputs) return NULL;
+    for (int i = 0; i < x->ninputs; i++) inputs[i] = wb_copier_get(copier, x->inputs[i]);
+    wb_array *copy = copy_with(x, inputs);
+    if (inputs != few) wb_release(inputs);
+    return copy && wb_copier_set(copier, x, copy) ? copy : NULL;
+}
+
+/* True if x needs no visit: it has a copy, or something stands for it now. *failed: an error. */
+static bool is_settled(wb_copier *copier, wb_array *x, bool *failed) {
+    if (wb_copier_get(copier, x)) return true;
+    wb_array *other = copier->stand_in(copier->context, x);
+    *failed = other ? !wb_copier_set(copier, x, other) : wb_failed();
+    return other != NULL;
+}
+
+wb_array *wb_copier_run(wb_copier *copier, wb_array *root) {
+    int64_t depth = 0;
+    bool failed = false;
+    if (is_settled(copier, root, &failed)) return failed ? NULL : wb_copier_get(copier, root);
+    if (failed || !WB_GROW(copier->stack, depth, copier->stack_capacity)) return NULL;
+    copier->stack[depth++] = (struct wb_copier_visit){root, 0};
+    while (depth > 0) {
+        struct wb_copier_visit *top = &copier->stack[depth - 1];
+        if (top->next == top->node->ninputs) {
+            if (!copy_node(copier, top->node)) return NULL;
+            depth--;
+            continue;
+        }
+        wb_array *input = top->node->inputs[top->next++];
+        if (is_settled(copier, input, &failed) && !failed) continue;
+        if (failed || !WB_GROW(copier->stack, depth, copier->stack_capacity)) return NULL;
+        copier->stack[depth++] = (struct wb_copier_visit){input, 0};
+    }
+    return wb_copier_get(copier, root);
+}
+
+void wb_copier_end(wb_copier *copier) {
+    wb_table_release(&copier->table);
+    wb_release(copier->copies);
+    wb_release(copier->stack);
+    copier->copies = NULL, copier->stack = NULL;
+}
+
+/* ---- traces ---- */
+
+static wb_array *stand_in(void *context, wb_array *x);
+
+bool wb_trace_begin(wb_trace *trace) {
+    wb_thread *thread = wb_thread_get();
+    *trace = (wb_trace){.copier = {.stand_in = stand_in, .context = trace}};
+    if (!thread) return false;
+    if (thread->depth == UINT8_MAX) {
+        (void)wb_fail(WB_ERROR_ARGUMENT, "scan: more than %d scans in one another", UINT8_MAX);
+        return false;
+    }
+    if (wb_scope_open() != WB_OK) return false;
+    thread->depth++;
+    trace->counter = thread->counter;
+    return trace->is_open = true;
+}
+
+static wb_array *given(wb_trace *trace, wb_array *outer, int ndim) {
+    const int64_t number = trace->count;
+    if (!WB_GROW(trace->given, number, trace->given_capacity) ||
+        !WB_GROW(trace->outer, number, trace->outer_capacity))
+        return NULL;
+    wb_array *x = wb_node_with(WB_OP_placeholder, (wb_dtype)outer->dtype, ndim, outer->sizes, 0,
+                               NULL, 1, &number);
+    if (!x || !wb_copier_set(&trace->copier, x, x)) return NULL;
+    x->device = outer->device;
+    trace->given[number] = x, trace->outer[number] = outer;
+    trace->count++;
+    return x;
+}
+
+wb_array *wb_trace_carry(wb_trace *trace, wb_array *outer) {
+    trace->ncarries++;
+    return given(trace, outer, outer->ndim);
+}
+
+wb_array *wb_trace_slice(wb_trace *trace, wb_array *outer) {
+    trace->nslices++;
+    return given(trace, outer, outer->ndim - 1);
+}
+
+/* Weak numbers are copied, since their type depends on what they meet; what was made outside, and
+ * numbers in memory, are captured. */
+static wb_array *stand_in(void *context, wb_array *x) {
+    wb_trace *trace = context;
+    const uint8_t depth = wb_thread_get()->depth;
+    if (x->flags & WB_NODE_WEAK) return NULL;
+    if (wb_is_evaluated(x) || x->depth < depth) return given(trace, x, x->ndim);
+    if (x->op == WB_OP_placeholder)
+        return wb_fail_null(WB_ERROR_ARGUMENT,
+                            "scan: the body uses %s, which another body was given; return it there "
+                            "as an output",
+                            wb_text_of(x));
+    if (x->op == WB_OP_move)
+        return wb_fail_null(WB_ERROR_DEVICE,
+                            "scan: the body moves %s between devices; move arrays before the scan",
+                            wb_text_of(x->inputs[0]));
+    return NULL;
+}
+
+static bool copy_results(wb_trace *trace, int32_t nresults, wb_array *const *results,
+                         wb_array **copies) {
+    for (int32_t r = 0; r < nresults; r++)
+        if (!(copies[r] = wb_copier_run(&trace->copier, results[r]))) return false;
+    return true;
+}
+
+static wb_body *body_of(const wb_trace *trace, int32_t nresults, wb_array *const *results) {
+    wb_body *body = wb_body_new((int32_t)trace->count, nresults);
+    if (!body) return NULL;
+    body->ncarries = trace->ncarries, body->nslices = trace->nslices;
+    body->ncaptured = (int32_t)trace->count - trace->ncarries - trace->nslices;
+    body->nresults = nresults;
+    for (int64_t i = 0; i < trace->count; i++) body->given[i] = wb_ref(trace->given[i]);
+    for (int32_t r = 0; r < nresults; r++) body->results[r] = wb_ref(results[r]);
+    body->draws = (int64_t)(wb_thread_get()->counter - trace->counter);
+    return body;
+}
+
+wb_body *wb_trace_close(wb_trace *trace, int32_t nresults, wb_array *const *results) {
+    wb_array **copies = wb_alloc((size_t)(nresults + 1) * sizeof *copies);
+    const bool copied = copies && copy_results(trace, nresults, results, copies);
+    wb_body *body = copied ? body_of(trace, nresults, copies) : NULL;
+    wb_release(copies);
+    return body;
+}
+
+void wb_trace_leave(wb_trace *trace) {
+    if (!trace->is_open) return;
+    trace->is_open = false;
+    wb_thread_get()->depth--;
+    (void)wb_scope_close_leaving(0, NULL);
+}
+
+void wb_trace_end(wb_trace *trace) {
+    wb_trace_leave(trace);
+    wb_copier_end(&trace->copier);
+    wb_release(trace->given);
+    wb_release(trace->outer);
+    trace->given = trace->outer = NULL;
+}
+
+/* ---- the node of a scan ---- */
+
+wb_array *wb_scan_node(wb_body *body, wb_array *const *inputs, int64_t steps, bool reverse) {
+    const int64_t none = 0;
+    const int64_t attributes[WB_SCAN_ATTRIBUTES] = {[WB_SCAN_STEPS] = steps,
+                                                    [WB_SCAN_REVERSE] = reverse,
+                                                    [WB_SCAN_CARRIES] = body->ncarries,
+                                                    [WB_SCAN_SLICES] = body->nslices};
+    wb_array *node = wb_node_with(WB_OP_scan, WB_F32, 1, &none, wb_body_given(body), inputs,
+                                  WB_SCAN_ATTRIBUTES, attributes);
+    if (!node) {
+        wb_body_unref(body);
+        return NULL;
+    }
+    node->body = body;
+    node->late[0] = 0;
+    return node;
+}
+
+wb_array *wb_scan_result(wb_array *scan, int32_t r) {
+    const wb_array *step = scan->body->results[r];
+    int64_t sizes[WB_MAX_DIMS];
+    int ndim = step->ndim;
+    for (int d = 0; d < ndim; d++) sizes[d] = step->sizes[d];
+    if (r >= scan->body->ncarries) sizes[ndim++] = scan->attributes[WB_SCAN_STEPS];
+    return wb_part(scan, r, (wb_dtype)step->dtype, ndim, sizes);
+}

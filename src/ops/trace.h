@@ -1,0 +1,68 @@
+/* Tracing: a function is called once with placeholders, and what it makes becomes a body. */
+#ifndef WB_OPS_TRACE_H
+#define WB_OPS_TRACE_H
+
+#include "array/body.h"
+#include "base/table.h"
+#include "ops/ops.h"
+
+/* ---- copies of graphs ---- */
+
+/* Each node is copied once, however many roots lead to it. Begins with stand_in and context set,
+ * the rest zero. */
+typedef struct wb_copier {
+    /* What stands for x in the copy. NULL: x is copied, unless an error is recorded. */
+    wb_array *(*stand_in)(void *context, wb_array *x);
+    void *context;
+    wb_table table; /* of nodes, by address */
+    wb_array **copies;
+    int64_t capacity;
+    struct wb_copier_visit *stack;
+    int64_t stack_capacity;
+} wb_copier;
+
+/* From now on `copy` stands for x. False when out of memory. */
+bool wb_copier_set(wb_copier *copier, const wb_array *x, wb_array *copy);
+/* What stands for x, or NULL: x was not met yet. */
+wb_array *wb_copier_get(const wb_copier *copier, const wb_array *x);
+/* The copy of root; NULL with an error recorded. The scope owns the new nodes. */
+wb_array *wb_copier_run(wb_copier *copier, wb_array *root);
+void wb_copier_end(wb_copier *copier);
+
+/* ---- traces ---- */
+
+typedef struct wb_trace {
+    wb_copier copier;
+    int32_t ncarries, nslices;
+    int64_t count, given_capacity, outer_capacity;
+    wb_array **given; /* placeholders, in the scope of the trace */
+    wb_array **outer; /* the arrays outside that they stand for, or are slices of */
+    uint64_t counter; /* the random counter when it began */
+    bool is_open;
+} wb_trace;
+
+/* Opens a scope; until wb_trace_leave nothing is computed on this thread. */
+bool wb_trace_begin(wb_trace *trace);
+/* The next placeholder: a carry or an input as a whole. All carries come first, then all slices. */
+wb_array *wb_trace_carry(wb_trace *trace, wb_array *outer);
+/* The same for one step of an input whose last dimension is that of the steps. */
+wb_array *wb_trace_slice(wb_trace *trace, wb_array *outer);
+/* The body that gives these results; arrays of outside that they are made of become captured ones,
+ * behind the trace's carries and slices. NULL with an error recorded. */
+wb_body *wb_trace_close(wb_trace *trace, int32_t nresults, wb_array *const *results);
+/* Ends the tracing; may come twice. The lists stay until wb_trace_end. */
+void wb_trace_leave(wb_trace *trace);
+void wb_trace_end(wb_trace *trace);
+
+/* ---- the node of a scan ---- */
+
+/* Attributes of a scan. Its inputs: carries, inputs with the steps last, captured arrays. */
+enum { WB_SCAN_STEPS, WB_SCAN_REVERSE, WB_SCAN_CARRIES, WB_SCAN_SLICES, WB_SCAN_ATTRIBUTES };
+
+/* Takes over the caller's reference to the body, also on failure. late[0] of the node, which is 0
+ * at first, is added to the random counters of its body. */
+wb_array *wb_scan_node(wb_body *body, wb_array *const *inputs, int64_t steps, bool reverse);
+/* Result r: a carry after the last step, or an output of all steps, the steps last. */
+wb_array *wb_scan_result(wb_array *scan, int32_t r);
+
+#endif

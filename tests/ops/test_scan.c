@@ -1,0 +1,243 @@
+/* Loops as one operation: each body against the same C function called in a loop, forward and
+ * backward; plans are shared among lengths; random numbers; users' mistakes. */
+#include "support/support.h"
+
+enum { MOST = 4 };
+
+/* ---- bodies ---- */
+
+typedef struct body {
+    const char *name;
+    wb_scan_fn *step;
+    int ncarries, ninputs, noutputs;
+    struct {
+        int ndim;
+        int64_t sizes[3];
+    } carries[MOST], inputs[MOST], weights[MOST]; /* inputs of one step */
+    bool is_exact;                                /* the same bits as the loop, whatever is fused */
+} body;
+
+typedef struct weights {
+    wb_array *w[MOST];
+} weights;
+
+static wb_array *affine(wb_array *w, wb_array *x, wb_array *u, wb_array *h, wb_array *b) {
+    return wb_add(wb_add(wb_matmul(w, x), wb_matmul(u, h)), b);
+}
+
+static void add_up(void *context, wb_array **carries, wb_array *const *inputs, wb_array **outputs) {
+    (void)context;
+    outputs[0] = carries[0] = wb_add(carries[0], inputs[0]);
+}
+
+static void rnn(void *context, wb_array **carries, wb_array *const *inputs, wb_array **outputs) {
+    wb_array **w = ((weights *)context)->w;
+    outputs[0] = carries[0] = wb_tanh(affine(w[0], inputs[0], w[1], carries[0], w[2]));
+}
+
+static void last_only(void *context, wb_array **carries, wb_array *const *inputs,
+                      wb_array **outputs) {
+    wb_array **w = ((weights *)context)->w;
+    (void)outputs;
+    carries[0] = wb_tanh(affine(w[0], inputs[0], w[1], carries[0], w[2]));
+}
+
+static void lstm(void *context, wb_array **carries, wb_array *const *inputs, wb_array **outputs) {
+    wb_array **w = ((weights *)context)->w;
+    wb_array *g = affine(w[0], inputs[0], w[1], carries[0], w[2]);
+    const int64_t n = wb_size(carries[0], 0);
+    wb_array *i = wb_sigmoid(wb_slice(g, 0, 0, n, 1)), *f = wb_sigmoid(wb_slice(g, 0, n, 2 * n, 1)),
+             *c = wb_tanh(wb_slice(g, 0, 2 * n, 3 * n, 1)),
+             *o = wb_sigmoid(wb_slice(g, 0, 3 * n, 4 * n, 1));
+    carries[1] = wb_add(wb_mul(f, carries[1]), wb_mul(i, c));
+    outputs[0] = carries[0] = wb_mul(o, wb_tanh(carries[1]));
+}
+
+static void fibonacci(void *context, wb_array **carries, wb_array *const *inputs,
+                      wb_array **outputs) {
+    (void)context, (void)inputs;
+    wb_array *sum = wb_add(carries[0], carries[1]);
+    outputs[0] = carries[0];
+    carries[0] = carries[1];
+    carries[1] = sum;
+}
+
+/* What needs a copy: an input as it is, a captured array, a constant, equal values, a view. */
+static void passing(void *context, wb_array **carries, wb_array *const *inputs,
+                    wb_array **outputs) {
+    wb_array **w = ((weights *)context)->w;
+    outputs[0] = inputs[0];
+    outputs[1] = w[0];
+    outputs[2] = wb_transpose(wb_mul(inputs[0], carries[0]));
+    outputs[3] = wb_mul(inputs[0], carries[0]);
+    carries[0] = wb_add_number(wb_mul(carries[0], wb_number(2)), 1);
+}
+
+static void noisy(void *context, wb_array **carries, wb_array *const *inputs, wb_array **outputs) {
+    (void)context;
+    wb_array *mask = wb_bernoulli_make(0.5, wb_ndim(inputs[0]), wb_sizes(inputs[0]));
+    wb_array *kept = wb_select(mask, inputs[0], wb_number(0));
+    carries[0] = wb_add(wb_mul_number(carries[0], 0.5),
+                        wb_mul(kept, wb_normal_make(WB_F32, wb_ndim(kept), wb_sizes(kept))));
+    outputs[0] = wb_exp(carries[0]);
+}
+
+/* A scan in a scan: powers of the carry are summed, with noise of their own. */
+static void inner(void *context, wb_array **carries, wb_array *const *inputs, wb_array **outputs) {
+    wb_array **w = context;
+    (void)outputs;
+    carries[0] = wb_add(wb_mul(carries[0], w[0]),
+                        wb_mul(inputs[0], wb_uniform_make(WB_F32, 1, wb_sizes(carries[0]))));
+}
+
+static void nested(void *context, wb_array **carries, wb_array *const *inputs, wb_array **outputs) {
+    (void)context;
+    wb_array *start[1] = {wb_mul_number(carries[0], 0.5)};
+    wb_array *w[1] = {wb_sigmoid(carries[0])};
+    wb_scan(inner, w, 1, start, 1, inputs, 0, NULL);
+    outputs[0] = carries[0] = wb_tanh(start[0]);
+}
+
+static const body bodies[] = {
+    {"a running sum", add_up, 1, 1, 1, {{1, {3}}}, {{1, {3}}}, {{0}}, true},
+    {"a scalar carry", add_up, 1, 1, 1, {{0}}, {{0}}, {{0}}, true},
+    {"a tanh network",
+     rnn,
+     1,
+     1,
+     1,
+     {{2, {4, 3}}},
+     {{2, {2, 3}}},
+     {{2, {4, 2}}, {2, {4, 4}}, {1, {4}}},
+     false},
+    {"a network whose last state alone is wanted",
+     last_only,
+     1,
+     1,
+     0,
+     {{2, {4, 3}}},
+     {{2, {2, 3}}},
+     {{2, {4, 2}}, {2, {4, 4}}, {1, {4}}},
+     false},
+    {"an LSTM",
+     lstm,
+     2,
+     1,
+     1,
+     {{2, {4, 3}}, {2, {4, 3}}},
+     {{2, {2, 3}}},
+     {{2, {16, 2}}, {2, {16, 4}}, {1, {16}}},
+     false},
+    {"carries that change places",
+     fibonacci,
+     2,
+     1,
+     1,
+     {{1, {2}}, {1, {2}}},
+     {{1, {1}}},
+     {{0}},
+     true},
+    {"outputs that have to be copied",
+     passing,
+     1,
+     1,
+     4,
+     {{2, {2, 3}}},
+     {{2, {2, 3}}},
+     {{1, {3}}},
+     true},
+    {"random numbers drawn in each step", noisy, 1, 1, 1, {{1, {5}}}, {{1, {5}}}, {{0}}, true},
+    {"a scan in a scan", nested, 1, 1, 1, {{1, {4}}}, {{2, {4, 3}}}, {{0}}, false},
+};
+
+/* ---- the same as a loop ---- */
+
+typedef struct problem {
+    const body *body;
+    wb_array *carries[MOST], *inputs[MOST];
+    weights w;
+    int64_t steps;
+    bool reverse;
+} problem;
+
+static wb_array *some(test_random *r, wb_dtype dtype, int ndim, const int64_t *sizes,
+                      int64_t steps) {
+    int64_t all[4];
+    for (int d = 0; d < ndim; d++) all[d] = sizes[d];
+    if (steps >= 0) all[ndim++] = steps;
+    return array_random(r, dtype, -1, 1, ndim, all);
+}
+
+static problem make(const body *b, wb_dtype dtype, int64_t steps, bool reverse) {
+    test_random r = {7};
+    problem p = {.body = b, .steps = steps, .reverse = reverse};
+    for (int i = 0; i < b->ncarries; i++)
+        p.carries[i] = some(&r, dtype, b->carries[i].ndim, b->carries[i].sizes, -1);
+    for (int k = 0; k < b->ninputs; k++)
+        p.inputs[k] = some(&r, dtype, b->inputs[k].ndim, b->inputs[k].sizes, steps);
+    for (int i = 0; i < MOST; i++)
+        p.w.w[i] = some(&r, dtype, b->weights[i].ndim, b->weights[i].sizes, -1);
+    return p;
+}
+
+static void as_loop(problem *p, wb_array **carries, wb_array **outputs) {
+    const body *b = p->body;
+    wb_array *all[MOST][64];
+    for (int i = 0; i < b->ncarries; i++) carries[i] = p->carries[i];
+    for (int64_t s = 0; s < p->steps; s++) {
+        const int64_t t = p->reverse ? p->steps - 1 - s : s;
+        wb_array *slices[MOST], *step[MOST] = {NULL};
+        for (int k = 0; k < b->ninputs; k++) {
+            const int dim = wb_ndim(p->inputs[k]) - 1;
+            slices[k] = wb_squeeze(wb_slice(p->inputs[k], dim, t, t + 1, 1), dim);
+        }
+        b->step(&p->w, carries, slices, step);
+        for (int j = 0; j < b->noutputs; j++) all[j][t] = step[j];
+    }
+    for (int j = 0; j < b->noutputs; j++)
+        outputs[j] = wb_stack_make(wb_ndim(all[j][0]), (int)p->steps, all[j]);
+}
+
+static void as_scan(problem *p, wb_array **carries, wb_array **outputs) {
+    const body *b = p->body;
+    for (int i = 0; i < b->ncarries; i++) carries[i] = p->carries[i];
+    assert_int_equal(wb_scan(b->step, &p->w, b->ncarries, carries, b->ninputs, p->inputs,
+                             b->noutputs, outputs, .reverse = p->reverse),
+                     WB_OK);
+}
+
+static void assert_alike(wb_array *x, wb_array *y, bool exact, const char *what) {
+    char where[128];
+    if (exact)
+        assert_same_bits(x, y, what);
+    else if (!wb_approx(x, y, 1e-5, 1e-6, where, sizeof where))
+        fail_msg("%s: %s", what, where);
+}
+
+static void a_scan_is_a_loop(void **state) {
+    const body *b = *state;
+    for (int reverse = 0; reverse < 2; reverse++) {
+        for (int64_t steps = 1; steps < 8; steps = 2 * steps + 1) {
+            problem p = make(b, WB_F32, steps, reverse);
+            wb_array *carries[2][MOST], *outputs[2][MOST];
+            wb_seed(3);
+            as_loop(&p, carries[0], outputs[0]);
+            wb_seed(3);
+            as_scan(&p, carries[1], outputs[1]);
+            wb_array *next = wb_uniform(WB_F32, 2);
+            for (int i = 0; i < b->ncarries; i++)
+                assert_alike(carries[1][i], carries[0][i], b->is_exact, "a carry");
+            for (int j = 0; j < b->noutputs; j++)
+                assert_alike(outputs[1][j], outputs[0][j], b->is_exact, "an output");
+            wb_seed(3);
+            as_loop(&p, carries[0], outputs[0]);
+            assert_same_bits(next, wb_uniform(WB_F32, 2), "what is drawn next");
+        }
+    }
+}
+
+int main(void) {
+    static test_list tests;
+    ADD_ROWS(&tests, bodies, a_scan_is_a_loop);
+    return run_test_list("ops/test_scan", &tests, NULL, NULL);
+}
