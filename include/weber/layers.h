@@ -55,15 +55,48 @@ typedef enum wb_field_kind {
     WB_FIELD_CHILD, /* wb_layer *: owned by the struct */
     WB_FIELD_LIST,  /* wb_layer_list */
     WB_FIELD_VALUE, /* anything else: copied as bytes, otherwise left alone */
+
+    /* settings: printed, saved and read back; what each is in the struct, and in text */
+    WB_FIELD_INTEGER,    /* int64_t */
+    WB_FIELD_PAIR,       /* two int64_t, in and out: 10 => 5 */
+    WB_FIELD_REAL,       /* double */
+    WB_FIELD_BOOL,       /* bool */
+    WB_FIELD_WITHOUT,    /* bool no_NAME; true is written NAME=false */
+    WB_FIELD_ACTIVATION, /* wb_activation *; NULL is the identity */
+    WB_FIELD_SIZES,      /* int64_t[3], positive; the first 0 ends them: (5, 5) */
+    WB_FIELD_EACH,       /* int64_t[3]: one for each of the SIZES above; one stands for all */
+    WB_FIELD_PADDING,    /* two int64_t[3]: before each of the SIZES, and how much more after it */
+    WB_FIELD_DIMS,       /* unsigned, WB_DIM(0) | ...; 0 is all; from 1 in text */
+    WB_FIELD_MODE,       /* of the layer itself: train, test or auto */
+    WB_FIELD_OTHER,      /* a field of Flux's struct alone */
 } wb_field_kind;
 
+/* A row of a struct's table: an array or layer that it holds, or a setting. */
 typedef struct wb_field {
-    const char *name; /* part of paths; NULL in a list: its items' names alone */
+    const char *name; /* part of paths, key in text; NULL in a list: its items' names alone */
     size_t offset;
     wb_field_kind kind;
     bool trainable; /* arrays, and what is below children */
     /* arrays and children that belong to the struct but are neither moved nor trained */
     bool fixed;
+
+    /* For settings. 0 (NULL, false) stands for `usual`; WB_ZERO and WB_NONE for a 0 that is meant.
+     * Of EACH, usual 0 is the entry of SIZES. Numbers are at least low, or above it, and at most
+     * high, unless high is 0. Numbers and pads that are usual are not written. */
+    double usual, low, high;
+    bool is_above;   /* low itself is too low */
+    bool positional; /* written first and without its name, as PAIR, ACTIVATION and SIZES are */
+    bool spread;     /* the entries of a LIST are written as arguments of their own */
+    /* offset of the array that a number is taken from where it is not given; 0: there is none */
+    size_t given_by;
+    /* offset of the WITHOUT that says that this array is not there; 0: there is none */
+    size_t without;
+
+    /* Flux's struct has its fields in the order of this table. */
+    const char *flux; /* the name there; NULL: as here */
+    int since;        /* structs with fewer fields, of older versions, do not have this one */
+    bool text_only;   /* no field there */
+    int rank;         /* in text -1: before those with 0; 1: behind them */
 } wb_field;
 
 struct wb_layer_class {
@@ -75,6 +108,12 @@ struct wb_layer_class {
     /* One line, "Dense(784 => 128, relu)"; brief: as places in messages want it, without settings.
      * NULL: by the table. */
     void (*describe)(const wb_layer *layer, bool brief, char *text, size_t size_bytes);
+    /* Numbers that are not given, from arrays that are; NULL: nothing. */
+    void (*derive)(wb_layer *layer);
+    /* Checks that need several settings, and arrays that are still missing; all settings are within
+     * their ranges. False with the error recorded. NULL: nothing. */
+    bool (*complete)(wb_layer *layer);
+    const char *before_keys; /* in text; NULL: ", " */
 };
 
 /* ---- a struct of your own ----
@@ -97,28 +136,44 @@ struct wb_layer_class {
  * takes part: WB_STATE_FIELD is moved but not trained (wb_set says how it changes), WB_FIXED_FIELD
  * and WB_FIXED_CHILD_FIELD are released with the struct but neither moved nor trained. What is not
  * listed is a plain value: copied as bytes. A struct without a table is refused: wb_new does not
- * compile, and at run time the error names the struct. */
-#define WB_FUNCTOR(type, forward, ...)                                                             \
+ * compile, and at run time the error names the struct.
+ *
+ * Settings are rows too. They are printed, "Power(2 => 3, tanh, p=0.5)", saved, and read back:
+ *
+ *     WB_FUNCTOR(Power, forward, WB_SETTING(Power, in, WB_FIELD_PAIR, .low = 1),
+ *                WB_SETTING(Power, activation, WB_FIELD_ACTIVATION),
+ *                WB_SETTING(Power, p, WB_FIELD_REAL, .usual = 2, .high = 10),
+ *                WB_ARRAY_FIELD(Power, weight));
+ *     wb_register_layer(&Power_functor);                           // for wb_load_model
+ *     wb_layer *layer = wb_layer_complete(&power->layer);          // defaults and ranges */
+#define WB_FUNCTOR(type, forward_function, ...)                                                    \
     static const wb_field type##_fields[] = {__VA_ARGS__};                                         \
     static const wb_layer_class type##_functor = {                                                 \
-        #type,   sizeof(type), type##_fields, (int)(sizeof type##_fields / sizeof *type##_fields), \
-        forward, NULL}
-#define WB_ARRAY_FIELD(type, field)                                                                \
-    { #field, offsetof(type, field), WB_FIELD_ARRAY, true, false }
-#define WB_STATE_FIELD(type, field)                                                                \
-    { #field, offsetof(type, field), WB_FIELD_STATE, false, false }
-#define WB_CHILD_FIELD(type, field)                                                                \
-    { #field, offsetof(type, field), WB_FIELD_CHILD, true, false }
-#define WB_FROZEN_FIELD(type, field)                                                               \
-    { #field, offsetof(type, field), WB_FIELD_CHILD, false, false }
-#define WB_LIST_FIELD(type, field)                                                                 \
-    { #field, offsetof(type, field), WB_FIELD_LIST, true, false }
-#define WB_VALUE_FIELD(type, field)                                                                \
-    { #field, offsetof(type, field), WB_FIELD_VALUE, false, false }
-#define WB_FIXED_FIELD(type, field)                                                                \
-    { #field, offsetof(type, field), WB_FIELD_ARRAY, false, true }
-#define WB_FIXED_CHILD_FIELD(type, field)                                                          \
-    { #field, offsetof(type, field), WB_FIELD_CHILD, false, true }
+        .name = #type,                                                                             \
+        .size_bytes = sizeof(type),                                                                \
+        .fields = type##_fields,                                                                   \
+        .field_count = (int)(sizeof type##_fields / sizeof *type##_fields),                        \
+        .forward = forward_function}
+#define WB_FIELD_(type, field, ...)                                                                \
+    { .name = #field, .offset = offsetof(type, field), .kind = __VA_ARGS__ }
+#define WB_ARRAY_FIELD(type, field)       WB_FIELD_(type, field, WB_FIELD_ARRAY, .trainable = true)
+#define WB_STATE_FIELD(type, field)       WB_FIELD_(type, field, WB_FIELD_STATE)
+#define WB_CHILD_FIELD(type, field)       WB_FIELD_(type, field, WB_FIELD_CHILD, .trainable = true)
+#define WB_FROZEN_FIELD(type, field)      WB_FIELD_(type, field, WB_FIELD_CHILD)
+#define WB_LIST_FIELD(type, field)        WB_FIELD_(type, field, WB_FIELD_LIST, .trainable = true)
+#define WB_VALUE_FIELD(type, field)       WB_FIELD_(type, field, WB_FIELD_VALUE)
+#define WB_FIXED_FIELD(type, field)       WB_FIELD_(type, field, WB_FIELD_ARRAY, .fixed = true)
+#define WB_FIXED_CHILD_FIELD(type, field) WB_FIELD_(type, field, WB_FIELD_CHILD, .fixed = true)
+/* The kind, then members of wb_field: WB_SETTING(Power, p, WB_FIELD_REAL, .usual = 2). */
+#define WB_SETTING(type, field, ...) WB_FIELD_(type, field, __VA_ARGS__)
+
+/* Makes layers of the class known by its name, for wb_load_model: in the whole process, from then
+ * on. The class has to stay. Fails on a name that another class has. */
+WB_API wb_status wb_register_layer(const wb_layer_class *layer_class);
+
+/* Ends the making of a layer: defaults for settings that are 0, then their ranges, "Power: p must
+ * be from 0 to 10, got 11". The layer, or NULL after releasing it. */
+WB_API wb_layer *wb_layer_complete(wb_layer *layer);
 
 /* A zeroed struct of the class, released by wb_free. Fails, naming it, if the class has no
  * table. */
@@ -238,8 +293,9 @@ WB_API wb_layer *wb_dense_make(wb_dense_desc desc);
 
 typedef struct wb_conv_desc {
     char start_;
-    int64_t kernel[3]; /* as many as x has spatial dimensions; required */
-    int64_t in, out;   /* channels; required */
+    /* as many as x has spatial dimensions; required, unless weight is given */
+    int64_t kernel[3];
+    int64_t in, out; /* channels; as kernel */
     wb_activation *activation;
     int64_t stride[3];   /* default 1; the last number given holds for those behind it */
     int64_t pad[3];      /* before and after; default 0. For all dimensions: WB_NONE says 0 */
@@ -252,7 +308,6 @@ typedef struct wb_conv_desc {
     wb_dtype dtype;   /* default f32 */
     wb_array *weight; /* given instead of init (kernel..., in / groups, out) */
     wb_array *bias;   /* given instead of zeros (out) */
-    bool exact_;      /* private: zeros of pad are zeros */
 } wb_conv_desc;
 
 /* y = activation(w * x + b): a true convolution (the kernel is flipped), as Flux's Conv;
@@ -272,7 +327,6 @@ typedef struct wb_pool_desc {
     int64_t pad[3];    /* before and after; default 0. For all dimensions: WB_NONE says 0 */
     int64_t pad_more[3];
     bool same_pad;
-    bool exact_; /* private: zeros of pad are zeros */
 } wb_pool_desc;
 
 /* x (W, [H, [D,]] C, N): the largest of each window, or its mean, padding counted as zeros. */
@@ -300,7 +354,7 @@ WB_API wb_layer *wb_dropout_make(wb_dropout_desc desc);
 
 typedef struct wb_batchnorm_desc {
     char start_;
-    int64_t channels; /* required */
+    int64_t channels; /* required, unless gamma is given */
     wb_activation *activation;
     double eps;      /* above 0; default 1e-5 */
     double momentum; /* above 0, up to 1; default 0.1 */

@@ -116,7 +116,6 @@ typedef struct wb_window_desc {
     int64_t dilation[3];    /* default 1 */
     int64_t groups;         /* convolutions only; default 1 */
     bool cross_correlation; /* false: the kernel is flipped, as in Flux's Conv */
-    bool exact_;            /* private: zeros of pad are zeros */
 } wb_window_desc;
 
 /* f(x, settings) and f(x, w, settings), with or without settings: wb_maxpool_op(x),

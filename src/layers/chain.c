@@ -16,8 +16,13 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
     return x;
 }
 
-static const wb_field fields[] = {WB_LIST_FIELD(wb_chain_layer, layers)};
-const wb_layer_class wb_chain_class = {"Chain", sizeof(wb_chain_layer), fields, 1, forward, NULL};
+static const wb_field fields[] = {
+    WB_SETTING(wb_chain_layer, layers, WB_FIELD_LIST, .trainable = true, .spread = true)};
+const wb_layer_class wb_chain_class = {.name = "Chain",
+                                       .size_bytes = sizeof(wb_chain_layer),
+                                       .fields = fields,
+                                       .field_count = 1,
+                                       .forward = forward};
 
 static wb_layer *make(const char *function, const wb_contents *contents) {
     return wb_container_new(function, &wb_chain_class, offsetof(wb_chain_layer, layers), contents,

@@ -13,8 +13,11 @@ static void describe(const wb_layer *layer, bool brief, char *text, size_t size)
     (void)snprintf(text, size, "flatten");
 }
 
-static const wb_field no_fields[1] = {{NULL, 0, WB_FIELD_VALUE, false, false}};
-const wb_layer_class wb_flatten_class = {"Flatten", sizeof(wb_layer), no_fields,
-                                         0,         forward,          describe};
+static const wb_field no_fields[1] = {{.kind = WB_FIELD_VALUE}};
+const wb_layer_class wb_flatten_class = {.name = "flatten",
+                                         .size_bytes = sizeof(wb_layer),
+                                         .fields = no_fields,
+                                         .forward = forward,
+                                         .describe = describe};
 
 wb_layer *wb_flatten(void) { return wb_layer_new(&wb_flatten_class); }

@@ -57,8 +57,12 @@ static void describe(const wb_layer *layer, bool brief, char *text, size_t size)
 }
 
 static const wb_field fields[] = {WB_VALUE_FIELD(wb_function, function)};
-const wb_layer_class wb_fn_class = {"Function", sizeof(wb_function), fields,
-                                    1,          apply_function,      describe};
+const wb_layer_class wb_fn_class = {.name = "Function",
+                                    .size_bytes = sizeof(wb_function),
+                                    .fields = fields,
+                                    .field_count = 1,
+                                    .forward = apply_function,
+                                    .describe = describe};
 
 static wb_layer *make(const char *caller, const char *name, wb_activation *function) {
     if (!function) return wb_failed() ? NULL : wb_fail_argument_null(caller, "the function");
@@ -88,31 +92,4 @@ wb_array *wb_convert_input(wb_array *x, const wb_array *like) {
             "to avoid that (said once)",
             wb_dtype_name((wb_dtype)like->dtype), wb_dtype_name((wb_dtype)x->dtype));
     return wb_cast(x, (wb_dtype)like->dtype);
-}
-
-void wb_numbers_text(int count, const int64_t *numbers, bool short_form, char *text, size_t size) {
-    bool equal = short_form;
-    for (int i = 1; i < count; i++) equal = equal && numbers[i] == numbers[0];
-    if (equal && count) {
-        (void)snprintf(text, size, "%lld", (long long)numbers[0]);
-        return;
-    }
-    size_t used = (size_t)snprintf(text, size, "(");
-    for (int i = 0; i < count && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%lld", i ? ", " : "",
-                                 (long long)numbers[i]);
-    if (used < size) (void)snprintf(text + used, size - used, count == 1 ? ",)" : ")");
-}
-
-void wb_pad_text(int count, const int64_t *pad, const int64_t *pad_more, char *text, size_t size) {
-    int64_t both[6];
-    bool uneven = false;
-    for (int i = 0; i < count; i++) {
-        both[2 * i] = pad[i], both[2 * i + 1] = pad[i] + pad_more[i];
-        uneven = uneven || pad_more[i] != 0;
-    }
-    if (uneven)
-        wb_numbers_text(2 * count, both, false, text, size);
-    else
-        wb_numbers_text(count, pad, true, text, size);
 }

@@ -13,8 +13,6 @@ _Static_assert(sizeof(wb_object) <= sizeof(int64_t[2]), "wb_layer begins with a 
 
 /* ---- release ---- */
 
-static void title(const wb_layer *layer, char *text, size_t size);
-
 /* The struct's reference to a layer; the layer may have been freed before, by mistake. */
 static void release_child(wb_layer *layer, const wb_field *field) {
     wb_layer *child = *wb_field_child(layer, field);
@@ -41,7 +39,7 @@ static void release_field(wb_layer *layer, const wb_field *field) {
     case WB_FIELD_LIST:
         wb_list_release(wb_field_list(layer, field));
         return;
-    case WB_FIELD_VALUE:
+    default:
         return;
     }
 }
@@ -63,7 +61,7 @@ static void layer_free(void *object) {
         drop_reference(layer);
         return;
     }
-    title(layer, text, sizeof text);
+    wb_layer_describe(layer, true, text, sizeof text);
     (void)wb_fail(WB_ERROR_ARGUMENT,
                   "wb_free: %s belongs to a container, which releases it: free the container, or "
                   "call wb_retain before you put the layer into it",
@@ -76,7 +74,7 @@ bool wb_layer_own(const char *function, int64_t place, wb_layer *layer) {
         layer->owned_++;
         return true;
     }
-    title(layer, text, sizeof text);
+    wb_layer_describe(layer, true, text, sizeof text);
     (void)wb_fail(WB_ERROR_ARGUMENT,
                   "%s: layer %lld, %s, belongs to another container already: "
                   "wb_retain(layer) shares it",
@@ -98,7 +96,7 @@ static bool describe_leak(void *object, char *text, size_t size_bytes) {
         if (x && x->object.klass == &wb_array_class) x->keeps = 0;
     }
     char name[160];
-    title(layer, name, sizeof name);
+    wb_layer_describe(layer, true, name, sizeof name);
     (void)snprintf(text, size_bytes, "%s with %lld parameters", name,
                    (long long)wb_count_model(layer).numbers);
     return layer->refs_ > layer->owned_;
@@ -197,13 +195,6 @@ typedef struct layer_place {
     const wb_layer *inner;
 } layer_place;
 
-static void title(const wb_layer *layer, char *text, size_t size) {
-    if (layer->class_->describe)
-        layer->class_->describe(layer, true, text, size);
-    else
-        (void)snprintf(text, size, "%s", layer->class_->name);
-}
-
 /* "layer 2 of Chain", "actor of ActorCritic"; false if inner stands in no field. */
 static bool describe_inner(const wb_layer *layer, const wb_layer *inner, char *text, size_t size) {
     const char *name = layer->class_->name;
@@ -231,7 +222,7 @@ static bool describe_inner(const wb_layer *layer, const wb_layer *inner, char *t
 static void describe_place(const wb_place *place, char *text, size_t size) {
     const layer_place *own = (const layer_place *)(const void *)place;
     if (own->inner && describe_inner(place->object, own->inner, text, size)) return;
-    title(place->object, text, size);
+    wb_layer_describe(place->object, true, text, size);
 }
 
 static layer_place *outer_layer(const layer_place *own) {

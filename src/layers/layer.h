@@ -145,6 +145,10 @@ typedef struct wb_contents {
     const wb_named *named;
 } wb_contents;
 
+/* Fills an empty list with the contents, whose layers it takes, also on failure. */
+bool wb_list_fill(const char *function, wb_layer_list *list, const wb_contents *contents,
+                  bool layers_only);
+
 /* A chain or tree over the contents, whose layers it takes, also on failure. layers_only: arrays
  * are refused. */
 wb_layer *wb_container_new(const char *function, const wb_layer_class *layer_class,
@@ -170,38 +174,67 @@ wb_activation *wb_activation_named(const char *name);
 /* x in the type of like, with a warning the first time it differs. */
 wb_array *wb_convert_input(wb_array *x, const wb_array *like);
 
-/* "(3, 3)" from the first `count` numbers; a single number if all are equal and `short_form`. */
-void wb_numbers_text(int count, const int64_t *numbers, bool short_form, char *text,
-                     size_t size_bytes);
+/* ---- settings (rows.c) ---- */
 
-/* pad=1, pad=(1, 2), or, uneven, pad=(lo, hi, lo, hi), as in Flux; pad_more is that after beyond
- * that before. */
-void wb_pad_text(int count, const int64_t *pad, const int64_t *pad_more, char *text,
-                 size_t size_bytes);
+enum { WB_MOST_SIZES = 3, WB_MOST_SETTINGS = 24 };
+
+bool wb_field_is_array(const wb_field *field);
+bool wb_field_is_setting(const wb_field *field);
+
+/* The numbers of an INTEGER, PAIR, SIZES, EACH or PADDING. */
+int64_t *wb_field_numbers(const wb_layer *layer, const wb_field *field);
+/* The layer's SIZES and how many there are; NULL and 0: it has none. */
+const int64_t *wb_layer_sizes(const wb_layer *layer, int *count);
+/* True if the array's WITHOUT says that it is not there. */
+bool wb_is_without(const wb_layer *layer, const wb_field *field);
+
+/* Those that stand in text, in the order there, of which the first ones are positional; the count,
+ * at most WB_MOST_SETTINGS. */
+int wb_settings_in_text(const wb_layer_class *layer_class, const wb_field **list, int *positional);
+
+/* "784 => 128, relu", with what writes the reals, and how many settings that are. */
+typedef void wb_real_writer(double value, char *text, size_t size_bytes);
+int wb_settings_text(const wb_layer *layer, bool is_brief, wb_real_writer *real, char *text,
+                     size_t size_bytes);
+/* "Dense(784 => 128, relu)" for people, numbers with six digits. */
+void wb_layer_describe(const wb_layer *layer, bool is_brief, char *text, size_t size_bytes);
+void wb_short_real(double value, char *text, size_t size_bytes);
+/* False for what is printed as a name and, on lines of their own, the layers in it. */
+bool wb_is_one_line(const wb_layer_class *layer_class);
 
 /* The dimensions of a set as Flux counts them, from 1; how many. */
 int wb_dims_numbers(unsigned dims, int64_t *numbers);
-/* ", dims=(1, 3)", ", dims=2", or nothing for an empty set, which means all. */
-void wb_dims_text(unsigned dims, char *text, size_t size_bytes);
+/* What is before and after each of n dimensions, of a PADDING; true if the two differ anywhere. */
+bool wb_padding_numbers(int n, const int64_t *pad, int64_t *both);
 
-/* ---- the classes, and what a layer of one could be made again with ---- */
+/* A row of a layer whose settings and arrays are its desc, behind the wb_layer. */
+#define WB_ROW_NAMED(type, member, name_, ...)                                                     \
+    { .name = name_, .offset = offsetof(type, desc.member), .kind = __VA_ARGS__ }
+#define WB_ROW(type, member, ...) WB_ROW_NAMED(type, member, #member, __VA_ARGS__)
 
-extern const wb_layer_class wb_chain_class, wb_tree_class, wb_dense_class, wb_conv_class,
-    wb_cross_cor_class, wb_maxpool_class, wb_meanpool_class, wb_dropout_class, wb_batchnorm_class,
-    wb_flatten_class, wb_fn_class;
-wb_dense_desc wb_dense_desc_of(const wb_layer *dense);
-wb_conv_desc wb_conv_desc_of(const wb_layer *conv); /* padding in numbers, same_pad too */
-wb_pool_desc wb_pool_desc_of(const wb_layer *pool);
-wb_dropout_desc wb_dropout_desc_of(const wb_layer *dropout);
-wb_batchnorm_desc wb_batchnorm_desc_of(const wb_layer *batchnorm);
+/* A complete layer of such a class from a desc, whose arrays it holds; NULL on failure. */
+wb_layer *wb_layer_make(const wb_layer_class *layer_class, const void *desc, size_t desc_bytes);
 
-#define WB_BATCHNORM_EPS      1e-5
-#define WB_BATCHNORM_MOMENTUM 0.1
+/* For `complete`: the array of a slot, where it is not given, by init. False with the error
+ * recorded if it has other sizes or is not floating. Where its WITHOUT is true it stays NULL. */
+bool wb_layer_fill(wb_layer *layer, wb_array **slot, wb_init *init, wb_dtype dtype, int ndim,
+                   const int64_t *sizes);
 
-/* "BatchNorm(16, relu, momentum=0.2)", with what writes its numbers. */
-typedef void wb_real_writer(double value, char *text, size_t size_bytes);
-void wb_batchnorm_text(const wb_layer *batchnorm, wb_real_writer *real, char *text,
-                       size_t size_bytes);
+/* pad and pad_more for ceil(size / stride) results; dilation NULL: 1. */
+void wb_pad_to_same(const int64_t *kernel, const int64_t *dilation, int64_t *pad);
+/* The numbers of a PADDING for an operation, where 0 has to be said. */
+void wb_window_pad(wb_window_desc *window, const int64_t *pad);
+
+/* ---- classes (classes.c) ---- */
+
+#define WB_LAYER(name) extern const wb_layer_class name;
+#include "layers/layers.def"
+extern const wb_layer_class wb_tree_class, wb_fn_class;
+
+/* By name, of layers.def or registered; NULL: there is none. */
+const wb_layer_class *wb_class_named(const char *name);
+/* The i-th of layers.def, from 0; NULL behind the last one. */
+const wb_layer_class *wb_class_at(int i);
 
 /* ---- counts, for printing ---- */
 

@@ -118,16 +118,12 @@ static bool copy_names(wb_layer_list *list, const wb_contents *contents) {
     return true;
 }
 
-wb_layer *wb_container_new(const char *function, const wb_layer_class *layer_class,
-                           size_t list_offset, const wb_contents *contents, bool layers_only) {
-    wb_layer *layer =
-        check_contents(function, contents, layers_only) ? wb_layer_new(layer_class) : NULL;
-    wb_layer_list *list = layer ? (void *)((char *)layer + list_offset) : NULL;
-    if (!list || !wb_list_new(list, contents->count) || !copy_names(list, contents) ||
-        !own_layers(function, contents)) {
-        wb_free(layer);
+bool wb_list_fill(const char *function, wb_layer_list *list, const wb_contents *contents,
+                  bool layers_only) {
+    if (!check_contents(function, contents, layers_only) || !wb_list_new(list, contents->count) ||
+        !copy_names(list, contents) || !own_layers(function, contents)) {
         release_contents(contents);
-        return NULL;
+        return false;
     }
     for (int64_t i = 0; i < list->count; i++) {
         void *object = object_at(contents, i);
@@ -136,5 +132,18 @@ wb_layer *wb_container_new(const char *function, const wb_layer_class *layer_cla
         else
             list->items[i].layer = object;
     }
-    return layer;
+    return true;
+}
+
+wb_layer *wb_container_new(const char *function, const wb_layer_class *layer_class,
+                           size_t list_offset, const wb_contents *contents, bool layers_only) {
+    wb_layer *layer = wb_layer_new(layer_class);
+    if (!layer) {
+        release_contents(contents);
+        return NULL;
+    }
+    if (wb_list_fill(function, (void *)((char *)layer + list_offset), contents, layers_only))
+        return layer;
+    wb_free(layer);
+    return NULL;
 }

@@ -6,9 +6,12 @@ typedef struct wb_tree_layer {
     wb_layer_list items;
 } wb_tree_layer;
 
-static const wb_field fields[] = {
-    {NULL, offsetof(wb_tree_layer, items), WB_FIELD_LIST, true, false}};
-const wb_layer_class wb_tree_class = {"Tree", sizeof(wb_tree_layer), fields, 1, NULL, NULL};
+static const wb_field fields[] = {{.offset = offsetof(wb_tree_layer, items),
+                                   .kind = WB_FIELD_LIST,
+                                   .trainable = true,
+                                   .spread = true}};
+const wb_layer_class wb_tree_class = {
+    .name = "Tree", .size_bytes = sizeof(wb_tree_layer), .fields = fields, .field_count = 1};
 
 static wb_layer *make(const char *function, const wb_contents *contents) {
     return wb_container_new(function, &wb_tree_class, offsetof(wb_tree_layer, items), contents,

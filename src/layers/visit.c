@@ -46,10 +46,17 @@ static bool visit_list(wb_visitor *v, const wb_path *outer, const wb_layer_list 
     return true;
 }
 
+/* Among those that Flux's struct would have, from 1. */
+static int64_t place_of(const wb_layer_class *k, const wb_field *field) {
+    int64_t place = 1;
+    for (const wb_field *f = k->fields; f < field; f++) place += !f->text_only;
+    return place;
+}
+
 static bool visit_field(wb_visitor *v, const wb_path *outer, wb_layer *layer, const wb_field *field,
                         bool trainable) {
     if (field->fixed) return true;
-    const int64_t place = field->name ? field - layer->class_->fields + 1 : 0;
+    const int64_t place = field->name ? place_of(layer->class_, field) : 0;
     const wb_path path = {outer, field->name, place};
     switch (field->kind) {
     case WB_FIELD_ARRAY:
@@ -65,10 +72,9 @@ static bool visit_field(wb_visitor *v, const wb_path *outer, wb_layer *layer, co
     }
     case WB_FIELD_LIST:
         return visit_list(v, &path, wb_field_list(layer, field), trainable && field->trainable);
-    case WB_FIELD_VALUE:
+    default:
         return true;
     }
-    return true;
 }
 
 static bool visit_layer(wb_visitor *v, const wb_path *outer, wb_layer *layer, bool trainable) {
@@ -132,10 +138,9 @@ static bool find_in_field(wb_layer *layer, const wb_field *field, const char *re
     }
     case WB_FIELD_LIST:
         return find_in_list(wb_field_list(layer, field), rest, out);
-    case WB_FIELD_VALUE:
+    default:
         return false;
     }
-    return false;
 }
 
 static bool find_in_layer(wb_layer *layer, const char *path, found *out) {

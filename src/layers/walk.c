@@ -111,10 +111,9 @@ static bool map_field(mapping *m, const wb_path *outer, wb_layer *layer, wb_laye
     }
     case WB_FIELD_LIST:
         return map_list(m, &path, wb_field_list(layer, field), wb_field_list(copy, field));
-    case WB_FIELD_VALUE:
+    default:
         return true;
     }
-    return true;
 }
 
 /* The bytes of layer, with nothing owned yet. */
@@ -131,7 +130,7 @@ static wb_layer *copy_values(const wb_layer *layer) {
             *wb_field_list(copy, field) = (wb_layer_list){NULL, 0};
         else if (field->kind == WB_FIELD_CHILD)
             *wb_field_child(copy, field) = NULL;
-        else if (field->kind != WB_FIELD_VALUE)
+        else if (wb_field_is_array(field))
             *wb_field_array(copy, field) = NULL;
     }
     return copy;

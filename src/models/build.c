@@ -6,8 +6,8 @@
 
 #include "base/memory.h"
 #include "formats/bson.h"
-#include "models/catalogue.h"
 #include "models/flux.h"
+#include "models/settings.h"
 
 /* What was made of a record; its number is 1 + the index. */
 typedef struct made {
@@ -75,7 +75,7 @@ static void *fail_unknown(const wb_part *p, const wb_record *r) {
 
 static const wb_record *child_named(const wb_record *r, const char *name) {
     for (int64_t i = 0; r && i < r->count; i++) {
-        const char *own = wb_row_field(r, i);
+        const char *own = wb_flux_field(r, i);
         if (own && strcmp(own, name) == 0) return r->children[i];
     }
     return NULL;
@@ -110,115 +110,23 @@ static wb_array *array_of(const wb_part *p, const wb_record *r, bool is_weight) 
     return m->array = wb_to(wb_default_device(), x, .eltype = WB_ELTYPE_PRESERVE);
 }
 
-wb_array *wb_part_weight(const wb_part *p, const char *name, int ndim) {
+/* The array of a field, which has to be there; in the struct of a layer it is floating. */
+static wb_array *array_at(const wb_part *p, const char *name) {
     const wb_record *r = wb_part_field(p, name);
     if (!r) return wb_part_fail(p, WB_ERROR_FORMAT, "the file has no %s for it", name);
-    if (r->kind != WB_RECORD_ARRAY)
-        return wb_flux_is_on_device(r)
-                   ? fail_unknown(p, r)
-                   : wb_part_fail(p, WB_ERROR_FORMAT, "its %s is %s", name, noun_of(r));
-    if (ndim && r->ndim != ndim)
-        return wb_part_fail(p, WB_ERROR_SHAPE, "its %s is %s", name,
-                            wb_sizes_text(r->ndim, r->sizes));
-    return array_of(p, r, true);
+    if (r->kind == WB_RECORD_ARRAY) return array_of(p, r, !p->term);
+    return wb_flux_is_on_device(r)
+               ? fail_unknown(p, r)
+               : wb_part_fail(p, WB_ERROR_FORMAT, "its %s is %s", name, noun_of(r));
 }
 
 /* bias = false, Flux.Zeros(), nothing. */
-static bool is_no_bias(const wb_record *r) {
-    return r->kind == WB_RECORD_NULL || (r->kind == WB_RECORD_BOOL && !r->boolean) ||
+static bool is_nothing(const wb_record *r) {
+    return !r || r->kind == WB_RECORD_NULL || (r->kind == WB_RECORD_BOOL && !r->boolean) ||
            (r->kind == WB_RECORD_STRUCT && strcmp(wb_flux_last(r->type), "Zeros") == 0);
 }
 
-bool wb_part_bias(const wb_part *p, wb_array **bias) {
-    const wb_term *written = p->term ? wb_term_keyed(p->term, "bias") : NULL;
-    const wb_record *r = wb_part_field(p, "bias");
-    *bias = NULL;
-    if (written && (written->kind != WB_TERM_BOOL || written->integer)) {
-        (void)wb_part_fail(p, WB_ERROR_FORMAT, "bias can be false only");
-        return false;
-    }
-    if (written ? !r || r->kind != WB_RECORD_ARRAY : !p->term && r && is_no_bias(r)) return true;
-    if (written) {
-        (void)wb_part_fail(p, WB_ERROR_FORMAT, "it has no bias, and the file has one");
-        return false;
-    }
-    return (*bias = wb_part_weight(p, "bias", 1)) != NULL;
-}
-
-bool wb_part_vector(const wb_part *p, const char *name, wb_array **x) {
-    const wb_record *r = wb_part_field(p, name);
-    *x = NULL;
-    return !r || is_no_bias(r) || (*x = wb_part_weight(p, name, 1)) != NULL;
-}
-
 /* ---- what is written ---- */
-
-bool wb_part_has_only(const wb_part *p, int positional, const char *const *keys) {
-    for (const wb_term *t = p->term->first; t; t = t->next) {
-        bool known = !t->key && positional-- > 0;
-        for (const char *const *key = keys; t->key && *key; key++)
-            known = known || strcmp(*key, t->key) == 0;
-        if (known) continue;
-        (void)wb_part_fail(p, WB_ERROR_FORMAT, "what is written in %.*s is not understood",
-                           (int)(p->term->text_bytes < 80 ? p->term->text_bytes : 80),
-                           p->term->text);
-        return false;
-    }
-    return true;
-}
-
-bool wb_part_pair_is(const wb_part *p, int i, int64_t in, int64_t out) {
-    const wb_term *pair = wb_term_at(p->term, i);
-    const wb_term *a = pair && pair->kind == WB_TERM_PAIR ? pair->first : NULL;
-    if (a && a->kind == WB_TERM_INTEGER && a->next->kind == WB_TERM_INTEGER && a->integer == in &&
-        a->next->integer == out)
-        return true;
-    (void)wb_part_fail(p, WB_ERROR_SHAPE, "%.*s is written, the arrays are those of %lld => %lld",
-                       pair && pair->text_bytes < 60 ? (int)pair->text_bytes : 0,
-                       pair ? pair->text : "", (long long)in, (long long)out);
-    return false;
-}
-
-static bool is_number(const wb_term *t, const wb_record *r) {
-    const int64_t n = t ? t->integer : r->integer;
-    return (t ? t->kind == WB_TERM_INTEGER : r->kind == WB_RECORD_INTEGER) && n >= 0 &&
-           n <= INT32_MAX;
-}
-
-int wb_numbers_of(const wb_part *p, const wb_term *t, const wb_record *r, int most,
-                  int64_t *numbers) {
-    const bool is_list = t ? t->kind == WB_TERM_TUPLE : r->kind == WB_RECORD_LIST;
-    const int64_t count = !is_list ? 1 : t ? t->count : r->count;
-    bool good = count <= most;
-    if (is_list && t) t = t->first;
-    for (int i = 0; good && i < count; i++) {
-        const wb_record *one = t ? NULL : is_list ? r->children[i] : r;
-        good = is_number(t, one);
-        if (good) numbers[i] = t ? t->integer : one->integer;
-        if (t) t = t->next;
-    }
-    if (good) return (int)count;
-    (void)wb_part_fail(p, WB_ERROR_FORMAT, "numbers are wanted where others stand");
-    return -1;
-}
-
-int wb_part_numbers(const wb_part *p, const char *name, int most, int64_t *numbers) {
-    const wb_term *t = p->term ? wb_term_keyed(p->term, name) : NULL;
-    const wb_record *r = p->term ? NULL : wb_part_field(p, name);
-    return t || r ? wb_numbers_of(p, t, r, most, numbers) : 0;
-}
-
-bool wb_part_real(const wb_part *p, const char *key, const char *name, double *number) {
-    const wb_term *t = p->term ? wb_term_keyed(p->term, key) : NULL;
-    const wb_record *r = p->term ? NULL : wb_part_field(p, name);
-    if (t && t->kind <= WB_TERM_REAL)
-        *number = t->kind == WB_TERM_REAL ? t->real : (double)t->integer;
-    else if (r && (r->kind == WB_RECORD_REAL || r->kind == WB_RECORD_INTEGER))
-        *number = wb_record_real(r);
-    else if (t || r)
-        return wb_part_fail(p, WB_ERROR_FORMAT, "its %s is no number", key) != NULL;
-    return true;
-}
 
 static bool find_function(const wb_part *p, const char *name, wb_activation **function) {
     *function = wb_activation_named(name);
@@ -229,15 +137,14 @@ static bool find_function(const wb_part *p, const char *name, wb_activation **fu
     return false;
 }
 
-bool wb_part_activation(const wb_part *p, int i, const char *name, wb_activation **function) {
-    const wb_term *t = p->term ? wb_term_at(p->term, i) : NULL;
-    const wb_record *r = p->term ? NULL : wb_part_field(p, name);
+bool wb_part_activation(const wb_part *p, const wb_term *t, const wb_record *r,
+                        wb_activation **function) {
     *function = NULL;
-    if (!t && !r) return true;
     if (t && t->kind != WB_TERM_NAME) {
         (void)wb_part_fail(p, WB_ERROR_FORMAT, "its activation is no name");
         return false;
     }
+    if (!t && r->kind == WB_RECORD_LIST && r->count == 0) return true; /* () in Flux.state */
     const char *of = t ? t->name : wb_bson_function(r);
     if (!of) return fail_unknown(p, r) != NULL;
     return strcmp(of, "identity") == 0 || find_function(p, of, function);
@@ -247,10 +154,12 @@ bool wb_part_activation(const wb_part *p, int i, const char *name, wb_activation
 
 static wb_layer *build_layer(const wb_part *p);
 
+static wb_layer *build_class(const wb_part *p, const wb_layer_class *k);
+
 static wb_layer *build_function(const wb_part *p, const char *name) {
     wb_activation *function;
-    const wb_layer_row *row = wb_row_named(name);
-    if (row && !row->fields[0]) return row->make(p);
+    const wb_layer_class *k = wb_class_named(name);
+    if (k && k->field_count == 0) return wb_layer_new(k);
     if (!find_function(p, name, &function)) return NULL;
     return strcmp(name, "identity") == 0 ? wb_fn_named(name, function) : wb_fn(function);
 }
@@ -258,9 +167,9 @@ static wb_layer *build_function(const wb_part *p, const char *name) {
 static wb_layer *build_term(const wb_part *p) {
     const wb_term *t = p->term;
     if (t->kind == WB_TERM_NAME) return build_function(p, t->name);
-    if (t->kind == WB_TERM_TUPLE) return wb_part_container(p, p->record, NULL, true);
-    const wb_layer_row *row = t->kind == WB_TERM_CALL ? wb_row_named(t->name) : NULL;
-    if (row) return row->make(p);
+    if (t->kind == WB_TERM_TUPLE) return build_class(p, &wb_tree_class);
+    const wb_layer_class *k = t->kind == WB_TERM_CALL ? wb_class_named(t->name) : NULL;
+    if (k) return build_class(p, k);
     return wb_part_fail(p, WB_ERROR_UNSUPPORTED, "%.80s is no layer that Weber can make",
                         t->kind == WB_TERM_CALL ? t->name : "a number");
 }
@@ -268,11 +177,11 @@ static wb_layer *build_term(const wb_part *p) {
 static wb_layer *build_value(const wb_part *p) {
     const wb_record *r = p->record;
     const char *function = wb_bson_function(r);
-    const wb_layer_row *row = wb_row_of_struct(r);
+    const wb_layer_class *k = wb_flux_class(r);
     if (function) return build_function(p, function);
-    if (row && row->fields[0]) return row->make(p);
+    if (k) return build_class(p, k);
     if (r->kind == WB_RECORD_LIST || r->kind == WB_RECORD_MAP)
-        return wb_part_container(p, r, NULL, true);
+        return build_class(p, &wb_tree_class);
     return fail_unknown(p, r);
 }
 
@@ -337,48 +246,162 @@ static bool add_entry(entries *e, const wb_part *p, const wb_path *list, const w
     return true;
 }
 
-static wb_layer *make_container(const wb_part *p, const entries *e, bool is_tree) {
+/* Takes the layers, also on failure. */
+static bool fill_list(const wb_part *p, const entries *e, bool is_tree, wb_layer_list *list) {
     if (e->with_keys && e->with_keys < e->count) {
         for (int64_t i = 0; i < e->count; i++)
             if (wb_is_layer(e->objects[i])) wb_free(e->objects[i]);
-        return wb_part_fail(p, WB_ERROR_FORMAT, "some of its layers have names, others have none");
+        (void)wb_part_fail(p, WB_ERROR_FORMAT, "some of its layers have names, others have none");
+        return false;
     }
-    if (is_tree)
-        return e->with_keys ? wb_tree_named_make(e->count, e->named)
-                            : wb_tree_make(e->count, e->objects);
-    return e->with_keys ? wb_chain_named_make(e->count, e->named)
-                        : wb_chain_make(e->count, (wb_layer *const *)(void *)e->objects);
+    const wb_contents contents = {.count = e->count,
+                                  .objects = e->with_keys ? NULL : e->objects,
+                                  .named = e->with_keys ? e->named : NULL};
+    return wb_list_fill(is_tree ? "a tree" : "a list of layers", list, &contents, !is_tree);
 }
 
-static wb_layer *fill_container(const wb_part *p, entries *e, const wb_record *children,
-                                const char *name, bool is_tree) {
-    const wb_path list = {p->path, name, 0};
-    const wb_term *t = p->term ? p->term->first : NULL;
-    const int64_t count = p->term ? p->term->count : children->count;
-    while (e->count < count && add_entry(e, p, &list, children, t, is_tree))
+static bool read_entries(const wb_part *p, entries *e, int64_t count, const wb_record *children,
+                         const wb_term *t, const wb_path *list, bool is_tree) {
+    while (e->count < count && add_entry(e, p, list, children, t, is_tree))
         if (t) t = t->next;
-    if (e->count == count) return make_container(p, e, is_tree);
+    if (e->count == count) return true;
     for (int64_t i = 0; i < e->count; i++)
         if (wb_is_layer(e->objects[i])) wb_free(e->objects[i]);
-    return NULL;
+    return false;
 }
 
-wb_layer *wb_part_container(const wb_part *p, const wb_record *children, const char *name,
-                            bool is_tree) {
+/* The terms of a list: those behind `before`, which are settings, or those of one with its name. */
+static const wb_term *terms_of(const wb_part *p, const wb_field *f, int before, int64_t *count) {
+    const wb_term *own = f->spread ? p->term : wb_term_keyed(p->term, f->name);
+    const wb_term *first = own ? own->first : NULL;
+    *count = own ? own->count : 0;
+    for (; f->spread && before > 0 && first; before--, --*count) first = first->next;
+    return first;
+}
+
+static bool read_list(const wb_part *p, wb_layer *layer, const wb_field *f, int before) {
+    const bool is_tree = layer->class_ == &wb_tree_class;
+    const wb_record *children = f->name ? p->record ? wb_part_field(p, f->name) : NULL : p->record;
     const bool is_list =
         children && (children->kind == WB_RECORD_LIST || children->kind == WB_RECORD_MAP);
+    int64_t count = is_list ? children->count : 0;
+    const wb_term *first = p->term ? terms_of(p, f, before, &count) : NULL;
     if (!is_list && (children || !p->term))
-        return wb_part_fail(p, WB_ERROR_FORMAT, "its layers are no list");
-    if (p->term && children && children->count != p->term->count)
+        return wb_part_fail(p, WB_ERROR_FORMAT, "its layers are no list") != NULL;
+    if (p->term && children && children->count != count)
         return wb_part_fail(p, WB_ERROR_FORMAT, "%lld layers are written, the file has %lld",
-                            (long long)p->term->count, (long long)children->count);
-    const size_t count = (size_t)(p->term ? p->term->count : children->count);
-    entries e = {.named = wb_alloc(count * sizeof *e.named + 1),
-                 .objects = wb_alloc(count * sizeof *e.objects + 1)};
-    wb_layer *layer = e.named && e.objects ? fill_container(p, &e, children, name, is_tree) : NULL;
+                            (long long)count, (long long)children->count) != NULL;
+    const wb_path list = {p->path, f->name, 0};
+    entries e = {.named = wb_alloc((size_t)count * sizeof *e.named + 1),
+                 .objects = wb_alloc((size_t)count * sizeof *e.objects + 1)};
+    const bool good = e.named && e.objects &&
+                      read_entries(p, &e, count, children, first, &list, is_tree) &&
+                      fill_list(p, &e, is_tree, wb_field_list(layer, f));
     wb_release(e.named);
     wb_release(e.objects);
-    return layer;
+    return good;
+}
+
+/* ---- the fields of a layer ---- */
+
+/* What has a WITHOUT is there unless that is written, or, in a struct, as the struct has it. What
+ * the layer's class needs is there. */
+static bool read_array(const wb_part *p, wb_layer *layer, const wb_field *f) {
+    const bool is_absent = is_nothing(wb_part_field(p, f->name));
+    const bool is_needed = layer->class_->complete || (p->term && wb_term_keyed(p->term, f->name));
+    if (f->without && !p->term && is_absent) *(bool *)((char *)layer + f->without) = true;
+    if (wb_is_without(layer, f) || (is_absent && !is_needed)) {
+        if (is_absent || !p->term) return true;
+        (void)wb_part_fail(p, WB_ERROR_FORMAT, "it is written without %s, and the file has one",
+                           f->name);
+        return false;
+    }
+    return (*wb_field_array(layer, f) = wb_hold(array_at(p, f->name))) != NULL;
+}
+
+/* Either all of those with one WITHOUT, or none. */
+static bool check_arrays(const wb_part *p, const wb_layer *layer) {
+    for (int i = 0; i < layer->class_->field_count; i++) {
+        const wb_field *f = &layer->class_->fields[i];
+        if (!wb_field_is_array(f) || !wb_is_without(layer, f)) continue;
+        if (is_nothing(wb_part_field(p, f->name))) continue;
+        (void)wb_part_fail(p, WB_ERROR_FORMAT, "it has %s, but not what belongs to it", f->name);
+        return false;
+    }
+    return true;
+}
+
+static bool read_child(const wb_part *p, wb_layer *layer, const wb_field *f) {
+    const wb_term *term = p->term ? wb_term_keyed(p->term, f->name) : NULL;
+    const wb_path path = {p->path, f->name, 0};
+    const wb_part part = {
+        .building = p->building, .path = &path, .term = term, .record = wb_part_field(p, f->name)};
+    if (term ? term->kind == WB_TERM_BOOL : is_nothing(part.record)) return true;
+    return (*wb_field_child(layer, f) = build_layer(&part)) != NULL;
+}
+
+static bool is_key(const wb_layer_class *k, const char *key) {
+    for (int i = 0; i < k->field_count; i++)
+        if (k->fields[i].name && strcmp(k->fields[i].name, key) == 0) return true;
+    return false;
+}
+
+/* Nothing is written that is not known; a list takes what is left. */
+static bool check_terms(const wb_part *p, const wb_layer_class *k, int positional) {
+    for (int i = 0; i < k->field_count; i++)
+        if (k->fields[i].kind == WB_FIELD_LIST && k->fields[i].spread) return true;
+    for (const wb_term *t = p->term->first; t; t = t->next) {
+        if (t->key ? is_key(k, t->key) : positional-- > 0) continue;
+        (void)wb_part_fail(p, WB_ERROR_FORMAT, "what is written in %.*s is not understood",
+                           (int)(p->term->text_bytes < 80 ? p->term->text_bytes : 80),
+                           p->term->text);
+        return false;
+    }
+    return true;
+}
+
+/* First what says which arrays there are, then these, and what counts dimensions last. */
+static int stage_of(const wb_field *f) {
+    if (f->kind == WB_FIELD_WITHOUT) return 0;
+    if (!wb_field_is_setting(f)) return 1;
+    return f->kind == WB_FIELD_EACH || f->kind == WB_FIELD_PADDING ? 3 : 2;
+}
+
+static bool read_field(const wb_part *p, wb_layer *layer, const wb_field *f) {
+    const wb_field *list[WB_MOST_SETTINGS];
+    int positional;
+    const int count = wb_settings_in_text(layer->class_, list, &positional);
+    if (f->kind == WB_FIELD_LIST) return read_list(p, layer, f, positional);
+    if (f->kind == WB_FIELD_CHILD) return read_child(p, layer, f);
+    if (wb_field_is_array(f)) return read_array(p, layer, f);
+    if (f->kind == WB_FIELD_WITHOUT && !p->term) return true;
+    const wb_term *term = NULL;
+    for (int i = 0; p->term && i < count; i++)
+        if (list[i] == f)
+            term = i < positional ? wb_term_at(p->term, i) : wb_term_keyed(p->term, f->name);
+    return wb_setting_read(p, layer, f, term);
+}
+
+static bool read_fields(const wb_part *p, wb_layer *layer) {
+    const wb_layer_class *k = layer->class_;
+    const wb_field *list[WB_MOST_SETTINGS];
+    int positional;
+    (void)wb_settings_in_text(k, list, &positional);
+    if (p->term && p->term->kind == WB_TERM_CALL && !check_terms(p, k, positional)) return false;
+    for (int stage = 0; stage <= 3; stage++) {
+        if (stage == 3 && k->derive) k->derive(layer);
+        for (int i = 0; i < k->field_count; i++)
+            if (stage_of(&k->fields[i]) == stage && !read_field(p, layer, &k->fields[i]))
+                return false;
+    }
+    return check_arrays(p, layer);
+}
+
+static wb_layer *build_class(const wb_part *p, const wb_layer_class *k) {
+    wb_layer *layer = wb_layer_new(k);
+    if (layer && read_fields(p, layer)) return wb_layer_complete(layer);
+    wb_free(layer);
+    return NULL;
 }
 
 /* ---- the model ---- */

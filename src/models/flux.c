@@ -49,3 +49,30 @@ const wb_record *wb_flux_look(const wb_record *r) {
 bool wb_flux_is_on_device(const wb_record *r) {
     return r->kind == WB_RECORD_OPAQUE && r->type && wb_bson_is_device_array(r->type);
 }
+
+/* ---- structs ---- */
+
+const wb_layer_class *wb_flux_class(const wb_record *r) {
+    return r->kind == WB_RECORD_STRUCT ? wb_class_named(wb_flux_last(r->type)) : NULL;
+}
+
+const char *wb_flux_name(const wb_field *field) { return field->flux ? field->flux : field->name; }
+
+/* The i-th field of a struct that has so many; NULL: it has none there. */
+static const wb_field *field_at(const wb_layer_class *k, int64_t count, int64_t i) {
+    for (int f = 0; f < k->field_count; f++)
+        if (!k->fields[f].text_only && k->fields[f].since <= count && i-- == 0)
+            return &k->fields[f];
+    return NULL;
+}
+
+const char *wb_flux_field(const wb_record *r, int64_t i) {
+    const wb_layer_class *k = r->names ? NULL : wb_flux_class(r);
+    const wb_field *field = k ? field_at(k, r->count, i) : NULL;
+    if (k) return field ? wb_flux_name(field) : NULL;
+    return wb_record_name(r, i);
+}
+
+bool wb_flux_is_newest(const wb_layer_class *k, const wb_record *r) {
+    return r->names || !field_at(k, INT64_MAX, r->count);
+}

@@ -7,7 +7,6 @@
 
 #include "base/memory.h"
 #include "models/build.h"
-#include "models/catalogue.h"
 #include "models/flux.h"
 #include "models/rename.h"
 #include "models/structure.h"
@@ -49,10 +48,10 @@ static const wb_record *child_at(const wb_record *r, const wb_path *path) {
     (void)snprintf(number, sizeof number, "%lld", (long long)path->index);
     const char *wanted = path->name ? path->name : number;
     for (int64_t i = 0; i < r->count; i++) {
-        const char *name = wb_row_field(r, i);
+        const char *name = wb_flux_field(r, i);
         if (name && strcmp(name, wanted) == 0) return r->children[i];
     }
-    const bool is_unknown = r->kind == WB_RECORD_STRUCT && !wb_row_of_struct(r);
+    const bool is_unknown = r->kind == WB_RECORD_STRUCT && !wb_flux_class(r);
     const bool by_index = is_unknown || (!r->names && !path->name);
     return by_index ? wb_record_at(r, path->index - 1) : NULL;
 }
@@ -231,13 +230,12 @@ typedef struct extras {
 static bool all_taken(extras *x, const wb_record *place, const wb_path *path) {
     const loading *l = x->loading;
     const wb_record *r = wb_flux_look(place);
-    const wb_layer_row *row = wb_row_of_struct(r);
+    const wb_layer_class *k = wb_flux_class(r);
     const uintptr_t address = (uintptr_t)r;
     if (x->budget-- <= 0) return true;
     for (int64_t i = 0; i < r->count; i++) {
-        const wb_path inner = {path, wb_row_field(r, i), i + 1};
-        if (row && !wb_class_field(row->layer_class, inner.name))
-            continue; /* the state of an RNG */
+        const wb_path inner = {path, wb_flux_field(r, i), i + 1};
+        if (k && !wb_class_field(k, inner.name)) continue; /* the state of an RNG */
         if (!all_taken(x, r->children[i], &inner)) return false;
     }
     if (r->kind != WB_RECORD_ARRAY) return true;

@@ -5,7 +5,6 @@
 
 #include "base/memory.h"
 #include "formats/bson.h"
-#include "models/catalogue.h"
 #include "models/term.h"
 
 /* ---- words ---- */
@@ -59,12 +58,23 @@ static void print_list(FILE *file, const wb_layer_list *list) {
     }
 }
 
-/* A struct of the user's own: what it holds. */
-static void print_fields(FILE *file, const wb_layer *layer) {
-    const char *comma = "";
+/* An array stands in text where no setting says what it is. */
+static bool is_written(const wb_layer_class *k, const wb_field *f, bool has_settings) {
+    if (f->kind == WB_FIELD_CHILD || f->kind == WB_FIELD_LIST) return !k->describe;
+    return wb_field_is_array(f) && !has_settings;
+}
+
+/* What a layer holds, behind so many settings. */
+static void print_fields(FILE *file, const wb_layer *layer, int settings) {
+    const char *comma = settings ? ", " : "";
     for (int i = 0; i < layer->class_->field_count; i++) {
         const wb_field *field = &layer->class_->fields[i];
-        if (field->kind == WB_FIELD_VALUE) continue;
+        if (!is_written(layer->class_, field, settings > 0)) continue;
+        if (field->kind == WB_FIELD_LIST && field->spread) {
+            if (wb_field_list(layer, field)->count) (void)fputs(comma, file);
+            print_list(file, wb_field_list(layer, field));
+            continue;
+        }
         (void)fputs(comma, file);
         comma = ", ";
         if (field->kind == WB_FIELD_LIST) {
@@ -80,29 +90,26 @@ static void print_fields(FILE *file, const wb_layer *layer) {
     }
 }
 
-static void print_container(FILE *file, const wb_layer *layer) {
-    const bool is_tree = layer->class_ == &wb_tree_class;
+static void print_tree(FILE *file, const wb_layer *layer) {
     const wb_layer_list *list = wb_field_list(layer, &layer->class_->fields[0]);
-    (void)fputs(is_tree ? "(" : "Chain(", file);
+    (void)fputc('(', file);
     print_list(file, list);
-    (void)fputs(is_tree && list->count == 1 ? ",)" : ")", file);
+    (void)fputs(list->count == 1 ? ",)" : ")", file);
 }
 
 static void print_layer(FILE *file, const wb_layer *layer) {
     const wb_layer_class *k = layer->class_;
-    const wb_layer_row *row = wb_row_of_class(k);
     char text[512];
-    if (k == &wb_chain_class || k == &wb_tree_class) {
-        print_container(file, layer);
-    } else if (row && row->print) {
-        row->print(file, layer);
-    } else if (row) {
+    if (k == &wb_tree_class) {
+        print_tree(file, layer);
+    } else if (k->describe) {
         k->describe(layer, false, text, sizeof text);
         (void)fputs(text, file);
     } else {
         print_word(file, k->name, wb_is_word(k->name));
-        (void)fputc('(', file);
-        print_fields(file, layer);
+        const int settings = wb_settings_text(layer, false, wb_real_text, text, sizeof text);
+        (void)fprintf(file, "(%s", text);
+        print_fields(file, layer, settings);
         (void)fputc(')', file);
     }
 }

@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "models/catalogue.h"
+#include "models/flux.h"
+#include "models/settings.h"
 
 wb_record *wb_tree_known(const wb_tree_maker *b, const void *object) {
     for (int64_t i = 0; i < b->count; i++)
@@ -77,43 +78,34 @@ static wb_record *record_of_field(wb_tree_maker *b, wb_layer *layer, const wb_fi
 
 const wb_field *wb_class_field(const wb_layer_class *k, const char *name) {
     for (int i = 0; i < k->field_count; i++)
-        if (k->fields[i].kind != WB_FIELD_VALUE && k->fields[i].name &&
+        if (k->fields[i].kind < WB_FIELD_VALUE && k->fields[i].name &&
             strcmp(k->fields[i].name, name) == 0)
             return &k->fields[i];
     return NULL;
 }
 
-/* Flux's fields in their order; () for what has none, as functions. */
-static wb_record *record_of_row(wb_tree_maker *b, wb_layer *layer, const wb_layer_row *row) {
-    int64_t count = 0;
-    while (count < WB_ROW_FIELDS && row->fields[count]) count++;
-    wb_record *r = wb_record_new(&b->arena, count ? WB_RECORD_MAP : WB_RECORD_LIST);
-    if (!r || !wb_record_room(&b->arena, r, count, count > 0)) return NULL;
-    for (int64_t i = 0; i < count; i++) {
-        const wb_field *field = wb_class_field(layer->class_, row->fields[i]);
-        r->names[i] = row->fields[i];
-        r->children[i] =
-            field ? record_of_field(b, layer, field) : row->value(&b->arena, layer, row->fields[i]);
-        if (!r->children[i]) return NULL;
-    }
-    return r;
+/* True if the tree has a place for the field; settings have one beside the arrays themselves. */
+static bool is_in_tree(const wb_tree_maker *b, const wb_field *field) {
+    if (wb_field_is_setting(field)) return !b->leaf && !field->text_only;
+    return field->kind != WB_FIELD_VALUE;
 }
 
-/* A list without a name of its own is its struct: the tree's items. */
+/* Fields in the order of Flux's struct; () for what has none, as functions. A list without a name
+ * of its own is its struct: the tree's items. */
 static wb_record *record_of_fields(wb_tree_maker *b, wb_layer *layer) {
     const wb_layer_class *k = layer->class_;
-    const wb_layer_row *row = wb_row_of_class(k);
-    if (row && !b->leaf) return record_of_row(b, layer, row);
     int64_t count = 0;
-    for (int i = 0; i < k->field_count; i++) count += k->fields[i].kind != WB_FIELD_VALUE;
+    for (int i = 0; i < k->field_count; i++) count += is_in_tree(b, &k->fields[i]);
     if (count == 1 && k->fields[0].kind == WB_FIELD_LIST && !k->fields[0].name)
         return record_of_list(b, wb_field_list(layer, &k->fields[0]));
-    wb_record *r = wb_record_new(&b->arena, WB_RECORD_MAP);
-    if (!r || !wb_record_room(&b->arena, r, count, true)) return NULL;
+    wb_record *r = wb_record_new(&b->arena, count ? WB_RECORD_MAP : WB_RECORD_LIST);
+    if (!r || !wb_record_room(&b->arena, r, count, count > 0)) return NULL;
     for (int i = 0, at = 0; i < k->field_count; i++) {
-        if (k->fields[i].kind == WB_FIELD_VALUE) continue;
-        r->names[at] = k->fields[i].name;
-        r->children[at] = record_of_field(b, layer, &k->fields[i]);
+        const wb_field *f = &k->fields[i];
+        if (!is_in_tree(b, f)) continue;
+        r->names[at] = wb_field_is_setting(f) ? wb_flux_name(f) : f->name;
+        r->children[at] = wb_field_is_setting(f) ? wb_setting_record(&b->arena, layer, f)
+                                                 : record_of_field(b, layer, f);
         if (!r->children[at++]) return NULL;
     }
     return r;

@@ -106,7 +106,7 @@ static bool geometry(const char *function, const wb_window_desc *given, const wb
     wb_repeat_last(w->nspatial, desc->kernel);
     wb_repeat_last(w->nspatial, desc->stride);
     wb_repeat_last(w->nspatial, desc->dilation);
-    if (!desc->exact_ && !wb_check_padding(function, w->nspatial, desc->pad)) return false;
+    if (!wb_check_padding(function, w->nspatial, desc->pad)) return false;
     for (int i = 0; i < 3; i++) {
         const bool used = i < w->nspatial;
         w->kernel[i] = used && desc->kernel[i] ? desc->kernel[i] : 1;

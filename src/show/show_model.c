@@ -133,7 +133,7 @@ static void print_field(FILE *file, int depth, wb_layer *layer, const wb_field *
     } else if (field->kind == WB_FIELD_CHILD) {
         wb_layer *child = *wb_field_child(layer, field);
         if (child) print_layer(file, depth, field->name, child);
-    } else if (field->kind != WB_FIELD_VALUE) {
+    } else if (wb_field_is_array(field)) {
         wb_array *x = *wb_field_array(layer, field);
         if (x) print_array_line(file, depth, field->name, x, field->trainable);
     }
@@ -143,9 +143,9 @@ static void print_field(FILE *file, int depth, wb_layer *layer, const wb_field *
 static void print_layer(FILE *file, int depth, const char *name, wb_layer *layer) {
     const wb_layer_class *layer_class = layer->class_;
     const wb_model_counts counts = wb_count_model(layer);
-    if (layer_class->describe) {
+    if (wb_is_one_line(layer_class)) {
         char text[LINE_BYTES];
-        layer_class->describe(layer, false, text, sizeof text);
+        wb_layer_describe(layer, false, text, sizeof text);
         print_line(file, depth, name, text, &counts, counts.numbers ? remark(layer) : "");
         return;
     }
@@ -196,7 +196,7 @@ static void print_place(FILE *file, const wb_layer *model) {
 
 static void print_model(FILE *file, wb_layer *model) {
     print_layer(file, 0, NULL, model);
-    if (!model->class_->describe) {
+    if (!wb_is_one_line(model->class_)) {
         const wb_model_counts counts = wb_count_model(model);
         print_total(file, &counts);
     }

@@ -222,19 +222,19 @@ static void the_running_ones_keep_their_type(void **state) {
 static void mistakes_are_named(void **state) {
     (void)state;
     assert_null(wb_batchnorm(0));
-    assert_error(WB_ERROR_ARGUMENT, "wb_batchnorm: 0 channels");
+    assert_error(WB_ERROR_ARGUMENT, "BatchNorm: channels must be positive, got 0");
     assert_null(wb_batchnorm(2, .momentum = 1.5));
-    assert_error(WB_ERROR_ARGUMENT, "wb_batchnorm: momentum is 1.5, not above 0 and up to 1");
+    assert_error(WB_ERROR_ARGUMENT, "BatchNorm: momentum must be above 0 and at most 1, got 1.5");
     assert_null(wb_batchnorm(2, .eps = NAN));
-    assert_error(WB_ERROR_ARGUMENT, "wb_batchnorm: eps is nan, not above 0");
+    assert_error(WB_ERROR_ARGUMENT, "BatchNorm: eps must be above 0, got nan");
     assert_null(wb_batchnorm(2, .no_affine = true, .gamma = wb_ones(WB_F32, 2)));
-    assert_error(WB_ERROR_ARGUMENT, "wb_batchnorm: no_affine, but beta or gamma was given");
+    assert_error(WB_ERROR_ARGUMENT, "BatchNorm: no_affine, but γ (2) was given");
     assert_null(wb_batchnorm(2, .no_track_stats = true, .mean = wb_ones(WB_F32, 2)));
-    assert_error(WB_ERROR_ARGUMENT, "wb_batchnorm: no_track_stats, but mean or variance was given");
+    assert_error(WB_ERROR_ARGUMENT, "BatchNorm: no_track_stats, but μ (2) was given");
     assert_null(wb_batchnorm(2, .dtype = WB_I32));
-    assert_error(WB_ERROR_ARGUMENT, "wb_batchnorm: its numbers are floating, not i32");
+    assert_error(WB_ERROR_DTYPE, "BatchNorm: β must be floating, got i32");
     assert_null(wb_batchnorm(2, .gamma = wb_ones(WB_F32, 3)));
-    assert_error(WB_ERROR_SHAPE, "wb_batchnorm: gamma is f32 (3) for 2 channels");
+    assert_error(WB_ERROR_SHAPE, "BatchNorm: γ must be (2), got (3)");
     wb_layer *model = wb_chain(wb_flatten(), wb_batchnorm(5));
     assert_null(wb_apply(model, wb_ones(WB_F32, 4, 3)));
     assert_error(WB_ERROR_SHAPE, "BatchNorm(5), layer 2 of Chain: input is (4, 3); the last "

@@ -53,7 +53,7 @@ static void groups_divide_channels(void **state) { /* E16 */
     assert_sizes(wb_get(conv, "weight"), 3, 3, 20, 25);
     assert_sizes(wb_apply(conv, wb_ones(WB_F32, 28, 28, 100, 2)), 26, 26, 25, 2);
     assert_null(wb_conv(.kernel = {3, 3}, .in = 3, .out = 10, .groups = 2));
-    assert_error(WB_ERROR_SHAPE, "wb_conv: 2 groups do not divide 3 => 10 channels");
+    assert_error(WB_ERROR_SHAPE, "Conv: 2 groups do not divide 3 => 10 channels");
     wb_free(conv);
 }
 
@@ -89,13 +89,13 @@ static void bad_input_is_named(void **state) {
     assert_null(wb_apply(conv, wb_ones(WB_F32, 2, 2, 1, 1)));
     assert_error(WB_ERROR_SHAPE, "Conv((3, 3), 1 => 32), layer 1 of Chain: ");
     assert_null(wb_conv(.kernel = {3, 3}, .in = 1));
-    assert_error(WB_ERROR_ARGUMENT, "wb_conv: kernel (3, 3, 0), 1 => 0 channels");
+    assert_error(WB_ERROR_ARGUMENT, "Conv: out must be positive, got 0");
     assert_null(wb_conv({3, 3}, 1, 2, .same_pad = true, .dilation = {INT64_MAX, 1}));
-    assert_error(WB_ERROR_ARGUMENT, "a window's numbers are below 2^20");
+    assert_error(WB_ERROR_ARGUMENT, "Conv: dilation must be from 1 to 1048575, got (9223");
     assert_null(wb_conv({3, 3}, 1, 2, .pad = {1, 1}, .pad_more = {INT64_MAX, 0}));
-    assert_error(WB_ERROR_ARGUMENT, "a window's numbers are below 2^20");
+    assert_error(WB_ERROR_ARGUMENT, "Conv: pad + pad_more must be from 0 to 1048575, got (1, 1)");
     assert_null(wb_conv({3}, 1, 2, .no_bias = true, .bias = wb_ones(WB_F32, 2)));
-    assert_error(WB_ERROR_ARGUMENT, "wb_conv: no_bias, but a bias (2) was given");
+    assert_error(WB_ERROR_ARGUMENT, "Conv: no_bias, but bias (2) was given");
     wb_free(conv);
 }
 
@@ -110,9 +110,9 @@ static void pools(void **state) { /* E19, E22 */
     assert_null(wb_apply(max, wb_ones(WB_F32, 4, 4, 1)));
     assert_error(WB_ERROR_SHAPE, "MaxPool((2, 2)): input has 3 dimensions");
     assert_null(wb_maxpool());
-    assert_error(WB_ERROR_ARGUMENT, "wb_maxpool: kernel (0, 0, 0)");
+    assert_error(WB_ERROR_ARGUMENT, "MaxPool: kernel must be from 1 to 1048575, got (0)");
     assert_null(wb_maxpool({2, 2}, .pad = {1, 1}, .pad_more = {INT64_MAX, 0}));
-    assert_error(WB_ERROR_ARGUMENT, "all are below 2^20");
+    assert_error(WB_ERROR_ARGUMENT, "MaxPool: pad + pad_more must be from 0 to 1048575");
     wb_free(max), wb_free(mean), wb_free(slow);
 }
 
@@ -138,11 +138,11 @@ static void a_weight_may_be_given(void **state) {
     assert_int_equal(wb_dtype_of(wb_get(conv, "bias")), WB_F64);
     wb_free(conv);
     assert_null(wb_conv({2, 3}, 4, 4, .weight = w));
-    assert_error(WB_ERROR_SHAPE, "wb_conv: the weight is (2, 3, 2, 4), not (2, 3, 4, 4)");
+    assert_error(WB_ERROR_SHAPE, "Conv: weight must be (2, 3, 4, 4), got (2, 3, 2, 4)");
     assert_null(wb_conv({2, 3}, 2, 4, .weight = wb_cast(w, WB_I32)));
-    assert_error(WB_ERROR_DTYPE, "wb_conv: the weight is i32, not floating");
+    assert_error(WB_ERROR_DTYPE, "Conv: weight must be floating, got i32");
     assert_null(wb_cross_cor({2, 3}, 2, 4, .weight = w, .bias = wb_ones(WB_F64, 3)));
-    assert_error(WB_ERROR_SHAPE, "wb_cross_cor: the bias is (3) for 4 channels");
+    assert_error(WB_ERROR_SHAPE, "CrossCor: bias must be (4), got (3)");
 }
 
 int main(void) {

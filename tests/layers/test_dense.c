@@ -113,20 +113,20 @@ static void the_place_in_the_chain_is_named(void **state) {
 static void bad_makers_say_why(void **state) {
     (void)state;
     assert_null(wb_dense(-1, 4));
-    assert_error(WB_ERROR_ARGUMENT, "wb_dense: -1 => 4 features");
+    assert_error(WB_ERROR_ARGUMENT, "Dense: in must be positive, got -1");
     assert_null(wb_dense());
-    assert_error(WB_ERROR_ARGUMENT, "wb_dense: 0 => 0 features");
+    assert_error(WB_ERROR_ARGUMENT, "Dense: in must be positive, got 0");
     assert_null(wb_dense(10));
-    assert_error(WB_ERROR_ARGUMENT, "wb_dense: 10 => 0 features; both are positive");
+    assert_error(WB_ERROR_ARGUMENT, "Dense: out must be positive, got 0");
     assert_null(wb_dense(3, 4, .no_bias = true, .bias = wb_ones(WB_F32, 4)));
-    assert_error(WB_ERROR_ARGUMENT, "wb_dense: no_bias, but a bias (4) was given");
+    assert_error(WB_ERROR_ARGUMENT, "Dense: no_bias, but bias (4) was given");
     wb_layer *empty = wb_dense(.weight = wb_ones(WB_F32, 0, 3));
     assert_sizes(wb_apply(empty, wb_ones(WB_F32, 3, 2)), 0, 2);
     wb_free(empty);
     assert_null(wb_dense(3, 4, .weight = wb_ones(WB_F32, 3, 4)));
-    assert_error(WB_ERROR_SHAPE, "wb_dense: 3 => 4 features, but a weight (3, 4)");
+    assert_error(WB_ERROR_SHAPE, "Dense: weight must be (4, 3), got (3, 4)");
     assert_null(wb_dense(.weight = wb_ones(WB_F32, 3)));
-    assert_error(WB_ERROR_SHAPE, "wb_dense: the weight is f32 (3)");
+    assert_error(WB_ERROR_SHAPE, "Dense: weight must have 2 dimensions, got (3)");
     assert_null(wb_apply(NULL, wb_ones(WB_F32, 3)));
     assert_error(WB_ERROR_ARGUMENT, "wb_apply: the layer is NULL");
     wb_layer *dense = wb_dense(3, 4);

@@ -77,7 +77,7 @@ static void fields_left_out_stay(void **state) {
 
 static void a_struct_without_a_table_is_refused(void **state) {
     (void)state;
-    const wb_layer_class undeclared = {"ActorCritic", sizeof(ActorCritic), NULL, 0, NULL, NULL};
+    const wb_layer_class undeclared = {.name = "ActorCritic", .size_bytes = sizeof(ActorCritic)};
     assert_null(wb_layer_new(&undeclared));
     assert_error(WB_ERROR_ARGUMENT, "ActorCritic has no field table: declare it with WB_FUNCTOR");
     ActorCritic m = {.actor = wb_vector(1)};

@@ -516,8 +516,8 @@ static const struct row {
      {"(4 4 1 1)\n(5 5 1 1)\n(3 3 1 1)"}},
     {"a padding is given for one of two dimensions",
      padding_for_one_dimension,
-     {"wb_conv: pad is given for 1 of 2 dimensions: write {1, 1} for all, or {1, WB_NONE}",
-      "wb_maxpool: pad is given for 1 of 3 dimensions: write {1, 1, 1} for all, or {1, WB_NONE, "
+     {"Conv: pad is given for 1 of 2 dimensions: write {1, 1} for all, or {1, WB_NONE}",
+      "MaxPool: pad is given for 1 of 3 dimensions: write {1, 1, 1} for all, or {1, WB_NONE, "
       "WB_NONE}"}},
     {"a rate and a momentum of zero", rates_of_zero, {"eta=0", "beta"}},
     {"a loader stands where an optimiser belongs",

@@ -1,0 +1,47 @@
+/* The classes of layers by name: those of the library and those that a program registers. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "layers/layer.h"
+
+static const wb_layer_class *const own[] = {
+#define WB_LAYER(name) &name,
+#include "layers/layers.def"
+};
+enum { OWN = sizeof own / sizeof *own };
+
+/* Begins with the last one that was registered; an entry is never changed or released. */
+typedef struct entry {
+    const struct entry *next;
+    const wb_layer_class *layer_class;
+} entry;
+static const entry *registered; /* __atomic */
+
+const wb_layer_class *wb_class_at(int i) { return i >= 0 && i < OWN ? own[i] : NULL; }
+
+const wb_layer_class *wb_class_named(const char *name) {
+    for (int i = 0; i < OWN; i++)
+        if (strcmp(own[i]->name, name) == 0) return own[i];
+    const entry *e = __atomic_load_n(&registered, __ATOMIC_ACQUIRE);
+    while (e && strcmp(e->layer_class->name, name) != 0) e = e->next;
+    return e ? e->layer_class : NULL;
+}
+
+wb_status wb_register_layer(const wb_layer_class *k) {
+    if (!k || !k->name || !k->fields)
+        return wb_fail(WB_ERROR_ARGUMENT, "wb_register_layer: the class is NULL or has no table");
+    const wb_layer_class *known = wb_class_named(k->name);
+    if (known == k) return WB_OK;
+    if (known)
+        return wb_fail(WB_ERROR_ARGUMENT, "wb_register_layer: another layer has the name %s",
+                       k->name);
+    entry *e = wb_alloc(sizeof *e);
+    if (!e) return WB_ERROR_MEMORY;
+    e->layer_class = k;
+    e->next = __atomic_load_n(&registered, __ATOMIC_ACQUIRE);
+    const entry **head = &registered;
+    while (
+        !__atomic_compare_exchange_n(head, &e->next, e, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
+        continue;
+    return WB_OK;
+}

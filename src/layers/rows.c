@@ -1,0 +1,428 @@
+/* Settings: what the rows of a layer's table say of the numbers in its struct. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "layers/layer.h"
+#include "ops/ops.h"
+
+bool wb_field_is_array(const wb_field *f) {
+    return f->kind == WB_FIELD_ARRAY || f->kind == WB_FIELD_STATE;
+}
+
+bool wb_field_is_setting(const wb_field *f) { return f->kind > WB_FIELD_VALUE; }
+
+static bool is_positional(const wb_field *f) {
+    return f->positional || f->kind == WB_FIELD_PAIR || f->kind == WB_FIELD_ACTIVATION ||
+           f->kind == WB_FIELD_SIZES;
+}
+
+int wb_settings_in_text(const wb_layer_class *k, const wb_field **list, int *positional) {
+    int count = 0;
+    for (int keyed = 0; keyed <= 1; keyed++) {
+        for (int rank = -1; rank <= 1; rank++)
+            for (int i = 0; i < k->field_count && count < WB_MOST_SETTINGS; i++) {
+                const wb_field *f = &k->fields[i];
+                if (wb_field_is_setting(f) && f->kind != WB_FIELD_MODE &&
+                    f->kind != WB_FIELD_OTHER && is_positional(f) == !keyed && f->rank == rank)
+                    list[count++] = f;
+            }
+        if (!keyed) *positional = count;
+    }
+    return count;
+}
+
+bool wb_is_one_line(const wb_layer_class *k) {
+    bool has_settings = false;
+    for (int i = 0; i < k->field_count; i++) {
+        const wb_field *f = &k->fields[i];
+        if ((f->kind == WB_FIELD_CHILD || f->kind == WB_FIELD_LIST) && !k->describe) return false;
+        has_settings = has_settings || wb_field_is_setting(f);
+    }
+    return k->describe || has_settings;
+}
+
+int64_t *wb_field_numbers(const wb_layer *layer, const wb_field *f) {
+    return wb_field_at(layer, f);
+}
+
+const int64_t *wb_layer_sizes(const wb_layer *layer, int *n) {
+    for (int i = 0; i < layer->class_->field_count; i++) {
+        if (layer->class_->fields[i].kind != WB_FIELD_SIZES) continue;
+        const int64_t *sizes = wb_field_numbers(layer, &layer->class_->fields[i]);
+        for (*n = 0; *n < WB_MOST_SIZES && sizes[*n] != 0;) ++*n;
+        return sizes;
+    }
+    *n = 0;
+    return NULL;
+}
+
+static bool is_there(const wb_layer *layer, size_t offset) {
+    return offset && *(wb_array *const *)(const void *)((const char *)layer + offset);
+}
+
+bool wb_is_without(const wb_layer *layer, const wb_field *f) {
+    return f->without && *(const bool *)((const char *)layer + f->without);
+}
+
+/* ---- defaults ---- */
+
+static void set_integer(int64_t *x, double usual) {
+    if (*x == 0) *x = (int64_t)usual;
+    if (*x == WB_NONE) *x = 0;
+}
+
+static void set_each(const wb_layer *layer, const wb_field *f, int64_t *numbers) {
+    int n;
+    const int64_t *sizes = wb_layer_sizes(layer, &n);
+    wb_repeat_last(n, numbers);
+    for (int i = 0; i < WB_MOST_SIZES; i++) {
+        if (i >= n) numbers[i] = 0;
+        if (i < n) set_integer(&numbers[i], f->usual != 0 ? f->usual : (double)sizes[i]);
+    }
+}
+
+static void set_usual(const wb_layer *layer, const wb_field *f) {
+    if (f->kind == WB_FIELD_INTEGER) set_integer(wb_field_at(layer, f), f->usual);
+    if (f->kind == WB_FIELD_EACH) set_each(layer, f, wb_field_numbers(layer, f));
+    if (f->kind != WB_FIELD_REAL) return;
+    double *x = wb_field_at(layer, f);
+    if (*x == 0) *x = signbit(*x) ? 0 : f->usual;
+}
+
+/* ---- ranges ---- */
+
+static void range_text(const wb_field *f, char *text, size_t size) {
+    const bool is_real = f->kind == WB_FIELD_REAL;
+    if (f->high == 0 && f->low == 1 && !is_real)
+        (void)snprintf(text, size, "positive");
+    else if (f->high == 0)
+        (void)snprintf(text, size, "%s %g", f->is_above ? "above" : "at least", f->low);
+    else if (f->is_above)
+        (void)snprintf(text, size, "above %g and at most %.10g", f->low, f->high);
+    else
+        (void)snprintf(text, size, "from %g to %.10g", f->low, f->high);
+}
+
+static bool fail_range(const wb_layer *layer, const wb_field *f, const char *name,
+                       const char *got) {
+    char range[80];
+    range_text(f, range, sizeof range);
+    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s must be %s, got %s", layer->class_->name, name, range,
+                  got);
+    return false;
+}
+
+static bool in_range(const wb_field *f, double x) {
+    return (f->is_above ? x > f->low : x >= f->low) && (f->high == 0 || x <= f->high);
+}
+
+static bool check_integers(const wb_layer *layer, const wb_field *f) {
+    static const char *const names[] = {"in", "out"};
+    const int64_t *x = wb_field_numbers(layer, f);
+    const bool is_pair = f->kind == WB_FIELD_PAIR;
+    for (int i = 0; i < (is_pair ? 2 : 1); i++)
+        if (!in_range(f, (double)x[i])) {
+            char got[24];
+            (void)snprintf(got, sizeof got, "%lld", (long long)x[i]);
+            return fail_range(layer, f, is_pair ? names[i] : f->name, got);
+        }
+    return true;
+}
+
+/* The first of SIZES has to be there. */
+static bool check_list(const wb_layer *layer, const wb_field *f) {
+    const int64_t *x = wb_field_numbers(layer, f);
+    int n;
+    (void)wb_layer_sizes(layer, &n);
+    bool good = n > 0;
+    for (int i = 0; i < n; i++) good = good && in_range(f, (double)x[i]);
+    return good || fail_range(layer, f, f->name, wb_sizes_text(n ? n : 1, x));
+}
+
+static bool check_padding(wb_layer *layer, const wb_field *f) {
+    int64_t *pad = wb_field_numbers(layer, f), *more = pad + WB_MOST_SIZES;
+    int n;
+    (void)wb_layer_sizes(layer, &n);
+    if (!wb_check_padding(layer->class_->name, n, pad)) return false;
+    for (int i = 0; i < WB_MOST_SIZES; i++) {
+        if (i >= n) pad[i] = more[i] = 0;
+        if (!wb_window_takes(pad[i], 0))
+            return fail_range(layer, f, f->name, wb_sizes_text(n, pad));
+        if (wb_window_takes(more[i], -pad[i])) continue;
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "%s: pad + pad_more must be from 0 to 1048575, got %s + %s",
+                      layer->class_->name, wb_sizes_text(n, pad), wb_sizes_text(n, more));
+        return false;
+    }
+    return true;
+}
+
+static bool check_real(const wb_layer *layer, const wb_field *f) {
+    const double x = *(const double *)wb_field_at(layer, f);
+    char got[40];
+    (void)snprintf(got, sizeof got, "%g", x);
+    return in_range(f, x) || fail_range(layer, f, f->name, got);
+}
+
+/* An array that was given and one that says so are too many. */
+static bool check_array(const wb_layer *layer, const wb_field *f) {
+    const wb_layer_class *k = layer->class_;
+    if (!wb_is_without(layer, f) || !*wb_field_array(layer, f)) return true;
+    for (int i = 0; i < k->field_count; i++)
+        if (k->fields[i].offset == f->without)
+            (void)wb_fail(WB_ERROR_ARGUMENT, "%s: no_%s, but %s %s was given", k->name,
+                          k->fields[i].name, f->name, wb_text_of(*wb_field_array(layer, f)));
+    return false;
+}
+
+static bool check_field(wb_layer *layer, const wb_field *f) {
+    if (is_there(layer, f->given_by)) return true;
+    switch (f->kind) {
+    case WB_FIELD_ARRAY:
+    case WB_FIELD_STATE:
+        return check_array(layer, f);
+    case WB_FIELD_INTEGER:
+    case WB_FIELD_PAIR:
+        return check_integers(layer, f);
+    case WB_FIELD_REAL:
+        return check_real(layer, f);
+    case WB_FIELD_SIZES:
+    case WB_FIELD_EACH:
+        return check_list(layer, f);
+    case WB_FIELD_PADDING:
+        return check_padding(layer, f);
+    default:
+        return true;
+    }
+}
+
+static bool complete(wb_layer *layer) {
+    const wb_layer_class *k = layer->class_;
+    if (k->derive) k->derive(layer);
+    for (int i = 0; i < k->field_count; i++) {
+        set_usual(layer, &k->fields[i]);
+        if (!check_field(layer, &k->fields[i])) return false;
+    }
+    return !k->complete || k->complete(layer);
+}
+
+/* ---- making ---- */
+
+wb_layer *wb_layer_complete(wb_layer *layer) {
+    if (!layer || !wb_check_layer("wb_layer_complete", layer)) return NULL;
+    if (!wb_scope_begin()) {
+        wb_free(layer);
+        return NULL;
+    }
+    return wb_layer_finish(layer, !complete(layer));
+}
+
+wb_layer *wb_layer_make(const wb_layer_class *k, const void *desc, size_t desc_bytes) {
+    wb_layer *layer = wb_layer_new(k);
+    if (!layer) return NULL;
+    memcpy((char *)layer + sizeof *layer, desc, desc_bytes);
+    for (int i = 0; i < k->field_count; i++)
+        if (wb_field_is_array(&k->fields[i])) (void)wb_hold(*wb_field_array(layer, &k->fields[i]));
+    return wb_layer_complete(layer);
+}
+
+static const wb_field *field_of(const wb_layer *layer, wb_array *const *slot) {
+    for (int i = 0; i < layer->class_->field_count; i++)
+        if (wb_field_at(layer, &layer->class_->fields[i]) == slot) return &layer->class_->fields[i];
+    return NULL;
+}
+
+bool wb_layer_fill(wb_layer *layer, wb_array **slot, wb_init *init, wb_dtype dtype, int ndim,
+                   const int64_t *sizes) {
+    const wb_field *f = field_of(layer, slot);
+    const char *name = layer->class_->name;
+    if (wb_is_without(layer, f)) return true;
+    if (!*slot) *slot = wb_hold(init(ndim, sizes, dtype));
+    const wb_array *x = *slot;
+    if (!x) return false;
+    if (x->ndim != ndim)
+        (void)wb_fail(WB_ERROR_SHAPE, "%s: %s must have %d dimension%s, got %s", name, f->name,
+                      ndim, ndim == 1 ? "" : "s", wb_text_of(x));
+    else if (memcmp(x->sizes, sizes, (size_t)ndim * sizeof *sizes) != 0)
+        (void)wb_fail(WB_ERROR_SHAPE, "%s: %s must be %s, got %s", name, f->name,
+                      wb_sizes_text(ndim, sizes), wb_text_of(x));
+    else if (!wb_dtype_is_float((wb_dtype)x->dtype))
+        (void)wb_fail(WB_ERROR_DTYPE, "%s: %s must be floating, got %s", name, f->name,
+                      wb_dtype_name((wb_dtype)x->dtype));
+    else
+        return true;
+    return false;
+}
+
+/* ---- text ---- */
+
+typedef struct writer {
+    char *text;
+    size_t size, used;
+    wb_real_writer *real;
+} writer;
+
+static void put(writer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void put(writer *w, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    const int written = vsnprintf(w->text + w->used, w->size - w->used, format, arguments);
+    va_end(arguments);
+    w->used += written > 0 ? (size_t)written : 0;
+    if (w->used >= w->size) w->used = w->size - 1;
+}
+
+/* "(3, 3)"; "3" if all are equal and is_short. */
+static void put_numbers(writer *w, int count, const int64_t *numbers, bool is_short) {
+    bool equal = is_short && count > 0;
+    for (int i = 1; i < count; i++) equal = equal && numbers[i] == numbers[0];
+    put(w, equal ? "" : "(");
+    for (int i = 0; i < (equal ? 1 : count); i++)
+        put(w, "%s%lld", i ? ", " : "", (long long)numbers[i]);
+    put(w, equal ? "" : count == 1 ? ",)" : ")");
+}
+
+/* 1, (1, 2), or, uneven, (lo, hi, lo, hi), as in Flux. */
+static void put_padding(writer *w, int n, const int64_t *pad) {
+    int64_t both[2 * WB_MOST_SIZES];
+    const bool is_uneven = wb_padding_numbers(n, pad, both);
+    put_numbers(w, is_uneven ? 2 * n : n, is_uneven ? both : pad, !is_uneven);
+}
+
+bool wb_padding_numbers(int n, const int64_t *pad, int64_t *both) {
+    bool is_uneven = false;
+    for (int i = 0; i < n; i++) {
+        both[2 * i] = pad[i], both[2 * i + 1] = pad[i] + pad[WB_MOST_SIZES + i];
+        is_uneven = is_uneven || pad[WB_MOST_SIZES + i] != 0;
+    }
+    return is_uneven;
+}
+
+int wb_dims_numbers(unsigned dims, int64_t *numbers) {
+    int count = 0;
+    for (int i = 0; i < WB_MAX_DIMS; i++)
+        if (dims & WB_DIM(i)) numbers[count++] = i + 1;
+    return count;
+}
+
+static void put_value(writer *w, const wb_layer *layer, const wb_field *f) {
+    const void *at = wb_field_at(layer, f);
+    const int64_t *x = at;
+    int64_t dims[WB_MAX_DIMS];
+    char number[40];
+    int n;
+    (void)wb_layer_sizes(layer, &n);
+    switch (f->kind) {
+    case WB_FIELD_INTEGER:
+        put(w, "%lld", (long long)*x);
+        return;
+    case WB_FIELD_PAIR:
+        put(w, "%lld => %lld", (long long)x[0], (long long)x[1]);
+        return;
+    case WB_FIELD_REAL:
+        w->real(*(const double *)at, number, sizeof number);
+        put(w, "%s", number);
+        return;
+    case WB_FIELD_BOOL:
+        put(w, "true");
+        return;
+    case WB_FIELD_WITHOUT:
+        put(w, "false");
+        return;
+    case WB_FIELD_ACTIVATION:
+        put(w, "%s", wb_activation_text(*(wb_activation *const *)at));
+        return;
+    case WB_FIELD_SIZES:
+        for (int i = 0; f->spread && i < n; i++) put(w, "%s%lld", i ? ", " : "", (long long)x[i]);
+        if (!f->spread) put_numbers(w, n, x, false);
+        return;
+    case WB_FIELD_EACH:
+        put_numbers(w, n, x, true);
+        return;
+    case WB_FIELD_PADDING:
+        put_padding(w, n, x);
+        return;
+    case WB_FIELD_DIMS:
+        n = wb_dims_numbers(*(const unsigned *)at, dims);
+        put_numbers(w, n, dims, n == 1);
+        return;
+    default:
+        return;
+    }
+}
+
+static bool is_usual_each(const wb_layer *layer, const wb_field *f, const int64_t *x) {
+    int n;
+    const int64_t *sizes = wb_layer_sizes(layer, &n);
+    for (int i = 0; i < n; i++)
+        if (x[i] != (f->usual != 0 ? (int64_t)f->usual : sizes[i])) return false;
+    return true;
+}
+
+/* Files have defaults as f32, too. */
+static bool is_usual(const wb_layer *layer, const wb_field *f) {
+    static const int64_t zeros[2 * WB_MOST_SIZES];
+    const void *at = wb_field_at(layer, f);
+    switch (f->kind) {
+    case WB_FIELD_INTEGER:
+        return (double)*(const int64_t *)at == f->usual;
+    case WB_FIELD_REAL:
+        return *(const double *)at == f->usual || *(const double *)at == (double)(float)f->usual;
+    case WB_FIELD_BOOL:
+    case WB_FIELD_WITHOUT:
+        return !*(const bool *)at;
+    case WB_FIELD_EACH:
+        return is_usual_each(layer, f, at);
+    case WB_FIELD_PADDING:
+        return memcmp(at, zeros, sizeof zeros) == 0;
+    case WB_FIELD_DIMS:
+        return *(const unsigned *)at == 0;
+    case WB_FIELD_ACTIVATION:
+        return !*(wb_activation *const *)at;
+    default:
+        return false;
+    }
+}
+
+/* Positional ones have their places, but an activation that is not there. */
+static bool is_written(const wb_layer *layer, const wb_field *f, bool is_brief) {
+    if (!is_positional(f)) return !is_brief && !is_usual(layer, f);
+    return f->kind != WB_FIELD_ACTIVATION || (!is_brief && !is_usual(layer, f));
+}
+
+void wb_short_real(double value, char *text, size_t size) {
+    (void)snprintf(text, size, "%g", value);
+}
+
+int wb_settings_text(const wb_layer *layer, bool is_brief, wb_real_writer *real, char *text,
+                     size_t size) {
+    const wb_field *list[WB_MOST_SETTINGS];
+    writer w = {.text = text, .size = size, .real = real};
+    int positional, written = 0;
+    const int count = wb_settings_in_text(layer->class_, list, &positional);
+    const char *before_keys = layer->class_->before_keys;
+    bool has_keys = false;
+    text[0] = 0;
+    for (int i = 0; i < count; i++) {
+        if (!is_written(layer, list[i], is_brief)) continue;
+        const bool begins_keys = i >= positional && !has_keys && before_keys;
+        if (written++) put(&w, "%s", begins_keys ? before_keys : ", ");
+        if (i >= positional) put(&w, "%s=", list[i]->name);
+        has_keys = i >= positional;
+        put_value(&w, layer, list[i]);
+    }
+    return written;
+}
+
+void wb_layer_describe(const wb_layer *layer, bool is_brief, char *text, size_t size) {
+    const wb_layer_class *k = layer->class_;
+    char settings[400];
+    if (k->describe) {
+        k->describe(layer, is_brief, text, size);
+        return;
+    }
+    (void)wb_settings_text(layer, is_brief, wb_short_real, settings, sizeof settings);
+    (void)snprintf(text, size, wb_is_one_line(k) ? "%s(%s)" : "%s", k->name, settings);
+}

@@ -1,0 +1,268 @@
+#include "models/settings.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "models/flux.h"
+
+/* ---- written ---- */
+
+static wb_record *integer(wb_arena *arena, int64_t value) {
+    wb_record *r = wb_record_new(arena, WB_RECORD_INTEGER);
+    if (r) r->integer = value;
+    return r;
+}
+
+static wb_record *real(wb_arena *arena, double value) {
+    wb_record *r = wb_record_new(arena, WB_RECORD_REAL);
+    if (r) r->real = value;
+    return r;
+}
+
+static wb_record *boolean(wb_arena *arena, bool value) {
+    wb_record *r = wb_record_new(arena, WB_RECORD_BOOL);
+    if (r) r->boolean = value;
+    return r;
+}
+
+static wb_record *tuple(wb_arena *arena, int count, const int64_t *numbers) {
+    wb_record *r = wb_record_new(arena, WB_RECORD_LIST);
+    if (!r || !wb_record_room(arena, r, count, false)) return NULL;
+    for (int i = 0; i < count; i++)
+        if (!(r->children[i] = integer(arena, numbers[i]))) return NULL;
+    return r;
+}
+
+/* pad = 1 and SamePad() are kept before and after each dimension, pad = (1, 2) is kept as it is. */
+static wb_record *padding(wb_arena *arena, int n, const int64_t *pad, bool same_pad) {
+    int64_t both[2 * WB_MOST_SIZES];
+    const bool is_uneven = wb_padding_numbers(n, pad, both);
+    bool is_equal = true;
+    for (int i = 0; i < n; i++) is_equal = is_equal && pad[i] == pad[0];
+    return same_pad || is_uneven || is_equal ? tuple(arena, 2 * n, both) : tuple(arena, n, pad);
+}
+
+static wb_record *dims_record(wb_arena *arena, unsigned dims) {
+    int64_t numbers[WB_MAX_DIMS];
+    const int count = wb_dims_numbers(dims, numbers);
+    return count == 1 ? integer(arena, numbers[0]) : tuple(arena, count, numbers);
+}
+
+/* nothing: automatic. */
+static wb_record *mode(wb_arena *arena, const wb_layer *layer) {
+    return layer->mode_ == WB_MODE_AUTO ? wb_record_new(arena, WB_RECORD_NULL)
+                                        : boolean(arena, layer->mode_ == WB_MODE_TRAIN);
+}
+
+wb_record *wb_setting_record(wb_arena *arena, const wb_layer *layer, const wb_field *f) {
+    const void *at = wb_field_at(layer, f);
+    int n;
+    (void)wb_layer_sizes(layer, &n);
+    switch (f->kind) {
+    case WB_FIELD_INTEGER:
+        return integer(arena, *(const int64_t *)at);
+    case WB_FIELD_PAIR:
+        return tuple(arena, 2, at);
+    case WB_FIELD_REAL:
+        return real(arena, *(const double *)at);
+    case WB_FIELD_BOOL:
+        return boolean(arena, *(const bool *)at);
+    case WB_FIELD_WITHOUT:
+        return boolean(arena, !*(const bool *)at);
+    case WB_FIELD_SIZES:
+    case WB_FIELD_EACH:
+        return tuple(arena, n, at);
+    case WB_FIELD_PADDING:
+        return padding(arena, n, at, wb_is_without(layer, f));
+    case WB_FIELD_DIMS:
+        return dims_record(arena, *(const unsigned *)at);
+    case WB_FIELD_MODE:
+        return mode(arena, layer);
+    default:
+        return tuple(arena, 0, NULL);
+    }
+}
+
+/* ---- read ---- */
+
+/* What a setting is read from; both NULL: it is not there. */
+typedef struct source {
+    const wb_part *part;
+    const wb_field *field;
+    const wb_term *term;
+    const wb_record *record;
+} source;
+
+static bool fail(const source *s, const char *what) {
+    (void)wb_part_fail(s->part, WB_ERROR_FORMAT, "its %s is no %s", s->field->name, what);
+    return false;
+}
+
+static int64_t or_none(int64_t number) { return number ? number : WB_NONE; }
+
+static bool is_number(const wb_term *t, const wb_record *r) {
+    const int64_t n = t ? t->integer : r->integer;
+    return (t ? t->kind == WB_TERM_INTEGER : r->kind == WB_RECORD_INTEGER) && n >= 0 &&
+           n <= INT32_MAX;
+}
+
+/* Numbers from 0 to 2^31, alone or as a tuple: how many; -1 with the error recorded. */
+static int numbers_of(const source *s, int most, int64_t *numbers) {
+    const wb_term *t = s->term;
+    const wb_record *r = s->record;
+    const bool is_list = t ? t->kind == WB_TERM_TUPLE : r->kind == WB_RECORD_LIST;
+    const int64_t count = !is_list ? 1 : t ? t->count : r->count;
+    bool good = count <= most;
+    if (is_list && t) t = t->first;
+    for (int i = 0; good && i < count; i++) {
+        const wb_record *one = t ? NULL : is_list ? r->children[i] : r;
+        good = is_number(t, one);
+        if (good) numbers[i] = t ? t->integer : one->integer;
+        if (t) t = t->next;
+    }
+    if (good) return (int)count;
+    (void)wb_part_fail(s->part, WB_ERROR_FORMAT, "%s: up to %d numbers from 0 to 2^31 are expected",
+                       s->field->name, most);
+    return -1;
+}
+
+static bool read_integer(const source *s, int64_t *x) {
+    int64_t number;
+    if (numbers_of(s, 1, &number) != 1) return wb_failed() ? false : fail(s, "number");
+    *x = or_none(number);
+    return true;
+}
+
+static bool read_pair(const source *s, int64_t *x) {
+    const wb_term *in = s->term && s->term->kind == WB_TERM_PAIR ? s->term->first : NULL;
+    int64_t both[2];
+    if (!in && s->record && numbers_of(s, 2, both) != 2) return fail(s, "pair");
+    if (!in && !s->record) return fail(s, "pair of numbers, in => out");
+    for (int i = 0; in && i < 2; i++, in = in->next) {
+        if (!is_number(in, NULL)) return fail(s, "pair of numbers, in => out");
+        both[i] = in->integer;
+    }
+    for (int i = 0; i < 2; i++) x[i] = or_none(both[i]);
+    return true;
+}
+
+static bool read_real(const source *s, double *x) {
+    const wb_term *t = s->term;
+    const wb_record *r = s->record;
+    if (t && t->kind <= WB_TERM_REAL)
+        *x = t->kind == WB_TERM_REAL ? t->real : (double)t->integer;
+    else if (r && (r->kind == WB_RECORD_REAL || r->kind == WB_RECORD_INTEGER))
+        *x = wb_record_real(r);
+    else
+        return fail(s, "number");
+    if (*x == 0) *x = WB_ZERO;
+    return true;
+}
+
+static bool read_bool(const source *s, bool is_inverted, bool *x) {
+    const wb_term *t = s->term;
+    if (t ? t->kind != WB_TERM_BOOL : s->record->kind != WB_RECORD_BOOL) return fail(s, "bool");
+    *x = (t ? t->integer != 0 : s->record->boolean) != is_inverted;
+    return true;
+}
+
+static bool read_sizes(const source *s, int64_t *sizes) {
+    int64_t given[WB_MOST_SIZES];
+    const int count = numbers_of(s, WB_MOST_SIZES, given);
+    for (int i = 0; count >= 0 && i < WB_MOST_SIZES; i++)
+        sizes[i] = i < count ? or_none(given[i]) : 0;
+    return count >= 0;
+}
+
+static bool fail_count(const source *s, int count, int n) {
+    (void)wb_part_fail(s->part, WB_ERROR_FORMAT, "%d numbers for %s in %d dimensions", count,
+                       s->field->name, n);
+    return false;
+}
+
+/* One number for all dimensions, or one for each. */
+static bool read_each(const source *s, int n, int64_t *numbers) {
+    int64_t given[WB_MOST_SIZES];
+    const int count = numbers_of(s, n, given);
+    if (count > 1 && count < n) return fail_count(s, count, n);
+    for (int i = 0; count > 0 && i < n; i++) numbers[i] = or_none(given[count == 1 ? 0 : i]);
+    return count >= 0;
+}
+
+/* One number, one for each dimension, or two for each. */
+static bool read_padding(const source *s, int n, int64_t *pad) {
+    int64_t given[2 * WB_MOST_SIZES];
+    const int count = numbers_of(s, 2 * n, given);
+    if (count > 1 && count != n && count != 2 * n) return fail_count(s, count, n);
+    for (int i = 0; count > 0 && i < n; i++) {
+        const bool is_whole = count == 2 * n;
+        const int64_t before = given[is_whole ? 2 * i : count == 1 ? 0 : i];
+        pad[i] = or_none(before);
+        pad[WB_MOST_SIZES + i] = is_whole ? given[2 * i + 1] - before : 0;
+    }
+    return count >= 0;
+}
+
+/* A Colon is all of them. */
+static bool read_dims(const source *s, unsigned *dims) {
+    int64_t numbers[WB_MAX_DIMS];
+    const wb_record *r = s->record;
+    if (r && r->kind == WB_RECORD_STRUCT && strcmp(wb_flux_last(r->type), "Colon") == 0)
+        return true;
+    const int count = numbers_of(s, WB_MAX_DIMS, numbers);
+    for (int i = 0; i < count; i++) {
+        if (numbers[i] < 1 || numbers[i] > WB_MAX_DIMS) {
+            (void)wb_part_fail(s->part, WB_ERROR_FORMAT, "%s are from 1 to %d", s->field->name,
+                               WB_MAX_DIMS);
+            return false;
+        }
+        *dims |= WB_DIM(numbers[i] - 1);
+    }
+    return count >= 0;
+}
+
+/* testmode! and trainmode! are kept; before there was a third, true was what every layer began
+ * with. */
+static bool read_mode(const source *s, wb_layer *layer) {
+    const wb_record *r = s->record;
+    if (r->kind != WB_RECORD_BOOL) return true;
+    if (!r->boolean) return wb_test_mode(layer) == WB_OK;
+    return !wb_flux_is_newest(layer->class_, s->part->record) || wb_train_mode(layer) == WB_OK;
+}
+
+bool wb_setting_read(const wb_part *part, wb_layer *layer, const wb_field *f, const wb_term *term) {
+    const bool is_record = !part->term || f->kind == WB_FIELD_MODE;
+    const source s = {.part = part,
+                      .field = f,
+                      .term = term,
+                      .record = is_record ? wb_part_field(part, wb_flux_name(f)) : NULL};
+    void *at = wb_field_at(layer, f);
+    int n;
+    (void)wb_layer_sizes(layer, &n);
+    if (!s.term && !s.record) return true;
+    switch (f->kind) {
+    case WB_FIELD_INTEGER:
+        return read_integer(&s, at);
+    case WB_FIELD_PAIR:
+        return read_pair(&s, at);
+    case WB_FIELD_REAL:
+        return read_real(&s, at);
+    case WB_FIELD_BOOL:
+    case WB_FIELD_WITHOUT:
+        return read_bool(&s, f->kind == WB_FIELD_WITHOUT, at);
+    case WB_FIELD_ACTIVATION:
+        return wb_part_activation(part, s.term, s.record, at);
+    case WB_FIELD_SIZES:
+        return read_sizes(&s, at);
+    case WB_FIELD_EACH:
+        return read_each(&s, n, at);
+    case WB_FIELD_PADDING:
+        return read_padding(&s, n, at);
+    case WB_FIELD_DIMS:
+        return read_dims(&s, at);
+    case WB_FIELD_MODE:
+        return read_mode(&s, layer);
+    default:
+        return true;
+    }
+}

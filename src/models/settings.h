@@ -1,0 +1,18 @@
+/* The settings of layers in files: read from text or Flux's structs, written as Flux.state has
+ * them. */
+#ifndef WB_MODELS_SETTINGS_H
+#define WB_MODELS_SETTINGS_H
+
+#include "layers/layer.h"
+#include "models/build.h"
+
+/* The setting from its term, if the part is text (NULL: it is not written), else from the field of
+ * the struct. What is not there stays as it is; a 0 that is there becomes WB_ZERO or WB_NONE. False
+ * with the error recorded. */
+bool wb_setting_read(const wb_part *part, wb_layer *layer, const wb_field *field,
+                     const wb_term *term);
+
+/* What Flux.state says of it; NULL on failure. */
+wb_record *wb_setting_record(wb_arena *arena, const wb_layer *layer, const wb_field *field);
+
+#endif
