@@ -147,14 +147,18 @@ static void settle(wb_thread *thread) {
     if (thread->state_depth == 0) thread->write_count = 0;
 }
 
-wb_status wb_state_settle(void) {
-    wb_thread *thread = wb_thread_get();
-    if (!thread || thread->write_count == 0 || thread->depth > 0) return WB_OK;
+static wb_status evaluate_pending(wb_thread *thread) {
     const int count = wb_state_pending(0, NULL);
     for (int64_t room = 0; room < count; room++)
         if (!WB_GROW(thread->survivors, room, thread->survivor_capacity)) return WB_ERROR_MEMORY;
     (void)wb_state_pending(count, thread->survivors);
-    const wb_status status = count ? wb_evaluate_hook(count, thread->survivors) : WB_OK;
+    return count ? wb_evaluate_hook(count, thread->survivors) : WB_OK;
+}
+
+wb_status wb_state_settle(void) {
+    wb_thread *thread = wb_thread_get();
+    if (!thread || thread->write_count == 0 || thread->depth > 0) return WB_OK;
+    const wb_status status = evaluate_pending(thread);
     if (status == WB_OK)
         settle(thread);
     else
