@@ -89,8 +89,9 @@ typedef struct wb_field {
     bool spread;     /* the entries of a LIST are written as arguments of their own */
     /* offset of the array that a number is taken from where it is not given; 0: there is none */
     size_t given_by;
-    /* offset of the WITHOUT that says that this array is not there; 0: there is none */
+    /* offset of the WITHOUT that says that this array or child is not there; 0: there is none */
     size_t without;
+    const wb_layer_class *part; /* of a CHILD that is no layer to people: it is not written */
 
     /* Flux's struct has its fields in the order of this table. */
     const char *flux; /* the name there; NULL: as here */
@@ -114,7 +115,12 @@ struct wb_layer_class {
      * their ranges. False with the error recorded. NULL: nothing. */
     bool (*complete)(wb_layer *layer);
     const char *before_keys; /* in text; NULL: ", " */
+    const char *former;      /* the name that older versions of Flux have; NULL: this one */
+    /* Of a layer that takes several arrays or gives several, instead of forward: writes its results
+     * and returns how many they are, 1 to WB_MOST_ARRAYS; 0 with the error recorded. */
+    int (*forward_many)(wb_layer *layer, int count, wb_array *const *inputs, wb_array **results);
 };
+enum { WB_MOST_ARRAYS = 16 };
 
 /* ---- a struct of your own ----
  *
@@ -146,14 +152,17 @@ struct wb_layer_class {
  *                WB_ARRAY_FIELD(Power, weight));
  *     wb_register_layer(&Power_functor);                           // for wb_load_model
  *     wb_layer *layer = wb_layer_complete(&power->layer);          // defaults and ranges */
-#define WB_FUNCTOR(type, forward_function, ...)                                                    \
+#define WB_FUNCTOR(type, function, ...) WB_FUNCTOR_(type, forward, function, __VA_ARGS__)
+/* The same with a forward function of several arrays (forward_many of the class). */
+#define WB_FUNCTOR_MANY(type, function, ...) WB_FUNCTOR_(type, forward_many, function, __VA_ARGS__)
+#define WB_FUNCTOR_(type, member, function, ...)                                                   \
     static const wb_field type##_fields[] = {__VA_ARGS__};                                         \
     static const wb_layer_class type##_functor = {                                                 \
         .name = #type,                                                                             \
         .size_bytes = sizeof(type),                                                                \
         .fields = type##_fields,                                                                   \
         .field_count = (int)(sizeof type##_fields / sizeof *type##_fields),                        \
-        .forward = forward_function}
+        .member = function}
 #define WB_FIELD_(type, field, ...)                                                                \
     { .name = #field, .offset = offsetof(type, field), .kind = __VA_ARGS__ }
 #define WB_ARRAY_FIELD(type, field)       WB_FIELD_(type, field, WB_FIELD_ARRAY, .trainable = true)
@@ -190,6 +199,15 @@ WB_API wb_layer *wb_retain(wb_layer *layer);
 /* What the layer makes of x. Messages name the layer and its place: "Dense(784 => 128), layer 2 of
  * Chain: input has 100 features in (100, 64)". */
 WB_API wb_array *wb_apply(wb_layer *layer, wb_array *x);
+
+/* The same for layers that take several arrays or give several: writes at most capacity results and
+ * returns how many they are; 0 on failure. A chain passes the results of each layer on to the next
+ * one. A layer of one array that is given more fails, and more results than capacity do.
+ *
+ *     wb_array *xs[] = {a, b}, *ys[2];
+ *     int count = wb_apply_many(layer, 2, xs, 2, ys); */
+WB_API int wb_apply_many(wb_layer *layer, int count, wb_array *const *inputs, int capacity,
+                         wb_array **results);
 
 /* The results of a chain's layers, one after another: out[i] is that of layer i + 1, of at most
  * capacity. Returns how many layers there are (0 for an empty chain, and on failure, when all are

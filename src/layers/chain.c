@@ -10,10 +10,12 @@ static const wb_layer_list *layers_of(const wb_layer *layer) {
     return &((const wb_chain_layer *)(const void *)layer)->layers;
 }
 
-static wb_array *forward(wb_layer *layer, wb_array *x) {
+static int forward(wb_layer *layer, int count, wb_array *const *inputs, wb_array **results) {
     const wb_layer_list *list = layers_of(layer);
-    for (int64_t i = 0; i < list->count && x; i++) x = wb_apply(list->items[i].layer, x);
-    return x;
+    for (int i = 0; i < count; i++) results[i] = inputs[i];
+    for (int64_t i = 0; i < list->count && count > 0; i++)
+        count = wb_apply_many(list->items[i].layer, count, results, WB_MOST_ARRAYS, results);
+    return count;
 }
 
 static const wb_field fields[] = {
@@ -22,7 +24,7 @@ const wb_layer_class wb_chain_class = {.name = "Chain",
                                        .size_bytes = sizeof(wb_chain_layer),
                                        .fields = fields,
                                        .field_count = 1,
-                                       .forward = forward};
+                                       .forward_many = forward};
 
 static wb_layer *make(const char *function, const wb_contents *contents) {
     return wb_container_new(function, &wb_chain_class, offsetof(wb_chain_layer, layers), contents,

@@ -21,7 +21,8 @@ const wb_layer_class *wb_class_at(int i) { return i >= 0 && i < OWN ? own[i] : N
 
 const wb_layer_class *wb_class_named(const char *name) {
     for (int i = 0; i < OWN; i++)
-        if (strcmp(own[i]->name, name) == 0) return own[i];
+        if (strcmp(own[i]->name, name) == 0 || (own[i]->former && !strcmp(own[i]->former, name)))
+            return own[i];
     const entry *e = __atomic_load_n(&registered, __ATOMIC_ACQUIRE);
     while (e && strcmp(e->layer_class->name, name) != 0) e = e->next;
     return e ? e->layer_class : NULL;

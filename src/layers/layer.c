@@ -230,27 +230,70 @@ static layer_place *outer_layer(const layer_place *own) {
     return outer && outer->describe == describe_place ? (layer_place *)(void *)outer : NULL;
 }
 
-wb_array *wb_apply(wb_layer *layer, wb_array *x) {
-    if (!wb_check_layer("wb_apply", layer)) return NULL;
-    if (!x) return wb_failed() ? NULL : wb_fail_argument_null("wb_apply", "x");
+/* How many results the forward function gave; 0: it failed. */
+static int check_results(int count, wb_array *const *results) {
+    bool good = count > 0 && count <= WB_MOST_ARRAYS;
+    for (int i = 0; good && i < count; i++) good = results[i] != NULL;
+    if (!good && !wb_failed())
+        (void)wb_fail(WB_ERROR_ARGUMENT, "the forward function returned NULL without an error");
+    return good ? count : 0;
+}
+
+static int forward(wb_layer *layer, int count, wb_array *const *inputs, wb_array **results) {
+    const wb_layer_class *k = layer->class_;
+    if (!k->forward && !k->forward_many)
+        (void)wb_fail(WB_ERROR_ARGUMENT, "cannot be applied: it has no forward function");
+    else if (k->forward && count != 1)
+        (void)wb_fail(WB_ERROR_ARGUMENT, "takes one array, got %d", count);
+    else if (!wb_layer_check_fields(layer))
+        return 0;
+    else if (k->forward_many)
+        return check_results(k->forward_many(layer, count, inputs, results), results);
+    else
+        return check_results((results[0] = k->forward(layer, inputs[0])) != NULL, results);
+    return 0;
+}
+
+/* Up to `most` results. */
+static int apply(wb_layer *layer, int count, wb_array *const *inputs, int most,
+                 wb_array **results) {
     layer_place own = {.place = {.describe = describe_place, .object = layer}};
     wb_place_push(&own.place);
     layer_place *outer = outer_layer(&own);
     const wb_layer *before = outer ? outer->inner : NULL;
     if (outer) outer->inner = layer;
     const int64_t states = wb_state_begin();
-    wb_array *y = NULL;
-    if (!layer->class_->forward)
-        (void)wb_fail(WB_ERROR_ARGUMENT, "cannot be applied: it has no forward function");
-    else if (wb_layer_check_fields(layer)) {
-        y = layer->class_->forward(layer, x);
-        if (!y && !wb_failed())
-            (void)wb_fail(WB_ERROR_ARGUMENT, "the forward function returned NULL without an error");
+    int given = forward(layer, count, inputs, results);
+    if (given > most) {
+        (void)wb_fail(WB_ERROR_ARGUMENT, "gives %d arrays, %d wanted; wb_apply_many takes several",
+                      given, most);
+        given = 0;
     }
-    wb_state_end(states, y != NULL);
+    wb_state_end(states, given > 0);
     if (outer) outer->inner = before;
     wb_place_pop(&own.place);
-    return y;
+    return given;
+}
+
+wb_array *wb_apply(wb_layer *layer, wb_array *x) {
+    wb_array *results[WB_MOST_ARRAYS];
+    if (!wb_check_layer("wb_apply", layer)) return NULL;
+    if (!x) return wb_failed() ? NULL : wb_fail_argument_null("wb_apply", "x");
+    return apply(layer, 1, &x, 1, results) ? results[0] : NULL;
+}
+
+int wb_apply_many(wb_layer *layer, int count, wb_array *const *inputs, int capacity,
+                  wb_array **out) {
+    wb_array *results[WB_MOST_ARRAYS];
+    if (!wb_check_layer("wb_apply_many", layer)) return 0;
+    if (count < 1 || count > WB_MOST_ARRAYS)
+        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_apply_many: count must be from 1 to %d, got %d",
+                      WB_MOST_ARRAYS, count);
+    for (int i = 0; i < count && !wb_failed(); i++)
+        if (!inputs[i]) (void)wb_fail(WB_ERROR_ARGUMENT, "wb_apply_many: array %d is NULL", i + 1);
+    const int given = wb_failed() ? 0 : apply(layer, count, inputs, capacity, results);
+    for (int i = 0; i < given; i++) out[i] = results[i];
+    return given;
 }
 
 /* ---- modes ---- */

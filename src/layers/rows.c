@@ -37,7 +37,8 @@ bool wb_is_one_line(const wb_layer_class *k) {
     bool has_settings = false;
     for (int i = 0; i < k->field_count; i++) {
         const wb_field *f = &k->fields[i];
-        if ((f->kind == WB_FIELD_CHILD || f->kind == WB_FIELD_LIST) && !k->describe) return false;
+        const bool is_open = (f->kind == WB_FIELD_CHILD && !f->part) || f->kind == WB_FIELD_LIST;
+        if (is_open && !k->describe) return false;
         has_settings = has_settings || wb_field_is_setting(f);
     }
     return k->describe || has_settings;

@@ -304,18 +304,31 @@ static bool read_list(const wb_part *p, wb_layer *layer, const wb_field *f, int 
 
 /* ---- the fields of a layer ---- */
 
-/* What has a WITHOUT is there unless that is written, or, in a struct, as the struct has it. What
- * the layer's class needs is there. */
+/* True if the file has nothing that could be there; of a part, any function says so, too. */
+static bool is_absent(const wb_part *p, const wb_field *f) {
+    const wb_record *r = wb_part_field(p, f->name);
+    if (is_nothing(r)) return true;
+    return f->part && r->kind == WB_RECORD_STRUCT && wb_flux_class(r) != f->part;
+}
+
+/* What has a WITHOUT is there unless that is written, or, in a struct, as the struct has it. False
+ * with the error recorded where text and file differ. */
+static bool is_wanted(const wb_part *p, wb_layer *layer, const wb_field *f, bool *wanted) {
+    const bool absent = is_absent(p, f);
+    if (f->without && !p->term && absent) *(bool *)((char *)layer + f->without) = true;
+    *wanted = !wb_is_without(layer, f);
+    if (*wanted || absent || !p->term) return true;
+    (void)wb_part_fail(p, WB_ERROR_FORMAT, "it is written without %s, and the file has one",
+                       f->name);
+    return false;
+}
+
+/* What the layer's class needs, or what is written, is there. */
 static bool read_array(const wb_part *p, wb_layer *layer, const wb_field *f) {
-    const bool is_absent = is_nothing(wb_part_field(p, f->name));
+    bool wanted;
+    if (!is_wanted(p, layer, f, &wanted)) return false;
     const bool is_needed = layer->class_->complete || (p->term && wb_term_keyed(p->term, f->name));
-    if (f->without && !p->term && is_absent) *(bool *)((char *)layer + f->without) = true;
-    if (wb_is_without(layer, f) || (is_absent && !is_needed)) {
-        if (is_absent || !p->term) return true;
-        (void)wb_part_fail(p, WB_ERROR_FORMAT, "it is written without %s, and the file has one",
-                           f->name);
-        return false;
-    }
+    if (!wanted || (is_absent(p, f) && !is_needed)) return true;
     return (*wb_field_array(layer, f) = wb_hold(array_at(p, f->name))) != NULL;
 }
 
@@ -324,7 +337,7 @@ static bool check_arrays(const wb_part *p, const wb_layer *layer) {
     for (int i = 0; i < layer->class_->field_count; i++) {
         const wb_field *f = &layer->class_->fields[i];
         if (!wb_field_is_array(f) || !wb_is_without(layer, f)) continue;
-        if (is_nothing(wb_part_field(p, f->name))) continue;
+        if (is_absent(p, f)) continue;
         (void)wb_part_fail(p, WB_ERROR_FORMAT, "it has %s, but not what belongs to it", f->name);
         return false;
     }
@@ -336,8 +349,13 @@ static bool read_child(const wb_part *p, wb_layer *layer, const wb_field *f) {
     const wb_path path = {p->path, f->name, 0};
     const wb_part part = {
         .building = p->building, .path = &path, .term = term, .record = wb_part_field(p, f->name)};
-    if (term ? term->kind == WB_TERM_BOOL : is_nothing(part.record)) return true;
-    return (*wb_field_child(layer, f) = build_layer(&part)) != NULL;
+    bool wanted;
+    if (!is_wanted(p, layer, f, &wanted)) return false;
+    if (!wanted || (term ? term->kind == WB_TERM_BOOL : !f->part && is_absent(p, f))) return true;
+    if (f->part && !part.record)
+        return wb_part_fail(p, WB_ERROR_FORMAT, "the file has no %s for it", f->name) != NULL;
+    wb_layer *child = f->part ? build_class(&part, f->part) : build_layer(&part);
+    return (*wb_field_child(layer, f) = child) != NULL;
 }
 
 static bool is_key(const wb_layer_class *k, const char *key) {

@@ -59,9 +59,9 @@ static void print_list(FILE *file, const wb_layer_list *list) {
 }
 
 /* An array stands in text where no setting says what it is. */
-static bool is_written(const wb_layer_class *k, const wb_field *f, bool has_settings) {
-    if (f->kind == WB_FIELD_CHILD || f->kind == WB_FIELD_LIST) return !k->describe;
-    return wb_field_is_array(f) && !has_settings;
+static bool is_written(const wb_field *f, bool has_settings) {
+    if (f->kind == WB_FIELD_CHILD) return !f->part;
+    return f->kind == WB_FIELD_LIST || (wb_field_is_array(f) && !has_settings);
 }
 
 /* What a layer holds, behind so many settings. */
@@ -69,7 +69,7 @@ static void print_fields(FILE *file, const wb_layer *layer, int settings) {
     const char *comma = settings ? ", " : "";
     for (int i = 0; i < layer->class_->field_count; i++) {
         const wb_field *field = &layer->class_->fields[i];
-        if (!is_written(layer->class_, field, settings > 0)) continue;
+        if (!is_written(field, settings > 0)) continue;
         if (field->kind == WB_FIELD_LIST && field->spread) {
             if (wb_field_list(layer, field)->count) (void)fputs(comma, file);
             print_list(file, wb_field_list(layer, field));

@@ -10,7 +10,7 @@
 #include "models/model_files.h"
 #include "models/structure.h"
 #include "models/term.h"
-#include "support/support.h"
+#include "support/sample.h"
 
 #define ARRAY(size, data) "{tag: 'array', type: $Float32, size: [" size "], data: <" data ">}"
 #define W                 ARRAY("2, 1", "00 00 80 3f 00 00 00 40") /* 1 => 2 */
@@ -35,39 +35,17 @@ static const format_row formats[] = {
 
 static wb_layer *random_model(test_random *r, int depth);
 
+/* Of any class that models in files are made of; the first is Chain. */
 static wb_layer *random_layer(test_random *r, int depth) {
-    static wb_activation *const functions[] = {NULL, wb_relu, wb_sigmoid, wb_leakyrelu, wb_softmax};
+    static wb_activation *const functions[] = {wb_relu, wb_sigmoid, wb_leakyrelu, wb_softmax};
     const wb_dtype dtype = (wb_dtype[]){WB_F32, WB_F64, WB_F16}[random_below(r, 3)];
-    wb_activation *f = functions[random_below(r, 5)];
-    const bool no_bias = random_below(r, 3) == 0;
-    const int64_t n = 1 + random_below(r, 4), k = 1 + random_below(r, 3),
-                  g = 1 + random_below(r, 2);
-    switch (random_below(r, depth ? 10 : 9)) {
-    case 0:
-        return wb_dense(n, k, f, .no_bias = no_bias, .dtype = dtype);
-    case 1:
-        return wb_conv({k, n}, 2 * g, 4 * g, f, .pad = {n, k}, .stride = {k, 1}, .groups = g,
-                       .no_bias = no_bias, .dtype = dtype);
-    case 2:
-        return wb_cross_cor({k, 2, n}, 1, 2, f, .same_pad = true, .dilation = {n, n, n});
-    case 3:
-        return wb_maxpool({k, n}, .stride = {n, n}, .pad = {1, 1}, .pad_more = {0, 1});
-    case 4:
-        return wb_meanpool({k});
-    case 5:
-        return wb_dropout(.p = (double)random_below(r, 1000) / 999,
-                          .dims = (unsigned)random_below(r, 8));
-    case 6:
-        return wb_flatten();
-    case 7:
-        return wb_fn(f ? f : wb_tanh);
-    case 8:
-        return wb_batchnorm(n, f, .eps = random_below(r, 2) ? 0.1 / k : 0,
-                            .momentum = 0.25 * (k - 1), .no_affine = no_bias,
-                            .no_track_stats = g == 2, .dtype = dtype);
-    default:
-        return random_model(r, depth - 1);
-    }
+    int count = 0;
+    while (wb_class_at(count)) count++;
+    const int i = (int)random_below(r, count + 2);
+    if (i == 0) return depth ? random_model(r, depth - 1) : wb_dense(2, 3, .dtype = dtype);
+    if (i < count) return sample_layer(r, wb_class_at(i));
+    return i == count ? wb_fn(functions[random_below(r, 4)])
+                      : wb_batchnorm(1 + random_below(r, 4), .dtype = dtype);
 }
 
 /* Chains of random layers, some of which stand twice, with names or without. */

@@ -1,0 +1,225 @@
+/* What holds for the settings of every layer, by its rows: src/layers/rows.c,
+ * src/models/settings.c; and a layer of a user's own, which has the same. */
+#include <math.h>
+
+#include <weber/state.h>
+
+#include "models/model_files.h"
+#include "support/sample.h"
+
+/* ---- every layer of the library ---- */
+
+typedef struct class_row {
+    const char *name;
+    const wb_layer_class *k;
+} class_row;
+static class_row classes[64];
+static int class_count;
+
+static void find_classes(void) {
+    for (const wb_layer_class *k; (k = wb_class_at(class_count)) != NULL; class_count++)
+        classes[class_count] = (class_row){k->name, k};
+}
+
+/* What is out of range for the setting; false: nothing is. */
+static bool spoil(wb_layer *layer, const wb_field *f, int which) {
+    double *real = wb_field_at(layer, f);
+    int64_t *numbers = wb_field_at(layer, f);
+    switch (f->kind) {
+    case WB_FIELD_REAL:
+        *real = which == 0 ? NAN : f->high != 0 && which == 1 ? f->high * 1.01 : f->low - 1;
+        return true;
+    case WB_FIELD_INTEGER:
+    case WB_FIELD_PAIR:
+    case WB_FIELD_SIZES:
+    case WB_FIELD_EACH:
+    case WB_FIELD_PADDING:
+        for (int i = 0; i < (f->kind < WB_FIELD_SIZES ? 1 : 3); i++)
+            numbers[i] = f->high != 0 && which == 1 ? (int64_t)f->high + 1 : -1 - which;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void a_setting_out_of_range_is_named(void **state) {
+    const wb_layer_class *k = ((const class_row *)*state)->k;
+    test_random r = {test_seed()};
+    for (int i = 0; i < 3 * k->field_count; i++) {
+        const wb_field *f = &k->fields[i / 3];
+        char wanted[120], message[700];
+        wb_layer *layer = sample_incomplete(&r, k);
+        if (!spoil(layer, f, i % 3)) {
+            wb_free(layer);
+            continue;
+        }
+        assert_null(wb_layer_complete(layer));
+        snprintf(wanted, sizeof wanted, "%s: %s must be ", k->name, f->name);
+        assert_int_equal(wb_take_error(message, sizeof message), WB_ERROR_ARGUMENT);
+        if (strncmp(message, wanted, strlen(wanted)) != 0) fail_msg("%s: %s", wanted, message);
+    }
+}
+
+/* A default is a number within its range. */
+static void a_default_is_within_its_range(void **state) {
+    const wb_layer_class *k = ((const class_row *)*state)->k;
+    for (int i = 0; i < k->field_count; i++) {
+        const wb_field *f = &k->fields[i];
+        if (!wb_field_is_setting(f) || f->usual == 0) continue;
+        assert_true(f->is_above ? f->usual > f->low : f->usual >= f->low);
+        assert_true(f->high == 0 || f->usual <= f->high);
+    }
+}
+
+typedef struct pair {
+    wb_visitor visitor;
+    wb_layer *other;
+    const char *text;
+} pair;
+
+static bool compare(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable) {
+    pair *p = (pair *)(void *)visitor;
+    char text[WB_PATH_BYTES];
+    (void)trainable;
+    wb_path_text(path, text, sizeof text);
+    assert_same_bits(*slot, wb_get(p->other, text), p->text);
+    return true;
+}
+
+static void assert_comes_back(wb_layer *layer, const char *file) {
+    wb_arena arena = {.blocks = NULL};
+    const char *text = wb_structure_text(layer, &arena);
+    assert_int_equal(wb_save(path_of(file), layer), WB_OK);
+    wb_layer *again = wb_load_model(path_of(file), NULL);
+    if (!again) fail_msg("%s: %s", text, wb_error_message());
+    assert_structure(again, text);
+    assert_int_equal(again->mode_, layer->mode_);
+    pair p = {.visitor = {.array = compare}, .other = again, .text = text};
+    assert_true(wb_visit(&p.visitor, layer));
+    wb_arena_release(&arena);
+    wb_free(again);
+}
+
+static const char *const files[] = {"m.bson", "m.safetensors", "m.npz"};
+
+static void a_layer_comes_back_from_every_format(void **state) {
+    const wb_layer_class *k = ((const class_row *)*state)->k;
+    test_random r = {test_seed()};
+    for (int i = 0; i < 60; i++) {
+        wb_scope_open();
+        wb_layer *layer = sample_layer(&r, k);
+        if (!layer) fail_msg("%s", wb_error_message());
+        assert_comes_back(layer, files[i % 3]);
+        wb_free(layer);
+        assert_int_equal(wb_scope_close(), WB_OK);
+    }
+}
+
+/* ---- a layer of one's own ---- */
+
+typedef struct Power {
+    wb_layer layer;
+    int64_t in, out;
+    wb_activation *activation;
+    double p;
+    bool is_odd;
+    wb_layer *before; /* or NULL */
+    wb_array *weight; /* (out, in) */
+} Power;
+
+/* activation(W x)^p */
+static wb_array *power_forward(wb_layer *layer, wb_array *x) {
+    const Power *d = (const Power *)(const void *)layer;
+    if (d->before) x = wb_apply(d->before, x);
+    wb_array *y = wb_matmul(d->weight, x);
+    if (d->activation) y = d->activation(y);
+    return wb_pow(y, wb_number(d->p));
+}
+
+WB_FUNCTOR(Power, power_forward, WB_SETTING(Power, in, WB_FIELD_PAIR, .low = 1),
+           WB_SETTING(Power, activation, WB_FIELD_ACTIVATION),
+           WB_SETTING(Power, p, WB_FIELD_REAL, .usual = 2, .high = 10, .is_above = true),
+           WB_SETTING(Power, is_odd, WB_FIELD_BOOL), WB_CHILD_FIELD(Power, before),
+           WB_ARRAY_FIELD(Power, weight));
+
+static wb_layer *power(double p, wb_layer *before) {
+    Power *d = wb_new(Power);
+    d->in = 2, d->out = 3, d->p = p, d->activation = wb_tanh, d->before = before;
+    d->weight = wb_keep(wb_normal(WB_F32, 3, 2));
+    return wb_layer_complete(&d->layer);
+}
+
+static void assert_printed(wb_layer *layer, const char *wanted) {
+    char text[1000];
+    assert_int_equal(wb_show_text(layer, text, sizeof text), WB_OK);
+    if (!strstr(text, wanted)) fail_msg("%s is not in %s", wanted, text);
+}
+
+static void a_layer_of_ones_own_has_what_others_have(void **state) {
+    (void)state;
+    wb_layer *model = wb_chain(power(0, NULL), power(0.5, wb_dense(2, 2)));
+    assert_int_equal(wb_register_layer(&Power_functor), WB_OK);
+    assert_int_equal(wb_register_layer(&Power_functor), WB_OK);
+    assert_structure(model, "Chain(Power(2 => 3, tanh, before = false), Power(2 => 3, tanh, p=0.5, "
+                            "before = Dense(2 => 2)))");
+    for (int i = 0; i < 3; i++) assert_comes_back(model, files[i]);
+    wb_layer *copy = wb_clone(model);
+    assert_structure(copy, "Chain(Power(2 => 3, tanh, before = false), Power(2 => 3, tanh, p=0.5, "
+                           "before = Dense(2 => 2)))");
+    assert_null(wb_apply(model, wb_ones(WB_F32, 4, 5)));
+    assert_error(WB_ERROR_SHAPE, "Power, layer 1 of Chain: matmul");
+    assert_null(power(11, NULL));
+    assert_error(WB_ERROR_ARGUMENT, "Power: p must be above 0 and at most 10, got 11");
+    assert_null(power(WB_ZERO, NULL));
+    assert_error(WB_ERROR_ARGUMENT, "Power: p must be above 0 and at most 10, got 0");
+    wb_free(model), wb_free(copy);
+}
+
+/* No containers in it: it is one line. */
+typedef struct Shift {
+    wb_layer layer;
+    double by;
+    wb_array *last;
+} Shift;
+static wb_array *shift(wb_layer *layer, wb_array *x) {
+    return wb_add_number(x, ((const Shift *)(const void *)layer)->by);
+}
+WB_FUNCTOR(Shift, shift, WB_SETTING(Shift, by, WB_FIELD_REAL, .low = -INFINITY),
+           WB_STATE_FIELD(Shift, last));
+
+static void a_layer_of_ones_own_is_printed_in_one_line(void **state) {
+    (void)state;
+    Shift *s = wb_new(Shift);
+    s->by = -1.5;
+    wb_layer *model = wb_chain(wb_layer_complete(&s->layer));
+    assert_printed(model, "Shift(by=-1.5)");
+    assert_int_equal(wb_register_layer(&Shift_functor), WB_OK);
+    for (int i = 0; i < 3; i++) assert_comes_back(model, files[i]);
+    wb_free(model);
+}
+
+static void two_classes_cannot_have_one_name(void **state) {
+    (void)state;
+    const wb_layer_class other = {.name = "Dense", .fields = Shift_fields};
+    assert_int_equal(wb_register_layer(&other), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "another layer has the name Dense");
+    assert_int_equal(wb_register_layer(NULL), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "the class is NULL");
+}
+
+int main(void) {
+    static test_list tests;
+    const struct CMUnitTest single[] = {
+        TEST(a_layer_of_ones_own_has_what_others_have),
+        TEST(a_layer_of_ones_own_is_printed_in_one_line),
+        TEST(two_classes_cannot_have_one_name),
+    };
+    find_classes();
+    for (int i = 0; i < class_count; i++) {
+        add_test(&tests, TEST_ROW(&classes[i], a_setting_out_of_range_is_named));
+        add_test(&tests, TEST_ROW(&classes[i], a_default_is_within_its_range));
+        add_test(&tests, TEST_ROW(&classes[i], a_layer_comes_back_from_every_format));
+    }
+    ADD_TESTS(&tests, single);
+    return run_test_list("models/test_rows", &tests, make_folder, drop_folder);
+}

@@ -1,0 +1,70 @@
+/* A layer of any class with settings at random, by its table. */
+#ifndef WB_TESTS_SUPPORT_SAMPLE_H
+#define WB_TESTS_SUPPORT_SAMPLE_H
+
+#include "layers/layer.h"
+#include "support/support.h"
+
+static inline void sample_numbers(test_random *r, int64_t *numbers, int count, int least) {
+    for (int i = 0; i < count; i++) numbers[i] = least + (int64_t)random_below(r, 3);
+}
+
+/* Eights, which what divides them divides; a quarter of all settings is left to the default. */
+static inline void sample_setting(test_random *r, wb_layer *layer, const wb_field *f) {
+    static wb_activation *const functions[] = {NULL, wb_relu, wb_sigmoid, wb_leakyrelu, wb_softmax};
+    void *at = wb_field_at(layer, f);
+    int64_t *numbers = at;
+    const bool is_usual = random_below(r, 4) == 0;
+    const double high = f->high != 0 ? f->high : f->low + 1;
+    switch (f->kind) {
+    case WB_FIELD_INTEGER:
+        *numbers = f->usual == 0 ? 8 : is_usual ? 0 : 1 + (int64_t)random_below(r, 2);
+        return;
+    case WB_FIELD_PAIR:
+        numbers[0] = 8, numbers[1] = 16;
+        return;
+    case WB_FIELD_REAL:
+        if (!is_usual)
+            *(double *)at = f->low + (high - f->low) * (1 + (double)random_below(r, 999)) / 999;
+        return;
+    case WB_FIELD_BOOL:
+    case WB_FIELD_WITHOUT:
+        *(bool *)at = is_usual;
+        return;
+    case WB_FIELD_ACTIVATION:
+        *(wb_activation **)at = functions[random_below(r, 5)];
+        return;
+    case WB_FIELD_SIZES:
+        sample_numbers(r, numbers, 1 + (int)random_below(r, 3), 1);
+        return;
+    case WB_FIELD_EACH:
+        if (!is_usual) sample_numbers(r, numbers, 3, 1);
+        return;
+    case WB_FIELD_PADDING:
+        for (int i = 0; i < 3 && !is_usual; i++)
+            numbers[i] = random_below(r, 2) ? 1 + (int64_t)random_below(r, 2) : WB_NONE;
+        if (random_below(r, 2)) sample_numbers(r, numbers + 3, 3, 0);
+        return;
+    case WB_FIELD_DIMS:
+        *(unsigned *)at = (unsigned)random_below(r, 8);
+        return;
+    case WB_FIELD_MODE:
+        if (random_below(r, 2)) (void)wb_test_mode(layer);
+        return;
+    default:
+        return;
+    }
+}
+
+/* With its settings, not yet complete. */
+static inline wb_layer *sample_incomplete(test_random *r, const wb_layer_class *k) {
+    wb_layer *layer = wb_layer_new(k);
+    for (int i = 0; layer && i < k->field_count; i++) sample_setting(r, layer, &k->fields[i]);
+    return layer;
+}
+
+static inline wb_layer *sample_layer(test_random *r, const wb_layer_class *k) {
+    return wb_layer_complete(sample_incomplete(r, k));
+}
+
+#endif
