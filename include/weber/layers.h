@@ -393,6 +393,21 @@ typedef struct wb_batchnorm_desc {
 #define wb_batchnorm(...) wb_batchnorm_make((wb_batchnorm_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_layer *wb_batchnorm_make(wb_batchnorm_desc desc);
 
+typedef struct wb_scale_desc {
+    char start_;
+    int64_t size[3]; /* required, unless scale is given */
+    wb_activation *activation;
+    bool no_bias;
+    wb_init *init; /* of the scale; default wb_ones_init */
+    wb_dtype dtype;
+    wb_array *scale, *bias; /* given instead of ones, zeros (size...) */
+} wb_scale_desc;
+
+/* y = activation(scale x + bias), element by element; sizes of 1 are repeated, in x and in size.
+ * wb_scale({3, 4}, wb_relu). (Flux; its Diagonal before 0.13) */
+#define wb_scale(...) wb_scale_make((wb_scale_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_layer *wb_scale_make(wb_scale_desc desc);
+
 /* A function as a layer. Its name for printing and files is that of its operation; composites need
  * wb_fn_named. */
 WB_API wb_layer *wb_fn(wb_activation *function);

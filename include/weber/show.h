@@ -25,6 +25,10 @@ WB_API wb_status wb_show(void *object);
 /* The same into text, always ended; cut where size_bytes are too few. */
 WB_API wb_status wb_show_text(void *object, char *text, size_t size_bytes);
 
+/* Prints a page, in Markdown, on the layers that models in files are made of: their settings with
+ * default and range, arrays, and fields of Flux's structs. */
+WB_API wb_status wb_show_layers(void);
+
 /* Prints an array as Julia would: sizes, type and device, then columns aligned at the decimal
  * point, six digits, the middle of large ones left out; three and more dimensions as slices [:, :,
  * 1], numbered from 1 as Julia does. Computes it if it is pending. Long lines are cut at 80

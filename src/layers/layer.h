@@ -202,6 +202,9 @@ void wb_short_real(double value, char *text, size_t size_bytes);
 /* False for what is printed as a name and, on lines of their own, the layers in it. */
 bool wb_is_one_line(const wb_layer_class *layer_class);
 
+/* "from 0 to 1", of a setting that is numbers. */
+void wb_range_text(const wb_field *field, char *text, size_t size_bytes);
+
 /* The dimensions of a set as Flux counts them, from 1; how many. */
 int wb_dims_numbers(unsigned dims, int64_t *numbers);
 /* What is before and after each of n dimensions, of a PADDING; true if the two differ anywhere. */
@@ -230,6 +233,9 @@ void wb_window_pad(wb_window_desc *window, const int64_t *pad);
 #define WB_LAYER(name) extern const wb_layer_class name;
 #include "layers/layers.def"
 extern const wb_layer_class wb_tree_class, wb_fn_class;
+
+/* What a Scale is made of, its arrays too; NULL with an error for another layer. */
+wb_scale_desc *wb_scale_desc_of(wb_layer *scale);
 
 /* By name, of layers.def or registered; NULL: there is none. */
 const wb_layer_class *wb_class_named(const char *name);

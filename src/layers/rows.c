@@ -94,7 +94,7 @@ static void set_usual(const wb_layer *layer, const wb_field *f) {
 
 /* ---- ranges ---- */
 
-static void range_text(const wb_field *f, char *text, size_t size) {
+void wb_range_text(const wb_field *f, char *text, size_t size) {
     const bool is_real = f->kind == WB_FIELD_REAL;
     if (f->high == 0 && f->low == 1 && !is_real)
         (void)snprintf(text, size, "positive");
@@ -109,7 +109,7 @@ static void range_text(const wb_field *f, char *text, size_t size) {
 static bool fail_range(const wb_layer *layer, const wb_field *f, const char *name,
                        const char *got) {
     char range[80];
-    range_text(f, range, sizeof range);
+    wb_range_text(f, range, sizeof range);
     (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s must be %s, got %s", layer->class_->name, name, range,
                   got);
     return false;

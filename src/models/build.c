@@ -364,8 +364,20 @@ static bool is_key(const wb_layer_class *k, const char *key) {
     return false;
 }
 
+/* The term of the i-th positional setting, and which one it is; spread sizes take all numbers. */
+static const wb_term *positional_term(const wb_part *p, const wb_field *const *list, int i,
+                                      int64_t *at) {
+    *at = 0;
+    for (int k = 0; k < i; k++) {
+        const wb_term *t = list[k]->spread ? wb_term_at(p->term, *at) : NULL;
+        for (; t && !t->key && t->kind == WB_TERM_INTEGER; t = t->next) ++*at;
+        *at += !list[k]->spread;
+    }
+    return wb_term_at(p->term, *at);
+}
+
 /* Nothing is written that is not known; a list takes what is left. */
-static bool check_terms(const wb_part *p, const wb_layer_class *k, int positional) {
+static bool check_terms(const wb_part *p, const wb_layer_class *k, int64_t positional) {
     for (int i = 0; i < k->field_count; i++)
         if (k->fields[i].kind == WB_FIELD_LIST && k->fields[i].spread) return true;
     for (const wb_term *t = p->term->first; t; t = t->next) {
@@ -396,7 +408,8 @@ static bool read_field(const wb_part *p, wb_layer *layer, const wb_field *f) {
     const wb_term *term = NULL;
     for (int i = 0; p->term && i < count; i++)
         if (list[i] == f)
-            term = i < positional ? wb_term_at(p->term, i) : wb_term_keyed(p->term, f->name);
+            term = i < positional ? positional_term(p, list, i, &(int64_t){0})
+                                  : wb_term_keyed(p->term, f->name);
     return wb_setting_read(p, layer, f, term);
 }
 
@@ -404,8 +417,10 @@ static bool read_fields(const wb_part *p, wb_layer *layer) {
     const wb_layer_class *k = layer->class_;
     const wb_field *list[WB_MOST_SETTINGS];
     int positional;
+    int64_t terms;
     (void)wb_settings_in_text(k, list, &positional);
-    if (p->term && p->term->kind == WB_TERM_CALL && !check_terms(p, k, positional)) return false;
+    if (p->term) (void)positional_term(p, list, positional, &terms);
+    if (p->term && p->term->kind == WB_TERM_CALL && !check_terms(p, k, terms)) return false;
     for (int stage = 0; stage <= 3; stage++) {
         if (stage == 3 && k->derive) k->derive(layer);
         for (int i = 0; i < k->field_count; i++)

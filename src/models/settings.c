@@ -168,7 +168,12 @@ static bool read_bool(const source *s, bool is_inverted, bool *x) {
 
 static bool read_sizes(const source *s, int64_t *sizes) {
     int64_t given[WB_MOST_SIZES];
-    const int count = numbers_of(s, WB_MOST_SIZES, given);
+    int count = s->term && s->field->spread ? 0 : numbers_of(s, WB_MOST_SIZES, given);
+    const wb_term *t = s->field->spread ? s->term : NULL;
+    for (; t && !t->key && t->kind == WB_TERM_INTEGER; t = t->next, count++) {
+        if (count == WB_MOST_SIZES || !is_number(t, NULL)) return fail(s, "list of 1 to 3 numbers");
+        given[count] = t->integer;
+    }
     for (int i = 0; count >= 0 && i < WB_MOST_SIZES; i++)
         sizes[i] = i < count ? or_none(given[i]) : 0;
     return count >= 0;

@@ -3,7 +3,7 @@
 #include <weber/state.h>
 
 #include "layers/layer.h"
-#include "models/model_files.h"
+#include "models/flux_structs.h"
 #include "models/structure.h"
 #include "support/support.h"
 
@@ -77,45 +77,12 @@ static void a_state_of_flux_loads_by_name(void **state) {
 
 /* ---- Flux's structs of all versions, by hand ---- */
 
-#define TYPE(module, name)         "{tag: 'datatype', params: [], name: ['" module "', '" name "']}"
-#define STRUCT(module, name, data) "{tag: 'struct', type: " TYPE(module, name) ", data: [" data "]}"
-#define FUNCTION(module, name)     STRUCT(module, "#" name, "")
-#define TUPLE(data)                "{tag: 'tuple', data: [" data "]}"
-#define ARRAY(type, size, data)                                                                    \
-    "{tag: 'array', type: $" type ", size: [" size "], data: <" data ">}"
-#define REF(n)         "{tag: 'backref', ref: " n "}"
-#define ONE            "00 00 80 3f"
-#define TWO            "00 00 00 40"
-#define W              ARRAY("Float32", "2, 1", ONE " " TWO) /* 1 => 2 */
-#define B              ARRAY("Float32", "2", TWO " " TWO)
-#define KERNEL         ARRAY("Float32", "2, 1, 1, 1", ONE " " TWO)
-#define B1             ARRAY("Float32", "1", ONE)
-#define W1             ARRAY("Float32", "2", ONE " " TWO)
-#define F32_TENTH      "{tag: 'struct', type: $Float32, data: <cd cc cc 3d>}"
-#define IDENTITY       FUNCTION("Base", "identity")
-#define RELU           FUNCTION("NNlib", "relu")
-#define DENSE(w, b, f) STRUCT("Flux", "Dense", w ", " b ", " f)
-#define CHAIN(layers)  STRUCT("Flux", "Chain", TUPLE(layers))
-#define NAMES(a, b)                                                                                \
-    "{tag: 'tuple', data: [{tag: 'symbol', name: '" a "'}, {tag: 'symbol', name: '" b "'}]}"
-#define NAMED(a, b, data)                                                                          \
-    "{tag: 'struct', type: {tag: 'datatype', name: ['Core', 'NamedTuple'], params: [" NAMES(       \
-        a, b) ", $Tuple]}, data: [" data "]}"
 #define TRACKED(x)                                                                                 \
     STRUCT("Tracker", "TrackedArray",                                                              \
            STRUCT("Tracker", "Tracked", "1, null, true, null") ", " x ", " W)
-#define MODEL(x) "{model: " x "}"
 
-/* Rows: clang-format 14 falls over such texts between braces. */
-#define FLUX(name, bson, structure, path)                                                          \
-    { name, bson, structure, path }
 #define FAULT(name, bson, error)                                                                   \
     { name, bson, error }
-
-typedef struct flux_row {
-    const char *name, *bson, *structure;
-    const char *path; /* that holds 1, 2; NULL: any */
-} flux_row;
 
 static const flux_row flux_rows[] = {
     FLUX("a Dense alone", MODEL(DENSE(W, B, RELU)), "Dense(1 => 2, relu)", "weight"),
@@ -260,22 +227,6 @@ static const fault_row fault_rows[] = {
     FAULT("another key", "{net: " DENSE(W, B, RELU) "}",
           "there is no \"model\" in the file; it has net"),
 };
-
-static void assert_one_and_two(wb_array *x) {
-    const float numbers[2] = {1, 2};
-    float got[2];
-    assert_int_equal(wb_read_f32(x, got, 2), WB_OK);
-    assert_memory_equal(got, numbers, sizeof got);
-}
-
-static void flux_is_understood(void **state) {
-    const flux_row *r = *state;
-    wb_layer *model = wb_load_model(write_bson(r->bson), "model");
-    assert_non_null(model);
-    assert_structure(model, r->structure);
-    if (r->path) assert_one_and_two(wb_get(model, r->path));
-    wb_free(model);
-}
 
 static void assert_says(const char *error) {
     char message[1024];

@@ -1,5 +1,6 @@
 #include <stdio.h>
 #include <string.h>
+#include <weber/show.h>
 
 #include "tool.h"
 
@@ -13,6 +14,7 @@ static const char usage[] =
     "                                       a file in another format, under other names\n"
     "       weber evaluate MODEL --data fashion-mnist\n"
     "                                       loss, accuracy and confusion matrix of a saved model\n"
+    "       weber layers                    the layers that models in files are made of\n"
     "       weber --help | --version        weber show --help and so on say more\n"
     "\n"
     "Exit status: 0, 1 after an error, 2 for a command line that is not understood.\n"
@@ -33,6 +35,11 @@ static int help(int count, char **arguments) {
     return tool_help(usage, count == 0);
 }
 
+static int layers(int count, char **arguments) {
+    if (count) return tool_usage(count, arguments);
+    return wb_show_layers() == WB_OK ? 0 : 1;
+}
+
 static int version(int count, char **arguments) {
     if (count) return tool_usage(count, arguments);
     (void)puts("weber " WEBER_VERSION);
@@ -48,6 +55,7 @@ static const struct {
     {"show", tool_show},
     {"convert", tool_convert},
     {"evaluate", tool_evaluate},
+    {"layers", layers},
     {"--help", help},
     {"-h", help},
     {"--version", version},

@@ -1,0 +1,58 @@
+/* Scale: y = activation(scale x + bias), element by element. */
+#include "layers/layer.h"
+
+typedef struct wb_scale_layer {
+    wb_layer layer;
+    wb_scale_desc desc;
+} wb_scale_layer;
+
+wb_scale_desc *wb_scale_desc_of(wb_layer *layer) {
+    if (layer->class_ == &wb_scale_class) return &((wb_scale_layer *)(void *)layer)->desc;
+    return wb_fail_null(WB_ERROR_ARGUMENT, "a Scale is expected, got %s", layer->class_->name);
+}
+
+static wb_array *forward(wb_layer *layer, wb_array *x) {
+    const wb_scale_desc *d = wb_scale_desc_of(layer);
+    x = wb_convert_input(x, d->scale);
+    wb_array *y = wb_mul(x, d->scale);
+    if (d->bias) y = wb_add(y, d->bias);
+    return y && d->activation ? d->activation(y) : y;
+}
+
+static const wb_field fields[] = {
+    WB_ROW(wb_scale_layer, size, WB_FIELD_SIZES, .low = 1, .spread = true, .text_only = true,
+           .given_by = offsetof(wb_scale_layer, desc.scale)),
+    WB_ROW(wb_scale_layer, scale, WB_FIELD_ARRAY, .trainable = true),
+    WB_ROW(wb_scale_layer, bias, WB_FIELD_ARRAY, .trainable = true,
+           .without = offsetof(wb_scale_layer, desc.no_bias)),
+    WB_ROW_NAMED(wb_scale_layer, no_bias, "bias", WB_FIELD_WITHOUT, .text_only = true),
+    WB_ROW(wb_scale_layer, activation, WB_FIELD_ACTIVATION, .flux = "σ", .since = 3),
+};
+
+static void derive(wb_layer *layer) {
+    wb_scale_desc *d = wb_scale_desc_of(layer);
+    if (!d->scale || d->size[0] || d->scale->ndim > WB_MOST_SIZES) return;
+    for (int i = 0; i < d->scale->ndim; i++) d->size[i] = d->scale->sizes[i];
+}
+
+static bool complete(wb_layer *layer) {
+    wb_scale_desc *d = wb_scale_desc_of(layer);
+    int n;
+    const int64_t *sizes = wb_layer_sizes(layer, &n);
+    return wb_layer_fill(layer, &d->scale, d->init ? d->init : wb_ones_init, d->dtype, n, sizes) &&
+           wb_layer_fill(layer, &d->bias, wb_zeros_init, (wb_dtype)d->scale->dtype, n, sizes);
+}
+
+const wb_layer_class wb_scale_class = {.name = "Scale",
+                                       .former = "Diagonal",
+                                       .size_bytes = sizeof(wb_scale_layer),
+                                       .fields = fields,
+                                       .field_count = sizeof fields / sizeof *fields,
+                                       .forward = forward,
+                                       .derive = derive,
+                                       .complete = complete,
+                                       .before_keys = "; "};
+
+wb_layer *wb_scale_make(wb_scale_desc desc) {
+    return wb_layer_make(&wb_scale_class, &desc, sizeof desc);
+}

@@ -1,0 +1,49 @@
+/* src/layers/scale.c */
+#include <weber/gradient.h>
+
+#include "models/flux_structs.h"
+#include "support/support.h"
+
+static void numbers_of_the_documentation(void **state) { /* D7 */
+    (void)state;
+    wb_layer *plain = wb_scale({2}), *squares = wb_scale({2}, wb_square, .no_bias = true);
+    wb_layer *wide = wb_scale({1, 4});
+    assert_values(wb_apply(plain, wb_reshape(wb_vector(1, 2), 1, 2)), 0, 1, 1, 2, 2);
+    assert_values(wb_apply(squares, wb_reshape(wb_vector(1, 3, 2, 4), 2, 2)), 0, 1, 9, 4, 16);
+    assert_sizes(wb_apply(wide, wb_vector(1, 2)), 2, 4);
+    assert_null(wb_apply(plain, wb_vector(1, 2, 3)));
+    assert_error(WB_ERROR_SHAPE, "Scale(2): mul");
+    wb_free(plain), wb_free(squares), wb_free(wide);
+}
+
+static wb_array *apply(void *model, int count, wb_array *const *inputs) {
+    wb_layer *given = wb_scale(.scale = inputs[1], .bias = inputs[2], .activation = wb_tanh);
+    (void)model, (void)count;
+    wb_array *y = wb_apply(given, inputs[0]);
+    wb_free(given);
+    return y;
+}
+
+static void gradients(void **state) {
+    (void)state;
+    wb_array *arrays[] = {wb_normal(WB_F64, 3, 4), wb_normal(WB_F64, 3), wb_normal(WB_F64, 3)};
+    for (int order = 1; order <= 2; order++)
+        assert_int_equal(wb_gradient_check(apply, NULL, 3, arrays, order, 0), WB_OK);
+}
+
+static const flux_row structs[] = {
+    FLUX("a Diagonal of Flux 0.12", MODEL(STRUCT("Flux", "Diagonal", W1 ", " B)), "Scale(2)",
+         "scale"),
+    FLUX("a Scale of Flux 0.13", MODEL(STRUCT("Flux", "Scale", W1 ", false, " RELU)),
+         "Scale(2, relu; bias=false)", "scale"),
+    FLUX("a Scale of two dimensions", MODEL(STRUCT("Flux", "Scale", W ", " W ", " IDENTITY)),
+         "Scale(2, 1)", "bias"),
+};
+
+int main(void) {
+    static test_list tests;
+    const struct CMUnitTest single[] = {TEST(numbers_of_the_documentation), TEST(gradients)};
+    ADD_TESTS(&tests, single);
+    ADD_ROWS(&tests, structs, flux_is_understood);
+    return run_test_list("layers/test_scale", &tests, make_folder, drop_folder);
+}
