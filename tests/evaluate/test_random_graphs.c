@@ -270,8 +270,7 @@ static value windowed(builder *b) {
     const value f = leaf(b, b->real, 4, (const int64_t[]){2, 1 + below(b, 2), c, k});
     wb_array *turned = chance(b, 30) ? wb_flip(x.x, 0) : x.x;
     const wb_window_desc desc = {.stride = {1 + below(b, 2), 1 + below(b, 2)},
-                                 .pad = {below(b, 2), below(b, 2)},
-                                 .exact_ = true,
+                                 .pad = {padding(below(b, 2)), padding(below(b, 2))},
                                  .pad_more = {below(b, 2)},
                                  .dilation = {1 + below(b, 2)},
                                  .cross_correlation = chance(b, 50)};
@@ -280,14 +279,15 @@ static value windowed(builder *b) {
         return (value){wb_conv_forward_make(turned, f.x, desc), x.exact && f.exact};
     case 1:
         return (value){wb_maxpool_op(turned, .kernel = {2, 2}, .stride = {1 + below(b, 2)},
-                                     .pad = {below(b, 2)}, .exact_ = true),
+                                     .pad = {padding(below(b, 2)), padding(below(b, 2))}),
                        x.exact};
     case 2:
         return (value){wb_meanpool_op(turned, .kernel = {2, 2}, .stride = {1 + below(b, 2)},
-                                      .pad = {below(b, 2)}, .exact_ = true),
+                                      .pad = {padding(below(b, 2)), padding(below(b, 2))}),
                        false};
     default:
-        return (value){wb_unfold(turned, .kernel = {2, 2}, .pad = {below(b, 2)}, .exact_ = true,
+        return (value){wb_unfold(turned, .kernel = {2, 2},
+                                 .pad = {padding(below(b, 2)), padding(below(b, 2))},
                                  .cross_correlation = chance(b, 50)),
                        x.exact};
     }

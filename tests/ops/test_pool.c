@@ -100,9 +100,8 @@ static void random_pools(void **state) {
         for (int d = 0; d < spatial; d++) {
             desc.kernel[d] = 1 + random_below(&r, 3);
             desc.stride[d] = random_below(&r, 4);
-            desc.pad[d] = random_below(&r, desc.kernel[d]);
-            desc.pad_more[d] = random_below(&r, 2) && desc.pad[d] ? -1 : 0;
-            desc.exact_ = true;
+            desc.pad[d] = padding(random_below(&r, desc.kernel[d]));
+            desc.pad_more[d] = random_below(&r, 2) && desc.pad[d] != WB_NONE ? -1 : 0;
             x[d] = desc.kernel[d] + random_below(&r, 5);
         }
         x[spatial] = 1 + random_below(&r, 3), x[spatial + 1] = random_below(&r, 3);

@@ -105,9 +105,8 @@ static void unfold_and_matmul_make_a_convolution(void **state) {
     for (int round = 0; round < 8; round++) {
         const wb_window_desc desc = {.kernel = {3, 2},
                                      .stride = {2, 1},
-                                     .pad = {1, round >> 1 & 1},
+                                     .pad = {1, padding(round >> 1 & 1)},
                                      .dilation = {1, 1 + (round >> 2)},
-                                     .exact_ = true,
                                      .cross_correlation = round & 1};
         wb_array *x = array_random(&r, WB_F64, -1, 1, 4, SIZES(7, 6, 3, 2));
         wb_array *w = array_random(&r, WB_F64, -1, 1, 4, SIZES(3, 2, 3, 4));
@@ -127,8 +126,7 @@ static void adjoints_are_adjoint(void **state) {
     for (int round = 0; round < 40; round++) {
         const wb_window_desc desc = {.kernel = {1 + round % 3, 2},
                                      .stride = {1 + random_below(&r, 2), 1 + random_below(&r, 3)},
-                                     .pad = {round % 3 > 0, 1},
-                                     .exact_ = true,
+                                     .pad = {padding(round % 3 > 0), 1},
                                      .cross_correlation = round & 1};
         const int64_t sizes[4] = {4 + random_below(&r, 9), 3 + random_below(&r, 9), 2, 3},
                       filter[4] = {desc.kernel[0], 2, 2, 5};

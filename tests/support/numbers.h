@@ -1,4 +1,4 @@
-/* Comparing an array's numbers with a list. */
+/* Numbers of tests: comparing an array's with a list, and those of descs. */
 #ifndef WB_TESTS_NUMBERS_H
 #define WB_TESTS_NUMBERS_H
 
@@ -8,6 +8,9 @@
 #include <weber/array.h>
 
 enum { MOST_NUMBERS = 1024 };
+
+/* A padding that may be 0, as a desc has it. */
+static inline int64_t padding(int64_t n) { return n ? n : WB_NONE; }
 
 static inline void assert_numbers(wb_array *x, int64_t count, const double *wanted,
                                   double tolerance) {
