@@ -6,7 +6,7 @@
 
 #include "layers/layer.h"
 #include "optimise/optimiser.h"
-#include "optimise/training.h"
+#include "train/training.h"
 
 /* One call of wb_train. */
 typedef struct training {

@@ -1,5 +1,5 @@
 /* Checkpoints of a training. */
-#include "optimise/training.h"
+#include "train/training.h"
 
 #include <weber/state.h>
 

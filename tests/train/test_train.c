@@ -1,4 +1,4 @@
-/* src/optimise/train.c */
+/* src/train/train.c */
 #include <math.h>
 #include <string.h>
 

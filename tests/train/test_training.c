@@ -1,4 +1,4 @@
-/* src/optimise/training.c: trainings that are interrupted in every way end in the bits of the one
+/* src/train/training.c: trainings that are interrupted in every way end in the bits of the one
  * that was not. */
 #include <dirent.h>
 #include <fcntl.h>
@@ -599,5 +599,5 @@ int main(int count, char **words) {
     };
     ADD_ROWS(&tests, kinds, a_loop_goes_on_with_the_same_bits);
     ADD_TESTS(&tests, others);
-    return run_test_list("optimise/test_training", &tests, make_folder, drop_folder);
+    return run_test_list("train/test_training", &tests, make_folder, drop_folder);
 }
