@@ -9,12 +9,11 @@
 #include <sys/mman.h>
 #endif
 
+#include "calls.h"
 #include "host.h"
-#include "index.h"
 #include "isa.h"
 #include "onednn.h"
 #include "pool.h"
-#include "window.h"
 
 typedef struct kernel {
     bool is_call;
@@ -69,78 +68,11 @@ static void *kernel_of_program(void *device, const wb_program *program) {
     return NULL;
 }
 
-static wb_gemm gemm_of(const wb_call *call) {
-    const wb_matmul_call *m = &call->matmul;
-    return (wb_gemm){.dtype = call->dtype,
-                     .transpose_a = m->transpose_a,
-                     .transpose_b = m->transpose_b,
-                     .m = m->m,
-                     .n = m->n,
-                     .k = m->k,
-                     .lda = m->lda,
-                     .ldb = m->ldb,
-                     .ldc = m->ldc,
-                     .batch = m->batch,
-                     .offset_a = m->offset_a,
-                     .offset_b = m->offset_b,
-                     .offset_c = m->offset_c};
-}
-
-static wb_window window_of(const wb_call *call) {
-    const wb_window_call *w = &call->window;
-    wb_window window = {.dtype = call->dtype,
-                        .channels = w->channels,
-                        .filters = w->filters,
-                        .groups = w->groups,
-                        .batch = w->batch,
-                        .flip = w->flip};
-    memcpy(window.in, w->in, sizeof window.in);
-    memcpy(window.out, w->out, sizeof window.out);
-    memcpy(window.kernel, w->kernel, sizeof window.kernel);
-    memcpy(window.stride, w->stride, sizeof window.stride);
-    memcpy(window.dilation, w->dilation, sizeof window.dilation);
-    memcpy(window.pad, w->pad, sizeof window.pad);
-    return window;
-}
-
-static size_t scratch_of_call(const wb_call *call) {
-    const wb_gemm gemm = gemm_of(call);
-    const wb_window window = window_of(call);
-    switch (call->kind) {
-    case WB_CALL_matmul:
-        return wb_cpu_gemm_scratch(&gemm);
-    case WB_CALL_conv_forward:
-        return wb_cpu_conv_scratch(WB_CONV_FORWARD, &window);
-    case WB_CALL_conv_data:
-        return wb_cpu_conv_scratch(WB_CONV_DATA, &window);
-    case WB_CALL_conv_filter:
-        return wb_cpu_conv_scratch(WB_CONV_FILTER, &window);
-    default:
-        return 0;
-    }
-}
-
-static wb_onednn *onednn_of(const wb_call *call) {
-    const wb_window window = window_of(call);
-    switch (call->kind) {
-    case WB_CALL_conv_forward:
-        return wb_onednn_new(WB_CONV_FORWARD, &window);
-    case WB_CALL_conv_data:
-        return wb_onednn_new(WB_CONV_DATA, &window);
-    case WB_CALL_conv_filter:
-        return wb_onednn_new(WB_CONV_FILTER, &window);
-    default:
-        return NULL;
-    }
-}
-
 /* Tiles of the result become boxes of the program's domain: the rows have to be one dimension, the
  * columns at most two. */
 static bool can_fuse(const wb_call *call, const wb_program *epilogue, int split) {
-    const bool has_tiles = call->kind == WB_CALL_matmul || call->kind == WB_CALL_conv_forward ||
-                           call->kind == WB_CALL_conv_data;
-    return has_tiles && !epilogue->reduced && epilogue->phases == 1 && split <= 1 &&
-           epilogue->ndim - split <= 2;
+    return wb_call_row_of(call->kind).uses & WB_CALL_TILES && !epilogue->reduced &&
+           epilogue->phases == 1 && split <= 1 && epilogue->ndim - split <= 2;
 }
 
 static void *lower(void *device, const wb_call *call, const wb_program *epilogue, int split) {
@@ -149,8 +81,8 @@ static void *lower(void *device, const wb_call *call, const wb_program *epilogue
     kernel *k = wb_host_alloc(sizeof *k);
     if (!k) return NULL;
     k->is_call = true, k->call = *call, k->split = split;
-    k->onednn = onednn_of(call);
-    const size_t scratch = k->onednn ? wb_onednn_scratch(k->onednn) : scratch_of_call(call);
+    k->onednn = wb_cpu_call_onednn(call);
+    const size_t scratch = k->onednn ? wb_onednn_scratch(k->onednn) : wb_cpu_call_scratch(call);
     k->call_scratch = (scratch + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     if (!epilogue) return k;
     k->program = wb_cpu_program_new(epilogue);
@@ -204,76 +136,25 @@ static void tile_done(void *context, int64_t product, int64_t row, int64_t rows,
 
 /* ---- running ---- */
 
-static wb_status run_index(const kernel *k, char *const *a) {
-    const wb_index_call *i = &k->call.index;
-    const bool gathers = k->call.kind == WB_CALL_gather;
-    const void *index = gathers ? a[1] : a[0];
-    const int64_t bad = wb_cpu_find_bad_index(i, index);
-    if (bad >= 0)
-        return wb_host_fail(WB_ERROR_ARGUMENT, "%s: index %lld at place %lld is not in 0 .. %lld",
-                            gathers ? "gather" : "scatter_add",
-                            (long long)wb_cpu_index_at(i, index, bad), (long long)bad,
-                            (long long)i->size - 1);
-    if (gathers)
-        wb_cpu_gather(i, k->call.dtype, a[0], a[1], a[2]);
-    else
-        wb_cpu_scatter_add(i, k->call.dtype, a[0], a[1], a[2]);
-    return WB_OK;
-}
-
 static wb_status run_call(const kernel *k, char *const *a, int narguments, const uint64_t *late) {
-    static const int operands[] = {
-        [WB_CALL_matmul] = 3, [WB_CALL_conv_forward] = 3, [WB_CALL_conv_data] = 3};
+    enum { OPERANDS = 3 }; /* of calls whose results come in tiles */
+    static wb_cpu_call_fn *const entries[] = {
+#define WB_CALL(name, ...) wb_cpu_call_##name,
+#include <weber/ops.def>
+    };
     char *scratch = a[narguments - 1];
-    const bool is_matmul = k->call.kind == WB_CALL_matmul;
-    const wb_gemm gemm = is_matmul ? gemm_of(&k->call) : (wb_gemm){.n = 0};
-    const wb_window window = is_matmul ? (wb_window){.batch = 0} : window_of(&k->call);
-    behind b = {.kernel = k, .late = late, .scratch = scratch + k->call_scratch, .columns = gemm.n};
-    wb_tile_fn *done = NULL;
-    if (k->program) {
-        done = tile_done;
-        b.arguments = a + operands[k->call.kind];
-    }
-    if (k->onednn) return wb_onednn_conv(k->onednn, a[0], a[1], a[2], scratch, done, &b);
-    switch (k->call.kind) {
-    case WB_CALL_matmul:
-        wb_cpu_gemm(&gemm, a[0], a[1], a[2], scratch, done, &b);
-        break;
-    case WB_CALL_conv_forward:
-        wb_cpu_conv(WB_CONV_FORWARD, &window, a[0], a[1], a[2], scratch, done, &b);
-        break;
-    case WB_CALL_conv_data:
-        wb_cpu_conv(WB_CONV_DATA, &window, a[0], a[1], a[2], scratch, done, &b);
-        break;
-    case WB_CALL_conv_filter:
-        wb_cpu_conv(WB_CONV_FILTER, &window, a[0], a[1], a[2], scratch, NULL, NULL);
-        break;
-    case WB_CALL_maxpool:
-        wb_cpu_maxpool(&window, a[0], a[1], (int32_t *)(void *)a[2]);
-        break;
-    case WB_CALL_pool_scatter:
-        wb_cpu_pool_scatter(&window, a[0], (const int32_t *)(const void *)a[1], a[2]);
-        break;
-    case WB_CALL_pool_gather:
-        wb_cpu_pool_gather(&window, a[0], (const int32_t *)(const void *)a[1], a[2]);
-        break;
-    case WB_CALL_meanpool:
-        wb_cpu_meanpool(&window, a[0], a[1]);
-        break;
-    case WB_CALL_meanpool_data:
-        wb_cpu_meanpool_data(&window, a[0], a[1]);
-        break;
-    case WB_CALL_unfold:
-        wb_cpu_unfold(&window, a[0], a[1]);
-        break;
-    case WB_CALL_fold:
-        wb_cpu_fold(&window, a[0], a[1]);
-        break;
-    case WB_CALL_gather:
-    case WB_CALL_scatter_add:
-        return run_index(k, a);
-    }
-    return WB_OK;
+    behind b = {.kernel = k,
+                .arguments = a + OPERANDS,
+                .late = late,
+                .scratch = scratch + k->call_scratch,
+                .columns = k->call.matmul.n};
+    const wb_cpu_call c = {.call = &k->call,
+                           .a = a,
+                           .scratch = scratch,
+                           .done = k->program ? tile_done : NULL,
+                           .context = &b};
+    if (k->onednn) return wb_onednn_conv(k->onednn, a[0], a[1], a[2], scratch, c.done, &b);
+    return entries[k->call.kind](&c);
 }
 
 static wb_status run(void *device, void *queue, const wb_command *commands, int count,

@@ -131,21 +131,36 @@ typedef struct wb_program {
 
 /* ---- calls ---- */
 
+/* The calls of ops.def, in its order, which also says what they work on. maxpool gives y and the
+ * index (i32: place in x's plane) that pool_scatter and pool_gather read. */
 typedef enum wb_call_kind {
-    WB_CALL_matmul,        /* a, b, c */
-    WB_CALL_conv_forward,  /* x, w, y */
-    WB_CALL_conv_data,     /* y, w, x */
-    WB_CALL_conv_filter,   /* x, y, w */
-    WB_CALL_maxpool,       /* x, y, index (i32: place in x's plane) */
-    WB_CALL_pool_scatter,  /* y, index, x */
-    WB_CALL_pool_gather,   /* x, index, y */
-    WB_CALL_meanpool,      /* x, y */
-    WB_CALL_meanpool_data, /* y, x */
-    WB_CALL_unfold,        /* x, columns */
-    WB_CALL_fold,          /* columns, x */
-    WB_CALL_gather,        /* x, index, y */
-    WB_CALL_scatter_add,   /* index, updates, result, which holds the base */
+#define WB_CALL(name, ...) WB_CALL_##name,
+#include "ops.def"
+    WB_CALL_COUNT
 } wb_call_kind;
+
+/* What is particular about a call. */
+enum {
+    WB_CALL_PRODUCTS = 1, /* adds up products: may take halves, or less than f32 */
+    WB_CALL_TILES = 2,    /* its result comes in tiles, which an epilogue may follow */
+    WB_CALL_COPIES = 4,   /* computes nothing: any type will do */
+    WB_CALL_BASE = 8,     /* adds to its result, which holds the first input */
+};
+
+typedef enum wb_call_shape { WB_SHAPE_matmul, WB_SHAPE_window, WB_SHAPE_index } wb_call_shape;
+
+typedef struct wb_call_row {
+    wb_call_shape shape;
+    int x, y, uses; /* see ops.def */
+} wb_call_row;
+
+static inline wb_call_row wb_call_row_of(wb_call_kind kind) {
+    static const wb_call_row rows[] = {
+#define WB_CALL(name, shape, x, y, uses, text, doc) {WB_SHAPE_##shape, x, y, uses},
+#include "ops.def"
+    };
+    return rows[kind];
+}
 
 /* C (m, n) = op(A) op(B), column-major with leading dimensions; batch entries at offsets in
  * elements. */
@@ -163,7 +178,7 @@ typedef struct wb_window_call {
     bool flip;
 } wb_window_call;
 
-/* x (inner, size, outer); index has count entries; y (inner, count, outer). */
+/* x (inner, size, outer); index has count entries (0: there is none); y (inner, count, outer). */
 typedef struct wb_index_call {
     int64_t inner, size, outer, count;
     uint8_t index_dtype; /* WB_I32 or WB_I64 */

@@ -4,6 +4,25 @@
 #include "base/memory.h"
 #include "evaluate/plan.h"
 
+/* ---- rows ---- */
+
+enum { RESULT = -1, NONE = -2 }; /* of a row's x and y */
+
+/* Kinds from 1 on; 0: none of ops.def's calls (a scan, which plans run themselves). */
+static const uint8_t kinds[WB_OP_COUNT] = {
+#define WB_CALL(name, ...) [WB_OP_##name] = 1 + WB_CALL_##name,
+#include <weber/ops.def>
+};
+
+wb_call_row wb_call_row_for(int op) {
+    return kinds[op] ? wb_call_row_of((wb_call_kind)(kinds[op] - 1))
+                     : (wb_call_row){.x = NONE, .y = NONE};
+}
+
+static const wb_value *array_of(const wb_graph *graph, const wb_value *v, int which) {
+    return which == RESULT ? v : &graph->values[v->small_inputs[which]];
+}
+
 /* ---- matrix products ---- */
 
 /* Leading dimension of a matrix stored column by column, or of its transpose. False: neither. */
@@ -108,78 +127,34 @@ static void window_call(const wb_graph *graph, const wb_value *v, wb_window_call
     memcpy(call->stride, w.stride, sizeof call->stride);
     memcpy(call->dilation, w.dilation, sizeof call->dilation);
     memcpy(call->pad, w.pad, sizeof call->pad);
-    const wb_value *a = &graph->values[v->small_inputs[0]];
-    switch (v->op) {
-    case WB_OP_conv_filter:
-        window_sizes(a, &graph->values[v->small_inputs[1]], w.nspatial, call);
-        break;
-    case WB_OP_conv_data:
-    case WB_OP_pool_scatter:
-    case WB_OP_meanpool_data:
-        window_sizes(v, a, w.nspatial, call);
-        break;
-    case WB_OP_unfold:
-        unfold_sizes(a, &w, call);
-        break;
-    case WB_OP_fold:
-        unfold_sizes(v, &w, call);
-        break;
-    default:
-        window_sizes(a, v, w.nspatial, call);
-        break;
-    }
+    const wb_call_row row = wb_call_row_for(v->op);
+    const wb_value *x = array_of(graph, v, row.x);
+    if (row.y == NONE)
+        unfold_sizes(x, &w, call);
+    else
+        window_sizes(x, array_of(graph, v, row.y), w.nspatial, call);
 }
 
 /* ---- indices ---- */
 
 static void index_call(const wb_graph *graph, const wb_value *v, wb_index_call *call) {
     const int dim = (int)v->attributes[0];
-    const wb_value *x = v->op == WB_OP_gather ? &graph->values[v->small_inputs[0]] : v;
-    const wb_value *index = &graph->values[v->small_inputs[1]];
+    const wb_call_row row = wb_call_row_for(v->op);
+    const wb_value *x = array_of(graph, v, row.x);
     call->inner = wb_count_sizes(dim, x->sizes);
     call->size = x->sizes[dim];
     call->outer = wb_count_sizes(x->ndim - dim - 1, x->sizes + dim + 1);
+    if (row.y == NONE) return;
+    const wb_value *index = array_of(graph, v, row.y);
     call->count = wb_value_count(index);
     call->index_dtype = index->dtype;
 }
 
-static wb_call_kind kind_of(int op) {
-    switch (op) {
-    case WB_OP_matmul:
-        return WB_CALL_matmul;
-    case WB_OP_conv_forward:
-        return WB_CALL_conv_forward;
-    case WB_OP_conv_data:
-        return WB_CALL_conv_data;
-    case WB_OP_conv_filter:
-        return WB_CALL_conv_filter;
-    case WB_OP_maxpool:
-        return WB_CALL_maxpool;
-    case WB_OP_pool_scatter:
-        return WB_CALL_pool_scatter;
-    case WB_OP_pool_gather:
-        return WB_CALL_pool_gather;
-    case WB_OP_meanpool:
-        return WB_CALL_meanpool;
-    case WB_OP_meanpool_data:
-        return WB_CALL_meanpool_data;
-    case WB_OP_unfold:
-        return WB_CALL_unfold;
-    case WB_OP_fold:
-        return WB_CALL_fold;
-    case WB_OP_gather:
-        return WB_CALL_gather;
-    default:
-        return WB_CALL_scatter_add;
-    }
-}
-
 /* As the program had asked when it made the node. */
 static bool is_fast(const wb_value *v) {
-    if (v->op == WB_OP_matmul) return v->attributes[0] & WB_MATMUL_FAST;
-    return (v->op == WB_OP_conv_forward || v->op == WB_OP_conv_data ||
-            v->op == WB_OP_conv_filter) &&
-           (v->attributes[6] & WB_WINDOW_FAST);
+    const wb_call_row row = wb_call_row_for(v->op);
+    if (row.shape == WB_SHAPE_matmul) return v->attributes[0] & WB_MATMUL_FAST;
+    return row.uses & WB_CALL_PRODUCTS && v->attributes[6] & WB_WINDOW_FAST;
 }
 
 /* The index that belongs to a max pool: the value made right behind it. */
@@ -193,10 +168,10 @@ static int32_t pool_index(const wb_graph *graph, int32_t v) {
 bool wb_emit_call(const wb_graph *graph, int32_t number, wb_call *call, wb_argument *arguments,
                   int *count, int64_t **offsets) {
     const wb_value *v = &graph->values[number];
-    const int first =
-        v->op == WB_OP_scatter_add ? 1 : 0; /* the base is copied into the result beforehand */
+    const wb_call_row row = wb_call_row_for(v->op);
+    const int first = row.uses & WB_CALL_BASE ? 1 : 0;
     memset(call, 0, sizeof *call);
-    call->kind = kind_of(v->op);
+    call->kind = (wb_call_kind)(kinds[v->op] - 1);
     call->dtype = (wb_dtype)v->dtype;
     *count = 0;
     for (int i = first; i < v->ninputs; i++)
@@ -205,8 +180,8 @@ bool wb_emit_call(const wb_graph *graph, int32_t number, wb_call *call, wb_argum
     if (v->op == WB_OP_maxpool)
         arguments[(*count)++] = wb_argument_of(graph, pool_index(graph, number));
     call->is_fast = is_fast(v);
-    if (v->op == WB_OP_matmul) return matmul_call(graph, v, &call->matmul, offsets);
-    if (v->op == WB_OP_gather || v->op == WB_OP_scatter_add)
+    if (row.shape == WB_SHAPE_matmul) return matmul_call(graph, v, &call->matmul, offsets);
+    if (row.shape == WB_SHAPE_index)
         index_call(graph, v, &call->index);
     else
         window_call(graph, v, &call->window);

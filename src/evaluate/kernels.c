@@ -93,9 +93,14 @@ static bool write_call(wb_kernels *k, const wb_call *c, int split) {
             (uint64_t)c->result_argument << 32,
         c->aligned_arguments, (uint64_t)split};
     if (!write_list(k, words, sizeof words)) return false;
-    if (c->kind == WB_CALL_matmul) return write_matmul(k, &c->matmul);
-    const bool is_index = c->kind == WB_CALL_gather || c->kind == WB_CALL_scatter_add;
-    return is_index ? write_index(k, &c->index) : write_window(k, &c->window);
+    switch (wb_call_row_of(c->kind).shape) {
+    case WB_SHAPE_matmul:
+        return write_matmul(k, &c->matmul);
+    case WB_SHAPE_window:
+        return write_window(k, &c->window);
+    default:
+        return write_index(k, &c->index);
+    }
 }
 
 /* ---- the table ---- */

@@ -354,10 +354,9 @@ static int32_t index_of_maxpool(lowering *l, int32_t call) {
 
 /* Most library calls compute in f32 and f64: halves are converted before and after. */
 static bool takes_halves(const lowering *l, int op) {
-    if (op == WB_OP_gather) return true; /* which computes nothing */
-    return l->graph->tape->device->info.takes_halves &&
-           (op == WB_OP_matmul || op == WB_OP_conv_forward || op == WB_OP_conv_data ||
-            op == WB_OP_conv_filter);
+    const int uses = wb_call_row_for(op).uses;
+    return uses & WB_CALL_COPIES ||
+           (uses & WB_CALL_PRODUCTS && l->graph->tape->device->info.takes_halves);
 }
 
 static int32_t lower_call(lowering *l, const wb_array *node, const int32_t *inputs) {

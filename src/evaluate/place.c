@@ -60,11 +60,6 @@ static void number_outputs(wb_graph *graph) {
 
 /* ---- epilogues ---- */
 
-static bool takes_epilogue(const wb_value *call) {
-    return call->op == WB_OP_matmul || call->op == WB_OP_conv_forward ||
-           call->op == WB_OP_conv_data;
-}
-
 static bool same_domain(const wb_unit *u, const wb_value *v) {
     const int ndim = u->ndim > v->ndim ? u->ndim : v->ndim;
     for (int d = 0; d < ndim; d++)
@@ -99,7 +94,8 @@ static bool fuse_behind(wb_graph *graph, int32_t program) {
             const int32_t input = wb_value_inputs(v)[i];
             const wb_value *x = &graph->values[input];
             const int32_t call = wb_value_unit(graph, input);
-            if (x->kind != WB_VALUE_CALL || !takes_epilogue(x) || !same_domain(u, x)) continue;
+            if (x->kind != WB_VALUE_CALL || !same_domain(u, x)) continue;
+            if (!(wb_call_row_for(x->op).uses & WB_CALL_TILES)) continue;
             wb_unit *c = &graph->units[call];
             if (c->epilogue >= 0) continue;
             if (tries++ == MOST_TRIES) return true;

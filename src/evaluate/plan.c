@@ -192,13 +192,13 @@ static bool plan_call(builder *b, const wb_unit *u) {
     wb_argument arguments[4];
     int count;
     int64_t *offsets = NULL;
-    if (b->graph.values[number].op == WB_OP_scatter_add && !copy_base(b, number)) return false;
+    const wb_call_row row = wb_call_row_for(b->graph.values[number].op);
+    if (row.uses & WB_CALL_BASE && !copy_base(b, number)) return false;
     if (!wb_emit_call(&b->graph, number, &call, arguments, &count, &offsets)) return false;
     call.is_aligned = true;
     for (int i = 0; i < count; i++)
         call.is_aligned = call.is_aligned && is_aligned(b, &arguments[i]);
-    if (call.kind == WB_CALL_gather || call.kind == WB_CALL_scatter_add)
-        b->plan->checks_indices = true;
+    if (row.shape == WB_SHAPE_index && call.index.count > 0) b->plan->checks_indices = true;
     return keep_offsets(b, offsets) && call_with_epilogue(b, u, &call, arguments, count);
 }
 

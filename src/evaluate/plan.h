@@ -325,6 +325,8 @@ wb_argument wb_argument_of(const wb_graph *graph, int32_t v);
  * kernel. */
 bool wb_emit_call(const wb_graph *graph, int32_t v, wb_call *call, wb_argument *arguments,
                   int *count, int64_t **offsets);
+/* The row of an operation that is a call; of a scan one without uses. */
+wb_call_row wb_call_row_for(int op);
 /* True if a matrix product can read an operand of this layout. */
 bool wb_matmul_reads(const wb_layout *layout);
 

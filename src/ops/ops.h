@@ -67,19 +67,17 @@ extern const wb_row wb_rows[WB_OP_COUNT];
 /* What the rows of ops.def refer to; each stands in its family's file. */
 wb_vjp_fn wb_vjp_select, wb_vjp_cast, wb_vjp_reshape, wb_vjp_permute, wb_vjp_slice, wb_vjp_expand,
     wb_vjp_slice_put, wb_vjp_pad, wb_vjp_concat, wb_vjp_sum, wb_vjp_max_reduce, wb_vjp_mean,
-    wb_vjp_logsumexp, wb_vjp_softmax, wb_vjp_logsoftmax, wb_vjp_matmul, wb_vjp_conv_forward,
-    wb_vjp_conv_data, wb_vjp_conv_filter, wb_vjp_maxpool, wb_vjp_pool_scatter, wb_vjp_pool_gather,
-    wb_vjp_meanpool, wb_vjp_meanpool_data, wb_vjp_unfold, wb_vjp_fold, wb_vjp_gather,
-    wb_vjp_scatter_add, wb_vjp_part, wb_vjp_move;
+    wb_vjp_logsumexp, wb_vjp_softmax, wb_vjp_logsoftmax, wb_vjp_part, wb_vjp_move;
 wb_expand_fn wb_expand_identity, wb_expand_mean, wb_expand_argmax, wb_expand_logsumexp,
     wb_expand_softmax, wb_expand_logsoftmax, wb_expand_adam, wb_expand_momentum, wb_expand_descent;
 wb_check_fn wb_check_select, wb_check_cast, wb_check_reshape, wb_check_permute, wb_check_slice,
     wb_check_expand, wb_check_slice_put, wb_check_pad, wb_check_concat, wb_check_sum,
     wb_check_max_reduce, wb_check_mean, wb_check_logsumexp, wb_check_softmax, wb_check_logsoftmax,
-    wb_check_matmul, wb_check_conv_forward, wb_check_conv_data, wb_check_conv_filter,
-    wb_check_maxpool, wb_check_pool_scatter, wb_check_pool_gather, wb_check_meanpool,
-    wb_check_meanpool_data, wb_check_unfold, wb_check_fold, wb_check_gather, wb_check_scatter_add,
     wb_check_move;
+#define WB_CALL(name, ...)                                                                         \
+    wb_vjp_fn wb_vjp_##name;                                                                       \
+    wb_check_fn wb_check_##name;
+#include <weber/ops.def>
 
 /* ---- building blocks of the families ---- */
 

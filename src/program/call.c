@@ -8,20 +8,12 @@ wb_source *wb_render_call(const wb_call *call, const wb_program *epilogue, int s
                           const wb_dialect *dialect) {
     (void)split;
     if (epilogue || wb_check_dialect(dialect) != WB_OK) return NULL;
-    const bool moves = call->kind == WB_CALL_gather; /* which computes nothing */
-    if (call->dtype == WB_F64 && !dialect->has_f64 && !moves)
+    const bool copies = wb_call_row_of(call->kind).uses & WB_CALL_COPIES;
+    if (call->dtype == WB_F64 && !dialect->has_f64 && !copies)
         return wb_fail_null(WB_ERROR_UNSUPPORTED, "%s has no f64 on this device", dialect->name);
-    switch (call->kind) {
-    case WB_CALL_matmul:
-        return wb_call_render_matmul(call, dialect);
-    case WB_CALL_conv_forward:
-    case WB_CALL_conv_data:
-    case WB_CALL_conv_filter:
-        return wb_call_render_conv(call, dialect);
-    case WB_CALL_gather:
-    case WB_CALL_scatter_add:
-        return wb_call_render_index(call, dialect);
-    default:
-        return wb_call_render_window(call, dialect);
-    }
+    static wb_call_render_fn *const rows[] = {
+#define WB_CALL(name, shape, x, y, uses, text, doc) wb_call_render_##text,
+#include <weber/ops.def>
+    };
+    return rows[call->kind](call, dialect);
 }

@@ -39,7 +39,8 @@ static wb_dtype bits_of(wb_dtype dtype) {
 
 wb_call_source wb_call_source_new(const wb_call *call, const wb_dialect *dialect) {
     wb_call_source s = {.call = call, .dialect = dialect};
-    const wb_dtype dtype = call->kind == WB_CALL_gather ? bits_of(call->dtype) : call->dtype;
+    const bool copies = wb_call_row_of(call->kind).uses & WB_CALL_COPIES;
+    const wb_dtype dtype = copies ? bits_of(call->dtype) : call->dtype;
     const char *stored = types[dtype].stored, *real = types[dtype].real;
     wb_call_constant(&s, "GROUP", dialect->group);
     wb_call_constant(&s, "SERIAL", dialect->is_serial);

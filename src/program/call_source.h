@@ -74,10 +74,9 @@ static inline int64_t wb_call_ceil(int64_t a, int64_t b) { return (a + b - 1) / 
 static inline int64_t wb_call_least(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t wb_call_most(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* One file for each family. */
-wb_source *wb_call_render_matmul(const wb_call *call, const wb_dialect *dialect);
-wb_source *wb_call_render_conv(const wb_call *call, const wb_dialect *dialect);
-wb_source *wb_call_render_window(const wb_call *call, const wb_dialect *dialect);
-wb_source *wb_call_render_index(const wb_call *call, const wb_dialect *dialect);
+/* One file for each family, as ops.def says. */
+typedef wb_source *wb_call_render_fn(const wb_call *call, const wb_dialect *dialect);
+wb_call_render_fn wb_call_render_matmul, wb_call_render_conv, wb_call_render_window,
+    wb_call_render_index;
 
 #endif

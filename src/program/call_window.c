@@ -18,9 +18,7 @@ static const char *const names[] = {
     [WB_CALL_fold] = "FOLD",
 };
 
-static bool writes_x(wb_call_kind kind) {
-    return kind == WB_CALL_pool_scatter || kind == WB_CALL_meanpool_data || kind == WB_CALL_fold;
-}
+static bool writes_x(wb_call_kind kind) { return wb_call_row_of(kind).x < 0; }
 
 static int arguments_of(wb_call_kind kind) {
     return kind == WB_CALL_maxpool || kind == WB_CALL_pool_scatter || kind == WB_CALL_pool_gather

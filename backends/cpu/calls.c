@@ -1,0 +1,149 @@
+/* The calls that gemm.c, conv.c, window.c and index.c compute, as commands. */
+#include "calls.h"
+
+#include <string.h>
+
+#include "host.h"
+#include "index.h"
+
+static wb_gemm gemm_of(const wb_call *call) {
+    const wb_matmul_call *m = &call->matmul;
+    return (wb_gemm){.dtype = call->dtype,
+                     .transpose_a = m->transpose_a,
+                     .transpose_b = m->transpose_b,
+                     .m = m->m,
+                     .n = m->n,
+                     .k = m->k,
+                     .lda = m->lda,
+                     .ldb = m->ldb,
+                     .ldc = m->ldc,
+                     .batch = m->batch,
+                     .offset_a = m->offset_a,
+                     .offset_b = m->offset_b,
+                     .offset_c = m->offset_c};
+}
+
+static wb_window window_of(const wb_call *call) {
+    const wb_window_call *w = &call->window;
+    wb_window window = {.dtype = call->dtype,
+                        .channels = w->channels,
+                        .filters = w->filters,
+                        .groups = w->groups,
+                        .batch = w->batch,
+                        .flip = w->flip};
+    memcpy(window.in, w->in, sizeof window.in);
+    memcpy(window.out, w->out, sizeof window.out);
+    memcpy(window.kernel, w->kernel, sizeof window.kernel);
+    memcpy(window.stride, w->stride, sizeof window.stride);
+    memcpy(window.dilation, w->dilation, sizeof window.dilation);
+    memcpy(window.pad, w->pad, sizeof window.pad);
+    return window;
+}
+
+/* ---- products ---- */
+
+static bool is_conv(const wb_call *call, wb_conv_kind *kind) {
+    *kind = call->kind == WB_CALL_conv_forward ? WB_CONV_FORWARD
+            : call->kind == WB_CALL_conv_data  ? WB_CONV_DATA
+                                               : WB_CONV_FILTER;
+    return *kind != WB_CONV_FILTER || call->kind == WB_CALL_conv_filter;
+}
+
+size_t wb_cpu_call_scratch(const wb_call *call) {
+    const wb_gemm gemm = gemm_of(call);
+    const wb_window window = window_of(call);
+    wb_conv_kind kind;
+    if (call->kind == WB_CALL_matmul) return wb_cpu_gemm_scratch(&gemm);
+    return is_conv(call, &kind) ? wb_cpu_conv_scratch(kind, &window) : 0;
+}
+
+wb_onednn *wb_cpu_call_onednn(const wb_call *call) {
+    const wb_window window = window_of(call);
+    wb_conv_kind kind;
+    return is_conv(call, &kind) ? wb_onednn_new(kind, &window) : NULL;
+}
+
+wb_status wb_cpu_call_matmul(const wb_cpu_call *c) {
+    const wb_gemm gemm = gemm_of(c->call);
+    wb_cpu_gemm(&gemm, c->a[0], c->a[1], c->a[2], c->scratch, c->done, c->context);
+    return WB_OK;
+}
+
+static wb_status conv(const wb_cpu_call *c) {
+    const wb_window window = window_of(c->call);
+    wb_conv_kind kind;
+    (void)is_conv(c->call, &kind);
+    wb_cpu_conv(kind, &window, c->a[0], c->a[1], c->a[2], c->scratch, c->done, c->context);
+    return WB_OK;
+}
+
+wb_status wb_cpu_call_conv_forward(const wb_cpu_call *c) { return conv(c); }
+wb_status wb_cpu_call_conv_data(const wb_cpu_call *c) { return conv(c); }
+wb_status wb_cpu_call_conv_filter(const wb_cpu_call *c) { return conv(c); }
+
+/* ---- windows ---- */
+
+wb_status wb_cpu_call_maxpool(const wb_cpu_call *c) {
+    const wb_window window = window_of(c->call);
+    wb_cpu_maxpool(&window, c->a[0], c->a[1], (int32_t *)(void *)c->a[2]);
+    return WB_OK;
+}
+
+wb_status wb_cpu_call_pool_scatter(const wb_cpu_call *c) {
+    const wb_window window = window_of(c->call);
+    wb_cpu_pool_scatter(&window, c->a[0], (const int32_t *)(const void *)c->a[1], c->a[2]);
+    return WB_OK;
+}
+
+wb_status wb_cpu_call_pool_gather(const wb_cpu_call *c) {
+    const wb_window window = window_of(c->call);
+    wb_cpu_pool_gather(&window, c->a[0], (const int32_t *)(const void *)c->a[1], c->a[2]);
+    return WB_OK;
+}
+
+wb_status wb_cpu_call_meanpool(const wb_cpu_call *c) {
+    const wb_window window = window_of(c->call);
+    wb_cpu_meanpool(&window, c->a[0], c->a[1]);
+    return WB_OK;
+}
+
+wb_status wb_cpu_call_meanpool_data(const wb_cpu_call *c) {
+    const wb_window window = window_of(c->call);
+    wb_cpu_meanpool_data(&window, c->a[0], c->a[1]);
+    return WB_OK;
+}
+
+wb_status wb_cpu_call_unfold(const wb_cpu_call *c) {
+    const wb_window window = window_of(c->call);
+    wb_cpu_unfold(&window, c->a[0], c->a[1]);
+    return WB_OK;
+}
+
+wb_status wb_cpu_call_fold(const wb_cpu_call *c) {
+    const wb_window window = window_of(c->call);
+    wb_cpu_fold(&window, c->a[0], c->a[1]);
+    return WB_OK;
+}
+
+/* ---- indices ---- */
+
+static wb_status check_index(const char *name, const wb_index_call *i, const void *index) {
+    const int64_t bad = wb_cpu_find_bad_index(i, index);
+    if (bad < 0) return WB_OK;
+    return wb_host_fail(WB_ERROR_ARGUMENT, "%s: index %lld at place %lld is not in 0 .. %lld", name,
+                        (long long)wb_cpu_index_at(i, index, bad), (long long)bad,
+                        (long long)i->size - 1);
+}
+
+wb_status wb_cpu_call_gather(const wb_cpu_call *c) {
+    const wb_status status = check_index("gather", &c->call->index, c->a[1]);
+    if (status == WB_OK) wb_cpu_gather(&c->call->index, c->call->dtype, c->a[0], c->a[1], c->a[2]);
+    return status;
+}
+
+wb_status wb_cpu_call_scatter_add(const wb_cpu_call *c) {
+    const wb_status status = check_index("scatter_add", &c->call->index, c->a[0]);
+    if (status == WB_OK)
+        wb_cpu_scatter_add(&c->call->index, c->call->dtype, c->a[0], c->a[1], c->a[2]);
+    return status;
+}

@@ -1,0 +1,23 @@
+/* Calls: each row of ops.def has its entry here, which runs a command. */
+#ifndef WB_CPU_CALLS_H
+#define WB_CPU_CALLS_H
+
+#include "onednn.h"
+
+typedef struct wb_cpu_call {
+    const wb_call *call;
+    char *const *a;   /* addresses of what it works on, as ops.def has them */
+    char *scratch;    /* wb_cpu_call_scratch bytes */
+    wb_tile_fn *done; /* called behind each tile, where it has tiles; NULL: nothing follows */
+    void *context;
+} wb_cpu_call;
+
+typedef wb_status wb_cpu_call_fn(const wb_cpu_call *c);
+#define WB_CALL(name, ...) extern wb_cpu_call_fn wb_cpu_call_##name;
+#include <weber/ops.def>
+
+size_t wb_cpu_call_scratch(const wb_call *call);
+/* NULL: it is ours. */
+wb_onednn *wb_cpu_call_onednn(const wb_call *call);
+
+#endif
