@@ -408,6 +408,25 @@ typedef struct wb_scale_desc {
 #define wb_scale(...) wb_scale_make((wb_scale_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_layer *wb_scale_make(wb_scale_desc desc);
 
+typedef struct wb_layernorm_desc {
+    char start_;
+    int64_t size[3]; /* the first sizes of x; required */
+    wb_activation *activation;
+    double eps; /* above 0; default 1e-5 */
+    bool no_affine;
+    wb_dtype dtype;
+} wb_layernorm_desc;
+
+/* y = activation(scale (x - μ) / √(σ² + eps) + bias); μ and σ² are the mean and variance of each
+ * observation over its first dimensions, those of size. wb_layernorm({64}).
+ *
+ * x (size..., ...)     scale, bias (size...), at "diag.scale" and "diag.bias"
+ *
+ * (Ba, Kiros and Hinton 2016; Flux 0.16.11, while 0.15 to 0.16.10 had √(σ² + eps²), and older ones
+ * σ + eps.) Fails with WB_ERROR_SHAPE where x does not begin with these sizes. */
+#define wb_layernorm(...) wb_layernorm_make((wb_layernorm_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_layer *wb_layernorm_make(wb_layernorm_desc desc);
+
 /* A function as a layer. Its name for printing and files is that of its operation; composites need
  * wb_fn_named. */
 WB_API wb_layer *wb_fn(wb_activation *function);

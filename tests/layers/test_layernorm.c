@@ -1,0 +1,109 @@
+/* src/layers/layernorm.c */
+#include <math.h>
+
+#include <weber/gradient.h>
+
+#include "models/flux_structs.h"
+#include "support/support.h"
+
+static void an_observation_gets_mean_0_and_variance_1(void **state) { /* G8 */
+    (void)state;
+    wb_layer *norm = wb_layernorm({5}, .dtype = WB_F64);
+    wb_array *x = wb_reshape(wb_vector_of(WB_F64, 90, 100, 110, 130, 70, 1, 1, 1, 1, 1), 5, 2);
+    assert_values(wb_apply(norm, x), 1e-15, -0.4999999937500001, 0, 0.4999999937500001,
+                  1.4999999812500002, -1.4999999812500002, 0, 0, 0, 0, 0);
+    assert_int_equal(wb_parameter_count(norm), 10);
+    wb_free(norm);
+}
+
+static void leading_dimensions_are_normalised_as_one(void **state) { /* G9 */
+    (void)state;
+    wb_layer *norm = wb_layernorm({2, 3, 4}, .no_affine = true), *flat = wb_layernorm({24});
+    wb_array *x = wb_normal(WB_F32, 2, 3, 4, 5);
+    wb_array *y = wb_apply(flat, wb_reshape(x, 24, 5));
+    assert_true(wb_approx(wb_reshape(wb_apply(norm, x), 24, 5), y, 1e-5, 1e-5, NULL, 0));
+    assert_int_equal(wb_parameter_count(norm), 0);
+    wb_free(norm), wb_free(flat);
+}
+
+static void settings(void **state) {
+    (void)state;
+    wb_layer *norm = wb_layernorm({2}, wb_relu, .eps = 3, .dtype = WB_F64);
+    wb_set(norm, "diag.scale", wb_vector_of(WB_F64, 4, 2));
+    wb_set(norm, "diag.bias", wb_vector_of(WB_F64, 3, 0.5));
+    assert_values(wb_apply(norm, wb_vector_of(WB_F64, 1, 3)), 1e-15, 1, 1.5);
+    assert_structure(norm, "LayerNorm(2, relu, eps=3)");
+    wb_free(norm);
+}
+
+static void sizes_that_do_not_fit_are_named(void **state) {
+    (void)state;
+    wb_layer *model = wb_chain(wb_layernorm({3, 4}));
+    assert_null(wb_apply(model, wb_ones(WB_F32, 3, 5)));
+    assert_error(WB_ERROR_SHAPE, "LayerNorm(3, 4), layer 1 of Chain: input must begin with the "
+                                 "sizes (3, 4), got (3, 5)");
+    assert_null(wb_apply(model, wb_ones(WB_F32, 3)));
+    assert_error(WB_ERROR_SHAPE, "got (3)");
+    wb_free(model);
+}
+
+static wb_array *apply(void *model, int count, wb_array *const *inputs) {
+    (void)count;
+    return wb_apply(model, inputs[0]);
+}
+
+static void gradients(void **state) {
+    (void)state;
+    wb_layer *norm = wb_layernorm({3, 2}, wb_tanh, .dtype = WB_F64);
+    wb_array *x = wb_normal(WB_F64, 3, 2, 4);
+    wb_set(norm, "diag.scale", wb_normal(WB_F64, 3, 2));
+    for (int order = 1; order <= 2; order++)
+        assert_int_equal(wb_gradient_check(apply, norm, 1, &x, order, 0), WB_OK);
+    wb_free(norm);
+}
+
+#define NORM(data)      MODEL(STRUCT("Flux", "LayerNorm", data))
+#define DIAGONAL        STRUCT("Flux", "Diagonal", W1 ", " B)
+#define SCALE(function) STRUCT("Flux", "Scale", W1 ", " B ", " function)
+static const flux_row structs[] = {
+    FLUX("a LayerNorm of Flux 0.11", NORM(DIAGONAL), "LayerNorm(2)", "diag.scale"),
+    FLUX("a LayerNorm of Flux 0.12", NORM(RELU ", " DIAGONAL ", 1.0e-5, " TUPLE("2,") ", true"),
+         "LayerNorm(2, relu)", "diag.scale"),
+    FLUX("one of Flux 0.12 without numbers",
+         NORM(IDENTITY ", null, " F32_TENTH ", " TUPLE("3, 4") ", false"),
+         "LayerNorm(3, 4, affine=false, eps=0.1f0)", NULL),
+    FLUX("a LayerNorm of Flux 0.13 to 0.16",
+         NORM(RELU ", " SCALE(RELU) ", 1.0e-5, " TUPLE("2,") ", true"), "LayerNorm(2, relu)",
+         "diag.scale"),
+    FLUX("one of Flux 0.13 without numbers",
+         NORM(RELU ", " STRUCT(
+             "Base", "Fix1",
+             FUNCTION("Base", "broadcast") ", " RELU) ", 1.0e-5, " TUPLE("7,") ", false"),
+         "LayerNorm(7, relu, affine=false)", NULL),
+};
+
+/* tanh, which is held twice, is applied once. */
+static void the_activation_of_flux_is_applied_once(void **state) {
+    (void)state;
+    const char *tanh_ = FUNCTION("Base", "tanh") ", " SCALE(FUNCTION("Base", "tanh"));
+    char bson[4000];
+    snprintf(bson, sizeof bson, NORM("%s, 3.0, " TUPLE("2,") ", true"), tanh_);
+    wb_layer *norm = wb_load_model(write_bson(bson), NULL);
+    assert_values(wb_apply(norm, wb_vector(1, 3)), 1e-6, tanh(1.5), tanh(3));
+    wb_free(norm);
+}
+
+int main(void) {
+    static test_list tests;
+    const struct CMUnitTest single[] = {
+        TEST(an_observation_gets_mean_0_and_variance_1),
+        TEST(leading_dimensions_are_normalised_as_one),
+        TEST(settings),
+        TEST(sizes_that_do_not_fit_are_named),
+        TEST(gradients),
+        TEST(the_activation_of_flux_is_applied_once),
+    };
+    ADD_TESTS(&tests, single);
+    ADD_ROWS(&tests, structs, flux_is_understood);
+    return run_test_list("layers/test_layernorm", &tests, make_folder, drop_folder);
+}
