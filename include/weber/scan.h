@@ -53,7 +53,12 @@ typedef struct wb_scan_desc {
  * inputs[k] (..., steps); outputs[j] (..., steps), owned by the scope. carries holds the first
  * carries and is given those after the last step. With 0 steps carries stay and outputs are empty.
  *
- * No gradient goes through a scan yet.
+ * The derivative, of any order, is a scan in the other direction. Memory that it wants beyond the
+ * inputs and outputs, for each step: the carries, as they were before it, and what the derivative
+ * of the body reads of it, less views and elementwise results of something that is there anyway.
+ * (For an LSTM of n cells and batch b: some 8 n b numbers a step.) Gradients of arrays of outside
+ * that the body multiplies or adds are one product or sum after the loop, for which one factor is
+ * kept for each step; other gradients are added up step by step.
  *
  * Fails, naming the carry, output or input and the sizes, if a carry changes its size or type,
  * inputs have different numbers of steps, something is NULL or on another device; then all carries

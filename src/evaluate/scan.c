@@ -85,7 +85,10 @@ static wb_scan_place place_of_carry(const placer *p, int32_t i, wb_argument firs
 static wb_scan_place place_of_given(const placer *p, int32_t number) {
     const wb_body *body = p->body;
     const int32_t input = wb_value_inputs(&p->graph->values[p->call])[number];
-    const wb_argument a = wb_argument_of(p->graph, input);
+    const wb_value *v = &p->graph->values[input];
+    wb_argument a = wb_argument_of(p->graph, input);
+    a.offset_bytes +=
+        wb_value_layout(p->graph, v).offset * (int64_t)wb_dtype_size((wb_dtype)v->dtype);
     if (number < body->ncarries) return place_of_carry(p, number, a);
     if (number >= body->ncarries + body->nslices) return fixed(a);
     return sliced(p, a, bytes_of(body->given[number]));

@@ -1,8 +1,10 @@
 /* The walk: from a result backwards to the wanted arrays, emitting ordinary nodes. No recursion. */
 #include <weber/gradient.h>
 
+#include "array/body.h"
 #include "array/thread.h"
 #include "base/memory.h"
+#include "gradient/walk.h"
 #include "ops/build.h"
 
 typedef struct visit {
@@ -22,6 +24,7 @@ typedef struct walk {
     struct put {
         wb_array *node;
         int64_t next; /* of the same cotangent, or -1 */
+        int32_t part; /* of a scan: the result whose cotangent it is */
     } * puts;
     int64_t put_count, put_capacity;
     wb_array **joined;
@@ -56,7 +59,9 @@ static bool reserve(void **items, int64_t *capacity, size_t item_bytes, int64_t 
     return wanted <= *capacity || wb_grow_list(items, capacity, item_bytes, wanted);
 }
 
-static bool leads_on(const wb_array *x) { return x->ninputs > 0 && wb_rows[x->op].vjp != NULL; }
+static bool leads_on(const wb_array *x) {
+    return x->ninputs > 0 && (wb_rows[x->op].vjp || x->op == WB_OP_scan);
+}
 
 static bool visited(wb_array *x, uint64_t stamp) {
     if (x->stamp == stamp) return true;
@@ -81,13 +86,13 @@ static void warn_untied(void) {
         "wb_withgradient, which does");
 }
 
-/* Orders what result is made of; depth first with a stack of our own. */
+/* Orders what result is made of, behind what is on the tape; depth first with a stack of our own.
+ * */
 static bool order(walk *w, wb_array *result, uint64_t stamp) {
     int64_t depth = 0;
-    w->count = 0;
+    if (visited(result, stamp)) return true;
     if (!reserve((void **)&w->stack, &w->stack_capacity, sizeof *w->stack, 1)) return false;
     w->stack[depth++] = (visit){result, 0};
-    (void)visited(result, stamp);
     while (depth > 0) {
         visit *top = &w->stack[depth - 1];
         if (!leads_on(top->node) || top->next == top->node->ninputs) {
@@ -141,16 +146,16 @@ static wb_array *accumulate(wb_array *sum, wb_array *g) {
  * They wait until all are there. Slices side by side are then put together instead of added: of the
  * whole, as q, k and v of one product or the steps of a sequence, that is no more than a copy. */
 
-static bool add_put(walk *w, int64_t place, wb_array *put) {
+static bool add_put(walk *w, int64_t place, wb_array *put, int32_t part) {
     if (!WB_GROW(w->puts, w->put_count, w->put_capacity)) return false;
-    w->puts[w->put_count] = (struct put){put, w->first_put[place]};
+    w->puts[w->put_count] = (struct put){.node = put, .next = w->first_put[place], .part = part};
     w->first_put[place] = w->put_count++;
     return true;
 }
 
 static bool add_cotangent(walk *w, const wb_array *x, wb_array *g) {
     if (g && wb_is_slice_put(g) && g->dtype == x->dtype && g->ndim == x->ndim)
-        return add_put(w, x->index, g);
+        return add_put(w, x->index, g, 0);
     w->cotangents[x->index] = accumulate(w->cotangents[x->index], g);
     return true;
 }
@@ -203,13 +208,38 @@ static bool broadcasts(const wb_array *x) {
 
 enum { MANY_INPUTS = 16 };
 
+/* ---- scans: several results, whose cotangents wait until all are there ---- */
+
+static bool gather_parts(const walk *w, const wb_array *scan, wb_array **cotangents) {
+    for (int64_t i = w->first_put[scan->index]; i >= 0; i = w->puts[i].next) {
+        wb_array **g = &cotangents[w->puts[i].part];
+        *g = accumulate(*g, w->puts[i].node);
+    }
+    for (int32_t r = 0; r < scan->body->nresults; r++)
+        if (cotangents[r] && cotangents[r]->dtype != scan->body->results[r]->dtype)
+            cotangents[r] = wb_cast(cotangents[r], (wb_dtype)scan->body->results[r]->dtype);
+    return !wb_failed();
+}
+
+static bool pull_results(const walk *w, wb_array *scan, const bool *want, wb_array **out) {
+    wb_array **cotangents = wb_alloc((size_t)(scan->body->nresults + 1) * sizeof *cotangents);
+    const bool done = cotangents && gather_parts(w, scan, cotangents) &&
+                      wb_pull_scan(scan, cotangents, want, out);
+    wb_release(cotangents);
+    return done;
+}
+
 static bool pull_inputs(walk *w, wb_array *x, wb_array *g, bool *want, wb_array **out) {
+    if (wb_is_scan_part(x)) return add_put(w, x->inputs[0]->index, g, (int32_t)x->attributes[0]);
     for (int k = 0; k < x->ninputs; k++) {
         want[k] =
             w->needed[x->inputs[k]->index] && wb_dtype_is_float((wb_dtype)x->inputs[k]->dtype);
         out[k] = NULL;
     }
-    wb_rows[x->op].vjp(x, g, want, out);
+    if (x->op != WB_OP_scan)
+        wb_rows[x->op].vjp(x, g, want, out);
+    else if (!pull_results(w, x, want, out))
+        return false;
     for (int k = 0; k < x->ninputs; k++) {
         if (!want[k] || !out[k]) continue;
         const wb_array *input = x->inputs[k];
@@ -225,8 +255,11 @@ static bool pull_inputs(walk *w, wb_array *x, wb_array *g, bool *want, wb_array 
 }
 
 static bool pull(walk *w, wb_array *x) {
-    wb_array *g = settle(cotangent_of(w, x->index), x, !broadcasts(x));
-    if (!g) return !wb_failed();
+    wb_array *g = NULL;
+    if (x->op != WB_OP_scan) {
+        g = settle(cotangent_of(w, x->index), x, !broadcasts(x));
+        if (!g) return !wb_failed();
+    }
     bool few_wanted[MANY_INPUTS], *want = few_wanted;
     wb_array *few_out[MANY_INPUTS], **out = few_out;
     if (x->ninputs > MANY_INPUTS) {
@@ -258,18 +291,53 @@ static wb_status collect(walk *w, int count, wb_array *const *arrays, wb_array *
     return WB_OK;
 }
 
-static wb_status run_walk(walk *w, wb_thread *thread, wb_array *result, wb_array *cotangent,
-                          int count, wb_array *const *arrays, wb_array **gradients) {
-    const uint64_t stamp = ++thread->stamp;
+static bool order_all(walk *w, int nresults, wb_array *const *results, wb_array *const *cotangents,
+                      uint64_t stamp) {
+    w->count = 0;
+    for (int r = 0; r < nresults; r++)
+        if (cotangents[r] && !order(w, results[r], stamp)) return false;
+    return true;
+}
+
+/* The walk itself; what comes out waits in the lists. */
+static wb_status walk_back(walk *w, uint64_t stamp, int nresults, wb_array *const *results,
+                           wb_array *const *cotangents, int count, wb_array *const *arrays) {
     w->detached = NULL;
-    if (!order(w, result, stamp) || !mark_needed(w, count, arrays, stamp)) return WB_ERROR_MEMORY;
-    w->cotangents[result->index] = cotangent;
+    if (!order_all(w, nresults, results, cotangents, stamp) ||
+        !mark_needed(w, count, arrays, stamp))
+        return WB_ERROR_MEMORY;
+    for (int r = 0; r < nresults; r++)
+        if (cotangents[r] && !add_cotangent(w, results[r], cotangents[r])) return WB_ERROR_MEMORY;
     for (int64_t i = w->count - 1; i >= 0; i--) {
         wb_array *x = w->tape[i];
         const bool has_cotangent = w->cotangents[i] || w->first_put[i] >= 0;
         if (w->needed[i] && has_cotangent && leads_on(x) && !pull(w, x)) return wb_error_status();
     }
-    return collect(w, count, arrays, gradients, stamp);
+    return wb_failed() ? wb_error_status() : WB_OK;
+}
+
+static wb_status run_walk(walk *w, wb_thread *thread, wb_array *result, wb_array *cotangent,
+                          int count, wb_array *const *arrays, wb_array **gradients) {
+    const uint64_t stamp = ++thread->stamp;
+    const wb_status status = walk_back(w, stamp, 1, &result, &cotangent, count, arrays);
+    return status == WB_OK ? collect(w, count, arrays, gradients, stamp) : status;
+}
+
+wb_status wb_walk_inside(int nresults, wb_array *const *results, wb_array *const *cotangents,
+                         int count, wb_array *const *arrays, wb_array **gradients) {
+    wb_thread *thread = wb_thread_get();
+    walk *w = wb_alloc(sizeof *w);
+    if (!w) return WB_ERROR_MEMORY;
+    const uint64_t stamp = ++thread->stamp;
+    wb_status status = walk_back(w, stamp, nresults, results, cotangents, count, arrays);
+    for (int i = 0; i < count; i++) {
+        wb_array *x = arrays[i], *g = NULL;
+        if (status == WB_OK && x->stamp == stamp) g = cotangent_of(w, x->index);
+        gradients[i] = g ? settle(g, x, true) : NULL;
+    }
+    walk_free(w);
+    if (status == WB_OK && wb_failed()) status = wb_error_status();
+    return status;
 }
 
 static wb_status differentiate(wb_array *result, wb_array *cotangent, int count,

@@ -134,9 +134,10 @@ static wb_body *trace_body(scan *s, wb_trace *trace) {
     if (s->ninputs > FEW) slices = wb_alloc((size_t)s->ninputs * sizeof *slices);
     bool ready = slices != NULL;
     for (int i = 0; ready && i < s->ncarries; i++)
-        ready = (s->result[i] = wb_trace_carry(trace, s->first[i])) != NULL;
+        ready = (s->result[i] = wb_trace_given(trace, WB_GIVEN_CARRY, s->first[i])) != NULL;
     for (int k = 0; ready && k < s->ninputs; k++)
-        ready = (slices[k] = wb_trace_slice(trace, s->first[s->ncarries + k])) != NULL;
+        ready =
+            (slices[k] = wb_trace_given(trace, WB_GIVEN_SLICE, s->first[s->ncarries + k])) != NULL;
     const int nresults = s->ncarries + s->noutputs;
     if (ready) s->body(s->context, s->result, slices, s->result + s->ncarries);
     if (slices != few) wb_release(slices);
@@ -173,7 +174,7 @@ static bool give_results(scan *s, const wb_body *body, wb_array *node) {
 }
 
 static bool run(scan *s, wb_trace *trace) {
-    wb_body *body = wb_trace_begin(trace) ? trace_body(s, trace) : NULL;
+    wb_body *body = wb_trace_begin(trace, NULL, NULL) ? trace_body(s, trace) : NULL;
     wb_trace_leave(trace);
     if (!body) return false;
     wb_thread_get()->counter = trace->counter + (uint64_t)(body->draws * s->steps);
@@ -182,7 +183,9 @@ static bool run(scan *s, wb_trace *trace) {
         wb_body_unref(body);
         return done;
     }
-    wb_array *node = wb_scan_node(body, trace->outer, s->steps, s->desc.reverse);
+    wb_array **inputs = wb_trace_inputs(trace);
+    wb_array *node = wb_scan_node(body, inputs, s->steps, s->desc.reverse);
+    wb_release(inputs);
     return node && give_results(s, node->body, node);
 }
 

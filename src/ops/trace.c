@@ -27,11 +27,13 @@ bool wb_copier_set(wb_copier *copier, const wb_array *x, wb_array *copy) {
     return true;
 }
 
-static wb_array *copy_with(const wb_array *x, wb_array *const *inputs) {
+static wb_array *copy_with(const wb_copier *copier, const wb_array *x, wb_array *const *inputs) {
     wb_array *copy = wb_node_with((wb_op)x->op, (wb_dtype)x->dtype, x->ndim, x->sizes, x->ninputs,
                                   inputs, x->nattributes, x->attributes);
     if (!copy) return NULL;
     memcpy(copy->late, x->late, sizeof copy->late);
+    if (x->op == WB_OP_scan) copy->late[0] += copier->draws;
+    if (x->op == WB_OP_uniform || x->op == WB_OP_normal) copy->late[1] += copier->draws;
     copy->flags |= x->flags & (WB_NODE_WEAK | WB_NODE_UNTIED);
     if (x->body) copy->body = wb_body_ref(x->body);
     return copy;
@@ -43,7 +45,7 @@ static wb_array *copy_node(wb_copier *copier, const wb_array *x) {
     if (x->ninputs > WB_INLINE_INPUTS) inputs = wb_alloc((size_t)x->ninputs * sizeof *inputs);
     if (!inputs) return NULL;
     for (int i = 0; i < x->ninputs; i++) inputs[i] = wb_copier_get(copier, x->inputs[i]);
-    wb_array *copy = copy_with(x, inputs);
+    wb_array *copy = copy_with(copier, x, inputs);
     if (inputs != few) wb_release(inputs);
     return copy && wb_copier_set(copier, x, copy) ? copy : NULL;
 }
@@ -86,14 +88,17 @@ void wb_copier_end(wb_copier *copier) {
 
 /* ---- traces ---- */
 
-static wb_array *stand_in(void *context, wb_array *x);
+static wb_array *capture(void *context, wb_array *x);
 
-bool wb_trace_begin(wb_trace *trace) {
+bool wb_trace_begin(wb_trace *trace, wb_array *(*stand_in)(void *context, wb_array *x),
+                    void *context) {
     wb_thread *thread = wb_thread_get();
-    *trace = (wb_trace){.copier = {.stand_in = stand_in, .context = trace}};
+    *trace = (wb_trace){.copier = {.stand_in = stand_in, .context = context}};
+    if (!stand_in) trace->copier.stand_in = capture, trace->copier.context = trace;
     if (!thread) return false;
     if (thread->depth == UINT8_MAX) {
-        (void)wb_fail(WB_ERROR_ARGUMENT, "scan: more than %d scans in one another", UINT8_MAX);
+        (void)wb_fail(WB_ERROR_ARGUMENT, "scan: at most %d scans can be inside one another",
+                      UINT8_MAX);
         return false;
     }
     if (wb_scope_open() != WB_OK) return false;
@@ -102,37 +107,25 @@ bool wb_trace_begin(wb_trace *trace) {
     return trace->is_open = true;
 }
 
-static wb_array *given(wb_trace *trace, wb_array *outer, int ndim) {
-    const int64_t number = trace->count;
-    if (!WB_GROW(trace->given, number, trace->given_capacity) ||
-        !WB_GROW(trace->outer, number, trace->outer_capacity))
-        return NULL;
+wb_array *wb_trace_given(wb_trace *trace, wb_given kind, wb_array *outer) {
+    const int ndim = outer->ndim - (kind == WB_GIVEN_SLICE);
+    const int64_t number = 0; /* once all are known */
+    if (!WB_GROW(trace->given, trace->count, trace->capacity)) return NULL;
     wb_array *x = wb_node_with(WB_OP_placeholder, (wb_dtype)outer->dtype, ndim, outer->sizes, 0,
                                NULL, 1, &number);
     if (!x || !wb_copier_set(&trace->copier, x, x)) return NULL;
     x->device = outer->device;
-    trace->given[number] = x, trace->outer[number] = outer;
-    trace->count++;
+    trace->given[trace->count++] = (struct wb_trace_given){x, wb_ref(outer), kind};
     return x;
-}
-
-wb_array *wb_trace_carry(wb_trace *trace, wb_array *outer) {
-    trace->ncarries++;
-    return given(trace, outer, outer->ndim);
-}
-
-wb_array *wb_trace_slice(wb_trace *trace, wb_array *outer) {
-    trace->nslices++;
-    return given(trace, outer, outer->ndim - 1);
 }
 
 /* Weak numbers are copied, since their type depends on what they meet; what was made outside, and
  * numbers in memory, are captured. */
-static wb_array *stand_in(void *context, wb_array *x) {
+static wb_array *capture(void *context, wb_array *x) {
     wb_trace *trace = context;
-    const uint8_t depth = wb_thread_get()->depth;
     if (x->flags & WB_NODE_WEAK) return NULL;
-    if (wb_is_evaluated(x) || x->depth < depth) return given(trace, x, x->ndim);
+    if (wb_is_evaluated(x) || x->depth < wb_thread_get()->depth)
+        return wb_trace_given(trace, WB_GIVEN_CAPTURED, x);
     if (x->op == WB_OP_placeholder)
         return wb_fail_null(WB_ERROR_ARGUMENT,
                             "scan: the body uses %s, which another body was given; return it there "
@@ -152,13 +145,24 @@ static bool copy_results(wb_trace *trace, int32_t nresults, wb_array *const *res
     return true;
 }
 
+/* Numbers the placeholders: carries, slices, captured arrays. */
+static void give(const wb_trace *trace, wb_body *body) {
+    int32_t *counts[WB_GIVEN_COUNT] = {&body->ncarries, &body->nslices, &body->ncaptured};
+    int32_t number = 0;
+    for (int kind = 0; kind < WB_GIVEN_COUNT; kind++)
+        for (int64_t i = 0; i < trace->count; i++) {
+            if ((int)trace->given[i].kind != kind) continue;
+            body->given[number] = wb_ref(trace->given[i].placeholder);
+            body->given[number]->attributes[0] = number;
+            number++, ++*counts[kind];
+        }
+}
+
 static wb_body *body_of(const wb_trace *trace, int32_t nresults, wb_array *const *results) {
     wb_body *body = wb_body_new((int32_t)trace->count, nresults);
     if (!body) return NULL;
-    body->ncarries = trace->ncarries, body->nslices = trace->nslices;
-    body->ncaptured = (int32_t)trace->count - trace->ncarries - trace->nslices;
+    give(trace, body);
     body->nresults = nresults;
-    for (int64_t i = 0; i < trace->count; i++) body->given[i] = wb_ref(trace->given[i]);
     for (int32_t r = 0; r < nresults; r++) body->results[r] = wb_ref(results[r]);
     body->draws = (int64_t)(wb_thread_get()->counter - trace->counter);
     return body;
@@ -172,6 +176,16 @@ wb_body *wb_trace_close(wb_trace *trace, int32_t nresults, wb_array *const *resu
     return body;
 }
 
+wb_array **wb_trace_inputs(const wb_trace *trace) {
+    wb_array **inputs = wb_alloc((size_t)(trace->count + 1) * sizeof *inputs);
+    for (int64_t i = 0; inputs && i < trace->count; i++)
+        inputs[trace->given[i].placeholder->attributes[0]] = trace->given[i].outer;
+    return inputs;
+}
+
+void wb_trace_step_out(void) { wb_thread_get()->depth--; }
+void wb_trace_step_in(void) { wb_thread_get()->depth++; }
+
 void wb_trace_leave(wb_trace *trace) {
     if (!trace->is_open) return;
     trace->is_open = false;
@@ -182,9 +196,9 @@ void wb_trace_leave(wb_trace *trace) {
 void wb_trace_end(wb_trace *trace) {
     wb_trace_leave(trace);
     wb_copier_end(&trace->copier);
+    for (int64_t i = 0; trace->given && i < trace->count; i++) wb_unref(trace->given[i].outer);
     wb_release(trace->given);
-    wb_release(trace->outer);
-    trace->given = trace->outer = NULL;
+    trace->given = NULL, trace->count = 0;
 }
 
 /* ---- the node of a scan ---- */
@@ -195,8 +209,9 @@ wb_array *wb_scan_node(wb_body *body, wb_array *const *inputs, int64_t steps, bo
                                                     [WB_SCAN_REVERSE] = reverse,
                                                     [WB_SCAN_CARRIES] = body->ncarries,
                                                     [WB_SCAN_SLICES] = body->nslices};
-    wb_array *node = wb_node_with(WB_OP_scan, WB_F32, 1, &none, wb_body_given(body), inputs,
-                                  WB_SCAN_ATTRIBUTES, attributes);
+    wb_array *node = inputs ? wb_node_with(WB_OP_scan, WB_F32, 1, &none, wb_body_given(body),
+                                           inputs, WB_SCAN_ATTRIBUTES, attributes)
+                            : NULL;
     if (!node) {
         wb_body_unref(body);
         return NULL;

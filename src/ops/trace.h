@@ -14,6 +14,7 @@ typedef struct wb_copier {
     /* What stands for x in the copy. NULL: x is copied, unless an error is recorded. */
     wb_array *(*stand_in)(void *context, wb_array *x);
     void *context;
+    int64_t draws;  /* by how much random counters of the copies are further on */
     wb_table table; /* of nodes, by address */
     wb_array **copies;
     int64_t capacity;
@@ -31,25 +32,41 @@ void wb_copier_end(wb_copier *copier);
 
 /* ---- traces ---- */
 
+/* What a placeholder stands for: the inputs of a scan, in their order. */
+typedef enum wb_given {
+    WB_GIVEN_CARRY,
+    WB_GIVEN_SLICE,
+    WB_GIVEN_CAPTURED,
+    WB_GIVEN_COUNT
+} wb_given;
+
 typedef struct wb_trace {
     wb_copier copier;
-    int32_t ncarries, nslices;
-    int64_t count, given_capacity, outer_capacity;
-    wb_array **given; /* placeholders, in the scope of the trace */
-    wb_array **outer; /* the arrays outside that they stand for, or are slices of */
+    int64_t count, capacity;
+    struct wb_trace_given {
+        wb_array *placeholder; /* in the scope of the trace */
+        wb_array *outer;       /* what it stands for outside, or is a slice of; referred to */
+        wb_given kind;
+    } * given;
     uint64_t counter; /* the random counter when it began */
     bool is_open;
 } wb_trace;
 
-/* Opens a scope; until wb_trace_leave nothing is computed on this thread. */
-bool wb_trace_begin(wb_trace *trace);
-/* The next placeholder: a carry or an input as a whole. All carries come first, then all slices. */
-wb_array *wb_trace_carry(wb_trace *trace, wb_array *outer);
-/* The same for one step of an input whose last dimension is that of the steps. */
-wb_array *wb_trace_slice(wb_trace *trace, wb_array *outer);
-/* The body that gives these results; arrays of outside that they are made of become captured ones,
- * behind the trace's carries and slices. NULL with an error recorded. */
+/* Opens a scope; until wb_trace_leave nothing is computed on this thread. stand_in (and its
+ * context): what stands for x, which leads to the results, in the body; NULL: it is copied, unless
+ * an error is recorded. Without it arrays of outside are captured. */
+bool wb_trace_begin(wb_trace *trace, wb_array *(*stand_in)(void *context, wb_array *x),
+                    void *context);
+/* A placeholder; of a slice, for one step of an array whose last dimension is that of the steps. */
+wb_array *wb_trace_given(wb_trace *trace, wb_given kind, wb_array *outer);
+/* The body that gives these results; the first ones are its carries. NULL with an error recorded.
+ * */
 wb_body *wb_trace_close(wb_trace *trace, int32_t nresults, wb_array *const *results);
+/* The inputs of the scan that runs the body: to be released. NULL when out of memory. */
+wb_array **wb_trace_inputs(const wb_trace *trace);
+/* Between the two, what is made is outside of the body. */
+void wb_trace_step_out(void);
+void wb_trace_step_in(void);
 /* Ends the tracing; may come twice. The lists stay until wb_trace_end. */
 void wb_trace_leave(wb_trace *trace);
 void wb_trace_end(wb_trace *trace);
@@ -59,8 +76,8 @@ void wb_trace_end(wb_trace *trace);
 /* Attributes of a scan. Its inputs: carries, inputs with the steps last, captured arrays. */
 enum { WB_SCAN_STEPS, WB_SCAN_REVERSE, WB_SCAN_CARRIES, WB_SCAN_SLICES, WB_SCAN_ATTRIBUTES };
 
-/* Takes over the caller's reference to the body, also on failure. late[0] of the node, which is 0
- * at first, is added to the random counters of its body. */
+/* Takes over the caller's reference to the body, also on failure; NULL inputs are one. late[0] of
+ * the node, which is 0 at first, is added to the random counters of its body. */
 wb_array *wb_scan_node(wb_body *body, wb_array *const *inputs, int64_t steps, bool reverse);
 /* Result r: a carry after the last step, or an output of all steps, the steps last. */
 wb_array *wb_scan_result(wb_array *scan, int32_t r);

@@ -236,8 +236,85 @@ static void a_scan_is_a_loop(void **state) {
     }
 }
 
+/* ---- derivatives ---- */
+
+/* A number made of everything that the scan gives. */
+static wb_array *loss_of(const body *b, wb_array **carries, wb_array **outputs) {
+    wb_array *loss = wb_number(0);
+    for (int i = 0; i < b->ncarries; i++)
+        loss = wb_add(loss, wb_sum(wb_mul_number(wb_square(carries[i]), 0.5 + i)));
+    for (int j = 0; j < b->noutputs; j++)
+        loss = wb_add(loss, wb_sum(wb_sin(wb_mul_number(outputs[j], 1 + j))));
+    return loss;
+}
+
+/* The arrays that gradients are taken of: carries, inputs, weights. */
+static int list_all(problem *p, wb_array **all) {
+    int count = 0;
+    for (int i = 0; i < p->body->ncarries; i++) all[count++] = p->carries[i];
+    for (int k = 0; k < p->body->ninputs; k++) all[count++] = p->inputs[k];
+    for (int i = 0; i < MOST; i++) all[count++] = p->w.w[i];
+    return count;
+}
+
+static void a_gradient_is_the_loops(void **state) {
+    const body *b = *state;
+    for (int reverse = 0; reverse < 2; reverse++) {
+        for (int64_t steps = 1; steps < 6; steps += 2) {
+            problem p = make(b, WB_F32, steps, reverse);
+            wb_array *carries[MOST], *outputs[MOST], *all[3 * MOST], *g[2][3 * MOST];
+            const int count = list_all(&p, all);
+            wb_seed(3);
+            as_loop(&p, carries, outputs);
+            assert_int_equal(wb_gradient_of(loss_of(b, carries, outputs), count, all, g[0]), WB_OK);
+            for (int read = 0; read < 2; read++) { /* also after the loss was computed */
+                wb_seed(3);
+                as_scan(&p, carries, outputs);
+                wb_array *loss = loss_of(b, carries, outputs);
+                if (read) assert_true(isfinite(wb_item(loss)));
+                if (wb_gradient_of(loss, count, all, g[1]) != WB_OK)
+                    fail_msg("%s", wb_error_message());
+                for (int i = 0; i < count; i++) {
+                    if (!g[0][i] && g[1][i]) assert_true(wb_item(wb_sum(wb_abs(g[1][i]))) == 0);
+                    if (!g[0][i]) continue;
+                    assert_non_null(g[1][i]);
+                    assert_alike(g[1][i], g[0][i], false, "a gradient");
+                }
+            }
+        }
+    }
+}
+
+static wb_array *scan_loss(void *context, int count, wb_array *const *arrays) {
+    problem p = *(problem *)context;
+    wb_array *carries[MOST], *outputs[MOST];
+    int at = 0;
+    for (int i = 0; i < p.body->ncarries; i++) p.carries[i] = arrays[at++];
+    for (int k = 0; k < p.body->ninputs; k++) p.inputs[k] = arrays[at++];
+    for (int i = 0; at < count; i++) p.w.w[i] = arrays[at++];
+    wb_seed(3);
+    as_scan(&p, carries, outputs);
+    return loss_of(p.body, carries, outputs);
+}
+
+static void derivatives_agree_with_differences(void **state) {
+    const body *b = *state;
+    wb_device *device = NULL;
+    (void)device;
+    for (int reverse = 0; reverse < 2; reverse++) {
+        problem p = make(b, WB_F64, 3, reverse);
+        wb_array *all[3 * MOST];
+        const int count = list_all(&p, all);
+        for (int order = 1; order <= 2; order++)
+            if (wb_gradient_check(scan_loss, &p, count, all, order, 2e-6) != WB_OK)
+                fail_msg("order %d: %s", order, wb_error_message());
+    }
+}
+
 int main(void) {
     static test_list tests;
     ADD_ROWS(&tests, bodies, a_scan_is_a_loop);
+    ADD_ROWS(&tests, bodies, a_gradient_is_the_loops);
+    ADD_ROWS(&tests, bodies, derivatives_agree_with_differences);
     return run_test_list("ops/test_scan", &tests, NULL, NULL);
 }

@@ -1,0 +1,17 @@
+/* Walks inside walks: the derivative of an operation that has a graph of its own. */
+#ifndef WB_GRADIENT_WALK_H
+#define WB_GRADIENT_WALK_H
+
+#include "array/array.h"
+
+/* gradients[i] = sum over the results of their cotangent times d result / d arrays[i]; NULL where
+ * none of them depends on it. Results whose cotangent is NULL are left out. The nodes are none of
+ * the walk around it, whose scratch fields they would share. */
+wb_status wb_walk_inside(int nresults, wb_array *const *results, wb_array *const *cotangents,
+                         int count, wb_array *const *arrays, wb_array **gradients);
+
+/* The derivative of a scan: out[i] = cotangent of input i where want[i]. cotangents has one for
+ * each result, or NULL. False with an error recorded. */
+bool wb_pull_scan(wb_array *scan, wb_array *const *cotangents, const bool *want, wb_array **out);
+
+#endif
