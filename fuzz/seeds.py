@@ -43,26 +43,36 @@ def zipped(entries, zip64=False):
     return out + directory + end
 
 
+def bson(value):
+    """A document of texts, numbers, None, lists and dictionaries."""
+    out = b""
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+        kind, data = {str: lambda: (2, struct.pack("<I", len(item.encode()) + 1) + item.encode() + b"\0"),
+                      int: lambda: (0x12, struct.pack("<q", item)), float: lambda: (1, struct.pack("<d", item)),
+                      dict: lambda: (3, bson(item)), list: lambda: (4, bson(item)), type(None): lambda: (10, b"")}[type(item)]()
+        out += bytes([kind]) + str(key).encode() + b"\0" + data
+    return struct.pack("<I", len(out) + 5) + out + b"\0"
+
+
 def files():
-    values = {"epoch": 3, "list": {"kind": "list"}, "list.1": {"real": 0.5}, "s": {"kind": "struct", "type": "T", "names": ["b", "a"]},
-              "s.a": None, "big": {"integer": "9223372036854775807"}, "nan": {"real": "nan:7ff8000000000000"}}
-    notes = {"weber.values": json.dumps(values), "weber.shared": json.dumps({"list.2": "w", "s.b": "list"}), "format": "pt"}
+    notes = {"weber.shared": json.dumps({"list.2": "list.1", "tied": "list"}), "format": "pt"}
     yield "safetensors/empty", safetensors({}, 0)
     yield "safetensors/one", safetensors({"a": tensor("F32", [2, 1], 0, 8)}, 8)
     yield "safetensors/nested", safetensors({"a.1.w": tensor("U8", [2], 0, 2), "a.1": tensor("BF16", [], 2, 4),
                                              "a.10.w": tensor("I16", [1], 4, 6), "b": tensor("F8_E4M3", [0], 6, 6)}, 6)
-    yield "safetensors/notes", safetensors({"__metadata__": notes, "w": tensor("F64", [1], 0, 8)}, 8)
+    yield "safetensors/notes", safetensors({"__metadata__": notes, "list.1": tensor("F64", [1], 0, 8)}, 8)
     yield "safetensors/spaces", safetensors(b'{"\\u03c3": {"dtype":"BOOL","shape":[1],"data_offsets":[0,1]}}   ', 1)
     yield "npy/c", npy("'<f4'", False, (2, 3), 24)
     yield "npy/fortran", npy("'>i8'", True, (2,), 16, 2)
     yield "npy/scalar", npy("'|u1'", True, (), 1, 3)
     yield "npy/structure", npy("[('a', '<f4'), ('b', [('c', '|u1', (2,))])]", False, (1,), 6)
     array = npy("'<f2'", False, (2,), 4)
-    note = json.dumps({"metadata": {"a": "b"}, "values": {**values, "list": {"kind": "list"}}, "shared": {"list.2": "a", "s.b": "list"}})
+    a = {"tag": "struct", "type": {"tag": "datatype", "params": [], "name": ["Weber", "Array"]}, "data": ["a"]}
+    tree = bson({"tree": {"w": a, "epoch": 3, "list": [0.5, a, None, "x"]}, "metadata": {"format": "pt"}})
     yield "npz/empty", zipped([])
     yield "npz/stored", zipped([("a.npy", array, 0), ("b.c.npy", array, 0), ("d/", b"", 0)])
     yield "npz/deflated", zipped([("a.npy", array, 8), ("text", b"hello" * 9, 8)])
-    yield "npz/notes", zipped([("a.npy", array, 8), ("weber.json", note.encode(), 0)])
+    yield "npz/notes", zipped([("a.npy", array, 8), ("weber.bson", tree, 0)])
     yield "npz/zip64", zipped([("a.npy", array, 0), ("b.npy", array, 8)], zip64=True)
     names = b"\0".join([b"0.weight", b"0.bias", b"3.weight", b"h.0.attn.c", b"a.b.c.weight", b"layer1_2"]) + b"\0"
     tables = [b"0.weight -> layers.1.weight flip # Conv2d\n*.bias   -> layers.*+1.bias\n3.weight -> x transpose\n",

@@ -153,7 +153,10 @@ typedef struct wb_convert_desc {
 } wb_convert_desc;
 
 /* The tree of one file into another, of the format that its name says:
- * wb_convert("lenet.safetensors", "lenet.npz", .rename = table). */
+ * wb_convert("lenet.safetensors", "lenet.npz", .rename = table). What the format cannot hold is
+ * left out, and a warning lists it; it is an error if nothing remains. .safetensors holds named
+ * arrays and texts about the file; .bson and .npz hold numbers, texts, lists and maps, too; .npz
+ * also Julia's structs with their fields. */
 #define wb_convert(from, ...)     WB_CONVERT(from, __VA_ARGS__, .start_ = 0)
 #define WB_CONVERT(from, to, ...) wb_convert_make(from, to, (wb_convert_desc){__VA_ARGS__})
 WB_API wb_status wb_convert_make(const char *from, const char *to, wb_convert_desc desc);
@@ -163,6 +166,9 @@ WB_API wb_status wb_convert_make(const char *from, const char *to, wb_convert_de
  * What cannot be made, as an anonymous function or a layer that Weber lacks, is an error that names
  * the place; wb_load still puts the arrays into a model that you give. */
 WB_API wb_layer *wb_load_model(const char *path, const char *key);
+/* The same for arrays that have no structure beside them, as other libraries write: structure is
+ * the text, "Chain(Dense(10 => 5, relu), Dense(5 => 2))"; it comes before the file's own. */
+WB_API wb_layer *wb_load_model_as(const char *path, const char *key, const char *structure);
 
 /* ---- files as trees ---- */
 

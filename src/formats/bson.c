@@ -13,7 +13,7 @@ uint64_t wb_bson_bits(const unsigned char *bytes, int64_t size_bytes) {
 }
 
 static int64_t int32_at(const wb_bson *b, int64_t at) {
-    return (int32_t)(uint32_t)wb_bson_bits(b->file->map.bytes + at, 4);
+    return (int32_t)(uint32_t)wb_bson_bits(b->map.bytes + at, 4);
 }
 
 bool wb_bson_may_take(wb_bson *b, int64_t size_bytes, int64_t offset) {
@@ -55,7 +55,7 @@ static bool too_long(wb_bson *b, const wb_bson_element *e, const char *what, int
 static bool measure_document(wb_bson *b, wb_bson_element *e, int64_t left) {
     const int64_t size = int32_at(b, e->at);
     if (size < LEAST_DOCUMENT || size > left) return too_long(b, e, "a document", size, left);
-    if (b->file->map.bytes[e->at + size - 1] != 0) {
+    if (b->map.bytes[e->at + size - 1] != 0) {
         wb_bson_fault(b, e->at + size - 1, "no zero byte ends the document that begins at %lld",
                       (long long)e->at);
         return false;
@@ -67,7 +67,7 @@ static bool measure_document(wb_bson *b, wb_bson_element *e, int64_t left) {
 static bool measure_string(wb_bson *b, wb_bson_element *e, int64_t left) {
     const int64_t size = int32_at(b, e->at);
     if (size < 1 || size > left - 4) return too_long(b, e, "a text", size, left - 4);
-    if (b->file->map.bytes[e->at + 4 + size - 1] != 0) {
+    if (b->map.bytes[e->at + 4 + size - 1] != 0) {
         wb_bson_fault(b, e->at + 4 + size - 1, "no zero byte ends the text that begins at %lld",
                       (long long)e->at + 4);
         return false;
@@ -79,7 +79,7 @@ static bool measure_string(wb_bson *b, wb_bson_element *e, int64_t left) {
 static bool measure_binary(wb_bson *b, wb_bson_element *e, int64_t left) {
     const int64_t size = int32_at(b, e->at);
     if (size < 0 || size > left - 5) return too_long(b, e, "data", size, left - 5);
-    const int kind = b->file->map.bytes[e->at + 4];
+    const int kind = b->map.bytes[e->at + 4];
     if (kind != 0) {
         wb_bson_fault(b, e->at + 4, "data of kind %d, where Julia writes 0", kind);
         return false;
@@ -95,8 +95,8 @@ static bool measure(wb_bson *b, wb_bson_element *e, int64_t left) {
     if (left < least) return too_long(b, e, "a value", least, left);
     if (fixed >= 0) {
         e->size_bytes = fixed;
-        if (e->type != WB_BSON_BOOL || b->file->map.bytes[e->at] <= 1) return true;
-        wb_bson_fault(b, e->at, "a bool is %d", b->file->map.bytes[e->at]);
+        if (e->type != WB_BSON_BOOL || b->map.bytes[e->at] <= 1) return true;
+        wb_bson_fault(b, e->at, "a bool is %d", b->map.bytes[e->at]);
         return false;
     }
     if (e->type == WB_BSON_STRING) return measure_string(b, e, left);
@@ -109,7 +109,7 @@ static bool is_known(uint8_t type) {
 }
 
 static bool read_key(wb_bson *b, const wb_bson_cursor *c, wb_bson_element *e) {
-    const unsigned char *key = b->file->map.bytes + c->at + 1;
+    const unsigned char *key = b->map.bytes + c->at + 1;
     const unsigned char *end = memchr(key, 0, (size_t)(c->end - c->at - 1));
     if (!end) {
         wb_bson_fault(b, c->at + 1, "no zero byte ends the key");
@@ -132,7 +132,7 @@ bool wb_bson_next(wb_bson *b, wb_bson_cursor *c, wb_bson_element *e) {
         wb_bson_fault(b, c->at, "back-references lead here too often");
         return false;
     }
-    const uint8_t type = b->file->map.bytes[c->at];
+    const uint8_t type = b->map.bytes[c->at];
     if (!is_known(type)) {
         wb_bson_fault(b, c->at, "%s (type %02x), in a document that goes on to offset %lld",
                       type ? "a value that Julia does not write" : "an end", (unsigned)type,
@@ -159,7 +159,7 @@ bool wb_bson_key_is(const wb_bson_element *e, const char *key) {
 }
 
 const unsigned char *wb_bson_bytes(const wb_bson *b, const wb_bson_element *e) {
-    return b->file->map.bytes + e->at;
+    return b->map.bytes + e->at;
 }
 
 bool wb_bson_text_is(const wb_bson *b, const wb_bson_element *e, const char *text) {
@@ -183,7 +183,7 @@ int64_t wb_bson_integer(const wb_bson *b, const wb_bson_element *e) {
 /* ---- the whole ---- */
 
 static bool measure_top(wb_bson *b, wb_bson_element *top) {
-    const wb_mapping *map = &b->file->map;
+    const wb_mapping *map = &b->map;
     *top = (wb_bson_element){.type = WB_BSON_DOCUMENT, .key = ""};
     if (map->size_bytes < LEAST_DOCUMENT) {
         wb_bson_fault(b, 0, "the file is cut short: it has %lld bytes, the least is 5",
@@ -198,7 +198,7 @@ static bool measure_top(wb_bson *b, wb_bson_element *top) {
 }
 
 wb_status wb_bson_check(wb_bson *b, wb_bson_element *top) {
-    b->steps = b->file->map.size_bytes * STEPS_PER_BYTE + STEPS_AT_LEAST;
+    b->steps = b->map.size_bytes * STEPS_PER_BYTE + STEPS_AT_LEAST;
     if (!measure_top(b, top)) return b->status;
     wb_bson_cursor open[WB_BSON_DEPTH];
     int depth = 1;
@@ -231,4 +231,6 @@ const wb_format wb_format_bson = {.name = "BSON",
                                   .extension = ".bson",
                                   .recognises = recognises,
                                   .read = wb_bson_read,
-                                  .write = wb_bson_write};
+                                  .write = wb_bson_write,
+                                  .refuses = wb_bson_refuses,
+                                  .has_values = true};

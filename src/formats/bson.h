@@ -49,7 +49,9 @@ typedef struct wb_bson_entry {
 
 /* A file being read. Once status is an error, it stays, and nothing more is found. */
 typedef struct wb_bson {
-    wb_file *file;
+    wb_file *file;      /* for its arena, and for messages */
+    wb_mapping map;     /* what is read: the file, or an entry of it */
+    int64_t map_offset; /* of its first byte in the file */
     wb_status status;
     /* elements that may still be gone over: back-references may lead to the same bytes again and
      * again */
@@ -60,7 +62,7 @@ typedef struct wb_bson {
 
 /* Records the error and makes it b's status. */
 #define wb_bson_fault(b, offset, ...)                                                              \
-    ((void)((b)->status = wb_file_fault((b)->file, offset, __VA_ARGS__)))
+    ((void)((b)->status = wb_file_fault((b)->file, (b)->map_offset + (offset), __VA_ARGS__)))
 
 /* Whether the arena may still give so much; before each wb_arena_take on the file's word. */
 bool wb_bson_may_take(wb_bson *b, int64_t size_bytes, int64_t offset);
@@ -151,5 +153,15 @@ bool wb_bson_set_number(wb_record *record, const wb_bson_number *number,
 wb_status wb_bson_read(wb_file *file);
 wb_status wb_bson_write(const wb_record *root, const wb_record *metadata, FILE *stream,
                         const char *path);
+
+const char *wb_bson_refuses(const wb_record *record);
+
+/* A tree whose arrays are elsewhere, each called by its record's text: a struct of this type with
+ * the text. Other structs keep type and fields; what Julia would make of it does not matter. */
+#define WB_BSON_ARRAY_TYPE "Weber.Array"
+wb_status wb_bson_write_tree(const wb_record *root, FILE *stream, const char *path);
+/* The tree in bytes that lie at the offset in the file, or in its arena; NULL with the error
+ * recorded. */
+wb_record *wb_bson_read_tree(wb_file *file, const wb_mapping *map, int64_t offset);
 
 #endif

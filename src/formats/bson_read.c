@@ -31,7 +31,7 @@ static wb_record *make(reader *r, wb_record_kind kind, int64_t offset) {
     if (!wb_bson_may_take(b, sizeof(wb_record), offset)) return NULL;
     wb_record *record = wb_record_new(&b->file->arena, kind);
     if (record)
-        record->offset = offset;
+        record->offset = b->map_offset + offset;
     else
         b->status = WB_ERROR_MEMORY;
     return record;
@@ -40,7 +40,8 @@ static wb_record *make(reader *r, wb_record_kind kind, int64_t offset) {
 static bool make_room(reader *r, wb_record *record, int64_t count, bool has_names) {
     wb_bson *b = &r->bson;
     const int64_t pointer = sizeof(void *);
-    if (!wb_bson_may_take(b, (count * pointer + 16) * (1 + has_names), record->offset))
+    if (!wb_bson_may_take(b, (count * pointer + 16) * (1 + has_names),
+                          record->offset - b->map_offset))
         return false;
     if (wb_record_room(&b->file->arena, record, count, has_names)) return true;
     b->status = WB_ERROR_MEMORY;
@@ -197,12 +198,30 @@ static bool has_bytes(reader *r, const char *type, int64_t count, const wb_bson_
     return false;
 }
 
+/* Elements of a type without bits, as the values of an IdSet are: nothing is nothing, others are
+ * structs without fields. One record stands in all places. */
+static wb_record *read_empty_elements(reader *r, const char *type, const shape *s,
+                                      const wb_bson_element *data) {
+    const bool is_nothing = strcmp(type, "Core.Nothing") == 0 || strcmp(type, "Nothing") == 0;
+    wb_record *list = make(r, WB_RECORD_LIST, data->offset);
+    wb_record *one = make(r, is_nothing ? WB_RECORD_NULL : WB_RECORD_STRUCT, data->offset);
+    if (!list || !one || !make_room(r, list, s->count, false)) return NULL;
+    if (!is_nothing && !(one->type = copy(r, type, (int64_t)strlen(type), data->offset)))
+        return NULL;
+    for (int64_t i = 0; i < s->count; i++) list->children[i] = one;
+    list->depth = 1;
+    return list;
+}
+
 /* Numbers that Weber has become an array; others stay bytes. */
 static wb_record *read_elements(reader *r, const char *type, const shape *s,
                                 const wb_bson_element *data) {
     const wb_bson_number *number = wb_bson_number_of(type);
     const bool is_known = number && number->dtype >= 0;
     if (!has_bytes(r, type, s->count, data)) return NULL;
+    const bool is_empty = !number && s->count && !data->size_bytes;
+    if (is_empty && s->count <= r->bson.map.size_bytes)
+        return read_empty_elements(r, type, s, data);
     if (is_known && number->dtype == WB_BOOL && !are_bools(r, data)) return NULL;
     wb_record *record =
         is_known ? make(r, WB_RECORD_ARRAY, data->offset) : make_opaque(r, type, data->offset);
@@ -468,7 +487,7 @@ static wb_record *read_value(reader *r, const wb_bson_element *e, int64_t *expan
     const int depth = r->depth;
     wb_record *record = read_new(r, &v);
     if (!record) return NULL;
-    record->offset = v.element.offset;
+    record->offset = r->bson.map_offset + v.element.offset;
     if (r->depth == depth) *expanded += record->count;
     if (!v.entry) return record;
     v.entry->record = record;
@@ -482,8 +501,8 @@ static wb_record *read_value(reader *r, const wb_bson_element *e, int64_t *expan
 static void add(reader *r, frame *f, const wb_record *child, int64_t expanded) {
     f->expanded += expanded;
     if (child->depth >= f->record->depth) f->record->depth = child->depth + 1;
-    if (f->expanded > MOST_EXPANDED + r->bson.file->map.size_bytes)
-        wb_bson_fault(&r->bson, f->record->offset,
+    if (f->expanded > MOST_EXPANDED + r->bson.map.size_bytes)
+        wb_bson_fault(&r->bson, f->record->offset - r->bson.map_offset,
                       "back-references repeat what is here more than %d times", MOST_EXPANDED);
 }
 
@@ -535,24 +554,29 @@ static wb_record *find_metadata(wb_record *root) {
     return NULL;
 }
 
-static void read_tree(reader *r) {
+static wb_record *read_tree(reader *r) {
     wb_bson *b = &r->bson;
     wb_bson_element top;
     int64_t expanded;
-    if (wb_bson_check(b, &top) != WB_OK || !wb_bson_index(b, &top)) return;
+    if (wb_bson_check(b, &top) != WB_OK || !wb_bson_index(b, &top)) return NULL;
     wb_record *root = read_value(r, &top, &expanded);
     read_children(r);
-    if (b->status != WB_OK) return;
-    b->file->root = root;
-    b->file->metadata = find_metadata(root);
+    return b->status == WB_OK ? root : NULL;
+}
+
+wb_record *wb_bson_read_tree(wb_file *file, const wb_mapping *map, int64_t offset) {
+    reader *r = wb_alloc(sizeof *r);
+    if (!r) return NULL;
+    r->bson = (wb_bson){.file = file, .map = *map, .map_offset = offset};
+    wb_record *root = read_tree(r);
+    wb_release(r);
+    return root;
 }
 
 wb_status wb_bson_read(wb_file *file) {
-    reader *r = wb_alloc(sizeof *r);
-    if (!r) return WB_ERROR_MEMORY;
-    r->bson = (wb_bson){.file = file};
-    read_tree(r);
-    const wb_status status = r->bson.status;
-    wb_release(r);
-    return status;
+    wb_record *root = wb_bson_read_tree(file, &file->map, 0);
+    if (!root) return wb_error_status();
+    file->root = root;
+    file->metadata = find_metadata(root);
+    return WB_OK;
 }

@@ -35,6 +35,7 @@ typedef struct open_document {
 
 typedef struct writer {
     const char *path;
+    bool is_tree; /* arrays are elsewhere, structs may have fields */
     const wb_record *root;
     wb_status status;
     mark *marks;
@@ -91,8 +92,12 @@ static bool too_large(writer *w) {
 
 /* ---- survey: what is there, what is shared, what cannot be written ---- */
 
+static wb_dtype dtype_of(const wb_record *r) {
+    return (wb_dtype)(r->array ? r->array->dtype : r->dtype);
+}
+
 static int64_t array_shape(const wb_record *r, wb_dtype *dtype, const int64_t **sizes) {
-    *dtype = (wb_dtype)(r->array ? r->array->dtype : r->dtype);
+    *dtype = dtype_of(r);
     *sizes = r->array ? r->array->sizes : r->sizes;
     return r->array ? r->array->ndim : r->ndim;
 }
@@ -106,10 +111,8 @@ static int64_t array_bytes(const wb_record *r) {
 }
 
 static bool survey_array(writer *w, const wb_record *r, const place *p) {
-    wb_dtype dtype;
-    const int64_t *sizes;
-    (void)array_shape(r, &dtype, &sizes);
-    if (!wb_bson_name_of_dtype(dtype))
+    if (w->is_tree) return true;
+    if (!wb_bson_name_of_dtype(dtype_of(r)))
         return refuse(w, WB_ERROR_DTYPE, p,
                       "Julia has no such type as bf16; .safetensors has, or convert it to f32");
     const int64_t size = array_bytes(r);
@@ -137,8 +140,19 @@ static bool survey_names(writer *w, const wb_record *map, const place *p) {
     return good || refuse(w, WB_ERROR_ARGUMENT, p, "two values have the same name");
 }
 
+/* A function or `missing`: types without parameters and without fields. */
+static bool is_singleton(const wb_record *r) {
+    return r->kind == WB_RECORD_STRUCT && r->count == 0 && r->type &&
+           (wb_bson_function(r) || strcmp(r->type, "Base.Missing") == 0);
+}
+
 static bool is_marked(const wb_record *r) {
-    return r->kind == WB_RECORD_ARRAY || r->kind == WB_RECORD_LIST || r->kind == WB_RECORD_MAP;
+    return r->kind == WB_RECORD_ARRAY || r->kind == WB_RECORD_LIST || r->kind == WB_RECORD_MAP ||
+           (r->kind == WB_RECORD_STRUCT && !is_singleton(r));
+}
+
+static bool is_elsewhere(const writer *w, const wb_record *r) {
+    return w->is_tree && (r->kind == WB_RECORD_ARRAY || (r->kind == WB_RECORD_OPAQUE && r->data));
 }
 
 static const mark *mark_of(const writer *w, const wb_record *r) {
@@ -187,15 +201,17 @@ static bool survey_new(writer *w, wb_record *r, const place *p) {
     return true;
 }
 
-/* A function or `missing`: types without parameters and without fields. */
-static bool is_singleton(const wb_record *r) {
-    return r->kind == WB_RECORD_STRUCT && r->count == 0 && r->type &&
-           (wb_bson_function(r) || strcmp(r->type, "Base.Missing") == 0);
+const char *wb_bson_refuses(const wb_record *r) {
+    if (r->kind == WB_RECORD_ARRAY) return wb_bson_name_of_dtype(dtype_of(r)) ? NULL : "bf16";
+    const bool is_good = r->kind < WB_RECORD_STRUCT || is_singleton(r);
+    return is_good ? NULL : r->type ? r->type : "unknown";
 }
 
 /* Recursive, as all below, but no deeper than WB_RECORD_DEPTH. */
 static bool survey(writer *w, wb_record *r, const place *p) {
-    if ((r->kind == WB_RECORD_STRUCT && !is_singleton(r)) || r->kind == WB_RECORD_OPAQUE) {
+    const bool is_good = r->kind < WB_RECORD_STRUCT || is_singleton(r) || is_elsewhere(w, r) ||
+                         (w->is_tree && r->kind == WB_RECORD_STRUCT);
+    if (!is_good) {
         char text[256];
         (void)snprintf(text, sizeof text,
                        "a value of Julia's type %s cannot be written; its arrays can",
@@ -413,7 +429,9 @@ static void put_type_of(writer *w, const char *key, const wb_record *r) {
                                         [WB_RECORD_INTEGER] = "Int64",
                                         [WB_RECORD_REAL] = "Float64",
                                         [WB_RECORD_TEXT] = "String"};
-    if (r->kind == WB_RECORD_ARRAY)
+    if (is_elsewhere(w, r))
+        put_singleton_type(w, key, WB_BSON_ARRAY_TYPE);
+    else if (r->kind == WB_RECORD_ARRAY)
         put_array_type(w, key, r);
     else if (r->kind == WB_RECORD_LIST)
         put_tuple_type(w, key, r);
@@ -473,7 +491,17 @@ static void put_tuple(writer *w, const char *key, const wb_record *r) {
     end(w);
 }
 
-/* A NamedTuple, or a struct without fields. */
+/* The name of an array that is elsewhere. */
+static void put_name(writer *w, const char *key, const wb_record *r) {
+    begin_tagged(w, key, "struct");
+    put_singleton_type(w, "type", WB_BSON_ARRAY_TYPE);
+    begin(w, WB_BSON_ARRAY, "data");
+    put_text(w, "0", r->text ? r->text : "");
+    end(w);
+    end(w);
+}
+
+/* A NamedTuple, or a struct. */
 static void put_struct(writer *w, const char *key, const wb_record *r) {
     begin_tagged(w, key, "struct");
     put_type_of(w, "type", r);
@@ -495,6 +523,10 @@ static void put_bool(writer *w, const char *key, bool value) {
 
 /* The value itself, where it is one of _backrefs too. */
 static void put_whole(writer *w, const char *key, const wb_record *r) {
+    if (is_elsewhere(w, r)) {
+        put_name(w, key, r);
+        return;
+    }
     switch ((wb_record_kind)r->kind) {
     case WB_RECORD_BOOL:
         put_bool(w, key, r->boolean);
@@ -603,12 +635,13 @@ static void release(writer *w) {
     wb_release(w->inserts);
 }
 
-wb_status wb_bson_write(const wb_record *root, const wb_record *metadata, FILE *stream,
-                        const char *path) {
+static wb_status write(const wb_record *root, const wb_record *metadata, FILE *stream,
+                       const char *path, bool is_tree) {
     writer *w = wb_alloc(sizeof *w);
     if (!w) return WB_ERROR_MEMORY;
     w->path = path;
     w->root = root;
+    w->is_tree = is_tree;
     if (metadata && metadata->count == 0) metadata = NULL;
     if (survey_root(w, root, metadata) && survey_metadata(w, metadata)) put_file(w, root, metadata);
     if (w->status == WB_OK) flush_all(w, stream);
@@ -616,4 +649,13 @@ wb_status wb_bson_write(const wb_record *root, const wb_record *metadata, FILE *
     release(w);
     wb_release(w);
     return status;
+}
+
+wb_status wb_bson_write(const wb_record *root, const wb_record *metadata, FILE *stream,
+                        const char *path) {
+    return write(root, metadata, stream, path, false);
+}
+
+wb_status wb_bson_write_tree(const wb_record *root, FILE *stream, const char *path) {
+    return write(root, NULL, stream, path, true);
 }

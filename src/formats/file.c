@@ -121,8 +121,8 @@ const char *wb_record_name(const wb_record *r, int64_t i) {
     return r && r->names && i >= 0 && i < r->count ? r->names[i] : NULL;
 }
 
-static const char *kind_name(const wb_record *r) {
-    static const char *const names[] = {"null",     "a bool", "an integer", "a real",   "a text",
+const char *wb_record_noun(const wb_record *r) {
+    static const char *const names[] = {"nothing",  "a bool", "an integer", "a real",   "a text",
                                         "an array", "a list", "a map",      "a struct", "opaque"};
     return r ? names[r->kind] : "nothing";
 }
@@ -130,7 +130,7 @@ static const char *kind_name(const wb_record *r) {
 static bool is_kind(const wb_record *r, wb_record_kind kind, const char *wanted) {
     if (r && r->kind == kind) return true;
     if (!wb_failed())
-        (void)wb_fail(WB_ERROR_ARGUMENT, "the record is %s, not %s", kind_name(r), wanted);
+        (void)wb_fail(WB_ERROR_ARGUMENT, "the record is %s, not %s", wb_record_noun(r), wanted);
     return false;
 }
 
@@ -178,6 +178,11 @@ static const wb_record *step(const wb_record *r, const char *path, const char **
     }
     if (found) *rest = path[best] ? path + best + 1 : path + best;
     return found;
+}
+
+const wb_record *wb_record_below(const wb_record *r, const char *path) {
+    while (r && *path) r = step(r, path, &path);
+    return r;
 }
 
 static void list_names(const wb_record *r, char *text, size_t size_bytes) {

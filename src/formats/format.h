@@ -12,6 +12,22 @@ const wb_format *wb_format_of_name(const char *path);
 /* For a file to be written: by the extension alone. */
 const wb_format *wb_format_of_path(const char *path);
 
+/* What was taken out of a tree, for a message. */
+typedef struct wb_left_out {
+    int64_t count;
+    char text[600]; /* "epoch (an integer), net.3 (NNlib.#relu)", as much as there is room for */
+} wb_left_out;
+
+/* Takes out of the tree what the format cannot hold, so that the rest can be written: below the
+ * root nothing stays that it refuses. Elements of lists and fields of structs become nothing; where
+ * the format has no values, lists with gaps become maps that keep the numbers, and what has no
+ * arrays below it goes without being listed. `key` is what the root is called; "" for a file's.
+ * False: no memory. */
+bool wb_leave_out(const wb_format *format, wb_arena *arena, wb_record *root, const char *key,
+                  wb_left_out *left_out);
+/* A warning if something was. */
+void wb_warn_left_out(const wb_left_out *left_out, const wb_format *format, const char *path);
+
 /* Writes the tree so that at any moment the name is the old file or the new one, whole. */
 wb_status wb_write_file(const wb_format *format, const wb_record *root, const wb_record *metadata,
                         const char *path);

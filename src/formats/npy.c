@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-#include "formats/safetensors_flat.h"
+#include "formats/flat.h"
 
 static const char magic[] = "\x93NUMPY";
 enum { MAGIC_BYTES = 6, VERSION_BYTES = 2, TYPE_BYTES = 56 };
@@ -313,16 +313,22 @@ static int type_of(const wb_record *r, const wb_flat_array *array) {
     return -1;
 }
 
+const char *wb_npy_refuses(const wb_record *r) {
+    const wb_flat_array array = wb_flat_array_of(r);
+    return type_of(r, &array) >= 0 ? NULL : r->type ? r->type : "an array of damaged sizes";
+}
+
 size_t wb_npy_header(const wb_record *record, char header[WB_NPY_MOST_HEADER], const char *path,
                      const char *name) {
     enum { PREFIX = MAGIC_BYTES + VERSION_BYTES + 2 };
     const wb_flat_array array = wb_flat_array_of(record);
-    const int type = type_of(record, &array);
-    if (type < 0) {
+    const char *what = wb_npy_refuses(record);
+    if (what) {
         (void)wb_fail(WB_ERROR_ARGUMENT, "%s: \"%.200s\" is %s, which NumPy's files cannot hold",
-                      path, name, record->type ? record->type : "an array of damaged sizes");
+                      path, name, what);
         return 0;
     }
+    const int type = type_of(record, &array);
     char *at = header + PREFIX, *end = header + WB_NPY_MOST_HEADER;
     const char order = types[type].size == 1 ? '|' : '<';
     at += snprintf(at, (size_t)(end - at), "{'descr': '%c%s', 'fortran_order': True, 'shape': (",
@@ -356,6 +362,12 @@ static wb_status write_file(const wb_record *root, const wb_record *metadata, FI
 
 /* ---- the format ---- */
 
+static const char *refuses(const wb_record *r) {
+    if (wb_record_has_data(r)) return wb_npy_refuses(r);
+    if (wb_record_is_container(r) && r->kind != WB_RECORD_OPAQUE) return NULL;
+    return r->type ? r->type : wb_record_noun(r);
+}
+
 static bool recognises(const wb_mapping *map) {
     return wb_npy_recognises(map->bytes, map->size_bytes);
 }
@@ -373,4 +385,5 @@ const wb_format wb_format_npy = {.name = "npy",
                                  .recognises = recognises,
                                  .read = read_file,
                                  .has_metadata = true, /* none, in fact: an array is no model */
-                                 .write = write_file};
+                                 .write = write_file,
+                                 .refuses = refuses};

@@ -21,6 +21,9 @@ bool wb_npy_recognises(const unsigned char *bytes, int64_t size_bytes);
  * big-endian; NULL on failure. */
 wb_record *wb_npy_read(const wb_npy_source *source);
 
+/* What an array, or what is opaque with data, is that NumPy's files cannot hold; NULL: they can. */
+const char *wb_npy_refuses(const wb_record *record);
+
 enum { WB_NPY_MOST_HEADER = 512, WB_NPY_ALIGN = 64 };
 
 /* The header of an array that is written in Fortran's order, which is Weber's; a multiple of 64

@@ -8,19 +8,13 @@
 #include <zlib.h>
 
 #include "base/memory.h"
-#include "formats/crc.h"
+#include "formats/bson.h"
+#include "formats/flat.h"
 #include "formats/npy.h"
-#include "formats/safetensors_flat.h"
-#include "formats/safetensors_notes.h"
-
-#ifdef WEBER_CJSON
-#include <cjson/cJSON.h>
-#endif
 
 enum {
     MOST_RATIO = 1032, /* of deflate: 258 bytes by two bits */
-    MOST_PIECE = 1 << 30,
-    NOTES_DEPTH = 4 /* of brackets: all notes, one kind, a value, its names */
+    MOST_PIECE = 1 << 30
 };
 
 typedef struct entry {
@@ -39,6 +33,8 @@ typedef struct reader {
     int64_t directory, directory_bytes, count; /* the central directory */
     entry *entries;
     wb_flat flat;
+    wb_record *tree; /* of weber.bson, or NULL */
+    int64_t tree_offset;
 } reader;
 
 static uint64_t number(const unsigned char *at, int size_bytes) {
@@ -273,45 +269,88 @@ static wb_record *opaque(const reader *r, const wb_npy_source *source) {
     return record;
 }
 
-#ifdef WEBER_CJSON
+/* ---- the tree ---- */
 
-static wb_status read_part(reader *r, const cJSON *part, int64_t offset) {
-    if (strcmp(part->string, "shared") == 0)
-        return wb_notes_read_shared(r->file, &r->flat, part, offset);
-    if (strcmp(part->string, "values") == 0)
-        return wb_notes_read_values(r->file, &r->flat, part, offset);
-    if (strcmp(part->string, "metadata") == 0 && !r->file->metadata) {
-        r->file->metadata = wb_json_texts(r->file, part, offset, 0, NULL);
-        return r->file->metadata ? WB_OK : wb_error_status();
+static wb_status read_tree(reader *r, const wb_npy_source *source) {
+    const wb_mapping map = {source->bytes, source->size_bytes};
+    if (r->tree) return wb_file_fault(r->file, source->offset, WB_NPZ_TREE " is there twice");
+    wb_record *root = wb_bson_read_tree(r->file, &map, source->offset);
+    if (!root) return wb_error_status();
+    for (int64_t i = 0; root->kind == WB_RECORD_MAP && i < root->count; i++) {
+        if (strcmp(root->names[i], "tree") == 0) r->tree = root->children[i];
+        if (strcmp(root->names[i], "metadata") == 0) r->file->metadata = root->children[i];
     }
-    return wb_file_fault(r->file, offset, "a part of " WB_NPZ_NOTES " is not understood");
+    const wb_record *texts = r->file->metadata;
+    bool is_fine = !texts || texts->kind == WB_RECORD_MAP;
+    for (int64_t i = 0; texts && i < texts->count; i++)
+        is_fine = is_fine && texts->children[i]->kind == WB_RECORD_TEXT;
+    if (!is_fine) return wb_file_fault(r->file, texts->offset, "metadata that are no map of texts");
+    r->tree_offset = source->offset;
+    if (r->tree && wb_record_is_container(r->tree)) return WB_OK;
+    return wb_file_fault(r->file, source->offset, WB_NPZ_TREE " has no tree");
 }
 
-static wb_status read_notes(reader *r, const wb_npy_source *source) {
-    cJSON *json = wb_json_parse(r->file, (const char *)source->bytes, (size_t)source->size_bytes,
-                                source->offset, NOTES_DEPTH);
-    if (!json) return wb_error_status();
-    wb_status status = cJSON_IsObject(json)
-                           ? WB_OK
-                           : wb_file_fault(r->file, source->offset, WB_NPZ_NOTES " is no object");
-    for (const cJSON *part = json->child; part && status == WB_OK; part = part->next)
-        status = read_part(r, part, source->offset);
-    cJSON_Delete(json);
+static int by_path(const void *a, const void *b) {
+    const wb_flat_entry *left = a, *right = b;
+    return strcmp(left->path, right->path);
+}
+
+/* The entry that the struct Weber.Array means; r itself where it is something else; NULL with the
+ * error recorded. */
+static wb_record *meant_by(const reader *r, wb_record *child) {
+    const bool is_array = child->kind == WB_RECORD_STRUCT && child->count == 1 &&
+                          strcmp(child->type, WB_BSON_ARRAY_TYPE) == 0 &&
+                          child->children[0]->kind == WB_RECORD_TEXT;
+    if (!is_array) return child;
+    const wb_flat_entry key = {.path = child->children[0]->text};
+    wb_flat_entry *array =
+        r->flat.count ? bsearch(&key, r->flat.entries, (size_t)r->flat.count, sizeof key, by_path)
+                      : NULL;
+    if (!array) {
+        (void)wb_file_fault(r->file, r->tree_offset, "there is no array \"%.200s\" in it",
+                            key.path);
+        return NULL;
+    }
+    array->same_as = key.path; /* it has a place */
+    return array->record;
+}
+
+/* Recursive: no tree is deeper than WB_RECORD_DEPTH. A record that was met has the number 1. */
+static wb_status put_arrays(const reader *r, wb_record *parent) {
+    parent->number = 1;
+    for (int64_t i = 0; i < parent->count; i++) {
+        wb_record *child = meant_by(r, parent->children[i]);
+        if (!child) return wb_error_status();
+        if (!child->name && parent->names) child->name = parent->names[i];
+        parent->children[i] = child;
+        if (child->number || !child->count) continue;
+        const wb_status status = put_arrays(r, child);
+        if (status != WB_OK) return status;
+    }
+    return WB_OK;
+}
+
+static void forget_numbers(wb_record *r) {
+    if (!r->number) return;
+    r->number = 0;
+    for (int64_t i = 0; i < r->count; i++) forget_numbers(r->children[i]);
+}
+
+static wb_status fill_tree(reader *r) {
+    if (r->flat.count)
+        qsort(r->flat.entries, (size_t)r->flat.count, sizeof *r->flat.entries, by_path);
+    wb_status status = put_arrays(r, r->tree);
+    forget_numbers(r->tree);
+    for (int64_t i = 0; i < r->flat.count && status == WB_OK; i++) {
+        const wb_flat_entry *array = &r->flat.entries[i];
+        if (!array->same_as)
+            status = wb_file_fault(r->file, array->offset,
+                                   "\"%.200s\" is there twice, or has no place in " WB_NPZ_TREE,
+                                   array->path);
+    }
+    r->file->root = r->tree;
     return status;
 }
-
-#else
-
-static wb_status read_notes(reader *r, const wb_npy_source *source) {
-    (void)source;
-    return wb_fail(
-        WB_ERROR_UNSUPPORTED,
-        "%s: reading the notes in it needs cJSON, which this build of Weber lacks (Debian: "
-        "libcjson-dev, then build again)",
-        r->file->path);
-}
-
-#endif
 
 static wb_status read_entry(reader *r, entry *e) {
     const size_t length = strlen(e->name);
@@ -324,9 +363,9 @@ static wb_status read_entry(reader *r, entry *e) {
                             .entry = e->name};
     if (source.is_inflated) source.bytes = inflated(r, e);
     if (!source.bytes) return wb_error_status();
-    if (wb_crc32(0, source.bytes, source.size_bytes) != e->crc)
+    if (crc32_z(0, source.bytes, (size_t)source.size_bytes) != e->crc)
         return wb_file_fault(r->file, e->data, "%.200s does not match its checksum", e->name);
-    if (strcmp(e->name, WB_NPZ_NOTES) == 0) return read_notes(r, &source);
+    if (strcmp(e->name, WB_NPZ_TREE) == 0) return read_tree(r, &source);
     wb_flat_entry child = {.path = e->name, .offset = e->central};
     child.record = has_extension(e) ? wb_npy_read(&source) : opaque(r, &source);
     if (!child.record) return wb_error_status();
@@ -342,7 +381,10 @@ static wb_status read_file(wb_file *file) {
     wb_status status = read_end(&r);
     if (status == WB_OK) status = read_directory(&r);
     for (int64_t i = 0; i < r.count && status == WB_OK; i++) status = read_entry(&r, &r.entries[i]);
-    if (status == WB_OK && !(file->root = wb_flat_nest(&r.flat, file))) status = wb_error_status();
+    if (status == WB_OK && r.tree)
+        status = fill_tree(&r);
+    else if (status == WB_OK && !(file->root = wb_flat_nest(&r.flat, file)))
+        status = wb_error_status();
     wb_flat_release(&r.flat);
     wb_release(r.entries);
     return status;
@@ -354,9 +396,16 @@ static bool recognises(const wb_mapping *map) {
     return first == WB_ZIP_LOCAL || first == WB_ZIP_END;
 }
 
+static const char *refuses(const wb_record *r) {
+    if (wb_record_has_data(r)) return wb_npy_refuses(r);
+    return r->kind == WB_RECORD_OPAQUE ? r->type : NULL;
+}
+
 const wb_format wb_format_npz = {.name = "npz",
                                  .extension = ".npz",
                                  .recognises = recognises,
                                  .read = read_file,
                                  .write = wb_npz_write,
+                                 .refuses = refuses,
+                                 .has_values = true,
                                  .has_metadata = true};

@@ -27,9 +27,10 @@ enum {
 #define WB_ZIP_FULL16 0xFFFF /* the number is elsewhere, in 64 bits */
 #define WB_ZIP_FULL32 0xFFFFFFFFll
 
-/* The entry with what arrays cannot say: {"metadata": ..., "shared": ..., "values": ...}, see
- * safetensors_notes.h. */
-#define WB_NPZ_NOTES "weber.json"
+/* The entry with what names and arrays cannot say (lists, numbers, texts, structs, order, what
+ * stands in several places): BSON, {tree: ..., metadata: ...}, in which an array is a struct
+ * Weber.Array with the name of its entry. A file without it is maps of arrays. */
+#define WB_NPZ_TREE "weber.bson"
 
 wb_status wb_npz_write(const wb_record *root, const wb_record *metadata, FILE *stream,
                        const char *path);

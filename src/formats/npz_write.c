@@ -5,12 +5,12 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "base/memory.h"
-#include "formats/crc.h"
+#include "formats/bson.h"
+#include "formats/flat.h"
 #include "formats/npy.h"
-#include "formats/safetensors_flat.h"
-#include "formats/safetensors_notes.h"
 
 enum {
     VERSION = 20,
@@ -121,8 +121,8 @@ static wb_status write_central(writer *w, const entry *e) {
 static wb_status write_entry(writer *w, const char *name, const void *head, int64_t head_bytes,
                              const void *data, int64_t data_bytes) {
     entry e = {.name = name, .offset = w->offset, .size_bytes = head_bytes + data_bytes};
-    e.crc = wb_crc32(0, head, head_bytes);
-    if (data_bytes) e.crc = wb_crc32(e.crc, data, data_bytes);
+    e.crc = (uint32_t)crc32_z(0, head, (size_t)head_bytes);
+    if (data_bytes) e.crc = (uint32_t)crc32_z(e.crc, data, (size_t)data_bytes);
     if (strlen(name) > MOST_NAME)
         return wb_fail(WB_ERROR_ARGUMENT, "%s: the name \"%.80s...\" is too long for a zip file",
                        w->path, name);
@@ -150,58 +150,63 @@ static wb_status write_array(writer *w, const wb_flat_entry *from) {
     return status;
 }
 
-static wb_status print_metadata(const writer *w, FILE *out, const wb_record *metadata) {
-    for (int64_t i = 0; i < metadata->count; i++) {
-        const wb_record *text = metadata->children[i];
-        const char *name = wb_record_name(metadata, i);
-        if (!name || !text || text->kind != WB_RECORD_TEXT ||
-            wb_utf8_fault(name, strlen(name)) >= 0 ||
-            wb_utf8_fault(text->text, strlen(text->text)) >= 0)
-            return wb_fail(WB_ERROR_ARGUMENT,
-                           "%s: metadata is a map of texts; \"%.80s\" does not fit", w->path,
-                           name ? name : "");
-        (void)fputs(i ? "," : "\"metadata\":{", out);
-        wb_json_quote(out, name);
-        (void)fputc(':', out);
-        wb_json_quote(out, text->text);
+/* ---- what arrays cannot say ---- */
+
+/* A map that its names alone bring back. A name with dots becomes several, so that the order of
+ * such a map cannot be said. */
+static bool is_plain_map(const wb_record *r, bool is_root) {
+    bool has_dots = false, is_in_order = true;
+    if (r->kind != WB_RECORD_MAP || (!r->count && !is_root)) return false;
+    for (int64_t i = 0; i < r->count; i++) {
+        has_dots = has_dots || strchr(r->names[i], '.');
+        is_in_order = is_in_order && (!i || wb_path_compare(r->names[i - 1], r->names[i]) < 0);
     }
-    (void)fputc('}', out);
-    return WB_OK;
+    const bool is_numbered = !is_root && strcmp(r->names[0], "1") == 0; /* would be a list */
+    return has_dots || (is_in_order && !is_numbered);
 }
 
-static wb_status print_notes(const writer *w, FILE *out, const wb_record *metadata) {
-    const char *before = "{";
-    wb_status status = WB_OK;
-    if (metadata && metadata->count) {
-        (void)fputs(before, out);
-        status = print_metadata(w, out, metadata);
-        before = ",\n";
+/* Whether maps of arrays, which are written by name, are all that there is. */
+static bool needs_tree(const writer *w, const wb_record *metadata) {
+    bool needs = metadata && metadata->count;
+    for (int64_t i = 0; i < w->flat.count && !needs; i++) {
+        const wb_flat_entry *from = &w->flat.entries[i];
+        const wb_record *r = from->record;
+        needs = from->same_as || !(wb_record_has_data(r) || is_plain_map(r, i == 0));
     }
-    if (wb_notes_have_shared(&w->flat)) {
-        (void)fprintf(out, "%s\"shared\":", before);
-        wb_notes_write_shared(out, &w->flat);
-        before = ",\n";
-    }
-    if (status == WB_OK && wb_notes_have_values(&w->flat)) {
-        (void)fprintf(out, "%s\"values\":", before);
-        status = wb_notes_write_values(out, &w->flat, w->path);
-    }
-    (void)fputs("}\n", out);
-    return status;
+    return needs;
 }
 
-static wb_status write_notes(writer *w, const wb_record *metadata) {
-    if (!(metadata && metadata->count) && !wb_notes_have_shared(&w->flat) &&
-        !wb_notes_have_values(&w->flat))
-        return WB_OK;
+/* Says in each array which entry it is, for the tree. */
+static void name_arrays(const writer *w) {
+    for (int64_t i = 0; i < w->flat.count; i++) {
+        const wb_flat_entry *from = &w->flat.entries[i];
+        if (!from->same_as && wb_record_has_data(from->record)) from->record->text = from->path;
+    }
+}
+
+static void forget_names(const writer *w) {
+    for (int64_t i = 0; i < w->flat.count; i++)
+        if (wb_record_has_data(w->flat.entries[i].record)) w->flat.entries[i].record->text = NULL;
+}
+
+static wb_status write_tree(writer *w, const wb_record *metadata) {
+    if (!needs_tree(w, metadata)) return WB_OK;
+    wb_record *children[] = {w->flat.entries[0].record, NULL};
+    const char *names[] = {"tree", "metadata"};
+    wb_record root = {
+        .kind = WB_RECORD_MAP, .count = metadata ? 2 : 1, .names = names, .children = children};
+    wb_record texts = {.kind = WB_RECORD_MAP};
+    if (metadata) texts = *metadata, texts.number = 0, children[1] = &texts;
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
     if (!out) return wb_fail(WB_ERROR_MEMORY, "%s: out of memory", w->path);
-    wb_status status = print_notes(w, out, metadata);
+    name_arrays(w);
+    wb_status status = wb_bson_write_tree(&root, out, w->path);
+    forget_names(w);
     if (fclose(out) != 0 && status == WB_OK)
         status = wb_fail(WB_ERROR_MEMORY, "%s: out of memory", w->path);
-    if (status == WB_OK) status = write_entry(w, WB_NPZ_NOTES, text, (int64_t)size, NULL, 0);
+    if (status == WB_OK) status = write_entry(w, WB_NPZ_TREE, text, (int64_t)size, NULL, 0);
     free(text);
     return status;
 }
@@ -244,7 +249,7 @@ wb_status wb_npz_write(const wb_record *root, const wb_record *metadata, FILE *s
     for (int64_t i = 0; i < w.flat.count && status == WB_OK; i++)
         if (!w.flat.entries[i].same_as && wb_record_has_data(w.flat.entries[i].record))
             status = write_array(&w, &w.flat.entries[i]);
-    if (status == WB_OK) status = write_notes(&w, metadata);
+    if (status == WB_OK) status = write_tree(&w, metadata);
     if (status == WB_OK) status = write_directory(&w);
     wb_flat_release(&w.flat);
     wb_release(w.entries);

@@ -65,6 +65,11 @@ wb_record *wb_record_new(wb_arena *arena, wb_record_kind kind);
 /* Room for count children (and names, with has_names), NULL each. */
 bool wb_record_room(wb_arena *arena, wb_record *record, int64_t count, bool has_names);
 
+/* What is at a path, or NULL: wb_record_get without an error. */
+const wb_record *wb_record_below(const wb_record *record, const char *path);
+/* "an integer". */
+const char *wb_record_noun(const wb_record *record);
+
 /* The bytes of a file, mapped read-only. */
 typedef struct wb_mapping {
     const unsigned char *bytes; /* NULL for an empty file */
@@ -111,6 +116,10 @@ typedef struct wb_format {
      * array with `array` or `data` set. */
     wb_status (*write)(const wb_record *root, const wb_record *metadata, FILE *stream,
                        const char *path);
+    /* What a record is that the format cannot hold, for messages; NULL: it can. Of containers that
+     * can be held, the children are asked as well. */
+    const char *(*refuses)(const wb_record *record);
+    bool has_values;   /* lists and maps may have other things than arrays in them */
     bool has_metadata; /* texts are said best there; else they are values like all others */
 } wb_format;
 

@@ -25,7 +25,7 @@
  * A file that Weber wrote and Weber reads needs none of this: W comes back as (out, in). Others see
  * its shape as (in, out).
  *
- * Beyond arrays: safetensors_notes.h. */
+ * Arrays that stand in several places are written once: json.h. */
 #include "formats/safetensors.h"
 
 #include <inttypes.h>
@@ -33,8 +33,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "formats/safetensors_flat.h"
-#include "formats/safetensors_notes.h"
+#include "formats/flat.h"
+#include "formats/json.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "arrays are used where they lie in the file, which is little-endian"
@@ -79,14 +79,27 @@ typedef struct writer {
     size_t header_bytes;
 } writer;
 
+static const wb_safetensors_dtype *dtype_of(const wb_record *r) {
+    if (r->kind != WB_RECORD_ARRAY) return wb_safetensors_by_name(r->type);
+    return wb_safetensors_by_dtype(wb_flat_array_of(r).dtype);
+}
+
+static const char *refuses(const wb_record *r) {
+    if (wb_record_has_data(r)) return dtype_of(r) ? NULL : r->type ? r->type : "of no known type";
+    if (wb_record_is_container(r) && r->kind != WB_RECORD_OPAQUE)
+        return r->kind == WB_RECORD_STRUCT && !r->count ? r->type : NULL;
+    return r->type ? r->type : wb_record_noun(r);
+}
+
 static wb_status add_tensor(writer *w, const wb_flat_entry *entry) {
     const wb_record *r = entry->record;
     tensor t = {.entry = entry, .array = wb_flat_array_of(r)};
-    t.dtype = r->kind == WB_RECORD_ARRAY ? wb_safetensors_by_dtype(t.array.dtype)
-                                         : wb_safetensors_by_name(r->type);
+    t.dtype = dtype_of(r);
     if (!t.dtype)
-        return wb_fail(WB_ERROR_ARGUMENT, "%s: \"%.200s\" is %s, which safetensors cannot hold",
-                       w->path, entry->path, r->type ? r->type : "of an unknown type");
+        return wb_fail(WB_ERROR_UNSUPPORTED,
+                       "%s: safetensors holds named arrays, but \"%.200s\" is %s; .npz and .bson "
+                       "hold other values too",
+                       w->path, entry->path, refuses(r));
     if (wb_count_sizes(t.array.ndim, t.array.sizes) * t.dtype->bits != 8 * t.array.data_bytes)
         return wb_fail(WB_ERROR_ARGUMENT, "%s: \"%.200s\" has %lld bytes, its sizes %s want others",
                        w->path, entry->path, (long long)t.array.data_bytes,
@@ -110,7 +123,7 @@ static int by_width(const void *a, const void *b) {
 static wb_status find_tensors(writer *w) {
     wb_status status = WB_OK;
     for (int64_t i = 0; i < w->flat.count && status == WB_OK; i++)
-        if (!w->flat.entries[i].same_as && wb_record_has_data(w->flat.entries[i].record))
+        if (!w->flat.entries[i].same_as && !wb_record_is_container(w->flat.entries[i].record))
             status = add_tensor(w, &w->flat.entries[i]);
     if (status == WB_OK && w->count)
         qsort(w->tensors, (size_t)w->count, sizeof *w->tensors, by_width);
@@ -128,20 +141,16 @@ static wb_status print_text(const writer *w, FILE *out, const char *before, cons
     return WB_OK;
 }
 
-/* A note is JSON inside a text of the header. */
-static wb_status print_note(const writer *w, FILE *out, const char *before, const char *name) {
+/* JSON inside a text of the header. */
+static wb_status print_shared(const writer *w, FILE *out, const char *before) {
     char *text = NULL;
     size_t size = 0;
     FILE *note = open_memstream(&text, &size);
     if (!note) return wb_fail(WB_ERROR_MEMORY, "%s: out of memory", w->path);
-    wb_status status = WB_OK;
-    if (strcmp(name, WB_SAFETENSORS_VALUES) == 0)
-        status = wb_notes_write_values(note, &w->flat, w->path);
-    else
-        wb_notes_write_shared(note, &w->flat);
-    if (fclose(note) != 0 && status == WB_OK)
-        status = wb_fail(WB_ERROR_MEMORY, "%s: out of memory", w->path);
-    if (status == WB_OK) status = print_text(w, out, before, name, text);
+    wb_json_write_shared(note, &w->flat);
+    const wb_status status = fclose(note) == 0
+                                 ? print_text(w, out, before, WB_SAFETENSORS_SHARED, text)
+                                 : wb_fail(WB_ERROR_MEMORY, "%s: out of memory", w->path);
     free(text);
     return status;
 }
@@ -153,7 +162,7 @@ static wb_status print_metadata(const writer *w, FILE *out, const wb_record *met
         const wb_record *text = metadata->children[i];
         const char *name = wb_record_name(metadata, i);
         if (!name || !text || text->kind != WB_RECORD_TEXT ||
-            strcmp(name, WB_SAFETENSORS_VALUES) == 0 || strcmp(name, WB_SAFETENSORS_SHARED) == 0)
+            strcmp(name, WB_SAFETENSORS_SHARED) == 0)
             return wb_fail(WB_ERROR_ARGUMENT,
                            "%s: metadata is a map of texts; \"%.80s\" does not fit", w->path,
                            name ? name : "");
@@ -161,12 +170,10 @@ static wb_status print_metadata(const writer *w, FILE *out, const wb_record *met
         if (status != WB_OK) return status;
         before = ",";
     }
-    const bool has[] = {wb_notes_have_shared(&w->flat), wb_notes_have_values(&w->flat)};
-    const char *const names[] = {WB_SAFETENSORS_SHARED, WB_SAFETENSORS_VALUES};
-    for (int i = 0; i < 2; i++) {
-        const wb_status status = has[i] ? print_note(w, out, before, names[i]) : WB_OK;
+    if (wb_json_has_shared(&w->flat)) {
+        const wb_status status = print_shared(w, out, before);
         if (status != WB_OK) return status;
-        if (has[i]) before = ",";
+        before = ",";
     }
     (void)fputs(*before == ',' ? "}" : "{", out);
     if (*before == ',' && w->count) (void)fputc(',', out);
@@ -245,4 +252,5 @@ const wb_format wb_format_safetensors = {.name = "safetensors",
                                          .recognises = recognises,
                                          .read = wb_safetensors_read,
                                          .write = write_file,
+                                         .refuses = refuses,
                                          .has_metadata = true};

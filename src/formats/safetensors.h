@@ -10,7 +10,6 @@ enum {
 };
 
 #define WB_SAFETENSORS_METADATA "__metadata__"
-#define WB_SAFETENSORS_VALUES   "weber.values"
 #define WB_SAFETENSORS_SHARED   "weber.shared"
 
 /* An element type of the format. Those that Weber lacks become opaque records with the name as

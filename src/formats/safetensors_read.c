@@ -9,13 +9,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "formats/safetensors_flat.h"
-#include "formats/safetensors_notes.h"
-
-enum {
-    HEADER_DEPTH = 3, /* of brackets: the header, a tensor, its shape */
-    NOTES_DEPTH = 3   /* the notes, a value, its names */
-};
+#include "formats/flat.h"
+#include "formats/json.h"
 
 #define TYPE_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
 
@@ -205,29 +200,23 @@ static wb_status check_cover(reader *r) {
     return wb_file_fault(r->file, data_offset + end, "bytes behind the last tensor");
 }
 
-static wb_status read_note(reader *r, const char *text, const char *name,
-                           wb_status (*read)(wb_file *, wb_flat *, const cJSON *, int64_t)) {
-    if (!text) return WB_OK;
-    const int64_t offset = offset_of(r, name);
-    cJSON *json = wb_json_parse(r->file, text, strlen(text), offset, NOTES_DEPTH);
+static wb_status read_shared(reader *r, const char *text) {
+    const int64_t offset = offset_of(r, WB_SAFETENSORS_SHARED);
+    cJSON *json = wb_json_parse(r->file, text, strlen(text), offset);
     if (!json) return wb_error_status();
-    const wb_status status = read(r->file, &r->flat, json, offset);
+    const wb_status status = wb_json_read_shared(r->file, &r->flat, json, offset);
     cJSON_Delete(json);
     return status;
 }
 
 static wb_status read_metadata(reader *r, const cJSON *item) {
-    wb_json_skipped notes[] = {{.name = WB_SAFETENSORS_VALUES}, {.name = WB_SAFETENSORS_SHARED}};
+    const char *shared = NULL;
     const int64_t offset = offset_of(r, item->string);
     if (r->file->metadata)
         return wb_file_fault(r->file, offset, "\"" WB_SAFETENSORS_METADATA "\" is there twice");
-    r->file->metadata = wb_json_texts(r->file, item, offset, 2, notes);
+    r->file->metadata = wb_json_texts(r->file, item, offset, WB_SAFETENSORS_SHARED, &shared);
     if (!r->file->metadata) return wb_error_status();
-    const wb_status status =
-        read_note(r, notes[0].text, WB_SAFETENSORS_VALUES, wb_notes_read_values);
-    return status == WB_OK
-               ? read_note(r, notes[1].text, WB_SAFETENSORS_SHARED, wb_notes_read_shared)
-               : status;
+    return shared ? read_shared(r, shared) : WB_OK;
 }
 
 static wb_status read_header(reader *r) {
@@ -259,7 +248,7 @@ wb_status wb_safetensors_read(wb_file *file) {
     reader r = {.file = file};
     wb_status status = read_header(&r);
     cJSON *header = status == WB_OK ? wb_json_parse(file, header_of(&r), (size_t)r.header_bytes,
-                                                    WB_SAFETENSORS_LENGTH_BYTES, HEADER_DEPTH)
+                                                    WB_SAFETENSORS_LENGTH_BYTES)
                                     : NULL;
     if (!header && status == WB_OK) status = wb_error_status();
     if (status == WB_OK) status = read_items(&r, header);

@@ -228,16 +228,21 @@ typedef struct entries {
     void **objects;
 } entries;
 
+/* Beside a term: by its key, else by its number, which a map has as a name; NULL: a layer without
+ * arrays, of which a file of arrays alone has nothing. */
+static const wb_record *child_at(const wb_record *children, const char *key, int64_t i) {
+    char number[24];
+    (void)snprintf(number, sizeof number, "%lld", (long long)i + 1);
+    if (!key && children && !children->names) return wb_record_at(children, i);
+    return child_named(children, key ? key : number);
+}
+
 static bool add_entry(entries *e, const wb_part *p, const wb_path *list, const wb_record *children,
                       const wb_term *t, bool is_tree) {
     const int64_t i = e->count;
     const char *key = t ? t->key : wb_record_name(children, i);
     const wb_path path = {list, key, i + 1};
-    const wb_record *r = NULL;
-    if (children && t && t->key)
-        r = child_named(children, t->key);
-    else if (children && (!t || !children->names) && i < children->count)
-        r = children->children[i];
+    const wb_record *r = t ? child_at(children, t->key, i) : children->children[i];
     const wb_part part = {.building = p->building, .path = &path, .term = t, .record = r};
     void *object = build_entry(&part, is_tree);
     if (!object) return false;
@@ -288,7 +293,7 @@ static bool read_list(const wb_part *p, wb_layer *layer, const wb_field *f, int 
     const wb_term *first = p->term ? terms_of(p, f, before, &count) : NULL;
     if (!is_list && (children || !p->term))
         return wb_part_fail(p, WB_ERROR_FORMAT, "its layers are no list") != NULL;
-    if (p->term && children && children->count != count)
+    if (p->term && children && children->count > count)
         return wb_part_fail(p, WB_ERROR_FORMAT, "%lld layers are written, the file has %lld",
                             (long long)count, (long long)children->count) != NULL;
     const wb_path list = {p->path, f->name, 0};

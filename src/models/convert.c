@@ -3,7 +3,9 @@
 
 #include "formats/format.h"
 #include "layers/layer.h"
+#include "models/flux.h"
 #include "models/rename.h"
+#include "models/structure.h"
 
 /* What a table turns is written from an array of its own, which belongs to the scope. Recursive: no
  * tree is deeper than WB_RECORD_DEPTH. */
@@ -28,12 +30,63 @@ static void drop_child(wb_record *root, const wb_record *child) {
     }
 }
 
+/* Wrappers of Flux's give way to what they wrap: Zygote.Params to its list of arrays. Recursive, as
+ * above. */
+static void unwrap(wb_record *r) {
+    for (int64_t i = 0; i < r->count; i++) {
+        r->children[i] = wb_flux_unwrapped(r->children[i]);
+        unwrap(r->children[i]);
+    }
+}
+
+/* Texts of the root go where the format has texts. */
+static bool move_texts(wb_file *file, wb_record *root) {
+    const wb_record *old = file->metadata;
+    wb_record *texts = wb_record_new(&file->arena, WB_RECORD_MAP);
+    const int64_t before = old ? old->count : 0;
+    if (!texts || !wb_record_room(&file->arena, texts, before + root->count, true)) return false;
+    texts->count = before;
+    for (int64_t i = 0; i < before; i++)
+        texts->children[i] = old->children[i], texts->names[i] = old->names[i];
+    for (int64_t i = root->count; i-- > 0;) {
+        if (root->children[i]->kind != WB_RECORD_TEXT) continue;
+        texts->names[texts->count] = root->names[i];
+        texts->children[texts->count++] = root->children[i];
+        drop_child(root, root->children[i]);
+    }
+    file->metadata = texts;
+    return true;
+}
+
+/* Takes out what the format cannot hold; of a model that has its text, the text has the values. */
+static bool leave_out(wb_file *file, const wb_format *format, wb_record *root, wb_left_out *out) {
+    wb_left_out settings = {.count = 0};
+    const bool has_only_arrays = format->has_metadata && !format->has_values;
+    if (has_only_arrays && root->names && !move_texts(file, root)) return false;
+    for (int64_t i = 0; has_only_arrays && root->names && i < root->count; i++) {
+        const char *text = wb_structure_key(root->names[i], &file->arena);
+        if (text && wb_record_below(file->metadata, text) &&
+            !wb_leave_out(format, &file->arena, root->children[i], root->names[i], &settings))
+            return false;
+    }
+    return !wb_failed() && wb_leave_out(format, &file->arena, root, "", out);
+}
+
 static wb_status convert(wb_file *file, const wb_format *format, const char *to,
                          const char *rename) {
+    wb_left_out out = {.count = 0};
     drop_child(file->root, file->metadata);
+    unwrap(file->root);
     wb_record *root = rename ? wb_rename(file, file->root, rename) : file->root;
     if (!root || (rename && !turn_arrays(file, root))) return wb_error_status();
-    return wb_write_file(format, root, file->metadata, to);
+    const bool had_some = root->count > 0;
+    if (!leave_out(file, format, root, &out)) return wb_error_status();
+    if (had_some && !root->count)
+        return wb_fail(WB_ERROR_UNSUPPORTED, "%s: %s cannot hold any of it: %s", to, format->name,
+                       *out.text ? out.text : "there are no arrays");
+    const wb_status status = wb_write_file(format, root, file->metadata, to);
+    if (status == WB_OK) wb_warn_left_out(&out, format, to);
+    return status;
 }
 
 wb_status wb_convert_make(const char *from, const char *to, wb_convert_desc desc) {

@@ -46,6 +46,14 @@ const wb_record *wb_flux_look(const wb_record *r) {
     return r;
 }
 
+wb_record *wb_flux_unwrapped(wb_record *r) {
+    const union {
+        const wb_record *from;
+        wb_record *to; /* of the same tree */
+    } inner = {.from = wb_flux_look(r)};
+    return inner.to;
+}
+
 bool wb_flux_is_on_device(const wb_record *r) {
     return r->kind == WB_RECORD_OPAQUE && r->type && wb_bson_is_device_array(r->type);
 }

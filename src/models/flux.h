@@ -7,6 +7,8 @@
 
 /* r, or what it wraps: TrackedArray and Param their array, Params and Buffer their list. */
 const wb_record *wb_flux_look(const wb_record *r);
+/* The same, to be changed. */
+wb_record *wb_flux_unwrapped(wb_record *r);
 
 /* True for an array in the memory of a device, which a file does not have. */
 bool wb_flux_is_on_device(const wb_record *r);

@@ -191,6 +191,15 @@ static bool plan_next(loading *l, const char *path, wb_array **slot, bool traina
     return !takes_part(l, path) || add_entry(l, path, slot, r);
 }
 
+/* `bias = false`, which files of arrays alone leave out. */
+static const wb_record *absent_bias(const loading *l, const wb_path *place) {
+    static const wb_record none = {.kind = WB_RECORD_BOOL};
+    const wb_format *format = l->source->file->format;
+    const bool is_bias = place->name && strcmp(place->name, "bias") == 0;
+    return is_bias && format && !format->has_values && find(l->source->root, place->outer) ? &none
+                                                                                           : NULL;
+}
+
 static bool plan_place(wb_visitor *visitor, const wb_path *place, wb_array **slot, bool trainable) {
     loading *l = (loading *)(void *)visitor;
     char path[WB_PATH_BYTES];
@@ -198,6 +207,7 @@ static bool plan_place(wb_visitor *visitor, const wb_path *place, wb_array **slo
     if (l->in_order) return plan_next(l, path, slot, trainable);
     if (!takes_part(l, path)) return true;
     const wb_record *r = find(l->source->root, place);
+    if (*slot && !r) r = absent_bias(l, place);
     if (*slot && !r) r = wb_record_find(l->source->file, l->source->root, path);
     if (*slot) return r && add_entry(l, path, slot, r);
     return !r || r->kind != WB_RECORD_ARRAY || add_entry(l, path, slot, r);
@@ -300,11 +310,39 @@ wb_status wb_load_source(const wb_source *source, const wb_load_desc *desc) {
 
 /* ---- the public functions ---- */
 
+/* The child of r that the path begins with: by its name, by the name of a field that Flux gives it,
+ * or by its number; the longest one that fits. */
+static const wb_record *step(const wb_record *r, const char **path) {
+    const wb_record *found = NULL;
+    size_t best = 0;
+    for (int64_t i = 0; i < r->count; i++) {
+        char number[24];
+        (void)snprintf(number, sizeof number, "%lld", (long long)i + 1);
+        const char *name = wb_flux_field(r, i), *names[] = {name ? name : number, number};
+        for (int k = 0; k < 2; k++) {
+            const size_t length = strlen(names[k]);
+            if (strncmp(*path, names[k], length) != 0) continue;
+            if (((*path)[length] && (*path)[length] != '.') || (found && length <= best)) continue;
+            found = r->children[i], best = length;
+        }
+    }
+    if (found) *path += best + ((*path)[best] == '.');
+    return found ? wb_flux_look(found) : NULL;
+}
+
+/* What is at a path as messages have it, which pass over wrappers and know the names of Flux's
+ * fields; NULL: nothing. */
+static const wb_record *record_at(const wb_record *r, const char *path) {
+    while (r && *path) r = step(r, &path);
+    return r;
+}
+
 /* Where the model is in the file. */
 static const wb_record *model_of(const wb_file *file, const char *key) {
     for (int64_t i = 0; i < file->root->count && file->root->names; i++)
         if (strcmp(file->root->names[i], key ? key : "model") == 0) return file->root->children[i];
-    return key ? wb_record_find(file, file->root, key) : file->root;
+    const wb_record *r = key ? record_at(file->root, key) : file->root;
+    return r ? r : wb_record_find(file, file->root, key);
 }
 
 wb_status wb_load_make(wb_load_desc desc) {
@@ -390,10 +428,13 @@ static bool is_state(const wb_record *r) {
     return r->kind == WB_RECORD_MAP || r->kind == WB_RECORD_ARRAY || is_list_of_arrays(r);
 }
 
-static wb_layer *load_model(wb_file *file, const char *key) {
-    const wb_record *r = model_of(file, key);
-    const char *text = r ? structure_of(file, key ? key : "model") : NULL;
-    if (!r || wb_failed()) return NULL;
+static wb_layer *load_model(wb_file *file, const char *key, const char *text) {
+    if (!text) text = structure_of(file, key ? key : "model");
+    if (wb_failed()) return NULL;
+    const bool has_arrays = !text || !key || wb_record_below(file->root, key);
+    const wb_record *r =
+        has_arrays ? model_of(file, key) : wb_record_new(&file->arena, WB_RECORD_MAP);
+    if (!r) return NULL;
     r = wb_flux_look(r);
     if (text || !is_state(r))
         return wb_build(file, r == file->root ? "" : key ? key : "model", r, text);
@@ -404,12 +445,16 @@ static wb_layer *load_model(wb_file *file, const char *key) {
 }
 
 wb_layer *wb_load_model(const char *path, const char *key) {
+    return wb_load_model_as(path, key, NULL);
+}
+
+wb_layer *wb_load_model_as(const char *path, const char *key, const char *structure) {
     if (wb_failed()) {
         (void)wb_not_run("wb_load_model");
         return NULL;
     }
     wb_file *file = wb_open(path);
-    wb_layer *model = file ? load_model(file, key) : NULL;
+    wb_layer *model = file ? load_model(file, key, structure) : NULL;
     wb_free(file);
     return model;
 }

@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "base/scratch.h"
-#include "formats/safetensors_flat.h"
+#include "formats/flat.h"
+#include "models/flux.h"
 #include "models/rename_table.h"
 
 typedef struct renamer {
@@ -84,7 +85,7 @@ static const char *path_of_child(renamer *n, const wb_record *r, int64_t i, cons
  * tree is deeper than WB_RECORD_DEPTH. */
 static bool add_leaves(renamer *n, const wb_record *r, const char *parent) {
     for (int64_t i = 0; i < r->count; i++) {
-        wb_record *child = r->children[i];
+        wb_record *child = wb_flux_unwrapped(r->children[i]);
         const char *path = path_of_child(n, r, i, parent);
         if (!path) return false;
         if (wb_record_is_container(child) ? !add_leaves(n, child, path) : !add_leaf(n, child, path))
@@ -136,19 +137,6 @@ static bool check_names(const renamer *n) {
 
 /* ---- the tree ---- */
 
-/* Maps whose names are 1, 2, ... are lists, as layers of a chain are; not the root, which files
- * want to have names. */
-static void make_lists(wb_record *r, bool is_root) {
-    bool is_numbered = !is_root && r->kind == WB_RECORD_MAP && r->count > 0;
-    for (int64_t i = 0; i < r->count; i++) {
-        char number[24];
-        (void)snprintf(number, sizeof number, "%lld", (long long)i + 1);
-        is_numbered = is_numbered && strcmp(number, r->names[i]) == 0;
-        if (r->children[i]->kind == WB_RECORD_MAP) make_lists(r->children[i], false);
-    }
-    if (is_numbered) r->kind = WB_RECORD_LIST, r->names = NULL;
-}
-
 wb_record *wb_rename(wb_file *file, const wb_record *root, const char *table) {
     renamer n = {.file = file};
     wb_record *renamed = NULL;
@@ -157,7 +145,7 @@ wb_record *wb_rename(wb_file *file, const wb_record *root, const char *table) {
     else if (wb_rename_parse(&n.table, table) == WB_OK && add_leaves(&n, root, "") &&
              check_rows(&n) && check_names(&n))
         renamed = wb_flat_nest(&n.flat, file);
-    if (renamed) make_lists(renamed, true);
+    if (renamed && root->kind == WB_RECORD_LIST) wb_flat_make_lists(renamed, false);
     wb_rename_release(&n.table);
     wb_flat_release(&n.flat);
     return renamed;

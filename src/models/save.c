@@ -29,6 +29,22 @@ static wb_record *record_of_objects(wb_tree_maker *b, int64_t count, const wb_na
     return root;
 }
 
+/* Where a format has arrays alone, the values of a model are left out: its text has them. Those of
+ * a tree are left out with a warning, all others are the format's to refuse. */
+static bool leave_out_values(wb_tree_maker *b, const wb_format *format, const char *path,
+                             wb_record *root, const wb_named *objects) {
+    wb_left_out out = {.count = 0}, settings = {.count = 0};
+    for (int64_t i = 0; i < root->count && !format->has_values; i++) {
+        const bool is_model = wb_is_layer(objects[i].object);
+        const bool takes_part = is_model || wb_is_file(objects[i].object);
+        if (takes_part && !wb_leave_out(format, &b->arena, root->children[i], objects[i].name,
+                                        is_model ? &settings : &out))
+            return false;
+    }
+    wb_warn_left_out(&out, format, path);
+    return true;
+}
+
 /* What each model can be made again from, as texts by name. */
 static wb_record *record_of_structures(wb_tree_maker *b, int64_t count, const wb_named *objects) {
     wb_record *texts = wb_record_new(&b->arena, WB_RECORD_MAP);
@@ -121,7 +137,8 @@ wb_status wb_save_make(const char *path, int64_t count, const wb_named *objects)
     const wb_format *format = wb_format_of_path(path);
     if (!format || wb_state_settle() != WB_OK || !wb_scope_begin()) return wb_error_status();
     wb_tree_maker b = {.is_for_file = true};
-    const wb_record *root = record_of_objects(&b, count, objects);
+    wb_record *root = record_of_objects(&b, count, objects);
+    if (root && !leave_out_values(&b, format, path, root, objects)) root = NULL;
     const wb_record *texts = root ? record_of_structures(&b, count, objects) : NULL;
     if (texts && !format->has_metadata) root = joined(&b, root, texts);
     wb_status status = wb_error_status();

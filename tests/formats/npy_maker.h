@@ -3,7 +3,7 @@
 #define WB_TESTS_FORMATS_NPY_MAKER_H
 
 #include "formats/npy.h"
-#include "formats/test_safetensors_trees.h"
+#include "formats/trees.h"
 
 /* A file: the version, the header's text as it is, that many bytes 1, 2, 3, ... */
 static inline size_t put_npy(unsigned char *bytes, int version, const char *text,

@@ -2,6 +2,7 @@
 #include <weber.h>
 
 #include "base/memory.h"
+#include "formats/format.h"
 #include "optimise/optimiser.h"
 #include "support/files.h"
 #include "support/support.h"
@@ -56,11 +57,11 @@ static void save(const things *t, const char *path) {
     assert_int_equal(wb_save_named(path, LIST(*t)), WB_OK);
 }
 
-static const char *const files[] = {"t.bson", "t.safetensors", "t.npz"};
+static const char *const files[] = {"t.bson", "t.npz"};
 
 static void everything_comes_back(void **state) {
     (void)state;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 2; i++) {
         things t = make((shape){.out = 0}, 3);
         assert_int_equal(wb_adjust(t.optimiser, 0.25), WB_OK);
         wb_array *next = wb_uniform(WB_F32, 3); /* the sequence is somewhere */
@@ -225,7 +226,7 @@ static void step(wb_optimiser *o, wb_layer *model) {
 
 static void a_tie_has_one_state_before_and_after(void **state) {
     (void)state;
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 4; i++) {
         const bool transposed = i & 1;
         const char *file = path_of(files[i / 2]);
         wb_layer *model = pair(false, transposed), *other = pair(false, transposed);
@@ -260,44 +261,53 @@ static void two_states_are_not_one(void **state) {
 
 /* ---- files that lie ---- */
 
-/* Exchanges a text in a safetensors file's header for another of the same length. */
-static void rewrite(const char *path, const char *from, const char *to) {
-    size_t size = 0;
-    unsigned char *bytes = read_file(path, &size);
-    assert_non_null(bytes);
-    assert_int_equal(strlen(from), strlen(to));
-    unsigned char *at = memmem(bytes, size, from, strlen(from));
-    if (!at) fail_msg("%s is not in %s", from, path);
-    memcpy(at, to, strlen(to));
-    write_file(path, bytes, size);
-    free(bytes);
+/* Writes the file again with another number or text at a place. */
+static void lie(const char *from, const char *to, const char *place, int64_t integer,
+                const char *text) {
+    wb_file *file = wb_open(from);
+    wb_record *r = (wb_record *)(uintptr_t)wb_record_get(wb_file_root(file), place);
+    assert_non_null(r);
+    r->integer = integer, r->text = text;
+    assert_int_equal(wb_write_file(file->format, file->root, file->metadata, to), WB_OK);
+    wb_free(file);
 }
 
 static void numbers_that_cannot_be_are_refused(void **state) {
     (void)state;
     static const struct {
-        const char *from, *to, *message;
+        const char *place;
+        int64_t integer;
+        const char *text, *message;
     } lies[] = {
-        {"\\\"data.batch\\\":3", "\\\"data.batch\\\":6", "the numbers of \"data\" cannot be"},
-        {"\\\"data.epoch\\\":0,", "\\\"data.epoch\\\":-1", ""},
-        {"\\\"optimiser.step\\\":3", "\\\"optimiser.step\\\":-", ""},
-        {"\\\"optimiser.rule.name\\\":\\\"AdamW", "\\\"optimiser.rule.name\\\":\\\"AdamX",
-         "optimiser.rule is AdamX in the file"},
+        {"data.batch", 6, NULL, "the numbers of \"data\" cannot be"},
+        {"data.epoch", -1, NULL, ""},
+        {"optimiser.step", -1, NULL, ""},
+        {"optimiser.rule.name", 0, "AdamX", "optimiser.rule is AdamX in the file"},
     };
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         things t = make((shape){.out = 0}, 3);
-        save(&t, path_of("lie.safetensors"));
-        rewrite(path_of("lie.safetensors"), lies[i].from, lies[i].to);
         save(&t, path_of("before.npz"));
+        lie(path_of("before.npz"), path_of("lie.npz"), lies[i].place, lies[i].integer,
+            lies[i].text);
         char message[1024];
-        assert_true(wb_load_named(path_of("lie.safetensors"), LIST(t)) != WB_OK);
+        assert_true(wb_load_named(path_of("lie.npz"), LIST(t)) != WB_OK);
         (void)wb_take_error(message, sizeof message);
-        if (!strstr(message, lies[i].message) || !strstr(message, "lie.safetensors"))
+        if (!strstr(message, lies[i].message) || !strstr(message, "lie.npz"))
             fail_msg("\"%s\" does not say \"%s\"", message, lies[i].message);
         save(&t, path_of("after.npz"));
         assert_same_files(path_of("before.npz"), path_of("after.npz"));
         drop(&t);
     }
+}
+
+static void arrays_alone_are_no_checkpoint(void **state) {
+    (void)state;
+    things t = make((shape){.out = 0}, 3);
+    assert_int_equal(wb_save_named(path_of("t.safetensors"), LIST(t)), WB_ERROR_UNSUPPORTED);
+    assert_error(WB_ERROR_UNSUPPORTED,
+                 "safetensors holds named arrays, but \"optimiser.step\" is an integer; .npz and "
+                 ".bson hold other values too");
+    drop(&t);
 }
 
 /* What loading would exchange. */
@@ -338,7 +348,7 @@ static void damage_is_survived(void **state) {
     (void)state;
     enum { TRIES = 1500 };
     things t = make((shape){.out = 0}, 3);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 2; i++) {
         size_t size = 0;
         save(&t, path_of(files[i]));
         unsigned char *bytes = read_file(path_of(files[i]), &size);
@@ -422,6 +432,7 @@ int main(void) {
         TEST(a_tie_has_one_state_before_and_after),
         TEST(two_states_are_not_one),
         TEST(numbers_that_cannot_be_are_refused),
+        TEST(arrays_alone_are_no_checkpoint),
         TEST(damage_is_survived),
         TEST(every_allocation_may_fail),
         TEST(state_comes_from_and_goes_to_devices),

@@ -1,6 +1,6 @@
 /* Rename tables: names by rows and stars, trees under new names, arrays turned on the way, and
  * other formats (wb_convert). */
-#include "formats/test_safetensors_trees.h"
+#include "formats/trees.h"
 
 #include "array/array.h"
 #include "models/rename.h"
@@ -411,6 +411,6 @@ int main(void) {
         rows[NAMES + FAULTS + i] = TEST_ROW(&tree_rows[i], a_renaming_is_refused);
     int failed = cmocka_run_group_tests_name("rows", rows, NULL, NULL) +
                  cmocka_run_group_tests_name("renaming", tests, NULL, NULL);
-    if (has_notes()) failed += cmocka_run_group_tests_name("converting", formats, NULL, NULL);
+    if (has_json()) failed += cmocka_run_group_tests_name("converting", formats, NULL, NULL);
     return remove_folder(NULL) || failed;
 }

@@ -93,7 +93,8 @@ static void assert_comes_back(wb_layer *layer, const char *file) {
     wb_layer *again = wb_load_model(path_of(file), NULL);
     if (!again) fail_msg("%s: %s", text, wb_error_message());
     assert_structure(again, text);
-    assert_int_equal(again->mode_, layer->mode_);
+    const bool has_modes = !strstr(file, ".safetensors"); /* arrays and the text alone */
+    assert_int_equal(again->mode_, has_modes ? layer->mode_ : WB_MODE_AUTO);
     pair p = {.visitor = {.array = compare}, .other = again, .text = text};
     assert_true(wb_visit(&p.visitor, layer));
     wb_arena_release(&arena);

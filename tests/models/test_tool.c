@@ -16,7 +16,7 @@ static void commands_have_help(void) {
     expect_part(output, "weber show FILE");
     expect_part(output, "weber convert IN OUT [--rename TABLE]");
     expect(weber("show --help") == 0);
-    expect_part(output, "usage: weber show FILE");
+    expect_part(output, "usage: weber show FILE [--records]");
     expect(weber("convert --help") == 0);
     expect_part(output, "--rename=TABLE");
 }
@@ -24,6 +24,7 @@ static void commands_have_help(void) {
 static void what_is_not_understood_is_status_2(void) {
     static const char *const rows[] = {"show",
                                        "show a b",
+                                       "show --records",
                                        "show --deep a",
                                        "convert",
                                        "convert a.npz",
@@ -74,7 +75,7 @@ static void what_is_shared_is_shown_once(void) {
     wb_layer *model = wb_chain(shared, wb_retain(shared));
     expect(wb_save("m.bson", model) == WB_OK);
     wb_free(model);
-    expect(weber("show m.bson") == 0);
+    expect(weber("show --records m.bson") == 0);
     expect_part(output, "1: map of 3\n"
                         "        weight: f32 (2, 2), 4 numbers, 16 bytes\n"
                         "        bias: f32 (2), 2 numbers, 8 bytes\n"
@@ -88,7 +89,7 @@ static void numbers_are_shown_by_as_few_digits_as_say_them(void) {
     wb_layer *model = wb_chain(wb_dropout(.p = 0.1), wb_dropout(.p = 1.0 / 3), wb_batchnorm(2));
     expect(wb_save("m.bson", model) == WB_OK);
     wb_free(model);
-    expect(weber("show m.bson") == 0);
+    expect(weber("show --records m.bson") == 0);
     expect_part(output, "p: 0.1\n");
     expect_part(output, "p: 0.3333333333333333\n");
     expect_part(output, "ϵ: 1e-05\n");
@@ -97,8 +98,8 @@ static void numbers_are_shown_by_as_few_digits_as_say_them(void) {
 /* What Flux wrote: structs, functions, numbers. */
 static void files_of_flux_are_shown(void) {
     char arguments[1024];
-    (void)snprintf(arguments, sizeof arguments, "show '%s/formats/fixtures/bson/%s'", WB_TESTS_DIR,
-                   "flux_docs_mymodel.bson");
+    (void)snprintf(arguments, sizeof arguments, "show --records '%s/formats/fixtures/bson/%s'",
+                   WB_TESTS_DIR, "flux_docs_mymodel.bson");
     expect(weber(arguments) == 0);
     expect_part(output, "Flux.Chain\n");
     expect_part(output, "f32 (5, 10), 50 numbers, 200 bytes\n");
@@ -112,8 +113,8 @@ static void a_model_of_flux_becomes_one_of_weber(void) {
                    "flux_docs_mymodel.bson");
     expect(weber(arguments) == 0);
     expect(weber("convert --model m.bson m.safetensors") == 0);
-    expect(weber("show m.safetensors") == 0);
-    expect_part(output, "layers: list of 3\n");
+    expect(weber("show m.safetensors --records") == 0);
+    expect_part(output, "layers: list of 2\n");
     expect_part(output, "weight: f32 (5, 10), 50 numbers, 200 bytes\n");
     expect_part(output, "\"Chain(Dense(10 => 5, relu), Dense(5 => 2), softmax)\"");
     expect(weber("convert --model=net m.bson out.npz") == 1);
@@ -121,18 +122,45 @@ static void a_model_of_flux_becomes_one_of_weber(void) {
     expect(access("out.npz", F_OK) != 0);
 }
 
+static void models_are_shown_as_layers(void) {
+    char arguments[1024];
+    (void)snprintf(arguments, sizeof arguments, "show '%s/formats/fixtures/bson/%s'", WB_TESTS_DIR,
+                   "flux_cnn_mnist.bson");
+    expect(weber(arguments) == 0);
+    expect_part(output, " bytes\nmodel: Chain(\n  Conv((3, 3), 1 => 16, relu, pad=1),   # 160");
+    expect_part(output, "16_938 parameters, 66.164 KiB.\nepoch: 10\n");
+    wb_layer *model = wb_dense(2, 3);
+    wb_scope_open();
+    expect(wb_save_named("two.npz", {"net", model}, {"x", wb_vector(1, 2)}) == WB_OK);
+    wb_scope_close();
+    wb_free(model);
+    expect(weber("show two.npz") == 0);
+    expect_part(output, " bytes\nnet: Dense(2 => 3)");
+    expect_part(output, "\nx: f32 (2), 2 numbers, 8 bytes\n1 array, 2 numbers, 8 bytes\n");
+}
+
 static void a_struct_that_bson_cannot_have_may_be_a_model(void) {
     char arguments[1024], advice[1024];
     (void)snprintf(arguments, sizeof arguments, "convert '%s/formats/fixtures/bson/%s' out.bson",
                    WB_TESTS_DIR, "flux_docs_mymodel.bson");
     expect(weber(arguments) == 1);
-    expect_part(output, "out.bson: model: a value of Julia's type Flux.Chain cannot be written");
+    expect_part(output, "out.bson: BSON cannot hold any of it: model (Flux.Chain)");
     (void)snprintf(advice, sizeof advice,
                    "weber convert: `weber convert %s/formats/fixtures/bson/flux_docs_mymodel.bson "
                    "out.bson --model=model` builds the model",
                    WB_TESTS_DIR);
     expect_part(output, advice);
     expect(access("out.bson", F_OK) != 0);
+}
+
+/* A struct that is no layer of Weber's: nothing is promised of it. */
+static void what_is_no_model_has_no_advice(void) {
+    char arguments[1024];
+    (void)snprintf(arguments, sizeof arguments, "convert '%s/formats/fixtures/bson/%s' out.bson",
+                   WB_TESTS_DIR, "bsonjl_dataframe.bson");
+    (void)weber(arguments);
+    expect_part(output, "out.bson: BSON cannot hold ");
+    expect(!strstr(output, "--model="));
 }
 
 /* A name must not steer the terminal. */
@@ -222,6 +250,23 @@ static void a_saved_model_is_evaluated(void) {
         "(crossentropy)");
 }
 
+/* Arrays as another library writes them: no structure, no key. */
+static void arrays_alone_are_evaluated(void) {
+    set_data();
+    wb_scope_open();
+    wb_layer *flat = pixel_classifier();
+    expect(wb_save_named("arrays.safetensors", {"layers.2.weight", wb_get(flat, "weight")},
+                         {"layers.2.bias", wb_get(flat, "bias")}) == WB_OK);
+    wb_free(flat);
+    wb_scope_close();
+    expect(weber("evaluate arrays.safetensors --data=fashion-mnist") == 1);
+    expect_three_of_four("evaluate arrays.safetensors --data=fashion-mnist "
+                         "'--structure=Chain(flatten, Dense(784 => 10))'",
+                         "(logitcrossentropy)");
+    expect(weber("evaluate arrays.safetensors --data=fashion-mnist '--structure=Chain('") == 1);
+    expect_part(output, "character 7 of the structure: a value is missing");
+}
+
 static void what_cannot_be_evaluated_says_why(void) {
     static const char *const rows[] = {"evaluate m.bson",
                                        "evaluate m.bson --data mnist",
@@ -255,7 +300,10 @@ int main(void) {
         SCENE(numbers_are_shown_by_as_few_digits_as_say_them),
         SCENE(files_of_flux_are_shown),
         SCENE(a_model_of_flux_becomes_one_of_weber),
+        SCENE(models_are_shown_as_layers),
         SCENE(a_struct_that_bson_cannot_have_may_be_a_model),
+        SCENE(what_is_no_model_has_no_advice),
+        SCENE(arrays_alone_are_evaluated),
         SCENE(names_and_texts_are_shown_as_text),
         SCENE(bash_completes_commands_and_options),
         SCENE(a_saved_model_is_evaluated),

@@ -146,11 +146,11 @@ static const kind kinds[] = {
      .rule = {.kind = WB_MOMENTUM, .eta = 0.1, .rho = 0.9},
      .tied = true,
      .extension = ".npz"},
-    {.name = "Adam, clipped, no thread of the loader's own, safetensors",
+    {.name = "Adam, clipped, no thread of the loader's own, npz",
      .rule = {.kind = WB_ADAM, .eta = 0.01, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8},
      .clip_norm = 0.5,
      .no_background = true,
-     .extension = ".safetensors"},
+     .extension = ".npz"},
     {.name = "AdamW, tied layers, full batches only, BSON",
      .rule = {.kind = WB_ADAMW,
               .eta = 0.01,
@@ -269,13 +269,13 @@ static void the_path_may_name_the_files(void **state) {
     (void)state;
     run r = begin(adam, 5);
     r.stop_at = 5;
-    assert_int_equal(train(&r, path_of("deep/er/net.safetensors"), 2, 2), WB_OK);
+    assert_int_equal(train(&r, path_of("deep/er/net.bson"), 2, 2), WB_OK);
     assert_int_equal(count_files(path_of("deep/er/")), 2);
-    assert_true(has_file(path_of("deep/er/"), "net-000000000004.safetensors"));
-    assert_true(has_file(path_of("deep/er/"), "net-000000000005.safetensors"));
+    assert_true(has_file(path_of("deep/er/"), "net-000000000004.bson"));
+    assert_true(has_file(path_of("deep/er/"), "net-000000000005.bson"));
     end(&r);
     /* a checkpoint is a file as any other */
-    const char *file = path_of("deep/er/net-000000000005.safetensors");
+    const char *file = path_of("deep/er/net-000000000005.bson");
     r = begin(adam, 99);
     assert_int_equal(wb_load(file, r.model), WB_OK);
     wb_layer *made = wb_load_model(file, "model");

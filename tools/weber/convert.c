@@ -13,8 +13,10 @@ static const char help[] =
     "usage: weber convert IN OUT [--rename=TABLE | --model[=KEY]]\n"
     "\n"
     "Writes what the file IN holds to the file OUT; both formats follow the names: .bson, "
-    ".safetensors, .npy\n"
-    "(one array), .npz. OUT is replaced only when it is written whole.\n"
+    ".safetensors\n"
+    "(named arrays), .npy (one array), .npz. What OUT cannot hold is left out, with a warning. OUT "
+    "is replaced only\n"
+    "when it is written whole.\n"
     "\n"
     "  --rename=TABLE  a file with a row for each name: FROM -> TO [transpose | flip]\n"
     "                      0.weight -> model.layers.1.weight flip     Conv2d into Conv\n"
@@ -52,18 +54,25 @@ static char *read_text(const char *path) {
 static void advise(const char *from, const char *to) {
     wb_file *file = wb_open(from);
     const wb_record *root = wb_file_root(file);
-    for (int64_t i = 0; i < wb_record_count(root); i++) {
-        const wb_record *r = wb_record_at(root, i);
-        if (wb_record_kind_of(r) != WB_RECORD_STRUCT) continue;
+    wb_layer *model = NULL;
+    for (int64_t i = 0; i < wb_record_count(root) && !model; i++) {
+        if (wb_record_kind_of(wb_record_at(root, i)) != WB_RECORD_STRUCT) continue;
+        if (!(model = wb_load_model(from, wb_record_name(root, i)))) {
+            wb_clear_error();
+            continue;
+        }
         (void)fprintf(stderr,
                       "weber convert: `weber convert %s %s --model=%s` builds the model and saves "
-                      "it under the names of its fields; .npz and .safetensors take the struct as "
-                      "it is\n",
+                      "it under the names of its fields; .npz takes the struct as it is\n",
                       from, to, wb_record_name(root, i));
-        break;
     }
-    wb_free(file);
+    wb_free(model), wb_free(file);
     wb_clear_error();
+}
+
+static bool is_bson(const char *path) {
+    const size_t length = strlen(path);
+    return length > 5 && strcmp(path + length - 5, ".bson") == 0;
 }
 
 static int convert(const char *from, const char *to, const char *table) {
@@ -71,7 +80,8 @@ static int convert(const char *from, const char *to, const char *table) {
     if (table && !rename) return 1;
     const wb_status status = wb_convert(from, to, .rename = rename);
     const int failed = wb_report("weber convert");
-    if (status == WB_ERROR_UNSUPPORTED) advise(from, to);
+    if (!table && is_bson(to) && (status == WB_OK || status == WB_ERROR_UNSUPPORTED))
+        advise(from, to);
     free(rename);
     return failed;
 }

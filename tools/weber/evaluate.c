@@ -22,6 +22,7 @@ static const char help[] =
     "puts it\n"
     "  --split=NAME      test (default) or train\n"
     "  --key=NAME        the model's key in the file (default model)\n"
+    "  --structure=TEXT  the layers of a file of arrays alone: \"Chain(Dense(784 => 10))\"\n"
     "  --loss=NAME       logitcrossentropy or crossentropy (default: the second where the model "
     "gives probabilities)\n"
     "  --batch=N         images at a time (default 500)\n"
@@ -34,7 +35,7 @@ static const char help[] =
 enum { CLASSES = 10 };
 
 typedef struct settings {
-    const char *model, *data, *split, *key, *loss, *device;
+    const char *model, *data, *split, *key, *structure, *loss, *device;
     int64_t batchsize;
 } settings;
 
@@ -156,7 +157,8 @@ static bool evaluate(wb_layer *model, wb_loader *data, const settings *s) {
 
 static int run(const settings *s) {
     const wb_device *device = s->device ? wb_get_device_named(s->device) : wb_get_device();
-    wb_layer *model = device ? wb_load_model(s->model, s->key) : NULL;
+    const char *key = s->key || s->structure ? s->key : "model";
+    wb_layer *model = device ? wb_load_model_as(s->model, key, s->structure) : NULL;
     wb_loader *data = model ? open_data(s, device) : NULL;
     if (data && wb_device_of(model) != device) (void)wb_move(device, model);
     if (data) (void)wb_test_mode(model);
@@ -178,17 +180,22 @@ static bool is_understood(const settings *s) {
 }
 
 int tool_evaluate(int count, char **arguments) {
-    static const struct option options[] = {
-        {"data", required_argument, NULL, 'd'},  {"split", required_argument, NULL, 's'},
-        {"key", required_argument, NULL, 'k'},   {"loss", required_argument, NULL, 'l'},
-        {"batch", required_argument, NULL, 'b'}, {"device", required_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0}};
-    settings s = {.split = "test", .key = "model", .batchsize = 500};
+    static const struct option options[] = {{"data", required_argument, NULL, 'd'},
+                                            {"split", required_argument, NULL, 's'},
+                                            {"key", required_argument, NULL, 'k'},
+                                            {"loss", required_argument, NULL, 'l'},
+                                            {"structure", required_argument, NULL, 't'},
+                                            {"batch", required_argument, NULL, 'b'},
+                                            {"device", required_argument, NULL, 'v'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    settings s = {.split = "test", .batchsize = 500};
     const char *batch = "500";
     for (int letter; (letter = getopt_long(count + 1, arguments - 1, "", options, NULL)) != -1;) {
         const char **place = letter == 'd'   ? &s.data
                              : letter == 's' ? &s.split
                              : letter == 'k' ? &s.key
+                             : letter == 't' ? &s.structure
                              : letter == 'l' ? &s.loss
                              : letter == 'b' ? &batch
                              : letter == 'v' ? &s.device

@@ -9,7 +9,7 @@ static const char usage[] =
     "       weber backend                   the preferred backend\n"
     "       weber backend NAME              prefers a backend: CUDA, AMDGPU, Metal, OpenCL, CPU\n"
     "       weber backend --reset           prefers none: the choice is automatic\n"
-    "       weber show FILE                 what a file of models or arrays holds\n"
+    "       weber show FILE [--records]     what a file of models or arrays holds\n"
     "       weber convert IN OUT [--rename TABLE]\n"
     "                                       a file in another format, under other names\n"
     "       weber evaluate MODEL --data fashion-mnist\n"

@@ -5,20 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weber/state.h>
+#include <weber.h>
 
 #include "tool.h"
 
 static const char help[] =
-    "usage: weber show FILE\n"
+    "usage: weber show FILE [--records]\n"
     "\n"
-    "Prints the tree of the file's values: for arrays type, sizes (fastest dimension first), "
-    "numbers and bytes;\n"
-    "what stands in several places (tied weights) once, and where it stands again the place of the "
-    "first.\n"
+    "Prints the layers of the models in the file, and the tree of what else there is: for arrays "
+    "type, sizes (fastest\n"
+    "dimension first), numbers and bytes; what stands in several places (tied weights) once, and "
+    "where it stands again\n"
+    "the place of the first.\n"
     "Formats: .bson (Julia's, as Flux saves), .safetensors, .npy, .npz.\n"
     "\n"
-    "  --help  this text\n"
+    "  --records  the tree of models, too\n"
+    "  --help     this text\n"
     "\n"
     "Exit status: 0, 1 after an error, 2 for a command line that is not understood.\n";
 
@@ -196,16 +198,20 @@ static void print_record(const wb_record *r, const char *path, int depth, shown 
     for (int64_t i = 0; i < wb_record_count(r); i++) print_child(r, i, path, depth + 1, s);
 }
 
-static void print_file(const wb_file *file, const char *path) {
-    shown s = {.table = NULL};
-    (void)printf("%s: %s, %" PRId64 " bytes, ", path, wb_file_format(file), wb_file_size(file));
-    print_record(wb_file_root(file), "", 0, &s);
-    print_count(s.arrays, "array");
+static void print_sums(const shown *s) {
+    print_count(s->arrays, "array");
     (void)printf(", ");
-    print_count(s.numbers, "number");
-    (void)printf(", %" PRId64 " bytes", s.bytes);
-    if (s.shared) (void)printf("; %" PRId64 " shared", s.shared);
+    print_count(s->numbers, "number");
+    (void)printf(", %" PRId64 " bytes", s->bytes);
+    if (s->shared) (void)printf("; %" PRId64 " shared", s->shared);
     (void)printf("\n");
+}
+
+static void print_tree(const wb_file *file) {
+    shown s = {.table = NULL};
+    (void)printf(", ");
+    print_record(wb_file_root(file), "", 0, &s);
+    print_sums(&s);
     const wb_record *metadata = wb_file_metadata(file);
     make_room(&s);
     if (wb_record_count(metadata) && !find(&s, metadata)->record) { /* BSON's is in the tree */
@@ -215,12 +221,91 @@ static void print_file(const wb_file *file, const char *path) {
     forget(&s);
 }
 
+/* ---- models ---- */
+
+/* Whether it can be made into layers, which are printed. */
+static bool print_model(const char *path, const char *key) {
+    wb_scope_open();
+    wb_layer *model = wb_load_model(path, key);
+    if (model) {
+        (void)printf("\n");
+        put_plain(key);
+        (void)printf(": ");
+        (void)fflush(stdout);
+        (void)wb_show(model);
+    }
+    wb_free(model);
+    if (!model) wb_clear_error();
+    wb_scope_close();
+    return model != NULL;
+}
+
+/* The text of a model that was printed says nothing more. */
+static bool is_structure_of(const char *name, const char *key) {
+    const size_t length = strlen(key);
+    return strncmp(name, key, length) == 0 && strcmp(name + length, "_structure") == 0;
+}
+
+static bool has_structure(const wb_record *texts, const char *key) {
+    for (int64_t i = 0; i < wb_record_count(texts); i++)
+        if (wb_record_name(texts, i) && is_structure_of(wb_record_name(texts, i), key)) return true;
+    return false;
+}
+
+/* A struct of Julia's, or what has a structure. */
+static bool may_be_model(const wb_file *file, int64_t i) {
+    const wb_record *root = wb_file_root(file);
+    const char *key = wb_record_name(root, i);
+    return wb_record_kind_of(wb_record_at(root, i)) == WB_RECORD_STRUCT ||
+           has_structure(root, key) || has_structure(wb_file_metadata(file), key);
+}
+
+/* What is left of a map whose models were printed. */
+static void print_rest(const wb_file *file, const bool *is_model) {
+    const wb_record *root = wb_file_root(file);
+    shown s = {.table = NULL};
+    for (int64_t i = 0; i < wb_record_count(root); i++) {
+        bool is_said = is_model[i];
+        for (int64_t k = 0; k < wb_record_count(root) && !is_said; k++)
+            is_said =
+                is_model[k] && is_structure_of(wb_record_name(root, i), wb_record_name(root, k));
+        if (!is_said) print_child(root, i, "", 0, &s);
+    }
+    if (s.arrays) print_sums(&s);
+    forget(&s);
+}
+
+/* False: there is no model, and nothing was printed. */
+static bool print_models(const wb_file *file, const char *path) {
+    const wb_record *root = wb_file_root(file);
+    const int64_t count = wb_record_kind_of(root) == WB_RECORD_MAP ? wb_record_count(root) : 0;
+    bool *is_model = calloc((size_t)count + 1, sizeof *is_model), is_any = false;
+    for (int64_t i = 0; is_model && i < count; i++) {
+        is_model[i] = may_be_model(file, i) && print_model(path, wb_record_name(root, i));
+        is_any = is_any || is_model[i];
+    }
+    if (is_any) print_rest(file, is_model);
+    free(is_model);
+    return is_any;
+}
+
+static void print_file(const wb_file *file, const char *path, bool has_records) {
+    (void)printf("%s: %s, %" PRId64 " bytes", path, wb_file_format(file), wb_file_size(file));
+    if (has_records || !print_models(file, path)) print_tree(file);
+}
+
 int tool_show(int count, char **arguments) {
-    static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
-    const int letter = getopt_long(count + 1, arguments - 1, "", options, NULL);
-    if (letter != -1 || count != 1) return tool_help(help, letter == 'h');
-    wb_file *file = wb_open(arguments[0]);
-    if (file) print_file(file, arguments[0]);
+    static const struct option options[] = {
+        {"records", no_argument, NULL, 'r'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+    bool has_records = false;
+    for (int letter; (letter = getopt_long(count + 1, arguments - 1, "", options, NULL)) != -1;) {
+        if (letter != 'r') return tool_help(help, letter == 'h');
+        has_records = true;
+    }
+    if (count + 1 - optind != 1) return tool_help(help, false);
+    const char *path = arguments[optind - 1];
+    wb_file *file = wb_open(path);
+    if (file) print_file(file, path, has_records);
     wb_free(file);
     return wb_report("weber show");
 }

@@ -1,12 +1,9 @@
-/* Trees as lists of dotted paths, and back: for the formats that hold named arrays and nothing else
- * (safetensors, npz).
+/* Trees as lists of dotted paths, and back: for the formats that hold named arrays (safetensors,
+ * npz).
  *
- *     {layers: [{weight: W, bias: b}]}     <->     layers.1.weight -> W, layers.1.bias -> b
- *
- * What such a list cannot say (lists, structs, order, ties, numbers, texts) is in the notes:
- * safetensors_notes.h. */
-#ifndef WB_FORMATS_SAFETENSORS_FLAT_H
-#define WB_FORMATS_SAFETENSORS_FLAT_H
+ *     {layers: [{weight: W, bias: b}]}     <->     layers.1.weight -> W, layers.1.bias -> b */
+#ifndef WB_FORMATS_FLAT_H
+#define WB_FORMATS_FLAT_H
 
 #include "formats/record.h"
 
@@ -16,7 +13,6 @@ typedef struct wb_flat_entry {
     const char *same_as; /* the path where the record stands already; NULL: here */
     int64_t offset;      /* read: for messages */
     size_t parent_bytes; /* written: of the path, what comes before its own name */
-    bool is_target;      /* written: another entry is the same as this one */
 } wb_flat_entry;
 
 typedef struct wb_flat {
@@ -36,9 +32,11 @@ wb_status wb_flat_make(wb_flat *flat, const wb_record *root, const char *file);
 
 /* The list as a tree in the file's arena, children in the order of wb_path_compare; the list is
  * sorted. Where a path is a value and the beginning of others too ("a" and "a.b"), those keep their
- * dots: the map has the names "a" and "a.b". A list, map, struct or opaque record among the entries
- * receives what is below its path; names that it has already say the order. */
+ * dots: the map has the names "a" and "a.b". Maps below the root whose names are 1, 2, ... are
+ * lists, as the layers of a chain are. */
 wb_record *wb_flat_nest(wb_flat *flat, wb_file *file);
+/* What it does to the maps below a record, and to the record itself if that is no root. */
+void wb_flat_make_lists(wb_record *record, bool is_root);
 
 /* Bytes in order, but numbers by value (layers.2 before layers.10) and what is below a name
  * directly after it. 0: the same bytes. */

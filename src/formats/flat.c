@@ -1,4 +1,4 @@
-#include "formats/safetensors_flat.h"
+#include "formats/flat.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -151,12 +151,10 @@ static wb_status visit(walk *w, wb_record *child, const char *parent, const char
     if (!entry.path) return WB_ERROR_MEMORY;
     if (!child) return wb_fail(WB_ERROR_ARGUMENT, "%s: \"%.200s\" is missing", w->file, entry.path);
     if (child->number) {
-        wb_flat_entry *first = &w->flat->entries[child->number - 1];
         if (is_open(w, child->number - 1))
             return wb_fail(WB_ERROR_ARGUMENT, "%s: \"%.200s\" is what contains it", w->file,
                            entry.path);
-        first->is_target = true;
-        entry.same_as = first->path;
+        entry.same_as = w->flat->entries[child->number - 1].path;
     }
     return enter(w, entry);
 }
@@ -257,8 +255,7 @@ typedef struct nest {
 typedef struct group {
     int64_t end;
     size_t length; /* of the component */
-    bool is_value; /* the first one ends with the component and holds nothing */
-    wb_record *container;
+    bool is_value; /* the first one ends with the component */
 } group;
 
 static size_t component_length(const char *at) { return strcspn(at, "."); }
@@ -272,9 +269,7 @@ static group group_at(const nest *n, const job *j, int64_t i) {
         if (component_length(other) != g.length || memcmp(first, other, g.length) != 0) break;
         g.end++;
     }
-    if (first[g.length]) return g;
-    g.container = wb_record_is_container(entries[i].record) ? entries[i].record : NULL;
-    g.is_value = !g.container;
+    g.is_value = !first[g.length];
     return g;
 }
 
@@ -297,10 +292,7 @@ static bool put(nest *n, wb_record *parent, wb_record *child, const char *name, 
 static wb_status put_values(nest *n, const job *j, int64_t low, int64_t high) {
     for (int64_t i = low; i < high; i++) {
         const char *name = n->flat->entries[i].path + j->prefix;
-        wb_record *r = n->flat->entries[i].record;
-        if (!put(n, j->record, r, name, strlen(name))) return wb_error_status();
-        if (wb_record_is_container(r) &&
-            !add_job(n, (job){.record = r, .low = i, .high = i, .depth = j->depth + 1}))
+        if (!put(n, j->record, n->flat->entries[i].record, name, strlen(name)))
             return wb_error_status();
     }
     return WB_OK;
@@ -314,9 +306,9 @@ static wb_status put_group(nest *n, const job *j, int64_t i, group g) {
     if (j->depth == WB_RECORD_DEPTH)
         return wb_file_fault(n->file, entries[i].offset, "\"%.80s...\" is nested more than %d deep",
                              entries[i].path, WB_RECORD_DEPTH);
-    wb_record *map = g.container ? g.container : wb_record_new(&n->file->arena, WB_RECORD_MAP);
+    wb_record *map = wb_record_new(&n->file->arena, WB_RECORD_MAP);
     const job below = {.record = map,
-                       .low = g.container ? i + 1 : i,
+                       .low = i,
                        .high = g.end,
                        .prefix = j->prefix + g.length + 1,
                        .depth = j->depth + 1};
@@ -324,64 +316,7 @@ static wb_status put_group(nest *n, const job *j, int64_t i, group g) {
                                                                               : wb_error_status();
 }
 
-typedef struct wanted {
-    const char *name;
-    int64_t place;
-} wanted;
-
-static int by_wanted_name(const void *a, const void *b) {
-    const wanted *left = a, *right = b;
-    return wb_path_compare(left->name, right->name);
-}
-
-/* Puts the children, which are sorted, into the order of the names that the notes have. */
-static wb_status reorder(nest *n, wb_record *r, const char **names, int64_t count, int64_t offset) {
-    wb_status status = WB_OK;
-    if (count != r->count)
-        return wb_file_fault(n->file, offset, "%lld values below \"%s\", where %lld are announced",
-                             (long long)r->count, r->name ? r->name : "", (long long)count);
-    wanted *list = wb_alloc((size_t)count * sizeof *list + 1);
-    wb_record **children = wb_arena_take(&n->file->arena, (size_t)count * sizeof *children);
-    if (!list || !children) status = wb_error_status();
-    for (int64_t i = 0; status == WB_OK && i < count; i++) list[i] = (wanted){names[i], i};
-    if (status == WB_OK) qsort(list, (size_t)count, sizeof *list, by_wanted_name);
-    for (int64_t i = 0; status == WB_OK && i < count; i++) {
-        if (strcmp(list[i].name, r->names[i]) != 0)
-            status = wb_file_fault(n->file, offset, "\"%.80s\" is announced and not there",
-                                   list[i].name);
-        else
-            children[list[i].place] = r->children[i];
-    }
-    wb_release(list);
-    if (status == WB_OK) r->children = children, r->names = names;
-    return status;
-}
-
-/* Children called 1, 2, ... in order need no names. */
-static bool is_numbered(const wb_record *r) {
-    for (int64_t i = 0; i < r->count; i++) {
-        char number[24];
-        (void)snprintf(number, sizeof number, "%lld", (long long)i + 1);
-        if (strcmp(number, r->names[i]) != 0) return false;
-    }
-    return true;
-}
-
-static wb_status settle(nest *n, wb_record *r, const char **names, int64_t count, int64_t offset) {
-    if (names) return reorder(n, r, names, count, offset);
-    if (r->kind == WB_RECORD_MAP) return WB_OK;
-    if (is_numbered(r))
-        r->names = NULL;
-    else if (r->kind == WB_RECORD_LIST)
-        return wb_file_fault(n->file, offset, "the list \"%.80s\" is not numbered from 1",
-                             r->name ? r->name : "");
-    return WB_OK;
-}
-
 static wb_status fill(nest *n, job j) {
-    const char **names = j.record->names;
-    const int64_t announced = j.record->count;
-    const int64_t offset = j.record->offset < 0 ? 0 : j.record->offset;
     int64_t room = 0;
     for (int64_t i = j.low; i < j.high;) {
         const group g = group_at(n, &j, i);
@@ -396,7 +331,7 @@ static wb_status fill(nest *n, job j) {
         if (status != WB_OK) return status;
         i = g.end;
     }
-    return settle(n, j.record, names, announced, offset);
+    return WB_OK;
 }
 
 /* ---- what stands elsewhere ---- */
@@ -416,20 +351,28 @@ static wb_status add_stand_ins(nest *n) {
     return WB_OK;
 }
 
-static wb_status resolve_stand_ins(nest *n) {
+static wb_status check_twice(const nest *n) {
+    for (int64_t i = 1; i < n->flat->count; i++) {
+        const wb_flat_entry *entry = &n->flat->entries[i];
+        if (strcmp(entry->path, entry[-1].path) == 0)
+            return wb_file_fault(n->file, entry->offset, "\"%.200s\" is there twice", entry->path);
+    }
+    return WB_OK;
+}
+
+static wb_status resolve_stand_ins(const nest *n, wb_record *root) {
     for (int64_t i = 0; i < n->flat->count; i++) {
         const wb_flat_entry *entry = &n->flat->entries[i];
-        if (i && strcmp(entry->path, entry[-1].path) == 0)
-            return wb_file_fault(n->file, entry->offset, "\"%.200s\" is there twice", entry->path);
         if (!entry->same_as) continue;
-        const wb_flat_entry key = {.path = entry->same_as};
-        const wb_flat_entry *target =
-            bsearch(&key, n->flat->entries, (size_t)n->flat->count, sizeof key, by_path);
-        if (!target || target->same_as)
+        union {
+            const wb_record *from;
+            wb_record *to; /* a record of this tree */
+        } target = {.from = wb_record_below(root, entry->same_as)};
+        if (!target.to || target.to->number)
             return wb_file_fault(n->file, entry->offset,
                                  "\"%.80s\" is said to be \"%.80s\", which is not there",
                                  entry->path, entry->same_as);
-        entry->record->children[0] = target->record;
+        entry->record->children[0] = target.to;
     }
     return WB_OK;
 }
@@ -471,21 +414,31 @@ static wb_status finish(nest *n, wb_record *root) {
                : WB_OK;
 }
 
+/* Recursive: no tree is deeper than WB_RECORD_DEPTH. */
+void wb_flat_make_lists(wb_record *r, bool is_root) {
+    bool is_numbered = !is_root && r->kind == WB_RECORD_MAP && r->count > 0 && r->names;
+    for (int64_t i = 0; i < r->count; i++) {
+        char number[24];
+        (void)snprintf(number, sizeof number, "%lld", (long long)i + 1);
+        is_numbered = is_numbered && strcmp(number, r->names[i]) == 0;
+        if (r->children[i]->kind == WB_RECORD_MAP) wb_flat_make_lists(r->children[i], false);
+    }
+    if (is_numbered) r->kind = WB_RECORD_LIST, r->names = NULL;
+}
+
 wb_record *wb_flat_nest(wb_flat *flat, wb_file *file) {
     nest n = {.file = file, .flat = flat};
     wb_status status = add_stand_ins(&n);
     if (status == WB_OK && flat->count)
         qsort(flat->entries, (size_t)flat->count, sizeof *flat->entries, by_path);
-    if (status == WB_OK) status = resolve_stand_ins(&n);
-    const bool has_root = status == WB_OK && flat->count && !*flat->entries[0].path &&
-                          wb_record_is_container(flat->entries[0].record);
-    wb_record *root =
-        has_root ? flat->entries[0].record : wb_record_new(&file->arena, WB_RECORD_MAP);
-    if (!root) status = wb_error_status();
-    if (status == WB_OK &&
-        !add_job(&n, (job){.record = root, .low = has_root, .high = flat->count, .depth = 1}))
+    if (status == WB_OK) status = check_twice(&n);
+    wb_record *root = wb_record_new(&file->arena, WB_RECORD_MAP);
+    if (!root ||
+        (status == WB_OK && !add_job(&n, (job){.record = root, .high = flat->count, .depth = 1})))
         status = wb_error_status();
     while (status == WB_OK && n.next < n.count) status = fill(&n, n.jobs[n.next++]);
+    if (status == WB_OK) wb_flat_make_lists(root, true);
+    if (status == WB_OK) status = resolve_stand_ins(&n, root);
     if (status == WB_OK) status = finish(&n, root);
     wb_release(n.jobs);
     return status == WB_OK ? root : NULL;

@@ -1,0 +1,145 @@
+#include "formats/json.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+/* ---- writing ---- */
+
+void wb_json_quote(FILE *stream, const char *text) {
+    (void)fputc('"', stream);
+    for (; *text; text++) {
+        const unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\')
+            (void)fprintf(stream, "\\%c", c);
+        else if (c < 0x20)
+            (void)fprintf(stream, "\\u%04x", c);
+        else
+            (void)fputc(c, stream);
+    }
+    (void)fputc('"', stream);
+}
+
+bool wb_json_has_shared(const wb_flat *flat) {
+    for (int64_t i = 0; i < flat->count; i++)
+        if (flat->entries[i].same_as) return true;
+    return false;
+}
+
+void wb_json_write_shared(FILE *stream, const wb_flat *flat) {
+    const char *before = "{";
+    for (int64_t i = 0; i < flat->count; i++) {
+        if (!flat->entries[i].same_as) continue;
+        (void)fputs(before, stream);
+        wb_json_quote(stream, flat->entries[i].path);
+        (void)fputc(':', stream);
+        wb_json_quote(stream, flat->entries[i].same_as);
+        before = ",";
+    }
+    (void)fputs("}", stream);
+}
+
+/* ---- reading ---- */
+
+#ifdef WEBER_CJSON
+
+#include <cjson/cJSON.h>
+
+#define MOST_EXACT (1ll << 53)
+
+cJSON *wb_json_parse(const wb_file *file, const char *text, size_t size_bytes, int64_t offset) {
+    const int64_t fault = wb_utf8_fault(text, size_bytes);
+    if (fault >= 0) {
+        (void)wb_file_fault(file, offset + fault, "a byte that is no UTF-8");
+        return NULL;
+    }
+    const char *end = NULL;
+    cJSON *json = cJSON_ParseWithLengthOpts(text, size_bytes, &end, false);
+    const bool has_end = end && end >= text && end <= text + size_bytes;
+    while (json && has_end && end < text + size_bytes && strchr(" \t\r\n", *end)) end++;
+    if (json && has_end && end == text + size_bytes) return json;
+    cJSON_Delete(json);
+    (void)wb_file_fault(file, offset + (has_end ? end - text : 0), "this is no JSON");
+    return NULL;
+}
+
+bool wb_json_integer(const cJSON *item, int64_t *value) {
+    if (!cJSON_IsNumber(item) || !(fabs(item->valuedouble) < (double)MOST_EXACT)) return false;
+    *value = (int64_t)item->valuedouble;
+    return (double)*value == item->valuedouble;
+}
+
+static char *copy(wb_file *file, const char *text) {
+    return wb_arena_text(&file->arena, text, strlen(text));
+}
+
+static int by_name(const void *a, const void *b) {
+    const char *const *left = a, *const *right = b;
+    return strcmp(*left, *right);
+}
+
+/* The names of an object are to differ; cJSON keeps all of them. */
+static wb_status check_names(const wb_file *file, const wb_record *map, int64_t offset) {
+    const char **names = wb_alloc((size_t)map->count * sizeof *names + 1);
+    if (!names) return WB_ERROR_MEMORY;
+    wb_status status = WB_OK;
+    for (int64_t i = 0; i < map->count; i++) names[i] = map->names[i];
+    qsort(names, (size_t)map->count, sizeof *names, by_name);
+    for (int64_t i = 1; i < map->count && status == WB_OK; i++)
+        if (strcmp(names[i - 1], names[i]) == 0)
+            status = wb_file_fault(file, offset, "\"%.80s\" is there twice", names[i]);
+    wb_release(names);
+    return status;
+}
+
+static bool add_text(wb_file *file, wb_record *map, const cJSON *item, int64_t offset) {
+    wb_record *record = wb_record_new(&file->arena, WB_RECORD_TEXT);
+    char *name = copy(file, item->string), *text = copy(file, item->valuestring);
+    if (!record || !name || !text) return false;
+    record->text = text, record->name = name, record->offset = offset;
+    map->names[map->count] = name;
+    map->children[map->count++] = record;
+    return true;
+}
+
+wb_record *wb_json_texts(wb_file *file, const cJSON *item, int64_t offset, const char *skipped,
+                         const char **text) {
+    wb_record *map = wb_record_new(&file->arena, WB_RECORD_MAP);
+    if (!map || !wb_record_room(&file->arena, map, cJSON_GetArraySize(item), true)) return NULL;
+    map->count = 0, map->offset = offset;
+    bool is_fine = cJSON_IsObject(item);
+    for (const cJSON *one = item->child; is_fine && one; one = one->next) {
+        is_fine = cJSON_IsString(one);
+        if (is_fine && !*text && strcmp(one->string, skipped) == 0)
+            *text = one->valuestring;
+        else if (is_fine && !add_text(file, map, one, offset))
+            return NULL;
+    }
+    if (!is_fine) {
+        (void)wb_file_fault(file, offset, "a map of texts was expected");
+        return NULL;
+    }
+    map->depth = map->count > 0;
+    return check_names(file, map, offset) == WB_OK ? map : NULL;
+}
+
+static wb_status fault_of_tie(const wb_file *file, const cJSON *item, int64_t offset) {
+    return wb_file_fault(file, offset, "the note about \"%.80s\" is not understood",
+                         item->string ? item->string : "");
+}
+
+wb_status wb_json_read_shared(wb_file *file, wb_flat *flat, const cJSON *item, int64_t offset) {
+    if (!cJSON_IsObject(item)) return fault_of_tie(file, item, offset);
+    for (const cJSON *value = item->child; value; value = value->next) {
+        if (!cJSON_IsString(value)) return fault_of_tie(file, value, offset);
+        const char *path = copy(file, value->string), *same = copy(file, value->valuestring);
+        if (!path || !same) return wb_error_status();
+        if (!wb_flat_add(flat, (wb_flat_entry){.path = path, .same_as = same, .offset = offset}))
+            return WB_ERROR_MEMORY;
+    }
+    return WB_OK;
+}
+
+#endif

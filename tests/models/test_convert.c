@@ -1,0 +1,198 @@
+/* src/models/convert.c, src/formats/left_out.c: what a format cannot hold does not block the rest.
+ * The files of Zygote and Tracker are as BSON.jl writes them. */
+#include "formats/bson_memory.h"
+#include "models/model_files.h"
+
+#define TYPE(name)         "{tag: 'datatype', params: [], name: [" name "]}"
+#define STRUCT(name, data) "{tag: 'struct', type: " TYPE(name) ", data: " data "}"
+#define F32(size, bytes)   "{tag: 'array', type: $Float32, size: [" size "], data: <" bytes ">}"
+#define REF(n)             "{tag: 'backref', ref: " n "}"
+#define BOTH               "[" REF("1") ", " REF("2") "]"
+#define NOTHINGS           "{tag: 'array', type: $Nothing, size: [2], data: <>}"
+#define BUFFER             STRUCT("'Zygote', 'Buffer'", "[" BOTH ", false]")
+#define ID_DICT            STRUCT("'Base', 'IdDict'", "[" BOTH ", " NOTHINGS "]")
+#define ID_SET             STRUCT("'Base', 'IdSet'", "[" ID_DICT "]")
+#define W                  F32("1, 2", "00 00 80 3f 00 00 00 40")
+#define B                  F32("1", "00 00 40 40")
+/* Flux.params(model) on a CPU. */
+#define PARAMS                                                                                     \
+    "{params: " STRUCT("'Zygote', 'Params'", "[" BUFFER ", " ID_SET "]") ", _backrefs: [" W ", " B \
+                                                                         "]}"
+#define X          F32("1", "00 00 80 3f")
+#define CUDA(data) "{tag: 'struct', type: " TYPE("'CUDA', 'CuArray'") ", data: [" data "]}"
+
+typedef struct row {
+    const char *name, *bson, *to, *tree, *warning; /* NULL: there is none */
+} row;
+
+static const row rows[] = {
+    {"the parameters of a model are a list of arrays in safetensors", PARAMS, "o.safetensors",
+     "{params: [f32(1 2)=1 2, f32(1)=3]}", NULL},
+    {"the parameters of a model are a list of arrays in npz", PARAMS, "o.npz",
+     "{params: [f32(1 2)=1 2, f32(1)=3]}", NULL},
+    {"the parameters of a model are a list of arrays in BSON", PARAMS, "o.bson",
+     "{params: [f32(1 2)=1 2, f32(1)=3]}", NULL},
+    {"tracked arrays are arrays",
+     "{x: " STRUCT("'Tracker', 'TrackedArray'", "[null, " X ", null]") ", y: 1}", "o.bson",
+     "{x: f32(1)=1, y: 1}", NULL},
+    {"safetensors has no numbers and texts", "{a: 1, b: 'x', c: {d: 2.5, e: true}, x: " X "}",
+     "o.safetensors", "{x: f32(1)=1}",
+     "safetensors cannot hold 3 of the values, which were left out: a (an integer), c.d (a real), "
+     "c.e (a bool)"},
+    {"lists with gaps keep their numbers", "{l: [1, " X ", [], [" X "]]}", "o.safetensors",
+     "{l: {2: f32(1)=1, 4: [f32(1)=1]}}",
+     "safetensors cannot hold 1 of the values, which were left out: l.1 (an integer)"},
+    {"nothing is no loss", "{a: null, x: " X "}", "o.safetensors", "{x: f32(1)=1}", NULL},
+    {"a vector of tuples is left out",
+     "{s: {tag: 'array', type: {tag: 'datatype', params: [$Int8, $Int8], name: ['Core', "
+     "'Tuple']}, size: [1], data: <01 02>}, x: " X "}",
+     "o.bson", "{x: f32(1)=1}",
+     "BSON cannot hold 1 of the values, which were left out: s (Core.Tuple)"},
+    {"a Char is left out", "{c: {tag: 'struct', type: $Char, data: <00 00 00 61>}, x: " X "}",
+     "o.npz", "{x: f32(1)=1}",
+     "npz cannot hold 1 of the values, which were left out: c (Core.Char)"},
+    {"elements of lists become nothing",
+     "{l: [{tag: 'struct', type: $Char, data: <00 00 00 61>}, 1], x: " X "}", "o.bson",
+     "{l: [null, 1], x: f32(1)=1}",
+     "BSON cannot hold 1 of the values, which were left out: l.1 (Core.Char)"},
+    {"an array of a GPU is left out", "{w: " CUDA("1") ", x: " X "}", "o.npz", "{x: f32(1)=1}",
+     "left out: w (CUDA.CuArray, saved on a GPU without cpu(model))"},
+    {"structs keep their fields in npz", "{d: " STRUCT("'My', 'Layer'", "[" X ", 'a', null]") "}",
+     "o.npz", "{d: My.Layer(f32(1)=1, 'a', null)}", NULL},
+    {"structs have numbers for names in safetensors",
+     "{d: " STRUCT("'My', 'Layer'", "[" X ", " X "]") "}", "o.safetensors",
+     "{d: [f32(1)=1, f32(1)=1]}", NULL},
+    {"one array is left for npy", "{n: 3, x: " X "}", "o.npy", "f32(1)=1",
+     "npy cannot hold 1 of the values, which were left out: n (an integer)"},
+};
+
+static char warning[2048];
+static void keep_warning(void *context, wb_log_level level, const char *line) {
+    (void)context;
+    if (level == WB_LOG_WARN) snprintf(warning, sizeof warning, "%s", line);
+}
+
+static void what_can_be_held_is_written(void **state) {
+    const row *r = *state;
+    shown s = {.used = 0};
+    *warning = 0;
+    wb_log_to(keep_warning, NULL);
+    const wb_status status = wb_convert(write_bson(r->bson), path_of(r->to));
+    wb_log_to(NULL, NULL);
+    if (status != WB_OK) fail_msg("%s", wb_error_message());
+    wb_file *file = wb_open(path_of(r->to));
+    show_record(&s, wb_file_root(file));
+    wb_free(file);
+    assert_string_equal(s.text, r->tree);
+    if (!r->warning)
+        assert_string_equal(warning, "");
+    else if (!strstr(warning, r->warning))
+        fail_msg("\"%s\" does not say \"%s\"", warning, r->warning);
+}
+
+static void nothing_at_all_is_an_error(void **state) {
+    (void)state;
+    const char *from = write_bson("{a: 1, b: {c: 'x'}}");
+    assert_int_equal(wb_convert(from, path_of("o.safetensors")), WB_ERROR_UNSUPPORTED);
+    assert_error(WB_ERROR_UNSUPPORTED,
+                 "o.safetensors: safetensors cannot hold any of it: a (an integer), b.c (a text)");
+}
+
+/* ---- keys ---- */
+
+/* As `.key` of what has been converted, or is renamed on the way. */
+static void parameters_are_loaded_in_order(void **state) {
+    (void)state;
+    static const char *const to[] = {"p.safetensors", "p.npz", "p.bson"};
+    char from[300];
+    snprintf(from, sizeof from, "%s", write_bson(PARAMS));
+    wb_layer *model = wb_dense(2, 1);
+    for (int i = 0; i < 5; i++) {
+        const char *path = i < 3 ? path_of(to[i]) : from;
+        assert_int_equal(wb_set(model, "weight", wb_zeros(WB_F32, 1, 2)), WB_OK);
+        assert_int_equal(wb_set(model, "bias", wb_zeros(WB_F32, 1)), WB_OK);
+        if (i < 3) assert_int_equal(wb_convert(from, path), WB_OK);
+        const char *table = i == 4 ? "none* -> *" : NULL;
+        assert_int_equal(wb_load(path, model, .key = "params", .rename = table), WB_OK);
+        assert_values(wb_get(model, "weight"), 0, 1, 2);
+        assert_values(wb_get(model, "bias"), 0, 3);
+    }
+    wb_free(model);
+}
+
+#define IDENTITY STRUCT("'Base', '#identity'", "[]")
+#define DENSE(w) STRUCT("'Flux', 'Dense'", "[" w ", " X ", " IDENTITY "]")
+#define NET(w)   "{net: " STRUCT("'Flux', 'Chain'", "[[" DENSE(w) "]]") "}"
+
+/* Flux's rule of a bias that is false there, where a file cannot say false. */
+static void a_bias_that_a_file_of_arrays_lacks_is_zeros(void **state) {
+    (void)state;
+    wb_layer *without = wb_dense(2, 1, .no_bias = true), *with = wb_dense(2, 1);
+    assert_int_equal(wb_set(with, "bias", wb_ones(WB_F32, 1)), WB_OK);
+    assert_int_equal(wb_save(path_of("w.safetensors"), without), WB_OK);
+    assert_int_equal(wb_load(path_of("w.safetensors"), with), WB_OK);
+    assert_values(wb_get(with, "bias"), 0, 0);
+    wb_free(without), wb_free(with);
+}
+
+/* The place that a message names is a key of the same file. */
+static void places_in_messages_are_keys(void **state) {
+    (void)state;
+    assert_null(wb_load_model(write_bson(NET(CUDA("1"))), "net"));
+    assert_error(WB_ERROR_UNSUPPORTED, "net.layers.1: a CUDA.CuArray is memory of a GPU");
+    static const char *const keys[] = {"net.layers.1", "net.1.1"};
+    for (int i = 0; i < 2; i++) {
+        wb_layer *layer = wb_load_model(write_bson(NET(F32("1, 1", "00 00 00 40"))), keys[i]);
+        if (!layer) fail_msg("%s: %s", keys[i], wb_error_message());
+        assert_values(wb_get(layer, "weight"), 0, 2);
+        wb_free(layer);
+    }
+    assert_null(wb_load_model(write_bson(NET(X)), "net.layers.2"));
+    assert_error(WB_ERROR_ARGUMENT, "there is no \"net.layers.2\" in the file");
+}
+
+/* ---- files that are something else ---- */
+
+typedef struct stranger_row {
+    const char *name, *file, *bytes;
+    size_t size;
+    const char *message;
+} stranger_row;
+
+#define BYTES(text) text, sizeof text - 1
+
+static const stranger_row strangers[] = {
+    {"a pointer of git LFS", "a.bson",
+     BYTES("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"),
+     "is a pointer of git LFS instead of the file, which `git lfs pull` brings"},
+    {"Julia's Serialization", "a.bson", BYTES("7JL\x0e\x04\0\0\0\x34"),
+     "is a file of Julia's Serialization; in Julia, save it with BSON.@save"},
+    {"HDF5", "a.h5", BYTES("\x89HDF\r\n\x1a\n\0\0"), "is an HDF5 file"},
+    {"JLD2", "a.npz", BYTES("HDF5-based Julia Data Format, version 0.1.0\0"), "is a JLD2 file"},
+    {"a pickle", "a.pt", BYTES("\x80\x02}q\0."), "is a pickle of Python's"},
+    {"a pickle by another name", "a.npz", BYTES("\x80\x04}\x94."), "is a pickle of Python's"},
+    {"torch.save", "a.pt", BYTES("PK\3\4\0\0\0\0\0\0\0\0\0\0\0\0archive/data.pkl"),
+     "is a file of torch.save, which is a pickle of Python's; in Python, save it with safetensors"},
+    {"nothing known", "a.xyz", BYTES("hello"), "the format is not known by the name"},
+};
+
+static void a_stranger_has_a_name(void **state) {
+    const stranger_row *r = *state;
+    write_file(path_of(r->file), r->bytes, r->size);
+    assert_null(wb_open(path_of(r->file)));
+    assert_error(WB_ERROR_FORMAT, r->message);
+}
+
+int main(void) {
+    static test_list tests;
+    const struct CMUnitTest single[] = {
+        TEST(nothing_at_all_is_an_error),
+        TEST(parameters_are_loaded_in_order),
+        TEST(a_bias_that_a_file_of_arrays_lacks_is_zeros),
+        TEST(places_in_messages_are_keys),
+    };
+    ADD_TESTS(&tests, single);
+    ADD_ROWS(&tests, rows, what_can_be_held_is_written);
+    ADD_ROWS(&tests, strangers, a_stranger_has_a_name);
+    return run_test_list("models/test_convert", &tests, make_folder, drop_folder);
+}
