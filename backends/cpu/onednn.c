@@ -2,12 +2,16 @@
 
 #include <string.h>
 
+#include "../common/space.h"
 #include "host.h"
 #include "isa.h"
 #include "onednn_library.h"
 #include "pool.h"
 
 static const wb_dnnl *const dnnl = &wb_dnnl_api;
+
+/* Its compiler ends the process where it finds no memory (2.6). */
+enum { MADE_IN = 64 << 20 };
 
 bool wb_onednn_is_open(void) { return wb_dnnl_open(); }
 
@@ -207,6 +211,7 @@ static bool make_primitive(wb_onednn *c, int number, handle descriptor) {
     const description *d = dnnl->primitive_desc_query_md(descriptor, QUERY_SCRATCH, 0);
     const size_t bytes = d ? dnnl->memory_desc_get_size(d) : 0;
     if (c->scratch_bytes < aligned(bytes)) c->scratch_bytes = aligned(bytes);
+    if (!wb_has_address_space(MADE_IN)) return false;
     if (dnnl->primitive_create(&c->primitive[number], descriptor) != SUCCESS) return false;
     for (int i = 0; i < c->workers && bytes > 0; i++)
         if (dnnl->memory_create(&c->worker[i].scratch[number], d, dnnl->engine, NULL) != SUCCESS)

@@ -5,7 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../common/space.h"
 #include "isa.h"
+
+/* The library and what it makes at first; with less it may end the process (2.6). */
+enum { OPENED_IN = 256 << 20 };
 
 wb_dnnl wb_dnnl_api;
 static wb_dnnl *const dnnl = &wb_dnnl_api;
@@ -38,6 +42,7 @@ static policy asked_policy(void) {
 static void open_library(void) {
     dnnl->policy = asked_policy();
     if (dnnl->policy == OWN || (dnnl->policy == AUTO && wb_cpu_isa() == WB_ISA_BASELINE)) return;
+    if (!wb_has_address_space(OPENED_IN)) return;
     void *library = dlopen("libdnnl.so.2", RTLD_NOW | RTLD_LOCAL);
     dnnl->is_open =
         library && find_all(library) && dnnl->engine_create(&dnnl->engine, ON_CPU, 0) == SUCCESS &&

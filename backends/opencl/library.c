@@ -5,6 +5,10 @@
 #include <stdio.h>
 
 #include "../common/library.h"
+#include "../common/space.h"
+
+/* LLVM, which PoCL brings along, ends the process where it finds no memory. */
+enum { OPENED_IN = 1 << 30 };
 
 const wb_host *wb_cl_host;
 wb_cl_functions cl;
@@ -28,6 +32,12 @@ static const wb_symbol symbols[] = {
 
 static bool open_loader(char *reason, size_t reason_bytes) {
     const char *missing = NULL;
+    if (!wb_has_address_space(OPENED_IN)) {
+        (void)snprintf(reason, reason_bytes,
+                       "OpenCL needs %d MiB of address space, and fewer are left (ulimit -v)",
+                       OPENED_IN >> 20);
+        return false;
+    }
     void *library = wb_library_open(&loader, reason, reason_bytes);
     if (!library) return false;
     if (wb_library_find(library, symbols, sizeof symbols / sizeof *symbols, &cl, &missing))
