@@ -63,6 +63,7 @@ typedef enum wb_field_kind {
     WB_FIELD_BOOL,       /* bool */
     WB_FIELD_WITHOUT,    /* bool no_NAME; true is written NAME=false */
     WB_FIELD_ACTIVATION, /* wb_activation *; NULL is the identity */
+    WB_FIELD_CONNECTION, /* wb_connection *; NULL: all arrays, tuple */
     WB_FIELD_SIZES,      /* int64_t[3], positive; the first 0 ends them: (5, 5) */
     WB_FIELD_EACH,       /* int64_t[3]: one for each of the SIZES above; one stands for all */
     WB_FIELD_PADDING,    /* two int64_t[3]: before each of the SIZES, and how much more after it */
@@ -84,9 +85,11 @@ typedef struct wb_field {
      * Of EACH, usual 0 is the entry of SIZES. Numbers are at least low, or above it, and at most
      * high, unless high is 0. Numbers and pads that are usual are not written. */
     double usual, low, high;
-    bool is_above;   /* low itself is too low */
-    bool positional; /* written first and without its name, as PAIR, ACTIVATION and SIZES are */
-    bool spread;     /* the entries of a LIST are written as arguments of their own */
+    bool is_above; /* low itself is too low */
+    /* written first and without its name, as PAIR, ACTIVATION, CONNECTION and SIZES are; of a
+     * CHILD, too */
+    bool positional;
+    bool spread; /* the entries of a LIST are written as arguments of their own */
     /* offset of the array that a number is taken from where it is not given; 0: there is none */
     size_t given_by;
     /* offset of the WITHOUT that says that this array or child is not there; 0: there is none */
@@ -426,6 +429,29 @@ typedef struct wb_layernorm_desc {
  * σ + eps.) Fails with WB_ERROR_SHAPE where x does not begin with these sizes. */
 #define wb_layernorm(...) wb_layernorm_make((wb_layernorm_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_layer *wb_layernorm_make(wb_layernorm_desc desc);
+
+/* ---- layers of several arrays, wb_apply_many ---- */
+
+/* From several arrays to one: their sum, product, or all of them one behind the other along the
+ * first dimension, the second, or the channels, which are the last but one. NULL where a connection
+ * is expected passes all of them on. */
+typedef wb_array *wb_connection(int count, wb_array *const *arrays);
+WB_API wb_connection wb_connect_add, wb_connect_mul, wb_connect_vcat, wb_connect_hcat,
+    wb_connect_channels;
+
+/* y = connection(layer(x), x): a block with a way around it; wb_skip(layer, wb_connect_add). Owns
+ * the layer, as chains do. (He et al. 2015; Flux's SkipConnection) */
+WB_API wb_layer *wb_skip(wb_layer *layer, wb_connection *connection);
+
+/* y = connection(layer1(x1), layer2(x2), ...). One array goes to all layers; as many arrays as
+ * layers go to one each; with a single layer, all go through it.
+ * wb_parallel(wb_connect_vcat, wb_dense(2, 4), wb_dense(3, 6)). */
+#define wb_parallel(connection, ...)                                                               \
+    wb_parallel_make(connection,                                                                   \
+                     (int64_t)(sizeof((wb_layer *const[]){__VA_ARGS__}) / sizeof(wb_layer *)),     \
+                     (wb_layer *const[]){__VA_ARGS__})
+WB_API wb_layer *wb_parallel_make(wb_connection *connection, int64_t count,
+                                  wb_layer *const *layers);
 
 /* A function as a layer. Its name for printing and files is that of its operation; composites need
  * wb_fn_named. */

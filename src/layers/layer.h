@@ -171,6 +171,11 @@ const char *wb_activation_text(wb_activation *activation);
  * "identity" is one. */
 wb_activation *wb_activation_named(const char *name);
 
+/* The same for connections: "+", "vcat", "tuple" for NULL; WB_NAMELESS for what has no name. */
+const char *wb_connection_name(wb_connection *connection);
+/* False: there is none of that name. */
+bool wb_connection_named(const char *name, wb_connection **connection);
+
 /* x in the type of like, with a warning the first time it differs. */
 wb_array *wb_convert_input(wb_array *x, const wb_array *like);
 
@@ -188,13 +193,16 @@ const int64_t *wb_layer_sizes(const wb_layer *layer, int *count);
 /* True if the array's WITHOUT says that it is not there. */
 bool wb_is_without(const wb_layer *layer, const wb_field *field);
 
-/* Those that stand in text, in the order there, of which the first ones are positional; the count,
- * at most WB_MOST_SETTINGS. */
+/* Those that stand in text, and positional children, in the order there; the positional ones are
+ * first. The count, at most WB_MOST_SETTINGS. */
 int wb_settings_in_text(const wb_layer_class *layer_class, const wb_field **list, int *positional);
 
 /* "784 => 128, relu", with what writes the reals, and how many settings that are. */
 typedef void wb_real_writer(double value, char *text, size_t size_bytes);
 int wb_settings_text(const wb_layer *layer, bool is_brief, wb_real_writer *real, char *text,
+                     size_t size_bytes);
+/* One of them, "bias=false"; false if it is not written. */
+bool wb_setting_text(const wb_layer *layer, const wb_field *field, wb_real_writer *real, char *text,
                      size_t size_bytes);
 /* "Dense(784 => 128, relu)" for people, numbers with six digits. */
 void wb_layer_describe(const wb_layer *layer, bool is_brief, char *text, size_t size_bytes);

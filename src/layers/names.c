@@ -34,3 +34,29 @@ wb_activation *wb_activation_named(const char *name) {
     wb_activation *function = find(operations, sizeof operations / sizeof *operations, name);
     return function ? function : find(others, sizeof others / sizeof *others, name);
 }
+
+/* ---- connections ---- */
+
+static const struct {
+    const char *name;
+    wb_connection *connection;
+} connections[] = {
+    {"+", wb_connect_add},     {"*", wb_connect_mul}, {"vcat", wb_connect_vcat},
+    {"hcat", wb_connect_hcat}, {"tuple", NULL},       {"channels", wb_connect_channels},
+};
+enum { CONNECTIONS = sizeof connections / sizeof *connections };
+
+const char *wb_connection_name(wb_connection *connection) {
+    for (int i = 0; i < CONNECTIONS; i++)
+        if (connections[i].connection == connection) return connections[i].name;
+    return WB_NAMELESS;
+}
+
+bool wb_connection_named(const char *name, wb_connection **connection) {
+    for (int i = 0; i < CONNECTIONS; i++) {
+        if (strcmp(connections[i].name, name) != 0) continue;
+        *connection = connections[i].connection;
+        return true;
+    }
+    return false;
+}

@@ -15,7 +15,13 @@ bool wb_field_is_setting(const wb_field *f) { return f->kind > WB_FIELD_VALUE; }
 
 static bool is_positional(const wb_field *f) {
     return f->positional || f->kind == WB_FIELD_PAIR || f->kind == WB_FIELD_ACTIVATION ||
-           f->kind == WB_FIELD_SIZES;
+           f->kind == WB_FIELD_CONNECTION || f->kind == WB_FIELD_SIZES;
+}
+
+/* A child stands there if it is positional. */
+static bool is_in_text(const wb_field *f) {
+    if (f->kind == WB_FIELD_CHILD) return f->positional;
+    return wb_field_is_setting(f) && f->kind != WB_FIELD_MODE && f->kind != WB_FIELD_OTHER;
 }
 
 int wb_settings_in_text(const wb_layer_class *k, const wb_field **list, int *positional) {
@@ -24,8 +30,7 @@ int wb_settings_in_text(const wb_layer_class *k, const wb_field **list, int *pos
         for (int rank = -1; rank <= 1; rank++)
             for (int i = 0; i < k->field_count && count < WB_MOST_SETTINGS; i++) {
                 const wb_field *f = &k->fields[i];
-                if (wb_field_is_setting(f) && f->kind != WB_FIELD_MODE &&
-                    f->kind != WB_FIELD_OTHER && is_positional(f) == !keyed && f->rank == rank)
+                if (is_in_text(f) && is_positional(f) == !keyed && f->rank == rank)
                     list[count++] = f;
             }
         if (!keyed) *positional = count;
@@ -335,6 +340,9 @@ static void put_value(writer *w, const wb_layer *layer, const wb_field *f) {
     case WB_FIELD_ACTIVATION:
         put(w, "%s", wb_activation_text(*(wb_activation *const *)at));
         return;
+    case WB_FIELD_CONNECTION:
+        put(w, "%s", wb_connection_name(*(wb_connection *const *)at));
+        return;
     case WB_FIELD_SIZES:
         for (int i = 0; f->spread && i < n; i++) put(w, "%s%lld", i ? ", " : "", (long long)x[i]);
         if (!f->spread) put_numbers(w, n, x, false);
@@ -389,6 +397,7 @@ static bool is_usual(const wb_layer *layer, const wb_field *f) {
 
 /* Positional ones have their places, but an activation that is not there. */
 static bool is_written(const wb_layer *layer, const wb_field *f, bool is_brief) {
+    if (f->kind == WB_FIELD_CHILD) return false;
     if (!is_positional(f)) return !is_brief && !is_usual(layer, f);
     return f->kind != WB_FIELD_ACTIVATION || (!is_brief && !is_usual(layer, f));
 }
@@ -415,6 +424,16 @@ int wb_settings_text(const wb_layer *layer, bool is_brief, wb_real_writer *real,
         put_value(&w, layer, list[i]);
     }
     return written;
+}
+
+bool wb_setting_text(const wb_layer *layer, const wb_field *f, wb_real_writer *real, char *text,
+                     size_t size) {
+    writer w = {.text = text, .size = size, .real = real};
+    text[0] = 0;
+    if (!is_written(layer, f, false)) return false;
+    if (!is_positional(f)) put(&w, "%s=", f->name);
+    put_value(&w, layer, f);
+    return true;
 }
 
 void wb_layer_describe(const wb_layer *layer, bool is_brief, char *text, size_t size) {

@@ -349,8 +349,7 @@ static bool check_arrays(const wb_part *p, const wb_layer *layer) {
     return true;
 }
 
-static bool read_child(const wb_part *p, wb_layer *layer, const wb_field *f) {
-    const wb_term *term = p->term ? wb_term_keyed(p->term, f->name) : NULL;
+static bool read_child(const wb_part *p, wb_layer *layer, const wb_field *f, const wb_term *term) {
     const wb_path path = {p->path, f->name, 0};
     const wb_part part = {
         .building = p->building, .path = &path, .term = term, .record = wb_part_field(p, f->name)};
@@ -407,14 +406,12 @@ static bool read_field(const wb_part *p, wb_layer *layer, const wb_field *f) {
     int positional;
     const int count = wb_settings_in_text(layer->class_, list, &positional);
     if (f->kind == WB_FIELD_LIST) return read_list(p, layer, f, positional);
-    if (f->kind == WB_FIELD_CHILD) return read_child(p, layer, f);
     if (wb_field_is_array(f)) return read_array(p, layer, f);
     if (f->kind == WB_FIELD_WITHOUT && !p->term) return true;
-    const wb_term *term = NULL;
+    const wb_term *term = p->term && f->name ? wb_term_keyed(p->term, f->name) : NULL;
     for (int i = 0; p->term && i < count; i++)
-        if (list[i] == f)
-            term = i < positional ? positional_term(p, list, i, &(int64_t){0})
-                                  : wb_term_keyed(p->term, f->name);
+        if (list[i] == f && i < positional) term = positional_term(p, list, i, &(int64_t){0});
+    if (f->kind == WB_FIELD_CHILD) return read_child(p, layer, f, term);
     return wb_setting_read(p, layer, f, term);
 }
 

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "formats/bson.h"
 #include "models/flux.h"
 
 /* ---- written ---- */
@@ -226,6 +227,15 @@ static bool read_dims(const source *s, unsigned *dims) {
     return count >= 0;
 }
 
+static bool read_connection(const source *s, wb_connection **connection) {
+    const wb_term *t = s->term;
+    const char *name = t ? t->kind == WB_TERM_NAME ? t->name : NULL : wb_bson_function(s->record);
+    if (name && wb_connection_named(name, connection)) return true;
+    (void)wb_part_fail(s->part, WB_ERROR_UNSUPPORTED, "its %s is no function that Weber has%s%s",
+                       s->field->name, name ? ": " : "", name ? name : "");
+    return false;
+}
+
 /* testmode! and trainmode! are kept; before there was a third, true was what every layer began
  * with. */
 static bool read_mode(const source *s, wb_layer *layer) {
@@ -257,6 +267,8 @@ bool wb_setting_read(const wb_part *part, wb_layer *layer, const wb_field *f, co
         return read_bool(&s, f->kind == WB_FIELD_WITHOUT, at);
     case WB_FIELD_ACTIVATION:
         return wb_part_activation(part, s.term, s.record, at);
+    case WB_FIELD_CONNECTION:
+        return read_connection(&s, at);
     case WB_FIELD_SIZES:
         return read_sizes(&s, at);
     case WB_FIELD_EACH:

@@ -58,35 +58,49 @@ static void print_list(FILE *file, const wb_layer_list *list) {
     }
 }
 
-/* An array stands in text where no setting says what it is. */
-static bool is_written(const wb_field *f, bool has_settings) {
-    if (f->kind == WB_FIELD_CHILD) return !f->part;
-    return f->kind == WB_FIELD_LIST || (wb_field_is_array(f) && !has_settings);
+/* What stands in front of the next entry. */
+typedef struct commas {
+    FILE *file;
+    const char *next;
+} commas;
+
+static FILE *begin_entry(commas *c) {
+    (void)fputs(c->next, c->file);
+    c->next = ", ";
+    return c->file;
 }
 
-/* What a layer holds, behind so many settings. */
-static void print_fields(FILE *file, const wb_layer *layer, int settings) {
-    const char *comma = settings ? ", " : "";
-    for (int i = 0; i < layer->class_->field_count; i++) {
-        const wb_field *field = &layer->class_->fields[i];
-        if (!is_written(field, settings > 0)) continue;
-        if (field->kind == WB_FIELD_LIST && field->spread) {
-            if (wb_field_list(layer, field)->count) (void)fputs(comma, file);
-            print_list(file, wb_field_list(layer, field));
-            continue;
+/* Settings, and children that stand among them. */
+static int print_settings(commas *c, const wb_layer *layer) {
+    const wb_field *list[WB_MOST_SETTINGS];
+    int positional;
+    const int count = wb_settings_in_text(layer->class_, list, &positional);
+    char text[200];
+    for (int i = 0, has_keys = 0; i < count; i++) {
+        if (list[i]->kind == WB_FIELD_CHILD) {
+            print_layer(begin_entry(c), *wb_field_child(layer, list[i]));
+        } else if (wb_setting_text(layer, list[i], wb_real_text, text, sizeof text)) {
+            if (i >= positional && !has_keys++ && layer->class_->before_keys && *c->next == ',')
+                c->next = layer->class_->before_keys;
+            (void)fputs(text, begin_entry(c));
         }
-        (void)fputs(comma, file);
-        comma = ", ";
-        if (field->kind == WB_FIELD_LIST) {
-            print_key(file, field->name);
-            (void)fputc('(', file);
-            print_list(file, wb_field_list(layer, field));
-            (void)fputs(",)", file);
-        } else if (field->kind == WB_FIELD_CHILD) {
-            print_entry(file, field->name, *wb_field_child(layer, field), NULL);
-        } else {
-            print_entry(file, field->name, NULL, *wb_field_array(layer, field));
-        }
+    }
+    return count;
+}
+
+/* The other fields; an array stands in text where no setting says what it is. */
+static void print_field(commas *c, const wb_layer *layer, const wb_field *f, bool has_settings) {
+    if (f->kind == WB_FIELD_CHILD && !f->part && !f->positional) {
+        print_entry(begin_entry(c), f->name, *wb_field_child(layer, f), NULL);
+    } else if (f->kind == WB_FIELD_LIST && f->spread) {
+        if (wb_field_list(layer, f)->count) print_list(begin_entry(c), wb_field_list(layer, f));
+    } else if (f->kind == WB_FIELD_LIST) {
+        print_key(begin_entry(c), f->name);
+        (void)fputc('(', c->file);
+        print_list(c->file, wb_field_list(layer, f));
+        (void)fputs(",)", c->file);
+    } else if (wb_field_is_array(f) && !has_settings) {
+        print_entry(begin_entry(c), f->name, NULL, *wb_field_array(layer, f));
     }
 }
 
@@ -107,10 +121,11 @@ static void print_layer(FILE *file, const wb_layer *layer) {
         (void)fputs(text, file);
     } else {
         print_word(file, k->name, wb_is_word(k->name));
-        const int settings = wb_settings_text(layer, false, wb_real_text, text, sizeof text);
-        (void)fprintf(file, "(%s", text);
-        print_fields(file, layer, settings);
-        (void)fputc(')', file);
+        commas c = {file, "("};
+        const int settings = print_settings(&c, layer);
+        for (int i = 0; i < k->field_count; i++)
+            print_field(&c, layer, &k->fields[i], settings > 0);
+        (void)fputs(*c.next == '(' ? "()" : ")", file);
     }
 }
 

@@ -215,6 +215,15 @@ static bool read_word(parser *p, const char *key) {
     return open_group(p, t);
 }
 
+/* + and *, which are names of functions. */
+static bool read_operator(parser *p, const char *key) {
+    wb_term *t = new_term(p, WB_TERM_NAME);
+    if (!t) return false;
+    t->key = key, t->name = *p->at == '+' ? "+" : "*";
+    p->at++;
+    return finish(p, t);
+}
+
 /* The name before a single "=", if that is what stands here. */
 static bool read_key(parser *p, const char **key) {
     const char *begin = p->at;
@@ -239,6 +248,7 @@ static bool read_value(parser *p) {
     skip_space(p);
     if (!read_key(p, &key)) return false;
     if (begins_word(*p->at)) return read_word(p, key);
+    if (*p->at == '+' || *p->at == '*') return read_operator(p, key);
     wb_term *t = new_term(p, WB_TERM_TUPLE);
     if (!t) return false;
     t->key = key;

@@ -132,10 +132,24 @@ static void print_field(FILE *file, int depth, wb_layer *layer, const wb_field *
         print_list(file, depth, wb_field_list(layer, field));
     } else if (field->kind == WB_FIELD_CHILD) {
         wb_layer *child = *wb_field_child(layer, field);
-        if (child) print_layer(file, depth, field->name, child);
+        if (child) print_layer(file, depth, field->positional ? NULL : field->name, child);
     } else if (wb_field_is_array(field)) {
         wb_array *x = *wb_field_array(layer, field);
         if (x) print_array_line(file, depth, field->name, x, field->trainable);
+    }
+}
+
+/* Settings of a layer that is several lines, and children that stand among them. */
+static void print_settings(FILE *file, int depth, wb_layer *layer) {
+    const wb_field *list[WB_MOST_SETTINGS];
+    int positional;
+    char text[LINE_BYTES];
+    const int count = wb_settings_in_text(layer->class_, list, &positional);
+    for (int i = 0; i < count; i++) {
+        if (list[i]->kind == WB_FIELD_CHILD)
+            print_field(file, depth, layer, list[i]);
+        else if (wb_setting_text(layer, list[i], wb_short_real, text, sizeof text))
+            (void)fprintf(file, "%*s%s,\n", 2 * depth, "", text);
     }
 }
 
@@ -151,8 +165,10 @@ static void print_layer(FILE *file, int depth, const char *name, wb_layer *layer
     }
     (void)fprintf(file, "%*s%s%s%s(\n", 2 * depth, "", name ? name : "", name ? " = " : "",
                   layer_class->name);
+    print_settings(file, depth + 1, layer);
     for (int i = 0; i < layer_class->field_count; i++)
-        print_field(file, depth + 1, layer, &layer_class->fields[i]);
+        if (!layer_class->fields[i].positional)
+            print_field(file, depth + 1, layer, &layer_class->fields[i]);
     (void)fprintf(file, "%*s)%s", 2 * depth, "", depth ? ",\n" : "");
 }
 

@@ -9,9 +9,16 @@ static inline void sample_numbers(test_random *r, int64_t *numbers, int count, i
     for (int i = 0; i < count; i++) numbers[i] = least + (int64_t)random_below(r, 3);
 }
 
+static inline void sample_list(wb_layer_list *list) {
+    wb_layer *layers[] = {wb_dense(2, 3, wb_tanh), wb_flatten()};
+    const wb_contents contents = {.count = 2, .layers = layers};
+    (void)wb_list_fill("sample", list, &contents, true);
+}
+
 /* Eights, which what divides them divides; a quarter of all settings is left to the default. */
 static inline void sample_setting(test_random *r, wb_layer *layer, const wb_field *f) {
     static wb_activation *const functions[] = {NULL, wb_relu, wb_sigmoid, wb_leakyrelu, wb_softmax};
+    static wb_connection *const connections[] = {NULL, wb_connect_add, wb_connect_channels};
     void *at = wb_field_at(layer, f);
     int64_t *numbers = at;
     const bool is_usual = random_below(r, 4) == 0;
@@ -33,6 +40,15 @@ static inline void sample_setting(test_random *r, wb_layer *layer, const wb_fiel
         return;
     case WB_FIELD_ACTIVATION:
         *(wb_activation **)at = functions[random_below(r, 5)];
+        return;
+    case WB_FIELD_CONNECTION:
+        *(wb_connection **)at = connections[random_below(r, 3)];
+        return;
+    case WB_FIELD_CHILD:
+        if (!f->part) *(wb_layer **)at = wb_dense(2, 3);
+        return;
+    case WB_FIELD_LIST:
+        sample_list(at);
         return;
     case WB_FIELD_SIZES:
         sample_numbers(r, numbers, 1 + (int)random_below(r, 3), 1);

@@ -1,0 +1,51 @@
+/* SkipConnection: y = connection(layer(x), x). */
+#include "layers/layer.h"
+
+typedef struct wb_skip_layer {
+    wb_layer layer;
+    wb_layer *layers; /* one, which Flux calls so */
+    wb_connection *connection;
+} wb_skip_layer;
+
+static int forward(wb_layer *layer, int count, wb_array *const *inputs, wb_array **results) {
+    const wb_skip_layer *s = (const wb_skip_layer *)(const void *)layer;
+    if (count != 1) {
+        (void)wb_fail(WB_ERROR_ARGUMENT, "takes one array, got %d", count);
+        return 0;
+    }
+    results[0] = wb_apply(s->layers, inputs[0]), results[1] = inputs[0];
+    if (!results[0]) return 0;
+    if (!s->connection) return 2;
+    results[0] = s->connection(2, results);
+    return results[0] != NULL;
+}
+
+static const wb_field fields[] = {
+    WB_SETTING(wb_skip_layer, layers, WB_FIELD_CHILD, .trainable = true, .positional = true),
+    WB_SETTING(wb_skip_layer, connection, WB_FIELD_CONNECTION),
+};
+
+static bool complete(wb_layer *layer) {
+    if (((const wb_skip_layer *)(const void *)layer)->layers) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT, "SkipConnection: the layer is NULL");
+    return false;
+}
+
+const wb_layer_class wb_skip_class = {.name = "SkipConnection",
+                                      .size_bytes = sizeof(wb_skip_layer),
+                                      .fields = fields,
+                                      .field_count = sizeof fields / sizeof *fields,
+                                      .forward_many = forward,
+                                      .complete = complete};
+
+wb_layer *wb_skip(wb_layer *layers, wb_connection *connection) {
+    if (!layers) return wb_failed() ? NULL : wb_fail_argument_null("wb_skip", "the layer");
+    if (!wb_check_layer("wb_skip", layers)) return NULL;
+    wb_skip_layer *s = (wb_skip_layer *)(void *)wb_layer_new(&wb_skip_class);
+    if (!s) {
+        wb_free(layers);
+        return NULL;
+    }
+    s->layers = layers, s->connection = connection;
+    return wb_layer_complete(&s->layer);
+}

@@ -1,0 +1,119 @@
+/* src/layers/parallel.c, skip.c, connections.c */
+#include <math.h>
+
+#include <weber/gradient.h>
+
+#include "models/flux_structs.h"
+#include "support/support.h"
+
+static wb_array *quotient(int count, wb_array *const *arrays) {
+    return count == 2 ? wb_div(arrays[0], arrays[1]) : NULL;
+}
+
+static void numbers_of_the_documentation(void **state) { /* D9 */
+    (void)state;
+    wb_layer *both = wb_parallel(wb_connect_add, wb_fn(wb_sin), wb_fn(wb_cos));
+    wb_layer *one = wb_parallel(quotient, wb_fn(wb_abs));
+    wb_array *xs[3] = {wb_vector(3), wb_vector(-4), wb_vector(1)}, *ys[3];
+    assert_values(wb_apply(both, wb_vector(acos(0))), 1e-6, 1);
+    assert_int_equal(wb_apply_many(one, 2, xs, 1, ys), 1);
+    assert_values(ys[0], 1e-6, 0.75);
+    assert_int_equal(wb_apply_many(both, 3, xs, 3, ys), 0);
+    assert_error(WB_ERROR_ARGUMENT, "Parallel: 2 layers take one array or 2, got 3");
+    assert_null(wb_parallel_make(wb_connect_add, 0, NULL));
+    assert_error(WB_ERROR_ARGUMENT, "Parallel: layers must be from 1 to 16, got 0");
+    assert_null(wb_parallel(wb_connect_add, wb_fn(wb_abs), wb_dense(-1, 2)));
+    assert_error(WB_ERROR_ARGUMENT, "wb_parallel: layer 2: Dense: in must be positive");
+    wb_free(both), wb_free(one);
+}
+
+static void layers_of_several_sizes_are_joined(void **state) { /* F16 */
+    (void)state;
+    wb_layer *layer = wb_parallel(wb_connect_vcat, wb_dense(2, 4), wb_dense(3, 6));
+    wb_array *xs[] = {wb_ones(WB_F32, 2), wb_ones(WB_F32, 3)}, *ys[1];
+    assert_int_equal(wb_apply_many(layer, 2, xs, 1, ys), 1);
+    assert_sizes(ys[0], 10);
+    wb_free(layer);
+}
+
+/* Without a connection all results go on, to a Parallel with as many layers. */
+static void several_results_go_on(void **state) {
+    (void)state;
+    wb_layer *model = wb_chain(wb_parallel(NULL, wb_fn(wb_square), wb_fn(wb_neg)),
+                               wb_parallel(wb_connect_mul, wb_fn(wb_neg), wb_fn(wb_square)));
+    assert_values(wb_apply(model, wb_vector(2, 3)), 0, -16, -81);
+    wb_free(model);
+}
+
+static void a_way_around_a_layer(void **state) { /* D10, F15 */
+    (void)state;
+    wb_layer *dense = wb_skip(wb_dense(10, 10), wb_connect_hcat);
+    wb_layer *conv = wb_skip(wb_conv({3, 3}, 3, 16, .pad = {1, 1}), wb_connect_channels);
+    wb_layer *first = wb_skip(wb_fn(wb_square), quotient);
+    assert_sizes(wb_apply(dense, wb_ones(WB_F32, 10, 2)), 10, 4);
+    assert_sizes(wb_apply(conv, wb_ones(WB_F32, 10, 10, 3, 1)), 10, 10, 19, 1);
+    assert_values(wb_apply(first, wb_vector(3, 4)), 1e-6, 3, 4); /* layer(x) is the first */
+    assert_null(wb_skip(wb_dense(-1, 2), wb_connect_add));
+    assert_error(WB_ERROR_ARGUMENT, "Dense: in must be positive");
+    wb_free(dense), wb_free(conv), wb_free(first);
+}
+
+static void they_are_printed_as_in_flux(void **state) {
+    (void)state;
+    char text[1000];
+    wb_layer *model = wb_chain(wb_skip(wb_dense(2, 2), wb_connect_add),
+                               wb_parallel(wb_connect_vcat, wb_dense(2, 3), wb_fn(wb_relu)));
+    assert_int_equal(wb_show_text(model, text, sizeof text), WB_OK);
+    assert_non_null(strstr(text, "Chain(\n"
+                                 "  SkipConnection(\n"
+                                 "    Dense(2 => 2),                      # 6 parameters\n"
+                                 "    +,\n"
+                                 "  ),\n"
+                                 "  Parallel(\n"
+                                 "    vcat,\n"
+                                 "    Dense(2 => 3),                      # 9 parameters\n"
+                                 "    relu,\n"
+                                 "  ),\n"));
+    assert_structure(model, "Chain(SkipConnection(Dense(2 => 2), +), "
+                            "Parallel(vcat, Dense(2 => 3), relu))");
+    assert_non_null(wb_get(model, "layers.1.layers.weight"));
+    assert_non_null(wb_get(model, "layers.2.layers.1.weight"));
+    wb_free(model);
+}
+
+static wb_array *apply(void *model, int count, wb_array *const *inputs) {
+    (void)count;
+    return wb_apply(model, inputs[0]);
+}
+
+static void gradients(void **state) {
+    (void)state;
+    wb_layer *model = wb_chain(wb_skip(wb_dense(3, 3, wb_tanh, .dtype = WB_F64), wb_connect_mul),
+                               wb_parallel(wb_connect_add, wb_fn(wb_square), wb_fn(wb_sin)));
+    wb_array *x = wb_normal(WB_F64, 3, 2);
+    for (int order = 1; order <= 2; order++)
+        assert_int_equal(wb_gradient_check(apply, model, 1, &x, order, 0), WB_OK);
+    wb_free(model);
+}
+
+static const flux_row structs[] = {
+    FLUX("a SkipConnection of Flux",
+         MODEL(STRUCT("Flux", "SkipConnection", DENSE(W, B, RELU) ", " FUNCTION("Base", "+"))),
+         "SkipConnection(Dense(1 => 2, relu), +)", "layers.weight"),
+    FLUX("a Parallel of Flux",
+         MODEL(STRUCT("Flux", "Parallel",
+                      FUNCTION("Base", "vcat") ", " TUPLE(DENSE(W, B, RELU) ", " RELU))),
+         "Parallel(vcat, Dense(1 => 2, relu), relu)", "layers.1.weight"),
+};
+
+int main(void) {
+    static test_list tests;
+    const struct CMUnitTest single[] = {
+        TEST(numbers_of_the_documentation), TEST(layers_of_several_sizes_are_joined),
+        TEST(several_results_go_on),        TEST(a_way_around_a_layer),
+        TEST(they_are_printed_as_in_flux),  TEST(gradients),
+    };
+    ADD_TESTS(&tests, single);
+    ADD_ROWS(&tests, structs, flux_is_understood);
+    return run_test_list("layers/test_parallel", &tests, make_folder, drop_folder);
+}
