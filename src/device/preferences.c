@@ -83,7 +83,7 @@ static wb_status read_file(const char *path, wb_toml *toml, bool is_quiet) {
     if (stream) (void)fclose(stream);
     if (status == WB_ERROR_IO && !is_quiet)
         wb_log_line(WB_LOG_WARN, "preferences: %s cannot be read: %s", path, strerror(why));
-    if (status == WB_OK && !wb_toml_check(toml, table)) {
+    if (status == WB_OK && !wb_toml_check(toml)) {
         status = WB_ERROR_FORMAT;
         if (!is_quiet)
             wb_log_line(WB_LOG_WARN, "preferences: %s is passed over: line %d: %s", path,

@@ -1,5 +1,6 @@
-/* As much of TOML as finds and changes one value of one table in a text: strings, true and false.
- * All the rest of the text, comments, order and spaces included, stays as it is. */
+/* A scan for one value of one table in a text of TOML: strings, true and false. All other bytes,
+ * comments, order and spaces included, stay as they are, and what they say is not looked at. Tables
+ * are [headers]: dotted keys and tables in braces are not found. */
 #ifndef WB_DEVICE_TOML_H
 #define WB_DEVICE_TOML_H
 
@@ -13,9 +14,8 @@ typedef struct wb_toml {
     const char *fault; /* what it is */
 } wb_toml;
 
-/* Looks through the whole text. False: it has a fault, or this table is written in a form that is
- * not read here. */
-bool wb_toml_check(wb_toml *toml, const char *table);
+/* Looks through the whole text. False: where something begins or ends cannot be told. */
+bool wb_toml_check(wb_toml *toml);
 
 bool wb_toml_has_table(const wb_toml *toml, const char *table);
 

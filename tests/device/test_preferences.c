@@ -4,6 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "device/preferences.h"
+#include "device/toml.h"
 #include "support/stage.h"
 
 #define FILE_NAME "preferences.toml"
@@ -164,23 +166,32 @@ static void heirs_are_read_and_not_written(void) {
     expect(wb_gpu_backend() == NULL);
 }
 
+/* What Flux says of MPI stands in its table, and is read by the same scan. */
+static void other_tables_have_bools_and_strings(void) {
+    char text[] = "[Flux]\ngpu_backend = \"CUDA\"\n\nFluxDistributedMPICUDAAware = true # MPI\n"
+                  "[Flux.extras]\nFluxDistributedMPIROCMAware = true\n",
+         value[WB_PREFERENCE_BYTES];
+    wb_toml toml = {.text = text, .size_bytes = sizeof text - 1};
+    expect(wb_toml_check(&toml));
+    expect(wb_toml_get(&toml, "Flux", "FluxDistributedMPICUDAAware", value, sizeof value) ==
+           WB_TOML_BOOL);
+    expect_text(value, "true");
+    expect(wb_toml_get(&toml, "Flux", "FluxDistributedMPIROCMAware", value, sizeof value) ==
+           WB_TOML_ABSENT);
+    expect(wb_toml_get(&toml, "Flux", "gpu_backend", value, sizeof value) == WB_TOML_STRING);
+}
+
 static void a_broken_file_is_a_warning(void) {
     static const char *const rows[][2] = {
         {"gpu_backend\n", "line 1: neither a table nor name = value"},
-        {"[Weber]\ngpu_backend = \"CUDA\n", "line 2: a string does not end"},
+        {"[Weber]\ngpu_backend = \"CUDA\n", "line 2: a string or a bracket does not end"},
         {"[Weber]\ngpu_backend =\n", "line 2: there is no value"},
-        {"[Weber\ngpu_backend = \"CUDA\"\n", "line 1: a table's name does not end"},
-        {"[Weber]\nx = [1, 2\n", "a bracket is not closed"},
-        {"[Weber]\nx = [1}\n", "line 2: brackets do not match"},
-        {"[Weber]\nx = 1 y = 2\n", "line 2: something stands behind the value"},
-        {"[Weber]\nx = 1\n[Weber]\n", "line 3: the table stands twice"},
-        {"[Weber]\nx = 1\ny = 1\nx = 2\n", "line 2: the name stands twice"},
-        {"[[Weber]]\nx = 1\n", "line 1: the table is a list"},
-        {"Weber.gpu_backend = \"CUDA\"\n", "line 1: the table is not written as a table"},
-        {"Weber = { gpu_backend = \"CUDA\" }\n", "line 1: the table is not written as a table"},
+        {"[Weber\ngpu_backend = \"CUDA\"\n", "line 1: a string or a bracket does not end"},
+        {"[Weber]\nx = [1, 2\n", "line 2: a string or a bracket does not end"},
         {"[A]\n= 1\n", "line 2: neither a table nor name = value"},
-        {"[Weber]\nx = \"\"\"\nno end\n", "a string does not end"},
-        {"x = \"a\\", "a string does not end"},
+        {"[Weber]\nx = \"\"\"\nno end\n", "line 2: a string or a bracket does not end"},
+        {"x = \"a\\", "line 1: a string or a bracket does not end"},
+        {"[Weber] x\n", "line 1: something stands behind the table's name"},
     };
     stage_install("cuda", "plugins/libweber_cuda.so");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -351,6 +362,7 @@ int main(void) {
         SCENE(other_values_are_a_warning),
         SCENE(names_and_values_are_checked),
         SCENE(heirs_are_read_and_not_written),
+        SCENE(other_tables_have_bools_and_strings),
         SCENE(a_broken_file_is_a_warning),
         SCENE(a_file_with_a_zero_is_no_text),
         SCENE(what_is_no_file_is_a_warning),
