@@ -208,7 +208,21 @@ typedef wb_array *call_fn(void);
     X(102, "negative groups", wb_conv_op(F(4, 2, 1), F(3, 2, 1), .groups = -1), ARGUMENT,          \
       "conv: groups -1")                                                                           \
     X(103, "fewer than no dimensions", wb_reshape_make(F(1), -1, NULL), SHAPE,                     \
-      "reshape: -1 dimensions; at most 8 are possible")
+      "reshape: -1 dimensions; at most 8 are possible")                                            \
+    X(104, "a gather to nine dimensions", wb_gather(F(1, 1, 1, 1, 1, 1, 1, 1), I(1, 1), 0), SHAPE, \
+      "gather: (1, 1, 1, 1, 1, 1, 1, 1) at (1, 1) positions has more than 8 dimensions")           \
+    X(105, "an order beyond 32 bits", wb_permute(F(2, 3), 0, (1ll << 32) + 1), ARGUMENT,           \
+      "permute: (0, 4294967297) is no order of the 2 dimensions of (2, 3)")                        \
+    X(106, "an axis to flip", wb_flip(F(2, 3), 2), ARGUMENT,                                       \
+      "flip: dimension 2 of an array with 2 dimensions")                                           \
+    X(107, "a negative axis of argmax", wb_argmax(F(2, 3), -3), ARGUMENT,                          \
+      "argmax: dimension -3 of an array with 2 dimensions")                                        \
+    X(108, "a backward slice from behind the end", wb_slice(F(2, 3), 1, 3, -1, -1), ARGUMENT,      \
+      "slice: 3 to -1 by -1 of dimension 1 of (2, 3)")                                             \
+    X(109, "bool added to", wb_scatter_add(wb_zeros(WB_BOOL, 3), I(1), wb_zeros(WB_BOOL, 1), 0),   \
+      DTYPE, "scatter_add: bool cannot be added to")                                               \
+    X(110, "an iota without dimensions", wb_iota_make(WB_F32, 0, 0, NULL), ARGUMENT,               \
+      "iota: dimension 0 of an array with 0 dimensions")
 
 #define X(number, name, call, status, message)                                                     \
     static wb_array *call_##number(void) { return call; }
@@ -235,6 +249,52 @@ static void is_refused(void **state) {
     assert_int_equal(wb_error_status(), r->status);
     assert_string_equal(wb_error_message(), r->message);
     wb_clear_error();
+    assert_true(wb_item(wb_sum(wb_ones(WB_F32, 2, 3))) == 6); /* and life goes on */
+}
+
+static void doers_say_why(void **state) {
+    (void)state;
+    float numbers[6];
+    wb_array *x = wb_ones(WB_F32, 2, 3), *g[1];
+    assert_true(isnan(wb_item(x)));
+    assert_error(WB_ERROR_SHAPE, "item: (2, 3) has 6 elements; one is wanted");
+    assert_true(isnan(wb_item(NULL)));
+    assert_error(WB_ERROR_ARGUMENT, "item: x is NULL");
+    assert_int_equal(wb_read(x, numbers, 20), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "read: (2, 3) of f32 has 24 bytes, the place for it 20");
+    assert_int_equal(wb_read_f32(x, numbers, 5), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "read_f32: (2, 3) has 6 elements, the place for it 5");
+    assert_true(isnan(wb_at(x, 2, 0)));
+    assert_error(WB_ERROR_ARGUMENT, "at: there is no element (2, 0) in (2, 3)");
+    assert_true(isnan(wb_at(x, 0)));
+    assert_error(WB_ERROR_ARGUMENT, "at: there is no element (0) in (2, 3)");
+    assert_int_equal(wb_eval(x, NULL), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "eval: array 1 is NULL");
+    assert_null(wb_read_begin(NULL));
+    assert_error(WB_ERROR_ARGUMENT, "read_begin: x is NULL");
+    g[0] = x;
+    assert_int_equal(wb_gradient_of(x, 1, &x, g), WB_ERROR_GRADIENT);
+    assert_null(g[0]);
+    assert_error(WB_ERROR_GRADIENT, "gradient: the loss has 6 elements in (2, 3); one is wanted");
+    assert_int_equal(wb_gradient_of(wb_sum(wb_cast(x, WB_I32)), 1, &x, g), WB_ERROR_DTYPE);
+    assert_error(WB_ERROR_DTYPE, "gradient: the result is i64; a floating type is wanted");
+    assert_int_equal(wb_pullback(x, wb_ones(WB_F32, 3, 2), 1, &x, g), WB_ERROR_SHAPE);
+    assert_error(WB_ERROR_SHAPE, "pullback: the cotangent is (3, 2), the result (2, 3)");
+    assert_int_equal(wb_gradient_of(wb_sum(x), 1, (wb_array *[]){NULL}, g), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "gradient: array 0 is NULL");
+    assert_false(wb_approx(x, wb_ones(WB_F32, 3, 2), 0, 0, NULL, 0));
+    assert_false(wb_failed());
+}
+
+static void odd_slices(void **state) {
+    (void)state;
+    wb_array *x = wb_vector(1, 2, 3);
+    assert_values(wb_slice(x, 0, 1, 3, INT64_MAX), 0, 2);
+    assert_values(wb_slice(x, 0, 1, -1, INT64_MIN), 0, 2);
+    assert_int_equal(wb_count(wb_slice(x, 0, 3, 3, 1)), 0);
+    assert_int_equal(wb_count(wb_slice(x, 0, 2, 2, -1)), 0);
+    assert_int_equal(wb_count(wb_slice(wb_zeros(WB_F32, 0), 0, 0, 0, 2)), 0);
+    assert_values(wb_flip(wb_slice(x, 0, 2, -1, -2), 0), 0, 1, 3);
 }
 
 /* The first error stays, whatever fails afterwards; NULLs pass through without a word of their
@@ -345,6 +405,8 @@ static void any_allocation_may_fail(void **state) {
 int main(void) {
     static test_list tests;
     const struct CMUnitTest others[] = {
+        TEST(doers_say_why),
+        TEST(odd_slices),
         TEST(any_allocation_may_fail),
         TEST(the_first_error_stays),
         TEST(an_error_does_not_stop_what_is_right),
