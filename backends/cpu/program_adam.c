@@ -2,7 +2,8 @@
  * array once, where the instructions one by one go through the first cache fourteen times. */
 #include <string.h>
 
-#include "program.h"
+#include "fade.h"
+#include "tile.h"
 
 /* The operands and results of the callables adam and adamw (src/ops/update.c). */
 enum { P, G, M, V, RATE, CORRECTION, DECAY };
@@ -73,4 +74,52 @@ bool wb_cpu_find_adam(const wb_program *p, wb_cpu_adam *a) {
     if (!find_stores(p, c, (int16_t *[]){&a->new_p, &a->new_m, &a->new_v})) return false;
     a->loop = loop_of(wb_cpu_isa());
     return true;
+}
+
+/* ---- running ---- */
+
+static float number_of(const wb_tile *t, uint16_t value) {
+    return value == WB_NO_VALUE ? 0 : *(const float *)t->value[value];
+}
+
+enum { ADAM_ARRAYS = 7 };
+
+static const wb_access *adam_access(const wb_tile *t, int i) {
+    const wb_cpu_adam *a = &t->job->k->adam;
+    const int16_t order[ADAM_ARRAYS] = {a->g, a->p, a->m, a->v, a->new_p, a->new_m, a->new_v};
+    return &t->job->k->program.accesses[order[i]];
+}
+
+static void adam_rows(const wb_tile *t, int64_t rows, int64_t length) {
+    const wb_cpu_program *k = t->job->k;
+    wb_adam_numbers numbers = k->adam.numbers;
+    numbers.rate = number_of(t, k->adam.rate);
+    numbers.correction = number_of(t, k->adam.correction);
+    numbers.decay = number_of(t, k->adam.decay);
+    const bool good = *wb_address(t, &k->program.accesses[k->adam.guard]) != 0;
+    float *at[ADAM_ARRAYS];
+    for (int i = 0; i < ADAM_ARRAYS; i++) at[i] = (void *)wb_address(t, adam_access(t, i));
+    const unsigned saved = wb_fade_begin();
+    for (int64_t r = 0; r < rows; r++) {
+        if (good)
+            k->adam.loop(length, &numbers, at[0], at[1], at[2], at[3], at[4], at[5], at[6]);
+        else
+            for (int i = 1; i < 4; i++) memmove(at[i + 3], at[i], (size_t)length * sizeof *at[i]);
+        for (int i = 0; i < ADAM_ARRAYS; i++) at[i] += adam_access(t, i)->strides[1];
+    }
+    wb_fade_end(saved);
+}
+
+bool wb_cpu_adam_tile(const wb_tile *t) {
+    enum { SHORT_ROW = 16 };
+    bool flat = true, rows = t->inner >= SHORT_ROW;
+    for (int i = 0; i < ADAM_ARRAYS; i++) {
+        flat = flat && wb_lies_flat(t, adam_access(t, i));
+        rows = rows && adam_access(t, i)->strides[0] == 1;
+    }
+    if (flat)
+        adam_rows(t, 1, t->inner * t->outer);
+    else if (rows)
+        adam_rows(t, t->outer, t->inner);
+    return flat || rows;
 }

@@ -4,247 +4,7 @@
 
 #include "fade.h"
 #include "pool.h"
-#include "program.h"
-
-/* One run, as all threads see it. */
-typedef struct job {
-    const wb_cpu_program *k;
-    char *const *arguments;
-    const uint64_t *late;
-    char *scratch;
-    wb_accumulator *partial; /* of split reductions, by piece */
-} job;
-
-/* One thread's view of one tile. */
-typedef struct tile {
-    const job *job;
-    char *registers;
-    int64_t position[8];  /* of the tile's first element in the domain */
-    int64_t inner, outer; /* elements of this tile */
-    int64_t n;            /* inner * outer, rounded up to whole lanes */
-    bool is_even;         /* inner * outer fills whole lanes: memory may serve as register */
-    int64_t row_values, row_n;
-    wb_accumulator *accumulators;
-    void *value[WB_MOST_STEPS]; /* where each value is */
-} tile;
-
-static int64_t whole_lanes(int64_t n) { return (n + WB_LANES - 1) / WB_LANES * WB_LANES; }
-
-static int64_t first_element(const tile *t, const wb_access *a) {
-    int64_t place = a->offset;
-    for (int d = 0; d < t->job->k->program.ndim; d++) place += t->position[d] * a->strides[d];
-    return place;
-}
-
-static size_t storage_size(int dtype) {
-    static const uint8_t sizes[WB_DTYPE_COUNT] = {4, 8, 2, 2, 4, 8, 1, 1};
-    return sizes[dtype];
-}
-
-static char *address(const tile *t, const wb_access *a) {
-    return t->job->arguments[a->argument] + first_element(t, a) * (int64_t)storage_size(a->dtype);
-}
-
-static void *own_register(const tile *t, uint16_t value) {
-    return t->registers + t->job->k->offset[value];
-}
-
-/* ---- loads and stores of rows ---- */
-
-#define STRIDED(T, R)                                                                              \
-    for (int64_t i = 0; i < n; i++) ((R *)to)[i] = (R)((const T *)from)[i * stride];               \
-    break
-
-/* n elements of memory, `stride` apart, into a register. */
-static void load_strided(int dtype, int64_t n, const char *from, int64_t stride, char *to,
-                         const wb_loops *loops) {
-    switch (dtype) {
-    case WB_F32:
-    case WB_I32:
-        STRIDED(uint32_t, uint32_t);
-    case WB_F64:
-    case WB_I64:
-        STRIDED(uint64_t, uint64_t);
-    case WB_U8:
-        STRIDED(uint8_t, int32_t);
-    case WB_BOOL:
-        for (int64_t i = 0; i < n; i++) ((int32_t *)(void *)to)[i] = from[i * stride] != 0;
-        break;
-    default:
-        for (int64_t i = 0; i < n; i++) loops->load[dtype](1, from + 2 * i * stride, to + 4 * i);
-        break;
-    }
-}
-
-static void store_strided(int dtype, int64_t n, const char *from, char *to, int64_t stride,
-                          const wb_loops *loops) {
-    const int64_t size = (int64_t)storage_size(dtype), width = size == 8 ? 8 : 4;
-    for (int64_t i = 0; i < n; i++)
-        loops->store[dtype](1, from + i * width, to + i * stride * size);
-}
-
-static int64_t width_of(int dtype) { return storage_size(dtype) == 8 ? 8 : 4; }
-
-static void repeat(int64_t n, char *to, int64_t width) {
-    if (width == 4) {
-        uint32_t *x = (void *)to;
-        for (int64_t i = 1; i < n; i++) x[i] = x[0];
-    } else {
-        uint64_t *x = (void *)to;
-        for (int64_t i = 1; i < n; i++) x[i] = x[0];
-    }
-}
-
-static void load_row(const tile *t, const wb_access *a, int64_t n, int64_t stride, const char *from,
-                     char *to) {
-    const wb_loops *loops = t->job->k->loops;
-    if (stride == 1)
-        loops->load[a->dtype](n, from, to);
-    else if (stride == 0) {
-        loops->load[a->dtype](1, from, to);
-        repeat(n, to, width_of(a->dtype));
-    } else
-        load_strided(a->dtype, n, from, stride, to, loops);
-}
-
-static void store_row(const tile *t, const wb_access *a, int64_t n, int64_t stride,
-                      const char *from, char *to) {
-    const wb_loops *loops = t->job->k->loops;
-    if (stride == 1)
-        loops->store[a->dtype](n, from, to);
-    else
-        store_strided(a->dtype, n, from, to, stride, loops);
-}
-
-/* The elements of the tile lie one after another in memory. */
-static bool lies_flat(const tile *t, const wb_access *a) {
-    return (a->strides[0] == 1 || t->inner == 1) && (t->outer == 1 || a->strides[1] == t->inner);
-}
-
-static void load_tile(const tile *t, const wb_access *a, char *to) {
-    const char *from = address(t, a);
-    if (lies_flat(t, a)) {
-        t->job->k->loops->load[a->dtype](t->inner * t->outer, from, to);
-        return;
-    }
-    const int64_t size = (int64_t)storage_size(a->dtype), width = width_of(a->dtype);
-    if (t->inner == 1) {
-        load_row(t, a, t->outer, a->strides[1], from, to);
-        return;
-    }
-    for (int64_t o = 0; o < t->outer; o++) {
-        if (o > 0 && a->strides[1] == 0)
-            memcpy(to + o * t->inner * width, to, (size_t)(t->inner * width));
-        else
-            load_row(t, a, t->inner, a->strides[0], from + o * a->strides[1] * size,
-                     to + o * t->inner * width);
-    }
-}
-
-static void store_tile(const tile *t, const wb_access *a, const char *from) {
-    char *to = address(t, a);
-    if (lies_flat(t, a)) {
-        t->job->k->loops->store[a->dtype](t->inner * t->outer, from, to);
-        return;
-    }
-    const int64_t size = (int64_t)storage_size(a->dtype), width = width_of(a->dtype);
-    if (t->inner == 1) {
-        store_row(t, a, t->outer, a->strides[1], from, to);
-        return;
-    }
-    for (int64_t o = 0; o < t->outer; o++)
-        store_row(t, a, t->inner, a->strides[0], from + o * t->inner * width,
-                  to + o * a->strides[1] * size);
-}
-
-/* Stride along the values of a row register. */
-static int64_t row_stride(const tile *t, const wb_access *a) {
-    switch (t->job->k->shape) {
-    case WB_ROWS:
-        return a->strides[1];
-    case WB_COLUMNS:
-        return a->strides[0];
-    default:
-        return 0;
-    }
-}
-
-/* ---- sources ---- */
-
-#define COUNT_UP(T)                                                                                \
-    for (int64_t o = 0; o < outer; o++)                                                            \
-        for (int64_t i = 0; i < inner; i++)                                                        \
-    ((T *)to)[o * inner + i] = (T)(first + o * down + i * across)
-
-static void iota(wb_register type, int64_t inner, int64_t outer, int64_t first, int64_t across,
-                 int64_t down, void *to) {
-    switch (type) {
-    case WB_R_F32:
-        COUNT_UP(float);
-        break;
-    case WB_R_F64:
-        COUNT_UP(double);
-        break;
-    case WB_R_I64:
-        COUNT_UP(int64_t);
-        break;
-    default:
-        COUNT_UP(int32_t);
-        break;
-    }
-}
-
-/* Random numbers of elements first, first + across ...: one call where they follow each other. */
-static void random_tile(const tile *t, const wb_instruction *i, int64_t inner, int64_t outer,
-                        int64_t first, int64_t across, int64_t down, char *to) {
-    const wb_loops *loops = t->job->k->loops;
-    const int type = i->type == WB_R_F64;
-    wb_fill_loop *fill = i->code == WB_CODE_normal ? loops->normal[type] : loops->uniform[type];
-    const uint64_t key = t->job->late[(int)i->constant],
-                   counter = t->job->late[(int)i->constant + 1];
-    const int64_t width = type ? 8 : 4;
-    if ((across == 1 || inner == 1) && (outer == 1 || down == inner)) {
-        fill(to, first, inner * outer, key, counter);
-        return;
-    }
-    for (int64_t o = 0; o < outer; o++) {
-        if (across == 1)
-            fill(to + o * inner * width, first + o * down, inner, key, counter);
-        else
-            for (int64_t x = 0; x < inner; x++)
-                fill(to + (o * inner + x) * width, first + o * down + x * across, 1, key, counter);
-    }
-}
-
-static void source(const tile *t, const wb_instruction *i, int64_t inner, int64_t outer,
-                   int64_t across, int64_t down, char *to) {
-    const int64_t first = first_element(t, &t->job->k->program.accesses[i->index]);
-    if (i->code == WB_CODE_iota)
-        iota((wb_register)i->type, inner, outer, first, across, down, to);
-    else
-        random_tile(t, i, inner, outer, first, across, down, to);
-}
-
-static void fill_constant(const wb_instruction *i, double number, int64_t n, void *to) {
-    switch ((wb_register)i->type) {
-    case WB_R_F32:
-        ((float *)to)[0] = (float)number;
-        break;
-    case WB_R_F64:
-        ((double *)to)[0] = number;
-        break;
-    case WB_R_I64:
-        ((int64_t *)to)[0] = (int64_t)number;
-        break;
-    case WB_R_I32:
-        ((int32_t *)to)[0] = (int32_t)number;
-        break;
-    default:
-        ((int32_t *)to)[0] = number != 0;
-        break;
-    }
-    repeat(n, to, i->type == WB_R_F64 || i->type == WB_R_I64 ? 8 : 4);
-}
+#include "tile.h"
 
 static double late_number(const uint64_t *late, int index) {
     double number;
@@ -271,7 +31,7 @@ static void start_reductions(const wb_cpu_program *k, wb_accumulator *accumulato
     }
 }
 
-static void reduce(const tile *t, const wb_step *step) {
+static void reduce(const wb_tile *t, const wb_step *step) {
     const wb_cpu_program *k = t->job->k;
     const wb_instruction *i = step->instruction;
     const int is_max = i->code == WB_CODE_max_reduce;
@@ -290,7 +50,7 @@ static void reduce(const tile *t, const wb_step *step) {
     break
 
 /* Accumulators to the row register of the reduction. */
-static void finish_reduction(const tile *t, const wb_step *step) {
+static void finish_reduction(const wb_tile *t, const wb_step *step) {
     const wb_cpu_program *k = t->job->k;
     const wb_accumulator *sums = t->accumulators + k->reduction[step->number] * k->row_values;
     void *to = t->value[step->number];
@@ -322,7 +82,7 @@ static wb_accumulator merge(const wb_instruction *i, wb_accumulator a, wb_accumu
 
 /* ---- steps ---- */
 
-static void spread_value(const tile *t, const wb_step *step) {
+static void spread_value(const wb_tile *t, const wb_step *step) {
     const wb_cpu_program *k = t->job->k;
     const char *from = t->value[step->in[0]];
     char *to = t->value[step->number];
@@ -337,11 +97,11 @@ static void spread_value(const tile *t, const wb_step *step) {
                   length = k->shape == WB_ROWS ? t->inner : t->inner * t->outer;
     for (int64_t r = 0; r < rows; r++) {
         memcpy(to + r * length * width, from + r * width, (size_t)width);
-        repeat(length, to + r * length * width, width);
+        wb_repeat(length, to + r * length * width, width);
     }
 }
 
-static void element_step(const tile *t, const wb_step *step, int64_t n) {
+static void element_step(const wb_tile *t, const wb_step *step, int64_t n) {
     const void *x = t->value[step->in[0]],
                *y = step->in[1] == WB_NO_VALUE ? x : t->value[step->in[1]];
     const void *z = step->in[2] == WB_NO_VALUE ? x : t->value[step->in[2]];
@@ -350,39 +110,39 @@ static void element_step(const tile *t, const wb_step *step, int64_t n) {
 
 /* Loops run over whole lanes: what no element fills is 0, so that no loop reads what was never
  * written. */
-static void clear_rest(const tile *t, const wb_step *step, int64_t used, int64_t all) {
+static void clear_rest(const wb_tile *t, const wb_step *step, int64_t used, int64_t all) {
     static const int sizes[WB_R_COUNT] = {4, 8, 4, 8, 4};
     const int64_t size = sizes[wb_result_register(step->instruction)];
     if (used < all)
         memset((char *)t->value[step->number] + used * size, 0, (size_t)((all - used) * size));
 }
 
-static void full_step(tile *t, const wb_step *step) {
+static void full_step(wb_tile *t, const wb_step *step) {
     const wb_cpu_program *k = t->job->k;
     const wb_access *accesses = k->program.accesses;
     const wb_instruction *i = step->instruction;
     switch (i->code) {
     case WB_CODE_load:
-        if (t->is_even && k->is_direct_load[step->number] && lies_flat(t, &accesses[i->index])) {
-            t->value[step->number] = address(t, &accesses[i->index]);
+        if (t->is_even && k->is_direct_load[step->number] && wb_lies_flat(t, &accesses[i->index])) {
+            t->value[step->number] = wb_address(t, &accesses[i->index]);
             return;
         }
-        t->value[step->number] = own_register(t, step->number);
-        load_tile(t, &accesses[i->index], t->value[step->number]);
+        t->value[step->number] = wb_own_register(t, step->number);
+        wb_load_tile(t, &accesses[i->index], t->value[step->number]);
         clear_rest(t, step, t->inner * t->outer, t->n);
         return;
     case WB_CODE_store: {
         const int16_t direct = k->direct_store[step->in[0]];
         const bool is_there =
-            t->is_even && direct == (int16_t)i->index && lies_flat(t, &accesses[i->index]);
-        if (!is_there) store_tile(t, &accesses[i->index], t->value[step->in[0]]);
+            t->is_even && direct == (int16_t)i->index && wb_lies_flat(t, &accesses[i->index]);
+        if (!is_there) wb_store_tile(t, &accesses[i->index], t->value[step->in[0]]);
         return;
     }
     case WB_CODE_iota:
     case WB_CODE_uniform:
     case WB_CODE_normal:
-        source(t, i, t->inner, t->outer, accesses[i->index].strides[0],
-               accesses[i->index].strides[1], t->value[step->number]);
+        wb_source_tile(t, i, t->inner, t->outer, accesses[i->index].strides[0],
+                       accesses[i->index].strides[1], t->value[step->number]);
         clear_rest(t, step, t->inner * t->outer, t->n);
         return;
     case WB_CODE_sum:
@@ -396,30 +156,31 @@ static void full_step(tile *t, const wb_step *step) {
         break;
     }
     const int16_t direct = k->direct_store[step->number];
-    const bool straight = direct >= 0 && t->is_even && lies_flat(t, &accesses[direct]);
+    const bool straight = direct >= 0 && t->is_even && wb_lies_flat(t, &accesses[direct]);
     t->value[step->number] =
-        straight ? address(t, &accesses[direct]) : own_register(t, step->number);
+        straight ? wb_address(t, &accesses[direct]) : wb_own_register(t, step->number);
     element_step(t, step, t->n);
 }
 
-static void row_step(tile *t, const wb_step *step) {
+static void row_step(wb_tile *t, const wb_step *step) {
     const wb_access *accesses = t->job->k->program.accesses;
     const wb_instruction *i = step->instruction;
     const int64_t n = t->row_values;
     switch (i->code) {
     case WB_CODE_load:
-        load_row(t, &accesses[i->index], n, row_stride(t, &accesses[i->index]),
-                 address(t, &accesses[i->index]), t->value[step->number]);
+        wb_load_row(t, &accesses[i->index], n, wb_row_stride(t, &accesses[i->index]),
+                    wb_address(t, &accesses[i->index]), t->value[step->number]);
         clear_rest(t, step, n, t->row_n);
         return;
     case WB_CODE_store:
-        store_row(t, &accesses[i->index], n, n == 1 ? 1 : row_stride(t, &accesses[i->index]),
-                  t->value[step->in[0]], address(t, &accesses[i->index]));
+        wb_store_row(t, &accesses[i->index], n, n == 1 ? 1 : wb_row_stride(t, &accesses[i->index]),
+                     t->value[step->in[0]], wb_address(t, &accesses[i->index]));
         return;
     case WB_CODE_iota:
     case WB_CODE_uniform:
     case WB_CODE_normal:
-        source(t, i, n, 1, row_stride(t, &accesses[i->index]), 0, t->value[step->number]);
+        wb_source_tile(t, i, n, 1, wb_row_stride(t, &accesses[i->index]), 0,
+                       t->value[step->number]);
         clear_rest(t, step, n, t->row_n);
         return;
     case WB_CODE_sum:
@@ -430,55 +191,6 @@ static void row_step(tile *t, const wb_step *step) {
         element_step(t, step, t->row_n);
         return;
     }
-}
-
-/* ---- Adam ---- */
-
-static float number_of(const tile *t, uint16_t value) {
-    return value == WB_NO_VALUE ? 0 : *(const float *)t->value[value];
-}
-
-enum { ADAM_ARRAYS = 7 };
-
-static const wb_access *adam_access(const tile *t, int i) {
-    const wb_cpu_adam *a = &t->job->k->adam;
-    const int16_t order[ADAM_ARRAYS] = {a->g, a->p, a->m, a->v, a->new_p, a->new_m, a->new_v};
-    return &t->job->k->program.accesses[order[i]];
-}
-
-static void adam_rows(const tile *t, int64_t rows, int64_t length) {
-    const wb_cpu_program *k = t->job->k;
-    wb_adam_numbers numbers = k->adam.numbers;
-    numbers.rate = number_of(t, k->adam.rate);
-    numbers.correction = number_of(t, k->adam.correction);
-    numbers.decay = number_of(t, k->adam.decay);
-    const bool good = *address(t, &k->program.accesses[k->adam.guard]) != 0;
-    float *at[ADAM_ARRAYS];
-    for (int i = 0; i < ADAM_ARRAYS; i++) at[i] = (void *)address(t, adam_access(t, i));
-    const unsigned saved = wb_fade_begin();
-    for (int64_t r = 0; r < rows; r++) {
-        if (good)
-            k->adam.loop(length, &numbers, at[0], at[1], at[2], at[3], at[4], at[5], at[6]);
-        else
-            for (int i = 1; i < 4; i++) memmove(at[i + 3], at[i], (size_t)length * sizeof *at[i]);
-        for (int i = 0; i < ADAM_ARRAYS; i++) at[i] += adam_access(t, i)->strides[1];
-    }
-    wb_fade_end(saved);
-}
-
-/* False if the arrays do not lie in rows. */
-static bool adam_tile(const tile *t) {
-    enum { SHORT_ROW = 16 };
-    bool flat = true, rows = t->inner >= SHORT_ROW;
-    for (int i = 0; i < ADAM_ARRAYS; i++) {
-        flat = flat && lies_flat(t, adam_access(t, i));
-        rows = rows && adam_access(t, i)->strides[0] == 1;
-    }
-    if (flat)
-        adam_rows(t, 1, t->inner * t->outer);
-    else if (rows)
-        adam_rows(t, t->outer, t->inner);
-    return flat || rows;
 }
 
 /* ---- tiles ---- */
@@ -494,13 +206,13 @@ typedef struct ahead {
     int count;
 } ahead;
 
-static void look_ahead(const tile *t, const wb_step_list *list, ahead *next) {
+static void look_ahead(const wb_tile *t, const wb_step_list *list, ahead *next) {
     next->count = 0;
     for (int i = 0; i < list->nstreams; i++) {
         const wb_access *a = &t->job->k->program.accesses[list->stream[i]];
-        if (!lies_flat(t, a)) continue;
-        const int64_t bytes = t->inner * t->outer * (int64_t)storage_size(a->dtype);
-        next->at[next->count] = address(t, a) + bytes;
+        if (!wb_lies_flat(t, a)) continue;
+        const int64_t bytes = t->inner * t->outer * (int64_t)wb_storage_size(a->dtype);
+        next->at[next->count] = wb_address(t, a) + bytes;
         next->part[next->count++] = (bytes / list->count + LINE - 1) / LINE * LINE;
     }
 }
@@ -528,9 +240,9 @@ static void fade(fading *f, const wb_step *step) {
 }
 
 /* The full steps of a phase. */
-static void run_steps(tile *t, int phase) {
+static void run_steps(wb_tile *t, int phase) {
     const wb_step_list *list = &t->job->k->full[phase];
-    if (t->job->k->adam.loop && adam_tile(t)) return;
+    if (t->job->k->adam.loop && wb_cpu_adam_tile(t)) return;
     ahead next;
     look_ahead(t, list, &next);
     fading faded = {.is_on = false};
@@ -542,37 +254,37 @@ static void run_steps(tile *t, int phase) {
     if (faded.is_on) wb_fade_end(faded.saved);
 }
 
-static void begin(tile *t, const job *j, int worker) {
+static void begin(wb_tile *t, const wb_job *j, int worker) {
     const wb_cpu_program *k = j->k;
     t->job = j;
     t->registers = j->scratch + (int64_t)worker * k->register_bytes;
     t->accumulators = (wb_accumulator *)(void *)(t->registers + k->accumulators_at);
     memset(t->position, 0, sizeof t->position);
     for (int i = 0; i < k->program.ninstructions; i++)
-        if (k->offset[i] >= 0) t->value[i] = own_register(t, (uint16_t)i);
+        if (k->offset[i] >= 0) t->value[i] = wb_own_register(t, (uint16_t)i);
     const int64_t tile_elements = k->inner * k->outer;
     const int64_t elements =
-        whole_lanes(tile_elements > k->row_values ? tile_elements : k->row_values);
+        wb_whole_lanes(tile_elements > k->row_values ? tile_elements : k->row_values);
     for (int64_t s = 0; s < k->constants.count; s++) {
         const wb_instruction *i = k->constants.steps[s].instruction;
         const double number =
             i->code == WB_CODE_late ? late_number(j->late, i->index) : i->constant;
         const uint16_t value = k->constants.steps[s].number;
-        fill_constant(i, number, k->is_wide[value] ? elements : 1, t->value[value]);
+        wb_fill_constant(i, number, k->is_wide[value] ? elements : 1, t->value[value]);
     }
 }
 
-static void set_extent(tile *t, int64_t inner, int64_t outer) {
+static void set_extent(wb_tile *t, int64_t inner, int64_t outer) {
     const wb_cpu_program *k = t->job->k;
     t->inner = inner, t->outer = outer;
-    t->n = whole_lanes(inner * outer);
+    t->n = wb_whole_lanes(inner * outer);
     t->is_even = t->n == inner * outer;
     t->row_values = k->shape == WB_ROWS ? outer : k->shape == WB_COLUMNS ? inner : 1;
-    t->row_n = whole_lanes(t->row_values);
+    t->row_n = wb_whole_lanes(t->row_values);
 }
 
 /* Puts the tile at number `index` of the loops; extents of dimensions 0 and 1 into extent[]. */
-static void locate(tile *t, const wb_loop *loops, int nloops, int64_t index, int64_t *extent) {
+static void locate(wb_tile *t, const wb_loop *loops, int nloops, int64_t index, int64_t *extent) {
     for (int l = 0; l < nloops; l++) {
         const int64_t at = index % loops[l].count;
         index /= loops[l].count;
@@ -583,7 +295,7 @@ static void locate(tile *t, const wb_loop *loops, int nloops, int64_t index, int
     }
 }
 
-static void run_rows(tile *t, int stage) {
+static void run_rows(wb_tile *t, int stage) {
     const wb_step_list *list = &t->job->k->rows[stage];
     fading faded = {.is_on = false};
     for (int64_t s = 0; s < list->count; s++) {
@@ -594,7 +306,7 @@ static void run_rows(tile *t, int stage) {
 }
 
 /* Reduced tiles number first .. last - 1 of one phase. */
-static void run_phase(tile *t, int phase, int64_t first, int64_t last, int64_t *extent) {
+static void run_phase(wb_tile *t, int phase, int64_t first, int64_t last, int64_t *extent) {
     const wb_cpu_program *k = t->job->k;
     for (int64_t i = first; i < last; i++) {
         locate(t, k->reduced, k->nreduced, i, extent);
@@ -604,12 +316,12 @@ static void run_phase(tile *t, int phase, int64_t first, int64_t last, int64_t *
 }
 
 /* Row values lie at the start of the reduced dimensions. */
-static void to_row(tile *t) {
+static void to_row(wb_tile *t) {
     const wb_cpu_program *k = t->job->k;
     for (int l = 0; l < k->nreduced; l++) t->position[k->reduced[l].dim] = 0;
 }
 
-static void run_unit(tile *t, int64_t unit) {
+static void run_unit(wb_tile *t, int64_t unit) {
     const wb_cpu_program *k = t->job->k;
     int64_t extent[2] = {1, 1};
     locate(t, k->kept, k->nkept, unit, extent);
@@ -625,9 +337,9 @@ static void run_unit(tile *t, int64_t unit) {
 }
 
 static void run_piece(void *context, int64_t piece, int worker) {
-    const job *j = context;
+    const wb_job *j = context;
     const wb_cpu_program *k = j->k;
-    tile t;
+    wb_tile t;
     begin(&t, j, worker);
     const int64_t first = piece * k->units_per_piece;
     const int64_t last =
@@ -642,10 +354,10 @@ static int64_t pieces_per_unit(const wb_cpu_program *k) {
 }
 
 static void run_split_piece(void *context, int64_t piece, int worker) {
-    const job *j = context;
+    const wb_job *j = context;
     const wb_cpu_program *k = j->k;
     const int64_t per_unit = pieces_per_unit(k), part = piece % per_unit;
-    tile t;
+    wb_tile t;
     begin(&t, j, worker);
     t.accumulators = j->partial + piece * k->row_values * k->reductions;
     int64_t extent[2] = {1, 1};
@@ -659,10 +371,10 @@ static void run_split_piece(void *context, int64_t piece, int worker) {
     run_phase(&t, 0, first, last, extent);
 }
 
-static void put_together(const job *j) {
+static void put_together(const wb_job *j) {
     const wb_cpu_program *k = j->k;
     const int64_t per_unit = pieces_per_unit(k), size = k->row_values * k->reductions;
-    tile t;
+    wb_tile t;
     begin(&t, j, 0);
     for (int64_t unit = 0; unit < k->units; unit++) {
         int64_t extent[2] = {1, 1};
@@ -687,7 +399,7 @@ static void put_together(const job *j) {
 
 void wb_cpu_program_run(const wb_cpu_program *k, char *const *arguments, const uint64_t *late,
                         char *scratch) {
-    job j = {.k = k, .arguments = arguments, .late = late, .scratch = scratch};
+    wb_job j = {.k = k, .arguments = arguments, .late = late, .scratch = scratch};
     if (!wb_is_split(k)) {
         wb_cpu_parallel(k->pieces, run_piece, &j);
         return;
@@ -701,9 +413,9 @@ void wb_cpu_program_run(const wb_cpu_program *k, char *const *arguments, const u
 
 void wb_cpu_program_run_box(const wb_cpu_program *k, char *const *arguments, const uint64_t *late,
                             char *scratch, int worker, const wb_box *box) {
-    const job j = {.k = k, .arguments = arguments, .late = late, .scratch = scratch};
+    const wb_job j = {.k = k, .arguments = arguments, .late = late, .scratch = scratch};
     const int ndim = k->program.ndim;
-    tile t;
+    wb_tile t;
     begin(&t, &j, worker);
     const int64_t inner = ndim > 0 ? box->count[0] : 1, second = ndim > 1 ? box->count[1] : 1;
     int64_t others = 1;

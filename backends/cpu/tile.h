@@ -1,0 +1,78 @@
+/* A tile of a program's domain, as one thread works on it: where its elements are in memory and in
+ * registers. */
+#ifndef WB_CPU_TILE_H
+#define WB_CPU_TILE_H
+
+#include "program.h"
+
+/* One run, as all threads see it. */
+typedef struct wb_job {
+    const wb_cpu_program *k;
+    char *const *arguments;
+    const uint64_t *late;
+    char *scratch;
+    wb_accumulator *partial; /* of split reductions, by piece */
+} wb_job;
+
+/* One thread's view of one tile. */
+typedef struct wb_tile {
+    const wb_job *job;
+    char *registers;
+    int64_t position[8];  /* of the tile's first element in the domain */
+    int64_t inner, outer; /* elements of this tile */
+    int64_t n;            /* inner * outer, rounded up to whole lanes */
+    bool is_even;         /* inner * outer fills whole lanes: memory may serve as register */
+    int64_t row_values, row_n;
+    wb_accumulator *accumulators;
+    void *value[WB_MOST_STEPS]; /* where each value is */
+} wb_tile;
+
+static inline int64_t wb_whole_lanes(int64_t n) { return (n + WB_LANES - 1) / WB_LANES * WB_LANES; }
+
+static inline int64_t wb_first_element(const wb_tile *t, const wb_access *a) {
+    int64_t place = a->offset;
+    for (int d = 0; d < t->job->k->program.ndim; d++) place += t->position[d] * a->strides[d];
+    return place;
+}
+
+static inline size_t wb_storage_size(int dtype) {
+    static const uint8_t sizes[WB_DTYPE_COUNT] = {4, 8, 2, 2, 4, 8, 1, 1};
+    return sizes[dtype];
+}
+
+static inline char *wb_address(const wb_tile *t, const wb_access *a) {
+    const int64_t size = (int64_t)wb_storage_size(a->dtype);
+    return t->job->arguments[a->argument] + wb_first_element(t, a) * size;
+}
+
+static inline void *wb_own_register(const wb_tile *t, uint16_t value) {
+    return t->registers + t->job->k->offset[value];
+}
+
+/* The elements of the tile lie one after another in memory. */
+static inline bool wb_lies_flat(const wb_tile *t, const wb_access *a) {
+    return (a->strides[0] == 1 || t->inner == 1) && (t->outer == 1 || a->strides[1] == t->inner);
+}
+
+/* Elements of an access into a register, and back: n of a row, `stride` apart; all of the tile. */
+void wb_load_row(const wb_tile *t, const wb_access *a, int64_t n, int64_t stride, const char *from,
+                 char *to);
+void wb_store_row(const wb_tile *t, const wb_access *a, int64_t n, int64_t stride, const char *from,
+                  char *to);
+void wb_load_tile(const wb_tile *t, const wb_access *a, char *to);
+void wb_store_tile(const wb_tile *t, const wb_access *a, const char *from);
+/* Stride along the values of a row register. */
+int64_t wb_row_stride(const wb_tile *t, const wb_access *a);
+
+/* iota and random numbers: inner x outer elements, `across` and `down` apart in number. */
+void wb_source_tile(const wb_tile *t, const wb_instruction *i, int64_t inner, int64_t outer,
+                    int64_t across, int64_t down, char *to);
+void wb_fill_constant(const wb_instruction *i, double number, int64_t n, void *to);
+/* The first of n elements of 4 or 8 bytes becomes all of them. */
+void wb_repeat(int64_t n, char *to, int64_t width);
+
+/* Runs the tile of a program that is Adam's step; false if its arrays do not lie in rows
+ * (program_adam.c). */
+bool wb_cpu_adam_tile(const wb_tile *t);
+
+#endif
