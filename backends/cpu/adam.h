@@ -2,7 +2,7 @@
 #ifndef WB_CPU_ADAM_H
 #define WB_CPU_ADAM_H
 
-#include <stdint.h>
+#include <weber/plugin.h>
 
 #include "isa.h"
 
@@ -21,5 +21,16 @@ typedef void wb_adam_loop(int64_t n, const wb_adam_numbers *a, const float *g, c
 #define WB_ADAM_DECLARE(isa, suffix) extern wb_adam_loop wb_adam_##suffix;
 WB_ISA_LIST(WB_ADAM_DECLARE)
 #undef WB_ADAM_DECLARE
+
+/* Adam's step: places in memory (accesses), late numbers (values). */
+typedef struct wb_cpu_adam {
+    wb_adam_loop *loop; /* NULL: the program is something else */
+    int16_t guard, g, p, m, v, new_p, new_m, new_v;
+    uint16_t rate, correction, decay; /* WB_NO_VALUE: no decay */
+    wb_adam_numbers numbers;          /* the others */
+} wb_cpu_adam;
+
+/* True if the whole program is the callable adam or adamw in f32. */
+bool wb_cpu_find_adam(const wb_program *program, wb_cpu_adam *adam);
 
 #endif

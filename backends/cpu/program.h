@@ -37,17 +37,6 @@ typedef struct wb_step_list {
     int nstreams;
 } wb_step_list;
 
-/* Adam's step: places in memory (accesses), late numbers (values). */
-typedef struct wb_cpu_adam {
-    wb_adam_loop *loop; /* NULL: the program is something else */
-    int16_t guard, g, p, m, v, new_p, new_m, new_v;
-    uint16_t rate, correction, decay; /* WB_NO_VALUE: no decay */
-    wb_adam_numbers numbers;          /* the others */
-} wb_cpu_adam;
-
-/* True if the whole program is the callable adam or adamw in f32. */
-bool wb_cpu_find_adam(const wb_program *program, wb_cpu_adam *adam);
-
 struct wb_cpu_program {
     wb_program program; /* a copy of its own */
     const wb_loops *loops;

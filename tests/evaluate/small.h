@@ -1,0 +1,43 @@
+/* A small graph, taken through the stages of planning as far as a test wants. */
+#ifndef WB_TESTS_EVALUATE_SMALL_H
+#define WB_TESTS_EVALUATE_SMALL_H
+
+#include <stdio.h>
+#include <string.h>
+
+#include <weber.h>
+
+#include "evaluate/plan.h"
+#include "support/scoped.h"
+
+typedef struct small {
+    wb_tape tape;
+    wb_graph graph;
+    char text[1024];
+} small;
+
+static void small_order(small *s, wb_array *root) {
+    *s = (small){.text = ""};
+    assert_true(wb_tape_walk(&s->tape, 1, &root));
+    assert_true(wb_tape_order(&s->tape, 1, &root));
+}
+
+static void small_end(small *s) {
+    wb_graph_release(&s->graph);
+    wb_tape_end(&s->tape);
+}
+
+/* Adds a word to the text. */
+__attribute__((format(printf, 2, 3))) static void small_say(small *s, const char *format, ...) {
+    va_list list;
+    const size_t used = strlen(s->text);
+    va_start(list, format);
+    (void)vsnprintf(s->text + used, sizeof s->text - used, format, list);
+    va_end(list);
+}
+
+static void small_check(const small *s, const char *name, const char *wanted) {
+    if (strcmp(s->text, wanted) != 0) fail_msg("%s: \"%s\", not \"%s\"", name, s->text, wanted);
+}
+
+#endif
