@@ -1,5 +1,4 @@
-/* Evaluation: from nodes to numbers. docs/architecture.md, "A value's way through the house", has
- * the stages. */
+/* Evaluation: from nodes to numbers. src/evaluate/README.md has the stages. */
 #ifndef WB_EVALUATE_EVALUATE_H
 #define WB_EVALUATE_EVALUATE_H
 
