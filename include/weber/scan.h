@@ -53,6 +53,9 @@ typedef struct wb_scan_desc {
  * inputs[k] (..., steps); outputs[j] (..., steps), owned by the scope. carries holds the first
  * carries and is given those after the last step. With 0 steps carries stay and outputs are empty.
  *
+ * A product of an array of outside and a slice of an input, W x, is computed before the loop, for
+ * all steps at once; its result, which has a column for each step, is in memory then.
+ *
  * The derivative, of any order, is a scan in the other direction. Memory that it wants beyond the
  * inputs and outputs, for each step: the carries, as they were before it, and what the derivative
  * of the body reads of it, less views and elementwise results of something that is there anyway.

@@ -119,13 +119,50 @@ wb_array *wb_trace_given(wb_trace *trace, wb_given kind, wb_array *outer) {
     return x;
 }
 
+/* The array that x is a slice of; NULL: x is none. */
+static wb_array *whole_of(const wb_trace *trace, const wb_array *x) {
+    for (int64_t i = 0; i < trace->count; i++) {
+        const struct wb_trace_given *g = &trace->given[i];
+        if (g->placeholder == x) return g->kind == WB_GIVEN_SLICE ? g->outer : NULL;
+    }
+    return NULL;
+}
+
+static bool is_outside(const wb_array *x) {
+    return !(x->flags & WB_NODE_WEAK) && (wb_is_evaluated(x) || x->depth < wb_thread_get()->depth);
+}
+
+/* W times the slices of all steps, side by side in one matrix. */
+static wb_array *product_of_all(const wb_array *x, wb_array *slices) {
+    const wb_array *slice = x->inputs[1];
+    const int64_t steps = slices->sizes[slices->ndim - 1];
+    wb_array *all = wb_reshape(slices, slice->sizes[0], slice->sizes[1] * steps);
+    wb_array *y = all ? wb_matmul_op(x->inputs[0], all, x->attributes[0] & 1, false) : NULL;
+    return y ? wb_reshape(y, x->sizes[0], x->sizes[1], steps) : NULL;
+}
+
+/* A matrix of outside times a slice of an input is the slice of one larger product before the loop.
+ * NULL: x is no such thing, or an error is recorded. */
+static wb_array *before_the_loop(wb_trace *trace, const wb_array *x) {
+    const bool is_product = x->op == WB_OP_matmul && x->ndim == 2 && x->inputs[1]->ndim == 2 &&
+                            !(x->attributes[0] & 2) && is_outside(x->inputs[0]);
+    if (!is_product) return NULL;
+    const wb_array *slice = x->inputs[1];
+    if (slice->op == WB_OP_reshape) slice = slice->inputs[0];
+    wb_array *slices = whole_of(trace, slice);
+    if (!slices) return NULL;
+    wb_trace_step_out();
+    wb_array *y = product_of_all(x, slices);
+    wb_trace_step_in();
+    return y ? wb_trace_given(trace, WB_GIVEN_SLICE, y) : NULL;
+}
+
 /* Weak numbers are copied, since their type depends on what they meet; what was made outside, and
  * numbers in memory, are captured. */
 static wb_array *capture(void *context, wb_array *x) {
     wb_trace *trace = context;
     if (x->flags & WB_NODE_WEAK) return NULL;
-    if (wb_is_evaluated(x) || x->depth < wb_thread_get()->depth)
-        return wb_trace_given(trace, WB_GIVEN_CAPTURED, x);
+    if (is_outside(x)) return wb_trace_given(trace, WB_GIVEN_CAPTURED, x);
     if (x->op == WB_OP_placeholder)
         return wb_fail_null(WB_ERROR_ARGUMENT,
                             "scan: the body uses %s, which another body was given; return it there "
@@ -135,7 +172,7 @@ static wb_array *capture(void *context, wb_array *x) {
         return wb_fail_null(WB_ERROR_DEVICE,
                             "scan: the body moves %s between devices; move arrays before the scan",
                             wb_text_of(x->inputs[0]));
-    return NULL;
+    return before_the_loop(trace, x);
 }
 
 static bool copy_results(wb_trace *trace, int32_t nresults, wb_array *const *results,

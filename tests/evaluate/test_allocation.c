@@ -42,6 +42,20 @@ static double views(wb_array *x) {
     return wb_item(wb_sum(g[0])) + wb_item(l);
 }
 
+static void leak(void *context, wb_array **carries, wb_array *const *inputs, wb_array **outputs) {
+    wb_array *z = wb_add(wb_matmul(context, carries[0]), inputs[0]);
+    outputs[0] = carries[0] = wb_tanh(wb_mul(z, wb_uniform(WB_F32, 4)));
+}
+
+static double scans(wb_array *x) {
+    wb_array *w = wb_full(WB_F32, 0.25, 4, 4), *h = wb_full(WB_F32, 1, 4), *y, *g[2];
+    if (wb_scan(leak, w, 1, &h, 1, &x, 1, &y) != WB_OK) return (double)NAN;
+    wb_array *l = wb_add(wb_sum(wb_square(y)), wb_sum(h));
+    if (wb_gradient_of(l, 2, (wb_array *[]){w, x}, g) != WB_OK) return (double)NAN;
+    if (wb_eval(l, g[0], g[1]) != WB_OK) return (double)NAN;
+    return wb_item(l) + wb_item(wb_sum(g[0])) + wb_item(wb_sum(g[1]));
+}
+
 static double kept_and_scoped(wb_array *x) {
     double result = (double)NAN;
     wb_array *kept = NULL;
@@ -60,6 +74,7 @@ static const struct row {
 } rows[] = {{"a small training step", step},
             {"convolutions and pools", windows},
             {"views and joins", views},
+            {"a scan and its gradient", scans},
             {"kept arrays and deep scopes", kept_and_scoped}};
 
 static double once(work_fn *fn) {

@@ -299,8 +299,6 @@ static wb_array *scan_loss(void *context, int count, wb_array *const *arrays) {
 
 static void derivatives_agree_with_differences(void **state) {
     const body *b = *state;
-    wb_device *device = NULL;
-    (void)device;
     for (int reverse = 0; reverse < 2; reverse++) {
         problem p = make(b, WB_F64, 3, reverse);
         wb_array *all[3 * MOST];
@@ -311,10 +309,246 @@ static void derivatives_agree_with_differences(void **state) {
     }
 }
 
+/* ---- plans ---- */
+
+static void lengths_share_the_plan_of_the_body(void **state) {
+    (void)state;
+    if (getenv("WEBER_EAGER")) skip(); /* it is about plans */
+    const body *b = &bodies[4];
+    int64_t misses = 0;
+    for (int64_t steps = 50; steps < 60; steps++) {
+        if (steps == 51) misses = wb_plan_status().misses; /* the body is planned */
+        problem p = make(b, WB_F32, steps, false);
+        wb_array *carries[MOST], *outputs[MOST];
+        as_scan(&p, carries, outputs);
+        assert_true(isfinite(wb_item(loss_of(b, carries, outputs))));
+    }
+    assert_int_equal(wb_plan_status().misses - misses, 9); /* the plans around it */
+}
+
+static void the_same_scan_again_is_no_new_plan(void **state) {
+    (void)state;
+    const body *b = &bodies[4];
+    int64_t misses = 0;
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(wb_scope_open(), WB_OK);
+        problem p = make(b, WB_F32, 9, false);
+        wb_array *carries[MOST], *outputs[MOST], *all[3 * MOST], *g[3 * MOST];
+        const int count = list_all(&p, all);
+        as_scan(&p, carries, outputs);
+        assert_int_equal(wb_gradient_of(loss_of(b, carries, outputs), count - 1, all, g), WB_OK);
+        assert_int_equal(wb_eval_make(count - 1, g), WB_OK);
+        assert_int_equal(wb_scope_close(), WB_OK);
+        if (i == 1) misses = wb_plan_status().misses;
+    }
+    assert_int_equal(wb_plan_status().misses, misses);
+}
+
+/* Bodies that differ only in what they do with what. */
+static void a_sum(void *context, wb_array **carries, wb_array *const *inputs, wb_array **outputs) {
+    (void)context, (void)outputs;
+    carries[0] = wb_sub(carries[0], inputs[0]);
+}
+static void other_sum(void *context, wb_array **carries, wb_array *const *inputs,
+                      wb_array **outputs) {
+    (void)context, (void)outputs;
+    carries[0] = wb_sub(inputs[0], carries[0]);
+}
+
+static void bodies_that_differ_in_their_operands_differ(void **state) {
+    (void)state;
+    wb_array *x = wb_vector(1, 2, 4), *a = wb_scalar(WB_F32, 10), *b = a;
+    wb_scan(a_sum, NULL, 1, &a, 1, &x, 0, NULL);
+    wb_scan(other_sum, NULL, 1, &b, 1, &x, 0, NULL);
+    assert_true(wb_item(a) == 3 && wb_item(b) == 4 - (2 - (1 - 10)));
+}
+
+/* ---- settings ---- */
+
+static void steps_may_be_any_dimension(void **state) {
+    (void)state;
+    wb_array *x = wb_reshape(wb_vector(1, 2, 3, 4, 5, 6), 2, 3);
+    wb_array *h = wb_zeros(WB_F32, 2), *y;
+    assert_int_equal(wb_scan(add_up, NULL, 1, &h, 1, &x, 1, &y), WB_OK);
+    assert_sizes(y, 2, 3);
+    assert_values(y, 0, 1, 2, 4, 6, 9, 12);
+    h = wb_zeros(WB_F32, 3);
+    assert_int_equal(wb_scan(add_up, NULL, 1, &h, 1, &x, 1, &y, .dim = WB_NONE), WB_OK);
+    assert_sizes(y, 2, 3);
+    assert_values(y, 0, 1, 3, 3, 7, 5, 11);
+    assert_values(h, 0, 3, 7, 11);
+    h = wb_zeros(WB_F32, 3);
+    assert_int_equal(wb_scan(add_up, NULL, 1, &h, 1, &x, 1, &y, .dim = -2, .reverse = true), WB_OK);
+    assert_values(y, 0, 3, 2, 7, 4, 11, 6);
+}
+
+static void count_up(void *context, wb_array **carries, wb_array *const *inputs,
+                     wb_array **outputs) {
+    (void)context, (void)inputs;
+    outputs[0] = carries[0];
+    carries[0] = wb_add_number(carries[0], 1);
+}
+
+static void steps_without_inputs(void **state) {
+    (void)state;
+    wb_array *n = wb_scalar(WB_I32, 5), *y;
+    assert_int_equal(wb_scan(count_up, NULL, 1, &n, 0, NULL, 1, &y, .steps = 4), WB_OK);
+    assert_values(y, 0, 5, 6, 7, 8);
+    assert_true(wb_item(n) == 9);
+    wb_array *w = wb_number(2); /* a weak number is f32 */
+    assert_int_equal(wb_scan(count_up, NULL, 1, &w, 0, NULL, 1, &y, .steps = 2), WB_OK);
+    assert_true(wb_dtype_of(w) == WB_F32 && wb_item(w) == 4);
+}
+
+static void no_steps_change_nothing(void **state) {
+    (void)state;
+    wb_array *x = wb_zeros(WB_F32, 2, 0), *h = wb_vector(1, 2), *y;
+    assert_int_equal(wb_scan(add_up, NULL, 1, &h, 1, &x, 1, &y), WB_OK);
+    assert_values(h, 0, 1, 2);
+    assert_sizes(y, 2, 0);
+}
+
+/* Of a = 0.5, c' = a c + x from 1 over 1, 2, 3 (catalogue of the definitions). */
+static void decay(void *context, wb_array **carries, wb_array *const *inputs, wb_array **outputs) {
+    outputs[0] = carries[0] = wb_add(wb_mul(context, carries[0]), inputs[0]);
+}
+
+static void a_known_example(void **state) {
+    (void)state;
+    wb_array *a = wb_scalar(WB_F32, 0.5), *x = wb_vector(1, 2, 3), *c = wb_scalar(WB_F32, 1), *y;
+    wb_array *first = c, *g[3];
+    assert_int_equal(wb_scan(decay, a, 1, &c, 1, &x, 1, &y), WB_OK);
+    assert_values(y, 0, 1.5, 2.75, 4.375);
+    assert_int_equal(wb_gradient_of(c, 3, (wb_array *[]){a, x, first}, g), WB_OK);
+    assert_true(wb_item(g[0]) == 3.75 && wb_item(g[2]) == 0.125);
+    assert_values(g[1], 0, 0.25, 0.5, 1);
+}
+
+/* ---- users' mistakes ---- */
+
+enum { WIDER, OTHER_TYPE, NO_CARRY, NO_OUTPUT, READS, EVALUATES, KEEPS, SEEDS, LEAKS, FAILS };
+
+static wb_array *leaked;
+
+static void wrong(void *context, wb_array **carries, wb_array *const *inputs, wb_array **outputs) {
+    outputs[0] = inputs[0];
+    switch (*(const int *)context) {
+    case WIDER:
+        carries[0] = wb_concat(0, carries[0], inputs[0]);
+        break;
+    case OTHER_TYPE:
+        carries[0] = wb_cast(carries[0], WB_I32);
+        break;
+    case NO_CARRY:
+        carries[0] = NULL;
+        break;
+    case NO_OUTPUT:
+        outputs[0] = NULL;
+        break;
+    case READS:
+        carries[0] = wb_mul_number(carries[0], wb_at(inputs[0], 0));
+        break;
+    case EVALUATES:
+        wb_eval(inputs[0]);
+        break;
+    case KEEPS:
+        wb_keep(carries[0]);
+        break;
+    case SEEDS:
+        wb_seed(1);
+        break;
+    case LEAKS:
+        leaked = wb_exp(inputs[0]);
+        break;
+    default:
+        carries[0] = wb_add(carries[0], wb_ones(WB_F32, 7));
+    }
+}
+
+static const struct mistake {
+    const char *name;
+    int what;
+    wb_status status;
+    const char *message;
+} mistakes[] = {
+    {"a carry that grows", WIDER, WB_ERROR_SHAPE,
+     "scan: carry 0 is f32 (2), so the body must give f32 (2) for the next step, but gave f32 (4)"},
+    {"a carry that changes its type", OTHER_TYPE, WB_ERROR_DTYPE,
+     "scan: carry 0 is f32 (2), so the body must give f32 (2) for the next step, but gave i32 (2)"},
+    {"a carry that is NULL", NO_CARRY, WB_ERROR_ARGUMENT, "scan: the body gave NULL as carry 0"},
+    {"an output that is NULL", NO_OUTPUT, WB_ERROR_ARGUMENT,
+     "scan: the body gave NULL as output 0"},
+    {"reading in a body", READS, WB_ERROR_ARGUMENT,
+     "at: cannot be called inside the body of a scan"},
+    {"evaluating in a body", EVALUATES, WB_ERROR_ARGUMENT,
+     "eval: cannot be called inside the body of a scan"},
+    {"keeping in a body", KEEPS, WB_ERROR_ARGUMENT,
+     "wb_keep: cannot be called inside the body of a scan"},
+    {"seeding in a body", SEEDS, WB_ERROR_ARGUMENT,
+     "scan: wb_seed cannot be called inside the body"},
+    {"an operation that fails in a body", FAILS, WB_ERROR_SHAPE, "add: sizes (2) and (7)"},
+};
+
+static void a_mistake_is_named(void **state) {
+    const struct mistake *m = *state;
+    int what = m->what;
+    wb_array *x = wb_ones(WB_F32, 2, 3), *h = wb_ones(WB_F32, 2), *y = x;
+    (void)wb_uniform(WB_F32, 2);
+    assert_int_equal(wb_scan(wrong, &what, 1, &h, 1, &x, 1, &y), m->status);
+    assert_error(m->status, m->message);
+    assert_true(!h && !y);
+    wb_array *z = wb_vector(1, 2); /* the thread is as before */
+    assert_true(wb_item(wb_sum(z)) == 3);
+}
+
+static void what_leaves_a_body_has_no_value(void **state) {
+    (void)state;
+    int what = LEAKS;
+    wb_array *x = wb_ones(WB_F32, 2, 3), *h = wb_ones(WB_F32, 2), *y;
+    assert_int_equal(wb_scan(wrong, &what, 1, &h, 1, &x, 1, &y), WB_OK);
+    assert_values(h, 0, 1, 1);
+}
+
+static void operands_that_do_not_fit(void **state) {
+    (void)state;
+    wb_array *x[2] = {wb_ones(WB_F32, 2, 3), wb_ones(WB_F32, 2, 4)}, *h = wb_ones(WB_F32, 2), *y;
+    assert_int_equal(wb_scan(add_up, NULL, 1, &h, 2, x, 1, &y), WB_ERROR_SHAPE);
+    assert_error(WB_ERROR_SHAPE, "scan: input 1 has 4 steps, in dimension 1 of (2, 4), but 3 are "
+                                 "expected, from input 0");
+    h = wb_ones(WB_F32, 2);
+    assert_int_equal(wb_scan(add_up, NULL, 1, &h, 1, x, 1, &y, .steps = 7), WB_ERROR_SHAPE);
+    assert_error(WB_ERROR_SHAPE, "but 7 are expected, from .steps");
+    h = wb_ones(WB_F32, 2);
+    assert_int_equal(wb_scan(add_up, NULL, 1, &h, 0, NULL, 1, &y), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "scan: .steps is needed, since there are no inputs");
+    h = wb_ones(WB_F32, 2);
+    assert_int_equal(wb_scan(add_up, NULL, 1, &h, 1, x, 1, &y, .dim = 2), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "scan: .dim = 2 is no dimension of input 0, which has 2");
+    assert_int_equal(wb_scan(add_up, NULL, 1, &h, 1, x, 1, &y), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "carry 0 is NULL");
+    h = wb_ones(WB_F32, 2);
+    assert_int_equal(wb_scan(NULL, NULL, 1, &h, 1, x, 1, &y), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "scan: the body is NULL");
+    h = wb_ones(WB_F32, 2);
+    assert_int_equal(wb_scan(add_up, NULL, 1, &h, 1, x, 1, NULL), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "scan: a list is NULL or its length negative");
+}
+
 int main(void) {
     static test_list tests;
     ADD_ROWS(&tests, bodies, a_scan_is_a_loop);
     ADD_ROWS(&tests, bodies, a_gradient_is_the_loops);
     ADD_ROWS(&tests, bodies, derivatives_agree_with_differences);
+    ADD_ROWS(&tests, mistakes, a_mistake_is_named);
+    const struct CMUnitTest others[] = {TEST(lengths_share_the_plan_of_the_body),
+                                        TEST(the_same_scan_again_is_no_new_plan),
+                                        TEST(bodies_that_differ_in_their_operands_differ),
+                                        TEST(steps_may_be_any_dimension),
+                                        TEST(steps_without_inputs),
+                                        TEST(no_steps_change_nothing),
+                                        TEST(a_known_example),
+                                        TEST(what_leaves_a_body_has_no_value),
+                                        TEST(operands_that_do_not_fit)};
+    ADD_TESTS(&tests, others);
     return run_test_list("ops/test_scan", &tests, NULL, NULL);
 }
