@@ -2,8 +2,8 @@
  *
  * A backend is a folder: one shared object libweber_NAME.so with one exported symbol, weber_plugin,
  * which takes the table of its host and gives its own. It names devices, gives memory, turns
- * programs and calls into kernels, copies, and runs lists of commands on queues. docs/backend.md
- * shows how to write one; the built-in ones go through the same table.
+ * programs and calls into kernels, copies, and runs lists of commands on queues.
+ * docs/how-to/add-a-backend.md shows how to write one; the built-in ones go through the same table.
  *
  * - Memory is always (handle, offset). What a handle is only the backend knows, unless its memory
  *   is the host's.
@@ -229,8 +229,8 @@ typedef struct wb_command {
 /* ---- text ----
  *
  * Programs and calls as text in a C-like language. One text serves all dialects: what differs
- * stands in the prelude, which defines the names that docs/backend.md lists. The text is
- * specialised on ranks, types, contiguity and the width of indices, not on sizes: these, strides,
+ * stands in the prelude, which defines the names that docs/how-to/add-a-backend.md lists. The text
+ * is specialised on ranks, types, contiguity and the width of indices, not on sizes: these, strides,
  * offsets and late values come in one block of 64-bit words, by value or as constant memory.
  *
  * A kernel's parameters are, in this order: the command's buffers (scratch memory is the last), the
