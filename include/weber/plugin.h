@@ -230,8 +230,9 @@ typedef struct wb_command {
  *
  * Programs and calls as text in a C-like language. One text serves all dialects: what differs
  * stands in the prelude, which defines the names that docs/how-to/add-a-backend.md lists. The text
- * is specialised on ranks, types, contiguity and the width of indices, not on sizes: these, strides,
- * offsets and late values come in one block of 64-bit words, by value or as constant memory.
+ * is specialised on ranks, types, contiguity and the width of indices, not on sizes: these,
+ * strides, offsets and late values come in one block of 64-bit words, by value or as constant
+ * memory.
  *
  * A kernel's parameters are, in this order: the command's buffers (scratch memory is the last), the
  * status words where uses_status says so, the block. Groups have `group` items, and there is one
