@@ -82,7 +82,7 @@ typedef struct wb_field {
     bool fixed;
 
     /* For settings. 0 (NULL, false) stands for `usual`; WB_ZERO and WB_NONE for a 0 that is meant.
-     * Of EACH, usual 0 is the entry of SIZES. Numbers are at least low, or above it, and at most
+     * Of EACH, usual -1 is the entry of SIZES. Numbers are at least low, or above it, and at most
      * high, unless high is 0. Numbers and pads that are usual are not written. */
     double usual, low, high;
     bool is_above; /* low itself is too low */
@@ -395,6 +395,88 @@ typedef struct wb_batchnorm_desc {
  * each channel in training is WB_ERROR_ARGUMENT. */
 #define wb_batchnorm(...) wb_batchnorm_make((wb_batchnorm_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_layer *wb_batchnorm_make(wb_batchnorm_desc desc);
+
+typedef struct wb_conv_transpose_desc {
+    char start_;
+    int64_t kernel[3]; /* these as those of wb_conv_desc */
+    int64_t in, out;
+    wb_activation *activation;
+    int64_t stride[3];
+    int64_t pad[3];
+    int64_t pad_more[3];
+    int64_t dilation[3];
+    int64_t outpad[3]; /* further sizes of the result behind its end; default 0 */
+    int64_t groups;
+    bool same_pad; /* result sizes are size * stride; the kernel is at least the stride */
+    bool no_bias;
+    wb_init *init;
+    wb_dtype dtype;
+    wb_array *weight; /* given instead of init (kernel..., out / groups, in) */
+    wb_array *bias;
+} wb_conv_transpose_desc;
+
+/* y = activation(b + what wb_conv's gradient is for its input): the way back through a convolution,
+ * from few pixels to more.
+ *
+ * x  (W, [H, [D,]] in, N)     w  (kernel..., out / groups, in)     b  (out)
+ * y  (stride (W - 1) + dilation (kernel - 1) + 1 - paddings + outpad, ..., out, N) */
+#define wb_conv_transpose(...)                                                                     \
+    wb_conv_transpose_make((wb_conv_transpose_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_layer *wb_conv_transpose_make(wb_conv_transpose_desc desc);
+
+/* x (W, [H, [D,]] C, N) to (1, ..., 1, C, N): the mean or the largest of each channel. */
+WB_API wb_layer *wb_global_meanpool(void);
+WB_API wb_layer *wb_global_maxpool(void);
+
+typedef struct wb_adaptive_pool_desc {
+    char start_;
+    int64_t out[3]; /* required: sizes of the result */
+} wb_adaptive_pool_desc;
+
+/* Pools whose windows follow from the sizes of x: the stride is size / out, rounded down, and the
+ * window what the last one then needs (Flux; PyTorch's differ where out does not divide the size).
+ * wb_adaptive_meanpool({7, 7}). */
+#define wb_adaptive_maxpool(...)                                                                   \
+    wb_adaptive_maxpool_make((wb_adaptive_pool_desc){.start_ = 0, __VA_ARGS__})
+#define wb_adaptive_meanpool(...)                                                                  \
+    wb_adaptive_meanpool_make((wb_adaptive_pool_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_layer *wb_adaptive_maxpool_make(wb_adaptive_pool_desc desc);
+WB_API wb_layer *wb_adaptive_meanpool_make(wb_adaptive_pool_desc desc);
+
+/* x (W, [H, [D,]] r^d C, N) to (r W, ..., C, N): channel a + r b + r^2 c becomes pixel (a, b) of
+ * channel c. (Shi et al. 2016) */
+WB_API wb_layer *wb_pixel_shuffle(int64_t r);
+
+typedef struct wb_embedding_desc {
+    char start_;
+    int64_t in, out; /* words and features; required, unless weight is given */
+    /* counts from 1, as Flux's: the word whose features are and stay zeros; default 0: none */
+    int64_t padding_idx;
+    wb_init *init; /* default: normal with deviation 1 */
+    wb_dtype dtype;
+    wb_array *weight; /* given instead of init (out, in) */
+} wb_embedding_desc;
+
+/* Features of words: x (...) of integers from 0 to in - 1 gives (out, ...), column x of W (out,
+ * in). An array of reals or bools is one-hot: x (in, N) gives W x. A word out of range is an error
+ * when the result is computed. */
+#define wb_embedding(...) wb_embedding_make((wb_embedding_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_layer *wb_embedding_make(wb_embedding_desc desc);
+
+typedef struct wb_groupnorm_desc {
+    char start_;
+    int64_t channels, groups; /* required; groups divide the channels */
+    wb_activation *activation;
+    double eps; /* above 0; default 1e-5 */
+    bool no_affine;
+    wb_dtype dtype;
+    wb_array *beta, *gamma; /* given instead of zeros, ones (channels) */
+} wb_groupnorm_desc;
+
+/* y = activation(γ (x - μ) / √(σ² + eps) + β) with μ and σ² of each group of consecutive channels
+ * of each image; x (..., channels, N). wb_groupnorm(8, 2). (Wu and He 2018) */
+#define wb_groupnorm(...) wb_groupnorm_make((wb_groupnorm_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_layer *wb_groupnorm_make(wb_groupnorm_desc desc);
 
 typedef struct wb_scale_desc {
     char start_;

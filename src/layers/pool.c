@@ -38,7 +38,7 @@ static const wb_field fields[] = {
     WB_ROW(wb_pool_layer, kernel, WB_FIELD_SIZES, .flux = "k", .low = 1, .high = MOST),
     WB_ROW(wb_pool_layer, pad, WB_FIELD_PADDING, .high = MOST,
            .without = offsetof(wb_pool_layer, desc.same_pad)),
-    WB_ROW(wb_pool_layer, stride, WB_FIELD_EACH, .low = 1, .high = MOST),
+    WB_ROW(wb_pool_layer, stride, WB_FIELD_EACH, .usual = -1, .low = 1, .high = MOST),
 };
 
 static bool complete(wb_layer *layer) {

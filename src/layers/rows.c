@@ -85,7 +85,7 @@ static void set_each(const wb_layer *layer, const wb_field *f, int64_t *numbers)
     wb_repeat_last(n, numbers);
     for (int i = 0; i < WB_MOST_SIZES; i++) {
         if (i >= n) numbers[i] = 0;
-        if (i < n) set_integer(&numbers[i], f->usual != 0 ? f->usual : (double)sizes[i]);
+        if (i < n) set_integer(&numbers[i], f->usual >= 0 ? f->usual : (double)sizes[i]);
     }
 }
 
@@ -366,7 +366,7 @@ static bool is_usual_each(const wb_layer *layer, const wb_field *f, const int64_
     int n;
     const int64_t *sizes = wb_layer_sizes(layer, &n);
     for (int i = 0; i < n; i++)
-        if (x[i] != (f->usual != 0 ? (int64_t)f->usual : sizes[i])) return false;
+        if (x[i] != (f->usual >= 0 ? (int64_t)f->usual : sizes[i])) return false;
     return true;
 }
 

@@ -332,7 +332,8 @@ static bool is_wanted(const wb_part *p, wb_layer *layer, const wb_field *f, bool
 static bool read_array(const wb_part *p, wb_layer *layer, const wb_field *f) {
     bool wanted;
     if (!is_wanted(p, layer, f, &wanted)) return false;
-    const bool is_needed = layer->class_->complete || (p->term && wb_term_keyed(p->term, f->name));
+    const bool is_written = p->term && wb_term_keyed(p->term, f->name);
+    const bool is_needed = is_written || (layer->class_->complete && !f->fixed);
     if (!wanted || (is_absent(p, f) && !is_needed)) return true;
     return (*wb_field_array(layer, f) = wb_hold(array_at(p, f->name))) != NULL;
 }

@@ -254,7 +254,7 @@ bool wb_setting_read(const wb_part *part, wb_layer *layer, const wb_field *f, co
     void *at = wb_field_at(layer, f);
     int n;
     (void)wb_layer_sizes(layer, &n);
-    if (!s.term && !s.record) return true;
+    if (!s.term && (!s.record || s.record->kind == WB_RECORD_NULL)) return true;
     switch (f->kind) {
     case WB_FIELD_INTEGER:
         return read_integer(&s, at);

@@ -22,7 +22,7 @@ static void print_default(FILE *file, const wb_field *f) {
         (void)fprintf(file, "%s=:", f->name);
     else if (f->positional)
         (void)fputs(f->name, file);
-    else if (f->kind == WB_FIELD_EACH && f->usual == 0)
+    else if (f->kind == WB_FIELD_EACH && f->usual < 0)
         (void)fprintf(file, "%s=size", f->name);
     else
         (void)fprintf(file, "%s=%g", f->name, f->usual);

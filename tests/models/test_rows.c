@@ -65,7 +65,7 @@ static void a_default_is_within_its_range(void **state) {
     const wb_layer_class *k = ((const class_row *)*state)->k;
     for (int i = 0; i < k->field_count; i++) {
         const wb_field *f = &k->fields[i];
-        if (!wb_field_is_setting(f) || f->usual == 0) continue;
+        if (!wb_field_is_setting(f) || f->usual <= 0) continue;
         assert_true(f->is_above ? f->usual > f->low : f->usual >= f->low);
         assert_true(f->high == 0 || f->usual <= f->high);
     }

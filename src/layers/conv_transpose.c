@@ -1,0 +1,129 @@
+/* ConvTranspose: the way back through a convolution. */
+#include <string.h>
+
+#include "layers/layer.h"
+
+typedef struct wb_conv_transpose_layer {
+    wb_layer layer;
+    wb_conv_transpose_desc desc;
+} wb_conv_transpose_layer;
+
+static wb_conv_transpose_desc *desc_of(wb_layer *layer) {
+    return &((wb_conv_transpose_layer *)(void *)layer)->desc;
+}
+
+static bool check_input(const wb_conv_transpose_desc *d, int n, const wb_array *x) {
+    if (x->ndim == n + 2 && x->sizes[n] == d->in) return true;
+    (void)wb_fail(WB_ERROR_SHAPE,
+                  "input must have %d spatial dimensions, %lld channels and batch, got %s", n,
+                  (long long)d->in, wb_text_of(x));
+    return false;
+}
+
+static void result_sizes(const wb_conv_transpose_desc *d, int n, const wb_array *x,
+                         int64_t *sizes) {
+    for (int i = 0; i < n; i++)
+        sizes[i] = d->stride[i] * (x->sizes[i] - 1) + d->dilation[i] * (d->kernel[i] - 1) + 1 -
+                   2 * d->pad[i] - d->pad_more[i] + d->outpad[i];
+    sizes[n] = d->out, sizes[n + 1] = x->sizes[n + 1];
+}
+
+/* The bias (out) beside channels: (1, ..., out). */
+static wb_array *add_bias(const wb_conv_transpose_desc *d, int n, wb_array *y) {
+    int64_t sizes[4] = {1, 1, 1, 1};
+    sizes[n] = d->out;
+    return wb_add(y, wb_reshape_make(d->bias, n + 1, sizes));
+}
+
+static wb_array *forward(wb_layer *layer, wb_array *x) {
+    const wb_conv_transpose_desc *d = desc_of(layer);
+    const int n = d->weight->ndim - 2;
+    wb_window_desc window = {.groups = d->groups};
+    int64_t sizes[WB_MAX_DIMS];
+    if (!check_input(d, n, x)) return NULL;
+    result_sizes(d, n, x, sizes);
+    memcpy(window.stride, d->stride, sizeof window.stride);
+    memcpy(window.dilation, d->dilation, sizeof window.dilation);
+    wb_window_pad(&window, d->pad);
+    x = wb_convert_input(x, d->weight);
+    wb_array *y = x ? wb_conv_data_make(x, d->weight, sizes, window) : NULL;
+    if (y && d->bias) y = add_bias(d, n, y);
+    return y && d->activation ? d->activation(y) : y;
+}
+
+enum { MOST = (1 << 20) - 1 };
+#define ROW(member, ...) WB_ROW(wb_conv_transpose_layer, member, __VA_ARGS__)
+#define PLACE(member)    offsetof(wb_conv_transpose_layer, desc.member)
+
+static const wb_field fields[] = {
+    ROW(kernel, WB_FIELD_SIZES, .low = 1, .high = MOST, .text_only = true),
+    ROW(in, WB_FIELD_PAIR, .low = 1, .text_only = true, .given_by = PLACE(weight)),
+    ROW(activation, WB_FIELD_ACTIVATION, .flux = "σ"),
+    ROW(weight, WB_FIELD_ARRAY, .trainable = true),
+    ROW(bias, WB_FIELD_ARRAY, .trainable = true, .without = PLACE(no_bias)),
+    WB_ROW_NAMED(wb_conv_transpose_layer, no_bias, "bias", WB_FIELD_WITHOUT, .text_only = true,
+                 .rank = 1),
+    ROW(stride, WB_FIELD_EACH, .usual = 1, .low = 1, .high = MOST),
+    ROW(pad, WB_FIELD_PADDING, .high = MOST, .rank = -1, .without = PLACE(same_pad)),
+    ROW(outpad, WB_FIELD_EACH, .high = MOST, .since = 8, .rank = 1),
+    ROW(dilation, WB_FIELD_EACH, .usual = 1, .low = 1, .high = MOST),
+    ROW(groups, WB_FIELD_INTEGER, .usual = 1, .low = 1, .since = 7),
+};
+
+/* kernel, in and out of a weight. */
+static void derive(wb_layer *layer) {
+    wb_conv_transpose_desc *d = desc_of(layer);
+    const int n = d->weight ? d->weight->ndim - 2 : 0;
+    if (n < 1 || n > WB_MOST_SIZES) return;
+    const int64_t *sizes = d->weight->sizes, groups = d->groups ? d->groups : 1;
+    if (d->kernel[0] == 0) memcpy(d->kernel, sizes, (size_t)n * sizeof *sizes);
+    if (d->in == 0) d->in = sizes[n + 1];
+    if (d->out == 0 && __builtin_mul_overflow(sizes[n], groups, &d->out)) d->out = 0;
+}
+
+/* The result of a kernel as long as the stride is size * stride without padding. */
+static bool pad_to_same(wb_conv_transpose_desc *d, int n) {
+    int64_t rest[WB_MOST_SIZES] = {0};
+    for (int i = 0; i < n; i++) {
+        rest[i] = d->kernel[i] - d->stride[i] + 1;
+        if (rest[i] >= 1) continue;
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "ConvTranspose: with same_pad the kernel must be at least the stride %s, got "
+                      "%s",
+                      wb_sizes_text(n, d->stride), wb_sizes_text(n, d->kernel));
+        return false;
+    }
+    wb_pad_to_same(rest, d->dilation, d->pad);
+    return true;
+}
+
+static bool complete(wb_layer *layer) {
+    wb_conv_transpose_desc *d = desc_of(layer);
+    int64_t sizes[WB_MAX_DIMS];
+    int n;
+    memcpy(sizes, wb_layer_sizes(layer, &n), sizeof d->kernel);
+    if (d->in % d->groups || d->out % d->groups) {
+        (void)wb_fail(WB_ERROR_SHAPE,
+                      "ConvTranspose: %lld groups do not divide %lld => %lld "
+                      "channels",
+                      (long long)d->groups, (long long)d->in, (long long)d->out);
+        return false;
+    }
+    if (d->same_pad && !pad_to_same(d, n)) return false;
+    sizes[n] = d->out / d->groups, sizes[n + 1] = d->in;
+    wb_init *init = d->init ? d->init : wb_glorot_uniform;
+    return wb_layer_fill(layer, &d->weight, init, d->dtype, n + 2, sizes) &&
+           wb_layer_fill(layer, &d->bias, wb_zeros_init, (wb_dtype)d->weight->dtype, 1, &d->out);
+}
+
+const wb_layer_class wb_conv_transpose_class = {.name = "ConvTranspose",
+                                                .size_bytes = sizeof(wb_conv_transpose_layer),
+                                                .fields = fields,
+                                                .field_count = sizeof fields / sizeof *fields,
+                                                .forward = forward,
+                                                .derive = derive,
+                                                .complete = complete};
+
+wb_layer *wb_conv_transpose_make(wb_conv_transpose_desc desc) {
+    return wb_layer_make(&wb_conv_transpose_class, &desc, sizeof desc);
+}

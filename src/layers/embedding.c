@@ -1,0 +1,86 @@
+/* Embedding: features of words. */
+#include "layers/layer.h"
+
+typedef struct wb_embedding_layer {
+    wb_layer layer;
+    wb_embedding_desc desc;
+} wb_embedding_layer;
+
+static wb_embedding_desc *desc_of(wb_layer *layer) {
+    return &((wb_embedding_layer *)(void *)layer)->desc;
+}
+
+/* y (out, ...) with zeros where x (...) is the word of padding. */
+static wb_array *without_padding(const wb_embedding_desc *d, wb_array *x, wb_array *y) {
+    int64_t sizes[WB_MAX_DIMS] = {1};
+    for (int i = 0; i < x->ndim; i++) sizes[i + 1] = x->sizes[i];
+    wb_array *is_word = wb_ne(x, wb_number((double)(d->padding_idx - 1)));
+    return wb_select(wb_reshape_make(is_word, x->ndim + 1, sizes), y, wb_number(0));
+}
+
+static wb_array *forward(wb_layer *layer, wb_array *x) {
+    const wb_embedding_desc *d = desc_of(layer);
+    if (wb_dtype_is_float((wb_dtype)x->dtype) || x->dtype == WB_BOOL) {
+        if (x->ndim >= 1 && x->sizes[0] == d->in)
+            return wb_matmul(d->weight, wb_cast(x, (wb_dtype)d->weight->dtype));
+        return wb_fail_null(WB_ERROR_SHAPE,
+                            "input must be integers, or one-hot with %lld rows, got %s %s",
+                            (long long)d->in, wb_dtype_name((wb_dtype)x->dtype), wb_text_of(x));
+    }
+    wb_array *y = wb_gather(d->weight, x, 1);
+    return y && d->padding_idx ? without_padding(d, x, y) : y;
+}
+
+static const wb_field fields[] = {
+    WB_ROW(wb_embedding_layer, in, WB_FIELD_PAIR, .low = 1, .text_only = true,
+           .given_by = offsetof(wb_embedding_layer, desc.weight)),
+    WB_ROW(wb_embedding_layer, weight, WB_FIELD_ARRAY, .trainable = true),
+    WB_ROW(wb_embedding_layer, padding_idx, WB_FIELD_INTEGER, .since = 2),
+};
+
+static void derive(wb_layer *layer) {
+    wb_embedding_desc *d = desc_of(layer);
+    if (!d->weight || d->weight->ndim != 2) return;
+    if (d->in == 0) d->in = d->weight->sizes[1];
+    if (d->out == 0) d->out = d->weight->sizes[0];
+}
+
+static wb_array *normal(int ndim, const int64_t *sizes, wb_dtype dtype) {
+    return wb_normal_make(dtype, ndim, sizes);
+}
+
+/* The column of padding is zeros. */
+static bool clear_padding(wb_embedding_desc *d) {
+    wb_array *columns = wb_iota(WB_I64, 1, 1, d->in);
+    wb_array *is_word = wb_ne(columns, wb_number((double)(d->padding_idx - 1)));
+    wb_array *weight = wb_hold(wb_select(is_word, d->weight, wb_number(0)));
+    if (!weight) return false;
+    wb_unhold(d->weight);
+    d->weight = weight;
+    return true;
+}
+
+static bool complete(wb_layer *layer) {
+    wb_embedding_desc *d = desc_of(layer);
+    const bool is_new = !d->weight;
+    if (d->padding_idx > d->in) {
+        (void)wb_fail(WB_ERROR_ARGUMENT, "Embedding: padding_idx must be from 0 to %lld, got %lld",
+                      (long long)d->in, (long long)d->padding_idx);
+        return false;
+    }
+    return wb_layer_fill(layer, &d->weight, d->init ? d->init : normal, d->dtype, 2,
+                         (int64_t[]){d->out, d->in}) &&
+           (!is_new || !d->padding_idx || clear_padding(d));
+}
+
+const wb_layer_class wb_embedding_class = {.name = "Embedding",
+                                           .size_bytes = sizeof(wb_embedding_layer),
+                                           .fields = fields,
+                                           .field_count = sizeof fields / sizeof *fields,
+                                           .forward = forward,
+                                           .derive = derive,
+                                           .complete = complete};
+
+wb_layer *wb_embedding_make(wb_embedding_desc desc) {
+    return wb_layer_make(&wb_embedding_class, &desc, sizeof desc);
+}

@@ -1,0 +1,109 @@
+/* src/layers/conv_transpose.c */
+#include <weber/gradient.h>
+
+#include "models/flux_structs.h"
+#include "support/support.h"
+
+/* Result sizes of one dimension, F7 to F9 and E18. */
+typedef struct size_row {
+    const char *name;
+    int64_t kernel, size, wanted;
+    wb_conv_transpose_desc desc;
+} size_row;
+static const size_row sizes[] = {
+    {"a kernel of 3 adds 2", 3, 8, 10, {.start_ = 0}},
+    {"a stride of 2 doubles", 3, 2, 5, {.stride = {2}}},
+    {"padding takes away", 3, 5, 5, {.stride = {2}, .pad = {3}}},
+    {"dilation adds", 3, 4, 5, {.stride = {2}, .pad = {3}, .dilation = {2}}},
+    {"outpad adds one", 3, 10, 31, {.stride = {3}, .outpad = {1}}},
+};
+
+static void a_result_has_the_size(void **state) {
+    const size_row *r = *state;
+    wb_conv_transpose_desc desc = r->desc;
+    desc.kernel[0] = r->kernel, desc.in = 3, desc.out = 6;
+    wb_layer *layer = wb_conv_transpose_make(desc);
+    assert_sizes(wb_apply(layer, wb_ones(WB_F32, r->size, 3, 2)), r->wanted, 6, 2);
+    wb_free(layer);
+}
+
+static void same_padding_multiplies_the_size(void **state) { /* E17 */
+    (void)state;
+    for (int64_t k = 3; k <= 8; k++)
+        for (int64_t stride = 1; stride <= 3; stride++) {
+            wb_layer *layer = wb_conv_transpose({k}, 1, 2, .stride = {stride}, .same_pad = true);
+            assert_sizes(wb_apply(layer, wb_ones(WB_F32, 10, 1, 1)), 10 * stride, 2, 1);
+            wb_free(layer);
+        }
+    assert_null(wb_conv_transpose({2}, 1, 2, .stride = {3}, .same_pad = true));
+    assert_error(WB_ERROR_ARGUMENT, "the kernel must be at least the stride (3), got (2)");
+}
+
+/* <conv(x), y> = <x, transpose(y)> for the same weight. */
+static void it_is_the_adjoint_of_conv(void **state) {
+    (void)state;
+    wb_array *w = wb_normal(WB_F64, 3, 2, 2, 6), *x = wb_normal(WB_F64, 9, 8, 4, 2);
+    wb_layer *conv =
+        wb_conv(.weight = w, .no_bias = true, .groups = 2, .stride = {2, 3}, .pad = {1, 2});
+    wb_layer *back = wb_conv_transpose(.weight = w, .no_bias = true, .groups = 2, .stride = {2, 3},
+                                       .pad = {1, 2}, .outpad = {0, 1});
+    wb_array *c = wb_apply(conv, x), *y = wb_normal_make(WB_F64, c->ndim, c->sizes);
+    wb_array *z = wb_apply(back, y);
+    assert_sizes(z, 9, 8, 4, 2);
+    assert_values(wb_sub(wb_sum(wb_mul(c, y)), wb_sum(wb_mul(x, z))), 1e-9, 0);
+    wb_free(conv), wb_free(back);
+}
+
+static void sizes_that_do_not_fit_are_named(void **state) {
+    (void)state;
+    wb_layer *layer = wb_conv_transpose({3, 5}, 3, 6, wb_relu, .stride = {3},
+                                        .outpad = {1, WB_NONE}, .no_bias = true);
+    assert_null(wb_apply(layer, wb_ones(WB_F32, 4, 4, 2, 1)));
+    assert_error(WB_ERROR_SHAPE, "ConvTranspose((3, 5), 3 => 6): input must have 2 spatial "
+                                 "dimensions, 3 channels and batch, got (4, 4, 2, 1)");
+    assert_structure(layer, "ConvTranspose((3, 5), 3 => 6, relu, stride=3, bias=false, "
+                            "outpad=(1, 0))");
+    assert_null(wb_conv_transpose({3}, 3, 4, .groups = 2));
+    assert_error(WB_ERROR_SHAPE, "2 groups do not divide 3 => 4 channels");
+    wb_free(layer);
+}
+
+static wb_array *apply(void *model, int count, wb_array *const *inputs) {
+    wb_layer *layer = wb_conv_transpose(.weight = inputs[1], .activation = wb_tanh, .stride = {2});
+    (void)model, (void)count;
+    wb_array *y = wb_apply(layer, inputs[0]);
+    wb_free(layer);
+    return y;
+}
+
+static void gradients(void **state) {
+    (void)state;
+    wb_array *arrays[] = {wb_normal(WB_F64, 3, 2, 2), wb_normal(WB_F64, 2, 3, 2)};
+    for (int order = 1; order <= 2; order++)
+        assert_int_equal(wb_gradient_check(apply, NULL, 2, arrays, order, 0), WB_OK);
+}
+
+#define BEFORE RELU ", " KERNEL ", " B1 ", " TUPLE("1, 2") ", " TUPLE("0, 0, 0, 0") ", "
+static const flux_row structs[] = {
+    FLUX("one of Flux 0.12.7", MODEL(STRUCT("Flux", "ConvTranspose", BEFORE TUPLE("1, 1"))),
+         "ConvTranspose((2, 1), 1 => 1, relu, stride=(1, 2))", "weight"),
+    FLUX("one of Flux 0.13", MODEL(STRUCT("Flux", "ConvTranspose", BEFORE TUPLE("1, 1") ", 1")),
+         "ConvTranspose((2, 1), 1 => 1, relu, stride=(1, 2))", "weight"),
+    FLUX("one of Flux 0.16",
+         MODEL(STRUCT("Flux", "ConvTranspose", BEFORE TUPLE("0, 1") ", " TUPLE("1, 1") ", 1")),
+         "ConvTranspose((2, 1), 1 => 1, relu, stride=(1, 2), outpad=(0, 1))", "weight"),
+};
+
+int main(void) {
+    static test_list tests;
+    const struct CMUnitTest single[] = {
+        TEST(same_padding_multiplies_the_size),
+        TEST(it_is_the_adjoint_of_conv),
+        TEST(sizes_that_do_not_fit_are_named),
+        TEST(gradients),
+    };
+    ADD_TESTS(&tests, single);
+    ADD_ROWS(&tests, sizes, a_result_has_the_size);
+    ADD_ROWS(&tests, structs, flux_is_understood);
+    return run_test_list("layers/test_conv_transpose", &tests, make_folder, drop_folder);
+}

@@ -1,0 +1,85 @@
+/* src/layers/global_pool.c, adaptive_pool.c, pixel_shuffle.c */
+#include <weber/gradient.h>
+
+#include "models/flux_structs.h"
+#include "support/support.h"
+
+static void one_number_for_each_channel(void **state) { /* F12 */
+    (void)state;
+    wb_layer *mean = wb_global_meanpool(), *max = wb_global_maxpool();
+    wb_array *x = wb_reshape(wb_vector(1, 2, 3, 6, 5, 4, 3, 0), 2, 2, 2, 1);
+    assert_sizes(wb_apply(mean, wb_ones(WB_F32, 10, 10, 3, 1)), 1, 1, 3, 1);
+    assert_values(wb_apply(mean, x), 0, 3, 3);
+    assert_values(wb_apply(max, x), 0, 6, 5);
+    assert_null(wb_apply(mean, wb_ones(WB_F32, 3, 1)));
+    assert_error(WB_ERROR_SHAPE, "GlobalMeanPool(): input must have 1 to 3 spatial dimensions");
+    wb_free(mean), wb_free(max);
+}
+
+static void a_given_size_is_that_of_a_pool(void **state) { /* E23, F11 */
+    (void)state;
+    wb_layer *five = wb_adaptive_maxpool({5, 5}), *ten = wb_adaptive_meanpool({10, 5});
+    wb_layer *pool = wb_maxpool({2, 2}), *mean = wb_meanpool({2, 4});
+    wb_array *x = wb_normal(WB_F32, 10, 10, 3, 2), *y = wb_normal(WB_F32, 20, 20, 3, 2);
+    assert_same_bits(wb_apply(five, x), wb_apply(pool, x), "AdaptiveMaxPool((5, 5))");
+    assert_same_bits(wb_apply(ten, y), wb_apply(mean, y), "AdaptiveMeanPool((10, 5))");
+    assert_sizes(wb_apply(five, wb_ones(WB_F32, 13, 7, 1, 1)), 5, 5, 1, 1);
+    assert_null(wb_apply(ten, wb_ones(WB_F32, 9, 9, 1, 1)));
+    assert_error(WB_ERROR_SHAPE, "AdaptiveMeanPool((10, 5)): input must have 2 spatial "
+                                 "dimensions, at least (10, 5)");
+    wb_free(five), wb_free(ten), wb_free(pool), wb_free(mean);
+}
+
+/* y[r i + a, r j + b, c] = x[i, j, a + r b + r^2 c] */
+static void channels_become_pixels(void **state) {
+    (void)state;
+    const int64_t r = 3;
+    wb_layer *shuffle = wb_pixel_shuffle(r);
+    wb_array *x = wb_normal(WB_F32, 2, 4, 18, 2), *y = wb_apply(shuffle, x);
+    assert_sizes(y, 6, 12, 2, 2);
+    for (int64_t i = 0; i < 6; i++)
+        for (int64_t j = 0; j < 12; j++)
+            for (int64_t c = 0; c < 2; c++)
+                assert_true(wb_at(y, i, j, c, 1) ==
+                            wb_at(x, i / r, j / r, i % r + r * (j % r) + r * r * c, 1));
+    assert_null(wb_apply(shuffle, wb_ones(WB_F32, 2, 2, 8, 1)));
+    assert_error(WB_ERROR_SHAPE, "PixelShuffle(3): input must have");
+    wb_free(shuffle);
+}
+
+static wb_array *apply(void *model, int count, wb_array *const *inputs) {
+    (void)count;
+    return wb_apply(model, inputs[0]);
+}
+
+static void gradients(void **state) {
+    (void)state;
+    wb_layer *model = wb_chain(wb_pixel_shuffle(2), wb_adaptive_meanpool({3, 3}), wb_fn(wb_square),
+                               wb_global_meanpool());
+    wb_array *x = wb_normal(WB_F64, 2, 3, 4, 2);
+    for (int order = 1; order <= 2; order++)
+        assert_int_equal(wb_gradient_check(apply, model, 1, &x, order, 0), WB_OK);
+    wb_free(model);
+}
+
+static const flux_row structs[] = {
+    FLUX("pools of Flux",
+         MODEL(CHAIN(STRUCT("Flux", "GlobalMeanPool", "") ", " STRUCT(
+             "Flux", "GlobalMaxPool", "") ", " STRUCT("Flux", "AdaptiveMeanPool", TUPLE("2, 3")))),
+         "Chain(GlobalMeanPool(), GlobalMaxPool(), AdaptiveMeanPool((2, 3)))", NULL),
+    FLUX("a PixelShuffle of Flux", MODEL(STRUCT("Flux", "PixelShuffle", "2")), "PixelShuffle(2)",
+         NULL),
+};
+
+int main(void) {
+    static test_list tests;
+    const struct CMUnitTest single[] = {
+        TEST(one_number_for_each_channel),
+        TEST(a_given_size_is_that_of_a_pool),
+        TEST(channels_become_pixels),
+        TEST(gradients),
+    };
+    ADD_TESTS(&tests, single);
+    ADD_ROWS(&tests, structs, flux_is_understood);
+    return run_test_list("layers/test_pools", &tests, make_folder, drop_folder);
+}
