@@ -76,7 +76,7 @@ static inline int64_t wb_call_most(int64_t a, int64_t b) { return a > b ? a : b;
 
 /* One file for each family, as ops.def says. */
 typedef wb_source *wb_call_render_fn(const wb_call *call, const wb_dialect *dialect);
-wb_call_render_fn wb_call_render_matmul, wb_call_render_conv, wb_call_render_window,
-    wb_call_render_index;
+#define WB_CALL(name, shape, x, y, uses, text, doc) wb_call_render_fn wb_call_render_##text;
+#include <weber/ops.def>
 
 #endif
