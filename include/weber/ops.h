@@ -151,6 +151,10 @@ WB_API wb_array *wb_unfold_make(wb_array *x, wb_window_desc desc);
 WB_API wb_array *wb_fold_make(wb_array *columns, int ndim, const int64_t *x_sizes,
                               wb_window_desc desc);
 
+/* y (sizes of x): y_i = x_0 + ... + x_i along dimension dim (from 0), added up in that order; bool
+ * and u8 as i64. Julia's cumsum(x; dims). */
+WB_API wb_array *wb_cumsum(wb_array *x, int dim);
+
 /* ---- indexing ---- */
 
 /* The slices of x at positions index (i32 or i64, from 0) of dimension dim: sizes of x with that

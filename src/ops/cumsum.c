@@ -1,0 +1,22 @@
+/* Running sums. Attribute 0: the dimension. */
+#include "ops/check.h"
+
+wb_array *wb_cumsum(wb_array *x, int dim) {
+    if (!wb_is_usable(x)) return wb_refuse("cumsum", x, "x");
+    dim = wb_check_dim("cumsum", dim, x->ndim);
+    if (dim < 0) return NULL;
+    const int64_t attribute = dim;
+    const wb_dtype dtype = (wb_dtype)x->dtype;
+    if (dtype == WB_BOOL || dtype == WB_U8) x = wb_cast(x, WB_I64);
+    return x ? wb_node_with(WB_OP_cumsum, (wb_dtype)x->dtype, x->ndim, x->sizes, 1, &x, 1,
+                            &attribute)
+             : NULL;
+}
+
+/* An element is in the sums from its own place on: the cotangents are added up from the end. */
+void wb_vjp_cumsum(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    const int dim = (int)o->attributes[0];
+    if (want[0]) out[0] = wb_flip(wb_cumsum(wb_flip(g, dim), dim), dim);
+}
+
+CHECK(cumsum, SQUARE(wb_cumsum(SQUARE(x), 1)), 1, {{3, {2, 4, 3}}}, -2, 2)
