@@ -16,7 +16,7 @@
 #include "cases.h"
 #include "clock.h"
 #include "launch.h"
-#include "ops/update.h"
+#include "ops/step.h"
 
 enum { MOST_NUMBERS = 6, MOST_ARRAYS = 5 };
 
@@ -148,16 +148,11 @@ static int build_crossentropy(const work *w, wb_array **out) {
 }
 
 static int build_adam(const work *w, wb_array **out) {
-    const wb_adam_step step = {.p = w->in[0],
-                               .g = w->in[1],
-                               .m = w->in[2],
-                               .v = w->in[3],
-                               .beta1 = 0.9,
-                               .beta2 = 0.999,
-                               .epsilon = 1e-8,
-                               .rate = wb_late(1e-3),
-                               .correction = wb_late(1)};
-    wb_step_adam(&step, out);
+    const wb_rule rule = wb_adam();
+    wb_array *all[1 + WB_RULE_ALL_STATES], *states[] = {w->in[2], w->in[3]};
+    wb_array *numbers = wb_step_numbers(&rule, wb_scalar(WB_F32, 1), wb_scalar(WB_I32, 1000));
+    wb_step_make(numbers, w->in[0], w->in[1], 2, states, all);
+    for (int k = 0; k < 3; k++) out[k] = all[k];
     return 3;
 }
 

@@ -5,7 +5,8 @@
 #include "fade.h"
 #include "tile.h"
 
-/* The operands and results of the callables adam and adamw (src/ops/update.c). */
+/* The operands of the callables Adam and AdamW: x, g, the states, what adam and adamw in
+ * src/optimise/rows.c tell, whether the step is good. */
 enum { P, G, M, V, RATE, CORRECTION, DECAY };
 enum { BETA1, BETA2, EPSILON };
 
@@ -34,6 +35,15 @@ static bool is_number_access(const wb_program *p, int16_t access) {
     return true;
 }
 
+/* A constant, a late number, or one in memory. */
+static bool is_number(const wb_program *p, uint16_t number) {
+    if (number == WB_NO_VALUE) return false;
+    const int code = p->instructions[number].code;
+    if (code == WB_CODE_constant || code == WB_CODE_late) return true;
+    const int16_t access = access_of(p, number, WB_CODE_load, WB_F32);
+    return access >= 0 && is_number_access(p, access);
+}
+
 /* The results' stores are all that the program has. */
 static bool find_stores(const wb_program *p, const wb_callable *c, int16_t *new[3]) {
     int stores = 0;
@@ -54,8 +64,8 @@ bool wb_cpu_find_adam(const wb_program *p, wb_cpu_adam *a) {
     const wb_callable *c = &p->callables[0];
     *a = (wb_cpu_adam){.new_p = -1, .new_m = -1, .new_v = -1};
     if (p->ncallables != 1 || p->reduced || p->phases != 1) return false;
-    const bool decays = strcmp(c->name, "adamw") == 0;
-    if (!decays && strcmp(c->name, "adam") != 0) return false;
+    const bool decays = strcmp(c->name, "AdamW") == 0;
+    if (!decays && strcmp(c->name, "Adam") != 0) return false;
     const uint16_t guard = c->in[decays ? DECAY + 1 : DECAY];
     a->p = access_of(p, c->in[P], WB_CODE_load, WB_F32);
     a->g = access_of(p, c->in[G], WB_CODE_load, WB_F32);
@@ -66,6 +76,8 @@ bool wb_cpu_find_adam(const wb_program *p, wb_cpu_adam *a) {
     if (!is_number_access(p, a->guard)) return false;
     a->rate = c->in[RATE], a->correction = c->in[CORRECTION];
     a->decay = decays ? c->in[DECAY] : WB_NO_VALUE;
+    if (!is_number(p, a->rate) || !is_number(p, a->correction)) return false;
+    if (decays && !is_number(p, a->decay)) return false;
     a->numbers = (wb_adam_numbers){.beta1 = (float)c->numbers[BETA1],
                                    .rest1 = (float)(1 - c->numbers[BETA1]),
                                    .beta2 = (float)c->numbers[BETA2],
@@ -79,7 +91,12 @@ bool wb_cpu_find_adam(const wb_program *p, wb_cpu_adam *a) {
 /* ---- running ---- */
 
 static float number_of(const wb_tile *t, uint16_t value) {
-    return value == WB_NO_VALUE ? 0 : *(const float *)t->value[value];
+    if (value == WB_NO_VALUE) return 0;
+    const wb_program *p = &t->job->k->program;
+    const wb_instruction *i = &p->instructions[value];
+    if (i->code != WB_CODE_load) return *(const float *)t->value[value];
+    const wb_access *a = &p->accesses[i->index]; /* the same for all elements */
+    return ((const float *)(const void *)t->job->arguments[a->argument])[a->offset];
 }
 
 enum { ADAM_ARRAYS = 7 };
@@ -88,6 +105,14 @@ static const wb_access *adam_access(const wb_tile *t, int i) {
     const wb_cpu_adam *a = &t->job->k->adam;
     const int16_t order[ADAM_ARRAYS] = {a->g, a->p, a->m, a->v, a->new_p, a->new_m, a->new_v};
     return &t->job->k->program.accesses[order[i]];
+}
+
+/* Parameter and moments as they are. A new value may lie where another's old one does. */
+static void keep_rows(int64_t length, float *const *from, float *const *to) {
+    for (int64_t i = 0; i < length; i++) {
+        const float p = from[0][i], m = from[1][i], v = from[2][i];
+        to[0][i] = p, to[1][i] = m, to[2][i] = v;
+    }
 }
 
 static void adam_rows(const wb_tile *t, int64_t rows, int64_t length) {
@@ -104,7 +129,7 @@ static void adam_rows(const wb_tile *t, int64_t rows, int64_t length) {
         if (good)
             k->adam.loop(length, &numbers, at[0], at[1], at[2], at[3], at[4], at[5], at[6]);
         else
-            for (int i = 1; i < 4; i++) memmove(at[i + 3], at[i], (size_t)length * sizeof *at[i]);
+            keep_rows(length, at + 1, at + 4);
         for (int i = 0; i < ADAM_ARRAYS; i++) at[i] += adam_access(t, i)->strides[1];
     }
     wb_fade_end(saved);

@@ -6,9 +6,9 @@
  *
  *     wb_optimiser *adam = wb_setup(wb_adam(.eta = 1e-3), model);
  *     wb_batch batch = {0};
- *     while (wb_next(data, &batch)) {
+ *     for (int64_t i = 1; wb_next(data, &batch); i++) {
  *         wb_array *l = wb_train_step(loss, model, &batch, NULL, adam);
- *         if (wb_step(adam) % 100 == 0) printf("loss %.4f\n", wb_item(l));
+ *         if (i % 100 == 0) printf("loss %.4f\n", wb_item(l));
  *     }
  *     wb_free(adam);
  *
@@ -20,6 +20,7 @@
 
 #include "data.h"
 #include "layers.h"
+#include "rules.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -53,56 +54,6 @@ WB_API wb_array *wb_gradients_get(const wb_gradients *gradients, const char *pat
  * those of the parameter. */
 WB_API wb_status wb_gradients_set(wb_gradients *gradients, const char *path, wb_array *gradient);
 
-/* ---- rules ---- */
-
-typedef enum wb_rule_kind { WB_DESCENT, WB_MOMENTUM, WB_ADAM, WB_ADAMW } wb_rule_kind;
-
-/* A rule with its settings, a plain value; made by the macros below. x parameter, g gradient, t
- * step from 1. */
-typedef struct wb_rule {
-    wb_rule_kind kind;
-    double eta; /* learning rate */
-    double rho; /* momentum */
-    double beta1, beta2, epsilon;
-    double lambda; /* weight decay */
-    bool decoupled;
-} wb_rule;
-
-/* Zero means default. */
-typedef struct wb_descent_desc {
-    char start_; /* makes an empty list legal */
-    double eta;  /* default 0.1; WB_ZERO is 0, as for all of them */
-} wb_descent_desc;
-typedef struct wb_momentum_desc {
-    char start_;
-    double eta; /* default 0.01 */
-    double rho; /* default 0.9 */
-} wb_momentum_desc;
-typedef struct wb_adam_desc {
-    char start_;
-    double eta;          /* default 0.001 */
-    double beta1, beta2; /* default 0.9, 0.999 */
-    double epsilon;      /* default 1e-8 */
-    double lambda;       /* wb_adamw only: decay; default 0 */
-    bool decoupled;      /* wb_adamw only: decays by lambda x instead of eta lambda x */
-} wb_adam_desc;
-
-/* x -= eta g */
-#define wb_descent(...) wb_descent_make((wb_descent_desc){.start_ = 0, __VA_ARGS__})
-WB_API wb_rule wb_descent_make(wb_descent_desc desc);
-
-/* v = rho v + eta g;  x -= v */
-#define wb_momentum(...) wb_momentum_make((wb_momentum_desc){.start_ = 0, __VA_ARGS__})
-WB_API wb_rule wb_momentum_make(wb_momentum_desc desc);
-
-/* m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
- * x -= eta m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon)      (Kingma and Ba 2015)
- * wb_adamw also takes eta lambda x off (Loshchilov and Hutter 2019), or lambda x if decoupled. */
-#define wb_adam(...)  wb_adam_make((wb_adam_desc){.start_ = 0, __VA_ARGS__})
-#define wb_adamw(...) wb_adamw_make((wb_adam_desc){.start_ = 0, __VA_ARGS__})
-WB_API wb_rule wb_adam_make(wb_adam_desc desc);
-WB_API wb_rule wb_adamw_make(wb_adam_desc desc);
-
 /* ---- optimisers ---- */
 
 /* A rule and its state for one model. State is f32 for f16 and bf16 parameters, else of the
@@ -111,7 +62,7 @@ typedef struct wb_optimiser wb_optimiser;
 
 typedef struct wb_setup_desc {
     char start_;
-    wb_rule rule;
+    wb_rule rule; /* weber/rules.h */
     wb_layer *model;
     double clip_norm; /* gradients are scaled so that their common 2-norm is at most this; 0: not */
 } wb_setup_desc;
@@ -126,8 +77,8 @@ WB_API wb_optimiser *wb_setup_make(wb_setup_desc desc);
 /* One step: computes gradients, which stay readable, new parameters, state and loss in one plan.
  * The model's slots get new arrays; who held an old one keeps its value. Parameters without a
  * gradient are left alone, with a warning at the first step where none has one. If the loss (or the
- * norm, when clipping) is not finite, parameters and state keep their values. On failure nothing
- * has changed. */
+ * norm, when clipping) is not finite, the step is skipped: parameters and state keep their values,
+ * and it does not count (wb_skipped). On failure nothing has changed. */
 WB_API wb_status wb_update(wb_optimiser *optimiser, wb_layer *model, wb_gradients *gradients);
 
 /* wb_withgradient and wb_update in one, for who does not read the gradients: they are not kept,
@@ -137,11 +88,18 @@ WB_API wb_status wb_update(wb_optimiser *optimiser, wb_layer *model, wb_gradient
 WB_API wb_array *wb_train_step(wb_loss_fn *loss, wb_layer *model, const wb_batch *batch, void *user,
                                wb_optimiser *optimiser);
 
-/* Steps done. */
-WB_API int64_t wb_step(const wb_optimiser *optimiser);
+/* Steps that counted, and steps that the guard skipped. Which they were is a number on the device:
+ * reading it waits for what is queued there, so in a loop that reads nothing else count yourself.
+ * 0 for NULL. */
+WB_API int64_t wb_step(wb_optimiser *optimiser);
+WB_API int64_t wb_skipped(wb_optimiser *optimiser);
 
-/* Sets the learning rate, from the next step on, literally: 0 is 0. State stays. */
+/* Sets the learning rate, or the setting of that name in each row that has it, from the next step
+ * on, literally: 0 is 0. State stays. Another learning rate makes no new plan, another setting one
+ * at its first change, another flag at each. An unknown name is an error that lists the
+ * settings. */
 WB_API wb_status wb_adjust(wb_optimiser *optimiser, double eta);
+WB_API wb_status wb_adjust_named(wb_optimiser *optimiser, const char *setting, double value);
 
 /* ---- training ---- */
 

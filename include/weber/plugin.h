@@ -105,7 +105,7 @@ enum {
  * backend that has the operation as one thing may do that; one that has not runs the instructions,
  * which say the same. The names are those of ops.def's callables, and of optimisers' rules. */
 typedef struct wb_callable {
-    char name[24]; /* "gelu", "adam" */
+    char name[24]; /* "gelu", "Adam" */
     double numbers[WB_CALLABLE_NUMBERS];
     /* the instructions that give its operands and results, in the order of the operation;
      * WB_NO_VALUE: there is none here */

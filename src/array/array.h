@@ -22,7 +22,7 @@ typedef enum wb_op {
 } wb_op;
 
 enum {
-    WB_INLINE_INPUTS = 8, /* Adam reads eight */
+    WB_INLINE_INPUTS = 8, /* the numbers of Adam's step are eight */
     WB_ATTRIBUTES = 8,    /* 64-bit words that belong to the plan key */
 };
 
@@ -147,8 +147,8 @@ static inline bool wb_is_lost(const wb_array *x) {
 wb_status wb_fail_lost(const char *function, const wb_array *x);
 /* Operations of several results: the values are those of their parts. */
 static inline bool wb_has_parts(const wb_array *x) {
-    return x->op == WB_OP_maxpool || x->op == WB_OP_adam || x->op == WB_OP_momentum ||
-           x->op == WB_OP_descent || x->op == WB_OP_scan;
+    return x->op == WB_OP_maxpool || x->op == WB_OP_step || x->op == WB_OP_step_numbers ||
+           x->op == WB_OP_scan;
 }
 /* One of the results of a scan. */
 static inline bool wb_is_scan_part(const wb_array *x) {

@@ -8,18 +8,20 @@
 #include "base/memory.h"
 #include "evaluate/plan.h"
 #include "ops/build.h"
+#include "ops/step.h"
 #include "ops/trace.h"
-#include "ops/update.h"
 
-enum { RESULTS = WB_CALLABLE_RESULTS };
+enum {
+    PARTS = 16 /* of an expansion: at most nine results, of a step, and what it tells of itself */
+};
 
 /* A node of the lowering walk: the tape's nodes and those that expansions make. */
 typedef struct entry {
     wb_array *node;
-    wb_array *parts[RESULTS]; /* what a macro was expanded to */
-    int32_t value;            /* -1: not lowered yet */
-    int32_t next;             /* child to look at */
-    bool is_step;             /* an optimiser's step, or made by its expansion */
+    int32_t parts; /* what a macro was expanded to: its first place in the list of parts; -1 */
+    int32_t value; /* -1: not lowered yet */
+    int32_t next;  /* child to look at */
+    bool is_step;  /* an optimiser's step, or made by its expansion */
 } entry;
 
 typedef struct lowering {
@@ -27,6 +29,8 @@ typedef struct lowering {
     uint64_t stamp;
     entry *entries;
     int64_t count, capacity;
+    wb_array **parts; /* of macros, RESULTS each, NULL behind the last */
+    int64_t part_count, part_capacity;
     int32_t *stack;
     int64_t depth, stack_capacity;
     wb_table values; /* by what tells them apart; under the values' numbers */
@@ -495,25 +499,28 @@ static int32_t entry_of(lowering *l, wb_array *node) {
     node->stamp = l->stamp;
     node->index = (uint32_t)l->count;
     l->entries[l->count] =
-        (entry){.node = node, .value = -1, .is_step = wb_step_name(node) != NULL};
+        (entry){.node = node, .parts = -1, .value = -1, .is_step = node->op == WB_OP_step};
     return (int32_t)l->count++;
 }
 
 /* The node that has to be lowered before this one, number next of them; NULL: no more. */
-static wb_array *child(const entry *e) {
+static wb_array *child(const lowering *l, const entry *e) {
     const wb_array *node = e->node;
     if (wb_is_plan_leaf(node)) return NULL;
-    if (wb_rows[node->op].expand) return e->next < RESULTS ? e->parts[e->next] : NULL;
+    if (wb_rows[node->op].expand) return e->next < PARTS ? l->parts[e->parts + e->next] : NULL;
     return e->next < node->ninputs ? node->inputs[e->next] : NULL;
 }
 
 static bool expand_macro(lowering *l, int32_t number) {
     entry *e = &l->entries[number];
-    if (wb_is_plan_leaf(e->node) || !wb_rows[e->node->op].expand || e->parts[0]) return true;
-    wb_array *parts[RESULTS] = {NULL};
-    if (!wb_rows[e->node->op].expand(e->node, parts)) return false;
-    memcpy(l->entries[number].parts, parts, sizeof parts);
-    return true;
+    if (wb_is_plan_leaf(e->node) || !wb_rows[e->node->op].expand || e->parts >= 0) return true;
+    const int64_t first = l->part_count;
+    for (int k = 0; k < PARTS; k++) {
+        if (!WB_GROW(l->parts, l->part_count, l->part_capacity)) return false;
+        l->parts[l->part_count++] = NULL;
+    }
+    e->parts = (int32_t)first;
+    return wb_rows[e->node->op].expand(e->node, l->parts + first);
 }
 
 static int32_t value_of(const lowering *l, const wb_array *node) {
@@ -558,25 +565,29 @@ static int32_t callable_input(lowering *l, const wb_array *node, const wb_array 
     if (v < 0) return -1;
     const uint8_t kind = value_at(l, v)->kind;
     const wb_dtype dtype = is_half(node->dtype) ? WB_F32 : (wb_dtype)node->dtype;
-    if (kind == WB_VALUE_CONSTANT || kind == WB_VALUE_LATE) return cast(l, v, dtype);
-    return without_expand(l, v);
+    const bool is_number = kind == WB_VALUE_CONSTANT || kind == WB_VALUE_LATE;
+    return is_number || (input->flags & WB_NODE_WEAK) ? cast(l, v, dtype) : without_expand(l, v);
 }
+
+_Static_assert((int)WB_OFFER_INPUTS == (int)WB_CALLABLE_INPUTS &&
+                   (int)WB_OFFER_RESULTS == (int)WB_CALLABLE_RESULTS &&
+                   (int)WB_OFFER_NUMBERS == (int)WB_CALLABLE_NUMBERS,
+               "an offer is a callable");
 
 /* Notes what a callable was expanded to. False when out of memory. */
 static bool name_callable(lowering *l, const entry *e) {
     wb_graph *graph = l->graph;
-    const wb_array *node = e->node;
-    const char *rule = wb_step_name(node);
-    if (wb_rows[node->op].kind != WB_KIND_CALLABLE || node->ninputs > WB_CALLABLE_INPUTS ||
-        node->nattributes > WB_CALLABLE_NUMBERS)
-        return true;
-    wb_named_node named = {.name = rule ? rule : wb_rows[node->op].name};
-    for (int i = 0; i < node->nattributes; i++) named.numbers[i] = wb_value_of(node->attributes[i]);
+    wb_array **parts = l->parts + e->parts;
+    wb_offer offer;
+    if (!wb_describe_callable(e->node, parts, &offer)) return true;
+    wb_named_node named = {.name = offer.name};
+    memcpy(named.numbers, offer.numbers, sizeof named.numbers);
     for (int i = 0; i < WB_CALLABLE_INPUTS; i++) {
-        named.in[i] = i < node->ninputs ? callable_input(l, node, node->inputs[i]) : -1;
+        named.in[i] = i < offer.input_count ? callable_input(l, e->node, offer.in[i]) : -1;
         if (wb_failed()) return false;
     }
-    for (int i = 0; i < RESULTS; i++) named.out[i] = e->parts[i] ? value_of(l, e->parts[i]) : -1;
+    for (int i = 0; i < WB_CALLABLE_RESULTS; i++)
+        named.out[i] = i < offer.result_count ? value_of(l, parts[i]) : -1;
     if (!WB_GROW(graph->callables, graph->callable_count, graph->callable_capacity)) return false;
     graph->callables[graph->callable_count++] = named;
     value_at(l, named.out[0])->callable = (int32_t)graph->callable_count;
@@ -588,11 +599,13 @@ static int32_t lower_node(lowering *l, const entry *e, int32_t tape) {
     const wb_array *node = e->node;
     if (wb_is_plan_leaf(node)) return lower_leaf(l, node, tape);
     if (wb_rows[node->op].expand)
-        return name_callable(l, e) ? cast(l, value_of(l, e->parts[0]), (wb_dtype)node->dtype) : -1;
+        return name_callable(l, e) ? cast(l, value_of(l, l->parts[e->parts]), (wb_dtype)node->dtype)
+                                   : -1;
     if (node->op != WB_OP_part) return lower_inputs(l, node, tape);
     const wb_array *whole = node->inputs[0];
     const entry *parent = &l->entries[whole->index];
-    if (wb_rows[whole->op].expand) return value_of(l, parent->parts[node->attributes[0]]);
+    if (wb_rows[whole->op].expand)
+        return value_of(l, l->parts[parent->parts + node->attributes[0]]);
     return lower_part(l, node, parent->value);
 }
 
@@ -604,7 +617,7 @@ static bool lower_from(lowering *l, wb_array *root) {
     while (l->depth > 0) {
         const int32_t top = l->stack[l->depth - 1];
         if (!expand_macro(l, top)) return false;
-        wb_array *next = child(&l->entries[top]);
+        wb_array *next = child(l, &l->entries[top]);
         if (!next) {
             /* the tape's nodes were entered first: an entry's number is its place on the tape */
             const int32_t tape = top < l->graph->tape->count ? top : -1;
@@ -651,6 +664,7 @@ bool wb_graph_lower(wb_graph *graph, const wb_tape *tape) {
     (void)wb_scope_close_leaving(0, NULL);
     wb_table_release(&l.values);
     wb_release(l.entries);
+    wb_release(l.parts);
     wb_release(l.stack);
     return lowered;
 }

@@ -6,8 +6,10 @@
 
 #include "base/memory.h"
 #include "base/saved.h"
+#include "evaluate/evaluate.h"
 #include "layers/layer.h"
 #include "models/load.h"
+#include "ops/step.h"
 #include "optimise/optimiser.h"
 
 enum { PATH_TEXT = 512 };
@@ -20,13 +22,23 @@ typedef struct numbers {
     struct numbers *next;
 } numbers;
 
+/* What a group of parameters will have. */
+typedef struct group_settings {
+    const wb_record *record; /* where its first member found it */
+    wb_rule rule;
+    int64_t steps;
+} group_settings;
+
 /* What an optimiser will have. */
 typedef struct settings {
     wb_rule rule;
-    int64_t step;
+    int64_t step, skipped;
     double clip_norm;
-    int64_t *steps;           /* of each group */
-    const wb_record **groups; /* of each group: where its first member found it */
+    group_settings *groups;
+    wb_array *count;
+    wb_cohort *cohorts;
+    int64_t cohort_count;
+    int64_t *cohort_of; /* of each group */
 } settings;
 
 typedef struct loading {
@@ -40,6 +52,12 @@ typedef struct loading {
 
 static const wb_record *find(const loading *l, const char *path) {
     return wb_record_find(l->file, wb_file_root(l->file), path);
+}
+
+static bool has(const wb_record *map, const char *name) {
+    for (int64_t i = 0; map && map->names && i < map->count; i++)
+        if (map->names[i] && strcmp(map->names[i], name) == 0) return true;
+    return false;
 }
 
 /* A path from the file's root. A longer one than there is room for is not found. */
@@ -162,6 +180,61 @@ static bool plan_model(loading *l, const char *name, wb_layer *model) {
            wb_load_plan(&source, &(wb_load_desc){.model = model}, &l->exchange) == WB_OK;
 }
 
+/* ---- rules ---- */
+
+static bool fail_rule(const loading *l, const char *path, const char *theirs, const char *ours) {
+    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s is %.40s in the file, %s in the optimiser",
+                  l->file->path, path, theirs, ours);
+    return false;
+}
+
+/* True if the rule at path has that name. */
+static bool has_name(const loading *l, const char *path, const char *name) {
+    const whole_path whole = path_of("%s.name", path);
+    const wb_record *r = find(l, whole.text);
+    if (!r) return false;
+    const char *text = wb_record_text(r);
+    if (!text) return fail_at(l, whole.text);
+    return strcmp(text, name) == 0 || fail_rule(l, path, text, name);
+}
+
+static bool read_link(const loading *l, const char *path, const wb_rule_row *row, double *values) {
+    if (!has_name(l, path, row->name)) return false;
+    for (int i = 0; i < wb_rule_settings(row); i++) {
+        const bool is_flag = row->settings[i].kind == WB_SETTING_FLAG;
+        bool flag = values[i] != 0;
+        const wb_saved_number number = {row->settings[i].name, 0,
+                                        is_flag ? WB_SAVED_BOOL : WB_SAVED_REAL, false};
+        if (!read_number(l, path, &number, is_flag ? (void *)&flag : (void *)&values[i]))
+            return false;
+        if (is_flag) values[i] = flag;
+        if (wb_setting_check(l->file->path, row, i, values[i]) != WB_OK) return false;
+    }
+    return true;
+}
+
+/* The settings of the file into the rule, which has the same rows. */
+static bool read_rule(const loading *l, const char *path, wb_rule *rule) {
+    const int links = wb_rule_links(rule);
+    double *values = rule->settings;
+    if (links == 1) return read_link(l, path, rule->links[0], values);
+    if (!has_name(l, path, "OptimiserChain")) return false;
+    for (int i = 0; i < links; i++) {
+        if (!read_link(l, path_of("%s.%d", path, i + 1).text, rule->links[i], values)) return false;
+        values += wb_rule_settings(rule->links[i]);
+    }
+    const wb_record *chain = find(l, path);
+    if (!chain || !has(chain, path_of("%d", links + 1).text)) return chain != NULL;
+    return fail_rule(l, path, "a longer chain", "a shorter one");
+}
+
+/* A group that has no rule of its own in the file, where the optimiser has the rows of another. */
+static bool same_rows(const loading *l, const char *path, const wb_rule *ours,
+                      const wb_rule *theirs) {
+    if (memcmp(ours->links, theirs->links, sizeof ours->links) == 0) return true;
+    return fail_rule(l, path_of("%s.rule", path).text, "not given", "one of its own");
+}
+
 /* ---- optimisers ---- */
 
 typedef struct walker {
@@ -187,14 +260,25 @@ static wb_array *state_at(const loading *l, const char *path, const wb_array *li
 }
 
 static bool plan_group(const walker *w, int64_t g, const char *path) {
-    static const wb_saved_number steps[] = {{"steps", 0, WB_SAVED_INTEGER, false}};
+    static const wb_saved_number steps[] = {
+        WB_SAVED_FIELD(group_settings, steps, WB_SAVED_INTEGER)};
     loading *l = w->loading;
     wb_tie_group *group = &w->optimiser->groups[g];
-    if (!read_numbers(l, path, 1, steps, &w->settings->steps[g])) return false;
-    if (w->settings->steps[g] < 0) return impossible(l, path);
-    const wb_rule_row *row = wb_rule_row_of(&w->optimiser->rule);
-    for (int k = 0; k < wb_rule_states(&w->optimiser->rule); k++) {
-        const whole_path whole = path_of("%s.%s", path, row->states[k]);
+    group_settings *s = &w->settings->groups[g];
+    s->rule = w->settings->rule;
+    if (!read_numbers(l, path, 1, steps, s)) return false;
+    if (s->steps < 0) return impossible(l, path);
+    s->rule = *wb_group_rule(w->optimiser, group);
+    const whole_path rule = path_of("%s.rule", path);
+    if (!has(s->record, "rule")) {
+        if (!same_rows(l, path, &s->rule, &w->settings->rule)) return false;
+        s->rule = w->settings->rule;
+    } else if (!read_rule(l, rule.text, &s->rule)) {
+        return false;
+    }
+    for (int k = 0; k < wb_rule_states(&s->rule); k++) {
+        char name[WB_STATE_NAME_BYTES];
+        const whole_path whole = path_of("%s.%s", path, wb_rule_state_name(&s->rule, k, name));
         wb_array *state = state_at(l, whole.text, group->states[k]);
         if (!state || !wb_exchange_add(&l->exchange, &group->states[k], state)) return false;
     }
@@ -215,7 +299,7 @@ static bool plan_member(wb_visitor *visitor, const wb_path *path, wb_array **slo
     const wb_record *r = find(w->loading, whole.text);
     if (!r) return false;
     const int64_t g = o->members[i].group;
-    const wb_record **first = &w->settings->groups[g];
+    const wb_record **first = &w->settings->groups[g].record;
     if (!*first) {
         *first = r;
         return plan_group(w, g, whole.text);
@@ -228,43 +312,57 @@ static bool plan_member(wb_visitor *visitor, const wb_path *path, wb_array **slo
     return false;
 }
 
-static bool read_rule(const loading *l, const char *name, wb_rule *rule) {
-    const wb_rule_row *row = wb_rule_row_of(rule);
-    const wb_record *r = find(l, path_of("%s.rule.name", name).text);
-    if (!r) return false;
-    const char *text = wb_record_text(r);
-    if (!text) return fail_at(l, path_of("%s.rule.name", name).text);
-    if (strcmp(text, row->name) != 0) {
-        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s.rule is %.40s in the file, %s in the optimiser",
-                      l->file->path, name, text, row->name);
+/* The cohort of a group: those that have the same rule and as many steps. */
+static int64_t plan_cohort(settings *s, const group_settings *group, const wb_array *beside) {
+    const bool shares = group->steps == s->step;
+    int64_t c = 0;
+    while (c < s->cohort_count && !(s->cohorts[c].steps == group->steps &&
+                                    wb_rule_equal(&s->cohorts[c].rule, &group->rule)))
+        c++;
+    if (c < s->cohort_count) return c;
+    wb_array *count = shares ? NULL : wb_optimiser_new_count(group->steps, beside);
+    if (!shares && (!count || wb_evaluate(1, &count) != WB_OK)) return -1;
+    s->cohorts[c] = (wb_cohort){.rule = group->rule, .count = count, .steps = group->steps};
+    return s->cohort_count++;
+}
+
+static bool plan_cohorts(loading *l, wb_optimiser *o, settings *s) {
+    const size_t groups = (size_t)o->group_count + 1;
+    s->cohorts = wb_arena_take(&l->arena, groups * sizeof *s->cohorts);
+    s->cohort_of = wb_arena_take(&l->arena, groups * sizeof *s->cohort_of);
+    if (!s->cohorts || !s->cohort_of || !wb_optimiser_reserve_cohorts(o, (int64_t)groups))
         return false;
-    }
-    return read_numbers(l, path_of("%s.rule", name).text, row->setting_count, row->settings,
-                        rule) &&
-           wb_rule_check(l->file->path, rule) == WB_OK;
+    s->count = wb_optimiser_new_count(s->step, o->count);
+    if (!s->count || wb_evaluate(1, &s->count) != WB_OK) return false;
+    for (int64_t g = 0; g < o->group_count; g++)
+        if ((s->cohort_of[g] = plan_cohort(s, &s->groups[g], o->count)) < 0) return false;
+    return true;
 }
 
 static bool plan_optimiser(loading *l, const char *name, wb_optimiser *o) {
     static const wb_saved_number table[] = {WB_SAVED_FIELD(settings, step, WB_SAVED_INTEGER),
-                                            WB_SAVED_FIELD(settings, clip_norm, WB_SAVED_REAL)};
+                                            WB_SAVED_FIELD(settings, clip_norm, WB_SAVED_REAL),
+                                            WB_SAVED_FIELD(settings, skipped, WB_SAVED_INTEGER)};
     settings *s = wb_arena_take(&l->arena, sizeof *s);
-    if (!s) return false;
+    const wb_record *r = find(l, name);
+    if (!s || !r) return false;
     s->rule = o->rule;
-    s->steps = wb_arena_take(&l->arena, (size_t)o->group_count * sizeof *s->steps);
-    s->groups = wb_arena_take(&l->arena, (size_t)o->group_count * sizeof *s->groups);
-    if (!s->steps || !s->groups || !read_numbers(l, name, 2, table, s) ||
-        !read_rule(l, name, &s->rule))
+    s->groups = wb_arena_take(&l->arena, (size_t)(o->group_count + 1) * sizeof *s->groups);
+    const int count = has(r, "skipped") ? 3 : 2;
+    if (!s->groups || !read_numbers(l, name, count, table, s) ||
+        !read_rule(l, path_of("%s.rule", name).text, &s->rule))
         return false;
-    if (s->step < 0 || !(s->clip_norm >= 0)) return impossible(l, name);
+    if (s->step < 0 || s->skipped < 0 || !(s->clip_norm >= 0)) return impossible(l, name);
     walker w = {{.array = plan_member}, l, name, o, s};
-    return wb_visit(&w.visitor, o->model) && remember(l, o, NULL, s);
+    return wb_visit(&w.visitor, o->model) && plan_cohorts(l, o, s) && remember(l, o, NULL, s);
 }
 
 static void set_optimiser(wb_optimiser *o, const settings *s) {
     o->rule = s->rule;
     o->clip_norm = s->clip_norm;
-    o->step = s->step;
-    for (int64_t g = 0; g < o->group_count; g++) o->groups[g].steps = s->steps[g];
+    o->step = s->step + s->skipped;
+    for (int64_t g = 0; g < o->group_count; g++) o->groups[g].cohort = s->cohort_of[g];
+    wb_optimiser_set_cohorts(o, s->count, s->cohort_count, s->cohorts);
 }
 
 /* ---- all of them ---- */

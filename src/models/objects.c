@@ -3,6 +3,7 @@
 
 #include "base/saved.h"
 #include "models/tree.h"
+#include "ops/step.h"
 #include "optimise/optimiser.h"
 
 /* ---- numbers ---- */
@@ -47,48 +48,95 @@ static const wb_tie_group *group_of(const wb_optimiser *o, wb_array *const *slot
     return NULL;
 }
 
-/* {steps: 12, m: ..., v: ...} of the group that has the slot: the same record for tied ones;
- * nothing where nothing is trained. */
+static wb_record *record_of_text(wb_tree_maker *b, const char *text) {
+    wb_record *r = wb_record_new(&b->arena, WB_RECORD_TEXT);
+    if (r) r->text = text;
+    return r;
+}
+
+/* {eta: 0.001, ..., name: "Adam"} */
+static wb_record *record_of_link(wb_tree_maker *b, const wb_rule_row *row, const double *values) {
+    const int count = wb_rule_settings(row);
+    wb_record *r = wb_record_new(&b->arena, WB_RECORD_MAP);
+    if (!r || !wb_record_room(&b->arena, r, count + 1, true)) return NULL;
+    for (int i = 0; i < count; i++) {
+        const bool is_flag = row->settings[i].kind == WB_SETTING_FLAG;
+        wb_record *value = wb_record_new(&b->arena, is_flag ? WB_RECORD_BOOL : WB_RECORD_REAL);
+        if (!value) return NULL;
+        if (is_flag)
+            value->boolean = values[i] != 0;
+        else
+            value->real = values[i];
+        r->names[i] = row->settings[i].name, r->children[i] = value;
+    }
+    r->names[count] = "name";
+    return (r->children[count] = record_of_text(b, row->name)) ? r : NULL;
+}
+
+/* That of its only row, or {name: "OptimiserChain", 1: {...}, 2: {...}}. */
+static wb_record *record_of_rule(wb_tree_maker *b, const wb_rule *rule) {
+    static const char *const numbers[WB_RULE_LINKS] = {"1", "2", "3", "4", "5", "6"};
+    const int links = wb_rule_links(rule);
+    const double *values = rule->settings;
+    if (links == 1) return record_of_link(b, rule->links[0], values);
+    wb_record *r = wb_record_new(&b->arena, WB_RECORD_MAP);
+    if (!r || !wb_record_room(&b->arena, r, links + 1, true)) return NULL;
+    r->names[0] = "name";
+    if (!(r->children[0] = record_of_text(b, "OptimiserChain"))) return NULL;
+    for (int i = 0; i < links; i++) {
+        r->names[i + 1] = numbers[i];
+        if (!(r->children[i + 1] = record_of_link(b, rule->links[i], values))) return NULL;
+        values += wb_rule_settings(rule->links[i]);
+    }
+    return r;
+}
+
+/* {steps: 12, m: ..., v: ...} of the group that has the slot, with its rule where that is not the
+ * optimiser's: the same record for tied ones; nothing where nothing is trained. */
 static wb_record *record_of_state(wb_tree_maker *b, wb_array *const *slot) {
-    static const wb_saved_number steps[] = {WB_SAVED_FIELD(wb_tie_group, steps, WB_SAVED_INTEGER)};
+    static const wb_saved_number steps[] = {WB_SAVED_FIELD(wb_cohort, steps, WB_SAVED_INTEGER)};
     const wb_optimiser *o = b->owner;
     const wb_tie_group *group = group_of(o, slot);
     if (!group) return wb_record_new(&b->arena, WB_RECORD_NULL);
     wb_record *r = wb_tree_known(b, group);
     if (r) return r;
-    const int count = wb_rule_states(&o->rule);
-    if (!(r = record_of_numbers(b, 1, steps, group, count))) return NULL;
+    const wb_cohort *cohort = &o->cohorts[group->cohort];
+    const int count = wb_rule_states(&cohort->rule);
+    const bool is_own = !wb_rule_equal(&cohort->rule, &o->rule);
+    if (!(r = record_of_numbers(b, 1, steps, cohort, count + is_own))) return NULL;
     for (int k = 0; k < count; k++) {
-        r->names[k + 1] = wb_rule_row_of(&o->rule)->states[k];
+        char *name = wb_arena_take(&b->arena, WB_STATE_NAME_BYTES);
+        if (!name) return NULL;
+        r->names[k + 1] = wb_rule_state_name(&cohort->rule, k, name);
         if (!(r->children[k + 1] = wb_tree_of_array(b, group->states[k]))) return NULL;
+    }
+    if (is_own) {
+        r->names[count + 1] = "rule";
+        if (!(r->children[count + 1] = record_of_rule(b, &cohort->rule))) return NULL;
     }
     return wb_tree_remember(b, group, r);
 }
 
-static wb_record *record_of_rule(wb_tree_maker *b, const wb_rule *rule) {
-    const wb_rule_row *row = wb_rule_row_of(rule);
-    wb_record *r = record_of_numbers(b, row->setting_count, row->settings, rule, 1);
-    wb_record *name = wb_record_new(&b->arena, WB_RECORD_TEXT);
-    if (!r || !name) return NULL;
-    name->text = row->name;
-    r->names[row->setting_count] = "name", r->children[row->setting_count] = name;
-    return r;
-}
-
-/* {step: 12, clip_norm: 0.0, rule: {eta: 0.001, ..., name: "Adam"}, state: {layers: ...}}; state as
- * Optimisers.jl has it: a tree like the model's. */
+/* {step: 12, clip_norm: 0.0, rule: {eta: 0.001, ..., name: "Adam"}, state: {layers: ...}}, and how
+ * many steps were skipped, if any; state as Optimisers.jl has it: a tree like the model's. */
 static wb_record *record_of_optimiser(wb_tree_maker *b, wb_optimiser *o) {
     static const wb_saved_number numbers[] = {
-        WB_SAVED_FIELD(wb_optimiser, step, WB_SAVED_INTEGER),
+        WB_SAVED_FIELD(wb_optimiser, counted, WB_SAVED_INTEGER),
         WB_SAVED_FIELD(wb_optimiser, clip_norm, WB_SAVED_REAL)};
-    if (wb_optimiser_group(o) != WB_OK) return NULL;
-    wb_record *r = record_of_numbers(b, 2, numbers, o, 2);
+    if (wb_optimiser_group(o) != WB_OK || wb_optimiser_count(o) != WB_OK) return NULL;
+    const bool is_skipped = o->step != o->counted;
+    wb_record *r = record_of_numbers(b, 2, numbers, o, 2 + is_skipped);
     if (!r) return NULL;
+    r->names[0] = "step";
     b->owner = o, b->leaf = record_of_state;
     r->names[2] = "rule", r->children[2] = record_of_rule(b, &o->rule);
     r->names[3] = "state", r->children[3] = wb_tree_of_layer(b, o->model);
     b->owner = NULL, b->leaf = NULL;
-    return r->children[2] && r->children[3] ? r : NULL;
+    if (!r->children[2] || !r->children[3]) return NULL;
+    if (!is_skipped) return r;
+    r->names[4] = "skipped", r->children[4] = wb_record_new(&b->arena, WB_RECORD_INTEGER);
+    if (r->children[4]) r->children[4]->integer = o->step - o->counted;
+    return r->children[4] ? r : NULL;
 }
 
 /* ---- whatever has a record ---- */

@@ -32,9 +32,21 @@ typedef enum wb_type_class {
  * have the broadcast size; the walk sums them. */
 typedef void wb_vjp_fn(wb_array *o, wb_array *g, const bool *want, wb_array **out);
 
-/* The node in terms of other operations; parts[0] .. for an operation of several results, at most
- * WB_CALLABLE_RESULTS of weber/plugin.h. False: out of memory. */
+/* The node in terms of other operations; parts[0] .. for an operation of several results, behind
+ * them what wb_describe_callable wants to know. False: out of memory. */
 typedef bool wb_expand_fn(wb_array *node, wb_array **parts);
+
+/* What programs are to know of a callable by name: operands are nodes that the expansion reads. The
+ * sizes are those of wb_callable in weber/plugin.h. */
+enum { WB_OFFER_INPUTS = 12, WB_OFFER_RESULTS = 4, WB_OFFER_NUMBERS = 8 };
+typedef struct wb_offer {
+    const char *name;
+    wb_array *in[WB_OFFER_INPUTS];
+    double numbers[WB_OFFER_NUMBERS];
+    int input_count, result_count;
+} wb_offer;
+/* Of an expanded node; false: nothing. */
+bool wb_describe_callable(wb_array *node, wb_array *const *parts, wb_offer *offer);
 
 /* An example of the row for the gradient checker: arrays of these sizes filled between lo and hi,
  * and what to call. */
@@ -69,7 +81,7 @@ wb_vjp_fn wb_vjp_select, wb_vjp_cast, wb_vjp_reshape, wb_vjp_permute, wb_vjp_sli
     wb_vjp_slice_put, wb_vjp_pad, wb_vjp_concat, wb_vjp_sum, wb_vjp_max_reduce, wb_vjp_mean,
     wb_vjp_logsumexp, wb_vjp_softmax, wb_vjp_logsoftmax, wb_vjp_part, wb_vjp_move;
 wb_expand_fn wb_expand_identity, wb_expand_mean, wb_expand_argmax, wb_expand_logsumexp,
-    wb_expand_softmax, wb_expand_logsoftmax, wb_expand_adam, wb_expand_momentum, wb_expand_descent;
+    wb_expand_softmax, wb_expand_logsoftmax, wb_expand_step, wb_expand_step_numbers;
 wb_check_fn wb_check_select, wb_check_cast, wb_check_reshape, wb_check_permute, wb_check_slice,
     wb_check_expand, wb_check_slice_put, wb_check_pad, wb_check_concat, wb_check_sum,
     wb_check_max_reduce, wb_check_mean, wb_check_logsumexp, wb_check_softmax, wb_check_logsoftmax,

@@ -10,64 +10,69 @@ static wb_eltype type_of_state(wb_eltype eltype) {
     return eltype == WB_ELTYPE_F16 || eltype == WB_ELTYPE_BF16 ? WB_ELTYPE_F32 : eltype;
 }
 
-/* The states on the device, evaluated, each held; false on failure. */
-static bool make_states(const wb_optimiser *o, const wb_to_desc *desc, wb_array **states) {
-    const int each = wb_rule_states(&o->rule);
-    int count = 0;
-    for (int64_t i = 0; i < o->group_count; i++)
-        for (int k = 0; k < each; k++) {
-            wb_array *state =
-                wb_move_array(desc->device, o->groups[i].states[k], type_of_state(desc->eltype));
-            states[count++] = wb_hold(state);
-            if (!state) return false;
-        }
-    return wb_evaluate(count, states) == WB_OK;
+/* States and counts on the device, evaluated, each held; false on failure. */
+static bool move_all(const wb_to_desc *desc, int64_t count, wb_array **const *slots,
+                     wb_array **moved) {
+    for (int64_t i = 0; i < count; i++) {
+        moved[i] = wb_hold(wb_move_array(desc->device, *slots[i], type_of_state(desc->eltype)));
+        if (!moved[i]) return false;
+    }
+    return wb_evaluate((int)count, moved) == WB_OK;
 }
 
-/* Exchanges the optimiser's states with these. */
-static void exchange(wb_optimiser *o, wb_array **states) {
-    const int each = wb_rule_states(&o->rule);
-    int count = 0;
-    for (int64_t i = 0; i < o->group_count; i++)
-        for (int k = 0; k < each; k++, count++) {
-            wb_array *old = o->groups[i].states[k];
-            o->groups[i].states[k] = states[count];
-            states[count] = old;
-        }
+/* Exchanges what the optimiser holds with these. */
+static void exchange(wb_optimiser *o, int64_t count, wb_array **const *slots, wb_array **moved) {
+    for (int64_t i = 0; i < count; i++) {
+        wb_array *old = *slots[i];
+        *slots[i] = moved[i];
+        moved[i] = old;
+    }
     for (int64_t i = 0; i < o->member_count; i++) o->members[i].seen = *o->members[i].slot;
 }
 
 wb_status wb_optimiser_move(const wb_to_desc *desc) {
     wb_optimiser *o = desc->x;
-    const int64_t count = o->group_count * WB_MAX_STATES;
-    wb_array **states = wb_alloc(sizeof *states * (size_t)(count + 1));
-    if (!states || !wb_scope_begin()) {
-        wb_release(states);
+    const int64_t count = wb_optimiser_slots(o, NULL);
+    wb_array ***slots = wb_alloc(sizeof *slots * (size_t)(count + 1));
+    wb_array **moved = wb_alloc(sizeof *moved * (size_t)(count + 1));
+    if (!slots || !moved || !wb_scope_begin()) {
+        wb_release(slots);
+        wb_release(moved);
         return WB_ERROR_MEMORY;
     }
+    (void)wb_optimiser_slots(o, slots);
     const wb_to_desc model = {.device = desc->device, .x = o->model, .eltype = desc->eltype};
-    const bool moved = make_states(o, desc, states) && wb_move_make(model) == WB_OK;
-    if (moved) exchange(o, states);
-    for (int64_t i = 0; i < count; i++) wb_unhold(states[i]);
-    wb_release(states);
+    const bool good = move_all(desc, count, slots, moved) && wb_move_make(model) == WB_OK;
+    if (good) exchange(o, count, slots, moved);
+    for (int64_t i = 0; i < count; i++) wb_unhold(moved[i]);
+    wb_release(slots);
+    wb_release(moved);
     const wb_status closed = wb_scope_close_leaving(0, NULL);
-    return moved ? closed : wb_error_status();
+    return good ? closed : wb_error_status();
+}
+
+static bool share(wb_array **slot) {
+    wb_array *shared = wb_node_share(*slot);
+    if (!shared) return false;
+    wb_unhold(*slot);
+    *slot = wb_hold(shared);
+    return true;
 }
 
 wb_status wb_optimiser_hand_over(void *object) {
     wb_optimiser *o = object;
-    if (!wb_scope_begin()) return WB_ERROR_MEMORY;
+    const int64_t count = wb_optimiser_slots(o, NULL);
+    wb_array ***slots = wb_alloc(sizeof *slots * (size_t)(count + 1));
+    if (!slots || !wb_scope_begin()) {
+        wb_release(slots);
+        return WB_ERROR_MEMORY;
+    }
+    (void)wb_optimiser_slots(o, slots);
     wb_status status = wb_layer_hand_over(o->model);
-    for (int64_t i = 0; i < o->group_count && status == WB_OK; i++)
-        for (int k = 0; k < wb_rule_states(&o->rule); k++) {
-            wb_array **state = &o->groups[i].states[k];
-            wb_array *shared = *state ? wb_node_share(*state) : NULL;
-            if (*state && !shared) status = wb_error_status();
-            if (!shared) continue;
-            wb_unhold(*state);
-            *state = wb_hold(shared);
-        }
+    for (int64_t i = 0; i < count && status == WB_OK; i++)
+        if (!share(slots[i])) status = wb_error_status();
     for (int64_t i = 0; i < o->member_count; i++) o->members[i].seen = *o->members[i].slot;
+    wb_release(slots);
     const wb_status closed = wb_scope_close_leaving(0, NULL);
     return status == WB_OK ? closed : status;
 }

@@ -9,9 +9,26 @@
 
 /* ---- lifetime ---- */
 
+int64_t wb_optimiser_slots(wb_optimiser *o, wb_array ***slots) {
+    int64_t count = 0;
+#define TELL(slot)                                                                                 \
+    do {                                                                                           \
+        if (slots) slots[count] = &(slot);                                                         \
+        count++;                                                                                   \
+    } while (0)
+    for (int64_t i = 0; i < o->group_count; i++)
+        for (int k = 0; k < WB_RULE_ALL_STATES; k++)
+            if (o->groups[i].states[k]) TELL(o->groups[i].states[k]);
+    for (int64_t i = 0; i < o->cohort_count; i++)
+        if (o->cohorts[i].count) TELL(o->cohorts[i].count);
+    if (o->count) TELL(o->count);
+#undef TELL
+    return count;
+}
+
 static void release_groups(wb_optimiser *o) {
     for (int64_t i = 0; i < o->group_count; i++)
-        for (int k = 0; k < WB_MAX_STATES; k++) wb_unhold(o->groups[i].states[k]);
+        for (int k = 0; k < WB_RULE_ALL_STATES; k++) wb_unhold(o->groups[i].states[k]);
     wb_release(o->members);
     wb_release(o->groups);
     wb_release(o->fresh_states);
@@ -22,6 +39,9 @@ static void release_groups(wb_optimiser *o) {
 static void optimiser_free(void *object) {
     wb_optimiser *o = object;
     release_groups(o);
+    for (int64_t i = 0; i < o->cohort_count; i++) wb_unhold(o->cohorts[i].count);
+    wb_release(o->cohorts);
+    wb_unhold(o->count);
     wb_free(o->model);
     wb_object_delete(o, sizeof *o, "optimiser");
 }
@@ -122,20 +142,53 @@ static const wb_tie_group *old_group(const wb_optimiser *o, const wb_member *mem
     return !group->states[0] || fits(group->states[0], member->seen) ? group : NULL;
 }
 
-static bool fill_group(const wb_optimiser *o, const wb_member *member, wb_tie_group *group) {
+/* ---- cohorts ---- */
+
+wb_array *wb_optimiser_new_count(int64_t steps, const wb_array *beside) {
+    wb_array *count = wb_scalar(WB_I32, (double)steps);
+    if (count && beside) count->device = beside->device;
+    return count;
+}
+
+/* The cohort of a parameter that has taken no step: -1 on failure. */
+static int64_t new_cohort(wb_optimiser *o, const wb_rule *rule, const wb_array *x) {
+    const bool is_first = o->step == 0;
+    for (int64_t i = 0; i < o->cohort_count && is_first; i++)
+        if (!o->cohorts[i].count && wb_rule_equal(&o->cohorts[i].rule, rule)) return i;
+    wb_array *count = is_first ? NULL : wb_optimiser_new_count(0, x);
+    if (!is_first && (!count || wb_evaluate(1, &count) != WB_OK)) return -1;
+    if (!WB_GROW(o->cohorts, o->cohort_count, o->cohort_capacity)) return -1;
+    o->cohorts[o->cohort_count] = (wb_cohort){.rule = *rule, .count = wb_hold(count)};
+    return o->cohort_count++;
+}
+
+/* ---- groups ---- */
+
+static wb_array *start_of(const wb_rule *rule, int number, wb_array *x) {
+    wb_rule_place place;
+    const wb_rule_state *state = wb_rule_state_of(rule, number, &place);
+    if (state->start == WB_START_X) return wb_cast(wb_stop_gradient(x), state_type(x));
+    const double start = wb_rule_start_of(rule, state, &place);
+    wb_array *array = wb_full_make(state_type(x), start, x->ndim, x->sizes);
+    if (array) array->device = x->device;
+    return array;
+}
+
+static bool fill_group(wb_optimiser *o, const wb_member *member, wb_tie_group *group) {
     const wb_tie_group *old = old_group(o, member, group->first);
-    const wb_array *x = member->seen;
-    if (old) group->steps = old->steps;
-    for (int k = 0; k < wb_rule_states(&o->rule); k++) {
-        wb_array *state = old ? old->states[k] : wb_full_make(state_type(x), 0, x->ndim, x->sizes);
+    wb_array *x = member->seen;
+    group->cohort = old ? old->cohort : new_cohort(o, &o->rule, x);
+    if (group->cohort < 0) return false;
+    const wb_rule *rule = wb_group_rule(o, group);
+    for (int k = 0; k < wb_rule_states(rule); k++) {
+        wb_array *state = old ? old->states[k] : start_of(rule, k, x);
         if (!state) return false;
-        if (!old) state->device = x->device;
         group->states[k] = wb_hold(state);
     }
     return true;
 }
 
-static bool fill_groups(const wb_optimiser *old, wb_optimiser *new) {
+static bool fill_groups(wb_optimiser *old, wb_optimiser *new) {
     for (int64_t i = new->member_count - 1; i >= 0; i--)
         new->groups[new->members[i].group].first = i;
     wb_array **roots = new->roots;
@@ -143,7 +196,8 @@ static bool fill_groups(const wb_optimiser *old, wb_optimiser *new) {
     for (int64_t g = 0; g < new->group_count; g++) {
         wb_tie_group *group = &new->groups[g];
         if (!fill_group(old, &new->members[group->first], group)) return false;
-        for (int k = 0; k < wb_rule_states(&new->rule); k++) roots[count++] = group->states[k];
+        for (int k = 0; k < WB_RULE_ALL_STATES && group->states[k]; k++)
+            roots[count++] = group->states[k];
     }
     return wb_evaluate(count, roots) == WB_OK;
 }
@@ -151,11 +205,11 @@ static bool fill_groups(const wb_optimiser *old, wb_optimiser *new) {
 static void *items(int64_t count, size_t bytes) { return wb_alloc((size_t)(count + 1) * bytes); }
 
 static bool make_lists(wb_optimiser *o) {
-    const int64_t states = WB_MAX_STATES * o->group_count;
+    const int64_t states = WB_RULE_ALL_STATES * o->group_count;
     o->groups = items(o->group_count, sizeof *o->groups);
     o->fresh_states = items(states, sizeof *o->fresh_states);
     o->sums = items(o->group_count, sizeof *o->sums);
-    o->root_room = 2 * o->member_count + states + 1, o->state_room = 0;
+    o->root_room = states;
     o->roots = items(o->root_room, sizeof *o->roots);
     return o->groups && o->fresh_states && o->sums && o->roots;
 }
@@ -180,6 +234,8 @@ wb_status wb_optimiser_group(wb_optimiser *o) {
     if (opened && wb_scope_close_leaving(0, NULL) != WB_OK) good = false;
     if (good) {
         release_groups(o);
+        new.cohorts = o->cohorts, new.cohort_count = o->cohort_count;
+        new.cohort_capacity = o->cohort_capacity;
         *o = new;
         detach_slots(o);
         return WB_OK;
@@ -205,14 +261,23 @@ static bool check(const wb_setup_desc *desc) {
     return false;
 }
 
+static bool begin_count(wb_optimiser *o) {
+    if (!wb_scope_begin()) return false;
+    wb_array *count = wb_optimiser_new_count(0, o->member_count ? o->members[0].seen : NULL);
+    const bool made = count && wb_evaluate(1, &count) == WB_OK;
+    if (made) o->count = wb_hold(count);
+    return wb_scope_close_leaving(0, NULL) == WB_OK && made;
+}
+
 wb_optimiser *wb_setup_make(wb_setup_desc desc) {
     if (!check(&desc)) return NULL;
     wb_optimiser *o = wb_object_new(&optimiser_class, sizeof *o);
     if (!o) return NULL;
     o->rule = desc.rule;
     o->clip_norm = desc.clip_norm;
+    o->counted_at = -1;
     o->model = wb_retain(desc.model);
-    if (wb_optimiser_group(o) != WB_OK) {
+    if (wb_optimiser_group(o) != WB_OK || !begin_count(o)) {
         wb_free(o);
         return NULL;
     }
@@ -221,15 +286,93 @@ wb_optimiser *wb_setup_make(wb_setup_desc desc) {
     return o;
 }
 
-int64_t wb_step(const wb_optimiser *optimiser) { return optimiser ? optimiser->step : 0; }
+/* ---- counts ---- */
+
+static bool read_count(wb_array *count, int64_t *steps) {
+    double number;
+    if (wb_read_f64(count, &number, 1) != WB_OK) return false;
+    *steps = (int64_t)number;
+    return true;
+}
+
+wb_status wb_optimiser_count(wb_optimiser *o) {
+    bool good = read_count(o->count, &o->counted);
+    for (int64_t i = 0; i < o->cohort_count && good; i++) {
+        wb_cohort *c = &o->cohorts[i];
+        c->steps = o->counted;
+        good = !c->count || read_count(c->count, &c->steps);
+    }
+    if (good) o->counted_at = o->step;
+    return good ? WB_OK : wb_error_status();
+}
+
+bool wb_optimiser_reserve_cohorts(wb_optimiser *o, int64_t count) {
+    return count <= o->cohort_capacity ||
+           wb_grow_list((void **)&o->cohorts, &o->cohort_capacity, sizeof *o->cohorts, count);
+}
+
+void wb_optimiser_set_cohorts(wb_optimiser *o, wb_array *count, int64_t cohort_count,
+                              const wb_cohort *cohorts) {
+    for (int64_t i = 0; i < o->cohort_count; i++) wb_unhold(o->cohorts[i].count);
+    for (int64_t i = 0; i < cohort_count; i++) {
+        o->cohorts[i] = cohorts[i];
+        if (cohorts[i].count) (void)wb_hold(cohorts[i].count);
+    }
+    o->cohort_count = cohort_count;
+    wb_unhold(o->count);
+    o->count = wb_hold(count);
+    o->counted_at = -1;
+}
+
+/* A question: an error that is pending stays as it is. */
+int64_t wb_skipped(wb_optimiser *o) {
+    if (!o || !wb_is_optimiser(o)) return 0;
+    wb_error_aside older;
+    wb_error_put_aside(&older);
+    const bool known = o->counted_at == o->step || wb_optimiser_count(o) == WB_OK;
+    wb_error_bring_back(&older);
+    return known ? o->step - o->counted : 0;
+}
+
+int64_t wb_step(wb_optimiser *optimiser) {
+    return optimiser && wb_is_optimiser(optimiser) ? optimiser->step - wb_skipped(optimiser) : 0;
+}
+
+void wb_optimiser_uncount(wb_optimiser *o) { o->step--; }
+
+/* ---- adjusting ---- */
+
+static wb_status adjust(const char *function, wb_optimiser *o, const char *name, double value) {
+    int found = 0;
+    wb_rule rule = o->rule;
+    wb_status status = wb_rule_set(function, &rule, name, value, &found);
+    for (int64_t i = 0; i < o->cohort_count && status == WB_OK; i++) {
+        rule = o->cohorts[i].rule;
+        status = wb_rule_set(function, &rule, name, value, &found);
+    }
+    if (status != WB_OK) return status;
+    if (!found) {
+        char names[WB_MESSAGE_BYTES / 2];
+        wb_rule_list_settings(&o->rule, names, sizeof names);
+        return wb_fail(WB_ERROR_ARGUMENT, "%s: there is no setting \"%s\"; there are: %s", function,
+                       name, names);
+    }
+    (void)wb_rule_set(function, &o->rule, name, value, &found);
+    for (int64_t i = 0; i < o->cohort_count; i++)
+        (void)wb_rule_set(function, &o->cohorts[i].rule, name, value, &found);
+    return WB_OK;
+}
 
 wb_status wb_adjust(wb_optimiser *optimiser, double eta) {
     if (!wb_optimiser_check("wb_adjust", optimiser)) return WB_ERROR_ARGUMENT;
-    if (!(eta >= 0) || isinf(eta))
-        return wb_fail(WB_ERROR_ARGUMENT,
-                       "wb_adjust: the learning rate %g is negative or not finite", eta);
-    optimiser->rule.eta = eta;
-    return WB_OK;
+    return adjust("wb_adjust", optimiser, "eta", eta);
+}
+
+wb_status wb_adjust_named(wb_optimiser *optimiser, const char *setting, double value) {
+    if (!wb_optimiser_check("wb_adjust_named", optimiser)) return WB_ERROR_ARGUMENT;
+    if (setting) return adjust("wb_adjust_named", optimiser, setting, value);
+    (void)wb_fail_argument_null("wb_adjust_named", "the setting's name");
+    return WB_ERROR_ARGUMENT;
 }
 
 bool wb_optimiser_check(const char *function, const wb_optimiser *optimiser) {
@@ -238,10 +381,4 @@ bool wb_optimiser_check(const char *function, const wb_optimiser *optimiser) {
 
 bool wb_is_optimiser(const void *object) {
     return object && ((const wb_object *)object)->klass == &optimiser_class;
-}
-
-void wb_optimiser_uncount(wb_optimiser *optimiser) {
-    for (int64_t g = 0; g < optimiser->group_count; g++)
-        if (optimiser->sums[g]) optimiser->groups[g].steps--;
-    optimiser->step--;
 }

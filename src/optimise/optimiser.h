@@ -5,16 +5,23 @@
 #include <weber/optimise.h>
 
 #include "array/array.h"
-#include "base/saved.h"
 #include "optimise/gradients.h"
+#include "optimise/rules.h"
 
-enum { WB_MAX_STATES = 2 };
+/* Groups with the same rule, settings and past: they share the numbers of a step. */
+typedef struct wb_cohort {
+    wb_rule rule;
+    wb_array *count; /* held: steps that counted, i32, one number; NULL: the optimiser's, which it
+                        has all taken part in */
+    wb_array *fresh_count, *numbers; /* of the step that is being made */
+    int64_t steps;                   /* what count says, as wb_optimiser_count has read it */
+} wb_cohort;
 
 /* Slots over the same numbers, with one state. */
 typedef struct wb_tie_group {
-    wb_array *states[WB_MAX_STATES]; /* held */
-    int64_t steps;                   /* updates that this group took part in */
-    int64_t first;                   /* its first member; the others follow by next */
+    wb_array *states[WB_RULE_ALL_STATES]; /* held */
+    int64_t cohort;
+    int64_t first; /* its first member; the others follow by next */
 } wb_tie_group;
 
 /* A trainable slot of the model. */
@@ -31,36 +38,37 @@ struct wb_optimiser {
     wb_object object;
     wb_rule rule;
     double clip_norm;
-    wb_layer *model; /* owned */
-    int64_t step;
+    wb_layer *model;               /* owned */
+    int64_t step;                  /* steps made, with those that the guard skipped */
+    wb_array *count, *fresh_count; /* held: those that counted, i32, one number */
+    int64_t counted, counted_at;   /* what count said when step was counted_at; -1: not read */
+    wb_cohort *cohorts;
+    int64_t cohort_count, cohort_capacity;
     wb_member *members;
     int64_t member_count;
     wb_tie_group *groups;
     int64_t group_count;
-    wb_array **fresh_states; /* WB_MAX_STATES per group, of the step that is being made */
+    wb_array **fresh_states; /* WB_RULE_ALL_STATES per group, of the step that is being made */
     wb_array **sums;         /* the gradient of each group */
-    /* of the step's plan: root_room of the optimiser's own, state_room of layers' state writes */
-    wb_array **roots;
+    wb_array **roots;        /* of the step's plan */
     int64_t root_room;
-    int state_room;
-    /* late numbers of the step, shared by the groups that have taken late_steps of them */
-    int64_t late_steps;
-    wb_array *rate, *correction, *decay;
+    int settled_count; /* those of them that slots will hold */
 };
 
-/* A rule by name, for files: its arrays of state for a parameter, as weber/optimise.h calls them,
- * and its settings. */
-typedef struct wb_rule_row {
-    const char *name;
-    const char *states[WB_MAX_STATES];
-    const wb_saved_number *settings; /* of wb_rule */
-    int setting_count;
-} wb_rule_row;
-const wb_rule_row *wb_rule_row_of(const wb_rule *rule);
+/* What it holds, in any order: fills slots unless that is NULL; how many. */
+int64_t wb_optimiser_slots(wb_optimiser *optimiser, wb_array ***slots);
 
-/* Arrays of state that a rule keeps for a parameter. */
-int wb_rule_states(const wb_rule *rule);
-wb_status wb_rule_check(const char *function, const wb_rule *rule);
+/* Reads the counts of all cohorts, and the optimiser's own. */
+wb_status wb_optimiser_count(wb_optimiser *optimiser);
+/* A number of steps as an array beside x, not yet evaluated. */
+wb_array *wb_optimiser_new_count(int64_t steps, const wb_array *beside);
+/* The counts and cohorts of a file, room for which was reserved: cannot fail. */
+bool wb_optimiser_reserve_cohorts(wb_optimiser *optimiser, int64_t count);
+void wb_optimiser_set_cohorts(wb_optimiser *optimiser, wb_array *count, int64_t cohort_count,
+                              const wb_cohort *cohorts);
+static inline const wb_rule *wb_group_rule(const wb_optimiser *o, const wb_tie_group *group) {
+    return &o->cohorts[group->cohort].rule;
+}
 
 /* Makes groups anew from what the slots hold, keeping the states of arrays that are in their
  * places. */

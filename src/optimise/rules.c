@@ -1,7 +1,13 @@
-/* Rules and their defaults. */
-#include <math.h>
+/* Rules as values: defaults, chains, checks. */
+#include "optimise/rules.h"
 
-#include "optimise/optimiser.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ops/step.h"
+
+/* ---- making ---- */
 
 /* 0 is not given; WB_ZERO, which has the sign, is 0. */
 static double or_else(double value, double otherwise) {
@@ -9,66 +15,174 @@ static double or_else(double value, double otherwise) {
     return signbit(value) ? 0 : otherwise;
 }
 
-wb_rule wb_descent_make(wb_descent_desc desc) {
-    return (wb_rule){.kind = WB_DESCENT, .eta = or_else(desc.eta, 0.1)};
+static double value_in(const void *desc, const wb_rule_setting *setting) {
+    const char *at = (const char *)desc + setting->offset;
+    if (setting->kind == WB_SETTING_FLAG) return *(const bool *)at;
+    const double value = setting->kind == WB_SETTING_COUNT
+                             ? (double)*(const int64_t *)(const void *)at
+                             : *(const double *)(const void *)at;
+    return or_else(value, setting->fallback);
 }
 
-wb_rule wb_momentum_make(wb_momentum_desc desc) {
-    return (wb_rule){
-        .kind = WB_MOMENTUM, .eta = or_else(desc.eta, 0.01), .rho = or_else(desc.rho, 0.9)};
-}
-
-wb_rule wb_adam_make(wb_adam_desc desc) {
-    return (wb_rule){.kind = WB_ADAM,
-                     .eta = or_else(desc.eta, 0.001),
-                     .beta1 = or_else(desc.beta1, 0.9),
-                     .beta2 = or_else(desc.beta2, 0.999),
-                     .epsilon = or_else(desc.epsilon, 1e-8)};
-}
-
-wb_rule wb_adamw_make(wb_adam_desc desc) {
-    wb_rule rule = wb_adam_make(desc);
-    rule.kind = WB_ADAMW;
-    rule.lambda = or_else(desc.lambda, 0);
-    rule.decoupled = desc.decoupled;
+wb_rule wb_rule_make(const wb_rule_row *row, const void *desc) {
+    wb_rule rule = {.links = {row}};
+    if (!row || !desc || !row->step) {
+        const char *missing = !row ? "the row" : desc ? "its step" : "desc";
+        (void)wb_fail_argument_null("wb_rule_make", missing);
+        return (wb_rule){.is_broken = true};
+    }
+    for (int i = 0; i < wb_rule_settings(row); i++)
+        rule.settings[i] = value_in(desc, &row->settings[i]);
     return rule;
 }
 
-#define REAL(field) WB_SAVED_FIELD(wb_rule, field, WB_SAVED_REAL)
-static const wb_saved_number descent[] = {REAL(eta)}, momentum[] = {REAL(eta), REAL(rho)},
-                             adam[] = {REAL(eta), REAL(beta1), REAL(beta2), REAL(epsilon)},
-                             adamw[] = {
-                                 REAL(eta),    REAL(beta1),
-                                 REAL(beta2),  REAL(epsilon),
-                                 REAL(lambda), WB_SAVED_FIELD(wb_rule, decoupled, WB_SAVED_BOOL)};
-#undef REAL
-
-static const wb_rule_row rows[] = {
-    [WB_DESCENT] = {"Descent", {NULL}, descent, 1},
-    [WB_MOMENTUM] = {"Momentum", {"v"}, momentum, 2},
-    [WB_ADAM] = {"Adam", {"m", "v"}, adam, 4},
-    [WB_ADAMW] = {"AdamW", {"m", "v"}, adamw, 6},
-};
-
-const wb_rule_row *wb_rule_row_of(const wb_rule *rule) { return &rows[rule->kind]; }
-
-int wb_rule_states(const wb_rule *rule) {
+int wb_rule_links(const wb_rule *rule) {
     int count = 0;
-    while (count < WB_MAX_STATES && rows[rule->kind].states[count]) count++;
+    while (count < WB_RULE_LINKS && rule->links[count]) count++;
     return count;
 }
 
+static int count_settings(const wb_rule *rule) {
+    int count = 0;
+    for (int i = 0; i < wb_rule_links(rule); i++) count += wb_rule_settings(rule->links[i]);
+    return count;
+}
+
+int wb_rule_states(const wb_rule *rule) {
+    int count = 0;
+    for (int i = 0; i < wb_rule_links(rule); i++) count += wb_rule_row_states(rule->links[i]);
+    return count;
+}
+
+wb_rule wb_rule_chain_make(int64_t count, const wb_rule *rules) {
+    wb_rule chain = {.is_broken = false};
+    int links = 0, settings = 0, states = 0;
+    for (int64_t i = 0; i < count && !chain.is_broken; i++) {
+        const int more = wb_rule_links(&rules[i]), numbers = count_settings(&rules[i]);
+        states += wb_rule_states(&rules[i]);
+        chain.is_broken = rules[i].is_broken || links + more > WB_RULE_LINKS ||
+                          settings + numbers > WB_RULE_ALL_SETTINGS || states > WB_RULE_ALL_STATES;
+        if (chain.is_broken) break;
+        memcpy(chain.links + links, rules[i].links, (size_t)more * sizeof *chain.links);
+        memcpy(chain.settings + settings, rules[i].settings,
+               (size_t)numbers * sizeof *chain.settings);
+        links += more, settings += numbers;
+    }
+    if (chain.is_broken && !wb_failed())
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "wb_rule_chain: a chain has at most %d rules, %d settings and %d states",
+                      WB_RULE_LINKS, WB_RULE_ALL_SETTINGS, WB_RULE_ALL_STATES);
+    return chain;
+}
+
+/* ---- walking ---- */
+
+bool wb_rule_next(const wb_rule *rule, wb_rule_place *at) {
+    if (at->row && (++at->value, ++at->setting < wb_rule_settings(at->row))) return true;
+    while (at->link < WB_RULE_LINKS && rule->links[at->link]) {
+        at->row = rule->links[at->link++], at->setting = 0;
+        if (wb_rule_settings(at->row) > 0) return true;
+    }
+    return false;
+}
+
+const wb_rule_state *wb_rule_state_of(const wb_rule *rule, int number, wb_rule_place *place) {
+    *place = (wb_rule_place){.row = NULL};
+    for (int i = 0; i < wb_rule_links(rule); i++) {
+        const int count = wb_rule_row_states(rule->links[i]);
+        place->row = rule->links[i], place->link = i;
+        if (number < count) return &rule->links[i]->states[number];
+        number -= count;
+        place->value += wb_rule_settings(rule->links[i]);
+    }
+    return NULL;
+}
+
+const char *wb_rule_state_name(const wb_rule *rule, int number, char text[WB_STATE_NAME_BYTES]) {
+    wb_rule_place place;
+    const char *name = wb_rule_state_of(rule, number, &place)->name;
+    (void)snprintf(text, WB_STATE_NAME_BYTES, "%s", name);
+    for (int i = 0; i < number; i++) {
+        wb_rule_place earlier;
+        if (strcmp(wb_rule_state_of(rule, i, &earlier)->name, name) == 0)
+            (void)snprintf(text, WB_STATE_NAME_BYTES, "%s_%d", name, place.link + 1);
+    }
+    return text;
+}
+
+double wb_rule_start_of(const wb_rule *rule, const wb_rule_state *state,
+                        const wb_rule_place *place) {
+    if (state->start == WB_START_ONE) return 1;
+    for (int i = 0; state->start == WB_START_SETTING && i < wb_rule_settings(place->row); i++)
+        if (strcmp(place->row->settings[i].name, state->setting) == 0)
+            return rule->settings[place->value + i];
+    return 0;
+}
+
+/* ---- checks ---- */
+
+static const char *wanted(wb_setting_kind kind, double value) {
+    switch (kind) {
+    case WB_SETTING_RATE:
+        return value >= 0 && !isinf(value) ? NULL : "at least 0, and finite";
+    case WB_SETTING_FRACTION:
+        return value >= 0 && value < 1 ? NULL : "at least 0 and below 1";
+    case WB_SETTING_COUNT:
+        return value >= 1 && value == floor(value) && value < 0x1p53 ? NULL
+                                                                     : "a whole number above 0";
+    case WB_SETTING_FLAG:
+        return value == 0 || value == 1 ? NULL : "0 or 1";
+    default:
+        return isnan(value) ? "a number" : NULL;
+    }
+}
+
+wb_status wb_setting_check(const char *function, const wb_rule_row *row, int setting,
+                           double value) {
+    const char *what = wanted(row->settings[setting].kind, value);
+    return what ? wb_fail(WB_ERROR_ARGUMENT, "%s: %s: %s must be %s, got %g", function, row->name,
+                          row->settings[setting].name, what, value)
+                : WB_OK;
+}
+
 wb_status wb_rule_check(const char *function, const wb_rule *rule) {
-    if (!(rule->eta >= 0))
-        return wb_fail(WB_ERROR_ARGUMENT, "%s: the learning rate %g is negative", function,
-                       rule->eta);
-    if (!(rule->rho >= 0 && rule->rho < 1) || !(rule->beta1 >= 0 && rule->beta1 < 1) ||
-        !(rule->beta2 >= 0 && rule->beta2 < 1))
-        return wb_fail(WB_ERROR_ARGUMENT,
-                       "%s: rho %g, beta1 %g, beta2 %g: each is at least 0 and below 1", function,
-                       rule->rho, rule->beta1, rule->beta2);
-    if (!(rule->epsilon >= 0) || !(rule->lambda >= 0))
-        return wb_fail(WB_ERROR_ARGUMENT, "%s: epsilon %g and lambda %g are not negative", function,
-                       rule->epsilon, rule->lambda);
+    if (rule->is_broken && wb_failed()) return wb_error_status();
+    if (rule->is_broken)
+        return wb_fail(WB_ERROR_ARGUMENT, "%s: the rule's maker has failed", function);
+    for (wb_rule_place at = {.row = NULL}; wb_rule_next(rule, &at);) {
+        const wb_status status =
+            wb_setting_check(function, at.row, at.setting, rule->settings[at.value]);
+        if (status != WB_OK) return status;
+    }
     return WB_OK;
+}
+
+/* "eta, rho": what the rule can be asked for, each once. */
+void wb_rule_list_settings(const wb_rule *rule, char *text, size_t size) {
+    size_t length = 0;
+    text[0] = 0;
+    for (wb_rule_place at = {.row = NULL}; wb_rule_next(rule, &at);) {
+        const int n = snprintf(text + length, size - length, "%s%s", length ? ", " : "",
+                               at.row->settings[at.setting].name);
+        if (n < 0 || (length += (size_t)n) >= size) return;
+    }
+}
+
+wb_status wb_rule_set(const char *function, wb_rule *rule, const char *name, double value,
+                      int *found) {
+    for (wb_rule_place at = {.row = NULL}; wb_rule_next(rule, &at);) {
+        if (strcmp(at.row->settings[at.setting].name, name) != 0) continue;
+        const wb_status status = wb_setting_check(function, at.row, at.setting, value);
+        if (status != WB_OK) return status;
+        rule->settings[at.value] = value;
+        if (at.row->settings[at.setting].kind != WB_SETTING_FLAG)
+            rule->late |= UINT32_C(1) << at.value;
+        ++*found;
+    }
+    return WB_OK;
+}
+
+bool wb_rule_equal(const wb_rule *a, const wb_rule *b) {
+    return memcmp(a->links, b->links, sizeof a->links) == 0 &&
+           memcmp(a->settings, b->settings, sizeof a->settings) == 0;
 }

@@ -1,13 +1,12 @@
 /* One step: new parameters and state as recipes, computed together with loss and gradients in one
  * plan. */
-#include "ops/update.h"
 #include "array/state.h"
-
-#include <math.h>
+#include "ops/step.h"
 
 #include "base/memory.h"
 #include "evaluate/evaluate.h"
 #include "layers/layer.h"
+#include "ops/ops.h"
 #include "optimise/optimiser.h"
 
 /* ---- checks ---- */
@@ -56,12 +55,9 @@ static wb_array *sum_of_group(const wb_optimiser *o, const wb_gradients *g,
     return sum;
 }
 
-/* True where x is neither infinite nor NaN. */
-static wb_array *is_finite(wb_array *x) { return wb_eq(wb_sub(x, x), wb_number(0)); }
-
-/* Scales all gradients so that their common norm is at most clip_norm; the guard then looks at the
- * norm, too. */
-static wb_array *clip(wb_optimiser *o, wb_array *guard) {
+/* Scales all gradients so that their common norm is at most clip_norm; what is watched is then
+ * finite if the norm is, too. */
+static wb_array *clip(wb_optimiser *o, wb_array *watched) {
     wb_array *squares = NULL;
     for (int64_t i = 0; i < o->group_count; i++) {
         wb_array *g = o->sums[i];
@@ -70,63 +66,77 @@ static wb_array *clip(wb_optimiser *o, wb_array *guard) {
         wb_array *square = wb_sum(wb_square(g));
         squares = squares ? wb_add(squares, square) : square;
     }
-    if (!squares) return guard;
+    if (!squares) return watched;
     wb_array *norm = wb_sqrt(squares);
     wb_array *scale = wb_min(wb_number(1), wb_div(wb_number(o->clip_norm), norm));
     for (int64_t i = 0; i < o->group_count; i++)
         if (o->sums[i])
             o->sums[i] = wb_mul(o->sums[i], wb_cast(scale, (wb_dtype)o->sums[i]->dtype));
-    wb_array *finite = is_finite(norm);
-    return guard ? wb_and(guard, finite) : finite;
+    return wb_add(watched, norm);
 }
 
-/* Sets the late numbers for a group's next step; groups in step share them. */
-static bool set_rates(wb_optimiser *o, int64_t steps) {
-    if (o->late_steps == steps) return true;
-    const wb_rule *rule = &o->rule;
-    const bool adam = rule->kind == WB_ADAM || rule->kind == WB_ADAMW;
-    const double t = (double)steps;
-    o->rate = wb_late(adam ? rule->eta / (1 - pow(rule->beta1, t)) : rule->eta);
-    o->correction = adam ? wb_late(1 / (1 - pow(rule->beta2, t))) : NULL;
-    o->decay = rule->kind == WB_ADAMW && rule->lambda > 0
-                   ? wb_late(rule->decoupled ? rule->lambda : rule->eta * rule->lambda)
-                   : NULL;
-    o->late_steps = steps;
-    return o->rate && (!adam || o->correction);
+/* ---- cohorts ---- */
+
+/* Those of a cohort that have no gradient become one of their own, which does not count. */
+static bool split(wb_optimiser *o, int64_t cohort, int64_t taking_part) {
+    if (taking_part > 0) {
+        if (!WB_GROW(o->cohorts, o->cohort_count, o->cohort_capacity)) return false;
+        o->cohorts[o->cohort_count] = (wb_cohort){.rule = o->cohorts[cohort].rule,
+                                                  .count = wb_hold(o->cohorts[cohort].count)};
+        for (int64_t i = 0; i < o->group_count; i++)
+            if (o->groups[i].cohort == cohort && !o->sums[i]) o->groups[i].cohort = o->cohort_count;
+        cohort = o->cohort_count++;
+    }
+    wb_cohort *absent = &o->cohorts[cohort];
+    if (!absent->count) absent->count = wb_hold(o->count);
+    return true;
 }
 
-static wb_status apply_rule(wb_optimiser *o, int64_t index, wb_array *guard) {
+/* So that the groups of a cohort have a gradient, all or none. */
+static bool split_cohorts(wb_optimiser *o) {
+    for (int64_t c = o->cohort_count - 1; c >= 0; c--) {
+        int64_t groups = 0, taking_part = 0;
+        for (int64_t i = 0; i < o->group_count; i++) {
+            if (o->groups[i].cohort != c) continue;
+            groups++;
+            taking_part += o->sums[i] != NULL;
+        }
+        o->cohorts[c].numbers = NULL, o->cohorts[c].fresh_count = NULL;
+        if (taking_part < groups && !split(o, c, taking_part)) return false;
+    }
+    return true;
+}
+
+/* The numbers of a cohort's step, when its first group asks for them. */
+static wb_array *numbers_of(wb_optimiser *o, wb_cohort *c, wb_array *watched) {
+    if (c->numbers) return c->numbers;
+    c->numbers = wb_step_numbers(&c->rule, watched, c->count ? c->count : o->count);
+    if (c->count)
+        c->fresh_count = wb_step_counted(c->numbers);
+    else if (!o->fresh_count)
+        o->fresh_count = wb_step_counted(c->numbers);
+    return c->numbers;
+}
+
+static wb_status apply_rule(wb_optimiser *o, int64_t index, wb_array *watched) {
     const wb_tie_group *group = &o->groups[index];
-    wb_array *p = *o->members[group->first].slot, *g = o->sums[index], *out[3] = {NULL, NULL, NULL};
+    wb_cohort *cohort = &o->cohorts[group->cohort];
+    wb_array *p = *o->members[group->first].slot, *out[1 + WB_RULE_ALL_STATES] = {NULL};
     if (group->states[0] && group->states[0]->device != p->device)
         return wb_fail(WB_ERROR_DEVICE,
                        "wb_update: a parameter %s is on %s, its state on %s; "
                        "wb_move(device, optimiser) moves both",
                        wb_text_of(p), wb_device_name(p->device),
                        wb_device_name(group->states[0]->device));
-    if (!set_rates(o, group->steps + 1)) return WB_ERROR_MEMORY;
-    wb_status status = WB_OK;
-    if (o->rule.kind == WB_DESCENT) {
-        status = wb_step_descent(p, g, o->rate, guard, out);
-    } else if (o->rule.kind == WB_MOMENTUM) {
-        status = wb_step_momentum(p, g, group->states[0], o->rule.rho, o->rate, guard, out);
-    } else {
-        const wb_adam_step step = {p,
-                                   g,
-                                   group->states[0],
-                                   group->states[1],
-                                   o->rule.beta1,
-                                   o->rule.beta2,
-                                   o->rule.epsilon,
-                                   o->rate,
-                                   o->correction,
-                                   o->decay,
-                                   guard};
-        status = wb_step_adam(&step, out);
-    }
+    wb_array *numbers = numbers_of(o, cohort, watched);
+    if (!numbers) return wb_error_status();
+    int states = 0;
+    while (states < WB_RULE_ALL_STATES && group->states[states]) states++;
+    const wb_status status = wb_step_make(numbers, p, o->sums[index], states, group->states, out);
     if (status == WB_OK && !out[0]) return wb_error_status();
     o->members[group->first].fresh = out[0];
-    for (int k = 0; k < WB_MAX_STATES; k++) o->fresh_states[index * WB_MAX_STATES + k] = out[k + 1];
+    for (int k = 0; k < WB_RULE_ALL_STATES; k++)
+        o->fresh_states[index * WB_RULE_ALL_STATES + k] = out[k + 1];
     return status;
 }
 
@@ -156,22 +166,50 @@ static wb_status sum_groups(wb_optimiser *o, const wb_gradients *g) {
     return WB_OK;
 }
 
-/* Builds all recipes; changes no slot. */
-static wb_status build(wb_optimiser *o, const wb_gradients *g) {
-    if (sum_groups(o, g) != WB_OK) return wb_error_status();
-    wb_array *guard = g->loss ? is_finite(g->loss) : NULL;
-    if (g->loss && !guard) return wb_error_status();
-    if (guard && guard->ndim) guard = wb_reshape_make(guard, 0, NULL);
-    if (o->clip_norm > 0) guard = clip(o, guard);
-    o->late_steps = 0;
+/* A count where the loss is computed: a model that was moved alone has left it behind, which does
+ * not matter to a rule without states. One that was lost in a device error starts from the steps
+ * made. */
+static bool bring_count(const wb_optimiser *o, const wb_device *device, wb_array **count) {
+    const bool is_lost = wb_is_lost(*count);
+    if (!is_lost && (*count)->device == device) return true;
+    wb_array *here = is_lost ? wb_optimiser_new_count(o->step, NULL) : wb_move_node(device, *count);
+    if (!here) return false;
+    here->device = device;
+    if (wb_evaluate(1, &here) != WB_OK) return false;
+    wb_unhold(*count);
+    *count = wb_hold(here);
+    return true;
+}
+
+static bool bring_counts(wb_optimiser *o, const wb_device *device) {
+    bool good = bring_count(o, device, &o->count);
+    for (int64_t i = 0; i < o->cohort_count && good; i++)
+        good = !o->cohorts[i].count || bring_count(o, device, &o->cohorts[i].count);
+    return good;
+}
+
+/* The step of each group, and the number of steps, which counts where no group does. */
+static wb_status build_steps(wb_optimiser *o, wb_array *watched) {
+    if (watched->device && !bring_counts(o, watched->device)) return wb_error_status();
+    if (!split_cohorts(o)) return WB_ERROR_MEMORY;
+    o->fresh_count = NULL;
     for (int64_t i = 0; i < o->group_count; i++) {
         o->members[o->groups[i].first].fresh = NULL;
         if (!o->sums[i]) continue;
-        wb_status status = apply_rule(o, i, guard);
+        wb_status status = apply_rule(o, i, watched);
         if (status == WB_OK) status = spread(o, &o->groups[i]);
         if (status != WB_OK) return status;
     }
-    return WB_OK;
+    if (!o->fresh_count)
+        o->fresh_count = wb_step_counted(wb_step_numbers(&o->rule, watched, o->count));
+    return o->fresh_count ? WB_OK : wb_error_status();
+}
+
+/* Builds all recipes; changes no slot. */
+static wb_status build(wb_optimiser *o, const wb_gradients *g) {
+    if (sum_groups(o, g) != WB_OK) return wb_error_status();
+    wb_array *watched = o->clip_norm > 0 ? clip(o, g->loss) : g->loss;
+    return watched ? build_steps(o, watched) : wb_error_status();
 }
 
 /* ---- the exchange ---- */
@@ -179,42 +217,72 @@ static wb_status build(wb_optimiser *o, const wb_gradients *g) {
 static void exchange(wb_array **slot, wb_array **other) {
     wb_array *old = *slot;
     *slot = wb_hold(*other);
-    wb_unhold(old); /* lives on: an input of the new one's recipe, or kept by keep_views */
+    wb_unhold(old); /* lives on: an input of the new one's recipe, or kept by keep_old */
     *other = old;
 }
 
-/* The scope keeps old views, which are no inputs of the new ones, should the step be taken back. */
-static bool keep_views(const wb_optimiser *o) {
+/* The scope keeps what may be wanted should the step be taken back: old views, which are no inputs
+ * of the new ones, and counts, so that they are not written in place. */
+static bool keep_old(const wb_optimiser *o) {
+    if (!wb_scope_add(o->count)) return false;
+    for (int64_t i = 0; i < o->cohort_count; i++)
+        if (o->cohorts[i].fresh_count && !wb_scope_add(o->cohorts[i].count)) return false;
     for (int64_t i = 0; i < o->member_count; i++)
         if (o->members[i].is_view && !wb_scope_add(*o->members[i].slot)) return false;
     return true;
 }
 
-/* Exchanges what slots and states hold with what is fresh; calling it again takes that back. */
-static void swap(wb_optimiser *o) {
+/* What the step renews: slots with what they will hold. Calls tell for each. */
+typedef void renewal_fn(wb_optimiser *o, wb_array **slot, wb_array **fresh);
+
+static void each_parameter_and_state(wb_optimiser *o, renewal_fn *tell) {
     for (int64_t i = 0; i < o->group_count; i++) {
-        if (!o->sums[i]) continue;
         wb_tie_group *group = &o->groups[i];
+        wb_array **fresh = o->fresh_states + i * WB_RULE_ALL_STATES;
+        if (!o->sums[i]) continue;
         for (int64_t k = group->first; k >= 0; k = o->members[k].next)
-            exchange(o->members[k].slot, &o->members[k].fresh);
-        for (int k = 0; k < wb_rule_states(&o->rule); k++)
-            exchange(&group->states[k], &o->fresh_states[i * WB_MAX_STATES + k]);
+            tell(o, o->members[k].slot, &o->members[k].fresh);
+        for (int k = 0; k < WB_RULE_ALL_STATES && group->states[k]; k++)
+            tell(o, &group->states[k], &fresh[k]);
     }
 }
 
-/* What the slots will hold, flagged as data of their own; how many. */
-static int list_settled(const wb_optimiser *o) {
-    int count = 0;
-    for (int64_t i = 0; i < o->group_count; i++) {
-        if (!o->sums[i]) continue;
-        const wb_tie_group *group = &o->groups[i];
-        for (int64_t k = group->first; k >= 0; k = o->members[k].next)
-            if (k == group->first || o->members[k].is_view) o->roots[count++] = o->members[k].fresh;
-        for (int k = 0; k < wb_rule_states(&o->rule); k++)
-            o->roots[count++] = o->fresh_states[i * WB_MAX_STATES + k];
-    }
-    for (int i = 0; i < count; i++) o->roots[i]->flags |= WB_NODE_SETTLED;
-    return count;
+static void each_count(wb_optimiser *o, renewal_fn *tell) {
+    for (int64_t i = 0; i < o->cohort_count; i++)
+        if (o->cohorts[i].fresh_count) tell(o, &o->cohorts[i].count, &o->cohorts[i].fresh_count);
+    tell(o, &o->count, &o->fresh_count);
+}
+
+static void exchange_one(wb_optimiser *o, wb_array **slot, wb_array **fresh) {
+    (void)o;
+    exchange(slot, fresh);
+}
+
+/* Exchanges what slots hold with what is fresh; calling it again takes that back. */
+static void swap(wb_optimiser *o) {
+    each_parameter_and_state(o, exchange_one);
+    each_count(o, exchange_one);
+}
+
+static void list_one(wb_optimiser *o, wb_array **slot, wb_array **fresh) {
+    (void)slot;
+    o->roots[o->settled_count++] = *fresh;
+}
+
+/* Each once: members of a group that are no views of the first one share its array. */
+static void list_and_flag(wb_optimiser *o, wb_array **slot, wb_array **fresh) {
+    if ((*fresh)->flags & WB_NODE_SETTLED) return;
+    (*fresh)->flags |= WB_NODE_SETTLED;
+    list_one(o, slot, fresh);
+}
+
+/* What the slots will hold: how many. Parameters and states are flagged as data that is written in
+ * place; counts alternate between two places, so that a device error leaves the old one. */
+static int list_settled(wb_optimiser *o) {
+    o->settled_count = 0;
+    each_parameter_and_state(o, list_and_flag);
+    each_count(o, list_one);
+    return o->settled_count;
 }
 
 /* Everything that the step computes: all in one plan. */
@@ -222,22 +290,22 @@ static int list_roots(const wb_optimiser *o, const wb_gradients *g, int count) {
     for (int64_t k = 0; k < g->distinct; k++)
         if (g->values[k]) o->roots[count++] = g->values[k];
     if (g->loss) o->roots[count++] = g->loss;
-    return count + wb_state_pending(o->state_room, o->roots + count);
+    return count + wb_state_pending((int)(o->root_room - count), o->roots + count);
 }
 
-/* Layers' state writes, as many as there are, are computed with the rest. */
-static bool reserve_states(wb_optimiser *o) {
-    const int states = wb_state_pending(0, NULL);
-    if (states <= o->state_room) return true;
-    wb_array **roots = wb_resize(o->roots, (size_t)(o->root_room + states) * sizeof *roots);
+/* Room for all roots of the step; layers' state writes, as many as there are, are computed with the
+ * rest. */
+static bool reserve_roots(wb_optimiser *o) {
+    const int64_t wanted = 2 * o->member_count + WB_RULE_ALL_STATES * o->group_count +
+                           o->cohort_count + 2 + wb_state_pending(0, NULL);
+    if (wanted <= o->root_room) return true;
+    wb_array **roots = wb_resize(o->roots, (size_t)wanted * sizeof *roots);
     if (!roots) return false;
-    o->roots = roots, o->state_room = states;
+    o->roots = roots, o->root_room = wanted;
     return true;
 }
 
 static void count_step(wb_optimiser *o) {
-    for (int64_t i = 0; i < o->group_count; i++)
-        if (o->sums[i]) o->groups[i].steps++;
     for (int64_t i = 0; i < o->member_count; i++) o->members[i].seen = *o->members[i].slot;
     o->step++;
 }
@@ -251,7 +319,7 @@ static wb_status abandon(wb_status status) {
  * it may work in place; and computes it. */
 static wb_status compute(wb_optimiser *o, const wb_gradients *g, int settled, int leaving) {
     const wb_status closed = wb_scope_close_leaving(leaving, o->roots);
-    if (closed != WB_OK || !keep_views(o) || !reserve_states(o)) return wb_error_status();
+    if (closed != WB_OK || !keep_old(o) || !reserve_roots(o)) return wb_error_status();
     swap(o);
     const wb_status status = wb_evaluate(list_roots(o, g, settled), o->roots);
     if (status != WB_OK) {
@@ -265,7 +333,8 @@ static wb_status compute(wb_optimiser *o, const wb_gradients *g, int settled, in
 
 static wb_status run(wb_optimiser *o, const wb_gradients *g) {
     if (!wb_scope_begin()) return WB_ERROR_MEMORY;
-    const wb_status status = build(o, g);
+    wb_status status = build(o, g);
+    if (status == WB_OK && !reserve_roots(o)) status = WB_ERROR_MEMORY;
     if (status != WB_OK) return abandon(status);
     const int settled = list_settled(o);
     return compute(o, g, settled, settled);
@@ -292,6 +361,7 @@ static wb_status run_whole(wb_optimiser *o, wb_gradients *g, wb_loss_fn *loss,
     wb_array *l = wb_gradients_make(function, g, loss, batch, user);
     wb_status status = l ? check(function, o, g->model, g) : wb_error_status();
     if (status == WB_OK) status = build(o, g);
+    if (status == WB_OK && !reserve_roots(o)) status = WB_ERROR_MEMORY;
     if (status != WB_OK) return abandon(status);
     const int settled = list_settled(o);
     o->roots[settled] = l;

@@ -6,6 +6,7 @@
 #include <weber/show.h>
 
 #include "layers/layer.h"
+#include "ops/step.h"
 #include "optimise/optimiser.h"
 
 enum { COMMENT_COLUMN = 40, LAST_COLUMN = 20, LINE_BYTES = 512 };
@@ -221,24 +222,47 @@ static void print_model(FILE *file, wb_layer *model) {
 
 /* ---- optimisers ---- */
 
-static void rule_text(const wb_rule *rule, char *text, size_t size) {
-    switch (rule->kind) {
-    case WB_DESCENT:
-        (void)snprintf(text, size, "Descent(eta=%g)", rule->eta);
-        return;
-    case WB_MOMENTUM:
-        (void)snprintf(text, size, "Momentum(eta=%g, rho=%g)", rule->eta, rule->rho);
-        return;
-    case WB_ADAM:
-        (void)snprintf(text, size, "Adam(eta=%g, beta=(%g, %g), epsilon=%g)", rule->eta,
-                       rule->beta1, rule->beta2, rule->epsilon);
-        return;
-    case WB_ADAMW:
-        (void)snprintf(text, size, "AdamW(eta=%g, beta=(%g, %g), lambda=%g, epsilon=%g, couple=%s)",
-                       rule->eta, rule->beta1, rule->beta2, rule->lambda, rule->epsilon,
-                       rule->decoupled ? "false" : "true");
-        return;
+/* True if a name of the row's ends in 1 and the next one is the same with a 2: "beta1", "beta2". */
+static bool is_pair(const wb_rule_row *row, int i, int count) {
+    const char *name = row->settings[i].name;
+    const size_t n = strlen(name) - 1;
+    return i + 1 < count && name[n] == '1' && strlen(row->settings[i + 1].name) == n + 1 &&
+           row->settings[i + 1].name[n] == '2' && memcmp(name, row->settings[i + 1].name, n) == 0;
+}
+
+/* "Adam(eta=0.001, beta=(0.9, 0.999), epsilon=1e-08)" */
+static void print_link(FILE *file, const wb_rule_row *row, const double *values) {
+    const int count = wb_rule_settings(row);
+    (void)fprintf(file, "%s(", row->name);
+    for (int i = 0; i < count; i++) {
+        const wb_rule_setting *s = &row->settings[i];
+        const char *name = s->flux ? s->flux : s->name;
+        if (i) (void)fprintf(file, ", ");
+        if (s->kind == WB_SETTING_FLAG) {
+            const bool is_opposite = name[0] == '!';
+            (void)fprintf(file, "%s=%s", name + is_opposite,
+                          (values[i] != 0) != is_opposite ? "true" : "false");
+        } else if (is_pair(row, i, count)) {
+            (void)fprintf(file, "%.*s=(%g, %g)", (int)strlen(name) - 1, name, values[i],
+                          values[i + 1]);
+            i++;
+        } else {
+            (void)fprintf(file, "%s=%g", name, values[i]);
+        }
     }
+    (void)fprintf(file, ")");
+}
+
+static void print_rule(FILE *file, const wb_rule *rule) {
+    const int links = wb_rule_links(rule);
+    const double *values = rule->settings;
+    if (links != 1) (void)fprintf(file, "OptimiserChain(");
+    for (int i = 0; i < links; i++) {
+        if (i) (void)fprintf(file, ", ");
+        print_link(file, rule->links[i], values);
+        values += wb_rule_settings(rule->links[i]);
+    }
+    if (links != 1) (void)fprintf(file, ")");
 }
 
 typedef struct leaf_printer {
@@ -268,21 +292,30 @@ static bool print_leaf(wb_visitor *visitor, const wb_path *path, wb_array **slot
         return true;
     }
     const wb_array *state = group->states[0];
-    const char *name = group->states[1] ? "m, v: " : "v: ";
+    const wb_rule *rule = wb_group_rule(p->optimiser, group);
+    (void)fprintf(p->file, "Leaf(");
+    for (int k = 0; k < wb_rule_states(rule); k++) {
+        char name[WB_STATE_NAME_BYTES];
+        (void)fprintf(p->file, "%s%s", k ? ", " : "", wb_rule_state_name(rule, k, name));
+    }
     if (state)
-        (void)fprintf(p->file, "Leaf(%s%s %s),\n", name, wb_dtype_name((wb_dtype)state->dtype),
-                      wb_text_of(state));
-    else
-        (void)fprintf(p->file, "Leaf(),\n");
+        (void)fprintf(p->file, ": %s %s", wb_dtype_name((wb_dtype)state->dtype), wb_text_of(state));
+    (void)fprintf(p->file, ")");
+    if (!wb_rule_equal(rule, &p->optimiser->rule)) {
+        (void)fprintf(p->file, " by ");
+        print_rule(p->file, rule);
+    }
+    (void)fprintf(p->file, ",\n");
     return true;
 }
 
-static void print_optimiser(FILE *file, const wb_optimiser *o) {
-    char text[LINE_BYTES];
-    rule_text(&o->rule, text, sizeof text);
-    (void)fprintf(file, "%s", text);
+static void print_optimiser(FILE *file, wb_optimiser *o) {
+    const int64_t steps = wb_step(o), skipped = wb_skipped(o);
+    print_rule(file, &o->rule);
     if (o->clip_norm > 0) (void)fprintf(file, ", clip_norm=%g", o->clip_norm);
-    (void)fprintf(file, ", %lld step%s (\n", (long long)o->step, o->step == 1 ? "" : "s");
+    (void)fprintf(file, ", %lld step%s", (long long)steps, steps == 1 ? "" : "s");
+    if (skipped) (void)fprintf(file, ", %lld skipped", (long long)skipped);
+    (void)fprintf(file, " (\n");
     leaf_printer p = {.visitor = {.array = print_leaf}, .file = file, .optimiser = o};
     (void)wb_visit(&p.visitor, o->model);
     (void)fprintf(file, ")\n");

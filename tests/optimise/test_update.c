@@ -174,6 +174,34 @@ static void the_guard_keeps_everything(void **state) { /* values 10 */
     wb_free(o), wb_free(model);
 }
 
+/* Steps with a loss that is nan are as if they had not been. */
+static void skipped_steps_do_not_count(void **state) { /* values 10 */
+    (void)state;
+    const wb_rule rules[] = {wb_descent(), wb_momentum(.eta = 0.1), wb_adam(.eta = 0.1),
+                             wb_adamw(.eta = 0.1, .lambda = 0.1)};
+    for (int r = 0; r < 4; r++) {
+        wb_layer *model = wb_tree(wb_vector(1, 2), wb_vector(3)), *spared = wb_clone(model);
+        wb_optimiser *o = wb_setup(rules[r], model), *of_spared = wb_setup(rules[r], spared);
+        for (int i = 1; i <= 10; i++) {
+            const bool is_bad = i == 3 || i == 7;
+            wb_array *g = wb_vector(is_bad ? (float)NAN : (float)sin(i), 1);
+            wb_array *second = wb_vector((float)i); /* has no gradient at each third step */
+            wb_array *l = along(model, "1", g), *s = along(spared, "1", g);
+            if (i % 3) l = wb_add(l, along(model, "2", second));
+            if (i % 3) s = wb_add(s, along(spared, "2", second));
+            assert_int_equal(step(o, model, l), WB_OK);
+            if (!is_bad) assert_int_equal(step(of_spared, spared, s), WB_OK);
+            assert_int_equal(wb_skipped(o), (i >= 3) + (i >= 7));
+        }
+        assert_int_equal(wb_step(o), 8);
+        assert_int_equal(wb_step(of_spared), 8);
+        assert_int_equal(wb_skipped(of_spared), 0);
+        assert_true(wb_approx(wb_get(model, "1"), wb_get(spared, "1"), 0, 0, NULL, 0));
+        assert_true(wb_approx(wb_get(model, "2"), wb_get(spared, "2"), 0, 0, NULL, 0));
+        wb_free(o), wb_free(of_spared), wb_free(model), wb_free(spared);
+    }
+}
+
 static void the_norm_is_clipped_over_all(void **state) {
     (void)state;
     wb_layer *model = wb_tree(wb_vector(0), wb_vector(0));
@@ -196,9 +224,36 @@ static void adjust_is_literal(void **state) {
     assert_int_equal(step(o, model, along(model, "1", wb_vector(1))), WB_OK);
     assert_values(wb_get(model, "1"), 1e-6, 0.81);
     assert_int_equal(wb_adjust(o, -1), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "wb_adjust: the learning rate -1 is negative");
+    assert_error(WB_ERROR_ARGUMENT, "Momentum: eta must be at least 0, and finite, got -1");
     assert_null(wb_setup(wb_adam(.eta = -1), model));
-    assert_error(WB_ERROR_ARGUMENT, "wb_setup: the learning rate -1 is negative");
+    assert_error(WB_ERROR_ARGUMENT, "wb_setup: Adam: eta must be at least 0, and finite, got -1");
+    wb_free(o), wb_free(model);
+}
+
+static void settings_are_adjusted_by_name(void **state) {
+    (void)state;
+    wb_layer *model = wb_tree(wb_vector(4, 3, 2)); /* A27 */
+    wb_optimiser *o = wb_setup(wb_momentum(.eta = 0.1), model);
+    const float g[] = {1, 10, 100};
+    wb_array *gradient = wb_from(WB_F32, g, 3);
+    assert_int_equal(step(o, model, along(model, "1", gradient)), WB_OK);
+    assert_values(wb_get(model, "1"), 1e-5, 3.9, 2, -8);
+    assert_int_equal(wb_adjust_named(o, "eta", 0.3), WB_OK);
+    assert_int_equal(wb_adjust_named(o, "rho", 0.7), WB_OK);
+    assert_int_equal(step(o, model, along(model, "1", gradient)), WB_OK);
+    assert_values(wb_get(model, "1"), 1e-4, 3.53, -1.7, -45);
+    const int64_t misses = wb_plan_status().misses;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(wb_adjust_named(o, "rho", 0.1 * i), WB_OK);
+        assert_int_equal(wb_adjust(o, 0.01 * i), WB_OK);
+        assert_int_equal(step(o, model, along(model, "1", gradient)), WB_OK);
+    }
+    if (!getenv("WEBER_EAGER")) assert_int_equal(wb_plan_status().misses - misses, 0);
+    assert_int_equal(wb_adjust_named(o, "zeta", 1), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT,
+                 "wb_adjust_named: there is no setting \"zeta\"; there are: eta, rho");
+    assert_int_equal(wb_adjust_named(o, "rho", 1), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "Momentum: rho must be at least 0 and below 1, got 1");
     wb_free(o), wb_free(model);
 }
 
@@ -307,8 +362,10 @@ int main(void) {
         TEST(missing_gradients_leave_their_parameters),
         TEST(a_loss_without_parameters_warns_once),
         TEST(the_guard_keeps_everything),
+        TEST(skipped_steps_do_not_count),
         TEST(the_norm_is_clipped_over_all),
         TEST(adjust_is_literal),
+        TEST(settings_are_adjusted_by_name),
         TEST(element_types_are_kept),
         TEST(wrong_partners_are_refused),
         TEST(a_replaced_array_is_trained),

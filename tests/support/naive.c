@@ -262,7 +262,7 @@ static void scatter_add(naive *o, naive *const *in) {
                     updates->values[i + inner * (p + index->count * q)];
 }
 
-/* ---- sources, leaves, optimisers ---- */
+/* ---- sources, leaves ---- */
 
 static void source(naive *o, naive *const *in) {
     (void)in;
@@ -284,46 +284,6 @@ static void read_memory(naive *o, naive *const *in) {
     assert_int_equal(wb_read_f64(x, list, o->count), WB_OK);
     for (int64_t i = 0; i < o->count; i++) o->values[i] = list[i];
     free(list);
-}
-
-static bool guard_is_false(const naive *guard) { return guard && guard->values[0] == 0; }
-
-static void adam(naive *o, naive *const *in) {
-    const wb_array *node = o->node;
-    const long double beta1 = wb_value_of(node->attributes[0]),
-                      beta2 = wb_value_of(node->attributes[1]);
-    const naive *decay = node->attributes[3] & 2 ? in[6] : NULL;
-    const naive *guard = node->attributes[3] & 1 ? in[decay ? 7 : 6] : NULL;
-    o->results[1] = naive_numbers(o->count), o->results[2] = naive_numbers(o->count);
-    for (int64_t i = 0; i < o->count; i++) {
-        const long double g = in[1]->values[i], p = in[0]->values[i];
-        const long double m = beta1 * in[2]->values[i] + (1 - beta1) * g,
-                          v = beta2 * in[3]->values[i] + (1 - beta2) * g * g;
-        const long double root = sqrtl(v * in[5]->values[0]) + wb_value_of(node->attributes[2]);
-        const long double step = m * in[4]->values[0] / root + (decay ? p * decay->values[0] : 0);
-        const bool kept = guard_is_false(guard);
-        o->values[i] = kept ? p : p - step;
-        o->results[1][i] = kept ? in[2]->values[i] : m,
-        o->results[2][i] = kept ? in[3]->values[i] : v;
-    }
-}
-
-static void momentum(naive *o, naive *const *in) {
-    const naive *guard = o->node->attributes[1] ? in[4] : NULL;
-    o->results[1] = naive_numbers(o->count);
-    for (int64_t i = 0; i < o->count; i++) {
-        const long double v = wb_value_of(o->node->attributes[0]) * in[2]->values[i] +
-                              in[3]->values[0] * in[1]->values[i];
-        o->values[i] = guard_is_false(guard) ? in[0]->values[i] : in[0]->values[i] - v;
-        o->results[1][i] = guard_is_false(guard) ? in[2]->values[i] : v;
-    }
-}
-
-static void descent(naive *o, naive *const *in) {
-    const naive *guard = o->node->attributes[0] ? in[3] : NULL;
-    for (int64_t i = 0; i < o->count; i++)
-        o->values[i] =
-            in[0]->values[i] - (guard_is_false(guard) ? 0 : in[2]->values[0] * in[1]->values[i]);
 }
 
 /* ---- the walk ---- */
@@ -371,9 +331,6 @@ static naive_rule *const rules[WB_OP_COUNT] = {
     [WB_OP_fold] = naive_unfold,
     [WB_OP_gather] = gather,
     [WB_OP_scatter_add] = scatter_add,
-    [WB_OP_adam] = adam,
-    [WB_OP_momentum] = momentum,
-    [WB_OP_descent] = descent,
     [WB_OP_part] = part,
 };
 

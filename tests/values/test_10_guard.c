@@ -49,11 +49,11 @@ static void a_bad_step_changes_nothing(void **state) {
         assert_int_equal(step(of_spared, spared, 0.5, -2), WB_OK);
         assert_int_equal(step(o, model, row->x1, row->x2), WB_OK);
         assert_same_bits(wb_get(model, "1"), wb_get(spared, "1"), row->name);
-        if (i < 2) { /* Adam's bias correction counts the step */
-            assert_int_equal(step(o, model, 0.25, 3), WB_OK);
-            assert_int_equal(step(of_spared, spared, 0.25, 3), WB_OK);
-            assert_same_bits(wb_get(model, "1"), wb_get(spared, "1"), row->name);
-        }
+        assert_int_equal(step(o, model, 0.25, 3), WB_OK);
+        assert_int_equal(step(of_spared, spared, 0.25, 3), WB_OK);
+        assert_same_bits(wb_get(model, "1"), wb_get(spared, "1"), row->name);
+        assert_int_equal(wb_skipped(o), 1);
+        assert_int_equal(wb_step(o), 2);
         assert_int_equal(step(o, model, 0.25, 3), WB_OK);
         assert_true(isfinite(wb_item(wb_sum(wb_get(model, "1")))));
         wb_free(o), wb_free(of_spared), wb_free(model), wb_free(spared);

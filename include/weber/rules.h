@@ -1,0 +1,168 @@
+/* weber/rules.h: the rules by which optimisers change parameters, and how to write one.
+ *
+ *     wb_optimiser *o = wb_setup(wb_rmsprop(.eta = 1e-3), model);
+ *     wb_optimiser *p = wb_setup(wb_rule_chain(wb_momentum(), my_rule(.strength = 2)), model);
+ *
+ * A rule is a plain value: rows, and numbers for their settings. A row says which settings and
+ * states the rule has, and what it takes off a parameter, as an expression in operations:
+ *
+ *     static wb_array *sign_step(wb_rule_at *at) { // x -= eta sign(g)
+ *         return wb_mul(wb_sign(at->g), wb_setting(at, "eta"));
+ *     }
+ *     static const wb_rule_row sign_row = {
+ *         .name = "Sign",
+ *         .settings = {{"eta", WB_SETTING_RATE, 0.01, offsetof(sign_desc, eta)}},
+ *         .step = sign_step};
+ *
+ *     typedef struct sign_desc {
+ *         char start_;
+ *         double eta;
+ *     } sign_desc;
+ *     #define sign(...) wb_rule_make(&sign_row, &(sign_desc){.start_ = 0, __VA_ARGS__})
+ *
+ * Everything else is there then: it chains, is saved, loaded, shown, moved, adjusted by name. */
+#ifndef WEBER_RULES_H
+#define WEBER_RULES_H
+
+#include "array.h"
+#include "error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- rows ---- */
+
+enum {
+    WB_RULE_LINKS = 6,         /* rows of a chain */
+    WB_RULE_STATES = 4,        /* arrays of state of a row */
+    WB_RULE_SETTINGS = 8,      /* of a row */
+    WB_RULE_ALL_SETTINGS = 24, /* of a chain */
+    WB_RULE_ALL_STATES = 8,
+    WB_RULE_TOLD = 4
+};
+
+typedef enum wb_setting_kind {
+    WB_SETTING_RATE,     /* double, at least 0, finite */
+    WB_SETTING_FRACTION, /* double, at least 0 and below 1 */
+    WB_SETTING_NUMBER,   /* double, any but NaN */
+    WB_SETTING_COUNT,    /* int64_t, at least 1 */
+    WB_SETTING_FLAG      /* bool, false by default; the only kind whose change makes a new plan */
+} wb_setting_kind;
+
+typedef struct wb_rule_setting {
+    const char *name; /* in files, for wb_adjust_named, and that of the desc's member; NULL: none */
+    wb_setting_kind kind;
+    double fallback;  /* where the desc's member is 0; WB_ZERO there is 0 */
+    size_t offset;    /* of the desc's member */
+    const char *flux; /* what wb_show calls it, as Flux does; "!name": its opposite; NULL: name */
+} wb_rule_setting;
+
+typedef enum wb_rule_start {
+    WB_START_ZERO,
+    WB_START_ONE,
+    WB_START_X,      /* a copy of the parameter */
+    WB_START_SETTING /* the value of the setting named by `setting` */
+} wb_rule_start;
+
+/* An array of the parameter's sizes; f32 for f16 and bf16 parameters, else of their type. */
+typedef struct wb_rule_state {
+    const char *name; /* NULL: none */
+    wb_rule_start start;
+    const char *setting;
+} wb_rule_state;
+
+/* One parameter at one step, as a row sees it. Arrays are recipes: nothing is computed while a step
+ * runs, which is called once for a plan, not once for a step. It reads no value, and depends on
+ * nothing but this struct. */
+typedef struct wb_rule_at {
+    wb_array *x; /* the parameter, f32 for f16 and bf16; a row may replace it (by what decay leaves,
+                    say): what the last row returns is taken off the last x */
+    wb_array *g; /* the gradient, or what the row before has returned */
+    wb_array *t; /* one number: this step's, from 1; a row may replace it for those behind it */
+    wb_array *good; /* one bool: where it is false neither parameter nor state changes; a row may
+                       replace it for those behind it */
+    wb_array *state[WB_RULE_STATES]; /* replaced by their new values */
+    /* numbers for a backend that has the rule, by its row's name, as one loop (weber/plugin.h) */
+    wb_array *told[WB_RULE_TOLD];
+    const void *link_;
+} wb_rule_at;
+
+/* What x changes by, or what the next row has as g. */
+typedef wb_array *wb_rule_step(wb_rule_at *at);
+
+/* Rows, and what they refer to, are static: plans know a row by its address. */
+typedef struct wb_rule_row {
+    const char *name; /* in files, and for wb_show */
+    wb_rule_setting settings[WB_RULE_SETTINGS];
+    wb_rule_state states[WB_RULE_STATES];
+    wb_rule_step *step;
+} wb_rule_row;
+
+/* The value of a setting; 1 less it, 1 less it to the power t (for settings that are fractions):
+ * numbers, for operations. Another name is an error. */
+WB_API wb_array *wb_setting(const wb_rule_at *at, const char *name);
+WB_API wb_array *wb_setting_rest(const wb_rule_at *at, const char *name);
+WB_API wb_array *wb_setting_unbiased(const wb_rule_at *at, const char *name);
+WB_API bool wb_setting_is(const wb_rule_at *at, const char *name); /* of a flag */
+
+/* ---- rules ---- */
+
+/* A plain value, made by the macros below. */
+typedef struct wb_rule {
+    const wb_rule_row *links[WB_RULE_LINKS]; /* in order; NULL behind the last */
+    double settings[WB_RULE_ALL_SETTINGS];   /* those of the first link, then the next one's */
+    uint32_t late;  /* bit by bit: settings that were adjusted, whose value is no part of a plan */
+    bool is_broken; /* its maker has failed */
+} wb_rule;
+
+/* The rule of a row with the settings of its desc. */
+WB_API wb_rule wb_rule_make(const wb_rule_row *row, const void *desc);
+
+/* Several rules in order: each has as gradient what the one before would take off the parameter.
+ * Fails for more than WB_RULE_LINKS rows; wb_setup then gives NULL. */
+#define wb_rule_chain(...)                                                                         \
+    wb_rule_chain_make((int64_t)(sizeof((wb_rule[]){__VA_ARGS__}) / sizeof(wb_rule)),              \
+                       (wb_rule[]){__VA_ARGS__})
+WB_API wb_rule wb_rule_chain_make(int64_t count, const wb_rule *rules);
+
+/* The rules of Optimisers.jl. x parameter, g gradient, t step from 1; in descs 0 is the default,
+ * WB_ZERO is 0. */
+typedef struct wb_descent_desc {
+    char start_; /* makes an empty list legal */
+    double eta;  /* learning rate; default 0.1 */
+} wb_descent_desc;
+typedef struct wb_momentum_desc {
+    char start_;
+    double eta; /* default 0.01 */
+    double rho; /* default 0.9 */
+} wb_momentum_desc;
+typedef struct wb_adam_desc {
+    char start_;
+    double eta;          /* default 0.001 */
+    double beta1, beta2; /* default 0.9, 0.999 */
+    double epsilon;      /* default 1e-8 */
+    double lambda;       /* wb_adamw only: decay; default 0 */
+    bool decoupled;      /* wb_adamw only: decays by lambda x instead of eta lambda x */
+} wb_adam_desc;
+
+/* x -= eta g */
+#define wb_descent(...) wb_descent_make((wb_descent_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_rule wb_descent_make(wb_descent_desc desc);
+
+/* v = rho v + eta g;  x -= v */
+#define wb_momentum(...) wb_momentum_make((wb_momentum_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_rule wb_momentum_make(wb_momentum_desc desc);
+
+/* m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
+ * x -= eta m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon)      (Kingma and Ba 2015)
+ * wb_adamw also takes eta lambda x off (Loshchilov and Hutter 2019), or lambda x if decoupled. */
+#define wb_adam(...)  wb_adam_make((wb_adam_desc){.start_ = 0, __VA_ARGS__})
+#define wb_adamw(...) wb_adamw_make((wb_adam_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_rule wb_adam_make(wb_adam_desc desc);
+WB_API wb_rule wb_adamw_make(wb_adam_desc desc);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,28 @@
+/* One step of an optimiser's rule (weber/rules.h): a macro operation with several results, planned
+ * as one pass in place.
+ *
+ * `numbers` bundles what the steps of many parameters share: whether the step is good, how many
+ * steps before it were, and the rule's settings as late numbers. It is an input, and has no result
+ * of its own. */
+#ifndef WB_OPS_STEP_H
+#define WB_OPS_STEP_H
+
+#include <weber/rules.h>
+
+#include "array/array.h"
+
+/* The step is good where the watched number (a loss, say) is finite; count: how many good steps
+ * there were, i32, no dimensions. The bundle belongs to the scope. */
+wb_array *wb_step_numbers(const wb_rule *rule, wb_array *watched, wb_array *count);
+/* How many there are after this step. */
+wb_array *wb_step_counted(wb_array *numbers);
+
+/* out[0]: the new x; out[1] ..: the new states of the rule's rows in order, `count` of them, of x's
+ * sizes. Where the step is not good all keep their values. The results belong to the scope. */
+wb_status wb_step_make(wb_array *numbers, wb_array *x, wb_array *g, int count,
+                       wb_array *const *states, wb_array **out);
+
+int wb_rule_settings(const wb_rule_row *row); /* how many */
+int wb_rule_row_states(const wb_rule_row *row);
+
+#endif
