@@ -1,7 +1,6 @@
 #include "device/preferences.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/replace.h"
 #include "base/scratch.h"
 #include "device/toml.h"
 
@@ -123,65 +123,11 @@ static void make_folders(const char *path) {
     }
 }
 
-static bool write_all(int file, const char *text, size_t size_bytes) {
-    while (size_bytes > 0) {
-        const ssize_t written = write(file, text, size_bytes);
-        if (written < 0 && errno == EINTR) continue;
-        if (written < 0) return false;
-        text += written;
-        size_bytes -= (size_t)written;
-    }
-    return true;
-}
-
-/* A new file beside the given one; its name into fresh. */
-static int open_fresh(const char *path, char *fresh, size_t size_bytes) {
-    int file = -1;
-    for (int i = 0; i < 100; i++) {
-        (void)snprintf(fresh, size_bytes, "%s.%ld.%d", path, (long)getpid(), i);
-        file = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (file >= 0 || errno != EEXIST) break;
-    }
-    return file;
-}
-
-/* Those of the file that it takes the place of; another owner only where that is allowed. */
-static bool keep_permissions(int file, const char *path) {
-    struct stat status;
-    if (stat(path, &status) != 0) return true;
-    if (fchown(file, status.st_uid, status.st_gid) != 0) errno = 0;
-    return fchmod(file, status.st_mode & 07777) == 0;
-}
-
-/* That the new name is on the disk; a system that cannot say so is believed. */
-static void sync_folder(const char *path) {
-    char folder[PATH_MAX];
-    (void)snprintf(folder, sizeof folder, "%s", path);
-    char *slash = strrchr(folder, '/');
-    if (slash) slash[slash == folder] = 0;
-    const int opened = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (opened < 0) return;
-    (void)fsync(opened);
-    (void)close(opened);
-}
-
-/* The old file or the new one is there at any time. */
 static bool write_file(const char *path, const wb_toml *toml) {
-    char real[PATH_MAX], fresh[PATH_MAX + 32];
-    if (!realpath(path, real)) (void)snprintf(real, sizeof real, "%s", path);
-    const int file = open_fresh(real, fresh, sizeof fresh);
-    if (file < 0) return false;
-    bool ok = write_all(file, toml->text, toml->size_bytes) && keep_permissions(file, real) &&
-              fsync(file) == 0;
-    ok = close(file) == 0 && ok;
-    ok = ok && rename(fresh, real) == 0;
-    const int why = errno;
-    if (ok)
-        sync_folder(real);
-    else
-        (void)unlink(fresh);
-    errno = why;
-    return ok;
+    wb_replacement file;
+    if (!wb_replace_begin(&file, path)) return false;
+    const size_t written = fwrite(toml->text, 1, toml->size_bytes, file.stream);
+    return wb_replace_end(&file, written == toml->size_bytes);
 }
 
 typedef struct change {

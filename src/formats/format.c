@@ -1,7 +1,10 @@
 #include "formats/format.h"
 
+#include <errno.h>
 #include <string.h>
 #include <strings.h>
+
+#include "base/replace.h"
 
 static const wb_format *const formats[] = {&wb_format_bson, &wb_format_safetensors, &wb_format_npy,
                                            &wb_format_npz};
@@ -69,4 +72,19 @@ const wb_format *wb_format_of_file(const wb_file *file) {
     for (int i = 0; !format && i < FORMATS; i++)
         if (formats[i]->recognises(&file->map)) format = formats[i];
     return format ? format : unknown(file->path);
+}
+
+/* ---- writing ---- */
+
+static wb_status io_error(const char *path, const char *what) {
+    return wb_fail(WB_ERROR_IO, "%s: %s: %s", path, what, strerror(errno));
+}
+
+wb_status wb_write_file(const wb_format *format, const wb_record *root, const wb_record *metadata,
+                        const char *path) {
+    wb_replacement file;
+    if (!wb_replace_begin(&file, path)) return io_error(path, "cannot be made");
+    const wb_status status = format->write(root, metadata, file.stream, path);
+    const bool is_replaced = wb_replace_end(&file, status == WB_OK);
+    return status == WB_OK && !is_replaced ? io_error(path, "cannot be written") : status;
 }

@@ -1,13 +1,6 @@
-/* Models and arrays as trees of records, written so that the name is the old file or the new one,
- * whole. */
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
+/* Models, arrays and other objects as one tree of records, which is written. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "array/state.h"
 #include "formats/format.h"
@@ -71,64 +64,6 @@ static wb_record *joined(wb_tree_maker *b, const wb_record *x, const wb_record *
         both->names[i] = from->names[at], both->children[i] = from->children[at];
     }
     return both;
-}
-
-/* ---- the file ---- */
-
-/* The folder's entry on the disk, too; not every file system can. */
-static void sync_folder(const char *path) {
-    char folder[PATH_MAX];
-    (void)snprintf(folder, sizeof folder, "%s", path);
-    char *slash = strrchr(folder, '/');
-    if (slash) slash[slash == folder] = 0;
-    const int descriptor = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (descriptor < 0) return;
-    (void)fsync(descriptor);
-    (void)close(descriptor);
-}
-
-static wb_status io_error(const char *path, const char *what) {
-    return wb_fail(WB_ERROR_IO, "%s: %s: %s", path, what, strerror(errno));
-}
-
-/* The permissions of the file that is there, else those that new files get. */
-static void set_mode(int descriptor, const char *path) {
-    struct stat status;
-    const mode_t mask = umask(0);
-    (void)umask(mask);
-    (void)fchmod(descriptor, stat(path, &status) == 0 ? status.st_mode & 0777 : 0666 & ~mask);
-}
-
-static wb_status write_tree(const wb_format *format, const wb_record *root,
-                            const wb_record *metadata, int descriptor, const char *path) {
-    FILE *stream = fdopen(descriptor, "wb");
-    if (!stream) {
-        (void)close(descriptor);
-        return io_error(path, "cannot be written");
-    }
-    wb_status status = format->write(root, metadata, stream, path);
-    if (status == WB_OK && (fflush(stream) != 0 || fsync(descriptor) != 0))
-        status = io_error(path, "cannot be written");
-    if (fclose(stream) != 0 && status == WB_OK) status = io_error(path, "cannot be written");
-    return status;
-}
-
-wb_status wb_write_file(const wb_format *format, const wb_record *root, const wb_record *metadata,
-                        const char *path) {
-    char fresh[PATH_MAX];
-    if (snprintf(fresh, sizeof fresh, "%s.XXXXXX", path) >= (int)sizeof fresh)
-        return wb_fail(WB_ERROR_IO, "%s: the name is too long", path);
-    const int descriptor = mkostemp(fresh, O_CLOEXEC);
-    if (descriptor < 0) return io_error(path, "cannot be made");
-    set_mode(descriptor, path);
-    wb_status status = write_tree(format, root, metadata, descriptor, path);
-    if (status == WB_OK && rename(fresh, path) != 0) status = io_error(path, "cannot be replaced");
-    if (status != WB_OK) {
-        (void)unlink(fresh);
-        return status;
-    }
-    sync_folder(path);
-    return WB_OK;
 }
 
 wb_status wb_save_make(const char *path, int64_t count, const wb_named *objects) {

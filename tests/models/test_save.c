@@ -200,6 +200,23 @@ static void what_cannot_be_written_leaves_the_old_file(void **state) {
     wb_free(model);
 }
 
+/* As the preference file: a link stays a link. */
+static void a_link_leads_to_the_new_file(void **state) {
+    (void)state;
+    char target[300];
+    struct stat status;
+    wb_layer *model = wb_dense(2, 2);
+    snprintf(target, sizeof target, "%s", path_of("target.bson"));
+    assert_int_equal(symlink(target, path_of("link.bson")), 0);
+    FILE *old = fopen(target, "wb");
+    assert_true(old && fclose(old) == 0 && chmod(target, 0640) == 0);
+    assert_int_equal(wb_save(path_of("link.bson"), model), WB_OK);
+    assert_true(lstat(path_of("link.bson"), &status) == 0 && S_ISLNK(status.st_mode));
+    assert_true(stat(target, &status) == 0 && (status.st_mode & 07777) == 0640);
+    assert_true(size_of_file(target) > 0);
+    wb_free(model);
+}
+
 int main(void) {
     static const struct {
         const char *name;
@@ -216,7 +233,7 @@ int main(void) {
         OF_ROWS(a_killed_writer_leaves_a_whole_file),
     };
     enum { OF_ROWS_COUNT = sizeof tests_of_rows / sizeof *tests_of_rows };
-    struct CMUnitTest tests[ROWS * OF_ROWS_COUNT + 1];
+    struct CMUnitTest tests[ROWS * OF_ROWS_COUNT + 2];
     int count = 0;
     for (int t = 0; t < OF_ROWS_COUNT; t++)
         for (int r = 0; r < ROWS; r++) {
@@ -224,6 +241,7 @@ int main(void) {
             tests[count++].name = tests_of_rows[t].name;
         }
     tests[count++] = (struct CMUnitTest)TEST(what_cannot_be_written_leaves_the_old_file);
+    tests[count++] = (struct CMUnitTest)TEST(a_link_leads_to_the_new_file);
     return _cmocka_run_group_tests("models/test_save", tests, (size_t)count, make_folder,
                                    drop_folder);
 }

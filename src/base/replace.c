@@ -1,0 +1,58 @@
+#include "base/replace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Those of the file that is there, another owner only where that is allowed; else those that new
+ * files get. */
+static bool set_permissions(int file, const char *path) {
+    struct stat status;
+    const mode_t mask = umask(0);
+    (void)umask(mask);
+    if (stat(path, &status) != 0) return fchmod(file, 0666 & ~mask) == 0;
+    if (fchown(file, status.st_uid, status.st_gid) != 0) errno = 0;
+    return fchmod(file, status.st_mode & 07777) == 0;
+}
+
+/* The folder's entry on the disk, too; a system that cannot say so is believed. */
+static void sync_folder(const char *path) {
+    char folder[PATH_MAX];
+    (void)snprintf(folder, sizeof folder, "%s", path);
+    char *slash = strrchr(folder, '/');
+    if (slash) slash[slash == folder] = 0;
+    const int opened = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (opened < 0) return;
+    (void)fsync(opened);
+    (void)close(opened);
+}
+
+static bool remove_fresh(const wb_replacement *r, int file) {
+    const int why = errno;
+    if (file >= 0) (void)close(file);
+    (void)unlink(r->fresh);
+    errno = why;
+    return false;
+}
+
+bool wb_replace_begin(wb_replacement *r, const char *path) {
+    if (strlen(path) >= sizeof r->path) return errno = ENAMETOOLONG, false;
+    if (!realpath(path, r->path)) (void)snprintf(r->path, sizeof r->path, "%s", path);
+    (void)snprintf(r->fresh, sizeof r->fresh, "%s.XXXXXX", r->path);
+    const int file = mkostemp(r->fresh, O_CLOEXEC);
+    if (file < 0) return false;
+    r->stream = set_permissions(file, r->path) ? fdopen(file, "wb") : NULL;
+    return r->stream || remove_fresh(r, file);
+}
+
+bool wb_replace_end(wb_replacement *r, bool is_good) {
+    is_good = is_good && fflush(r->stream) == 0 && fsync(fileno(r->stream)) == 0;
+    const int why = errno;
+    is_good = fclose(r->stream) == 0 && is_good;
+    if (is_good && rename(r->fresh, r->path) == 0) return sync_folder(r->path), true;
+    if (!is_good) errno = why;
+    return remove_fresh(r, -1);
+}

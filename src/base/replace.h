@@ -1,0 +1,21 @@
+/* Files that are replaced whole: at any moment the name is the old file or the new one. */
+#ifndef WB_BASE_REPLACE_H
+#define WB_BASE_REPLACE_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+typedef struct wb_replacement {
+    FILE *stream;             /* what is written here becomes the file */
+    char path[PATH_MAX];      /* links followed */
+    char fresh[PATH_MAX + 8]; /* PATH.XXXXXX, which a process that is killed may leave behind */
+} wb_replacement;
+
+/* A new file beside the one at path, with its permissions. False: errno says why. */
+bool wb_replace_begin(wb_replacement *replacement, const char *path);
+/* Gives it the name, on the disk too; or removes it, if is_good is false or something fails. False:
+ * errno says why. */
+bool wb_replace_end(wb_replacement *replacement, bool is_good);
+
+#endif
