@@ -162,6 +162,20 @@ WB_API wb_rule wb_momentum_make(wb_momentum_desc desc);
 WB_API wb_rule wb_adam_make(wb_adam_desc desc);
 WB_API wb_rule wb_adamw_make(wb_adam_desc desc);
 
+typedef struct wb_rmsprop_desc {
+    char start_;
+    double eta;     /* default 0.001 */
+    double rho;     /* default 0.9 */
+    double epsilon; /* default 1e-8 */
+    bool centred;   /* the variance of g instead of the mean of its square */
+} wb_rmsprop_desc;
+
+/* quad = rho quad + (1 - rho) g^2;  lin = rho lin + (1 - rho) g, which only the centred one uses
+ * x -= eta g / (sqrt(quad) + epsilon), or with quad - lin^2 in the root      (Tieleman and Hinton
+ * 2012) */
+#define wb_rmsprop(...) wb_rmsprop_make((wb_rmsprop_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_rule wb_rmsprop_make(wb_rmsprop_desc desc);
+
 #ifdef __cplusplus
 }
 #endif

@@ -82,3 +82,24 @@ static const wb_rule_row adamw_row = {
 
 wb_rule wb_adamw_make(wb_adam_desc desc) { return wb_rule_make(&adamw_row, &desc); }
 #undef DESC
+
+/* ---- steps by the size of the gradient ---- */
+
+#define DESC wb_rmsprop_desc
+static wb_array *rmsprop(wb_rule_at *at) {
+    wb_array *quad = at->state[0] = AVERAGE(rho, at->state[0], SQUARE(G));
+    if (wb_setting_is(at, "centred")) {
+        wb_array *lin = at->state[1] = AVERAGE(rho, at->state[1], G);
+        quad = MAX(SUB(quad, SQUARE(lin)), NUM(0)); /* rounding may take it below */
+    }
+    return DIV(MUL(G, S(eta)), ADD(SQRT(quad), S(epsilon)));
+}
+
+static const wb_rule_row rmsprop_row = {
+    .name = "RMSProp",
+    .settings = {RATE(eta, 0.001), FRACTION(rho, 0.9), RATE(epsilon, 1e-8), FLAG(centred, NULL)},
+    .states = {STATE(quad), STATE(lin)},
+    .step = rmsprop};
+
+wb_rule wb_rmsprop_make(wb_rmsprop_desc desc) { return wb_rule_make(&rmsprop_row, &desc); }
+#undef DESC
