@@ -478,6 +478,23 @@ typedef struct wb_groupnorm_desc {
 #define wb_groupnorm(...) wb_groupnorm_make((wb_groupnorm_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_layer *wb_groupnorm_make(wb_groupnorm_desc desc);
 
+typedef struct wb_rmsnorm_desc {
+    char start_;
+    int64_t size[3]; /* the first sizes of x; required */
+    double eps;      /* above 0; default 1e-5 */
+    wb_dtype dtype;
+    wb_array *scale; /* given instead of ones (size...) */
+} wb_rmsnorm_desc;
+
+/* y = scale x / √(mean(x²) + eps), the mean over the first dimensions of each observation.
+ * wb_rmsnorm({64}). (Zhang and Sennrich 2019) */
+#define wb_rmsnorm(...) wb_rmsnorm_make((wb_rmsnorm_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_layer *wb_rmsnorm_make(wb_rmsnorm_desc desc);
+
+/* Dropout for selu: in training a number becomes selu's lowest value with probability p, and all
+ * are scaled and shifted so that mean 0 and variance 1 stay. (Klambauer et al. 2017) */
+WB_API wb_layer *wb_alpha_dropout(double p);
+
 typedef struct wb_scale_desc {
     char start_;
     int64_t size[3]; /* required, unless scale is given */
@@ -534,6 +551,21 @@ WB_API wb_layer *wb_skip(wb_layer *layer, wb_connection *connection);
                      (wb_layer *const[]){__VA_ARGS__})
 WB_API wb_layer *wb_parallel_make(wb_connection *connection, int64_t count,
                                   wb_layer *const *layers);
+
+/* y1 = layer1(x1), y2 = layer2(connection(y1, x2)), ...: gives as many arrays as there are layers;
+ * one array is all of x1, x2, ... (Flux) */
+#define wb_pairwise_fusion(connection, ...)                                                        \
+    wb_pairwise_fusion_make(                                                                       \
+        connection, (int64_t)(sizeof((wb_layer *const[]){__VA_ARGS__}) / sizeof(wb_layer *)),      \
+        (wb_layer *const[]){__VA_ARGS__})
+WB_API wb_layer *wb_pairwise_fusion_make(wb_connection *connection, int64_t count,
+                                         wb_layer *const *layers);
+
+/* y = max(layer1(x), layer2(x), ...), element by element. (Goodfellow et al. 2013) */
+#define wb_maxout(...)                                                                             \
+    wb_maxout_make((int64_t)(sizeof((wb_layer *const[]){__VA_ARGS__}) / sizeof(wb_layer *)),       \
+                   (wb_layer *const[]){__VA_ARGS__})
+WB_API wb_layer *wb_maxout_make(int64_t count, wb_layer *const *layers);
 
 /* A function as a layer. Its name for printing and files is that of its operation; composites need
  * wb_fn_named. */

@@ -18,7 +18,7 @@ static inline void sample_list(wb_layer_list *list) {
 /* Eights, which what divides them divides; a quarter of all settings is left to the default. */
 static inline void sample_setting(test_random *r, wb_layer *layer, const wb_field *f) {
     static wb_activation *const functions[] = {NULL, wb_relu, wb_sigmoid, wb_leakyrelu, wb_softmax};
-    static wb_connection *const connections[] = {NULL, wb_connect_add, wb_connect_channels};
+    static wb_connection *const connections[] = {wb_connect_add, wb_connect_channels};
     void *at = wb_field_at(layer, f);
     int64_t *numbers = at;
     const bool is_usual = random_below(r, 4) == 0;
@@ -42,7 +42,7 @@ static inline void sample_setting(test_random *r, wb_layer *layer, const wb_fiel
         *(wb_activation **)at = functions[random_below(r, 5)];
         return;
     case WB_FIELD_CONNECTION:
-        *(wb_connection **)at = connections[random_below(r, 3)];
+        *(wb_connection **)at = connections[random_below(r, 2)];
         return;
     case WB_FIELD_CHILD:
         if (!f->part) *(wb_layer **)at = wb_dense(2, 3);

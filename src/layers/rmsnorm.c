@@ -1,0 +1,50 @@
+/* RMSNorm: each observation divided by the root of its mean square. */
+#include "layers/layer.h"
+
+typedef struct wb_rmsnorm_layer {
+    wb_layer layer;
+    wb_rmsnorm_desc desc;
+} wb_rmsnorm_layer;
+
+static wb_rmsnorm_desc *desc_of(wb_layer *layer) {
+    return &((wb_rmsnorm_layer *)(void *)layer)->desc;
+}
+
+static wb_array *forward(wb_layer *layer, wb_array *x) {
+    static const int64_t dims[WB_MOST_SIZES] = {0, 1, 2};
+    const wb_rmsnorm_desc *d = desc_of(layer);
+    int n;
+    const int64_t *size = wb_layer_sizes(layer, &n);
+    bool good = x->ndim >= n;
+    for (int i = 0; good && i < n; i++) good = x->sizes[i] == size[i];
+    if (!good)
+        return wb_fail_null(WB_ERROR_SHAPE, "input must begin with the sizes %s, got %s",
+                            wb_sizes_text(n, size), wb_text_of(x));
+    x = wb_convert_input(x, d->scale);
+    wb_array *square = x ? wb_mean_make(wb_square(x), n, dims) : NULL;
+    return square ? wb_mul(wb_mul(x, wb_rsqrt(wb_add_number(square, d->eps))), d->scale) : NULL;
+}
+
+static const wb_field fields[] = {
+    WB_ROW(wb_rmsnorm_layer, scale, WB_FIELD_ARRAY, .trainable = true),
+    WB_ROW(wb_rmsnorm_layer, eps, WB_FIELD_REAL, .flux = "ϵ", .usual = 1e-5, .is_above = true),
+    WB_ROW(wb_rmsnorm_layer, size, WB_FIELD_SIZES, .low = 1, .spread = true),
+};
+
+static bool complete(wb_layer *layer) {
+    wb_rmsnorm_desc *d = desc_of(layer);
+    int n;
+    const int64_t *size = wb_layer_sizes(layer, &n);
+    return wb_layer_fill(layer, &d->scale, wb_ones_init, d->dtype, n, size);
+}
+
+const wb_layer_class wb_rmsnorm_class = {.name = "RMSNorm",
+                                         .size_bytes = sizeof(wb_rmsnorm_layer),
+                                         .fields = fields,
+                                         .field_count = sizeof fields / sizeof *fields,
+                                         .forward = forward,
+                                         .complete = complete};
+
+wb_layer *wb_rmsnorm_make(wb_rmsnorm_desc desc) {
+    return wb_layer_make(&wb_rmsnorm_class, &desc, sizeof desc);
+}

@@ -1,0 +1,69 @@
+/* src/layers/maxout.c, pairwise_fusion.c */
+#include <weber/gradient.h>
+
+#include "models/flux_structs.h"
+#include "support/support.h"
+
+static void the_largest_of_several_layers(void **state) {
+    (void)state;
+    wb_layer *layer = wb_maxout(wb_fn(wb_neg), wb_fn(wb_square), wb_fn(wb_tanh));
+    assert_values(wb_apply(layer, wb_vector(-0.5, 3, 0)), 0, 0.5, 9, 0);
+    assert_null(wb_maxout_make(0, NULL));
+    assert_error(WB_ERROR_ARGUMENT, "Maxout: at least one layer is needed, got none");
+    wb_free(layer);
+}
+
+static void each_layer_takes_the_result_before(void **state) {
+    (void)state;
+    wb_layer *layer = wb_pairwise_fusion(wb_connect_add, wb_fn(wb_square), wb_fn(wb_neg));
+    wb_array *xs[] = {wb_vector(2, 3), wb_vector(10, 20), wb_vector(1)}, *ys[2];
+    assert_int_equal(wb_apply_many(layer, 2, xs, 2, ys), 2);
+    assert_values(ys[0], 0, 4, 9);
+    assert_values(ys[1], 0, -14, -29);
+    assert_int_equal(wb_apply_many(layer, 1, xs, 2, ys), 2); /* x at every place */
+    assert_values(ys[1], 0, -6, -12);
+    assert_int_equal(wb_apply_many(layer, 3, xs, 2, ys), 0);
+    assert_error(WB_ERROR_ARGUMENT, "PairwiseFusion: 2 layers take one array or 2, got 3");
+    assert_null(wb_pairwise_fusion(NULL, wb_flatten()));
+    assert_error(WB_ERROR_ARGUMENT, "PairwiseFusion: the connection is NULL");
+    wb_free(layer);
+}
+
+static wb_array *apply(void *model, int count, wb_array *const *inputs) {
+    wb_array *ys[2];
+    (void)count;
+    return wb_apply_many(model, 1, inputs, 2, ys) == 2 ? wb_mul(ys[0], ys[1]) : NULL;
+}
+
+static void gradients(void **state) {
+    (void)state;
+    wb_layer *model =
+        wb_chain(wb_maxout(wb_fn(wb_sin), wb_fn(wb_square)),
+                 wb_pairwise_fusion(wb_connect_mul, wb_fn(wb_tanh), wb_fn(wb_square)));
+    wb_array *x = wb_normal(WB_F64, 3, 2);
+    for (int order = 1; order <= 2; order++)
+        assert_int_equal(wb_gradient_check(apply, model, 1, &x, order, 0), WB_OK);
+    wb_free(model);
+}
+
+static const flux_row structs[] = {
+    FLUX("a Maxout of Flux",
+         MODEL(STRUCT("Flux", "Maxout", TUPLE(DENSE(W, B, RELU) ", " DENSE(W, B, IDENTITY)))),
+         "Maxout(Dense(1 => 2, relu), Dense(1 => 2))", "layers.2.weight"),
+    FLUX("a PairwiseFusion of Flux",
+         MODEL(STRUCT("Flux", "PairwiseFusion",
+                      FUNCTION("Base", "+") ", " TUPLE(DENSE(W, B, RELU) ", " RELU))),
+         "PairwiseFusion(+, Dense(1 => 2, relu), relu)", "layers.1.weight"),
+};
+
+int main(void) {
+    static test_list tests;
+    const struct CMUnitTest single[] = {
+        TEST(the_largest_of_several_layers),
+        TEST(each_layer_takes_the_result_before),
+        TEST(gradients),
+    };
+    ADD_TESTS(&tests, single);
+    ADD_ROWS(&tests, structs, flux_is_understood);
+    return run_test_list("layers/test_maxout", &tests, make_folder, drop_folder);
+}
