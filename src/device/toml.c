@@ -115,19 +115,19 @@ bool wb_toml_check(wb_toml *toml) {
 /* ---- where things are ---- */
 
 /* What the text has of one table and one of its keys. */
-typedef struct place {
+typedef struct found {
     bool has_table, has_key;
     const char *table_end; /* behind the table's last entry, or its name */
     entry key;
-} place;
+} found;
 
 static bool is_called(const entry *e, const char *name) {
     const size_t length = (size_t)(e->name_end - e->name);
     return strlen(name) == length && memcmp(e->name, name, length) == 0;
 }
 
-static place find(const wb_toml *toml, const char *table, const char *key) {
-    place p = {.has_table = false};
+static found find(const wb_toml *toml, const char *table, const char *key) {
+    found p = {.has_table = false};
     bool inside = false;
     entry e;
     for (const char *at = first_of(toml); at < end_of(toml); at = e.end) {
@@ -169,7 +169,7 @@ static bool copy_string(const char *begin, const char *end, char *text, size_t s
 
 wb_toml_kind wb_toml_get(const wb_toml *toml, const char *table, const char *key, char *text,
                          size_t size_bytes) {
-    const place p = find(toml, table, key);
+    const found p = find(toml, table, key);
     text[0] = 0;
     if (!p.has_key) return WB_TOML_ABSENT;
     const char *begin = p.key.value, *end = p.key.value_end;
@@ -234,7 +234,7 @@ bool wb_toml_set(wb_toml *toml, const char *table, const char *key, const char *
                  bool is_bool) {
     char text[1024], line[1200];
     write_value(value, is_bool, text, sizeof text);
-    place p = find(toml, table, key);
+    found p = find(toml, table, key);
     if (p.has_key) return replace(toml, p.key.value, p.key.value_end, text);
     if (!wb_toml_add_table(toml, table)) return false;
     p = find(toml, table, key);
@@ -245,6 +245,6 @@ bool wb_toml_set(wb_toml *toml, const char *table, const char *key, const char *
 }
 
 bool wb_toml_remove(wb_toml *toml, const char *table, const char *key) {
-    const place p = find(toml, table, key);
+    const found p = find(toml, table, key);
     return !p.has_key || replace(toml, p.key.begin, p.key.end, "");
 }

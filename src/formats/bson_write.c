@@ -50,14 +50,6 @@ typedef struct writer {
     open_document open[WB_BSON_DEPTH];
 } writer;
 
-/* Where in the tree the survey is, for messages. */
-typedef struct place {
-    const struct place *outer;
-    const char *name;
-    int64_t index;
-    int depth;
-} place;
-
 /* Concrete types repeat all that is below; larger ones become Any, as which Julia takes
  * everything. */
 enum { MOST_TYPE_NODES = 1024, MOST_TYPE_DEPTH = 32 };
@@ -66,20 +58,9 @@ static const int64_t most_bytes = INT32_MAX;
 
 /* ---- faults ---- */
 
-static size_t describe(const place *p, char *text, size_t size_bytes) {
-    const size_t used = p->outer ? describe(p->outer, text, size_bytes) : 0;
-    if (used + 1 >= size_bytes) return used;
-    const char *dot = used ? "." : "";
-    const int length =
-        p->name ? snprintf(text + used, size_bytes - used, "%s%s", dot, p->name)
-                : snprintf(text + used, size_bytes - used, "%s%lld", dot, (long long)p->index + 1);
-    const size_t end = used + (length > 0 ? (size_t)length : 0);
-    return end < size_bytes ? end : size_bytes - 1;
-}
-
-static bool refuse(writer *w, wb_status status, const place *p, const char *what) {
+static bool refuse(writer *w, wb_status status, const wb_branch *p, const char *what) {
     char text[256] = "";
-    if (p) (void)describe(p, text, sizeof text);
+    if (p) wb_branch_text(p, text, sizeof text);
     w->status = wb_fail(status, "%s: %s%s%s", w->path, text, p ? ": " : "", what);
     return false;
 }
@@ -110,7 +91,7 @@ static int64_t array_bytes(const wb_record *r) {
     return count < 0 || count > INT64_MAX / size ? -1 : count * size;
 }
 
-static bool survey_array(writer *w, const wb_record *r, const place *p) {
+static bool survey_array(writer *w, const wb_record *r, const wb_branch *p) {
     if (w->is_tree) return true;
     if (!wb_bson_name_of_dtype(dtype_of(r)))
         return refuse(w, WB_ERROR_DTYPE, p,
@@ -126,7 +107,7 @@ static int by_text(const void *a, const void *b) {
 }
 
 /* Names are there, and no two are the same: a NamedTuple has no such names. */
-static bool survey_names(writer *w, const wb_record *map, const place *p) {
+static bool survey_names(writer *w, const wb_record *map, const wb_branch *p) {
     for (int64_t i = 0; i < map->count; i++)
         if (!map->names || !map->names[i])
             return refuse(w, WB_ERROR_ARGUMENT, p, "a value without a name");
@@ -177,19 +158,19 @@ static void measure_type(writer *w, const wb_record *r) {
     }
 }
 
-static bool survey(writer *w, wb_record *r, const place *p);
+static bool survey(writer *w, wb_record *r, const wb_branch *p);
 
-static bool survey_children(writer *w, const wb_record *r, const place *outer) {
+static bool survey_children(writer *w, const wb_record *r, const wb_branch *outer) {
     for (int64_t i = 0; i < r->count; i++) {
-        const place p = {outer, r->kind == WB_RECORD_MAP ? r->names[i] : NULL, i,
-                         outer ? outer->depth + 1 : 1};
+        const wb_branch p = {outer, r->kind == WB_RECORD_MAP ? r->names[i] : NULL, i,
+                             outer ? outer->depth + 1 : 1};
         if (!r->children[i]) return refuse(w, WB_ERROR_ARGUMENT, &p, "there is nothing");
         if (!survey(w, r->children[i], &p)) return false;
     }
     return true;
 }
 
-static bool survey_new(writer *w, wb_record *r, const place *p) {
+static bool survey_new(writer *w, wb_record *r, const wb_branch *p) {
     if (!WB_GROW(w->marks, w->nmarks, w->marks_room)) return (w->status = WB_ERROR_MEMORY), false;
     w->marks[w->nmarks++] = (mark){.record = r, .uses = 1, .is_open = true};
     r->number = w->nmarks;
@@ -208,7 +189,7 @@ const char *wb_bson_refuses(const wb_record *r) {
 }
 
 /* Recursive, as all below, but no deeper than WB_RECORD_DEPTH. */
-static bool survey(writer *w, wb_record *r, const place *p) {
+static bool survey(writer *w, wb_record *r, const wb_branch *p) {
     const bool is_good = r->kind < WB_RECORD_STRUCT || is_singleton(r) || is_elsewhere(w, r) ||
                          (w->is_tree && r->kind == WB_RECORD_STRUCT);
     if (!is_good) {
@@ -236,7 +217,7 @@ static bool survey_root(writer *w, const wb_record *root, const wb_record *metad
     if (!survey_names(w, root, NULL)) return false;
     for (int64_t i = 0; i < root->count; i++) {
         const char *name = root->names[i];
-        const place p = {.name = name};
+        const wb_branch p = {.name = name};
         if (strcmp(name, "tag") == 0 || strcmp(name, "_backrefs") == 0)
             return refuse(w, WB_ERROR_ARGUMENT, &p, "in BSON this name means something else");
         if (metadata && strcmp(name, "metadata") == 0)
@@ -250,7 +231,7 @@ static bool survey_metadata(writer *w, const wb_record *metadata) {
     if (metadata->kind != WB_RECORD_MAP || !survey_names(w, metadata, NULL))
         return w->status != WB_OK || refuse(w, WB_ERROR_ARGUMENT, NULL, "metadata without names");
     for (int64_t i = 0; i < metadata->count; i++) {
-        const place p = {.name = metadata->names[i]};
+        const wb_branch p = {.name = metadata->names[i]};
         if (!metadata->children[i] || metadata->children[i]->kind != WB_RECORD_TEXT)
             return refuse(w, WB_ERROR_ARGUMENT, &p, "metadata are texts");
         if (strcmp(metadata->names[i], "tag") == 0)

@@ -180,6 +180,20 @@ static const wb_record *step(const wb_record *r, const char *path, const char **
     return found;
 }
 
+static size_t write_branch(const wb_branch *b, char *text, size_t size_bytes) {
+    const size_t used = b->outer ? write_branch(b->outer, text, size_bytes) : 0;
+    const char *dot = used ? "." : "";
+    const int length =
+        b->name ? snprintf(text + used, size_bytes - used, "%s%s", dot, b->name)
+                : snprintf(text + used, size_bytes - used, "%s%lld", dot, (long long)b->index + 1);
+    const size_t end = used + (length > 0 ? (size_t)length : 0);
+    return end < size_bytes ? end : size_bytes - 1;
+}
+
+void wb_branch_text(const wb_branch *branch, char *text, size_t size_bytes) {
+    (void)write_branch(branch, text, size_bytes);
+}
+
 const wb_record *wb_record_below(const wb_record *r, const char *path) {
     while (r && *path) r = step(r, path, &path);
     return r;

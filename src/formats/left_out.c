@@ -7,40 +7,28 @@
 #include "formats/flat.h"
 #include "formats/format.h"
 
-/* Where in the tree the walk is. */
-typedef struct place {
-    const struct place *outer;
-    const char *name;
-} place;
-
 typedef struct walk {
     const wb_format *format;
     wb_arena *arena;
     wb_left_out *out;
 } walk;
 
-static size_t describe(const place *p, char *text, size_t size_bytes) {
-    const size_t used = p->outer ? describe(p->outer, text, size_bytes) : 0;
-    const int length = snprintf(text + used, size_bytes - used, "%s%s", used ? "." : "", p->name);
-    return used + (size_t)length < size_bytes ? used + (size_t)length : size_bytes - 1;
-}
-
-static void note(const walk *w, const place *p, const char *what) {
+static void note(const walk *w, const wb_branch *p, const char *what) {
     enum { LEAST_ROOM = 160 };
     char *text = w->out->text;
     const size_t used = strlen(text), size_bytes = sizeof w->out->text;
     if (w->out->count++ && used + LEAST_ROOM > size_bytes) return;
-    char path[256] = "";
-    (void)describe(p, path, sizeof path);
+    char path[256];
+    wb_branch_text(p, path, sizeof path);
     const char *why = wb_bson_is_device_array(what) ? ", saved on a GPU without cpu(model)" : "";
     (void)snprintf(text + used, size_bytes - used, "%s%.60s (%.40s%s)", used ? ", " : "", path,
                    what, why);
 }
 
-static bool leave_out(const walk *w, wb_record *r, const place *outer);
+static bool leave_out(const walk *w, wb_record *r, const wb_branch *outer);
 
 /* Whether a child stays. Nothing is no loss. */
-static bool stays(const walk *w, wb_record *child, const place *p, bool *is_good) {
+static bool stays(const walk *w, wb_record *child, const wb_branch *p, bool *is_good) {
     const char *what = w->format->refuses(child);
     if (what && child->kind != WB_RECORD_NULL) note(w, p, what);
     if (what || !wb_record_is_container(child)) return !what;
@@ -75,13 +63,10 @@ static bool close_gaps(const walk *w, wb_record *r) {
 
 /* Recursive: no tree is deeper than WB_RECORD_DEPTH. What is shared has lost the same when it is
  * met again. */
-static bool leave_out(const walk *w, wb_record *r, const place *outer) {
+static bool leave_out(const walk *w, wb_record *r, const wb_branch *outer) {
     bool is_good = true, has_gaps = false;
     for (int64_t i = 0; i < r->count; i++) {
-        char number[24];
-        (void)snprintf(number, sizeof number, "%lld", (long long)i + 1);
-        const char *name = wb_record_name(r, i);
-        const place p = {outer, name ? name : number};
+        const wb_branch p = {outer, wb_record_name(r, i), i, 0};
         if (stays(w, r->children[i], &p, &is_good)) continue;
         const bool is_gap = r->names || !w->format->has_values;
         r->children[i] = is_gap ? NULL : wb_record_new(w->arena, WB_RECORD_NULL);
@@ -94,7 +79,7 @@ static bool leave_out(const walk *w, wb_record *r, const place *outer) {
 bool wb_leave_out(const wb_format *format, wb_arena *arena, wb_record *root, const char *key,
                   wb_left_out *left_out) {
     const walk w = {format, arena, left_out};
-    const place p = {NULL, key};
+    const wb_branch p = {.name = key};
     return !wb_record_is_container(root) || leave_out(&w, root, *key ? &p : NULL);
 }
 

@@ -255,8 +255,8 @@ static wb_status check_data(const parser *p) {
     return need < have ? fault_at(p->source, at + need, "bytes behind its last element") : WB_OK;
 }
 
-static const void *turned(wb_file *file, const unsigned char *bytes, int64_t size_bytes,
-                          int element) {
+static const void *swapped(wb_file *file, const unsigned char *bytes, int64_t size_bytes,
+                           int element) {
     unsigned char *out = wb_arena_take(&file->arena, (size_t)size_bytes);
     for (int64_t i = 0; out && i < size_bytes; i += element)
         for (int k = 0; k < element; k++) out[i + k] = bytes[i + element - 1 - k];
@@ -295,7 +295,7 @@ wb_record *wb_npy_read(const wb_npy_source *source) {
     r->data_bytes = source->size_bytes - header_bytes;
     r->data = source->bytes + header_bytes;
     if (p.type >= 0 && p.is_big && types[p.type].size > 1)
-        r->data = turned(source->file, r->data, r->data_bytes, types[p.type].size);
+        r->data = swapped(source->file, r->data, r->data_bytes, types[p.type].size);
     return r->data ? r : NULL;
 }
 

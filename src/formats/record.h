@@ -70,6 +70,15 @@ const wb_record *wb_record_below(const wb_record *record, const char *path);
 /* "an integer". */
 const char *wb_record_noun(const wb_record *record);
 
+/* Where in a tree a walk is, for messages: "layers.1.weight". */
+typedef struct wb_branch {
+    const struct wb_branch *outer; /* NULL: the root */
+    const char *name;              /* NULL: the index + 1 */
+    int64_t index;
+    int depth;
+} wb_branch;
+void wb_branch_text(const wb_branch *branch, char *text, size_t size_bytes);
+
 /* The bytes of a file, mapped read-only. */
 typedef struct wb_mapping {
     const unsigned char *bytes; /* NULL for an empty file */
