@@ -424,6 +424,40 @@ static void a_known_example(void **state) {
     assert_values(g[1], 0, 0.25, 0.5, 1);
 }
 
+/* Newton's way to a root of x^3 = a: the body takes a gradient itself. */
+static void newton(void *context, wb_array **carries, wb_array *const *inputs,
+                   wb_array **outputs) {
+    (void)inputs, (void)outputs;
+    wb_array *x = carries[0], *y = wb_sub(wb_pow_number(x, 3), context), *g;
+    if (wb_gradient_of(y, 1, &x, &g) == WB_OK) carries[0] = wb_sub(x, wb_div(y, g));
+}
+
+static void a_body_may_take_gradients(void **state) {
+    (void)state;
+    wb_array *a = wb_scalar(WB_F32, 27), *x = wb_scalar(WB_F32, 2), *g;
+    assert_int_equal(wb_scan(newton, a, 1, &x, 0, NULL, 0, NULL, .steps = 8), WB_OK);
+    assert_true(fabs(wb_item(x) - 3) < 1e-5);
+    assert_int_equal(wb_gradient_of(x, 1, &a, &g), WB_OK);
+    assert_true(fabs(wb_item(g) - 1.0 / 27) < 1e-6); /* of a^(1/3) at 27 */
+}
+
+enum { LONG = 30000 };
+
+static void long_step(void *context, wb_array **carries, wb_array *const *inputs,
+                      wb_array **outputs) {
+    (void)context, (void)outputs;
+    for (int i = 0; i < LONG; i++)
+        carries[0] = i % 2 ? wb_sub(carries[0], inputs[0]) : wb_add(carries[0], inputs[0]);
+}
+
+static void a_long_body_needs_no_deep_stack(void **state) {
+    (void)state;
+    wb_array *x = wb_vector(0.25, 0.5), *h = wb_scalar(WB_F32, 1), *first = h, *g;
+    assert_int_equal(wb_scan(long_step, NULL, 1, &h, 1, &x, 0, NULL), WB_OK);
+    assert_int_equal(wb_gradient_of(wb_square(h), 1, &first, &g), WB_OK);
+    assert_true(wb_item(g) == 2);
+}
+
 /* ---- users' mistakes ---- */
 
 enum { WIDER, OTHER_TYPE, NO_CARRY, NO_OUTPUT, READS, EVALUATES, KEEPS, SEEDS, LEAKS, FAILS };
@@ -547,6 +581,8 @@ int main(void) {
                                         TEST(steps_without_inputs),
                                         TEST(no_steps_change_nothing),
                                         TEST(a_known_example),
+                                        TEST(a_body_may_take_gradients),
+                                        TEST(a_long_body_needs_no_deep_stack),
                                         TEST(what_leaves_a_body_has_no_value),
                                         TEST(operands_that_do_not_fit)};
     ADD_TESTS(&tests, others);
