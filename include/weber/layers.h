@@ -529,6 +529,48 @@ typedef struct wb_layernorm_desc {
 #define wb_layernorm(...) wb_layernorm_make((wb_layernorm_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_layer *wb_layernorm_make(wb_layernorm_desc desc);
 
+typedef struct wb_recurrent_desc {
+    char start_;
+    int64_t in, out;           /* required, unless wi is given */
+    wb_activation *activation; /* RNN alone; default wb_tanh, wb_identity for none */
+    bool no_bias;
+    bool return_state;              /* layers: the last states, too; not kept in files */
+    wb_init *init, *init_recurrent; /* of wi, wh; default wb_glorot_uniform */
+    wb_dtype dtype;
+    wb_array *wi, *wh, *bias; /* given: (gates out, in), (gates out, out), (gates out) */
+    wb_array *wh_candidate;   /* GRUv3 alone: (out, out) */
+} wb_recurrent_desc;
+
+/* Recurrent layers over x (in, time) or (in, time, N), which give y (out, time[, N]); the state
+ * begins as zeros, or as given: wb_apply_many(lstm, 3, {x, h, c}), each (out) or (out, N). With
+ * return_state the last states come behind y. wb_lstm(3, 5). With g = wi x + wh h + bias, in blocks
+ * of `out` rows:
+ *
+ *     RNN    h' = activation(g)
+ *     LSTM   c' = σ(g_1) c + σ(g_0) tanh(g_2), h' = σ(g_3) tanh(c')
+ *     GRU    r = σ(g_0), z = σ(g_1), n = tanh(wi_2 x + bias_2 + r (wh_2 h)), h' = (1 - z) n + z h
+ *     GRUv3  the same, but n = tanh(wi_2 x + bias_2 + wh_candidate (r h)); wh_2 is not used
+ *
+ * A cell is one step: x (in) or (in, N), and the states, give the next states, of which the first
+ * is the output. (Hochreiter and Schmidhuber 1997; Cho et al. 2014; Flux 0.16, whose arrays are
+ * cell.Wi, cell.Wh and cell.bias, in GRUs cell.b.) Fails with WB_ERROR_SHAPE on other sizes. */
+#define wb_rnn(...)         wb_rnn_make((wb_recurrent_desc){.start_ = 0, __VA_ARGS__})
+#define wb_lstm(...)        wb_lstm_make((wb_recurrent_desc){.start_ = 0, __VA_ARGS__})
+#define wb_gru(...)         wb_gru_make((wb_recurrent_desc){.start_ = 0, __VA_ARGS__})
+#define wb_gru_v3(...)      wb_gru_v3_make((wb_recurrent_desc){.start_ = 0, __VA_ARGS__})
+#define wb_rnn_cell(...)    wb_rnn_cell_make((wb_recurrent_desc){.start_ = 0, __VA_ARGS__})
+#define wb_lstm_cell(...)   wb_lstm_cell_make((wb_recurrent_desc){.start_ = 0, __VA_ARGS__})
+#define wb_gru_cell(...)    wb_gru_cell_make((wb_recurrent_desc){.start_ = 0, __VA_ARGS__})
+#define wb_gru_v3_cell(...) wb_gru_v3_cell_make((wb_recurrent_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_layer *wb_rnn_make(wb_recurrent_desc desc);
+WB_API wb_layer *wb_lstm_make(wb_recurrent_desc desc);
+WB_API wb_layer *wb_gru_make(wb_recurrent_desc desc);
+WB_API wb_layer *wb_gru_v3_make(wb_recurrent_desc desc);
+WB_API wb_layer *wb_rnn_cell_make(wb_recurrent_desc desc);
+WB_API wb_layer *wb_lstm_cell_make(wb_recurrent_desc desc);
+WB_API wb_layer *wb_gru_cell_make(wb_recurrent_desc desc);
+WB_API wb_layer *wb_gru_v3_cell_make(wb_recurrent_desc desc);
+
 /* ---- layers of several arrays, wb_apply_many ---- */
 
 /* From several arrays to one: their sum, product, or all of them one behind the other along the

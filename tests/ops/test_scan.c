@@ -425,8 +425,7 @@ static void a_known_example(void **state) {
 }
 
 /* Newton's way to a root of x^3 = a: the body takes a gradient itself. */
-static void newton(void *context, wb_array **carries, wb_array *const *inputs,
-                   wb_array **outputs) {
+static void newton(void *context, wb_array **carries, wb_array *const *inputs, wb_array **outputs) {
     (void)inputs, (void)outputs;
     wb_array *x = carries[0], *y = wb_sub(wb_pow_number(x, 3), context), *g;
     if (wb_gradient_of(y, 1, &x, &g) == WB_OK) carries[0] = wb_sub(x, wb_div(y, g));

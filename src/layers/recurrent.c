@@ -1,0 +1,279 @@
+/* Recurrent layers and their cells: RNN, LSTM, GRU (Cho et al. 2014, version 1) and GRUv3. A layer
+ * runs its cell over the steps by wb_scan. */
+#include <string.h>
+#include <weber/scan.h>
+
+#include "layers/layer.h"
+
+enum { MOST_STATES = 2 };
+
+typedef struct cell_layer {
+    wb_layer layer;
+    wb_recurrent_desc desc;
+} cell_layer;
+
+typedef struct sequence_layer {
+    wb_layer layer;
+    wb_recurrent_desc desc;
+    wb_layer *cell;
+} sequence_layer;
+
+static wb_recurrent_desc *desc_of(wb_layer *cell) { return &((cell_layer *)(void *)cell)->desc; }
+static sequence_layer *sequence_of(wb_layer *layer) { return (sequence_layer *)(void *)layer; }
+
+/* ---- one step: state becomes the next one, whose first array is the output ---- */
+
+/* Block number `gate` of a sum for all gates. */
+static wb_array *gate(const wb_recurrent_desc *d, wb_array *sum, int number) {
+    return wb_slice(sum, 0, number * d->out, (number + 1) * d->out, 1);
+}
+
+static wb_array *with_bias(const wb_recurrent_desc *d, wb_array *sum) {
+    return d->bias ? wb_add(sum, d->bias) : sum;
+}
+
+static void rnn(const wb_recurrent_desc *d, wb_array *x, wb_array **state) {
+    wb_array *sum = wb_add(wb_matmul(d->wi, x), wb_matmul(d->wh, state[0]));
+    sum = with_bias(d, sum);
+    state[0] = sum ? d->activation(sum) : NULL;
+}
+
+static void lstm(const wb_recurrent_desc *d, wb_array *x, wb_array **state) {
+    wb_array *g = with_bias(d, wb_add(wb_matmul(d->wi, x), wb_matmul(d->wh, state[0])));
+    wb_array *input = wb_sigmoid(gate(d, g, 0)), *forget = wb_sigmoid(gate(d, g, 1)),
+             *cell = wb_tanh(gate(d, g, 2)), *output = wb_sigmoid(gate(d, g, 3));
+    state[1] = wb_add(wb_mul(forget, state[1]), wb_mul(input, cell));
+    state[0] = wb_mul(output, wb_tanh(state[1]));
+}
+
+/* (1 - z) n + z h */
+static wb_array *between(wb_array *z, wb_array *n, wb_array *h) {
+    return wb_add(wb_mul(wb_sub(wb_number(1), z), n), wb_mul(z, h));
+}
+
+static void gru(const wb_recurrent_desc *d, wb_array *x, wb_array **state) {
+    wb_array *gx = with_bias(d, wb_matmul(d->wi, x)), *gh = wb_matmul(d->wh, state[0]);
+    wb_array *r = wb_sigmoid(wb_add(gate(d, gx, 0), gate(d, gh, 0)));
+    wb_array *z = wb_sigmoid(wb_add(gate(d, gx, 1), gate(d, gh, 1)));
+    wb_array *n = wb_tanh(wb_add(gate(d, gx, 2), wb_mul(r, gate(d, gh, 2))));
+    state[0] = between(z, n, state[0]);
+}
+
+static void gru_v3(const wb_recurrent_desc *d, wb_array *x, wb_array **state) {
+    wb_array *gx = with_bias(d, wb_matmul(d->wi, x)), *h = state[0];
+    wb_array *gh = wb_matmul(wb_slice(d->wh, 0, 0, 2 * d->out, 1), h);
+    wb_array *r = wb_sigmoid(wb_add(gate(d, gx, 0), gate(d, gh, 0)));
+    wb_array *z = wb_sigmoid(wb_add(gate(d, gx, 1), gate(d, gh, 1)));
+    wb_array *n = wb_tanh(wb_add(gate(d, gx, 2), wb_matmul(d->wh_candidate, wb_mul(r, h))));
+    state[0] = between(z, n, h);
+}
+
+static const struct kind {
+    const wb_layer_class *cell, *layer;
+    int gates, states;
+    void (*step)(const wb_recurrent_desc *d, wb_array *x, wb_array **state);
+} kinds[] = {
+    {&wb_rnn_cell_class, &wb_rnn_class, 1, 1, rnn},
+    {&wb_lstm_cell_class, &wb_lstm_class, 4, 2, lstm},
+    {&wb_gru_cell_class, &wb_gru_class, 3, 1, gru},
+    {&wb_gru_v3_cell_class, &wb_gru_v3_class, 3, 1, gru_v3},
+};
+
+static const struct kind *kind_of(const wb_layer *layer) {
+    const struct kind *kind = kinds;
+    while (kind->cell != layer->class_ && kind->layer != layer->class_) kind++;
+    return kind;
+}
+
+/* ---- what is given ---- */
+
+/* The states that come with x, or zeros; x's dimension 0 has features, the last ones of the state
+ * are x's from `batch` on. */
+static bool take_states(const struct kind *kind, const wb_recurrent_desc *d, int count,
+                        wb_array *const *inputs, int batch, wb_array **state) {
+    const wb_array *x = inputs[0];
+    int64_t sizes[2] = {d->out, x->ndim > batch ? x->sizes[batch] : 1};
+    const int ndim = x->ndim > batch ? 2 : 1;
+    if (count != 1 && count != 1 + kind->states) {
+        (void)wb_fail(WB_ERROR_ARGUMENT, "takes an input and, if any, %d states, got %d arrays",
+                      kind->states, count);
+        return false;
+    }
+    for (int s = 0; s < kind->states; s++)
+        state[s] = count > 1 ? wb_convert_input(inputs[1 + s], d->wi)
+                             : wb_full_make((wb_dtype)d->wi->dtype, 0, ndim, sizes);
+    for (int s = 0; s < kind->states; s++) {
+        if (!state[s]) return false;
+        if (state[s]->sizes[0] == d->out && state[s]->ndim <= ndim && state[s]->ndim > 0) {
+            state[s] = wb_expand_make(state[s], ndim, sizes);
+            if (state[s]) continue;
+            return false;
+        }
+        (void)wb_fail(WB_ERROR_SHAPE, "state %d must be %s, got %s", s, wb_sizes_text(ndim, sizes),
+                      wb_text_of(state[s]));
+        return false;
+    }
+    return true;
+}
+
+static wb_array *take_input(const wb_recurrent_desc *d, wb_array *x, int least, int most) {
+    if (x->ndim < least || x->ndim > most || x->sizes[0] != d->in)
+        return wb_fail_null(WB_ERROR_SHAPE,
+                            "input must have %d or %d dimensions, the first of size %lld, got %s",
+                            least, most, (long long)d->in, wb_text_of(x));
+    return wb_convert_input(x, d->wi);
+}
+
+static int forward_cell(wb_layer *layer, int count, wb_array *const *inputs, wb_array **results) {
+    const struct kind *kind = kind_of(layer);
+    const wb_recurrent_desc *d = desc_of(layer);
+    wb_array *x = take_input(d, inputs[0], 1, 2);
+    if (!x || !take_states(kind, d, count, inputs, 1, results)) return 0;
+    kind->step(d, x, results);
+    for (int s = 0; s < kind->states; s++)
+        if (!results[s]) return 0;
+    return kind->states;
+}
+
+static void scan_step(void *context, wb_array **carries, wb_array *const *inputs,
+                      wb_array **outputs) {
+    wb_layer *cell = context;
+    kind_of(cell)->step(desc_of(cell), inputs[0], carries);
+    outputs[0] = carries[0];
+}
+
+static int forward_sequence(wb_layer *layer, int count, wb_array *const *inputs,
+                            wb_array **results) {
+    sequence_layer *l = sequence_of(layer);
+    const struct kind *kind = kind_of(layer);
+    const wb_recurrent_desc *d = desc_of(l->cell);
+    wb_array *x = take_input(d, inputs[0], 2, 3), *state[MOST_STATES];
+    if (!x || !take_states(kind, d, count, inputs, 2, state)) return 0;
+    if (wb_scan(scan_step, l->cell, kind->states, state, 1, &x, 1, results, .dim = 1) != WB_OK)
+        return 0;
+    if (!l->desc.return_state) return 1;
+    for (int s = 0; s < kind->states; s++) results[1 + s] = state[s];
+    return 1 + kind->states;
+}
+
+/* ---- the classes ---- */
+
+static void derive_cell(wb_layer *layer) {
+    wb_recurrent_desc *d = desc_of(layer);
+    if (!d->wi || d->wi->ndim != 2) return;
+    if (d->in == 0) d->in = d->wi->sizes[1];
+    if (d->out == 0) d->out = d->wi->sizes[0] / kind_of(layer)->gates;
+}
+
+static bool complete_cell(wb_layer *layer) {
+    wb_recurrent_desc *d = desc_of(layer);
+    const struct kind *kind = kind_of(layer);
+    const int64_t rows = kind->gates * d->out;
+    wb_init *init = d->init ? d->init : wb_glorot_uniform;
+    wb_init *recurrent = d->init_recurrent ? d->init_recurrent : wb_glorot_uniform;
+    if (kind->step == rnn && !d->activation) d->activation = wb_tanh;
+    if (!wb_layer_fill(layer, &d->wi, init, d->dtype, 2, (int64_t[]){rows, d->in})) return false;
+    const wb_dtype dtype = (wb_dtype)d->wi->dtype;
+    return wb_layer_fill(layer, &d->wh, recurrent, dtype, 2, (int64_t[]){rows, d->out}) &&
+           wb_layer_fill(layer, &d->bias, wb_zeros_init, dtype, 1, &rows) &&
+           (kind->step != gru_v3 || wb_layer_fill(layer, &d->wh_candidate, recurrent, dtype, 2,
+                                                  (int64_t[]){d->out, d->out}));
+}
+
+static void derive_sequence(wb_layer *layer) {
+    sequence_layer *l = sequence_of(layer);
+    if (!l->cell) return;
+    const wb_recurrent_desc *cell = desc_of(l->cell);
+    if (l->desc.in == 0) l->desc.in = cell->in;
+    if (l->desc.out == 0) l->desc.out = cell->out;
+    if (!l->desc.activation) l->desc.activation = cell->activation;
+}
+
+/* The cell takes the settings over, and the arrays, if they are given. */
+static bool complete_sequence(wb_layer *layer) {
+    sequence_layer *l = sequence_of(layer);
+    wb_recurrent_desc *d = &l->desc;
+    if (!l->cell && !(l->cell = wb_layer_make(kind_of(layer)->cell, d, sizeof *d))) return false;
+    wb_recurrent_desc *cell = desc_of(l->cell);
+    d->wi = d->wh = d->bias = d->wh_candidate = NULL;
+    if (d->in == cell->in && d->out == cell->out) {
+        if (d->activation && kind_of(layer)->step == rnn) cell->activation = d->activation;
+        d->activation = cell->activation;
+        return true;
+    }
+    (void)wb_fail(WB_ERROR_SHAPE, "%s: the cell must be %lld => %lld, got %lld => %lld",
+                  layer->class_->name, (long long)d->in, (long long)d->out, (long long)cell->in,
+                  (long long)cell->out);
+    return false;
+}
+
+#define PAIR(type, ...) WB_ROW(type, in, WB_FIELD_PAIR, .low = 1, .text_only = true, __VA_ARGS__)
+#define ACTIVATION(type, ...)                                                                      \
+    WB_ROW_NAMED(type, activation, "activation", WB_FIELD_ACTIVATION, __VA_ARGS__)
+#define WITHOUT(type) WB_ROW_NAMED(type, no_bias, "bias", WB_FIELD_WITHOUT, .text_only = true)
+#define ARRAY(member, flux_name, ...)                                                              \
+    WB_ROW_NAMED(cell_layer, member, flux_name, WB_FIELD_ARRAY, .trainable = true, __VA_ARGS__)
+#define CELL_ROWS                                                                                  \
+    PAIR(cell_layer, .given_by = offsetof(cell_layer, desc.wi)), ARRAY(wi, "Wi", .flux = "Wi"),    \
+        ARRAY(wh, "Wh", .flux = "Wh")
+#define BIAS(flux_name)                                                                            \
+    ARRAY(bias, flux_name, .without = offsetof(cell_layer, desc.no_bias)), WITHOUT(cell_layer)
+#define SEQUENCE_ROWS(cell_class)                                                                  \
+    PAIR(sequence_layer, .usual = 0),                                                              \
+        {.name = "cell",                                                                           \
+         .offset = offsetof(sequence_layer, cell),                                                 \
+         .kind = WB_FIELD_CHILD,                                                                   \
+         .trainable = true,                                                                        \
+         .part = &(cell_class)},                                                                   \
+        WITHOUT(sequence_layer)
+
+static const wb_field rnn_cell_rows[] = {ACTIVATION(cell_layer, .flux = "σ", .rank = 1), CELL_ROWS,
+                                         BIAS("bias")};
+static const wb_field lstm_cell_rows[] = {CELL_ROWS, BIAS("bias")};
+static const wb_field gru_cell_rows[] = {CELL_ROWS, BIAS("b")};
+static const wb_field gru_v3_cell_rows[] = {CELL_ROWS, BIAS("b"),
+                                            ARRAY(wh_candidate, "Wh_h̃", .flux = "Wh_h̃")};
+static const wb_field rnn_rows[] = {SEQUENCE_ROWS(wb_rnn_cell_class),
+                                    ACTIVATION(sequence_layer, .text_only = true)};
+static const wb_field lstm_rows[] = {SEQUENCE_ROWS(wb_lstm_cell_class)};
+static const wb_field gru_rows[] = {SEQUENCE_ROWS(wb_gru_cell_class)};
+static const wb_field gru_v3_rows[] = {SEQUENCE_ROWS(wb_gru_v3_cell_class)};
+
+#define CELL(variable, name_, rows)                                                                \
+    const wb_layer_class variable = {.name = name_,                                                \
+                                     .size_bytes = sizeof(cell_layer),                             \
+                                     .fields = rows,                                               \
+                                     .field_count = sizeof rows / sizeof *rows,                    \
+                                     .forward_many = forward_cell,                                 \
+                                     .derive = derive_cell,                                        \
+                                     .complete = complete_cell}
+#define SEQUENCE(variable, name_, rows)                                                            \
+    const wb_layer_class variable = {.name = name_,                                                \
+                                     .size_bytes = sizeof(sequence_layer),                         \
+                                     .fields = rows,                                               \
+                                     .field_count = sizeof rows / sizeof *rows,                    \
+                                     .forward_many = forward_sequence,                             \
+                                     .derive = derive_sequence,                                    \
+                                     .complete = complete_sequence}
+
+CELL(wb_rnn_cell_class, "RNNCell", rnn_cell_rows);
+CELL(wb_lstm_cell_class, "LSTMCell", lstm_cell_rows);
+CELL(wb_gru_cell_class, "GRUCell", gru_cell_rows);
+CELL(wb_gru_v3_cell_class, "GRUv3Cell", gru_v3_cell_rows);
+SEQUENCE(wb_rnn_class, "RNN", rnn_rows);
+SEQUENCE(wb_lstm_class, "LSTM", lstm_rows);
+SEQUENCE(wb_gru_class, "GRU", gru_rows);
+SEQUENCE(wb_gru_v3_class, "GRUv3", gru_v3_rows);
+
+#define MAKER(name)                                                                                \
+    wb_layer *wb_##name##_make(wb_recurrent_desc desc) {                                           \
+        return wb_layer_make(&wb_##name##_class, &desc, sizeof desc);                              \
+    }
+MAKER(rnn_cell)
+MAKER(lstm_cell)
+MAKER(gru_cell)
+MAKER(gru_v3_cell)
+MAKER(rnn)
+MAKER(lstm)
+MAKER(gru)
+MAKER(gru_v3)
