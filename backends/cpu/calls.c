@@ -83,47 +83,20 @@ wb_status wb_cpu_call_conv_filter(const wb_cpu_call *c) { return conv(c); }
 
 /* ---- windows ---- */
 
-wb_status wb_cpu_call_maxpool(const wb_cpu_call *c) {
-    const wb_window window = window_of(c->call);
-    wb_cpu_maxpool(&window, c->a[0], c->a[1], (int32_t *)(void *)c->a[2]);
-    return WB_OK;
-}
+#define WINDOW_CALL(name, ...)                                                                     \
+    wb_status wb_cpu_call_##name(const wb_cpu_call *c) {                                           \
+        const wb_window window = window_of(c->call);                                               \
+        wb_cpu_##name(&window, __VA_ARGS__);                                                       \
+        return WB_OK;                                                                              \
+    }
 
-wb_status wb_cpu_call_pool_scatter(const wb_cpu_call *c) {
-    const wb_window window = window_of(c->call);
-    wb_cpu_pool_scatter(&window, c->a[0], (const int32_t *)(const void *)c->a[1], c->a[2]);
-    return WB_OK;
-}
-
-wb_status wb_cpu_call_pool_gather(const wb_cpu_call *c) {
-    const wb_window window = window_of(c->call);
-    wb_cpu_pool_gather(&window, c->a[0], (const int32_t *)(const void *)c->a[1], c->a[2]);
-    return WB_OK;
-}
-
-wb_status wb_cpu_call_meanpool(const wb_cpu_call *c) {
-    const wb_window window = window_of(c->call);
-    wb_cpu_meanpool(&window, c->a[0], c->a[1]);
-    return WB_OK;
-}
-
-wb_status wb_cpu_call_meanpool_data(const wb_cpu_call *c) {
-    const wb_window window = window_of(c->call);
-    wb_cpu_meanpool_data(&window, c->a[0], c->a[1]);
-    return WB_OK;
-}
-
-wb_status wb_cpu_call_unfold(const wb_cpu_call *c) {
-    const wb_window window = window_of(c->call);
-    wb_cpu_unfold(&window, c->a[0], c->a[1]);
-    return WB_OK;
-}
-
-wb_status wb_cpu_call_fold(const wb_cpu_call *c) {
-    const wb_window window = window_of(c->call);
-    wb_cpu_fold(&window, c->a[0], c->a[1]);
-    return WB_OK;
-}
+WINDOW_CALL(maxpool, c->a[0], c->a[1], (int32_t *)(void *)c->a[2])
+WINDOW_CALL(pool_scatter, c->a[0], (const int32_t *)(const void *)c->a[1], c->a[2])
+WINDOW_CALL(pool_gather, c->a[0], (const int32_t *)(const void *)c->a[1], c->a[2])
+WINDOW_CALL(meanpool, c->a[0], c->a[1])
+WINDOW_CALL(meanpool_data, c->a[0], c->a[1])
+WINDOW_CALL(unfold, c->a[0], c->a[1])
+WINDOW_CALL(fold, c->a[0], c->a[1])
 
 /* ---- indices ---- */
 
