@@ -176,6 +176,111 @@ typedef struct wb_rmsprop_desc {
 #define wb_rmsprop(...) wb_rmsprop_make((wb_rmsprop_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_rule wb_rmsprop_make(wb_rmsprop_desc desc);
 
+typedef struct wb_nesterov_desc {
+    char start_;
+    double eta; /* default 0.001 */
+    double rho; /* default 0.9 */
+} wb_nesterov_desc;
+typedef struct wb_rprop_desc {
+    char start_;
+    double eta;            /* where the sizes of steps start; default 0.001 */
+    double ell1, ell2;     /* factors where the sign of g turns, and where not; default 0.5, 1.2 */
+    double gamma1, gamma2; /* least and largest size; default 1e-6, 50 */
+} wb_rprop_desc;
+typedef struct wb_adagrad_desc {
+    char start_;
+    double eta;     /* default 0.1 */
+    double epsilon; /* default 1e-8 */
+} wb_adagrad_desc;
+typedef struct wb_adadelta_desc {
+    char start_;
+    double rho;     /* default 0.9 */
+    double epsilon; /* default 1e-8 */
+} wb_adadelta_desc;
+typedef struct wb_lion_desc {
+    char start_;
+    double eta;          /* default 0.001 */
+    double beta1, beta2; /* default 0.9, 0.99 */
+} wb_lion_desc;
+typedef struct wb_decay_desc {
+    char start_;
+    double lambda; /* default 5e-4, of wb_sign_decay 1e-3 */
+} wb_decay_desc;
+typedef struct wb_clip_grad_desc {
+    char start_;
+    double delta; /* default 10 */
+} wb_clip_grad_desc;
+typedef struct wb_clip_norm_desc {
+    char start_;
+    double omega; /* default 10 */
+} wb_clip_norm_desc;
+typedef struct wb_accum_grad_desc {
+    char start_;
+    int64_t n; /* default 1 */
+} wb_accum_grad_desc;
+
+/* x -= (1 + rho) eta g - rho^2 v;  v = rho v - eta g, in this order */
+#define wb_nesterov(...) wb_nesterov_make((wb_nesterov_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_rule wb_nesterov_make(wb_nesterov_desc desc);
+
+/* A step's size of its own for each element, which the signs of g change (Riedmiller and Braun
+ * 1993). eta is what sizes start with: to adjust it later changes nothing. */
+#define wb_rprop(...) wb_rprop_make((wb_rprop_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_rule wb_rprop_make(wb_rprop_desc desc);
+
+/* Kin of Adam, with its m, v and defaults:
+ *   wb_adamax    u = max(beta2 u, |g|) in place of the root                  (Kingma and Ba 2015)
+ *   wb_nadam     with Nesterov's momentum, as Flux has it                    (Dozat 2016)
+ *   wb_radam     plain momentum until v can be trusted                       (Liu and others 2020)
+ *   wb_amsgrad   the largest v so far, no bias corrections, states from epsilon on
+ *                                                               (Reddi and others 2018)
+ *   wb_oadam     2 s - s_before, s Adam's step; beta 0.5, 0.9     (Daskalakis and others 2018)
+ *   wb_adabelief v of g - m; epsilon 1e-16 in v, too              (Zhuang and others 2020) */
+#define wb_adamax(...)    wb_adamax_make((wb_adam_desc){.start_ = 0, __VA_ARGS__})
+#define wb_nadam(...)     wb_nadam_make((wb_adam_desc){.start_ = 0, __VA_ARGS__})
+#define wb_radam(...)     wb_radam_make((wb_adam_desc){.start_ = 0, __VA_ARGS__})
+#define wb_amsgrad(...)   wb_amsgrad_make((wb_adam_desc){.start_ = 0, __VA_ARGS__})
+#define wb_oadam(...)     wb_oadam_make((wb_adam_desc){.start_ = 0, __VA_ARGS__})
+#define wb_adabelief(...) wb_adabelief_make((wb_adam_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_rule wb_adamax_make(wb_adam_desc desc);
+WB_API wb_rule wb_nadam_make(wb_adam_desc desc);
+WB_API wb_rule wb_radam_make(wb_adam_desc desc);
+WB_API wb_rule wb_amsgrad_make(wb_adam_desc desc);
+WB_API wb_rule wb_oadam_make(wb_adam_desc desc);
+WB_API wb_rule wb_adabelief_make(wb_adam_desc desc);
+
+/* acc += g^2, from epsilon on;  x -= eta g / (sqrt(acc) + epsilon)   (Duchi and others 2011) */
+#define wb_adagrad(...) wb_adagrad_make((wb_adagrad_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_rule wb_adagrad_make(wb_adagrad_desc desc);
+
+/* acc = rho acc + (1 - rho) g^2;  u = g sqrt(delta + epsilon) / sqrt(acc + epsilon)
+ * delta = rho delta + (1 - rho) u^2;  x -= u      (Zeiler 2012; there is no eta) */
+#define wb_adadelta(...) wb_adadelta_make((wb_adadelta_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_rule wb_adadelta_make(wb_adadelta_desc desc);
+
+/* x -= eta sign(beta1 m + (1 - beta1) g);  m = beta2 m + (1 - beta2) g   (Chen and others 2023).
+ * Optimisers.jl has the betas of m the other way round. */
+#define wb_lion(...) wb_lion_make((wb_lion_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_rule wb_lion_make(wb_lion_desc desc);
+
+/* Links for chains; by themselves they take off what they give.
+ *   wb_weight_decay  g + lambda x            wb_sign_decay  g + lambda sign(x)
+ *   wb_clip_grad     g between -delta and delta
+ *   wb_clip_norm     g min(omega / |g|, 1), |g| the 2-norm of this array alone (wb_setup's
+ *                    clip_norm is that of all)
+ *   wb_accum_grad    passes the mean of n gradients on at each n-th step; at the others neither
+ *                    parameter nor the states of the rules behind it change */
+#define wb_weight_decay(...) wb_weight_decay_make((wb_decay_desc){.start_ = 0, __VA_ARGS__})
+#define wb_sign_decay(...)   wb_sign_decay_make((wb_decay_desc){.start_ = 0, __VA_ARGS__})
+#define wb_clip_grad(...)    wb_clip_grad_make((wb_clip_grad_desc){.start_ = 0, __VA_ARGS__})
+#define wb_clip_norm(...)    wb_clip_norm_make((wb_clip_norm_desc){.start_ = 0, __VA_ARGS__})
+#define wb_accum_grad(...)   wb_accum_grad_make((wb_accum_grad_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_rule wb_weight_decay_make(wb_decay_desc desc);
+WB_API wb_rule wb_sign_decay_make(wb_decay_desc desc);
+WB_API wb_rule wb_clip_grad_make(wb_clip_grad_desc desc);
+WB_API wb_rule wb_clip_norm_make(wb_clip_norm_desc desc);
+WB_API wb_rule wb_accum_grad_make(wb_accum_grad_desc desc);
+
 #ifdef __cplusplus
 }
 #endif

@@ -14,6 +14,8 @@
     { #name, WB_SETTING_RATE, value, offsetof(DESC, name), NULL }
 #define FRACTION(name, value)                                                                      \
     { #name, WB_SETTING_FRACTION, value, offsetof(DESC, name), NULL }
+#define STATE_FROM(name, setting)                                                                  \
+    { #name, WB_START_SETTING, #setting }
 #define STATE(name)                                                                                \
     { #name, WB_START_ZERO, NULL }
 #define FLAG(name, flux)                                                                           \
@@ -102,4 +104,237 @@ static const wb_rule_row rmsprop_row = {
     .step = rmsprop};
 
 wb_rule wb_rmsprop_make(wb_rmsprop_desc desc) { return wb_rule_make(&rmsprop_row, &desc); }
+#undef DESC
+
+#define DESC wb_adagrad_desc
+static wb_array *adagrad(wb_rule_at *at) {
+    wb_array *acc = at->state[0] = ADD(at->state[0], SQUARE(G));
+    return DIV(MUL(G, S(eta)), ADD(SQRT(acc), S(epsilon)));
+}
+
+static const wb_rule_row adagrad_row = {.name = "AdaGrad",
+                                        .settings = {RATE(eta, 0.1), RATE(epsilon, 1e-8)},
+                                        .states = {STATE_FROM(acc, epsilon)},
+                                        .step = adagrad};
+
+wb_rule wb_adagrad_make(wb_adagrad_desc desc) { return wb_rule_make(&adagrad_row, &desc); }
+#undef DESC
+
+#define DESC wb_adadelta_desc
+static wb_array *adadelta(wb_rule_at *at) {
+    wb_array *acc = at->state[0] = AVERAGE(rho, at->state[0], SQUARE(G));
+    wb_array *size = SQRT(ADD(at->state[1], S(epsilon))); /* of steps so far */
+    wb_array *u = DIV(MUL(G, size), SQRT(ADD(acc, S(epsilon))));
+    at->state[1] = AVERAGE(rho, at->state[1], SQUARE(u));
+    return u;
+}
+
+static const wb_rule_row adadelta_row = {.name = "AdaDelta",
+                                         .settings = {FRACTION(rho, 0.9), RATE(epsilon, 1e-8)},
+                                         .states = {STATE(acc), STATE(delta)},
+                                         .step = adadelta};
+
+wb_rule wb_adadelta_make(wb_adadelta_desc desc) { return wb_rule_make(&adadelta_row, &desc); }
+#undef DESC
+
+#define DESC wb_rprop_desc
+static wb_array *rprop(wb_rule_at *at) {
+    wb_array *turn = MUL(G, at->state[0]), *size = at->state[1];
+    wb_array *grown = MIN(MUL(size, S(ell2)), S(gamma2));
+    wb_array *shrunk = MAX(MUL(size, S(ell1)), S(gamma1));
+    size = SELECT(GT(turn, NUM(0)), grown, SELECT(LT(turn, NUM(0)), shrunk, size));
+    at->state[0] = SELECT(LT(turn, NUM(0)), NUM(0), G);
+    at->state[1] = size;
+    return MUL(size, SIGN(at->state[0]));
+}
+
+static const wb_rule_row rprop_row = {.name = "Rprop",
+                                      .settings = {RATE(eta, 0.001), RATE(ell1, 0.5),
+                                                   RATE(ell2, 1.2), RATE(gamma1, 1e-6),
+                                                   RATE(gamma2, 50)},
+                                      .states = {STATE(g), STATE_FROM(size, eta)},
+                                      .step = rprop};
+
+wb_rule wb_rprop_make(wb_rprop_desc desc) { return wb_rule_make(&rprop_row, &desc); }
+#undef DESC
+
+#define DESC wb_nesterov_desc
+static wb_array *nesterov(wb_rule_at *at) {
+    wb_array *v = at->state[0], *step = MUL(G, S(eta)), *rho = S(rho);
+    at->state[0] = SUB(MUL(v, rho), step);
+    return SUB(MUL(step, ADD(NUM(1), rho)), MUL(v, SQUARE(rho)));
+}
+
+static const wb_rule_row nesterov_row = {.name = "Nesterov",
+                                         .settings = {RATE(eta, 0.001), FRACTION(rho, 0.9)},
+                                         .states = {STATE(v)},
+                                         .step = nesterov};
+
+wb_rule wb_nesterov_make(wb_nesterov_desc desc) { return wb_rule_make(&nesterov_row, &desc); }
+#undef DESC
+
+#define DESC wb_lion_desc
+static wb_array *lion(wb_rule_at *at) {
+    wb_array *m = at->state[0];
+    at->state[0] = AVERAGE(beta2, m, G);
+    return MUL(SIGN(AVERAGE(beta1, m, G)), S(eta));
+}
+
+static const wb_rule_row lion_row = {
+    .name = "Lion",
+    .settings = {RATE(eta, 0.001), FRACTION(beta1, 0.9), FRACTION(beta2, 0.99)},
+    .states = {STATE(m)},
+    .step = lion};
+
+wb_rule wb_lion_make(wb_lion_desc desc) { return wb_rule_make(&lion_row, &desc); }
+#undef DESC
+
+/* ---- more of Adam's kin ---- */
+
+#define DESC wb_adam_desc
+static wb_array *adamax(wb_rule_at *at) {
+    wb_array *m = at->state[0] = AVERAGE(beta1, at->state[0], G);
+    wb_array *u = at->state[1] = MAX(MUL(at->state[1], S(beta2)), ABS(G));
+    return DIV(MUL(m, DIV(S(eta), UNBIASED(beta1))), ADD(u, S(epsilon)));
+}
+
+static const wb_rule_row adamax_row = {
+    .name = "AdaMax", .settings = {ADAM_SETTINGS}, .states = {STATE(m), STATE(u)}, .step = adamax};
+
+wb_rule wb_adamax_make(wb_adam_desc desc) { return wb_rule_make(&adamax_row, &desc); }
+
+/* 1 - beta^(t + 1) = 1 - beta + beta (1 - beta^t) */
+static wb_array *nadam(wb_rule_at *at) {
+    wb_array *m = at->state[0] = AVERAGE(beta1, at->state[0], G);
+    wb_array *v = at->state[1] = AVERAGE(beta2, at->state[1], SQUARE(G));
+    wb_array *now = UNBIASED(beta1), *next = ADD(REST(beta1), MUL(S(beta1), now));
+    wb_array *mean = ADD(MUL(m, DIV(S(beta1), next)), MUL(G, DIV(REST(beta1), now)));
+    wb_array *correction = DIV(S(beta2), UNBIASED(beta2));
+    return DIV(MUL(mean, S(eta)), ADD(SQRT(MUL(v, correction)), S(epsilon)));
+}
+
+static const wb_rule_row nadam_row = {
+    .name = "NAdam", .settings = {ADAM_SETTINGS}, .states = {STATE(m), STATE(v)}, .step = nadam};
+
+wb_rule wb_nadam_make(wb_adam_desc desc) { return wb_rule_make(&nadam_row, &desc); }
+
+/* rho = last - 2 t beta2^t / (1 - beta2^t), last = 2 / (1 - beta2) - 1 */
+static wb_array *radam(wb_rule_at *at) {
+    wb_array *step = adam(at), *last = SUB(DIV(NUM(2), REST(beta2)), NUM(1));
+    wb_array *unbiased = UNBIASED(beta2), *power = SUB(NUM(1), unbiased);
+    wb_array *rho = SUB(last, DIV(MUL(MUL(NUM(2), at->t), power), unbiased));
+    wb_array *top = MUL(MUL(SUB(rho, NUM(4)), SUB(rho, NUM(2))), last);
+    wb_array *below = MUL(MUL(SUB(last, NUM(4)), SUB(last, NUM(2))), rho);
+    wb_array *trusted = GT(rho, NUM(4)), *scale = SQRT(MAX(DIV(top, below), NUM(0)));
+    return SELECT(trusted, MUL(step, scale), MUL(at->state[0], DIV(S(eta), UNBIASED(beta1))));
+}
+
+static const wb_rule_row radam_row = {
+    .name = "RAdam", .settings = {ADAM_SETTINGS}, .states = {STATE(m), STATE(v)}, .step = radam};
+
+wb_rule wb_radam_make(wb_adam_desc desc) { return wb_rule_make(&radam_row, &desc); }
+
+static wb_array *amsgrad(wb_rule_at *at) {
+    wb_array *m = at->state[0] = AVERAGE(beta1, at->state[0], G);
+    wb_array *v = at->state[1] = AVERAGE(beta2, at->state[1], SQUARE(G));
+    wb_array *most = at->state[2] = MAX(at->state[2], v);
+    return DIV(MUL(m, S(eta)), ADD(SQRT(most), S(epsilon)));
+}
+
+static const wb_rule_row amsgrad_row = {
+    .name = "AMSGrad",
+    .settings = {ADAM_SETTINGS},
+    .states = {STATE_FROM(m, epsilon), STATE_FROM(v, epsilon), STATE_FROM(most, epsilon)},
+    .step = amsgrad};
+
+wb_rule wb_amsgrad_make(wb_adam_desc desc) { return wb_rule_make(&amsgrad_row, &desc); }
+
+static wb_array *oadam(wb_rule_at *at) {
+    wb_array *before = at->state[2];
+    wb_array *step = at->state[2] = adam(at);
+    return SUB(MUL(step, NUM(2)), before);
+}
+
+static const wb_rule_row oadam_row = {
+    .name = "OAdam",
+    .settings = {RATE(eta, 0.001), FRACTION(beta1, 0.5), FRACTION(beta2, 0.9), RATE(epsilon, 1e-8)},
+    .states = {STATE(m), STATE(v), STATE(step)},
+    .step = oadam};
+
+wb_rule wb_oadam_make(wb_adam_desc desc) { return wb_rule_make(&oadam_row, &desc); }
+
+static wb_array *adabelief(wb_rule_at *at) {
+    wb_array *m = at->state[0] = AVERAGE(beta1, at->state[0], G);
+    wb_array *s = ADD(AVERAGE(beta2, at->state[1], SQUARE(SUB(G, m))), S(epsilon));
+    at->state[1] = s;
+    wb_array *rate = DIV(S(eta), UNBIASED(beta1)), *correction = DIV(NUM(1), UNBIASED(beta2));
+    return DIV(MUL(m, rate), ADD(SQRT(MUL(s, correction)), S(epsilon)));
+}
+
+static const wb_rule_row adabelief_row = {.name = "AdaBelief",
+                                          .settings = {RATE(eta, 0.001), FRACTION(beta1, 0.9),
+                                                       FRACTION(beta2, 0.999),
+                                                       RATE(epsilon, 1e-16)},
+                                          .states = {STATE(m), STATE(s)},
+                                          .step = adabelief};
+
+wb_rule wb_adabelief_make(wb_adam_desc desc) { return wb_rule_make(&adabelief_row, &desc); }
+#undef DESC
+
+/* ---- links of chains ---- */
+
+#define DESC wb_decay_desc
+static wb_array *weight_decay(wb_rule_at *at) { return ADD(G, MUL(X, S(lambda))); }
+
+static const wb_rule_row weight_decay_row = {
+    .name = "WeightDecay", .settings = {RATE(lambda, 5e-4)}, .step = weight_decay};
+
+wb_rule wb_weight_decay_make(wb_decay_desc desc) { return wb_rule_make(&weight_decay_row, &desc); }
+
+static wb_array *sign_decay(wb_rule_at *at) { return ADD(G, MUL(SIGN(X), S(lambda))); }
+
+static const wb_rule_row sign_decay_row = {
+    .name = "SignDecay", .settings = {RATE(lambda, 1e-3)}, .step = sign_decay};
+
+wb_rule wb_sign_decay_make(wb_decay_desc desc) { return wb_rule_make(&sign_decay_row, &desc); }
+#undef DESC
+
+#define DESC wb_clip_grad_desc
+static wb_array *clip_grad(wb_rule_at *at) { return MAX(MIN(G, S(delta)), NEG(S(delta))); }
+
+static const wb_rule_row clip_grad_row = {
+    .name = "ClipGrad", .settings = {RATE(delta, 10)}, .step = clip_grad};
+
+wb_rule wb_clip_grad_make(wb_clip_grad_desc desc) { return wb_rule_make(&clip_grad_row, &desc); }
+#undef DESC
+
+#define DESC wb_clip_norm_desc
+static wb_array *clip_norm(wb_rule_at *at) {
+    return MUL(G, MIN(DIV(S(omega), SQRT(wb_sum(SQUARE(G)))), NUM(1)));
+}
+
+static const wb_rule_row clip_norm_row = {
+    .name = "ClipNorm", .settings = {RATE(omega, 10)}, .step = clip_norm};
+
+wb_rule wb_clip_norm_make(wb_clip_norm_desc desc) { return wb_rule_make(&clip_norm_row, &desc); }
+#undef DESC
+
+/* Those behind it see every n-th step as one. */
+#define DESC wb_accum_grad_desc
+static wb_array *accum_grad(wb_rule_at *at) {
+    wb_array *n = S(n), *place = wb_mod(at->t, n); /* 1, 2, ..., 0 */
+    wb_array *share = DIV(G, n);
+    wb_array *sum = at->state[0] = SELECT(EQ(place, NUM(1)), share, ADD(at->state[0], share));
+    at->good = AND(at->good, wb_cast(EQ(place, NUM(0)), WB_BOOL)); /* no number any more */
+    at->t = FLOOR(DIV(at->t, n));
+    return sum;
+}
+
+static const wb_rule_row accum_grad_row = {
+    .name = "AccumGrad",
+    .settings = {{"n", WB_SETTING_COUNT, 1, offsetof(DESC, n), NULL}},
+    .states = {STATE(sum)},
+    .step = accum_grad};
+
+wb_rule wb_accum_grad_make(wb_accum_grad_desc desc) { return wb_rule_make(&accum_grad_row, &desc); }
 #undef DESC

@@ -64,6 +64,49 @@ static void each_rule_takes_its_steps(void **state) {
          2,
          HALVES,
          {1.996666666778, 1.998151451411, 1.997383687556}},
+        {"Nesterov", wb_nesterov(), 2, HALVES, {1.9981, 1.99824, 1.997441}},
+        {"Rprop (A6)", wb_rprop(), 1, THREE, {0.999, 0.999, 0.9985}},
+        {"Rprop", wb_rprop(), 2, HALVES, {1.999, 1.999, 1.9985}},
+        {"Adam", wb_adam(), 2, HALVES, {1.99900000001, 1.998733662974, 1.998393233831}},
+        {"AdaMax (A11)", wb_adamax(), 1, THREE, {0.99900000002, 0.998841947234, 0.998410674176}},
+        {"AdaMax", wb_adamax(), 2, HALVES, {1.99900000001, 1.998789262959, 1.998563719850}},
+        {"AdaGrad (A13)", wb_adagrad(), 1, THREE, {0.900000004, 0.951449577904, 0.870637375568}},
+        {"AdaGrad", wb_adagrad(), 2, HALVES, {1.9000000015, 1.944721360471, 1.922899571721}},
+        {"AMSGrad (A15)", wb_amsgrad(), 1, THREE, {0.996837786951, 0.996024010446, 0.993036379336}},
+        {"AMSGrad", wb_amsgrad(), 2, HALVES, {1.996837738851, 1.995705919794, 1.994020722067}},
+        {"RAdam (A18)",
+         wb_radam(),
+         1,
+         6,
+         {0.5, -0.3, 0.8, 0.1, 0.4, -0.2},
+         {0.9995, 0.999421052632, 0.999076034181, 0.998802262736, 0.998791266505, 0.998779846465}},
+        {"OAdam", wb_oadam(), 2, HALVES, {1.99800000002, 1.99900000001, 1.998551033104}},
+        {"NAdam", wb_nadam(), 2, HALVES, {1.998525578409, 1.998690524511, 1.998309375342}},
+        {"AdaBelief", wb_adabelief(), 2, HALVES, {1.998888888889, 1.998605188096, 1.998239485881}},
+        {"AdaDelta", wb_adadelta(), 2, HALVES, {1.999683772250, 1.999892286650, 1.999776978252}},
+        {"Lion", wb_lion(), 2, HALVES, {1.999, 2.0, 1.999}},
+        {"Lion, the paper's",
+         wb_lion(),
+         2,
+         4,
+         {1, -0.05, -0.05, -0.05},
+         {1.999, 1.998, 1.997, 1.996}},
+        {"WeightDecay", wb_weight_decay(.lambda = 0.1), 10, 1, {2}, {7}},
+        {"SignDecay", wb_sign_decay(.lambda = 0.1), 10, 1, {2}, {7.9}},
+        {"ClipGrad", wb_clip_grad(.delta = 2), 100, 1, {3}, {98}},
+        {"ClipNorm", wb_clip_norm(), 0, 2, {100, 0.1}, {-10, -10.1}},
+        {"AccumGrad, then Descent",
+         wb_rule_chain(wb_accum_grad(.n = 2), wb_descent(.eta = 1)),
+         1,
+         5,
+         {1, 3, 2, 4, 1},
+         {1, -1, -1, -4, -4}},
+        {"AccumGrad, then Adam",
+         wb_rule_chain(wb_accum_grad(.n = 2), wb_adam()),
+         1,
+         6,
+         {0.5, 0.5, -0.6, 0, 0.8, 0.8},
+         {1, 0.99900000002, 0.99900000002, 0.998808501989, 0.998808501989, 0.998204965637}},
         {"a chain of one (A23)", wb_rule_chain(wb_descent()), 2, HALVES, {1.9, 1.95, 1.925}},
         {"a chain of two",
          wb_rule_chain(wb_momentum(.eta = 1, .rho = WB_ZERO), wb_descent()),
@@ -74,6 +117,55 @@ static void each_rule_takes_its_steps(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         follow(&rows[i], WB_F64, 2e-11);
         follow(&rows[i], WB_F32, 1e-6);
+    }
+}
+
+static wb_array *squares(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)batch, (void)user;
+    return wb_sum(wb_square(wb_get(model, "1")));
+}
+
+static void steps_of_all_work_in_place(void **state) {
+    (void)state;
+    const wb_rule rules[] = {
+        wb_descent(),
+        wb_momentum(),
+        wb_nesterov(),
+        wb_rmsprop(),
+        wb_rmsprop(.centred = true),
+        wb_rprop(),
+        wb_adam(),
+        wb_adamw(),
+        wb_adamax(),
+        wb_nadam(),
+        wb_radam(),
+        wb_amsgrad(),
+        wb_oadam(),
+        wb_adagrad(),
+        wb_adadelta(),
+        wb_lion(),
+        wb_adabelief(),
+        wb_clip_norm(),
+        wb_rule_chain(wb_clip_grad(), wb_weight_decay(), wb_accum_grad(.n = 2), wb_adam())};
+    if (getenv("WEBER_EAGER") || getenv("WEBER_FUSE")) skip();
+    for (size_t r = 0; r < sizeof rules / sizeof *rules; r++) {
+        wb_layer *model = wb_tree(wb_uniform(WB_F32, 40, 3));
+        wb_optimiser *o = wb_setup(rules[r], model);
+        wb_plan_counts before = {0};
+        for (int i = 0; i < 8; i++) {
+            if (i == 3) before = wb_plan_status();
+            wb_scope_open();
+            assert_non_null(wb_train_step(squares, model, &(const wb_batch){.x = NULL}, NULL, o));
+            if (rules[r].links[0]->settings[0].kind == WB_SETTING_RATE && i != 2)
+                (void)wb_adjust_named(o, rules[r].links[0]->settings[0].name, 0.001 * i);
+            assert_int_equal(wb_scope_close(), WB_OK);
+        }
+        const wb_plan_counts after = wb_plan_status();
+        const char *name = rules[r].links[0]->name;
+        if (after.misses != before.misses) fail_msg("%s: a plan was missed", name);
+        if (after.missed_donations != before.missed_donations) fail_msg("%s: not in place", name);
+        if (after.evaluations - before.evaluations != 5) fail_msg("%s: several plans", name);
+        wb_free(o), wb_free(model);
     }
 }
 
@@ -93,6 +185,7 @@ int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_scope, close_scope)
     const struct CMUnitTest tests[] = {
         TEST(each_rule_takes_its_steps),
+        TEST(steps_of_all_work_in_place),
         TEST(a_chain_that_is_too_long_is_refused),
     };
     return cmocka_run_group_tests_name("optimise/test_rules", tests, NULL, NULL);
