@@ -69,27 +69,52 @@ static wb_record *weight_of(wb_arena *arena, const wb_term *call) {
 
 static wb_record *tree_of(wb_arena *arena, const wb_term *t);
 
-static wb_record *list_of(wb_arena *arena, const wb_term *t) {
+/* The layers of a list: all terms but the settings before them. */
+static wb_record *list_of(wb_arena *arena, const wb_term *t, int settings) {
+    const int count = t->count > settings ? t->count - settings : 0;
     wb_record *list = wb_record_new(arena, WB_RECORD_LIST);
-    if (!list || !wb_record_room(arena, list, t->count, false)) return NULL;
-    int64_t i = 0;
-    for (const wb_term *inner = t->first; inner; inner = inner->next)
-        if (!(list->children[i++] = tree_of(arena, inner))) return NULL;
+    if (!list || !wb_record_room(arena, list, count, false)) return NULL;
+    const wb_term *inner = t->first;
+    for (int i = 0; i < t->count - count; i++) inner = inner->next;
+    for (int i = 0; i < count; i++, inner = inner->next)
+        if (!(list->children[i] = tree_of(arena, inner))) return NULL;
     return list;
 }
 
-static wb_record *tree_of(wb_arena *arena, const wb_term *t) {
-    static const char *const names[] = {"weight", "bias", "layers"};
+static wb_record *tree_of_class(wb_arena *arena, const wb_term *t, const wb_layer_class *k);
+
+/* An array is a weight or has as many numbers as the layer has outputs or channels. */
+static wb_record *field_of(wb_arena *arena, const wb_term *t, const wb_layer_class *k,
+                           const wb_field *f) {
+    const wb_field *settings[WB_MOST_SETTINGS];
+    int positional;
+    (void)wb_settings_in_text(k, settings, &positional);
     const wb_term *pair = t->first;
     while (pair && pair->kind != WB_TERM_PAIR) pair = pair->next;
-    const int64_t out = small(pair ? pair->first->next : NULL);
+    const int64_t out = small(pair ? pair->first->next : wb_term_at(t, 0));
+    if (f->kind == WB_FIELD_LIST) return list_of(arena, t, positional);
+    if (f->part) return tree_of_class(arena, t, f->part);
+    if (f->kind == WB_FIELD_CHILD) return t->first ? tree_of(arena, t->first) : NULL;
+    return strcmp(f->name, "weight") == 0 ? weight_of(arena, t) : array_of(arena, 1, &out);
+}
+
+static wb_record *tree_of_class(wb_arena *arena, const wb_term *t, const wb_layer_class *k) {
     wb_record *map = wb_record_new(arena, WB_RECORD_MAP);
-    if (!map || !wb_record_room(arena, map, 3, true)) return NULL;
-    for (int i = 0; i < 3; i++) map->names[i] = names[i];
-    map->children[0] = weight_of(arena, t);
-    map->children[1] = array_of(arena, 1, &out);
-    map->children[2] = list_of(arena, t);
-    return map->children[0] && map->children[1] && map->children[2] ? map : NULL;
+    if (!map || !wb_record_room(arena, map, k->field_count, true)) return NULL;
+    for (int i = 0; i < k->field_count; i++) {
+        const wb_field *f = &k->fields[i];
+        const bool is_setting = wb_field_is_setting(f);
+        wb_record *r = is_setting || f->fixed ? NULL : field_of(arena, t, k, f);
+        map->names[i] = is_setting ? "" : f->name;
+        map->children[i] = r ? r : wb_record_new(arena, WB_RECORD_BOOL);
+        if (!map->children[i]) return NULL;
+    }
+    return map;
+}
+
+static wb_record *tree_of(wb_arena *arena, const wb_term *t) {
+    const wb_layer_class *k = t->kind == WB_TERM_CALL ? wb_class_named(t->name) : NULL;
+    return k ? tree_of_class(arena, t, k) : list_of(arena, t, 0);
 }
 
 /* ---- the model ---- */

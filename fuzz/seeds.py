@@ -79,7 +79,10 @@ def files():
               b"h.*.attn.* -> layers.*+1.*\n**.weight -> **.w\n\"a b\" -> \"*\"\n", b"layer*_* -> layers.*.*\n*.num ->\n", b""]
     for i, table in enumerate(tables):
         yield f"rename/{i}", table + b"\0" + names
-    structures = ["Chain(Conv((3, 3), 1 => 2, relu; pad = 1, bias = false), MaxPool((2, 2)), flatten, Dropout(0.5), Dense(8 => 3, tanh), softmax)",
+    structures = ["Chain(LayerNorm(3, relu, eps=0.5), GroupNorm(4, 2), SkipConnection(Dense(4 => 4), +))",
+                  "Parallel(vcat, Embedding(5 => 2, padding_idx=1), PairwiseFusion(+, Scale(2), RMSNorm(2)))",
+                  "Maxout(ConvTranspose((3,), 2 => 2, stride=2, outpad=(1,)), PixelShuffle(2), AdaptiveMeanPool((2, 2)), GlobalMaxPool())",
+                  "Chain(Conv((3, 3), 1 => 2, relu; pad = 1, bias = false), MaxPool((2, 2)), flatten, Dropout(0.5), Dense(8 => 3, tanh), softmax)",
                   "Chain(a = Dense(2 => 2), b = Dense(2 => 2))\nlayers.b.weight = transpose(layers.a.weight)\n",
                   "Chain(CrossCor((2,), 1 => 1; stride = 2, dilation = (2,)), MeanPool((2, 2); pad = (1, 0)), Flux.Dense(1 => 1; bias = false))",
                   "Chain(Dense(2 => 2), BatchNorm(2, relu, affine=false, eps=0.1f0, momentum=0.5), BatchNorm(4; track_stats=false))",
