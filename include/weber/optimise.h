@@ -101,6 +101,13 @@ WB_API int64_t wb_skipped(wb_optimiser *optimiser);
 WB_API wb_status wb_adjust(wb_optimiser *optimiser, double eta);
 WB_API wb_status wb_adjust_named(wb_optimiser *optimiser, const char *setting, double value);
 
+/* Where path matches, neither parameters nor their state change from the next step on, until they
+ * are thawed; steps meanwhile do not count for them. A path is that of a parameter or of a layer
+ * above it ("layers.1"), * stands for any letters ("*.bias"); NULL: all. Arrays that are tied
+ * freeze together. A path that matches nothing is an error. */
+WB_API wb_status wb_freeze(wb_optimiser *optimiser, const char *path);
+WB_API wb_status wb_thaw(wb_optimiser *optimiser, const char *path);
+
 /* ---- training ---- */
 
 /* What callbacks see. Returning false ends the training, with WB_OK. */

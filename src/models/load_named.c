@@ -27,6 +27,7 @@ typedef struct group_settings {
     const wb_record *record; /* where its first member found it */
     wb_rule rule;
     int64_t steps;
+    bool is_frozen;
 } group_settings;
 
 /* What an optimiser will have. */
@@ -269,6 +270,7 @@ static bool plan_group(const walker *w, int64_t g, const char *path) {
     if (!read_numbers(l, path, 1, steps, s)) return false;
     if (s->steps < 0) return impossible(l, path);
     s->rule = *wb_group_rule(w->optimiser, group);
+    s->is_frozen = has(s->record, "frozen");
     const whole_path rule = path_of("%s.rule", path);
     if (!has(s->record, "rule")) {
         if (!same_rows(l, path, &s->rule, &w->settings->rule)) return false;
@@ -361,7 +363,10 @@ static void set_optimiser(wb_optimiser *o, const settings *s) {
     o->rule = s->rule;
     o->clip_norm = s->clip_norm;
     o->step = s->step + s->skipped;
-    for (int64_t g = 0; g < o->group_count; g++) o->groups[g].cohort = s->cohort_of[g];
+    for (int64_t g = 0; g < o->group_count; g++) {
+        o->groups[g].cohort = s->cohort_of[g];
+        o->groups[g].is_frozen = s->groups[g].is_frozen;
+    }
     wb_optimiser_set_cohorts(o, s->count, s->cohort_count, s->cohorts);
 }
 

@@ -103,7 +103,8 @@ static wb_record *record_of_state(wb_tree_maker *b, wb_array *const *slot) {
     const wb_cohort *cohort = &o->cohorts[group->cohort];
     const int count = wb_rule_states(&cohort->rule);
     const bool is_own = !wb_rule_equal(&cohort->rule, &o->rule);
-    if (!(r = record_of_numbers(b, 1, steps, cohort, count + is_own))) return NULL;
+    if (!(r = record_of_numbers(b, 1, steps, cohort, count + is_own + group->is_frozen)))
+        return NULL;
     for (int k = 0; k < count; k++) {
         char *name = wb_arena_take(&b->arena, WB_STATE_NAME_BYTES);
         if (!name) return NULL;
@@ -113,6 +114,12 @@ static wb_record *record_of_state(wb_tree_maker *b, wb_array *const *slot) {
     if (is_own) {
         r->names[count + 1] = "rule";
         if (!(r->children[count + 1] = record_of_rule(b, &cohort->rule))) return NULL;
+    }
+    if (group->is_frozen) {
+        const int last = count + is_own + 1;
+        r->names[last] = "frozen", r->children[last] = wb_record_new(&b->arena, WB_RECORD_BOOL);
+        if (!r->children[last]) return NULL;
+        r->children[last]->boolean = true;
     }
     return wb_tree_remember(b, group, r);
 }

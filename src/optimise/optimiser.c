@@ -179,6 +179,7 @@ static bool fill_group(wb_optimiser *o, const wb_member *member, wb_tie_group *g
     wb_array *x = member->seen;
     group->cohort = old ? old->cohort : new_cohort(o, &o->rule, x);
     if (group->cohort < 0) return false;
+    group->is_frozen = old && old->is_frozen;
     const wb_rule *rule = wb_group_rule(o, group);
     for (int k = 0; k < wb_rule_states(rule); k++) {
         wb_array *state = old ? old->states[k] : start_of(rule, k, x);

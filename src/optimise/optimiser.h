@@ -21,6 +21,7 @@ typedef struct wb_cohort {
 typedef struct wb_tie_group {
     wb_array *states[WB_RULE_ALL_STATES]; /* held */
     int64_t cohort;
+    bool is_frozen;
     int64_t first; /* its first member; the others follow by next */
 } wb_tie_group;
 

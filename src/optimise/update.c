@@ -156,9 +156,10 @@ static wb_status spread(wb_optimiser *o, const wb_tie_group *group) {
 static wb_status sum_groups(wb_optimiser *o, const wb_gradients *g) {
     bool is_any = o->group_count == 0; /* wb_setup has warned */
     for (int64_t i = 0; i < o->group_count; i++) {
-        o->sums[i] = sum_of_group(o, g, &o->groups[i]);
+        const bool is_frozen = o->groups[i].is_frozen;
+        o->sums[i] = is_frozen ? NULL : sum_of_group(o, g, &o->groups[i]);
         if (!o->sums[i] && wb_failed()) return wb_error_status();
-        is_any = is_any || o->sums[i];
+        is_any = is_any || is_frozen || o->sums[i];
     }
     if (!is_any && o->step == 0)
         wb_log_line(WB_LOG_WARN, "the loss depends on no parameter of %s: nothing is trained",

@@ -305,7 +305,7 @@ static bool print_leaf(wb_visitor *visitor, const wb_path *path, wb_array **slot
         (void)fprintf(p->file, " by ");
         print_rule(p->file, rule);
     }
-    (void)fprintf(p->file, ",\n");
+    (void)fprintf(p->file, "%s,\n", group->is_frozen ? ", frozen" : "");
     return true;
 }
 

@@ -67,6 +67,7 @@ static void everything_comes_back(void **state) {
     for (int i = 0; i < 2; i++) {
         things t = make((shape){.out = 0}, 3);
         assert_int_equal(wb_adjust(t.optimiser, 0.25), WB_OK);
+        assert_int_equal(wb_freeze(t.optimiser, "layers.2"), WB_OK);
         wb_array *next = wb_uniform(WB_F32, 3); /* the sequence is somewhere */
         save(&t, path_of(files[i]));
         next = wb_uniform(WB_F32, 3);

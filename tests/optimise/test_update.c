@@ -230,6 +230,41 @@ static void adjust_is_literal(void **state) {
     wb_free(o), wb_free(model);
 }
 
+static void what_is_frozen_stays(void **state) { /* A29 */
+    (void)state;
+    wb_layer *model = wb_tree(wb_vector(1, 2), wb_vector(3, 4));
+    wb_optimiser *o = wb_setup(wb_descent(), model);
+    for (int i = 0; i < 2; i++) {
+        wb_array *l =
+            wb_add(along(model, "1", wb_vector(1, 10)), along(model, "2", wb_vector(100, 1000)));
+        assert_int_equal(i == 0 ? wb_freeze(o, "2") : wb_thaw(o, "*"), WB_OK);
+        if (i) assert_int_equal(wb_adjust(o, 0.2), WB_OK);
+        assert_int_equal(step(o, model, l), WB_OK);
+        if (i == 0) assert_values(wb_get(model, "1"), 1e-6, 0.9, 1);
+        if (i == 0) assert_values(wb_get(model, "2"), 0, 3, 4);
+    }
+    assert_values(wb_get(model, "1"), 1e-6, 0.7, -1);
+    assert_values(wb_get(model, "2"), 1e-4, -17, -196);
+    assert_int_equal(wb_freeze(o, "3"), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_freeze: \"3\" matches no trainable array of Tree");
+    wb_free(o), wb_free(model);
+}
+
+/* Adam's corrections are those of a parameter's own steps. */
+static void a_frozen_step_does_not_count(void **state) {
+    (void)state;
+    wb_layer *model = wb_tree(wb_vector(1), wb_vector(1));
+    wb_optimiser *o = wb_setup(wb_adam(.eta = 0.1), model);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(i % 2 ? wb_thaw(o, NULL) : wb_freeze(o, "2"), WB_OK);
+        wb_array *l = wb_add(along(model, "1", wb_vector(1)), along(model, "2", wb_vector(1)));
+        assert_int_equal(step(o, model, l), WB_OK);
+    }
+    assert_values(wb_get(model, "1"), 1e-5, 0.6);
+    assert_values(wb_get(model, "2"), 1e-5, 0.8);
+    wb_free(o), wb_free(model);
+}
+
 static void settings_are_adjusted_by_name(void **state) {
     (void)state;
     wb_layer *model = wb_tree(wb_vector(4, 3, 2)); /* A27 */
@@ -365,6 +400,8 @@ int main(void) {
         TEST(skipped_steps_do_not_count),
         TEST(the_norm_is_clipped_over_all),
         TEST(adjust_is_literal),
+        TEST(what_is_frozen_stays),
+        TEST(a_frozen_step_does_not_count),
         TEST(settings_are_adjusted_by_name),
         TEST(element_types_are_kept),
         TEST(wrong_partners_are_refused),

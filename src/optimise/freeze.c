@@ -1,0 +1,53 @@
+/* Parameters that stay as they are. */
+#include "layers/layer.h"
+#include "optimise/optimiser.h"
+
+/* True if the pattern, or the pattern and a dot and more, is the text. */
+static bool matches(const char *pattern, const char *text) {
+    for (; *pattern && *pattern != '*'; pattern++, text++)
+        if (*pattern != *text) return false;
+    if (!*pattern) return !*text || *text == '.';
+    for (; *text; text++)
+        if (matches(pattern + 1, text)) return true;
+    return matches(pattern + 1, text);
+}
+
+typedef struct marker {
+    wb_visitor visitor;
+    wb_optimiser *optimiser;
+    const char *pattern;
+    bool is_frozen;
+    int64_t found;
+} marker;
+
+static bool mark(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable) {
+    marker *m = (marker *)(void *)visitor;
+    char text[WB_PATH_BYTES];
+    (void)trainable;
+    wb_path_text(path, text, sizeof text);
+    if (m->pattern && !matches(m->pattern, text)) return true;
+    for (int64_t i = 0; i < m->optimiser->member_count; i++) {
+        if (m->optimiser->members[i].slot != slot) continue;
+        m->optimiser->groups[m->optimiser->members[i].group].is_frozen = m->is_frozen;
+        m->found++;
+    }
+    return true;
+}
+
+static wb_status set_frozen(const char *function, wb_optimiser *o, const char *path, bool frozen) {
+    if (!wb_optimiser_check(function, o)) return WB_ERROR_ARGUMENT;
+    wb_status status = wb_optimiser_group(o);
+    marker m = {{.array = mark}, o, path, frozen, 0};
+    if (status == WB_OK && !wb_visit(&m.visitor, o->model)) status = wb_error_status();
+    if (status != WB_OK || m.found) return status;
+    return wb_fail(WB_ERROR_ARGUMENT, "%s: \"%s\" matches no trainable array of %s", function,
+                   path ? path : "", o->model->class_->name);
+}
+
+wb_status wb_freeze(wb_optimiser *optimiser, const char *path) {
+    return set_frozen("wb_freeze", optimiser, path, true);
+}
+
+wb_status wb_thaw(wb_optimiser *optimiser, const char *path) {
+    return set_frozen("wb_thaw", optimiser, path, false);
+}
