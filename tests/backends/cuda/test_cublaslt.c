@@ -432,7 +432,9 @@ static void an_epilogue_goes_with_the_product(void **state) {
                                 .naccesses = 3,
                                 .narguments = 3,
                                 .instructions = instructions,
-                                .accesses = accesses};
+                                .accesses = accesses,
+                                .ncallables = 1,
+                                .callables = {{.name = "relu", .in = {2}, .out = {4}}}};
     wb_gpu_kernel *kernel = NULL;
     assert_int_equal(wb_lt_lower(&device, &w.call, &program, 1, &kernel), WB_GPU_TAKEN);
     assert_null(run(&rows[0], &w, kernel, 7).error);
