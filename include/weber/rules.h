@@ -281,6 +281,19 @@ WB_API wb_rule wb_clip_grad_make(wb_clip_grad_desc desc);
 WB_API wb_rule wb_clip_norm_make(wb_clip_norm_desc desc);
 WB_API wb_rule wb_accum_grad_make(wb_accum_grad_desc desc);
 
+typedef struct wb_lamb_desc {
+    char start_;
+    double eta;          /* default 0.001 */
+    double beta1, beta2; /* default 0.9, 0.999 */
+    double epsilon;      /* default 1e-6 */
+    double lambda;       /* decay; default 0 */
+} wb_lamb_desc;
+
+/* u = Adam's step without eta, and lambda x;  x -= eta u |x| / |u|, norms of the whole array, their
+ * ratio 1 where one is 0      (You and others 2020) */
+#define wb_lamb(...) wb_lamb_make((wb_lamb_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_rule wb_lamb_make(wb_lamb_desc desc);
+
 #ifdef __cplusplus
 }
 #endif

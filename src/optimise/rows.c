@@ -281,6 +281,30 @@ static const wb_rule_row adabelief_row = {.name = "AdaBelief",
 wb_rule wb_adabelief_make(wb_adam_desc desc) { return wb_rule_make(&adabelief_row, &desc); }
 #undef DESC
 
+#define DESC wb_lamb_desc
+static wb_array *norm_of(wb_array *x) { return SQRT(wb_sum(SQUARE(x))); }
+
+static wb_array *lamb(wb_rule_at *at) {
+    wb_array *m = at->state[0] = AVERAGE(beta1, at->state[0], G);
+    wb_array *v = at->state[1] = AVERAGE(beta2, at->state[1], SQUARE(G));
+    wb_array *mean = MUL(m, DIV(NUM(1), UNBIASED(beta1)));
+    wb_array *root = SQRT(MUL(v, DIV(NUM(1), UNBIASED(beta2))));
+    wb_array *u = ADD(DIV(mean, ADD(root, S(epsilon))), MUL(X, S(lambda)));
+    wb_array *size = norm_of(X), *of_step = norm_of(u);
+    wb_array *both = GT(MUL(size, of_step), NUM(0));
+    return MUL(u, MUL(SELECT(both, DIV(size, of_step), NUM(1)), S(eta)));
+}
+
+static const wb_rule_row lamb_row = {.name = "Lamb",
+                                     .settings = {RATE(eta, 0.001), FRACTION(beta1, 0.9),
+                                                  FRACTION(beta2, 0.999), RATE(epsilon, 1e-6),
+                                                  RATE(lambda, 0)},
+                                     .states = {STATE(m), STATE(v)},
+                                     .step = lamb};
+
+wb_rule wb_lamb_make(wb_lamb_desc desc) { return wb_rule_make(&lamb_row, &desc); }
+#undef DESC
+
 /* ---- links of chains ---- */
 
 #define DESC wb_decay_desc

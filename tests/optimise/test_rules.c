@@ -91,6 +91,7 @@ static void each_rule_takes_its_steps(void **state) {
          4,
          {1, -0.05, -0.05, -0.05},
          {1.999, 1.998, 1.997, 1.996}},
+        {"Lamb", wb_lamb(.eta = 0.01, .lambda = 0.01), 2, HALVES, {1.98, 1.9602, 1.940598}},
         {"WeightDecay", wb_weight_decay(.lambda = 0.1), 10, 1, {2}, {7}},
         {"SignDecay", wb_sign_decay(.lambda = 0.1), 10, 1, {2}, {7.9}},
         {"ClipGrad", wb_clip_grad(.delta = 2), 100, 1, {3}, {98}},
