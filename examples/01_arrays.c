@@ -18,7 +18,7 @@
  * | 2×5 Array{f32} on CPU:
  * |  -2.5  -2.5  -2.5  -2.5  -2.5
  * |   2.5   2.5   2.5   2.5   2.5
- * | matmul: (2, 5) by (2)
+ * | matmul: A is (2, 5), so B needs 5 elements, but is (2)
  */
 #include <stdio.h>
 

@@ -5,7 +5,8 @@
  * check after each:
  *
  *     wb_array *y = wb_add(wb_matmul(W, x), b);        // NULL in, NULL out
- *     if (wb_failed()) return wb_report("predict");    // "predict: matmul: (2, 5) by (4) ..."
+ *     // "predict: matmul: A is (2, 5), so B needs 5 elements, but is (4)"
+ *     if (wb_failed()) return wb_report("predict");
  *
  * The library never aborts, exits or prints by itself; messages for people go through the log
  * hook. An error that is still pending when its thread or the process ends, and whose message

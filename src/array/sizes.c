@@ -58,7 +58,7 @@ const char *wb_text_of(const wb_array *x) { return wb_sizes_text(x->ndim, x->siz
 
 bool wb_check_sizes(const char *function, int ndim, const int64_t *sizes) {
     if (ndim < 0 || ndim > WB_MAX_DIMS) {
-        (void)wb_fail(WB_ERROR_SHAPE, "%s: %d dimensions; at most %d are possible", function, ndim,
+        (void)wb_fail(WB_ERROR_SHAPE, "%s: %d dimensions; an array has 0 to %d", function, ndim,
                       WB_MAX_DIMS);
         return false;
     }
@@ -85,8 +85,8 @@ bool wb_check_dtype(const char *function, wb_dtype dtype) {
 
 int wb_check_dim(const char *function, int dim, int ndim) {
     if (dim >= -ndim && dim < ndim) return dim < 0 ? dim + ndim : dim;
-    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: dimension %d of an array with %d dimensions", function,
-                  dim, ndim);
+    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: dimension %d is outside an array of %d dimensions",
+                  function, dim, ndim);
     return -1;
 }
 

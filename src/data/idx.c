@@ -142,8 +142,9 @@ static wb_status read_header(reader *r, header *h) {
     if (read_bytes(r, bytes, 4) != WB_OK) return WB_ERROR_FORMAT;
     if (bytes[0] || bytes[1] || bytes[2] < 0x08 || bytes[2] > 0x0E)
         return wb_fail(WB_ERROR_FORMAT,
-                       "%s: no IDX file: it begins with %02x %02x %02x %02x at offset 0", r->path,
-                       bytes[0], bytes[1], bytes[2], bytes[3]);
+
+                       "%s: not an IDX file: it begins with %02x %02x %02x %02x at offset 0",
+                       r->path, bytes[0], bytes[1], bytes[2], bytes[3]);
     if (!dtype_of_code(bytes[2], &h->dtype))
         return wb_fail(WB_ERROR_UNSUPPORTED,
                        "%s: elements of IDX type %02x (at offset 2) are not supported", r->path,

@@ -187,7 +187,7 @@ static bool check_desc(const wb_loader_desc *desc) {
         status = WB_ERROR_ARGUMENT;
     else if (desc->batchsize < 0)
         status =
-            wb_fail(WB_ERROR_ARGUMENT, "loader: batchsize is %lld; at least 1 is wanted (x is %s)",
+            wb_fail(WB_ERROR_ARGUMENT, "loader: batchsize must be at least 1, got %lld (x is %s)",
                     (long long)desc->batchsize, wb_text_of(desc->x));
     return status == WB_OK;
 }

@@ -30,8 +30,10 @@ static bool check_fractions(int count, const double *fractions) {
         sum += fractions[i];
         if (fractions[i] >= 0 && sum <= 1 + 1e-9) continue; /* also false for NaN */
         (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "splitobs: fraction %d is %g, the sum up to it %g; wanted: 0 to 1", i,
-                      fractions[i], sum);
+
+                      "splitobs: fractions and their sum must be 0 to 1; "
+                      "fraction %d is %g, the sum up to it %g",
+                      i, fractions[i], sum);
         return false;
     }
     return true;

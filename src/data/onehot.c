@@ -26,7 +26,7 @@ static bool check_labels(wb_array *labels, int64_t classes) {
     }
     if (place < count)
         (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "onehot: label %lld at place %lld of %s; wanted: 0 to %lld",
+                      "onehot: label %lld at place %lld of %s is outside 0 to %lld",
                       (long long)label_at(values, wb_dtype_of(labels), place), (long long)place,
                       wb_text_of(labels), (long long)classes - 1);
     wb_read_end(labels);
@@ -36,10 +36,11 @@ static bool check_labels(wb_array *labels, int64_t classes) {
 wb_array *wb_onehot(wb_array *labels, int64_t classes) {
     if (!labels) return wb_fail_argument_null("onehot", "labels");
     if (wb_dtype_is_float(wb_dtype_of(labels)))
-        return wb_fail_null(WB_ERROR_DTYPE, "onehot: labels are integers, not %s",
+        return wb_fail_null(WB_ERROR_DTYPE, "onehot: labels must be integers, got %s",
                             wb_dtype_name(wb_dtype_of(labels)));
     if (classes < 1)
-        return wb_fail_null(WB_ERROR_ARGUMENT, "onehot: %lld classes", (long long)classes);
+        return wb_fail_null(WB_ERROR_ARGUMENT, "onehot: there must be at least one class, got %lld",
+                            (long long)classes);
     if (wb_count(labels) && !check_labels(labels, classes)) return NULL;
     return wb_eq(wb_iota(WB_I64, 0, classes), wb_unsqueeze(labels, 0));
 }

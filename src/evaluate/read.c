@@ -130,8 +130,8 @@ static double element_of(const wb_array *x, int64_t place) {
 double wb_item(wb_array *x) {
     if (!is_there("item", x)) return (double)NAN;
     if (wb_count(x) != 1) {
-        (void)wb_fail(WB_ERROR_SHAPE, "item: %s has %lld elements; one is wanted", wb_text_of(x),
-                      (long long)wb_count(x));
+        (void)wb_fail(WB_ERROR_SHAPE, "item: the array must have one element, but %s has %lld",
+                      wb_text_of(x), (long long)wb_count(x));
         return (double)NAN;
     }
     return evaluate("item", x) ? element_of(x, 0) : (double)NAN;
@@ -205,8 +205,9 @@ wb_status wb_read(wb_array *x, void *out, size_t size_bytes) {
     if (!evaluate("read", x)) return wb_error_status();
     const size_t size = wb_dtype_size((wb_dtype)x->dtype), total = (size_t)wb_count(x) * size;
     if (size_bytes != total)
-        return wb_fail(WB_ERROR_ARGUMENT, "read: %s of %s has %zu bytes, the place for it %zu",
-                       wb_text_of(x), wb_dtype_name((wb_dtype)x->dtype), total, size_bytes);
+        return wb_fail(WB_ERROR_ARGUMENT,
+                       "read: %s of %s needs %zu bytes, but there is room for %zu", wb_text_of(x),
+                       wb_dtype_name((wb_dtype)x->dtype), total, size_bytes);
     if (wb_node_is_dense(x))
         return wb_buffer_read(x->buffer, x->offset * (int64_t)size, out, total);
     reading r;
@@ -221,8 +222,8 @@ wb_status wb_read(wb_array *x, void *out, size_t size_bytes) {
 static wb_status check_count(const char *function, wb_array *x, int64_t count) {
     if (!is_there(function, x)) return wb_error_status();
     if (count == wb_count(x)) return WB_OK;
-    return wb_fail(WB_ERROR_ARGUMENT, "%s: %s has %lld elements, the place for it %lld", function,
-                   wb_text_of(x), (long long)wb_count(x), (long long)count);
+    return wb_fail(WB_ERROR_ARGUMENT, "%s: %s has %lld elements, but there is room for %lld",
+                   function, wb_text_of(x), (long long)wb_count(x), (long long)count);
 }
 
 wb_status wb_read_f64(wb_array *x, double *out, int64_t count) {

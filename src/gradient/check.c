@@ -102,7 +102,7 @@ wb_status wb_gradient_check(wb_array_fn *fn, void *context, int count, wb_array 
     if (status != WB_OK) return status;
     for (int i = 0; i < count && status == WB_OK; i++) {
         if (!arrays[i] || arrays[i]->dtype != WB_F64)
-            status = wb_fail(WB_ERROR_DTYPE, "gradient_check: array %d is not f64", i);
+            status = wb_fail(WB_ERROR_DTYPE, "gradient_check: array %d must be f64", i);
         else if (!(numbers[i] = wb_alloc((size_t)(wb_count(arrays[i]) + 1) * sizeof(double))))
             status = WB_ERROR_MEMORY;
         else

@@ -367,7 +367,7 @@ static wb_status check_arguments(const char *function, wb_array *result, int cou
         if (wb_is_gone(function, arrays[i])) return WB_ERROR_ARGUMENT;
     }
     if (wb_dtype_is_float((wb_dtype)result->dtype)) return WB_OK;
-    return wb_fail(WB_ERROR_DTYPE, "%s: the result is %s; a floating type is wanted", function,
+    return wb_fail(WB_ERROR_DTYPE, "%s: the result must have a floating type, got %s", function,
                    wb_dtype_name((wb_dtype)result->dtype));
 }
 
@@ -382,7 +382,7 @@ wb_status wb_gradient_of(wb_array *loss, int count, wb_array *const *arrays, wb_
     if (status != WB_OK) return status;
     if (wb_count(loss) != 1)
         return wb_fail(WB_ERROR_GRADIENT,
-                       "gradient: the loss has %lld elements in %s; one is wanted",
+                       "gradient: the loss must be one number, but has %lld elements in %s",
                        (long long)wb_count(loss), wb_text_of(loss));
     wb_array *one =
         loss->ndim ? wb_full_make((wb_dtype)loss->dtype, 1, loss->ndim, loss->sizes) : wb_number(1);

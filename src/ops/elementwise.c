@@ -73,7 +73,7 @@ static wb_dtype result_type(wb_type_class type_class, wb_dtype dtype) {
 }
 
 static wb_array *refuse_type(wb_op op, wb_dtype dtype) {
-    return wb_fail_null(WB_ERROR_DTYPE, "%s: bool wanted, an operand is %s", wb_op_name(op),
+    return wb_fail_null(WB_ERROR_DTYPE, "%s: operands must be bool, got %s", wb_op_name(op),
                         wb_dtype_name(dtype));
 }
 
@@ -230,7 +230,7 @@ wb_array *wb_select(wb_array *condition, wb_array *yes, wb_array *no) {
     if (!wb_is_usable(yes)) return wb_refuse("select", yes, "yes");
     if (!wb_is_usable(no)) return wb_refuse("select", no, "no");
     if (condition->dtype != WB_BOOL)
-        return wb_fail_null(WB_ERROR_DTYPE, "select: the condition is %s, not bool",
+        return wb_fail_null(WB_ERROR_DTYPE, "select: the condition must be bool, got %s",
                             wb_dtype_name((wb_dtype)condition->dtype));
     int64_t sizes[WB_MAX_DIMS];
     int ndim = wb_broadcast(yes->ndim, yes->sizes, no->ndim, no->sizes, sizes);

@@ -5,7 +5,7 @@
 static wb_array *index_array(const char *function, wb_array *index) {
     if (index->dtype == WB_I32 || index->dtype == WB_I64) return index;
     if (index->dtype == WB_U8) return wb_cast(index, WB_I32);
-    return wb_fail_null(WB_ERROR_DTYPE, "%s: the index is %s; integers are wanted", function,
+    return wb_fail_null(WB_ERROR_DTYPE, "%s: the index must have an integer type, got %s", function,
                         wb_dtype_name((wb_dtype)index->dtype));
 }
 
@@ -33,7 +33,7 @@ wb_array *wb_gather(wb_array *x, wb_array *index, int dim) {
                             "gather: %s at %s positions has more than %d dimensions", wb_text_of(x),
                             wb_text_of(index), WB_MAX_DIMS);
     if (x->sizes[dim] == 0 && wb_count(index) > 0)
-        return wb_fail_null(WB_ERROR_SHAPE, "gather: dimension %d of %s has no positions", dim,
+        return wb_fail_null(WB_ERROR_SHAPE, "gather: dimension %d of %s is empty", dim,
                             wb_text_of(x));
     const int64_t attribute = dim;
     return wb_node_with(WB_OP_gather, (wb_dtype)x->dtype, ndim, sizes, 2, (wb_array *[]){x, index},
@@ -57,7 +57,7 @@ wb_array *wb_scatter_add(wb_array *base, wb_array *index, wb_array *updates, int
             "scatter_add: updates %s at %s positions do not fit into dimension %d of %s",
             wb_text_of(updates), wb_text_of(index), dim, wb_text_of(base));
     if (base->dtype == WB_BOOL)
-        return wb_fail_null(WB_ERROR_DTYPE, "scatter_add: bool cannot be added to");
+        return wb_fail_null(WB_ERROR_DTYPE, "scatter_add: x must not be bool");
     updates = wb_cast(updates, (wb_dtype)base->dtype);
     if (!updates) return NULL;
     const int64_t attribute = dim;

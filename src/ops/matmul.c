@@ -38,15 +38,25 @@ static product sizes_of(const wb_array *a, const wb_array *b, bool transpose_a, 
 }
 
 static wb_array *misfit(const wb_array *a, const wb_array *b, bool transpose_a, bool transpose_b) {
-    return wb_fail_null(WB_ERROR_SHAPE, "matmul: %s%s by %s%s", wb_text_of(a),
-                        transpose_a ? " transposed" : "", wb_text_of(b),
-                        transpose_b ? " transposed" : "");
+    if (a->ndim < 2 || (a->ndim > 2 && b->ndim == 1))
+        return wb_fail_null(WB_ERROR_SHAPE, "matmul: A must be a matrix, got %s", wb_text_of(a));
+    if (b->ndim < (transpose_b ? 2 : 1))
+        return wb_fail_null(WB_ERROR_SHAPE, "matmul: B must be a matrix, got %s", wb_text_of(b));
+    const int64_t k = a->sizes[!transpose_a];
+    if (b->sizes[transpose_b] == k)
+        return wb_fail_null(WB_ERROR_SHAPE, "matmul: the batches of A %s and B %s do not broadcast",
+                            wb_text_of(a), wb_text_of(b));
+    const char *what = b->ndim == 1 ? "elements" : transpose_b ? "columns" : "rows";
+    return wb_fail_null(WB_ERROR_SHAPE, "matmul: A is %s%s, so B needs %lld %s, but is %s%s",
+                        wb_text_of(a), transpose_a ? " transposed" : "", (long long)k, what,
+                        wb_text_of(b), transpose_b ? " transposed" : "");
 }
 
 static wb_array *matmul(wb_array *a, wb_array *b, bool transpose_a, bool transpose_b) {
     const wb_dtype dtype = wb_promote((wb_dtype)a->dtype, (wb_dtype)b->dtype);
     if (!wb_dtype_is_float(dtype))
-        return wb_fail_null(WB_ERROR_DTYPE, "matmul: floating types are wanted, not %s and %s",
+        return wb_fail_null(WB_ERROR_DTYPE,
+                            "matmul: A and B must have floating types, got %s and %s",
                             wb_dtype_name((wb_dtype)a->dtype), wb_dtype_name((wb_dtype)b->dtype));
     const product p = sizes_of(a, b, transpose_a, transpose_b);
     int64_t sizes[WB_MAX_DIMS] = {p.m, p.n};

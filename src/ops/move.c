@@ -69,7 +69,7 @@ wb_array *wb_squeeze(wb_array *x, int dim) {
     dim = wb_check_dim("squeeze", dim, x->ndim);
     if (dim < 0) return NULL;
     if (x->sizes[dim] != 1)
-        return wb_fail_null(WB_ERROR_SHAPE, "squeeze: dimension %d of %s is not 1", dim,
+        return wb_fail_null(WB_ERROR_SHAPE, "squeeze: dimension %d of %s must have size 1", dim,
                             wb_text_of(x));
     int64_t sizes[WB_MAX_DIMS];
     for (int d = 0; d + 1 < x->ndim; d++) sizes[d] = x->sizes[d < dim ? d : d + 1];
@@ -96,9 +96,9 @@ wb_array *wb_permute_make(wb_array *x, int ndim, const int64_t *wanted) {
         dims[d] = (int)dim;
     }
     if (ndim != x->ndim || seen != (1u << ndim) - 1)
-        return wb_fail_null(WB_ERROR_ARGUMENT, "permute: %s is no order of the %d dimensions of %s",
-                            wb_sizes_text(ndim < WB_MAX_DIMS ? ndim : WB_MAX_DIMS, wanted), x->ndim,
-                            wb_text_of(x));
+        return wb_fail_null(
+            WB_ERROR_ARGUMENT, "permute: %s must name each of the %d dimensions of %s once",
+            wb_sizes_text(ndim < WB_MAX_DIMS ? ndim : WB_MAX_DIMS, wanted), x->ndim, wb_text_of(x));
     return permute(x, dims);
 }
 
@@ -131,11 +131,12 @@ wb_array *wb_slice(wb_array *x, int dim, int64_t start, int64_t stop, int64_t st
     dim = wb_check_dim("slice", dim, x->ndim);
     if (dim < 0) return NULL;
     const int64_t size = x->sizes[dim];
-    if (step == 0) return wb_fail_null(WB_ERROR_ARGUMENT, "slice: step 0");
+    if (step == 0) return wb_fail_null(WB_ERROR_ARGUMENT, "slice: the step must not be 0");
     const bool fits = step > 0 ? start >= 0 && start <= stop && stop <= size
                                : start < size && stop >= -1 && start >= stop;
     if (!fits)
-        return wb_fail_null(WB_ERROR_ARGUMENT, "slice: %lld to %lld by %lld of dimension %d of %s",
+        return wb_fail_null(WB_ERROR_ARGUMENT,
+                            "slice: start %lld, stop %lld, step %lld do not fit dimension %d of %s",
                             (long long)start, (long long)stop, (long long)step, dim, wb_text_of(x));
     const int64_t span = step > 0 ? stop - start : start - stop;
     const uint64_t stride = step > 0 ? (uint64_t)step : -(uint64_t)step;
@@ -194,7 +195,8 @@ wb_array *wb_pad(wb_array *x, int dim, int64_t lo, int64_t hi, double value) {
     dim = wb_check_dim("pad", dim, x->ndim);
     if (dim < 0) return NULL;
     if (lo < 0 || hi < 0)
-        return wb_fail_null(WB_ERROR_ARGUMENT, "pad: %lld before and %lld after cannot be negative",
+        return wb_fail_null(WB_ERROR_ARGUMENT,
+                            "pad: paddings must not be negative, got %lld before and %lld after",
                             (long long)lo, (long long)hi);
     int64_t sizes[WB_MAX_DIMS];
     for (int d = 0; d < x->ndim; d++) sizes[d] = x->sizes[d];
@@ -235,7 +237,7 @@ static bool join_sizes(int dim, int count, wb_array *const *arrays, int64_t *siz
 
 static bool check_list(const char *function, int count, wb_array *const *arrays) {
     if (count < 1) {
-        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: no arrays", function);
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: needs at least one array", function);
         return false;
     }
     for (int i = 0; i < count; i++) {

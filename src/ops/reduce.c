@@ -9,8 +9,9 @@ bool wb_dims_mask(const char *function, const wb_array *x, int ndim, const int64
     for (int i = 0; i < ndim; i++) {
         const int64_t dim = dims[i] < 0 ? dims[i] + x->ndim : dims[i];
         if (dim < 0 || dim >= x->ndim) {
-            (void)wb_fail(WB_ERROR_ARGUMENT, "%s: dimension %lld of an array with %d dimensions",
-                          function, (long long)dims[i], x->ndim);
+            (void)wb_fail(WB_ERROR_ARGUMENT,
+                          "%s: dimension %lld is outside an array of %d dimensions", function,
+                          (long long)dims[i], x->ndim);
             return false;
         }
         *mask |= 1 << dim;
@@ -84,8 +85,8 @@ void wb_vjp_sum(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
 
 static wb_array *maximum(const char *function, wb_array *x, int64_t mask, bool total) {
     if (reduced_count(x, mask) == 0)
-        return wb_fail_null(WB_ERROR_SHAPE, "%s: no elements to choose from in %s", function,
-                            wb_text_of(x));
+        return wb_fail_null(WB_ERROR_SHAPE, "%s: x must have at least one element, got %s",
+                            function, wb_text_of(x));
     return reduce(WB_OP_max_reduce, x, (wb_dtype)x->dtype, mask, total);
 }
 
@@ -205,7 +206,7 @@ wb_array *wb_argmax(wb_array *x, int dim) {
     dim = wb_check_dim("argmax", dim, x->ndim);
     if (dim < 0) return NULL;
     if (x->sizes[dim] == 0)
-        return wb_fail_null(WB_ERROR_SHAPE, "argmax: no elements to choose from in %s",
+        return wb_fail_null(WB_ERROR_SHAPE, "argmax: x must have at least one element, got %s",
                             wb_text_of(x));
     return reduce(WB_OP_argmax, x, WB_I64, 1 << dim, false);
 }
@@ -251,7 +252,7 @@ wb_array *wb_logsumexp_make(wb_array *x, int ndim, const int64_t *dims) {
     if (!wb_is_usable(x)) return wb_refuse("logsumexp", x, "x");
     if (!wb_dims_mask("logsumexp", x, ndim, dims, &mask)) return NULL;
     if (reduced_count(x, mask) == 0)
-        return wb_fail_null(WB_ERROR_SHAPE, "logsumexp: no elements to choose from in %s",
+        return wb_fail_null(WB_ERROR_SHAPE, "logsumexp: x must have at least one element, got %s",
                             wb_text_of(x));
     return reduce(WB_OP_logsumexp, x, float_of(x), mask, false);
 }

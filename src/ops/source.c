@@ -44,7 +44,7 @@ static wb_array *random_node(const char *function, wb_op op, wb_dtype dtype, int
                              const int64_t *sizes) {
     if (!wb_check_dtype(function, dtype)) return NULL;
     if (!wb_dtype_is_float(dtype))
-        return wb_fail_null(WB_ERROR_DTYPE, "%s: a floating type is wanted, not %s", function,
+        return wb_fail_null(WB_ERROR_DTYPE, "%s: the type must be floating, got %s", function,
                             wb_dtype_name(dtype));
     wb_array *node = source(function, op, dtype, ndim, sizes, 0);
     wb_thread *thread = wb_thread_get();
@@ -76,8 +76,7 @@ wb_array *wb_normal_make(wb_dtype dtype, int ndim, const int64_t *sizes) {
 
 wb_array *wb_bernoulli_make(double p, int ndim, const int64_t *sizes) {
     if (!(p >= 0 && p <= 1))
-        return wb_fail_null(WB_ERROR_ARGUMENT, "bernoulli: probability %g is not between 0 and 1",
-                            p);
+        return wb_fail_null(WB_ERROR_ARGUMENT, "bernoulli: p must be between 0 and 1, got %g", p);
     return wb_lt(wb_uniform_make(WB_F32, ndim, sizes), wb_number(p));
 }
 

@@ -49,7 +49,10 @@ bool wb_window_takes(int64_t value, int64_t low) { return value >= low && value 
 
 static bool check_range(const char *function, const char *what, int64_t value, int64_t low) {
     if (wb_window_takes(value, low)) return true;
-    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s %lld", function, what, (long long)value);
+    const bool is_low = value < low;
+    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s must be %s %lld, got %lld", function, what,
+                  is_low ? "at least" : "below", is_low ? (long long)low : 1LL << 20,
+                  (long long)value);
     return false;
 }
 
@@ -99,7 +102,7 @@ static bool geometry(const char *function, const wb_window_desc *given, const wb
                               .flip = !desc->cross_correlation};
     if (w->nspatial < 1 || w->nspatial > 3) {
         (void)wb_fail(WB_ERROR_SHAPE,
-                      "%s: x is %s; 1 to 3 spatial dimensions, channels and batch are wanted",
+                      "%s: x must have 1 to 3 spatial dimensions, channels and batch, got %s",
                       function, wb_text_of(x));
         return false;
     }
@@ -134,7 +137,7 @@ static bool out_sizes(const char *function, const wb_window_geometry *w, const w
         if (padded < reach) {
             (void)wb_fail(
                 WB_ERROR_SHAPE,
-                "%s: the window reaches over %lld in dimension %d, x is %s with %lld of padding",
+                "%s: the window covers %lld in dimension %d, but x is %s with %lld of padding",
                 function, (long long)reach, i, wb_text_of(x),
                 (long long)(2 * w->pad[i] + w->pad_more[i]));
             return false;
@@ -146,7 +149,7 @@ static bool out_sizes(const char *function, const wb_window_geometry *w, const w
 
 static bool float_types(const char *function, wb_dtype dtype) {
     if (wb_dtype_is_float(dtype)) return true;
-    (void)wb_fail(WB_ERROR_DTYPE, "%s: a floating type is wanted, not %s", function,
+    (void)wb_fail(WB_ERROR_DTYPE, "%s: the type must be floating, got %s", function,
                   wb_dtype_name(dtype));
     return false;
 }
@@ -161,8 +164,9 @@ static void sizes_copy(const wb_array *x, int64_t *sizes) {
 static bool conv_geometry(const char *function, wb_window_desc *desc, const wb_array *x, int wdim,
                           const int64_t *w_sizes, wb_window_geometry *w) {
     if (wdim != x->ndim) {
-        (void)wb_fail(WB_ERROR_SHAPE, "%s: x is %s, the filter %s; as many dimensions are wanted",
-                      function, wb_text_of(x), wb_sizes_text(wdim, w_sizes));
+        (void)wb_fail(WB_ERROR_SHAPE,
+                      "%s: x is %s, so the filter needs as many dimensions, but is %s", function,
+                      wb_text_of(x), wb_sizes_text(wdim, w_sizes));
         return false;
     }
     for (int i = 0; i < 3 && i < x->ndim - 2; i++) {
@@ -174,7 +178,8 @@ static bool conv_geometry(const char *function, wb_window_desc *desc, const wb_a
     const int64_t channels = x->sizes[w->nspatial], per_group = w_sizes[w->nspatial],
                   filters = w_sizes[w->nspatial + 1];
     if (channels != per_group * w->groups) {
-        (void)wb_fail(WB_ERROR_SHAPE, "%s: %lld input channels wanted, x has %lld in %s", function,
+        (void)wb_fail(WB_ERROR_SHAPE,
+                      "%s: the filter takes %lld input channels, but x has %lld in %s", function,
                       (long long)(per_group * w->groups), (long long)channels, wb_text_of(x));
         return false;
     }
@@ -232,8 +237,8 @@ static bool check_result(const char *function, const wb_window_geometry *w, cons
     bool fits = y->ndim == x->ndim;
     for (int d = 0; fits && d < y->ndim; d++) fits = y->sizes[d] == sizes[d];
     if (!fits)
-        (void)wb_fail(WB_ERROR_SHAPE, "%s: y is %s; %s is wanted", function, wb_text_of(y),
-                      wb_sizes_text(x->ndim, sizes));
+        (void)wb_fail(WB_ERROR_SHAPE, "%s: y must be %s, got %s", function,
+                      wb_sizes_text(x->ndim, sizes), wb_text_of(y));
     return fits;
 }
 
@@ -311,8 +316,8 @@ wb_array *wb_maxpool_make_op(wb_array *x, wb_window_desc desc) {
         if (w.pad[i] >= w.dilation[i] * (w.kernel[i] - 1) + 1 || x->sizes[i] == 0)
             return wb_fail_null(
                 WB_ERROR_SHAPE,
-                "maxpool: a window of %lld lies in the padding of %lld beside dimension %d of %s",
-                (long long)w.kernel[i], (long long)w.pad[i], i, wb_text_of(x));
+                "maxpool: padding %lld must be smaller than window %lld in dimension %d of %s",
+                (long long)w.pad[i], (long long)w.kernel[i], i, wb_text_of(x));
     wb_array *node = window_node(WB_OP_maxpool, (wb_dtype)x->dtype, x->ndim, sizes, 1, &x, &w);
     return wb_part(node, 0, (wb_dtype)x->dtype, x->ndim, sizes);
 }
@@ -400,8 +405,8 @@ wb_array *wb_fold_make(wb_array *columns, int ndim, const int64_t *x_sizes, wb_w
     column_sizes(&w, out, x_sizes[w.nspatial], x_sizes[w.nspatial + 1], wanted);
     if (columns->ndim != 3 || columns->sizes[0] != wanted[0] || columns->sizes[1] != wanted[1] ||
         columns->sizes[2] != wanted[2])
-        return wb_fail_null(WB_ERROR_SHAPE, "fold: columns are %s; %s is wanted",
-                            wb_text_of(columns), wb_sizes_text(3, wanted));
+        return wb_fail_null(WB_ERROR_SHAPE, "fold: columns must be %s, got %s",
+                            wb_sizes_text(3, wanted), wb_text_of(columns));
     return window_node(WB_OP_fold, (wb_dtype)columns->dtype, ndim, x_sizes, 1, &columns, &w);
 }
 

@@ -153,7 +153,7 @@ static void what_is_no_idx_file_is_refused(void **state) {
     (void)state;
     write_file((const unsigned char *)"\x89PNG\r\n\x1a\n", 8);
     assert_null(wb_read_idx(path));
-    assert_error(WB_ERROR_FORMAT, "no IDX file: it begins with 89 50 4e 47 at offset 0");
+    assert_error(WB_ERROR_FORMAT, "not an IDX file: it begins with 89 50 4e 47 at offset 0");
     write_file((const unsigned char *)"\0\0\x09\x01\0\0\0\0", 8);
     assert_null(wb_read_idx(path));
     assert_error(WB_ERROR_UNSUPPORTED, "IDX type 09");

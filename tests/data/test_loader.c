@@ -169,7 +169,7 @@ static void bad_descriptions_are_refused(void **state) {
     assert_null(wb_loader_new(.x = wb_scalar(WB_F32, 1), .no_background = alone));
     assert_error(WB_ERROR_SHAPE, "x is a scalar");
     assert_null(wb_loader_new(.x = counting(2, 5, 0), .batchsize = -3, .no_background = alone));
-    assert_error(WB_ERROR_ARGUMENT, "batchsize is -3");
+    assert_error(WB_ERROR_ARGUMENT, "batchsize must be at least 1, got -3");
     assert_null(wb_loader_new(.x = counting(2, 5, 0), .batchsize = 6, .drop_partial = true,
                               .no_background = alone));
     assert_error(WB_ERROR_ARGUMENT, "no batch: 5 observations, batchsize 6");

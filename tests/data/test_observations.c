@@ -62,7 +62,7 @@ static void bad_fractions_are_refused(void **state) {
     assert_int_equal(wb_splitobs(x, parts, 0.7, 0.5), WB_ERROR_ARGUMENT);
     assert_null(parts[0]);
     assert_null(parts[2]);
-    assert_error(WB_ERROR_ARGUMENT, "splitobs: fraction 1 is 0.5, the sum up to it 1.2");
+    assert_error(WB_ERROR_ARGUMENT, "fraction 1 is 0.5, the sum up to it 1.2");
     assert_int_equal(wb_splitobs(x, parts, -0.1), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "fraction 0 is -0.1");
     assert_int_equal(wb_splitobs(x, parts, NAN), WB_ERROR_ARGUMENT);

@@ -132,7 +132,8 @@ static void groups(void **state) { /* E16 */
     assert_true(wb_at(wb_conv_op(x, wb_ones(WB_F32, 3, 3, 20, 25), .groups = 5), 0, 0, 7, 1) ==
                 180);
     assert_null(wb_conv_op(wb_ones(WB_F32, 8, 8, 3, 1), wb_ones(WB_F32, 3, 3, 1, 10), .groups = 2));
-    assert_error(WB_ERROR_SHAPE, "conv: 2 input channels wanted, x has 3 in (8, 8, 3, 1)");
+    assert_error(WB_ERROR_SHAPE, "conv: the filter takes 2 input channels, but x has 3 in "
+                                 "(8, 8, 3, 1)");
     assert_null(wb_conv_op(wb_ones(WB_F32, 8, 8, 4, 1), wb_ones(WB_F32, 3, 3, 2, 5), .groups = 2));
     assert_error(WB_ERROR_SHAPE, "conv: 2 groups do not divide 5 filters");
 }
@@ -187,25 +188,27 @@ static void bad_input_is_named(void **state) {
     (void)state;
     wb_array *x = wb_ones(WB_F32, 32, 32, 4, 8);
     assert_null(CONV(x, wb_ones(WB_F32, 3, 3, 3, 2)));
-    assert_error(WB_ERROR_SHAPE, "conv: 3 input channels wanted, x has 4 in (32, 32, 4, 8)");
+    assert_error(WB_ERROR_SHAPE, "conv: the filter takes 3 input channels, but x has 4 in "
+                                 "(32, 32, 4, 8)");
     assert_null(CONV(x, wb_ones(WB_F32, 3, 4, 2)));
     assert_error(WB_ERROR_SHAPE,
-                 "conv: x is (32, 32, 4, 8), the filter (3, 4, 2); as many dimensions are wanted");
+                 "conv: x is (32, 32, 4, 8), so the filter needs as many dimensions, but is "
+                 "(3, 4, 2)");
     assert_null(CONV(x, wb_ones(WB_F32, 40, 3, 4, 2)));
     assert_error(
         WB_ERROR_SHAPE,
-        "conv: the window reaches over 40 in dimension 0, x is (32, 32, 4, 8) with 0 of padding");
+        "conv: the window covers 40 in dimension 0, but x is (32, 32, 4, 8) with 0 of padding");
     assert_null(wb_conv_op(x, wb_ones(WB_F32, 3, 3, 4, 2), .stride = {-1}));
-    assert_error(WB_ERROR_ARGUMENT, "conv: stride -1");
+    assert_error(WB_ERROR_ARGUMENT, "conv: stride must be at least 1, got -1");
     assert_null(wb_conv_op(x, wb_ones(WB_F32, 3, 3, 4, 2), .pad = {0, -1}));
-    assert_error(WB_ERROR_ARGUMENT, "conv: padding -1");
+    assert_error(WB_ERROR_ARGUMENT, "conv: padding must be at least 0, got -1");
     assert_null(wb_conv_op(x, wb_ones(WB_F32, 3, 3, 4, 2), .groups = -1));
     assert_true(wb_failed());
     wb_clear_error();
     assert_null(CONV(wb_ones(WB_I32, 8, 1, 1), wb_ones(WB_I32, 2, 1, 1)));
-    assert_error(WB_ERROR_DTYPE, "conv: a floating type is wanted, not i32");
+    assert_error(WB_ERROR_DTYPE, "conv: the type must be floating, got i32");
     assert_null(CONV(wb_ones(WB_F32, 8, 1), wb_ones(WB_F32, 2, 1)));
-    assert_error(WB_ERROR_SHAPE, "1 to 3 spatial dimensions, channels and batch are wanted");
+    assert_error(WB_ERROR_SHAPE, "1 to 3 spatial dimensions, channels and batch, got");
     assert_null(CONV(NULL, x));
     assert_error(WB_ERROR_ARGUMENT, "conv: x is NULL");
 }

@@ -114,7 +114,7 @@ static void updates_take_the_type_of_the_base(void **state) {
                   0, 4);
     assert_null(wb_scatter_add(wb_zeros(WB_BOOL, 2), positions(WB_I32, 1, (double[]){1}),
                                wb_zeros(WB_BOOL, 1), 0));
-    assert_error(WB_ERROR_DTYPE, "scatter_add: bool cannot be added to");
+    assert_error(WB_ERROR_DTYPE, "scatter_add: x must not be bool");
 }
 
 static void gradients_go_back_to_their_positions(void **state) {
@@ -261,13 +261,13 @@ static void what_is_no_index_is_refused(void **state) {
     (void)state;
     wb_array *x = wb_ones(WB_F32, 2, 3);
     assert_null(wb_gather(x, wb_vector(1), 0));
-    assert_error(WB_ERROR_DTYPE, "gather: the index is f32; integers are wanted");
+    assert_error(WB_ERROR_DTYPE, "gather: the index must have an integer type, got f32");
     assert_null(wb_scatter_add(x, wb_ones(WB_BOOL, 1), x, 0));
-    assert_error(WB_ERROR_DTYPE, "scatter_add: the index is bool; integers are wanted");
+    assert_error(WB_ERROR_DTYPE, "scatter_add: the index must have an integer type, got bool");
     assert_null(wb_gather(x, wb_ones(WB_I32, 1), 2));
-    assert_error(WB_ERROR_ARGUMENT, "gather: dimension 2 of an array with 2 dimensions");
+    assert_error(WB_ERROR_ARGUMENT, "gather: dimension 2 is outside an array of 2 dimensions");
     assert_null(wb_gather(wb_ones(WB_F32, 2, 0), wb_ones(WB_I32, 1), 1));
-    assert_error(WB_ERROR_SHAPE, "gather: dimension 1 of (2, 0) has no positions");
+    assert_error(WB_ERROR_SHAPE, "gather: dimension 1 of (2, 0) is empty");
     assert_null(wb_gather(wb_ones(WB_F32, 1, 1, 1, 1, 1), wb_ones(WB_I32, 1, 1, 1, 1, 1), 1));
     assert_error(WB_ERROR_SHAPE,
                  "gather: (1, 1, 1, 1, 1) at (1, 1, 1, 1, 1) positions has more than 8 dimensions");

@@ -210,13 +210,13 @@ static void wrong_places_are_refused(void **state) {
     double wide[8];
     float narrow[8];
     assert_int_equal(wb_read(x, wide, 23), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "read: (2, 3) of f32 has 24 bytes, the place for it 23");
+    assert_error(WB_ERROR_ARGUMENT, "read: (2, 3) of f32 needs 24 bytes, but there is room for 23");
     assert_int_equal(wb_read_f64(x, wide, 5), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "read_f64: (2, 3) has 6 elements, the place for it 5");
+    assert_error(WB_ERROR_ARGUMENT, "read_f64: (2, 3) has 6 elements, but there is room for 5");
     assert_int_equal(wb_read_f32(x, narrow, 7), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "read_f32: (2, 3) has 6 elements, the place for it 7");
+    assert_error(WB_ERROR_ARGUMENT, "read_f32: (2, 3) has 6 elements, but there is room for 7");
     assert_true(isnan(wb_item(x)));
-    assert_error(WB_ERROR_SHAPE, "item: (2, 3) has 6 elements; one is wanted");
+    assert_error(WB_ERROR_SHAPE, "item: the array must have one element, but (2, 3) has 6");
     assert_true(isnan(wb_at(x, 2, 0)));
     assert_error(WB_ERROR_ARGUMENT, "at: there is no element (2, 0) in (2, 3)");
     assert_true(isnan(wb_at(x, -1, 0)));

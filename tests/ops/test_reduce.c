@@ -12,7 +12,7 @@ static void sizes_of_1_stay(void **state) {
     assert_values(wb_sum_dims(x, 0, 2), 0, 8, 8, 8);
     assert_values(wb_sum_dims(x, 1, 1), 0, 3, 3, 3, 3, 3, 3, 3, 3);
     assert_null(wb_sum_dims(x, 3));
-    assert_error(WB_ERROR_ARGUMENT, "sum: dimension 3 of an array with 3 dimensions");
+    assert_error(WB_ERROR_ARGUMENT, "sum: dimension 3 is outside an array of 3 dimensions");
     assert_null(wb_sum_dims(x, (int64_t)1 << 32));
     assert_true(wb_failed());
     wb_clear_error();
@@ -26,12 +26,12 @@ static void nothing(void **state) {
     assert_int_equal(wb_count(wb_sum_dims(x, 1)), 0);
     assert_true(isnan(wb_item(wb_mean(x))));
     assert_null(wb_maximum(x));
-    assert_error(WB_ERROR_SHAPE, "maximum: no elements to choose from in (0, 3)");
+    assert_error(WB_ERROR_SHAPE, "maximum: x must have at least one element, got (0, 3)");
     assert_null(wb_minimum_dims(x, 0));
-    assert_error(WB_ERROR_SHAPE, "no elements to choose from in (0, 3)");
+    assert_error(WB_ERROR_SHAPE, "x must have at least one element, got (0, 3)");
     assert_int_equal(wb_count(wb_maximum_dims(x, 1)), 0);
     assert_null(wb_argmax(x, 0));
-    assert_error(WB_ERROR_SHAPE, "argmax: no elements to choose from in (0, 3)");
+    assert_error(WB_ERROR_SHAPE, "argmax: x must have at least one element, got (0, 3)");
 }
 
 static void positions(void **state) {

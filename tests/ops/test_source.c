@@ -395,13 +395,13 @@ static void each_thread_has_its_own_sequence(void **state) {
 static void chance_of_other_types_is_refused(void **state) {
     (void)state;
     assert_null(wb_uniform(WB_I32, 3));
-    assert_error(WB_ERROR_DTYPE, "uniform: a floating type is wanted, not i32");
+    assert_error(WB_ERROR_DTYPE, "uniform: the type must be floating, got i32");
     assert_null(wb_normal(WB_BOOL, 3));
-    assert_error(WB_ERROR_DTYPE, "normal: a floating type is wanted, not bool");
+    assert_error(WB_ERROR_DTYPE, "normal: the type must be floating, got bool");
     assert_null(wb_bernoulli(1.5, 3));
-    assert_error(WB_ERROR_ARGUMENT, "bernoulli: probability 1.5 is not between 0 and 1");
+    assert_error(WB_ERROR_ARGUMENT, "bernoulli: p must be between 0 and 1, got 1.5");
     assert_null(wb_bernoulli((double)NAN, 3));
-    assert_error(WB_ERROR_ARGUMENT, "bernoulli: probability");
+    assert_error(WB_ERROR_ARGUMENT, "bernoulli: p must be between 0 and 1");
 }
 
 int main(void) {

@@ -48,26 +48,38 @@ static const struct row {
     wb_status status;
     const char *message;
 } rows[] = {
-    {"an empty kernel", empty_kernel, WB_ERROR_ARGUMENT, "conv: kernel size 0"},
+    {"an empty kernel", empty_kernel, WB_ERROR_ARGUMENT,
+     "conv: kernel size must be at "
+     "least 1, got 0"},
     {"an empty kernel of the data", empty_kernel_of_data, WB_ERROR_ARGUMENT,
-     "conv_data: kernel size 0"},
+     "conv_data: kernel size must be at least 1, got 0"},
     {"an empty kernel asked for", empty_kernel_of_filter, WB_ERROR_ARGUMENT,
-     "conv_filter: kernel size 0"},
+     "conv_filter: kernel size must be at least 1, got 0"},
     {"a padding that overflows", far_padding, WB_ERROR_ARGUMENT,
-     "conv: more padding after 9223372036854775807"},
-    {"a padding below nothing", negative_total, WB_ERROR_ARGUMENT, "maxpool: padding after -1"},
-    {"too many groups", many_groups, WB_ERROR_ARGUMENT, "conv: groups 9223372036854775807"},
-    {"negative groups", negative_groups, WB_ERROR_ARGUMENT, "conv: groups -1"},
-    {"a stride beyond the limit", far_stride, WB_ERROR_ARGUMENT, "meanpool: stride 1048576"},
-    {"a negative kernel", negative_kernel, WB_ERROR_ARGUMENT, "unfold: kernel size -2"},
+     "conv: more padding after must be below 1048576, got 9223372036854775807"},
+    {"a padding below nothing", negative_total, WB_ERROR_ARGUMENT,
+     "maxpool: padding after "
+     "must be at least 0, got -1"},
+    {"too many groups", many_groups, WB_ERROR_ARGUMENT,
+     "conv: groups must be below "
+     "1048576, got 9223372036854775807"},
+    {"negative groups", negative_groups, WB_ERROR_ARGUMENT,
+     "conv: groups must be at least "
+     "1, got -1"},
+    {"a stride beyond the limit", far_stride, WB_ERROR_ARGUMENT,
+     "meanpool: stride must be "
+     "below 1048576, got 1048576"},
+    {"a negative kernel", negative_kernel, WB_ERROR_ARGUMENT,
+     "unfold: kernel size must be "
+     "at least 1, got -2"},
     {"a kernel dilated beyond x", dilated_beyond, WB_ERROR_SHAPE,
-     "conv: the window reaches over 5 in dimension 0, x is (4, 1, 1) with 0 of padding"},
+     "conv: the window covers 5 in dimension 0, but x is (4, 1, 1) with 0 of padding"},
     {"a result of other sizes", data_of_other_sizes, WB_ERROR_SHAPE,
-     "conv_data: y is (4, 1, 1); (3, 1, 1) is wanted"},
+     "conv_data: y must be (3, 1, 1), got (4, 1, 1)"},
     {"a result of other sizes for the filter", filter_of_other_sizes, WB_ERROR_SHAPE,
-     "conv_filter: y is (4, 1, 1); (3, 1, 1) is wanted"},
+     "conv_filter: y must be (3, 1, 1), got (4, 1, 1)"},
     {"columns of other sizes", columns_of_other_sizes, WB_ERROR_SHAPE,
-     "fold: columns are (3, 2, 2); (4, 2, 2) is wanted"},
+     "fold: columns must be (4, 2, 2), got (3, 2, 2)"},
 };
 
 static void is_refused(void **state) {

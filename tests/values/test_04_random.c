@@ -134,9 +134,9 @@ static void ends_of_bernoulli(void **state) {
     assert_true(wb_item(wb_sum(wb_bernoulli(1, 1000))) == 1000);
     assert_true(wb_item(wb_sum(wb_bernoulli(0, 1000))) == 0);
     assert_null(wb_bernoulli(1.1, 3));
-    assert_error(WB_ERROR_ARGUMENT, "bernoulli: probability 1.1 is not between 0 and 1");
+    assert_error(WB_ERROR_ARGUMENT, "bernoulli: p must be between 0 and 1, got 1.1");
     assert_null(wb_uniform(WB_I32, 3));
-    assert_error(WB_ERROR_DTYPE, "uniform: a floating type is wanted, not i32");
+    assert_error(WB_ERROR_DTYPE, "uniform: the type must be floating, got i32");
 }
 
 static int run(void) {

@@ -226,7 +226,7 @@ static void numbers_are_nan_on_failure(void **state) {
     assert_true(isnan(wb_item(NULL)));
     assert_error(WB_ERROR_ARGUMENT, "item: x is NULL");
     assert_true(isnan(wb_item(wb_vector(1, 2))));
-    assert_error(WB_ERROR_SHAPE, "item: (2) has 2 elements");
+    assert_error(WB_ERROR_SHAPE, "item: the array must have one element, but (2) has 2");
     assert_true(isnan(wb_at(wb_vector(1, 2), 2)));
     assert_error(WB_ERROR_ARGUMENT, "at: there is no element (2) in (2)");
     assert_true(isnan(wb_at(NULL, 0)));
