@@ -61,8 +61,7 @@ static const struct row {
      "maxpool: padding after "
      "must be at least 0, got -1"},
     {"too many groups", many_groups, WB_ERROR_ARGUMENT,
-     "conv: groups must be below "
-     "1048576, got 9223372036854775807"},
+     "conv: groups must be below 1048576, got 9223372036854775807"},
     {"negative groups", negative_groups, WB_ERROR_ARGUMENT,
      "conv: groups must be at least "
      "1, got -1"},

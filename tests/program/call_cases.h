@@ -37,9 +37,9 @@ static call_case *new_case(wb_call_kind kind, wb_dtype dtype, const char *name) 
     call_case *c = &cases[case_count++];
     *c = (call_case){.call = {.kind = kind, .dtype = dtype}, .terms = 1, .index_argument = -1};
     static const char *const kinds[] = {
-        "matmul",       "conv_forward", "conv_data",  "conv_filter",   "maxpool",
-        "pool_scatter", "pool_gather",  "meanpool",   "meanpool_data", "unfold",
-        "fold",         "gather",       "scatter_add"};
+#define WB_CALL(name, ...) #name,
+#include <weber/ops.def>
+    };
     (void)snprintf(c->name, sizeof c->name, "%s of %s, %s", kinds[kind], wb_dtype_name(dtype),
                    name);
     return c;
