@@ -79,6 +79,7 @@ static bool same(const learner *a, const learner *b) {
 int main(void) {
     wb_set_default_device(wb_get_device()); /* WEBER_DEVICE chooses; else a GPU, if there is one */
     learner a = begin(), b = begin();
+    if (wb_failed()) return wb_report("own rule");
     char text[1024];
     if (wb_show_text(a.optimiser, text, sizeof text) == WB_OK)
         printf("%.*s\n", (int)strcspn(text, ")") + 1, text);
@@ -93,5 +94,5 @@ int main(void) {
         wb_take_error(text, sizeof text) != WB_OK)
         printf("%s\n", text);
     end(&a), end(&b);
-    return status == WB_OK && !wb_failed() ? 0 : wb_report("own rule");
+    return wb_report("own rule") || status != WB_OK;
 }
