@@ -192,12 +192,19 @@ static bool join(wb_graph *graph, int32_t number, int32_t member) {
     return wb_unit_need_inputs(graph, number, member);
 }
 
+/* The unit of an input, unless the input is a number that steps are told: a step of one element
+ * would become one program with all of these numbers, and no longer be the loop that a backend has
+ * for it. */
+static int32_t unit_to_join(const wb_graph *graph, int32_t input) {
+    return graph->values[input].is_told ? WB_NO_UNIT : wb_value_unit(graph, input);
+}
+
 /* The latest unit among those of v's inputs that v may join; WB_NO_UNIT. */
 static int32_t best_unit(wb_graph *graph, wb_value *v) {
     int32_t best = WB_NO_UNIT;
     if (!graph->fuse) v->apart = "WEBER_FUSE=0";
     for (int i = 0; graph->fuse && i < v->ninputs; i++) {
-        const int32_t unit = wb_value_unit(graph, wb_value_inputs(v)[i]);
+        const int32_t unit = unit_to_join(graph, wb_value_inputs(v)[i]);
         if (unit < 0 || unit == best ||
             (best >= 0 && unit_at(graph, best)->last > unit_at(graph, unit)->last))
             continue;
@@ -287,7 +294,7 @@ static bool merge(wb_graph *graph, int32_t into, int32_t from) {
 
 static bool merge_inputs(wb_graph *graph, int32_t number, const wb_value *v) {
     for (int i = 0; i < v->ninputs; i++) {
-        const int32_t unit = wb_value_unit(graph, wb_value_inputs(v)[i]);
+        const int32_t unit = unit_to_join(graph, wb_value_inputs(v)[i]);
         if (unit < 0 || unit == number || !may_merge(graph, number, unit)) continue;
         if (!merge(graph, number, unit)) return false;
     }
@@ -315,7 +322,8 @@ static void list_consumers(const wb_graph *graph, int32_t *of) {
         const bool whole = value->kind != WB_VALUE_ELEMENT && value->kind != WB_VALUE_REDUCE;
         for (int i = 0; i < value->ninputs; i++) {
             int32_t *seen = &of[wb_value_inputs(value)[i]];
-            if (whole || (*seen != WB_NO_UNIT && *seen != unit))
+            const bool is_told = graph->values[wb_value_inputs(value)[i]].is_told;
+            if (whole || is_told || (*seen != WB_NO_UNIT && *seen != unit))
                 *seen = SEVERAL;
             else
                 *seen = unit;

@@ -496,10 +496,10 @@ static int32_t lower_leaf(lowering *l, const wb_array *node, int32_t tape) {
 static int32_t entry_of(lowering *l, wb_array *node) {
     if (node->stamp == l->stamp) return (int32_t)node->index;
     if (!WB_GROW(l->entries, l->count, l->capacity)) return -1;
+    const bool is_step = node->op == WB_OP_step || node->op == WB_OP_step_numbers;
     node->stamp = l->stamp;
     node->index = (uint32_t)l->count;
-    l->entries[l->count] =
-        (entry){.node = node, .parts = -1, .value = -1, .is_step = node->op == WB_OP_step};
+    l->entries[l->count] = (entry){.node = node, .parts = -1, .value = -1, .is_step = is_step};
     return (int32_t)l->count++;
 }
 
@@ -585,6 +585,8 @@ static bool name_callable(lowering *l, const entry *e) {
     for (int i = 0; i < WB_CALLABLE_INPUTS; i++) {
         named.in[i] = i < offer.input_count ? callable_input(l, e->node, offer.in[i]) : -1;
         if (wb_failed()) return false;
+        wb_value *v = named.in[i] < 0 ? NULL : value_at(l, named.in[i]);
+        if (v && v->kind == WB_VALUE_ELEMENT) v->is_told = v->is_step;
     }
     for (int i = 0; i < WB_CALLABLE_RESULTS; i++)
         named.out[i] = i < offer.result_count ? value_of(l, parts[i]) : -1;

@@ -116,6 +116,7 @@ typedef struct wb_value {
     int32_t output;       /* number of the plan's output, or -1 */
     bool stored;          /* needs memory */
     bool is_step;         /* computed by an optimiser's step */
+    bool is_told;         /* a number that a step is told: computed apart, once for all steps */
     int32_t callable;     /* number of the callable whose first result it is, from 1 on; 0: none */
     int32_t memory;       /* entry of the plan's memory table */
     int32_t late;         /* late, random: first of its late words */

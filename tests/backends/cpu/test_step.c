@@ -29,11 +29,11 @@ static void *lower(void *context, const wb_call *call, const wb_program *epilogu
 }
 
 /* How often a step of the rule asks for the loop. Another size is another plan. */
-static int loops_of(wb_rule rule, wb_dtype dtype, int64_t size) {
-    wb_layer *model = wb_tree(wb_to(spied, wb_ones(dtype, size, 3), .eltype = WB_ELTYPE_PRESERVE));
+static int loops_of(wb_rule rule, wb_dtype dtype, int64_t rows, int64_t columns) {
+    wb_layer *model = wb_tree(wb_to(spied, wb_ones(dtype, rows, columns), .eltype = WB_ELTYPE_PRESERVE));
     wb_optimiser *o = wb_setup(rule, model);
     loops = 0;
-    wb_array *x = wb_to(spied, wb_ones(dtype, 3, 4), .eltype = WB_ELTYPE_PRESERVE);
+    wb_array *x = wb_to(spied, wb_ones(dtype, columns, 4), .eltype = WB_ELTYPE_PRESERVE);
     wb_array *l = wb_sum(wb_square(wb_matmul(wb_get(model, "1"), x)));
     assert_int_equal(wb_update(o, model, wb_gradient(l, model)), WB_OK);
     wb_free(o), wb_free(model);
@@ -57,9 +57,16 @@ static void adams_step_is_one_loop(void **state) {
         {"Descent", wb_descent(), WB_F32, 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const int found = loops_of(rows[i].rule, rows[i].dtype, 5 + (int64_t)i);
+        const int found = loops_of(rows[i].rule, rows[i].dtype, 5 + (int64_t)i, 3);
         if (found != rows[i].loops) fail_msg("%s: %d, not %d", rows[i].name, found, rows[i].loops);
     }
+}
+
+/* It does not become one program with the numbers that all steps are told. */
+static void nor_is_one_element_anything_else(void **state) {
+    (void)state;
+    assert_int_equal(loops_of(wb_adam(), WB_F32, 1, 1), 1);
+    assert_int_equal(loops_of(wb_adamw(.lambda = 0.1), WB_F32, 1, 1), 1);
 }
 
 int main(void) {
@@ -70,6 +77,8 @@ int main(void) {
     spied = wb_device_new(&spy, 0);
     if (!spied) return 1;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(adams_step_is_one_loop, open_scope, close_scope)};
+        cmocka_unit_test_setup_teardown(adams_step_is_one_loop, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(nor_is_one_element_anything_else, open_scope, close_scope),
+    };
     return cmocka_run_group_tests_name("backends/cpu/test_step", tests, NULL, NULL);
 }
