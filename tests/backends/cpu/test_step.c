@@ -30,7 +30,8 @@ static void *lower(void *context, const wb_call *call, const wb_program *epilogu
 
 /* How often a step of the rule asks for the loop. Another size is another plan. */
 static int loops_of(wb_rule rule, wb_dtype dtype, int64_t rows, int64_t columns) {
-    wb_layer *model = wb_tree(wb_to(spied, wb_ones(dtype, rows, columns), .eltype = WB_ELTYPE_PRESERVE));
+    wb_array *w = wb_to(spied, wb_ones(dtype, rows, columns), .eltype = WB_ELTYPE_PRESERVE);
+    wb_layer *model = wb_tree(w);
     wb_optimiser *o = wb_setup(rule, model);
     loops = 0;
     wb_array *x = wb_to(spied, wb_ones(dtype, columns, 4), .eltype = WB_ELTYPE_PRESERVE);
