@@ -60,14 +60,29 @@ WB_API wb_status wb_gradients_set(wb_gradients *gradients, const char *path, wb_
  * parameter's type. */
 typedef struct wb_optimiser wb_optimiser;
 
+/* A rule for a part of a model. */
+typedef struct wb_path_rule {
+    const char *path; /* as for wb_freeze */
+    wb_rule rule;
+} wb_path_rule;
+
+enum { WB_PATH_RULES = 8 };
+
 typedef struct wb_setup_desc {
     char start_;
     wb_rule rule; /* weber/rules.h */
     wb_layer *model;
     double clip_norm; /* gradients are scaled so that their common 2-norm is at most this; 0: not */
+    wb_path_rule paths[WB_PATH_RULES]; /* what has a rule of its own; the first that matches */
 } wb_setup_desc;
 
-/* wb_setup(rule, model) or wb_setup(rule, model, .clip_norm = 1). One state per array: two slots
+/* wb_setup(rule, model) or wb_setup(rule, model, .clip_norm = 1). Parts of the model may have rules
+ * of their own; no decay for biases, and a smaller rate for the first layer:
+ *
+ *     wb_setup(wb_adamw(.lambda = 1e-2), model,
+ *              .paths = {{"*.bias", wb_adam()}, {"layers.1", wb_adamw(.eta = 1e-4)}});
+ *
+ * A path that matches no trainable array is an error. One state per array: two slots
  * over the same array, or over a transpose of it, are a tie and stay one. The optimiser keeps the
  * model alive. Fails for a negative eta and for a shared model; warns if nothing is trainable.
  * Released by wb_free. */

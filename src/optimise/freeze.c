@@ -2,14 +2,13 @@
 #include "layers/layer.h"
 #include "optimise/optimiser.h"
 
-/* True if the pattern, or the pattern and a dot and more, is the text. */
-static bool matches(const char *pattern, const char *text) {
-    for (; *pattern && *pattern != '*'; pattern++, text++)
-        if (*pattern != *text) return false;
-    if (!*pattern) return !*text || *text == '.';
-    for (; *text; text++)
-        if (matches(pattern + 1, text)) return true;
-    return matches(pattern + 1, text);
+bool wb_path_matches(const char *pattern, const char *path) {
+    for (; *pattern && *pattern != '*'; pattern++, path++)
+        if (*pattern != *path) return false;
+    if (!*pattern) return !*path || *path == '.';
+    for (; *path; path++)
+        if (wb_path_matches(pattern + 1, path)) return true;
+    return wb_path_matches(pattern + 1, path);
 }
 
 typedef struct marker {
@@ -25,7 +24,7 @@ static bool mark(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool
     char text[WB_PATH_BYTES];
     (void)trainable;
     wb_path_text(path, text, sizeof text);
-    if (m->pattern && !matches(m->pattern, text)) return true;
+    if (m->pattern && !wb_path_matches(m->pattern, text)) return true;
     for (int64_t i = 0; i < m->optimiser->member_count; i++) {
         if (m->optimiser->members[i].slot != slot) continue;
         m->optimiser->groups[m->optimiser->members[i].group].is_frozen = m->is_frozen;

@@ -42,6 +42,7 @@ static void optimiser_free(void *object) {
     for (int64_t i = 0; i < o->cohort_count; i++) wb_unhold(o->cohorts[i].count);
     wb_release(o->cohorts);
     wb_unhold(o->count);
+    for (int i = 0; i < WB_PATH_RULES; i++) wb_release(o->parts[i].path);
     wb_free(o->model);
     wb_object_delete(o, sizeof *o, "optimiser");
 }
@@ -64,16 +65,27 @@ static const wb_class optimiser_class = {.name = "optimiser",
 
 typedef struct slot_list {
     wb_visitor visitor;
+    const wb_part_rule *parts;
     wb_member *items;
     int64_t count, capacity;
 } slot_list;
 
+/* The place of the first rule whose path matches, or -1. */
+static int find_part(const wb_part_rule *parts, const wb_path *path) {
+    char text[WB_PATH_BYTES];
+    if (!parts[0].path) return -1;
+    wb_path_text(path, text, sizeof text);
+    for (int i = 0; i < WB_PATH_RULES && parts[i].path; i++)
+        if (wb_path_matches(parts[i].path, text)) return i;
+    return -1;
+}
+
 static bool add_slot(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable) {
-    (void)path;
     slot_list *list = (slot_list *)(void *)visitor;
     if (!trainable || !wb_dtype_is_float((wb_dtype)(*slot)->dtype)) return true;
     if (!WB_GROW(list->items, list->count, list->capacity)) return false;
-    list->items[list->count++] = (wb_member){.slot = slot, .seen = *slot, .next = -1};
+    list->items[list->count++] =
+        (wb_member){.slot = slot, .seen = *slot, .next = -1, .part = find_part(list->parts, path)};
     return true;
 }
 
@@ -177,7 +189,8 @@ static wb_array *start_of(const wb_rule *rule, int number, wb_array *x) {
 static bool fill_group(wb_optimiser *o, const wb_member *member, wb_tie_group *group) {
     const wb_tie_group *old = old_group(o, member, group->first);
     wb_array *x = member->seen;
-    group->cohort = old ? old->cohort : new_cohort(o, &o->rule, x);
+    const wb_rule *own = member->part < 0 ? &o->rule : &o->parts[member->part].rule;
+    group->cohort = old ? old->cohort : new_cohort(o, own, x);
     if (group->cohort < 0) return false;
     group->is_frozen = old && old->is_frozen;
     const wb_rule *rule = wb_group_rule(o, group);
@@ -221,7 +234,7 @@ static void detach_slots(const wb_optimiser *o) {
 }
 
 wb_status wb_optimiser_group(wb_optimiser *o) {
-    slot_list list = {.visitor = {.array = add_slot}};
+    slot_list list = {.visitor = {.array = add_slot}, .parts = o->parts};
     wb_status status = WB_ERROR_MEMORY;
     wb_optimiser new = *o;
     new.groups = NULL, new.fresh_states = NULL, new.sums = NULL, new.roots = NULL;
@@ -262,6 +275,29 @@ static bool check(const wb_setup_desc *desc) {
     return false;
 }
 
+/* The rules of parts of the model, with texts of their own. */
+static bool take_parts(wb_optimiser *o, const wb_setup_desc *desc) {
+    for (int i = 0; i < WB_PATH_RULES && desc->paths[i].path; i++) {
+        if (wb_rule_check("wb_setup", &desc->paths[i].rule) != WB_OK) return false;
+        o->parts[i].rule = desc->paths[i].rule;
+        if (!(o->parts[i].path = wb_copy_text(desc->paths[i].path))) return false;
+    }
+    return true;
+}
+
+static bool check_parts(const wb_optimiser *o) {
+    for (int i = 0; i < WB_PATH_RULES && o->parts[i].path; i++) {
+        int64_t m = 0;
+        while (m < o->member_count && o->members[m].part != i) m++;
+        if (m < o->member_count) continue;
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "wb_setup: \"%s\" matches no trainable array of %s that an earlier path left",
+                      o->parts[i].path, o->model->class_->name);
+        return false;
+    }
+    return true;
+}
+
 static bool begin_count(wb_optimiser *o) {
     if (!wb_scope_begin()) return false;
     wb_array *count = wb_optimiser_new_count(0, o->member_count ? o->members[0].seen : NULL);
@@ -278,7 +314,8 @@ wb_optimiser *wb_setup_make(wb_setup_desc desc) {
     o->clip_norm = desc.clip_norm;
     o->counted_at = -1;
     o->model = wb_retain(desc.model);
-    if (wb_optimiser_group(o) != WB_OK || !begin_count(o)) {
+    if (!take_parts(o, &desc) || wb_optimiser_group(o) != WB_OK || !check_parts(o) ||
+        !begin_count(o)) {
         wb_free(o);
         return NULL;
     }

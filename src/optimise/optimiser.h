@@ -32,17 +32,25 @@ typedef struct wb_member {
     int64_t group;
     int64_t next;    /* the next member of the group, or -1 */
     bool is_view;    /* another array than the first member's: a view of it */
+    int part;        /* whose rule it has: place in the optimiser's parts, or -1 */
     wb_array *fresh; /* of the step that is being made */
 } wb_member;
+
+/* A rule for what a path matches. */
+typedef struct wb_part_rule {
+    char *path;
+    wb_rule rule;
+} wb_part_rule;
 
 struct wb_optimiser {
     wb_object object;
     wb_rule rule;
     double clip_norm;
-    wb_layer *model;               /* owned */
-    int64_t step;                  /* steps made, with those that the guard skipped */
-    wb_array *count, *fresh_count; /* held: those that counted, i32, one number */
-    int64_t counted, counted_at;   /* what count said when step was counted_at; -1: not read */
+    wb_part_rule parts[WB_PATH_RULES]; /* those behind the last have no path */
+    wb_layer *model;                   /* owned */
+    int64_t step;                      /* steps made, with those that the guard skipped */
+    wb_array *count, *fresh_count;     /* held: those that counted, i32, one number */
+    int64_t counted, counted_at;       /* what count said when step was counted_at; -1: not read */
     wb_cohort *cohorts;
     int64_t cohort_count, cohort_capacity;
     wb_member *members;
@@ -70,6 +78,9 @@ void wb_optimiser_set_cohorts(wb_optimiser *optimiser, wb_array *count, int64_t 
 static inline const wb_rule *wb_group_rule(const wb_optimiser *o, const wb_tie_group *group) {
     return &o->cohorts[group->cohort].rule;
 }
+
+/* True if the pattern, or the pattern and a dot and more, is the path; * stands for any letters. */
+bool wb_path_matches(const char *pattern, const char *path);
 
 /* Makes groups anew from what the slots hold, keeping the states of arrays that are in their
  * places. */

@@ -250,6 +250,42 @@ static void what_is_frozen_stays(void **state) { /* A29 */
     wb_free(o), wb_free(model);
 }
 
+static void step_twice(wb_optimiser *o, wb_layer *model) {
+    for (int i = 0; i < 2; i++) {
+        wb_array *l =
+            wb_add(along(model, "1", wb_vector(1, 10)), along(model, "2", wb_vector(1, 10)));
+        assert_int_equal(step(o, model, l), WB_OK);
+    }
+}
+
+static void parts_have_rules_of_their_own(void **state) {
+    (void)state;
+    wb_layer *model = wb_tree(wb_vector(1, 2), wb_vector(3, 4));
+    wb_optimiser *o = wb_setup(wb_descent(.eta = 0.1), model,
+                               .paths = {{"2", wb_momentum(.eta = 1, .rho = 0.5)}});
+    step_twice(o, model);
+    assert_values(wb_get(model, "1"), 1e-5, 0.8, 0);
+    assert_values(wb_get(model, "2"), 1e-5, 0.5, -21); /* 3 - 1 - 1.5, 4 - 10 - 15 */
+    wb_free(o);
+    o = wb_setup(wb_descent(.eta = 0.1), model,
+                 .paths = {{"1", wb_descent(.eta = 1)}, {"*", wb_descent(.eta = 0.5)}});
+    step_twice(o, model);
+    assert_values(wb_get(model, "1"), 1e-5, -1.2, -20);
+    assert_values(wb_get(model, "2"), 1e-5, -0.5, -31);
+    assert_int_equal(wb_adjust(o, 0), WB_OK); /* in all rules */
+    step_twice(o, model);
+    assert_values(wb_get(model, "2"), 1e-5, -0.5, -31);
+    wb_free(o);
+    assert_null(wb_setup(wb_descent(), model, .paths = {{"layers.9", wb_descent()}}));
+    assert_error(WB_ERROR_ARGUMENT, "wb_setup: \"layers.9\" matches no trainable array of Tree");
+    assert_null(wb_setup(wb_descent(), model, .paths = {{"*", wb_adam()}, {"1", wb_descent()}}));
+    assert_error(WB_ERROR_ARGUMENT, "wb_setup: \"1\" matches no trainable array of Tree that an "
+                                    "earlier path left");
+    assert_null(wb_setup(wb_descent(), model, .paths = {{"1", wb_adam(.eta = -1)}}));
+    assert_error(WB_ERROR_ARGUMENT, "wb_setup: Adam: eta must be at least 0, and finite, got -1");
+    wb_free(model);
+}
+
 /* Adam's corrections are those of a parameter's own steps. */
 static void a_frozen_step_does_not_count(void **state) {
     (void)state;
@@ -401,6 +437,7 @@ int main(void) {
         TEST(the_norm_is_clipped_over_all),
         TEST(adjust_is_literal),
         TEST(what_is_frozen_stays),
+        TEST(parts_have_rules_of_their_own),
         TEST(a_frozen_step_does_not_count),
         TEST(settings_are_adjusted_by_name),
         TEST(element_types_are_kept),

@@ -21,6 +21,7 @@ typedef struct kind {
     wb_rule (*rule)(void);
     double clip_norm;
     bool tied, no_background, drop_partial;
+    bool in_parts; /* biases have a rule of their own */
     const char *extension;
 } kind;
 
@@ -68,7 +69,9 @@ static run begin(const kind *k, uint64_t seed) {
                   ? wb_chain(wb_dense(4, 6), inner, wb_dropout(.p = 0.3), wb_retain(inner),
                              wb_dense(6, 3))
                   : wb_chain(wb_dense(4, 6, wb_tanh), wb_dropout(.p = 0.3), inner, wb_dense(6, 3));
-    r.optimiser = wb_setup(k->rule(), r.model, .clip_norm = k->clip_norm);
+    r.optimiser = k->in_parts
+                      ? wb_setup(k->rule(), r.model, .paths = {{"*.bias", wb_adam(.eta = 3e-3)}})
+                      : wb_setup(k->rule(), r.model, .clip_norm = k->clip_norm);
     assert_false(wb_failed());
     return r;
 }
@@ -144,6 +147,9 @@ static wb_rule descent(void) { return wb_descent(.eta = 0.1); }
 static wb_rule momentum(void) { return wb_momentum(.eta = 0.1); }
 static wb_rule adam_rule(void) { return wb_adam(.eta = 0.01); }
 static wb_rule adamw(void) { return wb_adamw(.eta = 0.01, .lambda = 0.02); }
+static wb_rule chained(void) {
+    return wb_rule_chain(wb_clip_grad(.delta = 0.1), wb_weight_decay(.lambda = 1e-2), wb_adam());
+}
 
 static const kind kinds[] = {
     {.name = "descent, BSON", .rule = descent, .extension = ".bson"},
@@ -158,6 +164,11 @@ static const kind kinds[] = {
      .tied = true,
      .drop_partial = true,
      .extension = ".bson"},
+    {.name = "AdamW, and Adam for biases, BSON",
+     .rule = adamw,
+     .in_parts = true,
+     .extension = ".bson"},
+    {.name = "a chain of rules, npz", .rule = chained, .extension = ".npz"},
 };
 
 /* ---- wb_train ---- */
