@@ -222,7 +222,7 @@ wb_status wb_set(wb_layer *model, const char *path, wb_array *x) {
     if (!wb_check_layer("wb_set", model)) return WB_ERROR_ARGUMENT;
     if (!x && wb_failed()) return WB_ERROR_ARGUMENT;
     if (!x) return wb_fail(WB_ERROR_ARGUMENT, "wb_set: x is NULL");
-    if (wb_is_gone("wb_set", x)) return WB_ERROR_ARGUMENT;
+    if (wb_is_gone("wb_set", x) || wb_is_tracing("wb_set")) return WB_ERROR_ARGUMENT;
     bool is_state = false;
     wb_array **slot = find_slot("wb_set", model, path, &is_state);
     if (!slot) return WB_ERROR_ARGUMENT;

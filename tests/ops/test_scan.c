@@ -459,9 +459,10 @@ static void a_long_body_needs_no_deep_stack(void **state) {
 
 /* ---- users' mistakes ---- */
 
-enum { WIDER, OTHER_TYPE, NO_CARRY, NO_OUTPUT, READS, EVALUATES, KEEPS, SEEDS, LEAKS, FAILS };
+enum { WIDER, OTHER_TYPE, NO_CARRY, NO_OUTPUT, READS, EVALUATES, KEEPS, SEEDS, SETS, LEAKS, FAILS };
 
 static wb_array *leaked;
+static wb_layer *model;
 
 static void wrong(void *context, wb_array **carries, wb_array *const *inputs, wb_array **outputs) {
     outputs[0] = inputs[0];
@@ -489,6 +490,9 @@ static void wrong(void *context, wb_array **carries, wb_array *const *inputs, wb
         break;
     case SEEDS:
         wb_seed(1);
+        break;
+    case SETS:
+        (void)wb_set(model, "1", carries[0]);
         break;
     case LEAKS:
         leaked = wb_exp(inputs[0]);
@@ -519,6 +523,8 @@ static const struct mistake {
      "wb_keep: cannot be called inside the body of a scan"},
     {"seeding in a body", SEEDS, WB_ERROR_ARGUMENT,
      "scan: wb_seed cannot be called inside the body"},
+    {"setting a state in a body", SETS, WB_ERROR_ARGUMENT,
+     "wb_set: cannot be called inside the body of a scan"},
     {"an operation that fails in a body", FAILS, WB_ERROR_SHAPE, "add: sizes (2) and (7)"},
 };
 
@@ -527,9 +533,12 @@ static void a_mistake_is_named(void **state) {
     int what = m->what;
     wb_array *x = wb_ones(WB_F32, 2, 3), *h = wb_ones(WB_F32, 2), *y = x;
     (void)wb_uniform(WB_F32, 2);
+    model = wb_tree(wb_vector(5, 6));
     assert_int_equal(wb_scan(wrong, &what, 1, &h, 1, &x, 1, &y), m->status);
     assert_error(m->status, m->message);
     assert_true(!h && !y);
+    assert_values(wb_get(model, "1"), 0, 5, 6);
+    wb_free(model);
     wb_array *z = wb_vector(1, 2); /* the thread is as before */
     assert_true(wb_item(wb_sum(z)) == 3);
 }
