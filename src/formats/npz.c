@@ -348,7 +348,7 @@ static wb_status fill_tree(reader *r) {
                                    "\"%.200s\" is there twice, or has no place in " WB_NPZ_TREE,
                                    array->path);
     }
-    r->file->root = r->tree;
+    if (status == WB_OK) r->file->root = r->tree;
     return status;
 }
 
