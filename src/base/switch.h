@@ -1,8 +1,11 @@
-/* A word in an environment variable, looked up once. */
+/* Words in environment variables, as in WEBER_DEBUG=leak,mem. */
 #ifndef WB_BASE_SWITCH_H
 #define WB_BASE_SWITCH_H
 
 #include <stdbool.h>
+
+/* Whether the word stands in the text, between commas; NULL has none. */
+bool wb_has_word(const char *text, const char *word);
 
 typedef struct wb_switch {
     const char *variable, *word;
@@ -12,7 +15,7 @@ typedef struct wb_switch {
 enum { WB_SWITCH_UNKNOWN, WB_SWITCH_OFF, WB_SWITCH_ON };
 int wb_switch_look_up(wb_switch *s);
 
-/* Whether the variable contained the word when it was asked for the first time. A wb_switch is
+/* Whether the variable had the word when it was asked for the first time. A wb_switch is
  * static; any thread may ask. */
 static inline bool wb_is_on(wb_switch *s) {
     const int state = __atomic_load_n(&s->state, __ATOMIC_RELAXED);

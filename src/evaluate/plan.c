@@ -5,6 +5,7 @@
 
 #include "array/thread.h"
 #include "base/memory.h"
+#include "base/switch.h"
 #include "evaluate/plan.h"
 
 typedef struct builder {
@@ -23,10 +24,8 @@ static bool enabled(const char *variable) {
     return !text || strcmp(text, "0") != 0;
 }
 
-static bool explains(void) {
-    const char *text = getenv("WEBER_DEBUG");
-    return text && strstr(text, "plan") != NULL;
-}
+/* Asked for each plan: a program may change its mind. */
+static bool explains(void) { return wb_has_word(getenv("WEBER_DEBUG"), "plan"); }
 
 /* ---- commands ---- */
 
