@@ -30,7 +30,7 @@ typedef struct wb_cpu_adam {
     wb_adam_numbers numbers;          /* the others */
 } wb_cpu_adam;
 
-/* True if the whole program is the callable adam or adamw in f32. */
+/* True if the whole program is the callable "Adam" or "AdamW" in f32. */
 bool wb_cpu_find_adam(const wb_program *program, wb_cpu_adam *adam);
 
 #endif

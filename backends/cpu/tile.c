@@ -30,14 +30,14 @@ static void load_strided(int dtype, int64_t n, const char *from, int64_t stride,
     }
 }
 
+static int64_t width_of(int dtype) { return wb_storage_size(dtype) == 8 ? 8 : 4; }
+
 static void store_strided(int dtype, int64_t n, const char *from, char *to, int64_t stride,
                           const wb_loops *loops) {
-    const int64_t size = (int64_t)wb_storage_size(dtype), width = size == 8 ? 8 : 4;
+    const int64_t size = (int64_t)wb_storage_size(dtype), width = width_of(dtype);
     for (int64_t i = 0; i < n; i++)
         loops->store[dtype](1, from + i * width, to + i * stride * size);
 }
-
-static int64_t width_of(int dtype) { return wb_storage_size(dtype) == 8 ? 8 : 4; }
 
 void wb_repeat(int64_t n, char *to, int64_t width) {
     if (width == 4) {

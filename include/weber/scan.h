@@ -27,9 +27,11 @@ extern "C" {
 
 /* One step. carries holds this step's and is given the next ones, of the same sizes and types;
  * inputs holds a slice of each input, without the dimension of the steps; outputs (NULLs) is given
- * this step's outputs. All that is to leave the body leaves it this way: inside it nothing can be
- * read, evaluated, kept (wb_keep) or written (wb_set), which are errors, and what the function does
- * in C happens once. A function that fails leaves NULL.
+ * this step's outputs. All that is to leave the body leaves it this way, and what the function does
+ * in C happens once. Reading a value, evaluating, wb_keep, wb_set, wb_seed, a step of training, a
+ * move between devices, and a scope that is opened and not closed, are errors inside it. A function
+ * that fails leaves NULL. An output has at most 7 dimensions; so have carries of which the gradient
+ * is taken.
  *
  * Arrays made outside may be used; they are the same in every step. Random arrays are drawn anew in
  * each step, with the bits that a loop in C would draw. */

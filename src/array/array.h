@@ -22,7 +22,7 @@ typedef enum wb_op {
 } wb_op;
 
 enum {
-    WB_INLINE_INPUTS = 8, /* the numbers of Adam's step are eight */
+    WB_INLINE_INPUTS = 8, /* more inputs stand in a list of their own */
     WB_ATTRIBUTES = 8,    /* 64-bit words that belong to the plan key */
 };
 
@@ -173,6 +173,14 @@ const char *wb_text_of(const wb_array *x); /* the same for an array's sizes */
 /* Fails unless 0 <= ndim <= 8 and the product of the sizes is a number; function names the
  * caller. */
 bool wb_check_sizes(const char *function, int ndim, const int64_t *sizes);
+static inline bool wb_is_half(int dtype) { return dtype == WB_F16 || dtype == WB_BF16; }
+
+static inline bool wb_same_sizes(const wb_array *a, const wb_array *b) {
+    bool same = a->ndim == b->ndim;
+    for (int d = 0; same && d < a->ndim; d++) same = a->sizes[d] == b->sizes[d];
+    return same;
+}
+
 /* Fails unless dtype is an element type; the error says which number stands in its place. */
 bool wb_check_dtype(const char *function, wb_dtype dtype);
 /* dim as 0 .. ndim - 1, or -1 with the error recorded. */

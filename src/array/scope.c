@@ -143,10 +143,16 @@ static int64_t innermost_start(const wb_thread *thread) {
     return thread->scope_starts[thread->scope_count - 1];
 }
 
+static bool check_open(const wb_thread *thread) {
+    if (thread && thread->scope_count > thread->scope_floor) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT, "wb_scope_close: no scope is open %s",
+                  thread && thread->scope_floor ? "in the body of the scan" : "on this thread");
+    return false;
+}
+
 wb_status wb_scope_close(void) {
     wb_thread *thread = wb_thread_get();
-    if (!thread || thread->scope_count == 0)
-        return wb_fail(WB_ERROR_ARGUMENT, "wb_scope_close: no scope is open on this thread");
+    if (!check_open(thread)) return WB_ERROR_ARGUMENT;
     const int64_t start = innermost_start(thread);
     wb_status status =
         evaluate_survivors(thread, start); /* state writes of this scope among them */
@@ -158,8 +164,7 @@ wb_status wb_scope_close(void) {
 
 wb_status wb_scope_close_leaving(int count, wb_array *const *leaving) {
     wb_thread *thread = wb_thread_get();
-    if (!thread || thread->scope_count == 0)
-        return wb_fail(WB_ERROR_ARGUMENT, "wb_scope_close: no scope is open on this thread");
+    if (!check_open(thread)) return WB_ERROR_ARGUMENT;
     for (int i = 0; i < count; i++)
         if (leaving[i]) wb_ref(leaving[i]);
     wb_status status = leave(thread, innermost_start(thread), true);

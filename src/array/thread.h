@@ -19,6 +19,7 @@ typedef struct wb_thread {
     int64_t entry_count, entry_capacity;
     int64_t *scope_starts;
     int64_t scope_count, scope_capacity;
+    int64_t scope_floor;  /* scopes that the body of a scan must leave open */
     wb_array **survivors; /* of a scope that closes; the list stays */
     int64_t survivor_capacity;
     wb_array *free_nodes;

@@ -29,7 +29,7 @@ typedef struct lowering {
     uint64_t stamp;
     entry *entries;
     int64_t count, capacity;
-    wb_array **parts; /* of macros, RESULTS each, NULL behind the last */
+    wb_array **parts; /* of macros, PARTS each, NULL behind the last */
     int64_t part_count, part_capacity;
     int32_t *stack;
     int64_t depth, stack_capacity;
@@ -307,8 +307,6 @@ static int32_t lower_source(lowering *l, const wb_array *node, int32_t tape) {
     return add(l, v);
 }
 
-static bool is_half(int dtype) { return dtype == WB_F16 || dtype == WB_BF16; }
-
 static bool set_layout(lowering *l, wb_value *v, const wb_layout *layout) {
     wb_graph *graph = l->graph;
     v->layout = -1;
@@ -365,10 +363,10 @@ static bool takes_halves(const lowering *l, int op) {
 
 static int32_t lower_call(lowering *l, const wb_array *node, const int32_t *inputs) {
     wb_value v = blank(node, WB_VALUE_CALL);
-    const bool converts = is_half(node->dtype) && !takes_halves(l, node->op);
+    const bool converts = wb_is_half(node->dtype) && !takes_halves(l, node->op);
     v.ninputs = node->ninputs;
     for (int i = 0; i < node->ninputs; i++) {
-        int32_t input = converts && is_half(value_at(l, inputs[i])->dtype)
+        int32_t input = converts && wb_is_half(value_at(l, inputs[i])->dtype)
                             ? cast(l, inputs[i], WB_F32)
                             : inputs[i];
         if (input >= 0) input = readable(l, node, input);
@@ -454,7 +452,7 @@ static int32_t lower_reduce(lowering *l, const wb_array *node, const int32_t *in
     wb_value v = blank(node, WB_VALUE_REDUCE);
     v.ninputs = 1;
     /* bool and u8 are summed as i64; the halves in f32, rounded once at the end */
-    const bool half = is_half(node->dtype);
+    const bool half = wb_is_half(node->dtype);
     v.small_inputs[0] = cast(l, inputs[0], half ? WB_F32 : (wb_dtype)node->dtype);
     if (v.small_inputs[0] < 0) return -1;
     if (half) v.dtype = WB_F32;
@@ -564,7 +562,7 @@ static int32_t callable_input(lowering *l, const wb_array *node, const wb_array 
     const int32_t v = input->stamp == l->stamp ? value_of(l, input) : -1;
     if (v < 0) return -1;
     const uint8_t kind = value_at(l, v)->kind;
-    const wb_dtype dtype = is_half(node->dtype) ? WB_F32 : (wb_dtype)node->dtype;
+    const wb_dtype dtype = wb_is_half(node->dtype) ? WB_F32 : (wb_dtype)node->dtype;
     const bool is_number = kind == WB_VALUE_CONSTANT || kind == WB_VALUE_LATE;
     return is_number || (input->flags & WB_NODE_WEAK) ? cast(l, v, dtype) : without_expand(l, v);
 }
@@ -586,7 +584,8 @@ static bool name_callable(lowering *l, const entry *e) {
         named.in[i] = i < offer.input_count ? callable_input(l, e->node, offer.in[i]) : -1;
         if (wb_failed()) return false;
         wb_value *v = named.in[i] < 0 ? NULL : value_at(l, named.in[i]);
-        if (v && v->kind == WB_VALUE_ELEMENT) v->is_told = v->is_step;
+        if (v && v->kind == WB_VALUE_ELEMENT && wb_count_sizes(v->ndim, v->sizes) == 1)
+            v->is_told = v->is_step;
     }
     for (int i = 0; i < WB_CALLABLE_RESULTS; i++)
         named.out[i] = i < offer.result_count ? value_of(l, parts[i]) : -1;

@@ -1,9 +1,6 @@
 /* Bodies of scans. A body is a plan like any other, made once for all lengths; it runs once for
  * each step on a memory table that moves on: slices and outputs by their stride, carries between
  * the output that holds them too, or two places in turn. */
-#include <string.h>
-
-#include "array/thread.h"
 #include "base/memory.h"
 #include "evaluate/plan.h"
 #include "ops/trace.h"
@@ -174,7 +171,7 @@ static wb_status run_commands(const wb_plan *plan, int32_t from, int32_t to,
     const wb_status status =
         wb_device_note(device, device->backend->run(device->context, NULL, plan->commands + from,
                                                     to - from, memory, late));
-    if (status == WB_OK || status != WB_ERROR_MEMORY) room->has_run = true;
+    if (status != WB_ERROR_MEMORY) room->has_run = true;
     room->kernels += to - from;
     return status;
 }

@@ -131,13 +131,11 @@ static bool mark_needed(walk *w, int count, wb_array *const *arrays, uint64_t st
     return true;
 }
 
-static bool is_half(const wb_array *x) { return x->dtype == WB_F16 || x->dtype == WB_BF16; }
-
 /* Sums of cotangents of the halves are kept in f32 and rounded once, where they are used. */
 static wb_array *accumulate(wb_array *sum, wb_array *g) {
     if (!sum || !g) return sum ? sum : g;
-    if (is_half(sum)) sum = wb_cast(sum, WB_F32);
-    if (is_half(g)) g = wb_cast(g, WB_F32);
+    if (wb_is_half(sum->dtype)) sum = wb_cast(sum, WB_F32);
+    if (wb_is_half(g->dtype)) g = wb_cast(g, WB_F32);
     return ADD(sum, g);
 }
 
@@ -175,12 +173,6 @@ static wb_array *cotangent_of(walk *w, int64_t place) {
     return w->cotangents[place] = left ? sum : NULL;
 }
 
-static bool same_sizes(const wb_array *a, const wb_array *b) {
-    bool same = a->ndim == b->ndim;
-    for (int d = 0; same && d < a->ndim; d++) same = a->sizes[d] == b->sizes[d];
-    return same;
-}
-
 /* The cotangent as the vjp of x wants it: x's type, and x's sizes unless broadcasting does. */
 static wb_array *settle(wb_array *g, const wb_array *x, bool exact) {
     double value;
@@ -188,7 +180,7 @@ static wb_array *settle(wb_array *g, const wb_array *x, bool exact) {
     if (wb_constant_value(g, &value))
         return wb_full_make((wb_dtype)x->dtype, value, x->ndim, x->sizes);
     if (g->dtype != x->dtype || (g->flags & WB_NODE_WEAK)) g = wb_cast(g, (wb_dtype)x->dtype);
-    return g && exact && !same_sizes(g, x) ? wb_expand_make(g, x->ndim, x->sizes) : g;
+    return g && exact && !wb_same_sizes(g, x) ? wb_expand_make(g, x->ndim, x->sizes) : g;
 }
 
 /* g repeated to x's sizes, if asked. */
@@ -247,7 +239,7 @@ static bool pull_inputs(walk *w, wb_array *x, wb_array *g, bool *want, wb_array 
          * is summed */
         const bool summed = wb_rows[x->op].arity > 0 || x->op == WB_OP_select;
         wb_array *part =
-            spread(out[k], x, summed && !same_sizes(input, x) && !same_sizes(out[k], x));
+            spread(out[k], x, summed && !wb_same_sizes(input, x) && !wb_same_sizes(out[k], x));
         part = wb_sum_to(part, input->ndim, input->sizes);
         if (!add_cotangent(w, input, part)) return false;
     }
@@ -394,7 +386,7 @@ wb_status wb_pullback(wb_array *result, wb_array *cotangent, int count, wb_array
                       wb_array **gradients) {
     wb_status status = check_arguments("pullback", result, count, arrays, gradients);
     if (status != WB_OK) return status;
-    if (!cotangent || !same_sizes(result, cotangent))
+    if (!cotangent || !wb_same_sizes(result, cotangent))
         return wb_fail(WB_ERROR_SHAPE, "pullback: the cotangent is %s, the result %s",
                        cotangent ? wb_text_of(cotangent) : "NULL", wb_text_of(result));
     return all_or_none(differentiate(result, cotangent, count, arrays, gradients), count,

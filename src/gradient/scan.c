@@ -133,7 +133,6 @@ typedef struct pull {
 enum { NOT_THERE = INT32_MAX };
 
 static bool is_float(const wb_array *x) { return wb_dtype_is_float((wb_dtype)x->dtype); }
-static bool is_half(const wb_array *x) { return x->dtype == WB_F16 || x->dtype == WB_BF16; }
 static int32_t first_captured(const wb_body *b) { return b->ncarries + b->nslices; }
 
 static bool add_result(pull *p, wb_array *x) {
@@ -218,8 +217,8 @@ static bool postpone(pull *p, int32_t input, wb_array *x) {
     while (is_view(x) && s.nviews < MOST_VIEWS) s.views[s.nviews++] = x, x = x->inputs[0];
     const bool is_product =
         x->op == WB_OP_matmul && x->ndim == 2 && x->inputs[0]->ndim == 2 && x->inputs[1]->ndim == 2;
-    if ((!is_product && x->op != WB_OP_sum) || is_half(x) || place_in(&p->forward, x) >= 0)
-        return false;
+    const bool is_other = !is_product && x->op != WB_OP_sum;
+    if (is_other || wb_is_half(x->dtype) || place_in(&p->forward, x) >= 0) return false;
     s.of = x;
     if (!as_factor(p, x->inputs[0], &s.factors[0]) ||
         (is_product && !as_factor(p, x->inputs[1], &s.factors[1])))
@@ -229,10 +228,8 @@ static bool postpone(pull *p, int32_t input, wb_array *x) {
     return true;
 }
 
-static bool same_sizes(const wb_array *a, const wb_array *b) {
-    bool same = a->ndim == b->ndim && a->dtype == b->dtype;
-    for (int d = 0; same && d < a->ndim; d++) same = a->sizes[d] == b->sizes[d];
-    return same;
+static bool is_like(const wb_array *a, const wb_array *b) {
+    return a->dtype == b->dtype && wb_same_sizes(a, b);
 }
 
 /* What is added up as a carry, of the shares that make up x, which is a sum of some. */
@@ -244,8 +241,8 @@ static wb_array *split(pull *p, int32_t input, wb_array *x) {
     while (count > 0) {
         wb_array *term = terms[--count];
         const bool is_sum = term->op == WB_OP_add && count + 2 <= MOST_TERMS &&
-                            place_in(&p->forward, term) < 0 && same_sizes(term, term->inputs[0]) &&
-                            same_sizes(term, term->inputs[1]);
+                            place_in(&p->forward, term) < 0 && is_like(term, term->inputs[0]) &&
+                            is_like(term, term->inputs[1]);
         if (is_sum)
             terms[count++] = term->inputs[1], terms[count++] = term->inputs[0];
         else if (!postpone(p, input, term))
@@ -257,7 +254,7 @@ static wb_array *split(pull *p, int32_t input, wb_array *x) {
 
 /* The sum of the steps so far, in f32 for halves. */
 static bool add_up(pull *p, int32_t input, wb_array *x) {
-    const wb_dtype dtype = is_half(x) ? WB_F32 : (wb_dtype)x->dtype;
+    const wb_dtype dtype = wb_is_half(x->dtype) ? WB_F32 : (wb_dtype)x->dtype;
     wb_trace_step_out();
     wb_array *zero = zeros_like(p->body->given[input], dtype);
     wb_trace_step_in();
@@ -353,6 +350,19 @@ static bool reads_carry(const pull *p, int32_t i) {
     return place >= 0 && (p->forward.marks[place] & NEEDED);
 }
 
+/* With the dimension of the steps, what is kept has one more. */
+static bool check_room(int64_t count, wb_array *const *kept) {
+    for (int64_t i = 0; i < count; i++) {
+        if (kept[i]->ndim < WB_MAX_DIMS) continue;
+        (void)wb_fail(WB_ERROR_SHAPE,
+                      "scan: the gradient keeps %s of each step, and an array has at most %d "
+                      "dimensions with that of the steps",
+                      wb_text_of(kept[i]), WB_MAX_DIMS);
+        return false;
+    }
+    return true;
+}
+
 /* Gives the source its further outputs: the scan itself, as long as it has not been computed. */
 static bool keep(pull *p) {
     const wb_body *b = p->body;
@@ -364,7 +374,7 @@ static bool keep(pull *p) {
         if (reads_carry(p, i)) more[count++] = b->results[i];
     for (int64_t i = 0; i < p->forward.table.count; i++)
         if (p->forward.marks[i] & STORED) more[count++] = p->forward.nodes[i];
-    wb_body *body = extend(b, count, more);
+    wb_body *body = check_room(count, more) ? extend(b, count, more) : NULL;
     wb_release(more);
     if (!body) return false;
     p->source = p->scan;

@@ -28,15 +28,10 @@ static bool check_prediction(const char *name, const wb_array *p) {
     return false;
 }
 
-static bool same_sizes(const wb_array *p, const wb_array *y) {
-    return p->ndim == y->ndim &&
-           memcmp(p->sizes, y->sizes, (size_t)p->ndim * sizeof *p->sizes) == 0;
-}
-
 /* y in p's type, once everything is checked; NULL with the error. */
 static wb_array *target(const char *name, wb_array *p, wb_array *y) {
     if (!check_given(name, p, y) || !check_prediction(name, p)) return NULL;
-    if (y->ndim != 0 && !same_sizes(p, y))
+    if (y->ndim != 0 && !wb_same_sizes(p, y))
         return wb_fail_null(
             WB_ERROR_SHAPE,
             "%s: the prediction has sizes %s, the target %s; losses do not broadcast", name,
@@ -165,7 +160,7 @@ static wb_array *cross_entropy(const char *name, wb_array *p, wb_array *y,
         wb_array *l = logs(p);
         return l ? loss_of_labels(name, l, y) : NULL;
     }
-    if (!same_sizes(p, y))
+    if (!wb_same_sizes(p, y))
         return wb_fail_null(WB_ERROR_SHAPE,
                             "%s: the prediction has sizes %s, the target %s of %s: its sizes, or "
                             "integer labels without the first",
@@ -185,7 +180,7 @@ wb_array *wb_logitcrossentropy(wb_array *p, wb_array *y) {
 wb_array *wb_accuracy(wb_array *p, wb_array *y) {
     if (!check_given("accuracy", p, y) || !check_prediction("accuracy", p)) return NULL;
     const bool labels = p->ndim > 0 && are_labels(p, y);
-    if (!labels && (p->ndim == 0 || !same_sizes(p, y)))
+    if (!labels && (p->ndim == 0 || !wb_same_sizes(p, y)))
         return wb_fail_null(
             WB_ERROR_SHAPE,
             "accuracy: the prediction has sizes %s, the target %s of %s: its sizes, "

@@ -86,13 +86,6 @@ static wb_array *unary(wb_op op, wb_type_class type_class, wb_array *x) {
     return node;
 }
 
-static bool same_sizes(const wb_array *x, const wb_array *y) {
-    if (x->ndim != y->ndim) return false;
-    for (int d = 0; d < x->ndim; d++)
-        if (x->sizes[d] != y->sizes[d]) return false;
-    return true;
-}
-
 static wb_array *binary(wb_op op, wb_type_class type_class, wb_array *x, wb_array *y) {
     if (!wb_is_usable(x)) return wb_refuse(wb_op_name(op), x, "x");
     if (!wb_is_usable(y)) return wb_refuse(wb_op_name(op), y, "y");
@@ -102,7 +95,7 @@ static wb_array *binary(wb_op op, wb_type_class type_class, wb_array *x, wb_arra
     int64_t sizes[WB_MAX_DIMS];
     wb_array *inputs[2] = {x, y};
     wb_array *node;
-    if (y->ndim == 0 || same_sizes(x, y))
+    if (y->ndim == 0 || wb_same_sizes(x, y))
         node = wb_node_new(op, dtype, x->ndim, x->sizes, 2, inputs);
     else {
         const int ndim = wb_broadcast(x->ndim, x->sizes, y->ndim, y->sizes, sizes);

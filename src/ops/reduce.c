@@ -156,8 +156,7 @@ static double per_element(const wb_array *o) {
 /* The input in the type that a macro is computed in: f32 for the halves, whose sums would
  * overflow. */
 static wb_array *float_input(wb_array *node) {
-    const bool is_half = node->dtype == WB_F16 || node->dtype == WB_BF16;
-    return wb_cast(node->inputs[0], is_half ? WB_F32 : (wb_dtype)node->dtype);
+    return wb_cast(node->inputs[0], wb_is_half(node->dtype) ? WB_F32 : (wb_dtype)node->dtype);
 }
 
 bool wb_expand_mean(wb_array *node, wb_array **parts) {

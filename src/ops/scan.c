@@ -100,12 +100,6 @@ static wb_array *result_of(const scan *s, int r) {
     return x;
 }
 
-static bool same_sizes(const wb_array *a, const wb_array *b) {
-    bool same = a->ndim == b->ndim;
-    for (int d = 0; same && d < a->ndim; d++) same = a->sizes[d] == b->sizes[d];
-    return same;
-}
-
 static bool fits(const scan *s, int r, const wb_array *x) {
     if (r >= s->ncarries) {
         const int number = r - s->ncarries;
@@ -118,7 +112,7 @@ static bool fits(const scan *s, int r, const wb_array *x) {
         return false;
     }
     const wb_array *first = s->first[r];
-    if (x->dtype == first->dtype && same_sizes(x, first)) return true;
+    if (x->dtype == first->dtype && wb_same_sizes(x, first)) return true;
     (void)wb_fail(
         x->dtype == first->dtype ? WB_ERROR_SHAPE : WB_ERROR_DTYPE,
         "scan: carry %d is %s %s, so the body must give %s %s for the next step, but gave "
@@ -143,30 +137,28 @@ static wb_body *trace_body(scan *s, wb_trace *trace) {
     if (slices != few) wb_release(slices);
     for (int r = 0; ready && r < nresults; r++)
         ready = (s->result[r] = result_of(s, r)) && fits(s, r, s->result[r]);
-    if (ready && wb_thread_get()->counter < trace->counter) {
-        (void)wb_fail(WB_ERROR_ARGUMENT, "scan: wb_seed cannot be called inside the body");
-        ready = false;
-    }
+    const wb_thread *thread = wb_thread_get();
+    if (ready && thread->scope_count > thread->scope_floor)
+        (void)wb_fail(WB_ERROR_ARGUMENT, "scan: the body opened a scope and did not close it");
     return ready && !wb_failed() ? wb_trace_close(trace, nresults, s->result) : NULL;
 }
 
 /* ---- the results ---- */
 
-static wb_array *no_steps(const scan *s, const wb_array *step) {
+static wb_array *no_steps(const wb_array *step) {
     int64_t sizes[WB_MAX_DIMS];
     for (int d = 0; d < step->ndim; d++) sizes[d] = step->sizes[d];
     sizes[step->ndim] = 0;
-    (void)s;
     return wb_full_make((wb_dtype)step->dtype, 0, step->ndim + 1, sizes);
 }
 
-/* scan is NULL where there are no steps. */
+/* node is NULL where there are no steps. */
 static bool give_results(scan *s, const wb_body *body, wb_array *node) {
     for (int i = 0; i < s->ncarries; i++)
         if (!(s->carries[i] = node ? wb_scan_result(node, i) : s->first[i])) return false;
     for (int j = 0; j < s->noutputs; j++) {
         const int32_t r = s->ncarries + j;
-        wb_array *y = node ? wb_scan_result(node, r) : no_steps(s, body->results[r]);
+        wb_array *y = node ? wb_scan_result(node, r) : no_steps(body->results[r]);
         const int dim = y ? dim_of(s, "output", j, y->ndim) : -1;
         if (dim < 0 || !(s->outputs[j] = move_dim(y, y->ndim - 1, dim))) return false;
     }

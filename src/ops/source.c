@@ -35,7 +35,7 @@ wb_array *wb_iota_make(wb_dtype dtype, int dim, int ndim, const int64_t *sizes) 
 
 void wb_seed(uint64_t seed) {
     wb_thread *thread = wb_thread_get();
-    if (!thread) return;
+    if (!thread || wb_is_tracing("wb_seed")) return;
     thread->seed = seed, thread->counter = 0, thread->seeded = true;
 }
 
@@ -65,9 +65,8 @@ static wb_array *uniform_half(wb_dtype dtype, int ndim, const int64_t *sizes) {
 }
 
 wb_array *wb_uniform_make(wb_dtype dtype, int ndim, const int64_t *sizes) {
-    return dtype == WB_F16 || dtype == WB_BF16
-               ? uniform_half(dtype, ndim, sizes)
-               : random_node("uniform", WB_OP_uniform, dtype, ndim, sizes);
+    return wb_is_half(dtype) ? uniform_half(dtype, ndim, sizes)
+                             : random_node("uniform", WB_OP_uniform, dtype, ndim, sizes);
 }
 
 wb_array *wb_normal_make(wb_dtype dtype, int ndim, const int64_t *sizes) {
@@ -119,9 +118,7 @@ wb_array *wb_from_make(wb_dtype dtype, const void *data, int ndim, const int64_t
 /* ---- literals ---- */
 
 /* Halves are written as floats. */
-static wb_dtype literal_type(wb_dtype dtype) {
-    return dtype == WB_F16 || dtype == WB_BF16 ? WB_F32 : dtype;
-}
+static wb_dtype literal_type(wb_dtype dtype) { return wb_is_half(dtype) ? WB_F32 : dtype; }
 
 static wb_array *as_type(wb_array *x, wb_dtype dtype) { return x ? wb_cast(x, dtype) : NULL; }
 

@@ -182,17 +182,11 @@ bool wb_setting_is(const wb_rule_at *at, const char *name) {
 
 enum { X, GRADIENT, NUMBERS, STATES, MOST_INPUTS = STATES + WB_RULE_ALL_STATES };
 
-static bool same_sizes(const wb_array *p, const wb_array *x) {
-    bool same = p->ndim == x->ndim;
-    for (int d = 0; same && d < p->ndim; d++) same = p->sizes[d] == x->sizes[d];
-    return same;
-}
-
 wb_status wb_step_make(wb_array *numbers, wb_array *x, wb_array *g, int count,
                        wb_array *const *states, wb_array **out) {
     wb_array *inputs[MOST_INPUTS] = {x, g, numbers};
     for (int k = 0; k < count; k++) inputs[STATES + k] = states[k];
-    if (!same_sizes(x, g))
+    if (!wb_same_sizes(x, g))
         return wb_fail(WB_ERROR_SHAPE, "step: the gradient is %s, the parameter %s", wb_text_of(g),
                        wb_text_of(x));
     wb_array *node = wb_node_with(WB_OP_step, (wb_dtype)x->dtype, x->ndim, x->sizes, STATES + count,
@@ -204,9 +198,7 @@ wb_status wb_step_make(wb_array *numbers, wb_array *x, wb_array *g, int count,
 }
 
 /* f32 for the two halves: steps are computed there and rounded once. */
-static wb_array *wide(wb_array *x) {
-    return x && (x->dtype == WB_F16 || x->dtype == WB_BF16) ? wb_cast(x, WB_F32) : x;
-}
+static wb_array *wide(wb_array *x) { return x && wb_is_half(x->dtype) ? wb_cast(x, WB_F32) : x; }
 
 static wb_array *guarded(wb_array *good, wb_array *fresh, wb_array *old) {
     wb_array *value = fresh && good ? SELECT(good, fresh, old) : NULL;

@@ -104,6 +104,8 @@ bool wb_trace_begin(wb_trace *trace, wb_array *(*stand_in)(void *context, wb_arr
     if (wb_scope_open() != WB_OK) return false;
     thread->depth++;
     trace->counter = thread->counter;
+    trace->outer_floor = thread->scope_floor;
+    thread->scope_floor = thread->scope_count;
     return trace->is_open = true;
 }
 
@@ -115,6 +117,7 @@ wb_array *wb_trace_given(wb_trace *trace, wb_given kind, wb_array *outer) {
                                NULL, 1, &number);
     if (!x || !wb_copier_set(&trace->copier, x, x)) return NULL;
     x->device = outer->device;
+    if (kind == WB_GIVEN_CAPTURED) x->flags |= outer->flags & WB_NODE_WEAK;
     trace->given[trace->count++] = (struct wb_trace_given){x, wb_ref(outer), kind};
     return x;
 }
@@ -128,8 +131,13 @@ static wb_array *whole_of(const wb_trace *trace, const wb_array *x) {
     return NULL;
 }
 
+/* A weak number is copied, since its type depends on what it meets, unless its recipe is gone. */
+static bool is_weak_recipe(const wb_array *x) {
+    return (x->flags & WB_NODE_WEAK) && x->op != WB_OP_data;
+}
+
 static bool is_outside(const wb_array *x) {
-    return !(x->flags & WB_NODE_WEAK) && (wb_is_evaluated(x) || x->depth < wb_thread_get()->depth);
+    return !is_weak_recipe(x) && (wb_is_evaluated(x) || x->depth < wb_thread_get()->depth);
 }
 
 /* W times the slices of all steps, side by side in one matrix. */
@@ -157,11 +165,10 @@ static wb_array *before_the_loop(wb_trace *trace, const wb_array *x) {
     return y ? wb_trace_given(trace, WB_GIVEN_SLICE, y) : NULL;
 }
 
-/* Weak numbers are copied, since their type depends on what they meet; what was made outside, and
- * numbers in memory, are captured. */
+/* What was made outside, and numbers in memory, are captured. */
 static wb_array *capture(void *context, wb_array *x) {
     wb_trace *trace = context;
-    if (x->flags & WB_NODE_WEAK) return NULL;
+    if (is_weak_recipe(x)) return NULL;
     if (is_outside(x)) return wb_trace_given(trace, WB_GIVEN_CAPTURED, x);
     if (x->op == WB_OP_placeholder)
         return wb_fail_null(WB_ERROR_ARGUMENT,
@@ -225,8 +232,11 @@ void wb_trace_step_in(void) { wb_thread_get()->depth++; }
 
 void wb_trace_leave(wb_trace *trace) {
     if (!trace->is_open) return;
+    wb_thread *thread = wb_thread_get();
     trace->is_open = false;
-    wb_thread_get()->depth--;
+    thread->depth--;
+    while (thread->scope_count > thread->scope_floor) (void)wb_scope_close_leaving(0, NULL);
+    thread->scope_floor = trace->outer_floor;
     (void)wb_scope_close_leaving(0, NULL);
 }
 

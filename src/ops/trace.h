@@ -48,13 +48,14 @@ typedef struct wb_trace {
         wb_array *outer;       /* what it stands for outside, or is a slice of; referred to */
         wb_given kind;
     } * given;
-    uint64_t counter; /* the random counter when it began */
+    uint64_t counter;    /* the random counter when it began */
+    int64_t outer_floor; /* the thread's scope_floor before */
     bool is_open;
 } wb_trace;
 
-/* Opens a scope; until wb_trace_leave nothing is computed on this thread. stand_in (and its
- * context): what stands for x, which leads to the results, in the body; NULL: it is copied, unless
- * an error is recorded. Without it arrays of outside are captured. */
+/* Opens a scope; until wb_trace_leave nothing is computed on this thread. stand_in(context, x)
+ * returns what replaces x in the body, or NULL: x is copied, unless an error is recorded. Without
+ * stand_in, arrays that were made outside become inputs of the scan. */
 bool wb_trace_begin(wb_trace *trace, wb_array *(*stand_in)(void *context, wb_array *x),
                     void *context);
 /* A placeholder; of a slice, for one step of an array whose last dimension is that of the steps. */
@@ -77,7 +78,7 @@ void wb_trace_end(wb_trace *trace);
 enum { WB_SCAN_STEPS, WB_SCAN_REVERSE, WB_SCAN_CARRIES, WB_SCAN_SLICES, WB_SCAN_ATTRIBUTES };
 
 /* Takes over the caller's reference to the body, also on failure; NULL inputs are one. late[0] of
- * the node, which is 0 at first, is added to the random counters of its body. */
+ * the node, which is 0 at first, is added to the random counters of its body ("draws"). */
 wb_array *wb_scan_node(wb_body *body, wb_array *const *inputs, int64_t steps, bool reverse);
 /* Result r: a carry after the last step, or an output of all steps, the steps last. */
 wb_array *wb_scan_result(wb_array *scan, int32_t r);

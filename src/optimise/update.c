@@ -26,6 +26,7 @@ static bool unchanged(const wb_optimiser *o) {
 
 static wb_status check(const char *function, wb_optimiser *o, const wb_layer *model,
                        const wb_gradients *g) {
+    if (wb_is_tracing(function)) return WB_ERROR_ARGUMENT;
     if (!wb_optimiser_check(function, o) || !wb_check_layer(function, model) ||
         !wb_gradients_check(function, g))
         return WB_ERROR_ARGUMENT;

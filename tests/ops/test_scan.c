@@ -459,7 +459,21 @@ static void a_long_body_needs_no_deep_stack(void **state) {
 
 /* ---- users' mistakes ---- */
 
-enum { WIDER, OTHER_TYPE, NO_CARRY, NO_OUTPUT, READS, EVALUATES, KEEPS, SEEDS, SETS, LEAKS, FAILS };
+enum {
+    WIDER,
+    OTHER_TYPE,
+    NO_CARRY,
+    NO_OUTPUT,
+    READS,
+    EVALUATES,
+    KEEPS,
+    SEEDS,
+    SETS,
+    CLOSES,
+    OPENS,
+    LEAKS,
+    FAILS
+};
 
 static wb_array *leaked;
 static wb_layer *model;
@@ -494,6 +508,12 @@ static void wrong(void *context, wb_array **carries, wb_array *const *inputs, wb
     case SETS:
         (void)wb_set(model, "1", carries[0]);
         break;
+    case CLOSES:
+        (void)wb_scope_close();
+        break;
+    case OPENS:
+        (void)wb_scope_open();
+        break;
     case LEAKS:
         leaked = wb_exp(inputs[0]);
         break;
@@ -522,9 +542,13 @@ static const struct mistake {
     {"keeping in a body", KEEPS, WB_ERROR_ARGUMENT,
      "wb_keep: cannot be called inside the body of a scan"},
     {"seeding in a body", SEEDS, WB_ERROR_ARGUMENT,
-     "scan: wb_seed cannot be called inside the body"},
+     "wb_seed: cannot be called inside the body of a scan"},
     {"setting a state in a body", SETS, WB_ERROR_ARGUMENT,
      "wb_set: cannot be called inside the body of a scan"},
+    {"closing a scope that the body has not opened", CLOSES, WB_ERROR_ARGUMENT,
+     "wb_scope_close: no scope is open in the body of the scan"},
+    {"opening a scope and not closing it", OPENS, WB_ERROR_ARGUMENT,
+     "scan: the body opened a scope and did not close it"},
     {"an operation that fails in a body", FAILS, WB_ERROR_SHAPE, "add: sizes (2) and (7)"},
 };
 
@@ -532,7 +556,7 @@ static void a_mistake_is_named(void **state) {
     const struct mistake *m = *state;
     int what = m->what;
     wb_array *x = wb_ones(WB_F32, 2, 3), *h = wb_ones(WB_F32, 2), *y = x;
-    (void)wb_uniform(WB_F32, 2);
+    wb_seed(1);
     model = wb_tree(wb_vector(5, 6));
     assert_int_equal(wb_scan(wrong, &what, 1, &h, 1, &x, 1, &y), m->status);
     assert_error(m->status, m->message);
@@ -541,6 +565,42 @@ static void a_mistake_is_named(void **state) {
     wb_free(model);
     wb_array *z = wb_vector(1, 2); /* the thread is as before */
     assert_true(wb_item(wb_sum(z)) == 3);
+}
+
+static void add_a_number(void *context, wb_array **carries, wb_array *const *inputs,
+                         wb_array **outputs) {
+    (void)inputs, (void)outputs;
+    carries[0] = wb_add(carries[0], context);
+}
+
+/* Its recipe is gone, but it still takes the type of what it meets. */
+static void a_kept_number_is_one_in_a_body(void **state) {
+    (void)state;
+    assert_int_equal(wb_scope_open(), WB_OK);
+    wb_array *six = wb_keep(wb_mul(wb_number(2), wb_number(3)));
+    assert_int_equal(wb_scope_close(), WB_OK);
+    wb_array *h = wb_zeros(WB_F32, 2);
+    assert_int_equal(wb_scan(add_a_number, six, 1, &h, 0, NULL, 0, NULL, .steps = 2), WB_OK);
+    assert_int_equal(wb_dtype_of(h), WB_F32);
+    assert_values(h, 0, 12, 12);
+    wb_free(six);
+}
+
+static void grow_by(void *context, wb_array **carries, wb_array *const *inputs,
+                    wb_array **outputs) {
+    (void)inputs, (void)outputs;
+    carries[0] = wb_add(carries[0], wb_exp(wb_mul(carries[0], context)));
+}
+
+static void a_gradient_needs_a_dimension_for_the_steps(void **state) {
+    (void)state;
+    wb_array *w = wb_copy(wb_full(WB_F32, 0.5, 1)), *g[1];
+    wb_array *h = wb_zeros(WB_F32, 2, 1, 1, 1, 1, 1, 1, 2);
+    assert_int_equal(wb_scan(grow_by, w, 1, &h, 0, NULL, 0, NULL, .steps = 2), WB_OK);
+    wb_array *l = wb_sum(h);
+    assert_int_not_equal(wb_gradient_of(l, 1, &w, g), WB_OK);
+    assert_error(WB_ERROR_SHAPE, "scan: the gradient keeps (2, 1, 1, 1, 1, 1, 1, 2) of each step");
+    assert_value(l, 4 * (1 + exp(0.5)), 1e-5); /* the scan is as it was */
 }
 
 static void what_leaves_a_body_has_no_value(void **state) {
@@ -583,6 +643,8 @@ int main(void) {
     ADD_ROWS(&tests, bodies, derivatives_agree_with_differences);
     ADD_ROWS(&tests, mistakes, a_mistake_is_named);
     const struct CMUnitTest others[] = {TEST(lengths_share_the_plan_of_the_body),
+                                        TEST(a_kept_number_is_one_in_a_body),
+                                        TEST(a_gradient_needs_a_dimension_for_the_steps),
                                         TEST(the_same_scan_again_is_no_new_plan),
                                         TEST(bodies_that_differ_in_their_operands_differ),
                                         TEST(steps_may_be_any_dimension),
