@@ -96,9 +96,8 @@ WB_API wb_optimiser *wb_setup_make(wb_setup_desc desc);
  * and it does not count (wb_skipped). On failure nothing has changed. */
 WB_API wb_status wb_update(wb_optimiser *optimiser, wb_layer *model, wb_gradients *gradients);
 
-/* wb_withgradient and wb_update in one, for who does not read the gradients: they are not kept,
- * each goes into its parameter's step where it is made. That saves their memory, up to as much as
- * the parameters have, with Adam a quarter of what outlasts a step. The loss, computed and owned by
+/* wb_withgradient and wb_update in one, when you do not need the gradients: they are not kept,
+ * which saves up to as much memory as the parameters have. Returns the loss, computed and owned by
  * the scope; NULL on failure, when nothing has changed. */
 WB_API wb_array *wb_train_step(wb_loss_fn *loss, wb_layer *model, const wb_batch *batch, void *user,
                                wb_optimiser *optimiser);

@@ -6,6 +6,11 @@
  * A rule is a plain value: rows, and numbers for their settings. A row says which settings and
  * states the rule has, and what it takes off a parameter, as an expression in operations:
  *
+ *     typedef struct sign_desc {
+ *         char start_;
+ *         double eta;
+ *     } sign_desc;
+ *
  *     static wb_array *sign_step(wb_rule_at *at) { // x -= eta sign(g)
  *         return wb_mul(wb_sign(at->g), wb_setting(at, "eta"));
  *     }
@@ -13,14 +18,9 @@
  *         .name = "Sign",
  *         .settings = {{"eta", WB_SETTING_RATE, 0.01, offsetof(sign_desc, eta)}},
  *         .step = sign_step};
- *
- *     typedef struct sign_desc {
- *         char start_;
- *         double eta;
- *     } sign_desc;
  *     #define sign(...) wb_rule_make(&sign_row, &(sign_desc){.start_ = 0, __VA_ARGS__})
  *
- * Everything else is there then: it chains, is saved, loaded, shown, moved, adjusted by name. */
+ * Such a rule is chained, saved, loaded, shown, moved and adjusted by name like the others. */
 #ifndef WEBER_RULES_H
 #define WEBER_RULES_H
 
@@ -76,14 +76,15 @@ typedef struct wb_rule_state {
  * runs, which is called once for a plan, not once for a step. It reads no value, and depends on
  * nothing but this struct. */
 typedef struct wb_rule_at {
-    wb_array *x; /* the parameter, f32 for f16 and bf16; a row may replace it (by what decay leaves,
-                    say): what the last row returns is taken off the last x */
+    wb_array *x; /* the parameter, f32 for f16 and bf16. A row may replace it, as weight decay does:
+                    what the last row returns is subtracted from the x that the last row leaves */
     wb_array *g; /* the gradient, or what the row before has returned */
     wb_array *t; /* one number: this step's, from 1; a row may replace it for those behind it */
     wb_array *good; /* one bool: where it is false neither parameter nor state changes; a row may
                        replace it for those behind it */
     wb_array *state[WB_RULE_STATES]; /* replaced by their new values */
-    /* numbers for a backend that has the rule, by its row's name, as one loop (weber/plugin.h) */
+    /* Leave these alone: numbers for a backend that has the rule, by its row's name, as one loop
+     * (weber/plugin.h). What stands here promises that the step is exactly that rule's. */
     wb_array *told[WB_RULE_TOLD];
     const void *link_;
 } wb_rule_at;
@@ -142,8 +143,8 @@ typedef struct wb_adam_desc {
     double eta;          /* default 0.001 */
     double beta1, beta2; /* default 0.9, 0.999 */
     double epsilon;      /* default 1e-8 */
-    double lambda;       /* wb_adamw only: decay; default 0 */
-    bool decoupled;      /* wb_adamw only: decays by lambda x instead of eta lambda x */
+    double lambda;       /* decay; default 0. This and the next: wb_adamw only, else an error */
+    bool decoupled;      /* decays by lambda x instead of eta lambda x */
 } wb_adam_desc;
 
 /* x -= eta g */
@@ -263,7 +264,8 @@ WB_API wb_rule wb_adadelta_make(wb_adadelta_desc desc);
 #define wb_lion(...) wb_lion_make((wb_lion_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_rule wb_lion_make(wb_lion_desc desc);
 
-/* Links for chains; by themselves they take off what they give.
+/* Rules for chains. Each changes the gradient g for the rule behind it; as the last rule of a
+ * chain, or alone, it subtracts what it makes of g from the parameter.
  *   wb_weight_decay  g + lambda x            wb_sign_decay  g + lambda sign(x)
  *   wb_clip_grad     g between -delta and delta
  *   wb_clip_norm     g min(omega / |g|, 1), |g| the 2-norm of this array alone (wb_setup's

@@ -1,6 +1,7 @@
 /* The rows of weber/rules.h. Settings stand in the order in which files have them. */
 #include <weber/rules.h>
 
+#include "base/error.h"
 #include "ops/build.h"
 
 #define X              at->x
@@ -54,10 +55,16 @@ wb_rule wb_momentum_make(wb_momentum_desc desc) { return wb_rule_make(&momentum_
 #define ADAM_SETTINGS                                                                              \
     RATE(eta, 0.001), FRACTION(beta1, 0.9), FRACTION(beta2, 0.999), RATE(epsilon, 1e-8)
 
+/* States 0 and 1 become the averages of g and of its square. */
+static void average_moments(wb_rule_at *at) {
+    at->state[0] = AVERAGE(beta1, at->state[0], G);
+    at->state[1] = AVERAGE(beta2, at->state[1], SQUARE(G));
+}
+
 /* Numbers that are the same for all elements are computed once, in f64 where there is that. */
 static wb_array *adam(wb_rule_at *at) {
-    wb_array *m = at->state[0] = AVERAGE(beta1, at->state[0], G);
-    wb_array *v = at->state[1] = AVERAGE(beta2, at->state[1], SQUARE(G));
+    average_moments(at);
+    wb_array *m = at->state[0], *v = at->state[1];
     wb_array *rate = DIV(S(eta), UNBIASED(beta1)), *correction = DIV(NUM(1), UNBIASED(beta2));
     at->told[0] = rate, at->told[1] = correction;
     return DIV(MUL(m, rate), ADD(SQRT(MUL(v, correction)), S(epsilon)));
@@ -66,7 +73,16 @@ static wb_array *adam(wb_rule_at *at) {
 static const wb_rule_row adam_row = {
     .name = "Adam", .settings = {ADAM_SETTINGS}, .states = {STATE(m), STATE(v)}, .step = adam};
 
-wb_rule wb_adam_make(wb_adam_desc desc) { return wb_rule_make(&adam_row, &desc); }
+/* The rule of a row that has neither lambda nor decoupled. */
+static wb_rule without_decay(const wb_rule_row *row, const wb_adam_desc *desc) {
+    if (desc->lambda == 0 && !desc->decoupled) return wb_rule_make(row, desc);
+    (void)wb_fail(WB_ERROR_ARGUMENT,
+                  "%s: has no lambda and no decoupled: use wb_adamw, or chain wb_weight_decay",
+                  row->name);
+    return (wb_rule){.is_broken = true};
+}
+
+wb_rule wb_adam_make(wb_adam_desc desc) { return without_decay(&adam_row, &desc); }
 
 static wb_array *adamw(wb_rule_at *at) {
     wb_array *step = adam(at);
@@ -201,12 +217,12 @@ static wb_array *adamax(wb_rule_at *at) {
 static const wb_rule_row adamax_row = {
     .name = "AdaMax", .settings = {ADAM_SETTINGS}, .states = {STATE(m), STATE(u)}, .step = adamax};
 
-wb_rule wb_adamax_make(wb_adam_desc desc) { return wb_rule_make(&adamax_row, &desc); }
+wb_rule wb_adamax_make(wb_adam_desc desc) { return without_decay(&adamax_row, &desc); }
 
 /* 1 - beta^(t + 1) = 1 - beta + beta (1 - beta^t) */
 static wb_array *nadam(wb_rule_at *at) {
-    wb_array *m = at->state[0] = AVERAGE(beta1, at->state[0], G);
-    wb_array *v = at->state[1] = AVERAGE(beta2, at->state[1], SQUARE(G));
+    average_moments(at);
+    wb_array *m = at->state[0], *v = at->state[1];
     wb_array *now = UNBIASED(beta1), *next = ADD(REST(beta1), MUL(S(beta1), now));
     wb_array *mean = ADD(MUL(m, DIV(S(beta1), next)), MUL(G, DIV(REST(beta1), now)));
     wb_array *correction = DIV(S(beta2), UNBIASED(beta2));
@@ -216,7 +232,7 @@ static wb_array *nadam(wb_rule_at *at) {
 static const wb_rule_row nadam_row = {
     .name = "NAdam", .settings = {ADAM_SETTINGS}, .states = {STATE(m), STATE(v)}, .step = nadam};
 
-wb_rule wb_nadam_make(wb_adam_desc desc) { return wb_rule_make(&nadam_row, &desc); }
+wb_rule wb_nadam_make(wb_adam_desc desc) { return without_decay(&nadam_row, &desc); }
 
 /* rho = last - 2 t beta2^t / (1 - beta2^t), last = 2 / (1 - beta2) - 1 */
 static wb_array *radam(wb_rule_at *at) {
@@ -232,11 +248,11 @@ static wb_array *radam(wb_rule_at *at) {
 static const wb_rule_row radam_row = {
     .name = "RAdam", .settings = {ADAM_SETTINGS}, .states = {STATE(m), STATE(v)}, .step = radam};
 
-wb_rule wb_radam_make(wb_adam_desc desc) { return wb_rule_make(&radam_row, &desc); }
+wb_rule wb_radam_make(wb_adam_desc desc) { return without_decay(&radam_row, &desc); }
 
 static wb_array *amsgrad(wb_rule_at *at) {
-    wb_array *m = at->state[0] = AVERAGE(beta1, at->state[0], G);
-    wb_array *v = at->state[1] = AVERAGE(beta2, at->state[1], SQUARE(G));
+    average_moments(at);
+    wb_array *m = at->state[0], *v = at->state[1];
     wb_array *most = at->state[2] = MAX(at->state[2], v);
     return DIV(MUL(m, S(eta)), ADD(SQRT(most), S(epsilon)));
 }
@@ -247,7 +263,7 @@ static const wb_rule_row amsgrad_row = {
     .states = {STATE_FROM(m, epsilon), STATE_FROM(v, epsilon), STATE_FROM(most, epsilon)},
     .step = amsgrad};
 
-wb_rule wb_amsgrad_make(wb_adam_desc desc) { return wb_rule_make(&amsgrad_row, &desc); }
+wb_rule wb_amsgrad_make(wb_adam_desc desc) { return without_decay(&amsgrad_row, &desc); }
 
 static wb_array *oadam(wb_rule_at *at) {
     wb_array *before = at->state[2];
@@ -261,7 +277,7 @@ static const wb_rule_row oadam_row = {
     .states = {STATE(m), STATE(v), STATE(step)},
     .step = oadam};
 
-wb_rule wb_oadam_make(wb_adam_desc desc) { return wb_rule_make(&oadam_row, &desc); }
+wb_rule wb_oadam_make(wb_adam_desc desc) { return without_decay(&oadam_row, &desc); }
 
 static wb_array *adabelief(wb_rule_at *at) {
     wb_array *m = at->state[0] = AVERAGE(beta1, at->state[0], G);
@@ -278,15 +294,15 @@ static const wb_rule_row adabelief_row = {.name = "AdaBelief",
                                           .states = {STATE(m), STATE(s)},
                                           .step = adabelief};
 
-wb_rule wb_adabelief_make(wb_adam_desc desc) { return wb_rule_make(&adabelief_row, &desc); }
+wb_rule wb_adabelief_make(wb_adam_desc desc) { return without_decay(&adabelief_row, &desc); }
 #undef DESC
 
 #define DESC wb_lamb_desc
 static wb_array *norm_of(wb_array *x) { return SQRT(wb_sum(SQUARE(x))); }
 
 static wb_array *lamb(wb_rule_at *at) {
-    wb_array *m = at->state[0] = AVERAGE(beta1, at->state[0], G);
-    wb_array *v = at->state[1] = AVERAGE(beta2, at->state[1], SQUARE(G));
+    average_moments(at);
+    wb_array *m = at->state[0], *v = at->state[1];
     wb_array *mean = MUL(m, DIV(NUM(1), UNBIASED(beta1)));
     wb_array *root = SQRT(MUL(v, DIV(NUM(1), UNBIASED(beta2))));
     wb_array *u = ADD(DIV(mean, ADD(root, S(epsilon))), MUL(X, S(lambda)));
