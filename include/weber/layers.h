@@ -82,8 +82,9 @@ typedef struct wb_field {
     bool fixed;
 
     /* For settings. 0 (NULL, false) stands for `usual`; WB_ZERO and WB_NONE for a 0 that is meant.
-     * Of EACH, usual -1 is the entry of SIZES. Numbers are at least low, or above it, and at most
-     * high, unless high is 0. Numbers and pads that are usual are not written. */
+     * Of EACH, usual -1 is the entry of SIZES; of ACTIVATION, 1: NULL is not the identity. Numbers
+     * are at least low, or above it, and at most high, unless high is 0. Numbers and pads that are
+     * usual are not written. */
     double usual, low, high;
     bool is_above; /* low itself is too low */
     /* written first and without its name, as PAIR, ACTIVATION, CONNECTION and SIZES are; of a
@@ -407,7 +408,8 @@ typedef struct wb_conv_transpose_desc {
     int64_t dilation[3];
     int64_t outpad[3]; /* further sizes of the result behind its end; default 0 */
     int64_t groups;
-    bool same_pad; /* result sizes are size * stride; the kernel is at least the stride */
+    /* result sizes are size * stride, with dilation 1; the kernel is at least the stride */
+    bool same_pad;
     bool no_bias;
     wb_init *init;
     wb_dtype dtype;
@@ -450,7 +452,8 @@ WB_API wb_layer *wb_pixel_shuffle(int64_t r);
 typedef struct wb_embedding_desc {
     char start_;
     int64_t in, out; /* words and features; required, unless weight is given */
-    /* counts from 1, as Flux's: the word whose features are and stay zeros; default 0: none */
+    /* counts from 1, as Flux's: the word whose features are and stay zeros, where x has words;
+     * one-hot input reads what W has; default 0: none */
     int64_t padding_idx;
     wb_init *init; /* default: normal with deviation 1 */
     wb_dtype dtype;
@@ -571,7 +574,16 @@ WB_API wb_layer *wb_lstm_cell_make(wb_recurrent_desc desc);
 WB_API wb_layer *wb_gru_cell_make(wb_recurrent_desc desc);
 WB_API wb_layer *wb_gru_v3_cell_make(wb_recurrent_desc desc);
 
-/* ---- layers of several arrays, wb_apply_many ---- */
+/* ---- layers of several arrays, wb_apply_many ----
+ *
+ * They own the layers that they are given, as chains do. */
+
+/* A list of layers as two arguments, count and pointer. */
+#define WB_LAYERS(...)                                                                             \
+    (int64_t)(sizeof((wb_layer *const[]){__VA_ARGS__}) / sizeof(wb_layer *)),                      \
+        (wb_layer *const[]) {                                                                      \
+        __VA_ARGS__                                                                                \
+    }
 
 /* From several arrays to one: their sum, product, or all of them one behind the other along the
  * first dimension, the second, or the channels, which are the last but one. NULL where a connection
@@ -580,33 +592,26 @@ typedef wb_array *wb_connection(int count, wb_array *const *arrays);
 WB_API wb_connection wb_connect_add, wb_connect_mul, wb_connect_vcat, wb_connect_hcat,
     wb_connect_channels;
 
-/* y = connection(layer(x), x): a block with a way around it; wb_skip(layer, wb_connect_add). Owns
- * the layer, as chains do. (He et al. 2015; Flux's SkipConnection) */
+/* y = connection(layer(x), x): a block with a way around it; wb_skip(layer, wb_connect_add). (He
+ * et al. 2015; Flux's SkipConnection) */
 WB_API wb_layer *wb_skip(wb_layer *layer, wb_connection *connection);
 
 /* y = connection(layer1(x1), layer2(x2), ...). One array goes to all layers; as many arrays as
  * layers go to one each; with a single layer, all go through it.
  * wb_parallel(wb_connect_vcat, wb_dense(2, 4), wb_dense(3, 6)). */
-#define wb_parallel(connection, ...)                                                               \
-    wb_parallel_make(connection,                                                                   \
-                     (int64_t)(sizeof((wb_layer *const[]){__VA_ARGS__}) / sizeof(wb_layer *)),     \
-                     (wb_layer *const[]){__VA_ARGS__})
+#define wb_parallel(connection, ...) wb_parallel_make(connection, WB_LAYERS(__VA_ARGS__))
 WB_API wb_layer *wb_parallel_make(wb_connection *connection, int64_t count,
                                   wb_layer *const *layers);
 
 /* y1 = layer1(x1), y2 = layer2(connection(y1, x2)), ...: gives as many arrays as there are layers;
  * one array is all of x1, x2, ... (Flux) */
 #define wb_pairwise_fusion(connection, ...)                                                        \
-    wb_pairwise_fusion_make(                                                                       \
-        connection, (int64_t)(sizeof((wb_layer *const[]){__VA_ARGS__}) / sizeof(wb_layer *)),      \
-        (wb_layer *const[]){__VA_ARGS__})
+    wb_pairwise_fusion_make(connection, WB_LAYERS(__VA_ARGS__))
 WB_API wb_layer *wb_pairwise_fusion_make(wb_connection *connection, int64_t count,
                                          wb_layer *const *layers);
 
 /* y = max(layer1(x), layer2(x), ...), element by element. (Goodfellow et al. 2013) */
-#define wb_maxout(...)                                                                             \
-    wb_maxout_make((int64_t)(sizeof((wb_layer *const[]){__VA_ARGS__}) / sizeof(wb_layer *)),       \
-                   (wb_layer *const[]){__VA_ARGS__})
+#define wb_maxout(...) wb_maxout_make(WB_LAYERS(__VA_ARGS__))
 WB_API wb_layer *wb_maxout_make(int64_t count, wb_layer *const *layers);
 
 /* A function as a layer. Its name for printing and files is that of its operation; composites need

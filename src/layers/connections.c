@@ -17,5 +17,7 @@ wb_array *wb_connect_hcat(int count, wb_array *const *arrays) {
     return wb_concat_make(1, count, arrays);
 }
 wb_array *wb_connect_channels(int count, wb_array *const *arrays) {
-    return wb_concat_make(arrays[0]->ndim - 2, count, arrays);
+    if (arrays[0]->ndim >= 2) return wb_concat_make(arrays[0]->ndim - 2, count, arrays);
+    return wb_fail_null(WB_ERROR_SHAPE, "channels: arrays must have at least 2 dimensions, got %s",
+                        wb_text_of(arrays[0]));
 }

@@ -24,13 +24,15 @@ static bool takes_default(const wb_array *y, wb_array *probe) {
            memcmp(usual->attributes, y->attributes, y->nattributes * sizeof *y->attributes) == 0;
 }
 
-/* The function is applied to a small array: a single operation on it names the function. */
+/* The function is applied to a small array: a single operation on it names the function, none is
+ * the identity. */
 const char *wb_activation_name(wb_activation *activation) {
     if (!activation || !wb_scope_begin()) return "";
     const bool failed = wb_failed();
     const char *name = "";
     wb_array *probe = wb_vector(0.5f, -0.5f);
     wb_array *y = probe ? activation(probe) : NULL;
+    if (y && y == probe) name = "identity";
     if (y && y != probe && y->ninputs == 1 && y->inputs[0] == probe && takes_default(y, probe))
         name = wb_op_name((wb_op)y->op);
     if (!failed && wb_failed()) wb_clear_error(); /* it does not take vectors: it has no name */

@@ -68,18 +68,21 @@ static void layer_free(void *object) {
                   text);
 }
 
-bool wb_layer_own(const char *function, int64_t place, wb_layer *layer) {
+bool wb_layer_is_free(const char *function, int64_t place, wb_layer *layer) {
     char text[200];
-    if (layer->refs_ > layer->owned_) {
-        layer->owned_++;
-        return true;
-    }
+    if (layer->refs_ > layer->owned_) return true;
     wb_layer_describe(layer, true, text, sizeof text);
     (void)wb_fail(WB_ERROR_ARGUMENT,
                   "%s: layer %lld, %s, belongs to another container already: "
                   "wb_retain(layer) shares it",
                   function, (long long)place, text);
     return false;
+}
+
+bool wb_layer_own(const char *function, int64_t place, wb_layer *layer) {
+    const bool is_free = wb_layer_is_free(function, place, layer);
+    layer->owned_ += is_free;
+    return is_free;
 }
 
 void wb_layer_disown(wb_layer *layer) {

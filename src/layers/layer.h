@@ -113,6 +113,8 @@ wb_array *wb_through_memory(const wb_array *from, wb_array *x, const wb_array *t
 /* A container takes over a reference that nobody holds yet. False with an error if all references
  * are held by containers. */
 bool wb_layer_own(const char *function, int64_t place, wb_layer *layer);
+/* The same question, without taking over. */
+bool wb_layer_is_free(const char *function, int64_t place, wb_layer *layer);
 /* The container gives it back. */
 void wb_layer_disown(wb_layer *layer);
 

@@ -3,8 +3,6 @@
 
 #include "layers/layer.h"
 
-static wb_array *identity(wb_array *x) { return x; }
-
 typedef struct named {
     const char *name;
     wb_activation *function;
@@ -18,7 +16,7 @@ static const named operations[] = {
 
 /* What has no row there, and what NNlib calls otherwise or too. */
 static const named others[] = {
-    {"identity", identity},    {"softmax", wb_softmax},      {"logsoftmax", wb_logsoftmax},
+    {"identity", wb_identity}, {"softmax", wb_softmax},      {"logsoftmax", wb_logsoftmax},
     {"σ", wb_sigmoid},         {"sigmoid_fast", wb_sigmoid}, {"tanh_fast", wb_tanh},
     {"hardσ", wb_hardsigmoid}, {"logσ", wb_logsigmoid},      {"gelu_tanh", wb_gelu},
     {"gelu_sigmoid", wb_gelu}, {"silu", wb_swish},           {"thresholdrelu", wb_trelu},

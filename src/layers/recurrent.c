@@ -165,10 +165,31 @@ static void derive_cell(wb_layer *layer) {
     if (d->out == 0) d->out = d->wi->sizes[0] / kind_of(layer)->gates;
 }
 
+static bool refuse(const wb_layer *layer, const char *setting, const char *of) {
+    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s is a setting of %s alone", layer->class_->name,
+                  setting, of);
+    return false;
+}
+
+/* Settings of other kinds are errors, not left aside. */
+static bool check_desc(const wb_layer *layer, const struct kind *kind, const wb_recurrent_desc *d) {
+    if (d->activation && kind->step != rnn) return refuse(layer, "activation", "RNN");
+    if (d->wh_candidate && kind->step != gru_v3) return refuse(layer, "wh_candidate", "GRUv3");
+    return true;
+}
+
+static bool count_rows(const wb_layer *layer, const struct kind *kind, int64_t out, int64_t *rows) {
+    if (!__builtin_mul_overflow((int64_t)kind->gates, out, rows)) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: out is too large, got %lld", layer->class_->name,
+                  (long long)out);
+    return false;
+}
+
 static bool complete_cell(wb_layer *layer) {
     wb_recurrent_desc *d = desc_of(layer);
     const struct kind *kind = kind_of(layer);
-    const int64_t rows = kind->gates * d->out;
+    int64_t rows;
+    if (!check_desc(layer, kind, d) || !count_rows(layer, kind, d->out, &rows)) return false;
     wb_init *init = d->init ? d->init : wb_glorot_uniform;
     wb_init *recurrent = d->init_recurrent ? d->init_recurrent : wb_glorot_uniform;
     if (kind->step == rnn && !d->activation) d->activation = wb_tanh;
@@ -209,7 +230,7 @@ static bool complete_sequence(wb_layer *layer) {
 
 #define PAIR(type, ...) WB_ROW(type, in, WB_FIELD_PAIR, .low = 1, .text_only = true, __VA_ARGS__)
 #define ACTIVATION(type, ...)                                                                      \
-    WB_ROW_NAMED(type, activation, "activation", WB_FIELD_ACTIVATION, __VA_ARGS__)
+    WB_ROW_NAMED(type, activation, "activation", WB_FIELD_ACTIVATION, .usual = 1, __VA_ARGS__)
 #define WITHOUT(type) WB_ROW_NAMED(type, no_bias, "bias", WB_FIELD_WITHOUT, .text_only = true)
 #define ARRAY(member, flux_name, ...)                                                              \
     WB_ROW_NAMED(cell_layer, member, flux_name, WB_FIELD_ARRAY, .trainable = true, __VA_ARGS__)

@@ -89,9 +89,15 @@ static void set_each(const wb_layer *layer, const wb_field *f, int64_t *numbers)
     }
 }
 
+/* The identity is written, and saved, as no activation. */
+static void set_activation(wb_activation **activation, double usual) {
+    if (*activation == wb_identity && usual == 0) *activation = NULL;
+}
+
 static void set_usual(const wb_layer *layer, const wb_field *f) {
     if (f->kind == WB_FIELD_INTEGER) set_integer(wb_field_at(layer, f), f->usual);
     if (f->kind == WB_FIELD_EACH) set_each(layer, f, wb_field_numbers(layer, f));
+    if (f->kind == WB_FIELD_ACTIVATION) set_activation(wb_field_at(layer, f), f->usual);
     if (f->kind != WB_FIELD_REAL) return;
     double *x = wb_field_at(layer, f);
     if (*x == 0) *x = signbit(*x) ? 0 : f->usual;

@@ -40,7 +40,7 @@ const wb_layer_class wb_skip_class = {.name = "SkipConnection",
 
 wb_layer *wb_skip(wb_layer *layers, wb_connection *connection) {
     if (!layers) return wb_failed() ? NULL : wb_fail_argument_null("wb_skip", "the layer");
-    if (!wb_check_layer("wb_skip", layers)) return NULL;
+    if (!wb_check_layer("wb_skip", layers) || !wb_layer_is_free("wb_skip", 1, layers)) return NULL;
     wb_skip_layer *s = (wb_skip_layer *)(void *)wb_layer_new(&wb_skip_class);
     if (!s) {
         wb_free(layers);

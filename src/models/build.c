@@ -147,7 +147,7 @@ bool wb_part_activation(const wb_part *p, const wb_term *t, const wb_record *r,
     if (!t && r->kind == WB_RECORD_LIST && r->count == 0) return true; /* () in Flux.state */
     const char *of = t ? t->name : wb_bson_function(r);
     if (!of) return fail_unknown(p, r) != NULL;
-    return strcmp(of, "identity") == 0 || find_function(p, of, function);
+    return find_function(p, of, function);
 }
 
 /* ---- one layer, array or container ---- */
@@ -161,7 +161,7 @@ static wb_layer *build_function(const wb_part *p, const char *name) {
     const wb_layer_class *k = wb_class_named(name);
     if (k && k->field_count == 0) return wb_layer_new(k);
     if (!find_function(p, name, &function)) return NULL;
-    return strcmp(name, "identity") == 0 ? wb_fn_named(name, function) : wb_fn(function);
+    return wb_fn(function);
 }
 
 static wb_layer *build_term(const wb_part *p) {
@@ -363,9 +363,14 @@ static bool read_child(const wb_part *p, wb_layer *layer, const wb_field *f, con
     return (*wb_field_child(layer, f) = child) != NULL;
 }
 
+/* What text may name: neither what stands in Flux's structs alone nor parts, which it never has. */
+static bool is_in_text(const wb_field *f) {
+    return f->name && !f->part && f->kind != WB_FIELD_MODE && f->kind != WB_FIELD_OTHER;
+}
+
 static bool is_key(const wb_layer_class *k, const char *key) {
     for (int i = 0; i < k->field_count; i++)
-        if (k->fields[i].name && strcmp(k->fields[i].name, key) == 0) return true;
+        if (is_in_text(&k->fields[i]) && strcmp(k->fields[i].name, key) == 0) return true;
     return false;
 }
 

@@ -354,7 +354,8 @@ static bool plan_optimiser(loading *l, const char *name, wb_optimiser *o) {
     if (!s->groups || !read_numbers(l, name, count, table, s) ||
         !read_rule(l, path_of("%s.rule", name).text, &s->rule))
         return false;
-    if (s->step < 0 || s->skipped < 0 || !(s->clip_norm >= 0)) return impossible(l, name);
+    if (s->step < 0 || s->skipped < 0 || s->step > INT64_MAX - s->skipped || !(s->clip_norm >= 0))
+        return impossible(l, name);
     walker w = {{.array = plan_member}, l, name, o, s};
     return wb_visit(&w.visitor, o->model) && plan_cohorts(l, o, s) && remember(l, o, NULL, s);
 }

@@ -240,7 +240,7 @@ static bool read_connection(const source *s, wb_connection **connection) {
  * with. */
 static bool read_mode(const source *s, wb_layer *layer) {
     const wb_record *r = s->record;
-    if (r->kind != WB_RECORD_BOOL) return true;
+    if (!r || r->kind != WB_RECORD_BOOL) return true;
     if (!r->boolean) return wb_test_mode(layer) == WB_OK;
     return !wb_flux_is_newest(layer->class_, s->part->record) || wb_train_mode(layer) == WB_OK;
 }

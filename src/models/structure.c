@@ -78,7 +78,7 @@ static int print_settings(commas *c, const wb_layer *layer) {
     char text[200];
     for (int i = 0, has_keys = 0; i < count; i++) {
         if (list[i]->kind == WB_FIELD_CHILD) {
-            print_layer(begin_entry(c), *wb_field_child(layer, list[i]));
+            print_entry(begin_entry(c), NULL, *wb_field_child(layer, list[i]), NULL);
         } else if (wb_setting_text(layer, list[i], wb_real_text, text, sizeof text)) {
             if (i >= positional && !has_keys++ && layer->class_->before_keys && *c->next == ',')
                 c->next = layer->class_->before_keys;

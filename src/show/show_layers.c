@@ -20,7 +20,7 @@ static void print_default(FILE *file, const wb_field *f) {
         (void)fprintf(file, "%s=false", f->name);
     else if (f->kind == WB_FIELD_DIMS)
         (void)fprintf(file, "%s=:", f->name);
-    else if (f->positional)
+    else if (f->positional || f->kind == WB_FIELD_CONNECTION)
         (void)fputs(f->name, file);
     else if (f->kind == WB_FIELD_EACH && f->usual < 0)
         (void)fprintf(file, "%s=size", f->name);
@@ -51,6 +51,7 @@ static void print_ranges(FILE *file, const wb_layer_class *k) {
     for (int i = 0; i < count; i++) {
         char range[80];
         const wb_field *f = list[i];
+        if (f->kind == WB_FIELD_CHILD) continue;
         if (f->kind > WB_FIELD_REAL && f->kind != WB_FIELD_SIZES && f->kind != WB_FIELD_EACH &&
             f->kind != WB_FIELD_PADDING)
             continue;

@@ -83,6 +83,7 @@ static wb_status end_epoch(training *t) {
     const wb_train_desc *d = t->desc;
     t->at.in_epoch = false;
     (void)call(t, d->on_epoch);
+    if (wb_failed()) return wb_error_status();
     const bool is_last = t->stopped || t->at.epoch == d->epochs;
     return is_last || !d->every ? wb_training_save(&t->at, d, is_last) : WB_OK;
 }

@@ -96,6 +96,23 @@ static void gradients(void **state) {
     wb_free(model);
 }
 
+static void a_layer_of_a_chain_is_not_taken_over(void **state) {
+    (void)state;
+    wb_layer *layer = wb_dense(2, 2), *chain = wb_chain(layer);
+    assert_null(wb_skip(layer, wb_connect_add));
+    assert_error(WB_ERROR_ARGUMENT, "wb_skip: layer 1, Dense(2 => 2), belongs to another");
+    wb_free(chain);
+}
+
+static void channels_are_the_last_dimension_but_one(void **state) {
+    (void)state;
+    wb_array *x[] = {wb_ones(WB_F32, 2, 3), wb_ones(WB_F32, 2, 3)}, *v[] = {x[0], wb_vector(1)};
+    assert_sizes(wb_connect_channels(2, x), 4, 3);
+    v[0] = wb_vector(1, 2);
+    assert_null(wb_connect_channels(2, v));
+    assert_error(WB_ERROR_SHAPE, "channels: arrays must have at least 2 dimensions, got (2)");
+}
+
 static const flux_row structs[] = {
     FLUX("a SkipConnection of Flux",
          MODEL(STRUCT("Flux", "SkipConnection", DENSE(W, B, RELU) ", " FUNCTION("Base", "+"))),
@@ -109,9 +126,14 @@ static const flux_row structs[] = {
 int main(void) {
     static test_list tests;
     const struct CMUnitTest single[] = {
-        TEST(numbers_of_the_documentation), TEST(layers_of_several_sizes_are_joined),
-        TEST(several_results_go_on),        TEST(a_way_around_a_layer),
-        TEST(they_are_printed_as_in_flux),  TEST(gradients),
+        TEST(numbers_of_the_documentation),
+        TEST(layers_of_several_sizes_are_joined),
+        TEST(several_results_go_on),
+        TEST(a_way_around_a_layer),
+        TEST(they_are_printed_as_in_flux),
+        TEST(gradients),
+        TEST(a_layer_of_a_chain_is_not_taken_over),
+        TEST(channels_are_the_last_dimension_but_one),
     };
     ADD_TESTS(&tests, single);
     ADD_ROWS(&tests, structs, flux_is_understood);

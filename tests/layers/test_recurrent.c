@@ -196,13 +196,24 @@ static void sizes_are_checked(void **state) {
     wb_free(layer);
 }
 
+static void settings_of_other_kinds_are_refused(void **state) {
+    (void)state;
+    assert_null(wb_lstm(2, 3, wb_relu));
+    assert_error(WB_ERROR_ARGUMENT, "activation is a setting of RNN alone");
+    assert_null(wb_rnn_cell(2, 3, .wh_candidate = wb_ones(WB_F32, 3, 3)));
+    assert_error(WB_ERROR_ARGUMENT, "RNNCell: wh_candidate is a setting of GRUv3 alone");
+    assert_null(wb_lstm(2, INT64_MAX / 2));
+    assert_error(WB_ERROR_ARGUMENT, "out is too large");
+}
+
 int main(void) {
     static test_list tests;
     ADD_ROWS(&tests, knowns, known_numbers);
     ADD_ROWS(&tests, sequences, sequences_are_the_definitions);
     ADD_ROWS(&tests, both, a_layer_is_its_cell_in_a_loop);
     ADD_ROWS(&tests, both, gradients_agree_with_differences);
-    const struct CMUnitTest others[] = {TEST(sizes_are_checked)};
+    const struct CMUnitTest others[] = {TEST(sizes_are_checked),
+                                        TEST(settings_of_other_kinds_are_refused)};
     ADD_TESTS(&tests, others);
     return run_test_list("layers/test_recurrent", &tests, NULL, NULL);
 }

@@ -17,7 +17,8 @@ static inline void sample_list(wb_layer_list *list) {
 
 /* Eights, which what divides them divides; a quarter of all settings is left to the default. */
 static inline void sample_setting(test_random *r, wb_layer *layer, const wb_field *f) {
-    static wb_activation *const functions[] = {NULL, wb_relu, wb_sigmoid, wb_leakyrelu, wb_softmax};
+    static wb_activation *const functions[] = {NULL,         wb_relu,     wb_sigmoid,
+                                               wb_leakyrelu, wb_identity, wb_softmax};
     static wb_connection *const connections[] = {wb_connect_add, wb_connect_channels};
     void *at = wb_field_at(layer, f);
     int64_t *numbers = at;
@@ -39,7 +40,7 @@ static inline void sample_setting(test_random *r, wb_layer *layer, const wb_fiel
         *(bool *)at = is_usual;
         return;
     case WB_FIELD_ACTIVATION:
-        *(wb_activation **)at = functions[random_below(r, 5)];
+        *(wb_activation **)at = functions[random_below(r, sizeof functions / sizeof *functions)];
         return;
     case WB_FIELD_CONNECTION:
         *(wb_connection **)at = connections[random_below(r, 2)];

@@ -50,9 +50,25 @@ static bool count_epoch(const wb_train_event *event) {
     return true;
 }
 
+static bool fail_epoch(const wb_train_event *event) {
+    (void)event;
+    return !wb_add(wb_vector(1, 2), wb_vector(1, 2, 3)); /* true: go on */
+}
+
 static wb_array *plain_regression(wb_layer *model, const wb_batch *batch, void *user) {
     (void)user;
     return regression(model, batch, NULL);
+}
+
+static void an_error_of_the_last_epoch_is_not_lost(void **state) {
+    (void)state;
+    wb_layer *model = wb_dense(1, 1);
+    wb_loader *data = wb_loader_new(.x = wb_ones(WB_F32, 1, 4), .y = wb_ones(WB_F32, 1, 4));
+    wb_optimiser *o = wb_setup(wb_descent(), model);
+    assert_int_equal(wb_train(plain_regression, model, data, o, .on_epoch = fail_epoch),
+                     WB_ERROR_SHAPE);
+    assert_error(WB_ERROR_SHAPE, "add: sizes (2) and (3)");
+    wb_free(data), wb_free(o), wb_free(model);
 }
 
 static void training_learns(void **state) {
@@ -125,6 +141,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_loss_that_is_nan_ends_it),
         TEST(training_learns),
+        TEST(an_error_of_the_last_epoch_is_not_lost),
         TEST(a_convolutional_network_learns),
         TEST(errors_come_through),
     };
