@@ -42,7 +42,7 @@ typedef enum wb_dtype {
 /* The same constants with the enumeration's type, which C's enumerators lack: by it a maker tells
  * an element type from a number that stands in its place. In C11,
  *
- *     wb_zeros(2, 3)                    fails: "zeros: 2 is not an element type: ..."
+ *     wb_zeros(2, 3)                    fails: "full: 2 is not an element type: ..."
  *
  * instead of making an f16 vector. Hold element types in a wb_dtype, not in an int. */
 #define WB_F32  ((wb_dtype)WB_F32)

@@ -179,6 +179,9 @@ enum { WB_MOST_ARRAYS = 16 };
 #define WB_FIXED_CHILD_FIELD(type, field) WB_FIELD_(type, field, WB_FIELD_CHILD, .fixed = true)
 /* The kind, then members of wb_field: WB_SETTING(Power, p, WB_FIELD_REAL, .usual = 2). */
 #define WB_SETTING(type, field, ...) WB_FIELD_(type, field, __VA_ARGS__)
+/* WB_WITHOUT(Power, bias): the member is bool no_bias, and true is written bias=false. */
+#define WB_WITHOUT(type, name_)                                                                    \
+    { .name = #name_, .offset = offsetof(type, no_##name_), .kind = WB_FIELD_WITHOUT }
 
 /* Makes layers of the class known by its name, for wb_load_model: in the whole process, from then
  * on. The class has to stay. Fails on a name that another class has. */

@@ -77,7 +77,8 @@ typedef struct wb_setup_desc {
 } wb_setup_desc;
 
 /* wb_setup(rule, model) or wb_setup(rule, model, .clip_norm = 1). Parts of the model may have rules
- * of their own; no decay for biases, and a smaller rate for the first layer:
+ * of their own, in the place of the main one; no decay for biases, and a smaller rate for the first
+ * layer:
  *
  *     wb_setup(wb_adamw(.lambda = 1e-2), model,
  *              .paths = {{"*.bias", wb_adam()}, {"layers.1", wb_adamw(.eta = 1e-4)}});

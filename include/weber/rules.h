@@ -89,7 +89,9 @@ typedef struct wb_rule_at {
     const void *link_;
 } wb_rule_at;
 
-/* What x changes by, or what the next row has as g. */
+/* What x changes by, or what the next row has as g: an array of x's sizes, or one number. The
+ * states it leaves have the sizes that they had, or are one number. NULL where an operation has
+ * failed: the error then comes out of the update. */
 typedef wb_array *wb_rule_step(wb_rule_at *at);
 
 /* Rows, and what they refer to, are static: plans know a row by its address. */

@@ -173,7 +173,7 @@ const char *wb_text_of(const wb_array *x); /* the same for an array's sizes */
 /* Fails unless 0 <= ndim <= 8 and the product of the sizes is a number; function names the
  * caller. */
 bool wb_check_sizes(const char *function, int ndim, const int64_t *sizes);
-static inline bool wb_is_half(int dtype) { return dtype == WB_F16 || dtype == WB_BF16; }
+static inline bool wb_is_half(wb_dtype dtype) { return dtype == WB_F16 || dtype == WB_BF16; }
 
 static inline bool wb_same_sizes(const wb_array *a, const wb_array *b) {
     bool same = a->ndim == b->ndim;

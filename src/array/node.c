@@ -127,11 +127,10 @@ wb_status wb_fail_lost(const char *function, const wb_array *x) {
 bool wb_is_tracing(const char *function) {
     const wb_thread *thread = wb_thread_get();
     if (!thread || thread->depth == 0) return false;
-    (void)wb_fail(
-        WB_ERROR_ARGUMENT,
-        "%s: cannot be called inside the body of a scan, whose arrays have no values yet; "
-        "return what you need as a carry or an output",
-        function);
+    (void)wb_fail(WB_ERROR_ARGUMENT,
+                  "%s: cannot be called inside the body of a scan or the step of a rule, "
+                  "whose arrays have no values yet; return what you need",
+                  function);
     return true;
 }
 

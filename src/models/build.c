@@ -170,7 +170,9 @@ static wb_layer *build_term(const wb_part *p) {
     if (t->kind == WB_TERM_TUPLE) return build_class(p, &wb_tree_class);
     const wb_layer_class *k = t->kind == WB_TERM_CALL ? wb_class_named(t->name) : NULL;
     if (k) return build_class(p, k);
-    return wb_part_fail(p, WB_ERROR_UNSUPPORTED, "%.80s is no layer that Weber can make",
+    return wb_part_fail(p, WB_ERROR_UNSUPPORTED,
+                        "%.80s is no layer that Weber knows; "
+                        "a layer of your own is made known by wb_register_layer",
                         t->kind == WB_TERM_CALL ? t->name : "a number");
 }
 

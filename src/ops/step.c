@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "array/thread.h"
 #include "ops/build.h"
 
 /* ---- parts ---- */
@@ -220,15 +221,60 @@ static void tell(const wb_rule_at *at, wb_array **parts) {
     *parts = at->good;
 }
 
+/* Calls the row's function, in which nothing is read and no scope stays open. */
+static bool take_step(wb_rule_at *at, const wb_rule_row *row) {
+    wb_thread *thread = wb_thread_get();
+    const int64_t scopes = thread->scope_count;
+    thread->depth++;
+    at->g = row->step(at);
+    thread->depth--;
+    if (thread->scope_count == scopes) return true;
+    while (thread->scope_count > scopes) (void)wb_scope_close_leaving(0, NULL);
+    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: its step opened a scope and did not close it", row->name);
+    return false;
+}
+
+/* What a row's function leaves has the sizes of what it was given; one number stands for all. */
+static bool check_left(const wb_rule_row *row, const char *what, const wb_array *x,
+                       const wb_array *like) {
+    if (!x && !wb_failed())
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: its step left NULL as %s, without an error",
+                      row->name, what);
+    if (!x) return false;
+    if (x->ndim > 0 && !wb_same_sizes(x, like))
+        (void)wb_fail(WB_ERROR_SHAPE, "%s: %s must be %s, but its step left %s", row->name, what,
+                      wb_text_of(like), wb_text_of(x));
+    else if (wb_dtype_is_float((wb_dtype)like->dtype) != wb_dtype_is_float((wb_dtype)x->dtype))
+        (void)wb_fail(WB_ERROR_DTYPE, "%s: %s must be %s, but its step left %s", row->name, what,
+                      wb_dtype_name((wb_dtype)like->dtype), wb_dtype_name((wb_dtype)x->dtype));
+    else
+        return true;
+    return false;
+}
+
+static bool check_all_left(const wb_rule_at *at, const wb_rule_at *before, const wb_rule_row *row) {
+    bool fine = check_left(row, "what it returns", at->g, before->x) &&
+                check_left(row, "x", at->x, before->x) && check_left(row, "t", at->t, before->t) &&
+                check_left(row, "good", at->good, before->good);
+    for (int k = 0; k < WB_RULE_STATES && fine; k++) {
+        if (before->state[k])
+            fine = check_left(row, row->states[k].name, at->state[k], before->state[k]);
+        else if (at->state[k])
+            fine = wb_fail_null(WB_ERROR_ARGUMENT, "%s: its step set state %d, and it has no such",
+                                row->name, k) != NULL;
+    }
+    return fine;
+}
+
 static bool expand_link(wb_rule_at *at, link *l, wb_array *const *states, wb_array **fresh) {
     const int count = wb_rule_row_states(l->row);
-    wb_array *good = at->good;
     at->link_ = l;
     for (int k = 0; k < WB_RULE_STATES; k++) at->state[k] = k < count ? states[k] : NULL;
-    at->g = l->row->step(at);
+    const wb_rule_at before = *at;
+    if (!take_step(at, l->row) || !check_all_left(at, &before, l->row)) return false;
     for (int k = 0; k < count; k++)
-        if (!(fresh[k] = guarded(good, at->state[k], states[k]))) return false;
-    return at->g && at->x && at->good && at->t;
+        if (!(fresh[k] = guarded(before.good, at->state[k], states[k]))) return false;
+    return true;
 }
 
 /* Results, and behind them what describe_step tells. */

@@ -277,7 +277,10 @@ static bool check(const wb_setup_desc *desc) {
 
 /* The rules of parts of the model, with texts of their own. */
 static bool take_parts(wb_optimiser *o, const wb_setup_desc *desc) {
-    for (int i = 0; i < WB_PATH_RULES && desc->paths[i].path; i++) {
+    for (int i = 0; i < WB_PATH_RULES; i++) {
+        const wb_path_rule *given = &desc->paths[i];
+        if (!given->path && !given->rule.links[0] && !given->rule.is_broken) break;
+        if (!given->path) return wb_fail_argument_null("wb_setup", "the path of a rule") != NULL;
         if (wb_rule_check("wb_setup", &desc->paths[i].rule) != WB_OK) return false;
         o->parts[i].rule = desc->paths[i].rule;
         if (!(o->parts[i].path = wb_copy_text(desc->paths[i].path))) return false;
@@ -290,9 +293,9 @@ static bool check_parts(const wb_optimiser *o) {
         int64_t m = 0;
         while (m < o->member_count && o->members[m].part != i) m++;
         if (m < o->member_count) continue;
-        (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "wb_setup: \"%s\" matches no trainable array of %s that an earlier path left",
-                      o->parts[i].path, o->model->class_->name);
+        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: \"%s\" matches no trainable array of %s%s",
+                      o->parts[i].path, o->model->class_->name,
+                      i ? " that an earlier path left" : "");
         return false;
     }
     return true;

@@ -57,7 +57,9 @@ int wb_rule_states(const wb_rule *rule) {
 wb_rule wb_rule_chain_make(int64_t count, const wb_rule *rules) {
     wb_rule chain = {.is_broken = false};
     int links = 0, settings = 0, states = 0;
+    int64_t taken = 0;
     for (int64_t i = 0; i < count && !chain.is_broken; i++) {
+        taken++;
         const int more = wb_rule_links(&rules[i]), numbers = count_settings(&rules[i]);
         states += wb_rule_states(&rules[i]);
         chain.is_broken = rules[i].is_broken || links + more > WB_RULE_LINKS ||
@@ -70,8 +72,9 @@ wb_rule wb_rule_chain_make(int64_t count, const wb_rule *rules) {
     }
     if (chain.is_broken && !wb_failed())
         (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "wb_rule_chain: a chain has at most %d rules, %d settings and %d states",
-                      WB_RULE_LINKS, WB_RULE_ALL_SETTINGS, WB_RULE_ALL_STATES);
+                      "wb_rule_chain: at most %d rules, %d settings and %d states fit; "
+                      "the first %lld have more",
+                      WB_RULE_LINKS, WB_RULE_ALL_SETTINGS, WB_RULE_ALL_STATES, (long long)taken);
     return chain;
 }
 
@@ -145,10 +148,40 @@ wb_status wb_setting_check(const char *function, const wb_rule_row *row, int set
                 : WB_OK;
 }
 
+static bool has_setting(const wb_rule_row *row, const char *name, int count) {
+    for (int i = 0; name && i < count; i++)
+        if (strcmp(row->settings[i].name, name) == 0) return true;
+    return false;
+}
+
+/* What files, messages and plans know a row by is there, and once. */
+static wb_status check_row(const char *function, const wb_rule_row *row) {
+    if (!row->name) return wb_fail(WB_ERROR_ARGUMENT, "%s: a rule's row has no name", function);
+    const int settings = wb_rule_settings(row);
+    for (int i = 0; i < settings; i++)
+        if (has_setting(row, row->settings[i].name, i))
+            return wb_fail(WB_ERROR_ARGUMENT, "%s: %s: two settings are called %s", function,
+                           row->name, row->settings[i].name);
+    for (int k = 0; k < wb_rule_row_states(row); k++) {
+        const wb_rule_state *s = &row->states[k];
+        if (s->start == WB_START_SETTING && !has_setting(row, s->setting, settings))
+            return wb_fail(WB_ERROR_ARGUMENT,
+                           "%s: %s: state %s starts with the setting %s, which is none of its own",
+                           function, row->name, s->name, s->setting ? s->setting : "NULL");
+    }
+    return WB_OK;
+}
+
 wb_status wb_rule_check(const char *function, const wb_rule *rule) {
     if (rule->is_broken && wb_failed()) return wb_error_status();
     if (rule->is_broken)
         return wb_fail(WB_ERROR_ARGUMENT, "%s: the rule's maker has failed", function);
+    if (!rule->links[0])
+        return wb_fail(WB_ERROR_ARGUMENT,
+                       "%s: the rule is empty: make it by wb_adam() or another of weber/rules.h",
+                       function);
+    for (int i = 0; i < wb_rule_links(rule); i++)
+        if (check_row(function, rule->links[i]) != WB_OK) return WB_ERROR_ARGUMENT;
     for (wb_rule_place at = {.row = NULL}; wb_rule_next(rule, &at);) {
         const wb_status status =
             wb_setting_check(function, at.row, at.setting, rule->settings[at.value]);

@@ -1,5 +1,6 @@
 /* src/optimise/rows.c, rules.c: each rule against numbers. */
 #include <math.h>
+#include <string.h>
 
 #include <weber/optimise.h>
 
@@ -208,7 +209,121 @@ static void a_chain_that_is_too_long_is_refused(void **state) {
     assert_null(wb_setup(chain, model));
     char text[256];
     assert_int_equal(wb_take_error(text, sizeof text), WB_ERROR_ARGUMENT);
-    assert_non_null(strstr(text, "wb_rule_chain: a chain has at most 6 rules"));
+    assert_non_null(strstr(text, "wb_rule_chain: at most 6 rules, 24 settings and 8 states fit;"));
+    wb_free(model);
+}
+
+/* ---- mistakes in rules of a user's own ---- */
+
+typedef struct own_desc {
+    char start_;
+    double eta;
+} own_desc;
+
+static wb_array *gives_nothing(wb_rule_at *at) {
+    (void)at;
+    return NULL;
+}
+static wb_array *gives_more(wb_rule_at *at) { return wb_concat(0, at->g, at->g); }
+static wb_array *gives_integers(wb_rule_at *at) { return wb_cast(at->g, WB_I32); }
+static wb_array *fails(wb_rule_at *at) { return wb_add(at->g, wb_ones(WB_F32, 7)); }
+static wb_array *reads(wb_rule_at *at) { return wb_mul_number(at->g, wb_item(wb_sum(at->g))); }
+static wb_array *loses_its_state(wb_rule_at *at) {
+    at->state[0] = NULL;
+    return at->g;
+}
+static wb_array *turns_its_state(wb_rule_at *at) {
+    at->state[0] = wb_concat(0, at->g, at->g);
+    return at->g;
+}
+static wb_array *invents_a_state(wb_rule_at *at) {
+    at->state[1] = at->g;
+    return at->g;
+}
+static wb_array *loses_good(wb_rule_at *at) {
+    at->good = NULL;
+    return at->g;
+}
+static wb_array *opens_a_scope(wb_rule_at *at) {
+    (void)wb_scope_open();
+    return wb_neg(at->g);
+}
+static wb_array *is_fine(wb_rule_at *at) { return wb_mul(at->g, wb_setting(at, "eta")); }
+
+#define OWN(function)                                                                              \
+    {                                                                                              \
+        .name = "Own", .settings = {{"eta", WB_SETTING_RATE, 0.1, offsetof(own_desc, eta), NULL}}, \
+        .states = {{"s", WB_START_ZERO, NULL}}, .step = function                                   \
+    }
+
+static const struct {
+    wb_rule_row row;
+    const char *message;
+} steps_of_own[] = {
+    {OWN(gives_nothing), "Own: its step left NULL as what it returns, without an error"},
+    {OWN(gives_more), "Own: what it returns must be (2), but its step left (4)"},
+    {OWN(gives_integers), "Own: what it returns must be f32, but its step left i32"},
+    {OWN(fails), "add: sizes (2) and (7) do not broadcast"},
+    {OWN(reads), "item: cannot be called inside the body of a scan or the step of a rule"},
+    {OWN(loses_its_state), "Own: its step left NULL as s, without an error"},
+    {OWN(turns_its_state), "Own: s must be (2), but its step left (4)"},
+    {OWN(invents_a_state), "Own: its step set state 1, and it has no such"},
+    {OWN(loses_good), "Own: its step left NULL as good, without an error"},
+    {OWN(opens_a_scope), "Own: its step opened a scope and did not close it"},
+};
+
+static void mistakes_in_a_step_are_named(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof steps_of_own / sizeof *steps_of_own; i++) {
+        wb_layer *model = wb_tree(wb_vector(1, 2));
+        const own_desc desc = {.eta = 0.1};
+        wb_optimiser *o = wb_setup(wb_rule_make(&steps_of_own[i].row, &desc), model);
+        wb_array *l = wb_sum(wb_square(wb_get(model, "1")));
+        assert_int_not_equal(wb_update(o, model, wb_gradient(l, model)), WB_OK);
+        char text[256];
+        (void)wb_take_error(text, sizeof text);
+        if (!strstr(text, steps_of_own[i].message))
+            fail_msg("\"%s\", not \"%s\"", text, steps_of_own[i].message);
+        assert_true(wb_at(wb_get(model, "1"), 1) == 2); /* as it was */
+        assert_int_equal(wb_step(o), 0);
+        wb_free(o), wb_free(model);
+    }
+}
+
+static void mistakes_in_a_row_are_named(void **state) {
+    (void)state;
+    static const wb_rule_setting eta = {
+        .name = "eta", .kind = WB_SETTING_RATE, .fallback = 0.1, .offset = offsetof(own_desc, eta)};
+    const struct {
+        wb_rule_row row;
+        const char *message;
+    } rows[] = {
+        {{.settings = {eta}, .step = is_fine}, "a rule's row has no name"},
+        {{.name = "Own", .settings = {eta, eta}, .step = is_fine},
+         "Own: two settings are called eta"},
+        {{.name = "Own",
+          .settings = {eta},
+          .states = {{"s", WB_START_SETTING, "zeta"}},
+          .step = is_fine},
+         "Own: state s starts with the setting zeta, which is none of its own"},
+        {{.name = "Own",
+          .settings = {eta},
+          .states = {{"s", WB_START_SETTING, NULL}},
+          .step = is_fine},
+         "Own: state s starts with the setting NULL"},
+    };
+    wb_layer *model = wb_tree(wb_vector(1, 2));
+    const own_desc desc = {.eta = 0.1};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_null(wb_setup(wb_rule_make(&rows[i].row, &desc), model));
+        assert_error(WB_ERROR_ARGUMENT, rows[i].message);
+    }
+    assert_null(wb_setup((wb_rule){.late = 0}, model));
+    assert_error(WB_ERROR_ARGUMENT, "wb_setup: the rule is empty");
+    assert_null(wb_setup(wb_adam(), model, .paths = {{.path = "*"}}));
+    assert_error(WB_ERROR_ARGUMENT, "wb_setup: the rule is empty");
+    assert_null(wb_setup(wb_adam(), model, .paths = {{.rule = wb_adam()}}));
+    assert_error(WB_ERROR_ARGUMENT, "wb_setup: the path of a rule is NULL");
     wb_free(model);
 }
 
@@ -221,6 +336,8 @@ int main(void) {
         TEST(steps_of_all_work_in_place),
         TEST(decay_is_refused_where_the_rule_has_none),
         TEST(a_chain_that_is_too_long_is_refused),
+        TEST(mistakes_in_a_step_are_named),
+        TEST(mistakes_in_a_row_are_named),
     };
     return cmocka_run_group_tests_name("optimise/test_rules", tests, NULL, NULL);
 }
