@@ -158,12 +158,14 @@ static int forward_sequence(wb_layer *layer, int count, wb_array *const *inputs,
 
 /* ---- the classes ---- */
 
-static void derive_cell(wb_layer *layer) {
-    wb_recurrent_desc *d = desc_of(layer);
+/* in and out of a weight. */
+static void derive_sizes(const struct kind *kind, wb_recurrent_desc *d) {
     if (!d->wi || d->wi->ndim != 2) return;
     if (d->in == 0) d->in = d->wi->sizes[1];
-    if (d->out == 0) d->out = d->wi->sizes[0] / kind_of(layer)->gates;
+    if (d->out == 0) d->out = d->wi->sizes[0] / kind->gates;
 }
+
+static void derive_cell(wb_layer *layer) { derive_sizes(kind_of(layer), desc_of(layer)); }
 
 static bool refuse(const wb_layer *layer, const char *setting, const char *of) {
     (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s is a setting of %s alone", layer->class_->name,
@@ -203,6 +205,7 @@ static bool complete_cell(wb_layer *layer) {
 
 static void derive_sequence(wb_layer *layer) {
     sequence_layer *l = sequence_of(layer);
+    derive_sizes(kind_of(layer), &l->desc);
     if (!l->cell) return;
     const wb_recurrent_desc *cell = desc_of(l->cell);
     if (l->desc.in == 0) l->desc.in = cell->in;

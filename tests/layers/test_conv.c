@@ -66,6 +66,9 @@ static void same_padding_keeps_the_size(void **state) { /* E17 */
         conv = wb_conv(.kernel = {k}, .in = 1, .out = 2, .same_pad = true, .stride = {3});
         assert_sizes(wb_apply(conv, wb_ones(WB_F32, 10, 1, 1)), 4, 2, 1);
         wb_free(conv);
+        conv = wb_conv(.kernel = {k}, .in = 1, .out = 2, .same_pad = true, .dilation = {1 + k / 2});
+        assert_sizes(wb_apply(conv, wb_ones(WB_F32, 10, 1, 1)), 10, 2, 1);
+        wb_free(conv);
     }
 }
 

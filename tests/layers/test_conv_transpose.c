@@ -39,6 +39,16 @@ static void same_padding_multiplies_the_size(void **state) { /* E17 */
     assert_error(WB_ERROR_ARGUMENT, "the kernel must be at least the stride (3), got (2)");
 }
 
+static void outpad_is_for_each_dimension(void **state) { /* E18 */
+    (void)state;
+    wb_layer *plain = wb_conv_transpose({3, 5}, 3, 6, .stride = {3});
+    wb_layer *more = wb_conv_transpose({3, 5}, 3, 6, .stride = {3}, .outpad = {1, WB_NONE});
+    wb_array *x = wb_ones(WB_F32, 10, 11, 3, 1);
+    assert_sizes(wb_apply(plain, x), 30, 35, 6, 1);
+    assert_sizes(wb_apply(more, x), 31, 35, 6, 1);
+    wb_free(plain), wb_free(more);
+}
+
 /* <conv(x), y> = <x, transpose(y)> for the same weight. */
 static void it_is_the_adjoint_of_conv(void **state) {
     (void)state;
@@ -98,6 +108,7 @@ int main(void) {
     static test_list tests;
     const struct CMUnitTest single[] = {
         TEST(same_padding_multiplies_the_size),
+        TEST(outpad_is_for_each_dimension),
         TEST(it_is_the_adjoint_of_conv),
         TEST(sizes_that_do_not_fit_are_named),
         TEST(gradients),

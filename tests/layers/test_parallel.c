@@ -10,6 +10,24 @@ static wb_array *quotient(int count, wb_array *const *arrays) {
     return count == 2 ? wb_div(arrays[0], arrays[1]) : NULL;
 }
 
+static int connections;
+static wb_array *counted(int count, wb_array *const *arrays) {
+    connections++;
+    return wb_connect_add(count, arrays);
+}
+
+static void the_connection_is_called_once(void **state) { /* D9 */
+    (void)state;
+    wb_layer *layer = wb_parallel(counted, wb_fn(wb_sin), wb_fn(wb_cos), wb_fn(wb_tanh));
+    wb_array *xs[3] = {wb_vector(1), wb_vector(2), wb_vector(3)}, *ys[1];
+    connections = 0;
+    assert_non_null(wb_apply(layer, xs[0]));
+    assert_int_equal(connections, 1);
+    assert_int_equal(wb_apply_many(layer, 3, xs, 1, ys), 1);
+    assert_int_equal(connections, 2);
+    wb_free(layer);
+}
+
 static void numbers_of_the_documentation(void **state) { /* D9 */
     (void)state;
     wb_layer *both = wb_parallel(wb_connect_add, wb_fn(wb_sin), wb_fn(wb_cos));
@@ -127,6 +145,7 @@ int main(void) {
     static test_list tests;
     const struct CMUnitTest single[] = {
         TEST(numbers_of_the_documentation),
+        TEST(the_connection_is_called_once),
         TEST(layers_of_several_sizes_are_joined),
         TEST(several_results_go_on),
         TEST(a_way_around_a_layer),

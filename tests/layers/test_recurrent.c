@@ -179,6 +179,40 @@ static void gradients_agree_with_differences(void **state) {
     wb_free(layer);
 }
 
+/* h = 5 x + 4 h from 7, with x = 2 and 3. */
+static wb_array *last_of(void *user, int count, wb_array *const *arrays) {
+    wb_layer *layer =
+        wb_rnn(.activation = wb_identity, .wi = arrays[0], .wh = arrays[1], .bias = arrays[2]);
+    wb_array *inputs[2] = {wb_reshape(wb_vector_of(WB_F64, 2, 3), 1, 2), arrays[3]}, *y[1];
+    (void)user, (void)count;
+    const int given = wb_apply_many(layer, 2, inputs, 1, y);
+    wb_free(layer);
+    return given ? y[0] : NULL;
+}
+
+static void gradients_go_through_time(void **state) { /* H5 */
+    (void)state;
+    wb_array *arrays[4] = {wb_full(WB_F64, 5, 1, 1), wb_full(WB_F64, 4, 1, 1),
+                           wb_full(WB_F64, 0, 1), wb_full(WB_F64, 7, 1)};
+    wb_array *y = last_of(NULL, 4, arrays), *g[4];
+    assert_values(y, 0, 38, 167);
+    assert_int_equal(wb_gradient_of(wb_sum(wb_slice(y, 1, 1, 2, 1)), 4, arrays, g), WB_OK);
+    const double wanted[4] = {11, 66, 5, 16};
+    for (int i = 0; i < 4; i++) assert_value(wb_sum(g[i]), wanted[i], 0);
+}
+
+static void sequences_have_time_second(void **state) { /* H6 */
+    (void)state;
+    wb_layer *layer = wb_rnn(3, 5);
+    assert_sizes(wb_apply(layer, wb_ones(WB_F32, 3, 7, 2)), 5, 7, 2);
+    assert_sizes(wb_apply(layer, wb_ones(WB_F32, 3, 7)), 5, 7);
+    const char *const paths[] = {"cell.Wi", "cell.Wh", "cell.bias"};
+    int64_t numbers = 0;
+    for (int i = 0; i < 3; i++) numbers += wb_count(wb_get(layer, paths[i]));
+    assert_int_equal(wb_parameter_count(layer), numbers);
+    wb_free(layer);
+}
+
 static void sizes_are_checked(void **state) {
     (void)state;
     wb_layer *layer = wb_lstm(3, 5);
@@ -212,8 +246,12 @@ int main(void) {
     ADD_ROWS(&tests, sequences, sequences_are_the_definitions);
     ADD_ROWS(&tests, both, a_layer_is_its_cell_in_a_loop);
     ADD_ROWS(&tests, both, gradients_agree_with_differences);
-    const struct CMUnitTest others[] = {TEST(sizes_are_checked),
-                                        TEST(settings_of_other_kinds_are_refused)};
+    const struct CMUnitTest others[] = {
+        TEST(gradients_go_through_time),
+        TEST(sequences_have_time_second),
+        TEST(sizes_are_checked),
+        TEST(settings_of_other_kinds_are_refused),
+    };
     ADD_TESTS(&tests, others);
     return run_test_list("layers/test_recurrent", &tests, NULL, NULL);
 }
