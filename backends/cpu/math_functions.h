@@ -159,6 +159,19 @@ static inline double k_floor_f64(double x) {
 #endif
 }
 
+/* To the nearest integer, of two the even one: what adding 2^23 (2^52) rounds to. */
+static inline float k_round_f32(float x) {
+    const float size = k_abs_f32(x);
+    const float nearest = k_with_sign_f32((size + 0x1p23f) - 0x1p23f, x);
+    return size < 0x1p23f ? nearest : x;
+}
+
+static inline double k_round_f64(double x) {
+    const double size = k_abs_f64(x);
+    const double nearest = k_with_sign_f64((size + 0x1p52) - 0x1p52, x);
+    return size < 0x1p52 ? nearest : x;
+}
+
 /* c - a b with one rounding (without FMA: Dekker 1971, exact for |a|, |b|, |a b| < 2^995). */
 static inline double k_minus_product(double c, double a, double b) {
 #if WB_K_HAS_FMA

@@ -18,12 +18,12 @@ extern "C" {
 #endif
 
 /* wb_neg wb_abs wb_sign wb_exp wb_log wb_expm1 wb_log1p wb_sqrt wb_rsqrt wb_sin wb_cos wb_tanh
- * wb_erf wb_sigmoid wb_softplus wb_floor wb_recip wb_square wb_not: of one array. wb_add wb_sub
- * wb_mul wb_div wb_pow wb_max wb_min wb_mod, wb_eq wb_ne wb_lt wb_le wb_gt wb_ge, wb_and wb_or: of
- * two. wb_relu wb_leakyrelu wb_relu6 wb_elu wb_celu wb_selu wb_gelu wb_gelu_erf wb_swish
- * wb_hardsigmoid wb_hardswish wb_hardtanh wb_mish wb_softsign wb_logsigmoid wb_logcosh wb_lisht
- * wb_trelu wb_softshrink wb_tanhshrink: activations; those with a parameter have a second form,
- * wb_elu_with(x, a). */
+ * wb_erf wb_sigmoid wb_softplus wb_floor wb_ceil wb_trunc wb_round wb_recip wb_square wb_not: of
+ * one array. wb_add wb_sub wb_mul wb_div wb_pow wb_max wb_min wb_mod, wb_eq wb_ne wb_lt wb_le wb_gt
+ * wb_ge, wb_and wb_or: of two. wb_relu wb_leakyrelu wb_relu6 wb_elu wb_celu wb_selu wb_gelu
+ * wb_gelu_erf wb_swish wb_hardsigmoid wb_hardswish wb_hardtanh wb_mish wb_softsign wb_logsigmoid
+ * wb_logcosh wb_lisht wb_trelu wb_softshrink wb_tanhshrink: activations; those with a parameter
+ * have a second form, wb_elu_with(x, a). */
 #define WB_UNARY(name, class, text, dx, lo, hi, doc) WB_API wb_array *wb_##name(wb_array *x);
 #define WB_BINARY(name, class, text, dx, dy, lo, hi, doc)                                          \
     WB_API wb_array *wb_##name(wb_array *x, wb_array *y);
@@ -38,10 +38,37 @@ WB_API wb_array *wb_identity(wb_array *x);
 /* yes where condition (bool) is true, else no. */
 WB_API wb_array *wb_select(wb_array *condition, wb_array *yes, wb_array *no);
 
-/* x + c, x c, x^c with a constant c. */
+/* x + c, x c, x^c with a constant c; c - x, c / x, c^x. */
 WB_API wb_array *wb_add_number(wb_array *x, double c);
 WB_API wb_array *wb_mul_number(wb_array *x, double c);
 WB_API wb_array *wb_pow_number(wb_array *x, double c);
+WB_API wb_array *wb_number_sub(double c, wb_array *x);
+WB_API wb_array *wb_number_div(double c, wb_array *x);
+WB_API wb_array *wb_number_pow(double c, wb_array *x);
+
+/* x kept between low and high, NaN kept; an infinite bound is none. The gradient passes where low
+ * <= x <= high. Fails with WB_ERROR_ARGUMENT unless low <= high. */
+WB_API wb_array *wb_clamp(wb_array *x, double low, double high);
+
+/* bool: where x is NaN, infinite, neither; integers are always finite. */
+WB_API wb_array *wb_isnan(wb_array *x);
+WB_API wb_array *wb_isinf(wb_array *x);
+WB_API wb_array *wb_isfinite(wb_array *x);
+
+/* x log x, and x log y; 0 where x is 0 and the other is no NaN. */
+WB_API wb_array *wb_xlogx(wb_array *x);
+WB_API wb_array *wb_xlogy(wb_array *x, wb_array *y);
+
+/* x above 0, a x below. In training (wb_training, wb_withgradient) each a is drawn from [low,
+ * high); in test mode all are (low + high) / 2. wb_rrelu has NNlib's bounds, 1/8 and 1/3. Fails
+ * with WB_ERROR_ARGUMENT unless low <= high, both finite. (Xu et al. 2015) */
+WB_API wb_array *wb_rrelu(wb_array *x);
+WB_API wb_array *wb_rrelu_with(wb_array *x, double low, double high);
+
+/* The first half of x along dim times the sigmoid of the second. wb_glu: along dimension 0. Fails
+ * with WB_ERROR_SHAPE where the size is odd. (Dauphin et al. 2017) */
+WB_API wb_array *wb_glu(wb_array *x);
+WB_API wb_array *wb_glu_dim(wb_array *x, int dim);
 
 /* ---- reductions ---- */
 

@@ -24,10 +24,11 @@ static bool takes_default(const wb_array *y, wb_array *probe) {
            memcmp(usual->attributes, y->attributes, y->nattributes * sizeof *y->attributes) == 0;
 }
 
-/* The function is applied to a small array: a single operation on it names the function, none is
- * the identity. */
+/* A function of one's own is applied to a small array: a single operation on it names the function,
+ * none is the identity. */
 const char *wb_activation_name(wb_activation *activation) {
-    if (!activation || !wb_scope_begin()) return "";
+    const char *listed = activation ? wb_activation_listed(activation) : "";
+    if (listed || !wb_scope_begin()) return listed ? listed : "";
     const bool failed = wb_failed();
     const char *name = "";
     wb_array *probe = wb_vector(0.5f, -0.5f);

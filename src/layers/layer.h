@@ -169,6 +169,9 @@ const char *wb_activation_name(wb_activation *activation);
 #define WB_NAMELESS "function"
 const char *wb_activation_text(wb_activation *activation);
 
+/* The name of a function that Weber itself has; NULL: another one. */
+const char *wb_activation_listed(wb_activation *activation);
+
 /* The function of that name, as Weber, Flux or NNlib has it ("sigmoid", "σ"); NULL: there is none.
  * "identity" is one. */
 wb_activation *wb_activation_named(const char *name);

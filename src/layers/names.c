@@ -16,16 +16,37 @@ static const named operations[] = {
 
 /* What has no row there, and what NNlib calls otherwise or too. */
 static const named others[] = {
-    {"identity", wb_identity}, {"softmax", wb_softmax},      {"logsoftmax", wb_logsoftmax},
-    {"σ", wb_sigmoid},         {"sigmoid_fast", wb_sigmoid}, {"tanh_fast", wb_tanh},
-    {"hardσ", wb_hardsigmoid}, {"logσ", wb_logsigmoid},      {"gelu_tanh", wb_gelu},
-    {"gelu_sigmoid", wb_gelu}, {"silu", wb_swish},           {"thresholdrelu", wb_trelu},
+    {"identity", wb_identity},
+    {"softmax", wb_softmax},
+    {"logsoftmax", wb_logsoftmax},
+    {"σ", wb_sigmoid},
+    {"sigmoid_fast", wb_sigmoid},
+    {"tanh_fast", wb_tanh},
+    {"hardσ", wb_hardsigmoid},
+    {"logσ", wb_logsigmoid},
+    {"gelu_tanh", wb_gelu},
+    {"gelu_sigmoid", wb_gelu},
+    {"silu", wb_swish},
+    {"thresholdrelu", wb_trelu},
+    {"rrelu", wb_rrelu},
+    {"glu", wb_glu},
 };
 
 static wb_activation *find(const named *list, size_t count, const char *name) {
     for (size_t i = 0; i < count; i++)
         if (strcmp(list[i].name, name) == 0) return list[i].function;
     return NULL;
+}
+
+static const char *name_in(const named *list, size_t count, wb_activation *function) {
+    for (size_t i = 0; i < count; i++)
+        if (list[i].function == function) return list[i].name;
+    return NULL;
+}
+
+const char *wb_activation_listed(wb_activation *function) {
+    const char *name = name_in(operations, sizeof operations / sizeof *operations, function);
+    return name ? name : name_in(others, sizeof others / sizeof *others, function);
 }
 
 wb_activation *wb_activation_named(const char *name) {

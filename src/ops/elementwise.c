@@ -1,4 +1,5 @@
 /* Elementwise operations: the functions that the rows of ops.def promise, and their derivatives. */
+#include <math.h>
 #include <string.h>
 
 #include "ops/build.h"
@@ -216,6 +217,37 @@ wb_array *wb_add_number(wb_array *x, double c) { return wb_add(x, wb_number(c));
 wb_array *wb_mul_number(wb_array *x, double c) { return wb_mul(x, wb_number(c)); }
 wb_array *wb_pow_number(wb_array *x, double c) {
     return c == 2 ? wb_square(x) : wb_pow(x, wb_number(c));
+}
+
+wb_array *wb_number_sub(double c, wb_array *x) { return wb_sub(wb_number(c), x); }
+wb_array *wb_number_div(double c, wb_array *x) { return wb_div(wb_number(c), x); }
+wb_array *wb_number_pow(double c, wb_array *x) { return wb_pow(wb_number(c), x); }
+
+wb_array *wb_clamp(wb_array *x, double low, double high) {
+    if (!wb_is_usable(x)) return wb_refuse("clamp", x, "x");
+    if (!(low <= high))
+        return wb_fail_null(WB_ERROR_ARGUMENT,
+                            "clamp: low must not be above high, got low %g, high %g", low, high);
+    if (isfinite(low)) x = MAX(x, NUM(low));
+    return isfinite(high) ? MIN(x, NUM(high)) : x;
+}
+
+static wb_array *bool_like(const wb_array *x, bool value) {
+    return wb_full_make(WB_BOOL, value, x->ndim, x->sizes);
+}
+
+wb_array *wb_isnan(wb_array *x) { return wb_is_usable(x) ? NE(x, x) : wb_refuse("isnan", x, "x"); }
+
+wb_array *wb_isinf(wb_array *x) {
+    if (!wb_is_usable(x)) return wb_refuse("isinf", x, "x");
+    const bool is_float = wb_dtype_is_float((wb_dtype)x->dtype);
+    return is_float ? EQ(ABS(x), NUM((double)INFINITY)) : bool_like(x, false);
+}
+
+wb_array *wb_isfinite(wb_array *x) {
+    if (!wb_is_usable(x)) return wb_refuse("isfinite", x, "x");
+    const bool is_float = wb_dtype_is_float((wb_dtype)x->dtype);
+    return is_float ? LT(ABS(x), NUM((double)INFINITY)) : bool_like(x, true);
 }
 
 wb_array *wb_select(wb_array *condition, wb_array *yes, wb_array *no) {

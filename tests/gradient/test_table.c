@@ -114,6 +114,11 @@ COMPOSED(largest_twice, wb_mul(wb_maximum_dims(x, 0), wb_maximum(wb_square(x))))
 COMPOSED(gathered_turned,
          wb_gather(wb_square(x), wb_from(WB_I32, ((const int32_t[]){1, 1, 0}), 3), 0))
 COMPOSED(softmax_of_rows, wb_square(wb_softmax_dims(wb_square(x), 0, 1)))
+COMPOSED(clamped, wb_clamp(wb_square(x), 0.5, 2))
+COMPOSED(power_of_two, wb_number_pow(2, wb_number_div(3, wb_number_sub(4, x))))
+COMPOSED(product_with_log, wb_add(wb_xlogy(x, y), wb_xlogx(x)))
+COMPOSED(random_slopes_at_rest, wb_rrelu(wb_mul(x, wb_square(x))))
+COMPOSED(gated, wb_glu_dim(wb_square(x), 1))
 COMPOSED(pool_three,
          wb_square(wb_maxpool_op(wb_reshape(x, 2, 3, 1, 1), .kernel = {2, 2}, .stride = {1, 1})))
 
@@ -175,6 +180,11 @@ static const struct composition {
     {"the gradient of two largest", largest_twice, 1, {{2, {3, 2}}}, 0.2, 2},
     {"the gradient of a gather with repetitions", gathered_turned, 1, {{2, {2, 3}}}, -2, 2},
     {"the gradient of a softmax over everything", softmax_of_rows, 1, {{2, {2, 3}}}, -1, 1},
+    {"the gradient of clamp", clamped, 1, {{2, {3, 2}}}, -2, 2},
+    {"the gradient of a number's power, quotient, difference", power_of_two, 1, {{1, {4}}}, -2, 2},
+    {"the gradient of xlogy and xlogx", product_with_log, 2, {{1, {4}}, {1, {4}}}, 0.5, 2},
+    {"the gradient of rrelu in test mode", random_slopes_at_rest, 1, {{1, {4}}}, -2, 2},
+    {"the gradient of glu", gated, 1, {{2, {3, 4}}}, -2, 2},
     {"the gradient of overlapping max pools", pool_three, 1, {{2, {2, 3}}}, 0.2, 2},
 };
 

@@ -56,6 +56,12 @@ static long double unary(int op, long double x, bool integer) {
         return softplus(x);
     case WB_OP_floor:
         return floorl(x);
+    case WB_OP_ceil:
+        return ceill(x);
+    case WB_OP_trunc:
+        return truncl(x);
+    case WB_OP_round:
+        return rintl(x);
     case WB_OP_recip:
         return 1 / x;
     case WB_OP_square:

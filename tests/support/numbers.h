@@ -12,6 +12,12 @@ enum { MOST_NUMBERS = 1024 };
 /* A padding that may be 0, as a desc has it. */
 static inline int64_t padding(int64_t n) { return n ? n : WB_NONE; }
 
+/* NaN is NaN, and infinities are equal. */
+static inline bool is_near(double value, double wanted, double tolerance) {
+    if (isnan(wanted)) return isnan(value);
+    return value == wanted || fabs(value - wanted) <= tolerance * (1 + fabs(wanted));
+}
+
 static inline void assert_numbers(wb_array *x, int64_t count, const double *wanted,
                                   double tolerance) {
     double values[MOST_NUMBERS];
@@ -20,7 +26,7 @@ static inline void assert_numbers(wb_array *x, int64_t count, const double *want
     assert_true(count <= MOST_NUMBERS);
     assert_int_equal(wb_read_f64(x, values, count), WB_OK);
     for (int64_t i = 0; i < count; i++)
-        if (!(fabs(values[i] - wanted[i]) <= tolerance * (1 + fabs(wanted[i]))))
+        if (!is_near(values[i], wanted[i], tolerance))
             fail_msg("number %lld is %.17g, not %.17g", (long long)i, values[i], wanted[i]);
 }
 

@@ -58,6 +58,7 @@ static inline int64_t k_mod_i64(int64_t x, int64_t y) {
 #define k_sigmoid(x)  BY_FLOAT(x, sigmoid)(x)
 #define k_softplus(x) BY_FLOAT(x, softplus)(x)
 #define k_floor(x)    BY_FLOAT(x, floor)(x)
+#define k_round(x)    BY_FLOAT(x, round)(x)
 #define k_pow(x, y)   BY_FLOAT(x, pow)(x, y)
 
 /* ---- element loops ---- */
