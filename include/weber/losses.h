@@ -4,10 +4,12 @@
  * wb_gradient_of differentiates.
  *
  *     wb_array *l = wb_logitcrossentropy(wb_apply(model, x), labels);  // (10, N), integers (N)
+ *     wb_array *m = wb_mse(p, y, .weights = mask, .agg = WB_AGG_SUM);  // mask (N), bool
  *
  * Sizes of p and y agree, nothing is broadcast (WB_ERROR_SHAPE names both); y may also be a number
- * without dimensions. y is converted to p's type. An empty batch is an error. eps keeps logarithms
- * finite: the distance from 1 to the next number of p's type. */
+ * without dimensions. y is converted to p's type. An empty batch is an error. f16 and bf16 are
+ * computed in f32, and the result is converted back. Names and defaults are those of Flux, whose
+ * formulas these are where no other source is named. */
 #ifndef WEBER_LOSSES_H
 #define WEBER_LOSSES_H
 
@@ -17,24 +19,147 @@
 extern "C" {
 #endif
 
-/* mean (p - y)^2, and mean |p - y|, over all elements. */
-WB_API wb_array *wb_mse(wb_array *p, wb_array *y);
-WB_API wb_array *wb_mae(wb_array *p, wb_array *y);
+/* What is made of the loss's terms: one for each element of p, or, where a loss adds over classes
+ * or features, for each place along the other dimensions. */
+typedef enum wb_agg {
+    WB_AGG_MEAN, /* their mean; with weights sum(w l) / sum(w), and 0 where all weights are 0 */
+    WB_AGG_SUM,  /* sum(w l) */
+    WB_AGG_NONE  /* w l: sizes of p; where a loss adds along a dimension, 1 there */
+} wb_agg;
 
-/* Classes lie along dimension 0; the mean is over all others. y is one-hot or probabilities, of p's
- * sizes (K, ...), or integer labels 0 to K - 1 of sizes (...). Labels that are in memory are
- * checked at the call: one out of range is an error that names its position; others make the loss
- * NaN.
+/* Settings of all losses; 0 means "not given". One that a loss does not have is an error. */
+typedef struct wb_loss_desc {
+    char start_;       /* makes an empty list legal */
+    wb_array *p;       /* the prediction (K, ..., N) */
+    wb_array *y;       /* the target */
+    wb_agg agg;        /* default WB_AGG_MEAN */
+    wb_array *weights; /* one for each term, or mask (bool): the sizes of the last dimensions of
+                          the terms, so (N) weighs samples; where one is 0 the term is 0, too */
+    wb_array *class_weights; /* (K), one for each place along dim. Where a loss adds over classes,
+                                that of the target's class counts in the mean's sum(w) */
+    int64_t ignore; /* where y is this the term does not count; WB_NONE: 0. Of crossentropies it is
+                       an integer label, which need not be a class: -100 */
+    double smoothing; /* a: y (1 - a) + a / K in y's place, with K = 2 in binary losses; below 1 */
+    int64_t dim;      /* dimension of classes or features; default 0 */
+    double eps; /* keeps logarithms finite; default: from 1 to the next number of p's type, for
+                   f16 and bf16 of f32 */
+
+    double delta;       /* huber; default 1 */
+    double beta;        /* tversky: weight of what is wrongly predicted; default 0.7 */
+    double gamma;       /* focal losses: the exponent; default 2 */
+    double margin;      /* siamese, triplet: distance; default 1 */
+    double smooth;      /* dice; default 1 */
+    double temperature; /* infonce; default 0.1 */
+    wb_array *negative; /* triplet: what is unlike p; sizes of p */
+    wb_array *variance; /* gaussian_nll: sizes of p, or 1 in some dimensions */
+} wb_loss_desc;
+
+/* Each loss is a macro over its desc: wb_huber_loss(p, y, .delta = 0.5). Without the macro, for C++
+ * and as a value, it is a function of p and y. */
+#define WB_LOSS(name)                                                                              \
+    WB_API wb_array *(wb_##name)(wb_array * p, wb_array * y);                                      \
+    WB_API wb_array *wb_##name##_make(wb_loss_desc desc);
+
+/* ---- a term for each element ---- */
+
+/* mse:   (p - y)^2              mae: |p - y|
+ * msle:  log((p + eps) / (y + eps))^2
+ * huber_loss:          d^2 / 2 with d = |p - y|; delta (d - delta / 2) where d >= delta
+ * poisson_loss:        p - y log p, with 0 log 0 = 0; p is the rate
+ * hinge_loss:          max(0, 1 - p y); y is 1 or -1
+ * squared_hinge_loss:  max(0, 1 - p y)^2
+ * binarycrossentropy:      -y log(p + eps) - (1 - y) log(1 - p + eps)
+ * logitbinarycrossentropy: (1 - y) p - logsigmoid(p): of logits, and the stable one
+ * binary_focal_loss:   -(1 - q)^gamma log(q + eps), q = y p + (1 - y) (1 - p)   (Lin and others
+ *                      2017); 1 - q below 0 counts as 0
+ * siamese_contrastive_loss: (1 - y) p^2 + y max(0, margin - p)^2; p is a distance, y is 1 where
+ *                      the pair is unlike   (Hadsell and others 2006)
+ * gaussian_nll_loss:   (log v + (p - y)^2 / v) / 2, v = max(variance, eps), eps 1e-6: the negative
+ *                      log-likelihood without log(2 pi) / 2, as PyTorch has it
  *
- * crossentropy:      mean of -sum_k y log(p + eps), with 0 log 0 = 0
- * logitcrossentropy: mean of -sum_k y logsoftmax(p): of logits, and the stable one */
-WB_API wb_array *wb_crossentropy(wb_array *p, wb_array *y);
-WB_API wb_array *wb_logitcrossentropy(wb_array *p, wb_array *y);
+ * smoothing: the binary ones. eps: msle, those with logarithms, and gaussian_nll. */
+WB_LOSS(mse)
+WB_LOSS(mae)
+WB_LOSS(msle)
+WB_LOSS(huber_loss)
+WB_LOSS(poisson_loss)
+WB_LOSS(hinge_loss)
+WB_LOSS(squared_hinge_loss)
+WB_LOSS(binarycrossentropy)
+WB_LOSS(logitbinarycrossentropy)
+WB_LOSS(binary_focal_loss)
+WB_LOSS(siamese_contrastive_loss)
+WB_LOSS(gaussian_nll_loss)
 
-/* binarycrossentropy:      mean of -y log(p + eps) - (1 - y) log(1 - p + eps)
- * logitbinarycrossentropy: mean of (1 - y) p - logsigmoid(p) */
-WB_API wb_array *wb_binarycrossentropy(wb_array *p, wb_array *y);
-WB_API wb_array *wb_logitbinarycrossentropy(wb_array *p, wb_array *y);
+/* ---- a term for each place beside the classes ---- */
+
+/* Classes lie along dim. y is one-hot or probabilities, of p's sizes, or integer labels 0 to K - 1
+ * of p's sizes without dim. Labels that are in memory are checked at the call: one out of range is
+ * an error that names its position; others make the loss NaN.
+ *
+ * crossentropy:      -sum_k y log(p + eps), with 0 log 0 = 0
+ * logitcrossentropy: -sum_k y logsoftmax(p): of logits, and the stable one
+ * focal_loss:        -sum_k y (1 - p)^gamma log(p + eps)
+ * kldivergence:      sum_k y log y - y log(p + eps); no labels, no smoothing */
+WB_LOSS(crossentropy)
+WB_LOSS(logitcrossentropy)
+WB_LOSS(focal_loss)
+WB_LOSS(kldivergence)
+
+/* ---- one number of all ---- */
+
+/* dice_coeff_loss: 1 - (2 sum(y p) + smooth) / (sum p^2 + sum y^2 + smooth)
+ * tversky_loss:    1 - (sum(y p) + 1) / (sum(y p + beta (1 - y) p + (1 - beta) y (1 - p)) + 1)
+ *
+ * Sums over everything, the batch too, of weighted terms; without agg. */
+WB_LOSS(dice_coeff_loss)
+WB_LOSS(tversky_loss)
+
+/* ---- a term for each pair of vectors, which lie along dim ---- */
+
+/* cosine_loss:  1 - cos(p, y), lengths below 1e-8 counting as 1e-8
+ * triplet_loss: max(0, |p - y| - |p - negative| + margin), distances of at least 1e-6   (Schroff
+ *               and others 2015)
+ * infonce_loss: p and y (F, N): -log(exp(c_ii / temperature) / sum_j exp(c_ij / temperature)) for
+ *               each column i, c_ij = cos(p_i, y_j): what belongs to p_i is y_i, all other columns
+ *               do not   (van den Oord and others 2018); dim is 0 */
+WB_LOSS(cosine_loss)
+WB_LOSS(triplet_loss)
+WB_LOSS(infonce_loss)
+
+#ifndef __cplusplus
+#define wb_mse(...)                      WB_LOSS_OF(mse, __VA_ARGS__)
+#define wb_mae(...)                      WB_LOSS_OF(mae, __VA_ARGS__)
+#define wb_msle(...)                     WB_LOSS_OF(msle, __VA_ARGS__)
+#define wb_huber_loss(...)               WB_LOSS_OF(huber_loss, __VA_ARGS__)
+#define wb_poisson_loss(...)             WB_LOSS_OF(poisson_loss, __VA_ARGS__)
+#define wb_hinge_loss(...)               WB_LOSS_OF(hinge_loss, __VA_ARGS__)
+#define wb_squared_hinge_loss(...)       WB_LOSS_OF(squared_hinge_loss, __VA_ARGS__)
+#define wb_binarycrossentropy(...)       WB_LOSS_OF(binarycrossentropy, __VA_ARGS__)
+#define wb_logitbinarycrossentropy(...)  WB_LOSS_OF(logitbinarycrossentropy, __VA_ARGS__)
+#define wb_binary_focal_loss(...)        WB_LOSS_OF(binary_focal_loss, __VA_ARGS__)
+#define wb_siamese_contrastive_loss(...) WB_LOSS_OF(siamese_contrastive_loss, __VA_ARGS__)
+#define wb_gaussian_nll_loss(...)        WB_LOSS_OF(gaussian_nll_loss, __VA_ARGS__)
+#define wb_crossentropy(...)             WB_LOSS_OF(crossentropy, __VA_ARGS__)
+#define wb_logitcrossentropy(...)        WB_LOSS_OF(logitcrossentropy, __VA_ARGS__)
+#define wb_focal_loss(...)               WB_LOSS_OF(focal_loss, __VA_ARGS__)
+#define wb_kldivergence(...)             WB_LOSS_OF(kldivergence, __VA_ARGS__)
+#define wb_dice_coeff_loss(...)          WB_LOSS_OF(dice_coeff_loss, __VA_ARGS__)
+#define wb_tversky_loss(...)             WB_LOSS_OF(tversky_loss, __VA_ARGS__)
+#define wb_cosine_loss(...)              WB_LOSS_OF(cosine_loss, __VA_ARGS__)
+#define wb_triplet_loss(...)             WB_LOSS_OF(triplet_loss, __VA_ARGS__)
+#define wb_infonce_loss(...)             WB_LOSS_OF(infonce_loss, __VA_ARGS__)
+#define WB_LOSS_OF(name, ...)            wb_##name##_make((wb_loss_desc){.start_ = 0, __VA_ARGS__})
+#endif
+
+/* ---- targets ---- */
+
+/* y (1 - a) + a / K for one-hot y (K, ...) with classes along dimension 0, and y (1 - a) + a / 2,
+ * for a above 0 and below 1. A bool or integer y becomes f32. The gradient goes to y. */
+WB_API wb_array *wb_label_smoothing(wb_array *y, double a);
+WB_API wb_array *wb_binary_label_smoothing(wb_array *y, double a);
+
+/* ---- accuracy ---- */
 
 /* Share of columns whose largest entry of p (K, ...) is that of y (K, ...), or is the label y
  * (...): one number, f32. Read it by wb_item, or sum several first: it is computed when it is read.

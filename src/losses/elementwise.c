@@ -1,0 +1,130 @@
+/* Losses with a term for each element. */
+#include "losses/loss.h"
+
+/* The target, the terms, and what they count. */
+static wb_array *of_terms(wb_loss *loss, wb_array *(*terms)(const wb_loss *loss)) {
+    wb_array *counts = wb_loss_class_weights(loss);
+    if (loss->desc->class_weights && !counts) return NULL;
+    counts = wb_loss_both(counts, wb_loss_not_ignored(loss, loss->y));
+    if (!wb_loss_target(loss)) return NULL;
+    const double a = loss->desc->smoothing;
+    if (a != 0) loss->y = ADD(MUL(loss->y, NUM(1 - a)), NUM(a / 2));
+    return wb_loss_aggregate(loss, terms(loss), counts, NULL);
+}
+
+#define ELEMENTWISE(name, members, terms)                                                          \
+    static wb_array *name##_of(wb_loss *loss) { return of_terms(loss, terms); }                    \
+    WB_LOSS_FUNCTIONS(name, WB_LOSS_ELEMENTS | (members), name##_of)
+
+static wb_array *one_minus(wb_array *x) { return SUB(NUM(1), x); }
+static wb_array *log_eps(const wb_loss *loss, wb_array *x) { return LOG(ADD(x, NUM(loss->eps))); }
+static wb_array *difference(const wb_loss *loss) { return SUB(loss->p, loss->y); }
+
+static wb_array *squares(const wb_loss *loss) { return SQUARE(difference(loss)); }
+ELEMENTWISE(mse, 0, squares)
+
+static wb_array *distances(const wb_loss *loss) { return ABS(difference(loss)); }
+ELEMENTWISE(mae, 0, distances)
+
+/* the quotient's logarithm: a difference of logarithms would cancel */
+static wb_array *log_quotients(const wb_loss *loss) {
+    wb_array *eps = NUM(loss->eps);
+    return SQUARE(LOG(DIV(ADD(loss->p, eps), ADD(loss->y, eps))));
+}
+ELEMENTWISE(msle, WB_LOSS_EPS, log_quotients)
+
+static wb_array *huber(const wb_loss *loss) {
+    const double delta = wb_loss_number(loss->desc->delta, 1);
+    wb_array *d = distances(loss);
+    wb_array *far = MUL(SUB(d, NUM(delta / 2)), NUM(delta));
+    return SELECT(LT(d, NUM(delta)), MUL(SQUARE(d), NUM(0.5)), far);
+}
+ELEMENTWISE(huber_loss, WB_LOSS_DELTA, huber)
+
+static wb_array *poisson(const wb_loss *loss) {
+    return SUB(loss->p, wb_loss_product(loss->y, LOG(loss->p)));
+}
+ELEMENTWISE(poisson_loss, 0, poisson)
+
+static wb_array *hinge(const wb_loss *loss) { return wb_relu(one_minus(MUL(loss->p, loss->y))); }
+ELEMENTWISE(hinge_loss, 0, hinge)
+
+static wb_array *squared_hinge(const wb_loss *loss) { return SQUARE(hinge(loss)); }
+ELEMENTWISE(squared_hinge_loss, 0, squared_hinge)
+
+static wb_array *binary(const wb_loss *loss) {
+    wb_array *yes = MUL(loss->y, log_eps(loss, loss->p));
+    wb_array *no = MUL(one_minus(loss->y), log_eps(loss, one_minus(loss->p)));
+    return NEG(ADD(yes, no));
+}
+ELEMENTWISE(binarycrossentropy, WB_LOSS_EPS | WB_LOSS_SMOOTHING, binary)
+
+static wb_array *logit_binary(const wb_loss *loss) {
+    return SUB(MUL(one_minus(loss->y), loss->p), wb_logsigmoid(loss->p));
+}
+ELEMENTWISE(logitbinarycrossentropy, WB_LOSS_SMOOTHING, logit_binary)
+
+static wb_array *binary_focal(const wb_loss *loss) {
+    const double gamma = wb_loss_number(loss->desc->gamma, 2);
+    wb_array *q = ADD(MUL(loss->y, loss->p), MUL(one_minus(loss->y), one_minus(loss->p)));
+    wb_array *l = NEG(log_eps(loss, q));
+    return gamma == 0 ? l : MUL(wb_pow_number(wb_relu(one_minus(q)), gamma), l);
+}
+ELEMENTWISE(binary_focal_loss, WB_LOSS_EPS | WB_LOSS_SMOOTHING | WB_LOSS_GAMMA, binary_focal)
+
+static wb_array *siamese(const wb_loss *loss) {
+    wb_array *gap = wb_relu(SUB(NUM(wb_loss_number(loss->desc->margin, 1)), loss->p));
+    return ADD(MUL(one_minus(loss->y), SQUARE(loss->p)), MUL(loss->y, SQUARE(gap)));
+}
+ELEMENTWISE(siamese_contrastive_loss, WB_LOSS_MARGIN, siamese)
+
+static wb_array *gaussian(const wb_loss *loss) {
+    wb_array *variance = wb_loss_other(loss, "variance", loss->desc->variance);
+    if (!variance) return NULL;
+    wb_array *v = MAX(variance, NUM(wb_loss_number(loss->desc->eps, 1e-6)));
+    return MUL(ADD(LOG(v), DIV(squares(loss), v)), NUM(0.5));
+}
+ELEMENTWISE(gaussian_nll_loss, WB_LOSS_EPS | WB_LOSS_VARIANCE, gaussian)
+
+/* ---- one number of all ---- */
+
+/* The sum of weighted terms. */
+static wb_array *sum_of(const wb_loss *loss, wb_array *terms, wb_array *counts) {
+    if (!terms) return NULL;
+    bool failed = false;
+    wb_array *w = wb_loss_both(wb_loss_weights(loss, terms, &failed), counts);
+    if (failed) return NULL;
+    return wb_sum(w ? SELECT(EQ(w, NUM(0)), NUM(0), MUL(terms, w)) : terms);
+}
+
+/* 1 - (times sum(above) + extra) / (sum(below) + extra). */
+static wb_array *overlap(wb_loss *loss, wb_array *(*above)(const wb_loss *),
+                         wb_array *(*below)(const wb_loss *), double times, double extra) {
+    wb_array *counts = wb_loss_class_weights(loss);
+    if (loss->desc->class_weights && !counts) return NULL;
+    counts = wb_loss_both(counts, wb_loss_not_ignored(loss, loss->y));
+    if (!wb_loss_target(loss)) return NULL;
+    wb_array *n = ADD(MUL(sum_of(loss, above(loss), counts), NUM(times)), NUM(extra));
+    wb_array *l = one_minus(DIV(n, ADD(sum_of(loss, below(loss), counts), NUM(extra))));
+    return l && l->dtype != loss->dtype ? wb_cast(l, loss->dtype) : l;
+}
+
+enum { OVERLAP = (WB_LOSS_ELEMENTS & ~WB_LOSS_AGG) };
+
+static wb_array *products(const wb_loss *loss) { return MUL(loss->y, loss->p); }
+static wb_array *sizes(const wb_loss *loss) { return ADD(SQUARE(loss->p), SQUARE(loss->y)); }
+
+static wb_array *dice(wb_loss *loss) {
+    return overlap(loss, products, sizes, 2, wb_loss_number(loss->desc->smooth, 1));
+}
+WB_LOSS_FUNCTIONS(dice_coeff_loss, OVERLAP | WB_LOSS_SMOOTH, dice)
+
+static wb_array *with_mistakes(const wb_loss *loss) {
+    const double beta = wb_loss_number(loss->desc->beta, 0.7);
+    wb_array *wrongly = MUL(MUL(one_minus(loss->y), loss->p), NUM(beta));
+    wb_array *missed = MUL(MUL(loss->y, one_minus(loss->p)), NUM(1 - beta));
+    return ADD(products(loss), ADD(wrongly, missed));
+}
+
+static wb_array *tversky(wb_loss *loss) { return overlap(loss, products, with_mistakes, 1, 1); }
+WB_LOSS_FUNCTIONS(tversky_loss, OVERLAP | WB_LOSS_BETA, tversky)

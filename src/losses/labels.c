@@ -1,0 +1,48 @@
+/* Integer labels. */
+#include "losses/labels.h"
+
+#include <weber/device.h>
+
+#include "base/error.h"
+
+bool wb_is_integer(const wb_array *y) {
+    return y->dtype == WB_I32 || y->dtype == WB_I64 || y->dtype == WB_U8;
+}
+
+bool wb_are_labels(const wb_array *p, const wb_array *y, int dim) {
+    if (!wb_is_integer(y) || y->ndim != p->ndim - 1) return false;
+    for (int i = 0; i < y->ndim; i++)
+        if (y->sizes[i] != p->sizes[i + (i >= dim)]) return false;
+    return true;
+}
+
+bool wb_labels_are_readable(const wb_array *y) {
+    return wb_is_evaluated(y) && y->device == wb_cpu_device() && wb_node_is_dense(y);
+}
+
+int64_t wb_label_at(const wb_array *y, int64_t i) {
+    const void *data =
+        (const char *)y->buffer->handle + y->offset * (int64_t)wb_dtype_size((wb_dtype)y->dtype);
+    switch ((wb_dtype)y->dtype) {
+    case WB_I32:
+        return ((const int32_t *)data)[i];
+    case WB_I64:
+        return ((const int64_t *)data)[i];
+    default:
+        return ((const uint8_t *)data)[i];
+    }
+}
+
+bool wb_check_labels(const char *name, const wb_array *y, int64_t classes, int64_t ignore) {
+    const int64_t count = wb_count(y), passed_over = ignore == WB_NONE ? 0 : ignore;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t label = wb_label_at(y, i);
+        if ((label >= 0 && label < classes) || (ignore && label == passed_over)) continue;
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "%s: label %lld at position %lld is out of range: %lld classes, 0 to %lld",
+                      name, (long long)label, (long long)i, (long long)classes,
+                      (long long)classes - 1);
+        return false;
+    }
+    return true;
+}

@@ -1,0 +1,23 @@
+/* Integer labels: what they are, and looking at them. */
+#ifndef WB_LOSSES_LABELS_H
+#define WB_LOSSES_LABELS_H
+
+#include "array/array.h"
+
+bool wb_is_integer(const wb_array *y);
+
+/* Integers of the sizes of p without dimension dim. */
+bool wb_are_labels(const wb_array *p, const wb_array *y, int dim);
+
+/* True if y lies in host memory, one after another, where looking at it costs nothing. */
+bool wb_labels_are_readable(const wb_array *y);
+int64_t wb_label_at(const wb_array *y, int64_t i); /* of readable ones */
+
+/* True if all readable labels are 0 .. classes - 1, or `ignore` as descs have it; else the error
+ * names the first one that is not. */
+bool wb_check_labels(const char *name, const wb_array *y, int64_t classes, int64_t ignore);
+
+/* True if p is floating and not empty, and y there; else the error. */
+bool wb_check_prediction(const char *name, const wb_array *p, const wb_array *y);
+
+#endif

@@ -1,0 +1,233 @@
+/* What losses share: settings, weights, means. */
+#include "losses/loss.h"
+
+#include <math.h>
+
+#include "losses/labels.h"
+
+/* ---- settings ---- */
+
+typedef enum member_kind { REAL, INTEGER, ARRAY, AGG } member_kind;
+
+typedef struct member {
+    unsigned bit;
+    member_kind kind;
+    const char *name;
+    size_t offset;
+    double least;  /* of a real */
+    bool is_above; /* more than least, not least itself */
+    double below;  /* of a real; 0: no bound */
+} member;
+
+#define MEMBER(BIT, kind, name, ...)                                                               \
+    { WB_LOSS_##BIT, kind, #name, offsetof(wb_loss_desc, name), __VA_ARGS__ }
+
+static const member members[] = {
+    MEMBER(AGG, AGG, agg, 0, false, 0),
+    MEMBER(WEIGHTS, ARRAY, weights, 0, false, 0),
+    MEMBER(CLASS_WEIGHTS, ARRAY, class_weights, 0, false, 0),
+    MEMBER(IGNORE, INTEGER, ignore, 0, false, 0),
+    MEMBER(SMOOTHING, REAL, smoothing, 0, false, 1),
+    MEMBER(DIM, INTEGER, dim, 0, false, 0),
+    MEMBER(EPS, REAL, eps, 0, false, 0),
+    MEMBER(DELTA, REAL, delta, 0, true, 0),
+    MEMBER(BETA, REAL, beta, 0, false, 0),
+    MEMBER(GAMMA, REAL, gamma, 0, false, 0),
+    MEMBER(MARGIN, REAL, margin, 0, false, 0),
+    MEMBER(SMOOTH, REAL, smooth, 0, false, 0),
+    MEMBER(TEMPERATURE, REAL, temperature, 0, true, 0),
+    MEMBER(NEGATIVE, ARRAY, negative, 0, false, 0),
+    MEMBER(VARIANCE, ARRAY, variance, 0, false, 0),
+};
+
+static bool is_given(const wb_loss_desc *d, const member *m) {
+    const void *at = (const char *)d + m->offset;
+    switch (m->kind) {
+    case REAL: {
+        const double x = *(const double *)at;
+        return x != 0 || signbit(x);
+    }
+    case INTEGER:
+        return *(const int64_t *)at != 0;
+    case AGG:
+        return *(const wb_agg *)at != WB_AGG_MEAN;
+    default:
+        return *(wb_array *const *)at != NULL;
+    }
+}
+
+static bool is_in_range(const member *m, double x) {
+    if (!isfinite(x) || (m->is_above ? x <= m->least : x < m->least)) return false;
+    return m->below == 0 || x < m->below;
+}
+
+static bool check_range(const char *name, const wb_loss_desc *d, const member *m) {
+    const double x = *(const double *)(const void *)((const char *)d + m->offset);
+    if (is_in_range(m, x)) return true;
+    if (m->below != 0)
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s must be at least %g and below %g, got %g", name,
+                      m->name, m->least, m->below, x);
+    else
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s must be %s %g and finite, got %g", name, m->name,
+                      m->is_above ? "above" : "at least", m->least, x);
+    return false;
+}
+
+static bool check_members(const char *name, const wb_loss_desc *d, unsigned has) {
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        const member *m = &members[i];
+        if (!is_given(d, m)) continue;
+        if (!(has & m->bit)) {
+            (void)wb_fail(WB_ERROR_ARGUMENT, "%s: this loss has no setting %s", name, m->name);
+            return false;
+        }
+        if (m->kind == REAL && !check_range(name, d, m)) return false;
+    }
+    if (d->agg >= WB_AGG_MEAN && d->agg <= WB_AGG_NONE) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: agg must be WB_AGG_MEAN, _SUM or _NONE, got %d", name,
+                  (int)d->agg);
+    return false;
+}
+
+double wb_loss_number(double given, double usual) {
+    if (given != 0) return given;
+    return signbit(given) ? 0 : usual;
+}
+
+/* ---- prediction and target ---- */
+
+static bool check_given(const char *name, const wb_array *p, const wb_array *y) {
+    if (p && y) return true;
+    if (!wb_failed()) (void)wb_fail_argument_null(name, p ? "the target" : "the prediction");
+    return false;
+}
+
+bool wb_check_prediction(const char *name, const wb_array *p, const wb_array *y) {
+    if (!check_given(name, p, y)) return false;
+    if (!wb_dtype_is_float((wb_dtype)p->dtype))
+        (void)wb_fail(WB_ERROR_DTYPE, "%s: the prediction %s is %s, not floating", name,
+                      wb_text_of(p), wb_dtype_name((wb_dtype)p->dtype));
+    else if (wb_count(p) == 0)
+        (void)wb_fail(WB_ERROR_SHAPE, "%s: the batch is empty: the prediction has sizes %s", name,
+                      wb_text_of(p));
+    else
+        return true;
+    return false;
+}
+
+static wb_array *in_type(wb_array *x, wb_dtype dtype) {
+    return x->dtype == dtype || (x->flags & WB_NODE_WEAK) ? x : wb_cast(x, dtype);
+}
+
+/* Without classes, a dim of a p without dimensions is fine. */
+static bool check_dim(wb_loss *loss) {
+    const int64_t dim = loss->desc->dim == WB_NONE ? 0 : loss->desc->dim;
+    loss->dim = (int)dim;
+    if (dim == 0 || (dim > 0 && dim < loss->p->ndim)) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT,
+                  "%s: dim must be a dimension of the prediction %s, 0 to %d, got %lld", loss->name,
+                  wb_text_of(loss->p), loss->p->ndim - 1, (long long)dim);
+    return false;
+}
+
+bool wb_loss_begin(wb_loss *loss, const char *name, const wb_loss_desc *desc, unsigned has) {
+    if (!wb_check_prediction(name, desc->p, desc->y) || !check_members(name, desc, has))
+        return false;
+    *loss = (wb_loss){.name = name, .desc = desc, .y = desc->y};
+    loss->dtype = (wb_dtype)desc->p->dtype;
+    loss->p = wb_is_half(loss->dtype) ? wb_cast(desc->p, WB_F32) : desc->p;
+    if (!loss->p) return false;
+    loss->eps = wb_loss_number(desc->eps, loss->p->dtype == WB_F64 ? 0x1p-52 : 0x1p-23);
+    return check_dim(loss);
+}
+
+bool wb_loss_target(wb_loss *loss) {
+    wb_array *p = loss->p, *y = loss->y;
+    if (y->ndim != 0 && !wb_same_sizes(p, y)) {
+        (void)wb_fail(WB_ERROR_SHAPE,
+                      "%s: the prediction has sizes %s, the target %s; losses do not broadcast",
+                      loss->name, wb_text_of(p), wb_text_of(y));
+        return false;
+    }
+    loss->y = in_type(y, (wb_dtype)p->dtype);
+    return loss->y != NULL;
+}
+
+wb_array *wb_loss_other(const wb_loss *loss, const char *what, wb_array *x) {
+    const wb_array *p = loss->p;
+    if (!x) return wb_fail_null(WB_ERROR_ARGUMENT, "%s: %s is not given", loss->name, what);
+    bool fits = x->ndim == p->ndim || x->ndim == 0;
+    for (int i = 0; fits && i < x->ndim; i++) fits = x->sizes[i] == p->sizes[i] || x->sizes[i] == 1;
+    if (!fits)
+        return wb_fail_null(WB_ERROR_SHAPE, "%s: the prediction has sizes %s, %s %s", loss->name,
+                            wb_text_of(p), what, wb_text_of(x));
+    return in_type(x, (wb_dtype)p->dtype);
+}
+
+/* ---- weights ---- */
+
+wb_array *wb_loss_both(wb_array *a, wb_array *b) { return a && b ? MUL(a, b) : a ? a : b; }
+
+wb_array *wb_loss_class_weights(const wb_loss *loss) {
+    wb_array *w = loss->desc->class_weights;
+    const wb_array *p = loss->p;
+    if (!w) return NULL;
+    if (p->ndim == 0 || w->ndim != 1 || w->sizes[0] != p->sizes[loss->dim])
+        return wb_fail_null(WB_ERROR_SHAPE,
+                            "%s: class_weights must be one for each of the classes along dimension "
+                            "%d of the prediction %s, got sizes %s",
+                            loss->name, loss->dim, wb_text_of(p), wb_text_of(w));
+    int64_t sizes[WB_MAX_DIMS];
+    for (int i = 0; i < p->ndim; i++) sizes[i] = i == loss->dim ? w->sizes[0] : 1;
+    return wb_reshape_make(in_type(w, (wb_dtype)p->dtype), p->ndim, sizes);
+}
+
+wb_array *wb_loss_not_ignored(const wb_loss *loss, wb_array *y) {
+    const int64_t label = loss->desc->ignore == WB_NONE ? 0 : loss->desc->ignore;
+    if (loss->desc->ignore == 0) return NULL;
+    const int64_t most = y->dtype == WB_U8 ? 255 : y->dtype == WB_BOOL ? 1 : INT64_MAX;
+    if (most < INT64_MAX && (label < 0 || label > most)) return NULL; /* no element can be it */
+    return wb_cast(NE(y, NUM((double)label)), (wb_dtype)loss->p->dtype);
+}
+
+wb_array *wb_loss_weights(const wb_loss *loss, const wb_array *terms, bool *failed) {
+    wb_array *w = loss->desc->weights;
+    if (!w) return NULL;
+    const int missing = terms->ndim - w->ndim;
+    bool fits = missing >= 0;
+    int64_t sizes[WB_MAX_DIMS];
+    for (int i = 0; fits && i < terms->ndim; i++) {
+        sizes[i] = i < missing ? 1 : w->sizes[i - missing];
+        fits = sizes[i] == terms->sizes[i] || sizes[i] == 1;
+    }
+    if (fits) w = wb_reshape_make(in_type(w, (wb_dtype)terms->dtype), terms->ndim, sizes);
+    if (fits && w) return w;
+    *failed = true;
+    if (fits) return NULL;
+    return wb_fail_null(WB_ERROR_SHAPE,
+                        "%s: weights must have the sizes of the last dimensions of the terms, "
+                        "which are %s, got %s",
+                        loss->name, wb_text_of(terms), wb_text_of(loss->desc->weights));
+}
+
+/* sum(w l) / sum(w), each w as often as there are terms; 0 where nothing counts. */
+static wb_array *weighted_mean(wb_array *l, wb_array *sum, wb_array *w) {
+    wb_array *total = wb_sum(wb_expand_make(w, l->ndim, l->sizes));
+    return DIV(sum, SELECT(EQ(total, NUM(0)), NUM(1), total));
+}
+
+wb_array *wb_loss_aggregate(const wb_loss *loss, wb_array *l, wb_array *counts, wb_array *inside) {
+    bool failed = l == NULL;
+    wb_array *given = failed ? NULL : wb_loss_weights(loss, l, &failed);
+    if (failed) return NULL;
+    wb_array *w = wb_loss_both(given, counts), *all = wb_loss_both(w, inside);
+    if (w) l = SELECT(EQ(w, NUM(0)), NUM(0), MUL(l, w));
+    if (!l) return NULL;
+    if (loss->desc->agg == WB_AGG_SUM) l = wb_sum(l);
+    if (loss->desc->agg == WB_AGG_MEAN) l = all ? weighted_mean(l, wb_sum(l), all) : wb_mean(l);
+    return l && l->dtype != loss->dtype ? wb_cast(l, loss->dtype) : l;
+}
+
+wb_array *wb_loss_product(wb_array *x, wb_array *log_y) {
+    return SELECT(EQ(x, NUM(0)), NUM(0), MUL(x, log_y));
+}

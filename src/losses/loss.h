@@ -1,0 +1,81 @@
+/* What losses share: private side of weber/losses.h. */
+#ifndef WB_LOSSES_LOSS_H
+#define WB_LOSSES_LOSS_H
+
+#include <weber/losses.h>
+
+#include "array/array.h"
+#include "base/error.h"
+#include "ops/build.h"
+
+/* Members of wb_loss_desc that not every loss has. */
+enum {
+    WB_LOSS_CLASS_WEIGHTS = 1 << 0,
+    WB_LOSS_IGNORE = 1 << 1,
+    WB_LOSS_SMOOTHING = 1 << 2,
+    WB_LOSS_DIM = 1 << 3,
+    WB_LOSS_EPS = 1 << 4,
+    WB_LOSS_DELTA = 1 << 5,
+    WB_LOSS_BETA = 1 << 6,
+    WB_LOSS_GAMMA = 1 << 7,
+    WB_LOSS_MARGIN = 1 << 8,
+    WB_LOSS_SMOOTH = 1 << 9,
+    WB_LOSS_TEMPERATURE = 1 << 10,
+    WB_LOSS_NEGATIVE = 1 << 11,
+    WB_LOSS_VARIANCE = 1 << 12,
+    WB_LOSS_AGG = 1 << 13,
+    WB_LOSS_WEIGHTS = 1 << 14,
+    /* what most have */
+    WB_LOSS_TERMS = WB_LOSS_AGG | WB_LOSS_WEIGHTS,
+    WB_LOSS_ELEMENTS = WB_LOSS_TERMS | WB_LOSS_CLASS_WEIGHTS | WB_LOSS_IGNORE | WB_LOSS_DIM
+};
+
+/* A loss that is being made. */
+typedef struct wb_loss {
+    const char *name;
+    const wb_loss_desc *desc;
+    wb_array *p, *y; /* in the type of computing; y as given while it is labels */
+    wb_dtype dtype;  /* of the result */
+    int dim;
+    double eps;
+} wb_loss;
+
+/* The defining functions of a loss: that of a desc, which calls make, and that of two arrays. */
+#define WB_LOSS_FUNCTIONS(name, members, make)                                                     \
+    wb_array *wb_##name##_make(wb_loss_desc desc) {                                                \
+        wb_loss loss;                                                                              \
+        return wb_loss_begin(&loss, #name, &desc, members) ? make(&loss) : NULL;                   \
+    }                                                                                              \
+    wb_array *(wb_##name)(wb_array * p, wb_array * y) {                                            \
+        return wb_##name##_make((wb_loss_desc){.p = p, .y = y});                                   \
+    }
+
+/* Checks prediction and settings: all but y's sizes. False with the error. */
+bool wb_loss_begin(wb_loss *loss, const char *name, const wb_loss_desc *desc, unsigned members);
+
+/* y in p's type, of p's sizes or without dimensions, and smoothed if binary; false with the
+ * error. */
+bool wb_loss_target(wb_loss *loss);
+
+/* Another array of p's sizes, or with 1 in some dimensions, in p's type; NULL with the error. */
+wb_array *wb_loss_other(const wb_loss *loss, const char *what, wb_array *x);
+
+/* A real setting: usual where it is 0. */
+double wb_loss_number(double given, double usual);
+
+/* NULL, or what each element counts: class weights along dim, and 0 where y is ignored. */
+wb_array *wb_loss_class_weights(const wb_loss *loss);
+wb_array *wb_loss_not_ignored(const wb_loss *loss, wb_array *y);
+/* The desc's weights beside terms; NULL where there are none or, with *failed, on failure. */
+wb_array *wb_loss_weights(const wb_loss *loss, const wb_array *terms, bool *failed);
+/* The product of two weights, each of which may be NULL. */
+wb_array *wb_loss_both(wb_array *a, wb_array *b);
+
+/* agg of the terms l. counts: what terms count beside the desc's weights, or NULL. inside: weights
+ * that l is already multiplied by, which the mean's divisor has, too; or NULL. */
+wb_array *wb_loss_aggregate(const wb_loss *loss, wb_array *l, wb_array *counts, wb_array *inside);
+
+/* x log_y, 0 where x is 0 and log_y infinite, too. */
+wb_array *wb_loss_product(wb_array *x, wb_array *log_y);
+
+#endif
