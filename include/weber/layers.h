@@ -54,6 +54,9 @@ typedef enum wb_field_kind {
     WB_FIELD_STATE, /* wb_array *: moved, saved, never trained (running statistics) */
     WB_FIELD_CHILD, /* wb_layer *: owned by the struct */
     WB_FIELD_LIST,  /* wb_layer_list */
+    /* wb_array *: what a call leaves for the next one, NULL at first; not trained, moved, saved or
+     * copied. wb_reset forgets it */
+    WB_FIELD_HIDDEN,
     WB_FIELD_VALUE, /* anything else: copied as bytes, otherwise left alone */
 
     /* settings: printed, saved and read back; what each is in the struct, and in text */
@@ -62,6 +65,7 @@ typedef enum wb_field_kind {
     WB_FIELD_REAL,       /* double */
     WB_FIELD_BOOL,       /* bool */
     WB_FIELD_WITHOUT,    /* bool no_NAME; true is written NAME=false */
+    WB_FIELD_WITH,       /* bool with_NAME; true is written NAME=true */
     WB_FIELD_ACTIVATION, /* wb_activation *; NULL is the identity */
     WB_FIELD_CONNECTION, /* wb_connection *; NULL: all arrays, tuple */
     WB_FIELD_SIZES,      /* int64_t[3], positive; the first 0 ends them: (5, 5) */
@@ -95,13 +99,20 @@ typedef struct wb_field {
     size_t given_by;
     /* offset of the WITHOUT that says that this array or child is not there; 0: there is none */
     size_t without;
+    /* offset of the WITH that says that this array is there; 0: there is none */
+    size_t with;
+    /* of a CHILD: taken over by wb_layer_complete, as chains take layers */
+    bool counted;
     const wb_layer_class *part; /* of a CHILD that is no layer to people: it is not written */
 
     /* Flux's struct has its fields in the order of this table. */
     const char *flux; /* the name there; NULL: as here */
     int since;        /* structs with fewer fields, of older versions, do not have this one */
     bool text_only;   /* no field there */
-    int rank;         /* in text -1: before those with 0; 1: behind them */
+    /* of an array: where the field of this name is a tuple there, its item, from 1 */
+    const char *tuple;
+    int item;
+    int rank; /* in text -1: before those with 0; 1: behind them */
 } wb_field;
 
 struct wb_layer_class {
@@ -174,6 +185,7 @@ enum { WB_MOST_ARRAYS = 16 };
 #define WB_CHILD_FIELD(type, field)       WB_FIELD_(type, field, WB_FIELD_CHILD, .trainable = true)
 #define WB_FROZEN_FIELD(type, field)      WB_FIELD_(type, field, WB_FIELD_CHILD)
 #define WB_LIST_FIELD(type, field)        WB_FIELD_(type, field, WB_FIELD_LIST, .trainable = true)
+#define WB_HIDDEN_FIELD(type, field)      WB_FIELD_(type, field, WB_FIELD_HIDDEN, .text_only = true)
 #define WB_VALUE_FIELD(type, field)       WB_FIELD_(type, field, WB_FIELD_VALUE)
 #define WB_FIXED_FIELD(type, field)       WB_FIELD_(type, field, WB_FIELD_ARRAY, .fixed = true)
 #define WB_FIXED_CHILD_FIELD(type, field) WB_FIELD_(type, field, WB_FIELD_CHILD, .fixed = true)
@@ -231,6 +243,10 @@ WB_API wb_status wb_auto_mode(wb_layer *model);
 
 /* True if the layer is to behave as in training now. */
 WB_API bool wb_is_active(const wb_layer *layer);
+
+/* Hidden states of all layers (Recur's, WB_HIDDEN_FIELD) are forgotten: the next call begins a
+ * sequence. */
+WB_API wb_status wb_reset(wb_layer *model);
 
 /* Trainable numbers of a model; an array in two places, or beside its transpose, counts once. */
 WB_API int64_t wb_parameter_count(wb_layer *model);
@@ -545,12 +561,20 @@ typedef struct wb_recurrent_desc {
     wb_dtype dtype;
     wb_array *wi, *wh, *bias; /* given: (gates out, in), (gates out, out), (gates out) */
     wb_array *wh_candidate;   /* GRUv3 alone: (out, out) */
+    /* a second bias, added to wh h (PyTorch's bias_hh); not of GRUv3. Default: there is none */
+    bool with_bias_h;
+    wb_array *bias_h; /* given instead of zeros (gates out) */
+    /* cells: the state that a sequence begins with is trained, as in Flux until 0.14 */
+    bool with_state0;
+    wb_array *state0, *cell0; /* given instead of zeros (out, 1): h, and c of LSTM */
+    /* LSTM: what the bias of σ(g_1) begins with; default 0, in Flux 0.11 to 0.14 1 */
+    double forget_bias;
 } wb_recurrent_desc;
 
 /* Recurrent layers over x (in, time) or (in, time, N), which give y (out, time[, N]); the state
  * begins as zeros, or as given: wb_apply_many(lstm, 3, {x, h, c}), each (out) or (out, N). With
  * return_state the last states come behind y. wb_lstm(3, 5). With g = wi x + wh h + bias, in blocks
- * of `out` rows:
+ * of `out` rows, and bias_h, where there is one, beside each wh h:
  *
  *     RNN    h' = activation(g)
  *     LSTM   c' = σ(g_1) c + σ(g_0) tanh(g_2), h' = σ(g_3) tanh(c')
@@ -559,7 +583,11 @@ typedef struct wb_recurrent_desc {
  *
  * A cell is one step: x (in) or (in, N), and the states, give the next states, of which the first
  * is the output. (Hochreiter and Schmidhuber 1997; Cho et al. 2014; Flux 0.16, whose arrays are
- * cell.Wi, cell.Wh and cell.bias, in GRUs cell.b.) Fails with WB_ERROR_SHAPE on other sizes. */
+ * cell.Wi, cell.Wh and cell.bias, in GRUs cell.b; further ones are cell.bias_h, and of cells state0
+ * and cell0. docs/files.md: PyTorch's.)
+ *
+ * Fails with WB_ERROR_SHAPE on input, states or given arrays of other sizes, and with
+ * WB_ERROR_ARGUMENT on a setting that is another kind's. */
 #define wb_rnn(...)         wb_rnn_make((wb_recurrent_desc){.start_ = 0, __VA_ARGS__})
 #define wb_lstm(...)        wb_lstm_make((wb_recurrent_desc){.start_ = 0, __VA_ARGS__})
 #define wb_gru(...)         wb_gru_make((wb_recurrent_desc){.start_ = 0, __VA_ARGS__})
@@ -576,6 +604,23 @@ WB_API wb_layer *wb_rnn_cell_make(wb_recurrent_desc desc);
 WB_API wb_layer *wb_lstm_cell_make(wb_recurrent_desc desc);
 WB_API wb_layer *wb_gru_cell_make(wb_recurrent_desc desc);
 WB_API wb_layer *wb_gru_v3_cell_make(wb_recurrent_desc desc);
+
+/* A cell that keeps its states from call to call, as Flux's recurrent layers did until 0.14:
+ * wb_recur(wb_lstm_cell(3, 5)). x (in) or (in, N) is one step and gives (out[, N]); x (in, N, time)
+ * is all of them, in order, and gives (out, N, time). Calls of one loss are one sequence for its
+ * gradient; from step to step of a training only the states' numbers go on. wb_reset begins a new
+ * sequence: with the cell's state0, or zeros.
+ *
+ * The states are at "hidden" and "hidden2"; they are not saved, and a copy of the model begins
+ * anew. A cell is any layer that takes x, or x and its states, and gives its next states, at most
+ * two, of which the first is the output. Fails with WB_ERROR_SHAPE where the states are those of
+ * another batch size. */
+WB_API wb_layer *wb_recur(wb_layer *cell);
+
+/* y = forward(x) above what backward makes of x with its steps in reverse, turned back: x (in,
+ * time[, N]) gives (out1 + out2, time[, N]). wb_bidirectional(wb_lstm(3, 5), wb_lstm(3, 5)).
+ * (Schuster and Paliwal 1997.) Fails with WB_ERROR_SHAPE on an x without a second dimension. */
+WB_API wb_layer *wb_bidirectional(wb_layer *forward, wb_layer *backward);
 
 /* ---- layers of several arrays, wb_apply_many ----
  *

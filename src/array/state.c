@@ -9,7 +9,19 @@ struct wb_write {
     wb_array *array; /* referred to; without a slot, held */
 };
 
+/* NULL: the slot was cleared. */
 static wb_array *value_of(const struct wb_write *w) { return w->slot ? *w->slot : w->array; }
+
+/* The slot gets value, which may be NULL; what it holds is kept for taking that back. */
+static wb_status note(wb_thread *thread, wb_array **slot, wb_array *value) {
+    if (!WB_GROW(thread->writes, thread->write_count, thread->write_capacity))
+        return WB_ERROR_MEMORY;
+    wb_array *old = *slot ? wb_ref(*slot) : NULL;
+    thread->writes[thread->write_count++] = (struct wb_write){slot, old};
+    wb_unhold(*slot);
+    *slot = wb_hold(value);
+    return WB_OK;
+}
 
 wb_status wb_state_write(wb_array **slot, wb_array *value) {
     wb_thread *thread = wb_thread_get();
@@ -22,11 +34,16 @@ wb_status wb_state_write(wb_array **slot, wb_array *value) {
         wb_unhold(old);
         return WB_OK;
     }
-    if (!WB_GROW(thread->writes, thread->write_count, thread->write_capacity))
-        return WB_ERROR_MEMORY;
-    thread->writes[thread->write_count++] = (struct wb_write){slot, wb_ref(*slot)};
+    return note(thread, slot, value);
+}
+
+wb_status wb_state_clear(wb_array **slot) {
+    wb_thread *thread = wb_thread_get();
+    if (!thread) return WB_ERROR_MEMORY;
+    if (thread->state_depth > 0) return note(thread, slot, NULL);
+    wb_state_forget(slot);
     wb_unhold(*slot);
-    *slot = wb_hold(value);
+    *slot = NULL;
     return WB_OK;
 }
 
@@ -77,7 +94,8 @@ static void forget_pending(wb_thread *thread) {
     int64_t kept = 0, next = 0;
     for (int64_t i = 0; i < thread->write_count; i++) {
         const struct wb_write w = thread->writes[i];
-        if (w.slot && !wb_is_evaluated(w.array) && is_written(thread, kept, w.slot, &next))
+        const bool is_recipe = w.array && !wb_is_evaluated(w.array);
+        if (w.slot && is_recipe && is_written(thread, kept, w.slot, &next))
             drop(&w);
         else
             thread->writes[kept++] = w;
@@ -124,7 +142,7 @@ int wb_state_pending(int capacity, wb_array **values) {
     int count = 0;
     for (int64_t i = 0; thread && i < thread->write_count; i++) {
         wb_array *x = value_of(&thread->writes[i]);
-        if (wb_is_evaluated(x)) continue;
+        if (!x || wb_is_evaluated(x)) continue;
         if (count < capacity) {
             x->flags |= WB_NODE_LEFT;
             values[count] = x;
@@ -140,8 +158,8 @@ static void settle(wb_thread *thread) {
     for (int64_t i = 0; i < thread->write_count; i++) {
         const struct wb_write *w = &thread->writes[i];
         wb_array *x = value_of(w);
-        wb_node_detach(x);
-        if (w->slot) x->flags &= (uint16_t)~WB_NODE_DETACHED; /* data like any other */
+        if (x) wb_node_detach(x);
+        if (w->slot && x) x->flags &= (uint16_t)~WB_NODE_DETACHED; /* data like any other */
         if (thread->state_depth == 0) drop(w);
     }
     if (thread->state_depth == 0) thread->write_count = 0;

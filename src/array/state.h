@@ -9,6 +9,8 @@
 /* The slot, a place in a model, holds value from now on. Until the write is settled the old array
  * is held, too, so that the write can be taken back. */
 wb_status wb_state_write(wb_array **slot, wb_array *value);
+/* The same with NULL for a value. */
+wb_status wb_state_clear(wb_array **slot);
 
 /* What is written between the two can be taken back: with keep false, wb_state_end gives each slot
  * what it held at wb_state_begin, whose result it gets. Pairs nest. */

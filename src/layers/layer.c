@@ -16,7 +16,9 @@ _Static_assert(sizeof(wb_object) <= sizeof(int64_t[2]), "wb_layer begins with a 
 /* The struct's reference to a layer; the layer may have been freed before, by mistake. */
 static void release_child(wb_layer *layer, const wb_field *field) {
     wb_layer *child = *wb_field_child(layer, field);
-    if (wb_object_is_released(child))
+    if (child && field->counted)
+        wb_layer_disown(child);
+    else if (wb_object_is_released(child))
         (void)wb_fail(WB_ERROR_ARGUMENT,
                       "wb_free: %s.%s was freed before the %s that owns it; free the %s alone",
                       layer->class_->name, field->name, layer->class_->name, layer->class_->name);
@@ -27,6 +29,7 @@ static void release_child(wb_layer *layer, const wb_field *field) {
 static void release_field(wb_layer *layer, const wb_field *field) {
     switch (field->kind) {
     case WB_FIELD_STATE:
+    case WB_FIELD_HIDDEN:
         wb_state_forget(wb_field_array(layer, field));
         wb_unhold(*wb_field_array(layer, field));
         return;
@@ -68,7 +71,7 @@ static void layer_free(void *object) {
                   text);
 }
 
-bool wb_layer_is_free(const char *function, int64_t place, wb_layer *layer) {
+static bool is_free(const char *function, int64_t place, wb_layer *layer) {
     char text[200];
     if (layer->refs_ > layer->owned_) return true;
     wb_layer_describe(layer, true, text, sizeof text);
@@ -80,14 +83,27 @@ bool wb_layer_is_free(const char *function, int64_t place, wb_layer *layer) {
 }
 
 bool wb_layer_own(const char *function, int64_t place, wb_layer *layer) {
-    const bool is_free = wb_layer_is_free(function, place, layer);
-    layer->owned_ += is_free;
-    return is_free;
+    const bool good = is_free(function, place, layer);
+    layer->owned_ += good;
+    return good;
 }
 
 void wb_layer_disown(wb_layer *layer) {
     layer->owned_--;
     drop_reference(layer);
+}
+
+bool wb_layer_own_children(wb_layer *layer) {
+    bool good = true;
+    for (int i = 0, place = 0; i < layer->class_->field_count; i++) {
+        const wb_field *field = &layer->class_->fields[i];
+        wb_layer **child = wb_field_child(layer, field);
+        if (field->kind != WB_FIELD_CHILD || !field->counted || !*child) continue;
+        if (wb_layer_own(layer->class_->name, ++place, *child)) continue;
+        *child = NULL;
+        good = false;
+    }
+    return good;
 }
 
 static bool describe_leak(void *object, char *text, size_t size_bytes) {
@@ -315,6 +331,28 @@ typedef struct mode_visitor {
 static bool set_layer_mode(wb_visitor *visitor, wb_layer *layer) {
     layer->mode_ = ((mode_visitor *)(void *)visitor)->mode;
     return true;
+}
+
+bool wb_layer_forget(wb_layer *layer) {
+    for (int i = 0; i < layer->class_->field_count; i++) {
+        const wb_field *field = &layer->class_->fields[i];
+        if (field->kind == WB_FIELD_HIDDEN && *wb_field_array(layer, field) &&
+            wb_state_clear(wb_field_array(layer, field)) != WB_OK)
+            return false;
+    }
+    return true;
+}
+
+static bool forget_layer(wb_visitor *visitor, wb_layer *layer) {
+    (void)visitor;
+    return wb_layer_forget(layer);
+}
+
+wb_status wb_reset(wb_layer *model) {
+    if (!wb_check_layer("wb_reset", model)) return WB_ERROR_ARGUMENT;
+    if (wb_is_tracing("wb_reset")) return WB_ERROR_ARGUMENT;
+    wb_visitor v = {.layer = forget_layer};
+    return wb_visit(&v, model) ? WB_OK : wb_error_status();
 }
 
 static wb_status set_mode(const char *function, wb_layer *model, uint8_t mode) {

@@ -113,15 +113,19 @@ wb_array *wb_through_memory(const wb_array *from, wb_array *x, const wb_array *t
 /* A container takes over a reference that nobody holds yet. False with an error if all references
  * are held by containers. */
 bool wb_layer_own(const char *function, int64_t place, wb_layer *layer);
-/* The same question, without taking over. */
-bool wb_layer_is_free(const char *function, int64_t place, wb_layer *layer);
 /* The container gives it back. */
 void wb_layer_disown(wb_layer *layer);
+/* Takes the children over that its rows call counted; false with an error where one belongs to
+ * another container, which it then has not. */
+bool wb_layer_own_children(wb_layer *layer);
 
 wb_status wb_layer_hand_over(void *model);
 
 /* Every array of the struct's own fields is held; false with an error that names the field. */
 bool wb_layer_check_fields(const wb_layer *layer);
+
+/* The layer's own hidden states are forgotten; false when out of memory. */
+bool wb_layer_forget(wb_layer *layer);
 
 /* What a layer keeps for the next step (its gradients' lists). */
 typedef struct wb_spare {
@@ -155,6 +159,11 @@ bool wb_list_fill(const char *function, wb_layer_list *list, const wb_contents *
  * are refused. */
 wb_layer *wb_container_new(const char *function, const wb_layer_class *layer_class,
                            size_t list_offset, const wb_contents *contents, bool layers_only);
+
+/* A struct whose first children, in the order of its rows, are the layers of the contents, which it
+ * takes, also on failure; not yet complete. */
+wb_layer *wb_wrapper_new(const char *function, const wb_layer_class *layer_class,
+                         const wb_contents *contents);
 
 /* Space for count items, NULL each; and back. */
 bool wb_list_new(wb_layer_list *list, int64_t count);
@@ -195,7 +204,7 @@ bool wb_field_is_setting(const wb_field *field);
 int64_t *wb_field_numbers(const wb_layer *layer, const wb_field *field);
 /* The layer's SIZES and how many there are; NULL and 0: it has none. */
 const int64_t *wb_layer_sizes(const wb_layer *layer, int *count);
-/* True if the array's WITHOUT says that it is not there. */
+/* True if the array's WITHOUT or WITH says that it is not there. */
 bool wb_is_without(const wb_layer *layer, const wb_field *field);
 
 /* Those that stand in text, and positional children, in the order there; the positional ones are

@@ -135,6 +135,16 @@ bool wb_list_fill(const char *function, wb_layer_list *list, const wb_contents *
     return true;
 }
 
+wb_layer *wb_wrapper_new(const char *function, const wb_layer_class *k,
+                         const wb_contents *contents) {
+    wb_layer *layer = check_contents(function, contents, true) ? wb_layer_new(k) : NULL;
+    if (!layer) release_contents(contents);
+    for (int i = 0, at = 0; layer && at < contents->count; i++)
+        if (k->fields[i].kind == WB_FIELD_CHILD)
+            *wb_field_child(layer, &k->fields[i]) = contents->layers[at++];
+    return layer;
+}
+
 wb_layer *wb_container_new(const char *function, const wb_layer_class *layer_class,
                            size_t list_offset, const wb_contents *contents, bool layers_only) {
     wb_layer *layer = wb_layer_new(layer_class);

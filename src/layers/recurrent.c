@@ -28,18 +28,25 @@ static wb_array *gate(const wb_recurrent_desc *d, wb_array *sum, int number) {
     return wb_slice(sum, 0, number * d->out, (number + 1) * d->out, 1);
 }
 
-static wb_array *with_bias(const wb_recurrent_desc *d, wb_array *sum) {
-    return d->bias ? wb_add(sum, d->bias) : sum;
+static wb_array *plus(wb_array *sum, wb_array *bias) { return bias ? wb_add(sum, bias) : sum; }
+
+/* wh h + bias_h */
+static wb_array *of_state(const wb_recurrent_desc *d, wb_array *h) {
+    return plus(wb_matmul(d->wh, h), d->bias_h);
+}
+
+/* wi x + wh h + bias */
+static wb_array *sum_of(const wb_recurrent_desc *d, wb_array *x, wb_array *h) {
+    return plus(wb_add(wb_matmul(d->wi, x), of_state(d, h)), d->bias);
 }
 
 static void rnn(const wb_recurrent_desc *d, wb_array *x, wb_array **state) {
-    wb_array *sum = wb_add(wb_matmul(d->wi, x), wb_matmul(d->wh, state[0]));
-    sum = with_bias(d, sum);
+    wb_array *sum = sum_of(d, x, state[0]);
     state[0] = sum ? d->activation(sum) : NULL;
 }
 
 static void lstm(const wb_recurrent_desc *d, wb_array *x, wb_array **state) {
-    wb_array *g = with_bias(d, wb_add(wb_matmul(d->wi, x), wb_matmul(d->wh, state[0])));
+    wb_array *g = sum_of(d, x, state[0]);
     wb_array *input = wb_sigmoid(gate(d, g, 0)), *forget = wb_sigmoid(gate(d, g, 1)),
              *cell = wb_tanh(gate(d, g, 2)), *output = wb_sigmoid(gate(d, g, 3));
     state[1] = wb_add(wb_mul(forget, state[1]), wb_mul(input, cell));
@@ -52,7 +59,7 @@ static wb_array *between(wb_array *z, wb_array *n, wb_array *h) {
 }
 
 static void gru(const wb_recurrent_desc *d, wb_array *x, wb_array **state) {
-    wb_array *gx = with_bias(d, wb_matmul(d->wi, x)), *gh = wb_matmul(d->wh, state[0]);
+    wb_array *gx = plus(wb_matmul(d->wi, x), d->bias), *gh = of_state(d, state[0]);
     wb_array *r = wb_sigmoid(wb_add(gate(d, gx, 0), gate(d, gh, 0)));
     wb_array *z = wb_sigmoid(wb_add(gate(d, gx, 1), gate(d, gh, 1)));
     wb_array *n = wb_tanh(wb_add(gate(d, gx, 2), wb_mul(r, gate(d, gh, 2))));
@@ -60,7 +67,7 @@ static void gru(const wb_recurrent_desc *d, wb_array *x, wb_array **state) {
 }
 
 static void gru_v3(const wb_recurrent_desc *d, wb_array *x, wb_array **state) {
-    wb_array *gx = with_bias(d, wb_matmul(d->wi, x)), *h = state[0];
+    wb_array *gx = plus(wb_matmul(d->wi, x), d->bias), *h = state[0];
     wb_array *gh = wb_matmul(wb_slice(d->wh, 0, 0, 2 * d->out, 1), h);
     wb_array *r = wb_sigmoid(wb_add(gate(d, gx, 0), gate(d, gh, 0)));
     wb_array *z = wb_sigmoid(wb_add(gate(d, gx, 1), gate(d, gh, 1)));
@@ -87,8 +94,14 @@ static const struct kind *kind_of(const wb_layer *layer) {
 
 /* ---- what is given ---- */
 
-/* The states that come with x, or zeros; x's dimension 0 has features, the last ones of the state
- * are x's from `batch` on. */
+/* The state that a sequence begins with: the cell's own, which is (out) or (out, 1), or zeros. */
+static wb_array *first_state(const wb_recurrent_desc *d, int s, int ndim, const int64_t *sizes) {
+    wb_array *own = s ? d->cell0 : d->state0;
+    return own ? wb_reshape(own, d->out) : wb_full_make((wb_dtype)d->wi->dtype, 0, ndim, sizes);
+}
+
+/* The states that come with x, or the first ones; x's dimension 0 has features, the last ones of
+ * the state are x's from `batch` on. */
 static bool take_states(const struct kind *kind, const wb_recurrent_desc *d, int count,
                         wb_array *const *inputs, int batch, wb_array **state) {
     const wb_array *x = inputs[0];
@@ -100,8 +113,8 @@ static bool take_states(const struct kind *kind, const wb_recurrent_desc *d, int
         return false;
     }
     for (int s = 0; s < kind->states; s++)
-        state[s] = count > 1 ? wb_convert_input(inputs[1 + s], d->wi)
-                             : wb_full_make((wb_dtype)d->wi->dtype, 0, ndim, sizes);
+        state[s] =
+            count > 1 ? wb_convert_input(inputs[1 + s], d->wi) : first_state(d, s, ndim, sizes);
     for (int s = 0; s < kind->states; s++) {
         if (!state[s]) return false;
         if (state[s]->sizes[0] == d->out && state[s]->ndim <= ndim && state[s]->ndim > 0) {
@@ -175,9 +188,16 @@ static bool refuse(const wb_layer *layer, const char *setting, const char *of) {
 
 /* Settings of other kinds are errors, not left aside. */
 static bool check_desc(const wb_layer *layer, const struct kind *kind, const wb_recurrent_desc *d) {
+    const bool has_bias_h = d->with_bias_h || d->bias_h, is_lstm = kind->step == lstm;
     if (d->activation && kind->step != rnn) return refuse(layer, "activation", "RNN");
     if (d->wh_candidate && kind->step != gru_v3) return refuse(layer, "wh_candidate", "GRUv3");
-    return true;
+    if (has_bias_h && kind->step == gru_v3) return refuse(layer, "bias_h", "RNN, LSTM and GRU");
+    if (d->cell0 && !is_lstm) return refuse(layer, "cell0", "LSTM");
+    if (d->forget_bias != 0 && !is_lstm) return refuse(layer, "forget_bias", "LSTM");
+    if (d->forget_bias == 0 || (!d->no_bias && !d->bias)) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: forget_bias is for a bias that is made, not for %s",
+                  layer->class_->name, d->bias ? "a given one" : "none");
+    return false;
 }
 
 static bool count_rows(const wb_layer *layer, const struct kind *kind, int64_t out, int64_t *rows) {
@@ -187,9 +207,42 @@ static bool count_rows(const wb_layer *layer, const struct kind *kind, int64_t o
     return false;
 }
 
+/* zeros, with forget_bias in the second of four blocks */
+static bool make_forget_bias(wb_recurrent_desc *d, wb_dtype dtype) {
+    if (d->forget_bias == 0 || d->bias) return true;
+    wb_array *forget = wb_full(dtype, d->forget_bias, d->out);
+    d->bias = wb_hold(wb_concat(0, wb_zeros(dtype, d->out), forget, wb_zeros(dtype, 2 * d->out)));
+    return d->bias != NULL;
+}
+
+static bool fill_biases(wb_layer *layer, wb_recurrent_desc *d, wb_dtype dtype, int64_t rows) {
+    return make_forget_bias(d, dtype) &&
+           wb_layer_fill(layer, &d->bias, wb_zeros_init, dtype, 1, &rows) &&
+           (kind_of(layer)->step == gru_v3 ||
+            wb_layer_fill(layer, &d->bias_h, wb_zeros_init, dtype, 1, &rows));
+}
+
+/* Flux had (out) until 0.11 and (out, 1) until 0.14. */
+static bool fill_states(wb_layer *layer, wb_recurrent_desc *d, wb_dtype dtype) {
+    wb_array **const slots[MOST_STATES] = {&d->state0, &d->cell0};
+    for (int s = 0; s < kind_of(layer)->states; s++) {
+        const int ndim = *slots[s] && (*slots[s])->ndim == 1 ? 1 : 2;
+        if (!wb_layer_fill(layer, slots[s], wb_zeros_init, dtype, ndim, (int64_t[]){d->out, 1}))
+            return false;
+    }
+    return true;
+}
+
+/* Of GRUv3 Flux had no third block, which is not used, until 0.14. */
+static int64_t rows_of_wh(const wb_recurrent_desc *d, bool is_gru_v3, int64_t rows) {
+    const bool is_old = is_gru_v3 && d->wh && d->wh->ndim == 2 && d->wh->sizes[0] == 2 * d->out;
+    return is_old ? 2 * d->out : rows;
+}
+
 static bool complete_cell(wb_layer *layer) {
     wb_recurrent_desc *d = desc_of(layer);
     const struct kind *kind = kind_of(layer);
+    const bool is_gru_v3 = kind->step == gru_v3;
     int64_t rows;
     if (!check_desc(layer, kind, d) || !count_rows(layer, kind, d->out, &rows)) return false;
     wb_init *init = d->init ? d->init : wb_glorot_uniform;
@@ -197,10 +250,11 @@ static bool complete_cell(wb_layer *layer) {
     if (kind->step == rnn && !d->activation) d->activation = wb_tanh;
     if (!wb_layer_fill(layer, &d->wi, init, d->dtype, 2, (int64_t[]){rows, d->in})) return false;
     const wb_dtype dtype = (wb_dtype)d->wi->dtype;
-    return wb_layer_fill(layer, &d->wh, recurrent, dtype, 2, (int64_t[]){rows, d->out}) &&
-           wb_layer_fill(layer, &d->bias, wb_zeros_init, dtype, 1, &rows) &&
-           (kind->step != gru_v3 || wb_layer_fill(layer, &d->wh_candidate, recurrent, dtype, 2,
-                                                  (int64_t[]){d->out, d->out}));
+    const int64_t wh_rows = rows_of_wh(d, is_gru_v3, rows);
+    return wb_layer_fill(layer, &d->wh, recurrent, dtype, 2, (int64_t[]){wh_rows, d->out}) &&
+           fill_biases(layer, d, dtype, rows) && fill_states(layer, d, dtype) &&
+           (!is_gru_v3 || wb_layer_fill(layer, &d->wh_candidate, recurrent, dtype, 2,
+                                        (int64_t[]){d->out, d->out}));
 }
 
 static void derive_sequence(wb_layer *layer) {
@@ -217,9 +271,11 @@ static void derive_sequence(wb_layer *layer) {
 static bool complete_sequence(wb_layer *layer) {
     sequence_layer *l = sequence_of(layer);
     wb_recurrent_desc *d = &l->desc;
+    if (d->with_state0 || d->state0 || d->cell0) return refuse(layer, "state0", "cells");
     if (!l->cell && !(l->cell = wb_layer_make(kind_of(layer)->cell, d, sizeof *d))) return false;
     wb_recurrent_desc *cell = desc_of(l->cell);
-    d->wi = d->wh = d->bias = d->wh_candidate = NULL;
+    d->wi = d->wh = d->bias = d->wh_candidate = d->bias_h = NULL;
+    d->no_bias = cell->no_bias, d->with_bias_h = cell->with_bias_h;
     if (d->in == cell->in && d->out == cell->out) {
         if (d->activation && kind_of(layer)->step == rnn) cell->activation = d->activation;
         d->activation = cell->activation;
@@ -237,6 +293,13 @@ static bool complete_sequence(wb_layer *layer) {
 #define WITHOUT(type) WB_ROW_NAMED(type, no_bias, "bias", WB_FIELD_WITHOUT, .text_only = true)
 #define ARRAY(member, flux_name, ...)                                                              \
     WB_ROW_NAMED(cell_layer, member, flux_name, WB_FIELD_ARRAY, .trainable = true, __VA_ARGS__)
+#define WITH(type, member, name_)                                                                  \
+    WB_ROW_NAMED(type, member, name_, WB_FIELD_WITH, .text_only = true)
+#define BIAS_H(...)                                                                                \
+    ARRAY(bias_h, "bias_h", .text_only = true, .with = offsetof(cell_layer, desc.with_bias_h)),    \
+        WITH(cell_layer, with_bias_h, "bias_h")
+#define STATE0(member, name_, ...)                                                                 \
+    ARRAY(member, name_, .with = offsetof(cell_layer, desc.with_state0), __VA_ARGS__)
 #define CELL_ROWS                                                                                  \
     PAIR(cell_layer, .given_by = offsetof(cell_layer, desc.wi)), ARRAY(wi, "Wi", .flux = "Wi"),    \
         ARRAY(wh, "Wh", .flux = "Wh")
@@ -251,16 +314,31 @@ static bool complete_sequence(wb_layer *layer) {
          .part = &(cell_class)},                                                                   \
         WITHOUT(sequence_layer)
 
-static const wb_field rnn_cell_rows[] = {ACTIVATION(cell_layer, .flux = "σ", .rank = 1), CELL_ROWS,
-                                         BIAS("bias")};
-static const wb_field lstm_cell_rows[] = {CELL_ROWS, BIAS("bias")};
-static const wb_field gru_cell_rows[] = {CELL_ROWS, BIAS("b")};
-static const wb_field gru_v3_cell_rows[] = {CELL_ROWS, BIAS("b"),
-                                            ARRAY(wh_candidate, "Wh_h̃", .flux = "Wh_h̃")};
-static const wb_field rnn_rows[] = {SEQUENCE_ROWS(wb_rnn_cell_class),
+static const wb_field rnn_cell_rows[] = {ACTIVATION(cell_layer, .flux = "σ", .rank = 1),
+                                         CELL_ROWS,
+                                         BIAS("bias"),
+                                         BIAS_H(),
+                                         STATE0(state0, "state0", .since = 5),
+                                         WITH(cell_layer, with_state0, "state0")};
+/* h and c are a tuple in Flux 0.12 to 0.14, and two fields before. */
+static const wb_field lstm_cell_rows[] = {
+    CELL_ROWS,
+    BIAS("bias"),
+    BIAS_H(),
+    STATE0(state0, "state0", .since = 4, .tuple = "state0", .item = 1),
+    STATE0(cell0, "cell0", .since = 5, .tuple = "state0", .item = 2),
+    WITH(cell_layer, with_state0, "state0")};
+static const wb_field gru_cell_rows[] = {CELL_ROWS, BIAS("b"), BIAS_H(),
+                                         STATE0(state0, "state0", .since = 4),
+                                         WITH(cell_layer, with_state0, "state0")};
+static const wb_field gru_v3_cell_rows[] = {
+    CELL_ROWS, BIAS("b"), ARRAY(wh_candidate, "Wh_h̃", .flux = "Wh_h̃"),
+    STATE0(state0, "state0", .since = 5), WITH(cell_layer, with_state0, "state0")};
+#define SEQUENCE_BIAS_H WITH(sequence_layer, with_bias_h, "bias_h")
+static const wb_field rnn_rows[] = {SEQUENCE_ROWS(wb_rnn_cell_class), SEQUENCE_BIAS_H,
                                     ACTIVATION(sequence_layer, .text_only = true)};
-static const wb_field lstm_rows[] = {SEQUENCE_ROWS(wb_lstm_cell_class)};
-static const wb_field gru_rows[] = {SEQUENCE_ROWS(wb_gru_cell_class)};
+static const wb_field lstm_rows[] = {SEQUENCE_ROWS(wb_lstm_cell_class), SEQUENCE_BIAS_H};
+static const wb_field gru_rows[] = {SEQUENCE_ROWS(wb_gru_cell_class), SEQUENCE_BIAS_H};
 static const wb_field gru_v3_rows[] = {SEQUENCE_ROWS(wb_gru_v3_cell_class)};
 
 #define CELL(variable, name_, rows)                                                                \

@@ -69,7 +69,8 @@ static bool is_there(const wb_layer *layer, size_t offset) {
 }
 
 bool wb_is_without(const wb_layer *layer, const wb_field *f) {
-    return f->without && *(const bool *)((const char *)layer + f->without);
+    return (f->without && *(const bool *)((const char *)layer + f->without)) ||
+           (f->with && !*(const bool *)((const char *)layer + f->with));
 }
 
 /* ---- defaults ---- */
@@ -178,9 +179,10 @@ static bool check_real(const wb_layer *layer, const wb_field *f) {
     return in_range(f, x) || fail_range(layer, f, f->name, got);
 }
 
-/* An array that was given and one that says so are too many. */
-static bool check_array(const wb_layer *layer, const wb_field *f) {
+/* An array that was given and one that says so are too many; what is given is there. */
+static bool check_array(wb_layer *layer, const wb_field *f) {
     const wb_layer_class *k = layer->class_;
+    if (f->with && *wb_field_array(layer, f)) *(bool *)((char *)layer + f->with) = true;
     if (!wb_is_without(layer, f) || !*wb_field_array(layer, f)) return true;
     for (int i = 0; i < k->field_count; i++)
         if (k->fields[i].offset == f->without)
@@ -224,7 +226,7 @@ static bool complete(wb_layer *layer) {
 
 wb_layer *wb_layer_complete(wb_layer *layer) {
     if (!layer || !wb_check_layer("wb_layer_complete", layer)) return NULL;
-    if (!wb_scope_begin()) {
+    if (!wb_layer_own_children(layer) || !wb_scope_begin()) {
         wb_free(layer);
         return NULL;
     }
@@ -338,6 +340,7 @@ static void put_value(writer *w, const wb_layer *layer, const wb_field *f) {
         put(w, "%s", number);
         return;
     case WB_FIELD_BOOL:
+    case WB_FIELD_WITH:
         put(w, "true");
         return;
     case WB_FIELD_WITHOUT:
@@ -387,6 +390,7 @@ static bool is_usual(const wb_layer *layer, const wb_field *f) {
         return *(const double *)at == f->usual || *(const double *)at == (double)(float)f->usual;
     case WB_FIELD_BOOL:
     case WB_FIELD_WITHOUT:
+    case WB_FIELD_WITH:
         return !*(const bool *)at;
     case WB_FIELD_EACH:
         return is_usual_each(layer, f, at);

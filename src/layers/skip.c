@@ -21,7 +21,8 @@ static int forward(wb_layer *layer, int count, wb_array *const *inputs, wb_array
 }
 
 static const wb_field fields[] = {
-    WB_SETTING(wb_skip_layer, layers, WB_FIELD_CHILD, .trainable = true, .positional = true),
+    WB_SETTING(wb_skip_layer, layers, WB_FIELD_CHILD, .trainable = true, .positional = true,
+               .counted = true),
     WB_SETTING(wb_skip_layer, connection, WB_FIELD_CONNECTION),
 };
 
@@ -39,13 +40,8 @@ const wb_layer_class wb_skip_class = {.name = "SkipConnection",
                                       .complete = complete};
 
 wb_layer *wb_skip(wb_layer *layers, wb_connection *connection) {
-    if (!layers) return wb_failed() ? NULL : wb_fail_argument_null("wb_skip", "the layer");
-    if (!wb_check_layer("wb_skip", layers) || !wb_layer_is_free("wb_skip", 1, layers)) return NULL;
-    wb_skip_layer *s = (wb_skip_layer *)(void *)wb_layer_new(&wb_skip_class);
-    if (!s) {
-        wb_free(layers);
-        return NULL;
-    }
-    s->layers = layers, s->connection = connection;
-    return wb_layer_complete(&s->layer);
+    const wb_contents contents = {.count = 1, .layers = &layers};
+    wb_layer *s = wb_wrapper_new("wb_skip", &wb_skip_class, &contents);
+    if (s) ((wb_skip_layer *)(void *)s)->connection = connection;
+    return wb_layer_complete(s);
 }

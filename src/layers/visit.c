@@ -129,8 +129,9 @@ static bool find_in_field(wb_layer *layer, const wb_field *field, const char *re
     switch (field->kind) {
     case WB_FIELD_ARRAY:
     case WB_FIELD_STATE:
+    case WB_FIELD_HIDDEN:
         out->slot = wb_field_array(layer, field);
-        out->is_state = field->kind == WB_FIELD_STATE;
+        out->is_state = field->kind != WB_FIELD_ARRAY;
         return *rest == 0;
     case WB_FIELD_CHILD: {
         wb_layer *child = *wb_field_child(layer, field);

@@ -105,7 +105,11 @@ static bool map_field(mapping *m, const wb_path *outer, wb_layer *layer, wb_laye
     }
     case WB_FIELD_CHILD: {
         wb_layer *old = *wb_field_child(layer, field), **child = wb_field_child(copy, field);
-        if (!field->fixed || !old) return map_child(m, &path, old, child);
+        if (!field->fixed || !old) {
+            if (!map_child(m, &path, old, child)) return false;
+            if (*child && field->counted) (*child)->owned_++;
+            return true;
+        }
         *child = wb_retain(old);
         return true;
     }
@@ -130,7 +134,7 @@ static wb_layer *copy_values(const wb_layer *layer) {
             *wb_field_list(copy, field) = (wb_layer_list){NULL, 0};
         else if (field->kind == WB_FIELD_CHILD)
             *wb_field_child(copy, field) = NULL;
-        else if (wb_field_is_array(field))
+        else if (wb_field_is_array(field) || field->kind == WB_FIELD_HIDDEN)
             *wb_field_array(copy, field) = NULL;
     }
     return copy;
@@ -267,7 +271,7 @@ static bool let_go(wb_visitor *visitor, wb_layer *layer) {
     layer->spare_ = NULL;
     if (spare) spare->free(spare);
     layer->owner_ = 0;
-    return true;
+    return wb_layer_forget(layer);
 }
 
 wb_status wb_layer_hand_over(void *object) {

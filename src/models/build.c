@@ -73,16 +73,8 @@ static void *fail_unknown(const wb_part *p, const wb_record *r) {
 
 /* ---- fields ---- */
 
-static const wb_record *child_named(const wb_record *r, const char *name) {
-    for (int64_t i = 0; r && i < r->count; i++) {
-        const char *own = wb_flux_field(r, i);
-        if (own && strcmp(own, name) == 0) return r->children[i];
-    }
-    return NULL;
-}
-
 const wb_record *wb_part_field(const wb_part *p, const char *name) {
-    return wb_flux_look(child_named(p->record, name));
+    return p->record ? wb_flux_look(wb_flux_child(p->record, name)) : NULL;
 }
 
 static bool has_made(const wb_building *b, const wb_record *r) {
@@ -236,7 +228,7 @@ static const wb_record *child_at(const wb_record *children, const char *key, int
     char number[24];
     (void)snprintf(number, sizeof number, "%lld", (long long)i + 1);
     if (!key && children && !children->names) return wb_record_at(children, i);
-    return child_named(children, key ? key : number);
+    return children ? wb_flux_child(children, key ? key : number) : NULL;
 }
 
 static bool add_entry(entries *e, const wb_part *p, const wb_path *list, const wb_record *children,
@@ -318,11 +310,12 @@ static bool is_absent(const wb_part *p, const wb_field *f) {
     return f->part && r->kind == WB_RECORD_STRUCT && wb_flux_class(r) != f->part;
 }
 
-/* What has a WITHOUT is there unless that is written, or, in a struct, as the struct has it. False
- * with the error recorded where text and file differ. */
+/* What has a WITHOUT is there unless that is written, what has a WITH if that is, or, in a struct,
+ * as the struct has it. False with the error recorded where text and file differ. */
 static bool is_wanted(const wb_part *p, wb_layer *layer, const wb_field *f, bool *wanted) {
     const bool absent = is_absent(p, f);
     if (f->without && !p->term && absent) *(bool *)((char *)layer + f->without) = true;
+    if (f->with && !p->term && !absent) *(bool *)((char *)layer + f->with) = true;
     *wanted = !wb_is_without(layer, f);
     if (*wanted || absent || !p->term) return true;
     (void)wb_part_fail(p, WB_ERROR_FORMAT, "it is written without %s, and the file has one",
@@ -367,7 +360,8 @@ static bool read_child(const wb_part *p, wb_layer *layer, const wb_field *f, con
 
 /* What text may name: neither what stands in Flux's structs alone nor parts, which it never has. */
 static bool is_in_text(const wb_field *f) {
-    return f->name && !f->part && f->kind != WB_FIELD_MODE && f->kind != WB_FIELD_OTHER;
+    return f->name && !f->part && f->kind != WB_FIELD_MODE && f->kind != WB_FIELD_OTHER &&
+           f->kind != WB_FIELD_HIDDEN;
 }
 
 static bool is_key(const wb_layer_class *k, const char *key) {
@@ -404,7 +398,7 @@ static bool check_terms(const wb_part *p, const wb_layer_class *k, int64_t posit
 
 /* First what says which arrays there are, then these, and what counts dimensions last. */
 static int stage_of(const wb_field *f) {
-    if (f->kind == WB_FIELD_WITHOUT) return 0;
+    if (f->kind == WB_FIELD_WITHOUT || f->kind == WB_FIELD_WITH) return 0;
     if (!wb_field_is_setting(f)) return 1;
     return f->kind == WB_FIELD_EACH || f->kind == WB_FIELD_PADDING ? 3 : 2;
 }
@@ -415,7 +409,7 @@ static bool read_field(const wb_part *p, wb_layer *layer, const wb_field *f) {
     const int count = wb_settings_in_text(layer->class_, list, &positional);
     if (f->kind == WB_FIELD_LIST) return read_list(p, layer, f, positional);
     if (wb_field_is_array(f)) return read_array(p, layer, f);
-    if (f->kind == WB_FIELD_WITHOUT && !p->term) return true;
+    if ((f->kind == WB_FIELD_WITHOUT || f->kind == WB_FIELD_WITH) && !p->term) return true;
     const wb_term *term = p->term && f->name ? wb_term_keyed(p->term, f->name) : NULL;
     for (int i = 0; p->term && i < count; i++)
         if (list[i] == f && i < positional) term = positional_term(p, list, i, &(int64_t){0});

@@ -81,6 +81,25 @@ const char *wb_flux_field(const wb_record *r, int64_t i) {
     return wb_record_name(r, i);
 }
 
+static const wb_record *child_named(const wb_record *r, const char *name) {
+    for (int64_t i = 0; i < r->count; i++) {
+        const char *own = wb_flux_field(r, i);
+        if (own && strcmp(own, name) == 0) return r->children[i];
+    }
+    return NULL;
+}
+
+const wb_record *wb_flux_child(const wb_record *r, const char *name) {
+    const wb_layer_class *k = r->names ? NULL : wb_flux_class(r);
+    for (int i = 0; k && i < k->field_count; i++) {
+        const wb_field *f = &k->fields[i];
+        if (!f->tuple || strcmp(f->name, name) != 0) continue;
+        const wb_record *tuple = wb_flux_look(child_named(r, f->tuple));
+        if (tuple && tuple->kind == WB_RECORD_LIST) return wb_record_at(tuple, f->item - 1);
+    }
+    return child_named(r, name);
+}
+
 bool wb_flux_is_newest(const wb_layer_class *k, const wb_record *r) {
     return r->names || !field_at(k, INT64_MAX, r->count);
 }

@@ -25,6 +25,10 @@ const char *wb_flux_name(const wb_field *field);
 /* The name of a record's child: its own, or that of the struct's field; NULL: it has none. */
 const char *wb_flux_field(const wb_record *r, int64_t i);
 
+/* The child of that name, as Weber's row calls it; an item of a tuple, where the struct's version
+ * has several arrays as one. NULL: there is none. */
+const wb_record *wb_flux_child(const wb_record *r, const char *name);
+
 /* True if it has all the fields that the newest version's struct has. */
 bool wb_flux_is_newest(const wb_layer_class *layer_class, const wb_record *r);
 

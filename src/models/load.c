@@ -47,10 +47,8 @@ static const wb_record *child_at(const wb_record *r, const wb_path *path) {
     char number[24];
     (void)snprintf(number, sizeof number, "%lld", (long long)path->index);
     const char *wanted = path->name ? path->name : number;
-    for (int64_t i = 0; i < r->count; i++) {
-        const char *name = wb_flux_field(r, i);
-        if (name && strcmp(name, wanted) == 0) return r->children[i];
-    }
+    const wb_record *named = wb_flux_child(r, wanted);
+    if (named) return named;
     const bool is_unknown = r->kind == WB_RECORD_STRUCT && !wb_flux_class(r);
     const bool by_index = is_unknown || (!r->names && !path->name);
     return by_index ? wb_record_at(r, path->index - 1) : NULL;

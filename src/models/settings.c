@@ -67,6 +67,7 @@ wb_record *wb_setting_record(wb_arena *arena, const wb_layer *layer, const wb_fi
     case WB_FIELD_REAL:
         return real(arena, *(const double *)at);
     case WB_FIELD_BOOL:
+    case WB_FIELD_WITH:
         return boolean(arena, *(const bool *)at);
     case WB_FIELD_WITHOUT:
         return boolean(arena, !*(const bool *)at);
@@ -264,6 +265,7 @@ bool wb_setting_read(const wb_part *part, wb_layer *layer, const wb_field *f, co
         return read_real(&s, at);
     case WB_FIELD_BOOL:
     case WB_FIELD_WITHOUT:
+    case WB_FIELD_WITH:
         return read_bool(&s, f->kind == WB_FIELD_WITHOUT, at);
     case WB_FIELD_ACTIVATION:
         return wb_part_activation(part, s.term, s.record, at);

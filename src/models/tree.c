@@ -84,10 +84,12 @@ const wb_field *wb_class_field(const wb_layer_class *k, const char *name) {
     return NULL;
 }
 
-/* True if the tree has a place for the field; settings have one beside the arrays themselves. */
-static bool is_in_tree(const wb_tree_maker *b, const wb_field *field) {
+/* True if the tree has a place for the field; settings have one beside the arrays themselves. What
+ * is there only with a setting has none without. */
+static bool is_in_tree(const wb_tree_maker *b, const wb_layer *layer, const wb_field *field) {
     if (wb_field_is_setting(field)) return !b->leaf && !field->text_only;
-    return field->kind != WB_FIELD_VALUE;
+    if (field->with && wb_is_without(layer, field)) return false;
+    return field->kind != WB_FIELD_VALUE && field->kind != WB_FIELD_HIDDEN;
 }
 
 /* Fields in the order of Flux's struct; () for what has none, as functions. A list without a name
@@ -95,14 +97,14 @@ static bool is_in_tree(const wb_tree_maker *b, const wb_field *field) {
 static wb_record *record_of_fields(wb_tree_maker *b, wb_layer *layer) {
     const wb_layer_class *k = layer->class_;
     int64_t count = 0;
-    for (int i = 0; i < k->field_count; i++) count += is_in_tree(b, &k->fields[i]);
+    for (int i = 0; i < k->field_count; i++) count += is_in_tree(b, layer, &k->fields[i]);
     if (count == 1 && k->fields[0].kind == WB_FIELD_LIST && !k->fields[0].name)
         return record_of_list(b, wb_field_list(layer, &k->fields[0]));
     wb_record *r = wb_record_new(&b->arena, count ? WB_RECORD_MAP : WB_RECORD_LIST);
     if (!r || !wb_record_room(&b->arena, r, count, count > 0)) return NULL;
     for (int i = 0, at = 0; i < k->field_count; i++) {
         const wb_field *f = &k->fields[i];
-        if (!is_in_tree(b, f)) continue;
+        if (!is_in_tree(b, layer, f)) continue;
         r->names[at] = wb_field_is_setting(f) ? wb_flux_name(f) : f->name;
         r->children[at] = wb_field_is_setting(f) ? wb_setting_record(&b->arena, layer, f)
                                                  : record_of_field(b, layer, f);

@@ -16,7 +16,7 @@ static void print_default(FILE *file, const wb_field *f) {
         (void)fputs(f->spread ? "size..." : "(size...)", file);
     else if (f->kind == WB_FIELD_WITHOUT)
         (void)fprintf(file, "%s=true", f->name);
-    else if (f->kind == WB_FIELD_BOOL)
+    else if (f->kind == WB_FIELD_BOOL || f->kind == WB_FIELD_WITH)
         (void)fprintf(file, "%s=false", f->name);
     else if (f->kind == WB_FIELD_DIMS)
         (void)fprintf(file, "%s=:", f->name);

@@ -267,6 +267,23 @@ else:
 print("torch", torch.__version__)
 """
 
+# Recurrent layers likewise: two of them, each in both directions, of (N, T, features).
+TORCH_RECURRENT = """
+import sys, numpy, torch
+from safetensors.torch import load_file, save_file
+folder, kind, is_back = sys.argv[1], sys.argv[2], len(sys.argv) > 3
+torch.manual_seed(2)
+model = getattr(torch.nn, kind)(3, 4, num_layers=2, bidirectional=True, batch_first=True)
+if is_back:
+    model.load_state_dict(load_file(folder + "/back.safetensors"))
+    x = torch.from_numpy(numpy.load(folder + "/x.npy"))
+    assert numpy.abs(model(x)[0].detach().numpy() - numpy.load(folder + "/y.npy")).max() < 1e-6, "other results"
+else:
+    x = torch.randn(2, 5, 3)
+    save_file(model.state_dict(), folder + "/torch.safetensors")
+    numpy.save(folder + "/x.npy", x.numpy()), numpy.save(folder + "/y.npy", model(x)[0].detach().numpy())
+"""
+
 TABLE = """
 0.weight -> layers.1.weight flip        # Conv2d into Conv
 0.bias   -> layers.1.bias
@@ -280,10 +297,16 @@ TABLE = """
 7.bias   -> layers.6.bias
 """
 COUNTS = "*.num_batches_tracked ->\n"
+RECURRENT_TABLE = "".join(f"""
+weight_ih_l*{suffix} -> layers.*+1.{direction}.cell.Wi transpose
+weight_hh_l*{suffix} -> layers.*+1.{direction}.cell.Wh transpose
+bias_ih_l*{suffix} -> layers.*+1.{direction}.cell.BIAS
+bias_hh_l*{suffix} -> layers.*+1.{direction}.cell.bias_h
+""" for suffix, direction in (("_reverse", "backward"), ("", "forward")))
 
 
-def run_torch(*arguments):
-    return subprocess.run([sys.executable, "-c", TORCH, *map(str, arguments)], capture_output=True, text=True)
+def run_torch(script, *arguments):
+    return subprocess.run([sys.executable, "-c", script, *map(str, arguments)], capture_output=True, text=True)
 
 
 def convert(source, target, table):
@@ -335,29 +358,64 @@ def demand_results(folder, model, wanted):
     demand(y and np.abs(numpy_of(y) - np.load(folder / wanted)).max() < 1e-5, "torch's results and Weber's differ:", wanted)
 
 
+def load_renamed(folder, model, table):
+    path = str(folder / "torch.safetensors").encode()
+    load = declare("wb_load_make", ctypes.c_int, Load)
+    demand(model and load(Load(path=path, model=model, rename=table.encode())) == 0, "loading", path)
+
+
+def bring_back(folder, table):
+    """The table with its sides exchanged; what stands behind a star's number is taken off there."""
+    rows = [row.split("#")[0].replace("->", "").split() for row in table.strip().splitlines() if row.strip()]
+    back = (f"model.{to.replace('*+1', '*')} -> {name.replace('*', '*-1')} {' '.join(turn)}" for name, to, *turn in rows)
+    convert(folder / "ours.safetensors", folder / "back.safetensors", "\n".join(back))
+
+
 def check_torch(folder):
     """A state_dict into a model by a rename table, the same results; and back."""
-    result = run_torch(folder)
+    result = run_torch(TORCH, folder)
     if result.returncode == 77:
         skip(last_line(result), "(Debian: python3-torch)")
     demand(result.returncode == 0, "torch:", result.stderr)
     print(result.stdout.strip())
     model = network()
-    load = declare("wb_load_make", ctypes.c_int, Load)
-    path = str(folder / "torch.safetensors").encode()
-    demand(model and load(Load(path=path, model=model, rename=(TABLE + COUNTS).encode())) == 0, "loading", path)
+    load_renamed(folder, model, TABLE + COUNTS)
     demand_results(folder, model, "y.npy")
     save(folder / "ours.safetensors", {"model": model})
     demand(declare("wb_train_mode", ctypes.c_int, pointer)(model) == 0, "wb_train_mode")
     demand_results(folder, model, "trained.npy")
     wb.wb_free(model)
-    rows = [row.split("#")[0].replace("->", "").split() for row in TABLE.strip().splitlines()]
-    convert(folder / "ours.safetensors", folder / "back.safetensors", "\n".join(f"model.{to} -> {name} {' '.join(turn)}" for name, to, *turn in rows))
-    result = run_torch(folder, "back")
+    bring_back(folder, TABLE)
+    result = run_torch(TORCH, folder, "back")
     demand(result.returncode == 0, "what came back to torch:", last_line(result))
 
 
-CHECKS = {"numpy": (check_npy, check_npz, check_safetensors, check_bfloat16, check_ties), "torch": (check_torch,)}
+class Recurrent(ctypes.Structure):
+    _fields_ = [("start", CHAR), ("input", number), ("output", number), ("activation", pointer), ("no_bias", FLAG), ("return_state", FLAG),
+                ("init", pointer * 2), ("dtype", ctypes.c_int), ("arrays", pointer * 4), ("with_bias_h", FLAG), REST]
+
+
+def check_torch_recurrent(folder):
+    """The state_dict of nn.RNN, nn.LSTM and nn.GRU into Weber's layers, and back."""
+    chain = declare("wb_chain_make", pointer, number, ctypes.POINTER(pointer))
+    both = declare("wb_bidirectional", pointer, pointer, pointer)
+    for kind in "RNN", "LSTM", "GRU":
+        result = run_torch(TORCH_RECURRENT, folder, kind)
+        demand(result.returncode == 0, "torch:", kind, result.stderr)
+        make = declare(f"wb_{kind.lower()}_make", pointer, Recurrent)
+        layers = [both(*[make(Recurrent(input=size, output=4, with_bias_h=True)) for _ in range(2)]) for size in (3, 8)]
+        model = chain(2, (pointer * 2)(*layers))
+        table = RECURRENT_TABLE.replace("BIAS", "b" if kind == "GRU" else "bias")
+        load_renamed(folder, model, table)
+        demand_results(folder, model, "y.npy")
+        save(folder / "ours.safetensors", {"model": model})
+        wb.wb_free(model)
+        bring_back(folder, table)
+        result = run_torch(TORCH_RECURRENT, folder, kind, "back")
+        demand(result.returncode == 0, "what came back to torch:", kind, last_line(result))
+
+
+CHECKS = {"numpy": (check_npy, check_npz, check_safetensors, check_bfloat16, check_ties), "torch": (check_torch, check_torch_recurrent)}
 with tempfile.TemporaryDirectory() as name:
     for check in CHECKS[sys.argv[1]]:
         wb.wb_scope_open()

@@ -114,12 +114,24 @@ static void gradients(void **state) {
     wb_free(model);
 }
 
-static void a_layer_of_a_chain_is_not_taken_over(void **state) {
+static void a_layer_has_one_container(void **state) {
     (void)state;
     wb_layer *layer = wb_dense(2, 2), *chain = wb_chain(layer);
     assert_null(wb_skip(layer, wb_connect_add));
-    assert_error(WB_ERROR_ARGUMENT, "wb_skip: layer 1, Dense(2 => 2), belongs to another");
+    assert_error(WB_ERROR_ARGUMENT, "SkipConnection: layer 1, Dense(2 => 2), belongs to another");
     wb_free(chain);
+    layer = wb_dense(2, 2);
+    wb_layer *skip = wb_skip(layer, wb_connect_add);
+    assert_null(wb_skip(layer, wb_connect_mul));
+    assert_error(WB_ERROR_ARGUMENT, "SkipConnection: layer 1, Dense(2 => 2), belongs to another");
+    assert_null(wb_chain(layer));
+    assert_error(WB_ERROR_ARGUMENT, "wb_chain: layer 1, Dense(2 => 2), belongs to another");
+    wb_free(layer);
+    assert_error(WB_ERROR_ARGUMENT, "wb_free: Dense(2 => 2) belongs to a container");
+    wb_layer *shared = wb_skip(wb_retain(layer), wb_connect_add), *copy = wb_clone(shared);
+    wb_free(wb_get_layer(copy, "layers"));
+    assert_error(WB_ERROR_ARGUMENT, "wb_free: Dense(2 => 2) belongs to a container");
+    wb_free(skip), wb_free(shared), wb_free(copy);
 }
 
 static void channels_are_the_last_dimension_but_one(void **state) {
@@ -151,7 +163,7 @@ int main(void) {
         TEST(a_way_around_a_layer),
         TEST(they_are_printed_as_in_flux),
         TEST(gradients),
-        TEST(a_layer_of_a_chain_is_not_taken_over),
+        TEST(a_layer_has_one_container),
         TEST(channels_are_the_last_dimension_but_one),
     };
     ADD_TESTS(&tests, single);

@@ -37,6 +37,7 @@ static inline void sample_setting(test_random *r, wb_layer *layer, const wb_fiel
         return;
     case WB_FIELD_BOOL:
     case WB_FIELD_WITHOUT:
+    case WB_FIELD_WITH:
         *(bool *)at = is_usual;
         return;
     case WB_FIELD_ACTIVATION:

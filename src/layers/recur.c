@@ -1,0 +1,139 @@
+/* Recur: a cell that keeps its states from call to call. */
+#include <weber/scan.h>
+
+#include "array/state.h"
+#include "layers/layer.h"
+
+enum { MOST_STATES = 2 };
+
+typedef struct wb_recur_layer {
+    wb_layer layer;
+    wb_layer *cell;
+    wb_array *hidden[MOST_STATES]; /* NULL: a sequence begins */
+} wb_recur_layer;
+
+static wb_recur_layer *recur_of(wb_layer *layer) { return (wb_recur_layer *)(void *)layer; }
+
+/* The cell's results are its next states, and how many they are. */
+static int check_states(int count) {
+    if (count <= MOST_STATES) return count;
+    (void)wb_fail(WB_ERROR_ARGUMENT, "a cell gives at most %d states, this one %d", MOST_STATES,
+                  count);
+    return 0;
+}
+
+/* One step of the cell; states, of which so many are there, become the next ones. Their number. */
+static int step(wb_layer *cell, wb_array *x, int count, wb_array **states) {
+    wb_array *inputs[1 + MOST_STATES] = {x}, *results[WB_MOST_ARRAYS];
+    for (int s = 0; s < count; s++) inputs[1 + s] = states[s];
+    const int given = check_states(wb_apply_many(cell, 1 + count, inputs, WB_MOST_ARRAYS, results));
+    for (int s = 0; s < given; s++) states[s] = results[s];
+    return given;
+}
+
+typedef struct loop {
+    wb_layer *cell;
+    int states;
+} loop;
+
+static void scan_step(void *context, wb_array **carries, wb_array *const *inputs,
+                      wb_array **outputs) {
+    const loop *l = context;
+    if (!step(l->cell, inputs[0], l->states, carries)) carries[0] = NULL;
+    outputs[0] = carries[0];
+}
+
+/* The steps of x (in, N, time) from `begin` on. */
+static wb_array *run_steps(wb_layer *cell, wb_array *x, int64_t begin, int states,
+                           wb_array **carries) {
+    loop l = {cell, states};
+    wb_array *rest = wb_slice(x, 2, begin, x->sizes[2], 1), *y[1];
+    const wb_status status = wb_scan(scan_step, &l, states, carries, 1, &rest, 1, y);
+    return status == WB_OK ? y[0] : NULL;
+}
+
+/* Without states the first step is made by itself: the cell knows how a sequence begins. */
+static wb_array *run_sequence(wb_layer *cell, wb_array *x, int *count, wb_array **states) {
+    if (x->sizes[2] == 0)
+        return wb_fail_null(WB_ERROR_SHAPE, "input %s has no steps", wb_text_of(x));
+    if (*count) return run_steps(cell, x, 0, *count, states);
+    *count = step(cell, wb_squeeze(wb_slice(x, 2, 0, 1, 1), 2), 0, states);
+    if (!*count) return NULL;
+    wb_array *first = wb_reshape(states[0], states[0]->sizes[0], x->sizes[1], 1);
+    if (x->sizes[2] == 1) return first;
+    wb_array *rest = run_steps(cell, x, 1, *count, states);
+    return rest ? wb_concat(2, first, rest) : NULL;
+}
+
+/* How many states there are, those of this batch, beside x. -1 with the error recorded. */
+static int take_hidden(const wb_recur_layer *r, const wb_array *x, wb_array **states) {
+    int count = 0;
+    for (; count < MOST_STATES && r->hidden[count]; count++) {
+        wb_array *h = r->hidden[count];
+        const bool fits = x->ndim == 1 ? h->ndim == 1 : h->ndim == 2 && h->sizes[1] == x->sizes[1];
+        if (!fits) {
+            (void)wb_fail(WB_ERROR_SHAPE,
+                          "the hidden state %s is another batch's, got input %s: wb_reset begins a "
+                          "new sequence",
+                          wb_text_of(h), wb_text_of(x));
+            return -1;
+        }
+        const wb_device *device = wb_device_of(x);
+        if (device && wb_device_of(h) != device) h = wb_to(device, h, .eltype = WB_ELTYPE_PRESERVE);
+        if (!(states[count] = h)) return -1;
+    }
+    return count;
+}
+
+static wb_array *forward(wb_layer *layer, wb_array *x) {
+    wb_recur_layer *r = recur_of(layer);
+    wb_array *states[MOST_STATES] = {NULL};
+    if (x->ndim < 1 || x->ndim > 3)
+        return wb_fail_null(WB_ERROR_SHAPE,
+                            "input must be features, then, if any, batch and time, got %s",
+                            wb_text_of(x));
+    int count = take_hidden(r, x, states);
+    if (count < 0) return NULL;
+    wb_array *y;
+    if (x->ndim == 3)
+        y = run_sequence(r->cell, x, &count, states);
+    else
+        y = (count = step(r->cell, x, count, states)) > 0 ? states[0] : NULL;
+    for (int s = 0; y && s < count; s++)
+        if (wb_state_write(&r->hidden[s], states[s]) != WB_OK) return NULL;
+    return y;
+}
+
+#define HIDDEN(name_, i)                                                                           \
+    {                                                                                              \
+        .name = name_, .offset = offsetof(wb_recur_layer, hidden) + (i) * sizeof(wb_array *),      \
+        .kind = WB_FIELD_HIDDEN, .text_only = true                                                 \
+    }
+
+/* Flux 0.11 had init, too, the arrays that its cell has. */
+static const wb_field fields[] = {
+    WB_SETTING(wb_recur_layer, cell, WB_FIELD_CHILD, .trainable = true, .positional = true,
+               .counted = true),
+    {.name = "init", .kind = WB_FIELD_OTHER, .since = 3},
+    {.name = "state", .kind = WB_FIELD_OTHER},
+    HIDDEN("hidden", 0),
+    HIDDEN("hidden2", 1),
+};
+
+static bool complete(wb_layer *layer) {
+    if (recur_of(layer)->cell) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT, "Recur: the cell is NULL");
+    return false;
+}
+
+const wb_layer_class wb_recur_class = {.name = "Recur",
+                                       .size_bytes = sizeof(wb_recur_layer),
+                                       .fields = fields,
+                                       .field_count = sizeof fields / sizeof *fields,
+                                       .forward = forward,
+                                       .complete = complete};
+
+wb_layer *wb_recur(wb_layer *cell) {
+    const wb_contents contents = {.count = 1, .layers = &cell};
+    return wb_layer_complete(wb_wrapper_new("wb_recur", &wb_recur_class, &contents));
+}

@@ -1,0 +1,296 @@
+/* src/layers/recur.c: states from call to call, wb_reset, Flux's structs until 0.14 */
+#include <weber/gradient.h>
+#include <weber/losses.h>
+#include <weber/optimise.h>
+#include <weber/state.h>
+
+#include "models/flux_structs.h"
+#include "support/support.h"
+
+typedef wb_layer *maker(wb_recurrent_desc desc);
+
+static const struct kind {
+    const char *name;
+    maker *cell, *layer;
+    int states;
+} kinds[] = {
+    {"RNN", wb_rnn_cell_make, wb_rnn_make, 1},
+    {"LSTM", wb_lstm_cell_make, wb_lstm_make, 2},
+    {"GRU", wb_gru_cell_make, wb_gru_make, 1},
+    {"GRUv3", wb_gru_v3_cell_make, wb_gru_v3_make, 1},
+};
+
+static bool are_near(wb_array *a, wb_array *b) { return wb_approx(a, b, 1e-5, 1e-6, NULL, 0); }
+
+static wb_array *step_of(wb_array *x, int64_t t) {
+    return wb_squeeze(wb_slice(x, 2, t, t + 1, 1), 2);
+}
+
+/* x (in, N, time): step by step, all at once, in two pieces, and by the layer of Flux 0.16 over the
+ * same arrays, which has time second. */
+static void steps_are_a_sequence(void **state) {
+    const struct kind *k = *state;
+    wb_layer *cell = k->cell((wb_recurrent_desc){.in = 3, .out = 4});
+    const bool is_gru = strncmp(k->name, "GRU", 3) == 0;
+    wb_recurrent_desc arrays = {.wi = wb_get(cell, "Wi"),
+                                .wh = wb_get(cell, "Wh"),
+                                .bias = wb_get(cell, is_gru ? "b" : "bias")};
+    if (strcmp(k->name, "GRUv3") == 0) arrays.wh_candidate = wb_get(cell, "Wh_h̃");
+    wb_layer *layer = k->layer(arrays), *recur = wb_recur(cell);
+    wb_array *x = wb_normal(WB_F32, 3, 2, 5), *y[5];
+    wb_array *wanted = wb_permute(wb_apply(layer, wb_permute(x, 0, 2, 1)), 0, 2, 1);
+    for (int t = 0; t < 5; t++) y[t] = wb_apply(recur, step_of(x, t));
+    assert_true(are_near(wb_stack_make(2, 5, y), wanted));
+    assert_true(are_near(wb_get(recur, "hidden"), y[4]));
+    assert_int_equal(wb_reset(recur), WB_OK);
+    assert_true(are_near(wb_apply(recur, x), wanted)); /* H7: the same again */
+    assert_int_equal(wb_reset(recur), WB_OK);
+    y[0] = wb_apply(recur, wb_slice(x, 2, 0, 2, 1));
+    y[1] = wb_apply(recur, wb_slice(x, 2, 2, 5, 1));
+    assert_true(are_near(wb_concat(2, y[0], y[1]), wanted));
+    wb_free(layer), wb_free(recur);
+}
+
+static void reset_begins_with_the_trained_state(void **state) { /* H7 */
+    (void)state;
+    wb_layer *recur = wb_recur(wb_lstm_cell(3, 2, .state0 = wb_vector(1, -1), .with_state0 = true,
+                                            .cell0 = wb_reshape(wb_vector(2, 3), 2, 1)));
+    wb_layer *plain = wb_lstm_cell(.wi = wb_get(recur, "cell.Wi"), .wh = wb_get(recur, "cell.Wh"));
+    wb_array *x = wb_normal(WB_F32, 3), *h[2];
+    wb_array *xs[] = {x, wb_vector(1, -1), wb_vector(2, 3)};
+    assert_int_equal(wb_apply_many(plain, 3, xs, 2, h), 2);
+    wb_array *first = wb_apply(recur, x), *second = wb_apply(recur, x);
+    assert_true(are_near(first, h[0]));
+    assert_false(are_near(second, first));
+    assert_int_equal(wb_reset(recur), WB_OK);
+    assert_same_bits(wb_apply(recur, x), first, "the first output again");
+    assert_same_bits(wb_apply(recur, x), second, "the second output again");
+    assert_int_equal(wb_parameter_count(recur), 4 * 2 * 3 + 4 * 2 * 2 + 8 + 4);
+    wb_free(plain), wb_free(recur);
+}
+
+/* ---- training ---- */
+
+/* A new sequence each time, so that it is a function of its inputs. */
+static wb_array *of_sequence(void *model, int count, wb_array *const *inputs) {
+    (void)count;
+    if (wb_reset(model) != WB_OK) return NULL;
+    wb_array *first = wb_apply(model, step_of(inputs[0], 0));
+    return wb_add(wb_apply(model, step_of(inputs[0], 1)), wb_square(first));
+}
+
+static wb_array *of_whole(void *model, int count, wb_array *const *inputs) {
+    (void)count;
+    return wb_reset(model) == WB_OK ? wb_apply(model, inputs[0]) : NULL;
+}
+
+static void gradients_go_through_the_calls(void **state) {
+    const struct kind *k = *state;
+    wb_layer *model = wb_recur(
+        k->cell((wb_recurrent_desc){.in = 2, .out = 2, .with_state0 = true, .dtype = WB_F64}));
+    wb_array *x = wb_normal(WB_F64, 2, 2, 3);
+    for (int order = 1; order <= 2; order++) {
+        if (wb_gradient_check(of_sequence, model, 1, &x, order, 2e-6) != WB_OK)
+            fail_msg("order %d, steps: %s", order, wb_error_message());
+        if (wb_gradient_check(of_whole, model, 1, &x, order, 2e-6) != WB_OK)
+            fail_msg("order %d, all: %s", order, wb_error_message());
+    }
+    wb_free(model);
+}
+
+/* A loss that goes on from the step before: its gradient stops there, its numbers do not. */
+static wb_array *loss_of(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)batch;
+    return wb_sum(wb_apply(model, user));
+}
+
+static void steps_of_a_training_are_truncated(void **state) {
+    (void)state;
+    wb_array *wi = wb_full(WB_F64, 1, 1, 1), *wh = wb_full(WB_F64, 2, 1, 1);
+    wb_layer *model =
+        wb_recur(wb_rnn_cell(.wi = wi, .wh = wh, .activation = wb_identity, .no_bias = true));
+    wb_optimiser *descent = wb_setup(wb_descent(.eta = 1), model);
+    wb_array *x = wb_full(WB_F64, 1, 1);
+    assert_value(wb_train_step(loss_of, model, NULL, x, descent), 1, 0); /* h = 1, wi' = 0 */
+    assert_value(wb_get(model, "cell.Wi"), 0, 0);
+    assert_value(wb_train_step(loss_of, model, NULL, x, descent), 2, 0); /* h = 2, wh' = 2 - 1 */
+    assert_value(wb_get(model, "cell.Wh"), 1, 0);
+    assert_value(wb_get(model, "cell.Wi"), -1, 0);
+    assert_value(wb_get(model, "hidden"), 2, 0);
+    wb_free(descent), wb_free(model);
+}
+
+static wb_array *failing(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)batch;
+    (void)wb_reset(model);
+    (void)wb_apply(model, user);
+    return wb_add(user, NULL);
+}
+
+static void a_loss_that_fails_leaves_the_states(void **state) {
+    (void)state;
+    wb_layer *model = wb_recur(wb_gru_cell(2, 3));
+    wb_array *x = wb_normal(WB_F32, 2), *y = wb_apply(model, x);
+    wb_gradients *g;
+    assert_null(wb_withgradient(failing, model, NULL, x, &g));
+    wb_clear_error();
+    assert_same_bits(wb_get(model, "hidden"), y, "the hidden state");
+    wb_free(model);
+}
+
+/* ---- copies, files, mistakes ---- */
+
+static void a_copy_begins_anew(void **state) {
+    (void)state;
+    wb_layer *model = wb_chain(wb_recur(wb_lstm_cell(2, 3)), wb_dense(3, 1));
+    wb_array *x = wb_normal(WB_F32, 2, 4), *first = wb_apply(model, x);
+    assert_false(are_near(wb_apply(model, x), first));
+    wb_layer *copy = wb_clone(model);
+    assert_same_bits(wb_apply(copy, x), first, "a copy's first output");
+    const char *const files[] = {"m.bson", "m.safetensors", "m.npz"};
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(wb_save(path_of(files[i]), model), WB_OK);
+        wb_layer *again = wb_load_model(path_of(files[i]), NULL);
+        assert_non_null(again);
+        assert_structure(again, "Chain(Recur(LSTMCell(2 => 3)), Dense(3 => 1))");
+        assert_same_bits(wb_apply(again, x), first, files[i]);
+        wb_free(again);
+    }
+    wb_free(model), wb_free(copy);
+}
+
+static void it_is_printed_as_flux_printed_it(void **state) {
+    (void)state;
+    char text[1000];
+    wb_layer *model = wb_chain(wb_recur(wb_lstm_cell(3, 5, .with_state0 = true)), wb_dense(5, 2));
+    assert_int_equal(wb_show_text(model, text, sizeof text), WB_OK);
+    assert_non_null(strstr(text, "Chain(\n"
+                                 "  Recur(\n"
+                                 "    LSTMCell(3 => 5, state0=true),      # 190 parameters\n"
+                                 "  ),\n"
+                                 "  Dense(5 => 2),"));
+    wb_free(model);
+}
+
+static void mistakes(void **state) {
+    (void)state;
+    wb_layer *model = wb_chain(wb_recur(wb_lstm_cell(2, 3)));
+    assert_non_null(wb_apply(model, wb_ones(WB_F32, 2, 4)));
+    assert_null(wb_apply(model, wb_ones(WB_F32, 2, 5)));
+    assert_error(WB_ERROR_SHAPE, "Recur, layer 1 of Chain: the hidden state (3, 4) is another "
+                                 "batch's, got input (2, 5): wb_reset begins a new sequence");
+    assert_null(wb_apply(model, wb_ones(WB_F32, 2)));
+    assert_error(WB_ERROR_SHAPE, "wb_reset begins");
+    assert_int_equal(wb_reset(model), WB_OK);
+    assert_null(wb_apply(model, wb_ones(WB_F32, 3)));
+    assert_error(WB_ERROR_SHAPE, "cell of Recur, layer 1 of Chain: input must have 1 or 2");
+    assert_null(wb_apply(model, wb_ones(WB_F32, 2, 4, 0)));
+    assert_error(WB_ERROR_SHAPE, "input (2, 4, 0) has no steps");
+    assert_null(wb_apply(model, wb_ones(WB_F32, 2, 4, 1, 1)));
+    assert_error(WB_ERROR_SHAPE, "input must be features, then, if any, batch and time");
+    assert_null(wb_recur(NULL));
+    assert_error(WB_ERROR_ARGUMENT, "wb_recur: layer 1 is NULL");
+    assert_null(wb_recur(wb_gru_cell(0, 4)));
+    assert_error(WB_ERROR_ARGUMENT, "wb_recur: layer 1: GRUCell: in must be positive");
+    assert_null(wb_lstm(2, 3, .with_state0 = true));
+    assert_error(WB_ERROR_ARGUMENT, "LSTM: state0 is a setting of cells alone");
+    assert_null(wb_gru_cell(2, 3, .cell0 = wb_ones(WB_F32, 3)));
+    assert_error(WB_ERROR_ARGUMENT, "GRUCell: cell0 is a setting of LSTM alone");
+    assert_null(wb_lstm_cell(2, 3, .state0 = wb_ones(WB_F32, 4)));
+    assert_error(WB_ERROR_SHAPE, "LSTMCell: state0 must be (3), got (4)");
+    assert_int_equal(wb_reset(NULL), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_reset: the layer is NULL");
+    wb_free(model);
+}
+
+static void the_forget_block_begins_with_a_number(void **state) { /* H8 */
+    (void)state;
+    wb_layer *old = wb_lstm_cell(1, 2, .forget_bias = 1), *new = wb_lstm(1, 2);
+    assert_values(wb_get(old, "bias"), 0, 0, 0, 1, 1, 0, 0, 0, 0);
+    assert_values(wb_get(new, "cell.bias"), 0, 0, 0, 0, 0, 0, 0, 0, 0);
+    assert_null(wb_gru(1, 2, .forget_bias = 1));
+    assert_error(WB_ERROR_ARGUMENT, "GRUCell: forget_bias is a setting of LSTM alone");
+    assert_null(wb_lstm(1, 2, .forget_bias = 1, .no_bias = true));
+    assert_error(WB_ERROR_ARGUMENT,
+                 "LSTMCell: forget_bias is for a bias that is made, not for none");
+    wb_free(old), wb_free(new);
+}
+
+/* ---- Flux's structs ---- */
+
+#define TWICE(x)      x " " x
+#define FOUR(x)       TWICE(x) " " TWICE(x)
+#define M(r, c, data) ARRAY("Float32", r ", " c, data)
+#define V(n, data)    ARRAY("Float32", n, data)
+#define W8            M("8", "1", FOUR(ONE " " TWO))
+#define W82           M("8", "2", FOUR(FOUR(ONE)))
+#define B8            V("8", FOUR(ONE " " TWO))
+#define W6            M("6", "1", ONE " " ONE " " FOUR(ONE))
+#define W62           M("6", "2", FOUR(ONE " " ONE " " ONE))
+#define W42           M("4", "2", FOUR(TWICE(ONE)))
+#define W22           M("2", "2", FOUR(ONE))
+#define B6            V("6", ONE " " ONE " " FOUR(ONE))
+#define RECUR(cell)   MODEL(STRUCT("Flux", "Recur", cell ", " W))
+#define RECUR_3(cell) MODEL(STRUCT("Flux", "Recur", cell ", " W1 ", " W1))
+#define TANH          FUNCTION("Base", "tanh")
+#define CELL(name, d) STRUCT("Flux", name "Cell", d)
+
+static const flux_row structs[] = {
+    FLUX("an RNN of Flux 0.11", RECUR_3(CELL("RNN", TANH ", " W ", " W22 ", " B ", " W1)),
+         "Recur(RNNCell(1 => 2, tanh, state0=true))", "cell.state0"),
+    FLUX("an RNN of Flux 0.12 to 0.14", RECUR(CELL("RNN", RELU ", " W ", " W22 ", " B ", " W)),
+         "Recur(RNNCell(1 => 2, relu, state0=true))", "cell.state0"),
+    FLUX("an RNN of Flux 0.15 and later",
+         MODEL(STRUCT("Flux", "RNN", CELL("RNN", RELU ", " W ", " W22 ", false"))),
+         "RNN(1 => 2, relu, bias=false)", "cell.Wi"),
+    FLUX("an LSTM of Flux 0.11",
+         RECUR_3(CELL("LSTM", W8 ", " W82 ", " B8 ", " W1 ", " V("2", TWO " " ONE))),
+         "Recur(LSTMCell(1 => 2, state0=true))", "cell.state0"),
+    FLUX("the c of an LSTM of Flux 0.11",
+         RECUR_3(CELL("LSTM", W8 ", " W82 ", " B8 ", " V("2", TWO " " ONE) ", " W1)),
+         "Recur(LSTMCell(1 => 2, state0=true))", "cell.cell0"),
+    FLUX("an LSTM of Flux 0.12 to 0.14",
+         RECUR(CELL("LSTM", W8 ", " W82 ", " B8 ", " TUPLE(W ", " M("2", "1", TWO " " ONE)))),
+         "Recur(LSTMCell(1 => 2, state0=true))", "cell.state0"),
+    FLUX("the c of an LSTM of Flux 0.12 to 0.14",
+         RECUR(CELL("LSTM", W8 ", " W82 ", " B8 ", " TUPLE(M("2", "1", TWO " " ONE) ", " W))),
+         "Recur(LSTMCell(1 => 2, state0=true))", "cell.cell0"),
+    FLUX("an LSTM of Flux 0.15 and later",
+         MODEL(STRUCT("Flux", "LSTM", CELL("LSTM", W8 ", " W82 ", " B8))), "LSTM(1 => 2)", NULL),
+    FLUX("a GRU of Flux 0.12 to 0.14", RECUR(CELL("GRU", W6 ", " W62 ", " B6 ", " W)),
+         "Recur(GRUCell(1 => 2, state0=true))", "cell.state0"),
+    FLUX("a GRU of Flux 0.15 and later",
+         MODEL(STRUCT("Flux", "GRU", CELL("GRU", W6 ", " W62 ", " B6))), "GRU(1 => 2)", NULL),
+    FLUX("a GRUv3 of Flux 0.12 to 0.14", RECUR(CELL("GRUv3", W6 ", " W42 ", " B6 ", " W22 ", " W)),
+         "Recur(GRUv3Cell(1 => 2, state0=true))", "cell.state0"),
+    FLUX("a GRUv3 of Flux 0.15 and later",
+         MODEL(STRUCT("Flux", "GRUv3", CELL("GRUv3", W6 ", " W62 ", " B6 ", " W22))),
+         "GRUv3(1 => 2)", NULL),
+};
+
+/* Into a model that is there, too. */
+static void a_struct_is_loaded_into_places(void **state) {
+    (void)state;
+    wb_layer *model = wb_recur(wb_lstm_cell(1, 2, .with_state0 = true));
+    const char *path = write_bson(
+        RECUR(CELL("LSTM", W8 ", " W82 ", " B8 ", " TUPLE(M("2", "1", TWO " " ONE) ", " W))));
+    if (wb_load(path, model) != WB_OK) fail_msg("%s", wb_error_message());
+    assert_values(wb_get(model, "cell.state0"), 0, 2, 1);
+    assert_values(wb_get(model, "cell.cell0"), 0, 1, 2);
+    wb_free(model);
+}
+
+int main(void) {
+    static test_list tests;
+    const struct CMUnitTest single[] = {
+        TEST(reset_begins_with_the_trained_state),   TEST(steps_of_a_training_are_truncated),
+        TEST(a_loss_that_fails_leaves_the_states),   TEST(a_copy_begins_anew),
+        TEST(it_is_printed_as_flux_printed_it),      TEST(mistakes),
+        TEST(the_forget_block_begins_with_a_number), TEST(a_struct_is_loaded_into_places),
+    };
+    ADD_ROWS(&tests, kinds, steps_are_a_sequence);
+    ADD_ROWS(&tests, kinds, gradients_go_through_the_calls);
+    ADD_TESTS(&tests, single);
+    ADD_ROWS(&tests, structs, flux_is_understood);
+    return run_test_list("layers/test_recur", &tests, make_folder, drop_folder);
+}
