@@ -97,7 +97,7 @@ static void spread_value(const wb_tile *t, const wb_step *step) {
                   length = k->shape == WB_ROWS ? t->inner : t->inner * t->outer;
     for (int64_t r = 0; r < rows; r++) {
         memcpy(to + r * length * width, from + r * width, (size_t)width);
-        wb_repeat(length, to + r * length * width, width);
+        wb_tile_repeat(length, to + r * length * width, width);
     }
 }
 

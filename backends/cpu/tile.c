@@ -39,7 +39,7 @@ static void store_strided(int dtype, int64_t n, const char *from, char *to, int6
         loops->store[dtype](1, from + i * width, to + i * stride * size);
 }
 
-void wb_repeat(int64_t n, char *to, int64_t width) {
+void wb_tile_repeat(int64_t n, char *to, int64_t width) {
     if (width == 4) {
         uint32_t *x = (void *)to;
         for (int64_t i = 1; i < n; i++) x[i] = x[0];
@@ -56,7 +56,7 @@ void wb_load_row(const wb_tile *t, const wb_access *a, int64_t n, int64_t stride
         loops->load[a->dtype](n, from, to);
     else if (stride == 0) {
         loops->load[a->dtype](1, from, to);
-        wb_repeat(n, to, width_of(a->dtype));
+        wb_tile_repeat(n, to, width_of(a->dtype));
     } else
         load_strided(a->dtype, n, from, stride, to, loops);
 }
@@ -191,5 +191,5 @@ void wb_fill_constant(const wb_instruction *i, double number, int64_t n, void *t
         ((int32_t *)to)[0] = number != 0;
         break;
     }
-    wb_repeat(n, to, i->type == WB_R_F64 || i->type == WB_R_I64 ? 8 : 4);
+    wb_tile_repeat(n, to, i->type == WB_R_F64 || i->type == WB_R_I64 ? 8 : 4);
 }

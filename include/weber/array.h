@@ -88,6 +88,15 @@ WB_API wb_array *wb_late(double value);
 #define wb_iota(dtype, dim, ...) wb_iota_make(WB_DTYPE(dtype), dim, WB_INTS(__VA_ARGS__))
 WB_API wb_array *wb_iota_make(wb_dtype dtype, int dim, int ndim, const int64_t *sizes);
 
+/* A matrix with ones on the main diagonal, zeros elsewhere. */
+#define wb_eye(dtype, rows, columns) wb_eye_make(WB_DTYPE(dtype), rows, columns)
+WB_API wb_array *wb_eye_make(wb_dtype dtype, int64_t rows, int64_t columns);
+
+/* count numbers from first to last at equal distances, both ends exact; one number is first. Fails
+ * with WB_ERROR_DTYPE unless the type is floating. */
+#define wb_linspace(dtype, first, last, count) wb_linspace_make(WB_DTYPE(dtype), first, last, count)
+WB_API wb_array *wb_linspace_make(wb_dtype dtype, double first, double last, int64_t count);
+
 /* Literals, as one reads them. The type is one of the names WB_F32 to WB_BOOL, not a variable or a
  * macro's argument; numbers for f16 and bf16 are written as floats.
  *
@@ -205,6 +214,17 @@ WB_API wb_array *wb_concat_make(int dim, int count, wb_array *const *arrays);
 /* Joins along a new dimension dim. */
 #define wb_stack(dim, ...) wb_stack_make(dim, WB_ARRAYS(__VA_ARGS__))
 WB_API wb_array *wb_stack_make(int dim, int count, wb_array *const *arrays);
+
+/* x moved along dim by shift places, round its end: element i comes to place i + shift. */
+WB_API wb_array *wb_roll(wb_array *x, int64_t shift, int dim);
+
+/* Each element of dim so many times in a row: (1, 2) twice is (1, 1, 2, 2). NumPy's repeat. */
+WB_API wb_array *wb_repeat(wb_array *x, int64_t times, int dim);
+
+/* x so many times along dimension 0, 1, ...: wb_tile(x, 2, 3). (1, 2) twice is (1, 2, 1, 2).
+ * Dimensions that x lacks have size 1. NumPy's tile, and PyTorch's repeat. */
+#define wb_tile(x, ...) wb_tile_make(x, WB_INTS(__VA_ARGS__))
+WB_API wb_array *wb_tile_make(wb_array *x, int ndim, const int64_t *times);
 
 /* lo elements of value before, and hi after, along dim. */
 WB_API wb_array *wb_pad(wb_array *x, int dim, int64_t lo, int64_t hi, double value);

@@ -92,9 +92,43 @@ WB_API wb_array *wb_minimum_make(wb_array *x, int ndim, const int64_t *dims);
 WB_API wb_array *wb_mean_make(wb_array *x, int ndim, const int64_t *dims);
 WB_API wb_array *wb_var_make(wb_array *x, bool corrected, int ndim, const int64_t *dims);
 
-/* Position (i64, from 0) of the first largest element along dim, which stays with size 1; a NaN is
- * largest. */
+/* Square root of wb_var. The gradient is 0 where the deviation is 0. */
+WB_API wb_array *wb_std(wb_array *x, bool corrected);
+#define wb_std_dims(x, corrected, ...) wb_std_make(x, corrected, WB_INTS(__VA_ARGS__))
+WB_API wb_array *wb_std_make(wb_array *x, bool corrected, int ndim, const int64_t *dims);
+
+/* Products; of nothing, 1. Those of bool and u8 are i64. Multiplied by halves: of n numbers the
+ * first n / 2 with the second, and so on, the odd ones at the end; the gradient is that of those
+ * products, right where numbers are 0. */
+WB_API wb_array *wb_prod(wb_array *x);
+#define wb_prod_dims(x, ...) wb_prod_make(x, WB_INTS(__VA_ARGS__))
+WB_API wb_array *wb_prod_make(wb_array *x, int ndim, const int64_t *dims);
+
+/* bool: whether at least one number differs from 0 (false of nothing); whether all do (true of
+ * nothing). A NaN differs from 0. */
+WB_API wb_array *wb_any(wb_array *x);
+WB_API wb_array *wb_all(wb_array *x);
+#define wb_any_dims(x, ...) wb_any_make(x, WB_INTS(__VA_ARGS__))
+#define wb_all_dims(x, ...) wb_all_make(x, WB_INTS(__VA_ARGS__))
+WB_API wb_array *wb_any_make(wb_array *x, int ndim, const int64_t *dims);
+WB_API wb_array *wb_all_make(wb_array *x, int ndim, const int64_t *dims);
+
+/* Norm of order p, of the numbers as one vector: (sum of |x|^p)^(1 / p). p INFINITY: the largest
+ * |x|; -INFINITY: the smallest; 0: how many differ from 0. Integers are converted to f32, halves
+ * added up in f32; of nothing, 0. The gradient is 0 where x or the norm is. Fails with
+ * WB_ERROR_ARGUMENT if p is NaN. */
+WB_API wb_array *wb_norm(wb_array *x, double p);
+#define wb_norm_dims(x, p, ...) wb_norm_make(x, p, WB_INTS(__VA_ARGS__))
+WB_API wb_array *wb_norm_make(wb_array *x, double p, int ndim, const int64_t *dims);
+
+/* Sum of x y, a number without dimensions. Fails with WB_ERROR_SHAPE unless the sizes are equal:
+ * nothing is broadcast. */
+WB_API wb_array *wb_dot(wb_array *x, wb_array *y);
+
+/* Position (i64, from 0) of the first largest or smallest element along dim, which stays with size
+ * 1; the first NaN, if there is one. */
 WB_API wb_array *wb_argmax(wb_array *x, int dim);
+WB_API wb_array *wb_argmin(wb_array *x, int dim);
 
 /* Along dimension 0, or the given ones; infinities as limits: softmax of (3, inf) is (0, 1). */
 WB_API wb_array *wb_softmax(wb_array *x);
@@ -130,6 +164,19 @@ WB_API wb_array *wb_matmul_op(wb_array *a, wb_array *b, bool transpose_a, bool t
  * What has no such arithmetic, the CPU among them, goes on in f32. Halves are added up in f32
  * everywhere. Fails with WB_ERROR_ARGUMENT on another word. */
 WB_API wb_status wb_matmul_precision(const char *precision);
+
+/* x (m), y (n): the products x_i y_j (m, n). Fails with WB_ERROR_SHAPE unless both are vectors. */
+WB_API wb_array *wb_outer(wb_array *x, wb_array *y);
+
+/* x (m, n, batch...) with zeros above (below) diagonal k: 0 is the main one, 1 the one above it, -1
+ * the one below. tril keeps x_ij where j <= i + k, triu where j >= i + k. Fails with
+ * WB_ERROR_SHAPE where x has fewer than 2 dimensions. */
+WB_API wb_array *wb_tril(wb_array *x, int64_t k);
+WB_API wb_array *wb_triu(wb_array *x, int64_t k);
+
+/* Of a matrix (m, n) its diagonal k, a view; of a vector (n) a matrix (n + |k|, n + |k|) with it on
+ * diagonal k and zeros elsewhere. Fails with WB_ERROR_SHAPE on other arrays. */
+WB_API wb_array *wb_diag(wb_array *x, int64_t k);
 
 /* A window over 1 to 3 spatial dimensions. Zero means default. Of kernel, stride and dilation the
  * last number that is given holds for the dimensions behind it, too: .stride = {2} is {2, 2}. */
@@ -181,6 +228,10 @@ WB_API wb_array *wb_fold_make(wb_array *columns, int ndim, const int64_t *x_size
 /* y (sizes of x): y_i = x_0 + ... + x_i along dimension dim (from 0), added up in that order; bool
  * and u8 as i64. Julia's cumsum(x; dims). */
 WB_API wb_array *wb_cumsum(wb_array *x, int dim);
+
+/* y_i = x_0 ... x_i along dimension dim; bool and u8 as i64. Computed in log2(n) rounds, each
+ * multiplying numbers 1, 2, 4 ... apart; the gradient is right where numbers are 0. */
+WB_API wb_array *wb_cumprod(wb_array *x, int dim);
 
 /* ---- indexing ---- */
 

@@ -198,17 +198,21 @@ wb_array *wb_normalise_make(wb_array *x, double eps, int ndim, const int64_t *di
     return MUL(centred, wb_rsqrt(ADD(v, NUM(eps))));
 }
 
-/* ---- argmax ---- */
+/* ---- argmax, argmin ---- */
 
-wb_array *wb_argmax(wb_array *x, int dim) {
-    if (!wb_is_usable(x)) return wb_refuse("argmax", x, "x");
-    dim = wb_check_dim("argmax", dim, x->ndim);
+static wb_array *position(const char *function, wb_array *x, int dim, bool of_smallest) {
+    if (!wb_is_usable(x)) return wb_refuse(function, x, "x");
+    dim = wb_check_dim(function, dim, x->ndim);
     if (dim < 0) return NULL;
     if (x->sizes[dim] == 0)
-        return wb_fail_null(WB_ERROR_SHAPE, "argmax: x must have at least one element, got %s",
-                            wb_text_of(x));
-    return reduce(WB_OP_argmax, x, WB_I64, 1 << dim, false);
+        return wb_fail_null(WB_ERROR_SHAPE, "%s: x must have at least one element, got %s",
+                            function, wb_text_of(x));
+    if (of_smallest) x = turned(x);
+    return x ? reduce(WB_OP_argmax, x, WB_I64, 1 << dim, false) : NULL;
 }
+
+wb_array *wb_argmax(wb_array *x, int dim) { return position("argmax", x, dim, false); }
+wb_array *wb_argmin(wb_array *x, int dim) { return position("argmin", x, dim, true); }
 
 /* The smallest position that holds the largest value; a NaN is largest. */
 bool wb_expand_argmax(wb_array *node, wb_array **parts) {

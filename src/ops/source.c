@@ -3,7 +3,7 @@
 
 #include "array/thread.h"
 #include "base/memory.h"
-#include "ops/ops.h"
+#include "ops/build.h"
 
 static wb_array *source(const char *function, wb_op op, wb_dtype dtype, int ndim,
                         const int64_t *sizes, int64_t attribute) {
@@ -29,6 +29,25 @@ wb_array *wb_iota_make(wb_dtype dtype, int dim, int ndim, const int64_t *sizes) 
     if (!wb_check_sizes("iota", ndim, sizes)) return NULL;
     dim = wb_check_dim("iota", dim, ndim);
     return dim < 0 ? NULL : source("iota", WB_OP_iota, dtype, ndim, sizes, dim);
+}
+
+/* From the nearer end, so that both are exact. */
+static wb_array *spread(wb_dtype dtype, double first, double last, int64_t count) {
+    wb_array *place = wb_iota_make(dtype, 0, 1, &count);
+    const double step = (last - first) / (double)(count - 1);
+    wb_array *after = ADD(NUM(first), MUL(place, NUM(step)));
+    wb_array *before = SUB(NUM(last), MUL(SUB(NUM((double)(count - 1)), place), NUM(step)));
+    return SELECT(LT(place, NUM((double)count / 2)), after, before);
+}
+
+wb_array *wb_linspace_make(wb_dtype dtype, double first, double last, int64_t count) {
+    if (!wb_check_dtype("linspace", dtype) || !wb_check_sizes("linspace", 1, &count)) return NULL;
+    if (!wb_dtype_is_float(dtype))
+        return wb_fail_null(WB_ERROR_DTYPE, "linspace: the type must be floating, got %s",
+                            wb_dtype_name(dtype));
+    if (count < 2) return wb_full_make(dtype, first, 1, &count);
+    wb_array *x = spread(wb_is_half(dtype) ? WB_F32 : dtype, first, last, count);
+    return x ? wb_cast(x, dtype) : NULL;
 }
 
 /* ---- random ---- */

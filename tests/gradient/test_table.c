@@ -119,6 +119,18 @@ COMPOSED(power_of_two, wb_number_pow(2, wb_number_div(3, wb_number_sub(4, x))))
 COMPOSED(product_with_log, wb_add(wb_xlogy(x, y), wb_xlogx(x)))
 COMPOSED(random_slopes_at_rest, wb_rrelu(wb_mul(x, wb_square(x))))
 COMPOSED(gated, wb_glu_dim(wb_square(x), 1))
+COMPOSED(deviation, wb_square(wb_std_dims(x, true, 1)))
+COMPOSED(norms, wb_add(wb_norm_dims(x, 2, 0), wb_mul(wb_norm(x, 3), wb_norm(x, 1))))
+COMPOSED(largest_size, wb_square(wb_norm_dims(x, INFINITY, 0)))
+COMPOSED(dotted, wb_square(wb_dot(wb_square(x), y)))
+COMPOSED(products, wb_mul(wb_prod_dims(wb_sin(x), 1), wb_prod(y)))
+COMPOSED(running_products, wb_square(wb_cumprod(wb_sin(x), 1)))
+COMPOSED(triangle, wb_mul(wb_tril(wb_square(x), 1), wb_triu(x, -1)))
+COMPOSED(diagonal, wb_square(wb_diag(wb_square(x), 1)))
+COMPOSED(spread_diagonal, wb_square(wb_diag(wb_square(x), -1)))
+COMPOSED(outer_product, wb_square(wb_outer(wb_square(x), y)))
+COMPOSED(repeated, wb_mul(wb_repeat(wb_square(x), 2, 0), wb_tile(x, 2, 1)))
+COMPOSED(rolled, wb_mul(wb_roll(wb_square(x), 1, 0), x))
 COMPOSED(pool_three,
          wb_square(wb_maxpool_op(wb_reshape(x, 2, 3, 1, 1), .kernel = {2, 2}, .stride = {1, 1})))
 
@@ -185,6 +197,18 @@ static const struct composition {
     {"the gradient of xlogy and xlogx", product_with_log, 2, {{1, {4}}, {1, {4}}}, 0.5, 2},
     {"the gradient of rrelu in test mode", random_slopes_at_rest, 1, {{1, {4}}}, -2, 2},
     {"the gradient of glu", gated, 1, {{2, {3, 4}}}, -2, 2},
+    {"the gradient of std", deviation, 1, {{2, {2, 4}}}, -2, 2},
+    {"the gradient of norms", norms, 1, {{2, {3, 2}}}, 0.2, 2},
+    {"the gradient of the largest size", largest_size, 1, {{2, {3, 2}}}, 0.2, 2},
+    {"the gradient of dot", dotted, 2, {{2, {3, 2}}, {2, {3, 2}}}, -2, 2},
+    {"the gradient of prod", products, 2, {{2, {2, 5}}, {1, {3}}}, -2, 2},
+    {"the gradient of cumprod", running_products, 1, {{2, {2, 5}}}, -2, 2},
+    {"the gradient of triangles", triangle, 1, {{2, {3, 2}}}, -2, 2},
+    {"the gradient of a diagonal", diagonal, 1, {{2, {2, 4}}}, -2, 2},
+    {"the gradient of a diagonal's matrix", spread_diagonal, 1, {{1, {3}}}, -2, 2},
+    {"the gradient of outer", outer_product, 2, {{1, {3}}, {1, {2}}}, -2, 2},
+    {"the gradient of repeat and tile", repeated, 1, {{2, {2, 3}}}, -2, 2},
+    {"the gradient of roll", rolled, 1, {{2, {3, 2}}}, -2, 2},
     {"the gradient of overlapping max pools", pool_three, 1, {{2, {2, 3}}}, 0.2, 2},
 };
 

@@ -50,6 +50,22 @@ static void positions(void **state) {
     assert_int_equal(wb_dtype_of(wb_argmax(x, 0)), WB_I64);
 }
 
+static void positions_of_the_smallest(void **state) {
+    (void)state;
+    wb_array *x = wb_matrix(3, {5, 1, 3}, {2, 1, 4});
+    assert_values(wb_argmin(x, 0), 0, 1, 0, 0);
+    assert_values(wb_argmin(x, -1), 0, 1, 1);
+    assert_values(wb_argmin(wb_vector(1, NAN, 0, NAN), 0), 0, 1);
+    assert_values(wb_argmin(wb_vector_of(WB_U8, 3, 0, 255), 0), 0, 1);
+    assert_values(wb_argmin(wb_vector_of(WB_I64, INT64_MAX, INT64_MIN, 0), 0), 0, 1);
+    assert_values(wb_argmin(wb_vector_of(WB_BOOL, 1, 0, 0), 0), 0, 1);
+    assert_int_equal(wb_dtype_of(wb_argmin(x, 0)), WB_I64);
+    assert_null(wb_argmin(wb_zeros(WB_F32, 0, 3), 0));
+    assert_error(WB_ERROR_SHAPE, "argmin: x must have at least one element, got (0, 3)");
+    assert_null(wb_argmin(x, 2));
+    assert_error(WB_ERROR_ARGUMENT, "argmin: dimension 2 is outside an array of 2 dimensions");
+}
+
 static void nan_is_kept(void **state) {
     (void)state;
     wb_array *x = wb_vector(1, NAN, 3);
@@ -168,6 +184,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {TEST(sizes_of_1_stay),
                                        TEST(nothing),
                                        TEST(positions),
+                                       TEST(positions_of_the_smallest),
                                        TEST(nan_is_kept),
                                        TEST(the_least_integers_are_the_smallest),
                                        TEST(equals_share_the_gradient),

@@ -54,6 +54,22 @@ static void iota_counts_along_one_dimension(void **state) {
 }
 
 /* A number that is no element type is one of a list of sizes with the type left out. */
+static void distances_between_numbers_are_equal(void **state) {
+    (void)state;
+    assert_values(wb_linspace(WB_F32, 0, 1, 5), 0, 0, 0.25, 0.5, 0.75, 1);
+    assert_values(wb_linspace(WB_F64, 3, -1, 3), 0, 3, 1, -1);
+    assert_values(wb_linspace(WB_F16, 0, 1, 3), 0, 0, 0.5, 1);
+    assert_values(wb_linspace(WB_F32, 7, 9, 1), 0, 7);
+    assert_int_equal(wb_count(wb_linspace(WB_F32, 7, 9, 0)), 0);
+    wb_array *x = wb_linspace(WB_F32, 0.1, 0.7, 1000);
+    assert_true(wb_at(x, 0) == (double)0.1f && wb_at(x, 999) == (double)0.7f);
+    assert_true(fabs(wb_at(x, 499) - (0.1 + 0.6 * 499 / 999)) < 1e-7);
+    assert_null(wb_linspace(WB_I32, 0, 1, 2));
+    assert_error(WB_ERROR_DTYPE, "linspace: the type must be floating, got i32");
+    assert_null(wb_linspace(WB_F32, 0, 1, -1));
+    assert_error(WB_ERROR_SHAPE, "linspace: size -1 of dimension 0 in (-1) is negative");
+}
+
 static void a_size_in_place_of_a_type_is_refused(void **state) {
     (void)state;
     const float memory[6] = {0};
@@ -409,6 +425,7 @@ int main(void) {
         TEST(full_of_every_type),
         TEST(scalars_have_no_dimensions),
         TEST(iota_counts_along_one_dimension),
+        TEST(distances_between_numbers_are_equal),
         TEST(a_size_in_place_of_a_type_is_refused),
         TEST(a_vector_of_every_type),
         TEST(a_matrix_is_written_as_one_reads_it),

@@ -1,0 +1,105 @@
+/* Deviations, norms, dot products, any and all. */
+#include "support/support.h"
+
+#define INF ((double)INFINITY)
+
+static void deviations(void **state) {
+    (void)state;
+    wb_array *x = wb_matrix(2, {2, 1}, {4, 1}, {6, 1}); /* (3, 2) */
+    assert_value(wb_std(wb_vector(2, 4, 4, 4, 5, 5, 7, 9), false), 2, 1e-6);
+    assert_values(wb_std_dims(x, true, 0), 1e-6, 2, 0);
+    assert_values(wb_std_dims(x, false, 1), 1e-6, 0.5, 1.5, 2.5);
+    assert_sizes(wb_std_dims(x, true, 0), 1, 2);
+    assert_int_equal(wb_ndim(wb_std(x, true)), 0);
+    wb_array *g[1];
+    assert_int_equal(wb_gradient_of(wb_sum(wb_std_dims(x, true, 0)), 1, &x, g), WB_OK);
+    assert_values(g[0], 1e-6, -0.5, 0, 0.5, 0, 0, 0); /* none of equal numbers */
+    assert_value(wb_std(wb_vector(1, NAN), true), (double)NAN, 0);
+}
+
+static const struct norm_row {
+    const char *name;
+    double p, y;
+} norms[] = {{"the norm of order 2 is a length", 2, 13},
+             {"that of order 1 is a sum of sizes", 1, 19},
+             {"that of order 3", 3, 12.20705495},
+             {"that of order 1/2", 0.5, 51.78460969},
+             {"that of order -1", -1, 0},
+             {"that of order infinity is the largest size", INF, 12},
+             {"that of order minus infinity is the smallest", -INF, 0},
+             {"that of order 0 counts", 0, 3}};
+
+static void norm_is(void **state) {
+    const struct norm_row *row = *state;
+    static const wb_dtype types[] = {WB_F32, WB_F64, WB_F16, WB_I32};
+    wb_array *x = wb_vector(3, -4, 0, 12), *twice = wb_stack(1, x, wb_zeros(WB_F32, 4));
+    for (int k = 0; k < 4; k++) {
+        wb_array *y = wb_norm(wb_cast(x, types[k]), row->p);
+        assert_value(y, row->y, k == 2 ? 1e-3 : 1e-6);
+        assert_int_equal(wb_dtype_of(y), k == 3 ? WB_F32 : types[k]);
+    }
+    assert_values(wb_norm_dims(twice, row->p, 0), 1e-6, row->y, 0);
+    assert_sizes(wb_norm_dims(twice, row->p, 0), 1, 2);
+    assert_value(wb_norm(wb_zeros(WB_F32, 0), row->p), 0, 0);
+    assert_value(wb_norm(wb_full(WB_F16, 300, 4), 2), 600, 1e-3); /* whose squares are no f16 */
+    wb_array *g[1];
+    assert_int_equal(wb_gradient_of(wb_sum(wb_norm_dims(twice, row->p, 0)), 1, &twice, g), WB_OK);
+    if (row->p == 0) return; /* it does not depend on the numbers */
+    for (int i = 2; i < 8 && isfinite(row->p); i++)
+        if (i != 3) assert_true(wb_at(g[0], i % 4, i / 4) == 0);
+}
+
+static void dot_products(void **state) {
+    (void)state;
+    assert_value(wb_dot(wb_vector(1, 2, 3), wb_vector(4, -5, 6)), 12, 0);
+    assert_value(wb_dot(wb_ones(WB_F64, 2, 3), wb_full(WB_F32, 2, 2, 3)), 12, 0);
+    assert_int_equal(wb_dtype_of(wb_dot(wb_ones(WB_I32, 2), wb_ones(WB_I32, 2))), WB_I64);
+    assert_value(wb_dot(wb_zeros(WB_F32, 0), wb_zeros(WB_F32, 0)), 0, 0);
+}
+
+static void any_and_all(void **state) {
+    (void)state;
+    wb_array *x = wb_matrix(3, {0, 0, 1}, {0, 2, NAN});
+    assert_values(wb_any_dims(x, 0), 0, 0, 1, 1);
+    assert_values(wb_all_dims(x, 0), 0, 0, 0, 1);
+    assert_values(wb_any_dims(wb_gt(x, wb_number(1)), 1), 0, 0, 1);
+    assert_values(wb_all_dims(wb_lt(x, wb_number(1)), 1), 0, 0, 0);
+    assert_value(wb_any(x), 1, 0);
+    assert_value(wb_all(x), 0, 0);
+    assert_int_equal(wb_dtype_of(wb_any(x)), WB_BOOL);
+    assert_int_equal(wb_dtype_of(wb_all_dims(x, 1)), WB_BOOL);
+    assert_value(wb_any(wb_zeros(WB_I32, 0)), 0, 0);
+    assert_value(wb_all(wb_zeros(WB_I32, 0)), 1, 0);
+}
+
+static void mistakes_are_named(void **state) {
+    (void)state;
+    wb_array *x = wb_ones(WB_F32, 2, 3);
+    assert_null(wb_std_dims(x, true, 2));
+    assert_error(WB_ERROR_ARGUMENT, "std: dimension 2 is outside an array of 2 dimensions");
+    assert_null(wb_std(NULL, true));
+    assert_error(WB_ERROR_ARGUMENT, "std: x is NULL");
+    assert_null(wb_norm_dims(x, 2, -3));
+    assert_error(WB_ERROR_ARGUMENT, "norm: dimension -3 is outside an array of 2 dimensions");
+    assert_null(wb_norm(x, (double)NAN));
+    assert_error(WB_ERROR_ARGUMENT, "norm: p must be a number, got nan");
+    assert_null(wb_norm(NULL, 2));
+    assert_error(WB_ERROR_ARGUMENT, "norm: x is NULL");
+    assert_null(wb_dot(x, wb_ones(WB_F32, 2)));
+    assert_error(WB_ERROR_SHAPE, "dot: x is (2, 3), so y must be too, got (2)");
+    assert_null(wb_dot(x, NULL));
+    assert_error(WB_ERROR_ARGUMENT, "dot: y is NULL");
+    assert_null(wb_any_dims(x, 2));
+    assert_error(WB_ERROR_ARGUMENT, "any: dimension 2 is outside an array of 2 dimensions");
+    assert_null(wb_all(NULL));
+    assert_error(WB_ERROR_ARGUMENT, "all: x is NULL");
+}
+
+int main(void) {
+    static test_list tests;
+    const struct CMUnitTest others[] = {TEST(deviations), TEST(dot_products), TEST(any_and_all),
+                                        TEST(mistakes_are_named)};
+    ADD_ROWS(&tests, norms, norm_is);
+    ADD_TESTS(&tests, others);
+    return run_test_list("ops/test_statistics", &tests, NULL, NULL);
+}
