@@ -52,6 +52,11 @@ typedef struct wb_loss_desc {
     double temperature; /* infonce; default 0.1 */
     wb_array *negative; /* triplet: what is unlike p; sizes of p */
     wb_array *variance; /* gaussian_nll: sizes of p, or 1 in some dimensions */
+
+    wb_array *input_lengths;  /* ctc: (N), integers: steps of each column of p; default all */
+    wb_array *target_lengths; /* ctc: (N), integers: labels of each column of y; default all */
+    int64_t blank;            /* ctc: the class of no label; WB_NONE: 0; default the last */
+    bool zero_infinity;       /* ctc: an impossible target's loss is 0 */
 } wb_loss_desc;
 
 /* Each loss is a macro over its desc: wb_huber_loss(p, y, .delta = 0.5). Without the macro, for C++
@@ -127,6 +132,21 @@ WB_LOSS(cosine_loss)
 WB_LOSS(triplet_loss)
 WB_LOSS(infonce_loss)
 
+/* ---- a term for each sequence ---- */
+
+/* Connectionist temporal classification (Graves and others 2006): minus the logarithm of the chance
+ * that a sequence of steps says the labels, summed over all ways to say them: each label once or
+ * more, in order, with any number of blanks before, between and behind; equal neighbours have one
+ * between.
+ *
+ * p  (K, T, N) or (K, T), logits        y  (U, N) or (U), integers 0 to K - 1 but blank; U may be 0
+ *
+ * The term of a target that the steps cannot say is infinity, and has no gradient; an agg of terms
+ * is as for other losses, where PyTorch's mean divides each by its target's length first. Steps and
+ * labels behind a column's length may be anything. Labels in memory are checked at the call, others
+ * make the loss NaN. Computed step by step, in logarithms: wb_scan. */
+WB_LOSS(ctc_loss)
+
 #ifndef __cplusplus
 #define wb_mse(...)                      WB_LOSS_OF(mse, __VA_ARGS__)
 #define wb_mae(...)                      WB_LOSS_OF(mae, __VA_ARGS__)
@@ -149,6 +169,7 @@ WB_LOSS(infonce_loss)
 #define wb_cosine_loss(...)              WB_LOSS_OF(cosine_loss, __VA_ARGS__)
 #define wb_triplet_loss(...)             WB_LOSS_OF(triplet_loss, __VA_ARGS__)
 #define wb_infonce_loss(...)             WB_LOSS_OF(infonce_loss, __VA_ARGS__)
+#define wb_ctc_loss(...)                 WB_LOSS_OF(ctc_loss, __VA_ARGS__)
 #define WB_LOSS_OF(name, ...)            wb_##name##_make((wb_loss_desc){.start_ = 0, __VA_ARGS__})
 #endif
 

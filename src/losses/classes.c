@@ -58,7 +58,7 @@ static wb_array *of_probabilities(wb_loss *loss, wb_array *logs, wb_array *weigh
     if (a != 0) y = ADD(MUL(y, NUM(1 - a)), NUM(a / (double)loss->p->sizes[loss->dim]));
     wb_array *terms = wb_loss_product(y, logs);
     if (with_entropy) {
-        wb_array *own = wb_loss_product(y, LOG(y));
+        wb_array *own = wb_xlogx(y);
         terms = SUB(terms, weights ? MUL(own, weights) : own);
     }
     return wb_loss_aggregate(loss, NEG(wb_sum_dims(terms, loss->dim)), NULL, inside);

@@ -41,9 +41,7 @@ static wb_array *huber(const wb_loss *loss) {
 }
 ELEMENTWISE(huber_loss, WB_LOSS_DELTA, huber)
 
-static wb_array *poisson(const wb_loss *loss) {
-    return SUB(loss->p, wb_loss_product(loss->y, LOG(loss->p)));
-}
+static wb_array *poisson(const wb_loss *loss) { return SUB(loss->p, wb_xlogy(loss->y, loss->p)); }
 ELEMENTWISE(poisson_loss, 0, poisson)
 
 static wb_array *hinge(const wb_loss *loss) { return wb_relu(one_minus(MUL(loss->p, loss->y))); }

@@ -7,7 +7,7 @@
 
 /* ---- settings ---- */
 
-typedef enum member_kind { REAL, INTEGER, ARRAY, AGG } member_kind;
+typedef enum member_kind { REAL, INTEGER, ARRAY, AGG, FLAG } member_kind;
 
 typedef struct member {
     unsigned bit;
@@ -38,6 +38,10 @@ static const member members[] = {
     MEMBER(TEMPERATURE, REAL, temperature, 0, true, 0),
     MEMBER(NEGATIVE, ARRAY, negative, 0, false, 0),
     MEMBER(VARIANCE, ARRAY, variance, 0, false, 0),
+    MEMBER(CTC, ARRAY, input_lengths, 0, false, 0),
+    MEMBER(CTC, ARRAY, target_lengths, 0, false, 0),
+    MEMBER(CTC, INTEGER, blank, 0, false, 0),
+    MEMBER(CTC, FLAG, zero_infinity, 0, false, 0),
 };
 
 static bool is_given(const wb_loss_desc *d, const member *m) {
@@ -49,6 +53,8 @@ static bool is_given(const wb_loss_desc *d, const member *m) {
     }
     case INTEGER:
         return *(const int64_t *)at != 0;
+    case FLAG:
+        return *(const bool *)at;
     case AGG:
         return *(const wb_agg *)at != WB_AGG_MEAN;
     default:

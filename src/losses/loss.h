@@ -25,6 +25,7 @@ enum {
     WB_LOSS_VARIANCE = 1 << 12,
     WB_LOSS_AGG = 1 << 13,
     WB_LOSS_WEIGHTS = 1 << 14,
+    WB_LOSS_CTC = 1 << 15, /* lengths, blank, zero_infinity */
     /* what most have */
     WB_LOSS_TERMS = WB_LOSS_AGG | WB_LOSS_WEIGHTS,
     WB_LOSS_ELEMENTS = WB_LOSS_TERMS | WB_LOSS_CLASS_WEIGHTS | WB_LOSS_IGNORE | WB_LOSS_DIM
