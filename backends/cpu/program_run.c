@@ -15,6 +15,7 @@ static double late_number(const uint64_t *late, int index) {
 /* ---- reductions ---- */
 
 static void start_reductions(const wb_cpu_program *k, wb_accumulator *accumulators) {
+    if (k->reductions == 0) return;
     for (int i = 0; i < k->program.ninstructions; i++) {
         const wb_instruction *r = &k->program.instructions[i];
         if (r->code != WB_CODE_sum && r->code != WB_CODE_max_reduce) continue;
@@ -82,6 +83,8 @@ static wb_accumulator merge(const wb_instruction *i, wb_accumulator a, wb_accumu
 
 /* ---- steps ---- */
 
+static void to_register(wb_tile *t, uint16_t value) { t->value[value] = wb_own_register(t, value); }
+
 static void spread_value(const wb_tile *t, const wb_step *step) {
     const wb_cpu_program *k = t->job->k;
     const char *from = t->value[step->in[0]];
@@ -127,7 +130,7 @@ static void full_step(wb_tile *t, const wb_step *step) {
             t->value[step->number] = wb_address(t, &accesses[i->index]);
             return;
         }
-        t->value[step->number] = wb_own_register(t, step->number);
+        to_register(t, step->number);
         wb_load_tile(t, &accesses[i->index], t->value[step->number]);
         clear_rest(t, step, t->inner * t->outer, t->n);
         return;
@@ -141,6 +144,7 @@ static void full_step(wb_tile *t, const wb_step *step) {
     case WB_CODE_iota:
     case WB_CODE_uniform:
     case WB_CODE_normal:
+        to_register(t, step->number);
         wb_source_tile(t, i, t->inner, t->outer, accesses[i->index].strides[0],
                        accesses[i->index].strides[1], t->value[step->number]);
         clear_rest(t, step, t->inner * t->outer, t->n);
@@ -150,6 +154,7 @@ static void full_step(wb_tile *t, const wb_step *step) {
         reduce(t, step);
         return;
     case WB_CODE_spread:
+        to_register(t, step->number);
         spread_value(t, step);
         return;
     default:
@@ -166,6 +171,7 @@ static void row_step(wb_tile *t, const wb_step *step) {
     const wb_access *accesses = t->job->k->program.accesses;
     const wb_instruction *i = step->instruction;
     const int64_t n = t->row_values;
+    if (i->code != WB_CODE_store) to_register(t, step->number);
     switch (i->code) {
     case WB_CODE_load:
         wb_load_row(t, &accesses[i->index], n, wb_row_stride(t, &accesses[i->index]),
@@ -260,8 +266,6 @@ static void begin(wb_tile *t, const wb_job *j, int worker) {
     t->registers = j->scratch + (int64_t)worker * k->register_bytes;
     t->accumulators = (wb_accumulator *)(void *)(t->registers + k->accumulators_at);
     memset(t->position, 0, sizeof t->position);
-    for (int i = 0; i < k->program.ninstructions; i++)
-        if (k->offset[i] >= 0) t->value[i] = wb_own_register(t, (uint16_t)i);
     const int64_t tile_elements = k->inner * k->outer;
     const int64_t elements =
         wb_whole_lanes(tile_elements > k->row_values ? tile_elements : k->row_values);
@@ -270,6 +274,7 @@ static void begin(wb_tile *t, const wb_job *j, int worker) {
         const double number =
             i->code == WB_CODE_late ? late_number(j->late, i->index) : i->constant;
         const uint16_t value = k->constants.steps[s].number;
+        to_register(t, value);
         wb_fill_constant(i, number, k->is_wide[value] ? elements : 1, t->value[value]);
     }
 }

@@ -6,6 +6,8 @@
 #include "base/memory.h"
 #include "evaluate/plan.h"
 
+_Static_assert((int)WB_ATTRIBUTES == (int)WB_MAX_DIMS, "the key copies sizes and attributes alike");
+
 static bool reserve(void **items, int64_t *capacity, size_t item_bytes, int64_t wanted) {
     return wanted <= *capacity || wb_grow_list(items, capacity, item_bytes, wanted);
 }
@@ -29,59 +31,63 @@ static bool reserve_node(wb_tape *tape) {
             (tape->room = least(tape), true));
 }
 
-static bool append(wb_tape *tape, wb_array *x) {
+static bool append(wb_tape *tape, wb_array *x, bool is_leaf) {
     if (!reserve_node(tape)) return false;
     x->index = (uint32_t)tape->count;
     tape->uses[tape->count] = 0;
     tape->sharers[tape->count] = 0;
-    tape->marks[tape->count] = wb_is_plan_leaf(x) ? WB_TAPE_LEAF : 0;
-    tape->nodes[tape->count++] = x;
-    tape->pending_moves += wb_is_pending_move(x);
+    tape->nodes[tape->count] = x;
+    tape->marks[tape->count++] = is_leaf ? WB_TAPE_LEAF : 0;
+    if (is_leaf)
+        tape->unusable += !x->buffer || wb_is_lost(x);
+    else
+        tape->pending_moves += wb_is_pending_move(x);
     if (x->device) tape->device = x->device;
     return true;
 }
 
-static bool walk(wb_tape *tape, wb_array *root, uint64_t stamp) {
+/* A leaf has its place at once, a node after its inputs. */
+static bool enter(wb_tape *tape, wb_array *x, int64_t *depth) {
+    x->stamp = tape->stamp;
+    if (wb_is_plan_leaf(x)) return append(tape, x, true);
+    if (!reserve((void **)&tape->stack, &tape->stack_capacity, sizeof *tape->stack, *depth + 1))
+        return false;
+    tape->stack[*depth].node = x, tape->stack[(*depth)++].next = 0;
+    return true;
+}
+
+static bool walk(wb_tape *tape, wb_array *root) {
+    const uint64_t stamp = tape->stamp;
     int64_t depth = 0;
     if (root->stamp == stamp) return true;
-    if (!reserve((void **)&tape->stack, &tape->stack_capacity, sizeof *tape->stack, 1))
-        return false;
-    root->stamp = stamp;
-    tape->stack[depth].node = root, tape->stack[depth++].next = 0;
+    if (!enter(tape, root, &depth)) return false;
     while (depth > 0) {
         wb_array *x = tape->stack[depth - 1].node;
-        if (wb_is_plan_leaf(x) || tape->stack[depth - 1].next == x->ninputs) {
-            if (!append(tape, x)) return false;
+        if (tape->stack[depth - 1].next == x->ninputs) {
+            if (!append(tape, x, false)) return false;
             depth--;
             continue;
         }
         wb_array *input = x->inputs[tape->stack[depth - 1].next++];
-        if (input->stamp == stamp) continue;
-        input->stamp = stamp;
-        if (!reserve((void **)&tape->stack, &tape->stack_capacity, sizeof *tape->stack, depth + 1))
-            return false;
-        tape->stack[depth].node = input, tape->stack[depth++].next = 0;
+        if (input->stamp != stamp && !enter(tape, input, &depth)) return false;
     }
     return true;
 }
 
-static bool check_lost(const wb_tape *tape) {
+/* Fails with the first node that has no value and cannot get one: what a body was given has one
+ * only while the body runs, and a buffer may have been lost. */
+static bool refuse_unusable(const wb_tape *tape) {
     for (int64_t i = 0; i < tape->count; i++) {
-        if (!wb_is_lost(tape->nodes[i])) continue;
-        (void)wb_fail_lost("evaluate", tape->nodes[i]);
-        return false;
-    }
-    return true;
-}
-
-/* What a body was given has a value only while the body runs. */
-static bool check_placeholders(const wb_tape *tape) {
-    for (int64_t i = 0; i < tape->count; i++) {
-        if (tape->nodes[i]->op != WB_OP_placeholder) continue;
-        (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "evaluate: an array depends on %s, which exists only inside the body of a "
-                      "scan; return it there as an output",
-                      wb_text_of(tape->nodes[i]));
+        const wb_array *x = tape->nodes[i];
+        if (x->op == WB_OP_placeholder)
+            (void)wb_fail(WB_ERROR_ARGUMENT,
+                          "evaluate: an array depends on %s, which exists only inside the body of "
+                          "a scan; return it there as an output",
+                          wb_text_of(x));
+        else if (wb_is_lost(x))
+            (void)wb_fail_lost("evaluate", x);
+        else
+            continue;
         return false;
     }
     return true;
@@ -97,30 +103,32 @@ static void mark_body(wb_tape *tape) {
  * that loses its recipe when it is done. Whatever an exposed node is made of has to keep its
  * values. */
 static void mark(wb_tape *tape) {
+    wb_array *const *nodes = tape->nodes;
+    int32_t *uses = tape->uses, *sharers = tape->sharers;
+    uint8_t *marks = tape->marks;
     for (int64_t i = 0; i < tape->count; i++) {
-        const wb_array *x = tape->nodes[i];
-        if (tape->marks[i] & WB_TAPE_LEAF) continue;
-        for (int k = 0; k < x->ninputs; k++) tape->uses[x->inputs[k]->index]++;
+        const wb_array *x = nodes[i];
+        if (marks[i] & WB_TAPE_LEAF) continue;
+        for (int k = 0; k < x->ninputs; k++) uses[x->inputs[k]->index]++;
     }
     for (int64_t i = tape->count - 1; i >= 0; i--) {
-        const wb_array *x = tape->nodes[i];
-        uint8_t *m = &tape->marks[i];
+        const wb_array *x = nodes[i];
+        uint8_t *m = &marks[i];
         if (*m & WB_TAPE_LEAF) {
-            const bool alone = x->refs == tape->uses[i] && !(*m & WB_TAPE_EXPOSED);
-            if (alone &&
-                __atomic_load_n(&x->buffer->refs, __ATOMIC_RELAXED) == 1 + tape->sharers[i] &&
+            const bool alone = x->refs == uses[i] && !(*m & WB_TAPE_EXPOSED);
+            if (alone && __atomic_load_n(&x->buffer->refs, __ATOMIC_RELAXED) == 1 + sharers[i] &&
                 !x->buffer->read_only && !(x->flags & WB_NODE_STRIDED))
                 *m |= WB_TAPE_DONATED;
             continue;
         }
         const bool leaves = (*m & WB_TAPE_ROOT) && (x->flags & WB_NODE_LEFT);
-        const bool referred = x->refs != tape->uses[i] && !(x->flags & WB_NODE_INTERNED);
+        const bool referred = x->refs != uses[i] && !(x->flags & WB_NODE_INTERNED);
         if (wb_is_evaluated(x)) { /* a view */
             if (referred)
                 *m |= WB_TAPE_EXPOSED;
             else
-                tape->sharers[x->inputs[0]->index] += 1 + tape->sharers[i];
-            if (*m & WB_TAPE_EXPOSED) tape->marks[x->inputs[0]->index] |= WB_TAPE_EXPOSED;
+                sharers[x->inputs[0]->index] += 1 + sharers[i];
+            if (*m & WB_TAPE_EXPOSED) marks[x->inputs[0]->index] |= WB_TAPE_EXPOSED;
             continue;
         }
         const wb_kind kind = wb_rows[x->op].kind;
@@ -133,15 +141,19 @@ static void mark(wb_tape *tape) {
         if (leaves && (x->flags & WB_NODE_SETTLED)) *m |= WB_TAPE_SETTLED;
         if (referred && !leaves) *m |= WB_TAPE_EXPOSED;
         if (!(*m & WB_TAPE_EXPOSED)) continue;
-        for (int k = 0; k < x->ninputs; k++) tape->marks[x->inputs[k]->index] |= WB_TAPE_EXPOSED;
+        for (int k = 0; k < x->ninputs; k++) marks[x->inputs[k]->index] |= WB_TAPE_EXPOSED;
     }
 }
 
 /* ---- the key ---- */
 
-static uint64_t *key_of(const wb_tape *tape, int64_t i, uint64_t *word) {
-    const wb_array *x = tape->nodes[i];
-    const uint8_t marks = tape->marks[i];
+/* n of at most eight numbers; there is room for all of them, and to copy all takes less time. */
+static uint64_t *put(uint64_t *word, int n, const int64_t numbers[WB_MAX_DIMS]) {
+    memcpy(word, numbers, sizeof *numbers * WB_MAX_DIMS);
+    return word + n;
+}
+
+static uint64_t *key_of(const wb_array *x, uint8_t marks, uint64_t *word) {
     const bool is_leaf = (marks & WB_TAPE_LEAF) != 0,
                is_strided = is_leaf && (x->flags & WB_NODE_STRIDED);
     const uint64_t shown =
@@ -150,15 +162,15 @@ static uint64_t *key_of(const wb_tape *tape, int64_t i, uint64_t *word) {
               (uint64_t)x->ndim << 12 | shown << 16 | (uint64_t)is_strided << 24 |
               (uint64_t)((x->flags & WB_NODE_WEAK) != 0) << 25 |
               (uint64_t)(is_leaf ? 0 : x->ninputs) << 32;
-    for (int d = 0; d < x->ndim; d++) *word++ = (uint64_t)x->sizes[d];
-    if (is_strided)
-        for (int d = 0; d < x->ndim; d++) *word++ = (uint64_t)x->strides[d];
+    word = put(word, x->ndim, x->sizes);
+    if (is_strided) word = put(word, x->ndim, x->strides);
     if (x->op == WB_OP_placeholder) *word++ = (uint64_t)x->attributes[0];
     if (is_leaf) return word;
-    for (int k = 0; k < x->nattributes; k++) *word++ = (uint64_t)x->attributes[k];
-    for (int k = 0; k < x->ninputs; k += 2)
-        *word++ = x->inputs[k]->index | (uint64_t)(k + 1 < x->ninputs ? x->inputs[k + 1]->index : 0)
-                                            << 32;
+    word = put(word, x->nattributes, x->attributes);
+    int k = 0;
+    for (; k + 1 < x->ninputs; k += 2)
+        *word++ = x->inputs[k]->index | (uint64_t)x->inputs[k + 1]->index << 32;
+    if (k < x->ninputs) *word++ = x->inputs[k]->index;
     return word;
 }
 
@@ -188,14 +200,14 @@ static bool write_key(wb_tape *tape) {
                    (uint64_t)(tape->body != NULL) << 31;
     tape->words = 1;
     for (int64_t i = 0; i < tape->count; i++) {
-        const int64_t most = 1 + 2 * WB_MAX_DIMS + WB_ATTRIBUTES + tape->nodes[i]->ninputs / 2 + 1;
+        const wb_array *x = tape->nodes[i];
+        const int64_t most = 1 + 3 * WB_MAX_DIMS + x->ninputs / 2 + 1;
         if (!reserve((void **)&tape->key, &tape->words_capacity, sizeof *tape->key,
                      tape->words + most))
             return false;
-        tape->words = key_of(tape, i, tape->key + tape->words) - tape->key;
-        wb_body *body = tape->nodes[i]->body;
-        if (!body) continue;
-        const wb_tape *ordered = wb_body_order(body, tape->device);
+        tape->words = key_of(x, tape->marks[i], tape->key + tape->words) - tape->key;
+        if (!x->body) continue;
+        const wb_tape *ordered = wb_body_order(x->body, tape->device);
         if (!ordered || !write_body_key(tape, ordered)) return false;
     }
     return true;
@@ -205,11 +217,10 @@ bool wb_tape_walk(wb_tape *tape, int count, wb_array *const *roots) {
     wb_thread *thread = wb_thread_get();
     if (!thread) return false;
     tape->stamp = ++thread->stamp;
-    tape->count = tape->pending_moves = 0;
+    tape->count = tape->pending_moves = tape->unusable = 0;
     tape->device = NULL;
     for (int i = 0; i < count; i++)
-        if (roots[i] && !wb_is_evaluated(roots[i]) && !walk(tape, roots[i], tape->stamp))
-            return false;
+        if (roots[i] && !wb_is_evaluated(roots[i]) && !walk(tape, roots[i])) return false;
     return true;
 }
 
@@ -220,7 +231,7 @@ bool wb_tape_order(wb_tape *tape, int count, wb_array *const *roots) {
             if (roots[i]->device) tape->device = roots[i]->device;
         }
     if (!tape->device) tape->device = wb_default_device();
-    if (!check_placeholders(tape) || !check_lost(tape)) return false;
+    if (tape->unusable > 0 && !refuse_unusable(tape)) return false;
     mark(tape);
     return write_key(tape);
 }

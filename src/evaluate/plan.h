@@ -56,6 +56,7 @@ typedef struct wb_tape {
     int64_t room;            /* nodes for which all lists have room */
     uint64_t stamp;          /* of its walk */
     int64_t pending_moves;   /* their inputs have to be evaluated first, by plans of their own */
+    int64_t unusable;        /* leaves without values: lost, or given to a body */
     const wb_device *device; /* where the plan runs */
     const wb_body *body;     /* whose tape it is: its leaves are placeholders; NULL: none */
 } wb_tape;
