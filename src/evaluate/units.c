@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "evaluate/plan.h"
 
-enum { MOST_LOOKS = 512 };
+enum { MOST_LOOKS = 128 };
 
 static const int64_t GAP = (int64_t)1 << 32, LAST_LABEL = (int64_t)1 << 62;
 
