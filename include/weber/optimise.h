@@ -116,6 +116,11 @@ WB_API int64_t wb_skipped(wb_optimiser *optimiser);
 WB_API wb_status wb_adjust(wb_optimiser *optimiser, double eta);
 WB_API wb_status wb_adjust_named(wb_optimiser *optimiser, const char *setting, double value);
 
+/* The same for the parameters that path matches (as for wb_freeze): rates by layer, no decay for
+ * some. What shares a rule with others goes on with one of its own, which makes one new plan. */
+WB_API wb_status wb_adjust_path(wb_optimiser *optimiser, const char *path, const char *setting,
+                                double value);
+
 /* Where path matches, neither parameters nor their state change from the next step on, until they
  * are thawed; steps meanwhile do not count for them. A path is that of a parameter or of a layer
  * above it ("layers.1"), * stands for any letters ("*.bias"); NULL: all. Arrays that are tied

@@ -15,7 +15,6 @@ typedef struct marker {
     wb_visitor visitor;
     wb_optimiser *optimiser;
     const char *pattern;
-    bool is_frozen;
     int64_t found;
 } marker;
 
@@ -27,20 +26,29 @@ static bool mark(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool
     if (m->pattern && !wb_path_matches(m->pattern, text)) return true;
     for (int64_t i = 0; i < m->optimiser->member_count; i++) {
         if (m->optimiser->members[i].slot != slot) continue;
-        m->optimiser->groups[m->optimiser->members[i].group].is_frozen = m->is_frozen;
+        m->optimiser->groups[m->optimiser->members[i].group].is_marked = true;
         m->found++;
     }
     return true;
 }
 
-static wb_status set_frozen(const char *function, wb_optimiser *o, const char *path, bool frozen) {
-    if (!wb_optimiser_check(function, o)) return WB_ERROR_ARGUMENT;
-    wb_status status = wb_optimiser_group(o);
-    marker m = {{.array = mark}, o, path, frozen, 0};
-    if (status == WB_OK && !wb_visit(&m.visitor, o->model)) status = wb_error_status();
-    if (status != WB_OK || m.found) return status;
+wb_status wb_optimiser_mark(const char *function, wb_optimiser *o, const char *path) {
+    const wb_status status = wb_optimiser_group(o);
+    if (status != WB_OK) return status;
+    marker m = {{.array = mark}, o, path, 0};
+    for (int64_t i = 0; i < o->group_count; i++) o->groups[i].is_marked = false;
+    if (!wb_visit(&m.visitor, o->model)) return wb_error_status();
+    if (m.found) return WB_OK;
     return wb_fail(WB_ERROR_ARGUMENT, "%s: \"%s\" matches no trainable array of %s", function,
                    path ? path : "", o->model->class_->name);
+}
+
+static wb_status set_frozen(const char *function, wb_optimiser *o, const char *path, bool frozen) {
+    if (!wb_optimiser_check(function, o)) return WB_ERROR_ARGUMENT;
+    const wb_status status = wb_optimiser_mark(function, o, path);
+    for (int64_t i = 0; i < o->group_count && status == WB_OK; i++)
+        if (o->groups[i].is_marked) o->groups[i].is_frozen = frozen;
+    return status;
 }
 
 wb_status wb_freeze(wb_optimiser *optimiser, const char *path) {

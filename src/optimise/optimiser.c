@@ -381,41 +381,6 @@ int64_t wb_step(wb_optimiser *optimiser) {
 
 void wb_optimiser_uncount(wb_optimiser *o) { o->step--; }
 
-/* ---- adjusting ---- */
-
-static wb_status adjust(const char *function, wb_optimiser *o, const char *name, double value) {
-    int found = 0;
-    wb_rule rule = o->rule;
-    wb_status status = wb_rule_set(function, &rule, name, value, &found);
-    for (int64_t i = 0; i < o->cohort_count && status == WB_OK; i++) {
-        rule = o->cohorts[i].rule;
-        status = wb_rule_set(function, &rule, name, value, &found);
-    }
-    if (status != WB_OK) return status;
-    if (!found) {
-        char names[WB_MESSAGE_BYTES / 2];
-        wb_rule_list_settings(&o->rule, names, sizeof names);
-        return wb_fail(WB_ERROR_ARGUMENT, "%s: there is no setting \"%s\"; there are: %s", function,
-                       name, names);
-    }
-    (void)wb_rule_set(function, &o->rule, name, value, &found);
-    for (int64_t i = 0; i < o->cohort_count; i++)
-        (void)wb_rule_set(function, &o->cohorts[i].rule, name, value, &found);
-    return WB_OK;
-}
-
-wb_status wb_adjust(wb_optimiser *optimiser, double eta) {
-    if (!wb_optimiser_check("wb_adjust", optimiser)) return WB_ERROR_ARGUMENT;
-    return adjust("wb_adjust", optimiser, "eta", eta);
-}
-
-wb_status wb_adjust_named(wb_optimiser *optimiser, const char *setting, double value) {
-    if (!wb_optimiser_check("wb_adjust_named", optimiser)) return WB_ERROR_ARGUMENT;
-    if (setting) return adjust("wb_adjust_named", optimiser, setting, value);
-    (void)wb_fail_argument_null("wb_adjust_named", "the setting's name");
-    return WB_ERROR_ARGUMENT;
-}
-
 bool wb_optimiser_check(const char *function, const wb_optimiser *optimiser) {
     return wb_object_check(function, optimiser, &optimiser_class, "the optimiser");
 }

@@ -22,7 +22,8 @@ typedef struct wb_tie_group {
     wb_array *states[WB_RULE_ALL_STATES]; /* held */
     int64_t cohort;
     bool is_frozen;
-    int64_t first; /* its first member; the others follow by next */
+    bool is_marked; /* by wb_optimiser_mark */
+    int64_t first;  /* its first member; the others follow by next */
 } wb_tie_group;
 
 /* A trainable slot of the model. */
@@ -81,6 +82,10 @@ static inline const wb_rule *wb_group_rule(const wb_optimiser *o, const wb_tie_g
 
 /* True if the pattern, or the pattern and a dot and more, is the path; * stands for any letters. */
 bool wb_path_matches(const char *pattern, const char *path);
+
+/* Marks the groups with a member that path matches (NULL: all), after making groups anew; none is
+ * an error. */
+wb_status wb_optimiser_mark(const char *function, wb_optimiser *optimiser, const char *path);
 
 /* Makes groups anew from what the slots hold, keeping the states of arrays that are in their
  * places. */

@@ -328,6 +328,45 @@ static void settings_are_adjusted_by_name(void **state) {
     wb_free(o), wb_free(model);
 }
 
+static void step_three(wb_optimiser *o, wb_layer *model) {
+    wb_array *l = wb_add(along(model, "1", wb_vector(1)), along(model, "2", wb_vector(1)));
+    assert_int_equal(step(o, model, wb_add(l, along(model, "3", wb_vector(1)))), WB_OK);
+}
+
+static void settings_are_adjusted_by_path(void **state) {
+    (void)state;
+    wb_layer *model = wb_tree(wb_vector(1), wb_vector(1), wb_vector(1));
+    wb_optimiser *o = wb_setup(wb_momentum(.eta = 0.1, .rho = WB_ZERO), model,
+                               .paths = {{"3", wb_descent(.eta = 0.5)}});
+    step_three(o, model);
+    assert_int_equal(wb_adjust_path(o, "2", "eta", 0.2), WB_OK);
+    step_three(o, model);
+    assert_values(wb_get(model, "1"), 1e-6, 0.8);
+    assert_values(wb_get(model, "2"), 1e-6, 0.7);
+    assert_values(wb_get(model, "3"), 1e-6, 0);
+    const int64_t misses = wb_plan_status().misses;
+    for (int i = 1; i <= 3; i++) {
+        assert_int_equal(wb_adjust_path(o, "2", "eta", 0.1 * i), WB_OK);
+        step_three(o, model);
+    }
+    if (!getenv("WEBER_EAGER")) assert_int_equal(wb_plan_status().misses - misses, 0);
+    assert_values(wb_get(model, "1"), 1e-6, 0.5);
+    assert_values(wb_get(model, "2"), 1e-6, 0.1);
+    assert_int_equal(wb_adjust_path(o, "*", "eta", 0), WB_OK); /* of two rules */
+    step_three(o, model);
+    assert_values(wb_get(model, "1"), 1e-6, 0.5);
+    assert_values(wb_get(model, "3"), 1e-6, -1.5);
+    assert_int_equal(wb_adjust_path(o, "3", "rho", 0.2), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_adjust_path: there is no setting \"rho\"; there are: eta");
+    assert_int_equal(wb_adjust_path(o, "4", "eta", 0.2), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_adjust_path: \"4\" matches no trainable array of Tree");
+    assert_int_equal(wb_adjust_path(o, "1", "eta", -1), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "Momentum: eta must be at least 0, and finite, got -1");
+    assert_int_equal(wb_adjust_path(o, NULL, "eta", 1), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_adjust_path: the path is NULL");
+    wb_free(o), wb_free(model);
+}
+
 static void element_types_are_kept(void **state) { /* A34 */
     (void)state;
     const wb_dtype types[] = {WB_F16, WB_BF16, WB_F32, WB_F64};
@@ -440,6 +479,7 @@ int main(void) {
         TEST(parts_have_rules_of_their_own),
         TEST(a_frozen_step_does_not_count),
         TEST(settings_are_adjusted_by_name),
+        TEST(settings_are_adjusted_by_path),
         TEST(element_types_are_kept),
         TEST(wrong_partners_are_refused),
         TEST(a_replaced_array_is_trained),

@@ -1,0 +1,116 @@
+/* Settings that change between steps. */
+#include "base/memory.h"
+#include "optimise/optimiser.h"
+
+/* Groups of a cohort: those that an adjustment is about, and the others. */
+typedef struct share {
+    int64_t marked, others;
+} share;
+
+static share share_of(const wb_optimiser *o, int64_t cohort) {
+    share found = {0, 0};
+    for (int64_t i = 0; i < o->group_count; i++) {
+        if (o->groups[i].cohort != cohort) continue;
+        found.marked += o->groups[i].is_marked;
+        found.others += !o->groups[i].is_marked;
+    }
+    return found;
+}
+
+static wb_status fail_unknown(const char *function, const wb_rule *rule, const char *name) {
+    char names[WB_MESSAGE_BYTES / 2];
+    wb_rule_list_settings(rule, names, sizeof names);
+    return wb_fail(WB_ERROR_ARGUMENT, "%s: there is no setting \"%s\"; there are: %s", function,
+                   name, names);
+}
+
+/* Adds what has the setting in a rule to *found; changes nothing. */
+static wb_status try_rule(const char *function, const wb_rule *rule, const char *name, double value,
+                          int *found) {
+    wb_rule copy = *rule;
+    return wb_rule_set(function, &copy, name, value, found);
+}
+
+/* ---- the whole model ---- */
+
+static wb_status adjust_all(const char *function, wb_optimiser *o, const char *name, double value) {
+    int found = 0;
+    wb_status status = try_rule(function, &o->rule, name, value, &found);
+    for (int64_t i = 0; i < o->cohort_count && status == WB_OK; i++)
+        status = try_rule(function, &o->cohorts[i].rule, name, value, &found);
+    if (status != WB_OK) return status;
+    if (!found) return fail_unknown(function, &o->rule, name);
+    (void)wb_rule_set(function, &o->rule, name, value, &found);
+    for (int64_t i = 0; i < o->cohort_count; i++)
+        (void)wb_rule_set(function, &o->cohorts[i].rule, name, value, &found);
+    return WB_OK;
+}
+
+/* ---- a part of it ---- */
+
+/* The marked groups of a cohort that has others leave it for one of their own with the same past;
+ * the number of the one they are in. There is room for it. */
+static int64_t leave(wb_optimiser *o, int64_t cohort) {
+    if (share_of(o, cohort).others == 0) return cohort;
+    wb_cohort own = o->cohorts[cohort];
+    own.count = own.count ? wb_hold(own.count) : NULL;
+    own.numbers = own.fresh_count = NULL;
+    o->cohorts[o->cohort_count] = own;
+    for (int64_t i = 0; i < o->group_count; i++)
+        if (o->groups[i].cohort == cohort && o->groups[i].is_marked)
+            o->groups[i].cohort = o->cohort_count;
+    return o->cohort_count++;
+}
+
+/* Checks everything and makes room; nothing has changed. */
+static wb_status prepare(const char *function, wb_optimiser *o, const char *name, double value) {
+    int found = 0;
+    int64_t more = 0;
+    const wb_rule *first = &o->rule;
+    for (int64_t c = o->cohort_count - 1; c >= 0; c--) {
+        const share s = share_of(o, c);
+        if (!s.marked) continue;
+        first = &o->cohorts[c].rule;
+        more += s.others > 0;
+        const wb_status status = try_rule(function, first, name, value, &found);
+        if (status != WB_OK) return status;
+    }
+    if (!found) return fail_unknown(function, first, name);
+    return wb_optimiser_reserve_cohorts(o, o->cohort_count + more) ? WB_OK : WB_ERROR_MEMORY;
+}
+
+static wb_status adjust_part(const char *function, wb_optimiser *o, const char *path,
+                             const char *name, double value) {
+    wb_status status = wb_optimiser_mark(function, o, path);
+    if (status == WB_OK) status = prepare(function, o, name, value);
+    const int64_t count = o->cohort_count;
+    for (int64_t c = 0; c < count && status == WB_OK; c++) {
+        int found = 0;
+        if (share_of(o, c).marked == 0) continue;
+        (void)wb_rule_set(function, &o->cohorts[leave(o, c)].rule, name, value, &found);
+    }
+    return status;
+}
+
+/* ---- functions ---- */
+
+wb_status wb_adjust(wb_optimiser *optimiser, double eta) {
+    if (!wb_optimiser_check("wb_adjust", optimiser)) return WB_ERROR_ARGUMENT;
+    return adjust_all("wb_adjust", optimiser, "eta", eta);
+}
+
+wb_status wb_adjust_named(wb_optimiser *optimiser, const char *setting, double value) {
+    if (!wb_optimiser_check("wb_adjust_named", optimiser)) return WB_ERROR_ARGUMENT;
+    if (setting) return adjust_all("wb_adjust_named", optimiser, setting, value);
+    (void)wb_fail_argument_null("wb_adjust_named", "the setting's name");
+    return WB_ERROR_ARGUMENT;
+}
+
+wb_status wb_adjust_path(wb_optimiser *optimiser, const char *path, const char *setting,
+                         double value) {
+    static const char function[] = "wb_adjust_path";
+    if (!wb_optimiser_check(function, optimiser)) return WB_ERROR_ARGUMENT;
+    if (path && setting) return adjust_part(function, optimiser, path, setting, value);
+    (void)wb_fail_argument_null(function, path ? "the setting's name" : "the path");
+    return WB_ERROR_ARGUMENT;
+}
