@@ -68,7 +68,7 @@ typedef enum wb_field_kind {
     WB_FIELD_WITH,       /* bool with_NAME; true is written NAME=true */
     WB_FIELD_ACTIVATION, /* wb_activation *; NULL is the identity */
     WB_FIELD_CONNECTION, /* wb_connection *; NULL: all arrays, tuple */
-    WB_FIELD_SIZES,      /* int64_t[3], positive; the first 0 ends them: (5, 5) */
+    WB_FIELD_SIZES,      /* int64_t[3], or as the row says; the first 0 ends them: (5, 5) */
     WB_FIELD_EACH,       /* int64_t[3]: one for each of the SIZES above; one stands for all */
     WB_FIELD_PADDING,    /* two int64_t[3]: before each of the SIZES, and how much more after it */
     WB_FIELD_DIMS,       /* unsigned, WB_DIM(0) | ...; 0 is all; from 1 in text */
@@ -95,6 +95,7 @@ typedef struct wb_field {
      * CHILD, too */
     bool positional;
     bool spread; /* the entries of a LIST are written as arguments of their own */
+    int most;    /* of SIZES: how many numbers the member has; default 3 */
     /* offset of the array that a number is taken from where it is not given; 0: there is none */
     size_t given_by;
     /* offset of the WITHOUT that says that this array or child is not there; 0: there is none */
@@ -440,12 +441,17 @@ typedef struct wb_conv_transpose_desc {
  * from few pixels to more.
  *
  * x  (W, [H, [D,]] in, N)     w  (kernel..., out / groups, in)     b  (out)
- * y  (stride (W - 1) + dilation (kernel - 1) + 1 - paddings + outpad, ..., out, N) */
+ * y  (stride (W - 1) + dilation (kernel - 1) + 1 - paddings + outpad, ..., out, N)
+ *
+ * Fails with WB_ERROR_SHAPE on input of other channels or dimensions and where groups do not divide
+ * the channels; with WB_ERROR_ARGUMENT on same_pad with a kernel below the stride. (Zeiler et al.
+ * 2010; Flux) */
 #define wb_conv_transpose(...)                                                                     \
     wb_conv_transpose_make((wb_conv_transpose_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_layer *wb_conv_transpose_make(wb_conv_transpose_desc desc);
 
-/* x (W, [H, [D,]] C, N) to (1, ..., 1, C, N): the mean or the largest of each channel. */
+/* x (W, [H, [D,]] C, N) to (1, ..., 1, C, N): the mean or the largest of each channel. Fails with
+ * WB_ERROR_SHAPE on an x without spatial dimensions. */
 WB_API wb_layer *wb_global_meanpool(void);
 WB_API wb_layer *wb_global_maxpool(void);
 
@@ -456,7 +462,7 @@ typedef struct wb_adaptive_pool_desc {
 
 /* Pools whose windows follow from the sizes of x: the stride is size / out, rounded down, and the
  * window what the last one then needs (Flux; PyTorch's differ where out does not divide the size).
- * wb_adaptive_meanpool({7, 7}). */
+ * wb_adaptive_meanpool({7, 7}). Fails with WB_ERROR_SHAPE where x is smaller than that. */
 #define wb_adaptive_maxpool(...)                                                                   \
     wb_adaptive_maxpool_make((wb_adaptive_pool_desc){.start_ = 0, __VA_ARGS__})
 #define wb_adaptive_meanpool(...)                                                                  \
@@ -465,7 +471,8 @@ WB_API wb_layer *wb_adaptive_maxpool_make(wb_adaptive_pool_desc desc);
 WB_API wb_layer *wb_adaptive_meanpool_make(wb_adaptive_pool_desc desc);
 
 /* x (W, [H, [D,]] r^d C, N) to (r W, ..., C, N): channel a + r b + r^2 c becomes pixel (a, b) of
- * channel c. (Shi et al. 2016) */
+ * channel c. (Shi et al. 2016) Fails with WB_ERROR_SHAPE where r^d does not divide the
+ * channels. */
 WB_API wb_layer *wb_pixel_shuffle(int64_t r);
 
 typedef struct wb_embedding_desc {
@@ -481,7 +488,8 @@ typedef struct wb_embedding_desc {
 
 /* Features of words: x (...) of integers from 0 to in - 1 gives (out, ...), column x of W (out,
  * in). An array of reals or bools is one-hot: x (in, N) gives W x. A word out of range is an error
- * when the result is computed. */
+ * when the result is computed. Fails with WB_ERROR_SHAPE on reals that have another first size,
+ * with WB_ERROR_ARGUMENT where padding_idx is no word. (Flux) */
 #define wb_embedding(...) wb_embedding_make((wb_embedding_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_layer *wb_embedding_make(wb_embedding_desc desc);
 
@@ -496,30 +504,55 @@ typedef struct wb_groupnorm_desc {
 } wb_groupnorm_desc;
 
 /* y = activation(γ (x - μ) / √(σ² + eps) + β) with μ and σ² of each group of consecutive channels
- * of each image; x (..., channels, N). wb_groupnorm(8, 2). (Wu and He 2018) */
+ * of each image; x (..., channels, N). wb_groupnorm(8, 2). (Wu and He 2018) Fails with
+ * WB_ERROR_SHAPE where the groups do not divide the channels and where x has others. */
 #define wb_groupnorm(...) wb_groupnorm_make((wb_groupnorm_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_layer *wb_groupnorm_make(wb_groupnorm_desc desc);
 
+typedef struct wb_instancenorm_desc {
+    char start_;
+    int64_t channels; /* required, unless gamma is given */
+    wb_activation *activation;
+    double eps;      /* above 0; default 1e-5 */
+    double momentum; /* above 0, up to 1; default 0.1 */
+    bool with_affine, with_track_stats;
+    wb_dtype dtype;
+    wb_array *beta, *gamma;    /* given instead of zeros, ones (channels) */
+    wb_array *mean, *variance; /* given instead of zeros, ones (channels) */
+} wb_instancenorm_desc;
+
+/* y = activation(γ (x - μ) / √(σ² + eps) + β) with μ and σ² of each channel of each image; x (...,
+ * channels, N). wb_instancenorm(64). (Ulyanov, Vedaldi and Lempitsky 2016; Flux)
+ *
+ * with_affine: with γ and β. with_track_stats: test mode takes running ones, as BatchNorm's, which
+ * are moved by the means over the images of their μ and σ². Without spatial dimensions x gives β.
+ * Fails with WB_ERROR_SHAPE on input of other channels; with WB_ERROR_ARGUMENT where running
+ * statistics would take in one number for each channel of an image. */
+#define wb_instancenorm(...) wb_instancenorm_make((wb_instancenorm_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_layer *wb_instancenorm_make(wb_instancenorm_desc desc);
+
 typedef struct wb_rmsnorm_desc {
     char start_;
-    int64_t size[3]; /* the first sizes of x; required */
-    double eps;      /* above 0; default 1e-5 */
+    int64_t size[WB_MAX_DIMS]; /* the first sizes of x; required */
+    double eps;                /* above 0; default 1e-5 */
     wb_dtype dtype;
     wb_array *scale; /* given instead of ones (size...) */
 } wb_rmsnorm_desc;
 
 /* y = scale x / √(mean(x²) + eps), the mean over the first dimensions of each observation.
- * wb_rmsnorm({64}). (Zhang and Sennrich 2019) */
+ * wb_rmsnorm({64}). (Zhang and Sennrich 2019) Fails with WB_ERROR_SHAPE where x does not begin with
+ * these sizes. */
 #define wb_rmsnorm(...) wb_rmsnorm_make((wb_rmsnorm_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_layer *wb_rmsnorm_make(wb_rmsnorm_desc desc);
 
 /* Dropout for selu: in training a number becomes selu's lowest value with probability p, and all
- * are scaled and shifted so that mean 0 and variance 1 stay. (Klambauer et al. 2017) */
+ * are scaled and shifted so that mean 0 and variance 1 stay; x in test mode. p is from 0 to 1, else
+ * WB_ERROR_ARGUMENT. (Klambauer et al. 2017) */
 WB_API wb_layer *wb_alpha_dropout(double p);
 
 typedef struct wb_scale_desc {
     char start_;
-    int64_t size[3]; /* required, unless scale is given */
+    int64_t size[WB_MAX_DIMS]; /* required, unless scale is given */
     wb_activation *activation;
     bool no_bias;
     wb_init *init; /* of the scale; default wb_ones_init */
@@ -528,13 +561,14 @@ typedef struct wb_scale_desc {
 } wb_scale_desc;
 
 /* y = activation(scale x + bias), element by element; sizes of 1 are repeated, in x and in size.
- * wb_scale({3, 4}, wb_relu). (Flux; its Diagonal before 0.13) */
+ * wb_scale({3, 4}, wb_relu). (Flux; its Diagonal before 0.13) Fails with WB_ERROR_SHAPE where x and
+ * size do not broadcast. */
 #define wb_scale(...) wb_scale_make((wb_scale_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_layer *wb_scale_make(wb_scale_desc desc);
 
 typedef struct wb_layernorm_desc {
     char start_;
-    int64_t size[3]; /* the first sizes of x; required */
+    int64_t size[WB_MAX_DIMS]; /* the first sizes of x; required */
     wb_activation *activation;
     double eps; /* above 0; default 1e-5 */
     bool no_affine;
@@ -641,24 +675,28 @@ WB_API wb_connection wb_connect_add, wb_connect_mul, wb_connect_vcat, wb_connect
     wb_connect_channels;
 
 /* y = connection(layer(x), x): a block with a way around it; wb_skip(layer, wb_connect_add). (He
- * et al. 2015; Flux's SkipConnection) */
+ * et al. 2015; Flux's SkipConnection) A layer that is in a container already is
+ * WB_ERROR_ARGUMENT. */
 WB_API wb_layer *wb_skip(wb_layer *layer, wb_connection *connection);
 
 /* y = connection(layer1(x1), layer2(x2), ...). One array goes to all layers; as many arrays as
- * layers go to one each; with a single layer, all go through it.
+ * layers go to one each; with a single layer, all go through it; another number is
+ * WB_ERROR_ARGUMENT, as no layer and more than WB_MOST_ARRAYS are. (Flux)
  * wb_parallel(wb_connect_vcat, wb_dense(2, 4), wb_dense(3, 6)). */
 #define wb_parallel(connection, ...) wb_parallel_make(connection, WB_LAYERS(__VA_ARGS__))
 WB_API wb_layer *wb_parallel_make(wb_connection *connection, int64_t count,
                                   wb_layer *const *layers);
 
 /* y1 = layer1(x1), y2 = layer2(connection(y1, x2)), ...: gives as many arrays as there are layers;
- * one array is all of x1, x2, ... (Flux) */
+ * one array is all of x1, x2, ...; another number, no layer, more than WB_MOST_ARRAYS and no
+ * connection are WB_ERROR_ARGUMENT. (Flux) */
 #define wb_pairwise_fusion(connection, ...)                                                        \
     wb_pairwise_fusion_make(connection, WB_LAYERS(__VA_ARGS__))
 WB_API wb_layer *wb_pairwise_fusion_make(wb_connection *connection, int64_t count,
                                          wb_layer *const *layers);
 
-/* y = max(layer1(x), layer2(x), ...), element by element. (Goodfellow et al. 2013) */
+/* y = max(layer1(x), layer2(x), ...), element by element; at least one layer, else
+ * WB_ERROR_ARGUMENT. (Goodfellow et al. 2013) */
 #define wb_maxout(...) wb_maxout_make(WB_LAYERS(__VA_ARGS__))
 WB_API wb_layer *wb_maxout_make(int64_t count, wb_layer *const *layers);
 

@@ -13,10 +13,7 @@ typedef struct wb_alpha_dropout_layer {
 static wb_array *forward(wb_layer *layer, wb_array *x) {
     static const double alpha = -1.7580993408473766;
     const double p = ((const wb_alpha_dropout_layer *)(const void *)layer)->p;
-    if (!wb_is_active(layer)) {
-        if (layer->mode_ == WB_MODE_AUTO && !wb_is_leaf(x)) x->flags |= WB_NODE_UNTIED;
-        return x;
-    }
+    if (wb_is_passed_on(layer, x)) return x;
     if (p == 0) return x;
     wb_array *keep = wb_bernoulli_make(1 - p, x->ndim, x->sizes);
     if (p == 1) return wb_select(keep, x, wb_number(0));

@@ -24,13 +24,6 @@ static bool check_input(const wb_conv_desc *c, int n, const wb_array *x) {
     return false;
 }
 
-/* The bias (out) beside channels: (1, ..., out). */
-static wb_array *add_bias(const wb_conv_desc *c, int n, wb_array *y) {
-    int64_t sizes[4] = {1, 1, 1, 1};
-    sizes[n] = c->out;
-    return wb_add(y, wb_reshape_make(c->bias, n + 1, sizes));
-}
-
 void wb_window_pad(wb_window_desc *window, const int64_t *pad) {
     for (int i = 0; i < WB_MOST_SIZES; i++) {
         window->pad[i] = pad[i] ? pad[i] : WB_NONE;
@@ -48,7 +41,7 @@ static wb_array *forward_window(wb_layer *layer, wb_array *x, bool is_flipped) {
     wb_window_pad(&window, c->pad);
     x = wb_convert_input(x, c->weight);
     wb_array *y = x ? wb_conv_forward_make(x, c->weight, window) : NULL;
-    if (y && c->bias) y = add_bias(c, n, y);
+    if (y && c->bias) y = wb_add(y, wb_beside_channels(c->bias, y));
     return y && c->activation ? c->activation(y) : y;
 }
 
@@ -104,12 +97,7 @@ static bool complete(wb_layer *layer) {
     int64_t sizes[WB_MAX_DIMS];
     int n;
     memcpy(sizes, wb_layer_sizes(layer, &n), sizeof d->kernel);
-    if (d->in % d->groups || d->out % d->groups) {
-        (void)wb_fail(WB_ERROR_SHAPE, "%s: %lld groups do not divide %lld => %lld channels",
-                      layer->class_->name, (long long)d->groups, (long long)d->in,
-                      (long long)d->out);
-        return false;
-    }
+    if (!wb_check_groups(layer, d->groups, d->in, d->out)) return false;
     if (d->same_pad) wb_pad_to_same(d->kernel, d->dilation, d->pad);
     sizes[n] = d->in / d->groups, sizes[n + 1] = d->out;
     wb_init *init = d->init ? d->init : wb_glorot_uniform;

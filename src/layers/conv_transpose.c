@@ -28,13 +28,6 @@ static void result_sizes(const wb_conv_transpose_desc *d, int n, const wb_array 
     sizes[n] = d->out, sizes[n + 1] = x->sizes[n + 1];
 }
 
-/* The bias (out) beside channels: (1, ..., out). */
-static wb_array *add_bias(const wb_conv_transpose_desc *d, int n, wb_array *y) {
-    int64_t sizes[4] = {1, 1, 1, 1};
-    sizes[n] = d->out;
-    return wb_add(y, wb_reshape_make(d->bias, n + 1, sizes));
-}
-
 static wb_array *forward(wb_layer *layer, wb_array *x) {
     const wb_conv_transpose_desc *d = desc_of(layer);
     const int n = d->weight->ndim - 2;
@@ -47,7 +40,7 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
     wb_window_pad(&window, d->pad);
     x = wb_convert_input(x, d->weight);
     wb_array *y = x ? wb_conv_data_make(x, d->weight, sizes, window) : NULL;
-    if (y && d->bias) y = add_bias(d, n, y);
+    if (y && d->bias) y = wb_add(y, wb_beside_channels(d->bias, y));
     return y && d->activation ? d->activation(y) : y;
 }
 
@@ -102,13 +95,7 @@ static bool complete(wb_layer *layer) {
     int64_t sizes[WB_MAX_DIMS];
     int n;
     memcpy(sizes, wb_layer_sizes(layer, &n), sizeof d->kernel);
-    if (d->in % d->groups || d->out % d->groups) {
-        (void)wb_fail(WB_ERROR_SHAPE,
-                      "ConvTranspose: %lld groups do not divide %lld => %lld "
-                      "channels",
-                      (long long)d->groups, (long long)d->in, (long long)d->out);
-        return false;
-    }
+    if (!wb_check_groups(layer, d->groups, d->in, d->out)) return false;
     if (d->same_pad && !pad_to_same(d, n)) return false;
     sizes[n] = d->out / d->groups, sizes[n + 1] = d->in;
     wb_init *init = d->init ? d->init : wb_glorot_uniform;

@@ -15,10 +15,7 @@ static wb_array *mask_for(const wb_dropout_desc *d, const wb_array *x) {
 
 static wb_array *forward(wb_layer *layer, wb_array *x) {
     const wb_dropout_desc *d = &((const wb_dropout_layer *)(const void *)layer)->desc;
-    if (!wb_is_active(layer)) {
-        if (layer->mode_ == WB_MODE_AUTO && !wb_is_leaf(x)) x->flags |= WB_NODE_UNTIED;
-        return x;
-    }
+    if (wb_is_passed_on(layer, x)) return x;
     if (d->p == 0) return x;
     const double scale = d->p < 1 ? 1 / (1 - d->p) : 0;
     return wb_select(mask_for(d, x), wb_mul_number(x, scale), wb_number(0));

@@ -82,17 +82,3 @@ wb_layer *wb_fn_named(const char *name, wb_activation *function) {
     if (!name) return wb_failed() ? NULL : wb_fail_argument_null("wb_fn_named", "the name");
     return make("wb_fn_named", name, function);
 }
-
-/* ---- what several layers share ---- */
-
-wb_array *wb_convert_input(wb_array *x, const wb_array *like) {
-    if (x->dtype == like->dtype) return x;
-    static bool warned; /* __atomic */
-    if (!__atomic_exchange_n(&warned, true, __ATOMIC_RELAXED))
-        wb_log_line(
-            WB_LOG_WARN,
-            "a layer with %s weights was given %s input, which it converts; wb_cast the data once "
-            "to avoid that (said once)",
-            wb_dtype_name((wb_dtype)like->dtype), wb_dtype_name((wb_dtype)x->dtype));
-    return wb_cast(x, (wb_dtype)like->dtype);
-}

@@ -12,13 +12,6 @@ static wb_groupnorm_desc *desc_of(wb_layer *layer) {
     return &((wb_groupnorm_layer *)(void *)layer)->desc;
 }
 
-/* A number for each channel, beside x. */
-static wb_array *beside(wb_array *numbers, const wb_array *x) {
-    int64_t sizes[WB_MAX_DIMS];
-    for (int d = 0; d < x->ndim; d++) sizes[d] = d == x->ndim - 2 ? x->sizes[d] : 1;
-    return wb_reshape_make(numbers, x->ndim, sizes);
-}
-
 /* (..., channels, N) as (..., channels / groups, groups, N). */
 static wb_array *normalised(const wb_groupnorm_desc *d, wb_array *x) {
     int64_t sizes[WB_MAX_DIMS], dims[WB_MAX_DIMS];
@@ -26,21 +19,18 @@ static wb_array *normalised(const wb_groupnorm_desc *d, wb_array *x) {
     for (int i = 0; i < n; i++) sizes[i] = x->sizes[i], dims[i] = i;
     sizes[n - 1] = d->channels / d->groups, sizes[n] = d->groups, sizes[n + 1] = x->sizes[n];
     wb_array *y = wb_reshape_make(x, n + 2, sizes);
-    wb_array *scale = wb_rsqrt(wb_add_number(wb_var_make(y, false, n, dims), d->eps));
-    y = wb_mul(wb_sub(y, wb_mean_make(y, n, dims)), scale);
+    y = y ? wb_normalised_by(y, wb_statistics_over(y, n, dims), d->eps) : NULL;
     return y ? wb_reshape_make(y, x->ndim, x->sizes) : NULL;
 }
 
 static wb_array *forward(wb_layer *layer, wb_array *x) {
     const wb_groupnorm_desc *d = desc_of(layer);
-    if (x->ndim < 2 || x->ndim >= WB_MAX_DIMS || x->sizes[x->ndim - 2] != d->channels)
-        return wb_fail_null(WB_ERROR_SHAPE,
-                            "the last dimension but one must be the %lld channels, got %s",
-                            (long long)d->channels, wb_text_of(x));
+    if (!wb_check_channels(x, d->channels)) return NULL;
+    if (x->ndim == WB_MAX_DIMS)
+        return wb_fail_null(WB_ERROR_SHAPE, "input must have at most %d dimensions, got %s",
+                            WB_MAX_DIMS - 1, wb_text_of(x));
     if (d->gamma) x = wb_convert_input(x, d->gamma);
-    wb_array *y = x ? normalised(d, x) : NULL;
-    if (y && d->gamma) y = wb_add(wb_mul(y, beside(d->gamma, x)), beside(d->beta, x));
-    return y && d->activation ? d->activation(y) : y;
+    return x ? wb_affine(normalised(d, x), d->gamma, d->beta, d->activation) : NULL;
 }
 
 #define ROW(member, name, ...) WB_ROW_NAMED(wb_groupnorm_layer, member, name, __VA_ARGS__)

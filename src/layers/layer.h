@@ -190,8 +190,23 @@ const char *wb_connection_name(wb_connection *connection);
 /* False: there is none of that name. */
 bool wb_connection_named(const char *name, wb_connection **connection);
 
+/* ---- what several layers do with their input (input.c) ---- */
+
 /* x in the type of like, with a warning the first time it differs. */
 wb_array *wb_convert_input(wb_array *x, const wb_array *like);
+
+/* The n SIZES of the layer, with which x has to begin; false with the error recorded. */
+bool wb_check_first_sizes(const wb_layer *layer, const wb_array *x, int *n);
+
+/* A number for each channel, (channels), beside x (..., channels, N): (1, ..., channels, 1). */
+wb_array *wb_beside_channels(wb_array *numbers, const wb_array *x);
+
+/* True if dropout is to give x itself; where that is so only because nobody said that this is
+ * training, x is marked, so that its gradient says so. */
+bool wb_is_passed_on(const wb_layer *layer, wb_array *x);
+
+/* True if groups divide in and out, else the error is recorded. */
+bool wb_check_groups(const wb_layer *layer, int64_t groups, int64_t in, int64_t out);
 
 /* ---- settings (rows.c) ---- */
 
@@ -202,6 +217,8 @@ bool wb_field_is_setting(const wb_field *field);
 
 /* The numbers of an INTEGER, PAIR, SIZES, EACH or PADDING. */
 int64_t *wb_field_numbers(const wb_layer *layer, const wb_field *field);
+/* How many numbers the member of SIZES has. */
+int wb_field_most(const wb_field *field);
 /* The layer's SIZES and how many there are; NULL and 0: it has none. */
 const int64_t *wb_layer_sizes(const wb_layer *layer, int *count);
 /* True if the array's WITHOUT or WITH says that it is not there. */
@@ -263,6 +280,36 @@ wb_scale_desc *wb_scale_desc_of(wb_layer *scale);
 const wb_layer_class *wb_class_named(const char *name);
 /* The i-th of layers.def, from 0; NULL behind the last one. */
 const wb_layer_class *wb_class_at(int i);
+
+/* ---- normalisation (normalise.c) ---- */
+
+/* Mean and variance, of sizes that broadcast with what they are of. */
+typedef struct wb_statistics {
+    wb_array *mean, *variance;
+} wb_statistics;
+
+/* Over the dimensions, which stay with size 1. */
+wb_statistics wb_statistics_over(wb_array *x, int count, const int64_t *dims);
+/* (x - mean) / √(variance + eps) */
+wb_array *wb_normalised_by(wb_array *x, wb_statistics s, double eps);
+/* activation(gamma y + beta), a number for each channel; NULL: without. */
+wb_array *wb_affine(wb_array *y, wb_array *gamma, wb_array *beta, wb_activation *activation);
+
+/* False with the error recorded: the last dimension but one is not the channels. */
+bool wb_check_channels(const wb_array *x, int64_t channels);
+
+/* Running statistics, (channels): states of a layer. */
+typedef struct wb_running {
+    wb_array **mean, **variance;
+    double momentum;
+} wb_running;
+
+/* False with the error recorded: count numbers for each channel have no variance, or the layer is
+ * shared and its running statistics, if there are any, cannot be written. */
+bool wb_check_training(const wb_layer *layer, const wb_array *x, int64_t count, bool is_written);
+/* They take in those of a batch, (1, ..., channels, 1), with so many numbers for each channel, when
+ * the step is computed. */
+bool wb_running_take_in(wb_running running, wb_statistics batch, int64_t count);
 
 /* ---- counts, for printing ---- */
 

@@ -12,24 +12,13 @@ typedef struct wb_layernorm_layer {
 
 static wb_layernorm_layer *norm_of(wb_layer *layer) { return (wb_layernorm_layer *)(void *)layer; }
 
-static bool check_input(wb_layer *layer, const wb_array *x, int *n) {
-    const int64_t *size = wb_layer_sizes(layer, n);
-    bool good = x->ndim >= *n;
-    for (int i = 0; good && i < *n; i++) good = x->sizes[i] == size[i];
-    if (!good)
-        (void)wb_fail(WB_ERROR_SHAPE, "input must begin with the sizes %s, got %s",
-                      wb_sizes_text(*n, size), wb_text_of(x));
-    return good;
-}
-
 static wb_array *forward(wb_layer *layer, wb_array *x) {
-    static const int64_t dims[WB_MOST_SIZES] = {0, 1, 2};
+    static const int64_t dims[WB_MAX_DIMS] = {0, 1, 2, 3, 4, 5, 6, 7};
     const wb_layernorm_layer *l = norm_of(layer);
     int n;
-    if (!check_input(layer, x, &n)) return NULL;
+    if (!wb_check_first_sizes(layer, x, &n)) return NULL;
     if (l->diag) x = wb_convert_input(x, wb_scale_desc_of(l->diag)->scale);
-    wb_array *scale = wb_rsqrt(wb_add_number(wb_var_make(x, false, n, dims), l->desc.eps));
-    wb_array *y = wb_mul(wb_sub(x, wb_mean_make(x, n, dims)), scale);
+    wb_array *y = x ? wb_normalised_by(x, wb_statistics_over(x, n, dims), l->desc.eps) : NULL;
     if (y && l->diag) y = wb_apply(l->diag, y);
     return y && l->desc.activation ? l->desc.activation(y) : y;
 }
@@ -45,7 +34,7 @@ static const wb_field fields[] = {
      .part = &wb_scale_class,
      .without = offsetof(wb_layernorm_layer, desc.no_affine)},
     ROW(eps, WB_FIELD_REAL, .flux = "ϵ", .usual = 1e-5, .is_above = true),
-    ROW(size, WB_FIELD_SIZES, .low = 1, .spread = true),
+    ROW(size, WB_FIELD_SIZES, .low = 1, .spread = true, .most = WB_MAX_DIMS),
     WB_ROW_NAMED(wb_layernorm_layer, no_affine, "affine", WB_FIELD_WITHOUT, .since = 5, .rank = -1),
 };
 

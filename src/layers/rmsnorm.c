@@ -11,15 +11,10 @@ static wb_rmsnorm_desc *desc_of(wb_layer *layer) {
 }
 
 static wb_array *forward(wb_layer *layer, wb_array *x) {
-    static const int64_t dims[WB_MOST_SIZES] = {0, 1, 2};
+    static const int64_t dims[WB_MAX_DIMS] = {0, 1, 2, 3, 4, 5, 6, 7};
     const wb_rmsnorm_desc *d = desc_of(layer);
     int n;
-    const int64_t *size = wb_layer_sizes(layer, &n);
-    bool good = x->ndim >= n;
-    for (int i = 0; good && i < n; i++) good = x->sizes[i] == size[i];
-    if (!good)
-        return wb_fail_null(WB_ERROR_SHAPE, "input must begin with the sizes %s, got %s",
-                            wb_sizes_text(n, size), wb_text_of(x));
+    if (!wb_check_first_sizes(layer, x, &n)) return NULL;
     x = wb_convert_input(x, d->scale);
     wb_array *square = x ? wb_mean_make(wb_square(x), n, dims) : NULL;
     return square ? wb_mul(wb_mul(x, wb_rsqrt(wb_add_number(square, d->eps))), d->scale) : NULL;
@@ -28,7 +23,7 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
 static const wb_field fields[] = {
     WB_ROW(wb_rmsnorm_layer, scale, WB_FIELD_ARRAY, .trainable = true),
     WB_ROW(wb_rmsnorm_layer, eps, WB_FIELD_REAL, .flux = "ϵ", .usual = 1e-5, .is_above = true),
-    WB_ROW(wb_rmsnorm_layer, size, WB_FIELD_SIZES, .low = 1, .spread = true),
+    WB_ROW(wb_rmsnorm_layer, size, WB_FIELD_SIZES, .low = 1, .spread = true, .most = WB_MAX_DIMS),
 };
 
 static bool complete(wb_layer *layer) {

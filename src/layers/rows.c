@@ -53,11 +53,14 @@ int64_t *wb_field_numbers(const wb_layer *layer, const wb_field *f) {
     return wb_field_at(layer, f);
 }
 
+int wb_field_most(const wb_field *f) { return f->most ? f->most : WB_MOST_SIZES; }
+
 const int64_t *wb_layer_sizes(const wb_layer *layer, int *n) {
     for (int i = 0; i < layer->class_->field_count; i++) {
-        if (layer->class_->fields[i].kind != WB_FIELD_SIZES) continue;
-        const int64_t *sizes = wb_field_numbers(layer, &layer->class_->fields[i]);
-        for (*n = 0; *n < WB_MOST_SIZES && sizes[*n] != 0;) ++*n;
+        const wb_field *f = &layer->class_->fields[i];
+        if (f->kind != WB_FIELD_SIZES) continue;
+        const int64_t *sizes = wb_field_numbers(layer, f);
+        for (*n = 0; *n < wb_field_most(f) && sizes[*n] != 0;) ++*n;
         return sizes;
     }
     *n = 0;

@@ -20,8 +20,8 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
 }
 
 static const wb_field fields[] = {
-    WB_ROW(wb_scale_layer, size, WB_FIELD_SIZES, .low = 1, .spread = true, .text_only = true,
-           .given_by = offsetof(wb_scale_layer, desc.scale)),
+    WB_ROW(wb_scale_layer, size, WB_FIELD_SIZES, .low = 1, .spread = true, .most = WB_MAX_DIMS,
+           .text_only = true, .given_by = offsetof(wb_scale_layer, desc.scale)),
     WB_ROW(wb_scale_layer, scale, WB_FIELD_ARRAY, .trainable = true),
     WB_ROW(wb_scale_layer, bias, WB_FIELD_ARRAY, .trainable = true,
            .without = offsetof(wb_scale_layer, desc.no_bias)),
@@ -31,7 +31,7 @@ static const wb_field fields[] = {
 
 static void derive(wb_layer *layer) {
     wb_scale_desc *d = wb_scale_desc_of(layer);
-    if (!d->scale || d->size[0] || d->scale->ndim > WB_MOST_SIZES) return;
+    if (!d->scale || d->size[0]) return;
     for (int i = 0; i < d->scale->ndim; i++) d->size[i] = d->scale->sizes[i];
 }
 

@@ -382,15 +382,33 @@ static const wb_term *positional_term(const wb_part *p, const wb_field *const *l
     return wb_term_at(p->term, *at);
 }
 
-/* Nothing is written that is not known; a list takes what is left. */
+/* True if what the keyed term says stands before it, with this key or by its place. */
+static bool is_said_before(const wb_part *p, const wb_layer_class *k, const wb_term *t) {
+    const wb_field *list[WB_MOST_SETTINGS];
+    int positional;
+    for (const wb_term *u = p->term->first; u != t; u = u->next)
+        if (u->key && strcmp(u->key, t->key) == 0) return true;
+    (void)wb_settings_in_text(k, list, &positional);
+    for (int i = 0; i < positional; i++)
+        if (strcmp(list[i]->name, t->key) == 0)
+            return positional_term(p, list, i, &(int64_t){0}) != NULL;
+    return false;
+}
+
+/* Nothing is written that is not known, and nothing twice; a list takes what is left. */
 static bool check_terms(const wb_part *p, const wb_layer_class *k, int64_t positional) {
     for (int i = 0; i < k->field_count; i++)
         if (k->fields[i].kind == WB_FIELD_LIST && k->fields[i].spread) return true;
     for (const wb_term *t = p->term->first; t; t = t->next) {
-        if (t->key ? is_key(k, t->key) : positional-- > 0) continue;
-        (void)wb_part_fail(p, WB_ERROR_FORMAT, "what is written in %.*s is not understood",
-                           (int)(p->term->text_bytes < 80 ? p->term->text_bytes : 80),
-                           p->term->text);
+        const int bytes = (int)(p->term->text_bytes < 80 ? p->term->text_bytes : 80);
+        const bool is_known = t->key ? is_key(k, t->key) : positional-- > 0;
+        if (is_known && !(t->key && is_said_before(p, k, t))) continue;
+        if (is_known)
+            (void)wb_part_fail(p, WB_ERROR_FORMAT, "%.40s is written twice in %.*s", t->key, bytes,
+                               p->term->text);
+        else
+            (void)wb_part_fail(p, WB_ERROR_FORMAT, "what is written in %.*s is not understood",
+                               bytes, p->term->text);
         return false;
     }
     return true;

@@ -168,16 +168,22 @@ static bool read_bool(const source *s, bool is_inverted, bool *x) {
     return true;
 }
 
+static bool fail_sizes(const source *s) {
+    char what[40];
+    (void)snprintf(what, sizeof what, "list of 1 to %d numbers", wb_field_most(s->field));
+    return fail(s, what);
+}
+
 static bool read_sizes(const source *s, int64_t *sizes) {
-    int64_t given[WB_MOST_SIZES];
-    int count = s->term && s->field->spread ? 0 : numbers_of(s, WB_MOST_SIZES, given);
+    int64_t given[WB_MAX_DIMS];
+    const int most = wb_field_most(s->field);
+    int count = s->term && s->field->spread ? 0 : numbers_of(s, most, given);
     const wb_term *t = s->field->spread ? s->term : NULL;
     for (; t && !t->key && t->kind == WB_TERM_INTEGER; t = t->next, count++) {
-        if (count == WB_MOST_SIZES || !is_number(t, NULL)) return fail(s, "list of 1 to 3 numbers");
+        if (count == most || !is_number(t, NULL)) return fail_sizes(s);
         given[count] = t->integer;
     }
-    for (int i = 0; count >= 0 && i < WB_MOST_SIZES; i++)
-        sizes[i] = i < count ? or_none(given[i]) : 0;
+    for (int i = 0; count >= 0 && i < most; i++) sizes[i] = i < count ? or_none(given[i]) : 0;
     return count >= 0;
 }
 

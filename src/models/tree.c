@@ -84,11 +84,20 @@ const wb_field *wb_class_field(const wb_layer_class *k, const char *name) {
     return NULL;
 }
 
-/* True if the tree has a place for the field; settings have one beside the arrays themselves. What
- * is there only with a setting has none without. */
+/* True for what older versions of Flux had, and what Flux never had: there only with a setting that
+ * is no field of its struct. */
+static bool is_left_out(const wb_layer *layer, const wb_field *field) {
+    const wb_layer_class *k = layer->class_;
+    for (int i = 0; field->with && i < k->field_count; i++)
+        if (k->fields[i].offset == field->with && k->fields[i].kind == WB_FIELD_WITH)
+            return k->fields[i].text_only && wb_is_without(layer, field);
+    return false;
+}
+
+/* True if the tree has a place for the field; settings have one beside the arrays themselves. */
 static bool is_in_tree(const wb_tree_maker *b, const wb_layer *layer, const wb_field *field) {
     if (wb_field_is_setting(field)) return !b->leaf && !field->text_only;
-    if (field->with && wb_is_without(layer, field)) return false;
+    if (is_left_out(layer, field)) return false;
     return field->kind != WB_FIELD_VALUE && field->kind != WB_FIELD_HIDDEN;
 }
 

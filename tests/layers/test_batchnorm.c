@@ -237,8 +237,8 @@ static void mistakes_are_named(void **state) {
     assert_error(WB_ERROR_SHAPE, "BatchNorm: γ must be (2), got (3)");
     wb_layer *model = wb_chain(wb_flatten(), wb_batchnorm(5));
     assert_null(wb_apply(model, wb_ones(WB_F32, 4, 3)));
-    assert_error(WB_ERROR_SHAPE, "BatchNorm(5), layer 2 of Chain: input is (4, 3); the last "
-                                 "dimension but one has to be the 5 channels");
+    assert_error(WB_ERROR_SHAPE, "BatchNorm(5), layer 2 of Chain: the last dimension but "
+                                 "one must be the 5 channels, got (4, 3)");
     wb_layer *shared = wb_share(model);
     wb_train_mode(shared);
     assert_null(wb_apply(shared, wb_ones(WB_F32, 5, 3)));

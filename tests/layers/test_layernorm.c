@@ -47,6 +47,16 @@ static void sizes_that_do_not_fit_are_named(void **state) {
     wb_free(model);
 }
 
+static void all_dimensions_can_be_normalised(void **state) {
+    (void)state;
+    wb_layer *norm = wb_layernorm({2, 1, 3, 1, 2, 2, 1, 2}), *flat = wb_layernorm({48});
+    wb_array *x = wb_normal(WB_F32, 2, 1, 3, 1, 2, 2, 1, 2), *y = wb_apply(norm, x);
+    assert_structure(norm, "LayerNorm(2, 1, 3, 1, 2, 2, 1, 2)");
+    wb_array *wanted = wb_apply(flat, wb_reshape(x, 48));
+    assert_true(wb_approx(wb_reshape(y, 48), wanted, 1e-5, 1e-5, NULL, 0));
+    wb_free(norm), wb_free(flat);
+}
+
 static wb_array *apply(void *model, int count, wb_array *const *inputs) {
     (void)count;
     return wb_apply(model, inputs[0]);
@@ -100,6 +110,7 @@ int main(void) {
         TEST(leading_dimensions_are_normalised_as_one),
         TEST(settings),
         TEST(sizes_that_do_not_fit_are_named),
+        TEST(all_dimensions_can_be_normalised),
         TEST(gradients),
         TEST(the_activation_of_flux_is_applied_once),
     };

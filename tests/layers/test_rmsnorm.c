@@ -16,6 +16,15 @@ static void the_mean_square_becomes_1(void **state) {
     wb_free(norm);
 }
 
+static void four_dimensions_are_one_mean(void **state) {
+    (void)state;
+    wb_layer *norm = wb_rmsnorm({2, 3, 2, 2}), *flat = wb_rmsnorm({24});
+    wb_array *x = wb_normal(WB_F32, 2, 3, 2, 2, 5);
+    wb_array *y = wb_apply(flat, wb_reshape(x, 24, 5));
+    assert_true(wb_approx(wb_reshape(wb_apply(norm, x), 24, 5), y, 1e-5, 1e-5, NULL, 0));
+    wb_free(norm), wb_free(flat);
+}
+
 static wb_array *apply(void *model, int count, wb_array *const *inputs) {
     (void)count;
     return wb_apply(model, inputs[0]);
@@ -56,6 +65,7 @@ int main(void) {
     static test_list tests;
     const struct CMUnitTest single[] = {
         TEST(the_mean_square_becomes_1),
+        TEST(four_dimensions_are_one_mean),
         TEST(gradients),
         TEST(alpha_dropout_keeps_mean_and_variance),
     };

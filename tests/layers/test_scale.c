@@ -16,6 +16,14 @@ static void numbers_of_the_documentation(void **state) { /* D7 */
     wb_free(plain), wb_free(squares), wb_free(wide);
 }
 
+static void a_scale_may_have_all_dimensions(void **state) {
+    (void)state;
+    wb_layer *given = wb_scale(.scale = wb_full(WB_F32, 2, 1, 2, 1, 2, 1, 3), .no_bias = true);
+    assert_sizes(wb_apply(given, wb_ones(WB_F32, 4)), 4, 2, 1, 2, 1, 3);
+    assert_structure(given, "Scale(1, 2, 1, 2, 1, 3; bias=false)");
+    wb_free(given);
+}
+
 static wb_array *apply(void *model, int count, wb_array *const *inputs) {
     wb_layer *given = wb_scale(.scale = inputs[1], .bias = inputs[2], .activation = wb_tanh);
     (void)model, (void)count;
@@ -42,7 +50,8 @@ static const flux_row structs[] = {
 
 int main(void) {
     static test_list tests;
-    const struct CMUnitTest single[] = {TEST(numbers_of_the_documentation), TEST(gradients)};
+    const struct CMUnitTest single[] = {TEST(numbers_of_the_documentation),
+                                        TEST(a_scale_may_have_all_dimensions), TEST(gradients)};
     ADD_TESTS(&tests, single);
     ADD_ROWS(&tests, structs, flux_is_understood);
     return run_test_list("layers/test_scale", &tests, make_folder, drop_folder);

@@ -192,8 +192,8 @@ static const fault_row fault_rows[] = {
           "model.layers.1: there is no function \"mine\""),
     FAULT("a layer that Weber lacks", MODEL(CHAIN(RELU ", " STRUCT("Flux", "Cascade", W))),
           "model.layers.2: Flux.Cascade is no layer or function that Weber can make"),
-    FAULT("an activation that Weber lacks", MODEL(DENSE(W, B, FUNCTION("NNlib", "rrelu"))),
-          "model: there is no function \"rrelu\""),
+    FAULT("an activation that Weber lacks", MODEL(DENSE(W, B, FUNCTION("NNlib", "quickgelu"))),
+          "model: there is no function \"quickgelu\""),
     FAULT("arrays on a GPU", MODEL(CHAIN(DENSE(STRUCT("CUDA", "CuArray", "1, 2"), B, RELU))),
           "model.layers.1: a CUDA.CuArray is memory of a GPU, which the file does not have: in "
           "Julia, "

@@ -53,7 +53,7 @@ static inline void sample_setting(test_random *r, wb_layer *layer, const wb_fiel
         sample_list(at);
         return;
     case WB_FIELD_SIZES:
-        sample_numbers(r, numbers, 1 + (int)random_below(r, 3), 1);
+        sample_numbers(r, numbers, 1 + (int)random_below(r, wb_field_most(f)), 1);
         return;
     case WB_FIELD_EACH:
         if (!is_usual) sample_numbers(r, numbers, 3, 1);
