@@ -30,6 +30,7 @@
 #include "weber/ops.h"
 #include "weber/optimise.h"
 #include "weber/scan.h"
+#include "weber/schedules.h"
 #include "weber/show.h"
 #include "weber/state.h"
 

@@ -21,6 +21,7 @@
 #include "data.h"
 #include "layers.h"
 #include "rules.h"
+#include "schedules.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -142,7 +143,14 @@ typedef struct wb_train_event {
 } wb_train_event;
 typedef bool wb_train_fn(const wb_train_event *event);
 
-enum { WB_MORE_OBJECTS = 6 };
+enum { WB_MORE_OBJECTS = 6, WB_SCHEDULES = 4 };
+
+/* A setting that follows a schedule. */
+typedef struct wb_scheduled {
+    const char *setting;         /* "eta" */
+    const wb_schedule *schedule; /* weber/schedules.h; it stays the caller's */
+    const char *path;            /* as for wb_adjust_path; NULL: all */
+} wb_scheduled;
 
 typedef struct wb_train_desc {
     char start_;
@@ -158,7 +166,8 @@ typedef struct wb_train_desc {
     const char *checkpoint; /* a folder, "run/", or its files' begin and format, "run/net.bson" */
     int64_t every;          /* batches from one checkpoint to the next; default: an epoch */
     int64_t keep;           /* files that stay, the newest; default 3 */
-    wb_named more[WB_MORE_OBJECTS]; /* also in a checkpoint: {{"average", tree}} */
+    wb_scheduled schedules[WB_SCHEDULES]; /* by batches since the training began, from 1 */
+    wb_named more[WB_MORE_OBJECTS];       /* also in a checkpoint: {{"average", tree}} */
 } wb_train_desc;
 
 /* wb_train(loss, model, loader, optimiser, .epochs = 5, .progress = true). A loss that is not

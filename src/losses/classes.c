@@ -95,7 +95,7 @@ static wb_array *log_eps(const wb_loss *loss) { return LOG(ADD(loss->p, NUM(loss
 static wb_array *logsoftmax(const wb_loss *loss) { return wb_logsoftmax_dims(loss->p, loss->dim); }
 
 static wb_array *focal_logs(const wb_loss *loss) {
-    const double gamma = wb_loss_number(loss->desc->gamma, 2);
+    const double gamma = wb_given_or(loss->desc->gamma, 2);
     wb_array *l = log_eps(loss);
     return gamma == 0 ? l : MUL(wb_pow_number(wb_relu(SUB(NUM(1), loss->p)), gamma), l);
 }

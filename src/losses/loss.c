@@ -47,10 +47,8 @@ static const member members[] = {
 static bool is_given(const wb_loss_desc *d, const member *m) {
     const void *at = (const char *)d + m->offset;
     switch (m->kind) {
-    case REAL: {
-        const double x = *(const double *)at;
-        return x != 0 || signbit(x);
-    }
+    case REAL:
+        return wb_is_given(*(const double *)at);
     case INTEGER:
         return *(const int64_t *)at != 0;
     case FLAG:
@@ -93,11 +91,6 @@ static bool check_members(const char *name, const wb_loss_desc *d, unsigned has)
     (void)wb_fail(WB_ERROR_ARGUMENT, "%s: agg must be WB_AGG_MEAN, _SUM or _NONE, got %d", name,
                   (int)d->agg);
     return false;
-}
-
-double wb_loss_number(double given, double usual) {
-    if (given != 0) return given;
-    return signbit(given) ? 0 : usual;
 }
 
 /* ---- prediction and target ---- */
@@ -143,7 +136,7 @@ bool wb_loss_begin(wb_loss *loss, const char *name, const wb_loss_desc *desc, un
     loss->dtype = (wb_dtype)desc->p->dtype;
     loss->p = wb_is_half(loss->dtype) ? wb_cast(desc->p, WB_F32) : desc->p;
     if (!loss->p) return false;
-    loss->eps = wb_loss_number(desc->eps, loss->p->dtype == WB_F64 ? 0x1p-52 : 0x1p-23);
+    loss->eps = wb_given_or(desc->eps, loss->p->dtype == WB_F64 ? 0x1p-52 : 0x1p-23);
     return check_dim(loss);
 }
 

@@ -6,6 +6,7 @@
 
 #include "array/array.h"
 #include "base/error.h"
+#include "base/given.h"
 #include "ops/build.h"
 
 /* Members of wb_loss_desc that not every loss has. */
@@ -60,9 +61,6 @@ bool wb_loss_target(wb_loss *loss);
 
 /* Another array of p's sizes, or with 1 in some dimensions, in p's type; NULL with the error. */
 wb_array *wb_loss_other(const wb_loss *loss, const char *what, wb_array *x);
-
-/* A real setting: usual where it is 0. */
-double wb_loss_number(double given, double usual);
 
 /* NULL, or what each element counts: class weights along dim, and 0 where y is ignored. */
 wb_array *wb_loss_class_weights(const wb_loss *loss);

@@ -5,15 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/given.h"
 #include "ops/step.h"
 
 /* ---- making ---- */
-
-/* 0 is not given; WB_ZERO, which has the sign, is 0. */
-static double or_else(double value, double otherwise) {
-    if (value != 0) return value;
-    return signbit(value) ? 0 : otherwise;
-}
 
 static double value_in(const void *desc, const wb_rule_setting *setting) {
     const char *at = (const char *)desc + setting->offset;
@@ -21,7 +16,7 @@ static double value_in(const void *desc, const wb_rule_setting *setting) {
     const double value = setting->kind == WB_SETTING_COUNT
                              ? (double)*(const int64_t *)(const void *)at
                              : *(const double *)(const void *)at;
-    return or_else(value, setting->fallback);
+    return wb_given_or(value, setting->fallback);
 }
 
 wb_rule wb_rule_make(const wb_rule_row *row, const void *desc) {

@@ -29,8 +29,24 @@ static wb_status refuse_loss(const training *t, double value) {
                    (long long)t->event.epoch);
 }
 
+/* The settings of the next step. */
+static wb_status adjust(const training *t) {
+    const wb_train_desc *d = t->desc;
+    wb_status status = WB_OK;
+    for (int i = 0; i < WB_SCHEDULES && d->schedules[i].setting && status == WB_OK; i++) {
+        const wb_scheduled *s = &d->schedules[i];
+        const double value = wb_schedule_at(s->schedule, t->at.steps + 1);
+        if (wb_failed()) return wb_error_status();
+        status = s->path ? wb_adjust_path(d->optimiser, s->path, s->setting, value)
+                         : wb_adjust_named(d->optimiser, s->setting, value);
+    }
+    return status;
+}
+
 static wb_status train_batch(training *t, const wb_batch *batch, wb_progress *bar) {
     const wb_train_desc *d = t->desc;
+    const wb_status adjusted = adjust(t);
+    if (adjusted != WB_OK) return adjusted;
     wb_array *l = wb_train_step(d->loss, d->model, batch, d->user, d->optimiser);
     if (!l) return wb_error_status();
     t->event.step++;

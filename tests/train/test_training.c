@@ -32,6 +32,7 @@ typedef struct run {
     wb_optimiser *optimiser;
     int calls, stop_at;   /* of on_step, 0: never */
     double means[EPOCHS]; /* losses of the epochs */
+    wb_schedule *rate, *decay, *bias;
 } run;
 
 static wb_array *loss(wb_layer *model, const wb_batch *batch, void *user) {
@@ -78,6 +79,7 @@ static run begin(const kind *k, uint64_t seed) {
 
 static void end(run *r) {
     wb_free(r->optimiser), wb_free(r->loader), wb_free(r->model);
+    wb_free(r->rate), wb_free(r->decay), wb_free(r->bias);
     *r = (run){.kind = r->kind};
 }
 
@@ -240,6 +242,94 @@ static void a_training_goes_on_where_it_was_stopped(void **state) {
             for (int k = stop / BATCHES; k < EPOCHS; k++) assert_true(r.means[k] == whole_means[k]);
             end(&r);
         }
+}
+
+/* ---- schedules ---- */
+
+static double falling(int64_t t, void *user) {
+    (void)user;
+    return 0.99 - 0.01 * (double)t;
+}
+
+static wb_status train_scheduled(run *r, const char *checkpoint) {
+    r->rate = wb_schedule_sequence({wb_schedule_warm_up(1e-3, 0.02, 5), 5},
+                                   {wb_schedule_cosine(0.02, 1e-3, 13), 13});
+    r->decay = wb_schedule_of(falling, NULL);
+    r->bias = wb_schedule_exp(0.1, 0.8);
+    return wb_train(loss, r->model, r->loader, r->optimiser, .epochs = EPOCHS,
+                    .on_step = count_step, .user = r, .checkpoint = checkpoint, .every = 1,
+                    .schedules = {{"eta", r->rate, NULL},
+                                  {"beta1", r->decay, NULL},
+                                  {"eta", r->bias, "*.bias"}});
+}
+
+static void scheduled_trainings_go_on_with_the_same_bits(void **state) {
+    (void)state;
+    run r = begin(adam, 5);
+    assert_int_equal(train_scheduled(&r, NULL), WB_OK);
+    leave(&r, path_of("whole.npz"));
+    end(&r);
+    for (int stop = 1; stop < STEPS; stop += compiles_kernels() ? 7 : 3) {
+        const char *checkpoint = fresh_folder();
+        r = begin(adam, 5);
+        r.stop_at = stop;
+        assert_int_equal(train_scheduled(&r, checkpoint), WB_OK);
+        end(&r);
+        r = begin(adam, 99);
+        assert_int_equal(train_scheduled(&r, checkpoint), WB_OK);
+        assert_int_equal(r.calls, STEPS - stop);
+        leave(&r, path_of("now.npz"));
+        assert_same_files(path_of("whole.npz"), path_of("now.npz"));
+        end(&r);
+    }
+}
+
+/* A loop by hand comes to the same, and no value makes a plan. */
+static void a_loop_follows_schedules(void **state) {
+    (void)state;
+    run r = begin(adam, 5);
+    assert_int_equal(train_scheduled(&r, NULL), WB_OK);
+    leave(&r, path_of("whole.npz"));
+    end(&r);
+    r = begin(adam, 5);
+    r.rate = wb_schedule_sequence({wb_schedule_warm_up(1e-3, 0.02, 5), 5},
+                                  {wb_schedule_cosine(0.02, 1e-3, 13), 13});
+    r.bias = wb_schedule_exp(0.1, 0.8);
+    int64_t t = 1, misses = 0;
+    for (int epoch = 0; epoch < EPOCHS; epoch++) {
+        wb_batch batch = {0};
+        for (; wb_next(r.loader, &batch); t++) {
+            assert_int_equal(wb_adjust(r.optimiser, wb_schedule_at(r.rate, t)), WB_OK);
+            assert_int_equal(wb_adjust_named(r.optimiser, "beta1", falling(t, NULL)), WB_OK);
+            assert_int_equal(
+                wb_adjust_path(r.optimiser, "*.bias", "eta", wb_schedule_at(r.bias, t)), WB_OK);
+            assert_non_null(wb_train_step(loss, r.model, &batch, NULL, r.optimiser));
+        }
+        if (epoch == 0) misses = wb_plan_status().misses;
+    }
+    if (!getenv("WEBER_EAGER")) assert_int_equal(wb_plan_status().misses, misses);
+    leave(&r, path_of("now.npz"));
+    assert_same_files(path_of("whole.npz"), path_of("now.npz"));
+    end(&r);
+}
+
+static void what_cannot_be_scheduled(void **state) {
+    (void)state;
+    run r = begin(adam, 5);
+    r.rate = wb_schedule_constant(-1);
+    assert_int_equal(
+        wb_train(loss, r.model, r.loader, r.optimiser, .schedules = {{"eta", r.rate, NULL}}),
+        WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "Adam: eta must be at least 0, and finite, got -1");
+    assert_int_equal(
+        wb_train(loss, r.model, r.loader, r.optimiser, .schedules = {{"zeta", r.rate, NULL}}),
+        WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "there is no setting \"zeta\"; there are: eta, beta1");
+    assert_int_equal(
+        wb_train(loss, r.model, r.loader, r.optimiser, .schedules = {{"eta", NULL, NULL}}),
+        WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_schedule_at: the schedule is NULL");
+    end(&r);
 }
 
 static bool has_file(const char *checkpoint, const char *name) {
@@ -595,6 +685,9 @@ int main(int count, char **words) {
     const struct CMUnitTest others[] = {
         TEST(a_training_goes_on_where_it_was_stopped),
         TEST(a_training_that_is_done_is_only_loaded),
+        TEST(scheduled_trainings_go_on_with_the_same_bits),
+        TEST(a_loop_follows_schedules),
+        TEST(what_cannot_be_scheduled),
         TEST(the_path_may_name_the_files),
         TEST(a_damaged_file_is_passed_over),
         TEST(nothing_starts_over_damaged_files),

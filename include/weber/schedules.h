@@ -1,0 +1,124 @@
+/* weber/schedules.h: settings of rules that change with the step.
+ *
+ * A schedule is a function of the step t, which counts from 1. By hand and by wb_train:
+ *
+ *     wb_schedule *rate = wb_schedule_sequence({wb_schedule_warm_up(0, 1e-3, 100), 100},
+ *                                              {wb_schedule_cosine(1e-3, 1e-5, 900), 900});
+ *     for (int64_t t = 1; wb_next(data, &batch); t++) {
+ *         wb_adjust(adam, wb_schedule_at(rate, t));
+ *         wb_train_step(loss, model, &batch, NULL, adam);
+ *     }
+ *     wb_train(loss, model, data, adam, .epochs = 5, .schedules = {{"eta", rate}});
+ *     wb_free(rate);
+ *
+ * Values are late numbers (wb_adjust): another value is no new plan. A schedule keeps nothing of
+ * its past, so a checkpoint needs the number of the step alone. A maker that takes schedules owns
+ * them from the call on, also when it fails. All are released by wb_free. NULL in, NULL out.
+ * Formulas are those of ParameterSchedulers.jl, where no other source is named. */
+#ifndef WEBER_SCHEDULES_H
+#define WEBER_SCHEDULES_H
+
+#include "array.h"
+#include "error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct wb_schedule wb_schedule;
+
+/* Its value at step t, from 1 on; 0, with an error, for another t, and for NULL. */
+WB_API double wb_schedule_at(const wb_schedule *schedule, int64_t t);
+
+/* ---- from one number to another ---- */
+
+WB_API wb_schedule *wb_schedule_constant(double value);
+
+/* start decay^i, with i = (t - 1) / size in whole numbers: another value each size steps. */
+WB_API wb_schedule *wb_schedule_step(double start, double decay, int64_t size);
+
+/* The same with stages of different sizes, wb_schedule_stages(1, 0.5, 2, 1, 3); behind the last
+ * stage the value stays start decay^(number of stages). */
+#define wb_schedule_stages(start, decay, ...)                                                      \
+    wb_schedule_stages_make(start, decay, WB_INTS(__VA_ARGS__))
+WB_API wb_schedule *wb_schedule_stages_make(double start, double decay, int count,
+                                            const int64_t *sizes);
+
+/* start decay^(t - 1) */
+WB_API wb_schedule *wb_schedule_exp(double start, double decay);
+/* start (1 - (t - 1) / n)^degree, 0 behind step n */
+WB_API wb_schedule *wb_schedule_poly(double start, double degree, int64_t n);
+/* start / (1 + (t - 1) decay)^degree */
+WB_API wb_schedule *wb_schedule_inv(double start, double decay, double degree);
+/* from + (to - from) (t - 1) / n, then to: a linear warm-up (Goyal and others 2017) */
+WB_API wb_schedule *wb_schedule_warm_up(double from, double to, int64_t n);
+
+/* ---- up and down ---- */
+
+typedef struct wb_wave_desc {
+    char start_;        /* makes an empty list legal */
+    double first, last; /* the two numbers between which it goes, in any order */
+    int64_t period;     /* steps from one smallest value to the next (cosine: largest) */
+    bool halves;        /* triangle, sin: each period is half as high as the one before */
+    double decay;       /* triangle, sin: the height at step t is times decay^(t - 1); default 1 */
+    bool no_restart;    /* cosine: goes up again as it came down */
+} wb_wave_desc;
+
+/* low + (high - low) w, with w over a period, u = (t - 1) / period:
+ *   triangle  (2 / pi) |asin(sin(pi u))|, a straight line from the smallest value up and back
+ *             (Smith 2017)
+ *   sin       |sin(pi u)|
+ *   cosine    (1 + cos(pi u)) / 2 from the largest value down, and again from there (Loshchilov
+ *             and Hutter 2017) */
+#define wb_schedule_triangle(...)                                                                  \
+    wb_schedule_triangle_make((wb_wave_desc){.start_ = 0, __VA_ARGS__})
+#define wb_schedule_sin(...)    wb_schedule_sin_make((wb_wave_desc){.start_ = 0, __VA_ARGS__})
+#define wb_schedule_cosine(...) wb_schedule_cosine_make((wb_wave_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_schedule *wb_schedule_triangle_make(wb_wave_desc desc);
+WB_API wb_schedule *wb_schedule_sin_make(wb_wave_desc desc);
+WB_API wb_schedule *wb_schedule_cosine_make(wb_wave_desc desc);
+
+typedef struct wb_one_cycle_desc {
+    char start_;    /* makes an empty list legal */
+    int64_t n;      /* steps */
+    double max;     /* the largest value */
+    double first;   /* default max / 25 */
+    double last;    /* default max / 100,000 */
+    double percent; /* the part of the steps that goes up; default 0.25 */
+} wb_one_cycle_desc;
+
+/* wb_schedule_one_cycle(1000, 1e-2): half a cosine from first to max, then one to last, which stays
+ * behind step n   (Smith and Topin 2019) */
+#define wb_schedule_one_cycle(...)                                                                 \
+    wb_schedule_one_cycle_make((wb_one_cycle_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_schedule *wb_schedule_one_cycle_make(wb_one_cycle_desc desc);
+
+/* ---- of others ---- */
+
+typedef struct wb_schedule_part {
+    wb_schedule *schedule;
+    int64_t steps;
+} wb_schedule_part;
+
+/* Each for its steps, from its own step 1; the last goes on. */
+#define wb_schedule_sequence(...)                                                                  \
+    wb_schedule_sequence_make(                                                                     \
+        (int64_t)(sizeof((wb_schedule_part[]){__VA_ARGS__}) / sizeof(wb_schedule_part)),           \
+        (wb_schedule_part[]){__VA_ARGS__})
+WB_API wb_schedule *wb_schedule_sequence_make(int64_t count, const wb_schedule_part *parts);
+
+/* The first n steps again and again; each value for n steps (an epoch's batches, say); from its
+ * step n + 1 on. */
+WB_API wb_schedule *wb_schedule_loop(wb_schedule *schedule, int64_t n);
+WB_API wb_schedule *wb_schedule_stretch(wb_schedule *schedule, int64_t n);
+WB_API wb_schedule *wb_schedule_shift(wb_schedule *schedule, int64_t n);
+
+/* A function of yours; user stays valid as long as the schedule. It gives the same for the same t,
+ * or else a training that goes on from a checkpoint comes to other numbers. */
+typedef double wb_schedule_fn(int64_t t, void *user);
+WB_API wb_schedule *wb_schedule_of(wb_schedule_fn *fn, void *user);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
