@@ -188,8 +188,15 @@ WB_API wb_array *wb_permute_make(wb_array *x, int ndim, const int64_t *dims);
 WB_API wb_array *wb_transpose(wb_array *x);
 
 /* Elements start, start + step, ... of dimension dim, before stop (not included). step may be
- * negative: then start >= stop, and stop = -1 goes to the first element. */
+ * negative: then start >= stop, and stop = -1 goes to the first element. WB_END as stop goes on to
+ * the end, in whichever direction. */
+#define WB_END INT64_MAX
 WB_API wb_array *wb_slice(wb_array *x, int dim, int64_t start, int64_t stop, int64_t step);
+
+/* x with these elements replaced by y, as a value: x itself stays. y is broadcast to the sizes of
+ * the slice and converted to x's type. Fails with WB_ERROR_SHAPE where y does not fit. */
+WB_API wb_array *wb_slice_set(wb_array *x, wb_array *y, int dim, int64_t start, int64_t stop,
+                              int64_t step);
 
 /* Reads dimension dim backwards. */
 WB_API wb_array *wb_flip(wb_array *x, int dim);

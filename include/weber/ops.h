@@ -240,8 +240,32 @@ WB_API wb_array *wb_cumprod(wb_array *x, int dim);
  * range is an error. */
 WB_API wb_array *wb_gather(wb_array *x, wb_array *index, int dim);
 
+/* Elements of x along dim at the positions in index, which has x's sizes but for dim: y(.., i, ..)
+ * = x(.., index(.., i, ..), ..). A position out of range is an error. NumPy's take_along_axis,
+ * PyTorch's gather. */
+WB_API wb_array *wb_take_along(wb_array *x, wb_array *index, int dim);
+
+/* Positions (i64, columns of (ndim, found), in memory order) of what differs from 0. How many there
+ * are depends on the values: the condition is computed and read at once, so this does not work in
+ * the body of a scan. NumPy's argwhere, PyTorch's nonzero. */
+WB_API wb_array *wb_where(wb_array *condition);
+
 /* base plus each slice of updates added at its position, in the order of index. */
 WB_API wb_array *wb_scatter_add(wb_array *base, wb_array *index, wb_array *updates, int dim);
+
+/* ---- order ---- */
+
+/* x sorted along dim, smallest first, or largest first if descending; argsort: the positions (i64)
+ * of these elements. Equal elements keep their order in both directions, -0 and 0 are equal, and a
+ * NaN is larger than every number: last, or first if descending. The gradient of sorted values goes
+ * back to where they came from; positions have none. */
+WB_API wb_array *wb_sort(wb_array *x, int dim, bool descending);
+WB_API wb_array *wb_argsort(wb_array *x, int dim, bool descending);
+
+/* The k largest along dim, largest first, and their positions unless positions is NULL (it becomes
+ * NULL on failure): the first k of the descending order. Fails with WB_ERROR_ARGUMENT unless 0 <= k
+ * <= size. */
+WB_API wb_array *wb_top_k(wb_array *x, int64_t k, int dim, wb_array **positions);
 
 #ifdef __cplusplus
 }

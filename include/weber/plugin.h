@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-enum { WB_PLUGIN_ABI = 7 };
+enum { WB_PLUGIN_ABI = 8 };
 
 /* ---- programs ---- */
 
@@ -178,10 +178,16 @@ typedef struct wb_window_call {
     bool flip;
 } wb_window_call;
 
-/* x (inner, size, outer); index has count entries (0: there is none); y (inner, count, outer). */
+/* x (inner, size, outer); index has count entries (0: there is none); y (inner, count, outer).
+ *
+ * merge_runs: keys (inner, size, outer), and positions of the same sizes in i64 whose runs of `run`
+ * are in the keys' order each; the result are those of runs of `merged`, each made of at most 32,
+ * the last one of either kind being what is left. -0 equals 0, a NaN is above all numbers, equals
+ * stay in order. */
 typedef struct wb_index_call {
     int64_t inner, size, outer, count;
-    uint8_t index_dtype; /* WB_I32 or WB_I64 */
+    int64_t run, merged; /* merge_runs */
+    uint8_t index_dtype; /* WB_I32 or WB_I64; merge_runs: of the keys, also WB_F32 or WB_F64 */
 } wb_index_call;
 
 typedef struct wb_call {

@@ -81,8 +81,9 @@ static bool write_window(wb_kernels *k, const wb_window_call *w) {
 }
 
 static bool write_index(wb_kernels *k, const wb_index_call *i) {
-    const uint64_t words[] = {(uint64_t)i->inner, (uint64_t)i->size, (uint64_t)i->outer,
-                              (uint64_t)i->count, (uint64_t)i->index_dtype};
+    const uint64_t words[] = {(uint64_t)i->inner, (uint64_t)i->size,        (uint64_t)i->outer,
+                              (uint64_t)i->count, (uint64_t)i->index_dtype, (uint64_t)i->run,
+                              (uint64_t)i->merged};
     return write_list(k, words, sizeof words);
 }
 

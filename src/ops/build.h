@@ -29,6 +29,7 @@
 #define POW(x, y)       wb_pow(x, y)
 #define MAX(x, y)       wb_max(x, y)
 #define MIN(x, y)       wb_min(x, y)
+#define MOD(x, y)       wb_mod(x, y)
 #define EQ(x, y)        wb_eq(x, y)
 #define NE(x, y)        wb_ne(x, y)
 #define LT(x, y)        wb_lt(x, y)

@@ -126,22 +126,70 @@ static wb_array *slice(wb_array *x, int dim, int64_t start, int64_t count, int64
                                       (const int64_t[]){dim, start, step}));
 }
 
+/* How many elements; -1 with the error recorded where they are not in x. */
+static int64_t slice_count(const char *function, const wb_array *x, int dim, int64_t start,
+                           int64_t stop, int64_t step) {
+    const int64_t size = x->sizes[dim];
+    if (step == 0) {
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: the step must not be 0", function);
+        return -1;
+    }
+    if (stop == WB_END) stop = step > 0 ? size : -1;
+    const bool fits = step > 0 ? start >= 0 && start <= stop && stop <= size
+                               : start < size && stop >= -1 && start >= stop;
+    if (!fits) {
+        (void)wb_fail(
+            WB_ERROR_ARGUMENT, "%s: start %lld, stop %lld, step %lld do not fit dimension %d of %s",
+            function, (long long)start, (long long)stop, (long long)step, dim, wb_text_of(x));
+        return -1;
+    }
+    const int64_t span = step > 0 ? stop - start : start - stop;
+    const uint64_t stride = step > 0 ? (uint64_t)step : -(uint64_t)step;
+    return span > 0 ? (int64_t)((uint64_t)(span - 1) / stride) + 1 : 0;
+}
+
 wb_array *wb_slice(wb_array *x, int dim, int64_t start, int64_t stop, int64_t step) {
     if (!wb_is_usable(x)) return wb_refuse("slice", x, "x");
     dim = wb_check_dim("slice", dim, x->ndim);
     if (dim < 0) return NULL;
-    const int64_t size = x->sizes[dim];
-    if (step == 0) return wb_fail_null(WB_ERROR_ARGUMENT, "slice: the step must not be 0");
-    const bool fits = step > 0 ? start >= 0 && start <= stop && stop <= size
-                               : start < size && stop >= -1 && start >= stop;
+    const int64_t count = slice_count("slice", x, dim, start, stop, step);
+    return count < 0 ? NULL : slice(x, dim, start, count, count > 1 ? step : 1);
+}
+
+/* True along dim at start, start + step, ... count times. */
+static wb_array *slice_mask(const wb_array *x, int dim, int64_t start, int64_t count,
+                            int64_t step) {
+    int64_t sizes[WB_MAX_DIMS];
+    for (int d = 0; d < x->ndim; d++) sizes[d] = d == dim ? x->sizes[d] : 1;
+    const int64_t last = start + (count - 1) * step, low = step > 0 ? start : last;
+    const int64_t high = start + last - low;
+    wb_array *place = wb_iota_make(WB_I64, dim, x->ndim, sizes);
+    wb_array *inside = AND(GE(place, NUM((double)low)), LE(place, NUM((double)high)));
+    if (step == 1 || step == -1) return inside;
+    wb_array *rest = MOD(SUB(place, NUM((double)low)), NUM((double)(step > 0 ? step : -step)));
+    return AND(inside, EQ(rest, NUM(0)));
+}
+
+wb_array *wb_slice_set(wb_array *x, wb_array *y, int dim, int64_t start, int64_t stop,
+                       int64_t step) {
+    if (!wb_is_usable(x)) return wb_refuse("slice_set", x, "x");
+    if (!wb_is_usable(y)) return wb_refuse("slice_set", y, "y");
+    dim = wb_check_dim("slice_set", dim, x->ndim);
+    const int64_t count = dim < 0 ? -1 : slice_count("slice_set", x, dim, start, stop, step);
+    if (count < 0) return NULL;
+    int64_t sizes[WB_MAX_DIMS], both[WB_MAX_DIMS];
+    for (int d = 0; d < x->ndim; d++) sizes[d] = d == dim ? count : x->sizes[d];
+    const int ndim = wb_broadcast(y->ndim, y->sizes, x->ndim, sizes, both);
+    bool fits = ndim == x->ndim;
+    for (int d = 0; fits && d < ndim; d++) fits = both[d] == sizes[d];
     if (!fits)
-        return wb_fail_null(WB_ERROR_ARGUMENT,
-                            "slice: start %lld, stop %lld, step %lld do not fit dimension %d of %s",
-                            (long long)start, (long long)stop, (long long)step, dim, wb_text_of(x));
-    const int64_t span = step > 0 ? stop - start : start - stop;
-    const uint64_t stride = step > 0 ? (uint64_t)step : -(uint64_t)step;
-    const int64_t count = span > 0 ? (int64_t)((uint64_t)(span - 1) / stride) + 1 : 0;
-    return slice(x, dim, start, count, count > 1 ? step : 1);
+        return wb_fail_null(WB_ERROR_SHAPE, "slice_set: y must be %s or broadcast to it, got %s",
+                            wb_sizes_text(x->ndim, sizes), wb_text_of(y));
+    if (count == 0) return x;
+    step = count > 1 ? step : 1;
+    y = wb_expand_make(wb_cast(y, (wb_dtype)x->dtype), x->ndim, sizes);
+    return SELECT(slice_mask(x, dim, start, count, step),
+                  wb_slice_put(y, x->ndim, x->sizes, dim, start, step), x);
 }
 
 wb_array *wb_flip(wb_array *x, int dim) {
