@@ -216,6 +216,8 @@ typedef struct wb_clip_grad_desc {
 typedef struct wb_clip_norm_desc {
     char start_;
     double omega; /* default 10 */
+    double p;     /* which norm: default 2; INFINITY: the largest |g|, -INFINITY: the smallest;
+                     WB_ZERO: how many are not 0. A setting to adjust unless it is 2 */
 } wb_clip_norm_desc;
 typedef struct wb_accum_grad_desc {
     char start_;
@@ -270,8 +272,9 @@ WB_API wb_rule wb_lion_make(wb_lion_desc desc);
  * chain, or alone, it subtracts what it makes of g from the parameter.
  *   wb_weight_decay  g + lambda x            wb_sign_decay  g + lambda sign(x)
  *   wb_clip_grad     g between -delta and delta
- *   wb_clip_norm     g min(omega / |g|, 1), |g| the 2-norm of this array alone (wb_setup's
- *                    clip_norm is that of all)
+ *   wb_clip_norm     g min(omega / |g|, 1), |g| the p-norm of this array alone, (sum |g|^p)^(1/p)
+ *                    (wb_setup's clip_norm is the 2-norm of all). Where the norm is not finite,
+ *                    the parameter and the states of the rules behind it stay as they are
  *   wb_accum_grad    passes the mean of n gradients on at each n-th step; at the others neither
  *                    parameter nor the states of the rules behind it change */
 #define wb_weight_decay(...) wb_weight_decay_make((wb_decay_desc){.start_ = 0, __VA_ARGS__})

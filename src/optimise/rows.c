@@ -1,7 +1,10 @@
 /* The rows of weber/rules.h. Settings stand in the order in which files have them. */
 #include <weber/rules.h>
 
+#include <math.h>
+
 #include "base/error.h"
+#include "base/given.h"
 #include "ops/build.h"
 
 #define X              at->x
@@ -349,14 +352,36 @@ wb_rule wb_clip_grad_make(wb_clip_grad_desc desc) { return wb_rule_make(&clip_gr
 #undef DESC
 
 #define DESC wb_clip_norm_desc
-static wb_array *clip_norm(wb_rule_at *at) {
-    return MUL(G, MIN(DIV(S(omega), SQRT(wb_sum(SQUARE(G)))), NUM(1)));
+/* A norm that is no number leaves parameter and later states alone. */
+static wb_array *clip_to(wb_rule_at *at, wb_array *norm) {
+    at->good = AND(at->good, EQ(SUB(norm, norm), NUM(0)));
+    return MUL(G, MIN(DIV(S(omega), norm), NUM(1)));
 }
+
+static wb_array *clip_norm(wb_rule_at *at) { return clip_to(at, SQRT(wb_sum(SQUARE(G)))); }
 
 static const wb_rule_row clip_norm_row = {
     .name = "ClipNorm", .settings = {RATE(omega, 10)}, .step = clip_norm};
 
-wb_rule wb_clip_norm_make(wb_clip_norm_desc desc) { return wb_rule_make(&clip_norm_row, &desc); }
+/* p is a late number once it is adjusted, so the kind of norm is chosen on the device. */
+static wb_array *clip_p_norm(wb_rule_at *at) {
+    wb_array *p = S(p), *size = ABS(G);
+    wb_array *count = wb_sum(wb_cast(NE(G, NUM(0)), (wb_dtype)G->dtype));
+    wb_array *norm = POW(wb_sum(POW(size, p)), DIV(NUM(1), p));
+    norm = SELECT(EQ(p, NUM(0)), count, norm);
+    norm = SELECT(EQ(p, NUM((double)INFINITY)), wb_maximum(size), norm);
+    return clip_to(at, SELECT(EQ(p, NUM(-(double)INFINITY)), wb_minimum(size), norm));
+}
+
+static const wb_rule_row clip_p_norm_row = {
+    .name = "ClipNorm",
+    .settings = {RATE(omega, 10), {"p", WB_SETTING_NUMBER, 2, offsetof(DESC, p), NULL}},
+    .step = clip_p_norm};
+
+wb_rule wb_clip_norm_make(wb_clip_norm_desc desc) {
+    const bool is_usual = wb_given_or(desc.p, 2) == 2;
+    return wb_rule_make(is_usual ? &clip_norm_row : &clip_p_norm_row, &desc);
+}
 #undef DESC
 
 /* Those behind it see every n-th step as one. */

@@ -142,6 +142,118 @@ static void steps_of_chains_and_their_links(void **state) {
     FOLLOW(rows);
 }
 
+/* One step of arrays: x, g, and what is left of x. */
+typedef struct step_row {
+    const char *name;
+    wb_rule rule;
+    int64_t count;
+    double x[3], g[3], wanted[3];
+} step_row;
+
+static void steps_of_arrays(void **state) {
+    (void)state;
+    const wb_rule clip = wb_clip_grad(.delta = 2), decay = wb_weight_decay(.lambda = 0.1);
+    const double big = 10 / sqrt(10101.), all = 10. / 111, cube = cbrt(.5);
+    const step_row rows[] = {
+        {"A19", decay, 3, {1, 10, 100}, {1, 2, 3}, {-0.1, 7, 87}},
+        {"A20", wb_sign_decay(.lambda = 0.1), 3, {1, 10, 100}, {1, 2, 3}, {-0.1, 7.9, 96.9}},
+        {"A20, signs",
+         wb_sign_decay(.lambda = 0.1),
+         3,
+         {1, -10, 100},
+         {3, 2, -1},
+         {-2.1, -11.9, 100.9}},
+        {"A21", clip, 3, {1, 10, 100}, {1, 2, 3}, {0, 8, 98}},
+        {"A22", wb_rule_chain(clip, decay), 3, {1, 10, 100}, {1, 2, 3}, {-0.1, 7, 88}},
+        {"A22, nested",
+         wb_rule_chain(wb_rule_chain(clip), wb_rule_chain(decay)),
+         3,
+         {1, 10, 100},
+         {1, 2, 3},
+         {-0.1, 7, 88}},
+        {"A22, reversed", wb_rule_chain(decay, clip), 3, {1, 10, 100}, {1, 2, 3}, {-0.1, 8, 98}},
+        {"A23", wb_rule_chain(wb_descent()), 3, {1, 10, 100}, {1, 2, 3}, {0.9, 9.8, 99.7}},
+        {"A24", wb_clip_grad(.delta = 13), 3, {0}, {1, 10, 100}, {-1, -10, -13}},
+        {"A25", wb_clip_norm(), 3, {0}, {1, 10, 100}, {-big, -10 * big, -100 * big}},
+        {"A25, small", wb_clip_norm(), 1, {0}, {0.1}, {-0.1}},
+        {"A25, NaN", wb_clip_norm(), 3, {1, 2, 3}, {1, (double)NAN, 1}, {1, 2, 3}},
+        {"1-norm", wb_clip_norm(.p = 1), 3, {0}, {1, -10, 100}, {-all, 10 * all, -100 * all}},
+        {"largest", wb_clip_norm(.p = (double)INFINITY), 3, {0}, {1, 10, 100}, {-.1, -1, -10}},
+        {"smallest", wb_clip_norm(.p = -(double)INFINITY), 2, {0}, {20, -40}, {-10, 20}},
+        {"how many", wb_clip_norm(.omega = 1, .p = WB_ZERO), 3, {0}, {1, 0, 3}, {-.5, 0, -1.5}},
+        {"3-norm", wb_clip_norm(.omega = 1, .p = 3), 2, {0}, {2, 2}, {-cube, -cube}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const step_row *r = &rows[i];
+        double x[3];
+        wb_layer *model = wb_tree(wb_from(WB_F64, r->x, r->count));
+        wb_optimiser *o = wb_setup(r->rule, model);
+        wb_array *l = wb_sum(wb_get(model, "1"));
+        wb_gradients *g = wb_gradient(l, model); /* replaced: the loss stays finite */
+        assert_int_equal(wb_gradients_set(g, "1", wb_from(WB_F64, r->g, r->count)), WB_OK);
+        assert_int_equal(wb_update(o, model, g), WB_OK);
+        assert_int_equal(wb_read_f64(wb_get(model, "1"), x, r->count), WB_OK);
+        for (int64_t k = 0; k < r->count; k++)
+            if (!(fabs(x[k] - r->wanted[k]) <= 1e-9))
+                fail_msg("%s: x[%d] is %.12g, not %.12g", r->name, (int)k, x[k], r->wanted[k]);
+        wb_free(o), wb_free(model);
+    }
+}
+
+/* ---- A36: every rule minimises mean(((W - W') X)^2) ---- */
+
+static wb_array *quadratic(wb_layer *model, const wb_batch *batch, void *user) {
+    wb_array **at = user;
+    (void)batch;
+    return wb_mean(wb_square(wb_matmul(wb_sub(wb_get(model, "1"), at[0]), at[1])));
+}
+
+static void every_rule_converges(void **state) {
+    (void)state;
+    const struct {
+        wb_rule rule;
+        int steps;
+    } rows[] = {
+        {wb_descent(), 3000},
+        {wb_momentum(), 3000},
+        {wb_nesterov(), 20000},
+        {wb_rmsprop(.eta = 0.01), 3000},
+        {wb_rmsprop(.eta = 0.01, .centred = true), 3000},
+        {wb_rprop(), 1000},
+        {wb_adam(.eta = 0.01), 3000},
+        {wb_adamw(.eta = 0.01), 3000},
+        {wb_adamax(.eta = 0.01), 3000},
+        {wb_nadam(.eta = 0.01), 3000},
+        {wb_radam(.eta = 0.01), 3000},
+        {wb_amsgrad(.eta = 0.01), 3000},
+        {wb_oadam(.eta = 0.01), 3000},
+        {wb_adagrad(), 3000},
+        {wb_adadelta(.rho = 0.9), 20000},
+        {wb_lion(), 5000},
+        {wb_adabelief(.eta = 0.01), 3000},
+        {wb_lamb(.eta = 0.01), 3000},
+        {wb_rule_chain(wb_weight_decay(.lambda = 1e-6), wb_clip_norm(), wb_adam(.eta = 0.01)),
+         3000},
+        {wb_rule_chain(wb_accum_grad(.n = 2), wb_clip_grad(), wb_descent()), 6000},
+    };
+    if (compiles_kernels() || getenv("WEBER_EAGER") || getenv("WEBER_FUSE")) skip();
+    wb_seed(3);
+    wb_array *at[] = {wb_normal(WB_F32, 10, 10), wb_normal(WB_F32, 10, 10)};
+    assert_int_equal(wb_eval_make(2, at), WB_OK);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        wb_layer *model = wb_tree(wb_zeros(WB_F32, 10, 10));
+        wb_optimiser *o = wb_setup(rows[i].rule, model);
+        for (int t = 0; t < rows[i].steps; t++) {
+            assert_int_equal(wb_scope_open(), WB_OK);
+            assert_non_null(wb_train_step(quadratic, model, &(const wb_batch){.x = NULL}, at, o));
+            assert_int_equal(wb_scope_close(), WB_OK);
+        }
+        const double l = wb_item(quadratic(model, NULL, at));
+        if (!(l < 0.01)) fail_msg("%s: the loss is %g", rows[i].rule.links[0]->name, l);
+        wb_free(o), wb_free(model);
+    }
+}
+
 static wb_array *squares(wb_layer *model, const wb_batch *batch, void *user) {
     (void)batch, (void)user;
     return wb_sum(wb_square(wb_get(model, "1")));
@@ -168,6 +280,7 @@ static void steps_of_all_work_in_place(void **state) {
         wb_lion(),
         wb_adabelief(),
         wb_clip_norm(),
+        wb_clip_norm(.p = 1),
         wb_rule_chain(wb_clip_grad(), wb_weight_decay(), wb_accum_grad(.n = 2), wb_adam())};
     if (getenv("WEBER_EAGER") || getenv("WEBER_FUSE")) skip();
     for (size_t r = 0; r < sizeof rules / sizeof *rules; r++) {
@@ -333,6 +446,8 @@ int main(void) {
         TEST(steps_of_adam_and_its_kin),
         TEST(steps_of_other_rules),
         TEST(steps_of_chains_and_their_links),
+        TEST(steps_of_arrays),
+        TEST(every_rule_converges),
         TEST(steps_of_all_work_in_place),
         TEST(decay_is_refused_where_the_rule_has_none),
         TEST(a_chain_that_is_too_long_is_refused),
