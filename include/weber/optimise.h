@@ -122,6 +122,14 @@ WB_API wb_status wb_adjust_named(wb_optimiser *optimiser, const char *setting, d
 WB_API wb_status wb_adjust_path(wb_optimiser *optimiser, const char *path, const char *setting,
                                 double value);
 
+/* The state that the rule keeps for the array at path ("layers.1.weight"), by its name in files: m
+ * and v of Adam. Read: owned by the scope, and stays what it is when steps go on. Set: x has the
+ * sizes of the parameter, and is converted to the state's type. An unknown name is an error that
+ * lists the names. */
+WB_API wb_array *wb_optimiser_get(wb_optimiser *optimiser, const char *path, const char *state);
+WB_API wb_status wb_optimiser_set(wb_optimiser *optimiser, const char *path, const char *state,
+                                  wb_array *x);
+
 /* Where path matches, neither parameters nor their state change from the next step on, until they
  * are thawed; steps meanwhile do not count for them. A path is that of a parameter or of a layer
  * above it ("layers.1"), * stands for any letters ("*.bias"); NULL: all. Arrays that are tied

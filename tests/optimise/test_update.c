@@ -328,6 +328,33 @@ static void settings_are_adjusted_by_name(void **state) {
     wb_free(o), wb_free(model);
 }
 
+static void state_is_read_and_set(void **state) {
+    (void)state;
+    wb_layer *model = wb_tree(wb_vector(4, 3, 2)); /* A27 */
+    wb_optimiser *o = wb_setup(wb_momentum(.eta = 0.1), model);
+    assert_int_equal(step(o, model, along(model, "1", wb_vector(1, 10, 100))), WB_OK);
+    wb_array *v = wb_optimiser_get(o, "1", "v");
+    assert_values(v, 1e-6, 0.1, 1, 10);
+    wb_array *own = wb_vector(1, 2, 3);
+    assert_int_equal(wb_optimiser_set(o, "1", "v", own), WB_OK);
+    assert_int_equal(step(o, model, along(model, "1", wb_vector(0, 0, 0))), WB_OK);
+    assert_values(wb_get(model, "1"), 1e-5, 3, 0.2, -10.7);
+    assert_values(own, 0, 1, 2, 3); /* as they were */
+    assert_values(v, 1e-6, 0.1, 1, 10);
+    assert_values(wb_optimiser_get(o, "1", "v"), 1e-6, 0.9, 1.8, 2.7);
+    assert_int_equal(wb_optimiser_set(o, "1", "v", wb_ones(WB_F64, 3)), WB_OK);
+    assert_int_equal(wb_dtype_of(wb_optimiser_get(o, "1", "v")), WB_F32);
+    assert_null(wb_optimiser_get(o, "1", "w"));
+    assert_error(WB_ERROR_ARGUMENT, "wb_optimiser_get: there is no state \"w\" of 1; there are: v");
+    assert_null(wb_optimiser_get(o, "2", "v"));
+    assert_error(WB_ERROR_ARGUMENT, "wb_optimiser_get: ");
+    assert_int_equal(wb_optimiser_set(o, "1", "v", wb_ones(WB_F32, 2)), WB_ERROR_SHAPE);
+    assert_error(WB_ERROR_SHAPE, "wb_optimiser_set: v of 1 has sizes (3), the new array (2)");
+    assert_int_equal(wb_optimiser_set(o, "1", "v", NULL), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_optimiser_set: x is NULL");
+    wb_free(o), wb_free(model);
+}
+
 static void step_three(wb_optimiser *o, wb_layer *model) {
     wb_array *l = wb_add(along(model, "1", wb_vector(1)), along(model, "2", wb_vector(1)));
     assert_int_equal(step(o, model, wb_add(l, along(model, "3", wb_vector(1)))), WB_OK);
@@ -480,6 +507,7 @@ int main(void) {
         TEST(a_frozen_step_does_not_count),
         TEST(settings_are_adjusted_by_name),
         TEST(settings_are_adjusted_by_path),
+        TEST(state_is_read_and_set),
         TEST(element_types_are_kept),
         TEST(wrong_partners_are_refused),
         TEST(a_replaced_array_is_trained),
