@@ -6,6 +6,6 @@
 
 /* Computes the roots in one plan, found by key or made; NULL entries and evaluated arrays are
  * skipped. */
-wb_status wb_evaluate(int count, wb_array *const *roots);
+wb_status wb_evaluate_roots(int count, wb_array *const *roots);
 
 #endif

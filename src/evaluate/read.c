@@ -18,7 +18,7 @@ static bool is_there(const char *function, const wb_array *x) {
 /* x evaluated; false on failure. */
 static bool evaluate(const char *function, wb_array *x) {
     if (!is_there(function, x) || wb_is_tracing(function)) return false;
-    if (wb_evaluate(1, &x) != WB_OK) return false;
+    if (wb_evaluate_roots(1, &x) != WB_OK) return false;
     if (wb_is_lost(x)) {
         (void)wb_fail_lost(function, x);
         return false;
@@ -43,7 +43,7 @@ static const char *bytes_of(const char *function, wb_array **x) {
     if (!evaluate(function, *x)) return NULL;
     if (!wb_buffer_is_host((*x)->buffer)) {
         wb_array *copy = wb_move_node(wb_cpu_device(), *x);
-        if (!copy || wb_evaluate(1, &copy) != WB_OK) return NULL;
+        if (!copy || wb_evaluate_roots(1, &copy) != WB_OK) return NULL;
         *x = copy;
     }
     return bytes_of_host(*x);
@@ -377,7 +377,7 @@ static wb_array *copy_there(wb_array *x) {
     const int64_t dim = 0; /* a join of one: the device's own kernel */
     wb_array *dense =
         wb_node_with(WB_OP_concat, (wb_dtype)x->dtype, x->ndim, x->sizes, 1, &x, 1, &dim);
-    if (!dense || wb_evaluate(1, &dense) != WB_OK) return NULL;
+    if (!dense || wb_evaluate_roots(1, &dense) != WB_OK) return NULL;
     return wb_node_data((wb_dtype)x->dtype, x->ndim, x->sizes, wb_buffer_ref(dense->buffer));
 }
 

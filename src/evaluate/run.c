@@ -427,7 +427,7 @@ wb_plan *wb_plan_of_body(wb_body *body, const wb_device *device) {
     return plan;
 }
 
-wb_status wb_evaluate(int count, wb_array *const *roots) {
+wb_status wb_evaluate_roots(int count, wb_array *const *roots) {
     if (all_evaluated(count, roots)) return WB_OK;
     if (wb_is_tracing("evaluate")) return wb_error_status();
     evaluator *e = evaluator_get();
@@ -445,7 +445,7 @@ wb_status wb_eval_make(int count, wb_array *const *arrays) {
         if (!wb_failed()) (void)wb_fail(WB_ERROR_ARGUMENT, "eval: array %d is NULL", i);
         return wb_error_status();
     }
-    return wb_evaluate(count, arrays);
+    return wb_evaluate_roots(count, arrays);
 }
 
 wb_plan_counts wb_plan_status(void) {
@@ -456,4 +456,4 @@ wb_plan_counts wb_plan_status(void) {
 }
 
 /* By this the lower rooms reach evaluation. */
-wb_evaluate_fn *wb_evaluate_hook = wb_evaluate;
+wb_evaluate_fn *wb_evaluate_hook = wb_evaluate_roots;

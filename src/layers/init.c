@@ -21,7 +21,7 @@ static fans fans_of(int ndim, const int64_t *sizes) {
 /* Parameters are data: evaluates x, made in the innermost scope, and passes it on to the one
  * around. */
 static wb_array *finish(wb_array *x) {
-    wb_array *left = x && wb_evaluate(1, &x) == WB_OK ? x : NULL;
+    wb_array *left = x && wb_evaluate_roots(1, &x) == WB_OK ? x : NULL;
     return wb_scope_close_leaving(1, &left) == WB_OK ? left : NULL;
 }
 

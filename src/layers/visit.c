@@ -300,7 +300,8 @@ wb_status wb_model_evaluate(wb_layer *model) {
     wb_status status = wb_state_settle();
     if (status != WB_OK) return status;
     status = WB_ERROR_MEMORY;
-    if (wb_visit(&c.visitor, model)) status = c.count ? wb_evaluate((int)c.count, c.items) : WB_OK;
+    if (wb_visit(&c.visitor, model))
+        status = c.count ? wb_evaluate_roots((int)c.count, c.items) : WB_OK;
     wb_release(c.items);
     return status;
 }

@@ -205,7 +205,7 @@ wb_status wb_exchange_evaluate(const wb_exchange *e) {
         x->flags |= WB_NODE_SETTLED;
         pending[count++] = x;
     }
-    const wb_status status = count ? wb_evaluate(count, pending) : WB_OK;
+    const wb_status status = count ? wb_evaluate_roots(count, pending) : WB_OK;
     wb_release(pending);
     return status;
 }

@@ -323,7 +323,7 @@ static int64_t plan_cohort(settings *s, const group_settings *group, const wb_ar
         c++;
     if (c < s->cohort_count) return c;
     wb_array *count = shares ? NULL : wb_optimiser_new_count(group->steps, beside);
-    if (!shares && (!count || wb_evaluate(1, &count) != WB_OK)) return -1;
+    if (!shares && (!count || wb_evaluate_roots(1, &count) != WB_OK)) return -1;
     s->cohorts[c] = (wb_cohort){.rule = group->rule, .count = count, .steps = group->steps};
     return s->cohort_count++;
 }
@@ -335,7 +335,7 @@ static bool plan_cohorts(loading *l, wb_optimiser *o, settings *s) {
     if (!s->cohorts || !s->cohort_of || !wb_optimiser_reserve_cohorts(o, (int64_t)groups))
         return false;
     s->count = wb_optimiser_new_count(s->step, o->count);
-    if (!s->count || wb_evaluate(1, &s->count) != WB_OK) return false;
+    if (!s->count || wb_evaluate_roots(1, &s->count) != WB_OK) return false;
     for (int64_t g = 0; g < o->group_count; g++)
         if ((s->cohort_of[g] = plan_cohort(s, &s->groups[g], o->count)) < 0) return false;
     return true;

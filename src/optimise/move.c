@@ -17,7 +17,7 @@ static bool move_all(const wb_to_desc *desc, int64_t count, wb_array **const *sl
         moved[i] = wb_hold(wb_move_array(desc->device, *slots[i], type_of_state(desc->eltype)));
         if (!moved[i]) return false;
     }
-    return wb_evaluate((int)count, moved) == WB_OK;
+    return wb_evaluate_roots((int)count, moved) == WB_OK;
 }
 
 /* Exchanges what the optimiser holds with these. */

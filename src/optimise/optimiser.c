@@ -168,7 +168,7 @@ static int64_t new_cohort(wb_optimiser *o, const wb_rule *rule, const wb_array *
     for (int64_t i = 0; i < o->cohort_count && is_first; i++)
         if (!o->cohorts[i].count && wb_rule_equal(&o->cohorts[i].rule, rule)) return i;
     wb_array *count = is_first ? NULL : wb_optimiser_new_count(0, x);
-    if (!is_first && (!count || wb_evaluate(1, &count) != WB_OK)) return -1;
+    if (!is_first && (!count || wb_evaluate_roots(1, &count) != WB_OK)) return -1;
     if (!WB_GROW(o->cohorts, o->cohort_count, o->cohort_capacity)) return -1;
     o->cohorts[o->cohort_count] = (wb_cohort){.rule = *rule, .count = wb_hold(count)};
     return o->cohort_count++;
@@ -213,7 +213,7 @@ static bool fill_groups(wb_optimiser *old, wb_optimiser *new) {
         for (int k = 0; k < WB_RULE_ALL_STATES && group->states[k]; k++)
             roots[count++] = group->states[k];
     }
-    return wb_evaluate(count, roots) == WB_OK;
+    return wb_evaluate_roots(count, roots) == WB_OK;
 }
 
 static void *items(int64_t count, size_t bytes) { return wb_alloc((size_t)(count + 1) * bytes); }
@@ -304,7 +304,7 @@ static bool check_parts(const wb_optimiser *o) {
 static bool begin_count(wb_optimiser *o) {
     if (!wb_scope_begin()) return false;
     wb_array *count = wb_optimiser_new_count(0, o->member_count ? o->members[0].seen : NULL);
-    const bool made = count && wb_evaluate(1, &count) == WB_OK;
+    const bool made = count && wb_evaluate_roots(1, &count) == WB_OK;
     if (made) o->count = wb_hold(count);
     return wb_scope_close_leaving(0, NULL) == WB_OK && made;
 }

@@ -55,7 +55,7 @@ wb_array *wb_optimiser_get(wb_optimiser *optimiser, const char *path, const char
 /* x as data in the state's type. */
 static wb_array *as_state(const wb_array *old, wb_array *x) {
     x = wb_beside(old, wb_cast(wb_stop_gradient(x), (wb_dtype)old->dtype));
-    if (!x || wb_evaluate(1, &x) != WB_OK) return NULL;
+    if (!x || wb_evaluate_roots(1, &x) != WB_OK) return NULL;
     return x;
 }
 

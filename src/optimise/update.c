@@ -177,7 +177,7 @@ static bool bring_count(const wb_optimiser *o, const wb_device *device, wb_array
     wb_array *here = is_lost ? wb_optimiser_new_count(o->step, NULL) : wb_move_node(device, *count);
     if (!here) return false;
     here->device = device;
-    if (wb_evaluate(1, &here) != WB_OK) return false;
+    if (wb_evaluate_roots(1, &here) != WB_OK) return false;
     wb_unhold(*count);
     *count = wb_hold(here);
     return true;
@@ -323,7 +323,7 @@ static wb_status compute(wb_optimiser *o, const wb_gradients *g, int settled, in
     const wb_status closed = wb_scope_close_leaving(leaving, o->roots);
     if (closed != WB_OK || !keep_old(o) || !reserve_roots(o)) return wb_error_status();
     swap(o);
-    const wb_status status = wb_evaluate(list_roots(o, g, settled), o->roots);
+    const wb_status status = wb_evaluate_roots(list_roots(o, g, settled), o->roots);
     if (status != WB_OK) {
         swap(o);
         wb_state_undo();

@@ -113,7 +113,7 @@ static int setup(void **state) {
     if (open_scope(state) != 0) return -1;
     x = wb_uniform(WB_F32, 4, 3), b = wb_uniform(WB_F32, 4);
     u = wb_cast(wb_mul_number(x, 200), WB_U8);
-    return wb_evaluate(3, (wb_array *[]){x, b, u}) == WB_OK ? 0 : -1;
+    return wb_evaluate_roots(3, (wb_array *[]){x, b, u}) == WB_OK ? 0 : -1;
 }
 
 int main(void) {

@@ -91,7 +91,7 @@ static int setup(void **state) {
     if (open_scope(state) != 0) return -1;
     x = wb_uniform(WB_F32, 2, 3), y = wb_uniform(WB_F32, 2, 3);
     h = wb_cast(x, WB_F16), i = wb_cast(wb_mul_number(x, 4), WB_I32);
-    return wb_evaluate(4, (wb_array *[]){x, y, h, i}) == WB_OK ? 0 : -1;
+    return wb_evaluate_roots(4, (wb_array *[]){x, y, h, i}) == WB_OK ? 0 : -1;
 }
 
 int main(void) {

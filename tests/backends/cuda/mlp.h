@@ -54,8 +54,8 @@ static int64_t mlp_train(const mlp *m, const wb_device *device, double results[M
     wb_array *loss = wb_sum(wb_square(wb_sub(wb_matmul(w2, y), t)));
     const int count = 3;
     bool done = wb_gradient_of(loss, count, trained, left) == WB_OK;
-    done =
-        wb_scope_close_leaving(count, left) == WB_OK && done && wb_evaluate(count, left) == WB_OK;
+    done = wb_scope_close_leaving(count, left) == WB_OK && done;
+    done = done && wb_evaluate_roots(count, left) == WB_OK;
     for (int i = 0; i < count && done; i++) {
         done = wb_read_f64(wb_cast(wb_cpu(left[i]), WB_F64), results + size, wb_count(left[i])) ==
                WB_OK;

@@ -27,7 +27,7 @@ static wb_array *numbers(wb_dtype dtype, int64_t rows, int64_t columns) {
     wb_array *x = columns ? wb_uniform(dtype, rows, columns) : wb_uniform(dtype, rows);
     wb_array *there = wb_to(spied, x, .eltype = WB_ELTYPE_PRESERVE);
     wb_array *const roots[] = {there};
-    assert_int_equal(wb_evaluate(1, roots), WB_OK);
+    assert_int_equal(wb_evaluate_roots(1, roots), WB_OK);
     return there;
 }
 
@@ -81,7 +81,7 @@ static void epilogues_of_plans_are_found(void **state) {
         wb_scope_open(); /* so that nobody can read the product itself afterwards */
         wb_array *y = rows[i].behind(product_of(rows[i].dtype), numbers(rows[i].dtype, 5, 0));
         assert_int_equal(wb_scope_close_leaving(1, &y), WB_OK);
-        assert_int_equal(wb_evaluate(1, &y), WB_OK);
+        assert_int_equal(wb_evaluate_roots(1, &y), WB_OK);
         assert_int_equal(products, 1);
         if (found.kind != rows[i].kind)
             fail_msg("%s: kind %d, not %d", rows[i].name, (int)found.kind, (int)rows[i].kind);
@@ -93,11 +93,11 @@ static void a_product_that_others_read_has_none(void **state) {
     found.kind = WB_EPILOGUE_NONE;
     wb_array *x = product_of(WB_F32);
     wb_array *const both[] = {wb_relu(x), x};
-    assert_int_equal(wb_evaluate(2, both), WB_OK);
+    assert_int_equal(wb_evaluate_roots(2, both), WB_OK);
     assert_int_equal(found.kind, WB_EPILOGUE_NONE);
     x = product_of(WB_F32);
     wb_array *const views[] = {wb_relu(x), wb_add(wb_slice(x, 1, 1, 2, 1), wb_number(1))};
-    assert_int_equal(wb_evaluate(2, views), WB_OK);
+    assert_int_equal(wb_evaluate_roots(2, views), WB_OK);
     assert_int_equal(found.kind, WB_EPILOGUE_NONE);
 }
 
@@ -105,16 +105,16 @@ static void alignment_goes_with_the_product(void **state) {
     (void)state;
     wb_array *a = numbers(WB_F32, 4, 4), *b = numbers(WB_F32, 4, 4);
     wb_array *const of_leaves[] = {wb_matmul(a, b)};
-    assert_int_equal(wb_evaluate(1, of_leaves), WB_OK);
+    assert_int_equal(wb_evaluate_roots(1, of_leaves), WB_OK);
     assert_false(seen.is_aligned);
     wb_array *sum = wb_add(a, b), *twice = wb_mul_number(b, 2);
     wb_array *const of_results[] = {wb_matmul(sum, twice)};
-    assert_int_equal(wb_evaluate(1, of_results), WB_OK);
+    assert_int_equal(wb_evaluate_roots(1, of_results), WB_OK);
     assert_true(seen.is_aligned);
     sum = wb_add(a, b), twice = wb_mul_number(wb_transpose(b), 3);
     wb_array *const of_a_slice[] = {
         wb_matmul(wb_slice(sum, 1, 1, 4, 1), wb_slice(twice, 0, 0, 3, 1))};
-    assert_int_equal(wb_evaluate(1, of_a_slice), WB_OK);
+    assert_int_equal(wb_evaluate_roots(1, of_a_slice), WB_OK);
     assert_false(seen.is_aligned); /* it begins 16 bytes in */
 }
 
@@ -128,14 +128,14 @@ static void precision_goes_with_the_product(void **state) {
         products = 0;
         assert_int_equal(wb_matmul_precision(words[i].word), WB_OK);
         wb_array *const roots[] = {product_of(WB_F32)};
-        assert_int_equal(wb_evaluate(1, roots),
+        assert_int_equal(wb_evaluate_roots(1, roots),
                          WB_OK); /* the same sizes: another plan all the same */
         assert_int_equal(seen.is_fast, words[i].is_fast);
         assert_int_equal(products, i < 2 ? i == 0 : 1);
     }
     (void)wb_matmul_precision("high");
     wb_array *const roots[] = {product_of(WB_F64)};
-    assert_int_equal(wb_evaluate(1, roots), WB_OK);
+    assert_int_equal(wb_evaluate_roots(1, roots), WB_OK);
     assert_false(seen.is_fast);
     (void)wb_matmul_precision("highest");
 }
