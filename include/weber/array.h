@@ -161,6 +161,22 @@ WB_API wb_array *wb_normal_make(wb_dtype dtype, int ndim, const int64_t *sizes);
 WB_API wb_array *wb_bernoulli_make(double p, int ndim, const int64_t *sizes);
 WB_API void wb_seed(uint64_t seed);
 
+/* Normal numbers with this mean and deviation, those outside [low, high] left out: by the inverse
+ * of the distribution, to 1e-6. The deviation of the result is smaller than std. Fails with
+ * WB_ERROR_ARGUMENT unless mean and std are finite, std >= 0 and low <= high. */
+#define wb_truncated_normal(dtype, mean, std, low, high, ...)                                      \
+    wb_truncated_normal_make(WB_DTYPE(dtype), mean, std, low, high, WB_INTS(__VA_ARGS__))
+WB_API wb_array *wb_truncated_normal_make(wb_dtype dtype, double mean, double std, double low,
+                                          double high, int ndim, const int64_t *sizes);
+
+/* For each row of logits along dim a random position (i64), which dim keeps with size 1: i with
+ * probability e^logits_i over their sum. Probabilities p are given as wb_log(p); -INFINITY is never
+ * drawn. */
+WB_API wb_array *wb_categorical(wb_array *logits, int dim);
+
+/* 0 ... n - 1 (i64) in random order. */
+WB_API wb_array *wb_permutation(int64_t n);
+
 /* This thread's sequence as an object for files (weber/state.h): {"random", wb_random_state()}. It
  * is the thread's, and needs no wb_free. */
 typedef struct wb_random wb_random;

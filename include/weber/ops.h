@@ -154,6 +154,16 @@ WB_API wb_array *wb_normalise_make(wb_array *x, double eps, int ndim, const int6
 WB_API wb_array *wb_matmul(wb_array *a, wb_array *b);
 WB_API wb_array *wb_matmul_op(wb_array *a, wb_array *b, bool transpose_a, bool transpose_b);
 
+/* Einstein's sum: a letter for each dimension of each array, and behind -> those of the result in
+ * its order; letters that the result lacks are summed. wb_einsum("ij,jk->ik", A, B) is a matrix
+ * product, "ii->i" a diagonal, "ij->" a sum, "bij,bjk->bik" a batch. Without -> the result has the
+ * letters that stand once, in the order of ASCII. Blanks are ignored. Arrays are multiplied from
+ * left to right by wb_matmul (integers as products and sums); at most 8 dimensions at once. Fails
+ * with WB_ERROR_ARGUMENT or WB_ERROR_SHAPE, naming the letter, on texts and sizes that do not
+ * fit. */
+#define wb_einsum(text, ...) wb_einsum_make(text, WB_ARRAYS(__VA_ARGS__))
+WB_API wb_array *wb_einsum_make(const char *text, int count, wb_array *const *arrays);
+
 /* How products and convolutions of f32 are computed, those that are built from now on, in the whole
  * process:
  *

@@ -134,6 +134,8 @@ COMPOSED(rolled, wb_mul(wb_roll(wb_square(x), 1, 0), x))
 COMPOSED(largest_three, wb_square(wb_top_k(wb_square(x), 3, 0, NULL)))
 COMPOSED(taken, wb_square(wb_take_along(wb_square(x), wb_argsort(y, 1, false), 1)))
 COMPOSED(assigned, wb_mul(wb_slice_set(wb_square(x), wb_square(y), 1, 3, WB_END, -2), x))
+COMPOSED(einstein, wb_square(wb_einsum("ijb,jkb->kb", wb_square(x), y)))
+COMPOSED(einstein_trace, wb_square(wb_einsum("iij,kj", wb_square(x), y)))
 COMPOSED(pool_three,
          wb_square(wb_maxpool_op(wb_reshape(x, 2, 3, 1, 1), .kernel = {2, 2}, .stride = {1, 1})))
 
@@ -215,6 +217,8 @@ static const struct composition {
     {"the gradient of top_k", largest_three, 1, {{2, {5, 2}}}, 0.2, 4},
     {"the gradient of values at positions", taken, 2, {{2, {2, 4}}, {2, {2, 4}}}, -2, 2},
     {"the gradient of an assignment", assigned, 2, {{2, {2, 4}}, {2, {2, 2}}}, -2, 2},
+    {"the gradient of einsum", einstein, 2, {{3, {2, 3, 2}}, {3, {3, 2, 2}}}, -2, 2},
+    {"the gradient of a trace", einstein_trace, 2, {{3, {2, 2, 3}}, {2, {2, 3}}}, -2, 2},
     {"the gradient of overlapping max pools", pool_three, 1, {{2, {2, 3}}}, 0.2, 2},
 };
 
