@@ -62,12 +62,15 @@ typedef enum wb_field_kind {
     /* settings: printed, saved and read back; what each is in the struct, and in text */
     WB_FIELD_INTEGER,    /* int64_t */
     WB_FIELD_PAIR,       /* two int64_t, in and out: 10 => 5 */
+    WB_FIELD_JOINT,      /* three int64_t, two ins and out: (8, 16) => 4, 8 => 4 of equal ones */
     WB_FIELD_REAL,       /* double */
     WB_FIELD_BOOL,       /* bool */
     WB_FIELD_WITHOUT,    /* bool no_NAME; true is written NAME=false */
     WB_FIELD_WITH,       /* bool with_NAME; true is written NAME=true */
     WB_FIELD_ACTIVATION, /* wb_activation *; NULL is the identity */
     WB_FIELD_CONNECTION, /* wb_connection *; NULL: all arrays, tuple */
+    WB_FIELD_CHOICE,     /* int, place in the row's choices, from 0 */
+    WB_FIELD_REALS,      /* double[3]; the first 0 ends them: 2, (2, 3) */
     WB_FIELD_SIZES,      /* int64_t[3], or as the row says; the first 0 ends them: (5, 5) */
     WB_FIELD_EACH,       /* int64_t[3]: one for each of the SIZES above; one stands for all */
     WB_FIELD_PADDING,    /* two int64_t[3]: before each of the SIZES, and how much more after it */
@@ -96,6 +99,11 @@ typedef struct wb_field {
     bool positional;
     bool spread; /* the entries of a LIST are written as arguments of their own */
     int most;    /* of SIZES: how many numbers the member has; default 3 */
+    /* of CHOICE: the names, "+|sum" if others are understood, too; NULL ends them. usual -1: it is
+     * always written */
+    const char *const *choices;
+    /* of REALS: offset of the REALS that are given instead; 0: there are none */
+    size_t instead;
     /* offset of the array that a number is taken from where it is not given; 0: there is none */
     size_t given_by;
     /* offset of the WITHOUT that says that this array or child is not there; 0: there is none */
@@ -113,7 +121,8 @@ typedef struct wb_field {
     /* of an array: where the field of this name is a tuple there, its item, from 1 */
     const char *tuple;
     int item;
-    int rank; /* in text -1: before those with 0; 1: behind them */
+    bool parameter; /* of a CHOICE: the first parameter of its type */
+    int rank;       /* in text -1: before those with 0; 1: behind them */
 } wb_field;
 
 struct wb_layer_class {
@@ -131,6 +140,7 @@ struct wb_layer_class {
      * their ranges. False with the error recorded. NULL: nothing. */
     bool (*complete)(wb_layer *layer);
     const char *before_keys; /* in text; NULL: ", " */
+    const char *equals;      /* between key and value; NULL: "=" */
     const char *former;      /* the name that older versions of Flux have; NULL: this one */
     /* Of a layer that takes several arrays or gives several, instead of forward: writes its results
      * and returns how many they are, 1 to WB_MOST_ARRAYS; 0 with the error recorded. */
@@ -333,6 +343,26 @@ typedef struct wb_dense_desc {
 #define wb_dense(...) wb_dense_make((wb_dense_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_layer *wb_dense_make(wb_dense_desc desc);
 
+typedef struct wb_bilinear_desc {
+    char start_;
+    int64_t in, in2, out;      /* features; required, unless weight is given; in2 default in */
+    wb_activation *activation; /* default: identity */
+    bool no_bias;
+    wb_init *init;    /* of the weight; default wb_glorot_uniform */
+    wb_dtype dtype;   /* default f32 */
+    wb_array *weight; /* given instead of init (out, in, in2) */
+    wb_array *bias;   /* given instead of zeros (out) */
+} wb_bilinear_desc;
+
+/* z_k = activation(x' W_k y + b_k), of one array or two: wb_apply(l, x) takes x for y, too.
+ * wb_bilinear(8, 16, 4).
+ *
+ * x  (in[, N])     y  (in2[, N])     W  (out, in, in2)     b  (out)     z  (out[, N])
+ *
+ * Fails with WB_ERROR_SHAPE where features or N do not fit. (Flux) */
+#define wb_bilinear(...) wb_bilinear_make((wb_bilinear_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_layer *wb_bilinear_make(wb_bilinear_desc desc);
+
 typedef struct wb_conv_desc {
     char start_;
     /* as many as x has spatial dimensions; required, unless weight is given */
@@ -362,6 +392,12 @@ typedef struct wb_conv_desc {
 WB_API wb_layer *wb_conv_make(wb_conv_desc desc);
 WB_API wb_layer *wb_cross_cor_make(wb_conv_desc desc);
 
+/* wb_conv with a group for each channel: x (W, [H, [D,]] in, N), w (kernel..., 1, out), where in
+ * divides out; it is a Conv and is printed as one, as in Flux. wb_depthwise_conv({3, 3}, 3, 6).
+ * Fails as wb_conv, and with WB_ERROR_ARGUMENT where groups are given that are not in. */
+#define wb_depthwise_conv(...) wb_depthwise_conv_make((wb_conv_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_layer *wb_depthwise_conv_make(wb_conv_desc desc);
+
 typedef struct wb_pool_desc {
     char start_;
     int64_t kernel[3]; /* required */
@@ -379,6 +415,43 @@ WB_API wb_layer *wb_meanpool_make(wb_pool_desc desc);
 
 /* (5, 5, 3, N) to (75, N). */
 WB_API wb_layer *wb_flatten(void);
+
+typedef struct wb_reshape_layer_desc {
+    char start_;
+    int64_t dims[WB_MAX_DIMS - 1]; /* required: the sizes of an observation */
+} wb_reshape_layer_desc;
+
+/* x (..., N) to (dims..., N): each observation gets other sizes. wb_reshape_layer({8, 8, 3}).
+ * (Lux's ReshapeLayer) Fails with WB_ERROR_SHAPE on observations of another number of elements. */
+#define wb_reshape_layer(...)                                                                      \
+    wb_reshape_layer_make((wb_reshape_layer_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_layer *wb_reshape_layer_make(wb_reshape_layer_desc desc);
+
+typedef enum wb_upsample_mode {
+    WB_UPSAMPLE_NEAREST,
+    WB_UPSAMPLE_LINEAR, /* x (W, C, N) */
+    WB_UPSAMPLE_BILINEAR,
+    WB_UPSAMPLE_TRILINEAR
+} wb_upsample_mode;
+
+typedef struct wb_upsample_desc {
+    char start_;
+    int mode;        /* wb_upsample_mode; default nearest */
+    double scale[3]; /* how many times larger; one number is for all dimensions */
+    double size[3];  /* or the result's sizes, whole numbers, in the same way. One of the two */
+    bool no_align_corners; /* linear ones: pixels are areas, as in PyTorch's default */
+} wb_upsample_desc;
+
+/* x (W, [H, [D,]] C, N) to (W', ..., C, N), W' = floor(scale W) or size. nearest: each pixel is
+ * repeated, so that scale is whole and size a multiple of W. linear, bilinear, trilinear, for one,
+ * two and three spatial dimensions: y_i is between the pixels beside i (W - 1) / (W' - 1), counted
+ * from 0, as in Flux, whose corners stay; with no_align_corners beside max(0, (i + 1/2) W / W' -
+ * 1/2). wb_upsample(WB_UPSAMPLE_BILINEAR, {2}). (Flux)
+ *
+ * Fails with WB_ERROR_ARGUMENT on scale and size both, none, or that are not whole where they have
+ * to be, with WB_ERROR_SHAPE on an x of other dimensions or that a size is no multiple of. */
+#define wb_upsample(...) wb_upsample_make((wb_upsample_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_layer *wb_upsample_make(wb_upsample_desc desc);
 
 /* A set of dimensions: WB_DIM(2) | WB_DIM(3). */
 #define WB_DIM(dim) (1u << (dim))
@@ -492,6 +565,30 @@ typedef struct wb_embedding_desc {
  * with WB_ERROR_ARGUMENT where padding_idx is no word. (Flux) */
 #define wb_embedding(...) wb_embedding_make((wb_embedding_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_layer *wb_embedding_make(wb_embedding_desc desc);
+
+typedef enum wb_bag_reduction { WB_BAG_MEAN, WB_BAG_SUM, WB_BAG_MAX } wb_bag_reduction;
+
+typedef struct wb_embedding_bag_desc {
+    char start_;
+    int64_t in, out; /* words and features; required, unless weight is given */
+    int reduction;   /* wb_bag_reduction; default mean */
+    wb_init *init;   /* default: normal with deviation 1 */
+    wb_dtype dtype;
+    wb_array *weight; /* given instead of init (out, in) */
+} wb_embedding_bag_desc;
+
+/* The mean, sum or largest of the features of the words in a bag: x (n) of integers from 0 to in -
+ * 1 is one bag and gives (out), x (n, N) one for each column, (out, N). wb_apply_many(l, 2, {x,
+ * at}) cuts x (n) into bags that begin at the positions at (N), integers from 0 that begin with 0
+ * and increase. Reals or bools (in, n) are one-hot and one bag. wb_embedding_bag(26, 4,
+ * WB_BAG_SUM). (Flux; positions count from 1 there)
+ *
+ * Fails with WB_ERROR_SHAPE on other sizes, with WB_ERROR_ARGUMENT on positions that do not
+ * increase (where their numbers are there already). A word out of range is an error when the result
+ * is computed. */
+#define wb_embedding_bag(...)                                                                      \
+    wb_embedding_bag_make((wb_embedding_bag_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_layer *wb_embedding_bag_make(wb_embedding_bag_desc desc);
 
 typedef struct wb_groupnorm_desc {
     char start_;

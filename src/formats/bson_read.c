@@ -134,16 +134,34 @@ static wb_record *begin_map(reader *r, const wb_bson_element *names,
     return map;
 }
 
-/* The names of a NamedTuple{names, types}: {tag: tuple, data: symbols} is its first parameter.
- * False: it has none. */
-static bool names_of_tuple(reader *r, const wb_bson_typename *type, wb_bson_element *names) {
+/* The first parameter of a type. False: it has none. */
+static bool first_parameter(reader *r, const wb_bson_typename *type, wb_bson_value *first) {
     wb_bson *b = &r->bson;
-    wb_bson_value params, first;
+    wb_bson_value params;
     if (!type->params.type || !wb_bson_resolve(b, &type->params, &params)) return false;
     if (params.element.type != WB_BSON_ARRAY) return false;
     wb_bson_cursor c = wb_bson_enter(&params.element);
     wb_bson_element e;
-    if (!wb_bson_next(b, &c, &e) || !wb_bson_resolve(b, &e, &first)) return false;
+    return wb_bson_next(b, &c, &e) && wb_bson_resolve(b, &e, first);
+}
+
+/* Upsample{:nearest, ...}: what a symbol says is noted in the struct. */
+static bool note_symbol(reader *r, const wb_bson_typename *type, wb_record *record) {
+    wb_bson_value first;
+    wb_bson_element name;
+    if (!first_parameter(r, type, &first)) return r->bson.status == WB_OK;
+    if (!wb_bson_has_tag(&r->bson, &first, "symbol")) return true;
+    if (!wb_bson_field(&r->bson, &first, &first.fields.name, WB_BSON_STRING, &name)) return false;
+    if (wb_bson_is_plain(&r->bson, &name)) record->text = copy_text(r, &name);
+    return r->bson.status == WB_OK;
+}
+
+/* The names of a NamedTuple{names, types}: {tag: tuple, data: symbols} is its first parameter.
+ * False: it has none. */
+static bool names_of_tuple(reader *r, const wb_bson_typename *type, wb_bson_element *names) {
+    wb_bson *b = &r->bson;
+    wb_bson_value first;
+    if (!first_parameter(r, type, &first)) return false;
     return wb_bson_has_tag(b, &first, "tuple") &&
            wb_bson_field(b, &first, &first.fields.data, WB_BSON_ARRAY, names) &&
            are_names(r, names);
@@ -353,7 +371,9 @@ static wb_record *read_struct(reader *r, const wb_bson_value *v) {
         if (map || b->status != WB_OK) return map;
     }
     const bool is_plain = type.is_plain && !is_beyond(type.text);
-    return begin_typed(r, is_plain ? WB_RECORD_STRUCT : WB_RECORD_OPAQUE, &data, type.text);
+    wb_record *record =
+        begin_typed(r, is_plain ? WB_RECORD_STRUCT : WB_RECORD_OPAQUE, &data, type.text);
+    return record && note_symbol(r, &type, record) ? record : NULL;
 }
 
 /* ---- other tags ---- */

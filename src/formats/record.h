@@ -34,7 +34,7 @@ struct wb_record {
     const char *type;   /* struct, opaque: "Flux.Dense"; else NULL */
     int64_t integer;    /* integer */
     double real;        /* real */
-    const char *text;   /* text: ended by a zero byte */
+    const char *text;   /* text; struct: the symbol that its type's first parameter is, or NULL */
     int64_t sizes[WB_MAX_DIMS]; /* array: first dimension fastest */
     /* array: dense, at data_bytes; aligned or not; lies in the file's map or in the arena */
     const void *data;

@@ -74,6 +74,8 @@ static const wb_field fields[] = {
 static const wb_field cross_fields[] = {
     ROWS, WB_ROW(wb_conv_layer, groups, WB_FIELD_INTEGER, .usual = 1, .low = 1, .text_only = true)};
 
+static const wb_field depthwise_fields[] = {ROWS};
+
 /* kernel, in and out of a weight. */
 static void derive(wb_layer *layer) {
     wb_conv_desc *d = desc_of(layer);
@@ -105,6 +107,35 @@ static bool complete(wb_layer *layer) {
            wb_layer_fill(layer, &d->bias, wb_zeros_init, (wb_dtype)d->weight->dtype, 1, &d->out);
 }
 
+/* Flux had DepthwiseConv as a struct until 0.12, with a weight (kernel..., out / in, in); it is a
+ * Conv, also here once it is made. */
+static void derive_depthwise(wb_layer *layer) {
+    wb_conv_desc *d = desc_of(layer);
+    const int n = d->weight ? d->weight->ndim - 2 : 0;
+    if (n >= 1 && n <= WB_MOST_SIZES && d->groups == 0 && d->in == 0) {
+        int64_t sizes[WB_MAX_DIMS] = {0};
+        memcpy(sizes, d->weight->sizes, (size_t)n * sizeof *sizes);
+        d->in = d->weight->sizes[n + 1], sizes[n] = 1;
+        sizes[n + 1] = d->in * d->weight->sizes[n];
+        wb_array *weight = wb_hold(wb_reshape_make(d->weight, n + 2, sizes));
+        if (weight) wb_unhold(d->weight), d->weight = weight;
+    }
+    if (d->groups == 0) d->groups = d->in;
+    derive(layer);
+}
+
+static bool complete_depthwise(wb_layer *layer) {
+    const wb_conv_desc *d = desc_of(layer);
+    if (d->groups == d->in && wb_check_groups(layer, d->groups, d->in, d->out)) {
+        layer->class_ = &wb_conv_class;
+        return complete(layer);
+    }
+    if (!wb_failed())
+        (void)wb_fail(WB_ERROR_ARGUMENT, "DepthwiseConv: groups are the channels %lld, got %lld",
+                      (long long)d->in, (long long)d->groups);
+    return false;
+}
+
 #define CLASS(name_, fields_, forward_)                                                            \
     {                                                                                              \
         .name = name_, .size_bytes = sizeof(wb_conv_layer), .fields = fields_,                     \
@@ -113,6 +144,19 @@ static bool complete(wb_layer *layer) {
     }
 const wb_layer_class wb_conv_class = CLASS("Conv", fields, forward);
 const wb_layer_class wb_cross_cor_class = CLASS("CrossCor", cross_fields, forward_cross);
+
+const wb_layer_class wb_depthwise_conv_class = {.name = "DepthwiseConv",
+                                                .size_bytes = sizeof(wb_conv_layer),
+                                                .fields = depthwise_fields,
+                                                .field_count = sizeof depthwise_fields /
+                                                               sizeof *depthwise_fields,
+                                                .forward = forward,
+                                                .derive = derive_depthwise,
+                                                .complete = complete_depthwise};
+
+wb_layer *wb_depthwise_conv_make(wb_conv_desc desc) {
+    return wb_layer_make(&wb_depthwise_conv_class, &desc, sizeof desc);
+}
 
 wb_layer *wb_conv_make(wb_conv_desc desc) {
     return wb_layer_make(&wb_conv_class, &desc, sizeof desc);

@@ -215,6 +215,9 @@ enum { WB_MOST_SIZES = 3, WB_MOST_SETTINGS = 24 };
 bool wb_field_is_array(const wb_field *field);
 bool wb_field_is_setting(const wb_field *field);
 
+/* Place of a name in the choices of a row, with or without its ":"; -1: there is none. */
+int wb_choice_named(const wb_field *field, const char *name);
+
 /* The numbers of an INTEGER, PAIR, SIZES, EACH or PADDING. */
 int64_t *wb_field_numbers(const wb_layer *layer, const wb_field *field);
 /* How many numbers the member of SIZES has. */
@@ -272,6 +275,9 @@ void wb_window_pad(wb_window_desc *window, const int64_t *pad);
 #define WB_LAYER(name) extern const wb_layer_class name;
 #include "layers/layers.def"
 extern const wb_layer_class wb_tree_class, wb_fn_class;
+
+/* What the features of words begin as: normal with deviation 1. */
+wb_array *wb_embedding_init(int ndim, const int64_t *sizes, wb_dtype dtype);
 
 /* What a Scale is made of, its arrays too; NULL with an error for another layer. */
 wb_scale_desc *wb_scale_desc_of(wb_layer *scale);

@@ -14,8 +14,9 @@ bool wb_field_is_array(const wb_field *f) {
 bool wb_field_is_setting(const wb_field *f) { return f->kind > WB_FIELD_VALUE; }
 
 static bool is_positional(const wb_field *f) {
-    return f->positional || f->kind == WB_FIELD_PAIR || f->kind == WB_FIELD_ACTIVATION ||
-           f->kind == WB_FIELD_CONNECTION || f->kind == WB_FIELD_SIZES;
+    return f->positional || f->kind == WB_FIELD_PAIR || f->kind == WB_FIELD_JOINT ||
+           f->kind == WB_FIELD_ACTIVATION || f->kind == WB_FIELD_CONNECTION ||
+           f->kind == WB_FIELD_SIZES;
 }
 
 /* A child stands there if it is positional. */
@@ -98,8 +99,14 @@ static void set_activation(wb_activation **activation, double usual) {
     if (*activation == wb_identity && usual == 0) *activation = NULL;
 }
 
+/* One number of ins is both. */
+static void set_joint(int64_t *x) {
+    if (x[1] == 0) x[1] = x[0];
+}
+
 static void set_usual(const wb_layer *layer, const wb_field *f) {
     if (f->kind == WB_FIELD_INTEGER) set_integer(wb_field_at(layer, f), f->usual);
+    if (f->kind == WB_FIELD_JOINT) set_joint(wb_field_numbers(layer, f));
     if (f->kind == WB_FIELD_EACH) set_each(layer, f, wb_field_numbers(layer, f));
     if (f->kind == WB_FIELD_ACTIVATION) set_activation(wb_field_at(layer, f), f->usual);
     if (f->kind != WB_FIELD_REAL) return;
@@ -135,14 +142,17 @@ static bool in_range(const wb_field *f, double x) {
 }
 
 static bool check_integers(const wb_layer *layer, const wb_field *f) {
-    static const char *const names[] = {"in", "out"};
+    static const char *const pair[] = {"in", "out"}, *const joint[] = {"in", "in2", "out"};
     const int64_t *x = wb_field_numbers(layer, f);
-    const bool is_pair = f->kind == WB_FIELD_PAIR;
-    for (int i = 0; i < (is_pair ? 2 : 1); i++)
+    const char *const *names = f->kind == WB_FIELD_PAIR    ? pair
+                               : f->kind == WB_FIELD_JOINT ? joint
+                                                           : &f->name;
+    const int count = names == pair ? 2 : names == joint ? 3 : 1;
+    for (int i = 0; i < count; i++)
         if (!in_range(f, (double)x[i])) {
             char got[24];
             (void)snprintf(got, sizeof got, "%lld", (long long)x[i]);
-            return fail_range(layer, f, is_pair ? names[i] : f->name, got);
+            return fail_range(layer, f, names[i], got);
         }
     return true;
 }
@@ -182,6 +192,54 @@ static bool check_real(const wb_layer *layer, const wb_field *f) {
     return in_range(f, x) || fail_range(layer, f, f->name, got);
 }
 
+static int count_reals(const double *x) {
+    int n = 0;
+    while (n < WB_MOST_SIZES && x[n] != 0) n++;
+    return n;
+}
+
+static bool check_reals(const wb_layer *layer, const wb_field *f) {
+    const double *x = wb_field_at(layer, f);
+    const int n = count_reals(x);
+    char got[40];
+    for (int i = 0; i < n; i++) {
+        (void)snprintf(got, sizeof got, "%g", x[i]);
+        if (!in_range(f, x[i])) return fail_range(layer, f, f->name, got);
+    }
+    if (!f->instead) return true;
+    const double *other = (const void *)((const char *)layer + f->instead);
+    const int others = count_reals(other);
+    if ((n == 0) != (others == 0)) return true;
+    const char *name = "";
+    for (int i = 0; i < layer->class_->field_count; i++)
+        if (layer->class_->fields[i].offset == f->instead) name = layer->class_->fields[i].name;
+    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: either %s or %s must be given, got %s",
+                  layer->class_->name, name, f->name, n ? "both" : "none");
+    return false;
+}
+
+static bool check_choice(const wb_layer *layer, const wb_field *f) {
+    const int x = *(const int *)wb_field_at(layer, f);
+    int count = 0;
+    while (f->choices[count]) count++;
+    if (x >= 0 && x < count) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s must be from 0 to %d, got %d", layer->class_->name,
+                  f->name, count - 1, x);
+    return false;
+}
+
+int wb_choice_named(const wb_field *f, const char *name) {
+    name += *name == ':';
+    for (int i = 0; f->choices[i]; i++) {
+        const char *at = f->choices[i] + (f->choices[i][0] == ':');
+        for (size_t length = strcspn(at, "|"); length; length = strcspn(at, "|")) {
+            if (strlen(name) == length && strncmp(at, name, length) == 0) return i;
+            at += length + (at[length] == '|');
+        }
+    }
+    return -1;
+}
+
 /* An array that was given and one that says so are too many; what is given is there. */
 static bool check_array(wb_layer *layer, const wb_field *f) {
     const wb_layer_class *k = layer->class_;
@@ -202,9 +260,14 @@ static bool check_field(wb_layer *layer, const wb_field *f) {
         return check_array(layer, f);
     case WB_FIELD_INTEGER:
     case WB_FIELD_PAIR:
+    case WB_FIELD_JOINT:
         return check_integers(layer, f);
     case WB_FIELD_REAL:
         return check_real(layer, f);
+    case WB_FIELD_REALS:
+        return check_reals(layer, f);
+    case WB_FIELD_CHOICE:
+        return check_choice(layer, f);
     case WB_FIELD_SIZES:
     case WB_FIELD_EACH:
         return check_list(layer, f);
@@ -324,6 +387,26 @@ int wb_dims_numbers(unsigned dims, int64_t *numbers) {
     return count;
 }
 
+static void put_reals(writer *w, const double *x) {
+    const int n = count_reals(x);
+    char number[40];
+    put(w, n == 1 ? "" : "(");
+    for (int i = 0; i < n; i++) {
+        w->real(x[i], number, sizeof number);
+        put(w, "%s%s", i ? ", " : "", number);
+    }
+    put(w, n == 1 ? "" : ")");
+}
+
+static void put_choice(writer *w, const char *choice) {
+    put(w, "%.*s", (int)strcspn(choice, "|"), choice);
+}
+
+static void put_joint(writer *w, const int64_t *x) {
+    put_numbers(w, 2, x, true);
+    put(w, " => %lld", (long long)x[2]);
+}
+
 static void put_value(writer *w, const wb_layer *layer, const wb_field *f) {
     const void *at = wb_field_at(layer, f);
     const int64_t *x = at;
@@ -337,6 +420,15 @@ static void put_value(writer *w, const wb_layer *layer, const wb_field *f) {
         return;
     case WB_FIELD_PAIR:
         put(w, "%lld => %lld", (long long)x[0], (long long)x[1]);
+        return;
+    case WB_FIELD_JOINT:
+        put_joint(w, x);
+        return;
+    case WB_FIELD_REALS:
+        put_reals(w, at);
+        return;
+    case WB_FIELD_CHOICE:
+        put_choice(w, f->choices[*(const int *)at]);
         return;
     case WB_FIELD_REAL:
         w->real(*(const double *)at, number, sizeof number);
@@ -403,16 +495,26 @@ static bool is_usual(const wb_layer *layer, const wb_field *f) {
         return *(const unsigned *)at == 0;
     case WB_FIELD_ACTIVATION:
         return !*(wb_activation *const *)at;
+    case WB_FIELD_CHOICE:
+        return (double)*(const int *)at == f->usual;
+    case WB_FIELD_REALS:
+        return *(const double *)at == 0;
     default:
         return false;
     }
 }
 
-/* Positional ones have their places, but an activation that is not there. */
+/* Positional ones have their places, but an activation or choice that is not there. */
 static bool is_written(const wb_layer *layer, const wb_field *f, bool is_brief) {
+    const bool may_be_missing = f->kind == WB_FIELD_ACTIVATION || f->kind == WB_FIELD_CHOICE;
     if (f->kind == WB_FIELD_CHILD) return false;
-    if (!is_positional(f)) return !is_brief && !is_usual(layer, f);
-    return f->kind != WB_FIELD_ACTIVATION || (!is_brief && !is_usual(layer, f));
+    if (f->kind == WB_FIELD_CHOICE && f->usual < 0) return true;
+    if (is_positional(f) && !may_be_missing) return true;
+    return !is_brief && !is_usual(layer, f);
+}
+
+static const char *equals_of(const wb_layer *layer) {
+    return layer->class_->equals ? layer->class_->equals : "=";
 }
 
 void wb_short_real(double value, char *text, size_t size) {
@@ -432,7 +534,7 @@ int wb_settings_text(const wb_layer *layer, bool is_brief, wb_real_writer *real,
         if (!is_written(layer, list[i], is_brief)) continue;
         const bool begins_keys = i >= positional && !has_keys && before_keys;
         if (written++) put(&w, "%s", begins_keys ? before_keys : ", ");
-        if (i >= positional) put(&w, "%s=", list[i]->name);
+        if (i >= positional) put(&w, "%s%s", list[i]->name, equals_of(layer));
         has_keys = i >= positional;
         put_value(&w, layer, list[i]);
     }
@@ -444,7 +546,7 @@ bool wb_setting_text(const wb_layer *layer, const wb_field *f, wb_real_writer *r
     writer w = {.text = text, .size = size, .real = real};
     text[0] = 0;
     if (!is_written(layer, f, false)) return false;
-    if (!is_positional(f)) put(&w, "%s=", f->name);
+    if (!is_positional(f)) put(&w, "%s%s", f->name, equals_of(layer));
     put_value(&w, layer, f);
     return true;
 }

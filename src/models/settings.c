@@ -49,6 +49,20 @@ static wb_record *dims_record(wb_arena *arena, unsigned dims) {
     return count == 1 ? integer(arena, numbers[0]) : tuple(arena, count, numbers);
 }
 
+/* nothing, a number, or a tuple of them; whole ones as integers. */
+static wb_record *reals(wb_arena *arena, const double *x) {
+    int n = 0;
+    while (n < WB_MOST_SIZES && x[n] != 0) n++;
+    wb_record *r = wb_record_new(arena, n ? WB_RECORD_LIST : WB_RECORD_NULL);
+    if (!r || !n || !wb_record_room(arena, r, n, false)) return r;
+    for (int i = 0; i < n; i++) {
+        const bool is_whole = x[i] == (double)(int64_t)x[i];
+        r->children[i] = is_whole ? integer(arena, (int64_t)x[i]) : real(arena, x[i]);
+        if (!r->children[i]) return NULL;
+    }
+    return n == 1 ? r->children[0] : r;
+}
+
 /* nothing: automatic. */
 static wb_record *mode(wb_arena *arena, const wb_layer *layer) {
     return layer->mode_ == WB_MODE_AUTO ? wb_record_new(arena, WB_RECORD_NULL)
@@ -64,8 +78,12 @@ wb_record *wb_setting_record(wb_arena *arena, const wb_layer *layer, const wb_fi
         return integer(arena, *(const int64_t *)at);
     case WB_FIELD_PAIR:
         return tuple(arena, 2, at);
+    case WB_FIELD_JOINT:
+        return tuple(arena, 3, at);
     case WB_FIELD_REAL:
         return real(arena, *(const double *)at);
+    case WB_FIELD_REALS:
+        return reals(arena, at);
     case WB_FIELD_BOOL:
     case WB_FIELD_WITH:
         return boolean(arena, *(const bool *)at);
@@ -148,16 +166,64 @@ static bool read_pair(const source *s, int64_t *x) {
     return true;
 }
 
-static bool read_real(const source *s, double *x) {
-    const wb_term *t = s->term;
-    const wb_record *r = s->record;
+static bool take_real(const wb_term *t, const wb_record *r, double *x) {
     if (t && t->kind <= WB_TERM_REAL)
         *x = t->kind == WB_TERM_REAL ? t->real : (double)t->integer;
-    else if (r && (r->kind == WB_RECORD_REAL || r->kind == WB_RECORD_INTEGER))
+    else if (!t && r && (r->kind == WB_RECORD_REAL || r->kind == WB_RECORD_INTEGER))
         *x = wb_record_real(r);
     else
-        return fail(s, "number");
+        return false;
+    return true;
+}
+
+static bool read_real(const source *s, double *x) {
+    if (!take_real(s->term, s->record, x)) return fail(s, "number");
     if (*x == 0) *x = WB_ZERO;
+    return true;
+}
+
+/* One number or a tuple of up to three, none of them 0. */
+static bool read_reals(const source *s, double *x) {
+    const wb_term *t = s->term;
+    const wb_record *r = s->record;
+    const bool is_list = t ? t->kind == WB_TERM_TUPLE : r->kind == WB_RECORD_LIST;
+    const int64_t count = !is_list ? 1 : t ? t->count : r->count;
+    if (is_list && t) t = t->first;
+    for (int64_t i = 0; i < count; i++) {
+        const wb_record *one = t ? NULL : is_list ? r->children[i] : r;
+        if (count > WB_MOST_SIZES || !take_real(t, one, &x[i]) || x[i] == 0)
+            return fail(s, "list of 1 to 3 numbers other than 0");
+        if (t) t = t->next;
+    }
+    return true;
+}
+
+static bool read_choice(const source *s, int *choice) {
+    const wb_term *t = s->term;
+    const wb_record *r = s->record;
+    const char *name = t ? t->kind == WB_TERM_NAME ? t->name : NULL
+                       : r->kind == WB_RECORD_STRUCT && s->field->parameter ? r->text
+                                                                            : wb_bson_function(r);
+    const bool is_struct = t || r->kind == WB_RECORD_STRUCT;
+    if (!is_struct && (s->field->parameter || r->count == 0)) return true; /* () in Flux.state */
+    *choice = name ? wb_choice_named(s->field, name) : -1;
+    if (*choice >= 0) return true;
+    (void)wb_part_fail(s->part, WB_ERROR_UNSUPPORTED, "its %s is none that Weber has%s%s",
+                       s->field->name, name ? ": " : "", name ? name : "");
+    return false;
+}
+
+/* (8, 16) => 4 or 8 => 4, which stands in text alone. */
+static bool read_joint(const source *s, int64_t *x) {
+    const wb_term *in = s->term && s->term->kind == WB_TERM_PAIR ? s->term->first : NULL;
+    const bool are_two = in && in->kind == WB_TERM_TUPLE && in->count == 2;
+    const wb_term *const parts[3] = {are_two ? in->first : in, are_two ? in->first->next : in,
+                                     in ? in->next : NULL};
+    for (int i = 0; i < 3; i++) {
+        if (!parts[i] || !is_number(parts[i], NULL))
+            return fail(s, "pair of numbers, (in, in2) => out");
+        x[i] = or_none(parts[i]->integer);
+    }
     return true;
 }
 
@@ -257,7 +323,9 @@ bool wb_setting_read(const wb_part *part, wb_layer *layer, const wb_field *f, co
     const source s = {.part = part,
                       .field = f,
                       .term = term,
-                      .record = is_record ? wb_part_field(part, wb_flux_name(f)) : NULL};
+                      .record = !is_record     ? NULL
+                                : f->parameter ? part->record
+                                               : wb_part_field(part, wb_flux_name(f))};
     void *at = wb_field_at(layer, f);
     int n;
     (void)wb_layer_sizes(layer, &n);
@@ -267,8 +335,14 @@ bool wb_setting_read(const wb_part *part, wb_layer *layer, const wb_field *f, co
         return read_integer(&s, at);
     case WB_FIELD_PAIR:
         return read_pair(&s, at);
+    case WB_FIELD_JOINT:
+        return !s.term || read_joint(&s, at);
     case WB_FIELD_REAL:
         return read_real(&s, at);
+    case WB_FIELD_REALS:
+        return read_reals(&s, at);
+    case WB_FIELD_CHOICE:
+        return read_choice(&s, at);
     case WB_FIELD_BOOL:
     case WB_FIELD_WITHOUT:
     case WB_FIELD_WITH:

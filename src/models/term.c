@@ -215,6 +215,15 @@ static bool read_word(parser *p, const char *key) {
     return open_group(p, t);
 }
 
+/* :nearest, a symbol: a name. */
+static bool read_symbol(parser *p, const char *key) {
+    wb_term *t = new_term(p, WB_TERM_NAME);
+    p->at++;
+    if (!t || !(t->name = read_name(p, in_word))) return false;
+    t->key = key;
+    return finish(p, t);
+}
+
 /* + and *, which are names of functions. */
 static bool read_operator(parser *p, const char *key) {
     wb_term *t = new_term(p, WB_TERM_NAME);
@@ -249,6 +258,7 @@ static bool read_value(parser *p) {
     if (!read_key(p, &key)) return false;
     if (begins_word(*p->at)) return read_word(p, key);
     if (*p->at == '+' || *p->at == '*') return read_operator(p, key);
+    if (*p->at == ':') return read_symbol(p, key);
     wb_term *t = new_term(p, WB_TERM_TUPLE);
     if (!t) return false;
     t->key = key;

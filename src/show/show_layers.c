@@ -7,11 +7,24 @@
 
 #include "layers/layer.h"
 
+/* mean, + or max; the first is the default. */
+static void print_choices(FILE *file, const wb_field *f) {
+    for (int i = 0; f->choices[i]; i++)
+        (void)fprintf(file, "%s%.*s", i ? "/" : "", (int)strcspn(f->choices[i], "|"),
+                      f->choices[i]);
+}
+
 static void print_default(FILE *file, const wb_field *f) {
     if (f->kind == WB_FIELD_ACTIVATION)
         (void)fputs("activation", file);
     else if (f->kind == WB_FIELD_PAIR)
         (void)fputs("in => out", file);
+    else if (f->kind == WB_FIELD_JOINT)
+        (void)fputs("(in, in2) => out", file);
+    else if (f->kind == WB_FIELD_CHOICE)
+        print_choices(file, f);
+    else if (f->kind == WB_FIELD_REALS)
+        (void)fprintf(file, "%s", f->name);
     else if (f->kind == WB_FIELD_SIZES)
         (void)fputs(f->spread ? "size..." : "(size...)", file);
     else if (f->kind == WB_FIELD_WITHOUT)
@@ -53,11 +66,14 @@ static void print_ranges(FILE *file, const wb_layer_class *k) {
         const wb_field *f = list[i];
         if (f->kind == WB_FIELD_CHILD) continue;
         if (f->kind > WB_FIELD_REAL && f->kind != WB_FIELD_SIZES && f->kind != WB_FIELD_EACH &&
-            f->kind != WB_FIELD_PADDING)
+            f->kind != WB_FIELD_PADDING && f->kind != WB_FIELD_REALS)
             continue;
         wb_range_text(f, range, sizeof range);
         (void)fprintf(file, "%s%s %s", printed++ ? "; " : "",
-                      f->kind == WB_FIELD_PAIR ? "in, out" : f->name, range);
+                      f->kind == WB_FIELD_PAIR    ? "in, out"
+                      : f->kind == WB_FIELD_JOINT ? "in, in2, out"
+                                                  : f->name,
+                      range);
     }
 }
 

@@ -57,6 +57,21 @@ static void groups_divide_channels(void **state) { /* E16 */
     wb_free(conv);
 }
 
+static void a_depthwise_one_has_a_group_for_each_channel(void **state) { /* F10 */
+    (void)state;
+    wb_layer *depthwise = wb_depthwise_conv({3, 3}, 3, 6, wb_relu);
+    wb_array *w = wb_get(depthwise, "weight"), *x = wb_normal(WB_F32, 10, 10, 3, 1);
+    wb_layer *conv = wb_conv({3, 3}, 3, 6, wb_relu, .groups = 3, .weight = w);
+    wb_array *y = wb_apply(depthwise, x);
+    assert_sizes(y, 8, 8, 6, 1);
+    assert_true(wb_approx(y, wb_apply(conv, x), 0, 0, NULL, 0));
+    assert_null(wb_depthwise_conv({3}, 3, 7));
+    assert_error(WB_ERROR_SHAPE, "DepthwiseConv: 3 groups do not divide 3 => 7 channels");
+    assert_null(wb_depthwise_conv({3}, 4, 8, .groups = 2));
+    assert_error(WB_ERROR_ARGUMENT, "DepthwiseConv: groups are the channels 4, got 2");
+    wb_free(depthwise), wb_free(conv);
+}
+
 static void same_padding_keeps_the_size(void **state) { /* E17 */
     (void)state;
     for (int64_t k = 1; k <= 8; k++) {
@@ -156,6 +171,7 @@ int main(void) {
         TEST(padding_may_be_uneven),
         TEST(groups_divide_channels),
         TEST(a_weight_may_be_given),
+        TEST(a_depthwise_one_has_a_group_for_each_channel),
         TEST(same_padding_keeps_the_size),
         TEST(one_and_three_dimensions),
         TEST(bad_input_is_named),

@@ -120,6 +120,11 @@ static const flux_row flux_rows[] = {
                       IDENTITY ", " ARRAY("Float32", "1, 1, 2", ONE " " TWO) ", false, " TUPLE(
                           "3") ", " TUPLE("1, 2") ", " TUPLE("2") ", 2")),
          "Conv((1,), 2 => 2, pad=(1, 2), stride=3, dilation=2, groups=2, bias=false)", "weight"),
+    FLUX("a DepthwiseConv of Flux 0.7 to 0.12, which is a Conv",
+         MODEL(STRUCT("Flux", "DepthwiseConv",
+                      RELU ", " ARRAY("Float32", "1, 1, 2",
+                                      ONE " " TWO) ", " B ", " TUPLE("1") ", " TUPLE("0"))),
+         "Conv((1,), 2 => 2, relu, groups=2)", "weight"),
     FLUX("a CrossCor",
          MODEL(STRUCT("Flux", "CrossCor",
                       FUNCTION("Base", "tanh") ", " KERNEL ", " B1 ", " TUPLE("1, 1") ", " TUPLE(

@@ -29,8 +29,15 @@ static bool spoil(wb_layer *layer, const wb_field *f, int which) {
     case WB_FIELD_REAL:
         *real = which == 0 ? NAN : f->high != 0 && which == 1 ? f->high * 1.01 : f->low - 1;
         return true;
+    case WB_FIELD_REALS:
+        *real = which == 0 ? -NAN : which == 1 ? f->low - 2 : -3;
+        return true;
+    case WB_FIELD_CHOICE:
+        *(int *)wb_field_at(layer, f) = which == 0 ? -1 : 99;
+        return true;
     case WB_FIELD_INTEGER:
     case WB_FIELD_PAIR:
+    case WB_FIELD_JOINT:
     case WB_FIELD_SIZES:
     case WB_FIELD_EACH:
     case WB_FIELD_PADDING:

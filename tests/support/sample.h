@@ -31,6 +31,19 @@ static inline void sample_setting(test_random *r, wb_layer *layer, const wb_fiel
     case WB_FIELD_PAIR:
         numbers[0] = 8, numbers[1] = 16;
         return;
+    case WB_FIELD_JOINT:
+        numbers[0] = 8, numbers[1] = is_usual ? 0 : 4, numbers[2] = 16;
+        return;
+    case WB_FIELD_CHOICE:
+        *(int *)at = (int)random_below(r, 2);
+        return;
+    case WB_FIELD_REALS:
+        if (f->instead ? *(const double *)(const void *)((const char *)layer + f->instead) != 0
+                       : is_usual)
+            return;
+        for (int i = 0; i < 1 + (int)random_below(r, 3); i++)
+            ((double *)at)[i] = 1 + (double)random_below(r, 3);
+        return;
     case WB_FIELD_REAL:
         if (!is_usual)
             *(double *)at = f->low + (high - f->low) * (1 + (double)random_below(r, 999)) / 999;

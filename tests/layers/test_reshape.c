@@ -1,0 +1,53 @@
+/* src/layers/reshape.c */
+#include <weber/gradient.h>
+
+#include "models/flux_structs.h"
+#include "support/support.h"
+
+static void observations_get_other_sizes(void **state) {
+    (void)state;
+    wb_layer *model = wb_chain(wb_reshape_layer({2, 3, 2}), wb_flatten());
+    wb_array *x = wb_normal(WB_F32, 4, 3, 5);
+    assert_sizes(wb_apply(wb_get_layer(model, "layers.1"), x), 2, 3, 2, 5);
+    assert_same_bits(wb_apply(model, x), wb_reshape(x, 12, 5), "there and back");
+    assert_structure(model, "Chain(ReshapeLayer((2, 3, 2)), flatten)");
+    wb_free(model);
+}
+
+static wb_array *apply(void *model, int count, wb_array *const *inputs) {
+    (void)count;
+    return wb_apply(model, inputs[0]);
+}
+
+static void gradients(void **state) {
+    (void)state;
+    wb_layer *model = wb_chain(wb_reshape_layer({3, 2}), wb_fn(wb_softmax));
+    wb_array *x = wb_normal(WB_F64, 6, 2);
+    for (int order = 1; order <= 2; order++)
+        assert_int_equal(wb_gradient_check(apply, model, 1, &x, order, 0), WB_OK);
+    wb_free(model);
+}
+
+static void mistakes(void **state) {
+    (void)state;
+    wb_layer *layer = wb_reshape_layer({2, 3});
+    assert_null(wb_apply(layer, wb_ones(WB_F32, 5, 2)));
+    assert_error(WB_ERROR_SHAPE, "ReshapeLayer((2, 3)): observations must have as many elements as "
+                                 "(2, 3), got input (5, 2)");
+    assert_null(wb_reshape_layer());
+    assert_error(WB_ERROR_ARGUMENT, "ReshapeLayer: dims must be positive, got (0)");
+    assert_null(wb_reshape_layer({2, -3}));
+    assert_error(WB_ERROR_ARGUMENT, "ReshapeLayer: dims must be positive, got (2, -3)");
+    wb_free(layer);
+}
+
+int main(void) {
+    static test_list tests;
+    const struct CMUnitTest single[] = {
+        TEST(observations_get_other_sizes),
+        TEST(gradients),
+        TEST(mistakes),
+    };
+    ADD_TESTS(&tests, single);
+    return run_test_list("layers/test_reshape", &tests, make_folder, drop_folder);
+}

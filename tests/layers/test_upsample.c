@@ -1,0 +1,154 @@
+/* src/layers/upsample.c */
+#include <weber/gradient.h>
+
+#include "models/flux_structs.h"
+#include "support/support.h"
+
+/* Lines of a channel, one image. */
+typedef struct line_row {
+    const char *name;
+    wb_upsample_desc desc;
+    int count, wanted_count;
+    double x[4], wanted[10];
+} line_row;
+
+/* clang-format off */
+static const line_row lines[] = {
+    {"linear by 2.5 (E25)", {.mode = WB_UPSAMPLE_LINEAR, .scale = {2.5}}, 4, 10, {1, 2, 3, 4},
+     {1, 4. / 3, 5. / 3, 2, 7. / 3, 8. / 3, 3, 10. / 3, 11. / 3, 4}},
+    {"linear to a size", {.mode = WB_UPSAMPLE_LINEAR, .size = {4}}, 2, 4, {1, 3},
+     {1, 5. / 3, 7. / 3, 3}},
+    {"pixels are areas, as in PyTorch",
+     {.mode = WB_UPSAMPLE_LINEAR, .size = {4}, .no_align_corners = true}, 2, 4, {1, 3},
+     {1, 1.5, 2.5, 3}},
+    {"linear to one pixel", {.mode = WB_UPSAMPLE_LINEAR, .size = {1}}, 3, 1, {5, 6, 7}, {5}},
+    {"linear from one pixel", {.mode = WB_UPSAMPLE_LINEAR, .size = {3}}, 1, 3, {5}, {5, 5, 5}},
+    {"nearest by 3", {.scale = {3}}, 2, 6, {1, 2}, {1, 1, 1, 2, 2, 2}},
+    {"nearest to a size", {.size = {4}}, 2, 4, {1, 2}, {1, 1, 2, 2}},
+};
+/* clang-format on */
+
+static void a_line_becomes(void **state) {
+    const line_row *r = *state;
+    wb_layer *layer = wb_upsample_make(r->desc);
+    wb_array *y = wb_apply(layer, wb_reshape(wb_from(WB_F64, r->x, r->count), r->count, 1, 1));
+    assert_sizes(y, r->wanted_count, 1, 1);
+    for (int i = 0; i < r->wanted_count; i++)
+        assert_true(fabs(wb_at(y, i, 0, 0) - r->wanted[i]) < 1e-12);
+    wb_free(layer);
+}
+
+static void pixels_become_blocks(void **state) { /* E26 */
+    (void)state;
+    wb_layer *layer = wb_upsample(.scale = {2, 3}), *sized = wb_upsample(.size = {4, 6});
+    wb_array *x = wb_reshape(wb_vector_of(WB_F64, 1, 3, 2, 4), 2, 2, 1, 1), *g[1];
+    wb_array *y = wb_apply(layer, x);
+    assert_values(y, 0, 1, 1, 3, 3, 1, 1, 3, 3, 1, 1, 3, 3, 2, 2, 4, 4, 2, 2, 4, 4, 2, 2, 4, 4);
+    assert_same_bits(wb_apply(sized, x), y, "size (4, 6)");
+    assert_int_equal(wb_pullback(y, wb_stop_gradient(y), 1, &x, g), WB_OK);
+    assert_values(g[0], 0, 6, 18, 12, 24);
+    wb_layer *uneven = wb_upsample(.size = {3, 4});
+    assert_null(wb_apply(uneven, x));
+    assert_error(WB_ERROR_SHAPE, "Upsample(:nearest): size must be a positive multiple of the "
+                                 "input's, got 3 for dimension 0 of (2, 2, 1, 1)");
+    wb_free(layer), wb_free(sized), wb_free(uneven);
+}
+
+/* Along one dimension after the other, and so the same as linear ones of lines. */
+static void bilinear_is_linear_twice(void **state) {
+    (void)state;
+    wb_layer *both = wb_upsample(WB_UPSAMPLE_BILINEAR, {2, 3});
+    wb_layer *three = wb_upsample(WB_UPSAMPLE_TRILINEAR, {2});
+    wb_layer *first = wb_upsample(WB_UPSAMPLE_LINEAR, {2});
+    wb_layer *second = wb_upsample(WB_UPSAMPLE_LINEAR, {3});
+    wb_array *x = wb_normal(WB_F64, 3, 4, 2, 5), *y = wb_apply(both, x);
+    wb_array *a = wb_reshape(wb_apply(first, wb_reshape(x, 3, 8, 5)), 6, 4, 10);
+    wb_array *b = wb_permute(wb_apply(second, wb_permute(a, 1, 0, 2)), 1, 0, 2);
+    assert_true(wb_approx(wb_reshape(y, 6, 12, 10), b, 1e-12, 1e-12, NULL, 0));
+    assert_sizes(wb_apply(three, wb_ones(WB_F32, 2, 3, 4, 1, 2)), 4, 6, 8, 1, 2);
+    wb_free(both), wb_free(three), wb_free(first), wb_free(second);
+}
+
+static wb_array *apply(void *model, int count, wb_array *const *inputs) {
+    (void)count;
+    return wb_apply(model, inputs[0]);
+}
+
+static void gradients(void **state) {
+    (void)state;
+    wb_layer *models[] = {
+        wb_chain(wb_upsample(.scale = {2, 3}), wb_fn(wb_square)),
+        wb_chain(wb_upsample(WB_UPSAMPLE_BILINEAR, {1.5}), wb_fn(wb_square)),
+        wb_chain(wb_upsample(WB_UPSAMPLE_BILINEAR, .size = {3, 5}, .no_align_corners = true),
+                 wb_fn(wb_square)),
+    };
+    wb_array *x = wb_normal(WB_F64, 2, 3, 2, 2);
+    for (int i = 0; i < 3; i++) {
+        if (i == 0) x = wb_normal(WB_F64, 2, 3, 2, 2);
+        for (int order = 1; order <= 2; order++)
+            assert_int_equal(wb_gradient_check(apply, models[i], 1, &x, order, 0), WB_OK);
+        wb_free(models[i]);
+    }
+}
+
+static void mistakes(void **state) {
+    (void)state;
+    assert_null(wb_upsample());
+    assert_error(WB_ERROR_ARGUMENT, "Upsample: either scale or size must be given, got none");
+    assert_null(wb_upsample(.scale = {2}, .size = {4}));
+    assert_error(WB_ERROR_ARGUMENT, "Upsample: either scale or size must be given, got both");
+    assert_null(wb_upsample(.scale = {1.5}));
+    assert_error(WB_ERROR_ARGUMENT, "Upsample: scale of :nearest must be whole numbers, got 1.5");
+    assert_null(wb_upsample(WB_UPSAMPLE_LINEAR, .size = {1.5}));
+    assert_error(WB_ERROR_ARGUMENT, "Upsample: size must be whole numbers, got 1.5");
+    assert_null(wb_upsample(7, {2}));
+    assert_error(WB_ERROR_ARGUMENT, "Upsample: mode must be from 0 to 3, got 7");
+    assert_null(wb_upsample(.scale = {-2}));
+    assert_error(WB_ERROR_ARGUMENT, "Upsample: scale must be above 0, got -2");
+    wb_layer *layer = wb_upsample(WB_UPSAMPLE_BILINEAR, {2}), *two = wb_upsample(.scale = {2, 2});
+    assert_null(wb_apply(layer, wb_ones(WB_F32, 3, 1, 1)));
+    assert_error(WB_ERROR_SHAPE, "Upsample(:bilinear): input must have 2 spatial dimensions, "
+                                 "channels and batch, got (3, 1, 1)");
+    assert_null(wb_apply(two, wb_ones(WB_F32, 3, 1, 1)));
+    assert_error(WB_ERROR_SHAPE, "input must have 2 spatial dimensions");
+    assert_null(wb_apply(layer, wb_ones(WB_I32, 3, 3, 1, 1)));
+    assert_error(WB_ERROR_DTYPE, "input must be floating, got i32");
+    wb_free(layer), wb_free(two);
+}
+
+static void it_is_printed_as_in_flux(void **state) {
+    (void)state;
+    wb_layer *model =
+        wb_chain(wb_upsample(.scale = {2, 3}), wb_upsample(WB_UPSAMPLE_BILINEAR, {2.5}),
+                 wb_upsample(WB_UPSAMPLE_LINEAR, .size = {4}));
+    assert_structure(model, "Chain(Upsample(:nearest, scale = (2, 3)), Upsample(:bilinear, scale = "
+                            "2.5), Upsample(:linear, size = 4))");
+    wb_free(model);
+}
+
+#define UPSAMPLE(mode, data)                                                                       \
+    MODEL("{tag: 'struct', type: {tag: 'datatype', params: [{tag: 'symbol', name: '" mode          \
+          "'}], name: ['Flux', 'Upsample']}, data: [" data "]}")
+static const flux_row structs[] = {
+    FLUX("an Upsample of Flux", UPSAMPLE("nearest", TUPLE("2, 3") ", null"),
+         "Upsample(:nearest, scale = (2, 3))", NULL),
+    FLUX("a linear one of Flux", UPSAMPLE("bilinear", "2, null"), "Upsample(:bilinear, scale = 2)",
+         NULL),
+    FLUX("one with a size", UPSAMPLE("trilinear", "null, " TUPLE("2, 3, 4")),
+         "Upsample(:trilinear, size = (2, 3, 4))", NULL),
+};
+
+int main(void) {
+    static test_list tests;
+    const struct CMUnitTest single[] = {
+        TEST(pixels_become_blocks),
+        TEST(bilinear_is_linear_twice),
+        TEST(gradients),
+        TEST(mistakes),
+        TEST(it_is_printed_as_in_flux),
+    };
+    ADD_ROWS(&tests, lines, a_line_becomes);
+    ADD_TESTS(&tests, single);
+    ADD_ROWS(&tests, structs, flux_is_understood);
+    return run_test_list("layers/test_upsample", &tests, make_folder, drop_folder);
+}
