@@ -155,21 +155,11 @@ static double train(wb_layer *model, wb_loader *data, wb_optimiser *adam, wb_pro
 
 /* The share of right answers; all answers are counted in table. */
 static double test(wb_layer *model, wb_loader *data, confusion *table) {
-    int64_t right = 0, all = 0;
-    memset(table, 0, sizeof *table);
-    wb_batch batch = {0};
-    while (wb_next(data, &batch)) {
-        wb_array *answers = wb_onecold(wb_apply(model, batch.x));
-        const int64_t *answer = wb_read_begin(answers);
-        const int32_t *label = wb_read_begin(batch.y);
-        for (int64_t i = 0; answer && label && i < batch.size; i++) {
-            table->count[label[i]][answer[i]]++;
-            right += label[i] == answer[i];
-            all++;
-        }
-        wb_read_end(answers), wb_read_end(batch.y);
-    }
-    return all ? (double)right / (double)all : 0;
+    wb_scope_open();
+    const wb_evaluation e = wb_evaluate(model, data);
+    if (e.status == WB_OK) wb_read(e.confusion, table->count, sizeof table->count);
+    wb_scope_close();
+    return e.accuracy;
 }
 
 static void run(wb_layer *model, wb_loader *data, wb_loader *held_out, const options *o, history *h,

@@ -27,6 +27,7 @@
 #include "weber/gradient.h"
 #include "weber/layers.h"
 #include "weber/losses.h"
+#include "weber/metrics.h"
 #include "weber/ops.h"
 #include "weber/optimise.h"
 #include "weber/scan.h"

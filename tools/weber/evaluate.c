@@ -1,7 +1,6 @@
 /* `weber evaluate MODEL --data fashion-mnist`: how good a saved classifier is. */
 #include <getopt.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,12 +38,10 @@ typedef struct settings {
     int64_t batchsize;
 } settings;
 
-typedef struct results {
-    int64_t count[CLASSES][CLASSES]; /* [right answer][model's answer] */
-    int64_t images, right;
-    double loss; /* summed over images */
+/* What the model wants and gives. */
+typedef struct manner {
     bool is_probability, is_flat;
-} results;
+} manner;
 
 /* ---- the data ---- */
 
@@ -80,14 +77,14 @@ static bool is_probability(wb_array *y) {
 }
 
 /* What the model wants and gives, from the first batch. */
-static bool explore(wb_layer *model, wb_loader *data, const settings *s, results *r) {
+static bool explore(wb_layer *model, wb_loader *data, const settings *s, manner *m) {
     wb_batch batch;
     char message[1024];
     wb_scope_open();
     wb_array *y = wb_first(data, &batch) ? answer(model, batch.x, false) : NULL;
     if (!y && wb_error_status() == WB_ERROR_SHAPE) {
         (void)wb_take_error(message, sizeof message);
-        y = answer(model, batch.x, r->is_flat = true);
+        y = answer(model, batch.x, m->is_flat = true);
         wb_clear_error();
         if (!y) (void)fprintf(stderr, "weber evaluate: %s\n", message);
     }
@@ -97,31 +94,26 @@ static bool explore(wb_layer *model, wb_loader *data, const settings *s, results
                       "weber evaluate: %s gives (%" PRId64 "%s) for an image, not %d numbers\n",
                       s->model, wb_size(y, 0), wb_ndim(y) == 2 ? "" : ", ...", CLASSES);
     if (is_fine)
-        r->is_probability = s->loss ? strcmp(s->loss, "crossentropy") == 0 : is_probability(y);
+        m->is_probability = s->loss ? strcmp(s->loss, "crossentropy") == 0 : is_probability(y);
     wb_scope_close();
     return is_fine && !wb_failed();
 }
 
-static void add_batch(wb_layer *model, const wb_batch *batch, results *r) {
-    wb_array *y = answer(model, batch->x, r->is_flat);
-    wb_array *loss =
-        r->is_probability ? wb_crossentropy(y, batch->y) : wb_logitcrossentropy(y, batch->y);
-    wb_array *chosen = wb_onecold(y);
-    (void)wb_eval(loss, chosen);
-    const int64_t *answers = wb_read_begin(chosen);
-    const int32_t *labels = wb_read_begin(batch->y);
-    for (int64_t i = 0; answers && labels && i < batch->size; i++) {
-        r->count[labels[i]][answers[i]]++;
-        r->right += labels[i] == answers[i];
-        r->images++;
-    }
-    wb_read_end(chosen), wb_read_end(batch->y);
-    r->loss += wb_item(loss) * (double)batch->size;
+static wb_array *predict(wb_layer *model, const wb_batch *batch, void *user) {
+    return answer(model, batch->x, ((const manner *)user)->is_flat);
+}
+
+static wb_array *loss(wb_layer *model, const wb_batch *batch, void *user) {
+    wb_array *y = predict(model, batch, user);
+    return ((const manner *)user)->is_probability ? wb_crossentropy(y, batch->y)
+                                                  : wb_logitcrossentropy(y, batch->y);
 }
 
 /* ---- the report ---- */
 
-static void print_matrix(const results *r) {
+static void print_matrix(wb_array *confusion) {
+    int64_t count[CLASSES][CLASSES]; /* [right answer][model's answer] */
+    if (wb_read(confusion, count, sizeof count) != WB_OK) return;
     (void)printf("\nright answer down, model's answer across; share of right answers\n%12s", "");
     for (int c = 0; c < CLASSES; c++) (void)printf("%7.5s", wb_fashion_mnist_class(c));
     (void)printf("\n");
@@ -129,29 +121,28 @@ static void print_matrix(const results *r) {
         int64_t all = 0;
         (void)printf("%12s", wb_fashion_mnist_class(right));
         for (int c = 0; c < CLASSES; c++) {
-            (void)printf("%7" PRId64, r->count[right][c]);
-            all += r->count[right][c];
+            (void)printf("%7" PRId64, count[right][c]);
+            all += count[right][c];
         }
-        (void)printf("  %6.2f%%\n",
-                     all ? 100.0 * (double)r->count[right][right] / (double)all : 0.0);
+        (void)printf("  %6.2f%%\n", all ? 100.0 * (double)count[right][right] / (double)all : 0.0);
     }
 }
 
-static void print_results(const settings *s, const results *r) {
-    const double images = (double)r->images;
-    (void)printf("%s: %" PRId64 " %s images of %s\n", s->model, r->images, s->split, s->data);
-    (void)printf("loss %.6f (%s)\n", r->loss / images,
-                 r->is_probability ? "crossentropy" : "logitcrossentropy");
-    (void)printf("accuracy %.2f%%\n", 100.0 * (double)r->right / images);
-    print_matrix(r);
+static void print_results(const settings *s, const manner *m, const wb_evaluation *e) {
+    (void)printf("%s: %" PRId64 " %s images of %s\n", s->model, e->observations, s->split, s->data);
+    (void)printf("loss %.6f (%s)\n", e->loss,
+                 m->is_probability ? "crossentropy" : "logitcrossentropy");
+    (void)printf("accuracy %.2f%%\n", 100.0 * e->accuracy);
+    print_matrix(e->confusion);
 }
 
 static bool evaluate(wb_layer *model, wb_loader *data, const settings *s) {
-    static results r;
-    wb_batch batch = {0};
-    if (!explore(model, data, s, &r)) return false;
-    while (wb_next(data, &batch)) add_batch(model, &batch, &r);
-    if (!wb_failed()) print_results(s, &r);
+    manner m = {.is_flat = false};
+    if (!explore(model, data, s, &m)) return false;
+    wb_scope_open();
+    const wb_evaluation e = wb_evaluate(model, data, .loss = loss, .predict = predict, .user = &m);
+    if (e.status == WB_OK) print_results(s, &m, &e);
+    wb_scope_close();
     return true;
 }
 

@@ -1,0 +1,74 @@
+/* A model on the data of a loader. */
+#include <math.h>
+
+#include "gradient/mode.h"
+#include "layers/layer.h"
+#include "train/sums.h"
+
+static bool check(const wb_evaluate_desc *d) {
+    if (wb_failed()) (void)wb_not_run("wb_evaluate");
+    if (wb_failed() || !wb_check_layer("wb_evaluate", d->model)) return false;
+    if (!d->loader) return wb_fail_argument_null("wb_evaluate", "the loader") != NULL;
+    if (d->k >= 0) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT, "wb_evaluate: k must not be negative, got %lld",
+                  (long long)d->k);
+    return false;
+}
+
+static wb_array *predict(const wb_evaluate_desc *d, const wb_batch *batch) {
+    return d->predict ? d->predict(d->model, batch, d->user) : wb_apply(d->model, batch->x);
+}
+
+static bool add_batch(wb_sums *sums, const wb_batch *batch) {
+    const wb_evaluate_desc *d = sums->desc;
+    if (!batch->y) return wb_fail_argument_null("wb_evaluate", "the loader's y") != NULL;
+    wb_array *p = predict(d, batch);
+    if (!p || !wb_sums_add(sums, p, batch->y)) return false;
+    return !d->loss || wb_sums_add_loss(sums, d->loss(d->model, batch, d->user), batch->size);
+}
+
+/* Adds up all batches; how many observations. */
+static int64_t walk(wb_sums *sums) {
+    wb_batch batch = {0};
+    int64_t observations = 0;
+    while (wb_next(sums->desc->loader, &batch)) {
+        if (!add_batch(sums, &batch)) break;
+        observations += batch.size;
+    }
+    (void)wb_batch_end(&batch);
+    return observations;
+}
+
+static wb_evaluation nothing(void) {
+    const double none = (double)NAN;
+    return (wb_evaluation){.loss = none,
+                           .perplexity = none,
+                           .accuracy = none,
+                           .top_k = none,
+                           .precision = none,
+                           .recall = none,
+                           .f1 = none,
+                           .auc = none,
+                           .mse = none,
+                           .mae = none,
+                           .r2 = none};
+}
+
+wb_evaluation wb_evaluate_make(wb_evaluate_desc desc) {
+    wb_evaluation e = nothing();
+    wb_sums sums = {.desc = &desc, .task = desc.task};
+    if (check(&desc)) {
+        const bool before = wb_set_training(false);
+        e.observations = walk(&sums);
+        (void)wb_set_training(before);
+        if (!wb_failed()) wb_sums_read(&sums, &e);
+        if (!wb_failed() && desc.loss)
+            e.loss = wb_item(sums.of[WB_SUM_LOSS]) / (double)e.observations;
+        e.perplexity = exp(e.loss);
+    }
+    wb_sums_free(&sums);
+    if (!wb_failed()) return e;
+    e = nothing();
+    e.status = wb_error_status();
+    return e;
+}

@@ -1,0 +1,39 @@
+/* Sums over the batches of an evaluation, kept where they are computed. */
+#ifndef WB_TRAIN_SUMS_H
+#define WB_TRAIN_SUMS_H
+
+#include <weber/metrics.h>
+
+enum { WB_MOST_CLASSES = 1024 }; /* of a confusion matrix */
+
+typedef enum wb_sum_name {
+    WB_SUM_COUNT,     /* labels or elements that count */
+    WB_SUM_RIGHT,     /* classes */
+    WB_SUM_TOP,       /* classes */
+    WB_SUM_CONFUSION, /* classes, yes or no */
+    WB_SUM_LOSS,      /* by observations */
+    WB_SUM_SQUARES,   /* numbers: of the differences */
+    WB_SUM_SIZES,     /* numbers: of the differences' absolute values */
+    WB_SUM_TARGETS,   /* numbers: y - shift */
+    WB_SUM_TARGET_SQUARES,
+    WB_SUM_SHIFT, /* the first batch's mean of y; not added up */
+    WB_SUMS
+} wb_sum_name;
+
+typedef struct wb_sums {
+    const wb_evaluate_desc *desc;
+    wb_task task;
+    wb_array *of[WB_SUMS];       /* kept; NULL: nothing yet */
+    wb_array **scores, **labels; /* kept, yes or no: p and y of each batch */
+    int64_t batches, score_room, label_room;
+} wb_sums;
+
+/* Adds what the batch's prediction p says of the target y; chooses the task at the first. False
+ * with an error. The scope that closes next computes it. */
+bool wb_sums_add(wb_sums *sums, wb_array *p, wb_array *y);
+bool wb_sums_add_loss(wb_sums *sums, wb_array *loss, int64_t observations);
+/* The numbers of the result but loss and observations. */
+void wb_sums_read(wb_sums *sums, wb_evaluation *result);
+void wb_sums_free(wb_sums *sums);
+
+#endif
