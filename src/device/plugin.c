@@ -44,10 +44,11 @@ static bool explain(explanation to, const char *format, ...) {
 static bool is_safe(const char *path, const struct stat *status, explanation why) {
     if (status->st_uid != 0 && status->st_uid != geteuid())
         return explain(why,
-                       "%s belongs to user %ld, who is neither root nor the one of this process",
+                       "%s belongs to user %ld, but must belong to root or to the user of this "
+                       "process",
                        path, (long)status->st_uid);
     if (status->st_mode & (S_IWGRP | S_IWOTH))
-        return explain(why, "%s can be changed by others (chmod go-w)", path);
+        return explain(why, "others may write to %s; remove that right (chmod go-w)", path);
     return true;
 }
 
@@ -63,7 +64,7 @@ static bool is_safe_file(const char *folder, const char *path, explanation why) 
     struct stat status;
     if (!realpath(path, real) || stat(real, &status) != 0)
         return explain(why, "%s", strerror(errno));
-    if (!S_ISREG(status.st_mode)) return explain(why, "is no regular file");
+    if (!S_ISREG(status.st_mode)) return explain(why, "is not a regular file");
     if (!is_safe(strcmp(real, path) == 0 ? "the file" : real, &status, why)) return false;
     *strrchr(real, '/') = 0;
     return is_safe_folder(folder, why) && is_safe_folder(real[0] ? real : "/", why);
@@ -88,7 +89,7 @@ static bool is_whole(FILE *file, explanation why) {
         const bool fits = part.p_offset <= (size_t)status.st_size &&
                           part.p_filesz <= (size_t)status.st_size - part.p_offset;
         if (!fits)
-            return explain(why, "file too short: %lld bytes are not all of it",
+            return explain(why, "the file is cut short: it has %lld bytes",
                            (long long)status.st_size);
     }
     return true;
@@ -126,17 +127,19 @@ static bool has_half_a_queue(const wb_backend *b) {
 
 static bool suits(const wb_backend *backend, explanation why) {
     if (backend->abi != WB_PLUGIN_ABI)
-        return explain(why, "made for ABI %u of plugins; this Weber has %d", backend->abi,
+        return explain(why, "the plugin is for ABI %u, but this Weber needs ABI %d", backend->abi,
                        WB_PLUGIN_ABI);
     if (backend->size_bytes < sizeof *backend)
-        return explain(why, "its table has %u bytes of %zu", backend->size_bytes, sizeof *backend);
+        return explain(why, "its table has %u bytes, but needs %zu", backend->size_bytes,
+                       sizeof *backend);
     const char *missing = missing_entry(backend);
-    if (missing) return explain(why, "its table has no %s", missing);
+    if (missing) return explain(why, "its table lacks %s", missing);
     if (has_half_a_queue(backend))
         return explain(
             why, "its table has some of the entries for queues or pinned memory, and lacks others");
     if (!backend->name[0] || strlen(backend->name) > 31)
-        return explain(why, "its backend's name has %zu letters", strlen(backend->name));
+        return explain(why, "the name of its backend is too long: %zu letters",
+                       strlen(backend->name));
     return true;
 }
 
@@ -147,7 +150,7 @@ static const wb_backend *table_of(void *library, explanation why) {
         wb_plugin_fn *function;
     } cast = {.symbol = dlsym(library, WB_PLUGIN_SYMBOL)};
     if (!cast.symbol) {
-        (void)explain(why, "has no symbol %s: no plugin of Weber", WB_PLUGIN_SYMBOL);
+        (void)explain(why, "is not a plugin of Weber: it lacks the symbol %s", WB_PLUGIN_SYMBOL);
         return NULL;
     }
     wb_error_aside aside;
@@ -194,7 +197,7 @@ static void search_variable(wb_folder_fn *put) {
         if (length == 0 || length >= sizeof folder) continue;
         memcpy(folder, from, length);
         folder[length] = 0;
-        put(folder, folder[0] == '/' ? NULL : "in WEBER_PLUGIN_PATH, is no absolute path");
+        put(folder, folder[0] == '/' ? NULL : "in WEBER_PLUGIN_PATH, must be an absolute path");
     }
 }
 

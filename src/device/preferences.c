@@ -86,7 +86,7 @@ static wb_status read_file(const char *path, wb_toml *toml, bool is_quiet) {
     if (status == WB_OK && !wb_toml_check(toml)) {
         status = WB_ERROR_FORMAT;
         if (!is_quiet)
-            wb_log_line(WB_LOG_WARN, "preferences: %s is passed over: line %d: %s", path,
+            wb_log_line(WB_LOG_WARN, "preferences: %s is ignored: line %d: %s", path,
                         toml->broken_line, toml->fault);
     }
     if (status == WB_OK) return WB_OK;
@@ -105,8 +105,8 @@ static wb_toml_kind read_value(const char *path, const char *key, char *value, b
     wb_release(toml.text);
     if (kind != WB_TOML_OTHER) return kind;
     if (!is_quiet)
-        wb_log_line(WB_LOG_WARN, "preferences: %s: %s = %s is neither a string nor true or false",
-                    path, key, value);
+        wb_log_line(WB_LOG_WARN, "preferences: %s: %s = %s must be a string, true or false", path,
+                    key, value);
     return WB_TOML_ABSENT;
 }
 
@@ -172,7 +172,8 @@ static wb_status change_preference(const change *c) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     char path[PATH_MAX];
     if (!find_file(path)) {
-        wb_log_line(WB_LOG_WARN, "preferences: no place for a file: set WEBER_PREFERENCES or HOME");
+        wb_log_line(WB_LOG_WARN, "preferences: there is no folder for the file; set "
+                                 "WEBER_PREFERENCES or HOME");
         return WB_ERROR_IO;
     }
     (void)pthread_mutex_lock(&lock);
@@ -189,7 +190,9 @@ static bool is_name(const char *name) {
         strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
     if (length > 0 && !name[length] && length < 64) return true;
     (void)wb_fail(WB_ERROR_ARGUMENT,
-                  "preference: \"%s\" is no name: letters, digits, _ and -, at most 63", name);
+                  "preference: a name has at most 63 letters, digits, _ and -, but this is "
+                  "\"%s\"",
+                  name);
     return false;
 }
 
@@ -216,7 +219,7 @@ bool wb_preference_get_bool(const char *name, bool otherwise) {
     const wb_toml_kind kind = read_value(path, name, value, false);
     if (kind == WB_TOML_BOOL) return strcmp(value, "true") == 0;
     if (kind == WB_TOML_STRING)
-        wb_log_line(WB_LOG_WARN, "preferences: %s: %s = \"%s\" is neither true nor false", path,
+        wb_log_line(WB_LOG_WARN, "preferences: %s: %s must be true or false, but is \"%s\"", path,
                     name, value);
     return otherwise;
 }

@@ -161,8 +161,11 @@ static void warn_of_unknown(void) {
         from += length;
         if (!one[0] || find(one)) continue;
         const char *nearest = wb_nearest_name(one, wb_names_texts(registry.all_names));
-        wb_log_line(WB_LOG_WARN, "WEBER_BACKENDS names %s, which is no backend.%s%s%s", one,
-                    nearest ? " Did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
+        wb_log_line(WB_LOG_WARN,
+                    "WEBER_BACKENDS names %s, but there is no such "
+                    "backend.%s%s%s",
+                    one, nearest ? " Did you mean " : "", nearest ? nearest : "",
+                    nearest ? "?" : "");
     }
 }
 

@@ -78,7 +78,9 @@ static wb_status split(const char *text, char *name, size_t size_bytes, int *ind
     const size_t count = strspn(digits, "0123456789");
     if (count == 0 || count > 4 || digits[count])
         return wb_fail(WB_ERROR_ARGUMENT,
-                       "\"%s\" is not backend or backend:index, with an index from 0", text);
+                       "a device must be BACKEND or BACKEND:INDEX with an index from 0, got "
+                       "\"%s\"",
+                       text);
     *index = atoi(digits);
     return WB_OK;
 }
@@ -268,7 +270,8 @@ static void fail_no_gpu(const decision *d) {
 const wb_device *wb_gpu_device_make(wb_gpu_device_desc desc) {
     decision d = {.manner = NORMAL, .id = desc.id};
     if (desc.id < 0)
-        return wb_fail_null(WB_ERROR_ARGUMENT, "gpu_device: id is %d: ids begin with 1", desc.id);
+        return wb_fail_null(WB_ERROR_ARGUMENT, "gpu_device: id must be at least 1, got %d",
+                            desc.id);
     if (decide(&d) != WB_OK) return NULL;
     if (!wb_entry_is_cpu(d.entry)) return d.device;
     if (desc.force) return fail_no_gpu(&d), NULL;

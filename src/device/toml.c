@@ -70,19 +70,19 @@ static void set_name(entry *e, const char *begin, const char *end) {
 static const char *read_entry(const char *at, const char *end, entry *e) {
     const char *last, *begin = skip_spaces(at, end);
     *e = (entry){.begin = at, .end = skip_entry(begin, end, &last)};
-    if (!e->end) return "a string or a bracket does not end";
+    if (!e->end) return "a string or a bracket is not closed";
     e->is_blank = last == begin;
     e->is_table = !e->is_blank && *begin == '[';
     if (e->is_blank) return NULL;
-    if (e->is_table && last[-1] != ']') return "something stands behind the table's name";
+    if (e->is_table && last[-1] != ']') return "there is something after the table's name";
     if (e->is_table) return set_name(e, begin + 1, last - 1), NULL;
     const bool is_quoted = *begin == '"' || *begin == '\'';
     const char *from = is_quoted ? skip_string(begin, last) : begin;
     const char *equals = from ? memchr(from, '=', (size_t)(last - from)) : NULL;
-    if (!equals || equals == begin) return "neither a table nor name = value";
+    if (!equals || equals == begin) return "a table or name = value is expected";
     set_name(e, begin, equals);
     e->value = skip_spaces(equals + 1, last), e->value_end = last;
-    return e->value < last ? NULL : "there is no value";
+    return e->value < last ? NULL : "a value is expected";
 }
 
 static const char *first_of(const wb_toml *toml) {

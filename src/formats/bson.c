@@ -47,8 +47,8 @@ static int64_t fixed_size(uint8_t type) {
 
 static bool too_long(wb_bson *b, const wb_bson_element *e, const char *what, int64_t says,
                      int64_t has) {
-    wb_bson_fault(b, e->at, "%s of %lld bytes stands where there are %lld left", what,
-                  (long long)says, (long long)has);
+    wb_bson_fault(b, e->at, "%s needs %lld bytes, but only %lld are left", what, (long long)says,
+                  (long long)has);
     return false;
 }
 
@@ -56,7 +56,9 @@ static bool measure_document(wb_bson *b, wb_bson_element *e, int64_t left) {
     const int64_t size = int32_at(b, e->at);
     if (size < LEAST_DOCUMENT || size > left) return too_long(b, e, "a document", size, left);
     if (b->map.bytes[e->at + size - 1] != 0) {
-        wb_bson_fault(b, e->at + size - 1, "no zero byte ends the document that begins at %lld",
+        wb_bson_fault(b, e->at + size - 1,
+                      "the document that begins at %lld must end with a "
+                      "zero byte",
                       (long long)e->at);
         return false;
     }
@@ -68,7 +70,9 @@ static bool measure_string(wb_bson *b, wb_bson_element *e, int64_t left) {
     const int64_t size = int32_at(b, e->at);
     if (size < 1 || size > left - 4) return too_long(b, e, "a text", size, left - 4);
     if (b->map.bytes[e->at + 4 + size - 1] != 0) {
-        wb_bson_fault(b, e->at + 4 + size - 1, "no zero byte ends the text that begins at %lld",
+        wb_bson_fault(b, e->at + 4 + size - 1,
+                      "the text that begins at %lld must end with a "
+                      "zero byte",
                       (long long)e->at + 4);
         return false;
     }
@@ -81,7 +85,7 @@ static bool measure_binary(wb_bson *b, wb_bson_element *e, int64_t left) {
     if (size < 0 || size > left - 5) return too_long(b, e, "data", size, left - 5);
     const int kind = b->map.bytes[e->at + 4];
     if (kind != 0) {
-        wb_bson_fault(b, e->at + 4, "data of kind %d, where Julia writes 0", kind);
+        wb_bson_fault(b, e->at + 4, "the kind of binary data must be 0, but is %d", kind);
         return false;
     }
     e->at += 5, e->size_bytes = size;
@@ -112,7 +116,7 @@ static bool read_key(wb_bson *b, const wb_bson_cursor *c, wb_bson_element *e) {
     const unsigned char *key = b->map.bytes + c->at + 1;
     const unsigned char *end = memchr(key, 0, (size_t)(c->end - c->at - 1));
     if (!end) {
-        wb_bson_fault(b, c->at + 1, "no zero byte ends the key");
+        wb_bson_fault(b, c->at + 1, "a key must end with a zero byte");
         return false;
     }
     e->key = (const char *)key;
@@ -129,7 +133,7 @@ bool wb_bson_next(wb_bson *b, wb_bson_cursor *c, wb_bson_element *e) {
     *e = (wb_bson_element){.offset = c->at};
     if (b->status != WB_OK || c->at == c->end) return false;
     if (b->steps-- == 0) {
-        wb_bson_fault(b, c->at, "back-references lead here too often");
+        wb_bson_fault(b, c->at, "too many back-references lead here");
         return false;
     }
     const uint8_t type = b->map.bytes[c->at];
@@ -186,13 +190,15 @@ static bool measure_top(wb_bson *b, wb_bson_element *top) {
     const wb_mapping *map = &b->map;
     *top = (wb_bson_element){.type = WB_BSON_DOCUMENT, .key = ""};
     if (map->size_bytes < LEAST_DOCUMENT) {
-        wb_bson_fault(b, 0, "the file is cut short: it has %lld bytes, the least is 5",
+        wb_bson_fault(b, 0,
+                      "the file is cut short: it has %lld bytes, but a BSON file has at "
+                      "least 5",
                       (long long)map->size_bytes);
         return false;
     }
     const int64_t says = int32_at(b, 0);
     if (says == map->size_bytes) return measure_document(b, top, says);
-    wb_bson_fault(b, 0, "the document says that it has %lld bytes, the file has %lld",
+    wb_bson_fault(b, 0, "the document should have %lld bytes, but the file has %lld",
                   (long long)says, (long long)map->size_bytes);
     return false;
 }
@@ -210,7 +216,7 @@ wb_status wb_bson_check(wb_bson *b, wb_bson_element *top) {
         else if (e.type != WB_BSON_DOCUMENT && e.type != WB_BSON_ARRAY)
             continue;
         else if (depth == WB_BSON_DEPTH)
-            wb_bson_fault(b, e.offset, "documents are nested more than %d deep", WB_BSON_DEPTH);
+            wb_bson_fault(b, e.offset, "documents may be nested at most %d deep", WB_BSON_DEPTH);
         else {
             if (e.type == WB_BSON_DOCUMENT) wb_bson_check_tagged(b, &e);
             open[depth++] = wb_bson_enter(&e);

@@ -32,14 +32,13 @@ static bool collect(wb_bson *b, const wb_bson_element *document, wb_bson_fields 
     for (wb_bson_cursor c = wb_bson_enter(document); wb_bson_next(b, &c, &e);) {
         wb_bson_element *field = field_named(found, &e);
         if (field && field->type)
-            wb_bson_fault(b, e.offset, "the key \"%.*s\" stands here a second time",
-                          (int)e.key_bytes, e.key);
+            wb_bson_fault(b, e.offset, "the key \"%.*s\" appears twice", (int)e.key_bytes, e.key);
         else if (field)
             *field = e;
     }
     if (b->status == WB_OK && found->tag.type == WB_BSON_STRING &&
         !wb_bson_is_plain(b, &found->tag))
-        wb_bson_fault(b, found->tag.offset, "a tag with a zero byte");
+        wb_bson_fault(b, found->tag.offset, "a tag must not contain a zero byte");
     return b->status == WB_OK;
 }
 
@@ -71,7 +70,7 @@ bool wb_bson_index(wb_bson *b, const wb_bson_element *top) {
         if (wb_bson_key_is(&e, "_backrefs")) list = e;
     if (!list.type) return b->status == WB_OK;
     if (list.type != WB_BSON_ARRAY) {
-        wb_bson_fault(b, list.offset, "_backrefs is no list");
+        wb_bson_fault(b, list.offset, "_backrefs must be a list");
         return false;
     }
     const int64_t count = wb_bson_count(b, &list);
@@ -91,7 +90,7 @@ static wb_bson_entry *entry_of(wb_bson *b, const wb_bson_value *v) {
     const int64_t number = wb_bson_is_integer(ref) ? wb_bson_integer(b, ref) : 0;
     if (number >= 1 && number <= b->nentries) return &b->entries[number - 1];
     wb_bson_fault(b, ref->type ? ref->offset : v->element.offset,
-                  "a back-reference to entry %lld of %lld", (long long)number,
+                  "a back-reference names entry %lld, but there are %lld", (long long)number,
                   (long long)b->nentries);
     return NULL;
 }
@@ -111,7 +110,9 @@ bool wb_bson_resolve(wb_bson *b, const wb_bson_element *element, wb_bson_value *
         wb_bson_cursor c = {v->entry->offset, b->entries_end};
         if (!wb_bson_next(b, &c, &v->element)) return false;
     }
-    wb_bson_fault(b, element->offset, "a back-reference leads to back-references only");
+    wb_bson_fault(b, element->offset,
+                  "a back-reference must lead to a value, but leads to "
+                  "back-references only");
     return false;
 }
 
@@ -122,9 +123,10 @@ bool wb_bson_path(wb_bson *b, const wb_bson_element *list, wb_bson_typename *nam
     wb_bson_element part;
     for (wb_bson_cursor c = wb_bson_enter(list); wb_bson_next(b, &c, &part);) {
         if (!wb_bson_is_plain(b, &part))
-            wb_bson_fault(b, part.offset, "a part of a name is no text");
+            wb_bson_fault(b, part.offset, "each part of a name must be a text");
         else if (used + (used > 0) + (size_t)part.size_bytes >= sizeof name->buffer)
-            wb_bson_fault(b, part.offset, "a name of more than %d bytes", WB_BSON_NAME_BYTES - 1);
+            wb_bson_fault(b, part.offset, "a name may have at most %d bytes",
+                          WB_BSON_NAME_BYTES - 1);
         else {
             if (used) name->buffer[used++] = '.';
             memcpy(name->buffer + used, wb_bson_bytes(b, &part), (size_t)part.size_bytes);
@@ -152,7 +154,7 @@ bool wb_bson_type_of(wb_bson *b, const wb_bson_value *owner, wb_bson_typename *n
     name->params = (wb_bson_element){.type = WB_BSON_NONE};
     if (!wb_bson_resolve(b, &owner->fields.type, &type)) return false;
     if (type.element.type != WB_BSON_DOCUMENT || type.fields.tag.type != WB_BSON_STRING) {
-        wb_bson_fault(b, owner->element.offset, "its type is none");
+        wb_bson_fault(b, owner->element.offset, "its type is not known");
         return false;
     }
     if (!wb_bson_has_tag(b, &type, "datatype")) return copy_tag(b, &type.fields.tag, name);

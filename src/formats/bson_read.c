@@ -86,7 +86,7 @@ static wb_record *begin(reader *r, wb_record_kind kind, const wb_bson_element *c
     if (!record || !make_room(r, record, wb_bson_count(b, children), has_names)) return NULL;
     if (b->status != WB_OK) return NULL;
     if (r->depth == WB_RECORD_DEPTH) {
-        wb_bson_fault(b, children->offset, "values are nested more than %d deep", WB_RECORD_DEPTH);
+        wb_bson_fault(b, children->offset, "values may be nested at most %d deep", WB_RECORD_DEPTH);
         return NULL;
     }
     r->frames[r->depth++] = (frame){.record = record, .children = wb_bson_enter(children)};
@@ -123,8 +123,8 @@ static void name_children(reader *r, wb_record *map, const wb_bson_element *list
     for (wb_bson_cursor c = wb_bson_enter(list); wb_bson_next(b, &c, &name) && i < map->count; i++)
         if (wb_bson_symbol(b, &name, &text)) map->names[i] = copy_text(r, &text);
     if (b->status == WB_OK && (i < map->count || wb_bson_count(b, list) != i))
-        wb_bson_fault(b, list->offset, "%lld values have %lld names", (long long)map->count,
-                      (long long)wb_bson_count(b, list));
+        wb_bson_fault(b, list->offset, "there are %lld values, but %lld names",
+                      (long long)map->count, (long long)wb_bson_count(b, list));
 }
 
 static wb_record *begin_map(reader *r, const wb_bson_element *names,
@@ -199,7 +199,7 @@ static bool are_bools(reader *r, const wb_bson_element *data) {
     const unsigned char *bytes = wb_bson_bytes(&r->bson, data);
     unsigned char all = 0;
     for (int64_t i = 0; i < data->size_bytes; i++) all |= bytes[i];
-    if (all > 1) wb_bson_fault(&r->bson, data->offset, "an array of Bool has others than 0 and 1");
+    if (all > 1) wb_bson_fault(&r->bson, data->offset, "an array of Bool must hold only 0 and 1");
     return all <= 1;
 }
 
@@ -211,7 +211,9 @@ static bool has_bytes(reader *r, const char *type, int64_t count, const wb_bson_
     if (number && !__builtin_mul_overflow(count, number->size_bytes, &wanted) &&
         wanted == data->size_bytes)
         return true;
-    wb_bson_fault(&r->bson, data->offset, "%lld bytes are not %lld elements of type %s",
+    wb_bson_fault(&r->bson, data->offset,
+                  "the array has %lld bytes, which do not fit %lld "
+                  "elements of type %s",
                   (long long)data->size_bytes, (long long)count, type);
     return false;
 }
@@ -254,8 +256,8 @@ static wb_record *read_elements(reader *r, const char *type, const shape *s,
 static wb_record *read_list(reader *r, const wb_bson_element *data, int64_t count) {
     wb_record *list = begin(r, WB_RECORD_LIST, data, false);
     if (!list || list->count == count) return list;
-    wb_bson_fault(&r->bson, data->offset, "an array of %lld has %lld elements", (long long)count,
-                  (long long)list->count);
+    wb_bson_fault(&r->bson, data->offset, "the array should have %lld elements, but has %lld",
+                  (long long)count, (long long)list->count);
     return NULL;
 }
 
@@ -331,7 +333,7 @@ static wb_record *read_typed_values(reader *r, const wb_bson_element *keys,
     if (!number || !wb_bson_field(b, values, &values->fields.data, WB_BSON_BINARY, &data))
         return NULL;
     if (data.size_bytes % number->size_bytes == 0) return read_numbers(r, keys, &data, number);
-    wb_bson_fault(b, data.offset, "%lld bytes are no numbers of type %s",
+    wb_bson_fault(b, data.offset, "%lld bytes do not fit numbers of type %s",
                   (long long)data.size_bytes, type.text);
     return NULL;
 }
@@ -490,7 +492,7 @@ static wb_record *read_new(reader *r, const wb_bson_value *v) {
 static wb_record *read_again(reader *r, const wb_bson_entry *entry, int64_t offset) {
     if (!entry->expanded) return make_opaque(r, "cycle", offset);
     if (r->depth + entry->record->depth <= WB_RECORD_DEPTH) return entry->record;
-    wb_bson_fault(&r->bson, offset, "values are nested more than %d deep", WB_RECORD_DEPTH);
+    wb_bson_fault(&r->bson, offset, "values may be nested at most %d deep", WB_RECORD_DEPTH);
     return NULL;
 }
 

@@ -67,8 +67,8 @@ static bool refuse(writer *w, wb_status status, const wb_branch *p, const char *
 
 static bool too_large(writer *w) {
     return refuse(w, WB_ERROR_UNSUPPORTED, NULL,
-                  "BSON files end at 2,147,483,647 bytes, this would be larger; .safetensors has "
-                  "no such limit");
+                  "a BSON file has at most 2,147,483,647 bytes, and this one would be larger; "
+                  ".safetensors has no such limit");
 }
 
 /* ---- survey: what is there, what is shared, what cannot be written ---- */
@@ -110,7 +110,7 @@ static int by_text(const void *a, const void *b) {
 static bool survey_names(writer *w, const wb_record *map, const wb_branch *p) {
     for (int64_t i = 0; i < map->count; i++)
         if (!map->names || !map->names[i])
-            return refuse(w, WB_ERROR_ARGUMENT, p, "a value without a name");
+            return refuse(w, WB_ERROR_ARGUMENT, p, "each value must have a name");
     const char **sorted = wb_alloc((size_t)map->count * sizeof *sorted);
     if (!sorted) return (w->status = WB_ERROR_MEMORY), false;
     if (map->count) memcpy(sorted, map->names, (size_t)map->count * sizeof *sorted);
@@ -164,7 +164,7 @@ static bool survey_children(writer *w, const wb_record *r, const wb_branch *oute
     for (int64_t i = 0; i < r->count; i++) {
         const wb_branch p = {outer, r->kind == WB_RECORD_MAP ? r->names[i] : NULL, i,
                              outer ? outer->depth + 1 : 1};
-        if (!r->children[i]) return refuse(w, WB_ERROR_ARGUMENT, &p, "there is nothing");
+        if (!r->children[i]) return refuse(w, WB_ERROR_ARGUMENT, &p, "there is nothing to save");
         if (!survey(w, r->children[i], &p)) return false;
     }
     return true;
@@ -219,9 +219,9 @@ static bool survey_root(writer *w, const wb_record *root, const wb_record *metad
         const char *name = root->names[i];
         const wb_branch p = {.name = name};
         if (strcmp(name, "tag") == 0 || strcmp(name, "_backrefs") == 0)
-            return refuse(w, WB_ERROR_ARGUMENT, &p, "in BSON this name means something else");
+            return refuse(w, WB_ERROR_ARGUMENT, &p, "BSON reserves this name");
         if (metadata && strcmp(name, "metadata") == 0)
-            return refuse(w, WB_ERROR_ARGUMENT, &p, "the name is taken by the file's metadata");
+            return refuse(w, WB_ERROR_ARGUMENT, &p, "the file's metadata has this name");
     }
     return survey_children(w, root, NULL);
 }
@@ -229,13 +229,13 @@ static bool survey_root(writer *w, const wb_record *root, const wb_record *metad
 static bool survey_metadata(writer *w, const wb_record *metadata) {
     if (!metadata) return true;
     if (metadata->kind != WB_RECORD_MAP || !survey_names(w, metadata, NULL))
-        return w->status != WB_OK || refuse(w, WB_ERROR_ARGUMENT, NULL, "metadata without names");
+        return w->status != WB_OK || refuse(w, WB_ERROR_ARGUMENT, NULL, "metadata must have names");
     for (int64_t i = 0; i < metadata->count; i++) {
         const wb_branch p = {.name = metadata->names[i]};
         if (!metadata->children[i] || metadata->children[i]->kind != WB_RECORD_TEXT)
-            return refuse(w, WB_ERROR_ARGUMENT, &p, "metadata are texts");
+            return refuse(w, WB_ERROR_ARGUMENT, &p, "metadata must be texts");
         if (strcmp(metadata->names[i], "tag") == 0)
-            return refuse(w, WB_ERROR_ARGUMENT, &p, "in BSON this name means something else");
+            return refuse(w, WB_ERROR_ARGUMENT, &p, "BSON reserves this name");
     }
     return true;
 }

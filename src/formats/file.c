@@ -61,7 +61,7 @@ static wb_status map_file(wb_file *file) {
     if (fstat(descriptor, &status) != 0)
         result = wb_fail(WB_ERROR_IO, "%s: %s", file->path, strerror(errno));
     else if (!S_ISREG(status.st_mode))
-        result = wb_fail(WB_ERROR_IO, "%s: is no regular file", file->path);
+        result = wb_fail(WB_ERROR_IO, "%s: not a regular file", file->path);
     else if (status.st_size > 0) {
         void *bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
         if (bytes == MAP_FAILED)

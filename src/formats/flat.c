@@ -91,7 +91,9 @@ int64_t wb_utf8_fault(const char *text, size_t size_bytes) {
 static const char *fault_of_name(const char *name) {
     if (wb_utf8_fault(name, strlen(name)) >= 0) return "is no UTF-8";
     for (; *name; name++)
-        if ((unsigned char)*name < 0x20 || *name == 0x7F) return "has a control character";
+        if ((unsigned char)*name < 0x20 || *name == 0x7F)
+            return "must not have a control "
+                   "character";
     return NULL;
 }
 
@@ -128,8 +130,10 @@ static wb_status enter(walk *w, wb_flat_entry entry) {
     entry.record->number = index + 1;
     if (!wb_record_is_container(entry.record)) return WB_OK;
     if (w->depth == WB_RECORD_DEPTH)
-        return wb_fail(WB_ERROR_ARGUMENT, "%s: \"%.80s...\" is nested more than %d deep", w->file,
-                       entry.path, WB_RECORD_DEPTH);
+        return wb_fail(WB_ERROR_ARGUMENT,
+                       "%s: at most %d levels of values may be nested, as in "
+                       "\"%.80s...\"",
+                       w->file, WB_RECORD_DEPTH, entry.path);
     w->stack[w->depth].entry = index;
     w->stack[w->depth++].next = 0;
     return WB_OK;
@@ -152,7 +156,7 @@ static wb_status visit(walk *w, wb_record *child, const char *parent, const char
     if (!child) return wb_fail(WB_ERROR_ARGUMENT, "%s: \"%.200s\" is missing", w->file, entry.path);
     if (child->number) {
         if (is_open(w, child->number - 1))
-            return wb_fail(WB_ERROR_ARGUMENT, "%s: \"%.200s\" is what contains it", w->file,
+            return wb_fail(WB_ERROR_ARGUMENT, "%s: \"%.200s\" contains itself", w->file,
                            entry.path);
         entry.same_as = w->flat->entries[child->number - 1].path;
     }
@@ -207,8 +211,10 @@ static wb_status check_paths(wb_flat *flat, const char *file) {
     for (int64_t i = 0; i < flat->count && status == WB_OK; i++) {
         const wb_flat_entry *entry = &flat->entries[i];
         if (i && strcmp(entry->path, entry[-1].path) == 0)
-            status = wb_fail(WB_ERROR_ARGUMENT, "%s: two values would be called \"%.200s\"", file,
-                             entry->path);
+            status = wb_fail(WB_ERROR_ARGUMENT,
+                             "%s: two values cannot have one name, but both "
+                             "would be \"%.200s\"",
+                             file, entry->path);
         else
             status = check_dots(flat, entry, file);
     }
@@ -304,8 +310,10 @@ static wb_status put_group(nest *n, const job *j, int64_t i, group g) {
     const char *name = entries[i].path + j->prefix;
     if (g.is_value) return put_values(n, j, i, g.end);
     if (j->depth == WB_RECORD_DEPTH)
-        return wb_file_fault(n->file, entries[i].offset, "\"%.80s...\" is nested more than %d deep",
-                             entries[i].path, WB_RECORD_DEPTH);
+        return wb_file_fault(n->file, entries[i].offset,
+                             "values may be nested at most %d deep, "
+                             "but \"%.80s...\" is deeper",
+                             WB_RECORD_DEPTH, entries[i].path);
     wb_record *map = wb_record_new(&n->file->arena, WB_RECORD_MAP);
     const job below = {.record = map,
                        .low = i,
@@ -355,7 +363,8 @@ static wb_status check_twice(const nest *n) {
     for (int64_t i = 1; i < n->flat->count; i++) {
         const wb_flat_entry *entry = &n->flat->entries[i];
         if (strcmp(entry->path, entry[-1].path) == 0)
-            return wb_file_fault(n->file, entry->offset, "\"%.200s\" is there twice", entry->path);
+            return wb_file_fault(n->file, entry->offset, "the name \"%.200s\" appears twice",
+                                 entry->path);
     }
     return WB_OK;
 }
@@ -403,13 +412,13 @@ static wb_status finish(nest *n, wb_record *root) {
                                  (*child)->name ? (*child)->name : "");
         if ((*child)->depth || !(*child)->count) continue;
         if (top == WB_RECORD_DEPTH)
-            return wb_file_fault(n->file, 0, "what is in it is nested more than %d deep",
+            return wb_file_fault(n->file, 0, "its values may be nested at most %d deep",
                                  WB_RECORD_DEPTH);
         (*child)->depth = -1;
         stack[++top].record = *child, stack[top].next = 0;
     }
     return root->depth > WB_RECORD_DEPTH
-               ? wb_file_fault(n->file, 0, "what is in it is nested more than %d deep",
+               ? wb_file_fault(n->file, 0, "its values may be nested at most %d deep",
                                WB_RECORD_DEPTH)
                : WB_OK;
 }

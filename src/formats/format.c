@@ -28,7 +28,7 @@ static const struct {
     const char *what;
 } strangers[] = {
     {"version https://git-lfs", 23,
-     "a pointer of git LFS instead of the file, which `git lfs pull` brings"},
+     "a pointer of git LFS instead of the file itself; `git lfs pull` gets the file"},
     {"7JL", 3, "a file of Julia's Serialization; in Julia, save it with BSON.@save"},
     {"\211HDF\r\n\032\n", 8,
      "an HDF5 file; in Julia, save it with BSON.@save, in Python with NumPy"},
@@ -54,9 +54,8 @@ static const char *stranger(const wb_mapping *map) {
 }
 
 static void *unknown(const char *path) {
-    return wb_fail_null(
-        WB_ERROR_FORMAT,
-        "%s: the format is not known by the name; .bson, .safetensors, .npy and .npz are", path);
+    return wb_fail_null(WB_ERROR_FORMAT,
+                        "%s: the name must end in .bson, .safetensors, .npy or .npz", path);
 }
 
 const wb_format *wb_format_of_path(const char *path) {

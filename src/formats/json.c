@@ -52,7 +52,7 @@ void wb_json_write_shared(FILE *stream, const wb_flat *flat) {
 cJSON *wb_json_parse(const wb_file *file, const char *text, size_t size_bytes, int64_t offset) {
     const int64_t fault = wb_utf8_fault(text, size_bytes);
     if (fault >= 0) {
-        (void)wb_file_fault(file, offset + fault, "a byte that is no UTF-8");
+        (void)wb_file_fault(file, offset + fault, "a byte is not valid UTF-8");
         return NULL;
     }
     const char *end = NULL;
@@ -89,7 +89,7 @@ static wb_status check_names(const wb_file *file, const wb_record *map, int64_t 
     qsort(names, (size_t)map->count, sizeof *names, by_name);
     for (int64_t i = 1; i < map->count && status == WB_OK; i++)
         if (strcmp(names[i - 1], names[i]) == 0)
-            status = wb_file_fault(file, offset, "\"%.80s\" is there twice", names[i]);
+            status = wb_file_fault(file, offset, "the name \"%.80s\" appears twice", names[i]);
     wb_release(names);
     return status;
 }
@@ -118,7 +118,7 @@ wb_record *wb_json_texts(wb_file *file, const cJSON *item, int64_t offset, const
             return NULL;
     }
     if (!is_fine) {
-        (void)wb_file_fault(file, offset, "a map of texts was expected");
+        (void)wb_file_fault(file, offset, "a map of texts is expected");
         return NULL;
     }
     map->depth = map->count > 0;
@@ -126,7 +126,7 @@ wb_record *wb_json_texts(wb_file *file, const cJSON *item, int64_t offset, const
 }
 
 static wb_status fault_of_tie(const wb_file *file, const cJSON *item, int64_t offset) {
-    return wb_file_fault(file, offset, "the note about \"%.80s\" is not understood",
+    return wb_file_fault(file, offset, "the note about \"%.80s\" is damaged",
                          item->string ? item->string : "");
 }
 

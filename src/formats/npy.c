@@ -138,13 +138,13 @@ static wb_status parse_descr(parser *p) {
         return WB_OK;
     }
     if (p->at < p->end && (*p->at == '[' || *p->at == '(') && skip_brackets(p)) return WB_OK;
-    return fault(p, "descr is no type");
+    return fault(p, "descr must be a type that Weber knows");
 }
 
 static wb_status parse_order(parser *p) {
     p->is_fortran = take_word(p, "True");
     if (p->is_fortran || take_word(p, "False")) return WB_OK;
-    return fault(p, "fortran_order is neither True nor False");
+    return fault(p, "fortran_order must be True or False");
 }
 
 static bool take_size(parser *p, int64_t *size) {
@@ -162,7 +162,7 @@ static bool take_size(parser *p, int64_t *size) {
 
 static wb_status add_size(parser *p, bool *is_empty) {
     int64_t size;
-    if (!take_size(p, &size)) return fault(p, "shape has a size that is none");
+    if (!take_size(p, &size)) return fault(p, "each size in shape must be a whole number");
     if (p->ndim < WB_MAX_DIMS) p->sizes[p->ndim] = size;
     p->ndim++;
     *is_empty = *is_empty || size == 0;
@@ -175,14 +175,14 @@ static wb_status add_size(parser *p, bool *is_empty) {
 static wb_status parse_shape(parser *p) {
     bool is_empty = false, has_comma = true;
     p->elements = 1;
-    if (!take(p, '(')) return fault(p, "shape is no tuple");
+    if (!take(p, '(')) return fault(p, "shape must be a tuple");
     while (!take(p, ')')) {
-        if (!has_comma) return fault(p, "shape wants a comma");
+        if (!has_comma) return fault(p, "a comma is expected in shape");
         const wb_status status = add_size(p, &is_empty);
         if (status != WB_OK) return status;
         has_comma = take(p, ',');
     }
-    if (p->ndim == 1 && !has_comma) return fault(p, "shape is a number, not a tuple");
+    if (p->ndim == 1 && !has_comma) return fault(p, "shape must be a tuple, but is a number");
     if (is_empty) p->elements = 0;
     return WB_OK;
 }
@@ -196,13 +196,13 @@ static wb_status parse_items(parser *p) {
     const char *key;
     size_t length;
     while (!take(p, '}')) {
-        if (!has_comma || !take_text(p, &key, &length)) return fault(p, "a key was expected");
+        if (!has_comma || !take_text(p, &key, &length)) return fault(p, "a key is expected");
         int i = 0;
         while (i < 3 && (strlen(items[i].key) != length || memcmp(items[i].key, key, length) != 0))
             i++;
         if (i == 3) return fault(p, "an unknown key");
-        if (has[i]) return fault(p, "a key is there twice");
-        if (!take(p, ':')) return fault(p, "a colon was expected");
+        if (has[i]) return fault(p, "a key appears twice");
+        if (!take(p, ':')) return fault(p, "a colon is expected");
         const wb_status status = items[i].parse(p);
         if (status != WB_OK) return status;
         has[i] = true;
@@ -217,18 +217,21 @@ static wb_status find_text(parser *p) {
     const wb_npy_source *s = p->source;
     const int64_t fixed = MAGIC_BYTES + VERSION_BYTES;
     if (!wb_npy_recognises(s->bytes, s->size_bytes))
-        return fault_at(s, 0, "this does not begin as NumPy's arrays do");
-    if (s->size_bytes < fixed + 2) return fault_at(s, s->size_bytes, "it ends within its header");
+        return fault_at(s, 0, "an array of NumPy must begin with \\x93NUMPY");
+    if (s->size_bytes < fixed + 2)
+        return fault_at(s, s->size_bytes,
+                        "it is cut short: it ends "
+                        "within its header");
     const int major = s->bytes[MAGIC_BYTES], minor = s->bytes[MAGIC_BYTES + 1];
     if (major < 1 || major > 3 || minor != 0)
-        return fault_at(s, MAGIC_BYTES, "a version other than 1.0, 2.0 and 3.0");
+        return fault_at(s, MAGIC_BYTES, "its version must be 1.0, 2.0 or 3.0");
     const int64_t length_bytes = major == 1 ? 2 : 4;
     if (s->size_bytes < fixed + length_bytes)
-        return fault_at(s, s->size_bytes, "it ends within its header");
+        return fault_at(s, s->size_bytes, "it is cut short: it ends within its header");
     int64_t length = 0;
     for (int64_t i = length_bytes; i-- > 0;) length = length << 8 | s->bytes[fixed + i];
     if (length > s->size_bytes - fixed - length_bytes)
-        return fault_at(s, fixed, "its header is longer than it is itself");
+        return fault_at(s, fixed, "it is cut short: its header should be longer than all of it");
     p->text = p->at = (const char *)s->bytes + fixed + length_bytes;
     p->end = p->text + length;
     return WB_OK;
@@ -237,11 +240,11 @@ static wb_status find_text(parser *p) {
 static wb_status parse(parser *p) {
     wb_status status = find_text(p);
     if (status != WB_OK) return status;
-    if (!take(p, '{')) return fault(p, "the header is no dictionary");
+    if (!take(p, '{')) return fault(p, "the header must be a dictionary");
     status = parse_items(p);
     if (status != WB_OK) return status;
     skip_spaces(p);
-    return p->at == p->end ? WB_OK : fault(p, "something follows the dictionary");
+    return p->at == p->end ? WB_OK : fault(p, "there is something after the dictionary");
 }
 
 /* ---- the array ---- */
@@ -251,8 +254,14 @@ static wb_status check_data(const parser *p) {
     const int64_t at = p->source->size_bytes - have;
     if (p->type < 0) return WB_OK; /* nobody knows how long its elements are */
     const int64_t need = p->elements * types[p->type].size;
-    if (need > have) return fault_at(p->source, at, "fewer elements than its shape says");
-    return need < have ? fault_at(p->source, at + need, "bytes behind its last element") : WB_OK;
+    if (need > have)
+        return fault_at(p->source, at,
+                        "it is cut short: it has fewer elements "
+                        "than its shape says");
+    return need < have ? fault_at(p->source, at + need,
+                                  "there are bytes after its last "
+                                  "element")
+                       : WB_OK;
 }
 
 static const void *swapped(wb_file *file, const unsigned char *bytes, int64_t size_bytes,
@@ -315,7 +324,7 @@ static int type_of(const wb_record *r, const wb_flat_array *array) {
 
 const char *wb_npy_refuses(const wb_record *r) {
     const wb_flat_array array = wb_flat_array_of(r);
-    return type_of(r, &array) >= 0 ? NULL : r->type ? r->type : "an array of damaged sizes";
+    return type_of(r, &array) >= 0 ? NULL : r->type ? r->type : "the sizes of an array are damaged";
 }
 
 size_t wb_npy_header(const wb_record *record, char header[WB_NPY_MOST_HEADER], const char *path,

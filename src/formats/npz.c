@@ -65,7 +65,7 @@ static wb_status check_directory(const reader *r, int64_t end, bool is_one_disk)
         r->directory_bytes > end - r->directory)
         return wb_file_fault(r->file, end, "the zip directory is not in the file");
     if (r->count < 0 || r->count > r->directory_bytes / WB_ZIP_CENTRAL_BYTES)
-        return wb_file_fault(r->file, end, "the zip directory has no room for its entries");
+        return wb_file_fault(r->file, end, "the zip directory is too short for its entries");
     return WB_OK;
 }
 
@@ -74,7 +74,7 @@ static wb_status read_end64(reader *r, int64_t end) {
     const uint64_t place = number(r->bytes + locator + 8, 8);
     if (place > (uint64_t)locator || !is_at(r, (int64_t)place, WB_ZIP_END64, WB_ZIP_END64_BYTES) ||
         (int64_t)place > locator - WB_ZIP_END64_BYTES)
-        return wb_file_fault(r->file, locator, "the end of the zip directory is not there");
+        return wb_file_fault(r->file, locator, "the end of the zip directory is missing");
     const unsigned char *at = r->bytes + place;
     r->count = (int64_t)number(at + 32, 8);
     r->directory_bytes = (int64_t)number(at + 40, 8);
@@ -87,7 +87,9 @@ static wb_status read_end64(reader *r, int64_t end) {
 static wb_status read_end(reader *r) {
     const int64_t end = find_end(r);
     if (end < 0)
-        return wb_file_fault(r->file, r->size_bytes, "this does not end as a zip file does");
+        return wb_file_fault(r->file, r->size_bytes,
+                             "the file must end with a zip directory; "
+                             "it may be cut short");
     if (is_at(r, end - WB_ZIP_LOCATOR64_BYTES, WB_ZIP_LOCATOR64, WB_ZIP_LOCATOR64_BYTES))
         return read_end64(r, end);
     const unsigned char *at = r->bytes + end;
@@ -138,10 +140,12 @@ static wb_status check_kind(const reader *r, const entry *e, const unsigned char
         return wb_file_fault(r->file, e->central, "%.200s is encrypted", e->name);
     if (e->method != WB_ZIP_STORED && e->method != WB_ZIP_DEFLATED)
         return wb_file_fault(r->file, e->central,
-                             "%.200s is compressed by method %d; 0 and 8 are known", e->name,
-                             e->method);
+                             "%.200s must be stored (0) or deflated (8), but is compressed by "
+                             "method %d",
+                             e->name, e->method);
     if (e->method == WB_ZIP_STORED && e->stored_bytes != e->size_bytes)
-        return wb_file_fault(r->file, e->central, "%.200s has two sizes", e->name);
+        return wb_file_fault(r->file, e->central, "%.200s has two different sizes in the file",
+                             e->name);
     if (e->method == WB_ZIP_DEFLATED && e->size_bytes / MOST_RATIO > e->stored_bytes)
         return wb_file_fault(r->file, e->central, "%.200s cannot inflate to %lld bytes", e->name,
                              (long long)e->size_bytes);
@@ -152,7 +156,7 @@ static wb_status check_kind(const reader *r, const entry *e, const unsigned char
 static wb_status read_local(const reader *r, entry *e) {
     const int64_t name_bytes = (int64_t)strlen(e->name);
     if (!is_at(r, e->header, WB_ZIP_LOCAL, WB_ZIP_LOCAL_BYTES) || e->header > r->directory)
-        return wb_file_fault(r->file, e->central, "%.200s is not where the directory says",
+        return wb_file_fault(r->file, e->central, "%.200s must begin where the directory says",
                              e->name);
     const unsigned char *at = r->bytes + e->header;
     e->data =
@@ -172,7 +176,7 @@ static wb_status read_central(const reader *r, entry *e, int64_t *place) {
     const int64_t end = r->directory + r->directory_bytes;
     if (!is_at(r, *place, WB_ZIP_CENTRAL, WB_ZIP_CENTRAL_BYTES) ||
         *place > end - WB_ZIP_CENTRAL_BYTES)
-        return wb_file_fault(r->file, *place, "an entry of the zip directory was expected");
+        return wb_file_fault(r->file, *place, "an entry of the zip directory is expected");
     const unsigned char *at = r->bytes + *place;
     const int64_t name_bytes = (int64_t)number(at + 28, 2),
                   extra_bytes = (int64_t)number(at + 30, 2);
@@ -180,7 +184,7 @@ static wb_status read_central(const reader *r, entry *e, int64_t *place) {
     const int64_t next = extra + extra_bytes + (int64_t)number(at + 32, 2);
     if (next > end) return wb_file_fault(r->file, *place, "an entry reaches beyond the directory");
     if (memchr(r->bytes + name, 0, (size_t)name_bytes))
-        return wb_file_fault(r->file, name, "a name with a zero byte");
+        return wb_file_fault(r->file, name, "a name must not contain a zero byte");
     *e = (entry){
         .central = *place,
         .crc = (uint32_t)number(at + 16, 4),
@@ -207,7 +211,9 @@ static wb_status read_directory(reader *r) {
         if (status != WB_OK) return status;
     }
     if (place != r->directory + r->directory_bytes)
-        return wb_file_fault(r->file, place, "the zip directory goes on behind its last entry");
+        return wb_file_fault(r->file, place,
+                             "there is something after the last entry of the "
+                             "zip directory");
     qsort(r->entries, (size_t)r->count, sizeof *r->entries, by_header);
     for (int64_t i = 1; i < r->count; i++)
         if (r->entries[i].header < r->entries[i - 1].end)
@@ -284,7 +290,7 @@ static wb_status read_tree(reader *r, const wb_npy_source *source) {
     bool is_fine = !texts || texts->kind == WB_RECORD_MAP;
     for (int64_t i = 0; texts && i < texts->count; i++)
         is_fine = is_fine && texts->children[i]->kind == WB_RECORD_TEXT;
-    if (!is_fine) return wb_file_fault(r->file, texts->offset, "metadata that are no map of texts");
+    if (!is_fine) return wb_file_fault(r->file, texts->offset, "metadata must be a map of texts");
     r->tree_offset = source->offset;
     if (r->tree && wb_record_is_container(r->tree)) return WB_OK;
     return wb_file_fault(r->file, source->offset, WB_NPZ_TREE " has no tree");
@@ -307,8 +313,7 @@ static wb_record *meant_by(const reader *r, wb_record *child) {
         r->flat.count ? bsearch(&key, r->flat.entries, (size_t)r->flat.count, sizeof key, by_path)
                       : NULL;
     if (!array) {
-        (void)wb_file_fault(r->file, r->tree_offset, "there is no array \"%.200s\" in it",
-                            key.path);
+        (void)wb_file_fault(r->file, r->tree_offset, "it has no array \"%.200s\"", key.path);
         return NULL;
     }
     array->same_as = key.path; /* it has a place */
@@ -344,9 +349,9 @@ static wb_status fill_tree(reader *r) {
     for (int64_t i = 0; i < r->flat.count && status == WB_OK; i++) {
         const wb_flat_entry *array = &r->flat.entries[i];
         if (!array->same_as)
-            status = wb_file_fault(r->file, array->offset,
-                                   "\"%.200s\" is there twice, or has no place in " WB_NPZ_TREE,
-                                   array->path);
+            status = wb_file_fault(
+                r->file, array->offset,
+                "the name \"%.200s\" appears twice, or has no place in " WB_NPZ_TREE, array->path);
     }
     if (status == WB_OK) r->file->root = r->tree;
     return status;
@@ -364,7 +369,10 @@ static wb_status read_entry(reader *r, entry *e) {
     if (source.is_inflated) source.bytes = inflated(r, e);
     if (!source.bytes) return wb_error_status();
     if (crc32_z(0, source.bytes, (size_t)source.size_bytes) != e->crc)
-        return wb_file_fault(r->file, e->data, "%.200s does not match its checksum", e->name);
+        return wb_file_fault(r->file, e->data,
+                             "%.200s is damaged: it does not match its "
+                             "checksum",
+                             e->name);
     if (strcmp(e->name, WB_NPZ_TREE) == 0) return read_tree(r, &source);
     wb_flat_entry child = {.path = e->name, .offset = e->central};
     child.record = has_extension(e) ? wb_npy_read(&source) : opaque(r, &source);

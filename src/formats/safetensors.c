@@ -85,7 +85,11 @@ static const wb_safetensors_dtype *dtype_of(const wb_record *r) {
 }
 
 static const char *refuses(const wb_record *r) {
-    if (wb_record_has_data(r)) return dtype_of(r) ? NULL : r->type ? r->type : "of no known type";
+    if (wb_record_has_data(r))
+        return dtype_of(r) ? NULL
+               : r->type   ? r->type
+                           : "of a type that "
+                             "Weber does not know";
     if (wb_record_is_container(r) && r->kind != WB_RECORD_OPAQUE)
         return r->kind == WB_RECORD_STRUCT && !r->count ? r->type : NULL;
     return r->type ? r->type : wb_record_noun(r);
@@ -101,7 +105,9 @@ static wb_status add_tensor(writer *w, const wb_flat_entry *entry) {
                        "hold other values too",
                        w->path, entry->path, refuses(r));
     if (wb_count_sizes(t.array.ndim, t.array.sizes) * t.dtype->bits != 8 * t.array.data_bytes)
-        return wb_fail(WB_ERROR_ARGUMENT, "%s: \"%.200s\" has %lld bytes, its sizes %s want others",
+        return wb_fail(WB_ERROR_ARGUMENT,
+                       "%s: \"%.200s\" has %lld bytes, which do not fit its "
+                       "sizes %s",
                        w->path, entry->path, (long long)t.array.data_bytes,
                        wb_sizes_text(t.array.ndim, t.array.sizes));
     if (strcmp(entry->path, WB_SAFETENSORS_METADATA) == 0)
@@ -133,7 +139,7 @@ static wb_status find_tensors(writer *w) {
 static wb_status print_text(const writer *w, FILE *out, const char *before, const char *name,
                             const char *text) {
     if (wb_utf8_fault(name, strlen(name)) >= 0 || wb_utf8_fault(text, strlen(text)) >= 0)
-        return wb_fail(WB_ERROR_ARGUMENT, "%s: metadata that is no UTF-8", w->path);
+        return wb_fail(WB_ERROR_ARGUMENT, "%s: metadata must be valid UTF-8", w->path);
     (void)fputs(before, out);
     wb_json_quote(out, name);
     (void)fputc(':', out);
@@ -164,7 +170,7 @@ static wb_status print_metadata(const writer *w, FILE *out, const wb_record *met
         if (!name || !text || text->kind != WB_RECORD_TEXT ||
             strcmp(name, WB_SAFETENSORS_SHARED) == 0)
             return wb_fail(WB_ERROR_ARGUMENT,
-                           "%s: metadata is a map of texts; \"%.80s\" does not fit", w->path,
+                           "%s: metadata must be a map of texts, but \"%.80s\" is none", w->path,
                            name ? name : "");
         const wb_status status = print_text(w, out, before, name, text->text);
         if (status != WB_OK) return status;
@@ -210,7 +216,9 @@ static wb_status make_header(writer *w, const wb_record *metadata) {
     if (fclose(out) != 0 && status == WB_OK)
         status = wb_fail(WB_ERROR_MEMORY, "%s: out of memory", w->path);
     if (status == WB_OK && w->header_bytes > WB_SAFETENSORS_MOST_HEADER)
-        status = wb_fail(WB_ERROR_ARGUMENT, "%s: names and values take %zu bytes; %d are possible",
+        status = wb_fail(WB_ERROR_ARGUMENT,
+                         "%s: the header would have %zu bytes, but may have "
+                         "at most %d",
                          w->path, w->header_bytes, WB_SAFETENSORS_MOST_HEADER);
     return status;
 }

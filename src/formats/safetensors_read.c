@@ -67,16 +67,16 @@ static bool take_claim(const cJSON **place, const cJSON *item, const char *name,
 static wb_status find_claim(const reader *r, const cJSON *item, claim *c) {
     bool is_twice = false;
     if (!cJSON_IsObject(item))
-        return fault(r, item->string, "an object with dtype, shape and data_offsets was expected");
+        return fault(r, item->string, "an object with dtype, shape and data_offsets is expected");
     for (const cJSON *part = item->child; part; part = part->next) {
         if (take_claim(&c->dtype, part, "dtype", &is_twice)) continue;
         if (take_claim(&c->shape, part, "shape", &is_twice)) continue;
         (void)take_claim(&c->offsets, part, "data_offsets", &is_twice); /* others mean nothing */
     }
-    if (is_twice) return fault(r, item->string, "a part of it is there twice");
+    if (is_twice) return fault(r, item->string, "one of its keys appears twice");
     if (!cJSON_IsString(c->dtype)) return fault(r, item->string, "it has no dtype");
     if (!cJSON_IsArray(c->shape)) return fault(r, item->string, "it has no shape");
-    if (!cJSON_IsArray(c->offsets)) return fault(r, item->string, "it has no data_offsets");
+    if (!cJSON_IsArray(c->offsets)) return fault(r, item->string, "data_offsets is missing");
     return WB_OK;
 }
 
@@ -86,9 +86,9 @@ static wb_status read_offsets(const reader *r, const cJSON *item, const claim *c
     const cJSON *first = c->offsets->child, *second = first ? first->next : NULL;
     if (!second || second->next || !wb_json_integer(first, &t->begin) ||
         !wb_json_integer(second, &t->end))
-        return fault(r, item->string, "data_offsets are to be two integers");
+        return fault(r, item->string, "data_offsets must be two integers");
     if (t->begin < 0 || t->begin > t->end)
-        return fault(r, item->string, "data_offsets end before they begin");
+        return fault(r, item->string, "the first of data_offsets must not be above the second");
     if (t->end > data_bytes) return fault(r, item->string, "data_offsets reach beyond the file");
     return WB_OK;
 }
@@ -104,7 +104,7 @@ static wb_status read_shape(const reader *r, const cJSON *item, const claim *c, 
     for (const cJSON *size = c->shape->child; size; size = size->next) {
         int64_t value;
         if (!wb_json_integer(size, &value) || value < 0)
-            return fault(r, item->string, "a size is no integer, or negative");
+            return fault(r, item->string, "each size must be an integer from 0 on");
         if (--d < WB_MAX_DIMS) record->sizes[d] = value;
         is_empty = is_empty || value == 0;
         is_huge = is_huge || (value && __builtin_mul_overflow(*elements, value, elements)) ||
@@ -121,8 +121,9 @@ static wb_status check_length(const reader *r, const tensor *t, const wb_safeten
     if (bits % 8 == 0 && bits / 8 == t->end - t->begin) return WB_OK;
     return wb_file_fault(
         r->file, offset_of(r, t->name),
-        "tensor \"%.80s\": %lld elements of %s take %lld bytes, data_offsets say %lld", t->name,
-        (long long)elements, dtype->name, (long long)(bits / 8), (long long)(t->end - t->begin));
+        "tensor \"%.80s\": %lld elements of %s need %lld bytes, but data_offsets give %lld",
+        t->name, (long long)elements, dtype->name, (long long)(bits / 8),
+        (long long)(t->end - t->begin));
 }
 
 /* Known types become arrays; others, and arrays of too many dimensions, stay opaque. */
@@ -158,7 +159,7 @@ static wb_status read_tensor(reader *r, const cJSON *item) {
     const char *type = c.dtype->valuestring;
     const wb_safetensors_dtype *dtype = wb_safetensors_by_name(type);
     if (!*type || type[strspn(type, TYPE_CHARACTERS)])
-        status = fault(r, item->string, "its dtype is no name");
+        status = fault(r, item->string, "its dtype must be a text");
     else if (dtype)
         status = check_length(r, &t, dtype, elements);
     if (status != WB_OK) return status;
@@ -193,11 +194,11 @@ static wb_status check_cover(reader *r) {
         if (t->begin != end)
             return fault(r, t->name,
                          t->begin < end ? "its data overlap with another's"
-                                        : "bytes before its data belong to nothing");
+                                        : "the bytes before its data belong to no tensor");
         end = t->end;
     }
     if (data_offset + end == r->file->map.size_bytes) return WB_OK;
-    return wb_file_fault(r->file, data_offset + end, "bytes behind the last tensor");
+    return wb_file_fault(r->file, data_offset + end, "there are bytes after the last tensor");
 }
 
 static wb_status read_shared(reader *r, const char *text) {
@@ -223,17 +224,19 @@ static wb_status read_header(reader *r) {
     const wb_mapping *map = &r->file->map;
     uint64_t length = 0;
     if (map->size_bytes < WB_SAFETENSORS_LENGTH_BYTES)
-        return wb_file_fault(r->file, map->size_bytes, "the file ends before its header");
+        return wb_file_fault(r->file, map->size_bytes,
+                             "the file is cut short: it ends before "
+                             "its header");
     memcpy(&length, map->bytes, sizeof length);
     if (length > WB_SAFETENSORS_MOST_HEADER)
-        return wb_file_fault(r->file, 0, "a header of %llu bytes; %d are possible",
-                             (unsigned long long)length, WB_SAFETENSORS_MOST_HEADER);
+        return wb_file_fault(r->file, 0, "the header may have at most %d bytes, but has %llu",
+                             WB_SAFETENSORS_MOST_HEADER, (unsigned long long)length);
     if ((int64_t)length > map->size_bytes - WB_SAFETENSORS_LENGTH_BYTES)
-        return wb_file_fault(r->file, 0, "a header of %llu bytes, the file has %lld",
+        return wb_file_fault(r->file, 0, "the header should have %llu bytes, but the file has %lld",
                              (unsigned long long)length, (long long)map->size_bytes);
     r->header_bytes = (int64_t)length;
     if (length && *header_of(r) == '{') return WB_OK;
-    return wb_file_fault(r->file, WB_SAFETENSORS_LENGTH_BYTES, "the header does not begin with {");
+    return wb_file_fault(r->file, WB_SAFETENSORS_LENGTH_BYTES, "the header must begin with {");
 }
 
 static wb_status read_items(reader *r, const cJSON *header) {

@@ -61,13 +61,15 @@ static const char *noun_of(const wb_record *r) {
 static void *fail_unknown(const wb_part *p, const wb_record *r) {
     if (wb_flux_is_on_device(r))
         return wb_part_fail(p, WB_ERROR_UNSUPPORTED,
-                            "a %s is memory of a GPU, which the file does not have: in Julia, save "
-                            "cpu(model)",
+                            "the file does not have the values of a %s, which is memory of a "
+                            "GPU; in Julia, save cpu(model)",
                             r->type);
     if (r->kind == WB_RECORD_OPAQUE && r->type && strstr(r->type, "anonymous"))
         return wb_part_fail(p, WB_ERROR_UNSUPPORTED,
-                            "an anonymous function, which cannot be made from a file");
-    return wb_part_fail(p, WB_ERROR_UNSUPPORTED, "%s is no layer or function that Weber can make",
+                            "an anonymous function cannot be made from a file");
+    return wb_part_fail(p, WB_ERROR_UNSUPPORTED,
+                        "%s is neither a layer nor a function that "
+                        "Weber knows",
                         noun_of(r));
 }
 
@@ -105,7 +107,11 @@ static wb_array *array_of(const wb_part *p, const wb_record *r, bool is_weight) 
 /* The array of a field, which has to be there; in the struct of a layer it is floating. */
 static wb_array *array_at(const wb_part *p, const char *name) {
     const wb_record *r = wb_part_field(p, name);
-    if (!r) return wb_part_fail(p, WB_ERROR_FORMAT, "the file has no %s for it", name);
+    if (!r)
+        return wb_part_fail(p, WB_ERROR_FORMAT,
+                            "it needs %s, which the file does not "
+                            "have",
+                            name);
     if (r->kind == WB_RECORD_ARRAY) return array_of(p, r, !p->term);
     return wb_flux_is_on_device(r)
                ? fail_unknown(p, r)
@@ -124,7 +130,9 @@ static bool find_function(const wb_part *p, const char *name, wb_activation **fu
     *function = wb_activation_named(name);
     if (*function) return true;
     if (strcmp(name, WB_NAMELESS) == 0)
-        (void)wb_part_fail(p, WB_ERROR_UNSUPPORTED, "a function that has no name");
+        (void)wb_part_fail(p, WB_ERROR_UNSUPPORTED,
+                           "a function without a name cannot be made "
+                           "from a text");
     (void)wb_part_fail(p, WB_ERROR_UNSUPPORTED, "there is no function \"%.80s\"", name);
     return false;
 }
@@ -133,7 +141,7 @@ bool wb_part_activation(const wb_part *p, const wb_term *t, const wb_record *r,
                         wb_activation **function) {
     *function = NULL;
     if (t && t->kind != WB_TERM_NAME) {
-        (void)wb_part_fail(p, WB_ERROR_FORMAT, "its activation is no name");
+        (void)wb_part_fail(p, WB_ERROR_FORMAT, "its activation must be the name of a function");
         return false;
     }
     if (!t && r->kind == WB_RECORD_LIST && r->count == 0) return true; /* () in Flux.state */
@@ -212,7 +220,7 @@ static void *build_entry(const wb_part *p, bool is_tree) {
     const bool is_array = p->term ? is_array_term(p->term) : r->kind == WB_RECORD_ARRAY;
     if (!is_tree || !is_array) return build_layer(p);
     if (r && r->kind == WB_RECORD_ARRAY) return array_of(p, r, false);
-    return wb_part_fail(p, WB_ERROR_FORMAT, "the file has no array for it");
+    return wb_part_fail(p, WB_ERROR_FORMAT, "it needs an array, which the file does not have");
 }
 
 /* What a container is made of: all have keys, or none. */
@@ -250,7 +258,7 @@ static bool fill_list(const wb_part *p, const entries *e, bool is_tree, wb_layer
     if (e->with_keys && e->with_keys < e->count) {
         for (int64_t i = 0; i < e->count; i++)
             if (wb_is_layer(e->objects[i])) wb_free(e->objects[i]);
-        (void)wb_part_fail(p, WB_ERROR_FORMAT, "some of its layers have names, others have none");
+        (void)wb_part_fail(p, WB_ERROR_FORMAT, "either all of its layers or none must have names");
         return false;
     }
     const wb_contents contents = {.count = e->count,
@@ -286,9 +294,9 @@ static bool read_list(const wb_part *p, wb_layer *layer, const wb_field *f, int 
     int64_t count = is_list ? children->count : 0;
     const wb_term *first = p->term ? terms_of(p, f, before, &count) : NULL;
     if (!is_list && (children || !p->term))
-        return wb_part_fail(p, WB_ERROR_FORMAT, "its layers are no list") != NULL;
+        return wb_part_fail(p, WB_ERROR_FORMAT, "its layers must be a list") != NULL;
     if (p->term && children && children->count > count)
-        return wb_part_fail(p, WB_ERROR_FORMAT, "%lld layers are written, the file has %lld",
+        return wb_part_fail(p, WB_ERROR_FORMAT, "the structure has %lld layers, the file has %lld",
                             (long long)count, (long long)children->count) != NULL;
     const wb_path list = {p->path, f->name, 0};
     entries e = {.named = wb_alloc((size_t)count * sizeof *e.named + 1),
@@ -318,7 +326,9 @@ static bool is_wanted(const wb_part *p, wb_layer *layer, const wb_field *f, bool
     if (f->with && !p->term && !absent) *(bool *)((char *)layer + f->with) = true;
     *wanted = !wb_is_without(layer, f);
     if (*wanted || absent || !p->term) return true;
-    (void)wb_part_fail(p, WB_ERROR_FORMAT, "it is written without %s, and the file has one",
+    (void)wb_part_fail(p, WB_ERROR_FORMAT,
+                       "the structure says that there is no %s, but the "
+                       "file has one",
                        f->name);
     return false;
 }
@@ -339,7 +349,10 @@ static bool check_arrays(const wb_part *p, const wb_layer *layer) {
         const wb_field *f = &layer->class_->fields[i];
         if (!wb_field_is_array(f) || !wb_is_without(layer, f)) continue;
         if (is_absent(p, f)) continue;
-        (void)wb_part_fail(p, WB_ERROR_FORMAT, "it has %s, but not what belongs to it", f->name);
+        (void)wb_part_fail(p, WB_ERROR_FORMAT,
+                           "the file has %s without the arrays that belong "
+                           "to it",
+                           f->name);
         return false;
     }
     return true;
@@ -353,7 +366,8 @@ static bool read_child(const wb_part *p, wb_layer *layer, const wb_field *f, con
     if (!is_wanted(p, layer, f, &wanted)) return false;
     if (!wanted || (term ? term->kind == WB_TERM_BOOL : !f->part && is_absent(p, f))) return true;
     if (f->part && !part.record)
-        return wb_part_fail(p, WB_ERROR_FORMAT, "the file has no %s for it", f->name) != NULL;
+        return wb_part_fail(p, WB_ERROR_FORMAT, "it needs %s, which the file does not have",
+                            f->name) != NULL;
     wb_layer *child = f->part ? build_class(&part, f->part) : build_layer(&part);
     return (*wb_field_child(layer, f) = child) != NULL;
 }
@@ -407,8 +421,7 @@ static bool check_terms(const wb_part *p, const wb_layer_class *k, int64_t posit
             (void)wb_part_fail(p, WB_ERROR_FORMAT, "%.40s is written twice in %.*s", t->key, bytes,
                                p->term->text);
         else
-            (void)wb_part_fail(p, WB_ERROR_FORMAT, "what is written in %.*s is not understood",
-                               bytes, p->term->text);
+            (void)wb_part_fail(p, WB_ERROR_FORMAT, "an argument of %.*s is not known", bytes, p->term->text);
         return false;
     }
     return true;
@@ -469,8 +482,10 @@ static bool apply_tie(const wb_building *b, wb_layer *model, const wb_term_tie *
     for (int i = 0; good && i < tie->ndim; i++)
         good = (*to)->ndim == tie->ndim && (*to)->sizes[i] == (*from)->sizes[tie->dims[i]];
     if (good) return wb_set(model, tie->to, wb_permute_make(*from, tie->ndim, tie->dims)) == WB_OK;
-    (void)wb_fail(WB_ERROR_FORMAT, "%s: %s cannot be %s with other dimensions first", b->file->path,
-                  tie->to, tie->from);
+    (void)wb_fail(WB_ERROR_FORMAT,
+                  "%s: %s should be %s with its dimensions permuted, but sizes "
+                  "or types differ",
+                  b->file->path, tie->to, tie->from);
     return false;
 }
 

@@ -93,12 +93,12 @@ static bool fits(const loading *l, const entry *e) {
     if (is_false(r)) return true;
     if (wb_flux_is_on_device(r))
         (void)wb_fail(WB_ERROR_UNSUPPORTED,
-                      "%s: %s is a %s, memory of a GPU that the file does not have: in Julia, save "
-                      "cpu(model)",
+                      "%s: the file does not have the values of %s, a %s, which is memory of a "
+                      "GPU; in Julia, save cpu(model)",
                       s->file->path, wb_origin_text(r, e->path), r->type);
     else if (r->kind != WB_RECORD_ARRAY)
-        (void)wb_fail(WB_ERROR_SHAPE, "%s: %s is no array in the %s", s->file->path,
-                      wb_origin_text(r, e->path), s->noun);
+        (void)wb_fail(WB_ERROR_SHAPE, "%s: %s must be an array, but is none in the %s",
+                      s->file->path, wb_origin_text(r, e->path), s->noun);
     else if (!wb_record_has_sizes_of(r, x))
         (void)wb_fail(WB_ERROR_SHAPE, "%s: %s is %s in the %s, %s in the model", s->file->path,
                       wb_origin_text(r, e->path), wb_sizes_text(r->ndim, r->sizes), s->noun,
@@ -116,7 +116,7 @@ static bool may_be_absent(const loading *l, const entry *e) {
     const double largest = wb_count(x) ? wb_item(wb_maximum(wb_abs(wb_cpu(x)))) : 0;
     if (largest == 0) return true;
     if (!wb_failed())
-        (void)wb_fail(WB_ERROR_SHAPE, "%s: %s is %s in the %s, the model was made without",
+        (void)wb_fail(WB_ERROR_SHAPE, "%s: %s is %s in the %s, but the model was made without it",
                       s->file->path, wb_origin_text(e->record, e->path),
                       wb_sizes_text(e->record->ndim, e->record->sizes), s->noun);
     return false;
@@ -158,7 +158,7 @@ static bool ties_agree(const loading *l, int64_t i) {
     if (a && same_bytes(a, b)) return true;
     if (!wb_failed())
         (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "%s: %s and %s are one array in the model, and differ in the %s",
+                      "%s: %s and %s are one array in the model, but differ in the %s",
                       l->source->file->path, first->path, e->path, l->source->noun);
     return false;
 }
@@ -253,7 +253,7 @@ static bool all_taken(extras *x, const wb_record *place, const wb_path *path) {
     wb_path_text(path, text, sizeof text);
     if (!takes_part(l, text)) return true;
     (void)wb_fail(WB_ERROR_ARGUMENT,
-                  "%s: no place of the model takes %s %s; .partial passes over such arrays",
+                  "%s: the model has no array for %s %s; .partial leaves out such arrays",
                   l->source->file->path, wb_origin_text(r, text), wb_sizes_text(r->ndim, r->sizes));
     return false;
 }
@@ -437,7 +437,7 @@ static wb_layer *load_model(wb_file *file, const char *key, const char *text) {
     if (text || !is_state(r))
         return wb_build(file, r == file->root ? "" : key ? key : "model", r, text);
     return wb_fail_null(WB_ERROR_UNSUPPORTED,
-                        "%s: there are arrays%s%s, and no structure to make a model of; wb_load "
+                        "%s: a model needs a structure, but there are only arrays%s%s; wb_load "
                         "puts them into a model that you give",
                         file->path, key ? " under " : "", key ? key : "");
 }

@@ -159,7 +159,10 @@ static bool remember(loading *l, void *object, const wb_saved *saved, void *valu
 }
 
 static bool impossible(const loading *l, const char *path) {
-    (void)wb_fail(WB_ERROR_FORMAT, "%s: the numbers of \"%s\" cannot be", l->file->path, path);
+    (void)wb_fail(WB_ERROR_FORMAT,
+                  "%s: the numbers of \"%s\" do not fit together: the file is "
+                  "damaged",
+                  l->file->path, path);
     return false;
 }
 
@@ -248,7 +251,8 @@ typedef struct walker {
 
 static bool is_array(const loading *l, const wb_record *r, const char *path) {
     if (r->kind == WB_RECORD_ARRAY) return true;
-    (void)wb_fail(WB_ERROR_SHAPE, "%s: %s is no array in the file", l->file->path, path);
+    (void)wb_fail(WB_ERROR_SHAPE, "%s: %s must be an array, but is none in the file", l->file->path,
+                  path);
     return false;
 }
 
@@ -382,7 +386,7 @@ static bool plan_object(loading *l, const wb_named *named) {
                   klass == &wb_array_class
                       ? "wb_load_named: \"%s\" is an %s, which keeps its numbers; put it into a "
                         "tree (wb_tree_named), or read it with wb_open"
-                      : "wb_load_named: \"%s\" is a %s, into which nothing can be loaded",
+                      : "wb_load_named: \"%s\" has the type %s, which cannot be loaded",
                   named->name, klass && klass->name ? klass->name : "thing");
     return false;
 }

@@ -155,6 +155,6 @@ wb_record *wb_tree_of_object(wb_tree_maker *b, const wb_named *named) {
     if (wb_is_file(named->object)) return wb_tree_of_file(b, named->object);
     if (wb_is_optimiser(named->object)) return record_of_optimiser(b, named->object);
     if (klass && klass->saved) return record_of_saved(b, klass->saved, named->object);
-    return wb_fail_null(WB_ERROR_ARGUMENT, "wb_save: \"%s\" is a %s, of which nothing can be saved",
+    return wb_fail_null(WB_ERROR_ARGUMENT, "wb_save: \"%s\" has the type %s, which cannot be saved",
                         named->name, klass && klass->name ? klass->name : "thing");
 }

@@ -32,8 +32,8 @@ static wb_record *turned_record(const renamer *n, const wb_record *r, const wb_r
                             n->file->path, row->line, name,
                             r->kind == WB_RECORD_ARRAY ? wb_sizes_text(r->ndim, r->sizes) : "",
                             r->kind == WB_RECORD_ARRAY ? "" : "no array",
-                            row->turn == WB_TURN_TRANSPOSE ? "transpose wants two dimensions"
-                                                           : "flip wants three or more");
+                            row->turn == WB_TURN_TRANSPOSE ? "transpose needs two dimensions"
+                                                           : "flip needs three or more");
     wb_record *turned = wb_record_new(&n->file->arena, WB_RECORD_ARRAY);
     if (!turned) return NULL;
     *turned = *r;
@@ -128,7 +128,9 @@ static bool check_names(const renamer *n) {
     for (int64_t i = 1; i < flat->count; i++) {
         const wb_flat_entry *entry = &flat->entries[i];
         if (strcmp(entry[-1].path, entry->path) != 0) continue;
-        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: both \"%.160s\" and \"%.160s\" would be \"%.160s\"",
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "%s: two arrays cannot have one name, but \"%.160s\" "
+                      "and \"%.160s\" would both be \"%.160s\"",
                       n->file->path, old_name(entry - 1), old_name(entry), entry->path);
         return false;
     }
@@ -141,7 +143,10 @@ wb_record *wb_rename(wb_file *file, const wb_record *root, const char *table) {
     renamer n = {.file = file};
     wb_record *renamed = NULL;
     if (!wb_record_is_container(root))
-        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: one array alone has no name to change", file->path);
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "%s: the file holds one array without a name, so there "
+                      "is nothing to rename",
+                      file->path);
     else if (wb_rename_parse(&n.table, table) == WB_OK && add_leaves(&n, root, "") &&
              check_rows(&n) && check_names(&n))
         renamed = wb_flat_nest(&n.flat, file);

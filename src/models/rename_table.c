@@ -64,7 +64,7 @@ static int count_stars(const char *pattern) {
 
 static wb_status take_name(parser *p, const char **name, bool *is_quoted) {
     word w;
-    if (!take_word(p, &w)) return fault(p, "quotes without end");
+    if (!take_word(p, &w)) return fault(p, "a quoted name has no closing quote");
     if (!w.length) return fault(p, "an empty name");
     if (w.length >= WB_RENAME_BYTES) return fault(p, "the name is too long");
     *is_quoted = w.is_quoted;
@@ -75,19 +75,19 @@ static wb_status take_name(parser *p, const char **name, bool *is_quoted) {
 static wb_status take_turn(parser *p, wb_rename_row *row) {
     static const char *const turns[] = {[WB_TURN_TRANSPOSE] = "transpose", [WB_TURN_FLIP] = "flip"};
     word w;
-    if (!take_word(p, &w)) return fault(p, "quotes without end");
+    if (!take_word(p, &w)) return fault(p, "a quoted name has no closing quote");
     for (uint8_t i = WB_TURN_TRANSPOSE; i <= WB_TURN_FLIP; i++)
         if (word_is(&w, turns[i])) row->turn = i;
-    return row->turn ? WB_OK : fault(p, "behind the names stands transpose, flip or nothing");
+    return row->turn ? WB_OK : fault(p, "after the names, only transpose or flip may follow");
 }
 
 static wb_status check_stars(const parser *p, const wb_rename_row *row) {
     const int from = row->is_pattern ? count_stars(row->from) : 0;
     const int to = row->to && !row->is_literal ? count_stars(row->to) : 0;
-    if (from < 0 || to < 0) return fault(p, "two stars side by side");
-    if (from > WB_RENAME_STARS) return fault(p, "more than eight stars");
+    if (from < 0 || to < 0) return fault(p, "two stars must have something between them");
+    if (from > WB_RENAME_STARS) return fault(p, "a name may have at most eight stars");
     if (to > from || (row->to && !row->is_literal && to < from))
-        return fault(p, "each star on the left has its star on the right");
+        return fault(p, "the right side must have as many stars as the left");
     return WB_OK;
 }
 
@@ -106,7 +106,9 @@ static wb_status take_row(parser *p) {
     skip_blanks(p);
     if (status == WB_OK && !is_line_end(p)) status = take_turn(p, &row);
     skip_blanks(p);
-    if (status == WB_OK && !is_line_end(p)) status = fault(p, "something follows the row");
+    if (status == WB_OK && !is_line_end(p))
+        status = fault(p, "there is something after the "
+                          "row's end");
     if (status == WB_OK) status = check_stars(p, &row);
     if (status != WB_OK) return status;
     wb_rename_table *t = p->table;
@@ -263,7 +265,7 @@ wb_rename_row *wb_rename_find(wb_rename_table *table, const char *name, char to[
         if (!takes(&table->rows[i], name, &out)) continue;
         if (out.is_full)
             return wb_fail_null(WB_ERROR_FORMAT,
-                                "rename table, line %d: it makes a name of more than %d bytes",
+                                "rename table, line %d: the new name would have more than %d bytes",
                                 table->rows[i].line, WB_RENAME_BYTES - 1);
         to[out.used] = 0;
         table->rows[i].is_used = true;

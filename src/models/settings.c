@@ -141,7 +141,7 @@ static int numbers_of(const source *s, int most, int64_t *numbers) {
         if (t) t = t->next;
     }
     if (good) return (int)count;
-    (void)wb_part_fail(s->part, WB_ERROR_FORMAT, "%s: up to %d numbers from 0 to 2^31 are expected",
+    (void)wb_part_fail(s->part, WB_ERROR_FORMAT, "%s must be at most %d numbers from 0 to 2^31",
                        s->field->name, most);
     return -1;
 }
@@ -254,8 +254,10 @@ static bool read_sizes(const source *s, int64_t *sizes) {
 }
 
 static bool fail_count(const source *s, int count, int n) {
-    (void)wb_part_fail(s->part, WB_ERROR_FORMAT, "%d numbers for %s in %d dimensions", count,
-                       s->field->name, n);
+    (void)wb_part_fail(s->part, WB_ERROR_FORMAT,
+                       "%d numbers do not fit %s, which has %d "
+                       "dimensions",
+                       count, s->field->name, n);
     return false;
 }
 
@@ -291,8 +293,8 @@ static bool read_dims(const source *s, unsigned *dims) {
     const int count = numbers_of(s, WB_MAX_DIMS, numbers);
     for (int i = 0; i < count; i++) {
         if (numbers[i] < 1 || numbers[i] > WB_MAX_DIMS) {
-            (void)wb_part_fail(s->part, WB_ERROR_FORMAT, "%s are from 1 to %d", s->field->name,
-                               WB_MAX_DIMS);
+            (void)wb_part_fail(s->part, WB_ERROR_FORMAT, "%s must be numbers from 1 to %d",
+                               s->field->name, WB_MAX_DIMS);
             return false;
         }
         *dims |= WB_DIM(numbers[i] - 1);
@@ -304,7 +306,9 @@ static bool read_connection(const source *s, wb_connection **connection) {
     const wb_term *t = s->term;
     const char *name = t ? t->kind == WB_TERM_NAME ? t->name : NULL : wb_bson_function(s->record);
     if (name && wb_connection_named(name, connection)) return true;
-    (void)wb_part_fail(s->part, WB_ERROR_UNSUPPORTED, "its %s is no function that Weber has%s%s",
+    (void)wb_part_fail(s->part, WB_ERROR_UNSUPPORTED,
+                       "its %s must be a function that Weber "
+                       "knows%s%s",
                        s->field->name, name ? ": " : "", name ? name : "");
     return false;
 }

@@ -71,7 +71,7 @@ static const char *read_quoted(parser *p) {
     while (*p->at && *p->at != '"') p->at += p->at[0] == '\\' && p->at[1] ? 2 : 1;
     char *name = *p->at ? wb_arena_text(p->arena, begin, (size_t)(p->at - begin)) : NULL;
     if (!name) {
-        (void)fault(p, "a text without its end");
+        (void)fault(p, "a quoted text has no closing quote");
         return NULL;
     }
     p->at++;
@@ -91,7 +91,7 @@ static const char *read_name(parser *p, bool (*has)(char c)) {
     const char *begin = p->at;
     while (has(*p->at)) p->at++;
     if (p->at == begin) {
-        (void)fault(p, "a name is missing");
+        (void)fault(p, "a name is expected");
         return NULL;
     }
     return wb_arena_text(p->arena, begin, (size_t)(p->at - begin));
@@ -144,7 +144,7 @@ static bool read_number(parser *p, wb_term *t) {
     digits[used] = 0;
     t->kind = is_real ? WB_TERM_REAL : WB_TERM_INTEGER;
     if (!(is_real ? parse_real(digits, &t->real) : parse_integer(digits, &t->integer)))
-        return fault(p, "this is no number");
+        return fault(p, "a number is expected");
     if (is_single) t->real = (double)(float)t->real;
     return true;
 }
@@ -160,7 +160,7 @@ static wb_term *new_term(parser *p, wb_term_kind kind) {
 }
 
 static bool open_group(parser *p, wb_term *t) {
-    if (p->depth == WB_TERM_DEPTH) return fault(p, "this is nested too deep");
+    if (p->depth == WB_TERM_DEPTH) return fault(p, "nested too deep");
     p->open[p->depth++] = (open_term){t, &t->first};
     return true;
 }
@@ -266,7 +266,7 @@ static bool read_value(parser *p) {
         p->at++;
         return open_group(p, t);
     }
-    if (*p->at != '-' && !is_digit(*p->at)) return fault(p, "a value is missing");
+    if (*p->at != '-' && !is_digit(*p->at)) return fault(p, "a value is expected");
     return read_number(p, t) && finish(p, t);
 }
 
@@ -309,16 +309,16 @@ static bool read_dims(parser *p, wb_term_tie *tie) {
     while (!skip(p, ")")) {
         wb_term number = {.count = 0};
         skip_space(p);
-        if (!is_digit(*p->at) || !read_number(p, &number)) return fault(p, "a number is missing");
+        if (!is_digit(*p->at) || !read_number(p, &number)) return fault(p, "a number is expected");
         const int64_t dim = number.kind == WB_TERM_INTEGER ? number.integer - 1 : -1;
         if (dim < 0 || dim >= WB_MAX_DIMS || seen[dim] || tie->ndim == WB_MAX_DIMS)
-            return fault(p, "these are no dimensions");
+            return fault(p, "dimensions are expected, as in (3, 2)");
         seen[dim] = true;
         tie->dims[tie->ndim++] = dim;
         (void)skip(p, ",");
     }
     for (int i = 0; i < tie->ndim; i++)
-        if (!seen[i]) return fault(p, "these are no dimensions");
+        if (!seen[i]) return fault(p, "dimensions are expected, as in (3, 2)");
     return true;
 }
 
@@ -329,7 +329,7 @@ static bool read_tie(parser *p, wb_term_tie *tie) {
     if (strcmp(function, "transpose") == 0) {
         tie->ndim = 2, tie->dims[0] = 1, tie->dims[1] = 0;
     } else if (strcmp(function, "permutedims") != 0) {
-        return fault(p, "transpose or permutedims is missing");
+        return fault(p, "transpose or permutedims is expected");
     } else if (!expect(p, ",") || !read_dims(p, tie)) {
         return false;
     }

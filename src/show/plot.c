@@ -79,11 +79,14 @@ static bool ends_in(const char *path, const char *ending) {
 static wb_status check_arguments(const char *path, int count, const wb_series *series) {
     if (!path) return wb_fail(WB_ERROR_ARGUMENT, "plot: path is NULL");
     if (!ends_in(path, ".png") && !ends_in(path, ".svg"))
-        return wb_fail(WB_ERROR_ARGUMENT, "plot: %s: names of pictures end in .png or .svg", path);
+        return wb_fail(WB_ERROR_ARGUMENT,
+                       "plot: the name of a picture must end in .png or "
+                       ".svg, got %s",
+                       path);
     int64_t points = 0;
     for (int i = 0; i < count; i++) {
         if (!series[i].name || (!series[i].values && series[i].count))
-            return wb_fail(WB_ERROR_ARGUMENT, "plot: series %d has no %s", i,
+            return wb_fail(WB_ERROR_ARGUMENT, "plot: series %d lacks its %s", i,
                            series[i].name ? "values" : "name");
         points += series[i].count;
     }

@@ -333,7 +333,9 @@ static wb_status show_to(FILE *file, void *object) {
     if (wb_object_is_released(any))
         return wb_fail(WB_ERROR_ARGUMENT, "wb_show: the %s was released already",
                        wb_object_released_name(any));
-    if (!any->klass) return wb_fail(WB_ERROR_ARGUMENT, "wb_show: this is nothing of Weber's");
+    if (!any->klass)
+        return wb_fail(WB_ERROR_ARGUMENT, "wb_show: the argument is not an object "
+                                          "of Weber");
     if (wb_is_layer(object))
         print_model(file, object);
     else if (wb_is_optimiser(object))

@@ -111,13 +111,13 @@ static void values_are_strings_and_bools(void) {
     expect(wb_preference_get_bool("nothing", true) && !wb_preference_get_bool("nothing", false));
     expect_log("");
     expect(wb_preference_get_bool("odd", true));
-    expect_part(stage_log(), "odd = \"yes\" is neither true nor false");
+    expect_part(stage_log(), "odd must be true or false, but is \"yes\"");
 }
 
 static void other_values_are_a_warning(void) {
     stage_write(FILE_NAME, "[Weber]\ngpu_backend = CUDA\nn = 5\nl = [1]\nu = \"\\u0041\"\n");
     expect(wb_gpu_backend() == NULL);
-    expect_part(stage_log(), "gpu_backend = CUDA is neither a string nor true or false");
+    expect_part(stage_log(), "gpu_backend = CUDA must be a string, true or false");
     expect(wb_preference_get("n") == NULL && wb_preference_get("l") == NULL);
     expect(wb_preference_get("u") == NULL);
     (void)stage_log();
@@ -128,9 +128,9 @@ static void names_and_values_are_checked(void) {
     expect(wb_preference_get(NULL) == NULL);
     expect_error(WB_ERROR_ARGUMENT, "name is NULL");
     expect(wb_preference_set("a b", "x") == WB_ERROR_ARGUMENT);
-    expect_error(WB_ERROR_ARGUMENT, "\"a b\" is no name");
+    expect_error(WB_ERROR_ARGUMENT, "but this is \"a b\"");
     expect(wb_preference_set("", "x") == WB_ERROR_ARGUMENT);
-    expect_error(WB_ERROR_ARGUMENT, "is no name");
+    expect_error(WB_ERROR_ARGUMENT, "but this is \"\"");
     expect(wb_preference_set("a", "two\nlines") == WB_ERROR_ARGUMENT);
     expect_error(WB_ERROR_ARGUMENT, "a value is one line");
     char text[300];
@@ -183,22 +183,22 @@ static void other_tables_have_bools_and_strings(void) {
 
 static void a_broken_file_is_a_warning(void) {
     static const char *const rows[][2] = {
-        {"gpu_backend\n", "line 1: neither a table nor name = value"},
-        {"[Weber]\ngpu_backend = \"CUDA\n", "line 2: a string or a bracket does not end"},
-        {"[Weber]\ngpu_backend =\n", "line 2: there is no value"},
-        {"[Weber\ngpu_backend = \"CUDA\"\n", "line 1: a string or a bracket does not end"},
-        {"[Weber]\nx = [1, 2\n", "line 2: a string or a bracket does not end"},
-        {"[A]\n= 1\n", "line 2: neither a table nor name = value"},
-        {"[Weber]\nx = \"\"\"\nno end\n", "line 2: a string or a bracket does not end"},
-        {"x = \"a\\", "line 1: a string or a bracket does not end"},
-        {"[Weber] x\n", "line 1: something stands behind the table's name"},
+        {"gpu_backend\n", "line 1: a table or name = value is expected"},
+        {"[Weber]\ngpu_backend = \"CUDA\n", "line 2: a string or a bracket is not closed"},
+        {"[Weber]\ngpu_backend =\n", "line 2: a value is expected"},
+        {"[Weber\ngpu_backend = \"CUDA\"\n", "line 1: a string or a bracket is not closed"},
+        {"[Weber]\nx = [1, 2\n", "line 2: a string or a bracket is not closed"},
+        {"[A]\n= 1\n", "line 2: a table or name = value is expected"},
+        {"[Weber]\nx = \"\"\"\nno end\n", "line 2: a string or a bracket is not closed"},
+        {"x = \"a\\", "line 1: a string or a bracket is not closed"},
+        {"[Weber] x\n", "line 1: there is something after the table's name"},
     };
     stage_install("cuda", "plugins/libweber_cuda.so");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         stage_write(FILE_NAME, rows[i][0]);
         expect_text(wb_device_name(wb_get_device()), "CUDA(0)");
         const char *log = stage_log();
-        expect_part(log, "preferences.toml is passed over: ");
+        expect_part(log, "preferences.toml is ignored: ");
         expect_part(log, rows[i][1]);
         expect(wb_gpu_backend() == NULL && wb_preference_get("x") == NULL);
         expect(wb_gpu_backend_set("CPU") == WB_ERROR_FORMAT);
@@ -261,7 +261,8 @@ static void no_place_for_a_file_is_a_warning(void) {
     expect(wb_gpu_backend() == NULL);
     expect_log("");
     expect(wb_gpu_backend_set("CUDA") == WB_ERROR_IO);
-    expect_log("warning: preferences: no place for a file: set WEBER_PREFERENCES or HOME\n");
+    expect_log("warning: preferences: there is no folder for the file; set WEBER_PREFERENCES or "
+               "HOME\n");
 }
 
 /* ---- writing ---- */

@@ -80,7 +80,8 @@ static void weber_backends_limits(void) {
 static void the_cpu_cannot_be_left_out(void) {
     (void)setenv("WEBER_BACKENDS", "opencl, cudda", 1);
     expect(wb_functional("CPU"));
-    expect_log("warning: WEBER_BACKENDS names cudda, which is no backend. Did you mean CUDA?\n");
+    expect_log("warning: WEBER_BACKENDS names cudda, but there is no such backend. Did you mean "
+               "CUDA?\n");
     expect(wb_get_device() == wb_cpu_device());
 }
 
@@ -228,7 +229,7 @@ static void a_sound_plugin_has_the_reason(void) {
         expect_text(wb_reason(), "no driver");
         const char *const *skipped = wb_skipped_plugins();
         expect(skipped[0] && !skipped[1]);
-        expect_part(skipped[0], "/second/libweber_cuda.so: made for ABI 1");
+        expect_part(skipped[0], "/second/libweber_cuda.so: the plugin is for ABI 1");
     }
 }
 
@@ -270,11 +271,11 @@ static void is_not_even_opened(const char *why) {
 
 static void a_plugin_with_a_fault_is_refused(void) {
     static const char *const rows[][2] = {
-        {"other_abi", "made for ABI 1 of plugins; this Weber has "},
-        {"short_table", "its table has 64 bytes of "},
-        {"no_entry", "its table has no run"},
+        {"other_abi", "the plugin is for ABI 1, but this Weber needs ABI "},
+        {"short_table", "its table has 64 bytes, but needs "},
+        {"no_entry", "its table lacks run"},
         {"refuses", "refuses this Weber: too old for me"},
-        {"no_symbol", "has no symbol weber_plugin: no plugin of Weber"},
+        {"no_symbol", "is not a plugin of Weber: it lacks the symbol weber_plugin"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         (void)unlink(stage_path(CUDA_FILE)); /* a new file: the old one stays open */
@@ -303,14 +304,14 @@ static void a_file_that_is_cut_is_refused(void) {
 static void what_others_can_change_is_refused(void) {
     stage_install("cuda", CUDA_FILE);
     (void)chmod(stage_path(CUDA_FILE), 0646);
-    is_not_even_opened("the file can be changed by others (chmod go-w)");
+    is_not_even_opened("others may write to the file; remove that right (chmod go-w)");
     (void)chmod(stage_path(CUDA_FILE), 0664);
-    is_not_even_opened("the file can be changed by others (chmod go-w)");
+    is_not_even_opened("others may write to the file; remove that right (chmod go-w)");
     (void)chmod(stage_path(CUDA_FILE), 0644);
     (void)chmod(stage_path("plugins"), 0777);
-    is_not_even_opened("/plugins can be changed by others (chmod go-w)");
+    is_not_even_opened("/plugins; remove that right (chmod go-w)");
     (void)chmod(stage_path("plugins"), 01777);
-    is_not_even_opened("/plugins can be changed by others (chmod go-w)");
+    is_not_even_opened("/plugins; remove that right (chmod go-w)");
     (void)chmod(stage_path("plugins"), 0755);
     wb_reset_gpu_device();
     expect(wb_loaded("CUDA"));
@@ -321,10 +322,10 @@ static void a_link_to_what_others_can_change_is_refused(void) {
     (void)chmod(stage_path("open"), 0777);
     stage_install("cuda", "open/real.so");
     expect(symlink(stage_path("open/real.so"), stage_path(CUDA_FILE)) == 0);
-    is_not_even_opened("/open can be changed by others (chmod go-w)");
+    is_not_even_opened("/open; remove that right (chmod go-w)");
     (void)chmod(stage_path("open"), 0755);
     (void)chmod(stage_path("open/real.so"), 0666);
-    is_not_even_opened("/open/real.so can be changed by others (chmod go-w)");
+    is_not_even_opened("/open/real.so; remove that right (chmod go-w)");
     (void)chmod(stage_path("open/real.so"), 0644);
     wb_reset_gpu_device();
     expect(wb_loaded("CUDA"));
@@ -342,10 +343,10 @@ static void what_belongs_to_another_is_refused(void) {
 
 static void what_is_no_file_is_refused(void) {
     (void)mkdir(stage_path(CUDA_FILE), 0755);
-    is_not_even_opened("is no regular file");
+    is_not_even_opened("is not a regular file");
     (void)rmdir(stage_path(CUDA_FILE));
     expect(mkfifo(stage_path(CUDA_FILE), 0644) == 0);
-    is_not_even_opened("is no regular file");
+    is_not_even_opened("is not a regular file");
     (void)unlink(stage_path(CUDA_FILE));
     expect(symlink("/nowhere/at/all", stage_path(CUDA_FILE)) == 0);
     is_not_even_opened("No such file");
@@ -365,8 +366,8 @@ static void the_current_directory_is_never_searched(void) {
         wb_clear_error();
     }
     expect(wb_plugins_opened() == 0);
-    expect_list(wb_skipped_plugins(), "./plugins: in WEBER_PLUGIN_PATH, is no absolute path, "
-                                      ".: in WEBER_PLUGIN_PATH, is no absolute path");
+    expect_list(wb_skipped_plugins(), "./plugins: in WEBER_PLUGIN_PATH, must be an absolute path, "
+                                      ".: in WEBER_PLUGIN_PATH, must be an absolute path");
     (void)unsetenv("WEBER_PLUGIN_PATH");
     wb_reset_gpu_device();
     expect(!wb_loaded("CUDA"));
@@ -386,7 +387,7 @@ static void folders_are_searched_in_order(void) {
     expect(wb_loaded("CUDA"));
     expect(wb_plugins_opened() == 2); /* the faulty one, and the first good one */
     join(wb_skipped_plugins(), skipped, sizeof skipped);
-    expect_part(skipped, "/plugins/libweber_cuda.so: made for ABI 1");
+    expect_part(skipped, "/plugins/libweber_cuda.so: the plugin is for ABI 1");
     expect_text(wb_plugin_folders()[0], stage_path("missing"));
     expect_text(wb_plugin_folders()[3], stage_path("third"));
 }

@@ -57,7 +57,7 @@ static void devices_for_people(void) {
                 "\n  AMDGPU  not loaded      libweber_amdgpu.so is not installed; it needs an "
                 "AMD GPU and ROCm (Debian:\n"
                 "                          libamdhip64-5, libhiprtc-builtins5)\n");
-    expect_part(output, "libweber_metal.so: made for ABI 1");
+    expect_part(output, "libweber_metal.so: the plugin is for ABI");
     expect_part(output,
                 "\n  OpenCL  not loaded      left out by WEBER_BACKENDS=cuda,amdgpu,metal\n");
     expect_part(output, "\n  CPU     works\n");

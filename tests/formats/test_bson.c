@@ -159,23 +159,24 @@ static const document_row faulty[] = {
     {"unknown types of values are refused", "{a: !07}",
      "offset 4: a value that Julia does not write (type 07)"},
     {"data must have the array's size", "{a: " F32("2", "00 00 80 3f") "}",
-     "4 bytes are not 2 elements of type Core.Float32"},
+     "the array has 4 bytes, which do not fit 2 elements of type Core.Float32"},
     {"sizes are not negative", "{a: " F32("-1", "") "}", "size is -1"},
     {"sizes do not overflow", "{a: " F32("4611686018427387904, 4, 0", "") "}", "size is 4"},
     {"sizes in bytes do not overflow", "{a: " F32("4611686018427387904", "") "}",
-     "0 bytes are not 46"},
+     "the array has 0 bytes, which do not fit 46"},
     {"sizes are integers", "{a: " F32("'x'", "") "}", "size is -1"},
     {"opaque elements are whole", "{a: {tag: 'array', type: $UInt16, size: [2], data: <00 00 00>}}",
-     "3 bytes are not 2"},
+     "the array has 3 bytes, which do not fit 2"},
     {"elements are as many as the sizes say",
-     "{a: {tag: 'array', type: $Any, size: [3], data: [1]}}", "an array of 3 has 1 elements"},
+     "{a: {tag: 'array', type: $Any, size: [3], data: [1]}}",
+     "the array should have 3 elements, but has 1"},
     {"an array has a size", "{a: {tag: 'array', type: $Float32, data: <>}}",
      "offset 4: a \"array\" without its list"},
     {"an array has data", "{a: {tag: 'array', type: $Float32, size: []}}", "without its data"},
     {"an array has a type", "{a: {tag: 'array', size: [0], data: <>}}",
-     "offset 4: its type is none"},
+     "offset 4: its type is not known"},
     {"bools are 0 and 1", "{a: {tag: 'array', type: $Bool, size: [2], data: <00 02>}}",
-     "array of Bool has others"},
+     "array of Bool must hold only 0 and 1"},
     {"a number has its bytes", "{a: {tag: 'struct', type: $Float32, data: <00 00>}}",
      "a Core.Float32 of 2 bytes"},
     {"a struct has data", "{a: {tag: 'struct', type: " DENSE "}}", "a \"struct\" without its list"},
@@ -183,21 +184,23 @@ static const document_row faulty[] = {
     {"a symbol has a name", "{a: {tag: 'symbol', name: 5}}", "a \"symbol\" without its text"},
     {"named tuples have as many names as values",
      "{a: {tag: 'struct', type: " NAMED(NAMES(SYMBOL("x"))) ", data: [1, 2]}}",
-     "2 values have 1 names"},
+     "there are 2 values, but 1 names"},
     {"dictionaries have as many keys as values",
-     "{a: {tag: 'struct', type: " DICT ", data: [['x', 'y', 'z'], [1]]}}", "1 values have 3 names"},
-    {"back-references are in range", "{_backrefs: [1], a: " REF("2") "}", "entry 2 of 1"},
-    {"back-references are not 0", "{_backrefs: [1], a: " REF("0") "}", "entry 0 of 1"},
+     "{a: {tag: 'struct', type: " DICT ", data: [['x', 'y', 'z'], [1]]}}",
+     "there are 1 values, but 3 names"},
+    {"back-references are in range", "{_backrefs: [1], a: " REF("2") "}",
+     "entry 2, but there are 1"},
+    {"back-references are not 0", "{_backrefs: [1], a: " REF("0") "}", "entry 0, but there are 1"},
     {"back-references are integers", "{_backrefs: [1], a: {tag: 'backref', ref: 'x'}}", "entry 0"},
-    {"back-references need entries", "{a: " REF("1") "}", "entry 1 of 0"},
-    {"entries are a list", "{_backrefs: {a: 1}}", "_backrefs is no list"},
+    {"back-references need entries", "{a: " REF("1") "}", "entry 1, but there are 0"},
+    {"entries are a list", "{_backrefs: {a: 1}}", "_backrefs must be a list"},
     {"references to references end", "{_backrefs: [" REF("2") ", " REF("1") "], a: " REF("1") "}",
      "back-references only"},
     {"a type that is itself is none",
      "{_backrefs: [" REF("1") "], a: {tag: 'struct', type: " REF("1") ", data: []}}",
      "back-references only"},
     {"a key stands once", "{a: {tag: 'tuple', data: [], data: [1]}}",
-     "\"data\" stands here a second"},
+     "the key \"data\" appears twice"},
 };
 
 static void faults_are_found(void **state) {
@@ -284,7 +287,7 @@ static void nesting_is_limited(void **state) {
         free(text);
         text = nested(rows[i].each, rows[i].closing, rows[i].most + 1);
         assert_int_equal(status_of(text), WB_ERROR_FORMAT);
-        assert_error(WB_ERROR_FORMAT, "nested more than 256 deep");
+        assert_error(WB_ERROR_FORMAT, "nested at most 256 deep");
         free(text);
     }
     for (int depth = WB_BSON_DEPTH - 1; depth <= WB_BSON_DEPTH;
@@ -292,7 +295,7 @@ static void nesting_is_limited(void **state) {
         char *text = nested("{tag: 'unknown', x: ", "}", depth);
         const bool fits = depth < WB_BSON_DEPTH;
         assert_int_equal(status_of(text), fits ? WB_OK : WB_ERROR_FORMAT);
-        if (!fits) assert_error(WB_ERROR_FORMAT, "nested more than 1024 deep");
+        if (!fits) assert_error(WB_ERROR_FORMAT, "nested at most 1024 deep");
         free(text);
     }
 }
@@ -305,7 +308,7 @@ static void names_of_types_are_limited(void **state) {
         for (int i = 0; i < 1018 + more; i++) *at++ = 'x';
         strcpy(at, "']}}}");
         assert_int_equal(status_of(text), more ? WB_ERROR_FORMAT : WB_OK);
-        if (more) assert_error(WB_ERROR_FORMAT, "a name of more than 1023 bytes");
+        if (more) assert_error(WB_ERROR_FORMAT, "a name may have at most 1023 bytes");
         free(text);
     }
 }
@@ -330,13 +333,13 @@ static void references_do_not_hide_depth(void **state) {
         for (int i = 2; i <= depth; i++) at += sprintf(at, "[" REF("%d") "], ", i);
         strcpy(at, "1]}");
         assert_int_equal(status_of(text), depth < 256 ? WB_OK : WB_ERROR_FORMAT);
-        if (depth >= 256) assert_error(WB_ERROR_FORMAT, "nested more than 256 deep");
+        if (depth >= 256) assert_error(WB_ERROR_FORMAT, "nested at most 256 deep");
     }
     char *at = stpcpy(text, "{z: " REF("100") ", a: " REF("1") ", _backrefs: [");
     for (int i = 2; i <= 300; i++) at += sprintf(at, "[" REF("%d") "], ", i > 290 ? 300 : i);
     strcpy(at, "1]}");
     assert_int_equal(status_of(text), WB_ERROR_FORMAT);
-    assert_error(WB_ERROR_FORMAT, "nested more than 256 deep");
+    assert_error(WB_ERROR_FORMAT, "nested at most 256 deep");
 }
 
 /* Hundreds of references to a document of thousands of keys: short, but long to go over again and
@@ -351,7 +354,7 @@ static void the_same_bytes_are_not_gone_over_forever(void **state) {
         at = stpcpy(at, "{tag: 'struct', type: " REF("1") ", data: []}, ");
     strcpy(at, "]}");
     assert_int_equal(status_of(text), WB_ERROR_FORMAT);
-    assert_error(WB_ERROR_FORMAT, "back-references lead here too often");
+    assert_error(WB_ERROR_FORMAT, "too many back-references lead here");
 }
 
 /* ---- files that Julia wrote ---- */

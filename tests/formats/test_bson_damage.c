@@ -234,7 +234,7 @@ static void a_cut_file_names_itself_and_the_place(void **state) {
     assert_null(wb_open(path));
     char wanted[128];
     (void)snprintf(wanted, sizeof wanted,
-                   "%s, offset 0: the document says that it has 180 bytes, the file has 100", path);
+                   "%s, offset 0: the document should have 180 bytes, but the file has 100", path);
     assert_error(WB_ERROR_FORMAT, wanted);
     assert_int_equal(unlink(path), 0);
     free(c.bytes);

@@ -15,19 +15,21 @@ typedef struct fault_row {
 } fault_row;
 
 static const fault_row fault_rows[] = {
-    {"an empty header", "", "offset 10: the header is no dictionary"},
-    {"a header that is a list", "[]", "the header is no dictionary"},
-    {"a header without its end", "{'descr': '<f4'", "a key was expected"},
+    {"an empty header", "", "offset 10: the header must be a dictionary"},
+    {"a header that is a list", "[]", "the header must be a dictionary"},
+    {"a header without its end", "{'descr': '<f4'", "a key is expected"},
     {"an empty dictionary", "{}", "descr, fortran_order or shape is missing"},
     {"a header without shape", "{'descr': '<f4', 'fortran_order': False}", "is missing"},
     {"an unknown key", "{'descr': '<f4', 'color': 1}", "an unknown key"},
-    {"a key twice", "{'descr': '<f4', 'descr': '<f4'}", "a key is there twice"},
-    {"a key without colon", "{'descr' '<f4'}", "a colon was expected"},
-    {"a key without quotes", "{descr: '<f4'}", "a key was expected"},
-    {"no comma", "{'descr': '<f4' 'shape': ()}", "a key was expected"},
-    {"a type without its end", "{'descr': '<f4", "descr is no type"},
-    {"a structure without its end", "{'descr': [('a', '<f4'", "descr is no type"},
-    {"more than it", "{'descr':'<f4','fortran_order':True,'shape':()}1", "something follows"},
+    {"a key twice", "{'descr': '<f4', 'descr': '<f4'}", "a key appears twice"},
+    {"a key without colon", "{'descr' '<f4'}", "a colon is expected"},
+    {"a key without quotes", "{descr: '<f4'}", "a key is expected"},
+    {"no comma", "{'descr': '<f4' 'shape': ()}", "a key is expected"},
+    {"a type without its end", "{'descr': '<f4", "descr must be a type that Weber knows"},
+    {"a structure without its end", "{'descr': [('a', '<f4'",
+     "descr must be a type that Weber knows"},
+    {"more than it", "{'descr':'<f4','fortran_order':True,'shape':()}1",
+     "there is something after"},
 };
 
 /* The parts of a header that is otherwise right, the bytes behind it, and what is wrong. */
@@ -38,20 +40,23 @@ typedef struct part_row {
 } part_row;
 
 static const part_row part_rows[] = {
-    {"an expression", "'<f4'", "not True", "()", 4, "neither True nor False"},
-    {"a call", "open('x')", "True", "()", 4, "descr is no type"},
-    {"a type with escapes", "'<f\\x34'", "True", "()", 4, "descr is no type"},
-    {"a shape that is a list", "'<f4'", "True", "[1]", 4, "shape is no tuple"},
-    {"a shape that is a number", "'<f4'", "True", "1", 4, "shape is no tuple"},
-    {"a number in parentheses", "'<f4'", "True", "(1)", 4, "shape is a number"},
-    {"a shape without a comma", "'<f4'", "True", "(1 1)", 4, "shape wants a comma"},
-    {"a negative size", "'<f4'", "True", "(-1,)", 4, "shape has a size that is none"},
-    {"a size with a fraction", "'<f4'", "True", "(1.0,)", 4, "shape wants a comma"},
-    {"a size in hexadecimal", "'<f4'", "True", "(0x1,)", 4, "shape wants a comma"},
-    {"a size of 67 bits", "'<f4'", "True", "(99999999999999999999,)", 4, "that is none"},
+    {"an expression", "'<f4'", "not True", "()", 4, "fortran_order must be True or False"},
+    {"a call", "open('x')", "True", "()", 4, "descr must be a type that Weber knows"},
+    {"a type with escapes", "'<f\\x34'", "True", "()", 4, "descr must be a type that Weber knows"},
+    {"a shape that is a list", "'<f4'", "True", "[1]", 4, "shape must be a tuple"},
+    {"a shape that is a number", "'<f4'", "True", "1", 4, "shape must be a tuple"},
+    {"a number in parentheses", "'<f4'", "True", "(1)", 4,
+     "shape must be a tuple, but is a "
+     "number"},
+    {"a shape without a comma", "'<f4'", "True", "(1 1)", 4, "a comma is expected in shape"},
+    {"a negative size", "'<f4'", "True", "(-1,)", 4, "each size in shape must be a whole number"},
+    {"a size with a fraction", "'<f4'", "True", "(1.0,)", 4, "a comma is expected in shape"},
+    {"a size in hexadecimal", "'<f4'", "True", "(0x1,)", 4, "a comma is expected in shape"},
+    {"a size of 67 bits", "'<f4'", "True", "(99999999999999999999,)", 4,
+     "each size in shape must be a whole number"},
     {"an overflow", "'<f4'", "True", "(4294967296, 4294967296)", 4, "more elements than can be"},
     {"fewer bytes than elements", "'<f4'", "True", "(2,)", 7, "fewer elements than"},
-    {"bytes behind its last element", "'<f4'", "True", "(2,)", 9, "bytes behind its last"},
+    {"bytes after its last element", "'<f4'", "True", "(2,)", 9, "bytes after its last"},
 };
 
 static void assert_refused(const char *text, size_t data_bytes, const char *message) {
@@ -82,15 +87,17 @@ static void other_versions_and_lengths_are_refused(void **state) {
         const char *bytes;
         size_t size;
         const char *message;
-    } rows[] = {{"", 0, "offset 0: this does not begin as NumPy's arrays do"},
-                {"\x93NUMPx\1\0\0\0", 10, "offset 0: this does not begin"},
-                {"\x93NUMPY\1\0", 8, "offset 8: it ends within its header"},
-                {"\x93NUMPY\1\0\1", 9, "offset 9: it ends within its header"},
-                {"\x93NUMPY\1\0\1\0", 10, "offset 8: its header is longer than it is itself"},
-                {"\x93NUMPY\2\0\1\0\0", 11, "offset 11: it ends within its header"},
-                {"\x93NUMPY\2\0\xff\xff\xff\xff{}", 14, "offset 8: its header is longer"},
-                {"\x93NUMPY\4\0\1\0\0\0{", 13, "offset 6: a version other than"},
-                {"\x93NUMPY\1\1\1\0{", 11, "offset 6: a version other than"}};
+    } rows[] = {
+        {"", 0, "offset 0: an array of NumPy must begin with \\x93NUMPY"},
+        {"\x93NUMPx\1\0\0\0", 10, "offset 0: an array of NumPy must begin"},
+        {"\x93NUMPY\1\0", 8, "offset 8: it is cut short: it ends within its header"},
+        {"\x93NUMPY\1\0\1", 9, "offset 9: it is cut short: it ends within its header"},
+        {"\x93NUMPY\1\0\1\0", 10,
+         "offset 8: it is cut short: its header should be longer than all of it"},
+        {"\x93NUMPY\2\0\1\0\0", 11, "offset 11: it is cut short: it ends within its header"},
+        {"\x93NUMPY\2\0\xff\xff\xff\xff{}", 14, "offset 8: it is cut short: its header"},
+        {"\x93NUMPY\4\0\1\0\0\0{", 13, "offset 6: a version other than"},
+        {"\x93NUMPY\1\1\1\0{", 11, "offset 6: a version other than"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         write_bytes(NPY, rows[i].bytes, rows[i].size);
         assert_null(wb_open(test_path));

@@ -170,17 +170,18 @@ static void bent_entries_are_refused(void **state) {
     zip z;
     zip_entry e = u8_entry("a.npy");
     e.crc_flip = 1;
-    put_zip(&z, 1, &e), refuses(&z, "a.npy does not match its checksum");
+    put_zip(&z, 1, &e), refuses(&z, "a.npy is damaged: it does not match its checksum");
     e = deflated_entry("a.npy"), e.crc_flip = 1;
-    put_zip(&z, 1, &e), refuses(&z, "a.npy does not match its checksum");
+    put_zip(&z, 1, &e), refuses(&z, "a.npy is damaged: it does not match its checksum");
     e = u8_entry("a.npy"), e.flags = 1;
     put_zip(&z, 1, &e), refuses(&z, "a.npy is encrypted");
     e = u8_entry("a.npy"), e.method = 12;
-    put_zip(&z, 1, &e), refuses(&z, "a.npy is compressed by method 12");
+    put_zip(&z, 1, &e), refuses(&z, "a.npy must be stored (0) or deflated (8), but is compressed "
+                                    "by method 12");
     e = u8_entry("a.npy"), e.local_name = "b.npy";
     put_zip(&z, 1, &e), refuses(&z, "a.npy has another name or method in the directory");
     e = u8_entry("a.npy"), e.stored = e.size - 1;
-    put_zip(&z, 1, &e), refuses(&z, "a.npy has two sizes");
+    put_zip(&z, 1, &e), refuses(&z, "a.npy has two different sizes in the file");
     e = deflated_entry("a.npy"), e.size++;
     put_zip(&z, 1, &e), refuses(&z, "a.npy cannot be inflated");
     e = deflated_entry("a.npy"), e.size--;
@@ -188,13 +189,13 @@ static void bent_entries_are_refused(void **state) {
     e = deflated_entry("a.npy"), e.stored--;
     put_zip(&z, 1, &e), refuses(&z, "a.npy cannot be inflated");
     e = u8_entry("a\x1b.npy");
-    put_zip(&z, 1, &e), refuses(&z, "a name has a control character");
+    put_zip(&z, 1, &e), refuses(&z, "a name must not have a control character");
     e = u8_entry("a\xff.npy");
     put_zip(&z, 1, &e), refuses(&z, "a name is no UTF-8");
     put_zip(&z, 2, (zip_entry[]){u8_entry("a.npy"), u8_entry("a.npy")});
-    refuses(&z, "\"a\" is there twice");
+    refuses(&z, "the name \"a\" appears twice");
     e = (zip_entry){.name = "a.npy", .data = (const unsigned char *)"hello", .size = 5};
-    put_zip(&z, 1, &e), refuses(&z, "a.npy: this does not begin as NumPy's arrays do");
+    put_zip(&z, 1, &e), refuses(&z, "a.npy: an array of NumPy must begin with \\x93NUMPY");
 }
 
 static void what_inflates_too_much_is_refused(void **state) {
@@ -219,19 +220,19 @@ static void bent_directories_are_refused(void **state) {
         unsigned char value;
         const char *message;
     } rows[] = {
-        {-22, 0, "this does not end as a zip file does"},
+        {-22, 0, "the file must end with a zip directory; it may be cut short"},
         {-18, 1, "a zip file in several parts"},
         {-14, 3, "a zip file in several parts"},
         {-9, 255, "the zip directory is not in the file"},
         {-5, 255, "the zip directory is not in the file"},
-        {-2, 1, "this does not end as a zip file does"},
-        {0, 0, "an entry of the zip directory was expected"},
+        {-2, 1, "the file must end with a zip directory; it may be cut short"},
+        {0, 0, "an entry of the zip directory is expected"},
         {29, 1, "an entry reaches beyond the directory"},
         {31, 1, "an entry reaches beyond the directory"},
         {33, 1, "an entry reaches beyond the directory"},
-        {42, 1, "a.npy is not where the directory says"},
-        {45, 1, "a.npy is not where the directory says"},
-        {46, 0, "a name with a zero byte"},
+        {42, 1, "a.npy must begin where the directory says"},
+        {45, 1, "a.npy must begin where the directory says"},
+        {46, 0, "a name must not contain a zero byte"},
         {46, 'x', "x.npy has another name or method in the directory"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -247,9 +248,9 @@ static void bent_directories_are_refused(void **state) {
     refuses(&z, "a.npy overlaps with a.npy");
     put_zip(&z, 2, (zip_entry[]){u8_entry("a.npy"), u8_entry("b.npy")});
     z.bytes[z.end + 8] = z.bytes[z.end + 10] = 1;
-    refuses(&z, "the zip directory goes on behind its last entry");
+    refuses(&z, "there is something after the last entry of the zip directory");
     z.bytes[z.end + 8] = z.bytes[z.end + 10] = 200;
-    refuses(&z, "the zip directory has no room for its entries");
+    refuses(&z, "the zip directory is too short for its entries");
     put_zip(&z, 2, (zip_entry[]){u8_entry("a.npy"), u8_entry("b.npy")});
     memset(z.bytes + 28, 255, 2); /* the extra field before the data */
     refuses(&z, "a.npy reaches into the directory");
@@ -275,11 +276,11 @@ static void directories_of_64_bits_are_read(void **state) {
     z.bytes[z.end + 55] = 0x80; /* where the directory begins */
     refuses(&z, "the zip directory is not in the file");
     z.bytes[z.end + 55] = 0, z.bytes[z.end + 24 + 7] = z.bytes[z.end + 32 + 7] = 0x80;
-    refuses(&z, "the zip directory has no room for its entries");
+    refuses(&z, "the zip directory is too short for its entries");
     put_end64(&z, z.end + 1);
-    refuses(&z, "the end of the zip directory is not there");
+    refuses(&z, "the end of the zip directory is missing");
     put_end64(&z, UINT64_MAX);
-    refuses(&z, "the end of the zip directory is not there");
+    refuses(&z, "the end of the zip directory is missing");
 }
 
 static void random_trees_come_back(void **state) {
@@ -379,9 +380,9 @@ static void bent_trees_are_refused(void **state) {
     static const char *const rows[][2] = {
         {"{tree: 1}", "weber.bson has no tree"},
         {"{metadata: {}}", "weber.bson has no tree"},
-        {"{tree: {a: " ARRAY("b") "}}", "there is no array \"b\" in it"},
-        {"{tree: {}}", "\"a\" is there twice, or has no place in weber.bson"},
-        {"{tree: {a: " ARRAY("a") "}, metadata: {x: 1}}", "metadata that are no map of texts"},
+        {"{tree: {a: " ARRAY("b") "}}", "it has no array \"b\""},
+        {"{tree: {}}", "the name \"a\" appears twice, or has no place in weber.bson"},
+        {"{tree: {a: " ARRAY("a") "}, metadata: {x: 1}}", "metadata must be a map of texts"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         zip z;
@@ -391,11 +392,11 @@ static void bent_trees_are_refused(void **state) {
     zip z;
     const zip_entry tree = tree_entry("{tree: {a: " ARRAY("a") "}}");
     put_zip(&z, 3, (zip_entry[]){u8_entry("a.npy"), u8_entry("a.npy"), tree});
-    refuses(&z, "\"a\" is there twice");
+    refuses(&z, "the name \"a\" appears twice");
     put_zip(&z, 3, (zip_entry[]){tree, u8_entry("a.npy"), tree});
     refuses(&z, "weber.bson is there twice");
     z.bytes[z.directory - tree.size] = 0; /* its first length */
-    refuses(&z, "weber.bson does not match its checksum");
+    refuses(&z, "weber.bson is damaged: it does not match its checksum");
 }
 
 static void every_truncation_of_npz_is_noticed(void **state) {

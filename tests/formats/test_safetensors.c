@@ -35,80 +35,90 @@ typedef struct fault_row {
 #define SHARED(text) "{\"__metadata__\":{\"weber.shared\":\"" text "\"},\"a\":" F32_1 "}"
 
 static const fault_row fault_rows[] = {
-    {"an empty header", "", 0, "offset 8: the header does not begin with {"},
-    {"a header that begins with a space", " {}", 0, "offset 8: the header does not begin with {"},
-    {"a header that is a list", "[]", 0, "offset 8: the header does not begin with {"},
+    {"an empty header", "", 0, "offset 8: the header must begin with {"},
+    {"a header that begins with a space", " {}", 0, "offset 8: the header must begin with {"},
+    {"a header that is a list", "[]", 0, "offset 8: the header must begin with {"},
     {"a header without its end", "{\"a\":" F32_1, 4, "this is no JSON"},
     {"a bracket too many", "{}}", 0, "offset 10: this is no JSON"},
     {"something behind the header's end", "{} 1", 0, "offset 11: this is no JSON"},
     {"a text without its end", "{\"a:1}", 0, "this is no JSON"},
     {"a comma too many", "{\"a\":" F32_1 ",}", 4, "this is no JSON"},
-    {"a header that is no UTF-8", "{\"\xff\":" F32_1 "}", 4, "offset 10: a byte that is no UTF-8"},
-    {"a UTF-8 surrogate", "{\"\xed\xa0\x80\":" F32_1 "}", 4, "offset 10: a byte that is no UTF-8"},
-    {"an overlong UTF-8 character", "{\"\xc0\xaf\":" F32_1 "}", 4, "a byte that is no UTF-8"},
+    {"a header that is no UTF-8", "{\"\xff\":" F32_1 "}", 4,
+     "offset 10: a byte is not valid UTF-8"},
+    {"a UTF-8 surrogate", "{\"\xed\xa0\x80\":" F32_1 "}", 4,
+     "offset 10: a byte is not valid UTF-8"},
+    {"an overlong UTF-8 character", "{\"\xc0\xaf\":" F32_1 "}", 4, "a byte is not valid UTF-8"},
     {"a name twice but for what is behind a zero character",
      "{\"a\\u0000b\":" F32_1 ",\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[4,4]}}", 4,
-     "\"a\" is there twice"},
-    {"a control character in a name", "{\"a\\u001bb\":" F32_1 "}", 4, "has a control character"},
-    {"a bare control character in a name", "{\"a\nb\":" F32_1 "}", 4, "has a control character"},
-    {"brackets in brackets in brackets", SHAPE("[[1]]", "[0,4]"), 4, "a size is no integer"},
+     "the name \"a\" appears twice"},
+    {"a control character in a name", "{\"a\\u001bb\":" F32_1 "}", 4,
+     "must not have a control character"},
+    {"a bare control character in a name", "{\"a\nb\":" F32_1 "}", 4,
+     "must not have a control character"},
+    {"brackets in brackets in brackets", SHAPE("[[1]]", "[0,4]"), 4,
+     "each size must be an integer"},
     {"a tensor that is a number", "{\"a\":3}", 0, "an object with dtype, shape and data_offsets"},
     {"a tensor without dtype", "{\"a\":{\"shape\":[],\"data_offsets\":[0,4]}}", 4, "no dtype"},
     {"a tensor without shape", "{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,4]}}", 4, "no shape"},
-    {"a tensor without place", "{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4, "no data_offsets"},
+    {"a tensor without place", "{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4,
+     "data_offsets is missing"},
     {"a dtype that is a number", "{\"a\":{\"dtype\":3,\"shape\":[1],\"data_offsets\":[0,4]}}", 4,
      "no dtype"},
     {"a dtype that is no name",
      "{\"a\":{\"dtype\":\"\\u001b\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4,
-     "its dtype is no name"},
+     "its dtype must be a text"},
     {"a shape said twice",
      "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"shape\":[1],\"data_offsets\":[0,4]}}", 4,
-     "offset 9: tensor \"a\": a part of it is there twice"},
-    {"a size that is broken", SHAPE("[0.5]", "[0,4]"), 4, "a size is no integer"},
-    {"a negative size", SHAPE("[-1]", "[0,4]"), 4, "a size is no integer, or negative"},
-    {"a size that is a text", SHAPE("[\"1\"]", "[0,4]"), 4, "a size is no integer"},
-    {"a size beyond the exact", SHAPE("[9007199254740993]", "[0,4]"), 4, "a size is no integer"},
-    {"a size beyond doubles", SHAPE("[1e999]", "[0,4]"), 4, "a size is no integer"},
+     "offset 9: tensor \"a\": one of its keys appears twice"},
+    {"a size that is broken", SHAPE("[0.5]", "[0,4]"), 4, "each size must be an integer"},
+    {"a negative size", SHAPE("[-1]", "[0,4]"), 4, "each size must be an integer from 0 on"},
+    {"a size that is a text", SHAPE("[\"1\"]", "[0,4]"), 4, "each size must be an integer"},
+    {"a size beyond the exact", SHAPE("[9007199254740993]", "[0,4]"), 4,
+     "each size must be an integer"},
+    {"a size beyond doubles", SHAPE("[1e999]", "[0,4]"), 4, "each size must be an integer"},
     {"sizes whose product overflows", SHAPE("[4294967296,4294967296,16]", "[0,4]"), 4,
      "more elements than can be counted"},
     {"sizes whose product overflows beside a zero",
      SHAPE("[4294967296,4294967296,4294967296,0]", "[0,0]"), 0,
      "more elements than can be counted"},
     {"a shape that needs more bytes", SHAPE("[2]", "[0,4]"), 4,
-     "2 elements of F32 take 8 bytes, data_offsets say 4"},
-    {"a shape that needs fewer bytes", SHAPE("[1]", "[0,8]"), 8, "data_offsets say 8"},
-    {"one offset", SHAPE("[1]", "[0]"), 4, "data_offsets are to be two integers"},
-    {"three offsets", SHAPE("[1]", "[0,4,8]"), 4, "data_offsets are to be two integers"},
-    {"a negative offset", SHAPE("[1]", "[-4,0]"), 4, "data_offsets end before they begin"},
-    {"offsets in the wrong order", SHAPE("[1]", "[4,0]"), 4, "data_offsets end before they begin"},
+     "2 elements of F32 need 8 bytes, but data_offsets give 4"},
+    {"a shape that needs fewer bytes", SHAPE("[1]", "[0,8]"), 8, "but data_offsets give 8"},
+    {"one offset", SHAPE("[1]", "[0]"), 4, "data_offsets must be two integers"},
+    {"three offsets", SHAPE("[1]", "[0,4,8]"), 4, "data_offsets must be two integers"},
+    {"a negative offset", SHAPE("[1]", "[-4,0]"), 4,
+     "the first of data_offsets must not be above the second"},
+    {"offsets in the wrong order", SHAPE("[1]", "[4,0]"), 4,
+     "the first of data_offsets must not be above the second"},
     {"an offset beyond the file", SHAPE("[1]", "[0,4]"), 3, "data_offsets reach beyond the file"},
     {"an offset far beyond the file", SHAPE("[1]", "[0,9007199254740991]"), 4, "reach beyond"},
     {"a hole before the first", SHAPE("[1]", "[4,8]"), 8,
-     "bytes before its data belong to nothing"},
+     "the bytes before its data belong to no tensor"},
     {"a hole between two",
      "{\"a\":" F32_1 ",\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[5,6]}}", 6,
-     "tensor \"b\": bytes before its data belong to nothing"},
+     "tensor \"b\": the bytes before its data belong to no tensor"},
     {"an overlap",
      "{\"a\":" F32_1 ",\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[3,5]}}", 5,
      "tensor \"b\": its data overlap with another's"},
     {"two tensors in one place", "{\"a\":" F32_1 ",\"b\":" F32_1 "}", 4, "its data overlap"},
-    {"bytes behind the last tensor", "{\"a\":" F32_1 "}", 5, "bytes behind the last tensor"},
-    {"data without tensors", "{}", 1, "offset 10: bytes behind the last tensor"},
+    {"bytes after the last tensor", "{\"a\":" F32_1 "}", 5,
+     "there are bytes after the last tensor"},
+    {"data without tensors", "{}", 1, "offset 10: there are bytes after the last tensor"},
     {"half a byte", "{\"a\":{\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,1]}}", 1,
      "3 elements of F4"},
     {"two tensors of one name",
      "{\"a\":" F32_1 ",\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", 8,
-     "\"a\" is there twice"},
-    {"metadata that is a list", "{\"__metadata__\":[]}", 0, "a map of texts was expected"},
-    {"metadata with a number", "{\"__metadata__\":{\"a\":1}}", 0, "a map of texts was expected"},
+     "the name \"a\" appears twice"},
+    {"metadata that is a list", "{\"__metadata__\":[]}", 0, "a map of texts is expected"},
+    {"metadata with a number", "{\"__metadata__\":{\"a\":1}}", 0, "a map of texts is expected"},
     {"metadata said twice", "{\"__metadata__\":{},\"__metadata__\":{}}", 0, "is there twice"},
     {"a name twice in metadata", "{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}", 0,
-     "\"a\" is there twice"},
+     "the name \"a\" appears twice"},
     {"a tie to nothing", SHARED("{\\\"b\\\":\\\"c\\\"}"), 4, "\"b\" is said to be \"c\""},
     {"a tie to a tie", SHARED("{\\\"b\\\":\\\"a\\\",\\\"c\\\":\\\"b\\\"}"), 4,
      "which is not there"},
-    {"a tie that is a number", SHARED("{\\\"b\\\":1}"), 4, "is not understood"},
-    {"a tie where an array is", SHARED("{\\\"a\\\":\\\"a\\\"}"), 4, "\"a\" is there twice"},
+    {"a tie that is a number", SHARED("{\\\"b\\\":1}"), 4, "is damaged"},
+    {"a tie where an array is", SHARED("{\\\"a\\\":\\\"a\\\"}"), 4, "the name \"a\" appears twice"},
     {"a tie with what contains it",
      "{\"__metadata__\":{\"weber.shared\":\"{\\\"m.x\\\":\\\"m\\\"}\"},\"m.a\":" F32_1 "}", 4,
      "contains itself"},
@@ -136,11 +146,11 @@ static void lengths_of_the_header_are_checked(void **state) {
         bytes[8] = '{', bytes[9] = '}';
         write_bytes(NAME, bytes, sizeof bytes);
         assert_null(wb_open(test_path));
-        assert_error(WB_ERROR_FORMAT, "offset 0: a header of");
+        assert_error(WB_ERROR_FORMAT, "offset 0: the header");
     }
     write_bytes(NAME, "", 0);
     assert_null(wb_open(test_path));
-    assert_error(WB_ERROR_FORMAT, "offset 0: the file ends before its header");
+    assert_error(WB_ERROR_FORMAT, "offset 0: the file is cut short: it ends before its header");
 }
 
 static void brackets_without_an_end_are_no_stack(void **state) {
@@ -161,7 +171,7 @@ static void names_that_nest_too_deep_are_refused(void **state) {
     strcat(header, "\":" F32_1 "}");
     write_header(header, 4);
     assert_null(wb_open(test_path));
-    assert_error(WB_ERROR_FORMAT, "nested more than 256 deep");
+    assert_error(WB_ERROR_FORMAT, "nested at most 256 deep");
 }
 
 /* ---- what is read ---- */
@@ -451,10 +461,10 @@ static void what_cannot_be_said_is_refused(void **state) {
     const struct {
         const char *names[2], *message;
     } rows[] = {{{"", "b"}, "a name in \"\" is empty"},
-                {{"a", "a"}, "two values would be called \"a\""},
+                {{"a", "a"}, "two values cannot have one name, but both would be \"a\""},
                 {{"a", "a.b"}, "the name \"a.b\" would be taken for a place below \"a\""},
                 {{"\xff", "b"}, "is no UTF-8"},
-                {{"a\nb", "b"}, "has a control character"},
+                {{"a\nb", "b"}, "must not have a control character"},
                 {{"__metadata__", "b"}, "cannot be called \"__metadata__\""}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const wb_record *root = map_of(&arena, 2, rows[i].names, (wb_record *[]){x, y});
@@ -464,13 +474,13 @@ static void what_cannot_be_said_is_refused(void **state) {
     wb_record *cycle = map_of(&arena, 1, &rows[2].names[0], &x);
     cycle->children[0] = cycle;
     assert_int_equal(save_record(FORMAT, NAME, cycle, NULL), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "\"a\" is what contains it");
+    assert_error(WB_ERROR_ARGUMENT, "\"a\" contains itself");
     wb_record *text = map_of(&arena, 1, &rows[2].names[0], (wb_record *[]){text_of(&arena, "x")});
     assert_int_equal(save_record(FORMAT, NAME, text, NULL), WB_ERROR_UNSUPPORTED);
     assert_error(WB_ERROR_UNSUPPORTED, "safetensors holds named arrays, but \"a\" is a text");
     assert_int_equal(save_record(FORMAT, NAME, map_of(&arena, 1, &rows[2].names[0], &x), cycle),
                      WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "metadata is a map of texts");
+    assert_error(WB_ERROR_ARGUMENT, "metadata must be a map of texts");
     wb_arena_release(&arena);
 }
 

@@ -71,7 +71,7 @@ static void a_state_of_flux_loads_by_name(void **state) {
     assert_int_equal(wb_load(path, wide, .key = "model_state"), WB_ERROR_SHAPE);
     assert_error(WB_ERROR_SHAPE, "layers.1.weight is (2, 1) in the file, (3, 1) in the model");
     assert_null(wb_load_model(path, "model_state"));
-    assert_error(WB_ERROR_UNSUPPORTED, "no structure");
+    assert_error(WB_ERROR_UNSUPPORTED, "a model needs a structure");
     wb_free(file), wb_free(model), wb_free(wide);
 }
 
@@ -191,18 +191,17 @@ static const fault_row fault_rows[] = {
         "an anonymous function",
         MODEL(CHAIN(DENSE(W, B, IDENTITY) ", {tag: 'struct', type: {tag: 'jl_anonymous', typename: "
                                           "'#3#4', params: []}, data: []}")),
-        "made.bson: model.layers.2: an anonymous function, which cannot be made from a file; "
+        "made.bson: model.layers.2: an anonymous function cannot be made from a file; "
         "wb_load puts a file's arrays into a model that you give"),
     FAULT("a function that Weber lacks", MODEL(CHAIN(FUNCTION("Main", "mine"))),
           "model.layers.1: there is no function \"mine\""),
     FAULT("a layer that Weber lacks", MODEL(CHAIN(RELU ", " STRUCT("Flux", "Cascade", W))),
-          "model.layers.2: Flux.Cascade is no layer or function that Weber can make"),
+          "model.layers.2: Flux.Cascade is neither a layer nor a function that Weber knows"),
     FAULT("an activation that Weber lacks", MODEL(DENSE(W, B, FUNCTION("NNlib", "quickgelu"))),
           "model: there is no function \"quickgelu\""),
     FAULT("arrays on a GPU", MODEL(CHAIN(DENSE(STRUCT("CUDA", "CuArray", "1, 2"), B, RELU))),
-          "model.layers.1: a CUDA.CuArray is memory of a GPU, which the file does not have: in "
-          "Julia, "
-          "save cpu(model)"),
+          "model.layers.1: the file does not have the values of a CUDA.CuArray, which is memory "
+          "of a GPU; in Julia, save cpu(model)"),
     FAULT("a weight that is none", MODEL(CHAIN(DENSE("1", B, RELU))),
           "model.layers.1: its weight is a number"),
     FAULT("a weight of other dimensions", MODEL(CHAIN(DENSE(KERNEL, B, RELU))),
@@ -218,17 +217,17 @@ static const fault_row fault_rows[] = {
           MODEL(STRUCT("Flux", "Conv",
                        RELU ", " ARRAY("Float32", "1, 1, 2, 1", ONE " " TWO) ", " B1 ", " TUPLE(
                            "1, 1") ", " TUPLE("0, 0") ", " TUPLE("1, 1") ", 9223372036854775807")),
-          "groups: up to 1 numbers from 0 to 2^31 are expected"),
+          "groups must be at most 1 numbers from 0 to 2^31"),
     FAULT("a stride that is none",
           MODEL(STRUCT("Flux", "Conv",
                        RELU ", " KERNEL ", " B1
                             ", " TUPLE("1, -1") ", " TUPLE("0, 0") ", " TUPLE("1, 1"))),
-          "model: stride: up to 2 numbers from 0 to 2^31 are expected"),
+          "model: stride must be at most 2 numbers from 0 to 2^31"),
     FAULT("a probability that is none", MODEL(STRUCT("Flux", "Dropout", "1.5, true")),
           "model: Dropout: p must be from 0 to 1, got 1.5"),
     FAULT("a layer within itself", "{_backrefs: [" CHAIN(REF("1")) "], model: " REF("1") "}",
-          "model.layers.1: cycle is no layer"),
-    FAULT("a number", MODEL("3"), "model: a number is no layer"),
+          "model.layers.1: cycle is neither a layer"),
+    FAULT("a number", MODEL("3"), "model: a number is neither a layer"),
     FAULT("another key", "{net: " DENSE(W, B, RELU) "}",
           "there is no \"model\" in the file; it has net"),
 };
@@ -332,7 +331,7 @@ static const fault_row lists[] = {
           NULL),
     FAULT("a list that ends early", MODEL("[" W ", " B "]"),
           "the list of 2 arrays ends before layers.2.weight"),
-    FAULT("a list that goes on", MODEL("[" LIST ", " B "]"), "no place of the model takes 4 (2)"),
+    FAULT("a list that goes on", MODEL("[" LIST ", " B "]"), "the model has no array for 4 (2)"),
     FAULT("a list of other sizes", MODEL("[" B ", " W ", " KERNEL "]"),
           "layers.1.weight is (2) in the file, (2, 1) in the model"),
     FAULT("a list of arrays on a GPU", MODEL("[" W ", " STRUCT("CuArrays", "CuArray", "1") "]"),
@@ -377,7 +376,7 @@ static void a_struct_of_ones_own_loads_by_place(void **state) {
     assert_one_and_two(wb_get(m, "actor.weight"));
     assert_true(wb_item(wb_sum(wb_get(m, "critic"))) == 4);
     assert_null(wb_load_model(path, NULL));
-    assert_error(WB_ERROR_UNSUPPORTED, "model: ActorCritic is no layer");
+    assert_error(WB_ERROR_UNSUPPORTED, "model: ActorCritic is neither a layer");
     assert_int_equal(wb_save(path_of("own.bson"), m), WB_OK);
     assert_null(wb_load_model(path_of("own.bson"), NULL));
     assert_error(WB_ERROR_UNSUPPORTED, "model: ActorCritic is no layer that Weber knows");
@@ -392,7 +391,8 @@ static void arrays_of_a_gpu_are_told(void **state) {
     wb_layer *model = wb_dense(1, 2);
     const char *path = write_bson(MODEL(DENSE(STRUCT("AMDGPU", "ROCArray", "1"), B, RELU)));
     assert_int_equal(wb_load(path, model), WB_ERROR_UNSUPPORTED);
-    assert_error(WB_ERROR_UNSUPPORTED, "weight is a AMDGPU.ROCArray, memory of a GPU");
+    assert_error(WB_ERROR_UNSUPPORTED, "the file does not have the values of weight, a "
+                                       "AMDGPU.ROCArray");
     wb_free(model);
 }
 

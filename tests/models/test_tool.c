@@ -45,9 +45,10 @@ static void what_does_not_work_is_status_1(void) {
     expect(weber("show none.npz") == 1);
     expect_part(output, "weber error: weber show: none.npz: cannot be opened: No such file");
     expect(weber("show bad.npz") == 1);
-    expect_part(output, "bad.npz, offset 11: this does not end as a zip file does");
+    expect_part(output, "bad.npz, offset 11: the file must end with a zip directory; it may be "
+                        "cut short");
     expect(weber("convert m.npz m.txt") == 1);
-    expect_part(output, "m.txt: the format is not known by the name");
+    expect_part(output, "m.txt: the name must end in .bson");
     expect(weber("convert m.npz out.npz --rename=none") == 1);
     expect_part(output, "weber convert: none: No such file");
     expect(weber("convert m.npz out.npz --rename=names") == 1);
@@ -264,7 +265,7 @@ static void arrays_alone_are_evaluated(void) {
                          "'--structure=Chain(flatten, Dense(784 => 10))'",
                          "(logitcrossentropy)");
     expect(weber("evaluate arrays.safetensors --data=fashion-mnist '--structure=Chain('") == 1);
-    expect_part(output, "character 7 of the structure: a value is missing");
+    expect_part(output, "character 7 of the structure: a value is expected");
 }
 
 static void what_cannot_be_evaluated_says_why(void) {

@@ -51,11 +51,12 @@ static void nothing_to_draw_is_an_error(void **state) {
     assert_int_equal(wb_plot_curves("curves.png", {"loss", loss, 0, false}), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "without a point");
     assert_int_equal(wb_plot_curves("curves.png", {NULL, loss, 3, false}), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "series 0 has no name");
+    assert_error(WB_ERROR_ARGUMENT, "series 0 lacks its name");
     assert_int_equal(wb_plot_curves("a.png/b", {"loss", loss, 3, false}), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "plot: a.png/b: names of pictures end in .png or .svg");
+    assert_error(WB_ERROR_ARGUMENT, "plot: the name of a picture must end in .png or .svg, got "
+                                    "a.png/b");
     assert_int_equal(wb_plot_curves("curves.jpg", {"loss", loss, 3, false}), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "plot: curves.jpg: ");
+    assert_error(WB_ERROR_ARGUMENT, "got curves.jpg");
     assert_int_equal(wb_plot_curves(NULL, {"loss", loss, 3, false}), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "path is NULL");
 }

@@ -106,7 +106,7 @@ static int64_t compute(const row *r, const wb_device *device, double *result) {
     return done ? count : -1;
 }
 
-static bool is_near(const row *r, int64_t count, const double *got, const double *wanted) {
+static bool agree(const row *r, int64_t count, const double *got, const double *wanted) {
     static const double error[WB_DTYPE_COUNT] = {
         [WB_F32] = 1e-4, [WB_F64] = 1e-10, [WB_F16] = 5e-2, [WB_BF16] = 4e-1};
     for (int64_t i = 0; i < count; i++)
@@ -125,7 +125,7 @@ static int compare(const row *r) {
     const int64_t count = gpu ? compute(r, wb_cpu_device(), wanted) : -1;
     if (count < 0) return 1;
     if (compute(r, gpu, got) < 0) return -1;
-    return !is_near(r, count, got, wanted);
+    return !agree(r, count, got, wanted);
 }
 
 /* The row with as many of its calls taken; faults. */

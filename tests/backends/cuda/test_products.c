@@ -72,7 +72,7 @@ static bool compute(const row *r, const wb_device *device, double *result) {
     return done;
 }
 
-static bool is_near(const row *r, const double *got, const double *wanted) {
+static bool agree(const row *r, const double *got, const double *wanted) {
     static const double error[WB_DTYPE_COUNT] = {
         [WB_F32] = 1e-5, [WB_F64] = 1e-7, [WB_F16] = 1e-2, [WB_BF16] = 1e-1};
     for (int i = 0; i < M * N * (r->is_batch ? BATCH : 1); i++)
@@ -90,7 +90,7 @@ static int compare(const row *r) {
     const wb_device *gpu = wb_get_device_at(BACKEND, 0);
     if (!gpu || !compute(r, wb_cpu_device(), wanted)) return 1;
     if (!compute(r, gpu, got)) return -1;
-    return !is_near(r, got, wanted);
+    return !agree(r, got, wanted);
 }
 
 static int compare_all(void) {
