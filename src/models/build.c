@@ -421,7 +421,8 @@ static bool check_terms(const wb_part *p, const wb_layer_class *k, int64_t posit
             (void)wb_part_fail(p, WB_ERROR_FORMAT, "%.40s is written twice in %.*s", t->key, bytes,
                                p->term->text);
         else
-            (void)wb_part_fail(p, WB_ERROR_FORMAT, "an argument of %.*s is not known", bytes, p->term->text);
+            (void)wb_part_fail(p, WB_ERROR_FORMAT, "an argument of %.*s is not known", bytes,
+                               p->term->text);
         return false;
     }
     return true;
