@@ -34,5 +34,6 @@
 #include "weber/schedules.h"
 #include "weber/show.h"
 #include "weber/state.h"
+#include "weber/train.h"
 
 #endif

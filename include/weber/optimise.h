@@ -1,4 +1,4 @@
-/* weber/optimise.h: gradients of models, optimisers, training.
+/* weber/optimise.h: gradients of models, optimisers.
  *
  *     static wb_array *loss(wb_layer *model, const wb_batch *batch, void *user) {
  *         return wb_logitcrossentropy(wb_apply(model, batch->x), batch->y);
@@ -13,15 +13,14 @@
  *     wb_free(adam);
  *
  * With gradients to look at: wb_withgradient(loss, model, &batch, NULL, &grads), wb_update(adam,
- * model, grads). Or, all in one: wb_train(loss, model, data, adam, .epochs = 5). NULL in, NULL out.
- * Errors: weber/error.h. */
+ * model, grads). Or, all in one: wb_train (weber/train.h). NULL in, NULL out. Errors:
+ * weber/error.h. */
 #ifndef WEBER_OPTIMISE_H
 #define WEBER_OPTIMISE_H
 
 #include "data.h"
 #include "layers.h"
 #include "rules.h"
-#include "schedules.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -136,64 +135,6 @@ WB_API wb_status wb_optimiser_set(wb_optimiser *optimiser, const char *path, con
  * freeze together. A path that matches nothing is an error. */
 WB_API wb_status wb_freeze(wb_optimiser *optimiser, const char *path);
 WB_API wb_status wb_thaw(wb_optimiser *optimiser, const char *path);
-
-/* ---- training ---- */
-
-/* What callbacks see. Returning false ends the training, with WB_OK. */
-typedef struct wb_train_event {
-    wb_layer *model;
-    wb_optimiser *optimiser;
-    const wb_batch *batch; /* NULL at the end of an epoch */
-    wb_array *loss;        /* of the batch; NULL at the end of an epoch */
-    double mean_loss;      /* of the epoch so far */
-    int64_t epoch, step;   /* from 1: in all, in the epoch */
-    void *user;
-} wb_train_event;
-typedef bool wb_train_fn(const wb_train_event *event);
-
-enum { WB_MORE_OBJECTS = 6, WB_SCHEDULES = 4 };
-
-/* A setting that follows a schedule. */
-typedef struct wb_scheduled {
-    const char *setting;         /* "eta" */
-    const wb_schedule *schedule; /* weber/schedules.h; it stays the caller's */
-    const char *path;            /* as for wb_adjust_path; NULL: all */
-} wb_scheduled;
-
-typedef struct wb_train_desc {
-    char start_;
-    wb_loss_fn *loss;
-    wb_layer *model;
-    wb_loader *loader;
-    wb_optimiser *optimiser;
-    int64_t epochs;         /* default 1 */
-    bool progress;          /* a bar per epoch on the terminal */
-    wb_train_fn *on_step;   /* after each update */
-    wb_train_fn *on_epoch;  /* after each epoch */
-    void *user;             /* handed to loss and callbacks */
-    const char *checkpoint; /* a folder, "run/", or its files' begin and format, "run/net.bson" */
-    int64_t every;          /* batches from one checkpoint to the next; default: an epoch */
-    int64_t keep;           /* files that stay, the newest; default 3 */
-    wb_scheduled schedules[WB_SCHEDULES]; /* by batches since the training began, from 1 */
-    wb_named more[WB_MORE_OBJECTS];       /* also in a checkpoint: {{"average", tree}} */
-} wb_train_desc;
-
-/* wb_train(loss, model, loader, optimiser, .epochs = 5, .progress = true). A loss that is not
- * finite ends it with WB_ERROR_NUMBER and "loss is nan at batch 51 of epoch 1"; that step has
- * changed nothing.
- *
- * With .checkpoint = "run/" it can be killed at any instant: the same call in the same program goes
- * on from the newest whole file, and comes to the same bits as if nothing had happened. A file
- * (weber/state.h: wb_checkpoint_save) holds model, optimiser, the loader's place, this thread's
- * random sequence, the sum of the epoch's losses, and `more`. The first is written before the first
- * step, so that what cannot be saved is an error then; the last at the end, also when a callback
- * ends the training, which the same call then continues. Those between are written after on_step,
- * or on_epoch, which may be called again for a step that was done after the file. A later file that
- * cannot be written is a warning, and the training goes on; if it is the last one, wb_train
- * returns the error, and model and optimiser are as trained. A training that has come to its end is
- * only loaded. */
-#define wb_train(...) wb_train_make((wb_train_desc){.start_ = 0, __VA_ARGS__})
-WB_API wb_status wb_train_make(wb_train_desc desc);
 
 #ifdef __cplusplus
 }

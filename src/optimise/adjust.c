@@ -1,4 +1,7 @@
 /* Settings that change between steps. */
+#include <math.h>
+#include <string.h>
+
 #include "base/memory.h"
 #include "optimise/optimiser.h"
 
@@ -90,6 +93,28 @@ static wb_status adjust_part(const char *function, wb_optimiser *o, const char *
         (void)wb_rule_set(function, &o->cohorts[leave(o, c)].rule, name, value, &found);
     }
     return status;
+}
+
+/* ---- by a factor ---- */
+
+static int scale_rule(wb_rule *rule, const char *name, double factor, double least) {
+    int found = 0;
+    for (wb_rule_place at = {.row = NULL}; wb_rule_next(rule, &at);) {
+        double *value = &rule->settings[at.value];
+        if (strcmp(at.row->settings[at.setting].name, name) != 0) continue;
+        *value = fmin(*value, fmax(*value * factor, least));
+        found++;
+        rule->late |= UINT32_C(1) << at.value;
+    }
+    return found;
+}
+
+wb_status wb_optimiser_scale(const char *function, wb_optimiser *o, const char *name, double factor,
+                             double least) {
+    int found = scale_rule(&o->rule, name, factor, least);
+    for (int64_t i = 0; i < o->cohort_count; i++)
+        found += scale_rule(&o->cohorts[i].rule, name, factor, least);
+    return found ? WB_OK : fail_unknown(function, &o->rule, name);
 }
 
 /* ---- functions ---- */

@@ -87,6 +87,10 @@ bool wb_path_matches(const char *pattern, const char *path);
  * an error. */
 wb_status wb_optimiser_mark(const char *function, wb_optimiser *optimiser, const char *path);
 
+/* Multiplies a setting in each rule that has it by factor, down to least; none has it: an error. */
+wb_status wb_optimiser_scale(const char *function, wb_optimiser *optimiser, const char *setting,
+                             double factor, double least);
+
 /* Makes groups anew from what the slots hold, keeping the states of arrays that are in their
  * places. */
 wb_status wb_optimiser_group(wb_optimiser *optimiser);

@@ -1,9 +1,12 @@
 /* The training loop. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <weber/show.h>
+#include <weber/state.h>
 
+#include "base/given.h"
 #include "layers/layer.h"
 #include "optimise/optimiser.h"
 #include "train/training.h"
@@ -95,13 +98,78 @@ static void begin_epoch(training *t) {
     if (t->at.step) t->event.mean_loss = t->at.total_loss / (double)t->at.step;
 }
 
+/* ---- after an epoch ---- */
+
+static wb_status validate(training *t, wb_evaluation *e) {
+    const wb_train_desc *d = t->desc;
+    wb_evaluate_desc desc = d->metrics;
+    if (!d->validation) return WB_OK;
+    desc.model = d->model, desc.loader = d->validation, desc.loss = d->loss, desc.user = d->user;
+    *e = wb_evaluate_make(desc);
+    t->event.validation = e;
+    return e->status;
+}
+
+static wb_status keep_if_best(training *t) {
+    wb_training_progress *at = &t->at;
+    const double score = t->event.score;
+    if (isnan(score) || (at->best_epoch && !(score < at->best_score))) return WB_OK;
+    at->best_score = score, at->best_epoch = at->epoch;
+    return at->best ? wb_loadmodel(at->best, t->desc->model) : WB_OK;
+}
+
+static bool has_plateau(const wb_train_desc *d) {
+    return wb_is_given(d->plateau.factor) || d->plateau.patience;
+}
+
+static wb_status judge(training *t) {
+    const wb_train_desc *d = t->desc;
+    t->event.score = d->score              ? d->score(&t->event)
+                     : t->event.validation ? t->event.validation->loss
+                                           : t->event.mean_loss;
+    wb_status status = wb_failed() ? wb_error_status() : keep_if_best(t);
+    t->event.best_epoch = t->at.best_epoch;
+    (void)wb_early_stopping_ends(&t->at.stopping, t->event.score);
+    if (status == WB_OK && has_plateau(d))
+        status = wb_plateau_step(&t->at.plateau, d->optimiser, t->event.score);
+    return status;
+}
+
+static bool is_over(const wb_training_progress *at) {
+    return at->stopping.patience > 0 && at->stopping.bad >= at->stopping.patience;
+}
+
+/* In a scope, to which what validation leaves belongs. */
+static wb_status look_at_epoch(training *t) {
+    wb_evaluation e;
+    if (wb_scope_open() != WB_OK) return wb_error_status();
+    wb_status status = validate(t, &e);
+    if (status == WB_OK) status = judge(t);
+    if (status == WB_OK) (void)call(t, t->desc->on_epoch);
+    t->event.validation = NULL;
+    const wb_status closed = wb_scope_close();
+    if (status == WB_OK && wb_failed()) status = wb_error_status();
+    return status == WB_OK ? closed : status;
+}
+
 static wb_status end_epoch(training *t) {
     const wb_train_desc *d = t->desc;
     t->at.in_epoch = false;
-    (void)call(t, d->on_epoch);
-    if (wb_failed()) return wb_error_status();
-    const bool is_last = t->stopped || t->at.epoch == d->epochs;
+    const wb_status status = look_at_epoch(t);
+    if (status != WB_OK) return status;
+    const bool is_last = t->stopped || is_over(&t->at) || t->at.epoch == d->epochs;
     return is_last || !d->every ? wb_training_save(&t->at, d, is_last) : WB_OK;
+}
+
+/* ---- all of it ---- */
+
+/* Whether a schedule has the rate, which the plateau would change, too. */
+static wb_status check_plateau(const wb_train_desc *d) {
+    for (int i = 0; i < WB_SCHEDULES && d->schedules[i].setting && has_plateau(d); i++)
+        if (strcmp(d->schedules[i].setting, "eta") == 0)
+            return wb_fail(WB_ERROR_ARGUMENT,
+                           "wb_train: eta must follow a schedule or a plateau, and both are given");
+    return WB_OK;
 }
 
 static wb_status check(const wb_train_desc *d) {
@@ -115,22 +183,48 @@ static wb_status check(const wb_train_desc *d) {
     if (!wb_check_layer("wb_train", d->model)) return WB_ERROR_ARGUMENT;
     if (d->epochs < 0)
         return wb_fail(WB_ERROR_ARGUMENT, "wb_train: %lld epochs", (long long)d->epochs);
-    if (d->every >= 0 && d->keep >= 0) return WB_OK;
+    if (!(d->early_stopping.patience >= 0 && d->early_stopping.min_delta >= 0))
+        return wb_fail(WB_ERROR_ARGUMENT,
+                       "wb_train: early_stopping: patience and min_delta must not be negative, got "
+                       "%lld and %g",
+                       (long long)d->early_stopping.patience, d->early_stopping.min_delta);
+    if (d->every >= 0 && d->keep >= 0) return check_plateau(d);
     return wb_fail(WB_ERROR_ARGUMENT,
                    "wb_train: a checkpoint every %lld batches, %lld of them kept",
                    (long long)d->every, (long long)d->keep);
 }
 
+/* The settings of what watches the score, and where the best model goes. */
+static wb_status begin(training *t) {
+    const wb_train_desc *d = t->desc;
+    const wb_early_stopping *e = &d->early_stopping;
+    t->at.stopping = (wb_early_stopping){.patience = e->patience, .min_delta = e->min_delta};
+    t->at.plateau = d->plateau;
+    t->at.plateau.has_begun = false, t->at.plateau.bad = 0, t->at.plateau.waiting = 0;
+    t->at.plateau.best = 0;
+    if (d->keep_best && !(t->at.best = wb_clone(d->model))) return wb_error_status();
+    return wb_training_resume(&t->at, d);
+}
+
+static wb_status finish(training *t, wb_status status) {
+    if (status == WB_OK && t->at.best && t->at.best_epoch)
+        status = wb_loadmodel(t->desc->model, t->at.best);
+    wb_free(t->at.best);
+    return status;
+}
+
 wb_status wb_train_make(wb_train_desc desc) {
     wb_status status = check(&desc);
+    if (status != WB_OK) return status;
     if (desc.epochs == 0) desc.epochs = 1;
     training t = {.desc = &desc,
                   .event = {.model = desc.model, .optimiser = desc.optimiser, .user = desc.user}};
-    if (status == WB_OK) status = wb_training_resume(&t.at, &desc);
-    while (status == WB_OK && !t.stopped && t.at.epoch - t.at.in_epoch < desc.epochs) {
+    status = begin(&t);
+    while (status == WB_OK && !t.stopped && !is_over(&t.at) &&
+           t.at.epoch - t.at.in_epoch < desc.epochs) {
         begin_epoch(&t);
         status = train_epoch(&t);
         if (status == WB_OK && !t.stopped) status = end_epoch(&t);
     }
-    return status;
+    return finish(&t, status);
 }

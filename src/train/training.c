@@ -15,15 +15,18 @@ static void get(const void *object, void *numbers) {
 static bool is_possible(const void *object, const void *numbers) {
     const wb_training_progress *t = numbers;
     (void)object;
-    return t->epoch >= t->in_epoch && t->step >= 0 && t->steps >= t->step;
+    return t->epoch >= t->in_epoch && t->step >= 0 && t->steps >= t->step && t->best_epoch >= 0 &&
+           t->best_epoch <= t->epoch && t->stopping.bad >= 0 && t->plateau.bad >= 0 &&
+           t->plateau.waiting >= 0;
 }
 
+/* What is no number of the file was got from the object itself. */
 static void set(void *object, const void *numbers) {
-    wb_training_progress *t = object;
-    const wb_object self = t->object;
-    *t = *(const wb_training_progress *)numbers;
-    t->object = self;
+    *(wb_training_progress *)object = *(const wb_training_progress *)numbers;
 }
+
+#define FIELD(name, field, kind)                                                                   \
+    { name, offsetof(wb_training_progress, field), kind, false }
 
 static const wb_saved_number numbers[] = {
     WB_SAVED_FIELD(wb_training_progress, epoch, WB_SAVED_INTEGER),
@@ -31,6 +34,15 @@ static const wb_saved_number numbers[] = {
     WB_SAVED_FIELD(wb_training_progress, steps, WB_SAVED_INTEGER),
     WB_SAVED_FIELD(wb_training_progress, total_loss, WB_SAVED_REAL),
     WB_SAVED_FIELD(wb_training_progress, in_epoch, WB_SAVED_BOOL),
+    WB_SAVED_FIELD(wb_training_progress, best_score, WB_SAVED_REAL),
+    WB_SAVED_FIELD(wb_training_progress, best_epoch, WB_SAVED_INTEGER),
+    FIELD("stopping_best", stopping.best, WB_SAVED_REAL),
+    FIELD("stopping_bad", stopping.bad, WB_SAVED_INTEGER),
+    FIELD("stopping_has_begun", stopping.has_begun, WB_SAVED_BOOL),
+    FIELD("plateau_best", plateau.best, WB_SAVED_REAL),
+    FIELD("plateau_bad", plateau.bad, WB_SAVED_INTEGER),
+    FIELD("plateau_waiting", plateau.waiting, WB_SAVED_INTEGER),
+    FIELD("plateau_has_begun", plateau.has_begun, WB_SAVED_BOOL),
 };
 static const wb_saved saved = {
     numbers, sizeof numbers / sizeof *numbers, sizeof(wb_training_progress), get, is_possible, set};
@@ -38,10 +50,10 @@ static const wb_class training_class = {.name = "training", .saved = &saved};
 
 /* ---- what belongs to a checkpoint ---- */
 
-enum { OWN_OBJECTS = 5 };
+enum { OWN_OBJECTS = 5, ALL_OBJECTS = OWN_OBJECTS + 1 + WB_MORE_OBJECTS };
 
 typedef struct objects {
-    wb_named items[OWN_OBJECTS + WB_MORE_OBJECTS];
+    wb_named items[ALL_OBJECTS];
     int64_t count;
 } objects;
 
@@ -52,6 +64,7 @@ static objects list(wb_training_progress *t, const wb_train_desc *d) {
                              {"random", wb_random_state()},
                              {"training", t}},
                    .count = OWN_OBJECTS};
+    if (t->best) all.items[all.count++] = (wb_named){"best", t->best};
     for (int i = 0; i < WB_MORE_OBJECTS && d->more[i].name; i++)
         all.items[all.count++] = d->more[i];
     return all;

@@ -2,7 +2,7 @@
 #ifndef WB_OPTIMISE_TRAINING_H
 #define WB_OPTIMISE_TRAINING_H
 
-#include <weber/optimise.h>
+#include <weber/train.h>
 
 #include "base/object.h"
 
@@ -13,6 +13,11 @@ typedef struct wb_training_progress {
     int64_t steps;     /* batches in all */
     double total_loss; /* of that epoch's batches */
     bool in_epoch;
+    wb_early_stopping stopping; /* settings, which are the description's, and how far it is */
+    wb_plateau plateau;
+    double best_score;
+    int64_t best_epoch; /* 0: none */
+    wb_layer *best;     /* owned; NULL unless the best model is kept */
 } wb_training_progress;
 
 /* The newest checkpoint into the objects of the description and *progress, or a first one where

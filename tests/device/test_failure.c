@@ -3,6 +3,7 @@
  * up. */
 #include <weber/losses.h>
 #include <weber/optimise.h>
+#include <weber/train.h>
 
 #include "support/support.h"
 

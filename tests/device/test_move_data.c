@@ -4,6 +4,7 @@
 
 #include <weber/losses.h>
 #include <weber/optimise.h>
+#include <weber/train.h>
 
 #include "array/array.h"
 #include "base/memory.h"

@@ -7,6 +7,7 @@
 #include <weber/layers.h>
 #include <weber/losses.h>
 #include <weber/optimise.h>
+#include <weber/train.h>
 
 #include "support/numbers.h"
 #include "support/scoped.h"

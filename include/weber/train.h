@@ -1,0 +1,131 @@
+/* weber/train.h: the training loop.
+ *
+ *     wb_train(loss, model, data, adam, .epochs = 50, .validation = held_out, .keep_best = true,
+ *              .early_stopping = {.patience = 5}, .schedules = {{"eta", rate}});
+ *
+ * Each part is there for a loop by hand, too: wb_train_step (weber/optimise.h), wb_evaluate
+ * (weber/metrics.h), wb_schedule_at (weber/schedules.h), and those below. Errors: weber/error.h. */
+#ifndef WEBER_TRAIN_H
+#define WEBER_TRAIN_H
+
+#include "metrics.h"
+#include "schedules.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- watching a score ---- */
+
+/* How long something may last: true from the n-th true in a row on. */
+typedef struct wb_patience {
+    int64_t n;
+    int64_t count; /* begins as 0 */
+} wb_patience;
+WB_API bool wb_patience_is_over(wb_patience *patience, bool is_bad);
+
+/* True when a score, of which smaller is better, has not become smaller by min_delta for `patience`
+ * calls in a row. The first call is good. As in Flux, a score that stays the same is good while
+ * min_delta is 0, and each smaller score is what later ones are compared with. NaN is bad. */
+typedef struct wb_early_stopping {
+    int64_t patience; /* calls; 0: never true */
+    double min_delta; /* at least 0 */
+    double best;      /* these begin as 0 */
+    int64_t bad;
+    bool has_begun;
+} wb_early_stopping;
+WB_API bool wb_early_stopping_ends(wb_early_stopping *watch, double score);
+
+/* Multiplies the learning rates of all rules by factor when the score has not become smaller than
+ * (1 - threshold) times the smallest one for more than `patience` calls; the `cooldown` calls after
+ * that do not count. As PyTorch's ReduceLROnPlateau; 0 stands for the defaults. */
+typedef struct wb_plateau {
+    double factor;    /* above 0 and below 1; default 0.1 */
+    int64_t patience; /* default 10; WB_NONE: 0 */
+    double threshold; /* default 1e-4; WB_ZERO: 0 */
+    int64_t cooldown; /* default 0 */
+    double least;     /* rates do not become smaller than this; default 0 */
+    double best;      /* these begin as 0 */
+    int64_t bad, waiting;
+    bool has_begun;
+} wb_plateau;
+WB_API wb_status wb_plateau_step(wb_plateau *plateau, wb_optimiser *optimiser, double score);
+
+/* ---- the loop ---- */
+
+/* What callbacks see. Returning false ends the training, with WB_OK. */
+typedef struct wb_train_event {
+    wb_layer *model;
+    wb_optimiser *optimiser;
+    const wb_batch *batch;           /* NULL at the end of an epoch */
+    wb_array *loss;                  /* of the batch; NULL at the end of an epoch */
+    double mean_loss;                /* of the epoch so far */
+    int64_t epoch, step;             /* from 1: in all, in the epoch */
+    const wb_evaluation *validation; /* at the end of an epoch, with a validation loader; or NULL */
+    double score;                    /* at the end of an epoch: smaller is better */
+    int64_t best_epoch;              /* the one with the smallest score so far; 0: none */
+    void *user;
+} wb_train_event;
+typedef bool wb_train_fn(const wb_train_event *event);
+
+/* The score of an epoch, from what callbacks see; smaller is better, NaN is worst. */
+typedef double wb_score_fn(const wb_train_event *event);
+
+enum { WB_MORE_OBJECTS = 6, WB_SCHEDULES = 4 };
+
+/* A setting that follows a schedule. */
+typedef struct wb_scheduled {
+    const char *setting;         /* "eta" */
+    const wb_schedule *schedule; /* weber/schedules.h; it stays the caller's */
+    const char *path;            /* as for wb_adjust_path; NULL: all */
+} wb_scheduled;
+
+typedef struct wb_train_desc {
+    char start_;
+    wb_loss_fn *loss;
+    wb_layer *model;
+    wb_loader *loader;
+    wb_optimiser *optimiser;
+    int64_t epochs;         /* default 1 */
+    bool progress;          /* a bar per epoch on the terminal */
+    wb_train_fn *on_step;   /* after each update */
+    wb_train_fn *on_epoch;  /* after each epoch */
+    void *user;             /* handed to loss and callbacks */
+    const char *checkpoint; /* a folder, "run/", or its files' begin and format, "run/net.bson" */
+    int64_t every;          /* batches from one checkpoint to the next; default: an epoch */
+    int64_t keep;           /* files that stay, the newest; default 3 */
+    wb_scheduled schedules[WB_SCHEDULES]; /* by batches since the training began, from 1 */
+    wb_loader *validation;                /* the model is evaluated on it after each epoch */
+    wb_evaluate_desc metrics;             /* for that; its model, loader, loss and user are these */
+    wb_score_fn *score; /* default: the loss of the validation, else the mean loss of the epoch */
+    wb_early_stopping early_stopping; /* {.patience = 5}; default: all epochs */
+    wb_plateau plateau;               /* {.factor = 0.1}; default: no change of the rate */
+    bool keep_best; /* the model ends with the arrays of the epoch of the smallest score */
+    wb_named more[WB_MORE_OBJECTS]; /* also in a checkpoint: {{"average", tree}} */
+} wb_train_desc;
+
+/* wb_train(loss, model, loader, optimiser, .epochs = 5, .progress = true). A loss that is not
+ * finite ends it with WB_ERROR_NUMBER and "loss is nan at batch 51 of epoch 1"; that step has
+ * changed nothing.
+ *
+ * With .checkpoint = "run/" it can be killed at any instant: the same call in the same program goes
+ * on from the newest whole file, and comes to the same bits as if nothing had happened. A file
+ * (weber/state.h: wb_checkpoint_save) holds model, optimiser, the loader's place, this thread's
+ * random sequence, the sum of the epoch's losses, and `more`. The first is written before the first
+ * step, so that what cannot be saved is an error then; the last at the end, also when a callback
+ * ends the training, which the same call then continues. Those between are written after on_step,
+ * or on_epoch, which may be called again for a step that was done after the file. A later file that
+ * cannot be written is a warning, and the training goes on; if it is the last one, wb_train
+ * returns the error, and model and optimiser are as trained. A training that has come to its end is
+ * only loaded.
+ *
+ * After each epoch come validation, score, the best model, early stopping, the plateau, and
+ * on_epoch, in this order; what they keep is in a checkpoint, too, as "best" and in "training". A
+ * training that early stopping has ended is not continued by the same call. */
+#define wb_train(...) wb_train_make((wb_train_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_status wb_train_make(wb_train_desc desc);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,54 @@
+/* Scores that do not become better. */
+#include <math.h>
+
+#include <weber/train.h>
+
+#include "base/given.h"
+#include "optimise/optimiser.h"
+
+bool wb_patience_is_over(wb_patience *patience, bool is_bad) {
+    patience->count = is_bad ? patience->count + 1 : 0;
+    return patience->n > 0 && patience->count >= patience->n;
+}
+
+bool wb_early_stopping_ends(wb_early_stopping *w, double score) {
+    const double better = w->has_begun ? w->best - score : (double)INFINITY;
+    wb_patience rest = {w->patience, w->bad};
+    const bool ends = wb_patience_is_over(&rest, !(better >= w->min_delta));
+    w->bad = rest.count;
+    if (better >= 0) w->best = score, w->has_begun = true;
+    return ends;
+}
+
+static wb_status check(const wb_plateau *p) {
+    const double factor = wb_given_or(p->factor, 0.1);
+    if (!(factor > 0 && factor < 1))
+        return wb_fail(WB_ERROR_ARGUMENT, "wb_plateau: factor must be above 0 and below 1, got %g",
+                       factor);
+    if ((p->patience >= 0 || p->patience == WB_NONE) && p->cooldown >= 0 && p->least >= 0 &&
+        p->threshold >= 0)
+        return WB_OK;
+    return wb_fail(WB_ERROR_ARGUMENT,
+                   "wb_plateau: patience, cooldown, threshold and least must not be negative, got "
+                   "%lld, %lld, %g and %g",
+                   (long long)p->patience, (long long)p->cooldown, p->threshold, p->least);
+}
+
+static bool is_better(const wb_plateau *p, double score) {
+    const double gap = wb_given_or(p->threshold, 1e-4) * fabs(p->best);
+    return p->has_begun ? score < p->best - gap : !isnan(score);
+}
+
+wb_status wb_plateau_step(wb_plateau *p, wb_optimiser *optimiser, double score) {
+    static const char function[] = "wb_plateau_step";
+    if (!wb_optimiser_check(function, optimiser)) return WB_ERROR_ARGUMENT;
+    if (check(p) != WB_OK) return WB_ERROR_ARGUMENT;
+    const int64_t patience = p->patience == WB_NONE ? 0 : p->patience ? p->patience : 10;
+    const bool better = is_better(p, score);
+    if (better) p->best = score, p->has_begun = true;
+    p->bad = better ? 0 : p->bad + 1;
+    if (p->waiting > 0) p->waiting--, p->bad = 0;
+    if (p->bad <= patience) return WB_OK;
+    p->bad = 0, p->waiting = p->cooldown;
+    return wb_optimiser_scale(function, optimiser, "eta", wb_given_or(p->factor, 0.1), p->least);
+}

@@ -1,0 +1,261 @@
+/* src/train/watch.c and what wb_train does after an epoch: validation, early stopping, plateau, the
+ * best model. */
+#include <weber.h>
+
+#include "support/files.h"
+#include "support/support.h"
+
+enum { MOST = 8 };
+
+/* ---- pieces ---- */
+
+typedef struct row {
+    const char *name;
+    int64_t n;
+    double min_delta;
+    int count;
+    double scores[MOST];
+    bool ends[MOST];
+} row;
+
+/* Numbers of Flux's callbacks. */
+static const row rows[] = {
+    {"a score that becomes better", 2, 0, 6, {5, 4, 4, 4.5, 4.2, 3}, {0, 0, 0, 0, 1, 0}},
+    {"by too little", 2, .5, 4, {5, 4.8, 4.6, 4.4}, {0, 0, 1, 1}},
+    {"a constant score never ends it", 2, 0, 4, {1, 1, 1, 1}, {0}},
+    {"but with min_delta it does", 2, 1e-3, 4, {1, 1, 1, 1}, {0, 0, 1, 1}},
+    {"no number is bad", 1, 0, 3, {1, (double)NAN, 1}, {0, 1, 0}},
+    {"no patience, no end", 0, 0, 3, {1, 2, 3}, {0}},
+};
+
+static void early_stopping_follows_the_rows(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        wb_early_stopping watch = {.patience = rows[i].n, .min_delta = rows[i].min_delta};
+        for (int k = 0; k < rows[i].count; k++)
+            if (wb_early_stopping_ends(&watch, rows[i].scores[k]) != rows[i].ends[k])
+                fail_msg("%s: at %d", rows[i].name, k);
+    }
+}
+
+static void patience(void **state) { /* K2 */
+    (void)state;
+    wb_patience three = {.n = 3}, again = {.n = 3};
+    const bool ends[] = {false, false, true, true};
+    for (int i = 0; i < 4; i++) assert_int_equal(wb_patience_is_over(&three, true), ends[i]);
+    const bool bad[] = {false, true, false, true, true, true};
+    for (int i = 0; i < 6; i++) assert_int_equal(wb_patience_is_over(&again, bad[i]), i == 5);
+}
+
+static void assert_rate(wb_optimiser *o, wb_layer *model, double wanted) {
+    const double before = wb_item(wb_get(model, "1"));
+    wb_array *l = wb_sum(wb_get(model, "1"));
+    assert_int_equal(wb_update(o, model, wb_gradient(l, model)), WB_OK);
+    const double rate = before - wb_item(wb_get(model, "1"));
+    if (fabs(rate - wanted) > 1e-6) fail_msg("the rate is %g, not %g", rate, wanted);
+}
+
+static void a_plateau_lowers_the_rate(void **state) {
+    (void)state;
+    wb_layer *model = wb_tree(wb_vector_of(WB_F64, 1));
+    wb_optimiser *o = wb_setup(wb_descent(.eta = 1), model);
+    wb_plateau p = {.factor = .5, .patience = 2, .cooldown = 1, .least = .2};
+    const double scores[] = {3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1},
+                 rates[] = {1, 1, 1, 1, .5, .5, .5, .5, .25, .25, .25, .25, .2, .2};
+    for (int i = 0; i < 14; i++) {
+        assert_int_equal(wb_plateau_step(&p, o, scores[i]), WB_OK);
+        assert_rate(o, model, rates[i]);
+    }
+    wb_plateau usual = {.factor = 0};
+    for (int i = 0; i < 12; i++) { /* the 11th bad one */
+        assert_int_equal(wb_plateau_step(&usual, o, 1), WB_OK);
+        assert_rate(o, model, i < 11 ? .2 : .02);
+    }
+    wb_plateau bad = {.factor = 2};
+    assert_int_equal(wb_plateau_step(&bad, o, 1), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_plateau: factor must be above 0 and below 1, got 2");
+    bad = (wb_plateau){.cooldown = -1};
+    assert_int_equal(wb_plateau_step(&bad, o, 1), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "must not be negative, got 0, -1, 0 and 0");
+    wb_free(o), wb_free(model);
+}
+
+/* ---- wb_train ---- */
+
+enum { POINTS = 30, BATCH = 6, EPOCHS = 8 };
+
+typedef struct run {
+    wb_layer *model;
+    wb_loader *loader, *held_out;
+    wb_optimiser *optimiser;
+    wb_train_desc desc;
+    int steps, epochs, stop_at;
+    double accuracy[EPOCHS + 1], score[EPOCHS + 1];
+    int64_t best[EPOCHS + 1];
+    wb_layer *copies[EPOCHS + 1]; /* of the model after each epoch */
+} run;
+
+static wb_array *loss(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)user;
+    return wb_logitcrossentropy(wb_apply(model, batch->x), batch->y);
+}
+
+static bool stop_there(const wb_train_event *event) {
+    run *r = event->user;
+    return ++r->steps != r->stop_at;
+}
+
+static bool note(const wb_train_event *event) {
+    run *r = event->user;
+    assert_non_null(event->validation);
+    r->epochs++;
+    r->accuracy[event->epoch] = event->validation->accuracy;
+    r->score[event->epoch] = event->score;
+    r->best[event->epoch] = event->best_epoch;
+    wb_free(r->copies[event->epoch]);
+    r->copies[event->epoch] = wb_clone(event->model);
+    return true;
+}
+
+/* Better until epoch 3, then worse. */
+static double valley(const wb_train_event *event) { return fabs((double)event->epoch - 3); }
+
+static run begin(uint64_t seed) {
+    run r = {.steps = 0};
+    int32_t y[POINTS];
+    for (int i = 0; i < POINTS; i++) y[i] = i % 3;
+    wb_seed(7);
+    wb_array *x = wb_normal(WB_F32, 4, POINTS), *labels = wb_from(WB_I32, y, POINTS);
+    r.loader =
+        wb_loader_new(.x = x, .y = labels, .batchsize = BATCH, .shuffle = true, .seed = seed);
+    r.held_out = wb_loader_new(.x = wb_normal(WB_F32, 4, POINTS), .y = labels, .batchsize = 7);
+    wb_seed(seed);
+    r.model = wb_chain(wb_dense(4, 6, wb_tanh), wb_dropout(.p = 0.3), wb_dense(6, 3));
+    r.optimiser = wb_setup(wb_adam(.eta = 0.05), r.model);
+    r.desc = (wb_train_desc){.loss = loss,
+                             .model = r.model,
+                             .loader = r.loader,
+                             .optimiser = r.optimiser,
+                             .validation = r.held_out,
+                             .on_step = stop_there,
+                             .on_epoch = note,
+                             .epochs = EPOCHS};
+    return r;
+}
+
+static wb_status train(run *r) {
+    r->desc.user = r;
+    return wb_train_make(r->desc);
+}
+
+static void end(run *r) {
+    for (int i = 0; i <= EPOCHS; i++) wb_free(r->copies[i]);
+    wb_free(r->optimiser), wb_free(r->loader), wb_free(r->held_out), wb_free(r->model);
+}
+
+static void assert_same_model(wb_layer *a, wb_layer *b) {
+    static const char *const paths[] = {"layers.1.weight", "layers.1.bias", "layers.3.weight",
+                                        "layers.3.bias"};
+    for (int i = 0; i < 4; i++)
+        assert_same_bits(wb_get(a, paths[i]), wb_get(b, paths[i]), paths[i]);
+}
+
+static void validation_is_that_of_wb_evaluate(void **state) {
+    (void)state;
+    run r = begin(5);
+    assert_int_equal(train(&r), WB_OK);
+    assert_int_equal(r.epochs, EPOCHS);
+    for (int i = 1; i <= EPOCHS; i++) {
+        const wb_evaluation e = wb_evaluate(r.copies[i], r.held_out, .loss = loss);
+        assert_true(e.accuracy == r.accuracy[i] && e.loss == r.score[i]);
+    }
+    end(&r);
+}
+
+static void the_best_model_is_kept_and_early_stopping_ends(void **state) {
+    (void)state;
+    run r = begin(5);
+    r.desc.score = valley, r.desc.keep_best = true;
+    r.desc.early_stopping = (wb_early_stopping){.patience = 2};
+    assert_int_equal(train(&r), WB_OK);
+    assert_int_equal(r.epochs, 5); /* 4 and 5 are worse than 3 */
+    assert_int_equal(r.best[5], 3);
+    assert_same_model(r.model, r.copies[3]);
+    end(&r);
+}
+
+static const char *fresh_folder(void) {
+    static int number;
+    char name[32];
+    snprintf(name, sizeof name, "watch%d/", ++number);
+    return path_of(name);
+}
+
+static void with_everything(run *r, const char *checkpoint) {
+    r->desc.score = valley, r->desc.keep_best = true;
+    r->desc.early_stopping = (wb_early_stopping){.patience = 4};
+    r->desc.plateau = (wb_plateau){.factor = .5, .patience = WB_NONE, .cooldown = 1};
+    r->desc.checkpoint = checkpoint, r->desc.every = checkpoint ? 2 : 0;
+}
+
+/* Stopped at any batch, the same call comes to the same bits. */
+static void what_watches_goes_on_from_a_checkpoint(void **state) {
+    (void)state;
+    run whole = begin(5);
+    with_everything(&whole, NULL);
+    assert_int_equal(train(&whole), WB_OK);
+    assert_int_equal(whole.epochs, 7);
+    for (int stop = 1; stop < 7 * POINTS / BATCH; stop += compiles_kernels() ? 16 : 3) {
+        const char *folder = fresh_folder();
+        run r = begin(5);
+        with_everything(&r, folder), r.stop_at = stop;
+        assert_int_equal(train(&r), WB_OK);
+        end(&r);
+        r = begin(99);
+        with_everything(&r, folder);
+        assert_int_equal(train(&r), WB_OK);
+        assert_same_model(r.model, whole.model);
+        assert_same_model(r.copies[7], whole.copies[7]); /* after both changes of the rate */
+        end(&r);
+        r = begin(98); /* it has ended: nothing is trained */
+        with_everything(&r, folder);
+        assert_int_equal(train(&r), WB_OK);
+        assert_int_equal(r.steps, 0);
+        assert_same_model(r.model, whole.model);
+        end(&r);
+    }
+    end(&whole);
+}
+
+static void mistakes(void **state) {
+    (void)state;
+    run r = begin(5);
+    wb_schedule *rate = wb_schedule_constant(0.1);
+    r.desc.plateau = (wb_plateau){.factor = .5};
+    r.desc.schedules[0] = (wb_scheduled){"eta", rate, NULL};
+    assert_int_equal(train(&r), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_train: eta must follow a schedule or a plateau");
+    r.desc.schedules[0].setting = NULL;
+    r.desc.early_stopping.min_delta = -1;
+    assert_int_equal(train(&r), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_train: early_stopping: patience and min_delta must not be");
+    r.desc.early_stopping.min_delta = 0;
+    r.desc.metrics.task = WB_TASK_NUMBERS;
+    assert_int_equal(train(&r), WB_ERROR_SHAPE);
+    assert_error(WB_ERROR_SHAPE, "wb_evaluate: expected floating numbers and as many targets");
+    wb_free(rate);
+    end(&r);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(early_stopping_follows_the_rows),
+        TEST(patience),
+        TEST(a_plateau_lowers_the_rate),
+        TEST(validation_is_that_of_wb_evaluate),
+        TEST(the_best_model_is_kept_and_early_stopping_ends),
+        TEST(what_watches_goes_on_from_a_checkpoint),
+        TEST(mistakes),
+    };
+    return cmocka_run_group_tests(tests, make_folder, drop_folder);
+}
