@@ -7,7 +7,7 @@
 
 #include "support/support.h"
 
-enum { MOST_CASES = 120, MOST_ARGUMENTS = 3 };
+enum { MOST_CASES = 160, MOST_ARGUMENTS = 3 };
 
 /* ---- cases: calls with their arrays ---- */
 
@@ -278,6 +278,32 @@ static void add_index(const index_row *r, wb_call_kind kind, wb_dtype dtype, wb_
     c->terms = r->count;
 }
 
+/* Runs of one are in order whatever the positions are, which need not be different ones. */
+static void add_merge(const index_row *r, wb_dtype key, int64_t merged) {
+    call_case *c = new_case(WB_CALL_merge_runs, WB_I64, r->name);
+    const int64_t count = (int64_t)r->inner * r->size * r->outer;
+    c->call.index = (wb_index_call){.inner = r->inner,
+                                    .size = r->size,
+                                    .outer = r->outer,
+                                    .count = count,
+                                    .run = 1,
+                                    .merged = merged,
+                                    .index_dtype = (uint8_t)key};
+    c->index_argument = 1, c->indices = r->size;
+    add_argument(c, key, count, false);
+    add_argument(c, WB_I64, count, false);
+    add_argument(c, WB_I64, count, true);
+}
+
+static void add_cumsum(const index_row *r, wb_dtype dtype) {
+    call_case *c = new_case(WB_CALL_cumsum, dtype, r->name);
+    const int64_t count = (int64_t)r->inner * r->size * r->outer;
+    c->call.index = (wb_index_call){.inner = r->inner, .size = r->size, .outer = r->outer};
+    c->terms = r->size;
+    add_argument(c, dtype, count, false);
+    add_argument(c, dtype, count, true);
+}
+
 /* ---- the cases of a test ---- */
 
 /* Compilers that cannot run anything here are slow, and differ little: they see fewer rows. */
@@ -316,6 +342,12 @@ static void add_indices(void) {
             const wb_dtype dtype = all[k], index = (i + (size_t)k) % 2 ? WB_I32 : WB_I64;
             add_index(&indices[i], WB_CALL_gather, dtype, index);
             if (dtype != WB_BOOL) add_index(&indices[i], WB_CALL_scatter_add, dtype, index);
+        }
+    static const wb_dtype keys[] = {WB_F32, WB_F64, WB_I32, WB_I64};
+    for (size_t i = 0; i < 4 && i < count; i++)
+        for (int k = 0; k < 4; k++) {
+            add_merge(&indices[i], keys[k], i % 2 ? 32 : indices[i].size);
+            add_cumsum(&indices[i], keys[k]);
         }
 }
 
