@@ -244,6 +244,26 @@ WB_API int wb_apply_many(wb_layer *layer, int count, wb_array *const *inputs, in
  * NULL). */
 WB_API int64_t wb_activations(wb_layer *chain, wb_array *x, int64_t capacity, wb_array **out);
 
+/* Sizes of an array, first dimension fastest; ndim -1: there is none. */
+typedef struct wb_shape {
+    int ndim;
+    int64_t sizes[WB_MAX_DIMS];
+} wb_shape;
+
+typedef struct wb_outputsize_desc {
+    char start_;
+    int64_t inputs[WB_MOST_ARRAYS][WB_MAX_DIMS]; /* sizes of each; 0 ends them. Required */
+    bool pad_batch;                              /* each gets a last dimension of size 1 */
+    wb_dtype dtype;                              /* of all; default f32 */
+} wb_outputsize_desc;
+
+/* The sizes of what the model makes of arrays of these sizes, without computing anything:
+ * wb_outputsize(model, {{28, 28, 1, 32}}). Layers are in test mode and keep their states. Fails as
+ * wb_apply does, with ndim -1, and where the model gives several arrays. (Flux's outputsize) */
+#define wb_outputsize(model, ...)                                                                  \
+    wb_outputsize_make(model, (wb_outputsize_desc){.start_ = 0, .inputs = __VA_ARGS__})
+WB_API wb_shape wb_outputsize_make(wb_layer *model, wb_outputsize_desc desc);
+
 /* Mode: automatic layers (the default) follow the thread's flag, which wb_withgradient,
  * wb_train_step and wb_train set and restore and wb_training sets for a loop by hand; it returns
  * what it was. The others set all layers of a model. */
@@ -837,6 +857,23 @@ WB_API wb_layer *wb_fn_named(const char *name, wb_activation *function);
                       1,                                                                           \
                   (wb_layer *const[]){NULL, __VA_ARGS__} + 1)
 WB_API wb_layer *wb_chain_make(int64_t count, wb_layer *const *layers);
+
+/* How many layers a chain has; -1 for what is no chain. */
+WB_API int64_t wb_chain_count(wb_layer *chain);
+
+/* Layer i, which belongs to the chain: from 1, or from the end, -1 being the last one; that of a
+ * name. NULL with WB_ERROR_ARGUMENT where there is none. */
+WB_API wb_layer *wb_chain_at(wb_layer *chain, int64_t i);
+WB_API wb_layer *wb_chain_get(wb_layer *chain, const char *name);
+
+/* A chain of the layers first to last, both among them and counted as by wb_chain_at; the layers
+ * are shared, and keep their names. Flux's chain[first:last]. wb_chain_slice(chain, 2, -1). */
+WB_API wb_layer *wb_chain_slice(wb_layer *chain, int64_t first, int64_t last);
+
+/* Puts a layer behind the others, with a name where they have names, else NULL. The chain owns it,
+ * also on failure, when the chain is as before. An optimiser of the chain does not know the layer:
+ * set up another one. */
+WB_API wb_status wb_chain_append(wb_layer *chain, const char *name, wb_layer *layer);
 
 typedef struct wb_named {
     const char *name;

@@ -170,6 +170,23 @@ WB_API wb_layer *wb_load_model(const char *path, const char *key);
  * the text, "Chain(Dense(10 => 5, relu), Dense(5 => 2))"; it comes before the file's own. */
 WB_API wb_layer *wb_load_model_as(const char *path, const char *key, const char *structure);
 
+typedef struct wb_parse_desc {
+    char start_;
+    const char *text;
+    int64_t input[WB_MAX_DIMS]; /* sizes of the model's input, with the batch; 0 ends them */
+    bool pad_batch;             /* the input gets a last dimension of size 1 */
+    wb_dtype dtype;             /* of the input; default f32 */
+} wb_parse_desc;
+
+/* A new model of a text as wb_save writes it and a person would write it in Flux, its arrays as
+ * their makers begin them: wb_parse("Chain(Dense(784 => 128, relu), Dense(128 => 10))"). Where a
+ * size is _, as in Dense(_ => 5) or BatchNorm(_), it is that of the features or channels which
+ * reach the layer from an input of the given sizes: wb_parse(text, .input = {28, 28, 1, 32}),
+ * Flux's @autosize. NULL with WB_ERROR_FORMAT for what is no such text, with WB_ERROR_UNSUPPORTED
+ * for a layer or function that Weber does not have (wb_register_layer). */
+#define wb_parse(...) wb_parse_make((wb_parse_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_layer *wb_parse_make(wb_parse_desc desc);
+
 /* ---- files as trees ---- */
 
 typedef enum wb_record_kind {

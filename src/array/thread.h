@@ -38,6 +38,7 @@ typedef struct wb_thread {
     int64_t write_count, write_capacity;
     int state_depth; /* those who may take writes back */
     uint8_t depth;   /* bodies of scans that are being traced: nothing is computed now */
+    bool is_sizing; /* only sizes are asked for: no eager evaluation, all layers are in test mode */
     bool is_walking; /* a walk uses the nodes' scratch fields: no eager evaluation now */
     uint64_t stamp;  /* of the last walk */
     void *evaluator; /* src/evaluate's state */

@@ -7,6 +7,11 @@ bool wb_is_training(void) {
     return thread && thread->training;
 }
 
+bool wb_is_sizing(void) {
+    const wb_thread *thread = wb_thread_get();
+    return thread && thread->is_sizing;
+}
+
 bool wb_set_training(bool training) {
     wb_thread *thread = wb_thread_get();
     if (!thread) return false;

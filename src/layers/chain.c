@@ -1,4 +1,6 @@
 /* Chain: one layer after another. */
+#include <string.h>
+
 #include "layers/layer.h"
 
 typedef struct wb_chain_layer {
@@ -41,15 +43,80 @@ wb_layer *wb_chain_named_make(int64_t count, const wb_named *layers) {
     return make("wb_chain_named", &contents);
 }
 
+/* ---- looking at a chain ---- */
+
+static wb_layer_list *list_of(const char *function, wb_layer *chain) {
+    if (!wb_check_layer(function, chain)) return NULL;
+    if (chain->class_ == &wb_chain_class) return &((wb_chain_layer *)(void *)chain)->layers;
+    return wb_fail_null(WB_ERROR_ARGUMENT, "%s: a chain wanted, not %s", function,
+                        chain->class_->name);
+}
+
+int64_t wb_chain_count(wb_layer *chain) {
+    const wb_layer_list *list = list_of("wb_chain_count", chain);
+    return list ? list->count : -1;
+}
+
+/* From 0; -1 with the error recorded. */
+static int64_t place_of(const char *function, const wb_layer_list *list, int64_t i) {
+    const int64_t place = i < 0 ? list->count + i : i - 1;
+    if (place >= 0 && place < list->count) return place;
+    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: layer must be from 1 to %lld, or -1 to -%lld, got %lld",
+                  function, (long long)list->count, (long long)list->count, (long long)i);
+    return -1;
+}
+
+wb_layer *wb_chain_at(wb_layer *chain, int64_t i) {
+    const wb_layer_list *list = list_of("wb_chain_at", chain);
+    const int64_t place = list ? place_of("wb_chain_at", list, i) : -1;
+    return place < 0 ? NULL : list->items[place].layer;
+}
+
+wb_layer *wb_chain_get(wb_layer *chain, const char *name) {
+    const wb_layer_list *list = list_of("wb_chain_get", chain);
+    if (!list || !name) return list ? wb_fail_argument_null("wb_chain_get", "the name") : NULL;
+    for (int64_t i = 0; i < list->count; i++)
+        if (list->items[i].name && strcmp(list->items[i].name, name) == 0)
+            return list->items[i].layer;
+    return wb_fail_null(WB_ERROR_ARGUMENT, "wb_chain_get: the chain has no layer \"%s\"", name);
+}
+
+static bool take_slice(const wb_layer_list *from, int64_t first, int64_t last, wb_layer *slice) {
+    wb_layer_list *to = list_of("wb_chain_slice", slice);
+    for (int64_t i = first; i <= last; i++)
+        if (!wb_list_append("wb_chain_slice", to, from->items[i].name,
+                            wb_retain(from->items[i].layer)))
+            return false;
+    return true;
+}
+
+wb_layer *wb_chain_slice(wb_layer *chain, int64_t first, int64_t last) {
+    static const char function[] = "wb_chain_slice";
+    const wb_layer_list *list = list_of(function, chain);
+    const int64_t begin = list ? place_of(function, list, first) : -1;
+    const int64_t end = begin < 0 ? -1 : place_of(function, list, last);
+    if (end >= 0 && end < begin)
+        return wb_fail_null(WB_ERROR_ARGUMENT,
+                            "%s: first must not be behind last, got %lld and "
+                            "%lld",
+                            function, (long long)first, (long long)last);
+    wb_layer *slice = end < 0 ? NULL : wb_chain_make(0, NULL);
+    if (!slice || take_slice(list, begin, end, slice)) return slice;
+    wb_free(slice);
+    return NULL;
+}
+
+wb_status wb_chain_append(wb_layer *chain, const char *name, wb_layer *layer) {
+    wb_layer_list *list = list_of("wb_chain_append", chain);
+    if (list && wb_list_append("wb_chain_append", list, name, layer)) return WB_OK;
+    if (!list && wb_is_layer(layer)) wb_free(layer);
+    return wb_error_status();
+}
+
 int64_t wb_activations(wb_layer *chain, wb_array *x, int64_t capacity, wb_array **out) {
     for (int64_t i = 0; i < capacity; i++) out[i] = NULL;
-    if (!wb_check_layer("wb_activations", chain)) return 0;
-    if (chain->class_ != &wb_chain_class) {
-        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_activations: a chain wanted, not %s",
-                      chain->class_->name);
-        return 0;
-    }
-    const wb_layer_list *list = layers_of(chain);
+    const wb_layer_list *list = list_of("wb_activations", chain);
+    if (!list) return 0;
     for (int64_t i = 0; i < list->count; i++) {
         x = wb_apply(list->items[i].layer, x);
         if (i < capacity) out[i] = x;

@@ -320,6 +320,7 @@ int wb_apply_many(wb_layer *layer, int count, wb_array *const *inputs, int capac
 bool wb_training(bool training) { return wb_set_training(training); }
 
 bool wb_is_active(const wb_layer *layer) {
+    if (wb_is_sizing()) return false;
     return layer->mode_ == WB_MODE_AUTO ? wb_is_training() : layer->mode_ == WB_MODE_TRAIN;
 }
 

@@ -165,6 +165,9 @@ wb_layer *wb_container_new(const char *function, const wb_layer_class *layer_cla
 wb_layer *wb_wrapper_new(const char *function, const wb_layer_class *layer_class,
                          const wb_contents *contents);
 
+/* One more item, as wb_list_fill adds them; the list is as before on failure. */
+bool wb_list_append(const char *function, wb_layer_list *list, const char *name, wb_layer *layer);
+
 /* Space for count items, NULL each; and back. */
 bool wb_list_new(wb_layer_list *list, int64_t count);
 void wb_list_release(wb_layer_list *list);
@@ -316,6 +319,9 @@ bool wb_check_training(const wb_layer *layer, const wb_array *x, int64_t count, 
 /* They take in those of a batch, (1, ..., channels, 1), with so many numbers for each channel, when
  * the step is computed. */
 bool wb_running_take_in(wb_running running, wb_statistics batch, int64_t count);
+
+/* wb_outputsize; keep_counter: random numbers that were drawn meanwhile are used up. */
+wb_shape wb_size_of_output(wb_layer *model, const wb_outputsize_desc *desc, bool keep_counter);
 
 /* ---- counts, for printing ---- */
 

@@ -157,3 +157,46 @@ wb_layer *wb_container_new(const char *function, const wb_layer_class *layer_cla
     wb_free(layer);
     return NULL;
 }
+
+static bool has_names(const wb_layer_list *list) { return list->count > 0 && list->items[0].name; }
+
+/* The names of the list and the new one, as check_name wants them. */
+static bool check_new_name(const char *function, const wb_layer_list *list, const char *name) {
+    const wb_named last = {.name = name};
+    bool is_there = false;
+    for (int64_t i = 0; name && i < list->count; i++)
+        is_there = is_there || (list->items[i].name && strcmp(list->items[i].name, name) == 0);
+    if (is_there)
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: a layer is named \"%s\" already", function, name);
+    else if (list->count > 0 && has_names(list) != (name != NULL))
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: the layers have %s, so must the new one", function,
+                      name ? "no names" : "names");
+    else
+        return !name || check_name(function, &last, 0);
+    return false;
+}
+
+static bool append(const char *function, wb_layer_list *list, const char *name, wb_layer *layer) {
+    wb_layer_list longer = {NULL, 0};
+    if (!check_new_name(function, list, name) || !wb_list_new(&longer, list->count + 1))
+        return false;
+    wb_layer_item *item = &longer.items[list->count];
+    if ((name && !(item->name = wb_copy_text(name))) ||
+        !wb_layer_own(function, list->count + 1, layer)) {
+        wb_list_release(&longer);
+        return false;
+    }
+    item->layer = layer;
+    for (int64_t i = 0; i < list->count; i++) longer.items[i] = list->items[i];
+    wb_release(list->items);
+    *list = longer;
+    return true;
+}
+
+bool wb_list_append(const char *function, wb_layer_list *list, const char *name, wb_layer *layer) {
+    const wb_contents contents = {.count = 1, .layers = &layer};
+    if (check_object(function, list->count + 1, layer, true) && append(function, list, name, layer))
+        return true;
+    release_contents(&contents);
+    return false;
+}

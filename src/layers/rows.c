@@ -141,6 +141,9 @@ static bool in_range(const wb_field *f, double x) {
     return (f->is_above ? x > f->low : x >= f->low) && (f->high == 0 || x <= f->high);
 }
 
+/* WB_NONE is how a 0 is said. */
+static int64_t said(int64_t x) { return x == WB_NONE ? 0 : x; }
+
 static bool check_integers(const wb_layer *layer, const wb_field *f) {
     static const char *const pair[] = {"in", "out"}, *const joint[] = {"in", "in2", "out"};
     const int64_t *x = wb_field_numbers(layer, f);
@@ -151,7 +154,7 @@ static bool check_integers(const wb_layer *layer, const wb_field *f) {
     for (int i = 0; i < count; i++)
         if (!in_range(f, (double)x[i])) {
             char got[24];
-            (void)snprintf(got, sizeof got, "%lld", (long long)x[i]);
+            (void)snprintf(got, sizeof got, "%lld", (long long)said(x[i]));
             return fail_range(layer, f, names[i], got);
         }
     return true;
@@ -162,9 +165,13 @@ static bool check_list(const wb_layer *layer, const wb_field *f) {
     const int64_t *x = wb_field_numbers(layer, f);
     int n;
     (void)wb_layer_sizes(layer, &n);
+    int64_t got[WB_MAX_DIMS] = {0};
     bool good = n > 0;
-    for (int i = 0; i < n; i++) good = good && in_range(f, (double)x[i]);
-    return good || fail_range(layer, f, f->name, wb_sizes_text(n ? n : 1, x));
+    for (int i = 0; i < n; i++) {
+        got[i] = said(x[i]);
+        good = good && in_range(f, (double)x[i]);
+    }
+    return good || fail_range(layer, f, f->name, wb_sizes_text(n ? n : 1, got));
 }
 
 static bool check_padding(wb_layer *layer, const wb_field *f) {

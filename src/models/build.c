@@ -18,7 +18,8 @@ typedef struct made {
 } made;
 
 struct wb_building {
-    wb_file *file;
+    wb_file *file;     /* NULL: all arrays are new */
+    const char *where; /* for messages */
     const char *key;
     bool has_said; /* where the error is */
     made *list;
@@ -36,11 +37,16 @@ void *wb_part_fail(const wb_part *p, wb_status status, const char *format, ...) 
     va_end(arguments);
     wb_path_text(p->path, path, sizeof path);
     p->building->has_said = true;
+    if (wb_part_is_new(p))
+        return wb_fail_null(status, "%s: %s%s%s", p->building->where, path, *path ? ": " : "",
+                            what);
     const char *key = p->building->key;
     return wb_fail_null(status,
                         "%s: %s%s%s: %s; wb_load puts a file's arrays into a model that you give",
-                        p->building->file->path, key, *key && *path ? "." : "", path, what);
+                        p->building->where, key, *key && *path ? "." : "", path, what);
 }
+
+bool wb_part_is_new(const wb_part *p) { return !p->building->file; }
 
 /* What a maker of a layer said, with the place in front. */
 static void *name_place(const wb_part *p) {
@@ -169,6 +175,7 @@ static wb_layer *build_term(const wb_part *p) {
     if (t->kind == WB_TERM_NAME) return build_function(p, t->name);
     if (t->kind == WB_TERM_TUPLE) return build_class(p, &wb_tree_class);
     const wb_layer_class *k = t->kind == WB_TERM_CALL ? wb_class_named(t->name) : NULL;
+    if (k && wb_part_is_new(p) && wb_term_has_hole(t)) return wb_lazy_new(p->building, t);
     if (k) return build_class(p, k);
     return wb_part_fail(p, WB_ERROR_UNSUPPORTED,
                         "%.80s is no layer that Weber knows; "
@@ -214,11 +221,28 @@ static bool is_array_term(const wb_term *t) {
     return t->kind == WB_TERM_CALL && strcmp(t->name, "zeros") == 0;
 }
 
+/* zeros(Float32, 2, 3) */
+static wb_array *zeros_of(const wb_part *p) {
+    const wb_term *type = p->term->first, *t = type ? type->next : NULL;
+    int64_t sizes[WB_MAX_DIMS];
+    int dtype = WB_F32, n = 0;
+    const char *name = type && type->kind == WB_TERM_NAME ? type->name : "";
+    for (; dtype <= (int)WB_BOOL; dtype++) {
+        const char *own = wb_bson_name_of_dtype((wb_dtype)dtype);
+        if (strcmp(own ? own : "BFloat16", name) == 0) break;
+    }
+    for (; t && n < WB_MAX_DIMS && t->kind == WB_TERM_INTEGER && t->integer >= 0; t = t->next)
+        sizes[n++] = t->integer;
+    if (!t && dtype <= (int)WB_BOOL) return wb_full_make((wb_dtype)dtype, 0, n, sizes);
+    return wb_part_fail(p, WB_ERROR_FORMAT, "zeros must have a type and sizes");
+}
+
 /* An entry of a tree: an array, which belongs to the scope, or a layer. */
 static void *build_entry(const wb_part *p, bool is_tree) {
     const wb_record *r = wb_flux_look(p->record);
     const bool is_array = p->term ? is_array_term(p->term) : r->kind == WB_RECORD_ARRAY;
     if (!is_tree || !is_array) return build_layer(p);
+    if (wb_part_is_new(p)) return zeros_of(p);
     if (r && r->kind == WB_RECORD_ARRAY) return array_of(p, r, false);
     return wb_part_fail(p, WB_ERROR_FORMAT, "it needs an array, which the file does not have");
 }
@@ -333,9 +357,18 @@ static bool is_wanted(const wb_part *p, wb_layer *layer, const wb_field *f, bool
     return false;
 }
 
+/* A new one: what the text says is zeros; the others are made when the layer is completed. */
+static bool make_array(const wb_part *p, wb_layer *layer, const wb_field *f) {
+    const wb_term *own = wb_term_keyed(p->term, f->name);
+    if (!own || !is_array_term(own)) return true;
+    const wb_part part = {.building = p->building, .path = p->path, .term = own};
+    return (*wb_field_array(layer, f) = wb_hold(zeros_of(&part))) != NULL;
+}
+
 /* What the layer's class needs, or what is written, is there. */
 static bool read_array(const wb_part *p, wb_layer *layer, const wb_field *f) {
     bool wanted;
+    if (wb_part_is_new(p)) return make_array(p, layer, f);
     if (!is_wanted(p, layer, f, &wanted)) return false;
     const bool is_written = p->term && wb_term_keyed(p->term, f->name);
     const bool is_needed = is_written || (layer->class_->complete && !f->fixed);
@@ -365,6 +398,7 @@ static bool read_child(const wb_part *p, wb_layer *layer, const wb_field *f, con
     bool wanted;
     if (!is_wanted(p, layer, f, &wanted)) return false;
     if (!wanted || (term ? term->kind == WB_TERM_BOOL : !f->part && is_absent(p, f))) return true;
+    if (f->part && wb_part_is_new(p)) return true;
     if (f->part && !part.record)
         return wb_part_fail(p, WB_ERROR_FORMAT, "it needs %s, which the file does not have",
                             f->name) != NULL;
@@ -476,8 +510,8 @@ static wb_layer *build_class(const wb_part *p, const wb_layer_class *k) {
 /* ---- the model ---- */
 
 static bool apply_tie(const wb_building *b, wb_layer *model, const wb_term_tie *tie) {
-    wb_array **to = wb_slot_at(b->file->path, model, tie->to);
-    wb_array **from = to ? wb_slot_at(b->file->path, model, tie->from) : NULL;
+    wb_array **to = wb_slot_at(b->where, model, tie->to);
+    wb_array **from = to ? wb_slot_at(b->where, model, tie->from) : NULL;
     if (!from) return false;
     bool good = *to && *from && (*from)->ndim == tie->ndim && (*to)->dtype == (*from)->dtype;
     for (int i = 0; good && i < tie->ndim; i++)
@@ -486,32 +520,48 @@ static bool apply_tie(const wb_building *b, wb_layer *model, const wb_term_tie *
     (void)wb_fail(WB_ERROR_FORMAT,
                   "%s: %s should be %s with its dimensions permuted, but sizes "
                   "or types differ",
-                  b->file->path, tie->to, tie->from);
+                  b->where, tie->to, tie->from);
     return false;
 }
 
-static wb_layer *build_model(wb_building *b, const wb_record *record,
-                             const wb_structure *structure) {
+static wb_layer *build_model(wb_building *b, const wb_record *record, const wb_structure *structure,
+                             wb_finish_fn *finish, void *user) {
     const wb_part part = {.building = b, .term = structure->model, .record = record};
     wb_layer *model = build_layer(&part);
+    if (model && finish) model = finish(user, model);
     bool good = model != NULL;
     for (const wb_term_tie *tie = structure->ties; good && tie; tie = tie->next)
         good = apply_tie(b, model, tie);
     return wb_layer_finish(model, !good);
 }
 
-wb_layer *wb_build(wb_file *file, const char *key, const wb_record *record, const char *text) {
+static wb_layer *build(wb_building *b, const wb_record *record, const char *text,
+                       wb_finish_fn *finish, void *user) {
     enum { MOST_PER_BYTE = 64, LEAST_LIMIT = 1 << 20 };
     wb_structure structure = {.model = NULL};
     wb_arena arena = {.limit_bytes =
                           text ? (int64_t)strlen(text) * MOST_PER_BYTE + LEAST_LIMIT : 0};
-    wb_building b = {.file = file, .key = key};
     wb_layer *model = NULL;
-    if ((!text || wb_structure_read(&structure, text, file->path, &arena) == WB_OK) &&
+    if ((!text || wb_structure_read(&structure, text, b->where, &arena) == WB_OK) &&
         wb_scope_begin())
-        model = build_model(&b, record, &structure);
-    for (int64_t i = 0; i < b.count; i++) b.list[i].record->number = 0;
-    wb_release(b.list);
+        model = build_model(b, record, &structure, finish, user);
+    for (int64_t i = 0; i < b->count; i++) b->list[i].record->number = 0;
+    wb_release(b->list);
     wb_arena_release(&arena);
     return model;
+}
+
+wb_layer *wb_build(wb_file *file, const char *key, const wb_record *record, const char *text) {
+    wb_building b = {.file = file, .where = file->path, .key = key};
+    return build(&b, record, text, NULL, NULL);
+}
+
+wb_layer *wb_build_new(wb_building *b, const wb_term *term) {
+    const wb_part part = {.building = b, .term = term};
+    return build_layer(&part);
+}
+
+wb_layer *wb_build_of_text(const char *text, wb_finish_fn *finish, void *user) {
+    wb_building b = {.where = "wb_parse", .key = ""};
+    return build(&b, NULL, text, finish, user);
 }

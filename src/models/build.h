@@ -28,6 +28,23 @@ const wb_record *wb_part_field(const wb_part *part, const char *name);
 bool wb_part_activation(const wb_part *part, const wb_term *term, const wb_record *record,
                         wb_activation **activation);
 
+/* ---- models of texts alone (parse.c) ---- */
+
+/* True if the layer's arrays are made, not read. */
+bool wb_part_is_new(const wb_part *part);
+/* A layer of the term alone. NULL with an error. */
+wb_layer *wb_build_new(wb_building *building, const wb_term *term);
+/* The model of a text alone; finish, with the user's pointer, gets it before the text's memory
+ * goes, and returns what is to be given back: the same, or NULL. */
+typedef wb_layer *wb_finish_fn(void *user, wb_layer *model);
+wb_layer *wb_build_of_text(const char *text, wb_finish_fn *finish, void *user);
+
+/* A stand-in for the layer of the term, whose sizes are not all known: it is made when the stand-in
+ * is applied. NULL with an error. */
+wb_layer *wb_lazy_new(wb_building *building, const wb_term *term);
+/* True if a size in it, not in its layers, is _. */
+bool wb_term_has_hole(const wb_term *term);
+
 /* The model at key in the file; on the default device. */
 wb_layer *wb_build(wb_file *file, const char *key, const wb_record *record, const char *text);
 

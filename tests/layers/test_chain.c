@@ -99,6 +99,67 @@ static void trees_hold_arrays_and_layers(void **state) {
     wb_free(tree);
 }
 
+static void a_chain_is_looked_into(void **state) {
+    (void)state;
+    wb_layer *a = wb_dense(4, 3), *b = wb_dense(3, 2), *c = wb_fn(wb_relu);
+    wb_layer *chain = wb_chain(a, b, c),
+             *named = wb_chain_named({"enc", wb_retain(a)}, {"dec", wb_retain(b)});
+    assert_int_equal(wb_chain_count(chain), 3);
+    assert_ptr_equal(wb_chain_at(chain, 1), a);
+    assert_ptr_equal(wb_chain_at(chain, -1), c);
+    assert_ptr_equal(wb_chain_get(named, "dec"), b);
+    assert_null(wb_chain_at(chain, 0));
+    assert_error(WB_ERROR_ARGUMENT, "wb_chain_at: layer must be from 1 to 3, or -1 to -3, got 0");
+    assert_null(wb_chain_at(chain, -4));
+    assert_error(WB_ERROR_ARGUMENT, "got -4");
+    assert_null(wb_chain_get(named, "head"));
+    assert_error(WB_ERROR_ARGUMENT, "wb_chain_get: the chain has no layer \"head\"");
+    assert_int_equal(wb_chain_count(a), -1);
+    assert_error(WB_ERROR_ARGUMENT, "wb_chain_count: a chain wanted, not Dense");
+    wb_free(chain), wb_free(named);
+}
+
+static void slices_share_their_layers(void **state) {
+    (void)state;
+    wb_layer *chain =
+        wb_chain_named({"a", wb_dense(4, 3)}, {"b", wb_dense(3, 2)}, {"c", wb_dense(2, 1)});
+    wb_layer *slice = wb_chain_slice(chain, 2, -1);
+    assert_int_equal(wb_chain_count(slice), 2);
+    assert_ptr_equal(wb_chain_get(slice, "c"), wb_chain_at(chain, 3));
+    assert_sizes(wb_apply(slice, wb_ones(WB_F32, 3, 5)), 1, 5);
+    assert_null(wb_chain_slice(chain, 3, 2));
+    assert_error(WB_ERROR_ARGUMENT, "wb_chain_slice: first must not be behind last, got 3 and 2");
+    assert_null(wb_chain_slice(chain, 1, 4));
+    assert_error(WB_ERROR_ARGUMENT, "wb_chain_slice: layer must be from 1 to 3");
+    wb_free(chain);
+    assert_sizes(wb_get(slice, "layers.b.weight"), 2, 3);
+    wb_free(slice);
+}
+
+static void layers_are_appended(void **state) {
+    (void)state;
+    wb_layer *chain = wb_chain(), *named = wb_chain_named({"a", wb_dense(4, 3)});
+    assert_int_equal(wb_chain_append(chain, NULL, wb_dense(4, 3)), WB_OK);
+    assert_int_equal(wb_chain_append(chain, NULL, wb_dense(3, 2)), WB_OK);
+    assert_sizes(wb_apply(chain, wb_ones(WB_F32, 4, 5)), 2, 5);
+    assert_int_equal(wb_chain_append(named, "b", wb_fn(wb_relu)), WB_OK);
+    assert_int_equal(wb_chain_count(named), 2);
+    assert_int_equal(wb_chain_append(named, NULL, wb_fn(wb_relu)), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_chain_append: the layers have names, so must the new one");
+    assert_int_equal(wb_chain_append(chain, "x", wb_fn(wb_relu)), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "the layers have no names, so must the new one");
+    assert_int_equal(wb_chain_append(named, "a", wb_fn(wb_relu)), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "a layer is named \"a\" already");
+    assert_int_equal(wb_chain_append(named, "7", wb_fn(wb_relu)), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "cannot be named \"7\"");
+    assert_int_equal(wb_chain_append(chain, NULL, wb_dense(0, 1)), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_chain_append: layer 3: Dense: in must be positive");
+    assert_int_equal(wb_chain_append(chain, NULL, wb_chain_at(chain, 1)), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_chain_append: layer 3, Dense(4 => 3), belongs to another");
+    assert_int_equal(wb_chain_count(chain), 2);
+    wb_free(chain), wb_free(named);
+}
+
 static void functions_need_to_be_there(void **state) {
     (void)state;
     assert_null(wb_fn(NULL));
@@ -108,10 +169,17 @@ static void functions_need_to_be_there(void **state) {
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_scope, close_scope)
     const struct CMUnitTest tests[] = {
-        TEST(an_empty_chain_is_the_identity),       TEST(activations_of_a_chain),
-        TEST(a_failed_layer_releases_the_others),   TEST(names),
-        TEST(an_unknown_path_lists_the_valid_ones), TEST(setting_an_array),
-        TEST(trees_hold_arrays_and_layers),         TEST(functions_need_to_be_there),
+        TEST(an_empty_chain_is_the_identity),
+        TEST(activations_of_a_chain),
+        TEST(a_failed_layer_releases_the_others),
+        TEST(names),
+        TEST(an_unknown_path_lists_the_valid_ones),
+        TEST(setting_an_array),
+        TEST(trees_hold_arrays_and_layers),
+        TEST(functions_need_to_be_there),
+        TEST(a_chain_is_looked_into),
+        TEST(slices_share_their_layers),
+        TEST(layers_are_appended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

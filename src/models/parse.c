@@ -1,0 +1,148 @@
+/* Models of texts alone, and sizes that follow from an input's. */
+#include <stdio.h>
+#include <string.h>
+
+#include "array/thread.h"
+#include "models/build.h"
+
+/* Stands where a layer will be whose sizes are not all known. */
+typedef struct lazy_layer {
+    wb_layer layer;
+    wb_building *building;
+    const wb_term *term;
+    wb_layer *real; /* once it was applied */
+} lazy_layer;
+
+/* ---- sizes in terms ---- */
+
+static bool is_hole(const wb_term *t) {
+    return t->kind == WB_TERM_NAME && strcmp(t->name, "_") == 0;
+}
+
+static bool is_group(const wb_term *t) {
+    return t->kind == WB_TERM_TUPLE || t->kind == WB_TERM_PAIR;
+}
+
+/* Recursive, as the next one: no text is deeper than WB_TERM_DEPTH. */
+bool wb_term_has_hole(const wb_term *term) {
+    for (const wb_term *t = term->first; t; t = t->next)
+        if (is_hole(t) || (is_group(t) && wb_term_has_hole(t))) return true;
+    return false;
+}
+
+static void fill_holes(const wb_term *term, int64_t size) {
+    for (wb_term *t = term->first; t; t = t->next) {
+        if (is_hole(t)) t->kind = WB_TERM_INTEGER, t->integer = size;
+        if (is_group(t)) fill_holes(t, size);
+    }
+}
+
+/* Classes whose features come first; those of others are the last dimension but one. */
+static bool has_features_first(const wb_layer_class *k) {
+    const wb_layer_class *const classes[] = {
+        &wb_dense_class,     &wb_embedding_class, &wb_embedding_bag_class, &wb_layernorm_class,
+        &wb_rmsnorm_class,   &wb_scale_class,     &wb_bilinear_class,      &wb_rnn_class,
+        &wb_lstm_class,      &wb_gru_class,       &wb_gru_v3_class,        &wb_rnn_cell_class,
+        &wb_lstm_cell_class, &wb_gru_cell_class,  &wb_gru_v3_cell_class};
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
+        if (classes[i] == k) return true;
+    return false;
+}
+
+static int64_t size_for(const wb_term *term, const wb_array *x) {
+    const bool is_first = x->ndim < 3 || has_features_first(wb_class_named(term->name));
+    return x->ndim ? x->sizes[is_first ? 0 : x->ndim - 2] : 1;
+}
+
+/* ---- the stand-in ---- */
+
+static int forward(wb_layer *layer, int count, wb_array *const *inputs, wb_array **results) {
+    lazy_layer *l = (lazy_layer *)(void *)layer;
+    if (!l->real) {
+        fill_holes(l->term, size_for(l->term, inputs[0]));
+        l->real = wb_build_new(l->building, l->term);
+    }
+    return l->real ? wb_apply_many(l->real, count, inputs, WB_MOST_ARRAYS, results) : 0;
+}
+
+static void describe(const wb_layer *layer, bool brief, char *text, size_t size) {
+    const wb_term *t = ((const lazy_layer *)(const void *)layer)->term;
+    (void)brief;
+    (void)snprintf(text, size, "%.*s", (int)(t->text_bytes < 80 ? t->text_bytes : 80), t->text);
+}
+
+static const wb_field fields[] = {WB_CHILD_FIELD(lazy_layer, real)};
+static const wb_layer_class lazy_class = {.name = "_",
+                                          .size_bytes = sizeof(lazy_layer),
+                                          .fields = fields,
+                                          .field_count = 1,
+                                          .forward_many = forward,
+                                          .describe = describe};
+
+wb_layer *wb_lazy_new(wb_building *building, const wb_term *term) {
+    lazy_layer *l = (lazy_layer *)(void *)wb_layer_new(&lazy_class);
+    if (!l) return NULL;
+    l->building = building, l->term = term;
+    return &l->layer;
+}
+
+/* ---- stand-ins give way ---- */
+
+static bool settle(wb_layer **layer, bool is_owned);
+
+static bool settle_fields(wb_layer *layer) {
+    for (int i = 0; i < layer->class_->field_count; i++) {
+        const wb_field *f = &layer->class_->fields[i];
+        if (f->kind == WB_FIELD_CHILD && *wb_field_child(layer, f) &&
+            !settle(wb_field_child(layer, f), f->counted))
+            return false;
+        if (f->kind != WB_FIELD_LIST) continue;
+        const wb_layer_list *list = wb_field_list(layer, f);
+        for (int64_t k = 0; k < list->count; k++)
+            if (list->items[k].layer && !settle(&list->items[k].layer, true)) return false;
+    }
+    return true;
+}
+
+/* The layer takes its stand-in's place, in a container if is_owned. Recursive: a model of a text is
+ * no deeper than the text. */
+static bool settle(wb_layer **layer, bool is_owned) {
+    lazy_layer *l = (lazy_layer *)(void *)*layer;
+    if (l->layer.class_ != &lazy_class) return settle_fields(*layer);
+    if (!l->real) {
+        char text[100];
+        describe(&l->layer, true, text, sizeof text);
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "wb_parse: the size _ in %s needs an input: .input = {...}", text);
+        return false;
+    }
+    *layer = l->real;
+    l->real->owned_ += is_owned;
+    l->real = NULL;
+    if (is_owned)
+        wb_layer_disown(&l->layer);
+    else
+        wb_free(&l->layer);
+    return settle_fields(*layer);
+}
+
+/* ---- the model ---- */
+
+/* Arrays that are made meanwhile draw random numbers that nobody else may draw again. */
+static bool send_input_through(const wb_parse_desc *d, wb_layer *model) {
+    wb_outputsize_desc sizes = {.pad_batch = d->pad_batch, .dtype = d->dtype};
+    memcpy(sizes.inputs[0], d->input, sizeof d->input);
+    return wb_size_of_output(model, &sizes, true).ndim >= 0;
+}
+
+static wb_layer *finish(void *user, wb_layer *model) {
+    const wb_parse_desc *d = user;
+    if ((d->input[0] == 0 || send_input_through(d, model)) && settle(&model, false)) return model;
+    wb_free(model);
+    return NULL;
+}
+
+wb_layer *wb_parse_make(wb_parse_desc desc) {
+    if (!desc.text) return wb_failed() ? NULL : wb_fail_argument_null("wb_parse", "the text");
+    return wb_build_of_text(desc.text, finish, &desc);
+}
