@@ -30,6 +30,7 @@ static wb_array *places_of(const wb_array *condition, const uint8_t *bits) {
 
 wb_array *wb_where(wb_array *condition) {
     if (!wb_is_usable(condition)) return wb_refuse("where", condition, "condition");
+    if (wb_is_tracing("wb_where")) return NULL;
     wb_array *is_true = condition->dtype == WB_BOOL ? condition : NE(condition, NUM(0));
     const uint8_t *bits = is_true ? wb_read_begin(is_true) : NULL;
     if (!bits) return NULL;

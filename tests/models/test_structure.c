@@ -37,14 +37,15 @@ static wb_layer *random_model(test_random *r, int depth);
 
 /* Of any class that models in files are made of; the first is Chain. */
 static wb_layer *random_layer(test_random *r, int depth) {
-    static wb_activation *const functions[] = {wb_relu, wb_sigmoid, wb_leakyrelu, wb_softmax};
+    static wb_activation *const functions[] = {wb_relu,    wb_sigmoid, wb_leakyrelu,
+                                               wb_softmax, wb_rrelu,   wb_glu};
     const wb_dtype dtype = (wb_dtype[]){WB_F32, WB_F64, WB_F16}[random_below(r, 3)];
     int count = 0;
     while (wb_class_at(count)) count++;
     const int i = (int)random_below(r, count + 2);
     if (i == 0) return depth ? random_model(r, depth - 1) : wb_dense(2, 3, .dtype = dtype);
     if (i < count) return sample_layer(r, wb_class_at(i));
-    return i == count ? wb_fn(functions[random_below(r, 4)])
+    return i == count ? wb_fn(functions[random_below(r, 6)])
                       : wb_batchnorm(1 + random_below(r, 4), .dtype = dtype);
 }
 

@@ -139,6 +139,29 @@ static void values_are_taken_along_a_dimension(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "gather: index -1 at place 1 is not in 0 .. 5");
 }
 
+static void sort_step(void *context, wb_array **carries, wb_array *const *inputs,
+                      wb_array **outputs) {
+    (void)context;
+    outputs[0] = carries[0] = wb_sort(wb_add(carries[0], inputs[0]), 0, false);
+}
+
+/* The loop written by hand, and its gradient. */
+static void steps_of_a_scan_are_sorted(void **state) {
+    (void)state;
+    wb_array *x = wb_matrix(3, {3, 1, 2}, {0, 5, 4}), *h = wb_zeros(WB_F32, 2), *y[1], *g[2];
+    wb_array *carry = h, *by_hand[3];
+    for (int t = 0; t < 3; t++) {
+        wb_array *step = wb_reshape(wb_slice(x, 1, t, t + 1, 1), 2);
+        by_hand[t] = carry = wb_sort(wb_add(carry, step), 0, false);
+    }
+    assert_int_equal(wb_scan(sort_step, NULL, 1, &h, 1, &x, 1, y), WB_OK);
+    assert_values(y[0], 0, 0, 3, 1, 8, 3, 12);
+    wb_array *weight = wb_vector(1, 2);
+    assert_int_equal(wb_gradient_of(wb_sum(wb_mul(weight, h)), 1, &x, g), WB_OK);
+    assert_int_equal(wb_gradient_of(wb_sum(wb_mul(weight, by_hand[2])), 1, &x, g + 1), WB_OK);
+    assert_true(wb_approx(g[0], g[1], 0, 0, NULL, 0));
+}
+
 static void mistakes_are_named(void **state) {
     (void)state;
     wb_array *x = wb_ones(WB_F32, 2, 3), *at = x;
@@ -174,6 +197,7 @@ int main(void) {
                                        TEST(lines_of_all_lengths),
                                        TEST(the_largest_and_where_they_are),
                                        TEST(values_are_taken_along_a_dimension),
+                                       TEST(steps_of_a_scan_are_sorted),
                                        TEST(mistakes_are_named)};
     return cmocka_run_group_tests_name("ops/test_sort", tests, NULL, NULL);
 }

@@ -20,6 +20,19 @@ static void positions_are_columns(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "where: condition is NULL");
 }
 
+static void find(void *context, wb_array **carries, wb_array *const *inputs, wb_array **outputs) {
+    (void)context, (void)carries;
+    outputs[0] = wb_where(inputs[0]);
+}
+
+static void the_body_of_a_scan_has_no_values(void **state) {
+    (void)state;
+    wb_array *x = wb_ones(WB_F32, 2, 3), *y[1];
+    assert_int_not_equal(wb_scan(find, NULL, 0, NULL, 1, &x, 1, y), WB_OK);
+    assert_error(WB_ERROR_ARGUMENT,
+                 "wb_where: cannot be called inside the body of a scan or the step of a rule");
+}
+
 static void slices_go_to_the_end(void **state) {
     (void)state;
     wb_array *x = wb_vector(0, 1, 2, 3, 4);
@@ -40,7 +53,8 @@ static void slices_are_assigned(void **state) {
     assert_values(wb_slice_set(x, y, 1, 3, WB_END, -3), 0, 20, 40, 2, 6, 3, 7, 10, 30);
     assert_values(wb_slice_set(x, y, 1, 2, 0, -1), 0, 1, 5, 20, 40, 10, 30, 4, 8);
     assert_values(wb_slice_set(x, wb_number(0), 0, 1, 2, 1), 0, 1, 0, 2, 0, 3, 0, 4, 0);
-    assert_values(wb_slice_set(x, wb_vector(0, 9), 1, 0, WB_END, 1), 0, 0, 9, 0, 9, 0, 9, 0, 9);
+    wb_array *column = wb_vector(0, 9);
+    assert_values(wb_slice_set(x, column, 1, 0, WB_END, 1), 0, 0, 9, 0, 9, 0, 9, 0, 9);
     assert_values(wb_slice_set(x, wb_number(9), 1, 1, 1, 1), 0, 1, 5, 2, 6, 3, 7, 4, 8);
     assert_values(x, 0, 1, 5, 2, 6, 3, 7, 4, 8);
     assert_values(wb_slice_set(wb_vector(NAN, 1), wb_number(2), 0, 0, 1, 1), 0, 2, 1);
@@ -68,7 +82,8 @@ static void slices_are_assigned(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(positions_are_columns), TEST(slices_go_to_the_end),
-                                       TEST(slices_are_assigned)};
+    const struct CMUnitTest tests[] = {TEST(positions_are_columns),
+                                       TEST(the_body_of_a_scan_has_no_values),
+                                       TEST(slices_go_to_the_end), TEST(slices_are_assigned)};
     return cmocka_run_group_tests_name("ops/test_where", tests, NULL, NULL);
 }
