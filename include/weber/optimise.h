@@ -129,6 +129,11 @@ WB_API wb_array *wb_optimiser_get(wb_optimiser *optimiser, const char *path, con
 WB_API wb_status wb_optimiser_set(wb_optimiser *optimiser, const char *path, const char *state,
                                   wb_array *x);
 
+/* A copy of the model with the averages in the place of its parameters that rules keep (wb_ema,
+ * wb_schedule_free, or one of your own with a state "average"); what has none is copied. The caller
+ * releases it. Fails if no rule keeps one. */
+WB_API wb_layer *wb_averaged(wb_optimiser *optimiser);
+
 /* Where path matches, neither parameters nor their state change from the next step on, until they
  * are thawed; steps meanwhile do not count for them. A path is that of a parameter or of a layer
  * above it ("layers.1"), * stands for any letters ("*.bias"); NULL: all. Arrays that are tied

@@ -301,6 +301,51 @@ typedef struct wb_lamb_desc {
 #define wb_lamb(...) wb_lamb_make((wb_lamb_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_rule wb_lamb_make(wb_lamb_desc desc);
 
+typedef struct wb_muon_desc {
+    char start_;
+    double eta;    /* default 0.02 */
+    double rho;    /* momentum; default 0.95 */
+    double lambda; /* decay; default 0 */
+    bool as_adamw; /* steps as large as AdamW's: 0.2 sqrt(max(out, in)) in the place of the root */
+} wb_muon_desc;
+
+/* For matrices (out, in) and convolutions, as (k in, out); others have a rule of their own
+ * (wb_setup's .paths), or the first step fails:
+ *   b = rho b + g;  u = g + rho b, divided by its length, with its singular values brought near 1
+ *   x -= eta lambda x + eta sqrt(max(1, out / in)) u      (Jordan and others 2024) */
+#define wb_muon(...) wb_muon_make((wb_muon_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_rule wb_muon_make(wb_muon_desc desc);
+
+/* ---- averages of parameters ---- */
+
+typedef struct wb_ema_desc {
+    char start_;
+    double decay; /* default 0.999 */
+} wb_ema_desc;
+
+/* average = decay average + (1 - decay) x, of the x after the step, from the first x on: the last
+ * rule of a chain, wb_rule_chain(wb_adam(), wb_ema()). wb_averaged gives the model. */
+#define wb_ema(...) wb_ema_make((wb_ema_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_rule wb_ema_make(wb_ema_desc desc);
+
+typedef struct wb_schedule_free_desc {
+    char start_;
+    double eta;          /* default 0.0025; stays the same */
+    double beta1, beta2; /* default 0.9, 0.999 */
+    double epsilon;      /* default 1e-8 */
+    double lambda;       /* decay; default 0 */
+    int64_t warm_up;     /* steps in which the rate rises from 0; default 1: none */
+} wb_schedule_free_desc;
+
+/* AdamW that needs no schedule, since the model to use is an average: the parameter y is where
+ * gradients are taken, wb_averaged gives the model of x:
+ *   u = g / (sqrt(v / (1 - beta2^t)) + epsilon) + lambda y;  z -= r u, r = eta min(1, t / warm_up)
+ *   x = (1 - c) x + c z, c = r^2 / sum of all r^2;  y = (1 - beta1) z + beta1 x
+ * (Defazio and others 2024). Statistics of BatchNorm are those at y. */
+#define wb_schedule_free(...)                                                                      \
+    wb_schedule_free_make((wb_schedule_free_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_rule wb_schedule_free_make(wb_schedule_free_desc desc);
+
 #ifdef __cplusplus
 }
 #endif

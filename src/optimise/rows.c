@@ -5,28 +5,7 @@
 
 #include "base/error.h"
 #include "base/given.h"
-#include "ops/build.h"
-
-#define X              at->x
-#define G              at->g
-#define S(name)        wb_setting(at, #name)
-#define REST(name)     wb_setting_rest(at, #name)     /* 1 - name */
-#define UNBIASED(name) wb_setting_unbiased(at, #name) /* 1 - name^t */
-
-/* Rows of settings over the desc named DESC. */
-#define RATE(name, value)                                                                          \
-    { #name, WB_SETTING_RATE, value, offsetof(DESC, name), NULL }
-#define FRACTION(name, value)                                                                      \
-    { #name, WB_SETTING_FRACTION, value, offsetof(DESC, name), NULL }
-#define STATE_FROM(name, setting)                                                                  \
-    { #name, WB_START_SETTING, #setting }
-#define STATE(name)                                                                                \
-    { #name, WB_START_ZERO, NULL }
-#define FLAG(name, flux)                                                                           \
-    { #name, WB_SETTING_FLAG, 0, offsetof(DESC, name), flux }
-
-/* decay old + (1 - decay) new */
-#define AVERAGE(decay, old, new) ADD(MUL(old, S(decay)), MUL(new, REST(decay)))
+#include "optimise/row.h"
 
 /* ---- descent ---- */
 

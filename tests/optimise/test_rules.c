@@ -232,6 +232,8 @@ static void every_rule_converges(void **state) {
         {wb_lion(), 5000},
         {wb_adabelief(.eta = 0.01), 3000},
         {wb_lamb(.eta = 0.01), 3000},
+        {wb_schedule_free(.eta = 0.05), 5000},
+        {wb_muon(.eta = 0.005), 5000},
         {wb_rule_chain(wb_weight_decay(.lambda = 1e-6), wb_clip_norm(), wb_adam(.eta = 0.01)),
          3000},
         {wb_rule_chain(wb_accum_grad(.n = 2), wb_clip_grad(), wb_descent()), 6000},
@@ -252,6 +254,112 @@ static void every_rule_converges(void **state) {
         if (!(l < 0.01)) fail_msg("%s: the loss is %g", rows[i].rule.links[0]->name, l);
         wb_free(o), wb_free(model);
     }
+}
+
+/* ---- averages ---- */
+
+static double averaged(wb_optimiser *o) {
+    wb_layer *model = wb_averaged(o);
+    const double x = model ? wb_item(wb_get(model, "1")) : (double)NAN;
+    wb_free(model);
+    return x;
+}
+
+static void averages_make_a_model(void **state) {
+    (void)state;
+    const double g[] = {1, -.5, .25};
+    const struct {
+        const char *name;
+        wb_rule rule;
+        double x[3], average[3];
+    } rows[] = {
+        {"EMA",
+         wb_rule_chain(wb_descent(.eta = 1), wb_ema(.decay = .5)),
+         {1, 1.5, 1.25},
+         {1.5, 1.5, 1.375}},
+        {"schedule-free AdamW",
+         wb_schedule_free(),
+         {1.997500000025, 1.998369753327, 1.998228963},
+         {1.997500000025, 1.998290688101, 1.998239167810}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        wb_layer *model = wb_tree(wb_full(WB_F64, 2, 1));
+        wb_optimiser *o = wb_setup(rows[i].rule, model);
+        for (int t = 0; t < 3; t++) {
+            const double x = step(o, model, g[t]), average = averaged(o);
+            if (!(fabs(average - rows[i].average[t]) <= 2e-11))
+                fail_msg("%s: step %d: %.12g", rows[i].name, t + 1, average);
+            if (i == 0 && !(fabs(x - rows[i].x[t]) <= 1e-9))
+                fail_msg("%s: step %d: %.12g", rows[i].name, t + 1, x);
+        }
+        wb_free(o), wb_free(model);
+    }
+    wb_layer *model = wb_tree(wb_vector(1));
+    wb_optimiser *o = wb_setup(wb_adam(), model);
+    assert_null(wb_averaged(o));
+    assert_error(WB_ERROR_ARGUMENT, "wb_averaged: no rule of the optimiser keeps an average");
+    wb_free(o), wb_free(model);
+}
+
+/* Rates 1/3, 2/3, 1, 1 and shares 1, 4/5, 9/14, 9/23. */
+static void a_warm_up_weighs_the_average(void **state) {
+    (void)state;
+    wb_layer *model = wb_tree(wb_zeros(WB_F64, 1));
+    wb_optimiser *o = wb_setup(wb_schedule_free(.eta = 1, .warm_up = 3), model);
+    double x = 0, z = 0, sum = 0;
+    for (int t = 1; t <= 4; t++) {
+        const double rate = t < 3 ? t / 3. : 1;
+        (void)step(o, model, 1);
+        z -= rate, sum += rate * rate;
+        x += rate * rate / sum * (z - x);
+        assert_true(fabs(averaged(o) - x) <= 1e-6);
+    }
+    wb_free(o), wb_free(model);
+}
+
+/* ---- Muon ---- */
+
+/* Where singular values go in five steps. */
+static double brought_near_1(double s) {
+    for (int i = 0; i < 5; i++) s = 3.4445 * s - 4.7750 * pow(s, 3) + 2.0315 * pow(s, 5);
+    return s;
+}
+
+static void muon_brings_singular_values_near_1(void **state) {
+    (void)state;
+    assert_true(fabs(brought_near_1(.1) - .712120) < 1e-6); /* the catalogue's map */
+    const double s = sqrt(.2), l = sqrt(.8);                /* of (1, 2) on the diagonal */
+    const struct {
+        wb_rule rule;
+        int64_t rows, columns;
+        double scale;
+    } cases[] = {
+        {wb_muon(.eta = 1), 2, 3, 1},
+        {wb_muon(.eta = 1), 4, 2, sqrt(2)},
+        {wb_muon(.eta = 1, .as_adamw = true), 4, 2, .4},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const int64_t m = cases[i].rows, n = cases[i].columns;
+        wb_array *row = wb_iota(WB_F64, 0, m, n), *column = wb_iota(WB_F64, 1, m, n);
+        wb_array *on = wb_and(wb_eq(row, column), wb_lt(row, wb_number(2)));
+        wb_array *g = wb_select(on, wb_add(row, wb_number(1)), wb_number(0));
+        wb_layer *model = wb_tree(wb_zeros(WB_F64, m, n));
+        wb_optimiser *o = wb_setup(cases[i].rule, model);
+        wb_array *loss = wb_sum(wb_mul(wb_get(model, "1"), g));
+        assert_int_equal(wb_update(o, model, wb_gradient(loss, model)), WB_OK);
+        wb_array *x = wb_get(model, "1");
+        assert_true(fabs(wb_at(x, 0, 0) + cases[i].scale * brought_near_1(s)) < 1e-5);
+        assert_true(fabs(wb_at(x, 1, 1) + cases[i].scale * brought_near_1(l)) < 1e-5);
+        assert_true(fabs(wb_at(x, 1, 0)) < 1e-9);
+        wb_free(o), wb_free(model);
+    }
+    wb_layer *model = wb_tree(wb_vector(1, 2));
+    wb_optimiser *o = wb_setup(wb_muon(), model);
+    wb_array *loss = wb_sum(wb_get(model, "1"));
+    assert_int_not_equal(wb_update(o, model, wb_gradient(loss, model)), WB_OK);
+    assert_error(WB_ERROR_SHAPE, "Muon: a parameter must have 2 dimensions or more, got (2): give "
+                                 "biases another rule by .paths");
+    wb_free(o), wb_free(model);
 }
 
 static wb_array *squares(wb_layer *model, const wb_batch *batch, void *user) {
@@ -281,6 +389,8 @@ static void steps_of_all_work_in_place(void **state) {
         wb_adabelief(),
         wb_clip_norm(),
         wb_clip_norm(.p = 1),
+        wb_schedule_free(),
+        wb_rule_chain(wb_adam(), wb_ema()),
         wb_rule_chain(wb_clip_grad(), wb_weight_decay(), wb_accum_grad(.n = 2), wb_adam())};
     if (getenv("WEBER_EAGER") || getenv("WEBER_FUSE")) skip();
     for (size_t r = 0; r < sizeof rules / sizeof *rules; r++) {
@@ -448,6 +558,9 @@ int main(void) {
         TEST(steps_of_chains_and_their_links),
         TEST(steps_of_arrays),
         TEST(every_rule_converges),
+        TEST(averages_make_a_model),
+        TEST(a_warm_up_weighs_the_average),
+        TEST(muon_brings_singular_values_near_1),
         TEST(steps_of_all_work_in_place),
         TEST(decay_is_refused_where_the_rule_has_none),
         TEST(a_chain_that_is_too_long_is_refused),
