@@ -154,6 +154,52 @@ WB_API wb_array *wb_normalise_make(wb_array *x, double eps, int ndim, const int6
 WB_API wb_array *wb_matmul(wb_array *a, wb_array *b);
 WB_API wb_array *wb_matmul_op(wb_array *a, wb_array *b, bool transpose_a, bool transpose_b);
 
+typedef struct wb_attention_desc {
+    char start_;
+    wb_array *q, *k, *v; /* required */
+    int64_t heads;       /* of q; default 1 */
+    int64_t kv_heads;    /* of k and v: divides heads; default heads (Ainslie et al. 2023) */
+    wb_array *mask;      /* bool, true: the query sees the key; broadcast to a */
+    wb_array *bias;      /* added to the scores; broadcast to a */
+    bool causal;         /* the last query sees all keys, the one before all but the last, ... */
+    double dropout;      /* probability that a weight becomes 0, others grow; default 0 */
+    wb_array **weights;  /* given a, after dropout; NULL: not wanted */
+} wb_attention_desc;
+
+/* Scaled dot-product attention (Vaswani et al. 2017), for each head and each of the batch:
+ *
+ *     a = softmax(k' q / sqrt(dk) + bias) over the keys, 0 where the mask is false;  y = v a
+ *
+ * q  (dk heads, queries, ...)   k  (dk kv_heads, keys, ...)   v  (dv kv_heads, keys, ...)
+ * a  (keys, queries, heads, ...)   y  (dv heads, queries, ...)
+ *
+ * wb_attention(q, k, v, .heads = 8, .causal = true). Head h reads k and v of head h / (heads /
+ * kv_heads). A query that sees no key gives zeros. Dropout is drawn whenever it is given: pass 0
+ * outside of training. The weights take memory of keys times queries. Fails with WB_ERROR_SHAPE or
+ * WB_ERROR_ARGUMENT on sizes that do not fit, with WB_ERROR_DTYPE on a mask that is not bool. */
+#define wb_attention(...) wb_attention_make((wb_attention_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_array *wb_attention_make(wb_attention_desc desc);
+
+typedef struct wb_rotary_desc {
+    char start_;
+    wb_array *x;   /* required */
+    int64_t heads; /* default 1 */
+    double base;   /* positive; default 10000 */
+    int64_t first; /* position of the first column; default 0 */
+} wb_rotary_desc;
+
+/* Rotary positions (Su et al. 2021): of each head's d features at position p, i and i + d/2 are
+ * turned by the angle p base^(-2 i / d). x (d heads, length, ...), and so is the result; for q and
+ * k before wb_attention. Fails with WB_ERROR_SHAPE or WB_ERROR_ARGUMENT where features are not even
+ * for each head. */
+#define wb_rotary(...) wb_rotary_make((wb_rotary_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_array *wb_rotary_make(wb_rotary_desc desc);
+
+/* Sinusoidal positions (features, length) to be added to embeddings: with h = features / 2 and
+ * w_i = 10000^(-i / (h - 1)), rows i < h are sqrt(2 / features) sin(p w_i), the others cos (Lux).
+ * features even, at least 4; else WB_ERROR_ARGUMENT. */
+WB_API wb_array *wb_sinusoidal(wb_dtype dtype, int64_t features, int64_t length);
+
 /* Einstein's sum: a letter for each dimension of each array, and behind -> those of the result in
  * its order; letters that the result lacks are summed. wb_einsum("ij,jk->ik", A, B) is a matrix
  * product, "ii->i" a diagonal, "ij->" a sum, "bij,bjk->bik" a batch. Without -> the result has the

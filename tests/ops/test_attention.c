@@ -1,0 +1,216 @@
+/* attention, rotary and sinusoidal positions. The numbers are computed by hand from the formulas
+ * of the header; rows I2 to I5 are properties that Flux's own tests ask for. */
+#include "support/support.h"
+
+/* q, k, v with two features, one head; columns are positions. */
+static wb_array *q_of(void) { return wb_matrix_of(WB_F64, 2, {1, 0}, {0, 2}); }
+static wb_array *k_of(void) { return wb_matrix_of(WB_F64, 3, {1, 0, 2}, {1, 1, 0}); }
+static wb_array *v_of(void) { return wb_matrix_of(WB_F64, 3, {1, 0, 1}, {0, 1, 1}); }
+
+static void numbers(void **state) {
+    (void)state;
+    wb_array *q = q_of(), *k = k_of(), *v = v_of(), *g[3];
+    wb_array *y = wb_attention(q, k, v);
+    assert_values(y, 1e-8, .859970755, .716004590, .554191726, .554191726);
+    wb_array *l = wb_sum(wb_mul(y, wb_matrix_of(WB_F64, 2, {1, 0}, {0, 1})));
+    assert_int_equal(wb_gradient_of(l, 3, (wb_array *[]){q, k, v}, g), WB_OK);
+    assert_values(g[0], 1e-5, .142181, -.057031, -.106368, -.034166);
+    assert_values(g[1], 1e-5, .028120, -.349400, -.085151, .281068, .057031, .068332);
+}
+
+/* I2: the weights of each query sum to 1, for any batch and any heads that divide 15. */
+static void weights_sum_to_one(void **state) {
+    (void)state;
+    static const struct {
+        int n;
+        int64_t batch[3];
+    } batches[] = {{0, {0}}, {1, {1}}, {1, {2}}, {3, {2, 1, 3}}};
+    for (int b = 0; b < 4; b++)
+        for (int64_t heads = 1; heads <= 5; heads += 2) {
+            int64_t sizes[3][5] = {{15, 4}, {15, 6}, {15, 6}}, total = 1;
+            for (int a = 0; a < 3; a++)
+                memcpy(sizes[a] + 2, batches[b].batch, sizeof batches[b].batch);
+            for (int d = 0; d < batches[b].n; d++) total *= batches[b].batch[d];
+            const int ndim = 2 + batches[b].n;
+            wb_array *weights, *x[3];
+            for (int a = 0; a < 3; a++) x[a] = wb_normal_make(WB_F64, ndim, sizes[a]);
+            wb_array *y = wb_attention(x[0], x[1], x[2], .heads = heads, .weights = &weights);
+            assert_sizes_make(y, ndim, sizes[0]);
+            assert_int_equal(wb_ndim(weights), ndim + 1);
+            assert_int_equal(wb_size(weights, 2), heads);
+            wb_array *sums = wb_sum_dims(weights, 0);
+            assert_int_equal(wb_count(sums), 4 * heads * total);
+            assert_value(wb_maximum(wb_abs(wb_add_number(sums, -1))), 0, 1e-12);
+        }
+}
+
+/* Each head is an attention of its own; keys and values of one head serve a group of queries. */
+static void heads_are_independent(void **state) {
+    (void)state;
+    enum { HEADS = 4, D = 3 };
+    for (int64_t kv_heads = 1; kv_heads <= HEADS; kv_heads *= 2) {
+        wb_array *q = wb_normal(WB_F64, HEADS * D, 5, 2), *y[HEADS];
+        wb_array *k = wb_normal(WB_F64, kv_heads * D, 4, 2);
+        wb_array *v = wb_normal(WB_F64, kv_heads * D, 4, 2);
+        for (int64_t h = 0; h < HEADS; h++) {
+            const int64_t at = h / (HEADS / kv_heads) * D;
+            wb_array *k_h = wb_slice(k, 0, at, at + D, 1), *v_h = wb_slice(v, 0, at, at + D, 1);
+            y[h] = wb_attention(wb_slice(q, 0, h * D, (h + 1) * D, 1), k_h, v_h);
+        }
+        wb_array *all = wb_attention(q, k, v, .heads = HEADS, .kv_heads = kv_heads);
+        assert_true(wb_approx(all, wb_concat_make(0, HEADS, y), 1e-12, 1e-12, NULL, 0));
+    }
+}
+
+/* I3: a weight is positive exactly where the mask is true; causal is the upper triangle. */
+static void masks(void **state) {
+    (void)state;
+    wb_array *q = wb_normal(WB_F32, 6, 4, 2), *k = wb_normal(WB_F32, 6, 4, 2), *weights;
+    wb_array *mask = wb_gt(wb_uniform(WB_F32, 4, 4), wb_number(0.5));
+    (void)wb_attention(q, k, k, .heads = 2, .mask = mask, .weights = &weights);
+    wb_array *seen = wb_gt(weights, wb_number(0));
+    wb_array *differs = wb_ne(seen, wb_and(mask, wb_ge(weights, wb_number(0))));
+    assert_value(wb_sum(wb_cast(differs, WB_I32)), 0, 0);
+    (void)wb_attention(q, k, k, .causal = true, .weights = &weights);
+    for (int64_t i = 0; i < 4; i++)
+        for (int64_t j = 0; j < 4; j++) assert_true((wb_at(weights, j, i, 0, 1) > 0) == (j <= i));
+    /* one new query behind three that were: it sees all */
+    (void)wb_attention(wb_slice(q, 1, 3, 4, 1), k, k, .causal = true, .weights = &weights);
+    assert_value(wb_sum(wb_cast(wb_gt(weights, wb_number(0)), WB_I32)), 8, 0);
+}
+
+static void a_query_without_keys_gives_zeros(void **state) {
+    (void)state;
+    wb_array *q = q_of(), *g[1];
+    wb_array *mask = wb_ne(wb_matrix(2, {1, 0}, {0, 0}, {1, 0}), wb_number(0));
+    wb_array *y = wb_attention(q, k_of(), v_of(), .mask = mask);
+    assert_values(wb_slice(y, 1, 1, 2, 1), 0, 0, 0);
+    assert_int_equal(wb_gradient_of(wb_sum(y), 1, &q, g), WB_OK);
+    assert_values(wb_slice(g[0], 1, 1, 2, 1), 0, 0, 0);
+    for (int t = 0; t < 2; t++) {
+        const wb_dtype type = t ? WB_F16 : WB_BF16;
+        y = wb_attention(wb_cast(q, type), wb_cast(k_of(), type), wb_cast(v_of(), type),
+                         .mask = mask);
+        assert_int_equal(wb_dtype_of(y), type);
+        assert_values(wb_slice(y, 1, 1, 2, 1), 0, 0, 0);
+    }
+}
+
+/* I4: the bias is added to the scores. */
+static void a_bias_is_added(void **state) {
+    (void)state;
+    wb_array *weights, *bias = wb_normal(WB_F64, 3, 2);
+    (void)wb_attention(q_of(), k_of(), v_of(), .bias = bias, .weights = &weights);
+    wb_array *scores = wb_mul_number(wb_matmul_op(k_of(), q_of(), true, false), 1 / sqrt(2));
+    wb_array *wanted = wb_softmax(wb_add(scores, bias));
+    assert_true(wb_approx(wb_reshape(weights, 3, 2), wanted, 1e-12, 1e-12, NULL, 0));
+}
+
+static void dropout_keeps_the_mean(void **state) {
+    (void)state;
+    wb_array *q = wb_ones(WB_F32, 2, 50), *k = wb_ones(WB_F32, 2, 80), *weights;
+    (void)wb_attention(q, k, k, .dropout = 0.25, .weights = &weights);
+    assert_value(wb_mean(wb_cast(wb_eq(weights, wb_number(0)), WB_F32)), 0.25, 0.03);
+    assert_value(wb_maximum(weights), 1.0 / 80 / 0.75, 1e-5);
+    assert_value(wb_sum(wb_attention(q, k, k, .dropout = 1)), 0, 0);
+}
+
+static wb_array *attend(void *context, int count, wb_array *const *x) {
+    (void)count;
+    const int which = *(const int *)context;
+    wb_array *mask = wb_ge(wb_iota(WB_I32, 1, 3, 2), wb_iota(WB_I32, 0, 3, 2));
+    return which == 0   ? wb_attention(x[0], x[1], x[2])
+           : which == 1 ? wb_attention(x[0], x[1], x[2], .heads = 2, .bias = x[3], .causal = true)
+           : which == 2 ? wb_attention(x[0], x[1], x[2], .heads = 2, .mask = mask)
+                        : wb_rotary(x[0], .heads = 2, .first = 3);
+}
+
+static void gradients(void **state) {
+    (void)state;
+    for (int which = 0; which < 4; which++) {
+        wb_array *x[] = {wb_normal(WB_F64, 4, 2), wb_normal(WB_F64, 4, 3), wb_normal(WB_F64, 6, 3),
+                         wb_normal(WB_F64, 3, 2)};
+        const int count = which == 1 ? 4 : which == 3 ? 1 : 3;
+        assert_int_equal(wb_gradient_check(attend, &which, count, x, 2, 0), WB_OK);
+    }
+}
+
+/* ---- positions ---- */
+
+static void rotary_turns_pairs(void **state) {
+    (void)state;
+    wb_array *x = wb_ones(WB_F64, 4, 3);
+    /* angles p and p / 100 */
+    double wanted[12];
+    for (int p = 0; p < 3; p++)
+        for (int i = 0; i < 2; i++) {
+            const double a = i ? (p + 5) / 100.0 : p + 5;
+            wanted[4 * p + i] = cos(a) - sin(a), wanted[4 * p + i + 2] = cos(a) + sin(a);
+        }
+    assert_numbers(wb_rotary(x, .first = 5), 12, wanted, 1e-12);
+    /* scores depend on distances alone */
+    wb_array *q = wb_normal(WB_F64, 8, 1), *k = wb_normal(WB_F64, 8, 1);
+    wb_array *near = wb_dot(wb_rotary(q, .first = 2), wb_rotary(k, .first = 7));
+    wb_array *far = wb_dot(wb_rotary(q, .first = 40), wb_rotary(k, .first = 45));
+    assert_value(near, wb_item(far), 1e-10);
+    assert_int_equal(wb_dtype_of(wb_rotary(wb_ones(WB_F16, 4, 3))), WB_F16);
+}
+
+static void sinusoidal_is_a_table(void **state) {
+    (void)state;
+    wb_array *y = wb_sinusoidal(WB_F64, 4, 2);
+    const double s = sqrt(0.5);
+    assert_values(y, 1e-12, 0, 0, s, s, s * sin(1), s * sin(1e-4), s * cos(1), s * cos(1e-4));
+}
+
+/* ---- mistakes ---- */
+
+static void mistakes_are_named(void **state) {
+    (void)state;
+    wb_array *q = wb_ones(WB_F32, 6, 2), *k = wb_ones(WB_F32, 6, 3), *v = wb_ones(WB_F32, 4, 3);
+    /* I5 */
+    assert_null(wb_attention(q, k, v, .heads = 4));
+    assert_error(WB_ERROR_ARGUMENT,
+                 "attention: the features of q must be divisible by 4 heads, got 6");
+    assert_null(wb_attention(q, v, v));
+    assert_error(WB_ERROR_SHAPE, "attention: a head of q and one of k must have the same features");
+    assert_null(wb_attention(q, k, wb_ones(WB_F32, 4, 2)));
+    assert_error(WB_ERROR_SHAPE, "attention: k and v must have the same length, got");
+    assert_null(wb_attention(q, k, wb_ones(WB_F32, 4, 3, 2)));
+    assert_error(WB_ERROR_SHAPE, "attention: q, k and v must have the same sizes from the "
+                                 "third on");
+    assert_null(wb_attention(q, k, v, .bias = wb_ones(WB_F32, 2, 3)));
+    assert_error(WB_ERROR_SHAPE, "attention: bias must broadcast to (keys, queries, heads, ...) = "
+                                 "(3, 2, 1), got");
+    assert_null(wb_attention(q, k, v, .mask = wb_ones(WB_F32, 3, 2)));
+    assert_error(WB_ERROR_DTYPE, "attention: mask must be bool, got");
+    assert_null(wb_attention(q, k, v, .dropout = 1.5));
+    assert_error(WB_ERROR_ARGUMENT, "attention: dropout must be between 0 and 1, got 1.5");
+    assert_null(wb_attention(q, k, v, .heads = 2, .kv_heads = 3));
+    assert_error(WB_ERROR_ARGUMENT, "attention: heads must be a multiple of kv_heads, got 2 and 3");
+    assert_null(wb_attention(q, NULL, v));
+    assert_error(WB_ERROR_ARGUMENT, "attention: k is NULL");
+    assert_null(wb_attention(wb_ones(WB_I32, 6, 2), k, v));
+    assert_error(WB_ERROR_SHAPE, "attention: q must be floating and (features, length, ...), got");
+    assert_null(wb_rotary(wb_ones(WB_F32, 5, 2)));
+    assert_error(WB_ERROR_ARGUMENT, "rotary: features must be even for each of 1 heads, got 5");
+    assert_null(wb_sinusoidal(WB_F32, 3, 2));
+    assert_error(WB_ERROR_ARGUMENT, "sinusoidal: features must be even and at least 4, ");
+}
+
+int main(void) {
+    static test_list tests;
+    const struct CMUnitTest all[] = {TEST(numbers),
+                                     TEST(weights_sum_to_one),
+                                     TEST(heads_are_independent),
+                                     TEST(masks),
+                                     TEST(a_query_without_keys_gives_zeros),
+                                     TEST(a_bias_is_added),
+                                     TEST(dropout_keeps_the_mean),
+                                     TEST(gradients),
+                                     TEST(rotary_turns_pairs),
+                                     TEST(sinusoidal_is_a_table),
+                                     TEST(mistakes_are_named)};
+    ADD_TESTS(&tests, all);
+    return run_test_list("ops/test_attention", &tests, NULL, NULL);
+}
