@@ -70,6 +70,7 @@ typedef enum wb_field_kind {
     WB_FIELD_ACTIVATION, /* wb_activation *; NULL is the identity */
     WB_FIELD_CONNECTION, /* wb_connection *; NULL: all arrays, tuple */
     WB_FIELD_CHOICE,     /* int, place in the row's choices, from 0 */
+    WB_FIELD_NAME,       /* char[48]: a path, :weight; empty: the first of the row's choices */
     WB_FIELD_REALS,      /* double[3]; the first 0 ends them: 2, (2, 3) */
     WB_FIELD_SIZES,      /* int64_t[3], or as the row says; the first 0 ends them: (5, 5) */
     WB_FIELD_EACH,       /* int64_t[3]: one for each of the SIZES above; one stands for all */
@@ -800,6 +801,29 @@ WB_API wb_layer *wb_recur(wb_layer *cell);
  * time[, N]) gives (out1 + out2, time[, N]). wb_bidirectional(wb_lstm(3, 5), wb_lstm(3, 5)).
  * (Schuster and Paliwal 1997.) Fails with WB_ERROR_SHAPE on an x without a second dimension. */
 WB_API wb_layer *wb_bidirectional(wb_layer *forward, wb_layer *backward);
+
+typedef struct wb_weight_norm_desc {
+    char start_;
+    wb_layer *layer;   /* required; it belongs to the result, also on failure */
+    const char *which; /* path of its array v, below 48 bytes; default "weight" */
+    unsigned dims;     /* the norm is over these, WB_DIM(0) | ...; default: the last */
+    wb_array *g;       /* given instead of the norm of v: size 1 in dims, else as v */
+} wb_weight_norm_desc;
+
+/* The layer with g v / √(sum(v²) + e) for its array v, so that length g and direction are learnt by
+ * themselves; e is the type's machine epsilon, and g begins as √(sum(v²) + e), which leaves the
+ * layer as it is. wb_weight_norm(wb_dense(2, 3)). v is at "layer.weight", g at "g". The default is
+ * Flux's; PyTorch's is the same for a Linear, and for convolutions .dims of all but the last.
+ * (Salimans and Kingma 2016; Flux)
+ *
+ * Fails with WB_ERROR_ARGUMENT where the layer has no such array or it is all zeros, with
+ * WB_ERROR_SHAPE on a g of other sizes. */
+#define wb_weight_norm(...) wb_weight_norm_make((wb_weight_norm_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_layer *wb_weight_norm_make(wb_weight_norm_desc desc);
+
+/* The model without its WeightNorms: their layers stand in their places, with the arrays that they
+ * computed with. Takes the model, also on failure. (Flux's remove_weight_norms) */
+WB_API wb_layer *wb_remove_weight_norms(wb_layer *model);
 
 /* ---- layers of several arrays, wb_apply_many ----
  *

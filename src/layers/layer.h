@@ -108,6 +108,14 @@ bool wb_tie_dims(const wb_array *from, const wb_array *to, int64_t *dims);
  * other slot. */
 wb_array *wb_through_memory(const wb_array *from, wb_array *x, const wb_array *to);
 
+/* ---- layers in the place of others (replace.c) ---- */
+
+/* What is to stand where the layer stands: the layer itself, or another one with a reference for
+ * its new place; NULL with an error. */
+typedef wb_layer *wb_replace_fn(void *user, wb_layer *layer);
+/* Goes through a model, from outside, and what was put into it; *model is replaced, too. */
+bool wb_replace_layers(wb_layer **model, wb_replace_fn *fn, void *user);
+
 /* ---- making ---- */
 
 /* A container takes over a reference that nobody holds yet. False with an error if all references
@@ -213,7 +221,7 @@ bool wb_check_groups(const wb_layer *layer, int64_t groups, int64_t in, int64_t 
 
 /* ---- settings (rows.c) ---- */
 
-enum { WB_MOST_SIZES = 3, WB_MOST_SETTINGS = 24 };
+enum { WB_MOST_SIZES = 3, WB_MOST_SETTINGS = 24, WB_NAME_BYTES = 48 };
 
 bool wb_field_is_array(const wb_field *field);
 bool wb_field_is_setting(const wb_field *field);

@@ -104,7 +104,12 @@ static void set_joint(int64_t *x) {
     if (x[1] == 0) x[1] = x[0];
 }
 
+static void set_name(char *name, const wb_field *f) {
+    if (!*name) (void)snprintf(name, WB_NAME_BYTES, "%s", f->choices[0]);
+}
+
 static void set_usual(const wb_layer *layer, const wb_field *f) {
+    if (f->kind == WB_FIELD_NAME) set_name(wb_field_at(layer, f), f);
     if (f->kind == WB_FIELD_INTEGER) set_integer(wb_field_at(layer, f), f->usual);
     if (f->kind == WB_FIELD_JOINT) set_joint(wb_field_numbers(layer, f));
     if (f->kind == WB_FIELD_EACH) set_each(layer, f, wb_field_numbers(layer, f));
@@ -430,6 +435,9 @@ static void put_value(writer *w, const wb_layer *layer, const wb_field *f) {
         return;
     case WB_FIELD_JOINT:
         put_joint(w, x);
+        return;
+    case WB_FIELD_NAME:
+        put(w, ":%s", (const char *)at);
         return;
     case WB_FIELD_REALS:
         put_reals(w, at);

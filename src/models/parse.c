@@ -86,44 +86,16 @@ wb_layer *wb_lazy_new(wb_building *building, const wb_term *term) {
     return &l->layer;
 }
 
-/* ---- stand-ins give way ---- */
-
-static bool settle(wb_layer **layer, bool is_owned);
-
-static bool settle_fields(wb_layer *layer) {
-    for (int i = 0; i < layer->class_->field_count; i++) {
-        const wb_field *f = &layer->class_->fields[i];
-        if (f->kind == WB_FIELD_CHILD && *wb_field_child(layer, f) &&
-            !settle(wb_field_child(layer, f), f->counted))
-            return false;
-        if (f->kind != WB_FIELD_LIST) continue;
-        const wb_layer_list *list = wb_field_list(layer, f);
-        for (int64_t k = 0; k < list->count; k++)
-            if (list->items[k].layer && !settle(&list->items[k].layer, true)) return false;
-    }
-    return true;
-}
-
-/* The layer takes its stand-in's place, in a container if is_owned. Recursive: a model of a text is
- * no deeper than the text. */
-static bool settle(wb_layer **layer, bool is_owned) {
-    lazy_layer *l = (lazy_layer *)(void *)*layer;
-    if (l->layer.class_ != &lazy_class) return settle_fields(*layer);
-    if (!l->real) {
-        char text[100];
-        describe(&l->layer, true, text, sizeof text);
-        (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "wb_parse: the size _ in %s needs an input: .input = {...}", text);
-        return false;
-    }
-    *layer = l->real;
-    l->real->owned_ += is_owned;
-    l->real = NULL;
-    if (is_owned)
-        wb_layer_disown(&l->layer);
-    else
-        wb_free(&l->layer);
-    return settle_fields(*layer);
+/* The layer itself, in the place of its stand-in. */
+static wb_layer *real_of(void *user, wb_layer *layer) {
+    const lazy_layer *l = (const lazy_layer *)(const void *)layer;
+    char text[100];
+    (void)user;
+    if (layer->class_ != &lazy_class) return layer;
+    if (l->real) return wb_retain(l->real);
+    describe(layer, true, text, sizeof text);
+    return wb_fail_null(WB_ERROR_ARGUMENT,
+                        "wb_parse: the size _ in %s needs an input: .input = {...}", text);
 }
 
 /* ---- the model ---- */
@@ -137,7 +109,9 @@ static bool send_input_through(const wb_parse_desc *d, wb_layer *model) {
 
 static wb_layer *finish(void *user, wb_layer *model) {
     const wb_parse_desc *d = user;
-    if ((d->input[0] == 0 || send_input_through(d, model)) && settle(&model, false)) return model;
+    if ((d->input[0] == 0 || send_input_through(d, model)) &&
+        wb_replace_layers(&model, real_of, NULL))
+        return model;
     wb_free(model);
     return NULL;
 }

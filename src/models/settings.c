@@ -63,6 +63,11 @@ static wb_record *reals(wb_arena *arena, const double *x) {
     return n == 1 ? r->children[0] : r;
 }
 
+static wb_record *name_record(wb_arena *arena, const char *name) {
+    wb_record *r = wb_record_new(arena, WB_RECORD_TEXT);
+    return r && (r->text = wb_arena_text(arena, name, strlen(name))) ? r : NULL;
+}
+
 /* nothing: automatic. */
 static wb_record *mode(wb_arena *arena, const wb_layer *layer) {
     return layer->mode_ == WB_MODE_AUTO ? wb_record_new(arena, WB_RECORD_NULL)
@@ -82,6 +87,8 @@ wb_record *wb_setting_record(wb_arena *arena, const wb_layer *layer, const wb_fi
         return tuple(arena, 3, at);
     case WB_FIELD_REAL:
         return real(arena, *(const double *)at);
+    case WB_FIELD_NAME:
+        return name_record(arena, at);
     case WB_FIELD_REALS:
         return reals(arena, at);
     case WB_FIELD_BOOL:
@@ -195,6 +202,16 @@ static bool read_reals(const source *s, double *x) {
             return fail(s, "list of 1 to 3 numbers other than 0");
         if (t) t = t->next;
     }
+    return true;
+}
+
+static bool read_name(const source *s, char *name) {
+    const wb_term *t = s->term;
+    const char *text = t ? t->kind == WB_TERM_NAME ? t->name : NULL
+                       : s->record->kind == WB_RECORD_TEXT ? s->record->text
+                                                           : NULL;
+    if (!text || strlen(text) >= WB_NAME_BYTES) return fail(s, "name of less than 48 bytes");
+    (void)snprintf(name, WB_NAME_BYTES, "%s", text);
     return true;
 }
 
@@ -343,6 +360,8 @@ bool wb_setting_read(const wb_part *part, wb_layer *layer, const wb_field *f, co
         return !s.term || read_joint(&s, at);
     case WB_FIELD_REAL:
         return read_real(&s, at);
+    case WB_FIELD_NAME:
+        return read_name(&s, at);
     case WB_FIELD_REALS:
         return read_reals(&s, at);
     case WB_FIELD_CHOICE:

@@ -219,7 +219,7 @@ static bool read_word(parser *p, const char *key) {
 static bool read_symbol(parser *p, const char *key) {
     wb_term *t = new_term(p, WB_TERM_NAME);
     p->at++;
-    if (!t || !(t->name = read_name(p, in_word))) return false;
+    if (!t || !(t->name = read_name(p, in_path))) return false;
     t->key = key;
     return finish(p, t);
 }

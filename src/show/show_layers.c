@@ -23,6 +23,8 @@ static void print_default(FILE *file, const wb_field *f) {
         (void)fputs("(in, in2) => out", file);
     else if (f->kind == WB_FIELD_CHOICE)
         print_choices(file, f);
+    else if (f->kind == WB_FIELD_NAME)
+        (void)fprintf(file, ":%s", f->choices[0]);
     else if (f->kind == WB_FIELD_REALS)
         (void)fprintf(file, "%s", f->name);
     else if (f->kind == WB_FIELD_SIZES)
