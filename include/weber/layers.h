@@ -603,7 +603,7 @@ typedef struct wb_embedding_desc {
     /* counts from 1, as Flux's: the word whose features are and stay zeros, where x has words;
      * one-hot input reads what W has; default 0: none */
     int64_t padding_idx;
-    wb_init *init; /* default: normal with deviation 1 */
+    wb_init *init; /* default wb_normal_init */
     wb_dtype dtype;
     wb_array *weight; /* given instead of init (out, in) */
 } wb_embedding_desc;
@@ -621,7 +621,7 @@ typedef struct wb_embedding_bag_desc {
     char start_;
     int64_t in, out; /* words and features; required, unless weight is given */
     int reduction;   /* wb_bag_reduction; default mean */
-    wb_init *init;   /* default: normal with deviation 1 */
+    wb_init *init;   /* default wb_normal_init */
     wb_dtype dtype;
     wb_array *weight; /* given instead of init (out, in) */
 } wb_embedding_bag_desc;

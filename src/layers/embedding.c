@@ -45,10 +45,6 @@ static void derive(wb_layer *layer) {
     if (d->out == 0) d->out = d->weight->sizes[0];
 }
 
-wb_array *wb_embedding_init(int ndim, const int64_t *sizes, wb_dtype dtype) {
-    return wb_normal_make(dtype, ndim, sizes);
-}
-
 /* The column of padding is zeros. */
 static bool clear_padding(wb_embedding_desc *d) {
     wb_array *columns = wb_iota(WB_I64, 1, 1, d->in);
@@ -68,7 +64,7 @@ static bool complete(wb_layer *layer) {
                       (long long)d->in, (long long)d->padding_idx);
         return false;
     }
-    return wb_layer_fill(layer, &d->weight, d->init ? d->init : wb_embedding_init, d->dtype, 2,
+    return wb_layer_fill(layer, &d->weight, d->init ? d->init : wb_normal_init, d->dtype, 2,
                          (int64_t[]){d->out, d->in}) &&
            (!is_new || !d->padding_idx || clear_padding(d));
 }

@@ -130,7 +130,7 @@ static void derive(wb_layer *layer) {
 
 static bool complete(wb_layer *layer) {
     wb_embedding_bag_desc *d = desc_of(layer);
-    return wb_layer_fill(layer, &d->weight, d->init ? d->init : wb_embedding_init, d->dtype, 2,
+    return wb_layer_fill(layer, &d->weight, d->init ? d->init : wb_normal_init, d->dtype, 2,
                          (int64_t[]){d->out, d->in});
 }
 

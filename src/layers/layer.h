@@ -287,9 +287,6 @@ void wb_window_pad(wb_window_desc *window, const int64_t *pad);
 #include "layers/layers.def"
 extern const wb_layer_class wb_tree_class, wb_fn_class;
 
-/* What the features of words begin as: normal with deviation 1. */
-wb_array *wb_embedding_init(int ndim, const int64_t *sizes, wb_dtype dtype);
-
 /* What a Scale is made of, its arrays too; NULL with an error for another layer. */
 wb_scale_desc *wb_scale_desc_of(wb_layer *scale);
 
