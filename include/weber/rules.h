@@ -316,6 +316,12 @@ typedef struct wb_muon_desc {
 #define wb_muon(...) wb_muon_make((wb_muon_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_rule wb_muon_make(wb_muon_desc desc);
 
+/* The rule on a copy of the parameter in f32 (the state "master"); an f16 or bf16 parameter is its
+ * rounded value, so that steps that are too small for its digits add up (Micikevicius and others
+ * 2018). Around the whole rule; inside of a chain it is an error. If you set the parameter, set
+ * "master", too (wb_optimiser_set), or the next step brings the old value back. */
+WB_API wb_rule wb_mixed_precision(wb_rule rule);
+
 /* ---- averages of parameters ---- */
 
 typedef struct wb_ema_desc {

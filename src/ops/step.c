@@ -277,6 +277,14 @@ static bool expand_link(wb_rule_at *at, link *l, wb_array *const *states, wb_arr
     return true;
 }
 
+static wb_array *see_master(wb_rule_at *at) {
+    at->x = at->state[0];
+    return at->g;
+}
+
+const wb_rule_row wb_mixed_precision_row = {
+    .name = "MixedPrecision", .states = {{"master", WB_START_X, NULL}}, .step = see_master};
+
 /* Results, and behind them what describe_step tells. */
 bool wb_expand_step(wb_array *node, wb_array **parts) {
     wb_array **in = node->inputs, *numbers = in[NUMBERS];
@@ -299,7 +307,11 @@ bool wb_expand_step(wb_array *node, wb_array **parts) {
         l.first += settings;
     }
     if (links == 1) tell(&at, parts + 1 + state);
-    return (parts[0] = guarded(at.good, SUB(at.x, at.g), in[X])) != NULL;
+    wb_array *fresh = SUB(at.x, at.g);
+    if ((const void *)(intptr_t)numbers->attributes[ROWS] == &wb_mixed_precision_row &&
+        !(parts[1] = guarded(at.good, fresh, in[STATES])))
+        return false;
+    return (parts[0] = guarded(at.good, fresh, in[X])) != NULL;
 }
 
 /* ---- names ---- */

@@ -49,7 +49,7 @@ int wb_rule_states(const wb_rule *rule) {
     return count;
 }
 
-wb_rule wb_rule_chain_make(int64_t count, const wb_rule *rules) {
+static wb_rule join(const char *function, int64_t count, const wb_rule *rules) {
     wb_rule chain = {.is_broken = false};
     int links = 0, settings = 0, states = 0;
     int64_t taken = 0;
@@ -67,10 +67,31 @@ wb_rule wb_rule_chain_make(int64_t count, const wb_rule *rules) {
     }
     if (chain.is_broken && !wb_failed())
         (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "wb_rule_chain: at most %d rules, %d settings and %d states fit; "
+                      "%s: at most %d rules, %d settings and %d states fit; "
                       "the first %lld have more",
-                      WB_RULE_LINKS, WB_RULE_ALL_SETTINGS, WB_RULE_ALL_STATES, (long long)taken);
+                      function, WB_RULE_LINKS, WB_RULE_ALL_SETTINGS, WB_RULE_ALL_STATES,
+                      (long long)taken);
     return chain;
+}
+
+static wb_rule fail_inside(const char *function) {
+    (void)wb_fail(WB_ERROR_ARGUMENT,
+                  "%s: MixedPrecision must be around the whole rule, not inside it: "
+                  "wb_mixed_precision(wb_rule_chain(...))",
+                  function);
+    return (wb_rule){.is_broken = true};
+}
+
+wb_rule wb_rule_chain_make(int64_t count, const wb_rule *rules) {
+    for (int64_t i = 0; i < count; i++)
+        if (rules[i].links[0] == &wb_mixed_precision_row) return fail_inside("wb_rule_chain");
+    return join("wb_rule_chain", count, rules);
+}
+
+wb_rule wb_mixed_precision(wb_rule rule) {
+    static const char function[] = "wb_mixed_precision";
+    if (rule.links[0] == &wb_mixed_precision_row) return fail_inside(function);
+    return join(function, 2, (wb_rule[]){{.links = {&wb_mixed_precision_row}}, rule});
 }
 
 /* ---- walking ---- */

@@ -256,6 +256,39 @@ static void every_rule_converges(void **state) {
     }
 }
 
+/* ---- mixed precision (A39) ---- */
+
+static void small_steps_add_up_in_f32(void **state) {
+    (void)state;
+    const wb_dtype types[] = {WB_F16, WB_BF16};
+    const wb_rule chain = wb_rule_chain(wb_clip_grad(), wb_momentum(.eta = 1e-5, .rho = WB_ZERO));
+    for (int i = 0; i < 4; i++) {
+        wb_layer *model = wb_tree(wb_ones(types[i % 2], 1));
+        wb_optimiser *o = wb_setup(i < 2 ? wb_mixed_precision(chain) : chain, model);
+        for (int t = 0; t < 1000; t++) (void)step(o, model, 1);
+        wb_array *x = wb_get(model, "1");
+        assert_int_equal(wb_dtype_of(x), types[i % 2]);
+        const double value = wb_item(x);
+        if (i >= 2) assert_true(value == 1);
+        if (i < 2) {
+            wb_array *master = wb_optimiser_get(o, "1", "master");
+            assert_int_equal(wb_dtype_of(master), WB_F32);
+            assert_true(fabs(wb_item(master) - 0.99) < 1e-4);
+            assert_true(wb_item(wb_cast(master, types[i % 2])) == value && value < 1);
+            (void)step(o, model, (double)NAN); /* a loss that is NaN changes neither */
+            assert_true(wb_item(wb_get(model, "1")) == value);
+            assert_true(wb_item(wb_optimiser_get(o, "1", "master")) == wb_item(master));
+        }
+        wb_free(o), wb_free(model);
+    }
+    wb_layer *model = wb_tree(wb_ones(WB_F16, 2));
+    assert_null(wb_setup(wb_rule_chain(wb_mixed_precision(wb_adam()), wb_ema()), model));
+    assert_error(WB_ERROR_ARGUMENT, "wb_rule_chain: MixedPrecision must be around the whole rule");
+    assert_null(wb_setup(wb_mixed_precision(wb_mixed_precision(wb_adam())), model));
+    assert_error(WB_ERROR_ARGUMENT, "wb_mixed_precision: MixedPrecision must be around the whole");
+    wb_free(model);
+}
+
 /* ---- averages ---- */
 
 static double averaged(wb_optimiser *o) {
@@ -391,6 +424,7 @@ static void steps_of_all_work_in_place(void **state) {
         wb_clip_norm(.p = 1),
         wb_schedule_free(),
         wb_rule_chain(wb_adam(), wb_ema()),
+        wb_mixed_precision(wb_adam()),
         wb_rule_chain(wb_clip_grad(), wb_weight_decay(), wb_accum_grad(.n = 2), wb_adam())};
     if (getenv("WEBER_EAGER") || getenv("WEBER_FUSE")) skip();
     for (size_t r = 0; r < sizeof rules / sizeof *rules; r++) {
@@ -401,8 +435,9 @@ static void steps_of_all_work_in_place(void **state) {
             if (i == 3) before = wb_plan_status();
             wb_scope_open();
             assert_non_null(wb_train_step(squares, model, &(const wb_batch){.x = NULL}, NULL, o));
-            if (rules[r].links[0]->settings[0].kind == WB_SETTING_RATE && i != 2)
-                (void)wb_adjust_named(o, rules[r].links[0]->settings[0].name, 0.001 * i);
+            const wb_rule_setting *first = &rules[r].links[0]->settings[0];
+            if (first->name && first->kind == WB_SETTING_RATE && i != 2)
+                (void)wb_adjust_named(o, first->name, 0.001 * i);
             assert_int_equal(wb_scope_close(), WB_OK);
         }
         const wb_plan_counts after = wb_plan_status();
@@ -558,6 +593,7 @@ int main(void) {
         TEST(steps_of_chains_and_their_links),
         TEST(steps_of_arrays),
         TEST(every_rule_converges),
+        TEST(small_steps_add_up_in_f32),
         TEST(averages_make_a_model),
         TEST(a_warm_up_weighs_the_average),
         TEST(muon_brings_singular_values_near_1),

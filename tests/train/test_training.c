@@ -153,6 +153,9 @@ static wb_rule chained(void) {
     return wb_rule_chain(wb_clip_grad(.delta = 0.1), wb_weight_decay(.lambda = 1e-2), wb_adam());
 }
 
+static wb_rule averaged(void) { return wb_mixed_precision(wb_rule_chain(wb_adam(), wb_ema())); }
+static wb_rule schedule_free(void) { return wb_schedule_free(.warm_up = 5); }
+
 static const kind kinds[] = {
     {.name = "descent, BSON", .rule = descent, .extension = ".bson"},
     {.name = "momentum, tied layers, npz", .rule = momentum, .tied = true, .extension = ".npz"},
@@ -171,6 +174,8 @@ static const kind kinds[] = {
      .in_parts = true,
      .extension = ".bson"},
     {.name = "a chain of rules, npz", .rule = chained, .extension = ".npz"},
+    {.name = "an average in mixed precision, BSON", .rule = averaged, .extension = ".bson"},
+    {.name = "schedule-free, npz", .rule = schedule_free, .extension = ".npz"},
 };
 
 /* ---- wb_train ---- */
