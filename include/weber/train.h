@@ -24,6 +24,17 @@ typedef struct wb_patience {
 } wb_patience;
 WB_API bool wb_patience_is_over(wb_patience *patience, bool is_bad);
 
+/* At most one call in so many seconds: true for the first, and then for the first one after the
+ * seconds have passed since the last true. wb_throttle_has_rest, for the end of a loop: true once
+ * if calls were turned away since then. */
+typedef struct wb_throttle {
+    double seconds;
+    double last; /* these begin as 0 */
+    bool has_begun, has_rest;
+} wb_throttle;
+WB_API bool wb_throttle_passes(wb_throttle *throttle);
+WB_API bool wb_throttle_has_rest(wb_throttle *throttle);
+
 /* True when a score, of which smaller is better, has not become smaller by min_delta for `patience`
  * calls in a row. The first call is good. As in Flux, a score that stays the same is good while
  * min_delta is 0, and each smaller score is what later ones are compared with. NaN is bad. */
@@ -89,6 +100,7 @@ typedef struct wb_train_desc {
     int64_t epochs;         /* default 1 */
     bool progress;          /* a bar per epoch on the terminal */
     wb_train_fn *on_step;   /* after each update */
+    double throttle;        /* seconds: on_step is called at most once in this time; default 0 */
     wb_train_fn *on_epoch;  /* after each epoch */
     void *user;             /* handed to loss and callbacks */
     const char *checkpoint; /* a folder, "run/", or its files' begin and format, "run/net.bson" */

@@ -1,12 +1,12 @@
 #include <math.h>
 #include <stdarg.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <weber/device.h>
 #include <weber/show.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/object.h"
 
@@ -29,12 +29,6 @@ static void progress_free(void *object) {
 static const wb_class progress_class = {
     .name = "progress", .free = progress_free, .maker = "wb_progress_new"};
 
-static double now(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 wb_progress *wb_progress_make(wb_progress_desc desc) {
     wb_progress *p = wb_object_new(&progress_class, sizeof *p);
     if (!p) return NULL;
@@ -44,7 +38,7 @@ wb_progress *wb_progress_make(wb_progress_desc desc) {
     if (!desc.device) p->desc.device = wb_cpu_device();
     if (!desc.file) p->desc.file = stderr;
     p->shown = desc.always || isatty(fileno(p->desc.file));
-    p->start = now();
+    p->start = wb_clock();
     p->done = desc.done;
     p->loss = (double)NAN;
     return p;
@@ -145,7 +139,7 @@ void wb_progress_step(wb_progress *p, wb_array *loss) {
     if (!p) return;
     p->done++;
     if (!p->shown) return;
-    const double at = now();
+    const double at = wb_clock();
     if (at - p->drawn < seconds_between && p->done != p->desc.total) return;
     if (loss && !wb_failed()) p->loss = wb_item(loss);
     draw(p, at);
@@ -153,7 +147,7 @@ void wb_progress_step(wb_progress *p, wb_array *loss) {
 
 double wb_progress_end(wb_progress *p) {
     if (!p) return 0;
-    const double at = now(), seconds = at - p->start;
+    const double at = wb_clock(), seconds = at - p->start;
     if (p->shown) {
         draw(p, at);
         (void)fprintf(p->desc.file, "\n");

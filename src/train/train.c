@@ -16,8 +16,9 @@ typedef struct training {
     const wb_train_desc *desc;
     wb_train_event event;
     wb_training_progress at;
-    bool stopped;  /* by a callback */
-    char what[64]; /* of the progress bar */
+    wb_throttle throttle; /* of on_step */
+    bool stopped;         /* by a callback */
+    char what[64];        /* of the progress bar */
 } training;
 
 static bool call(training *t, wb_train_fn *callback) {
@@ -60,7 +61,7 @@ static wb_status train_batch(training *t, const wb_batch *batch, wb_progress *ba
     t->event.mean_loss = t->at.total_loss / (double)t->event.step;
     t->event.batch = batch, t->event.loss = l;
     wb_progress_step(bar, l);
-    (void)call(t, d->on_step);
+    if (wb_throttle_passes(&t->throttle)) (void)call(t, d->on_step);
     t->event.batch = NULL, t->event.loss = NULL;
     const bool is_due = t->stopped || (d->every && t->at.steps % d->every == 0);
     return is_due ? wb_training_save(&t->at, d, t->stopped) : WB_OK;
@@ -188,6 +189,9 @@ static wb_status check(const wb_train_desc *d) {
                        "wb_train: early_stopping: patience and min_delta must not be negative, got "
                        "%lld and %g",
                        (long long)d->early_stopping.patience, d->early_stopping.min_delta);
+    if (!(d->throttle >= 0))
+        return wb_fail(WB_ERROR_ARGUMENT, "wb_train: throttle must not be negative, got %g",
+                       d->throttle);
     if (d->every >= 0 && d->keep >= 0) return check_plateau(d);
     return wb_fail(WB_ERROR_ARGUMENT,
                    "wb_train: a checkpoint every %lld batches, %lld of them kept",
@@ -218,6 +222,7 @@ wb_status wb_train_make(wb_train_desc desc) {
     if (status != WB_OK) return status;
     if (desc.epochs == 0) desc.epochs = 1;
     training t = {.desc = &desc,
+                  .throttle = {.seconds = desc.throttle},
                   .event = {.model = desc.model, .optimiser = desc.optimiser, .user = desc.user}};
     status = begin(&t);
     while (status == WB_OK && !t.stopped && !is_over(&t.at) &&

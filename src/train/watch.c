@@ -3,8 +3,23 @@
 
 #include <weber/train.h>
 
+#include "base/clock.h"
 #include "base/given.h"
 #include "optimise/optimiser.h"
+
+bool wb_throttle_passes(wb_throttle *throttle) {
+    const double t = wb_clock();
+    const bool passes = !throttle->has_begun || t - throttle->last >= throttle->seconds;
+    throttle->has_rest = !passes;
+    if (passes) throttle->last = t, throttle->has_begun = true;
+    return passes;
+}
+
+bool wb_throttle_has_rest(wb_throttle *throttle) {
+    const bool rest = throttle->has_rest;
+    throttle->has_rest = false;
+    return rest;
+}
 
 bool wb_patience_is_over(wb_patience *patience, bool is_bad) {
     patience->count = is_bad ? patience->count + 1 : 0;

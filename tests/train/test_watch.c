@@ -47,6 +47,26 @@ static void patience(void **state) { /* K2 */
     for (int i = 0; i < 6; i++) assert_int_equal(wb_patience_is_over(&again, bad[i]), i == 5);
 }
 
+/* K1, with a wait that is long for a test to be held up in, and one that is over at once. */
+static void a_throttle_drops_calls(void **state) {
+    (void)state;
+    wb_throttle t = {.seconds = 3600};
+    int ran[3], count = 0;
+    for (int i = 1; i <= 3; i++)
+        if (wb_throttle_passes(&t)) ran[count++] = i;
+    assert_int_equal(count, 1);
+    if (wb_throttle_has_rest(&t)) ran[count++] = 3;
+    assert_int_equal(count, 2);
+    assert_int_equal(ran[0], 1);
+    assert_int_equal(ran[1], 3);
+    assert_false(wb_throttle_has_rest(&t));
+    t.last -= 3600; /* later */
+    assert_true(wb_throttle_passes(&t));
+    assert_false(wb_throttle_passes(&t));
+    wb_throttle none = {.seconds = 0};
+    for (int i = 0; i < 3; i++) assert_true(wb_throttle_passes(&none));
+}
+
 static void assert_rate(wb_optimiser *o, wb_layer *model, double wanted) {
     const double before = wb_item(wb_get(model, "1"));
     wb_array *l = wb_sum(wb_get(model, "1"));
@@ -172,6 +192,18 @@ static void validation_is_that_of_wb_evaluate(void **state) {
     end(&r);
 }
 
+static void steps_are_told_at_most_once_in_a_time(void **state) {
+    (void)state;
+    run r = begin(5);
+    r.desc.throttle = 3600;
+    assert_int_equal(train(&r), WB_OK);
+    assert_int_equal(r.steps, 1);
+    r.desc.throttle = -1;
+    assert_int_equal(train(&r), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_train: throttle must not be negative, got -1");
+    end(&r);
+}
+
 static void the_best_model_is_kept_and_early_stopping_ends(void **state) {
     (void)state;
     run r = begin(5);
@@ -251,8 +283,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(early_stopping_follows_the_rows),
         TEST(patience),
+        TEST(a_throttle_drops_calls),
         TEST(a_plateau_lowers_the_rate),
         TEST(validation_is_that_of_wb_evaluate),
+        TEST(steps_are_told_at_most_once_in_a_time),
         TEST(the_best_model_is_kept_and_early_stopping_ends),
         TEST(what_watches_goes_on_from_a_checkpoint),
         TEST(mistakes),
