@@ -112,7 +112,8 @@ static bool complete(wb_layer *layer) {
 static void derive_depthwise(wb_layer *layer) {
     wb_conv_desc *d = desc_of(layer);
     const int n = d->weight ? d->weight->ndim - 2 : 0;
-    if (n >= 1 && n <= WB_MOST_SIZES && d->groups == 0 && d->in == 0) {
+    const bool is_old = n >= 1 && n <= WB_MOST_SIZES && d->groups == 0 && d->in == 0;
+    if (is_old && wb_count(d->weight) > 0) {
         int64_t sizes[WB_MAX_DIMS] = {0};
         memcpy(sizes, d->weight->sizes, (size_t)n * sizeof *sizes);
         d->in = d->weight->sizes[n + 1], sizes[n] = 1;
@@ -126,7 +127,7 @@ static void derive_depthwise(wb_layer *layer) {
 
 static bool complete_depthwise(wb_layer *layer) {
     const wb_conv_desc *d = desc_of(layer);
-    if (d->groups == d->in && wb_check_groups(layer, d->groups, d->in, d->out)) {
+    if (d->in > 0 && d->groups == d->in && wb_check_groups(layer, d->groups, d->in, d->out)) {
         layer->class_ = &wb_conv_class;
         return complete(layer);
     }

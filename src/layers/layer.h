@@ -59,6 +59,8 @@ uint64_t wb_new_stamp(void);
 
 /* The slot at a path, or NULL with an error that lists the valid paths; it may hold NULL. */
 wb_array **wb_slot_at(const char *function, wb_layer *model, const char *path);
+/* True if the slot at a path is a state, which a forward function may write. */
+bool wb_is_state_at(wb_layer *model, const char *path);
 
 /* ---- new arrays for many places at once (walk.c) ----
  *

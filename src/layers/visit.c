@@ -201,6 +201,11 @@ wb_array **wb_slot_at(const char *function, wb_layer *model, const char *path) {
     return find_slot(function, model, path, &is_state);
 }
 
+bool wb_is_state_at(wb_layer *model, const char *path) {
+    found place = {.slot = NULL};
+    return find_in_layer(model, path, &place) && place.is_state;
+}
+
 wb_array *wb_get(wb_layer *model, const char *path) {
     if (!wb_check_layer("wb_get", model)) return NULL;
     wb_array **slot = wb_slot_at("wb_get", model, path);

@@ -87,7 +87,10 @@ static unsigned usual_dims(const wb_array *g, const wb_array *v) {
 }
 
 static bool check_array(const wb_weight_norm_layer *l, wb_array *v) {
-    if (!v)
+    if (wb_is_state_at(l->inner, l->which))
+        (void)wb_fail(WB_ERROR_ARGUMENT, "WeightNorm: %s is a state, which is not trained",
+                      l->which);
+    else if (!v)
         (void)wb_fail(WB_ERROR_ARGUMENT, "WeightNorm: the layer was made without %s", l->which);
     else if (!wb_dtype_is_float((wb_dtype)v->dtype))
         (void)wb_fail(WB_ERROR_DTYPE, "WeightNorm: %s must be floating, got %s", l->which,

@@ -24,11 +24,21 @@ static bool is_group(const wb_term *t) {
 }
 
 /* Recursive, as the next one: no text is deeper than WB_TERM_DEPTH. */
-bool wb_term_has_hole(const wb_term *term) {
+static bool has_hole(const wb_term *term) {
     for (const wb_term *t = term->first; t; t = t->next)
-        if (is_hole(t) || (is_group(t) && wb_term_has_hole(t))) return true;
+        if (is_hole(t) || (is_group(t) && has_hole(t))) return true;
     return false;
 }
+
+/* The layer whose sizes are asked for: WeightNorm needs the arrays of its own when it is made. */
+static const wb_term *sized_term(const wb_term *term) {
+    while (term->first && term->first->kind == WB_TERM_CALL &&
+           wb_class_named(term->name) == &wb_weight_norm_class)
+        term = term->first;
+    return term;
+}
+
+bool wb_term_has_hole(const wb_term *term) { return has_hole(sized_term(term)); }
 
 static void fill_holes(const wb_term *term, int64_t size) {
     for (wb_term *t = term->first; t; t = t->next) {
@@ -59,7 +69,8 @@ static int64_t size_for(const wb_term *term, const wb_array *x) {
 static int forward(wb_layer *layer, int count, wb_array *const *inputs, wb_array **results) {
     lazy_layer *l = (lazy_layer *)(void *)layer;
     if (!l->real) {
-        fill_holes(l->term, size_for(l->term, inputs[0]));
+        const wb_term *sized = sized_term(l->term);
+        fill_holes(sized, size_for(sized, inputs[0]));
         l->real = wb_build_new(l->building, l->term);
     }
     return l->real ? wb_apply_many(l->real, count, inputs, WB_MOST_ARRAYS, results) : 0;

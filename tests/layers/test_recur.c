@@ -159,6 +159,21 @@ static void a_copy_begins_anew(void **state) {
     wb_free(model), wb_free(copy);
 }
 
+/* A model that moves takes its sequence along. */
+static void a_sequence_goes_on_elsewhere(void **state) {
+    (void)state;
+    wb_layer *model = wb_recur(wb_gru_cell(2, 3)), *stays = wb_clone(model);
+    wb_array *x = wb_normal(WB_F32, 2);
+    const wb_device *there = wb_get_device_at("checked", 1);
+    assert_non_null(wb_apply(model, x));
+    assert_non_null(wb_apply(stays, x));
+    assert_int_equal(wb_move(there, model), WB_OK);
+    wb_array *y = wb_to(wb_device_of(wb_get(stays, "cell.Wi")), wb_apply(model, wb_to(there, x)));
+    assert_true(are_near(y, wb_apply(stays, x)));
+    wb_free(model), wb_free(stays);
+    assert_int_equal(wb_device_sync(there), WB_OK);
+}
+
 static void it_is_printed_as_flux_printed_it(void **state) {
     (void)state;
     char text[1000];
@@ -283,10 +298,15 @@ static void a_struct_is_loaded_into_places(void **state) {
 int main(void) {
     static test_list tests;
     const struct CMUnitTest single[] = {
-        TEST(reset_begins_with_the_trained_state),   TEST(steps_of_a_training_are_truncated),
-        TEST(a_loss_that_fails_leaves_the_states),   TEST(a_copy_begins_anew),
-        TEST(it_is_printed_as_flux_printed_it),      TEST(mistakes),
-        TEST(the_forget_block_begins_with_a_number), TEST(a_struct_is_loaded_into_places),
+        TEST(reset_begins_with_the_trained_state),
+        TEST(steps_of_a_training_are_truncated),
+        TEST(a_loss_that_fails_leaves_the_states),
+        TEST(a_copy_begins_anew),
+        TEST(a_sequence_goes_on_elsewhere),
+        TEST(it_is_printed_as_flux_printed_it),
+        TEST(mistakes),
+        TEST(the_forget_block_begins_with_a_number),
+        TEST(a_struct_is_loaded_into_places),
     };
     ADD_ROWS(&tests, kinds, steps_are_a_sequence);
     ADD_ROWS(&tests, kinds, gradients_go_through_the_calls);

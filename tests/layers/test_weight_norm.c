@@ -115,6 +115,8 @@ static void mistakes(void **state) {
     assert_null(
         wb_weight_norm(wb_dense(2, 3), "a.path.that.is.much.too.long.for.any.layer.that.is"));
     assert_error(WB_ERROR_ARGUMENT, "WeightNorm: which must be below 48 bytes");
+    assert_null(wb_weight_norm(wb_batchnorm(2), "σ²"));
+    assert_error(WB_ERROR_ARGUMENT, "WeightNorm: σ² is a state, which is not trained");
     assert_null(wb_remove_weight_norms(NULL));
     assert_error(WB_ERROR_ARGUMENT, "wb_remove_weight_norms: the layer is NULL");
 }

@@ -197,6 +197,11 @@ static const fault_row fault_rows[] = {
           "model.layers.1: there is no function \"mine\""),
     FAULT("a layer that Weber lacks", MODEL(CHAIN(RELU ", " STRUCT("Flux", "Cascade", W))),
           "model.layers.2: Flux.Cascade is neither a layer nor a function that Weber knows"),
+    FAULT("a DepthwiseConv without channels",
+          MODEL(STRUCT(
+              "Flux", "DepthwiseConv",
+              RELU ", " ARRAY("Float32", "1, 2, 0", "") ", false, " TUPLE("1") ", " TUPLE("0"))),
+          "model: Conv: weight must be (1, 1, 0), got (1, 2, 0)"),
     FAULT("an activation that Weber lacks", MODEL(DENSE(W, B, FUNCTION("NNlib", "quickgelu"))),
           "model: there is no function \"quickgelu\""),
     FAULT("arrays on a GPU", MODEL(CHAIN(DENSE(STRUCT("CUDA", "CuArray", "1, 2"), B, RELU))),
