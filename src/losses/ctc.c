@@ -78,11 +78,12 @@ static wb_array *lengths(const ctc *c, const char *what, wb_array *x, int64_t mo
 
 /* ---- places ---- */
 
-/* The labels (U, N) i32, with 0 behind a column's length. */
-static wb_array *labels(ctc *c, wb_array *counts) {
+/* The labels (U, N) i32, with one that is not the blank behind a column's length. */
+static wb_array *labels(const ctc *c, wb_array *counts) {
     wb_array *y = wb_reshape(wb_cast(c->loss->y, WB_I32), c->U, c->N);
     if (!counts) return y;
-    return SELECT(LT(wb_iota(WB_I32, 0, c->U, 1), counts), y, wb_scalar(WB_I32, 0));
+    wb_array *any = wb_scalar(WB_I32, c->blank == 0 && c->K > 1);
+    return SELECT(LT(wb_iota(WB_I32, 0, c->U, 1), counts), y, any);
 }
 
 static bool fail_label(const ctc *c, int64_t label, int64_t i) {
@@ -116,8 +117,9 @@ static bool take_places(ctc *c, wb_array *counts) {
     if (c->U > 0) {
         wb_array *y = labels(c, counts);
         if (!seen) {
-            wb_array *bad = OR(LT(y, NUM(0)), GE(y, NUM((double)c->K)));
-            y = SELECT(bad, wb_scalar(WB_I32, 0), y);
+            wb_array *outside = OR(LT(y, NUM(0)), GE(y, NUM((double)c->K)));
+            wb_array *bad = OR(outside, EQ(y, NUM((double)c->blank)));
+            y = SELECT(outside, wb_scalar(WB_I32, 0), y);
             c->invalid = wb_maximum_dims(wb_cast(bad, WB_I32), 0);
         }
         wb_array *pairs[] = {full(c, WB_I32, (double)c->blank, c->U), y};

@@ -301,6 +301,25 @@ static void a_frozen_step_does_not_count(void **state) {
     wb_free(o), wb_free(model);
 }
 
+/* Nor does it after the rule of a part that was frozen with another is adjusted. */
+static void a_part_that_is_adjusted_keeps_its_count(void **state) {
+    (void)state;
+    wb_layer *model = wb_tree(wb_vector(1), wb_vector(1), wb_vector(1));
+    wb_optimiser *o = wb_setup(wb_adam(.eta = 0.1), model);
+    for (int i = 0; i < 4; i++) {
+        for (int k = 2; k <= 3; k++) {
+            const char *path = k == 2 ? "2" : "3";
+            assert_int_equal(i < 2 ? wb_freeze(o, path) : wb_thaw(o, path), WB_OK);
+        }
+        if (i == 2) assert_int_equal(wb_adjust_path(o, "3", "eta", 0.2), WB_OK);
+        wb_array *l = wb_add(along(model, "1", wb_vector(1)), along(model, "2", wb_vector(1)));
+        assert_int_equal(step(o, model, wb_add(l, along(model, "3", wb_vector(1)))), WB_OK);
+    }
+    assert_values(wb_get(model, "2"), 1e-5, 0.8);
+    assert_values(wb_get(model, "3"), 1e-5, 0.6);
+    wb_free(o), wb_free(model);
+}
+
 static void settings_are_adjusted_by_name(void **state) {
     (void)state;
     wb_layer *model = wb_tree(wb_vector(4, 3, 2)); /* A27 */
@@ -505,6 +524,7 @@ int main(void) {
         TEST(what_is_frozen_stays),
         TEST(parts_have_rules_of_their_own),
         TEST(a_frozen_step_does_not_count),
+        TEST(a_part_that_is_adjusted_keeps_its_count),
         TEST(settings_are_adjusted_by_name),
         TEST(settings_are_adjusted_by_path),
         TEST(state_is_read_and_set),
