@@ -49,7 +49,8 @@ static bool is_weak(const wb_array *x) { return (x->flags & WB_NODE_WEAK) != 0; 
 static wb_dtype weak_beside(const wb_array *number, wb_dtype dtype) {
     double value;
     if (wb_dtype_is_float(dtype)) return dtype;
-    if (!wb_constant_value(number, &value) || value != (double)(int64_t)value) return WB_F32;
+    if (!wb_constant_value(number, &value)) return WB_F32;
+    if (!(fabs(value) < 0x1p63) || value != (double)(int64_t)value) return WB_F32;
     return dtype == WB_BOOL ? WB_I64 : dtype;
 }
 
