@@ -317,11 +317,10 @@ static wb_status abandon(wb_status status) {
     return status;
 }
 
-/* Closes the scope in which the step was built, so that only the plan's roots are referred to and
- * it may work in place; and computes it. */
-static wb_status compute(wb_optimiser *o, const wb_gradients *g, int settled, int leaving) {
-    const wb_status closed = wb_scope_close_leaving(leaving, o->roots);
-    if (closed != WB_OK || !keep_old(o) || !reserve_roots(o)) return wb_error_status();
+/* Computes a step whose scope was closed: only the plan's roots are referred to then, so that it
+ * works in place. */
+static wb_status compute(wb_optimiser *o, const wb_gradients *g, int settled) {
+    if (!keep_old(o) || !reserve_roots(o)) return wb_error_status();
     swap(o);
     const wb_status status = wb_evaluate_roots(list_roots(o, g, settled), o->roots);
     if (status != WB_OK) {
@@ -339,7 +338,8 @@ static wb_status run(wb_optimiser *o, const wb_gradients *g) {
     if (status == WB_OK && !reserve_roots(o)) status = WB_ERROR_MEMORY;
     if (status != WB_OK) return abandon(status);
     const int settled = list_settled(o);
-    return compute(o, g, settled, settled);
+    status = wb_scope_close_leaving(settled, o->roots);
+    return status == WB_OK ? compute(o, g, settled) : status;
 }
 
 wb_status wb_update(wb_optimiser *optimiser, wb_layer *model, wb_gradients *gradients) {
@@ -368,7 +368,8 @@ static wb_status run_whole(wb_optimiser *o, wb_gradients *g, wb_loss_fn *loss,
     const int settled = list_settled(o);
     o->roots[settled] = l;
     wb_gradients_drop(g);
-    return compute(o, g, settled, settled + 1);
+    status = wb_scope_close_leaving(settled + 1, o->roots);
+    return status == WB_OK ? compute(o, g, settled) : status;
 }
 
 wb_array *wb_train_step(wb_loss_fn *loss, wb_layer *model, const wb_batch *batch, void *user,
