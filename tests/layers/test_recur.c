@@ -295,6 +295,25 @@ static void a_struct_is_loaded_into_places(void **state) {
     wb_free(model);
 }
 
+/* Flux.state until 0.14 has other names, and the state that was kept, which a table leaves out. */
+static void a_state_is_loaded_by_a_table(void **state) {
+    (void)state;
+    wb_layer *model = wb_chain(wb_recur(wb_lstm_cell(1, 2, .with_state0 = true)));
+    const char *path = write_bson(
+        "{model_state: {layers: {tag: 'tuple', data: [{cell: {Wi: " W8 ", Wh: " W82 ", b: " B8
+        ", state0: " TUPLE(M("2", "1", TWO " " ONE) ", " W) "}, state: " TUPLE(W ", " W) "}]}}}");
+    static const char table[] = "**.b -> **.bias\n"
+                                "**.state0.1 -> **.state0\n"
+                                "**.state0.2 -> **.cell0\n"
+                                "**.state.* ->\n";
+    if (wb_load(path, model, .key = "model_state", .rename = table) != WB_OK)
+        fail_msg("%s", wb_error_message());
+    assert_values(wb_get(model, "layers.1.cell.state0"), 0, 2, 1);
+    assert_values(wb_get(model, "layers.1.cell.cell0"), 0, 1, 2);
+    assert_values(wb_get(model, "layers.1.cell.bias"), 0, 1, 2, 1, 2, 1, 2, 1, 2);
+    wb_free(model);
+}
+
 int main(void) {
     static test_list tests;
     const struct CMUnitTest single[] = {
@@ -307,6 +326,7 @@ int main(void) {
         TEST(mistakes),
         TEST(the_forget_block_begins_with_a_number),
         TEST(a_struct_is_loaded_into_places),
+        TEST(a_state_is_loaded_by_a_table),
     };
     ADD_ROWS(&tests, kinds, steps_are_a_sequence);
     ADD_ROWS(&tests, kinds, gradients_go_through_the_calls);
