@@ -61,7 +61,7 @@ static wb_status train_batch(training *t, const wb_batch *batch, wb_progress *ba
     t->event.mean_loss = t->at.total_loss / (double)t->event.step;
     t->event.batch = batch, t->event.loss = l;
     wb_progress_step(bar, l);
-    if (wb_throttle_passes(&t->throttle)) (void)call(t, d->on_step);
+    if (d->on_step && wb_throttle_passes(&t->throttle)) (void)call(t, d->on_step);
     t->event.batch = NULL, t->event.loss = NULL;
     const bool is_due = t->stopped || (d->every && t->at.steps % d->every == 0);
     return is_due ? wb_training_save(&t->at, d, t->stopped) : WB_OK;

@@ -2,6 +2,7 @@
  * best model. */
 #include <weber.h>
 
+#include "base/memory.h"
 #include "support/files.h"
 #include "support/support.h"
 
@@ -259,6 +260,23 @@ static void what_watches_goes_on_from_a_checkpoint(void **state) {
     end(&whole);
 }
 
+static bool clone_nothing(const wb_train_event *event) { return event->epoch > 0; }
+
+static void every_allocation_may_fail(void **state) {
+    (void)state;
+    wb_status status = WB_ERROR_MEMORY;
+    for (int64_t n = 1; status != WB_OK; n += 1 + n / 12) {
+        run r = begin(5);
+        with_everything(&r, NULL);
+        r.desc.on_epoch = clone_nothing, r.desc.epochs = 2;
+        (void)wb_fail_allocation(n);
+        status = train(&r);
+        (void)wb_fail_allocation(0);
+        if (status != WB_OK) assert_error(status, "");
+        end(&r);
+    }
+}
+
 static void mistakes(void **state) {
     (void)state;
     run r = begin(5);
@@ -289,6 +307,7 @@ int main(void) {
         TEST(steps_are_told_at_most_once_in_a_time),
         TEST(the_best_model_is_kept_and_early_stopping_ends),
         TEST(what_watches_goes_on_from_a_checkpoint),
+        TEST(every_allocation_may_fail),
         TEST(mistakes),
     };
     return cmocka_run_group_tests(tests, make_folder, drop_folder);
