@@ -60,9 +60,11 @@ typedef enum wb_field_kind {
     WB_FIELD_VALUE, /* anything else: copied as bytes, otherwise left alone */
 
     /* settings: printed, saved and read back; what each is in the struct, and in text */
-    WB_FIELD_INTEGER,    /* int64_t */
-    WB_FIELD_PAIR,       /* two int64_t, in and out: 10 => 5 */
-    WB_FIELD_JOINT,      /* three int64_t, two ins and out: (8, 16) => 4, 8 => 4 of equal ones */
+    WB_FIELD_INTEGER, /* int64_t */
+    WB_FIELD_PAIR,    /* two int64_t, in and out: 10 => 5 */
+    WB_FIELD_JOINT,   /* three int64_t, two ins and out: (8, 16) => 4, 8 => 4 of equal ones */
+    /* six int64_t, ins of q, k and v, then qk, v, out: 64 => 64 => 64, (8, 4, 4) => (6, 7) => 8 */
+    WB_FIELD_PROJECTIONS,
     WB_FIELD_REAL,       /* double */
     WB_FIELD_BOOL,       /* bool */
     WB_FIELD_WITHOUT,    /* bool no_NAME; true is written NAME=false */
@@ -391,6 +393,33 @@ typedef struct wb_dense_desc {
  * warning the first time. */
 #define wb_dense(...) wb_dense_make((wb_dense_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_layer *wb_dense_make(wb_dense_desc desc);
+
+typedef struct wb_multi_head_attention_desc {
+    char start_;
+    int64_t in;         /* features of q; required */
+    int64_t k_in, v_in; /* of k and v; default in, k_in */
+    int64_t qk, v;      /* of all heads together, divisible by heads; default in, qk */
+    int64_t out;        /* default in */
+    int64_t heads;      /* default 8 */
+    bool with_bias;     /* of the four Dense layers */
+    double dropout;     /* of the weights, in training; default 0 */
+    bool causal;        /* a query sees its own position and those before, as in wb_attention */
+    wb_init *init;      /* default wb_glorot_uniform */
+    wb_dtype dtype;     /* default f32 */
+} wb_multi_head_attention_desc;
+
+/* wb_attention between Dense layers q_proj, k_proj, v_proj (qk or v features) and out_proj:
+ *
+ *     y = out_proj(attention(q_proj(q), k_proj(k), v_proj(v)))      (Vaswani et al. 2017; Flux)
+ *
+ * wb_multi_head_attention(64, .heads = 4). wb_apply takes one array as q, k and v; wb_apply_many
+ * takes q; q and kv; q, k and v; these and a bias of the scores; and behind all of them a mask
+ * (bool), which wb_attention describes. Unlike Flux's it gives y alone: it can stand in a chain.
+ *
+ * q  (in, queries, ...)   k  (k_in, keys, ...)   v  (v_in, keys, ...)   y  (out, queries, ...) */
+#define wb_multi_head_attention(...)                                                               \
+    wb_multi_head_attention_make((wb_multi_head_attention_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_layer *wb_multi_head_attention_make(wb_multi_head_attention_desc desc);
 
 typedef struct wb_bilinear_desc {
     char start_;

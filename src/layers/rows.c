@@ -15,8 +15,8 @@ bool wb_field_is_setting(const wb_field *f) { return f->kind > WB_FIELD_VALUE; }
 
 static bool is_positional(const wb_field *f) {
     return f->positional || f->kind == WB_FIELD_PAIR || f->kind == WB_FIELD_JOINT ||
-           f->kind == WB_FIELD_ACTIVATION || f->kind == WB_FIELD_CONNECTION ||
-           f->kind == WB_FIELD_SIZES;
+           f->kind == WB_FIELD_PROJECTIONS || f->kind == WB_FIELD_ACTIVATION ||
+           f->kind == WB_FIELD_CONNECTION || f->kind == WB_FIELD_SIZES;
 }
 
 /* A child stands there if it is positional. */
@@ -104,6 +104,13 @@ static void set_joint(int64_t *x) {
     if (x[1] == 0) x[1] = x[0];
 }
 
+/* Each number that is not given is the one before; out is the first. */
+static void set_projections(int64_t *x) {
+    for (int i = 1; i < 5; i++)
+        if (x[i] == 0) x[i] = x[i == 3 ? 0 : i - 1];
+    if (x[5] == 0) x[5] = x[0];
+}
+
 static void set_name(char *name, const wb_field *f) {
     if (!*name) (void)snprintf(name, WB_NAME_BYTES, "%s", f->choices[0]);
 }
@@ -112,6 +119,7 @@ static void set_usual(const wb_layer *layer, const wb_field *f) {
     if (f->kind == WB_FIELD_NAME) set_name(wb_field_at(layer, f), f);
     if (f->kind == WB_FIELD_INTEGER) set_integer(wb_field_at(layer, f), f->usual);
     if (f->kind == WB_FIELD_JOINT) set_joint(wb_field_numbers(layer, f));
+    if (f->kind == WB_FIELD_PROJECTIONS) set_projections(wb_field_numbers(layer, f));
     if (f->kind == WB_FIELD_EACH) set_each(layer, f, wb_field_numbers(layer, f));
     if (f->kind == WB_FIELD_ACTIVATION) set_activation(wb_field_at(layer, f), f->usual);
     if (f->kind != WB_FIELD_REAL) return;
@@ -150,12 +158,14 @@ static bool in_range(const wb_field *f, double x) {
 static int64_t said(int64_t x) { return x == WB_NONE ? 0 : x; }
 
 static bool check_integers(const wb_layer *layer, const wb_field *f) {
-    static const char *const pair[] = {"in", "out"}, *const joint[] = {"in", "in2", "out"};
+    static const char *const pair[] = {"in", "out"}, *const joint[] = {"in", "in2", "out"},
+                             *const projections[] = {"in", "k_in", "v_in", "qk", "v", "out"};
     const int64_t *x = wb_field_numbers(layer, f);
-    const char *const *names = f->kind == WB_FIELD_PAIR    ? pair
-                               : f->kind == WB_FIELD_JOINT ? joint
-                                                           : &f->name;
-    const int count = names == pair ? 2 : names == joint ? 3 : 1;
+    const char *const *names = f->kind == WB_FIELD_PAIR          ? pair
+                               : f->kind == WB_FIELD_JOINT       ? joint
+                               : f->kind == WB_FIELD_PROJECTIONS ? projections
+                                                                 : &f->name;
+    const int count = names == pair ? 2 : names == joint ? 3 : names == projections ? 6 : 1;
     for (int i = 0; i < count; i++)
         if (!in_range(f, (double)x[i])) {
             char got[24];
@@ -273,6 +283,7 @@ static bool check_field(wb_layer *layer, const wb_field *f) {
     case WB_FIELD_INTEGER:
     case WB_FIELD_PAIR:
     case WB_FIELD_JOINT:
+    case WB_FIELD_PROJECTIONS:
         return check_integers(layer, f);
     case WB_FIELD_REAL:
         return check_real(layer, f);
@@ -419,6 +430,13 @@ static void put_joint(writer *w, const int64_t *x) {
     put(w, " => %lld", (long long)x[2]);
 }
 
+static void put_projections(writer *w, const int64_t *x) {
+    put_numbers(w, 3, x, true);
+    put(w, " => ");
+    put_numbers(w, 2, x + 3, true);
+    put(w, " => %lld", (long long)x[5]);
+}
+
 static void put_value(writer *w, const wb_layer *layer, const wb_field *f) {
     const void *at = wb_field_at(layer, f);
     const int64_t *x = at;
@@ -435,6 +453,9 @@ static void put_value(writer *w, const wb_layer *layer, const wb_field *f) {
         return;
     case WB_FIELD_JOINT:
         put_joint(w, x);
+        return;
+    case WB_FIELD_PROJECTIONS:
+        put_projections(w, x);
         return;
     case WB_FIELD_NAME:
         put(w, ":%s", (const char *)at);

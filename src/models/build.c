@@ -391,6 +391,12 @@ static bool check_arrays(const wb_part *p, const wb_layer *layer) {
     return true;
 }
 
+static bool has_arrays(const wb_layer_class *k) {
+    for (int i = 0; i < k->field_count; i++)
+        if (wb_field_is_array(&k->fields[i])) return true;
+    return false;
+}
+
 static bool read_child(const wb_part *p, wb_layer *layer, const wb_field *f, const wb_term *term) {
     const wb_path path = {p->path, f->name, 0};
     const wb_part part = {
@@ -399,6 +405,7 @@ static bool read_child(const wb_part *p, wb_layer *layer, const wb_field *f, con
     if (!is_wanted(p, layer, f, &wanted)) return false;
     if (!wanted || (term ? term->kind == WB_TERM_BOOL : !f->part && is_absent(p, f))) return true;
     if (f->part && wb_part_is_new(p)) return true;
+    if (f->part && !part.record && !has_arrays(f->part)) return true;
     if (f->part && !part.record)
         return wb_part_fail(p, WB_ERROR_FORMAT, "it needs %s, which the file does not have",
                             f->name) != NULL;

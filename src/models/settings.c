@@ -85,6 +85,8 @@ wb_record *wb_setting_record(wb_arena *arena, const wb_layer *layer, const wb_fi
         return tuple(arena, 2, at);
     case WB_FIELD_JOINT:
         return tuple(arena, 3, at);
+    case WB_FIELD_PROJECTIONS:
+        return tuple(arena, 6, at);
     case WB_FIELD_REAL:
         return real(arena, *(const double *)at);
     case WB_FIELD_NAME:
@@ -244,6 +246,34 @@ static bool read_joint(const source *s, int64_t *x) {
     return true;
 }
 
+/* One number for all of them, or as many as there are. */
+static bool read_group(const wb_term *t, int count, int64_t *x) {
+    const bool is_tuple = t && t->kind == WB_TERM_TUPLE && t->count == count;
+    const wb_term *each = is_tuple ? t->first : t;
+    for (int i = 0; i < count; i++) {
+        if (!each || !is_number(each, NULL)) return false;
+        x[i] = or_none(each->integer);
+        if (is_tuple) each = each->next;
+    }
+    return true;
+}
+
+/* d, or in => qkv => out, where in may be (q, k, v) or (q, kv), and qkv (qk, v). */
+static bool read_projections(const source *s, int64_t *x) {
+    const wb_term *t = s->term;
+    if (read_group(t, 6, x)) return true;
+    const wb_term *in = t->kind == WB_TERM_PAIR ? t->first : NULL, *rest = in ? in->next : NULL;
+    const bool is_pair = rest && rest->kind == WB_TERM_PAIR;
+    bool good =
+        is_pair && read_group(rest->first, 2, x + 3) && read_group(rest->first->next, 1, x + 5);
+    if (good && in->kind == WB_TERM_TUPLE && in->count == 2) {
+        good = read_group(in, 2, x);
+        x[2] = x[1];
+    } else if (good)
+        good = read_group(in, 3, x);
+    return good || fail(s, "in => qkv => out");
+}
+
 static bool read_bool(const source *s, bool is_inverted, bool *x) {
     const wb_term *t = s->term;
     if (t ? t->kind != WB_TERM_BOOL : s->record->kind != WB_RECORD_BOOL) return fail(s, "bool");
@@ -358,6 +388,8 @@ bool wb_setting_read(const wb_part *part, wb_layer *layer, const wb_field *f, co
         return read_pair(&s, at);
     case WB_FIELD_JOINT:
         return !s.term || read_joint(&s, at);
+    case WB_FIELD_PROJECTIONS:
+        return !s.term || read_projections(&s, at);
     case WB_FIELD_REAL:
         return read_real(&s, at);
     case WB_FIELD_NAME:

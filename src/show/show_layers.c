@@ -21,6 +21,8 @@ static void print_default(FILE *file, const wb_field *f) {
         (void)fputs("in => out", file);
     else if (f->kind == WB_FIELD_JOINT)
         (void)fputs("(in, in2) => out", file);
+    else if (f->kind == WB_FIELD_PROJECTIONS)
+        (void)fputs("(q, k, v) => (qk, v) => out", file);
     else if (f->kind == WB_FIELD_CHOICE)
         print_choices(file, f);
     else if (f->kind == WB_FIELD_NAME)
@@ -72,9 +74,10 @@ static void print_ranges(FILE *file, const wb_layer_class *k) {
             continue;
         wb_range_text(f, range, sizeof range);
         (void)fprintf(file, "%s%s %s", printed++ ? "; " : "",
-                      f->kind == WB_FIELD_PAIR    ? "in, out"
-                      : f->kind == WB_FIELD_JOINT ? "in, in2, out"
-                                                  : f->name,
+                      f->kind == WB_FIELD_PAIR          ? "in, out"
+                      : f->kind == WB_FIELD_JOINT       ? "in, in2, out"
+                      : f->kind == WB_FIELD_PROJECTIONS ? "q, k, v, qk, v, out"
+                                                        : f->name,
                       range);
     }
 }

@@ -38,6 +38,7 @@ static bool spoil(wb_layer *layer, const wb_field *f, int which) {
     case WB_FIELD_INTEGER:
     case WB_FIELD_PAIR:
     case WB_FIELD_JOINT:
+    case WB_FIELD_PROJECTIONS:
     case WB_FIELD_SIZES:
     case WB_FIELD_EACH:
     case WB_FIELD_PADDING:

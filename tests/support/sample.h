@@ -34,6 +34,9 @@ static inline void sample_setting(test_random *r, wb_layer *layer, const wb_fiel
     case WB_FIELD_JOINT:
         numbers[0] = 8, numbers[1] = is_usual ? 0 : 4, numbers[2] = 16;
         return;
+    case WB_FIELD_PROJECTIONS:
+        numbers[0] = 8, numbers[1] = is_usual ? 0 : 4, numbers[4] = is_usual ? 0 : 16;
+        return;
     case WB_FIELD_CHOICE:
         *(int *)at = (int)random_below(r, 2);
         return;
