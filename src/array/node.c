@@ -220,8 +220,10 @@ static wb_array *drop_inputs(wb_array *node, wb_array *dead) {
     if (node->inputs != node->own_inputs) wb_release(node->inputs);
     node->inputs = node->own_inputs;
     node->ninputs = 0;
-    wb_body_unref(node->body);
-    node->body = NULL;
+    if (node->body) {
+        wb_body_unref(node->body);
+        node->body = NULL;
+    }
     return dead;
 }
 

@@ -63,8 +63,9 @@ wb_array *wb_sum_to(wb_array *g, int ndim, const int64_t *sizes) {
     bool same = g->ndim == ndim;
     for (int d = 0; d < g->ndim; d++) {
         const int64_t size = d < ndim ? sizes[d] : 1;
+        if (size == g->sizes[d] && d < ndim) continue;
+        same = false;
         if (size == 1 && g->sizes[d] != 1) mask |= 1 << d;
-        if (d >= ndim || sizes[d] != g->sizes[d]) same = false;
     }
     if (same) return g;
     if (mask) {
