@@ -145,6 +145,9 @@ struct wb_layer_class {
     const char *before_keys; /* in text; NULL: ", " */
     const char *equals;      /* between key and value; NULL: "=" */
     const char *former;      /* the name that older versions of Flux have; NULL: this one */
+    /* A size _ in text is that of the input's last dimension but one, where there are three or
+     * more; else that of its first. */
+    bool has_channels;
     /* Of a layer that takes several arrays or gives several, instead of forward: writes its results
      * and returns how many they are, 1 to WB_MOST_ARRAYS; 0 with the error recorded. */
     int (*forward_many)(wb_layer *layer, int count, wb_array *const *inputs, wb_array **results);

@@ -76,6 +76,7 @@ static bool complete(wb_layer *layer) {
 }
 
 const wb_layer_class wb_batchnorm_class = {.name = "BatchNorm",
+                                           .has_channels = true,
                                            .size_bytes = sizeof(wb_batchnorm_layer),
                                            .fields = fields,
                                            .field_count = sizeof fields / sizeof *fields,

@@ -141,7 +141,7 @@ static bool complete_depthwise(wb_layer *layer) {
     {                                                                                              \
         .name = name_, .size_bytes = sizeof(wb_conv_layer), .fields = fields_,                     \
         .field_count = sizeof fields_ / sizeof *fields_, .forward = forward_, .derive = derive,    \
-        .complete = complete                                                                       \
+        .complete = complete, .has_channels = true                                                 \
     }
 const wb_layer_class wb_conv_class = CLASS("Conv", fields, forward);
 const wb_layer_class wb_cross_cor_class = CLASS("CrossCor", cross_fields, forward_cross);
@@ -152,6 +152,7 @@ const wb_layer_class wb_depthwise_conv_class = {.name = "DepthwiseConv",
                                                 .field_count = sizeof depthwise_fields /
                                                                sizeof *depthwise_fields,
                                                 .forward = forward,
+                                                .has_channels = true,
                                                 .derive = derive_depthwise,
                                                 .complete = complete_depthwise};
 

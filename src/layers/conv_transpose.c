@@ -104,6 +104,7 @@ static bool complete(wb_layer *layer) {
 }
 
 const wb_layer_class wb_conv_transpose_class = {.name = "ConvTranspose",
+                                                .has_channels = true,
                                                 .size_bytes = sizeof(wb_conv_transpose_layer),
                                                 .fields = fields,
                                                 .field_count = sizeof fields / sizeof *fields,

@@ -47,21 +47,10 @@ static void fill_holes(const wb_term *term, int64_t size) {
     }
 }
 
-/* Classes whose features come first; those of others are the last dimension but one. */
-static bool has_features_first(const wb_layer_class *k) {
-    const wb_layer_class *const classes[] = {
-        &wb_dense_class,     &wb_embedding_class, &wb_embedding_bag_class, &wb_layernorm_class,
-        &wb_rmsnorm_class,   &wb_scale_class,     &wb_bilinear_class,      &wb_rnn_class,
-        &wb_lstm_class,      &wb_gru_class,       &wb_gru_v3_class,        &wb_rnn_cell_class,
-        &wb_lstm_cell_class, &wb_gru_cell_class,  &wb_gru_v3_cell_class};
-    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
-        if (classes[i] == k) return true;
-    return false;
-}
-
 static int64_t size_for(const wb_term *term, const wb_array *x) {
-    const bool is_first = x->ndim < 3 || has_features_first(wb_class_named(term->name));
-    return x->ndim ? x->sizes[is_first ? 0 : x->ndim - 2] : 1;
+    const wb_layer_class *k = wb_class_named(term->name);
+    if (x->ndim == 0) return 1;
+    return x->sizes[x->ndim >= 3 && k && k->has_channels ? x->ndim - 2 : 0];
 }
 
 /* ---- the stand-in ---- */
