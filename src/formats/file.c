@@ -248,16 +248,16 @@ static bool is_borrowed(const wb_record *r) {
     return r->data_bytes && is_aligned(r->data, (wb_dtype)r->dtype);
 }
 
-void wb_turned_from(const wb_record *r, int64_t sizes[WB_MAX_DIMS]) {
-    const bool is_swapped = r->turn == WB_TURN_TRANSPOSE;
+void wb_reordered_sizes(const wb_record *r, int64_t sizes[WB_MAX_DIMS]) {
+    const bool is_swapped = r->reorder == WB_REORDER_TRANSPOSE;
     const int64_t first = r->sizes[0], second = r->sizes[1];
     if (sizes != r->sizes) memcpy(sizes, r->sizes, sizeof r->sizes);
     if (is_swapped) sizes[0] = second, sizes[1] = first;
 }
 
-wb_array *wb_turned(const wb_record *r, wb_array *x) {
-    if (r->turn == WB_TURN_TRANSPOSE) return wb_transpose(x);
-    for (int d = 0; r->turn == WB_TURN_FLIP && d < r->ndim - 2; d++) x = wb_flip(x, d);
+wb_array *wb_reordered(const wb_record *r, wb_array *x) {
+    if (r->reorder == WB_REORDER_TRANSPOSE) return wb_transpose(x);
+    for (int d = 0; r->reorder == WB_REORDER_FLIP && d < r->ndim - 2; d++) x = wb_flip(x, d);
     return x;
 }
 
@@ -265,7 +265,7 @@ wb_array *wb_turned(const wb_record *r, wb_array *x) {
 static wb_array *array_in_file(const wb_file *file, const wb_record *r) {
     const wb_dtype dtype = (wb_dtype)r->dtype;
     int64_t sizes[WB_MAX_DIMS];
-    wb_turned_from(r, sizes);
+    wb_reordered_sizes(r, sizes);
     union {
         const wb_file *from;
         wb_file *to; /* only counted */
@@ -283,10 +283,10 @@ static wb_array *array_in_file(const wb_file *file, const wb_record *r) {
 wb_array *wb_record_array(const wb_file *file, const wb_record *r) {
     if (!file || !is_kind(r, WB_RECORD_ARRAY, "an array"))
         return file || wb_failed() ? NULL : wb_fail_argument_null("wb_record_array", "the file");
-    return r->array ? wb_scope_add(r->array) : wb_turned(r, array_in_file(file, r));
+    return r->array ? wb_scope_add(r->array) : wb_reordered(r, array_in_file(file, r));
 }
 
 wb_array *wb_record_copy(const wb_file *file, const wb_record *r) {
     wb_array *x = wb_record_array(file, r);
-    return x && (r->array || r->turn || is_borrowed(r)) ? wb_copy(x) : x;
+    return x && (r->array || r->reorder || is_borrowed(r)) ? wb_copy(x) : x;
 }

@@ -12,11 +12,11 @@
 
 /* How an array's elements are rearranged when it is taken out of a file: what a rename table says
  * of it. */
-typedef enum wb_turn {
-    WB_TURN_NONE,
-    WB_TURN_TRANSPOSE, /* its two dimensions change places */
-    WB_TURN_FLIP       /* all dimensions but the last two run backwards */
-} wb_turn;
+typedef enum wb_reorder {
+    WB_REORDER_NONE,
+    WB_REORDER_TRANSPOSE, /* its two dimensions change places */
+    WB_REORDER_FLIP       /* all dimensions but the last two run backwards */
+} wb_reorder;
 
 /* A value. Records belong to the arena of their file (or of what is being written) and are reached
  * by pointers: one that is reached twice is shared, as tied weights are. Children are a list; names
@@ -25,7 +25,8 @@ struct wb_record {
     uint8_t kind;  /* wb_record_kind */
     uint8_t dtype; /* array */
     uint8_t ndim;  /* array */
-    uint8_t turn;  /* array: wb_turn; sizes are those afterwards, data is as it lies in the file */
+    uint8_t
+        reorder; /* array: wb_reorder; sizes are those afterwards, data is as it lies in the file */
     bool boolean;  /* bool */
     int32_t depth; /* of the deepest thing below */
     /* its key in a map, or NULL; one record in two places has the name of the first: see names */
@@ -105,10 +106,10 @@ bool wb_is_file(const void *object);
 /* As wb_record_array, in memory of its own: the file may change or go. */
 wb_array *wb_record_copy(const wb_file *file, const wb_record *record);
 
-/* The array x, as it lies in the file, turned as the record says. */
-wb_array *wb_turned(const wb_record *record, wb_array *x);
+/* The array x, as it lies in the file, reordered as the record says. */
+wb_array *wb_reordered(const wb_record *record, wb_array *x);
 /* The sizes of x. */
-void wb_turned_from(const wb_record *record, int64_t sizes[WB_MAX_DIMS]);
+void wb_reordered_sizes(const wb_record *record, int64_t sizes[WB_MAX_DIMS]);
 
 /* ---- formats ---- */
 

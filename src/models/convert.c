@@ -7,15 +7,15 @@
 #include "models/rename.h"
 #include "models/structure.h"
 
-/* What a table turns is written from an array of its own, which belongs to the scope. Recursive: no
- * tree is deeper than WB_RECORD_DEPTH. */
-static bool turn_arrays(const wb_file *file, wb_record *r) {
-    if (r->turn && !r->array) {
+/* What a table reorders is written from an array of its own, which belongs to the scope. Recursive:
+ * no tree is deeper than WB_RECORD_DEPTH. */
+static bool reorder_arrays(const wb_file *file, wb_record *r) {
+    if (r->reorder && !r->array) {
         r->array = wb_copy(wb_record_array(file, r));
         if (wb_eval(r->array) != WB_OK) return false;
     }
     for (int64_t i = 0; i < r->count; i++)
-        if (!turn_arrays(file, r->children[i])) return false;
+        if (!reorder_arrays(file, r->children[i])) return false;
     return true;
 }
 
@@ -78,7 +78,7 @@ static wb_status convert(wb_file *file, const wb_format *format, const char *to,
     drop_child(file->root, file->metadata);
     unwrap(file->root);
     wb_record *root = rename ? wb_rename(file, file->root, rename) : file->root;
-    if (!root || (rename && !turn_arrays(file, root))) return wb_error_status();
+    if (!root || (rename && !reorder_arrays(file, root))) return wb_error_status();
     const bool had_some = root->count > 0;
     if (!leave_out(file, format, root, &out)) return wb_error_status();
     if (had_some && !root->count)

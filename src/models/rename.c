@@ -16,37 +16,39 @@ typedef struct renamer {
 
 /* ---- turning ---- */
 
-static bool can_turn(const wb_record *r, wb_turn turn) {
-    if (turn == WB_TURN_NONE) return true;
+static bool can_reorder(const wb_record *r, wb_reorder reorder) {
+    if (reorder == WB_REORDER_NONE) return true;
     if (r->kind != WB_RECORD_ARRAY) return false;
-    return turn == WB_TURN_TRANSPOSE ? r->ndim == 2 : r->ndim >= 3;
+    return reorder == WB_REORDER_TRANSPOSE ? r->ndim == 2 : r->ndim >= 3;
 }
 
-static const char *const turn_texts[] = {
-    [WB_TURN_NONE] = "", [WB_TURN_TRANSPOSE] = " and transposed", [WB_TURN_FLIP] = " and flipped"};
+static const char *const reorder_texts[] = {[WB_REORDER_NONE] = "",
+                                            [WB_REORDER_TRANSPOSE] = " and transposed",
+                                            [WB_REORDER_FLIP] = " and flipped"};
 
-static wb_record *turned_record(const renamer *n, const wb_record *r, const wb_rename_row *row,
-                                const char *name) {
-    if (!can_turn(r, (wb_turn)row->turn))
+static wb_record *reordered_record(const renamer *n, const wb_record *r, const wb_rename_row *row,
+                                   const char *name) {
+    if (!can_reorder(r, (wb_reorder)row->reorder))
         return wb_fail_null(WB_ERROR_SHAPE, "%s: rename table, line %d: %s is %s%s, and %s",
                             n->file->path, row->line, name,
                             r->kind == WB_RECORD_ARRAY ? wb_sizes_text(r->ndim, r->sizes) : "",
                             r->kind == WB_RECORD_ARRAY ? "" : "no array",
-                            row->turn == WB_TURN_TRANSPOSE ? "transpose needs two dimensions"
-                                                           : "flip needs three or more");
-    wb_record *turned = wb_record_new(&n->file->arena, WB_RECORD_ARRAY);
-    if (!turned) return NULL;
-    *turned = *r;
-    turned->turn = row->turn;
-    wb_turned_from(turned, turned->sizes); /* there and back are the same way */
-    return turned;
+                            row->reorder == WB_REORDER_TRANSPOSE ? "transpose needs two dimensions"
+                                                                 : "flip needs three or more");
+    wb_record *reordered = wb_record_new(&n->file->arena, WB_RECORD_ARRAY);
+    if (!reordered) return NULL;
+    *reordered = *r;
+    reordered->reorder = row->reorder;
+    wb_reordered_sizes(reordered, reordered->sizes); /* there and back are the same way */
+    return reordered;
 }
 
 const char *wb_origin_text(const wb_record *r, const char *path) {
     enum { BYTES = 512 };
     if (!r->origin) return path;
     char *text = wb_scratch(WB_SCRATCH_ORIGIN, BYTES);
-    (void)snprintf(text, BYTES, "%.200s, renamed %.200s%s,", r->origin, path, turn_texts[r->turn]);
+    (void)snprintf(text, BYTES, "%.200s, renamed %.200s%s,", r->origin, path,
+                   reorder_texts[r->reorder]);
     return text;
 }
 
@@ -58,7 +60,7 @@ static bool add_leaf(renamer *n, wb_record *r, const char *name) {
     if (!row && wb_failed()) return false;
     if (row && !row->to) return true;
     if (row) {
-        if (row->turn) r = turned_record(n, r, row, name);
+        if (row->reorder) r = reordered_record(n, r, row, name);
         if (!r) return false;
         r->origin = name, r->name = NULL;
         name = wb_arena_text(&n->file->arena, text, strlen(text));

@@ -6,7 +6,7 @@
 
 /* The arrays and values below root, under the names that the table (its text: weber/state.h) gives
  * them, as maps and lists in the file's arena; structs and their types are left behind. Bytes stay
- * where they are: arrays that the table turns are turned when they are taken out. NULL with an
+ * where they are: arrays that the table reorders are so when they are taken out. NULL with an
  * error: a fault in the table, a row without stars that nothing in the file answers to, two names
  * that would become one. */
 wb_record *wb_rename(wb_file *file, const wb_record *root, const char *table);

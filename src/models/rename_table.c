@@ -72,13 +72,14 @@ static wb_status take_name(parser *p, const char **name, bool *is_quoted) {
     return *name ? WB_OK : wb_error_status();
 }
 
-static wb_status take_turn(parser *p, wb_rename_row *row) {
-    static const char *const turns[] = {[WB_TURN_TRANSPOSE] = "transpose", [WB_TURN_FLIP] = "flip"};
+static wb_status take_reorder(parser *p, wb_rename_row *row) {
+    static const char *const reorders[] = {
+        [WB_REORDER_TRANSPOSE] = "transpose", [WB_REORDER_FLIP] = "flip"};
     word w;
     if (!take_word(p, &w)) return fault(p, "a quoted name has no closing quote");
-    for (uint8_t i = WB_TURN_TRANSPOSE; i <= WB_TURN_FLIP; i++)
-        if (word_is(&w, turns[i])) row->turn = i;
-    return row->turn ? WB_OK : fault(p, "after the names, only transpose or flip may follow");
+    for (uint8_t i = WB_REORDER_TRANSPOSE; i <= WB_REORDER_FLIP; i++)
+        if (word_is(&w, reorders[i])) row->reorder = i;
+    return row->reorder ? WB_OK : fault(p, "after the names, only transpose or flip may follow");
 }
 
 static wb_status check_stars(const parser *p, const wb_rename_row *row) {
@@ -104,7 +105,7 @@ static wb_status take_row(parser *p) {
     skip_blanks(p);
     if (!is_line_end(p)) status = take_name(p, &row.to, &row.is_literal);
     skip_blanks(p);
-    if (status == WB_OK && !is_line_end(p)) status = take_turn(p, &row);
+    if (status == WB_OK && !is_line_end(p)) status = take_reorder(p, &row);
     skip_blanks(p);
     if (status == WB_OK && !is_line_end(p))
         status = fault(p, "there is something after the "

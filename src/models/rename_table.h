@@ -8,7 +8,7 @@ enum { WB_RENAME_STARS = 8, WB_RENAME_BYTES = 4096 }; /* of a row; of a name, wi
 
 typedef struct wb_rename_row {
     const char *from, *to; /* to NULL: what it takes is left out */
-    uint8_t turn;          /* wb_turn */
+    uint8_t reorder;       /* wb_reorder */
     bool is_pattern;       /* there are stars in from */
     bool is_literal;       /* to is in quotes: its stars are stars */
     bool is_used;
