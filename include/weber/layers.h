@@ -928,7 +928,8 @@ WB_API wb_layer *wb_chain_slice(wb_layer *chain, int64_t first, int64_t last);
 
 /* Puts a layer behind the others, with a name where they have names, else NULL. The chain owns it,
  * also on failure, when the chain is as before. An optimiser of the chain does not know the layer:
- * set up another one. */
+ * set up another one. A layer that is the chain, or contains it, is an error and stays the
+ * caller's. */
 WB_API wb_status wb_chain_append(wb_layer *chain, const char *name, wb_layer *layer);
 
 typedef struct wb_named {

@@ -131,6 +131,9 @@ typedef struct wb_train_desc {
  * returns the error, and model and optimiser are as trained. A training that has come to its end is
  * only loaded.
  *
+ * Hidden states of layers (wb_recur) are not in a checkpoint: a training that is continued within a
+ * sequence begins a new one, and comes to other bits. With wb_reset in the loss it does not matter.
+ *
  * After each epoch come validation, score, the best model, early stopping, the plateau, and
  * on_epoch, in this order; what they keep is in a checkpoint, too, as "best" and in "training". A
  * training that early stopping has ended is not continued by the same call. */

@@ -62,6 +62,7 @@ bool wb_check_sizes(const char *function, int ndim, const int64_t *sizes) {
                       WB_MAX_DIMS);
         return false;
     }
+    if (!wb_check_list(function, ndim, sizes)) return false;
     for (int d = 0; d < ndim; d++) {
         if (sizes[d] >= 0) continue;
         (void)wb_fail(WB_ERROR_SHAPE, "%s: size %lld of dimension %d in %s is negative", function,

@@ -86,6 +86,17 @@ wb_status wb_fail(wb_status status, const char *format, ...) {
     return status;
 }
 
+bool wb_check_list(const char *function, int64_t count, const void *list) {
+    if (count == 0 || (count > 0 && list)) return true;
+    if (count < 0)
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: a list must not have a negative length, got %lld",
+                      function, (long long)count);
+    else
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: a list of %lld entries is NULL", function,
+                      (long long)count);
+    return false;
+}
+
 void *wb_fail_argument_null(const char *function, const char *what) {
     (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s is NULL", function, what);
     return NULL;

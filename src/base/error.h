@@ -17,6 +17,9 @@ wb_status wb_fail(wb_status status, const char *format, ...) __attribute__((form
  * NULL. */
 void *wb_fail_argument_null(const char *function, const char *what);
 
+/* True if a list of so many entries can be read; else with the error recorded. */
+bool wb_check_list(const char *function, int64_t count, const void *list);
+
 /* The pending error's message or "", for a text of our own: the user has not read it yet. */
 const char *wb_error_text(void);
 

@@ -163,7 +163,7 @@ static bool may_read_scalars(const wb_array *x) {
 }
 
 double wb_at_make(wb_array *x, int ndim, const int64_t *index) {
-    if (!is_there("at", x)) return (double)NAN;
+    if (!is_there("at", x) || !wb_check_list("at", ndim, index)) return (double)NAN;
     bool inside = ndim == x->ndim;
     for (int d = 0; inside && d < ndim; d++) inside = index[d] >= 0 && index[d] < x->sizes[d];
     if (!inside) {
@@ -208,6 +208,7 @@ wb_status wb_read(wb_array *x, void *out, size_t size_bytes) {
         return wb_fail(WB_ERROR_ARGUMENT,
                        "read: %s of %s needs %zu bytes, but there is room for %zu", wb_text_of(x),
                        wb_dtype_name((wb_dtype)x->dtype), total, size_bytes);
+    if (!wb_check_list("read", (int64_t)total, out)) return wb_error_status();
     if (wb_node_is_dense(x))
         return wb_buffer_read(x->buffer, x->offset * (int64_t)size, out, total);
     reading r;
@@ -219,8 +220,8 @@ wb_status wb_read(wb_array *x, void *out, size_t size_bytes) {
     return WB_OK;
 }
 
-static wb_status check_count(const char *function, wb_array *x, int64_t count) {
-    if (!is_there(function, x)) return wb_error_status();
+static wb_status check_room(const char *function, wb_array *x, int64_t count, const void *out) {
+    if (!is_there(function, x) || !wb_check_list(function, count, out)) return wb_error_status();
     if (count == wb_count(x)) return WB_OK;
     return wb_fail(WB_ERROR_ARGUMENT, "%s: %s has %lld elements, but there is room for %lld",
                    function, wb_text_of(x), (long long)wb_count(x), (long long)count);
@@ -228,7 +229,7 @@ static wb_status check_count(const char *function, wb_array *x, int64_t count) {
 
 wb_status wb_read_f64(wb_array *x, double *out, int64_t count) {
     reading r;
-    if (check_count("read_f64", x, count) != WB_OK || !begin_reading(&r, "read_f64", x))
+    if (check_room("read_f64", x, count, out) != WB_OK || !begin_reading(&r, "read_f64", x))
         return wb_error_status();
     walk w = walk_of(r.x);
     for (int64_t i = 0; i < count; i++, advance(&w))
@@ -239,7 +240,7 @@ wb_status wb_read_f64(wb_array *x, double *out, int64_t count) {
 
 wb_status wb_read_f32(wb_array *x, float *out, int64_t count) {
     reading r;
-    if (check_count("read_f32", x, count) != WB_OK || !begin_reading(&r, "read_f32", x))
+    if (check_room("read_f32", x, count, out) != WB_OK || !begin_reading(&r, "read_f32", x))
         return wb_error_status();
     walk w = walk_of(r.x);
     for (int64_t i = 0; i < count; i++, advance(&w))

@@ -439,7 +439,7 @@ wb_status wb_evaluate_roots(int count, wb_array *const *roots) {
 }
 
 wb_status wb_eval_make(int count, wb_array *const *arrays) {
-    if (wb_is_tracing("eval")) return wb_error_status();
+    if (wb_is_tracing("eval") || !wb_check_list("eval", count, arrays)) return wb_error_status();
     for (int i = 0; i < count; i++) {
         if (arrays[i]) continue;
         if (!wb_failed()) (void)wb_fail(WB_ERROR_ARGUMENT, "eval: array %d is NULL", i);

@@ -348,6 +348,8 @@ static wb_status differentiate(wb_array *result, wb_array *cotangent, int count,
 
 static wb_status check_arguments(const char *function, wb_array *result, int count,
                                  wb_array *const *arrays, wb_array **gradients) {
+    if (!wb_check_list(function, count, gradients) || !wb_check_list(function, count, arrays))
+        return wb_error_status();
     for (int i = 0; i < count; i++) gradients[i] = NULL;
     if (!result) {
         if (!wb_failed()) (void)wb_fail_argument_null(function, "the result");

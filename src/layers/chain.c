@@ -106,14 +106,36 @@ wb_layer *wb_chain_slice(wb_layer *chain, int64_t first, int64_t last) {
     return NULL;
 }
 
+typedef struct search {
+    wb_visitor visitor;
+    const wb_layer *wanted;
+    bool is_found;
+} search;
+
+static bool compare(wb_visitor *visitor, wb_layer *layer) {
+    search *s = (search *)(void *)visitor;
+    s->is_found = s->is_found || layer == s->wanted;
+    return true;
+}
+
+static bool contains(wb_layer *layer, const wb_layer *wanted) {
+    search s = {.visitor = {.layer = compare}, .wanted = wanted};
+    return wb_is_layer(layer) && wb_visit(&s.visitor, layer) && s.is_found;
+}
+
 wb_status wb_chain_append(wb_layer *chain, const char *name, wb_layer *layer) {
     wb_layer_list *list = list_of("wb_chain_append", chain);
+    if (list && contains(layer, chain)) /* it stays the caller's: to free it would free the chain */
+        return wb_fail(WB_ERROR_ARGUMENT,
+                       "wb_chain_append: a chain cannot be part of itself, but the layer is the "
+                       "chain or contains it");
     if (list && wb_list_append("wb_chain_append", list, name, layer)) return WB_OK;
     if (!list && wb_is_layer(layer)) wb_free(layer);
     return wb_error_status();
 }
 
 int64_t wb_activations(wb_layer *chain, wb_array *x, int64_t capacity, wb_array **out) {
+    if (!wb_check_list("wb_activations", capacity, out)) return 0;
     for (int64_t i = 0; i < capacity; i++) out[i] = NULL;
     const wb_layer_list *list = list_of("wb_activations", chain);
     if (!list) return 0;

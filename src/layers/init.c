@@ -17,6 +17,7 @@ static fans fans_of(int ndim, const int64_t *sizes) {
 }
 
 void wb_nfan(int ndim, const int64_t *sizes, int64_t *fan_in, int64_t *fan_out) {
+    if (!sizes) ndim = 0;
     const int64_t rows = ndim > 1 ? sizes[ndim - 2] : 1;
     int64_t window = 1;
     for (int d = 0; d < ndim - 2; d++) window *= sizes[d];
@@ -122,6 +123,7 @@ wb_array *wb_ones_init(int ndim, const int64_t *sizes, wb_dtype dtype) {
 
 wb_array *wb_sparse_init_with(int ndim, const int64_t *sizes, wb_dtype dtype, double sparsity,
                               double std) {
+    if (!wb_check_list("sparse_init", ndim, sizes)) return NULL;
     if (ndim != 2)
         return wb_fail_null(WB_ERROR_SHAPE, "sparse_init: 2 dimensions are expected, got %d", ndim);
     if (!(sparsity >= 0))

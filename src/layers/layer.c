@@ -308,6 +308,9 @@ int wb_apply_many(wb_layer *layer, int count, wb_array *const *inputs, int capac
     if (count < 1 || count > WB_MOST_ARRAYS)
         (void)wb_fail(WB_ERROR_ARGUMENT, "wb_apply_many: count must be from 1 to %d, got %d",
                       WB_MOST_ARRAYS, count);
+    else if (!wb_check_list("wb_apply_many", count, inputs) ||
+             !wb_check_list("wb_apply_many", capacity, out))
+        return 0;
     for (int i = 0; i < count && !wb_failed(); i++)
         if (!inputs[i]) (void)wb_fail(WB_ERROR_ARGUMENT, "wb_apply_many: array %d is NULL", i + 1);
     const int given = wb_failed() ? 0 : apply(layer, count, inputs, capacity, results);
@@ -320,7 +323,7 @@ int wb_apply_many(wb_layer *layer, int count, wb_array *const *inputs, int capac
 bool wb_training(bool training) { return wb_set_training(training); }
 
 bool wb_is_active(const wb_layer *layer) {
-    if (wb_is_sizing()) return false;
+    if (!layer || wb_is_sizing()) return false;
     return layer->mode_ == WB_MODE_AUTO ? wb_is_training() : layer->mode_ == WB_MODE_TRAIN;
 }
 

@@ -54,6 +54,16 @@ struct wb_visitor {
 };
 bool wb_visit(wb_visitor *visitor, wb_layer *model);
 
+/* The hidden states of a model, in the order of a walk. Put aside, the model has none, until they
+ * are brought back; the model must not change its layers meanwhile. False, with nothing changed,
+ * when out of memory. */
+typedef struct wb_hidden {
+    wb_array **arrays;
+    int64_t count, capacity;
+} wb_hidden;
+bool wb_hidden_put_aside(wb_hidden *kept, wb_layer *model);
+void wb_hidden_bring_back(wb_hidden *kept, wb_layer *model);
+
 /* A number that no earlier walk of this thread used, for stamps in layers and arrays. */
 uint64_t wb_new_stamp(void);
 

@@ -76,7 +76,14 @@ static bool check_name(const char *function, const wb_named *named, int64_t i) {
     return good;
 }
 
+static const void *list_in(const wb_contents *contents) {
+    return contents->named    ? (const void *)contents->named
+           : contents->layers ? (const void *)contents->layers
+                              : (const void *)contents->objects;
+}
+
 static bool check_contents(const char *function, const wb_contents *contents, bool layers_only) {
+    if (!wb_check_list(function, contents->count, list_in(contents))) return false;
     for (int64_t i = 0; i < contents->count; i++) {
         if (contents->named && !check_name(function, contents->named, i)) return false;
         if (!check_object(function, i + 1, object_at(contents, i), layers_only)) return false;
@@ -89,6 +96,7 @@ static bool check_contents(const char *function, const wb_contents *contents, bo
 /* The layers among the contents were given to a maker that failed, each with a reference that no
  * container holds. */
 static void release_contents(const wb_contents *contents) {
+    if (!list_in(contents)) return;
     for (int64_t i = 0; i < contents->count; i++) {
         wb_layer *layer = object_at(contents, i);
         if (wb_is_layer(layer) && layer->refs_ > layer->owned_) wb_free(layer);

@@ -148,7 +148,9 @@ wb_status wb_checkpoint_save_make(const char *path, int64_t number, int64_t keep
     if (wb_failed()) return wb_not_run("wb_checkpoint_save");
     if (!path) return wb_fail(WB_ERROR_ARGUMENT, "wb_checkpoint_save: the path is NULL");
     if (number < 0 || keep < 0)
-        return wb_fail(WB_ERROR_ARGUMENT, "wb_checkpoint_save: number %lld, keep %lld",
+        return wb_fail(WB_ERROR_ARGUMENT,
+                       "wb_checkpoint_save: number and keep must not be negative, got %lld and "
+                       "%lld",
                        (long long)number, (long long)keep);
     if (!parse(path, &s) || !path_of(&s, number, "", name) || !make_folder(&s))
         return wb_error_status();

@@ -432,7 +432,8 @@ static bool check(const char *path, int64_t count, const wb_named *objects) {
 
 wb_status wb_load_named_make(const char *path, int64_t count, const wb_named *objects) {
     if (wb_failed()) return wb_not_run("wb_load_named");
-    if (!check(path, count, objects)) return wb_error_status();
+    if (!wb_check_list("wb_load_named", count, objects) || !check(path, count, objects))
+        return wb_error_status();
     wb_file *file = wb_open(path);
     if (!file) return wb_error_status();
     const wb_status status = load(file, count, objects);

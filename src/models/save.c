@@ -69,6 +69,7 @@ static wb_record *joined(wb_tree_maker *b, const wb_record *x, const wb_record *
 wb_status wb_save_make(const char *path, int64_t count, const wb_named *objects) {
     if (wb_failed()) return wb_not_run("wb_save");
     if (!path) return wb_fail(WB_ERROR_ARGUMENT, "wb_save: the path is NULL");
+    if (!wb_check_list("wb_save", count, objects)) return WB_ERROR_ARGUMENT;
     const wb_format *format = wb_format_of_path(path);
     if (!format || wb_state_settle() != WB_OK || !wb_scope_begin()) return wb_error_status();
     wb_tree_maker b = {.is_for_file = true};

@@ -259,6 +259,7 @@ static bool contract(const sum *s, operand *a, operand *b, const char *rest) {
 
 wb_array *wb_einsum_make(const char *text, int count, wb_array *const *arrays) {
     if (!text) return wb_fail_argument_null("einsum", "text");
+    if (!wb_check_list("einsum", count, arrays)) return NULL;
     sum s = {.in = {0}};
     if (!read_text(&s, text) || !check_count(s.in, count, text)) return NULL;
     complete_result(&s);

@@ -32,6 +32,7 @@ wb_array *wb_reshape_make(wb_array *x, int ndim, const int64_t *wanted) {
         (void)wb_check_sizes("reshape", ndim, wanted);
         return NULL;
     }
+    if (!wb_check_list("reshape", ndim, wanted)) return NULL;
     int64_t sizes[WB_MAX_DIMS];
     if (!complete_sizes(x, ndim, wanted, sizes))
         return wb_fail_null(WB_ERROR_SHAPE, "reshape: %s has %lld elements and cannot become %s",
@@ -88,6 +89,7 @@ static wb_array *permute(wb_array *x, const int *dims) {
 
 wb_array *wb_permute_make(wb_array *x, int ndim, const int64_t *wanted) {
     if (!wb_is_usable(x)) return wb_refuse("permute", x, "x");
+    if (!wb_check_list("permute", ndim, wanted)) return NULL;
     int dims[WB_MAX_DIMS];
     unsigned seen = 0;
     for (int d = 0; ndim == x->ndim && d < ndim; d++) {
@@ -288,6 +290,7 @@ static bool check_list(const char *function, int count, wb_array *const *arrays)
         (void)wb_fail(WB_ERROR_ARGUMENT, "%s: needs at least one array", function);
         return false;
     }
+    if (!wb_check_list(function, count, arrays)) return false;
     for (int i = 0; i < count; i++) {
         if (arrays[i]) continue;
         if (!wb_failed()) (void)wb_fail(WB_ERROR_ARGUMENT, "%s: array %d is NULL", function, i);

@@ -6,6 +6,7 @@
 bool wb_dims_mask(const char *function, const wb_array *x, int ndim, const int64_t *dims,
                   int64_t *mask) {
     *mask = 0;
+    if (!wb_check_list(function, ndim, dims)) return false;
     for (int i = 0; i < ndim; i++) {
         const int64_t dim = dims[i] < 0 ? dims[i] + x->ndim : dims[i];
         if (dim < 0 || dim >= x->ndim) {

@@ -43,6 +43,7 @@ wb_array *wb_repeat(wb_array *x, int64_t times, int dim) {
 wb_array *wb_tile_make(wb_array *x, int ndim, const int64_t *times) {
     int64_t sizes[WB_MAX_DIMS];
     if (!wb_is_usable(x)) return wb_refuse("tile", x, "x");
+    if (!wb_check_list("tile", ndim, times)) return NULL;
     if (ndim < 0 || ndim > WB_MAX_DIMS)
         return wb_fail_null(WB_ERROR_ARGUMENT, "tile: at most %d dimensions are possible, got %d",
                             WB_MAX_DIMS, ndim);

@@ -115,6 +115,7 @@ static double stages(const wb_schedule *s, int64_t t) {
 
 wb_schedule *wb_schedule_stages_make(double start, double decay, int count, const int64_t *sizes) {
     static const char function[] = "wb_schedule_stages";
+    if (!wb_check_list(function, count, sizes)) return NULL;
     for (int i = 0; i < count; i++)
         if (!is_positive(function, "each size", sizes[i])) return NULL;
     wb_schedule *s = of_numbers(function, stages, start_and_decay, (const double[3]){start, decay});
@@ -285,6 +286,7 @@ static bool check_parts(const char *function, int64_t count, const wb_schedule_p
 /* Takes the parts, also on failure. */
 static wb_schedule *compose(const char *function, value_fn *value, int64_t count,
                             const wb_schedule_part *parts) {
+    if (!wb_check_list(function, count, parts)) return NULL;
     wb_schedule *s = check_parts(function, count, parts) ? new_schedule(value) : NULL;
     wb_schedule_part *own = s ? wb_alloc((size_t)count * sizeof *own) : NULL;
     if (!own) {

@@ -9,6 +9,9 @@ static bool check(const wb_evaluate_desc *d) {
     if (wb_failed()) (void)wb_not_run("wb_evaluate");
     if (wb_failed() || !wb_check_layer("wb_evaluate", d->model)) return false;
     if (!d->loader) return wb_fail_argument_null("wb_evaluate", "the loader") != NULL;
+    if ((int)d->task < 0 || d->task > WB_TASK_NUMBERS)
+        return wb_fail(WB_ERROR_ARGUMENT, "wb_evaluate: task must be from 0 to %d, got %d",
+                       WB_TASK_NUMBERS, (int)d->task) == WB_OK;
     if (d->k >= 0) return true;
     (void)wb_fail(WB_ERROR_ARGUMENT, "wb_evaluate: k must not be negative, got %lld",
                   (long long)d->k);
@@ -57,10 +60,12 @@ static wb_evaluation nothing(void) {
 wb_evaluation wb_evaluate_make(wb_evaluate_desc desc) {
     wb_evaluation e = nothing();
     wb_sums sums = {.desc = &desc, .task = desc.task};
-    if (check(&desc)) {
+    wb_hidden hidden;
+    if (check(&desc) && wb_hidden_put_aside(&hidden, desc.model)) {
         const bool before = wb_set_training(false);
         e.observations = walk(&sums);
         (void)wb_set_training(before);
+        wb_hidden_bring_back(&hidden, desc.model);
         if (!wb_failed()) wb_sums_read(&sums, &e);
         if (!wb_failed() && desc.loss)
             e.loss = wb_item(sums.of[WB_SUM_LOSS]) / (double)e.observations;

@@ -120,7 +120,9 @@ static wb_status keep_if_best(training *t) {
 }
 
 static bool has_plateau(const wb_train_desc *d) {
-    return wb_is_given(d->plateau.factor) || d->plateau.patience;
+    const wb_plateau *p = &d->plateau;
+    return wb_is_given(p->factor) || wb_is_given(p->threshold) || p->patience || p->cooldown ||
+           p->least > 0;
 }
 
 static wb_status judge(training *t) {
@@ -173,6 +175,19 @@ static wb_status check_plateau(const wb_train_desc *d) {
     return WB_OK;
 }
 
+static wb_status check_schedules(const wb_train_desc *d) {
+    bool has_ended = false;
+    for (int i = 0; i < WB_SCHEDULES; i++) {
+        const wb_scheduled *s = &d->schedules[i];
+        has_ended = has_ended || !s->setting;
+        if (has_ended && (s->setting || s->schedule))
+            return wb_fail(WB_ERROR_ARGUMENT,
+                           "wb_train: schedule %d has no setting; the first without one ends them",
+                           s->setting ? i : i + 1);
+    }
+    return WB_OK;
+}
+
 static wb_status check(const wb_train_desc *d) {
     const char *missing = !d->loss        ? "the loss function"
                           : !d->model     ? "the model"
@@ -183,7 +198,8 @@ static wb_status check(const wb_train_desc *d) {
     if (missing) return wb_fail(WB_ERROR_ARGUMENT, "wb_train: %s is NULL", missing);
     if (!wb_check_layer("wb_train", d->model)) return WB_ERROR_ARGUMENT;
     if (d->epochs < 0)
-        return wb_fail(WB_ERROR_ARGUMENT, "wb_train: %lld epochs", (long long)d->epochs);
+        return wb_fail(WB_ERROR_ARGUMENT, "wb_train: epochs must not be negative, got %lld",
+                       (long long)d->epochs);
     if (!(d->early_stopping.patience >= 0 && d->early_stopping.min_delta >= 0))
         return wb_fail(WB_ERROR_ARGUMENT,
                        "wb_train: early_stopping: patience and min_delta must not be negative, got "
@@ -192,9 +208,14 @@ static wb_status check(const wb_train_desc *d) {
     if (!(d->throttle >= 0))
         return wb_fail(WB_ERROR_ARGUMENT, "wb_train: throttle must not be negative, got %g",
                        d->throttle);
+    if (d->early_stopping.min_delta > 0 && d->early_stopping.patience == 0)
+        return wb_fail(WB_ERROR_ARGUMENT,
+                       "wb_train: early_stopping: min_delta needs a patience, got %g and 0",
+                       d->early_stopping.min_delta);
+    if (check_schedules(d) != WB_OK) return WB_ERROR_ARGUMENT;
     if (d->every >= 0 && d->keep >= 0) return check_plateau(d);
     return wb_fail(WB_ERROR_ARGUMENT,
-                   "wb_train: a checkpoint every %lld batches, %lld of them kept",
+                   "wb_train: every and keep must not be negative, got %lld and %lld",
                    (long long)d->every, (long long)d->keep);
 }
 

@@ -8,6 +8,7 @@
 #include "optimise/optimiser.h"
 
 bool wb_throttle_passes(wb_throttle *throttle) {
+    if (!throttle) return wb_fail_argument_null("wb_throttle_passes", "the throttle");
     const double t = wb_clock();
     const bool passes = !throttle->has_begun || t - throttle->last >= throttle->seconds;
     throttle->has_rest = !passes;
@@ -16,17 +17,20 @@ bool wb_throttle_passes(wb_throttle *throttle) {
 }
 
 bool wb_throttle_has_rest(wb_throttle *throttle) {
+    if (!throttle) return wb_fail_argument_null("wb_throttle_has_rest", "the throttle");
     const bool rest = throttle->has_rest;
     throttle->has_rest = false;
     return rest;
 }
 
 bool wb_patience_is_over(wb_patience *patience, bool is_bad) {
+    if (!patience) return wb_fail_argument_null("wb_patience_is_over", "the patience");
     patience->count = is_bad ? patience->count + 1 : 0;
     return patience->n > 0 && patience->count >= patience->n;
 }
 
 bool wb_early_stopping_ends(wb_early_stopping *w, double score) {
+    if (!w) return wb_fail_argument_null("wb_early_stopping_ends", "the watch");
     const double better = w->has_begun ? w->best - score : (double)INFINITY;
     wb_patience rest = {w->patience, w->bad};
     const bool ends = wb_patience_is_over(&rest, !(better >= w->min_delta));
@@ -57,6 +61,7 @@ static bool is_better(const wb_plateau *p, double score) {
 wb_status wb_plateau_step(wb_plateau *p, wb_optimiser *optimiser, double score) {
     static const char function[] = "wb_plateau_step";
     if (!wb_optimiser_check(function, optimiser)) return WB_ERROR_ARGUMENT;
+    if (!p) return wb_fail(WB_ERROR_ARGUMENT, "%s: the plateau is NULL", function);
     if (check(p) != WB_OK) return WB_ERROR_ARGUMENT;
     const int64_t patience = p->patience == WB_NONE ? 0 : p->patience ? p->patience : 10;
     const bool better = is_better(p, score);

@@ -148,6 +148,12 @@ static void layers_are_appended(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "wb_chain_append: the layers have names, so must the new one");
     assert_int_equal(wb_chain_append(chain, "x", wb_fn(wb_relu)), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "the layers have no names, so must the new one");
+    assert_int_equal(wb_chain_append(chain, NULL, chain), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_chain_append: a chain cannot be part of itself");
+    wb_layer *around = wb_chain(wb_retain(chain));
+    assert_int_equal(wb_chain_append(chain, NULL, around), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "the layer is the chain or contains it");
+    wb_free(around);
     assert_int_equal(wb_chain_append(named, "a", wb_fn(wb_relu)), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "a layer is named \"a\" already");
     assert_int_equal(wb_chain_append(named, "7", wb_fn(wb_relu)), WB_ERROR_ARGUMENT);

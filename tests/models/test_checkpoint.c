@@ -140,7 +140,7 @@ static void bad_calls_are_told(void **state) {
     assert_int_equal(wb_checkpoint_load(path_of("plain/"), NULL, {"t", tree}), WB_ERROR_IO);
     assert_error(WB_ERROR_IO, "plain/: cannot be read");
     assert_int_equal(wb_checkpoint_save(path_of("g/"), -1, 0, {"t", tree}), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "number -1");
+    assert_error(WB_ERROR_ARGUMENT, "number and keep must not be negative, got -1");
     assert_int_equal(wb_checkpoint_save("", 1, 0, {"t", tree}), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "empty");
     assert_int_equal(wb_checkpoint_load(NULL, NULL, {"t", tree}), WB_ERROR_ARGUMENT);

@@ -216,6 +216,27 @@ static void every_allocation_may_fail(void **state) {
     wb_free(data), wb_free(model);
 }
 
+static wb_array *mse(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)user;
+    return wb_mse(wb_apply(model, batch->x), batch->y);
+}
+
+static void hidden_states_wait_meanwhile(void **state) {
+    (void)state;
+    wb_layer *model = wb_recur(wb_lstm_cell(2, 2));
+    wb_loader *data =
+        wb_loader_new(.x = wb_ones(WB_F32, 2, 6), .y = wb_zeros(WB_F32, 2, 6), .batchsize = 3);
+    (void)wb_apply(model, wb_ones(WB_F32, 2, 4)); /* another batch size */
+    const double before = wb_item(wb_sum(wb_get(model, "hidden")));
+    const wb_evaluation first = wb_evaluate(model, data, .loss = mse);
+    const wb_evaluation second = wb_evaluate(model, data, .loss = mse);
+    assert_int_equal(first.status, WB_OK);
+    assert_true(first.loss == second.loss);
+    assert_sizes(wb_get(model, "hidden"), 2, 4);
+    assert_true(wb_item(wb_sum(wb_get(model, "hidden"))) == before);
+    wb_free(data), wb_free(model);
+}
+
 static void mistakes(void **state) {
     (void)state;
     wb_layer *model = mirror();
@@ -231,6 +252,8 @@ static void mistakes(void **state) {
     assert_error(WB_ERROR_SHAPE, "wb_evaluate: expected floating scores (K, ...) and labels");
     e = wb_evaluate(model, data, .k = -1);
     assert_error(WB_ERROR_ARGUMENT, "wb_evaluate: k must not be negative, got -1");
+    e = wb_evaluate(model, data, .task = (wb_task)9);
+    assert_error(WB_ERROR_ARGUMENT, "wb_evaluate: task must be from 0 to 3, got 9");
     e = wb_evaluate(model, NULL);
     assert_error(WB_ERROR_ARGUMENT, "wb_evaluate: the loader is NULL");
     wb_free(data);
@@ -250,6 +273,7 @@ int main(void) {
         TEST(numbers),
         TEST(a_batch_is_one_plan_and_layers_are_in_test_mode),
         TEST(every_allocation_may_fail),
+        TEST(hidden_states_wait_meanwhile),
         TEST(mistakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -133,7 +133,16 @@ static void errors_come_through(void **state) {
     assert_int_equal(wb_train(regression, NULL, data, o), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "wb_train: the model is NULL");
     assert_int_equal(wb_train(regression, model, data, o, .epochs = -1), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "wb_train: -1 epochs");
+    assert_error(WB_ERROR_ARGUMENT, "wb_train: epochs must not be negative, got -1");
+    wb_schedule *s = wb_schedule_constant(0.1);
+    assert_int_equal(
+        wb_train(regression, model, data, o, .schedules = {{NULL, s, NULL}, {"eta", s, NULL}}),
+        WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_train: schedule 1 has no setting");
+    assert_int_equal(wb_train(regression, model, data, o, .early_stopping = {.min_delta = 1}),
+                     WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_train: early_stopping: min_delta needs a patience");
+    wb_free(s);
     wb_free(data), wb_free(o), wb_free(model);
 }
 

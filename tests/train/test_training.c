@@ -486,7 +486,7 @@ static void a_folder_that_cannot_be_is_told_first(void **state) {
                      WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "\"x\" is an array, which keeps its numbers");
     assert_int_equal(train(&r, path_of("r/"), -1, 0), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "every -1 batches");
+    assert_error(WB_ERROR_ARGUMENT, "every and keep must not be negative, got -1 and");
     end(&r);
 }
 
