@@ -147,6 +147,8 @@ wb_array *wb_accuracy(wb_array *p, wb_array *y) {
     const bool labels = p->ndim > 0 && wb_are_labels(p, y, 0);
     if (!labels && (p->ndim == 0 || !wb_same_sizes(p, y)))
         return fail_target(&(wb_loss){.name = "accuracy", .p = p, .y = y});
+    if (labels && wb_labels_are_readable(y) && !wb_check_labels("accuracy", y, p->sizes[0], 0))
+        return NULL;
     wb_array *wanted = labels ? wb_unsqueeze(y, 0) : wb_argmax(y, 0);
     return wb_mean(wb_cast(EQ(wb_argmax(p, 0), wanted), WB_F32));
 }

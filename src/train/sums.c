@@ -71,8 +71,12 @@ static wb_array *matrix_of(wb_array *classes, wb_array *answer, wb_array *label,
 }
 
 static bool add_classes(wb_sums *s, wb_array *p, wb_array *y) {
-    if (!wb_are_labels(p, y, 0)) y = wb_argmax(y, 0);
     const int64_t classes = wb_size(p, 0), k = s->desc->k ? s->desc->k : 5;
+    const bool are_labels = wb_are_labels(p, y, 0);
+    if (are_labels && wb_labels_are_readable(y) &&
+        !wb_check_labels("wb_evaluate", y, classes, s->desc->ignore))
+        return false;
+    if (!are_labels) y = wb_argmax(y, 0);
     wb_array *label = wb_cast(wb_reshape(y, 1, -1), WB_I64), *names = classes_of(p);
     p = wb_reshape(p, classes, -1);
     wb_array *answer = wb_argmax(p, 0), *counts = which_count(s, label);

@@ -227,14 +227,27 @@ static void hidden_states_wait_meanwhile(void **state) {
     wb_loader *data =
         wb_loader_new(.x = wb_ones(WB_F32, 2, 6), .y = wb_zeros(WB_F32, 2, 6), .batchsize = 3);
     (void)wb_apply(model, wb_ones(WB_F32, 2, 4)); /* another batch size */
-    const double before = wb_item(wb_sum(wb_get(model, "hidden")));
+    float before[8], after[8];
+    assert_int_equal(wb_read_f32(wb_get(model, "hidden"), before, 8), WB_OK);
     const wb_evaluation first = wb_evaluate(model, data, .loss = mse);
     const wb_evaluation second = wb_evaluate(model, data, .loss = mse);
     assert_int_equal(first.status, WB_OK);
     assert_true(first.loss == second.loss);
-    assert_sizes(wb_get(model, "hidden"), 2, 4);
-    assert_true(wb_item(wb_sum(wb_get(model, "hidden"))) == before);
+    assert_int_equal(wb_read_f32(wb_get(model, "hidden"), after, 8), WB_OK);
+    assert_memory_equal(before, after, sizeof before);
     wb_free(data), wb_free(model);
+}
+
+/* Where they can be read without a copy. */
+static void labels_are_checked(wb_layer *model) {
+    wb_array *y = wb_vector_of(WB_I32, 0, -5);
+    wb_loader *data = wb_loader_new(.x = wb_ones(WB_F32, 3, 2), .y = y);
+    const wb_evaluation e = wb_evaluate(model, data);
+    assert_int_equal(e.status, WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_evaluate: label -5 at position ");
+    assert_null(wb_accuracy(wb_ones(WB_F32, 2, 2), wb_vector_of(WB_I32, 0, 7)));
+    assert_error(WB_ERROR_ARGUMENT, "accuracy: label 7 at position 1 is out of range: 2 classes");
+    wb_free(data);
 }
 
 static void mistakes(void **state) {
@@ -254,6 +267,7 @@ static void mistakes(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "wb_evaluate: k must not be negative, got -1");
     e = wb_evaluate(model, data, .task = (wb_task)9);
     assert_error(WB_ERROR_ARGUMENT, "wb_evaluate: task must be from 0 to 3, got 9");
+    if (is_on_host()) labels_are_checked(model);
     e = wb_evaluate(model, NULL);
     assert_error(WB_ERROR_ARGUMENT, "wb_evaluate: the loader is NULL");
     wb_free(data);
