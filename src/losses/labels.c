@@ -34,7 +34,7 @@ int64_t wb_label_at(const wb_array *y, int64_t i) {
 }
 
 bool wb_check_labels(const char *name, const wb_array *y, int64_t classes, int64_t ignore) {
-    const int64_t count = wb_count(y), passed_over = ignore == WB_NONE ? 0 : ignore;
+    const int64_t count = wb_count(y), passed_over = wb_ignored_label(ignore);
     for (int64_t i = 0; i < count; i++) {
         const int64_t label = wb_label_at(y, i);
         if ((label >= 0 && label < classes) || (ignore && label == passed_over)) continue;

@@ -13,6 +13,9 @@ bool wb_are_labels(const wb_array *p, const wb_array *y, int dim);
 bool wb_labels_are_readable(const wb_array *y);
 int64_t wb_label_at(const wb_array *y, int64_t i); /* of readable ones */
 
+/* The label that `ignore` of a desc names; 0 there names none. */
+static inline int64_t wb_ignored_label(int64_t ignore) { return ignore == WB_NONE ? 0 : ignore; }
+
 /* True if all readable labels are 0 .. classes - 1, or `ignore` as descs have it; else the error
  * names the first one that is not. */
 bool wb_check_labels(const char *name, const wb_array *y, int64_t classes, int64_t ignore);

@@ -182,7 +182,7 @@ wb_array *wb_loss_class_weights(const wb_loss *loss) {
 }
 
 wb_array *wb_loss_not_ignored(const wb_loss *loss, wb_array *y) {
-    const int64_t label = loss->desc->ignore == WB_NONE ? 0 : loss->desc->ignore;
+    const int64_t label = wb_ignored_label(loss->desc->ignore);
     if (loss->desc->ignore == 0) return NULL;
     const int64_t most = y->dtype == WB_U8 ? 255 : y->dtype == WB_BOOL ? 1 : INT64_MAX;
     if (most < INT64_MAX && (label < 0 || label > most)) return NULL; /* no element can be it */

@@ -123,7 +123,7 @@ typedef struct source {
 } source;
 
 static bool fail(const source *s, const char *what) {
-    (void)wb_part_fail(s->part, WB_ERROR_FORMAT, "its %s is no %s", s->field->name, what);
+    (void)wb_part_fail(s->part, WB_ERROR_FORMAT, "its %s must be a %s", s->field->name, what);
     return false;
 }
 
@@ -165,7 +165,7 @@ static bool read_integer(const source *s, int64_t *x) {
 static bool read_pair(const source *s, int64_t *x) {
     const wb_term *in = s->term && s->term->kind == WB_TERM_PAIR ? s->term->first : NULL;
     int64_t both[2];
-    if (!in && s->record && numbers_of(s, 2, both) != 2) return fail(s, "pair");
+    if (!in && s->record && numbers_of(s, 2, both) != 2) return fail(s, "pair of numbers");
     if (!in && !s->record) return fail(s, "pair of numbers, in => out");
     for (int i = 0; in && i < 2; i++, in = in->next) {
         if (!is_number(in, NULL)) return fail(s, "pair of numbers, in => out");
@@ -271,7 +271,7 @@ static bool read_projections(const source *s, int64_t *x) {
         x[2] = x[1];
     } else if (good)
         good = read_group(in, 3, x);
-    return good || fail(s, "in => qkv => out");
+    return good || fail(s, "number, or sizes like in => qkv => out");
 }
 
 static bool read_bool(const source *s, bool is_inverted, bool *x) {

@@ -49,7 +49,7 @@ static wb_array *classes_of(const wb_array *p) {
 
 /* Where the label counts, (1, N) bool. */
 static wb_array *which_count(const wb_sums *s, wb_array *label) {
-    const int64_t ignore = s->desc->ignore == WB_NONE ? 0 : s->desc->ignore;
+    const int64_t ignore = wb_ignored_label(s->desc->ignore);
     wb_array *all = GE(label, label);
     return s->desc->ignore ? NE(label, NUM((double)ignore)) : all;
 }

@@ -200,7 +200,7 @@ static const text_row wrong_texts[] = {
      "it needs β, which the file does not have"},
     {"a norm that does not move", "BatchNorm(2, momentum=0.0)", NORM,
      "BatchNorm: momentum must be above 0 and at most 1, got 0"},
-    {"a norm without a number", "BatchNorm(2, eps=relu)", NORM, "its eps is no number"},
+    {"a norm without a number", "BatchNorm(2, eps=relu)", NORM, "its eps must be a number"},
     {"a norm without channels", "BatchNorm(affine=false, track_stats=false)", "{}",
      "BatchNorm: channels must be positive, got 0"},
     {"another setting", "Dense(1 => 2; init=ones)", STATE,
