@@ -437,26 +437,54 @@ static void put_projections(writer *w, const int64_t *x) {
     put(w, " => %lld", (long long)x[5]);
 }
 
-static void put_value(writer *w, const wb_layer *layer, const wb_field *f) {
-    const void *at = wb_field_at(layer, f);
-    const int64_t *x = at;
-    int64_t dims[WB_MAX_DIMS];
-    char number[40];
+static void put_sizes(writer *w, const wb_field *f, int n, const int64_t *x) {
+    for (int i = 0; f->spread && i < n; i++) put(w, "%s%lld", i ? ", " : "", (long long)x[i]);
+    if (!f->spread) put_numbers(w, n, x, false);
+}
+
+static void put_dims(writer *w, unsigned dims) {
+    int64_t numbers[WB_MAX_DIMS];
+    const int n = wb_dims_numbers(dims, numbers);
+    put_numbers(w, n, numbers, n == 1);
+}
+
+/* False: the field is not of whole numbers. */
+static bool put_whole(writer *w, const wb_layer *layer, const wb_field *f) {
+    const int64_t *x = wb_field_at(layer, f);
     int n;
     (void)wb_layer_sizes(layer, &n);
     switch (f->kind) {
     case WB_FIELD_INTEGER:
         put(w, "%lld", (long long)*x);
-        return;
+        return true;
     case WB_FIELD_PAIR:
         put(w, "%lld => %lld", (long long)x[0], (long long)x[1]);
-        return;
+        return true;
     case WB_FIELD_JOINT:
         put_joint(w, x);
-        return;
+        return true;
     case WB_FIELD_PROJECTIONS:
         put_projections(w, x);
-        return;
+        return true;
+    case WB_FIELD_SIZES:
+        put_sizes(w, f, n, x);
+        return true;
+    case WB_FIELD_EACH:
+        put_numbers(w, n, x, true);
+        return true;
+    case WB_FIELD_PADDING:
+        put_padding(w, n, x);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void put_value(writer *w, const wb_layer *layer, const wb_field *f) {
+    const void *at = wb_field_at(layer, f);
+    char number[40];
+    if (put_whole(w, layer, f)) return;
+    switch (f->kind) {
     case WB_FIELD_NAME:
         put(w, ":%s", (const char *)at);
         return;
@@ -483,19 +511,8 @@ static void put_value(writer *w, const wb_layer *layer, const wb_field *f) {
     case WB_FIELD_CONNECTION:
         put(w, "%s", wb_connection_name(*(wb_connection *const *)at));
         return;
-    case WB_FIELD_SIZES:
-        for (int i = 0; f->spread && i < n; i++) put(w, "%s%lld", i ? ", " : "", (long long)x[i]);
-        if (!f->spread) put_numbers(w, n, x, false);
-        return;
-    case WB_FIELD_EACH:
-        put_numbers(w, n, x, true);
-        return;
-    case WB_FIELD_PADDING:
-        put_padding(w, n, x);
-        return;
     case WB_FIELD_DIMS:
-        n = wb_dims_numbers(*(const unsigned *)at, dims);
-        put_numbers(w, n, dims, n == 1);
+        put_dims(w, *(const unsigned *)at);
         return;
     default:
         return;
