@@ -132,7 +132,8 @@ typedef struct wb_train_desc {
  * only loaded.
  *
  * Hidden states of layers (wb_recur) are not in a checkpoint: a training that is continued within a
- * sequence begins a new one, and comes to other bits. With wb_reset in the loss it does not matter.
+ * sequence begins a new one, and comes to other bits. With wb_reset in the loss function the bits
+ * are the same.
  *
  * After each epoch come validation, score, the best model, early stopping, the plateau, and
  * on_epoch, in this order; what they keep is in a checkpoint, too, as "best" and in "training". A
