@@ -56,8 +56,7 @@ static wb_batch pieces(wb_array *text) {
     const double starts = (double)(wb_count(text) - LENGTH);
     wb_array *start = wb_cast(wb_mul_number(wb_uniform(WB_F32, BATCH, 1), starts), WB_I64);
     wb_array *at = wb_add(start, wb_iota(WB_I64, 1, 1, LENGTH));
-    return (wb_batch){.x = wb_gather(text, at, 0),
-                      .y = wb_gather(text, wb_add_number(at, 1), 0)};
+    return (wb_batch){.x = wb_gather(text, at, 0), .y = wb_gather(text, wb_add_number(at, 1), 0)};
 }
 
 static wb_array *loss(wb_layer *model, const wb_batch *batch, void *user) {
