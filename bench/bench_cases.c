@@ -9,7 +9,8 @@
  *     memory     answers the process's peak in kilobytes, the device's in bytes, and the plans made
  *                so far
  *
- * --threads N, --floor (by hand), --batch N (b, c, d), --transformer SIZES (e; transformer.h).
+ * --threads N, --floor (by hand), --batch N (b, c, d, i, j), --transformer SIZES (e;
+ * transformer.h), --rows TEXT (l; rows.h).
  * Rounds begin anew so that all contestants compute the same steps: after some thousands, numbers
  * so small appear that the processor is slow with them. */
 #include <stdio.h>
@@ -25,6 +26,7 @@ typedef struct options {
     int threads;
     int64_t batch;                 /* 0: the case's own */
     bench_transformer transformer; /* no layers: case e's own */
+    bench_rows rows;               /* no length: case l's own */
 } options;
 
 typedef struct runner {
@@ -37,6 +39,7 @@ typedef struct runner {
 
 static bench_case *open_weber(char letter, const options *o) {
     if (letter == 'e' && o->transformer.layers) return bench_case_open_transformer(&o->transformer);
+    if (letter == 'l' && o->rows.length) return bench_case_open_rows(&o->rows);
     return o->batch ? bench_case_open_batch(letter, false, o->batch)
                     : bench_case_open(letter, false);
 }
@@ -85,7 +88,7 @@ static void close_runner(runner *r) {
 
 static void reset(runner *r) {
     enum { WARM = 3 };
-    if (r->letter != 'g' && r->letter != 'h') { /* these do not change */
+    if (!bench_case_is_fixed(r->letter)) {
         close_runner(r);
         begin(r);
     }
@@ -190,9 +193,11 @@ static const char *parse(int argc, char **argv, options *o) {
             o->threads = atoi(value), i++;
         else if (strcmp(argv[i], "--batch") == 0)
             o->batch = atoll(value), i++;
-        else if (strcmp(argv[i], "--transformer") != 0)
+        else if (strncmp(argv[i], "--", 2) != 0)
             letters = argv[i];
-        else if (bench_transformer_parse(value, &o->transformer))
+        else if ((strcmp(argv[i], "--transformer") == 0 &&
+                  bench_transformer_parse(value, &o->transformer)) ||
+                 (strcmp(argv[i], "--rows") == 0 && bench_rows_parse(value, &o->rows)))
             i++;
         else
             return NULL;
@@ -206,7 +211,8 @@ int main(int argc, char **argv) {
     const char *letters = parse(argc, argv, &o);
     if (!letters) {
         fprintf(stderr, "bench_cases: --transformer wants "
-                        "LAYERS,WIDTH,HEADS,CONTEXT,SYMBOLS,BATCH,TYPE\n");
+                        "LAYERS,WIDTH,HEADS,CONTEXT,SYMBOLS,BATCH,TYPE, --rows "
+                        "softmax|layernorm,LENGTH,COUNT[,gradient]\n");
         return 2;
     }
     if (!bench_choose_device()) {

@@ -2,17 +2,19 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct bench_case {
     char letter;
     bool tiny;
     bench_transformer transformer; /* of case e */
+    bench_rows rows;               /* of case l */
     int64_t batch, steps;
     int inputs;
     wb_layer *model;
     wb_optimiser *optimiser;
     wb_array *x[BENCH_INPUTS], *y[BENCH_INPUTS];
-    wb_array *last, *gradient; /* held: the loss or the outputs; g's gradient */
+    wb_array *last, *gradient; /* held: the loss or the outputs; the gradient of g and l */
 };
 
 /* ---- numbers ---- */
@@ -76,15 +78,32 @@ static wb_layer *dense(uint32_t layer, int64_t in, int64_t out, wb_activation *a
 }
 
 /* torch's kernel (out, in, kh, kw) is ours (kw, kh, in, out): the same memory. */
-static wb_layer *conv(uint32_t layer, int64_t in, int64_t out) {
+static wb_layer *conv(uint32_t layer, int64_t in, int64_t out, bool is_normed) {
     const float bound = sqrtf(6.0f / (float)(9 * (in + out)));
     const int64_t sizes[4] = {3, 3, in, out};
-    wb_layer *made = wb_cross_cor(.kernel = {3, 3}, .in = in, .out = out, .activation = wb_relu);
+    wb_layer *made =
+        is_normed
+            ? wb_cross_cor(.kernel = {3, 3}, .in = in, .out = out, .pad = {1, 1}, .no_bias = true)
+            : wb_cross_cor(.kernel = {3, 3}, .in = in, .out = out, .activation = wb_relu);
     if (wb_set(made, "weight", bench_array(SEQUENCE_WEIGHT + layer, -bound, bound, 4, sizes)) ==
         WB_OK)
         return made;
     wb_free(made);
     return NULL;
+}
+
+/* Without a bias, as a norm follows; the norm, and relu. */
+static wb_layer *normed(uint32_t layer, int64_t in, int64_t out) {
+    return wb_chain(conv(layer, in, out, true), wb_batchnorm(out, wb_relu));
+}
+
+static wb_layer *vgg(int64_t side, int64_t narrow, int64_t middle, int64_t wide) {
+    const int64_t left = side / 4;
+    return wb_chain(normed(1, 3, narrow), normed(2, narrow, narrow), wb_maxpool(.kernel = {2, 2}),
+                    normed(3, narrow, middle), normed(4, middle, middle),
+                    wb_maxpool(.kernel = {2, 2}), normed(5, middle, wide),
+                    wb_meanpool(.kernel = {left, left}), wb_flatten(),
+                    dense(6, wide, CLASSES, NULL));
 }
 
 static wb_layer *model_of(char letter, bool tiny) {
@@ -101,10 +120,13 @@ static wb_layer *model_of(char letter, bool tiny) {
     case 'c':
         return wb_chain(dense(1, in, wide, wb_relu), dense(2, wide, wide, wb_relu),
                         dense(3, wide, CLASSES, NULL));
+    case 'i':
+    case 'j':
+        return tiny ? vgg(4, 2, 2, 2) : vgg(I_SIDE, 64, 128, 256);
     default:
-        return wb_chain(conv(1, 1, tiny ? 2 : 32), conv(2, tiny ? 2 : 32, tiny ? 2 : 64),
-                        wb_maxpool(.kernel = {2, 2}), wb_flatten(),
-                        dense(3, flat, tiny ? 2 : 128, wb_relu),
+        return wb_chain(conv(1, 1, tiny ? 2 : 32, false),
+                        conv(2, tiny ? 2 : 32, tiny ? 2 : 64, false), wb_maxpool(.kernel = {2, 2}),
+                        wb_flatten(), dense(3, flat, tiny ? 2 : 128, wb_relu),
                         dense(4, tiny ? 2 : 128, CLASSES, NULL));
     }
 }
@@ -138,6 +160,7 @@ static void target_of(bench_case *c, int k) {
 static void make_input(bench_case *c, int k) {
     const uint32_t input = SEQUENCE_INPUT + (uint32_t)k, label = SEQUENCE_LABEL + (uint32_t)k;
     const int64_t in = c->tiny ? 2 : B_IN, side = c->tiny ? 6 : D_SIDE;
+    const int64_t photo = c->tiny ? 4 : I_SIDE, matrix[2] = {c->rows.length, c->rows.count};
     if (c->letter == 'a')
         target_of(c, k);
     else if (c->letter == 'g')
@@ -146,10 +169,14 @@ static void make_input(bench_case *c, int k) {
         c->x[k] = bench_array(input, 0, 1, 4, (const int64_t[]){side, side, 1, c->batch});
     else if (c->letter == 'e')
         c->x[k] = symbols_of(c, input), c->y[k] = symbols_of(c, label);
+    else if (c->letter == 'i' || c->letter == 'j')
+        c->x[k] = bench_array(input, -1, 1, 4, (const int64_t[]){photo, photo, 3, c->batch});
+    else if (c->letter == 'l')
+        c->x[k] = bench_array(input, -2, 2, 2, matrix),
+        c->y[k] = bench_array(label, -1, 1, 2, matrix);
     else
         c->x[k] = bench_array(input, 0, 1, 2, (const int64_t[]){in, c->batch});
-    if (c->letter == 'b' || c->letter == 'c' || c->letter == 'd')
-        c->y[k] = labels_of(label, CLASSES, c->batch);
+    if (strchr("bcdi", c->letter)) c->y[k] = labels_of(label, CLASSES, c->batch);
     wb_keep(c->x[k]);
     wb_keep(c->y[k]);
 }
@@ -179,6 +206,9 @@ static int64_t batch_of(char letter) {
         return bench_transformer_e.batch;
     case 'h':
         return 1;
+    case 'i':
+    case 'j':
+        return I_BATCH;
     default:
         return B_BATCH;
     }
@@ -190,19 +220,24 @@ bench_case *bench_case_open(char letter, bool tiny) {
     return bench_case_open_batch(letter, tiny, tiny ? 1 : batch_of(letter));
 }
 
+static bool has_model(char letter) { return letter != 'g' && letter != 'l'; }
+
+bool bench_case_is_fixed(char letter) { return strchr("ghjl", letter) != NULL; }
+
 static bench_case *open_case(bench_case settings) {
     bench_case *c = calloc(1, sizeof *c);
     if (!c) return NULL;
     *c = settings;
-    c->inputs = c->letter == 'g' ? G_INPUTS : BENCH_INPUTS;
+    c->inputs = has_model(c->letter) ? BENCH_INPUTS : G_INPUTS;
     wb_scope_open();
     if (c->letter == 'e')
         c->model = bench_transformer_make(&c->transformer);
-    else if (c->letter != 'g')
+    else if (has_model(c->letter))
         c->model = model_of(c->letter, c->tiny);
+    if (c->letter == 'j') wb_test_mode(c->model);
     if (c->letter == 'e')
         c->optimiser = wb_setup(wb_adamw(.eta = 1e-3, .lambda = 0.01), c->model);
-    else if (c->letter != 'g' && c->letter != 'h')
+    else if (!bench_case_is_fixed(c->letter))
         c->optimiser = wb_setup(wb_adam(.eta = 1e-3), c->model);
     wb_scope_close();
     bench_case_set_batch(c, c->batch);
@@ -213,14 +248,20 @@ static bench_case *open_case(bench_case settings) {
 
 bench_case *bench_case_open_batch(char letter, bool tiny, int64_t batch) {
     static const bench_transformer tiniest = {.layers = 1, 2, 1, 1, 2, 1, WB_F32, WB_F32};
+    static const bench_rows smallest = {.length = 2, .count = 1};
     return open_case((bench_case){.letter = letter,
                                   .tiny = tiny,
                                   .transformer = tiny ? tiniest : bench_transformer_e,
+                                  .rows = tiny ? smallest : bench_rows_l,
                                   .batch = batch});
 }
 
 bench_case *bench_case_open_transformer(const bench_transformer *sizes) {
     return open_case((bench_case){.letter = 'e', .transformer = *sizes, .batch = sizes->batch});
+}
+
+bench_case *bench_case_open_rows(const bench_rows *rows) {
+    return open_case((bench_case){.letter = 'l', .rows = *rows, .batch = 1});
 }
 
 static wb_array *loss_of_numbers(wb_layer *model, const wb_batch *batch, void *user) {
@@ -267,6 +308,13 @@ static void elementwise_step(bench_case *c) {
     hold(&c->gradient, gradient);
 }
 
+static void rows_step(bench_case *c) {
+    const int k = (int)(c->steps % c->inputs);
+    const bench_rows_result result = bench_rows_step(&c->rows, c->x[k], c->y[k]);
+    hold(&c->last, result.value);
+    hold(&c->gradient, result.gradient);
+}
+
 static void inference_step(bench_case *c) {
     wb_array *y = wb_apply(c->model, c->x[c->steps % c->inputs]);
     wb_eval(y);
@@ -277,7 +325,9 @@ void bench_case_step(bench_case *c) {
     wb_scope_open();
     if (c->letter == 'g')
         elementwise_step(c);
-    else if (c->letter == 'h')
+    else if (c->letter == 'l')
+        rows_step(c);
+    else if (bench_case_is_fixed(c->letter))
         inference_step(c);
     else
         train_step(c);
@@ -305,11 +355,11 @@ bench_result bench_case_result(bench_case *c) {
     bench_result r = {0};
     if (!c->last) return r;
     wb_scope_open();
-    if (c->letter == 'h') {
+    if (bench_case_is_fixed(c->letter) && !c->gradient) {
         r.loss = r.checksum = bench_sum_of_magnitudes(c->last);
     } else {
         r.loss = wb_item(c->last);
-        if (c->letter == 'g')
+        if (c->gradient)
             r.checksum = bench_sum_of_magnitudes(c->gradient);
         else
             wb_walk(add_leaf, &r.checksum, c->model);

@@ -1,13 +1,13 @@
 /* The cases that Weber is measured by: a small network, two larger ones, a convolutional one,
- * elementwise work, inference.
+ * elementwise work, inference, images with norms, rows.
  *
  *     bench_case *c = bench_case_open('b', 0);
  *     for (int64_t i = 0; i < 100; i++) bench_case_step(c);
  *     bench_result r = bench_case_result(c); // the peer's or the floor's is beside it
  *     bench_case_close(c);
  *
- * A step is forward, backward and optimiser (g: forward and gradient; h: forward), everything
- * evaluated, with the next input of a few that were made beforehand. */
+ * A step is forward, backward and optimiser (g, l: forward and gradient; h, j: forward),
+ * everything evaluated, with the next input of a few that were made beforehand. */
 #ifndef BENCH_CASES_H
 #define BENCH_CASES_H
 
@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <weber.h>
 
+#include "rows.h"
 #include "transformer.h"
 
 /* a tiny MLP 1-256-1, tanh, batch 16, mse, Adam       b MLP 784-256-10, relu, batch 64,
@@ -24,11 +25,14 @@
  *                                                     - 10, batch 64
  * e decoder of transformer.h: 4 layers, width 256, 4 heads, context 128, 96 symbols, batch 16,
  * AdamW
- * g sum((tanh(x) x + exp(-x x))^2) over 10 million    h inference of b, batch 1 */
-#define BENCH_CASES "abcdegh"
+ * g sum((tanh(x) x + exp(-x x))^2) over 10 million    h inference of b, batch 1
+ * i images of 32 x 32: convs 3x3 of 64, 64, 128, 128, 256 filters with BatchNorm and relu,
+ * maxpool 2 behind each pair, meanpool 8 - 10, batch 32
+ * j inference of i                                    l rows.h */
+#define BENCH_CASES "abcdeghijl"
 
-/* What both sides compare: the last loss, and sum |p| over the parameters (g: over the gradient; h:
- * over the outputs). */
+/* What both sides compare: the last loss, and sum |p| over the parameters and running statistics
+ * (g, l with a gradient: over the gradient in x; h, j, l without one: over the outputs). */
 typedef struct bench_result {
     double loss, checksum;
 } bench_result;
@@ -45,6 +49,8 @@ enum {
     C_HIDDEN = 1024,
     D_BATCH = 64,
     D_SIDE = 28,
+    I_BATCH = 32,
+    I_SIDE = 32,
     CLASSES = 10,
     G_COUNT = 10000000,
     G_INPUTS = 2,
@@ -82,10 +88,14 @@ typedef struct bench_case bench_case;
 /* tiny: the same graph with sizes of 1 or 2, so that what is left is the host's work. NULL, with
  * Weber's error pending, on failure. */
 bench_case *bench_case_open(char letter, bool tiny);
-/* The same, with n instead of the case's batch size (a, b, c, d). */
+/* The same, with n instead of the case's batch size (a, b, c, d, i, j). */
 bench_case *bench_case_open_batch(char letter, bool tiny, int64_t batch);
+/* Each step computes the same: nothing is learnt. */
+bool bench_case_is_fixed(char letter);
 /* Case e in other sizes. */
 bench_case *bench_case_open_transformer(const bench_transformer *sizes);
+/* Case l of other operations or sizes. */
+bench_case *bench_case_open_rows(const bench_rows *rows);
 void bench_case_step(bench_case *c);
 bench_result bench_case_result(bench_case *c);
 void bench_case_close(bench_case *c);

@@ -5,7 +5,7 @@ bench_cases --serve is. peer_torch.py start: one gradient, for the time of a who
 VARIANT: eager, fused (eager, with the optimiser in one kernel), compiled (forward and loss through torch.compile, the
 optimiser in one kernel), graphs (the same, as CUDA graphs). The weights, inputs and labels are those of cases.c.
 
---device cuda, --batch N (b, c, d), --transformer SIZES (e; as in transformer.h); --tf32 lets products of f32 be rounded."""
+--device cuda, --batch N (b, c, d, i, j), --transformer SIZES (e; as in transformer.h), --rows TEXT (l; as in rows.h); --tf32 lets products of f32 be rounded."""
 import argparse
 import contextlib
 import math
@@ -18,8 +18,10 @@ from torch.nn import functional as F
 
 BENCH_INPUTS, WEIGHT, INPUT, LABEL, TRANSFORMER = 16, 0, 100, 200, 1000
 TRANSFORMER_E = "4,256,4,128,96,16,f32"
+ROWS_L = "softmax,1024,4096"
+FIXED = {"l": "Rows", "g": "Elementwise", "h": "Inference", "j": "Inference"}  # nothing is learnt
 TYPES = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "f16": torch.float16}
-OPTIONS = argparse.Namespace(device="cpu", batch=0, transformer=TRANSFORMER_E, tf32=False)
+OPTIONS = argparse.Namespace(device="cpu", batch=0, transformer=TRANSFORMER_E, rows=ROWS_L, tf32=False)
 
 
 def uniform(sequence, count):
@@ -53,7 +55,8 @@ def filled(layer, number):
     with torch.no_grad():
         bound = math.sqrt(6 / fan)
         w.copy_(values(WEIGHT + number, -bound, bound, *w.shape))
-        layer.bias.zero_()
+        if layer.bias is not None:
+            layer.bias.zero_()
     return layer
 
 
@@ -131,7 +134,17 @@ def loss_of_symbols(logits, y):
     return F.cross_entropy(logits.flatten(0, 1).to(torch.promote_types(logits.dtype, torch.float32)), y.flatten())
 
 
+def vgg():
+    def normed(number, into, out):
+        return filled(nn.Conv2d(into, out, 3, padding=1, bias=False), number), nn.BatchNorm2d(out), nn.ReLU()
+    return nn.Sequential(
+        *normed(1, 3, 64), *normed(2, 64, 64), nn.MaxPool2d(2), *normed(3, 64, 128), *normed(4, 128, 128), nn.MaxPool2d(2),
+        *normed(5, 128, 256), nn.AvgPool2d(8), nn.Flatten(), filled(nn.Linear(256, 10), 6))
+
+
 def model_of(case):
+    if case in "ij":
+        return vgg().to(memory_format=torch.channels_last)
     if case == "e":
         return Transformer(Sizes(OPTIONS.transformer))
     if case == "a":
@@ -154,7 +167,10 @@ def input_of(case, k):
     if case == "e":
         s = Sizes(OPTIONS.transformer)
         return tuple(labels(first + k, s.batch * s.context, s.symbols).view(s.batch, s.context) for first in (INPUT, LABEL))
-    batch = OPTIONS.batch or {"b": 64, "c": 256, "d": 64, "h": 1}[case]
+    batch = OPTIONS.batch or {"b": 64, "c": 256, "d": 64, "h": 1, "i": 32, "j": 32}[case]
+    if case in "ij":
+        x = values(INPUT + k, -1, 1, batch, 3, 32, 32)
+        return x.to(memory_format=torch.channels_last), labels(LABEL + k, batch)
     if case == "d":
         x = values(INPUT + k, 0, 1, batch, 1, 28, 28)
         return x.to(memory_format=torch.channels_last), labels(LABEL + k, batch)
@@ -172,7 +188,7 @@ class Training:
         self.model = model_of(case).to(OPTIONS.device)
         if case == "d":
             self.model = self.model.to(memory_format=torch.channels_last)
-        self.first = [p.detach().clone() for p in self.model.parameters()]
+        self.first = {name: p.detach().clone() for name, p in self.model.state_dict().items()}
         self.settings = {"lr": 1e-3, **({"weight_decay": 0.01} if case == "e" else {}),
                          **({} if variant == "eager" else {"fused": True})}
         self.rule = torch.optim.AdamW if case == "e" else torch.optim.Adam
@@ -183,9 +199,7 @@ class Training:
         self.reset()
 
     def reset(self):
-        with torch.no_grad():
-            for p, first in zip(self.model.parameters(), self.first):
-                p.copy_(first)
+        self.model.load_state_dict(self.first)
         self.adam = self.rule(self.model.parameters(), **self.settings)
         self.steps = 0
 
@@ -200,11 +214,12 @@ class Training:
         self.adam.step()
 
     def result(self):
-        return self.loss.item(), sum(p.detach().double().abs().sum().item() for p in self.model.parameters())
+        arrays = [*self.model.parameters(), *(b for b in self.model.buffers() if b.is_floating_point())]
+        return self.loss.item(), sum(p.detach().double().abs().sum().item() for p in arrays)
 
 
 class Elementwise:
-    def __init__(self, variant):
+    def __init__(self, _, variant):
         self.inputs = [values(INPUT + k, -2, 2, 10_000_000).requires_grad_() for k in range(2)]
         self.forward = compiled(lambda x: ((torch.tanh(x) * x + torch.exp(-x * x)) ** 2).sum(), variant)
         self.reset()
@@ -223,10 +238,41 @@ class Elementwise:
         return self.loss.item(), self.x.grad.double().abs().sum().item()
 
 
+class Rows:
+    def __init__(self, _, variant):
+        name, length, count, *self.gradient = OPTIONS.rows.split(",")
+        sizes = int(count), int(length)
+        self.inputs = [tuple(values(first + k, -high, high, *sizes) for first, high in ((INPUT, 2), (LABEL, 1))) for k in range(2)]
+        affine = torch.ones(sizes[1], requires_grad=True), torch.zeros(sizes[1], requires_grad=True)
+        self.learnt = affine if name == "layernorm" else ()
+        self.forward = compiled(
+            (lambda x: F.layer_norm(x, sizes[1:], *affine)) if name == "layernorm" else (lambda x: F.softmax(x, -1)), variant)
+        self.reset()
+
+    def reset(self):
+        self.steps = 0
+
+    def step(self):
+        x, d = self.inputs[self.steps % 2]
+        self.steps += 1
+        if not self.gradient:
+            with torch.inference_mode():
+                self.y = self.forward(x)
+            return
+        x = x.detach().requires_grad_()
+        self.y = (self.forward(x) * d).sum()
+        self.gradients = torch.autograd.grad(self.y, (x, *self.learnt))
+
+    def result(self):
+        of = self.gradients[0] if self.gradient else self.y
+        total = of.detach().double().abs().sum().item()
+        return (self.y.item() if self.gradient else total), total
+
+
 class Inference:
-    def __init__(self, variant):
-        self.model = compiled(model_of("h").to(OPTIONS.device), variant)
-        self.inputs = [input_of("h", k)[0] for k in range(BENCH_INPUTS)]
+    def __init__(self, case, variant):
+        self.model = compiled(model_of(case).to(OPTIONS.device).eval(), variant)
+        self.inputs = [input_of(case, k)[0] for k in range(BENCH_INPUTS)]
         self.reset()
 
     def reset(self):
@@ -243,11 +289,7 @@ class Inference:
 
 
 def open_case(case, variant):
-    if case == "g":
-        return Elementwise(variant)
-    if case == "h":
-        return Inference(variant)
-    return Training(case, variant)
+    return globals()[FIXED.get(case, "Training")](case, variant)
 
 
 def timed(work, steps):
@@ -338,6 +380,7 @@ def main():
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--batch", type=int, default=0)
     parser.add_argument("--transformer", default=TRANSFORMER_E)
+    parser.add_argument("--rows", default=ROWS_L)
     parser.add_argument("--tf32", action="store_true")
     options = parser.parse_args()
     if options.case == "start":
