@@ -295,6 +295,23 @@ WB_API wb_array *wb_get(wb_layer *model, const char *path);
 /* The layer at a path, "layers.1", borrowed from the model. */
 WB_API wb_layer *wb_get_layer(wb_layer *model, const char *path);
 
+/* An array of a model, for a loop over all of them; begins as {0}. */
+typedef struct wb_parameter {
+    const char *path;        /* "layers.1.weight", of the first place where it stands */
+    wb_array *array;         /* owned by the scope */
+    wb_array *gradient;      /* of wb_next_gradient (weber/optimise.h) */
+    bool is_trainable;       /* else a state, or frozen by its layer's table */
+    struct wb_places *list_; /* private */
+} wb_parameter;
+
+/* True with the next array of the model, false behind the last one and while an error is pending,
+ * so that a loop ends at the first one. An array in two
+ * places, or beside its transpose, comes once. Inside a loss, too; decay by hand:
+ *
+ *     for (wb_parameter p = {0}; wb_next_parameter(model, &p);)
+ *         if (p.is_trainable) l = wb_add(l, wb_mul_number(wb_sum(wb_square(p.array)), 1e-4)); */
+WB_API bool wb_next_parameter(wb_layer *model, wb_parameter *p);
+
 /* Puts x into the place of an array of the same sizes, on the same device; who held the old array
  * keeps its value. Places that held the same array (a tie) part: only this one changes.
  *

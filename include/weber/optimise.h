@@ -54,6 +54,50 @@ WB_API wb_array *wb_gradients_get(const wb_gradients *gradients, const char *pat
  * those of the parameter. */
 WB_API wb_status wb_gradients_set(wb_gradients *gradients, const char *path, wb_array *gradient);
 
+/* ---- all gradients of a model at once ----
+ *
+ * Accumulation by hand:
+ *
+ *     for (int i = 1; wb_next(data, &batch); i++) {
+ *         wb_array *l = wb_withgradient(loss, model, &batch, NULL, &g);
+ *         if (!sum) sum = wb_gradients_keep(g); else wb_gradients_add(sum, g);
+ *         if (i % 4) continue;
+ *         wb_gradients_scale(sum, 0.25), wb_update(adam, model, sum);
+ *         wb_free(sum), sum = NULL;
+ *     }
+ *
+ * A gradient that is NULL counts as zeros and stays NULL. */
+
+/* True with the next gradient, its array and path, false behind the last one and on failure:
+ * for (wb_parameter p = {0}; wb_next_gradient(gradients, &p);). gradient may be NULL. */
+WB_API bool wb_next_gradient(const wb_gradients *gradients, wb_parameter *p);
+
+/* sum += more, of the same model. The step that sum is for is good if both losses are finite. Into
+ * gradients that are kept it is computed at once, with more's loss, in one plan and in place. */
+WB_API wb_status wb_gradients_add(wb_gradients *sum, const wb_gradients *more);
+
+/* Each times factor, whose value is no part of the plan. */
+WB_API wb_status wb_gradients_scale(wb_gradients *gradients, double factor);
+
+/* Each element between -limit and limit, limit >= 0. */
+WB_API wb_status wb_gradients_clip(wb_gradients *gradients, double limit);
+
+/* The common 2-norm of all gradients, those of a tie added up first; owned by the scope, f32 or
+ * f64. */
+WB_API wb_array *wb_gradients_norm(const wb_gradients *gradients);
+
+/* Scales all so that their common norm is at most limit, as .clip_norm of wb_setup: a step whose
+ * norm is not finite is skipped. Returns the norm before, owned by the scope; NULL on failure. */
+WB_API wb_array *wb_gradients_clip_norm(wb_gradients *gradients, double limit);
+
+/* Each becomes fn's result for its path, of the same sizes; those that are NULL are left out. On
+ * failure nothing has changed. */
+WB_API wb_status wb_gradients_map(wb_leaf_fn *fn, void *user, wb_gradients *gradients);
+
+/* Takes the gradients out of their scope, until wb_free; returns them. They are computed at once,
+ * with their loss, and are data from then on. NULL on failure, when the scope still owns them. */
+WB_API wb_gradients *wb_gradients_keep(wb_gradients *gradients);
+
 /* ---- optimisers ---- */
 
 /* A rule and its state for one model. State is f32 for f16 and bf16 parameters, else of the

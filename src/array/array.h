@@ -131,6 +131,9 @@ wb_array *wb_scope_add(wb_array *x);
  * scope. */
 void *wb_scope_own(void *object);
 
+/* Takes any object out of the scope that owns it; false if none of this thread does. */
+bool wb_scope_disown(void *object);
+
 /* Closes the innermost scope (opened by wb_scope_open) without evaluating the given arrays: they
  * pass to the scope around it, pending, and lose their recipe when they are evaluated. NULL entries
  * are skipped. */

@@ -62,6 +62,11 @@ void wb_free(void *object) {
     any->klass->free(any);
 }
 
+bool wb_scope_disown(void *object) {
+    wb_thread *thread = wb_thread_get();
+    return thread && object && leave_scope(thread, object);
+}
+
 void *wb_scope_own(void *object) {
     if (!object) return NULL;
     wb_thread *thread = wb_thread_get();

@@ -72,6 +72,13 @@ wb_array **wb_slot_at(const char *function, wb_layer *model, const char *path);
 /* True if the slot at a path is a state, which a forward function may write. */
 bool wb_is_state_at(wb_layer *model, const char *path);
 
+/* ---- loops over arrays (parameters.c) ---- */
+
+/* Whether a place is listed, and what stands there as gradient, which begins as NULL. */
+typedef bool wb_place_filter(void *user, wb_array **slot, bool trainable, wb_array **gradient);
+/* The next of the listed places, which the first call lists; false behind the last one. */
+bool wb_next_place(wb_parameter *p, wb_layer *model, wb_place_filter *filter, void *user);
+
 /* ---- new arrays for many places at once (walk.c) ----
  *
  * First all arrays are made and computed, which may fail and then has changed nothing; then all are

@@ -27,10 +27,33 @@ static void free_spare(void *spare) {
     wb_object_delete(g, sizeof *g, "gradients of a model");
 }
 
+static void drop(const wb_gradients *g, wb_array *x) {
+    if (g->is_kept)
+        wb_unhold(x);
+    else
+        wb_unref(x);
+}
+
+static wb_array *take_over(const wb_gradients *g, wb_array *x) {
+    return !x ? NULL : g->is_kept ? wb_hold(x) : wb_ref(x);
+}
+
+/* The new one first: it may be made of the old one alone. */
+static void put(const wb_gradients *g, wb_array **at, wb_array *x) {
+    wb_array *old = *at;
+    *at = take_over(g, x);
+    drop(g, old);
+}
+
+void wb_gradients_put(wb_gradients *g, int64_t k, wb_array *value) { put(g, &g->values[k], value); }
+
+void wb_gradients_watch(wb_gradients *g, wb_array *watched) { put(g, &g->watched, watched); }
+
 static void drop_all(wb_gradients *g) {
-    wb_unref(g->loss);
+    put(g, &g->loss, NULL);
+    put(g, &g->watched, NULL);
     wb_gradients_drop(g);
-    g->loss = NULL;
+    g->is_kept = false;
     g->count = g->distinct = 0;
 }
 
@@ -115,7 +138,7 @@ wb_gradients *wb_gradients_new(wb_layer *model) {
     wb_gradients *g = take(model);
     if (!g) return NULL;
     slot_collector c = {.visitor = {.array = collect}, .gradients = g, .stamp = wb_new_stamp()};
-    if (wb_visit(&c.visitor, model)) return g;
+    if ((g->capacity > 0 || grow(g)) && wb_visit(&c.visitor, model)) return g;
     wb_free(g);
     return NULL;
 }
@@ -163,10 +186,7 @@ wb_array *wb_gradients_make(const char *function, wb_gradients *g, wb_loss_fn *l
 }
 
 void wb_gradients_drop(wb_gradients *g) {
-    for (int64_t k = 0; k < g->distinct; k++) {
-        wb_unref(g->values[k]);
-        g->values[k] = NULL;
-    }
+    for (int64_t k = 0; k < g->distinct; k++) wb_gradients_put(g, k, NULL);
 }
 
 /* Closes the scope; loss and values pass to the one around it, pending. */
@@ -186,7 +206,6 @@ wb_array *wb_withgradient(wb_loss_fn *loss, wb_layer *model, const wb_batch *bat
     wb_gradients *g = wb_gradients_new(model);
     if (!g) return NULL;
     wb_array *l = NULL;
-    if (g->capacity == 0 && !grow(g)) goto failed;
     if (!wb_scope_begin()) goto failed;
     l = wb_gradients_make("wb_withgradient", g, loss, batch, user);
     if (leave(g, l) != WB_OK || !l) goto failed;
@@ -228,8 +247,6 @@ wb_status wb_gradients_set(wb_gradients *gradients, const char *path, wb_array *
                      memcmp(gradient->sizes, x->sizes, (size_t)x->ndim * sizeof *x->sizes) != 0))
         return wb_fail(WB_ERROR_SHAPE, "wb_gradients_set: %s has sizes %s, the gradient %s", path,
                        wb_text_of(x), wb_text_of(gradient));
-    wb_array *old = gradients->values[k];
-    gradients->values[k] = gradient ? wb_ref(gradient) : NULL;
-    wb_unref(old);
+    wb_gradients_put(gradients, k, gradient);
     return WB_OK;
 }

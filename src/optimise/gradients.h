@@ -9,9 +9,11 @@
 /* Lives in its scope; between uses it waits in its model (spare_), so that a step allocates
  * nothing. */
 struct wb_gradients {
-    wb_spare spare;  /* first: what the model keeps it as while it waits */
-    wb_layer *model; /* owned while in use; NULL while waiting */
-    wb_array *loss;  /* one reference */
+    wb_spare spare;    /* first: what the model keeps it as while it waits */
+    wb_layer *model;   /* owned while in use; NULL while waiting */
+    wb_array *loss;    /* one reference; NULL of sums, whose losses are computed */
+    wb_array *watched; /* what is to be finite for a good step, one reference; NULL: the loss */
+    bool is_kept;      /* the references are holds */
     int64_t count, capacity;
     wb_array ***slots; /* the model's trainable places, in the order of its walk */
     wb_array **arrays; /* what they hold, each array once; distinct of them */
@@ -32,6 +34,19 @@ wb_array *wb_gradients_make(const char *function, wb_gradients *g, wb_loss_fn *l
                             const wb_batch *batch, void *user);
 /* Nobody reads the values any more: they need not be kept. */
 void wb_gradients_drop(wb_gradients *g);
+
+/* The new gradient of arrays[k] in the place of the old one; NULL: none. */
+void wb_gradients_put(wb_gradients *g, int64_t k, wb_array *value);
+/* What is to be finite for a good step of these gradients. */
+static inline wb_array *wb_gradients_watched(const wb_gradients *g) {
+    return g->watched ? g->watched : g->loss;
+}
+void wb_gradients_watch(wb_gradients *g, wb_array *watched);
+
+/* The 2-norm of all arrays together, of which some are NULL, f32 or f64; NULL: there is none. And
+ * what scales them to a norm of at most limit, beside x. */
+wb_array *wb_common_norm(int64_t count, wb_array *const *arrays);
+wb_array *wb_clip_factor(wb_array *norm, double limit, const wb_array *x);
 
 /* The gradient for slot i, or NULL. */
 static inline wb_array *wb_gradients_at(const wb_gradients *g, int64_t i) {

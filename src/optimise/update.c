@@ -59,20 +59,11 @@ static wb_array *sum_of_group(const wb_optimiser *o, const wb_gradients *g,
 /* Scales all gradients so that their common norm is at most clip_norm; what is watched is then
  * finite if the norm is, too. */
 static wb_array *clip(wb_optimiser *o, wb_array *watched) {
-    wb_array *squares = NULL;
-    for (int64_t i = 0; i < o->group_count; i++) {
-        wb_array *g = o->sums[i];
-        if (!g) continue;
-        if (g->dtype != WB_F64) g = wb_cast(g, WB_F32);
-        wb_array *square = wb_sum(wb_square(g));
-        squares = squares ? wb_add(squares, square) : square;
-    }
-    if (!squares) return watched;
-    wb_array *norm = wb_sqrt(squares);
-    wb_array *scale = wb_min(wb_number(1), wb_div(wb_number(o->clip_norm), norm));
+    wb_array *norm = wb_common_norm(o->group_count, o->sums);
+    if (!norm) return watched;
     for (int64_t i = 0; i < o->group_count; i++)
         if (o->sums[i])
-            o->sums[i] = wb_mul(o->sums[i], wb_cast(scale, (wb_dtype)o->sums[i]->dtype));
+            o->sums[i] = wb_mul(o->sums[i], wb_clip_factor(norm, o->clip_norm, o->sums[i]));
     return wb_add(watched, norm);
 }
 
@@ -210,7 +201,8 @@ static wb_status build_steps(wb_optimiser *o, wb_array *watched) {
 /* Builds all recipes; changes no slot. */
 static wb_status build(wb_optimiser *o, const wb_gradients *g) {
     if (sum_groups(o, g) != WB_OK) return wb_error_status();
-    wb_array *watched = o->clip_norm > 0 ? clip(o, g->loss) : g->loss;
+    wb_array *watched = wb_gradients_watched(g);
+    if (o->clip_norm > 0) watched = clip(o, watched);
     return watched ? build_steps(o, watched) : wb_error_status();
 }
 
