@@ -664,6 +664,26 @@ typedef struct wb_embedding_desc {
 #define wb_embedding(...) wb_embedding_make((wb_embedding_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_layer *wb_embedding_make(wb_embedding_desc desc);
 
+typedef struct wb_position_embedding_desc {
+    char start_;
+    int64_t in, out; /* positions at most, and features; required, unless weight is given */
+    wb_init *init;   /* default: normal with deviation 0.02, as GPT-2's */
+    wb_dtype dtype;
+    wb_array *weight; /* given instead of init (out, in) */
+} wb_position_embedding_desc;
+
+/* Learnt positions: y = x + W's columns 0, 1, ..., one for each position; behind an embedding of
+ * words. wb_position_embedding(256, 64). wb_sinusoidal and wb_rotary are positions that are not
+ * learnt.
+ *
+ * x  (out, length, ...)     W  (out, in)     y  (out, length, ...)
+ *
+ * Fails with WB_ERROR_SHAPE on other features and on more than `in` positions. (Gehring and others
+ * 2017) */
+#define wb_position_embedding(...)                                                                 \
+    wb_position_embedding_make((wb_position_embedding_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_layer *wb_position_embedding_make(wb_position_embedding_desc desc);
+
 typedef enum wb_bag_reduction { WB_BAG_MEAN, WB_BAG_SUM, WB_BAG_MAX } wb_bag_reduction;
 
 typedef struct wb_embedding_bag_desc {

@@ -1,0 +1,58 @@
+/* PositionEmbedding: learnt numbers for each position, added to the input. */
+#include "layers/layer.h"
+
+typedef struct wb_position_embedding_layer {
+    wb_layer layer;
+    wb_position_embedding_desc desc;
+} wb_position_embedding_layer;
+
+static wb_position_embedding_desc *desc_of(wb_layer *layer) {
+    return &((wb_position_embedding_layer *)(void *)layer)->desc;
+}
+
+static wb_array *forward(wb_layer *layer, wb_array *x) {
+    const wb_position_embedding_desc *d = desc_of(layer);
+    if (x->ndim < 2 || x->sizes[0] != d->out || x->sizes[1] > d->in)
+        return wb_fail_null(WB_ERROR_SHAPE,
+                            "input must be (%lld, length, ...) with at most %lld positions, got %s",
+                            (long long)d->out, (long long)d->in, wb_text_of(x));
+    x = wb_convert_input(x, d->weight);
+    return x ? wb_add(x, wb_slice(d->weight, 1, 0, x->sizes[1], 1)) : NULL;
+}
+
+static const wb_field fields[] = {
+    WB_ROW(wb_position_embedding_layer, in, WB_FIELD_PAIR, .low = 1, .text_only = true,
+           .given_by = offsetof(wb_position_embedding_layer, desc.weight)),
+    WB_ROW(wb_position_embedding_layer, weight, WB_FIELD_ARRAY, .trainable = true),
+};
+
+static void derive(wb_layer *layer) {
+    wb_position_embedding_desc *d = desc_of(layer);
+    if (!d->weight || d->weight->ndim != 2) return;
+    if (d->in == 0) d->in = d->weight->sizes[1];
+    if (d->out == 0) d->out = d->weight->sizes[0];
+}
+
+/* Small beside the features of words, as in GPT-2 and BERT. */
+static wb_array *small_normal(int ndim, const int64_t *sizes, wb_dtype dtype) {
+    return wb_mul_number(wb_normal_init(ndim, sizes, dtype), 0.02);
+}
+
+static bool complete(wb_layer *layer) {
+    wb_position_embedding_desc *d = desc_of(layer);
+    return wb_layer_fill(layer, &d->weight, d->init ? d->init : small_normal, d->dtype, 2,
+                         (int64_t[]){d->out, d->in});
+}
+
+const wb_layer_class wb_position_embedding_class = {.name = "PositionEmbedding",
+                                                    .size_bytes =
+                                                        sizeof(wb_position_embedding_layer),
+                                                    .fields = fields,
+                                                    .field_count = sizeof fields / sizeof *fields,
+                                                    .forward = forward,
+                                                    .derive = derive,
+                                                    .complete = complete};
+
+wb_layer *wb_position_embedding_make(wb_position_embedding_desc desc) {
+    return wb_layer_make(&wb_position_embedding_class, &desc, sizeof desc);
+}

@@ -1,0 +1,74 @@
+/* src/layers/position_embedding.c */
+#include <weber/gradient.h>
+
+#include "models/flux_structs.h"
+#include "support/support.h"
+
+static void each_position_has_a_column(void **state) {
+    (void)state;
+    wb_layer *p = wb_position_embedding(.weight = wb_matrix(3, {1, 2, 3}, {4, 5, 6}));
+    wb_array *x = wb_zeros(WB_F32, 2, 2, 2);
+    assert_values(wb_apply(p, x), 0, 1, 4, 2, 5, 1, 4, 2, 5);
+    assert_values(wb_apply(p, wb_ones(WB_F32, 2, 3)), 0, 2, 5, 3, 6, 4, 7);
+    assert_structure(p, "PositionEmbedding(3 => 2)");
+    wb_free(p);
+}
+
+static void it_begins_small(void **state) {
+    (void)state;
+    wb_seed(1);
+    wb_layer *p = wb_position_embedding(400, 100);
+    wb_array *w = wb_get(p, "weight");
+    assert_sizes(w, 100, 400);
+    assert_values(wb_std(w, false), 5e-4, 0.02);
+    wb_free(p);
+    p = wb_position_embedding(4, 3, .init = wb_ones_init, .dtype = WB_F64);
+    assert_int_equal(wb_dtype_of(wb_get(p, "weight")), WB_F64);
+    assert_values(wb_sum(wb_get(p, "weight")), 0, 12);
+    wb_free(p);
+}
+
+static wb_array *apply(void *model, int count, wb_array *const *inputs) {
+    (void)count;
+    wb_layer *p = wb_position_embedding(.weight = inputs[1]);
+    wb_array *y = wb_mul(wb_apply(p, inputs[0]), wb_apply(p, inputs[0]));
+    (void)model;
+    wb_free(p);
+    return y;
+}
+
+static void gradients(void **state) {
+    (void)state;
+    wb_array *x[] = {wb_normal(WB_F64, 3, 2, 2), wb_normal(WB_F64, 3, 4)};
+    for (int order = 1; order <= 2; order++)
+        assert_int_equal(wb_gradient_check(apply, NULL, 2, x, order, 0), WB_OK);
+}
+
+static void mistakes(void **state) {
+    (void)state;
+    wb_layer *p = wb_position_embedding(3, 2);
+    assert_null(wb_apply(p, wb_ones(WB_F32, 2, 4)));
+    assert_error(WB_ERROR_SHAPE, "PositionEmbedding(3 => 2): input must be (2, length, ...) with "
+                                 "at most 3 positions, got (2, 4)");
+    assert_null(wb_apply(p, wb_ones(WB_F32, 3, 2)));
+    assert_error(WB_ERROR_SHAPE, "at most 3 positions, got (3, 2)");
+    assert_null(wb_apply(p, wb_ones(WB_F32, 2)));
+    assert_error(WB_ERROR_SHAPE, "at most 3 positions, got (2)");
+    wb_free(p);
+    assert_null(wb_position_embedding(3));
+    assert_error(WB_ERROR_ARGUMENT, "PositionEmbedding: out must be positive, got 0");
+    assert_null(wb_position_embedding(3, 2, .weight = wb_ones(WB_F32, 2, 2)));
+    assert_error(WB_ERROR_SHAPE, "PositionEmbedding: weight must be (2, 3), got (2, 2)");
+}
+
+int main(void) {
+    static test_list tests;
+    const struct CMUnitTest single[] = {
+        TEST(each_position_has_a_column),
+        TEST(it_begins_small),
+        TEST(gradients),
+        TEST(mistakes),
+    };
+    ADD_TESTS(&tests, single);
+    return run_test_list("layers/test_position_embedding", &tests, make_folder, drop_folder);
+}
