@@ -441,6 +441,43 @@ typedef struct wb_multi_head_attention_desc {
     wb_multi_head_attention_make((wb_multi_head_attention_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_layer *wb_multi_head_attention_make(wb_multi_head_attention_desc desc);
 
+typedef struct wb_transformer_block_desc {
+    char start_;
+    int64_t in;                /* features; required */
+    int64_t heads;             /* of each attention, divides in; default 8 */
+    int64_t hidden;            /* features inside of the feed-forward part; default 4 in */
+    wb_activation *activation; /* there; default wb_relu */
+    double dropout;            /* of the attention's weights, there, and of both parts; default 0 */
+    bool causal;               /* a position sees itself and those before */
+    bool norm_first;           /* norms before the parts, as in GPT-2, not behind the sums */
+    double eps;                /* of the norms, above 0; default 1e-5 */
+    wb_init *init;             /* of Dense layers; default wb_glorot_uniform */
+    wb_dtype dtype;            /* default f32 */
+} wb_transformer_block_desc;
+
+/* One block of a transformer; blocks stand one behind the other in a chain. Each part F of it is
+ *
+ *     y = norm(x + dropout(F(x))), with norm_first y = x + dropout(F(norm(x)))
+ *
+ * where the parts are `attention` (a MultiHeadAttention of x with itself), then, in a decoder,
+ * `cross_attention` (x asks, memory is keys and values), and `feed_forward`, a chain of a Dense
+ * layer, a Dropout and a Dense layer. The norms are LayerNorms norm1, norm2, in a decoder norm3;
+ * `dropout` is a Dropout. With .causal = true an encoder is GPT's block. (Vaswani et al. 2017;
+ * torch.nn.TransformerEncoderLayer and TransformerDecoderLayer: docs/files.md.)
+ *
+ * x  (in, length, ...)     memory  (in, keys, ...)     y  (in, length, ...)
+ *
+ * wb_transformer_encoder(64, .heads = 4). By wb_apply_many an encoder takes x, and, if any, a bias
+ * and a mask of its attention; a decoder x, memory, and the bias and mask of its cross_attention
+ * (weber/ops.h, wb_attention). What comes with x is given on behind y, so that the next block has
+ * it, too. Fails with WB_ERROR_ARGUMENT where heads do not divide `in`. */
+#define wb_transformer_encoder(...)                                                                \
+    wb_transformer_encoder_make((wb_transformer_block_desc){.start_ = 0, __VA_ARGS__})
+#define wb_transformer_decoder(...)                                                                \
+    wb_transformer_decoder_make((wb_transformer_block_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_layer *wb_transformer_encoder_make(wb_transformer_block_desc desc);
+WB_API wb_layer *wb_transformer_decoder_make(wb_transformer_block_desc desc);
+
 typedef struct wb_bilinear_desc {
     char start_;
     int64_t in, in2, out;      /* features; required, unless weight is given; in2 default in */

@@ -56,8 +56,12 @@ static void print_call(FILE *file, const wb_layer_class *k) {
         if (i) (void)fputs(i == positional ? "; " : ", ", file);
         print_default(file, list[i]);
     }
-    for (int i = 0; i < k->field_count; i++)
-        if (k->fields[i].kind == WB_FIELD_LIST) (void)fputs(count ? ", ..." : "...", file);
+    for (int i = 0; i < k->field_count; i++) {
+        const wb_field *f = &k->fields[i];
+        if (f->kind == WB_FIELD_LIST) (void)fputs(count ? ", ..." : "...", file);
+        if (f->kind == WB_FIELD_CHILD && !f->part && !f->positional)
+            (void)fprintf(file, "%s%s = ...", count ? ", " : "", f->name);
+    }
     (void)fputs(k->field_count ? ")`" : "`", file);
 }
 

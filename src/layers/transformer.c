@@ -1,0 +1,165 @@
+/* TransformerEncoderBlock and TransformerDecoderBlock (Vaswani et al. 2017): attention and a
+ * feed-forward part, each with a way around it and a norm. */
+#include "layers/layer.h"
+
+typedef struct block_layer {
+    wb_layer layer;
+    wb_layer *attention, *norm1;
+    wb_layer *cross_attention, *cross_norm; /* of decoders */
+    wb_layer *feed_forward, *last_norm;
+    wb_layer *dropout;
+    bool norm_first;
+} block_layer;
+
+enum { MOST_MORE = 2, MOST_INPUTS = 3 + MOST_MORE }; /* q, k, v; a bias, a mask */
+
+static block_layer *block_of(wb_layer *layer) { return (block_layer *)(void *)layer; }
+
+/* ---- applying ---- */
+
+/* norm(x + dropout(part(x))), or x + dropout(part(norm(x))). part takes x where an input is NULL;
+ * none are one such. */
+static wb_array *around(const block_layer *b, wb_layer *norm, wb_layer *part, wb_array *x,
+                        int count, wb_array *const *given) {
+    wb_array *inputs[MOST_INPUTS], *y[1];
+    wb_array *h = b->norm_first && x ? wb_apply(norm, x) : x;
+    for (int i = 0; i < count; i++) inputs[i] = given[i] ? given[i] : h;
+    if (count == 0) inputs[count++] = h;
+    if (!h || wb_apply_many(part, count, inputs, 1, y) != 1) return NULL;
+    y[0] = wb_add(x, wb_apply(b->dropout, y[0]));
+    return b->norm_first || !y[0] ? y[0] : wb_apply(norm, y[0]);
+}
+
+static bool check_count(int count, int least, const char *what) {
+    if (count >= least && count <= least + MOST_MORE) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT, "takes %s, and, if any, a bias and a mask, got %d arrays",
+                  what, count);
+    return false;
+}
+
+/* y, and behind it what came with x. */
+static int results_of(wb_array *y, int count, wb_array *const *inputs, wb_array **results) {
+    results[0] = y;
+    for (int i = 1; i < count; i++) results[i] = inputs[i];
+    return y ? count : 0;
+}
+
+/* x is queries, keys and values. */
+static int forward_encoder(wb_layer *layer, int count, wb_array *const *inputs,
+                           wb_array **results) {
+    const block_layer *b = block_of(layer);
+    if (!check_count(count, 1, "x")) return 0;
+    wb_array *given[MOST_INPUTS] = {NULL};
+    for (int i = 1; i < count; i++) given[2 + i] = inputs[i];
+    wb_array *x = around(b, b->norm1, b->attention, inputs[0], count == 1 ? 0 : 2 + count, given);
+    x = around(b, b->last_norm, b->feed_forward, x, 0, NULL);
+    return results_of(x, count, inputs, results);
+}
+
+/* Memory is the keys and values of cross_attention, and the bias and the mask are for it. */
+static int forward_decoder(wb_layer *layer, int count, wb_array *const *inputs,
+                           wb_array **results) {
+    const block_layer *b = block_of(layer);
+    if (!check_count(count, 2, "x and memory")) return 0;
+    wb_array *given[MOST_INPUTS] = {NULL, inputs[1], inputs[1]};
+    for (int i = 2; i < count; i++) given[1 + i] = inputs[i];
+    wb_array *x = around(b, b->norm1, b->attention, inputs[0], 0, NULL);
+    x = around(b, b->cross_norm, b->cross_attention, x, 1 + count, given);
+    x = around(b, b->last_norm, b->feed_forward, x, 0, NULL);
+    return results_of(x, count, inputs, results);
+}
+
+/* ---- the classes ---- */
+
+#define CHILD(member, name_)                                                                       \
+    {                                                                                              \
+        .name = name_, .offset = offsetof(block_layer, member), .kind = WB_FIELD_CHILD,            \
+        .trainable = true, .counted = true                                                         \
+    }
+#define ATTENTION CHILD(attention, "attention"), CHILD(norm1, "norm1")
+#define REST(norm)                                                                                 \
+    CHILD(feed_forward, "feed_forward"), CHILD(last_norm, norm), CHILD(dropout, "dropout"),        \
+        WB_SETTING(block_layer, norm_first, WB_FIELD_BOOL)
+
+static const wb_field encoder_fields[] = {ATTENTION, REST("norm2")};
+static const wb_field decoder_fields[] = {ATTENTION, CHILD(cross_attention, "cross_attention"),
+                                          CHILD(cross_norm, "norm2"), REST("norm3")};
+
+static bool complete(wb_layer *layer) {
+    for (int i = 0; i < layer->class_->field_count; i++) {
+        const wb_field *f = &layer->class_->fields[i];
+        if (f->kind != WB_FIELD_CHILD || *wb_field_child(layer, f)) continue;
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s must be a layer, but there is none",
+                      layer->class_->name, f->name);
+        return false;
+    }
+    return true;
+}
+
+#define CLASS(variable, name_, rows, function)                                                     \
+    const wb_layer_class variable = {.name = name_,                                                \
+                                     .size_bytes = sizeof(block_layer),                            \
+                                     .fields = rows,                                               \
+                                     .field_count = sizeof rows / sizeof *rows,                    \
+                                     .forward_many = function,                                     \
+                                     .complete = complete}
+CLASS(wb_transformer_encoder_class, "TransformerEncoderBlock", encoder_fields, forward_encoder);
+CLASS(wb_transformer_decoder_class, "TransformerDecoderBlock", decoder_fields, forward_decoder);
+
+/* ---- makers ---- */
+
+static bool check_positive(const wb_layer_class *k, const char *name, int64_t number) {
+    if (number > 0) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s must be positive, got %lld", k->name, name,
+                  (long long)number);
+    return false;
+}
+
+static bool check_desc(const wb_layer_class *k, wb_transformer_block_desc *d) {
+    if (!check_positive(k, "in", d->in)) return false;
+    if (d->hidden == 0 && __builtin_mul_overflow(d->in, (int64_t)4, &d->hidden)) d->hidden = -1;
+    if (!check_positive(k, "hidden", d->hidden)) return false;
+    if (d->dropout >= 0 && d->dropout <= 1) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: dropout must be from 0 to 1, got %g", k->name,
+                  d->dropout);
+    return false;
+}
+
+static wb_layer *attention_of(const wb_transformer_block_desc *d, bool is_causal) {
+    return wb_multi_head_attention(d->in, .heads = d->heads, .with_bias = true,
+                                   .dropout = d->dropout, .causal = is_causal, .init = d->init,
+                                   .dtype = d->dtype);
+}
+
+static wb_layer *feed_forward_of(const wb_transformer_block_desc *d) {
+    wb_activation *activation = d->activation ? d->activation : wb_relu;
+    return wb_chain(wb_dense(d->in, d->hidden, activation, .init = d->init, .dtype = d->dtype),
+                    wb_dropout(d->dropout),
+                    wb_dense(d->hidden, d->in, .init = d->init, .dtype = d->dtype));
+}
+
+static wb_layer *norm_of(const wb_transformer_block_desc *d) {
+    return wb_layernorm({d->in}, .eps = d->eps, .dtype = d->dtype);
+}
+
+static wb_layer *make(const char *function, const wb_layer_class *k, wb_transformer_block_desc d) {
+    wb_layer *layers[7];
+    int n = 0;
+    if (!check_desc(k, &d)) return NULL;
+    layers[n++] = attention_of(&d, d.causal), layers[n++] = norm_of(&d);
+    if (k == &wb_transformer_decoder_class)
+        layers[n++] = attention_of(&d, false), layers[n++] = norm_of(&d);
+    layers[n++] = feed_forward_of(&d), layers[n++] = norm_of(&d);
+    layers[n++] = wb_dropout(d.dropout);
+    wb_layer *block = wb_wrapper_new(function, k, &(wb_contents){.count = n, .layers = layers});
+    if (block) block_of(block)->norm_first = d.norm_first;
+    return wb_layer_complete(block);
+}
+
+wb_layer *wb_transformer_encoder_make(wb_transformer_block_desc desc) {
+    return make("wb_transformer_encoder", &wb_transformer_encoder_class, desc);
+}
+
+wb_layer *wb_transformer_decoder_make(wb_transformer_block_desc desc) {
+    return make("wb_transformer_decoder", &wb_transformer_decoder_class, desc);
+}
