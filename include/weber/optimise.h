@@ -32,6 +32,10 @@ extern "C" {
  * owned by the scope. */
 typedef struct wb_gradients wb_gradients;
 
+/* A rule and its state for one model. State is f32 for f16 and bf16 parameters, else of the
+ * parameter's type. */
+typedef struct wb_optimiser wb_optimiser;
+
 /* The loss of a batch, one number. */
 typedef wb_array *wb_loss_fn(wb_layer *model, const wb_batch *batch, void *user);
 
@@ -53,6 +57,27 @@ WB_API wb_array *wb_gradients_get(const wb_gradients *gradients, const char *pat
 /* Replaces it, for a scaling or clipping of your own; NULL: the parameter is left alone. Sizes are
  * those of the parameter. */
 WB_API wb_status wb_gradients_set(wb_gradients *gradients, const char *path, wb_array *gradient);
+
+/* ---- what a loss hands out beside the loss ----
+ *
+ *     static wb_array *loss(wb_layer *model, const wb_batch *batch, void *user) {
+ *         wb_array *p = wb_apply(model, batch->x), *kl = wb_aux("kl", divergence(p));
+ *         return wb_add(wb_mse(wb_aux("p", p), batch->y), kl);
+ *     }
+ *
+ * (Flux's loss, aux = withgradient(...)) wb_train shows numbers and averages them. */
+
+enum { WB_AUX = 8, WB_AUX_NAME_BYTES = 32 };
+
+/* Hands x out under a name of its own, below 32 bytes, at most 8 for a loss; returns x. Where no
+ * gradient is being taken it only returns x. */
+WB_API wb_array *wb_aux(const char *name, wb_array *x);
+
+/* What the loss handed out: of these gradients, computed by wb_update with the rest; of the last
+ * step that the optimiser took, computed. Owned by the scope. An unknown name is an error that
+ * lists the names. */
+WB_API wb_array *wb_gradients_aux(const wb_gradients *gradients, const char *name);
+WB_API wb_array *wb_optimiser_aux(wb_optimiser *optimiser, const char *name);
 
 /* ---- all gradients of a model at once ----
  *
@@ -99,10 +124,6 @@ WB_API wb_status wb_gradients_map(wb_leaf_fn *fn, void *user, wb_gradients *grad
 WB_API wb_gradients *wb_gradients_keep(wb_gradients *gradients);
 
 /* ---- optimisers ---- */
-
-/* A rule and its state for one model. State is f32 for f16 and bf16 parameters, else of the
- * parameter's type. */
-typedef struct wb_optimiser wb_optimiser;
 
 /* A rule for a part of a model. */
 typedef struct wb_path_rule {

@@ -58,12 +58,16 @@ typedef struct wb_progress_desc {
  *     while (wb_next(data, &batch)) { ...; wb_progress_step(bar, loss); }
  *     wb_progress_end(bar);
  *
- * All three take NULL. */
+ * All take NULL. */
 #define wb_progress_begin(...) wb_progress_make((wb_progress_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_progress *wb_progress_make(wb_progress_desc desc);
 
 /* One step is done. loss (one element, or NULL) is read only when the bar is redrawn. */
 WB_API void wb_progress_step(wb_progress *progress, wb_array *loss);
+
+/* What stands behind the loss from the next drawing on, "kl 0.0123"; copied, below 128 bytes; NULL:
+ * nothing. */
+WB_API void wb_progress_note(wb_progress *progress, const char *note);
 
 /* Draws the last state, ends the line and releases progress. Returns the seconds since the
  * begin. */

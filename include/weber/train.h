@@ -64,6 +64,13 @@ WB_API wb_status wb_plateau_step(wb_plateau *plateau, wb_optimiser *optimiser, d
 
 /* ---- the loop ---- */
 
+/* A number that the loss hands out by wb_aux. */
+typedef struct wb_train_aux {
+    char name[WB_AUX_NAME_BYTES];
+    double value; /* of the last batch */
+    double mean;  /* over the batches of the epoch so far */
+} wb_train_aux;
+
 /* What callbacks see. Returning false ends the training, with WB_OK. */
 typedef struct wb_train_event {
     wb_layer *model;
@@ -75,6 +82,8 @@ typedef struct wb_train_event {
     const wb_evaluation *validation; /* at the end of an epoch, with a validation loader; or NULL */
     double score;                    /* at the end of an epoch: smaller is better */
     int64_t best_epoch;              /* the one with the smallest score so far; 0: none */
+    int aux_count; /* numbers that the loss hands out; other arrays: wb_optimiser_aux */
+    const wb_train_aux *aux;
     void *user;
 } wb_train_event;
 typedef bool wb_train_fn(const wb_train_event *event);
@@ -97,8 +106,9 @@ typedef struct wb_train_desc {
     wb_layer *model;
     wb_loader *loader;
     wb_optimiser *optimiser;
-    int64_t epochs;         /* default 1 */
-    bool progress;          /* a bar per epoch on the terminal */
+    int64_t epochs;  /* default 1 */
+    bool progress;   /* a bar per epoch on the terminal */
+    wb_train_fn *cb; /* callbacks of Flux's train!; given, it is an error that says what to use */
     wb_train_fn *on_step;   /* after each update */
     double throttle;        /* seconds: on_step is called at most once in this time; default 0 */
     wb_train_fn *on_epoch;  /* after each epoch */

@@ -10,8 +10,11 @@
 typedef enum wb_saved_kind {
     WB_SAVED_INTEGER, /* int64_t, or the bits of a uint64_t */
     WB_SAVED_REAL,    /* double */
-    WB_SAVED_BOOL
+    WB_SAVED_BOOL,
+    WB_SAVED_TEXT /* char[WB_SAVED_TEXT_BYTES], never fixed */
 } wb_saved_kind;
+
+enum { WB_SAVED_TEXT_BYTES = 32 };
 
 typedef struct wb_saved_number {
     const char *name;

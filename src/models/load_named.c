@@ -82,14 +82,17 @@ typedef union value {
     int64_t integer;
     double real;
     bool boolean;
+    char text[WB_SAVED_TEXT_BYTES];
 } value;
 
 static size_t size_of(const wb_saved_number *number) {
+    if (number->kind == WB_SAVED_TEXT) return WB_SAVED_TEXT_BYTES;
     return number->kind == WB_SAVED_BOOL ? sizeof(bool) : sizeof(int64_t);
 }
 
 static value value_of(const wb_saved_number *number, const wb_record *r) {
-    value v = {.integer = 0};
+    value v = {.text = {0}};
+    const char *text;
     switch (number->kind) {
     case WB_SAVED_INTEGER:
         v.integer = wb_record_integer(r);
@@ -99,6 +102,10 @@ static value value_of(const wb_saved_number *number, const wb_record *r) {
         break;
     case WB_SAVED_BOOL:
         v.boolean = wb_record_bool(r);
+        break;
+    case WB_SAVED_TEXT:
+        text = wb_record_text(r);
+        if (text) (void)snprintf(v.text, sizeof v.text, "%s", text);
         break;
     }
     return v;
@@ -130,7 +137,7 @@ static bool read_number(const loading *l, const char *path, const wb_saved_numbe
     if (!r) return false;
     const value theirs = value_of(number, r);
     if (wb_failed()) return fail_at(l, whole.text);
-    value ours = {.integer = 0};
+    value ours = {.text = {0}};
     memcpy(&ours, at, size_of(number));
     char texts[2][40];
     if (number->is_fixed && memcmp(&theirs, &ours, size_of(number)) != 0) {

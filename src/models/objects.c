@@ -12,12 +12,14 @@ static wb_record *record_of_number(wb_tree_maker *b, const wb_saved_number *numb
                                    const void *numbers) {
     static const wb_record_kind kinds[] = {[WB_SAVED_INTEGER] = WB_RECORD_INTEGER,
                                            [WB_SAVED_REAL] = WB_RECORD_REAL,
-                                           [WB_SAVED_BOOL] = WB_RECORD_BOOL};
+                                           [WB_SAVED_BOOL] = WB_RECORD_BOOL,
+                                           [WB_SAVED_TEXT] = WB_RECORD_TEXT};
     wb_record *r = wb_record_new(&b->arena, kinds[number->kind]);
     const char *at = (const char *)numbers + number->offset;
     if (r && number->kind == WB_SAVED_INTEGER) memcpy(&r->integer, at, sizeof r->integer);
     if (r && number->kind == WB_SAVED_REAL) memcpy(&r->real, at, sizeof r->real);
     if (r && number->kind == WB_SAVED_BOOL) memcpy(&r->boolean, at, sizeof r->boolean);
+    if (r && number->kind == WB_SAVED_TEXT) r->text = at;
     return r;
 }
 

@@ -169,16 +169,16 @@ wb_status wb_gradients_map(wb_leaf_fn *fn, void *user, wb_gradients *gradients) 
 
 /* ---- computed at once ---- */
 
-/* The loss, what is watched, pending states and the list are computed, which are then data. */
-static wb_status compute(const wb_gradients *of, int64_t count, wb_array *const *list) {
+/* The values, what is watched, a loss with what it has handed out, and pending states. */
+static wb_status compute(const wb_gradients *g, const wb_gradients *of_loss) {
     const int room = wb_state_pending(0, NULL);
-    wb_array **roots = wb_alloc((size_t)(count + room + 2) * sizeof *roots);
+    wb_array **roots = wb_alloc((size_t)(g->distinct + room + WB_AUX + 2) * sizeof *roots);
     if (!roots) return WB_ERROR_MEMORY;
     int n = 0;
-    for (int64_t k = 0; k < count; k++)
-        if (list[k]) roots[n++] = list[k];
-    if (of->loss) roots[n++] = of->loss;
-    if (of->watched) roots[n++] = of->watched;
+    for (int64_t k = 0; k < g->distinct; k++)
+        if (g->values[k]) roots[n++] = g->values[k];
+    if (g->watched) roots[n++] = g->watched;
+    n += wb_gradients_list_loss(of_loss, roots + n);
     wb_status status = wb_evaluate_roots(n + wb_state_pending(room, roots + n), roots);
     wb_release(roots);
     if (status == WB_OK) status = wb_state_settle(); /* which finds them computed */
@@ -197,10 +197,11 @@ wb_gradients *wb_gradients_keep(wb_gradients *gradients) {
     if (!wb_gradients_check("wb_gradients_keep", gradients)) return NULL;
     wb_gradients *g = gradients;
     if (g->is_kept) return g;
-    if (compute(g, g->distinct, g->values) != WB_OK) return NULL;
+    if (compute(g, g) != WB_OK) return NULL;
     for (int64_t k = 0; k < g->distinct; k++) hold(&g->values[k]);
     hold(&g->loss);
     hold(&g->watched);
+    for (int i = 0; i < g->aux.count; i++) hold(&g->aux.items[i].x);
     g->is_kept = true;
     (void)wb_scope_disown(g);
     return g;
@@ -253,9 +254,7 @@ static wb_status add_at_once(wb_gradients *sum, const wb_gradients *more) {
     wb_status status = wb_scope_close_leaving(made ? (int)sum->distinct + 1 : 0, sum->leaving);
     if (!made || status != WB_OK) return made ? status : wb_error_status();
     exchange(sum);
-    sum->loss = more->loss; /* is computed with them */
-    status = compute(sum, sum->distinct, sum->values);
-    sum->loss = NULL;
+    status = compute(sum, more);
     if (status != WB_OK) exchange(sum);
     return status;
 }

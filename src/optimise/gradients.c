@@ -52,6 +52,8 @@ void wb_gradients_watch(wb_gradients *g, wb_array *watched) { put(g, &g->watched
 static void drop_all(wb_gradients *g) {
     put(g, &g->loss, NULL);
     put(g, &g->watched, NULL);
+    for (int i = 0; i < g->aux.count; i++) put(g, &g->aux.items[i].x, NULL);
+    g->aux.count = 0;
     wb_gradients_drop(g);
     g->is_kept = false;
     g->count = g->distinct = 0;
@@ -103,7 +105,7 @@ static bool grow(wb_gradients *g) {
                       resize((void **)&g->arrays, wanted, sizeof *g->arrays) &&
                       resize((void **)&g->array_of, wanted, sizeof *g->array_of) &&
                       resize((void **)&g->values, wanted, sizeof *g->values) &&
-                      resize((void **)&g->leaving, wanted + 1, sizeof *g->leaving);
+                      resize((void **)&g->leaving, wanted + 1 + WB_AUX, sizeof *g->leaving);
     if (good) g->capacity = wanted;
     return good;
 }
@@ -178,7 +180,9 @@ wb_array *wb_gradients_make(const char *function, wb_gradients *g, wb_loss_fn *l
                             const wb_batch *batch, void *user) {
     const bool before = wb_set_training(true);
     const int64_t states = wb_state_begin();
+    wb_aux_list *const outer = wb_aux_to(&g->aux);
     wb_array *l = loss(g->model, batch, user);
+    (void)wb_aux_to(outer);
     (void)wb_set_training(before);
     if (!check_loss(function, l) || !fill(g, l)) l = NULL;
     wb_state_end(states, l != NULL);
@@ -189,12 +193,19 @@ void wb_gradients_drop(wb_gradients *g) {
     for (int64_t k = 0; k < g->distinct; k++) wb_gradients_put(g, k, NULL);
 }
 
+int wb_gradients_list_loss(const wb_gradients *g, wb_array **list) {
+    int count = 0;
+    if (g->loss) list[count++] = g->loss;
+    for (int i = 0; i < g->aux.count; i++) list[count++] = g->aux.items[i].x;
+    return count;
+}
+
 /* Closes the scope; loss and values pass to the one around it, pending. */
 static wb_status leave(wb_gradients *g, wb_array *l) {
     if (!l) return wb_scope_close_leaving(0, NULL);
     memcpy(g->leaving, g->values, (size_t)g->distinct * sizeof *g->values);
-    g->leaving[g->distinct] = l;
-    return wb_scope_close_leaving((int)g->distinct + 1, g->leaving);
+    const int more = wb_gradients_list_loss(g, g->leaving + g->distinct);
+    return wb_scope_close_leaving((int)g->distinct + more, g->leaving);
 }
 
 wb_array *wb_withgradient(wb_loss_fn *loss, wb_layer *model, const wb_batch *batch, void *user,

@@ -6,6 +6,21 @@
 
 #include "layers/layer.h"
 
+/* What a loss hands out (auxiliary.c). */
+typedef struct wb_aux_item {
+    char name[WB_AUX_NAME_BYTES];
+    wb_array *x; /* one reference, or a hold */
+} wb_aux_item;
+typedef struct wb_aux_list {
+    int count;
+    wb_aux_item items[WB_AUX];
+} wb_aux_list;
+
+/* From now on, what is handed out goes to the list, which is empty; NULL: nowhere. What was before,
+ * for the way back. */
+wb_aux_list *wb_aux_to(wb_aux_list *list);
+wb_array *wb_aux_get(const char *function, const wb_aux_list *list, const char *name);
+
 /* Lives in its scope; between uses it waits in its model (spare_), so that a step allocates
  * nothing. */
 struct wb_gradients {
@@ -13,6 +28,7 @@ struct wb_gradients {
     wb_layer *model;   /* owned while in use; NULL while waiting */
     wb_array *loss;    /* one reference; NULL of sums, whose losses are computed */
     wb_array *watched; /* what is to be finite for a good step, one reference; NULL: the loss */
+    wb_aux_list aux;   /* what the loss has handed out */
     bool is_kept;      /* the references are holds */
     int64_t count, capacity;
     wb_array ***slots; /* the model's trainable places, in the order of its walk */
@@ -20,7 +36,7 @@ struct wb_gradients {
     int64_t *array_of; /* slot i holds arrays[array_of[i]] */
     int64_t distinct;
     wb_array **values;  /* gradient of arrays[k], one reference, or NULL */
-    wb_array **leaving; /* scratch: the values and the loss */
+    wb_array **leaving; /* scratch: the values, the loss and what it has handed out */
 };
 
 /* True if they are there; else an error names the function. */
@@ -47,6 +63,9 @@ void wb_gradients_watch(wb_gradients *g, wb_array *watched);
  * what scales them to a norm of at most limit, beside x. */
 wb_array *wb_common_norm(int64_t count, wb_array *const *arrays);
 wb_array *wb_clip_factor(wb_array *norm, double limit, const wb_array *x);
+
+/* The loss and what it has handed out into the list; how many. */
+int wb_gradients_list_loss(const wb_gradients *g, wb_array **list);
 
 /* The gradient for slot i, or NULL. */
 static inline wb_array *wb_gradients_at(const wb_gradients *g, int64_t i) {

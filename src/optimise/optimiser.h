@@ -63,10 +63,15 @@ struct wb_optimiser {
     wb_array **roots;        /* of the step's plan */
     int64_t root_room;
     int settled_count; /* those of them that slots will hold */
+    wb_aux_list aux;   /* held: what the loss of the last step handed out */
 };
 
 /* What it holds, in any order: fills slots unless that is NULL; how many. */
 int64_t wb_optimiser_slots(wb_optimiser *optimiser, wb_array ***slots);
+
+/* Holds what the loss of these gradients has handed out, in the place of what it holds; NULL:
+ * nothing. */
+void wb_optimiser_hold_aux(wb_optimiser *optimiser, const wb_gradients *gradients);
 
 /* Reads the counts of all cohorts, and the optimiser's own. */
 wb_status wb_optimiser_count(wb_optimiser *optimiser);

@@ -283,7 +283,7 @@ static int list_settled(wb_optimiser *o) {
 static int list_roots(const wb_optimiser *o, const wb_gradients *g, int count) {
     for (int64_t k = 0; k < g->distinct; k++)
         if (g->values[k]) o->roots[count++] = g->values[k];
-    if (g->loss) o->roots[count++] = g->loss;
+    count += wb_gradients_list_loss(g, o->roots + count);
     return count + wb_state_pending((int)(o->root_room - count), o->roots + count);
 }
 
@@ -291,7 +291,7 @@ static int list_roots(const wb_optimiser *o, const wb_gradients *g, int count) {
  * rest. */
 static bool reserve_roots(wb_optimiser *o) {
     const int64_t wanted = 2 * o->member_count + WB_RULE_ALL_STATES * o->group_count +
-                           o->cohort_count + 2 + wb_state_pending(0, NULL);
+                           o->cohort_count + 2 + WB_AUX + wb_state_pending(0, NULL);
     if (wanted <= o->root_room) return true;
     wb_array **roots = wb_resize(o->roots, (size_t)wanted * sizeof *roots);
     if (!roots) return false;
@@ -321,6 +321,7 @@ static wb_status compute(wb_optimiser *o, const wb_gradients *g, int settled) {
         return status;
     }
     count_step(o);
+    wb_optimiser_hold_aux(o, g);
     return wb_state_settle(); /* which finds them computed */
 }
 
@@ -358,9 +359,9 @@ static wb_status run_whole(wb_optimiser *o, wb_gradients *g, wb_loss_fn *loss,
     if (status == WB_OK && !reserve_roots(o)) status = WB_ERROR_MEMORY;
     if (status != WB_OK) return abandon(status);
     const int settled = list_settled(o);
-    o->roots[settled] = l;
+    const int handed = wb_gradients_list_loss(g, o->roots + settled);
     wb_gradients_drop(g);
-    status = wb_scope_close_leaving(settled + 1, o->roots);
+    status = wb_scope_close_leaving(settled + handed, o->roots);
     return status == WB_OK ? compute(o, g, settled) : status;
 }
 

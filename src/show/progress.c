@@ -20,6 +20,7 @@ struct wb_progress {
     int64_t done;
     double start, drawn; /* seconds of the monotonic clock */
     double loss;         /* as last read; NaN: none */
+    char note[128];
 };
 
 static void progress_free(void *object) {
@@ -102,6 +103,7 @@ static void compose(const wb_progress *p, line *l, double at, int bar_width) {
     else
         add_time(l, seconds, "");
     if (!isnan(p->loss)) add(l, "  loss %.4f", p->loss);
+    if (p->note[0]) add(l, "  %s", p->note);
     add(l, "  peak %.0f MB", (double)wb_memory_status(p->desc.device).peak * 1e-6);
 }
 
@@ -143,6 +145,10 @@ void wb_progress_step(wb_progress *p, wb_array *loss) {
     if (at - p->drawn < seconds_between && p->done != p->desc.total) return;
     if (loss && !wb_failed()) p->loss = wb_item(loss);
     draw(p, at);
+}
+
+void wb_progress_note(wb_progress *p, const char *note) {
+    if (p) (void)snprintf(p->note, sizeof p->note, "%s", note ? note : "");
 }
 
 double wb_progress_end(wb_progress *p) {

@@ -47,6 +47,56 @@ static wb_status adjust(const training *t) {
     return status;
 }
 
+/* ---- what the loss hands out ---- */
+
+static wb_train_aux *aux_named(wb_training_progress *at, const char *name) {
+    for (int64_t i = 0; i < at->aux_count; i++)
+        if (strcmp(at->aux[i].name, name) == 0) return &at->aux[i];
+    if (at->aux_count == WB_AUX) return NULL;
+    wb_train_aux *new = &at->aux[at->aux_count++];
+    (void)snprintf(new->name, sizeof new->name, "%s", name);
+    at->aux_totals[new - at->aux] = 0;
+    return new;
+}
+
+static void tell_aux(training *t) {
+    wb_training_progress *at = &t->at;
+    for (int64_t i = 0; i < at->aux_count; i++)
+        at->aux[i].mean = at->aux_totals[i] / (double)(at->step ? at->step : 1);
+    t->event.aux = at->aux, t->event.aux_count = (int)at->aux_count;
+}
+
+static void show_aux(const wb_training_progress *at, wb_progress *bar) {
+    char text[128] = "";
+    size_t used = 0;
+    for (int64_t i = 0; i < at->aux_count && used < sizeof text; i++) {
+        const int n = snprintf(text + used, sizeof text - used, "%s%s %.4f", i ? "  " : "",
+                               at->aux[i].name, at->aux[i].value);
+        used += n > 0 ? (size_t)n : 0;
+    }
+    wb_progress_note(bar, text);
+}
+
+/* Reads the numbers among what the step's loss has handed out. */
+static wb_status add_aux(training *t, wb_progress *bar) {
+    const wb_aux_list *list = &t->desc->optimiser->aux;
+    for (int i = 0; i < list->count; i++) {
+        const wb_aux_item *item = &list->items[i];
+        if (wb_count(item->x) != 1) continue;
+        const double value = wb_item(item->x);
+        if (wb_failed()) return wb_error_status();
+        wb_train_aux *aux = aux_named(&t->at, item->name);
+        if (!aux) continue;
+        aux->value = value;
+        t->at.aux_totals[aux - t->at.aux] += value;
+    }
+    tell_aux(t);
+    if (bar && t->at.aux_count) show_aux(&t->at, bar);
+    return WB_OK;
+}
+
+/* ---- a batch ---- */
+
 static wb_status train_batch(training *t, const wb_batch *batch, wb_progress *bar) {
     const wb_train_desc *d = t->desc;
     const wb_status adjusted = adjust(t);
@@ -60,6 +110,7 @@ static wb_status train_batch(training *t, const wb_batch *batch, wb_progress *ba
     t->at.step = t->event.step, t->at.steps++;
     t->event.mean_loss = t->at.total_loss / (double)t->event.step;
     t->event.batch = batch, t->event.loss = l;
+    if (add_aux(t, bar) != WB_OK) return wb_error_status();
     wb_progress_step(bar, l);
     if (d->on_step && wb_throttle_passes(&t->throttle)) (void)call(t, d->on_step);
     t->event.batch = NULL, t->event.loss = NULL;
@@ -93,10 +144,12 @@ static void begin_epoch(training *t) {
     if (!t->at.in_epoch) {
         t->at.epoch++;
         t->at.step = 0, t->at.total_loss = 0;
+        t->at.aux_count = 0;
         t->at.in_epoch = true;
     }
     t->event.epoch = t->at.epoch, t->event.step = t->at.step;
     if (t->at.step) t->event.mean_loss = t->at.total_loss / (double)t->at.step;
+    tell_aux(t);
 }
 
 /* ---- after an epoch ---- */
@@ -197,6 +250,10 @@ static wb_status check(const wb_train_desc *d) {
     if (wb_failed()) return wb_not_run("wb_train");
     if (missing) return wb_fail(WB_ERROR_ARGUMENT, "wb_train: %s is NULL", missing);
     if (!wb_check_layer("wb_train", d->model)) return WB_ERROR_ARGUMENT;
+    if (d->cb)
+        return wb_fail(WB_ERROR_ARGUMENT,
+                       "wb_train: cb is no longer a callback, as in Flux since 0.14: use .on_step "
+                       "(with .throttle) or .on_epoch, or write the loop with wb_train_step");
     if (d->epochs < 0)
         return wb_fail(WB_ERROR_ARGUMENT, "wb_train: epochs must not be negative, got %lld",
                        (long long)d->epochs);

@@ -17,7 +17,7 @@ static bool is_possible(const void *object, const void *numbers) {
     (void)object;
     return t->epoch >= t->in_epoch && t->step >= 0 && t->steps >= t->step && t->best_epoch >= 0 &&
            t->best_epoch <= t->epoch && t->stopping.bad >= 0 && t->plateau.bad >= 0 &&
-           t->plateau.waiting >= 0;
+           t->plateau.waiting >= 0 && t->aux_count >= 0 && t->aux_count <= WB_AUX;
 }
 
 /* What is no number of the file was got from the object itself. */
@@ -27,6 +27,11 @@ static void set(void *object, const void *numbers) {
 
 #define FIELD(name, field, kind)                                                                   \
     { name, offsetof(wb_training_progress, field), kind, false }
+
+#define AUX(number, i)                                                                             \
+    FIELD("aux_" #number "_name", aux[i].name, WB_SAVED_TEXT),                                     \
+        FIELD("aux_" #number "_value", aux[i].value, WB_SAVED_REAL),                               \
+        FIELD("aux_" #number "_total", aux_totals[i], WB_SAVED_REAL)
 
 static const wb_saved_number numbers[] = {
     WB_SAVED_FIELD(wb_training_progress, epoch, WB_SAVED_INTEGER),
@@ -43,6 +48,15 @@ static const wb_saved_number numbers[] = {
     FIELD("plateau_bad", plateau.bad, WB_SAVED_INTEGER),
     FIELD("plateau_waiting", plateau.waiting, WB_SAVED_INTEGER),
     FIELD("plateau_has_begun", plateau.has_begun, WB_SAVED_BOOL),
+    WB_SAVED_FIELD(wb_training_progress, aux_count, WB_SAVED_INTEGER),
+    AUX(1, 0),
+    AUX(2, 1),
+    AUX(3, 2),
+    AUX(4, 3),
+    AUX(5, 4),
+    AUX(6, 5),
+    AUX(7, 6),
+    AUX(8, 7),
 };
 static const wb_saved saved = {
     numbers, sizeof numbers / sizeof *numbers, sizeof(wb_training_progress), get, is_possible, set};

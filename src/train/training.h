@@ -18,6 +18,9 @@ typedef struct wb_training_progress {
     double best_score;
     int64_t best_epoch; /* 0: none */
     wb_layer *best;     /* owned; NULL unless the best model is kept */
+    int64_t aux_count;  /* numbers that the loss hands out, in the order of its first batch */
+    wb_train_aux aux[WB_AUX];
+    double aux_totals[WB_AUX]; /* of that epoch's batches */
 } wb_training_progress;
 
 /* The newest checkpoint into the objects of the description and *progress, or a first one where

@@ -56,6 +56,20 @@ static void a_bar_that_stops_early_shows_what_was_done(void **state) {
     free(text);
 }
 
+static void a_note_stands_behind_the_loss(void **state) {
+    (void)state;
+    char text[512] = "";
+    FILE *file = tmpfile();
+    wb_progress *bar = wb_progress_begin(.total = 2, .file = file, .always = true);
+    wb_progress_note(bar, "kl 0.1250");
+    wb_progress_step(bar, wb_scalar(WB_F32, 0.5));
+    (void)wb_progress_end(bar);
+    rewind(file);
+    assert_true(fread(text, 1, sizeof text - 1, file) > 0);
+    (void)fclose(file);
+    assert_non_null(strstr(text, "loss 0.5000  kl 0.1250  peak"));
+}
+
 /* The share counts what was done before; the rate does not. */
 static void a_bar_goes_on(void **state) {
     (void)state;
@@ -90,6 +104,7 @@ static void fast_steps_are_not_all_drawn(void **state) {
 static void null_is_fine(void **state) {
     (void)state;
     wb_progress_step(NULL, NULL);
+    wb_progress_note(NULL, "kl 0.1");
     assert_true(wb_progress_end(NULL) == 0);
     wb_progress *bar = wb_progress_begin(.total = 3);
     wb_free(bar);
@@ -103,6 +118,7 @@ int main(void) {
         TEST(the_bar_says_share_rate_loss_and_memory),
         TEST(a_bar_that_stops_early_shows_what_was_done),
         TEST(a_bar_goes_on),
+        TEST(a_note_stands_behind_the_loss),
         TEST(an_unknown_total_counts),
         TEST(fast_steps_are_not_all_drawn),
         TEST(null_is_fine),

@@ -121,6 +121,55 @@ static void a_convolutional_network_learns(void **state) {
     wb_free(data), wb_free(o), wb_free(model);
 }
 
+/* ---- what a loss hands out ---- */
+
+static wb_array *with_parts(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)user;
+    wb_array *p = wb_aux("p", wb_apply(model, batch->x));
+    wb_array *error = wb_aux("error", wb_mse(p, batch->y));
+    return wb_add(error, wb_aux("extra", wb_mean(batch->x)));
+}
+
+typedef struct parts {
+    int epochs;
+    double sum; /* of the errors of this epoch */
+} parts;
+
+static bool add_part(const wb_train_event *event) {
+    parts *s = event->user;
+    assert_int_equal(event->aux_count, 2);
+    assert_string_equal(event->aux[0].name, "error");
+    assert_string_equal(event->aux[1].name, "extra");
+    assert_value(wb_optimiser_aux(event->optimiser, "error"), event->aux[0].value, 0);
+    assert_value(event->loss, event->aux[0].value + event->aux[1].value, 1e-6);
+    assert_sizes(wb_optimiser_aux(event->optimiser, "p"), 1, event->batch->size);
+    s->sum = event->step == 1 ? event->aux[0].value : s->sum + event->aux[0].value;
+    assert_true(event->aux[0].mean == s->sum / (double)event->step);
+    return true;
+}
+
+static bool look_at_parts(const wb_train_event *event) {
+    parts *s = event->user;
+    s->epochs++;
+    assert_int_equal(event->aux_count, 2);
+    assert_true(event->aux[0].mean == s->sum / (double)event->step);
+    return true;
+}
+
+static void numbers_that_a_loss_hands_out_are_averaged(void **state) {
+    (void)state;
+    wb_layer *model = wb_dense(2, 1);
+    wb_loader *data =
+        wb_loader_new(.x = wb_uniform(WB_F32, 2, 10), .y = wb_ones(WB_F32, 1, 10), .batchsize = 4);
+    wb_optimiser *o = wb_setup(wb_adam(.eta = 0.1), model);
+    parts s = {0};
+    assert_int_equal(wb_train(with_parts, model, data, o, .epochs = 3, .on_step = add_part,
+                              .on_epoch = look_at_parts, .validation = data, .user = &s),
+                     WB_OK);
+    assert_int_equal(s.epochs, 3);
+    wb_free(data), wb_free(o), wb_free(model);
+}
+
 static void errors_come_through(void **state) {
     (void)state;
     int calls = 0;
@@ -134,6 +183,8 @@ static void errors_come_through(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "wb_train: the model is NULL");
     assert_int_equal(wb_train(regression, model, data, o, .epochs = -1), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "wb_train: epochs must not be negative, got -1");
+    assert_int_equal(wb_train(regression, model, data, o, .cb = fail_epoch), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "cb is no longer a callback"); /* A38 */
     wb_schedule *s = wb_schedule_constant(0.1);
     assert_int_equal(
         wb_train(regression, model, data, o, .schedules = {{NULL, s, NULL}, {"eta", s, NULL}}),
@@ -153,6 +204,7 @@ int main(void) {
         TEST(training_learns),
         TEST(an_error_of_the_last_epoch_is_not_lost),
         TEST(a_convolutional_network_learns),
+        TEST(numbers_that_a_loss_hands_out_are_averaged),
         TEST(errors_come_through),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

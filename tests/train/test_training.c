@@ -32,12 +32,15 @@ typedef struct run {
     wb_optimiser *optimiser;
     int calls, stop_at;   /* of on_step, 0: never */
     double means[EPOCHS]; /* losses of the epochs */
+    double aux[EPOCHS];   /* means of what the loss hands out */
     wb_schedule *rate, *decay, *bias;
 } run;
 
 static wb_array *loss(wb_layer *model, const wb_batch *batch, void *user) {
     (void)user;
-    return wb_logitcrossentropy(wb_apply(model, batch->x), batch->y);
+    wb_array *p = wb_aux("scores", wb_apply(model, batch->x));
+    (void)wb_aux("largest", wb_maximum(p));
+    return wb_logitcrossentropy(p, batch->y);
 }
 
 /* Noise from the caller's sequence: it goes on where the file says. */
@@ -191,6 +194,9 @@ static bool note_mean(const wb_train_event *event) {
     run *r = event->user;
     assert_int_equal(event->step, BATCHES);
     r->means[event->epoch - 1] = event->mean_loss;
+    assert_int_equal(event->aux_count, 1);
+    assert_string_equal(event->aux[0].name, "largest");
+    r->aux[event->epoch - 1] = event->aux[0].mean;
     return true;
 }
 
@@ -208,7 +214,7 @@ static wb_status train(run *r, const char *checkpoint, int64_t every, int64_t ke
                     .checkpoint = checkpoint, .every = every, .keep = keep);
 }
 
-static double whole_means[EPOCHS];
+static double whole_means[EPOCHS], whole_aux[EPOCHS];
 
 /* What the training leaves that nothing interrupts and that has no checkpoints. */
 static const char *whole(void) {
@@ -217,6 +223,7 @@ static const char *whole(void) {
     assert_int_equal(r.calls, STEPS);
     leave(&r, path_of("whole.npz"));
     memcpy(whole_means, r.means, sizeof whole_means);
+    memcpy(whole_aux, r.aux, sizeof whole_aux);
     end(&r);
     return path_of("whole.npz");
 }
@@ -244,7 +251,8 @@ static void a_training_goes_on_where_it_was_stopped(void **state) {
             assert_int_equal(wb_step(r.optimiser), STEPS);
             leave(&r, path_of("now.npz"));
             assert_same_files(path_of("whole.npz"), path_of("now.npz"));
-            for (int k = stop / BATCHES; k < EPOCHS; k++) assert_true(r.means[k] == whole_means[k]);
+            for (int k = stop / BATCHES; k < EPOCHS; k++)
+                assert_true(r.means[k] == whole_means[k] && r.aux[k] == whole_aux[k]);
             end(&r);
         }
 }

@@ -1,0 +1,83 @@
+/* What a loss hands out beside the loss. */
+#include <stdio.h>
+#include <string.h>
+
+#include "optimise/optimiser.h"
+
+static _Thread_local wb_aux_list *handing_to;
+
+wb_aux_list *wb_aux_to(wb_aux_list *list) {
+    wb_aux_list *before = handing_to;
+    handing_to = list;
+    return before;
+}
+
+static wb_aux_item *find(wb_aux_list *list, const char *name) {
+    for (int i = 0; i < list->count; i++)
+        if (strcmp(list->items[i].name, name) == 0) return &list->items[i];
+    return NULL;
+}
+
+/* ---- in a loss ---- */
+
+static bool check(const wb_array *x, const char *name) {
+    static const char function[] = "wb_aux";
+    if (wb_failed()) return false;
+    if (!name || !x) return wb_fail_argument_null(function, name ? "x" : "the name") != NULL;
+    if (wb_is_gone(function, x) || wb_is_tracing(function)) return false;
+    if (!name[0] || strlen(name) >= WB_AUX_NAME_BYTES)
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: the name must have 1 to %d bytes, got \"%s\"",
+                      function, WB_AUX_NAME_BYTES - 1, name);
+    else if (handing_to && find(handing_to, name))
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: \"%s\" was handed out already", function, name);
+    else if (handing_to && handing_to->count == WB_AUX)
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: a loss can hand out %d arrays, \"%s\" is one more",
+                      function, WB_AUX, name);
+    else
+        return true;
+    return false;
+}
+
+wb_array *wb_aux(const char *name, wb_array *x) {
+    if (!check(x, name)) return NULL;
+    if (!handing_to) return x;
+    wb_aux_item *item = &handing_to->items[handing_to->count++];
+    (void)snprintf(item->name, sizeof item->name, "%s", name);
+    item->x = wb_ref(x);
+    return x;
+}
+
+/* ---- behind it ---- */
+
+wb_array *wb_aux_get(const char *function, const wb_aux_list *list, const char *name) {
+    if (!name) return wb_fail_argument_null(function, "the name");
+    char names[WB_AUX * (WB_AUX_NAME_BYTES + 2)] = "none";
+    size_t used = 0;
+    for (int i = 0; i < list->count; i++) {
+        if (strcmp(list->items[i].name, name) == 0) return wb_scope_add(list->items[i].x);
+        const int n =
+            snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", list->items[i].name);
+        used += n > 0 ? (size_t)n : 0;
+    }
+    return wb_fail_null(WB_ERROR_ARGUMENT, "%s: the loss handed out no \"%s\"; there are: %s",
+                        function, name, names);
+}
+
+wb_array *wb_gradients_aux(const wb_gradients *gradients, const char *name) {
+    static const char function[] = "wb_gradients_aux";
+    if (!wb_gradients_check(function, gradients)) return NULL;
+    return wb_aux_get(function, &gradients->aux, name);
+}
+
+wb_array *wb_optimiser_aux(wb_optimiser *optimiser, const char *name) {
+    static const char function[] = "wb_optimiser_aux";
+    if (!wb_optimiser_check(function, optimiser)) return NULL;
+    return wb_aux_get(function, &optimiser->aux, name);
+}
+
+void wb_optimiser_hold_aux(wb_optimiser *o, const wb_gradients *g) {
+    const wb_aux_list old = o->aux;
+    o->aux = g ? g->aux : (wb_aux_list){.count = 0};
+    for (int i = 0; i < o->aux.count; i++) (void)wb_hold(o->aux.items[i].x);
+    for (int i = 0; i < old.count; i++) wb_unhold(old.items[i].x);
+}
