@@ -247,6 +247,13 @@ static bool emit_store_at(emitter *e, uint16_t source, int32_t to, const wb_layo
     return instruction(e, i) != WB_NO_VALUE;
 }
 
+/* A value that takes over memory, which earlier phases and later ones read, is stored in the last
+ * one; it is computed there again unless registers still hold it. */
+static int store_phase(const emitter *e, const wb_value *v, bool row) {
+    const bool takes_over = v->output >= 0 && v->memory < e->graph->leaf_count;
+    return takes_over && !row && e->unit->reduced ? e->unit->phases - 1 : v->phase;
+}
+
 static bool emit_store(emitter *e, int32_t number) {
     const wb_value *v = &e->graph->values[number];
     if (!v->stored) return true;
@@ -262,7 +269,7 @@ static bool emit_store(emitter *e, int32_t number) {
         source = !k ? WB_NO_VALUE : row ? k->row : k->full;
     }
     const wb_layout layout = wb_value_layout(e->graph, v);
-    return emit_store_at(e, source, number, &layout, row, v->phase);
+    return emit_store_at(e, source, number, &layout, row, store_phase(e, v, row));
 }
 
 /* ---- the domain ---- */

@@ -191,9 +191,10 @@ static int32_t find_donor(wb_graph *graph, const wb_unit *u, int32_t writer, con
     return -1;
 }
 
-/* True if the unit reads nothing at an element after it has written v there: later phases would. */
-static bool is_written_last(const wb_unit *u, const wb_value *v) {
-    return !u->reduced || (!wb_value_is_row(u, v) && v->phase == u->phases - 1);
+/* True if the unit can read an element before it writes v there: row values are written while
+ * others are read. What takes over memory is stored in the last phase (emit.c). */
+static bool may_be_written_last(const wb_unit *u, const wb_value *v) {
+    return !u->reduced || !wb_value_is_row(u, v);
 }
 
 /* A leaf that a result shows, as a view of it, is needed beyond the plan. */
@@ -216,7 +217,7 @@ static bool donate(wb_graph *graph) {
         const wb_unit *u = unit >= 0 ? &graph->units[unit] : NULL;
         int32_t donor = -1;
         const int32_t writer = wb_unit_runs_with(graph, unit);
-        if (u && u->kind == WB_UNIT_PROGRAM && is_written_last(u, v))
+        if (u && u->kind == WB_UNIT_PROGRAM && may_be_written_last(u, v))
             donor = find_donor(graph, u, writer, v, taken);
         if (donor >= 0) {
             taken[graph->values[donor].memory] = true;

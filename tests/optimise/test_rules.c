@@ -422,6 +422,10 @@ static void steps_of_all_work_in_place(void **state) {
         wb_adabelief(),
         wb_clip_norm(),
         wb_clip_norm(.p = 1),
+        wb_lamb(),
+        wb_lamb(.lambda = 0.1),
+        wb_muon(),
+        wb_muon(.lambda = 0.1),
         wb_schedule_free(),
         wb_rule_chain(wb_adam(), wb_ema()),
         wb_mixed_precision(wb_adam()),
@@ -447,6 +451,34 @@ static void steps_of_all_work_in_place(void **state) {
         if (after.evaluations - before.evaluations != 5) fail_msg("%s: several plans", name);
         wb_free(o), wb_free(model);
     }
+}
+
+/* States are written in place by a program that reads them twice: for the norms, and for the
+ * step. */
+static void lamb_of_many_numbers(void **state) {
+    (void)state;
+    enum { N = 5000, STEPS = 4 };
+    static double x[N], m[N], v[N], u[N], got[N];
+    for (int i = 0; i < N; i++) x[i] = 1 + (i % 7) * 0.25, m[i] = v[i] = 0;
+    wb_layer *model = wb_tree(wb_from(WB_F64, x, 50, N / 50));
+    wb_optimiser *o = wb_setup(wb_lamb(.eta = 0.1, .lambda = 0.1), model);
+    for (int t = 1; t <= STEPS; t++) {
+        double size = 0, of_step = 0;
+        for (int i = 0; i < N; i++) {
+            const double g = 2 * x[i];
+            m[i] = 0.9 * m[i] + 0.1 * g, v[i] = 0.999 * v[i] + 0.001 * g * g;
+            u[i] =
+                m[i] / (1 - pow(0.9, t)) / (sqrt(v[i] / (1 - pow(0.999, t))) + 1e-6) + 0.1 * x[i];
+            size += x[i] * x[i], of_step += u[i] * u[i];
+        }
+        for (int i = 0; i < N; i++) x[i] -= 0.1 * sqrt(size / of_step) * u[i];
+        assert_non_null(wb_train_step(squares, model, &(const wb_batch){.x = NULL}, NULL, o));
+    }
+    assert_int_equal(wb_read_f64(wb_get(model, "1"), got, N), WB_OK);
+    for (int i = 0; i < N; i++)
+        if (!(fabs(got[i] - x[i]) < 1e-9))
+            fail_msg("number %d is %.12g, not %.12g", i, got[i], x[i]);
+    wb_free(o), wb_free(model);
 }
 
 static void decay_is_refused_where_the_rule_has_none(void **state) {
@@ -598,6 +630,7 @@ int main(void) {
         TEST(a_warm_up_weighs_the_average),
         TEST(muon_brings_singular_values_near_1),
         TEST(steps_of_all_work_in_place),
+        TEST(lamb_of_many_numbers),
         TEST(decay_is_refused_where_the_rule_has_none),
         TEST(a_chain_that_is_too_long_is_refused),
         TEST(mistakes_in_a_step_are_named),
