@@ -6,6 +6,7 @@
  *     device.h    devices, memory, threads                data.h      loaders, data sets
  *     error.h     errors and the log                      show.h      printing, progress, plots
  *     scan.h      loops over sequences                    state.h     files
+ *     distributed.h  one program in several processes
  *
  * From C++ (17 or later): macros that take settings or lists, as wb_dense and wb_chain, are C's;
  * what they stand for is a function whose name ends in _make, which takes the struct with the
@@ -22,6 +23,7 @@
 #include "weber/array.h"
 #include "weber/data.h"
 #include "weber/device.h"
+#include "weber/distributed.h"
 #include "weber/dtype.h"
 #include "weber/error.h"
 #include "weber/gradient.h"

@@ -94,6 +94,7 @@ static void thread_ends(void *state) {
     while (thread->scope_count) (void)wb_scope_close();
     (void)wb_state_settle(); /* which takes the writes back if it fails */
     wb_thread_empty_inbox(thread);
+    while (thread->effect_count) wb_unref(thread->effects[--thread->effect_count]);
     while (thread->entry_count) let_go(thread->entries[--thread->entry_count]);
     for (int i = 0; i < WB_CONSTANTS; i++) {
         if (!thread->constants[i]) continue;
@@ -112,6 +113,7 @@ static void thread_ends(void *state) {
     wb_release(thread->scope_starts);
     wb_release(thread->survivors);
     wb_release(thread->writes);
+    wb_release(thread->effects);
     wb_release(thread->inbox);
     wb_release(thread);
     wb_current_thread = NULL;

@@ -33,7 +33,9 @@ typedef struct wb_thread {
     uint64_t seed, counter;            /* random numbers: key and next block */
     bool seeded;
     bool training;
-    int64_t pending_nodes;   /* made since the last evaluation */
+    int64_t pending_nodes; /* made since the last evaluation */
+    wb_array **effects;    /* referred to: nodes that the next evaluation computes, in this order */
+    int64_t effect_count, effect_capacity;
     struct wb_write *writes; /* of state: array/state.c */
     int64_t write_count, write_capacity;
     int state_depth; /* those who may take writes back */

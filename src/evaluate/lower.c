@@ -65,7 +65,7 @@ static bool equal(const wb_value *a, const wb_value *b) {
  * belong to their call. */
 static bool may_merge(const wb_value *v) {
     return v->kind != WB_VALUE_LEAF && v->op != WB_OP_uniform && v->op != WB_OP_normal &&
-           v->op != WB_OP_scan;
+           v->op != WB_OP_scan && v->op != WB_OP_collective;
 }
 
 static int32_t add(lowering *l, wb_value v) {
@@ -380,6 +380,16 @@ static int32_t lower_call(lowering *l, const wb_array *node, const int32_t *inpu
     return converts && node->op != WB_OP_maxpool ? cast(l, call, (wb_dtype)node->dtype) : call;
 }
 
+/* A collective reads the one before it, too: not for its numbers, but so that they run in the order
+ * in which they were made, on all ranks. */
+static int32_t lower_collective(lowering *l, const wb_array *node, int32_t input, int32_t tape) {
+    wb_value v = blank(node, WB_VALUE_CALL);
+    v.tape = tape;
+    v.small_inputs[v.ninputs++] = readable(l, node, input);
+    if (l->graph->last_collective >= 0) v.small_inputs[v.ninputs++] = l->graph->last_collective;
+    return l->graph->last_collective = v.small_inputs[0] < 0 ? -1 : add(l, v);
+}
+
 /* ---- scans ---- */
 
 /* The node's place on the tape is how its body is found. */
@@ -547,8 +557,9 @@ static int32_t lower_inputs(lowering *l, const wb_array *node, int32_t tape) {
         value = lower_reduce(l, node, inputs);
         break;
     case WB_KIND_CALL:
-        value = node->op == WB_OP_scan ? lower_scan(l, node, inputs, tape)
-                                       : lower_call(l, node, inputs);
+        value = node->op == WB_OP_scan         ? lower_scan(l, node, inputs, tape)
+                : node->op == WB_OP_collective ? lower_collective(l, node, inputs[0], tape)
+                                               : lower_call(l, node, inputs);
         break;
     default:
         break;
@@ -654,6 +665,7 @@ static bool lower_tape(lowering *l) {
 bool wb_graph_lower(wb_graph *graph, const wb_tape *tape) {
     wb_thread *thread = wb_thread_get();
     graph->tape = tape;
+    graph->last_collective = -1;
     graph->of_tape = wb_alloc(sizeof *graph->of_tape * (size_t)(tape->count + 1));
     lowering l = {.graph = graph, .stamp = ++thread->stamp};
     if (wb_scope_open() != WB_OK) return false; /* for the nodes that expansions make */

@@ -99,6 +99,13 @@ static void mark_body(wb_tape *tape) {
         if (tape->marks[i] & WB_TAPE_ROOT) tape->marks[i] |= WB_TAPE_STORED;
 }
 
+/* The thread's list of effects reads nothing. */
+static void count_effects(wb_tape *tape) {
+    const wb_thread *thread = wb_thread_get();
+    for (int64_t i = 0; i < thread->effect_count; i++)
+        if (thread->effects[i]->stamp == tape->stamp) tape->uses[thread->effects[i]->index]++;
+}
+
 /* A node stays readable after the plan if anything but the tape refers to it, unless it is a root
  * that loses its recipe when it is done. Whatever an exposed node is made of has to keep its
  * values. */
@@ -232,6 +239,7 @@ bool wb_tape_order(wb_tape *tape, int count, wb_array *const *roots) {
         }
     if (!tape->device) tape->device = wb_default_device();
     if (tape->unusable > 0 && !refuse_unusable(tape)) return false;
+    count_effects(tape);
     mark(tape);
     return write_key(tape);
 }

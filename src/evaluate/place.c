@@ -172,6 +172,16 @@ static bool call_reads(const wb_graph *graph, int32_t call, int32_t leaf) {
     return false;
 }
 
+/* A collective may fail on all ranks alike, which then have to hold what they held: what is written
+ * in place comes behind the last one. */
+static bool collectives_come_first(wb_graph *graph, int32_t writer, bool apply) {
+    if (graph->last_collective < 0) return true;
+    const int32_t last = wb_value_unit(graph, graph->last_collective);
+    if (last == writer) return false;
+    return apply ? wb_unit_need(graph, writer, last, false)
+                 : wb_unit_comes_before(graph, last, writer);
+}
+
 static int32_t find_donor(wb_graph *graph, const wb_unit *u, int32_t writer, const wb_value *output,
                           const bool *taken) {
     for (int64_t m = 0; m < u->member_count; m++) {
@@ -185,7 +195,9 @@ static int32_t find_donor(wb_graph *graph, const wb_unit *u, int32_t writer, con
                 continue;
             if (graph->units[writer].kind == WB_UNIT_CALL && call_reads(graph, writer, leaf))
                 continue;
-            if (readers_come_first(graph, leaf, writer, false)) return leaf;
+            if (readers_come_first(graph, leaf, writer, false) &&
+                collectives_come_first(graph, writer, false))
+                return leaf;
         }
     }
     return -1;
@@ -222,7 +234,8 @@ static bool donate(wb_graph *graph) {
         if (donor >= 0) {
             taken[graph->values[donor].memory] = true;
             v->memory = graph->values[donor].memory;
-            done = readers_come_first(graph, donor, writer, true);
+            done = readers_come_first(graph, donor, writer, true) &&
+                   collectives_come_first(graph, writer, true);
         } else
             v->memory = graph->leaf_count + o;
     }

@@ -12,7 +12,7 @@ typedef struct builder {
     wb_graph graph;
     wb_plan *plan;
     const wb_backend *backend;
-    int64_t command_capacity, argument_count, argument_capacity, offset_capacity, scan_capacity;
+    int64_t command_capacity, argument_count, argument_capacity, offset_capacity, pause_capacity;
     int64_t *first_argument; /* of each command: arguments[] moves while it grows */
     int64_t first_capacity;
     size_t scratch_bytes;
@@ -43,13 +43,17 @@ static int64_t scratch_offset(const wb_graph *graph) {
            WB_SCRATCH_ALIGNMENT;
 }
 
+static wb_argument scratch_argument(const builder *b) {
+    return (wb_argument){.memory = (uint32_t)(b->graph.leaf_count + b->graph.output_count),
+                         .offset_bytes = scratch_offset(&b->graph)};
+}
+
 /* The kernel's scratch memory is the last argument. */
 static bool add_command(builder *b, void *kernel, const wb_argument *arguments, int64_t count,
                         const wb_emitted *epilogue, const char *what) {
     wb_plan *plan = b->plan;
     const int64_t first = b->argument_count;
-    const wb_argument scratch = {.memory = (uint32_t)(b->graph.leaf_count + b->graph.output_count),
-                                 .offset_bytes = scratch_offset(&b->graph)};
+    const wb_argument scratch = scratch_argument(b);
     if (!kernel) return false;
     int64_t commands = plan->command_count;
     if (!WB_GROW(plan->commands, commands, b->command_capacity) ||
@@ -164,19 +168,24 @@ static bool copy_base(builder *b, int32_t number) {
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
+/* NULL when out of memory. */
+static wb_plan_pause *add_pause(builder *b, int32_t number) {
+    wb_plan *plan = b->plan;
+    int64_t count = plan->pause_count;
+    if (!WB_GROW(plan->pauses, count, b->pause_capacity)) return NULL;
+    wb_plan_pause *pause = &plan->pauses[plan->pause_count++];
+    *pause = (wb_plan_pause){.before = plan->command_count, .tape = b->graph.values[number].tape};
+    return pause;
+}
+
 static bool plan_scan(builder *b, int32_t number) {
     wb_plan *plan = b->plan;
-    const wb_argument scratch = {.memory = (uint32_t)(b->graph.leaf_count + b->graph.output_count),
-                                 .offset_bytes = scratch_offset(&b->graph)};
-    int64_t count = plan->scan_count;
-    if (!WB_GROW(plan->scans, count, b->scan_capacity)) return false;
-    wb_plan_scan *scan = &plan->scans[count];
+    wb_plan_pause *pause = add_pause(b, number);
     size_t wanted;
-    if (!wb_scan_plan(&b->graph, number, scratch, scan, &wanted)) return false;
-    scan->before = plan->command_count;
-    plan->scan_count++;
+    if (!pause || !wb_scan_plan(&b->graph, number, scratch_argument(b), &pause->scan, &wanted))
+        return false;
     if (wanted > b->scratch_bytes) b->scratch_bytes = wanted;
-    const wb_plan *body = scan->body;
+    const wb_plan *body = pause->scan.body;
     const int64_t entries = body->leaf_count + body->output_count + 1;
     plan->body_entries = larger(plan->body_entries, entries + body->body_entries);
     plan->body_late = larger(plan->body_late, body->late_count + body->body_late);
@@ -184,9 +193,22 @@ static bool plan_scan(builder *b, int32_t number) {
     return true;
 }
 
+static bool plan_collective(builder *b, int32_t number) {
+    const int32_t input = b->graph.values[number].small_inputs[0];
+    const wb_value *x = &b->graph.values[input];
+    const int64_t offset = wb_value_layout(&b->graph, x).offset;
+    wb_plan_pause *pause = add_pause(b, number);
+    if (!pause) return false;
+    pause->from = wb_argument_of(&b->graph, input);
+    pause->from.offset_bytes += offset * (int64_t)wb_dtype_size((wb_dtype)x->dtype);
+    pause->to = wb_argument_of(&b->graph, number);
+    return true;
+}
+
 static bool plan_call(builder *b, const wb_unit *u) {
     const int32_t number = u->members[0];
     if (b->graph.values[number].op == WB_OP_scan) return plan_scan(b, number);
+    if (b->graph.values[number].op == WB_OP_collective) return plan_collective(b, number);
     wb_call call;
     wb_argument arguments[4];
     int count;
@@ -372,12 +394,12 @@ static bool copy_key(wb_plan *plan, const wb_tape *tape, uint64_t hash) {
     return plan->key != NULL;
 }
 
-static size_t bytes_of_scans(const wb_plan *plan) {
-    size_t bytes = sizeof *plan->scans * (size_t)plan->scan_count;
-    for (int32_t i = 0; i < plan->scan_count; i++) {
-        const wb_plan *body = plan->scans[i].body;
-        const int32_t entries = body->leaf_count + body->output_count + 1;
-        bytes += sizeof *plan->scans->places * (size_t)entries;
+static size_t bytes_of_pauses(const wb_plan *plan) {
+    size_t bytes = sizeof *plan->pauses * (size_t)plan->pause_count;
+    for (int32_t i = 0; i < plan->pause_count; i++) {
+        const wb_plan *body = plan->pauses[i].scan.body;
+        const int32_t entries = body ? body->leaf_count + body->output_count + 1 : 0;
+        bytes += sizeof *plan->pauses->scan.places * (size_t)entries;
     }
     return bytes;
 }
@@ -395,7 +417,7 @@ static size_t bytes_of_plan(const builder *b) {
            sizeof *plan->arguments * (size_t)b->argument_capacity +
            sizeof *plan->views * (size_t)plan->view_count +
            sizeof *plan->outputs * (size_t)plan->output_count +
-           3 * sizeof *plan->leaves * (size_t)b->graph.count + bytes_of_scans(plan);
+           3 * sizeof *plan->leaves * (size_t)b->graph.count + bytes_of_pauses(plan);
 }
 
 /* Everything of the plan but its key. */
@@ -411,8 +433,8 @@ static void release_parts(wb_plan *plan) {
     wb_release(plan->views);
     wb_release(plan->leaves);
     wb_release(plan->late);
-    for (int32_t i = 0; i < plan->scan_count; i++) wb_scan_release(&plan->scans[i]);
-    wb_release(plan->scans);
+    for (int32_t i = 0; i < plan->pause_count; i++) wb_scan_release(&plan->pauses[i].scan);
+    wb_release(plan->pauses);
     wb_release(plan->results);
 }
 

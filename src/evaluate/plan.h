@@ -11,7 +11,8 @@
  *     place.c   order of the units, memory of the values, donation
  *     gaps.c    the free stretches of the workspace
  *     plan.c    kernels and commands: the finished plan
- *     scan.c    bodies of scans: where each step finds its arrays; commands and bodies run in turn
+ *     scan.c    bodies of scans: where each step finds its arrays
+ *     pause.c   commands, bodies and collectives run in turn
  *     run.c     leaves bound, commands run, results handed to their nodes; the cache
  */
 #ifndef WB_EVALUATE_PLAN_H
@@ -157,6 +158,7 @@ typedef struct wb_graph {
     int32_t *late;                                /* place on the tape << 1 | word */
     int32_t settled_count;                        /* the first outputs: parameters and states */
     int32_t missed_donations;
+    int32_t last_collective; /* value; -1: there is none */
     bool fuse;
     bool explain; /* WEBER_DEBUG=plan */
 } wb_graph;
@@ -377,12 +379,18 @@ typedef struct wb_scan_place {
 
 /* A body that runs between two commands of its plan. */
 typedef struct wb_plan_scan {
-    int32_t before; /* the command that comes next */
-    int32_t tape;   /* place of the scan's node, whose body has the late values */
     int64_t steps;
-    struct wb_plan *body;  /* referred to */
+    struct wb_plan *body;  /* referred to; NULL: no scan */
     wb_scan_place *places; /* of leaves and outputs; then its workspace */
 } wb_plan_scan;
+
+/* What the host does between two commands: a scan, or a collective. */
+typedef struct wb_plan_pause {
+    int32_t before; /* the command that comes next */
+    int32_t tape;   /* place of its node: a body has late values, a collective its number */
+    wb_plan_scan scan;
+    wb_argument from, to; /* of a collective */
+} wb_plan_pause;
 
 typedef struct wb_plan {
     int32_t refs;                  /* the cache, and plans whose body it is */
@@ -402,9 +410,9 @@ typedef struct wb_plan {
     int32_t *late; /* place on the tape << 1 | which word, for each late word */
     size_t workspace_bytes, size_bytes;
     int32_t missed_donations;
-    bool checks_indices; /* a device may say later that one was bad */
-    wb_plan_scan *scans; /* in the order of the commands */
-    int32_t scan_count;
+    bool checks_indices;   /* a device may say later that one was bad */
+    wb_plan_pause *pauses; /* in the order of the commands */
+    int32_t pause_count;
     int32_t *results; /* of a body: the outputs that hold its results */
     /* room for the memory tables and late words of the bodies that run at once */
     int64_t body_entries, body_late;
@@ -424,13 +432,6 @@ wb_plan *wb_plan_of_body(wb_body *body, const wb_device *device);
 
 /* ---- scan.c ---- */
 
-/* Plans the body of the scan, a value that is a call. scratch: memory that comes behind all else in
- * the workspace; *scratch_bytes is given how much the body wants there. False with an error
- * recorded. */
-bool wb_scan_plan(const wb_graph *graph, int32_t value, wb_argument scratch, wb_plan_scan *scan,
-                  size_t *scratch_bytes);
-void wb_scan_release(wb_plan_scan *scan);
-
 /* Memory tables and late words that one run needs for bodies. */
 typedef struct wb_scan_room {
     wb_memory *memory;
@@ -439,7 +440,19 @@ typedef struct wb_scan_room {
     bool has_run;    /* something was queued */
 } wb_scan_room;
 
-/* Runs the plan's commands and, between them, its bodies. draws: by how much random counters of
+/* Plans the body of the scan, a value that is a call. scratch: memory that comes behind all else in
+ * the workspace; *scratch_bytes is given how much the body wants there. False with an error
+ * recorded. */
+bool wb_scan_plan(const wb_graph *graph, int32_t value, wb_argument scratch, wb_plan_scan *scan,
+                  size_t *scratch_bytes);
+void wb_scan_release(wb_plan_scan *scan);
+/* Runs the body for each step. node: the scan's. */
+wb_status wb_scan_run(const wb_plan_scan *scan, const wb_array *node, const wb_memory *memory,
+                      wb_scan_room *room, int64_t draws);
+
+/* ---- pause.c ---- */
+
+/* Runs the plan's commands and, between them, its bodies and collectives. draws: by how much random counters of
  * bodies are further on than their nodes say. */
 wb_status wb_plan_run(const wb_plan *plan, const wb_tape *tape, const wb_memory *memory,
                       const uint64_t *late, wb_scan_room *room, int64_t draws);

@@ -5,6 +5,7 @@
 #include "array/thread.h"
 #include "base/memory.h"
 #include "evaluate/plan.h"
+#include "ranks/ranks.h"
 
 enum {
     BUCKETS = 1024,
@@ -35,6 +36,8 @@ typedef struct evaluator {
     int64_t move_capacity;
     wb_array **group; /* roots on one device */
     int64_t group_capacity;
+    wb_array **both; /* effects and roots */
+    int64_t both_capacity;
     wb_scan_room room; /* for bodies of scans */
     int64_t room_memory, room_late;
 } evaluator;
@@ -294,6 +297,7 @@ static void evaluator_free(void *state) {
     wb_release(e->staged);
     wb_release(e->moves);
     wb_release(e->group);
+    wb_release(e->both);
     wb_tape_end(&e->tape);
     wb_release(e->room.memory);
     wb_release(e->room.late);
@@ -427,15 +431,52 @@ wb_plan *wb_plan_of_body(wb_body *body, const wb_device *device) {
     return plan;
 }
 
-wb_status wb_evaluate_roots(int count, wb_array *const *roots) {
-    if (all_evaluated(count, roots)) return WB_OK;
-    if (wb_is_tracing("evaluate")) return wb_error_status();
-    evaluator *e = evaluator_get();
-    if (!e) return WB_ERROR_MEMORY;
-    wb_thread_get()->pending_nodes = 0;
+static wb_status evaluate(evaluator *e, int count, wb_array *const *roots) {
     bool mixed = false;
     (void)device_of_roots(count, roots, &mixed);
     return mixed ? evaluate_groups(e, count, roots) : evaluate_on_one(e, count, roots);
+}
+
+/* ---- effects ----
+ *
+ * Nodes with an effect, collectives, are computed in the order in which they were made, before the
+ * roots or with them. */
+
+static bool need_moves(evaluator *e, int count, wb_array *const *roots, bool *moves) {
+    if (!wb_tape_walk(&e->tape, count, roots)) return false;
+    *moves = e->tape.pending_moves > 0;
+    return true;
+}
+
+static wb_status evaluate_with_effects(evaluator *e, wb_thread *thread, int count,
+                                       wb_array *const *roots) {
+    const int64_t effects = thread->effect_count;
+    if (!reserve((void **)&e->both, &e->both_capacity, sizeof *e->both, effects + count))
+        return WB_ERROR_MEMORY;
+    memcpy(e->both, thread->effects, sizeof *e->both * (size_t)effects);
+    memcpy(e->both + effects, roots, sizeof *e->both * (size_t)count);
+    bool apart = false, moves = false;
+    (void)device_of_roots((int)effects + count, e->both, &apart);
+    if (!need_moves(e, (int)effects + count, e->both, &moves)) return wb_error_status();
+    if (!apart && !moves) return evaluate_on_one(e, (int)effects + count, e->both);
+    wb_status status = WB_OK; /* plans of several devices: one effect after the other */
+    for (int64_t i = 0; status == WB_OK && i < effects; i++)
+        status = evaluate(e, 1, &thread->effects[i]);
+    return status == WB_OK ? evaluate(e, count, roots) : status;
+}
+
+wb_status wb_evaluate_roots(int count, wb_array *const *roots) {
+    wb_thread *thread = wb_thread_get();
+    if (all_evaluated(count, roots) && (count || !thread || !thread->effect_count)) return WB_OK;
+    if (wb_is_tracing("evaluate")) return wb_error_status();
+    evaluator *e = evaluator_get();
+    if (!e) return WB_ERROR_MEMORY;
+    thread->pending_nodes = 0;
+    if (!thread->effect_count) return evaluate(e, count, roots);
+    const wb_status status = evaluate_with_effects(e, thread, count, roots);
+    if (status != WB_OK) wb_ranks_fail();
+    while (thread->effect_count) wb_unref(thread->effects[--thread->effect_count]);
+    return status;
 }
 
 wb_status wb_eval_make(int count, wb_array *const *arrays) {

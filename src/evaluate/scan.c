@@ -115,8 +115,7 @@ bool wb_scan_plan(const wb_graph *graph, int32_t value, wb_argument scratch, wb_
     wb_plan *plan = wb_plan_of_body(node->body, graph->tape->device);
     if (!plan) return false;
     const size_t entries = (size_t)(plan->leaf_count + plan->output_count + 1);
-    *scan = (wb_plan_scan){.tape = graph->values[value].tape,
-                           .steps = node->attributes[WB_SCAN_STEPS],
+    *scan = (wb_plan_scan){.steps = node->attributes[WB_SCAN_STEPS],
                            .body = plan,
                            .places = wb_alloc(sizeof *scan->places * entries)};
     placer p = {.graph = graph,
@@ -127,10 +126,7 @@ bool wb_scan_plan(const wb_graph *graph, int32_t value, wb_argument scratch, wb_
                 .scratch = scratch,
                 .steps = scan->steps,
                 .reverse = node->attributes[WB_SCAN_REVERSE] != 0};
-    if (!scan->places || !place_all(&p, scan->places)) {
-        wb_scan_release(scan);
-        return false;
-    }
+    if (!scan->places || !place_all(&p, scan->places)) return false; /* the plan releases it */
     *scratch_bytes = (size_t)p.used_bytes;
     return true;
 }
@@ -164,20 +160,8 @@ static void bind_late(const wb_plan *plan, const wb_tape *tape, int64_t draws, u
     }
 }
 
-static wb_status run_commands(const wb_plan *plan, int32_t from, int32_t to,
-                              const wb_memory *memory, const uint64_t *late, wb_scan_room *room) {
-    const wb_device *device = plan->device;
-    if (from == to) return WB_OK;
-    const wb_status status =
-        wb_device_note(device, device->backend->run(device->context, NULL, plan->commands + from,
-                                                    to - from, memory, late));
-    if (status != WB_ERROR_MEMORY) room->has_run = true;
-    room->kernels += to - from;
-    return status;
-}
-
-static wb_status run_scan(const wb_plan_scan *scan, const wb_array *node, const wb_memory *memory,
-                          wb_scan_room *room, int64_t draws) {
+wb_status wb_scan_run(const wb_plan_scan *scan, const wb_array *node, const wb_memory *memory,
+                      wb_scan_room *room, int64_t draws) {
     const wb_plan *plan = scan->body;
     const wb_body *body = node->body;
     wb_scan_room inner = {.memory = room->memory + plan->leaf_count + plan->output_count + 1,
@@ -192,18 +176,4 @@ static wb_status run_scan(const wb_plan_scan *scan, const wb_array *node, const 
     room->kernels += inner.kernels;
     room->has_run = room->has_run || inner.has_run;
     return status;
-}
-
-wb_status wb_plan_run(const wb_plan *plan, const wb_tape *tape, const wb_memory *memory,
-                      const uint64_t *late, wb_scan_room *room, int64_t draws) {
-    wb_status status = WB_OK;
-    int32_t next = 0;
-    for (int32_t i = 0; status == WB_OK && i < plan->scan_count; i++) {
-        const wb_plan_scan *scan = &plan->scans[i];
-        status = run_commands(plan, next, scan->before, memory, late, room);
-        next = scan->before;
-        if (status == WB_OK) status = run_scan(scan, tape->nodes[scan->tape], memory, room, draws);
-    }
-    return status == WB_OK ? run_commands(plan, next, plan->command_count, memory, late, room)
-                           : status;
 }

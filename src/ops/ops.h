@@ -79,7 +79,8 @@ extern const wb_row wb_rows[WB_OP_COUNT];
 /* What the rows of ops.def refer to; each stands in its family's file. */
 wb_vjp_fn wb_vjp_select, wb_vjp_cast, wb_vjp_reshape, wb_vjp_permute, wb_vjp_slice, wb_vjp_expand,
     wb_vjp_slice_put, wb_vjp_pad, wb_vjp_concat, wb_vjp_sum, wb_vjp_max_reduce, wb_vjp_mean,
-    wb_vjp_logsumexp, wb_vjp_softmax, wb_vjp_logsoftmax, wb_vjp_part, wb_vjp_move;
+    wb_vjp_logsumexp, wb_vjp_softmax, wb_vjp_logsoftmax, wb_vjp_part, wb_vjp_move,
+    wb_vjp_collective;
 wb_expand_fn wb_expand_identity, wb_expand_mean, wb_expand_argmax, wb_expand_logsumexp,
     wb_expand_softmax, wb_expand_logsoftmax, wb_expand_step, wb_expand_step_numbers;
 wb_check_fn wb_check_select, wb_check_cast, wb_check_reshape, wb_check_permute, wb_check_slice,

@@ -1,0 +1,88 @@
+/* A plan's commands and, between them, what the host does: bodies of scans, and collectives. */
+#include "base/memory.h"
+#include "evaluate/plan.h"
+#include "ops/collective.h"
+#include "ranks/ranks.h"
+
+static wb_status run_commands(const wb_plan *plan, int32_t from, int32_t to,
+                              const wb_memory *memory, const uint64_t *late, wb_scan_room *room) {
+    const wb_device *device = plan->device;
+    if (from == to) return WB_OK;
+    const wb_status status =
+        wb_device_note(device, device->backend->run(device->context, NULL, plan->commands + from,
+                                                    to - from, memory, late));
+    if (status != WB_ERROR_MEMORY) room->has_run = true;
+    room->kernels += to - from;
+    return status;
+}
+
+/* ---- collectives ---- */
+
+static wb_status copy(const wb_device *device, wb_copy_kind kind, wb_memory to, wb_memory from,
+                      int64_t bytes) {
+    return wb_device_note(
+        device, device->backend->copy(device->context, NULL, kind, to, from, (size_t)bytes));
+}
+
+/* By way of memory of the host: down, over the ranks, up. */
+static wb_status run_staged(const wb_device *device, const wb_collective *c, wb_memory from,
+                            int64_t from_bytes, wb_memory to, int64_t to_bytes) {
+    char *down = wb_alloc_aligned((size_t)from_bytes + 1),
+         *up = wb_alloc_aligned((size_t)to_bytes + 1);
+    wb_status status = down && up ? WB_OK : WB_ERROR_MEMORY;
+    if (status == WB_OK)
+        status = copy(device, WB_COPY_DOWNLOAD, (wb_memory){down, 0}, from, from_bytes);
+    if (status == WB_OK) status = wb_device_sync(device);
+    if (status == WB_OK) status = wb_ranks_run(c, down, up);
+    if (status == WB_OK) status = copy(device, WB_COPY_UPLOAD, to, (wb_memory){up, 0}, to_bytes);
+    if (status == WB_OK) status = wb_device_sync(device);
+    wb_release_aligned(down);
+    wb_release_aligned(up);
+    return status;
+}
+
+static wb_memory place_of(const wb_memory *memory, const wb_argument *a) {
+    return (wb_memory){memory[a->memory].handle, memory[a->memory].offset_bytes + a->offset_bytes};
+}
+
+static int64_t bytes_of(const wb_array *x) {
+    return wb_count(x) * (int64_t)wb_dtype_size((wb_dtype)x->dtype);
+}
+
+/* Results that take over the memory of what they replace are written behind the last collective
+ * (place.c): when one fails, nothing is lost. */
+static wb_status run_collective(const wb_plan *plan, const wb_plan_pause *pause,
+                                const wb_array *node, const wb_memory *memory, wb_scan_room *room) {
+    const wb_collective c = wb_collective_of(node);
+    const wb_memory from = place_of(memory, &pause->from), to = place_of(memory, &pause->to);
+    const wb_device *device = plan->device;
+    wb_status status;
+    if (device->info.is_host_memory) {
+        status = wb_device_sync(device);
+        if (status == WB_OK)
+            status = wb_ranks_run(&c, (const char *)from.handle + from.offset_bytes,
+                                  (char *)to.handle + to.offset_bytes);
+    } else
+        status = run_staged(device, &c, from, bytes_of(node->inputs[0]), to, bytes_of(node));
+    if (status != WB_OK) room->has_run = false;
+    return status;
+}
+
+/* ---- the whole ---- */
+
+wb_status wb_plan_run(const wb_plan *plan, const wb_tape *tape, const wb_memory *memory,
+                      const uint64_t *late, wb_scan_room *room, int64_t draws) {
+    wb_status status = WB_OK;
+    int32_t next = 0;
+    for (int32_t i = 0; status == WB_OK && i < plan->pause_count; i++) {
+        const wb_plan_pause *pause = &plan->pauses[i];
+        const wb_array *node = tape->nodes[pause->tape];
+        status = run_commands(plan, next, pause->before, memory, late, room);
+        next = pause->before;
+        if (status != WB_OK) break;
+        status = pause->scan.body ? wb_scan_run(&pause->scan, node, memory, room, draws)
+                                  : run_collective(plan, pause, node, memory, room);
+    }
+    return status == WB_OK ? run_commands(plan, next, plan->command_count, memory, late, room)
+                           : status;
+}

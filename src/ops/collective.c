@@ -1,0 +1,218 @@
+/* What the ranks of a group compute together, as nodes with an effect. */
+#include "ops/collective.h"
+
+#include "array/thread.h"
+#include "base/memory.h"
+#include "ops/build.h"
+
+wb_collective wb_collective_of(const wb_array *node) {
+    return (wb_collective){.number = node->late[0],
+                           .count = wb_count(node->inputs[0]),
+                           .kind = (int32_t)node->attributes[WB_COLLECTIVE_KIND],
+                           .reduction = (int32_t)node->attributes[WB_COLLECTIVE_REDUCTION],
+                           .root = (int32_t)node->attributes[WB_COLLECTIVE_ROOT],
+                           .dtype = node->dtype};
+}
+
+/* ---- making nodes ---- */
+
+/* Numbers the node and lists it for the next evaluation. */
+static wb_array *take_effect(wb_array *node) {
+    wb_thread *thread = wb_thread_get();
+    if (thread->is_sizing) return node;
+    if (!WB_GROW(thread->effects, thread->effect_count, thread->effect_capacity)) return NULL;
+    node->late[0] = wb_ranks_number();
+    if (node->late[0] < 0) return NULL;
+    thread->effects[thread->effect_count++] = wb_ref(node);
+    return node;
+}
+
+static wb_array *node_of(const char *function, wb_collective_kind kind, wb_array *x,
+                         wb_reduction reduction, int root, int ndim, const int64_t *sizes) {
+    const int64_t attributes[WB_COLLECTIVE_ATTRIBUTES] = {[WB_COLLECTIVE_KIND] = kind,
+                                                          [WB_COLLECTIVE_REDUCTION] = reduction,
+                                                          [WB_COLLECTIVE_ROOT] = root};
+    if (wb_is_tracing(function)) return NULL;
+    wb_array *node = wb_node_with(WB_OP_collective, (wb_dtype)x->dtype, ndim, sizes, 1, &x,
+                                  WB_COLLECTIVE_ATTRIBUTES, attributes);
+    if (node) node = take_effect(node);
+    if (!node) wb_ranks_fail(); /* the others wait for this one's part */
+    return node;
+}
+
+/* x as an operand: weak numbers have a type of their own from here on. NULL: refused. */
+static wb_array *operand(const char *function, wb_array *x) {
+    if (!wb_is_usable(x)) return wb_refuse(function, x, "x");
+    if (!wb_ranks_join(function)) return NULL;
+    return x->flags & WB_NODE_WEAK ? wb_cast(x, WB_F32) : x;
+}
+
+static bool check_reduction(const char *function, const wb_array *x, wb_reduction reduction) {
+    const bool adds = reduction == WB_REDUCE_SUM || reduction == WB_REDUCE_MEAN;
+    const char *what = reduction == WB_REDUCE_MEAN ? "mean" : "sum";
+    if ((unsigned)reduction > WB_REDUCE_MIN)
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "%s: the reduction must be WB_REDUCE_SUM, MEAN, MAX or MIN, got %d", function,
+                      (int)reduction);
+    else if (adds && x->dtype == WB_BOOL)
+        (void)wb_fail(WB_ERROR_DTYPE, "%s: a %s of bool is not defined; cast x to another type",
+                      function, what);
+    else if (reduction == WB_REDUCE_MEAN && !wb_dtype_is_float((wb_dtype)x->dtype))
+        (void)wb_fail(WB_ERROR_DTYPE, "%s: a mean needs a floating type, got %s", function,
+                      wb_dtype_name((wb_dtype)x->dtype));
+    else
+        return true;
+    return false;
+}
+
+static bool check_root(const char *function, int root) {
+    if (root >= 0 && root < wb_ranks_count()) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: the root must be a rank from 0 to %d, got %d", function,
+                  wb_ranks_count() - 1, root);
+    return false;
+}
+
+/* ---- the functions ---- */
+
+/* Halves are added in f32. */
+static wb_array *reduced(const char *function, wb_collective_kind kind, wb_array *x,
+                         wb_reduction reduction, int root, const int64_t *sizes) {
+    const wb_dtype dtype = (wb_dtype)x->dtype;
+    wb_array *wide = wb_is_half(dtype) ? wb_cast(x, WB_F32) : x;
+    if (!wide) return NULL;
+    wb_array *y = node_of(function, kind, wide, reduction, root, x->ndim, sizes);
+    return y && wide != x ? wb_cast(y, dtype) : y;
+}
+
+wb_array *wb_allreduce(wb_array *x, wb_reduction reduction) {
+    static const char function[] = "allreduce";
+    x = operand(function, x);
+    if (!x || !check_reduction(function, x, reduction)) return NULL;
+    if (wb_ranks_count() == 1) return x;
+    return reduced(function, WB_COLLECTIVE_ALLREDUCE, x, reduction, 0, x->sizes);
+}
+
+wb_array *wb_reduce(wb_array *x, wb_reduction reduction, int root) {
+    static const char function[] = "reduce";
+    x = operand(function, x);
+    if (!x || !check_reduction(function, x, reduction) || !check_root(function, root)) return NULL;
+    if (wb_ranks_count() == 1) return x;
+    return reduced(function, WB_COLLECTIVE_REDUCE, x, reduction, root, x->sizes);
+}
+
+wb_array *wb_bcast(wb_array *x, int root) {
+    static const char function[] = "bcast";
+    x = operand(function, x);
+    if (!x || !check_root(function, root)) return NULL;
+    if (wb_ranks_count() == 1) return x;
+    return node_of(function, WB_COLLECTIVE_BCAST, x, WB_REDUCE_SUM, root, x->ndim, x->sizes);
+}
+
+wb_array *wb_allgather(wb_array *x) {
+    static const char function[] = "allgather";
+    x = operand(function, x);
+    if (!x || wb_ranks_count() == 1) return x;
+    int64_t sizes[WB_MAX_DIMS] = {1};
+    const int ndim = x->ndim ? x->ndim : 1;
+    for (int d = 0; d < x->ndim; d++) sizes[d] = x->sizes[d];
+    sizes[ndim - 1] *= wb_ranks_count();
+    if (!wb_check_sizes(function, ndim, sizes)) return NULL;
+    return node_of(function, WB_COLLECTIVE_ALLGATHER, x, WB_REDUCE_SUM, 0, ndim, sizes);
+}
+
+wb_array *wb_reduce_scatter(wb_array *x, wb_reduction reduction) {
+    static const char function[] = "reduce_scatter";
+    x = operand(function, x);
+    if (!x || !check_reduction(function, x, reduction)) return NULL;
+    const int ranks = wb_ranks_count();
+    if (ranks == 1) return x;
+    const int64_t last = x->ndim ? x->sizes[x->ndim - 1] : 1;
+    if (last % ranks)
+        return wb_fail_null(WB_ERROR_SHAPE,
+                            "%s: the last dimension must be a multiple of %d, the number of ranks, "
+                            "got %s",
+                            function, ranks, wb_text_of(x));
+    int64_t sizes[WB_MAX_DIMS] = {0};
+    for (int d = 0; d < x->ndim; d++) sizes[d] = x->sizes[d];
+    sizes[x->ndim - 1] /= ranks;
+    return reduced(function, WB_COLLECTIVE_REDUCE_SCATTER, x, reduction, 0, sizes);
+}
+
+wb_status wb_barrier(void) {
+    if (wb_is_tracing("barrier") || !wb_ranks_join("barrier")) return wb_error_status();
+    if (wb_ranks_count() == 1) return WB_OK;
+    const wb_collective c = {.number = wb_ranks_number(), .kind = WB_COLLECTIVE_BARRIER};
+    if (c.number < 0) return wb_error_status();
+    const wb_status status = wb_evaluate_hook(0, NULL); /* those made before */
+    return status == WB_OK ? wb_ranks_run(&c, NULL, NULL) : status;
+}
+
+/* ---- derivatives, of the sum of all ranks' losses ---- */
+
+/* g on the root's rank, or on all others; 0 elsewhere. A selection, so that the recipe is the same
+ * everywhere: a walk through it makes the same collectives on all ranks. */
+static wb_array *where(bool wants_root, const wb_array *o, wb_array *g) {
+    const bool is_root = o->attributes[WB_COLLECTIVE_ROOT] == wb_ranks_own();
+    return SELECT(wb_full_make(WB_BOOL, is_root == wants_root, 0, NULL), g, NUM(0));
+}
+
+/* g in equal shares to the ranks whose x is the result o, on every rank the same o and g. */
+static wb_array *shares(wb_array *x, wb_array *o, wb_array *g) {
+    wb_array *holds = wb_cast(EQ(x, o), (wb_dtype)g->dtype);
+    return DIV(MUL(g, holds), wb_allreduce(holds, WB_REDUCE_SUM));
+}
+
+static wb_array *pull_allreduce(wb_array *o, wb_array *g) {
+    const wb_reduction reduction = (wb_reduction)o->attributes[WB_COLLECTIVE_REDUCTION];
+    if (reduction == WB_REDUCE_SUM || reduction == WB_REDUCE_MEAN)
+        return wb_allreduce(g, reduction);
+    return shares(o->inputs[0], o, wb_allreduce(g, WB_REDUCE_SUM));
+}
+
+/* The root's cotangent goes to all; the others' stays with them, too. */
+static wb_array *pull_reduce(wb_array *o, wb_array *g) {
+    const wb_reduction reduction = (wb_reduction)o->attributes[WB_COLLECTIVE_REDUCTION];
+    const int root = (int)o->attributes[WB_COLLECTIVE_ROOT];
+    wb_array *out = wb_bcast(g, root);
+    if (reduction == WB_REDUCE_MEAN)
+        out = DIV(out, NUM(wb_ranks_count()));
+    else if (reduction != WB_REDUCE_SUM)
+        out = shares(o->inputs[0], wb_bcast(o, root), out);
+    return ADD(out, where(false, o, g));
+}
+
+static wb_array *pull_bcast(wb_array *o, wb_array *g) {
+    return where(true, o, wb_allreduce(g, WB_REDUCE_SUM));
+}
+
+static wb_array *pull_reduce_scatter(wb_array *o, wb_array *g) {
+    const wb_reduction reduction = (wb_reduction)o->attributes[WB_COLLECTIVE_REDUCTION];
+    wb_array *whole = wb_allgather(g);
+    if (reduction == WB_REDUCE_SUM) return whole;
+    if (reduction == WB_REDUCE_MEAN) return DIV(whole, NUM(wb_ranks_count()));
+    return shares(o->inputs[0], wb_allgather(o), whole);
+}
+
+void wb_vjp_collective(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    if (!want[0]) return;
+    switch ((wb_collective_kind)o->attributes[WB_COLLECTIVE_KIND]) {
+    case WB_COLLECTIVE_ALLREDUCE:
+        out[0] = pull_allreduce(o, g);
+        break;
+    case WB_COLLECTIVE_REDUCE:
+        out[0] = pull_reduce(o, g);
+        break;
+    case WB_COLLECTIVE_BCAST:
+        out[0] = pull_bcast(o, g);
+        break;
+    case WB_COLLECTIVE_ALLGATHER: {
+        const wb_array *x = o->inputs[0];
+        out[0] = wb_reduce_scatter(g, WB_REDUCE_SUM);
+        if (x->ndim == 0) out[0] = wb_reshape_make(out[0], 0, NULL);
+        break;
+    }
+    default:
+        out[0] = pull_reduce_scatter(o, g);
+        break;
+    }
+}

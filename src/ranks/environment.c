@@ -1,0 +1,64 @@
+/* Where a process stands in its group, from the variables of who started it. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "ranks/ranks.h"
+
+enum { RANK, SIZE, LOCAL_RANK, LOCAL_SIZE, NUMBERS };
+
+/* One row for each starter, the first whose size is set counts. Sources: Open MPI's FAQ "running",
+ * section on environment variables; MPICH's Hydra wiki; torchrun's documentation. */
+static const struct {
+    const char *starter, *names[NUMBERS];
+} starters[] = {
+    {"weber run", {"WEBER_RANK", "WEBER_SIZE", "WEBER_LOCAL_RANK", "WEBER_LOCAL_SIZE"}},
+    {"Open MPI",
+     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+      "OMPI_COMM_WORLD_LOCAL_SIZE"}},
+    {"MPICH", {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"}},
+};
+
+/* False with an error recorded if the variable is set, and is no number from 0 on. */
+static bool read_number(const char *name, bool *is_set, int *number) {
+    const char *text = getenv(name);
+    *is_set = text && *text;
+    if (!*is_set) return true;
+    char *end;
+    errno = 0;
+    const long value = strtol(text, &end, 10);
+    if (!errno && !*end && value >= 0 && value < 1 << 20) {
+        *number = (int)value;
+        return true;
+    }
+    (void)wb_fail(WB_ERROR_ARGUMENT, "distributed: %s must be a whole number from 0 on, got \"%s\"",
+                  name, text);
+    return false;
+}
+
+static bool check(const wb_seat *l) {
+    if (l->size >= 1 && l->rank < l->size && l->local_size >= 1 && l->local_rank < l->local_size)
+        return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT,
+                  "distributed: the environment of %s says rank %d of %d, and %d of %d on this "
+                  "machine; a rank must be below the number of ranks",
+                  l->starter, l->rank, l->size, l->local_rank, l->local_size);
+    return false;
+}
+
+bool wb_seat_read(wb_seat *seat) {
+    *seat = (wb_seat){.size = 1, .local_size = 1, .run = getenv("WEBER_RUN")};
+    for (size_t i = 0; i < sizeof starters / sizeof *starters; i++) {
+        int numbers[NUMBERS] = {0};
+        bool is_set[NUMBERS];
+        for (int k = 0; k < NUMBERS; k++)
+            if (!read_number(starters[i].names[k], &is_set[k], &numbers[k])) return false;
+        if (!is_set[SIZE] || !is_set[RANK]) continue;
+        seat->starter = starters[i].starter;
+        seat->rank = numbers[RANK], seat->size = numbers[SIZE];
+        seat->local_rank = is_set[LOCAL_RANK] ? numbers[LOCAL_RANK] : seat->rank;
+        seat->local_size = is_set[LOCAL_SIZE] ? numbers[LOCAL_SIZE] : seat->size;
+        return check(seat);
+    }
+    return true;
+}

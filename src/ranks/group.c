@@ -1,0 +1,327 @@
+/* The group: joined once for the process, collectives over what the transport carries, and what
+ * happens when a rank fails. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "ranks/transport.h"
+
+enum { TEXT_BYTES = WB_MESSAGE_BYTES };
+
+static struct {
+    pthread_mutex_t mutex;
+    bool is_joined;
+    wb_seat seat;
+    const wb_transport *transport; /* NULL: a group of one */
+    void *state;
+    pid_t process;
+    pthread_t thread; /* that made the first collective */
+    bool has_thread;
+    int64_t made;             /* collectives */
+    char asked[16];           /* the transport that wb_distributed_initialize was given */
+    bool has_failed;          /* for ever */
+    char failure[TEXT_BYTES]; /* why */
+    const void *all[WB_MOST_RANKS];
+} group = {.mutex = PTHREAD_MUTEX_INITIALIZER, .seat = {.size = 1, .local_size = 1}};
+
+/* ---- joining ---- */
+
+static const char *known[] = {"local", "MPI"};
+
+static bool check_name(const char *asked) {
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!asked || strcmp(asked, known[i]) == 0) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT,
+                  "wb_distributed_initialize: there is no transport \"%s\"; it can be \"local\", "
+                  "\"MPI\" or NULL",
+                  asked);
+    return false;
+}
+
+static double timeout(void) {
+    const char *text = getenv("WEBER_TIMEOUT");
+    const double seconds = text ? strtod(text, NULL) : 0;
+    return seconds > 0 ? seconds : 600;
+}
+
+/* weber run stands for any transport that was asked for: it needs none but its own. */
+static const wb_transport *choose(const wb_seat *seat, const char *asked) {
+    if (seat->run) return &wb_transport_local;
+    (void)wb_fail(WB_ERROR_UNSUPPORTED,
+                  "distributed: this is rank %d of %d that %s started%s%s, but Weber has no "
+                  "transport for it; start the program with weber run -n %d",
+                  seat->rank, seat->size, seat->starter, asked ? ", asked for " : "",
+                  asked ? asked : "", seat->size);
+    return NULL;
+}
+
+static void leave(void) {
+    if (group.transport && group.process == getpid()) group.transport->stop(group.state);
+    group.transport = NULL;
+}
+
+static bool start(const char *asked) {
+    wb_seat seat;
+    if (!wb_seat_read(&seat)) return false;
+    if (seat.size > WB_MOST_RANKS) {
+        (void)wb_fail(WB_ERROR_UNSUPPORTED, "distributed: at most %d ranks, got %d", WB_MOST_RANKS,
+                      seat.size);
+        return false;
+    }
+    const wb_transport *transport = seat.size > 1 ? choose(&seat, asked) : NULL;
+    if (seat.size > 1 && !transport) return false;
+    void *state = transport ? transport->start(&seat, timeout()) : NULL;
+    if (transport && !state) return false;
+    group.transport = transport, group.state = state;
+    group.seat = seat;
+    group.process = getpid();
+    group.is_joined = true;
+    if (asked) (void)snprintf(group.asked, sizeof group.asked, "%s", asked);
+    if (transport) (void)atexit(leave);
+    return true;
+}
+
+/* A child of fork is no rank of its own. */
+static bool check_process(const char *function) {
+    if (!group.transport || group.process == getpid()) return true;
+    (void)wb_fail(WB_ERROR_UNSUPPORTED,
+                  "%s: this process is a child of rank %d, made by fork; only the rank itself "
+                  "takes part in the group",
+                  function, group.seat.rank);
+    return false;
+}
+
+static bool join(const char *function, const char *asked) {
+    pthread_mutex_lock(&group.mutex);
+    const bool is_in = (group.is_joined || start(asked)) && check_process(function);
+    pthread_mutex_unlock(&group.mutex);
+    return is_in;
+}
+
+bool wb_ranks_join(const char *function) { return join(function, NULL); }
+int wb_ranks_count(void) { return group.seat.size; }
+int wb_ranks_own(void) { return group.seat.rank; }
+
+wb_status wb_distributed_initialize(const char *transport) {
+    static const char function[] = "wb_distributed_initialize";
+    if (!check_name(transport) || !join(function, transport)) return wb_error_status();
+    if (transport) (void)snprintf(group.asked, sizeof group.asked, "%s", transport);
+    return WB_OK;
+}
+
+bool wb_distributed_initialized(void) { return group.is_joined; }
+
+const char *wb_get_distributed_backend(const char *transport) {
+    if (transport && strcmp(transport, group.asked) != 0)
+        return wb_fail_null(WB_ERROR_ARGUMENT,
+                            "Backend `%s` is not initialized. Call "
+                            "`wb_distributed_initialize(\"%s\")` first.",
+                            transport, transport);
+    if (!wb_ranks_join("wb_get_distributed_backend")) return NULL;
+    return group.transport ? group.transport->name : "none";
+}
+
+static int told(const char *function, const int *number, int otherwise) {
+    return wb_ranks_join(function) ? *number : otherwise;
+}
+int wb_rank(void) { return told("wb_rank", &group.seat.rank, 0); }
+int wb_total_workers(void) { return told("wb_total_workers", &group.seat.size, 1); }
+int wb_local_rank(void) { return told("wb_local_rank", &group.seat.local_rank, 0); }
+int wb_local_workers(void) { return told("wb_local_workers", &group.seat.local_size, 1); }
+
+/* ---- failures ---- */
+
+/* The group is given up, with the pending error as its reason. */
+static wb_status give_up(wb_status status) {
+    if (!group.has_failed) (void)snprintf(group.failure, TEXT_BYTES, "%s", wb_error_message());
+    group.has_failed = true;
+    return status;
+}
+
+void wb_ranks_fail(void) {
+    if (!group.transport || group.process != getpid() || group.has_failed) return;
+    (void)give_up(WB_OK);
+    group.transport->fail(group.state, group.failure);
+}
+
+static wb_status refuse_failed(void) {
+    return wb_fail(WB_ERROR_LOST, "distributed: the group of ranks was given up: %s",
+                   group.failure);
+}
+
+/* ---- what the ranks compare ---- */
+
+static const char *const kind_names[] = {"allreduce", "reduce",         "bcast",
+                                         "allgather", "reduce_scatter", "barrier"};
+static const char *const reduction_names[] = {"sum", "mean", "max", "min"};
+
+static const char *type_name(int dtype) {
+    static const char *const names[] = {
+#define X(NAME, name, bytes, type) #name,
+        WB_DTYPE_LIST(X)
+#undef X
+    };
+    return names[dtype];
+}
+
+static void describe(const wb_collective *c, char *text, size_t size) {
+    const bool reduces = c->kind == WB_COLLECTIVE_ALLREDUCE || c->kind == WB_COLLECTIVE_REDUCE ||
+                         c->kind == WB_COLLECTIVE_REDUCE_SCATTER;
+    const bool has_root = c->kind == WB_COLLECTIVE_BCAST || c->kind == WB_COLLECTIVE_REDUCE;
+    int used = snprintf(text, size, "%s", kind_names[c->kind]);
+    if (c->kind == WB_COLLECTIVE_BARRIER) return;
+    used += snprintf(text + used, size - (size_t)used, " of %lld %s", (long long)c->count,
+                     type_name(c->dtype));
+    if (reduces)
+        used += snprintf(text + used, size - (size_t)used, ", %s", reduction_names[c->reduction]);
+    if (has_root) (void)snprintf(text + used, size - (size_t)used, ", root %d", c->root);
+}
+
+/* All ranks see the same list, so all fail alike. */
+static wb_status compare(const wb_collective *c) {
+    const wb_status status = group.transport->gather(group.state, -1, c, sizeof *c, group.all);
+    if (status != WB_OK) return status;
+    for (int r = 1; r < group.seat.size; r++) {
+        if (memcmp(group.all[0], group.all[r], sizeof *c) == 0) continue;
+        wb_collective first, other;
+        char one[96], two[96];
+        memcpy(&first, group.all[0], sizeof first);
+        memcpy(&other, group.all[r], sizeof other);
+        describe(&first, one, sizeof one);
+        describe(&other, two, sizeof two);
+        return wb_fail(WB_ERROR_ARGUMENT,
+                       "distributed: ranks must make the same collectives in the same order, but "
+                       "number %lld of rank 0 is %s, number %lld of rank %d is %s",
+                       (long long)first.number, one, (long long)other.number, r, two);
+    }
+    return WB_OK;
+}
+
+/* ---- collectives ---- */
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static size_t element_bytes(const wb_collective *c) { return wb_dtype_size((wb_dtype)c->dtype); }
+static int64_t most_elements(const wb_collective *c) {
+    return (int64_t)(group.transport->piece_bytes(group.state) / element_bytes(c));
+}
+
+/* Each rank reduces its part of a piece; `part` elements each, the last ones perhaps beyond the
+ * end. */
+static wb_status reduce_part(const wb_collective *c, const char *own, int64_t part, void *to) {
+    const wb_status status =
+        group.transport->scatter(group.state, own, (size_t)part * element_bytes(c), group.all);
+    if (status == WB_OK)
+        wb_reduce_parts((wb_dtype)c->dtype, (wb_reduction)c->reduction, group.seat.size,
+                        group.all, part, to);
+    return status;
+}
+
+/* Pieces with room for a whole number of parts; the last one is copied where it is filled up. */
+static wb_status allreduce(const wb_collective *c, const char *from, char *to) {
+    const int size = group.seat.size;
+    const size_t bytes = element_bytes(c);
+    const int64_t most = most_elements(c) / size;
+    const int64_t piece = least(most, (c->count + size - 1) / size) * size;
+    char *room = wb_alloc((size_t)(piece + piece / size) * bytes);
+    wb_status status = room ? WB_OK : WB_ERROR_MEMORY;
+    for (int64_t at = 0; status == WB_OK && at < c->count; at += piece) {
+        const int64_t n = least(piece, c->count - at), part = (n + size - 1) / size;
+        char *reduced = room + (size_t)piece * bytes;
+        memcpy(room, from + (size_t)at * bytes, (size_t)n * bytes);
+        status = reduce_part(c, room, part, reduced);
+        if (status == WB_OK)
+            status =
+                group.transport->gather(group.state, -1, reduced, (size_t)part * bytes, group.all);
+        for (int r = 0; status == WB_OK && r < size && r * part < n; r++)
+            memcpy(to + (size_t)(at + r * part) * bytes, group.all[r],
+                   (size_t)least(part, n - r * part) * bytes);
+    }
+    wb_release(room);
+    return status;
+}
+
+/* Every rank takes part; only the root's result differs from what was given. */
+static wb_status reduce(const wb_collective *c, const char *from, char *to) {
+    const wb_status status = allreduce(c, from, to);
+    if (status == WB_OK && c->root != group.seat.rank)
+        memcpy(to, from, (size_t)c->count * element_bytes(c));
+    return status;
+}
+
+static wb_status bcast(const wb_collective *c, const char *from, char *to) {
+    const size_t bytes = element_bytes(c);
+    const int64_t piece = most_elements(c);
+    wb_status status = WB_OK;
+    for (int64_t at = 0; status == WB_OK && at < c->count; at += piece) {
+        const size_t n = (size_t)least(piece, c->count - at) * bytes;
+        status =
+            group.transport->gather(group.state, c->root, from + (size_t)at * bytes, n, group.all);
+        if (status == WB_OK) memcpy(to + (size_t)at * bytes, group.all[c->root], n);
+    }
+    return status;
+}
+
+static wb_status allgather(const wb_collective *c, const char *from, char *to) {
+    const size_t bytes = element_bytes(c);
+    const int64_t piece = most_elements(c);
+    wb_status status = WB_OK;
+    for (int64_t at = 0; status == WB_OK && at < c->count; at += piece) {
+        const size_t n = (size_t)least(piece, c->count - at) * bytes;
+        status = group.transport->gather(group.state, -1, from + (size_t)at * bytes, n, group.all);
+        for (int r = 0; status == WB_OK && r < group.seat.size; r++)
+            memcpy(to + (size_t)(r * c->count + at) * bytes, group.all[r], n);
+    }
+    return status;
+}
+
+/* Parts are far from one another: a piece takes a stretch of each. */
+static wb_status reduce_scatter(const wb_collective *c, const char *from, char *to) {
+    const int size = group.seat.size;
+    const size_t bytes = element_bytes(c);
+    const int64_t own = c->count / size, stretch = least(most_elements(c) / size, own);
+    char *room = wb_alloc((size_t)(stretch * size) * bytes + 1);
+    wb_status status = room ? WB_OK : WB_ERROR_MEMORY;
+    for (int64_t at = 0; status == WB_OK && at < own; at += stretch) {
+        const int64_t n = least(stretch, own - at);
+        for (int r = 0; r < size; r++)
+            memcpy(room + (size_t)(r * n) * bytes, from + (size_t)(r * own + at) * bytes,
+                   (size_t)n * bytes);
+        status = reduce_part(c, room, n, to + (size_t)at * bytes);
+    }
+    wb_release(room);
+    return status;
+}
+
+static wb_status carry_out(const wb_collective *c, const void *from, void *to) {
+    static wb_status (*const functions[])(const wb_collective *, const char *, char *) = {
+        allreduce, reduce, bcast, allgather, reduce_scatter};
+    if (c->kind == WB_COLLECTIVE_BARRIER) return WB_OK; /* the comparison was one */
+    return functions[c->kind](c, from, to);
+}
+
+int64_t wb_ranks_number(void) {
+    pthread_mutex_lock(&group.mutex);
+    const bool is_first = !group.has_thread, is_own = pthread_equal(group.thread, pthread_self());
+    if (is_first) group.thread = pthread_self(), group.has_thread = true;
+    const int64_t number = is_first || is_own ? group.made++ : -1;
+    pthread_mutex_unlock(&group.mutex);
+    if (number < 0)
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "distributed: collectives must be made by one thread, the one that made the "
+                      "first");
+    return number;
+}
+
+wb_status wb_ranks_run(const wb_collective *c, const void *from, void *to) {
+    if (!check_process("distributed")) return WB_ERROR_UNSUPPORTED;
+    if (group.has_failed) return refuse_failed();
+    if (!group.transport) return WB_OK;
+    wb_status status = compare(c);
+    if (status == WB_OK) status = carry_out(c, from, to);
+    if (status == WB_ERROR_MEMORY) wb_ranks_fail();
+    return status == WB_OK ? WB_OK : give_up(status);
+}

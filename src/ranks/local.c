@@ -1,0 +1,353 @@
+/* The transport "local": memory that the processes of one machine share.
+ *
+ * Each rank has a counter of the steps that it has come to, and two windows, which are used in
+ * turn: a rank writes its window, says so, and waits until all have said so; then it may read the
+ * others'. A window is written again two steps later, when every rank has said that it has come one
+ * step further, and so has read it.
+ *
+ * A rank that dies is noticed by the lock that it holds on its byte of the segment, which the
+ * system takes back; one that is stopped, by its heart, which a thread of its own beats; one that
+ * leaves says so. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "ranks/transport.h"
+
+#define LAYOUT 0x57424c31u /* of what follows; changes with it */
+
+enum {
+    WINDOW_BYTES = 1 << 20,
+    LINE = 64,
+    SPINS = 2000, /* looks at a counter before sleeping */
+    NAP_MS = 20,  /* then looks for who has died */
+    BEAT_MS = 500,
+    SILENCE_MS = 5000, /* a heart that stands still for so long is stopped */
+    WARNING_SECONDS = 10,
+    TEXT_BYTES = WB_MESSAGE_BYTES,
+};
+
+enum { NOBODY_FAILED, WRITING, WRITTEN }; /* failure */
+
+typedef struct rank_line {
+    _Alignas(LINE) _Atomic uint32_t step; /* a futex */
+    _Atomic uint32_t sleepers;            /* who waits for it */
+    _Atomic uint32_t beats, has_left;
+} rank_line;
+
+typedef struct segment {
+    _Atomic uint32_t layout, ranks; /* what the first one says */
+    _Atomic uint32_t failure, failed_rank;
+    char text[TEXT_BYTES];
+    rank_line lines[];
+} segment;
+
+typedef struct local {
+    int rank, size, file;
+    uint32_t step;
+    segment *shared;
+    size_t shared_bytes;
+    double timeout;
+    bool may_spin;
+    const char *name; /* of the segment, until all are there */
+    pthread_t heart;
+    bool has_heart;
+    _Atomic uint32_t ends; /* a futex */
+} local;
+
+/* ---- waiting ---- */
+
+static void futex_sleep(_Atomic uint32_t *word, uint32_t seen, int ms) {
+    const struct timespec time = {ms / 1000, (long)(ms % 1000) * 1000000};
+    (void)syscall(SYS_futex, word, FUTEX_WAIT, seen, &time, NULL, 0);
+}
+
+static void futex_wake(_Atomic uint32_t *word) {
+    (void)syscall(SYS_futex, word, FUTEX_WAKE, 1 << 30, NULL, NULL, 0);
+}
+
+static bool has_come(const rank_line *line, uint32_t step) {
+    return (int32_t)(atomic_load_explicit(&line->step, memory_order_acquire) - step) >= 0;
+}
+
+/* Ranks hold a lock on the byte of their number, for as long as they live. */
+static bool is_alive(const local *l, int rank) {
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = rank, .l_len = 1};
+    return fcntl(l->file, F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+}
+
+static wb_status fail_as_told(const local *l) {
+    const segment *s = l->shared;
+    while (atomic_load(&s->failure) == WRITING) (void)sched_yield();
+    return wb_fail(WB_ERROR_LOST, "distributed: rank %u has failed: %s",
+                   atomic_load(&s->failed_rank), s->text);
+}
+
+/* What is known of a rank that others wait for. */
+typedef struct watch {
+    double begin, beat_time;
+    uint32_t beats;
+    bool has_warned;
+} watch;
+
+/* Fails where waiting for the rank has no end. */
+static wb_status look_after(const local *l, int rank, watch *w) {
+    const rank_line *line = &l->shared->lines[rank];
+    const double now = wb_clock(), waited = now - w->begin;
+    if (atomic_load(&l->shared->failure)) return fail_as_told(l);
+    if (atomic_load(&line->has_left) && !has_come(line, l->step))
+        return wb_fail(WB_ERROR_LOST,
+                       "distributed: rank %d has ended, but rank %d waits for it in a collective",
+                       rank, l->rank);
+    if (!is_alive(l, rank)) return wb_fail(WB_ERROR_LOST, "distributed: rank %d has died", rank);
+    const uint32_t beats = atomic_load(&line->beats);
+    if (beats != w->beats) w->beats = beats, w->beat_time = now;
+    if (now - w->beat_time > SILENCE_MS / 1000.0)
+        return wb_fail(WB_ERROR_LOST, "distributed: rank %d has stopped: no sign of it for %d s",
+                       rank, SILENCE_MS / 1000);
+    if (waited > l->timeout)
+        return wb_fail(WB_ERROR_LOST,
+                       "distributed: rank %d is alive, but has not come to the collective that "
+                       "rank %d waits for, for %g s (WEBER_TIMEOUT)",
+                       rank, l->rank, l->timeout);
+    if (!w->has_warned && waited > WARNING_SECONDS) {
+        w->has_warned = true;
+        wb_log_line(WB_LOG_WARN, "rank %d: waiting for rank %d, for %d s so far", l->rank, rank,
+                    WARNING_SECONDS);
+    }
+    return WB_OK;
+}
+
+static void relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+}
+
+static wb_status wait_for(const local *l, int rank) {
+    rank_line *line = &l->shared->lines[rank];
+    for (int i = 0; i < (l->may_spin ? SPINS : 1); i++, relax())
+        if (has_come(line, l->step)) return WB_OK;
+    const double now = wb_clock();
+    watch w = {.begin = now, .beat_time = now, .beats = atomic_load(&line->beats)};
+    wb_status status = WB_OK;
+    (void)atomic_fetch_add(&line->sleepers, 1);
+    while (status == WB_OK && !has_come(line, l->step)) {
+        const uint32_t seen = atomic_load(&line->step);
+        if ((int32_t)(seen - l->step) < 0) futex_sleep(&line->step, seen, NAP_MS);
+        if (!has_come(line, l->step)) status = look_after(l, rank, &w);
+    }
+    (void)atomic_fetch_sub(&line->sleepers, 1);
+    return status;
+}
+
+/* The next step: says that this rank has come to it, and waits for the others. */
+static wb_status meet(local *l) {
+    rank_line *own = &l->shared->lines[l->rank];
+    l->step++;
+    atomic_store(&own->step, l->step);
+    if (atomic_load(&own->sleepers)) futex_wake(&own->step);
+    wb_status status = WB_OK;
+    for (int r = 0; status == WB_OK && r < l->size; r++)
+        if (r != l->rank) status = wait_for(l, r);
+    return status;
+}
+
+/* ---- what ranks give ---- */
+
+/* Bytes before the windows of the rank; of rank `ranks`, before the end. */
+static size_t windows_at(int ranks, int rank) {
+    const size_t lines = sizeof(segment) + sizeof(rank_line) * (size_t)ranks;
+    return (lines + LINE - 1) / LINE * LINE + 2 * (size_t)rank * WINDOW_BYTES;
+}
+
+/* What the rank gives at this step. */
+static char *window(const local *l, int rank, uint32_t step) {
+    return (char *)l->shared + windows_at(l->size, rank) + (size_t)(step & 1) * WINDOW_BYTES;
+}
+
+static size_t piece_bytes(const void *state) {
+    (void)state;
+    return WINDOW_BYTES;
+}
+
+static wb_status scatter(void *state, const void *own, size_t part_bytes, const void **parts) {
+    local *l = state;
+    memcpy(window(l, l->rank, l->step + 1), own, part_bytes * (size_t)l->size);
+    const wb_status status = meet(l);
+    for (int r = 0; r < l->size; r++)
+        parts[r] = window(l, r, l->step) + part_bytes * (size_t)l->rank;
+    return status;
+}
+
+static wb_status gather(void *state, int root, const void *own, size_t bytes, const void **all) {
+    local *l = state;
+    if (root < 0 || root == l->rank) memcpy(window(l, l->rank, l->step + 1), own, bytes);
+    const wb_status status = meet(l);
+    for (int r = 0; r < l->size; r++) all[r] = window(l, r, l->step);
+    return status;
+}
+
+static void fail(void *state, const char *text) {
+    const local *l = state;
+    segment *s = l->shared;
+    uint32_t nobody = NOBODY_FAILED;
+    if (!atomic_compare_exchange_strong(&s->failure, &nobody, WRITING)) return;
+    (void)snprintf(s->text, sizeof s->text, "%s", text);
+    atomic_store(&s->failed_rank, (uint32_t)l->rank);
+    atomic_store(&s->failure, WRITTEN);
+    for (int r = 0; r < l->size; r++) futex_wake(&s->lines[r].step);
+}
+
+/* ---- the heart ---- */
+
+static void *beat(void *state) {
+    local *l = state;
+    while (!atomic_load(&l->ends)) {
+        (void)atomic_fetch_add(&l->shared->lines[l->rank].beats, 1);
+        futex_sleep(&l->ends, 0, BEAT_MS);
+    }
+    return NULL;
+}
+
+/* Signals are for the program's threads. */
+static bool start_heart(local *l) {
+    sigset_t all, old;
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
+    l->has_heart = pthread_create(&l->heart, NULL, beat, l) == 0;
+    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (!l->has_heart) (void)wb_fail(WB_ERROR_MEMORY, "distributed: no thread can be made");
+    return l->has_heart;
+}
+
+/* ---- beginning and end ---- */
+
+static bool fail_at(const char *what, const char *name) {
+    (void)wb_fail(WB_ERROR_IO, "distributed: %s %s: %s", what, name, strerror(errno));
+    return false;
+}
+
+/* The user's alone; all ranks make it the same size, and its bytes are 0 at first. */
+static bool open_segment(local *l) {
+    struct stat about;
+    l->file = shm_open(l->name, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    if (l->file < 0) return fail_at("cannot open the shared memory", l->name);
+    if (fstat(l->file, &about) != 0) return fail_at("cannot look at the shared memory", l->name);
+    if (about.st_uid != geteuid()) {
+        (void)wb_fail(WB_ERROR_IO, "distributed: the shared memory %s belongs to another user",
+                      l->name);
+        return false;
+    }
+    if (ftruncate(l->file, (off_t)l->shared_bytes) != 0)
+        return fail_at("cannot reserve the shared memory", l->name);
+    void *memory = mmap(NULL, l->shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, l->file, 0);
+    if (memory == MAP_FAILED) return fail_at("cannot map the shared memory", l->name);
+    l->shared = memory;
+    return true;
+}
+
+static bool take_place(local *l) {
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = l->rank, .l_len = 1};
+    if (fcntl(l->file, F_SETLK, &lock) == 0) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT, "distributed: there is another rank %d in the run %s", l->rank,
+                  l->name);
+    return false;
+}
+
+/* The first one writes down what the others have to be. */
+static bool agree(const local *l) {
+    uint32_t none = 0, nobody = 0;
+    segment *s = l->shared;
+    (void)atomic_compare_exchange_strong(&s->layout, &none, LAYOUT);
+    (void)atomic_compare_exchange_strong(&s->ranks, &nobody, (uint32_t)l->size);
+    if (atomic_load(&s->layout) == LAYOUT && atomic_load(&s->ranks) == (uint32_t)l->size)
+        return true;
+    (void)wb_fail(
+        WB_ERROR_ARGUMENT,
+        "distributed: the ranks must be of one version of Weber and of one size of group; "
+        "rank %d differs from the first: layout %x of %u ranks, here %x of %d",
+        l->rank, atomic_load(&s->layout), atomic_load(&s->ranks), LAYOUT, l->size);
+    return false;
+}
+
+static void release(local *l) {
+    if (l->has_heart) {
+        atomic_store(&l->ends, 1);
+        futex_wake(&l->ends);
+        (void)pthread_join(l->heart, NULL);
+    }
+    if (l->shared) (void)munmap(l->shared, l->shared_bytes);
+    if (l->file >= 0) (void)close(l->file);
+    wb_release(l);
+}
+
+/* Others see the lock only once it is there: at first a rank that is missing is not dead. */
+static wb_status await_all(local *l) {
+    const double begin = wb_clock();
+    rank_line *own = &l->shared->lines[l->rank];
+    l->step = 1;
+    atomic_store(&own->step, 1);
+    for (int r = 0; r < l->size; r++)
+        while (!has_come(&l->shared->lines[r], 1)) {
+            if (atomic_load(&l->shared->failure)) return fail_as_told(l);
+            if (wb_clock() - begin > l->timeout)
+                return wb_fail(WB_ERROR_LOST,
+                               "distributed: rank %d of %d has not joined the group for %g s "
+                               "(WEBER_TIMEOUT)",
+                               r, l->size, l->timeout);
+            (void)usleep(1000);
+        }
+    return WB_OK;
+}
+
+static int processors(void) {
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+static void *start(const wb_seat *seat, double timeout) {
+    local *l = wb_alloc(sizeof *l);
+    if (!l) return NULL;
+    l->rank = seat->rank, l->size = seat->size, l->file = -1;
+    l->name = seat->run, l->timeout = timeout;
+    l->may_spin = processors() >= seat->size;
+    l->shared_bytes = windows_at(l->size, l->size);
+    if (open_segment(l) && take_place(l) && agree(l) && start_heart(l) && await_all(l) == WB_OK) {
+        if (l->rank == 0) (void)shm_unlink(l->name); /* all have mapped it */
+        return l;
+    }
+    release(l);
+    return NULL;
+}
+
+static void stop(void *state) {
+    local *l = state;
+    rank_line *own = &l->shared->lines[l->rank];
+    atomic_store(&own->has_left, 1);
+    futex_wake(&own->step);
+    release(l);
+}
+
+const wb_transport wb_transport_local = {.name = "local",
+                                         .start = start,
+                                         .stop = stop,
+                                         .piece_bytes = piece_bytes,
+                                         .scatter = scatter,
+                                         .gather = gather,
+                                         .fail = fail};

@@ -1,0 +1,59 @@
+/* The group of processes that train together: private side of weber/distributed.h. It knows memory
+ * of the host and no arrays. */
+#ifndef WB_RANKS_RANKS_H
+#define WB_RANKS_RANKS_H
+
+#include <weber/distributed.h>
+
+/* Joins the group if that has not been done. False with an error that names the function. */
+bool wb_ranks_join(const char *function);
+/* Of the group that was joined; 1 before. */
+int wb_ranks_count(void);
+int wb_ranks_own(void);
+
+typedef enum wb_collective_kind {
+    WB_COLLECTIVE_ALLREDUCE,
+    WB_COLLECTIVE_REDUCE,
+    WB_COLLECTIVE_BCAST,
+    WB_COLLECTIVE_ALLGATHER,
+    WB_COLLECTIVE_REDUCE_SCATTER,
+    WB_COLLECTIVE_BARRIER,
+} wb_collective_kind;
+
+/* What the ranks compare before anything is sent. */
+typedef struct wb_collective {
+    int64_t number; /* of all collectives, in the order in which they were made */
+    int64_t count;  /* elements of what a rank gives */
+    int32_t kind, reduction, root, dtype;
+} wb_collective;
+
+/* The number of the next one that this process makes. */
+int64_t wb_ranks_number(void);
+
+/* Waits for the other ranks' part in it. from and to do not overlap; a barrier has none. After a
+ * failure the group is given up. */
+wb_status wb_ranks_run(const wb_collective *c, const void *from, void *to);
+
+/* Tells the other ranks that this one has failed, with the pending error's message, so that they
+ * need not wait. Nothing happens in a group of one, and if the group has failed. */
+void wb_ranks_fail(void);
+
+/* ---- reduce.c ---- */
+
+/* to[i] = the reduction over r of parts[r][i], in the order of weber/distributed.h. */
+void wb_reduce_parts(wb_dtype dtype, wb_reduction reduction, int ranks, const void *const *parts,
+                     int64_t count, void *to);
+
+/* ---- environment.c ---- */
+
+/* Where this process stands, and who started it. */
+typedef struct wb_seat {
+    int rank, size, local_rank, local_size;
+    const char *starter; /* "weber run", "Open MPI", ...; NULL: nobody */
+    const char *run;     /* name of the run, of weber run only */
+} wb_seat;
+
+/* False with an error recorded where variables contradict each other. */
+bool wb_seat_read(wb_seat *seat);
+
+#endif

@@ -1,0 +1,76 @@
+/* Sums over ranks in the canonical order: a tree over the numbers of the ranks, so that neither the
+ * transport nor the sizes of pieces change a bit. */
+#include <string.h>
+
+#include "ranks/transport.h"
+
+enum { TILE = 512 };
+
+static int power_below(int n) { /* the largest power of two below n > 1 */
+    int p = 1;
+    while (2 * p < n) p *= 2;
+    return p;
+}
+
+/* max and min: NaN wins, as in the operations of that name. Whole numbers are added as unsigned
+ * ones, so that an overflow wraps as it does in programs. */
+#define FLOATS_ADD(T, a, b) ((a) + (b))
+#define WHOLE_ADD(T, a, b)  ((T)((uint64_t)(a) + (uint64_t)(b)))
+#define LARGER(a, b)        ((a) > (b) || (a) != (a) ? (a) : (b))
+#define SMALLER(a, b)       ((a) < (b) || (a) != (a) ? (a) : (b))
+
+#define DEFINE(T, name, ADD)                                                                       \
+    static void name##_tile(wb_reduction reduction, int lo, int hi, const void *const *parts,      \
+                            int64_t at, int count, T *out) {                                       \
+        if (hi - lo == 1) {                                                                        \
+            memcpy(out, (const T *)parts[lo] + at, sizeof *out * (size_t)count);                   \
+            return;                                                                                \
+        }                                                                                          \
+        T other[TILE];                                                                             \
+        const int middle = lo + power_below(hi - lo);                                              \
+        name##_tile(reduction, lo, middle, parts, at, count, out);                                 \
+        name##_tile(reduction, middle, hi, parts, at, count, other);                               \
+        if (reduction == WB_REDUCE_MAX)                                                            \
+            for (int i = 0; i < count; i++) out[i] = LARGER(out[i], other[i]);                     \
+        else if (reduction == WB_REDUCE_MIN)                                                       \
+            for (int i = 0; i < count; i++) out[i] = SMALLER(out[i], other[i]);                    \
+        else                                                                                       \
+            for (int i = 0; i < count; i++) out[i] = ADD(T, out[i], other[i]);                     \
+    }                                                                                              \
+    static void name(wb_reduction reduction, int ranks, const void *const *parts, int64_t count,   \
+                     void *to) {                                                                   \
+        for (int64_t at = 0; at < count; at += TILE) {                                             \
+            const int n = (int)(count - at < TILE ? count - at : TILE);                            \
+            T *out = (T *)to + at;                                                                 \
+            name##_tile(reduction, 0, ranks, parts, at, n, out);                                   \
+            if (reduction == WB_REDUCE_MEAN)                                                       \
+                for (int i = 0; i < n; i++) out[i] = (T)(out[i] / (T)ranks);                       \
+        }                                                                                          \
+    }
+
+DEFINE(float, reduce_f32, FLOATS_ADD)
+DEFINE(double, reduce_f64, FLOATS_ADD)
+DEFINE(int32_t, reduce_i32, WHOLE_ADD)
+DEFINE(int64_t, reduce_i64, WHOLE_ADD)
+DEFINE(uint8_t, reduce_u8, WHOLE_ADD)
+
+void wb_reduce_parts(wb_dtype dtype, wb_reduction reduction, int ranks, const void *const *parts,
+                     int64_t count, void *to) {
+    switch (dtype) {
+    case WB_F32:
+        reduce_f32(reduction, ranks, parts, count, to);
+        break;
+    case WB_F64:
+        reduce_f64(reduction, ranks, parts, count, to);
+        break;
+    case WB_I32:
+        reduce_i32(reduction, ranks, parts, count, to);
+        break;
+    case WB_I64:
+        reduce_i64(reduction, ranks, parts, count, to);
+        break;
+    default: /* halves come as f32 */
+        reduce_u8(reduction, ranks, parts, count, to);
+        break;
+    }
+}

@@ -1,0 +1,250 @@
+/* Collectives between processes of this machine: values, bits, derivatives, and what ranks do
+ * differently without meeting in another order. N1 to N3 are rows of the acceptance cases. */
+#include <math.h>
+#include <string.h>
+
+#include <weber.h>
+
+#include "support/ranks.h"
+#include "support/support.h"
+
+/* ---- values ---- */
+
+static const int64_t counts[] = {0, 1, 3, 512, (1 << 20) + 1};
+static const wb_dtype types[] = {WB_F32, WB_F64, WB_F16, WB_BF16, WB_I32, WB_I64, WB_U8};
+
+/* The same small whole number everywhere, exact in every type. */
+static wb_array *filled(wb_dtype dtype, int64_t count, double value) {
+    return wb_full_make(dtype, value, 1, &count);
+}
+
+static bool is_all(wb_array *x, int64_t count, double value) {
+    if (!x || wb_ndim(x) != 1 || wb_size(x, 0) != count) return false;
+    wb_array *wide = wb_cast(x, WB_F64);
+    if (count == 0) return wb_eval(wide) == WB_OK;
+    return wb_item(wb_sum(wb_cast(wb_eq(wide, wb_number(value)), WB_I64))) == (double)count;
+}
+
+static void reduces(void) {
+    const int n = wb_total_workers(), me = wb_rank();
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+            wb_scope_open();
+            wb_array *x = filled(types[t], counts[c], me + 1);
+            const double sum = n * (n + 1) / 2.0;
+            CHECK(is_all(wb_allreduce(x, WB_REDUCE_SUM), counts[c], sum)); /* N2 */
+            CHECK(is_all(wb_allreduce(x, WB_REDUCE_MAX), counts[c], n));
+            CHECK(is_all(wb_allreduce(x, WB_REDUCE_MIN), counts[c], 1));
+            if (wb_dtype_is_float(types[t]))
+                CHECK(is_all(wb_allreduce(x, WB_REDUCE_MEAN), counts[c], (n + 1) / 2.0)); /* N2 */
+            for (int root = 0; root < n; root += n - 1) {                                 /* N3 */
+                const double expected = me == root ? sum : me + 1;
+                CHECK(is_all(wb_reduce(x, WB_REDUCE_SUM, root), counts[c], expected));
+                CHECK(is_all(x, counts[c], me + 1));
+                CHECK(is_all(wb_bcast(x, root), counts[c], root + 1)); /* N1 */
+            }
+            (void)wb_scope_close();
+        }
+}
+
+static void gathers(void) {
+    const int n = wb_total_workers(), me = wb_rank();
+    for (size_t c = 1; c < sizeof counts / sizeof *counts; c++) {
+        wb_scope_open();
+        wb_array *all = wb_allgather(filled(WB_I32, counts[c], me + 1));
+        CHECK(wb_size(all, 0) == n * counts[c]);
+        for (int r = 0; r < n; r++)
+            CHECK(
+                is_all(wb_slice(all, 0, r * counts[c], (r + 1) * counts[c], 1), counts[c], r + 1));
+        wb_array *parts = wb_mul(all, wb_cast(wb_number(me + 1), WB_I32));
+        CHECK(is_all(wb_reduce_scatter(parts, WB_REDUCE_SUM), counts[c],
+                     (me + 1) * n * (n + 1) / 2.0));
+        (void)wb_scope_close();
+    }
+    wb_array *numbers = wb_allgather(wb_cast(wb_number(me), WB_F32));
+    CHECK(wb_ndim(numbers) == 1 && wb_size(numbers, 0) == n &&
+          wb_item(wb_sum(numbers)) == n * (n - 1) / 2.0);
+}
+
+static void has_values(void **state) {
+    (void)state;
+    for (int n = 2; n <= 4; n++) assert_int_equal(ranks_run(n, reduces), 0);
+}
+
+static void has_parts(void **state) {
+    (void)state;
+    for (int n = 2; n <= 4; n++) assert_int_equal(ranks_run(n, gathers), 0);
+}
+
+/* ---- bits ---- */
+
+enum { MIXED = 70001 };
+
+/* Magnitudes over 2^8, so that the order of a sum shows in its last bits. */
+static float mixed(int rank, int i) {
+    const unsigned h = ((unsigned)i * 2654435761u) ^ ((unsigned)rank * 40503u + 77u) * 2246822519u;
+    return ldexpf((float)(h >> 8 & 0xffff) / 65536 - 0.5f, (int)(h & 7));
+}
+
+static float canonical(int lo, int hi, int i) {
+    if (hi - lo == 1) return mixed(lo, i);
+    int p = 1;
+    while (2 * p < hi - lo) p *= 2;
+    return canonical(lo, lo + p, i) + canonical(lo + p, hi, i);
+}
+
+static void adds_in_order(void) {
+    static float own[MIXED], sum[MIXED];
+    for (int i = 0; i < MIXED; i++) own[i] = mixed(wb_rank(), i);
+    for (int layout = 0; layout < 3; layout++) { /* whole, in two, in three */
+        wb_scope_open();
+        wb_array *x = wb_from(WB_F32, own, MIXED), *pieces[3];
+        for (int k = 0; k <= layout; k++)
+            pieces[k] = wb_allreduce(wb_slice(x, 0, k * (int64_t)MIXED / (layout + 1),
+                                              (k + 1) * (int64_t)MIXED / (layout + 1), 1),
+                                     WB_REDUCE_SUM);
+        CHECK(wb_read(wb_concat_make(0, layout + 1, pieces), sum, sizeof sum) == WB_OK);
+        for (int i = 0; i < MIXED; i++) CHECK(sum[i] == canonical(0, wb_total_workers(), i));
+        (void)wb_scope_close();
+    }
+}
+
+static void has_bits(void **state) {
+    (void)state;
+    for (int n = 2; n <= 5; n++) assert_int_equal(ranks_run(n, adds_in_order), 0);
+}
+
+/* ---- ranks that differ in what they read ---- */
+
+static void only_one_reads(void) {
+    wb_scope_open();
+    const int n = wb_total_workers();
+    wb_array *x = wb_full(WB_F32, wb_rank() + 1, 4), *last = x;
+    for (int k = 0; k < 20; k++) {
+        wb_array *sum = wb_allreduce(wb_add(x, wb_number(k)), WB_REDUCE_SUM);
+        if (wb_rank() == 0 && k % 3 == 0)
+            CHECK(wb_item(wb_sum(sum)) == 4 * (n * (n + 1) / 2.0 + n * k));
+        if (wb_rank() == 1 && k % 5 == 0) CHECK(wb_eval(wb_exp(x)) == WB_OK); /* not of the sums */
+        last = sum;
+    }
+    CHECK(wb_item(wb_sum(last)) == 4 * (n * (n + 1) / 2.0 + n * 19));
+    CHECK(wb_barrier() == WB_OK);
+    (void)wb_scope_close();
+}
+
+/* Nobody reads the result on the other ranks. */
+static void only_one_wants(void) {
+    wb_scope_open();
+    wb_array *sum = wb_allreduce(wb_full(WB_F32, 2, 3), WB_REDUCE_SUM);
+    if (wb_rank() == 0) CHECK(wb_item(wb_sum(sum)) == 6.0 * wb_total_workers());
+    (void)wb_scope_close();
+    CHECK(wb_barrier() == WB_OK);
+}
+
+static void may_differ(void **state) {
+    (void)state;
+    assert_int_equal(ranks_run(3, only_one_reads), 0);
+    assert_int_equal(ranks_run(3, only_one_wants), 0);
+}
+
+/* ---- derivatives ---- */
+
+typedef wb_array *collective_fn(wb_array *x);
+static wb_array *sum_of(wb_array *x) { return wb_allreduce(x, WB_REDUCE_SUM); }
+static wb_array *mean_of(wb_array *x) { return wb_allreduce(x, WB_REDUCE_MEAN); }
+static wb_array *max_of(wb_array *x) { return wb_allreduce(x, WB_REDUCE_MAX); }
+static wb_array *to_root(wb_array *x) { return wb_reduce(x, WB_REDUCE_SUM, 1); }
+static wb_array *mean_to_root(wb_array *x) { return wb_reduce(x, WB_REDUCE_MEAN, 0); }
+static wb_array *from_root(wb_array *x) { return wb_bcast(x, 1); }
+static wb_array *gathered(wb_array *x) { return wb_allgather(x); }
+static wb_array *scattered(wb_array *x) { return wb_reduce_scatter(x, WB_REDUCE_SUM); }
+static wb_array *mean_scattered(wb_array *x) { return wb_reduce_scatter(x, WB_REDUCE_MEAN); }
+static wb_array *min_scattered(wb_array *x) { return wb_reduce_scatter(x, WB_REDUCE_MIN); }
+
+static collective_fn *const rows[] = {sum_of,         mean_of,      max_of,   to_root,
+                                      mean_to_root,   from_root,    gathered, scattered,
+                                      mean_scattered, min_scattered};
+
+enum { INPUTS = 6 };
+
+static double input(int rank, int i) { return 0.3 * sin(1.7 * i + 2.3 * rank) + 0.1 * i; }
+
+/* The loss of this rank, not linear in what the collective gives, and different on each. */
+static wb_array *loss_of(collective_fn *f, wb_array *x) {
+    wb_array *y = f(wb_square(x));
+    int64_t count = wb_count(y);
+    wb_array *weights =
+        wb_add(wb_cast(wb_iota_make(WB_I32, 0, 1, &count), WB_F64), wb_number(1 + wb_rank()));
+    return wb_sum(wb_mul(weights, wb_mul(wb_exp(y), y)));
+}
+
+/* With `shift` added to input i of rank r: the sum of all ranks' losses, or with order 2 that of a
+ * weighted sum of gradients. */
+static double value_at(collective_fn *f, int order, int rank, int i, double shift,
+                       double *gradient) {
+    double own[INPUTS];
+    for (int k = 0; k < INPUTS; k++)
+        own[k] = input(wb_rank(), k) + (wb_rank() == rank && k == i ? shift : 0);
+    wb_scope_open();
+    wb_array *x = wb_from(WB_F64, own, INPUTS), *g;
+    wb_array *l = loss_of(f, x);
+    if (order == 2) {
+        CHECK(wb_gradient_of(l, 1, &x, &g) == WB_OK);
+        l = wb_sum(wb_mul(g, wb_sin(wb_add(x, wb_number(wb_rank())))));
+    }
+    if (gradient) {
+        CHECK(wb_gradient_of(l, 1, &x, &g) == WB_OK);
+        CHECK(wb_read(g, gradient, sizeof own) == WB_OK);
+    }
+    const double value = wb_item(wb_allreduce(l, WB_REDUCE_SUM));
+    (void)wb_scope_close();
+    return value;
+}
+
+static void differentiates(void) {
+    const double h = 1e-5;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+        for (int order = 1; order <= 2; order++) {
+            double gradient[INPUTS];
+            (void)value_at(rows[k], order, -1, 0, 0, gradient);
+            for (int r = 0; r < wb_total_workers(); r++)
+                for (int i = 0; i < INPUTS; i++) {
+                    const double up = value_at(rows[k], order, r, i, h, NULL),
+                                 down = value_at(rows[k], order, r, i, -h, NULL);
+                    const double expected = (up - down) / (2 * h);
+                    if (r == wb_rank())
+                        CHECK(fabs(gradient[i] - expected) <= 1e-6 * (1 + fabs(expected)));
+                }
+        }
+}
+
+static void has_derivatives(void **state) {
+    (void)state;
+    for (int n = 2; n <= 3; n++) assert_int_equal(ranks_run(n, differentiates), 0);
+}
+
+/* ---- a group of one ---- */
+
+static void alone(void **state) {
+    (void)state;
+    wb_scope_open();
+    wb_array *x = wb_vector(1, 2, 3);
+    assert_ptr_equal(wb_allreduce(x, WB_REDUCE_SUM), x);
+    assert_ptr_equal(wb_reduce(x, WB_REDUCE_MEAN, 0), x);
+    assert_ptr_equal(wb_bcast(x, 0), x);
+    assert_ptr_equal(wb_allgather(x), x);
+    assert_ptr_equal(wb_reduce_scatter(x, WB_REDUCE_MAX), x);
+    assert_int_equal(wb_barrier(), WB_OK);
+    assert_int_equal(wb_rank() + wb_local_rank(), 0);
+    assert_int_equal(wb_total_workers(), 1);
+    assert_string_equal(wb_get_distributed_backend(NULL), "none");
+    assert_int_equal(wb_scope_close(), WB_OK);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(has_values), cmocka_unit_test(has_parts),       cmocka_unit_test(has_bits),
+        cmocka_unit_test(may_differ), cmocka_unit_test(has_derivatives), cmocka_unit_test(alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
