@@ -70,7 +70,9 @@ typedef struct wb_batch {
     wb_array *x, *y;
     wb_array *more[WB_MORE_ARRAYS];
     int64_t index;      /* place in the epoch, from 0 */
-    int64_t size;       /* observations in it: batchsize, or fewer in the last one */
+    /* observations in it: batchsize, or fewer in the last one. With .shard it can be 0 there: then
+     * the arrays have observations of other ranks, which do not count */
+    int64_t size;
     int64_t epoch;      /* of the loader, from 0 */
     wb_loader *loader_; /* private */
     int64_t turn_;      /* private; 0: the next wb_next starts an epoch */
@@ -96,6 +98,10 @@ typedef struct wb_loader_desc {
     bool shuffle;            /* a new order each epoch, from (seed, epoch) alone */
     uint64_t seed;           /* same seed, same order, on every machine */
     bool drop_partial;       /* leave out a last batch that is not full */
+    /* Only this rank's part of the data (weber/distributed.h): of each `ranks` batches of the
+     * common order, the one with the rank's number. So all ranks make the same number of steps,
+     * and a step of all together is one of batchsize times ranks observations. */
+    bool shard;
     const wb_device *device; /* where batches go; default: where the arrays are */
     bool no_background;      /* prepare each batch when it is asked for, on the caller's thread */
     /* Changes a batch in the turn's scope, on the caller's thread: batch->x = wb_cast(batch->x,

@@ -139,6 +139,9 @@ typedef struct wb_setup_desc {
     wb_layer *model;
     double clip_norm; /* gradients are scaled so that their common 2-norm is at most this; 0: not */
     wb_path_rule paths[WB_PATH_RULES]; /* what has a rule of its own; the first that matches */
+    /* several processes train one model (weber/distributed.h): rank 0's parameters are sent to all
+     * now, and each step is that of one process over the batches of all ranks together */
+    bool distributed;
 } wb_setup_desc;
 
 /* wb_setup(rule, model) or wb_setup(rule, model, .clip_norm = 1). Parts of the model may have rules

@@ -88,6 +88,12 @@ static bool is_written(const wb_thread *thread, int64_t count, wb_array **slot, 
     return false;
 }
 
+bool wb_state_is_written(wb_array **slot) {
+    const wb_thread *thread = wb_thread_get();
+    int64_t next = 0;
+    return thread && is_written(thread, thread->write_count, slot, &next);
+}
+
 /* Of several writes to a slot the first is kept. The others hold whole recipes, and taking the
  * writes back needs only what the slot held at first. */
 static void forget_pending(wb_thread *thread) {

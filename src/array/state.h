@@ -12,6 +12,9 @@ wb_status wb_state_write(wb_array **slot, wb_array *value);
 /* The same with NULL for a value. */
 wb_status wb_state_clear(wb_array **slot);
 
+/* Whether a write to the slot is not settled yet. */
+bool wb_state_is_written(wb_array **slot);
+
 /* What is written between the two can be taken back: with keep false, wb_state_end gives each slot
  * what it held at wb_state_begin, whose result it gets. Pairs nest. */
 int64_t wb_state_begin(void);

@@ -10,6 +10,7 @@
 #include "data/loader.h"
 #include "data/order.h"
 #include "ops/ops.h"
+#include "ranks/ranks.h"
 
 typedef wb_loader_source source;
 typedef wb_loader_slot slot;
@@ -194,12 +195,13 @@ static bool check_desc(const wb_loader_desc *desc) {
 
 /* Batches of an epoch, and the order of the observations. */
 static bool plan_epochs(wb_loader *loader) {
-    const int64_t n = loader->observations, size = loader->desc.batchsize;
+    const int64_t n = loader->observations, size = loader->desc.batchsize * loader->shards;
     loader->length = n / size + (n % size != 0 && !loader->desc.drop_partial);
     if (loader->length == 0) {
         (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "loader: drop_partial leaves no batch: %lld observations, batchsize %lld",
-                      (long long)n, (long long)size);
+                      "loader: drop_partial leaves no batch: %lld observations, batchsize %lld%s",
+                      (long long)n, (long long)loader->desc.batchsize,
+                      loader->shards > 1 ? " on each rank" : "");
         return false;
     }
     loader->order = wb_alloc((size_t)n * sizeof *loader->order);
@@ -223,6 +225,14 @@ static bool plan_route(wb_loader *loader) {
     return !uploads || wb_copy_queue_open(&loader->queue, loader->device);
 }
 
+static bool take_shard(wb_loader *loader) {
+    loader->shards = 1;
+    if (!loader->desc.shard) return true;
+    if (!wb_ranks_join("loader")) return false;
+    loader->shards = wb_ranks_count(), loader->shard = wb_ranks_own();
+    return true;
+}
+
 static wb_fill_fn fill_ahead;
 
 wb_loader *wb_loader_make(wb_loader_desc desc) {
@@ -237,7 +247,8 @@ wb_loader *wb_loader_make(wb_loader_desc desc) {
     if (desc.map)
         loader->maps[loader->map_count].fn = desc.map,
         loader->maps[loader->map_count++].user = desc.user;
-    if (!add_sources(loader, &desc) || !plan_epochs(loader) || !plan_route(loader)) {
+    if (!take_shard(loader) || !add_sources(loader, &desc) || !plan_epochs(loader) ||
+        !plan_route(loader)) {
         release_sources(loader);
         wb_release(loader->order);
         wb_object_delete(loader, sizeof *loader, "loader");
@@ -262,9 +273,29 @@ int64_t wb_loader_epoch(const wb_loader *loader) {
 
 /* ---- preparing, on the loader's thread ---- */
 
+/* Where the batch begins in the order, perhaps behind its end. */
+static int64_t place_in_order(const wb_loader *loader, int64_t index) {
+    return (index * loader->shards + loader->shard) * loader->desc.batchsize;
+}
+
 static int64_t size_of(const wb_loader *loader, int64_t index) {
-    const int64_t left = loader->observations - index * loader->desc.batchsize;
-    return left < loader->desc.batchsize ? left : loader->desc.batchsize;
+    const int64_t left = loader->observations - place_in_order(loader, index);
+    return left < 0 ? 0 : left < loader->desc.batchsize ? left : loader->desc.batchsize;
+}
+
+static int64_t most_of(const wb_loader *loader) {
+    const int64_t n = loader->observations, size = loader->desc.batchsize;
+    return size < n ? size : n;
+}
+
+/* The observations that the arrays of a batch have: where the rank has none, the last ones, as many
+ * as in other batches, so that the step is known. */
+static const int64_t *part_of(const wb_loader *loader, const int64_t *order, int64_t index,
+                              int64_t *size) {
+    *size = size_of(loader, index);
+    if (*size > 0) return order + place_in_order(loader, index);
+    *size = most_of(loader);
+    return order + loader->observations - *size;
 }
 
 static void copy_observations(const source *s, const int64_t *order, int64_t size, char *out) {
@@ -293,9 +324,10 @@ static wb_status prepare(const wb_loader *loader, const wb_batch_memory *memory)
     if (!thread) return WB_ERROR_MEMORY;
     const uint64_t seed = thread->seed, counter = thread->counter;
     const bool seeded = thread->seeded;
-    wb_seed(
-        wb_order_seed(desc->seed, memory->epoch, memory->index)); /* on whichever thread this is */
-    wb_status status = wb_scope_open(); /* arrays that prepare makes end here */
+    wb_seed(wb_order_seed(desc->seed, memory->epoch,
+                          memory->index * loader->shards +
+                              loader->shard)); /* on whichever thread this is */
+    wb_status status = wb_scope_open();        /* arrays that prepare makes end here */
     if (status == WB_OK) {
         status = desc->prepare(memory, desc->user);
         (void)wb_scope_close();
@@ -319,10 +351,10 @@ static wb_status upload(const wb_loader *loader, slot *s, int64_t size) {
 static void fill(const wb_loader *loader, slot *s, int64_t index, int64_t epoch,
                  const int64_t *order) {
     const wb_loader_desc *desc = &loader->desc;
-    const int64_t size = size_of(loader, index);
+    int64_t size;
     void *data[WB_LOADER_SOURCES];
     s->status = WB_OK;
-    order += index * desc->batchsize;
+    order = part_of(loader, order, index, &size);
     for (int i = 0; i < loader->count; i++) {
         data[i] = s->buffers[i]->handle;
         copy_observations(&loader->sources[i], order, size, data[i]);
@@ -347,8 +379,7 @@ static bool equip(wb_buffer **place, const wb_device *device, int64_t bytes) {
 
 /* Memory for a whole batch in each place of s that has none. */
 static bool equip_slot(const wb_loader *loader, slot *s) {
-    const int64_t size = loader->desc.batchsize < loader->observations ? loader->desc.batchsize
-                                                                       : loader->observations;
+    const int64_t size = most_of(loader);
     for (int i = 0; i < loader->count && !loader->gathers; i++) {
         const int64_t bytes = loader->sources[i].bytes * size;
         if (!equip(&s->buffers[i], wb_cpu_device(), bytes)) return false;
@@ -382,11 +413,12 @@ static void apply_maps(const wb_loader *loader, wb_batch *batch) {
 static void wrap_slot(wb_loader *loader, slot *s, int64_t index, int64_t epoch, wb_batch *batch) {
     *batch = batch_of(loader, index, epoch);
     wb_buffer **buffers = outgoing(loader, s);
+    const int64_t last = batch->size ? batch->size : most_of(loader);
     for (int i = 0; i < loader->count; i++) {
         const wb_array *whole = loader->sources[i].array;
         int64_t sizes[WB_MAX_DIMS];
         memcpy(sizes, whole->sizes, sizeof sizes);
-        sizes[whole->ndim - 1] = batch->size;
+        sizes[whole->ndim - 1] = last;
         *place_of(loader, batch, i) =
             wb_node_data((wb_dtype)whole->dtype, whole->ndim, sizes, buffers[i]);
         buffers[i] = NULL;
@@ -406,12 +438,13 @@ static wb_array *list_places(const wb_loader *loader, const int64_t *order, int6
 static void gather(wb_loader *loader, const int64_t *order, int64_t index, int64_t epoch,
                    wb_batch *batch) {
     *batch = batch_of(loader, index, epoch);
-    order += index * loader->desc.batchsize;
-    wb_array *places = list_places(loader, order, batch->size);
+    int64_t size;
+    order = part_of(loader, order, index, &size);
+    wb_array *places = list_places(loader, order, size);
     for (int i = 0; i < loader->count && !wb_failed(); i++) {
         wb_array *whole = loader->sources[i].array;
-        wb_array *part = places ? wb_gather(whole, places, -1)
-                                : wb_getobs(whole, order[0], order[0] + batch->size);
+        wb_array *part =
+            places ? wb_gather(whole, places, -1) : wb_getobs(whole, order[0], order[0] + size);
         *place_of(loader, batch, i) = part ? wb_to(loader->device, part) : NULL;
     }
     apply_maps(loader, batch);

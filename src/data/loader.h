@@ -49,6 +49,7 @@ struct wb_loader {
     } maps[WB_LOADER_MAPS];
     int map_count;
     int64_t observations, length;
+    int64_t shards, shard; /* of so many batches of the order, this one; 1 and 0: all of them */
     int64_t *order;
     int64_t epoch, turns, next; /* next: number of the batch to come */
     bool in_epoch;              /* which has not come to its end */

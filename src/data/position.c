@@ -4,7 +4,7 @@
 #include "data/loader.h"
 
 typedef struct position {
-    int64_t observations, batchsize;
+    int64_t observations, batchsize; /* of all ranks together */
     bool shuffle, drop_partial;
     uint64_t seed;
     int64_t epoch, batch; /* batches of the epoch that have been handed out */
@@ -14,7 +14,7 @@ typedef struct position {
 static void get_position(const void *object, void *numbers) {
     const wb_loader *loader = object;
     *(position *)numbers = (position){.observations = loader->observations,
-                                      .batchsize = loader->desc.batchsize,
+                                      .batchsize = loader->desc.batchsize * loader->shards,
                                       .shuffle = loader->desc.shuffle,
                                       .drop_partial = loader->desc.drop_partial,
                                       .seed = loader->desc.seed,

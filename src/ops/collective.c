@@ -7,6 +7,7 @@
 
 wb_collective wb_collective_of(const wb_array *node) {
     return (wb_collective){.number = node->late[0],
+                           .terms = node->late[1],
                            .count = wb_count(node->inputs[0]),
                            .kind = (int32_t)node->attributes[WB_COLLECTIVE_KIND],
                            .reduction = (int32_t)node->attributes[WB_COLLECTIVE_REDUCTION],
@@ -21,7 +22,7 @@ static wb_array *take_effect(wb_array *node) {
     wb_thread *thread = wb_thread_get();
     if (thread->is_sizing) return node;
     if (!WB_GROW(thread->effects, thread->effect_count, thread->effect_capacity)) return NULL;
-    node->late[0] = wb_ranks_number();
+    node->late[0] = wb_ranks_number(), node->late[1] = 0;
     if (node->late[0] < 0) return NULL;
     thread->effects[thread->effect_count++] = wb_ref(node);
     return node;
@@ -90,6 +91,12 @@ wb_array *wb_allreduce(wb_array *x, wb_reduction reduction) {
     if (!x || !check_reduction(function, x, reduction)) return NULL;
     if (wb_ranks_count() == 1) return x;
     return reduced(function, WB_COLLECTIVE_ALLREDUCE, x, reduction, 0, x->sizes);
+}
+
+wb_array *wb_allreduce_told(wb_array *x, int64_t terms) {
+    wb_array *sum = wb_allreduce(x, WB_REDUCE_SUM);
+    if (sum && sum != x) sum->late[1] = terms;
+    return sum;
 }
 
 wb_array *wb_reduce(wb_array *x, wb_reduction reduction, int root) {

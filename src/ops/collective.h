@@ -5,7 +5,7 @@
 #include "array/array.h"
 #include "ranks/ranks.h"
 
-/* Attributes of the node; its first late word is its number. */
+/* Attributes of the node; its late words are its number and terms. */
 enum {
     WB_COLLECTIVE_KIND,
     WB_COLLECTIVE_REDUCTION,
@@ -14,5 +14,9 @@ enum {
 };
 
 wb_collective wb_collective_of(const wb_array *node);
+
+/* The sum of x, f32 or f64, over the ranks, which compare `terms`, too: what else has to be the
+ * same. */
+wb_array *wb_allreduce_told(wb_array *x, int64_t terms);
 
 #endif

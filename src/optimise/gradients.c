@@ -171,9 +171,16 @@ wb_gradients *wb_gradient(wb_array *l, wb_layer *model) {
     if (!check_loss("wb_gradient", l) || !wb_check_layer("wb_gradient", model)) return NULL;
     wb_gradients *g = wb_gradients_new(model);
     if (!g) return NULL;
+    g->observations = 1;
     if (fill(g, l)) return wb_scope_own(g);
     wb_free(g);
     return NULL;
+}
+
+/* Of a batch; without one, the ranks of a group count alike. */
+static int64_t observations_of(const wb_batch *batch) {
+    if (!batch || !batch->x) return 1;
+    return batch->loader_ ? batch->size : wb_numobs(batch->x);
 }
 
 wb_array *wb_gradients_make(const char *function, wb_gradients *g, wb_loss_fn *loss,
@@ -185,6 +192,7 @@ wb_array *wb_gradients_make(const char *function, wb_gradients *g, wb_loss_fn *l
     (void)wb_aux_to(outer);
     (void)wb_set_training(before);
     if (!check_loss(function, l) || !fill(g, l)) l = NULL;
+    g->observations = observations_of(batch);
     wb_state_end(states, l != NULL);
     return l;
 }

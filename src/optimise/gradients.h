@@ -24,12 +24,13 @@ wb_array *wb_aux_get(const char *function, const wb_aux_list *list, const char *
 /* Lives in its scope; between uses it waits in its model (spare_), so that a step allocates
  * nothing. */
 struct wb_gradients {
-    wb_spare spare;    /* first: what the model keeps it as while it waits */
-    wb_layer *model;   /* owned while in use; NULL while waiting */
-    wb_array *loss;    /* one reference; NULL of sums, whose losses are computed */
-    wb_array *watched; /* what is to be finite for a good step, one reference; NULL: the loss */
-    wb_aux_list aux;   /* what the loss has handed out */
-    bool is_kept;      /* the references are holds */
+    wb_spare spare;       /* first: what the model keeps it as while it waits */
+    wb_layer *model;      /* owned while in use; NULL while waiting */
+    wb_array *loss;       /* one reference; NULL of sums, whose losses are computed */
+    wb_array *watched;    /* what is to be finite for a good step, one reference; NULL: the loss */
+    wb_aux_list aux;      /* what the loss has handed out */
+    bool is_kept;         /* the references are holds */
+    int64_t observations; /* of which the loss is the mean */
     int64_t count, capacity;
     wb_array ***slots; /* the model's trainable places, in the order of its walk */
     wb_array **arrays; /* what they hold, each array once; distinct of them */

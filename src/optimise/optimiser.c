@@ -1,4 +1,6 @@
 /* Making optimisers: slots, ties, state. */
+#include <weber/distributed.h>
+
 #include "optimise/optimiser.h"
 
 #include <math.h>
@@ -317,9 +319,10 @@ wb_optimiser *wb_setup_make(wb_setup_desc desc) {
     o->rule = desc.rule;
     o->clip_norm = desc.clip_norm;
     o->counted_at = -1;
+    o->is_distributed = desc.distributed;
     o->model = wb_retain(desc.model);
-    if (!take_parts(o, &desc) || wb_optimiser_group(o) != WB_OK || !check_parts(o) ||
-        !begin_count(o)) {
+    if ((desc.distributed && wb_synchronize(desc.model) != WB_OK) || !take_parts(o, &desc) ||
+        wb_optimiser_group(o) != WB_OK || !check_parts(o) || !begin_count(o)) {
         wb_free(o);
         return NULL;
     }

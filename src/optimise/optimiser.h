@@ -47,6 +47,7 @@ struct wb_optimiser {
     wb_object object;
     wb_rule rule;
     double clip_norm;
+    bool is_distributed;               /* its steps are those of all ranks */
     wb_part_rule parts[WB_PATH_RULES]; /* those behind the last have no path */
     wb_layer *model;                   /* owned */
     int64_t step;                      /* steps made, with those that the guard skipped */
@@ -62,8 +63,9 @@ struct wb_optimiser {
     wb_array **sums;         /* the gradient of each group */
     wb_array **roots;        /* of the step's plan */
     int64_t root_room;
-    int settled_count; /* those of them that slots will hold */
-    wb_aux_list aux;   /* held: what the loss of the last step handed out */
+    wb_array *mean_loss; /* of the step that is being made, over all ranks */
+    int settled_count;   /* those of them that slots will hold */
+    wb_aux_list aux;     /* held: what the loss of the last step handed out */
 };
 
 /* What it holds, in any order: fills slots unless that is NULL; how many. */

@@ -7,7 +7,8 @@
 #include "evaluate/evaluate.h"
 #include "layers/layer.h"
 #include "ops/ops.h"
-#include "optimise/optimiser.h"
+#include "optimise/distributed.h"
+#include "ranks/ranks.h"
 
 /* ---- checks ---- */
 
@@ -201,8 +202,9 @@ static wb_status build_steps(wb_optimiser *o, wb_array *watched) {
 /* Builds all recipes; changes no slot. */
 static wb_status build(wb_optimiser *o, const wb_gradients *g) {
     if (sum_groups(o, g) != WB_OK) return wb_error_status();
-    wb_array *watched = wb_gradients_watched(g);
-    if (o->clip_norm > 0) watched = clip(o, watched);
+    wb_array *watched = o->is_distributed ? wb_average_over_ranks(o, g) : wb_gradients_watched(g);
+    o->mean_loss = watched;
+    if (watched && o->clip_norm > 0) watched = clip(o, watched);
     return watched ? build_steps(o, watched) : wb_error_status();
 }
 
@@ -348,6 +350,19 @@ wb_status wb_update(wb_optimiser *optimiser, wb_layer *model, wb_gradients *grad
     return status == WB_OK ? closed : status;
 }
 
+/* The loss of the step is that of all ranks. */
+static void show_mean(const wb_optimiser *o, wb_gradients *g) {
+    wb_array *own = g->loss;
+    g->loss = wb_ref(o->mean_loss);
+    wb_unref(own);
+}
+
+/* The others wait for this rank's part of the step. */
+static wb_status tell_ranks(const wb_optimiser *o, wb_status status) {
+    if (status != WB_OK && o->is_distributed) wb_ranks_fail();
+    return status;
+}
+
 /* From the loss on; the gradients are dropped as soon as the step is built of them. */
 static wb_status run_whole(wb_optimiser *o, wb_gradients *g, wb_loss_fn *loss,
                            const wb_batch *batch, void *user) {
@@ -359,6 +374,7 @@ static wb_status run_whole(wb_optimiser *o, wb_gradients *g, wb_loss_fn *loss,
     if (status == WB_OK && !reserve_roots(o)) status = WB_ERROR_MEMORY;
     if (status != WB_OK) return abandon(status);
     const int settled = list_settled(o);
+    show_mean(o, g);
     const int handed = wb_gradients_list_loss(g, o->roots + settled);
     wb_gradients_drop(g);
     status = wb_scope_close_leaving(settled + handed, o->roots);
@@ -376,7 +392,7 @@ wb_array *wb_train_step(wb_loss_fn *loss, wb_layer *model, const wb_batch *batch
     wb_error_put_aside(&older);
     wb_status status = wb_scope_begin() ? WB_OK : WB_ERROR_MEMORY;
     if (status == WB_OK) {
-        status = run_whole(optimiser, g, loss, batch, user);
+        status = tell_ranks(optimiser, run_whole(optimiser, g, loss, batch, user));
         const wb_status closed = wb_scope_close_leaving(status == WB_OK, &g->loss);
         if (status == WB_OK) status = closed;
     }

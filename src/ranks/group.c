@@ -191,6 +191,11 @@ static wb_status compare(const wb_collective *c) {
         char one[96], two[96];
         memcpy(&first, group.all[0], sizeof first);
         memcpy(&other, group.all[r], sizeof other);
+        if (first.terms != other.terms && first.terms && other.terms)
+            return wb_fail(WB_ERROR_ARGUMENT,
+                           "distributed: the rule's settings must be the same on all ranks, but "
+                           "those of rank %d differ from rank 0's",
+                           r);
         describe(&first, one, sizeof one);
         describe(&other, two, sizeof two);
         return wb_fail(WB_ERROR_ARGUMENT,
@@ -215,8 +220,8 @@ static wb_status reduce_part(const wb_collective *c, const char *own, int64_t pa
     const wb_status status =
         group.transport->scatter(group.state, own, (size_t)part * element_bytes(c), group.all);
     if (status == WB_OK)
-        wb_reduce_parts((wb_dtype)c->dtype, (wb_reduction)c->reduction, group.seat.size,
-                        group.all, part, to);
+        wb_reduce_parts((wb_dtype)c->dtype, (wb_reduction)c->reduction, group.seat.size, group.all,
+                        part, to);
     return status;
 }
 

@@ -24,6 +24,7 @@ typedef enum wb_collective_kind {
 typedef struct wb_collective {
     int64_t number; /* of all collectives, in the order in which they were made */
     int64_t count;  /* elements of what a rank gives */
+    int64_t terms;  /* a hash of what else has to be the same; 0: nothing */
     int32_t kind, reduction, root, dtype;
 } wb_collective;
 

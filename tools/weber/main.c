@@ -14,6 +14,7 @@ static const char usage[] =
     "                                       a file in another format, under other names\n"
     "       weber evaluate MODEL --data fashion-mnist\n"
     "                                       loss, accuracy and confusion matrix of a saved model\n"
+    "       weber run -n N PROGRAM ...      the program in N processes that train together\n"
     "       weber layers                    the layers that models in files are made of\n"
     "       weber --help | --version        weber show --help and so on say more\n"
     "\n"
@@ -55,6 +56,7 @@ static const struct {
     {"show", tool_show},
     {"convert", tool_convert},
     {"evaluate", tool_evaluate},
+    {"run", tool_run},
     {"layers", layers},
     {"--help", help},
     {"-h", help},

@@ -1,0 +1,218 @@
+/* Ranks that differ, fail, die, stop or leave: the others say so, and no parameter changes. */
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include <weber.h>
+
+#include "support/ranks.h"
+#include "support/support.h"
+
+static void expect(wb_status status, const char *text) {
+    if (status != WB_OK && strstr(wb_error_message(), text)) {
+        wb_clear_error();
+        return;
+    }
+    (void)fprintf(stderr, "rank %d: expected \"%s\", got %d \"%s\"\n", wb_rank(), text, (int)status,
+                  wb_error_message());
+    exit(1);
+}
+
+/* ---- one rank does something else ---- */
+
+static wb_array *x_of(int64_t count) { return wb_full_make(WB_F32, wb_rank() + 1, 1, &count); }
+
+static void other_count(void) {
+    wb_scope_open();
+    wb_array *x = x_of(wb_rank() == 1 ? 11 : 10);
+    expect(wb_eval(wb_allreduce(x, WB_REDUCE_SUM)), "number 0 of rank 0 is allreduce of 10 f32, "
+                                                    "sum, number 0 of rank 1 is allreduce of 11");
+    expect(wb_eval(wb_allreduce(x, WB_REDUCE_SUM)), "the group of ranks was given up");
+}
+
+static void other_type(void) {
+    wb_scope_open();
+    wb_array *x = wb_cast(x_of(10), wb_rank() == 1 ? WB_F64 : WB_F32);
+    expect(wb_eval(wb_allreduce(x, WB_REDUCE_SUM)), "allreduce of 10 f64");
+}
+
+static void other_reduction(void) {
+    wb_scope_open();
+    const wb_reduction reduction = wb_rank() == 2 ? WB_REDUCE_MAX : WB_REDUCE_SUM;
+    expect(wb_eval(wb_allreduce(x_of(4), reduction)),
+           "number 0 of rank 2 is allreduce of 4 f32, max");
+}
+
+static void other_order(void) {
+    wb_scope_open();
+    wb_array *a, *b;
+    if (wb_rank() == 0)
+        a = wb_allgather(x_of(2)), b = wb_bcast(x_of(2), 0);
+    else
+        b = wb_bcast(x_of(2), 0), a = wb_allgather(x_of(2));
+    expect(wb_eval(a, b),
+           "of rank 0 is allgather of 2 f32, number 0 of rank 1 is bcast of 2 f32, root 0");
+}
+
+static void one_less(void) {
+    wb_scope_open();
+    if (wb_rank() == 1) exit(0);
+    expect(wb_eval(wb_allreduce(x_of(4), WB_REDUCE_SUM)), "rank 1 has ended");
+}
+
+/* ---- in a step ---- */
+
+static wb_array *loss(wb_layer *model, const wb_batch *batch, void *user) {
+    if (user && wb_rank() == *(const int *)user) return wb_matmul(batch->x, batch->x);
+    return wb_mse(wb_apply(model, batch->x), batch->y);
+}
+
+static double sum_of(wb_layer *model) {
+    double sum = 0;
+    for (wb_parameter p = {0}; wb_next_parameter(model, &p);) sum += wb_item(wb_sum(p.array));
+    return sum;
+}
+
+static void failing_step(const char *text, double eta, int bad) {
+    wb_scope_open();
+    wb_layer *model = wb_chain(wb_dense(3, 8, wb_tanh), wb_dense(8, 2));
+    wb_optimiser *o = wb_setup(wb_adam(), model, .distributed = true);
+    const wb_batch batch = {.x = wb_ones(WB_F32, 3, 5), .y = wb_ones(WB_F32, 2, 5)};
+    CHECK(wb_train_step(loss, model, &batch, NULL, o));
+    const double before = sum_of(model);
+    if (eta > 0) CHECK(wb_adjust(o, eta) == WB_OK);
+    wb_array *l = wb_train_step(loss, model, &batch, &bad, o);
+    expect(l ? WB_OK : wb_error_status(), text);
+    CHECK(sum_of(model) == before && before == before);
+    wb_free(o), wb_free(model);
+}
+
+static void other_rate(void) {
+    failing_step("those of rank 1 differ from rank 0's", wb_rank() == 1 ? 0.5 : 0.25, -1);
+}
+
+static void bad_loss(void) { failing_step("matmul", 0, 1); }
+
+/* ---- one rank is gone ---- */
+
+static double seconds(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void one_is_killed(void) {
+    wb_scope_open();
+    CHECK(wb_barrier() == WB_OK);
+    if (wb_rank() == 1) (void)raise(SIGKILL);
+    const double begin = seconds();
+    expect(wb_eval(wb_allreduce(x_of(4), WB_REDUCE_SUM)), "rank 1 has died");
+    CHECK(seconds() - begin < 2);
+}
+
+static void one_is_stopped(void) {
+    wb_scope_open();
+    CHECK(wb_barrier() == WB_OK);
+    if (wb_rank() == 1) (void)raise(SIGSTOP);
+    const double begin = seconds();
+    expect(wb_eval(wb_allreduce(x_of(4), WB_REDUCE_SUM)), "rank 1 has stopped");
+    CHECK(seconds() - begin < 10);
+}
+
+static void one_is_late(void) {
+    wb_scope_open();
+    if (wb_rank() == 1) sleep(2);
+    CHECK(wb_item(wb_sum(wb_allreduce(x_of(2), WB_REDUCE_SUM))) == 2 * 6);
+}
+
+static void one_never_comes(void) {
+    wb_scope_open();
+    CHECK(wb_barrier() == WB_OK);
+    if (wb_rank() == 1) sleep(4);
+    if (wb_rank() != 1)
+        expect(wb_eval(wb_allreduce(x_of(4), WB_REDUCE_SUM)), "rank 1 is alive, but has not come");
+}
+
+/* ---- the table ---- */
+
+static void differ(void **state) {
+    (void)state;
+    void (*const rows[])(void) = {other_count, other_type, other_reduction, other_order,
+                                  one_less,    other_rate, bad_loss};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const double begin = seconds();
+        if (ranks_run(3, rows[i])) fail_msg("row %zu", i);
+        assert_true(seconds() - begin < 10);
+    }
+}
+
+static void are_gone(void **state) {
+    (void)state;
+    const char *run = ranks_start(3, one_is_killed);
+    assert_int_equal(ranks_wait(0) | ranks_wait(2), 0);
+    assert_int_equal(ranks_wait(1), 128 + SIGKILL);
+    (void)shm_unlink(run);
+    run = ranks_start(3, one_is_stopped);
+    assert_int_equal(ranks_wait(0) | ranks_wait(2), 0);
+    (void)kill(ranks_started[1], SIGKILL);
+    assert_int_equal(ranks_wait(1), 128 + SIGKILL);
+    (void)shm_unlink(run);
+    assert_int_equal(ranks_run(3, one_is_late), 0);
+    (void)setenv("WEBER_TIMEOUT", "1", 1);
+    assert_int_equal(ranks_run(3, one_never_comes), 0);
+    (void)unsetenv("WEBER_TIMEOUT");
+}
+
+/* ---- calls that are refused ---- */
+
+static void not_initialized(void **state) { /* N8 */
+    (void)state;
+    assert_null(wb_get_distributed_backend("MPI"));
+    assert_string_equal(wb_error_message(), "Backend `MPI` is not initialized. Call "
+                                            "`wb_distributed_initialize(\"MPI\")` first.");
+    wb_clear_error();
+    assert_int_equal(wb_distributed_initialize("gloo"), WB_ERROR_ARGUMENT);
+    wb_clear_error();
+    assert_int_equal(wb_distributed_initialize("MPI"), WB_OK); /* one process needs no transport */
+    assert_int_equal(wb_distributed_initialize("MPI"), WB_OK);
+    assert_string_equal(wb_get_distributed_backend("MPI"), "none");
+}
+
+typedef struct bad_call {
+    const char *text;
+    wb_array *(*call)(void);
+} bad_call;
+
+static wb_array *null(void) { return wb_allreduce(NULL, WB_REDUCE_SUM); }
+static wb_array *sum_of_bool(void) { return wb_allreduce(wb_zeros(WB_BOOL, 2), WB_REDUCE_SUM); }
+static wb_array *mean_of_int(void) { return wb_reduce(wb_zeros(WB_I32, 2), WB_REDUCE_MEAN, 0); }
+static wb_array *no_reduction(void) { return wb_allreduce(wb_zeros(WB_F32, 2), (wb_reduction)7); }
+static wb_array *no_root(void) { return wb_bcast(wb_zeros(WB_F32, 2), 1); }
+
+static void refuses(void **state) {
+    (void)state;
+    const bad_call rows[] = {
+        {"allreduce: x is NULL", null},
+        {"allreduce: a sum of bool is not defined; cast x to another type", sum_of_bool},
+        {"reduce: a mean needs a floating type, got i32", mean_of_int},
+        {"allreduce: the reduction must be WB_REDUCE_SUM, MEAN, MAX or MIN, got 7", no_reduction},
+        {"bcast: the root must be a rank from 0 to 0, got 1", no_root},
+    };
+    wb_scope_open();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_null(rows[i].call());
+        assert_string_equal(wb_error_message(), rows[i].text);
+        wb_clear_error();
+    }
+    assert_int_equal(wb_scope_close(), WB_OK);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(differ),
+        cmocka_unit_test(are_gone),
+        cmocka_unit_test(not_initialized),
+        cmocka_unit_test(refuses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,227 @@
+/* A model trained by several ranks is the model that one process trains on their batches together.
+ * N5 and N7 are rows of the acceptance cases. */
+#include <math.h>
+#include <string.h>
+
+#include <weber.h>
+
+#include "support/files.h"
+#include "support/ranks.h"
+
+enum { OBSERVATIONS = 96, BATCH = 24, EPOCHS = 5 };
+
+static wb_array *loss(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)user;
+    return wb_mse(wb_apply(model, batch->x), batch->y);
+}
+
+/* ---- one training, whatever the number of ranks ---- */
+
+typedef struct setting {
+    const char *name;
+    int observations, batch; /* of all ranks together */
+    double clip;
+    wb_rule (*rule)(void);
+    wb_layer *(*model)(void);
+} setting;
+
+static setting current;
+
+static wb_rule descent(void) { return wb_descent(.eta = 0.05); }
+static wb_rule momentum(void) { return wb_momentum(.eta = 0.02); }
+static wb_rule adam(void) { return wb_adam(.eta = 1e-3); }
+
+static wb_layer *dense(void) { return wb_chain(wb_dense(3, 16, wb_tanh), wb_dense(16, 2)); }
+static wb_layer *with_norm(void) {
+    return wb_chain(wb_dense(3, 8), wb_batchnorm(8, wb_relu), wb_dense(8, 2));
+}
+
+static wb_array *numbers(int rows, int columns, double step) {
+    wb_array *i = wb_iota_make(WB_F32, 1, 2, (int64_t[]){rows, columns});
+    wb_array *j = wb_iota_make(WB_F32, 0, 2, (int64_t[]){rows, columns});
+    return wb_sin(wb_add(wb_mul(i, wb_number(step)), j));
+}
+
+/* Trains, and writes the model to ranks-N.npz; the last loss. */
+static double trained(const char *path) {
+    const setting *s = &current;
+    wb_scope_open();
+    wb_seed(7 + (uint64_t)wb_rank()); /* rank 0's parameters count */
+    wb_array *x = numbers(3, s->observations, 0.7), *y = numbers(2, s->observations, 0.3);
+    wb_loader *data = wb_loader_new(.x = x, .y = y, .batchsize = s->batch / wb_total_workers(),
+                                    .shuffle = true, .shard = true);
+    wb_layer *model = s->model();
+    wb_optimiser *o = wb_setup(s->rule(), model, .distributed = true, .clip_norm = s->clip);
+    CHECK(o && data);
+    double last = 0;
+    for (int e = 0; e < EPOCHS; e++) {
+        wb_batch batch = {0};
+        while (wb_next(data, &batch)) {
+            wb_array *l = wb_train_step(loss, model, &batch, NULL, o);
+            CHECK(l);
+            last = wb_item(l);
+        }
+    }
+    CHECK(!wb_failed());
+    if (wb_rank() == 0) CHECK(wb_save(path, model) == WB_OK);
+    if (s->model == dense && !getenv("WEBER_EAGER")) CHECK(wb_plan_status().missed_donations == 0);
+    wb_free(o), wb_free(model), wb_free(data);
+    CHECK(wb_scope_close() == WB_OK);
+    return last;
+}
+
+static void train(void) {
+    char name[64];
+    (void)snprintf(name, sizeof name, "%s-%d.npz", current.name, wb_total_workers());
+    const double last = trained(path_of(name));
+    (void)snprintf(name, sizeof name, "%s-%d.loss", current.name, wb_total_workers());
+    if (wb_rank() == 0) write_file(path_of(name), &last, sizeof last);
+    wb_array *common = wb_allreduce(wb_cast(wb_number(last), WB_F64), WB_REDUCE_MAX);
+    CHECK(wb_item(common) == last); /* all show the same loss */
+}
+
+static double loss_of(const char *setting, int ranks) {
+    char name[64];
+    size_t size;
+    (void)snprintf(name, sizeof name, "%s-%d.loss", setting, ranks);
+    unsigned char *bytes = read_file(path_of(name), &size);
+    double value = NAN;
+    if (bytes && size == sizeof value) memcpy(&value, bytes, size);
+    free(bytes);
+    return value;
+}
+
+/* ---- against one process ---- */
+
+static double tolerance;
+
+/* All arrays of two models, one by one. */
+static void compare_models(const char *one, const char *other) {
+    wb_scope_open();
+    wb_layer *a = current.model(), *b = current.model();
+    CHECK(wb_load(path_of(one), a) == WB_OK && wb_load(path_of(other), b) == WB_OK);
+    wb_parameter p = {0}, q = {0};
+    char where[128];
+    while (wb_next_parameter(a, &p)) {
+        CHECK(wb_next_parameter(b, &q));
+        if (wb_approx(p.array, q.array, 0, tolerance, where, sizeof where)) continue;
+        (void)fprintf(stderr, "%s and %s differ: %s at %s\n", one, other, p.path, where);
+        exit(1);
+    }
+    wb_free(a), wb_free(b);
+    CHECK(wb_scope_close() == WB_OK);
+}
+
+static void compare(void) {
+    char one[64], many[64];
+    (void)snprintf(one, sizeof one, "%s-1.npz", current.name);
+    for (int n = 2; n <= 4; n++) {
+        (void)snprintf(many, sizeof many, "%s-%d.npz", current.name, n);
+        compare_models(one, many);
+    }
+}
+
+/* N7. The parameters for rules whose steps are as large as gradients; Adam's step turns where a
+ * gradient is near 0, so that the losses are compared. */
+static void is_one_process(void **state) {
+    (void)state;
+    const setting settings[] = {
+        {"descent", OBSERVATIONS, BATCH, 0, descent, dense},
+        {"momentum", OBSERVATIONS, BATCH, 0, momentum, dense},
+        {"clipped", OBSERVATIONS, BATCH, 0.05, momentum, dense},
+        {"adam", OBSERVATIONS, BATCH, 0, adam, dense}, /* N5 */
+        {"uneven", OBSERVATIONS - 13, BATCH, 0, descent, dense},
+        {"few", 10, 12, 0, descent, dense}, /* ranks without data */
+    };
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        current = settings[i];
+        tolerance = settings[i].rule == adam ? 1e-4 : 1e-6;
+        for (int n = 1; n <= 4; n++) assert_int_equal(ranks_run(n, train), 0);
+        assert_int_equal(ranks_run(1, compare), 0);
+        for (int n = 2; n <= 4; n++)
+            assert_true(fabs(loss_of(current.name, n) - loss_of(current.name, 1)) < 1e-5);
+    }
+}
+
+/* ---- bits ---- */
+
+static void train_again(void) {
+    char first[64], name[64];
+    (void)snprintf(first, sizeof first, "%s-%d.npz", current.name, wb_total_workers());
+    (void)snprintf(name, sizeof name, "again-%d.npz", wb_total_workers());
+    (void)trained(path_of(name));
+    tolerance = 0;
+    if (wb_rank() == 0) compare_models(first, name);
+}
+
+/* Whatever a rank does besides; and running statistics are the same everywhere. */
+static void has_the_same_bits(void **state) {
+    (void)state;
+    const setting s = {"norm", OBSERVATIONS - 5, BATCH, 0, adam, with_norm};
+    current = s;
+    for (int n = 2; n <= 3; n++) {
+        assert_int_equal(ranks_run(n, train), 0);
+        assert_int_equal(ranks_run(n, train_again), 0);
+    }
+}
+
+/* ---- what ranks hold ---- */
+
+static double sum_of_all(wb_layer *model) {
+    double sum = 0;
+    for (wb_parameter p = {0}; wb_next_parameter(model, &p);) sum += wb_item(wb_sum(p.array));
+    return sum;
+}
+
+static void stays_equal(void) {
+    wb_scope_open();
+    wb_seed(100 + (uint64_t)wb_rank());
+    wb_array *x = numbers(3, 58, 0.7), *y = numbers(2, 58, 0.3);
+    wb_loader *data = wb_loader_new(.x = x, .y = y, .batchsize = 7, .shard = true);
+    wb_layer *model = with_norm();
+    wb_optimiser *o = wb_setup(wb_adam(), model, .distributed = true);
+    wb_batch batch = {0};
+    while (wb_next(data, &batch)) CHECK(wb_train_step(loss, model, &batch, NULL, o));
+    wb_array *own = wb_cast(wb_number(sum_of_all(model)), WB_F64);
+    wb_array *most = wb_allreduce(own, WB_REDUCE_MAX), *least = wb_allreduce(own, WB_REDUCE_MIN);
+    CHECK(wb_item(most) == wb_item(least));
+    wb_free(o), wb_free(model), wb_free(data);
+    CHECK(wb_scope_close() == WB_OK);
+}
+
+static void holds_the_same(void **state) {
+    (void)state;
+    for (int n = 2; n <= 3; n++) assert_int_equal(ranks_run(n, stays_equal), 0);
+}
+
+/* Arrays, states, counts; N1 for a model. */
+static void synchronizes(void) {
+    wb_scope_open();
+    wb_seed(5 + (uint64_t)wb_rank());
+    wb_layer *model = dense();
+    wb_optimiser *o = wb_setup(wb_adam(), model);
+    const wb_batch batch = {.x = wb_uniform(WB_F32, 3, 8), .y = wb_uniform(WB_F32, 2, 8)};
+    for (int i = 0; i <= wb_rank(); i++) CHECK(wb_train_step(loss, model, &batch, NULL, o));
+    CHECK(wb_synchronize(o) == WB_OK);
+    const wb_batch same = {.x = wb_ones(WB_F32, 3, 8), .y = wb_ones(WB_F32, 2, 8)};
+    CHECK(wb_train_step(loss, model, &same, NULL, o));
+    wb_array *own = wb_cast(wb_number(sum_of_all(model)), WB_F64);
+    CHECK(wb_item(wb_allreduce(own, WB_REDUCE_MAX)) == wb_item(wb_allreduce(own, WB_REDUCE_MIN)));
+    wb_free(o), wb_free(model);
+    CHECK(wb_scope_close() == WB_OK);
+}
+
+static void has_one_state(void **state) {
+    (void)state;
+    assert_int_equal(ranks_run(3, synchronizes), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(is_one_process),
+        cmocka_unit_test(has_the_same_bits),
+        cmocka_unit_test(holds_the_same),
+        cmocka_unit_test(has_one_state),
+    };
+    return cmocka_run_group_tests(tests, make_folder, drop_folder);
+}

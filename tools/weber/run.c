@@ -1,0 +1,277 @@
+/* weber run: one program in several processes. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tool.h"
+
+static const char help[] =
+    "usage: weber run -n N [--restarts K] [--timeout SECONDS] PROGRAM [ARGUMENT...]\n"
+    "\n"
+    "Starts PROGRAM in N processes of this machine, which train together (weber/distributed.h).\n"
+    "What they print has the number of the rank before each line.\n"
+    "  -n N               how many\n"
+    "  --restarts K       starts all of them again after a failure, at most K times; "
+    "WEBER_RESTART\n"
+    "                     says the how manieth time it is, from 0 on\n"
+    "  --timeout SECONDS  how long a rank waits for another one that is alive (600)\n"
+    "When one fails the others are ended. The exit status is that of the rank that failed first,\n"
+    "128 and its signal if it was killed.\n";
+
+enum { MOST = 1024, LINE_BYTES = 4096, GRACE_MS = 5000 };
+
+typedef struct rank {
+    pid_t process; /* 0: ended */
+    struct stream {
+        int file; /* -1: closed */
+        FILE *to;
+        size_t used;
+        char line[LINE_BYTES];
+    } streams[2];
+} rank;
+
+typedef struct run {
+    int count, restarts;
+    const char *timeout;
+    char **command;
+    char name[64]; /* of the shared memory */
+    rank *ranks;
+} run;
+
+static volatile sig_atomic_t asked_to_end;
+static void ask_to_end(int number) { asked_to_end = number; }
+
+/* ---- one rank ---- */
+
+static bool set_number(const char *name, int64_t value) {
+    char text[24];
+    (void)snprintf(text, sizeof text, "%lld", (long long)value);
+    return setenv(name, text, 1) == 0;
+}
+
+/* Cores are shared out; a number that the user has set stays. */
+static bool share_cores(int count) {
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return getenv("WEBER_NUM_THREADS") ||
+           set_number("WEBER_NUM_THREADS", cores > count ? cores / count : 1);
+}
+
+static _Noreturn void become(const run *r, int number, int restart, const int pipes[2][2]) {
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    (void)signal(SIGINT, SIG_DFL), (void)signal(SIGTERM, SIG_DFL);
+    const bool is_set =
+        set_number("WEBER_RANK", number) && set_number("WEBER_SIZE", r->count) &&
+        set_number("WEBER_LOCAL_RANK", number) && set_number("WEBER_LOCAL_SIZE", r->count) &&
+        set_number("WEBER_RESTART", restart) && setenv("WEBER_RUN", r->name, 1) == 0 &&
+        (!r->timeout || setenv("WEBER_TIMEOUT", r->timeout, 1) == 0) && share_cores(r->count);
+    if (is_set && dup2(pipes[0][1], STDOUT_FILENO) >= 0 && dup2(pipes[1][1], STDERR_FILENO) >= 0) {
+        for (int i = 0; i < 2; i++) (void)close(pipes[i][0]), (void)close(pipes[i][1]);
+        (void)execvp(r->command[0], r->command);
+    }
+    (void)fprintf(stderr, "weber run: %s cannot be started: %s\n", r->command[0], strerror(errno));
+    _exit(127);
+}
+
+static bool start_rank(run *r, int number, int restart) {
+    int pipes[2][2];
+    if (pipe(pipes[0]) != 0) return false;
+    if (pipe(pipes[1]) != 0) return false;
+    (void)fflush(NULL);
+    rank *k = &r->ranks[number];
+    k->process = fork();
+    if (k->process == 0) become(r, number, restart, (const int(*)[2])pipes);
+    for (int i = 0; i < 2; i++) {
+        (void)close(pipes[i][1]);
+        (void)fcntl(pipes[i][0], F_SETFD, FD_CLOEXEC);
+        k->streams[i] = (struct stream){.file = pipes[i][0], .to = i ? stderr : stdout};
+    }
+    return k->process > 0;
+}
+
+/* ---- what they print ---- */
+
+static void put_line(struct stream *s, int number, size_t bytes) {
+    (void)fprintf(s->to, "[%d] %.*s\n", number, (int)bytes, s->line);
+    (void)fflush(s->to);
+}
+
+/* Whole lines, and what is longer than a line may be. */
+static void pass_on(struct stream *s, int number) {
+    const ssize_t more = read(s->file, s->line + s->used, sizeof s->line - s->used);
+    if (more < 0 && errno == EINTR) return;
+    if (more <= 0) {
+        if (s->used) put_line(s, number, s->used);
+        (void)close(s->file);
+        s->file = -1, s->used = 0;
+        return;
+    }
+    s->used += (size_t)more;
+    for (char *end; (end = memchr(s->line, '\n', s->used)) || s->used == sizeof s->line;) {
+        const size_t bytes = end ? (size_t)(end - s->line) : s->used,
+                     taken = end ? bytes + 1 : bytes;
+        put_line(s, number, bytes);
+        s->used -= taken;
+        memmove(s->line, s->line + taken, s->used);
+    }
+}
+
+/* Waits a little for something to pass on. False: all have closed. */
+static bool listen_to_all(run *r, struct pollfd *polled) {
+    struct stream *of[2 * MOST];
+    nfds_t open = 0;
+    for (int i = 0; i < 2 * r->count; i++) {
+        struct stream *s = &r->ranks[i / 2].streams[i % 2];
+        if (s->file < 0) continue;
+        of[open] = s;
+        polled[open++] = (struct pollfd){.fd = s->file, .events = POLLIN};
+    }
+    if (poll(polled, open, 20) > 0)
+        for (nfds_t i = 0; i < open; i++)
+            if (polled[i].revents)
+                for (int k = 0; k < r->count; k++)
+                    if (of[i] == &r->ranks[k].streams[0] || of[i] == &r->ranks[k].streams[1])
+                        pass_on(of[i], k);
+    return open > 0;
+}
+
+/* ---- all of them ---- */
+
+static double now_ms(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+}
+
+static void signal_all(const run *r, int number) {
+    for (int k = 0; k < r->count; k++)
+        if (r->ranks[k].process > 0) (void)kill(r->ranks[k].process, number);
+}
+
+static int status_of(int raw) { return WIFSIGNALED(raw) ? 128 + WTERMSIG(raw) : WEXITSTATUS(raw); }
+
+static void tell(int number, int raw) {
+    if (WIFSIGNALED(raw))
+        (void)fprintf(stderr, "weber run: rank %d was ended by signal %d (%s)\n", number,
+                      WTERMSIG(raw), strsignal(WTERMSIG(raw)));
+    else
+        (void)fprintf(stderr, "weber run: rank %d ended with status %d\n", number,
+                      WEXITSTATUS(raw));
+}
+
+/* Takes note of those that have ended; how many still run. */
+static int reap(run *r, int *status) {
+    int running = 0;
+    for (int k = 0; k < r->count; k++) {
+        int raw;
+        if (r->ranks[k].process <= 0) continue;
+        if (waitpid(r->ranks[k].process, &raw, WNOHANG) <= 0) {
+            running++;
+            continue;
+        }
+        r->ranks[k].process = 0;
+        if (status_of(raw) && !*status) {
+            tell(k, raw);
+            *status = status_of(raw);
+        }
+    }
+    return running;
+}
+
+/* Until all have ended. After a failure the others have a moment to say what they saw. */
+static int watch(run *r, struct pollfd *polled) {
+    enum { SAY_MS = 1500 };
+    int status = 0;
+    double failed = 0;
+    bool is_told = false;
+    for (;;) {
+        const bool is_open = listen_to_all(r, polled);
+        const int running = reap(r, &status);
+        if (running == 0 && !is_open) break;
+        if (asked_to_end && !status) status = 128 + asked_to_end;
+        if (!status) continue;
+        if (!failed) failed = now_ms();
+        const double waited = now_ms() - failed;
+        if (!is_told && (asked_to_end || waited > SAY_MS)) signal_all(r, SIGTERM), is_told = true;
+        if (waited > GRACE_MS) signal_all(r, SIGKILL);
+        if (running == 0 && waited > GRACE_MS) break; /* a grandchild holds a pipe */
+    }
+    return status;
+}
+
+/* The memory itself is the user's alone; the number keeps runs apart. */
+static void name_run(run *r) {
+    uint64_t random = 0;
+    if (getrandom(&random, sizeof random, 0) < 0) random = (uint64_t)now_ms();
+    (void)snprintf(r->name, sizeof r->name, "/weber-%d-%016llx", (int)getpid(),
+                   (unsigned long long)random);
+}
+
+static int run_once(run *r, int restart, struct pollfd *polled) {
+    name_run(r);
+    memset(r->ranks, 0, sizeof *r->ranks * (size_t)r->count);
+    for (int k = 0; k < r->count; k++)
+        for (int i = 0; i < 2; i++) r->ranks[k].streams[i].file = -1;
+    bool started = true;
+    for (int k = 0; started && k < r->count; k++) started = start_rank(r, k, restart);
+    if (!started) {
+        (void)fprintf(stderr, "weber run: no process can be made: %s\n", strerror(errno));
+        signal_all(r, SIGKILL);
+    }
+    const int status = watch(r, polled);
+    (void)shm_unlink(r->name); /* where they did not come so far as to do it */
+    return started ? status : 1;
+}
+
+static int run_all(run *r) {
+    r->ranks = malloc(sizeof *r->ranks * (size_t)r->count);
+    struct pollfd *polled = malloc(sizeof *polled * 2 * (size_t)r->count);
+    (void)signal(SIGINT, ask_to_end), (void)signal(SIGTERM, ask_to_end);
+    int status = 1;
+    for (int k = 0; r->ranks && polled; k++) {
+        status = run_once(r, k, polled);
+        if (!status || k == r->restarts || asked_to_end) break;
+        (void)fprintf(stderr, "weber run: starts again, %d of %d\n", k + 1, r->restarts);
+    }
+    free(r->ranks);
+    free(polled);
+    return status;
+}
+
+/* A whole number from least on; -1: it is none. */
+static int number_of(const char *text, int least, int most) {
+    char *end;
+    const long value = text ? strtol(text, &end, 10) : -1;
+    return text && *text && !*end && value >= least && value <= most ? (int)value : -1;
+}
+
+int tool_run(int count, char **arguments) {
+    run r = {.restarts = 0};
+    int i = 0;
+    if (count == 1 && strcmp(arguments[0], "--help") == 0) return tool_help(help, true);
+    for (; i + 1 < count && arguments[i][0] == '-'; i += 2) {
+        if (strcmp(arguments[i], "-n") == 0)
+            r.count = number_of(arguments[i + 1], 1, MOST);
+        else if (strcmp(arguments[i], "--restarts") == 0)
+            r.restarts = number_of(arguments[i + 1], 0, 1000000);
+        else if (strcmp(arguments[i], "--timeout") == 0)
+            r.timeout = arguments[i + 1];
+        else
+            return tool_help(help, false);
+    }
+    if (r.count < 1 || r.restarts < 0 || i >= count || arguments[i][0] == '-')
+        return tool_help(help, false);
+    r.command = arguments + i;
+    return run_all(&r);
+}
