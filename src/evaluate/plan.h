@@ -452,8 +452,8 @@ wb_status wb_scan_run(const wb_plan_scan *scan, const wb_array *node, const wb_m
 
 /* ---- pause.c ---- */
 
-/* Runs the plan's commands and, between them, its bodies and collectives. draws: by how much random counters of
- * bodies are further on than their nodes say. */
+/* Runs the plan's commands and, between them, its bodies and collectives. draws: by how much random
+ * counters of bodies are further on than their nodes say. */
 wb_status wb_plan_run(const wb_plan *plan, const wb_tape *tape, const wb_memory *memory,
                       const uint64_t *late, wb_scan_room *room, int64_t draws);
 

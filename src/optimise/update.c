@@ -374,7 +374,7 @@ static wb_status run_whole(wb_optimiser *o, wb_gradients *g, wb_loss_fn *loss,
     if (status == WB_OK && !reserve_roots(o)) status = WB_ERROR_MEMORY;
     if (status != WB_OK) return abandon(status);
     const int settled = list_settled(o);
-    show_mean(o, g);
+    if (o->is_distributed) show_mean(o, g);
     const int handed = wb_gradients_list_loss(g, o->roots + settled);
     wb_gradients_drop(g);
     status = wb_scope_close_leaving(settled + handed, o->roots);

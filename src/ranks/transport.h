@@ -1,5 +1,5 @@
-/* What carries bytes between ranks: a table of functions. All ranks call them in the same order with
- * the same sizes, which the group has compared before; all wait. */
+/* What carries bytes between ranks: a table of functions. All ranks call them in the same order
+ * with the same sizes, which the group has compared before; all wait. */
 #ifndef WB_RANKS_TRANSPORT_H
 #define WB_RANKS_TRANSPORT_H
 
