@@ -69,7 +69,7 @@ typedef struct wb_named_array {
 typedef struct wb_batch {
     wb_array *x, *y;
     wb_array *more[WB_MORE_ARRAYS];
-    int64_t index;      /* place in the epoch, from 0 */
+    int64_t index; /* place in the epoch, from 0 */
     /* observations in it: batchsize, or fewer in the last one. With .shard it can be 0 there: then
      * the arrays have observations of other ranks, which do not count */
     int64_t size;
@@ -94,10 +94,10 @@ typedef struct wb_loader_desc {
     wb_array *x, *y; /* the usual two; x is required */
     /* further ones: .more = {{"mask", mask}}; wb_batch_get finds them */
     wb_named_array more[WB_MORE_ARRAYS];
-    int64_t batchsize;       /* observations per batch; default 1 */
-    bool shuffle;            /* a new order each epoch, from (seed, epoch) alone */
-    uint64_t seed;           /* same seed, same order, on every machine */
-    bool drop_partial;       /* leave out a last batch that is not full */
+    int64_t batchsize; /* observations per batch; default 1 */
+    bool shuffle;      /* a new order each epoch, from (seed, epoch) alone */
+    uint64_t seed;     /* same seed, same order, on every machine */
+    bool drop_partial; /* leave out a last batch that is not full */
     /* Only this rank's part of the data (weber/distributed.h): of each `ranks` batches of the
      * common order, the one with the rank's number. So all ranks make the same number of steps,
      * and a step of all together is one of batchsize times ranks observations. */

@@ -163,8 +163,7 @@ static const wb_backend *table_of(void *library, explanation why) {
     return backend && suits(backend, why) ? backend : NULL;
 }
 
-const wb_backend *wb_plugin_open(const char *folder, const char *file, char *reason,
-                                 size_t reason_bytes) {
+void *wb_plugin_library(const char *folder, const char *file, char *reason, size_t reason_bytes) {
     const explanation why = {reason, reason_bytes};
     char path[PATH_MAX];
     if (snprintf(path, sizeof path, "%s/%s", folder, file) >= (int)sizeof path) {
@@ -174,17 +173,23 @@ const wb_backend *wb_plugin_open(const char *folder, const char *file, char *rea
     if (!is_safe_file(folder, path, why) || !is_whole_file(path, why)) return NULL;
     (void)__atomic_add_fetch(&opened, 1, __ATOMIC_RELAXED);
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (library) {
-        const wb_backend *backend = table_of(library, why);
-        if (!backend) (void)dlclose(library); /* another file may take its place */
-        return backend;
-    }
+    if (library) return library;
     const char *message = dlerror();
     const size_t length = strlen(path); /* "PATH: what is wrong" */
     if (message && strncmp(message, path, length) == 0 && strncmp(message + length, ": ", 2) == 0)
         message += length + 2;
     (void)explain(why, "%s", message ? message : "cannot be opened");
     return NULL;
+}
+
+const wb_backend *wb_plugin_open(const char *folder, const char *file, char *reason,
+                                 size_t reason_bytes) {
+    void *library = wb_plugin_library(folder, file, reason, reason_bytes);
+    if (!library) return NULL;
+    const explanation why = {reason, reason_bytes};
+    const wb_backend *backend = table_of(library, why);
+    if (!backend) (void)dlclose(library); /* another file may take its place */
+    return backend;
 }
 
 /* ---- where to look ---- */

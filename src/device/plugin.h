@@ -9,6 +9,9 @@
 const wb_backend *wb_plugin_open(const char *folder, const char *file, char *reason,
                                  size_t reason_bytes);
 
+/* The same file as a library, whatever it exports. */
+void *wb_plugin_library(const char *folder, const char *file, char *reason, size_t reason_bytes);
+
 /* How many files were opened so far. */
 int64_t wb_plugins_opened(void);
 

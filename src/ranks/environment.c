@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "ranks/ranks.h"
+#include "ranks/transport.h"
 
 enum { RANK, SIZE, LOCAL_RANK, LOCAL_SIZE, NUMBERS };
 

@@ -1,5 +1,6 @@
 /* The group: joined once for the process, collectives over what the transport carries, and what
  * happens when a rank fails. */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ static struct {
     int64_t made;             /* collectives */
     char asked[16];           /* the transport that wb_distributed_initialize was given */
     bool has_failed;          /* for ever */
+    bool has_agreed;          /* all ranks saw the same failure, and no message is on its way */
     char failure[TEXT_BYTES]; /* why */
     const void *all[WB_MOST_RANKS];
 } group = {.mutex = PTHREAD_MUTEX_INITIALIZER, .seat = {.size = 1, .local_size = 1}};
@@ -48,19 +50,48 @@ static double timeout(void) {
     return seconds > 0 ? seconds : 600;
 }
 
+/* The plugin for a starter, and what brings it. */
+static const struct {
+    const char *starter, *file, *package;
+} plugins[] = {
+    {"Open MPI", "transport_openmpi.so", "libopenmpi3"},
+    {"MPICH", "transport_mpich.so", "libmpich12"},
+};
+
+/* A program that is linked with an MPI decides by that; else, by who started it. */
+static const char *implementation(const wb_seat *seat) {
+    union {
+        void *symbol;
+        int (*function)(char *, int *);
+    } version = {.symbol = dlsym(RTLD_DEFAULT, "MPI_Get_library_version")};
+    char text[8192] = ""; /* MPICH's, the longest */
+    int length;
+    if (!version.symbol || version.function(text, &length) != 0) return seat->starter;
+    return strncmp(text, "Open MPI", 8) == 0 ? "Open MPI" : "MPICH";
+}
+
 /* weber run stands for any transport that was asked for: it needs none but its own. */
 static const wb_transport *choose(const wb_seat *seat, const char *asked) {
     if (seat->run) return &wb_transport_local;
+    char reason[512] = "";
+    const char *name = implementation(seat);
+    size_t i = 0;
+    while (i + 1 < sizeof plugins / sizeof *plugins && strcmp(plugins[i].starter, name) != 0) i++;
+    const wb_transport *transport = asked && strcmp(asked, "local") == 0
+                                        ? NULL
+                                        : wb_transport_open(plugins[i].file, reason, sizeof reason);
+    if (transport) return transport;
+    if (!reason[0]) (void)snprintf(reason, sizeof reason, "\"local\" needs weber run");
     (void)wb_fail(WB_ERROR_UNSUPPORTED,
-                  "distributed: this is rank %d of %d that %s started%s%s, but Weber has no "
-                  "transport for it; start the program with weber run -n %d",
-                  seat->rank, seat->size, seat->starter, asked ? ", asked for " : "",
-                  asked ? asked : "", seat->size);
+                  "distributed: %s started rank %d of %d, but its transport cannot be used: %s "
+                  "(Debian: %s); weber run -n %d starts the program without MPI",
+                  seat->starter, seat->rank, seat->size, reason, plugins[i].package, seat->size);
     return NULL;
 }
 
 static void leave(void) {
-    if (group.transport && group.process == getpid()) group.transport->stop(group.state);
+    if (group.transport && group.process == getpid())
+        group.transport->stop(group.state, !group.has_failed || group.has_agreed);
     group.transport = NULL;
 }
 
@@ -145,7 +176,7 @@ static wb_status give_up(wb_status status) {
 void wb_ranks_fail(void) {
     if (!group.transport || group.process != getpid() || group.has_failed) return;
     (void)give_up(WB_OK);
-    group.transport->fail(group.state, group.failure);
+    if (group.transport->fail) group.transport->fail(group.state, group.failure);
 }
 
 static wb_status refuse_failed(void) {
@@ -187,6 +218,7 @@ static wb_status compare(const wb_collective *c) {
     if (status != WB_OK) return status;
     for (int r = 1; r < group.seat.size; r++) {
         if (memcmp(group.all[0], group.all[r], sizeof *c) == 0) continue;
+        group.has_agreed = true;
         wb_collective first, other;
         char one[96], two[96];
         memcpy(&first, group.all[0], sizeof first);

@@ -336,7 +336,8 @@ static void *start(const wb_seat *seat, double timeout) {
     return NULL;
 }
 
-static void stop(void *state) {
+static void stop(void *state, bool is_whole) {
+    (void)is_whole;
     local *l = state;
     rank_line *own = &l->shared->lines[l->rank];
     atomic_store(&own->has_left, 1);
@@ -344,7 +345,9 @@ static void stop(void *state) {
     release(l);
 }
 
-const wb_transport wb_transport_local = {.name = "local",
+const wb_transport wb_transport_local = {.abi = WB_TRANSPORT_ABI,
+                                         .size_bytes = sizeof wb_transport_local,
+                                         .name = "local",
                                          .start = start,
                                          .stop = stop,
                                          .piece_bytes = piece_bytes,

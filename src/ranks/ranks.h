@@ -45,16 +45,4 @@ void wb_ranks_fail(void);
 void wb_reduce_parts(wb_dtype dtype, wb_reduction reduction, int ranks, const void *const *parts,
                      int64_t count, void *to);
 
-/* ---- environment.c ---- */
-
-/* Where this process stands, and who started it. */
-typedef struct wb_seat {
-    int rank, size, local_rank, local_size;
-    const char *starter; /* "weber run", "Open MPI", ...; NULL: nobody */
-    const char *run;     /* name of the run, of weber run only */
-} wb_seat;
-
-/* False with an error recorded where variables contradict each other. */
-bool wb_seat_read(wb_seat *seat);
-
 #endif

@@ -1,0 +1,156 @@
+/* The transport "MPI" by both implementations: the same values, and the same bits as "local". Each
+ * launcher runs this program again as a rank. */
+#include <math.h>
+#include <string.h>
+
+#include <weber.h>
+
+#include "support/files.h"
+#include "support/ranks.h"
+#include "support/stage.h"
+
+enum { MIXED = 50001, STEPS = 20 };
+
+/* ---- a rank ---- */
+
+static wb_array *loss(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)user;
+    return wb_mse(wb_apply(model, batch->x), batch->y);
+}
+
+/* Magnitudes over 2^8: another order of adding is seen in the last bits. */
+static wb_array *mixed(int64_t count) {
+    wb_array *i = wb_iota_make(WB_F32, 0, 1, &count);
+    wb_array *power = wb_mod(wb_add(i, wb_number(3 * wb_rank())), wb_number(8));
+    wb_array *size = wb_exp(wb_mul(power, wb_number(0.6931471805599453)));
+    return wb_mul(size, wb_sin(wb_mul(i, wb_number(0.37 + wb_rank()))));
+}
+
+static void put(FILE *file, wb_array *x) {
+    const int64_t count = wb_count(x);
+    float *numbers = malloc(sizeof *numbers * (size_t)count);
+    CHECK(numbers && wb_read_f32(x, numbers, count) == WB_OK);
+    if (file) CHECK(fwrite(numbers, sizeof *numbers, (size_t)count, file) == (size_t)count);
+    free(numbers);
+}
+
+static void collectives(FILE *file) {
+    wb_scope_open();
+    wb_array *x = mixed(MIXED);
+    put(file, wb_allreduce(x, WB_REDUCE_SUM));
+    put(file, wb_allreduce(x, WB_REDUCE_MAX));
+    put(file, wb_bcast(x, wb_total_workers() - 1));
+    put(file, wb_reduce(x, WB_REDUCE_MEAN, 0));
+    put(file, wb_allgather(wb_slice(x, 0, 0, 1000, 1)));
+    put(file, wb_allgather(wb_reduce_scatter(wb_slice(x, 0, 0, 12 * 1000, 1), WB_REDUCE_SUM)));
+    CHECK(wb_barrier() == WB_OK && wb_scope_close() == WB_OK);
+}
+
+static void training(FILE *file) {
+    wb_scope_open();
+    wb_seed(3);
+    wb_array *x = wb_uniform(WB_F32, 4, 77), *y = wb_sin(x);
+    wb_loader *data = wb_loader_new(.x = x, .y = y, .batchsize = 5, .shuffle = true, .shard = true);
+    wb_layer *model = wb_chain(wb_dense(4, 9, wb_tanh), wb_batchnorm(9), wb_dense(9, 4));
+    wb_optimiser *adam = wb_setup(wb_adam(), model, .distributed = true, .clip_norm = 0.5);
+    wb_batch batch = {0};
+    for (int i = 0; i < STEPS;)
+        while (i < STEPS && wb_next(data, &batch)) {
+            CHECK(wb_train_step(loss, model, &batch, NULL, adam));
+            i++;
+        }
+    (void)wb_batch_end(&batch);
+    for (wb_parameter p = {0}; wb_next_parameter(model, &p);) put(file, p.array);
+    wb_free(adam), wb_free(model), wb_free(data);
+    CHECK(wb_scope_close() == WB_OK);
+}
+
+static int be_a_rank(const char *transport, const char *path) {
+    CHECK(wb_distributed_initialize(NULL) == WB_OK);
+    CHECK(strcmp(wb_get_distributed_backend(NULL), transport) == 0);
+    FILE *file = wb_rank() == 0 ? fopen(path, "wb") : NULL;
+    collectives(file);
+    training(file);
+    if (file) fclose(file);
+    return wb_failed() ? wb_report("rank") : 0;
+}
+
+/* One rank makes another collective: all fail, which is success here. */
+static int be_different(void) {
+    const int64_t count = wb_rank() == 1 ? 5 : 4;
+    wb_scope_open();
+    wb_array *x = wb_full_make(WB_F32, 1, 1, &count);
+    const bool failed = wb_eval(wb_allreduce(x, WB_REDUCE_SUM)) != WB_OK &&
+                        strstr(wb_error_message(), "is allreduce of 5 f32") != NULL;
+    wb_clear_error();
+    return failed ? 0 : 1;
+}
+
+/* ---- the launchers ---- */
+
+static const char *self;
+
+static int launch(const char *launcher, int ranks, const char *arguments) {
+    char command[1024];
+    (void)snprintf(command, sizeof command, "timeout 120 %s -n %d %s %s >%s 2>&1", launcher, ranks,
+                   self, arguments, path_of("printed"));
+    const int status = system(command);
+    if (status) {
+        size_t size;
+        unsigned char *text = read_file(path_of("printed"), &size);
+        (void)fprintf(stderr, "%s\n%.*s\n", command, text ? (int)size : 0, (const char *)text);
+        free(text);
+    }
+    return status;
+}
+
+#define OPEN_MPI "mpirun.openmpi --oversubscribe --bind-to none"
+#define MPICH    "mpirun.mpich"
+
+static void need(const char *command, const char *plugin) {
+    char text[256];
+    (void)snprintf(text, sizeof text, "command -v %s >/dev/null", command);
+    if (system(text) != 0) skip();
+    (void)snprintf(text, sizeof text, "weber/transport_%s.so", plugin);
+    if (access(stage_build(text), F_OK) != 0) skip();
+}
+
+static void same_as_local(const char *launcher) {
+    char arguments[256], local[512];
+    (void)snprintf(local, sizeof local, "'%s' run", stage_build("bin/weber"));
+    for (int n = 2; n <= 4; n++) {
+        (void)snprintf(arguments, sizeof arguments, "--rank local %s", path_of("local"));
+        assert_int_equal(launch(local, n, arguments), 0);
+        (void)snprintf(arguments, sizeof arguments, "--rank MPI %s", path_of("mpi"));
+        assert_int_equal(launch(launcher, n, arguments), 0);
+        assert_same_files(path_of("local"), path_of("mpi"));
+    }
+    assert_int_equal(launch(launcher, 3, "--differ"), 0);
+}
+
+static void by_open_mpi(void **state) {
+    (void)state;
+    need("mpirun.openmpi", "openmpi");
+    same_as_local(OPEN_MPI);
+}
+
+static void by_mpich(void **state) {
+    (void)state;
+    need("mpirun.mpich", "mpich");
+    same_as_local(MPICH);
+}
+
+int main(int count, char **arguments) {
+    if (count == 4 && strcmp(arguments[1], "--rank") == 0)
+        return be_a_rank(arguments[2], arguments[3]);
+    if (count == 2 && strcmp(arguments[1], "--differ") == 0) return be_different();
+    self = arguments[0];
+    (void)setenv("WEBER_PLUGIN_PATH", stage_build("weber"), 1);
+    (void)setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+    (void)setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(by_open_mpi),
+        cmocka_unit_test(by_mpich),
+    };
+    return cmocka_run_group_tests(tests, make_folder, drop_folder);
+}
