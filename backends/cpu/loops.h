@@ -44,6 +44,7 @@ typedef struct wb_loops {
     wb_element_loop *fused[WB_FUSED_COUNT][4][2]; /* f32 and f64; + 1: y is a number, + 2: z is */
     wb_convert_loop *load[WB_DTYPE_COUNT],
         *store[WB_DTYPE_COUNT]; /* memory to register and back, contiguous */
+    wb_convert_loop *repeat[2]; /* one element of 4 or 8 bytes, which may be to[0], into all n */
     wb_reduce_loop *reduce_rows[2][WB_R_COUNT], *reduce_columns[2][WB_R_COUNT]; /* sum, max */
     wb_fill_loop *uniform[2], *normal[2];
 } wb_loops;

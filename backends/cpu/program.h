@@ -55,7 +55,7 @@ struct wb_cpu_program {
     uint16_t *reduction;    /* number of each REDUCE */
     int16_t *direct_store;  /* access that the value is computed straight into, or -1 */
     bool *is_direct_load;   /* the value may be read where it lies in memory */
-    bool *is_wide;          /* a constant that some step reads as a whole register */
+    bool *is_wide;          /* some step reads the value as a whole register */
     int64_t register_bytes; /* of all of a worker's registers and accumulators */
     int64_t accumulators_at;
     int64_t pieces, units_per_piece,

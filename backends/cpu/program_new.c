@@ -32,9 +32,13 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* ---- the tile ---- */
 
-/* Elements of a tile: many registers want smaller ones, to stay in the first cache together. */
+/* Elements of a tile: many registers want smaller ones, to stay in the first cache together. A row
+ * that is reduced is whole where it can be: then registers live through the phases, which otherwise
+ * compute what they need anew. */
 static int64_t tile_of(const wb_program *p) {
-    enum { FEW_INSTRUCTIONS = 12 };
+    enum { FEW_INSTRUCTIONS = 12, WHOLE_ROW = 4096 };
+    if (p->reduced == 1 && p->sizes[0] <= WHOLE_ROW)
+        return p->sizes[0] > WB_TILE ? p->sizes[0] : WB_TILE;
     return p->ninstructions <= FEW_INSTRUCTIONS ? WB_TILE : WB_TILE / 2;
 }
 
@@ -230,8 +234,12 @@ static void contract(wb_cpu_program *k, wb_step_list *list) {
 
 /* ---- numbers as operands ---- */
 
+/* Constants, and row values where the tile is one row. */
 static bool is_number(const wb_cpu_program *k, uint16_t value) {
-    return value != WB_NO_VALUE && is_constant(&k->program.instructions[value]);
+    if (value == WB_NO_VALUE) return false;
+    const wb_instruction *i = &k->program.instructions[value];
+    const bool is_one_row = k->shape == WB_WHOLE || (k->shape == WB_ROWS && k->outer == 1);
+    return is_constant(i) || (i->code == WB_CODE_spread && is_one_row);
 }
 
 /* Takes, where a constant is an operand, the loop that reads it as one number; taken[] says
@@ -258,15 +266,14 @@ static void take_number_loop(wb_cpu_program *k, wb_step *step, bool *taken) {
     }
 }
 
-/* Constants that are still wanted as whole registers are noted: the others need one element
- * only. */
+/* Values that are wanted as whole registers are noted: other numbers need one element only. */
 static void use_numbers(wb_cpu_program *k, wb_step_list *list) {
     for (int64_t s = 0; s < list->count; s++) {
         wb_step *step = &list->steps[s];
         bool taken[3] = {false};
         take_number_loop(k, step, taken);
         for (int in = 0; in < 3; in++)
-            if (is_number(k, step->in[in]) && !taken[in]) k->is_wide[step->in[in]] = true;
+            if (step->in[in] != WB_NO_VALUE && !taken[in]) k->is_wide[step->in[in]] = true;
     }
 }
 

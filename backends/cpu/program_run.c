@@ -85,9 +85,15 @@ static wb_accumulator merge(const wb_instruction *i, wb_accumulator a, wb_accumu
 
 static void to_register(wb_tile *t, uint16_t value) { t->value[value] = wb_own_register(t, value); }
 
-static void spread_value(const wb_tile *t, const wb_step *step) {
+/* A row value into a register of the tile; where all that read it take one number, it stays. */
+static void spread_value(wb_tile *t, const wb_step *step) {
     const wb_cpu_program *k = t->job->k;
     const char *from = t->value[step->in[0]];
+    if (!k->is_wide[step->number]) {
+        t->value[step->number] = t->value[step->in[0]];
+        return;
+    }
+    to_register(t, step->number);
     char *to = t->value[step->number];
     const int64_t width =
         step->instruction->type == WB_R_F64 || step->instruction->type == WB_R_I64 ? 8 : 4;
@@ -98,10 +104,8 @@ static void spread_value(const wb_tile *t, const wb_step *step) {
     }
     const int64_t rows = k->shape == WB_ROWS ? t->outer : 1,
                   length = k->shape == WB_ROWS ? t->inner : t->inner * t->outer;
-    for (int64_t r = 0; r < rows; r++) {
-        memcpy(to + r * length * width, from + r * width, (size_t)width);
-        wb_tile_repeat(length, to + r * length * width, width);
-    }
+    for (int64_t r = 0; r < rows; r++)
+        k->loops->repeat[width == 8](length, from + r * width, to + r * length * width);
 }
 
 static void element_step(const wb_tile *t, const wb_step *step, int64_t n) {
@@ -154,7 +158,6 @@ static void full_step(wb_tile *t, const wb_step *step) {
         reduce(t, step);
         return;
     case WB_CODE_spread:
-        to_register(t, step->number);
         spread_value(t, step);
         return;
     default:
@@ -275,7 +278,7 @@ static void begin(wb_tile *t, const wb_job *j, int worker) {
             i->code == WB_CODE_late ? late_number(j->late, i->index) : i->constant;
         const uint16_t value = k->constants.steps[s].number;
         to_register(t, value);
-        wb_fill_constant(i, number, k->is_wide[value] ? elements : 1, t->value[value]);
+        wb_fill_constant(k->loops, i, number, k->is_wide[value] ? elements : 1, t->value[value]);
     }
 }
 

@@ -39,16 +39,6 @@ static void store_strided(int dtype, int64_t n, const char *from, char *to, int6
         loops->store[dtype](1, from + i * width, to + i * stride * size);
 }
 
-void wb_tile_repeat(int64_t n, char *to, int64_t width) {
-    if (width == 4) {
-        uint32_t *x = (void *)to;
-        for (int64_t i = 1; i < n; i++) x[i] = x[0];
-    } else {
-        uint64_t *x = (void *)to;
-        for (int64_t i = 1; i < n; i++) x[i] = x[0];
-    }
-}
-
 void wb_load_row(const wb_tile *t, const wb_access *a, int64_t n, int64_t stride, const char *from,
                  char *to) {
     const wb_loops *loops = t->job->k->loops;
@@ -56,7 +46,7 @@ void wb_load_row(const wb_tile *t, const wb_access *a, int64_t n, int64_t stride
         loops->load[a->dtype](n, from, to);
     else if (stride == 0) {
         loops->load[a->dtype](1, from, to);
-        wb_tile_repeat(n, to, width_of(a->dtype));
+        loops->repeat[width_of(a->dtype) == 8](n, to, to);
     } else
         load_strided(a->dtype, n, from, stride, to, loops);
 }
@@ -173,7 +163,8 @@ void wb_source_tile(const wb_tile *t, const wb_instruction *i, int64_t inner, in
         random_tile(t, i, inner, outer, first, across, down, to);
 }
 
-void wb_fill_constant(const wb_instruction *i, double number, int64_t n, void *to) {
+void wb_fill_constant(const wb_loops *loops, const wb_instruction *i, double number, int64_t n,
+                      void *to) {
     switch ((wb_register)i->type) {
     case WB_R_F32:
         ((float *)to)[0] = (float)number;
@@ -191,5 +182,5 @@ void wb_fill_constant(const wb_instruction *i, double number, int64_t n, void *t
         ((int32_t *)to)[0] = number != 0;
         break;
     }
-    wb_tile_repeat(n, to, i->type == WB_R_F64 || i->type == WB_R_I64 ? 8 : 4);
+    if (n > 1) loops->repeat[i->type == WB_R_F64 || i->type == WB_R_I64](n, to, to);
 }

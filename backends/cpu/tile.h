@@ -67,9 +67,8 @@ int64_t wb_row_stride(const wb_tile *t, const wb_access *a);
 /* iota and random numbers: inner x outer elements, `across` and `down` apart in number. */
 void wb_source_tile(const wb_tile *t, const wb_instruction *i, int64_t inner, int64_t outer,
                     int64_t across, int64_t down, char *to);
-void wb_fill_constant(const wb_instruction *i, double number, int64_t n, void *to);
-/* The first of n elements of 4 or 8 bytes becomes all of them. */
-void wb_tile_repeat(int64_t n, char *to, int64_t width);
+void wb_fill_constant(const wb_loops *loops, const wb_instruction *i, double number, int64_t n,
+                      void *to);
 
 /* Runs the tile of a program that is Adam's step; false if its arrays do not lie in rows
  * (program_adam.c). */

@@ -1,5 +1,6 @@
-/* Before a loop whose iterations touch one place each: the compiler may then take a result that
- * lies where an operand does without testing for overlap at run time. */
+/* WB_INDEPENDENT stands before a loop whose iterations touch one place each: the compiler may then
+ * take a result that lies where an operand does without testing for overlap at run time. WB_ROLLED
+ * before a short one with a choice in it: unrolled first, it would become jumps. */
 #ifndef WB_CPU_VECTORISE_H
 #define WB_CPU_VECTORISE_H
 
@@ -7,10 +8,13 @@
 #pragma clang diagnostic ignored                                                                   \
     "-Wpass-failed" /* sanitized builds, and calls such as pow's, stay scalar */
 #define WB_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#define WB_ROLLED
 #elif defined(__GNUC__)
 #define WB_INDEPENDENT _Pragma("GCC ivdep")
+#define WB_ROLLED      _Pragma("GCC unroll 1")
 #else
 #define WB_INDEPENDENT
+#define WB_ROLLED
 #endif
 
 #endif

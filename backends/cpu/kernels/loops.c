@@ -218,6 +218,15 @@ MOVE(load_bool, uint8_t, int32_t, x != 0)
 MOVE(store_u8, int32_t, uint8_t, x)
 MOVE(store_bool, int32_t, uint8_t, x != 0)
 
+#define REPEAT(name, T)                                                                            \
+    static void name(int64_t n, const void *from, void *to) {                                      \
+        const T x = *(const T *)from;                                                              \
+        T *op = to;                                                                                \
+        WB_INDEPENDENT for (int64_t i = 0; i < n; i++) { op[i] = x; }                              \
+    }
+REPEAT(repeat_4, uint32_t)
+REPEAT(repeat_8, uint64_t)
+
 static void load_f16(int64_t n, const void *from, void *to) {
     WB_ISA_NAME(math).f16_to_f32(n, from, to);
 }
@@ -235,19 +244,24 @@ static void store_bf16(int64_t n, const void *from, void *to) {
 
 /* Sixteen partial results on every instruction set, so that all give the same bits; partial sums
  * meet in f64. */
-#define REDUCE_ROWS(name, T, A, field, start, combine, merge)                                      \
+#define REDUCE_ROWS(name, T, A, field, start, combine, merge, each_lane)                           \
     static void name##_rows(int64_t inner, int64_t outer, const void *x, wb_accumulator *sums) {   \
         for (int64_t o = 0; o < outer; o++) {                                                      \
             const T *row = (const T *)x + o * inner;                                               \
             T lanes[WB_LANES];                                                                     \
             for (int k = 0; k < WB_LANES; k++) lanes[k] = start;                                   \
             int64_t i = 0;                                                                         \
-            for (; i + WB_LANES <= inner; i += WB_LANES)                                           \
-                for (int k = 0; k < WB_LANES; k++) lanes[k] = combine(lanes[k], row[i + k]);       \
+            for (; i + WB_LANES <= inner; i += WB_LANES) {                                         \
+                each_lane for (int k = 0; k < WB_LANES; k++) {                                     \
+                    lanes[k] = combine(lanes[k], row[i + k]);                                      \
+                }                                                                                  \
+            }                                                                                      \
             for (; i < inner; i++) lanes[i % WB_LANES] = combine(lanes[i % WB_LANES], row[i]);     \
-            A total = (A)lanes[0];                                                                 \
-            for (int k = 1; k < WB_LANES; k++) total = merge(total, (A)lanes[k]);                  \
-            sums[o].field = merge(sums[o].field, total);                                           \
+            A part[WB_LANES];                                                                      \
+            for (int k = 0; k < WB_LANES; k++) part[k] = (A)lanes[k];                              \
+            for (int width = WB_LANES / 2; width > 0; width /= 2)                                  \
+                for (int k = 0; k < width; k++) part[k] = merge(part[k], part[k + width]);         \
+            sums[o].field = merge(sums[o].field, part[0]);                                         \
         }                                                                                          \
     }                                                                                              \
     /* the first `count` columns, at most WB_LANES */                                              \
@@ -255,8 +269,11 @@ static void store_bf16(int64_t n, const void *from, void *to) {
                                     wb_accumulator *sums) {                                        \
         T lanes[WB_LANES];                                                                         \
         for (int64_t k = 0; k < count; k++) lanes[k] = x[k];                                       \
-        for (int64_t o = 1; o < outer; o++)                                                        \
-            for (int64_t k = 0; k < count; k++) lanes[k] = combine(lanes[k], x[o * inner + k]);    \
+        for (int64_t o = 1; o < outer; o++) {                                                      \
+            each_lane for (int64_t k = 0; k < count; k++) {                                        \
+                lanes[k] = combine(lanes[k], x[o * inner + k]);                                    \
+            }                                                                                      \
+        }                                                                                          \
         WB_INDEPENDENT for (int64_t k = 0; k < count; k++) {                                       \
             sums[k].field = merge(sums[k].field, (A)lanes[k]);                                     \
         }                                                                                          \
@@ -269,14 +286,14 @@ static void store_bf16(int64_t n, const void *from, void *to) {
         name##_block(inner, outer, inner - i, (const T *)x + i, sums + i);                         \
     }
 #define PLUS(x, y) ((x) + (y))
-REDUCE_ROWS(sum_f32, float, double, f, 0, PLUS, PLUS)
-REDUCE_ROWS(sum_f64, double, double, f, 0, PLUS, PLUS)
-REDUCE_ROWS(sum_i32, int32_t, int64_t, i, 0, PLUS, PLUS)
-REDUCE_ROWS(sum_i64, int64_t, int64_t, i, 0, PLUS, PLUS)
-REDUCE_ROWS(max_f32, float, double, f, -__builtin_inff(), k_max_f32, k_max_f64)
-REDUCE_ROWS(max_f64, double, double, f, -__builtin_inf(), k_max_f64, k_max_f64)
-REDUCE_ROWS(max_i32, int32_t, int64_t, i, INT32_MIN, k_max_i32, k_max_i64)
-REDUCE_ROWS(max_i64, int64_t, int64_t, i, INT64_MIN, k_max_i64, k_max_i64)
+REDUCE_ROWS(sum_f32, float, double, f, 0, PLUS, PLUS, )
+REDUCE_ROWS(sum_f64, double, double, f, 0, PLUS, PLUS, )
+REDUCE_ROWS(sum_i32, int32_t, int64_t, i, 0, PLUS, PLUS, )
+REDUCE_ROWS(sum_i64, int64_t, int64_t, i, 0, PLUS, PLUS, )
+REDUCE_ROWS(max_f32, float, double, f, -__builtin_inff(), k_max_f32, k_max_f64, WB_ROLLED)
+REDUCE_ROWS(max_f64, double, double, f, -__builtin_inf(), k_max_f64, k_max_f64, WB_ROLLED)
+REDUCE_ROWS(max_i32, int32_t, int64_t, i, INT32_MIN, k_max_i32, k_max_i64, WB_ROLLED)
+REDUCE_ROWS(max_i64, int64_t, int64_t, i, INT64_MIN, k_max_i64, k_max_i64, WB_ROLLED)
 
 /* ---- random numbers ---- */
 
@@ -350,6 +367,7 @@ const wb_loops WB_ISA_NAME(loops) = {
                         sum_i32_columns},
                        {max_f32_columns, max_f64_columns, max_i32_columns, max_i64_columns,
                         max_i32_columns}},
+    .repeat = {repeat_4, repeat_8},
     .uniform = {uniform_f32, uniform_f64},
     .normal = {normal_f32, normal_f64},
 };

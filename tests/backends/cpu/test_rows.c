@@ -1,0 +1,114 @@
+/* Rows of every length: short ones side by side in a tile, whole ones, those that a tile cannot
+ * hold; what is computed of a row's number and its elements; a NaN wherever it is. */
+#include "support/support.h"
+
+enum { MOST = 9000, ROW_COUNT = 3 };
+
+typedef wb_array *formula(wb_array *x, wb_array *mean, wb_array *largest);
+typedef double reference(double x, double mean, double largest);
+
+static wb_array *yes(wb_array *x, wb_array *mean, wb_array *largest) {
+    return wb_select(wb_gt(x, mean), mean, largest);
+}
+static double yes_ref(double x, double mean, double largest) { return x > mean ? mean : largest; }
+
+static wb_array *below(wb_array *x, wb_array *mean, wb_array *largest) {
+    return wb_mul(wb_sub(largest, x), wb_sub(x, mean));
+}
+static double below_ref(double x, double mean, double largest) {
+    return (largest - x) * (x - mean);
+}
+
+static wb_array *fused(wb_array *x, wb_array *mean, wb_array *largest) {
+    return wb_sub(wb_add(wb_mul(x, mean), largest), wb_mul(x, wb_number(2)));
+}
+static double fused_ref(double x, double mean, double largest) {
+    return x * mean + largest - 2 * x;
+}
+
+/* Row values alone, which are nevertheless wanted at each element. */
+static wb_array *numbers(wb_array *x, wb_array *mean, wb_array *largest) {
+    return wb_add(wb_mul(mean, largest), wb_mul(x, wb_number(0)));
+}
+static double numbers_ref(double x, double mean, double largest) {
+    (void)x;
+    return mean * largest;
+}
+
+static wb_array *other_type(wb_array *x, wb_array *mean, wb_array *largest) {
+    return wb_add(wb_cast(wb_cast(largest, WB_I32), WB_F32), wb_add(wb_exp(mean), x));
+}
+static double other_type_ref(double x, double mean, double largest) {
+    return (double)(int)largest + (exp(mean) + x);
+}
+
+static const struct row {
+    const char *name;
+    formula *formula;
+    reference *reference;
+} rows[] = {
+    {"a row's numbers as the choices of a select", yes, yes_ref},
+    {"a row's numbers before and behind", below, below_ref},
+    {"a row's numbers in products and sums", fused, fused_ref},
+    {"a row's numbers by each other", numbers, numbers_ref},
+    {"a row's numbers in another type", other_type, other_type_ref},
+};
+
+static const int64_t lengths[] = {1,    2,    15,   16,   17,   64,   100,  511,  512, 513,
+                                  1000, 1024, 1025, 2047, 2048, 4095, 4096, 4097, MOST};
+
+static void fill(int64_t count, float *x) {
+    for (int64_t i = 0; i < count; i++) x[i] = (float)(i * 37 % 101) / 16 - (float)(i % 7);
+}
+
+static void want(const struct row *row, int64_t n, const float *x, double *wanted) {
+    double sum = 0, largest = -INFINITY;
+    for (int64_t i = 0; i < n; i++) {
+        sum += (double)x[i];
+        largest = fmax(largest, (double)x[i]);
+    }
+    for (int64_t i = 0; i < n; i++)
+        wanted[i] = row->reference((double)x[i], sum / (double)n, largest);
+}
+
+static void gives_what_it_says(void **state) {
+    static float x[MOST * ROW_COUNT];
+    static double wanted[MOST * ROW_COUNT], got[MOST * ROW_COUNT];
+    const struct row *row = *state;
+    for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
+        const int64_t n = lengths[l], count = n * ROW_COUNT;
+        fill(count, x);
+        for (int64_t r = 0; r < ROW_COUNT; r++) want(row, n, x + r * n, wanted + r * n);
+        wb_array *a = wb_from(WB_F32, x, n, ROW_COUNT);
+        wb_array *y = row->formula(a, wb_mean_dims(a, 0), wb_maximum_dims(a, 0));
+        assert_int_equal(wb_read_f64(y, got, count), WB_OK);
+        for (int64_t i = 0; i < count; i++)
+            if (!(fabs(got[i] - wanted[i]) < 1e-4))
+                fail_msg("rows of %lld: number %lld is %.9g, not %.9g", (long long)n, (long long)i,
+                         got[i], wanted[i]);
+    }
+}
+
+/* The other rows do not see it. */
+static void a_nan_is_kept(void **state) {
+    enum { LONGEST = 70 };
+    float x[ROW_COUNT * LONGEST];
+    (void)state;
+    for (int64_t n = 1; n <= LONGEST; n++)
+        for (int64_t place = 0; place < n; place++) {
+            for (int64_t i = 0; i < ROW_COUNT * n; i++) x[i] = (float)(i % 7) - 9;
+            x[n + place] = NAN;
+            double got[ROW_COUNT];
+            wb_array *largest = wb_maximum_dims(wb_from(WB_F32, x, n, ROW_COUNT), 0);
+            assert_int_equal(wb_read_f64(largest, got, ROW_COUNT), WB_OK);
+            assert_true(!isnan(got[0]) && isnan(got[1]) && !isnan(got[2]));
+        }
+}
+
+int main(void) {
+    enum { ROWS = sizeof rows / sizeof *rows };
+    struct CMUnitTest tests[ROWS + 1];
+    for (int i = 0; i < ROWS; i++) tests[i] = TEST_ROW(&rows[i], gives_what_it_says);
+    tests[ROWS] = (struct CMUnitTest)TEST(a_nan_is_kept);
+    return cmocka_run_group_tests_name("rows", tests, NULL, NULL);
+}
