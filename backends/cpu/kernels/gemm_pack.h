@@ -67,14 +67,18 @@ static void TYPE(pack_turned)(int64_t k, int rows, const REAL *a, int64_t lda, R
     }
 }
 
-/* All rows of each k in turn: a k may lie on a page of its own. */
+/* All rows of each k in turn: a k may lie on a page of its own, which the processor does not
+ * foresee; one some way ahead is asked for. */
 static void TYPE(pack_straight)(int64_t k, int64_t rows, const REAL *a, int64_t lda, REAL *to,
                                 int64_t height) {
+    enum { AHEAD = 8 };
     for (int64_t p = 0; p < k; p++, a += lda) {
         for (int64_t panel = 0; panel < rows; panel += height) {
             const int64_t left = rows - panel < height ? rows - panel : height;
             const int64_t step = (left + LANES - 1) / LANES * LANES;
             REAL *column = to + panel * k + p * step;
+            for (int64_t i = 0; i < left; i += 64 / (int64_t)sizeof(REAL))
+                __builtin_prefetch(a + AHEAD * lda + panel + i);
             for (int64_t row = 0; row < left; row += LANES) {
                 const int count = left - row < LANES ? (int)(left - row) : LANES;
                 STORE(column + row, LOAD_EDGE(a + panel + row, count));
