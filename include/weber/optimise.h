@@ -58,6 +58,12 @@ WB_API wb_array *wb_gradients_get(const wb_gradients *gradients, const char *pat
  * those of the parameter. */
 WB_API wb_status wb_gradients_set(wb_gradients *gradients, const char *path, wb_array *gradient);
 
+/* The same as the optimiser's .compute and .loss_scale have it, for a step of that optimiser. The
+ * gradients are those of the loss itself, in f32 for f16 and bf16 parameters where there is a
+ * scale. */
+WB_API wb_array *wb_withgradient_for(wb_optimiser *optimiser, wb_loss_fn *loss, wb_layer *model,
+                                     const wb_batch *batch, void *user, wb_gradients **gradients);
+
 /* ---- what a loss hands out beside the loss ----
  *
  *     static wb_array *loss(wb_layer *model, const wb_batch *batch, void *user) {
@@ -137,6 +143,9 @@ typedef struct wb_setup_desc {
     char start_;
     wb_rule rule; /* weber/rules.h */
     wb_layer *model;
+    wb_dtype compute;  /* f16 or bf16: what losses see f32 parameters as; default: as they are */
+    double loss_scale; /* where the scale of the loss begins, 32768 is usual with f16; 0: none */
+    int64_t loss_scale_interval; /* good steps after which it doubles; default 2000 */
     double clip_norm; /* gradients are scaled so that their common 2-norm is at most this; 0: not */
     wb_path_rule paths[WB_PATH_RULES]; /* what has a rule of its own; the first that matches */
     /* several processes train one model (weber/distributed.h): rank 0's parameters are sent to all
@@ -150,6 +159,15 @@ typedef struct wb_setup_desc {
  *
  *     wb_setup(wb_adamw(.lambda = 1e-2), model,
  *              .paths = {{"*.bias", wb_adam()}, {"layers.1", wb_adamw(.eta = 1e-4)}});
+ *
+ * Mixed precision: with .compute = WB_F16 (or WB_BF16) a loss sees each f32 parameter as a cast, so
+ * that products are computed of halves, and gradients come back in f32 to parameters that stay so;
+ * states of layers keep their type. wb_mixed_precision instead is for parameters that are halves.
+ * f16 gradients below 6e-8 vanish: with .loss_scale = 32768 the loss is multiplied by a number on
+ * the device before gradients are taken, and gradients are divided by it. A step in which one is
+ * not finite is skipped and halves the number (down to 1); after .loss_scale_interval good steps in
+ * a row it doubles (up to 2^24). wb_train_step and wb_train do so; a loop with gradients calls
+ * wb_withgradient_for. Saved in checkpoints.     (Micikevicius and others 2018)
  *
  * A path that matches no trainable array is an error. One state per array: two slots
  * over the same array, or over a transpose of it, are a tie and stay one. The optimiser keeps the
@@ -176,6 +194,9 @@ WB_API wb_array *wb_train_step(wb_loss_fn *loss, wb_layer *model, const wb_batch
  * 0 for NULL. */
 WB_API int64_t wb_step(wb_optimiser *optimiser);
 WB_API int64_t wb_skipped(wb_optimiser *optimiser);
+
+/* The scale of the loss now, a number on the device owned by the scope; NULL: it has none. */
+WB_API wb_array *wb_loss_scale(wb_optimiser *optimiser);
 
 /* Sets the learning rate, or the setting of that name in each row that has it, from the next step
  * on, literally: 0 is 0. State stays. Another learning rate makes no new plan, another setting one

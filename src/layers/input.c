@@ -5,8 +5,9 @@
 
 wb_array *wb_convert_input(wb_array *x, const wb_array *like) {
     if (x->dtype == like->dtype) return x;
-    static bool warned; /* __atomic */
-    if (!__atomic_exchange_n(&warned, true, __ATOMIC_RELAXED))
+    static bool warned;                           /* __atomic */
+    const bool is_meant = like->op == WB_OP_cast; /* a step that is computed in halves */
+    if (!is_meant && !__atomic_exchange_n(&warned, true, __ATOMIC_RELAXED))
         wb_log_line(
             WB_LOG_WARN,
             "a layer with %s weights was given %s input, which it converts; wb_cast the data once "

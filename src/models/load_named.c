@@ -37,6 +37,8 @@ typedef struct settings {
     double clip_norm;
     group_settings *groups;
     wb_array *count;
+    double loss_scale, loss_scale_steps;
+    wb_array *scale, *streak; /* NULL: the file has none, or the optimiser */
     wb_cohort *cohorts;
     int64_t cohort_count;
     int64_t *cohort_of; /* of each group */
@@ -352,6 +354,24 @@ static bool plan_cohorts(loading *l, wb_optimiser *o, settings *s) {
     return true;
 }
 
+static bool plan_scale(loading *l, const char *name, const wb_optimiser *o, settings *s) {
+    static const wb_saved_number table[] = {
+        WB_SAVED_FIELD(settings, loss_scale, WB_SAVED_REAL),
+        WB_SAVED_FIELD(settings, loss_scale_steps, WB_SAVED_REAL)};
+    if (!o->scale || !has(find(l, name), "loss_scale")) return true;
+    if (!read_numbers(l, name, 2, table, s)) return false;
+    if (!(s->loss_scale >= 1 && s->loss_scale <= 0x1p24 && s->loss_scale_steps >= 0 &&
+          s->loss_scale_steps < 0x1p31))
+        return impossible(l, name);
+    wb_array *both[2] = {wb_scalar(WB_F32, s->loss_scale),
+                         wb_optimiser_new_count((int64_t)s->loss_scale_steps, o->scale)};
+    if (!both[0] || !both[1]) return false;
+    both[0]->device = o->scale->device;
+    if (wb_evaluate_roots(2, both) != WB_OK) return false;
+    s->scale = both[0], s->streak = both[1];
+    return true;
+}
+
 static bool plan_optimiser(loading *l, const char *name, wb_optimiser *o) {
     static const wb_saved_number table[] = {WB_SAVED_FIELD(settings, step, WB_SAVED_INTEGER),
                                             WB_SAVED_FIELD(settings, clip_norm, WB_SAVED_REAL),
@@ -368,7 +388,8 @@ static bool plan_optimiser(loading *l, const char *name, wb_optimiser *o) {
     if (s->step < 0 || s->skipped < 0 || s->step > INT64_MAX - s->skipped || !(s->clip_norm >= 0))
         return impossible(l, name);
     walker w = {{.array = plan_member}, l, name, o, s};
-    return wb_visit(&w.visitor, o->model) && plan_cohorts(l, o, s) && remember(l, o, NULL, s);
+    return wb_visit(&w.visitor, o->model) && plan_cohorts(l, o, s) && plan_scale(l, name, o, s) &&
+           remember(l, o, NULL, s);
 }
 
 static void set_optimiser(wb_optimiser *o, const settings *s) {
@@ -380,6 +401,7 @@ static void set_optimiser(wb_optimiser *o, const settings *s) {
         o->groups[g].is_frozen = s->groups[g].is_frozen;
     }
     wb_optimiser_set_cohorts(o, s->count, s->cohort_count, s->cohorts);
+    if (s->scale) wb_optimiser_set_scale(o, s->scale, s->streak);
 }
 
 /* ---- all of them ---- */

@@ -126,6 +126,18 @@ static wb_record *record_of_state(wb_tree_maker *b, wb_array *const *slot) {
     return wb_tree_remember(b, group, r);
 }
 
+/* The fifth and sixth entry: the scale of the loss, and since how many good steps it is that. */
+static bool add_scale(wb_tree_maker *b, wb_record *r, wb_optimiser *o) {
+    static const char *const names[] = {"loss_scale", "loss_scale_steps"};
+    wb_array *const numbers[] = {o->scale, o->streak};
+    for (int i = 0; i < 2; i++) {
+        wb_record *number = wb_record_new(&b->arena, WB_RECORD_REAL);
+        if (!number || wb_read_f64(numbers[i], &number->real, 1) != WB_OK) return false;
+        r->names[4 + i] = names[i], r->children[4 + i] = number;
+    }
+    return true;
+}
+
 /* {step: 12, clip_norm: 0.0, rule: {eta: 0.001, ..., name: "Adam"}, state: {layers: ...}}, and how
  * many steps were skipped, if any; state as Optimisers.jl has it: a tree like the model's. */
 static wb_record *record_of_optimiser(wb_tree_maker *b, wb_optimiser *o) {
@@ -134,7 +146,7 @@ static wb_record *record_of_optimiser(wb_tree_maker *b, wb_optimiser *o) {
         WB_SAVED_FIELD(wb_optimiser, clip_norm, WB_SAVED_REAL)};
     if (wb_optimiser_group(o) != WB_OK || wb_optimiser_count(o) != WB_OK) return NULL;
     const bool is_skipped = o->step != o->counted;
-    wb_record *r = record_of_numbers(b, 2, numbers, o, 2 + is_skipped);
+    wb_record *r = record_of_numbers(b, 2, numbers, o, 2 + is_skipped + 2 * (o->scale != NULL));
     if (!r) return NULL;
     r->names[0] = "step";
     b->owner = o, b->leaf = record_of_state;
@@ -142,10 +154,12 @@ static wb_record *record_of_optimiser(wb_tree_maker *b, wb_optimiser *o) {
     r->names[3] = "state", r->children[3] = wb_tree_of_layer(b, o->model);
     b->owner = NULL, b->leaf = NULL;
     if (!r->children[2] || !r->children[3]) return NULL;
+    if (o->scale && !add_scale(b, r, o)) return NULL;
     if (!is_skipped) return r;
-    r->names[4] = "skipped", r->children[4] = wb_record_new(&b->arena, WB_RECORD_INTEGER);
-    if (r->children[4]) r->children[4]->integer = o->step - o->counted;
-    return r->children[4] ? r : NULL;
+    const int last = o->scale ? 6 : 4;
+    r->names[last] = "skipped", r->children[last] = wb_record_new(&b->arena, WB_RECORD_INTEGER);
+    if (r->children[last]) r->children[last]->integer = o->step - o->counted;
+    return r->children[last] ? r : NULL;
 }
 
 /* ---- whatever has a record ---- */

@@ -172,12 +172,12 @@ wb_status wb_gradients_map(wb_leaf_fn *fn, void *user, wb_gradients *gradients) 
 /* The values, what is watched, a loss with what it has handed out, and pending states. */
 static wb_status compute(const wb_gradients *g, const wb_gradients *of_loss) {
     const int room = wb_state_pending(0, NULL);
-    wb_array **roots = wb_alloc((size_t)(g->distinct + room + WB_AUX + 2) * sizeof *roots);
+    wb_array **roots = wb_alloc((size_t)(g->distinct + room + WB_AUX + 3) * sizeof *roots);
     if (!roots) return WB_ERROR_MEMORY;
     int n = 0;
     for (int64_t k = 0; k < g->distinct; k++)
         if (g->values[k]) roots[n++] = g->values[k];
-    if (g->watched) roots[n++] = g->watched;
+    if (g->watched && g != of_loss) roots[n++] = g->watched;
     n += wb_gradients_list_loss(of_loss, roots + n);
     wb_status status = wb_evaluate_roots(n + wb_state_pending(room, roots + n), roots);
     wb_release(roots);

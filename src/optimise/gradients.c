@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "gradient/mode.h"
 #include "layers/layer.h"
+#include "optimise/optimiser.h"
 
 /* ---- lifetime ---- */
 
@@ -51,7 +52,6 @@ void wb_gradients_watch(wb_gradients *g, wb_array *watched) { put(g, &g->watched
 
 static void drop_all(wb_gradients *g) {
     put(g, &g->loss, NULL);
-    put(g, &g->watched, NULL);
     for (int i = 0; i < g->aux.count; i++) put(g, &g->aux.items[i].x, NULL);
     g->aux.count = 0;
     wb_gradients_drop(g);
@@ -105,7 +105,7 @@ static bool grow(wb_gradients *g) {
                       resize((void **)&g->arrays, wanted, sizeof *g->arrays) &&
                       resize((void **)&g->array_of, wanted, sizeof *g->array_of) &&
                       resize((void **)&g->values, wanted, sizeof *g->values) &&
-                      resize((void **)&g->leaving, wanted + 1 + WB_AUX, sizeof *g->leaving);
+                      resize((void **)&g->leaving, wanted + 2 + WB_AUX, sizeof *g->leaving);
     if (good) g->capacity = wanted;
     return good;
 }
@@ -148,15 +148,16 @@ wb_gradients *wb_gradients_new(wb_layer *model) {
 /* ---- making ---- */
 
 /* Differentiates l into g, which then references the values and l. */
-static bool fill(wb_gradients *g, wb_array *l) {
-    if (wb_gradient_of(l, (int)g->distinct, g->arrays, g->values) != WB_OK) {
+static bool fill(wb_gradients *g, wb_array *l, const wb_precision *precision) {
+    wb_array *scaled = wb_precision_scaled(precision, l);
+    if (!scaled || wb_gradient_of(scaled, (int)g->distinct, g->arrays, g->values) != WB_OK) {
         memset(g->values, 0, (size_t)g->distinct * sizeof *g->values);
         return false;
     }
     for (int64_t k = 0; k < g->distinct; k++)
         if (g->values[k]) wb_ref(g->values[k]);
     g->loss = wb_ref(l);
-    return true;
+    return wb_precision_unscale(precision, g);
 }
 
 static bool check_loss(const char *function, wb_array *l) {
@@ -172,7 +173,7 @@ wb_gradients *wb_gradient(wb_array *l, wb_layer *model) {
     wb_gradients *g = wb_gradients_new(model);
     if (!g) return NULL;
     g->observations = 1;
-    if (fill(g, l)) return wb_scope_own(g);
+    if (fill(g, l, NULL)) return wb_scope_own(g);
     wb_free(g);
     return NULL;
 }
@@ -184,14 +185,14 @@ static int64_t observations_of(const wb_batch *batch) {
 }
 
 wb_array *wb_gradients_make(const char *function, wb_gradients *g, wb_loss_fn *loss,
-                            const wb_batch *batch, void *user) {
+                            const wb_batch *batch, void *user, const wb_precision *precision) {
     const bool before = wb_set_training(true);
     const int64_t states = wb_state_begin();
     wb_aux_list *const outer = wb_aux_to(&g->aux);
-    wb_array *l = loss(g->model, batch, user);
+    wb_array *l = wb_precision_call(precision, g, loss, batch, user);
     (void)wb_aux_to(outer);
     (void)wb_set_training(before);
-    if (!check_loss(function, l) || !fill(g, l)) l = NULL;
+    if (!check_loss(function, l) || !fill(g, l, precision)) l = NULL;
     g->observations = observations_of(batch);
     wb_state_end(states, l != NULL);
     return l;
@@ -199,11 +200,13 @@ wb_array *wb_gradients_make(const char *function, wb_gradients *g, wb_loss_fn *l
 
 void wb_gradients_drop(wb_gradients *g) {
     for (int64_t k = 0; k < g->distinct; k++) wb_gradients_put(g, k, NULL);
+    wb_gradients_watch(g, NULL);
 }
 
 int wb_gradients_list_loss(const wb_gradients *g, wb_array **list) {
     int count = 0;
     if (g->loss) list[count++] = g->loss;
+    if (g->watched) list[count++] = g->watched;
     for (int i = 0; i < g->aux.count; i++) list[count++] = g->aux.items[i].x;
     return count;
 }
@@ -216,23 +219,45 @@ static wb_status leave(wb_gradients *g, wb_array *l) {
     return wb_scope_close_leaving((int)g->distinct + more, g->leaving);
 }
 
-wb_array *wb_withgradient(wb_loss_fn *loss, wb_layer *model, const wb_batch *batch, void *user,
-                          wb_gradients **gradients) {
-    if (gradients) *gradients = NULL;
-    if (!gradients || !loss)
-        return wb_fail_argument_null("wb_withgradient", loss ? "gradients" : "the loss function");
-    if (!wb_check_layer("wb_withgradient", model)) return NULL;
+static wb_array *with_gradient(const char *function, wb_loss_fn *loss, wb_layer *model,
+                               const wb_batch *batch, void *user, const wb_precision *precision,
+                               wb_gradients **gradients) {
     wb_gradients *g = wb_gradients_new(model);
     if (!g) return NULL;
     wb_array *l = NULL;
     if (!wb_scope_begin()) goto failed;
-    l = wb_gradients_make("wb_withgradient", g, loss, batch, user);
+    l = wb_gradients_make(function, g, loss, batch, user, precision);
     if (leave(g, l) != WB_OK || !l) goto failed;
     *gradients = wb_scope_own(g);
     return *gradients ? l : NULL;
 failed:
     wb_free(g);
     return NULL;
+}
+
+static bool check(const char *function, wb_loss_fn *loss, const wb_layer *model,
+                  wb_gradients **gradients) {
+    if (gradients) *gradients = NULL;
+    if (!gradients || !loss)
+        return wb_fail_argument_null(function, loss ? "gradients" : "the loss function") != NULL;
+    return wb_check_layer(function, model);
+}
+
+wb_array *wb_withgradient(wb_loss_fn *loss, wb_layer *model, const wb_batch *batch, void *user,
+                          wb_gradients **gradients) {
+    static const char function[] = "wb_withgradient";
+    if (!check(function, loss, model, gradients)) return NULL;
+    return with_gradient(function, loss, model, batch, user, NULL, gradients);
+}
+
+wb_array *wb_withgradient_for(wb_optimiser *optimiser, wb_loss_fn *loss, wb_layer *model,
+                              const wb_batch *batch, void *user, wb_gradients **gradients) {
+    static const char function[] = "wb_withgradient_for";
+    wb_precision precision;
+    if (!check(function, loss, model, gradients) || !wb_optimiser_check(function, optimiser) ||
+        !wb_optimiser_precision(optimiser, &precision))
+        return NULL;
+    return with_gradient(function, loss, model, batch, user, &precision, gradients);
 }
 
 /* ---- single ones ---- */

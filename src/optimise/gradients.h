@@ -37,7 +37,7 @@ struct wb_gradients {
     int64_t *array_of; /* slot i holds arrays[array_of[i]] */
     int64_t distinct;
     wb_array **values;  /* gradient of arrays[k], one reference, or NULL */
-    wb_array **leaving; /* scratch: the values, the loss and what it has handed out */
+    wb_array **leaving; /* scratch: the values, and wb_gradients_list_loss */
 };
 
 /* True if they are there; else an error names the function. */
@@ -46,10 +46,26 @@ bool wb_gradients_check(const char *function, const wb_gradients *gradients);
 /* The trainable slots of model, with no values yet; NULL on failure. Not yet owned by a scope. */
 wb_gradients *wb_gradients_new(wb_layer *model);
 
-/* Calls loss and differentiates it in the innermost scope. The loss; NULL on failure. */
-wb_array *wb_gradients_make(const char *function, wb_gradients *g, wb_loss_fn *loss,
+/* In what a loss is computed (precision.c). */
+typedef struct wb_precision {
+    wb_dtype compute; /* of f32 parameters, while the loss is built; f32: as they are */
+    wb_array *scale;  /* what the loss is multiplied by, and gradients are divided by; or NULL */
+} wb_precision;
+
+/* The loss, in f32 where its parameters are cast to halves; NULL on failure. */
+wb_array *wb_precision_call(const wb_precision *precision, wb_gradients *g, wb_loss_fn *loss,
                             const wb_batch *batch, void *user);
-/* Nobody reads the values any more: they need not be kept. */
+/* What is differentiated. */
+wb_array *wb_precision_scaled(const wb_precision *precision, wb_array *l);
+/* Gradients of the scaled loss become those of the loss, in f32 for halves; g watches whether they
+ * are finite. */
+bool wb_precision_unscale(const wb_precision *precision, wb_gradients *g);
+
+/* Calls loss and differentiates it in the innermost scope, in a precision or, NULL, as it is. The
+ * loss; NULL on failure. */
+wb_array *wb_gradients_make(const char *function, wb_gradients *g, wb_loss_fn *loss,
+                            const wb_batch *batch, void *user, const wb_precision *precision);
+/* Nobody reads the values any more, nor what is watched: they need not be kept. */
 void wb_gradients_drop(wb_gradients *g);
 
 /* The new gradient of arrays[k] in the place of the old one; NULL: none. */
@@ -65,7 +81,7 @@ void wb_gradients_watch(wb_gradients *g, wb_array *watched);
 wb_array *wb_common_norm(int64_t count, wb_array *const *arrays);
 wb_array *wb_clip_factor(wb_array *norm, double limit, const wb_array *x);
 
-/* The loss and what it has handed out into the list; how many. */
+/* The loss, what is watched, and what the loss has handed out into the list; how many. */
 int wb_gradients_list_loss(const wb_gradients *g, wb_array **list);
 
 /* The gradient for slot i, or NULL. */

@@ -24,6 +24,8 @@ int64_t wb_optimiser_slots(wb_optimiser *o, wb_array ***slots) {
     for (int64_t i = 0; i < o->cohort_count; i++)
         if (o->cohorts[i].count) TELL(o->cohorts[i].count);
     if (o->count) TELL(o->count);
+    if (o->scale) TELL(o->scale);
+    if (o->streak) TELL(o->streak);
 #undef TELL
     return count;
 }
@@ -43,7 +45,7 @@ static void optimiser_free(void *object) {
     release_groups(o);
     for (int64_t i = 0; i < o->cohort_count; i++) wb_unhold(o->cohorts[i].count);
     wb_release(o->cohorts);
-    wb_unhold(o->count);
+    wb_unhold(o->count), wb_unhold(o->scale), wb_unhold(o->streak);
     wb_optimiser_hold_aux(o, NULL);
     for (int i = 0; i < WB_PATH_RULES; i++) wb_release(o->parts[i].path);
     wb_free(o->model);
@@ -273,6 +275,16 @@ static bool check(const wb_setup_desc *desc) {
                       "wb_setup: the model comes from wb_share, which is not trained");
     else if (!(desc->clip_norm >= 0))
         (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: clip_norm %g is negative", desc->clip_norm);
+    else if (desc->compute != WB_F32 && !wb_is_half(desc->compute))
+        (void)wb_fail(WB_ERROR_DTYPE, "wb_setup: compute must be f16 or bf16, got %s",
+                      wb_dtype_name(desc->compute));
+    else if (!(desc->loss_scale == 0 || (desc->loss_scale >= 1 && desc->loss_scale <= 0x1p24)))
+        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: loss_scale must be from 1 to 2^24, got %g",
+                      desc->loss_scale);
+    else if (desc->loss_scale_interval < 0)
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "wb_setup: loss_scale_interval must not be negative, got %lld",
+                      (long long)desc->loss_scale_interval);
     else
         return true;
     return false;
@@ -304,11 +316,23 @@ static bool check_parts(const wb_optimiser *o) {
     return true;
 }
 
+static bool begin_scale(wb_optimiser *o, const wb_array *beside) {
+    if (o->first_scale == 0) return true;
+    wb_array *both[2] = {wb_scalar(WB_F32, o->first_scale), wb_optimiser_new_count(0, beside)};
+    if (!both[0] || !both[1]) return false;
+    if (beside) both[0]->device = beside->device;
+    if (wb_evaluate_roots(2, both) != WB_OK) return false;
+    wb_optimiser_set_scale(o, both[0], both[1]);
+    return true;
+}
+
 static bool begin_count(wb_optimiser *o) {
     if (!wb_scope_begin()) return false;
-    wb_array *count = wb_optimiser_new_count(0, o->member_count ? o->members[0].seen : NULL);
-    const bool made = count && wb_evaluate_roots(1, &count) == WB_OK;
+    const wb_array *beside = o->member_count ? o->members[0].seen : NULL;
+    wb_array *count = wb_optimiser_new_count(0, beside);
+    bool made = count && wb_evaluate_roots(1, &count) == WB_OK;
     if (made) o->count = wb_hold(count);
+    made = made && begin_scale(o, beside);
     return wb_scope_close_leaving(0, NULL) == WB_OK && made;
 }
 
@@ -318,6 +342,9 @@ wb_optimiser *wb_setup_make(wb_setup_desc desc) {
     if (!o) return NULL;
     o->rule = desc.rule;
     o->clip_norm = desc.clip_norm;
+    o->compute = desc.compute;
+    o->first_scale = desc.loss_scale;
+    o->scale_interval = desc.loss_scale_interval ? desc.loss_scale_interval : 2000;
     o->counted_at = -1;
     o->is_distributed = desc.distributed;
     o->model = wb_retain(desc.model);
@@ -367,6 +394,12 @@ void wb_optimiser_set_cohorts(wb_optimiser *o, wb_array *count, int64_t cohort_c
     wb_unhold(o->count);
     o->count = wb_hold(count);
     o->counted_at = -1;
+}
+
+void wb_optimiser_set_scale(wb_optimiser *o, wb_array *scale, wb_array *streak) {
+    (void)wb_hold(scale), (void)wb_hold(streak);
+    wb_unhold(o->scale), wb_unhold(o->streak);
+    o->scale = scale, o->streak = streak;
 }
 
 /* A question: an error that is pending stays as it is. */

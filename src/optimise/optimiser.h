@@ -53,6 +53,11 @@ struct wb_optimiser {
     int64_t step;                      /* steps made, with those that the guard skipped */
     wb_array *count, *fresh_count;     /* held: those that counted, i32, one number */
     int64_t counted, counted_at;       /* what count said when step was counted_at; -1: not read */
+    wb_dtype compute;                  /* in which losses see f32 parameters; f32: as they are */
+    double first_scale;                /* 0: no scale */
+    int64_t scale_interval;            /* good steps from one growth to the next */
+    wb_array *scale, *fresh_scale;     /* held: of the loss, f32, one number; or NULL */
+    wb_array *streak, *fresh_streak;   /* held: good steps since it changed, i32, one number */
     wb_cohort *cohorts;
     int64_t cohort_count, cohort_capacity;
     wb_member *members;
@@ -70,6 +75,13 @@ struct wb_optimiser {
 
 /* What it holds, in any order: fills slots unless that is NULL; how many. */
 int64_t wb_optimiser_slots(wb_optimiser *optimiser, wb_array ***slots);
+
+/* Its precision, where the parameters are; false with an error. */
+bool wb_optimiser_precision(wb_optimiser *optimiser, wb_precision *precision);
+/* The recipes of the next scale, if there is one; false on failure. */
+bool wb_optimiser_next_scale(wb_optimiser *optimiser, wb_array *watched);
+/* Holds these evaluated numbers in the place of scale and streak. */
+void wb_optimiser_set_scale(wb_optimiser *optimiser, wb_array *scale, wb_array *streak);
 
 /* Holds what the loss of these gradients has handed out, in the place of what it holds; NULL:
  * nothing. */

@@ -182,6 +182,28 @@ static bool bring_counts(wb_optimiser *o, const wb_device *device) {
     return good;
 }
 
+/* A model that was moved alone has left the scale behind; one that was lost begins again. */
+static bool bring_scale(wb_optimiser *o, const wb_device *device) {
+    if (!o->scale) return true;
+    const bool is_lost = wb_is_lost(o->scale) || wb_is_lost(o->streak);
+    if (!is_lost && o->scale->device == device) return true;
+    wb_array *here[2] = {
+        is_lost ? wb_scalar(WB_F32, o->first_scale) : wb_move_node(device, o->scale),
+        is_lost ? wb_optimiser_new_count(0, NULL) : wb_move_node(device, o->streak)};
+    if (!here[0] || !here[1]) return false;
+    here[0]->device = here[1]->device = device;
+    if (wb_evaluate_roots(2, here) != WB_OK) return false;
+    wb_optimiser_set_scale(o, here[0], here[1]);
+    return true;
+}
+
+bool wb_optimiser_precision(wb_optimiser *o, wb_precision *precision) {
+    const wb_device *device = o->member_count ? (*o->members[0].slot)->device : NULL;
+    if (device && !bring_scale(o, device)) return false;
+    *precision = (wb_precision){.compute = o->compute, .scale = o->scale};
+    return true;
+}
+
 /* The step of each group, and the number of steps, which counts where no group does. */
 static wb_status build_steps(wb_optimiser *o, wb_array *watched) {
     if (watched->device && !bring_counts(o, watched->device)) return wb_error_status();
@@ -196,6 +218,7 @@ static wb_status build_steps(wb_optimiser *o, wb_array *watched) {
     }
     if (!o->fresh_count)
         o->fresh_count = wb_step_counted(wb_step_numbers(&o->rule, watched, o->count));
+    if (!wb_optimiser_next_scale(o, watched)) return wb_error_status();
     return o->fresh_count ? WB_OK : wb_error_status();
 }
 
@@ -221,6 +244,7 @@ static void exchange(wb_array **slot, wb_array **other) {
  * of the new ones, and counts, so that they are not written in place. */
 static bool keep_old(const wb_optimiser *o) {
     if (!wb_scope_add(o->count)) return false;
+    if (o->scale && (!wb_scope_add(o->scale) || !wb_scope_add(o->streak))) return false;
     for (int64_t i = 0; i < o->cohort_count; i++)
         if (o->cohorts[i].fresh_count && !wb_scope_add(o->cohorts[i].count)) return false;
     for (int64_t i = 0; i < o->member_count; i++)
@@ -247,6 +271,9 @@ static void each_count(wb_optimiser *o, renewal_fn *tell) {
     for (int64_t i = 0; i < o->cohort_count; i++)
         if (o->cohorts[i].fresh_count) tell(o, &o->cohorts[i].count, &o->cohorts[i].fresh_count);
     tell(o, &o->count, &o->fresh_count);
+    if (!o->scale) return;
+    tell(o, &o->scale, &o->fresh_scale);
+    tell(o, &o->streak, &o->fresh_streak);
 }
 
 static void exchange_one(wb_optimiser *o, wb_array **slot, wb_array **fresh) {
@@ -293,7 +320,7 @@ static int list_roots(const wb_optimiser *o, const wb_gradients *g, int count) {
  * rest. */
 static bool reserve_roots(wb_optimiser *o) {
     const int64_t wanted = 2 * o->member_count + WB_RULE_ALL_STATES * o->group_count +
-                           o->cohort_count + 2 + WB_AUX + wb_state_pending(0, NULL);
+                           o->cohort_count + 5 + WB_AUX + wb_state_pending(0, NULL);
     if (wanted <= o->root_room) return true;
     wb_array **roots = wb_resize(o->roots, (size_t)wanted * sizeof *roots);
     if (!roots) return false;
@@ -368,15 +395,17 @@ static wb_status run_whole(wb_optimiser *o, wb_gradients *g, wb_loss_fn *loss,
                            const wb_batch *batch, void *user) {
     static const char function[] = "wb_train_step";
     if (!wb_scope_begin()) return WB_ERROR_MEMORY;
-    wb_array *l = wb_gradients_make(function, g, loss, batch, user);
+    wb_precision precision;
+    const bool ready = wb_optimiser_precision(o, &precision);
+    wb_array *l = ready ? wb_gradients_make(function, g, loss, batch, user, &precision) : NULL;
     wb_status status = l ? check(function, o, g->model, g) : wb_error_status();
     if (status == WB_OK) status = build(o, g);
     if (status == WB_OK && !reserve_roots(o)) status = WB_ERROR_MEMORY;
     if (status != WB_OK) return abandon(status);
     const int settled = list_settled(o);
     if (o->is_distributed) show_mean(o, g);
-    const int handed = wb_gradients_list_loss(g, o->roots + settled);
     wb_gradients_drop(g);
+    const int handed = wb_gradients_list_loss(g, o->roots + settled);
     status = wb_scope_close_leaving(settled + handed, o->roots);
     return status == WB_OK ? compute(o, g, settled) : status;
 }
