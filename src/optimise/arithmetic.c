@@ -259,6 +259,19 @@ static wb_status add_at_once(wb_gradients *sum, const wb_gradients *more) {
     return status;
 }
 
+static wb_status add_kept(wb_gradients *sum, const wb_gradients *more) {
+    if (!wb_scope_begin()) return WB_ERROR_MEMORY;
+    const wb_status status = add_at_once(sum, more);
+    const wb_status closed = wb_scope_close_leaving(0, NULL);
+    return status == WB_OK ? closed : status;
+}
+
+static wb_status add_pending(wb_gradients *sum, const wb_gradients *more) {
+    if (!make_sums(sum, more)) return wb_error_status();
+    put_sums(sum);
+    return WB_OK;
+}
+
 wb_status wb_gradients_add(wb_gradients *sum, const wb_gradients *more) {
     static const char function[] = "wb_gradients_add";
     if (!wb_gradients_check(function, sum) || !wb_gradients_check(function, more))
@@ -267,13 +280,7 @@ wb_status wb_gradients_add(wb_gradients *sum, const wb_gradients *more) {
         return wb_fail(WB_ERROR_ARGUMENT,
                        "%s: the gradients must be of the same model, with the same arrays",
                        function);
-    if (!sum->is_kept) {
-        if (!make_sums(sum, more)) return wb_error_status();
-        put_sums(sum);
-        return WB_OK;
-    }
-    if (!wb_scope_begin()) return WB_ERROR_MEMORY;
-    const wb_status status = add_at_once(sum, more);
-    const wb_status closed = wb_scope_close_leaving(0, NULL);
-    return status == WB_OK ? closed : status;
+    const wb_status status = sum->is_kept ? add_kept(sum, more) : add_pending(sum, more);
+    if (status == WB_OK) sum->observations += more->observations;
+    return status;
 }
