@@ -37,7 +37,7 @@ static bool is_taken(const wb_rename_row *row, const char *name) {
 
 static void check_name(wb_rename_table *table, const char *name) {
     char to[WB_RENAME_BYTES];
-    const wb_rename_row *row = wb_rename_find(table, name, to);
+    const wb_rename_row *row = wb_rename_find(table, NULL, name, to);
     if (row) DEMAND(!row->to || strlen(to) < sizeof to);
     if (wb_failed() || strlen(name) > MOST_TRIED) return;
     for (int64_t i = 0; i < table->count && &table->rows[i] != row; i++)

@@ -138,11 +138,15 @@ WB_API wb_status wb_checkpoint_load_make(const char *path, int64_t *number, int6
  *     7.weight -> layers.6.weight transpose         Linear into Dense
  *     encoder.** -> model.encoder.**                ** is a part of a name with its dots
  *     *.num_batches_tracked ->                      left out
+ *     in_proj_bias -> k_proj.bias part 2/3          the second third, along the last dimension
  *
  * The first row that takes a name counts; names that no row takes stay. Stars stand for one
  * character at least, those of the right side for what those of the left took, in order. A row
  * whose *+1 meets no number does not take the name. transpose exchanges the two dimensions of a
- * matrix, flip reverses all dimensions but the last two. A name in double quotes is taken letter by
+ * matrix, flip reverses all dimensions but the last two. Rows with a part all take theirs; an array
+ * is cut before it is transposed. The way back is into: k_proj.bias -> in_proj_bias into 2/3, where
+ * all of 1/3 to 3/3 are needed, of one type and size, and are put together after they were
+ * transposed. There are at most 64 parts. A name in double quotes is taken letter by
  * letter, stars too. docs/files.md says what has to be turned between PyTorch and Weber. Errors
  * name the line; a row without stars whose name is not in the file is one, and so are two names
  * that become the same. */

@@ -72,14 +72,60 @@ static wb_status take_name(parser *p, const char **name, bool *is_quoted) {
     return *name ? WB_OK : wb_error_status();
 }
 
-static wb_status take_reorder(parser *p, wb_rename_row *row) {
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+enum { MOST_DIGITS = 9 };
+
+/* The digits at text, at most nine; -1: there are none, or more. */
+static int64_t number_of(const char *text, size_t length) {
+    int64_t value = 0;
+    if (length == 0 || length > MOST_DIGITS) return -1;
+    for (size_t i = 0; i < length; i++) {
+        if (!is_digit(text[i])) return -1;
+        value = 10 * value + text[i] - '0';
+    }
+    return value;
+}
+
+/* "2/3" */
+static bool take_share(parser *p, wb_rename_row *row) {
+    word w;
+    skip_blanks(p);
+    if (!take_word(p, &w) || w.is_quoted) return false;
+    const char *slash = memchr(w.text, '/', w.length);
+    if (!slash) return false;
+    const size_t before = (size_t)(slash - w.text);
+    const int64_t part = number_of(w.text, before),
+                  parts = number_of(slash + 1, w.length - before - 1);
+    if (parts < 2 || parts > WB_RENAME_PARTS || part < 1 || part > parts) return false;
+    row->part = (uint8_t)part, row->parts = (uint8_t)parts;
+    return true;
+}
+
+/* [transpose | flip] [part 1/3 | into 1/3] */
+static wb_status take_options(parser *p, wb_rename_row *row) {
     static const char *const reorders[] = {
         [WB_REORDER_TRANSPOSE] = "transpose", [WB_REORDER_FLIP] = "flip"};
     word w;
-    if (!take_word(p, &w)) return fault(p, "a quoted name has no closing quote");
-    for (uint8_t i = WB_REORDER_TRANSPOSE; i <= WB_REORDER_FLIP; i++)
-        if (word_is(&w, reorders[i])) row->reorder = i;
-    return row->reorder ? WB_OK : fault(p, "after the names, only transpose or flip may follow");
+    for (skip_blanks(p); !is_line_end(p); skip_blanks(p)) {
+        uint8_t reorder = WB_REORDER_NONE;
+        if (!take_word(p, &w)) return fault(p, "a quoted name has no closing quote");
+        for (uint8_t i = WB_REORDER_TRANSPOSE; i <= WB_REORDER_FLIP; i++)
+            if (word_is(&w, reorders[i])) reorder = i;
+        const bool is_share = word_is(&w, "part") || word_is(&w, "into");
+        if (!reorder && !is_share && !row->reorder && !row->parts)
+            return fault(p, "after the names, only transpose, flip, part or into may follow");
+        if (row->parts || (!is_share && (!reorder || row->reorder)))
+            return fault(p, "there is something after the row's end");
+        if (reorder) row->reorder = reorder;
+        row->is_joined = word_is(&w, "into");
+        if (is_share && !take_share(p, row))
+            return fault(p, "part and into must be followed by which of how many, such as 1/3, of "
+                            "at most 64");
+    }
+    if (row->is_joined && row->reorder == WB_REORDER_FLIP)
+        return fault(p, "what is flipped cannot become a part of another array");
+    return WB_OK;
 }
 
 static wb_status check_stars(const parser *p, const wb_rename_row *row) {
@@ -92,7 +138,7 @@ static wb_status check_stars(const parser *p, const wb_rename_row *row) {
     return WB_OK;
 }
 
-/* FROM -> [TO [transpose | flip]] */
+/* FROM -> [TO [OPTIONS]] */
 static wb_status take_row(parser *p) {
     wb_rename_row row = {.line = p->line};
     bool is_quoted = false;
@@ -104,12 +150,7 @@ static wb_status take_row(parser *p) {
     if (!take_word(p, &arrow) || !word_is(&arrow, "->")) return fault(p, "-> was expected");
     skip_blanks(p);
     if (!is_line_end(p)) status = take_name(p, &row.to, &row.is_literal);
-    skip_blanks(p);
-    if (status == WB_OK && !is_line_end(p)) status = take_reorder(p, &row);
-    skip_blanks(p);
-    if (status == WB_OK && !is_line_end(p))
-        status = fault(p, "there is something after the "
-                          "row's end");
+    if (status == WB_OK) status = take_options(p, &row);
     if (status == WB_OK) status = check_stars(p, &row);
     if (status != WB_OK) return status;
     wb_rename_table *t = p->table;
@@ -188,21 +229,6 @@ static bool match(const char *pattern, const char *name, capture captures[WB_REN
     return true;
 }
 
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-enum { MOST_DIGITS = 9 };
-
-/* The digits at text, at most nine; -1: there are none, or more. */
-static int64_t number_of(const char *text, size_t length) {
-    int64_t value = 0;
-    if (length == 0 || length > MOST_DIGITS) return -1;
-    for (size_t i = 0; i < length; i++) {
-        if (!is_digit(text[i])) return -1;
-        value = 10 * value + text[i] - '0';
-    }
-    return value;
-}
-
 typedef struct output {
     char *text;
     size_t used;
@@ -257,11 +283,12 @@ static bool takes(const wb_rename_row *row, const char *name, output *out) {
     return !row->to || expand(row, captures, out);
 }
 
-wb_rename_row *wb_rename_find(wb_rename_table *table, const char *name, char to[WB_RENAME_BYTES]) {
+wb_rename_row *wb_rename_find(wb_rename_table *table, const wb_rename_row *behind, const char *name,
+                              char to[WB_RENAME_BYTES]) {
     if (strlen(name) >= WB_RENAME_BYTES)
         return wb_fail_null(WB_ERROR_FORMAT, "a name of %zu bytes, \"%.80s...\"; %d are possible",
                             strlen(name), name, WB_RENAME_BYTES - 1);
-    for (int64_t i = 0; i < table->count; i++) {
+    for (int64_t i = behind ? behind - table->rows + 1 : 0; i < table->count; i++) {
         output out = {.text = to};
         if (!takes(&table->rows[i], name, &out)) continue;
         if (out.is_full)

@@ -284,6 +284,35 @@ else:
     numpy.save(folder + "/x.npy", x.numpy()), numpy.save(folder + "/y.npy", model(x)[0].detach().numpy())
 """
 
+# Attention with itself, and the blocks of a transformer; the decoder's memory is x, too.
+TORCH_TRANSFORMER = """
+import sys, numpy, torch
+from safetensors.torch import load_file, save_file
+folder, kind, norm_first, is_back = sys.argv[1], sys.argv[2], sys.argv[3] == "True", len(sys.argv) > 4
+torch.manual_seed(3)
+nn = torch.nn
+if kind == "attention":
+    model = nn.MultiheadAttention(8, 2, batch_first=True)
+else:
+    block = nn.TransformerEncoderLayer if kind == "encoder" else nn.TransformerDecoderLayer
+    model = block(8, 2, 12, norm_first=norm_first, activation="gelu", batch_first=True)
+model.eval()
+def apply(x):
+    if kind == "attention":
+        return model(x, x, x)[0]
+    return model(x) if kind == "encoder" else model(x, x.flip(1))
+if is_back:
+    model.load_state_dict(load_file(folder + "/back.safetensors"))
+    x = torch.from_numpy(numpy.load(folder + "/x.npy"))
+    assert numpy.abs(apply(x).detach().numpy() - numpy.load(folder + "/y.npy")).max() < 1e-6, "other results"
+else:
+    x = torch.randn(3, 5, 8)
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    save_file(model.state_dict(), folder + "/torch.safetensors")
+    numpy.save(folder + "/x.npy", x.numpy()), numpy.save(folder + "/y.npy", apply(x).detach().numpy())
+"""
+
 TABLE = """
 0.weight -> layers.1.weight flip        # Conv2d into Conv
 0.bias   -> layers.1.bias
@@ -303,6 +332,32 @@ weight_hh_l*{suffix} -> layers.*+1.{direction}.cell.Wh transpose
 bias_ih_l*{suffix} -> layers.*+1.{direction}.cell.BIAS
 bias_hh_l*{suffix} -> layers.*+1.{direction}.cell.bias_h
 """ for suffix, direction in (("_reverse", "backward"), ("", "forward")))
+
+
+
+
+def attention_table(theirs, ours):
+    """q, k and v of one array, and what is behind them."""
+    parts = "".join(f"""
+{theirs}in_proj_weight -> {ours}{name}_proj.weight transpose part {i + 1}/3
+{theirs}in_proj_bias -> {ours}{name}_proj.bias part {i + 1}/3
+""" for i, name in enumerate("qkv"))
+    return parts + f"""
+{theirs}out_proj.weight -> {ours}out_proj.weight transpose
+{theirs}out_proj.bias -> {ours}out_proj.bias
+"""
+
+
+BLOCK_TABLE = """
+linear1.weight -> feed_forward.layers.1.weight transpose
+linear2.weight -> feed_forward.layers.3.weight transpose
+linear1.bias -> feed_forward.layers.1.bias
+linear2.bias -> feed_forward.layers.3.bias
+norm*.weight -> norm*.diag.scale
+norm*.bias -> norm*.diag.bias
+"""
+ENCODER_TABLE = attention_table("self_attn.", "attention.") + BLOCK_TABLE
+DECODER_TABLE = ENCODER_TABLE + attention_table("multihead_attn.", "cross_attention.")
 
 
 def run_torch(script, *arguments):
@@ -367,7 +422,8 @@ def load_renamed(folder, model, table):
 def bring_back(folder, table):
     """The table with its sides exchanged; what stands behind a star's number is taken off there."""
     rows = [row.split("#")[0].replace("->", "").split() for row in table.strip().splitlines() if row.strip()]
-    back = (f"model.{to.replace('*+1', '*')} -> {name.replace('*', '*-1')} {' '.join(turn)}" for name, to, *turn in rows)
+    back = (f"model.{to.replace('*+1', '*')} -> {name.replace('*', '*-1') if '*+1' in to else name} {' '.join(turn).replace('part', 'into')}"
+            for name, to, *turn in rows)
     convert(folder / "ours.safetensors", folder / "back.safetensors", "\n".join(back))
 
 
@@ -415,7 +471,48 @@ def check_torch_recurrent(folder):
         demand(result.returncode == 0, "what came back to torch:", kind, last_line(result))
 
 
-CHECKS = {"numpy": (check_npy, check_npz, check_safetensors, check_bfloat16, check_ties), "torch": (check_torch, check_torch_recurrent)}
+class Attention(ctypes.Structure):
+    _fields_ = [("start", CHAR), ("sizes", number * 6), ("heads", number), ("with_bias", FLAG), REST]
+
+
+class Block(ctypes.Structure):
+    _fields_ = [("start", CHAR), ("input", number), ("heads", number), ("hidden", number), ("activation", pointer), ("dropout", ctypes.c_double),
+                ("causal", FLAG), ("norm_first", FLAG), REST]
+
+
+def demand_block(folder, model):
+    """The results of a block; that of a decoder gets x from its end as memory."""
+    x = np.load(folder / "x.npy")
+    given = [x, np.ascontiguousarray(x[:, ::-1])]
+    results = (pointer * 2)()
+    count = declare("wb_apply_many", ctypes.c_int, pointer, ctypes.c_int, ctypes.POINTER(pointer), ctypes.c_int, ctypes.POINTER(pointer))(
+        model, 2, (pointer * 2)(*map(weber_of, given)), 2, results)
+    demand(count == 2 and np.abs(numpy_of(results[0]) - np.load(folder / "y.npy")).max() < 1e-5, "torch's results and Weber's differ")
+
+
+def check_torch_transformer(folder):
+    """nn.MultiheadAttention, nn.TransformerEncoderLayer and nn.TransformerDecoderLayer into Weber's layers, and back."""
+    gelu = ctypes.cast(wb.wb_gelu_erf, pointer)
+    for kind, norm_first in ("attention", False), *((kind, first) for kind in ("encoder", "decoder") for first in (False, True)):
+        result = run_torch(TORCH_TRANSFORMER, folder, kind, norm_first)
+        demand(result.returncode == 0, "torch:", kind, result.stderr)
+        if kind == "attention":
+            table = attention_table("", "")
+            model = declare("wb_multi_head_attention_make", pointer, Attention)(Attention(sizes=(8,), heads=2, with_bias=True))
+        else:
+            table = ENCODER_TABLE if kind == "encoder" else DECODER_TABLE
+            make = declare(f"wb_transformer_{kind}_make", pointer, Block)
+            model = make(Block(input=8, heads=2, hidden=12, activation=gelu, norm_first=norm_first))
+        load_renamed(folder, model, table)
+        (demand_block(folder, model) if kind == "decoder" else demand_results(folder, model, "y.npy"))
+        save(folder / "ours.safetensors", {"model": model})
+        wb.wb_free(model)
+        bring_back(folder, table)
+        result = run_torch(TORCH_TRANSFORMER, folder, kind, norm_first, "back")
+        demand(result.returncode == 0, "what came back to torch:", kind, last_line(result))
+
+
+CHECKS = {"numpy": (check_npy, check_npz, check_safetensors, check_bfloat16, check_ties), "torch": (check_torch, check_torch_recurrent, check_torch_transformer)}
 with tempfile.TemporaryDirectory() as name:
     for check in CHECKS[sys.argv[1]]:
         wb.wb_scope_open()

@@ -43,7 +43,7 @@ static void a_name_becomes(void **state) {
     char to[WB_RENAME_BYTES];
     wb_rename_table table;
     assert_int_equal(wb_rename_parse(&table, row->table), WB_OK);
-    const wb_rename_row *found = wb_rename_find(&table, row->from, to);
+    const wb_rename_row *found = wb_rename_find(&table, NULL, row->from, to);
     assert_int_equal(found != NULL, row->to != NULL);
     if (row->to && *row->to) assert_string_equal(to, row->to);
     if (row->to && !*row->to) assert_null(found->to);
@@ -58,7 +58,19 @@ static const fault_row fault_rows[] = {
     {"a row without an arrow", "a b", "line 1: -> was expected"},
     {"a name alone", "\na", "line 2: -> was expected"},
     {"an unknown turn", "a -> b turned",
-     "line 1: after the names, only transpose or flip may follow"},
+     "line 1: after the names, only transpose, flip, part or into may follow"},
+    {"a part without a share", "a -> b part",
+     "line 1: part and into must be followed by which of how many, such as 1/3"},
+    {"part 4 of 3", "a -> b part 4/3", "line 1: part and into must be followed by which"},
+    {"part 0", "a -> b part 0/3", "line 1: part and into must be followed by which"},
+    {"one part", "a -> b part 1/1", "line 1: part and into must be followed by which"},
+    {"too many parts", "a -> b into 1/65", "line 1: part and into must be followed by which"},
+    {"a part of a part", "a -> b part 1/2 part 1/2",
+     "line 1: there is something after the row's end"},
+    {"a turn behind a part", "a -> b part 1/2 flip",
+     "line 1: there is something after the row's end"},
+    {"a flipped part", "a -> b flip into 1/2",
+     "line 1: what is flipped cannot become a part of another array"},
     {"a turn twice", "a -> b flip flip", "line 1: there is something after the row's end"},
     {"a quoted name has no closing quote", "\"a -> b",
      "line 1: a quoted name has no closing "
@@ -89,10 +101,10 @@ static void names_have_an_end(void **state) {
     memset(name, 'x', sizeof name - 1);
     (void)snprintf(table_text, sizeof table_text, "* -> *.%.*s", WB_RENAME_BYTES - 4, name);
     assert_int_equal(wb_rename_parse(&table, table_text), WB_OK);
-    assert_non_null(wb_rename_find(&table, "a", to));
-    assert_null(wb_rename_find(&table, "abc", to));
+    assert_non_null(wb_rename_find(&table, NULL, "a", to));
+    assert_null(wb_rename_find(&table, NULL, "abc", to));
     assert_error(WB_ERROR_FORMAT, "line 1: the new name would have more than 4095 bytes");
-    assert_null(wb_rename_find(&table, name, to));
+    assert_null(wb_rename_find(&table, NULL, name, to));
     assert_error(WB_ERROR_FORMAT, "a name of 4096 bytes");
     wb_rename_release(&table);
 }
@@ -147,6 +159,62 @@ static void what_no_row_takes_stays(void **state) {
     wb_free(file);
 }
 
+/* PyTorch's one array for queries, keys and values, and back. */
+static void parts_come_apart_and_together(void **state) {
+    (void)state;
+    write_torch("torch.npz"); /* 3.weight is (3, 2): 1 2 3, 4 5 6 */
+    wb_file *file = open_saved();
+    const wb_record *root = wb_rename(file, wb_file_root(file),
+                                      "3.weight -> q.w transpose part 1/2\n"
+                                      "3.weight -> k.w part 2/2\n3.** -> never.**\n");
+    if (!root) fail_msg("%s", wb_error_message());
+    wb_array *q = wb_record_array(file, wb_record_get(root, "q.w"));
+    assert_sizes(q, 1, 3);
+    assert_values(q, 0, 1, 2, 3);
+    assert_values(wb_record_array(file, wb_record_get(root, "k.w")), 0, 4, 5, 6);
+    assert_null(wb_record_below(root, "never"));
+    wb_free(file);
+    file = open_saved();
+    root = wb_rename(file, wb_file_root(file),
+                     "3.weight -> w transpose into 2/2\n0.weight ->\n0.bias ->\n");
+    assert_null(root);
+    assert_error(WB_ERROR_ARGUMENT, "got 1 arrays");
+    wb_free(file);
+}
+
+/* a and b (3, 2), transposed (2, 3), one behind the other (2, 6). */
+static void two_become_one(void **state) {
+    (void)state;
+    const char *const names[] = {"a", "b", "c", "d"};
+    wb_arena arena = {.blocks = NULL};
+    wb_record *arrays[] = {data_of(&arena, WB_F32, 2, (const int64_t[]){3, 2}, numbers),
+                           data_of(&arena, WB_F32, 2, (const int64_t[]){3, 2}, numbers + 6),
+                           data_of(&arena, WB_F32, 1, (const int64_t[]){2}, numbers),
+                           data_of(&arena, WB_F32, 1, (const int64_t[]){2}, numbers + 4)};
+    assert_int_equal(save_record(&wb_format_npz, "two.npz", map_of(&arena, 4, names, arrays), NULL),
+                     WB_OK);
+    wb_arena_release(&arena);
+    wb_file *file = NULL;
+    const wb_record *root = NULL;
+    for (int64_t n = 1; !root; n++) { /* every allocation may fail */
+        wb_free(file);
+        file = open_saved();
+        (void)wb_fail_allocation(n);
+        root = wb_rename(file, wb_file_root(file),
+                         "b -> w transpose into 2/2\na -> w transpose into 1/2\n"
+                         "d -> v into 1/2\nc -> v into 2/2\n");
+        (void)wb_fail_allocation(0);
+        if (!root) assert_error(WB_ERROR_MEMORY, "");
+        assert_true(n < 100);
+    }
+    if (!root) fail_msg("%s", wb_error_message());
+    wb_array *w = wb_record_array(file, wb_record_get(root, "w"));
+    assert_sizes(w, 2, 6);
+    assert_values(w, 0, 1, 4, 2, 5, 3, 6, 7, 10, 8, 11, 9, 12);
+    assert_values(wb_record_array(file, wb_record_get(root, "v")), 0, 5, 6, 1, 2);
+    wb_free(file);
+}
+
 typedef struct tree_row {
     const char *name, *table;
     wb_status status;
@@ -164,6 +232,15 @@ static const tree_row tree_rows[] = {
      "line 1: 0.weight is (2, 2, 2, 1), and transpose needs two dimensions"},
     {"a matrix flipped", "*.weight -> *.w flip", WB_ERROR_SHAPE,
      "line 1: 3.weight is (3, 2), and flip needs three or more"},
+    {"halves of three", "3.weight -> a part 1/2\n3.weight -> b part 2/3", WB_ERROR_SHAPE,
+     "line 2: 3.weight must have a last size that 3 divides, got (3, 2)"},
+    {"a half alone", "0.bias -> b into 1/2", WB_ERROR_ARGUMENT,
+     "line 1: \"b\" needs 2 arrays of one type and size, parts 1/2, 2/2, ..., each once, got 1 "
+     "arrays"},
+    {"a half twice", "0.bias -> b into 1/2\n3.weight -> b into 1/2", WB_ERROR_ARGUMENT,
+     "\"b\" needs 2 arrays"},
+    {"halves of different sizes", "0.bias -> b into 1/2\n3.weight -> b into 2/2", WB_ERROR_ARGUMENT,
+     "\"b\" needs 2 arrays of one type and size"},
     {"a fault in the table", "a", WB_ERROR_FORMAT, "rename table, line 1: -> was expected"},
 };
 
@@ -395,6 +472,8 @@ int main(void) {
         TEST(names_have_an_end),
         TEST(a_tree_has_new_names),
         TEST(what_no_row_takes_stays),
+        TEST(parts_come_apart_and_together),
+        TEST(two_become_one),
         TEST(what_is_shared_over_and_over_is_refused),
         TEST(allocations_that_fail_are_errors),
         TEST(a_model_is_loaded_by_a_table),
