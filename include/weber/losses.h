@@ -100,7 +100,8 @@ WB_LOSS(gaussian_nll_loss)
 
 /* Classes lie along dim. y is one-hot or probabilities, of p's sizes, or integer labels 0 to K - 1
  * of p's sizes without dim. Labels that are in memory are checked at the call: one out of range is
- * an error that names its position; others make the loss NaN.
+ * an error that names its position; others are checked where they are computed, and the error is
+ * that of the next read.
  *
  * crossentropy:      -sum_k y log(p + eps), with 0 log 0 = 0
  * logitcrossentropy: -sum_k y logsoftmax(p): of logits, and the stable one
@@ -144,7 +145,7 @@ WB_LOSS(infonce_loss)
  * The term of a target that the steps cannot say is infinity, and has no gradient; an agg of terms
  * is as for other losses, where PyTorch's mean divides each by its target's length first. Steps and
  * labels behind a column's length may be anything. Labels in memory are checked at the call, others
- * make the loss NaN. Computed step by step, in logarithms: wb_scan. */
+ * where they are computed. Computed step by step, in logarithms: wb_scan. */
 WB_LOSS(ctc_loss)
 
 #ifndef __cplusplus

@@ -16,26 +16,26 @@ static wb_array *hits(const wb_loss *loss, wb_array *column) {
     return EQ(wb_iota_make(WB_I32, loss->dim, p->ndim, sizes), column);
 }
 
-/* NaN where a label that nobody has looked at is no class. */
-static wb_array *refuse(const wb_loss *loss, wb_array *l, wb_array *column, wb_array *counts) {
-    wb_array *valid = AND(GE(column, NUM(0)), LT(column, NUM((double)loss->p->sizes[loss->dim])));
-    if (counts) valid = OR(valid, EQ(counts, NUM(0)));
-    return SELECT(valid, l, NUM((double)NAN));
+/* The labels; computing them is an error where one is no class. */
+static wb_array *guarded(const wb_loss *loss, wb_array *y) {
+    wb_array *counts = wb_loss_not_ignored(loss, y);
+    wb_array *looked_at = counts ? SELECT(EQ(counts, NUM(0)), NUM(0), y) : y;
+    return ADD(y, wb_labels_guard(looked_at, loss->p->sizes[loss->dim]));
 }
 
-static wb_array *of_labels(const wb_loss *loss, wb_array *logs, wb_array *weights) {
+static wb_array *of_labels(wb_loss *loss, wb_array *logs, wb_array *weights) {
     const int64_t classes = loss->p->sizes[loss->dim];
     const double a = loss->desc->smoothing;
+    if (!wb_labels_are_readable(loss->y))
+        loss->y = guarded(loss, loss->y);
+    else if (!wb_check_labels(loss->name, loss->y, classes, loss->desc->ignore))
+        return NULL;
     wb_array *column = wb_unsqueeze(loss->y, loss->dim);
     wb_array *hit = hits(loss, column), *counts = wb_loss_not_ignored(loss, column);
     if (weights) logs = MUL(logs, weights);
     wb_array *rest = a == 0 ? NUM(0) : MUL(logs, NUM(a / (double)classes));
     wb_array *own = a == 0 ? logs : MUL(logs, NUM(1 - a + a / (double)classes));
     wb_array *l = wb_sum_dims(SELECT(hit, own, rest), loss->dim);
-    if (!wb_labels_are_readable(loss->y))
-        l = refuse(loss, l, column, counts);
-    else if (!wb_check_labels(loss->name, loss->y, classes, loss->desc->ignore))
-        return NULL;
     wb_array *inside = weights ? wb_sum_dims(SELECT(hit, weights, NUM(0)), loss->dim) : NULL;
     return wb_loss_aggregate(loss, NEG(l), counts, inside);
 }

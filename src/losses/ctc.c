@@ -17,10 +17,9 @@ typedef struct ctc {
     wb_loss *loss;
     int64_t K, T, N, U, S;
     int64_t blank;
-    wb_array *said;    /* (S, N) i32: the class at each place */
-    wb_array *invalid; /* (1, N), or NULL: a label of the column is no class */
-    wb_array *skips;   /* (S, N): the place can be reached from the one two before */
-    wb_array *steps;   /* (1, N), or NULL: of each column */
+    wb_array *said;  /* (S, N) i32: the class at each place */
+    wb_array *skips; /* (S, N): the place can be reached from the one two before */
+    wb_array *steps; /* (1, N), or NULL: of each column */
 } ctc;
 
 static wb_array *full(const ctc *c, wb_dtype dtype, double value, int64_t rows) {
@@ -107,8 +106,13 @@ static bool check_labels(const ctc *c, bool *seen) {
     return true;
 }
 
-/* blank y1 blank y2 ... blank, and which places can be skipped to. A label that is no class counts
- * as class 0, and its column is marked. */
+/* The labels; computing them is an error where one is no class, or the blank. */
+static wb_array *guarded(const ctc *c, wb_array *y) {
+    const double K = (double)c->K;
+    return ADD(y, wb_labels_guard(SELECT(EQ(y, NUM((double)c->blank)), NUM(K), y), c->K));
+}
+
+/* blank y1 blank y2 ... blank, and which places can be skipped to. */
 static bool take_places(ctc *c, wb_array *counts) {
     bool seen;
     if (!check_labels(c, &seen)) return false;
@@ -116,12 +120,7 @@ static bool take_places(ctc *c, wb_array *counts) {
     c->said = blanks;
     if (c->U > 0) {
         wb_array *y = labels(c, counts);
-        if (!seen) {
-            wb_array *outside = OR(LT(y, NUM(0)), GE(y, NUM((double)c->K)));
-            wb_array *bad = OR(outside, EQ(y, NUM((double)c->blank)));
-            y = SELECT(outside, wb_scalar(WB_I32, 0), y);
-            c->invalid = wb_maximum_dims(wb_cast(bad, WB_I32), 0);
-        }
+        if (!seen) y = guarded(c, y);
         wb_array *pairs[] = {full(c, WB_I32, (double)c->blank, c->U), y};
         wb_array *all = wb_permute(wb_stack_make(2, 2, pairs), 2, 0, 1);
         wb_array *parts[] = {wb_reshape(all, 2 * c->U, c->N), blanks};
@@ -185,8 +184,7 @@ static wb_array *terms(const ctc *c, wb_array *counts) {
         return NULL;
     wb_array *l = NEG(at_the_end(c, carry, counts));
     const double impossible = c->loss->desc->zero_infinity ? 0 : (double)INFINITY;
-    l = SELECT(GT(l, NUM(-HOPELESS)), NUM(impossible), l);
-    return c->invalid ? SELECT(EQ(c->invalid, NUM(0)), l, NUM((double)NAN)) : l;
+    return SELECT(GT(l, NUM(-HOPELESS)), NUM(impossible), l);
 }
 
 static wb_array *of_sequences(wb_loss *loss) {

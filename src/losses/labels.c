@@ -4,6 +4,7 @@
 #include <weber/device.h>
 
 #include "base/error.h"
+#include "ops/ops.h"
 
 bool wb_is_integer(const wb_array *y) {
     return y->dtype == WB_I32 || y->dtype == WB_I64 || y->dtype == WB_U8;
@@ -45,4 +46,8 @@ bool wb_check_labels(const char *name, const wb_array *y, int64_t classes, int64
         return false;
     }
     return true;
+}
+
+wb_array *wb_labels_guard(wb_array *labels, int64_t classes) {
+    return wb_gather(wb_zeros(WB_I32, classes), labels, 0);
 }

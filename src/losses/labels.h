@@ -20,6 +20,10 @@ static inline int64_t wb_ignored_label(int64_t ignore) { return ignore == WB_NON
  * names the first one that is not. */
 bool wb_check_labels(const char *name, const wb_array *y, int64_t classes, int64_t ignore);
 
+/* Zeros of the sizes of labels that nobody can look at: one that is no class, 0 .. classes - 1, is
+ * an error when they are computed, as a bad index of a gather is on each device. */
+wb_array *wb_labels_guard(wb_array *labels, int64_t classes);
+
 /* True if p is floating and not empty, and y there; else the error. */
 bool wb_check_prediction(const char *name, const wb_array *p, const wb_array *y);
 

@@ -5,6 +5,7 @@
 #include <weber/gradient.h>
 #include <weber/losses.h>
 #include <weber/ops.h>
+#include <weber/optimise.h>
 
 #include "support/numbers.h"
 #include "support/scoped.h"
@@ -513,11 +514,38 @@ static void labels_out_of_range(void **state) {
         assert_error(
             WB_ERROR_ARGUMENT,
             "logitcrossentropy: label 10 at position 2 is out of range: 10 classes, 0 to 9");
-    } else
+    } else {
         assert_true(isnan(wb_item(l)));
-    l = wb_logitcrossentropy(p, wb_add(y, y)); /* pending: seen when computed */
-    assert_true(isnan(wb_item(l)));
-    wb_clear_error(); /* with WEBER_EAGER=1 nothing is pending: an error at the call, too */
+        assert_error(WB_ERROR_ARGUMENT, "index 10 at place 2 is not in 0 .. 9");
+    }
+    for (int ignored = 0; ignored < 2; ignored++) { /* -2 */
+        wb_array *pending = wb_add(y, y);
+        l = ignored ? wb_logitcrossentropy(p, pending, .ignore = -2)
+                    : wb_logitcrossentropy(p, pending);
+        if (l) assert_true(isnan(wb_item(l))); /* with WEBER_EAGER=1 nothing is pending */
+        assert_error(WB_ERROR_ARGUMENT, "20 at p");
+    }
+}
+
+static wb_array *of_pending_labels(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)user;
+    return wb_logitcrossentropy(wb_apply(model, batch->x), wb_add(batch->y, batch->y));
+}
+
+/* A step over labels that are no classes fails, and the model is as before. */
+static void a_step_over_bad_labels(void **state) {
+    (void)state;
+    if (!is_on_host()) skip();
+    const int32_t labels[] = {0, 9, 1};
+    wb_layer *model = wb_dense(2, 4);
+    wb_array *w = wb_keep(wb_copy(wb_get(model, "weight")));
+    wb_optimiser *o = wb_setup(wb_adam(), model);
+    const wb_batch batch = {.x = wb_ones(WB_F32, 2, 3), .y = wb_from(WB_I32, labels, 3)};
+    assert_null(wb_train_step(of_pending_labels, model, &batch, NULL, o));
+    assert_error(WB_ERROR_ARGUMENT, "18 at p");
+    assert_true(wb_approx(wb_get(model, "weight"), w, 0, 0, NULL, 0));
+    assert_int_equal(wb_step(o), 0);
+    wb_free(w), wb_free(o), wb_free(model);
 }
 
 static void pending_labels_are_as_good(void **state) {
@@ -612,6 +640,7 @@ int main(void) {
         TEST(the_type_is_that_of_the_prediction),
         TEST(nothing_is_broadcast),
         TEST(labels_out_of_range),
+        TEST(a_step_over_bad_labels),
         TEST(pending_labels_are_as_good),
         TEST(bad_arguments),
         TEST(sequences_of_classes),
