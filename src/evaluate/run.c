@@ -454,7 +454,7 @@ static wb_status evaluate_with_effects(evaluator *e, wb_thread *thread, int coun
     if (!reserve((void **)&e->both, &e->both_capacity, sizeof *e->both, effects + count))
         return WB_ERROR_MEMORY;
     memcpy(e->both, thread->effects, sizeof *e->both * (size_t)effects);
-    memcpy(e->both + effects, roots, sizeof *e->both * (size_t)count);
+    if (count) memcpy(e->both + effects, roots, sizeof *e->both * (size_t)count);
     bool apart = false, moves = false;
     (void)device_of_roots((int)effects + count, e->both, &apart);
     if (!need_moves(e, (int)effects + count, e->both, &moves)) return wb_error_status();

@@ -1,6 +1,9 @@
 /* A model on the data of a loader. */
 #include <math.h>
 
+#include <weber/distributed.h>
+
+#include "data/loader.h"
 #include "gradient/mode.h"
 #include "layers/layer.h"
 #include "train/sums.h"
@@ -30,16 +33,26 @@ static bool add_batch(wb_sums *sums, const wb_batch *batch) {
     return !d->loss || wb_sums_add_loss(sums, d->loss(d->model, batch, d->user), batch->size);
 }
 
-/* Adds up all batches; how many observations. */
+/* Adds up all batches; how many observations. Of a batch with observations of other ranks alone
+ * nothing counts; as a rank's first one it makes the sums, so that all ranks have them. */
 static int64_t walk(wb_sums *sums) {
     wb_batch batch = {0};
     int64_t observations = 0;
     while (wb_next(sums->desc->loader, &batch)) {
-        if (!add_batch(sums, &batch)) break;
+        if (batch.size == 0 && observations > 0) continue;
+        if (!add_batch(sums, &batch) || (batch.size == 0 && !wb_sums_empty(sums))) break;
         observations += batch.size;
     }
     (void)wb_batch_end(&batch);
     return observations;
+}
+
+/* Each rank has gone through its part. */
+static int64_t join_ranks(wb_sums *sums, int64_t observations) {
+    if (sums->desc->loader->shards == 1 || wb_failed() || !wb_sums_join_ranks(sums))
+        return observations;
+    wb_array *all = wb_allreduce(wb_scalar(WB_I64, (double)observations), WB_REDUCE_SUM);
+    return (int64_t)wb_item(all);
 }
 
 static wb_evaluation nothing(void) {
@@ -63,7 +76,7 @@ wb_evaluation wb_evaluate_make(wb_evaluate_desc desc) {
     wb_hidden hidden;
     if (check(&desc) && wb_hidden_put_aside(&hidden, desc.model)) {
         const bool before = wb_set_training(false);
-        e.observations = walk(&sums);
+        e.observations = join_ranks(&sums, walk(&sums));
         (void)wb_set_training(before);
         wb_hidden_bring_back(&hidden, desc.model);
         if (!wb_failed()) wb_sums_read(&sums, &e);

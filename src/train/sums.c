@@ -5,9 +5,11 @@
 #include <stdlib.h>
 
 #include <weber/device.h>
+#include <weber/distributed.h>
 
 #include "base/given.h"
 #include "base/memory.h"
+#include "data/loader.h"
 #include "losses/labels.h"
 #include "ops/build.h"
 
@@ -34,9 +36,41 @@ bool wb_sums_add_loss(wb_sums *s, wb_array *loss, int64_t observations) {
     return loss && add(s, WB_SUM_LOSS, sum_of(MUL(loss, NUM((double)observations))));
 }
 
+typedef wb_array *change_fn(wb_array *sum);
+static wb_array *emptied(wb_array *sum) { return MUL(sum, wb_cast(NUM(0), (wb_dtype)sum->dtype)); }
+static wb_array *joined(wb_array *sum) { return wb_allreduce(sum, WB_REDUCE_SUM); }
+
+/* All but the shift, which is no sum. */
+static bool change(wb_sums *s, change_fn *to) {
+    for (int i = 0; i < WB_SUM_SHIFT; i++) {
+        if (!s->of[i]) continue;
+        wb_array *fresh = wb_keep(to(s->of[i]));
+        if (!fresh) return false;
+        wb_free(s->of[i]);
+        s->of[i] = fresh;
+    }
+    return true;
+}
+
+static void drop_scores(wb_sums *s) {
+    for (int64_t i = 0; i < s->batches; i++) wb_free(s->scores[i]), wb_free(s->labels[i]);
+    s->batches = 0;
+}
+
+bool wb_sums_empty(wb_sums *s) {
+    drop_scores(s);
+    return change(s, emptied);
+}
+
+/* Scores are not gathered. */
+bool wb_sums_join_ranks(wb_sums *s) {
+    drop_scores(s);
+    return change(s, joined);
+}
+
 void wb_sums_free(wb_sums *s) {
     for (int i = 0; i < WB_SUMS; i++) wb_free(s->of[i]);
-    for (int64_t i = 0; i < s->batches; i++) wb_free(s->scores[i]), wb_free(s->labels[i]);
+    drop_scores(s);
     wb_release(s->scores);
     wb_release(s->labels);
 }
@@ -122,7 +156,9 @@ static bool add_numbers(wb_sums *s, wb_array *p, wb_array *y) {
     const wb_dtype dtype = p->dtype == WB_F64 ? WB_F64 : WB_F32;
     p = wb_cast(wb_reshape(p, -1), dtype), y = wb_cast(wb_reshape(y, -1), dtype);
     wb_array *d = SUB(p, y), *shift = s->of[WB_SUM_SHIFT];
-    if (!shift && !(shift = s->of[WB_SUM_SHIFT] = wb_keep(wb_mean(y)))) return false;
+    const bool is_part = s->desc->loader->shards > 1;
+    if (!shift && !(shift = is_part ? wb_bcast(wb_mean(y), 0) : wb_mean(y))) return false;
+    if (!s->of[WB_SUM_SHIFT] && !(s->of[WB_SUM_SHIFT] = wb_keep(shift))) return false;
     wb_array *from_shift = SUB(y, shift);
     return add(s, WB_SUM_COUNT, wb_scalar(WB_I64, (double)wb_count(y))) &&
            add(s, WB_SUM_SQUARES, sum_of(SQUARE(d))) && add(s, WB_SUM_SIZES, sum_of(ABS(d))) &&

@@ -16,7 +16,7 @@ typedef enum wb_sum_name {
     WB_SUM_SIZES,     /* numbers: of the differences' absolute values */
     WB_SUM_TARGETS,   /* numbers: y - shift */
     WB_SUM_TARGET_SQUARES,
-    WB_SUM_SHIFT, /* the first batch's mean of y; not added up */
+    WB_SUM_SHIFT, /* the first batch's mean of y, of rank 0's; not added up */
     WB_SUMS
 } wb_sum_name;
 
@@ -32,6 +32,10 @@ typedef struct wb_sums {
  * with an error. The scope that closes next computes it. */
 bool wb_sums_add(wb_sums *sums, wb_array *p, wb_array *y);
 bool wb_sums_add_loss(wb_sums *sums, wb_array *loss, int64_t observations);
+/* Takes back what was added: the sums are there, and 0. */
+bool wb_sums_empty(wb_sums *sums);
+/* The sums of all ranks, each of which has called it. */
+bool wb_sums_join_ranks(wb_sums *sums);
 /* The numbers of the result but loss and observations. */
 void wb_sums_read(wb_sums *sums, wb_evaluation *result);
 void wb_sums_free(wb_sums *sums);

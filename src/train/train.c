@@ -3,12 +3,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weber/distributed.h>
 #include <weber/show.h>
 #include <weber/state.h>
 
 #include "base/given.h"
 #include "layers/layer.h"
 #include "optimise/optimiser.h"
+#include "ranks/ranks.h"
 #include "train/training.h"
 
 /* One call of wb_train. */
@@ -125,12 +127,17 @@ static wb_progress *begin_progress(training *t, int64_t items) {
                              .done = t->event.step, .items = items);
 }
 
+/* Of several ranks one prints. */
+static bool is_first(const training *t) {
+    return !t->desc->optimiser->is_distributed || wb_rank() == 0;
+}
+
 static wb_status train_epoch(training *t) {
     wb_batch batch = {0};
     wb_progress *bar = NULL;
     wb_status status = WB_OK;
     while (status == WB_OK && !t->stopped && wb_next(t->desc->loader, &batch)) {
-        if (t->desc->progress && !bar) bar = begin_progress(t, batch.size);
+        if (t->desc->progress && !bar && is_first(t)) bar = begin_progress(t, batch.size);
         status = train_batch(t, &batch, bar);
     }
     const wb_status ended = wb_batch_end(&batch);
@@ -292,6 +299,7 @@ static wb_status finish(training *t, wb_status status) {
     if (status == WB_OK && t->at.best && t->at.best_epoch)
         status = wb_loadmodel(t->desc->model, t->at.best);
     wb_free(t->at.best);
+    if (status != WB_OK && t->desc->optimiser->is_distributed) wb_ranks_fail(); /* they wait */
     return status;
 }
 

@@ -1,10 +1,12 @@
 /* Checkpoints of a training. */
 #include "train/training.h"
 
+#include <weber/distributed.h>
 #include <weber/state.h>
 
 #include "base/error.h"
 #include "base/saved.h"
+#include "optimise/optimiser.h"
 
 /* ---- the numbers of a training ---- */
 
@@ -89,25 +91,47 @@ static wb_status save(wb_training_progress *t, const wb_train_desc *d) {
     return wb_checkpoint_save_make(d->checkpoint, t->steps, d->keep, all.count, all.items);
 }
 
+static wb_status load(wb_training_progress *t, const wb_train_desc *d, int64_t *number) {
+    const objects all = list(t, d);
+    return wb_checkpoint_load_make(d->checkpoint, number, all.count, all.items);
+}
+
+static bool is_writer(const wb_train_desc *d) {
+    return !d->optimiser->is_distributed || wb_rank() == 0;
+}
+
+/* What rank 0 has found decides for all. Negative: nothing. */
+static wb_status agree(const wb_train_desc *d, int64_t *number) {
+    if (!d->optimiser->is_distributed) return WB_OK;
+    if (wb_scope_open() != WB_OK) return WB_ERROR_MEMORY;
+    *number = (int64_t)wb_item(wb_bcast(wb_scalar(WB_I64, (double)*number), 0));
+    const wb_status closed = wb_scope_close();
+    return wb_failed() ? wb_error_status() : closed;
+}
+
+/* A first checkpoint, which is loaded again: what cannot come back is to be known now. */
+static wb_status begin_anew(wb_training_progress *t, const wb_train_desc *d) {
+    wb_status status = is_writer(d) ? save(t, d) : WB_OK;
+    if (status == WB_OK && d->optimiser->is_distributed) status = wb_barrier();
+    return status == WB_OK ? load(t, d, NULL) : status;
+}
+
 wb_status wb_training_resume(wb_training_progress *t, const wb_train_desc *d) {
     t->object.klass = &training_class;
     if (!d->checkpoint) return WB_OK;
-    const objects all = list(t, d);
     int64_t number = -1;
-    wb_status status = wb_checkpoint_load_make(d->checkpoint, &number, all.count, all.items);
-    if (status != WB_OK) return status;
-    if (number >= 0) {
+    wb_status status = is_writer(d) ? load(t, d, &number) : WB_OK;
+    if (status == WB_OK) status = agree(d, &number);
+    if (status == WB_OK && number < 0) return begin_anew(t, d);
+    if (status == WB_OK && !is_writer(d)) status = load(t, d, NULL);
+    if (status == WB_OK && is_writer(d))
         wb_log_line(WB_LOG_INFO, "wb_train: goes on from %s after batch %lld of epoch %lld",
                     d->checkpoint, (long long)t->step, (long long)t->epoch);
-        return WB_OK;
-    }
-    status = save(t, d); /* and loads it: what cannot come back is to be known now */
-    return status == WB_OK ? wb_checkpoint_load_make(d->checkpoint, NULL, all.count, all.items)
-                           : status;
+    return status;
 }
 
 wb_status wb_training_save(wb_training_progress *t, const wb_train_desc *d, bool is_last) {
-    if (!d->checkpoint || wb_failed()) return WB_OK;
+    if (!d->checkpoint || wb_failed() || !is_writer(d)) return WB_OK;
     const wb_status status = save(t, d);
     if (status == WB_OK) return WB_OK;
     char why[WB_MESSAGE_BYTES];

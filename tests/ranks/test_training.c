@@ -216,12 +216,67 @@ static void has_one_state(void **state) {
     assert_int_equal(ranks_run(3, synchronizes), 0);
 }
 
+/* ---- wb_train: one rank writes, all go on ---- */
+
+static int killed_at; /* call of on_step on rank 1; 0: never */
+
+static bool may_die(const wb_train_event *event) {
+    static int calls;
+    (void)event;
+    if (++calls == killed_at && wb_rank() == 1) (void)raise(SIGKILL);
+    return true;
+}
+
+static void train_with_checkpoints(void) {
+    wb_scope_open();
+    wb_seed(11);
+    wb_array *x = numbers(3, 50, 0.7), *y = numbers(2, 50, 0.3);
+    wb_loader *data = wb_loader_new(.x = x, .y = y, .batchsize = 8, .shuffle = true, .shard = true);
+    wb_loader *more = wb_loader_new(.x = x, .y = y, .batchsize = 7, .shard = true);
+    wb_loader *all = wb_loader_new(.x = x, .y = y, .batchsize = 50);
+    wb_layer *model = with_norm();
+    wb_optimiser *o = wb_setup(wb_adam(.eta = 1e-2), model, .distributed = true);
+    const wb_status status =
+        wb_train(loss, model, data, o, .epochs = 3, .validation = more, .keep_best = true,
+                 .checkpoint = path_of("run"), .every = 2, .on_step = may_die);
+    if (status != WB_OK) {
+        CHECK(strstr(wb_error_message(), "rank 1 has died"));
+        wb_clear_error();
+        exit(0);
+    }
+    /* the same metrics by parts as by a whole loader */
+    const wb_evaluation parts = wb_evaluate(model, more, .loss = loss),
+                        whole = wb_evaluate(model, all, .loss = loss);
+    CHECK(parts.observations == 50 && fabs(parts.loss - whole.loss) < 1e-6);
+    CHECK(fabs(parts.mae - whole.mae) < 1e-6 && fabs(parts.r2 - whole.r2) < 1e-5);
+    if (wb_rank() == 0)
+        CHECK(wb_save(path_of(killed_at ? "second.npz" : "first.npz"), model) == WB_OK);
+    wb_free(o), wb_free(model), wb_free(data), wb_free(more), wb_free(all);
+    CHECK(wb_scope_close() == WB_OK);
+}
+
+static void goes_on_after_a_death(void **state) {
+    (void)state;
+    for (int n = 2; n <= 3; n++) {
+        char command[256];
+        (void)snprintf(command, sizeof command, "rm -rf %s", path_of("run"));
+        killed_at = 0;
+        assert_int_equal(system(command) | ranks_run(n, train_with_checkpoints), 0);
+        assert_int_equal(system(command), 0);
+        killed_at = 5;
+        (void)ranks_start(n, train_with_checkpoints);
+        for (int r = 0; r < n; r++) assert_int_equal(ranks_wait(r), r == 1 ? 128 + SIGKILL : 0);
+        killed_at = 1000;
+        assert_int_equal(ranks_run(n, train_with_checkpoints), 0);
+        assert_same_files(path_of("first.npz"), path_of("second.npz"));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(is_one_process),
-        cmocka_unit_test(has_the_same_bits),
-        cmocka_unit_test(holds_the_same),
-        cmocka_unit_test(has_one_state),
+        cmocka_unit_test(is_one_process),        cmocka_unit_test(has_the_same_bits),
+        cmocka_unit_test(holds_the_same),        cmocka_unit_test(has_one_state),
+        cmocka_unit_test(goes_on_after_a_death),
     };
     return cmocka_run_group_tests(tests, make_folder, drop_folder);
 }
