@@ -123,15 +123,18 @@ static int64_t terms_of(const wb_optimiser *o) {
 }
 
 wb_array *wb_average_over_ranks(wb_optimiser *o, const wb_gradients *g) {
-    wb_array *watched = NULL;
+    wb_array *own = wb_gradients_watched(g), *watched = NULL;
     averaging a = {.weight = wb_late((double)g->observations), .terms = terms_of(o)};
     state_collector states = {.visitor = {.array = collect_state}, .averaging = &a};
-    bool done = a.weight && add(&a, wb_gradients_watched(g), &watched, NULL) &&
-                wb_visit(&states.visitor, o->model);
+    o->mean_loss = NULL;
+    bool done = a.weight && own && add(&a, own, &watched, NULL);
+    if (g->loss && g->loss != own) done = done && add(&a, g->loss, &o->mean_loss, NULL);
+    done = done && wb_visit(&states.visitor, o->model);
     for (int64_t i = o->group_count - 1; done && i >= 0; i--)
         if (o->sums[i]) done = add(&a, o->sums[i], &o->sums[i], NULL);
     done = done && average_items(&a);
     wb_release(a.items);
+    if (done && !o->mean_loss) o->mean_loss = watched;
     return done ? watched : NULL;
 }
 

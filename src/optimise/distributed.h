@@ -5,8 +5,8 @@
 #include "optimise/optimiser.h"
 
 /* In a step that is being made: the gradients of the groups, and what layers wrote to states,
- * become the means over all ranks' observations. The mean of what is watched, the loss; NULL on
- * failure. */
+ * become the means over all ranks' observations; so do the loss, in o->mean_loss, and what is
+ * watched, which it returns. NULL on failure. */
 wb_array *wb_average_over_ranks(wb_optimiser *o, const wb_gradients *g);
 
 #endif

@@ -226,7 +226,6 @@ static wb_status build_steps(wb_optimiser *o, wb_array *watched) {
 static wb_status build(wb_optimiser *o, const wb_gradients *g) {
     if (sum_groups(o, g) != WB_OK) return wb_error_status();
     wb_array *watched = o->is_distributed ? wb_average_over_ranks(o, g) : wb_gradients_watched(g);
-    o->mean_loss = watched;
     if (watched && o->clip_norm > 0) watched = clip(o, watched);
     return watched ? build_steps(o, watched) : wb_error_status();
 }
