@@ -1,6 +1,7 @@
 /* WB_INDEPENDENT stands before a loop whose iterations touch one place each: the compiler may then
  * take a result that lies where an operand does without testing for overlap at run time. WB_ROLLED
- * before a short one with a choice in it: unrolled first, it would become jumps. */
+ * before a short one with a choice in it: unrolled first, it would become jumps. WB_APART is a
+ * function whose arrays are known not to overlap only as long as it is not inlined. */
 #ifndef WB_CPU_VECTORISE_H
 #define WB_CPU_VECTORISE_H
 
@@ -15,6 +16,12 @@
 #else
 #define WB_INDEPENDENT
 #define WB_ROLLED
+#endif
+
+#if defined(__GNUC__)
+#define WB_APART __attribute__((noinline))
+#else
+#define WB_APART
 #endif
 
 #endif

@@ -2,6 +2,7 @@
 #include "../window_plane.h"
 
 #include "../simd.h"
+#include "../vectorise.h"
 
 #define REAL       float
 #define TYPE(name) name##_f32

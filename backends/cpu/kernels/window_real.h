@@ -87,34 +87,50 @@ WB_INLINE bool TYPE(is_two_by_two)(const wb_window *w) {
            2 * w->out[1] <= w->in[1];
 }
 
-/* A value takes the place of an earlier one if it is larger, or the first NaN. */
-#define TAKES(value, best) ((value) > (best) || ((value) != (value) && (best) == (best)))
+/* A value takes the place of an earlier one if it is larger, or the first NaN. Choices in turn: of
+ * comparisons joined by "and" the compiler makes jumps. */
+WB_INLINE int TYPE(takes)(REAL value, REAL best) {
+    const int is_larger = value <= best ? 0 : 1;
+    return best == best ? is_larger : 0;
+}
 
-static void TYPE(max_two_by_two)(const wb_window_plane *plane) {
-    const wb_window *w = plane->window;
-    const int32_t width = (int32_t)w->in[0];
-    for (int64_t r = 0; r < w->out[1]; r++) {
-        const REAL *restrict above = (const REAL *)plane->in + 2 * r * width;
-        const REAL *restrict below = above + width;
-        REAL *restrict y = (REAL *)plane->out + r * w->out[0];
-        int32_t *restrict index = plane->index_out + r * w->out[0];
-        const int32_t first = (int32_t)(2 * r) * width;
-        for (int32_t i = 0; i < (int32_t)w->out[0]; i++) {
-            const REAL a = above[2 * i], b = above[2 * i + 1], c = below[2 * i],
-                       d = below[2 * i + 1];
-            const int upper = TAKES(b, a), lower = TAKES(d, c);
-            const REAL high = upper ? b : a, low = lower ? d : c;
-            const int down = TAKES(low, high);
-            y[i] = down ? low : high;
-            index[i] = first + 2 * i + (down ? width + lower : upper);
-        }
+/* n windows of two rows that are `width` apart, and `first` from the beginning of the plane. */
+WB_APART static void TYPE(max_pairs)(int64_t n, int32_t width, int32_t first,
+                                     const REAL *restrict above, REAL *restrict y,
+                                     int32_t *restrict index) {
+    const REAL *below = above + width;
+    WB_INDEPENDENT for (int64_t i = 0; i < n; i++) {
+        const REAL a = above[2 * i], b = above[2 * i + 1], c = below[2 * i], d = below[2 * i + 1];
+        const int upper = TYPE(takes)(b, a), lower = TYPE(takes)(d, c);
+        const REAL high = upper ? b : a, low = lower ? d : c;
+        const int down = TYPE(takes)(low, high);
+        y[i] = down ? low : high;
+        index[i] = first + 2 * (int32_t)i + (down ? width + lower : upper);
     }
 }
-#undef TAKES
+
+/* Each place of a window gets the number or 0, so that nothing is added up. */
+WB_APART static void TYPE(scatter_pairs)(int64_t n, int32_t width, int32_t first,
+                                         const REAL *restrict y, const int32_t *restrict index,
+                                         REAL *restrict above) {
+    REAL *below = above + width;
+    WB_INDEPENDENT for (int64_t i = 0; i < n; i++) {
+        const int32_t place = index[i] - first - 2 * (int32_t)i;
+        const REAL value = y[i];
+        above[2 * i] = place == 0 ? value : 0;
+        above[2 * i + 1] = place == 1 ? value : 0;
+        below[2 * i] = place == width ? value : 0;
+        below[2 * i + 1] = place == width + 1 ? value : 0;
+    }
+}
 
 void WB_ISA_NAME(TYPE(maxpool))(const wb_window_plane *plane) {
+    const wb_window *w = plane->window;
     if (TYPE(is_two_by_two)(plane->window)) {
-        TYPE(max_two_by_two)(plane);
+        for (int64_t r = 0; r < w->out[1]; r++) {
+            const int64_t x = 2 * r * w->in[0], y = r * w->out[0];
+            TYPE(max_pairs)(w->out[0], (int32_t)w->in[0], (int32_t)x, (const REAL *)plane->in + x, (REAL *)plane->out + y, plane->index_out + y);
+        }
         return;
     }
     const int64_t count = wb_window_plane_out(plane->window);
@@ -125,9 +141,19 @@ void WB_ISA_NAME(TYPE(maxpool))(const wb_window_plane *plane) {
 
 /* A window that lies in the padding has no index. */
 void WB_ISA_NAME(TYPE(pool_scatter))(const wb_window_plane *plane) {
+    const wb_window *w = plane->window;
     REAL *restrict x = plane->out;
     const REAL *restrict y = plane->in;
     const int64_t count = wb_window_plane_out(plane->window);
+    if (TYPE(is_two_by_two)(plane->window)) {
+        if (wb_window_plane_in(plane->window) > 4 * count)
+            TYPE(fill)(x, wb_window_plane_in(plane->window), 0);
+        for (int64_t r = 0; r < w->out[1]; r++) {
+            const int64_t from = r * w->out[0], to = 2 * r * w->in[0];
+            TYPE(scatter_pairs)(w->out[0], (int32_t)w->in[0], (int32_t)to, y + from, plane->index_in + from, x + to);
+        }
+        return;
+    }
     TYPE(fill)(x, wb_window_plane_in(plane->window), 0);
     for (int64_t i = 0; i < count; i++)
         if (plane->index_in[i] >= 0) x[plane->index_in[i]] += y[i];
@@ -140,6 +166,26 @@ void WB_ISA_NAME(TYPE(pool_gather))(const wb_window_plane *plane) {
     for (int64_t i = 0; i < count; i++) y[i] = plane->index_in[i] >= 0 ? x[plane->index_in[i]] : 0;
 }
 
+/* The pool that leaves one number of a plane. */
+WB_INLINE bool TYPE(is_whole)(const wb_window *w) {
+    for (int d = 0; d < 3; d++)
+        if (w->out[d] != 1 || w->kernel[d] != w->in[d] || w->pad[d] != 0) return false;
+    return true;
+}
+
+/* In sixteen sums on every instruction set, so that all give the same bits. */
+WB_INLINE REAL TYPE(sum)(int64_t count, const REAL *x) {
+    enum { SUMS = 16 };
+    REAL sums[SUMS] = {0};
+    int64_t i = 0;
+    for (; i + SUMS <= count; i += SUMS)
+        for (int k = 0; k < SUMS; k++) sums[k] += x[i + k];
+    for (int k = 0; i < count; i++, k++) sums[k] += x[i];
+    for (int width = SUMS / 2; width > 0; width /= 2)
+        for (int k = 0; k < width; k++) sums[k] += sums[k + width];
+    return sums[0];
+}
+
 WB_INLINE void TYPE(sum_row)(const TYPE(row) * row, int64_t step) {
     REAL *restrict y = row->out;
     const REAL *restrict x = row->in + row->start;
@@ -150,6 +196,10 @@ void WB_ISA_NAME(TYPE(meanpool))(const wb_window_plane *plane) {
     REAL *y = plane->out;
     const int64_t count = wb_window_plane_out(plane->window);
     const REAL taps = (REAL)wb_window_taps(plane->window);
+    if (TYPE(is_whole)(plane->window)) {
+        *y = TYPE(sum)(wb_window_plane_in(plane->window), plane->in) / taps;
+        return;
+    }
     TYPE(fill)(y, count, 0);
     TYPE(walk)(plane, TYPE(sum_row), false, false);
     for (int64_t i = 0; i < count; i++) y[i] /= taps;
@@ -162,7 +212,13 @@ WB_INLINE void TYPE(spread_row)(const TYPE(row) * row, int64_t step) {
 }
 
 void WB_ISA_NAME(TYPE(meanpool_data))(const wb_window_plane *plane) {
-    TYPE(fill)(plane->out, wb_window_plane_in(plane->window), 0);
+    const wb_window *w = plane->window;
+    if (TYPE(is_whole)(w)) {
+        const REAL share = *(const REAL *)plane->in / (REAL)wb_window_taps(w);
+        TYPE(fill)(plane->out, wb_window_plane_in(w), share);
+        return;
+    }
+    TYPE(fill)(plane->out, wb_window_plane_in(w), 0);
     TYPE(walk)(plane, TYPE(spread_row), true, false);
 }
 

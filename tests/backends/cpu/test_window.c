@@ -68,6 +68,22 @@ static void meanpool_has_the_values_of_the_table(void **state) {
     }
 }
 
+/* Windows of two by two side by side, one window for the whole plane, others. */
+static shape some_pool(int i) {
+    shape s = {.batch = 2};
+    if (i % 3 == 0) {
+        s.kernel[0] = s.kernel[1] = s.stride[0] = s.stride[1] = 2;
+        s.in[0] = random_int(2, 80), s.in[1] = random_int(2, 7);
+    } else if (i % 3 == 1) {
+        for (int d = 0; d < 2; d++) s.in[d] = s.kernel[d] = random_int(1, 12);
+    } else {
+        s = random_shape();
+    }
+    s.filters = s.channels;
+    s.groups = 1;
+    return s;
+}
+
 /* Ties and NaNs: few different values, some of them not numbers. */
 static void fill_with_ties(wb_dtype dtype, void *x, int64_t count) {
     for (int64_t i = 0; i < count; i++) {
@@ -116,8 +132,7 @@ static void check_maximum(const wb_window *w, const void *x, const void *y, cons
 static void the_first_maximum_wins_and_a_nan_before_it(void **state) {
     (void)state;
     for (int i = 0; i < RANDOM_CASES; i++) {
-        shape s = random_shape();
-        s.filters = s.channels;
+        const shape s = some_pool(i);
         const wb_window w = window_of(&s, i % 2 ? WB_F64 : WB_F32);
         void *x = memory_new(w.dtype, x_size(&w)), *y = memory_new(w.dtype, y_size(&w));
         int32_t *index = malloc((size_t)y_size(&w) * sizeof *index);
@@ -158,9 +173,7 @@ static void scatter(const wb_window *w, const void *y, void *x) {
 static void pools_and_unfold_have_their_adjoints(void **state) {
     (void)state;
     for (int i = 0; i < RANDOM_CASES; i++) {
-        shape s = random_shape();
-        s.filters = s.channels;
-        s.groups = 1;
+        const shape s = some_pool(i);
         const wb_window w = window_of(&s, WB_F64);
         void *x = memory_random(WB_F64, x_size(&w)), *y = memory_new(WB_F64, y_size(&w));
         some_index = malloc((size_t)y_size(&w) * sizeof *some_index);
