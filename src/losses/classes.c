@@ -31,6 +31,7 @@ static wb_array *of_labels(wb_loss *loss, wb_array *logs, wb_array *weights) {
     else if (!wb_check_labels(loss->name, loss->y, classes, loss->desc->ignore))
         return NULL;
     wb_array *column = wb_unsqueeze(loss->y, loss->dim);
+    if (!column) return NULL;
     wb_array *hit = hits(loss, column), *counts = wb_loss_not_ignored(loss, column);
     if (weights) logs = MUL(logs, weights);
     wb_array *rest = a == 0 ? NUM(0) : MUL(logs, NUM(a / (double)classes));
