@@ -230,6 +230,33 @@ WB_API wb_layer *wb_averaged(wb_optimiser *optimiser);
 WB_API wb_status wb_freeze(wb_optimiser *optimiser, const char *path);
 WB_API wb_status wb_thaw(wb_optimiser *optimiser, const char *path);
 
+/* ---- the implicit style of Flux 0.11 to 0.14 ----
+ *
+ *     wb_parameters *ps = wb_params(model);
+ *     while (wb_next(data, &batch)) {
+ *         wb_gradients *gs;                              // gs = gradient(() -> loss(x, y), ps)
+ *         wb_withgradient(loss, model, &batch, NULL, &gs);
+ *         wb_update_params(wb_adam(.eta = 1e-3), ps, gs); // update!(opt, ps, gs)
+ *     }
+ *     wb_free(ps);
+ *
+ * A rule is a plain value, so its state is the list's. Loops over it: wb_next_parameter. */
+
+typedef struct wb_parameters wb_parameters;
+
+/* The trainable arrays of a model, which it keeps alive. Released by wb_free. */
+WB_API wb_parameters *wb_params(wb_layer *model);
+
+/* What path matches (as for wb_freeze) is not updated any more: delete!(ps, m[1].bias). */
+WB_API wb_status wb_params_delete(wb_parameters *parameters, const char *path);
+
+/* One step of the rule, as wb_update. Other settings than at the last step count from now on, and
+ * state stays; a rule with other rows is an error. */
+WB_API wb_status wb_update_params(wb_rule rule, wb_parameters *parameters, wb_gradients *gradients);
+
+/* What keeps the state, for files and wb_optimiser_get: borrowed; NULL before the first update. */
+WB_API wb_optimiser *wb_params_optimiser(wb_parameters *parameters);
+
 #ifdef __cplusplus
 }
 #endif

@@ -117,6 +117,23 @@ wb_status wb_optimiser_scale(const char *function, wb_optimiser *o, const char *
     return found ? WB_OK : fail_unknown(function, &o->rule, name);
 }
 
+/* ---- all settings at once ---- */
+
+static void take_settings(wb_rule *to, const wb_rule *from) {
+    for (wb_rule_place at = {.row = NULL}; wb_rule_next(to, &at);) {
+        const bool is_flag = at.row->settings[at.setting].kind == WB_SETTING_FLAG;
+        double *value = &to->settings[at.value];
+        if (*value == from->settings[at.value]) continue;
+        *value = from->settings[at.value];
+        if (!is_flag) to->late |= UINT32_C(1) << at.value;
+    }
+}
+
+void wb_optimiser_take_settings(wb_optimiser *o, const wb_rule *rule) {
+    take_settings(&o->rule, rule);
+    for (int64_t i = 0; i < o->cohort_count; i++) take_settings(&o->cohorts[i].rule, rule);
+}
+
 /* ---- functions ---- */
 
 wb_status wb_adjust(wb_optimiser *optimiser, double eta) {

@@ -43,6 +43,26 @@ wb_status wb_optimiser_mark(const char *function, wb_optimiser *o, const char *p
                    path ? path : "", o->model->class_->name);
 }
 
+typedef struct seeker {
+    wb_visitor visitor;
+    const char *pattern;
+    bool found;
+} seeker;
+
+static bool seek(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable) {
+    seeker *s = (seeker *)(void *)visitor;
+    char text[WB_PATH_BYTES];
+    wb_path_text(path, text, sizeof text);
+    const bool is_trained = trainable && wb_dtype_is_float((wb_dtype)(*slot)->dtype);
+    s->found = s->found || (is_trained && wb_path_matches(s->pattern, text));
+    return true;
+}
+
+bool wb_path_is_there(wb_layer *model, const char *pattern) {
+    seeker s = {{.array = seek}, pattern, false};
+    return wb_visit(&s.visitor, model) && s.found;
+}
+
 static wb_status set_frozen(const char *function, wb_optimiser *o, const char *path, bool frozen) {
     if (!wb_optimiser_check(function, o)) return WB_ERROR_ARGUMENT;
     const wb_status status = wb_optimiser_mark(function, o, path);

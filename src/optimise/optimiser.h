@@ -102,6 +102,11 @@ static inline const wb_rule *wb_group_rule(const wb_optimiser *o, const wb_tie_g
 /* True if the pattern, or the pattern and a dot and more, is the path; * stands for any letters. */
 bool wb_path_matches(const char *pattern, const char *path);
 
+/* True if the pattern matches a trainable array of the model. */
+bool wb_path_is_there(wb_layer *model, const char *pattern);
+/* The settings of a rule with the same rows become those of all its rules. */
+void wb_optimiser_take_settings(wb_optimiser *optimiser, const wb_rule *rule);
+
 /* Marks the groups with a member that path matches (NULL: all), after making groups anew; none is
  * an error. */
 wb_status wb_optimiser_mark(const char *function, wb_optimiser *optimiser, const char *path);
