@@ -150,6 +150,10 @@ static void *lower(void *d, const wb_call *call, const wb_program *epilogue, int
     return k;
 }
 
+static bool takes(void *d, const wb_call *call) {
+    return wb_host_cpu()->takes(((device *)d)->cpu, call);
+}
+
 static size_t scratch_bytes(const void *any) {
     return wb_host_cpu()->scratch_bytes(((const kernel *)any)->inner);
 }
@@ -398,6 +402,7 @@ const wb_backend wb_checked_backend = {.abi = WB_PLUGIN_ABI,
                                        .free_pinned = free_pinned,
                                        .kernel = kernel_of_program,
                                        .lower = lower,
+                                       .takes = takes,
                                        .scratch_bytes = scratch_bytes,
                                        .release = release,
                                        .queue_new = queue_new,

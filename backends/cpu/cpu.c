@@ -91,6 +91,11 @@ static void *lower(void *device, const wb_call *call, const wb_program *epilogue
     return NULL;
 }
 
+static bool takes(void *device, const wb_call *call) {
+    (void)device;
+    return call->kind == WB_CALL_attention && (call->dtype == WB_F32 || call->dtype == WB_F64);
+}
+
 static size_t scratch_bytes(const void *any) {
     const kernel *k = any;
     return k->call_scratch + (k->program ? wb_cpu_program_scratch(k->program) : 0) + ALIGNMENT;
@@ -239,6 +244,7 @@ const wb_backend wb_cpu_backend = {.abi = WB_PLUGIN_ABI,
                                    .free = cpu_free,
                                    .kernel = kernel_of_program,
                                    .lower = lower,
+                                   .takes = takes,
                                    .scratch_bytes = scratch_bytes,
                                    .release = release,
                                    .copy = copy,

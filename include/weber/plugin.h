@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-enum { WB_PLUGIN_ABI = 8 };
+enum { WB_PLUGIN_ABI = 9 };
 
 /* ---- programs ---- */
 
@@ -132,7 +132,8 @@ typedef struct wb_program {
 /* ---- calls ---- */
 
 /* The calls of ops.def, in its order, which also says what they work on. maxpool gives y and the
- * index (i32: place in x's plane) that pool_scatter and pool_gather read. */
+ * index (i32: place in x's plane) that pool_scatter and pool_gather read; attention gives y and,
+ * for each query, the logarithm of its sum. */
 typedef enum wb_call_kind {
 #define WB_CALL(name, ...) WB_CALL_##name,
 #include "ops.def"
@@ -145,9 +146,15 @@ enum {
     WB_CALL_TILES = 2,    /* its result comes in tiles, which an epilogue may follow */
     WB_CALL_COPIES = 4,   /* computes nothing: any type will do */
     WB_CALL_BASE = 8,     /* adds to its result, which holds the first input */
+    WB_CALL_TWO_RESULTS = 16,
 };
 
-typedef enum wb_call_shape { WB_SHAPE_matmul, WB_SHAPE_window, WB_SHAPE_index } wb_call_shape;
+typedef enum wb_call_shape {
+    WB_SHAPE_matmul,
+    WB_SHAPE_window,
+    WB_SHAPE_index,
+    WB_SHAPE_attention
+} wb_call_shape;
 
 typedef struct wb_call_row {
     wb_call_shape shape;
@@ -190,6 +197,25 @@ typedef struct wb_index_call {
     uint8_t index_dtype; /* WB_I32 or WB_I64; merge_runs: of the keys, also WB_F32 or WB_F64 */
 } wb_index_call;
 
+/* Dense arrays q (dk, heads, queries, batch), k (dk, kv_heads, keys, batch), v (dv, kv_heads, keys,
+ * batch), y (dv, heads, queries, batch), in the call's type; sums (queries, heads, batch). Head h
+ * reads k and v of head h / (heads / kv_heads). For each head and entry of the batch
+ *
+ *     s(j, i) = k_j' q_i / sqrt(dk) + bias(j, i);  y_i = sum over j of softmax(s)(j, i) v_j
+ *     sums(i) = log(sum over j of e^s(j, i))
+ *
+ * over the keys j that query i sees: those of its mask and, if causal, up to i + keys - queries. A
+ * query that sees none has y 0 and sums infinite. Arguments: q, k, v, mask, bias, y, sums. */
+typedef struct wb_attention_call {
+    int64_t dk, dv, queries, keys, heads, kv_heads, batch;
+    bool is_causal, has_mask, has_bias; /* without one there is no such argument */
+    /* of mask (bool) and bias, in elements: from key to key, query to query, head to head and along
+     * the batch; 0: the same for all */
+    int64_t mask_strides[4], bias_strides[4];
+} wb_attention_call;
+
+enum { WB_CALL_ARGUMENTS = 12 }; /* at most */
+
 typedef struct wb_call {
     wb_call_kind kind;
     wb_dtype dtype;
@@ -206,6 +232,7 @@ typedef struct wb_call {
     wb_matmul_call matmul; /* of these the one that the kind is about */
     wb_window_call window;
     wb_index_call index;
+    wb_attention_call attention;
 } wb_call;
 
 /* ---- commands ---- */
@@ -380,10 +407,14 @@ struct wb_backend {
     void *(*kernel)(void *device, const wb_program *program);
     /* A kernel for the call, with an elementwise program over the result's elements fused behind
      * it, or without (NULL). NULL without an error: not supported in this combination; without an
-     * epilogue every call of the table above is supported. The program's arguments follow the
+     * epilogue every call of the table above is supported, of those that are offered
+     * (WB_OFFERED_CALL) what it takes. The program's arguments follow the
      * call's; it may read the call's result, and write over it. split: the number of leading
      * dimensions of its domain that make up the call's rows (m; the positions of a plane). */
     void *(*lower)(void *device, const wb_call *call, const wb_program *epilogue, int split);
+    /* Optional (NULL: never): whether lower takes this call, one of those that are offered. What is
+     * not taken comes as programs and other calls. The same answer each time. */
+    bool (*takes)(void *device, const wb_call *call);
     size_t (*scratch_bytes)(const void *kernel);
     void (*release)(void *kernel); /* may come while queued commands still use it */
 

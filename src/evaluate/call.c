@@ -14,13 +14,38 @@ static const uint8_t kinds[WB_OP_COUNT] = {
 #include <weber/ops.def>
 };
 
+static wb_attention_call attention_call(const int64_t *attributes) {
+    const wb_attention_geometry a = wb_attention_of(attributes);
+    wb_attention_call call = {.dk = a.dk,
+                              .dv = a.dv,
+                              .queries = a.queries,
+                              .keys = a.keys,
+                              .heads = a.heads,
+                              .kv_heads = a.kv_heads,
+                              .batch = a.batch,
+                              .is_causal = a.is_causal,
+                              .has_mask = a.has_mask,
+                              .has_bias = a.has_bias};
+    memcpy(call.mask_strides, a.mask_strides, sizeof call.mask_strides);
+    memcpy(call.bias_strides, a.bias_strides, sizeof call.bias_strides);
+    return call;
+}
+
+bool wb_is_taken(const wb_device *device, const wb_array *node) {
+    const wb_backend *backend = device->backend;
+    const wb_call call = {.kind = (wb_call_kind)(kinds[node->op] - 1),
+                          .dtype = wb_is_half(node->dtype) ? WB_F32 : (wb_dtype)node->dtype,
+                          .attention = attention_call(node->attributes)};
+    return backend->takes && backend->takes(device->context, &call);
+}
+
 wb_call_row wb_call_row_for(int op) {
     return kinds[op] ? wb_call_row_of((wb_call_kind)(kinds[op] - 1))
                      : (wb_call_row){.x = NONE, .y = NONE};
 }
 
 static const wb_value *array_of(const wb_graph *graph, const wb_value *v, int which) {
-    return which == RESULT ? v : &graph->values[v->small_inputs[which]];
+    return which == RESULT ? v : &graph->values[wb_value_inputs(v)[which]];
 }
 
 /* ---- matrix products ---- */
@@ -158,12 +183,20 @@ static bool is_fast(const wb_value *v) {
     return row.uses & WB_CALL_PRODUCTS && v->attributes[6] & WB_WINDOW_FAST;
 }
 
-/* The index that belongs to a max pool: the value made right behind it. */
-static int32_t pool_index(const wb_graph *graph, int32_t v) {
-    for (int32_t i = v + 1; i < graph->count; i++)
-        if (graph->values[i].kind == WB_VALUE_PART && graph->values[i].small_inputs[0] == v)
+int wb_call_result_count(int op) {
+    const int uses = wb_call_row_for(op).uses;
+    return uses & WB_CALL_TWO_RESULTS ? 2 : 1;
+}
+
+/* A further result of the call: a value made right behind it, or behind what the one before it was
+ * made of. */
+static int32_t result_of(const wb_graph *graph, int32_t call, int number) {
+    for (int32_t i = call + 1; i < graph->count; i++) {
+        const wb_value *v = &graph->values[i];
+        if (v->kind == WB_VALUE_PART && v->small_inputs[0] == call && v->attributes[0] == number)
             return i;
-    return v;
+    }
+    return call;
 }
 
 bool wb_emit_call(const wb_graph *graph, int32_t number, wb_call *call, wb_argument *arguments,
@@ -176,13 +209,15 @@ bool wb_emit_call(const wb_graph *graph, int32_t number, wb_call *call, wb_argum
     call->dtype = (wb_dtype)v->dtype;
     *count = 0;
     for (int i = first; i < v->ninputs; i++)
-        arguments[(*count)++] = operand(graph, v->small_inputs[i]);
+        arguments[(*count)++] = operand(graph, wb_value_inputs(v)[i]);
     arguments[(*count)++] = wb_argument_of(graph, number);
-    if (v->op == WB_OP_maxpool)
-        arguments[(*count)++] = wb_argument_of(graph, pool_index(graph, number));
+    for (int r = 1; r < wb_call_result_count(v->op); r++)
+        arguments[(*count)++] = wb_argument_of(graph, result_of(graph, number, r));
     call->is_fast = is_fast(v);
     if (row.shape == WB_SHAPE_matmul) return matmul_call(graph, v, &call->matmul, offsets);
-    if (row.shape == WB_SHAPE_index)
+    if (row.shape == WB_SHAPE_attention)
+        call->attention = attention_call(v->attributes);
+    else if (row.shape == WB_SHAPE_index)
         index_call(graph, v, &call->index);
     else
         window_call(graph, v, &call->window);

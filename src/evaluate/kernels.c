@@ -87,6 +87,21 @@ static bool write_index(wb_kernels *k, const wb_index_call *i) {
     return write_list(k, words, sizeof words);
 }
 
+static bool write_attention(wb_kernels *k, const wb_attention_call *a) {
+    const uint64_t words[] = {(uint64_t)a->dk,
+                              (uint64_t)a->dv,
+                              (uint64_t)a->queries,
+                              (uint64_t)a->keys,
+                              (uint64_t)a->heads,
+                              (uint64_t)a->kv_heads,
+                              (uint64_t)a->batch,
+                              (uint64_t)a->is_causal,
+                              (uint64_t)a->has_mask | (uint64_t)a->has_bias << 1};
+    return write_list(k, words, sizeof words) &&
+           write_list(k, a->mask_strides, sizeof a->mask_strides) &&
+           write_list(k, a->bias_strides, sizeof a->bias_strides);
+}
+
 static bool write_call(wb_kernels *k, const wb_call *c, int split) {
     const uint64_t words[] = {
         (uint64_t)c->kind | (uint64_t)c->dtype << 8 | (uint64_t)c->is_fast << 16 |
@@ -99,6 +114,8 @@ static bool write_call(wb_kernels *k, const wb_call *c, int split) {
         return write_matmul(k, &c->matmul);
     case WB_SHAPE_window:
         return write_window(k, &c->window);
+    case WB_SHAPE_attention:
+        return write_attention(k, &c->attention);
     default:
         return write_index(k, &c->index);
     }

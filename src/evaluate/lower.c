@@ -21,6 +21,7 @@ typedef struct entry {
     int32_t parts; /* what a macro was expanded to: its first place in the list of parts; -1 */
     int32_t value; /* -1: not lowered yet */
     int32_t next;  /* child to look at */
+    bool expands;  /* a macro, or a call that the device does not take */
     bool is_step;  /* an optimiser's step, or made by its expansion */
 } entry;
 
@@ -345,12 +346,13 @@ static int32_t readable(lowering *l, const wb_array *call, int32_t input) {
     return add(l, v);
 }
 
-static int32_t index_of_maxpool(lowering *l, int32_t call) {
-    wb_value v = *value_at(l, call);
-    v.kind = WB_VALUE_PART, v.op = WB_OP_part, v.dtype = WB_I32, v.ninputs = 1, v.tape = -1;
-    v.small_inputs[0] = call;
-    memset(v.attributes, 0, sizeof v.attributes);
-    v.attributes[0] = 1;
+/* A further result of the call, in the type in which the backend gives it. */
+static int32_t result_of(lowering *l, const wb_array *node, int number, int32_t call) {
+    wb_array part = {.op = WB_OP_part, .nattributes = 1, .attributes = {number}};
+    wb_call_result(node, number, &part);
+    wb_value v = blank(&part, WB_VALUE_PART);
+    v.dtype = wb_is_half(v.dtype) ? WB_F32 : v.dtype;
+    v.ninputs = 1, v.small_inputs[0] = call;
     return add(l, v);
 }
 
@@ -361,23 +363,39 @@ static bool takes_halves(const lowering *l, int op) {
            (uses & WB_CALL_PRODUCTS && l->graph->tape->device->info.takes_halves);
 }
 
+/* Room for the inputs of a value. NULL when out of memory. */
+static int32_t *input_list(wb_value *v) {
+    if (v->ninputs <= 3) return v->small_inputs;
+    return v->input_list = wb_alloc(sizeof *v->input_list * (size_t)v->ninputs);
+}
+
+/* The inputs as calls read them, the halves as f32 if converts. */
+static bool read_inputs(lowering *l, const wb_array *node, const int32_t *inputs, bool converts,
+                        wb_value *v) {
+    int32_t *list = input_list(v);
+    for (int i = 0; list && i < node->ninputs; i++) {
+        list[i] = converts && wb_is_half(value_at(l, inputs[i])->dtype) ? cast(l, inputs[i], WB_F32)
+                                                                        : inputs[i];
+        if (list[i] >= 0) list[i] = readable(l, node, list[i]);
+        if (list[i] >= 0) continue;
+        wb_release(v->input_list);
+        return false;
+    }
+    return list != NULL;
+}
+
 static int32_t lower_call(lowering *l, const wb_array *node, const int32_t *inputs) {
     wb_value v = blank(node, WB_VALUE_CALL);
     const bool converts = wb_is_half(node->dtype) && !takes_halves(l, node->op);
+    const int results = wb_call_result_count(node->op);
     v.ninputs = node->ninputs;
-    for (int i = 0; i < node->ninputs; i++) {
-        int32_t input = converts && wb_is_half(value_at(l, inputs[i])->dtype)
-                            ? cast(l, inputs[i], WB_F32)
-                            : inputs[i];
-        if (input >= 0) input = readable(l, node, input);
-        if (input < 0) return -1;
-        v.small_inputs[i] = input;
-    }
+    if (!read_inputs(l, node, inputs, converts, &v)) return -1;
     if (converts) v.dtype = WB_F32;
     const int32_t call = add(l, v);
-    if (call >= 0 && node->op == WB_OP_maxpool && index_of_maxpool(l, call) < 0) return -1;
+    for (int r = 1; call >= 0 && r < results; r++)
+        if (result_of(l, node, r, call) < 0) return -1;
     /* the parts of a call of several results are converted one by one */
-    return converts && node->op != WB_OP_maxpool ? cast(l, call, (wb_dtype)node->dtype) : call;
+    return call >= 0 && converts && results == 1 ? cast(l, call, (wb_dtype)node->dtype) : call;
 }
 
 /* A collective reads the one before it, too: not for its numbers, but so that they run in the order
@@ -397,17 +415,7 @@ static int32_t lower_scan(lowering *l, const wb_array *node, const int32_t *inpu
     wb_value v = blank(node, WB_VALUE_CALL);
     v.tape = tape;
     v.ninputs = node->ninputs;
-    if (v.ninputs > 3) {
-        v.input_list = wb_alloc(sizeof *inputs * (size_t)v.ninputs);
-        if (!v.input_list) return -1;
-    }
-    int32_t *list = v.input_list ? v.input_list : v.small_inputs;
-    bool ready = true;
-    for (int i = 0; ready && i < v.ninputs; i++)
-        ready = (list[i] = readable(l, node, inputs[i])) >= 0;
-    if (ready) return add(l, v);
-    wb_release(v.input_list);
-    return -1;
+    return read_inputs(l, node, inputs, false, &v) ? add(l, v) : -1;
 }
 
 /* Result r as a part of the scan. */
@@ -438,9 +446,11 @@ static int32_t lower_scan_part(lowering *l, const wb_array *node, int32_t call) 
 }
 
 static int32_t lower_part(lowering *l, const wb_array *node, int32_t call) {
-    if (node->inputs[0]->op == WB_OP_scan) return lower_scan_part(l, node, call);
-    if (node->attributes[0] == 0) return cast(l, call, (wb_dtype)node->dtype);
-    return index_of_maxpool(l, call);
+    const wb_array *whole = node->inputs[0];
+    const int number = (int)node->attributes[0];
+    if (whole->op == WB_OP_scan) return lower_scan_part(l, node, call);
+    const int32_t result = number == 0 ? call : result_of(l, whole, number, call);
+    return result < 0 ? -1 : cast(l, result, (wb_dtype)node->dtype);
 }
 
 /* The sum or largest of one element each: the elements themselves, in the result's sizes. */
@@ -475,11 +485,8 @@ static int32_t lower_list(lowering *l, const wb_array *node, const int32_t *inpu
                           wb_value_kind kind) {
     wb_value v = blank(node, kind);
     v.ninputs = node->ninputs;
-    if (node->ninputs > 3) {
-        v.input_list = wb_alloc(sizeof *inputs * (size_t)node->ninputs);
-        if (!v.input_list) return -1;
-    }
-    int32_t *list = v.input_list ? v.input_list : v.small_inputs;
+    int32_t *list = input_list(&v);
+    if (!list) return -1;
     for (int i = 0; i < node->ninputs; i++) list[i] = inputs[i];
     if (kind == WB_VALUE_VIEW && stands_for(l, inputs[0], &v) && node->op != WB_OP_permute &&
         node->op != WB_OP_slice)
@@ -501,13 +508,20 @@ static int32_t lower_leaf(lowering *l, const wb_array *node, int32_t tape) {
 
 /* ---- the walk ---- */
 
+static bool expands(const lowering *l, const wb_array *node) {
+    const wb_row *row = &wb_rows[node->op];
+    if (!row->expand || wb_is_plan_leaf(node)) return false;
+    return row->kind != WB_KIND_CALL || !wb_is_taken(l->graph->tape->device, node);
+}
+
 static int32_t entry_of(lowering *l, wb_array *node) {
     if (node->stamp == l->stamp) return (int32_t)node->index;
     if (!WB_GROW(l->entries, l->count, l->capacity)) return -1;
     const bool is_step = node->op == WB_OP_step || node->op == WB_OP_step_numbers;
     node->stamp = l->stamp;
     node->index = (uint32_t)l->count;
-    l->entries[l->count] = (entry){.node = node, .parts = -1, .value = -1, .is_step = is_step};
+    l->entries[l->count] = (entry){
+        .node = node, .parts = -1, .value = -1, .is_step = is_step, .expands = expands(l, node)};
     return (int32_t)l->count++;
 }
 
@@ -515,13 +529,13 @@ static int32_t entry_of(lowering *l, wb_array *node) {
 static wb_array *child(const lowering *l, const entry *e) {
     const wb_array *node = e->node;
     if (wb_is_plan_leaf(node)) return NULL;
-    if (wb_rows[node->op].expand) return e->next < PARTS ? l->parts[e->parts + e->next] : NULL;
+    if (e->expands) return e->next < PARTS ? l->parts[e->parts + e->next] : NULL;
     return e->next < node->ninputs ? node->inputs[e->next] : NULL;
 }
 
 static bool expand_macro(lowering *l, int32_t number) {
     entry *e = &l->entries[number];
-    if (wb_is_plan_leaf(e->node) || !wb_rows[e->node->op].expand || e->parts >= 0) return true;
+    if (!e->expands || e->parts >= 0) return true;
     const int64_t first = l->part_count;
     for (int k = 0; k < PARTS; k++) {
         if (!WB_GROW(l->parts, l->part_count, l->part_capacity)) return false;
@@ -610,14 +624,13 @@ static bool name_callable(lowering *l, const entry *e) {
 static int32_t lower_node(lowering *l, const entry *e, int32_t tape) {
     const wb_array *node = e->node;
     if (wb_is_plan_leaf(node)) return lower_leaf(l, node, tape);
-    if (wb_rows[node->op].expand)
+    if (e->expands)
         return name_callable(l, e) ? cast(l, value_of(l, l->parts[e->parts]), (wb_dtype)node->dtype)
                                    : -1;
     if (node->op != WB_OP_part) return lower_inputs(l, node, tape);
     const wb_array *whole = node->inputs[0];
     const entry *parent = &l->entries[whole->index];
-    if (wb_rows[whole->op].expand)
-        return value_of(l, l->parts[parent->parts + node->attributes[0]]);
+    if (parent->expands) return value_of(l, l->parts[parent->parts + node->attributes[0]]);
     return lower_part(l, node, parent->value);
 }
 

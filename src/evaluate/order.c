@@ -106,6 +106,10 @@ static void count_effects(wb_tape *tape) {
         if (thread->effects[i]->stamp == tape->stamp) tape->uses[thread->effects[i]->index]++;
 }
 
+static bool is_costly_part(const wb_array *x) {
+    return wb_is_scan_part(x) || (x->op == WB_OP_part && x->inputs[0]->op == WB_OP_attention);
+}
+
 /* A node stays readable after the plan if anything but the tape refers to it, unless it is a root
  * that loses its recipe when it is done. Whatever an exposed node is made of has to keep its
  * values. */
@@ -140,7 +144,7 @@ static void mark(wb_tape *tape) {
         }
         const wb_kind kind = wb_rows[x->op].kind;
         const bool is_costly = kind == WB_KIND_CALL || kind == WB_KIND_REDUCE ||
-                               (x->flags & WB_NODE_COMPUTED) || wb_is_scan_part(x);
+                               (x->flags & WB_NODE_COMPUTED) || is_costly_part(x);
         if (x->holds > 0 || (*m & WB_TAPE_ROOT)) *m |= WB_TAPE_STORED;
         /* of an operation of several results, each is stored by itself */
         const bool is_number = x->op == WB_OP_full || x->op == WB_OP_late || x->op == WB_OP_iota;

@@ -210,7 +210,7 @@ static bool plan_call(builder *b, const wb_unit *u) {
     if (b->graph.values[number].op == WB_OP_scan) return plan_scan(b, number);
     if (b->graph.values[number].op == WB_OP_collective) return plan_collective(b, number);
     wb_call call;
-    wb_argument arguments[4];
+    wb_argument arguments[WB_CALL_ARGUMENTS];
     int count;
     int64_t *offsets = NULL;
     const wb_call_row row = wb_call_row_for(b->graph.values[number].op);

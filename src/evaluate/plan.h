@@ -331,6 +331,9 @@ bool wb_emit_call(const wb_graph *graph, int32_t v, wb_call *call, wb_argument *
                   int *count, int64_t **offsets);
 /* The row of an operation that is a call; of a scan one without uses. */
 wb_call_row wb_call_row_for(int op);
+int wb_call_result_count(int op);
+/* True if the device takes the node, which is a call that it is offered. */
+bool wb_is_taken(const wb_device *device, const wb_array *node);
 /* True if a matrix product can read an operand of this layout. */
 bool wb_matmul_reads(const wb_layout *layout);
 

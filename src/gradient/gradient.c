@@ -12,6 +12,8 @@ typedef struct visit {
     int32_t next; /* input to look at next */
 } visit;
 
+enum { MOST_PARTS = 16 /* of an expansion: see wb_expand_fn */ };
+
 typedef struct walk {
     wb_array **tape; /* each node after its inputs */
     int64_t count, capacity;
@@ -31,6 +33,10 @@ typedef struct walk {
     int64_t joined_capacity;
     bool *needed; /* leads to a wanted array */
     int64_t needed_capacity;
+    struct expansion {
+        wb_array *parts[MOST_PARTS]; /* what the results of a node are made of */
+    } * expansions;
+    int64_t expansion_count, expansion_capacity;
     const wb_array *detached; /* a leaf that lost its recipe, met on the way */
 } walk;
 
@@ -43,6 +49,7 @@ static void walk_free(void *state) {
     wb_release(w->puts);
     wb_release(w->joined);
     wb_release(w->needed);
+    wb_release(w->expansions);
     wb_release(w);
 }
 
@@ -63,6 +70,12 @@ static bool leads_on(const wb_array *x) {
     return x->ninputs > 0 && (wb_rows[x->op].vjp || x->op == WB_OP_scan);
 }
 
+/* One result of an operation without a derivative of its own: the walk goes on through what that is
+ * made of. */
+static bool is_expanded(const wb_array *x) {
+    return x->op == WB_OP_part && wb_expands_for_gradient(x->inputs[0]->op);
+}
+
 static bool visited(wb_array *x, uint64_t stamp) {
     if (x->stamp == stamp) return true;
     x->stamp = stamp;
@@ -74,6 +87,21 @@ static bool append(walk *w, wb_array *x) {
     x->index = (uint32_t)w->count;
     w->tape[w->count++] = x;
     return true;
+}
+
+/* Where the walk goes on from x: input k, or what x is made of. NULL: an error is recorded. */
+static wb_array *below(walk *w, const wb_array *x, int32_t k) {
+    if (!is_expanded(x)) return x->inputs[k];
+    wb_array *whole = x->inputs[0];
+    const uint64_t stamp = x->stamp;
+    if (!visited(whole, stamp)) {
+        if (!WB_GROW(w->expansions, w->expansion_count, w->expansion_capacity)) return NULL;
+        whole->index = (uint32_t)w->expansion_count;
+        struct expansion *e = &w->expansions[w->expansion_count++];
+        *e = (struct expansion){.parts = {NULL}};
+        if (!wb_rows[whole->op].expand(whole, e->parts)) return NULL;
+    }
+    return w->expansions[whole->index].parts[x->attributes[0]];
 }
 
 /* A layer that thought it was not being trained. */
@@ -101,7 +129,8 @@ static bool order(walk *w, wb_array *result, uint64_t stamp) {
             depth--;
             continue;
         }
-        wb_array *input = top->node->inputs[top->next++];
+        wb_array *input = below(w, top->node, top->next++);
+        if (!input) return false;
         if (visited(input, stamp)) continue;
         if (!reserve((void **)&w->stack, &w->stack_capacity, sizeof *w->stack, depth + 1))
             return false;
@@ -126,7 +155,7 @@ static bool mark_needed(walk *w, int count, wb_array *const *arrays, uint64_t st
         if ((x->flags & WB_NODE_DETACHED) && !w->needed[i]) w->detached = x;
         if (!leads_on(x)) continue;
         for (int k = 0; k < x->ninputs && !w->needed[i]; k++)
-            w->needed[i] = w->needed[x->inputs[k]->index];
+            w->needed[i] = w->needed[below(w, x, k)->index];
     }
     return true;
 }
@@ -222,6 +251,7 @@ static bool pull_results(const walk *w, wb_array *scan, const bool *want, wb_arr
 }
 
 static bool pull_inputs(walk *w, wb_array *x, wb_array *g, bool *want, wb_array **out) {
+    if (is_expanded(x)) return add_cotangent(w, below(w, x, 0), g);
     if (wb_is_scan_part(x)) return add_put(w, x->inputs[0]->index, g, (int32_t)x->attributes[0]);
     for (int k = 0; k < x->ninputs; k++) {
         want[k] =
@@ -285,7 +315,7 @@ static wb_status collect(walk *w, int count, wb_array *const *arrays, wb_array *
 
 static bool order_all(walk *w, int nresults, wb_array *const *results, wb_array *const *cotangents,
                       uint64_t stamp) {
-    w->count = 0;
+    w->count = w->expansion_count = 0;
     for (int r = 0; r < nresults; r++)
         if (cotangents[r] && !order(w, results[r], stamp)) return false;
     return true;

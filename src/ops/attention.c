@@ -1,9 +1,11 @@
-/* Attention, and rotary positions: made of products, softmax and selects, from which derivatives
- * of any order follow. The scores (keys, queries, heads, batch) are stored. */
+/* Attention, and rotary positions. Attention is a call that a backend may take, which then works in
+ * tiles and stores no scores; and an expression of products, softmax and selects, from which
+ * derivatives of any order follow. */
 #include <math.h>
+#include <string.h>
 
 #include "base/given.h"
-#include "ops/build.h"
+#include "ops/check.h"
 
 /* Sizes; queries of `group` heads share the keys and values of one. */
 typedef struct shape {
@@ -87,34 +89,72 @@ static wb_array *apart(wb_array *x, const shape *s, int64_t features, int64_t gr
     return x ? wb_permute(x, 0, 3, 1, 2, 4) : NULL;
 }
 
-static wb_array *together(wb_array *y, const shape *s, const wb_array *q) {
-    int64_t sizes[WB_MAX_DIMS] = {s->dv * s->group * s->kv_heads, s->queries};
-    for (int d = 2; d < q->ndim; d++) sizes[d] = q->sizes[d];
-    y = wb_permute(y, 0, 2, 3, 1, 4);
-    return y ? wb_reshape_make(y, q->ndim, sizes) : NULL;
+/* Back to the sizes of `like`, but for the first, which follows. */
+static wb_array *together(wb_array *x, const wb_array *like) {
+    if (!x) return NULL;
+    int64_t sizes[WB_MAX_DIMS] = {x->sizes[0] * x->sizes[2] * x->sizes[3]};
+    for (int d = 1; d < like->ndim; d++) sizes[d] = like->sizes[d];
+    x = wb_permute(x, 0, 2, 3, 1, 4);
+    return x ? wb_reshape_make(x, like->ndim, sizes) : NULL;
 }
 
-/* (keys, queries, group, kv heads, batch) as (keys, queries, heads, batch...), and back. */
-static wb_array *with_batch(wb_array *a, const shape *s, const wb_array *q) {
-    int64_t sizes[WB_MAX_DIMS] = {s->keys, s->queries, s->group * s->kv_heads};
-    for (int d = 2; d < q->ndim; d++) sizes[d + 1] = q->sizes[d];
-    return a ? wb_reshape_make(a, q->ndim + 1, sizes) : NULL;
+/* (keys, queries, group, kv heads, batch) as (keys, queries, heads, batch), and back. */
+static wb_array *joined(wb_array *a, const shape *s) {
+    return a ? wb_reshape(a, s->keys, s->queries, s->group * s->kv_heads, s->batch) : NULL;
+}
+static wb_array *grouped(wb_array *a, const shape *s) {
+    return a ? wb_reshape(a, s->keys, s->queries, s->group, s->kv_heads, s->batch) : NULL;
 }
 
-/* ---- weights ---- */
+/* ---- masks and biases ---- */
 
 /* The scores have x's sizes where x is broadcast to them. */
-static bool fits(const char *name, wb_array *x, const wb_array *scores) {
+static bool fits(const char *name, wb_array *x, int ndim, const int64_t *scores) {
     if (!wb_is_usable(x)) return wb_refuse("attention", x, name) != NULL;
-    bool good = x->ndim <= scores->ndim;
-    for (int d = 0; good && d < x->ndim; d++)
-        good = x->sizes[d] == 1 || x->sizes[d] == scores->sizes[d];
+    bool good = x->ndim <= ndim;
+    for (int d = 0; good && d < x->ndim; d++) good = x->sizes[d] == 1 || x->sizes[d] == scores[d];
     if (good) return true;
     (void)wb_fail(WB_ERROR_SHAPE,
                   "attention: %s must broadcast to (keys, queries, heads, ...) = %s, got %s", name,
-                  wb_sizes_text(scores->ndim, scores->sizes), wb_text_of(x));
+                  wb_sizes_text(ndim, scores), wb_text_of(x));
     return false;
 }
+
+/* x, which fits, as (keys, queries, heads, batch), each of these sizes or 1. */
+static wb_array *in_four(wb_array *x, int ndim, const int64_t *scores) {
+    int64_t sizes[WB_MAX_DIMS], batch = 1;
+    for (int d = 0; d < WB_MAX_DIMS; d++) sizes[d] = d < x->ndim ? x->sizes[d] : 1;
+    for (int d = 3; d < ndim; d++) batch *= sizes[d];
+    if (batch != 1) {
+        batch = wb_count_sizes(ndim - 3, scores + 3);
+        for (int d = 3; d < ndim; d++) sizes[d] = scores[d];
+        x = wb_expand_make(x, ndim, sizes);
+    }
+    return x ? wb_reshape(x, sizes[0], sizes[1], sizes[2], batch) : NULL;
+}
+
+/* Checks mask and bias and makes them arrays of four dimensions. */
+static bool take_mask_and_bias(wb_attention_desc *d, const shape *s) {
+    int64_t scores[WB_MAX_DIMS] = {s->keys, s->queries, s->group * s->kv_heads};
+    const int ndim = s->nbatch + 3;
+    for (int i = 2; i < d->q->ndim; i++) scores[i + 1] = d->q->sizes[i];
+    if (d->bias && !fits("bias", d->bias, ndim, scores)) return false;
+    if (d->mask && !fits("mask", d->mask, ndim, scores)) return false;
+    if (d->mask && d->mask->dtype != WB_BOOL) {
+        (void)wb_fail(WB_ERROR_DTYPE, "attention: mask must be bool, got %s", wb_text_of(d->mask));
+        return false;
+    }
+    return (!d->bias || (d->bias = in_four(d->bias, ndim, scores))) &&
+           (!d->mask || (d->mask = in_four(d->mask, ndim, scores)));
+}
+
+/* ---- as products and a softmax, whose scores are stored ---- */
+
+/* What both take. */
+typedef struct operands {
+    wb_array *q, *k, *v, *mask, *bias; /* the last two of four dimensions, or NULL */
+    bool causal;
+} operands;
 
 /* Query i sees the keys up to i + keys - queries: the last query sees all of them. */
 static wb_array *causal_mask(const shape *s) {
@@ -123,50 +163,169 @@ static wb_array *causal_mask(const shape *s) {
     return LE(SUB(key, query), NUM((double)(s->keys - s->queries)));
 }
 
-static wb_array *whole_mask(const wb_attention_desc *d, const shape *s, const wb_array *scores) {
-    if (d->mask && !fits("mask", d->mask, scores)) return NULL;
-    if (d->mask && d->mask->dtype != WB_BOOL)
-        return wb_fail_null(WB_ERROR_DTYPE, "attention: mask must be bool, got %s",
-                            wb_text_of(d->mask));
-    wb_array *causal = d->causal ? causal_mask(s) : NULL;
-    return d->mask && causal ? wb_and(d->mask, causal) : d->mask ? d->mask : causal;
+static wb_array *whole_mask(const operands *o, const shape *s) {
+    wb_array *causal = o->causal ? causal_mask(s) : NULL;
+    return o->mask && causal ? wb_and(o->mask, causal) : o->mask ? o->mask : causal;
 }
 
 /* A number so far below all scores that its exponential is 0, and finite, so that a query without
  * any key has weights, which are made 0 behind the softmax. */
-static wb_array *masked_softmax(wb_array *scores, wb_array *mask) {
-    const double low = scores->dtype == WB_F16 ? -6e4 : -1e30;
-    wb_array *a = wb_softmax(wb_select(mask, scores, wb_number(low)));
-    return wb_select(mask, a, wb_number(0));
+static double low_number(int dtype) { return dtype == WB_F16 ? -6e4 : -1e30; }
+
+/* (keys, queries, heads, batch); *mask is given the mask, NULL without one. */
+static wb_array *scores_of(const operands *o, const shape *s, wb_array **mask) {
+    wb_array *q = apart(wb_mul_number(o->q, 1 / sqrt((double)s->dk)), s, s->dk, s->group),
+             *k = apart(o->k, s, s->dk, 1);
+    wb_array *scores = q && k ? joined(wb_matmul_op(k, q, true, false), s) : NULL;
+    if (!scores) return NULL;
+    if (o->bias) scores = wb_add(scores, wb_cast(o->bias, (wb_dtype)scores->dtype));
+    *mask = whole_mask(o, s);
+    return *mask ? SELECT(*mask, scores, NUM(low_number(scores->dtype))) : scores;
 }
 
-static wb_array *weights_of(const wb_attention_desc *d, const shape *s, wb_array *scores) {
-    if (d->bias && !fits("bias", d->bias, scores)) return NULL;
-    if (d->bias) scores = wb_add(scores, wb_cast(d->bias, (wb_dtype)scores->dtype));
-    if (!scores || (!d->mask && !d->causal)) return scores ? wb_softmax(scores) : NULL;
-    wb_array *mask = whole_mask(d, s, scores);
-    return mask ? masked_softmax(scores, mask) : NULL;
+static wb_array *weights_of(const operands *o, const shape *s) {
+    wb_array *mask = NULL, *scores = scores_of(o, s, &mask);
+    wb_array *a = scores ? wb_softmax(scores) : NULL;
+    return mask && a ? SELECT(mask, a, NUM(0)) : a;
+}
+
+static wb_array *values_of(const operands *o, const shape *s, wb_array *weights) {
+    wb_array *v = apart(o->v, s, s->dv, 1);
+    return v ? together(wb_matmul(v, grouped(weights, s)), o->q) : NULL;
 }
 
 static wb_array *dropped(wb_array *a, double p) {
-    if (p == 0) return a;
+    if (p == 0 || !a) return a;
     wb_array *stays = wb_bernoulli_make(1 - p, a->ndim, a->sizes);
     return wb_select(stays, wb_mul_number(a, p < 1 ? 1 / (1 - p) : 0), wb_number(0));
+}
+
+static wb_array *composed(const operands *o, const shape *s, const wb_attention_desc *d) {
+    wb_array *a = dropped(weights_of(o, s), d->dropout);
+    if (!a || !d->weights) return a ? values_of(o, s, a) : NULL;
+    int64_t sizes[WB_MAX_DIMS] = {s->keys, s->queries, s->group * s->kv_heads};
+    for (int i = 2; i < o->q->ndim; i++) sizes[i + 1] = o->q->sizes[i];
+    *d->weights = wb_reshape_make(a, o->q->ndim + 1, sizes);
+    return *d->weights ? values_of(o, s, a) : NULL;
+}
+
+/* ---- as one call ---- */
+
+/* Attributes of its node; which dimensions of mask and bias are not 1 stands in the flags from
+ * these bits on. */
+enum { HEADS, KV_HEADS, DK, DV, QUERIES, KEYS, BATCH, FLAGS };
+enum { CAUSAL = 1, MASK = 2, BIAS = 4, MASK_DIMS = 4, BIAS_DIMS = 8 };
+
+static int64_t dims_of(const wb_array *x, int first) {
+    int64_t bits = 0;
+    for (int d = 0; x && d < 4; d++) bits |= (int64_t)(x->sizes[d] != 1) << (first + d);
+    return bits;
+}
+
+static wb_array *attention_node(const operands *o, const shape *s) {
+    const int64_t flags = (o->causal ? CAUSAL : 0) | (o->mask ? MASK : 0) | (o->bias ? BIAS : 0) |
+                          dims_of(o->mask, MASK_DIMS) | dims_of(o->bias, BIAS_DIMS);
+    const int64_t attributes[WB_ATTRIBUTES] = {[HEADS] = s->group * s->kv_heads,
+                                               [KV_HEADS] = s->kv_heads,
+                                               [DK] = s->dk,
+                                               [DV] = s->dv,
+                                               [QUERIES] = s->queries,
+                                               [KEYS] = s->keys,
+                                               [BATCH] = s->batch,
+                                               [FLAGS] = flags};
+    wb_array *inputs[5] = {o->q, o->k, o->v};
+    int count = 3;
+    if (o->mask) inputs[count++] = o->mask;
+    if (o->bias) inputs[count++] = o->bias;
+    int64_t sizes[WB_MAX_DIMS] = {s->dv * attributes[HEADS]};
+    for (int d = 1; d < o->q->ndim; d++) sizes[d] = o->q->sizes[d];
+    wb_array *node = wb_node_with(WB_OP_attention, (wb_dtype)o->q->dtype, o->q->ndim, sizes, count,
+                                  inputs, WB_ATTRIBUTES, attributes);
+    return wb_part(node, 0, (wb_dtype)o->q->dtype, o->q->ndim, sizes);
+}
+
+static void strides_of(const wb_attention_geometry *c, int64_t dims, int64_t strides[4]) {
+    const int64_t sizes[4] = {c->keys, c->queries, c->heads, c->batch};
+    int64_t stride = 1;
+    for (int d = 0; d < 4; d++) {
+        strides[d] = dims >> d & 1 ? stride : 0;
+        if (strides[d]) stride *= sizes[d];
+    }
+}
+
+wb_attention_geometry wb_attention_of(const int64_t *a) {
+    wb_attention_geometry c = {.dk = a[DK],
+                               .dv = a[DV],
+                               .queries = a[QUERIES],
+                               .keys = a[KEYS],
+                               .heads = a[HEADS],
+                               .kv_heads = a[KV_HEADS],
+                               .batch = a[BATCH],
+                               .is_causal = a[FLAGS] & CAUSAL,
+                               .has_mask = a[FLAGS] & MASK,
+                               .has_bias = a[FLAGS] & BIAS};
+    strides_of(&c, a[FLAGS] >> MASK_DIMS, c.mask_strides);
+    strides_of(&c, a[FLAGS] >> BIAS_DIMS, c.bias_strides);
+    return c;
+}
+
+/* What a node was made of. */
+static void read_node(const wb_array *node, operands *o, shape *s) {
+    const wb_attention_geometry c = wb_attention_of(node->attributes);
+    wb_array *const *in = node->inputs;
+    *o = (operands){.q = in[0], .k = in[1], .v = in[2], .causal = c.is_causal};
+    if (c.has_mask) o->mask = in[3];
+    if (c.has_bias) o->bias = in[c.has_mask ? 4 : 3];
+    *s = (shape){.dk = c.dk,
+                 .dv = c.dv,
+                 .queries = c.queries,
+                 .keys = c.keys,
+                 .group = c.heads / c.kv_heads,
+                 .kv_heads = c.kv_heads,
+                 .batch = c.batch,
+                 .nbatch = o->q->ndim - 2};
+}
+
+static wb_dtype sum_type(const wb_array *node) { return node->dtype == WB_F64 ? WB_F64 : WB_F32; }
+
+void wb_call_result(const wb_array *node, int number, wb_array *part) {
+    (void)number;
+    part->dtype = WB_I32, part->ndim = node->ndim;
+    memcpy(part->sizes, node->sizes, sizeof part->sizes);
+    if (node->op != WB_OP_attention) return;
+    part->dtype = (uint8_t)sum_type(node), part->ndim = 3;
+    part->sizes[0] = node->attributes[QUERIES], part->sizes[1] = node->attributes[HEADS],
+    part->sizes[2] = node->attributes[BATCH];
+}
+
+bool wb_expand_attention(wb_array *node, wb_array **parts) {
+    operands o;
+    shape s;
+    read_node(node, &o, &s);
+    wb_array *mask = NULL, *scores = scores_of(&o, &s, &mask), *a = weights_of(&o, &s);
+    if (!scores || !a) return false;
+    parts[0] = values_of(&o, &s, a);
+    wb_array *sums = wb_logsumexp(wb_cast(scores, sum_type(node)));
+    if (mask) /* a query that sees no key has only the number below all scores */
+        sums = SELECT(GT(sums, NUM(low_number(scores->dtype) / 2)), sums, NUM((double)INFINITY));
+    parts[1] = sums ? wb_reshape(sums, s.queries, s.group * s.kv_heads, s.batch) : NULL;
+    return parts[0] && parts[1];
+}
+
+/* True where the call does what was asked; weights and dropout are left to the composed form. */
+static bool suits(const wb_attention_desc *d, const shape *s) {
+    return !d->weights && d->dropout == 0 && s->keys > 0 && d->q->dtype == d->k->dtype &&
+           d->q->dtype == d->v->dtype;
 }
 
 wb_array *wb_attention_make(wb_attention_desc d) {
     shape s;
     if (d.weights) *d.weights = NULL;
-    if (!read_shape(&d, &s)) return NULL;
-    wb_array *q = apart(wb_mul_number(d.q, 1 / sqrt((double)s.dk)), &s, s.dk, s.group),
-             *k = apart(d.k, &s, s.dk, 1), *v = apart(d.v, &s, s.dv, 1);
-    wb_array *scores = with_batch(wb_matmul_op(k, q, true, false), &s, d.q);
-    wb_array *a = scores ? weights_of(&d, &s, scores) : NULL;
-    a = a ? dropped(a, d.dropout) : NULL;
-    if (!a) return NULL;
-    if (d.weights) *d.weights = a;
-    wb_array *y = wb_matmul(v, wb_reshape(a, s.keys, s.queries, s.group, s.kv_heads, s.batch));
-    return y ? together(y, &s, d.q) : NULL;
+    if (!read_shape(&d, &s) || !take_mask_and_bias(&d, &s)) return NULL;
+    operands o = {.q = d.q, .k = d.k, .v = d.v, .mask = d.mask, .bias = d.bias, .causal = d.causal};
+    if (!suits(&d, &s)) return composed(&o, &s, &d);
+    if (o.bias && !(o.bias = wb_cast(o.bias, sum_type(d.q)))) return NULL;
+    return attention_node(&o, &s);
 }
 
 /* ---- positions ---- */
@@ -221,3 +380,11 @@ wb_array *wb_sinusoidal(wb_dtype dtype, int64_t features, int64_t length) {
     wb_array *y = a ? wb_concat(0, wb_sin(a), wb_cos(a)) : NULL;
     return y ? wb_cast(wb_mul_number(y, sqrt(2 / (double)features)), dtype) : NULL;
 }
+
+/* ---- an example for the gradient checker ---- */
+
+static wb_array *attend(wb_array *q, wb_array *k, wb_array *v) {
+    return wb_attention(q, k, v, .heads = 2, .kv_heads = 1, .causal = true);
+}
+
+CHECK(attention, attend(SQUARE(x), y, arrays[2]), 3, {{2, {4, 3}}, {2, {2, 3}}, {2, {3, 3}}}, -1, 1)

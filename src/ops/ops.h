@@ -87,6 +87,10 @@ wb_check_fn wb_check_select, wb_check_cast, wb_check_reshape, wb_check_permute, 
     wb_check_expand, wb_check_slice_put, wb_check_pad, wb_check_concat, wb_check_sum,
     wb_check_max_reduce, wb_check_mean, wb_check_logsumexp, wb_check_softmax, wb_check_logsoftmax,
     wb_check_move;
+#define WB_OFFERED_CALL(name, ...)                                                                 \
+    wb_vjp_fn wb_vjp_##name;                                                                       \
+    wb_expand_fn wb_expand_##name;                                                                 \
+    wb_check_fn wb_check_##name;
 #define WB_CALL(name, ...)                                                                         \
     wb_vjp_fn wb_vjp_##name;                                                                       \
     wb_check_fn wb_check_##name;
@@ -156,6 +160,22 @@ typedef struct wb_window_geometry {
     bool flip;
 } wb_window_geometry;
 wb_window_geometry wb_window_of(const wb_array *node);
+
+/* What the attributes of an attention say; see wb_attention_call in weber/plugin.h. */
+typedef struct wb_attention_geometry {
+    int64_t dk, dv, queries, keys, heads, kv_heads, batch;
+    bool is_causal, has_mask, has_bias;
+    int64_t mask_strides[4], bias_strides[4];
+} wb_attention_geometry;
+wb_attention_geometry wb_attention_of(const int64_t *attributes);
+
+/* True if a gradient goes through what the operation is made of. */
+static inline bool wb_expands_for_gradient(int op) {
+    return wb_rows[op].kind == WB_KIND_CALL && wb_rows[op].expand && !wb_rows[op].vjp;
+}
+
+/* Type and sizes of a further result of a call that has several, into those members of part. */
+void wb_call_result(const wb_array *node, int number, wb_array *part);
 
 /* Of n numbers those behind the last one that is given (not 0) become equal to it. */
 void wb_repeat_last(int n, int64_t *numbers);

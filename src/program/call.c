@@ -4,6 +4,12 @@
 #include "program/call_source.h"
 #include "program/render.h"
 
+/* What has no text. */
+wb_source *wb_call_render_none(const wb_call *call, const wb_dialect *dialect) {
+    (void)call, (void)dialect;
+    return NULL;
+}
+
 wb_source *wb_render_call(const wb_call *call, const wb_program *epilogue, int split,
                           const wb_dialect *dialect) {
     (void)split;

@@ -135,6 +135,129 @@ static void gradients(void **state) {
     }
 }
 
+/* ---- in tiles beside products and a softmax, which those have that are asked for weights ---- */
+
+typedef struct tiles_row {
+    const char *name;
+    wb_dtype dtype;
+    int64_t dk, dv, heads, kv_heads, queries, keys, batch[2];
+    bool causal;
+    int64_t mask[5], bias[5]; /* sizes, 0 behind them; all 0: none */
+    bool hides_queries;       /* the mask is false for every third query */
+    bool is_brief;            /* also for devices that compile a kernel for each plan */
+} tiles_row;
+
+static const tiles_row tiles[] = {
+    {"one key and query", WB_F32, 1, 1, 1, 1, 1, 1, {0}, false, {0}, {0}, false, false},
+    {"smaller than a vector", WB_F32, 3, 2, 1, 1, 5, 7, {0}, false, {0}, {0}, false, false},
+    {"whole tiles", WB_F32, 64, 64, 2, 2, 96, 128, {2}, false, {0}, {0}, false, false},
+    {"no whole tiles", WB_F32, 19, 35, 3, 3, 101, 77, {2, 3}, false, {0}, {0}, false, true},
+    {"more than a block of keys", WB_F32, 16, 8, 1, 1, 7, 1100, {0}, false, {0}, {0}, false, false},
+    {"two pieces of queries", WB_F32, 8, 16, 1, 1, 400, 9, {0}, false, {0}, {0}, false, false},
+    {"many features", WB_F32, 1500, 70, 1, 1, 9, 150, {0}, false, {0}, {0}, false, false},
+    {"causal", WB_F32, 16, 16, 2, 2, 600, 600, {0}, true, {0}, {0}, false, false},
+    {"causal, queries at the end", WB_F32, 8, 8, 2, 1, 33, 700, {2}, true, {0}, {0}, false, false},
+    {"causal, queries that see none", WB_F32, 8, 8, 1, 1, 70, 50, {2}, true, {0}, {0}, false, true},
+    {"grouped heads", WB_F32, 8, 12, 6, 2, 40, 50, {3}, false, {0}, {0}, false, true},
+    {"one mask", WB_F32, 8, 8, 2, 2, 40, 600, {2}, false, {600, 40}, {0}, true, false},
+    {"a mask of keys", WB_F32, 8, 8, 2, 2, 40, 60, {2}, true, {60, 1, 1, 2}, {0}, false, false},
+    {"a query mask", WB_F32, 8, 8, 2, 2, 40, 60, {2, 3}, false, {1, 40, 2, 1, 3}, {0}, true, false},
+    {"a bias", WB_F32, 8, 8, 2, 2, 40, 600, {2}, false, {0}, {600, 40, 2, 2}, false, false},
+    {"a bias of heads", WB_F32, 8, 8, 2, 2, 40, 60, {2, 3}, true, {0}, {1, 1, 2, 2}, false, false},
+    {"a mask and a bias", WB_F32, 8, 8, 4, 2, 40, 60, {3}, true, {60, 40}, {60, 1, 4}, true, true},
+    {"f64", WB_F64, 19, 35, 4, 2, 101, 577, {2}, true, {577, 101}, {577, 101}, true, false},
+    {"f16", WB_F16, 16, 16, 2, 2, 40, 50, {2}, true, {50, 40}, {50, 40}, true, true},
+    {"bf16", WB_BF16, 16, 16, 2, 2, 40, 50, {2}, false, {0}, {0}, false, false},
+};
+
+static double tolerance_of(wb_dtype dtype) {
+    return dtype == WB_F64 ? 1e-12 : dtype == WB_F32 ? 2e-5 : dtype == WB_F16 ? 8e-3 : 6e-2;
+}
+
+static wb_array *random_for(const tiles_row *r, int64_t rows, int64_t length) {
+    const int64_t sizes[4] = {rows, length, r->batch[0], r->batch[1]};
+    const int ndim = r->batch[1] ? 4 : r->batch[0] ? 3 : 2;
+    return wb_cast(wb_normal_make(WB_F64, ndim, sizes), r->dtype);
+}
+
+static int ndim_of(const int64_t sizes[5]) {
+    int ndim = 0;
+    while (ndim < 5 && sizes[ndim]) ndim++;
+    return ndim;
+}
+
+static wb_array *mask_for(const tiles_row *r) {
+    const int ndim = ndim_of(r->mask);
+    if (ndim == 0) return NULL;
+    wb_array *mask = wb_bernoulli_make(0.6, ndim, r->mask);
+    if (!r->hides_queries) return mask;
+    wb_array *query = wb_iota_make(WB_I32, 1, ndim, r->mask);
+    return wb_and(mask, wb_ne(wb_mod(query, wb_number(3)), wb_number(0)));
+}
+
+static void assert_alike(const tiles_row *r, const char *what, wb_array *got, wb_array *wanted) {
+    const double size = wb_item(wb_maximum(wb_abs(wb_cast(wanted, WB_F64))));
+    const double most =
+        wb_item(wb_maximum(wb_abs(wb_sub(wb_cast(got, WB_F64), wb_cast(wanted, WB_F64)))));
+    if (!(most <= tolerance_of(r->dtype) * (1 + size)))
+        fail_msg("%s: %s differs by %g of %g", r->name, what, most, size);
+}
+
+static void compare_tiles(const tiles_row *r) {
+    wb_array *x[4] = {random_for(r, r->dk * r->heads, r->queries),
+                      random_for(r, r->dk * r->kv_heads, r->keys),
+                      random_for(r, r->dv * r->kv_heads, r->keys), NULL};
+    const int bias_ndim = ndim_of(r->bias), count = bias_ndim ? 4 : 3;
+    if (bias_ndim) x[3] = wb_cast(wb_normal_make(WB_F64, bias_ndim, r->bias), r->dtype);
+    wb_array *mask = mask_for(r), *weights, *g[2][4], *y[2];
+    wb_array *dy = random_for(r, r->dv * r->heads, r->queries);
+    for (int i = 0; i < 2; i++) {
+        y[i] = wb_attention(x[0], x[1], x[2], .heads = r->heads, .kv_heads = r->kv_heads,
+                            .causal = r->causal, .mask = mask, .bias = x[3],
+                            .weights = i ? &weights : NULL);
+        assert_int_equal(wb_pullback(y[i], dy, count, x, g[i]), WB_OK);
+    }
+    assert_alike(r, "y", y[0], y[1]);
+    static const char *const names[] = {"dq", "dk", "dv", "dbias"};
+    for (int k = 0; k < count; k++) assert_alike(r, names[k], g[0][k], g[1][k]);
+}
+
+/* Infinite scores are limits, as softmax has them. */
+static void infinite_scores_are_limits(void **state) {
+    (void)state;
+    const float inf = INFINITY;
+    const float biases[] = {inf, 0, inf, -inf, -inf, 0, -inf, -inf, -inf};
+    wb_array *x = wb_ones(WB_F32, 2, 3), *v = wb_matrix(3, {1, 2, 3}, {3, 4, 8});
+    wb_array *y = wb_attention(x, x, v, .bias = wb_from(WB_F32, biases, 3, 3));
+    assert_values(y, 1e-6, 2, 5.5, 3, 8, 2, 5);
+}
+
+static void threads_do_not_show(void **state) {
+    (void)state;
+    const int before = wb_threads();
+    wb_array *x = wb_normal(WB_F32, 48, 700, 2), *y[2], *g[2];
+    for (int i = 0; i < 2; i++) {
+        wb_set_threads(i ? 5 : 1);
+        y[i] = wb_attention(x, x, x, .heads = 3, .causal = true);
+        assert_int_equal(wb_pullback(y[i], x, 1, &x, &g[i]), WB_OK);
+        wb_eval(y[i], g[i]);
+    }
+    wb_set_threads(before);
+    assert_same_bits(y[0], y[1], "y");
+    assert_same_bits(g[0], g[1], "its gradient");
+}
+
+static bool is_on_cpu(void) {
+    const char *backend = wb_device_backend_name(wb_default_device());
+    return strcmp(backend, "CPU") == 0 || strcmp(backend, "checked") == 0;
+}
+
+static void tiles_are_products_and_a_softmax(void **state) {
+    const tiles_row *row = *state;
+    if (!row->is_brief && !is_on_cpu()) skip();
+    compare_tiles(row);
+}
+
 /* ---- positions ---- */
 
 static void rotary_turns_pairs(void **state) {
@@ -208,9 +331,12 @@ int main(void) {
                                      TEST(a_bias_is_added),
                                      TEST(dropout_keeps_the_mean),
                                      TEST(gradients),
+                                     TEST(infinite_scores_are_limits),
+                                     TEST(threads_do_not_show),
                                      TEST(rotary_turns_pairs),
                                      TEST(sinusoidal_is_a_table),
                                      TEST(mistakes_are_named)};
     ADD_TESTS(&tests, all);
+    ADD_ROWS(&tests, tiles, tiles_are_products_and_a_softmax);
     return run_test_list("ops/test_attention", &tests, NULL, NULL);
 }

@@ -1,5 +1,11 @@
-/* Matrix products of one instruction set: the same text for float and for double. */
+/* Matrix products of one instruction set, and attention, which is made of their tiles: the same
+ * text for float and for double. */
+#include <math.h>
+#include <stdbool.h>
+
+#include "attention.h"
 #include "gemm_kernel.h"
+#include "math_functions.h"
 #include "simd.h"
 
 #if defined(__clang__)
@@ -30,9 +36,13 @@
 #define STORE_PART wb_f32v_store_part
 #define SET        wb_f32v_set
 #define SUM        wb_f32v_sum
+#define EXP        k_exp_f32
 #include "gemm_piece.h"
+/* of its tiles: */
+#include "attention_real.h"
 
 void WB_ISA_NAME(gemm_f32)(const wb_gemm_piece *piece) { piece_run_f32(piece); }
+void WB_ISA_NAME(attention_f32)(const wb_attention_piece *piece) { attention_run_f32(piece); }
 
 #undef REAL
 #undef TYPE
@@ -45,6 +55,7 @@ void WB_ISA_NAME(gemm_f32)(const wb_gemm_piece *piece) { piece_run_f32(piece); }
 #undef STORE_PART
 #undef SET
 #undef SUM
+#undef EXP
 
 #define REAL       double
 #define TYPE(name) name##_f64
@@ -57,6 +68,10 @@ void WB_ISA_NAME(gemm_f32)(const wb_gemm_piece *piece) { piece_run_f32(piece); }
 #define STORE_PART wb_f64v_store_part
 #define SET        wb_f64v_set
 #define SUM        wb_f64v_sum
+#define EXP        k_exp_f64
 #include "gemm_piece.h"
+/* of its tiles: */
+#include "attention_real.h"
 
 void WB_ISA_NAME(gemm_f64)(const wb_gemm_piece *piece) { piece_run_f64(piece); }
+void WB_ISA_NAME(attention_f64)(const wb_attention_piece *piece) { attention_run_f64(piece); }

@@ -1,0 +1,108 @@
+/* Cuts attention into pieces, by its shape only, and has them computed by the kernels of the
+ * instruction set in use. */
+#include "attention.h"
+
+#include "pool.h"
+
+typedef void piece_fn(const wb_attention_piece *piece);
+
+static piece_fn *const kernels[WB_ISA_COUNT][2] = {
+#define X(ISA, suffix) [ISA] = {wb_attention_f32_##suffix, wb_attention_f64_##suffix},
+    WB_ISA_LIST(X)
+#undef X
+};
+
+enum { PACKED = 1 << 15 /* elements of a block of packed keys: in L2 */, BLOCK_UNIT = 64 };
+
+static int64_t ceil_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int64_t rounded(int64_t size) { return ceil_of(size, BLOCK_UNIT) * BLOCK_UNIT; }
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* ---- scratch memory ---- */
+
+/* Keys of a block: few where they have many features. */
+static int64_t block_of(const wb_attention_call *c) {
+    const int64_t fitting = PACKED / c->dk / BLOCK_UNIT * BLOCK_UNIT;
+    const int64_t most = smaller(fitting < BLOCK_UNIT ? BLOCK_UNIT : fitting, WB_ATTENTION_KEYS);
+    return smaller(rounded(c->keys), most);
+}
+
+/* Offsets in bytes of what one thread needs. */
+typedef struct layout {
+    int64_t block, packed, scores, largest, total, size;
+} layout;
+
+static layout layout_of(const wb_call *call) {
+    const wb_attention_call *c = &call->attention;
+    const int64_t real = (int64_t)wb_dtype_size(call->dtype);
+    layout l = {.block = block_of(c)};
+    l.scores = rounded(l.block * c->dk * real);
+    l.largest = l.scores + rounded(l.block * WB_ATTENTION_STRIP * real);
+    l.total = l.largest + rounded(WB_ATTENTION_QUERIES * real);
+    l.size = l.total + WB_ATTENTION_QUERIES * (int64_t)sizeof(double);
+    return l;
+}
+
+size_t wb_cpu_attention_scratch(const wb_call *call) {
+    return (size_t)layout_of(call).size * (size_t)wb_cpu_threads();
+}
+
+/* ---- running it ---- */
+
+enum { Q, K, V, MORE };
+
+typedef struct job {
+    const wb_cpu_call *c;
+    layout layout;
+    piece_fn *kernel;
+    const char *mask, *bias;
+    char *y, *sums;
+} job;
+
+static const char *of_head(const char *x, const int64_t strides[4], int64_t head, int64_t entry,
+                           int64_t size) {
+    return x ? x + (head * strides[2] + entry * strides[3]) * size : NULL;
+}
+
+static void run_piece(void *context, int64_t index, int worker) {
+    const job *j = context;
+    const wb_attention_call *c = &j->c->call->attention;
+    const int64_t chunks = ceil_of(c->queries, WB_ATTENTION_QUERIES), place = index / chunks;
+    const int64_t head = place % c->heads, entry = place / c->heads;
+    const int64_t kv_head = head / (c->heads / c->kv_heads);
+    const int64_t real = (int64_t)wb_dtype_size(j->c->call->dtype);
+    const int64_t of_q = entry * c->queries * c->heads + head,
+                  of_k = entry * c->keys * c->kv_heads + kv_head;
+    char *const *a = j->c->a, *scratch = j->c->scratch + worker * j->layout.size;
+    wb_attention_piece piece = {
+        .call = c,
+        .q = a[Q] + of_q * c->dk * real,
+        .k = a[K] + of_k * c->dk * real,
+        .v = a[V] + of_k * c->dv * real,
+        .bias = of_head(j->bias, c->bias_strides, head, entry, real),
+        .mask = (const uint8_t *)of_head(j->mask, c->mask_strides, head, entry, 1),
+        .y = j->y + of_q * c->dv * real,
+        .sums = j->sums + place * c->queries * real,
+        .first = index % chunks * WB_ATTENTION_QUERIES,
+        .block = j->layout.block,
+        .packed = scratch,
+        .scores = scratch + j->layout.scores,
+        .largest = scratch + j->layout.largest,
+        .total = (double *)(void *)(scratch + j->layout.total)};
+    piece.count = smaller(c->queries - piece.first, WB_ATTENTION_QUERIES);
+    j->kernel(&piece);
+}
+
+wb_status wb_cpu_call_attention(const wb_cpu_call *c) {
+    const wb_attention_call *call = &c->call->attention;
+    char *const *a = c->a + MORE;
+    job j = {.c = c,
+             .layout = layout_of(c->call),
+             .kernel = kernels[wb_cpu_isa()][c->call->dtype == WB_F64]};
+    if (call->has_mask) j.mask = *a++;
+    if (call->has_bias) j.bias = *a++;
+    j.y = a[0], j.sums = a[1];
+    wb_cpu_parallel(ceil_of(call->queries, WB_ATTENTION_QUERIES) * call->heads * call->batch,
+                    run_piece, &j);
+    return WB_OK;
+}

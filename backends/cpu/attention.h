@@ -1,0 +1,38 @@
+/* Attention in tiles, whose memory grows with the length and not with its square (Dao 2022; Milakov
+ * and Gimelshein 2018). */
+#ifndef WB_CPU_ATTENTION_H
+#define WB_CPU_ATTENTION_H
+
+#include "calls.h"
+#include "isa.h"
+
+/* Bytes for all threads. */
+size_t wb_cpu_attention_scratch(const wb_call *call);
+
+/* ---- what the code per instruction set (kernels/attention_real.h) gives to attention.c ---- */
+
+enum {
+    WB_ATTENTION_KEYS = 512,   /* most keys of a block: their scores stay in L1 */
+    WB_ATTENTION_STRIP = 6,    /* queries whose scores are made at once */
+    WB_ATTENTION_QUERIES = 192 /* of a piece */
+};
+
+/* Queries first .. first + count - 1 of one head and entry of the batch, whose arrays these are. */
+typedef struct wb_attention_piece {
+    const wb_attention_call *call;
+    const void *q, *k, *v, *bias;
+    const uint8_t *mask;
+    void *y, *sums;
+    int64_t first, count;
+    int64_t block; /* keys that are looked at together */
+    void *packed, *scores, *largest;
+    double *total; /* scratch: block keys, a strip's scores, ... */
+} wb_attention_piece;
+
+#define WB_DECLARE(enumerator, suffix)                                                             \
+    void wb_attention_f32_##suffix(const wb_attention_piece *piece);                               \
+    void wb_attention_f64_##suffix(const wb_attention_piece *piece);
+WB_ISA_LIST(WB_DECLARE)
+#undef WB_DECLARE
+
+#endif

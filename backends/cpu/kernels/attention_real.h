@@ -1,0 +1,233 @@
+/* Attention for one element type (see attention.h): keys in blocks, queries in strips. The scores
+ * of a strip (keys, queries) lie column by column; largest score and sum of a query are carried
+ * from block to block, and what y holds so far shrinks when a larger one comes. */
+
+typedef struct TYPE(strip) {
+    const wb_attention_piece *piece;
+    REAL scale;
+    int64_t first_key, keys; /* of the block that the strip sees */
+    int64_t query, count;
+    bool is_first, is_last; /* block of the strip */
+} TYPE(strip);
+
+/* Of hidden keys: so far below all scores that its exponential is 0. */
+#define HIDDEN ((REAL)-1e30)
+
+/* C (rows, columns) (+)= A (rows, k) B (k, columns). packed: A lies in panels. */
+static void TYPE(product)(TYPE(tile) t, int64_t rows, int64_t columns, bool packed, bool adjacent) {
+    const int64_t height = TILE_VECTORS * LANES, all = (rows + LANES - 1) / LANES;
+    const int most = all < TILE_VECTORS ? (int)all : TILE_VECTORS;
+    const REAL *a = t.a;
+    REAL *c = t.c;
+    for (int64_t column = 0; column < columns && rows > 0;) {
+        const int width = TYPE(tile_width)(most, columns - column);
+        for (int64_t row = 0; row < rows; row += height) {
+            const int64_t left = rows - row < height ? rows - row : height;
+            const int vectors = (int)((left + LANES - 1) / LANES);
+            t.rows = (int)left - (vectors - 1) * LANES;
+            t.a = a + row * (packed ? t.k : 1);
+            t.c = c + row;
+            TYPE(tiles)[adjacent][vectors - 1][width](&t);
+        }
+        t.b += width * (adjacent ? 1 : t.step_b);
+        c += width * t.ldc;
+        column += width;
+    }
+}
+
+/* x (depth, count) turned into panels, all of them of the same height. */
+static void TYPE(pack_keys)(int64_t depth, int64_t count, const REAL *x, int64_t ld, REAL *to) {
+    const int64_t height = TILE_VECTORS * LANES;
+    for (int64_t row = 0; row < count; row += LANES) {
+        const int64_t panel = row / height * height;
+        const int rows = count - row < LANES ? (int)(count - row) : LANES;
+        TYPE(pack_turned)
+        (depth, rows, x + row * ld, ld, to + panel * depth + (row - panel), height);
+    }
+}
+
+/* ---- a query's scores ---- */
+
+static void TYPE(add_bias)(const wb_attention_piece *p, int64_t query, int64_t key, int64_t count,
+                           REAL scale, REAL *s) {
+    const int64_t step = p->call->bias_strides[0];
+    const REAL *bias = (const REAL *)p->bias + query * p->call->bias_strides[1] + key * step;
+    if (step == 1)
+        for (int64_t j = 0; j < count; j++) s[j] = s[j] * scale + bias[j];
+    else
+        for (int64_t j = 0; j < count; j++) s[j] = s[j] * scale + *bias;
+}
+
+static void TYPE(hide)(const wb_attention_piece *p, int64_t query, int64_t key, int64_t count,
+                       REAL scale, REAL *s) {
+    const int64_t step = p->call->mask_strides[0];
+    const uint8_t *mask = p->mask + query * p->call->mask_strides[1] + key * step;
+    if (step == 1)
+        for (int64_t j = 0; j < count; j++) s[j] = mask[j] ? s[j] * scale : HIDDEN;
+    else
+        for (int64_t j = 0; j < count; j++) s[j] = *mask ? s[j] * scale : HIDDEN;
+}
+
+/* Scale, bias and mask applied to the scores; the scale that is left to be applied. */
+static REAL TYPE(prepare)(const wb_attention_piece *p, int64_t query, int64_t key, int64_t count,
+                          REAL scale, REAL *s) {
+    if (p->bias) {
+        TYPE(add_bias)(p, query, key, count, scale, s);
+        scale = 1;
+    }
+    if (p->mask) {
+        TYPE(hide)(p, query, key, count, scale, s);
+        scale = 1;
+    }
+    return scale;
+}
+
+enum { TYPE(WAYS) = 2 * LANES };
+
+static REAL TYPE(largest)(int64_t count, const REAL *s) {
+    REAL lanes[TYPE(WAYS)];
+    for (int k = 0; k < TYPE(WAYS); k++) lanes[k] = -(REAL)INFINITY;
+    int64_t j = 0;
+    for (; j + TYPE(WAYS) <= count; j += TYPE(WAYS))
+        for (int k = 0; k < TYPE(WAYS); k++) lanes[k] = s[j + k] > lanes[k] ? s[j + k] : lanes[k];
+    for (int k = 0; j < count; j++, k++) lanes[k] = s[j] > lanes[k] ? s[j] : lanes[k];
+    for (int k = 1; k < TYPE(WAYS); k++) lanes[0] = lanes[k] > lanes[0] ? lanes[k] : lanes[0];
+    return lanes[0];
+}
+
+/* s becomes e^(scale s - top); their sum. */
+static double TYPE(exponentials)(int64_t count, REAL scale, REAL top, REAL *s) {
+    REAL lanes[TYPE(WAYS)] = {0};
+    int64_t j = 0;
+    for (; j + TYPE(WAYS) <= count; j += TYPE(WAYS))
+        for (int k = 0; k < TYPE(WAYS); k++) {
+            const REAL e = EXP(s[j + k] * scale - top);
+            s[j + k] = e, lanes[k] += e;
+        }
+    for (int k = 0; j < count; j++, k++) lanes[k] += s[j] = EXP(s[j] * scale - top);
+    double sum = 0;
+    for (int k = 0; k < TYPE(WAYS); k++) sum += (double)lanes[k];
+    return sum;
+}
+
+/* The same where the largest is infinite: 1 there, as the limit is. */
+static double TYPE(limits)(int64_t count, REAL scale, REAL top, REAL *s) {
+    double sum = 0;
+    for (int64_t j = 0; j < count; j++) {
+        const REAL x = s[j] * scale;
+        s[j] = x == top ? 1 : EXP(x - top);
+        sum += (double)s[j];
+    }
+    return sum;
+}
+
+/* ---- strips ---- */
+
+/* How many of the block's keys the query sees. */
+static int64_t TYPE(seen)(const TYPE(strip) * strip, int64_t query) {
+    const wb_attention_call *c = strip->piece->call;
+    const int64_t end = query + c->keys - c->queries + 1 - strip->first_key;
+    if (!c->is_causal || end >= strip->keys) return strip->keys;
+    return end > 0 ? end : 0;
+}
+
+/* The scores of one query become weights, up to a factor that is carried; by how much what y holds
+ * has to shrink. */
+static REAL TYPE(weigh)(const TYPE(strip) * strip, int64_t query, REAL *s) {
+    const wb_attention_piece *p = strip->piece;
+    const int64_t count = TYPE(seen)(strip, query), place = query - p->first;
+    REAL *largest = (REAL *)p->largest + place;
+    double *total = p->total + place;
+    const REAL scale = TYPE(prepare)(p, query, strip->first_key, count, strip->scale, s);
+    const REAL before = strip->is_first ? -(REAL)INFINITY : *largest;
+    const REAL here = TYPE(largest)(count, s) * scale, top = here > before ? here : before;
+    const bool is_finite = top - top == 0;
+    const double sum = (is_finite ? TYPE(exponentials) : TYPE(limits))(count, scale, top, s);
+    const REAL factor = top == before ? 1 : EXP(before - top);
+    for (int64_t j = count; j < strip->keys; j++) s[j] = 0;
+    *largest = top;
+    *total = strip->is_first ? sum : *total * (double)factor + sum;
+    return factor;
+}
+
+static void TYPE(shrink)(int64_t count, REAL factor, REAL *y) {
+    if (factor == 1) return;
+    for (int64_t d = 0; d < count; d++) y[d] *= factor;
+}
+
+/* y / total and the logarithm of the sum; 0 and infinity where no key was seen. */
+static void TYPE(finish)(const TYPE(strip) * strip, int64_t query, REAL *y) {
+    const wb_attention_piece *p = strip->piece;
+    const REAL largest = ((REAL *)p->largest)[query - p->first];
+    const double total = p->total[query - p->first];
+    const bool saw_none = total == 0 || (p->mask && largest == HIDDEN);
+    ((REAL *)p->sums)[query] =
+        saw_none ? (REAL)INFINITY : (REAL)((double)largest + k_log_f64(total));
+    const REAL factor = (REAL)(1 / total);
+    for (int64_t d = 0; d < p->call->dv; d++) y[d] = saw_none ? 0 : y[d] * factor;
+}
+
+static void TYPE(run_strip)(const TYPE(strip) * strip) {
+    const wb_attention_piece *p = strip->piece;
+    const wb_attention_call *c = p->call;
+    const int64_t ldq = c->dk * c->heads, ldv = c->dv * c->kv_heads, ldy = c->dv * c->heads;
+    REAL *scores = p->scores, *y = (REAL *)p->y + strip->query * ldy;
+    const TYPE(tile) of_scores = {.a = p->packed,
+                                  .b = (const REAL *)p->q + strip->query * ldq,
+                                  .c = scores,
+                                  .k = c->dk,
+                                  .step_a = TILE_VECTORS * LANES,
+                                  .step_b = ldq,
+                                  .ldc = p->block};
+    TYPE(product)(of_scores, strip->keys, strip->count, true, false);
+    for (int64_t i = 0; i < strip->count; i++) {
+        const REAL factor = TYPE(weigh)(strip, strip->query + i, scores + i * p->block);
+        if (!strip->is_first) TYPE(shrink)(c->dv, factor, y + i * ldy);
+    }
+    const TYPE(tile) of_values = {.a = (const REAL *)p->v + strip->first_key * ldv,
+                                  .b = scores,
+                                  .c = y,
+                                  .k = strip->keys,
+                                  .step_a = ldv,
+                                  .step_b = p->block,
+                                  .ldc = ldy,
+                                  .add = !strip->is_first};
+    TYPE(product)(of_values, c->dv, strip->count, false, false);
+    for (int64_t i = 0; i < strip->count && strip->is_last; i++)
+        TYPE(finish)(strip, strip->query + i, y + i * ldy);
+}
+
+/* All queries of the piece with one block of keys. */
+static void TYPE(run_block)(const wb_attention_piece *p, int64_t first_key) {
+    const wb_attention_call *c = p->call;
+    const int64_t end = p->first + p->count, offset = c->keys - c->queries;
+    for (int64_t query = p->first; query < end; query += WB_ATTENTION_STRIP) {
+        const int64_t left = end - query;
+        TYPE(strip)
+        strip = {.piece = p,
+                 .scale = (REAL)(1 / k_sqrt_f64((double)c->dk)),
+                 .first_key = first_key,
+                 .query = query,
+                 .count = left < WB_ATTENTION_STRIP ? left : WB_ATTENTION_STRIP,
+                 .is_first = first_key == 0};
+        int64_t seen = c->is_causal ? query + strip.count + offset : c->keys;
+        seen = (seen < 0 ? 0 : seen < c->keys ? seen : c->keys) - first_key;
+        strip.is_last = seen <= p->block;
+        strip.keys = strip.is_last ? seen : p->block;
+        if (strip.keys > 0 || strip.is_first) TYPE(run_strip)(&strip);
+    }
+}
+
+static void TYPE(attention_run)(const wb_attention_piece *p) {
+    const wb_attention_call *c = p->call;
+    const int64_t ldk = c->dk * c->kv_heads;
+    int64_t seen = c->is_causal ? p->first + p->count + c->keys - c->queries : c->keys;
+    if (seen > c->keys) seen = c->keys;
+    for (int64_t key = 0; key == 0 || key < seen; key += p->block) {
+        const int64_t count = seen - key < p->block ? seen - key : p->block;
+        TYPE(pack_keys)(c->dk, count, (const REAL *)p->k + key * ldk, ldk, p->packed);
+        TYPE(run_block)(p, key);
+    }
+}
+
+#undef HIDDEN
