@@ -5,6 +5,7 @@
 
 #include <weber.h>
 
+#include "base/memory.h"
 #include "support/ranks.h"
 #include "support/support.h"
 
@@ -92,6 +93,38 @@ static void other_rate(void) {
 }
 
 static void bad_loss(void) { failing_step("matmul", 0, 1); }
+
+/* The failing-th allocation of rank 1 and all behind it fail while it makes its second step. */
+static int failing;
+enum { SUCCEEDED = 7 };
+
+static void no_memory(void) {
+    wb_scope_open();
+    wb_layer *model = wb_chain(wb_dense(3, 8, wb_tanh), wb_dense(8, 2));
+    wb_optimiser *o = wb_setup(wb_adam(), model, .distributed = true);
+    const wb_batch batch = {.x = wb_ones(WB_F32, 3, 5), .y = wb_ones(WB_F32, 2, 5)};
+    const wb_batch other = {.x = wb_ones(WB_F32, 3, 6), .y = wb_ones(WB_F32, 2, 6)};
+    CHECK(wb_train_step(loss, model, &batch, NULL, o));
+    const double before = sum_of(model);
+    if (wb_rank() == 1) (void)wb_fail_allocation(failing);
+    wb_array *l = wb_train_step(loss, model, &other, NULL, o);
+    (void)wb_fail_allocation(0);
+    if (l) exit(SUCCEEDED);
+    if (wb_rank() != 1) CHECK(strstr(wb_error_message(), "rank 1 has failed"));
+    wb_clear_error();
+    CHECK(sum_of(model) == before);
+    wb_free(o), wb_free(model);
+}
+
+static void each_allocation_fails(void **state) {
+    (void)state;
+    int status = 0;
+    for (failing = 1; failing < 2000 && status == 0; failing += 1 + failing / 16) {
+        status = ranks_run(2, no_memory);
+        if (status != 0 && status != SUCCEEDED) fail_msg("allocation %d: %d", failing, status);
+    }
+    assert_int_equal(status, SUCCEEDED);
+}
 
 /* ---- one rank is gone ---- */
 
@@ -209,9 +242,8 @@ static void refuses(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(differ),
-        cmocka_unit_test(are_gone),
-        cmocka_unit_test(not_initialized),
+        cmocka_unit_test(differ),   cmocka_unit_test(each_allocation_fails),
+        cmocka_unit_test(are_gone), cmocka_unit_test(not_initialized),
         cmocka_unit_test(refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
