@@ -31,6 +31,7 @@ typedef struct wb_thread {
     wb_array *constants[WB_CONSTANTS]; /* wb_number's cache, by hash of the value */
     bool has_read_constants;           /* some of them were evaluated */
     uint64_t seed, counter;            /* random numbers: key and next block */
+    uint64_t stream; /* added to the key: what several ranks draw in a step differs by it */
     bool seeded;
     bool training;
     int64_t pending_nodes; /* made since the last evaluation */

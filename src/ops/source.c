@@ -68,7 +68,7 @@ static wb_array *random_node(const char *function, wb_op op, wb_dtype dtype, int
     wb_array *node = source(function, op, dtype, ndim, sizes, 0);
     wb_thread *thread = wb_thread_get();
     if (!node || !thread) return NULL;
-    node->late[0] = (int64_t)thread->seed;
+    node->late[0] = (int64_t)(thread->seed + thread->stream);
     node->late[1] = (int64_t)thread->counter;
     thread->counter += (uint64_t)wb_count(node) / 2 + 1;
     return node;

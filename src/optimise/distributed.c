@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "array/state.h"
+#include "array/thread.h"
 #include "base/memory.h"
 #include "ops/build.h"
 #include "ops/collective.h"
@@ -136,6 +137,23 @@ wb_array *wb_average_over_ranks(wb_optimiser *o, const wb_gradients *g) {
     wb_release(a.items);
     if (done && !o->mean_loss) o->mean_loss = watched;
     return done ? watched : NULL;
+}
+
+/* ---- random numbers ---- */
+
+wb_draws wb_draws_begin(const wb_optimiser *o) {
+    wb_thread *thread = wb_thread_get(); /* there: the optimiser's arrays are its */
+    const wb_draws left = {thread->counter};
+    if (!o->is_distributed) return left;
+    thread->stream = UINT64_C(0x9E3779B97F4A7C15) * (uint64_t)wb_ranks_own();
+    thread->counter = (uint64_t)(o->step + 1) << 32; /* blocks: more than a step can draw */
+    return left;
+}
+
+void wb_draws_end(const wb_optimiser *o, wb_draws left) {
+    wb_thread *thread = wb_thread_get();
+    if (!o->is_distributed) return;
+    thread->stream = 0, thread->counter = left.counter;
 }
 
 /* ---- the same on all ranks ---- */

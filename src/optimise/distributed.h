@@ -9,4 +9,12 @@
  * watched, which it returns. NULL on failure. */
 wb_array *wb_average_over_ranks(wb_optimiser *o, const wb_gradients *g);
 
+/* What the loss draws in a step of several ranks follows from the seed, the step and the rank
+ * alone. wb_draws_end goes on with the sequence that wb_draws_begin has left. */
+typedef struct wb_draws {
+    uint64_t counter;
+} wb_draws;
+wb_draws wb_draws_begin(const wb_optimiser *o);
+void wb_draws_end(const wb_optimiser *o, wb_draws left);
+
 #endif

@@ -398,7 +398,9 @@ static wb_status run_whole(wb_optimiser *o, wb_gradients *g, wb_loss_fn *loss,
     /* before the loss, too: groups are made anew with all arrays computed, states among them */
     wb_status status = check(function, o, g->model, g);
     const bool ready = status == WB_OK && wb_optimiser_precision(o, &precision);
+    const wb_draws left = wb_draws_begin(o);
     wb_array *l = ready ? wb_gradients_make(function, g, loss, batch, user, &precision) : NULL;
+    wb_draws_end(o, left);
     status = l ? check(function, o, g->model, g) : wb_error_status();
     if (status == WB_OK) status = build(o, g);
     if (status == WB_OK && !reserve_roots(o)) status = WB_ERROR_MEMORY;

@@ -33,7 +33,7 @@ static wb_rule adam(void) { return wb_adam(.eta = 1e-3); }
 
 static wb_layer *dense(void) { return wb_chain(wb_dense(3, 16, wb_tanh), wb_dense(16, 2)); }
 static wb_layer *with_norm(void) {
-    return wb_chain(wb_dense(3, 8), wb_batchnorm(8, wb_relu), wb_dense(8, 2));
+    return wb_chain(wb_dense(3, 8), wb_batchnorm(8, wb_relu), wb_dropout(0.3), wb_dense(8, 2));
 }
 
 static wb_array *numbers(int rows, int columns, double step) {
