@@ -126,10 +126,13 @@ WB_APART static void TYPE(scatter_pairs)(int64_t n, int32_t width, int32_t first
 
 void WB_ISA_NAME(TYPE(maxpool))(const wb_window_plane *plane) {
     const wb_window *w = plane->window;
+    const int32_t width = (int32_t)w->in[0];
     if (TYPE(is_two_by_two)(plane->window)) {
         for (int64_t r = 0; r < w->out[1]; r++) {
-            const int64_t x = 2 * r * w->in[0], y = r * w->out[0];
-            TYPE(max_pairs)(w->out[0], (int32_t)w->in[0], (int32_t)x, (const REAL *)plane->in + x, (REAL *)plane->out + y, plane->index_out + y);
+            const int64_t from = 2 * r * w->in[0], to = r * w->out[0];
+            const REAL *x = (const REAL *)plane->in + from;
+            REAL *y = (REAL *)plane->out + to;
+            TYPE(max_pairs)(w->out[0], width, (int32_t)from, x, y, plane->index_out + to);
         }
         return;
     }
@@ -142,6 +145,7 @@ void WB_ISA_NAME(TYPE(maxpool))(const wb_window_plane *plane) {
 /* A window that lies in the padding has no index. */
 void WB_ISA_NAME(TYPE(pool_scatter))(const wb_window_plane *plane) {
     const wb_window *w = plane->window;
+    const int32_t width = (int32_t)w->in[0];
     REAL *restrict x = plane->out;
     const REAL *restrict y = plane->in;
     const int64_t count = wb_window_plane_out(plane->window);
@@ -150,7 +154,8 @@ void WB_ISA_NAME(TYPE(pool_scatter))(const wb_window_plane *plane) {
             TYPE(fill)(x, wb_window_plane_in(plane->window), 0);
         for (int64_t r = 0; r < w->out[1]; r++) {
             const int64_t from = r * w->out[0], to = 2 * r * w->in[0];
-            TYPE(scatter_pairs)(w->out[0], (int32_t)w->in[0], (int32_t)to, y + from, plane->index_in + from, x + to);
+            const int32_t *index = plane->index_in + from;
+            TYPE(scatter_pairs)(w->out[0], width, (int32_t)to, y + from, index, x + to);
         }
         return;
     }
