@@ -171,7 +171,7 @@ WB_API wb_array *wb_truncated_normal_make(wb_dtype dtype, double mean, double st
 
 /* For each row of logits along dim a random position (i64), which dim keeps with size 1: i with
  * probability e^logits_i over their sum. Probabilities p are given as wb_log(p); -INFINITY is never
- * drawn. */
+ * drawn. A NaN among them is an error when the row is computed: an index out of range. */
 WB_API wb_array *wb_categorical(wb_array *logits, int dim);
 
 /* 0 ... n - 1 (i64) in random order. */

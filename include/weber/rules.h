@@ -100,6 +100,7 @@ typedef struct wb_rule_row {
     wb_rule_setting settings[WB_RULE_SETTINGS];
     wb_rule_state states[WB_RULE_STATES];
     wb_rule_step *step;
+    bool is_last; /* it takes what it is given as what x changes by: an error before another row */
 } wb_rule_row;
 
 /* The value of a setting; 1 less it, 1 less it to the power t (for settings that are fractions):

@@ -109,13 +109,15 @@ typedef struct wb_train_desc {
     int64_t epochs;  /* default 1 */
     bool progress;   /* a bar per epoch on the terminal */
     wb_train_fn *cb; /* callbacks of Flux's train!; given, it is an error that says what to use */
-    wb_train_fn *on_step;   /* after each update */
-    double throttle;        /* seconds: on_step is called at most once in this time; default 0 */
-    wb_train_fn *on_epoch;  /* after each epoch */
-    void *user;             /* handed to loss and callbacks */
-    const char *checkpoint; /* a folder, "run/", or its files' begin and format, "run/net.bson" */
-    int64_t every;          /* batches from one checkpoint to the next; default: an epoch */
-    int64_t keep;           /* files that stay, the newest; default 3 */
+    wb_train_fn *on_step;  /* after each update */
+    double throttle;       /* seconds: on_step is called at most once in this time; default 0 */
+    wb_train_fn *on_epoch; /* after each epoch */
+    void *user;            /* handed to loss and callbacks */
+    /* a folder, "run/", or its files' begin and format, "run/net.bson"; any name without the ending
+     * of a format is a folder's, "run.txt" too */
+    const char *checkpoint;
+    int64_t every; /* batches from one checkpoint to the next; default: an epoch */
+    int64_t keep;  /* files that stay, the newest; default 3 */
     wb_scheduled schedules[WB_SCHEDULES]; /* by batches since the training began, from 1 */
     wb_loader *validation;                /* the model is evaluated on it after each epoch */
     wb_evaluate_desc metrics;             /* for that; its model, loader, loss and user are these */

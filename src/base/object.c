@@ -166,6 +166,13 @@ void *wb_object_new(const wb_class *klass, size_t size_bytes) {
     return object;
 }
 
+static const char *article_of(const char *noun) { return strchr("aeiou", noun[0]) ? "an" : "a"; }
+
+static void fail_kind(const char *function, const char *what, const char *is, const char *wanted) {
+    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s is %s %s, not %s %s", function, what, article_of(is),
+                  is, article_of(wanted), wanted);
+}
+
 bool wb_object_check(const char *function, const void *object, const wb_class *klass,
                      const char *what) {
     const wb_object *any = object;
@@ -178,8 +185,8 @@ bool wb_object_check(const char *function, const void *object, const wb_class *k
                       "%s: %s was released already, by wb_free or with the scope that owned it",
                       function, what);
     else
-        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s is a %s, not a %s", function, what,
-                      any->klass && any->klass->name ? any->klass->name : "thing of another kind",
-                      klass->name);
+        fail_kind(function, what,
+                  any->klass && any->klass->name ? any->klass->name : "thing of another kind",
+                  klass->name);
     return false;
 }

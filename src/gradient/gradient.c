@@ -139,6 +139,9 @@ static bool order(walk *w, wb_array *result, uint64_t stamp) {
     return true;
 }
 
+/* A parameter is a leaf by right. */
+static bool is_in_slot(const wb_array *x) { return x->holds > x->keeps; }
+
 static bool mark_needed(walk *w, int count, wb_array *const *arrays, uint64_t stamp) {
     if (!reserve((void **)&w->needed, &w->needed_capacity, sizeof *w->needed, w->count) ||
         !reserve((void **)&w->cotangents, &w->cotangent_capacity, sizeof *w->cotangents,
@@ -152,7 +155,7 @@ static bool mark_needed(walk *w, int count, wb_array *const *arrays, uint64_t st
         if (arrays[k]->stamp == stamp) w->needed[arrays[k]->index] = true;
     for (int64_t i = 0; i < w->count; i++) {
         const wb_array *x = w->tape[i];
-        if ((x->flags & WB_NODE_DETACHED) && !w->needed[i]) w->detached = x;
+        if ((x->flags & WB_NODE_DETACHED) && !w->needed[i] && !is_in_slot(x)) w->detached = x;
         if (!leads_on(x)) continue;
         for (int k = 0; k < x->ninputs && !w->needed[i]; k++)
             w->needed[i] = w->needed[below(w, x, k)->index];

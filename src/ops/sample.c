@@ -57,6 +57,14 @@ wb_array *wb_truncated_normal_make(wb_dtype dtype, double mean, double std, doub
 
 /* ---- categorical ---- */
 
+/* The index; where a logit is NaN it is out of range, which each device finds. */
+static wb_array *unless_nan(wb_array *index, wb_array *logits, int dim) {
+    const int64_t count = logits->sizes[dim];
+    wb_array *is_bad = wb_maximum_dims(wb_cast(NE(logits, logits), WB_I32), dim);
+    wb_array *looked_at = SELECT(EQ(is_bad, NUM(0)), index, NUM((double)count));
+    return ADD(index, wb_gather(wb_zeros(WB_I64, count), wb_cast(looked_at, WB_I64), 0));
+}
+
 /* The largest of logits plus Gumbel noise is one of these (Maddison, Tarlow and Minka 2014). */
 wb_array *wb_categorical(wb_array *logits, int dim) {
     if (!wb_is_usable(logits)) return wb_refuse("categorical", logits, "logits");
@@ -69,7 +77,7 @@ wb_array *wb_categorical(wb_array *logits, int dim) {
     wb_array *u = wb_uniform_make(dtype, logits->ndim, logits->sizes);
     wb_array *noise = NEG(LOG(NEG(LOG(u))));
     wb_array *sum = ADD(wb_cast(logits, dtype), noise);
-    return sum ? wb_argmax(sum, dim) : NULL;
+    return sum ? unless_nan(wb_argmax(sum, dim), logits, dim) : NULL;
 }
 
 /* ---- permutation ---- */

@@ -17,8 +17,11 @@ static wb_array *ema(wb_rule_at *at) {
     return G;
 }
 
-static const wb_rule_row ema_row = {
-    .name = "EMA", .settings = {FRACTION(decay, 0.999)}, .states = {AVERAGE_OF_X}, .step = ema};
+static const wb_rule_row ema_row = {.name = "EMA",
+                                    .settings = {FRACTION(decay, 0.999)},
+                                    .states = {AVERAGE_OF_X},
+                                    .step = ema,
+                                    .is_last = true};
 
 wb_rule wb_ema_make(wb_ema_desc desc) { return wb_rule_make(&ema_row, &desc); }
 #undef DESC

@@ -74,6 +74,18 @@ static wb_rule join(const char *function, int64_t count, const wb_rule *rules) {
     return chain;
 }
 
+/* Rows that are to be the last, and are not. */
+static wb_rule check_last(const char *function, wb_rule chain) {
+    for (int i = 0; i + 1 < wb_rule_links(&chain) && !chain.is_broken; i++) {
+        if (!chain.links[i]->is_last) continue;
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "%s: %s must be the last rule of a chain, and %s stands behind it", function,
+                      chain.links[i]->name, chain.links[i + 1]->name);
+        chain.is_broken = true;
+    }
+    return chain;
+}
+
 static wb_rule fail_inside(const char *function) {
     (void)wb_fail(WB_ERROR_ARGUMENT,
                   "%s: MixedPrecision must be around the whole rule, not inside it: "
@@ -85,7 +97,7 @@ static wb_rule fail_inside(const char *function) {
 wb_rule wb_rule_chain_make(int64_t count, const wb_rule *rules) {
     for (int64_t i = 0; i < count; i++)
         if (rules[i].links[0] == &wb_mixed_precision_row) return fail_inside("wb_rule_chain");
-    return join("wb_rule_chain", count, rules);
+    return check_last("wb_rule_chain", join("wb_rule_chain", count, rules));
 }
 
 wb_rule wb_mixed_precision(wb_rule rule) {

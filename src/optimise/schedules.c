@@ -21,6 +21,7 @@ struct wb_schedule {
     double numbers[NUMBERS]; /* in the order of the maker's arguments */
     int64_t n;
     bool flag;
+    bool is_owned;           /* by another one */
     int64_t *sizes;          /* of stages */
     wb_schedule_part *parts; /* owned; of compositions, one or more */
     int64_t count;           /* of sizes or parts */
@@ -202,7 +203,19 @@ static double cosine(const wb_schedule *s, int64_t t) {
     return s->numbers[0] + s->numbers[1] * (1 + cos(PI * (double)rest / (double)s->n)) / 2;
 }
 
+/* A setting that this wave does not have. */
+static bool has_foreign(const char *function, const wb_wave_desc *d, bool is_cosine) {
+    const char *name = is_cosine && d->halves               ? "halves"
+                       : is_cosine && wb_is_given(d->decay) ? "decay"
+                       : !is_cosine && d->no_restart        ? "no_restart"
+                                                            : NULL;
+    if (name)
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: this schedule has no setting %s", function, name);
+    return name != NULL;
+}
+
 static wb_schedule *wave(const char *function, value_fn *value, const wb_wave_desc *d, bool flag) {
+    if (has_foreign(function, d, value == cosine)) return NULL;
     if (!is_positive(function, "period", d->period)) return NULL;
     if (d->period > INT64_MAX / 2)
         return wb_fail_null(WB_ERROR_ARGUMENT, "%s: a period of %lld steps is too long", function,
@@ -274,13 +287,34 @@ static double shift(const wb_schedule *s, int64_t t) {
     return of_part(s, 0, t > INT64_MAX - s->n ? INT64_MAX : t + s->n);
 }
 
+static bool is_given_before(const wb_schedule_part *parts, int64_t i) {
+    for (int64_t k = 0; k < i; k++)
+        if (parts[k].schedule == parts[i].schedule) return true;
+    return false;
+}
+
 static bool check_parts(const char *function, int64_t count, const wb_schedule_part *parts) {
     if (!is_positive(function, "the number of parts", count)) return false;
     for (int64_t i = 0; i < count; i++)
         if (!wb_object_check(function, parts[i].schedule, &schedule_class, "a schedule") ||
             !is_positive(function, "the number of steps", parts[i].steps))
             return false;
+    for (int64_t i = 0; i < count; i++)
+        if (parts[i].schedule->is_owned || is_given_before(parts, i)) {
+            (void)wb_fail(WB_ERROR_ARGUMENT, "%s: schedule %lld belongs to another one already",
+                          function, (long long)i + 1);
+            return false;
+        }
     return true;
+}
+
+/* Those that were given, each once; what has another owner stays there. */
+static void release_given(int64_t count, const wb_schedule_part *parts) {
+    for (int64_t i = 0; i < count; i++) {
+        wb_schedule *s = parts[i].schedule;
+        const bool is_schedule = s && s->object.klass == &schedule_class;
+        if (!is_given_before(parts, i) && !(is_schedule && s->is_owned)) wb_free(s);
+    }
 }
 
 /* Takes the parts, also on failure. */
@@ -291,10 +325,11 @@ static wb_schedule *compose(const char *function, value_fn *value, int64_t count
     wb_schedule_part *own = s ? wb_alloc((size_t)count * sizeof *own) : NULL;
     if (!own) {
         wb_free(s);
-        release_parts(count, parts);
+        release_given(count, parts);
         return NULL;
     }
     memcpy(own, parts, (size_t)count * sizeof *own);
+    for (int64_t i = 0; i < count; i++) own[i].schedule->is_owned = true;
     s->parts = own, s->count = count, s->n = parts[0].steps;
     return s;
 }

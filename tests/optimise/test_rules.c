@@ -284,6 +284,9 @@ static void small_steps_add_up_in_f32(void **state) {
     wb_layer *model = wb_tree(wb_ones(WB_F16, 2));
     assert_null(wb_setup(wb_rule_chain(wb_mixed_precision(wb_adam()), wb_ema()), model));
     assert_error(WB_ERROR_ARGUMENT, "wb_rule_chain: MixedPrecision must be around the whole rule");
+    assert_null(wb_setup(wb_rule_chain(wb_ema(), wb_adam()), model));
+    assert_error(WB_ERROR_ARGUMENT,
+                 "wb_rule_chain: EMA must be the last rule of a chain, and Adam stands behind it");
     assert_null(wb_setup(wb_mixed_precision(wb_mixed_precision(wb_adam())), model));
     assert_error(WB_ERROR_ARGUMENT, "wb_mixed_precision: MixedPrecision must be around the whole");
     wb_free(model);

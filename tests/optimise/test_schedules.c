@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <weber/array.h>
+#include <weber/layers.h>
 #include <weber/schedules.h>
 
 #include "base/memory.h"
@@ -119,15 +120,45 @@ static void mistakes(void **state) {
     assert_true(wb_schedule_at(s, 0) == 0);
     assert_error(WB_ERROR_ARGUMENT, "wb_schedule_at: steps count from 1, got 0");
     wb_free(s);
+    wb_layer *no_schedule = wb_flatten();
+    (void)wb_schedule_at((const wb_schedule *)(const void *)no_schedule, 1);
+    assert_error(WB_ERROR_ARGUMENT, ", not a schedule");
+    wb_free(no_schedule);
+}
+
+static void a_schedule_has_one_owner(void **state) {
+    (void)state;
+    wb_schedule *part = wb_schedule_constant(1), *loop = wb_schedule_loop(part, 2);
+    assert_null(wb_schedule_stretch(part, 2));
+    assert_error(WB_ERROR_ARGUMENT, "wb_schedule_stretch: schedule 1 belongs to another one");
+    assert_true(wb_schedule_at(loop, 5) == 1); /* which still has it */
+    wb_schedule *twice = wb_schedule_constant(2);
+    assert_null(wb_schedule_sequence({twice, 1}, {part, 1}, {twice, 1}));
+    assert_error(WB_ERROR_ARGUMENT, "wb_schedule_sequence: schedule 2 belongs to another one");
+    twice = wb_schedule_constant(2);
+    assert_null(wb_schedule_sequence({twice, 1}, {twice, 1}));
+    assert_error(WB_ERROR_ARGUMENT, "wb_schedule_sequence: schedule 2 belongs to another one");
+    wb_free(loop);
+}
+
+static void settings_of_other_waves(void **state) {
+    (void)state;
+    assert_null(wb_schedule_cosine(0, 1, 4, .halves = true));
+    assert_error(WB_ERROR_ARGUMENT, "wb_schedule_cosine: this schedule has no setting halves");
+    assert_null(wb_schedule_cosine(0, 1, 4, .decay = 0.5));
+    assert_error(WB_ERROR_ARGUMENT, "wb_schedule_cosine: this schedule has no setting decay");
+    assert_null(wb_schedule_triangle(0, 1, 4, .no_restart = true));
+    assert_error(WB_ERROR_ARGUMENT, "wb_schedule_triangle: this schedule has no setting no_resta");
+    assert_null(wb_schedule_sin(0, 1, 4, .no_restart = true));
+    assert_error(WB_ERROR_ARGUMENT, "wb_schedule_sin: this schedule has no setting no_restart");
 }
 
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_scope, close_scope)
     const struct CMUnitTest tests[] = {
-        TEST(values_of_the_catalogue),
-        TEST(far_steps_are_finite),
-        TEST(every_allocation_may_fail),
-        TEST(mistakes),
+        TEST(values_of_the_catalogue),   TEST(far_steps_are_finite),
+        TEST(every_allocation_may_fail), TEST(mistakes),
+        TEST(a_schedule_has_one_owner),  TEST(settings_of_other_waves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
