@@ -267,9 +267,10 @@ static wb_status allreduce(const wb_collective *c, const char *from, char *to) {
     wb_status status = room ? WB_OK : WB_ERROR_MEMORY;
     for (int64_t at = 0; status == WB_OK && at < c->count; at += piece) {
         const int64_t n = least(piece, c->count - at), part = (n + size - 1) / size;
+        const char *own = from + (size_t)at * bytes;
         char *reduced = room + (size_t)piece * bytes;
-        memcpy(room, from + (size_t)at * bytes, (size_t)n * bytes);
-        status = reduce_part(c, room, part, reduced);
+        if (part * size > n) own = memcpy(room, own, (size_t)n * bytes);
+        status = reduce_part(c, own, part, reduced);
         if (status == WB_OK)
             status =
                 group.transport->gather(group.state, -1, reduced, (size_t)part * bytes, group.all);

@@ -1,7 +1,5 @@
 /* Sums over ranks in the canonical order: a tree over the numbers of the ranks, so that neither the
  * transport nor the sizes of pieces change a bit. */
-#include <string.h>
-
 #include "ranks/transport.h"
 
 enum { TILE = 512 };
@@ -20,29 +18,31 @@ static int power_below(int n) { /* the largest power of two below n > 1 */
 #define SMALLER(a, b)       ((a) < (b) || (a) != (a) ? (a) : (b))
 
 #define DEFINE(T, name, ADD)                                                                       \
-    static void name##_tile(wb_reduction reduction, int lo, int hi, const void *const *parts,      \
-                            int64_t at, int count, T *out) {                                       \
-        if (hi - lo == 1) {                                                                        \
-            memcpy(out, (const T *)parts[lo] + at, sizeof *out * (size_t)count);                   \
-            return;                                                                                \
-        }                                                                                          \
-        T other[TILE];                                                                             \
-        const int middle = lo + power_below(hi - lo);                                              \
-        name##_tile(reduction, lo, middle, parts, at, count, out);                                 \
-        name##_tile(reduction, middle, hi, parts, at, count, other);                               \
+    static void name##_two(wb_reduction reduction, const T *a, const T *b, int count, T *out) {    \
         if (reduction == WB_REDUCE_MAX)                                                            \
-            for (int i = 0; i < count; i++) out[i] = LARGER(out[i], other[i]);                     \
+            for (int i = 0; i < count; i++) out[i] = LARGER(a[i], b[i]);                           \
         else if (reduction == WB_REDUCE_MIN)                                                       \
-            for (int i = 0; i < count; i++) out[i] = SMALLER(out[i], other[i]);                    \
+            for (int i = 0; i < count; i++) out[i] = SMALLER(a[i], b[i]);                          \
         else                                                                                       \
-            for (int i = 0; i < count; i++) out[i] = ADD(T, out[i], other[i]);                     \
+            for (int i = 0; i < count; i++) out[i] = ADD(T, a[i], b[i]);                           \
+    }                                                                                              \
+    /* what ranks lo .. hi - 1 give together; one alone is not copied */                           \
+    static const T *name##_tile(wb_reduction reduction, int lo, int hi, const void *const *parts,  \
+                                int64_t at, int count, T *out) {                                   \
+        if (hi - lo == 1) return (const T *)parts[lo] + at;                                        \
+        T room[TILE];                                                                              \
+        const int middle = lo + power_below(hi - lo);                                              \
+        const T *a = name##_tile(reduction, lo, middle, parts, at, count, out);                    \
+        const T *b = name##_tile(reduction, middle, hi, parts, at, count, room);                   \
+        name##_two(reduction, a, b, count, out);                                                   \
+        return out;                                                                                \
     }                                                                                              \
     static void name(wb_reduction reduction, int ranks, const void *const *parts, int64_t count,   \
                      void *to) {                                                                   \
         for (int64_t at = 0; at < count; at += TILE) {                                             \
             const int n = (int)(count - at < TILE ? count - at : TILE);                            \
             T *out = (T *)to + at;                                                                 \
-            name##_tile(reduction, 0, ranks, parts, at, n, out);                                   \
+            (void)name##_tile(reduction, 0, ranks, parts, at, n, out); /* two or more */           \
             if (reduction == WB_REDUCE_MEAN)                                                       \
                 for (int i = 0; i < n; i++) out[i] = (T)(out[i] / (T)ranks);                       \
         }                                                                                          \

@@ -15,6 +15,7 @@ static const char usage[] =
     "       weber evaluate MODEL --data fashion-mnist\n"
     "                                       loss, accuracy and confusion matrix of a saved model\n"
     "       weber run -n N PROGRAM ...      the program in N processes that train together\n"
+    "       weber ranks                     checks the group of processes that it is run in\n"
     "       weber layers                    the layers that models in files are made of\n"
     "       weber --help | --version        weber show --help and so on say more\n"
     "\n"
@@ -57,6 +58,7 @@ static const struct {
     {"convert", tool_convert},
     {"evaluate", tool_evaluate},
     {"run", tool_run},
+    {"ranks", tool_ranks},
     {"layers", layers},
     {"--help", help},
     {"-h", help},

@@ -12,6 +12,7 @@ int tool_show(int count, char **arguments);
 int tool_convert(int count, char **arguments);
 int tool_evaluate(int count, char **arguments);
 int tool_run(int count, char **arguments);
+int tool_ranks(int count, char **arguments);
 
 /* A command's own help, on stdout where it was asked for (--help), else on stderr; the exit
  * status. */
