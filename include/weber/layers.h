@@ -124,7 +124,7 @@ typedef struct wb_field {
     /* of an array: where the field of this name is a tuple there, its item, from 1 */
     const char *tuple;
     int item;
-    bool parameter; /* of a CHOICE: the first parameter of its type */
+    bool parameter; /* of a CHOICE or BOOL: the first parameter of its type */
     int rank;       /* in text -1: before those with 0; 1: behind them */
 } wb_field;
 
@@ -842,7 +842,7 @@ typedef struct wb_recurrent_desc {
     int64_t in, out;           /* required, unless wi is given */
     wb_activation *activation; /* RNN alone; default wb_tanh, wb_identity for none */
     bool no_bias;
-    bool return_state;              /* layers: the last states, too; not kept in files */
+    bool return_state;              /* layers: the last states, too */
     wb_init *init, *init_recurrent; /* of wi, wh; default wb_glorot_uniform */
     wb_dtype dtype;
     wb_array *wi, *wh, *bias; /* given: (gates out, in), (gates out, out), (gates out) */

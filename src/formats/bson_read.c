@@ -145,11 +145,13 @@ static bool first_parameter(reader *r, const wb_bson_typename *type, wb_bson_val
     return wb_bson_next(b, &c, &e) && wb_bson_resolve(b, &e, first);
 }
 
-/* Upsample{:nearest, ...}: what a symbol says is noted in the struct. */
-static bool note_symbol(reader *r, const wb_bson_typename *type, wb_record *record) {
+/* Upsample{:nearest, ...}, LSTM{true, ...}: what a symbol or bool says is noted in the struct. */
+static bool note_parameter(reader *r, const wb_bson_typename *type, wb_record *record) {
     wb_bson_value first;
     wb_bson_element name;
     if (!first_parameter(r, type, &first)) return r->bson.status == WB_OK;
+    if (first.element.type == WB_BSON_BOOL)
+        record->boolean = *wb_bson_bytes(&r->bson, &first.element) == 1;
     if (!wb_bson_has_tag(&r->bson, &first, "symbol")) return true;
     if (!wb_bson_field(&r->bson, &first, &first.fields.name, WB_BSON_STRING, &name)) return false;
     if (wb_bson_is_plain(&r->bson, &name)) record->text = copy_text(r, &name);
@@ -375,7 +377,7 @@ static wb_record *read_struct(reader *r, const wb_bson_value *v) {
     const bool is_plain = type.is_plain && !is_beyond(type.text);
     wb_record *record =
         begin_typed(r, is_plain ? WB_RECORD_STRUCT : WB_RECORD_OPAQUE, &data, type.text);
-    return record && note_symbol(r, &type, record) ? record : NULL;
+    return record && note_parameter(r, &type, record) ? record : NULL;
 }
 
 /* ---- other tags ---- */

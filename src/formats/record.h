@@ -27,7 +27,7 @@ struct wb_record {
     uint8_t ndim;  /* array */
     uint8_t
         reorder; /* array: wb_reorder; sizes are those afterwards, data is as it lies in the file */
-    bool boolean;  /* bool */
+    bool boolean;  /* bool; struct: the bool that its type's first parameter is, or false */
     int32_t depth; /* of the deepest thing below */
     /* its key in a map, or NULL; one record in two places has the name of the first: see names */
     const char *name;

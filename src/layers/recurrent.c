@@ -312,7 +312,8 @@ static bool complete_sequence(wb_layer *layer) {
          .kind = WB_FIELD_CHILD,                                                                   \
          .trainable = true,                                                                        \
          .part = &(cell_class)},                                                                   \
-        WITHOUT(sequence_layer)
+        WITHOUT(sequence_layer),                                                                   \
+        WB_ROW(sequence_layer, return_state, WB_FIELD_BOOL, .text_only = true, .parameter = true)
 
 static const wb_field rnn_cell_rows[] = {ACTIVATION(cell_layer, .flux = "σ", .rank = 1),
                                          CELL_ROWS,

@@ -276,7 +276,9 @@ static bool read_projections(const source *s, int64_t *x) {
 
 static bool read_bool(const source *s, bool is_inverted, bool *x) {
     const wb_term *t = s->term;
-    if (t ? t->kind != WB_TERM_BOOL : s->record->kind != WB_RECORD_BOOL) return fail(s, "bool");
+    const bool is_bool =
+        t ? t->kind == WB_TERM_BOOL : s->field->parameter || s->record->kind == WB_RECORD_BOOL;
+    if (!is_bool) return fail(s, "bool");
     *x = (t ? t->integer != 0 : s->record->boolean) != is_inverted;
     return true;
 }

@@ -249,6 +249,9 @@ static void the_forget_block_begins_with_a_number(void **state) { /* H8 */
 #define RECUR_3(cell) MODEL(STRUCT("Flux", "Recur", cell ", " W1 ", " W1))
 #define TANH          FUNCTION("Base", "tanh")
 #define CELL(name, d) STRUCT("Flux", name "Cell", d)
+#define RETURNING(state, name, d)                                                                  \
+    MODEL("{tag: 'struct', type: {tag: 'datatype', params: [" state                                \
+          ", " TYPE("Flux", name "Cell") "], name: ['Flux', '" name "']}, data: [" d "]}")
 
 static const flux_row structs[] = {
     FLUX("an RNN of Flux 0.11", RECUR_3(CELL("RNN", TANH ", " W ", " W22 ", " B ", " W1)),
@@ -281,6 +284,11 @@ static const flux_row structs[] = {
     FLUX("a GRUv3 of Flux 0.15 and later",
          MODEL(STRUCT("Flux", "GRUv3", CELL("GRUv3", W6 ", " W62 ", " B6 ", " W22))),
          "GRUv3(1 => 2)", NULL),
+    FLUX("an LSTM of Flux 0.16 that gives its states",
+         RETURNING("true", "LSTM", CELL("LSTM", W8 ", " W82 ", " B8)),
+         "LSTM(1 => 2, return_state=true)", NULL),
+    FLUX("one that does not", RETURNING("false", "GRU", CELL("GRU", W6 ", " W62 ", " B6)),
+         "GRU(1 => 2)", NULL),
 };
 
 /* Into a model that is there, too. */

@@ -125,10 +125,10 @@ static const struct both {
     const char *text;
     int64_t parameters; /* of 3 => 5 */
 } both[] = {
-    {"RNN", wb_rnn_make, wb_rnn_cell_make, 1, "RNN(3 => 5, tanh)", 45},
-    {"LSTM", wb_lstm_make, wb_lstm_cell_make, 2, "LSTM(3 => 5)", 180},
-    {"GRU", wb_gru_make, wb_gru_cell_make, 1, "GRU(3 => 5)", 135},
-    {"GRUv3", wb_gru_v3_make, wb_gru_v3_cell_make, 1, "GRUv3(3 => 5)", 160},
+    {"RNN", wb_rnn_make, wb_rnn_cell_make, 1, "RNN(3 => 5, tanh, return_state=true)", 45},
+    {"LSTM", wb_lstm_make, wb_lstm_cell_make, 2, "LSTM(3 => 5, return_state=true)", 180},
+    {"GRU", wb_gru_make, wb_gru_cell_make, 1, "GRU(3 => 5, return_state=true)", 135},
+    {"GRUv3", wb_gru_v3_make, wb_gru_v3_cell_make, 1, "GRUv3(3 => 5, return_state=true)", 160},
 };
 
 static wb_recurrent_desc as_cell(wb_layer *layer) {
