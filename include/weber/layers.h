@@ -366,7 +366,8 @@ WB_API wb_status wb_hand_over(void *object);
  *                    or rows where these are fewer, of length gain; gain 1; at least 2 dimensions;
  *                    computed on the host              (Saxe, McClelland and Ganguli 2013)
  *   sparse_init      (rows, columns) only: normal with deviation std, and in each column
- *                    ceil(min(1, sparsity) rows) zeros at random places          (Martens 2010)
+ *                    ceil(min(1, sparsity) rows) zeros at random places; sparsity 0.1, as in the
+ *                    examples of Flux and PyTorch, which have no default, std 0.01 (Martens 2010)
  *   identity_init    gain at (i, i), for kernels in the middle: a convolution that keeps sizes
  *                    gives its input; then moved along each dimension by shift (as many numbers as
  *                    dimensions; NULL: not); gain 1. A vector is zeros.
@@ -377,7 +378,7 @@ WB_API wb_status wb_hand_over(void *object);
 typedef wb_array *wb_init(int ndim, const int64_t *sizes, wb_dtype dtype);
 WB_API wb_init wb_glorot_uniform, wb_glorot_normal, wb_kaiming_uniform, wb_kaiming_normal,
     wb_lecun_normal, wb_truncated_normal_init, wb_orthogonal, wb_identity_init, wb_uniform_init,
-    wb_normal_init, wb_zeros_init, wb_ones_init;
+    wb_normal_init, wb_zeros_init, wb_ones_init, wb_sparse_init;
 
 typedef wb_array *wb_init_with(int ndim, const int64_t *sizes, wb_dtype dtype, double gain);
 WB_API wb_init_with wb_glorot_uniform_with, wb_glorot_normal_with, wb_kaiming_uniform_with,

@@ -99,6 +99,7 @@ BY_DEFAULT(kaiming_normal, root_of_2)
 BY_DEFAULT(lecun_normal, 1)
 BY_DEFAULT(orthogonal, 1)
 BY_DEFAULT(identity_init, 1, NULL)
+BY_DEFAULT(sparse_init, 0.1, 0.01)
 
 wb_array *wb_truncated_normal_init(int ndim, const int64_t *sizes, wb_dtype dtype) {
     if (!wb_scope_begin()) return NULL;

@@ -386,7 +386,7 @@ static const document_row written[] = {
      "{weight: f64(1 2)=1 1, bias: f64(1)=0, σ: Base.Missing()}]}}"},
 };
 
-static void fixtures_hold_what_julia_wrote(void **state) {
+static void fixtures_hold_what_julia_wrote(void **state) { /* L7 */
     const document_row *row = *state;
     static shown s;
     wb_file *file = fixture(row->bson);

@@ -165,20 +165,18 @@ static void columns_have_zeros(void **state) { /* K7 */
     assert_error(WB_ERROR_ARGUMENT, "sparse_init: std must be finite, got nan");
 }
 
-static wb_array *sparse_tenth(int ndim, const int64_t *sizes, wb_dtype dtype) {
-    return wb_sparse_init_with(ndim, sizes, dtype, 0.1, 0.01);
-}
-
 static void layers_take_them(void **state) {
     (void)state;
     static wb_init *const all[] = {wb_glorot_normal,         wb_kaiming_normal, wb_lecun_normal,
                                    wb_truncated_normal_init, wb_orthogonal,     wb_identity_init,
-                                   wb_uniform_init,          wb_normal_init,    sparse_tenth};
+                                   wb_uniform_init,          wb_normal_init,    wb_sparse_init};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         wb_layer *dense = wb_dense(10, 20, .init = all[i]);
         assert_sizes(wb_apply(dense, wb_ones(WB_F32, 10, 3)), 20, 3);
+        if (all[i] == wb_sparse_init) /* two of 20 rows */
+            assert_values(wb_sum(wb_eq(wb_get(dense, "weight"), wb_number(0))), 0, 20);
         wb_free(dense);
-        if (all[i] == sparse_tenth) continue;
+        if (all[i] == wb_sparse_init) continue;
         wb_layer *conv = wb_conv({3, 3}, 2, 4, .init = all[i]);
         assert_sizes(wb_apply(conv, wb_ones(WB_F32, 5, 5, 2, 1)), 3, 3, 4, 1);
         wb_free(conv);
