@@ -1,14 +1,17 @@
 /* The program of `make demo`: a convolutional network in the manner of LeNet learns Fashion-MNIST.
  *
- * Prints the model, the device, a line per epoch, and at the end the confusion matrix, examples per
- * second and peak memory; draws the curves as a picture; saves the model, loads it into a fresh one
- * and tests that. The same seed gives the same accuracy to the last digit. demo --help lists the
+ * A twentieth of the training images is kept for validation; the learning rate rises for half an
+ * epoch and falls along a cosine; the model of the best epoch is the one that is tested. Prints the
+ * model, the device, a line per epoch, and at the end the confusion matrix, images per second and
+ * peak memory; draws the curves as a picture; saves the model, loads it into a fresh one and tests
+ * that. The same seed gives the same accuracy to the last digit. demo --help lists the
  * options. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include <weber.h>
 
@@ -21,8 +24,10 @@ typedef struct options {
 } options;
 
 typedef struct history {
-    double loss[MOST_EPOCHS], accuracy[MOST_EPOCHS];
-    double seconds; /* of training alone */
+    double loss[MOST_EPOCHS], accuracy[MOST_EPOCHS]; /* of training, of validation */
+    double began, seconds;                           /* of the epoch; in all, with validation */
+    int64_t images;                                  /* of an epoch */
+    int epochs, best;
 } history;
 
 typedef struct confusion {
@@ -35,7 +40,7 @@ static int usage(FILE *file, const char *program) {
     fprintf(file,
             "usage: %s [options]\n"
             "  --seed N       first weights, order of the images, dropout (default 1)\n"
-            "  --epochs N     passes over the 60000 training images (default 6)\n"
+            "  --epochs N     passes over the training images (default 6)\n"
             "  --batch N      images per step (default 64)\n"
             "  --device NAME  where to compute: OpenCL, OpenCL:1, CPU, ... (default: a GPU, else "
             "the CPU)\n"
@@ -117,17 +122,30 @@ static void to_numbers(wb_batch *batch, void *user) {
     batch->x = wb_mul_number(wb_cast(batch->x, WB_F32), 1.0 / 255);
 }
 
-static wb_loader *loader(wb_split split, const wb_device *device, const options *o) {
-    wb_array *images, *labels;
-    wb_loader *data = NULL;
+typedef struct parts {
+    wb_loader *training, *validation, *test;
+} parts;
+
+static wb_loader *loader(wb_array *images, wb_array *labels, bool trains, const wb_device *device,
+                         const options *o) {
+    return wb_loader_new(.x = wb_reshape(images, 28, 28, 1, -1), .y = labels, .map = to_numbers,
+                         .seed = o->seed, .device = device, .shuffle = trains,
+                         .batchsize = trains ? o->batchsize : 500);
+}
+
+static parts load(const wb_device *device, const options *o) {
+    parts p = {NULL, NULL, NULL};
+    wb_array *images, *labels, *x[2], *y[2];
     wb_scope_open();
-    if (wb_fashion_mnist(split, &images, &labels) == WB_OK)
-        data = wb_loader_new(.x = wb_reshape(images, 28, 28, 1, -1), .y = labels, .map = to_numbers,
-                             .seed = o->seed, .device = device,
-                             .batchsize = split == WB_SPLIT_TRAIN ? o->batchsize : 500,
-                             .shuffle = split == WB_SPLIT_TRAIN);
+    if (wb_fashion_mnist(WB_SPLIT_TRAIN, &images, &labels) == WB_OK &&
+        wb_splitobs(images, x, 0.95) == WB_OK && wb_splitobs(labels, y, 0.95) == WB_OK) {
+        p.training = loader(x[0], y[0], true, device, o);
+        p.validation = loader(x[1], y[1], false, device, o);
+    }
+    if (wb_fashion_mnist(WB_SPLIT_TEST, &images, &labels) == WB_OK)
+        p.test = loader(images, labels, false, device, o);
     wb_scope_close();
-    return data;
+    return p;
 }
 
 static wb_array *loss(wb_layer *model, const wb_batch *batch, void *user) {
@@ -136,22 +154,6 @@ static wb_array *loss(wb_layer *model, const wb_batch *batch, void *user) {
 }
 
 /* ---- training and testing ---- */
-
-/* The mean loss of an epoch. */
-static double train(wb_layer *model, wb_loader *data, wb_optimiser *adam, wb_progress *bar) {
-    double sum = 0;
-    int64_t count = 0;
-    wb_batch batch = {0};
-    while (wb_next(data, &batch)) {
-        wb_gradients *grads;
-        wb_array *l = wb_withgradient(loss, model, &batch, NULL, &grads);
-        wb_update(adam, model, grads);
-        sum += wb_item(l) * (double)batch.size;
-        count += batch.size;
-        wb_progress_step(bar, l);
-    }
-    return count ? sum / (double)count : 0;
-}
 
 /* The share of right answers; all answers are counted in table. */
 static double test(wb_layer *model, wb_loader *data, confusion *table) {
@@ -162,26 +164,37 @@ static double test(wb_layer *model, wb_loader *data, confusion *table) {
     return e.accuracy;
 }
 
-static void run(wb_layer *model, wb_loader *data, wb_loader *held_out, const options *o, history *h,
-                confusion *table) {
-    wb_optimiser *adam = wb_setup(wb_adam(.eta = 1e-3), model);
-    for (int epoch = 0; epoch < o->epochs && !wb_failed(); epoch++) {
-        char what[64];
-        snprintf(what, sizeof what, "epoch %d/%d", epoch + 1, o->epochs);
-        if (epoch > 0 && epoch == o->epochs * 2 / 3)
-            wb_adjust(adam, 3e-4); /* smaller steps at the end */
-        wb_progress *bar =
-            wb_progress_begin(.what = what, .total = wb_loader_length(data), .items = o->batchsize);
-        h->loss[epoch] = train(model, data, adam, bar);
-        const double seconds = wb_progress_end(bar);
-        h->seconds += seconds;
-        h->accuracy[epoch] = test(model, held_out, table);
-        if (wb_failed()) break;
-        printf("%s: loss %.4f, test accuracy %.2f%%, %.1f s, %.0f images/s\n", what, h->loss[epoch],
-               100 * h->accuracy[epoch], seconds, 60000 / seconds);
-        fflush(stdout);
-    }
-    wb_free(adam);
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static bool note(const wb_train_event *event) {
+    history *h = event->user;
+    const double seconds = now() - h->began, accuracy = event->validation->accuracy;
+    h->loss[event->epoch - 1] = event->mean_loss, h->accuracy[event->epoch - 1] = accuracy;
+    h->epochs = (int)event->epoch, h->best = (int)event->best_epoch;
+    h->seconds += seconds;
+    printf("epoch %d: loss %.4f, validation loss %.4f, accuracy %.2f%%, %.1f s, %.0f images/s\n",
+           h->epochs, event->mean_loss, event->validation->loss, 100 * accuracy, seconds,
+           (double)h->images / seconds);
+    fflush(stdout);
+    h->began = now();
+    return true;
+}
+
+static void run(wb_layer *model, const parts *p, const options *o, history *h) {
+    const int64_t batches = wb_loader_length(p->training), rising = (batches + 1) / 2;
+    wb_optimiser *adam = wb_setup(wb_adam(), model);
+    wb_schedule *rate = wb_schedule_sequence(
+        {wb_schedule_warm_up(1e-4, 2e-3, rising), rising},
+        {wb_schedule_cosine(2e-3, 1e-5, batches * o->epochs - rising + 1), INT64_MAX});
+    h->images = batches * o->batchsize, h->began = now();
+    wb_train(loss, model, p->training, adam, .epochs = o->epochs, .progress = true,
+             .validation = p->validation, .schedules = {{"eta", rate, NULL}}, .keep_best = true,
+             .on_epoch = note, .user = h);
+    wb_free(rate), wb_free(adam);
 }
 
 /* ---- the report ---- */
@@ -197,30 +210,31 @@ static void print_confusion(const confusion *table) {
     }
 }
 
-static void report(const options *o, const history *h, const confusion *table) {
+static void report(const options *o, const history *h, const confusion *table, double accuracy) {
     struct rusage usage;
     print_confusion(table);
     getrusage(RUSAGE_SELF, &usage);
-    printf("\ntest accuracy %.2f%% after %d epochs and %.1f s of training: %.0f images/s\n",
-           100 * h->accuracy[o->epochs - 1], o->epochs, h->seconds,
-           60000.0 * o->epochs / h->seconds);
+    printf("\ntest accuracy %.2f%% of the model of epoch %d, after %d epochs and %.1f s of "
+           "training: %.0f images/s\n",
+           100 * accuracy, h->best, h->epochs, h->seconds,
+           (double)h->images * h->epochs / h->seconds);
     printf("peak memory %.0f MB\n", (double)usage.ru_maxrss * 1024e-6);
     char message[512];
-    if (wb_plot_curves(o->picture, {"training loss", h->loss, o->epochs, false},
-                       {"test accuracy", h->accuracy, o->epochs, true}) == WB_OK)
+    if (wb_plot_curves(o->picture, {"training loss", h->loss, h->epochs, false},
+                       {"validation accuracy", h->accuracy, h->epochs, true}) == WB_OK)
         printf("curves: %s\n", o->picture);
     else
         wb_take_error(message, sizeof message), printf("no picture: %s\n", message);
 }
 
 /* Into a file and back into a fresh model, which has to give the same answers. */
-static bool save_and_load(wb_layer *model, wb_loader *held_out, const options *o,
+static bool save_and_load(wb_layer *model, wb_loader *data, const options *o,
                           const confusion *table) {
     static confusion again;
     wb_layer *fresh = lenet();
     wb_move(wb_device_of(model), fresh);
     if (wb_save(o->model, model) == WB_OK && wb_load(o->model, fresh) == WB_OK) {
-        const double accuracy = test(fresh, held_out, &again);
+        const double accuracy = test(fresh, data, &again);
         printf("model: %s; loaded into a fresh one: test accuracy %.2f%%\n", o->model,
                100 * accuracy);
     }
@@ -253,11 +267,11 @@ int main(int argc, char **argv) {
            wb_device_properties(device).name, wb_threads(), (unsigned long long)o.seed);
     fflush(stdout);
     wb_move(device, model);
-    wb_loader *data = loader(WB_SPLIT_TRAIN, device, &o),
-              *held_out = loader(WB_SPLIT_TEST, device, &o);
-    if (!wb_failed()) run(model, data, held_out, &o, &h, &table);
-    if (!wb_failed()) report(&o, &h, &table);
-    const bool same = wb_failed() || save_and_load(model, held_out, &o, &table);
-    wb_free(held_out), wb_free(data), wb_free(model);
+    const parts p = load(device, &o);
+    if (!wb_failed()) run(model, &p, &o, &h);
+    const double accuracy = wb_failed() ? 0 : test(model, p.test, &table);
+    if (!wb_failed()) report(&o, &h, &table, accuracy);
+    const bool same = wb_failed() || save_and_load(model, p.test, &o, &table);
+    wb_free(p.training), wb_free(p.validation), wb_free(p.test), wb_free(model);
     return wb_report("demo") || !same;
 }
