@@ -17,6 +17,18 @@ wb_collective wb_collective_of(const wb_array *node) {
 
 /* ---- making nodes ---- */
 
+/* The others may read what this rank has not read when it ends. */
+static void compute_the_rest(void) {
+    if (!wb_failed()) (void)wb_evaluate_hook(0, NULL);
+}
+
+/* A collective that is refused counts, too: if this rank alone made the mistake, its numbers differ
+ * from the others' from here on, so that nothing is added to something else. */
+static wb_array *counted(wb_array *result) {
+    if (!result && wb_ranks_count() > 1 && !wb_thread_get()->is_sizing) (void)wb_ranks_number();
+    return result;
+}
+
 /* Numbers the node and lists it for the next evaluation. */
 static wb_array *take_effect(wb_array *node) {
     wb_thread *thread = wb_thread_get();
@@ -25,6 +37,7 @@ static wb_array *take_effect(wb_array *node) {
     node->late[0] = wb_ranks_number(), node->late[1] = 0;
     if (node->late[0] < 0) return NULL;
     thread->effects[thread->effect_count++] = wb_ref(node);
+    wb_ranks_before_leaving(compute_the_rest);
     return node;
 }
 
@@ -43,8 +56,8 @@ static wb_array *node_of(const char *function, wb_collective_kind kind, wb_array
 
 /* x as an operand: weak numbers have a type of their own from here on. NULL: refused. */
 static wb_array *operand(const char *function, wb_array *x) {
-    if (!wb_is_usable(x)) return wb_refuse(function, x, "x");
     if (!wb_ranks_join(function)) return NULL;
+    if (!wb_is_usable(x)) return wb_refuse(function, x, "x");
     return x->flags & WB_NODE_WEAK ? wb_cast(x, WB_F32) : x;
 }
 
@@ -73,7 +86,7 @@ static bool check_root(const char *function, int root) {
     return false;
 }
 
-/* ---- the functions ---- */
+/* ---- the functions; each gives NULL where it is refused ---- */
 
 /* Halves are added in f32. */
 static wb_array *reduced(const char *function, wb_collective_kind kind, wb_array *x,
@@ -85,7 +98,7 @@ static wb_array *reduced(const char *function, wb_collective_kind kind, wb_array
     return y && wide != x ? wb_cast(y, dtype) : y;
 }
 
-wb_array *wb_allreduce(wb_array *x, wb_reduction reduction) {
+static wb_array *allreduce(wb_array *x, wb_reduction reduction) {
     static const char function[] = "allreduce";
     x = operand(function, x);
     if (!x || !check_reduction(function, x, reduction)) return NULL;
@@ -93,13 +106,7 @@ wb_array *wb_allreduce(wb_array *x, wb_reduction reduction) {
     return reduced(function, WB_COLLECTIVE_ALLREDUCE, x, reduction, 0, x->sizes);
 }
 
-wb_array *wb_allreduce_told(wb_array *x, int64_t terms) {
-    wb_array *sum = wb_allreduce(x, WB_REDUCE_SUM);
-    if (sum && sum != x) sum->late[1] = terms;
-    return sum;
-}
-
-wb_array *wb_reduce(wb_array *x, wb_reduction reduction, int root) {
+static wb_array *reduce(wb_array *x, wb_reduction reduction, int root) {
     static const char function[] = "reduce";
     x = operand(function, x);
     if (!x || !check_reduction(function, x, reduction) || !check_root(function, root)) return NULL;
@@ -107,7 +114,7 @@ wb_array *wb_reduce(wb_array *x, wb_reduction reduction, int root) {
     return reduced(function, WB_COLLECTIVE_REDUCE, x, reduction, root, x->sizes);
 }
 
-wb_array *wb_bcast(wb_array *x, int root) {
+static wb_array *bcast(wb_array *x, int root) {
     static const char function[] = "bcast";
     x = operand(function, x);
     if (!x || !check_root(function, root)) return NULL;
@@ -115,7 +122,7 @@ wb_array *wb_bcast(wb_array *x, int root) {
     return node_of(function, WB_COLLECTIVE_BCAST, x, WB_REDUCE_SUM, root, x->ndim, x->sizes);
 }
 
-wb_array *wb_allgather(wb_array *x) {
+static wb_array *allgather(wb_array *x) {
     static const char function[] = "allgather";
     x = operand(function, x);
     if (!x || wb_ranks_count() == 1) return x;
@@ -127,7 +134,7 @@ wb_array *wb_allgather(wb_array *x) {
     return node_of(function, WB_COLLECTIVE_ALLGATHER, x, WB_REDUCE_SUM, 0, ndim, sizes);
 }
 
-wb_array *wb_reduce_scatter(wb_array *x, wb_reduction reduction) {
+static wb_array *reduce_scatter(wb_array *x, wb_reduction reduction) {
     static const char function[] = "reduce_scatter";
     x = operand(function, x);
     if (!x || !check_reduction(function, x, reduction)) return NULL;
@@ -143,6 +150,24 @@ wb_array *wb_reduce_scatter(wb_array *x, wb_reduction reduction) {
     for (int d = 0; d < x->ndim; d++) sizes[d] = x->sizes[d];
     sizes[x->ndim - 1] /= ranks;
     return reduced(function, WB_COLLECTIVE_REDUCE_SCATTER, x, reduction, 0, sizes);
+}
+
+wb_array *wb_allreduce(wb_array *x, wb_reduction reduction) {
+    return counted(allreduce(x, reduction));
+}
+wb_array *wb_reduce(wb_array *x, wb_reduction reduction, int root) {
+    return counted(reduce(x, reduction, root));
+}
+wb_array *wb_bcast(wb_array *x, int root) { return counted(bcast(x, root)); }
+wb_array *wb_allgather(wb_array *x) { return counted(allgather(x)); }
+wb_array *wb_reduce_scatter(wb_array *x, wb_reduction reduction) {
+    return counted(reduce_scatter(x, reduction));
+}
+
+wb_array *wb_allreduce_told(wb_array *x, int64_t terms) {
+    wb_array *sum = wb_allreduce(x, WB_REDUCE_SUM);
+    if (sum && sum != x) sum->late[1] = terms;
+    return sum;
 }
 
 wb_status wb_barrier(void) {

@@ -116,10 +116,28 @@ static uint64_t mix(uint64_t hash, const void *bytes, size_t count) {
     return hash;
 }
 
+static uint64_t mix_rule(uint64_t hash, const wb_rule *rule) {
+    for (int i = 0; i < WB_RULE_LINKS && rule->links[i]; i++)
+        hash = mix(hash, rule->links[i]->name, strlen(rule->links[i]->name) + 1);
+    return mix(hash, rule->settings, sizeof rule->settings);
+}
+
+/* A rule, and what it moves in this step; 0: nothing. Added up, since cohorts have no order. */
+static uint64_t terms_of_cohort(const wb_optimiser *o, int64_t cohort) {
+    uint64_t hash = 0;
+    for (int64_t i = 0; i < o->group_count; i++) {
+        if (o->groups[i].cohort != cohort || !o->sums[i]) continue;
+        if (!hash) hash = mix_rule(0xcbf29ce484222325ull, &o->cohorts[cohort].rule);
+        hash = mix(hash, &i, sizeof i);
+    }
+    return hash;
+}
+
 static int64_t terms_of(const wb_optimiser *o) {
     uint64_t hash = mix(0xcbf29ce484222325ull, &o->clip_norm, sizeof o->clip_norm);
-    for (int64_t c = 0; c < o->cohort_count; c++)
-        hash = mix(hash, o->cohorts[c].rule.settings, sizeof o->cohorts[c].rule.settings);
+    hash = mix(hash, &o->first_scale, sizeof o->first_scale);
+    hash = mix(hash, &o->scale_interval, sizeof o->scale_interval);
+    for (int64_t c = 0; c < o->cohort_count; c++) hash += terms_of_cohort(o, c);
     return (int64_t)(hash >> 1) | 1;
 }
 

@@ -363,14 +363,21 @@ static wb_status run(wb_optimiser *o, const wb_gradients *g) {
     return status == WB_OK ? compute(o, g, settled) : status;
 }
 
+/* The others wait for this rank's part of the step. */
+static wb_status tell_ranks(const wb_optimiser *o, wb_status status) {
+    if (status != WB_OK && o->is_distributed) wb_ranks_fail();
+    return status;
+}
+
 wb_status wb_update(wb_optimiser *optimiser, wb_layer *model, wb_gradients *gradients) {
     wb_status status = check("wb_update", optimiser, model, gradients);
-    if (status != WB_OK) return status;
+    if (status != WB_OK)
+        return wb_is_optimiser(optimiser) ? tell_ranks(optimiser, status) : status;
     if (!wb_scope_begin())
         return WB_ERROR_MEMORY; /* of the new arrays, which then belong to the slots alone */
     wb_error_aside older;
     wb_error_put_aside(&older);
-    status = run(optimiser, gradients);
+    status = tell_ranks(optimiser, run(optimiser, gradients));
     wb_error_bring_back(&older);
     const wb_status closed = wb_scope_close_leaving(0, NULL);
     return status == WB_OK ? closed : status;
@@ -381,12 +388,6 @@ static void show_mean(const wb_optimiser *o, wb_gradients *g) {
     wb_array *own = g->loss;
     g->loss = wb_ref(o->mean_loss);
     wb_unref(own);
-}
-
-/* The others wait for this rank's part of the step. */
-static wb_status tell_ranks(const wb_optimiser *o, wb_status status) {
-    if (status != WB_OK && o->is_distributed) wb_ranks_fail();
-    return status;
 }
 
 /* From the loss on; the gradients are dropped as soon as the step is built of them. */

@@ -27,6 +27,7 @@ static struct {
     bool has_failed;          /* for ever */
     bool has_agreed;          /* all ranks saw the same failure, and no message is on its way */
     char failure[TEXT_BYTES]; /* why */
+    void (*finish)(void);     /* before it leaves; or NULL */
     const void *all[WB_MOST_RANKS];
 } group = {.mutex = PTHREAD_MUTEX_INITIALIZER, .seat = {.size = 1, .local_size = 1}};
 
@@ -89,9 +90,15 @@ static const wb_transport *choose(const wb_seat *seat, const char *asked) {
     return NULL;
 }
 
+static bool is_own_thread(void) {
+    return group.has_thread && pthread_equal(group.thread, pthread_self());
+}
+
 static void leave(void) {
-    if (group.transport && group.process == getpid())
+    if (group.transport && group.process == getpid()) {
+        if (group.finish && is_own_thread() && !group.has_failed) group.finish();
         group.transport->stop(group.state, !group.has_failed || group.has_agreed);
+    }
     group.transport = NULL;
 }
 
@@ -223,10 +230,10 @@ static wb_status compare(const wb_collective *c) {
         char one[96], two[96];
         memcpy(&first, group.all[0], sizeof first);
         memcpy(&other, group.all[r], sizeof other);
-        if (first.terms != other.terms && first.terms && other.terms)
+        if (first.count == other.count && first.terms != other.terms && first.terms && other.terms)
             return wb_fail(WB_ERROR_ARGUMENT,
-                           "distributed: the rule's settings must be the same on all ranks, but "
-                           "those of rank %d differ from rank 0's",
+                           "distributed: rules, their settings and what is frozen must be the same "
+                           "on all ranks, but those of rank %d differ from rank 0's",
                            r);
         describe(&first, one, sizeof one);
         describe(&other, two, sizeof two);
@@ -343,9 +350,8 @@ static wb_status carry_out(const wb_collective *c, const void *from, void *to) {
 
 int64_t wb_ranks_number(void) {
     pthread_mutex_lock(&group.mutex);
-    const bool is_first = !group.has_thread, is_own = pthread_equal(group.thread, pthread_self());
-    if (is_first) group.thread = pthread_self(), group.has_thread = true;
-    const int64_t number = is_first || is_own ? group.made++ : -1;
+    if (!group.has_thread) group.thread = pthread_self(), group.has_thread = true;
+    const int64_t number = is_own_thread() ? group.made++ : -1;
     pthread_mutex_unlock(&group.mutex);
     if (number < 0)
         (void)wb_fail(WB_ERROR_ARGUMENT,
@@ -354,10 +360,14 @@ int64_t wb_ranks_number(void) {
     return number;
 }
 
+void wb_ranks_before_leaving(void (*finish)(void)) { group.finish = finish; }
+
 wb_status wb_ranks_run(const wb_collective *c, const void *from, void *to) {
     if (!check_process("distributed")) return WB_ERROR_UNSUPPORTED;
     if (group.has_failed) return refuse_failed();
-    if (!group.transport) return WB_OK;
+    if (!group.transport)
+        return wb_fail(WB_ERROR_LOST, "distributed: rank %d is ending and has left the group",
+                       group.seat.rank);
     wb_status status = compare(c);
     if (status == WB_OK) status = carry_out(c, from, to);
     if (status == WB_ERROR_MEMORY) wb_ranks_fail();

@@ -38,6 +38,7 @@ enum {
     NAP_MS = 20,  /* then looks for who has died */
     BEAT_MS = 500,
     SILENCE_MS = 5000, /* a heart that stands still for so long is stopped */
+    LONGEST_LOOK_SECONDS = 1,
     WARNING_SECONDS = 10,
     TEXT_BYTES = WB_MESSAGE_BYTES,
 };
@@ -93,39 +94,52 @@ static bool is_alive(const local *l, int rank) {
 
 static wb_status fail_as_told(const local *l) {
     const segment *s = l->shared;
-    while (atomic_load(&s->failure) == WRITING) (void)sched_yield();
+    for (int i = 0; i < 1000 && atomic_load(&s->failure) == WRITING; i++)
+        (void)usleep(1000); /* not for ever: it may have died in between */
     return wb_fail(WB_ERROR_LOST, "distributed: rank %u has failed: %s",
                    atomic_load(&s->failed_rank), s->text);
 }
 
-/* What is known of a rank that others wait for. */
+/* What is known of a rank that others wait for. Times are seconds in which this process ran, too:
+ * who stops all ranks for a while (Ctrl-Z) finds them alive. */
 typedef struct watch {
-    double begin, beat_time;
+    double last, waited, silent;
     uint32_t beats;
     bool has_warned;
 } watch;
 
-/* Fails where waiting for the rank has no end. */
+static void tick(watch *w, uint32_t beats) {
+    const double now = wb_clock(), more = now - w->last;
+    const double counted = more < LONGEST_LOOK_SECONDS ? more : LONGEST_LOOK_SECONDS;
+    w->last = now;
+    w->waited += counted;
+    w->silent = beats == w->beats ? w->silent + counted : 0;
+    w->beats = beats;
+}
+
+/* Fails where waiting for the rank has no end. It may come and go while this one looks: whether it
+ * has come is asked last. */
 static wb_status look_after(const local *l, int rank, watch *w) {
     const rank_line *line = &l->shared->lines[rank];
-    const double now = wb_clock(), waited = now - w->begin;
-    if (atomic_load(&l->shared->failure)) return fail_as_told(l);
-    if (atomic_load(&line->has_left) && !has_come(line, l->step))
+    const bool has_failed = atomic_load(&l->shared->failure), has_died = !is_alive(l, rank);
+    const bool has_left = atomic_load(&line->has_left);
+    tick(w, atomic_load(&line->beats));
+    if (has_come(line, l->step)) return WB_OK;
+    if (has_failed) return fail_as_told(l);
+    if (has_left)
         return wb_fail(WB_ERROR_LOST,
                        "distributed: rank %d has ended, but rank %d waits for it in a collective",
                        rank, l->rank);
-    if (!is_alive(l, rank)) return wb_fail(WB_ERROR_LOST, "distributed: rank %d has died", rank);
-    const uint32_t beats = atomic_load(&line->beats);
-    if (beats != w->beats) w->beats = beats, w->beat_time = now;
-    if (now - w->beat_time > SILENCE_MS / 1000.0)
+    if (has_died) return wb_fail(WB_ERROR_LOST, "distributed: rank %d has died", rank);
+    if (w->silent > SILENCE_MS / 1000.0)
         return wb_fail(WB_ERROR_LOST, "distributed: rank %d has stopped: no sign of it for %d s",
                        rank, SILENCE_MS / 1000);
-    if (waited > l->timeout)
+    if (w->waited > l->timeout)
         return wb_fail(WB_ERROR_LOST,
                        "distributed: rank %d is alive, but has not come to the collective that "
                        "rank %d waits for, for %g s (WEBER_TIMEOUT)",
                        rank, l->rank, l->timeout);
-    if (!w->has_warned && waited > WARNING_SECONDS) {
+    if (!w->has_warned && w->waited > WARNING_SECONDS) {
         w->has_warned = true;
         wb_log_line(WB_LOG_WARN, "rank %d: waiting for rank %d, for %d s so far", l->rank, rank,
                     WARNING_SECONDS);
@@ -143,8 +157,7 @@ static wb_status wait_for(const local *l, int rank) {
     rank_line *line = &l->shared->lines[rank];
     for (int i = 0; i < (l->may_spin ? SPINS : 1); i++, relax())
         if (has_come(line, l->step)) return WB_OK;
-    const double now = wb_clock();
-    watch w = {.begin = now, .beat_time = now, .beats = atomic_load(&line->beats)};
+    watch w = {.last = wb_clock(), .beats = atomic_load(&line->beats)};
     wb_status status = WB_OK;
     (void)atomic_fetch_add(&line->sleepers, 1);
     while (status == WB_OK && !has_come(line, l->step)) {
@@ -254,8 +267,16 @@ static bool open_segment(local *l) {
                       l->name);
         return false;
     }
-    if (ftruncate(l->file, (off_t)l->shared_bytes) != 0)
-        return fail_at("cannot reserve the shared memory", l->name);
+    do errno = posix_fallocate(l->file, 0, (off_t)l->shared_bytes); /* or SIGBUS, when it is full */
+    while (errno == EINTR);
+    if (errno) {
+        const int64_t mib = (int64_t)(l->shared_bytes >> 20) + 1;
+        (void)wb_fail(WB_ERROR_IO,
+                      "distributed: %d ranks need %lld MiB of shared memory in /dev/shm: %s "
+                      "(containers: --shm-size)",
+                      l->size, (long long)mib, strerror(errno));
+        return false;
+    }
     void *memory = mmap(NULL, l->shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, l->file, 0);
     if (memory == MAP_FAILED) return fail_at("cannot map the shared memory", l->name);
     l->shared = memory;
@@ -300,13 +321,21 @@ static void release(local *l) {
 /* Others see the lock only once it is there: at first a rank that is missing is not dead. */
 static wb_status await_all(local *l) {
     const double begin = wb_clock();
+    bool has_warned = false;
     rank_line *own = &l->shared->lines[l->rank];
     l->step = 1;
     atomic_store(&own->step, 1);
     for (int r = 0; r < l->size; r++)
         while (!has_come(&l->shared->lines[r], 1)) {
+            const double waited = wb_clock() - begin;
             if (atomic_load(&l->shared->failure)) return fail_as_told(l);
-            if (wb_clock() - begin > l->timeout)
+            if (!has_warned && waited > WARNING_SECONDS) {
+                has_warned = true;
+                wb_log_line(WB_LOG_WARN,
+                            "rank %d: waiting for rank %d to join the group, for %d s so far",
+                            l->rank, r, WARNING_SECONDS);
+            }
+            if (waited > l->timeout)
                 return wb_fail(WB_ERROR_LOST,
                                "distributed: rank %d of %d has not joined the group for %g s "
                                "(WEBER_TIMEOUT)",
@@ -336,13 +365,13 @@ static void *start(const wb_seat *seat, double timeout) {
     return NULL;
 }
 
+/* The process ends, and the memory with it: another of its threads may still be in a collective. */
 static void stop(void *state, bool is_whole) {
     (void)is_whole;
-    local *l = state;
+    const local *l = state;
     rank_line *own = &l->shared->lines[l->rank];
     atomic_store(&own->has_left, 1);
     futex_wake(&own->step);
-    release(l);
 }
 
 const wb_transport wb_transport_local = {.abi = WB_TRANSPORT_ABI,

@@ -31,6 +31,10 @@ typedef struct wb_collective {
 /* The number of the next one that this process makes. */
 int64_t wb_ranks_number(void);
 
+/* What the thread of the collectives does when the process ends by exit, while the group is still
+ * there. */
+void wb_ranks_before_leaving(void (*finish)(void));
+
 /* Waits for the other ranks' part in it. from and to do not overlap; a barrier has none. After a
  * failure the group is given up. */
 wb_status wb_ranks_run(const wb_collective *c, const void *from, void *to);

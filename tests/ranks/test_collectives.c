@@ -223,6 +223,20 @@ static void has_derivatives(void **state) {
     for (int n = 2; n <= 3; n++) assert_int_equal(ranks_run(n, differentiates), 0);
 }
 
+/* ---- what one rank reads at the very end ---- */
+
+static void read_by_one(void) {
+    wb_scope_open();
+    wb_array *sum = wb_allreduce(wb_ones(WB_F32, 3), WB_REDUCE_SUM);
+    if (wb_rank() == 0) CHECK(wb_item(wb_sum(sum)) == 3 * wb_total_workers());
+    CHECK(!wb_failed());
+}
+
+static void ends_together(void **state) {
+    (void)state;
+    assert_int_equal(ranks_run(3, read_by_one), 0);
+}
+
 /* ---- a group of one ---- */
 
 static void alone(void **state) {
@@ -244,7 +258,8 @@ static void alone(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(has_values), cmocka_unit_test(has_parts),       cmocka_unit_test(has_bits),
-        cmocka_unit_test(may_differ), cmocka_unit_test(has_derivatives), cmocka_unit_test(alone),
+        cmocka_unit_test(may_differ), cmocka_unit_test(has_derivatives),
+        cmocka_unit_test(alone),      cmocka_unit_test(ends_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* Ranks that differ, fail, die, stop or leave: the others say so, and no parameter changes. */
 #include <math.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include <weber.h>
@@ -55,6 +56,47 @@ static void other_order(void) {
            "of rank 0 is allgather of 2 f32, number 0 of rank 1 is bcast of 2 f32, root 0");
 }
 
+/* What was refused counts, so that later ones of another meaning are not added up. */
+static void one_refused(void) {
+    wb_scope_open();
+    wb_array *none = wb_allreduce(wb_rank() == 1 ? NULL : x_of(4), WB_REDUCE_SUM);
+    CHECK((none == NULL) == (wb_rank() == 1));
+    wb_clear_error();
+    expect(wb_eval(wb_allreduce(x_of(4), WB_REDUCE_SUM)),
+           "number 0 of rank 0 is allreduce of 4 f32, sum, number 1 of rank 1 is allreduce of 4");
+}
+
+static void all_refused(void) {
+    wb_scope_open();
+    CHECK(!wb_allreduce(wb_zeros(WB_BOOL, 2), WB_REDUCE_SUM) && !wb_bcast(x_of(2), 3));
+    CHECK(!wb_reduce_scatter(x_of(4), WB_REDUCE_SUM) && !wb_allgather(NULL));
+    wb_clear_error();
+    CHECK(wb_item(wb_sum(wb_allreduce(x_of(4), WB_REDUCE_SUM))) == 4 * 6);
+}
+
+static void late_call(void) {
+    wb_scope_open();
+    if (wb_eval(wb_allreduce(x_of(4), WB_REDUCE_SUM)) == WB_OK ||
+        !strstr(wb_error_message(), "is ending and has left the group"))
+        _exit(1);
+    wb_clear_error();
+}
+
+/* Of a function that atexit calls after the group's. */
+static void after_the_end(void) {
+    wb_scope_open();
+    CHECK(atexit(late_call) == 0);
+    CHECK(wb_eval(wb_allreduce(x_of(4), WB_REDUCE_SUM)) == WB_OK);
+}
+
+/* Memory that the machine does not have is noticed when it is reserved, not by SIGBUS. */
+static void no_room(void) {
+    const struct rlimit most = {1 << 20, 1 << 20};
+    (void)signal(SIGXFSZ, SIG_IGN);
+    CHECK(setrlimit(RLIMIT_FSIZE, &most) == 0);
+    expect(wb_barrier(), "3 ranks need 7 MiB of shared memory in /dev/shm");
+}
+
 static void one_less(void) {
     wb_scope_open();
     if (wb_rank() == 1) exit(0);
@@ -74,7 +116,16 @@ static double sum_of(wb_layer *model) {
     return sum;
 }
 
-static void failing_step(const char *text, double eta, int bad) {
+/* wb_train_step, or its parts by hand. */
+static wb_array *step(wb_layer *model, const wb_batch *batch, int *bad, wb_optimiser *o,
+                      bool whole) {
+    if (whole) return wb_train_step(loss, model, batch, bad, o);
+    wb_gradients *g;
+    wb_array *l = wb_withgradient(loss, model, batch, bad, &g);
+    return wb_update(o, model, g) == WB_OK ? l : NULL;
+}
+
+static void failing_step(const char *text, double eta, int bad, bool whole) {
     wb_scope_open();
     wb_layer *model = wb_chain(wb_dense(3, 8, wb_tanh), wb_dense(8, 2));
     wb_optimiser *o = wb_setup(wb_adam(), model, .distributed = true);
@@ -82,17 +133,43 @@ static void failing_step(const char *text, double eta, int bad) {
     CHECK(wb_train_step(loss, model, &batch, NULL, o));
     const double before = sum_of(model);
     if (eta > 0) CHECK(wb_adjust(o, eta) == WB_OK);
-    wb_array *l = wb_train_step(loss, model, &batch, &bad, o);
+    wb_array *l = step(model, &batch, &bad, o, whole);
     expect(l ? WB_OK : wb_error_status(), text);
     CHECK(sum_of(model) == before && before == before);
     wb_free(o), wb_free(model);
 }
 
 static void other_rate(void) {
-    failing_step("those of rank 1 differ from rank 0's", wb_rank() == 1 ? 0.5 : 0.25, -1);
+    failing_step("those of rank 1 differ from rank 0's", wb_rank() == 1 ? 0.5 : 0.25,
+                    -1, true);
 }
 
-static void bad_loss(void) { failing_step("matmul", 0, 1); }
+static void bad_loss(void) { failing_step("matmul", 0, 1, true); }
+static void by_hand(void) { failing_step("matmul", 0, 1, false); }
+
+/* Rules with the same settings. */
+static void other_rule(void) {
+    wb_scope_open();
+    wb_layer *model = wb_dense(3, 2);
+    wb_optimiser *o =
+        wb_setup(wb_rank() == 1 ? wb_adamax() : wb_adam(), model, .distributed = true);
+    const wb_batch batch = {.x = wb_ones(WB_F32, 3, 5), .y = wb_ones(WB_F32, 2, 5)};
+    wb_array *l = wb_train_step(loss, model, &batch, NULL, o);
+    expect(l ? WB_OK : wb_error_status(), "those of rank 1 differ from rank 0's");
+    wb_free(o), wb_free(model);
+}
+
+/* As many numbers on all ranks, but those of other arrays. */
+static void other_frozen(void) {
+    wb_scope_open();
+    wb_layer *model = wb_chain(wb_dense(2, 2), wb_dense(2, 2));
+    wb_optimiser *o = wb_setup(wb_adam(), model, .distributed = true);
+    CHECK(wb_freeze(o, wb_rank() == 1 ? "layers.1" : "layers.2") == WB_OK);
+    const wb_batch batch = {.x = wb_ones(WB_F32, 2, 5), .y = wb_ones(WB_F32, 2, 5)};
+    wb_array *l = wb_train_step(loss, model, &batch, NULL, o);
+    expect(l ? WB_OK : wb_error_status(), "what is frozen must be the same");
+    wb_free(o), wb_free(model);
+}
 
 /* The failing-th allocation of rank 1 and all behind it fail while it makes its second step. */
 static int failing;
@@ -170,8 +247,11 @@ static void one_never_comes(void) {
 
 static void differ(void **state) {
     (void)state;
-    void (*const rows[])(void) = {other_count, other_type, other_reduction, other_order,
-                                  one_less,    other_rate, bad_loss};
+    void (*const rows[])(void) = {
+        other_count,   other_type, other_reduction, other_order,  one_refused,  all_refused,
+        after_the_end, one_less,   other_rate,      other_rule,   other_frozen, bad_loss,
+        by_hand,       no_room,
+    };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const double begin = seconds();
         if (ranks_run(3, rows[i])) fail_msg("row %zu", i);
