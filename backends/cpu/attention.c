@@ -5,9 +5,16 @@
 #include "pool.h"
 
 typedef void piece_fn(const wb_attention_piece *piece);
+typedef void group_fn(const wb_attention_group *group);
 
 static piece_fn *const kernels[WB_ISA_COUNT][2] = {
 #define X(ISA, suffix) [ISA] = {wb_attention_f32_##suffix, wb_attention_f64_##suffix},
+    WB_ISA_LIST(X)
+#undef X
+};
+
+static group_fn *const back_kernels[WB_ISA_COUNT][2] = {
+#define X(ISA, suffix) [ISA] = {wb_attention_back_f32_##suffix, wb_attention_back_f64_##suffix},
     WB_ISA_LIST(X)
 #undef X
 };
@@ -21,10 +28,9 @@ static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 /* ---- scratch memory ---- */
 
 /* Keys of a block: few where they have many features. */
-static int64_t block_of(const wb_attention_call *c) {
-    const int64_t fitting = PACKED / c->dk / BLOCK_UNIT * BLOCK_UNIT;
-    const int64_t most = smaller(fitting < BLOCK_UNIT ? BLOCK_UNIT : fitting, WB_ATTENTION_KEYS);
-    return smaller(rounded(c->keys), most);
+static int64_t block_of(const wb_attention_call *c, int64_t features, int64_t most) {
+    const int64_t fitting = PACKED / features / BLOCK_UNIT * BLOCK_UNIT;
+    return smaller(rounded(c->keys), smaller(fitting < BLOCK_UNIT ? BLOCK_UNIT : fitting, most));
 }
 
 /* Offsets in bytes of what one thread needs. */
@@ -35,7 +41,7 @@ typedef struct layout {
 static layout layout_of(const wb_call *call) {
     const wb_attention_call *c = &call->attention;
     const int64_t real = (int64_t)wb_dtype_size(call->dtype);
-    layout l = {.block = block_of(c)};
+    layout l = {.block = block_of(c, c->dk, WB_ATTENTION_KEYS)};
     l.scores = rounded(l.block * c->dk * real);
     l.largest = l.scores + rounded(l.block * WB_ATTENTION_STRIP * real);
     l.total = l.largest + rounded(WB_ATTENTION_QUERIES * real);
@@ -43,13 +49,33 @@ static layout layout_of(const wb_call *call) {
     return l;
 }
 
+/* The same of the derivative. */
+typedef struct back_layout {
+    int64_t block, packed_v, weights, slopes, means, size;
+} back_layout;
+
+static back_layout back_layout_of(const wb_call *call) {
+    const wb_attention_call *c = &call->attention;
+    const int64_t real = (int64_t)wb_dtype_size(call->dtype);
+    back_layout l = {.block = block_of(c, c->dk + c->dv, WB_ATTENTION_KEY_BLOCK)};
+    const int64_t scores = l.block * WB_ATTENTION_QUERY_BLOCK;
+    l.packed_v = rounded(l.block * c->dk * real);
+    l.weights = l.packed_v + rounded(l.block * c->dv * real);
+    l.slopes = l.weights + rounded(scores * real);
+    l.means = l.slopes + rounded(scores * real);
+    l.size = l.means + rounded(c->heads / c->kv_heads * c->queries * real);
+    return l;
+}
+
 size_t wb_cpu_attention_scratch(const wb_call *call) {
-    return (size_t)layout_of(call).size * (size_t)wb_cpu_threads();
+    const bool is_forward = call->kind == WB_CALL_attention;
+    const int64_t size = is_forward ? layout_of(call).size : back_layout_of(call).size;
+    return (size_t)size * (size_t)wb_cpu_threads();
 }
 
 /* ---- running it ---- */
 
-enum { Q, K, V, MORE };
+enum { Q, K, V, MORE, Y = MORE, SUMS, DY, MORE_BACK };
 
 typedef struct job {
     const wb_cpu_call *c;
@@ -104,5 +130,58 @@ wb_status wb_cpu_call_attention(const wb_cpu_call *c) {
     j.y = a[0], j.sums = a[1];
     wb_cpu_parallel(ceil_of(call->queries, WB_ATTENTION_QUERIES) * call->heads * call->batch,
                     run_piece, &j);
+    return WB_OK;
+}
+
+/* ---- its derivative ---- */
+
+typedef struct back_job {
+    const wb_cpu_call *c;
+    back_layout layout;
+    group_fn *kernel;
+    const char *mask, *bias;
+    char *const *results;
+} back_job;
+
+static void run_group(void *context, int64_t index, int worker) {
+    const back_job *j = context;
+    const wb_attention_call *c = &j->c->call->attention;
+    const int64_t kv_head = index % c->kv_heads, entry = index / c->kv_heads,
+                  head = kv_head * (c->heads / c->kv_heads);
+    const int64_t real = (int64_t)wb_dtype_size(j->c->call->dtype);
+    const int64_t of_q = (entry * c->queries * c->heads + head) * real,
+                  of_k = (entry * c->keys * c->kv_heads + kv_head) * real;
+    char *const *a = j->c->a, *scratch = j->c->scratch + worker * j->layout.size;
+    const wb_attention_group group = {
+        .call = c,
+        .q = a[Q] + of_q * c->dk,
+        .k = a[K] + of_k * c->dk,
+        .v = a[V] + of_k * c->dv,
+        .y = a[Y] + of_q * c->dv,
+        .sums = a[SUMS] + (entry * c->heads + head) * c->queries * real,
+        .dy = a[DY] + of_q * c->dv,
+        .bias = of_head(j->bias, c->bias_strides, head, entry, real),
+        .mask = (const uint8_t *)of_head(j->mask, c->mask_strides, head, entry, 1),
+        .dq = j->results[Q] + of_q * c->dk,
+        .dk = j->results[K] + of_k * c->dk,
+        .dv = j->results[V] + of_k * c->dv,
+        .block = j->layout.block,
+        .packed_k = scratch,
+        .packed_v = scratch + j->layout.packed_v,
+        .weights = scratch + j->layout.weights,
+        .slopes = scratch + j->layout.slopes,
+        .means = scratch + j->layout.means};
+    j->kernel(&group);
+}
+
+wb_status wb_cpu_call_attention_backward(const wb_cpu_call *c) {
+    const wb_attention_call *call = &c->call->attention;
+    back_job j = {.c = c,
+                  .layout = back_layout_of(c->call),
+                  .kernel = back_kernels[wb_cpu_isa()][c->call->dtype == WB_F64],
+                  .results = c->a + MORE_BACK};
+    if (call->has_mask) j.mask = *j.results++;
+    if (call->has_bias) j.bias = *j.results++;
+    wb_cpu_parallel(call->kv_heads * call->batch, run_group, &j);
     return WB_OK;
 }

@@ -12,9 +12,12 @@ size_t wb_cpu_attention_scratch(const wb_call *call);
 /* ---- what the code per instruction set (kernels/attention_real.h) gives to attention.c ---- */
 
 enum {
-    WB_ATTENTION_KEYS = 512,   /* most keys of a block: their scores stay in L1 */
-    WB_ATTENTION_STRIP = 6,    /* queries whose scores are made at once */
-    WB_ATTENTION_QUERIES = 192 /* of a piece */
+    WB_ATTENTION_KEYS = 512,    /* most keys of a block: their scores stay in L1 */
+    WB_ATTENTION_STRIP = 6,     /* queries whose scores are made at once */
+    WB_ATTENTION_QUERIES = 192, /* of a piece */
+    /* of the derivative: most keys of a block, and queries that meet it at once */
+    WB_ATTENTION_KEY_BLOCK = 128,
+    WB_ATTENTION_QUERY_BLOCK = 48
 };
 
 /* Queries first .. first + count - 1 of one head and entry of the batch, whose arrays these are. */
@@ -29,9 +32,24 @@ typedef struct wb_attention_piece {
     double *total; /* scratch: block keys, a strip's scores, ... */
 } wb_attention_piece;
 
+/* All queries of the heads that share one head of k and v, of one entry of the batch; the arrays
+ * begin at the first of these heads. */
+typedef struct wb_attention_group {
+    const wb_attention_call *call;
+    const void *q, *k, *v, *y, *sums, *dy, *bias;
+    const uint8_t *mask;
+    void *dq, *dk, *dv;
+    int64_t block; /* keys that are looked at together */
+    /* scratch: block keys and values, weights and cotangents of scores (block,
+     * WB_ATTENTION_QUERY_BLOCK), y' dy of all queries of the group */
+    void *packed_k, *packed_v, *weights, *slopes, *means;
+} wb_attention_group;
+
 #define WB_DECLARE(enumerator, suffix)                                                             \
     void wb_attention_f32_##suffix(const wb_attention_piece *piece);                               \
-    void wb_attention_f64_##suffix(const wb_attention_piece *piece);
+    void wb_attention_f64_##suffix(const wb_attention_piece *piece);                               \
+    void wb_attention_back_f32_##suffix(const wb_attention_group *group);                          \
+    void wb_attention_back_f64_##suffix(const wb_attention_group *group);
 WB_ISA_LIST(WB_DECLARE)
 #undef WB_DECLARE
 

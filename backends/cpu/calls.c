@@ -55,7 +55,8 @@ size_t wb_cpu_call_scratch(const wb_call *call) {
     const wb_window window = window_of(call);
     wb_conv_kind kind;
     if (call->kind == WB_CALL_matmul) return wb_cpu_gemm_scratch(&gemm);
-    if (call->kind == WB_CALL_attention) return wb_cpu_attention_scratch(call);
+    if (wb_call_row_of(call->kind).shape == WB_SHAPE_attention)
+        return wb_cpu_attention_scratch(call);
     return is_conv(call, &kind) ? wb_cpu_conv_scratch(kind, &window) : 0;
 }
 

@@ -93,7 +93,8 @@ static void *lower(void *device, const wb_call *call, const wb_program *epilogue
 
 static bool takes(void *device, const wb_call *call) {
     (void)device;
-    return call->kind == WB_CALL_attention && (call->dtype == WB_F32 || call->dtype == WB_F64);
+    return (call->kind == WB_CALL_attention || call->kind == WB_CALL_attention_backward) &&
+           (call->dtype == WB_F32 || call->dtype == WB_F64);
 }
 
 static size_t scratch_bytes(const void *any) {

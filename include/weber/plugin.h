@@ -147,6 +147,7 @@ enum {
     WB_CALL_COPIES = 4,   /* computes nothing: any type will do */
     WB_CALL_BASE = 8,     /* adds to its result, which holds the first input */
     WB_CALL_TWO_RESULTS = 16,
+    WB_CALL_THREE_RESULTS = 32,
 };
 
 typedef enum wb_call_shape {
@@ -205,7 +206,9 @@ typedef struct wb_index_call {
  *     sums(i) = log(sum over j of e^s(j, i))
  *
  * over the keys j that query i sees: those of its mask and, if causal, up to i + keys - queries. A
- * query that sees none has y 0 and sums infinite. Arguments: q, k, v, mask, bias, y, sums. */
+ * query that sees none has y 0 and sums infinite. Arguments of attention: q, k, v, mask, bias, y,
+ * sums; of attention_backward, which is given y, sums and the cotangent dy: q, k, v, y, sums, dy,
+ * mask, bias, dq, dk, dv. */
 typedef struct wb_attention_call {
     int64_t dk, dv, queries, keys, heads, kv_heads, batch;
     bool is_causal, has_mask, has_bias; /* without one there is no such argument */

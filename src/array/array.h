@@ -151,7 +151,7 @@ wb_status wb_fail_lost(const char *function, const wb_array *x);
 /* Operations of several results: the values are those of their parts. */
 static inline bool wb_has_parts(const wb_array *x) {
     return x->op == WB_OP_maxpool || x->op == WB_OP_step || x->op == WB_OP_step_numbers ||
-           x->op == WB_OP_scan || x->op == WB_OP_attention;
+           x->op == WB_OP_scan || x->op == WB_OP_attention || x->op == WB_OP_attention_backward;
 }
 /* One of the results of a scan. */
 static inline bool wb_is_scan_part(const wb_array *x) {

@@ -185,7 +185,7 @@ static bool is_fast(const wb_value *v) {
 
 int wb_call_result_count(int op) {
     const int uses = wb_call_row_for(op).uses;
-    return uses & WB_CALL_TWO_RESULTS ? 2 : 1;
+    return uses & WB_CALL_TWO_RESULTS ? 2 : uses & WB_CALL_THREE_RESULTS ? 3 : 1;
 }
 
 /* A further result of the call: a value made right behind it, or behind what the one before it was

@@ -107,7 +107,9 @@ static void count_effects(wb_tape *tape) {
 }
 
 static bool is_costly_part(const wb_array *x) {
-    return wb_is_scan_part(x) || (x->op == WB_OP_part && x->inputs[0]->op == WB_OP_attention);
+    return wb_is_scan_part(x) ||
+           (x->op == WB_OP_part &&
+            (x->inputs[0]->op == WB_OP_attention || x->inputs[0]->op == WB_OP_attention_backward));
 }
 
 /* A node stays readable after the plan if anything but the tape refers to it, unless it is a root

@@ -200,6 +200,29 @@ static wb_array *dropped(wb_array *a, double p) {
     return wb_select(stays, wb_mul_number(a, p < 1 ? 1 / (1 - p) : 0), wb_number(0));
 }
 
+/* A sum over the heads of a group: (features, keys, group, ...) to (features, keys, 1, ...). */
+static wb_array *over_group(wb_array *x, const shape *s) {
+    return x && s->group > 1 ? wb_sum_dims(x, 2) : x;
+}
+
+/* The cotangents of q, k and v into d, and that of the scores (keys, queries, heads, batch), which
+ * is the bias's; NULL where it fails. */
+static wb_array *composed_backward(const operands *o, const shape *s, wb_array *dy, wb_array **d) {
+    const double scale = 1 / sqrt((double)s->dk);
+    wb_array *a = weights_of(o, s), *of_y = apart(dy, s, s->dv, s->group);
+    wb_array *q = apart(wb_mul_number(o->q, scale), s, s->dk, s->group),
+             *k = apart(o->k, s, s->dk, 1), *v = apart(o->v, s, s->dv, 1);
+    if (!a || !of_y || !q || !k || !v) return NULL;
+    wb_array *of_a = joined(wb_matmul_op(v, of_y, true, false), s);
+    wb_array *of_scores = of_a ? MUL(a, SUB(of_a, wb_sum_dims(MUL(a, of_a), 0))) : NULL;
+    wb_array *in_groups = grouped(of_scores, s);
+    if (!in_groups) return NULL;
+    d[0] = together(wb_mul_number(wb_matmul(k, in_groups), scale), o->q);
+    d[1] = together(over_group(wb_matmul_op(q, in_groups, false, true), s), o->k);
+    d[2] = together(over_group(wb_matmul_op(of_y, grouped(a, s), false, true), s), o->v);
+    return d[0] && d[1] && d[2] ? of_scores : NULL;
+}
+
 static wb_array *composed(const operands *o, const shape *s, const wb_attention_desc *d) {
     wb_array *a = dropped(weights_of(o, s), d->dropout);
     if (!a || !d->weights) return a ? values_of(o, s, a) : NULL;
@@ -269,13 +292,15 @@ wb_attention_geometry wb_attention_of(const int64_t *a) {
     return c;
 }
 
-/* What a node was made of. */
-static void read_node(const wb_array *node, operands *o, shape *s) {
+enum { Y = 3, SUMS, DY, FORWARD_INPUTS = 3, BACKWARD_INPUTS = 6 }; /* and mask and bias */
+
+/* What a node was made of; `count` inputs come before mask and bias. */
+static void read_node(const wb_array *node, int count, operands *o, shape *s) {
     const wb_attention_geometry c = wb_attention_of(node->attributes);
     wb_array *const *in = node->inputs;
     *o = (operands){.q = in[0], .k = in[1], .v = in[2], .causal = c.is_causal};
-    if (c.has_mask) o->mask = in[3];
-    if (c.has_bias) o->bias = in[c.has_mask ? 4 : 3];
+    if (c.has_mask) o->mask = in[count++];
+    if (c.has_bias) o->bias = in[count];
     *s = (shape){.dk = c.dk,
                  .dv = c.dv,
                  .queries = c.queries,
@@ -289,9 +314,9 @@ static void read_node(const wb_array *node, operands *o, shape *s) {
 static wb_dtype sum_type(const wb_array *node) { return node->dtype == WB_F64 ? WB_F64 : WB_F32; }
 
 void wb_call_result(const wb_array *node, int number, wb_array *part) {
-    (void)number;
-    part->dtype = WB_I32, part->ndim = node->ndim;
-    memcpy(part->sizes, node->sizes, sizeof part->sizes);
+    const wb_array *like = node->op == WB_OP_attention_backward ? node->inputs[number] : node;
+    part->dtype = like == node ? WB_I32 : node->dtype, part->ndim = like->ndim;
+    memcpy(part->sizes, like->sizes, sizeof part->sizes);
     if (node->op != WB_OP_attention) return;
     part->dtype = (uint8_t)sum_type(node), part->ndim = 3;
     part->sizes[0] = node->attributes[QUERIES], part->sizes[1] = node->attributes[HEADS],
@@ -301,7 +326,7 @@ void wb_call_result(const wb_array *node, int number, wb_array *part) {
 bool wb_expand_attention(wb_array *node, wb_array **parts) {
     operands o;
     shape s;
-    read_node(node, &o, &s);
+    read_node(node, FORWARD_INPUTS, &o, &s);
     wb_array *mask = NULL, *scores = scores_of(&o, &s, &mask), *a = weights_of(&o, &s);
     if (!scores || !a) return false;
     parts[0] = values_of(&o, &s, a);
@@ -310,6 +335,46 @@ bool wb_expand_attention(wb_array *node, wb_array **parts) {
         sums = SELECT(GT(sums, NUM(low_number(scores->dtype) / 2)), sums, NUM((double)INFINITY));
     parts[1] = sums ? wb_reshape(sums, s.queries, s.group * s.kv_heads, s.batch) : NULL;
     return parts[0] && parts[1];
+}
+
+bool wb_expand_attention_backward(wb_array *node, wb_array **parts) {
+    operands o;
+    shape s;
+    read_node(node, BACKWARD_INPUTS, &o, &s);
+    return composed_backward(&o, &s, node->inputs[DY], parts) != NULL;
+}
+
+static wb_array *backward_node(wb_array *o, wb_array *g) {
+    wb_array *inputs[WB_INLINE_INPUTS] = {o->inputs[0], o->inputs[1], o->inputs[2]}, sums = {0};
+    int count = BACKWARD_INPUTS;
+    wb_call_result(o, 1, &sums);
+    inputs[Y] = wb_part(o, 0, (wb_dtype)o->dtype, o->ndim, o->sizes);
+    inputs[SUMS] = wb_part(o, 1, (wb_dtype)sums.dtype, sums.ndim, sums.sizes);
+    inputs[DY] = g;
+    if (!inputs[Y] || !inputs[SUMS]) return NULL;
+    for (int i = FORWARD_INPUTS; i < o->ninputs; i++) inputs[count++] = o->inputs[i];
+    const wb_array *q = inputs[0];
+    return wb_node_with(WB_OP_attention_backward, (wb_dtype)q->dtype, q->ndim, q->sizes, count,
+                        inputs, WB_ATTRIBUTES, o->attributes);
+}
+
+/* The cotangent of a bias is that of the scores, so that they are stored then. */
+void wb_vjp_attention(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    operands all;
+    shape s;
+    read_node(o, FORWARD_INPUTS, &all, &s);
+    const int bias = o->ninputs - 1;
+    if (all.bias && want[bias]) {
+        wb_array *d[3] = {NULL};
+        out[bias] = composed_backward(&all, &s, g, d);
+        for (int i = 0; i < 3; i++) out[i] = want[i] ? d[i] : NULL;
+        return;
+    }
+    wb_array *node = backward_node(o, g);
+    for (int i = 0; node && i < 3; i++) {
+        const wb_array *x = o->inputs[i];
+        if (want[i]) out[i] = wb_part(node, i, (wb_dtype)x->dtype, x->ndim, x->sizes);
+    }
 }
 
 /* True where the call does what was asked; weights and dropout are left to the composed form. */

@@ -222,6 +222,27 @@ static void compare_tiles(const tiles_row *r) {
     for (int k = 0; k < count; k++) assert_alike(r, names[k], g[0][k], g[1][k]);
 }
 
+static bool is_on_cpu(void) {
+    const char *backend = wb_device_backend_name(wb_default_device());
+    return strcmp(backend, "CPU") == 0 || strcmp(backend, "checked") == 0;
+}
+
+/* The scores would take 16 MB; what is there are y, three gradients (0.5 MB each) and blocks. The
+ * first test: the peak is one of all so far. */
+static void memory_grows_with_the_length(void **state) {
+    (void)state;
+    if (!is_on_cpu()) skip();
+    wb_array *x[3], *g[3];
+    for (int i = 0; i < 3; i++) x[i] = wb_normal(WB_F32, 64, 2048);
+    wb_eval(x[0], x[1], x[2]);
+    const int64_t before = wb_memory_status(wb_default_device()).live;
+    wb_array *y = wb_attention(x[0], x[1], x[2], .causal = true);
+    assert_int_equal(wb_pullback(y, x[0], 3, x, g), WB_OK);
+    wb_eval(y, g[0], g[1], g[2]);
+    const int64_t peak = wb_memory_status(wb_default_device()).peak;
+    if (peak - before > 6 << 20) fail_msg("%lld bytes", (long long)(peak - before));
+}
+
 /* Infinite scores are limits, as softmax has them. */
 static void infinite_scores_are_limits(void **state) {
     (void)state;
@@ -241,15 +262,11 @@ static void threads_do_not_show(void **state) {
         y[i] = wb_attention(x, x, x, .heads = 3, .causal = true);
         assert_int_equal(wb_pullback(y[i], x, 1, &x, &g[i]), WB_OK);
         wb_eval(y[i], g[i]);
+        wb_device_sync(wb_default_device()); /* what is queued runs with the threads of its plan */
     }
     wb_set_threads(before);
     assert_same_bits(y[0], y[1], "y");
     assert_same_bits(g[0], g[1], "its gradient");
-}
-
-static bool is_on_cpu(void) {
-    const char *backend = wb_device_backend_name(wb_default_device());
-    return strcmp(backend, "CPU") == 0 || strcmp(backend, "checked") == 0;
 }
 
 static void tiles_are_products_and_a_softmax(void **state) {
@@ -323,7 +340,8 @@ static void mistakes_are_named(void **state) {
 
 int main(void) {
     static test_list tests;
-    const struct CMUnitTest all[] = {TEST(numbers),
+    const struct CMUnitTest all[] = {TEST(memory_grows_with_the_length),
+                                     TEST(numbers),
                                      TEST(weights_sum_to_one),
                                      TEST(heads_are_independent),
                                      TEST(masks),

@@ -229,5 +229,3 @@ static void TYPE(attention_run)(const wb_attention_piece *p) {
         TYPE(run_block)(p, key);
     }
 }
-
-#undef HIDDEN

@@ -40,9 +40,12 @@
 #include "gemm_piece.h"
 /* of its tiles: */
 #include "attention_real.h"
+/* and of these: */
+#include "attention_back.h"
 
 void WB_ISA_NAME(gemm_f32)(const wb_gemm_piece *piece) { piece_run_f32(piece); }
 void WB_ISA_NAME(attention_f32)(const wb_attention_piece *piece) { attention_run_f32(piece); }
+void WB_ISA_NAME(attention_back_f32)(const wb_attention_group *g) { attention_back_run_f32(g); }
 
 #undef REAL
 #undef TYPE
@@ -72,6 +75,9 @@ void WB_ISA_NAME(attention_f32)(const wb_attention_piece *piece) { attention_run
 #include "gemm_piece.h"
 /* of its tiles: */
 #include "attention_real.h"
+/* and of these: */
+#include "attention_back.h"
 
 void WB_ISA_NAME(gemm_f64)(const wb_gemm_piece *piece) { piece_run_f64(piece); }
 void WB_ISA_NAME(attention_f64)(const wb_attention_piece *piece) { attention_run_f64(piece); }
+void WB_ISA_NAME(attention_back_f64)(const wb_attention_group *g) { attention_back_run_f64(g); }
