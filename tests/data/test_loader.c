@@ -10,6 +10,7 @@
 
 #include "array/thread.h"
 #include "base/memory.h"
+#include "support/numbers.h"
 #include "support/scoped.h"
 
 static bool alone; /* the variant that runs: no thread of the loader's own */
@@ -120,6 +121,36 @@ static void further_arrays_are_found_by_name(void **state) { /* J1 */
     assert_true(wb_first(loader, &batch));
     assert_null(batch.y);
     assert_counting(batch.more[0], 1, 9);
+    wb_free(loader);
+}
+
+/* A dictionary of arrays is a list of names, a range an array that counts. */
+static void a_dictionary_and_a_range(void **state) { /* J11 */
+    (void)state;
+    wb_loader *loader = wb_loader_new(.x = counting(0, 10, 1), .more = {{"a", counting(2, 10, 0)}},
+                                      .batchsize = 2, .no_background = alone);
+    wb_batch batch = {0};
+    for (int i = 0; wb_next(loader, &batch); i++) {
+        assert_counting(batch.x, 2, 1 + 2 * i);
+        assert_counting(wb_batch_get(&batch, "a"), 4, 4 * i);
+    }
+    wb_free(loader);
+}
+
+/* Collated is one array; what is not are the observations of a batch, one by one, as views. */
+static void observations_of_a_batch(void **state) { /* J5 */
+    (void)state;
+    wb_loader *loader =
+        wb_loader_new(.x = counting(2, 4, 0), .batchsize = 2, .no_background = alone);
+    wb_batch batch = {0};
+    for (int i = 0; wb_next(loader, &batch); i++) {
+        assert_sizes(batch.x, 2, 2);
+        for (int k = 0; k < 2; k++) {
+            wb_array *one = wb_squeeze(wb_getobs(batch.x, k, k + 1), 1);
+            assert_sizes(one, 2);
+            assert_counting(one, 2, 4 * i + 2 * k);
+        }
+    }
     wb_free(loader);
 }
 
@@ -528,6 +559,8 @@ int main(void) {
         TEST(a_partial_batch_is_dropped_where_asked),
         TEST(the_default_batch_is_one_observation),
         TEST(further_arrays_are_found_by_name),
+        TEST(a_dictionary_and_a_range),
+        TEST(observations_of_a_batch),
         TEST(shuffled_epochs_differ_and_repeat_by_seed),
         TEST(the_order_is_the_same_on_every_machine),
         TEST(unequal_lengths_are_refused),
