@@ -117,5 +117,5 @@ int main(void) {
 
     wb_free(adam), wb_free(data), wb_free(vae);
     wb_scope_close();
-    return wb_report("20_vae");
+    return wb_report("24_vae");
 }
