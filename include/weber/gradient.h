@@ -21,7 +21,7 @@ extern "C" {
 /* gradients[i] = d loss / d arrays[i], sizes and type of arrays[i], owned by the scope; NULL where
  * loss does not depend on it. loss has one element and a floating type. Fails if the walk meets an
  * array that was detached from its recipe by a closed scope before a wanted one, naming it; then
- * all are NULL. Arrays of models end the walk without an error: they are leaves by right. */
+ * all are NULL. */
 WB_API wb_status wb_gradient_of(wb_array *loss, int count, wb_array *const *arrays,
                                 wb_array **gradients);
 

@@ -5,6 +5,7 @@
 #include "array/state.h"
 #include "array/thread.h"
 #include "base/memory.h"
+#include "gradient/walk.h"
 #include "ops/build.h"
 
 typedef struct problem {
@@ -30,7 +31,7 @@ static wb_array *value(const problem *p, wb_array *const *arrays) {
     wb_state_end(states, false);
     if (p->order == 1 || !scalar) return scalar;
     wb_array *gradients[16] = {NULL}, *sum = NULL;
-    if (wb_gradient_of(scalar, p->count, arrays, gradients) != WB_OK) return NULL;
+    if (wb_gradient_of_newer(scalar, p->count, arrays, gradients) != WB_OK) return NULL;
     for (int i = 0; i < p->count; i++) {
         if (!gradients[i]) continue;
         wb_array *part = project(gradients[i]);
@@ -81,10 +82,12 @@ static wb_status compare(const problem *p, int i, double *const *numbers, wb_arr
 
 static wb_status check_order(const problem *p, double *const *numbers, wb_array *const *arrays,
                              double tolerance) {
-    wb_array *gradients[16] = {NULL};
-    wb_array *result = value(p, arrays);
+    wb_array *gradients[16] = {NULL}, *new[16];
+    for (int i = 0; i < p->count; i++)
+        new[i] = wb_from_make(WB_F64, numbers[i], arrays[i]->ndim, arrays[i]->sizes);
+    wb_array *result = value(p, new);
     if (!result) return wb_error_status();
-    wb_status status = wb_gradient_of(result, p->count, arrays, gradients);
+    wb_status status = wb_gradient_of_newer(result, p->count, new, gradients);
     for (int i = 0; status == WB_OK && i < p->count; i++)
         status = compare(p, i, numbers, arrays, gradients[i], tolerance);
     return status;

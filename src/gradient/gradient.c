@@ -38,6 +38,7 @@ typedef struct walk {
     } * expansions;
     int64_t expansion_count, expansion_capacity;
     const wb_array *detached; /* a leaf that lost its recipe, met on the way */
+    bool are_newer;           /* what is wanted was made after all that is detached */
 } walk;
 
 static void walk_free(void *state) {
@@ -139,9 +140,6 @@ static bool order(walk *w, wb_array *result, uint64_t stamp) {
     return true;
 }
 
-/* A parameter is a leaf by right. */
-static bool is_in_slot(const wb_array *x) { return x->holds > x->keeps; }
-
 static bool mark_needed(walk *w, int count, wb_array *const *arrays, uint64_t stamp) {
     if (!reserve((void **)&w->needed, &w->needed_capacity, sizeof *w->needed, w->count) ||
         !reserve((void **)&w->cotangents, &w->cotangent_capacity, sizeof *w->cotangents,
@@ -155,7 +153,7 @@ static bool mark_needed(walk *w, int count, wb_array *const *arrays, uint64_t st
         if (arrays[k]->stamp == stamp) w->needed[arrays[k]->index] = true;
     for (int64_t i = 0; i < w->count; i++) {
         const wb_array *x = w->tape[i];
-        if ((x->flags & WB_NODE_DETACHED) && !w->needed[i] && !is_in_slot(x)) w->detached = x;
+        if ((x->flags & WB_NODE_DETACHED) && !w->needed[i]) w->detached = x;
         if (!leads_on(x)) continue;
         for (int k = 0; k < x->ninputs && !w->needed[i]; k++)
             w->needed[i] = w->needed[below(w, x, k)->index];
@@ -306,7 +304,7 @@ static wb_status collect(walk *w, int count, wb_array *const *arrays, wb_array *
         if (g) {
             gradients[i] = wb_beside(x, settle(g, x, true));
             if (!gradients[i]) return wb_error_status();
-        } else if (w->detached)
+        } else if (w->detached && !w->are_newer)
             return wb_fail(WB_ERROR_GRADIENT,
                            "gradient: the walk met %s of type %s, which lost its recipe when its "
                            "scope closed, before array %d %s",
@@ -366,13 +364,14 @@ wb_status wb_walk_inside(int nresults, wb_array *const *results, wb_array *const
 }
 
 static wb_status differentiate(wb_array *result, wb_array *cotangent, int count,
-                               wb_array *const *arrays, wb_array **gradients) {
+                               wb_array *const *arrays, wb_array **gradients, bool are_newer) {
     wb_thread *thread = wb_thread_get();
     walk *w = thread ? walk_of(thread) : NULL;
     if (!w) return WB_ERROR_MEMORY;
     wb_error_aside older;
     wb_error_put_aside(&older);
     thread->is_walking = true;
+    w->are_newer = are_newer;
     const wb_status status = run_walk(w, thread, result, cotangent, count, arrays, gradients);
     thread->is_walking = false;
     wb_error_bring_back(&older);
@@ -404,7 +403,8 @@ static wb_status all_or_none(wb_status status, int count, wb_array **gradients) 
     return status;
 }
 
-wb_status wb_gradient_of(wb_array *loss, int count, wb_array *const *arrays, wb_array **gradients) {
+static wb_status gradient_of(wb_array *loss, int count, wb_array *const *arrays,
+                             wb_array **gradients, bool are_newer) {
     wb_status status = check_arguments("gradient", loss, count, arrays, gradients);
     if (status != WB_OK) return status;
     if (wb_count(loss) != 1)
@@ -414,7 +414,17 @@ wb_status wb_gradient_of(wb_array *loss, int count, wb_array *const *arrays, wb_
     wb_array *one =
         loss->ndim ? wb_full_make((wb_dtype)loss->dtype, 1, loss->ndim, loss->sizes) : wb_number(1);
     if (!one) return wb_error_status();
-    return all_or_none(differentiate(loss, one, count, arrays, gradients), count, gradients);
+    return all_or_none(differentiate(loss, one, count, arrays, gradients, are_newer), count,
+                       gradients);
+}
+
+wb_status wb_gradient_of(wb_array *loss, int count, wb_array *const *arrays, wb_array **gradients) {
+    return gradient_of(loss, count, arrays, gradients, false);
+}
+
+wb_status wb_gradient_of_newer(wb_array *loss, int count, wb_array *const *arrays,
+                               wb_array **gradients) {
+    return gradient_of(loss, count, arrays, gradients, true);
 }
 
 wb_status wb_pullback(wb_array *result, wb_array *cotangent, int count, wb_array *const *arrays,
@@ -424,6 +434,6 @@ wb_status wb_pullback(wb_array *result, wb_array *cotangent, int count, wb_array
     if (!cotangent || !wb_same_sizes(result, cotangent))
         return wb_fail(WB_ERROR_SHAPE, "pullback: the cotangent is %s, the result %s",
                        cotangent ? wb_text_of(cotangent) : "NULL", wb_text_of(result));
-    return all_or_none(differentiate(result, cotangent, count, arrays, gradients), count,
+    return all_or_none(differentiate(result, cotangent, count, arrays, gradients, false), count,
                        gradients);
 }

@@ -10,6 +10,11 @@
 wb_status wb_walk_inside(int nresults, wb_array *const *results, wb_array *const *cotangents,
                          int count, wb_array *const *arrays, wb_array **gradients);
 
+/* wb_gradient_of for arrays that were made after all that is detached from a recipe, which then
+ * cannot depend on them. */
+wb_status wb_gradient_of_newer(wb_array *loss, int count, wb_array *const *arrays,
+                               wb_array **gradients);
+
 /* The derivative of a scan: out[i] = cotangent of input i where want[i]. cotangents has one for
  * each result, or NULL. False with an error recorded. */
 bool wb_pull_scan(wb_array *scan, wb_array *const *cotangents, const bool *want, wb_array **out);

@@ -116,32 +116,6 @@ static void gradients_outlive_their_model(void **state) {
     wb_free(g);
 }
 
-static wb_array *as_f64(void *user, const char *path, wb_array *x) {
-    (void)user, (void)path;
-    return wb_cast(x, WB_F64);
-}
-
-static wb_array *apply(void *context, int count, wb_array *const *arrays) {
-    (void)count;
-    return wb_apply(context, arrays[0]);
-}
-
-/* The derivative of a linear layer does not depend on its input: a parameter, which was made in a
- * scope that is closed, ends the walk without an error. */
-static void a_second_derivative_that_is_none(void **state) {
-    (void)state;
-    wb_scope_open();
-    wb_layer *model = wb_chain(wb_dense(3, 2), wb_dense(2, 2));
-    wb_layer *wide = wb_map(as_f64, NULL, model);
-    wb_scope_close();
-    wb_array *x = wb_from(WB_F64, ((const double[]){1, 2, 3}), 3), *g, *h;
-    assert_int_equal(wb_gradient_check(apply, wide, 1, &x, 2, 0), WB_OK);
-    assert_int_equal(wb_gradient_of(wb_sum(wb_apply(wide, x)), 1, &x, &g), WB_OK);
-    assert_int_equal(wb_gradient_of(wb_sum(g), 1, &x, &h), WB_OK);
-    assert_null(h);
-    wb_free(model), wb_free(wide);
-}
-
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_scope, close_scope)
     const struct CMUnitTest tests[] = {
@@ -151,7 +125,6 @@ int main(void) {
         TEST(withgradient_is_in_training_mode),
         TEST(a_failing_loss_gives_nothing),
         TEST(gradients_outlive_their_model),
-        TEST(a_second_derivative_that_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,6 +64,25 @@ static void a_detached_array_is_named(void **state) {
     wb_free(y);
 }
 
+static wb_array *times_kept(void *context, int count, wb_array *const *arrays) {
+    (void)count;
+    return wb_mul(arrays[0], (wb_array *)context);
+}
+
+/* The checker makes what it differentiates: a kept array cannot depend on it. */
+static void a_kept_array_is_a_constant_for_the_checker(void **state) {
+    (void)state;
+    wb_array *x = wb_from(WB_F64, ((const double[]){1, 2, 3}), 3), *g[1], *h[1];
+    wb_scope_open();
+    wb_array *c = wb_keep(wb_add_number(wb_ones(WB_F64, 3), 1));
+    assert_int_equal(wb_scope_close(), WB_OK);
+    assert_int_equal(wb_gradient_check(times_kept, c, 1, &x, 2, 0), WB_OK);
+    assert_int_equal(wb_gradient_of(wb_sum(wb_mul(x, c)), 1, &x, g), WB_OK);
+    assert_int_equal(wb_gradient_of(wb_sum(g[0]), 1, &x, h), WB_ERROR_GRADIENT);
+    wb_clear_error();
+    wb_free(c);
+}
+
 static void the_detached_array_itself_has_a_gradient(void **state) {
     (void)state;
     wb_array *x = wb_vector(1, 2, 3), *g[1];
@@ -160,6 +179,7 @@ static int run(void) {
     const struct CMUnitTest tests[] = {TEST(reading_first_leaves_the_same_gradients),
                                        TEST(a_gradient_may_be_taken_twice),
                                        TEST(a_detached_array_is_named),
+                                       TEST(a_kept_array_is_a_constant_for_the_checker),
                                        TEST(the_detached_array_itself_has_a_gradient),
                                        TEST(null_means_that_nothing_depends),
                                        TEST(a_stop_before_a_detached_array_is_no_error),
