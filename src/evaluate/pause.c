@@ -58,10 +58,12 @@ static wb_status run_collective(const wb_plan *plan, const wb_plan_pause *pause,
     const wb_device *device = plan->device;
     wb_status status;
     if (device->info.is_host_memory) {
+        const char *given = (const char *)from.handle + from.offset_bytes;
+        char *taken = (char *)to.handle + to.offset_bytes;
         status = wb_device_sync(device);
         if (status == WB_OK)
-            status = wb_ranks_run(&c, (const char *)from.handle + from.offset_bytes,
-                                  (char *)to.handle + to.offset_bytes);
+            status =
+                pause->is_begun ? wb_ranks_begin(&c, given, taken) : wb_ranks_run(&c, given, taken);
     } else
         status = run_staged(device, &c, from, bytes_of(node->inputs[0]), to, bytes_of(node));
     if (status != WB_OK) room->has_run = false;
@@ -69,6 +71,19 @@ static wb_status run_collective(const wb_plan *plan, const wb_plan_pause *pause,
 }
 
 /* ---- the whole ---- */
+
+static wb_status wait_for(const wb_plan_pause *pause, wb_scan_room *room) {
+    const wb_status status = wb_ranks_finish(pause->left);
+    if (status != WB_OK) room->has_run = false;
+    return status;
+}
+
+static wb_status run_pause(const wb_plan *plan, const wb_plan_pause *pause, const wb_array *node,
+                           const wb_memory *memory, wb_scan_room *room, int64_t draws) {
+    if (pause->is_wait) return wait_for(pause, room);
+    return pause->scan.body ? wb_scan_run(&pause->scan, node, memory, room, draws)
+                            : run_collective(plan, pause, node, memory, room);
+}
 
 wb_status wb_plan_run(const wb_plan *plan, const wb_tape *tape, const wb_memory *memory,
                       const uint64_t *late, wb_scan_room *room, int64_t draws) {
@@ -79,10 +94,9 @@ wb_status wb_plan_run(const wb_plan *plan, const wb_tape *tape, const wb_memory 
         const wb_array *node = tape->nodes[pause->tape];
         status = run_commands(plan, next, pause->before, memory, late, room);
         next = pause->before;
-        if (status != WB_OK) break;
-        status = pause->scan.body ? wb_scan_run(&pause->scan, node, memory, room, draws)
-                                  : run_collective(plan, pause, node, memory, room);
+        if (status == WB_OK) status = run_pause(plan, pause, node, memory, room, draws);
     }
-    return status == WB_OK ? run_commands(plan, next, plan->command_count, memory, late, room)
-                           : status;
+    if (status == WB_OK) return run_commands(plan, next, plan->command_count, memory, late, room);
+    if (plan->has_collectives) (void)wb_ranks_finish(0); /* what was begun uses the memory yet */
+    return status;
 }

@@ -335,6 +335,24 @@ static bool needs_workspace(const wb_graph *graph, int32_t n) {
            wb_value_unit(graph, n) >= 0;
 }
 
+/* A collective reads its input until it is waited for: at the first unit that reads its result, or
+ * at the end. */
+static void stay_for_collectives(const wb_graph *graph, int32_t *last) {
+    for (int32_t n = 0; graph->last_collective >= 0 && n < graph->count; n++) {
+        if (graph->values[n].op != WB_OP_collective) continue;
+        int64_t readers;
+        const int32_t *reader = wb_value_readers(graph, n, &readers);
+        int32_t until = (int32_t)graph->order_count - 1;
+        for (int64_t i = 0; i < readers; i++) {
+            const int32_t unit = wb_value_unit(graph, reader[i]);
+            if (graph->values[reader[i]].op == WB_OP_collective || unit < 0) continue;
+            if (graph->units[unit].position < until) until = graph->units[unit].position;
+        }
+        int32_t *l = &last[wb_value_base(graph, wb_value_inputs(&graph->values[n])[0])];
+        if (until > *l) *l = until;
+    }
+}
+
 static lifetime *lifetimes(const wb_graph *graph, int64_t *count) {
     lifetime *lives = wb_alloc(sizeof *lives * (size_t)(graph->count + 1));
     int32_t *last = wb_alloc(sizeof *last * (size_t)(graph->count + 1));
@@ -348,6 +366,7 @@ static lifetime *lifetimes(const wb_graph *graph, int64_t *count) {
                 if (graph->units[unit].position > *l) *l = graph->units[unit].position;
             }
     }
+    if (lives && last) stay_for_collectives(graph, last);
     for (int32_t n = 0; lives && last && n < graph->count; n++) {
         if (!needs_workspace(graph, n)) continue;
         const int32_t from = graph->units[wb_value_unit(graph, n)].position;

@@ -17,6 +17,9 @@ typedef struct builder {
     int64_t first_capacity;
     size_t scratch_bytes;
     wb_kernels kernels;
+    /* collectives that were begun and not waited for: units' results, in order */
+    int32_t *under_way;
+    int64_t under_way_count, under_way_capacity;
 } builder;
 
 static bool enabled(const char *variable) {
@@ -193,6 +196,62 @@ static bool plan_scan(builder *b, int32_t number) {
     return true;
 }
 
+/* ---- collectives ----
+ *
+ * A collective begins where its input is ready, and the plan waits for it, and so for those before
+ * it, where somebody reads its result, and before anything is written in place. */
+
+/* Waits until the first `count` of those under way are done. */
+static bool wait_for_first(builder *b, int64_t count) {
+    if (count == 0) return true;
+    wb_plan *plan = b->plan;
+    wb_plan_pause *last = &plan->pauses[plan->pause_count - 1];
+    const int64_t left = b->under_way_count - count;
+    if (b->under_way_count == 1 && last->is_begun && last->before == plan->command_count) {
+        last->is_begun = false; /* nothing goes on meanwhile */
+    } else {
+        const int32_t number = b->under_way[0];
+        wb_plan_pause *pause = add_pause(b, number);
+        if (!pause) return false;
+        pause->is_wait = true, pause->left = (int32_t)left;
+    }
+    memmove(b->under_way, b->under_way + count, sizeof *b->under_way * (size_t)left);
+    b->under_way_count = left;
+    return true;
+}
+
+/* How many of those under way have to be done before the value is read. */
+static int64_t waits_of(const builder *b, int32_t value) {
+    const int32_t base = wb_value_base(&b->graph, value);
+    if (b->graph.values[base].op != WB_OP_collective) return 0;
+    for (int64_t i = b->under_way_count; i > 0; i--)
+        if (b->under_way[i - 1] == base) return i;
+    return 0;
+}
+
+static int64_t waits_of_unit(const builder *b, const wb_unit *u) {
+    int64_t wanted = 0;
+    for (int64_t m = 0; m < u->member_count; m++) {
+        const wb_value *v = &b->graph.values[u->members[m]];
+        const int32_t base = wb_value_base(&b->graph, u->members[m]);
+        const bool in_place = v->stored && b->graph.values[base].memory < b->graph.leaf_count;
+        if (in_place) return b->under_way_count;
+        /* the second operand of a collective is the one before it, for the order alone */
+        const int inputs = v->op == WB_OP_collective ? 1 : v->ninputs;
+        for (int i = 0; i < inputs; i++)
+            wanted = larger(wanted, waits_of(b, wb_value_inputs(v)[i]));
+    }
+    return wanted;
+}
+
+/* Before the unit runs, with the program behind it. */
+static bool wait_before(builder *b, const wb_unit *u) {
+    if (b->under_way_count == 0) return true;
+    int64_t wanted = waits_of_unit(b, u);
+    if (u->epilogue >= 0) wanted = larger(wanted, waits_of_unit(b, &b->graph.units[u->epilogue]));
+    return wait_for_first(b, wanted);
+}
+
 static bool plan_collective(builder *b, int32_t number) {
     const int32_t input = b->graph.values[number].small_inputs[0];
     const wb_value *x = &b->graph.values[input];
@@ -202,6 +261,9 @@ static bool plan_collective(builder *b, int32_t number) {
     pause->from = wb_argument_of(&b->graph, input);
     pause->from.offset_bytes += offset * (int64_t)wb_dtype_size((wb_dtype)x->dtype);
     pause->to = wb_argument_of(&b->graph, number);
+    pause->is_begun = b->plan->has_collectives = true;
+    if (!WB_GROW(b->under_way, b->under_way_count, b->under_way_capacity)) return false;
+    b->under_way[b->under_way_count++] = number;
     return true;
 }
 
@@ -277,11 +339,12 @@ static bool plan_units(builder *b) {
     int64_t first = 0;
     for (int64_t i = 0; i < graph->order_count; i++) {
         const int32_t command = b->plan->command_count;
-        if (!plan_unit(b, &graph->units[graph->order[i]])) return false;
+        const wb_unit *u = &graph->units[graph->order[i]];
+        if (!wait_before(b, u) || !plan_unit(b, u)) return false;
         if (wb_graph_is_concurrent(graph, i, &first))
             b->plan->commands[command].is_concurrent = true;
     }
-    return true;
+    return wait_for_first(b, b->under_way_count);
 }
 
 /* ---- results ---- */
@@ -442,6 +505,7 @@ static void release_build(builder *b) {
     wb_kernels_end(&b->kernels, b->backend);
     wb_graph_release(&b->graph);
     wb_release(b->first_argument);
+    wb_release(b->under_way);
 }
 
 /* The plan without fusion, after one with it asked too much of the backend's kernels. */

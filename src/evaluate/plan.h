@@ -393,6 +393,9 @@ typedef struct wb_plan_pause {
     int32_t tape;   /* place of its node: a body has late values, a collective its number */
     wb_plan_scan scan;
     wb_argument from, to; /* of a collective */
+    bool is_begun;        /* a collective that goes on while commands run */
+    bool is_wait;         /* no work: waits until `left` of those that were begun are left */
+    int32_t left;
 } wb_plan_pause;
 
 typedef struct wb_plan {
@@ -413,7 +416,8 @@ typedef struct wb_plan {
     int32_t *late; /* place on the tape << 1 | which word, for each late word */
     size_t workspace_bytes, size_bytes;
     int32_t missed_donations;
-    bool checks_indices;   /* a device may say later that one was bad */
+    bool checks_indices; /* a device may say later that one was bad */
+    bool has_collectives;
     wb_plan_pause *pauses; /* in the order of the commands */
     int32_t pause_count;
     int32_t *results; /* of a body: the outputs that hold its results */

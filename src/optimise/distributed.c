@@ -13,7 +13,9 @@
 #include "ops/build.h"
 #include "ops/collective.h"
 
-enum { BUCKET_ELEMENTS = 25 << 18 }; /* 25 MiB of f32, as PyTorch's DistributedDataParallel has */
+/* 1 MiB of f32, so that something is on its way soon, then 25, as PyTorch's DistributedDataParallel
+ * has them. */
+enum { FIRST_ELEMENTS = 1 << 18, BUCKET_ELEMENTS = 25 << 18 };
 
 /* Arrays, and where their means go. */
 typedef struct shared {
@@ -66,13 +68,13 @@ static bool average_bucket(averaging *a, wb_dtype dtype, int64_t count, shared *
 
 /* In order: the same buckets on all ranks, since all have the same lists. */
 static bool average_type(averaging *a, wb_dtype dtype, shared **bucket) {
-    int64_t count = 0, elements = 0;
+    int64_t count = 0, elements = 0, most = FIRST_ELEMENTS;
     for (int64_t i = 0; i < a->count; i++) {
         if (type_of(a->items[i].x) != dtype) continue;
         const int64_t more = wb_count(a->items[i].x);
-        if (count && elements + more > BUCKET_ELEMENTS) {
+        if (count && elements + more > most) {
             if (!average_bucket(a, dtype, count, bucket)) return false;
-            count = elements = 0;
+            count = elements = 0, most = BUCKET_ELEMENTS;
         }
         bucket[count++] = &a->items[i];
         elements += more;

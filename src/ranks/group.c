@@ -2,6 +2,7 @@
  * happens when a rank fails. */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,7 @@ static struct {
     bool has_thread;
     int64_t made;             /* collectives */
     char asked[16];           /* the transport that wb_distributed_initialize was given */
-    bool has_failed;          /* for ever */
+    _Atomic bool has_failed;  /* for ever */
     bool has_agreed;          /* all ranks saw the same failure, and no message is on its way */
     char failure[TEXT_BYTES]; /* why */
     void (*finish)(void);     /* before it leaves; or NULL */
@@ -96,8 +97,9 @@ static bool is_own_thread(void) {
 
 static void leave(void) {
     if (group.transport && group.process == getpid()) {
-        if (group.finish && is_own_thread() && !group.has_failed) group.finish();
-        group.transport->stop(group.state, !group.has_failed || group.has_agreed);
+        if (group.finish && is_own_thread() && !atomic_load(&group.has_failed)) group.finish();
+        wb_ranks_end_carrier();
+        group.transport->stop(group.state, !atomic_load(&group.has_failed) || group.has_agreed);
     }
     group.transport = NULL;
 }
@@ -173,16 +175,19 @@ int wb_local_workers(void) { return told("wb_local_workers", &group.seat.local_s
 
 /* ---- failures ---- */
 
-/* The group is given up, with the pending error as its reason. */
-static wb_status give_up(wb_status status) {
-    if (!group.has_failed) (void)snprintf(group.failure, TEXT_BYTES, "%s", wb_error_message());
-    group.has_failed = true;
-    return status;
+/* The group is given up, with the pending error as its reason; the first one stays. True if this is
+ * the first. Both the carrier's thread and the program's may come here. */
+static bool give_up(void) {
+    pthread_mutex_lock(&group.mutex);
+    const bool is_first = !atomic_load(&group.has_failed);
+    if (is_first) (void)snprintf(group.failure, TEXT_BYTES, "%s", wb_error_message());
+    atomic_store(&group.has_failed, true);
+    pthread_mutex_unlock(&group.mutex);
+    return is_first;
 }
 
 void wb_ranks_fail(void) {
-    if (!group.transport || group.process != getpid() || group.has_failed) return;
-    (void)give_up(WB_OK);
+    if (!group.transport || group.process != getpid() || !give_up()) return;
     if (group.transport->fail) group.transport->fail(group.state, group.failure);
 }
 
@@ -362,14 +367,15 @@ int64_t wb_ranks_number(void) {
 
 void wb_ranks_before_leaving(void (*finish)(void)) { group.finish = finish; }
 
-wb_status wb_ranks_run(const wb_collective *c, const void *from, void *to) {
+wb_status wb_ranks_carry_out(const wb_collective *c, const void *from, void *to) {
     if (!check_process("distributed")) return WB_ERROR_UNSUPPORTED;
-    if (group.has_failed) return refuse_failed();
+    if (atomic_load(&group.has_failed)) return refuse_failed();
     if (!group.transport)
         return wb_fail(WB_ERROR_LOST, "distributed: rank %d is ending and has left the group",
                        group.seat.rank);
     wb_status status = compare(c);
     if (status == WB_OK) status = carry_out(c, from, to);
     if (status == WB_ERROR_MEMORY) wb_ranks_fail();
-    return status == WB_OK ? WB_OK : give_up(status);
+    if (status != WB_OK) (void)give_up();
+    return status;
 }

@@ -35,13 +35,24 @@ int64_t wb_ranks_number(void);
  * there. */
 void wb_ranks_before_leaving(void (*finish)(void));
 
-/* Waits for the other ranks' part in it. from and to do not overlap; a barrier has none. After a
- * failure the group is given up. */
+/* Waits for the other ranks' part in it, behind those that were begun. from and to do not overlap;
+ * a barrier has none. After a failure the group is given up. */
 wb_status wb_ranks_run(const wb_collective *c, const void *from, void *to);
+
+/* The same in two halves: begin returns at once, and both memories belong to the collective until
+ * finish has returned, with or without an error, with so many of those begun left to carry. */
+wb_status wb_ranks_begin(const wb_collective *c, const void *from, void *to);
+wb_status wb_ranks_finish(int64_t left);
 
 /* Tells the other ranks that this one has failed, with the pending error's message, so that they
  * need not wait. Nothing happens in a group of one, and if the group has failed. */
 void wb_ranks_fail(void);
+
+/* ---- between group.c and carrier.c ---- */
+
+wb_status wb_ranks_carry_out(const wb_collective *c, const void *from, void *to);
+/* At the end of the process. */
+void wb_ranks_end_carrier(void);
 
 /* ---- reduce.c ---- */
 

@@ -114,6 +114,54 @@ static void has_bits(void **state) {
     for (int n = 2; n <= 5; n++) assert_int_equal(ranks_run(n, adds_in_order), 0);
 }
 
+/* ---- collectives that go on while the plan does ---- */
+
+/* What a collective reads stays until it is done: the other ranks come late, while this one's plan
+ * makes more arrays of that size. */
+static void goes_on(void) {
+    enum { SUMS = 8, COUNT = 5000 };
+    const int n = wb_total_workers();
+    wb_scope_open();
+    wb_array *x = wb_full(WB_F32, wb_rank() + 1, COUNT), *total = wb_number(0), *other = x;
+    for (int k = 1; k <= SUMS; k++) {
+        wb_array *sum = wb_allreduce(wb_mul(x, wb_number(k)), WB_REDUCE_SUM);
+        total = wb_add(total, wb_mul(sum, wb_number(k)));
+        other = wb_cumsum(wb_add(other, wb_number(k)), 0); /* a call: memory of its own */
+        other = wb_mul(other, wb_number(1e-3));
+    }
+    if (wb_rank() != 0) (void)usleep(100000);
+    CHECK(wb_eval(total, other) == WB_OK);
+    const double squares = SUMS * (SUMS + 1) * (2 * SUMS + 1) / 6.0;
+    CHECK(is_all(total, COUNT, squares * n * (n + 1) / 2.0));
+    CHECK(wb_scope_close() == WB_OK);
+}
+
+/* Read by a product and through views, some while others are under way. */
+static void is_read_in_between(void) {
+    enum { SIDE = 40 };
+    wb_scope_open();
+    const int n = wb_total_workers();
+    wb_array *x = wb_full(WB_F32, 1, SIDE, SIDE);
+    wb_array *a = wb_allreduce(x, WB_REDUCE_SUM),
+             *b = wb_allreduce(wb_mul(x, wb_number(2)), WB_REDUCE_SUM);
+    wb_array *product = wb_matmul(wb_transpose(a), x);
+    wb_array *c = wb_allreduce(product, WB_REDUCE_SUM);
+    wb_array *part = wb_slice(wb_reshape(b, SIDE * SIDE), 0, 0, SIDE, 1);
+    if (wb_rank() != 0) (void)usleep(100000);
+    CHECK(wb_eval(c, part, product) == WB_OK);
+    CHECK(is_all(wb_reshape(c, SIDE * SIDE), SIDE * SIDE, (double)n * n * SIDE));
+    CHECK(is_all(part, SIDE, 2.0 * n));
+    CHECK(wb_scope_close() == WB_OK);
+}
+
+static void may_go_on(void **state) {
+    (void)state;
+    for (int n = 2; n <= 4; n++) {
+        assert_int_equal(ranks_run(n, goes_on), 0);
+        assert_int_equal(ranks_run(n, is_read_in_between), 0);
+    }
+}
+
 /* ---- ranks that differ in what they read ---- */
 
 static void only_one_reads(void) {
@@ -257,9 +305,10 @@ static void alone(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(has_values), cmocka_unit_test(has_parts),       cmocka_unit_test(has_bits),
-        cmocka_unit_test(may_differ), cmocka_unit_test(has_derivatives),
-        cmocka_unit_test(alone),      cmocka_unit_test(ends_together),
+        cmocka_unit_test(has_values),      cmocka_unit_test(has_parts),
+        cmocka_unit_test(has_bits),        cmocka_unit_test(may_differ),
+        cmocka_unit_test(has_derivatives), cmocka_unit_test(alone),
+        cmocka_unit_test(ends_together),   cmocka_unit_test(may_go_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

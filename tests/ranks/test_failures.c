@@ -140,8 +140,7 @@ static void failing_step(const char *text, double eta, int bad, bool whole) {
 }
 
 static void other_rate(void) {
-    failing_step("those of rank 1 differ from rank 0's", wb_rank() == 1 ? 0.5 : 0.25,
-                    -1, true);
+    failing_step("those of rank 1 differ from rank 0's", wb_rank() == 1 ? 0.5 : 0.25, -1, true);
 }
 
 static void bad_loss(void) { failing_step("matmul", 0, 1, true); }
@@ -248,9 +247,9 @@ static void one_never_comes(void) {
 static void differ(void **state) {
     (void)state;
     void (*const rows[])(void) = {
-        other_count,   other_type, other_reduction, other_order,  one_refused,  all_refused,
-        after_the_end, one_less,   other_rate,      other_rule,   other_frozen, bad_loss,
-        by_hand,       no_room,
+        other_count,  other_type,    other_reduction, other_order, one_refused,
+        all_refused,  after_the_end, one_less,        other_rate,  other_rule,
+        other_frozen, bad_loss,      by_hand,         no_room,
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const double begin = seconds();
