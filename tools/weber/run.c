@@ -18,19 +18,19 @@
 #include "tool.h"
 
 static const char help[] =
-    "usage: weber run -n N [--restarts K] [--timeout SECONDS] PROGRAM [ARGUMENT...]\n"
+    "usage: weber run -n N [--restarts K] [--timeout SECONDS] [--] PROGRAM [ARGUMENT...]\n"
     "\n"
     "Starts PROGRAM in N processes of this machine, which train together (weber/distributed.h).\n"
-    "What they print has the number of the rank before each line.\n"
+    "What they print has the number of the rank before each line; rank 0 has the standard input.\n"
     "  -n N               how many\n"
-    "  --restarts K       starts all of them again after a failure, at most K times; "
-    "WEBER_RESTART\n"
-    "                     says the how manieth time it is, from 0 on\n"
+    "  --restarts K       starts all of them again after a failure, at most K times, unless the\n"
+    "                     program is not there (127); WEBER_RESTART says which start it is, from "
+    "0 on\n"
     "  --timeout SECONDS  how long a rank waits for another one that is alive (600)\n"
     "When one fails the others are ended. The exit status is that of the rank that failed first,\n"
-    "128 and its signal if it was killed.\n";
+    "128 and its signal if one was killed.\n";
 
-enum { MOST = 1024, LINE_BYTES = 4096, GRACE_MS = 5000 };
+enum { MOST = 1024, LINE_BYTES = 4096, GRACE_MS = 5000, NOT_FOUND = 127 };
 
 typedef struct rank {
     pid_t process; /* 0: ended */
@@ -53,6 +53,19 @@ typedef struct run {
 static volatile sig_atomic_t asked_to_end;
 static void ask_to_end(int number) { asked_to_end = number; }
 
+/* What ends a run. What is ignored from the start (nohup, jobs of scripts) stays so. */
+static void on_each_end(void (*handler)(int)) {
+    const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (signal(numbers[i], handler) == SIG_IGN) (void)signal(numbers[i], SIG_IGN);
+}
+
+static double now_ms(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+}
+
 /* ---- one rank ---- */
 
 static bool set_number(const char *name, int64_t value) {
@@ -68,20 +81,29 @@ static bool share_cores(int count) {
            set_number("WEBER_NUM_THREADS", cores > count ? cores / count : 1);
 }
 
+/* What ranks would read at the same time, one reads. */
+static bool take_input(int number) {
+    if (number == 0) return true;
+    const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return nothing >= 0 && dup2(nothing, STDIN_FILENO) >= 0;
+}
+
 static _Noreturn void become(const run *r, int number, int restart, const int pipes[2][2]) {
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-    (void)signal(SIGINT, SIG_DFL), (void)signal(SIGTERM, SIG_DFL);
+    on_each_end(SIG_DFL);
+    (void)signal(SIGPIPE, SIG_DFL);
     const bool is_set =
         set_number("WEBER_RANK", number) && set_number("WEBER_SIZE", r->count) &&
         set_number("WEBER_LOCAL_RANK", number) && set_number("WEBER_LOCAL_SIZE", r->count) &&
         set_number("WEBER_RESTART", restart) && setenv("WEBER_RUN", r->name, 1) == 0 &&
-        (!r->timeout || setenv("WEBER_TIMEOUT", r->timeout, 1) == 0) && share_cores(r->count);
+        (!r->timeout || setenv("WEBER_TIMEOUT", r->timeout, 1) == 0) && share_cores(r->count) &&
+        take_input(number);
     if (is_set && dup2(pipes[0][1], STDOUT_FILENO) >= 0 && dup2(pipes[1][1], STDERR_FILENO) >= 0) {
         for (int i = 0; i < 2; i++) (void)close(pipes[i][0]), (void)close(pipes[i][1]);
         (void)execvp(r->command[0], r->command);
     }
     (void)fprintf(stderr, "weber run: %s cannot be started: %s\n", r->command[0], strerror(errno));
-    _exit(127);
+    _exit(NOT_FOUND);
 }
 
 static bool start_rank(run *r, int number, int restart) {
@@ -103,8 +125,10 @@ static bool start_rank(run *r, int number, int restart) {
 /* ---- what they print ---- */
 
 static void put_line(struct stream *s, int number, size_t bytes) {
-    (void)fprintf(s->to, "[%d] %.*s\n", number, (int)bytes, s->line);
-    (void)fflush(s->to);
+    (void)fprintf(s->to, "[%d] ", number);
+    (void)fwrite(s->line, 1, bytes, s->to);
+    (void)fputc('\n', s->to);
+    if (fflush(s->to) != 0 && errno == EPIPE && !asked_to_end) asked_to_end = SIGPIPE;
 }
 
 /* Whole lines, and what is longer than a line may be. */
@@ -127,8 +151,8 @@ static void pass_on(struct stream *s, int number) {
     }
 }
 
-/* Waits a little for something to pass on. False: all have closed. */
-static bool listen_to_all(run *r, struct pollfd *polled) {
+/* Waits a little for something to pass on, and notes when it came. False: all have closed. */
+static bool listen_to_all(run *r, struct pollfd *polled, double *heard) {
     struct stream *of[2 * MOST];
     nfds_t open = 0;
     for (int i = 0; i < 2 * r->count; i++) {
@@ -137,22 +161,18 @@ static bool listen_to_all(run *r, struct pollfd *polled) {
         of[open] = s;
         polled[open++] = (struct pollfd){.fd = s->file, .events = POLLIN};
     }
-    if (poll(polled, open, 20) > 0)
+    if (poll(polled, open, 20) > 0) {
         for (nfds_t i = 0; i < open; i++)
             if (polled[i].revents)
                 for (int k = 0; k < r->count; k++)
                     if (of[i] == &r->ranks[k].streams[0] || of[i] == &r->ranks[k].streams[1])
                         pass_on(of[i], k);
+        *heard = now_ms();
+    }
     return open > 0;
 }
 
 /* ---- all of them ---- */
-
-static double now_ms(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
-}
 
 static void signal_all(const run *r, int number) {
     for (int k = 0; k < r->count; k++)
@@ -170,8 +190,10 @@ static void tell(int number, int raw) {
                       WEXITSTATUS(raw));
 }
 
-/* Takes note of those that have ended; how many still run. */
-static int reap(run *r, int *status) {
+/* Takes note of those that have ended; how many still run. One that was killed, perhaps writing its
+ * memory to a file, may be noticed behind those that failed for want of it: it counts, unless the
+ * signal is ours. */
+static int reap(run *r, int *status, bool is_told) {
     int running = 0;
     for (int k = 0; k < r->count; k++) {
         int raw;
@@ -181,7 +203,8 @@ static int reap(run *r, int *status) {
             continue;
         }
         r->ranks[k].process = 0;
-        if (status_of(raw) && !*status) {
+        const bool is_cause = WIFSIGNALED(raw) && !is_told && *status < 128;
+        if (status_of(raw) && (!*status || is_cause)) {
             tell(k, raw);
             *status = status_of(raw);
         }
@@ -189,23 +212,27 @@ static int reap(run *r, int *status) {
     return running;
 }
 
-/* Until all have ended. After a failure the others have a moment to say what they saw. */
+/* Until all have ended; what they left behind may hold a pipe, and is waited for while it prints.
+ * After a failure the others have a moment to say what they saw. */
 static int watch(run *r, struct pollfd *polled) {
-    enum { SAY_MS = 1500 };
+    enum { SAY_MS = 1500, QUIET_MS = 2000 };
     int status = 0;
-    double failed = 0;
+    double failed = 0, heard = now_ms();
     bool is_told = false;
     for (;;) {
-        const bool is_open = listen_to_all(r, polled);
-        const int running = reap(r, &status);
-        if (running == 0 && !is_open) break;
+        const bool is_open = listen_to_all(r, polled, &heard);
+        const int running = reap(r, &status, is_told);
+        if (running) heard = now_ms();
+        if (running == 0 && (!is_open || now_ms() - heard > QUIET_MS)) break;
         if (asked_to_end && !status) status = 128 + asked_to_end;
         if (!status) continue;
         if (!failed) failed = now_ms();
         const double waited = now_ms() - failed;
-        if (!is_told && (asked_to_end || waited > SAY_MS)) signal_all(r, SIGTERM), is_told = true;
+        if (!is_told && (asked_to_end || waited > SAY_MS)) {
+            signal_all(r, SIGTERM), signal_all(r, SIGCONT); /* stopped ones, too */
+            is_told = true;
+        }
         if (waited > GRACE_MS) signal_all(r, SIGKILL);
-        if (running == 0 && waited > GRACE_MS) break; /* a grandchild holds a pipe */
     }
     return status;
 }
@@ -237,11 +264,12 @@ static int run_once(run *r, int restart, struct pollfd *polled) {
 static int run_all(run *r) {
     r->ranks = malloc(sizeof *r->ranks * (size_t)r->count);
     struct pollfd *polled = malloc(sizeof *polled * 2 * (size_t)r->count);
-    (void)signal(SIGINT, ask_to_end), (void)signal(SIGTERM, ask_to_end);
+    on_each_end(ask_to_end);
+    (void)signal(SIGPIPE, SIG_IGN); /* put_line sees it */
     int status = 1;
     for (int k = 0; r->ranks && polled; k++) {
         status = run_once(r, k, polled);
-        if (!status || k == r->restarts || asked_to_end) break;
+        if (!status || status == NOT_FOUND || k == r->restarts || asked_to_end) break;
         (void)fprintf(stderr, "weber run: starts again, %d of %d\n", k + 1, r->restarts);
     }
     free(r->ranks);
@@ -256,22 +284,48 @@ static int number_of(const char *text, int least, int most) {
     return text && *text && !*end && value >= least && value <= most ? (int)value : -1;
 }
 
+static bool is_duration(const char *text) {
+    char *end;
+    const double seconds = strtod(text, &end);
+    return *text && !*end && seconds > 0;
+}
+
+/* One option and its value; false with a line that says what is wrong. */
+static bool take_option(run *r, const char *name, const char *value) {
+    const char *wanted;
+    bool is_good;
+    if (strcmp(name, "-n") == 0) {
+        wanted = "a whole number from 1 to 1024";
+        is_good = (r->count = number_of(value, 1, MOST)) >= 0;
+    } else if (strcmp(name, "--restarts") == 0) {
+        wanted = "a whole number from 0 to 1000000";
+        is_good = (r->restarts = number_of(value, 0, 1000000)) >= 0;
+    } else if (strcmp(name, "--timeout") == 0) {
+        wanted = "a number of seconds above 0";
+        is_good = value && is_duration(r->timeout = value);
+    } else {
+        (void)fprintf(stderr, "weber run: there is no option %s\n", name);
+        return false;
+    }
+    if (!is_good)
+        (void)fprintf(stderr, "weber run: %s must be %s, got %s\n", name, wanted,
+                      value ? value : "nothing");
+    return is_good;
+}
+
 int tool_run(int count, char **arguments) {
     run r = {.restarts = 0};
     int i = 0;
     if (count == 1 && strcmp(arguments[0], "--help") == 0) return tool_help(help, true);
-    for (; i + 1 < count && arguments[i][0] == '-'; i += 2) {
-        if (strcmp(arguments[i], "-n") == 0)
-            r.count = number_of(arguments[i + 1], 1, MOST);
-        else if (strcmp(arguments[i], "--restarts") == 0)
-            r.restarts = number_of(arguments[i + 1], 0, 1000000);
-        else if (strcmp(arguments[i], "--timeout") == 0)
-            r.timeout = arguments[i + 1];
-        else
+    for (; i < count && arguments[i][0] == '-' && strcmp(arguments[i], "--") != 0; i += 2)
+        if (!take_option(&r, arguments[i], i + 1 < count ? arguments[i + 1] : NULL))
             return tool_help(help, false);
-    }
-    if (r.count < 1 || r.restarts < 0 || i >= count || arguments[i][0] == '-')
+    if (i < count && strcmp(arguments[i], "--") == 0) i++;
+    if (r.count < 1 || i >= count) {
+        (void)fprintf(stderr, "weber run: %s\n",
+                      r.count < 1 ? "-n N is missing" : "PROGRAM is missing");
         return tool_help(help, false);
+    }
     r.command = arguments + i;
     return run_all(&r);
 }

@@ -1,0 +1,104 @@
+/* weber run: what it starts, passes on, ends and says. Programs are scripts; those that use the
+ * library are in the other files. */
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "support/tool.h"
+
+typedef struct row {
+    const char *arguments, *says;
+    int status;
+} row;
+
+static double seconds(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void check_rows(const row *rows, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const int status = weber(rows[i].arguments);
+        if (status != rows[i].status)
+            (void)fprintf(stderr, "%s: %d\n%s", rows[i].arguments, status, output);
+        expect(status == rows[i].status);
+        expect_part(output, rows[i].says);
+    }
+}
+
+static void arguments_that_are_wrong(void) {
+    const row rows[] = {
+        {"run", "weber run: -n N is missing\nusage: weber run -n N", 2},
+        {"run true", "weber run: -n N is missing", 2},
+        {"run -n", "weber run: -n must be a whole number from 1 to 1024, got nothing", 2},
+        {"run -n 0 true", "weber run: -n must be a whole number from 1 to 1024, got 0", 2},
+        {"run -n 1025 true", "got 1025", 2},
+        {"run -n x true", "got x", 2},
+        {"run -n 2", "weber run: PROGRAM is missing", 2},
+        {"run -n 2 --", "weber run: PROGRAM is missing", 2},
+        {"run -n 2 --restarts -1 true", "--restarts must be a whole number from 0 to 1000000", 2},
+        {"run -n 2 --timeout 10m true", "a number of seconds above 0, got 10m", 2},
+        {"run -n 2 --timeout nan true", "got nan", 2},
+        {"run -n 2 --hosts a true", "weber run: there is no option --hosts", 2},
+        {"run --help", "usage: weber run -n N", 0},
+    };
+    check_rows(rows, sizeof rows / sizeof *rows);
+}
+
+static void statuses(void) {
+    const row rows[] = {
+        {"run -n 2 -- true", "", 0},
+        {"run -n 2 sh -c 'exit $WEBER_RANK'", "weber run: rank 1 ended with status 1", 1},
+        {"run -n 2 ./nothing", "./nothing cannot be started: No such file or directory", 127},
+        {"run -n 3 --restarts 2 sh -c 'echo start $WEBER_RESTART; exit 3'", "] start 2\n", 3},
+        {"run -n 2 --restarts 2 sh -c '[ $WEBER_RESTART = 1 ]'", "starts again, 1 of 2", 0},
+        /* the cause, though the other one is reaped first */
+        {"run -n 2 sh -c '[ $WEBER_RANK = 0 ] && exit 1; sleep 0.3; kill -ABRT $$'",
+         "weber run: rank 1 was ended by signal 6", 134},
+        /* SIGTERM of weber run is no cause; a stopped one is ended, too */
+        {"run -n 2 sh -c '[ $WEBER_RANK = 0 ] && exit 7; kill -STOP $$'", "", 7},
+        {"run -n 2 sh -c '[ $WEBER_RANK = 0 ] && exit 7; trap : TERM; while :; do sleep 1; done'",
+         "", 7},
+    };
+    check_rows(rows, sizeof rows / sizeof *rows);
+    expect(weber("run -n 2 --restarts 3 ./nothing") == 127);
+    expect(!strstr(output, "starts again"));
+}
+
+static void streams(void) {
+    const row rows[] = {
+        {"run -n 2 sh -c 'printf \"no end\"'", "[1] no end\n", 0},
+        {"run -n 2 sh -c 'exec >&- 2>&-; exit 4'", "ended with status 4", 4},
+    };
+    check_rows(rows, sizeof rows / sizeof *rows);
+    /* one rank has the input, the others have none */
+    stage_write("input", "one\ntwo\n");
+    expect(weber("run -n 3 sh -c 'cat; echo end' < input") == 0);
+    expect_part(output, "[0] one\n");
+    expect_part(output, "[2] end\n");
+    expect(!strstr(output, "[1] one") && !strstr(output, "[2] one"));
+    expect(weber("run -n 2 seq 20000 | wc -l") == 0);
+    expect_part(output, "40000");
+}
+
+/* It ends with who reads it; and what a rank has left behind does not hold it. */
+static void ends_soon(void) {
+    double begin = seconds();
+    (void)weber("run -n 2 sh -c 'while echo line; do :; done' | head -n 1");
+    expect(seconds() - begin < 10);
+    begin = seconds();
+    expect(weber("run -n 2 sh -c 'sleep 60 & echo gone'") == 0);
+    expect_part(output, "[1] gone\n");
+    expect(seconds() - begin < 10);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        SCENE(arguments_that_are_wrong),
+        SCENE(statuses),
+        SCENE(streams),
+        SCENE(ends_soon),
+    };
+    return cmocka_run_group_tests_name("ranks/test_run", tests, NULL, NULL);
+}
