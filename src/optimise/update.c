@@ -371,8 +371,7 @@ static wb_status tell_ranks(const wb_optimiser *o, wb_status status) {
 
 wb_status wb_update(wb_optimiser *optimiser, wb_layer *model, wb_gradients *gradients) {
     wb_status status = check("wb_update", optimiser, model, gradients);
-    if (status != WB_OK)
-        return wb_is_optimiser(optimiser) ? tell_ranks(optimiser, status) : status;
+    if (status != WB_OK) return wb_is_optimiser(optimiser) ? tell_ranks(optimiser, status) : status;
     if (!wb_scope_begin())
         return WB_ERROR_MEMORY; /* of the new arrays, which then belong to the slots alone */
     wb_error_aside older;
