@@ -46,15 +46,44 @@ static bool check(const wb_seat *l) {
     return false;
 }
 
+/* Of weber run's own: all or none. */
+static bool check_run(const bool *is_set) {
+    const char *run = getenv("WEBER_RUN");
+    const bool has_run = run && *run;
+    if (has_run == is_set[RANK] && has_run == is_set[SIZE]) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT,
+                  "distributed: WEBER_RUN, WEBER_RANK and WEBER_SIZE must be set together, as by "
+                  "weber run, but %s is not set",
+                  !has_run        ? "WEBER_RUN"
+                  : !is_set[RANK] ? "WEBER_RANK"
+                                  : "WEBER_SIZE");
+    return false;
+}
+
+bool wb_timeout_read(double *seconds) {
+    const char *text = getenv("WEBER_TIMEOUT");
+    *seconds = 600;
+    if (!text || !*text) return true;
+    char *end;
+    *seconds = strtod(text, &end);
+    if (!*end && *seconds > 0) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT,
+                  "distributed: WEBER_TIMEOUT must be a number of seconds above 0, got \"%s\"",
+                  text);
+    return false;
+}
+
 bool wb_seat_read(wb_seat *seat) {
-    *seat = (wb_seat){.size = 1, .local_size = 1, .run = getenv("WEBER_RUN")};
+    *seat = (wb_seat){.size = 1, .local_size = 1};
     for (size_t i = 0; i < sizeof starters / sizeof *starters; i++) {
         int numbers[NUMBERS] = {0};
         bool is_set[NUMBERS];
         for (int k = 0; k < NUMBERS; k++)
             if (!read_number(starters[i].names[k], &is_set[k], &numbers[k])) return false;
+        if (i == 0 && !check_run(is_set)) return false;
         if (!is_set[SIZE] || !is_set[RANK]) continue;
         seat->starter = starters[i].starter;
+        seat->run = i == 0 ? getenv("WEBER_RUN") : NULL;
         seat->rank = numbers[RANK], seat->size = numbers[SIZE];
         seat->local_rank = is_set[LOCAL_RANK] ? numbers[LOCAL_RANK] : seat->rank;
         seat->local_size = is_set[LOCAL_SIZE] ? numbers[LOCAL_SIZE] : seat->size;

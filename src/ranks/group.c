@@ -46,12 +46,6 @@ static bool check_name(const char *asked) {
     return false;
 }
 
-static double timeout(void) {
-    const char *text = getenv("WEBER_TIMEOUT");
-    const double seconds = text ? strtod(text, NULL) : 0;
-    return seconds > 0 ? seconds : 600;
-}
-
 /* The plugin for a starter, and what brings it. */
 static const struct {
     const char *starter, *file, *package;
@@ -106,7 +100,8 @@ static void leave(void) {
 
 static bool start(const char *asked) {
     wb_seat seat;
-    if (!wb_seat_read(&seat)) return false;
+    double timeout;
+    if (!wb_seat_read(&seat) || !wb_timeout_read(&timeout)) return false;
     if (seat.size > WB_MOST_RANKS) {
         (void)wb_fail(WB_ERROR_UNSUPPORTED, "distributed: at most %d ranks, got %d", WB_MOST_RANKS,
                       seat.size);
@@ -114,7 +109,7 @@ static bool start(const char *asked) {
     }
     const wb_transport *transport = seat.size > 1 ? choose(&seat, asked) : NULL;
     if (seat.size > 1 && !transport) return false;
-    void *state = transport ? transport->start(&seat, timeout()) : NULL;
+    void *state = transport ? transport->start(&seat, timeout) : NULL;
     if (transport && !state) return false;
     group.transport = transport, group.state = state;
     group.seat = seat;

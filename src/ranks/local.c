@@ -335,11 +335,13 @@ static wb_status await_all(local *l) {
                             "rank %d: waiting for rank %d to join the group, for %d s so far",
                             l->rank, r, WARNING_SECONDS);
             }
-            if (waited > l->timeout)
+            if (waited > l->timeout) {
+                (void)shm_unlink(l->name);
                 return wb_fail(WB_ERROR_LOST,
                                "distributed: rank %d of %d has not joined the group for %g s "
                                "(WEBER_TIMEOUT)",
                                r, l->size, l->timeout);
+            }
             (void)usleep(1000);
         }
     return WB_OK;

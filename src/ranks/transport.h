@@ -14,5 +14,7 @@ const wb_transport *wb_transport_open(const char *file, char *reason, size_t rea
 
 /* False with an error recorded where variables contradict each other. */
 bool wb_seat_read(wb_seat *seat);
+/* Of WEBER_TIMEOUT, else 600; false with an error recorded where that is no duration. */
+bool wb_timeout_read(double *seconds);
 
 #endif

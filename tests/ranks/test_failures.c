@@ -290,6 +290,44 @@ static void not_initialized(void **state) { /* N8 */
     assert_string_equal(wb_get_distributed_backend("MPI"), "none");
 }
 
+/* Environments that no starter makes; each process is alone. */
+typedef struct surroundings {
+    const char *variables[4][2], *text;
+} surroundings;
+
+static const surroundings *around;
+
+static void join_there(void) {
+    (void)unsetenv("WEBER_RANK"), (void)unsetenv("WEBER_SIZE"), (void)unsetenv("WEBER_RUN");
+    (void)unsetenv("WEBER_LOCAL_RANK"), (void)unsetenv("WEBER_LOCAL_SIZE");
+    for (int i = 0; i < 4 && around->variables[i][0]; i++)
+        (void)setenv(around->variables[i][0], around->variables[i][1], 1);
+    expect(wb_distributed_initialize(NULL), around->text);
+}
+
+static void wrong_environments(void **state) {
+    (void)state;
+    const surroundings rows[] = {
+        {{{"WEBER_RANK", "x"}, {"WEBER_SIZE", "2"}}, "WEBER_RANK must be a whole number"},
+        {{{"WEBER_RANK", "1"}, {"WEBER_SIZE", "2"}}, "but WEBER_RUN is not set"},
+        {{{"WEBER_RUN", "/x"}, {"WEBER_SIZE", "2"}}, "but WEBER_RANK is not set"},
+        {{{"WEBER_RUN", "/x"}, {"WEBER_SIZE", "2"}, {"WEBER_RANK", "2"}}, "says rank 2 of 2"},
+        {{{"WEBER_RUN", "/x"}, {"WEBER_SIZE", "5000"}, {"WEBER_RANK", "2"}}, "at most 1024 ranks"},
+        {{{"WEBER_RUN", "a/b"}, {"WEBER_SIZE", "2"}, {"WEBER_RANK", "0"}}, "a/b: Invalid argument"},
+        {{{"WEBER_TIMEOUT", "10 m"}}, "WEBER_TIMEOUT must be a number of seconds above 0"},
+        {{{"WEBER_RUN", "/weber-test-alone"},
+          {"WEBER_SIZE", "2"},
+          {"WEBER_RANK", "0"},
+          {"WEBER_TIMEOUT", "0.1"}},
+         "rank 1 of 2 has not joined the group for 0.1 s"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        around = &rows[i];
+        if (ranks_run(1, join_there)) fail_msg("row %zu", i);
+    }
+    assert_int_equal(access("/dev/shm/weber-test-alone", F_OK), -1);
+}
+
 typedef struct bad_call {
     const char *text;
     wb_array *(*call)(void);
@@ -322,8 +360,8 @@ static void refuses(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(differ),   cmocka_unit_test(each_allocation_fails),
-        cmocka_unit_test(are_gone), cmocka_unit_test(not_initialized),
-        cmocka_unit_test(refuses),
+        cmocka_unit_test(are_gone), cmocka_unit_test(wrong_environments),
+        cmocka_unit_test(refuses),  cmocka_unit_test(not_initialized),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
