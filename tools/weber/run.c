@@ -226,7 +226,7 @@ static int watch(run *r, struct pollfd *polled) {
         if (running == 0 && (!is_open || now_ms() - heard > QUIET_MS)) break;
         if (asked_to_end && !status) status = 128 + asked_to_end;
         if (!status) continue;
-        if (!failed) failed = now_ms();
+        if (failed == 0) failed = now_ms();
         const double waited = now_ms() - failed;
         if (!is_told && (asked_to_end || waited > SAY_MS)) {
             signal_all(r, SIGTERM), signal_all(r, SIGCONT); /* stopped ones, too */
