@@ -904,6 +904,19 @@ WB_API wb_layer *wb_gru_v3_cell_make(wb_recurrent_desc desc);
  * another batch size. */
 WB_API wb_layer *wb_recur(wb_layer *cell);
 
+typedef struct wb_recurrence_desc {
+    char start_;
+    wb_layer *cell;    /* required; it belongs to the result, also on failure */
+    bool return_state; /* the last states come behind y */
+} wb_recurrence_desc;
+
+/* A cell, any that wb_recur takes, over a sequence: x (in, time) or (in, time, N) gives y (out,
+ * time[, N]), as the recurrent layers do with their own cells. The state begins as the cell begins
+ * without one, or as given: wb_apply_many(l, 2, {x, h}). wb_recurrence(cell), wb_recurrence(cell,
+ * .return_state = true). (Flux 0.16) Fails with WB_ERROR_SHAPE on an x without steps. */
+#define wb_recurrence(...) wb_recurrence_make((wb_recurrence_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_layer *wb_recurrence_make(wb_recurrence_desc desc);
+
 /* y = forward(x) above what backward makes of x with its steps in reverse, turned back: x (in,
  * time[, N]) gives (out1 + out2, time[, N]). wb_bidirectional(wb_lstm(3, 5), wb_lstm(3, 5)).
  * (Schuster and Paliwal 1997.) Fails with WB_ERROR_SHAPE on an x without a second dimension. */

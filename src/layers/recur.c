@@ -1,4 +1,4 @@
-/* Recur: a cell that keeps its states from call to call. */
+/* Recur: a cell that keeps its states from call to call; Recurrence: a cell over a sequence. */
 #include <weber/scan.h>
 
 #include "array/state.h"
@@ -43,26 +43,25 @@ static void scan_step(void *context, wb_array **carries, wb_array *const *inputs
     outputs[0] = carries[0];
 }
 
-/* The steps of x (in, N, time) from `begin` on. */
-static wb_array *run_steps(wb_layer *cell, wb_array *x, int64_t begin, int states,
+/* The steps of x along a dimension, from `begin` on. */
+static wb_array *run_steps(wb_layer *cell, wb_array *x, int dim, int64_t begin, int states,
                            wb_array **carries) {
     loop l = {cell, states};
-    wb_array *rest = wb_slice(x, 2, begin, x->sizes[2], 1), *y[1];
-    const wb_status status = wb_scan(scan_step, &l, states, carries, 1, &rest, 1, y);
+    wb_array *rest = wb_slice(x, dim, begin, x->sizes[dim], 1), *y[1];
+    const wb_status status = wb_scan(scan_step, &l, states, carries, 1, &rest, 1, y, .dim = dim);
     return status == WB_OK ? y[0] : NULL;
 }
 
 /* Without states the first step is made by itself: the cell knows how a sequence begins. */
-static wb_array *run_sequence(wb_layer *cell, wb_array *x, int *count, wb_array **states) {
-    if (x->sizes[2] == 0)
+static wb_array *run_sequence(wb_layer *cell, wb_array *x, int dim, int *count, wb_array **states) {
+    if (x->sizes[dim] == 0)
         return wb_fail_null(WB_ERROR_SHAPE, "input %s has no steps", wb_text_of(x));
-    if (*count) return run_steps(cell, x, 0, *count, states);
-    *count = step(cell, wb_squeeze(wb_slice(x, 2, 0, 1, 1), 2), 0, states);
-    if (!*count) return NULL;
-    wb_array *first = wb_reshape(states[0], states[0]->sizes[0], x->sizes[1], 1);
-    if (x->sizes[2] == 1) return first;
-    wb_array *rest = run_steps(cell, x, 1, *count, states);
-    return rest ? wb_concat(2, first, rest) : NULL;
+    if (*count) return run_steps(cell, x, dim, 0, *count, states);
+    *count = step(cell, wb_squeeze(wb_slice(x, dim, 0, 1, 1), dim), 0, states);
+    wb_array *first = *count ? wb_unsqueeze(states[0], dim) : NULL;
+    if (!first || x->sizes[dim] == 1) return first;
+    wb_array *rest = run_steps(cell, x, dim, 1, *count, states);
+    return rest ? wb_concat(dim, first, rest) : NULL;
 }
 
 /* How many states there are, those of this batch, beside x. -1 with the error recorded. */
@@ -96,7 +95,7 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
     if (count < 0) return NULL;
     wb_array *y;
     if (x->ndim == 3)
-        y = run_sequence(r->cell, x, &count, states);
+        y = run_sequence(r->cell, x, 2, &count, states);
     else
         y = (count = step(r->cell, x, count, states)) > 0 ? states[0] : NULL;
     for (int s = 0; y && s < count; s++)
@@ -136,4 +135,58 @@ const wb_layer_class wb_recur_class = {.name = "Recur",
 wb_layer *wb_recur(wb_layer *cell) {
     const wb_contents contents = {.count = 1, .layers = &cell};
     return wb_layer_complete(wb_wrapper_new("wb_recur", &wb_recur_class, &contents));
+}
+
+/* ---- Recurrence ---- */
+
+typedef struct wb_recurrence_layer {
+    wb_layer layer;
+    wb_layer *cell;
+    bool return_state;
+} wb_recurrence_layer;
+
+static int forward_recurrence(wb_layer *layer, int count, wb_array *const *inputs,
+                              wb_array **results) {
+    const wb_recurrence_layer *r = (const wb_recurrence_layer *)(const void *)layer;
+    wb_array *states[MOST_STATES] = {NULL}, *x = inputs[0];
+    int given = count - 1;
+    if (given > MOST_STATES || x->ndim < 2 || x->ndim > 3) {
+        (void)wb_fail(WB_ERROR_SHAPE,
+                      "takes features, time and, if any, batch, then at most %d states, got %d "
+                      "arrays, the first of them %s",
+                      MOST_STATES, count, wb_text_of(x));
+        return 0;
+    }
+    for (int s = 0; s < given; s++) states[s] = inputs[1 + s];
+    if (!(results[0] = run_sequence(r->cell, x, 1, &given, states))) return 0;
+    for (int s = 0; r->return_state && s < given; s++) results[1 + s] = states[s];
+    return r->return_state ? 1 + given : 1;
+}
+
+static const wb_field recurrence_fields[] = {
+    WB_SETTING(wb_recurrence_layer, cell, WB_FIELD_CHILD, .trainable = true, .positional = true,
+               .counted = true),
+    WB_SETTING(wb_recurrence_layer, return_state, WB_FIELD_BOOL, .text_only = true,
+               .parameter = true),
+};
+
+static bool complete_recurrence(wb_layer *layer) {
+    if (((const wb_recurrence_layer *)(const void *)layer)->cell) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT, "Recurrence: the cell is NULL");
+    return false;
+}
+
+const wb_layer_class wb_recurrence_class = {.name = "Recurrence",
+                                            .size_bytes = sizeof(wb_recurrence_layer),
+                                            .fields = recurrence_fields,
+                                            .field_count = sizeof recurrence_fields /
+                                                           sizeof *recurrence_fields,
+                                            .forward_many = forward_recurrence,
+                                            .complete = complete_recurrence};
+
+wb_layer *wb_recurrence_make(wb_recurrence_desc desc) {
+    const wb_contents contents = {.count = 1, .layers = &desc.cell};
+    wb_layer *layer = wb_wrapper_new("wb_recurrence", &wb_recurrence_class, &contents);
+    if (layer) ((wb_recurrence_layer *)(void *)layer)->return_state = desc.return_state;
+    return wb_layer_complete(layer);
 }

@@ -57,6 +57,7 @@ static const struct row {
     {"Chain(Recur(RNNCell(3 => 4, tanh)), Recur(LSTMCell(4 => 3)), Recur(GRUCell(3 => 2)), "
      "Recur(GRUv3Cell(2 => 2)))",
      {{3, {3, 2, 4}}}},
+    {"Recurrence(GRUCell(3 => 4))", {{3, {3, 5, 2}}}},
     {"Bidirectional(LSTM(3 => 2), GRU(3 => 2))", {{3, {3, 5, 2}}}},
     {"MultiHeadAttention(4 => 4 => 4; nheads=2, causal=true)", {{3, {4, 3, 2}}}},
     {"TransformerEncoderBlock(norm_first=true, attention = MultiHeadAttention(4; nheads=2), "

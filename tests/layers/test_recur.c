@@ -237,6 +237,60 @@ static void the_forget_block_begins_with_a_number(void **state) { /* H8 */
 #define FOUR(x)       TWICE(x) " " TWICE(x)
 #define M(r, c, data) ARRAY("Float32", r ", " c, data)
 #define V(n, data)    ARRAY("Float32", n, data)
+/* ---- Recurrence ---- */
+
+static wb_array *apply_all(wb_layer *layer, int count, wb_array *const *inputs, int results) {
+    wb_array *y[3];
+    if (wb_apply_many(layer, count, inputs, 3, y) != results) fail_msg("%s", wb_error_message());
+    return y[results - 1];
+}
+
+/* As the layer of the cell's own kind; of a user's, by hand. */
+static void a_recurrence_is_its_cell_over_a_sequence(void **state) {
+    (void)state;
+    wb_layer *lstm = wb_lstm(3, 4, .return_state = true);
+    wb_layer *same =
+        wb_recurrence(wb_lstm_cell(.wi = wb_get(lstm, "cell.Wi"), .wh = wb_get(lstm, "cell.Wh")),
+                      .return_state = true);
+    wb_array *xs[] = {wb_normal(WB_F32, 3, 5), wb_normal(WB_F32, 3, 5, 2), wb_normal(WB_F32, 3, 1)};
+    for (int i = 0; i < 3; i++) {
+        wb_array *y = apply_all(lstm, 1, &xs[i], 3), *z = apply_all(same, 1, &xs[i], 3);
+        assert_true(wb_approx(y, z, 1e-5, 1e-6, NULL, 0)); /* the last c */
+    }
+    wb_array *more[] = {xs[0], wb_normal(WB_F32, 4), wb_normal(WB_F32, 4)};
+    assert_true(
+        wb_approx(apply_all(lstm, 3, more, 3), apply_all(same, 3, more, 3), 1e-5, 1e-6, NULL, 0));
+    assert_structure(same, "Recurrence(LSTMCell(3 => 4), return_state=true)");
+    wb_free(lstm), wb_free(same);
+    wb_layer *gru = wb_gru(2, 3);
+    same = wb_recurrence(wb_gru_cell(.wi = wb_get(gru, "cell.Wi"), .wh = wb_get(gru, "cell.Wh")));
+    wb_array *x = wb_normal(WB_F32, 2, 4, 3);
+    assert_true(wb_approx(wb_apply(same, x), wb_apply(gru, x), 1e-5, 1e-6, NULL, 0));
+    assert_null(wb_apply(same, wb_ones(WB_F32, 2)));
+    assert_error(WB_ERROR_SHAPE, "Recurrence: takes features, time and, if any, batch, then at "
+                                 "most 2 states, got 1 arrays, the first of them (2)");
+    assert_null(wb_apply(same, wb_ones(WB_F32, 2, 0)));
+    assert_error(WB_ERROR_SHAPE, "Recurrence: input (2, 0) has no steps");
+    wb_free(gru), wb_free(same);
+    assert_null(wb_recurrence(.return_state = true));
+    assert_error(WB_ERROR_ARGUMENT, "wb_recurrence: layer 1 is NULL");
+}
+
+static wb_array *apply_recurrence(void *model, int count, wb_array *const *inputs) {
+    (void)count;
+    return wb_apply(model, inputs[0]);
+}
+
+static void gradients_of_a_recurrence(void **state) {
+    (void)state;
+    wb_layer *layer = wb_recurrence(wb_gru_cell(2, 2, .dtype = WB_F64));
+    wb_array *x = wb_normal(WB_F64, 2, 3, 2);
+    for (int order = 1; order <= 2; order++)
+        if (wb_gradient_check(apply_recurrence, layer, 1, &x, order, 2e-6) != WB_OK)
+            fail_msg("order %d: %s", order, wb_error_message());
+    wb_free(layer);
+}
+
 #define W8            M("8", "1", FOUR(ONE " " TWO))
 #define W82           M("8", "2", FOUR(FOUR(ONE)))
 #define B8            V("8", FOUR(ONE " " TWO))
@@ -287,6 +341,10 @@ static const flux_row structs[] = {
     FLUX("an LSTM of Flux 0.16 that gives its states",
          RETURNING("true", "LSTM", CELL("LSTM", W8 ", " W82 ", " B8)),
          "LSTM(1 => 2, return_state=true)", NULL),
+    FLUX("a Recurrence of Flux 0.16",
+         "{model: {tag: 'struct', type: {tag: 'datatype', params: [true], name: ['Flux', "
+         "'Recurrence']}, data: [" CELL("GRU", W6 ", " W62 ", " B6) "]}}",
+         "Recurrence(GRUCell(1 => 2), return_state=true)", NULL),
     FLUX("one that does not", RETURNING("false", "GRU", CELL("GRU", W6 ", " W62 ", " B6)),
          "GRU(1 => 2)", NULL),
 };
@@ -335,6 +393,8 @@ int main(void) {
         TEST(the_forget_block_begins_with_a_number),
         TEST(a_struct_is_loaded_into_places),
         TEST(a_state_is_loaded_by_a_table),
+        TEST(a_recurrence_is_its_cell_over_a_sequence),
+        TEST(gradients_of_a_recurrence),
     };
     ADD_ROWS(&tests, kinds, steps_are_a_sequence);
     ADD_ROWS(&tests, kinds, gradients_go_through_the_calls);
