@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "array/thread.h"
 #include "base/memory.h"
 #include "layers/layer.h"
 #include "ops/ops.h"
@@ -24,6 +25,18 @@ static bool takes_default(const wb_array *y, wb_array *probe) {
            memcmp(usual->attributes, y->attributes, y->nattributes * sizeof *y->attributes) == 0;
 }
 
+/* Only its recipe is looked at: it has no effect and draws nothing, since of several ranks one may
+ * ask for names. */
+static wb_array *probed(wb_activation *activation, wb_array *probe) {
+    wb_thread *thread = wb_thread_get();
+    const bool is_inner = thread->is_sizing;
+    const uint64_t counter = thread->counter;
+    thread->is_sizing = true;
+    wb_array *y = activation(probe);
+    thread->is_sizing = is_inner, thread->counter = counter;
+    return y;
+}
+
 /* A function of one's own is applied to a small array: a single operation on it names the function,
  * none is the identity. */
 const char *wb_activation_name(wb_activation *activation) {
@@ -32,7 +45,7 @@ const char *wb_activation_name(wb_activation *activation) {
     const bool failed = wb_failed();
     const char *name = "";
     wb_array *probe = wb_vector(0.5f, -0.5f);
-    wb_array *y = probe ? activation(probe) : NULL;
+    wb_array *y = probe ? probed(activation, probe) : NULL;
     if (y && y == probe) name = "identity";
     if (y && y != probe && y->ninputs == 1 && y->inputs[0] == probe && takes_default(y, probe))
         name = wb_op_name((wb_op)y->op);
