@@ -334,14 +334,15 @@ static void list_consumers(const wb_graph *graph, int32_t *of) {
             of[graph->of_tape[i]] = SEVERAL;
 }
 
-/* Operands of v that its unit would have to store for another one, and does not store anyway. */
+/* Full operands of v that its unit would have to store for another one, and does not store anyway:
+ * row values are few. */
 static int newly_stored(const wb_graph *graph, const wb_value *v, const int32_t *of) {
     int count = 0;
     for (int i = 0; i < v->ninputs; i++) {
         const int32_t input = v->small_inputs[i], unit = wb_unit_find(graph, v->unit);
         const wb_value *x = &graph->values[input];
         const bool inside = x->kind != WB_VALUE_VIEW && wb_unit_find(graph, x->unit) == unit;
-        if (inside && of[input] == unit) count++;
+        if (inside && of[input] == unit && !wb_value_is_row(unit_at(graph, unit), x)) count++;
     }
     return count;
 }
@@ -360,6 +361,17 @@ static void remove_member(wb_unit *u, int32_t member) {
     u->last = u->members[kept - 1];
 }
 
+/* Operands of v of its own size. */
+static int full_operands(const wb_graph *graph, const wb_value *v) {
+    const wb_unit *u = unit_at(graph, wb_unit_find(graph, v->unit));
+    int count = 0;
+    for (int i = 0; i < v->ninputs; i++) {
+        const wb_value *x = &graph->values[v->small_inputs[i]];
+        count += !is_inline(x) && matches_full(u, x);
+    }
+    return count;
+}
+
 static bool may_sink(const wb_graph *graph, int32_t member, const int32_t *of) {
     const wb_value *v = &graph->values[member];
     const int32_t from = wb_unit_find(graph, v->unit), to = of[member];
@@ -369,12 +381,15 @@ static bool may_sink(const wb_graph *graph, int32_t member, const int32_t *of) {
     const wb_unit *u = unit_at(graph, to);
     if (u->kind != WB_UNIT_PROGRAM || u->member_count >= MOST_MEMBERS || !matches_full(u, v))
         return false;
-    if (v->phase > 0 || wb_value_is_row(unit_at(graph, from), v)) return false;
+    if (wb_value_is_row(unit_at(graph, from), v)) return false;
+    /* behind a reduction nothing is read again that would cost more than v itself */
+    if (v->phase > 0 && full_operands(graph, v) > 1) return false;
     return newly_stored(graph, v, of) <= 1;
 }
 
 /* A value that only a later program uses is computed there, if that stores no more: what is stored
- * is then an operand that is stored anyway, or nothing more than before. */
+ * is then an operand that is stored anyway, or nothing more than before. Row values, which are few,
+ * do not count. */
 static bool sink_values(wb_graph *graph) {
     int32_t *of = wb_alloc(sizeof *of * (size_t)(graph->count + 1));
     bool done = of != NULL;
@@ -391,6 +406,7 @@ static bool sink_values(wb_graph *graph) {
         remove_member(unit_at(graph, from), v);
         insert_member(to, v);
         value->unit = of[v];
+        value->phase = (uint8_t)phase_in(graph, of[v], value);
         for (int i = 0; i < value->ninputs; i++) { /* what only v used is now used there alone */
             const int32_t input = value->small_inputs[i];
             bool other = false;

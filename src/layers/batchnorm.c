@@ -12,16 +12,31 @@ static wb_batchnorm_desc *desc_of(wb_layer *layer) {
 
 /* ---- statistics ---- */
 
-static wb_statistics of_batch(wb_array *x) {
-    int64_t dims[WB_MAX_DIMS];
+/* All dimensions but the channels. */
+static int all_but_channels(const wb_array *x, int64_t *dims) {
     int count = 0;
     for (int d = 0; d < x->ndim; d++)
         if (d != x->ndim - 2) dims[count++] = d;
-    return wb_statistics_over(x, count, dims);
+    return count;
 }
 
-static wb_statistics of_past(wb_batchnorm_desc *b, const wb_array *x) {
-    return (wb_statistics){wb_beside_channels(b->mean, x), wb_beside_channels(b->variance, x)};
+static bool take_in(wb_batchnorm_desc *b, wb_array *x) {
+    int64_t dims[WB_MAX_DIMS];
+    const wb_running running = {&b->mean, &b->variance, b->momentum};
+    const wb_statistics s = wb_statistics_over(x, all_but_channels(x, dims), dims);
+    return wb_running_take_in(running, s, wb_count(x) / b->channels);
+}
+
+static wb_array *by_batch(const wb_batchnorm_desc *b, wb_array *x) {
+    int64_t dims[WB_MAX_DIMS];
+    const int count = all_but_channels(x, dims);
+    wb_array *y = wb_normalised_over(x, count, dims, b->eps, b->gamma, b->beta);
+    return wb_affine(y, NULL, NULL, b->activation);
+}
+
+static wb_array *by_past(const wb_batchnorm_desc *b, wb_array *x) {
+    const wb_statistics past = {wb_beside_channels(b->mean, x), wb_beside_channels(b->variance, x)};
+    return wb_affine(wb_normalised_by(x, past, b->eps), b->gamma, b->beta, b->activation);
 }
 
 /* ---- forward ---- */
@@ -33,12 +48,10 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
     if (b->gamma || b->mean) x = wb_convert_input(x, b->gamma ? b->gamma : b->mean);
     if (!x) return NULL;
     const int64_t count = b->channels ? wb_count(x) / b->channels : 0;
-    const bool is_past = !is_active && b->mean, is_moved = is_active && b->mean;
     if (is_active && !wb_check_training(layer, x, count, b->mean != NULL)) return NULL;
-    const wb_statistics s = is_past ? of_past(b, x) : of_batch(x);
-    const wb_running running = {&b->mean, &b->variance, b->momentum};
-    if (is_moved && !wb_running_take_in(running, s, count)) return NULL;
-    return wb_affine(wb_normalised_by(x, s, b->eps), b->gamma, b->beta, b->activation);
+    if (!is_active && b->mean) return by_past(b, x);
+    if (is_active && b->mean && !take_in(b, x)) return NULL;
+    return by_batch(b, x);
 }
 
 /* ---- the class ---- */

@@ -19,7 +19,7 @@ static wb_array *normalised(const wb_groupnorm_desc *d, wb_array *x) {
     for (int i = 0; i < n; i++) sizes[i] = x->sizes[i], dims[i] = i;
     sizes[n - 1] = d->channels / d->groups, sizes[n] = d->groups, sizes[n + 1] = x->sizes[n];
     wb_array *y = wb_reshape_make(x, n + 2, sizes);
-    y = y ? wb_normalised_by(y, wb_statistics_over(y, n, dims), d->eps) : NULL;
+    y = y ? wb_normalise_make(y, d->eps, n, dims) : NULL;
     return y ? wb_reshape_make(y, x->ndim, x->sizes) : NULL;
 }
 

@@ -325,6 +325,10 @@ typedef struct wb_statistics {
 wb_statistics wb_statistics_over(wb_array *x, int count, const int64_t *dims);
 /* (x - mean) / √(variance + eps) */
 wb_array *wb_normalised_by(wb_array *x, wb_statistics s, double eps);
+/* The same with the statistics over the dimensions, then gamma times that plus beta, a number for
+ * each channel; NULL: without. */
+wb_array *wb_normalised_over(wb_array *x, int count, const int64_t *dims, double eps,
+                             wb_array *gamma, wb_array *beta);
 /* activation(gamma y + beta), a number for each channel; NULL: without. */
 wb_array *wb_affine(wb_array *y, wb_array *gamma, wb_array *beta, wb_activation *activation);
 

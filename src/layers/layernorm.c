@@ -18,7 +18,7 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
     int n;
     if (!wb_check_first_sizes(layer, x, &n)) return NULL;
     if (l->diag) x = wb_convert_input(x, wb_scale_desc_of(l->diag)->scale);
-    wb_array *y = x ? wb_normalised_by(x, wb_statistics_over(x, n, dims), l->desc.eps) : NULL;
+    wb_array *y = x ? wb_normalise_make(x, l->desc.eps, n, dims) : NULL;
     if (y && l->diag) y = wb_apply(l->diag, y);
     return y && l->desc.activation ? l->desc.activation(y) : y;
 }

@@ -1,6 +1,7 @@
 /* What layers that normalise have in common: statistics, running ones, a scale and a shift. */
 #include "array/state.h"
 #include "layers/layer.h"
+#include "ops/ops.h"
 
 wb_statistics wb_statistics_over(wb_array *x, int count, const int64_t *dims) {
     return (wb_statistics){wb_mean_make(x, count, dims), wb_var_make(x, false, count, dims)};
@@ -9,6 +10,13 @@ wb_statistics wb_statistics_over(wb_array *x, int count, const int64_t *dims) {
 wb_array *wb_normalised_by(wb_array *x, wb_statistics s, double eps) {
     wb_array *scale = wb_rsqrt(wb_add_number(s.variance, eps));
     return wb_mul(wb_sub(x, s.mean), scale);
+}
+
+wb_array *wb_normalised_over(wb_array *x, int count, const int64_t *dims, double eps,
+                             wb_array *gamma, wb_array *beta) {
+    if (!gamma) return wb_normalise_make(x, eps, count, dims);
+    return wb_normalise_with(x, eps, count, dims, wb_beside_channels(gamma, x),
+                             wb_beside_channels(beta, x));
 }
 
 wb_array *wb_affine(wb_array *y, wb_array *gamma, wb_array *beta, wb_activation *activation) {

@@ -190,14 +190,58 @@ wb_array *wb_var_make(wb_array *x, bool corrected, int ndim, const int64_t *dims
     return wb_dims_mask("var", x, ndim, dims, &mask) ? variance(x, mask, false, corrected) : NULL;
 }
 
-wb_array *wb_normalise_make(wb_array *x, double eps, int ndim, const int64_t *dims) {
+/* ---- normalise: x, and gain and bias or neither ---- */
+
+static wb_array *normalise(wb_array *x, double eps, int ndim, const int64_t *dims, wb_array *gain,
+                           wb_array *bias) {
     int64_t mask;
     if (!wb_is_usable(x)) return wb_refuse("normalise", x, "x");
     if (!wb_dims_mask("normalise", x, ndim, dims, &mask)) return NULL;
-    wb_array *centred = SUB(x, mean(x, mask, false));
-    wb_array *squares = SQUARE(centred);
-    wb_array *v = squares ? mean(squares, mask, false) : NULL;
-    return MUL(centred, wb_rsqrt(ADD(v, NUM(eps))));
+    const int64_t attributes[] = {mask, 0, wb_bits_of(eps)};
+    return wb_node_with(WB_OP_normalise, float_of(x), x->ndim, x->sizes, gain ? 3 : 1,
+                        (wb_array *[]){x, gain, bias}, 3, attributes);
+}
+
+wb_array *wb_normalise_make(wb_array *x, double eps, int ndim, const int64_t *dims) {
+    return normalise(x, eps, ndim, dims, NULL, NULL);
+}
+
+wb_array *wb_normalise_with(wb_array *x, double eps, int ndim, const int64_t *dims, wb_array *gain,
+                            wb_array *bias) {
+    return gain && bias ? normalise(x, eps, ndim, dims, gain, bias) : NULL;
+}
+
+static wb_array *scale_of(wb_array *x, const wb_array *node) {
+    wb_array *v = variance(x, node->attributes[0], false, false);
+    return wb_rsqrt(ADD(v, NUM(wb_value_of(node->attributes[2]))));
+}
+
+bool wb_expand_normalise(wb_array *node, wb_array **parts) {
+    wb_array *x = float_input(node);
+    if (!x) return false;
+    wb_array *y = MUL(SUB(x, mean(x, node->attributes[0], false)), scale_of(x, node));
+    if (node->ninputs > 1) y = ADD(MUL(y, node->inputs[1]), node->inputs[2]);
+    return (parts[0] = y) != NULL;
+}
+
+/* With n the normalised x and d = g gain: scale (d - mean d - n mean(d n)). n is written with both
+ * signs turned, which has the same bits, but is not the value of the forward pass: that would be
+ * stored for the backward pass, which computes it as fast as it reads it. */
+void wb_vjp_normalise(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    const int64_t mask = o->attributes[0];
+    wb_array *x = float_input(o);
+    (void)want;
+    if (!x) return;
+    wb_array *scale = scale_of(x, o), *n = MUL(SUB(mean(x, mask, false), x), NEG(scale));
+    if (o->ninputs > 1) {
+        out[1] = MUL(g, n);
+        out[2] = g;
+        g = MUL(g, o->inputs[1]);
+    }
+    wb_array *gn = MUL(g, n);
+    if (!gn) return;
+    wb_array *rest = SUB(SUB(g, mean(g, mask, false)), MUL(n, mean(gn, mask, false)));
+    out[0] = wb_cast(MUL(scale, rest), (wb_dtype)o->inputs[0]->dtype);
 }
 
 /* ---- argmax, argmin ---- */
@@ -319,6 +363,8 @@ void wb_vjp_logsoftmax(wb_array *o, wb_array *g, const bool *want, wb_array **ou
 CHECK(sum, SQUARE(wb_sum_dims(SQUARE(x), 0, 2)), 1, {{3, {2, 3, 2}}}, -2, 2)
 CHECK(max_reduce, SQUARE(wb_maximum_dims(SQUARE(x), 1)), 1, {{2, {2, 4}}}, 0.5, 3)
 CHECK(mean, SQUARE(wb_mean_dims(SQUARE(x), 1)), 1, {{3, {2, 3, 2}}}, -2, 2)
+CHECK(normalise, MUL(wb_normalise_with(x, 0.1, 1, (const int64_t[]){1}, y, SQUARE(y)), x), 2,
+      {{3, {2, 4, 2}}, {2, {2, 1}}}, -2, 2)
 CHECK(logsumexp, SQUARE(wb_logsumexp(SQUARE(x))), 1, {{2, {4, 3}}}, -2, 2)
 CHECK(softmax, SQUARE(wb_softmax(SQUARE(x))), 1, {{2, {4, 3}}}, -2, 2)
 CHECK(logsoftmax, SQUARE(wb_logsoftmax_dims(x, 1)), 1, {{2, {2, 4}}}, -2, 2)

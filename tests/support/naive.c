@@ -209,6 +209,31 @@ static void argmax(naive *o, naive *const *in) {
     free(best);
 }
 
+/* Without gain and bias. */
+static void normal_rows(naive *o, naive *const *in) {
+    const naive *x = in[0];
+    const int64_t mask = o->node->attributes[0];
+    const long double eps = (long double)wb_value_of(o->node->attributes[2]);
+    long double *mean = naive_numbers(x->count), *square = naive_numbers(x->count),
+                *count = naive_numbers(x->count);
+    for (int64_t i = 0; i < x->count; i++) count[row_of(x, mask, i)]++;
+    for (int64_t i = 0; i < x->count; i++) {
+        const int64_t row = row_of(x, mask, i);
+        mean[row] += x->values[i] / count[row];
+    }
+    for (int64_t i = 0; i < x->count; i++) {
+        const int64_t row = row_of(x, mask, i);
+        square[row] += (x->values[i] - mean[row]) * (x->values[i] - mean[row]) / count[row];
+    }
+    for (int64_t i = 0; i < x->count; i++) {
+        const int64_t row = row_of(x, mask, i);
+        o->values[i] = (x->values[i] - mean[row]) / sqrtl(square[row] + eps);
+    }
+    free(mean);
+    free(square);
+    free(count);
+}
+
 /* logsumexp (into o), or softmax and logsoftmax, of rows; infinities as limits. */
 static void soft_rows(naive *o, naive *const *in) {
     const naive *x = in[0];
@@ -316,6 +341,7 @@ static naive_rule *const rules[WB_OP_COUNT] = {
     [WB_OP_max_reduce] = largest_rows,
     [WB_OP_argmax] = argmax,
     [WB_OP_logsumexp] = soft_rows,
+    [WB_OP_normalise] = normal_rows,
     [WB_OP_softmax] = soft_rows,
     [WB_OP_logsoftmax] = soft_rows,
     [WB_OP_matmul] = naive_matmul,
