@@ -10,7 +10,7 @@
  *                so far
  *
  * --threads N, --floor (by hand), --batch N (b, c, d, i, j), --transformer SIZES (e;
- * transformer.h), --rows TEXT (l; rows.h).
+ * transformer.h), --attention TEXT (k; attention.h), --rows TEXT (l; rows.h).
  * Rounds begin anew so that all contestants compute the same steps: after some thousands, numbers
  * so small appear that the processor is slow with them. */
 #include <stdio.h>
@@ -26,6 +26,7 @@ typedef struct options {
     int threads;
     int64_t batch;                 /* 0: the case's own */
     bench_transformer transformer; /* no layers: case e's own */
+    bench_attention attention;     /* no length: case k's own */
     bench_rows rows;               /* no length: case l's own */
 } options;
 
@@ -39,6 +40,7 @@ typedef struct runner {
 
 static bench_case *open_weber(char letter, const options *o) {
     if (letter == 'e' && o->transformer.layers) return bench_case_open_transformer(&o->transformer);
+    if (letter == 'k' && o->attention.length) return bench_case_open_attention(&o->attention);
     if (letter == 'l' && o->rows.length) return bench_case_open_rows(&o->rows);
     return o->batch ? bench_case_open_batch(letter, false, o->batch)
                     : bench_case_open(letter, false);
@@ -197,6 +199,8 @@ static const char *parse(int argc, char **argv, options *o) {
             letters = argv[i];
         else if ((strcmp(argv[i], "--transformer") == 0 &&
                   bench_transformer_parse(value, &o->transformer)) ||
+                 (strcmp(argv[i], "--attention") == 0 &&
+                  bench_attention_parse(value, &o->attention)) ||
                  (strcmp(argv[i], "--rows") == 0 && bench_rows_parse(value, &o->rows)))
             i++;
         else
@@ -211,7 +215,8 @@ int main(int argc, char **argv) {
     const char *letters = parse(argc, argv, &o);
     if (!letters) {
         fprintf(stderr, "bench_cases: --transformer wants "
-                        "LAYERS,WIDTH,HEADS,CONTEXT,SYMBOLS,BATCH,TYPE, --rows "
+                        "LAYERS,WIDTH,HEADS,CONTEXT,SYMBOLS,BATCH,TYPE, --attention "
+                        "LENGTH[,gradient], --rows "
                         "softmax|layernorm,LENGTH,COUNT[,gradient]\n");
         return 2;
     }

@@ -8,13 +8,14 @@ struct bench_case {
     char letter;
     bool tiny;
     bench_transformer transformer; /* of case e */
+    bench_attention attention;     /* of case k */
     bench_rows rows;               /* of case l */
     int64_t batch, steps;
     int inputs;
     wb_layer *model;
     wb_optimiser *optimiser;
     wb_array *x[BENCH_INPUTS], *y[BENCH_INPUTS];
-    wb_array *last, *gradient; /* held: the loss or the outputs; the gradient of g and l */
+    wb_array *last, *gradient; /* held: the loss or the outputs; the gradient of g, k and l */
 };
 
 /* ---- numbers ---- */
@@ -161,6 +162,7 @@ static void make_input(bench_case *c, int k) {
     const uint32_t input = SEQUENCE_INPUT + (uint32_t)k, label = SEQUENCE_LABEL + (uint32_t)k;
     const int64_t in = c->tiny ? 2 : B_IN, side = c->tiny ? 6 : D_SIDE;
     const int64_t photo = c->tiny ? 4 : I_SIDE, matrix[2] = {c->rows.length, c->rows.count};
+    const int64_t heads[4] = {BENCH_ATTENTION_FEATURES, c->attention.length, c->attention.heads, 3};
     if (c->letter == 'a')
         target_of(c, k);
     else if (c->letter == 'g')
@@ -171,6 +173,9 @@ static void make_input(bench_case *c, int k) {
         c->x[k] = symbols_of(c, input), c->y[k] = symbols_of(c, label);
     else if (c->letter == 'i' || c->letter == 'j')
         c->x[k] = bench_array(input, -1, 1, 4, (const int64_t[]){photo, photo, 3, c->batch});
+    else if (c->letter == 'k')
+        c->x[k] = bench_array(input, -2, 2, 4, heads),
+        c->y[k] = bench_array(label, -1, 1, 3, heads);
     else if (c->letter == 'l')
         c->x[k] = bench_array(input, -2, 2, 2, matrix),
         c->y[k] = bench_array(label, -1, 1, 2, matrix);
@@ -220,9 +225,9 @@ bench_case *bench_case_open(char letter, bool tiny) {
     return bench_case_open_batch(letter, tiny, tiny ? 1 : batch_of(letter));
 }
 
-static bool has_model(char letter) { return letter != 'g' && letter != 'l'; }
+static bool has_model(char letter) { return strchr("gkl", letter) == NULL; }
 
-bool bench_case_is_fixed(char letter) { return strchr("ghjl", letter) != NULL; }
+bool bench_case_is_fixed(char letter) { return strchr("ghjkl", letter) != NULL; }
 
 static bench_case *open_case(bench_case settings) {
     bench_case *c = calloc(1, sizeof *c);
@@ -249,15 +254,21 @@ static bench_case *open_case(bench_case settings) {
 bench_case *bench_case_open_batch(char letter, bool tiny, int64_t batch) {
     static const bench_transformer tiniest = {.layers = 1, 2, 1, 1, 2, 1, WB_F32, WB_F32};
     static const bench_rows smallest = {.length = 2, .count = 1};
+    static const bench_attention shortest = {.length = 2, .heads = 1};
     return open_case((bench_case){.letter = letter,
                                   .tiny = tiny,
                                   .transformer = tiny ? tiniest : bench_transformer_e,
+                                  .attention = tiny ? shortest : bench_attention_k,
                                   .rows = tiny ? smallest : bench_rows_l,
                                   .batch = batch});
 }
 
 bench_case *bench_case_open_transformer(const bench_transformer *sizes) {
     return open_case((bench_case){.letter = 'e', .transformer = *sizes, .batch = sizes->batch});
+}
+
+bench_case *bench_case_open_attention(const bench_attention *attention) {
+    return open_case((bench_case){.letter = 'k', .attention = *attention, .batch = 1});
 }
 
 bench_case *bench_case_open_rows(const bench_rows *rows) {
@@ -315,6 +326,13 @@ static void rows_step(bench_case *c) {
     hold(&c->gradient, result.gradient);
 }
 
+static void attention_step(bench_case *c) {
+    const int k = (int)(c->steps % c->inputs);
+    const bench_attention_result result = bench_attention_step(&c->attention, c->x[k], c->y[k]);
+    hold(&c->last, result.value);
+    hold(&c->gradient, result.gradient);
+}
+
 static void inference_step(bench_case *c) {
     wb_array *y = wb_apply(c->model, c->x[c->steps % c->inputs]);
     wb_eval(y);
@@ -325,6 +343,8 @@ void bench_case_step(bench_case *c) {
     wb_scope_open();
     if (c->letter == 'g')
         elementwise_step(c);
+    else if (c->letter == 'k')
+        attention_step(c);
     else if (c->letter == 'l')
         rows_step(c);
     else if (bench_case_is_fixed(c->letter))

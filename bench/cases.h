@@ -6,7 +6,7 @@
  *     bench_result r = bench_case_result(c); // the peer's or the floor's is beside it
  *     bench_case_close(c);
  *
- * A step is forward, backward and optimiser (g, l: forward and gradient; h, j: forward),
+ * A step is forward, backward and optimiser (g, k, l: forward and gradient; h, j: forward),
  * everything evaluated, with the next input of a few that were made beforehand. */
 #ifndef BENCH_CASES_H
 #define BENCH_CASES_H
@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <weber.h>
 
+#include "attention.h"
 #include "rows.h"
 #include "transformer.h"
 
@@ -28,11 +29,11 @@
  * g sum((tanh(x) x + exp(-x x))^2) over 10 million    h inference of b, batch 1
  * i images of 32 x 32: convs 3x3 of 64, 64, 128, 128, 256 filters with BatchNorm and relu,
  * maxpool 2 behind each pair, meanpool 8 - 10, batch 32
- * j inference of i                                    l rows.h */
-#define BENCH_CASES "abcdeghijl"
+ * j inference of i                                    k attention.h            l rows.h */
+#define BENCH_CASES "abcdeghijkl"
 
 /* What both sides compare: the last loss, and sum |p| over the parameters and running statistics
- * (g, l with a gradient: over the gradient in x; h, j, l without one: over the outputs). */
+ * (g, k, l with a gradient: over the gradient in x; h, j, k, l without one: over the outputs). */
 typedef struct bench_result {
     double loss, checksum;
 } bench_result;
@@ -94,6 +95,8 @@ bench_case *bench_case_open_batch(char letter, bool tiny, int64_t batch);
 bool bench_case_is_fixed(char letter);
 /* Case e in other sizes. */
 bench_case *bench_case_open_transformer(const bench_transformer *sizes);
+/* Case k of another length, or with a gradient. */
+bench_case *bench_case_open_attention(const bench_attention *attention);
 /* Case l of other operations or sizes. */
 bench_case *bench_case_open_rows(const bench_rows *rows);
 void bench_case_step(bench_case *c);

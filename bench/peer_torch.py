@@ -5,7 +5,7 @@ bench_cases --serve is. peer_torch.py start: one gradient, for the time of a who
 VARIANT: eager, fused (eager, with the optimiser in one kernel), compiled (forward and loss through torch.compile, the
 optimiser in one kernel), graphs (the same, as CUDA graphs). The weights, inputs and labels are those of cases.c.
 
---device cuda, --batch N (b, c, d, i, j), --transformer SIZES (e; as in transformer.h), --rows TEXT (l; as in rows.h); --tf32 lets products of f32 be rounded."""
+--device cuda, --batch N (b, c, d, i, j), --transformer SIZES (e; as in transformer.h), --attention TEXT (k; as in attention.h), --rows TEXT (l; as in rows.h); --tf32 lets products of f32 be rounded."""
 import argparse
 import contextlib
 import math
@@ -18,10 +18,11 @@ from torch.nn import functional as F
 
 BENCH_INPUTS, WEIGHT, INPUT, LABEL, TRANSFORMER = 16, 0, 100, 200, 1000
 TRANSFORMER_E = "4,256,4,128,96,16,f32"
+ATTENTION_K = "512"
 ROWS_L = "softmax,1024,4096"
-FIXED = {"l": "Rows", "g": "Elementwise", "h": "Inference", "j": "Inference"}  # nothing is learnt
+FIXED = {"k": "Attention", "l": "Rows", "g": "Elementwise", "h": "Inference", "j": "Inference"}  # nothing is learnt
 TYPES = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "f16": torch.float16}
-OPTIONS = argparse.Namespace(device="cpu", batch=0, transformer=TRANSFORMER_E, rows=ROWS_L, tf32=False)
+OPTIONS = argparse.Namespace(device="cpu", batch=0, transformer=TRANSFORMER_E, attention=ATTENTION_K, rows=ROWS_L, tf32=False)
 
 
 def uniform(sequence, count):
@@ -269,6 +270,34 @@ class Rows:
         return (self.y.item() if self.gradient else total), total
 
 
+class Attention:
+    def __init__(self, _, variant):
+        length, *self.gradient = OPTIONS.attention.split(",")
+        sizes = 16384 // int(length), int(length), 64
+        self.inputs = [(values(INPUT + k, -2, 2, 3, 1, *sizes), values(LABEL + k, -1, 1, 1, *sizes)) for k in range(2)]
+        self.forward = compiled(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), variant)
+        self.reset()
+
+    def reset(self):
+        self.steps = 0
+
+    def step(self):
+        x, d = self.inputs[self.steps % 2]
+        self.steps += 1
+        if not self.gradient:
+            with torch.inference_mode():
+                self.y = self.forward(*x)
+            return
+        x = [part.detach().requires_grad_() for part in x]
+        self.y = (self.forward(*x) * d).sum()
+        self.gradients = torch.autograd.grad(self.y, x)
+
+    def result(self):
+        of = self.gradients[1] if self.gradient else self.y
+        total = of.detach().double().abs().sum().item()
+        return (self.y.item() if self.gradient else total), total
+
+
 class Inference:
     def __init__(self, case, variant):
         self.model = compiled(model_of(case).to(OPTIONS.device).eval(), variant)
@@ -380,6 +409,7 @@ def main():
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--batch", type=int, default=0)
     parser.add_argument("--transformer", default=TRANSFORMER_E)
+    parser.add_argument("--attention", default=ATTENTION_K)
     parser.add_argument("--rows", default=ROWS_L)
     parser.add_argument("--tf32", action="store_true")
     options = parser.parse_args()
