@@ -3,7 +3,7 @@
 
 #include "array/thread.h"
 #include "base/memory.h"
-#include "ops/build.h"
+#include "ops/check.h"
 
 wb_collective wb_collective_of(const wb_array *node) {
     return (wb_collective){.number = node->late[0],
@@ -248,3 +248,6 @@ void wb_vjp_collective(wb_array *o, wb_array *g, const bool *want, wb_array **ou
         break;
     }
 }
+
+/* Of a group of one; tests/ranks/test_collectives.c has the derivatives over several ranks. */
+CHECK(collective, SQUARE(wb_allreduce(SQUARE(x), WB_REDUCE_MEAN)), 1, {{1, {5}}}, -2, 2)

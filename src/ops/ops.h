@@ -87,7 +87,7 @@ wb_expand_fn wb_expand_identity, wb_expand_mean, wb_expand_normalise, wb_expand_
 wb_check_fn wb_check_select, wb_check_cast, wb_check_reshape, wb_check_permute, wb_check_slice,
     wb_check_expand, wb_check_slice_put, wb_check_pad, wb_check_concat, wb_check_sum,
     wb_check_max_reduce, wb_check_mean, wb_check_normalise, wb_check_logsumexp, wb_check_softmax,
-    wb_check_logsoftmax, wb_check_move;
+    wb_check_logsoftmax, wb_check_move, wb_check_collective;
 #define WB_OFFERED_CALL(name, ...)                                                                 \
     wb_vjp_fn wb_vjp_##name;                                                                       \
     wb_expand_fn wb_expand_##name;                                                                 \
