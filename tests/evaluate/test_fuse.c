@@ -87,7 +87,7 @@ static void expressions_take_few_kernels(void **state) {
         const int64_t before = wb_plan_status().kernels;
         assert_non_null(computed(have));
         const int64_t kernels = wb_plan_status().kernels - before;
-        /* labels that cannot be read are looked at where they lie: zeros, a gather of them, a sum */
+        /* labels that cannot be read are looked at where they lie: zeros, a gather, a sum */
         const int64_t checks = rows[i].make == loss_and_gradient && !is_on_host() ? 3 : 0;
         if (kernels != rows[i].kernels + checks)
             fail_msg("%s: %lld kernels, not %lld", rows[i].name, (long long)kernels,
