@@ -55,7 +55,8 @@ foreach(source IN LISTS sources)
     target_link_libraries(${target} PRIVATE weber_test_support)
   endif()
   if(folder STREQUAL "bench") # what the benchmarks compute
-    target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/bench/cases.c ${PROJECT_SOURCE_DIR}/bench/transformer.c)
+    target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/bench/cases.c ${PROJECT_SOURCE_DIR}/bench/transformer.c
+      ${PROJECT_SOURCE_DIR}/bench/attention.c ${PROJECT_SOURCE_DIR}/bench/rows.c)
     target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/bench)
   endif()
   target_link_libraries(${target} PRIVATE m pthread)
