@@ -465,8 +465,14 @@ static wb_status evaluate_with_effects(evaluator *e, wb_thread *thread, int coun
     return status == WB_OK ? evaluate(e, count, roots) : status;
 }
 
+static void drop_effects(wb_thread *thread) {
+    while (thread->effect_count) wb_unref(thread->effects[--thread->effect_count]);
+}
+
+/* Effects of a group that was given up concern no other array. */
 wb_status wb_evaluate_roots(int count, wb_array *const *roots) {
     wb_thread *thread = wb_thread_get();
+    if (thread && thread->effect_count && wb_ranks_have_failed()) drop_effects(thread);
     if (all_evaluated(count, roots) && (count || !thread || !thread->effect_count)) return WB_OK;
     if (wb_is_tracing("evaluate")) return wb_error_status();
     evaluator *e = evaluator_get();
@@ -475,7 +481,7 @@ wb_status wb_evaluate_roots(int count, wb_array *const *roots) {
     if (!thread->effect_count) return evaluate(e, count, roots);
     const wb_status status = evaluate_with_effects(e, thread, count, roots);
     if (status != WB_OK) wb_ranks_fail();
-    while (thread->effect_count) wb_unref(thread->effects[--thread->effect_count]);
+    drop_effects(thread);
     return status;
 }
 

@@ -186,6 +186,8 @@ void wb_ranks_fail(void) {
     if (group.transport->fail) group.transport->fail(group.state, group.failure);
 }
 
+bool wb_ranks_have_failed(void) { return atomic_load(&group.has_failed); }
+
 static wb_status refuse_failed(void) {
     return wb_fail(WB_ERROR_LOST, "distributed: the group of ranks was given up: %s",
                    group.failure);

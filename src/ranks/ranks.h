@@ -47,6 +47,8 @@ wb_status wb_ranks_finish(int64_t left);
 /* Tells the other ranks that this one has failed, with the pending error's message, so that they
  * need not wait. Nothing happens in a group of one, and if the group has failed. */
 void wb_ranks_fail(void);
+/* The group was given up. */
+bool wb_ranks_have_failed(void);
 
 /* ---- between group.c and carrier.c ---- */
 

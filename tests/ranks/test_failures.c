@@ -30,6 +30,9 @@ static void other_count(void) {
     expect(wb_eval(wb_allreduce(x, WB_REDUCE_SUM)), "number 0 of rank 0 is allreduce of 10 f32, "
                                                     "sum, number 0 of rank 1 is allreduce of 11");
     expect(wb_eval(wb_allreduce(x, WB_REDUCE_SUM)), "the group of ranks was given up");
+    wb_array *unread = wb_allreduce(x, WB_REDUCE_SUM); /* concerns nobody else */
+    CHECK(wb_item(wb_sum(x)) == (double)wb_count(x) * (wb_rank() + 1));
+    expect(wb_eval(unread), "the group of ranks was given up");
 }
 
 static void other_type(void) {
