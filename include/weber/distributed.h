@@ -3,7 +3,7 @@
  *     weber run -n 3 ./program          three processes of this machine: ranks 0, 1 and 2
  *     mpiexec -n 3 ./program            the same by MPI
  *
- *     wb_loader *data = wb_loader_new(.x = x, .y = y, .batch_size = 16, .shard = true);
+ *     wb_loader *data = wb_loader_new(.x = x, .y = y, .batchsize = 16, .shard = true);
  *     wb_layer *model = wb_chain(wb_dense(1, 256, wb_tanh), wb_dense(256, 1));
  *     wb_optimiser *adam = wb_setup(wb_adam(.eta = 1e-3), model, .distributed = true);
  *     while (wb_next(data, &batch)) wb_train_step(loss, model, &batch, NULL, adam);

@@ -19,8 +19,8 @@ enum { FIRST_ELEMENTS = 1 << 18, BUCKET_ELEMENTS = 25 << 18 };
 
 /* Arrays, and where their means go. */
 typedef struct shared {
-    wb_array *x, **mean;
-    wb_array **slot; /* of a state; NULL: none */
+    wb_array *x, **mean; /* NULL: nowhere else */
+    wb_array **slot;     /* of a state; NULL: none */
 } shared;
 
 typedef struct averaging {
@@ -59,7 +59,7 @@ static bool average_bucket(averaging *a, wb_dtype dtype, int64_t count, shared *
         wb_array *mean = DIV(wb_slice(sum, 0, at, end, 1), total);
         mean = wb_cast(wb_reshape_make(mean, x->ndim, x->sizes), (wb_dtype)x->dtype);
         if (!mean) return false;
-        *items[i]->mean = mean;
+        if (items[i]->mean) *items[i]->mean = mean;
         if (items[i]->slot && wb_state_write(items[i]->slot, mean) != WB_OK) return false;
         at = end;
     }
@@ -107,8 +107,7 @@ static bool collect_state(wb_visitor *visitor, const wb_path *path, wb_array **s
     if (trainable || !wb_dtype_is_float((wb_dtype)x->dtype) || !wb_state_is_written(slot))
         return true;
     averaging *a = ((state_collector *)(void *)visitor)->averaging;
-    static wb_array *unused; /* the slot itself is written */
-    return add(a, *slot, &unused, slot);
+    return add(a, *slot, NULL, slot);
 }
 
 /* FNV-1a over what must be the same on all ranks for one step to be one step. */

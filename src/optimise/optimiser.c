@@ -2,6 +2,7 @@
 #include <weber/distributed.h>
 
 #include "optimise/optimiser.h"
+#include "ranks/ranks.h"
 
 #include <math.h>
 
@@ -336,6 +337,14 @@ static bool begin_count(wb_optimiser *o) {
     return wb_scope_close_leaving(0, NULL) == WB_OK && made;
 }
 
+/* All ranks begin with rank 0's parameters; one rank alone is no group, and its plans are those of
+ * an optimiser that is not distributed. */
+static bool share_model(wb_optimiser *o) {
+    if (wb_synchronize(o->model) != WB_OK) return false;
+    o->is_distributed = wb_ranks_count() > 1;
+    return true;
+}
+
 wb_optimiser *wb_setup_make(wb_setup_desc desc) {
     if (!check(&desc)) return NULL;
     wb_optimiser *o = wb_object_new(&optimiser_class, sizeof *o);
@@ -346,9 +355,8 @@ wb_optimiser *wb_setup_make(wb_setup_desc desc) {
     o->first_scale = desc.loss_scale;
     o->scale_interval = desc.loss_scale_interval ? desc.loss_scale_interval : 2000;
     o->counted_at = -1;
-    o->is_distributed = desc.distributed;
     o->model = wb_retain(desc.model);
-    if ((desc.distributed && wb_synchronize(desc.model) != WB_OK) || !take_parts(o, &desc) ||
+    if ((desc.distributed && !share_model(o)) || !take_parts(o, &desc) ||
         wb_optimiser_group(o) != WB_OK || !check_parts(o) || !begin_count(o)) {
         wb_free(o);
         return NULL;

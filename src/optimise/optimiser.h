@@ -47,7 +47,7 @@ struct wb_optimiser {
     wb_object object;
     wb_rule rule;
     double clip_norm;
-    bool is_distributed;               /* its steps are those of all ranks */
+    bool is_distributed;               /* its steps are those of all ranks, two or more */
     wb_part_rule parts[WB_PATH_RULES]; /* those behind the last have no path */
     wb_layer *model;                   /* owned */
     int64_t step;                      /* steps made, with those that the guard skipped */

@@ -299,30 +299,28 @@ static wb_status reduce(const wb_collective *c, const char *from, char *to) {
     return status;
 }
 
-static wb_status bcast(const wb_collective *c, const char *from, char *to) {
+/* What the root has, or with root -1 what each rank has, one after another. */
+static wb_status share(const wb_collective *c, int root, const char *from, char *to) {
     const size_t bytes = element_bytes(c);
     const int64_t piece = most_elements(c);
+    const int first = root < 0 ? 0 : root, end = root < 0 ? group.seat.size : root + 1;
     wb_status status = WB_OK;
     for (int64_t at = 0; status == WB_OK && at < c->count; at += piece) {
         const size_t n = (size_t)least(piece, c->count - at) * bytes;
         status =
-            group.transport->gather(group.state, c->root, from + (size_t)at * bytes, n, group.all);
-        if (status == WB_OK) memcpy(to + (size_t)at * bytes, group.all[c->root], n);
+            group.transport->gather(group.state, root, from + (size_t)at * bytes, n, group.all);
+        for (int r = first; status == WB_OK && r < end; r++)
+            memcpy(to + (size_t)((r - first) * c->count + at) * bytes, group.all[r], n);
     }
     return status;
 }
 
+static wb_status bcast(const wb_collective *c, const char *from, char *to) {
+    return share(c, c->root, from, to);
+}
+
 static wb_status allgather(const wb_collective *c, const char *from, char *to) {
-    const size_t bytes = element_bytes(c);
-    const int64_t piece = most_elements(c);
-    wb_status status = WB_OK;
-    for (int64_t at = 0; status == WB_OK && at < c->count; at += piece) {
-        const size_t n = (size_t)least(piece, c->count - at) * bytes;
-        status = group.transport->gather(group.state, -1, from + (size_t)at * bytes, n, group.all);
-        for (int r = 0; status == WB_OK && r < group.seat.size; r++)
-            memcpy(to + (size_t)(r * c->count + at) * bytes, group.all[r], n);
-    }
-    return status;
+    return share(c, -1, from, to);
 }
 
 /* Parts are far from one another: a piece takes a stretch of each. */

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weber/distributed.h>
 #include <weber/show.h>
 #include <weber/state.h>
 
@@ -127,17 +126,13 @@ static wb_progress *begin_progress(training *t, int64_t items) {
                              .done = t->event.step, .items = items);
 }
 
-/* Of several ranks one prints. */
-static bool is_first(const training *t) {
-    return !t->desc->optimiser->is_distributed || wb_rank() == 0;
-}
-
 static wb_status train_epoch(training *t) {
     wb_batch batch = {0};
     wb_progress *bar = NULL;
     wb_status status = WB_OK;
     while (status == WB_OK && !t->stopped && wb_next(t->desc->loader, &batch)) {
-        if (t->desc->progress && !bar && is_first(t)) bar = begin_progress(t, batch.size);
+        if (t->desc->progress && !bar && wb_training_leads(t->desc))
+            bar = begin_progress(t, batch.size);
         status = train_batch(t, &batch, bar);
     }
     const wb_status ended = wb_batch_end(&batch);

@@ -96,7 +96,7 @@ static wb_status load(wb_training_progress *t, const wb_train_desc *d, int64_t *
     return wb_checkpoint_load_make(d->checkpoint, number, all.count, all.items);
 }
 
-static bool is_writer(const wb_train_desc *d) {
+bool wb_training_leads(const wb_train_desc *d) {
     return !d->optimiser->is_distributed || wb_rank() == 0;
 }
 
@@ -111,7 +111,7 @@ static wb_status agree(const wb_train_desc *d, int64_t *number) {
 
 /* A first checkpoint, which is loaded again: what cannot come back is to be known now. */
 static wb_status begin_anew(wb_training_progress *t, const wb_train_desc *d) {
-    wb_status status = is_writer(d) ? save(t, d) : WB_OK;
+    wb_status status = wb_training_leads(d) ? save(t, d) : WB_OK;
     if (status == WB_OK && d->optimiser->is_distributed) status = wb_barrier();
     return status == WB_OK ? load(t, d, NULL) : status;
 }
@@ -120,18 +120,18 @@ wb_status wb_training_resume(wb_training_progress *t, const wb_train_desc *d) {
     t->object.klass = &training_class;
     if (!d->checkpoint) return WB_OK;
     int64_t number = -1;
-    wb_status status = is_writer(d) ? load(t, d, &number) : WB_OK;
+    wb_status status = wb_training_leads(d) ? load(t, d, &number) : WB_OK;
     if (status == WB_OK) status = agree(d, &number);
     if (status == WB_OK && number < 0) return begin_anew(t, d);
-    if (status == WB_OK && !is_writer(d)) status = load(t, d, NULL);
-    if (status == WB_OK && is_writer(d))
+    if (status == WB_OK && !wb_training_leads(d)) status = load(t, d, NULL);
+    if (status == WB_OK && wb_training_leads(d))
         wb_log_line(WB_LOG_INFO, "wb_train: goes on from %s after batch %lld of epoch %lld",
                     d->checkpoint, (long long)t->step, (long long)t->epoch);
     return status;
 }
 
 wb_status wb_training_save(wb_training_progress *t, const wb_train_desc *d, bool is_last) {
-    if (!d->checkpoint || wb_failed() || !is_writer(d)) return WB_OK;
+    if (!d->checkpoint || wb_failed() || !wb_training_leads(d)) return WB_OK;
     const wb_status status = save(t, d);
     if (status == WB_OK) return WB_OK;
     char why[WB_MESSAGE_BYTES];

@@ -23,6 +23,9 @@ typedef struct wb_training_progress {
     double aux_totals[WB_AUX]; /* of that epoch's batches */
 } wb_training_progress;
 
+/* Of several ranks one prints and writes. */
+bool wb_training_leads(const wb_train_desc *desc);
+
 /* The newest checkpoint into the objects of the description and *progress, or a first one where
  * there is none; neither without desc->checkpoint. */
 wb_status wb_training_resume(wb_training_progress *progress, const wb_train_desc *desc);

@@ -151,6 +151,30 @@ static void is_one_process(void **state) {
     }
 }
 
+/* Kernels of a second step, in one process. */
+static int64_t kernels_of_step(bool distributed) {
+    wb_layer *model = with_norm();
+    wb_optimiser *o = wb_setup(wb_adam(), model, .distributed = distributed);
+    const wb_batch batch = {.x = wb_ones(WB_F32, 3, 8), .y = wb_ones(WB_F32, 2, 8)};
+    CHECK(wb_train_step(loss, model, &batch, NULL, o));
+    const int64_t before = wb_plan_status().kernels;
+    CHECK(wb_train_step(loss, model, &batch, NULL, o));
+    const int64_t kernels = wb_plan_status().kernels - before;
+    wb_free(o), wb_free(model);
+    return kernels;
+}
+
+static void makes_the_same_plans(void) {
+    wb_scope_open();
+    CHECK(kernels_of_step(true) == kernels_of_step(false));
+    CHECK(wb_scope_close() == WB_OK);
+}
+
+static void costs_nothing_alone(void **state) {
+    (void)state;
+    assert_int_equal(ranks_run(1, makes_the_same_plans), 0);
+}
+
 /* ---- bits ---- */
 
 static void train_again(void) {
@@ -305,9 +329,10 @@ static void goes_on_after_a_death(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(is_one_process),        cmocka_unit_test(has_the_same_bits),
-        cmocka_unit_test(holds_the_same),        cmocka_unit_test(has_one_state),
-        cmocka_unit_test(goes_on_after_a_death), cmocka_unit_test(names_have_no_effect),
+        cmocka_unit_test(is_one_process),       cmocka_unit_test(costs_nothing_alone),
+        cmocka_unit_test(has_the_same_bits),    cmocka_unit_test(holds_the_same),
+        cmocka_unit_test(has_one_state),        cmocka_unit_test(goes_on_after_a_death),
+        cmocka_unit_test(names_have_no_effect),
     };
     return cmocka_run_group_tests(tests, make_folder, drop_folder);
 }
