@@ -239,44 +239,11 @@ class Elementwise:
         return self.loss.item(), self.x.grad.double().abs().sum().item()
 
 
-class Rows:
-    def __init__(self, _, variant):
-        name, length, count, *self.gradient = OPTIONS.rows.split(",")
-        sizes = int(count), int(length)
-        self.inputs = [tuple(values(first + k, -high, high, *sizes) for first, high in ((INPUT, 2), (LABEL, 1))) for k in range(2)]
-        affine = torch.ones(sizes[1], requires_grad=True), torch.zeros(sizes[1], requires_grad=True)
-        self.learnt = affine if name == "layernorm" else ()
-        self.forward = compiled(
-            (lambda x: F.layer_norm(x, sizes[1:], *affine)) if name == "layernorm" else (lambda x: F.softmax(x, -1)), variant)
-        self.reset()
+class Forward:
+    """A function of some arrays, by turns of two inputs; with its gradient, of its result times d."""
 
-    def reset(self):
-        self.steps = 0
-
-    def step(self):
-        x, d = self.inputs[self.steps % 2]
-        self.steps += 1
-        if not self.gradient:
-            with torch.inference_mode():
-                self.y = self.forward(x)
-            return
-        x = x.detach().requires_grad_()
-        self.y = (self.forward(x) * d).sum()
-        self.gradients = torch.autograd.grad(self.y, (x, *self.learnt))
-
-    def result(self):
-        of = self.gradients[0] if self.gradient else self.y
-        total = of.detach().double().abs().sum().item()
-        return (self.y.item() if self.gradient else total), total
-
-
-class Attention:
-    def __init__(self, _, variant):
-        length, *self.gradient = OPTIONS.attention.split(",")
-        sizes = 16384 // int(length), int(length), 64
-        self.inputs = [(values(INPUT + k, -2, 2, 3, 1, *sizes), values(LABEL + k, -1, 1, 1, *sizes)) for k in range(2)]
-        self.forward = compiled(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), variant)
-        self.reset()
+    learnt = ()
+    shown = 0  # the array whose gradient is added up
 
     def reset(self):
         self.steps = 0
@@ -290,12 +257,35 @@ class Attention:
             return
         x = [part.detach().requires_grad_() for part in x]
         self.y = (self.forward(*x) * d).sum()
-        self.gradients = torch.autograd.grad(self.y, x)
+        self.gradients = torch.autograd.grad(self.y, (*x, *self.learnt))
 
     def result(self):
-        of = self.gradients[1] if self.gradient else self.y
+        of = self.gradients[self.shown] if self.gradient else self.y
         total = of.detach().double().abs().sum().item()
         return (self.y.item() if self.gradient else total), total
+
+
+class Rows(Forward):
+    def __init__(self, _, variant):
+        name, length, count, *self.gradient = OPTIONS.rows.split(",")
+        sizes = int(count), int(length)
+        self.inputs = [((values(INPUT + k, -2, 2, *sizes),), values(LABEL + k, -1, 1, *sizes)) for k in range(2)]
+        affine = torch.ones(sizes[1], requires_grad=True), torch.zeros(sizes[1], requires_grad=True)
+        self.learnt = affine if name == "layernorm" else ()
+        self.forward = compiled(
+            (lambda x: F.layer_norm(x, sizes[1:], *affine)) if name == "layernorm" else (lambda x: F.softmax(x, -1)), variant)
+        self.reset()
+
+
+class Attention(Forward):
+    shown = 1
+
+    def __init__(self, _, variant):
+        length, *self.gradient = OPTIONS.attention.split(",")
+        sizes = 16384 // int(length), int(length), 64
+        self.inputs = [(values(INPUT + k, -2, 2, 3, 1, *sizes), values(LABEL + k, -1, 1, 1, *sizes)) for k in range(2)]
+        self.forward = compiled(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), variant)
+        self.reset()
 
 
 class Inference:

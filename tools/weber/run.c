@@ -153,23 +153,18 @@ static void pass_on(struct stream *s, int number) {
 
 /* Waits a little for something to pass on, and notes when it came. False: all have closed. */
 static bool listen_to_all(run *r, struct pollfd *polled, double *heard) {
-    struct stream *of[2 * MOST];
-    nfds_t open = 0;
-    for (int i = 0; i < 2 * r->count; i++) {
-        struct stream *s = &r->ranks[i / 2].streams[i % 2];
-        if (s->file < 0) continue;
-        of[open] = s;
-        polled[open++] = (struct pollfd){.fd = s->file, .events = POLLIN};
+    const int streams = 2 * r->count;
+    bool is_any = false;
+    for (int i = 0; i < streams; i++) { /* poll passes over those that are closed: -1 */
+        polled[i] = (struct pollfd){.fd = r->ranks[i / 2].streams[i % 2].file, .events = POLLIN};
+        is_any = is_any || polled[i].fd >= 0;
     }
-    if (poll(polled, open, 20) > 0) {
-        for (nfds_t i = 0; i < open; i++)
-            if (polled[i].revents)
-                for (int k = 0; k < r->count; k++)
-                    if (of[i] == &r->ranks[k].streams[0] || of[i] == &r->ranks[k].streams[1])
-                        pass_on(of[i], k);
+    if (poll(polled, (nfds_t)streams, 20) > 0) {
+        for (int i = 0; i < streams; i++)
+            if (polled[i].revents) pass_on(&r->ranks[i / 2].streams[i % 2], i / 2);
         *heard = now_ms();
     }
-    return open > 0;
+    return is_any;
 }
 
 /* ---- all of them ---- */
