@@ -60,7 +60,8 @@ WB_API wb_status wb_gradients_set(wb_gradients *gradients, const char *path, wb_
 
 /* The same as the optimiser's .compute and .loss_scale have it, for a step of that optimiser. The
  * gradients are those of the loss itself, in f32 for f16 and bf16 parameters where there is a
- * scale. */
+ * scale. Of a distributed optimiser they are this rank's part of the common gradients, weighted by
+ * its share in all ranks' observations, which takes a collective: all ranks must call it. */
 WB_API wb_array *wb_withgradient_for(wb_optimiser *optimiser, wb_loss_fn *loss, wb_layer *model,
                                      const wb_batch *batch, void *user, wb_gradients **gradients);
 

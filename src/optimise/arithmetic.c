@@ -280,6 +280,10 @@ wb_status wb_gradients_add(wb_gradients *sum, const wb_gradients *more) {
         return wb_fail(WB_ERROR_ARGUMENT,
                        "%s: the gradients must be of the same model, with the same arrays",
                        function);
+    if (sum->weighting != more->weighting)
+        return wb_fail(WB_ERROR_ARGUMENT,
+                       "%s: both gradients must come from wb_withgradient_for, or neither",
+                       function);
     const wb_status status = sum->is_kept ? add_kept(sum, more) : add_pending(sum, more);
     if (status == WB_OK) sum->observations += more->observations;
     return status;

@@ -1,8 +1,8 @@
 /* What the ranks of a group share in a step: one mean over all their observations.
  *
- * Rank r has a mean over n_r observations; the step of one process over all of them would take
- * (n_1 g_1 + n_2 g_2 + ...) / (n_1 + n_2 + ...). So each bucket is an all-reduced list: n_r, then
- * arrays times n_r. */
+ * Rank r has a mean l_r over n_r observations; the loss of one process over all of them is
+ * (n_1 l_1 + n_2 l_2 + ...) / (n_1 + n_2 + ...). So losses are differentiated times n_r, and each
+ * bucket is an all-reduced list: n_r, then arrays times n_r. */
 #include "optimise/distributed.h"
 
 #include <string.h>
@@ -21,6 +21,7 @@ enum { FIRST_ELEMENTS = 1 << 18, BUCKET_ELEMENTS = 25 << 18 };
 typedef struct shared {
     wb_array *x, **mean; /* NULL: nowhere else */
     wb_array **slot;     /* of a state; NULL: none */
+    wb_weighting weighting;
 } shared;
 
 typedef struct averaging {
@@ -31,9 +32,9 @@ typedef struct averaging {
     wb_array **pieces; /* of a bucket */
 } averaging;
 
-static bool add(averaging *a, wb_array *x, wb_array **mean, wb_array **slot) {
+static bool add(averaging *a, const shared *item) {
     if (!WB_GROW(a->items, a->count, a->capacity)) return false;
-    a->items[a->count++] = (shared){x, mean, slot};
+    a->items[a->count++] = *item;
     return true;
 }
 
@@ -50,13 +51,17 @@ static wb_array *flat(wb_array *x, wb_dtype dtype) {
 static bool average_bucket(averaging *a, wb_dtype dtype, int64_t count, shared *const *items) {
     wb_array *weight = flat(a->weight, dtype);
     a->pieces[0] = weight;
-    for (int64_t i = 0; i < count; i++) a->pieces[i + 1] = MUL(flat(items[i]->x, dtype), weight);
+    for (int64_t i = 0; i < count; i++) {
+        wb_array *own = flat(items[i]->x, dtype);
+        a->pieces[i + 1] = items[i]->weighting == WB_WEIGHTED_NOT ? MUL(own, weight) : own;
+    }
     wb_array *sum = wb_allreduce_told(wb_concat_make(0, (int)count + 1, a->pieces), a->terms);
     wb_array *total = wb_slice(sum, 0, 0, 1, 1);
     for (int64_t i = 0, at = 1; i < count; i++) {
         const wb_array *x = items[i]->x;
         const int64_t end = at + wb_count(x);
-        wb_array *mean = DIV(wb_slice(sum, 0, at, end, 1), total);
+        wb_array *mean = wb_slice(sum, 0, at, end, 1);
+        if (items[i]->weighting != WB_WEIGHTED_BY_SHARE) mean = DIV(mean, total);
         mean = wb_cast(wb_reshape_make(mean, x->ndim, x->sizes), (wb_dtype)x->dtype);
         if (!mean) return false;
         if (items[i]->mean) *items[i]->mean = mean;
@@ -107,7 +112,7 @@ static bool collect_state(wb_visitor *visitor, const wb_path *path, wb_array **s
     if (trainable || !wb_dtype_is_float((wb_dtype)x->dtype) || !wb_state_is_written(slot))
         return true;
     averaging *a = ((state_collector *)(void *)visitor)->averaging;
-    return add(a, *slot, NULL, slot);
+    return add(a, &(shared){.x = *slot, .slot = slot});
 }
 
 /* FNV-1a over what must be the same on all ranks for one step to be one step. */
@@ -147,15 +152,42 @@ wb_array *wb_average_over_ranks(wb_optimiser *o, const wb_gradients *g) {
     averaging a = {.weight = wb_late((double)g->observations), .terms = terms_of(o)};
     state_collector states = {.visitor = {.array = collect_state}, .averaging = &a};
     o->mean_loss = NULL;
-    bool done = a.weight && own && add(&a, own, &watched, NULL);
-    if (g->loss && g->loss != own) done = done && add(&a, g->loss, &o->mean_loss, NULL);
+    bool done = a.weight && own && add(&a, &(shared){.x = own, .mean = &watched});
+    if (g->loss && g->loss != own)
+        done = done && add(&a, &(shared){.x = g->loss, .mean = &o->mean_loss});
     done = done && wb_visit(&states.visitor, o->model);
     for (int64_t i = o->group_count - 1; done && i >= 0; i--)
-        if (o->sums[i]) done = add(&a, o->sums[i], &o->sums[i], NULL);
+        if (o->sums[i]) done = add(&a, &(shared){o->sums[i], &o->sums[i], NULL, g->weighting});
     done = done && average_items(&a);
     wb_release(a.items);
     if (done && !o->mean_loss) o->mean_loss = watched;
     return done ? watched : NULL;
+}
+
+/* ---- weights ---- */
+
+bool wb_weigh_by_share(const wb_optimiser *o, const wb_batch *batch, wb_precision *precision) {
+    if (!o->is_distributed) return true;
+    wb_array *own = wb_late((double)wb_observations_of(batch));
+    precision->weight = DIV(own, wb_allreduce(own, WB_REDUCE_SUM));
+    precision->weighting = WB_WEIGHTED_BY_SHARE;
+    return precision->weight != NULL;
+}
+
+/* Numbers in f16 are to be no larger than in one process. */
+static bool has_f16(const wb_optimiser *o) {
+    bool found = o->scale || o->compute == WB_F16;
+    for (int64_t i = 0; i < o->member_count && !found; i++)
+        found = (*o->members[i].slot)->dtype == WB_F16;
+    return found;
+}
+
+bool wb_weigh_by_count(const wb_optimiser *o, const wb_batch *batch, wb_precision *precision) {
+    if (!o->is_distributed) return true;
+    if (has_f16(o)) return wb_weigh_by_share(o, batch, precision);
+    precision->weight = wb_late((double)wb_observations_of(batch));
+    precision->weighting = WB_WEIGHTED_BY_COUNT;
+    return precision->weight != NULL;
 }
 
 /* ---- random numbers ---- */

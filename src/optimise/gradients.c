@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "gradient/mode.h"
 #include "layers/layer.h"
-#include "optimise/optimiser.h"
+#include "optimise/distributed.h"
 
 /* ---- lifetime ---- */
 
@@ -172,14 +172,13 @@ wb_gradients *wb_gradient(wb_array *l, wb_layer *model) {
     if (!check_loss("wb_gradient", l) || !wb_check_layer("wb_gradient", model)) return NULL;
     wb_gradients *g = wb_gradients_new(model);
     if (!g) return NULL;
-    g->observations = 1;
+    g->observations = 1, g->weighting = WB_WEIGHTED_NOT;
     if (fill(g, l, NULL)) return wb_scope_own(g);
     wb_free(g);
     return NULL;
 }
 
-/* Of a batch; without one, the ranks of a group count alike. */
-static int64_t observations_of(const wb_batch *batch) {
+int64_t wb_observations_of(const wb_batch *batch) {
     if (!batch || !batch->x) return 1;
     return batch->loader_ ? batch->size : wb_numobs(batch->x);
 }
@@ -193,7 +192,8 @@ wb_array *wb_gradients_make(const char *function, wb_gradients *g, wb_loss_fn *l
     (void)wb_aux_to(outer);
     (void)wb_set_training(before);
     if (!check_loss(function, l) || !fill(g, l, precision)) l = NULL;
-    g->observations = observations_of(batch);
+    g->observations = wb_observations_of(batch);
+    g->weighting = precision ? precision->weighting : WB_WEIGHTED_NOT;
     wb_state_end(states, l != NULL);
     return l;
 }
@@ -255,7 +255,8 @@ wb_array *wb_withgradient_for(wb_optimiser *optimiser, wb_loss_fn *loss, wb_laye
     static const char function[] = "wb_withgradient_for";
     wb_precision precision;
     if (!check(function, loss, model, gradients) || !wb_optimiser_check(function, optimiser) ||
-        !wb_optimiser_precision(optimiser, &precision))
+        !wb_optimiser_precision(optimiser, &precision) ||
+        !wb_weigh_by_share(optimiser, batch, &precision))
         return NULL;
     return with_gradient(function, loss, model, batch, user, &precision, gradients);
 }

@@ -21,6 +21,13 @@ typedef struct wb_aux_list {
 wb_aux_list *wb_aux_to(wb_aux_list *list);
 wb_array *wb_aux_get(const char *function, const wb_aux_list *list, const char *name);
 
+/* What gradients have been multiplied by, as one rank's part of those of all. */
+typedef enum wb_weighting {
+    WB_WEIGHTED_NOT,
+    WB_WEIGHTED_BY_COUNT, /* the rank's observations */
+    WB_WEIGHTED_BY_SHARE, /* the same over those of all ranks: the parts only have to be added */
+} wb_weighting;
+
 /* Lives in its scope; between uses it waits in its model (spare_), so that a step allocates
  * nothing. */
 struct wb_gradients {
@@ -31,6 +38,7 @@ struct wb_gradients {
     wb_aux_list aux;      /* what the loss has handed out */
     bool is_kept;         /* the references are holds */
     int64_t observations; /* of which the loss is the mean */
+    wb_weighting weighting;
     int64_t count, capacity;
     wb_array ***slots; /* the model's trainable places, in the order of its walk */
     wb_array **arrays; /* what they hold, each array once; distinct of them */
@@ -50,6 +58,8 @@ wb_gradients *wb_gradients_new(wb_layer *model);
 typedef struct wb_precision {
     wb_dtype compute; /* of f32 parameters, while the loss is built; f32: as they are */
     wb_array *scale;  /* what the loss is multiplied by, and gradients are divided by; or NULL */
+    wb_array *weight; /* what the loss is multiplied by, too, and gradients keep; or NULL */
+    wb_weighting weighting;
 } wb_precision;
 
 /* The loss, in f32 where its parameters are cast to halves; NULL on failure. */
@@ -60,6 +70,9 @@ wb_array *wb_precision_scaled(const wb_precision *precision, wb_array *l);
 /* Gradients of the scaled loss become those of the loss, in f32 for halves; g watches whether they
  * are finite. */
 bool wb_precision_unscale(const wb_precision *precision, wb_gradients *g);
+
+/* Observations in a batch; without one, the ranks of a group count alike. */
+int64_t wb_observations_of(const wb_batch *batch);
 
 /* Calls loss and differentiates it in the innermost scope, in a precision or, NULL, as it is. The
  * loss; NULL on failure. */

@@ -56,9 +56,10 @@ wb_array *wb_precision_call(const wb_precision *p, wb_gradients *g, wb_loss_fn *
 /* ---- the scale ---- */
 
 wb_array *wb_precision_scaled(const wb_precision *p, wb_array *l) {
-    if (!p || !p->scale) return l;
+    if (!p || (!p->scale && !p->weight)) return l;
     if (wb_is_half(l->dtype)) l = wb_cast(l, WB_F32);
-    return l ? MUL(l, wb_cast(p->scale, (wb_dtype)l->dtype)) : NULL;
+    if (l && p->weight) l = MUL(l, wb_cast(p->weight, (wb_dtype)l->dtype));
+    return l && p->scale ? MUL(l, wb_cast(p->scale, (wb_dtype)l->dtype)) : l;
 }
 
 static wb_array *wide(wb_array *x) { return wb_is_half(x->dtype) ? wb_cast(x, WB_F32) : x; }

@@ -397,7 +397,8 @@ static wb_status run_whole(wb_optimiser *o, wb_gradients *g, wb_loss_fn *loss,
     wb_precision precision;
     /* before the loss, too: groups are made anew with all arrays computed, states among them */
     wb_status status = check(function, o, g->model, g);
-    const bool ready = status == WB_OK && wb_optimiser_precision(o, &precision);
+    const bool ready = status == WB_OK && wb_optimiser_precision(o, &precision) &&
+                       wb_weigh_by_count(o, batch, &precision);
     const wb_draws left = wb_draws_begin(o);
     wb_array *l = ready ? wb_gradients_make(function, g, loss, batch, user, &precision) : NULL;
     wb_draws_end(o, left);

@@ -15,6 +15,15 @@ static wb_array *loss(wb_layer *model, const wb_batch *batch, void *user) {
     return wb_mse(wb_apply(model, batch->x), batch->y);
 }
 
+/* A loss over the deviations from the mean over the whole batch of all ranks. */
+static wb_array *centred_loss(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)user;
+    wb_array *y = wb_apply(model, batch->x), *n = wb_late((double)batch->size);
+    wb_array *sum = wb_mul(wb_mean(wb_square(y)), n);
+    wb_array *mean = wb_div(wb_allreduce(sum, WB_REDUCE_SUM), wb_allreduce(n, WB_REDUCE_SUM));
+    return wb_add(wb_mse(y, batch->y), wb_mean(wb_square(wb_sub(wb_square(y), mean))));
+}
+
 /* ---- one training, whatever the number of ranks ---- */
 
 typedef struct setting {
@@ -23,6 +32,8 @@ typedef struct setting {
     double clip;
     wb_rule (*rule)(void);
     wb_layer *(*model)(void);
+    wb_loss_fn *loss; /* NULL: the squared error */
+    bool by_hand;     /* a step of the mean of two batches' gradients */
 } setting;
 
 static setting current;
@@ -48,6 +59,38 @@ static wb_array *numbers(int rows, int columns, double step) {
     return wb_sin(wb_add(wb_mul(i, wb_number(step)), j));
 }
 
+static wb_loss_fn *loss_of_setting(void) { return current.loss ? current.loss : loss; }
+
+/* The last loss of an epoch. */
+static double by_steps(wb_loader *data, wb_layer *model, wb_optimiser *o) {
+    double last = 0;
+    wb_batch batch = {0};
+    while (wb_next(data, &batch)) {
+        wb_array *l = wb_train_step(loss_of_setting(), model, &batch, NULL, o);
+        CHECK(l);
+        last = wb_item(l);
+    }
+    return last;
+}
+
+static double by_hand(wb_loader *data, wb_layer *model, wb_optimiser *o) {
+    wb_gradients *sum = NULL, *g = NULL;
+    wb_batch batch = {0};
+    while (wb_next(data, &batch)) {
+        CHECK(wb_withgradient_for(o, loss_of_setting(), model, &batch, NULL, &g));
+        if (!sum) {
+            sum = wb_gradients_keep(g);
+            CHECK(sum);
+            continue;
+        }
+        CHECK(wb_gradients_add(sum, g) == WB_OK && wb_gradients_scale(sum, 0.5) == WB_OK);
+        CHECK(wb_update(o, model, sum) == WB_OK);
+        wb_free(sum), sum = NULL;
+    }
+    wb_free(sum);
+    return 0;
+}
+
 /* Trains, and writes the model to ranks-N.npz; the last loss. */
 static double trained(const char *path) {
     const setting *s = &current;
@@ -60,17 +103,11 @@ static double trained(const char *path) {
     wb_optimiser *o = wb_setup(s->rule(), model, .distributed = true, .clip_norm = s->clip);
     CHECK(o && data);
     double last = 0;
-    for (int e = 0; e < EPOCHS; e++) {
-        wb_batch batch = {0};
-        while (wb_next(data, &batch)) {
-            wb_array *l = wb_train_step(loss, model, &batch, NULL, o);
-            CHECK(l);
-            last = wb_item(l);
-        }
-    }
+    for (int e = 0; e < EPOCHS; e++)
+        last = s->by_hand ? by_hand(data, model, o) : by_steps(data, model, o);
     CHECK(!wb_failed());
     if (wb_rank() == 0) CHECK(wb_save(path, model) == WB_OK);
-    if (s->model != with_norm && !getenv("WEBER_EAGER"))
+    if (s->model != with_norm && !s->by_hand && !getenv("WEBER_EAGER"))
         CHECK(wb_plan_status().missed_donations == 0);
     wb_free(o), wb_free(model), wb_free(data);
     CHECK(wb_scope_close() == WB_OK);
@@ -133,13 +170,19 @@ static void compare(void) {
 static void is_one_process(void **state) {
     (void)state;
     const setting settings[] = {
-        {"descent", OBSERVATIONS, BATCH, 0, descent, dense},
-        {"momentum", OBSERVATIONS, BATCH, 0, momentum, dense},
-        {"clipped", OBSERVATIONS, BATCH, 0.05, momentum, dense},
-        {"adam", OBSERVATIONS, BATCH, 0, adam, dense}, /* N5 */
-        {"uneven", OBSERVATIONS - 13, BATCH, 0, descent, dense},
-        {"few", 10, 12, 0, descent, dense}, /* ranks without data */
-        {"wide", OBSERVATIONS, BATCH, 0, descent, wide},
+        {"descent", OBSERVATIONS, BATCH, .rule = descent, .model = dense},
+        {"momentum", OBSERVATIONS, BATCH, .rule = momentum, .model = dense},
+        {"clipped", OBSERVATIONS, BATCH, .clip = 0.05, .rule = momentum, .model = dense},
+        {"adam", OBSERVATIONS, BATCH, .rule = adam, .model = dense}, /* N5 */
+        {"uneven", OBSERVATIONS - 13, BATCH, .rule = descent, .model = dense},
+        {"few", 10, 12, .rule = descent, .model = dense}, /* ranks without data */
+        {"wide", OBSERVATIONS, BATCH, .rule = descent, .model = wide},
+        {"by hand", OBSERVATIONS - 13, BATCH, .rule = momentum, .model = dense, .by_hand = true},
+        {"collective", OBSERVATIONS - 13, BATCH, .rule = descent, .model = dense,
+         .loss = centred_loss},
+        {"collective, few", 10, 12, .rule = descent, .model = dense, .loss = centred_loss},
+        {"collective by hand", OBSERVATIONS - 13, BATCH, .rule = descent, .model = dense,
+         .loss = centred_loss, .by_hand = true},
     };
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         current = settings[i];
@@ -149,6 +192,26 @@ static void is_one_process(void **state) {
         for (int n = 2; n <= 4; n++)
             assert_true(fabs(loss_of(current.name, n) - loss_of(current.name, 1)) < 1e-5);
     }
+}
+
+static void mixes(void) {
+    wb_scope_open();
+    wb_layer *model = dense();
+    wb_optimiser *o = wb_setup(wb_adam(), model, .distributed = true);
+    const wb_batch batch = {.x = wb_ones(WB_F32, 3, 8), .y = wb_ones(WB_F32, 2, 8)};
+    wb_gradients *part, *plain;
+    CHECK(wb_withgradient_for(o, loss, model, &batch, NULL, &part));
+    CHECK(wb_withgradient(loss, model, &batch, NULL, &plain));
+    CHECK(wb_gradients_add(part, plain) == WB_ERROR_ARGUMENT);
+    CHECK(strstr(wb_error_message(), "wb_withgradient_for, or neither"));
+    wb_clear_error();
+    wb_free(o), wb_free(model);
+    CHECK(wb_scope_close() == WB_OK);
+}
+
+static void refuses_a_mixture(void **state) {
+    (void)state;
+    assert_int_equal(ranks_run(2, mixes), 0);
 }
 
 /* Kernels of a second step, in one process. */
@@ -189,7 +252,7 @@ static void train_again(void) {
 /* Whatever a rank does besides; and running statistics are the same everywhere. */
 static void has_the_same_bits(void **state) {
     (void)state;
-    const setting s = {"norm", OBSERVATIONS - 5, BATCH, 0, adam, with_norm};
+    const setting s = {"norm", OBSERVATIONS - 5, BATCH, .rule = adam, .model = with_norm};
     current = s;
     for (int n = 2; n <= 3; n++) {
         assert_int_equal(ranks_run(n, train), 0);
@@ -332,7 +395,7 @@ int main(void) {
         cmocka_unit_test(is_one_process),       cmocka_unit_test(costs_nothing_alone),
         cmocka_unit_test(has_the_same_bits),    cmocka_unit_test(holds_the_same),
         cmocka_unit_test(has_one_state),        cmocka_unit_test(goes_on_after_a_death),
-        cmocka_unit_test(names_have_no_effect),
+        cmocka_unit_test(names_have_no_effect), cmocka_unit_test(refuses_a_mixture),
     };
     return cmocka_run_group_tests(tests, make_folder, drop_folder);
 }
