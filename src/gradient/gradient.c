@@ -427,13 +427,23 @@ wb_status wb_gradient_of_newer(wb_array *loss, int count, wb_array *const *array
     return gradient_of(loss, count, arrays, gradients, true);
 }
 
-wb_status wb_pullback(wb_array *result, wb_array *cotangent, int count, wb_array *const *arrays,
-                      wb_array **gradients) {
+static wb_status pullback(wb_array *result, wb_array *cotangent, int count, wb_array *const *arrays,
+                          wb_array **gradients, bool are_newer) {
     wb_status status = check_arguments("pullback", result, count, arrays, gradients);
     if (status != WB_OK) return status;
     if (!cotangent || !wb_same_sizes(result, cotangent))
         return wb_fail(WB_ERROR_SHAPE, "pullback: the cotangent is %s, the result %s",
                        cotangent ? wb_text_of(cotangent) : "NULL", wb_text_of(result));
-    return all_or_none(differentiate(result, cotangent, count, arrays, gradients, false), count,
+    return all_or_none(differentiate(result, cotangent, count, arrays, gradients, are_newer), count,
                        gradients);
+}
+
+wb_status wb_pullback(wb_array *result, wb_array *cotangent, int count, wb_array *const *arrays,
+                      wb_array **gradients) {
+    return pullback(result, cotangent, count, arrays, gradients, false);
+}
+
+wb_status wb_pullback_newer(wb_array *result, wb_array *cotangent, int count,
+                            wb_array *const *arrays, wb_array **gradients) {
+    return pullback(result, cotangent, count, arrays, gradients, true);
 }

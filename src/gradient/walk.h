@@ -14,6 +14,8 @@ wb_status wb_walk_inside(int nresults, wb_array *const *results, wb_array *const
  * cannot depend on them. */
 wb_status wb_gradient_of_newer(wb_array *loss, int count, wb_array *const *arrays,
                                wb_array **gradients);
+wb_status wb_pullback_newer(wb_array *result, wb_array *cotangent, int count,
+                            wb_array *const *arrays, wb_array **gradients);
 
 /* The derivative of a scan: out[i] = cotangent of input i where want[i]. cotangents has one for
  * each result, or NULL. False with an error recorded. */

@@ -136,8 +136,10 @@ static bool is_weak_recipe(const wb_array *x) {
     return (x->flags & WB_NODE_WEAK) && x->op != WB_OP_data;
 }
 
+/* So is one result of an operation of several that was made outside, whoever asked for it. */
 static bool is_outside(const wb_array *x) {
-    return !is_weak_recipe(x) && (wb_is_evaluated(x) || x->depth < wb_thread_get()->depth);
+    const wb_array *maker = x->op == WB_OP_part ? x->inputs[0] : x;
+    return !is_weak_recipe(x) && (wb_is_evaluated(x) || maker->depth < wb_thread_get()->depth);
 }
 
 /* W times the slices of all steps, side by side in one matrix. */
