@@ -613,6 +613,7 @@ typedef struct wb_batchnorm_desc {
     wb_dtype dtype;            /* default f32 */
     wb_array *beta, *gamma;    /* given instead of zeros, ones (channels) */
     wb_array *mean, *variance; /* given instead of zeros, ones (channels) */
+    bool sync; /* in training, the batch is that of all ranks together (weber/distributed.h) */
 } wb_batchnorm_desc;
 
 /* y = activation(γ (x - μ) / √(σ² + eps) + β), each channel by itself; x (..., channels, N). In
@@ -622,7 +623,8 @@ typedef struct wb_batchnorm_desc {
  * stay where the batch's are not finite.
  *
  * no_affine: without γ and β. no_track_stats: the batch's μ and σ² in test mode too. One number for
- * each channel in training is WB_ERROR_ARGUMENT. */
+ * each channel in training is WB_ERROR_ARGUMENT. sync: two all-reduces forward, two backward; all
+ * ranks must call the layer, those without observations, too; with one rank it changes nothing. */
 #define wb_batchnorm(...) wb_batchnorm_make((wb_batchnorm_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_layer *wb_batchnorm_make(wb_batchnorm_desc desc);
 

@@ -34,6 +34,7 @@ typedef struct wb_thread {
     uint64_t stream; /* added to the key: what several ranks draw in a step differs by it */
     bool seeded;
     bool training;
+    bool is_unobserved;    /* the batch of the loss has no observations of this rank's own */
     int64_t pending_nodes; /* made since the last evaluation */
     wb_array **effects;    /* referred to: nodes that the next evaluation computes, in this order */
     int64_t effect_count, effect_capacity;

@@ -1,4 +1,6 @@
 /* BatchNorm: each channel with mean 0 and variance 1 over the batch, then scaled and shifted. */
+#include <weber/distributed.h>
+
 #include "layers/layer.h"
 
 typedef struct wb_batchnorm_layer {
@@ -24,7 +26,7 @@ static bool take_in(wb_batchnorm_desc *b, wb_array *x) {
     int64_t dims[WB_MAX_DIMS];
     const wb_running running = {&b->mean, &b->variance, b->momentum};
     const wb_statistics s = wb_statistics_over(x, all_but_channels(x, dims), dims);
-    return wb_running_take_in(running, s, wb_count(x) / b->channels);
+    return wb_running_take_in(running, wb_corrected(s, wb_count(x) / b->channels));
 }
 
 static wb_array *by_batch(const wb_batchnorm_desc *b, wb_array *x) {
@@ -32,6 +34,22 @@ static wb_array *by_batch(const wb_batchnorm_desc *b, wb_array *x) {
     const int count = all_but_channels(x, dims);
     wb_array *y = wb_normalised_over(x, count, dims, b->eps, b->gamma, b->beta);
     return wb_affine(y, NULL, NULL, b->activation);
+}
+
+/* By the batches of all ranks together. The corrected variance of a single number is not finite,
+ * which the running one does not take in. */
+static wb_array *by_all_ranks(wb_batchnorm_desc *b, wb_array *x) {
+    int64_t dims[WB_MAX_DIMS];
+    const wb_dtype dtype = (wb_dtype)x->dtype;
+    if (wb_is_half(dtype)) x = wb_cast(x, WB_F32);
+    if (!x) return NULL;
+    const wb_over_ranks all = wb_statistics_over_ranks(x, all_but_channels(x, dims), dims);
+    const wb_running running = {&b->mean, &b->variance, b->momentum};
+    wb_array *correction = wb_div(all.count, wb_sub(all.count, wb_number(1)));
+    const wb_statistics s = all.statistics, corrected = {s.mean, wb_mul(s.variance, correction)};
+    if (b->mean && !wb_running_take_in(running, corrected)) return NULL;
+    wb_array *y = wb_cast(wb_normalised_by(x, s, b->eps), dtype);
+    return wb_affine(y, b->gamma, b->beta, b->activation);
 }
 
 static wb_array *by_past(const wb_batchnorm_desc *b, wb_array *x) {
@@ -47,9 +65,12 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
     if (!wb_check_channels(x, b->channels)) return NULL;
     if (b->gamma || b->mean) x = wb_convert_input(x, b->gamma ? b->gamma : b->mean);
     if (!x) return NULL;
-    const int64_t count = b->channels ? wb_count(x) / b->channels : 0;
+    const bool over_ranks = is_active && b->sync && wb_total_workers() > 1;
+    const int64_t own = b->channels ? wb_count(x) / b->channels : 0;
+    const int64_t count = over_ranks && own ? own + 1 : own; /* with another rank's */
     if (is_active && !wb_check_training(layer, x, count, b->mean != NULL)) return NULL;
     if (!is_active && b->mean) return by_past(b, x);
+    if (over_ranks) return by_all_ranks(b, x);
     if (is_active && b->mean && !take_in(b, x)) return NULL;
     return by_batch(b, x);
 }
@@ -70,6 +91,7 @@ static const wb_field fields[] = {
     ROW(momentum, "momentum", WB_FIELD_REAL, .usual = 0.1, .high = 1, .is_above = true),
     ROW(no_affine, "affine", WB_FIELD_WITHOUT, .since = 11, .rank = -1),
     ROW(no_track_stats, "track_stats", WB_FIELD_WITHOUT, .since = 11, .rank = -1),
+    ROW(sync, "sync", WB_FIELD_BOOL, .text_only = true, .rank = 1),
     {.name = "active", .kind = WB_FIELD_MODE, .since = 8},
     ROW(channels, "channels", WB_FIELD_INTEGER, .flux = "chs", .since = 11, .low = 1, .rank = -1,
         .positional = true, .given_by = PLACE(gamma)),

@@ -24,7 +24,7 @@ static bool take_in(wb_layer *layer, wb_array *x, wb_statistics s) {
     const wb_running running = {&d->mean, &d->variance, d->momentum};
     if (!wb_check_training(layer, x, count, true)) return false;
     const wb_statistics all = {wb_mean_make(s.mean, 1, &last), wb_mean_make(s.variance, 1, &last)};
-    return wb_running_take_in(running, all, count);
+    return wb_running_take_in(running, wb_corrected(all, count));
 }
 
 /* x (..., channels, N), with at least one spatial dimension. */

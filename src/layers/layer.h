@@ -323,6 +323,15 @@ typedef struct wb_statistics {
 
 /* Over the dimensions, which stay with size 1. */
 wb_statistics wb_statistics_over(wb_array *x, int count, const int64_t *dims);
+/* Over those of all ranks' arrays together, weighted by their observations, and the count of
+ * numbers that each is of; two all-reduces. x is f32 or f64. */
+typedef struct wb_over_ranks {
+    wb_statistics statistics;
+    wb_array *count;
+} wb_over_ranks;
+wb_over_ranks wb_statistics_over_ranks(wb_array *x, int count, const int64_t *dims);
+/* The variance over count - 1 in place of count numbers. */
+wb_statistics wb_corrected(wb_statistics s, int64_t count);
 /* (x - mean) / √(variance + eps) */
 wb_array *wb_normalised_by(wb_array *x, wb_statistics s, double eps);
 /* The same with the statistics over the dimensions, then gamma times that plus beta, a number for
@@ -344,9 +353,8 @@ typedef struct wb_running {
 /* False with the error recorded: count numbers for each channel have no variance, or the layer is
  * shared and its running statistics, if there are any, cannot be written. */
 bool wb_check_training(const wb_layer *layer, const wb_array *x, int64_t count, bool is_written);
-/* They take in those of a batch, (1, ..., channels, 1), with so many numbers for each channel, when
- * the step is computed. */
-bool wb_running_take_in(wb_running running, wb_statistics batch, int64_t count);
+/* They take in those of a batch, (1, ..., channels, 1), corrected, when the step is computed. */
+bool wb_running_take_in(wb_running running, wb_statistics batch);
 
 /* wb_outputsize; keep_counter: random numbers that were drawn meanwhile are used up. */
 wb_shape wb_size_of_output(wb_layer *model, const wb_outputsize_desc *desc, bool keep_counter);

@@ -1,10 +1,36 @@
 /* What layers that normalise have in common: statistics, running ones, a scale and a shift. */
+#include <weber/distributed.h>
+
 #include "array/state.h"
+#include "gradient/mode.h"
 #include "layers/layer.h"
 #include "ops/ops.h"
 
 wb_statistics wb_statistics_over(wb_array *x, int count, const int64_t *dims) {
     return (wb_statistics){wb_mean_make(x, count, dims), wb_var_make(x, false, count, dims)};
+}
+
+/* sums (1, ..., channels, 1) over all ranks, with the count of the numbers in each */
+static wb_array *summed_over_ranks(wb_array *sums, wb_array *count, wb_array **total) {
+    const int64_t channels = sums ? wb_count(sums) : 0;
+    wb_array *flat = wb_reshape_make(sums, 1, &channels);
+    wb_array *all = wb_allreduce(wb_concat(0, flat, wb_reshape(count, 1)), WB_REDUCE_SUM);
+    *total = wb_slice(all, 0, channels, channels + 1, 1);
+    wb_array *own = wb_slice(all, 0, 0, channels, 1);
+    return own ? wb_reshape_make(own, sums->ndim, sums->sizes) : NULL;
+}
+
+wb_over_ranks wb_statistics_over_ranks(wb_array *x, int count, const int64_t *dims) {
+    const bool counts = !wb_is_unobserved();
+    const wb_dtype dtype = (wb_dtype)x->dtype;
+    wb_array *is_in = wb_cast(wb_late(counts), dtype), *sums = wb_sum_make(x, count, dims);
+    const double numbers = sums && wb_count(sums) ? (double)(wb_count(x) / wb_count(sums)) : 0;
+    wb_array *own = wb_cast(wb_late(counts ? numbers : 0), dtype), *total, *unused;
+    wb_array *mean = summed_over_ranks(wb_mul(sums, is_in), own, &total);
+    mean = wb_div(mean, total);
+    wb_array *squares = wb_sum_make(wb_square(wb_sub(x, mean)), count, dims);
+    wb_array *variance = wb_div(summed_over_ranks(wb_mul(squares, is_in), own, &unused), total);
+    return (wb_over_ranks){{mean, variance}, total};
 }
 
 wb_array *wb_normalised_by(wb_array *x, wb_statistics s, double eps) {
@@ -61,11 +87,14 @@ static wb_array *moved(wb_array *past, wb_array *now, double momentum) {
     return wb_reshape(wb_select(is_finite, nearer, past), channels);
 }
 
-bool wb_running_take_in(wb_running running, wb_statistics batch, int64_t count) {
+wb_statistics wb_corrected(wb_statistics s, int64_t count) {
     const double correction = (double)count / (double)(count - 1);
+    return (wb_statistics){s.mean, wb_mul_number(s.variance, correction)};
+}
+
+bool wb_running_take_in(wb_running running, wb_statistics batch) {
     wb_array *mean = moved(*running.mean, batch.mean, running.momentum);
-    wb_array *variance =
-        moved(*running.variance, wb_mul_number(batch.variance, correction), running.momentum);
+    wb_array *variance = moved(*running.variance, batch.variance, running.momentum);
     return mean && variance && wb_state_write(running.mean, mean) == WB_OK &&
            wb_state_write(running.variance, variance) == WB_OK;
 }

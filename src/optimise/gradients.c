@@ -186,13 +186,16 @@ int64_t wb_observations_of(const wb_batch *batch) {
 wb_array *wb_gradients_make(const char *function, wb_gradients *g, wb_loss_fn *loss,
                             const wb_batch *batch, void *user, const wb_precision *precision) {
     const bool before = wb_set_training(true);
+    const int64_t observations = wb_observations_of(batch);
+    const bool outer_batch = wb_set_unobserved(observations == 0);
     const int64_t states = wb_state_begin();
     wb_aux_list *const outer = wb_aux_to(&g->aux);
     wb_array *l = wb_precision_call(precision, g, loss, batch, user);
     (void)wb_aux_to(outer);
     (void)wb_set_training(before);
+    (void)wb_set_unobserved(outer_batch);
     if (!check_loss(function, l) || !fill(g, l, precision)) l = NULL;
-    g->observations = wb_observations_of(batch);
+    g->observations = observations;
     g->weighting = precision ? precision->weighting : WB_WEIGHTED_NOT;
     wb_state_end(states, l != NULL);
     return l;

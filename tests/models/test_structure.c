@@ -173,6 +173,8 @@ static const text_row texts[] = {
     {"a norm with settings", "BatchNorm(2, relu; eps=1e-3, momentum=0.5)", NORM,
      "BatchNorm(2, relu, eps=0.001, momentum=0.5)"},
     {"a norm of defaults", "BatchNorm(2; momentum=0.1, eps=1.0e-5)", NORM, "BatchNorm(2)"},
+    {"a norm over ranks", "BatchNorm(2, sync=true)", NORM, "BatchNorm(2, sync=true)"},
+    {"a norm of a word", "BatchNorm(2, sync=1)", NORM, "its sync must be a bool"},
     {"a norm without arrays", "BatchNorm(2, affine=false, track_stats=false)", "{}",
      "BatchNorm(2, affine=false, track_stats=false)"},
 };

@@ -209,9 +209,19 @@ static wb_array *scattered(wb_array *x) { return wb_reduce_scatter(x, WB_REDUCE_
 static wb_array *mean_scattered(wb_array *x) { return wb_reduce_scatter(x, WB_REDUCE_MEAN); }
 static wb_array *min_scattered(wb_array *x) { return wb_reduce_scatter(x, WB_REDUCE_MIN); }
 
-static collective_fn *const rows[] = {sum_of,         mean_of,      max_of,   to_root,
-                                      mean_to_root,   from_root,    gathered, scattered,
-                                      mean_scattered, min_scattered};
+/* Two channels of three numbers, over all ranks. */
+static wb_array *normed(wb_array *x) {
+    wb_layer *norm = wb_batchnorm(2, .sync = true, .dtype = WB_F64);
+    CHECK(norm && wb_train_mode(norm) == WB_OK);
+    wb_array *shift = wb_mul(wb_vector(2, 1), wb_number(wb_rank()));
+    wb_array *y = wb_apply(norm, wb_add(wb_reshape(x, 2, 3), shift));
+    wb_free(norm);
+    return wb_reshape(y, 6);
+}
+
+static collective_fn *const rows[] = {sum_of,         mean_of,       max_of,   to_root,
+                                      mean_to_root,   from_root,     gathered, scattered,
+                                      mean_scattered, min_scattered, normed};
 
 enum { INPUTS = 6 };
 
