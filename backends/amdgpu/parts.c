@@ -3,8 +3,11 @@
 
 static const wb_gpu_part compiler = {.name = "hipRTC", .load = wb_gpu_load};
 
-static const wb_gpu_part products = {
-    .name = LT_LIBRARY, .load = wb_lt_load, .lower = wb_lt_lower, .close = wb_lt_device_close};
+static const wb_gpu_part products = {.name = LT_LIBRARY,
+                                     .load = wb_lt_load,
+                                     .lower = wb_lt_lower,
+                                     .takes = wb_lt_takes,
+                                     .close = wb_lt_device_close};
 
 static const wb_gpu_part convolutions = {.name = "MIOpen",
                                          .load = wb_miopen_load,

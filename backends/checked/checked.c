@@ -150,8 +150,8 @@ static void *lower(void *d, const wb_call *call, const wb_program *epilogue, int
     return k;
 }
 
-static bool takes(void *d, const wb_call *call) {
-    return wb_host_cpu()->takes(((device *)d)->cpu, call);
+static bool takes(void *d, const char *name, const wb_call *call) {
+    return wb_host_cpu()->takes(((device *)d)->cpu, name, call);
 }
 
 static size_t scratch_bytes(const void *any) {

@@ -22,15 +22,17 @@ typedef void wb_adam_loop(int64_t n, const wb_adam_numbers *a, const float *g, c
 WB_ISA_LIST(WB_ADAM_DECLARE)
 #undef WB_ADAM_DECLARE
 
-/* Adam's step: places in memory (accesses), late numbers (values). */
+/* Adam's step: where its arrays are (accesses), and its late numbers. */
 typedef struct wb_cpu_adam {
     wb_adam_loop *loop; /* NULL: the program is something else */
     int16_t guard, g, p, m, v, new_p, new_m, new_v;
-    uint16_t rate, correction, decay; /* WB_NO_VALUE: no decay */
-    wb_adam_numbers numbers;          /* the others */
+    wb_operand rate, correction, decay; /* decay: may be none */
+    wb_adam_numbers numbers;            /* the others */
 } wb_cpu_adam;
 
-/* True if the whole program is the callable "Adam" or "AdamW" in f32. */
+/* True for the callables that may be the loop. */
+bool wb_cpu_is_adam(const char *name);
+/* True if the whole program is one of them, in f32. */
 bool wb_cpu_find_adam(const wb_program *program, wb_cpu_adam *adam);
 
 #endif

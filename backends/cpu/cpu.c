@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #endif
 
+#include "adam.h"
 #include "calls.h"
 #include "host.h"
 #include "isa.h"
@@ -91,8 +92,9 @@ static void *lower(void *device, const wb_call *call, const wb_program *epilogue
     return NULL;
 }
 
-static bool takes(void *device, const wb_call *call) {
+static bool takes(void *device, const char *name, const wb_call *call) {
     (void)device;
+    if (!call) return wb_cpu_is_adam(name);
     return (call->kind == WB_CALL_attention || call->kind == WB_CALL_attention_backward) &&
            (call->dtype == WB_F32 || call->dtype == WB_F64);
 }

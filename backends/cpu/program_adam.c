@@ -19,13 +19,11 @@ static wb_adam_loop *loop_of(wb_isa isa) {
     return loops[isa];
 }
 
-/* The access by which instruction `number` has this code and reads or writes that type; -1: it does
- * something else. */
-static int16_t access_of(const wb_program *p, uint16_t number, int code, int dtype) {
-    if (number == WB_NO_VALUE) return -1;
-    const wb_instruction *i = &p->instructions[number];
-    const bool is_so = i->code == code && !i->row && p->accesses[i->index].dtype == dtype;
-    return is_so ? (int16_t)i->index : -1;
+/* The access of an array of that type; -1: it is something else. */
+static int16_t array_of(const wb_program *p, wb_operand operand, int dtype) {
+    const bool is_so =
+        operand.kind == WB_OPERAND_ARRAY && p->accesses[operand.index].dtype == dtype;
+    return is_so ? (int16_t)operand.index : (int16_t)-1;
 }
 
 /* The one element that the access always gives. */
@@ -36,46 +34,38 @@ static bool is_number_access(const wb_program *p, int16_t access) {
 }
 
 /* A constant, a late number, or one in memory. */
-static bool is_number(const wb_program *p, uint16_t number) {
-    if (number == WB_NO_VALUE) return false;
-    const int code = p->instructions[number].code;
-    if (code == WB_CODE_constant || code == WB_CODE_late) return true;
-    const int16_t access = access_of(p, number, WB_CODE_load, WB_F32);
+static bool is_number(const wb_program *p, wb_operand operand) {
+    if (operand.kind == WB_OPERAND_NUMBER) return true;
+    const int16_t access = array_of(p, operand, WB_F32);
     return access >= 0 && is_number_access(p, access);
 }
 
-/* The results' stores are all that the program has. */
-static bool find_stores(const wb_program *p, const wb_callable *c, int16_t *new[3]) {
-    int stores = 0;
-    for (int32_t i = 0; i < p->ninstructions; i++) {
-        if (p->instructions[i].code != WB_CODE_store) continue;
-        const int16_t access = access_of(p, (uint16_t)i, WB_CODE_store, WB_F32);
-        stores++;
-        for (int r = 0; r < 3 && access >= 0; r++)
-            if (p->instructions[i].in[0] == c->out[r] && *new[r] < 0) {
-                *new[r] = access;
-                break;
-            }
-    }
-    return stores == 3 && *new[0] >= 0 && *new[1] >= 0 && *new[2] >= 0;
+static bool is_decayed(const char *name) { return strcmp(name, "AdamW") == 0; }
+
+bool wb_cpu_is_adam(const char *name) { return strcmp(name, "Adam") == 0 || is_decayed(name); }
+
+static void take_arrays(const wb_program *p, const wb_callable *c, wb_cpu_adam *a) {
+    a->p = array_of(p, c->in[P], WB_F32), a->new_p = array_of(p, c->out[0], WB_F32);
+    a->m = array_of(p, c->in[M], WB_F32), a->new_m = array_of(p, c->out[1], WB_F32);
+    a->v = array_of(p, c->in[V], WB_F32), a->new_v = array_of(p, c->out[2], WB_F32);
+    a->g = array_of(p, c->in[G], WB_F32);
+}
+
+static bool has_arrays(const wb_cpu_adam *a) {
+    return a->p >= 0 && a->g >= 0 && a->m >= 0 && a->v >= 0 && a->guard >= 0 && a->new_p >= 0 &&
+           a->new_m >= 0 && a->new_v >= 0;
 }
 
 bool wb_cpu_find_adam(const wb_program *p, wb_cpu_adam *a) {
     const wb_callable *c = &p->callables[0];
-    *a = (wb_cpu_adam){.new_p = -1, .new_m = -1, .new_v = -1};
-    if (p->ncallables != 1 || p->reduced || p->phases != 1) return false;
-    const bool decays = strcmp(c->name, "AdamW") == 0;
-    if (!decays && strcmp(c->name, "Adam") != 0) return false;
-    const uint16_t guard = c->in[decays ? DECAY + 1 : DECAY];
-    a->p = access_of(p, c->in[P], WB_CODE_load, WB_F32);
-    a->g = access_of(p, c->in[G], WB_CODE_load, WB_F32);
-    a->m = access_of(p, c->in[M], WB_CODE_load, WB_F32);
-    a->v = access_of(p, c->in[V], WB_CODE_load, WB_F32);
-    a->guard = access_of(p, guard, WB_CODE_load, WB_BOOL);
-    if (a->p < 0 || a->g < 0 || a->m < 0 || a->v < 0 || a->guard < 0) return false;
-    if (!is_number_access(p, a->guard)) return false;
+    *a = (wb_cpu_adam){.loop = NULL};
+    if (!p->is_named || p->ncallables != 1 || !wb_cpu_is_adam(c->name)) return false;
+    const bool decays = is_decayed(c->name);
+    take_arrays(p, c, a);
+    a->guard = array_of(p, c->in[decays ? DECAY + 1 : DECAY], WB_BOOL);
+    if (!has_arrays(a) || !is_number_access(p, a->guard)) return false;
     a->rate = c->in[RATE], a->correction = c->in[CORRECTION];
-    a->decay = decays ? c->in[DECAY] : WB_NO_VALUE;
+    if (decays) a->decay = c->in[DECAY];
     if (!is_number(p, a->rate) || !is_number(p, a->correction)) return false;
     if (decays && !is_number(p, a->decay)) return false;
     a->numbers = (wb_adam_numbers){.beta1 = (float)c->numbers[BETA1],
@@ -83,19 +73,17 @@ bool wb_cpu_find_adam(const wb_program *p, wb_cpu_adam *a) {
                                    .beta2 = (float)c->numbers[BETA2],
                                    .rest2 = (float)(1 - c->numbers[BETA2]),
                                    .epsilon = (float)c->numbers[EPSILON]};
-    if (!find_stores(p, c, (int16_t *[]){&a->new_p, &a->new_m, &a->new_v})) return false;
     a->loop = loop_of(wb_cpu_isa());
     return true;
 }
 
 /* ---- running ---- */
 
-static float number_of(const wb_tile *t, uint16_t value) {
-    if (value == WB_NO_VALUE) return 0;
-    const wb_program *p = &t->job->k->program;
-    const wb_instruction *i = &p->instructions[value];
-    if (i->code != WB_CODE_load) return *(const float *)t->value[value];
-    const wb_access *a = &p->accesses[i->index]; /* the same for all elements */
+static float number_of(const wb_tile *t, wb_operand operand) {
+    if (operand.kind == WB_OPERAND_NONE) return 0;
+    if (operand.kind == WB_OPERAND_NUMBER) return *(const float *)t->value[operand.index];
+    /* the same for all elements */
+    const wb_access *a = &t->job->k->program.accesses[operand.index];
     return ((const float *)(const void *)t->job->arguments[a->argument])[a->offset];
 }
 

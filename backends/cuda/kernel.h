@@ -68,6 +68,8 @@ typedef struct wb_gpu_part {
     /* Optional: calls that it takes, as wb_backend.lower. The epilogue may be NULL. */
     wb_gpu_answer (*lower)(wb_gpu_device *device, const wb_call *call, const wb_program *epilogue,
                            int split, wb_gpu_kernel **kernel);
+    /* Optional: whether it has this operation behind calls, as wb_backend.takes. */
+    bool (*takes)(const char *name);
     /* Optional: what it keeps for a device goes. */
     void (*close)(wb_gpu_device *device);
 } wb_gpu_part;
@@ -102,6 +104,7 @@ void wb_gpu_module_drop(void *device, void *module);
 /* ---- the table's entries (kernel.c, run.c) ---- */
 
 void *wb_gpu_kernel_new(void *device, const wb_program *program);
+bool wb_gpu_takes(void *device, const char *name, const wb_call *call);
 void *wb_gpu_lower(void *device, const wb_call *call, const wb_program *epilogue, int split);
 size_t wb_gpu_scratch_bytes(const void *kernel);
 void wb_gpu_release(void *kernel);

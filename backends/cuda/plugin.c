@@ -19,6 +19,7 @@ WB_API const wb_backend *weber_plugin(const wb_host *host) {
                                  .free_pinned = wb_gpu_free_pinned,
                                  .kernel = wb_gpu_kernel_new,
                                  .lower = wb_gpu_lower,
+                                 .takes = wb_gpu_takes,
                                  .scratch_bytes = wb_gpu_scratch_bytes,
                                  .release = wb_gpu_release,
                                  .queue_new = wb_gpu_queue_new,

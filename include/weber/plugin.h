@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-enum { WB_PLUGIN_ABI = 9 };
+enum { WB_PLUGIN_ABI = 10 };
 
 /* ---- programs ---- */
 
@@ -101,15 +101,26 @@ enum {
     WB_MOST_CALLABLES = 4
 };
 
-/* A callable: what some of a program's instructions are together, by name. It is an offer: a
- * backend that has the operation as one thing may do that; one that has not runs the instructions,
- * which say the same. The names are those of ops.def's callables, and of optimisers' rules. */
+typedef enum wb_operand_kind {
+    WB_OPERAND_NONE,   /* there is none in this program */
+    WB_OPERAND_ARRAY,  /* access `index`: a result is stored there, and an operand read */
+    WB_OPERAND_NUMBER, /* a constant or late number: what instruction `index` gives everywhere */
+    WB_OPERAND_VALUE,  /* what instruction `index` gives, which stays within the program */
+} wb_operand_kind;
+
+/* What a callable reads or gives. */
+typedef struct wb_operand {
+    uint16_t kind, index;
+} wb_operand;
+
+/* A callable: what some of a program's instructions are together, by name. A backend that takes the
+ * operation (wb_backend.takes) finds it here, and may do it as one thing; the instructions say the
+ * same. The names are those of ops.def's callables and elementwise operations, and of optimisers'
+ * rules. */
 typedef struct wb_callable {
-    char name[24]; /* "gelu", "Adam" */
+    char name[24]; /* "gelu", "Adam", "add" */
     double numbers[WB_CALLABLE_NUMBERS];
-    /* the instructions that give its operands and results, in the order of the operation;
-     * WB_NO_VALUE: there is none here */
-    uint16_t in[WB_CALLABLE_INPUTS], out[WB_CALLABLE_RESULTS];
+    wb_operand in[WB_CALLABLE_INPUTS], out[WB_CALLABLE_RESULTS]; /* as the operation has them */
 } wb_callable;
 
 /* A fused kernel: a domain of dimensions, some of them reduced, walked once per phase. Values that
@@ -122,11 +133,12 @@ typedef struct wb_program {
     int64_t sizes[8];
     int32_t phases;
     bool is_update;
+    bool is_named; /* a map in one phase that does nothing but its callables */
     int32_t ninstructions, naccesses, narguments;
     wb_instruction *instructions;
     wb_access *accesses;
     int32_t ncallables;
-    wb_callable callables[WB_MOST_CALLABLES]; /* of more only these */
+    wb_callable callables[WB_MOST_CALLABLES]; /* in order; of more only these */
 } wb_program;
 
 /* ---- calls ---- */
@@ -415,9 +427,11 @@ struct wb_backend {
      * call's; it may read the call's result, and write over it. split: the number of leading
      * dimensions of its domain that make up the call's rows (m; the positions of a plane). */
     void *(*lower)(void *device, const wb_call *call, const wb_program *epilogue, int split);
-    /* Optional (NULL: never): whether lower takes this call, one of those that are offered. What is
-     * not taken comes as programs and other calls. The same answer each time. */
-    bool (*takes)(void *device, const wb_call *call);
+    /* Optional (NULL: never): whether the backend has the operation `name` as one thing. Asked
+     * before anything is fused; the same answer each time. call: of an offered call, which then
+     * comes through lower, and otherwise as programs and other calls. NULL: a callable or an
+     * elementwise operation, which programs then list (wb_callable). */
+    bool (*takes)(void *device, const char *name, const wb_call *call);
     size_t (*scratch_bytes)(const void *kernel);
     void (*release)(void *kernel); /* may come while queued commands still use it */
 

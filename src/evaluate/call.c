@@ -36,7 +36,7 @@ bool wb_is_taken(const wb_device *device, const wb_array *node) {
     const wb_call call = {.kind = (wb_call_kind)(kinds[node->op] - 1),
                           .dtype = wb_is_half(node->dtype) ? WB_F32 : (wb_dtype)node->dtype,
                           .attention = attention_call(node->attributes)};
-    return backend->takes && backend->takes(device->context, &call);
+    return backend->takes && backend->takes(device->context, wb_op_name((wb_op)node->op), &call);
 }
 
 wb_call_row wb_call_row_for(int op) {

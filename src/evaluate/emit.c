@@ -14,6 +14,8 @@ typedef struct emitter {
     struct known {
         int32_t value;
         uint16_t full, row; /* instructions that give it, or WB_NO_VALUE */
+        uint16_t stored;    /* the access by which it is stored */
+        uint8_t owner;      /* number of the callable that it is part of, from 1 on; 0: none */
     } * known;
     int64_t known_count, known_capacity;
     int ndim;
@@ -85,7 +87,7 @@ static struct known *known_value(emitter *e, int32_t v) {
     for (int64_t i = 0; i < e->known_count; i++)
         if (e->known[i].value == v) return &e->known[i];
     if (!WB_GROW(e->known, e->known_count, e->known_capacity)) return NULL;
-    e->known[e->known_count] = (struct known){v, WB_NO_VALUE, WB_NO_VALUE};
+    e->known[e->known_count] = (struct known){v, WB_NO_VALUE, WB_NO_VALUE, WB_NO_VALUE, 0};
     return &e->known[e->known_count++];
 }
 
@@ -132,26 +134,6 @@ static uint16_t emit_load(emitter *e, int32_t number, bool row) {
 static bool is_member(const emitter *e, const wb_value *v) {
     if (v->kind != WB_VALUE_ELEMENT && v->kind != WB_VALUE_REDUCE) return false;
     return wb_unit_find(e->graph, v->unit) == e->number;
-}
-
-/* The instruction that gives value v, if there is one. */
-static uint16_t made_of(const emitter *e, int32_t v) {
-    for (int64_t i = 0; v >= 0 && i < e->known_count; i++)
-        if (e->known[i].value == v)
-            return e->known[i].full != WB_NO_VALUE ? e->known[i].full : e->known[i].row;
-    return WB_NO_VALUE;
-}
-
-/* Names the callable whose first result a member is, if all that is the program's own of it is
- * known. */
-static void emit_callable(emitter *e, const wb_named_node *named) {
-    wb_program *p = &e->out->program;
-    if (p->ncallables == WB_MOST_CALLABLES || made_of(e, named->in[0]) == WB_NO_VALUE) return;
-    wb_callable *c = &p->callables[p->ncallables++];
-    (void)snprintf(c->name, sizeof c->name, "%s", named->name);
-    memcpy(c->numbers, named->numbers, sizeof c->numbers);
-    for (int i = 0; i < WB_CALLABLE_INPUTS; i++) c->in[i] = made_of(e, named->in[i]);
-    for (int i = 0; i < WB_CALLABLE_RESULTS; i++) c->out[i] = made_of(e, named->out[i]);
 }
 
 static uint16_t spread(emitter *e, uint16_t row_value, int phase) {
@@ -269,7 +251,106 @@ static bool emit_store(emitter *e, int32_t number) {
         source = !k ? WB_NO_VALUE : row ? k->row : k->full;
     }
     const wb_layout layout = wb_value_layout(e->graph, v);
-    return emit_store_at(e, source, number, &layout, row, store_phase(e, v, row));
+    if (!emit_store_at(e, source, number, &layout, row, store_phase(e, v, row))) return false;
+    struct known *k = known_value(e, number);
+    if (k) k->stored = (uint16_t)(e->out->program.naccesses - 1);
+    return k != NULL;
+}
+
+/* ---- callables ---- */
+
+static struct known *find_known(const emitter *e, int32_t v) {
+    for (int64_t i = 0; v >= 0 && i < e->known_count; i++)
+        if (e->known[i].value == v) return &e->known[i];
+    return NULL;
+}
+
+/* Value v as a callable reads it. */
+static wb_operand operand_of(const emitter *e, int32_t v) {
+    const struct known *k = find_known(e, v);
+    const uint16_t made = !k ? WB_NO_VALUE : k->full != WB_NO_VALUE ? k->full : k->row;
+    if (made == WB_NO_VALUE) return (wb_operand){.kind = WB_OPERAND_NONE};
+    const wb_value *value = &e->graph->values[v];
+    if (is_member(e, value) || (value->kind == WB_VALUE_SOURCE && !value->stored))
+        return (wb_operand){WB_OPERAND_VALUE, made};
+    if (value->kind == WB_VALUE_CONSTANT || value->kind == WB_VALUE_LATE)
+        return (wb_operand){WB_OPERAND_NUMBER, made};
+    return (wb_operand){WB_OPERAND_ARRAY, e->out->program.instructions[made].index};
+}
+
+static wb_operand result_of(const emitter *e, int32_t v) {
+    const struct known *k = find_known(e, v);
+    const bool is_stored = k && k->stored != WB_NO_VALUE;
+    return is_stored ? (wb_operand){WB_OPERAND_ARRAY, k->stored} : operand_of(e, v);
+}
+
+static bool is_listed(const int32_t *list, int count, int32_t v) {
+    for (int i = 0; i < count; i++)
+        if (list[i] == v) return true;
+    return false;
+}
+
+/* Marks what the callable is made of, back from its results to its operands. False: some of it is
+ * another one's, too. */
+static bool claim(emitter *e, const wb_named_node *named, uint8_t owner) {
+    for (int r = 0; r < WB_CALLABLE_RESULTS; r++) {
+        struct known *k = find_known(e, named->out[r]);
+        if (!k) continue;
+        if (k->owner) return false;
+        k->owner = owner;
+    }
+    for (int64_t m = e->unit->member_count - 1; m >= 0; m--) {
+        const int32_t number = e->unit->members[m];
+        const struct known *k = find_known(e, number);
+        if (!k || k->owner != owner) continue;
+        const wb_value *v = &e->graph->values[number];
+        for (int i = 0; i < v->ninputs; i++) {
+            const int32_t input = v->small_inputs[i];
+            if (is_listed(named->in, WB_CALLABLE_INPUTS, input)) continue;
+            struct known *from = find_known(e, input);
+            if (!is_member(e, &e->graph->values[input]) || from->owner == owner) continue;
+            if (from->owner) return false;
+            from->owner = owner;
+        }
+    }
+    return true;
+}
+
+/* Lists the callable whose first result a member is, if its first operand is known here. */
+static bool emit_callable(emitter *e, const wb_named_node *named) {
+    wb_program *p = &e->out->program;
+    if (p->ncallables == WB_MOST_CALLABLES || !find_known(e, named->in[0])) return false;
+    wb_callable *c = &p->callables[p->ncallables++];
+    (void)snprintf(c->name, sizeof c->name, "%s", named->name);
+    memcpy(c->numbers, named->numbers, sizeof c->numbers);
+    for (int i = 0; i < WB_CALLABLE_INPUTS; i++) c->in[i] = operand_of(e, named->in[i]);
+    for (int i = 0; i < WB_CALLABLE_RESULTS; i++) c->out[i] = result_of(e, named->out[i]);
+    return !p->reduced && p->phases == 1 && claim(e, named, (uint8_t)p->ncallables);
+}
+
+/* The member is part of a callable, and what is stored of them are results. */
+static bool is_part(const emitter *e, const wb_named_node *const *named, int32_t number) {
+    const struct known *k = find_known(e, number);
+    if (!k || !k->owner) return false;
+    return k->stored == WB_NO_VALUE ||
+           is_listed(named[k->owner - 1]->out, WB_CALLABLE_RESULTS, number);
+}
+
+static void emit_callables(emitter *e) {
+    const wb_graph *graph = e->graph;
+    const wb_named_node *listed[WB_MOST_CALLABLES];
+    wb_program *p = &e->out->program;
+    bool all = true;
+    for (int64_t m = 0; m < e->unit->member_count; m++) {
+        const int32_t number = graph->values[e->unit->members[m]].callable;
+        if (!number) continue;
+        if (p->ncallables < WB_MOST_CALLABLES)
+            listed[p->ncallables] = &graph->callables[number - 1];
+        all = emit_callable(e, &graph->callables[number - 1]) && all;
+    }
+    for (int64_t m = 0; all && p->ncallables && m < e->unit->member_count; m++)
+        all = is_part(e, listed, e->unit->members[m]);
+    p->is_named = all && p->ncallables > 0;
 }
 
 /* ---- the domain ---- */
@@ -321,12 +402,9 @@ bool wb_emit_program(const wb_graph *graph, const wb_unit *unit, int keep, wb_em
         if (v->kind == WB_VALUE_ELEMENT || v->kind == WB_VALUE_REDUCE)
             emitted = emit_member(&e, unit->members[m]);
     }
-    for (int64_t m = 0; emitted && m < unit->member_count; m++) {
-        const int32_t number = graph->values[unit->members[m]].callable;
-        if (number) emit_callable(&e, &graph->callables[number - 1]);
-    }
     for (int64_t m = 0; emitted && m < unit->member_count; m++)
         emitted = emit_store(&e, unit->members[m]);
+    if (emitted && graph->callable_count) emit_callables(&e);
     return finish(&e, emitted, keep);
 }
 

@@ -34,8 +34,9 @@ typedef struct lowering {
     int64_t part_count, part_capacity;
     int32_t *stack;
     int64_t depth, stack_capacity;
-    wb_table values; /* by what tells them apart; under the values' numbers */
-    bool is_step;    /* of the node that is being lowered */
+    wb_table values;            /* by what tells them apart; under the values' numbers */
+    bool is_step;               /* of the node that is being lowered */
+    uint8_t taken[WB_OP_COUNT]; /* elementwise operations that the device takes; 0: not asked yet */
 } lowering;
 
 static wb_value *value_at(const lowering *l, int32_t v) { return &l->graph->values[v]; }
@@ -597,9 +598,22 @@ _Static_assert((int)WB_OFFER_INPUTS == (int)WB_CALLABLE_INPUTS &&
                    (int)WB_OFFER_NUMBERS == (int)WB_CALLABLE_NUMBERS,
                "an offer is a callable");
 
-/* Notes what a callable was expanded to. False when out of memory. */
-static bool name_callable(lowering *l, const entry *e) {
-    wb_graph *graph = l->graph;
+/* True if the device has the operation as one thing. */
+static bool takes(const lowering *l, const char *name) {
+    const wb_device *device = l->graph->tape->device;
+    return device->backend->takes && device->backend->takes(device->context, name, NULL);
+}
+
+/* False when out of memory. */
+static bool add_named(wb_graph *graph, const wb_named_node *named) {
+    if (!WB_GROW(graph->callables, graph->callable_count, graph->callable_capacity)) return false;
+    graph->callables[graph->callable_count++] = *named;
+    graph->values[named->out[0]].callable = (int32_t)graph->callable_count;
+    return true;
+}
+
+/* Offers a callable to the device, and notes what it was expanded to. False when out of memory. */
+static bool offer_callable(lowering *l, const entry *e) {
     wb_array **parts = l->parts + e->parts;
     wb_offer offer;
     if (!wb_describe_callable(e->node, parts, &offer)) return true;
@@ -614,10 +628,22 @@ static bool name_callable(lowering *l, const entry *e) {
     }
     for (int i = 0; i < WB_CALLABLE_RESULTS; i++)
         named.out[i] = i < offer.result_count ? value_of(l, parts[i]) : -1;
-    if (!WB_GROW(graph->callables, graph->callable_count, graph->callable_capacity)) return false;
-    graph->callables[graph->callable_count++] = named;
-    value_at(l, named.out[0])->callable = (int32_t)graph->callable_count;
-    return true;
+    return !takes(l, named.name) || add_named(l->graph, &named);
+}
+
+/* Offers an elementwise operation of the tape. False when out of memory. */
+static bool offer_element(lowering *l, const wb_array *node, int32_t number) {
+    enum { YES = 1, NO };
+    const wb_value *v = &l->graph->values[number];
+    if (v->kind != WB_VALUE_ELEMENT || v->op != node->op || v->callable) return true;
+    const char *name = wb_op_name((wb_op)node->op);
+    if (!l->taken[v->op]) l->taken[v->op] = takes(l, name) ? YES : NO;
+    if (l->taken[v->op] == NO) return true;
+    wb_named_node named = {.name = name};
+    memset(named.in, -1, sizeof named.in), memset(named.out, -1, sizeof named.out);
+    for (int i = 0; i < v->ninputs; i++) named.in[i] = wb_value_inputs(v)[i];
+    named.out[0] = number;
+    return add_named(l->graph, &named);
 }
 
 /* A macro is what it was expanded to; a part of a macro is the result of that number. */
@@ -625,9 +651,13 @@ static int32_t lower_node(lowering *l, const entry *e, int32_t tape) {
     const wb_array *node = e->node;
     if (wb_is_plan_leaf(node)) return lower_leaf(l, node, tape);
     if (e->expands)
-        return name_callable(l, e) ? cast(l, value_of(l, l->parts[e->parts]), (wb_dtype)node->dtype)
-                                   : -1;
-    if (node->op != WB_OP_part) return lower_inputs(l, node, tape);
+        return offer_callable(l, e)
+                   ? cast(l, value_of(l, l->parts[e->parts]), (wb_dtype)node->dtype)
+                   : -1;
+    if (node->op != WB_OP_part) {
+        const int32_t value = lower_inputs(l, node, tape);
+        return value < 0 || tape < 0 || offer_element(l, node, value) ? value : -1;
+    }
     const wb_array *whole = node->inputs[0];
     const entry *parent = &l->entries[whole->index];
     if (parent->expands) return value_of(l, l->parts[parent->parts + node->attributes[0]]);

@@ -128,7 +128,7 @@ typedef struct wb_value {
     const char *apart; /* why it began a unit of its own; NULL: nothing to join */
 } wb_value;
 
-/* A node that programs are to know by its name. */
+/* An operation that the device takes: programs list it by its name. */
 typedef struct wb_named_node {
     const char *name;
     double numbers[WB_CALLABLE_NUMBERS];

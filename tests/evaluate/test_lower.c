@@ -75,15 +75,27 @@ static void callables_note_what_they_read_and_gave(void **state) {
     small s;
     wb_array *in = wb_neg(x);
     wb_array *out = wb_gelu(in);
-    lower(&s, wb_exp(out));
-    assert_int_equal(s.graph.callable_count, 1);
-    const wb_named_node *named = &s.graph.callables[0];
+    small_order(&s, wb_exp(out));
+    small_take_any(&s);
+    assert_true(wb_graph_lower(&s.graph, &s.tape));
+    assert_int_equal(s.graph.callable_count, 3); /* neg and exp, too */
+    const wb_named_node *named = &s.graph.callables[1];
     assert_string_equal(named->name, "gelu");
     assert_true(named->numbers[0] == 0.044715);
     assert_int_equal(named->in[0], s.graph.of_tape[in->index]);
     assert_int_equal(named->out[0], s.graph.of_tape[out->index]);
     assert_int_equal(named->out[1], -1);
-    assert_int_equal(s.graph.values[named->out[0]].callable, 1);
+    assert_int_equal(s.graph.values[named->out[0]].callable, 2);
+    assert_string_equal(s.graph.callables[2].name, "exp");
+    assert_int_equal(s.graph.callables[2].in[0], named->out[0]);
+    small_end(&s);
+}
+
+static void what_a_device_does_not_take_has_no_name(void **state) {
+    (void)state;
+    small s;
+    lower(&s, wb_exp(wb_gelu(x)));
+    assert_int_equal(s.graph.callable_count, 0);
     small_end(&s);
 }
 
@@ -98,7 +110,8 @@ int main(void) {
     (void)unsetenv("WEBER_EAGER"); /* it is about plans */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(nodes_become_values, setup, close_scope),
-        cmocka_unit_test_setup_teardown(callables_note_what_they_read_and_gave, setup,
+        cmocka_unit_test_setup_teardown(callables_note_what_they_read_and_gave, setup, close_scope),
+        cmocka_unit_test_setup_teardown(what_a_device_does_not_take_has_no_name, setup,
                                         close_scope)};
     return cmocka_run_group_tests_name("evaluate/test_lower", tests, NULL, NULL);
 }

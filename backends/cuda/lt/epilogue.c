@@ -2,38 +2,62 @@
 
 #include <string.h>
 
-typedef struct matcher {
-    const wb_call *call;
-    const wb_program *program;
-    wb_epilogue *found;
-} matcher;
+/* The operations that the libraries have behind a product, and with which number. */
+static const struct {
+    const char *name;
+    double number;
+    int kind; /* wb_epilogue_kind */
+} rows[] = {{"add", 0, WB_EPILOGUE_BIAS},
+            {"relu", 0, WB_EPILOGUE_RELU},
+            {"gelu", 0.044715, WB_EPILOGUE_GELU}};
 
-/* ---- arrays ---- */
+enum { ROWS = sizeof rows / sizeof *rows };
 
-static const wb_access *access_of(const matcher *m, const wb_instruction *i) {
-    const wb_access *a = &m->program->accesses[i->index];
-    return a->dtype == m->call->dtype ? a : NULL;
+bool wb_epilogue_takes(const char *name) {
+    for (int i = 0; i < ROWS; i++)
+        if (strcmp(rows[i].name, name) == 0) return true;
+    return false;
 }
 
-/* Element after element over the domain, from the argument's first. */
-static bool is_dense(const matcher *m, const wb_access *a) {
+static int kind_of(const wb_callable *c) {
+    for (int i = 0; i < ROWS; i++)
+        if (strcmp(rows[i].name, c->name) == 0 && rows[i].number == c->numbers[0])
+            return rows[i].kind;
+    return WB_EPILOGUE_NONE;
+}
+
+/* ---- operands ---- */
+
+/* Element after element over the domain, from the argument's first, in the call's type. */
+static bool is_whole(const wb_call *call, const wb_program *p, wb_operand operand) {
+    if (operand.kind != WB_OPERAND_ARRAY) return false;
+    const wb_access *a = &p->accesses[operand.index];
     int64_t stride = 1;
-    for (int d = 0; d < m->program->ndim; d++) {
+    for (int d = 0; d < p->ndim; d++) {
         if (a->strides[d] != stride) return false;
-        stride *= m->program->sizes[d];
+        stride *= p->sizes[d];
     }
-    return a->offset == 0;
+    return a->offset == 0 && a->dtype == call->dtype;
+}
+
+static bool is_product(const wb_call *call, const wb_program *p, wb_operand operand) {
+    return is_whole(call, p, operand) &&
+           p->accesses[operand.index].argument == call->result_argument;
 }
 
 /* One element for each row of the product, whose rows are the first dimension. */
-static bool take_bias(const matcher *m, const wb_access *a) {
+static bool take_bias(const wb_call *call, const wb_program *p, wb_operand operand,
+                      wb_epilogue *found) {
     static const int64_t bytes[WB_DTYPE_COUNT] = {
         [WB_F32] = 4, [WB_F64] = 8, [WB_F16] = 2, [WB_BF16] = 2};
-    if (a->argument == m->call->result_argument || a->strides[0] != 1) return false;
-    for (int d = 1; d < m->program->ndim; d++)
+    if (operand.kind != WB_OPERAND_ARRAY) return false;
+    const wb_access *a = &p->accesses[operand.index];
+    if (a->dtype != call->dtype || a->argument == call->result_argument || a->strides[0] != 1)
+        return false;
+    for (int d = 1; d < p->ndim; d++)
         if (a->strides[d] != 0) return false;
-    m->found->bias = a->argument;
-    m->found->bias_offset_bytes = a->offset * bytes[a->dtype];
+    found->bias = a->argument;
+    found->bias_offset_bytes = a->offset * bytes[a->dtype];
     return true;
 }
 
@@ -41,98 +65,38 @@ static bool is_aligned(const wb_call *call, int argument) {
     return argument < 64 && call->aligned_arguments >> argument & 1;
 }
 
-/* ---- values ---- */
-
-static const wb_instruction *at(const matcher *m, uint16_t value) {
-    return &m->program->instructions[value];
-}
-
-static bool is_code(const matcher *m, uint16_t value, int code) {
-    return value != WB_NO_VALUE && at(m, value)->code == code && !at(m, value)->row;
-}
-
-static bool is_product(const matcher *m, uint16_t value) {
-    if (!is_code(m, value, WB_CODE_load)) return false;
-    const wb_access *a = access_of(m, at(m, value));
-    return a && a->argument == m->call->result_argument && is_dense(m, a);
-}
-
-static bool is_bias(const matcher *m, uint16_t value) {
-    if (!is_code(m, value, WB_CODE_load)) return false;
-    const wb_access *a = access_of(m, at(m, value));
-    return a && take_bias(m, a);
-}
-
-/* The product, or the product and its bias. */
-static bool is_sum(const matcher *m, uint16_t value, bool *has_bias) {
-    *has_bias = false;
-    if (is_product(m, value)) return true;
-    if (!is_code(m, value, WB_CODE_add)) return false;
-    const uint16_t *in = at(m, value)->in;
-    *has_bias = true;
-    return (is_product(m, in[0]) && is_bias(m, in[1])) ||
-           (is_product(m, in[1]) && is_bias(m, in[0]));
-}
-
-/* ---- activations ---- */
-
-/* Which callables the libraries have, and with which number. */
-static const struct {
-    const char *name;
-    double number;
-    int kind;
-} activations[] = {{"relu", 0, WB_EPILOGUE_RELU}, {"gelu", 0.044715, WB_EPILOGUE_GELU}};
-
-/* The activation that gives y, of x; WB_EPILOGUE_NONE: it is none of theirs, and x is y. */
-static int activation_of(const matcher *m, uint16_t y, uint16_t *x) {
-    *x = y;
-    for (int32_t i = 0; i < m->program->ncallables; i++) {
-        const wb_callable *c = &m->program->callables[i];
-        for (size_t k = 0; k < sizeof activations / sizeof *activations; k++)
-            if (c->out[0] == y && strcmp(c->name, activations[k].name) == 0 &&
-                c->numbers[0] == activations[k].number) {
-                *x = c->in[0];
-                return activations[k].kind;
-            }
-    }
-    return WB_EPILOGUE_NONE;
-}
-
 /* ---- the program ---- */
 
-/* The one store, over the whole product; NULL: there are more, or it goes elsewhere. */
-static const wb_instruction *find_store(const matcher *m) {
-    const wb_instruction *found = NULL;
-    for (int32_t i = 0; i < m->program->ninstructions; i++) {
-        const wb_instruction *store = &m->program->instructions[i];
-        if (store->code != WB_CODE_store) continue;
-        const wb_access *a = access_of(m, store);
-        if (found || !a || !is_dense(m, a)) return NULL;
-        found = store;
-    }
-    return found;
+static bool is_same(wb_operand a, wb_operand b) { return a.kind == b.kind && a.index == b.index; }
+
+/* Callable number i works on the product, or on what the one before it gives. */
+static bool follows(const wb_call *call, const wb_program *p, int i, wb_operand x) {
+    return i == 0 ? is_product(call, p, x)
+                  : x.kind == WB_OPERAND_VALUE && is_same(x, p->callables[i - 1].out[0]);
 }
 
-/* A bias, an activation, or both. */
-static bool is_known(const matcher *m, const wb_instruction *store) {
-    uint16_t x;
-    const int kind = activation_of(m, store->in[0], &x);
-    bool has_bias;
-    if (!is_sum(m, x, &has_bias)) return false;
-    m->found->kind = kind | (has_bias ? WB_EPILOGUE_BIAS : 0);
-    m->found->result = m->program->accesses[store->index].argument;
-    return m->found->kind;
+static bool take(const wb_call *call, const wb_program *p, int i, wb_epilogue *found) {
+    const wb_callable *c = &p->callables[i];
+    const int kind = kind_of(c);
+    /* a bias, an activation, or both in this order */
+    if (kind <= found->kind || found->kind > WB_EPILOGUE_BIAS) return false;
+    found->kind |= kind;
+    if (kind != WB_EPILOGUE_BIAS) return follows(call, p, i, c->in[0]);
+    return (follows(call, p, i, c->in[0]) && take_bias(call, p, c->in[1], found)) ||
+           (follows(call, p, i, c->in[1]) && take_bias(call, p, c->in[0], found));
 }
 
-bool wb_epilogue_find(const wb_call *call, const wb_program *program, int split,
-                      wb_epilogue *epilogue) {
-    const matcher m = {call, program, epilogue};
-    *epilogue = (wb_epilogue){.kind = WB_EPILOGUE_NONE};
-    const wb_instruction *store = find_store(&m);
-    if (split == 1 && !program->reduced && call->is_result_private && store && is_known(&m, store))
-        return true;
-    epilogue->kind = WB_EPILOGUE_NONE;
-    return false;
+bool wb_epilogue_find(const wb_call *call, const wb_program *p, int split, wb_epilogue *found) {
+    *found = (wb_epilogue){.kind = WB_EPILOGUE_NONE};
+    bool is_known = split == 1 && p->is_named && call->is_result_private;
+    for (int i = 0; is_known && i < p->ncallables; i++) is_known = take(call, p, i, found);
+    const wb_operand last = is_known ? p->callables[p->ncallables - 1].out[0] : (wb_operand){0, 0};
+    is_known = is_known && is_whole(call, p, last);
+    if (is_known)
+        found->result = p->accesses[last.index].argument;
+    else
+        found->kind = WB_EPILOGUE_NONE;
+    return is_known;
 }
 
 bool wb_epilogue_is_aligned(const wb_call *call, const wb_epilogue *e) {

@@ -24,6 +24,9 @@ typedef struct wb_epilogue {
 /* True if the result and the bias are, in each run. */
 bool wb_epilogue_is_aligned(const wb_call *call, const wb_epilogue *epilogue);
 
+/* True for the operations that these are made of. */
+bool wb_epilogue_takes(const char *name);
+
 /* True if the program is one of these over the whole product, all in the call's type, and nothing
  * else needs the product itself. */
 bool wb_epilogue_find(const wb_call *call, const wb_program *program, int split,

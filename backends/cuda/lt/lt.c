@@ -156,6 +156,11 @@ static wb_gpu_outcome prepare(product_kernel *k) {
     return o;
 }
 
+bool wb_lt_takes(const char *name) {
+    char reason[256];
+    return wb_epilogue_takes(name) && wb_lt_load(reason, sizeof reason);
+}
+
 static bool is_taken(const wb_call *call) {
     const wb_matmul_call *p = &call->matmul;
     char reason[256];

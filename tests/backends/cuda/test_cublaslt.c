@@ -425,16 +425,22 @@ static void an_epilogue_goes_with_the_product(void **state) {
         {.code = WB_CODE_store, .in = {4, WB_NO_VALUE, WB_NO_VALUE}, .index = 2},
     };
     /* clang-format on */
-    const wb_program program = {.ndim = 2,
-                                .sizes = {w.call.matmul.m, w.call.matmul.n},
-                                .phases = 1,
-                                .ninstructions = 6,
-                                .naccesses = 3,
-                                .narguments = 3,
-                                .instructions = instructions,
-                                .accesses = accesses,
-                                .ncallables = 1,
-                                .callables = {{.name = "relu", .in = {2}, .out = {4}}}};
+    const wb_program program = {
+        .ndim = 2,
+        .sizes = {w.call.matmul.m, w.call.matmul.n},
+        .phases = 1,
+        .ninstructions = 6,
+        .naccesses = 3,
+        .narguments = 3,
+        .instructions = instructions,
+        .accesses = accesses,
+        .is_named = true,
+        .ncallables = 2,
+        .callables = {
+            {.name = "add",
+             .in = {{WB_OPERAND_ARRAY, 0}, {WB_OPERAND_ARRAY, 1}},
+             .out = {{WB_OPERAND_VALUE, 2}}},
+            {.name = "relu", .in = {{WB_OPERAND_VALUE, 2}}, .out = {{WB_OPERAND_ARRAY, 2}}}}};
     wb_gpu_kernel *kernel = NULL;
     assert_int_equal(wb_lt_lower(&device, &w.call, &program, 1, &kernel), WB_GPU_TAKEN);
     assert_null(run(&rows[0], &w, kernel, 7).error);

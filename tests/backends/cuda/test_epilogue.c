@@ -23,6 +23,10 @@ static void *lower(void *context, const wb_call *call, const wb_program *epilogu
     return wb_cpu_backend.lower(context, call, epilogue, split);
 }
 
+static bool takes(void *context, const char *name, const wb_call *call) {
+    return call ? wb_cpu_backend.takes(context, name, call) : wb_epilogue_takes(name);
+}
+
 static wb_array *numbers(wb_dtype dtype, int64_t rows, int64_t columns) {
     wb_array *x = columns ? wb_uniform(dtype, rows, columns) : wb_uniform(dtype, rows);
     wb_array *there = wb_to(spied, x, .eltype = WB_ELTYPE_PRESERVE);
@@ -44,6 +48,12 @@ static wb_array *doubled(wb_array *x, wb_array *b) {
 static wb_array *along_columns(wb_array *x, wb_array *b) {
     return wb_add(x, wb_reshape(wb_slice(b, 0, 0, wb_size(x, 1), 1), 1, wb_size(x, 1)));
 }
+static wb_array *bias_behind_relu(wb_array *x, wb_array *b) { return wb_add(wb_relu(x), b); }
+static wb_array *relu_of_gelu(wb_array *x, wb_array *b) {
+    (void)b;
+    return wb_relu(wb_gelu(x));
+}
+static wb_array *gelu_and_more(wb_array *x, wb_array *b) { return wb_neg(gelu_bias(x, b)); }
 static wb_array *cast(wb_array *x, wb_array *b) { return wb_cast(wb_add(x, b), WB_F64); }
 
 typedef struct row {
@@ -66,6 +76,9 @@ static const row rows[] = {
     {"another bound", WB_F32, above_one, WB_EPILOGUE_NONE},
     {"the product twice", WB_F32, doubled, WB_EPILOGUE_NONE},
     {"a bias for each column", WB_F32, along_columns, WB_EPILOGUE_NONE},
+    {"a bias behind relu", WB_F32, bias_behind_relu, WB_EPILOGUE_NONE},
+    {"relu of gelu", WB_F32, relu_of_gelu, WB_EPILOGUE_NONE},
+    {"more behind gelu", WB_F32, gelu_and_more, WB_EPILOGUE_NONE},
     {"a result of another type", WB_F32, cast, WB_EPILOGUE_NONE},
 };
 
@@ -147,7 +160,7 @@ int main(void) {
     (void)unsetenv("WEBER_FUSE");
     spy = wb_cpu_backend;
     spy.name = "Spy";
-    spy.lower = lower;
+    spy.lower = lower, spy.takes = takes;
     spied = wb_device_new(&spy, 0);
     if (!spied) return 1;
     const struct CMUnitTest tests[] = {
