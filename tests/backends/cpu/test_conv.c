@@ -1,12 +1,21 @@
 /* Convolutions of the CPU backend, for every instruction set of the machine, and oneDNN's. */
 #include "onednn.h"
 #include "pool.h"
+#include "support/sanitized.h"
 #include "window_maker.h"
 
 /* ---- the convolution under test, and the definition ---- */
 
 static int64_t size_of(wb_conv_kind kind, const wb_window *w) {
     return kind == WB_CONV_FORWARD ? y_size(w) : kind == WB_CONV_DATA ? x_size(w) : w_size(w);
+}
+
+/* elements of a and b */
+static int64_t first_size(wb_conv_kind kind, const wb_window *w) {
+    return kind == WB_CONV_DATA ? y_size(w) : x_size(w);
+}
+static int64_t second_size(wb_conv_kind kind, const wb_window *w) {
+    return kind == WB_CONV_FILTER ? y_size(w) : w_size(w);
 }
 
 static int onednn_calls; /* how many of them were not ours */
@@ -32,21 +41,21 @@ static void run(wb_conv_kind kind, const wb_window *w, const void *a, const void
 /* Adds a * b to sum[i] and |a b| to size[i] for every product of the convolution. */
 typedef struct naive {
     wb_conv_kind kind;
-    const void *a, *b;
+    const double *a, *b;
     double *sum, *size;
 } naive;
 
-static void naive_product(const naive *n, wb_dtype dtype, int64_t x, int64_t w, int64_t y) {
+UNWATCHED static void naive_product(const naive *n, int64_t x, int64_t w, int64_t y) {
     const int64_t a = n->kind == WB_CONV_DATA ? y : x, b = n->kind == WB_CONV_FILTER ? y : w;
     const int64_t out = n->kind == WB_CONV_FORWARD ? y : n->kind == WB_CONV_DATA ? x : w;
-    const double product = memory_get(dtype, n->a, a) * memory_get(dtype, n->b, b);
+    const double product = n->a[a] * n->b[b];
     n->sum[out] += product;
     n->size[out] += fabs(product);
 }
 
 /* All taps of y[p, k, image] in channel c of the group. */
-static void naive_taps(const naive *n, const wb_window *w, const int64_t p[3], int64_t k, int64_t c,
-                       int64_t image) {
+UNWATCHED static void naive_taps(const naive *n, const wb_window *w, const int64_t p[3], int64_t k,
+                                 int64_t c, int64_t image) {
     const int64_t inner = w->channels / w->groups, group = k / (w->filters / w->groups);
     const int64_t y =
         p[0] + w->out[0] * (p[1] + w->out[1] * (p[2] + w->out[2] * (k + w->filters * image)));
@@ -63,8 +72,7 @@ static void naive_taps(const naive *n, const wb_window *w, const int64_t p[3], i
                     tap = tap * w->kernel[d] + (w->flip ? w->kernel[d] - 1 - t[d] : t[d]);
                 }
                 x += area(w->in) * (group * inner + c + w->channels * image);
-                if (inside)
-                    naive_product(n, w->dtype, x, tap + area(w->kernel) * (c + inner * k), y);
+                if (inside) naive_product(n, x, tap + area(w->kernel) * (c + inner * k), y);
             }
 }
 
@@ -83,7 +91,9 @@ static void check_against_naive(wb_conv_kind kind, const wb_window *w, const voi
     const int64_t count = size_of(kind, w);
     const double epsilon = w->dtype == WB_F32 ? 1.2e-7 : 2.3e-16;
     void *out = memory_new(w->dtype, count);
-    naive n = {kind, a, b, calloc((size_t)count + 1, sizeof(double)),
+    double *const first = memory_doubles(w->dtype, a, first_size(kind, w)),
+                  *const second = memory_doubles(w->dtype, b, second_size(kind, w));
+    naive n = {kind, first, second, calloc((size_t)count + 1, sizeof(double)),
                calloc((size_t)count + 1, sizeof(double))};
     memset(out, 0xff, (size_t)count * wb_dtype_size(w->dtype));
     naive_conv(&n, w);
@@ -94,6 +104,8 @@ static void check_against_naive(wb_conv_kind kind, const wb_window *w, const voi
         show(w);
         fail_msg("kind %d, element %d: %.17g, wanted %.17g", (int)kind, (int)i, got, n.sum[i]);
     }
+    free(first);
+    free(second);
     free(n.sum);
     free(n.size);
     free(out);

@@ -17,6 +17,7 @@
 #include "gemm.h"
 #include "isa.h"
 #include "pool.h"
+#include "support/sanitized.h"
 
 /* --- one product with its memory --- */
 
@@ -41,7 +42,7 @@ static int random_below(int limit) {
 
 static size_t element(const wb_gemm *g) { return wb_dtype_size(g->dtype); }
 
-static double get(const product *p, int which, int64_t at) {
+UNWATCHED static double get(const product *p, int which, int64_t at) {
     return p->gemm.dtype == WB_F64 ? ((const double *)(const void *)p->matrix[which])[at]
                                    : (double)((const float *)(const void *)p->matrix[which])[at];
 }
@@ -90,7 +91,7 @@ static void product_free(product *p) {
 
 /* --- what is expected --- */
 
-static double want(const product *p, int64_t number, int64_t i, int64_t j) {
+UNWATCHED static double want(const product *p, int64_t number, int64_t i, int64_t j) {
     const wb_gemm *g = &p->gemm;
     double sum = 0;
     for (int64_t l = 0; l < g->k; l++) {

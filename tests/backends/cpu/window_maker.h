@@ -77,6 +77,12 @@ static inline double memory_get(wb_dtype dtype, const void *array, int64_t i) {
     return dtype == WB_F32 ? (double)((const float *)array)[i] : ((const double *)array)[i];
 }
 
+static inline double *memory_doubles(wb_dtype dtype, const void *array, int64_t count) {
+    double *doubles = memory_new(WB_F64, count);
+    for (int64_t i = 0; i < count; i++) doubles[i] = memory_get(dtype, array, i);
+    return doubles;
+}
+
 static inline void memory_set(wb_dtype dtype, void *array, int64_t i, double value) {
     if (dtype == WB_F32)
         ((float *)array)[i] = (float)value;

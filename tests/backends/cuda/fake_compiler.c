@@ -1,9 +1,7 @@
 /* NVRTC and hipRTC: texts through g++. */
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "fake_driver.h"
@@ -41,22 +39,16 @@ uint64_t fake_hash(const void *bytes, size_t count) {
     return hash;
 }
 
-/* In a folder beside this library. */
+/* In a folder that all builds share: what a text becomes does not depend on how tests are built. */
 static bool cache_path(const char *text, char path[PATH_BYTES]) {
-    Dl_info info;
     size_t header_bytes = 0;
     char *header = host_cpp_read(CUDA_CPP_HEADER, &header_bytes);
+    if (!header) return false;
     const uint64_t hash = fake_hash(text, strlen(text)) * 31 + fake_hash(header, header_bytes) * 7 +
                           fake_hash(CUDA_CPP_OPTIONS, sizeof CUDA_CPP_OPTIONS);
     free(header);
-    if (!header || !dladdr((const void *)&fake_count, &info)) return false;
-    const char *end = strrchr(info.dli_fname, '/');
-    const int length = end ? (int)(end - info.dli_fname) : 0;
-    if (snprintf(path, PATH_BYTES, "%.*s/cache", length, info.dli_fname) >= PATH_BYTES - 32)
-        return false;
-    (void)mkdir(path, 0777);
-    (void)sprintf(path + strlen(path), "/%016llx.so", (unsigned long long)hash);
-    return true;
+    return snprintf(path, PATH_BYTES, FAKE_CACHE "/%016llx.so", (unsigned long long)hash) <
+           PATH_BYTES;
 }
 
 static void keep(const char *path, const void *object, size_t bytes) {

@@ -5,6 +5,7 @@
 
 #include <sys/mman.h>
 
+#include "support/sanitized.h"
 #include "support/support.h"
 
 /* What a child tells. */
@@ -276,7 +277,8 @@ static void values_move_between_devices(void **state) {
 }
 
 int main(void) {
-    static failures broken = {LAUNCH_FAILED, 1}, full = {OUT_OF_MEMORY, 5};
+    static failures broken = {LAUNCH_FAILED, SANITIZED ? 7 : 1},
+                    full = {OUT_OF_MEMORY, SANITIZED ? 11 : 5};
     use_fake_driver();
     (void)unsetenv("WEBER_DEVICE");
     (void)unsetenv("WEBER_EAGER"),
