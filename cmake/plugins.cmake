@@ -42,7 +42,7 @@ endfunction()
 
 file(GLOB folders CONFIGURE_DEPENDS LIST_DIRECTORIES true RELATIVE ${PROJECT_SOURCE_DIR}/backends
      ${PROJECT_SOURCE_DIR}/backends/*)
-list(REMOVE_ITEM folders ${weber_builtin_backends} common mpi)
+list(REMOVE_ITEM folders ${weber_builtin_backends} common mpi nccl)
 foreach(name IN LISTS folders)
   weber_add_plugin(${name})
 endforeach()

@@ -144,6 +144,8 @@ void *wb_gpu_record(void *device, void *queue);
 wb_status wb_gpu_wait(void *device, void *queue, void *event);
 void wb_gpu_release_event(void *device, void *event);
 wb_status wb_gpu_sync(void *device, void *queue);
+wb_status wb_gpu_is_done(void *device, void *event, bool *is_done);
+void *wb_gpu_native_queue(void *device, void *queue);
 
 /* ---- memory and copies (memory.c) ---- */
 

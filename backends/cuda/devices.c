@@ -116,6 +116,9 @@ wb_status wb_gpu_info(int index, wb_device_info *info) {
     if (!wb_gpu_find(index, &place)) return WB_ERROR_DEVICE;
     if (gpu.DeviceGetName(info->name, (int)sizeof info->name - 1, place.ordinal) != GPU_SUCCESS)
         (void)snprintf(info->name, sizeof info->name, "device %d", index);
+    if (gpu.DeviceGetAddress(info->address, (int)sizeof info->address - 1, place.ordinal) !=
+        GPU_SUCCESS)
+        info->address[0] = 0;
     if (gpu.DeviceTotalMem(&bytes, place.ordinal) == GPU_SUCCESS)
         info->memory_bytes = (int64_t)bytes;
     if (gpu.DeviceGetAttribute(&units, vendor->attribute_units, place.ordinal) == GPU_SUCCESS)

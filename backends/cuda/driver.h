@@ -33,6 +33,7 @@ typedef struct gpu_program_object *gpu_program; /* the compiler's */
     X(GPU_OUT_OF_MEMORY, CUDA_ERROR_OUT_OF_MEMORY, hipErrorOutOfMemory, 2)                         \
     X(GPU_NO_DEVICE, CUDA_ERROR_NO_DEVICE, hipErrorNoDevice, 100)                                  \
     X(GPU_INVALID_DEVICE, CUDA_ERROR_INVALID_DEVICE, hipErrorInvalidDevice, 101)                   \
+    X(GPU_NOT_READY, CUDA_ERROR_NOT_READY, hipErrorNotReady, 600)                                  \
     X(GPU_PEER_ACCESS_ALREADY_ENABLED, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED,                     \
       hipErrorPeerAccessAlreadyEnabled, 704)                                                       \
     X(GPU_HOST_PORTABLE, CU_MEMHOSTALLOC_PORTABLE, hipHostMallocPortable, 1)                       \
@@ -65,6 +66,8 @@ enum {
     X(DeviceGetCount, cuDeviceGetCount, hipGetDeviceCount, (int *count))                           \
     X(DeviceGet, cuDeviceGet, hipDeviceGet, (int *device, int index))                              \
     X(DeviceGetName, cuDeviceGetName, hipDeviceGetName, (char *name, int bytes, int device))       \
+    X(DeviceGetAddress, cuDeviceGetPCIBusId, hipDeviceGetPCIBusId,                                 \
+      (char *address, int bytes, int device))                                                      \
     X(DeviceTotalMem, cuDeviceTotalMem_v2, hipDeviceTotalMem, (size_t * bytes, int device))        \
     X(DeviceGetAttribute, cuDeviceGetAttribute, hipDeviceGetAttribute,                             \
       (int *value, gpu_attribute attribute, int device))                                           \
@@ -95,6 +98,7 @@ enum {
       (gpu_stream stream, gpu_graph * graph))                                                      \
     X(EventCreate, cuEventCreate, hipEventCreateWithFlags, (gpu_event * event, unsigned flags))    \
     X(EventRecord, cuEventRecord, hipEventRecord, (gpu_event event, gpu_stream stream))            \
+    X(EventQuery, cuEventQuery, hipEventQuery, (gpu_event event))                                  \
     X(EventSynchronize, cuEventSynchronize, hipEventSynchronize, (gpu_event event))                \
     X(EventDestroy, cuEventDestroy_v2, hipEventDestroy, (gpu_event event))                         \
     X(ModuleLoadData, cuModuleLoadData, hipModuleLoadData,                                         \

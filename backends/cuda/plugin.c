@@ -30,7 +30,9 @@ WB_API const wb_backend *weber_plugin(const wb_host *host) {
                                  .copy = wb_gpu_copy,
                                  .copy_peer = wb_gpu_copy_peer,
                                  .run = wb_gpu_run_commands,
-                                 .sync = wb_gpu_sync};
+                                 .sync = wb_gpu_sync,
+                                 .is_done = wb_gpu_is_done,
+                                 .native_queue = wb_gpu_native_queue};
     if (!host || host->abi != WB_PLUGIN_ABI || host->size_bytes < sizeof *host) return NULL;
     backend.name = wb_gpu_vendor_table.backend;
     wb_gpu_host = host;

@@ -211,3 +211,17 @@ void wb_gpu_release_event(void *device, void *event) {
     (void)wb_gpu_enter(device);
     (void)gpu.EventDestroy(event);
 }
+
+wb_status wb_gpu_is_done(void *any, void *event, bool *is_done) {
+    wb_gpu_outcome o = wb_gpu_enter(any);
+    const gpu_code code = o.error ? GPU_SUCCESS : gpu.EventQuery(event);
+    *is_done = code != GPU_NOT_READY;
+    if (!o.error && *is_done) o = wb_gpu_outcome_of(GPU_CALL(EventQuery), code);
+    return wb_gpu_report("event", o);
+}
+
+void *wb_gpu_native_queue(void *any, void *which) {
+    wb_gpu_device *device = any;
+    const wb_gpu_outcome o = wb_gpu_enter(device);
+    return wb_gpu_report("queue", o) == WB_OK ? wb_gpu_queue_of(device, which)->stream : NULL;
+}

@@ -36,17 +36,42 @@ extern "C" {
 
 /* ---- the group ---- */
 
+typedef struct wb_distributed_desc {
+    char start_;
+    const char *transport; /* see below */
+    const int *devices;    /* "NCCL", "RCCL": number of the device of each rank of a machine */
+    int device_count;      /* at least as many as ranks on a machine; 0: device number local rank */
+    bool no_device;        /* chooses none: the program has (wb_set_default_device) */
+} wb_distributed_desc;
+
 /* Joins the group of processes that the environment describes, and says which transport has to
- * carry it: NULL, any; "local", the shared memory of this machine (weber run); "MPI". Without this
- * call the first function that needs the group joins it. Calling it again changes nothing.
- * Where the environment describes no group this is a group of one.
+ * carry it: wb_distributed_initialize(transport, ...).
+ *
+ * NULL     any, or the one that WEBER_TRANSPORT names
+ * "local"  the shared memory of this machine (weber run)
+ * "MPI"    Open MPI or MPICH (mpiexec)
+ * "NCCL"   beside either of these: collectives of the memory of one device of CUDA for each rank
+ *          go from device to device, on its queues; arrays elsewhere go as before. The device
+ *          becomes the default one, and that of calls that name no number (wb_gpu_device). It adds
+ *          in an order of its own, which may change with size and machine; all ranks get the same
+ *          bits, and so does a second run. Of NaN in max and min it makes what it likes.
+ * "RCCL"   the same for AMDGPU
+ *
+ *     wb_distributed_initialize("NCCL", .devices = (const int[]){2, 3}, .device_count = 2);
+ *
+ * Without this call the first function that needs the group joins it. Calling it again changes
+ * nothing. Where the environment describes no group this is a group of one.
  * Errors: a transport that is not there, or not the one that started the process; ranks of
- * different versions of Weber; ranks that do not all arrive within WEBER_TIMEOUT seconds (600). */
-WB_API wb_status wb_distributed_initialize(const char *transport);
+ * different versions of Weber; ranks that do not all arrive within WEBER_TIMEOUT seconds (600);
+ * two ranks with one device. */
+#define wb_distributed_initialize(...)                                                             \
+    wb_distributed_initialize_make((wb_distributed_desc){.start_ = 0, .transport = __VA_ARGS__})
+WB_API wb_status wb_distributed_initialize_make(wb_distributed_desc desc);
 WB_API bool wb_distributed_initialized(void);
 
-/* The transport of the group: "local", "MPI", or "none" for a group of one. transport: NULL, or the
- * name that wb_distributed_initialize was given; NULL with an error if it was not. */
+/* The transport of the group: "local", "MPI", "NCCL", "RCCL", or "none" for a group of one.
+ * transport: NULL, or the name that wb_distributed_initialize was given; NULL with an error if it
+ * was not. */
 WB_API const char *wb_get_distributed_backend(const char *transport);
 
 WB_API int wb_rank(void);          /* of this process: 0 .. wb_total_workers() - 1 */

@@ -369,6 +369,7 @@ typedef struct wb_host {
 typedef struct wb_device_info {
     char name[128];       /* "NVIDIA GeForce GTX 1650" */
     char driver[128];     /* driver or platform with its version; "" */
+    char address[32];     /* of the device on its machine, the same for every process; "" */
     int64_t memory_bytes; /* 0: unknown */
     int32_t compute_units;
     bool is_gpu; /* an accelerator: taken by the automatic choice */
@@ -461,6 +462,13 @@ struct wb_backend {
      * argument error, named by its command (of several commands, any), and the queue goes on; after
      * WB_ERROR_DEVICE the device is given up. */
     wb_status (*sync)(void *device, void *queue);
+
+    /* Optional, with queues: whether the event has happened. Never waits. */
+    wb_status (*is_done)(void *device, void *event, bool *is_done);
+    /* Optional, for libraries of the vendor that queue work of their own (NCCL): the queue as the
+     * driver knows it, with the device made the calling thread's. Of such a backend a memory's
+     * handle is the driver's address. NULL with an error recorded. */
+    void *(*native_queue)(void *device, void *queue);
 };
 
 /* The one exported symbol. NULL: the host does not suit. */

@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#define WB_TRANSPORT_ABI    1
+#define WB_TRANSPORT_ABI    2
 #define WB_TRANSPORT_SYMBOL "weber_transport"
 
 enum { WB_MOST_RANKS = 1024 };
@@ -44,9 +44,70 @@ typedef struct wb_transport {
     wb_status (*gather)(void *state, int root, const void *own, size_t bytes, const void **all);
     /* Tells the others why this rank gives up. NULL: they see it when its process ends. */
     void (*fail)(void *state, const char *text);
+    /* An error where another rank has failed, died or stopped; for what they do together without
+     * the functions above. It may be called beside them, by one thread. NULL: nobody knows. */
+    wb_status (*look)(void *state);
 } wb_transport;
 
 typedef const wb_transport *wb_transport_fn(const wb_host *host);
+
+/* ---- memory of devices ----
+ *
+ * What carries it without the host's memory, on the devices' queues: NCCL, RCCL. A file of its own,
+ * which exports WB_DEVICE_TRANSPORT_SYMBOL. A transport of the kind above goes with it, by which
+ * ranks compare what they are about to do, and see who has failed. */
+
+#define WB_DEVICE_TRANSPORT_SYMBOL "weber_device_transport"
+
+typedef enum wb_collective_kind {
+    WB_COLLECTIVE_ALLREDUCE,
+    WB_COLLECTIVE_REDUCE,
+    WB_COLLECTIVE_BCAST,
+    WB_COLLECTIVE_ALLGATHER,
+    WB_COLLECTIVE_REDUCE_SCATTER,
+    WB_COLLECTIVE_BARRIER, /* this one and the next carry nothing */
+    WB_COLLECTIVE_JOIN,
+} wb_collective_kind;
+
+typedef enum wb_device_reduction {
+    WB_DEVICE_SUM,
+    WB_DEVICE_MAX,
+    WB_DEVICE_MIN
+} wb_device_reduction;
+
+typedef struct wb_device_collective {
+    wb_collective_kind kind;
+    wb_device_reduction reduction;
+    wb_dtype dtype;
+    int root;
+    int64_t count;    /* elements of what a rank gives, at least 1 */
+    const void *from; /* the driver's addresses; they do not overlap */
+    void *to;         /* reduce: of the root alone */
+} wb_device_collective;
+
+enum { WB_GROUP_ID_BYTES = 128 };
+
+typedef struct wb_device_transport {
+    uint32_t abi, size_bytes;
+    const char *name;    /* "NCCL" */
+    const char *backend; /* whose memory it carries: "CUDA" */
+    /* Opens the vendor's library, once. False: the reason says what is missing and which package
+     * brings it. */
+    bool (*load)(char *reason, size_t reason_bytes);
+    /* The name of a new group, which one rank makes and all are given. */
+    wb_status (*new_id)(void *id);
+    /* Begins to join the others with the calling thread's device; poll says when that is done. NULL
+     * with an error recorded. */
+    void *(*start)(const wb_seat *seat, const void *id);
+    /* Queues a collective. It is on the queue once poll says that nothing goes on. */
+    wb_status (*run)(void *state, const wb_device_collective *c, void *queue);
+    /* Whether what start or run began goes on, or an error that has come since. Never waits. */
+    wb_status (*poll)(void *state, bool *goes_on);
+    /* Leaves the group, or ends whatever is on a queue, so that it can be waited for. */
+    void (*stop)(void *state, bool is_whole);
+} wb_device_transport;
+
+typedef const wb_device_transport *wb_device_transport_fn(const wb_host *host);
 
 #ifdef __cplusplus
 }

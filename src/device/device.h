@@ -52,6 +52,9 @@ struct wb_device {
 /* Devices are handed out const: their users do not change them, their allocator does. */
 wb_device *wb_device_mutable(const wb_device *device);
 
+/* The device of its backend that calls take which name no number: a rank's own. */
+void wb_choose_rank_device(const wb_device *device);
+
 /* A device that has failed is given up: this fails, and names what happened then. */
 wb_status wb_device_check(const wb_device *device);
 /* Remembers a failure of the device, should status be one; returns status. */

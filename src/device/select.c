@@ -41,9 +41,23 @@ static void because(decision *d, const char *format, ...) {
     va_end(arguments);
 }
 
-/* It is this backend; of its devices the one that was asked for, its first GPU or its first one. */
+static const wb_device *of_rank; /* __atomic */
+
+void wb_choose_rank_device(const wb_device *device) {
+    __atomic_store_n(&of_rank, device, __ATOMIC_RELEASE);
+}
+
+/* The number of the rank's own device, if that is one of the backend's; else -1. */
+static int index_of_rank(const wb_entry *entry) {
+    const wb_device *device = __atomic_load_n(&of_rank, __ATOMIC_ACQUIRE);
+    return device && strcmp(device->backend->name, wb_entry_name(entry)) == 0 ? device->index : -1;
+}
+
+/* It is this backend; of its devices the one that was asked for, the rank's own, its first GPU or
+ * its first one. */
 static wb_status settle(decision *d, wb_entry *entry, int index) {
     if (d->id > 0 && !wb_entry_is_cpu(entry)) index = d->id - 1;
+    if (index < 0) index = index_of_rank(entry);
     if (index < 0) index = wb_entry_gpu(entry);
     if (index < 0) index = 0;
     const wb_status status = wb_entry_check_index(entry, index);

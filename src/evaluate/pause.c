@@ -49,6 +49,12 @@ static int64_t bytes_of(const wb_array *x) {
     return wb_count(x) * (int64_t)wb_dtype_size((wb_dtype)x->dtype);
 }
 
+/* From device to device. */
+static wb_status run_carried(const wb_collective *c, wb_memory from, wb_memory to, bool is_begun) {
+    const wb_status status = wb_ranks_begin_on_device(c, from, to);
+    return status == WB_OK && !is_begun ? wb_ranks_finish(0) : status;
+}
+
 /* Results that take over the memory of what they replace are written behind the last collective
  * (place.c): when one fails, nothing is lost. */
 static wb_status run_collective(const wb_plan *plan, const wb_plan_pause *pause,
@@ -64,7 +70,9 @@ static wb_status run_collective(const wb_plan *plan, const wb_plan_pause *pause,
         if (status == WB_OK)
             status =
                 pause->is_begun ? wb_ranks_begin(&c, given, taken) : wb_ranks_run(&c, given, taken);
-    } else
+    } else if (wb_ranks_carry(device))
+        status = run_carried(&c, from, to, pause->is_begun);
+    else
         status = run_staged(device, &c, from, bytes_of(node->inputs[0]), to, bytes_of(node));
     if (status != WB_OK) room->has_run = false;
     return status;

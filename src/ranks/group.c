@@ -34,14 +34,14 @@ static struct {
 
 /* ---- joining ---- */
 
-static const char *known[] = {"local", "MPI"};
+static const char *known[] = {"local", "MPI", "NCCL", "RCCL"};
 
 static bool check_name(const char *asked) {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!asked || strcmp(asked, known[i]) == 0) return true;
     (void)wb_fail(WB_ERROR_ARGUMENT,
                   "wb_distributed_initialize: there is no transport \"%s\"; it can be \"local\", "
-                  "\"MPI\" or NULL",
+                  "\"MPI\", \"NCCL\", \"RCCL\" or NULL",
                   asked);
     return false;
 }
@@ -93,12 +93,35 @@ static void leave(void) {
     if (group.transport && group.process == getpid()) {
         if (group.finish && is_own_thread() && !atomic_load(&group.has_failed)) group.finish();
         wb_ranks_end_carrier();
+        wb_ranks_leave_devices();
         group.transport->stop(group.state, !atomic_load(&group.has_failed) || group.has_agreed);
     }
     group.transport = NULL;
 }
 
-static bool start(const char *asked) {
+wb_status wb_ranks_exchange(const void *own, size_t bytes, const void **all) {
+    return group.transport->gather(group.state, -1, own, bytes, all);
+}
+
+wb_status wb_ranks_look(void) {
+    return group.transport->look ? group.transport->look(group.state) : WB_OK;
+}
+
+static wb_status compare(const wb_collective *c);
+
+void wb_ranks_tell(void) {
+    if (group.transport->fail) group.transport->fail(group.state, wb_error_text());
+}
+
+/* All ranks have asked for it, or all fail. */
+static bool join_devices(const char *name, const wb_distributed_desc *desc, double timeout) {
+    const wb_collective joining = {.number = -1, .kind = WB_COLLECTIVE_JOIN};
+    if (!wb_is_device_transport(name)) return true;
+    return (group.seat.size == 1 || compare(&joining) == WB_OK) &&
+           wb_ranks_join_devices(name, desc, &group.seat, timeout);
+}
+
+static bool start(const char *asked, const wb_distributed_desc *desc) {
     wb_seat seat;
     double timeout;
     if (!wb_seat_read(&seat) || !wb_timeout_read(&timeout)) return false;
@@ -114,6 +137,11 @@ static bool start(const char *asked) {
     group.transport = transport, group.state = state;
     group.seat = seat;
     group.process = getpid();
+    if (!join_devices(asked, desc, timeout)) {
+        if (transport) transport->stop(state, false);
+        group.transport = NULL;
+        return false;
+    }
     group.is_joined = true;
     if (asked) (void)snprintf(group.asked, sizeof group.asked, "%s", asked);
     if (transport) (void)atexit(leave);
@@ -130,21 +158,35 @@ static bool check_process(const char *function) {
     return false;
 }
 
-static bool join(const char *function, const char *asked) {
+static bool join(const char *function, const char *asked, const wb_distributed_desc *desc) {
     pthread_mutex_lock(&group.mutex);
-    const bool is_in = (group.is_joined || start(asked)) && check_process(function);
+    const bool is_in = (group.is_joined || start(asked, desc)) && check_process(function);
     pthread_mutex_unlock(&group.mutex);
     return is_in;
 }
 
-bool wb_ranks_join(const char *function) { return join(function, NULL); }
+/* What WEBER_TRANSPORT asks for counts where the program asks for nothing. */
+static bool join_any(const char *function, const char *asked, const wb_distributed_desc *desc) {
+    const char *variable = getenv("WEBER_TRANSPORT");
+    if (!asked && variable && *variable) asked = variable;
+    return check_name(asked) && join(function, asked, desc);
+}
+
+bool wb_ranks_join(const char *function) {
+    return join_any(function, NULL, &(wb_distributed_desc){.transport = NULL});
+}
 int wb_ranks_count(void) { return group.seat.size; }
 int wb_ranks_own(void) { return group.seat.rank; }
 
-wb_status wb_distributed_initialize(const char *transport) {
+wb_status wb_distributed_initialize_make(wb_distributed_desc desc) {
     static const char function[] = "wb_distributed_initialize";
-    if (!check_name(transport) || !join(function, transport)) return wb_error_status();
-    if (transport) (void)snprintf(group.asked, sizeof group.asked, "%s", transport);
+    if (desc.device_count < 0 || (desc.device_count > 0 && !desc.devices))
+        return wb_fail(WB_ERROR_ARGUMENT,
+                       "wb_distributed_initialize: .devices must have .device_count numbers, got "
+                       "%d%s",
+                       desc.device_count, desc.devices ? "" : " and NULL");
+    if (!join_any(function, desc.transport, &desc)) return wb_error_status();
+    if (desc.transport) (void)snprintf(group.asked, sizeof group.asked, "%s", desc.transport);
     return WB_OK;
 }
 
@@ -157,7 +199,8 @@ const char *wb_get_distributed_backend(const char *transport) {
                             "`wb_distributed_initialize(\"%s\")` first.",
                             transport, transport);
     if (!wb_ranks_join("wb_get_distributed_backend")) return NULL;
-    return group.transport ? group.transport->name : "none";
+    const char *devices = wb_ranks_device_transport();
+    return devices ? devices : group.transport ? group.transport->name : "none";
 }
 
 static int told(const char *function, const int *number, int otherwise) {
@@ -195,8 +238,13 @@ static wb_status refuse_failed(void) {
 
 /* ---- what the ranks compare ---- */
 
-static const char *const kind_names[] = {"allreduce", "reduce",         "bcast",
-                                         "allgather", "reduce_scatter", "barrier"};
+static const char *const kind_names[] = {"allreduce",
+                                         "reduce",
+                                         "bcast",
+                                         "allgather",
+                                         "reduce_scatter",
+                                         "barrier",
+                                         "wb_distributed_initialize for devices"};
 static const char *const reduction_names[] = {"sum", "mean", "max", "min"};
 
 static const char *type_name(int dtype) {
@@ -213,12 +261,13 @@ static void describe(const wb_collective *c, char *text, size_t size) {
                          c->kind == WB_COLLECTIVE_REDUCE_SCATTER;
     const bool has_root = c->kind == WB_COLLECTIVE_BCAST || c->kind == WB_COLLECTIVE_REDUCE;
     int used = snprintf(text, size, "%s", kind_names[c->kind]);
-    if (c->kind == WB_COLLECTIVE_BARRIER) return;
+    if (c->kind >= WB_COLLECTIVE_BARRIER) return;
     used += snprintf(text + used, size - (size_t)used, " of %lld %s", (long long)c->count,
                      type_name(c->dtype));
     if (reduces)
         used += snprintf(text + used, size - (size_t)used, ", %s", reduction_names[c->reduction]);
-    if (has_root) (void)snprintf(text + used, size - (size_t)used, ", root %d", c->root);
+    if (has_root) used += snprintf(text + used, size - (size_t)used, ", root %d", c->root);
+    if (c->by_device) (void)snprintf(text + used, size - (size_t)used, ", of a device's memory");
 }
 
 /* All ranks see the same list, so all fail alike. */
@@ -229,7 +278,7 @@ static wb_status compare(const wb_collective *c) {
         if (memcmp(group.all[0], group.all[r], sizeof *c) == 0) continue;
         group.has_agreed = true;
         wb_collective first, other;
-        char one[96], two[96];
+        char one[128], two[128];
         memcpy(&first, group.all[0], sizeof first);
         memcpy(&other, group.all[r], sizeof other);
         if (first.count == other.count && first.terms != other.terms && first.terms && other.terms)
@@ -362,15 +411,38 @@ int64_t wb_ranks_number(void) {
 
 void wb_ranks_before_leaving(void (*finish)(void)) { group.finish = finish; }
 
-wb_status wb_ranks_carry_out(const wb_collective *c, const void *from, void *to) {
+static wb_status check_group(void) {
     if (!check_process("distributed")) return WB_ERROR_UNSUPPORTED;
     if (atomic_load(&group.has_failed)) return refuse_failed();
     if (!group.transport)
         return wb_fail(WB_ERROR_LOST, "distributed: rank %d is ending and has left the group",
                        group.seat.rank);
+    return WB_OK;
+}
+
+wb_status wb_ranks_carry_out(const wb_collective *c, const void *from, void *to) {
+    if (check_group() != WB_OK) return wb_error_status();
     wb_status status = compare(c);
     if (status == WB_OK) status = carry_out(c, from, to);
     if (status == WB_ERROR_MEMORY) wb_ranks_fail();
     if (status != WB_OK) (void)give_up();
     return status;
+}
+
+wb_status wb_ranks_carry_on_device(const wb_collective *c, wb_memory from, wb_memory to,
+                                   void *ready, void **done) {
+    if (check_group() != WB_OK) return wb_error_status();
+    const wb_status status = compare(c);
+    return status == WB_OK ? wb_ranks_post(c, from, to, ready, done) : status;
+}
+
+/* What all ranks have agreed on leaves nothing half done. */
+void wb_ranks_give_up_devices(bool has_lost) {
+    if (group.has_agreed && !has_lost) {
+        (void)give_up();
+        return;
+    }
+    wb_ranks_fail();
+    (void)give_up();
+    wb_ranks_abort_devices(has_lost);
 }

@@ -58,6 +58,14 @@ typedef struct segment {
     rank_line lines[];
 } segment;
 
+/* What is known of a rank that others wait for. Times are seconds in which this process ran, too:
+ * who stops all ranks for a while (Ctrl-Z) finds them alive. */
+typedef struct watch {
+    double last, waited, silent;
+    uint32_t beats;
+    bool has_warned;
+} watch;
+
 typedef struct local {
     int rank, size, file;
     uint32_t step;
@@ -69,6 +77,7 @@ typedef struct local {
     pthread_t heart;
     bool has_heart;
     _Atomic uint32_t ends; /* a futex */
+    watch *watches;        /* of look, for each rank */
 } local;
 
 /* ---- waiting ---- */
@@ -100,14 +109,6 @@ static wb_status fail_as_told(const local *l) {
                    atomic_load(&s->failed_rank), s->text);
 }
 
-/* What is known of a rank that others wait for. Times are seconds in which this process ran, too:
- * who stops all ranks for a while (Ctrl-Z) finds them alive. */
-typedef struct watch {
-    double last, waited, silent;
-    uint32_t beats;
-    bool has_warned;
-} watch;
-
 static void tick(watch *w, uint32_t beats) {
     const double now = wb_clock(), more = now - w->last;
     const double counted = more < LONGEST_LOOK_SECONDS ? more : LONGEST_LOOK_SECONDS;
@@ -115,6 +116,11 @@ static void tick(watch *w, uint32_t beats) {
     w->waited += counted;
     w->silent = beats == w->beats ? w->silent + counted : 0;
     w->beats = beats;
+}
+
+static wb_status fail_silent(int rank) {
+    return wb_fail(WB_ERROR_LOST, "distributed: rank %d has stopped: no sign of it for %d s", rank,
+                   SILENCE_MS / 1000);
 }
 
 /* Fails where waiting for the rank has no end. It may come and go while this one looks: whether it
@@ -131,9 +137,7 @@ static wb_status look_after(const local *l, int rank, watch *w) {
                        "distributed: rank %d has ended, but rank %d waits for it in a collective",
                        rank, l->rank);
     if (has_died) return wb_fail(WB_ERROR_LOST, "distributed: rank %d has died", rank);
-    if (w->silent > SILENCE_MS / 1000.0)
-        return wb_fail(WB_ERROR_LOST, "distributed: rank %d has stopped: no sign of it for %d s",
-                       rank, SILENCE_MS / 1000);
+    if (w->silent > SILENCE_MS / 1000.0) return fail_silent(rank);
     if (w->waited > l->timeout)
         return wb_fail(WB_ERROR_LOST,
                        "distributed: rank %d is alive, but has not come to the collective that "
@@ -227,6 +231,23 @@ static void fail(void *state, const char *text) {
     for (int r = 0; r < l->size; r++) futex_wake(&s->lines[r].step);
 }
 
+/* For ranks that are together elsewhere: who has left has no part in it any more. */
+static wb_status look(void *state) {
+    const local *l = state;
+    if (atomic_load(&l->shared->failure)) return fail_as_told(l);
+    for (int r = 0; r < l->size; r++) {
+        const rank_line *line = &l->shared->lines[r];
+        watch *w = &l->watches[r];
+        if (r == l->rank || atomic_load(&line->has_left)) continue;
+        const bool has_died = !is_alive(l, r);
+        tick(w, atomic_load(&line->beats));
+        if (atomic_load(&line->has_left)) continue;
+        if (has_died) return wb_fail(WB_ERROR_LOST, "distributed: rank %d has died", r);
+        if (w->silent > SILENCE_MS / 1000.0) return fail_silent(r);
+    }
+    return WB_OK;
+}
+
 /* ---- the heart ---- */
 
 static void *beat(void *state) {
@@ -315,6 +336,7 @@ static void release(local *l) {
     }
     if (l->shared) (void)munmap(l->shared, l->shared_bytes);
     if (l->file >= 0) (void)close(l->file);
+    wb_release(l->watches);
     wb_release(l);
 }
 
@@ -359,7 +381,9 @@ static void *start(const wb_seat *seat, double timeout) {
     l->name = seat->run, l->timeout = timeout;
     l->may_spin = processors() >= seat->size;
     l->shared_bytes = windows_at(l->size, l->size);
-    if (open_segment(l) && take_place(l) && agree(l) && start_heart(l) && await_all(l) == WB_OK) {
+    l->watches = wb_alloc(sizeof *l->watches * (size_t)l->size);
+    if (l->watches && open_segment(l) && take_place(l) && agree(l) && start_heart(l) &&
+        await_all(l) == WB_OK) {
         if (l->rank == 0) (void)shm_unlink(l->name); /* all have mapped it */
         return l;
     }
@@ -384,4 +408,5 @@ const wb_transport wb_transport_local = {.abi = WB_TRANSPORT_ABI,
                                          .piece_bytes = piece_bytes,
                                          .scatter = scatter,
                                          .gather = gather,
-                                         .fail = fail};
+                                         .fail = fail,
+                                         .look = look};

@@ -2,7 +2,6 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "device/device.h"
@@ -23,23 +22,8 @@ static void look(const char *folder, const char *why_not) {
         (void)snprintf(search.folder, sizeof search.folder, "%s", folder);
 }
 
-static const wb_transport *table_of(void *library, char *reason, size_t reason_bytes) {
-    union {
-        void *symbol;
-        wb_transport_fn *function;
-    } cast = {.symbol = dlsym(library, WB_TRANSPORT_SYMBOL)};
-    const wb_transport *transport = cast.symbol ? cast.function(&wb_builtin_host) : NULL;
-    if (!transport)
-        (void)snprintf(reason, reason_bytes, "%s is no transport of Weber", search.file);
-    else if (transport->abi != WB_TRANSPORT_ABI || transport->size_bytes < sizeof *transport)
-        (void)snprintf(reason, reason_bytes, "%s is for ABI %u, but this Weber needs ABI %d",
-                       search.file, transport->abi, WB_TRANSPORT_ABI);
-    else
-        return transport;
-    return NULL;
-}
-
-const wb_transport *wb_transport_open(const char *file, char *reason, size_t reason_bytes) {
+/* The function that the file exports under the name; NULL: it cannot be used. */
+static void *find(const char *file, const char *symbol, char *reason, size_t reason_bytes) {
     search.file = file;
     search.folder[0] = 0;
     wb_plugin_search_path(look);
@@ -48,5 +32,40 @@ const wb_transport *wb_transport_open(const char *file, char *reason, size_t rea
         return NULL;
     }
     void *library = wb_plugin_library(search.folder, file, reason, reason_bytes);
-    return library ? table_of(library, reason, reason_bytes) : NULL;
+    void *found = library ? dlsym(library, symbol) : NULL;
+    if (library && !found) (void)snprintf(reason, reason_bytes, "%s is no transport", file);
+    return found;
+}
+
+static bool suits(const char *file, uint32_t abi, uint32_t given, size_t wanted, char *reason,
+                  size_t reason_bytes) {
+    if (abi == WB_TRANSPORT_ABI && given >= wanted) return true;
+    (void)snprintf(reason, reason_bytes, "%s is for ABI %u, but this Weber needs ABI %d", file, abi,
+                   WB_TRANSPORT_ABI);
+    return false;
+}
+
+static void refuse_host(const char *file, char *reason, size_t reason_bytes) {
+    (void)snprintf(reason, reason_bytes, "%s is for another version of Weber", file);
+}
+
+const wb_transport *wb_transport_open(const char *file, char *reason, size_t reason_bytes) {
+    union {
+        void *symbol;
+        wb_transport_fn *function;
+    } cast = {.symbol = find(file, WB_TRANSPORT_SYMBOL, reason, reason_bytes)};
+    const wb_transport *t = cast.symbol ? cast.function(&wb_builtin_host) : NULL;
+    if (cast.symbol && !t) refuse_host(file, reason, reason_bytes);
+    return t && suits(file, t->abi, t->size_bytes, sizeof *t, reason, reason_bytes) ? t : NULL;
+}
+
+const wb_device_transport *wb_device_transport_open(const char *file, char *reason,
+                                                    size_t reason_bytes) {
+    union {
+        void *symbol;
+        wb_device_transport_fn *function;
+    } cast = {.symbol = find(file, WB_DEVICE_TRANSPORT_SYMBOL, reason, reason_bytes)};
+    const wb_device_transport *t = cast.symbol ? cast.function(&wb_builtin_host) : NULL;
+    if (cast.symbol && !t) refuse_host(file, reason, reason_bytes);
+    return t && suits(file, t->abi, t->size_bytes, sizeof *t, reason, reason_bytes) ? t : NULL;
 }

@@ -4,6 +4,7 @@
 #define WB_RANKS_RANKS_H
 
 #include <weber/distributed.h>
+#include <weber/transport.h>
 
 /* Joins the group if that has not been done. False with an error that names the function. */
 bool wb_ranks_join(const char *function);
@@ -11,21 +12,13 @@ bool wb_ranks_join(const char *function);
 int wb_ranks_count(void);
 int wb_ranks_own(void);
 
-typedef enum wb_collective_kind {
-    WB_COLLECTIVE_ALLREDUCE,
-    WB_COLLECTIVE_REDUCE,
-    WB_COLLECTIVE_BCAST,
-    WB_COLLECTIVE_ALLGATHER,
-    WB_COLLECTIVE_REDUCE_SCATTER,
-    WB_COLLECTIVE_BARRIER,
-} wb_collective_kind;
-
 /* What the ranks compare before anything is sent. */
 typedef struct wb_collective {
     int64_t number; /* of all collectives, in the order in which they were made */
     int64_t count;  /* elements of what a rank gives */
     int64_t terms;  /* a hash of what else has to be the same; 0: nothing */
     int32_t kind, reduction, root, dtype;
+    int32_t by_device, unused; /* memory of a device, carried without the host's */
 } wb_collective;
 
 /* The number of the next one that this process makes. */
@@ -44,6 +37,12 @@ wb_status wb_ranks_run(const wb_collective *c, const void *from, void *to);
 wb_status wb_ranks_begin(const wb_collective *c, const void *from, void *to);
 wb_status wb_ranks_finish(int64_t left);
 
+/* The same for memory of the device whose collectives go by its own transport: what the device is
+ * given after finish comes behind those that it waited for. */
+bool wb_ranks_carry(const wb_device *device);
+bool wb_ranks_carry_any(void); /* there is such a device */
+wb_status wb_ranks_begin_on_device(const wb_collective *c, wb_memory from, wb_memory to);
+
 /* Tells the other ranks that this one has failed, with the pending error's message, so that they
  * need not wait. Nothing happens in a group of one, and if the group has failed. */
 void wb_ranks_fail(void);
@@ -53,6 +52,11 @@ bool wb_ranks_have_failed(void);
 /* ---- between group.c and carrier.c ---- */
 
 wb_status wb_ranks_carry_out(const wb_collective *c, const void *from, void *to);
+/* Compares, and queues it: see wb_ranks_post. */
+wb_status wb_ranks_carry_on_device(const wb_collective *c, wb_memory from, wb_memory to,
+                                   void *ready, void **done);
+/* Nothing more is carried: the pending error is why. has_lost: as of wb_ranks_abort_devices. */
+void wb_ranks_give_up_devices(bool has_lost);
 /* At the end of the process. */
 void wb_ranks_end_carrier(void);
 

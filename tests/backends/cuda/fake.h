@@ -50,4 +50,12 @@ typedef void fake_fault_fn(long n);
 typedef void fake_witness(int stream, const char *what);
 typedef void fake_witness_fn(fake_witness *witness);
 
+/* Work for the stream of a library that stands for a vendor's: step is called, with the memory of
+ * devices open, until it says that it is done; other threads may call the driver between. release
+ * comes at the end, whatever became of the stream. Refused on a stream that is captured. */
+typedef bool fake_host_step(void *argument);
+typedef void fake_host_release(void *argument);
+typedef int fake_host_fn(void *stream, fake_host_step *step, fake_host_release *release,
+                         void *argument);
+
 #endif

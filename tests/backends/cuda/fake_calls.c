@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "fake_driver.h"
 
@@ -69,9 +70,18 @@ gpu_code fake_enter(fake_function function) {
     return failing.code;
 }
 
+void fake_enter_unnamed(void) { pthread_mutex_lock(&lock); }
+
 void fake_leave(const int *entered) {
     (void)entered;
     pthread_mutex_unlock(&lock);
+}
+
+void fake_pause(void) {
+    const struct timespec moment = {0, 50000};
+    pthread_mutex_unlock(&lock);
+    (void)nanosleep(&moment, NULL);
+    pthread_mutex_lock(&lock);
 }
 
 /* ---- what tests ask ---- */

@@ -90,6 +90,12 @@ gpu_code fake_DeviceGetName(char *name, int bytes, int device) {
     return GPU_SUCCESS;
 }
 
+gpu_code fake_DeviceGetAddress(char *address, int bytes, int device) {
+    ENTER_DEVICE(FAKE_DeviceGetAddress, device);
+    (void)snprintf(address, (size_t)bytes, "0000:%02X:00.0", visible[device] + 1);
+    return GPU_SUCCESS;
+}
+
 gpu_code fake_DeviceTotalMem(size_t *bytes, int device) {
     ENTER_DEVICE(FAKE_DeviceTotalMem, device);
     *bytes = (size_t)fake_number("FAKE_CUDA_MEMORY", 1 << 30);
@@ -249,7 +255,7 @@ static const struct {
     {FAKE_NO_BINARY, "CUDA_ERROR_NO_BINARY_FOR_GPU", "hipErrorNoBinaryForGpu"},
     {FAKE_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "hipErrorInvalidHandle"},
     {FAKE_NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "hipErrorNotFound"},
-    {FAKE_NOT_READY, "CUDA_ERROR_NOT_READY", "hipErrorNotReady"},
+    {GPU_NOT_READY, "CUDA_ERROR_NOT_READY", "hipErrorNotReady"},
     {FAKE_ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS", "hipErrorIllegalAddress"},
     {GPU_PEER_ACCESS_ALREADY_ENABLED, "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED",
      "hipErrorPeerAccessAlreadyEnabled"},

@@ -15,7 +15,6 @@ enum {
     FAKE_NO_BINARY = 209,
     FAKE_INVALID_HANDLE = 400,
     FAKE_NOT_FOUND = 500,
-    FAKE_NOT_READY = 600,
     FAKE_ILLEGAL_ADDRESS = 700,
     FAKE_LAUNCH_FAILED = 719,
     FAKE_CAPTURE_UNSUPPORTED = 900,
@@ -80,7 +79,10 @@ extern fake_counts fake_count; /* guarded by the lock, as all else here */
 
 /* Takes the lock, counts the call; the code that it has to fail with. */
 gpu_code fake_enter(fake_function function);
+void fake_enter_unnamed(void); /* of no function of the driver */
 void fake_leave(const int *entered);
+/* With the lock held, which others may have meanwhile. */
+void fake_pause(void);
 
 /* Begins a function: until it returns it has the lock. */
 #define FAKE_LOCKED(function)                                                                      \
@@ -138,6 +140,7 @@ struct gpu_stream_object {
     bool is_unjoined; /* it has work in another stream's capture which that has not waited for */
     bool is_blocking; /* waits for the legacy stream, and that for it */
     bool is_gone;     /* destroyed, with work left */
+    bool is_busy;     /* a thread runs its first piece of work */
 };
 typedef struct gpu_stream_object fake_stream;
 
@@ -236,7 +239,8 @@ typedef enum fake_op_kind {
     FAKE_OP_LAUNCH,
     FAKE_OP_RECORD,
     FAKE_OP_WAIT,
-    FAKE_OP_GRAPH
+    FAKE_OP_GRAPH,
+    FAKE_OP_HOST
 } fake_op_kind;
 
 typedef struct fake_launch {
@@ -258,6 +262,9 @@ struct fake_op {
     fake_launch *launch;
     fake_mark *mark; /* record, wait */
     fake_nodes *nodes;
+    fake_host_step *step; /* host */
+    fake_host_release *release;
+    void *argument;
 };
 
 /* The stream behind a handle of this context (NULL: its legacy stream); NULL: it is none. */

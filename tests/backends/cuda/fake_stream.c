@@ -48,6 +48,7 @@ void fake_op_release(fake_op *op) {
     mark_unref(op->mark);
     fake_launch_release(op->launch);
     fake_nodes_release(op->nodes);
+    if (op->release) op->release(op->argument);
     free(op);
 }
 
@@ -88,6 +89,13 @@ static void run_nodes(fake_stream *stream, const fake_nodes *nodes) {
 
 static bool run_next(fake_stream *stream);
 
+static bool host_step(const fake_op *op) {
+    fake_memory_open();
+    const bool is_done = op->step(op->argument);
+    fake_memory_close();
+    return is_done;
+}
+
 static void run_op(fake_stream *stream, const fake_op *op) {
     fake_context *context = stream->object.context;
     if (context->fault && op->kind != FAKE_OP_RECORD) return;
@@ -109,6 +117,9 @@ static void run_op(fake_stream *stream, const fake_op *op) {
         while (!op->mark->is_done && run_next(op->mark->stream)) {
         }
         return;
+    case FAKE_OP_HOST:
+        while (!host_step(op)) fake_pause();
+        break;
     }
     tell(stream, op);
 }
@@ -118,16 +129,39 @@ static void forget_stream(fake_stream *stream) {
         if (streams[i] == stream) streams[i] = streams[--stream_count];
 }
 
-/* False: there is nothing left. */
-static bool run_next(fake_stream *stream) {
+static void drop_first(fake_stream *stream) {
     fake_op *op = stream->first;
-    if (!op) return false;
-    run_op(stream, op);
     stream->first = op->next;
     if (!stream->first) stream->last = NULL;
     stream->length--;
     fake_op_release(op);
     if (stream->is_gone && !stream->first) forget_stream(stream);
+}
+
+/* False: there is nothing left. */
+static bool run_next(fake_stream *stream) {
+    if (stream->is_busy) {
+        fake_pause();
+        return true;
+    }
+    if (!stream->first) return false;
+    stream->is_busy = true;
+    run_op(stream, stream->first);
+    stream->is_busy = false;
+    drop_first(stream);
+    return true;
+}
+
+/* The same without waiting for anybody: false where that would be. */
+static bool try_next(fake_stream *stream) {
+    const fake_op *op = stream->first;
+    if (!op || stream->is_busy) return false;
+    const bool has_faulted = stream->object.context->fault;
+    if (op->kind == FAKE_OP_WAIT && !has_faulted && !op->mark->is_done)
+        return try_next(op->mark->stream);
+    if (op->kind != FAKE_OP_HOST || has_faulted) return run_next(stream);
+    if (!host_step(op)) return false;
+    drop_first(stream);
     return true;
 }
 
@@ -356,6 +390,19 @@ gpu_code fake_StreamWaitEvent(gpu_stream where, gpu_event handle, unsigned flags
         stream, (fake_op){.kind = FAKE_OP_WAIT, .what = "wait", .mark = mark_ref(event->mark)});
 }
 
+/* What it says is so by the time that it is asked again, if nobody has to be waited for. */
+gpu_code fake_EventQuery(gpu_event handle) {
+    FAKE_ENTER_CONTEXT(FAKE_EventQuery);
+    gpu_event event = fake_object_of(FAKE_EVENT, handle);
+    if (!event) return FAKE_INVALID_HANDLE;
+    if (!event->mark) return GPU_SUCCESS;
+    if (event->mark->capture) return FAKE_CAPTURED_EVENT;
+    while (!event->mark->is_done && try_next(event->mark->stream)) {
+    }
+    if (!event->mark->is_done) return GPU_NOT_READY;
+    return context->fault;
+}
+
 gpu_code fake_EventSynchronize(gpu_event handle) {
     FAKE_ENTER_CONTEXT(FAKE_EventSynchronize);
     gpu_event event = fake_object_of(FAKE_EVENT, handle);
@@ -366,4 +413,28 @@ gpu_code fake_EventSynchronize(gpu_event handle) {
     }
     return event->mark->stream->object.context->fault ? event->mark->stream->object.context->fault
                                                       : context->fault;
+}
+
+/* ---- work of other libraries ---- */
+
+FAKE_EXPORT fake_host_fn fake_host_call;
+int fake_host_call(void *where, fake_host_step *step, fake_host_release *release, void *argument) {
+    fake_enter_unnamed();
+    __attribute__((cleanup(fake_leave), unused)) const int entered = 1;
+    gpu_code wrong;
+    fake_context *context = fake_current(&wrong);
+    fake_stream *stream = context ? fake_stream_of(context, where) : NULL;
+    const gpu_code refused = !context          ? wrong
+                             : !stream         ? FAKE_INVALID_HANDLE
+                             : stream->capture ? FAKE_CAPTURE_UNSUPPORTED
+                                               : GPU_SUCCESS;
+    if (refused) {
+        release(argument);
+        return refused;
+    }
+    return fake_enqueue(stream, (fake_op){.kind = FAKE_OP_HOST,
+                                          .what = "collective",
+                                          .step = step,
+                                          .release = release,
+                                          .argument = argument});
 }

@@ -99,3 +99,12 @@ foreach(rocm 6 7)
       LD_LIBRARY_PATH=${folder}:${fake_folder})
   weber_add_library_test(rocm${rocm} amdgpu layers-test_dense "[1-9][0-9]* products")
 endforeach()
+
+# What stands for NCCL and RCCL: over the fake drivers, and memory that processes share.
+weber_add_stand_in(nccl cuda/nccl.c)
+weber_add_stand_in(rccl cuda/nccl.c WB_HIP)
+foreach(vendor nccl rccl)
+  target_link_libraries(fake_${vendor} PRIVATE pthread)
+  target_compile_definitions(fake_${vendor} PRIVATE _GNU_SOURCE)
+endforeach()
+add_dependencies(tests-ranks-test_nccl fake_nccl fake_rccl weber_tool)

@@ -30,7 +30,7 @@ static inline bool has_driver(void) { return driver_function(DRIVER_NAME("cuInit
 
 /* A copy of device memory in the host's; what is made in it goes back with put_back. False: the
  * driver did not. */
-static bool fetch(gpu_stream stream, const void *from, size_t bytes, char **copy) {
+static inline bool fetch(gpu_stream stream, const void *from, size_t bytes, char **copy) {
     union {
         void *symbol;
         gpu_code (*copy)(void *to, gpu_pointer from, size_t bytes, gpu_stream stream);
@@ -45,7 +45,7 @@ static bool fetch(gpu_stream stream, const void *from, size_t bytes, char **copy
     return download.copy(*copy, (gpu_pointer)from, bytes, stream) == 0 && sync.wait(stream) == 0;
 }
 
-static bool put_back(gpu_stream stream, void *to, const char *copy, size_t bytes) {
+static inline bool put_back(gpu_stream stream, void *to, const char *copy, size_t bytes) {
     union {
         void *symbol;
         gpu_code (*copy)(gpu_pointer to, const void *from, size_t bytes, gpu_stream stream);
