@@ -200,9 +200,10 @@ wb_gpu_kernel *wb_gpu_text_of_call(wb_gpu_device *device, const wb_call *call) {
     return kernel_of(device, wb_gpu_host->render_call(call, NULL, 0, &device->dialect));
 }
 
-bool wb_gpu_takes(void *device, const char *name, const wb_call *call) {
-    (void)device;
-    for (int i = 0; !call && wb_gpu_parts[i]; i++)
+bool wb_gpu_takes(void *any, const char *name, const wb_call *call) {
+    const wb_gpu_device *device = any;
+    if (call) return wb_gpu_host->has_text(call, &device->dialect);
+    for (int i = 0; wb_gpu_parts[i]; i++)
         if (wb_gpu_parts[i]->takes && wb_gpu_parts[i]->takes(name)) return true;
     return false;
 }

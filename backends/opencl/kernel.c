@@ -76,6 +76,12 @@ void *wb_cl_lower(void *any, const wb_call *call, const wb_program *epilogue, in
     return kernel_of(device, wb_cl_host->render_call(call, epilogue, split, &device->dialect));
 }
 
+bool wb_cl_takes(void *any, const char *name, const wb_call *call) {
+    const wb_cl_device *device = any;
+    (void)name;
+    return call && wb_cl_host->has_text(call, &device->dialect);
+}
+
 size_t wb_cl_scratch_bytes(const void *any) { return ((const kernel *)any)->source.scratch_bytes; }
 
 /* ---- running ---- */

@@ -23,6 +23,7 @@ void wb_cl_programs_save(wb_cl_device *device);
 /* ---- kernels (kernel.c) ---- */
 
 void *wb_cl_kernel(void *device, const wb_program *program);
+bool wb_cl_takes(void *device, const char *name, const wb_call *call);
 void *wb_cl_lower(void *device, const wb_call *call, const wb_program *epilogue, int split);
 size_t wb_cl_scratch_bytes(const void *kernel);
 void wb_cl_release(void *kernel);

@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-enum { WB_PLUGIN_ABI = 10 };
+enum { WB_PLUGIN_ABI = 11 };
 
 /* ---- programs ---- */
 
@@ -354,6 +354,9 @@ typedef struct wb_host {
     wb_source *(*render)(const wb_program *program, const wb_dialect *dialect);
     wb_source *(*render_call)(const wb_call *call, const wb_program *epilogue, int split,
                               const wb_dialect *dialect);
+    /* Whether render_call has a text for this call, without an epilogue: what takes says of the
+     * calls that are offered, if the text serves them. */
+    bool (*has_text)(const wb_call *call, const wb_dialect *dialect);
     void (*release_source)(wb_source *source);
     /* The disk cache for compiled kernels: entries by backend and name (key, architecture, compiler
      * version), read and written whole, atomically. read: false where there is none (or on damage);

@@ -12,4 +12,7 @@
 wb_source *wb_render_call(const wb_call *call, const wb_program *epilogue, int split,
                           const wb_dialect *dialect);
 
+/* What plugin.h says of wb_host.has_text. */
+bool wb_call_has_text(const wb_call *call, const wb_dialect *dialect);
+
 #endif

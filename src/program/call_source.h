@@ -74,6 +74,9 @@ static inline int64_t wb_call_ceil(int64_t a, int64_t b) { return (a + b - 1) / 
 static inline int64_t wb_call_least(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t wb_call_most(int64_t a, int64_t b) { return a > b ? a : b; }
 
+/* Whether a head of this call has few enough features for its text. */
+bool wb_call_fits_attention(const wb_call *call, const wb_dialect *dialect);
+
 /* One file for each family, as ops.def says. */
 typedef wb_source *wb_call_render_fn(const wb_call *call, const wb_dialect *dialect);
 #define WB_CALL(name, shape, x, y, uses, text, doc) wb_call_render_fn wb_call_render_##text;

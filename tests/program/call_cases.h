@@ -7,7 +7,7 @@
 
 #include "support/support.h"
 
-enum { MOST_CASES = 160, MOST_ARGUMENTS = 3 };
+enum { MOST_CASES = 160, MOST_ARGUMENTS = WB_CALL_ARGUMENTS };
 
 /* ---- cases: calls with their arrays ---- */
 
@@ -304,6 +304,70 @@ static void add_cumsum(const index_row *r, wb_dtype dtype) {
     add_argument(c, dtype, count, true);
 }
 
+/* ---- attention ---- */
+
+typedef struct attention_row {
+    const char *name;
+    wb_dtype dtype;
+    int dk, dv, heads, kv_heads, queries, keys, batch;
+    bool causal;
+    const char *mask, *bias; /* "kqhb": dimensions that are not 1; NULL: there is none */
+} attention_row;
+
+static const attention_row attentions[] = {
+    {"one key", WB_F32, 1, 1, 1, 1, 1, 1, 1, false, NULL, NULL},
+    {"without queries", WB_F32, 1, 1, 1, 1, 0, 5, 1, false, NULL, NULL},
+    {"causal, grouped", WB_F32, 16, 8, 4, 2, 70, 130, 2, true, NULL, NULL},
+    {"causal, queries that see none", WB_F32, 16, 8, 1, 1, 70, 50, 2, true, NULL, NULL},
+    {"ragged, a bias", WB_F32, 19, 35, 2, 1, 101, 77, 2, false, NULL, "kqhb"},
+    {"a mask", WB_F32, 8, 8, 2, 2, 40, 200, 2, true, "kq", NULL},
+    {"a mask of keys", WB_F32, 8, 8, 2, 2, 40, 60, 2, true, "kb", NULL},
+    {"a bias of heads, a mask", WB_F32, 8, 128, 2, 2, 40, 70, 2, false, "kqh", "h"},
+    {"f64", WB_F64, 19, 35, 2, 2, 65, 77, 1, true, "kq", "kq"},
+};
+
+/* Elements of a mask or bias. */
+static int64_t read_dims(const char *dims, const int64_t sizes[4], int64_t strides[4]) {
+    int64_t count = 1;
+    for (int d = 0; d < 4; d++) {
+        if (!strchr(dims, "kqhb"[d])) continue;
+        strides[d] = count, count *= sizes[d];
+    }
+    return count;
+}
+
+static void add_attention(const attention_row *r, wb_call_kind kind) {
+    call_case *c = new_case(kind, r->dtype, r->name);
+    const bool forward = kind == WB_CALL_attention;
+    wb_attention_call *a = &c->call.attention;
+    *a = (wb_attention_call){.dk = r->dk,
+                             .dv = r->dv,
+                             .queries = r->queries,
+                             .keys = r->keys,
+                             .heads = r->heads,
+                             .kv_heads = r->kv_heads,
+                             .batch = r->batch,
+                             .is_causal = r->causal,
+                             .has_mask = r->mask,
+                             .has_bias = r->bias};
+    const int64_t of_q = a->queries * a->heads * a->batch, of_k = a->keys * a->kv_heads * a->batch;
+    const int64_t sizes[] = {a->keys, a->queries, a->heads, a->batch};
+    add_argument(c, r->dtype, of_q * a->dk, false);
+    add_argument(c, r->dtype, of_k * a->dk, false);
+    add_argument(c, r->dtype, of_k * a->dv, false);
+    if (!forward) {
+        add_argument(c, r->dtype, of_q * a->dv, false);
+        add_argument(c, r->dtype, of_q, false);
+        add_argument(c, r->dtype, of_q * a->dv, false);
+    }
+    if (r->mask) add_argument(c, WB_BOOL, read_dims(r->mask, sizes, a->mask_strides), false);
+    if (r->bias) add_argument(c, r->dtype, read_dims(r->bias, sizes, a->bias_strides), false);
+    add_argument(c, r->dtype, of_q * (forward ? a->dv : a->dk), true);
+    add_argument(c, r->dtype, forward ? of_q : of_k * a->dk, true);
+    if (!forward) add_argument(c, r->dtype, of_k * a->dv, true);
+    c->terms = a->keys + a->queries * a->heads;
+}
+
 /* ---- the cases of a test ---- */
 
 /* Compilers that cannot run anything here are slow, and differ little: they see fewer rows. */
@@ -332,6 +396,15 @@ static void add_pools(void) {
             add_window(&pools[i], kind, WB_F32);
             if (i == 1) add_window(&pools[i], kind, others[kind % 3]);
         }
+}
+
+static void add_attentions(void) {
+    const size_t count = sizeof attentions / sizeof *attentions;
+    for (size_t i = 0; i < count; i++) {
+        if (is_brief && i % 4 != 0) continue;
+        add_attention(&attentions[i], WB_CALL_attention);
+        add_attention(&attentions[i], WB_CALL_attention_backward);
+    }
 }
 
 static void add_indices(void) {

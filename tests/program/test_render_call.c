@@ -88,6 +88,19 @@ static void fill_pool_index(const call_case *c, arrays *a, test_random *r) {
     arrays_release(&p);
 }
 
+/* y and sums of a derivative come from the forward call. */
+static void fill_attention(const call_case *c, arrays *a) {
+    enum { Y = 3, SUMS, MORE = 6 };
+    const wb_attention_call *sizes = &c->call.attention;
+    wb_call forward = c->call;
+    arrays f = {{a->of[0], a->of[1], a->of[2]}, {0}};
+    int count = Y;
+    forward.kind = WB_CALL_attention;
+    for (int i = 0; i < sizes->has_mask + sizes->has_bias; i++) f.of[count++] = a->of[MORE + i];
+    f.of[count++] = a->of[Y], f.of[count++] = a->of[SUMS];
+    run_on_cpu(&forward, &f, count);
+}
+
 static void fill(const call_case *c, arrays *a, test_random *r) {
     const bool is_pool =
         c->call.kind == WB_CALL_pool_scatter || c->call.kind == WB_CALL_pool_gather;
@@ -102,6 +115,7 @@ static void fill(const call_case *c, arrays *a, test_random *r) {
             number_put(argument->dtype, a->of[k], i, number_for(c, argument, r));
     }
     if (is_pool) fill_pool_index(c, a, r);
+    if (c->call.kind == WB_CALL_attention_backward) fill_attention(c, a);
 }
 
 /* The same arrays with f32 for halves, which the CPU backend does not take, and without bad
@@ -280,7 +294,10 @@ static void check(void (*add)(void), dialect_kind kind) {
         (void)state, check(add_convolutions, DIALECT);                                             \
     }                                                                                              \
     static void pools_in_##dialect(void **state) { (void)state, check(add_pools, DIALECT); }       \
-    static void indices_in_##dialect(void **state) { (void)state, check(add_indices, DIALECT); }
+    static void indices_in_##dialect(void **state) { (void)state, check(add_indices, DIALECT); }   \
+    static void attentions_in_##dialect(void **state) {                                            \
+        (void)state, check(add_attentions, DIALECT);                                               \
+    }
 CHECKS(DIALECT_CUDA, cuda)
 CHECKS(DIALECT_HIP, hip)
 CHECKS(DIALECT_METAL, metal)
@@ -320,7 +337,7 @@ static void without_memory_there_is_no_source(void **state) {
 int main(void) {
 #define TESTS(dialect)                                                                             \
     TEST(products_in_##dialect), TEST(convolutions_in_##dialect), TEST(pools_in_##dialect),        \
-        TEST(indices_in_##dialect)
+        TEST(indices_in_##dialect), TEST(attentions_in_##dialect)
     const struct CMUnitTest tests[] = {
         TEST(what_has_no_text_is_said),
         TEST(without_memory_there_is_no_source),
