@@ -93,10 +93,23 @@ static bool refuse_unusable(const wb_tape *tape) {
     return true;
 }
 
-/* Of a body only the results are stored. */
+/* True if nothing but the next carry is that result. */
+static bool is_carry_alone(const wb_body *body, int32_t carry) {
+    for (int32_t r = 0; r < body->nresults; r++)
+        if (r != carry && body->results[r] == body->results[carry]) return false;
+    return true;
+}
+
+/* Of a body only the results are stored. A carry's memory is the next one's, unless that is an
+ * output, too, which has a place for each step. */
 static void mark_body(wb_tape *tape) {
-    for (int64_t i = 0; i < tape->count; i++)
+    const wb_body *body = tape->body;
+    for (int64_t i = 0; i < tape->count; i++) {
+        const wb_array *x = tape->nodes[i];
         if (tape->marks[i] & WB_TAPE_ROOT) tape->marks[i] |= WB_TAPE_STORED;
+        if (x->op != WB_OP_placeholder || x->attributes[0] >= body->ncarries) continue;
+        if (is_carry_alone(body, (int32_t)x->attributes[0])) tape->marks[i] |= WB_TAPE_DONATED;
+    }
 }
 
 /* The thread's list of effects reads nothing. */

@@ -18,10 +18,10 @@ static wb_status run_commands(const wb_plan *plan, int32_t from, int32_t to,
 
 /* ---- collectives ---- */
 
-static wb_status copy(const wb_device *device, wb_copy_kind kind, wb_memory to, wb_memory from,
-                      int64_t bytes) {
+wb_status wb_plan_copy(const wb_device *device, wb_copy_kind kind, wb_memory to, wb_memory from,
+                       int64_t size_bytes) {
     return wb_device_note(
-        device, device->backend->copy(device->context, NULL, kind, to, from, (size_t)bytes));
+        device, device->backend->copy(device->context, NULL, kind, to, from, (size_t)size_bytes));
 }
 
 /* By way of memory of the host: down, over the ranks, up. */
@@ -31,18 +31,15 @@ static wb_status run_staged(const wb_device *device, const wb_collective *c, wb_
          *up = wb_alloc_aligned((size_t)to_bytes + 1);
     wb_status status = down && up ? WB_OK : WB_ERROR_MEMORY;
     if (status == WB_OK)
-        status = copy(device, WB_COPY_DOWNLOAD, (wb_memory){down, 0}, from, from_bytes);
+        status = wb_plan_copy(device, WB_COPY_DOWNLOAD, (wb_memory){down, 0}, from, from_bytes);
     if (status == WB_OK) status = wb_device_sync(device);
     if (status == WB_OK) status = wb_ranks_run(c, down, up);
-    if (status == WB_OK) status = copy(device, WB_COPY_UPLOAD, to, (wb_memory){up, 0}, to_bytes);
+    const wb_memory summed = {up, 0};
+    if (status == WB_OK) status = wb_plan_copy(device, WB_COPY_UPLOAD, to, summed, to_bytes);
     if (status == WB_OK) status = wb_device_sync(device);
     wb_release_aligned(down);
     wb_release_aligned(up);
     return status;
-}
-
-static wb_memory place_of(const wb_memory *memory, const wb_argument *a) {
-    return (wb_memory){memory[a->memory].handle, memory[a->memory].offset_bytes + a->offset_bytes};
 }
 
 static int64_t bytes_of(const wb_array *x) {
@@ -60,7 +57,8 @@ static wb_status run_carried(const wb_collective *c, wb_memory from, wb_memory t
 static wb_status run_collective(const wb_plan *plan, const wb_plan_pause *pause,
                                 const wb_array *node, const wb_memory *memory, wb_scan_room *room) {
     const wb_collective c = wb_collective_of(node);
-    const wb_memory from = place_of(memory, &pause->from), to = place_of(memory, &pause->to);
+    const wb_memory from = wb_plan_place(memory, &pause->from);
+    const wb_memory to = wb_plan_place(memory, &pause->to);
     const wb_device *device = plan->device;
     wb_status status;
     if (device->info.is_host_memory) {

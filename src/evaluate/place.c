@@ -182,17 +182,25 @@ static bool collectives_come_first(wb_graph *graph, int32_t writer, bool apply) 
                  : wb_unit_comes_before(graph, last, writer);
 }
 
-static int32_t find_donor(wb_graph *graph, const wb_unit *u, int32_t writer, const wb_value *output,
+/* In a body the memory of a carry is for the next one alone. */
+static bool may_donate(const wb_graph *graph, const wb_value *leaf, int32_t output) {
+    const wb_tape *tape = graph->tape;
+    if (!(tape->marks[leaf->tape] & WB_TAPE_DONATED)) return false;
+    if (!tape->body) return true;
+    const wb_array *next = tape->body->results[tape->nodes[leaf->tape]->attributes[0]];
+    return graph->of_tape[next->index] == graph->outputs[output];
+}
+
+static int32_t find_donor(wb_graph *graph, const wb_unit *u, int32_t writer, int32_t number,
                           const bool *taken) {
+    const wb_value *output = &graph->values[graph->outputs[number]];
     for (int64_t m = 0; m < u->member_count; m++) {
         const wb_value *v = &graph->values[u->members[m]];
         for (int i = 0; i < v->ninputs; i++) {
             const int32_t leaf = wb_value_inputs(v)[i];
             const wb_value *x = &graph->values[leaf];
             if (x->kind != WB_VALUE_LEAF || taken[x->memory]) continue;
-            if (!(graph->tape->marks[x->tape] & WB_TAPE_DONATED) ||
-                !read_alike(graph, u, leaf, output))
-                continue;
+            if (!may_donate(graph, x, number) || !read_alike(graph, u, leaf, output)) continue;
             if (graph->units[writer].kind == WB_UNIT_CALL && call_reads(graph, writer, leaf))
                 continue;
             if (readers_come_first(graph, leaf, writer, false) &&
@@ -230,7 +238,7 @@ static bool donate(wb_graph *graph) {
         int32_t donor = -1;
         const int32_t writer = wb_unit_runs_with(graph, unit);
         if (u && u->kind == WB_UNIT_PROGRAM && may_be_written_last(u, v))
-            donor = find_donor(graph, u, writer, v, taken);
+            donor = find_donor(graph, u, writer, o, taken);
         if (donor >= 0) {
             taken[graph->values[donor].memory] = true;
             v->memory = graph->values[donor].memory;

@@ -380,11 +380,19 @@ typedef struct wb_scan_place {
     int64_t stride_bytes;
 } wb_scan_place;
 
+/* A carry that each step writes where it was is first copied there. */
+typedef struct wb_scan_start {
+    wb_argument from, to;
+    int64_t size_bytes;
+} wb_scan_start;
+
 /* A body that runs between two commands of its plan. */
 typedef struct wb_plan_scan {
     int64_t steps;
     struct wb_plan *body;  /* referred to; NULL: no scan */
     wb_scan_place *places; /* of leaves and outputs; then its workspace */
+    wb_scan_start *starts;
+    int32_t start_count;
 } wb_plan_scan;
 
 /* What the host does between two commands: a scan, or a collective. */
@@ -463,5 +471,11 @@ wb_status wb_scan_run(const wb_plan_scan *scan, const wb_array *node, const wb_m
  * counters of bodies are further on than their nodes say. */
 wb_status wb_plan_run(const wb_plan *plan, const wb_tape *tape, const wb_memory *memory,
                       const uint64_t *late, wb_scan_room *room, int64_t draws);
+/* Where an argument is in that memory table. */
+static inline wb_memory wb_plan_place(const wb_memory *memory, const wb_argument *a) {
+    return (wb_memory){memory[a->memory].handle, memory[a->memory].offset_bytes + a->offset_bytes};
+}
+wb_status wb_plan_copy(const wb_device *device, wb_copy_kind kind, wb_memory to, wb_memory from,
+                       int64_t size_bytes);
 
 #endif

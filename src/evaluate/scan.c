@@ -1,6 +1,7 @@
 /* Bodies of scans. A body is a plan like any other, made once for all lengths; it runs once for
- * each step on a memory table that moves on: slices and outputs by their stride, carries between
- * the output that holds them too, or two places in turn. */
+ * each step on a memory table that moves on: slices and outputs by their stride; carries stay where
+ * they are, where the body writes them in place, else they move with the output that holds them
+ * too, or between two places in turn. */
 #include "base/memory.h"
 #include "evaluate/plan.h"
 #include "ops/trace.h"
@@ -18,6 +19,7 @@ typedef struct placer {
     int64_t steps;
     bool reverse;
     wb_scan_place *results; /* of the body's results, those that hold their own */
+    wb_plan_scan *scan;
 } placer;
 
 static int64_t bytes_of(const wb_array *x) {
@@ -52,6 +54,11 @@ static int32_t part_of(const placer *p, int32_t r) {
     return -1;
 }
 
+/* The body writes the next carry where it read this one. */
+static bool is_in_place(const placer *p, int32_t r) {
+    return p->plan->outputs[p->plan->results[r]].is_donated;
+}
+
 /* Two places in turn, `last` in the last step. */
 static wb_scan_place in_turn(const placer *p, wb_argument last, wb_argument other) {
     wb_scan_place place = fixed(last);
@@ -66,12 +73,19 @@ static wb_scan_place place_of_result(placer *p, int32_t r) {
     const bool is_output = r >= p->body->ncarries;
     if (part >= 0 && is_output) return sliced(p, wb_argument_of(p->graph, part), bytes);
     const wb_argument last = part >= 0 ? wb_argument_of(p->graph, part) : take_scratch(p, bytes);
+    if (is_in_place(p, r)) return fixed(last);
     return in_turn(p, last, take_scratch(p, bytes));
 }
 
 /* From the second step on, where the step before left it. */
 static wb_scan_place place_of_carry(const placer *p, int32_t i, wb_argument first) {
-    wb_scan_place place = p->results[wb_body_same(p->body, i)];
+    const int32_t same = wb_body_same(p->body, i);
+    wb_scan_place place = p->results[same];
+    if (is_in_place(p, same)) {
+        p->scan->starts[p->scan->start_count++] =
+            (wb_scan_start){first, place.first, bytes_of(p->body->given[i])};
+        return place;
+    }
     const wb_argument even = place.even[0];
     place.first = first;
     place.even[0] = place.even[1], place.even[1] = even;
@@ -117,7 +131,9 @@ bool wb_scan_plan(const wb_graph *graph, int32_t value, wb_argument scratch, wb_
     const size_t entries = (size_t)(plan->leaf_count + plan->output_count + 1);
     *scan = (wb_plan_scan){.steps = node->attributes[WB_SCAN_STEPS],
                            .body = plan,
-                           .places = wb_alloc(sizeof *scan->places * entries)};
+                           .places = wb_alloc(sizeof *scan->places * entries),
+                           .starts =
+                               wb_alloc(sizeof *scan->starts * (size_t)(node->body->ncarries + 1))};
     placer p = {.graph = graph,
                 .call = value,
                 .node = node,
@@ -125,8 +141,10 @@ bool wb_scan_plan(const wb_graph *graph, int32_t value, wb_argument scratch, wb_
                 .plan = plan,
                 .scratch = scratch,
                 .steps = scan->steps,
-                .reverse = node->attributes[WB_SCAN_REVERSE] != 0};
-    if (!scan->places || !place_all(&p, scan->places)) return false; /* the plan releases it */
+                .reverse = node->attributes[WB_SCAN_REVERSE] != 0,
+                .scan = scan};
+    /* on failure the plan releases them */
+    if (!scan->places || !scan->starts || !place_all(&p, scan->places)) return false;
     *scratch_bytes = (size_t)p.used_bytes;
     return true;
 }
@@ -134,6 +152,7 @@ bool wb_scan_plan(const wb_graph *graph, int32_t value, wb_argument scratch, wb_
 void wb_scan_release(wb_plan_scan *scan) {
     wb_plan_unref(scan->body);
     wb_release(scan->places);
+    wb_release(scan->starts);
 }
 
 /* ---- running ---- */
@@ -148,6 +167,19 @@ static void bind_step(const wb_plan_scan *scan, int64_t step, const wb_memory *o
         memory[i] = (wb_memory){outside[a->memory].handle,
                                 outside[a->memory].offset_bytes + a->offset_bytes + moved};
     }
+}
+
+static wb_status start_carries(const wb_plan_scan *scan, const wb_memory *outside,
+                               wb_scan_room *room) {
+    wb_status status = WB_OK;
+    for (int32_t i = 0; status == WB_OK && i < scan->start_count; i++) {
+        const wb_scan_start *s = &scan->starts[i];
+        if (s->size_bytes == 0) continue;
+        status = wb_plan_copy(scan->body->device, WB_COPY_LOCAL, wb_plan_place(outside, &s->to),
+                              wb_plan_place(outside, &s->from), s->size_bytes);
+        room->has_run = true;
+    }
+    return status;
 }
 
 static bool is_random(const wb_array *x) { return x->op == WB_OP_uniform || x->op == WB_OP_normal; }
@@ -166,7 +198,7 @@ wb_status wb_scan_run(const wb_plan_scan *scan, const wb_array *node, const wb_m
     const wb_body *body = node->body;
     wb_scan_room inner = {.memory = room->memory + plan->leaf_count + plan->output_count + 1,
                           .late = room->late + plan->late_count};
-    wb_status status = WB_OK;
+    wb_status status = start_carries(scan, memory, room);
     draws += node->late[0];
     for (int64_t step = 0; status == WB_OK && step < scan->steps; step++, draws += body->draws) {
         bind_step(scan, step, memory, room->memory);
