@@ -75,6 +75,7 @@ typedef struct wb_batch {
     int64_t size;
     int64_t epoch;      /* of the loader, from 0 */
     wb_loader *loader_; /* private */
+    int64_t full_;      /* private: observations in a batch that is not the last one */
     int64_t turn_;      /* private; 0: the next wb_next starts an epoch */
 } wb_batch;
 

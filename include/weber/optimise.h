@@ -152,6 +152,7 @@ typedef struct wb_setup_desc {
     /* several processes train one model (weber/distributed.h): rank 0's parameters are sent to all
      * now, and each step is that of one process over the batches of all ranks together */
     bool distributed;
+    int64_t micro_batches; /* wb_train_step computes each batch in so many parts; default 1 */
 } wb_setup_desc;
 
 /* wb_setup(rule, model) or wb_setup(rule, model, .clip_norm = 1). Parts of the model may have rules
@@ -169,6 +170,14 @@ typedef struct wb_setup_desc {
  * not finite is skipped and halves the number (down to 1); after .loss_scale_interval good steps in
  * a row it doubles (up to 2^24). wb_train_step and wb_train do so; a loop with gradients calls
  * wb_withgradient_for. Saved in checkpoints.     (Micikevicius and others 2018)
+ *
+ * Micro-batches: with .micro_batches = k, wb_train_step and wb_train compute a batch as k parts one
+ * after another, which takes the memory of a k-th of it; gradients, losses and what layers write
+ * are the means over all observations, and what the loss hands out is that of the last part. A loss
+ * is called for each, with views of the batch's arrays. BatchNorm normalises by the part. If k and
+ * the number of ranks N are powers of two, bits depend on k N alone, whichever rank computes a part
+ * (masks, too, and training that goes on from a checkpoint), while k N and N times the loader's
+ * batchsize stay the same.
  *
  * A path that matches no trainable array is an error. One state per array: two slots
  * over the same array, or over a transpose of it, are a tie and stay one. The optimiser keeps the

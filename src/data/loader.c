@@ -400,8 +400,11 @@ static wb_array **place_of(const wb_loader *loader, wb_batch *batch, int i) {
 }
 
 static wb_batch batch_of(wb_loader *loader, int64_t index, int64_t epoch) {
-    return (wb_batch){
-        .index = index, .size = size_of(loader, index), .epoch = epoch, .loader_ = loader};
+    return (wb_batch){.index = index,
+                      .size = size_of(loader, index),
+                      .full_ = loader->desc.batchsize,
+                      .epoch = epoch,
+                      .loader_ = loader};
 }
 
 static void apply_maps(const wb_loader *loader, wb_batch *batch) {

@@ -50,11 +50,15 @@ void wb_gradients_put(wb_gradients *g, int64_t k, wb_array *value) { put(g, &g->
 
 void wb_gradients_watch(wb_gradients *g, wb_array *watched) { put(g, &g->watched, watched); }
 
-static void drop_all(wb_gradients *g) {
+void wb_gradients_clear(wb_gradients *g) {
     put(g, &g->loss, NULL);
     for (int i = 0; i < g->aux.count; i++) put(g, &g->aux.items[i].x, NULL);
     g->aux.count = 0;
     wb_gradients_drop(g);
+}
+
+static void drop_all(wb_gradients *g) {
+    wb_gradients_clear(g);
     g->is_kept = false;
     g->count = g->distinct = 0;
 }
@@ -180,7 +184,7 @@ wb_gradients *wb_gradient(wb_array *l, wb_layer *model) {
 
 int64_t wb_observations_of(const wb_batch *batch) {
     if (!batch || !batch->x) return 1;
-    return batch->loader_ ? batch->size : wb_numobs(batch->x);
+    return batch->loader_ || batch->full_ ? batch->size : wb_numobs(batch->x);
 }
 
 wb_array *wb_gradients_make(const char *function, wb_gradients *g, wb_loss_fn *loss,

@@ -80,6 +80,8 @@ wb_array *wb_gradients_make(const char *function, wb_gradients *g, wb_loss_fn *l
                             const wb_batch *batch, void *user, const wb_precision *precision);
 /* Nobody reads the values any more, nor what is watched: they need not be kept. */
 void wb_gradients_drop(wb_gradients *g);
+/* The same, and nobody reads the loss, nor what it has handed out. */
+void wb_gradients_clear(wb_gradients *g);
 
 /* The new gradient of arrays[k] in the place of the old one; NULL: none. */
 void wb_gradients_put(wb_gradients *g, int64_t k, wb_array *value);

@@ -282,6 +282,9 @@ static bool check(const wb_setup_desc *desc) {
     else if (!(desc->loss_scale == 0 || (desc->loss_scale >= 1 && desc->loss_scale <= 0x1p24)))
         (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: loss_scale must be from 1 to 2^24, got %g",
                       desc->loss_scale);
+    else if (!(desc->micro_batches >= 0 && desc->micro_batches <= INT32_MAX))
+        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: micro_batches must be at least 1, got %lld",
+                      (long long)desc->micro_batches);
     else if (desc->loss_scale_interval < 0)
         (void)wb_fail(WB_ERROR_ARGUMENT,
                       "wb_setup: loss_scale_interval must not be negative, got %lld",
@@ -354,6 +357,7 @@ wb_optimiser *wb_setup_make(wb_setup_desc desc) {
     o->compute = desc.compute;
     o->first_scale = desc.loss_scale;
     o->scale_interval = desc.loss_scale_interval ? desc.loss_scale_interval : 2000;
+    o->micro_batches = desc.micro_batches;
     o->counted_at = -1;
     o->model = wb_retain(desc.model);
     if ((desc.distributed && !share_model(o)) || !take_parts(o, &desc) ||

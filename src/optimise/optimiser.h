@@ -43,11 +43,22 @@ typedef struct wb_part_rule {
     wb_rule rule;
 } wb_part_rule;
 
+/* Sums over some parts of a step, one after another (mean.c). */
+typedef struct wb_partial {
+    wb_array **arrays; /* held */
+    int64_t count, parts;
+} wb_partial;
+enum { WB_PARTIALS = 32 }; /* so many for 2^32 micro-batches */
+
 struct wb_optimiser {
     wb_object object;
     wb_rule rule;
     double clip_norm;
-    bool is_distributed;               /* its steps are those of all ranks, two or more */
+    bool is_distributed;              /* its steps are those of all ranks, two or more */
+    int64_t micro_batches;            /* of each batch; 0: it is one, and the step one plan */
+    wb_partial partials[WB_PARTIALS]; /* in a step: sums of the micro-batches so far */
+    int64_t partial_count;
+    struct wb_sharing *sharing;        /* what they are sums of */
     wb_part_rule parts[WB_PATH_RULES]; /* those behind the last have no path */
     wb_layer *model;                   /* owned */
     int64_t step;                      /* steps made, with those that the guard skipped */
@@ -68,9 +79,9 @@ struct wb_optimiser {
     wb_array **sums;         /* the gradient of each group */
     wb_array **roots;        /* of the step's plan */
     int64_t root_room;
-    wb_array *mean_loss; /* of the step that is being made, over all ranks */
-    int settled_count;   /* those of them that slots will hold */
-    wb_aux_list aux;     /* held: what the loss of the last step handed out */
+    wb_array *mean_loss, *mean_watched; /* of the step that is being made, over all its parts */
+    int settled_count;                  /* those of them that slots will hold */
+    wb_aux_list aux;                    /* held: what the loss of the last step handed out */
 };
 
 /* What it holds, in any order: fills slots unless that is NULL; how many. */

@@ -8,6 +8,7 @@
 #include "layers/layer.h"
 #include "ops/ops.h"
 #include "optimise/distributed.h"
+#include "optimise/mean.h"
 #include "ranks/ranks.h"
 
 /* ---- checks ---- */
@@ -222,10 +223,15 @@ static wb_status build_steps(wb_optimiser *o, wb_array *watched) {
     return o->fresh_count ? WB_OK : wb_error_status();
 }
 
-/* Builds all recipes; changes no slot. */
+/* Builds all recipes; changes no slot. Of what is kept of micro-batches, if that is there. */
 static wb_status build(wb_optimiser *o, const wb_gradients *g) {
-    if (sum_groups(o, g) != WB_OK) return wb_error_status();
-    wb_array *watched = o->is_distributed ? wb_average_over_ranks(o, g) : wb_gradients_watched(g);
+    wb_array *watched;
+    if (o->sharing) {
+        watched = wb_mean_of_parts(o);
+    } else {
+        if (sum_groups(o, g) != WB_OK) return wb_error_status();
+        watched = o->is_distributed ? wb_mean_over_ranks(o, g) : wb_gradients_watched(g);
+    }
     if (watched && o->clip_norm > 0) watched = clip(o, watched);
     return watched ? build_steps(o, watched) : wb_error_status();
 }
@@ -349,7 +355,7 @@ static wb_status compute(wb_optimiser *o, const wb_gradients *g, int settled) {
         return status;
     }
     count_step(o);
-    wb_optimiser_hold_aux(o, g);
+    if (!o->sharing) wb_optimiser_hold_aux(o, g);
     return wb_state_settle(); /* which finds them computed */
 }
 
@@ -382,32 +388,76 @@ wb_status wb_update(wb_optimiser *optimiser, wb_layer *model, wb_gradients *grad
     return status == WB_OK ? closed : status;
 }
 
-/* The loss of the step is that of all ranks. */
+/* The loss of the step is that of all parts. */
 static void show_mean(const wb_optimiser *o, wb_gradients *g) {
     wb_array *own = g->loss;
     g->loss = wb_ref(o->mean_loss);
-    wb_unref(own);
+    if (own) wb_unref(own);
 }
 
-/* From the loss on; the gradients are dropped as soon as the step is built of them. */
-static wb_status run_whole(wb_optimiser *o, wb_gradients *g, wb_loss_fn *loss,
-                           const wb_batch *batch, void *user) {
+/* A call of wb_train_step. */
+typedef struct call {
+    wb_loss_fn *loss;
+    const wb_batch *batch;
+    void *user;
+} call;
+
+/* The loss of a micro-batch, and its gradients. */
+static wb_status make_part(wb_optimiser *o, wb_gradients *g, const call *c, int64_t number) {
     static const char function[] = "wb_train_step";
-    if (!wb_scope_begin()) return WB_ERROR_MEMORY;
     wb_precision precision;
+    wb_batch part;
+    const wb_batch *batch = o->micro_batches ? &part : c->batch;
     /* before the loss, too: groups are made anew with all arrays computed, states among them */
-    wb_status status = check(function, o, g->model, g);
-    const bool ready = status == WB_OK && wb_optimiser_precision(o, &precision) &&
-                       wb_weigh_by_count(o, batch, &precision);
-    const wb_draws left = wb_draws_begin(o);
-    wb_array *l = ready ? wb_gradients_make(function, g, loss, batch, user, &precision) : NULL;
+    const wb_status status = check(function, o, g->model, g);
+    if (status != WB_OK) return status;
+    if ((batch == &part && !wb_micro_batch(o, c->batch, number, &part)) ||
+        !wb_optimiser_precision(o, &precision))
+        return wb_error_status();
+    const wb_step_part of = {wb_observations_of(batch), wb_observations_of(c->batch)};
+    if (!wb_weigh_by_count(o, of, &precision)) return wb_error_status();
+    const wb_draws left = wb_draws_begin(o, number);
+    wb_array *l = wb_gradients_make(function, g, c->loss, batch, c->user, &precision);
     wb_draws_end(o, left);
-    status = l ? check(function, o, g->model, g) : wb_error_status();
+    return l ? check(function, o, g->model, g) : wb_error_status();
+}
+
+/* What layers write is one of the sums; the next part begins with what they held before. */
+static wb_status add_part(wb_optimiser *o, wb_gradients *g, const call *c, int64_t number) {
+    if (!wb_scope_begin()) return WB_ERROR_MEMORY;
+    const int64_t states = wb_state_begin();
+    wb_status status = make_part(o, g, c, number);
+    if (status == WB_OK) status = sum_groups(o, g);
+    status = status == WB_OK ? wb_part_keep(o, g) : abandon(status);
+    wb_state_end(states, false);
+    if (status == WB_OK) wb_optimiser_hold_aux(o, g);
+    wb_gradients_clear(g);
+    return status;
+}
+
+/* Each in a scope that alone refers to its gradients. */
+static wb_status add_parts(wb_optimiser *o, wb_gradients *g, const call *c) {
+    wb_status status = WB_OK;
+    for (int64_t i = 0; i < o->micro_batches && status == WB_OK; i++) {
+        if (!wb_scope_begin()) return WB_ERROR_MEMORY;
+        status = add_part(o, g, c, i);
+        const wb_status closed = wb_scope_close_leaving(0, NULL);
+        if (status == WB_OK) status = closed;
+        if (status == WB_OK) status = wb_parts_join(o, false);
+    }
+    return status == WB_OK && o->micro_batches ? wb_parts_sum(o) : status;
+}
+
+/* From the loss on, unless that is done for micro-batches; the gradients are dropped as soon as the
+ * step is built of them. */
+static wb_status run_whole(wb_optimiser *o, wb_gradients *g, const call *c) {
+    if (!wb_scope_begin()) return WB_ERROR_MEMORY;
+    wb_status status = o->micro_batches ? WB_OK : make_part(o, g, c, 0);
     if (status == WB_OK) status = build(o, g);
     if (status == WB_OK && !reserve_roots(o)) status = WB_ERROR_MEMORY;
     if (status != WB_OK) return abandon(status);
     const int settled = list_settled(o);
-    if (o->is_distributed) show_mean(o, g);
+    if (wb_is_of_parts(o)) show_mean(o, g);
     wb_gradients_drop(g);
     const int handed = wb_gradients_list_loss(g, o->roots + settled);
     status = wb_scope_close_leaving(settled + handed, o->roots);
@@ -425,7 +475,11 @@ wb_array *wb_train_step(wb_loss_fn *loss, wb_layer *model, const wb_batch *batch
     wb_error_put_aside(&older);
     wb_status status = wb_scope_begin() ? WB_OK : WB_ERROR_MEMORY;
     if (status == WB_OK) {
-        status = tell_ranks(optimiser, run_whole(optimiser, g, loss, batch, user));
+        const call c = {loss, batch, user};
+        status = add_parts(optimiser, g, &c);
+        if (status == WB_OK) status = run_whole(optimiser, g, &c);
+        wb_parts_drop(optimiser);
+        (void)tell_ranks(optimiser, status);
         const wb_status closed = wb_scope_close_leaving(status == WB_OK, &g->loss);
         if (status == WB_OK) status = closed;
     }

@@ -17,8 +17,9 @@ static wb_array *regression(wb_layer *model, const wb_batch *batch, void *user) 
     return l;
 }
 
-/* How a step is taken: with its gradients, as a whole, in halves with a scale, of two sums. */
-typedef enum way { APART, WHOLE, HALVES, SUMS, WAYS } way;
+/* How a step is taken: with its gradients, as a whole, in halves with a scale, of two sums, in two
+ * micro-batches. */
+typedef enum way { APART, WHOLE, HALVES, SUMS, PARTS, WAYS } way;
 static way taken;
 
 static wb_status step_of_sums(wb_optimiser *o, wb_layer *model, const wb_batch *batch) {
@@ -59,9 +60,10 @@ static bool fail_at(int64_t n) {
     wb_layer *model =
         wb_chain(wb_dense(1, 2 + n, wb_tanh), wb_dropout(.p = 0.5), wb_dense(2 + n, 1));
     wb_layer *before = wb_clone(model);
-    wb_optimiser *o = taken == HALVES ? wb_setup(wb_adam(), model, .compute = WB_BF16,
-                                                 .loss_scale = 8, .clip_norm = 1)
-                                      : wb_setup(wb_adam(), model, .clip_norm = 1);
+    wb_optimiser *o =
+        taken == HALVES
+            ? wb_setup(wb_adam(), model, .compute = WB_BF16, .loss_scale = 8, .clip_norm = 1)
+            : wb_setup(wb_adam(), model, .clip_norm = 1, .micro_batches = taken == PARTS ? 2 : 0);
     const wb_batch batch = {.x = wb_ones(WB_F32, 1, 3), .y = wb_ones(WB_F32, 1, 3)};
     (void)wb_eval(batch.x, batch.y);
     (void)wb_fail_allocation(n);

@@ -34,6 +34,7 @@ typedef struct setting {
     wb_layer *(*model)(void);
     wb_loss_fn *loss; /* NULL: the squared error */
     bool f64;
+    int parts;    /* micro-batches of all ranks together; 0: one of each rank */
     bool by_hand; /* a step of the mean of two batches' gradients */
 } setting;
 
@@ -115,8 +116,10 @@ static double trained(const char *path) {
     wb_loader *data = wb_loader_new(.x = x, .y = y, .batchsize = s->batch / wb_total_workers(),
                                     .shuffle = true, .shard = true);
     wb_layer *model = s->model();
-    wb_optimiser *o = wb_setup(s->rule(), model, .distributed = true, .clip_norm = s->clip);
+    wb_optimiser *o = wb_setup(s->rule(), model, .distributed = true, .clip_norm = s->clip,
+                               .micro_batches = s->parts / wb_total_workers());
     CHECK(o && data);
+    wb_seed(5); /* of masks */
     double last = 0;
     for (int e = 0; e < EPOCHS; e++)
         last = s->by_hand ? by_hand(data, model, o) : by_steps(data, model, o);
@@ -175,6 +178,15 @@ static void compare(void) {
     char one[64], many[64];
     (void)snprintf(one, sizeof one, "%s-1.npz", current.name);
     for (int n = 2; n <= 4; n++) {
+        (void)snprintf(many, sizeof many, "%s-%d.npz", current.name, n);
+        compare_models(one, many);
+    }
+}
+
+static void compare_parts(void) {
+    char one[64], many[64];
+    (void)snprintf(one, sizeof one, "%s-1.npz", current.name);
+    for (int n = 2; n <= 4; n *= 2) {
         (void)snprintf(many, sizeof many, "%s-%d.npz", current.name, n);
         compare_models(one, many);
     }
@@ -277,6 +289,28 @@ static void has_the_same_bits(void **state) {
     for (int n = 2; n <= 3; n++) {
         assert_int_equal(ranks_run(n, train), 0);
         assert_int_equal(ranks_run(n, train_again), 0);
+    }
+}
+
+/* Whichever rank computes a part: with masks, and with what BatchNorm writes. */
+static void depends_on_parts_alone(void **state) {
+    (void)state;
+    const setting settings[] = {
+        {"parts", OBSERVATIONS, BATCH, .rule = momentum, .model = dense, .parts = 4},
+        {"uneven parts", OBSERVATIONS - 13, BATCH, .rule = adam, .model = with_norm, .parts = 4},
+        {"few parts", 10, 16, .rule = adam, .model = with_norm, .parts = 8, .clip = 0.05},
+        {"wide parts", OBSERVATIONS, BATCH, .rule = adam, .model = wide, .parts = 4},
+        {"collective parts", OBSERVATIONS - 13, BATCH, .rule = adam, .model = with_sync_f64,
+         .parts = 4, .f64 = true},
+    };
+    tolerance = 0;
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        current = settings[i];
+        for (int n = 1; n <= 4; n *= 2) assert_int_equal(ranks_run(n, train), 0);
+        if (current.model == with_sync_f64) continue; /* synchronised part by part */
+        assert_int_equal(ranks_run(1, compare_parts), 0);
+        for (int n = 2; n <= 4; n *= 2)
+            assert_true(loss_of(current.name, n) == loss_of(current.name, 1));
     }
 }
 
@@ -388,6 +422,50 @@ static void train_centred(void) {
     CHECK(wb_scope_close() == WB_OK);
 }
 
+/* ---- another number of ranks goes on ---- */
+
+static const char *checkpoint;
+static int last_call;
+
+static bool stops(const wb_train_event *event) {
+    static int calls;
+    (void)event;
+    return ++calls != last_call;
+}
+
+static void train_parts(void) {
+    const int n = wb_total_workers();
+    char name[64];
+    wb_scope_open();
+    wb_seed(11);
+    wb_array *x = numbers(3, 83, 0.7), *y = numbers(2, 83, 0.3);
+    wb_loader *data =
+        wb_loader_new(.x = x, .y = y, .batchsize = 24 / n, .shuffle = true, .shard = true);
+    wb_layer *model = with_norm();
+    wb_optimiser *o = wb_setup(wb_adam(), model, .distributed = true, .micro_batches = 4 / n);
+    CHECK(wb_train(loss, model, data, o, .epochs = 3, .checkpoint = path_of(checkpoint),
+                   .on_step = stops) == WB_OK);
+    (void)snprintf(name, sizeof name, "%s.npz", checkpoint);
+    if (wb_rank() == 0) CHECK(wb_save(path_of(name), model) == WB_OK);
+    wb_free(o), wb_free(model), wb_free(data);
+    CHECK(wb_scope_close() == WB_OK);
+}
+
+static void goes_on_with_other_ranks(void **state) {
+    (void)state;
+    static const int ranks[][3] = {{4, 4, 4}, {4, 2, 1}, {1, 4, 2}};
+    static const char *const names[] = {"alike", "fewer", "more"};
+    for (int i = 0; i < 3; i++) {
+        checkpoint = names[i];
+        for (int k = 0; k < 3; k++) { /* the second, and the fifth step of all twelve end a run */
+            last_call = k == 0 ? 2 : k == 1 ? 3 : 0;
+            assert_int_equal(ranks_run(ranks[i][k], train_parts), 0);
+        }
+    }
+    assert_same_files(path_of("alike.npz"), path_of("fewer.npz"));
+    assert_same_files(path_of("alike.npz"), path_of("more.npz"));
+}
+
 static void names_have_no_effect(void **state) {
     (void)state;
     assert_int_equal(ranks_run(2, train_centred), 0);
@@ -412,10 +490,11 @@ static void goes_on_after_a_death(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(is_one_process),       cmocka_unit_test(costs_nothing_alone),
-        cmocka_unit_test(has_the_same_bits),    cmocka_unit_test(holds_the_same),
-        cmocka_unit_test(has_one_state),        cmocka_unit_test(goes_on_after_a_death),
-        cmocka_unit_test(names_have_no_effect), cmocka_unit_test(refuses_a_mixture),
+        cmocka_unit_test(is_one_process),         cmocka_unit_test(costs_nothing_alone),
+        cmocka_unit_test(has_the_same_bits),      cmocka_unit_test(holds_the_same),
+        cmocka_unit_test(has_one_state),          cmocka_unit_test(goes_on_after_a_death),
+        cmocka_unit_test(names_have_no_effect),   cmocka_unit_test(refuses_a_mixture),
+        cmocka_unit_test(depends_on_parts_alone), cmocka_unit_test(goes_on_with_other_ranks),
     };
     return cmocka_run_group_tests(tests, make_folder, drop_folder);
 }

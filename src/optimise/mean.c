@@ -1,0 +1,372 @@
+/* What the parts of a step share: one mean over all their observations.
+ *
+ * A part is a micro-batch of a rank. Part g has a mean l_g over n_g observations; the loss of one
+ * process over all of them is (n_1 l_1 + n_2 l_2 + ...) / (n_1 + n_2 + ...). So losses are
+ * differentiated times n_g. What is to be a mean is added up in the order of the parts' numbers, by
+ * the tree that weber/distributed.h tells.
+ *
+ * With ranks alone all of it is one plan: buckets are all-reduced while the backward pass goes on.
+ * Micro-batches are computed one after another, each by the same plan, which only gives what is to
+ * be added; sums over a rank's, over the ranks, and the step are plans of their own. So nothing
+ * that a part computes, and nothing that the step does, depends on who computes what: how a sum is
+ * rounded depends on what it is fused with. With a power of two of micro-batches the two trees are
+ * one, and bits depend on the number of parts alone. */
+#include "optimise/mean.h"
+
+#include <string.h>
+
+#include "array/state.h"
+#include "base/memory.h"
+#include "evaluate/evaluate.h"
+#include "ops/build.h"
+#include "ops/collective.h"
+
+/* 1 MiB of f32, so that something is on its way soon, then 25, as PyTorch's DistributedDataParallel
+ * has them. */
+enum { FIRST_ELEMENTS = 1 << 18, BUCKET_ELEMENTS = 25 << 18 };
+
+/* An array, and where its mean goes. */
+typedef struct shared {
+    wb_array *x;     /* weighted, f32 or f64; then the sum of the parts' */
+    wb_array *total; /* of their observations, in x's type */
+    wb_array **mean; /* NULL: nowhere else */
+    wb_array **slot; /* of a state; NULL: none */
+    wb_weighting weighting;
+    wb_dtype dtype; /* of the mean */
+} shared;
+
+/* All that is to be a mean; the first is the number of observations. */
+typedef struct wb_sharing {
+    int64_t terms; /* what the ranks compare beside sizes: the settings of the step */
+    shared *items;
+    int64_t count, capacity;
+    wb_array **pieces; /* of a bucket */
+} wb_sharing;
+
+static wb_dtype type_of(const wb_array *x) { return x->dtype == WB_F64 ? WB_F64 : WB_F32; }
+
+static bool append(wb_sharing *s, const shared *item) {
+    if (!item->x || !WB_GROW(s->items, s->count, s->capacity)) return false;
+    s->items[s->count++] = *item;
+    return true;
+}
+
+static bool begin(wb_sharing *s, const wb_gradients *g) {
+    return append(s, &(shared){.x = wb_cast(wb_late((double)g->observations), WB_F32)});
+}
+
+static bool add(wb_sharing *s, const shared *item) {
+    shared own = *item;
+    own.dtype = (wb_dtype)own.x->dtype;
+    own.x = wb_cast(own.x, type_of(own.x));
+    if (own.x && own.weighting == WB_WEIGHTED_NOT)
+        own.x = MUL(own.x, wb_cast(s->items[0].x, (wb_dtype)own.x->dtype));
+    return append(s, &own);
+}
+
+static bool put_means(const wb_sharing *s) {
+    for (int64_t i = 1; i < s->count; i++) {
+        const shared *item = &s->items[i];
+        const bool is_sum = item->weighting == WB_WEIGHTED_BY_SHARE;
+        wb_array *mean = wb_cast(is_sum ? item->x : DIV(item->x, item->total), item->dtype);
+        if (!mean || (item->slot && wb_state_write(item->slot, mean) != WB_OK)) return false;
+        if (item->mean) *item->mean = mean;
+    }
+    return true;
+}
+
+/* ---- buckets ---- */
+
+static wb_array *flat(wb_array *x, wb_dtype dtype) {
+    const int64_t count = wb_count(x);
+    return wb_reshape_make(wb_cast(x, dtype), 1, &count);
+}
+
+/* The sums of some items of one type, with the number of observations before them, so that a bucket
+ * needs no other one. */
+static bool sum_bucket(const wb_sharing *s, wb_dtype dtype, int64_t count, shared *const *items) {
+    s->pieces[0] = flat(s->items[0].x, dtype);
+    for (int64_t i = 0; i < count; i++) s->pieces[i + 1] = flat(items[i]->x, dtype);
+    wb_array *sum = wb_allreduce_told(wb_concat_make(0, (int)count + 1, s->pieces), s->terms);
+    wb_array *total = wb_slice(sum, 0, 0, 1, 1);
+    for (int64_t i = 0, at = 1; i < count; i++) {
+        const wb_array *x = items[i]->x;
+        const int64_t end = at + wb_count(x);
+        items[i]->x = wb_reshape_make(wb_slice(sum, 0, at, end, 1), x->ndim, x->sizes);
+        items[i]->total = total;
+        at = end;
+    }
+    return !wb_failed();
+}
+
+/* In order: the same buckets on all ranks, since all have the same lists. */
+static bool sum_type(const wb_sharing *s, wb_dtype dtype, shared **bucket) {
+    int64_t count = 0, elements = 0, most = FIRST_ELEMENTS;
+    for (int64_t i = 1; i < s->count; i++) {
+        if (s->items[i].x->dtype != dtype) continue;
+        const int64_t more = wb_count(s->items[i].x);
+        if (count && elements + more > most) {
+            if (!sum_bucket(s, dtype, count, bucket)) return false;
+            count = elements = 0, most = BUCKET_ELEMENTS;
+        }
+        bucket[count++] = &s->items[i];
+        elements += more;
+    }
+    return count == 0 || sum_bucket(s, dtype, count, bucket);
+}
+
+static bool sum_over_ranks(wb_sharing *s) {
+    shared **bucket = wb_alloc(sizeof *bucket * (size_t)(s->count + 1));
+    s->pieces = wb_alloc(sizeof *s->pieces * (size_t)(s->count + 1));
+    const bool done =
+        bucket && s->pieces && sum_type(s, WB_F32, bucket) && sum_type(s, WB_F64, bucket);
+    wb_release(bucket);
+    wb_release(s->pieces);
+    return done;
+}
+
+/* ---- lists ---- */
+
+typedef struct state_collector {
+    wb_visitor visitor;
+    wb_sharing *sharing;
+} state_collector;
+
+/* What a layer wrote in this step, as BatchNorm its running statistics. */
+static bool collect_state(wb_visitor *visitor, const wb_path *path, wb_array **slot,
+                          bool trainable) {
+    (void)path;
+    const wb_array *x = *slot;
+    if (trainable || !wb_dtype_is_float((wb_dtype)x->dtype) || !wb_state_is_written(slot))
+        return true;
+    wb_sharing *s = ((state_collector *)(void *)visitor)->sharing;
+    return add(s, &(shared){.x = *slot, .slot = slot});
+}
+
+/* FNV-1a over what must be the same on all ranks for one step to be one step. */
+static uint64_t mix(uint64_t hash, const void *bytes, size_t count) {
+    const unsigned char *b = bytes;
+    for (size_t i = 0; i < count; i++) hash = (hash ^ b[i]) * 0x100000001b3ull;
+    return hash;
+}
+
+static uint64_t mix_rule(uint64_t hash, const wb_rule *rule) {
+    for (int i = 0; i < WB_RULE_LINKS && rule->links[i]; i++)
+        hash = mix(hash, rule->links[i]->name, strlen(rule->links[i]->name) + 1);
+    return mix(hash, rule->settings, sizeof rule->settings);
+}
+
+/* A rule, and what it moves in this step; 0: nothing. Added up, since cohorts have no order. */
+static uint64_t terms_of_cohort(const wb_optimiser *o, int64_t cohort) {
+    uint64_t hash = 0;
+    for (int64_t i = 0; i < o->group_count; i++) {
+        if (o->groups[i].cohort != cohort || !o->sums[i]) continue;
+        if (!hash) hash = mix_rule(0xcbf29ce484222325ull, &o->cohorts[cohort].rule);
+        hash = mix(hash, &i, sizeof i);
+    }
+    return hash;
+}
+
+static int64_t terms_of(const wb_optimiser *o) {
+    uint64_t hash = mix(0xcbf29ce484222325ull, &o->clip_norm, sizeof o->clip_norm);
+    hash = mix(hash, &o->first_scale, sizeof o->first_scale);
+    hash = mix(hash, &o->scale_interval, sizeof o->scale_interval);
+    hash = mix(hash, &o->micro_batches, sizeof o->micro_batches);
+    for (int64_t c = 0; c < o->cohort_count; c++) hash += terms_of_cohort(o, c);
+    return (int64_t)(hash >> 1) | 1;
+}
+
+/* The lists are the same in all parts of a step. */
+static bool list_all(wb_sharing *s, wb_optimiser *o, const wb_gradients *g) {
+    wb_array *own = wb_gradients_watched(g);
+    state_collector states = {.visitor = {.array = collect_state}, .sharing = s};
+    bool done = begin(s, g) && own && add(s, &(shared){.x = own, .mean = &o->mean_watched});
+    if (g->loss && g->loss != own)
+        done = done && add(s, &(shared){.x = g->loss, .mean = &o->mean_loss});
+    done = done && wb_visit(&states.visitor, o->model);
+    for (int64_t i = o->group_count - 1; done && i >= 0; i--) {
+        wb_array **sum = &o->sums[i];
+        if (*sum) done = add(s, &(shared){.x = *sum, .mean = sum, .weighting = g->weighting});
+    }
+    return done;
+}
+
+static wb_array *hand_over_means(wb_optimiser *o, const wb_sharing *s) {
+    o->mean_loss = o->mean_watched = NULL;
+    if (!put_means(s)) return NULL;
+    if (!o->mean_loss) o->mean_loss = o->mean_watched;
+    return o->mean_watched;
+}
+
+wb_array *wb_mean_over_ranks(wb_optimiser *o, const wb_gradients *g) {
+    wb_sharing s = {.terms = terms_of(o)};
+    const bool done = list_all(&s, o, g) && sum_over_ranks(&s);
+    wb_array *watched = done ? hand_over_means(o, &s) : NULL;
+    wb_release(s.items);
+    return watched;
+}
+
+/* ---- parts, one after another ---- */
+
+static void drop_newest(wb_optimiser *o) {
+    wb_partial *p = &o->partials[--o->partial_count];
+    for (int64_t i = 0; i < p->count; i++) wb_unhold(p->arrays[i]);
+    wb_release(p->arrays);
+}
+
+void wb_parts_drop(wb_optimiser *o) {
+    while (o->partial_count > 0) drop_newest(o);
+    if (o->sharing) wb_release(o->sharing->items);
+    wb_release(o->sharing);
+    o->sharing = NULL;
+}
+
+static bool reserve(wb_optimiser *o, int64_t count) {
+    if (count <= o->root_room) return true;
+    wb_array **roots = wb_resize(o->roots, (size_t)count * sizeof *roots);
+    if (roots) o->roots = roots, o->root_room = count;
+    return roots != NULL;
+}
+
+/* Computes the first roots of the optimiser, of a scope that is closed here, and keeps those that
+ * are the sums over some parts. */
+static wb_status keep(wb_optimiser *o, int64_t roots, int64_t parts) {
+    const int64_t count = o->sharing->count;
+    wb_status status = wb_scope_close_leaving((int)roots, o->roots);
+    if (status == WB_OK) status = wb_evaluate_roots((int)roots, o->roots);
+    if (status != WB_OK) return status;
+    wb_array **arrays = wb_alloc((size_t)count * sizeof *arrays);
+    if (!arrays) return WB_ERROR_MEMORY;
+    for (int64_t i = 0; i < count; i++) {
+        arrays[i] = wb_hold(o->roots[i]);
+        if (wb_is_evaluated(arrays[i])) wb_node_detach(arrays[i]);
+    }
+    o->partials[o->partial_count++] = (wb_partial){arrays, count, parts};
+    return WB_OK;
+}
+
+static bool list_part(wb_optimiser *o, const wb_gradients *g) {
+    if (!o->sharing && !(o->sharing = wb_alloc(sizeof *o->sharing))) return false;
+    wb_sharing *s = o->sharing;
+    s->count = 0, s->terms = terms_of(o);
+    if (!list_all(s, o, g) || !reserve(o, s->count + WB_AUX)) return false;
+    for (int64_t i = 0; i < s->count; i++) o->roots[i] = s->items[i].x;
+    for (int i = 0; i < g->aux.count; i++) o->roots[s->count + i] = g->aux.items[i].x;
+    return true;
+}
+
+wb_status wb_part_keep(wb_optimiser *o, const wb_gradients *g) {
+    if (list_part(o, g)) return keep(o, o->sharing->count + g->aux.count, 1);
+    (void)wb_scope_close_leaving(0, NULL);
+    return wb_error_status();
+}
+
+/* The newest two sums become one, which takes over their memory. */
+static bool add_two(wb_optimiser *o) {
+    const wb_partial *newer = &o->partials[o->partial_count - 1], *older = newer - 1;
+    bool fits = newer->count == older->count;
+    for (int64_t i = 0; i < newer->count && fits; i++) {
+        fits = wb_same_sizes(older->arrays[i], newer->arrays[i]);
+        if (fits && !(o->roots[i] = ADD(older->arrays[i], newer->arrays[i]))) return false;
+    }
+    if (fits) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT,
+                  "wb_train_step: a loss must have gradients of the same arrays, and write the "
+                  "same states, in all micro-batches of a step");
+    return false;
+}
+
+/* In two scopes, as every part: the inner one ends what the sums are made of, the outer one what
+ * was computed. */
+static wb_status join_two(wb_optimiser *o) {
+    const int64_t parts =
+        o->partials[o->partial_count - 1].parts + o->partials[o->partial_count - 2].parts;
+    if (!wb_scope_begin()) return WB_ERROR_MEMORY;
+    wb_status status = wb_scope_begin() ? WB_OK : WB_ERROR_MEMORY;
+    if (status == WB_OK && !add_two(o)) {
+        status = wb_error_status();
+        (void)wb_scope_close_leaving(0, NULL);
+    } else if (status == WB_OK) {
+        drop_newest(o), drop_newest(o);
+        status = keep(o, o->sharing->count, parts);
+    }
+    const wb_status closed = wb_scope_close_leaving(0, NULL);
+    return status == WB_OK ? closed : status;
+}
+
+wb_status wb_parts_join(wb_optimiser *o, bool all) {
+    wb_status status = WB_OK;
+    while (status == WB_OK && o->partial_count > 1) {
+        const wb_partial *newest = &o->partials[o->partial_count - 1];
+        if (!all && newest->parts != newest[-1].parts) break;
+        status = join_two(o);
+    }
+    return status;
+}
+
+static void take_sums(const wb_optimiser *o) {
+    const wb_partial *sums = &o->partials[o->partial_count - 1];
+    for (int64_t i = 0; i < sums->count; i++) o->sharing->items[i].x = sums->arrays[i];
+}
+
+static wb_status sum_parts_over_ranks(wb_optimiser *o) {
+    wb_sharing *s = o->sharing;
+    if (!wb_scope_begin()) return WB_ERROR_MEMORY;
+    take_sums(o);
+    if (!sum_over_ranks(s)) {
+        (void)wb_scope_close_leaving(0, NULL);
+        return wb_error_status();
+    }
+    for (int64_t i = 1; i < s->count; i++) o->roots[i] = s->items[i].x;
+    o->roots[0] = wb_cast(s->items[1].total, WB_F32);
+    drop_newest(o);
+    return keep(o, s->count, 1);
+}
+
+wb_status wb_parts_sum(wb_optimiser *o) {
+    wb_status status = wb_parts_join(o, true);
+    if (status != WB_OK || !o->is_distributed) return status;
+    if (!wb_scope_begin()) return WB_ERROR_MEMORY;
+    status = sum_parts_over_ranks(o);
+    const wb_status closed = wb_scope_close_leaving(0, NULL);
+    return status == WB_OK ? closed : status;
+}
+
+wb_array *wb_mean_of_parts(wb_optimiser *o) {
+    const wb_sharing *s = o->sharing;
+    take_sums(o);
+    for (int64_t i = 1; i < s->count; i++) {
+        shared *item = &s->items[i];
+        item->total = wb_cast(s->items[0].x, (wb_dtype)item->x->dtype);
+        item->x = wb_scope_add(item->x); /* a sum may be the mean itself */
+    }
+    wb_array *watched = hand_over_means(o, s);
+    drop_newest(o);
+    return watched;
+}
+
+/* ---- micro-batches ---- */
+
+static wb_array *views(wb_array *x, int64_t all, int64_t start, int64_t stop) {
+    return x && wb_numobs(x) == all ? wb_getobs(x, start, stop) : x;
+}
+
+bool wb_micro_batch(const wb_optimiser *o, const wb_batch *batch, int64_t number, wb_batch *part) {
+    if (!batch || !batch->x)
+        return wb_fail(WB_ERROR_ARGUMENT,
+                       "wb_train_step: micro_batches is %lld, so there must be a batch with an x",
+                       (long long)o->micro_batches) == WB_OK;
+    const int64_t there = wb_numobs(batch->x), own = wb_observations_of(batch);
+    const int64_t whole = batch->full_ ? batch->full_ : there;
+    const int64_t most = (whole + o->micro_batches - 1) / o->micro_batches;
+    int64_t start = number * most, size = own - start < most ? own - start : most;
+    if (size <= 0) size = 0, start = there < most ? 0 : there - most;
+    const int64_t stop = start + (size ? size : there - start);
+    *part = *batch;
+    part->size = size, part->full_ = most;
+    part->x = views(batch->x, there, start, stop);
+    part->y = views(batch->y, there, start, stop);
+    for (int i = 0; i < WB_MORE_ARRAYS; i++)
+        part->more[i] = views(batch->more[i], there, start, stop);
+    return !wb_failed();
+}
