@@ -88,20 +88,20 @@ static inline void tile_uniform_f64(const philox_tile *tile, double *out) {
             out[2 * b + i] = philox_uniform_f64(tile->w[2 * i][b], tile->w[2 * i + 1][b]);
 }
 
-/* cos and sin of 2 pi times a part of a turn. */
-typedef struct k_turn_f32 {
+/* cos and sin of 2 pi angle. */
+typedef struct k_angle_f32 {
     float cos, sin;
-} k_turn_f32;
+} k_angle_f32;
 
-typedef struct k_turn_f64 {
+typedef struct k_angle_f64 {
     double cos, sin;
-} k_turn_f64;
+} k_angle_f64;
 
-/* turn in [0, 1): t = turn - q / 4 is exact, |t| <= 1/8. */
-static inline k_turn_f32 k_turn_sin_cos_f32(float turn) {
-    const float shifted = turn * 4.0f + WB_K_ROUND_F32, q = shifted - WB_K_ROUND_F32;
+/* angle in [0, 1): t = angle - q / 4 is exact, |t| <= 1/8. */
+static inline k_angle_f32 k_angle_sin_cos_f32(float angle) {
+    const float shifted = angle * 4.0f + WB_K_ROUND_F32, q = shifted - WB_K_ROUND_F32;
     const uint32_t quarter = k_bits_f32(shifted);
-    const float t = turn - q * 0.25f, square = t * t;
+    const float t = angle - q * 0.25f, square = t * t;
     float s = 0x1.4bc236p+5f;
     s = s * square + -0x1.32ca84p+6f;
     s = s * square + 0x1.466bbap+6f;
@@ -114,17 +114,17 @@ static inline k_turn_f32 k_turn_sin_cos_f32(float turn) {
     c = c * square + 1.0f;
     const float near_cos = quarter & 1u ? s : c, near_sin = quarter & 1u ? c : s;
     const uint32_t sign_cos = ((quarter + 1u) & 2u) << 30, sign_sin = (quarter & 2u) << 30;
-    return (k_turn_f32){k_from_bits_f32(k_bits_f32(near_cos) ^ sign_cos),
-                        k_from_bits_f32(k_bits_f32(near_sin) ^ sign_sin)};
+    return (k_angle_f32){k_from_bits_f32(k_bits_f32(near_cos) ^ sign_cos),
+                         k_from_bits_f32(k_bits_f32(near_sin) ^ sign_sin)};
 }
 
-static inline k_turn_f64 k_turn_sin_cos_f64(double turn) {
-    const double shifted = turn * 2.0 + WB_K_ROUND_F64, q = shifted - WB_K_ROUND_F64;
+static inline k_angle_f64 k_angle_sin_cos_f64(double angle) {
+    const double shifted = angle * 2.0 + WB_K_ROUND_F64, q = shifted - WB_K_ROUND_F64;
     const uint64_t sign = k_bits_f64(shifted) << 63;
-    const double t = turn - q * 0.5, r = t * (2.0 * 0x1.921fb54442d18p+1);
+    const double t = angle - q * 0.5, r = t * (2.0 * 0x1.921fb54442d18p+1);
     const double wrapped = 0.25 - k_abs_f64(t), complement = wrapped * (2.0 * 0x1.921fb54442d18p+1);
-    return (k_turn_f64){k_from_bits_f64(k_bits_f64(k_sin_poly_f64(complement)) ^ sign),
-                        k_from_bits_f64(k_bits_f64(k_sin_poly_f64(r)) ^ sign)};
+    return (k_angle_f64){k_from_bits_f64(k_bits_f64(k_sin_poly_f64(complement)) ^ sign),
+                         k_from_bits_f64(k_bits_f64(k_sin_poly_f64(r)) ^ sign)};
 }
 
 static inline void tile_normal_f32(const philox_tile *tile, float *out) {
@@ -132,10 +132,10 @@ static inline void tile_normal_f32(const philox_tile *tile, float *out) {
         for (int b = 0; b < PHILOX_TILE; b++) {
             const float u = philox_uniform_f32(tile->w[2 * pair][b]);
             const float r = k_sqrt_f32(-2.0f * k_log_f32(1.0f - u));
-            const k_turn_f32 turn =
-                k_turn_sin_cos_f32(philox_uniform_f32(tile->w[2 * pair + 1][b]));
-            out[4 * b + 2 * pair] = r * turn.cos;
-            out[4 * b + 2 * pair + 1] = r * turn.sin;
+            const k_angle_f32 angle =
+                k_angle_sin_cos_f32(philox_uniform_f32(tile->w[2 * pair + 1][b]));
+            out[4 * b + 2 * pair] = r * angle.cos;
+            out[4 * b + 2 * pair + 1] = r * angle.sin;
         }
 }
 
@@ -143,10 +143,10 @@ static inline void tile_normal_f64(const philox_tile *tile, double *out) {
     for (int b = 0; b < PHILOX_TILE; b++) {
         const double u = philox_uniform_f64(tile->w[0][b], tile->w[1][b]);
         const double r = k_sqrt_f64(-2.0 * k_log_f64(1.0 - u));
-        const k_turn_f64 turn =
-            k_turn_sin_cos_f64(philox_uniform_f64(tile->w[2][b], tile->w[3][b]));
-        out[2 * b] = r * turn.cos;
-        out[2 * b + 1] = r * turn.sin;
+        const k_angle_f64 angle =
+            k_angle_sin_cos_f64(philox_uniform_f64(tile->w[2][b], tile->w[3][b]));
+        out[2 * b] = r * angle.cos;
+        out[2 * b + 1] = r * angle.sin;
     }
 }
 

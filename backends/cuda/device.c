@@ -79,12 +79,12 @@ static bool open_parts(wb_gpu_device *device) {
 }
 
 void *wb_gpu_open(int index) {
-    wb_gpu_place place;
-    if (!wb_gpu_find(index, &place)) return NULL;
+    wb_gpu_found found;
+    if (!wb_gpu_find(index, &found)) return NULL;
     wb_gpu_device *device = wb_gpu_host->alloc(sizeof *device);
     if (!device) return NULL;
-    device->ordinal = place.ordinal;
-    device->target = place.target;
+    device->ordinal = found.ordinal;
+    device->target = found.target;
     device->waits_always = option("WEBER_SYNC", false);
     device->uses_graphs = option("WEBER_GRAPHS", vendor->uses_graphs) && !device->waits_always;
     (void)pthread_mutex_init(&device->pinned_lock, NULL);

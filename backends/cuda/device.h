@@ -15,13 +15,13 @@
 int wb_gpu_count(char *reason, size_t reason_bytes);
 wb_status wb_gpu_info(int index, wb_device_info *info);
 
-typedef struct wb_gpu_place {
+typedef struct wb_gpu_found {
     int ordinal; /* the driver's */
     wb_gpu_target target;
-} wb_gpu_place;
+} wb_gpu_found;
 
 /* Device number index. False with an error recorded. */
-bool wb_gpu_find(int index, wb_gpu_place *place);
+bool wb_gpu_find(int index, wb_gpu_found *found);
 
 /* ---- pinned memory for copies from memory that is not (ring.c) ---- */
 

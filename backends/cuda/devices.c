@@ -11,8 +11,8 @@ static const wb_gpu_vendor *const vendor = &wb_gpu_vendor_table;
 enum { MOST_DEVICES = 64 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
-static wb_gpu_place places[MOST_DEVICES];
-static int place_count;
+static wb_gpu_found known[MOST_DEVICES];
+static int known_count;
 
 /* ---- the reason ---- */
 
@@ -56,30 +56,30 @@ static int ask_driver(char *reason, size_t reason_bytes) {
 
 /* One that the compiler has nothing for is left out, and is the reason where there is no other. */
 static void add_device(int index, char *reason, size_t reason_bytes) {
-    wb_gpu_place place = {.ordinal = 0};
+    wb_gpu_found found = {.ordinal = 0};
     char why[160] = "";
-    const wb_gpu_outcome o = GPU_TRY(DeviceGet, &place.ordinal, index);
+    const wb_gpu_outcome o = GPU_TRY(DeviceGet, &found.ordinal, index);
     if (o.error)
         (void)snprintf(why, sizeof why, "%s: %s", o.call, o.error);
-    else if (vendor->target(place.ordinal, &place.target, why, sizeof why))
-        places[place_count++] = place;
+    else if (vendor->target(found.ordinal, &found.target, why, sizeof why))
+        known[known_count++] = found;
     if (why[0]) (void)snprintf(reason, reason_bytes, "device %d: %s", index, why);
 }
 
 int wb_gpu_count(char *reason, size_t reason_bytes) {
     if (!wb_gpu_load(reason, reason_bytes)) return 0;
     pthread_mutex_lock(&lock);
-    const int there = place_count ? 0 : ask_driver(reason, reason_bytes);
-    for (int i = 0; i < there && place_count < MOST_DEVICES; i++)
+    const int there = known_count ? 0 : ask_driver(reason, reason_bytes);
+    for (int i = 0; i < there && known_count < MOST_DEVICES; i++)
         add_device(i, reason, reason_bytes);
-    const int count = place_count;
+    const int count = known_count;
     pthread_mutex_unlock(&lock);
     return count;
 }
 
 /* ---- one device ---- */
 
-bool wb_gpu_find(int index, wb_gpu_place *place) {
+bool wb_gpu_find(int index, wb_gpu_found *found) {
     char reason[256] = "";
     const int count = wb_gpu_count(reason, sizeof reason);
     if (count == 0) {
@@ -91,12 +91,12 @@ bool wb_gpu_find(int index, wb_gpu_place *place) {
                                 vendor->backend, index, count - 1);
         return false;
     }
-    *place = places[index];
+    *found = known[index];
     return true;
 }
 
 /* "CUDA 13.0, NVRTC 13.0, sm_90": versions are 13000 with CUDA, 50221153 with HIP. */
-static void describe_driver(const wb_gpu_place *place, char *text, size_t text_bytes) {
+static void describe_driver(const wb_gpu_found *found, char *text, size_t text_bytes) {
     int version = 0, major = 0, minor = 0;
     if (gpu.DriverGetVersion(&version) != GPU_SUCCESS) version = 0;
     if (rtc.Version(&major, &minor) != GPU_SUCCESS) major = minor = 0;
@@ -104,25 +104,25 @@ static void describe_driver(const wb_gpu_place *place, char *text, size_t text_b
     (void)snprintf(text, text_bytes, "%s %d.%d, %s %d.%d, %s", vendor->platform,
                    version / (is_long ? 10000000 : 1000),
                    is_long ? version / 100000 % 100 : version % 1000 / 10, vendor->compiler, major,
-                   minor, place->target.architecture);
+                   minor, found->target.architecture);
 }
 
 wb_status wb_gpu_info(int index, wb_device_info *info) {
-    wb_gpu_place place;
+    wb_gpu_found found;
     int units = 0;
     size_t bytes = 0;
     *info = (wb_device_info){
         .is_gpu = true, .has_f64 = true, .takes_halves = true, .joins_updates = true};
-    if (!wb_gpu_find(index, &place)) return WB_ERROR_DEVICE;
-    if (gpu.DeviceGetName(info->name, (int)sizeof info->name - 1, place.ordinal) != GPU_SUCCESS)
+    if (!wb_gpu_find(index, &found)) return WB_ERROR_DEVICE;
+    if (gpu.DeviceGetName(info->name, (int)sizeof info->name - 1, found.ordinal) != GPU_SUCCESS)
         (void)snprintf(info->name, sizeof info->name, "device %d", index);
-    if (gpu.DeviceGetAddress(info->address, (int)sizeof info->address - 1, place.ordinal) !=
+    if (gpu.DeviceGetAddress(info->address, (int)sizeof info->address - 1, found.ordinal) !=
         GPU_SUCCESS)
         info->address[0] = 0;
-    if (gpu.DeviceTotalMem(&bytes, place.ordinal) == GPU_SUCCESS)
+    if (gpu.DeviceTotalMem(&bytes, found.ordinal) == GPU_SUCCESS)
         info->memory_bytes = (int64_t)bytes;
-    if (gpu.DeviceGetAttribute(&units, vendor->attribute_units, place.ordinal) == GPU_SUCCESS)
+    if (gpu.DeviceGetAttribute(&units, vendor->attribute_units, found.ordinal) == GPU_SUCCESS)
         info->compute_units = units;
-    describe_driver(&place, info->driver, sizeof info->driver);
+    describe_driver(&found, info->driver, sizeof info->driver);
     return WB_OK;
 }

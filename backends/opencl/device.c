@@ -89,8 +89,8 @@ static bool open_parts(wb_cl_device *device) {
 }
 
 void *wb_cl_open(int index) {
-    wb_cl_place place;
-    if (!wb_cl_find(index, &place)) return NULL;
+    wb_cl_found found;
+    if (!wb_cl_find(index, &found)) return NULL;
     wb_cl_device *device = wb_cl_host->alloc(sizeof *device);
     if (!device) return NULL;
     (void)pthread_mutex_init(&device->lock, NULL);
@@ -99,15 +99,15 @@ void *wb_cl_open(int index) {
                                .build = wb_cl_program_build,
                                .drop = wb_cl_program_drop};
     wb_texts_init(&device->texts);
-    device->id = place.device;
-    device->most_bytes = (size_t)wb_cl_device_number(place.device, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
-    device->memory_bytes = wb_cl_device_number(place.device, CL_DEVICE_GLOBAL_MEM_SIZE);
-    if (!is_cpu(place.device))
+    device->id = found.device;
+    device->most_bytes = (size_t)wb_cl_device_number(found.device, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+    device->memory_bytes = wb_cl_device_number(found.device, CL_DEVICE_GLOBAL_MEM_SIZE);
+    if (!is_cpu(found.device))
         device->most_parameter_bytes =
-            wb_cl_device_number(place.device, CL_DEVICE_MAX_PARAMETER_SIZE);
-    device->waits_on_host = strcmp(place.platform->name, "Portable Computing Language") == 0;
-    set_compiler(device, place.platform->name);
-    device->context = wb_cl_context_of(place.platform);
+            wb_cl_device_number(found.device, CL_DEVICE_MAX_PARAMETER_SIZE);
+    device->waits_on_host = strcmp(found.platform->name, "Portable Computing Language") == 0;
+    set_compiler(device, found.platform->name);
+    device->context = wb_cl_context_of(found.platform);
     if (device->context && open_parts(device)) return device;
     wb_cl_close(device);
     return NULL;

@@ -23,16 +23,16 @@ typedef struct wb_cl_platform {
     cl_context context;
 } wb_cl_platform;
 
-typedef struct wb_cl_place {
+typedef struct wb_cl_found {
     wb_cl_platform *platform;
     cl_device_id device;
-} wb_cl_place;
+} wb_cl_found;
 
 /* The number of devices that can be used; 0 with the reason. */
 int wb_cl_count(char *reason, size_t reason_bytes);
 
 /* Device number index. False with an error recorded. */
-bool wb_cl_find(int index, wb_cl_place *place);
+bool wb_cl_find(int index, wb_cl_found *found);
 
 /* The platform's context. NULL with an error recorded. */
 cl_context wb_cl_context_of(wb_cl_platform *platform);

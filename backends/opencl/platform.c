@@ -8,8 +8,8 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
 static wb_cl_platform platforms[WB_CL_MOST_PLATFORMS];
-static wb_cl_place places[WB_CL_MOST_DEVICES];
-static int place_count;
+static wb_cl_found known[WB_CL_MOST_DEVICES];
+static int known_count;
 
 /* ---- questions to a device ---- */
 
@@ -70,9 +70,9 @@ static void add_device(wb_cl_platform *platform, cl_device_id device, char *reas
     if (fault) {
         wb_cl_device_text(device, CL_DEVICE_NAME, name, sizeof name);
         (void)snprintf(reason, reason_bytes, "%s %s", name, fault);
-    } else if (place_count < WB_CL_MOST_DEVICES) {
+    } else if (known_count < WB_CL_MOST_DEVICES) {
         platform->devices[platform->count++] = device;
-        places[place_count++] = (wb_cl_place){platform, device};
+        known[known_count++] = (wb_cl_found){platform, device};
     }
 }
 
@@ -128,13 +128,13 @@ static void find_devices(char *reason, size_t reason_bytes) {
 int wb_cl_count(char *reason, size_t reason_bytes) {
     if (!wb_cl_load(reason, reason_bytes)) return 0;
     pthread_mutex_lock(&lock);
-    if (place_count == 0) find_devices(reason, reason_bytes);
-    const int count = place_count;
+    if (known_count == 0) find_devices(reason, reason_bytes);
+    const int count = known_count;
     pthread_mutex_unlock(&lock);
     return count;
 }
 
-bool wb_cl_find(int index, wb_cl_place *place) {
+bool wb_cl_find(int index, wb_cl_found *found) {
     char reason[256] = "";
     const int count = wb_cl_count(reason, sizeof reason);
     if (count == 0) {
@@ -146,7 +146,7 @@ bool wb_cl_find(int index, wb_cl_place *place) {
                                index, count - 1);
         return false;
     }
-    *place = places[index];
+    *found = known[index];
     return true;
 }
 
@@ -167,18 +167,18 @@ cl_context wb_cl_context_of(wb_cl_platform *platform) {
 /* ---- what a device is ---- */
 
 wb_status wb_cl_info(int index, wb_device_info *info) {
-    wb_cl_place place;
+    wb_cl_found found;
     char version[48];
     *info = (wb_device_info){.is_gpu = false};
-    if (!wb_cl_find(index, &place)) return WB_ERROR_DEVICE;
-    const uint64_t type = wb_cl_device_number(place.device, CL_DEVICE_TYPE);
-    info->memory_bytes = (int64_t)wb_cl_device_number(place.device, CL_DEVICE_GLOBAL_MEM_SIZE);
-    info->compute_units = (int32_t)wb_cl_device_number(place.device, CL_DEVICE_MAX_COMPUTE_UNITS);
+    if (!wb_cl_find(index, &found)) return WB_ERROR_DEVICE;
+    const uint64_t type = wb_cl_device_number(found.device, CL_DEVICE_TYPE);
+    info->memory_bytes = (int64_t)wb_cl_device_number(found.device, CL_DEVICE_GLOBAL_MEM_SIZE);
+    info->compute_units = (int32_t)wb_cl_device_number(found.device, CL_DEVICE_MAX_COMPUTE_UNITS);
     info->is_gpu = type & (CL_DEVICE_TYPE_GPU | CL_DEVICE_TYPE_ACCELERATOR);
-    info->has_f64 = wb_cl_device_has(place.device, "cl_khr_fp64");
-    wb_cl_device_text(place.device, CL_DEVICE_NAME, info->name, sizeof info->name);
-    wb_cl_device_text(place.device, CL_DRIVER_VERSION, version, sizeof version);
-    if (snprintf(info->driver, sizeof info->driver, "%s %s", place.platform->name, version) < 0)
+    info->has_f64 = wb_cl_device_has(found.device, "cl_khr_fp64");
+    wb_cl_device_text(found.device, CL_DEVICE_NAME, info->name, sizeof info->name);
+    wb_cl_device_text(found.device, CL_DRIVER_VERSION, version, sizeof version);
+    if (snprintf(info->driver, sizeof info->driver, "%s %s", found.platform->name, version) < 0)
         info->driver[0] = 0;
     return WB_OK;
 }

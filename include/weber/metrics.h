@@ -56,7 +56,7 @@ typedef struct wb_evaluation {
     wb_array *confusion;
 } wb_evaluation;
 
-/* wb_evaluate(model, loader, .loss = loss, .k = 3): one turn over the loader, with automatic layers
+/* wb_evaluate(model, loader, .loss = loss, .k = 3): one pass over the loader, with automatic layers
  * in test mode. Hidden states (wb_recur) begin anew and are afterwards as they were. Over a loader
  * with .shard the numbers are those of all ranks together, each of which has to call it; auc is NaN
  * then. Yes or no keeps all scores until the end. Fails on labels in host memory that are no class,

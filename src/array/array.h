@@ -11,7 +11,7 @@
 
 /* ---- nodes ---- */
 
-/* Operations by number; wb_rows (ops/ops.h) has their rows. */
+/* Operations by number; wb_op_rows (ops/ops.h) has their rows. */
 typedef enum wb_op {
 #define WB_UNARY(name, ...)     WB_OP_##name,
 #define WB_BINARY(name, ...)    WB_OP_##name,
@@ -148,14 +148,14 @@ static inline bool wb_is_lost(const wb_array *x) {
     return x->buffer && wb_buffer_is_lost(x->buffer);
 }
 wb_status wb_fail_lost(const char *function, const wb_array *x);
-/* Operations of several results: the values are those of their parts. */
-static inline bool wb_has_parts(const wb_array *x) {
+/* Operations of several results: the values are in nodes of their own. */
+static inline bool wb_has_results(const wb_array *x) {
     return x->op == WB_OP_maxpool || x->op == WB_OP_step || x->op == WB_OP_step_numbers ||
            x->op == WB_OP_scan || x->op == WB_OP_attention || x->op == WB_OP_attention_backward;
 }
 /* One of the results of a scan. */
-static inline bool wb_is_scan_part(const wb_array *x) {
-    return x->op == WB_OP_part && x->inputs[0]->op == WB_OP_scan;
+static inline bool wb_is_scan_result(const wb_array *x) {
+    return x->op == WB_OP_result && x->inputs[0]->op == WB_OP_scan;
 }
 static inline bool wb_is_leaf(const wb_array *x) { return x->op == WB_OP_data; }
 

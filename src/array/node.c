@@ -75,7 +75,7 @@ static bool is_eager(void) {
 static bool evaluate_inputs(int ninputs, wb_array *const *inputs) {
     for (int i = 0; i < ninputs; i++) {
         const bool is_number = inputs[i]->op == WB_OP_full || inputs[i]->op == WB_OP_late;
-        if (is_number || wb_is_evaluated(inputs[i]) || wb_has_parts(inputs[i])) continue;
+        if (is_number || wb_is_evaluated(inputs[i]) || wb_has_results(inputs[i])) continue;
         if (wb_evaluate_hook(1, &inputs[i]) != WB_OK) return false;
     }
     return true;

@@ -193,7 +193,7 @@ int wb_call_result_count(int op) {
 static int32_t result_of(const wb_graph *graph, int32_t call, int number) {
     for (int32_t i = call + 1; i < graph->count; i++) {
         const wb_value *v = &graph->values[i];
-        if (v->kind == WB_VALUE_PART && v->small_inputs[0] == call && v->attributes[0] == number)
+        if (v->kind == WB_VALUE_RESULT && v->small_inputs[0] == call && v->attributes[0] == number)
             return i;
     }
     return call;

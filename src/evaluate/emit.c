@@ -203,13 +203,14 @@ static bool emit_member(emitter *e, int32_t number) {
         i.from = (uint8_t)register_of(first->dtype);
     else
         i.from = i.type; /* the result's register */
-    if (wb_rows[v->op].type_class == WB_CLASS_COMPARE) i.type = (uint8_t)register_of(first->dtype);
+    const uint8_t type_class = wb_op_rows[v->op].type_class;
+    if (type_class == WB_CLASS_COMPARE) i.type = (uint8_t)register_of(first->dtype);
     i.row = row;
     i.is_step = v->is_step;
     i.phase = v->phase;
     uint16_t made = instruction(e, i);
     const bool may_wrap =
-        v->dtype == WB_U8 && (v->op == WB_OP_cast || wb_rows[v->op].type_class == WB_CLASS_NUMBER);
+        v->dtype == WB_U8 && (v->op == WB_OP_cast || type_class == WB_CLASS_NUMBER);
     if (may_wrap && made != WB_NO_VALUE) made = wrap_u8(e, made, &i);
     struct known *k = known_value(e, number);
     if (!k || made == WB_NO_VALUE) return false;

@@ -134,7 +134,7 @@ static const char *inputs_misfit(const wb_graph *graph, int32_t number, const wb
         const int32_t input = wb_value_inputs(v)[i];
         const wb_value *x = &graph->values[input];
         if (wb_value_unit(graph, input) != number) continue;
-        if (x->kind == WB_VALUE_VIEW || x->kind == WB_VALUE_PART)
+        if (x->kind == WB_VALUE_VIEW || x->kind == WB_VALUE_RESULT)
             return "a view needs the whole of it";
         if (as_row && !wb_value_is_row(u, x)) return "a row value reads full ones";
         if (v->kind == WB_VALUE_REDUCE && wb_value_is_row(u, x))
@@ -452,7 +452,7 @@ static bool make_unit(wb_graph *graph, int32_t number) {
         return new_unit(graph, WB_UNIT_COPY, number) >= 0;
     case WB_VALUE_CALL:
         return new_unit(graph, WB_UNIT_CALL, number) >= 0;
-    case WB_VALUE_PART:
+    case WB_VALUE_RESULT:
         v->unit = graph->values[v->small_inputs[0]].unit;
         v->stored = true;
         return true;
@@ -464,10 +464,9 @@ static bool make_unit(wb_graph *graph, int32_t number) {
 /* Which inputs of v have to lie in memory: all those of calls and copies, and those that another
  * unit computes. */
 static bool store_inputs(wb_graph *graph, int32_t number) {
-    const bool whole =
-        graph->values[number].kind == WB_VALUE_CALL || graph->values[number].kind == WB_VALUE_JOIN;
-    if (graph->values[number].kind == WB_VALUE_VIEW || graph->values[number].kind == WB_VALUE_PART)
-        return true;
+    const uint8_t kind = graph->values[number].kind;
+    const bool whole = kind == WB_VALUE_CALL || kind == WB_VALUE_JOIN;
+    if (kind == WB_VALUE_VIEW || kind == WB_VALUE_RESULT) return true;
     for (int i = 0; i < graph->values[number].ninputs; i++) {
         const int32_t input = wb_value_inputs(&graph->values[number])[i];
         const bool is_view = graph->values[input].kind == WB_VALUE_VIEW;

@@ -14,7 +14,7 @@ static int64_t most_of(const wb_gaps *gaps, int32_t node) {
     return node ? gaps->nodes[node].most : 0;
 }
 
-static void update(wb_gaps *gaps, int32_t node) {
+static void renew(wb_gaps *gaps, int32_t node) {
     struct wb_gap *n = &gaps->nodes[node];
     const int64_t left = most_of(gaps, n->left), right = most_of(gaps, n->right);
     n->most = n->size;
@@ -31,7 +31,7 @@ static int32_t joined(wb_gaps *gaps, int32_t left, int32_t right) {
         l->right = joined(gaps, l->right, right);
     else
         r->left = joined(gaps, left, r->left);
-    update(gaps, left_is_root ? left : right);
+    renew(gaps, left_is_root ? left : right);
     return left_is_root ? left : right;
 }
 
@@ -49,7 +49,7 @@ static void split(wb_gaps *gaps, int32_t node, int64_t offset, int32_t *before, 
         split(gaps, n->left, offset, before, &n->left);
         *behind = node;
     }
-    update(gaps, node);
+    renew(gaps, node);
 }
 
 static uint32_t next_priority(wb_gaps *gaps) {

@@ -264,7 +264,7 @@ static wb_dtype integer_beside(wb_dtype dtype, double number) {
 /* The type in which an elementwise operation computes: its result's, or for comparisons that of its
  * operands. */
 static wb_dtype operand_type(const wb_array *node) {
-    if (wb_rows[node->op].type_class != WB_CLASS_COMPARE) return (wb_dtype)node->dtype;
+    if (wb_op_rows[node->op].type_class != WB_CLASS_COMPARE) return (wb_dtype)node->dtype;
     const wb_array *x = node->inputs[0], *y = node->inputs[1];
     const bool x_weak = x->flags & WB_NODE_WEAK, y_weak = y->flags & WB_NODE_WEAK;
     double number = 0;
@@ -349,9 +349,9 @@ static int32_t readable(lowering *l, const wb_array *call, int32_t input) {
 
 /* A further result of the call, in the type in which the backend gives it. */
 static int32_t result_of(lowering *l, const wb_array *node, int number, int32_t call) {
-    wb_array part = {.op = WB_OP_part, .nattributes = 1, .attributes = {number}};
-    wb_call_result(node, number, &part);
-    wb_value v = blank(&part, WB_VALUE_PART);
+    wb_array result = {.op = WB_OP_result, .nattributes = 1, .attributes = {number}};
+    wb_call_result(node, number, &result);
+    wb_value v = blank(&result, WB_VALUE_RESULT);
     v.dtype = wb_is_half(v.dtype) ? WB_F32 : v.dtype;
     v.ninputs = 1, v.small_inputs[0] = call;
     return add(l, v);
@@ -419,11 +419,11 @@ static int32_t lower_scan(lowering *l, const wb_array *node, const int32_t *inpu
     return read_inputs(l, node, inputs, false, &v) ? add(l, v) : -1;
 }
 
-/* Result r as a part of the scan. */
-static int32_t part_of_scan(lowering *l, const wb_array *scan, int32_t r, int32_t call) {
+/* Result r of the scan. */
+static int32_t result_of_scan(lowering *l, const wb_array *scan, int32_t r, int32_t call) {
     const wb_array *step = scan->body->results[r];
-    wb_value v = blank(step, WB_VALUE_PART);
-    v.op = WB_OP_part, v.ninputs = 1;
+    wb_value v = blank(step, WB_VALUE_RESULT);
+    v.op = WB_OP_result, v.ninputs = 1;
     v.small_inputs[0] = call;
     memset(v.attributes, 0, sizeof v.attributes);
     v.attributes[0] = r;
@@ -432,24 +432,24 @@ static int32_t part_of_scan(lowering *l, const wb_array *scan, int32_t r, int32_
 }
 
 /* A carry that is an output, too, is that output's last step. */
-static int32_t lower_scan_part(lowering *l, const wb_array *node, int32_t call) {
+static int32_t lower_scan_result(lowering *l, const wb_array *node, int32_t call) {
     const wb_array *scan = node->inputs[0];
     const int32_t r = (int32_t)node->attributes[0], same = wb_body_same(scan->body, r);
-    const int32_t part = part_of_scan(l, scan, same, call);
-    if (part < 0 || r >= scan->body->ncarries || same < scan->body->ncarries) return part;
+    const int32_t result = result_of_scan(l, scan, same, call);
+    if (result < 0 || r >= scan->body->ncarries || same < scan->body->ncarries) return result;
     wb_value v = blank(node, WB_VALUE_VIEW);
     v.op = WB_OP_slice, v.ninputs = 1;
-    v.small_inputs[0] = part;
+    v.small_inputs[0] = result;
     wb_layout layout = wb_layout_dense(node->ndim, node->sizes);
     const int64_t steps = scan->attributes[WB_SCAN_STEPS];
     layout.offset = scan->attributes[WB_SCAN_REVERSE] ? 0 : (steps - 1) * wb_count(node);
     return set_layout(l, &v, &layout) ? add(l, v) : -1;
 }
 
-static int32_t lower_part(lowering *l, const wb_array *node, int32_t call) {
+static int32_t lower_result(lowering *l, const wb_array *node, int32_t call) {
     const wb_array *whole = node->inputs[0];
     const int number = (int)node->attributes[0];
-    if (whole->op == WB_OP_scan) return lower_scan_part(l, node, call);
+    if (whole->op == WB_OP_scan) return lower_scan_result(l, node, call);
     const int32_t result = number == 0 ? call : result_of(l, whole, number, call);
     return result < 0 ? -1 : cast(l, result, (wb_dtype)node->dtype);
 }
@@ -510,7 +510,7 @@ static int32_t lower_leaf(lowering *l, const wb_array *node, int32_t tape) {
 /* ---- the walk ---- */
 
 static bool expands(const lowering *l, const wb_array *node) {
-    const wb_row *row = &wb_rows[node->op];
+    const wb_op_row *row = &wb_op_rows[node->op];
     if (!row->expand || wb_is_plan_leaf(node)) return false;
     return row->kind != WB_KIND_CALL || !wb_is_taken(l->graph->tape->device, node);
 }
@@ -543,7 +543,7 @@ static bool expand_macro(lowering *l, int32_t number) {
         l->parts[l->part_count++] = NULL;
     }
     e->parts = (int32_t)first;
-    return wb_rows[e->node->op].expand(e->node, l->parts + first);
+    return wb_op_rows[e->node->op].expand(e->node, l->parts + first);
 }
 
 static int32_t value_of(const lowering *l, const wb_array *node) {
@@ -555,7 +555,7 @@ static int32_t lower_inputs(lowering *l, const wb_array *node, int32_t tape) {
     if (node->ninputs > WB_INLINE_INPUTS) inputs = wb_alloc(sizeof *inputs * (size_t)node->ninputs);
     if (!inputs) return -1;
     for (int i = 0; i < node->ninputs; i++) inputs[i] = value_of(l, node->inputs[i]);
-    switch (wb_rows[node->op].kind) {
+    switch (wb_op_rows[node->op].kind) {
     case WB_KIND_SOURCE:
         value = lower_source(l, node, tape);
         break;
@@ -646,7 +646,7 @@ static bool offer_element(lowering *l, const wb_array *node, int32_t number) {
     return add_named(l->graph, &named);
 }
 
-/* A macro is what it was expanded to; a part of a macro is the result of that number. */
+/* A macro is what it was expanded to, and result r of it that of that number. */
 static int32_t lower_node(lowering *l, const entry *e, int32_t tape) {
     const wb_array *node = e->node;
     if (wb_is_plan_leaf(node)) return lower_leaf(l, node, tape);
@@ -654,14 +654,14 @@ static int32_t lower_node(lowering *l, const entry *e, int32_t tape) {
         return offer_callable(l, e)
                    ? cast(l, value_of(l, l->parts[e->parts]), (wb_dtype)node->dtype)
                    : -1;
-    if (node->op != WB_OP_part) {
+    if (node->op != WB_OP_result) {
         const int32_t value = lower_inputs(l, node, tape);
         return value < 0 || tape < 0 || offer_element(l, node, value) ? value : -1;
     }
     const wb_array *whole = node->inputs[0];
     const entry *parent = &l->entries[whole->index];
     if (parent->expands) return value_of(l, l->parts[parent->parts + node->attributes[0]]);
-    return lower_part(l, node, parent->value);
+    return lower_result(l, node, parent->value);
 }
 
 static bool lower_from(lowering *l, wb_array *root) {

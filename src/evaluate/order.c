@@ -119,9 +119,9 @@ static void count_effects(wb_tape *tape) {
         if (thread->effects[i]->stamp == tape->stamp) tape->uses[thread->effects[i]->index]++;
 }
 
-static bool is_costly_part(const wb_array *x) {
-    return wb_is_scan_part(x) ||
-           (x->op == WB_OP_part &&
+static bool is_costly_result(const wb_array *x) {
+    return wb_is_scan_result(x) ||
+           (x->op == WB_OP_result &&
             (x->inputs[0]->op == WB_OP_attention || x->inputs[0]->op == WB_OP_attention_backward));
 }
 
@@ -157,13 +157,13 @@ static void mark(wb_tape *tape) {
             if (*m & WB_TAPE_EXPOSED) marks[x->inputs[0]->index] |= WB_TAPE_EXPOSED;
             continue;
         }
-        const wb_kind kind = wb_rows[x->op].kind;
+        const wb_kind kind = wb_op_rows[x->op].kind;
         const bool is_costly = kind == WB_KIND_CALL || kind == WB_KIND_REDUCE ||
-                               (x->flags & WB_NODE_COMPUTED) || is_costly_part(x);
+                               (x->flags & WB_NODE_COMPUTED) || is_costly_result(x);
         if (x->holds > 0 || (*m & WB_TAPE_ROOT)) *m |= WB_TAPE_STORED;
         /* of an operation of several results, each is stored by itself */
         const bool is_number = x->op == WB_OP_full || x->op == WB_OP_late || x->op == WB_OP_iota;
-        if (referred && is_costly && !is_number && !wb_has_parts(x)) *m |= WB_TAPE_STORED;
+        if (referred && is_costly && !is_number && !wb_has_results(x)) *m |= WB_TAPE_STORED;
         if (leaves && (x->flags & WB_NODE_SETTLED)) *m |= WB_TAPE_SETTLED;
         if (referred && !leaves) *m |= WB_TAPE_EXPOSED;
         if (!(*m & WB_TAPE_EXPOSED)) continue;

@@ -351,7 +351,7 @@ static bool plan_units(builder *b) {
 
 /* The operation that the caller knows: what a macro ends in is not it. */
 static const char *tag_of(const wb_array *x) {
-    return wb_op_name((wb_op)(x->op == WB_OP_part ? x->inputs[0]->op : x->op));
+    return wb_op_name((wb_op)(x->op == WB_OP_result ? x->inputs[0]->op : x->op));
 }
 
 static bool list_results(builder *b) {

@@ -98,7 +98,7 @@ typedef enum wb_value_kind {
     WB_VALUE_VIEW,
     WB_VALUE_JOIN,
     WB_VALUE_CALL,
-    WB_VALUE_PART, /* a further result of a call */
+    WB_VALUE_RESULT, /* a further result of a call */
 } wb_value_kind;
 
 enum { WB_NO_UNIT = -1 };
@@ -375,10 +375,10 @@ typedef struct wb_plan_view { /* a node on the tape that is given an output's or
 
 /* Where entry i of the memory table of a body is: in the first step at `first`; in step t, which
  * may be 0 too, at even[t & 1], t strides on. Arguments of the plan around it. */
-typedef struct wb_scan_place {
+typedef struct wb_scan_memory {
     wb_argument first, even[2];
     int64_t stride_bytes;
-} wb_scan_place;
+} wb_scan_memory;
 
 /* A carry that each step writes where it was is first copied there. */
 typedef struct wb_scan_start {
@@ -389,8 +389,8 @@ typedef struct wb_scan_start {
 /* A body that runs between two commands of its plan. */
 typedef struct wb_plan_scan {
     int64_t steps;
-    struct wb_plan *body;  /* referred to; NULL: no scan */
-    wb_scan_place *places; /* of leaves and outputs; then its workspace */
+    struct wb_plan *body;   /* referred to; NULL: no scan */
+    wb_scan_memory *places; /* of leaves and outputs; then its workspace */
     wb_scan_start *starts;
     int32_t start_count;
 } wb_plan_scan;

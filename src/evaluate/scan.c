@@ -18,7 +18,7 @@ typedef struct placer {
     int64_t used_bytes; /* of the scratch memory */
     int64_t steps;
     bool reverse;
-    wb_scan_place *results; /* of the body's results, those that hold their own */
+    wb_scan_memory *results; /* of the body's results, those that hold their own */
     wb_plan_scan *scan;
 } placer;
 
@@ -33,23 +33,23 @@ static wb_argument take_scratch(placer *p, int64_t bytes) {
     return a;
 }
 
-static wb_scan_place fixed(wb_argument a) { return (wb_scan_place){a, {a, a}, 0}; }
+static wb_scan_memory fixed(wb_argument a) { return (wb_scan_memory){a, {a, a}, 0}; }
 
 /* Slices of an array whose last dimension is that of the steps. */
-static wb_scan_place sliced(const placer *p, wb_argument a, int64_t bytes) {
+static wb_scan_memory sliced(const placer *p, wb_argument a, int64_t bytes) {
     if (p->reverse) a.offset_bytes += (p->steps - 1) * bytes;
-    wb_scan_place place = fixed(a);
+    wb_scan_memory place = fixed(a);
     place.stride_bytes = p->reverse ? -bytes : bytes;
     return place;
 }
 
 /* The value of result r outside, or -1: nobody wants it. */
-static int32_t part_of(const placer *p, int32_t r) {
+static int32_t outside_of(const placer *p, int32_t r) {
     int64_t count;
     const int32_t *readers = wb_value_readers(p->graph, p->call, &count);
     for (int64_t i = 0; i < count; i++) {
         const wb_value *v = &p->graph->values[readers[i]];
-        if (v->kind == WB_VALUE_PART && v->attributes[0] == r) return readers[i];
+        if (v->kind == WB_VALUE_RESULT && v->attributes[0] == r) return readers[i];
     }
     return -1;
 }
@@ -60,27 +60,28 @@ static bool is_in_place(const placer *p, int32_t r) {
 }
 
 /* Two places in turn, `last` in the last step. */
-static wb_scan_place in_turn(const placer *p, wb_argument last, wb_argument other) {
-    wb_scan_place place = fixed(last);
+static wb_scan_memory in_turn(const placer *p, wb_argument last, wb_argument other) {
+    wb_scan_memory place = fixed(last);
     place.even[p->steps & 1] = other;
     place.first = place.even[0];
     return place;
 }
 
-static wb_scan_place place_of_result(placer *p, int32_t r) {
+static wb_scan_memory place_of_result(placer *p, int32_t r) {
     const int64_t bytes = bytes_of(p->body->results[r]);
-    const int32_t part = part_of(p, r);
+    const int32_t outside = outside_of(p, r);
     const bool is_output = r >= p->body->ncarries;
-    if (part >= 0 && is_output) return sliced(p, wb_argument_of(p->graph, part), bytes);
-    const wb_argument last = part >= 0 ? wb_argument_of(p->graph, part) : take_scratch(p, bytes);
+    if (outside >= 0 && is_output) return sliced(p, wb_argument_of(p->graph, outside), bytes);
+    const wb_argument last =
+        outside >= 0 ? wb_argument_of(p->graph, outside) : take_scratch(p, bytes);
     if (is_in_place(p, r)) return fixed(last);
     return in_turn(p, last, take_scratch(p, bytes));
 }
 
 /* From the second step on, where the step before left it. */
-static wb_scan_place place_of_carry(const placer *p, int32_t i, wb_argument first) {
+static wb_scan_memory place_of_carry(const placer *p, int32_t i, wb_argument first) {
     const int32_t same = wb_body_same(p->body, i);
-    wb_scan_place place = p->results[same];
+    wb_scan_memory place = p->results[same];
     if (is_in_place(p, same)) {
         p->scan->starts[p->scan->start_count++] =
             (wb_scan_start){first, place.first, bytes_of(p->body->given[i])};
@@ -93,7 +94,7 @@ static wb_scan_place place_of_carry(const placer *p, int32_t i, wb_argument firs
     return place;
 }
 
-static wb_scan_place place_of_given(const placer *p, int32_t number) {
+static wb_scan_memory place_of_given(const placer *p, int32_t number) {
     const wb_body *body = p->body;
     const int32_t input = wb_value_inputs(&p->graph->values[p->call])[number];
     const wb_value *v = &p->graph->values[input];
@@ -105,7 +106,7 @@ static wb_scan_place place_of_given(const placer *p, int32_t number) {
     return sliced(p, a, bytes_of(body->given[number]));
 }
 
-static bool place_all(placer *p, wb_scan_place *places) {
+static bool place_all(placer *p, wb_scan_memory *places) {
     const wb_plan *plan = p->plan;
     const wb_tape *tape = p->body->tape;
     places[plan->leaf_count + plan->output_count] =
@@ -161,7 +162,7 @@ static void bind_step(const wb_plan_scan *scan, int64_t step, const wb_memory *o
                       wb_memory *memory) {
     const int32_t entries = scan->body->leaf_count + scan->body->output_count + 1;
     for (int32_t i = 0; i < entries; i++) {
-        const wb_scan_place *place = &scan->places[i];
+        const wb_scan_memory *place = &scan->places[i];
         const wb_argument *a = step == 0 ? &place->first : &place->even[step & 1];
         const int64_t moved = step * place->stride_bytes;
         memory[i] = (wb_memory){outside[a->memory].handle,

@@ -4,7 +4,7 @@
 
 /* The array that x is a view of, or x. */
 static const wb_array *origin_of(const wb_array *x) {
-    while (!wb_is_plan_leaf(x) && wb_rows[x->op].kind == WB_KIND_VIEW) x = x->inputs[0];
+    while (!wb_is_plan_leaf(x) && wb_op_rows[x->op].kind == WB_KIND_VIEW) x = x->inputs[0];
     return x;
 }
 

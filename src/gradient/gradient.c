@@ -68,13 +68,13 @@ static bool reserve(void **items, int64_t *capacity, size_t item_bytes, int64_t 
 }
 
 static bool leads_on(const wb_array *x) {
-    return x->ninputs > 0 && (wb_rows[x->op].vjp || x->op == WB_OP_scan);
+    return x->ninputs > 0 && (wb_op_rows[x->op].vjp || x->op == WB_OP_scan);
 }
 
 /* One result of an operation without a derivative of its own: the walk goes on through what that is
  * made of. */
 static bool is_expanded(const wb_array *x) {
-    return x->op == WB_OP_part && wb_expands_for_gradient(x->inputs[0]->op);
+    return x->op == WB_OP_result && wb_expands_for_gradient(x->inputs[0]->op);
 }
 
 static bool visited(wb_array *x, uint64_t stamp) {
@@ -100,7 +100,7 @@ static wb_array *below(walk *w, const wb_array *x, int32_t k) {
         whole->index = (uint32_t)w->expansion_count;
         struct expansion *e = &w->expansions[w->expansion_count++];
         *e = (struct expansion){.parts = {NULL}};
-        if (!wb_rows[whole->op].expand(whole, e->parts)) return NULL;
+        if (!wb_op_rows[whole->op].expand(whole, e->parts)) return NULL;
     }
     return w->expansions[whole->index].parts[x->attributes[0]];
 }
@@ -223,7 +223,7 @@ static wb_array *spread(wb_array *g, const wb_array *x, bool wanted) {
 }
 
 static bool broadcasts(const wb_array *x) {
-    const wb_row *row = &wb_rows[x->op];
+    const wb_op_row *row = &wb_op_rows[x->op];
     return row->arity > 0 || x->op == WB_OP_select || x->op == WB_OP_cast || x->op == WB_OP_sum ||
            x->op == WB_OP_mean;
 }
@@ -253,14 +253,14 @@ static bool pull_results(const walk *w, wb_array *scan, const bool *want, wb_arr
 
 static bool pull_inputs(walk *w, wb_array *x, wb_array *g, bool *want, wb_array **out) {
     if (is_expanded(x)) return add_cotangent(w, below(w, x, 0), g);
-    if (wb_is_scan_part(x)) return add_put(w, x->inputs[0]->index, g, (int32_t)x->attributes[0]);
+    if (wb_is_scan_result(x)) return add_put(w, x->inputs[0]->index, g, (int32_t)x->attributes[0]);
     for (int k = 0; k < x->ninputs; k++) {
         want[k] =
             w->needed[x->inputs[k]->index] && wb_dtype_is_float((wb_dtype)x->inputs[k]->dtype);
         out[k] = NULL;
     }
     if (x->op != WB_OP_scan)
-        wb_rows[x->op].vjp(x, g, want, out);
+        wb_op_rows[x->op].vjp(x, g, want, out);
     else if (!pull_results(w, x, want, out))
         return false;
     for (int k = 0; k < x->ninputs; k++) {
@@ -268,7 +268,7 @@ static bool pull_inputs(walk *w, wb_array *x, wb_array *g, bool *want, wb_array 
         const wb_array *input = x->inputs[k];
         /* a cotangent that still broadcasts has to be repeated before the input's own broadcasting
          * is summed */
-        const bool summed = wb_rows[x->op].arity > 0 || x->op == WB_OP_select;
+        const bool summed = wb_op_rows[x->op].arity > 0 || x->op == WB_OP_select;
         wb_array *part =
             spread(out[k], x, summed && !wb_same_sizes(input, x) && !wb_same_sizes(out[k], x));
         part = wb_sum_to(part, input->ndim, input->sizes);

@@ -50,9 +50,10 @@ static bool append(node_list *list, wb_array *x) {
 static bool is_needed_of(node_list *before, wb_array *x, bool *failed) {
     if (!before) return false;
     int64_t place = place_in(before, x);
-    const bool is_part = place < 0 && x->op == WB_OP_part && place_in(before, x->inputs[0]) >= 0;
-    if (is_part && !append(before, x)) return *failed = true;
-    if (is_part) place = before->table.count - 1;
+    const bool is_result =
+        place < 0 && x->op == WB_OP_result && place_in(before, x->inputs[0]) >= 0;
+    if (is_result && !append(before, x)) return *failed = true;
+    if (is_result) place = before->table.count - 1;
     if (place >= 0) before->marks[place] |= NEEDED;
     return place >= 0;
 }
@@ -294,13 +295,13 @@ static bool list_results(pull *p) {
 
 /* Computed again where it is read, if its inputs are there. */
 static bool is_cheap(const wb_array *x) {
-    const wb_row *row = &wb_rows[x->op];
+    const wb_op_row *row = &wb_op_rows[x->op];
     return row->kind == WB_KIND_ELEMENT || row->kind == WB_KIND_VIEW || row->arity > 0 ||
            (row->kind == WB_KIND_SOURCE && x->op != WB_OP_data);
 }
 
 /* The last dimension is wanted for the steps. */
-static bool may_store(const wb_array *x) { return x->ndim < WB_MAX_DIMS && !wb_has_parts(x); }
+static bool may_store(const wb_array *x) { return x->ndim < WB_MAX_DIMS && !wb_has_results(x); }
 
 static bool choose_stored(pull *p) {
     node_list *f = &p->forward;

@@ -16,7 +16,7 @@ typedef struct wb_function {
 /* ---- names ---- */
 
 static bool takes_default(const wb_array *y, wb_array *probe) {
-    const wb_row *row = &wb_rows[y->op];
+    const wb_op_row *row = &wb_op_rows[y->op];
     if (row->arity == 1) return !row->expand || y->attributes[0] == wb_bits_of(row->parameter);
     const wb_array *usual = NULL;
     if (y->op == WB_OP_softmax) usual = wb_softmax(probe);

@@ -264,7 +264,7 @@ static wb_array *attention_node(const operands *o, const shape *s) {
     for (int d = 1; d < o->q->ndim; d++) sizes[d] = o->q->sizes[d];
     wb_array *node = wb_node_with(WB_OP_attention, (wb_dtype)o->q->dtype, o->q->ndim, sizes, count,
                                   inputs, WB_ATTRIBUTES, attributes);
-    return wb_part(node, 0, (wb_dtype)o->q->dtype, o->q->ndim, sizes);
+    return wb_result_of(node, 0, (wb_dtype)o->q->dtype, o->q->ndim, sizes);
 }
 
 static void strides_of(const wb_attention_geometry *c, int64_t dims, int64_t strides[4]) {
@@ -348,8 +348,8 @@ static wb_array *backward_node(wb_array *o, wb_array *g) {
     wb_array *inputs[WB_INLINE_INPUTS] = {o->inputs[0], o->inputs[1], o->inputs[2]}, sums = {0};
     int count = BACKWARD_INPUTS;
     wb_call_result(o, 1, &sums);
-    inputs[Y] = wb_part(o, 0, (wb_dtype)o->dtype, o->ndim, o->sizes);
-    inputs[SUMS] = wb_part(o, 1, (wb_dtype)sums.dtype, sums.ndim, sums.sizes);
+    inputs[Y] = wb_result_of(o, 0, (wb_dtype)o->dtype, o->ndim, o->sizes);
+    inputs[SUMS] = wb_result_of(o, 1, (wb_dtype)sums.dtype, sums.ndim, sums.sizes);
     inputs[DY] = g;
     if (!inputs[Y] || !inputs[SUMS]) return NULL;
     for (int i = FORWARD_INPUTS; i < o->ninputs; i++) inputs[count++] = o->inputs[i];
@@ -373,7 +373,7 @@ void wb_vjp_attention(wb_array *o, wb_array *g, const bool *want, wb_array **out
     wb_array *node = backward_node(o, g);
     for (int i = 0; node && i < 3; i++) {
         const wb_array *x = o->inputs[i];
-        if (want[i]) out[i] = wb_part(node, i, (wb_dtype)x->dtype, x->ndim, x->sizes);
+        if (want[i]) out[i] = wb_result_of(node, i, (wb_dtype)x->dtype, x->ndim, x->sizes);
     }
 }
 

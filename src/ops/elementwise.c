@@ -166,7 +166,7 @@ static wb_array *macro(wb_op op, wb_type_class type_class, wb_array *x, double a
 
 /* ---- the table ---- */
 
-const wb_row wb_rows[WB_OP_COUNT] = {
+const wb_op_row wb_op_rows[WB_OP_COUNT] = {
 #define WB_UNARY(name_, class_, text_, dx_, lo_, hi_, doc_)                                        \
     [WB_OP_##name_] = {.name = #name_,                                                             \
                        .doc = doc_,                                                                \

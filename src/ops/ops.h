@@ -15,9 +15,9 @@ typedef enum wb_kind {
     WB_KIND_VIEW,
     WB_KIND_JOIN, /* copies of its inputs into parts of the result */
     WB_KIND_REDUCE,
-    WB_KIND_CALL, /* a library operation of the backend */
-    WB_KIND_PART, /* one of several results */
-    WB_KIND_MOVE, /* copied between devices, between plans */
+    WB_KIND_CALL,   /* a library operation of the backend */
+    WB_KIND_RESULT, /* one of several results */
+    WB_KIND_MOVE,   /* copied between devices, between plans */
 } wb_kind;
 
 typedef enum wb_type_class {
@@ -61,7 +61,7 @@ typedef struct wb_check {
 } wb_check;
 typedef const wb_check *wb_check_fn(void);
 
-typedef struct wb_row {
+typedef struct wb_op_row {
     const char *name, *doc;
     wb_kind kind;
     wb_type_class type_class; /* elementwise rows */
@@ -72,15 +72,15 @@ typedef struct wb_row {
     double lo, hi;    /* test range */
     double parameter; /* default of a macro's a */
     const char *text; /* scalar text of a primitive */
-} wb_row;
+} wb_op_row;
 
-extern const wb_row wb_rows[WB_OP_COUNT];
+extern const wb_op_row wb_op_rows[WB_OP_COUNT];
 
 /* What the rows of ops.def refer to; each stands in its family's file. */
 wb_vjp_fn wb_vjp_select, wb_vjp_cast, wb_vjp_reshape, wb_vjp_permute, wb_vjp_slice, wb_vjp_expand,
     wb_vjp_slice_put, wb_vjp_pad, wb_vjp_concat, wb_vjp_sum, wb_vjp_max_reduce, wb_vjp_mean,
-    wb_vjp_normalise, wb_vjp_logsumexp, wb_vjp_softmax, wb_vjp_logsoftmax, wb_vjp_part, wb_vjp_move,
-    wb_vjp_collective;
+    wb_vjp_normalise, wb_vjp_logsumexp, wb_vjp_softmax, wb_vjp_logsoftmax, wb_vjp_result,
+    wb_vjp_move, wb_vjp_collective;
 wb_expand_fn wb_expand_identity, wb_expand_mean, wb_expand_normalise, wb_expand_argmax,
     wb_expand_logsumexp, wb_expand_softmax, wb_expand_logsoftmax, wb_expand_step,
     wb_expand_step_numbers;
@@ -129,7 +129,7 @@ wb_array *wb_node_with(wb_op op, wb_dtype dtype, int ndim, const int64_t *sizes,
                        wb_array *const *inputs, int nattributes, const int64_t *attributes);
 
 /* Number `index` of the results of a node that has several: a part node. */
-wb_array *wb_part(wb_array *node, int index, wb_dtype dtype, int ndim, const int64_t *sizes);
+wb_array *wb_result_of(wb_array *node, int index, wb_dtype dtype, int ndim, const int64_t *sizes);
 
 /* g summed to the given sizes (broadcasting backwards). */
 wb_array *wb_sum_to(wb_array *g, int ndim, const int64_t *sizes);
@@ -148,6 +148,8 @@ double wb_value_of(int64_t bits);
 bool wb_dims_mask(const char *function, const wb_array *x, int ndim, const int64_t *dims,
                   int64_t *mask);
 
+/* count elements from start on, `step` apart, within x. */
+wb_array *wb_slice_node(wb_array *x, int dim, int64_t start, int64_t count, int64_t step);
 /* Nodes of the adjoints; zeros of sizes with x in the slice. */
 wb_array *wb_slice_put(wb_array *x, int ndim, const int64_t *sizes, int dim, int64_t start,
                        int64_t step);
@@ -176,7 +178,7 @@ wb_attention_geometry wb_attention_of(const int64_t *attributes);
 
 /* True if a gradient goes through what the operation is made of. */
 static inline bool wb_expands_for_gradient(int op) {
-    return wb_rows[op].kind == WB_KIND_CALL && wb_rows[op].expand && !wb_rows[op].vjp;
+    return wb_op_rows[op].kind == WB_KIND_CALL && wb_op_rows[op].expand && !wb_op_rows[op].vjp;
 }
 
 /* Type and sizes of a further result of a call that has several, into those members of part. */

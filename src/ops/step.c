@@ -8,13 +8,13 @@
 
 /* ---- parts ---- */
 
-wb_array *wb_part(wb_array *node, int index, wb_dtype dtype, int ndim, const int64_t *sizes) {
+wb_array *wb_result_of(wb_array *node, int index, wb_dtype dtype, int ndim, const int64_t *sizes) {
     const int64_t attribute = index;
-    return node ? wb_node_with(WB_OP_part, dtype, ndim, sizes, 1, &node, 1, &attribute) : NULL;
+    return node ? wb_node_with(WB_OP_result, dtype, ndim, sizes, 1, &node, 1, &attribute) : NULL;
 }
 
 /* The cotangent of the first result is that of the node; the others have none. */
-void wb_vjp_part(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+void wb_vjp_result(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
     (void)want;
     if (o->attributes[0] == 0) out[0] = g;
 }
@@ -92,7 +92,7 @@ wb_array *wb_step_numbers(const wb_rule *rule, wb_array *watched, wb_array *coun
                         b.attribute_count, b.attributes);
 }
 
-wb_array *wb_step_counted(wb_array *numbers) { return wb_part(numbers, 0, WB_I32, 0, NULL); }
+wb_array *wb_step_counted(wb_array *numbers) { return wb_result_of(numbers, 0, WB_I32, 0, NULL); }
 
 /* True where a number is neither infinite nor NaN. */
 static wb_array *is_good(const wb_array *numbers) {
@@ -192,9 +192,9 @@ wb_status wb_step_make(wb_array *numbers, wb_array *x, wb_array *g, int count,
                        wb_text_of(x));
     wb_array *node = wb_node_with(WB_OP_step, (wb_dtype)x->dtype, x->ndim, x->sizes, STATES + count,
                                   inputs, 0, NULL);
-    out[0] = wb_part(node, 0, (wb_dtype)x->dtype, x->ndim, x->sizes);
+    out[0] = wb_result_of(node, 0, (wb_dtype)x->dtype, x->ndim, x->sizes);
     for (int k = 0; node && k < count; k++)
-        out[1 + k] = wb_part(node, 1 + k, (wb_dtype)states[k]->dtype, x->ndim, x->sizes);
+        out[1 + k] = wb_result_of(node, 1 + k, (wb_dtype)states[k]->dtype, x->ndim, x->sizes);
     return wb_failed() ? wb_error_status() : WB_OK;
 }
 
@@ -337,8 +337,8 @@ static bool describe_step(wb_array *node, wb_array *const *parts, wb_offer *offe
 }
 
 bool wb_describe_callable(wb_array *node, wb_array *const *parts, wb_offer *offer) {
-    *offer = (wb_offer){.name = wb_rows[node->op].name};
-    if (wb_rows[node->op].kind != WB_KIND_CALLABLE) return false;
+    *offer = (wb_offer){.name = wb_op_rows[node->op].name};
+    if (wb_op_rows[node->op].kind != WB_KIND_CALLABLE) return false;
     if (node->op == WB_OP_step) return describe_step(node, parts, offer);
     if (node->ninputs > WB_OFFER_INPUTS || node->nattributes > WB_OFFER_NUMBERS) return false;
     for (; offer->input_count < node->ninputs; offer->input_count++)

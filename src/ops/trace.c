@@ -138,7 +138,7 @@ static bool is_weak_recipe(const wb_array *x) {
 
 /* So is one result of an operation of several that was made outside, whoever asked for it. */
 static bool is_outside(const wb_array *x) {
-    const wb_array *maker = x->op == WB_OP_part ? x->inputs[0] : x;
+    const wb_array *maker = x->op == WB_OP_result ? x->inputs[0] : x;
     return !is_weak_recipe(x) && (wb_is_evaluated(x) || maker->depth < wb_thread_get()->depth);
 }
 
@@ -276,5 +276,5 @@ wb_array *wb_scan_result(wb_array *scan, int32_t r) {
     int ndim = step->ndim;
     for (int d = 0; d < ndim; d++) sizes[d] = step->sizes[d];
     if (r >= scan->body->ncarries) sizes[ndim++] = scan->attributes[WB_SCAN_STEPS];
-    return wb_part(scan, r, (wb_dtype)step->dtype, ndim, sizes);
+    return wb_result_of(scan, r, (wb_dtype)step->dtype, ndim, sizes);
 }

@@ -319,7 +319,7 @@ wb_array *wb_maxpool_make_op(wb_array *x, wb_window_desc desc) {
                 "maxpool: padding %lld must be smaller than window %lld in dimension %d of %s",
                 (long long)w.pad[i], (long long)w.kernel[i], i, wb_text_of(x));
     wb_array *node = window_node(WB_OP_maxpool, (wb_dtype)x->dtype, x->ndim, sizes, 1, &x, &w);
-    return wb_part(node, 0, (wb_dtype)x->dtype, x->ndim, sizes);
+    return wb_result_of(node, 0, (wb_dtype)x->dtype, x->ndim, sizes);
 }
 
 static wb_array *pool_scatter(wb_array *y, wb_array *index, const wb_array *x,
@@ -332,7 +332,7 @@ static wb_array *pool_scatter(wb_array *y, wb_array *index, const wb_array *x,
 void wb_vjp_maxpool(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
     (void)want;
     const wb_window_geometry w = wb_window_of(o);
-    out[0] = pool_scatter(g, wb_part(o, 1, WB_I32, o->ndim, o->sizes), o->inputs[0], &w);
+    out[0] = pool_scatter(g, wb_result_of(o, 1, WB_I32, o->ndim, o->sizes), o->inputs[0], &w);
 }
 
 void wb_vjp_pool_scatter(wb_array *o, wb_array *g, const bool *want, wb_array **out) {

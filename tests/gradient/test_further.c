@@ -63,8 +63,8 @@ static wb_array *apply(void *context, int count, wb_array *const *arrays) {
 }
 
 static void modes_agree(void **state) {
-    const wb_row *row = *state;
-    wb_op op = (wb_op)(row - wb_rows);
+    const wb_op_row *row = *state;
+    wb_op op = (wb_op)(row - wb_op_rows);
     test_random r = {test_seed() + (uint64_t)op};
     if (op == WB_OP_move && !is_on_host()) return; /* its result is elsewhere than its input */
     const wb_check *c = row->check ? row->check() : NULL;
@@ -78,9 +78,9 @@ static void modes_agree(void **state) {
     check_jacobian(&p, row->name);
 }
 
-static bool is_checked(const wb_row *row) {
+static bool is_checked(const wb_op_row *row) {
     return row->vjp && row->type_class != WB_CLASS_LOGIC && row->type_class != WB_CLASS_COMPARE &&
-           row != &wb_rows[WB_OP_part];
+           row != &wb_op_rows[WB_OP_result];
 }
 
 /* ---- compositions ---- */
@@ -281,11 +281,11 @@ int main(void) {
     static test_list tests;
     (void)test_seed();
     for (int op = 0; op < WB_OP_COUNT; op++) {
-        if (!is_checked(&wb_rows[op])) continue;
+        if (!is_checked(&wb_op_rows[op])) continue;
         (void)snprintf(names[op], sizeof names[op], "J v, its transpose and J of %s agree",
-                       wb_rows[op].name);
+                       wb_op_rows[op].name);
         add_test(&tests, (struct CMUnitTest){names[op], modes_agree, open_row, close_row,
-                                             (void *)(uintptr_t)&wb_rows[op]});
+                                             (void *)(uintptr_t)&wb_op_rows[op]});
     }
     const struct CMUnitTest others[] = {TEST(a_scan_in_both_modes),
                                         TEST(attention_in_both_modes),

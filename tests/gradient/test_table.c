@@ -28,7 +28,7 @@ static size_t end_of(wb_op op, size_t count) {
     return compiles_kernels() ? first_of(op) + 1 : count;
 }
 
-static void check_unary(test_random *r, wb_op op, const wb_row *row) {
+static void check_unary(test_random *r, wb_op op, const wb_op_row *row) {
     static const sizes lists[] = {{2, {3, 2}}, {1, {1}}, {0, {0}}, {1, {0}}, {3, {2, 1, 3}}};
     enum { LISTS = sizeof lists / sizeof *lists };
     for (size_t i = first_of(op); i < end_of(op, LISTS); i++) {
@@ -37,7 +37,7 @@ static void check_unary(test_random *r, wb_op op, const wb_row *row) {
     }
 }
 
-static void check_binary(test_random *r, wb_op op, const wb_row *row) {
+static void check_binary(test_random *r, wb_op op, const wb_op_row *row) {
     static const sizes lists[][2] = {
         {{2, {3, 2}}, {2, {3, 2}}},    {{2, {3, 1}}, {2, {1, 2}}}, {{1, {2}}, {0, {0}}},
         {{0, {0}}, {2, {2, 3}}},       {{1, {3}}, {2, {3, 2}}},    {{2, {3, 2}}, {1, {1}}},
@@ -55,7 +55,7 @@ static void check_binary(test_random *r, wb_op op, const wb_row *row) {
     }
 }
 
-static void check_example(test_random *r, const wb_row *row) {
+static void check_example(test_random *r, const wb_op_row *row) {
     const wb_check *c = row->check();
     wb_array *inputs[3];
     for (int k = 0; k < c->count; k++)
@@ -64,8 +64,8 @@ static void check_example(test_random *r, const wb_row *row) {
 }
 
 static void derivative_agrees(void **state) {
-    const wb_row *row = *state;
-    const wb_op op = (wb_op)(row - wb_rows);
+    const wb_op_row *row = *state;
+    const wb_op op = (wb_op)(row - wb_op_rows);
     test_random r = {test_seed() + (uint64_t)op};
     for (int i = 0; i < ROUNDS; i++) {
         if (row->check)
@@ -80,8 +80,8 @@ static void derivative_agrees(void **state) {
 }
 
 /* Rows that take bool are no functions of numbers; `part` is checked with max pooling. */
-static bool is_checked(const wb_row *row) {
-    return row->vjp && row->type_class != WB_CLASS_LOGIC && row != &wb_rows[WB_OP_part];
+static bool is_checked(const wb_op_row *row) {
+    return row->vjp && row->type_class != WB_CLASS_LOGIC && row != &wb_op_rows[WB_OP_result];
 }
 
 /* ---- compositions that are no rows ---- */
@@ -253,11 +253,11 @@ int main(void) {
     size_t count = 0;
     (void)test_seed();
     for (int op = 0; op < WB_OP_COUNT; op++) {
-        if (!is_checked(&wb_rows[op])) continue;
+        if (!is_checked(&wb_op_rows[op])) continue;
         (void)snprintf(names[op], sizeof names[op], "the derivative of %s agrees with differences",
-                       wb_rows[op].name);
+                       wb_op_rows[op].name);
         tests[count++] = (struct CMUnitTest){names[op], derivative_agrees, open_row, close_row,
-                                             (void *)(uintptr_t)&wb_rows[op]};
+                                             (void *)(uintptr_t)&wb_op_rows[op]};
     }
     for (size_t i = 0; i < sizeof compositions / sizeof *compositions; i++)
         tests[count++] = TEST_ROW(&compositions[i], composition_agrees);

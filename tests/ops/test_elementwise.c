@@ -43,7 +43,8 @@ enum { SPECIALS = sizeof specials / sizeof *specials, RANDOM = 200 };
 
 /* Rows that take numbers; f64 values are computed by naive_of in long double and rounded once. */
 static bool takes_numbers(int op) {
-    return wb_rows[op].type_class != WB_CLASS_NONE && wb_rows[op].type_class != WB_CLASS_LOGIC;
+    const wb_type_class type_class = wb_op_rows[op].type_class;
+    return type_class != WB_CLASS_NONE && type_class != WB_CLASS_LOGIC;
 }
 
 static double step_of(wb_dtype dtype, double x) {
@@ -54,17 +55,17 @@ static double step_of(wb_dtype dtype, double x) {
 
 /* Compositions lose some steps of what they are made of: of the largest number on the way, which is
  * about 1 or x. */
-static double allowed(const wb_row *row, wb_dtype dtype, double x, double wanted) {
+static double allowed(const wb_op_row *row, wb_dtype dtype, double x, double wanted) {
     const double steps = row->expand ? 12 : 5;
     double size = fabs(wanted);
     if (row->expand) size = fmax(size, fmin(fabs(x), 2));
-    if (row == &wb_rows[WB_OP_logcosh]) size = fmax(size, 1); /* log 2 is taken off */
+    if (row == &wb_op_rows[WB_OP_logcosh]) size = fmax(size, 1); /* log 2 is taken off */
     return steps * step_of(dtype, size);
 }
 
-static void assert_row(const wb_row *row, wb_array *x, wb_array *y) {
+static void assert_row(const wb_op_row *row, wb_array *x, wb_array *y) {
     const wb_dtype dtype = wb_dtype_of(x);
-    const wb_op op = (wb_op)(row - wb_rows);
+    const wb_op op = (wb_op)(row - wb_op_rows);
     wb_array *o = y ? binary[op](x, y) : unary[op](x);
     if (!o) fail_msg("%s: %s", row->name, wb_error_message());
     const int64_t count = wb_count(o);
@@ -89,7 +90,7 @@ static void assert_row(const wb_row *row, wb_array *x, wb_array *y) {
 }
 
 static void agrees_with_libm(void **state) {
-    const wb_row *row = *state;
+    const wb_op_row *row = *state;
     test_random r = {test_seed()};
     const bool pairs = row->arity == 2;
     for (int k = 0; k < 2; k++) {
@@ -100,7 +101,7 @@ static void agrees_with_libm(void **state) {
         wb_array *s = array_of(dtype, specials, 1, &few);
         /* sums of large numbers and quotients by small ones leave the range where a step is a
          * step */
-        if (pairs && row != &wb_rows[WB_OP_mod])
+        if (pairs && row != &wb_op_rows[WB_OP_mod])
             assert_row(row, s, array_of(dtype, specials, 2, row_of));
         else if (!pairs)
             assert_row(row, s, NULL);
@@ -113,9 +114,9 @@ static const double whole[] = {0,  1,  2,  3,    5,     7,      100,          20
                                -1, -2, -7, -128, 70000, -70000, 2147483647.0, -2147483648.0};
 
 static void integers_are_exact(void **state) {
-    const wb_row *row = *state;
+    const wb_op_row *row = *state;
     static const wb_dtype types[] = {WB_I32, WB_I64, WB_U8, WB_BOOL};
-    const wb_op op = (wb_op)(row - wb_rows);
+    const wb_op op = (wb_op)(row - wb_op_rows);
     for (int k = 0; k < 4; k++) {
         const int64_t first = k < 2 ? 17 : k == 2 ? 9 : 2, sizes[2] = {1, first};
         wb_array *x = array_of(types[k], whole, 1, &first),
@@ -132,9 +133,9 @@ static void integers_are_exact(void **state) {
 }
 
 static void integers_become_f32(void **state) {
-    const wb_row *row = *state;
+    const wb_op_row *row = *state;
     static const wb_dtype types[] = {WB_I32, WB_I64, WB_U8, WB_BOOL};
-    const wb_op op = (wb_op)(row - wb_rows);
+    const wb_op op = (wb_op)(row - wb_op_rows);
     for (int k = 0; k < 4; k++) {
         const int64_t first = k < 3 ? 6 : 2;
         wb_array *x = array_of(types[k], whole, 1, &first), *f = wb_cast(x, WB_F32);
@@ -270,7 +271,7 @@ int main(void) {
     size_t count = 0;
     (void)test_seed();
     for (int op = 0; op < WB_OP_COUNT; op++) {
-        const wb_row *row = &wb_rows[op];
+        const wb_op_row *row = &wb_op_rows[op];
         if (!takes_numbers(op)) continue;
         static const struct {
             const char *text;

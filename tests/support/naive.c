@@ -313,7 +313,7 @@ static void read_memory(naive *o, naive *const *in) {
 
 /* ---- the walk ---- */
 
-static void part(naive *o, naive *const *in) {
+static void result_of(naive *o, naive *const *in) {
     const long double *values = in[0]->results[o->node->attributes[0]];
     for (int64_t i = 0; i < o->count; i++) o->values[i] = values[i];
 }
@@ -357,7 +357,7 @@ static naive_rule *const rules[WB_OP_COUNT] = {
     [WB_OP_fold] = naive_unfold,
     [WB_OP_gather] = gather,
     [WB_OP_scatter_add] = scatter_add,
-    [WB_OP_part] = part,
+    [WB_OP_result] = result_of,
 };
 
 const naive *naive_of(naive_table *table, wb_array *x) {

@@ -165,7 +165,7 @@ static long double compared(const naive *x, const naive *other, long double valu
 }
 
 void naive_elementwise(naive *o, naive *const *in) {
-    const wb_row *row = &wb_rows[o->node->op];
+    const wb_op_row *row = &wb_op_rows[o->node->op];
     const bool integer = is_integer(o->dtype), compares = row->type_class == WB_CLASS_COMPARE;
     for (int64_t i = 0; i < o->count; i++) {
         long double x = naive_spread(in[0], i, o->ndim, o->sizes);

@@ -22,7 +22,7 @@ typedef struct conv_kernel {
     wb_call_kind kind;
     wb_conv_plan *plan;
     wb_gpu_kernel *text;   /* for arrays that are not aligned as the plan wants */
-    wb_gpu_kernel *flip;   /* NULL: nothing to turn round */
+    wb_gpu_kernel *flip;   /* NULL: nothing to flip */
     int64_t flipped_bytes; /* where in the scratch memory the filter turned round lies */
 } conv_kernel;
 
