@@ -1,4 +1,4 @@
-/* src/ops/move.c: concat, stack, pad */
+/* src/ops/join.c: concat, stack, pad */
 #include "support/support.h"
 
 static wb_array *counting(wb_dtype dtype, double first, int ndim, const int64_t *sizes) {

@@ -1,4 +1,4 @@
-/* src/ops/move.c, src/array/view.c: views share the memory of what they show */
+/* src/ops/views.c, src/array/view.c: views share the memory of what they show */
 #include "array/array.h"
 #include "support/support.h"
 
