@@ -97,11 +97,12 @@ static void print_word(const text *t, int64_t i) {
     printf("%s%s", is_apart ? " " : "", t->words[t->tokens[i]]);
 }
 
-/* The word behind those of t, drawn from what the model makes of them. */
-static int32_t next_word(wb_layer *model, const text *t, double temperature) {
+/* The word behind those of t, of which the model has the first `seen` in its cache. */
+static int32_t next_word(wb_layer *model, const text *t, int64_t seen, double temperature) {
+    const int64_t count = t->length - seen;
     wb_scope_open();
-    wb_array *logits = wb_apply(model, wb_from(WB_I32, t->tokens, t->length)); /* (WORDS, length) */
-    wb_array *last = wb_slice(logits, 1, t->length - 1, t->length, 1);
+    wb_array *logits = wb_apply(model, wb_from(WB_I32, t->tokens + seen, count));
+    wb_array *last = wb_slice(logits, 1, count - 1, count, 1);
     const double word = wb_item(wb_categorical(wb_mul_number(last, 1 / temperature), 0));
     wb_scope_close();
     return wb_failed() ? 0 : (int32_t)word;
@@ -112,8 +113,9 @@ static void sing(wb_layer *model, text *t, const char *words, double temperature
     t->length = 0;
     read_line(t, words);
     for (int64_t i = 0; i < t->length; i++) print_word(t, i);
-    while (t->length < LENGTH && !wb_failed()) {
-        const int32_t word = next_word(model, t, temperature);
+    (void)wb_cache(model, LENGTH);
+    for (int64_t seen = 0; t->length < LENGTH && !wb_failed(); seen = t->length - 1) {
+        const int32_t word = next_word(model, t, seen, temperature);
         t->tokens[t->length++] = word;
         print_word(t, t->length - 1);
         if (is_end(t, t->length - 1) && is_end(t, t->length - 2)) return;

@@ -49,6 +49,12 @@ typedef struct wb_layer_list {
     int64_t count;
 } wb_layer_list;
 
+/* Where a layer is in a sequence that comes piece by piece (wb_cache). */
+typedef struct wb_positions {
+    int64_t length; /* at most; 0: there is no cache */
+    int64_t passed;
+} wb_positions;
+
 typedef enum wb_field_kind {
     WB_FIELD_ARRAY, /* wb_array *: a parameter, held (wb_keep) by the struct; NULL: not there */
     WB_FIELD_STATE, /* wb_array *: moved, saved, never trained (running statistics) */
@@ -151,6 +157,10 @@ struct wb_layer_class {
     /* Of a layer that takes several arrays or gives several, instead of forward: writes its results
      * and returns how many they are, 1 to WB_MOST_ARRAYS; 0 with the error recorded. */
     int (*forward_many)(wb_layer *layer, int count, wb_array *const *inputs, wb_array **results);
+    /* Of a layer whose results depend on positions: offset of its wb_positions; 0: there are none.
+     * And how many positions it takes, 0 where a cache does not concern it; NULL: any number. */
+    size_t positions;
+    int64_t (*most_positions)(const wb_layer *layer);
 };
 enum { WB_MOST_ARRAYS = 16 };
 
@@ -284,6 +294,22 @@ WB_API bool wb_is_active(const wb_layer *layer);
 /* Hidden states of all layers (Recur's, WB_HIDDEN_FIELD) are forgotten: the next call begins a
  * sequence. */
 WB_API wb_status wb_reset(wb_layer *model);
+
+/* From now on the model takes a sequence piece by piece, of at most `length` positions together, as
+ * a text that is generated: each MultiHeadAttention that is causal keeps the keys and values of
+ * what came before, and position layers count on. What it makes of a piece is what it would make of
+ * it behind those before (Vaswani et al. 2017; past_key_values of others):
+ *
+ *     wb_cache(model, 512);
+ *     wb_array *logits = wb_apply(model, prompt);     // (tokens, ...)
+ *     logits = wb_apply(model, next);                 // one more, (1, ...); the same plan
+ *     wb_reset(model);                                // the next sequence
+ *     wb_cache(model, 0);                             // without, as for training
+ *
+ * The keys and values are hidden states of a fixed size. Fails with WB_ERROR_ARGUMENT, and nothing
+ * has changed, if the model has no such attention, or a PositionEmbedding with fewer positions. A
+ * call fails where the cache is full, for another batch than before, and in training. */
+WB_API wb_status wb_cache(wb_layer *model, int64_t length);
 
 /* Trainable numbers of a model; an array in two places, or beside its transpose, counts once. */
 WB_API int64_t wb_parameter_count(wb_layer *model);

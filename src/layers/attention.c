@@ -1,5 +1,9 @@
 /* MultiHeadAttention: queries, keys and values by a Dense each, attention for each head, and a
  * Dense over all heads. */
+#include <string.h>
+
+#include "array/state.h"
+#include "gradient/mode.h"
 #include "layers/layer.h"
 
 enum { Q, K, V, OUT, PROJECTIONS };
@@ -9,6 +13,8 @@ typedef struct wb_attention_layer {
     wb_multi_head_attention_desc desc;
     wb_layer *proj[PROJECTIONS]; /* Dense layers */
     wb_layer *attn_drop;         /* a Dropout, which says whether dropout is active */
+    wb_positions positions;
+    wb_array *keys, *values; /* (features, length, ...) of a cache; NULL: a sequence begins */
 } wb_attention_layer;
 
 static wb_attention_layer *attention_of(wb_layer *layer) {
@@ -32,15 +38,80 @@ static bool take_inputs(int count, wb_array *const *inputs, wb_attention_desc *d
     return true;
 }
 
+/* ---- with a cache ---- */
+
+/* A cache that begins, of x's features and batch. */
+static wb_array *empty(const wb_array *x, int64_t length) {
+    int64_t sizes[WB_MAX_DIMS];
+    memcpy(sizes, x->sizes, sizeof sizes);
+    sizes[1] = length;
+    return wb_full_make((wb_dtype)x->dtype, 0, x->ndim, sizes);
+}
+
+/* What the cache becomes when x stands at the positions from `first` on, in a plan that does not
+ * know which these are. */
+static wb_array *put(wb_array **cache, wb_array *x, int64_t first, int64_t length) {
+    if (!x) return NULL;
+    wb_array *before = *cache ? *cache : empty(x, length);
+    const double count = (double)x->sizes[1];
+    wb_array *place = wb_sub(wb_iota(WB_I32, 0, length), wb_late_position(first));
+    wb_array *is_new = wb_and(wb_ge(place, wb_number(0)), wb_lt(place, wb_number(count)));
+    if (x->sizes[1] != 1) x = wb_gather(x, wb_clamp(place, 0, count - 1), 1);
+    wb_array *after = wb_select(is_new ? wb_unsqueeze(is_new, 0) : NULL, x, before);
+    return after && wb_state_write(cache, after) == WB_OK ? after : NULL;
+}
+
+static bool same_batch(const wb_array *a, const wb_array *b) {
+    if (a->ndim != b->ndim) return false;
+    for (int d = 2; d < a->ndim; d++)
+        if (a->sizes[d] != b->sizes[d]) return false;
+    return true;
+}
+
+/* The keys and values of x join those before, and each query sees its own and what came before. */
+static bool go_on(wb_attention_layer *l, wb_attention_desc *d) {
+    const int64_t length = l->positions.length, count = d->q->sizes[1];
+    int64_t first;
+    if (l->keys && !same_batch(l->keys, d->k)) {
+        (void)wb_fail(WB_ERROR_SHAPE,
+                      "the cache %s is another batch's, got keys %s: wb_reset begins a new "
+                      "sequence",
+                      wb_text_of(l->keys), wb_text_of(d->k));
+        return false;
+    }
+    if (!wb_pass_positions(&l->layer, d->q, &first)) return false;
+    d->k = put(&l->keys, d->k, first, length), d->v = put(&l->values, d->v, first, length);
+    wb_array *at = wb_add(wb_iota(WB_I32, 1, length, count), wb_late_position(first));
+    d->mask = wb_le(wb_iota(WB_I32, 0, length, count), at);
+    d->causal = false;
+    return d->k && d->v && d->mask;
+}
+
+static bool has_cache(const wb_attention_layer *l) {
+    return l->positions.length > 0 && !wb_is_sizing();
+}
+
+static int64_t most_positions(const wb_layer *layer) {
+    return ((const wb_attention_layer *)(const void *)layer)->desc.causal ? INT64_MAX : 0;
+}
+
+static bool takes_alone(int count) {
+    if (count == 1) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT, "takes x alone while it has a cache, got %d arrays", count);
+    return false;
+}
+
 static int forward(wb_layer *layer, int count, wb_array *const *inputs, wb_array **results) {
-    const wb_attention_layer *l = attention_of(layer);
+    wb_attention_layer *l = attention_of(layer);
     wb_attention_desc d = {.heads = l->desc.heads, .causal = l->desc.causal};
+    if (has_cache(l) && !takes_alone(count)) return 0;
     if (!take_inputs(count, inputs, &d)) return 0;
     if (wb_is_active(l->attn_drop)) d.dropout = l->desc.dropout;
     d.q = wb_apply(l->proj[Q], d.q);
     d.k = d.q ? wb_apply(l->proj[K], d.k) : NULL;
     d.v = d.k ? wb_apply(l->proj[V], d.v) : NULL;
-    wb_array *y = d.v ? wb_attention_make(d) : NULL;
+    if (!d.v || (has_cache(l) && d.q->ndim >= 2 && !go_on(l, &d))) return 0;
+    wb_array *y = wb_attention_make(d);
     results[0] = y ? wb_apply(l->proj[OUT], y) : NULL;
     return results[0] != NULL;
 }
@@ -68,6 +139,8 @@ static const wb_field fields[] = {
     ROW("bias", with_bias, WB_FIELD_WITH, .text_only = true),
     ROW("dropout_prob", dropout, WB_FIELD_REAL, .high = 1, .text_only = true),
     ROW("causal", causal, WB_FIELD_BOOL, .text_only = true),
+    WB_HIDDEN_FIELD(wb_attention_layer, keys),
+    WB_HIDDEN_FIELD(wb_attention_layer, values),
 };
 
 /* (out, in) of a Dense, or NULL. */
@@ -128,6 +201,9 @@ const wb_layer_class wb_multi_head_attention_class = {.name = "MultiHeadAttentio
                                                       .forward_many = forward,
                                                       .derive = derive,
                                                       .complete = complete,
+                                                      .positions =
+                                                          offsetof(wb_attention_layer, positions),
+                                                      .most_positions = most_positions,
                                                       .before_keys = "; "};
 
 wb_layer *wb_multi_head_attention_make(wb_multi_head_attention_desc desc) {

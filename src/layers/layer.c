@@ -344,6 +344,7 @@ bool wb_layer_forget(wb_layer *layer) {
             wb_state_clear(wb_field_array(layer, field)) != WB_OK)
             return false;
     }
+    wb_forget_positions(layer);
     return true;
 }
 

@@ -154,6 +154,13 @@ bool wb_layer_check_fields(const wb_layer *layer);
 /* The layer's own hidden states are forgotten; false when out of memory. */
 bool wb_layer_forget(wb_layer *layer);
 
+/* The positions that came before those of x, 0 without a cache; with one x's positions have passed
+ * then. False with the error recorded. */
+bool wb_pass_positions(wb_layer *layer, const wb_array *x, int64_t *first);
+void wb_forget_positions(wb_layer *layer);
+/* A position as an i32 that is no part of the plan. */
+wb_array *wb_late_position(int64_t position);
+
 /* What a layer keeps for the next step (its gradients' lists). */
 typedef struct wb_spare {
     wb_object object;

@@ -4,6 +4,7 @@
 typedef struct wb_position_embedding_layer {
     wb_layer layer;
     wb_position_embedding_desc desc;
+    wb_positions positions;
 } wb_position_embedding_layer;
 
 static wb_position_embedding_desc *desc_of(wb_layer *layer) {
@@ -16,8 +17,16 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
         return wb_fail_null(WB_ERROR_SHAPE,
                             "input must be (%lld, length, ...) with at most %lld positions, got %s",
                             (long long)d->out, (long long)d->in, wb_text_of(x));
-    x = wb_convert_input(x, d->weight);
-    return x ? wb_add(x, wb_slice(d->weight, 1, 0, x->sizes[1], 1)) : NULL;
+    const wb_position_embedding_layer *l = (const wb_position_embedding_layer *)(void *)layer;
+    int64_t first;
+    if (!(x = wb_convert_input(x, d->weight)) || !wb_pass_positions(layer, x, &first)) return NULL;
+    if (l->positions.length == 0) return wb_add(x, wb_slice(d->weight, 1, 0, x->sizes[1], 1));
+    wb_array *places = wb_add(wb_iota(WB_I32, 0, x->sizes[1]), wb_late_position(first));
+    return wb_add(x, wb_gather(d->weight, places, 1));
+}
+
+static int64_t most_positions(const wb_layer *layer) {
+    return ((const wb_position_embedding_layer *)(const void *)layer)->desc.in;
 }
 
 static const wb_field fields[] = {
@@ -44,14 +53,16 @@ static bool complete(wb_layer *layer) {
                          (int64_t[]){d->out, d->in});
 }
 
-const wb_layer_class wb_position_embedding_class = {.name = "PositionEmbedding",
-                                                    .size_bytes =
-                                                        sizeof(wb_position_embedding_layer),
-                                                    .fields = fields,
-                                                    .field_count = sizeof fields / sizeof *fields,
-                                                    .forward = forward,
-                                                    .derive = derive,
-                                                    .complete = complete};
+const wb_layer_class wb_position_embedding_class = {
+    .name = "PositionEmbedding",
+    .size_bytes = sizeof(wb_position_embedding_layer),
+    .fields = fields,
+    .field_count = sizeof fields / sizeof *fields,
+    .forward = forward,
+    .derive = derive,
+    .complete = complete,
+    .positions = offsetof(wb_position_embedding_layer, positions),
+    .most_positions = most_positions};
 
 wb_layer *wb_position_embedding_make(wb_position_embedding_desc desc) {
     return wb_layer_make(&wb_position_embedding_class, &desc, sizeof desc);

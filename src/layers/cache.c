@@ -1,0 +1,80 @@
+/* wb_cache: sequences that come piece by piece. */
+#include "gradient/mode.h"
+#include "layers/layer.h"
+
+static wb_positions *positions_of(wb_layer *layer) {
+    const size_t offset = layer->class_->positions;
+    return offset ? (wb_positions *)(void *)((char *)layer + offset) : NULL;
+}
+
+void wb_forget_positions(wb_layer *layer) {
+    wb_positions *p = positions_of(layer);
+    if (p) p->passed = 0;
+}
+
+bool wb_pass_positions(wb_layer *layer, const wb_array *x, int64_t *first) {
+    wb_positions *p = positions_of(layer);
+    *first = 0;
+    if (!p || p->length == 0 || wb_is_sizing()) return true;
+    if (wb_is_active(layer)) {
+        (void)wb_fail(WB_ERROR_ARGUMENT, "a cache must not be there in training: "
+                                         "wb_cache(model, 0) takes it away");
+        return false;
+    }
+    if (p->passed + x->sizes[1] > p->length) {
+        (void)wb_fail(WB_ERROR_SHAPE,
+                      "the cache has room for %lld positions, of which %lld have passed, got input "
+                      "%s: wb_reset begins a new sequence",
+                      (long long)p->length, (long long)p->passed, wb_text_of(x));
+        return false;
+    }
+    *first = p->passed;
+    p->passed += x->sizes[1];
+    return true;
+}
+
+wb_array *wb_late_position(int64_t position) { return wb_cast(wb_late((double)position), WB_I32); }
+
+/* ---- the model ---- */
+
+typedef struct cache_visitor {
+    wb_visitor visitor;
+    int64_t length;
+    bool is_setting, has_keys;
+} cache_visitor;
+
+/* At first only asks, so that where one refuses nothing has changed. */
+static bool visit(wb_visitor *visitor, wb_layer *layer) {
+    cache_visitor *v = (cache_visitor *)(void *)visitor;
+    wb_positions *p = positions_of(layer);
+    const wb_layer_class *k = layer->class_;
+    if (!p) return true;
+    const int64_t most = k->most_positions ? k->most_positions(layer) : INT64_MAX;
+    if (most == 0) return true;
+    if (v->length > most) {
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "wb_cache: length must be at most the %lld positions of %s, got %lld",
+                      (long long)most, k->name, (long long)v->length);
+        return false;
+    }
+    if (k == &wb_multi_head_attention_class) v->has_keys = true;
+    if (!v->is_setting) return true;
+    p->length = v->length;
+    return wb_layer_forget(layer);
+}
+
+wb_status wb_cache(wb_layer *model, int64_t length) {
+    if (!wb_check_layer("wb_cache", model)) return WB_ERROR_ARGUMENT;
+    if (wb_is_tracing("wb_cache")) return WB_ERROR_ARGUMENT;
+    if (length < 0)
+        return wb_fail(WB_ERROR_ARGUMENT, "wb_cache: length must be at least 0, got %lld",
+                       (long long)length);
+    cache_visitor v = {.visitor = {.layer = visit}, .length = length};
+    if (!wb_visit(&v.visitor, model)) return wb_error_status();
+    if (length > 0 && !v.has_keys)
+        return wb_fail(WB_ERROR_ARGUMENT,
+                       "wb_cache: the model must have a MultiHeadAttention that is causal, got %s",
+                       model->class_->name);
+    v.is_setting = true;
+    return wb_visit(&v.visitor, model) ? WB_OK : wb_error_status();
+}
