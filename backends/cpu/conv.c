@@ -1,5 +1,11 @@
 #include "conv_plan.h"
 
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "winograd.h"
+
 typedef struct all_pieces {
     int64_t pieces;
     wb_task_fn *task;
@@ -20,14 +26,31 @@ void wb_conv_share(int64_t pieces, double flops, wb_task_fn *task, void *context
         wb_cpu_parallel(pieces, task, context);
 }
 
+/* ---- WEBER_CONV=direct: sums as they are written, without minimal filtering ---- */
+
+static bool is_direct;
+static void read_choice(void) {
+    const char *asked = getenv("WEBER_CONV");
+    is_direct = asked && strcmp(asked, "direct") == 0;
+}
+
+static bool is_filtered(wb_conv_kind kind, const wb_window *window) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, read_choice);
+    return !is_direct && wb_winograd_takes(kind, window);
+}
+
 size_t wb_cpu_conv_scratch(wb_conv_kind kind, const wb_window *window) {
+    if (is_filtered(kind, window)) return wb_winograd_scratch(kind, window);
     return kind == WB_CONV_FILTER ? wb_conv_filter_scratch(window)
                                   : wb_conv_gather_scratch(kind, window);
 }
 
 void wb_cpu_conv(wb_conv_kind kind, const wb_window *window, const void *a, const void *b,
                  void *out, void *scratch, wb_tile_fn *done, void *context) {
-    if (kind == WB_CONV_FILTER)
+    if (is_filtered(kind, window))
+        wb_winograd(kind, window, a, b, out, scratch, done, context);
+    else if (kind == WB_CONV_FILTER)
         wb_conv_filter(window, a, b, out, scratch);
     else
         wb_conv_gather(kind, window, a, b, out, scratch, done, context);

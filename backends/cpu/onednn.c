@@ -24,29 +24,24 @@ enum {
 };
 enum { BOTH = IN_FORWARD | IN_DATA, ALL = BOTH | IN_FILTER };
 
-enum { EITHER, PADDED, UNPADDED };
 enum { ANY_SIZE = 1 << 30 };
 
-/* Square kernels and strides, in f32; bench/results/conv-2026-11.md has the measurements. inner are
+/* Square kernels and strides, in f32, that minimal filtering (winograd.h) does not take; bench/results/conv-2026-11.md has the measurements. inner are
  * the channels of a group that are summed over, outer those of the result. */
 static const struct {
     unsigned kinds;
     int kernel, stride;
     bool depthwise;
-    int padding;
     int64_t most_positions; /* of a plane of y */
-    int64_t most_inner, most_outer;
+    int64_t most_outer;
     bool outer_is_less; /* no more than inner */
 } wins[] = {
-    {ALL, 3, 1, true, EITHER, 28 * 28, ANY_SIZE, ANY_SIZE, false},
-    {ALL, 3, 2, true, EITHER, 14 * 14, ANY_SIZE, ANY_SIZE, false},
-    {ALL, 3, 2, false, EITHER, 14 * 14, ANY_SIZE, ANY_SIZE, false},
-    {BOTH, 3, 1, false, PADDED, 14 * 14, 128, ANY_SIZE, false},
-    {BOTH, 3, 1, false, PADDED, 7 * 7, ANY_SIZE, ANY_SIZE, false},
-    {IN_DATA, 3, 1, false, UNPADDED, 28 * 28, ANY_SIZE, ANY_SIZE, false},
-    {BOTH, 1, 1, false, EITHER, 28 * 28, ANY_SIZE, 64, true},
-    {IN_FILTER, 1, 1, false, EITHER, 28 * 28, ANY_SIZE, ANY_SIZE, false},
-    {ALL, 1, 2, false, EITHER, 14 * 14, ANY_SIZE, ANY_SIZE, false},
+    {ALL, 3, 1, true, 28 * 28, ANY_SIZE, false},
+    {ALL, 3, 2, true, 14 * 14, ANY_SIZE, false},
+    {ALL, 3, 2, false, 14 * 14, ANY_SIZE, false},
+    {BOTH, 1, 1, false, 28 * 28, 64, true},
+    {IN_FILTER, 1, 1, false, 28 * 28, ANY_SIZE, false},
+    {ALL, 1, 2, false, 14 * 14, ANY_SIZE, false},
 };
 
 enum { LEAST_IMAGES = 16, LEAST_CHANNELS = 16 }; /* of what was measured */
@@ -78,13 +73,11 @@ static bool was_measured(const wb_window *w) {
 
 bool wb_onednn_is_faster(wb_conv_kind kind, const wb_window *w) {
     const int64_t inner = inner_of(kind, w), outer = outer_of(kind, w);
-    const int padding = w->pad[0] > 0 && w->pad[1] > 0 ? PADDED : UNPADDED;
     for (size_t i = 0; i < sizeof wins / sizeof *wins; i++)
         if ((wins[i].kinds >> kind & 1) && wins[i].depthwise == (w->groups > 1) &&
             wins[i].kernel == w->kernel[0] && wins[i].stride == w->stride[0] &&
-            (wins[i].padding == EITHER || wins[i].padding == padding) &&
-            w->out[0] * w->out[1] <= wins[i].most_positions && inner <= wins[i].most_inner &&
-            outer <= wins[i].most_outer && (!wins[i].outer_is_less || outer <= inner))
+            w->out[0] * w->out[1] <= wins[i].most_positions && outer <= wins[i].most_outer &&
+            (!wins[i].outer_is_less || outer <= inner))
             return was_measured(w);
     return false;
 }

@@ -1,6 +1,6 @@
 /* oneDNN, opened at run time where it is present: an optional way to compute a convolution.
  *
- * WEBER_CONV=own never uses it, onednn uses it for every f32 convolution of one or two dimensions,
+ * WEBER_CONV=own never uses it, nor does direct (conv.c), onednn uses it for every f32 convolution of one or two dimensions,
  * auto (the default) uses it where a measurement says that it is faster than Weber's kernels, with
  * the conversion of the arrays from and to (W, H, C, N) counted (onednn.c, bench/results). Only
  * version 2 is opened, libdnnl.so.2: version 3 has another C interface.

@@ -35,7 +35,7 @@ static bool find_all(void *library) {
 
 static policy asked_policy(void) {
     const char *asked = getenv("WEBER_CONV");
-    if (asked && strcmp(asked, "own") == 0) return OWN;
+    if (asked && (strcmp(asked, "own") == 0 || strcmp(asked, "direct") == 0)) return OWN;
     return asked && strcmp(asked, "onednn") == 0 ? ONEDNN : AUTO;
 }
 

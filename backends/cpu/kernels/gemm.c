@@ -1,5 +1,5 @@
-/* Matrix products of one instruction set, and attention, which is made of their tiles: the same
- * text for float and for double. */
+/* Matrix products of one instruction set, attention and minimal filtering, which are made of their
+ * tiles: the same text for float and for double. */
 #include <math.h>
 #include <stdbool.h>
 
@@ -7,6 +7,7 @@
 #include "gemm_kernel.h"
 #include "math_functions.h"
 #include "simd.h"
+#include "winograd.h"
 
 #if defined(__clang__)
 #define UNROLL _Pragma("unroll")
@@ -42,10 +43,16 @@
 #include "attention_real.h"
 /* and of these: */
 #include "attention_back.h"
+#include "winograd_real.h"
 
 void WB_ISA_NAME(gemm_f32)(const wb_gemm_piece *piece) { piece_run_f32(piece); }
 void WB_ISA_NAME(attention_f32)(const wb_attention_piece *piece) { attention_run_f32(piece); }
 void WB_ISA_NAME(attention_back_f32)(const wb_attention_group *g) { attention_back_run_f32(g); }
+void WB_ISA_NAME(winograd_weights_f32)(const wb_winograd_plan *plan, const void *w, int64_t first,
+                                       int64_t count, void *transformed) {
+    winograd_weights_f32(plan, w, first, count, transformed);
+}
+void WB_ISA_NAME(winograd_piece_f32)(const wb_winograd_piece *piece) { winograd_piece_f32(piece); }
 
 #undef REAL
 #undef TYPE
@@ -77,7 +84,13 @@ void WB_ISA_NAME(attention_back_f32)(const wb_attention_group *g) { attention_ba
 #include "attention_real.h"
 /* and of these: */
 #include "attention_back.h"
+#include "winograd_real.h"
 
 void WB_ISA_NAME(gemm_f64)(const wb_gemm_piece *piece) { piece_run_f64(piece); }
 void WB_ISA_NAME(attention_f64)(const wb_attention_piece *piece) { attention_run_f64(piece); }
 void WB_ISA_NAME(attention_back_f64)(const wb_attention_group *g) { attention_back_run_f64(g); }
+void WB_ISA_NAME(winograd_weights_f64)(const wb_winograd_plan *plan, const void *w, int64_t first,
+                                       int64_t count, void *transformed) {
+    winograd_weights_f64(plan, w, first, count, transformed);
+}
+void WB_ISA_NAME(winograd_piece_f64)(const wb_winograd_piece *piece) { winograd_piece_f64(piece); }

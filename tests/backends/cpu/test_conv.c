@@ -135,6 +135,25 @@ static const void *second_of(wb_conv_kind kind, const arrays *r) {
     return kind == WB_CONV_FILTER ? r->y : r->w;
 }
 
+/* An infinity reaches the tile that holds it, and no further: 2 x 2 outputs, of which a direct sum
+ * would have written fewer. */
+static void what_is_not_finite_stays_in_its_tiles(void **state) {
+    (void)state;
+    const shape s = {{12, 12}, {3, 3}, PAD(1), .channels = 32, .filters = 16};
+    const wb_window w = window_of(&s, WB_F32);
+    arrays r = arrays_new(&w);
+    ((float *)r.x)[5 + 12 * 5] = INFINITY; /* seen by outputs 4 to 6, in tiles of 4 to 7 */
+    run(WB_CONV_FORWARD, &w, r.x, r.w, r.y, NULL, NULL);
+    for (int64_t i = 0; i < y_size(&w); i++) {
+        const int64_t x = i % 12, y = i / 12 % 12;
+        const bool is_hit = x >= 4 && x <= 6 && y >= 4 && y <= 6,
+                   is_near = x >= 4 && x <= 7 && y >= 4 && y <= 7;
+        const bool is_good = isfinite(((float *)r.y)[i]);
+        if (is_good ? is_hit : !is_near) fail_msg("(%d, %d)", (int)x, (int)y);
+    }
+    arrays_free(&r);
+}
+
 /* ---- rows: x = 1, 2, 3 ..., w = 1, 2, 3 ..., and y = conv(x, w) for the gradients ---- */
 
 typedef struct conv_row {
@@ -274,6 +293,22 @@ static const struct {
       .groups = 20,
       .batch = 16}},
     {"the second layer of a small network", {{26, 26}, {3, 3}, .channels = 32, .filters = 64}},
+    /* minimal filtering: tiles that are cut off, rows of tiles in parts, images together, all pads */
+    {"a plane of odd sizes in several pieces",
+     {{37, 51}, {3, 3}, .pad = {1, 1}, .pad_end = {1, 1}, .channels = 19, .filters = 29}},
+    {"few tiles an image, the last group is not full",
+     {{7, 5}, {3, 3}, .pad = {1, 1}, .pad_end = {1, 1}, .channels = 32, .filters = 16, .batch = 9}},
+    {"rows longer than a piece",
+     {{301, 5}, {3, 3}, .pad = {0, 2}, .pad_end = {2, 0}, .channels = 16, .filters = 32}},
+    {"the widest padding",
+     {{9, 6},
+      {3, 3},
+      .pad = {2, 2},
+      .pad_end = {2, 2},
+      .channels = 23,
+      .filters = 24,
+      .batch = 3,
+      .unflipped = true}},
     {"the first layer of a large one",
      {{65, 65},
       {7, 7},
@@ -454,6 +489,7 @@ static int run_own(void) {
     const struct CMUnitTest tests[] = {
         CONV_TESTS,
         cmocka_unit_test(data_and_filter_are_the_adjoints),
+        cmocka_unit_test(what_is_not_finite_stays_in_its_tiles),
         cmocka_unit_test(unfold_times_the_weights_is_the_convolution),
     };
     return cmocka_run_group_tests_name("backends/cpu/test_conv", tests, NULL, NULL);
@@ -468,8 +504,15 @@ static int run_onednn(void) {
     return cmocka_run_group_tests_name("backends/cpu/onednn", tests, NULL, NULL);
 }
 
+/* What minimal filtering takes otherwise. */
+static int run_direct(void) {
+    const struct CMUnitTest tests[] = {CONV_TESTS};
+    return cmocka_run_group_tests_name("backends/cpu/direct", tests, NULL, NULL);
+}
+
 int main(void) {
     source.state = test_seed();
-    const int failed = run_with("WEBER_CONV", "onednn", run_onednn);
+    int failed = run_with("WEBER_CONV", "onednn", run_onednn);
+    failed |= run_with("WEBER_CONV", "direct", run_direct);
     return run_in_each_set(run_own) || failed;
 }

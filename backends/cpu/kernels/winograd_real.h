@@ -1,0 +1,219 @@
+/* Minimal filtering for one element type (see winograd.h). Vectors run along a row of tiles. */
+
+#if LANES == 16
+#define EVEN_LANES 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
+#define ODD_LANES  1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
+#define LOW_LANES  0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define HIGH_LANES 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#elif LANES == 8
+#define EVEN_LANES 0, 2, 4, 6, 8, 10, 12, 14
+#define ODD_LANES  1, 3, 5, 7, 9, 11, 13, 15
+#define LOW_LANES  0, 8, 1, 9, 2, 10, 3, 11
+#define HIGH_LANES 4, 12, 5, 13, 6, 14, 7, 15
+#elif LANES == 4
+#define EVEN_LANES 0, 2, 4, 6
+#define ODD_LANES  1, 3, 5, 7
+#define LOW_LANES  0, 4, 1, 5
+#define HIGH_LANES 2, 6, 3, 7
+#elif LANES == 2
+#define EVEN_LANES 0, 2
+#define ODD_LANES  1, 3
+#define LOW_LANES  0, 2
+#define HIGH_LANES 1, 3
+#endif
+
+#if LANES == 1
+#define EVEN(a, b) (a)
+#define ODD(a, b)  (b)
+#define LOW(a, b)  (a)
+#define HIGH(a, b) (b)
+#else
+#define EVEN(a, b) __builtin_shufflevector(a, b, EVEN_LANES)
+#define ODD(a, b)  __builtin_shufflevector(a, b, ODD_LANES)
+#define LOW(a, b)  __builtin_shufflevector(a, b, LOW_LANES)
+#define HIGH(a, b) __builtin_shufflevector(a, b, HIGH_LANES)
+#endif
+
+/* ---- filters: G g G' ---- */
+
+/* (1, 0, 0; 1/2, 1/2, 1/2; 1/2, -1/2, 1/2; 0, 0, 1) g */
+WB_INLINE void TYPE(filter_points)(VEC g0, VEC g1, VEC g2, VEC *u) {
+    const VEC half = SET((REAL)0.5), outer = (g0 + g2) * half, middle = g1 * half;
+    u[0] = g0, u[1] = outer + middle, u[2] = outer - middle, u[3] = g2;
+}
+
+/* `lanes` inner channels of one output channel */
+static void TYPE(transform_filters)(const wb_winograd_plan *p, const REAL *w, int lanes, REAL *to,
+                                    int64_t point) {
+    REAL taps[9][LANES] = {{0}};
+    VEC g[9], rows[3][4], u[4];
+    for (int i = 0; i < lanes; i++)
+        for (int t = 0; t < 9; t++) taps[t][i] = w[i * p->inner_stride + (p->turned ? 8 - t : t)];
+    for (int t = 0; t < 9; t++) g[t] = LOAD(taps[t]);
+    for (int i = 0; i < 3; i++) TYPE(filter_points)(g[3 * i], g[3 * i + 1], g[3 * i + 2], rows[i]);
+    for (int j = 0; j < 4; j++) {
+        TYPE(filter_points)(rows[0][j], rows[1][j], rows[2][j], u);
+        for (int i = 0; i < 4; i++) STORE_PART(to + (4 * i + j) * point, u[i], lanes);
+    }
+}
+
+static void TYPE(winograd_weights)(const wb_winograd_plan *p, const REAL *w, int64_t first,
+                                   int64_t count, REAL *to) {
+    for (int64_t k = first; k < first + count; k++)
+        for (int64_t c = 0; c < p->inner; c += LANES) {
+            const int lanes = p->inner - c < LANES ? (int)(p->inner - c) : LANES;
+            TYPE(transform_filters)
+            (p, w + k * p->outer_stride + c * p->inner_stride, lanes, to + k * p->inner + c,
+             p->inner * p->outer);
+        }
+}
+
+/* ---- tiles: B' d B ---- */
+
+/* B' of the four rows of a row of tiles, into four lines. */
+static void TYPE(transform_rows)(const wb_winograd_piece *piece, const REAL *plane, int64_t row) {
+    const wb_winograd_plan *p = piece->plan;
+    const int64_t pitch = piece->pitch, reach = 2 * p->tiles[0] + 2 - p->pad[0],
+                  end = reach < p->in[0] ? reach : p->in[0];
+    REAL *line = (REAL *)piece->lines + p->pad[0];
+    const REAL *d[4];
+    for (int i = 0; i < 4; i++) {
+        const int64_t at = 2 * row + i - p->pad[1];
+        d[i] = at >= 0 && at < p->in[1] ? plane + at * p->in[0] : piece->zeros;
+    }
+    for (int64_t x = 0; x < end; x += LANES) {
+        const int n = end - x < LANES ? (int)(end - x) : LANES;
+        const VEC d0 = LOAD_EDGE(d[0] + x, n), d1 = LOAD_EDGE(d[1] + x, n),
+                  d2 = LOAD_EDGE(d[2] + x, n), d3 = LOAD_EDGE(d[3] + x, n);
+        STORE(line + x, d0 - d2);
+        STORE(line + pitch + x, d1 + d2);
+        STORE(line + 2 * pitch + x, d2 - d1);
+        STORE(line + 3 * pitch + x, d1 - d3);
+    }
+}
+
+/* The lines times B, to the places of their tiles. */
+static void TYPE(transform_lines)(const wb_winograd_piece *piece, REAL *to, int64_t point) {
+    for (int64_t t = 0; t < piece->plan->tiles[0]; t += LANES) UNROLL for (int i = 0; i < 4; i++) {
+            const REAL *line = (const REAL *)piece->lines + i * piece->pitch + 2 * t;
+            const VEC a = LOAD(line), b = LOAD(line + LANES), c = LOAD(line + 2),
+                      d = LOAD(line + 2 + LANES);
+            const VEC d0 = EVEN(a, b), d1 = ODD(a, b), d2 = EVEN(c, d), d3 = ODD(c, d);
+            REAL *v = to + 4 * i * point + t;
+            STORE(v, d0 - d2);
+            STORE(v + point, d1 + d2);
+            STORE(v + 2 * point, d2 - d1);
+            STORE(v + 3 * point, d1 - d3);
+        }
+}
+
+static void TYPE(transform_tiles)(const wb_winograd_piece *piece) {
+    const wb_winograd_plan *p = piece->plan;
+    const int64_t plane = p->in[0] * p->in[1], point = wb_winograd_point(piece->height, p->inner);
+    REAL *to = piece->transformed;
+    for (int64_t c = 0; c < p->inner; c++, to += piece->height)
+        for (int64_t image = 0; image < piece->images; image++)
+            for (int64_t r = 0; r < piece->rows; r++) {
+                TYPE(transform_rows)
+                (piece, (const REAL *)piece->source + (c + image * p->inner) * plane,
+                 piece->first + r);
+                TYPE(transform_lines)
+                (piece, to + (image * piece->rows + r) * p->tiles[0], point);
+            }
+}
+
+/* ---- outputs: A' m A ---- */
+
+/* count of the elements of low and high in turn */
+WB_INLINE void TYPE(store_pairs)(REAL *y, VEC low, VEC high, int64_t count) {
+    const VEC first = LOW(low, high), second = HIGH(low, high);
+    if (count >= 2 * LANES) {
+        STORE(y, first);
+        STORE(y + LANES, second);
+        return;
+    }
+    STORE_PART(y, first, count < LANES ? (int)count : LANES);
+    if (count > LANES) STORE_PART(y + LANES, second, (int)count - LANES);
+}
+
+/* One row of tiles; m: its first tile in the first point. */
+static void TYPE(finish_row)(const wb_winograd_plan *p, const REAL *m, int64_t point, int64_t row,
+                             REAL *plane) {
+    REAL *y = plane + 2 * row * p->out[0];
+    const bool has_second = 2 * row + 1 < p->out[1];
+    for (int64_t t = 0; t < p->tiles[0]; t += LANES) {
+        const int64_t count = p->out[0] - 2 * t;
+        VEC upper[4], lower[4];
+        UNROLL for (int j = 0; j < 4; j++) {
+            const REAL *at = m + j * point + t;
+            const VEC m0 = LOAD(at), m1 = LOAD(at + 4 * point), m2 = LOAD(at + 8 * point),
+                      m3 = LOAD(at + 12 * point);
+            upper[j] = m0 + (m1 + m2);
+            lower[j] = (m1 - m2) - m3;
+        }
+        TYPE(store_pairs)
+        (y + 2 * t, upper[0] + (upper[1] + upper[2]), (upper[1] - upper[2]) - upper[3], count);
+        if (has_second) TYPE(store_pairs)
+        (y + p->out[0] + 2 * t, lower[0] + (lower[1] + lower[2]), (lower[1] - lower[2]) - lower[3],
+         count);
+    }
+}
+
+/* Output channels first .. first + count - 1 of one image of the piece. */
+static void TYPE(finish_planes)(const wb_winograd_piece *piece, int64_t image, int64_t first,
+                                int64_t count) {
+    const wb_winograd_plan *p = piece->plan;
+    const int64_t point = wb_winograd_point(piece->height, WB_WINOGRAD_COLUMNS);
+    const int64_t size = p->out[0] * p->out[1], row = 2 * piece->first, left = p->out[1] - row,
+                  rows = left < 2 * piece->rows ? left : 2 * piece->rows;
+    for (int64_t k = 0; k < count; k++)
+        for (int64_t r = 0; r < piece->rows; r++) TYPE(finish_row)
+    (p, (const REAL *)piece->products + k * piece->height + (image * piece->rows + r) * p->tiles[0],
+     point, piece->first + r, (REAL *)piece->out + (first + k + image * p->outer) * size);
+    if (piece->done)
+        piece->done(piece->context, 0, row * p->out[0], rows * p->out[0],
+                    piece->column + first + image * p->outer, count, piece->worker);
+}
+
+/* One point of the tiles times the filters of `columns` output channels from k on. */
+static void TYPE(multiply_point)(const wb_winograd_piece *piece, int64_t point, int64_t k,
+                                 int64_t columns) {
+    const wb_winograd_plan *p = piece->plan;
+    const int64_t tiles = piece->images * piece->rows * p->tiles[0];
+    TYPE(tile)
+    t = {.a = (const REAL *)piece->transformed + point * wb_winograd_point(piece->height, p->inner),
+         .b = (const REAL *)piece->weights + (point * p->outer + k) * p->inner,
+         .c = (REAL *)piece->products +
+              point * wb_winograd_point(piece->height, WB_WINOGRAD_COLUMNS),
+         .step_a = piece->height,
+         .step_b = p->inner,
+         .ldc = piece->height};
+    for (int64_t c = 0; c < p->inner; c += WB_WINOGRAD_DEPTH) {
+        const int64_t left = p->inner - c;
+        t.k = left < WB_WINOGRAD_DEPTH ? left : WB_WINOGRAD_DEPTH;
+        t.add = c > 0;
+        TYPE(product)(t, tiles, columns, false, false);
+        t.a += t.k * piece->height;
+        t.b += t.k;
+    }
+}
+
+static void TYPE(winograd_piece)(const wb_winograd_piece *piece) {
+    const int64_t outer = piece->plan->outer;
+    TYPE(transform_tiles)(piece);
+    for (int64_t k = 0; k < outer; k += WB_WINOGRAD_COLUMNS) {
+        const int64_t columns = outer - k < WB_WINOGRAD_COLUMNS ? outer - k : WB_WINOGRAD_COLUMNS;
+        for (int64_t i = 0; i < WB_WINOGRAD_POINTS; i++) TYPE(multiply_point)(piece, i, k, columns);
+        for (int64_t image = 0; image < piece->images; image++)
+            TYPE(finish_planes)(piece, image, k, columns);
+    }
+}
+
+#undef EVEN_LANES
+#undef ODD_LANES
+#undef LOW_LANES
+#undef HIGH_LANES
+#undef EVEN
+#undef ODD
+#undef LOW
+#undef HIGH

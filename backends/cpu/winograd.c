@@ -1,0 +1,180 @@
+/* Cuts the planes into pieces, by shape only, and hands them to the threads. */
+#include "winograd.h"
+
+#include <string.h>
+
+#include "conv_plan.h"
+
+enum {
+    LEAST_CHANNELS = 16,    /* of both sides; fewer do not pay for the tiles' transforms, */
+    LEAST_FILTERS = 512,    /* channels times filters, neither, */
+    LEAST_TILES = 16,       /* and fewer tiles not for the filters' */
+    MOST_TILES = 128,       /* of a piece */
+    TILE_STEP = 16,         /* a vector of the widest set */
+    MOST_ROW = 256,         /* tiles of a row */
+    CACHE_BYTES = 512 << 10 /* for the transformed tiles of a piece */
+};
+
+typedef void weights_fn(const wb_winograd_plan *plan, const void *w, int64_t first, int64_t count,
+                        void *transformed);
+typedef void piece_fn(const wb_winograd_piece *piece);
+
+#define WB_ENTRY(enumerator, suffix)                                                               \
+    [enumerator] = {wb_winograd_weights_f32_##suffix, wb_winograd_weights_f64_##suffix},
+static weights_fn *const weights_table[WB_ISA_COUNT][2] = {WB_ISA_LIST(WB_ENTRY)};
+#undef WB_ENTRY
+#define WB_ENTRY(enumerator, suffix)                                                               \
+    [enumerator] = {wb_winograd_piece_f32_##suffix, wb_winograd_piece_f64_##suffix},
+static piece_fn *const piece_table[WB_ISA_COUNT][2] = {WB_ISA_LIST(WB_ENTRY)};
+#undef WB_ENTRY
+
+/* ---- what is computed ---- */
+
+static wb_winograd_plan plan_of(wb_conv_kind kind, const wb_window *w) {
+    const bool is_data = kind == WB_CONV_DATA;
+    wb_winograd_plan p = {.inner = is_data ? w->filters : w->channels,
+                          .outer = is_data ? w->channels : w->filters,
+                          .batch = w->batch,
+                          .inner_stride = is_data ? 9 * w->channels : 9,
+                          .outer_stride = is_data ? 9 : 9 * w->channels,
+                          .turned = w->flip != is_data};
+    for (int d = 0; d < 2; d++) {
+        p.in[d] = is_data ? w->out[d] : w->in[d];
+        p.out[d] = is_data ? w->in[d] : w->out[d];
+        p.pad[d] = is_data ? 2 - w->pad[d] : w->pad[d];
+        p.tiles[d] = wb_conv_ceil(p.out[d], 2);
+    }
+    return p;
+}
+
+bool wb_winograd_takes(wb_conv_kind kind, const wb_window *w) {
+    if (kind == WB_CONV_FILTER || w->groups != 1 || w->channels < LEAST_CHANNELS ||
+        w->filters < LEAST_CHANNELS || w->channels * w->filters < LEAST_FILTERS || w->in[2] != 1 ||
+        w->out[2] != 1 || w->kernel[2] != 1)
+        return false;
+    for (int d = 0; d < 2; d++)
+        if (w->kernel[d] != 3 || w->stride[d] != 1 || w->dilation[d] != 1 || w->pad[d] < 0 ||
+            w->pad[d] > 2 || w->in[d] < 2 || w->out[d] < 2)
+            return false;
+    const wb_winograd_plan p = plan_of(kind, w);
+    return p.tiles[0] <= MOST_ROW && p.tiles[0] * p.tiles[1] * p.batch >= LEAST_TILES;
+}
+
+/* ---- how it is cut ---- */
+
+typedef struct cut {
+    int64_t images, rows; /* of a piece: whole images, or rows of tiles of one */
+    int64_t image_parts, row_parts;
+    int64_t height, pitch;
+    size_t weights, transformed, products, lines, worker; /* bytes; of all scratch of a worker */
+    double flops;
+} cut;
+
+static int64_t whole(int64_t tiles) { return wb_conv_ceil(tiles, TILE_STEP) * TILE_STEP; }
+
+/* How many units of so many tiles fill vectors best. */
+static int64_t best_of(int64_t unit, int64_t units, int64_t most) {
+    int64_t best = 1;
+    for (int64_t n = 2; n <= units && n * unit <= most; n++)
+        if (n * whole(best * unit) >= best * whole(n * unit)) best = n;
+    return best;
+}
+
+static cut cut_of(const wb_winograd_plan *p, size_t size) {
+    const int64_t fit = CACHE_BYTES / (WB_WINOGRAD_POINTS * p->inner * (int64_t)size),
+                  most = wb_conv_most(TILE_STEP, wb_conv_least(fit, MOST_TILES)),
+                  plane = p->tiles[0] * p->tiles[1];
+    cut c = {.images = 1, .rows = p->tiles[1], .pitch = 2 * p->tiles[0] + 4 * TILE_STEP};
+    if (plane <= most)
+        c.images = best_of(plane, p->batch, most);
+    else
+        c.rows = best_of(p->tiles[0], p->tiles[1], most);
+    c.image_parts = wb_conv_ceil(p->batch, c.images);
+    c.row_parts = wb_conv_ceil(p->tiles[1], c.rows);
+    c.height = whole(c.images * c.rows * p->tiles[0]);
+    c.weights = wb_conv_aligned((size_t)(WB_WINOGRAD_POINTS * p->inner * p->outer) * size);
+    c.transformed = wb_conv_aligned(
+        (size_t)(WB_WINOGRAD_POINTS * wb_winograd_point(c.height, p->inner)) * size);
+    c.products = wb_conv_aligned(
+        (size_t)(WB_WINOGRAD_POINTS * wb_winograd_point(c.height, WB_WINOGRAD_COLUMNS)) * size);
+    c.lines = wb_conv_aligned((size_t)(4 * c.pitch) * size);
+    const size_t zeros = wb_conv_aligned((size_t)p->in[0] * size);
+    c.worker = c.transformed + c.products + c.lines + zeros;
+    c.flops = 2. * WB_WINOGRAD_POINTS * (double)(plane * p->batch) * (double)(p->inner * p->outer);
+    return c;
+}
+
+size_t wb_winograd_scratch(wb_conv_kind kind, const wb_window *window) {
+    const wb_winograd_plan plan = plan_of(kind, window);
+    const cut c = cut_of(&plan, wb_dtype_size(window->dtype));
+    return c.weights + c.worker * (size_t)wb_cpu_threads();
+}
+
+/* ---- the work ---- */
+
+typedef struct job {
+    wb_winograd_plan plan;
+    cut cut;
+    size_t size; /* bytes of an element */
+    const char *source, *weights;
+    char *out, *transformed, *scratch;
+    wb_tile_fn *done;
+    void *context;
+} job;
+
+/* Output channels whose filters are transformed together. */
+enum { FILTERS = 8 };
+
+static void weights_task(void *context, int64_t piece, int worker) {
+    const job *j = context;
+    const int64_t first = piece * FILTERS;
+    (void)worker;
+    weights_table[wb_cpu_isa()][j->size == 8](
+        &j->plan, j->weights, first, wb_conv_least(FILTERS, j->plan.outer - first), j->transformed);
+}
+
+static void piece_task(void *context, int64_t index, int worker) {
+    const job *j = context;
+    const wb_winograd_plan *p = &j->plan;
+    const cut *c = &j->cut;
+    const int64_t image = index / c->row_parts * c->images, first = index % c->row_parts * c->rows;
+    const size_t source = (size_t)(image * p->inner * p->in[0] * p->in[1]),
+                 out = (size_t)(image * p->outer * p->out[0] * p->out[1]);
+    char *scratch = j->scratch + (size_t)worker * c->worker,
+         *lines = scratch + c->transformed + c->products;
+    memset(lines, 0, c->worker - c->transformed - c->products);
+    piece_table[wb_cpu_isa()][j->size == 8](
+        &(wb_winograd_piece){.plan = p,
+                             .source = j->source + source * j->size,
+                             .weights = j->transformed,
+                             .out = j->out + out * j->size,
+                             .images = wb_conv_least(c->images, p->batch - image),
+                             .first = first,
+                             .rows = wb_conv_least(c->rows, p->tiles[1] - first),
+                             .column = image * p->outer,
+                             .height = c->height,
+                             .pitch = c->pitch,
+                             .transformed = scratch,
+                             .products = scratch + c->transformed,
+                             .lines = lines,
+                             .zeros = lines + c->lines,
+                             .done = j->done,
+                             .context = j->context,
+                             .worker = worker});
+}
+
+void wb_winograd(wb_conv_kind kind, const wb_window *window, const void *a, const void *b,
+                 void *out, void *scratch, wb_tile_fn *done, void *context) {
+    job j = {.plan = plan_of(kind, window),
+             .size = wb_dtype_size(window->dtype),
+             .source = a,
+             .weights = b,
+             .out = out,
+             .transformed = scratch,
+             .done = done,
+             .context = context};
+    j.cut = cut_of(&j.plan, j.size);
+    j.scratch = j.transformed + j.cut.weights;
+    wb_conv_share(wb_conv_ceil(j.plan.outer, FILTERS), (double)j.cut.weights, weights_task, &j);
+    wb_conv_share(j.cut.image_parts * j.cut.row_parts, j.cut.flops, piece_task, &j);
+}
