@@ -37,11 +37,13 @@ typedef struct wb_transport {
     /* The most bytes that a rank can give at once. */
     size_t (*piece_bytes)(const void *state);
     /* own holds a part of part_bytes for each rank; parts[r]: what rank r has given for this one.
-     * It is there until the next call but one. */
+     * It is there until the next call but one; of this rank, where own has it. */
     wb_status (*scatter)(void *state, const void *own, size_t part_bytes, const void **parts);
     /* all[r]: what rank r gave, until the next call but one; with a root from 0 on, only all[root]
      * is there, and own may be NULL elsewhere. */
     wb_status (*gather)(void *state, int root, const void *own, size_t bytes, const void **all);
+    /* Optional: where what this rank gives next can be written, so that gather need not copy it. */
+    void *(*next)(void *state);
     /* Tells the others why this rank gives up. NULL: they see it when its process ends. */
     void (*fail)(void *state, const char *text);
     /* An error where another rank has failed, died or stopped; for what they do together without

@@ -315,28 +315,38 @@ static wb_status reduce_part(const wb_collective *c, const char *own, int64_t pa
     return status;
 }
 
-/* Pieces with room for a whole number of parts; the last one is copied where it is filled up. */
+/* A piece of n elements: each rank reduces its part, and all are given all. room is for the piece,
+ * filled up to whole parts, and one part. */
+static wb_status allreduce_piece(const wb_collective *c, const char *own, int64_t n, char *room,
+                                 char *to) {
+    const int size = group.seat.size;
+    const size_t bytes = element_bytes(c);
+    const int64_t part = (n + size - 1) / size;
+    char *reduced = room + (size_t)(part * size) * bytes;
+    if (part * size > n) own = memcpy(room, own, (size_t)n * bytes);
+    wb_status status = group.transport->scatter(group.state, own, (size_t)part * bytes, group.all);
+    if (status != WB_OK) return status;
+    if (group.transport->next) reduced = group.transport->next(group.state);
+    wb_reduce_parts((wb_dtype)c->dtype, (wb_reduction)c->reduction, size, group.all, part, reduced);
+    status = group.transport->gather(group.state, -1, reduced, (size_t)part * bytes, group.all);
+    for (int r = 0; status == WB_OK && r < size && r * part < n; r++)
+        memcpy(to + (size_t)(r * part) * bytes, group.all[r],
+               (size_t)least(part, n - r * part) * bytes);
+    return status;
+}
+
+/* Pieces with room for a whole number of parts. */
 static wb_status allreduce(const wb_collective *c, const char *from, char *to) {
     const int size = group.seat.size;
     const size_t bytes = element_bytes(c);
     const int64_t most = most_elements(c) / size;
     const int64_t piece = least(most, (c->count + size - 1) / size) * size;
-    char *room = wb_alloc((size_t)(piece + piece / size) * bytes);
+    char *room = wb_alloc_aligned((size_t)(piece + piece / size) * bytes);
     wb_status status = room ? WB_OK : WB_ERROR_MEMORY;
-    for (int64_t at = 0; status == WB_OK && at < c->count; at += piece) {
-        const int64_t n = least(piece, c->count - at), part = (n + size - 1) / size;
-        const char *own = from + (size_t)at * bytes;
-        char *reduced = room + (size_t)piece * bytes;
-        if (part * size > n) own = memcpy(room, own, (size_t)n * bytes);
-        status = reduce_part(c, own, part, reduced);
-        if (status == WB_OK)
-            status =
-                group.transport->gather(group.state, -1, reduced, (size_t)part * bytes, group.all);
-        for (int r = 0; status == WB_OK && r < size && r * part < n; r++)
-            memcpy(to + (size_t)(at + r * part) * bytes, group.all[r],
-                   (size_t)least(part, n - r * part) * bytes);
-    }
-    wb_release(room);
+    for (int64_t at = 0; status == WB_OK && at < c->count; at += piece)
+        status = allreduce_piece(c, from + (size_t)at * bytes, least(piece, c->count - at), room,
+                                 to + (size_t)at * bytes);
+    wb_release_aligned(room);
     return status;
 }
 

@@ -27,9 +27,10 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "ranks/pace.h"
 #include "ranks/transport.h"
 
-#define LAYOUT 0x57424c31u /* of what follows; changes with it */
+#define LAYOUT 0x57424c32u /* of what follows; changes with it */
 
 enum {
     WINDOW_BYTES = 1 << 20,
@@ -49,6 +50,7 @@ typedef struct rank_line {
     _Alignas(LINE) _Atomic uint32_t step; /* a futex */
     _Atomic uint32_t sleepers;            /* who waits for it */
     _Atomic uint32_t beats, has_left;
+    double leaves[2]; /* with a pace: from when its port sends what it gives at a step */
 } rank_line;
 
 typedef struct segment {
@@ -78,6 +80,8 @@ typedef struct local {
     bool has_heart;
     _Atomic uint32_t ends; /* a futex */
     watch *watches;        /* of look, for each rank */
+    wb_pace pace;
+    double port_free; /* when */
 } local;
 
 /* ---- waiting ---- */
@@ -185,6 +189,32 @@ static wb_status meet(local *l) {
     return status;
 }
 
+/* ---- a pace ----
+ *
+ * A rank sends to the next one first, so that with equal messages no two come to one rank at the
+ * same time. */
+
+/* This rank's messages of the next step, one to each of the others. */
+static void depart(local *l, bool sends, size_t bytes) {
+    const double now = wb_clock(), from = now > l->port_free ? now : l->port_free;
+    if (!wb_has_pace(&l->pace)) return;
+    l->shared->lines[l->rank].leaves[(l->step + 1) & 1] = from;
+    if (sends) l->port_free = from + (l->size - 1) * wb_pace_message(&l->pace, bytes);
+}
+
+/* The messages to this rank, of all or of the root alone. */
+static void await_messages(const local *l, int root, size_t bytes) {
+    double last = 0;
+    if (!wb_has_pace(&l->pace) || root == l->rank) return;
+    for (int r = 0; r < l->size; r++) {
+        const int turn = (l->rank - r + l->size) % l->size;
+        const double at =
+            l->shared->lines[r].leaves[l->step & 1] + turn * wb_pace_message(&l->pace, bytes);
+        if (turn && (root < 0 || root == r) && at > last) last = at;
+    }
+    wb_sleep_until(last);
+}
+
 /* ---- what ranks give ---- */
 
 /* Bytes before the windows of the rank; of rank `ranks`, before the end. */
@@ -205,19 +235,33 @@ static size_t piece_bytes(const void *state) {
 
 static wb_status scatter(void *state, const void *own, size_t part_bytes, const void **parts) {
     local *l = state;
-    memcpy(window(l, l->rank, l->step + 1), own, part_bytes * (size_t)l->size);
+    char *to = window(l, l->rank, l->step + 1);
+    const char *from = own;
+    const size_t before = part_bytes * (size_t)l->rank, behind = before + part_bytes;
+    memcpy(to, from, before); /* its own part stays where it is */
+    memcpy(to + behind, from + behind, part_bytes * (size_t)l->size - behind);
+    depart(l, true, part_bytes);
     const wb_status status = meet(l);
+    if (status == WB_OK) await_messages(l, -1, part_bytes);
     for (int r = 0; r < l->size; r++)
-        parts[r] = window(l, r, l->step) + part_bytes * (size_t)l->rank;
+        parts[r] = r == l->rank ? from + before : window(l, r, l->step) + before;
     return status;
 }
 
 static wb_status gather(void *state, int root, const void *own, size_t bytes, const void **all) {
     local *l = state;
-    if (root < 0 || root == l->rank) memcpy(window(l, l->rank, l->step + 1), own, bytes);
+    char *to = window(l, l->rank, l->step + 1);
+    if (own != to && (root < 0 || root == l->rank)) memcpy(to, own, bytes);
+    depart(l, root < 0 || root == l->rank, bytes);
     const wb_status status = meet(l);
+    if (status == WB_OK) await_messages(l, root, bytes);
     for (int r = 0; r < l->size; r++) all[r] = window(l, r, l->step);
     return status;
+}
+
+static void *next(void *state) {
+    const local *l = state;
+    return window(l, l->rank, l->step + 1);
 }
 
 static void fail(void *state, const char *text) {
@@ -382,8 +426,8 @@ static void *start(const wb_seat *seat, double timeout) {
     l->may_spin = processors() >= seat->size;
     l->shared_bytes = windows_at(l->size, l->size);
     l->watches = wb_alloc(sizeof *l->watches * (size_t)l->size);
-    if (l->watches && open_segment(l) && take_place(l) && agree(l) && start_heart(l) &&
-        await_all(l) == WB_OK) {
+    if (l->watches && wb_pace_read(&l->pace) && open_segment(l) && take_place(l) && agree(l) &&
+        start_heart(l) && await_all(l) == WB_OK) {
         if (l->rank == 0) (void)shm_unlink(l->name); /* all have mapped it */
         return l;
     }
@@ -408,5 +452,6 @@ const wb_transport wb_transport_local = {.abi = WB_TRANSPORT_ABI,
                                          .piece_bytes = piece_bytes,
                                          .scatter = scatter,
                                          .gather = gather,
+                                         .next = next,
                                          .fail = fail,
                                          .look = look};

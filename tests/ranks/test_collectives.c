@@ -2,6 +2,7 @@
  * differently without meeting in another order. N1 to N3 are rows of the acceptance cases. */
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
 #include <weber.h>
 
@@ -162,6 +163,68 @@ static void may_go_on(void **state) {
     }
 }
 
+/* ---- a pace, and what goes on beside collectives ---- */
+
+static void paced_values(void) {
+    reduces();
+    gathers();
+}
+
+/* Seconds of computation of rank 0 so far. */
+static double computed(pid_t process) {
+    clockid_t clock;
+    struct timespec t;
+    CHECK(clock_getcpuclockid(process, &clock) == 0 && clock_gettime(clock, &t) == 0);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+enum { SIDE = 300, PRODUCTS = 60 };
+
+static wb_array *products(wb_array *x) {
+    wb_array *y = x;
+    for (int i = 0; i < PRODUCTS; i++) y = wb_add(wb_matmul(y, x), x);
+    return y;
+}
+
+/* Seconds that rank 0 needs for them. */
+static double time_of_products(wb_array *x) {
+    CHECK(wb_eval(products(x)) == WB_OK);
+    const double begin = computed(getpid());
+    CHECK(wb_eval(products(x)) == WB_OK);
+    return computed(getpid()) - begin;
+}
+
+/* Rank 1 comes to a collective only when rank 0 has done most of what does not need it: for ever,
+ * if that stood behind. */
+static void computes_meanwhile(void) {
+    const int me = wb_rank();
+    wb_scope_open();
+    wb_set_threads(1);
+    wb_array *x = wb_full(WB_F32, 1e-3, SIDE, SIDE);
+    const double about[] = {getpid(), me == 0 ? time_of_products(x) : 0};
+    double told[2];
+    CHECK(wb_read(wb_bcast(wb_from(WB_F64, about, 2), 0), told, sizeof told) == WB_OK);
+    const pid_t other = (pid_t)told[0];
+    const double begin = computed(other);
+    wb_array *sum = wb_allreduce(wb_mul(x, wb_number(2)), WB_REDUCE_SUM);
+    wb_array *y = me == 0 ? products(x) : x;
+    if (me == 1)
+        for (int i = 0; computed(other) - begin < 0.7 * told[1]; i++) {
+            CHECK(i < 6000);
+            (void)usleep(10000);
+        }
+    CHECK(wb_eval(sum, y) == WB_OK && wb_barrier() == WB_OK);
+    CHECK(wb_scope_close() == WB_OK);
+}
+
+static void has_pace(void **state) {
+    (void)state;
+    assert_int_equal(ranks_run(2, computes_meanwhile), 0);
+    (void)setenv("WEBER_PACE", "20us,2GB/s", 1);
+    assert_int_equal(ranks_run(3, paced_values), 0);
+    (void)unsetenv("WEBER_PACE");
+}
+
 /* ---- ranks that differ in what they read ---- */
 
 static void only_one_reads(void) {
@@ -317,8 +380,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(has_values),      cmocka_unit_test(has_parts),
         cmocka_unit_test(has_bits),        cmocka_unit_test(may_differ),
-        cmocka_unit_test(has_derivatives), cmocka_unit_test(alone),
-        cmocka_unit_test(ends_together),   cmocka_unit_test(may_go_on),
+        cmocka_unit_test(has_derivatives), cmocka_unit_test(ends_together),
+        cmocka_unit_test(may_go_on),       cmocka_unit_test(has_pace),
+        cmocka_unit_test(alone), /* the last one: it uses the library in this process */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

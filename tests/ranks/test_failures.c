@@ -318,6 +318,12 @@ static void wrong_environments(void **state) {
         {{{"WEBER_RUN", "/x"}, {"WEBER_SIZE", "5000"}, {"WEBER_RANK", "2"}}, "at most 1024 ranks"},
         {{{"WEBER_RUN", "a/b"}, {"WEBER_SIZE", "2"}, {"WEBER_RANK", "0"}}, "a/b: Invalid argument"},
         {{{"WEBER_TIMEOUT", "10 m"}}, "WEBER_TIMEOUT must be a number of seconds above 0"},
+        {{{"WEBER_RUN", "/weber-test-pace"},
+          {"WEBER_SIZE", "2"},
+          {"WEBER_RANK", "0"},
+          {"WEBER_PACE", "1000us,100"}},
+         "WEBER_PACE must be the time of a message (us, ms or s) and the rate of its bytes (kB/s, "
+         "MB/s or GB/s), as in 1000us,100MB/s, got \"1000us,100\""},
         {{{"WEBER_RUN", "/weber-test-alone"},
           {"WEBER_SIZE", "2"},
           {"WEBER_RANK", "0"},

@@ -1,0 +1,181 @@
+/* weber run -n N bench_ranks MODE [--smoke]: what several ranks do together. bench/ranks/run has
+ * the peers, and what is measured with which pace.
+ *
+ * sums     microseconds of all-reduces of 4 bytes to 64 MiB, with their evaluation
+ * links    the same of a few sizes, as seconds and beside them the messages and bytes that each
+ *          rank sends in turn: what a cost model is checked against, with WEBER_PACE
+ * overlap  how much of the sums of a step hides behind its computation, with WEBER_PACE
+ * c, d     observations per second of the distributed steps of that case (bench/cases.h)
+ *
+ * Rank 0 prints. Without a mode: all of them. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cases.h"
+#include "clock.h"
+
+enum { MOST_ROUNDS = 64, WINDOW_BYTES = 1 << 20, HEADER_BYTES = 48 };
+
+static bool smoke;
+
+static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void say(const char *format, ...) {
+    va_list arguments;
+    if (wb_rank() != 0) return;
+    va_start(arguments, format);
+    (void)vprintf(format, arguments);
+    va_end(arguments);
+    (void)fflush(stdout);
+}
+
+/* ---- sums ---- */
+
+/* Microseconds of one sum. */
+static bench_times sum_times(int64_t bytes, int rounds) {
+    double us[MOST_ROUNDS];
+    const int64_t count = bytes / 4;
+    wb_scope_open();
+    wb_array *x = wb_full_make(WB_F32, 1, 1, &count);
+    wb_eval(x);
+    for (int k = 0; k < rounds; k++) {
+        wb_scope_open();
+        wb_barrier();
+        const double begin = bench_us();
+        wb_eval(wb_allreduce(x, WB_REDUCE_SUM));
+        us[k] = bench_us() - begin;
+        wb_scope_close();
+    }
+    wb_scope_close();
+    return bench_times_of(rounds, us);
+}
+
+static double sum_seconds(int64_t bytes, int rounds) {
+    return 1e-6 * sum_times(bytes, rounds).median;
+}
+
+static void sums(void) {
+    for (int64_t bytes = 4; bytes <= (smoke ? 4096 : 64 << 20); bytes *= 4) {
+        const int rounds = smoke ? 2 : bytes > 1 << 22 ? 9 : 41;
+        (void)sum_times(bytes, 2);
+        const bench_times t = sum_times(bytes, rounds);
+        say("sum %10lld %12.1f us, at least %12.1f us\n", (long long)bytes, t.median, t.least);
+    }
+}
+
+/* ---- links ---- */
+
+/* Messages and bytes that a rank sends, one after another: the comparison, and for each piece of
+ * 1 MiB its parts, to the others and back. */
+static void traffic(int64_t bytes, double *messages, double *sent) {
+    const int n = wb_total_workers();
+    const int64_t most = WINDOW_BYTES / n / 4 * n * 4;
+    *messages = n - 1, *sent = (n - 1) * (double)HEADER_BYTES;
+    for (int64_t at = 0; at < bytes; at += most) {
+        const int64_t piece = bytes - at < most ? bytes - at : most;
+        *messages += 2.0 * (n - 1);
+        *sent += 2.0 * (n - 1) * (double)((piece / 4 + n - 1) / n * 4);
+    }
+}
+
+static void links(void) {
+    for (int64_t bytes = 1 << 16; bytes <= (smoke ? 1 << 16 : 4 << 20); bytes *= 8) {
+        double messages, sent;
+        traffic(bytes, &messages, &sent);
+        (void)sum_seconds(bytes, 1);
+        say("link %d %lld %.0f %.0f %.6f\n", wb_total_workers(), (long long)bytes, messages, sent,
+            sum_seconds(bytes, smoke ? 1 : 5));
+    }
+}
+
+/* ---- overlap ---- */
+
+enum { LAYERS = 16, WIDE = 1280, BATCH = 96 }; /* 105 MB of gradients, a bucket each 25 MiB */
+
+static wb_array *loss(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)user;
+    return wb_mse(wb_apply(model, batch->x), batch->y);
+}
+
+static wb_layer *tower(void) {
+    const int64_t wide = smoke ? 8 : WIDE;
+    wb_layer *layers[LAYERS + 1] = {NULL};
+    for (int i = 0; i < LAYERS; i++) layers[i] = wb_dense(wide, wide, wb_tanh);
+    return wb_chain_make(LAYERS, layers);
+}
+
+static double step_seconds(bool is_distributed, int rounds) {
+    double us[MOST_ROUNDS];
+    const int64_t wide = smoke ? 8 : WIDE;
+    wb_scope_open();
+    wb_seed(1);
+    wb_layer *model = tower();
+    wb_optimiser *o = wb_setup(wb_descent(.eta = 1e-4), model, .distributed = is_distributed);
+    const wb_batch batch = {.x = wb_keep(wb_uniform(WB_F32, wide, BATCH)),
+                            .y = wb_keep(wb_uniform(WB_F32, wide, BATCH))};
+    wb_eval(batch.x, batch.y);
+    for (int k = -2; k < rounds; k++) {
+        wb_barrier();
+        const double begin = bench_us();
+        wb_array *l = wb_train_step(loss, model, &batch, NULL, o);
+        wb_eval(l);
+        if (k >= 0) us[k] = bench_us() - begin;
+    }
+    wb_free(o), wb_free(model);
+    wb_scope_close();
+    return 1e-6 * bench_times_of(rounds, us).median;
+}
+
+static void overlap(void) {
+    const int64_t bytes = (int64_t)LAYERS * (smoke ? 72 : (int64_t)WIDE * (WIDE + 1)) * 4;
+    const int rounds = smoke ? 1 : 5;
+    wb_set_threads(1);
+    const double alone = step_seconds(false, rounds), reduction = sum_seconds(bytes, rounds);
+    const double both = step_seconds(true, rounds);
+    say("overlap: step without sums %.4f s, %lld bytes alone %.4f s, step %.4f s: %.0f %% hidden\n",
+        alone, (long long)bytes, reduction, both,
+        100 * (alone + reduction - both) / (reduction > 0 ? reduction : 1));
+}
+
+/* ---- cases ---- */
+
+static void rate(char letter) {
+    double us[MOST_ROUNDS];
+    const int rounds = smoke ? 1 : 30;
+    bench_case *c = bench_case_open(letter, smoke);
+    if (!c) return;
+    wb_optimiser *o = wb_setup(wb_adam(), bench_case_model(c), .distributed = true);
+    for (int k = -5; k < rounds; k++) {
+        wb_batch batch;
+        wb_scope_open();
+        bench_case_batch(c, k + 5, &batch);
+        wb_barrier();
+        const double begin = bench_us();
+        wb_eval(wb_train_step(bench_case_loss(c), bench_case_model(c), &batch, NULL, o));
+        if (k >= 0) us[k] = bench_us() - begin;
+        wb_scope_close();
+    }
+    const double batch = letter == 'c' ? C_BATCH : D_BATCH;
+    const double seconds = 1e-6 * bench_times_of(rounds, us).median;
+    say("case %c: %d ranks, %.2f ms, %.0f observations/s\n", letter, wb_total_workers(),
+        1e3 * seconds, wb_total_workers() * batch / seconds);
+    wb_free(o);
+    bench_case_close(c);
+}
+
+int main(int argc, char **argv) {
+    const char *mode = "";
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--smoke") == 0)
+            smoke = true;
+        else
+            mode = argv[i];
+    }
+    if (!*mode || strcmp(mode, "sums") == 0) sums();
+    if (!*mode || strcmp(mode, "links") == 0) links();
+    if (!*mode || strcmp(mode, "overlap") == 0) overlap();
+    if (!*mode || strcmp(mode, "c") == 0) rate('c');
+    if (!*mode || strcmp(mode, "d") == 0) rate('d');
+    return wb_report("bench_ranks");
+}
