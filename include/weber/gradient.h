@@ -85,6 +85,103 @@ WB_API wb_status wb_gradient_each(wb_array_fn *loss, void *context, int ninputs,
                                   wb_array *const *inputs, int count, wb_array *const *arrays,
                                   wb_array **gradients);
 
+/* ---- memory for time ---- */
+
+/* fn(context, count, arrays), whose inside is computed again for the gradient instead of kept for
+ * it: of what fn makes, only its result and what it was given are in memory until the backward pass
+ * reaches it. A chain of n layers in sqrt(n) such parts wants memory for some 2 sqrt(n) of its n
+ * results, for one more forward pass (Chen and others 2016; checkpoint in PyTorch, checkpointed in
+ * Zygote, remat in JAX).
+ *
+ *     static wb_array *block(void *layer, int count, wb_array *const *x) {
+ *         return wb_apply(layer, x[0]);
+ *     }
+ *     for (int i = 0; i < 48; i += 6) x = wb_recompute(block, parts[i / 6], 1, &x);
+ *
+ * fn is called once; its recipe is what is repeated. So random arrays are the same again, states
+ * (running statistics) are written once, and the gradients are the same, to the bit where both
+ * plans fuse alike, as without it.
+ * Arrays of outside that fn uses without being given them, as parameters, get gradients, too, of
+ * any order. Works inside the body of a scan, whose steps are then computed again one by one.
+ *
+ * Arrays that fn makes are released when it returns, but for its result and what was kept. Fails if
+ * fn does, or gives NULL. */
+WB_API wb_array *wb_recompute(wb_array_fn *fn, void *context, int count, wb_array *const *arrays);
+
+/* ---- derivatives of your own ---- */
+
+/* cotangents[i], of the type and sizes of arrays[i], for a cotangent of the result: the
+ * derivative's transpose applied to it. They are NULLs at first; NULL stands for zeros. A status
+ * other than WB_OK fails the gradient. */
+typedef wb_status wb_pullback_fn(void *context, wb_array *result, wb_array *cotangent, int count,
+                                 wb_array *const *arrays, wb_array **cotangents);
+
+typedef struct wb_function_desc {
+    char start_;
+    const char *name;               /* in messages; default "function"; must stay */
+    wb_array_fn *value;             /* required */
+    wb_pullback_fn *pullback;       /* required */
+    void *context;                  /* given to both */
+    void (*release)(void *context); /* when no recipe has the function any more; default: nothing */
+} wb_function_desc;
+
+/* value(context, count, arrays), whose derivative in arrays is pullback's, and not that of what
+ * value is made of. Both work with arrays and are called at once: value here, pullback when a
+ * gradient is taken. What pullback makes is an ordinary recipe: its derivative is the second one.
+ * Arrays that value takes from elsewhere get no gradient. (rrule of ChainRules, custom_vjp of JAX)
+ *
+ *     wb_array *y = wb_function(1, &x, .value = solve, .pullback = solve_pullback);
+ *
+ * Fails, naming function and array, if a cotangent has other sizes or another type than its
+ * array. */
+#define wb_function(count, arrays, ...)                                                            \
+    wb_function_make(count, arrays, (wb_function_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_array *wb_function_make(int count, wb_array *const *arrays, wb_function_desc desc);
+
+/* The same in C, on memory of the host: arrays[i] are the numbers of the arrays, dense, first
+ * dimension fastest, each in its own type; result is written. */
+typedef wb_status wb_host_fn(void *context, int count, const void *const *arrays, void *result);
+/* cotangent has the type and sizes of the result; cotangents[i] those of arrays[i], zeros at first,
+ * or NULL where it is not wanted. */
+typedef wb_status wb_host_pullback_fn(void *context, int count, const void *const *arrays,
+                                      const void *result, const void *cotangent,
+                                      void *const *cotangents);
+
+typedef struct wb_host_function_desc {
+    char start_;
+    const char *name;               /* in messages; default "host_function"; must stay */
+    wb_host_fn *value;              /* required */
+    wb_host_pullback_fn *pullback;  /* default: no gradient flows through */
+    void *context;                  /* given to both */
+    void (*release)(void *context); /* when no recipe has the function any more; default: nothing */
+    int ndim;                       /* of the result */
+    int64_t sizes[WB_MAX_DIMS];
+    wb_dtype dtype; /* of the result; default f32 */
+} wb_host_function_desc;
+
+/* The result is data: value is called at once, and pullback when a gradient is taken, after what
+ * they read is computed. A step with such a function is therefore several plans, and waits for the
+ * device each time. The result is on the device of the first array that is on one. Inside the body
+ * of a scan that is an error; so is a second derivative, or one forwards (wb_jvp), which the
+ * function does not give.
+ *
+ *     wb_host_function(1, &x, .value = f, .pullback = f_pullback, .ndim = 1, .sizes = {3}) */
+#define wb_host_function(count, arrays, ...)                                                       \
+    wb_host_function_make(count, arrays, (wb_host_function_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_array *wb_host_function_make(int count, wb_array *const *arrays,
+                                       wb_host_function_desc desc);
+
+/* The value y with the gradient of x, which has the same sizes: what rounds or samples is passed
+ * over (Bengio, Leonard and Courville 2013): wb_straight_through(wb_round(x), x). */
+WB_API wb_array *wb_straight_through(wb_array *y, wb_array *x);
+
+/* What becomes of a cotangent on its way; the same array, to look at it only. */
+typedef wb_array *wb_hook_fn(void *context, wb_array *cotangent);
+
+/* x, whose cotangent goes through fn: fn(context, cotangent), of the same sizes and type, is what x
+ * gets. Called when a gradient is taken; to see numbers, keep the array and read it afterwards. */
+WB_API wb_array *wb_hook(wb_array *x, wb_hook_fn *fn, void *context);
+
 #ifdef __cplusplus
 }
 #endif

@@ -37,6 +37,7 @@ enum {
     WB_NODE_UNTIED = 128, /* applied an automatic layer in test mode: a gradient through it warns */
     WB_NODE_SETTLED =
         256, /* with WB_NODE_LEFT: data like any other afterwards (a parameter, a state) */
+    WB_NODE_REPEATED = 512, /* inside of what is computed again for the gradient */
 };
 
 struct wb_array {
@@ -61,6 +62,7 @@ struct wb_array {
     int64_t attributes[WB_ATTRIBUTES]; /* meaning per operation */
     int64_t late[2];                   /* not in the key: value, key or counter */
     struct wb_body *body;              /* of a scan; referred to */
+    struct wb_custom *custom;          /* of such an operation; referred to */
     int64_t strides[WB_MAX_DIMS];      /* elements; only with WB_NODE_STRIDED */
 };
 
@@ -133,6 +135,13 @@ void *wb_scope_own(void *object);
 
 /* Takes any object out of the scope that owns it; false if none of this thread does. */
 bool wb_scope_disown(void *object);
+
+/* How many entries the scopes of this thread have. */
+int64_t wb_scope_entries(void);
+/* Entry number i as an array; NULL: it is none. */
+wb_array *wb_scope_entry(int64_t i);
+/* The array at entry i leaves its scope. */
+void wb_scope_drop(int64_t i);
 
 /* Closes the innermost scope (opened by wb_scope_open) without evaluating the given arrays: they
  * pass to the scope around it, pending, and lose their recipe when they are evaluated. NULL entries

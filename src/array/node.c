@@ -3,6 +3,7 @@
 
 #include "array/array.h"
 #include "array/body.h"
+#include "array/custom.h"
 #include "array/thread.h"
 #include "base/memory.h"
 #include "base/switch.h"
@@ -50,6 +51,7 @@ static wb_array *blank(wb_thread *thread, wb_op op, wb_dtype dtype, int ndim,
     node->inputs = node->own_inputs;
     node->buffer = NULL;
     node->body = NULL;
+    node->custom = NULL;
     node->offset = 0;
     for (int d = 0; d < ndim; d++) node->sizes[d] = sizes[d];
     return node;
@@ -223,6 +225,10 @@ static wb_array *drop_inputs(wb_array *node, wb_array *dead) {
     if (node->body) {
         wb_body_unref(node->body);
         node->body = NULL;
+    }
+    if (node->custom) {
+        wb_custom_unref(node->custom);
+        node->custom = NULL;
     }
     return dead;
 }

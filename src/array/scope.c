@@ -94,6 +94,25 @@ static wb_array *array_at(const wb_thread *thread, int64_t entry) {
     return object && object->klass == &wb_array_class ? (wb_array *)(void *)object : NULL;
 }
 
+int64_t wb_scope_entries(void) {
+    const wb_thread *thread = wb_thread_get();
+    return thread ? thread->entry_count : 0;
+}
+
+wb_array *wb_scope_entry(int64_t i) {
+    const wb_thread *thread = wb_thread_get();
+    return thread && i < thread->entry_count ? array_at(thread, i) : NULL;
+}
+
+void wb_scope_drop(int64_t i) {
+    wb_thread *thread = wb_thread_get();
+    wb_array *x = wb_scope_entry(i);
+    if (!x) return;
+    thread->entries[i] = NULL;
+    if (x->object.scope_slot == i + 1) x->object.scope_slot = 0;
+    wb_unref(x);
+}
+
 /* Evaluates, in one plan, the pending arrays of the scope that are held. */
 static wb_status evaluate_survivors(wb_thread *thread, int64_t start) {
     int64_t count = 0;

@@ -15,6 +15,8 @@ typedef struct visit {
 enum { MOST_PARTS = 16 /* of an expansion: see wb_expand_fn */ };
 
 typedef struct walk {
+    struct walk *outer; /* the one around it; NULL: there is none */
+    uint64_t stamp;
     wb_array **tape; /* each node after its inputs */
     int64_t count, capacity;
     visit *stack;
@@ -34,9 +36,11 @@ typedef struct walk {
     bool *needed; /* leads to a wanted array */
     int64_t needed_capacity;
     struct expansion {
+        wb_array *whole;
         wb_array *parts[MOST_PARTS]; /* what the results of a node are made of */
     } * expansions;
     int64_t expansion_count, expansion_capacity;
+    int64_t ends; /* first ones on the tape, wanted arrays that it does not look behind */
     const wb_array *detached; /* a leaf that lost its recipe, met on the way */
     bool are_newer;           /* what is wanted was made after all that is detached */
 } walk;
@@ -61,6 +65,43 @@ static walk *walk_of(wb_thread *thread) {
         thread->walk_free = walk_free;
     }
     return thread->walk;
+}
+
+/* ---- walks inside walks ---- */
+
+static _Thread_local walk *innermost __attribute__((tls_model("initial-exec")));
+
+static void walk_begin(walk *w, wb_thread *thread) {
+    w->outer = innermost;
+    w->stamp = ++thread->stamp;
+    w->count = w->expansion_count = w->ends = 0;
+    innermost = w;
+}
+
+static void walk_end(const walk *w) { innermost = w->outer; }
+
+/* Puts back what an evaluation did to the nodes' scratch fields. */
+static void stamp_again(const walk *w) {
+    for (int64_t i = 0; i < w->count; i++)
+        w->tape[i]->stamp = w->stamp, w->tape[i]->index = (uint32_t)i;
+    for (int64_t i = 0; i < w->expansion_count; i++)
+        w->expansions[i].whole->stamp = w->stamp, w->expansions[i].whole->index = (uint32_t)i;
+}
+
+static void stamp_all_again(void) {
+    for (const walk *w = innermost; w; w = w->outer) stamp_again(w);
+}
+
+bool wb_walk_pause(void) {
+    wb_thread *thread = wb_thread_get();
+    const bool was_walking = thread->is_walking;
+    thread->is_walking = false;
+    return was_walking;
+}
+
+void wb_walk_go_on(bool was_walking) {
+    wb_thread_get()->is_walking = was_walking;
+    stamp_all_again();
 }
 
 static bool reserve(void **items, int64_t *capacity, size_t item_bytes, int64_t wanted) {
@@ -99,7 +140,7 @@ static wb_array *below(walk *w, const wb_array *x, int32_t k) {
         if (!WB_GROW(w->expansions, w->expansion_count, w->expansion_capacity)) return NULL;
         whole->index = (uint32_t)w->expansion_count;
         struct expansion *e = &w->expansions[w->expansion_count++];
-        *e = (struct expansion){.parts = {NULL}};
+        *e = (struct expansion){.whole = whole, .parts = {NULL}};
         if (!wb_op_rows[whole->op].expand(whole, e->parts)) return NULL;
     }
     return w->expansions[whole->index].parts[x->attributes[0]];
@@ -151,7 +192,7 @@ static bool mark_needed(walk *w, int count, wb_array *const *arrays, uint64_t st
         w->needed[i] = false, w->cotangents[i] = NULL, w->first_put[i] = -1;
     for (int k = 0; k < count; k++)
         if (arrays[k]->stamp == stamp) w->needed[arrays[k]->index] = true;
-    for (int64_t i = 0; i < w->count; i++) {
+    for (int64_t i = w->ends; i < w->count; i++) {
         const wb_array *x = w->tape[i];
         if ((x->flags & WB_NODE_DETACHED) && !w->needed[i]) w->detached = x;
         if (!leads_on(x)) continue;
@@ -316,7 +357,6 @@ static wb_status collect(walk *w, int count, wb_array *const *arrays, wb_array *
 
 static bool order_all(walk *w, int nresults, wb_array *const *results, wb_array *const *cotangents,
                       uint64_t stamp) {
-    w->count = w->expansion_count = 0;
     for (int r = 0; r < nresults; r++)
         if (cotangents[r] && !order(w, results[r], stamp)) return false;
     return true;
@@ -331,7 +371,7 @@ static wb_status walk_back(walk *w, uint64_t stamp, int nresults, wb_array *cons
         return WB_ERROR_MEMORY;
     for (int r = 0; r < nresults; r++)
         if (cotangents[r] && !add_cotangent(w, results[r], cotangents[r])) return WB_ERROR_MEMORY;
-    for (int64_t i = w->count - 1; i >= 0; i--) {
+    for (int64_t i = w->count - 1; i >= w->ends; i--) {
         wb_array *x = w->tape[i];
         const bool has_cotangent = w->cotangents[i] || w->first_put[i] >= 0;
         if (w->needed[i] && has_cotangent && leads_on(x) && !pull(w, x)) return wb_error_status();
@@ -341,9 +381,11 @@ static wb_status walk_back(walk *w, uint64_t stamp, int nresults, wb_array *cons
 
 static wb_status run_walk(walk *w, wb_thread *thread, wb_array *result, wb_array *cotangent,
                           int count, wb_array *const *arrays, wb_array **gradients) {
-    const uint64_t stamp = ++thread->stamp;
-    const wb_status status = walk_back(w, stamp, 1, &result, &cotangent, count, arrays);
-    return status == WB_OK ? collect(w, count, arrays, gradients, stamp) : status;
+    walk_begin(w, thread);
+    wb_status status = walk_back(w, w->stamp, 1, &result, &cotangent, count, arrays);
+    if (status == WB_OK) status = collect(w, count, arrays, gradients, w->stamp);
+    walk_end(w);
+    return status;
 }
 
 wb_status wb_walk_inside(int nresults, wb_array *const *results, wb_array *const *cotangents,
@@ -351,13 +393,19 @@ wb_status wb_walk_inside(int nresults, wb_array *const *results, wb_array *const
     wb_thread *thread = wb_thread_get();
     walk *w = wb_alloc(sizeof *w);
     if (!w) return WB_ERROR_MEMORY;
-    const uint64_t stamp = ++thread->stamp;
-    wb_status status = walk_back(w, stamp, nresults, results, cotangents, count, arrays);
+    walk_begin(w, thread);
+    const uint64_t stamp = w->stamp;
+    wb_status status = WB_OK;
+    for (int i = 0; status == WB_OK && i < count; i++)
+        if (!visited(arrays[i], stamp) && !append(w, arrays[i])) status = WB_ERROR_MEMORY;
+    w->ends = w->count;
+    if (status == WB_OK) status = walk_back(w, stamp, nresults, results, cotangents, count, arrays);
     for (int i = 0; i < count; i++) {
         wb_array *x = arrays[i], *g = NULL;
         if (status == WB_OK && x->stamp == stamp) g = cotangent_of(w, x->index);
         gradients[i] = g ? settle(g, x, true) : NULL;
     }
+    walk_end(w);
     walk_free(w);
     if (status == WB_OK && wb_failed()) status = wb_error_status();
     return status;
@@ -366,14 +414,19 @@ wb_status wb_walk_inside(int nresults, wb_array *const *results, wb_array *const
 static wb_status differentiate(wb_array *result, wb_array *cotangent, int count,
                                wb_array *const *arrays, wb_array **gradients, bool are_newer) {
     wb_thread *thread = wb_thread_get();
-    walk *w = thread ? walk_of(thread) : NULL;
+    const bool is_inside = innermost != NULL; /* a pullback of the user's asks for it */
+    walk *w = !thread ? NULL : is_inside ? wb_alloc(sizeof *w) : walk_of(thread);
     if (!w) return WB_ERROR_MEMORY;
     wb_error_aside older;
     wb_error_put_aside(&older);
     thread->is_walking = true;
     w->are_newer = are_newer;
     const wb_status status = run_walk(w, thread, result, cotangent, count, arrays, gradients);
-    thread->is_walking = false;
+    thread->is_walking = is_inside;
+    if (is_inside) {
+        walk_free(w);
+        stamp_all_again();
+    }
     wb_error_bring_back(&older);
     return status;
 }

@@ -5,10 +5,16 @@
 #include "array/array.h"
 
 /* gradients[i] = sum over the results of their cotangent times d result / d arrays[i]; NULL where
- * none of them depends on it. Results whose cotangent is NULL are left out. The nodes are none of
- * the walk around it, whose scratch fields they would share. */
+ * none of them depends on it. Results whose cotangent is NULL are left out. The walk does not look
+ * behind the arrays; the nodes up to them are none of the walk around it, whose scratch fields they
+ * would share. */
 wb_status wb_walk_inside(int nresults, wb_array *const *results, wb_array *const *cotangents,
                          int count, wb_array *const *arrays, wb_array **gradients);
+
+/* Between the two, arrays can be evaluated while walks are under way; wb_walk_go_on gets what
+ * wb_walk_pause returned. */
+bool wb_walk_pause(void);
+void wb_walk_go_on(bool was_walking);
 
 /* wb_gradient_of for arrays that were made after all that is detached from a recipe, which then
  * cannot depend on them. */

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "array/custom.h"
 #include "array/thread.h"
 #include "base/memory.h"
 
@@ -36,6 +37,7 @@ static wb_array *copy_with(const wb_copier *copier, const wb_array *x, wb_array 
     if (x->op == WB_OP_uniform || x->op == WB_OP_normal) copy->late[1] += copier->draws;
     copy->flags |= x->flags & (WB_NODE_WEAK | WB_NODE_UNTIED);
     if (x->body) copy->body = wb_body_ref(x->body);
+    if (x->custom) copy->custom = wb_custom_ref(x->custom);
     return copy;
 }
 
@@ -155,7 +157,8 @@ static wb_array *product_of_all(const wb_array *x, wb_array *slices) {
  * NULL: x is no such thing, or an error is recorded. */
 static wb_array *before_the_loop(wb_trace *trace, const wb_array *x) {
     const bool is_product = x->op == WB_OP_matmul && x->ndim == 2 && x->inputs[1]->ndim == 2 &&
-                            !(x->attributes[0] & 2) && is_outside(x->inputs[0]);
+                            !(x->attributes[0] & 2) && !(x->flags & WB_NODE_REPEATED) &&
+                            is_outside(x->inputs[0]);
     if (!is_product) return NULL;
     const wb_array *slice = x->inputs[1];
     if (slice->op == WB_OP_reshape) slice = slice->inputs[0];

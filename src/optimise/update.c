@@ -257,11 +257,13 @@ static bool keep_old(const wb_optimiser *o) {
     return true;
 }
 
-/* What the step renews: slots with what they will hold. Calls tell for each. */
+/* What the step renews: slots with what they will hold. Calls tell for each. The last groups come
+ * first, as they do on the way back: the plan is ordered by its roots, and is then done with what
+ * is kept for a layer before the next one's turn. */
 typedef void renewal_fn(wb_optimiser *o, wb_array **slot, wb_array **fresh);
 
 static void each_parameter_and_state(wb_optimiser *o, renewal_fn *tell) {
-    for (int64_t i = 0; i < o->group_count; i++) {
+    for (int64_t i = o->group_count - 1; i >= 0; i--) {
         wb_tie_group *group = &o->groups[i];
         wb_array **fresh = o->fresh_states + i * WB_RULE_ALL_STATES;
         if (!o->sums[i]) continue;
@@ -315,7 +317,7 @@ static int list_settled(wb_optimiser *o) {
 
 /* Everything that the step computes: all in one plan. */
 static int list_roots(const wb_optimiser *o, const wb_gradients *g, int count) {
-    for (int64_t k = 0; k < g->distinct; k++)
+    for (int64_t k = g->distinct - 1; k >= 0; k--)
         if (g->values[k]) o->roots[count++] = g->values[k];
     count += wb_gradients_list_loss(g, o->roots + count);
     return count + wb_state_pending((int)(o->root_room - count), o->roots + count);

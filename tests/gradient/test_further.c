@@ -67,6 +67,7 @@ static void modes_agree(void **state) {
     wb_op op = (wb_op)(row - wb_op_rows);
     test_random r = {test_seed() + (uint64_t)op};
     if (op == WB_OP_move && !is_on_host()) return; /* its result is elsewhere than its input */
+    if (compiles_kernels() && op % 4 != 0) return;
     const wb_check *c = row->check ? row->check() : NULL;
     problem p = {.fn = c ? c->call : apply, .context = &op};
     p.count = c ? c->count : row->arity == 2 ? 2 : 1;
