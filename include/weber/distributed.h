@@ -113,7 +113,8 @@ WB_API wb_status wb_barrier(void);
 /* ---- models, optimisers ---- */
 
 /* What the object holds on rank 0 is what it holds on all: a model's arrays, an optimiser's model,
- * states and counts. The ranks' objects must have the same structure. wb_setup with
+ * states and counts (of states that .zero divides, nothing). The ranks' objects must have the same
+ * structure. wb_setup with
  * .distributed = true does it for the model. */
 WB_API wb_status wb_synchronize(void *object);
 

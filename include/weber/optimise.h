@@ -152,6 +152,7 @@ typedef struct wb_setup_desc {
     /* several processes train one model (weber/distributed.h): rank 0's parameters are sent to all
      * now, and each step is that of one process over the batches of all ranks together */
     bool distributed;
+    int zero; /* 1: states are divided among the ranks; needs .distributed; default 0 */
     int64_t micro_batches; /* wb_train_step computes each batch in so many parts; default 1 */
 } wb_setup_desc;
 
@@ -178,6 +179,13 @@ typedef struct wb_setup_desc {
  * the number of ranks N are powers of two, bits depend on k N alone, whichever rank computes a part
  * (masks, too, and training that goes on from a checkpoint), while k N and N times the loader's
  * batchsize stay the same.
+ *
+ * ZeRO: with .zero = 1 each of N ranks keeps an N-th of the rule's states and computes that part of
+ * the step, with the bits of a step without it (with .clip_norm if .micro_batches is given, too).
+ * Rules that look at more than single elements (wb_lamb, wb_muon, norms, rules of your own unless
+ * they say is_elementwise) have whole arrays, each on one rank. Files have whole states, and know
+ * nothing of ranks; all ranks must call wb_save, wb_checkpoint_save, wb_optimiser_get and
+ * wb_averaged, and rank 0 alone writes. (Rajbhandari and others 2020)
  *
  * A path that matches no trainable array is an error. One state per array: two slots
  * over the same array, or over a transpose of it, are a tie and stay one. The optimiser keeps the

@@ -101,6 +101,9 @@ typedef struct wb_rule_row {
     wb_rule_state states[WB_RULE_STATES];
     wb_rule_step *step;
     bool is_last; /* it takes what it is given as what x changes by: an error before another row */
+    /* what it leaves at an element depends on that element alone, of x, g and states, and on
+     * numbers: then .zero of wb_setup may cut arrays (others it leaves whole) */
+    bool is_elementwise;
 } wb_rule_row;
 
 /* The value of a setting; 1 less it, 1 less it to the power t (for settings that are fractions):

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "formats/format.h"
+#include "models/tree.h"
 
 enum { KEEP = 3, DIGITS = 12, TEMPORARY = 7 /* ".XXXXXX" of a writer that was killed */ };
 
@@ -152,10 +153,13 @@ wb_status wb_checkpoint_save_make(const char *path, int64_t number, int64_t keep
                        "wb_checkpoint_save: number and keep must not be negative, got %lld and "
                        "%lld",
                        (long long)number, (long long)keep);
-    if (!parse(path, &s) || !path_of(&s, number, "", name) || !make_folder(&s))
-        return wb_error_status();
-    const wb_status status = wb_save_make(name, count, objects);
-    if (status != WB_OK) return status;
+    wb_status status = wb_gather_objects(count, objects); /* whatever becomes of the file */
+    const bool is_here = status == WB_OK && wb_are_gathered_here(count, objects);
+    if (is_here && (!parse(path, &s) || !path_of(&s, number, "", name) || !make_folder(&s)))
+        status = wb_error_status();
+    if (is_here && status == WB_OK) status = wb_save_make(name, count, objects);
+    wb_drop_gathered_objects(count, objects);
+    if (status != WB_OK || !is_here) return status;
     remove_old(&s, number, keep ? keep : KEEP);
     remove_halves(&s);
     wb_clear_error(); /* what could not be tidied up is no loss */

@@ -10,7 +10,7 @@
 #include "layers/layer.h"
 #include "models/load.h"
 #include "ops/step.h"
-#include "optimise/optimiser.h"
+#include "optimise/shard.h"
 
 enum { PATH_TEXT = 512 };
 
@@ -265,10 +265,16 @@ static bool is_array(const loading *l, const wb_record *r, const char *path) {
     return false;
 }
 
-static wb_array *state_at(const loading *l, const char *path, const wb_array *like) {
+/* What this rank keeps of it, in the type of `kept`, as every state is of the sizes of its
+ * array. */
+static wb_array *state_at(const loading *l, const char *path, const wb_tie_group *group,
+                          const wb_array *like, const wb_array *kept) {
     const wb_record *r = find(l, path);
     if (!r || !is_array(l, r, path)) return NULL;
-    if (wb_record_has_sizes_of(r, like)) return wb_record_array_like(l->file, r, like);
+    if (wb_record_has_sizes_of(r, like)) {
+        wb_array *whole = wb_record_array_like(l->file, r, kept);
+        return whole ? wb_part_of(group, whole) : NULL;
+    }
     return wb_fail_null(WB_ERROR_SHAPE, "%s: %s is %s in the file, %s in the optimiser",
                         l->file->path, path, wb_sizes_text(r->ndim, r->sizes), wb_text_of(like));
 }
@@ -294,7 +300,9 @@ static bool plan_group(const walker *w, int64_t g, const char *path) {
     for (int k = 0; k < wb_rule_states(&s->rule); k++) {
         char name[WB_STATE_NAME_BYTES];
         const whole_path whole = path_of("%s.%s", path, wb_rule_state_name(&s->rule, k, name));
-        wb_array *state = state_at(l, whole.text, group->states[k]);
+        const wb_array *like = *w->optimiser->members[group->first].slot;
+        if (!wb_keeps_state(group)) continue;
+        wb_array *state = state_at(l, whole.text, group, like, group->states[k]);
         if (!state || !wb_exchange_add(&l->exchange, &group->states[k], state)) return false;
     }
     return true;

@@ -4,7 +4,7 @@
 #include "base/saved.h"
 #include "models/tree.h"
 #include "ops/step.h"
-#include "optimise/optimiser.h"
+#include "optimise/shard.h"
 
 /* ---- numbers ---- */
 
@@ -111,7 +111,8 @@ static wb_record *record_of_state(wb_tree_maker *b, wb_array *const *slot) {
         char *name = wb_arena_take(&b->arena, WB_STATE_NAME_BYTES);
         if (!name) return NULL;
         r->names[k + 1] = wb_rule_state_name(&cohort->rule, k, name);
-        if (!(r->children[k + 1] = wb_tree_of_array(b, group->states[k]))) return NULL;
+        wb_array *state = wb_state_for_file(o, group - o->groups, k);
+        if (!(r->children[k + 1] = wb_tree_of_array(b, state))) return NULL;
     }
     if (is_own) {
         r->names[count + 1] = "rule";

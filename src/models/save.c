@@ -6,6 +6,7 @@
 #include "formats/format.h"
 #include "models/structure.h"
 #include "models/tree.h"
+#include "optimise/shard.h"
 
 static wb_record *record_of_objects(wb_tree_maker *b, int64_t count, const wb_named *objects) {
     wb_record *root = wb_record_new(&b->arena, WB_RECORD_MAP);
@@ -66,10 +67,39 @@ static wb_record *joined(wb_tree_maker *b, const wb_record *x, const wb_record *
     return both;
 }
 
-wb_status wb_save_make(const char *path, int64_t count, const wb_named *objects) {
-    if (wb_failed()) return wb_not_run("wb_save");
-    if (!path) return wb_fail(WB_ERROR_ARGUMENT, "wb_save: the path is NULL");
-    if (!wb_check_list("wb_save", count, objects)) return WB_ERROR_ARGUMENT;
+/* ---- optimisers whose states are divided among ranks ---- */
+
+static wb_optimiser *optimiser_of(const wb_named *named) {
+    return wb_is_optimiser(named->object) ? named->object : NULL;
+}
+
+wb_status wb_gather_objects(int64_t count, const wb_named *objects) {
+    wb_status status = WB_OK;
+    for (int64_t i = 0; objects && i < count && status == WB_OK; i++) {
+        wb_optimiser *o = optimiser_of(&objects[i]);
+        if (o) status = wb_gather_states(o);
+    }
+    return status;
+}
+
+bool wb_are_gathered_here(int64_t count, const wb_named *objects) {
+    for (int64_t i = 0; objects && i < count; i++) {
+        const wb_optimiser *o = optimiser_of(&objects[i]);
+        if (o && !wb_has_whole_states(o)) return false;
+    }
+    return true;
+}
+
+void wb_drop_gathered_objects(int64_t count, const wb_named *objects) {
+    for (int64_t i = 0; objects && i < count; i++) {
+        wb_optimiser *o = optimiser_of(&objects[i]);
+        if (o) wb_drop_gathered(o);
+    }
+}
+
+/* ---- writing ---- */
+
+static wb_status save(const char *path, int64_t count, const wb_named *objects) {
     const wb_format *format = wb_format_of_path(path);
     if (!format || wb_state_settle() != WB_OK || !wb_scope_begin()) return wb_error_status();
     wb_tree_maker b = {.is_for_file = true};
@@ -83,4 +113,15 @@ wb_status wb_save_make(const char *path, int64_t count, const wb_named *objects)
     wb_tree_maker_release(&b);
     const wb_status closed = wb_scope_close_leaving(0, NULL);
     return status == WB_OK ? closed : status;
+}
+
+wb_status wb_save_make(const char *path, int64_t count, const wb_named *objects) {
+    if (wb_failed()) return wb_not_run("wb_save");
+    if (!path) return wb_fail(WB_ERROR_ARGUMENT, "wb_save: the path is NULL");
+    if (!wb_check_list("wb_save", count, objects)) return WB_ERROR_ARGUMENT;
+    wb_status status = wb_gather_objects(count, objects);
+    if (status == WB_OK && wb_are_gathered_here(count, objects))
+        status = save(path, count, objects);
+    wb_drop_gathered_objects(count, objects);
+    return status;
 }

@@ -35,6 +35,12 @@ wb_record *wb_tree_of_array(wb_tree_maker *maker, wb_array *x);
 wb_record *wb_tree_of_layer(wb_tree_maker *maker, wb_layer *layer);
 /* A state's, as it is for files; an open file's own, which holds as long as that is open. */
 wb_record *wb_tree_of_file(wb_tree_maker *maker, const wb_file *file);
+/* Before a tree is made of them: rank 0 gets the whole states of optimisers whose states are
+ * divided among ranks, which all have to call this; then whether this rank has them all. */
+wb_status wb_gather_objects(int64_t count, const wb_named *objects);
+bool wb_are_gathered_here(int64_t count, const wb_named *objects);
+void wb_drop_gathered_objects(int64_t count, const wb_named *objects);
+
 /* Of whatever can be saved (objects.c): those, optimisers, and what has numbers for files. */
 wb_record *wb_tree_of_object(wb_tree_maker *maker, const wb_named *named);
 

@@ -282,8 +282,10 @@ static wb_array *see_master(wb_rule_at *at) {
     return at->g;
 }
 
-const wb_rule_row wb_mixed_precision_row = {
-    .name = "MixedPrecision", .states = {{"master", WB_START_X, NULL}}, .step = see_master};
+const wb_rule_row wb_mixed_precision_row = {.name = "MixedPrecision",
+                                            .states = {{"master", WB_START_X, NULL}},
+                                            .step = see_master,
+                                            .is_elementwise = true};
 
 /* Results, and behind them what describe_step tells. */
 bool wb_expand_step(wb_array *node, wb_array **parts) {

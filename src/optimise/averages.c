@@ -3,8 +3,8 @@
 
 #include "layers/layer.h"
 #include "ops/ops.h"
-#include "optimise/optimiser.h"
 #include "optimise/row.h"
+#include "optimise/shard.h"
 
 #define AVERAGE_OF_X                                                                               \
     { "average", WB_START_X, NULL }
@@ -21,6 +21,7 @@ static const wb_rule_row ema_row = {.name = "EMA",
                                     .settings = {FRACTION(decay, 0.999)},
                                     .states = {AVERAGE_OF_X},
                                     .step = ema,
+                                    .is_elementwise = true,
                                     .is_last = true};
 
 wb_rule wb_ema_make(wb_ema_desc desc) { return wb_rule_make(&ema_row, &desc); }
@@ -56,7 +57,8 @@ static const wb_rule_row schedule_free_row = {
                  RATE(lambda, 0),
                  {"warm_up", WB_SETTING_COUNT, 1, offsetof(DESC, warm_up), NULL}},
     .states = {{"z", WB_START_X, NULL}, STATE(v), AVERAGE_OF_X},
-    .step = schedule_free};
+    .step = schedule_free,
+    .is_elementwise = true};
 
 wb_rule wb_schedule_free_make(wb_schedule_free_desc desc) {
     return wb_rule_make(&schedule_free_row, &desc);
@@ -68,12 +70,12 @@ wb_rule wb_schedule_free_make(wb_schedule_free_desc desc) {
 static wb_array *average_of(const wb_optimiser *o, const wb_member *member) {
     const wb_tie_group *group = &o->groups[member->group];
     const wb_rule *rule = wb_group_rule(o, group);
-    wb_array *average = NULL;
+    int found = -1;
     for (int k = 0; k < wb_rule_states(rule); k++) {
         wb_rule_place place;
-        if (strcmp(wb_rule_state_of(rule, k, &place)->name, "average") == 0)
-            average = group->states[k];
+        if (strcmp(wb_rule_state_of(rule, k, &place)->name, "average") == 0) found = k;
     }
+    wb_array *average = found < 0 ? NULL : wb_whole_state(o, group, found);
     if (!average || !member->is_view) return average;
     return wb_through_memory(*o->members[group->first].slot, average, *member->slot);
 }

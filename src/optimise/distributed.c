@@ -97,5 +97,5 @@ wb_status wb_synchronize(void *object) {
     if (!wb_check_layer(function, model)) return WB_ERROR_ARGUMENT;
     if (wb_ranks_count() == 1) return WB_OK;
     const wb_status status = wb_walk(of_the_first, NULL, model);
-    return status == WB_OK && o ? synchronize_states(o) : status;
+    return status == WB_OK && o && !o->is_divided ? synchronize_states(o) : status;
 }

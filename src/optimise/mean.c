@@ -12,6 +12,7 @@
  * rounded depends on what it is fused with. With a power of two of micro-batches the two trees are
  * one, and bits depend on the number of parts alone. */
 #include "optimise/mean.h"
+#include "optimise/shard.h"
 
 #include <string.h>
 
@@ -33,6 +34,7 @@ typedef struct shared {
     wb_array **slot; /* of a state; NULL: none */
     wb_weighting weighting;
     wb_dtype dtype; /* of the mean */
+    bool is_cut;    /* each rank wants its range of the sum alone (shard.c) */
 } shared;
 
 /* All that is to be a mean; the first is the number of observations. */
@@ -99,27 +101,51 @@ static bool sum_bucket(const wb_sharing *s, wb_dtype dtype, int64_t count, share
     return !wb_failed();
 }
 
+/* This rank's ranges of the sums, as columns one below another; the number of observations is that
+ * of the first bucket. */
+static bool scatter_bucket(const wb_sharing *s, wb_dtype dtype, int64_t count,
+                           shared *const *items) {
+    for (int64_t i = 0; i < count; i++) s->pieces[i] = wb_columns_of(items[i]->x);
+    wb_array *sum = wb_reduce_scatter(wb_concat_make(0, (int)count, s->pieces), WB_REDUCE_SUM);
+    for (int64_t i = 0, at = 0; i < count && s->pieces[i]; i++) {
+        const int64_t rows = s->pieces[i]->sizes[0];
+        items[i]->x = wb_reshape_make(wb_slice(sum, 0, at, at + rows, 1), 1, &rows);
+        items[i]->total = wb_cast(s->items[1].total, dtype);
+        at += rows;
+    }
+    return !wb_failed();
+}
+
+typedef bool bucket_fn(const wb_sharing *s, wb_dtype dtype, int64_t count, shared *const *items);
+
 /* In order: the same buckets on all ranks, since all have the same lists. */
-static bool sum_type(const wb_sharing *s, wb_dtype dtype, shared **bucket) {
+static bool sum_type(const wb_sharing *s, wb_dtype dtype, bool is_cut, shared **bucket) {
+    bucket_fn *sum = is_cut ? scatter_bucket : sum_bucket;
     int64_t count = 0, elements = 0, most = FIRST_ELEMENTS;
     for (int64_t i = 1; i < s->count; i++) {
-        if (s->items[i].x->dtype != dtype) continue;
+        if (s->items[i].x->dtype != dtype || s->items[i].is_cut != is_cut) continue;
         const int64_t more = wb_count(s->items[i].x);
         if (count && elements + more > most) {
-            if (!sum_bucket(s, dtype, count, bucket)) return false;
+            if (!sum(s, dtype, count, bucket)) return false;
             count = elements = 0, most = BUCKET_ELEMENTS;
         }
         bucket[count++] = &s->items[i];
         elements += more;
     }
-    return count == 0 || sum_bucket(s, dtype, count, bucket);
+    return count == 0 || sum(s, dtype, count, bucket);
+}
+
+static bool sum_types(const wb_sharing *s, shared **bucket) {
+    for (int is_cut = 0; is_cut < 2; is_cut++)
+        if (!sum_type(s, WB_F32, is_cut, bucket) || !sum_type(s, WB_F64, is_cut, bucket))
+            return false;
+    return true;
 }
 
 static bool sum_over_ranks(wb_sharing *s) {
     shared **bucket = wb_alloc(sizeof *bucket * (size_t)(s->count + 1));
     s->pieces = wb_alloc(sizeof *s->pieces * (size_t)(s->count + 1));
-    const bool done =
-        bucket && s->pieces && sum_type(s, WB_F32, bucket) && sum_type(s, WB_F64, bucket);
+    const bool done = bucket && s->pieces && sum_types(s, bucket);
     wb_release(bucket);
     wb_release(s->pieces);
     return done;
@@ -172,6 +198,7 @@ static int64_t terms_of(const wb_optimiser *o) {
     hash = mix(hash, &o->first_scale, sizeof o->first_scale);
     hash = mix(hash, &o->scale_interval, sizeof o->scale_interval);
     hash = mix(hash, &o->micro_batches, sizeof o->micro_batches);
+    hash = mix(hash, &o->is_divided, sizeof o->is_divided);
     for (int64_t c = 0; c < o->cohort_count; c++) hash += terms_of_cohort(o, c);
     return (int64_t)(hash >> 1) | 1;
 }
@@ -186,7 +213,9 @@ static bool list_all(wb_sharing *s, wb_optimiser *o, const wb_gradients *g) {
     done = done && wb_visit(&states.visitor, o->model);
     for (int64_t i = o->group_count - 1; done && i >= 0; i--) {
         wb_array **sum = &o->sums[i];
-        if (*sum) done = add(s, &(shared){.x = *sum, .mean = sum, .weighting = g->weighting});
+        shared item = {.x = *sum, .mean = sum, .weighting = g->weighting};
+        item.is_cut = wb_sums_are_cut(o) && o->groups[i].division == WB_DIVIDED_CUT;
+        if (*sum) done = add(s, &item);
     }
     return done;
 }

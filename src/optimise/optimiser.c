@@ -1,7 +1,7 @@
 /* Making optimisers: slots, ties, state. */
 #include <weber/distributed.h>
 
-#include "optimise/optimiser.h"
+#include "optimise/shard.h"
 #include "ranks/ranks.h"
 
 #include <math.h>
@@ -43,6 +43,7 @@ static void release_groups(wb_optimiser *o) {
 
 static void optimiser_free(void *object) {
     wb_optimiser *o = object;
+    wb_drop_gathered(o);
     release_groups(o);
     for (int64_t i = 0; i < o->cohort_count; i++) wb_unhold(o->cohorts[i].count);
     wb_release(o->cohorts);
@@ -143,9 +144,12 @@ static int64_t find_groups(wb_member *members, int64_t count) {
 
 static wb_dtype state_type(const wb_array *x) { return x->dtype == WB_F64 ? WB_F64 : WB_F32; }
 
-static bool fits(const wb_array *state, const wb_array *x) {
-    bool same = state->ndim == x->ndim && state->dtype == state_type(x);
-    for (int d = 0; same && d < x->ndim; d++) same = state->sizes[d] == x->sizes[d];
+static bool fits(const wb_tie_group *group, const wb_array *x) {
+    int64_t sizes[WB_MAX_DIMS];
+    const wb_array *state = group->states[0];
+    const int ndim = wb_state_sizes(group, x, sizes);
+    bool same = state->ndim == ndim && state->dtype == state_type(x);
+    for (int d = 0; same && d < ndim; d++) same = state->sizes[d] == sizes[d];
     return same;
 }
 
@@ -157,7 +161,7 @@ static const wb_tie_group *old_group(const wb_optimiser *o, const wb_member *mem
     while (i < o->member_count && o->members[i].slot != member->slot) i++;
     if (i == o->member_count) return NULL;
     const wb_tie_group *group = &o->groups[o->members[i].group];
-    return !group->states[0] || fits(group->states[0], member->seen) ? group : NULL;
+    return !group->states[0] || fits(group, member->seen) ? group : NULL;
 }
 
 /* ---- cohorts ---- */
@@ -182,17 +186,23 @@ static int64_t new_cohort(wb_optimiser *o, const wb_rule *rule, const wb_array *
 
 /* ---- groups ---- */
 
-static wb_array *start_of(const wb_rule *rule, int number, wb_array *x) {
+static wb_array *start_of(const wb_rule *rule, int number, const wb_tie_group *group, wb_array *x) {
     wb_rule_place place;
+    int64_t sizes[WB_MAX_DIMS];
     const wb_rule_state *state = wb_rule_state_of(rule, number, &place);
-    if (state->start == WB_START_X) return wb_cast(wb_stop_gradient(x), state_type(x));
+    if (state->start == WB_START_X)
+        return wb_cast(wb_stop_gradient(wb_part_of(group, x)), state_type(x));
     const double start = wb_rule_start_of(rule, state, &place);
-    wb_array *array = wb_full_make(state_type(x), start, x->ndim, x->sizes);
+    const int ndim = wb_state_sizes(group, x, sizes);
+    wb_array *array = wb_full_make(state_type(x), start, ndim, sizes);
     if (array) array->device = x->device;
     return array;
 }
 
-static bool fill_group(wb_optimiser *o, const wb_member *member, wb_tie_group *group) {
+/* Of new ones, behind `groups` that are filled; o has the old ones. */
+static bool fill_group(wb_optimiser *o, const wb_optimiser *new, int64_t groups,
+                       wb_tie_group *group) {
+    const wb_member *member = &new->members[group->first];
     const wb_tie_group *old = old_group(o, member, group->first);
     wb_array *x = member->seen;
     const wb_rule *own = member->part < 0 ? &o->rule : &o->parts[member->part].rule;
@@ -200,8 +210,12 @@ static bool fill_group(wb_optimiser *o, const wb_member *member, wb_tie_group *g
     if (group->cohort < 0) return false;
     group->is_frozen = old && old->is_frozen;
     const wb_rule *rule = wb_group_rule(o, group);
-    for (int k = 0; k < wb_rule_states(rule); k++) {
-        wb_array *state = old ? old->states[k] : start_of(rule, k, x);
+    if (old)
+        group->division = old->division, group->owner = old->owner;
+    else
+        wb_divide(new, groups, rule, x, group);
+    for (int k = 0; k < wb_rule_states(rule) && wb_keeps_state(group); k++) {
+        wb_array *state = old ? old->states[k] : start_of(rule, k, group, x);
         if (!state) return false;
         group->states[k] = wb_hold(state);
     }
@@ -215,7 +229,7 @@ static bool fill_groups(wb_optimiser *old, wb_optimiser *new) {
     int count = 0;
     for (int64_t g = 0; g < new->group_count; g++) {
         wb_tie_group *group = &new->groups[g];
-        if (!fill_group(old, &new->members[group->first], group)) return false;
+        if (!fill_group(old, new, g, group)) return false;
         for (int k = 0; k < WB_RULE_ALL_STATES && group->states[k]; k++)
             roots[count++] = group->states[k];
     }
@@ -285,6 +299,11 @@ static bool check(const wb_setup_desc *desc) {
     else if (!(desc->micro_batches >= 0 && desc->micro_batches <= INT32_MAX))
         (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: micro_batches must be at least 1, got %lld",
                       (long long)desc->micro_batches);
+    else if (desc->zero != 0 && desc->zero != 1)
+        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: zero must be 0 or 1, got %d", desc->zero);
+    else if (desc->zero && !desc->distributed)
+        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: zero divides states among ranks, so it needs "
+                                         ".distributed = true");
     else if (desc->loss_scale_interval < 0)
         (void)wb_fail(WB_ERROR_ARGUMENT,
                       "wb_setup: loss_scale_interval must not be negative, got %lld",
@@ -342,9 +361,10 @@ static bool begin_count(wb_optimiser *o) {
 
 /* All ranks begin with rank 0's parameters; one rank alone is no group, and its plans are those of
  * an optimiser that is not distributed. */
-static bool share_model(wb_optimiser *o) {
+static bool share_model(wb_optimiser *o, bool zero) {
     if (wb_synchronize(o->model) != WB_OK) return false;
     o->is_distributed = wb_ranks_count() > 1;
+    o->is_divided = o->is_distributed && zero;
     return true;
 }
 
@@ -360,7 +380,7 @@ wb_optimiser *wb_setup_make(wb_setup_desc desc) {
     o->micro_batches = desc.micro_batches;
     o->counted_at = -1;
     o->model = wb_retain(desc.model);
-    if ((desc.distributed && !share_model(o)) || !take_parts(o, &desc) ||
+    if ((desc.distributed && !share_model(o, desc.zero)) || !take_parts(o, &desc) ||
         wb_optimiser_group(o) != WB_OK || !check_parts(o) || !begin_count(o)) {
         wb_free(o);
         return NULL;

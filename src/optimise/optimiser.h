@@ -17,9 +17,18 @@ typedef struct wb_cohort {
     int64_t steps;                   /* what count says, as wb_optimiser_count has read it */
 } wb_cohort;
 
+/* Who of the ranks has the state of an array (shard.c). */
+typedef enum wb_division {
+    WB_DIVIDED_NOT,   /* each has all of it */
+    WB_DIVIDED_CUT,   /* each has a range of it */
+    WB_DIVIDED_WHOLE, /* one has it, the others nothing */
+} wb_division;
+
 /* Slots over the same numbers, with one state. */
 typedef struct wb_tie_group {
     wb_array *states[WB_RULE_ALL_STATES]; /* held */
+    wb_division division;
+    int owner; /* the rank that has a state that is whole */
     int64_t cohort;
     bool is_frozen;
     bool is_marked; /* by wb_optimiser_mark */
@@ -54,7 +63,10 @@ struct wb_optimiser {
     wb_object object;
     wb_rule rule;
     double clip_norm;
-    bool is_distributed;              /* its steps are those of all ranks, two or more */
+    bool is_distributed; /* its steps are those of all ranks, two or more */
+    bool is_divided;     /* states are divided among the ranks */
+    wb_array **gathered; /* WB_RULE_ALL_STATES per group; held: on rank 0, or NULL */
+    int64_t gathered_count;
     int64_t micro_batches;            /* of each batch; 0: it is one, and the step one plan */
     wb_partial partials[WB_PARTIALS]; /* in a step: sums of the micro-batches so far */
     int64_t partial_count;

@@ -13,7 +13,7 @@
 static wb_array *descent(wb_rule_at *at) { return MUL(G, S(eta)); }
 
 static const wb_rule_row descent_row = {
-    .name = "Descent", .settings = {RATE(eta, 0.1)}, .step = descent};
+    .name = "Descent", .settings = {RATE(eta, 0.1)}, .step = descent, .is_elementwise = true};
 
 wb_rule wb_descent_make(wb_descent_desc desc) { return wb_rule_make(&descent_row, &desc); }
 #undef DESC
@@ -26,7 +26,8 @@ static wb_array *momentum(wb_rule_at *at) {
 static const wb_rule_row momentum_row = {.name = "Momentum",
                                          .settings = {RATE(eta, 0.01), FRACTION(rho, 0.9)},
                                          .states = {STATE(v)},
-                                         .step = momentum};
+                                         .step = momentum,
+                                         .is_elementwise = true};
 
 wb_rule wb_momentum_make(wb_momentum_desc desc) { return wb_rule_make(&momentum_row, &desc); }
 #undef DESC
@@ -52,8 +53,11 @@ static wb_array *adam(wb_rule_at *at) {
     return DIV(MUL(m, rate), ADD(SQRT(MUL(v, correction)), S(epsilon)));
 }
 
-static const wb_rule_row adam_row = {
-    .name = "Adam", .settings = {ADAM_SETTINGS}, .states = {STATE(m), STATE(v)}, .step = adam};
+static const wb_rule_row adam_row = {.name = "Adam",
+                                     .settings = {ADAM_SETTINGS},
+                                     .states = {STATE(m), STATE(v)},
+                                     .step = adam,
+                                     .is_elementwise = true};
 
 /* The rule of a row that has neither lambda nor decoupled. */
 static wb_rule without_decay(const wb_rule_row *row, const wb_adam_desc *desc) {
@@ -78,7 +82,8 @@ static const wb_rule_row adamw_row = {
     .name = "AdamW",
     .settings = {ADAM_SETTINGS, RATE(lambda, 0), FLAG(decoupled, "!couple")},
     .states = {STATE(m), STATE(v)},
-    .step = adamw};
+    .step = adamw,
+    .is_elementwise = true};
 
 wb_rule wb_adamw_make(wb_adam_desc desc) { return wb_rule_make(&adamw_row, &desc); }
 #undef DESC
@@ -99,7 +104,8 @@ static const wb_rule_row rmsprop_row = {
     .name = "RMSProp",
     .settings = {RATE(eta, 0.001), FRACTION(rho, 0.9), RATE(epsilon, 1e-8), FLAG(centred, NULL)},
     .states = {STATE(quad), STATE(lin)},
-    .step = rmsprop};
+    .step = rmsprop,
+    .is_elementwise = true};
 
 wb_rule wb_rmsprop_make(wb_rmsprop_desc desc) { return wb_rule_make(&rmsprop_row, &desc); }
 #undef DESC
@@ -113,7 +119,8 @@ static wb_array *adagrad(wb_rule_at *at) {
 static const wb_rule_row adagrad_row = {.name = "AdaGrad",
                                         .settings = {RATE(eta, 0.1), RATE(epsilon, 1e-8)},
                                         .states = {STATE_FROM(acc, epsilon)},
-                                        .step = adagrad};
+                                        .step = adagrad,
+                                        .is_elementwise = true};
 
 wb_rule wb_adagrad_make(wb_adagrad_desc desc) { return wb_rule_make(&adagrad_row, &desc); }
 #undef DESC
@@ -130,7 +137,8 @@ static wb_array *adadelta(wb_rule_at *at) {
 static const wb_rule_row adadelta_row = {.name = "AdaDelta",
                                          .settings = {FRACTION(rho, 0.9), RATE(epsilon, 1e-8)},
                                          .states = {STATE(acc), STATE(delta)},
-                                         .step = adadelta};
+                                         .step = adadelta,
+                                         .is_elementwise = true};
 
 wb_rule wb_adadelta_make(wb_adadelta_desc desc) { return wb_rule_make(&adadelta_row, &desc); }
 #undef DESC
@@ -151,7 +159,8 @@ static const wb_rule_row rprop_row = {.name = "Rprop",
                                                    RATE(ell2, 1.2), RATE(gamma1, 1e-6),
                                                    RATE(gamma2, 50)},
                                       .states = {STATE(g), STATE_FROM(size, eta)},
-                                      .step = rprop};
+                                      .step = rprop,
+                                      .is_elementwise = true};
 
 wb_rule wb_rprop_make(wb_rprop_desc desc) { return wb_rule_make(&rprop_row, &desc); }
 #undef DESC
@@ -166,7 +175,8 @@ static wb_array *nesterov(wb_rule_at *at) {
 static const wb_rule_row nesterov_row = {.name = "Nesterov",
                                          .settings = {RATE(eta, 0.001), FRACTION(rho, 0.9)},
                                          .states = {STATE(v)},
-                                         .step = nesterov};
+                                         .step = nesterov,
+                                         .is_elementwise = true};
 
 wb_rule wb_nesterov_make(wb_nesterov_desc desc) { return wb_rule_make(&nesterov_row, &desc); }
 #undef DESC
@@ -182,7 +192,8 @@ static const wb_rule_row lion_row = {
     .name = "Lion",
     .settings = {RATE(eta, 0.001), FRACTION(beta1, 0.9), FRACTION(beta2, 0.99)},
     .states = {STATE(m)},
-    .step = lion};
+    .step = lion,
+    .is_elementwise = true};
 
 wb_rule wb_lion_make(wb_lion_desc desc) { return wb_rule_make(&lion_row, &desc); }
 #undef DESC
@@ -196,8 +207,11 @@ static wb_array *adamax(wb_rule_at *at) {
     return DIV(MUL(m, DIV(S(eta), UNBIASED(beta1))), ADD(u, S(epsilon)));
 }
 
-static const wb_rule_row adamax_row = {
-    .name = "AdaMax", .settings = {ADAM_SETTINGS}, .states = {STATE(m), STATE(u)}, .step = adamax};
+static const wb_rule_row adamax_row = {.name = "AdaMax",
+                                       .settings = {ADAM_SETTINGS},
+                                       .states = {STATE(m), STATE(u)},
+                                       .step = adamax,
+                                       .is_elementwise = true};
 
 wb_rule wb_adamax_make(wb_adam_desc desc) { return without_decay(&adamax_row, &desc); }
 
@@ -211,8 +225,11 @@ static wb_array *nadam(wb_rule_at *at) {
     return DIV(MUL(mean, S(eta)), ADD(SQRT(MUL(v, correction)), S(epsilon)));
 }
 
-static const wb_rule_row nadam_row = {
-    .name = "NAdam", .settings = {ADAM_SETTINGS}, .states = {STATE(m), STATE(v)}, .step = nadam};
+static const wb_rule_row nadam_row = {.name = "NAdam",
+                                      .settings = {ADAM_SETTINGS},
+                                      .states = {STATE(m), STATE(v)},
+                                      .step = nadam,
+                                      .is_elementwise = true};
 
 wb_rule wb_nadam_make(wb_adam_desc desc) { return without_decay(&nadam_row, &desc); }
 
@@ -227,8 +244,11 @@ static wb_array *radam(wb_rule_at *at) {
     return SELECT(trusted, MUL(step, scale), MUL(at->state[0], DIV(S(eta), UNBIASED(beta1))));
 }
 
-static const wb_rule_row radam_row = {
-    .name = "RAdam", .settings = {ADAM_SETTINGS}, .states = {STATE(m), STATE(v)}, .step = radam};
+static const wb_rule_row radam_row = {.name = "RAdam",
+                                      .settings = {ADAM_SETTINGS},
+                                      .states = {STATE(m), STATE(v)},
+                                      .step = radam,
+                                      .is_elementwise = true};
 
 wb_rule wb_radam_make(wb_adam_desc desc) { return without_decay(&radam_row, &desc); }
 
@@ -243,7 +263,8 @@ static const wb_rule_row amsgrad_row = {
     .name = "AMSGrad",
     .settings = {ADAM_SETTINGS},
     .states = {STATE_FROM(m, epsilon), STATE_FROM(v, epsilon), STATE_FROM(most, epsilon)},
-    .step = amsgrad};
+    .step = amsgrad,
+    .is_elementwise = true};
 
 wb_rule wb_amsgrad_make(wb_adam_desc desc) { return without_decay(&amsgrad_row, &desc); }
 
@@ -257,7 +278,8 @@ static const wb_rule_row oadam_row = {
     .name = "OAdam",
     .settings = {RATE(eta, 0.001), FRACTION(beta1, 0.5), FRACTION(beta2, 0.9), RATE(epsilon, 1e-8)},
     .states = {STATE(m), STATE(v), STATE(step)},
-    .step = oadam};
+    .step = oadam,
+    .is_elementwise = true};
 
 wb_rule wb_oadam_make(wb_adam_desc desc) { return without_decay(&oadam_row, &desc); }
 
@@ -274,7 +296,8 @@ static const wb_rule_row adabelief_row = {.name = "AdaBelief",
                                                        FRACTION(beta2, 0.999),
                                                        RATE(epsilon, 1e-16)},
                                           .states = {STATE(m), STATE(s)},
-                                          .step = adabelief};
+                                          .step = adabelief,
+                                          .is_elementwise = true};
 
 wb_rule wb_adabelief_make(wb_adam_desc desc) { return without_decay(&adabelief_row, &desc); }
 #undef DESC
@@ -308,15 +331,19 @@ wb_rule wb_lamb_make(wb_lamb_desc desc) { return wb_rule_make(&lamb_row, &desc);
 #define DESC wb_decay_desc
 static wb_array *weight_decay(wb_rule_at *at) { return ADD(G, MUL(X, S(lambda))); }
 
-static const wb_rule_row weight_decay_row = {
-    .name = "WeightDecay", .settings = {RATE(lambda, 5e-4)}, .step = weight_decay};
+static const wb_rule_row weight_decay_row = {.name = "WeightDecay",
+                                             .settings = {RATE(lambda, 5e-4)},
+                                             .step = weight_decay,
+                                             .is_elementwise = true};
 
 wb_rule wb_weight_decay_make(wb_decay_desc desc) { return wb_rule_make(&weight_decay_row, &desc); }
 
 static wb_array *sign_decay(wb_rule_at *at) { return ADD(G, MUL(SIGN(X), S(lambda))); }
 
-static const wb_rule_row sign_decay_row = {
-    .name = "SignDecay", .settings = {RATE(lambda, 1e-3)}, .step = sign_decay};
+static const wb_rule_row sign_decay_row = {.name = "SignDecay",
+                                           .settings = {RATE(lambda, 1e-3)},
+                                           .step = sign_decay,
+                                           .is_elementwise = true};
 
 wb_rule wb_sign_decay_make(wb_decay_desc desc) { return wb_rule_make(&sign_decay_row, &desc); }
 #undef DESC
@@ -325,7 +352,7 @@ wb_rule wb_sign_decay_make(wb_decay_desc desc) { return wb_rule_make(&sign_decay
 static wb_array *clip_grad(wb_rule_at *at) { return MAX(MIN(G, S(delta)), NEG(S(delta))); }
 
 static const wb_rule_row clip_grad_row = {
-    .name = "ClipGrad", .settings = {RATE(delta, 10)}, .step = clip_grad};
+    .name = "ClipGrad", .settings = {RATE(delta, 10)}, .step = clip_grad, .is_elementwise = true};
 
 wb_rule wb_clip_grad_make(wb_clip_grad_desc desc) { return wb_rule_make(&clip_grad_row, &desc); }
 #undef DESC
@@ -378,7 +405,8 @@ static const wb_rule_row accum_grad_row = {
     .name = "AccumGrad",
     .settings = {{"n", WB_SETTING_COUNT, 1, offsetof(DESC, n), NULL}},
     .states = {STATE(sum)},
-    .step = accum_grad};
+    .step = accum_grad,
+    .is_elementwise = true};
 
 wb_rule wb_accum_grad_make(wb_accum_grad_desc desc) { return wb_rule_make(&accum_grad_row, &desc); }
 #undef DESC

@@ -5,7 +5,7 @@
 #include "evaluate/evaluate.h"
 #include "layers/layer.h"
 #include "ops/ops.h"
-#include "optimise/optimiser.h"
+#include "optimise/shard.h"
 
 static wb_tie_group *find_group(const char *function, wb_optimiser *o, const char *path) {
     if (wb_optimiser_group(o) != WB_OK) return NULL;
@@ -28,9 +28,9 @@ static void list_states(const wb_rule *rule, char *text, size_t size) {
     }
 }
 
-/* Where the state stands; NULL with an error that lists the names. */
-static wb_array **find_state(const char *function, wb_optimiser *o, const char *path,
-                             const char *name) {
+/* The group, and the number of the state in it; NULL with an error that lists the names. */
+static wb_tie_group *find_state(const char *function, wb_optimiser *o, const char *path,
+                                const char *name, int *number) {
     if (!wb_optimiser_check(function, o)) return NULL;
     if (!path || !name)
         return wb_fail_argument_null(function, path ? "the state's name" : "the path");
@@ -39,7 +39,8 @@ static wb_array **find_state(const char *function, wb_optimiser *o, const char *
     const wb_rule *rule = wb_group_rule(o, group);
     for (int k = 0; k < wb_rule_states(rule); k++) {
         char text[WB_STATE_NAME_BYTES];
-        if (strcmp(wb_rule_state_name(rule, k, text), name) == 0) return &group->states[k];
+        *number = k;
+        if (strcmp(wb_rule_state_name(rule, k, text), name) == 0) return group;
     }
     char names[WB_MESSAGE_BYTES / 2];
     list_states(rule, names, sizeof names);
@@ -48,8 +49,9 @@ static wb_array **find_state(const char *function, wb_optimiser *o, const char *
 }
 
 wb_array *wb_optimiser_get(wb_optimiser *optimiser, const char *path, const char *state) {
-    wb_array **slot = find_state("wb_optimiser_get", optimiser, path, state);
-    return slot ? wb_scope_add(*slot) : NULL;
+    int k;
+    const wb_tie_group *group = find_state("wb_optimiser_get", optimiser, path, state, &k);
+    return group ? wb_whole_state(optimiser, group, k) : NULL;
 }
 
 /* x as data in the state's type. */
@@ -65,11 +67,17 @@ wb_status wb_optimiser_set(wb_optimiser *optimiser, const char *path, const char
     if (!x && !wb_failed()) (void)wb_fail_argument_null(function, "x");
     if (!x) return wb_error_status();
     if (wb_is_gone(function, x) || wb_is_tracing(function)) return WB_ERROR_ARGUMENT;
-    wb_array **slot = find_state(function, optimiser, path, state);
-    if (!slot) return wb_error_status();
-    if (!wb_same_sizes(*slot, x))
+    int k;
+    wb_tie_group *group = find_state(function, optimiser, path, state, &k);
+    if (!group) return wb_error_status();
+    const wb_array *whole = *optimiser->members[group->first].slot;
+    if (!wb_same_sizes(whole, x))
         return wb_fail(WB_ERROR_SHAPE, "%s: %s of %s has sizes %s, the new array %s", function,
-                       state, path, wb_text_of(*slot), wb_text_of(x));
+                       state, path, wb_text_of(whole), wb_text_of(x));
+    if (!wb_keeps_state(group)) return WB_OK;
+    wb_array **slot = &group->states[k];
+    x = wb_part_of(group, x);
+    if (!x) return wb_error_status();
     wb_array *fresh = as_state(*slot, x);
     if (!fresh) return wb_error_status();
     if (wb_node_device(fresh) != wb_node_device(*slot))

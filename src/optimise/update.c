@@ -9,6 +9,7 @@
 #include "ops/ops.h"
 #include "optimise/distributed.h"
 #include "optimise/mean.h"
+#include "optimise/shard.h"
 #include "ranks/ranks.h"
 
 /* ---- checks ---- */
@@ -63,6 +64,8 @@ static wb_array *sum_of_group(const wb_optimiser *o, const wb_gradients *g,
 static wb_array *clip(wb_optimiser *o, wb_array *watched) {
     wb_array *norm = wb_common_norm(o->group_count, o->sums);
     if (!norm) return watched;
+    /* a sum that is rounded alike whatever the step does with it */
+    if (o->sharing && wb_evaluate_roots(1, &norm) != WB_OK) return NULL;
     for (int64_t i = 0; i < o->group_count; i++)
         if (o->sums[i])
             o->sums[i] = wb_mul(o->sums[i], wb_clip_factor(norm, o->clip_norm, o->sums[i]));
@@ -115,7 +118,8 @@ static wb_array *numbers_of(wb_optimiser *o, wb_cohort *c, wb_array *watched) {
 static wb_status apply_rule(wb_optimiser *o, int64_t index, wb_array *watched) {
     const wb_tie_group *group = &o->groups[index];
     wb_cohort *cohort = &o->cohorts[group->cohort];
-    wb_array *p = *o->members[group->first].slot, *out[1 + WB_RULE_ALL_STATES] = {NULL};
+    wb_array *p = *o->members[group->first].slot, *g = o->sums[index];
+    wb_array *out[1 + WB_RULE_ALL_STATES] = {NULL};
     if (group->states[0] && group->states[0]->device != p->device)
         return wb_fail(WB_ERROR_DEVICE,
                        "wb_update: a parameter %s is on %s, its state on %s; "
@@ -124,9 +128,14 @@ static wb_status apply_rule(wb_optimiser *o, int64_t index, wb_array *watched) {
                        wb_device_name(group->states[0]->device));
     wb_array *numbers = numbers_of(o, cohort, watched);
     if (!numbers) return wb_error_status();
+    o->members[group->first].fresh = p;
+    if (!wb_keeps_state(group)) return WB_OK; /* another rank takes the step */
+    p = wb_part_of(group, p);
+    if (!wb_sums_are_cut(o)) g = wb_part_of(group, g);
+    if (!p || !g) return wb_error_status();
     int states = 0;
     while (states < WB_RULE_ALL_STATES && group->states[states]) states++;
-    const wb_status status = wb_step_make(numbers, p, o->sums[index], states, group->states, out);
+    const wb_status status = wb_step_make(numbers, p, g, states, group->states, out);
     if (status == WB_OK && !out[0]) return wb_error_status();
     o->members[group->first].fresh = out[0];
     for (int k = 0; k < WB_RULE_ALL_STATES; k++)
@@ -213,8 +222,12 @@ static wb_status build_steps(wb_optimiser *o, wb_array *watched) {
     for (int64_t i = 0; i < o->group_count; i++) {
         o->members[o->groups[i].first].fresh = NULL;
         if (!o->sums[i]) continue;
-        wb_status status = apply_rule(o, i, watched);
-        if (status == WB_OK) status = spread(o, &o->groups[i]);
+        const wb_status status = apply_rule(o, i, watched);
+        if (status != WB_OK) return status;
+    }
+    if (o->is_divided && !wb_join_parts(o, watched)) return wb_error_status();
+    for (int64_t i = 0; i < o->group_count; i++) {
+        const wb_status status = o->sums[i] ? spread(o, &o->groups[i]) : WB_OK;
         if (status != WB_OK) return status;
     }
     if (!o->fresh_count)

@@ -100,6 +100,11 @@ bool wb_training_leads(const wb_train_desc *d) {
     return !d->optimiser->is_distributed || wb_rank() == 0;
 }
 
+/* One rank writes, but states that are divided come from all. */
+static bool takes_part(const wb_train_desc *d) {
+    return wb_training_leads(d) || d->optimiser->is_divided;
+}
+
 /* What rank 0 has found decides for all. Negative: nothing. */
 static wb_status agree(const wb_train_desc *d, int64_t *number) {
     if (!d->optimiser->is_distributed) return WB_OK;
@@ -111,7 +116,7 @@ static wb_status agree(const wb_train_desc *d, int64_t *number) {
 
 /* A first checkpoint, which is loaded again: what cannot come back is to be known now. */
 static wb_status begin_anew(wb_training_progress *t, const wb_train_desc *d) {
-    wb_status status = wb_training_leads(d) ? save(t, d) : WB_OK;
+    wb_status status = takes_part(d) ? save(t, d) : WB_OK;
     if (status == WB_OK && d->optimiser->is_distributed) status = wb_barrier();
     return status == WB_OK ? load(t, d, NULL) : status;
 }
@@ -131,7 +136,7 @@ wb_status wb_training_resume(wb_training_progress *t, const wb_train_desc *d) {
 }
 
 wb_status wb_training_save(wb_training_progress *t, const wb_train_desc *d, bool is_last) {
-    if (!d->checkpoint || wb_failed() || !wb_training_leads(d)) return WB_OK;
+    if (!d->checkpoint || wb_failed() || !takes_part(d)) return WB_OK;
     const wb_status status = save(t, d);
     if (status == WB_OK) return WB_OK;
     char why[WB_MESSAGE_BYTES];
