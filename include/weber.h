@@ -6,6 +6,7 @@
  *     device.h    devices, memory, threads                data.h      loaders, data sets
  *     error.h     errors and the log                      show.h      printing, progress, plots
  *     scan.h      loops over sequences                    state.h     files
+ *     observations.h  folds, splits, samples, windows
  *     distributed.h  one program in several processes
  *
  * From C++ (17 or later): macros that take settings or lists, as wb_dense and wb_chain, are C's;
@@ -30,6 +31,7 @@
 #include "weber/layers.h"
 #include "weber/losses.h"
 #include "weber/metrics.h"
+#include "weber/observations.h"
 #include "weber/ops.h"
 #include "weber/optimise.h"
 #include "weber/scan.h"

@@ -54,10 +54,10 @@ wb_array *wb_zeros_like(const wb_array *x) {
     return wb_beside(x, wb_full_make((wb_dtype)x->dtype, 0, x->ndim, x->sizes));
 }
 
-wb_array *wb_places(int64_t count) { return wb_iota_make(WB_I64, 0, 1, &count); }
+wb_array *wb_element_places(int64_t count) { return wb_iota_make(WB_I64, 0, 1, &count); }
 
 wb_array *wb_unit_vector(const wb_array *x, wb_array *place) {
-    wb_array *unit = wb_cast(EQ(wb_places(wb_count(x)), place), (wb_dtype)x->dtype);
+    wb_array *unit = wb_cast(EQ(wb_element_places(wb_count(x)), place), (wb_dtype)x->dtype);
     return unit ? wb_reshape_make(unit, x->ndim, x->sizes) : NULL;
 }
 

@@ -25,6 +25,6 @@ wb_array *wb_zeros_like(const wb_array *x);
 wb_array *wb_unit_vector(const wb_array *x, wb_array *place);
 
 /* 0 ... count - 1, i64, for a scan over the elements of something. */
-wb_array *wb_places(int64_t count);
+wb_array *wb_element_places(int64_t count);
 
 #endif

@@ -43,7 +43,7 @@ static void column(void *context, wb_array **carries, wb_array *const *inputs, w
 
 /* One result for each of so many places, side by side; NULL: an error is recorded. */
 static wb_array *for_each(wb_scan_fn *body, void *context, const wb_array *like, int64_t count) {
-    wb_array *places = wb_beside(like, wb_places(count)), *all = NULL;
+    wb_array *places = wb_beside(like, wb_element_places(count)), *all = NULL;
     if (!places || wb_scan(body, context, 0, NULL, 1, &places, 1, &all) != WB_OK) return NULL;
     return all;
 }
