@@ -58,10 +58,10 @@ typedef struct wb_evaluation {
 
 /* wb_evaluate(model, loader, .loss = loss, .k = 3): one pass over the loader, with automatic layers
  * in test mode. Hidden states (wb_recur) begin anew and are afterwards as they were. Over a loader
- * with .shard the numbers are those of all ranks together, each of which has to call it; auc is NaN
- * then. Yes or no keeps all scores until the end. Fails on labels in host memory that are no class,
- * on a loader without batches, and where predictions and targets fit no task: then all numbers are
- * NaN, and status says why. */
+ * with .shard the numbers are those of all ranks together, each of which has to call it. Yes or no
+ * keeps all scores until the end, on each rank those of all. Fails on labels in host memory that
+ * are no class, on a loader without batches, and where predictions and targets fit no task: then
+ * all numbers are NaN, and status says why. */
 #define wb_evaluate(...) wb_evaluate_make((wb_evaluate_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_evaluation wb_evaluate_make(wb_evaluate_desc desc);
 

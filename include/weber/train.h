@@ -147,6 +147,9 @@ typedef struct wb_train_desc {
  * sequence begins a new one, and comes to other bits. With wb_reset in the loss function the bits
  * are the same.
  *
+ * With a distributed optimiser, a callback that returns false on one rank ends the training on all;
+ * ranks need not have the same callbacks.
+ *
  * After each epoch come validation, score, the best model, early stopping, the plateau, and
  * on_epoch, in this order; what they keep is in a checkpoint, too, as "best" and in "training". A
  * training that early stopping has ended is not continued by the same call. */

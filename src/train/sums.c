@@ -62,10 +62,48 @@ bool wb_sums_empty(wb_sums *s) {
     return change(s, emptied);
 }
 
-/* Scores are not gathered. */
-bool wb_sums_join_ranks(wb_sums *s) {
+/* A label of what fills up a rank's list of scores. */
+enum { NO_LABEL = 2 };
+
+/* The arrays as one of `count` elements, filled up with a number. */
+static wb_array *filled_up(int64_t batches, wb_array *const *arrays, wb_dtype dtype, int64_t count,
+                           double number) {
+    wb_array **pieces = wb_alloc((size_t)(batches + 1) * sizeof *pieces);
+    if (!pieces) return NULL;
+    int64_t missing = count;
+    for (int64_t i = 0; i < batches; i++) {
+        pieces[i] = wb_cast(wb_reshape(arrays[i], -1), dtype);
+        missing -= wb_count(arrays[i]);
+    }
+    wb_array *rest = wb_full_make(dtype, number, 1, &missing);
+    pieces[batches] = batches ? wb_beside(arrays[0], rest) : rest;
+    wb_array *all = wb_concat_make(0, (int)batches + 1, pieces);
+    wb_release(pieces);
+    return all;
+}
+
+/* Those of all ranks become one batch on each, with as many places for each rank. */
+static bool gather_scores(wb_sums *s) {
+    int64_t own = 0;
+    for (int64_t i = 0; i < s->batches; i++) own += wb_count(s->scores[i]);
+    wb_array *most = wb_allreduce(wb_scalar(WB_I64, (double)own), WB_REDUCE_MAX);
+    const int64_t count = (int64_t)wb_item(most);
+    if (wb_failed()) return false;
+    wb_array *score = filled_up(s->batches, s->scores, WB_F32, count, 0);
+    wb_array *label = filled_up(s->batches, s->labels, WB_U8, count, NO_LABEL);
+    score = wb_keep(wb_allgather(score)), label = wb_keep(wb_allgather(label));
     drop_scores(s);
-    return change(s, joined);
+    if (score && label && WB_GROW(s->scores, s->batches, s->score_room) &&
+        WB_GROW(s->labels, s->batches, s->label_room)) {
+        s->scores[0] = score, s->labels[0] = label, s->batches = 1;
+        return true;
+    }
+    wb_free(score), wb_free(label);
+    return false;
+}
+
+bool wb_sums_join_ranks(wb_sums *s) {
+    return change(s, joined) && (s->task != WB_TASK_YES_OR_NO || gather_scores(s));
 }
 
 void wb_sums_free(wb_sums *s) {
@@ -263,16 +301,18 @@ static int by_score(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static bool read_scores(const wb_sums *s, scored *list) {
+/* How many there are; negative on failure. */
+static int64_t read_scores(const wb_sums *s, scored *list) {
+    const scored *const begin = list;
     for (int64_t i = 0; i < s->batches; i++) {
         const int64_t count = wb_count(s->scores[i]);
         const float *score = wb_read_begin(s->scores[i]);
-        const bool *is_yes = wb_read_begin(s->labels[i]);
-        for (int64_t k = 0; score && is_yes && k < count; k++)
-            *list++ = (scored){(double)score[k], is_yes[k]};
+        const uint8_t *label = wb_read_begin(s->labels[i]);
+        for (int64_t k = 0; score && label && k < count; k++)
+            if (label[k] != NO_LABEL) *list++ = (scored){(double)score[k], label[k] != 0};
         wb_read_end(s->scores[i]), wb_read_end(s->labels[i]);
     }
-    return !wb_failed();
+    return wb_failed() ? -1 : list - begin;
 }
 
 /* The share of pairs of a yes and a no in which the yes has the larger score: by the sum of the
@@ -294,7 +334,8 @@ static double area(scored *list, int64_t count) {
 
 static void read_auc(const wb_sums *s, wb_evaluation *e) {
     scored *list = wb_alloc((size_t)(e->count + 1) * sizeof *list);
-    if (list && read_scores(s, list)) e->auc = area(list, e->count);
+    const int64_t count = list ? read_scores(s, list) : -1;
+    if (count >= 0) e->auc = area(list, count);
     wb_release(list);
 }
 

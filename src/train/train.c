@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weber/distributed.h>
 #include <weber/show.h>
 #include <weber/state.h>
 
@@ -18,13 +19,37 @@ typedef struct training {
     wb_train_event event;
     wb_training_progress at;
     wb_throttle throttle; /* of on_step */
-    bool stopped;         /* by a callback */
+    bool stopped;         /* by a callback, on any rank */
+    bool may_stop[2];     /* in a step, behind an epoch: some rank has a callback */
     char what[64];        /* of the progress bar */
 } training;
 
-static bool call(training *t, wb_train_fn *callback) {
+static void call(training *t, wb_train_fn *callback) {
     if (callback && !callback(&t->event)) t->stopped = true;
-    return !t->stopped;
+}
+
+/* ---- ranks stop together ---- */
+
+static bool is_on_any_rank(bool it) {
+    wb_array *most = wb_allreduce(wb_scalar(WB_I32, it), WB_REDUCE_MAX);
+    return wb_item(most) != 0;
+}
+
+static wb_status ask_ranks(const training *t, bool asks, bool *it) {
+    if (!asks || !t->desc->optimiser->is_distributed) return WB_OK;
+    if (wb_scope_open() != WB_OK) return WB_ERROR_MEMORY;
+    *it = is_on_any_rank(*it);
+    const wb_status closed = wb_scope_close();
+    return wb_failed() ? wb_error_status() : closed;
+}
+
+enum { IN_STEP, BEHIND_EPOCH };
+
+static wb_status ask_for_callbacks(training *t) {
+    t->may_stop[IN_STEP] = t->desc->on_step, t->may_stop[BEHIND_EPOCH] = t->desc->on_epoch;
+    wb_status status = ask_ranks(t, true, &t->may_stop[IN_STEP]);
+    if (status == WB_OK) status = ask_ranks(t, true, &t->may_stop[BEHIND_EPOCH]);
+    return status;
 }
 
 static wb_status refuse_loss(const training *t, double value) {
@@ -113,8 +138,9 @@ static wb_status train_batch(training *t, const wb_batch *batch, wb_progress *ba
     t->event.batch = batch, t->event.loss = l;
     if (add_aux(t, bar) != WB_OK) return wb_error_status();
     wb_progress_step(bar, l);
-    if (d->on_step && wb_throttle_passes(&t->throttle)) (void)call(t, d->on_step);
+    if (d->on_step && wb_throttle_passes(&t->throttle)) call(t, d->on_step);
     t->event.batch = NULL, t->event.loss = NULL;
+    if (ask_ranks(t, t->may_stop[IN_STEP], &t->stopped) != WB_OK) return wb_error_status();
     const bool is_due = t->stopped || (d->every && t->at.steps % d->every == 0);
     return is_due ? wb_training_save(&t->at, d, t->stopped) : WB_OK;
 }
@@ -203,7 +229,8 @@ static wb_status look_at_epoch(training *t) {
     if (wb_scope_open() != WB_OK) return wb_error_status();
     wb_status status = validate(t, &e);
     if (status == WB_OK) status = judge(t);
-    if (status == WB_OK) (void)call(t, t->desc->on_epoch);
+    if (status == WB_OK) call(t, t->desc->on_epoch);
+    if (status == WB_OK) status = ask_ranks(t, t->may_stop[BEHIND_EPOCH], &t->stopped);
     t->event.validation = NULL;
     const wb_status closed = wb_scope_close();
     if (status == WB_OK && wb_failed()) status = wb_error_status();
@@ -287,7 +314,8 @@ static wb_status begin(training *t) {
     t->at.plateau.has_begun = false, t->at.plateau.bad = 0, t->at.plateau.waiting = 0;
     t->at.plateau.best = 0;
     if (d->keep_best && !(t->at.best = wb_clone(d->model))) return wb_error_status();
-    return wb_training_resume(&t->at, d);
+    const wb_status status = ask_for_callbacks(t);
+    return status == WB_OK ? wb_training_resume(&t->at, d) : status;
 }
 
 static wb_status finish(training *t, wb_status status) {

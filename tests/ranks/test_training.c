@@ -422,6 +422,73 @@ static void train_centred(void) {
     CHECK(wb_scope_close() == WB_OK);
 }
 
+/* ---- ranks end together ---- */
+
+static bool ends_on_rank_1(const wb_train_event *event) {
+    static int calls;
+    (void)event;
+    return ++calls < 3 || wb_rank() != 1;
+}
+
+static bool ends(const wb_train_event *event) {
+    (void)event;
+    return false;
+}
+
+/* Steps, and then epochs, of which one rank has a callback, or one says that it is over. */
+static void ends_alike(void) {
+    wb_scope_open();
+    wb_array *x = numbers(3, 48, 0.7), *y = numbers(2, 48, 0.3);
+    wb_loader *data = wb_loader_new(.x = x, .y = y, .batchsize = 4, .shard = true);
+    wb_layer *model = dense();
+    wb_optimiser *o = wb_setup(wb_adam(), model, .distributed = true);
+    CHECK(wb_train(loss, model, data, o, .epochs = 3, .on_step = ends_on_rank_1) == WB_OK);
+    CHECK(wb_step(o) == 3);
+    const int64_t batches = wb_loader_length(data);
+    CHECK(wb_train(loss, model, data, o, .epochs = 3, .on_epoch = wb_rank() ? NULL : ends) ==
+          WB_OK);
+    CHECK(wb_step(o) == 3 + batches);
+    CHECK(wb_barrier() == WB_OK);
+    wb_free(o), wb_free(model), wb_free(data);
+    CHECK(wb_scope_close() == WB_OK);
+}
+
+static void all_end_when_one_does(void **state) {
+    (void)state;
+    for (int n = 2; n <= 3; n++) assert_int_equal(ranks_run(n, ends_alike), 0);
+}
+
+/* ---- yes or no ---- */
+
+static wb_layer *scores(void) { return wb_chain(wb_dense(3, 1, wb_sigmoid)); }
+
+static void checks_area(int observations, int batch) {
+    wb_scope_open();
+    wb_seed(2);
+    wb_layer *model = scores();
+    CHECK(wb_synchronize(model) == WB_OK);
+    wb_array *x = wb_round(numbers(3, observations, 0.7)); /* with equal scores */
+    wb_array *y = wb_gt(wb_sum_dims(numbers(3, observations, 0.9), 0), wb_number(0.2));
+    wb_loader *part = wb_loader_new(.x = x, .y = y, .batchsize = batch, .shard = true);
+    wb_loader *all = wb_loader_new(.x = x, .y = y, .batchsize = observations);
+    const wb_evaluation parts = wb_evaluate(model, part), whole = wb_evaluate(model, all);
+    CHECK(parts.status == WB_OK && whole.auc > 0 && whole.auc <= 1);
+    CHECK(parts.auc == whole.auc && parts.count == whole.count);
+    CHECK(parts.accuracy == whole.accuracy && parts.f1 == whole.f1);
+    wb_free(model), wb_free(part), wb_free(all);
+    CHECK(wb_scope_close() == WB_OK);
+}
+
+static void measures_areas(void) {
+    checks_area(50, 7), checks_area(48, 8);
+    checks_area(5, 4); /* a rank without data */
+}
+
+static void area_is_that_of_all(void **state) {
+    (void)state;
+    for (int n = 2; n <= 3; n++) assert_int_equal(ranks_run(n, measures_areas), 0);
+}
+
 /* ---- another number of ranks goes on ---- */
 
 static const char *checkpoint;
@@ -490,11 +557,18 @@ static void goes_on_after_a_death(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(is_one_process),         cmocka_unit_test(costs_nothing_alone),
-        cmocka_unit_test(has_the_same_bits),      cmocka_unit_test(holds_the_same),
-        cmocka_unit_test(has_one_state),          cmocka_unit_test(goes_on_after_a_death),
-        cmocka_unit_test(names_have_no_effect),   cmocka_unit_test(refuses_a_mixture),
-        cmocka_unit_test(depends_on_parts_alone), cmocka_unit_test(goes_on_with_other_ranks),
+        cmocka_unit_test(is_one_process),
+        cmocka_unit_test(costs_nothing_alone),
+        cmocka_unit_test(has_the_same_bits),
+        cmocka_unit_test(holds_the_same),
+        cmocka_unit_test(has_one_state),
+        cmocka_unit_test(goes_on_after_a_death),
+        cmocka_unit_test(names_have_no_effect),
+        cmocka_unit_test(refuses_a_mixture),
+        cmocka_unit_test(depends_on_parts_alone),
+        cmocka_unit_test(goes_on_with_other_ranks),
+        cmocka_unit_test(all_end_when_one_does),
+        cmocka_unit_test(area_is_that_of_all),
     };
     return cmocka_run_group_tests(tests, make_folder, drop_folder);
 }
