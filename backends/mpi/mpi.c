@@ -2,10 +2,13 @@
  * (mpi.h of Open MPI and of MPICH): transport_openmpi.so, transport_mpich.so.
  *
  * MPI tells nobody that a rank has died: that is its launcher's part, which ends the others. A rank
+ * that fails tells the others by a message of its own, which they look for while they wait. One
  * that does not come is an error after the timeout. Waiting tests, then yields, then sleeps:
  * blocking calls of MPICH keep a core busy that other ranks may want. */
 #include <mpi.h>
+#include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <weber/transport.h>
@@ -15,17 +18,28 @@ enum {
     SPINS = 200,
     YIELDS = 2000,
     NAP_NS = 50000,
+    TEXT_BYTES = 1024,
+    LOOKS = 16, /* at the request, for one at what others may tell */
 };
+
+#define GRACE_SECONDS 0.2
 
 static const wb_host *host;
 
 typedef struct state {
     MPI_Comm group; /* a duplicate, so that messages do not mix with the program's */
     int rank, size;
+    int failed; /* the rank that has told so; -1: none */
     double timeout;
     bool is_ours; /* MPI was started here */
     unsigned calls;
-    char *received[2]; /* in turn */
+    char *received[2];     /* in turn */
+    pthread_mutex_t mutex; /* one thread at a time calls MPI */
+    MPI_Comm news;         /* another duplicate: why a rank gives up */
+    MPI_Request told;      /* of any rank */
+    char text[TEXT_BYTES + 1];
+    MPI_Request *telling; /* to each rank */
+    char own_text[TEXT_BYTES];
 } state;
 
 /* ---- errors, waiting ---- */
@@ -44,12 +58,42 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static wb_status finish(const state *s, const char *what, int code, MPI_Request *request) {
+static wb_status fail_as_told(const state *s) {
+    return host->fail(WB_ERROR_LOST, "distributed: rank %d has failed: %s", s->failed, s->text);
+}
+
+/* Another rank's failure, once it has told of it. */
+static void hear(state *s) {
+    int has_come = 0;
+    MPI_Status about;
+    if (s->told == MPI_REQUEST_NULL) return;
+    if (MPI_Test(&s->told, &has_come, &about) == MPI_SUCCESS && has_come)
+        s->failed = about.MPI_SOURCE;
+}
+
+static int look(state *s, MPI_Request *request, int *done, bool hears) {
+    pthread_mutex_lock(&s->mutex);
+    const int code = MPI_Test(request, done, MPI_STATUS_IGNORE);
+    if (code == MPI_SUCCESS && !*done && hears) hear(s);
+    pthread_mutex_unlock(&s->mutex);
+    return code;
+}
+
+/* What a rank gave before it failed may come behind the news. */
+static bool is_lost(const state *s, double *since) {
+    if (s->failed < 0) return false;
+    if (*since == 0) *since = now();
+    return now() - *since > GRACE_SECONDS;
+}
+
+static wb_status finish(state *s, const char *what, int code, MPI_Request *request) {
     int done = 0;
+    double since = 0;
     const double begin = now();
     for (int i = 0; code == MPI_SUCCESS && !done; i++) {
-        code = MPI_Test(request, &done, MPI_STATUS_IGNORE);
+        code = look(s, request, &done, i % LOOKS == 0);
         if (done || i < SPINS) continue;
+        if (is_lost(s, &since)) return fail_as_told(s);
         if (i < SPINS + YIELDS) {
             (void)sched_yield();
             continue;
@@ -78,7 +122,9 @@ static wb_status scatter(void *of, const void *own, size_t part_bytes, const voi
     char *to = room(s);
     MPI_Request request;
     const int bytes = (int)part_bytes;
+    pthread_mutex_lock(&s->mutex);
     const int code = MPI_Ialltoall(own, bytes, MPI_BYTE, to, bytes, MPI_BYTE, s->group, &request);
+    pthread_mutex_unlock(&s->mutex);
     for (int r = 0; r < s->size; r++) parts[r] = to + part_bytes * (size_t)r;
     return finish(s, "MPI_Ialltoall", code, &request);
 }
@@ -90,13 +136,54 @@ static wb_status gather(void *of, int root, const void *own, size_t bytes, const
     int code;
     if (root >= 0) {
         if (root == s->rank) memcpy(to, own, bytes);
+        pthread_mutex_lock(&s->mutex);
         code = MPI_Ibcast(to, (int)bytes, MPI_BYTE, root, s->group, &request);
+        pthread_mutex_unlock(&s->mutex);
         all[root] = to;
         return finish(s, "MPI_Ibcast", code, &request);
     }
+    pthread_mutex_lock(&s->mutex);
     code = MPI_Iallgather(own, (int)bytes, MPI_BYTE, to, (int)bytes, MPI_BYTE, s->group, &request);
+    pthread_mutex_unlock(&s->mutex);
     for (int r = 0; r < s->size; r++) all[r] = to + bytes * (size_t)r;
     return finish(s, "MPI_Iallgather", code, &request);
+}
+
+/* They are small, so that they are on their way without anybody's waiting for them. */
+static void tell(void *of, const char *text) {
+    state *s = of;
+    (void)snprintf(s->own_text, sizeof s->own_text, "%s", text);
+    pthread_mutex_lock(&s->mutex);
+    for (int r = 0; r < s->size; r++)
+        if (r != s->rank && s->telling[r] == MPI_REQUEST_NULL)
+            (void)MPI_Isend(s->own_text, TEXT_BYTES, MPI_BYTE, r, 0, s->news, &s->telling[r]);
+    pthread_mutex_unlock(&s->mutex);
+}
+
+static wb_status look_round(void *of) {
+    state *s = of;
+    pthread_mutex_lock(&s->mutex);
+    hear(s);
+    pthread_mutex_unlock(&s->mutex);
+    return s->failed < 0 ? WB_OK : fail_as_told(s);
+}
+
+static bool open_news(state *s) {
+    for (int r = 0; r < s->size; r++) s->telling[r] = MPI_REQUEST_NULL;
+    int code = MPI_Comm_dup(MPI_COMM_WORLD, &s->news);
+    if (code == MPI_SUCCESS) (void)MPI_Comm_set_errhandler(s->news, MPI_ERRORS_RETURN);
+    if (code == MPI_SUCCESS)
+        code = MPI_Irecv(s->text, TEXT_BYTES, MPI_BYTE, MPI_ANY_SOURCE, 0, s->news, &s->told);
+    return code == MPI_SUCCESS || fail("MPI_Irecv", code) == WB_OK;
+}
+
+/* All ranks leave, and nobody has told anything. */
+static void close_news(state *s) {
+    if (s->told != MPI_REQUEST_NULL) {
+        (void)MPI_Cancel(&s->told);
+        (void)MPI_Wait(&s->told, MPI_STATUS_IGNORE);
+    }
+    (void)MPI_Comm_free(&s->news);
 }
 
 static bool start_mpi(state *s) {
@@ -130,6 +217,7 @@ static bool check_seat(const state *s, const wb_seat *seat) {
 static void release(state *s) {
     host->release_aligned(s->received[0]);
     host->release_aligned(s->received[1]);
+    host->release(s->telling);
     host->release(s);
 }
 
@@ -137,6 +225,10 @@ static void *start(const wb_seat *seat, double timeout) {
     state *s = host->alloc(sizeof *s);
     if (!s) return NULL;
     s->timeout = timeout;
+    s->told = MPI_REQUEST_NULL, s->failed = -1;
+    (void)pthread_mutex_init(&s->mutex, NULL);
+    s->telling = host->alloc(sizeof(MPI_Request) * (size_t)seat->size);
+    if (!s->telling) goto failed;
     for (int i = 0; i < 2; i++) {
         s->received[i] = host->alloc_aligned((size_t)PIECE_BYTES * (size_t)seat->size);
         if (!s->received[i]) goto failed;
@@ -150,7 +242,7 @@ static void *start(const wb_seat *seat, double timeout) {
     (void)MPI_Comm_set_errhandler(s->group, MPI_ERRORS_RETURN);
     (void)MPI_Comm_rank(s->group, &s->rank);
     (void)MPI_Comm_size(s->group, &s->size);
-    if (check_seat(s, seat)) return s;
+    if (check_seat(s, seat) && open_news(s)) return s;
 failed:
     release(s);
     return NULL;
@@ -162,10 +254,11 @@ static void stop(void *of, bool is_whole) {
     int is_over = 0;
     (void)MPI_Finalized(&is_over);
     if (!is_over && is_whole) {
+        close_news(s);
         (void)MPI_Comm_free(&s->group);
         if (s->is_ours) (void)MPI_Finalize();
     }
-    release(s);
+    if (is_whole) release(s); /* else messages may be on their way, and the process ends */
 }
 
 static const wb_transport table = {.abi = WB_TRANSPORT_ABI,
@@ -175,7 +268,9 @@ static const wb_transport table = {.abi = WB_TRANSPORT_ABI,
                                    .stop = stop,
                                    .piece_bytes = piece_bytes,
                                    .scatter = scatter,
-                                   .gather = gather};
+                                   .gather = gather,
+                                   .fail = tell,
+                                   .look = look_round};
 
 __attribute__((visibility("default"))) wb_transport_fn weber_transport;
 const wb_transport *weber_transport(const wb_host *of) {

@@ -79,6 +79,7 @@ static wb_properties properties_of(const wb_device_info *info) {
                                 .has_f64 = info->has_f64};
     (void)snprintf(properties.name, sizeof properties.name, "%s", info->name);
     (void)snprintf(properties.driver, sizeof properties.driver, "%s", info->driver);
+    (void)snprintf(properties.address, sizeof properties.address, "%s", info->address);
     return properties;
 }
 

@@ -17,6 +17,8 @@ static const struct {
      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
       "OMPI_COMM_WORLD_LOCAL_SIZE"}},
     {"MPICH", {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"}},
+    {"Open MPI", /* srun --mpi=pmix */
+     {"PMIX_RANK", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"}},
 };
 
 /* False with an error recorded if the variable is set, and is no number from 0 on. */
@@ -43,6 +45,33 @@ static bool check(const wb_seat *l) {
                   "distributed: the environment of %s says rank %d of %d, and %d of %d on this "
                   "machine; a rank must be below the number of ranks",
                   l->starter, l->rank, l->size, l->local_rank, l->local_size);
+    return false;
+}
+
+/* Under srun, what a row has no variable for. */
+static bool read_slurm(wb_seat *seat) {
+    bool has_rank, has_size;
+    int rank = 0, size = 0;
+    if (!read_number("SLURM_LOCALID", &has_rank, &rank) ||
+        !read_number("SLURM_NTASKS_PER_NODE", &has_size, &size))
+        return false;
+    if (has_rank) seat->local_rank = rank;
+    if (has_rank && has_size) seat->local_size = size;
+    return true;
+}
+
+/* srun without MPI: each of its tasks would be a group of one. */
+static bool check_tasks(void) {
+    const char *step = getenv("SLURM_STEP_ID");
+    bool has_tasks;
+    int tasks = 1;
+    if (!step || !*step) return true; /* a batch script's shell, or no Slurm */
+    if (!read_number("SLURM_STEP_NUM_TASKS", &has_tasks, &tasks)) return false;
+    if (tasks <= 1) return true;
+    (void)wb_fail(WB_ERROR_UNSUPPORTED,
+                  "distributed: srun started %d tasks without MPI, which would be %d groups of "
+                  "one; use srun --mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH)",
+                  tasks, tasks);
     return false;
 }
 
@@ -87,7 +116,8 @@ bool wb_seat_read(wb_seat *seat) {
         seat->rank = numbers[RANK], seat->size = numbers[SIZE];
         seat->local_rank = is_set[LOCAL_RANK] ? numbers[LOCAL_RANK] : seat->rank;
         seat->local_size = is_set[LOCAL_SIZE] ? numbers[LOCAL_SIZE] : seat->size;
+        if (!is_set[LOCAL_RANK] && !read_slurm(seat)) return false;
         return check(seat);
     }
-    return true;
+    return check_tasks();
 }

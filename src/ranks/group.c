@@ -142,6 +142,7 @@ static bool start(const char *asked, const wb_distributed_desc *desc) {
         group.transport = NULL;
         return false;
     }
+    if (transport) wb_ranks_share_cores(&seat);
     group.is_joined = true;
     if (asked) (void)snprintf(group.asked, sizeof group.asked, "%s", asked);
     if (transport) (void)atexit(leave);

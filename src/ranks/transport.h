@@ -51,6 +51,9 @@ void wb_ranks_tell(void);
 /* An error where another rank is gone. */
 wb_status wb_ranks_look(void);
 
+/* Threads by the number of ranks of this machine, unless somebody has chosen. */
+void wb_ranks_share_cores(const wb_seat *seat);
+
 /* False with an error recorded where variables contradict each other. */
 bool wb_seat_read(wb_seat *seat);
 /* Of WEBER_TIMEOUT, else 600; false with an error recorded where that is no duration. */

@@ -86,6 +86,27 @@ static int be_different(void) {
     return failed ? 0 : 1;
 }
 
+static wb_array *bad_loss(wb_layer *model, const wb_batch *batch, void *user) {
+    if (wb_rank() == 1) return wb_matmul(batch->x, batch->x);
+    return loss(model, batch, user);
+}
+
+/* One rank's step fails: the others hear of it, long before they would stop waiting. */
+static int fail_in_a_step(void) {
+    wb_scope_open();
+    wb_layer *model = wb_dense(4, 3);
+    wb_optimiser *o = wb_setup(wb_adam(), model, .distributed = true);
+    const wb_batch batch = {.x = wb_ones(WB_F32, 4, 5), .y = wb_ones(WB_F32, 3, 5)};
+    CHECK(wb_train_step(loss, model, &batch, NULL, o));
+    CHECK(!wb_train_step(bad_loss, model, &batch, NULL, o));
+    const bool is_said =
+        strstr(wb_error_message(), wb_rank() == 1 ? "matmul" : "rank 1 has failed: matmul") != NULL;
+    if (is_said) (void)printf("rank %d heard\n", wb_rank());
+    (void)fflush(stdout);
+    sleep(1); /* the first to end may end the others */
+    return 1;
+}
+
 /* ---- the launchers ---- */
 
 static const char *self;
@@ -136,22 +157,42 @@ static void same_as_local(const char *launcher) {
     assert_int_equal(launch(launcher, 3, "--differ"), 0);
 }
 
+static void hears_of_failures(const char *launcher) {
+    char command[1024];
+    (void)snprintf(command, sizeof command, "timeout 60 %s -n 3 %s --fail >%s 2>&1", launcher, self,
+                   path_of("printed"));
+    assert_int_not_equal(system(command), 0);
+    size_t size = 0;
+    char *text = (char *)read_file(path_of("printed"), &size);
+    if (!text || size == 0) fail_msg("%s: nothing printed", command);
+    text[size - 1] = 0;
+    for (int r = 0; r < 3; r++) {
+        char line[32];
+        (void)snprintf(line, sizeof line, "rank %d heard", r);
+        if (!strstr(text, line)) fail_msg("%s\n%s", command, text);
+    }
+    free(text);
+}
+
 static void by_open_mpi(void **state) {
     (void)state;
     need("mpirun.openmpi", "openmpi");
     same_as_local(OPEN_MPI);
+    hears_of_failures(OPEN_MPI);
 }
 
 static void by_mpich(void **state) {
     (void)state;
     need("mpirun.mpich", "mpich");
     same_as_local(MPICH);
+    hears_of_failures(MPICH);
 }
 
 int main(int count, char **arguments) {
     if (count == 4 && strcmp(arguments[1], "--rank") == 0)
         return be_a_rank(arguments[2], arguments[3]);
     if (count == 2 && strcmp(arguments[1], "--differ") == 0) return be_different();
+    if (count == 2 && strcmp(arguments[1], "--fail") == 0) return fail_in_a_step();
     self = arguments[0];
     (void)setenv("WEBER_PLUGIN_PATH", stage_build("weber"), 1);
     let_mpi_leak();

@@ -40,7 +40,8 @@ static void arguments_that_are_wrong(void) {
         {"run -n 2 --restarts -1 true", "--restarts must be a whole number from 0 to 1000000", 2},
         {"run -n 2 --timeout 10m true", "a number of seconds above 0, got 10m", 2},
         {"run -n 2 --timeout nan true", "got nan", 2},
-        {"run -n 2 --hosts a true", "weber run: there is no option --hosts", 2},
+        {"run -n 2 --host a true", "weber run: there is no option --host", 2},
+        {"run -n 2 --hosts", "--hosts must be names of machines with commas between them", 2},
         {"run --help", "usage: weber run -n N", 0},
     };
     check_rows(rows, sizeof rows / sizeof *rows);
@@ -93,12 +94,41 @@ static void ends_soon(void) {
     expect(seconds() - begin < 10);
 }
 
+/* What the ranks have started goes with them after a failure. */
+static void children_go_too(void) {
+    expect(weber("run -n 2 sh -c 'sleep 61.25 & [ $WEBER_RANK = 1 ] && exit 3; wait'") == 3);
+    expect(weber("run -n 2 sh -c 'pgrep -f \"sleep 61[.]25\"; true'") == 0);
+    expect(!strstr(output, "[0] "));
+}
+
+/* By a launcher that says which one it is and how it was called. */
+static void by_mpiexec(void) {
+    const row rows[] = {
+        {"run -n 3 --mpi prog -x 1", "-n 3 -l prog -x 1 \n", 0},
+        {"run -n 3 --hosts a,b -- prog", "-n 3 -l -hosts a,b prog \n", 0},
+        {"run -n 2 --mpi --restarts 1 --timeout 9 fail", "starts again, 1 of 1", 5},
+    };
+    stage_write("mpiexec", "#!/bin/sh\n[ \"$1\" = --version ] && exec echo HYDRA build details\n"
+                           "printf '%s ' \"$@\"; echo\n[ \"$4\" != fail ] || exit 5\n");
+    expect(chmod(stage_path("mpiexec"), 0700) == 0);
+    (void)setenv("WEBER_MPIEXEC", stage_path("mpiexec"), 1);
+    check_rows(rows, sizeof rows / sizeof *rows);
+    stage_write("mpiexec",
+                "#!/bin/sh\n[ \"$1\" = --version ] && exec echo 'mpiexec (OpenRTE) 4.1.4'\n"
+                "printf '%s ' \"$@\"; echo\n");
+    expect(weber("run -n 2 --hosts a:2,b --timeout 9 prog") == 0);
+    expect_part(output, "-n 2 --bind-to none --oversubscribe --tag-output --host a:2,b -x WEBER_");
+    expect_part(output, "-x WEBER_TIMEOUT");
+    stage_write("mpiexec", "#!/bin/sh\necho another\n");
+    expect(weber("run -n 2 --mpi prog") == 127);
+    expect_part(output, "is neither Open MPI's nor MPICH's (Debian: openmpi-bin, mpich)");
+    (void)unsetenv("WEBER_MPIEXEC");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        SCENE(arguments_that_are_wrong),
-        SCENE(statuses),
-        SCENE(streams),
-        SCENE(ends_soon),
+        SCENE(arguments_that_are_wrong), SCENE(statuses),   SCENE(streams), SCENE(ends_soon),
+        SCENE(children_go_too),          SCENE(by_mpiexec),
     };
     return cmocka_run_group_tests_name("ranks/test_run", tests, NULL, NULL);
 }

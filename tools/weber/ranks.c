@@ -88,9 +88,13 @@ int tool_ranks(int count, char **arguments) {
     char host[256] = "";
     (void)gethostname(host, sizeof host - 1);
     if (!transport || wb_scope_open() != WB_OK) return wb_report("weber ranks");
-    (void)printf("rank %d of %d by %s: %d of %d on %s, process %ld, %d threads\n", wb_rank(),
-                 wb_total_workers(), transport, wb_local_rank(), wb_local_workers(), host,
-                 (long)getpid(), wb_threads());
+    const wb_device *device = wb_get_device();
+    if (!device) return wb_report("weber ranks");
+    const wb_properties about = wb_device_properties(device);
+    (void)printf("rank %d of %d by %s: %d of %d on %s, process %ld, %d threads, device %s%s%s\n",
+                 wb_rank(), wb_total_workers(), transport, wb_local_rank(), wb_local_workers(),
+                 host, (long)getpid(), wb_threads(), wb_device_name(device),
+                 about.address[0] ? " at " : "", about.address);
     (void)fflush(stdout);
     const bool sums = check_sums() && !wb_failed(), bits = check_bits() && !wb_failed();
     if (wb_rank() == 0)

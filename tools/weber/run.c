@@ -15,10 +15,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "run_mpi.h"
 #include "tool.h"
 
 static const char help[] =
-    "usage: weber run -n N [--restarts K] [--timeout SECONDS] [--] PROGRAM [ARGUMENT...]\n"
+    "usage: weber run -n N [--restarts K] [--timeout SECONDS] [--mpi | --hosts HOST,...] [--]\n"
+    "                 PROGRAM [ARGUMENT...]\n"
     "\n"
     "Starts PROGRAM in N processes of this machine, which train together (weber/distributed.h).\n"
     "What they print has the number of the rank before each line; rank 0 has the standard input.\n"
@@ -27,6 +29,10 @@ static const char help[] =
     "                     program is not there (127); WEBER_RESTART says which start it is, from "
     "0 on\n"
     "  --timeout SECONDS  how long a rank waits for another one that is alive (600)\n"
+    "  --mpi              starts them by mpiexec of Open MPI or MPICH, on the machines that it "
+    "has\n"
+    "                     (WEBER_MPIEXEC: its name)\n"
+    "  --hosts HOST,...   the same, on these machines\n"
     "When one fails the others are ended. The exit status is that of the rank that failed first,\n"
     "128 and its signal if one was killed.\n";
 
@@ -34,6 +40,7 @@ enum { MOST = 1024, LINE_BYTES = 4096, GRACE_MS = 5000, NOT_FOUND = 127 };
 
 typedef struct rank {
     pid_t process; /* 0: ended */
+    pid_t group;   /* its own and its children's; 0: weber run's, which has the terminal */
     struct stream {
         int file; /* -1: closed */
         FILE *to;
@@ -48,10 +55,15 @@ typedef struct run {
     char **command;
     char name[64]; /* of the shared memory */
     rank *ranks;
+    bool is_mpi;
+    const char *hosts;
 } run;
 
 static volatile sig_atomic_t asked_to_end;
 static void ask_to_end(int number) { asked_to_end = number; }
+
+static volatile sig_atomic_t asked_to_stop;
+static void ask_to_stop(int number) { asked_to_stop = number; }
 
 /* What ends a run. What is ignored from the start (nohup, jobs of scripts) stays so. */
 static void on_each_end(void (*handler)(int)) {
@@ -91,6 +103,7 @@ static bool take_input(int number) {
 static _Noreturn void become(const run *r, int number, int restart, const int pipes[2][2]) {
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
     on_each_end(SIG_DFL);
+    (void)signal(SIGTSTP, SIG_DFL);
     (void)signal(SIGPIPE, SIG_DFL);
     const bool is_set =
         set_number("WEBER_RANK", number) && set_number("WEBER_SIZE", r->count) &&
@@ -112,7 +125,10 @@ static bool start_rank(run *r, int number, int restart) {
     if (pipe(pipes[1]) != 0) return false;
     (void)fflush(NULL);
     rank *k = &r->ranks[number];
+    const bool has_terminal = number == 0 && isatty(STDIN_FILENO);
     k->process = fork();
+    if (!has_terminal) (void)setpgid(k->process, 0); /* by both, whoever is first */
+    k->group = has_terminal || k->process < 0 ? 0 : k->process;
     if (k->process == 0) become(r, number, restart, (const int(*)[2])pipes);
     for (int i = 0; i < 2; i++) {
         (void)close(pipes[i][1]);
@@ -170,8 +186,13 @@ static bool listen_to_all(run *r, struct pollfd *polled, double *heard) {
 /* ---- all of them ---- */
 
 static void signal_all(const run *r, int number) {
-    for (int k = 0; k < r->count; k++)
-        if (r->ranks[k].process > 0) (void)kill(r->ranks[k].process, number);
+    for (int k = 0; k < r->count; k++) {
+        const rank *one = &r->ranks[k];
+        if (one->group)
+            (void)kill(-one->group, number); /* what they have started, too */
+        else if (one->process > 0)
+            (void)kill(one->process, number);
+    }
 }
 
 static int status_of(int raw) { return WIFSIGNALED(raw) ? 128 + WTERMSIG(raw) : WEXITSTATUS(raw); }
@@ -207,6 +228,14 @@ static int reap(run *r, int *status, bool is_told) {
     return running;
 }
 
+/* Ctrl-Z: they are no part of the terminal's group, so they stop and go on with this one. */
+static void stop_all(const run *r) {
+    asked_to_stop = 0;
+    signal_all(r, SIGSTOP);
+    (void)raise(SIGSTOP);
+    signal_all(r, SIGCONT);
+}
+
 /* Until all have ended; what they left behind may hold a pipe, and is waited for while it prints.
  * After a failure the others have a moment to say what they saw. */
 static int watch(run *r, struct pollfd *polled) {
@@ -216,6 +245,7 @@ static int watch(run *r, struct pollfd *polled) {
     bool is_told = false;
     for (;;) {
         const bool is_open = listen_to_all(r, polled, &heard);
+        if (asked_to_stop) stop_all(r);
         const int running = reap(r, &status, is_told);
         if (running) heard = now_ms();
         if (running == 0 && (!is_open || now_ms() - heard > QUIET_MS)) break;
@@ -260,6 +290,7 @@ static int run_all(run *r) {
     r->ranks = malloc(sizeof *r->ranks * (size_t)r->count);
     struct pollfd *polled = malloc(sizeof *polled * 2 * (size_t)r->count);
     on_each_end(ask_to_end);
+    if (signal(SIGTSTP, ask_to_stop) == SIG_IGN) (void)signal(SIGTSTP, SIG_IGN);
     (void)signal(SIGPIPE, SIG_IGN); /* put_line sees it */
     int status = 1;
     for (int k = 0; r->ranks && polled; k++) {
@@ -298,6 +329,10 @@ static bool take_option(run *r, const char *name, const char *value) {
     } else if (strcmp(name, "--timeout") == 0) {
         wanted = "a number of seconds above 0";
         is_good = value && is_duration(r->timeout = value);
+    } else if (strcmp(name, "--hosts") == 0) {
+        wanted = "names of machines with commas between them";
+        r->hosts = value;
+        is_good = r->is_mpi = value && *value && *value != '-';
     } else {
         (void)fprintf(stderr, "weber run: there is no option %s\n", name);
         return false;
@@ -312,9 +347,12 @@ int tool_run(int count, char **arguments) {
     run r = {.restarts = 0};
     int i = 0;
     if (count == 1 && strcmp(arguments[0], "--help") == 0) return tool_help(help, true);
-    for (; i < count && arguments[i][0] == '-' && strcmp(arguments[i], "--") != 0; i += 2)
-        if (!take_option(&r, arguments[i], i + 1 < count ? arguments[i + 1] : NULL))
+    for (; i < count && arguments[i][0] == '-' && strcmp(arguments[i], "--") != 0; i += 2) {
+        if (strcmp(arguments[i], "--mpi") == 0)
+            r.is_mpi = true, i--;
+        else if (!take_option(&r, arguments[i], i + 1 < count ? arguments[i + 1] : NULL))
             return tool_help(help, false);
+    }
     if (i < count && strcmp(arguments[i], "--") == 0) i++;
     if (r.count < 1 || i >= count) {
         (void)fprintf(stderr, "weber run: %s\n",
@@ -322,5 +360,7 @@ int tool_run(int count, char **arguments) {
         return tool_help(help, false);
     }
     r.command = arguments + i;
-    return run_all(&r);
+    return r.is_mpi
+               ? tool_run_by_mpi(&(mpi_run){r.count, r.restarts, r.timeout, r.hosts, r.command})
+               : run_all(&r);
 }
