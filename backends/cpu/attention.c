@@ -2,6 +2,8 @@
  * instruction set in use. */
 #include "attention.h"
 
+#include <math.h>
+
 #include "pool.h"
 
 typedef void piece_fn(const wb_attention_piece *piece);
@@ -49,10 +51,20 @@ static layout layout_of(const wb_call *call) {
     return l;
 }
 
-/* The same of the derivative. */
+/* The same of the derivative. The keys of few heads are cut into parts; all but the first add to a
+ * dq of their own, before what the threads need. */
 typedef struct back_layout {
     int64_t block, packed_v, weights, slopes, means, size;
+    int64_t parts, part_size;
 } back_layout;
+
+enum { PIECES = 4, PART_BLOCKS = 4 /* at least, of a part */ };
+
+static int64_t parts_of(const wb_attention_call *c, int64_t block) {
+    const int64_t wanted = ceil_of(PIECES, c->kv_heads * c->batch),
+                  most = c->keys / (PART_BLOCKS * block);
+    return most < 1 ? 1 : smaller(wanted, most);
+}
 
 static back_layout back_layout_of(const wb_call *call) {
     const wb_attention_call *c = &call->attention;
@@ -64,13 +76,16 @@ static back_layout back_layout_of(const wb_call *call) {
     l.slopes = l.weights + rounded(scores * real);
     l.means = l.slopes + rounded(scores * real);
     l.size = l.means + rounded(c->heads / c->kv_heads * c->queries * real);
+    l.parts = parts_of(c, l.block);
+    l.part_size = rounded(c->queries * c->heads * c->batch * c->dk * real);
     return l;
 }
 
 size_t wb_cpu_attention_scratch(const wb_call *call) {
-    const bool is_forward = call->kind == WB_CALL_attention;
-    const int64_t size = is_forward ? layout_of(call).size : back_layout_of(call).size;
-    return (size_t)size * (size_t)wb_cpu_threads();
+    const size_t threads = (size_t)wb_cpu_threads();
+    if (call->kind == WB_CALL_attention) return (size_t)layout_of(call).size * threads;
+    const back_layout l = back_layout_of(call);
+    return (size_t)l.size * threads + (size_t)(l.part_size * (l.parts - 1));
 }
 
 /* ---- running it ---- */
@@ -143,17 +158,34 @@ typedef struct back_job {
     char *const *results;
 } back_job;
 
+/* Where a part of the keys begins: as many pairs of keys and queries in each. */
+static int64_t first_key_of(const back_job *j, int64_t part) {
+    const wb_attention_call *c = &j->c->call->attention;
+    const int64_t block = j->layout.block, blocks = ceil_of(c->keys, block);
+    const double share = (double)part / (double)j->layout.parts;
+    const double at = c->is_causal && c->queries == c->keys ? 1 - sqrt(1 - share) : share;
+    return part == j->layout.parts ? c->keys
+                                   : smaller((int64_t)(at * (double)blocks) * block, c->keys);
+}
+
+static char *dq_of(const back_job *j, int64_t part) {
+    return part ? j->c->scratch + (part - 1) * j->layout.part_size : j->results[Q];
+}
+
 static void run_group(void *context, int64_t index, int worker) {
     const back_job *j = context;
     const wb_attention_call *c = &j->c->call->attention;
-    const int64_t kv_head = index % c->kv_heads, entry = index / c->kv_heads,
+    const int64_t part = index % j->layout.parts, place = index / j->layout.parts;
+    const int64_t kv_head = place % c->kv_heads, entry = place / c->kv_heads,
                   head = kv_head * (c->heads / c->kv_heads);
     const int64_t real = (int64_t)wb_dtype_size(j->c->call->dtype);
     const int64_t of_q = (entry * c->queries * c->heads + head) * real,
                   of_k = (entry * c->keys * c->kv_heads + kv_head) * real;
-    char *const *a = j->c->a, *scratch = j->c->scratch + worker * j->layout.size;
+    char *const *a = j->c->a, *scratch = dq_of(j, j->layout.parts) + worker * j->layout.size;
     const wb_attention_group group = {
         .call = c,
+        .first_key = first_key_of(j, part),
+        .end_key = first_key_of(j, part + 1),
         .q = a[Q] + of_q * c->dk,
         .k = a[K] + of_k * c->dk,
         .v = a[V] + of_k * c->dv,
@@ -162,7 +194,7 @@ static void run_group(void *context, int64_t index, int worker) {
         .dy = a[DY] + of_q * c->dv,
         .bias = of_head(j->bias, c->bias_strides, head, entry, real),
         .mask = (const uint8_t *)of_head(j->mask, c->mask_strides, head, entry, 1),
-        .dq = j->results[Q] + of_q * c->dk,
+        .dq = dq_of(j, part) + of_q * c->dk,
         .dk = j->results[K] + of_k * c->dk,
         .dv = j->results[V] + of_k * c->dv,
         .block = j->layout.block,
@@ -174,6 +206,29 @@ static void run_group(void *context, int64_t index, int worker) {
     j->kernel(&group);
 }
 
+enum { ADDED = 1 << 14 /* elements of a piece */ };
+
+/* to += the others, one after the other. */
+#define ADD_PARTS(REAL)                                                                            \
+    for (int64_t part = 1; part < j->layout.parts; part++) {                                       \
+        REAL *to = (REAL *)(void *)dq_of(j, 0);                                                    \
+        const REAL *from = (const REAL *)(const void *)dq_of(j, part);                             \
+        for (int64_t i = first; i < end; i++) to[i] += from[i];                                    \
+    }
+
+static void add_parts(void *context, int64_t index, int worker) {
+    const back_job *j = context;
+    const wb_attention_call *c = &j->c->call->attention;
+    const int64_t first = index * ADDED, all = c->queries * c->heads * c->batch * c->dk,
+                  end = smaller(first + ADDED, all);
+    (void)worker;
+    if (j->c->call->dtype == WB_F64) {
+        ADD_PARTS(double)
+    } else {
+        ADD_PARTS(float)
+    }
+}
+
 wb_status wb_cpu_call_attention_backward(const wb_cpu_call *c) {
     const wb_attention_call *call = &c->call->attention;
     back_job j = {.c = c,
@@ -182,6 +237,9 @@ wb_status wb_cpu_call_attention_backward(const wb_cpu_call *c) {
                   .results = c->a + MORE_BACK};
     if (call->has_mask) j.mask = *j.results++;
     if (call->has_bias) j.bias = *j.results++;
-    wb_cpu_parallel(call->kv_heads * call->batch, run_group, &j);
+    wb_cpu_parallel(call->kv_heads * call->batch * j.layout.parts, run_group, &j);
+    if (j.layout.parts > 1)
+        wb_cpu_parallel(ceil_of(call->queries * call->heads * call->batch * call->dk, ADDED),
+                        add_parts, &j);
     return WB_OK;
 }

@@ -32,10 +32,11 @@ typedef struct wb_attention_piece {
     double *total; /* scratch: block keys, a strip's scores, ... */
 } wb_attention_piece;
 
-/* All queries of the heads that share one head of k and v, of one entry of the batch; the arrays
- * begin at the first of these heads. */
+/* All queries of the heads that share one head of k and v, of one entry of the batch, and a part of
+ * the keys; the arrays begin at the first of these heads, dq is the share of these keys. */
 typedef struct wb_attention_group {
     const wb_attention_call *call;
+    int64_t first_key, end_key;
     const void *q, *k, *v, *y, *sums, *dy, *bias;
     const uint8_t *mask;
     void *dq, *dk, *dv;

@@ -36,10 +36,12 @@ static void TYPE(differ)(const TYPE(meeting) * m, int64_t query, REAL *s, REAL *
     const REAL sum = ((const REAL *)m->head->sums)[query], mean = m->means[query];
     const REAL scale = TYPE(prepare)(m->head, query, m->strip.first_key, count, m->strip.scale, s);
     const REAL whole = m->strip.scale;
-    if (sum == -(REAL)INFINITY) /* all scores are: the limit is their mean */
-        for (int64_t j = 0; j < count; j++) s[j] = 1 / (REAL)c->keys;
-    else
+    if (sum == -(REAL)INFINITY) { /* all scores are: the limit is their mean */
+        const int64_t end = query + c->keys - c->queries + 1, all = c->is_causal ? end : c->keys;
+        for (int64_t j = 0; j < count; j++) s[j] = 1 / (REAL)(all < c->keys ? all : c->keys);
+    } else {
         for (int64_t j = 0; j < count; j++) s[j] = EXP(s[j] * scale - sum);
+    }
     for (int64_t j = 0; j < count; j++) slope[j] = s[j] * (slope[j] - mean) * whole;
     for (int64_t j = count; j < m->strip.keys; j++) s[j] = slope[j] = 0;
 }
@@ -79,7 +81,7 @@ static void TYPE(meet)(const TYPE(meeting) * m) {
     tile.step_a = ldq, tile.ldc = ldk;
     TYPE(product)(tile, c->dk, strip->keys, false, true);
     tile.a = (const REAL *)g->k + strip->first_key * ldk, tile.step_a = ldk, tile.k = strip->keys;
-    tile.c = m->dq + strip->query * ldq, tile.ldc = ldq, tile.add = strip->first_key > 0;
+    tile.c = m->dq + strip->query * ldq, tile.ldc = ldq, tile.add = strip->first_key > g->first_key;
     TYPE(product)(tile, c->dk, strip->count, false, false);
 }
 
@@ -94,7 +96,8 @@ static wb_attention_piece TYPE(head_of)(const wb_attention_group *g, int64_t h) 
     return head;
 }
 
-/* All queries of a head with one block of keys. Where they see none of the first, dq becomes 0. */
+/* All queries of a head with one block of keys. Where they see none of the part's first, dq becomes
+ * 0. */
 static void TYPE(meet_head)(const wb_attention_group *g, int64_t h, int64_t key, int64_t count) {
     const wb_attention_call *c = g->call;
     const wb_attention_piece head = TYPE(head_of)(g, h);
@@ -112,7 +115,7 @@ static void TYPE(meet_head)(const wb_attention_group *g, int64_t h, int64_t key,
         m.strip.count = left < WB_ATTENTION_QUERY_BLOCK ? left : WB_ATTENTION_QUERY_BLOCK;
         m.strip.keys = count;
         m.strip.keys = TYPE(seen)(&m.strip, query + m.strip.count - 1);
-        if (m.strip.keys > 0 || key == 0) TYPE(meet)(&m);
+        if (m.strip.keys > 0 || key == g->first_key) TYPE(meet)(&m);
     }
 }
 
@@ -124,8 +127,8 @@ static void TYPE(attention_back_run)(const wb_attention_group *g) {
     const wb_attention_call *c = g->call;
     const int64_t ldk = c->dk * c->kv_heads, ldv = c->dv * c->kv_heads;
     TYPE(make_means)(g);
-    for (int64_t key = 0; key < c->keys; key += g->block) {
-        const int64_t count = c->keys - key < g->block ? c->keys - key : g->block;
+    for (int64_t key = g->first_key; key < g->end_key; key += g->block) {
+        const int64_t left = g->end_key - key, count = left < g->block ? left : g->block;
         TYPE(pack_keys)(c->dk, count, (const REAL *)g->k + key * ldk, ldk, g->packed_k);
         TYPE(pack_keys)(c->dv, count, (const REAL *)g->v + key * ldv, ldv, g->packed_v);
         TYPE(clear)(c->dk, count, (REAL *)g->dk + key * ldk, ldk);
