@@ -451,6 +451,7 @@ typedef struct wb_multi_head_attention_desc {
     bool with_bias;     /* of the four Dense layers */
     double dropout;     /* of the weights, in training; default 0 */
     bool causal;        /* a query sees its own position and those before, as in wb_attention */
+    double rotary;      /* base of rotary positions of q and k, as 10000; default 0: none */
     wb_init *init;      /* default wb_glorot_uniform */
     wb_dtype dtype;     /* default f32 */
 } wb_multi_head_attention_desc;
@@ -462,6 +463,7 @@ typedef struct wb_multi_head_attention_desc {
  * wb_multi_head_attention(64, .heads = 4). wb_apply takes one array as q, k and v; wb_apply_many
  * takes q; q and kv; q, k and v; these and a bias of the scores; and behind all of them a mask
  * (bool), which wb_attention describes. Unlike Flux's it gives y alone: it can stand in a chain.
+ * With .rotary = 10000 each head's q and k are turned by wb_rotary before they meet, as in Llama.
  *
  * q  (in, queries, ...)   k  (k_in, keys, ...)   v  (v_in, keys, ...)   y  (out, queries, ...) */
 #define wb_multi_head_attention(...)                                                               \
@@ -477,6 +479,8 @@ typedef struct wb_transformer_block_desc {
     double dropout;            /* of the attention's weights, there, and of both parts; default 0 */
     bool causal;               /* a position sees itself and those before */
     bool norm_first;           /* norms before the parts, as in GPT-2, not behind the sums */
+    bool no_bias;              /* of Dense layers and norms */
+    double rotary;             /* of `attention`, as in wb_multi_head_attention */
     double eps;                /* of the norms, above 0; default 1e-5 */
     wb_init *init;             /* of Dense layers; default wb_glorot_uniform */
     wb_dtype dtype;            /* default f32 */
@@ -739,8 +743,7 @@ typedef struct wb_position_embedding_desc {
 } wb_position_embedding_desc;
 
 /* Learnt positions: y = x + W's columns 0, 1, ..., one for each position; behind an embedding of
- * words. wb_position_embedding(256, 64). wb_sinusoidal and wb_rotary are positions that are not
- * learnt.
+ * words. wb_position_embedding(256, 64).
  *
  * x  (out, length, ...)     W  (out, in)     y  (out, length, ...)
  *
@@ -749,6 +752,22 @@ typedef struct wb_position_embedding_desc {
 #define wb_position_embedding(...)                                                                 \
     wb_position_embedding_make((wb_position_embedding_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_layer *wb_position_embedding_make(wb_position_embedding_desc desc);
+
+/* Positions that are not learnt: y = x + wb_sinusoidal's columns 0, 1, ... (weber/ops.h; Vaswani et
+ * al. 2017; Lux). x and y (features, length, ...); features even, at least 4. */
+WB_API wb_layer *wb_sinusoidal_positions(void);
+
+typedef struct wb_rotary_positions_desc {
+    char start_;
+    int64_t heads; /* default 1 */
+    double base;   /* above 0; default 10000 */
+} wb_rotary_positions_desc;
+
+/* wb_rotary (weber/ops.h; Su et al. 2021) of x (d heads, length, ...), d even, for q and k in a
+ * model of one's own; MultiHeadAttention has it as a setting. wb_rotary_positions(.heads = 4). */
+#define wb_rotary_positions(...)                                                                   \
+    wb_rotary_positions_make((wb_rotary_positions_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_layer *wb_rotary_positions_make(wb_rotary_positions_desc desc);
 
 typedef enum wb_bag_reduction { WB_BAG_MEAN, WB_BAG_SUM, WB_BAG_MAX } wb_bag_reduction;
 
@@ -853,6 +872,7 @@ typedef struct wb_layernorm_desc {
     wb_activation *activation;
     double eps; /* above 0; default 1e-5 */
     bool no_affine;
+    bool no_bias; /* there is a scale alone */
     wb_dtype dtype;
 } wb_layernorm_desc;
 

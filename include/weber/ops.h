@@ -184,10 +184,11 @@ WB_API wb_array *wb_attention_make(wb_attention_desc desc);
 
 typedef struct wb_rotary_desc {
     char start_;
-    wb_array *x;   /* required */
-    int64_t heads; /* default 1 */
-    double base;   /* positive; default 10000 */
-    int64_t first; /* position of the first column; default 0 */
+    wb_array *x;         /* required */
+    int64_t heads;       /* default 1 */
+    double base;         /* positive; default 10000 */
+    int64_t first;       /* position of the first column; default 0 */
+    wb_array *positions; /* given instead of first, first + 1, ...: numbers (length) */
 } wb_rotary_desc;
 
 /* Rotary positions (Su et al. 2021): of each head's d features at position p, i and i + d/2 are
@@ -201,6 +202,8 @@ WB_API wb_array *wb_rotary_make(wb_rotary_desc desc);
  * w_i = 10000^(-i / (h - 1)), rows i < h are sqrt(2 / features) sin(p w_i), the others cos (Lux).
  * features even, at least 4; else WB_ERROR_ARGUMENT. */
 WB_API wb_array *wb_sinusoidal(wb_dtype dtype, int64_t features, int64_t length);
+/* The same at these positions, numbers (length). */
+WB_API wb_array *wb_sinusoidal_at(wb_dtype dtype, int64_t features, wb_array *positions);
 
 /* Einstein's sum: a letter for each dimension of each array, and behind -> those of the result in
  * its order; letters that the result lacks are summed. wb_einsum("ij,jk->ik", A, B) is a matrix

@@ -68,6 +68,15 @@ static bool same_batch(const wb_array *a, const wb_array *b) {
     return true;
 }
 
+/* q and k turned by their positions. */
+static bool turn(const wb_attention_layer *l, wb_attention_desc *d, wb_array *positions) {
+    const wb_multi_head_attention_desc *s = &l->desc;
+    if (s->rotary == 0) return true;
+    d->q = wb_rotary(d->q, .heads = s->heads, .base = s->rotary, .positions = positions);
+    d->k = wb_rotary(d->k, .heads = s->heads, .base = s->rotary, .positions = positions);
+    return d->q && d->k;
+}
+
 /* The keys and values of x join those before, and each query sees its own and what came before. */
 static bool go_on(wb_attention_layer *l, wb_attention_desc *d) {
     const int64_t length = l->positions.length, count = d->q->sizes[1];
@@ -80,8 +89,10 @@ static bool go_on(wb_attention_layer *l, wb_attention_desc *d) {
         return false;
     }
     if (!wb_pass_positions(&l->layer, d->q, &first)) return false;
+    wb_array *positions = wb_add(wb_iota(WB_I32, 0, count), wb_late_position(first));
+    if (!turn(l, d, positions)) return false;
     d->k = put(&l->keys, d->k, first, length), d->v = put(&l->values, d->v, first, length);
-    wb_array *at = wb_add(wb_iota(WB_I32, 1, length, count), wb_late_position(first));
+    wb_array *at = positions ? wb_unsqueeze(positions, 0) : NULL;
     d->mask = wb_le(wb_iota(WB_I32, 0, length, count), at);
     d->causal = false;
     return d->k && d->v && d->mask;
@@ -110,7 +121,7 @@ static int forward(wb_layer *layer, int count, wb_array *const *inputs, wb_array
     d.q = wb_apply(l->proj[Q], d.q);
     d.k = d.q ? wb_apply(l->proj[K], d.k) : NULL;
     d.v = d.k ? wb_apply(l->proj[V], d.v) : NULL;
-    if (!d.v || (has_cache(l) && d.q->ndim >= 2 && !go_on(l, &d))) return 0;
+    if (!d.v || !(has_cache(l) && d.q->ndim >= 2 ? go_on(l, &d) : turn(l, &d, NULL))) return 0;
     wb_array *y = wb_attention_make(d);
     results[0] = y ? wb_apply(l->proj[OUT], y) : NULL;
     return results[0] != NULL;
@@ -139,6 +150,7 @@ static const wb_field fields[] = {
     ROW("bias", with_bias, WB_FIELD_WITH, .text_only = true),
     ROW("dropout_prob", dropout, WB_FIELD_REAL, .high = 1, .text_only = true),
     ROW("causal", causal, WB_FIELD_BOOL, .text_only = true),
+    ROW("rotary", rotary, WB_FIELD_REAL, .text_only = true),
     WB_HIDDEN_FIELD(wb_attention_layer, keys),
     WB_HIDDEN_FIELD(wb_attention_layer, values),
 };

@@ -36,13 +36,15 @@ static const wb_field fields[] = {
     ROW(eps, WB_FIELD_REAL, .flux = "ϵ", .usual = 1e-5, .is_above = true),
     ROW(size, WB_FIELD_SIZES, .low = 1, .spread = true, .most = WB_MAX_DIMS),
     WB_ROW_NAMED(wb_layernorm_layer, no_affine, "affine", WB_FIELD_WITHOUT, .since = 5, .rank = -1),
+    WB_ROW_NAMED(wb_layernorm_layer, no_bias, "bias", WB_FIELD_WITHOUT, .text_only = true,
+                 .rank = -1),
 };
 
 /* Flux's Scale holds λ, too, since 0.13; before 0.12 there is nothing but a Diagonal. */
 static bool complete(wb_layer *layer) {
     wb_layernorm_layer *l = norm_of(layer);
     wb_layernorm_desc *d = &l->desc;
-    wb_scale_desc made = {.dtype = d->dtype};
+    wb_scale_desc made = {.dtype = d->dtype, .no_bias = d->no_bias};
     memcpy(made.size, d->size, sizeof made.size);
     if (!l->diag && !d->no_affine && !(l->diag = wb_scale_make(made))) return false;
     wb_scale_desc *scale = l->diag ? wb_scale_desc_of(l->diag) : &made;
@@ -59,6 +61,7 @@ static bool complete(wb_layer *layer) {
 static void derive(wb_layer *layer) {
     wb_layernorm_layer *l = norm_of(layer);
     const wb_scale_desc *scale = l->diag ? wb_scale_desc_of(l->diag) : NULL;
+    if (scale && !scale->bias) l->desc.no_bias = true;
     if (scale && !l->desc.size[0]) memcpy(l->desc.size, scale->size, sizeof scale->size);
 }
 

@@ -125,30 +125,32 @@ static bool check_desc(const wb_layer_class *k, wb_transformer_block_desc *d) {
     return false;
 }
 
-static wb_layer *attention_of(const wb_transformer_block_desc *d, bool is_causal) {
-    return wb_multi_head_attention(d->in, .heads = d->heads, .with_bias = true,
-                                   .dropout = d->dropout, .causal = is_causal, .init = d->init,
-                                   .dtype = d->dtype);
+static wb_layer *attention_of(const wb_transformer_block_desc *d, bool is_causal, double rotary) {
+    return wb_multi_head_attention(d->in, .heads = d->heads, .with_bias = !d->no_bias,
+                                   .dropout = d->dropout, .causal = is_causal, .rotary = rotary,
+                                   .init = d->init, .dtype = d->dtype);
 }
 
 static wb_layer *feed_forward_of(const wb_transformer_block_desc *d) {
     wb_activation *activation = d->activation ? d->activation : wb_relu;
-    return wb_chain(wb_dense(d->in, d->hidden, activation, .init = d->init, .dtype = d->dtype),
-                    wb_dropout(d->dropout),
-                    wb_dense(d->hidden, d->in, .init = d->init, .dtype = d->dtype));
+    return wb_chain(
+        wb_dense(d->in, d->hidden, activation, .no_bias = d->no_bias, .init = d->init,
+                 .dtype = d->dtype),
+        wb_dropout(d->dropout),
+        wb_dense(d->hidden, d->in, .no_bias = d->no_bias, .init = d->init, .dtype = d->dtype));
 }
 
 static wb_layer *norm_of(const wb_transformer_block_desc *d) {
-    return wb_layernorm({d->in}, .eps = d->eps, .dtype = d->dtype);
+    return wb_layernorm({d->in}, .eps = d->eps, .no_bias = d->no_bias, .dtype = d->dtype);
 }
 
 static wb_layer *make(const char *function, const wb_layer_class *k, wb_transformer_block_desc d) {
     wb_layer *layers[7];
     int n = 0;
     if (!check_desc(k, &d)) return NULL;
-    layers[n++] = attention_of(&d, d.causal), layers[n++] = norm_of(&d);
+    layers[n++] = attention_of(&d, d.causal, d.rotary), layers[n++] = norm_of(&d);
     if (k == &wb_transformer_decoder_class)
-        layers[n++] = attention_of(&d, false), layers[n++] = norm_of(&d);
+        layers[n++] = attention_of(&d, false, 0), layers[n++] = norm_of(&d);
     layers[n++] = feed_forward_of(&d), layers[n++] = norm_of(&d);
     layers[n++] = wb_dropout(d.dropout);
     wb_layer *block = wb_wrapper_new(function, k, &(wb_contents){.count = n, .layers = layers});

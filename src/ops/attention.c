@@ -397,11 +397,28 @@ wb_array *wb_attention_make(wb_attention_desc d) {
 
 static wb_dtype table_type(const wb_array *x) { return x->dtype == WB_F64 ? WB_F64 : WB_F32; }
 
+static wb_array *places(wb_dtype dtype, int64_t length, int64_t first) {
+    wb_array *place = wb_iota(dtype, 0, length);
+    return first ? wb_add_number(place, (double)first) : place;
+}
+
 /* (n, length): position times rate^-i. */
-static wb_array *angles(wb_dtype dtype, int64_t n, int64_t length, int64_t first, double log_rate) {
-    wb_array *i = wb_iota(dtype, 0, n, length), *p = wb_iota(dtype, 1, n, length);
-    wb_array *rate = wb_exp(wb_mul_number(i, -log_rate));
-    return wb_mul(wb_add_number(p, (double)first), rate);
+static wb_array *angles(wb_dtype dtype, int64_t n, wb_array *positions, double log_rate) {
+    wb_array *rate = wb_exp(wb_mul_number(wb_iota(dtype, 0, n, 1), -log_rate));
+    wb_array *p = wb_cast(positions, dtype);
+    return p ? wb_mul(wb_reshape(p, 1, -1), rate) : NULL;
+}
+
+static bool check_positions(const char *function, wb_array *x, int64_t length) {
+    if (!wb_is_usable(x)) return wb_refuse(function, x, "positions") != NULL;
+    if (x->ndim == 1 && x->dtype != WB_BOOL && (length < 0 || x->sizes[0] == length)) return true;
+    if (length < 0)
+        (void)wb_fail(WB_ERROR_SHAPE, "%s: positions must be numbers (length), got %s", function,
+                      wb_text_of(x));
+    else
+        (void)wb_fail(WB_ERROR_SHAPE, "%s: positions must be numbers (%lld), got %s", function,
+                      (long long)length, wb_text_of(x));
+    return false;
 }
 
 wb_array *wb_rotary_make(wb_rotary_desc d) {
@@ -418,9 +435,11 @@ wb_array *wb_rotary_make(wb_rotary_desc d) {
                             (long long)heads, (long long)d.x->sizes[0]);
     if (!(wb_given_or(d.base, 1e4) > 0))
         return wb_fail_null(WB_ERROR_ARGUMENT, "rotary: base must be positive, got %g", d.base);
+    if (d.positions && !check_positions("rotary", d.positions, d.x->sizes[1])) return NULL;
     const int64_t half = d.x->sizes[0] / heads / 2;
-    wb_array *a = angles(table_type(d.x), half, d.x->sizes[1], d.first,
-                         log(wb_given_or(d.base, 1e4)) / (double)half);
+    wb_array *at = d.positions ? d.positions : places(table_type(d.x), d.x->sizes[1], d.first);
+    wb_array *a =
+        at ? angles(table_type(d.x), half, at, log(wb_given_or(d.base, 1e4)) / (double)half) : NULL;
     /* (half, 2, heads, length, rest) */
     wb_array *x = wb_reshape(d.x, half, 2, heads, d.x->sizes[1], -1);
     a = a ? wb_reshape(a, half, 1, 1, d.x->sizes[1]) : NULL;
@@ -432,16 +451,27 @@ wb_array *wb_rotary_make(wb_rotary_desc d) {
     return y ? wb_cast(y, dtype) : NULL;
 }
 
+static bool check_sinusoidal(wb_dtype dtype, int64_t features, int64_t length) {
+    if (!wb_check_dtype("sinusoidal", dtype)) return false;
+    if (features >= 4 && features % 2 == 0 && length >= 0 && wb_dtype_is_float(dtype)) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT,
+                  "sinusoidal: features must be even and at least 4, length at least 0, the type "
+                  "floating, got %lld, %lld and %s",
+                  (long long)features, (long long)length, wb_dtype_name(dtype));
+    return false;
+}
+
 wb_array *wb_sinusoidal(wb_dtype dtype, int64_t features, int64_t length) {
-    if (!wb_check_dtype("sinusoidal", dtype)) return NULL;
-    if (features < 4 || features % 2 != 0 || length < 0 || !wb_dtype_is_float(dtype))
-        return wb_fail_null(WB_ERROR_ARGUMENT,
-                            "sinusoidal: features must be even and at least 4, length at least 0, "
-                            "the type floating, got %lld, %lld and %s",
-                            (long long)features, (long long)length, wb_dtype_name(dtype));
+    if (!check_sinusoidal(dtype, features, length)) return NULL;
+    return wb_sinusoidal_at(dtype, features, places(WB_I32, length, 0));
+}
+
+wb_array *wb_sinusoidal_at(wb_dtype dtype, int64_t features, wb_array *positions) {
+    if (!check_sinusoidal(dtype, features, 0) || !check_positions("sinusoidal", positions, -1))
+        return NULL;
     const int64_t half = features / 2;
     wb_array *a =
-        angles(dtype == WB_F64 ? WB_F64 : WB_F32, half, length, 0, log(1e4) / (double)(half - 1));
+        angles(dtype == WB_F64 ? WB_F64 : WB_F32, half, positions, log(1e4) / (double)(half - 1));
     wb_array *y = a ? wb_concat(0, wb_sin(a), wb_cos(a)) : NULL;
     return y ? wb_cast(wb_mul_number(y, sqrt(2 / (double)features)), dtype) : NULL;
 }
