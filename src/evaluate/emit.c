@@ -83,10 +83,17 @@ static int access_to(emitter *e, int32_t v, const wb_layout *layout) {
 
 /* ---- operands ---- */
 
+/* The graph's list says where a value would be, whatever programs came before. */
+static struct known *find_known(const emitter *e, int32_t v) {
+    const int32_t at = v < 0 ? 0 : e->graph->known[v];
+    return at < e->known_count && e->known[at].value == v ? &e->known[at] : NULL;
+}
+
 static struct known *known_value(emitter *e, int32_t v) {
-    for (int64_t i = 0; i < e->known_count; i++)
-        if (e->known[i].value == v) return &e->known[i];
+    struct known *k = find_known(e, v);
+    if (k) return k;
     if (!WB_GROW(e->known, e->known_count, e->known_capacity)) return NULL;
+    e->graph->known[v] = (int32_t)e->known_count;
     e->known[e->known_count] = (struct known){v, WB_NO_VALUE, WB_NO_VALUE, WB_NO_VALUE, 0};
     return &e->known[e->known_count++];
 }
@@ -259,12 +266,6 @@ static bool emit_store(emitter *e, int32_t number) {
 }
 
 /* ---- callables ---- */
-
-static struct known *find_known(const emitter *e, int32_t v) {
-    for (int64_t i = 0; v >= 0 && i < e->known_count; i++)
-        if (e->known[i].value == v) return &e->known[i];
-    return NULL;
-}
 
 /* Value v as a callable reads it. */
 static wb_operand operand_of(const emitter *e, int32_t v) {

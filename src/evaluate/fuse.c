@@ -88,11 +88,11 @@ static int32_t new_program(wb_graph *graph, int32_t member) {
 
 /* ---- joining ---- */
 
-static int64_t row_length(const wb_unit *u, int64_t *rows) {
+static int64_t row_length(const wb_unit *u, uint32_t reduced, int64_t *rows) {
     int64_t length = 1;
     *rows = 1;
     for (int d = 0; d < u->ndim; d++) {
-        if (u->reduced >> d & 1)
+        if (reduced >> d & 1)
             length *= u->sizes[d];
         else
             *rows *= u->sizes[d];
@@ -100,10 +100,10 @@ static int64_t row_length(const wb_unit *u, int64_t *rows) {
     return length;
 }
 
-static bool phases_fit(const wb_unit *u, int phases) {
+static bool phases_fit(const wb_unit *u, uint32_t reduced, int phases) {
     int64_t rows;
     if (phases <= 1) return true;
-    const int64_t length = row_length(u, &rows);
+    const int64_t length = row_length(u, reduced, &rows);
     return phases <= MOST_PHASES && !(length > LONG_ROW && rows < FEW_ROWS);
 }
 
@@ -161,20 +161,20 @@ static const char *why_apart(wb_graph *graph, int32_t number, const wb_value *v)
     if (u->kind != WB_UNIT_PROGRAM) return "a call or copy comes between";
     if (u->member_count >= MOST_MEMBERS) return "the program is long enough";
     bool as_row = false;
-    wb_unit trial = *u;
+    uint32_t reduced = u->reduced;
     if (v->kind == WB_VALUE_REDUCE) {
         const uint32_t mask = mask_of(graph, v);
         if (!matches_full(u, &graph->values[v->small_inputs[0]])) return "another domain";
         if (u->reduced != mask && (u->reduced != 0 || mask == 0))
             return "other dimensions are reduced";
-        trial.reduced = mask;
+        reduced = mask;
     } else {
         as_row = !matches_full(u, v);
         if (as_row && !matches_row(u, v)) return "another domain";
     }
     const char *misfit = inputs_misfit(graph, number, v, as_row);
     if (misfit) return misfit;
-    if (!phases_fit(&trial, phases_with(&trial, v, phase_in(graph, number, v))))
+    if (!phases_fit(u, reduced, phases_with(u, v, phase_in(graph, number, v))))
         return "too many phases, or rows too long and too few for another";
     return inputs_come_before(graph, number, v) ? NULL : "an operand has to wait for it";
 }
@@ -258,7 +258,7 @@ static bool set_phases(wb_graph *graph, int32_t number) {
         v->phase = (uint8_t)phase_in(graph, number, v);
         u->phases = phases_with(u, v, v->phase);
     }
-    return phases_fit(u, u->phases);
+    return phases_fit(u, u->reduced, u->phases);
 }
 
 /* The phases that members had in their own units: inputs there come before them. */

@@ -739,6 +739,7 @@ void wb_graph_release(wb_graph *graph) {
     wb_release(graph->readers);
     wb_release(graph->units);
     wb_release(graph->order);
+    wb_release(graph->known);
     wb_release(graph->leaves);
     wb_release(graph->late);
     wb_release(graph->outputs);

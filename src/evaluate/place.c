@@ -440,6 +440,8 @@ static bool place_workspace(wb_graph *graph) {
 }
 
 bool wb_graph_place(wb_graph *graph) {
+    graph->known = wb_alloc(sizeof *graph->known * (size_t)(graph->count + 1));
+    if (!graph->known) return false;
     if (!number_leaves(graph)) return false;
     number_outputs(graph);
     if (!wb_graph_find_updates(graph)) return false;

@@ -103,29 +103,30 @@ typedef enum wb_value_kind {
 
 enum { WB_NO_UNIT = -1 };
 
+/* What most passes look at comes first, so that it lies in one or two lines of the cache. */
 typedef struct wb_value {
     uint8_t kind, op, dtype, ndim;
     int32_t ninputs;
     int32_t *input_list; /* values; only where there are more than three */
     int32_t small_inputs[3];
+    int32_t base; /* views that need no copy: the value whose memory they show; else itself */
+    int32_t unit;
+    int32_t output;   /* number of the plan's output, or -1 */
+    int32_t memory;   /* entry of the plan's memory table */
+    int32_t layout;   /* in the graph's list, see wb_value_layout; -1: dense */
+    int32_t tape;     /* leaf, late, random, stored: place of its node on the tape; -1 */
+    int32_t callable; /* number of the callable whose first result it is, from 1 on; 0: none */
+    /* in its unit: row values are ready before this phase, full ones are computed in it */
+    uint8_t phase;
+    bool stored;  /* needs memory */
+    bool is_step; /* computed by an optimiser's step */
+    bool is_told; /* a number that a step is told: computed apart, once for all steps */
+    int32_t late; /* late, random: first of its late words */
     int64_t sizes[WB_MAX_DIMS];
     int64_t attributes[WB_ATTRIBUTES];
     double constant;
-    int32_t tape; /* leaf, late, random, stored: place of its node on the tape; -1 */
-    int32_t unit;
-    /* in its unit: row values are ready before this phase, full ones are computed in it */
-    uint8_t phase;
-    int32_t output;       /* number of the plan's output, or -1 */
-    bool stored;          /* needs memory */
-    bool is_step;         /* computed by an optimiser's step */
-    bool is_told;         /* a number that a step is told: computed apart, once for all steps */
-    int32_t callable;     /* number of the callable whose first result it is, from 1 on; 0: none */
-    int32_t memory;       /* entry of the plan's memory table */
-    int32_t late;         /* late, random: first of its late words */
     int64_t offset_bytes; /* in the workspace */
-    int32_t layout;       /* in the graph's list, see wb_value_layout; -1: dense */
-    int32_t base;      /* views that need no copy: the value whose memory they show; else itself */
-    const char *apart; /* why it began a unit of its own; NULL: nothing to join */
+    const char *apart;    /* why it began a unit of its own; NULL: nothing to join */
 } wb_value;
 
 /* An operation that the device takes: programs list it by its name. */
@@ -152,6 +153,7 @@ typedef struct wb_graph {
     int32_t search_mark;           /* of the last search among units */
     int32_t *order;                /* units as they run */
     int64_t order_count, workspace_bytes;
+    int32_t *known; /* of each value, its place among those of the program that is emitted */
     int32_t leaf_count, output_count, late_count; /* memory table: leaves, outputs, workspace */
     int32_t *leaves;                              /* places on the tape */
     int32_t *outputs;                             /* values */
@@ -206,28 +208,30 @@ static inline int32_t wb_value_base(const wb_graph *graph, int32_t v) {
 
 typedef enum wb_unit_kind { WB_UNIT_PROGRAM, WB_UNIT_CALL, WB_UNIT_COPY } wb_unit_kind;
 
+/* As with values: what searches look at comes first. */
 typedef struct wb_unit {
-    wb_unit_kind kind;
-    int32_t *members; /* values: a program's in order; a call's or copy's one */
-    int64_t member_count, member_capacity;
-    int ndim;
-    int64_t sizes[WB_MAX_DIMS]; /* a program's domain */
-    uint32_t reduced;
-    int phases;
-    int32_t last;      /* greatest member */
-    bool is_update;    /* settles parameters or states, and no other unit needs it */
-    bool is_postponed; /* an update that comes last, with others */
-    int32_t epilogue;  /* a call's fused program unit, or -1; its own place: fused_into */
-    int32_t fused_into;
     int32_t merged_into; /* absorbed by another unit, or -1 */
+    int32_t fused_into;  /* of a call's program: that call; -1 */
     int32_t mark;        /* of the last search that found it */
+    int32_t last;        /* greatest member */
+    int64_t label;       /* less than that of every unit behind it */
     /* units that have to run before this one: number << 1 | 1 if what it reads is a view of theirs.
      * One may stand there several times, or under the number that it had before it was merged. */
     int32_t *needs;
-    int64_t need_count, need_capacity;
+    int64_t need_count;
+    int32_t *members; /* values: a program's in order; a call's or copy's one */
+    int64_t member_count;
     int32_t before, behind; /* its neighbours in the list in order; -1: none */
-    int64_t label;          /* less than that of every unit behind it */
-    int32_t position;       /* in the plan */
+    wb_unit_kind kind;
+    int32_t epilogue; /* a call's fused program unit, or -1; its own place: fused_into */
+    int ndim;
+    uint32_t reduced;
+    int64_t sizes[WB_MAX_DIMS]; /* a program's domain */
+    int phases;
+    int32_t position;  /* in the plan */
+    bool is_update;    /* settles parameters or states, and no other unit needs it */
+    bool is_postponed; /* an update that comes last, with others */
+    int64_t need_capacity, member_capacity;
 } wb_unit;
 
 /* The unit that absorbed u, or u itself. Not negative if u is not. */
