@@ -167,6 +167,9 @@ static inline bool wb_is_scan_result(const wb_array *x) {
     return x->op == WB_OP_result && x->inputs[0]->op == WB_OP_scan;
 }
 static inline bool wb_is_leaf(const wb_array *x) { return x->op == WB_OP_data; }
+static inline int64_t wb_bytes_of(const wb_array *x) {
+    return wb_count(x) * (int64_t)wb_dtype_size((wb_dtype)x->dtype);
+}
 
 /* Number of elements, also of a list of sizes; -1 on overflow or a negative size. */
 int64_t wb_count_sizes(int ndim, const int64_t *sizes);

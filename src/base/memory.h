@@ -34,4 +34,9 @@ int64_t wb_allocation_count(void);
      wb_grow_list((void **)&(items), &(capacity), sizeof *(items), (int64_t)(count) + 1))
 int wb_grow_list(void **items, int64_t *capacity, size_t item_bytes, int64_t wanted);
 
+/* The same for `wanted` elements at once. */
+static inline int wb_reserve(void **items, int64_t *capacity, size_t item_bytes, int64_t wanted) {
+    return wanted <= *capacity || wb_grow_list(items, capacity, item_bytes, wanted);
+}
+
 #endif

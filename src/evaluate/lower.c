@@ -1,5 +1,5 @@
-/* From nodes to values: macros are expanded, constants folded, equal values merged, trivial
- * operations dropped. */
+/* From nodes to values: macros are expanded, operations offered to the device, each node written as
+ * values. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,218 +34,13 @@ typedef struct lowering {
     int64_t part_count, part_capacity;
     int32_t *stack;
     int64_t depth, stack_capacity;
-    wb_table values;            /* by what tells them apart; under the values' numbers */
-    bool is_step;               /* of the node that is being lowered */
+    wb_values out;
     uint8_t taken[WB_OP_COUNT]; /* elementwise operations that the device takes; 0: not asked yet */
 } lowering;
 
 static wb_value *value_at(const lowering *l, int32_t v) { return &l->graph->values[v]; }
 
-/* ---- equal values ---- */
-
-static uint64_t hash_of(const wb_value *v) {
-    uint64_t hash = (uint64_t)v->kind | (uint64_t)v->op << 8 | (uint64_t)v->dtype << 16 |
-                    (uint64_t)v->ndim << 24;
-    for (int i = 0; i < v->ninputs; i++) hash = wb_table_mix(hash, (uint64_t)wb_value_inputs(v)[i]);
-    for (int d = 0; d < v->ndim; d++) hash = wb_table_mix(hash, (uint64_t)v->sizes[d]);
-    for (int i = 0; i < WB_ATTRIBUTES; i++) hash = wb_table_mix(hash, (uint64_t)v->attributes[i]);
-    if (v->kind == WB_VALUE_LATE) hash = wb_table_mix(hash, (uint64_t)v->tape);
-    return wb_table_mix(hash, (uint64_t)wb_bits_of(v->constant));
-}
-
-static bool equal(const wb_value *a, const wb_value *b) {
-    return a->kind == b->kind && a->op == b->op && a->dtype == b->dtype && a->ndim == b->ndim &&
-           a->is_step == b->is_step && (a->kind != WB_VALUE_LATE || a->tape == b->tape) &&
-           a->ninputs == b->ninputs && wb_bits_of(a->constant) == wb_bits_of(b->constant) &&
-           memcmp(a->sizes, b->sizes, sizeof *a->sizes * a->ndim) == 0 &&
-           memcmp(a->attributes, b->attributes, sizeof a->attributes) == 0 &&
-           memcmp(wb_value_inputs(a), wb_value_inputs(b), sizeof(int32_t) * (size_t)a->ninputs) ==
-               0;
-}
-
-/* Leaves are what their node is; late values merge only when they are the same node; random values
- * belong to their call. */
-static bool may_merge(const wb_value *v) {
-    return v->kind != WB_VALUE_LEAF && v->op != WB_OP_uniform && v->op != WB_OP_normal &&
-           v->op != WB_OP_scan && v->op != WB_OP_collective;
-}
-
-static int32_t add(lowering *l, wb_value v) {
-    wb_graph *graph = l->graph;
-    const bool merges = may_merge(&v);
-    v.is_step = l->is_step && (v.kind == WB_VALUE_ELEMENT || v.kind == WB_VALUE_REDUCE);
-    const uint64_t hash = merges ? hash_of(&v) : wb_table_mix(1, (uint64_t)graph->count);
-    int64_t i = merges ? wb_table_find(&l->values, hash) : -1;
-    for (; i >= 0; i = wb_table_next(&l->values, i)) {
-        if (!equal(&graph->values[i], &v)) continue;
-        wb_release(v.input_list);
-        return (int32_t)i;
-    }
-    if (!WB_GROW(graph->values, graph->count, graph->capacity) || !wb_table_add(&l->values, hash)) {
-        wb_release(v.input_list);
-        return -1;
-    }
-    const int32_t number = (int32_t)graph->count++;
-    const bool shows = v.kind == WB_VALUE_VIEW && v.op != WB_OP_data; /* no copy */
-    v.unit = WB_NO_UNIT, v.output = -1, v.memory = -1, v.callable = 0;
-    v.base = shows ? graph->values[v.small_inputs[0]].base : number;
-    if (v.kind != WB_VALUE_LEAF && v.kind != WB_VALUE_VIEW) v.layout = -1;
-    graph->values[number] = v;
-    return number;
-}
-
-static wb_value blank(const wb_array *node, wb_value_kind kind) {
-    wb_value v = {.kind = (uint8_t)kind,
-                  .op = (uint8_t)node->op,
-                  .dtype = node->dtype,
-                  .ndim = node->ndim,
-                  .tape = -1};
-    for (int d = 0; d < node->ndim; d++) v.sizes[d] = node->sizes[d];
-    for (int i = 0; i < node->nattributes; i++) v.attributes[i] = node->attributes[i];
-    return v;
-}
-
-/* ---- building elementwise values ---- */
-
-static int32_t constant(lowering *l, wb_dtype dtype, double number) {
-    wb_value v = {.kind = WB_VALUE_CONSTANT,
-                  .op = WB_OP_full,
-                  .dtype = (uint8_t)dtype,
-                  .constant = number,
-                  .tape = -1};
-    return add(l, v);
-}
-
-/* Rounded, cut or wrapped as a cast would. */
-static double constant_as(wb_dtype dtype, double number) {
-    if (dtype == WB_BOOL) return number != 0;
-    if (dtype == WB_F32) return (double)(float)number;
-    if (wb_dtype_is_float(dtype) || !(fabs(number) < 0x1p63)) return number;
-    const int64_t whole = (int64_t)number;
-    return dtype == WB_U8 ? (uint8_t)whole : dtype == WB_I32 ? (int32_t)whole : (double)whole;
-}
-
-static int32_t recast_constant(lowering *l, const wb_value *source, wb_dtype dtype) {
-    wb_value v = *source;
-    v.dtype = (uint8_t)dtype;
-    v.constant = constant_as(dtype, v.constant);
-    return add(l, v);
-}
-
-/* False for a number that the type may not hold: then the device's cast decides. */
-static bool fits(wb_dtype dtype, double number) {
-    if (wb_dtype_is_float(dtype) || dtype == WB_BOOL) return true;
-    return dtype == WB_U8 ? number >= 0 && number < 256 : fabs(number) < 0x1p31;
-}
-
-static int32_t cast(lowering *l, int32_t from, wb_dtype dtype) {
-    if (from < 0 || value_at(l, from)->dtype == dtype) return from;
-    const wb_value source = *value_at(l, from);
-    if (source.kind == WB_VALUE_LATE && wb_dtype_is_float(dtype))
-        return recast_constant(l, &source, dtype);
-    if (source.kind == WB_VALUE_CONSTANT && fits(dtype, source.constant))
-        return recast_constant(l, &source, dtype);
-    wb_value v = {.kind = WB_VALUE_ELEMENT,
-                  .op = WB_OP_cast,
-                  .dtype = (uint8_t)dtype,
-                  .ndim = source.ndim,
-                  .ninputs = 1,
-                  .tape = -1};
-    memcpy(v.sizes, source.sizes, sizeof v.sizes);
-    v.small_inputs[0] = from;
-    return add(l, v);
-}
-
-static bool is_number(const lowering *l, int32_t v, double number) {
-    const wb_value *value = value_at(l, v);
-    return value->kind == WB_VALUE_CONSTANT && value->constant == number;
-}
-
-/* True if v has the sizes of the result, so that it can stand for it. */
-static bool stands_for(const lowering *l, int32_t v, const wb_value *result) {
-    const wb_value *value = value_at(l, v);
-    if (value->dtype != result->dtype || value->ndim != result->ndim) return false;
-    return memcmp(value->sizes, result->sizes, sizeof *value->sizes * result->ndim) == 0;
-}
-
-/* x + 0, x 1, x / 1, x - 0: the value that stands for the operation, or -1. x 0 is left alone: it
- * may be NaN. */
-static int32_t drop_trivial(const lowering *l, const wb_value *v) {
-    if (v->ninputs != 2) return -1;
-    const int32_t x = v->small_inputs[0], y = v->small_inputs[1];
-    const bool x_neutral =
-        (v->op == WB_OP_add && is_number(l, x, 0)) || (v->op == WB_OP_mul && is_number(l, x, 1));
-    const bool y_neutral =
-        ((v->op == WB_OP_add || v->op == WB_OP_sub) && is_number(l, y, 0)) ||
-        ((v->op == WB_OP_mul || v->op == WB_OP_div || v->op == WB_OP_pow) && is_number(l, y, 1));
-    if (y_neutral && stands_for(l, x, v)) return x;
-    return x_neutral && stands_for(l, y, v) ? y : -1;
-}
-
-static bool fold(int op, double x, double y, double *result) {
-    switch (op) {
-    case WB_OP_add:
-        *result = x + y;
-        return true;
-    case WB_OP_sub:
-        *result = x - y;
-        return true;
-    case WB_OP_mul:
-        *result = x * y;
-        return true;
-    case WB_OP_div:
-        *result = x / y;
-        return true;
-    case WB_OP_neg:
-        *result = -x;
-        return true;
-    case WB_OP_square:
-        *result = x * x;
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* A constant of all its sizes is a number that broadcasts: the consumer's sizes are its own. */
-static int32_t fold_constants(lowering *l, const wb_value *v) {
-    double x, y = 0, result;
-    if (v->ninputs > 2 || v->dtype == WB_F16 || v->dtype == WB_BF16 || v->ndim > 0) return -1;
-    if (value_at(l, v->small_inputs[0])->kind != WB_VALUE_CONSTANT) return -1;
-    x = value_at(l, v->small_inputs[0])->constant;
-    if (v->ninputs == 2) {
-        if (value_at(l, v->small_inputs[1])->kind != WB_VALUE_CONSTANT) return -1;
-        y = value_at(l, v->small_inputs[1])->constant;
-    }
-    if (!wb_dtype_is_float((wb_dtype)v->dtype) || !fold(v->op, x, y, &result)) return -1;
-    if (v->dtype == WB_F32) result = (double)(float)result;
-    return constant(l, (wb_dtype)v->dtype, result);
-}
-
-/* pow with one of the usual constants is cheaper otherwise. */
-static int32_t lower_power(lowering *l, wb_value v) {
-    const wb_value *exponent = value_at(l, v.small_inputs[1]);
-    if (exponent->kind != WB_VALUE_CONSTANT) return add(l, v);
-    const double n = exponent->constant;
-    if (n == 2)
-        v.op = WB_OP_square;
-    else if (n == 0.5)
-        return add(l, v);
-    else if (n == -1)
-        v.op = WB_OP_recip;
-    else
-        return add(l, v);
-    v.ninputs = 1;
-    v.small_inputs[1] = 0;
-    return add(l, v);
-}
-
-static int32_t element(lowering *l, const wb_value *v) {
-    int32_t other = drop_trivial(l, v);
-    if (other < 0) other = fold_constants(l, v);
-    if (other >= 0) return other;
-    return v->op == WB_OP_pow ? lower_power(l, *v) : add(l, *v);
-}
+/* ---- elementwise nodes ---- */
 
 /* An input that only repeats elements need not be repeated: elementwise values broadcast. */
 static int32_t without_expand(const lowering *l, int32_t v) {
@@ -276,37 +71,37 @@ static wb_dtype operand_type(const wb_array *node) {
 }
 
 static int32_t lower_element(lowering *l, const wb_array *node, const int32_t *inputs) {
-    wb_value v = blank(node, WB_VALUE_ELEMENT);
+    wb_value v = wb_blank_value(node, WB_VALUE_ELEMENT);
     const wb_dtype dtype = operand_type(node);
     v.ninputs = node->ninputs;
     for (int i = 0; i < node->ninputs; i++) {
         int32_t input = without_expand(l, inputs[i]);
         if (node->op != WB_OP_cast && !(node->op == WB_OP_select && i == 0))
-            input = cast(l, input, dtype);
+            input = wb_cast_value(&l->out, input, dtype);
         if (input < 0) return -1;
         v.small_inputs[i] = input;
     }
     if (node->op == WB_OP_cast) {
         const wb_value *x = value_at(l, v.small_inputs[0]);
         if (x->ndim == node->ndim && memcmp(x->sizes, node->sizes, sizeof *x->sizes * x->ndim) == 0)
-            return cast(l, v.small_inputs[0], (wb_dtype)node->dtype);
+            return wb_cast_value(&l->out, v.small_inputs[0], (wb_dtype)node->dtype);
     }
-    return element(l, &v);
+    return wb_add_element(&l->out, &v);
 }
 
 /* ---- the other kinds ---- */
 
 static int32_t lower_source(lowering *l, const wb_array *node, int32_t tape) {
     if (node->op == WB_OP_full) {
-        wb_value v = blank(node, WB_VALUE_CONSTANT);
+        wb_value v = wb_blank_value(node, WB_VALUE_CONSTANT);
         v.constant = wb_value_of(node->attributes[0]);
         v.attributes[0] = 0;
-        v.constant = constant_as((wb_dtype)v.dtype, v.constant);
-        return add(l, v);
+        v.constant = wb_constant_as((wb_dtype)v.dtype, v.constant);
+        return wb_add_value(&l->out, v);
     }
-    wb_value v = blank(node, node->op == WB_OP_late ? WB_VALUE_LATE : WB_VALUE_SOURCE);
+    wb_value v = wb_blank_value(node, node->op == WB_OP_late ? WB_VALUE_LATE : WB_VALUE_SOURCE);
     v.tape = node->op == WB_OP_iota ? -1 : tape;
-    return add(l, v);
+    return wb_add_value(&l->out, v);
 }
 
 static bool set_layout(lowering *l, wb_value *v, const wb_layout *layout) {
@@ -344,17 +139,17 @@ static int32_t readable(lowering *l, const wb_array *call, int32_t input) {
     v.kind = WB_VALUE_VIEW, v.op = WB_OP_data, v.ninputs = 1, v.tape = -1, v.input_list = NULL;
     v.small_inputs[0] = input;
     v.layout = -1;
-    return add(l, v);
+    return wb_add_value(&l->out, v);
 }
 
 /* A further result of the call, in the type in which the backend gives it. */
 static int32_t result_of(lowering *l, const wb_array *node, int number, int32_t call) {
     wb_array result = {.op = WB_OP_result, .nattributes = 1, .attributes = {number}};
     wb_call_result(node, number, &result);
-    wb_value v = blank(&result, WB_VALUE_RESULT);
+    wb_value v = wb_blank_value(&result, WB_VALUE_RESULT);
     v.dtype = wb_is_half(v.dtype) ? WB_F32 : v.dtype;
     v.ninputs = 1, v.small_inputs[0] = call;
-    return add(l, v);
+    return wb_add_value(&l->out, v);
 }
 
 /* Most library calls compute in f32 and f64: halves are converted before and after. */
@@ -375,8 +170,9 @@ static bool read_inputs(lowering *l, const wb_array *node, const int32_t *inputs
                         wb_value *v) {
     int32_t *list = input_list(v);
     for (int i = 0; list && i < node->ninputs; i++) {
-        list[i] = converts && wb_is_half(value_at(l, inputs[i])->dtype) ? cast(l, inputs[i], WB_F32)
-                                                                        : inputs[i];
+        list[i] = converts && wb_is_half(value_at(l, inputs[i])->dtype)
+                      ? wb_cast_value(&l->out, inputs[i], WB_F32)
+                      : inputs[i];
         if (list[i] >= 0) list[i] = readable(l, node, list[i]);
         if (list[i] >= 0) continue;
         wb_release(v->input_list);
@@ -386,49 +182,51 @@ static bool read_inputs(lowering *l, const wb_array *node, const int32_t *inputs
 }
 
 static int32_t lower_call(lowering *l, const wb_array *node, const int32_t *inputs) {
-    wb_value v = blank(node, WB_VALUE_CALL);
+    wb_value v = wb_blank_value(node, WB_VALUE_CALL);
     const bool converts = wb_is_half(node->dtype) && !takes_halves(l, node->op);
     const int results = wb_call_result_count(node->op);
     v.ninputs = node->ninputs;
     if (!read_inputs(l, node, inputs, converts, &v)) return -1;
     if (converts) v.dtype = WB_F32;
-    const int32_t call = add(l, v);
+    const int32_t call = wb_add_value(&l->out, v);
     for (int r = 1; call >= 0 && r < results; r++)
         if (result_of(l, node, r, call) < 0) return -1;
     /* the parts of a call of several results are converted one by one */
-    return call >= 0 && converts && results == 1 ? cast(l, call, (wb_dtype)node->dtype) : call;
+    return call >= 0 && converts && results == 1
+               ? wb_cast_value(&l->out, call, (wb_dtype)node->dtype)
+               : call;
 }
 
 /* A collective reads the one before it, too: not for its numbers, but so that they run in the order
  * in which they were made, on all ranks. */
 static int32_t lower_collective(lowering *l, const wb_array *node, int32_t input, int32_t tape) {
-    wb_value v = blank(node, WB_VALUE_CALL);
+    wb_value v = wb_blank_value(node, WB_VALUE_CALL);
     v.tape = tape;
     v.small_inputs[v.ninputs++] = readable(l, node, input);
     if (l->graph->last_collective >= 0) v.small_inputs[v.ninputs++] = l->graph->last_collective;
-    return l->graph->last_collective = v.small_inputs[0] < 0 ? -1 : add(l, v);
+    return l->graph->last_collective = v.small_inputs[0] < 0 ? -1 : wb_add_value(&l->out, v);
 }
 
 /* ---- scans ---- */
 
 /* The node's place on the tape is how its body is found. */
 static int32_t lower_scan(lowering *l, const wb_array *node, const int32_t *inputs, int32_t tape) {
-    wb_value v = blank(node, WB_VALUE_CALL);
+    wb_value v = wb_blank_value(node, WB_VALUE_CALL);
     v.tape = tape;
     v.ninputs = node->ninputs;
-    return read_inputs(l, node, inputs, false, &v) ? add(l, v) : -1;
+    return read_inputs(l, node, inputs, false, &v) ? wb_add_value(&l->out, v) : -1;
 }
 
 /* Result r of the scan. */
 static int32_t result_of_scan(lowering *l, const wb_array *scan, int32_t r, int32_t call) {
     const wb_array *step = scan->body->results[r];
-    wb_value v = blank(step, WB_VALUE_RESULT);
+    wb_value v = wb_blank_value(step, WB_VALUE_RESULT);
     v.op = WB_OP_result, v.ninputs = 1;
     v.small_inputs[0] = call;
     memset(v.attributes, 0, sizeof v.attributes);
     v.attributes[0] = r;
     if (r >= scan->body->ncarries) v.sizes[v.ndim++] = scan->attributes[WB_SCAN_STEPS];
-    return add(l, v);
+    return wb_add_value(&l->out, v);
 }
 
 /* A carry that is an output, too, is that output's last step. */
@@ -437,13 +235,13 @@ static int32_t lower_scan_result(lowering *l, const wb_array *node, int32_t call
     const int32_t r = (int32_t)node->attributes[0], same = wb_body_same(scan->body, r);
     const int32_t result = result_of_scan(l, scan, same, call);
     if (result < 0 || r >= scan->body->ncarries || same < scan->body->ncarries) return result;
-    wb_value v = blank(node, WB_VALUE_VIEW);
+    wb_value v = wb_blank_value(node, WB_VALUE_VIEW);
     v.op = WB_OP_slice, v.ninputs = 1;
     v.small_inputs[0] = result;
     wb_layout layout = wb_layout_dense(node->ndim, node->sizes);
     const int64_t steps = scan->attributes[WB_SCAN_STEPS];
     layout.offset = scan->attributes[WB_SCAN_REVERSE] ? 0 : (steps - 1) * wb_count(node);
-    return set_layout(l, &v, &layout) ? add(l, v) : -1;
+    return set_layout(l, &v, &layout) ? wb_add_value(&l->out, v) : -1;
 }
 
 static int32_t lower_result(lowering *l, const wb_array *node, int32_t call) {
@@ -451,16 +249,16 @@ static int32_t lower_result(lowering *l, const wb_array *node, int32_t call) {
     const int number = (int)node->attributes[0];
     if (whole->op == WB_OP_scan) return lower_scan_result(l, node, call);
     const int32_t result = number == 0 ? call : result_of(l, whole, number, call);
-    return result < 0 ? -1 : cast(l, result, (wb_dtype)node->dtype);
+    return result < 0 ? -1 : wb_cast_value(&l->out, result, (wb_dtype)node->dtype);
 }
 
 /* The sum or largest of one element each: the elements themselves, in the result's sizes. */
 static int32_t reduce_nothing(lowering *l, int32_t input, const wb_value *result) {
-    if (stands_for(l, input, result)) return input;
+    if (wb_stands_for(&l->out, input, result)) return input;
     wb_value v = *result;
     v.kind = WB_VALUE_VIEW, v.op = WB_OP_reshape;
     memset(v.attributes, 0, sizeof v.attributes);
-    return layout_of_view(l, &v) ? add(l, v) : -1;
+    return layout_of_view(l, &v) ? wb_add_value(&l->out, v) : -1;
 }
 
 static bool reduces_nothing(const wb_value *x, int64_t mask) {
@@ -470,41 +268,42 @@ static bool reduces_nothing(const wb_value *x, int64_t mask) {
 }
 
 static int32_t lower_reduce(lowering *l, const wb_array *node, const int32_t *inputs) {
-    wb_value v = blank(node, WB_VALUE_REDUCE);
+    wb_value v = wb_blank_value(node, WB_VALUE_REDUCE);
     v.ninputs = 1;
     /* bool and u8 are summed as i64; the halves in f32, rounded once at the end */
     const bool half = wb_is_half(node->dtype);
-    v.small_inputs[0] = cast(l, inputs[0], half ? WB_F32 : (wb_dtype)node->dtype);
+    v.small_inputs[0] = wb_cast_value(&l->out, inputs[0], half ? WB_F32 : (wb_dtype)node->dtype);
     if (v.small_inputs[0] < 0) return -1;
     if (half) v.dtype = WB_F32;
     const bool trivial = reduces_nothing(value_at(l, v.small_inputs[0]), v.attributes[0]);
-    const int32_t sum = trivial ? reduce_nothing(l, v.small_inputs[0], &v) : add(l, v);
-    return half ? cast(l, sum, (wb_dtype)node->dtype) : sum;
+    const int32_t sum =
+        trivial ? reduce_nothing(l, v.small_inputs[0], &v) : wb_add_value(&l->out, v);
+    return half ? wb_cast_value(&l->out, sum, (wb_dtype)node->dtype) : sum;
 }
 
 static int32_t lower_list(lowering *l, const wb_array *node, const int32_t *inputs,
                           wb_value_kind kind) {
-    wb_value v = blank(node, kind);
+    wb_value v = wb_blank_value(node, kind);
     v.ninputs = node->ninputs;
     int32_t *list = input_list(&v);
     if (!list) return -1;
     for (int i = 0; i < node->ninputs; i++) list[i] = inputs[i];
-    if (kind == WB_VALUE_VIEW && stands_for(l, inputs[0], &v) && node->op != WB_OP_permute &&
-        node->op != WB_OP_slice)
+    if (kind == WB_VALUE_VIEW && wb_stands_for(&l->out, inputs[0], &v) &&
+        node->op != WB_OP_permute && node->op != WB_OP_slice)
         return inputs[0];
-    if (kind != WB_VALUE_VIEW || layout_of_view(l, &v)) return add(l, v);
+    if (kind != WB_VALUE_VIEW || layout_of_view(l, &v)) return wb_add_value(&l->out, v);
     wb_release(v.input_list);
     return -1;
 }
 
 static int32_t lower_leaf(lowering *l, const wb_array *node, int32_t tape) {
-    wb_value v = blank(node, WB_VALUE_LEAF);
+    wb_value v = wb_blank_value(node, WB_VALUE_LEAF);
     memset(v.attributes, 0, sizeof v.attributes);
     v.op = WB_OP_data;
     v.tape = tape;
     wb_layout layout = wb_layout_of(node);
     layout.offset = 0; /* bound with the address */
-    return set_layout(l, &v, &layout) ? add(l, v) : -1;
+    return set_layout(l, &v, &layout) ? wb_add_value(&l->out, v) : -1;
 }
 
 /* ---- the walk ---- */
@@ -590,7 +389,8 @@ static int32_t callable_input(lowering *l, const wb_array *node, const wb_array 
     const uint8_t kind = value_at(l, v)->kind;
     const wb_dtype dtype = wb_is_half(node->dtype) ? WB_F32 : (wb_dtype)node->dtype;
     const bool is_number = kind == WB_VALUE_CONSTANT || kind == WB_VALUE_LATE;
-    return is_number || (input->flags & WB_NODE_WEAK) ? cast(l, v, dtype) : without_expand(l, v);
+    return is_number || (input->flags & WB_NODE_WEAK) ? wb_cast_value(&l->out, v, dtype)
+                                                      : without_expand(l, v);
 }
 
 _Static_assert((int)WB_OFFER_INPUTS == (int)WB_CALLABLE_INPUTS &&
@@ -652,7 +452,7 @@ static int32_t lower_node(lowering *l, const entry *e, int32_t tape) {
     if (wb_is_plan_leaf(node)) return lower_leaf(l, node, tape);
     if (e->expands)
         return offer_callable(l, e)
-                   ? cast(l, value_of(l, l->parts[e->parts]), (wb_dtype)node->dtype)
+                   ? wb_cast_value(&l->out, value_of(l, l->parts[e->parts]), (wb_dtype)node->dtype)
                    : -1;
     if (node->op != WB_OP_result) {
         const int32_t value = lower_inputs(l, node, tape);
@@ -677,7 +477,7 @@ static bool lower_from(lowering *l, wb_array *root) {
             /* the tape's nodes were entered first: an entry's number is its place on the tape */
             const int32_t tape = top < l->graph->tape->count ? top : -1;
             const entry done = l->entries[top];
-            l->is_step = done.is_step;
+            l->out.is_step = done.is_step;
             l->entries[top].value = lower_node(l, &done, tape);
             if (l->entries[top].value < 0) return false;
             l->depth--;
@@ -710,7 +510,7 @@ bool wb_graph_lower(wb_graph *graph, const wb_tape *tape) {
     graph->tape = tape;
     graph->last_collective = -1;
     graph->of_tape = wb_alloc(sizeof *graph->of_tape * (size_t)(tape->count + 1));
-    lowering l = {.graph = graph, .stamp = ++thread->stamp};
+    lowering l = {.graph = graph, .stamp = ++thread->stamp, .out = {.graph = graph}};
     if (wb_scope_open() != WB_OK) return false; /* for the nodes that expansions make */
     thread->is_walking = true;
     const bool lowered = graph->of_tape && lower_tape(&l);
@@ -718,7 +518,7 @@ bool wb_graph_lower(wb_graph *graph, const wb_tape *tape) {
     for (int64_t i = 0; i < tape->count; i++)
         tape->nodes[i]->index = (uint32_t)i; /* as the walk left them */
     (void)wb_scope_close_leaving(0, NULL);
-    wb_table_release(&l.values);
+    wb_table_release(&l.out.table);
     wb_release(l.entries);
     wb_release(l.parts);
     wb_release(l.stack);

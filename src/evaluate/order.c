@@ -8,10 +8,6 @@
 
 _Static_assert((int)WB_ATTRIBUTES == (int)WB_MAX_DIMS, "the key copies sizes and attributes alike");
 
-static bool reserve(void **items, int64_t *capacity, size_t item_bytes, int64_t wanted) {
-    return wanted <= *capacity || wb_grow_list(items, capacity, item_bytes, wanted);
-}
-
 static int64_t least(const wb_tape *tape) {
     int64_t room = tape->capacity;
     if (tape->uses_capacity < room) room = tape->uses_capacity;
@@ -23,11 +19,11 @@ static int64_t least(const wb_tape *tape) {
 static bool reserve_node(wb_tape *tape) {
     const int64_t wanted = tape->count + 1;
     return wanted <= tape->room ||
-           (reserve((void **)&tape->nodes, &tape->capacity, sizeof *tape->nodes, wanted) &&
-            reserve((void **)&tape->uses, &tape->uses_capacity, sizeof *tape->uses, wanted) &&
-            reserve((void **)&tape->sharers, &tape->sharers_capacity, sizeof *tape->sharers,
-                    wanted) &&
-            reserve((void **)&tape->marks, &tape->marks_capacity, sizeof *tape->marks, wanted) &&
+           (wb_reserve((void **)&tape->nodes, &tape->capacity, sizeof *tape->nodes, wanted) &&
+            wb_reserve((void **)&tape->uses, &tape->uses_capacity, sizeof *tape->uses, wanted) &&
+            wb_reserve((void **)&tape->sharers, &tape->sharers_capacity, sizeof *tape->sharers,
+                       wanted) &&
+            wb_reserve((void **)&tape->marks, &tape->marks_capacity, sizeof *tape->marks, wanted) &&
             (tape->room = least(tape), true));
 }
 
@@ -50,7 +46,7 @@ static bool append(wb_tape *tape, wb_array *x, bool is_leaf) {
 static bool enter(wb_tape *tape, wb_array *x, int64_t *depth) {
     x->stamp = tape->stamp;
     if (wb_is_plan_leaf(x)) return append(tape, x, true);
-    if (!reserve((void **)&tape->stack, &tape->stack_capacity, sizeof *tape->stack, *depth + 1))
+    if (!wb_reserve((void **)&tape->stack, &tape->stack_capacity, sizeof *tape->stack, *depth + 1))
         return false;
     tape->stack[*depth].node = x, tape->stack[(*depth)++].next = 0;
     return true;
@@ -202,8 +198,8 @@ static uint64_t *key_of(const wb_array *x, uint8_t marks, uint64_t *word) {
 
 /* The words of another tape's key, and how many they are. */
 static bool write_body_key(wb_tape *tape, const wb_tape *body) {
-    if (!reserve((void **)&tape->key, &tape->words_capacity, sizeof *tape->key,
-                 tape->words + body->words + 1))
+    if (!wb_reserve((void **)&tape->key, &tape->words_capacity, sizeof *tape->key,
+                    tape->words + body->words + 1))
         return false;
     tape->key[tape->words++] = (uint64_t)body->words;
     memcpy(tape->key + tape->words, body->key, sizeof *tape->key * (size_t)body->words);
@@ -212,15 +208,15 @@ static bool write_body_key(wb_tape *tape, const wb_tape *body) {
 }
 
 static bool write_results(wb_tape *tape, int count, wb_array *const *results) {
-    if (!reserve((void **)&tape->key, &tape->words_capacity, sizeof *tape->key,
-                 tape->words + count))
+    if (!wb_reserve((void **)&tape->key, &tape->words_capacity, sizeof *tape->key,
+                    tape->words + count))
         return false;
     for (int r = 0; r < count; r++) tape->key[tape->words++] = results[r]->index;
     return true;
 }
 
 static bool write_key(wb_tape *tape) {
-    if (!reserve((void **)&tape->key, &tape->words_capacity, sizeof *tape->key, 1)) return false;
+    if (!wb_reserve((void **)&tape->key, &tape->words_capacity, sizeof *tape->key, 1)) return false;
     /* kernels reserve memory for each thread */
     tape->key[0] = (uint64_t)wb_threads() | (uint64_t)tape->device->number << 32 |
                    (uint64_t)(tape->body != NULL) << 31;
@@ -228,8 +224,8 @@ static bool write_key(wb_tape *tape) {
     for (int64_t i = 0; i < tape->count; i++) {
         const wb_array *x = tape->nodes[i];
         const int64_t most = 1 + 3 * WB_MAX_DIMS + x->ninputs / 2 + 1;
-        if (!reserve((void **)&tape->key, &tape->words_capacity, sizeof *tape->key,
-                     tape->words + most))
+        if (!wb_reserve((void **)&tape->key, &tape->words_capacity, sizeof *tape->key,
+                        tape->words + most))
             return false;
         tape->words = key_of(x, tape->marks[i], tape->key + tape->words) - tape->key;
         if (!x->body) continue;

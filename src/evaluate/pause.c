@@ -42,10 +42,6 @@ static wb_status run_staged(const wb_device *device, const wb_collective *c, wb_
     return status;
 }
 
-static int64_t bytes_of(const wb_array *x) {
-    return wb_count(x) * (int64_t)wb_dtype_size((wb_dtype)x->dtype);
-}
-
 /* From device to device. */
 static wb_status run_carried(const wb_collective *c, wb_memory from, wb_memory to, bool is_begun) {
     const wb_status status = wb_ranks_begin_on_device(c, from, to);
@@ -71,7 +67,7 @@ static wb_status run_collective(const wb_plan *plan, const wb_plan_pause *pause,
     } else if (wb_ranks_carry(device))
         status = run_carried(&c, from, to, pause->is_begun);
     else
-        status = run_staged(device, &c, from, bytes_of(node->inputs[0]), to, bytes_of(node));
+        status = run_staged(device, &c, from, wb_bytes_of(node->inputs[0]), to, wb_bytes_of(node));
     if (status != WB_OK) room->has_run = false;
     return status;
 }

@@ -1,7 +1,8 @@
 /* How nodes become a plan. The stages, one file each:
  *
  *     order.c   the nodes behind the roots in order, and their key
- *     lower.c   macros expanded, constants folded, equal values merged: a graph of values
+ *     lower.c   macros expanded, operations offered, nodes written as values: a graph
+ *     values.c  of these: equal ones merged, constants folded
  *     readers.c who reads each value
  *     units.c   groups of values, what each needs, and their order
  *     fuse.c    values grouped into units: programs, library calls, copies
@@ -167,6 +168,27 @@ typedef struct wb_graph {
 
 bool wb_graph_lower(wb_graph *graph, const wb_tape *tape);
 void wb_graph_release(wb_graph *graph);
+
+/* ---- values.c ---- */
+
+/* Writes the values of a graph; ends with wb_table_release of the table. Functions give the number
+ * of a value, -1 when out of memory. */
+typedef struct wb_values {
+    wb_graph *graph;
+    wb_table table; /* by what tells them apart; under the values' numbers */
+    bool is_step;   /* what is written next belongs to an optimiser's step */
+} wb_values;
+
+wb_value wb_blank_value(const wb_array *node, wb_value_kind kind);
+/* The value, or an equal one that is there; takes over its list of inputs. */
+int32_t wb_add_value(wb_values *values, wb_value v);
+/* The same of an elementwise value, or what it comes to: a constant, one of its inputs. */
+int32_t wb_add_element(wb_values *values, const wb_value *v);
+int32_t wb_cast_value(wb_values *values, int32_t from, wb_dtype dtype);
+/* True if v has the sizes and type of the result. */
+bool wb_stands_for(const wb_values *values, int32_t v, const wb_value *result);
+/* A constant of this type: rounded, cut or wrapped as a cast would. */
+double wb_constant_as(wb_dtype dtype, double number);
 
 static inline const int32_t *wb_value_inputs(const wb_value *v) {
     return v->ninputs > 3 ? v->input_list : v->small_inputs;

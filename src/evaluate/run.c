@@ -113,10 +113,6 @@ static wb_plan *lookup(evaluator *e, const wb_tape *tape) {
 
 /* ---- one run ---- */
 
-static bool reserve(void **items, int64_t *capacity, size_t item_bytes, int64_t wanted) {
-    return wanted <= *capacity || wb_grow_list(items, capacity, item_bytes, wanted);
-}
-
 /* This thread's on the device; NULL when out of memory. */
 static struct workspace *workspace_on(evaluator *e, const wb_device *device) {
     for (int64_t i = 0; i < e->workspace_count; i++)
@@ -147,7 +143,7 @@ static bool has_foreign_leaves(const evaluator *e, const wb_plan *plan) {
 
 /* Recipes of numbers alone that were computed elsewhere: copies of their memory, for this run. */
 static bool stage_leaves(evaluator *e, const wb_plan *plan) {
-    if (!reserve((void **)&e->staged, &e->staged_capacity, sizeof *e->staged, plan->leaf_count))
+    if (!wb_reserve((void **)&e->staged, &e->staged_capacity, sizeof *e->staged, plan->leaf_count))
         return false;
     for (int32_t i = 0; i < plan->leaf_count; i++) {
         wb_buffer *from = e->tape.nodes[plan->leaves[i]]->buffer;
@@ -188,12 +184,12 @@ static bool make_outputs(evaluator *e, const wb_plan *plan) {
 static bool bind(evaluator *e, const wb_plan *plan) {
     const int64_t entries = plan->leaf_count + plan->output_count + 1;
     void *workspace;
-    if (!reserve((void **)&e->memory, &e->memory_capacity, sizeof *e->memory, entries) ||
-        !reserve((void **)&e->late, &e->late_capacity, sizeof *e->late, plan->late_count) ||
-        !reserve((void **)&e->made, &e->made_capacity, sizeof *e->made, plan->output_count) ||
-        !reserve((void **)&e->room.memory, &e->room_memory, sizeof *e->room.memory,
-                 plan->body_entries) ||
-        !reserve((void **)&e->room.late, &e->room_late, sizeof *e->room.late, plan->body_late) ||
+    if (!wb_reserve((void **)&e->memory, &e->memory_capacity, sizeof *e->memory, entries) ||
+        !wb_reserve((void **)&e->late, &e->late_capacity, sizeof *e->late, plan->late_count) ||
+        !wb_reserve((void **)&e->made, &e->made_capacity, sizeof *e->made, plan->output_count) ||
+        !wb_reserve((void **)&e->room.memory, &e->room_memory, sizeof *e->room.memory,
+                    plan->body_entries) ||
+        !wb_reserve((void **)&e->room.late, &e->room_late, sizeof *e->room.late, plan->body_late) ||
         !reserve_workspace(e, plan, &workspace) || !make_outputs(e, plan))
         return false;
     for (int32_t i = 0; i < plan->leaf_count; i++) {
@@ -370,7 +366,7 @@ static wb_status run_plan(evaluator *e, int count, wb_array *const *roots) {
  * finds its input ready. */
 static wb_status make_moves(evaluator *e) {
     int64_t count = 0;
-    if (!reserve((void **)&e->moves, &e->move_capacity, sizeof *e->moves, e->tape.pending_moves))
+    if (!wb_reserve((void **)&e->moves, &e->move_capacity, sizeof *e->moves, e->tape.pending_moves))
         return WB_ERROR_MEMORY;
     for (int64_t i = 0; i < e->tape.count; i++)
         if (wb_is_pending_move(e->tape.nodes[i])) e->moves[count++] = e->tape.nodes[i];
@@ -408,7 +404,7 @@ static const wb_device *device_of_roots(int count, wb_array *const *roots, bool 
 
 /* A plan for each device, until nothing is pending. */
 static wb_status evaluate_groups(evaluator *e, int count, wb_array *const *roots) {
-    if (!reserve((void **)&e->group, &e->group_capacity, sizeof *e->group, count))
+    if (!wb_reserve((void **)&e->group, &e->group_capacity, sizeof *e->group, count))
         return WB_ERROR_MEMORY;
     wb_status status = WB_OK;
     while (status == WB_OK && !all_evaluated(count, roots)) {
@@ -451,7 +447,7 @@ static bool need_moves(evaluator *e, int count, wb_array *const *roots, bool *mo
 static wb_status evaluate_with_effects(evaluator *e, wb_thread *thread, int count,
                                        wb_array *const *roots) {
     const int64_t effects = thread->effect_count;
-    if (!reserve((void **)&e->both, &e->both_capacity, sizeof *e->both, effects + count))
+    if (!wb_reserve((void **)&e->both, &e->both_capacity, sizeof *e->both, effects + count))
         return WB_ERROR_MEMORY;
     memcpy(e->both, thread->effects, sizeof *e->both * (size_t)effects);
     if (count) memcpy(e->both + effects, roots, sizeof *e->both * (size_t)count);

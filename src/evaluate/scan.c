@@ -22,10 +22,6 @@ typedef struct placer {
     wb_plan_scan *scan;
 } placer;
 
-static int64_t bytes_of(const wb_array *x) {
-    return wb_count(x) * (int64_t)wb_dtype_size((wb_dtype)x->dtype);
-}
-
 static wb_argument take_scratch(placer *p, int64_t bytes) {
     wb_argument a = p->scratch;
     a.offset_bytes += p->used_bytes;
@@ -68,7 +64,7 @@ static wb_scan_memory in_turn(const placer *p, wb_argument last, wb_argument oth
 }
 
 static wb_scan_memory place_of_result(placer *p, int32_t r) {
-    const int64_t bytes = bytes_of(p->body->results[r]);
+    const int64_t bytes = wb_bytes_of(p->body->results[r]);
     const int32_t outside = outside_of(p, r);
     const bool is_output = r >= p->body->ncarries;
     if (outside >= 0 && is_output) return sliced(p, wb_argument_of(p->graph, outside), bytes);
@@ -84,7 +80,7 @@ static wb_scan_memory place_of_carry(const placer *p, int32_t i, wb_argument fir
     wb_scan_memory place = p->results[same];
     if (is_in_place(p, same)) {
         p->scan->starts[p->scan->start_count++] =
-            (wb_scan_start){first, place.first, bytes_of(p->body->given[i])};
+            (wb_scan_start){first, place.first, wb_bytes_of(p->body->given[i])};
         return place;
     }
     const wb_argument even = place.even[0];
@@ -103,7 +99,7 @@ static wb_scan_memory place_of_given(const placer *p, int32_t number) {
         wb_value_layout(p->graph, v).offset * (int64_t)wb_dtype_size((wb_dtype)v->dtype);
     if (number < body->ncarries) return place_of_carry(p, number, a);
     if (number >= body->ncarries + body->nslices) return fixed(a);
-    return sliced(p, a, bytes_of(body->given[number]));
+    return sliced(p, a, wb_bytes_of(body->given[number]));
 }
 
 static bool place_all(placer *p, wb_scan_memory *places) {

@@ -104,10 +104,6 @@ void wb_walk_go_on(bool was_walking) {
     stamp_all_again();
 }
 
-static bool reserve(void **items, int64_t *capacity, size_t item_bytes, int64_t wanted) {
-    return wanted <= *capacity || wb_grow_list(items, capacity, item_bytes, wanted);
-}
-
 static bool leads_on(const wb_array *x) {
     return x->ninputs > 0 && (wb_op_rows[x->op].vjp || x->op == WB_OP_scan);
 }
@@ -161,7 +157,7 @@ static void warn_untied(void) {
 static bool order(walk *w, wb_array *result, uint64_t stamp) {
     int64_t depth = 0;
     if (visited(result, stamp)) return true;
-    if (!reserve((void **)&w->stack, &w->stack_capacity, sizeof *w->stack, 1)) return false;
+    if (!wb_reserve((void **)&w->stack, &w->stack_capacity, sizeof *w->stack, 1)) return false;
     w->stack[depth++] = (visit){result, 0};
     while (depth > 0) {
         visit *top = &w->stack[depth - 1];
@@ -174,7 +170,7 @@ static bool order(walk *w, wb_array *result, uint64_t stamp) {
         wb_array *input = below(w, top->node, top->next++);
         if (!input) return false;
         if (visited(input, stamp)) continue;
-        if (!reserve((void **)&w->stack, &w->stack_capacity, sizeof *w->stack, depth + 1))
+        if (!wb_reserve((void **)&w->stack, &w->stack_capacity, sizeof *w->stack, depth + 1))
             return false;
         w->stack[depth++] = (visit){input, 0};
     }
@@ -182,10 +178,10 @@ static bool order(walk *w, wb_array *result, uint64_t stamp) {
 }
 
 static bool mark_needed(walk *w, int count, wb_array *const *arrays, uint64_t stamp) {
-    if (!reserve((void **)&w->needed, &w->needed_capacity, sizeof *w->needed, w->count) ||
-        !reserve((void **)&w->cotangents, &w->cotangent_capacity, sizeof *w->cotangents,
-                 w->count) ||
-        !reserve((void **)&w->first_put, &w->first_put_capacity, sizeof *w->first_put, w->count))
+    if (!wb_reserve((void **)&w->needed, &w->needed_capacity, sizeof *w->needed, w->count) ||
+        !wb_reserve((void **)&w->cotangents, &w->cotangent_capacity, sizeof *w->cotangents,
+                    w->count) ||
+        !wb_reserve((void **)&w->first_put, &w->first_put_capacity, sizeof *w->first_put, w->count))
         return false;
     w->put_count = 0;
     for (int64_t i = 0; i < w->count; i++)
