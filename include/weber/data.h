@@ -89,6 +89,20 @@ typedef struct wb_batch_memory {
     void *const *data;
 } wb_batch_memory;
 
+/* An observation that a function is to give: array i of it at data[i], which holds the numbers of
+ * the loader's own array i at first. */
+typedef struct wb_observation {
+    int64_t place; /* from 0 */
+    int64_t epoch;
+    uint64_t seed; /* for random numbers: another one for each place and epoch */
+    int count;
+    void *const *data;
+} wb_observation;
+
+/* Writes the observation. On one of the loader's threads, several at a time with .threads; another
+ * status than WB_OK ends the epoch as that of prepare does. */
+typedef wb_status wb_getobs_fn(const wb_observation *observation, void *user);
+
 /* Zero means default. The arrays are kept by the loader and evaluated when it is made. */
 typedef struct wb_loader_desc {
     char start_;     /* makes an empty list legal */
@@ -113,7 +127,17 @@ typedef struct wb_loader_desc {
      * ends the epoch: wb_next fails with it and with the batch's index when the turn of that batch
      * comes. */
     wb_status (*prepare)(const wb_batch_memory *batch, void *user);
-    void *user; /* handed to map and prepare */
+    void *user; /* handed to map, prepare and getobs */
+    /* Observations from a function instead of arrays: numobs of them, which getobs writes one by
+     * one, before prepare. x, y and more are then one observation each, (..., 1), and say sizes and
+     * type:
+     *
+     *     wb_loader_new(.x = wb_zeros(WB_U8, 224, 224, 3, 1), .y = wb_zeros(WB_I32, 1),
+     *                   .numobs = 50000, .getobs = decode, .user = files, .threads = 8,
+     *                   .batchsize = 64, .shuffle = true) */
+    int64_t numobs;
+    wb_getobs_fn *getobs;
+    int threads; /* that call getobs for a batch; its observations keep their order. Default 1 */
 } wb_loader_desc;
 
 /* A loader, released by wb_free at any time. Fails, naming arrays and sizes, if one has no

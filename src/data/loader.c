@@ -135,6 +135,7 @@ static bool check_source(const char *name, const wb_array *x, const wb_loader *l
 
 /* Evaluates x, in a dense copy where its observations are not dense, and holds it. */
 static bool add_source(wb_loader *loader, const char *name, wb_array *x) {
+    if (loader->desc.getobs && !(x = wb_getobs_pattern(loader, name, x))) return false;
     if (loader->desc.device) x = wb_cast_for(loader->desc.device, x, WB_ELTYPE_DEFAULT);
     if (!x || wb_eval(x) != WB_OK) return false;
     if (!x->device) x->device = x->buffer->device;
@@ -186,6 +187,8 @@ static bool check_desc(const wb_loader_desc *desc) {
         (void)wb_fail_argument_null("loader", "x"), status = WB_ERROR_ARGUMENT;
     else if (!are_there(desc))
         status = WB_ERROR_ARGUMENT;
+    else if (!wb_getobs_check(desc))
+        status = WB_ERROR_ARGUMENT;
     else if (desc->batchsize < 0)
         status =
             wb_fail(WB_ERROR_ARGUMENT, "loader: batchsize must be at least 1, got %lld (x is %s)",
@@ -215,10 +218,10 @@ static bool plan_route(wb_loader *loader) {
     const wb_array *first = loader->sources[0].array;
     loader->device = loader->desc.device ? loader->desc.device : first->device;
     loader->gathers = !loader->sources[0].start;
-    if (loader->gathers && loader->desc.prepare) {
+    if (loader->gathers && (loader->desc.prepare || loader->desc.getobs)) {
         (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "loader: prepare changes the host's memory, but the data is on %s",
-                      wb_device_name(first->device));
+                      "loader: %s changes the host's memory, but the data is on %s",
+                      loader->desc.prepare ? "prepare" : "getobs", wb_device_name(first->device));
         return false;
     }
     const bool uploads = !loader->gathers && loader->device != first->device;
@@ -360,7 +363,8 @@ static void fill(const wb_loader *loader, slot *s, int64_t index, int64_t epoch,
         copy_observations(&loader->sources[i], order, size, data[i]);
     }
     const wb_batch_memory memory = {index, size, epoch, order, loader->count, data};
-    if (desc->prepare) s->status = prepare(loader, &memory);
+    if (desc->getobs) s->status = wb_getobs_all(loader, &memory);
+    if (desc->prepare && s->status == WB_OK) s->status = prepare(loader, &memory);
     if (s->status == WB_OK && loader->queue.device) s->status = upload(loader, s, size);
     if (s->status != WB_OK) keep_error(s);
 }

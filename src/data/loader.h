@@ -59,6 +59,16 @@ struct wb_loader {
     wb_prefetch prefetch;
 };
 
+/* ---- observations from a function (getobs.c) ---- */
+
+/* False with the error recorded. */
+bool wb_getobs_check(const wb_loader_desc *desc);
+/* One observation x as all of them in the host's memory, without memory for each. Batches go to
+ * where x is, unless the loader says where. */
+wb_array *wb_getobs_pattern(wb_loader *loader, const char *name, wb_array *x);
+/* Lets the function write those of a batch. */
+wb_status wb_getobs_all(const wb_loader *loader, const wb_batch_memory *batch);
+
 /* Where a loader is, and what has to be the same for the position to mean the same (position.c). */
 extern const struct wb_saved wb_saved_loader;
 

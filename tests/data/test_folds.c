@@ -63,7 +63,7 @@ static void folds_are_blocks(void **state) {
 static void stratified_folds(void **state) {
     (void)state;
     /* a b b a b b a b */
-    wb_array *labels = wb_vector_of(WB_I32, 0, 1, 1, 0, 1, 1, 0, 1), *train[2], *held[2];
+    wb_array *labels = wb_vector_of(WB_I32, 0, 1, 1, 0, 1, 1, 0, 1), *train[4], *held[4];
     assert_int_equal(wb_kfolds_stratified(labels, 2, train, held), WB_OK);
     assert_places(held[0], &(list){5, {0, 1, 2, 3, 4}}, "first");
     assert_places(held[1], &(list){3, {5, 6, 7}}, "second");

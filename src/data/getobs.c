@@ -1,0 +1,110 @@
+/* Observations that a function gives, written by several threads into the memory of a batch. */
+#include <pthread.h>
+#include <string.h>
+
+#include "array/array.h"
+#include "base/memory.h"
+#include "data/loader.h"
+#include "data/order.h"
+
+enum { MOST_THREADS = 64 };
+
+bool wb_getobs_check(const wb_loader_desc *desc) {
+    const bool wanted = desc->getobs != NULL;
+    if (wanted ? desc->numobs >= 1 && desc->threads >= 0 && desc->threads <= MOST_THREADS
+               : desc->numobs == 0 && desc->threads == 0)
+        return true;
+    if (wanted)
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "loader: getobs needs .numobs of at least 1 and at most %d .threads, got "
+                      "%lld and %d",
+                      MOST_THREADS, (long long)desc->numobs, desc->threads);
+    else
+        (void)wb_fail(WB_ERROR_ARGUMENT, "loader: .numobs and .threads need .getobs");
+    return false;
+}
+
+wb_array *wb_getobs_pattern(wb_loader *loader, const char *name, wb_array *x) {
+    wb_loader_desc *desc = &loader->desc;
+    int64_t sizes[WB_MAX_DIMS];
+    if (wb_numobs(x) == desc->numobs && desc->numobs > 1) return x; /* of another loader */
+    if (x->ndim == 0 || wb_numobs(x) != 1)
+        return wb_fail_null(WB_ERROR_SHAPE,
+                            "loader: with getobs %s must be one observation, (..., 1), got %s",
+                            name, wb_text_of(x));
+    memcpy(sizes, x->sizes, sizeof sizes);
+    sizes[x->ndim - 1] = desc->numobs;
+    if (wb_node_device(x) != wb_cpu_device()) {
+        if (!desc->device) desc->device = wb_node_device(x);
+        x = wb_to(wb_cpu_device(), x);
+    }
+    return x ? wb_expand_make(x, x->ndim, sizes) : NULL;
+}
+
+/* ---- one batch ---- */
+
+typedef struct work {
+    const wb_loader *loader;
+    const wb_batch_memory *batch;
+    int64_t next; /* observation that nobody has begun; atomic */
+    pthread_mutex_t mutex;
+    int64_t failed; /* the first one that failed; size: none. Guarded, as what follows */
+    wb_status status;
+    char message[400];
+} work;
+
+static void keep_failure(work *w, int64_t i, wb_status status) {
+    char message[sizeof w->message] = "";
+    if (wb_failed())
+        (void)wb_take_error(message, sizeof message);
+    else
+        (void)memccpy(message, wb_status_text(status), 0, sizeof message);
+    (void)pthread_mutex_lock(&w->mutex);
+    if (i < w->failed) {
+        w->failed = i, w->status = status;
+        memcpy(w->message, message, sizeof message);
+    }
+    (void)pthread_mutex_unlock(&w->mutex);
+}
+
+static void get_one(work *w, int64_t i) {
+    const wb_loader *loader = w->loader;
+    const int64_t place = w->batch->order[i];
+    void *data[WB_LOADER_SOURCES];
+    for (int k = 0; k < loader->count; k++)
+        data[k] = (char *)w->batch->data[k] + i * loader->sources[k].bytes;
+    const wb_observation observation = {
+        .place = place,
+        .epoch = w->batch->epoch,
+        .seed = wb_order_seed(loader->desc.seed, w->batch->epoch, place),
+        .count = loader->count,
+        .data = data};
+    wb_status status = loader->desc.getobs(&observation, loader->desc.user);
+    if (status == WB_OK && wb_failed()) status = wb_error_status();
+    if (status != WB_OK) keep_failure(w, i, status);
+}
+
+static void *get_some(void *state) {
+    work *w = state;
+    for (;;) {
+        const int64_t i = __atomic_fetch_add(&w->next, 1, __ATOMIC_RELAXED);
+        if (i >= w->batch->size) return NULL;
+        get_one(w, i);
+    }
+}
+
+/* Threads that cannot be started are not missed: the others take their share. */
+wb_status wb_getobs_all(const wb_loader *loader, const wb_batch_memory *batch) {
+    pthread_t threads[MOST_THREADS];
+    work w = {.loader = loader, .batch = batch, .failed = batch->size};
+    int count = 0;
+    (void)pthread_mutex_init(&w.mutex, NULL);
+    while (count + 1 < loader->desc.threads && count + 1 < batch->size &&
+           pthread_create(&threads[count], NULL, get_some, &w) == 0)
+        count++;
+    (void)get_some(&w);
+    for (int i = 0; i < count; i++) (void)pthread_join(threads[i], NULL);
+    (void)pthread_mutex_destroy(&w.mutex);
+    if (w.failed == batch->size) return WB_OK;
+    return wb_fail(w.status, "observation %lld: %s", (long long)batch->order[w.failed], w.message);
+}
