@@ -12,9 +12,9 @@
 static bool weigh_by_share(const wb_optimiser *o, wb_step_part part, wb_precision *precision) {
     wb_array *all = wb_late((double)part.of_all);
     if (o->is_distributed) all = wb_allreduce(all, WB_REDUCE_SUM);
-    precision->weight = DIV(wb_late((double)part.observations), all);
+    precision->weight = wb_late((double)part.observations), precision->whole = all;
     precision->weighting = WB_WEIGHTED_BY_SHARE;
-    return precision->weight != NULL;
+    return precision->weight && precision->whole;
 }
 
 bool wb_weigh_by_share(const wb_optimiser *o, const wb_batch *batch, wb_precision *precision) {

@@ -59,6 +59,7 @@ typedef struct wb_precision {
     wb_dtype compute; /* of f32 parameters, while the loss is built; f32: as they are */
     wb_array *scale;  /* what the loss is multiplied by, and gradients are divided by; or NULL */
     wb_array *weight; /* what the loss is multiplied by, too, and gradients keep; or NULL */
+    wb_array *whole;  /* what it is divided by, then; or NULL */
     wb_weighting weighting;
 } wb_precision;
 

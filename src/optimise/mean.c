@@ -34,7 +34,8 @@ typedef struct shared {
     wb_array **slot; /* of a state; NULL: none */
     wb_weighting weighting;
     wb_dtype dtype; /* of the mean */
-    bool is_cut;    /* each rank wants its range of the sum alone (shard.c) */
+    bool is_gradient;
+    bool is_cut; /* each rank wants its range of the sum alone (shard.c) */
 } shared;
 
 /* All that is to be a mean; the first is the number of observations. */
@@ -59,7 +60,8 @@ static bool begin(wb_sharing *s, const wb_gradients *g) {
 
 static bool add(wb_sharing *s, const shared *item) {
     shared own = *item;
-    own.dtype = (wb_dtype)own.x->dtype;
+    /* gradients stay in f32: whether a rounding to halves in between happens is up to fusion */
+    own.dtype = item->is_gradient ? type_of(own.x) : (wb_dtype)own.x->dtype;
     own.x = wb_cast(own.x, type_of(own.x));
     if (own.x && own.weighting == WB_WEIGHTED_NOT)
         own.x = MUL(own.x, wb_cast(s->items[0].x, (wb_dtype)own.x->dtype));
@@ -213,7 +215,7 @@ static bool list_all(wb_sharing *s, wb_optimiser *o, const wb_gradients *g) {
     done = done && wb_visit(&states.visitor, o->model);
     for (int64_t i = o->group_count - 1; done && i >= 0; i--) {
         wb_array **sum = &o->sums[i];
-        shared item = {.x = *sum, .mean = sum, .weighting = g->weighting};
+        shared item = {.x = *sum, .mean = sum, .weighting = g->weighting, .is_gradient = true};
         item.is_cut = wb_sums_are_cut(o) && o->groups[i].division == WB_DIVIDED_CUT;
         if (*sum) done = add(s, &item);
     }

@@ -59,6 +59,7 @@ wb_array *wb_precision_scaled(const wb_precision *p, wb_array *l) {
     if (!p || (!p->scale && !p->weight)) return l;
     if (wb_is_half(l->dtype)) l = wb_cast(l, WB_F32);
     if (l && p->weight) l = MUL(l, wb_cast(p->weight, (wb_dtype)l->dtype));
+    if (l && p->whole) l = DIV(l, wb_cast(p->whole, (wb_dtype)l->dtype));
     return l && p->scale ? MUL(l, wb_cast(p->scale, (wb_dtype)l->dtype)) : l;
 }
 

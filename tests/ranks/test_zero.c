@@ -115,7 +115,10 @@ static void has_bits_of(const setting *s) {
 
 /* ---- the table ---- */
 
-static void has_bits(void) {
+enum { MOST_SETTINGS = 40 };
+
+/* Every rule; how many settings. */
+static int list(setting *all) {
     const setting settings[] = {
         {.name = "Descent", .rule = wb_descent(.eta = 0.05)},
         {.name = "Momentum", .rule = wb_momentum(.eta = 0.02)},
@@ -152,12 +155,52 @@ static void has_bits(void) {
         {.name = "computed in bf16", .rule = wb_adam(), .compute = WB_BF16},
         {.name = "computed in f16", .rule = wb_adam(), .compute = WB_F16, .loss_scale = 1024},
     };
-    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) has_bits_of(&settings[i]);
+    memcpy(all, settings, sizeof settings);
+    return (int)(sizeof settings / sizeof *settings);
+}
+
+static void has_bits(void) {
+    setting all[MOST_SETTINGS];
+    const int count = list(all);
+    for (int i = 0; i < count; i++) has_bits_of(&all[i]);
 }
 
 static void same_bits_for_every_rule(void **state) {
     (void)state;
     for (int n = 2; n <= 3; n++) assert_int_equal(ranks_run(n, has_bits), 0);
+}
+
+/* ---- by parts, one process and several ---- */
+
+static void trains_in_parts(void) {
+    setting all[MOST_SETTINGS];
+    const int count = list(all), ranks = wb_total_workers();
+    for (int i = 0; i < count; i++) {
+        char name[64];
+        double last;
+        wb_optimiser *o;
+        wb_scope_open();
+        all[i].micro_batches = 4 / ranks;
+        wb_layer *model = trained(&all[i], 1, &o, &last);
+        (void)snprintf(name, sizeof name, "%d-%d.npz", i, ranks);
+        if (wb_rank() == 0) CHECK(wb_save(path_of(name), model) == WB_OK);
+        wb_free(o), wb_free(model);
+        CHECK(wb_scope_close() == WB_OK);
+    }
+}
+
+static void every_rule_is_that_of_one_process(void **state) {
+    (void)state;
+    setting all[MOST_SETTINGS];
+    for (int n = 1; n <= 4; n *= 2) assert_int_equal(ranks_run(n, trains_in_parts), 0);
+    const int count = list(all);
+    for (int i = 0; i < count; i++)
+        for (int n = 2; n <= 4; n *= 2) {
+            char one[64], many[64];
+            (void)snprintf(one, sizeof one, "%d-1.npz", i);
+            (void)snprintf(many, sizeof many, "%d-%d.npz", i, n);
+            assert_same_files(path_of(one), path_of(many));
+        }
 }
 
 /* ---- memory ---- */
@@ -299,6 +342,7 @@ static void refuses(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_bits_for_every_rule),
+        cmocka_unit_test(every_rule_is_that_of_one_process),
         cmocka_unit_test(states_are_divided),
         cmocka_unit_test(states_are_whole_for_who_asks),
         cmocka_unit_test(files_know_nothing_of_ranks),
