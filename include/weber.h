@@ -6,7 +6,7 @@
  *     device.h    devices, memory, threads                data.h      loaders, data sets
  *     error.h     errors and the log                      show.h      printing, progress, plots
  *     scan.h      loops over sequences                    state.h     files
- *     observations.h  folds, splits, samples, windows
+ *     observations.h  folds, splits, samples              parameters.h  parameters as a vector
  *     distributed.h  one program in several processes
  *
  * From C++ (17 or later): macros that take settings or lists, as wb_dense and wb_chain, are C's;
@@ -34,6 +34,7 @@
 #include "weber/observations.h"
 #include "weber/ops.h"
 #include "weber/optimise.h"
+#include "weber/parameters.h"
 #include "weber/scan.h"
 #include "weber/schedules.h"
 #include "weber/show.h"

@@ -1,0 +1,61 @@
+/* weber/parameters.h: a model's parameters as one vector, as arrays of yours, in another type.
+ *
+ * A layer holds its parameters. Methods that think of a model as a function of them, Lux's
+ * style, solvers, networks that make the weights of others, take them out and apply the model with
+ * others:
+ *
+ *     wb_array *flat = wb_destructure(model);                 // all parameters, one after another
+ *     wb_array *l = loss_of(wb_apply_with(model, flat, x));   // the model's own are not used
+ *     wb_gradient_of(l, 1, &flat, &g);                        // g has the sizes of flat
+ *
+ * Parameters are the trainable arrays of floating types in the order of wb_next_parameter, each
+ * array once: one that stands in two places, or beside its transpose, is one parameter. NULL in,
+ * NULL out. Errors: weber/error.h. */
+#ifndef WEBER_PARAMETERS_H
+#define WEBER_PARAMETERS_H
+
+#include "layers.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* All parameters as one vector, in the promoted type, each in memory's order; a recipe of the
+ * model's arrays, so that its gradient reaches them. f32 (0) for a model without parameters.
+ * (Flux's destructure; its `re` are the functions below.) */
+WB_API wb_array *wb_destructure(wb_layer *model);
+
+/* A new model like this one whose parameters are the parts of flat, computed, in their own types.
+ * Fails, naming both lengths, if flat is no vector of as many numbers. Its gradient does not reach
+ * flat: see wb_apply_with. */
+WB_API wb_layer *wb_rebuild(wb_layer *model, wb_array *flat);
+
+/* wb_apply(model, x) with the parts of flat instead of the model's parameters. The gradient reaches
+ * flat, of any order, and where a parameter stands in several places the sum of all. States are
+ * those of the model, read and written as usual. Fails as wb_rebuild and wb_apply do. */
+WB_API wb_array *wb_apply_with(wb_layer *model, wb_array *flat, wb_array *x);
+
+/* What is done with a model while its parameters are others. */
+typedef wb_array *wb_model_fn(void *context, wb_layer *model);
+
+/* fn(context, model) with arrays[i] instead of parameter i (Lux: model(x, ps, st) with ps as a
+ * list). Each has the sizes of the parameter; it is converted to its type. A parameter that fn
+ * changes by wb_set keeps what was set. Fails, naming path and sizes, where one does not fit, and
+ * if fn does. */
+WB_API wb_array *wb_call_with(wb_layer *model, int count, wb_array *const *arrays, wb_model_fn *fn,
+                              void *context);
+
+/* A new model with its floating arrays in another type, states among them. With f16 and bf16 the
+ * arrays of BatchNorm, InstanceNorm and GroupNorm become f32, in which they compute (Flux from
+ * 0.16.11 on). */
+#define wb_model_as(model, dtype) wb_model_as(model, WB_DTYPE(dtype))
+WB_API wb_layer *(wb_model_as)(wb_layer *model, wb_dtype dtype);
+#define wb_f16(model)  wb_model_as(model, WB_F16)
+#define wb_bf16(model) wb_model_as(model, WB_BF16)
+#define wb_f32(model)  wb_model_as(model, WB_F32)
+#define wb_f64(model)  wb_model_as(model, WB_F64)
+
+#ifdef __cplusplus
+}
+#endif
+#endif
