@@ -210,7 +210,7 @@ static bool emit_member(emitter *e, int32_t number) {
         i.from = (uint8_t)register_of(first->dtype);
     else
         i.from = i.type; /* the result's register */
-    const uint8_t type_class = wb_op_rows[v->op].type_class;
+    const wb_type_class type_class = wb_op_rows[v->op].type_class;
     if (type_class == WB_CLASS_COMPARE) i.type = (uint8_t)register_of(first->dtype);
     i.row = row;
     i.is_step = v->is_step;

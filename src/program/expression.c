@@ -165,12 +165,12 @@ static int inner_dim(const wb_layout *l, bool is_row) {
 void wb_print_place(wb_printer *p, int a, bool is_row) {
     const wb_layout *l = &p->layout;
     const wb_access *access = &l->program.accesses[a];
-    const bool in_columns = !is_row && wb_access_moves(l, access, true);
+    const bool in_columns = !is_row && wb_access_varies(l, access, true);
     if (l->is_linear[a]) {
         wb_print(p, l->walk == WB_WALK_RUNS || l->walk == WB_WALK_BLOCKS ? "c + j" : "c");
         return;
     }
-    if (!in_columns && !wb_access_moves(l, access, false)) {
+    if (!in_columns && !wb_access_varies(l, access, false)) {
         wb_print(p, "0");
         return;
     }

@@ -9,7 +9,7 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t pieces(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-bool wb_access_moves(const wb_layout *l, const wb_access *a, bool along_columns) {
+bool wb_access_varies(const wb_layout *l, const wb_access *a, bool along_columns) {
     for (int d = 0; d < l->program.ndim; d++)
         if (wb_is_column(l, d) == along_columns && a->strides[d] != 0) return true;
     return false;
@@ -101,9 +101,9 @@ static void classify(wb_layout *l) {
     l->is_wide = l->rows >= SMALL || l->columns >= SMALL || l->rows * l->columns >= SMALL;
     for (int a = 0; a < p->naccesses; a++) {
         const wb_access *access = &p->accesses[a];
-        l->is_linear[a] = l->is_map && wb_access_moves(l, access, true) && is_linear(p, access);
+        l->is_linear[a] = l->is_map && wb_access_varies(l, access, true) && is_linear(p, access);
         l->is_wide = l->is_wide || reach(p, access) >= SMALL;
-        if (several && !l->is_linear[a] && wb_access_moves(l, access, true)) l->decodes = true;
+        if (several && !l->is_linear[a] && wb_access_varies(l, access, true)) l->decodes = true;
     }
 }
 

@@ -74,6 +74,6 @@ static inline bool wb_is_column(const wb_layout *layout, int d) {
 }
 
 /* The access moves along some dimension of the rows, or of the columns. */
-bool wb_access_moves(const wb_layout *layout, const wb_access *access, bool along_columns);
+bool wb_access_varies(const wb_layout *layout, const wb_access *access, bool along_columns);
 
 #endif

@@ -22,7 +22,7 @@ static void print_base(wb_printer *p, int a, bool along_columns) {
     const wb_access *access = &p->layout.program.accesses[a];
     const char *plus = "";
     wb_print(p, "const %s %c%d = ", wb_place_type(p), along_columns ? 'y' : 'x', a);
-    if (along_columns && wb_access_moves(&p->layout, access, false)) {
+    if (along_columns && wb_access_varies(&p->layout, access, false)) {
         wb_print(p, "x%d", a);
         plus = " + ";
     }
@@ -38,7 +38,7 @@ static void print_base(wb_printer *p, int a, bool along_columns) {
 void wb_print_row_bases(wb_printer *p) {
     const wb_layout *l = &p->layout;
     for (int a = 0; a < l->program.naccesses; a++)
-        if (wb_access_moves(l, &l->program.accesses[a], false)) print_base(p, a, false);
+        if (wb_access_varies(l, &l->program.accesses[a], false)) print_base(p, a, false);
 }
 
 static bool has_access(const wb_instruction *i) {
@@ -52,7 +52,7 @@ static bool is_walked(const wb_printer *p, const bool *needed, int i) {
     const wb_instruction *instruction = wb_instruction_at(p, i);
     if (!needed[i] || p->is_uniform[i] || !has_access(instruction)) return false;
     const int a = instruction->index;
-    return !l->is_linear[a] && wb_access_moves(l, &l->program.accesses[a], true);
+    return !l->is_linear[a] && wb_access_varies(l, &l->program.accesses[a], true);
 }
 
 bool wb_is_positioned(const wb_printer *p, const bool *needed) {

@@ -79,7 +79,7 @@ static bool is_still(const wb_printer *p, const wb_instruction *i) {
         return false;
     if (i->code != WB_CODE_load && i->code != WB_CODE_iota && !is_random(i)) return true;
     const wb_access *access = &l->program.accesses[i->index];
-    return !wb_access_moves(l, access, false) && !wb_access_moves(l, access, true);
+    return !wb_access_varies(l, access, false) && !wb_access_varies(l, access, true);
 }
 
 static void find_uniform(wb_printer *p) {
