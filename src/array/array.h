@@ -53,6 +53,9 @@ struct wb_array {
     uint32_t index; /* scratch of a walk, valid where stamp is the walk's */
     uint32_t owner; /* number of the thread that it belongs to; 0: of the first that uses it */
     uint64_t stamp;
+    /* the leaves that it was made of, two of these bits for each: what lacks one of another array's
+     * was not made of that, also when its recipe is gone */
+    uint64_t leaves;
     wb_array **inputs; /* own_inputs, or a list of its own when there are more */
     wb_array *own_inputs[WB_INLINE_INPUTS];
     const wb_device *device; /* NULL: a recipe of numbers alone, at home wherever it is wanted */

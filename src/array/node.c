@@ -30,10 +30,17 @@ static bool attach_inputs(wb_array *node, int ninputs, wb_array *const *inputs) 
     }
     for (int i = 0; i < ninputs; i++) {
         node->inputs[i] = inputs[i];
+        node->leaves |= inputs[i]->leaves;
         inputs[i]->refs++;
     }
     node->ninputs = ninputs;
     return true;
+}
+
+/* Bits of a new leaf. */
+static uint64_t new_leaf(wb_thread *thread) {
+    const uint64_t hash = ++thread->leaves * 0x9e3779b97f4a7c15u;
+    return 1ull << (hash >> 58) | 1ull << (hash >> 52 & 63);
 }
 
 static wb_array *blank(wb_thread *thread, wb_op op, wb_dtype dtype, int ndim,
@@ -178,6 +185,7 @@ wb_array *wb_node_new(wb_op op, wb_dtype dtype, int ndim, const int64_t *sizes, 
         return NULL;
     }
     node->device = device;
+    if (ninputs == 0) node->leaves = new_leaf(thread);
     return into_scope(thread, node);
 }
 
@@ -192,6 +200,7 @@ wb_array *wb_node_data(wb_dtype dtype, int ndim, const int64_t *sizes, wb_buffer
     }
     node->device = buffer->device;
     node->buffer = buffer;
+    node->leaves = new_leaf(thread);
     return into_scope(thread, node);
 }
 

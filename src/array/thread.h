@@ -45,6 +45,7 @@ typedef struct wb_thread {
     bool is_sizing; /* only sizes are asked for: no eager evaluation, all layers are in test mode */
     bool is_walking; /* a walk uses the nodes' scratch fields: no eager evaluation now */
     uint64_t stamp;  /* of the last walk */
+    uint64_t leaves; /* made so far */
     void *evaluator; /* src/evaluate's state */
     void (*evaluator_free)(void *evaluator);
     void *walk; /* src/gradient's lists */

@@ -41,7 +41,7 @@ typedef struct walk {
     } * expansions;
     int64_t expansion_count, expansion_capacity;
     int64_t ends; /* first ones on the tape, wanted arrays that it does not look behind */
-    const wb_array *detached; /* a leaf that lost its recipe, met on the way */
+    bool detached;            /* a leaf was met that lost its recipe */
     bool are_newer;           /* what is wanted was made after all that is detached */
 } walk;
 
@@ -190,7 +190,7 @@ static bool mark_needed(walk *w, int count, wb_array *const *arrays, uint64_t st
         if (arrays[k]->stamp == stamp) w->needed[arrays[k]->index] = true;
     for (int64_t i = w->ends; i < w->count; i++) {
         const wb_array *x = w->tape[i];
-        if ((x->flags & WB_NODE_DETACHED) && !w->needed[i]) w->detached = x;
+        if ((x->flags & WB_NODE_DETACHED) && !w->needed[i]) w->detached = true;
         if (!leads_on(x)) continue;
         for (int k = 0; k < x->ninputs && !w->needed[i]; k++)
             w->needed[i] = w->needed[below(w, x, k)->index];
@@ -332,6 +332,24 @@ static bool pull(walk *w, wb_array *x) {
     return done;
 }
 
+/* A leaf that may have been made of x, and lost its recipe; NULL: there is none. */
+static const wb_array *lost_between(const walk *w, const wb_array *x) {
+    if (!w->detached || w->are_newer) return NULL;
+    for (int64_t i = w->ends; i < w->count; i++) {
+        const wb_array *leaf = w->tape[i];
+        if ((leaf->flags & WB_NODE_DETACHED) && !w->needed[i] && !(x->leaves & ~leaf->leaves))
+            return leaf;
+    }
+    return NULL;
+}
+
+static wb_status fail_detached(const wb_array *leaf, int number, const wb_array *x) {
+    return wb_fail(WB_ERROR_GRADIENT,
+                   "gradient: the walk met %s of type %s, which lost its recipe when its scope "
+                   "closed, before array %d %s",
+                   wb_text_of(leaf), wb_dtype_name((wb_dtype)leaf->dtype), number, wb_text_of(x));
+}
+
 static wb_status collect(walk *w, int count, wb_array *const *arrays, wb_array **gradients,
                          uint64_t stamp) {
     for (int i = 0; i < count; i++) {
@@ -341,12 +359,10 @@ static wb_status collect(walk *w, int count, wb_array *const *arrays, wb_array *
         if (g) {
             gradients[i] = wb_beside(x, settle(g, x, true));
             if (!gradients[i]) return wb_error_status();
-        } else if (w->detached && !w->are_newer)
-            return wb_fail(WB_ERROR_GRADIENT,
-                           "gradient: the walk met %s of type %s, which lost its recipe when its "
-                           "scope closed, before array %d %s",
-                           wb_text_of(w->detached), wb_dtype_name((wb_dtype)w->detached->dtype), i,
-                           wb_text_of(x));
+            continue;
+        }
+        const wb_array *lost = lost_between(w, x);
+        if (lost) return fail_detached(lost, i, x);
     }
     return WB_OK;
 }
@@ -361,7 +377,7 @@ static bool order_all(walk *w, int nresults, wb_array *const *results, wb_array 
 /* The walk itself; what comes out waits in the lists. */
 static wb_status walk_back(walk *w, uint64_t stamp, int nresults, wb_array *const *results,
                            wb_array *const *cotangents, int count, wb_array *const *arrays) {
-    w->detached = NULL;
+    w->detached = false;
     if (!order_all(w, nresults, results, cotangents, stamp) ||
         !mark_needed(w, count, arrays, stamp))
         return WB_ERROR_MEMORY;
