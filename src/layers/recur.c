@@ -31,6 +31,18 @@ static int step(wb_layer *cell, wb_array *x, int count, wb_array **states) {
     return given;
 }
 
+/* A layer of one array cannot be given its states. */
+static bool check_cell(const wb_layer *layer, const wb_layer *cell) {
+    const char *name = layer->class_->name;
+    char text[200];
+    if (cell && cell->class_->forward_many) return true;
+    if (cell) wb_layer_describe(cell, true, text, sizeof text);
+    (void)wb_fail(WB_ERROR_ARGUMENT,
+                  "%s: the cell must take x and its states, as wb_lstm_cell's does, got %s", name,
+                  cell ? text : "NULL");
+    return false;
+}
+
 typedef struct loop {
     wb_layer *cell;
     int states;
@@ -120,9 +132,7 @@ static const wb_field fields[] = {
 };
 
 static bool complete(wb_layer *layer) {
-    if (recur_of(layer)->cell) return true;
-    (void)wb_fail(WB_ERROR_ARGUMENT, "Recur: the cell is NULL");
-    return false;
+    return check_cell(layer, recur_of(layer)->cell);
 }
 
 const wb_layer_class wb_recur_class = {.name = "Recur",
@@ -171,9 +181,7 @@ static const wb_field recurrence_fields[] = {
 };
 
 static bool complete_recurrence(wb_layer *layer) {
-    if (((const wb_recurrence_layer *)(const void *)layer)->cell) return true;
-    (void)wb_fail(WB_ERROR_ARGUMENT, "Recurrence: the cell is NULL");
-    return false;
+    return check_cell(layer, ((const wb_recurrence_layer *)(const void *)layer)->cell);
 }
 
 const wb_layer_class wb_recurrence_class = {.name = "Recurrence",

@@ -244,6 +244,7 @@ static bool complete_cell(wb_layer *layer) {
     const struct kind *kind = kind_of(layer);
     const bool is_gru_v3 = kind->step == gru_v3;
     int64_t rows;
+    if (d->return_state) return refuse(layer, "return_state", "RNN, LSTM, GRU and GRUv3");
     if (!check_desc(layer, kind, d) || !count_rows(layer, kind, d->out, &rows)) return false;
     wb_init *init = d->init ? d->init : wb_glorot_uniform;
     wb_init *recurrent = d->init_recurrent ? d->init_recurrent : wb_glorot_uniform;
@@ -272,7 +273,10 @@ static bool complete_sequence(wb_layer *layer) {
     sequence_layer *l = sequence_of(layer);
     wb_recurrent_desc *d = &l->desc;
     if (d->with_state0 || d->state0 || d->cell0) return refuse(layer, "state0", "cells");
-    if (!l->cell && !(l->cell = wb_layer_make(kind_of(layer)->cell, d, sizeof *d))) return false;
+    wb_recurrent_desc made = *d;
+    made.return_state = false;
+    if (!l->cell && !(l->cell = wb_layer_make(kind_of(layer)->cell, &made, sizeof made)))
+        return false;
     wb_recurrent_desc *cell = desc_of(l->cell);
     d->wi = d->wh = d->bias = d->wh_candidate = d->bias_h = NULL;
     d->no_bias = cell->no_bias, d->with_bias_h = cell->with_bias_h;

@@ -43,10 +43,9 @@ static bool result_sizes(const wb_upsample_desc *d, const wb_array *x, int64_t *
         sizes[i] = size < 9e15 ? (int64_t)size : -1;
         const bool is_whole = is_linear || (x->sizes[i] && sizes[i] % x->sizes[i] == 0);
         if (sizes[i] >= 1 && is_whole) continue;
-        (void)wb_fail(WB_ERROR_SHAPE,
-                      "size must be a positive multiple of the input's, got %g for "
-                      "dimension %d of %s",
-                      size, i, wb_text_of(x));
+        (void)wb_fail(WB_ERROR_SHAPE, "size must be %s, got %g for dimension %d of %s",
+                      is_linear ? "at least 1" : "a positive multiple of the input's", size, i,
+                      wb_text_of(x));
         return false;
     }
     return true;

@@ -462,7 +462,9 @@ static bool check_terms(const wb_part *p, const wb_layer_class *k, int64_t posit
             (void)wb_part_fail(p, WB_ERROR_FORMAT, "%.40s is written twice in %.*s", t->key, bytes,
                                p->term->text);
         else
-            (void)wb_part_fail(p, WB_ERROR_FORMAT, "an argument of %.*s is not known", bytes,
+            (void)wb_part_fail(p, WB_ERROR_FORMAT, "%s%s%.*s, an argument of %.*s, is not known",
+                               t->key ? t->key : "", t->key ? "=" : "",
+                               (int)(t->text_bytes < 40 ? t->text_bytes : 40), t->text, bytes,
                                p->term->text);
         return false;
     }

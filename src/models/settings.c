@@ -122,8 +122,22 @@ typedef struct source {
     const wb_record *record;
 } source;
 
+/* ", got ..." of a text; of a file's tree "". */
+typedef struct given_text {
+    char text[64];
+} given_text;
+
+static given_text given(const source *s) {
+    const wb_term *t = s->term;
+    given_text g = {.text = ""};
+    const int bytes = !t ? 0 : t->text_bytes < 48 ? (int)t->text_bytes : 48;
+    if (t) (void)snprintf(g.text, sizeof g.text, ", got %.*s", bytes, t->text);
+    return g;
+}
+
 static bool fail(const source *s, const char *what) {
-    (void)wb_part_fail(s->part, WB_ERROR_FORMAT, "its %s must be a %s", s->field->name, what);
+    (void)wb_part_fail(s->part, WB_ERROR_FORMAT, "its %s must be a %s%s", s->field->name, what,
+                       given(s).text);
     return false;
 }
 
@@ -150,8 +164,8 @@ static int numbers_of(const source *s, int most, int64_t *numbers) {
         if (t) t = t->next;
     }
     if (good) return (int)count;
-    (void)wb_part_fail(s->part, WB_ERROR_FORMAT, "%s must be at most %d numbers from 0 to 2^31",
-                       s->field->name, most);
+    (void)wb_part_fail(s->part, WB_ERROR_FORMAT, "%s must be at most %d numbers from 0 to 2^31%s",
+                       s->field->name, most, given(s).text);
     return -1;
 }
 

@@ -207,6 +207,15 @@ static void mistakes(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "wb_recur: layer 1 is NULL");
     assert_null(wb_recur(wb_gru_cell(0, 4)));
     assert_error(WB_ERROR_ARGUMENT, "wb_recur: layer 1: GRUCell: in must be positive");
+    assert_null(wb_recur(wb_dense(2, 3)));
+    assert_error(WB_ERROR_ARGUMENT, "Recur: the cell must take x and its states, as wb_lstm_cell's "
+                                    "does, got Dense(2 => 3)");
+    assert_null(wb_recurrence(wb_flatten()));
+    assert_error(WB_ERROR_ARGUMENT, "Recurrence: the cell must take x and its states, as "
+                                    "wb_lstm_cell's does, got flatten");
+    assert_null(wb_rnn_cell(2, 3, .return_state = true));
+    assert_error(WB_ERROR_ARGUMENT, "RNNCell: return_state is a setting of RNN, LSTM, GRU and "
+                                    "GRUv3 alone");
     assert_null(wb_lstm(2, 3, .with_state0 = true));
     assert_error(WB_ERROR_ARGUMENT, "LSTM: state0 is a setting of cells alone");
     assert_null(wb_gru_cell(2, 3, .cell0 = wb_ones(WB_F32, 3)));

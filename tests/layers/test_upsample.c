@@ -101,6 +101,10 @@ static void mistakes(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "Upsample: scale of :nearest must be whole numbers, got 1.5");
     assert_null(wb_upsample(WB_UPSAMPLE_LINEAR, .size = {1.5}));
     assert_error(WB_ERROR_ARGUMENT, "Upsample: size must be whole numbers, got 1.5");
+    wb_layer *u = wb_upsample(WB_UPSAMPLE_BILINEAR, .scale = {0.2});
+    assert_null(wb_apply(u, wb_ones(WB_F32, 4, 4, 1, 1)));
+    assert_error(WB_ERROR_SHAPE, "size must be at least 1, got 0 for dimension 0 of (4, 4, 1, 1)");
+    wb_free(u);
     assert_null(wb_upsample(7, {2}));
     assert_error(WB_ERROR_ARGUMENT, "Upsample: mode must be from 0 to 3, got 7");
     assert_null(wb_upsample(.scale = {-2}));

@@ -63,7 +63,8 @@ static inline void sample_setting(test_random *r, wb_layer *layer, const wb_fiel
         *(wb_connection **)at = connections[random_below(r, 2)];
         return;
     case WB_FIELD_CHILD:
-        if (!f->part) *(wb_layer **)at = wb_dense(2, 3);
+        if (!f->part)
+            *(wb_layer **)at = strcmp(f->name, "cell") == 0 ? wb_rnn_cell(2, 3) : wb_dense(2, 3);
         return;
     case WB_FIELD_LIST:
         sample_list(at);
