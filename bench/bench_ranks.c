@@ -52,7 +52,7 @@ static bench_times sum_times(int64_t bytes, int rounds) {
 }
 
 static double sum_seconds(int64_t bytes, int rounds) {
-    return 1e-6 * sum_times(bytes, rounds).median;
+    return 1e-6 * sum_times(bytes, rounds).least; /* paced links do not go faster */
 }
 
 static void sums(void) {
@@ -91,7 +91,7 @@ static void links(void) {
 
 /* ---- overlap ---- */
 
-enum { LAYERS = 16, WIDE = 1280, BATCH = 96 }; /* 105 MB of gradients, a bucket each 25 MiB */
+enum { LAYERS = 32, WIDE = 1280, BATCH = 64 }; /* 210 MB of gradients, a bucket each 25 MiB */
 
 static wb_array *loss(wb_layer *model, const wb_batch *batch, void *user) {
     (void)user;
@@ -124,7 +124,7 @@ static double step_seconds(bool is_distributed, int rounds) {
     }
     wb_free(o), wb_free(model);
     wb_scope_close();
-    return 1e-6 * bench_times_of(rounds, us).median;
+    return 1e-6 * bench_times_of(rounds, us).least;
 }
 
 static void overlap(void) {
