@@ -35,14 +35,19 @@
 enum {
     WINDOW_BYTES = 1 << 20,
     LINE = 64,
-    SPINS = 2000, /* looks at a counter before sleeping */
-    NAP_MS = 20,  /* then looks for who has died */
+    LOOKS = 200, /* at a counter, for one at the clock */
+    NAP_MS = 20, /* then looks for who has died */
     BEAT_MS = 500,
     SILENCE_MS = 5000, /* a heart that stands still for so long is stopped */
     LONGEST_LOOK_SECONDS = 1,
     WARNING_SECONDS = 10,
     TEXT_BYTES = WB_MESSAGE_BYTES,
 };
+
+/* Longer than a sleeper needs to wake up: else both sides, once they have slept, sleep at each step,
+ * since each finds the other one waking. */
+#define SPIN_SECONDS  100e-6
+#define YIELD_SECONDS 5e-6
 
 enum { NOBODY_FAILED, WRITING, WRITTEN }; /* failure */
 
@@ -161,10 +166,21 @@ static void relax(void) {
 #endif
 }
 
+static bool comes_soon(const local *l, const rank_line *line) {
+    double begin = 0;
+    for (;;) {
+        for (int i = 0; i < LOOKS; i++, relax())
+            if (has_come(line, l->step)) return true;
+        const double now = wb_clock();
+        if (begin == 0) begin = now;
+        if (!l->may_spin || now - begin > SPIN_SECONDS) return false;
+        if (now - begin > YIELD_SECONDS) (void)sched_yield(); /* it may want this core */
+    }
+}
+
 static wb_status wait_for(const local *l, int rank) {
     rank_line *line = &l->shared->lines[rank];
-    for (int i = 0; i < (l->may_spin ? SPINS : 1); i++, relax())
-        if (has_come(line, l->step)) return WB_OK;
+    if (comes_soon(l, line)) return WB_OK;
     watch w = {.last = wb_clock(), .beats = atomic_load(&line->beats)};
     wb_status status = WB_OK;
     (void)atomic_fetch_add(&line->sleepers, 1);
