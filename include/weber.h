@@ -7,7 +7,7 @@
  *     error.h     errors and the log                      show.h      printing, progress, plots
  *     scan.h      loops over sequences                    state.h     files
  *     observations.h  folds, splits, samples              parameters.h  parameters as a vector
- *     distributed.h  one program in several processes
+ *     distributed.h  one program in several processes   csv.h       tables as text
  *
  * From C++ (17 or later): macros that take settings or lists, as wb_dense and wb_chain, are C's;
  * what they stand for is a function whose name ends in _make, which takes the struct with the
@@ -22,6 +22,7 @@
 #define WEBER_H
 
 #include "weber/array.h"
+#include "weber/csv.h"
 #include "weber/data.h"
 #include "weber/device.h"
 #include "weber/distributed.h"

@@ -1,0 +1,65 @@
+/* weber/csv.h: tables as text.
+ *
+ *     wb_csv *iris = wb_read_csv("iris.csv");
+ *     const char *names[] = {"sepal_length", "sepal_width"};
+ *     wb_array *x = wb_csv_matrix(iris, 2, names);             // f32 (2, rows)
+ *     wb_array *y = wb_csv_labels(iris, "species", NULL);      // i64 (rows), 0, 1, 2
+ *     wb_free(iris);
+ *
+ * Fields are separated by commas and may be quoted, with "" for a quote inside (RFC 4180); lines
+ * end with LF or CRLF; empty lines are passed over; a byte order mark is, too. A column is of
+ * integers if all its fields are, else of numbers if all are, else of texts; empty fields, and
+ * those equal to .missing, are missing values and say nothing of the type. Messages count lines
+ * from 1. NULL in, NULL out. Errors: weber/error.h. */
+#ifndef WEBER_CSV_H
+#define WEBER_CSV_H
+
+#include "array.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Released by wb_free. */
+typedef struct wb_csv wb_csv;
+
+typedef struct wb_csv_desc {
+    char start_;
+    char separator;      /* default ',' */
+    bool no_header;      /* the first line has values; columns are called "1", "2", ... */
+    const char *missing; /* text of missing values, as "NA"; default: empty fields alone */
+    bool missing_is_nan; /* missing values among numbers become NaN; default: they are errors */
+} wb_csv_desc;
+
+/* Reads a whole file. Fails, naming path and line, if a line has another number of fields than the
+ * first one, a quote is not closed or has text behind it, or two columns have one name. */
+#define wb_read_csv(...)         WB_READ_CSV(__VA_ARGS__, .start_ = 0)
+#define WB_READ_CSV(path, ...)   wb_read_csv_make(path, (wb_csv_desc){__VA_ARGS__})
+WB_API wb_csv *wb_read_csv_make(const char *path, wb_csv_desc desc);
+
+WB_API int64_t wb_csv_rows(const wb_csv *csv); /* without the header */
+WB_API int64_t wb_csv_columns(const wb_csv *csv);
+/* The name of column i, from 0 on; NULL outside. */
+WB_API const char *wb_csv_name(const wb_csv *csv, int64_t column);
+/* A field without its quotes, valid as long as csv; NULL outside. */
+WB_API const char *wb_csv_text(const wb_csv *csv, int64_t row, int64_t column);
+
+/* The column of that name (rows): i64 of integers, f64 of numbers. A missing value is an error that
+ * names its line, unless .missing_is_nan: then such a column is f64. One of texts is an error that
+ * names the first field which is no number, and its line. An unknown name is an error that lists
+ * the valid ones. */
+WB_API wb_array *wb_csv_column(const wb_csv *csv, const char *name);
+
+/* Several such columns as f32 (count, rows); names NULL and count 0: all. */
+WB_API wb_array *wb_csv_matrix(const wb_csv *csv, int count, const char *const *names);
+
+/* A column of any type as labels, i64 (rows): 0, 1, ... for its distinct texts in the order of
+ * their bytes. *classes, if not NULL, is how many there are; wb_csv_label says which text a label
+ * is, NULL outside. Missing values are errors. */
+WB_API wb_array *wb_csv_labels(const wb_csv *csv, const char *name, int64_t *classes);
+WB_API const char *wb_csv_label(const wb_csv *csv, const char *name, int64_t label);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

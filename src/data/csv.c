@@ -1,0 +1,354 @@
+/* Tables as text: the file is read as a whole, and its fields end with a zero in place. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weber/csv.h>
+
+#include "array/array.h"
+#include "base/memory.h"
+
+struct wb_csv {
+    wb_object object;
+    wb_csv_desc desc;
+    char *path, *missing, *bytes;
+    int64_t size;
+    char **fields; /* row by row, the header first */
+    int64_t field_count, field_capacity;
+    int64_t *lines; /* where each row begins, from 1 */
+    int64_t row_count, line_capacity;
+    int64_t columns;
+    char (*numbers)[24]; /* names of columns without a header */
+};
+
+static void csv_free(void *object) {
+    wb_csv *csv = object;
+    wb_release(csv->path);
+    wb_release(csv->missing);
+    wb_release(csv->bytes);
+    wb_release(csv->fields);
+    wb_release(csv->lines);
+    wb_release(csv->numbers);
+    wb_object_delete(csv, sizeof *csv, "table");
+}
+
+static const wb_class csv_class = {.name = "table", .maker = "wb_read_csv", .free = csv_free};
+
+/* ---- reading ---- */
+
+static bool read_whole(wb_csv *csv, FILE *file) {
+    int64_t capacity = 0;
+    for (;;) {
+        if (!wb_grow_list((void **)&csv->bytes, &capacity, 1, csv->size + (1 << 16) + 1))
+            return false;
+        const size_t got = fread(csv->bytes + csv->size, 1, 1 << 16, file);
+        csv->size += (int64_t)got;
+        if (got == 0) break;
+    }
+    csv->bytes[csv->size] = 0;
+    if (!ferror(file)) return true;
+    (void)wb_fail(WB_ERROR_IO, "%s: %s", csv->path, strerror(errno));
+    return false;
+}
+
+static bool read_file(wb_csv *csv) {
+    FILE *file = fopen(csv->path, "rb");
+    if (!file) {
+        (void)wb_fail(WB_ERROR_IO, "%s: %s", csv->path, strerror(errno));
+        return false;
+    }
+    const bool good = read_whole(csv, file);
+    (void)fclose(file);
+    return good;
+}
+
+/* ---- fields ---- */
+
+typedef struct reader {
+    wb_csv *csv;
+    char *at, *end;
+    int64_t line; /* of `at`, from 1 */
+} reader;
+
+static bool fail_at(const reader *r, const char *what) {
+    (void)wb_fail(WB_ERROR_FORMAT, "%s: line %lld: %s", r->csv->path, (long long)r->line, what);
+    return false;
+}
+
+static bool ends_field(const reader *r) {
+    return r->at == r->end || *r->at == r->csv->desc.separator || *r->at == '\n' ||
+           (*r->at == '\r' && (r->at + 1 == r->end || r->at[1] == '\n'));
+}
+
+/* Copies the inside of the quotes to where they begin. */
+static bool read_quoted(reader *r, char **to) {
+    const int64_t first_line = r->line;
+    r->at++;
+    for (; r->at < r->end; r->at++) {
+        if (*r->at == '"' && (r->at + 1 == r->end || r->at[1] != '"')) {
+            r->at++;
+            return ends_field(r) || fail_at(r, "text stands behind a closing quote");
+        }
+        if (*r->at == '"') r->at++;
+        r->line += *r->at == '\n';
+        *(*to)++ = *r->at;
+    }
+    r->line = first_line;
+    return fail_at(r, "a quote is not closed");
+}
+
+/* One field, and what ends it; *more: another one follows on the line. */
+static bool read_field(reader *r, bool *more) {
+    wb_csv *csv = r->csv;
+    char *field = r->at, *to = field;
+    if (!WB_GROW(csv->fields, csv->field_count, csv->field_capacity)) return false;
+    if (r->at < r->end && *r->at == '"') {
+        if (!read_quoted(r, &to)) return false;
+    } else
+        while (!ends_field(r)) to = ++r->at;
+    csv->fields[csv->field_count++] = field;
+    *more = r->at < r->end && *r->at == csv->desc.separator;
+    if (r->at < r->end && *r->at == '\r') r->at++;
+    r->line += r->at < r->end && *r->at == '\n';
+    if (r->at < r->end) r->at++;
+    *to = 0;
+    return true;
+}
+
+static bool is_empty_line(const reader *r) {
+    return ends_field(r) && *r->at != r->csv->desc.separator;
+}
+
+static void skip_line_end(reader *r) {
+    if (r->at < r->end && *r->at == '\r') r->at++;
+    if (r->at < r->end && *r->at == '\n') r->at++, r->line++;
+}
+
+static bool read_row(reader *r) {
+    wb_csv *csv = r->csv;
+    const int64_t first = csv->field_count, line = r->line;
+    if (!WB_GROW(csv->lines, csv->row_count, csv->line_capacity)) return false;
+    csv->lines[csv->row_count++] = line;
+    for (bool more = true; more;)
+        if (!read_field(r, &more)) return false;
+    const int64_t count = csv->field_count - first;
+    if (csv->row_count == 1) csv->columns = count;
+    if (count == csv->columns) return true;
+    (void)wb_fail(WB_ERROR_FORMAT, "%s: line %lld has %lld fields, but line %lld has %lld",
+                  csv->path, (long long)line, (long long)count, (long long)csv->lines[0],
+                  (long long)csv->columns);
+    return false;
+}
+
+static bool read_rows(wb_csv *csv) {
+    static const char mark[] = "\xEF\xBB\xBF";
+    reader r = {.csv = csv, .at = csv->bytes, .end = csv->bytes + csv->size, .line = 1};
+    if (csv->size >= 3 && memcmp(csv->bytes, mark, 3) == 0) r.at += 3;
+    while (r.at < r.end) {
+        if (is_empty_line(&r))
+            skip_line_end(&r);
+        else if (!read_row(&r))
+            return false;
+    }
+    if (csv->row_count > 0) return true;
+    (void)wb_fail(WB_ERROR_FORMAT, "%s: the file has no lines", csv->path);
+    return false;
+}
+
+/* ---- names ---- */
+
+static int64_t rows_before(const wb_csv *csv) { return csv->desc.no_header ? 0 : 1; }
+
+static bool name_columns(wb_csv *csv) {
+    if (csv->desc.no_header) {
+        csv->numbers = wb_alloc((size_t)csv->columns * sizeof *csv->numbers);
+        for (int64_t i = 0; csv->numbers && i < csv->columns; i++)
+            (void)snprintf(csv->numbers[i], sizeof csv->numbers[i], "%lld", (long long)i + 1);
+        return csv->numbers != NULL;
+    }
+    for (int64_t i = 0; i < csv->columns; i++)
+        for (int64_t k = 0; k < i; k++)
+            if (strcmp(csv->fields[i], csv->fields[k]) == 0) {
+                (void)wb_fail(WB_ERROR_FORMAT, "%s: columns %lld and %lld are both called \"%s\"",
+                              csv->path, (long long)k + 1, (long long)i + 1, csv->fields[i]);
+                return false;
+            }
+    return true;
+}
+
+wb_csv *wb_read_csv_make(const char *path, wb_csv_desc desc) {
+    if (wb_failed()) return NULL;
+    if (!path) return wb_fail_argument_null("read_csv", "path");
+    wb_csv *csv = wb_object_new(&csv_class, sizeof *csv);
+    if (!csv) return NULL;
+    csv->desc = desc;
+    if (!desc.separator) csv->desc.separator = ',';
+    csv->path = wb_copy_text(path);
+    csv->missing = wb_copy_text(desc.missing ? desc.missing : "");
+    if (csv->path && csv->missing && read_file(csv) && read_rows(csv) && name_columns(csv))
+        return csv;
+    csv_free(csv);
+    return NULL;
+}
+
+int64_t wb_csv_rows(const wb_csv *csv) { return csv ? csv->row_count - rows_before(csv) : 0; }
+int64_t wb_csv_columns(const wb_csv *csv) { return csv ? csv->columns : 0; }
+
+const char *wb_csv_name(const wb_csv *csv, int64_t column) {
+    if (!csv || column < 0 || column >= csv->columns) return NULL;
+    return csv->desc.no_header ? csv->numbers[column] : csv->fields[column];
+}
+
+const char *wb_csv_text(const wb_csv *csv, int64_t row, int64_t column) {
+    if (!csv || column < 0 || column >= csv->columns || row < 0 || row >= wb_csv_rows(csv))
+        return NULL;
+    return csv->fields[(row + rows_before(csv)) * csv->columns + column];
+}
+
+/* ---- columns ---- */
+
+static int64_t find_column(const char *function, const wb_csv *csv, const char *name) {
+    char names[400] = "";
+    size_t used = 0;
+    if (!wb_object_check(function, csv, &csv_class, "the table")) return -1;
+    if (!name) return (void)wb_fail_argument_null(function, "the name"), -1;
+    for (int64_t i = 0; i < csv->columns; i++) {
+        const char *own = wb_csv_name(csv, i);
+        if (strcmp(own, name) == 0) return i;
+        if (used < sizeof names)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", own);
+    }
+    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: there is no column \"%s\"; there are %s", csv->path, name,
+                  names);
+    return -1;
+}
+
+static bool is_missing(const wb_csv *csv, const char *field) {
+    return !*field || strcmp(field, csv->missing) == 0;
+}
+
+static bool as_integer(const char *field, int64_t *value) {
+    char *end;
+    errno = 0;
+    *value = strtoll(field, &end, 10);
+    return end != field && *end == 0 && errno == 0;
+}
+
+static bool as_number(const char *field, double *value) {
+    char *end;
+    *value = strtod(field, &end);
+    return end != field && *end == 0;
+}
+
+static bool fail_field(const wb_csv *csv, int64_t row, int64_t column, const char *what) {
+    (void)wb_fail(WB_ERROR_FORMAT, "%s: line %lld, column \"%s\": %s \"%s\"", csv->path,
+                  (long long)csv->lines[row + rows_before(csv)], wb_csv_name(csv, column), what,
+                  wb_csv_text(csv, row, column));
+    return false;
+}
+
+/* All fields as numbers; *are_integers: each is one, and none is missing. */
+static bool read_numbers(const wb_csv *csv, int64_t column, double *values, int64_t *integers,
+                         bool *are_integers) {
+    *are_integers = true;
+    for (int64_t row = 0; row < wb_csv_rows(csv); row++) {
+        const char *field = wb_csv_text(csv, row, column);
+        if (is_missing(csv, field)) {
+            if (!csv->desc.missing_is_nan)
+                return fail_field(csv, row, column, "the value is missing:");
+            values[row] = NAN, *are_integers = false;
+        } else if (!as_number(field, &values[row]))
+            return fail_field(csv, row, column, "this is no number:");
+        else if (!as_integer(field, &integers[row]))
+            *are_integers = false;
+    }
+    return true;
+}
+
+wb_array *wb_csv_column(const wb_csv *csv, const char *name) {
+    const int64_t column = find_column("csv_column", csv, name);
+    if (column < 0) return NULL;
+    const int64_t rows = wb_csv_rows(csv);
+    double *values = wb_alloc((size_t)(rows + 1) * sizeof *values);
+    int64_t *integers = wb_alloc((size_t)(rows + 1) * sizeof *integers);
+    bool are_integers;
+    wb_array *x = NULL;
+    if (values && integers && read_numbers(csv, column, values, integers, &are_integers))
+        x = are_integers ? wb_from_make(WB_I64, integers, 1, &rows)
+                         : wb_from_make(WB_F64, values, 1, &rows);
+    wb_release(values);
+    wb_release(integers);
+    return x;
+}
+
+wb_array *wb_csv_matrix(const wb_csv *csv, int count, const char *const *names) {
+    if (!wb_object_check("csv_matrix", csv, &csv_class, "the table")) return NULL;
+    if (names && !wb_check_list("csv_matrix", count, names)) return NULL;
+    if (!names) count = (int)csv->columns;
+    wb_array **columns = wb_alloc((size_t)(count + 1) * sizeof *columns);
+    bool good = columns != NULL;
+    for (int i = 0; good && i < count; i++) {
+        wb_array *x = wb_csv_column(csv, names ? names[i] : wb_csv_name(csv, i));
+        good = x && (columns[i] = wb_cast(x, WB_F32)) != NULL;
+    }
+    wb_array *matrix = good ? wb_stack_make(0, count, columns) : NULL;
+    wb_release(columns);
+    return matrix;
+}
+
+/* ---- labels ---- */
+
+static int by_text(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The distinct texts of a column, sorted; to be released. NULL: an error is recorded. */
+static const char **distinct_texts(const wb_csv *csv, int64_t column, int64_t *count) {
+    const int64_t rows = wb_csv_rows(csv);
+    const char **texts = wb_alloc((size_t)(rows + 1) * sizeof *texts);
+    *count = 0;
+    if (!texts) return NULL;
+    for (int64_t row = 0; row < rows; row++) {
+        texts[row] = wb_csv_text(csv, row, column);
+        if (!is_missing(csv, texts[row])) continue;
+        (void)fail_field(csv, row, column, "the value is missing:");
+        wb_release(texts);
+        return NULL;
+    }
+    if (rows > 1) qsort(texts, (size_t)rows, sizeof *texts, by_text);
+    for (int64_t row = 0; row < rows; row++)
+        if (*count == 0 || strcmp(texts[*count - 1], texts[row]) != 0)
+            texts[(*count)++] = texts[row];
+    return texts;
+}
+
+wb_array *wb_csv_labels(const wb_csv *csv, const char *name, int64_t *classes) {
+    if (classes) *classes = 0;
+    const int64_t column = find_column("csv_labels", csv, name);
+    if (column < 0) return NULL;
+    int64_t count;
+    const int64_t rows = wb_csv_rows(csv);
+    const char **texts = distinct_texts(csv, column, &count);
+    int64_t *labels = texts ? wb_alloc((size_t)(rows + 1) * sizeof *labels) : NULL;
+    for (int64_t row = 0; labels && row < rows; row++) {
+        const char *text = wb_csv_text(csv, row, column);
+        const char **found = bsearch(&text, texts, (size_t)count, sizeof *texts, by_text);
+        labels[row] = found - texts;
+    }
+    wb_array *x = labels ? wb_from_make(WB_I64, labels, 1, &rows) : NULL;
+    if (x && classes) *classes = count;
+    wb_release(texts);
+    wb_release(labels);
+    return x;
+}
+
+const char *wb_csv_label(const wb_csv *csv, const char *name, int64_t label) {
+    const int64_t column = find_column("csv_label", csv, name);
+    int64_t count;
+    const char **texts = column < 0 ? NULL : distinct_texts(csv, column, &count);
+    const char *text = texts && label >= 0 && label < count ? texts[label] : NULL;
+    wb_release(texts);
+    return text;
+}

@@ -1,0 +1,110 @@
+/* src/data/csv.c, on files that the test writes. */
+#include <weber/csv.h>
+
+#include "support/files.h"
+#include "support/support.h"
+
+static const char *file_of(const char *text) {
+    const char *path = path_of("table.csv");
+    write_file(path, text, strlen(text));
+    return path;
+}
+
+static void columns_have_types(void **state) {
+    (void)state;
+    const char *path =
+        file_of("\xEF\xBB\xBFid,size,kind\r\n1,0.5,b\r\n\r\n-2,1e3,a\r\n3,2,b");
+    wb_csv *csv = wb_read_csv(path);
+    assert_int_equal(wb_csv_rows(csv), 3);
+    assert_int_equal(wb_csv_columns(csv), 3);
+    assert_string_equal(wb_csv_name(csv, 2), "kind");
+    assert_null(wb_csv_name(csv, 3));
+    assert_string_equal(wb_csv_text(csv, 1, 1), "1e3");
+    assert_null(wb_csv_text(csv, 3, 0));
+    wb_array *id = wb_csv_column(csv, "id"), *size = wb_csv_column(csv, "size");
+    assert_int_equal(wb_dtype_of(id), WB_I64);
+    assert_true(wb_at(id, 1) == -2);
+    assert_int_equal(wb_dtype_of(size), WB_F64);
+    assert_true(wb_at(size, 1) == 1000);
+    int64_t classes;
+    wb_array *kind = wb_csv_labels(csv, "kind", &classes);
+    assert_int_equal(classes, 2);
+    assert_true(wb_at(kind, 0) == 1 && wb_at(kind, 1) == 0);
+    assert_string_equal(wb_csv_label(csv, "kind", 1), "b");
+    assert_null(wb_csv_label(csv, "kind", 2));
+    const char *names[] = {"size", "id"};
+    wb_array *x = wb_csv_matrix(csv, 2, names);
+    assert_int_equal(wb_size(x, 0), 2);
+    assert_int_equal(wb_dtype_of(x), WB_F32);
+    assert_true(wb_at(x, 1, 2) == 3);
+    wb_free(csv);
+}
+
+static void quotes_hold_anything(void **state) {
+    (void)state;
+    wb_csv *csv = wb_read_csv(file_of("a;b\n\"x;\"\"y\"\"\nz\";2\n;\n"), .separator = ';');
+    assert_int_equal(wb_csv_rows(csv), 2);
+    assert_string_equal(wb_csv_text(csv, 0, 0), "x;\"y\"\nz");
+    assert_string_equal(wb_csv_text(csv, 1, 1), "");
+    assert_null(wb_csv_column(csv, "b"));
+    assert_error(WB_ERROR_FORMAT, "line 4, column \"b\": the value is missing");
+    assert_null(wb_csv_column(csv, "a"));
+    assert_error(WB_ERROR_FORMAT, "line 2, column \"a\": this is no number");
+    wb_free(csv);
+}
+
+static void missing_values_can_be_nan(void **state) {
+    (void)state;
+    wb_csv *csv = wb_read_csv(file_of("1,2\nNA,3\n,4\n"), .no_header = true, .missing = "NA",
+                              .missing_is_nan = true);
+    assert_int_equal(wb_csv_rows(csv), 3);
+    wb_array *x = wb_csv_column(csv, "1"), *all = wb_csv_matrix(csv, 0, NULL);
+    assert_true(wb_at(x, 0) == 1 && isnan(wb_at(x, 1)) && isnan(wb_at(x, 2)));
+    assert_int_equal(wb_size(all, 0), 2);
+    assert_null(wb_csv_labels(csv, "1", NULL));
+    assert_error(WB_ERROR_FORMAT, "line 2, column \"1\": the value is missing: \"NA\"");
+    wb_free(csv);
+}
+
+static const struct mistake {
+    const char *name, *text, *message;
+} mistakes[] = {
+    {"a line with fewer fields", "a,b\n1,2\n\n3\n", "line 4 has 1 fields, but line 1 has 2"},
+    {"a line with more fields", "a,b\n1,2,3\n", "line 2 has 3 fields, but line 1 has 2"},
+    {"a quote that is not closed", "a,b\n1,\"2\n3", "line 2: a quote is not closed"},
+    {"text behind a quote", "a\n\"1\"2\n", "line 2: text stands behind a closing quote"},
+    {"two columns of one name", "a,b,a\n", "columns 1 and 3 are both called \"a\""},
+    {"an empty file", "\n\n", "the file has no lines"},
+};
+
+static void mistakes_are_named(void **state) {
+    const struct mistake *m = *state;
+    assert_null(wb_read_csv(file_of(m->text)));
+    assert_error(WB_ERROR_FORMAT, m->message);
+}
+
+static void files_and_names_are_checked(void **state) {
+    (void)state;
+    assert_null(wb_read_csv(path_of("nowhere.csv")));
+    assert_error(WB_ERROR_IO, "No such file");
+    assert_null(wb_read_csv(NULL));
+    assert_error(WB_ERROR_ARGUMENT, "read_csv: path is NULL");
+    wb_csv *csv = wb_read_csv(file_of("a,b\n1,2\n"));
+    assert_null(wb_csv_column(csv, "c"));
+    assert_error(WB_ERROR_ARGUMENT, "there is no column \"c\"; there are a, b");
+    assert_null(wb_csv_column(csv, NULL));
+    assert_error(WB_ERROR_ARGUMENT, "csv_column: the name is NULL");
+    assert_null(wb_csv_column(NULL, "a"));
+    assert_error(WB_ERROR_ARGUMENT, "csv_column: the table is NULL");
+    wb_free(csv);
+}
+
+int main(void) {
+    static test_list tests;
+    ADD_ROWS(&tests, mistakes, mistakes_are_named);
+    const struct CMUnitTest others[] = {TEST(columns_have_types), TEST(quotes_hold_anything),
+                                        TEST(missing_values_can_be_nan),
+                                        TEST(files_and_names_are_checked)};
+    ADD_TESTS(&tests, others);
+    return run_test_list("data/test_csv", &tests, make_folder, drop_folder);
+}
