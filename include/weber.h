@@ -41,5 +41,6 @@
 #include "weber/show.h"
 #include "weber/state.h"
 #include "weber/train.h"
+#include "weber/watch.h"
 
 #endif

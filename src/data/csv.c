@@ -258,7 +258,7 @@ static bool read_numbers(const wb_csv *csv, int64_t column, double *values, int6
         if (is_missing(csv, field)) {
             if (!csv->desc.missing_is_nan)
                 return fail_field(csv, row, column, "the value is missing:");
-            values[row] = NAN, *are_integers = false;
+            values[row] = (double)NAN, *are_integers = false;
         } else if (!as_number(field, &values[row]))
             return fail_field(csv, row, column, "this is no number:");
         else if (!as_integer(field, &integers[row]))

@@ -2,12 +2,14 @@
 #include "layers/layer.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "array/state.h"
 #include "array/thread.h"
 #include "base/memory.h"
 #include "evaluate/evaluate.h"
 #include "gradient/mode.h"
+#include "layers/watch.h"
 
 _Static_assert(sizeof(wb_object) <= sizeof(int64_t[2]), "wb_layer begins with a wb_object");
 
@@ -249,6 +251,44 @@ static layer_place *outer_layer(const layer_place *own) {
     return outer && outer->describe == describe_place ? (layer_place *)(void *)outer : NULL;
 }
 
+/* The part of a path that leads from a layer to one in its fields, at the end of text. */
+static void append_step(const wb_layer *layer, const wb_layer *inner, char *text, size_t size) {
+    size_t used = strlen(text);
+    const char *dot = used ? "." : "";
+    for (int i = 0; i < layer->class_->field_count; i++) {
+        const wb_field *field = &layer->class_->fields[i];
+        if (field->kind == WB_FIELD_CHILD && *wb_field_child(layer, field) == inner) {
+            (void)snprintf(text + used, size - used, "%s%s", dot, field->name);
+            return;
+        }
+        const wb_layer_list *list =
+            field->kind == WB_FIELD_LIST ? wb_field_list(layer, field) : NULL;
+        for (int64_t k = 0; list && k < list->count; k++) {
+            if (list->items[k].layer != inner) continue;
+            const wb_path outer = {NULL, field->name, 0};
+            const wb_path path = {&outer, list->items[k].name, k + 1};
+            if (*dot && used + 1 < size) text[used++] = '.', text[used] = 0;
+            wb_path_text(&path, text + used, size - used);
+            return;
+        }
+    }
+}
+
+/* Where the layer that is applied stands in the outermost one that is. */
+static void path_of(const layer_place *own, char *text, size_t size) {
+    const layer_place *outer = outer_layer(own);
+    text[0] = 0;
+    if (!outer) return;
+    path_of(outer, text, size);
+    append_step(outer->place.object, own->place.object, text, size);
+}
+
+static bool show_results(const layer_place *own, int count, wb_array **results) {
+    char path[WB_PATH_BYTES];
+    path_of(own, path, sizeof path);
+    return wb_show_results(path, count, results);
+}
+
 /* How many results the forward function gave; 0: it failed. */
 static int check_results(int count, wb_array *const *results) {
     bool good = count > 0 && count <= WB_MOST_ARRAYS;
@@ -288,6 +328,7 @@ static int apply(wb_layer *layer, int count, wb_array *const *inputs, int most,
                       given, most);
         given = 0;
     }
+    if (given > 0 && wb_is_watched() && !show_results(&own, given, results)) given = 0;
     wb_state_end(states, given > 0);
     if (outer) outer->inner = before;
     wb_place_pop(&own.place);
