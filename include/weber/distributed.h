@@ -21,7 +21,8 @@
  *
  * Sums are added in one order, T(lo, hi) = T(lo, lo + p) + T(lo + p, hi) with p the largest power
  * of two below hi - lo, over the numbers of the ranks; so all ranks get the same bits, and so does
- * every run with as many ranks. Halves are added in f32 and rounded once.
+ * every run with as many ranks. Halves are added in f32 and rounded once; bf16 is sent as it is,
+ * f16 as f32.
  *
  * Collectives belong to the thread that makes the first one. */
 #ifndef WEBER_DISTRIBUTED_H

@@ -152,7 +152,8 @@ typedef struct wb_setup_desc {
     /* several processes train one model (weber/distributed.h): rank 0's parameters are sent to all
      * now, and each step is that of one process over the batches of all ranks together */
     bool distributed;
-    int zero; /* 1: states are divided among the ranks; needs .distributed; default 0 */
+    wb_dtype send; /* bf16: ranks send f32 gradients so, and add them in f32; default f32 */
+    int zero;      /* 1: states are divided among the ranks; needs .distributed; default 0 */
     int64_t micro_batches; /* wb_train_step computes each batch in so many parts; default 1 */
 } wb_setup_desc;
 

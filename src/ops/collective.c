@@ -95,12 +95,13 @@ static wb_array *divided(wb_array *sum, wb_collective_kind kind, int root) {
     return SELECT(wb_full_make(WB_BOOL, root == wb_ranks_own(), 0, NULL), mean, sum);
 }
 
-/* Halves are added in f32. */
+/* Halves are added in f32; bf16 is sent as it is where we add ourselves. */
 static wb_array *reduced(const char *function, wb_collective_kind kind, wb_array *x,
                          wb_reduction reduction, int root, const int64_t *sizes) {
     const wb_dtype dtype = (wb_dtype)x->dtype;
     const bool divides = reduction == WB_REDUCE_MEAN && wb_ranks_carry_any();
-    wb_array *wide = wb_is_half(dtype) ? wb_cast(x, WB_F32) : x;
+    const bool widens = dtype == WB_F16 || (dtype == WB_BF16 && wb_ranks_carry_any());
+    wb_array *wide = widens ? wb_cast(x, WB_F32) : x;
     if (!wide) return NULL;
     wb_array *y =
         node_of(function, kind, wide, divides ? WB_REDUCE_SUM : reduction, root, x->ndim, sizes);

@@ -40,6 +40,7 @@ typedef struct shared {
 
 /* All that is to be a mean; the first is the number of observations. */
 typedef struct wb_sharing {
+    wb_dtype send; /* bf16: gradients of f32 are rounded to it on their way */
     int64_t terms; /* what the ranks compare beside sizes: the settings of the step */
     shared *items;
     int64_t count, capacity;
@@ -86,18 +87,26 @@ static wb_array *flat(wb_array *x, wb_dtype dtype) {
     return wb_reshape_make(wb_cast(x, dtype), 1, &count);
 }
 
+static wb_dtype sent_as(const wb_sharing *s, const shared *item) {
+    const wb_dtype dtype = (wb_dtype)item->x->dtype;
+    return item->is_gradient && dtype == WB_F32 ? s->send : dtype;
+}
+
 /* The sums of some items of one type, with the number of observations before them, so that a bucket
- * needs no other one. */
+ * needs no other one; halves do not hold that number, and take it from the first bucket. */
 static bool sum_bucket(const wb_sharing *s, wb_dtype dtype, int64_t count, shared *const *items) {
-    s->pieces[0] = flat(s->items[0].x, dtype);
-    for (int64_t i = 0; i < count; i++) s->pieces[i + 1] = flat(items[i]->x, dtype);
-    wb_array *sum = wb_allreduce_told(wb_concat_make(0, (int)count + 1, s->pieces), s->terms);
-    wb_array *total = wb_slice(sum, 0, 0, 1, 1);
-    for (int64_t i = 0, at = 1; i < count; i++) {
+    const bool counts = !wb_is_half(dtype);
+    if (counts) s->pieces[0] = flat(s->items[0].x, dtype);
+    for (int64_t i = 0; i < count; i++) s->pieces[i + counts] = flat(items[i]->x, dtype);
+    wb_array *sum = wb_concat_make(0, (int)count + counts, s->pieces);
+    sum = wb_allreduce_told(sum, s->terms);
+    wb_array *total = counts ? wb_slice(sum, 0, 0, 1, 1) : s->items[1].total;
+    for (int64_t i = 0, at = counts; i < count; i++) {
         const wb_array *x = items[i]->x;
         const int64_t end = at + wb_count(x);
-        items[i]->x = wb_reshape_make(wb_slice(sum, 0, at, end, 1), x->ndim, x->sizes);
-        items[i]->total = total;
+        wb_array *own = wb_reshape_make(wb_slice(sum, 0, at, end, 1), x->ndim, x->sizes);
+        items[i]->x = wb_cast(own, (wb_dtype)x->dtype);
+        items[i]->total = wb_cast(total, (wb_dtype)x->dtype);
         at = end;
     }
     return !wb_failed();
@@ -107,12 +116,15 @@ static bool sum_bucket(const wb_sharing *s, wb_dtype dtype, int64_t count, share
  * of the first bucket. */
 static bool scatter_bucket(const wb_sharing *s, wb_dtype dtype, int64_t count,
                            shared *const *items) {
-    for (int64_t i = 0; i < count; i++) s->pieces[i] = wb_columns_of(items[i]->x);
+    for (int64_t i = 0; i < count; i++)
+        s->pieces[i] = wb_columns_of(wb_cast(items[i]->x, dtype));
     wb_array *sum = wb_reduce_scatter(wb_concat_make(0, (int)count, s->pieces), WB_REDUCE_SUM);
     for (int64_t i = 0, at = 0; i < count && s->pieces[i]; i++) {
         const int64_t rows = s->pieces[i]->sizes[0];
-        items[i]->x = wb_reshape_make(wb_slice(sum, 0, at, at + rows, 1), 1, &rows);
-        items[i]->total = wb_cast(s->items[1].total, dtype);
+        const wb_dtype own = (wb_dtype)items[i]->x->dtype;
+        wb_array *part = wb_reshape_make(wb_slice(sum, 0, at, at + rows, 1), 1, &rows);
+        items[i]->x = wb_cast(part, own);
+        items[i]->total = wb_cast(s->items[1].total, own);
         at += rows;
     }
     return !wb_failed();
@@ -125,7 +137,7 @@ static bool sum_type(const wb_sharing *s, wb_dtype dtype, bool is_cut, shared **
     bucket_fn *sum = is_cut ? scatter_bucket : sum_bucket;
     int64_t count = 0, elements = 0, most = FIRST_ELEMENTS;
     for (int64_t i = 1; i < s->count; i++) {
-        if (s->items[i].x->dtype != dtype || s->items[i].is_cut != is_cut) continue;
+        if (sent_as(s, &s->items[i]) != dtype || s->items[i].is_cut != is_cut) continue;
         const int64_t more = wb_count(s->items[i].x);
         if (count && elements + more > most) {
             if (!sum(s, dtype, count, bucket)) return false;
@@ -138,9 +150,10 @@ static bool sum_type(const wb_sharing *s, wb_dtype dtype, bool is_cut, shared **
 }
 
 static bool sum_types(const wb_sharing *s, shared **bucket) {
+    static const wb_dtype types[] = {WB_F32, WB_F64, WB_BF16};
     for (int is_cut = 0; is_cut < 2; is_cut++)
-        if (!sum_type(s, WB_F32, is_cut, bucket) || !sum_type(s, WB_F64, is_cut, bucket))
-            return false;
+        for (int t = 0; t < 3; t++)
+            if (!sum_type(s, types[t], is_cut, bucket)) return false;
     return true;
 }
 
@@ -201,6 +214,7 @@ static int64_t terms_of(const wb_optimiser *o) {
     hash = mix(hash, &o->scale_interval, sizeof o->scale_interval);
     hash = mix(hash, &o->micro_batches, sizeof o->micro_batches);
     hash = mix(hash, &o->is_divided, sizeof o->is_divided);
+    hash = mix(hash, &o->send, sizeof o->send);
     for (int64_t c = 0; c < o->cohort_count; c++) hash += terms_of_cohort(o, c);
     return (int64_t)(hash >> 1) | 1;
 }
@@ -230,7 +244,7 @@ static wb_array *hand_over_means(wb_optimiser *o, const wb_sharing *s) {
 }
 
 wb_array *wb_mean_over_ranks(wb_optimiser *o, const wb_gradients *g) {
-    wb_sharing s = {.terms = terms_of(o)};
+    wb_sharing s = {.send = o->send, .terms = terms_of(o)};
     const bool done = list_all(&s, o, g) && sum_over_ranks(&s);
     wb_array *watched = done ? hand_over_means(o, &s) : NULL;
     wb_release(s.items);
@@ -279,7 +293,7 @@ static wb_status keep(wb_optimiser *o, int64_t roots, int64_t parts) {
 static bool list_part(wb_optimiser *o, const wb_gradients *g) {
     if (!o->sharing && !(o->sharing = wb_alloc(sizeof *o->sharing))) return false;
     wb_sharing *s = o->sharing;
-    s->count = 0, s->terms = terms_of(o);
+    s->count = 0, s->terms = terms_of(o), s->send = o->send;
     if (!list_all(s, o, g) || !reserve(o, s->count + WB_AUX)) return false;
     for (int64_t i = 0; i < s->count; i++) o->roots[i] = s->items[i].x;
     for (int i = 0; i < g->aux.count; i++) o->roots[s->count + i] = g->aux.items[i].x;

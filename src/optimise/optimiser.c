@@ -299,6 +299,12 @@ static bool check(const wb_setup_desc *desc) {
     else if (!(desc->micro_batches >= 0 && desc->micro_batches <= INT32_MAX))
         (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: micro_batches must be at least 1, got %lld",
                       (long long)desc->micro_batches);
+    else if (desc->send != WB_F32 && desc->send != WB_BF16)
+        (void)wb_fail(WB_ERROR_DTYPE, "wb_setup: send must be bf16 or f32, got %s",
+                      wb_dtype_name(desc->send));
+    else if (desc->send != WB_F32 && !desc->distributed)
+        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: send is what ranks send gradients as, so it "
+                                         "needs .distributed = true");
     else if (desc->zero != 0 && desc->zero != 1)
         (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: zero must be 0 or 1, got %d", desc->zero);
     else if (desc->zero && !desc->distributed)
@@ -375,6 +381,7 @@ wb_optimiser *wb_setup_make(wb_setup_desc desc) {
     o->rule = desc.rule;
     o->clip_norm = desc.clip_norm;
     o->compute = desc.compute;
+    o->send = desc.send;
     o->first_scale = desc.loss_scale;
     o->scale_interval = desc.loss_scale_interval ? desc.loss_scale_interval : 2000;
     o->micro_batches = desc.micro_batches;

@@ -76,6 +76,7 @@ struct wb_optimiser {
     int64_t step;                      /* steps made, with those that the guard skipped */
     wb_array *count, *fresh_count;     /* held: those that counted, i32, one number */
     int64_t counted, counted_at;       /* what count said when step was counted_at; -1: not read */
+    wb_dtype send;                     /* in which ranks send f32 gradients */
     wb_dtype compute;                  /* in which losses see f32 parameters; f32: as they are */
     double first_scale;                /* 0: no scale */
     int64_t scale_interval;            /* good steps from one growth to the next */

@@ -54,6 +54,52 @@ DEFINE(int32_t, reduce_i32, WHOLE_ADD)
 DEFINE(int64_t, reduce_i64, WHOLE_ADD)
 DEFINE(uint8_t, reduce_u8, WHOLE_ADD)
 
+/* ---- bf16, added in f32 and rounded once ---- */
+
+static float widened(uint16_t half) {
+    const union {
+        uint32_t bits;
+        float value;
+    } x = {.bits = (uint32_t)half << 16};
+    return x.value;
+}
+
+/* To nearest, ties to even; a NaN stays one. */
+static uint16_t narrowed(float value) {
+    const union {
+        float value;
+        uint32_t bits;
+    } x = {.value = value};
+    const uint32_t rounded = x.bits + 0x7fffu + (x.bits >> 16 & 1u);
+    return (uint16_t)((value != value ? x.bits | 0x400000u : rounded) >> 16);
+}
+
+static const float *bf16_tile(wb_reduction reduction, int lo, int hi, const void *const *parts,
+                              int64_t at, int count, float *out) {
+    if (hi - lo == 1) {
+        const uint16_t *part = (const uint16_t *)parts[lo] + at;
+        for (int i = 0; i < count; i++) out[i] = widened(part[i]);
+        return out;
+    }
+    float room[TILE];
+    const int middle = lo + power_below(hi - lo);
+    const float *a = bf16_tile(reduction, lo, middle, parts, at, count, out);
+    const float *b = bf16_tile(reduction, middle, hi, parts, at, count, room);
+    reduce_f32_two(reduction, a, b, count, out);
+    return out;
+}
+
+static void reduce_bf16(wb_reduction reduction, int ranks, const void *const *parts, int64_t count,
+                        void *to) {
+    for (int64_t at = 0; at < count; at += TILE) {
+        const int n = (int)(count - at < TILE ? count - at : TILE);
+        float sum[TILE];
+        (void)bf16_tile(reduction, 0, ranks, parts, at, n, sum);
+        const float by = reduction == WB_REDUCE_MEAN ? (float)ranks : 1;
+        for (int i = 0; i < n; i++) ((uint16_t *)to)[at + i] = narrowed(sum[i] / by);
+    }
+}
+
 void wb_reduce_parts(wb_dtype dtype, wb_reduction reduction, int ranks, const void *const *parts,
                      int64_t count, void *to) {
     switch (dtype) {
@@ -69,7 +115,10 @@ void wb_reduce_parts(wb_dtype dtype, wb_reduction reduction, int ranks, const vo
     case WB_I64:
         reduce_i64(reduction, ranks, parts, count, to);
         break;
-    default: /* halves come as f32 */
+    case WB_BF16:
+        reduce_bf16(reduction, ranks, parts, count, to);
+        break;
+    default: /* f16 comes as f32 */
         reduce_u8(reduction, ranks, parts, count, to);
         break;
     }

@@ -53,6 +53,7 @@ typedef struct setting {
     const char *frozen;
     wb_dtype compute;
     double loss_scale;
+    wb_dtype send;
 } setting;
 
 static wb_loader *data_of(wb_dtype dtype, int batch) {
@@ -70,7 +71,7 @@ static wb_layer *trained(const setting *s, int zero, wb_optimiser **optimiser, d
     wb_optimiser *o =
         wb_setup(s->rule, model, .distributed = true, .zero = zero, .clip_norm = s->clip,
                  .micro_batches = s->micro_batches, .paths = {s->path}, .compute = s->compute,
-                 .loss_scale = s->loss_scale);
+                 .loss_scale = s->loss_scale, .send = s->send);
     CHECK(o);
     if (s->frozen) CHECK(wb_freeze(o, s->frozen) == WB_OK);
     wb_loader *data = data_of(s->model == f64 ? WB_F64 : WB_F32, BATCH / wb_total_workers());
@@ -152,6 +153,7 @@ static int list(setting *all) {
         {.name = "parts", .rule = wb_adam(), .path = {"*.weight", wb_lamb()}},
         {.name = "frozen", .rule = wb_adam(), .frozen = "layers.4"},
         {.name = "buckets", .rule = wb_adam(), .model = large},
+        {.name = "sent in bf16", .rule = wb_adam(), .send = WB_BF16},
         {.name = "computed in bf16", .rule = wb_adam(), .compute = WB_BF16},
         {.name = "computed in f16", .rule = wb_adam(), .compute = WB_F16, .loss_scale = 1024},
     };
@@ -181,6 +183,7 @@ static void trains_in_parts(void) {
         wb_optimiser *o;
         wb_scope_open();
         all[i].micro_batches = 4 / ranks;
+        all[i].send = WB_F32; /* what is rounded on its way depends on who sends */
         wb_layer *model = trained(&all[i], 1, &o, &last);
         (void)snprintf(name, sizeof name, "%d-%d.npz", i, ranks);
         if (wb_rank() == 0) CHECK(wb_save(path_of(name), model) == WB_OK);
@@ -331,6 +334,12 @@ static void refuses(void **state) {
     wb_layer *model = dense();
     assert_null(wb_setup(wb_adam(), model, .distributed = true, .zero = 2));
     assert_string_equal(wb_error_message(), "wb_setup: zero must be 0 or 1, got 2");
+    wb_clear_error();
+    assert_null(wb_setup(wb_adam(), model, .distributed = true, .send = WB_F64));
+    assert_string_equal(wb_error_message(), "wb_setup: send must be bf16 or f32, got f64");
+    wb_clear_error();
+    assert_null(wb_setup(wb_adam(), model, .send = WB_BF16));
+    assert_non_null(strstr(wb_error_message(), "wb_setup: send is what ranks send gradients as"));
     wb_clear_error();
     assert_null(wb_setup(wb_adam(), model, .zero = 1));
     assert_non_null(strstr(wb_error_message(), "needs .distributed = true"));
