@@ -5,6 +5,7 @@
  * links    the same of a few sizes, as seconds and beside them the messages and bytes that each
  *          rank sends in turn: what a cost model is checked against, with WEBER_PACE
  * overlap  how much of the sums of a step hides behind its computation, with WEBER_PACE
+ * asleep   the same of a computation that leaves its core free
  * c, d     observations per second of the distributed steps of that case (bench/cases.h)
  *
  * Rank 0 prints. Without a mode: all of them. */
@@ -12,9 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cases.h"
 #include "clock.h"
+#include "ranks/ranks.h"
 
 enum { MOST_ROUNDS = 64, WINDOW_BYTES = 1 << 20, HEADER_BYTES = 48 };
 
@@ -138,6 +141,46 @@ static void overlap(void) {
         100 * (alone + reduction - both) / (reduction > 0 ? reduction : 1));
 }
 
+/* The same of a computation that sleeps, as that of a device does: buckets begin one after another
+ * while it goes on. */
+static double sleeping_seconds(int buckets, int64_t bytes, double computation) {
+    float *from = calloc((size_t)bytes, 1), *to = calloc((size_t)bytes, 1);
+    wb_barrier();
+    const double begin = bench_us();
+    for (int k = 0; from && to && k < buckets; k++) {
+        const wb_collective c = {.number = wb_ranks_number(),
+                                 .count = bytes / 4,
+                                 .kind = WB_COLLECTIVE_ALLREDUCE,
+                                 .reduction = WB_REDUCE_SUM,
+                                 .dtype = WB_F32};
+        (void)usleep((useconds_t)(1e6 * computation / buckets));
+        wb_ranks_begin(&c, from, to);
+    }
+    wb_ranks_finish(0);
+    const double seconds = 1e-6 * (bench_us() - begin);
+    free(from), free(to);
+    return seconds;
+}
+
+static void sleeping_overlap(void) {
+    enum { BUCKETS = 16 };
+    const int64_t bytes = smoke ? 1024 : 4 << 20;
+    double best = 1e9, reduction = 1e9;
+    if (wb_total_workers() == 1) return;
+    for (int k = 0; k < (smoke ? 1 : 3); k++) {
+        const double alone = sleeping_seconds(BUCKETS, bytes, 0);
+        reduction = alone < reduction ? alone : reduction;
+    }
+    for (int k = 0; k < (smoke ? 1 : 3); k++) {
+        const double both = sleeping_seconds(BUCKETS, bytes, 1.1 * reduction);
+        best = both < best ? both : best;
+    }
+    say("overlap: asleep %.4f s, %d buckets of %lld bytes alone %.4f s, together %.4f s: %.0f %% "
+        "hidden\n",
+        1.1 * reduction, BUCKETS, (long long)bytes, reduction, best,
+        100 * (2.1 * reduction - best) / reduction);
+}
+
 /* ---- cases ---- */
 
 static void rate(char letter) {
@@ -175,6 +218,7 @@ int main(int argc, char **argv) {
     if (!*mode || strcmp(mode, "sums") == 0) sums();
     if (!*mode || strcmp(mode, "links") == 0) links();
     if (!*mode || strcmp(mode, "overlap") == 0) overlap();
+    if (!*mode || strcmp(mode, "asleep") == 0) sleeping_overlap();
     if (!*mode || strcmp(mode, "c") == 0) rate('c');
     if (!*mode || strcmp(mode, "d") == 0) rate('d');
     return wb_report("bench_ranks");
