@@ -26,8 +26,9 @@ enum { BOTH = IN_FORWARD | IN_DATA, ALL = BOTH | IN_FILTER };
 
 enum { ANY_SIZE = 1 << 30 };
 
-/* Square kernels and strides, in f32, that minimal filtering (winograd.h) does not take; bench/results/conv-2026-11.md has the measurements. inner are
- * the channels of a group that are summed over, outer those of the result. */
+/* Square kernels and strides, in f32, that minimal filtering (winograd.h) does not take;
+ * bench/results/conv-2026-11.md has the measurements. outer are the channels of a group of the
+ * result. */
 static const struct {
     unsigned kinds;
     int kernel, stride;

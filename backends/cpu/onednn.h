@@ -1,9 +1,10 @@
 /* oneDNN, opened at run time where it is present: an optional way to compute a convolution.
  *
- * WEBER_CONV=own never uses it, nor does direct (conv.c), onednn uses it for every f32 convolution of one or two dimensions,
- * auto (the default) uses it where a measurement says that it is faster than Weber's kernels, with
- * the conversion of the arrays from and to (W, H, C, N) counted (onednn.c, bench/results). Only
- * version 2 is opened, libdnnl.so.2: version 3 has another C interface.
+ * WEBER_CONV=own never uses it, nor does direct (conv.c), onednn uses it for every f32 convolution
+ * of one or two dimensions, auto (the default) uses it where a measurement says that it is faster
+ * than Weber's kernels, with the conversion of the arrays from and to (W, H, C, N) counted
+ * (onednn.c, bench/results). Only version 2 is opened, libdnnl.so.2: version 3 has another C
+ * interface.
  *
  * A batch is cut into groups of images, by shape only. Each is converted, computed by one primitive
  * on one thread of Weber's pool, and converted back while it is in cache. The thread's number of

@@ -9,6 +9,8 @@ enum {
     LEAST_CHANNELS = 16,    /* of both sides; fewer do not pay for the tiles' transforms, */
     LEAST_FILTERS = 512,    /* channels times filters, neither, */
     LEAST_TILES = 16,       /* and fewer tiles not for the filters' */
+    LEAST_SUMMED = 32,      /* channels of both sides for the filter gradient, */
+    LEAST_ROW = 7,          /* and tiles of a row: both sides are transformed there */
     MOST_TILES = 128,       /* of a piece */
     TILE_STEP = 16,         /* a vector of the widest set */
     MOST_ROW = 256,         /* tiles of a row */
@@ -48,27 +50,22 @@ static wb_winograd_plan plan_of(wb_conv_kind kind, const wb_window *w) {
 }
 
 bool wb_winograd_takes(wb_conv_kind kind, const wb_window *w) {
-    if (kind == WB_CONV_FILTER || w->groups != 1 || w->channels < LEAST_CHANNELS ||
-        w->filters < LEAST_CHANNELS || w->channels * w->filters < LEAST_FILTERS || w->in[2] != 1 ||
-        w->out[2] != 1 || w->kernel[2] != 1)
+    if (w->groups != 1 || w->channels < LEAST_CHANNELS || w->filters < LEAST_CHANNELS ||
+        w->channels * w->filters < LEAST_FILTERS || w->in[2] != 1 || w->out[2] != 1 ||
+        w->kernel[2] != 1)
         return false;
     for (int d = 0; d < 2; d++)
         if (w->kernel[d] != 3 || w->stride[d] != 1 || w->dilation[d] != 1 || w->pad[d] < 0 ||
             w->pad[d] > 2 || w->in[d] < 2 || w->out[d] < 2)
             return false;
     const wb_winograd_plan p = plan_of(kind, w);
+    if (kind == WB_CONV_FILTER &&
+        (p.inner < LEAST_SUMMED || p.outer < LEAST_SUMMED || p.tiles[0] < LEAST_ROW))
+        return false;
     return p.tiles[0] <= MOST_ROW && p.tiles[0] * p.tiles[1] * p.batch >= LEAST_TILES;
 }
 
 /* ---- how it is cut ---- */
-
-typedef struct cut {
-    int64_t images, rows; /* of a piece: whole images, or rows of tiles of one */
-    int64_t image_parts, row_parts;
-    int64_t height, pitch;
-    size_t weights, transformed, products, lines, worker; /* bytes; of all scratch of a worker */
-    double flops;
-} cut;
 
 static int64_t whole(int64_t tiles) { return wb_conv_ceil(tiles, TILE_STEP) * TILE_STEP; }
 
@@ -80,11 +77,12 @@ static int64_t best_of(int64_t unit, int64_t units, int64_t most) {
     return best;
 }
 
-static cut cut_of(const wb_winograd_plan *p, size_t size) {
-    const int64_t fit = CACHE_BYTES / (WB_WINOGRAD_POINTS * p->inner * (int64_t)size),
+wb_winograd_cut wb_winograd_cut_of(const wb_winograd_plan *p, int64_t channels, size_t size) {
+    const int64_t fit = CACHE_BYTES / (WB_WINOGRAD_POINTS * channels * (int64_t)size),
                   most = wb_conv_most(TILE_STEP, wb_conv_least(fit, MOST_TILES)),
-                  plane = p->tiles[0] * p->tiles[1];
-    cut c = {.images = 1, .rows = p->tiles[1], .pitch = 2 * p->tiles[0] + 4 * TILE_STEP};
+                  plane = p->tiles[0] * p->tiles[1],
+                  widest = wb_conv_most(p->out[0], p->in[0] + p->pad[0]);
+    wb_winograd_cut c = {.images = 1, .rows = p->tiles[1], .pitch = whole(widest) + 4 * TILE_STEP};
     if (plane <= most)
         c.images = best_of(plane, p->batch, most);
     else
@@ -92,29 +90,43 @@ static cut cut_of(const wb_winograd_plan *p, size_t size) {
     c.image_parts = wb_conv_ceil(p->batch, c.images);
     c.row_parts = wb_conv_ceil(p->tiles[1], c.rows);
     c.height = whole(c.images * c.rows * p->tiles[0]);
-    c.weights = wb_conv_aligned((size_t)(WB_WINOGRAD_POINTS * p->inner * p->outer) * size);
-    c.transformed = wb_conv_aligned(
-        (size_t)(WB_WINOGRAD_POINTS * wb_winograd_point(c.height, p->inner)) * size);
-    c.products = wb_conv_aligned(
-        (size_t)(WB_WINOGRAD_POINTS * wb_winograd_point(c.height, WB_WINOGRAD_COLUMNS)) * size);
-    c.lines = wb_conv_aligned((size_t)(4 * c.pitch) * size);
-    const size_t zeros = wb_conv_aligned((size_t)p->in[0] * size);
-    c.worker = c.transformed + c.products + c.lines + zeros;
-    c.flops = 2. * WB_WINOGRAD_POINTS * (double)(plane * p->batch) * (double)(p->inner * p->outer);
     return c;
 }
 
+/* Bytes of scratch. */
+typedef struct layout {
+    size_t weights, transformed, products, lines;
+    size_t worker; /* all of a worker */
+} layout;
+
+static layout layout_of(const wb_winograd_plan *p, const wb_winograd_cut *c, size_t size) {
+    layout l = {0};
+    l.weights = wb_conv_aligned((size_t)(WB_WINOGRAD_POINTS * p->inner * p->outer) * size);
+    l.transformed = wb_conv_aligned(
+        (size_t)(WB_WINOGRAD_POINTS * wb_winograd_point(c->height, p->inner)) * size);
+    l.products = wb_conv_aligned(
+        (size_t)(WB_WINOGRAD_POINTS * wb_winograd_point(c->height, WB_WINOGRAD_COLUMNS)) * size);
+    l.lines = wb_conv_aligned((size_t)(4 * c->pitch) * size);
+    const size_t zeros = wb_conv_aligned((size_t)p->in[0] * size);
+    l.worker = l.transformed + l.products + l.lines + zeros;
+    return l;
+}
+
 size_t wb_winograd_scratch(wb_conv_kind kind, const wb_window *window) {
+    const size_t size = wb_dtype_size(window->dtype);
     const wb_winograd_plan plan = plan_of(kind, window);
-    const cut c = cut_of(&plan, wb_dtype_size(window->dtype));
-    return c.weights + c.worker * (size_t)wb_cpu_threads();
+    if (kind == WB_CONV_FILTER) return wb_winograd_filter_scratch(&plan, size);
+    const wb_winograd_cut cut = wb_winograd_cut_of(&plan, plan.inner, size);
+    const layout l = layout_of(&plan, &cut, size);
+    return l.weights + l.worker * (size_t)wb_cpu_threads();
 }
 
 /* ---- the work ---- */
 
 typedef struct job {
     wb_winograd_plan plan;
-    cut cut;
+    wb_winograd_cut cut;
+    layout layout;
     size_t size; /* bytes of an element */
     const char *source, *weights;
     char *out, *transformed, *scratch;
@@ -136,13 +148,14 @@ static void weights_task(void *context, int64_t piece, int worker) {
 static void piece_task(void *context, int64_t index, int worker) {
     const job *j = context;
     const wb_winograd_plan *p = &j->plan;
-    const cut *c = &j->cut;
+    const wb_winograd_cut *c = &j->cut;
+    const layout *l = &j->layout;
     const int64_t image = index / c->row_parts * c->images, first = index % c->row_parts * c->rows;
     const size_t source = (size_t)(image * p->inner * p->in[0] * p->in[1]),
                  out = (size_t)(image * p->outer * p->out[0] * p->out[1]);
-    char *scratch = j->scratch + (size_t)worker * c->worker,
-         *lines = scratch + c->transformed + c->products;
-    memset(lines, 0, c->worker - c->transformed - c->products);
+    char *scratch = j->scratch + (size_t)worker * l->worker,
+         *lines = scratch + l->transformed + l->products;
+    memset(lines, 0, l->worker - l->transformed - l->products);
     piece_table[wb_cpu_isa()][j->size == 8](
         &(wb_winograd_piece){.plan = p,
                              .source = j->source + source * j->size,
@@ -151,13 +164,14 @@ static void piece_task(void *context, int64_t index, int worker) {
                              .images = wb_conv_least(c->images, p->batch - image),
                              .first = first,
                              .rows = wb_conv_least(c->rows, p->tiles[1] - first),
+                             .channels = p->inner,
                              .column = image * p->outer,
                              .height = c->height,
                              .pitch = c->pitch,
                              .transformed = scratch,
-                             .products = scratch + c->transformed,
+                             .products = scratch + l->transformed,
                              .lines = lines,
-                             .zeros = lines + c->lines,
+                             .zeros = lines + l->lines,
                              .done = j->done,
                              .context = j->context,
                              .worker = worker});
@@ -173,8 +187,15 @@ void wb_winograd(wb_conv_kind kind, const wb_window *window, const void *a, cons
              .transformed = scratch,
              .done = done,
              .context = context};
-    j.cut = cut_of(&j.plan, j.size);
-    j.scratch = j.transformed + j.cut.weights;
-    wb_conv_share(wb_conv_ceil(j.plan.outer, FILTERS), (double)j.cut.weights, weights_task, &j);
-    wb_conv_share(j.cut.image_parts * j.cut.row_parts, j.cut.flops, piece_task, &j);
+    if (kind == WB_CONV_FILTER) {
+        wb_winograd_filter(&j.plan, j.size, a, b, out, scratch);
+        return;
+    }
+    j.cut = wb_winograd_cut_of(&j.plan, j.plan.inner, j.size);
+    j.layout = layout_of(&j.plan, &j.cut, j.size);
+    j.scratch = j.transformed + j.layout.weights;
+    const double flops = 2. * WB_WINOGRAD_POINTS * (double)(j.plan.inner * j.plan.outer) *
+                         (double)(j.plan.tiles[0] * j.plan.tiles[1] * j.plan.batch);
+    wb_conv_share(wb_conv_ceil(j.plan.outer, FILTERS), (double)j.layout.weights, weights_task, &j);
+    wb_conv_share(j.cut.image_parts * j.cut.row_parts, flops, piece_task, &j);
 }

@@ -26,14 +26,7 @@ size_t wb_winograd_scratch(wb_conv_kind kind, const wb_window *window);
 void wb_winograd(wb_conv_kind kind, const wb_window *window, const void *a, const void *b,
                  void *out, void *scratch, wb_tile_fn *done, void *context);
 
-/* ---- what the code per instruction set (kernels/winograd_real.h) gives to winograd.c ---- */
-
-enum {
-    WB_WINOGRAD_POINTS = 16,  /* elements of a transformed tile */
-    WB_WINOGRAD_COLUMNS = 12, /* output channels between two visits of the transformed tiles */
-    WB_WINOGRAD_DEPTH =
-        64 /* input channels of a sum, so that errors do not grow with their number */
-};
+/* ---- between winograd.c and winograd_filter.c ---- */
 
 /* From `source` planes, `inner` an image, to `out` planes, `outer` an image. */
 typedef struct wb_winograd_plan {
@@ -44,22 +37,66 @@ typedef struct wb_winograd_plan {
     bool turned;                        /* tap t of the sum is the last but t that is stored */
 } wb_winograd_plan;
 
+/* How planes are cut into pieces of tiles, by shape only. */
+typedef struct wb_winograd_cut {
+    int64_t images, rows; /* of a piece: whole images, or rows of tiles of one */
+    int64_t image_parts, row_parts;
+    int64_t height, pitch;
+} wb_winograd_cut;
+
+wb_winograd_cut wb_winograd_cut_of(const wb_winograd_plan *plan, int64_t channels, size_t size);
+size_t wb_winograd_filter_scratch(const wb_winograd_plan *plan, size_t size);
+void wb_winograd_filter(const wb_winograd_plan *plan, size_t size, const void *x, const void *y,
+                        void *dw, void *scratch);
+
+/* ---- what the code per instruction set (kernels/winograd_real.h) gives to winograd.c ---- */
+
+enum {
+    WB_WINOGRAD_POINTS = 16,  /* elements of a transformed tile */
+    WB_WINOGRAD_BLOCK = 64,   /* channels and filters of a block of the filter gradient */
+    WB_WINOGRAD_COLUMNS = 12, /* output channels between two visits of the transformed tiles */
+    WB_WINOGRAD_DEPTH =
+        64 /* input channels of a sum, so that errors do not grow with their number */
+};
+
 /* Tile rows first .. first + rows - 1 of some images. */
 typedef struct wb_winograd_piece {
     const wb_winograd_plan *plan;
     const void *source, *weights; /* of the first image; transformed (inner, outer, points) */
     void *out;                    /* of the first image */
     int64_t images, first, rows;
-    int64_t column; /* for done: the first plane of out */
-    int64_t height; /* tiles of a piece, and some: from one channel to the next */
-    int64_t pitch;  /* of a line */
-    /* scratch: (height, inner, points), (height, WB_WINOGRAD_COLUMNS, points), 4 lines, zeros */
+    int64_t channels; /* of the source, from its first plane on */
+    int64_t column;   /* for done: the first plane of out */
+    int64_t height;   /* tiles of a piece, and some: from one channel to the next */
+    int64_t pitch;    /* of a line */
+    /* scratch: (height, channels, points), (height, WB_WINOGRAD_COLUMNS, points), 4 lines, zeros */
     void *transformed, *products, *lines;
     const void *zeros;
     wb_tile_fn *done;
     void *context;
     int worker;
 } wb_winograd_piece;
+
+/* The filter gradient of some channels and filters from the tiles of a piece, whose source is x. */
+typedef struct wb_winograd_block {
+    wb_winograd_piece piece;
+    const void *y; /* of the first image, from the first filter on */
+    int64_t filters;
+    void *turned;   /* scratch (WB_WINOGRAD_BLOCK, height, points) */
+    void *products; /* scratch (height, WB_WINOGRAD_BLOCK, points): of y */
+    void *sum;      /* (WB_WINOGRAD_BLOCK channels, WB_WINOGRAD_BLOCK filters, points) */
+} wb_winograd_block;
+
+/* dw of a block from `parts` sums in their order. */
+typedef struct wb_winograd_total {
+    const wb_winograd_plan *plan;
+    const void *sum;
+    int64_t parts, channels, filters;
+    void *dw; /* at the block's first channel and filter */
+} wb_winograd_total;
+
+/* Elements of a sum. */
+enum { WB_WINOGRAD_SUM = WB_WINOGRAD_POINTS * WB_WINOGRAD_BLOCK * WB_WINOGRAD_BLOCK };
 
 /* Elements between the points of transformed tiles: a vector may be written beyond the last. */
 static inline int64_t wb_winograd_point(int64_t height, int64_t channels) {
@@ -73,7 +110,11 @@ static inline int64_t wb_winograd_point(int64_t height, int64_t channels) {
     void wb_winograd_weights_f64_##suffix(const wb_winograd_plan *plan, const void *w,             \
                                           int64_t first, int64_t count, void *transformed);        \
     void wb_winograd_piece_f32_##suffix(const wb_winograd_piece *piece);                           \
-    void wb_winograd_piece_f64_##suffix(const wb_winograd_piece *piece);
+    void wb_winograd_piece_f64_##suffix(const wb_winograd_piece *piece);                           \
+    void wb_winograd_block_f32_##suffix(const wb_winograd_block *block);                           \
+    void wb_winograd_block_f64_##suffix(const wb_winograd_block *block);                           \
+    void wb_winograd_total_f32_##suffix(const wb_winograd_total *total);                           \
+    void wb_winograd_total_f64_##suffix(const wb_winograd_total *total);
 WB_ISA_LIST(WB_DECLARE)
 #undef WB_DECLARE
 

@@ -17,7 +17,11 @@
 
 /* A function that sanitizers leave as it is, with those that it calls if they say so, too. */
 #if SANITIZED
+#ifdef __clang__
 #define UNWATCHED __attribute__((no_sanitize("address", "undefined")))
+#else
+#define UNWATCHED __attribute__((no_sanitize("address", "undefined"), optimize("O2")))
+#endif
 #else
 #define UNWATCHED
 #endif

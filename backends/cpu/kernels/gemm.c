@@ -53,6 +53,8 @@ void WB_ISA_NAME(winograd_weights_f32)(const wb_winograd_plan *plan, const void 
     winograd_weights_f32(plan, w, first, count, transformed);
 }
 void WB_ISA_NAME(winograd_piece_f32)(const wb_winograd_piece *piece) { winograd_piece_f32(piece); }
+void WB_ISA_NAME(winograd_block_f32)(const wb_winograd_block *block) { winograd_block_f32(block); }
+void WB_ISA_NAME(winograd_total_f32)(const wb_winograd_total *total) { winograd_total_f32(total); }
 
 #undef REAL
 #undef TYPE
@@ -94,3 +96,5 @@ void WB_ISA_NAME(winograd_weights_f64)(const wb_winograd_plan *plan, const void 
     winograd_weights_f64(plan, w, first, count, transformed);
 }
 void WB_ISA_NAME(winograd_piece_f64)(const wb_winograd_piece *piece) { winograd_piece_f64(piece); }
+void WB_ISA_NAME(winograd_block_f64)(const wb_winograd_block *block) { winograd_block_f64(block); }
+void WB_ISA_NAME(winograd_total_f64)(const wb_winograd_total *total) { winograd_total_f64(total); }

@@ -109,9 +109,10 @@ static void TYPE(transform_lines)(const wb_winograd_piece *piece, REAL *to, int6
 
 static void TYPE(transform_tiles)(const wb_winograd_piece *piece) {
     const wb_winograd_plan *p = piece->plan;
-    const int64_t plane = p->in[0] * p->in[1], point = wb_winograd_point(piece->height, p->inner);
+    const int64_t plane = p->in[0] * p->in[1],
+                  point = wb_winograd_point(piece->height, piece->channels);
     REAL *to = piece->transformed;
-    for (int64_t c = 0; c < p->inner; c++, to += piece->height)
+    for (int64_t c = 0; c < piece->channels; c++, to += piece->height)
         for (int64_t image = 0; image < piece->images; image++)
             for (int64_t r = 0; r < piece->rows; r++) {
                 TYPE(transform_rows)
@@ -207,6 +208,133 @@ static void TYPE(winograd_piece)(const wb_winograd_piece *piece) {
         for (int64_t image = 0; image < piece->images; image++)
             TYPE(finish_planes)(piece, image, k, columns);
     }
+}
+
+/* ---- the filter gradient ---- */
+
+/* (1, 0; 1, 1; 1, -1; 0, -1) of the two rows of a row of tiles, into four lines; y: its plane. */
+static void TYPE(spread_rows)(const wb_winograd_piece *piece, const REAL *y, int64_t row) {
+    const wb_winograd_plan *p = piece->plan;
+    const int64_t pitch = piece->pitch, width = p->out[0];
+    REAL *line = piece->lines;
+    const REAL *upper = y + 2 * row * width,
+               *lower = 2 * row + 1 < p->out[1] ? upper + width : piece->zeros;
+    for (int64_t x = 0; x < width; x += LANES) {
+        const int n = width - x < LANES ? (int)(width - x) : LANES;
+        const VEC a = LOAD_EDGE(upper + x, n), b = LOAD_EDGE(lower + x, n);
+        STORE(line + x, a);
+        STORE(line + pitch + x, a + b);
+        STORE(line + 2 * pitch + x, a - b);
+        STORE(line + 3 * pitch + x, -b);
+    }
+}
+
+static void TYPE(spread_lines)(const wb_winograd_piece *piece, REAL *to, int64_t point) {
+    for (int64_t t = 0; t < piece->plan->tiles[0]; t += LANES) UNROLL for (int i = 0; i < 4; i++) {
+            const REAL *line = (const REAL *)piece->lines + i * piece->pitch + 2 * t;
+            const VEC a = LOAD(line), b = LOAD(line + LANES);
+            const VEC even = EVEN(a, b), odd = ODD(a, b);
+            REAL *v = to + 4 * i * point + t;
+            STORE(v, even);
+            STORE(v + point, even + odd);
+            STORE(v + 2 * point, even - odd);
+            STORE(v + 3 * point, -odd);
+        }
+}
+
+static void TYPE(spread_tiles)(const wb_winograd_block *block) {
+    const wb_winograd_piece *piece = &block->piece;
+    const wb_winograd_plan *p = piece->plan;
+    const int64_t plane = p->out[0] * p->out[1],
+                  point = wb_winograd_point(piece->height, WB_WINOGRAD_BLOCK);
+    REAL *to = block->products;
+    for (int64_t k = 0; k < block->filters; k++, to += piece->height)
+        for (int64_t image = 0; image < piece->images; image++)
+            for (int64_t r = 0; r < piece->rows; r++) {
+                TYPE(spread_rows)
+                (piece, (const REAL *)block->y + (k + image * p->outer) * plane, piece->first + r);
+                TYPE(spread_lines)
+                (piece, to + (image * piece->rows + r) * p->tiles[0], point);
+            }
+}
+
+/* One point: (tiles, channels) turned, times (tiles, filters), added to the sum. */
+static void TYPE(add_point)(const wb_winograd_block *block, int64_t point) {
+    const wb_winograd_piece *piece = &block->piece;
+    const int64_t tiles = piece->images * piece->rows * piece->plan->tiles[0];
+    const REAL *from = (const REAL *)piece->transformed +
+                       point * wb_winograd_point(piece->height, piece->channels);
+    REAL *turned = block->turned;
+    for (int64_t c = 0; c < piece->channels; c += LANES) {
+        const int64_t left = piece->channels - c;
+        TYPE(pack_turned)
+        (tiles, left < LANES ? (int)left : LANES, from + c * piece->height, piece->height,
+         turned + c, WB_WINOGRAD_BLOCK);
+    }
+    TYPE(product)
+    ((TYPE(tile)){.a = turned,
+                  .b = (const REAL *)block->products +
+                       point * wb_winograd_point(piece->height, WB_WINOGRAD_BLOCK),
+                  .c = (REAL *)block->sum + point * WB_WINOGRAD_BLOCK * WB_WINOGRAD_BLOCK,
+                  .k = tiles,
+                  .step_a = WB_WINOGRAD_BLOCK,
+                  .step_b = piece->height,
+                  .ldc = WB_WINOGRAD_BLOCK,
+                  .add = true},
+     piece->channels, block->filters, false, false);
+}
+
+static void TYPE(winograd_block)(const wb_winograd_block *block) {
+    TYPE(transform_tiles)(&block->piece);
+    memset(block->piece.lines, 0, 4 * (size_t)block->piece.pitch * sizeof(REAL));
+    TYPE(spread_tiles)(block);
+    for (int64_t i = 0; i < WB_WINOGRAD_POINTS; i++) TYPE(add_point)(block, i);
+    memset(block->piece.lines, 0, 4 * (size_t)block->piece.pitch * sizeof(REAL));
+}
+
+/* (1, 1/2, 1/2, 0; 0, 1/2, -1/2, 0; 0, 1/2, 1/2, 1) u */
+WB_INLINE void TYPE(taps_of)(const VEC *u, VEC *g) {
+    const VEC half = SET((REAL)0.5), sum = (u[1] + u[2]) * half;
+    g[0] = u[0] + sum, g[1] = (u[1] - u[2]) * half, g[2] = sum + u[3];
+}
+
+/* `lanes` channels of one filter; sum: their first point. */
+static void TYPE(finish_taps)(const wb_winograd_total *total, const REAL *sum, int lanes,
+                              REAL *dw) {
+    const wb_winograd_plan *p = total->plan;
+    VEC rows[4][3], column[4], u[4], taps[3];
+    for (int i = 0; i < 4; i++) {
+        for (int j = 0; j < 4; j++) {
+            const REAL *at = sum + (4 * i + j) * WB_WINOGRAD_BLOCK * WB_WINOGRAD_BLOCK;
+            u[j] = LOAD_PART(at, lanes);
+            for (int64_t part = 1; part < total->parts; part++)
+                u[j] += LOAD_PART(at + part * WB_WINOGRAD_SUM, lanes);
+        }
+        TYPE(taps_of)(u, rows[i]);
+    }
+    for (int j = 0; j < 3; j++) {
+        for (int i = 0; i < 4; i++) column[i] = rows[i][j];
+        TYPE(taps_of)(column, taps);
+        for (int i = 0; i < 3; i++) {
+            REAL lane[LANES];
+            STORE(lane, taps[i]);
+            const int tap = 3 * i + j;
+            for (int c = 0; c < lanes; c++)
+                dw[c * p->inner_stride + (p->turned ? 8 - tap : tap)] = lane[c];
+        }
+    }
+}
+
+static void TYPE(winograd_total)(const wb_winograd_total *total) {
+    const wb_winograd_plan *p = total->plan;
+    for (int64_t k = 0; k < total->filters; k++)
+        for (int64_t c = 0; c < total->channels; c += LANES) {
+            const int64_t left = total->channels - c;
+            TYPE(finish_taps)
+            (total, (const REAL *)total->sum + c + k * WB_WINOGRAD_BLOCK,
+             left < LANES ? (int)left : LANES,
+             (REAL *)total->dw + c * p->inner_stride + k * p->outer_stride);
+        }
 }
 
 #undef EVEN_LANES

@@ -43,6 +43,7 @@ typedef struct naive {
     wb_conv_kind kind;
     const double *a, *b;
     double *sum, *size;
+    int64_t plane, taps; /* elements of a plane of x, and of a kernel */
 } naive;
 
 UNWATCHED static void naive_product(const naive *n, int64_t x, int64_t w, int64_t y) {
@@ -71,8 +72,8 @@ UNWATCHED static void naive_taps(const naive *n, const wb_window *w, const int64
                     x = x * w->in[d] + at[d];
                     tap = tap * w->kernel[d] + (w->flip ? w->kernel[d] - 1 - t[d] : t[d]);
                 }
-                x += area(w->in) * (group * inner + c + w->channels * image);
-                if (inside) naive_product(n, x, tap + area(w->kernel) * (c + inner * k), y);
+                x += n->plane * (group * inner + c + w->channels * image);
+                if (inside) naive_product(n, x, tap + n->taps * (c + inner * k), y);
             }
 }
 
@@ -93,8 +94,13 @@ static void check_against_naive(wb_conv_kind kind, const wb_window *w, const voi
     void *out = memory_new(w->dtype, count);
     double *const first = memory_doubles(w->dtype, a, first_size(kind, w)),
                   *const second = memory_doubles(w->dtype, b, second_size(kind, w));
-    naive n = {kind, first, second, calloc((size_t)count + 1, sizeof(double)),
-               calloc((size_t)count + 1, sizeof(double))};
+    naive n = {kind,
+               first,
+               second,
+               calloc((size_t)count + 1, sizeof(double)),
+               calloc((size_t)count + 1, sizeof(double)),
+               area(w->in),
+               area(w->kernel)};
     memset(out, 0xff, (size_t)count * wb_dtype_size(w->dtype));
     naive_conv(&n, w);
     run(kind, w, a, b, out, NULL, NULL);
@@ -293,9 +299,17 @@ static const struct {
       .groups = 20,
       .batch = 16}},
     {"the second layer of a small network", {{26, 26}, {3, 3}, .channels = 32, .filters = 64}},
-    /* minimal filtering: tiles that are cut off, rows of tiles in parts, images together, all pads */
+    /* minimal filtering: tiles that are cut off, rows in parts, images together, all pads */
     {"a plane of odd sizes in several pieces",
      {{37, 51}, {3, 3}, .pad = {1, 1}, .pad_end = {1, 1}, .channels = 19, .filters = 29}},
+    {"channels and filters of several blocks",
+     {{29, 9},
+      {3, 3},
+      .pad = {1, 0},
+      .pad_end = {1, 1},
+      .channels = 70,
+      .filters = 35,
+      .batch = 3}},
     {"few tiles an image, the last group is not full",
      {{7, 5}, {3, 3}, .pad = {1, 1}, .pad_end = {1, 1}, .channels = 32, .filters = 16, .batch = 9}},
     {"rows longer than a piece",
