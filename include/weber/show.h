@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-#include "array.h"
+#include "layers.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -24,6 +24,21 @@ WB_API wb_status wb_show(void *object);
 
 /* The same into text, always ended; cut where size_bytes are too few. */
 WB_API wb_status wb_show_text(void *object, char *text, size_t size_bytes);
+
+/* Prints what each layer makes of an input of these sizes, without computing: its path and
+ * settings, the sizes of its results, its parameters, and its multiply-adds, those of products,
+ * convolutions and attention; a line with the sums behind them. Layers in layers are printed
+ * instead of what contains them. wb_show_sizes(stdout, model, {{28, 28, 1, 32}}) prints
+ *
+ *     layers.1  Conv((3, 3), 1 => 4, relu)  (26, 26, 4, 32)          40         778752
+ *     layers.2  flatten                     (2704, 32)                0              0
+ *     layers.3  Dense(2704 => 10)           (10, 32)              27050         865280
+ *     total                                                       27090        1644032
+ *
+ * Fails as wb_outputsize does. */
+#define wb_show_sizes(file, model, ...)                                                            \
+    wb_show_sizes_make(file, model, (wb_outputsize_desc){.start_ = 0, .inputs = __VA_ARGS__})
+WB_API wb_status wb_show_sizes_make(FILE *file, wb_layer *model, wb_outputsize_desc desc);
 
 /* Prints a page, in Markdown, on the layers that models in files are made of: their settings with
  * default and range, arrays, and fields of Flux's structs. */

@@ -4,12 +4,17 @@
 #include "base/memory.h"
 #include "ops/custom.h"
 
-static _Thread_local struct {
-    wb_watch_fn *fn;
-    void *user;
-} watcher __attribute__((tls_model("initial-exec")));
+static _Thread_local wb_watcher watcher __attribute__((tls_model("initial-exec")));
 
-void wb_watch_layers(wb_watch_fn *fn, void *user) { watcher.fn = fn, watcher.user = user; }
+void wb_watch_layers(wb_watch_fn *fn, void *user) { watcher = (wb_watcher){fn, user}; }
+
+wb_watcher wb_watch_begin(wb_watch_fn *fn, void *user) {
+    const wb_watcher before = watcher;
+    watcher = (wb_watcher){fn, user};
+    return before;
+}
+
+void wb_watch_end(wb_watcher before) { watcher = before; }
 
 bool wb_is_watched(void) { return watcher.fn != NULL; }
 

@@ -4,6 +4,14 @@
 
 #include <weber/watch.h>
 
+/* For the library's own use: what watched before comes back with wb_watch_end. */
+typedef struct wb_watcher {
+    wb_watch_fn *fn;
+    void *user;
+} wb_watcher;
+wb_watcher wb_watch_begin(wb_watch_fn *fn, void *user);
+void wb_watch_end(wb_watcher before);
+
 bool wb_is_watched(void);
 
 /* Shows the results of the layer at path to the watcher; they are replaced by what shows their

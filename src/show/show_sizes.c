@@ -1,0 +1,178 @@
+/* What each layer makes of an input of given sizes, and what that costs. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <weber/show.h>
+#include <weber/watch.h>
+
+#include "array/body.h"
+#include "base/memory.h"
+#include "base/table.h"
+#include "layers/layer.h"
+#include "layers/watch.h"
+#include "ops/ops.h"
+#include "ops/trace.h"
+
+typedef struct row {
+    char path[WB_PATH_BYTES], what[160], sizes[120];
+    int64_t parameters, products;
+} row;
+
+typedef struct listing {
+    wb_layer *model;
+    row *rows;
+    int64_t count, capacity;
+    wb_table seen; /* nodes that were counted, by address */
+    const wb_array **stack;
+    int64_t depth, stack_capacity;
+    bool failed;
+} listing;
+
+/* ---- multiply-adds ---- */
+
+static int64_t of_attention(const wb_array *x) {
+    const wb_attention_geometry a = wb_attention_of(x->attributes);
+    return a.queries * a.keys * (a.dk + a.dv) * a.heads * a.batch;
+}
+
+static int64_t of_node(const wb_array *x) {
+    const wb_array *const *in = (const wb_array *const *)x->inputs;
+    switch (x->op) {
+    case WB_OP_matmul:
+        return wb_count(x) * in[0]->sizes[x->attributes[0] & 1 ? 0 : 1];
+    case WB_OP_conv_forward:
+        return wb_count(x) * (wb_count(in[1]) / in[1]->sizes[in[1]->ndim - 1]);
+    case WB_OP_conv_data: /* each element of its input goes through the filter */
+        return wb_count(in[0]) * (wb_count(in[1]) / in[1]->sizes[in[1]->ndim - 1]);
+    case WB_OP_attention:
+        return of_attention(x);
+    default:
+        return 0;
+    }
+}
+
+static bool push(listing *l, const wb_array *x) {
+    const uint64_t key = (uint64_t)(uintptr_t)x;
+    if (wb_table_find(&l->seen, key) >= 0) return true;
+    if (!wb_table_add(&l->seen, key) || !WB_GROW(l->stack, l->depth, l->stack_capacity))
+        return false;
+    l->stack[l->depth++] = x;
+    return true;
+}
+
+static int64_t count_new(listing *l, const wb_array *root);
+
+/* Of all steps. */
+static int64_t of_scan(listing *l, const wb_array *scan) {
+    const int64_t depth = l->depth;
+    int64_t sum = 0;
+    for (int32_t r = 0; r < scan->body->nresults; r++) sum += count_new(l, scan->body->results[r]);
+    l->depth = depth;
+    return sum * scan->attributes[WB_SCAN_STEPS];
+}
+
+/* Of what root is made of and was not counted yet. */
+static int64_t count_new(listing *l, const wb_array *root) {
+    const int64_t floor = l->depth;
+    int64_t sum = 0;
+    if (!push(l, root)) l->failed = true;
+    while (l->depth > floor && !l->failed) {
+        const wb_array *x = l->stack[--l->depth];
+        sum += x->op == WB_OP_scan ? of_scan(l, x) : of_node(x);
+        for (int k = 0; k < x->ninputs; k++)
+            if (!push(l, x->inputs[k])) l->failed = true;
+    }
+    return sum;
+}
+
+/* ---- rows ---- */
+
+/* True if the layer at inner is inside of the one at outer. */
+static bool is_inside(const char *inner, const char *outer) {
+    const size_t length = strlen(outer);
+    return length == 0 ? *inner != 0
+                       : strncmp(inner, outer, length) == 0 && inner[length] == '.';
+}
+
+static void describe(listing *l, row *r, const wb_array *x) {
+    wb_layer *layer = *r->path ? wb_get_layer(l->model, r->path) : l->model;
+    (void)snprintf(r->sizes, sizeof r->sizes, "%s", wb_text_of(x));
+    if (!layer) {
+        l->failed = true;
+        return;
+    }
+    wb_layer_describe(layer, false, r->what, sizeof r->what);
+    r->parameters = wb_parameter_count(layer);
+}
+
+/* A layer comes behind those inside of it, which are shown instead; what it computes besides is the
+ * last one's. */
+static void note(void *user, const char *path, wb_array *x, bool is_gradient) {
+    listing *l = user;
+    (void)is_gradient;
+    const int64_t products = count_new(l, x);
+    row *last = l->count ? &l->rows[l->count - 1] : NULL;
+    if (last && (is_inside(last->path, path) || strcmp(last->path, path) == 0)) {
+        last->products += products;
+        return;
+    }
+    if (l->failed || !WB_GROW(l->rows, l->count, l->capacity)) {
+        l->failed = true;
+        return;
+    }
+    row *r = &l->rows[l->count++];
+    *r = (row){.products = products};
+    (void)snprintf(r->path, sizeof r->path, "%s", path);
+    describe(l, r, x);
+}
+
+/* ---- printing ---- */
+
+/* Characters, not bytes: settings have Greek letters. */
+static int width_of(const char *text) {
+    int width = 0;
+    for (; *text; text++) width += (*text & 0xC0) != 0x80;
+    return width;
+}
+
+static void widen(int *width, const char *text) {
+    if (width_of(text) > *width) *width = width_of(text);
+}
+
+static void put(FILE *file, const char *text, int width) {
+    (void)fprintf(file, "%s%*s  ", text, width - width_of(text), "");
+}
+
+static void print(const listing *l, FILE *file) {
+    int path = (int)strlen("total"), what = 0, sizes = 0;
+    int64_t products = 0;
+    for (int64_t i = 0; i < l->count; i++) {
+        widen(&path, l->rows[i].path), widen(&what, l->rows[i].what);
+        widen(&sizes, l->rows[i].sizes);
+    }
+    for (int64_t i = 0; i < l->count; i++) {
+        const row *r = &l->rows[i];
+        put(file, r->path, path), put(file, r->what, what), put(file, r->sizes, sizes);
+        (void)fprintf(file, "%10lld %14lld\n", (long long)r->parameters, (long long)r->products);
+        products += r->products;
+    }
+    put(file, "total", path), put(file, "", what), put(file, "", sizes);
+    (void)fprintf(file, "%10lld %14lld\n", (long long)wb_parameter_count(l->model),
+                  (long long)products);
+}
+
+wb_status wb_show_sizes_make(FILE *file, wb_layer *model, wb_outputsize_desc desc) {
+    if (!wb_check_layer("show_sizes", model)) return wb_error_status();
+    if (!file) return (void)wb_fail_argument_null("show_sizes", "the file"), wb_error_status();
+    listing l = {.model = model};
+    wb_watcher before = wb_watch_begin(note, &l);
+    const wb_shape shape = wb_outputsize_make(model, desc);
+    wb_watch_end(before);
+    const bool good = shape.ndim >= 0 && !l.failed;
+    if (good) print(&l, file);
+    wb_table_release(&l.seen);
+    wb_release(l.stack);
+    wb_release(l.rows);
+    if (!good) return wb_failed() ? wb_error_status() : WB_ERROR_MEMORY;
+    return ferror(file) ? wb_fail(WB_ERROR_IO, "show_sizes: the file cannot be written") : WB_OK;
+}
