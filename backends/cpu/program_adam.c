@@ -81,9 +81,10 @@ bool wb_cpu_find_adam(const wb_program *p, wb_cpu_adam *a) {
 
 static float number_of(const wb_tile *t, wb_operand operand) {
     if (operand.kind == WB_OPERAND_NONE) return 0;
-    if (operand.kind == WB_OPERAND_NUMBER) return *(const float *)t->value[operand.index];
-    /* the same for all elements */
-    const wb_access *a = &t->job->k->program.accesses[operand.index];
+    const wb_program *p = &t->job->k->program;
+    if (operand.kind == WB_OPERAND_NUMBER)
+        return (float)wb_number_of(t->job, &p->instructions[operand.index]);
+    const wb_access *a = &p->accesses[operand.index]; /* the same for all elements */
     return ((const float *)(const void *)t->job->arguments[a->argument])[a->offset];
 }
 

@@ -6,12 +6,6 @@
 #include "pool.h"
 #include "tile.h"
 
-static double late_number(const uint64_t *late, int index) {
-    double number;
-    memcpy(&number, &late[index], sizeof number);
-    return number;
-}
-
 /* ---- reductions ---- */
 
 static void start_reductions(const wb_cpu_program *k, wb_accumulator *accumulators) {
@@ -248,10 +242,28 @@ static void fade(fading *f, const wb_step *step) {
         wb_fade_end(f->saved);
 }
 
+/* Constants and late numbers into their registers: whole ones where some step reads them so. */
+static void fill_constants(wb_tile *t) {
+    const wb_cpu_program *k = t->job->k;
+    const int64_t tile_elements = k->inner * k->outer;
+    const int64_t elements =
+        wb_whole_lanes(tile_elements > k->row_values ? tile_elements : k->row_values);
+    for (int64_t s = 0; s < k->constants.count; s++) {
+        const wb_instruction *i = k->constants.steps[s].instruction;
+        const uint16_t value = k->constants.steps[s].number;
+        to_register(t, value);
+        wb_fill_constant(k->loops, i, wb_number_of(t->job, i), k->is_wide[value] ? elements : 1,
+                         t->value[value]);
+    }
+}
+
 /* The full steps of a phase. */
 static void run_steps(wb_tile *t, int phase) {
     const wb_step_list *list = &t->job->k->full[phase];
-    if (t->job->k->adam.loop && wb_cpu_adam_tile(t)) return;
+    if (t->job->k->adam.loop) {
+        if (wb_cpu_adam_tile(t)) return;
+        fill_constants(t);
+    }
     ahead next;
     look_ahead(t, list, &next);
     fading faded = {.is_on = false};
@@ -269,17 +281,7 @@ static void begin(wb_tile *t, const wb_job *j, int worker) {
     t->registers = j->scratch + (int64_t)worker * k->register_bytes;
     t->accumulators = (wb_accumulator *)(void *)(t->registers + k->accumulators_at);
     memset(t->position, 0, sizeof t->position);
-    const int64_t tile_elements = k->inner * k->outer;
-    const int64_t elements =
-        wb_whole_lanes(tile_elements > k->row_values ? tile_elements : k->row_values);
-    for (int64_t s = 0; s < k->constants.count; s++) {
-        const wb_instruction *i = k->constants.steps[s].instruction;
-        const double number =
-            i->code == WB_CODE_late ? late_number(j->late, i->index) : i->constant;
-        const uint16_t value = k->constants.steps[s].number;
-        to_register(t, value);
-        wb_fill_constant(k->loops, i, number, k->is_wide[value] ? elements : 1, t->value[value]);
-    }
+    if (!k->adam.loop) fill_constants(t);
 }
 
 static void set_extent(wb_tile *t, int64_t inner, int64_t outer) {

@@ -3,6 +3,8 @@
 #ifndef WB_CPU_TILE_H
 #define WB_CPU_TILE_H
 
+#include <string.h>
+
 #include "program.h"
 
 /* One run, as all threads see it. */
@@ -47,6 +49,13 @@ static inline char *wb_address(const wb_tile *t, const wb_access *a) {
 
 static inline void *wb_own_register(const wb_tile *t, uint16_t value) {
     return t->registers + t->job->k->offset[value];
+}
+
+/* A constant, or a late number of this run. */
+static inline double wb_number_of(const wb_job *j, const wb_instruction *i) {
+    double number = i->constant;
+    if (i->code == WB_CODE_late) memcpy(&number, &j->late[i->index], sizeof number);
+    return number;
 }
 
 /* The elements of the tile lie one after another in memory. */
