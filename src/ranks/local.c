@@ -400,6 +400,22 @@ static void release(local *l) {
     wb_release(l);
 }
 
+/* Whether weber run says that the rank has ended; it says so for ever. */
+static bool has_ended(const local *l, int rank) {
+    char name[128], byte = 0;
+    (void)snprintf(name, sizeof name, "%s-ended", l->name);
+    const int file = shm_open(name, O_RDONLY | O_CLOEXEC, 0);
+    if (file < 0) return false;
+    const bool is_told = pread(file, &byte, 1, rank) == 1;
+    (void)close(file);
+    return is_told && byte;
+}
+
+static wb_status fail_to_join(const local *l, int rank, const char *what) {
+    (void)shm_unlink(l->name);
+    return wb_fail(WB_ERROR_LOST, "distributed: rank %d of %d has %s", rank, l->size, what);
+}
+
 /* Others see the lock only once it is there: at first a rank that is missing is not dead. */
 static wb_status await_all(local *l) {
     const double begin = wb_clock();
@@ -418,12 +434,13 @@ static wb_status await_all(local *l) {
                             l->rank, r, WARNING_SECONDS);
             }
             if (waited > l->timeout) {
-                (void)shm_unlink(l->name);
-                return wb_fail(WB_ERROR_LOST,
-                               "distributed: rank %d of %d has not joined the group for %g s "
-                               "(WEBER_TIMEOUT)",
-                               r, l->size, l->timeout);
+                char what[96];
+                (void)snprintf(what, sizeof what, "not joined the group for %g s (WEBER_TIMEOUT)",
+                               l->timeout);
+                return fail_to_join(l, r, what);
             }
+            if (has_ended(l, r) && !has_come(&l->shared->lines[r], 1))
+                return fail_to_join(l, r, "ended before it joined the group");
             (void)usleep(1000);
         }
     return WB_OK;

@@ -101,6 +101,18 @@ static void children_go_too(void) {
     expect(!strstr(output, "[0] "));
 }
 
+/* Those that have joined do not wait for one that never will. */
+static void ends_before_it_joins(void) {
+    char command[1024];
+    (void)snprintf(command, sizeof command,
+                   "run -n 2 sh -c '[ $WEBER_RANK = 1 ] || exec \"%s\" ranks'",
+                   stage_build("bin/weber"));
+    const double begin = seconds();
+    expect(weber(command) == 1);
+    expect_part(output, "distributed: rank 1 of 2 has ended before it joined the group");
+    expect(seconds() - begin < 10);
+}
+
 /* By a launcher that says which one it is and how it was called. */
 static void by_mpiexec(void) {
     const row rows[] = {
@@ -127,8 +139,13 @@ static void by_mpiexec(void) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        SCENE(arguments_that_are_wrong), SCENE(statuses),   SCENE(streams), SCENE(ends_soon),
-        SCENE(children_go_too),          SCENE(by_mpiexec),
+        SCENE(arguments_that_are_wrong),
+        SCENE(statuses),
+        SCENE(streams),
+        SCENE(ends_soon),
+        SCENE(children_go_too),
+        SCENE(by_mpiexec),
+        SCENE(ends_before_it_joins),
     };
     return cmocka_run_group_tests_name("ranks/test_run", tests, NULL, NULL);
 }

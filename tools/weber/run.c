@@ -55,6 +55,8 @@ typedef struct run {
     char **command;
     char name[64]; /* of the shared memory */
     rank *ranks;
+    char ended_name[80]; /* of more of it: a byte for each rank, 1 when it has ended */
+    char *ended;         /* or NULL */
     bool is_mpi;
     const char *hosts;
 } run;
@@ -219,6 +221,7 @@ static int reap(run *r, int *status, bool is_told) {
             continue;
         }
         r->ranks[k].process = 0;
+        if (r->ended) r->ended[k] = 1;
         const bool is_cause = WIFSIGNALED(raw) && !is_told && *status < 128;
         if (status_of(raw) && (!*status || is_cause)) {
             tell(k, raw);
@@ -270,8 +273,26 @@ static void name_run(run *r) {
                    (unsigned long long)random);
 }
 
+/* By which those that have joined learn that one never will. They do without it, if need be. */
+static void open_ended(run *r) {
+    (void)snprintf(r->ended_name, sizeof r->ended_name, "%s-ended", r->name);
+    const int file = shm_open(r->ended_name, O_CREAT | O_EXCL | O_RDWR, 0600);
+    void *memory = MAP_FAILED;
+    if (file >= 0 && ftruncate(file, r->count) == 0)
+        memory = mmap(NULL, (size_t)r->count, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (file >= 0) (void)close(file);
+    r->ended = memory == MAP_FAILED ? NULL : memory;
+}
+
+static void close_ended(run *r) {
+    if (r->ended) (void)munmap(r->ended, (size_t)r->count);
+    (void)shm_unlink(r->ended_name);
+    r->ended = NULL;
+}
+
 static int run_once(run *r, int restart, struct pollfd *polled) {
     name_run(r);
+    open_ended(r);
     memset(r->ranks, 0, sizeof *r->ranks * (size_t)r->count);
     for (int k = 0; k < r->count; k++)
         for (int i = 0; i < 2; i++) r->ranks[k].streams[i].file = -1;
@@ -283,6 +304,7 @@ static int run_once(run *r, int restart, struct pollfd *polled) {
     }
     const int status = watch(r, polled);
     (void)shm_unlink(r->name); /* where they did not come so far as to do it */
+    close_ended(r);
     return started ? status : 1;
 }
 
