@@ -40,9 +40,9 @@ typedef struct walk {
         wb_array *parts[MOST_PARTS]; /* what the results of a node are made of */
     } * expansions;
     int64_t expansion_count, expansion_capacity;
-    int64_t ends; /* first ones on the tape, wanted arrays that it does not look behind */
-    bool detached;            /* a leaf was met that lost its recipe */
-    bool are_newer;           /* what is wanted was made after all that is detached */
+    int64_t ends;   /* first ones on the tape, wanted arrays that it does not look behind */
+    bool detached;  /* a leaf was met that lost its recipe */
+    bool are_newer; /* what is wanted was made after all that is detached */
 } walk;
 
 static void walk_free(void *state) {

@@ -44,8 +44,8 @@ enum {
     TEXT_BYTES = WB_MESSAGE_BYTES,
 };
 
-/* Longer than a sleeper needs to wake up: else both sides, once they have slept, sleep at each step,
- * since each finds the other one waking. */
+/* Longer than a sleeper needs to wake up: else both sides, once they have slept, sleep at each
+ * step, since each finds the other one waking. */
 #define SPIN_SECONDS  100e-6
 #define YIELD_SECONDS 5e-6
 
