@@ -95,11 +95,11 @@ WB_INLINE int TYPE(takes)(REAL value, REAL best) {
 }
 
 /* n windows of two rows that are `width` apart, and `first` from the beginning of the plane. */
-WB_APART static void TYPE(max_pairs)(int64_t n, int32_t width, int32_t first,
-                                     const REAL *restrict above, REAL *restrict y,
-                                     int32_t *restrict index) {
+WB_INLINE void TYPE(max_block)(int64_t begin, int count, int32_t width, int32_t first,
+                               const REAL *restrict above, REAL *restrict y,
+                               int32_t *restrict index) {
     const REAL *below = above + width;
-    WB_INDEPENDENT for (int64_t i = 0; i < n; i++) {
+    WB_INDEPENDENT for (int64_t i = begin; i < begin + count; i++) {
         const REAL a = above[2 * i], b = above[2 * i + 1], c = below[2 * i], d = below[2 * i + 1];
         const int upper = TYPE(takes)(b, a), lower = TYPE(takes)(d, c);
         const REAL high = upper ? b : a, low = lower ? d : c;
@@ -109,12 +109,36 @@ WB_APART static void TYPE(max_pairs)(int64_t n, int32_t width, int32_t first,
     }
 }
 
+/* block(i, count) for all of 0 .. n - 1, in blocks of 16, 8 or 4. The last one goes back over what
+ * is done already: rows are short, and without vectors most of their time is in the rest. */
+#define IN_BLOCKS(n, block, ...)                                                                   \
+    do {                                                                                           \
+        int64_t at_ = 0;                                                                           \
+        if ((n) >= 16) {                                                                           \
+            for (; at_ + 16 <= (n); at_ += 16) block(at_, 16, __VA_ARGS__);                        \
+            if (at_ < (n)) block((n)-16, 16, __VA_ARGS__);                                         \
+        } else if ((n) >= 8) {                                                                     \
+            block(0, 8, __VA_ARGS__);                                                              \
+            block((n)-8, 8, __VA_ARGS__);                                                          \
+        } else if ((n) >= 4) {                                                                     \
+            block(0, 4, __VA_ARGS__);                                                              \
+            block((n)-4, 4, __VA_ARGS__);                                                          \
+        } else                                                                                     \
+            for (; at_ < (n); at_++) block(at_, 1, __VA_ARGS__);                                   \
+    } while (0)
+
+WB_APART static void TYPE(max_pairs)(int64_t n, int32_t width, int32_t first,
+                                     const REAL *restrict above, REAL *restrict y,
+                                     int32_t *restrict index) {
+    IN_BLOCKS(n, TYPE(max_block), width, first, above, y, index);
+}
+
 /* Each place of a window gets the number or 0, so that nothing is added up. */
-WB_APART static void TYPE(scatter_pairs)(int64_t n, int32_t width, int32_t first,
-                                         const REAL *restrict y, const int32_t *restrict index,
-                                         REAL *restrict above) {
+WB_INLINE void TYPE(scatter_block)(int64_t begin, int count, int32_t width, int32_t first,
+                                   const REAL *restrict y, const int32_t *restrict index,
+                                   REAL *restrict above) {
     REAL *below = above + width;
-    WB_INDEPENDENT for (int64_t i = 0; i < n; i++) {
+    WB_INDEPENDENT for (int64_t i = begin; i < begin + count; i++) {
         const int32_t place = index[i] - first - 2 * (int32_t)i;
         const REAL value = y[i];
         above[2 * i] = place == 0 ? value : 0;
@@ -122,6 +146,12 @@ WB_APART static void TYPE(scatter_pairs)(int64_t n, int32_t width, int32_t first
         below[2 * i] = place == width ? value : 0;
         below[2 * i + 1] = place == width + 1 ? value : 0;
     }
+}
+
+WB_APART static void TYPE(scatter_pairs)(int64_t n, int32_t width, int32_t first,
+                                         const REAL *restrict y, const int32_t *restrict index,
+                                         REAL *restrict above) {
+    IN_BLOCKS(n, TYPE(scatter_block), width, first, y, index, above);
 }
 
 void WB_ISA_NAME(TYPE(maxpool))(const wb_window_plane *plane) {
@@ -252,3 +282,4 @@ void WB_ISA_NAME(TYPE(fold))(const wb_window_plane *plane) {
 
 #undef REAL
 #undef TYPE
+#undef IN_BLOCKS
