@@ -37,7 +37,8 @@ extern "C" {
 #define wb_save(path, object) wb_save_make(path, 1, &(const wb_named){"model", object})
 /* Several under keys of their own: wb_save_named("run.bson", {"model", model}, {"epoch", epoch}).
  * Besides models, trees and arrays:
- *   an optimiser (its rule with all settings, the state of each parameter, the steps),
+ *   an optimiser (its rule with all settings, the state of each parameter, the steps; with .zero
+ *   all ranks must call, and rank 0 alone writes),
  *   a loader (its place: epoch, batch, the seed of the order; not its data),
  *   wb_random_state() (where this thread's sequence of random numbers is),
  *   a state, or an open file: its tree, {"model_state", wb_state(model)}.
