@@ -1,5 +1,6 @@
 /* Ranks that differ, fail, die, stop or leave: the others say so, and no parameter changes. */
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -104,6 +105,49 @@ static void one_less(void) {
     wb_scope_open();
     if (wb_rank() == 1) exit(0);
     expect(wb_eval(wb_allreduce(x_of(4), WB_REDUCE_SUM)), "rank 1 has ended");
+}
+
+/* ---- what is no rank's part ---- */
+
+static void *collective_of_another(void *unused) {
+    (void)unused;
+    wb_scope_open();
+    if (wb_allreduce(x_of(4), WB_REDUCE_SUM)) exit(1);
+    expect(wb_error_status(), "collectives must be made by one thread");
+    if (wb_barrier() == WB_OK) exit(1);
+    expect(wb_error_status(), "collectives must be made by one thread");
+    (void)wb_scope_close();
+    wb_clear_error();
+    return NULL;
+}
+
+/* It concerns the others when they wait for this rank's next one: which is refused everywhere. */
+static void other_thread(void) {
+    pthread_t thread;
+    wb_scope_open();
+    CHECK(wb_barrier() == WB_OK);
+    if (wb_rank() == 1) {
+        CHECK(pthread_create(&thread, NULL, collective_of_another, NULL) == 0);
+        CHECK(pthread_join(thread, NULL) == 0);
+    }
+    const wb_status status = wb_barrier();
+    expect(status,
+           wb_rank() == 1 ? "given up" : "rank 1 has failed: distributed: collectives must");
+}
+
+/* A child is no rank; the rank goes on. */
+static void forked(void) {
+    int raw = 0;
+    wb_scope_open();
+    CHECK(wb_item(wb_sum(wb_allreduce(x_of(2), WB_REDUCE_SUM))) == 12);
+    const pid_t child = fork();
+    if (child == 0) {
+        const bool is_refused =
+            wb_barrier() != WB_OK && strstr(wb_error_message(), "this process is a child of rank");
+        _exit(is_refused ? 7 : 1);
+    }
+    CHECK(waitpid(child, &raw, 0) == child && WIFEXITED(raw) && WEXITSTATUS(raw) == 7);
+    CHECK(wb_barrier() == WB_OK);
 }
 
 /* ---- in a step ---- */
@@ -250,9 +294,9 @@ static void one_never_comes(void) {
 static void differ(void **state) {
     (void)state;
     void (*const rows[])(void) = {
-        other_count,  other_type,    other_reduction, other_order, one_refused,
-        all_refused,  after_the_end, one_less,        other_rate,  other_rule,
-        other_frozen, bad_loss,      by_hand,         no_room,
+        other_count,   other_type, other_reduction, other_order, one_refused,  all_refused,
+        after_the_end, one_less,   other_rate,      other_rule,  other_frozen, bad_loss,
+        by_hand,       no_room,    other_thread,    forked,
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const double begin = seconds();
