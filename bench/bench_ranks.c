@@ -7,8 +7,10 @@
  * overlap  how much of the sums of a step hides behind its computation, with WEBER_PACE
  * asleep   the same of a computation that leaves its core free
  * c, d     observations per second of the distributed steps of that case (bench/cases.h)
+ * fail     see bench/ranks/failures
  *
  * Rank 0 prints. Without a mode: all of them. */
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -207,7 +209,47 @@ static void rate(char letter) {
     bench_case_close(c);
 }
 
+/* ---- failures ---- */
+
+/* fail PHASE RANK ACTION: that rank does it at that place; bench/ranks/failures tells what became
+ * of the others. */
+static void fail_here(const char *phase, const char *const *arguments, int rank) {
+    if (strcmp(arguments[0], phase) != 0 || atoi(arguments[1]) != rank) return;
+    if (strcmp(arguments[2], "kill") == 0) (void)raise(SIGKILL);
+    if (strcmp(arguments[2], "stop") == 0) (void)raise(SIGSTOP);
+    exit(0);
+}
+
+static int own_rank(void) {
+    static const char *const names[] = {"WEBER_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (getenv(names[i])) return atoi(getenv(names[i]));
+    return 0;
+}
+
+static int fail_as_told(const char *const *arguments) {
+    const int rank = own_rank();
+    fail_here("start", arguments, rank);
+    wb_scope_open();
+    wb_barrier();
+    fail_here("sum", arguments, rank);
+    for (int k = 0; k < 20; k++) wb_eval(wb_allreduce(wb_ones(WB_F32, 1000), WB_REDUCE_SUM));
+    wb_layer *model = wb_dense(20, 20);
+    wb_optimiser *o = wb_setup(wb_adam(), model, .distributed = true);
+    const wb_batch batch = {.x = wb_ones(WB_F32, 20, 8), .y = wb_ones(WB_F32, 20, 8)};
+    for (int k = 0; !wb_failed() && k < 20; k++) {
+        if (k == 10) fail_here("step", arguments, rank);
+        wb_eval(wb_train_step(loss, model, &batch, NULL, o));
+    }
+    wb_free(o), wb_free(model);
+    fail_here("end", arguments, rank);
+    wb_barrier();
+    return wb_report("bench_ranks");
+}
+
 int main(int argc, char **argv) {
+    if (argc == 5 && strcmp(argv[1], "fail") == 0)
+        return fail_as_told((const char *const *)argv + 2);
     const char *mode = "";
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--smoke") == 0)

@@ -33,8 +33,8 @@ typedef struct wb_csv_desc {
 
 /* Reads a whole file. Fails, naming path and line, if a line has another number of fields than the
  * first one, a quote is not closed or has text behind it, or two columns have one name. */
-#define wb_read_csv(...)         WB_READ_CSV(__VA_ARGS__, .start_ = 0)
-#define WB_READ_CSV(path, ...)   wb_read_csv_make(path, (wb_csv_desc){__VA_ARGS__})
+#define wb_read_csv(...)       WB_READ_CSV(__VA_ARGS__, .start_ = 0)
+#define WB_READ_CSV(path, ...) wb_read_csv_make(path, (wb_csv_desc){__VA_ARGS__})
 WB_API wb_csv *wb_read_csv_make(const char *path, wb_csv_desc desc);
 
 WB_API int64_t wb_csv_rows(const wb_csv *csv); /* without the header */

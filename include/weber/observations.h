@@ -26,7 +26,7 @@ enum { WB_MOST_PARTS = 16 };
 
 typedef struct wb_split_desc {
     char start_;
-    double at[WB_MOST_PARTS - 1]; /* fractions of the observations; 0 ends them */
+    double at[WB_MOST_PARTS - 1];      /* fractions of the observations; 0 ends them */
     int64_t counts[WB_MOST_PARTS - 1]; /* or numbers of observations; 0 ends them */
     bool shuffle;                      /* choose the observations of each part at random */
     uint64_t seed;
@@ -74,8 +74,8 @@ WB_API wb_status wb_kfolds_stratified(wb_array *labels, int k, wb_array **train,
 /* For series in time: the last k blocks of n / (k + 1) observations are held, one after another;
  * train[i] is what lies before block i, but for the last `gap`, and at most `most` observations of
  * it (0: all). 1 <= k < n. */
-WB_API wb_status wb_timeseries_kfolds(int64_t n, int k, int64_t gap, int64_t most,
-                                      wb_array **train, wb_array **held);
+WB_API wb_status wb_timeseries_kfolds(int64_t n, int k, int64_t gap, int64_t most, wb_array **train,
+                                      wb_array **held);
 
 /* wb_kfolds with n / p folds (floor), so that each holds p or a little more: wb_leavepout_folds(n,
  * p) says how many. 1 <= p <= n / 2; else 0 folds, and an error of wb_leavepout. */
@@ -105,13 +105,13 @@ typedef struct wb_sample_desc {
  * all places in order, then for each label that has too few whole repetitions of its places, and
  * as many of them as are still missing: the first, or with .shuffle a random choice without
  * replacement. */
-#define wb_oversample(...) WB_OVERSAMPLE(__VA_ARGS__, .start_ = 0)
+#define wb_oversample(...)         WB_OVERSAMPLE(__VA_ARGS__, .start_ = 0)
 #define WB_OVERSAMPLE(labels, ...) wb_oversample_make(labels, (wb_sample_desc){__VA_ARGS__})
 WB_API wb_array *wb_oversample_make(wb_array *labels, wb_sample_desc desc);
 
 /* Places at which every label stands as often as the rarest one: its first, in ascending order, or
  * with .shuffle a random choice, in random order. */
-#define wb_undersample(...) WB_UNDERSAMPLE(__VA_ARGS__, .start_ = 0)
+#define wb_undersample(...)         WB_UNDERSAMPLE(__VA_ARGS__, .start_ = 0)
 #define WB_UNDERSAMPLE(labels, ...) wb_undersample_make(labels, (wb_sample_desc){__VA_ARGS__})
 WB_API wb_array *wb_undersample_make(wb_array *labels, wb_sample_desc desc);
 

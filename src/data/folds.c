@@ -10,15 +10,16 @@ static void none(int k, wb_array **train, wb_array **held) {
 }
 
 /* False if the lists cannot be written; what can be is NULL then. */
-static bool check_lists(const char *function, int64_t n, int k, wb_array **train,
-                        wb_array **held) {
+static bool check_lists(const char *function, int64_t n, int k, wb_array **train, wb_array **held) {
     const bool good = train && held;
     if (good && k > 0) none(k, train, held);
     if (!good)
         (void)wb_fail_argument_null(function, "a list of folds");
     else if (k < 2 || k > n)
-        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: k must be from 2 to %lld, the number of "
-                      "observations, got %d", function, (long long)n, k);
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "%s: k must be from 2 to %lld, the number of "
+                      "observations, got %d",
+                      function, (long long)n, k);
     else
         return true;
     return false;
@@ -113,8 +114,8 @@ wb_status wb_timeseries_kfolds(int64_t n, int k, int64_t gap, int64_t most, wb_a
         const int64_t start = n - (k - i) * size, end = start - gap;
         const int64_t first = most && end > most ? end - most : 0;
         wb_place_list in = {0}, out = {0};
-        const bool good = wb_places_range(&in, first, end) &&
-                          wb_places_range(&out, start, start + size);
+        const bool good =
+            wb_places_range(&in, first, end) && wb_places_range(&out, start, start + size);
         status = give(&in, &out, &train[i], &held[i], good);
     }
     if (status != WB_OK) none(k, train, held);
@@ -128,6 +129,8 @@ int wb_leavepout_folds(int64_t n, int64_t p) {
 wb_status wb_leavepout(int64_t n, int64_t p, wb_array **train, wb_array **held) {
     const int folds = wb_leavepout_folds(n, p);
     if (folds) return wb_kfolds(n, folds, train, held);
-    return wb_fail(WB_ERROR_ARGUMENT, "leavepout: p must be from 1 to %lld, half of the "
-                   "observations, got %lld", (long long)n / 2, (long long)p);
+    return wb_fail(WB_ERROR_ARGUMENT,
+                   "leavepout: p must be from 1 to %lld, half of the "
+                   "observations, got %lld",
+                   (long long)n / 2, (long long)p);
 }

@@ -7,8 +7,8 @@
 #include "base/memory.h"
 #include "data/places.h"
 
-static int64_t groups_of(const char *function, wb_array *labels, int64_t capacity,
-                         wb_group *groups, bool with_places) {
+static int64_t groups_of(const char *function, wb_array *labels, int64_t capacity, wb_group *groups,
+                         bool with_places) {
     wb_label_groups g;
     if (!wb_check_list(function, capacity, groups)) return -1;
     if (!wb_label_groups_read(&g, function, labels)) return -1;
@@ -147,8 +147,10 @@ wb_array *wb_onehot_of(wb_array *labels, int64_t count, const int64_t *values,
     if (!check_onehot(labels, count, values)) return NULL;
     const int64_t rest = other ? place_of(*other, count, values) : -1;
     if (other && rest < 0)
-        return wb_fail_null(WB_ERROR_ARGUMENT, "onehot_of: the other value %lld must be among the "
-                            "%lld values", (long long)*other, (long long)count);
+        return wb_fail_null(WB_ERROR_ARGUMENT,
+                            "onehot_of: the other value %lld must be among the "
+                            "%lld values",
+                            (long long)*other, (long long)count);
     const int64_t n = wb_count(labels);
     int64_t *numbers = wb_alloc((size_t)(n + 1) * sizeof *numbers);
     wb_array *wide = wb_cast(labels, WB_I64), *places = NULL;

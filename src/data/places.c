@@ -28,8 +28,7 @@ void wb_places_release(wb_place_list *places) {
 
 wb_array *wb_places_array(wb_place_list *places) {
     const int64_t none = 0;
-    wb_array *x =
-        wb_from_make(WB_I64, places->items ? places->items : &none, 1, &places->count);
+    wb_array *x = wb_from_make(WB_I64, places->items ? places->items : &none, 1, &places->count);
     wb_places_release(places);
     return x;
 }

@@ -27,8 +27,7 @@ wb_array *wb_slidingwindow(wb_array *x, int64_t size, int64_t stride) {
 
 /* ---- chunks ---- */
 
-wb_status wb_chunk_sizes(wb_array *x, int count, const int64_t *sizes, int dim,
-                         wb_array **chunks) {
+wb_status wb_chunk_sizes(wb_array *x, int count, const int64_t *sizes, int dim, wb_array **chunks) {
     static const char function[] = "chunk_sizes";
     if (!wb_check_list(function, count, sizes) || !wb_check_list(function, count, chunks))
         return wb_error_status();

@@ -58,8 +58,7 @@ static bool plan_cut(cut *c, const wb_split_desc *desc, int64_t n) {
 /* Where part p of n observations ends; of a label's n among `all`, numbers count as shares. */
 static int64_t end_of(const cut *c, int p, int64_t start, int64_t n, int64_t all) {
     if (p == c->given) return n;
-    const double share =
-        c->by_count ? (double)c->desc->counts[p] / (double)all : c->desc->at[p];
+    const double share = c->by_count ? (double)c->desc->counts[p] / (double)all : c->desc->at[p];
     const int64_t end = start + llrint(share * (double)n);
     return end < n ? end : n;
 }

@@ -12,7 +12,7 @@
 
 typedef struct slot {
     wb_array **place;
-    wb_array *old;    /* what it held, whose hold is the list's while another one is in */
+    wb_array *old; /* what it held, whose hold is the list's while another one is in */
     int64_t parameter;
     bool is_replaced;
 } slot;
@@ -21,7 +21,7 @@ typedef struct collector {
     wb_visitor visitor;
     slot *slots;
     int64_t count, capacity;
-    wb_ties ties; /* one number for each slot, in the order of first places */
+    wb_ties ties;          /* one number for each slot, in the order of first places */
     wb_array **parameters; /* the array of the first place of each */
     int64_t parameter_count, parameter_capacity;
 } collector;
@@ -91,8 +91,10 @@ static bool cut(const char *function, const collector *c, wb_array *flat, wb_arr
     for (int64_t i = 0; i < c->parameter_count; i++) wanted += wb_count(c->parameters[i]);
     if (!wb_is_usable(flat)) return wb_refuse(function, flat, "the vector") != NULL;
     if (flat->ndim != 1 || wb_count(flat) != wanted) {
-        (void)wb_fail(WB_ERROR_SHAPE, "%s: the vector must have %lld numbers, as the model has "
-                      "parameters, got %s", function, (long long)wanted, wb_text_of(flat));
+        (void)wb_fail(WB_ERROR_SHAPE,
+                      "%s: the vector must have %lld numbers, as the model has "
+                      "parameters, got %s",
+                      function, (long long)wanted, wb_text_of(flat));
         return false;
     }
     for (int64_t i = 0; i < c->parameter_count; i++) {

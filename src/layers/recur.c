@@ -131,9 +131,7 @@ static const wb_field fields[] = {
     HIDDEN("hidden2", 1),
 };
 
-static bool complete(wb_layer *layer) {
-    return check_cell(layer, recur_of(layer)->cell);
-}
+static bool complete(wb_layer *layer) { return check_cell(layer, recur_of(layer)->cell); }
 
 const wb_layer_class wb_recur_class = {.name = "Recur",
                                        .size_bytes = sizeof(wb_recur_layer),

@@ -116,8 +116,7 @@ static bool sum_bucket(const wb_sharing *s, wb_dtype dtype, int64_t count, share
  * of the first bucket. */
 static bool scatter_bucket(const wb_sharing *s, wb_dtype dtype, int64_t count,
                            shared *const *items) {
-    for (int64_t i = 0; i < count; i++)
-        s->pieces[i] = wb_columns_of(wb_cast(items[i]->x, dtype));
+    for (int64_t i = 0; i < count; i++) s->pieces[i] = wb_columns_of(wb_cast(items[i]->x, dtype));
     wb_array *sum = wb_reduce_scatter(wb_concat_make(0, (int)count, s->pieces), WB_REDUCE_SUM);
     for (int64_t i = 0, at = 0; i < count && s->pieces[i]; i++) {
         const int64_t rows = s->pieces[i]->sizes[0];

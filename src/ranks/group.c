@@ -17,6 +17,7 @@ enum { TEXT_BYTES = WB_MESSAGE_BYTES };
 static struct {
     pthread_mutex_t mutex;
     bool is_joined;
+    bool cannot_join; /* tried in vain: the others do not wait for a second time */
     wb_seat seat;
     const wb_transport *transport; /* NULL: a group of one */
     void *state;
@@ -121,9 +122,18 @@ static bool join_devices(const char *name, const wb_distributed_desc *desc, doub
            wb_ranks_join_devices(name, desc, &group.seat, timeout);
 }
 
+static bool give_up_joining(void) {
+    group.cannot_join = true;
+    (void)snprintf(group.failure, TEXT_BYTES, "%s", wb_error_text());
+    return false;
+}
+
 static bool start(const char *asked, const wb_distributed_desc *desc) {
     wb_seat seat;
     double timeout;
+    if (group.cannot_join)
+        return wb_fail(WB_ERROR_LOST, "distributed: the group was not joined: %s", group.failure) ==
+               WB_OK;
     if (!wb_seat_read(&seat) || !wb_timeout_read(&timeout)) return false;
     if (seat.size > WB_MOST_RANKS) {
         (void)wb_fail(WB_ERROR_UNSUPPORTED, "distributed: at most %d ranks, got %d", WB_MOST_RANKS,
@@ -133,14 +143,14 @@ static bool start(const char *asked, const wb_distributed_desc *desc) {
     const wb_transport *transport = seat.size > 1 ? choose(&seat, asked) : NULL;
     if (seat.size > 1 && !transport) return false;
     void *state = transport ? transport->start(&seat, timeout) : NULL;
-    if (transport && !state) return false;
+    if (transport && !state) return give_up_joining();
     group.transport = transport, group.state = state;
     group.seat = seat;
     group.process = getpid();
     if (!join_devices(asked, desc, timeout)) {
         if (transport) transport->stop(state, false);
         group.transport = NULL;
-        return false;
+        return transport ? give_up_joining() : false;
     }
     if (transport) wb_ranks_share_cores(&seat);
     group.is_joined = true;

@@ -439,8 +439,9 @@ static wb_status await_all(local *l) {
                                l->timeout);
                 return fail_to_join(l, r, what);
             }
-            if (has_ended(l, r) && !has_come(&l->shared->lines[r], 1))
-                return fail_to_join(l, r, "ended before it joined the group");
+            for (int k = 0; k < l->size; k++)
+                if (has_ended(l, k) && !has_come(&l->shared->lines[k], 1))
+                    return fail_to_join(l, k, "ended before it joined the group");
             (void)usleep(1000);
         }
     return WB_OK;

@@ -90,8 +90,7 @@ static int64_t count_new(listing *l, const wb_array *root) {
 /* True if the layer at inner is inside of the one at outer. */
 static bool is_inside(const char *inner, const char *outer) {
     const size_t length = strlen(outer);
-    return length == 0 ? *inner != 0
-                       : strncmp(inner, outer, length) == 0 && inner[length] == '.';
+    return length == 0 ? *inner != 0 : strncmp(inner, outer, length) == 0 && inner[length] == '.';
 }
 
 static void describe(listing *l, row *r, const wb_array *x) {

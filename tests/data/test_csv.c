@@ -12,8 +12,7 @@ static const char *file_of(const char *text) {
 
 static void columns_have_types(void **state) {
     (void)state;
-    const char *path =
-        file_of("\xEF\xBB\xBFid,size,kind\r\n1,0.5,b\r\n\r\n-2,1e3,a\r\n3,2,b");
+    const char *path = file_of("\xEF\xBB\xBFid,size,kind\r\n1,0.5,b\r\n\r\n-2,1e3,a\r\n3,2,b");
     wb_csv *csv = wb_read_csv(path);
     assert_int_equal(wb_csv_rows(csv), 3);
     assert_int_equal(wb_csv_columns(csv), 3);

@@ -206,9 +206,9 @@ int main(void) {
     ADD_ROWS(&tests, fold_rows, folds_are_blocks);
     ADD_ROWS(&tests, split_rows, splits_have_these_sizes);
     const struct CMUnitTest others[] = {
-        TEST(stratified_folds),       TEST(folds_in_time),
-        TEST(leaving_some_out),       TEST(stratified_splits),
-        TEST(wrong_splits_are_named), TEST(shuffles_keep_observations_together),
+        TEST(stratified_folds),           TEST(folds_in_time),
+        TEST(leaving_some_out),           TEST(stratified_splits),
+        TEST(wrong_splits_are_named),     TEST(shuffles_keep_observations_together),
         TEST(filters_choose_observations)};
     ADD_TESTS(&tests, others);
     return run_test_list("data/test_folds", &tests, NULL, NULL);

@@ -37,10 +37,8 @@ static void groups_by_label(void **state) {
 
 static void rare_labels_are_repeated(void **state) {
     (void)state;
-    assert_places(wb_oversample(seven()), 12,
-                  (int64_t[]){0, 1, 2, 3, 4, 5, 6, 0, 5, 6, 6, 6});
-    assert_places(wb_oversample(seven(), .fraction = 0.5), 8,
-                  (int64_t[]){0, 1, 2, 3, 4, 5, 6, 6});
+    assert_places(wb_oversample(seven()), 12, (int64_t[]){0, 1, 2, 3, 4, 5, 6, 0, 5, 6, 6, 6});
+    assert_places(wb_oversample(seven(), .fraction = 0.5), 8, (int64_t[]){0, 1, 2, 3, 4, 5, 6, 6});
     wb_array *mixed = wb_oversample(seven(), .shuffle = true, .seed = 2);
     wb_group groups[3];
     assert_int_equal(wb_groupobs(wb_gather(seven(), mixed, 0), 3, groups), 3);

@@ -102,8 +102,7 @@ static void crops_are_parts(void **state) {
         for (int c = 0; c < 2; c++)
             for (int h = 0; h < 2; h++)
                 for (int w = 0; w < 3; w++)
-                    assert_true(wb_at(y, w, h, c, n) ==
-                                first + w + 10 * h + 100 * c + 1000 * n);
+                    assert_true(wb_at(y, w, h, c, n) == first + w + 10 * h + 100 * c + 1000 * n);
     }
     for (int i = 0; i < 3; i++) assert_true(columns[i] && rows[i]);
     assert_int_equal(wb_size(wide, 0), 5);
@@ -134,9 +133,9 @@ static void flips_turn_some(void **state) {
 int main(void) {
     static test_list tests;
     ADD_ROWS(&tests, chunk_rows, chunks_of_equal_size);
-    const struct CMUnitTest others[] = {
-        TEST(windows_overlap),    TEST(chunks_of_given_sizes), TEST(sequences_are_padded),
-        TEST(numbers_are_scaled), TEST(crops_are_parts),       TEST(flips_turn_some)};
+    const struct CMUnitTest others[] = {TEST(windows_overlap),      TEST(chunks_of_given_sizes),
+                                        TEST(sequences_are_padded), TEST(numbers_are_scaled),
+                                        TEST(crops_are_parts),      TEST(flips_turn_some)};
     ADD_TESTS(&tests, others);
     return run_test_list("data/test_sequences", &tests, NULL, NULL);
 }

@@ -186,9 +186,9 @@ int main(void) {
     static test_list tests;
     ADD_ROWS(&tests, type_rows, models_in_other_types);
     const struct CMUnitTest others[] = {
-        TEST(a_transpose_counts_once), TEST(gradients_reach_the_arrays),
+        TEST(a_transpose_counts_once),          TEST(gradients_reach_the_arrays),
         TEST(models_are_functions_of_a_vector), TEST(arrays_of_the_caller),
-        TEST(nothing_to_destructure), TEST(whole_numbers_are_no_model_type)};
+        TEST(nothing_to_destructure),           TEST(whole_numbers_are_no_model_type)};
     ADD_TESTS(&tests, others);
     return run_test_list("layers/test_destructure", &tests, NULL, NULL);
 }

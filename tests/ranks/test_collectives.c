@@ -122,8 +122,7 @@ static void adds_halves(void) {
     for (wb_reduction r = WB_REDUCE_SUM; r <= WB_REDUCE_MIN; r++) {
         wb_array *expected = wb_cast(wb_allreduce(wide, r), WB_BF16);
         CHECK(wb_approx(wb_allreduce(x, r), expected, 0, 0, NULL, 0));
-        CHECK(wb_rank() != n - 1 ||
-              wb_approx(wb_reduce(x, r, n - 1), expected, 0, 0, NULL, 0));
+        CHECK(wb_rank() != n - 1 || wb_approx(wb_reduce(x, r, n - 1), expected, 0, 0, NULL, 0));
         if (wb_rank() != n - 1) CHECK(wb_reduce(x, r, n - 1));
     }
     wb_array *part = wb_slice(x, 0, 0, MIXED / n * n, 1);

@@ -40,9 +40,12 @@ static wb_layer *attention(wb_dtype t) {
 }
 
 static const row rows[] = {
-    {"784-256-10", mlp, 2, {784, 64}, 1e-7},  {"convolutions", conv, 4, {9, 9, 2, 23}, 1e-6},
-    {"BatchNorm", norm, 4, {9, 9, 2, 23}, 1e-6}, {"LSTM", lstm, 3, {4, 7, 23}, 1e-6},
-    {"GRU", gru, 3, {4, 7, 23}, 1e-6},        {"attention", attention, 3, {8, 7, 23}, 1e-6},
+    {"784-256-10", mlp, 2, {784, 64}, 1e-7},
+    {"convolutions", conv, 4, {9, 9, 2, 23}, 1e-6},
+    {"BatchNorm", norm, 4, {9, 9, 2, 23}, 1e-6},
+    {"LSTM", lstm, 3, {4, 7, 23}, 1e-6},
+    {"GRU", gru, 3, {4, 7, 23}, 1e-6},
+    {"attention", attention, 3, {8, 7, 23}, 1e-6},
     {"few", mlp, 2, {784, 2}, 1e-6}, /* a rank without observations */
 };
 

@@ -118,8 +118,7 @@ static double trained(const char *path) {
                                     .shuffle = true, .shard = true);
     wb_layer *model = s->model();
     wb_optimiser *o = wb_setup(s->rule(), model, .distributed = true, .clip_norm = s->clip,
-                               .micro_batches = s->parts / wb_total_workers(),
-                               .send = s->send);
+                               .micro_batches = s->parts / wb_total_workers(), .send = s->send);
     CHECK(o && data);
     wb_seed(5); /* of masks */
     double last = 0;
@@ -564,18 +563,12 @@ static void goes_on_after_a_death(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(is_one_process),
-        cmocka_unit_test(costs_nothing_alone),
-        cmocka_unit_test(has_the_same_bits),
-        cmocka_unit_test(holds_the_same),
-        cmocka_unit_test(has_one_state),
-        cmocka_unit_test(goes_on_after_a_death),
-        cmocka_unit_test(names_have_no_effect),
-        cmocka_unit_test(refuses_a_mixture),
-        cmocka_unit_test(depends_on_parts_alone),
-        cmocka_unit_test(goes_on_with_other_ranks),
-        cmocka_unit_test(all_end_when_one_does),
-        cmocka_unit_test(area_is_that_of_all),
+        cmocka_unit_test(is_one_process),         cmocka_unit_test(costs_nothing_alone),
+        cmocka_unit_test(has_the_same_bits),      cmocka_unit_test(holds_the_same),
+        cmocka_unit_test(has_one_state),          cmocka_unit_test(goes_on_after_a_death),
+        cmocka_unit_test(names_have_no_effect),   cmocka_unit_test(refuses_a_mixture),
+        cmocka_unit_test(depends_on_parts_alone), cmocka_unit_test(goes_on_with_other_ranks),
+        cmocka_unit_test(all_end_when_one_does),  cmocka_unit_test(area_is_that_of_all),
     };
     return cmocka_run_group_tests(tests, make_folder, drop_folder);
 }
