@@ -24,13 +24,13 @@ static void small_order(small *s, wb_array *root) {
     assert_true(wb_tape_order(&s->tape, 1, &root));
 }
 
-static bool small_takes_any(void *device, const char *name, const wb_call *call) {
+static inline bool small_takes_any(void *device, const char *name, const wb_call *call) {
     (void)device, (void)name;
     return !call;
 }
 
 /* The graph is planned for a device that takes every callable and elementwise operation. */
-static void small_take_any(small *s) {
+static inline void small_take_any(small *s) {
     s->backend = *s->tape.device->backend;
     s->backend.takes = small_takes_any;
     s->device = *s->tape.device;
