@@ -90,7 +90,10 @@ typedef struct communicator {
     bool has_joined, is_finalized, is_gone;
     struct work *begun; /* it goes on the stream when it is asked for */
     pthread_mutex_t mutex;
+    struct communicator *older; /* of all there ever were: one that is used too long is known */
 } communicator;
+
+static communicator *newest;
 
 typedef struct work {
     communicator *c;
@@ -285,7 +288,8 @@ EXPORT int ncclCommInitRankConfig(communicator **made, int size, id name, int ra
     if (!c->shared) return SYSTEM;
     (void)atomic_fetch_add(&c->shared->joined, 1);
     communicators++;
-    *made = c;
+    c->older = newest;
+    *made = newest = c;
     return IN_PROGRESS;
 }
 
