@@ -50,6 +50,8 @@ static const struct row {
     {"Embedding(5 => 3)", {{-2, {4, 2}}}},
     {"EmbeddingBag(5 => 3, mean)", {{-2, {4, 2}}}},
     {"PositionEmbedding(6 => 3)", {{3, {3, 4, 2}}}},
+    {"SinusoidalPositions()", {{3, {4, 3, 2}}}},
+    {"RotaryPositions(heads=2)", {{3, {8, 3, 2}}}},
     {"RNN(3 => 4, tanh)", {{3, {3, 5, 2}}}},
     {"LSTM(3 => 4)", {{3, {3, 5, 2}}}},
     {"GRU(3 => 4)", {{3, {3, 5, 2}}}},
