@@ -48,7 +48,8 @@ struct wb_array {
     /* those of the holds that are wb_keep's and wb_free takes back; stays at its most */
     uint16_t keeps;
     uint8_t dtype, ndim, nattributes;
-    uint8_t depth; /* how many bodies of scans were being traced when it was made */
+    uint8_t depth;   /* how many bodies of scans were being traced when it was made */
+    uint16_t origin; /* where it was made, see array/origin.h; 0: not noted */
     int32_t ninputs;
     uint32_t index; /* scratch of a walk, valid where stamp is the walk's */
     uint32_t owner; /* number of the thread that it belongs to; 0: of the first that uses it */

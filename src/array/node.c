@@ -4,6 +4,7 @@
 #include "array/array.h"
 #include "array/body.h"
 #include "array/custom.h"
+#include "array/origin.h"
 #include "array/thread.h"
 #include "base/memory.h"
 #include "base/switch.h"
@@ -55,6 +56,7 @@ static wb_array *blank(wb_thread *thread, wb_op op, wb_dtype dtype, int ndim,
     node->ndim = (uint8_t)ndim;
     node->owner = thread->number;
     node->depth = thread->depth;
+    if (wb_notes_origins()) node->origin = wb_origin_now();
     node->inputs = node->own_inputs;
     node->buffer = NULL;
     node->body = NULL;

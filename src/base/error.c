@@ -30,8 +30,9 @@ void wb_place_push(wb_place *place) {
 
 void wb_place_pop(wb_place *place) { pending.place = place->outer; }
 
-/* Writes the innermost places, outermost last: "Dense(2 => 3), layer 1 of Chain: ". */
-static size_t write_places(char *text, size_t size) {
+wb_place *wb_place_innermost(void) { return pending.place; }
+
+size_t wb_places_text(char *text, size_t size) {
     size_t used = 0;
     for (const wb_place *p = pending.place; p && used + 1 < size; p = p->outer) {
         p->describe(p, text + used, size - used);
@@ -78,7 +79,7 @@ wb_status wb_fail(wb_status status, const char *format, ...) {
     (void)pthread_setspecific(key, &pending);
     pending.was_read = pending.was_told = false;
     pending.status = status;
-    const size_t used = write_places(pending.message, sizeof pending.message);
+    const size_t used = wb_places_text(pending.message, sizeof pending.message);
     va_list args;
     va_start(args, format);
     (void)vsnprintf(pending.message + used, sizeof pending.message - used, format, args);

@@ -34,9 +34,14 @@ typedef struct wb_place {
     void (*describe)(const struct wb_place *place, char *text, size_t size_bytes);
     const void *object;
     int64_t index;
+    uint16_t origin; /* array/origin.c: its number there; 0: not asked for yet */
 } wb_place;
 void wb_place_push(wb_place *place);
 void wb_place_pop(wb_place *place);
+/* NULL: there is none. */
+wb_place *wb_place_innermost(void);
+/* Writes the places, outermost last: "Dense(2 => 3), layer 1 of Chain: "; how long that is. */
+size_t wb_places_text(char *text, size_t size_bytes);
 
 /* An older error, put aside while a call finds out whether it fails itself; it comes back instead
  * of the call's own. */

@@ -256,6 +256,7 @@ bool wb_tape_order(wb_tape *tape, int count, wb_array *const *roots) {
     if (tape->unusable > 0 && !refuse_unusable(tape)) return false;
     count_effects(tape);
     mark(tape);
+    if (wb_watches_numbers()) wb_numbers_store(tape);
     return write_key(tape);
 }
 

@@ -14,6 +14,7 @@
  *     plan.c    kernels and commands: the finished plan
  *     scan.c    bodies of scans: where each step finds its arrays
  *     pause.c   commands, bodies and collectives run in turn
+ *     numbers.c WEBER_DEBUG=nan: where the first NaN or infinity was made
  *     run.c     leaves bound, commands run, results handed to their nodes; the cache
  */
 #ifndef WB_EVALUATE_PLAN_H
@@ -86,6 +87,16 @@ bool wb_tape_order(wb_tape *tape, int count, wb_array *const *roots);
  * changes with the next call. NULL with an error recorded. */
 const wb_tape *wb_body_order(wb_body *body, const wb_device *device);
 void wb_tape_end(wb_tape *tape);
+
+/* ---- numbers.c ---- */
+
+/* WEBER_DEBUG=nan */
+bool wb_watches_numbers(void);
+/* After the marks: what is computed is stored, and nothing is overwritten, so that
+ * wb_numbers_check finds the values. */
+void wb_numbers_store(wb_tape *tape);
+/* After a plan: an error that names the first operation that made a root of it NaN or infinite. */
+wb_status wb_numbers_check(const wb_tape *tape);
 
 /* ---- lower.c ---- */
 

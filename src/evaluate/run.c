@@ -213,7 +213,7 @@ static wb_buffer *buffer_of(const evaluator *e, const wb_plan *plan, int32_t mem
     return e->tape.nodes[plan->leaves[memory]]->buffer;
 }
 
-/* Hands the results to their nodes; those that left their scope lose their recipe. */
+/* Hands the results to their nodes. */
 static void deliver(evaluator *e, const wb_plan *plan) {
     for (int32_t i = 0; i < plan->view_count; i++) {
         const wb_plan_view *view = &plan->views[i];
@@ -233,6 +233,10 @@ static void deliver(evaluator *e, const wb_plan *plan) {
         if (!(e->tape.marks[i] & (WB_TAPE_LEAF | WB_TAPE_STORED)))
             e->tape.nodes[i]->flags |= WB_NODE_COMPUTED;
     for (int32_t o = 0; o < plan->output_count; o++) wb_buffer_unref(e->made[o]);
+}
+
+/* Nodes that left their scope lose their recipe. */
+static void detach_left(const evaluator *e, const wb_plan *plan) {
     for (int32_t i = 0; i < plan->view_count; i++) {
         wb_array *x = e->tape.nodes[plan->views[i].tape];
         if (x->flags & WB_NODE_LEFT) wb_node_detach(x);
@@ -269,15 +273,18 @@ static wb_status queue(evaluator *e, const wb_plan *plan) {
 
 static wb_status run(evaluator *e, const wb_plan *plan) {
     if (wb_device_check(plan->device) != WB_OK || !bind(e, plan)) return wb_error_status();
-    const wb_status status = queue(e, plan);
+    wb_status status = queue(e, plan);
     unstage(e);
     e->counts.evaluations++;
     e->counts.kernels += e->room.kernels;
     e->counts.missed_donations += plan->missed_donations;
-    if (status == WB_OK)
-        deliver(e, plan);
-    else
+    if (status != WB_OK) {
         lose(e, plan, e->room.has_run);
+        return status;
+    }
+    deliver(e, plan);
+    if (wb_watches_numbers()) status = wb_numbers_check(&e->tape);
+    if (status == WB_OK) detach_left(e, plan); /* else a step that is taken back needs the old */
     return status;
 }
 

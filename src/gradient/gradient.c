@@ -2,6 +2,7 @@
 #include <weber/gradient.h>
 
 #include "array/body.h"
+#include "array/origin.h"
 #include "array/thread.h"
 #include "base/memory.h"
 #include "gradient/walk.h"
@@ -314,7 +315,7 @@ static bool pull_inputs(walk *w, wb_array *x, wb_array *g, bool *want, wb_array 
     return !wb_failed();
 }
 
-static bool pull(walk *w, wb_array *x) {
+static bool pull_node(walk *w, wb_array *x) {
     wb_array *g = NULL;
     if (x->op != WB_OP_scan) {
         g = settle(cotangent_of(w, x->index), x, !broadcasts(x));
@@ -329,6 +330,14 @@ static bool pull(walk *w, wb_array *x) {
     const bool done = want && out && pull_inputs(w, x, g, want, out);
     if (want != few_wanted) wb_release(want);
     if (out != few_out) wb_release(out);
+    return done;
+}
+
+static bool pull(walk *w, wb_array *x) {
+    if (!wb_notes_origins()) return pull_node(w, x);
+    const uint16_t before = wb_origin_back(x->origin);
+    const bool done = pull_node(w, x);
+    wb_origin_forth(before);
     return done;
 }
 

@@ -1,0 +1,81 @@
+#include "array/origin.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/switch.h"
+
+enum { MOST = 4096 };
+
+/* Entries stay as they are once they have a number. */
+static struct origin {
+    char *layer;       /* NULL: "" */
+    uint16_t backward; /* the same layer's, for gradients; 0: not made yet */
+    bool is_backward;
+} origins[MOST];
+static int count = 1; /* number 0: outside of any layer, forward */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static _Thread_local uint16_t back __attribute__((tls_model("initial-exec")));
+
+int wb_origin_state;
+
+bool wb_look_up_origins(void) {
+    const char *trace = getenv("WEBER_TRACE");
+    const bool wanted = (trace && *trace) || wb_has_word(getenv("WEBER_DEBUG"), "nan");
+    __atomic_store_n(&wb_origin_state, wanted ? WB_SWITCH_ON : WB_SWITCH_OFF, __ATOMIC_RELAXED);
+    return wanted;
+}
+
+/* Takes a number; 0 when there are too many, or out of memory. */
+static uint16_t add(const char *layer, bool is_backward) {
+    char *text = *layer ? wb_copy_text(layer) : NULL;
+    if (count == MOST || (*layer && !text)) {
+        wb_release(text);
+        return 0;
+    }
+    origins[count] = (struct origin){.layer = text, .is_backward = is_backward};
+    return (uint16_t)count++;
+}
+
+static uint16_t number_of(const char *layer) {
+    for (int i = 0; i < count; i++)
+        if (!origins[i].is_backward && strcmp(wb_origin_layer((uint16_t)i), layer) == 0)
+            return (uint16_t)i;
+    return add(layer, false);
+}
+
+uint16_t wb_origin_now(void) {
+    wb_place *place = wb_place_innermost();
+    if (back || !place) return back;
+    if (place->origin) return place->origin;
+    char text[WB_MESSAGE_BYTES / 2];
+    (void)wb_places_text(text, sizeof text);
+    (void)pthread_mutex_lock(&mutex);
+    place->origin = number_of(text);
+    (void)pthread_mutex_unlock(&mutex);
+    return place->origin;
+}
+
+uint16_t wb_origin_back(uint16_t origin) {
+    const uint16_t before = back;
+    (void)pthread_mutex_lock(&mutex);
+    struct origin *o = &origins[origin];
+    if (o->is_backward)
+        back = origin; /* a gradient of gradients */
+    else
+        back = o->backward ? o->backward : (o->backward = add(wb_origin_layer(origin), true));
+    (void)pthread_mutex_unlock(&mutex);
+    return before;
+}
+
+void wb_origin_forth(uint16_t before) { back = before; }
+
+const char *wb_origin_layer(uint16_t origin) {
+    return origins[origin].layer ? origins[origin].layer : "";
+}
+
+bool wb_origin_is_backward(uint16_t origin) { return origins[origin].is_backward; }
