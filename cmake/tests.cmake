@@ -72,6 +72,7 @@ endforeach()
 # these call the tool, and open the library
 add_dependencies(tests-models-test_tool weber_tool)
 add_dependencies(tests-ranks-test_run weber_tool)
+add_dependencies(tests-evaluate-test_events weber_tool)
 add_dependencies(tests-base-test_scratch weber)
 
 include(${tests_dir}/device/plugins/plugins.cmake)

@@ -53,7 +53,8 @@ uint16_t wb_origin_now(void) {
     if (back || !place) return back;
     if (place->origin) return place->origin;
     char text[WB_MESSAGE_BYTES / 2];
-    (void)wb_places_text(text, sizeof text);
+    const size_t length = wb_places_text(text, sizeof text);
+    if (length >= 2 && strcmp(text + length - 2, ": ") == 0) text[length - 2] = 0;
     (void)pthread_mutex_lock(&mutex);
     place->origin = number_of(text);
     (void)pthread_mutex_unlock(&mutex);

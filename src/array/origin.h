@@ -22,7 +22,7 @@ uint16_t wb_origin_now(void);
 uint16_t wb_origin_back(uint16_t origin);
 void wb_origin_forth(uint16_t before);
 
-/* "Dense(2 => 3), layer 1 of Chain: ", or "". */
+/* "Dense(2 => 3), layer 1 of Chain", or "". */
 const char *wb_origin_layer(uint16_t origin);
 bool wb_origin_is_backward(uint16_t origin);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "array/array.h"
+#include "base/events.h"
 #include "base/memory.h"
 #include "data/loader.h"
 #include "data/order.h"
@@ -98,6 +99,7 @@ wb_status wb_getobs_all(const wb_loader *loader, const wb_batch_memory *batch) {
     pthread_t threads[MOST_THREADS];
     work w = {.loader = loader, .batch = batch, .failed = batch->size};
     int count = 0;
+    const double began = wb_event_begin();
     (void)pthread_mutex_init(&w.mutex, NULL);
     while (count + 1 < loader->desc.threads && count + 1 < batch->size &&
            pthread_create(&threads[count], NULL, get_some, &w) == 0)
@@ -105,6 +107,7 @@ wb_status wb_getobs_all(const wb_loader *loader, const wb_batch_memory *batch) {
     (void)get_some(&w);
     for (int i = 0; i < count; i++) (void)pthread_join(threads[i], NULL);
     (void)pthread_mutex_destroy(&w.mutex);
+    wb_event("loader", "getobs", began, NULL, NULL);
     if (w.failed == batch->size) return WB_OK;
     return wb_fail(w.status, "observation %lld: %s", (long long)batch->order[w.failed], w.message);
 }

@@ -2,6 +2,8 @@
 
 #include <signal.h>
 
+#include "base/events.h"
+
 /* ---- fork ---- */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -55,6 +57,12 @@ static bool has_work(const wb_prefetch *p) {
     return !p->paused && p->filled < p->count && p->filled < p->taken + WB_PREFETCH_SLOTS;
 }
 
+static void fill_slot(const wb_prefetch *p, int64_t index, int slot) {
+    const double began = wb_event_begin();
+    p->fill(p->owner, index, slot);
+    wb_event("loader", "fill a batch", began, NULL, NULL);
+}
+
 static void *work(void *argument) {
     wb_prefetch *p = argument;
     pthread_mutex_lock(&p->mutex);
@@ -66,7 +74,7 @@ static void *work(void *argument) {
         const int64_t index = p->filled;
         p->busy = true;
         pthread_mutex_unlock(&p->mutex);
-        p->fill(p->owner, index, (int)(index % WB_PREFETCH_SLOTS));
+        fill_slot(p, index, (int)(index % WB_PREFETCH_SLOTS));
         pthread_mutex_lock(&p->mutex);
         p->busy = false;
         p->filled++;
@@ -127,7 +135,7 @@ int wb_prefetch_take(wb_prefetch *p) {
     pthread_mutex_unlock(&p->mutex);
     const int slot = (int)(index % WB_PREFETCH_SLOTS);
     if (missing) {
-        p->fill(p->owner, index, slot);
+        fill_slot(p, index, slot);
         p->filled++;
     }
     return slot;

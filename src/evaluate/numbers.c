@@ -1,9 +1,9 @@
 /* WEBER_DEBUG=nan: which operation made the first NaN or infinity. Plans run fused as ever, but
  * every array stays in memory; where a root comes out bad, the recipes lead back from it to what
  * was bad first. */
+#include <stdio.h>
 #include <string.h>
 
-#include "array/origin.h"
 #include "base/memory.h"
 #include "base/switch.h"
 #include "evaluate/plan.h"
@@ -107,14 +107,9 @@ static found look_at(const wb_array *x) {
 
 /* ---- the way back ---- */
 
-/* The array that x has its values from: of one result of several, the operation itself. */
-static const wb_array *maker_of(const wb_array *x) {
-    return x->op == WB_OP_result ? x->inputs[0] : x;
-}
-
 /* The worst operand, or NULL: all are finite. */
 static const wb_array *worst_operand(const wb_array *x, found *f) {
-    const wb_array *worst = NULL, *maker = maker_of(x);
+    const wb_array *worst = NULL, *maker = wb_maker_of(x);
     *f = (found){FINITE, {0}};
     for (int i = 0; i < maker->ninputs; i++) {
         const found of = look_at(maker->inputs[i]);
@@ -123,47 +118,33 @@ static const wb_array *worst_operand(const wb_array *x, found *f) {
     return worst;
 }
 
-static bool is_step(const wb_array *x) {
-    return x->op == WB_OP_step || x->op == WB_OP_step_numbers;
-}
+/* "forward, Dense(2 => 3), layer 1 of Chain: matmul" */
+typedef char place_text[600];
 
-/* Behind casts and views. */
-static const char *layer_behind(const wb_array *x) {
-    while (!*wb_origin_layer(x->origin) && x->ninputs == 1) x = x->inputs[0];
-    return wb_origin_layer(x->origin);
-}
-
-/* Of an optimiser's step, the layer is that of the gradient. */
-static const char *layer_of(const wb_array *x) {
-    const wb_array *maker = maker_of(x);
-    const char *layer = wb_origin_layer(x->origin);
-    for (int i = 0; is_step(maker) && !*layer && i < maker->ninputs; i++)
-        layer = layer_behind(maker->inputs[i]);
-    return layer;
-}
-
-static const char *direction_of(const wb_array *x) {
-    if (is_step(maker_of(x))) return "update";
-    return wb_origin_is_backward(x->origin) ? "backward" : "forward";
+static const char *place_of(const wb_array *x, place_text text) {
+    const char *layer = wb_layer_of(x);
+    (void)snprintf(text, sizeof(place_text), "%s, %s%s%s", wb_direction_of(x), layer,
+                   *layer ? ": " : "", wb_operation_of(x));
+    return text;
 }
 
 static const char *name_of(badness what) { return what == INFINITE ? "an infinity" : "NaN"; }
 
 /* x made it, of finite operands. */
 static wb_status fail_at(const wb_array *x, const found *f) {
-    return wb_fail(WB_ERROR_NUMBER,
-                   "nan: %s, %s%s gives %s at %s of %s, and its operands are finite",
-                   direction_of(x), layer_of(x), wb_op_name((wb_op)maker_of(x)->op),
-                   name_of(f->what), wb_sizes_text(x->ndim, f->index), wb_text_of(x));
+    place_text place;
+    return wb_fail(WB_ERROR_NUMBER, "nan: %s gives %s at %s of %s, and its operands are finite",
+                   place_of(x, place), name_of(f->what), wb_sizes_text(x->ndim, f->index),
+                   wb_text_of(x));
 }
 
 /* leaf was bad before the plan; reader is what took it, or, where that became NaN later, what
  * did. */
 static wb_status fail_before(const wb_array *reader, const wb_array *leaf, const found *f) {
-    return wb_fail(WB_ERROR_NUMBER, "nan: %s, %s%s gives %s: the input %s already has %s at %s",
-                   direction_of(reader), layer_of(reader), wb_op_name((wb_op)maker_of(reader)->op),
-                   name_of(look_at(reader).what), wb_text_of(leaf), name_of(f->what),
-                   wb_sizes_text(leaf->ndim, f->index));
+    place_text place;
+    return wb_fail(WB_ERROR_NUMBER, "nan: %s gives %s: the input %s already has %s at %s",
+                   place_of(reader, place), name_of(look_at(reader).what), wb_text_of(leaf),
+                   name_of(f->what), wb_sizes_text(leaf->ndim, f->index));
 }
 
 /* NaN is followed before infinities, and these to where they come from. */
@@ -176,7 +157,7 @@ static wb_status blame(const wb_array *root, found f) {
         if (!turned && f.what == NOT_A_NUMBER && of.what == INFINITE) turned = x;
         reader = x, x = next, f = of;
     }
-    const bool is_given = maker_of(x)->ninputs == 0;
+    const bool is_given = wb_maker_of(x)->ninputs == 0;
     return is_given && reader ? fail_before(turned ? turned : reader, x, &f) : fail_at(x, &f);
 }
 

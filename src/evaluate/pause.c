@@ -1,16 +1,43 @@
 /* A plan's commands and, between them, what the host does: bodies of scans, and collectives. */
+#include "base/events.h"
 #include "base/memory.h"
 #include "evaluate/plan.h"
 #include "ops/collective.h"
 #include "ranks/ranks.h"
 
-static wb_status run_commands(const wb_plan *plan, int32_t from, int32_t to,
+static void tell_node(const char *kind, const wb_array *node, double began) {
+    if (began <= 0) return;
+    wb_event(kind, wb_operation_of(node), began, wb_layer_of(node), wb_direction_of(node));
+}
+
+/* One by one, each an event; on a device that goes on by itself, that they were queued. */
+static wb_status tell_commands(const wb_plan *plan, const wb_tape *tape, int32_t from, int32_t to,
+                               const wb_memory *memory, const uint64_t *late) {
+    const wb_device *device = plan->device;
+    const char *kind = device->info.is_host_memory ? "command" : "queued command";
+    wb_status status = WB_OK;
+    for (int32_t i = from; status == WB_OK && i < to; i++) {
+        const wb_command *command = &plan->commands[i];
+        const int32_t place = plan->sources ? plan->sources[i] : -1;
+        const double began = wb_event_begin();
+        status = device->backend->run(device->context, NULL, command, 1, memory, late);
+        if (place < 0)
+            wb_event(kind, command->what, began, "", "forward");
+        else
+            tell_node(kind, tape->nodes[place], began);
+    }
+    return status;
+}
+
+static wb_status run_commands(const wb_plan *plan, const wb_tape *tape, int32_t from, int32_t to,
                               const wb_memory *memory, const uint64_t *late, wb_scan_room *room) {
     const wb_device *device = plan->device;
     if (from == to) return WB_OK;
-    const wb_status status =
-        wb_device_note(device, device->backend->run(device->context, NULL, plan->commands + from,
-                                                    to - from, memory, late));
+    const wb_status ran = wb_are_events_told()
+                              ? tell_commands(plan, tape, from, to, memory, late)
+                              : device->backend->run(device->context, NULL, plan->commands + from,
+                                                     to - from, memory, late);
+    const wb_status status = wb_device_note(device, ran);
     if (status != WB_ERROR_MEMORY) room->has_run = true;
     room->kernels += to - from;
     return status;
@@ -82,9 +109,13 @@ static wb_status wait_for(const wb_plan_pause *pause, wb_scan_room *room) {
 
 static wb_status run_pause(const wb_plan *plan, const wb_plan_pause *pause, const wb_array *node,
                            const wb_memory *memory, wb_scan_room *room, int64_t draws) {
-    if (pause->is_wait) return wait_for(pause, room);
-    return pause->scan.body ? wb_scan_run(&pause->scan, node, memory, room, draws)
-                            : run_collective(plan, pause, node, memory, room);
+    const double began = wb_event_begin();
+    const wb_status status = pause->is_wait ? wait_for(pause, room)
+                             : pause->scan.body
+                                 ? wb_scan_run(&pause->scan, node, memory, room, draws)
+                                 : run_collective(plan, pause, node, memory, room);
+    tell_node(pause->is_wait ? "wait for collectives" : wb_operation_of(node), node, began);
+    return status;
 }
 
 wb_status wb_plan_run(const wb_plan *plan, const wb_tape *tape, const wb_memory *memory,
@@ -94,11 +125,12 @@ wb_status wb_plan_run(const wb_plan *plan, const wb_tape *tape, const wb_memory 
     for (int32_t i = 0; status == WB_OK && i < plan->pause_count; i++) {
         const wb_plan_pause *pause = &plan->pauses[i];
         const wb_array *node = tape->nodes[pause->tape];
-        status = run_commands(plan, next, pause->before, memory, late, room);
+        status = run_commands(plan, tape, next, pause->before, memory, late, room);
         next = pause->before;
         if (status == WB_OK) status = run_pause(plan, pause, node, memory, room, draws);
     }
-    if (status == WB_OK) return run_commands(plan, next, plan->command_count, memory, late, room);
+    if (status == WB_OK)
+        return run_commands(plan, tape, next, plan->command_count, memory, late, room);
     if (plan->has_collectives) (void)wb_ranks_finish(0); /* what was begun uses the memory yet */
     return status;
 }

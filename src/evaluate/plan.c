@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/origin.h"
 #include "array/thread.h"
+#include "base/events.h"
 #include "base/memory.h"
 #include "base/switch.h"
 #include "evaluate/plan.h"
@@ -14,7 +16,8 @@ typedef struct builder {
     const wb_backend *backend;
     int64_t command_capacity, argument_count, argument_capacity, offset_capacity, pause_capacity;
     int64_t *first_argument; /* of each command: arguments[] moves while it grows */
-    int64_t first_capacity;
+    int64_t first_capacity, source_capacity;
+    int32_t *tape_of; /* of each value, its place on the tape, or -1; NULL: nobody asks */
     size_t scratch_bytes;
     wb_kernels kernels;
     /* collectives that were begun and not waited for: units' results, in order */
@@ -334,13 +337,47 @@ static bool plan_unit(builder *b, const wb_unit *u) {
     return copy_into(b, v->small_inputs[0], first, &dense);
 }
 
+/* ---- what commands compute, for events ---- */
+
+static bool list_places(builder *b) {
+    const wb_graph *graph = &b->graph;
+    if (!wb_are_events_told()) return true;
+    b->tape_of = wb_alloc(sizeof *b->tape_of * (size_t)(graph->count + 1));
+    if (!b->tape_of) return false;
+    for (int64_t v = 0; v < graph->count; v++) b->tape_of[v] = -1;
+    for (int32_t i = 0; i < graph->tape->count; i++)
+        if (graph->of_tape[i] >= 0) b->tape_of[graph->of_tape[i]] = i;
+    return true;
+}
+
+/* The last node with a layer that the unit computes, or the last node; -1: there is none. */
+static int32_t source_of(const builder *b, const wb_unit *u) {
+    int32_t any = -1;
+    for (int64_t m = u->member_count - 1; m >= 0; m--) {
+        const int32_t place = b->tape_of[u->members[m]];
+        if (place >= 0 && b->graph.tape->nodes[place]->origin) return place;
+        if (any < 0) any = place;
+    }
+    return any;
+}
+
+/* Of the commands from `first` on, which are the unit's. */
+static bool note_sources(builder *b, const wb_unit *u, int64_t first) {
+    for (int64_t i = first; b->tape_of && i < b->plan->command_count; i++) {
+        if (!WB_GROW(b->plan->sources, i, b->source_capacity)) return false;
+        b->plan->sources[i] = source_of(b, u);
+    }
+    return true;
+}
+
 static bool plan_units(builder *b) {
     const wb_graph *graph = &b->graph;
     int64_t first = 0;
+    if (!list_places(b)) return false;
     for (int64_t i = 0; i < graph->order_count; i++) {
         const int32_t command = b->plan->command_count;
         const wb_unit *u = &graph->units[graph->order[i]];
-        if (!wait_before(b, u) || !plan_unit(b, u)) return false;
+        if (!wait_before(b, u) || !plan_unit(b, u) || !note_sources(b, u, command)) return false;
         if (wb_graph_is_concurrent(graph, i, &first))
             b->plan->commands[command].is_concurrent = true;
     }
@@ -491,6 +528,7 @@ static void release_parts(wb_plan *plan) {
     for (int32_t i = 0; i < plan->offset_count; i++) wb_release(plan->offsets[i]);
     wb_release(plan->offsets);
     wb_release(plan->commands);
+    wb_release(plan->sources);
     wb_release(plan->arguments);
     wb_release(plan->outputs);
     wb_release(plan->views);
@@ -506,6 +544,7 @@ static void release_build(builder *b) {
     wb_graph_release(&b->graph);
     wb_release(b->first_argument);
     wb_release(b->under_way);
+    wb_release(b->tape_of);
 }
 
 /* The plan without fusion, after one with it asked too much of the backend's kernels. */

@@ -14,6 +14,7 @@
  *     plan.c    kernels and commands: the finished plan
  *     scan.c    bodies of scans: where each step finds its arrays
  *     pause.c   commands, bodies and collectives run in turn
+ *     origins.c what messages and events say of a node
  *     numbers.c WEBER_DEBUG=nan: where the first NaN or infinity was made
  *     run.c     leaves bound, commands run, results handed to their nodes; the cache
  */
@@ -87,6 +88,16 @@ bool wb_tape_order(wb_tape *tape, int count, wb_array *const *roots);
  * changes with the next call. NULL with an error recorded. */
 const wb_tape *wb_body_order(wb_body *body, const wb_device *device);
 void wb_tape_end(wb_tape *tape);
+
+/* ---- origins.c ---- */
+
+/* What made the values of x: of one result of several, the operation itself. */
+const wb_array *wb_maker_of(const wb_array *x);
+const char *wb_operation_of(const wb_array *x);
+/* "Dense(2 => 3), layer 1 of Chain", or ""; of an optimiser's step, the layer of the gradient. */
+const char *wb_layer_of(const wb_array *x);
+/* "forward", "backward" or "update". */
+const char *wb_direction_of(const wb_array *x);
 
 /* ---- numbers.c ---- */
 
@@ -456,7 +467,8 @@ typedef struct wb_plan {
     wb_plan_output *outputs;
     wb_plan_view *views;
     wb_command *commands;
-    void **kernels; /* of the commands, each once */
+    int32_t *sources; /* places on the tape of what commands compute, or -1; NULL: not noted */
+    void **kernels;   /* of the commands, each once */
     int64_t kernel_count;
     int32_t *late; /* place on the tape << 1 | which word, for each late word */
     size_t workspace_bytes, size_bytes;

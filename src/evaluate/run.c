@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "array/thread.h"
+#include "base/events.h"
 #include "base/memory.h"
 #include "evaluate/plan.h"
 #include "ranks/ranks.h"
@@ -100,8 +101,10 @@ static wb_plan *lookup(evaluator *e, const wb_tape *tape) {
         if (e->newest != plan) unlink_plan(e, plan), link_newest(e, plan);
         return plan;
     }
+    const double began = wb_event_begin();
     wb_plan *plan = wb_plan_new(tape, hash);
     if (!plan) return NULL;
+    wb_event("plan", "make a plan", began, NULL, NULL);
     e->counts.misses++;
     plan->next = *bucket;
     *bucket = plan;
@@ -365,8 +368,11 @@ static wb_status move(wb_array *node) {
 
 static wb_status run_plan(evaluator *e, int count, wb_array *const *roots) {
     if (!wb_tape_order(&e->tape, count, roots)) return wb_error_status();
+    const double began = wb_event_begin();
     const wb_plan *plan = lookup(e, &e->tape);
-    return plan ? run(e, plan) : wb_error_status();
+    const wb_status status = plan ? run(e, plan) : wb_error_status();
+    wb_event("plan", "plan", began, NULL, NULL);
+    return status;
 }
 
 /* The pending moves on the tape, which is reused while they are made, in an order in which each

@@ -16,6 +16,7 @@ static const char usage[] =
     "                                       loss, accuracy and confusion matrix of a saved model\n"
     "       weber run -n N PROGRAM ...      the program in N processes that train together\n"
     "       weber ranks                     checks the group of processes that it is run in\n"
+    "       weber profile PROGRAM ...       where its time goes, by layer and operation\n"
     "       weber layers                    the layers that models in files are made of\n"
     "       weber --help | --version        weber show --help and so on say more\n"
     "\n"
@@ -59,6 +60,7 @@ static const struct {
     {"evaluate", tool_evaluate},
     {"run", tool_run},
     {"ranks", tool_ranks},
+    {"profile", tool_profile},
     {"layers", layers},
     {"--help", help},
     {"-h", help},

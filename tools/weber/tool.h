@@ -13,6 +13,7 @@ int tool_convert(int count, char **arguments);
 int tool_evaluate(int count, char **arguments);
 int tool_run(int count, char **arguments);
 int tool_ranks(int count, char **arguments);
+int tool_profile(int count, char **arguments);
 
 /* A command's own help, on stdout where it was asked for (--help), else on stderr; the exit
  * status. */

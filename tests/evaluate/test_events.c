@@ -1,0 +1,142 @@
+/* WEBER_TRACE and weber profile. The program that is looked at is this one with an argument. */
+#include <signal.h>
+#include <unistd.h>
+
+#include "support/tool.h"
+
+static wb_array *loss(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)user;
+    return wb_mse(wb_apply(model, batch->x), batch->y);
+}
+
+/* Ten steps in batches of a loader. */
+static void train(void) {
+    wb_scope_open();
+    wb_layer *model = wb_chain(wb_dense(4, 8, wb_relu), wb_dense(8, 2));
+    wb_optimiser *o = wb_setup(wb_descent(.eta = 1e-3), model);
+    wb_loader *loader =
+        wb_loader_new(.x = wb_ones(WB_F32, 4, 20), .y = wb_ones(WB_F32, 2, 20), .batchsize = 2);
+    for (wb_batch batch = {.x = NULL}; wb_next(loader, &batch);)
+        (void)wb_item(wb_train_step(loss, model, &batch, NULL, o));
+    wb_free(loader), wb_free(o), wb_free(model);
+    wb_scope_close();
+}
+
+static int work(const char *how) {
+    train();
+    if (strcmp(how, "killed") == 0) {
+        (void)usleep(300000);
+        train(); /* a later event writes what is there */
+        (void)raise(SIGKILL);
+    }
+    if (strcmp(how, "forked") == 0 && fork() == 0) {
+        train();
+        exit(0);
+    }
+    return 0;
+}
+
+/* ---- the tests ---- */
+
+static bool has_python(void) { return system("python3 -c 1 2>/dev/null") == 0; }
+
+static char self[1024];
+
+/* Runs this program and then the Python text, which finds the events in e. */
+static int check_with_python(const char *how, const char *text) {
+    char command[4096];
+    (void)snprintf(command, sizeof command,
+                   "WEBER_TRACE=trace.json '%s' %s; python3 -c '\nimport json\n"
+                   "e = json.load(open(\"trace.json\"))\n%s'",
+                   self, how, text);
+    return system(command);
+}
+
+static const char nesting[] =
+    "x = [v for v in e if v[\"ph\"] == \"X\"]\n"
+    "commands = [v for v in x if v[\"cat\"] == \"command\"]\n"
+    "plans = [v for v in x if v[\"name\"] == \"plan\"]\n"
+    "assert len(plans) >= 10 and len(commands) >= 40, (len(plans), len(commands))\n"
+    "for c in commands:\n"
+    "    assert any(p[\"tid\"] == c[\"tid\"] and p[\"ts\"] <= c[\"ts\"] + 0.002 and\n"
+    "               c[\"ts\"] + c[\"dur\"] <= p[\"ts\"] + p[\"dur\"] + 0.002 for p in plans), c\n"
+    "args = set((c[\"args\"][\"direction\"], c[\"args\"][\"layer\"]) for c in commands\n"
+    "           if c[\"name\"] == \"matmul\")\n"
+    "for layer in (\"Dense(4 => 8), layer 1 of Chain\", \"Dense(8 => 2), layer 2 of Chain\"):\n"
+    "    for direction in (\"forward\", \"backward\"):\n"
+    "        assert (direction, layer) in args, args\n"
+    "assert sum(v[\"cat\"] == \"loader\" for v in x) >= 10\n"
+    "names = [v[\"args\"][\"name\"] for v in e if v[\"name\"] == \"thread_name\"]\n"
+    "assert len(names) == len(set(v[\"tid\"] for v in x)), names\n";
+
+static void events_nest_and_have_names(void) {
+    if (!has_python()) return;
+    expect(check_with_python("train", nesting) == 0);
+}
+
+static void a_file_is_complete_whenever_the_program_ends(void) {
+    if (!has_python()) return;
+    expect(check_with_python("killed", "assert len(e) > 40") == 0);
+}
+
+static void children_of_fork_tell_nothing(void) {
+    if (!has_python()) return;
+    expect(check_with_python("forked", nesting) == 0);
+}
+
+static void ranks_write_files_of_their_own(void) {
+    char command[2048];
+    (void)snprintf(command, sizeof command, "WEBER_TRACE=r.json WEBER_RANK=3 '%s' train", self);
+    expect(system(command) == 0);
+    expect_text(stage_read("r.json"), "(none)");
+    expect_part(stage_read("r.json.3"), "\"pid\":3");
+}
+
+static void a_folder_that_is_not_there_is_a_warning(void) {
+    char command[2048];
+    (void)snprintf(command, sizeof command,
+                   "WEBER_TRACE=none/r.json '%s' train 2>&1 | grep -q 'none/r.json cannot be "
+                   "written'",
+                   self);
+    expect(system(command) == 0);
+}
+
+static void profiles_are_tables(void) {
+    char arguments[2048];
+    (void)snprintf(arguments, sizeof arguments, "profile '%s' train", self);
+    expect(weber(arguments) == 0);
+    expect_part(output, "ms   share     calls");
+    expect_part(output, "forward   matmul            Dense(4 => 8), layer 1 of Chain\n");
+    expect_part(output, "backward  matmul            Dense(8 => 2), layer 2 of Chain\n");
+    expect_part(output, "update    step              Dense(8 => 2), layer 2 of Chain\n");
+    expect_part(output, "100.0%");
+    (void)snprintf(arguments, sizeof arguments, "profile --rows 1 -- '%s' killed", self);
+    expect(weber(arguments) == 128 + SIGKILL);
+    expect_part(output, " more rows\n");
+}
+
+static void profiles_have_mistakes(void) {
+    expect(weber("profile") == 2);
+    expect(weber("profile --rows 0 true") == 2);
+    expect(weber("profile --all true") == 2);
+    expect(weber("profile ./is-not-there") == 127);
+    expect_part(output, "weber profile: ./is-not-there cannot be started: No such file");
+    expect(weber("profile false") == 1);
+    expect_part(output, "the program ran no plans");
+    expect(weber("profile --help") == 0);
+    expect_part(output, "usage: weber profile");
+}
+
+int main(int count, char **arguments) {
+    if (count > 1) return work(arguments[1]);
+    (void)unsetenv("WEBER_EAGER"), (void)unsetenv("WEBER_FUSE"); /* it is about plans */
+    if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) return 1;
+    const struct CMUnitTest tests[] = {SCENE(events_nest_and_have_names),
+                                       SCENE(a_file_is_complete_whenever_the_program_ends),
+                                       SCENE(children_of_fork_tell_nothing),
+                                       SCENE(ranks_write_files_of_their_own),
+                                       SCENE(a_folder_that_is_not_there_is_a_warning),
+                                       SCENE(profiles_are_tables),
+                                       SCENE(profiles_have_mistakes)};
+    return cmocka_run_group_tests_name("evaluate/test_events", tests, NULL, NULL);
+}
