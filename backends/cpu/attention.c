@@ -61,8 +61,9 @@ typedef struct back_layout {
 enum { PIECES = 4, PART_BLOCKS = 4 /* at least, of a part */ };
 
 static int64_t parts_of(const wb_attention_call *c, int64_t block) {
-    const int64_t wanted = ceil_of(PIECES, c->kv_heads * c->batch),
-                  most = c->keys / (PART_BLOCKS * block);
+    const int64_t heads = c->kv_heads * c->batch;
+    if (heads < 1) return 1; /* an empty batch */
+    const int64_t wanted = ceil_of(PIECES, heads), most = c->keys / (PART_BLOCKS * block);
     return most < 1 ? 1 : smaller(wanted, most);
 }
 

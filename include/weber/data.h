@@ -99,7 +99,8 @@ typedef struct wb_observation {
     void *const *data;
 } wb_observation;
 
-/* Writes the observation. On one of the loader's threads, several at a time with .threads; another
+/* Writes the observation. On one of the loader's threads, several at a time with .threads; what it
+ * draws follows from seed, and arrays that it makes end with the call; another
  * status than WB_OK ends the epoch as that of prepare does. */
 typedef wb_status wb_getobs_fn(const wb_observation *observation, void *user);
 
@@ -130,7 +131,7 @@ typedef struct wb_loader_desc {
     void *user; /* handed to map, prepare and getobs */
     /* Observations from a function instead of arrays: numobs of them, which getobs writes one by
      * one, before prepare. x, y and more are then one observation each, (..., 1), and say sizes and
-     * type:
+     * type, which must be one that wb_to keeps where batches go (not f64 for a device):
      *
      *     wb_loader_new(.x = wb_zeros(WB_U8, 224, 224, 3, 1), .y = wb_zeros(WB_I32, 1),
      *                   .numobs = 50000, .getobs = decode, .user = files, .threads = 8,

@@ -307,8 +307,9 @@ WB_API wb_status wb_reset(wb_layer *model);
  *     wb_cache(model, 0);                             // without, as for training
  *
  * The keys and values are hidden states of a fixed size. Fails with WB_ERROR_ARGUMENT, and nothing
- * has changed, if the model has no such attention, or a PositionEmbedding with fewer positions. A
- * call fails where the cache is full, for another batch than before, and in training. */
+ * has changed, if the model has no such attention, or a PositionEmbedding with fewer positions, or
+ * one such layer in two places. A copy of the model begins anew; a call that fails changes nothing.
+ * A call fails where the cache is full, for another batch than before, and in training. */
 WB_API wb_status wb_cache(wb_layer *model, int64_t length);
 
 /* Trainable numbers of a model; an array in two places, or beside its transpose, counts once. */

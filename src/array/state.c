@@ -3,11 +3,17 @@
 #include "array/thread.h"
 #include "base/memory.h"
 
-/* Of a slot: what it held before. Without a slot: the array that is to be computed. */
+/* Of a slot or a number: what it held before. Without either: the array that is to be computed. */
 struct wb_write {
     wb_array **slot;
     wb_array *array; /* referred to; without a slot, held */
+    int64_t *number, before;
 };
+
+/* What is written to; NULL: an array that is to be computed. */
+static const void *target_of(const struct wb_write *w) {
+    return w->slot ? (const void *)w->slot : (const void *)w->number;
+}
 
 /* NULL: the slot was cleared. */
 static wb_array *value_of(const struct wb_write *w) { return w->slot ? *w->slot : w->array; }
@@ -17,7 +23,7 @@ static wb_status note(wb_thread *thread, wb_array **slot, wb_array *value) {
     if (!WB_GROW(thread->writes, thread->write_count, thread->write_capacity))
         return WB_ERROR_MEMORY;
     wb_array *old = *slot ? wb_ref(*slot) : NULL;
-    thread->writes[thread->write_count++] = (struct wb_write){slot, old};
+    thread->writes[thread->write_count++] = (struct wb_write){.slot = slot, .array = old};
     wb_unhold(*slot);
     *slot = wb_hold(value);
     return WB_OK;
@@ -47,11 +53,25 @@ wb_status wb_state_clear(wb_array **slot) {
     return WB_OK;
 }
 
+wb_status wb_state_write_number(int64_t *number, int64_t value) {
+    wb_thread *thread = wb_thread_get();
+    if (!thread) return WB_ERROR_MEMORY;
+    if (thread->state_depth == 0)
+        wb_state_forget_number(number);
+    else if (!WB_GROW(thread->writes, thread->write_count, thread->write_capacity))
+        return WB_ERROR_MEMORY;
+    else
+        thread->writes[thread->write_count++] =
+            (struct wb_write){.number = number, .before = *number};
+    *number = value;
+    return WB_OK;
+}
+
 wb_status wb_state_survive(wb_array *x) {
     wb_thread *thread = wb_thread_get();
     if (!thread || !WB_GROW(thread->writes, thread->write_count, thread->write_capacity))
         return WB_ERROR_MEMORY;
-    thread->writes[thread->write_count++] = (struct wb_write){NULL, wb_hold(x)};
+    thread->writes[thread->write_count++] = (struct wb_write){.array = wb_hold(x)};
     return WB_OK;
 }
 
@@ -72,16 +92,17 @@ static void undo(wb_thread *thread, int64_t begin) {
             wb_unhold(*w.slot);
             *w.slot = wb_hold(w.array);
         }
+        if (w.number) *w.number = w.before;
         drop(&w);
     }
 }
 
-/* Whether one of the first `count` writes is to the slot. The search begins at *next, because a
+/* Whether one of the first `count` writes is to the target. The search begins at *next, because a
  * step of training writes to its slots in the same order each time. */
-static bool is_written(const wb_thread *thread, int64_t count, wb_array **slot, int64_t *next) {
+static bool is_written(const wb_thread *thread, int64_t count, const void *target, int64_t *next) {
     for (int64_t i = 0; i < count; i++) {
         const int64_t at = (*next + i) % count;
-        if (thread->writes[at].slot != slot) continue;
+        if (target_of(&thread->writes[at]) != target) continue;
         *next = at + 1;
         return true;
     }
@@ -94,14 +115,14 @@ bool wb_state_is_written(wb_array **slot) {
     return thread && is_written(thread, thread->write_count, slot, &next);
 }
 
-/* Of several writes to a slot the first is kept. The others hold whole recipes, and taking the
- * writes back needs only what the slot held at first. */
+/* Of several writes to a slot or number the first is kept. The others hold whole recipes, and what
+ * the target held at first is enough to take the writes back. */
 static void forget_pending(wb_thread *thread) {
     int64_t kept = 0, next = 0;
     for (int64_t i = 0; i < thread->write_count; i++) {
         const struct wb_write w = thread->writes[i];
-        const bool is_recipe = w.array && !wb_is_evaluated(w.array);
-        if (w.slot && is_recipe && is_written(thread, kept, w.slot, &next))
+        const bool is_recipe = w.slot && w.array && !wb_is_evaluated(w.array);
+        if ((is_recipe || w.number) && is_written(thread, kept, target_of(&w), &next))
             drop(&w);
         else
             thread->writes[kept++] = w;
@@ -131,17 +152,20 @@ void wb_state_undo(void) {
 
 /* ---- settling ---- */
 
-void wb_state_forget(wb_array **slot) {
+static void forget(const void *target) {
     wb_thread *thread = wb_thread_get();
     int64_t kept = 0;
     for (int64_t i = 0; thread && i < thread->write_count; i++) {
-        if (thread->writes[i].slot == slot)
+        if (target_of(&thread->writes[i]) == target)
             drop(&thread->writes[i]);
         else
             thread->writes[kept++] = thread->writes[i];
     }
     if (thread) thread->write_count = kept;
 }
+
+void wb_state_forget(wb_array **slot) { forget(slot); }
+void wb_state_forget_number(int64_t *number) { forget(number); }
 
 int wb_state_pending(int capacity, wb_array **values) {
     const wb_thread *thread = wb_thread_get();

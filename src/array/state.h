@@ -12,6 +12,9 @@ wb_status wb_state_write(wb_array **slot, wb_array *value);
 /* The same with NULL for a value. */
 wb_status wb_state_clear(wb_array **slot);
 
+/* A number in a model that goes with such arrays, which is taken back with them. */
+wb_status wb_state_write_number(int64_t *number, int64_t value);
+
 /* Whether a write to the slot is not settled yet. */
 bool wb_state_is_written(wb_array **slot);
 
@@ -25,6 +28,7 @@ wb_status wb_state_survive(wb_array *x);
 
 /* The slot goes, or gets another array: its writes are forgotten. */
 void wb_state_forget(wb_array **slot);
+void wb_state_forget_number(int64_t *number);
 
 /* What is pending of all that, at most capacity arrays, for a plan that computes them with its own
  * roots: they lose their recipes then. Returns how many there are. */

@@ -1,5 +1,6 @@
 /* Observations that a function gives, written by several threads into the memory of a batch. */
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 
 #include "array/array.h"
@@ -7,6 +8,7 @@
 #include "base/memory.h"
 #include "data/loader.h"
 #include "data/order.h"
+#include "ops/ops.h"
 
 enum { MOST_THREADS = 64 };
 
@@ -25,10 +27,24 @@ bool wb_getobs_check(const wb_loader_desc *desc) {
     return false;
 }
 
+/* The function writes x's type, so no cast may come between it and the loader's device. */
+static wb_array *of_its_type(const wb_loader *loader, const char *name, wb_array *x) {
+    const wb_device *device = loader->desc.device;
+    if (!x || !device) return x;
+    const wb_array *there = wb_cast_for(device, x, WB_ELTYPE_DEFAULT);
+    if (!there || there->dtype == x->dtype) return there ? x : NULL;
+    return wb_fail_null(WB_ERROR_DTYPE,
+                        "loader: with getobs %s must have a type that it keeps on %s, expected "
+                        "%s, got %s",
+                        name, wb_device_name(device), wb_dtype_name((wb_dtype)there->dtype),
+                        wb_dtype_name((wb_dtype)x->dtype));
+}
+
 wb_array *wb_getobs_pattern(wb_loader *loader, const char *name, wb_array *x) {
     wb_loader_desc *desc = &loader->desc;
     int64_t sizes[WB_MAX_DIMS];
-    if (wb_numobs(x) == desc->numobs && desc->numobs > 1) return x; /* of another loader */
+    if (x->ndim > 0 && wb_numobs(x) == desc->numobs && desc->numobs > 1)
+        return of_its_type(loader, name, x); /* of another loader */
     if (x->ndim == 0 || wb_numobs(x) != 1)
         return wb_fail_null(WB_ERROR_SHAPE,
                             "loader: with getobs %s must be one observation, (..., 1), got %s",
@@ -39,6 +55,7 @@ wb_array *wb_getobs_pattern(wb_loader *loader, const char *name, wb_array *x) {
         if (!desc->device) desc->device = wb_node_device(x);
         x = wb_to(wb_cpu_device(), x);
     }
+    x = of_its_type(loader, name, x);
     return x ? wb_expand_make(x, x->ndim, sizes) : NULL;
 }
 
@@ -68,6 +85,16 @@ static void keep_failure(work *w, int64_t i, wb_status status) {
     (void)pthread_mutex_unlock(&w->mutex);
 }
 
+typedef struct call {
+    const wb_loader *loader;
+    const wb_observation *observation;
+} call;
+
+static wb_status call_getobs(void *context) {
+    const call *c = context;
+    return c->loader->desc.getobs(c->observation, c->loader->desc.user);
+}
+
 static void get_one(work *w, int64_t i) {
     const wb_loader *loader = w->loader;
     const int64_t place = w->batch->order[i];
@@ -80,8 +107,8 @@ static void get_one(work *w, int64_t i) {
         .seed = wb_order_seed(loader->desc.seed, w->batch->epoch, place),
         .count = loader->count,
         .data = data};
-    wb_status status = loader->desc.getobs(&observation, loader->desc.user);
-    if (status == WB_OK && wb_failed()) status = wb_error_status();
+    const wb_status status =
+        wb_loader_call(observation.seed, call_getobs, &(call){loader, &observation});
     if (status != WB_OK) keep_failure(w, i, status);
 }
 
@@ -94,16 +121,28 @@ static void *get_some(void *state) {
     }
 }
 
+/* Starts threads until one cannot be started or there are enough. Signals are for the program's own
+ * threads. */
+static int start_threads(work *w, pthread_t *threads) {
+    const int64_t wanted = w->loader->desc.threads, size = w->batch->size;
+    sigset_t all, before;
+    int count = 0;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (count + 1 < wanted && count + 1 < size &&
+           pthread_create(&threads[count], NULL, get_some, w) == 0)
+        count++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return count;
+}
+
 /* Threads that cannot be started are not missed: the others take their share. */
 wb_status wb_getobs_all(const wb_loader *loader, const wb_batch_memory *batch) {
     pthread_t threads[MOST_THREADS];
     work w = {.loader = loader, .batch = batch, .failed = batch->size};
-    int count = 0;
     const double began = wb_event_begin();
     (void)pthread_mutex_init(&w.mutex, NULL);
-    while (count + 1 < loader->desc.threads && count + 1 < batch->size &&
-           pthread_create(&threads[count], NULL, get_some, &w) == 0)
-        count++;
+    const int count = start_threads(&w, threads);
     (void)get_some(&w);
     for (int i = 0; i < count; i++) (void)pthread_join(threads[i], NULL);
     (void)pthread_mutex_destroy(&w.mutex);

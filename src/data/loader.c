@@ -320,23 +320,36 @@ static void keep_error(slot *s) {
         (void)memccpy(s->message, wb_status_text(s->status), 0, sizeof s->message);
 }
 
-/* Lets the user change the batch's memory, with random numbers of its own. */
-static wb_status prepare(const wb_loader *loader, const wb_batch_memory *memory) {
-    const wb_loader_desc *desc = &loader->desc;
+wb_status wb_loader_call(uint64_t seed, wb_status (*fn)(void *context), void *context) {
     wb_thread *thread = wb_thread_get();
     if (!thread) return WB_ERROR_MEMORY;
-    const uint64_t seed = thread->seed, counter = thread->counter;
+    const uint64_t before = thread->seed, counter = thread->counter;
     const bool seeded = thread->seeded;
-    wb_seed(wb_order_seed(desc->seed, memory->epoch,
-                          memory->index * loader->shards +
-                              loader->shard)); /* on whichever thread this is */
-    wb_status status = wb_scope_open();        /* arrays that prepare makes end here */
+    wb_seed(seed);
+    wb_status status = wb_scope_open();
     if (status == WB_OK) {
-        status = desc->prepare(memory, desc->user);
+        status = fn(context);
         (void)wb_scope_close();
     }
-    thread->seed = seed, thread->counter = counter, thread->seeded = seeded;
+    thread->seed = before, thread->counter = counter, thread->seeded = seeded;
     return status == WB_OK && wb_failed() ? wb_error_status() : status;
+}
+
+typedef struct preparation {
+    const wb_loader_desc *desc;
+    const wb_batch_memory *memory;
+} preparation;
+
+static wb_status call_prepare(void *context) {
+    const preparation *p = context;
+    return p->desc->prepare(p->memory, p->desc->user);
+}
+
+/* Lets the user change the batch's memory. */
+static wb_status prepare(const wb_loader *loader, const wb_batch_memory *memory) {
+    const int64_t number = memory->index * loader->shards + loader->shard;
+    return wb_loader_call(wb_order_seed(loader->desc.seed, memory->epoch, number), call_prepare,
+                          &(preparation){&loader->desc, memory});
 }
 
 static wb_status upload(const wb_loader *loader, slot *s, int64_t size) {

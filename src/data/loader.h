@@ -59,6 +59,10 @@ struct wb_loader {
     wb_prefetch prefetch;
 };
 
+/* Calls fn, which is the user's, on whichever thread this is: with random numbers of its own and in
+ * a scope, where arrays that it makes end. Its status, or that of the error it recorded. */
+wb_status wb_loader_call(uint64_t seed, wb_status (*fn)(void *context), void *context);
+
 /* ---- observations from a function (getobs.c) ---- */
 
 /* False with the error recorded. */

@@ -1,19 +1,20 @@
 /* wb_cache: sequences that come piece by piece. */
+#include "array/state.h"
 #include "gradient/mode.h"
 #include "layers/layer.h"
 
-static wb_positions *positions_of(wb_layer *layer) {
+wb_positions *wb_positions_of(wb_layer *layer) {
     const size_t offset = layer->class_->positions;
     return offset ? (wb_positions *)(void *)((char *)layer + offset) : NULL;
 }
 
-void wb_forget_positions(wb_layer *layer) {
-    wb_positions *p = positions_of(layer);
-    if (p) p->passed = 0;
+bool wb_forget_positions(wb_layer *layer) {
+    wb_positions *p = wb_positions_of(layer);
+    return !p || wb_state_write_number(&p->passed, 0) == WB_OK;
 }
 
 bool wb_pass_positions(wb_layer *layer, const wb_array *x, int64_t *first) {
-    wb_positions *p = positions_of(layer);
+    wb_positions *p = wb_positions_of(layer);
     *first = 0;
     if (!p || p->length == 0 || wb_is_sizing()) return true;
     if (wb_is_active(layer)) {
@@ -29,8 +30,7 @@ bool wb_pass_positions(wb_layer *layer, const wb_array *x, int64_t *first) {
         return false;
     }
     *first = p->passed;
-    p->passed += x->sizes[1];
-    return true;
+    return wb_state_write_number(&p->passed, p->passed + x->sizes[1]) == WB_OK;
 }
 
 wb_array *wb_late_position(int64_t position) { return wb_cast(wb_late((double)position), WB_I32); }
@@ -41,12 +41,24 @@ typedef struct cache_visitor {
     wb_visitor visitor;
     int64_t length;
     bool is_setting, has_keys;
+    wb_table met; /* layers that have positions, by address */
 } cache_visitor;
+
+/* At its second place in a model a layer would take its own keys for those before. */
+static bool is_alone(cache_visitor *v, const wb_layer *layer) {
+    const uint64_t key = (uint64_t)(uintptr_t)layer;
+    if (v->length == 0 || wb_table_find(&v->met, key) < 0) return wb_table_add(&v->met, key);
+    (void)wb_fail(WB_ERROR_ARGUMENT,
+                  "wb_cache: a layer that depends on positions must stand in the model once, got a "
+                  "%s that stands there twice",
+                  layer->class_->name);
+    return false;
+}
 
 /* At first only asks, so that where one refuses nothing has changed. */
 static bool visit(wb_visitor *visitor, wb_layer *layer) {
     cache_visitor *v = (cache_visitor *)(void *)visitor;
-    wb_positions *p = positions_of(layer);
+    wb_positions *p = wb_positions_of(layer);
     const wb_layer_class *k = layer->class_;
     if (!p) return true;
     const int64_t most = k->most_positions ? k->most_positions(layer) : INT64_MAX;
@@ -57,6 +69,7 @@ static bool visit(wb_visitor *visitor, wb_layer *layer) {
                       (long long)most, k->name, (long long)v->length);
         return false;
     }
+    if (!v->is_setting && !is_alone(v, layer)) return false;
     if (k == &wb_multi_head_attention_class) v->has_keys = true;
     if (!v->is_setting) return true;
     p->length = v->length;
@@ -69,12 +82,14 @@ wb_status wb_cache(wb_layer *model, int64_t length) {
     if (length < 0)
         return wb_fail(WB_ERROR_ARGUMENT, "wb_cache: length must be at least 0, got %lld",
                        (long long)length);
-    cache_visitor v = {.visitor = {.layer = visit}, .length = length};
-    if (!wb_visit(&v.visitor, model)) return wb_error_status();
+    cache_visitor v = {.visitor = {.layer = visit, .everywhere = true}, .length = length};
+    const bool good = wb_visit(&v.visitor, model);
+    wb_table_release(&v.met);
+    if (!good) return wb_error_status();
     if (length > 0 && !v.has_keys)
         return wb_fail(WB_ERROR_ARGUMENT,
                        "wb_cache: the model must have a MultiHeadAttention that is causal, got %s",
                        model->class_->name);
-    v.is_setting = true;
+    v.is_setting = true, v.visitor.everywhere = false;
     return wb_visit(&v.visitor, model) ? WB_OK : wb_error_status();
 }

@@ -55,6 +55,8 @@ static void drop_reference(wb_layer *layer) {
     if (spare) spare->free(spare);
     for (int i = 0; i < layer->class_->field_count; i++)
         release_field(layer, &layer->class_->fields[i]);
+    wb_positions *positions = wb_positions_of(layer);
+    if (positions) wb_state_forget_number(&positions->passed);
     wb_object_delete(layer, layer->class_->size_bytes, layer->class_->name);
 }
 
@@ -385,8 +387,7 @@ bool wb_layer_forget(wb_layer *layer) {
             wb_state_clear(wb_field_array(layer, field)) != WB_OK)
             return false;
     }
-    wb_forget_positions(layer);
-    return true;
+    return wb_forget_positions(layer);
 }
 
 static bool forget_layer(wb_visitor *visitor, wb_layer *layer) {

@@ -54,12 +54,14 @@ struct wb_visitor {
 };
 bool wb_visit(wb_visitor *visitor, wb_layer *model);
 
-/* The hidden states of a model, in the order of a walk. Put aside, the model has none, until they
- * are brought back; the model must not change its layers meanwhile. False, with nothing changed,
- * when out of memory. */
+/* The hidden states of a model, and how many positions have passed, in the order of a walk. Put
+ * aside, the model has none, until they are brought back; the model must not change its layers
+ * meanwhile. False, with nothing changed, when out of memory. */
 typedef struct wb_hidden {
     wb_array **arrays;
     int64_t count, capacity;
+    int64_t *passed;
+    int64_t passed_count, passed_capacity;
 } wb_hidden;
 bool wb_hidden_put_aside(wb_hidden *kept, wb_layer *model);
 void wb_hidden_bring_back(wb_hidden *kept, wb_layer *model);
@@ -157,7 +159,10 @@ bool wb_layer_forget(wb_layer *layer);
 /* The positions that came before those of x, 0 without a cache; with one x's positions have passed
  * then. False with the error recorded. */
 bool wb_pass_positions(wb_layer *layer, const wb_array *x, int64_t *first);
-void wb_forget_positions(wb_layer *layer);
+/* Where the layer is in a sequence; NULL: it has no positions. */
+wb_positions *wb_positions_of(wb_layer *layer);
+/* A sequence begins; false when out of memory. */
+bool wb_forget_positions(wb_layer *layer);
 /* A position as an i32 that is no part of the plan. */
 wb_array *wb_late_position(int64_t position);
 

@@ -127,6 +127,8 @@ static wb_layer *copy_values(const wb_layer *layer) {
     if (!copy) return NULL;
     memcpy((char *)copy + sizeof *copy, (const char *)layer + sizeof *layer,
            layer_class->size_bytes - sizeof *layer);
+    wb_positions *positions = wb_positions_of(copy);
+    if (positions) positions->passed = 0; /* as the hidden states, which the copy has none of */
     copy->mode_ = layer->mode_;
     for (int i = 0; i < layer_class->field_count; i++) {
         const wb_field *field = &layer_class->fields[i];

@@ -38,21 +38,22 @@ static void pull(void *context, wb_array *o, wb_array *g, const bool *want, wb_a
     out[1] = g;
 }
 
-static wb_array *shown(const char *path, wb_array *x) {
+static wb_array *shown(const wb_watcher *w, const char *path, wb_array *x) {
     place *p = wb_alloc(sizeof *p);
     if (!p) return NULL;
-    *p = (place){watcher.fn, watcher.user, wb_copy_text(path)};
+    *p = (place){w->fn, w->user, wb_copy_text(path)};
     if (p->path) return wb_custom_node(x, 1, &x, pull, p, release);
     wb_release(p);
     return NULL;
 }
 
 bool wb_show_results(const char *path, int count, wb_array **results) {
+    const wb_watcher w = watcher; /* which fn may change or end */
     for (int i = 0; i < count; i++) {
-        watcher.fn(watcher.user, path, results[i], false);
+        w.fn(w.user, path, results[i], false);
         if (wb_failed()) return false;
         const bool is_wanted = wb_dtype_is_float(wb_dtype_of(results[i]));
-        if (is_wanted && !(results[i] = shown(path, results[i]))) return false;
+        if (is_wanted && !(results[i] = shown(&w, path, results[i]))) return false;
     }
     return true;
 }

@@ -2,6 +2,7 @@
 #include <time.h>
 
 #include <weber/data.h>
+#include <weber/device.h>
 
 #include "support/support.h"
 
@@ -10,7 +11,8 @@ enum { COUNT = 23, WIDE = 3 };
 typedef struct origin {
     int64_t fails_at;
     uint64_t seeds[COUNT];
-    int64_t calls;
+    int64_t calls, arrays;
+    bool is_alone;
 } origin;
 
 /* Later places are ready first. */
@@ -94,6 +96,43 @@ static void loaders_are_made_of_them(void **state) {
     wb_free(data);
 }
 
+/* What the function draws is the observation's own, and the user's generator is as before. */
+static wb_status draw(const wb_observation *o, void *user) {
+    origin *from = user;
+    float *x = o->data[0];
+    const int64_t arrays = wb_live().arrays;
+    if (from->calls++ == 0) from->arrays = arrays;
+    if (from->is_alone && arrays != from->arrays) return WB_ERROR_MEMORY; /* of calls before */
+    x[0] = (float)wb_item(wb_uniform(WB_F32, 1));
+    return WB_OK;
+}
+
+static void draws_are_the_observations_own(void **state) {
+    (void)state;
+    wb_array *seen[2];
+    for (int t = 0; t < 2; t++) {
+        origin from = {.fails_at = -1, .is_alone = t == 1};
+        wb_seed(t == 0 ? 1 : 2);
+        wb_array *expected = wb_uniform(WB_F32, 1);
+        wb_eval(expected);
+        wb_seed(t == 0 ? 1 : 2);
+        wb_loader *data =
+            wb_loader_new(.x = wb_zeros(WB_F32, 1), .numobs = COUNT, .getobs = draw, .user = &from,
+                          .threads = 1, .batchsize = COUNT, .no_background = t == 1);
+        wb_batch batch = {0};
+        assert_true(wb_next(data, &batch));
+        assert_int_equal(from.calls, COUNT);
+        seen[t] = wb_keep(wb_copy(batch.x));
+        assert_false(wb_next(data, &batch));
+        wb_array *drawn = wb_uniform(WB_F32, 1);
+        assert_same_bits(drawn, expected, "the user's next number");
+        wb_free(data);
+    }
+    assert_same_bits(seen[0], seen[1], "what was drawn");
+    assert_true(wb_at(seen[0], 0) != wb_at(seen[0], 1));
+    for (int t = 0; t < 2; t++) wb_free(seen[t]);
+}
+
 static void mistakes_are_named(void **state) {
     (void)state;
     origin from = {.fails_at = -1};
@@ -106,11 +145,24 @@ static void mistakes_are_named(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "at most 64 .threads, got 3 and 65");
     assert_null(wb_loader_new(.x = wb_zeros(WB_F32, 3, 2), .getobs = give, .numobs = 3));
     assert_error(WB_ERROR_SHAPE, "with getobs x must be one observation, (..., 1), got (3, 2)");
+    const wb_device *there = wb_get_device_at("checked", 1);
+    wb_array *wide = wb_zeros(WB_F64, 3, 1);
+    assert_null(wb_loader_new(.x = wide, .getobs = give, .numobs = 3, .device = there));
+    assert_error(WB_ERROR_DTYPE, "with getobs x must have a type that it keeps on");
+    wb_array *whole = wb_zeros(WB_F64, 3, 3);
+    assert_null(wb_loader_new(.x = whole, .getobs = give, .numobs = 3, .device = there));
+    assert_error(WB_ERROR_DTYPE, "expected f32, got f64");
+    wb_array *moved = wb_to(there, wide, WB_ELTYPE_PRESERVE);
+    assert_null(wb_loader_new(.x = moved, .getobs = give, .numobs = 3));
+    assert_error(WB_ERROR_DTYPE, "expected f32, got f64");
+    assert_null(wb_loader_new(.x = wb_number(1), .getobs = give, .numobs = 3));
+    assert_error(WB_ERROR_SHAPE, "with getobs x must be one observation");
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(the_same_batches_for_any_number_of_threads),
-                                       TEST(a_failure_names_the_observation),
-                                       TEST(loaders_are_made_of_them), TEST(mistakes_are_named)};
+    const struct CMUnitTest tests[] = {
+        TEST(the_same_batches_for_any_number_of_threads), TEST(a_failure_names_the_observation),
+        TEST(loaders_are_made_of_them), TEST(draws_are_the_observations_own),
+        TEST(mistakes_are_named)};
     return cmocka_run_group_tests_name("data/test_getobs", tests, NULL, NULL);
 }

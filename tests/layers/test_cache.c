@@ -1,6 +1,7 @@
 /* src/layers/cache.c, and the caches of MultiHeadAttention and PositionEmbedding. */
 #include <weber/device.h>
 #include <weber/gradient.h>
+#include <weber/metrics.h>
 
 #include "support/support.h"
 
@@ -103,6 +104,66 @@ static void sizes_need_no_cache(void **state) {
     wb_free(model);
 }
 
+/* A model in the middle of a sequence, and what comes next of it. */
+static wb_array *next_piece(wb_layer *model, wb_array *x, int64_t from) {
+    return wb_apply(model, wb_slice(x, 0, from, from + 2, 1));
+}
+
+/* The original goes on. */
+static void a_copy_begins_anew(void **state) {
+    (void)state;
+    wb_layer *(*const copies[])(wb_layer *) = {wb_clone, wb_share};
+    wb_layer *model = gpt();
+    wb_array *x = random_words(6, 1);
+    wb_array *whole = wb_apply(model, x);
+    wb_eval(x, whole);
+    assert_int_equal(wb_cache(model, LENGTH), WB_OK);
+    assert_non_null(next_piece(model, x, 0));
+    for (int i = 0; i < 2; i++) {
+        wb_layer *copy = copies[i](model);
+        assert_non_null(copy);
+        assert_true(
+            wb_approx(next_piece(copy, x, 0), wb_slice(whole, 1, 0, 2, 1), 1e-5, 1e-5, NULL, 0));
+        wb_free(copy);
+    }
+    assert_true(
+        wb_approx(next_piece(model, x, 2), wb_slice(whole, 1, 2, 4, 1), 1e-5, 1e-5, NULL, 0));
+    wb_free(model);
+}
+
+/* Positions that passed before another layer failed have not passed. */
+static void a_call_that_fails_changes_nothing(void **state) {
+    (void)state;
+    wb_layer *model = gpt();
+    wb_array *x = random_words(6, 2), *other = random_words(2, 3);
+    wb_array *whole = wb_apply(model, x);
+    wb_eval(x, other, whole);
+    assert_int_equal(wb_cache(model, LENGTH), WB_OK);
+    assert_non_null(next_piece(model, x, 0));
+    assert_null(wb_apply(model, other));
+    assert_error(WB_ERROR_SHAPE, "is another batch's");
+    assert_true(
+        wb_approx(next_piece(model, x, 2), wb_slice(whole, 1, 2, 4, 1), 1e-5, 1e-5, NULL, 0));
+    wb_free(model);
+}
+
+/* An evaluation takes the model without its sequence, which goes on then. */
+static void an_evaluation_is_beside_the_sequence(void **state) {
+    (void)state;
+    wb_layer *model = gpt();
+    wb_array *x = random_words(6, 2);
+    wb_array *whole = wb_apply(model, x);
+    wb_eval(x, whole);
+    assert_int_equal(wb_cache(model, 6), WB_OK);
+    assert_non_null(next_piece(model, x, 0));
+    wb_loader *data = wb_loader_new(.x = x, .y = wb_copy(x), .batchsize = 2);
+    assert_int_equal(wb_evaluate(model, data).status, WB_OK);
+    assert_true(
+        wb_approx(next_piece(model, x, 2), wb_slice(whole, 1, 2, 4, 1), 1e-5, 1e-5, NULL, 0));
+    wb_free(data);
+    wb_free(model);
+}
+
 static wb_array *loss(wb_layer *model, const wb_batch *batch, void *user) {
     (void)user;
     return wb_sum(wb_apply(model, batch->x));
@@ -136,6 +197,13 @@ static void mistakes(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "a cache must not be there in training: wb_cache(model, 0)");
     assert_null(gradients);
     wb_free(model);
+    wb_layer *shared = block();
+    model = wb_chain(wb_retain(shared), shared);
+    assert_int_equal(wb_cache(model, 4), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_cache: a layer that depends on positions must stand in the "
+                                    "model once, got a MultiHeadAttention that stands there twice");
+    assert_int_equal(wb_cache(model, 0), WB_OK);
+    wb_free(model);
     model = wb_chain(wb_multi_head_attention(8, .heads = 2));
     assert_int_equal(wb_cache(model, 4), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "wb_cache: the model must have a MultiHeadAttention that is "
@@ -151,8 +219,13 @@ static void mistakes(void **state) {
 
 int main(void) {
     static test_list tests;
-    const struct CMUnitTest all[] = {TEST(a_hundred_words_are_few_plans), TEST(a_decoder_goes_on),
-                                     TEST(sizes_need_no_cache), TEST(mistakes)};
+    const struct CMUnitTest all[] = {TEST(a_hundred_words_are_few_plans),
+                                     TEST(a_decoder_goes_on),
+                                     TEST(sizes_need_no_cache),
+                                     TEST(a_copy_begins_anew),
+                                     TEST(a_call_that_fails_changes_nothing),
+                                     TEST(an_evaluation_is_beside_the_sequence),
+                                     TEST(mistakes)};
     ADD_TESTS(&tests, all);
     ADD_ROWS(&tests, rows, pieces_are_the_whole);
     return run_test_list("layers/test_cache", &tests, NULL, NULL);

@@ -88,9 +88,29 @@ static void a_watcher_may_fail(void **state) {
     wb_free(model);
 }
 
+static void note_first(void *user, const char *path, wb_array *x, bool is_gradient) {
+    note(user, path, x, is_gradient);
+    wb_watch_layers(NULL, NULL);
+}
+
+/* The layer that is shown then is shown whole. */
+static void a_watcher_may_end_itself(void **state) {
+    (void)state;
+    wb_layer *model = wb_lstm(2, 3, .return_state = true);
+    wb_array *x = wb_ones(WB_F32, 2, 4), *y[WB_MOST_ARRAYS], *g;
+    seen s = {.count = 0};
+    wb_watch_layers(note_first, &s);
+    const int given = wb_apply_many(model, 1, &x, WB_MOST_ARRAYS, y);
+    assert_true(given > 1);
+    assert_int_equal(s.count, given);
+    assert_int_equal(wb_gradient_of(wb_sum(y[0]), 1, &x, &g), WB_OK);
+    assert_true(s.count > given && s.are_gradients[given]);
+    wb_free(model);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {TEST(values_and_gradients_have_paths),
                                        TEST(sizes_are_seen_without_numbers),
-                                       TEST(a_watcher_may_fail)};
+                                       TEST(a_watcher_may_fail), TEST(a_watcher_may_end_itself)};
     return cmocka_run_group_tests_name("layers/test_watch", tests, NULL, NULL);
 }

@@ -135,6 +135,21 @@ static void gradients(void **state) {
     }
 }
 
+static void an_empty_batch_has_gradients(void **state) {
+    (void)state;
+    wb_array *q = wb_zeros(WB_F32, 8, 3, 0), *k = wb_zeros(WB_F32, 8, 70, 0), *g[2];
+    wb_array *y = wb_attention(q, k, k, .heads = 2);
+    assert_int_equal(wb_gradient_of(wb_sum(y), 2, (wb_array *[]){q, k}, g), WB_OK);
+    assert_int_equal(wb_eval(g[0], g[1]), WB_OK);
+    assert_sizes(g[0], 8, 3, 0);
+    assert_sizes(g[1], 8, 70, 0);
+    wb_array *w = wb_ones(WB_F32, 8, 8);
+    wb_array *p = wb_matmul(w, q), *r = wb_matmul(w, k);
+    y = wb_attention(p, r, r, .heads = 2); /* w's gradient is there, made of empty ones */
+    assert_int_equal(wb_gradient_of(wb_sum(y), 1, &w, g), WB_OK);
+    assert_value(wb_sum(g[0]), 0, 0);
+}
+
 /* ---- in tiles beside products and a softmax, which those have that are asked for weights ---- */
 
 typedef struct tiles_row {
@@ -361,6 +376,7 @@ int main(void) {
                                      TEST(a_bias_is_added),
                                      TEST(dropout_keeps_the_mean),
                                      TEST(gradients),
+                                     TEST(an_empty_batch_has_gradients),
                                      TEST(infinite_scores_are_limits),
                                      TEST(threads_do_not_show),
                                      TEST(rotary_turns_pairs),
