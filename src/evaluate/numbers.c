@@ -97,11 +97,17 @@ static found look_into(const wb_array *x) {
     return f;
 }
 
+static bool number_of(const wb_array *x, double *number) {
+    if (x->op != WB_OP_late) return wb_constant_value(x, number);
+    *number = wb_value_of(x->late[0]);
+    return true;
+}
+
 static found look_at(const wb_array *x) {
     double number;
     if (!wb_dtype_is_float((wb_dtype)x->dtype)) return (found){FINITE, {0}};
     if (x->buffer) return look_into(x);
-    if (!wb_constant_value(x, &number)) return (found){FINITE, {0}};
+    if (!number_of(x, &number)) return (found){FINITE, {0}};
     return (found){number - number == 0 ? FINITE : number == number ? INFINITE : NOT_A_NUMBER, {0}};
 }
 

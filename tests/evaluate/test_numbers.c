@@ -58,6 +58,8 @@ static void infinity_less_infinity(void) {
     read_all(wb_relu(wb_sub(x, x)));
 }
 
+static void a_late_number(void) { read_all(wb_mul(of_three(1, 2, 3), wb_late((double)NAN))); }
+
 static void a_mask_over_some(void) {
     read_all(wb_softmax(wb_add(of_three(1, 2, 3), of_three(0, -HUGE_VAL, 0))));
 }
@@ -102,6 +104,8 @@ static const row rows[] = {
      "nan: forward, mul gives an infinity: the input (3) already has an infinity at (1)"},
     {"infinity less infinity", infinity_less_infinity,
      "nan: forward, sub gives NaN: the input (3) already has an infinity at (2)"},
+    {"a late number", a_late_number,
+     "nan: forward, mul gives NaN: the input () already has NaN at ()"},
     {"a mask over some", a_mask_over_some, NULL},
     {"sqrt at 0", root_at_zero,
      "nan: backward, function, layer 3 of Chain: div gives an infinity at (1)"},
