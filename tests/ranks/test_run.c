@@ -1,5 +1,6 @@
 /* weber run: what it starts, passes on, ends and says. Programs are scripts; those that use the
  * library are in the other files. */
+#include <sched.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -73,6 +74,9 @@ static void streams(void) {
         {"run -n 2 sh -c 'exec >&- 2>&-; exit 4'", "ended with status 4", 4},
     };
     check_rows(rows, sizeof rows / sizeof *rows);
+    /* what was printed last, though a child that is left holds the stream */
+    expect(weber("run -n 2 sh -c 'sleep 10 & printf last'") == 0);
+    expect_part(output, "[1] last\n");
     /* one rank has the input, the others have none */
     stage_write("input", "one\ntwo\n");
     expect(weber("run -n 3 sh -c 'cat; echo end' < input") == 0);
@@ -113,6 +117,33 @@ static void ends_before_it_joins(void) {
     expect(seconds() - begin < 10);
 }
 
+/* What the tool inherits: SIGCHLD ignored, few files, few cores. */
+static void inherits(void) {
+    char command[1024];
+    const char *tool = stage_build("bin/weber");
+    (void)snprintf(command, sizeof command,
+                   "run -n 1 sh -c 'trap \"\" CHLD; "
+                   "exec timeout 20 \"%s\" run -n 2 sh -c \"exit 3\"'",
+                   tool);
+    expect(weber(command) == 3);
+    (void)snprintf(command, sizeof command,
+                   "run -n 1 sh -c 'ulimit -n 40; exec \"%s\" run -n 100 sleep 60'", tool);
+    expect(weber(command) == 1);
+    expect_part(output, "weber run: no process can be made: Too many open files");
+
+    cpu_set_t before, one;
+    int core = 0;
+    expect(sched_getaffinity(0, sizeof before, &before) == 0);
+    while (!CPU_ISSET(core, &before)) core++;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    (void)unsetenv("WEBER_NUM_THREADS");
+    expect(sched_setaffinity(0, sizeof one, &one) == 0);
+    expect(weber("run -n 1 sh -c 'echo has $WEBER_NUM_THREADS'") == 0);
+    expect_part(output, "has 1\n");
+    expect(sched_setaffinity(0, sizeof before, &before) == 0);
+}
+
 /* By a launcher that says which one it is and how it was called. */
 static void by_mpiexec(void) {
     const row rows[] = {
@@ -125,6 +156,8 @@ static void by_mpiexec(void) {
     expect(chmod(stage_path("mpiexec"), 0700) == 0);
     (void)setenv("WEBER_MPIEXEC", stage_path("mpiexec"), 1);
     check_rows(rows, sizeof rows / sizeof *rows);
+    expect(weber("run -n 2 --mpi prog $(seq 6000) | tail -c 12") == 0); /* all of them */
+    expect_part(output, " 5999 6000 ");
     stage_write("mpiexec",
                 "#!/bin/sh\n[ \"$1\" = --version ] && exec echo 'mpiexec (OpenRTE) 4.1.4'\n"
                 "printf '%s ' \"$@\"; echo\n");
@@ -137,14 +170,34 @@ static void by_mpiexec(void) {
     (void)unsetenv("WEBER_MPIEXEC");
 }
 
+/* What ends a run goes on to the launcher, but what was ignored from the start. */
+static void ends_mpiexec(void) {
+    char command[1024];
+    stage_write("mpiexec", "#!/bin/sh\n[ \"$1\" = --version ] && exec echo HYDRA build details\n"
+                           "trap 'exit 9' $5\nkill -$5 $PPID\n"
+                           "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.1; done\n");
+    expect(chmod(stage_path("mpiexec"), 0700) == 0);
+    (void)setenv("WEBER_MPIEXEC", stage_path("mpiexec"), 1);
+    const row rows[] = {
+        {"run -n 2 --mpi prog TERM", "", 9},
+        {"run -n 2 --mpi --restarts 1 prog QUIT", "", 9},
+    };
+    check_rows(rows, sizeof rows / sizeof *rows);
+    expect(!strstr(output, "starts again"));
+    const char *tool = stage_build("bin/weber");
+    (void)snprintf(command, sizeof command,
+                   "run -n 1 sh -c 'trap \"\" HUP; exec \"%s\" run -n 2 --mpi prog HUP'", tool);
+    expect(weber(command) == 0);
+    (void)snprintf(command, sizeof command,
+                   "run -n 1 sh -c 'trap \"\" CHLD; exec \"%s\" run -n 2 --mpi prog TERM'", tool);
+    expect(weber(command) == 9);
+    (void)unsetenv("WEBER_MPIEXEC");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        SCENE(arguments_that_are_wrong),
-        SCENE(statuses),
-        SCENE(streams),
-        SCENE(ends_soon),
-        SCENE(children_go_too),
-        SCENE(by_mpiexec),
+        SCENE(arguments_that_are_wrong), SCENE(statuses), SCENE(streams),    SCENE(ends_soon),
+        SCENE(children_go_too),          SCENE(inherits), SCENE(by_mpiexec), SCENE(ends_mpiexec),
         SCENE(ends_before_it_joins),
     };
     return cmocka_run_group_tests_name("ranks/test_run", tests, NULL, NULL);

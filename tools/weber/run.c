@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -88,9 +89,16 @@ static bool set_number(const char *name, int64_t value) {
     return setenv(name, text, 1) == 0;
 }
 
+/* Those that this process may use. */
+static long usable_cores(void) {
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
+                                                       : sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 /* Cores are shared out; a number that the user has set stays. */
 static bool share_cores(int count) {
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    const long cores = usable_cores();
     return getenv("WEBER_NUM_THREADS") ||
            set_number("WEBER_NUM_THREADS", cores > count ? cores / count : 1);
 }
@@ -101,6 +109,8 @@ static bool take_input(int number) {
     const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     return nothing >= 0 && dup2(nothing, STDIN_FILENO) >= 0;
 }
+
+static void close_pipe(const int ends[2]) { (void)close(ends[0]), (void)close(ends[1]); }
 
 static _Noreturn void become(const run *r, int number, int restart, const int pipes[2][2]) {
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -114,30 +124,45 @@ static _Noreturn void become(const run *r, int number, int restart, const int pi
         (!r->timeout || setenv("WEBER_TIMEOUT", r->timeout, 1) == 0) && share_cores(r->count) &&
         take_input(number);
     if (is_set && dup2(pipes[0][1], STDOUT_FILENO) >= 0 && dup2(pipes[1][1], STDERR_FILENO) >= 0) {
-        for (int i = 0; i < 2; i++) (void)close(pipes[i][0]), (void)close(pipes[i][1]);
+        for (int i = 0; i < 2; i++) close_pipe(pipes[i]);
         (void)execvp(r->command[0], r->command);
     }
     (void)fprintf(stderr, "weber run: %s cannot be started: %s\n", r->command[0], strerror(errno));
     _exit(NOT_FOUND);
 }
 
+static bool open_pipes(int pipes[2][2]) {
+    if (pipe(pipes[0]) != 0) return false;
+    if (pipe(pipes[1]) == 0) return true;
+    const int cause = errno;
+    close_pipe(pipes[0]);
+    errno = cause;
+    return false;
+}
+
+/* False with errno set. */
 static bool start_rank(run *r, int number, int restart) {
     int pipes[2][2];
-    if (pipe(pipes[0]) != 0) return false;
-    if (pipe(pipes[1]) != 0) return false;
+    if (!open_pipes(pipes)) return false;
     (void)fflush(NULL);
     rank *k = &r->ranks[number];
     const bool has_terminal = number == 0 && isatty(STDIN_FILENO);
     k->process = fork();
+    if (k->process < 0) {
+        const int cause = errno;
+        for (int i = 0; i < 2; i++) close_pipe(pipes[i]);
+        errno = cause;
+        return false;
+    }
     if (!has_terminal) (void)setpgid(k->process, 0); /* by both, whoever is first */
-    k->group = has_terminal || k->process < 0 ? 0 : k->process;
+    k->group = has_terminal ? 0 : k->process;
     if (k->process == 0) become(r, number, restart, (const int(*)[2])pipes);
     for (int i = 0; i < 2; i++) {
         (void)close(pipes[i][1]);
         (void)fcntl(pipes[i][0], F_SETFD, FD_CLOEXEC);
         k->streams[i] = (struct stream){.file = pipes[i][0], .to = i ? stderr : stdout};
     }
-    return k->process > 0;
+    return true;
 }
 
 /* ---- what they print ---- */
@@ -149,14 +174,20 @@ static void put_line(struct stream *s, int number, size_t bytes) {
     if (fflush(s->to) != 0 && errno == EPIPE && !asked_to_end) asked_to_end = SIGPIPE;
 }
 
+/* With a last line that has no end. */
+static void close_stream(struct stream *s, int number) {
+    if (s->file < 0) return;
+    if (s->used) put_line(s, number, s->used);
+    (void)close(s->file);
+    s->file = -1, s->used = 0;
+}
+
 /* Whole lines, and what is longer than a line may be. */
 static void pass_on(struct stream *s, int number) {
     const ssize_t more = read(s->file, s->line + s->used, sizeof s->line - s->used);
     if (more < 0 && errno == EINTR) return;
     if (more <= 0) {
-        if (s->used) put_line(s, number, s->used);
-        (void)close(s->file);
-        s->file = -1, s->used = 0;
+        close_stream(s, number);
         return;
     }
     s->used += (size_t)more;
@@ -208,6 +239,11 @@ static void tell(int number, int raw) {
                       WEXITSTATUS(raw));
 }
 
+/* Another one may be given the number of a group of which nobody is left. */
+static void forget_group(rank *one) {
+    if (one->group && kill(-one->group, 0) != 0 && errno == ESRCH) one->group = 0;
+}
+
 /* Takes note of those that have ended; how many still run. One that was killed, perhaps writing its
  * memory to a file, may be noticed behind those that failed for want of it: it counts, unless the
  * signal is ours. */
@@ -215,7 +251,10 @@ static int reap(run *r, int *status, bool is_told) {
     int running = 0;
     for (int k = 0; k < r->count; k++) {
         int raw;
-        if (r->ranks[k].process <= 0) continue;
+        if (r->ranks[k].process <= 0) {
+            forget_group(&r->ranks[k]);
+            continue;
+        }
         if (waitpid(r->ranks[k].process, &raw, WNOHANG) <= 0) {
             running++;
             continue;
@@ -262,6 +301,7 @@ static int watch(run *r, struct pollfd *polled) {
         }
         if (waited > GRACE_MS) signal_all(r, SIGKILL);
     }
+    for (int i = 0; i < 2 * r->count; i++) close_stream(&r->ranks[i / 2].streams[i % 2], i / 2);
     return status;
 }
 
@@ -278,7 +318,7 @@ static void open_ended(run *r) {
     (void)snprintf(r->ended_name, sizeof r->ended_name, "%s-ended", r->name);
     const int file = shm_open(r->ended_name, O_CREAT | O_EXCL | O_RDWR, 0600);
     void *memory = MAP_FAILED;
-    if (file >= 0 && ftruncate(file, r->count) == 0)
+    if (file >= 0 && posix_fallocate(file, 0, r->count) == 0) /* a full memory is noticed here */
         memory = mmap(NULL, (size_t)r->count, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (file >= 0) (void)close(file);
     r->ended = memory == MAP_FAILED ? NULL : memory;
@@ -368,6 +408,7 @@ static bool take_option(run *r, const char *name, const char *value) {
 int tool_run(int count, char **arguments) {
     run r = {.restarts = 0};
     int i = 0;
+    (void)signal(SIGCHLD, SIG_DFL); /* where it is ignored, those that end leave no status */
     if (count == 1 && strcmp(arguments[0], "--help") == 0) return tool_help(help, true);
     for (; i < count && arguments[i][0] == '-' && strcmp(arguments[i], "--") != 0; i += 2) {
         if (strcmp(arguments[i], "--mpi") == 0)

@@ -11,9 +11,10 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { MOST_WORDS = 4096, NOT_FOUND = 127 };
+enum { MOST_OPTIONS = 16, NOT_FOUND = 127 };
 
 extern char **environ;
 
@@ -41,12 +42,29 @@ static launcher ask(void) {
 /* ---- its command line ---- */
 
 typedef struct words {
-    char *list[MOST_WORDS + 1];
+    char **list; /* ends with NULL, for which there is room, too */
     int count;
+    bool is_whole; /* no memory has run out */
 } words;
 
 static void add(words *w, const char *text) {
-    if (w->count < MOST_WORDS) w->list[w->count++] = strdup(text);
+    char *own = w->is_whole ? strdup(text) : NULL;
+    w->is_whole = own != NULL;
+    if (own) w->list[w->count++] = own;
+}
+
+static words open_words(const mpi_run *r) {
+    size_t most = MOST_OPTIONS + 1;
+    for (char **v = environ; *v; v++) most += 2;
+    for (char *const *word = r->command; *word; word++) most++;
+    words w = {.list = calloc(most, sizeof *w.list)};
+    w.is_whole = w.list != NULL;
+    return w;
+}
+
+static void close_words(words *w) {
+    for (int i = 0; i < w->count; i++) free(w->list[i]);
+    free(w->list);
 }
 
 /* Open MPI hands its own variables to other hosts, and those that are named. */
@@ -60,6 +78,7 @@ static void add_variables(words *w) {
     }
 }
 
+/* At most MOST_OPTIONS, beside variables and command. */
 static void write_words(words *w, const mpi_run *r, launcher which) {
     char number[16];
     (void)snprintf(number, sizeof number, "%d", r->count);
@@ -77,8 +96,45 @@ static void write_words(words *w, const mpi_run *r, launcher which) {
 
 /* ---- running it ---- */
 
-static volatile sig_atomic_t asked_to_end;
-static void ask_to_end(int number) { asked_to_end = number; }
+/* What ends a run, blocked and waited for together with the end of mpiexec, so that none is missed.
+ * What is ignored from the start (nohup, jobs of scripts) stays so. */
+typedef struct awaited {
+    sigset_t signals, before; /* the mask that mpiexec is given */
+    bool is_to_end;
+} awaited;
+
+static void block(awaited *a) {
+    const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    a->is_to_end = false;
+    (void)sigemptyset(&a->signals);
+    (void)sigaddset(&a->signals, SIGCHLD);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct sigaction now;
+        if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            (void)sigaddset(&a->signals, numbers[i]);
+    }
+    (void)sigprocmask(SIG_BLOCK, &a->signals, &a->before);
+}
+
+/* mpiexec has those of the terminal, too: the system sends them to both. */
+static int wait_for(awaited *a, pid_t child) {
+    int raw = 0;
+    for (;;) {
+        siginfo_t about;
+        const int number = sigwaitinfo(&a->signals, &about);
+        if (number == SIGCHLD && waitpid(child, &raw, WNOHANG) == child) return raw;
+        if (number < 0 || number == SIGCHLD) continue;
+        a->is_to_end = true;
+        if (about.si_code != SI_KERNEL) (void)kill(child, number);
+    }
+}
+
+/* A signal may have come when mpiexec had ended. */
+static bool is_to_end(const awaited *a) {
+    sigset_t ends = a->signals;
+    (void)sigdelset(&ends, SIGCHLD);
+    return a->is_to_end || sigtimedwait(&ends, NULL, &(struct timespec){0, 0}) > 0;
+}
 
 /* What a rank of another run has, its children must not take for theirs. */
 static void set_environment(const mpi_run *r, int restart) {
@@ -94,28 +150,31 @@ static void set_environment(const mpi_run *r, int restart) {
     (void)setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
 }
 
-static int run_once(const mpi_run *r, launcher which, int restart) {
+static _Noreturn void become(const words *w, const awaited *a) {
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    (void)sigprocmask(SIG_SETMASK, &a->before, NULL);
+    (void)execvp(w->list[0], w->list);
+    (void)fprintf(stderr, "weber run: %s cannot be started: %s\n", w->list[0], strerror(errno));
+    _exit(NOT_FOUND);
+}
+
+static int run_once(const mpi_run *r, launcher which, int restart, awaited *a) {
     set_environment(r, restart);
-    words w = {.count = 0};
+    words w = open_words(r);
     write_words(&w, r, which);
     (void)fflush(NULL);
-    const pid_t child = fork();
-    if (child == 0) {
-        (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-        (void)execvp(w.list[0], w.list);
-        (void)fprintf(stderr, "weber run: %s cannot be started: %s\n", w.list[0], strerror(errno));
-        _exit(NOT_FOUND);
-    }
-    for (int i = 0; i < w.count; i++) free(w.list[i]);
-    int raw = 0;
-    while (child > 0 && waitpid(child, &raw, 0) < 0 && errno == EINTR)
-        if (asked_to_end) (void)kill(child, asked_to_end);
+    const pid_t child = w.is_whole ? fork() : -1;
+    if (child == 0) become(&w, a);
+    if (child < 0)
+        (void)fprintf(stderr, "weber run: no process can be made: %s\n", strerror(errno));
+    close_words(&w);
     if (child < 0) return 1;
+    const int raw = wait_for(a, child);
     return WIFSIGNALED(raw) ? 128 + WTERMSIG(raw) : WEXITSTATUS(raw);
 }
 
 int tool_run_by_mpi(const mpi_run *r) {
-    const struct sigaction ends = {.sa_handler = ask_to_end};
+    awaited a;
     const launcher which = ask();
     if (which == NONE) {
         (void)fprintf(stderr,
@@ -124,12 +183,10 @@ int tool_run_by_mpi(const mpi_run *r) {
                       program());
         return NOT_FOUND;
     }
-    (void)sigaction(SIGTERM, &ends, NULL);
-    (void)sigaction(SIGINT, &ends, NULL);
-    (void)sigaction(SIGHUP, &ends, NULL);
+    block(&a);
     for (int k = 0;; k++) {
-        const int status = run_once(r, which, k);
-        if (!status || status == NOT_FOUND || k == r->restarts || asked_to_end) return status;
+        const int status = run_once(r, which, k, &a);
+        if (!status || status == NOT_FOUND || k == r->restarts || is_to_end(&a)) return status;
         (void)fprintf(stderr, "weber run: starts again, %d of %d\n", k + 1, r->restarts);
     }
 }
