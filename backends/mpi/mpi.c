@@ -58,8 +58,9 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static wb_status fail_as_told(const state *s) {
-    return host->fail(WB_ERROR_LOST, "distributed: rank %d has failed: %s", s->failed, s->text);
+/* After s->failed was read with the mutex: the text does not change any more. */
+static wb_status fail_as_told(const state *s, int failed) {
+    return host->fail(WB_ERROR_LOST, "distributed: rank %d has failed: %s", failed, s->text);
 }
 
 /* Another rank's failure, once it has told of it. */
@@ -71,29 +72,30 @@ static void hear(state *s) {
         s->failed = about.MPI_SOURCE;
 }
 
-static int look(state *s, MPI_Request *request, int *done, bool hears) {
+static int look(state *s, MPI_Request *request, int *done, bool hears, int *failed) {
     pthread_mutex_lock(&s->mutex);
     const int code = MPI_Test(request, done, MPI_STATUS_IGNORE);
     if (code == MPI_SUCCESS && !*done && hears) hear(s);
+    *failed = s->failed;
     pthread_mutex_unlock(&s->mutex);
     return code;
 }
 
 /* What a rank gave before it failed may come behind the news. */
-static bool is_lost(const state *s, double *since) {
-    if (s->failed < 0) return false;
+static bool is_lost(int failed, double *since) {
+    if (failed < 0) return false;
     if (*since == 0) *since = now();
     return now() - *since > GRACE_SECONDS;
 }
 
 static wb_status finish(state *s, const char *what, int code, MPI_Request *request) {
-    int done = 0;
+    int done = 0, failed = -1;
     double since = 0;
     const double begin = now();
     for (int i = 0; code == MPI_SUCCESS && !done; i++) {
-        code = look(s, request, &done, i % LOOKS == 0);
+        code = look(s, request, &done, i % LOOKS == 0, &failed);
         if (done || i < SPINS) continue;
-        if (is_lost(s, &since)) return fail_as_told(s);
+        if (is_lost(failed, &since)) return fail_as_told(s, failed);
         if (i < SPINS + YIELDS) {
             (void)sched_yield();
             continue;
@@ -164,8 +166,9 @@ static wb_status look_round(void *of) {
     state *s = of;
     pthread_mutex_lock(&s->mutex);
     hear(s);
+    const int failed = s->failed;
     pthread_mutex_unlock(&s->mutex);
-    return s->failed < 0 ? WB_OK : fail_as_told(s);
+    return failed < 0 ? WB_OK : fail_as_told(s, failed);
 }
 
 static bool open_news(state *s) {
