@@ -6,6 +6,7 @@
 #include "ranks/transport.h"
 
 enum { RANK, SIZE, LOCAL_RANK, LOCAL_SIZE, NUMBERS };
+enum { MOST = (1 << 20) - 1 }; /* of a number */
 
 /* One row for each starter, the first whose size is set counts. Sources: Open MPI's FAQ "running",
  * section on environment variables; MPICH's Hydra wiki; torchrun's documentation. */
@@ -21,7 +22,7 @@ static const struct {
      {"PMIX_RANK", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"}},
 };
 
-/* False with an error recorded if the variable is set, and is no number from 0 on. */
+/* False with an error recorded if the variable is set, and is no number from 0 to MOST. */
 static bool read_number(const char *name, bool *is_set, int *number) {
     const char *text = getenv(name);
     *is_set = text && *text;
@@ -29,12 +30,13 @@ static bool read_number(const char *name, bool *is_set, int *number) {
     char *end;
     errno = 0;
     const long value = strtol(text, &end, 10);
-    if (!errno && !*end && value >= 0 && value < 1 << 20) {
+    if (!errno && !*end && value >= 0 && value <= MOST) {
         *number = (int)value;
         return true;
     }
-    (void)wb_fail(WB_ERROR_ARGUMENT, "distributed: %s must be a whole number from 0 on, got \"%s\"",
-                  name, text);
+    (void)wb_fail(WB_ERROR_ARGUMENT,
+                  "distributed: %s must be a whole number from 0 to %d, got \"%s\"", name, MOST,
+                  text);
     return false;
 }
 

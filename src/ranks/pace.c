@@ -13,11 +13,11 @@ typedef struct unit {
     double value;
 } unit;
 
-/* A number above 0 and its unit, up to `end`. */
+/* A number from 1e-6 to 1e6 and its unit, up to `end`. */
 static bool read_part(const char *text, const char *end, const unit *units, double *value) {
     char *behind;
     const double number = strtod(text, &behind);
-    if (behind == text || !(number > 0) || behind > end) return false;
+    if (behind == text || !(number >= 1e-6 && number <= 1e6) || behind > end) return false;
     for (const unit *u = units; u->name; u++)
         if (strlen(u->name) == (size_t)(end - behind) &&
             strncmp(u->name, behind, (size_t)(end - behind)) == 0) {
@@ -40,11 +40,11 @@ bool wb_pace_read(wb_pace *pace) {
         pace->beta = 1 / rate;
         return true;
     }
-    (void)wb_fail(
-        WB_ERROR_ARGUMENT,
-        "distributed: WEBER_PACE must be the time of a message (us, ms or s) and the rate "
-        "of its bytes (kB/s, MB/s or GB/s), as in 1000us,100MB/s, got \"%s\"",
-        text);
+    (void)wb_fail(WB_ERROR_ARGUMENT,
+                  "distributed: WEBER_PACE must be the time of a message (us, ms or s) and the "
+                  "rate of its bytes (kB/s, MB/s or GB/s), each from 1e-6 to 1e6 of its unit, as "
+                  "in 1000us,100MB/s, got \"%s\"",
+                  text);
     return false;
 }
 

@@ -356,6 +356,8 @@ static void wrong_environments(void **state) {
     (void)state;
     const surroundings rows[] = {
         {{{"WEBER_RANK", "x"}, {"WEBER_SIZE", "2"}}, "WEBER_RANK must be a whole number"},
+        {{{"WEBER_RANK", "2000000"}, {"WEBER_SIZE", "2"}},
+         "must be a whole number from 0 to 1048575, got \"2000000\""},
         {{{"WEBER_RANK", "1"}, {"WEBER_SIZE", "2"}}, "but WEBER_RUN is not set"},
         {{{"WEBER_RUN", "/x"}, {"WEBER_SIZE", "2"}}, "but WEBER_RANK is not set"},
         {{{"WEBER_RUN", "/x"}, {"WEBER_SIZE", "2"}, {"WEBER_RANK", "2"}}, "says rank 2 of 2"},
@@ -376,7 +378,18 @@ static void wrong_environments(void **state) {
           {"WEBER_RANK", "0"},
           {"WEBER_PACE", "1000us,100"}},
          "WEBER_PACE must be the time of a message (us, ms or s) and the rate of its bytes (kB/s, "
-         "MB/s or GB/s), as in 1000us,100MB/s, got \"1000us,100\""},
+         "MB/s or GB/s), each from 1e-6 to 1e6 of its unit, as in 1000us,100MB/s, got "
+         "\"1000us,100\""},
+        {{{"WEBER_RUN", "/weber-test-pace"},
+          {"WEBER_SIZE", "2"},
+          {"WEBER_RANK", "0"},
+          {"WEBER_PACE", "infs,100MB/s"}},
+         "got \"infs,100MB/s\""},
+        {{{"WEBER_RUN", "/weber-test-pace"},
+          {"WEBER_SIZE", "2"},
+          {"WEBER_RANK", "0"},
+          {"WEBER_PACE", "1s,1e-300MB/s"}},
+         "got \"1s,1e-300MB/s\""},
         {{{"WEBER_RUN", "/weber-test-alone"},
           {"WEBER_SIZE", "2"},
           {"WEBER_RANK", "0"},
