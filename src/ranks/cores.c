@@ -26,8 +26,9 @@ static int usable(void) {
 void wb_ranks_share_cores(const wb_seat *seat) {
     const char *asked = getenv("WEBER_NUM_THREADS");
     const bool is_default = wb_cpu_threads() == usable();
-    if (is_bound_unasked(seat)) unbind();
-    if (seat->local_size == 1 || (asked && *asked) || !is_default) return;
+    const bool was_bound = is_bound_unasked(seat);
+    if (was_bound) unbind();
+    if ((seat->local_size == 1 && !was_bound) || (asked && *asked) || !is_default) return;
     const int cores = usable();
     wb_cpu_set_threads(cores > seat->local_size ? cores / seat->local_size : 1);
 }

@@ -170,8 +170,8 @@ static wb_status settle(void) {
 
 static bool connect(const wb_seat *seat, const void *id) {
     const wb_device *device = devices.device;
-    if (!device->backend->native_queue(device->context, devices.queue)) return false;
-    devices.state = devices.transport->start(seat, id);
+    const bool has_queue = device->backend->native_queue(device->context, devices.queue) != NULL;
+    devices.state = has_queue ? devices.transport->start(seat, id) : NULL;
     if (devices.state && settle() == WB_OK) return true;
     wb_ranks_tell();
     return false;

@@ -229,7 +229,7 @@ int wb_local_workers(void) { return told("wb_local_workers", &group.seat.local_s
 static bool give_up(void) {
     pthread_mutex_lock(&group.mutex);
     const bool is_first = !atomic_load(&group.has_failed);
-    if (is_first) (void)snprintf(group.failure, TEXT_BYTES, "%s", wb_error_message());
+    if (is_first) (void)snprintf(group.failure, TEXT_BYTES, "%s", wb_error_text());
     atomic_store(&group.has_failed, true);
     pthread_mutex_unlock(&group.mutex);
     return is_first;
