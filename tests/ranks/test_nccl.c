@@ -356,6 +356,31 @@ static void each_call_fails(void **state) {
     assert_int_equal(ranks_run(2, fails_at), 0);
 }
 
+/* Rank 1's device fails at its n-th call while they join. */
+static int failing_call;
+
+static void device_fails_at(void) {
+    char text[40];
+    (void)snprintf(text, sizeof text, "cuCtxSetCurrent:%d:2", failing_call);
+    if (strcmp(getenv("WEBER_RANK"), "1") == 0) (void)setenv("FAKE_CUDA_FAIL", text, 1);
+    (void)setenv("WEBER_TIMEOUT", "20", 1);
+    const time_t begin = time(NULL);
+    const bool has_joined = wb_distributed_initialize("NCCL") == WB_OK;
+    wb_clear_error();
+    (void)unsetenv("FAKE_CUDA_FAIL");
+    exit(has_joined ? 0 : time(NULL) - begin < 10 ? 4 : 8);
+}
+
+/* Whatever it is: all fail at once. */
+static void device_fails(void **state) {
+    (void)state;
+    int status = 4;
+    for (failing_call = 1; status == 4 && failing_call < 100; failing_call++)
+        status = ranks_run(2, device_fails_at);
+    assert_int_equal(status, 0);
+    assert_true(failing_call > 2);
+}
+
 static void differences(void **state) {
     (void)state;
     assert_int_equal(ranks_run(2, other_place), 0);
@@ -365,9 +390,10 @@ static void differences(void **state) {
 int main(void) {
     set_up();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(collectives), cmocka_unit_test(training),
-        cmocka_unit_test(choices),     cmocka_unit_test(differences),
-        cmocka_unit_test(is_gone),     cmocka_unit_test(each_call_fails),
+        cmocka_unit_test(collectives),  cmocka_unit_test(training),
+        cmocka_unit_test(choices),      cmocka_unit_test(differences),
+        cmocka_unit_test(is_gone),      cmocka_unit_test(each_call_fails),
+        cmocka_unit_test(device_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
