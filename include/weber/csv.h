@@ -9,8 +9,9 @@
  * Fields are separated by commas and may be quoted, with "" for a quote inside (RFC 4180); lines
  * end with LF or CRLF; empty lines are passed over; a byte order mark is, too. A column is of
  * integers if all its fields are, else of numbers if all are, else of texts; empty fields, and
- * those equal to .missing, are missing values and say nothing of the type. Messages count lines
- * from 1. NULL in, NULL out. Errors: weber/error.h. */
+ * those equal to .missing, are missing values and say nothing of the type. Numbers are decimal,
+ * with a point whatever the locale (-0.5, 1e3, nan, inf), and may have blanks around them. Messages
+ * count lines from 1. NULL in, NULL out. Errors: weber/error.h. */
 #ifndef WEBER_CSV_H
 #define WEBER_CSV_H
 
@@ -25,14 +26,15 @@ typedef struct wb_csv wb_csv;
 
 typedef struct wb_csv_desc {
     char start_;
-    char separator;      /* default ',' */
+    char separator;      /* default ','; no quote and no line end */
     bool no_header;      /* the first line has values; columns are called "1", "2", ... */
     const char *missing; /* text of missing values, as "NA"; default: empty fields alone */
     bool missing_is_nan; /* missing values among numbers become NaN; default: they are errors */
 } wb_csv_desc;
 
 /* Reads a whole file. Fails, naming path and line, if a line has another number of fields than the
- * first one, a quote is not closed or has text behind it, or two columns have one name. */
+ * first one, a quote is not closed or has text behind it, a byte is zero, or two columns have one
+ * name. */
 #define wb_read_csv(...)       WB_READ_CSV(__VA_ARGS__, .start_ = 0)
 #define WB_READ_CSV(path, ...) wb_read_csv_make(path, (wb_csv_desc){__VA_ARGS__})
 WB_API wb_csv *wb_read_csv_make(const char *path, wb_csv_desc desc);

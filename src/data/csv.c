@@ -4,10 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <weber/csv.h>
 
 #include "array/array.h"
+#include "base/decimal.h"
 #include "base/memory.h"
 
 struct wb_csv {
@@ -142,9 +144,21 @@ static bool read_row(reader *r) {
     return false;
 }
 
+/* Fields end with a zero byte, so none may be in them. */
+static bool check_bytes(const wb_csv *csv) {
+    const char *zero = memchr(csv->bytes, 0, (size_t)csv->size);
+    if (!zero) return true;
+    long long line = 1;
+    for (const char *at = csv->bytes; at < zero; at++) line += *at == '\n';
+    (void)wb_fail(WB_ERROR_FORMAT, "%s: line %lld: text must have no zero bytes (is it UTF-16?)",
+                  csv->path, line);
+    return false;
+}
+
 static bool read_rows(wb_csv *csv) {
     static const char mark[] = "\xEF\xBB\xBF";
     reader r = {.csv = csv, .at = csv->bytes, .end = csv->bytes + csv->size, .line = 1};
+    if (!check_bytes(csv)) return false;
     if (csv->size >= 3 && memcmp(csv->bytes, mark, 3) == 0) r.at += 3;
     while (r.at < r.end) {
         if (is_empty_line(&r))
@@ -161,6 +175,34 @@ static bool read_rows(wb_csv *csv) {
 
 static int64_t rows_before(const wb_csv *csv) { return csv->desc.no_header ? 0 : 1; }
 
+static int by_text(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Of equal texts, the first column comes first. */
+static int by_text_and_place(const void *a, const void *b) {
+    char *const *x = *(char *const *const *)a, *const *y = *(char *const *const *)b;
+    const int order = strcmp(*x, *y);
+    return order ? order : (x > y) - (x < y);
+}
+
+static bool have_other_names(const wb_csv *csv) {
+    char ***places = wb_alloc((size_t)csv->columns * sizeof *places);
+    char **again = NULL, **first = NULL;
+    if (!places) return false;
+    for (int64_t i = 0; i < csv->columns; i++) places[i] = &csv->fields[i];
+    qsort(places, (size_t)csv->columns, sizeof *places, by_text_and_place);
+    for (int64_t i = 1; i < csv->columns; i++)
+        if (strcmp(*places[i - 1], *places[i]) == 0 && (!again || places[i] < again))
+            first = places[i - 1], again = places[i];
+    wb_release(places);
+    if (!again) return true;
+    (void)wb_fail(WB_ERROR_FORMAT, "%s: columns %lld and %lld are both called \"%s\"", csv->path,
+                  (long long)(first - csv->fields) + 1, (long long)(again - csv->fields) + 1,
+                  *again);
+    return false;
+}
+
 static bool name_columns(wb_csv *csv) {
     if (csv->desc.no_header) {
         csv->numbers = wb_alloc((size_t)csv->columns * sizeof *csv->numbers);
@@ -168,19 +210,16 @@ static bool name_columns(wb_csv *csv) {
             (void)snprintf(csv->numbers[i], sizeof csv->numbers[i], "%lld", (long long)i + 1);
         return csv->numbers != NULL;
     }
-    for (int64_t i = 0; i < csv->columns; i++)
-        for (int64_t k = 0; k < i; k++)
-            if (strcmp(csv->fields[i], csv->fields[k]) == 0) {
-                (void)wb_fail(WB_ERROR_FORMAT, "%s: columns %lld and %lld are both called \"%s\"",
-                              csv->path, (long long)k + 1, (long long)i + 1, csv->fields[i]);
-                return false;
-            }
-    return true;
+    return have_other_names(csv);
 }
 
 wb_csv *wb_read_csv_make(const char *path, wb_csv_desc desc) {
     if (wb_failed()) return NULL;
     if (!path) return wb_fail_argument_null("read_csv", "path");
+    if (desc.separator && strchr("\"\r\n", desc.separator))
+        return wb_fail_null(WB_ERROR_ARGUMENT,
+                            "read_csv: separator must be no quote and no line end, got byte %d",
+                            desc.separator);
     wb_csv *csv = wb_object_new(&csv_class, sizeof *csv);
     if (!csv) return NULL;
     csv->desc = desc;
@@ -229,17 +268,37 @@ static bool is_missing(const wb_csv *csv, const char *field) {
     return !*field || strcmp(field, csv->missing) == 0;
 }
 
+static const char blanks[] = " \t";
+
+/* Of a field that is a number. */
 static bool as_integer(const char *field, int64_t *value) {
     char *end;
     errno = 0;
     *value = strtoll(field, &end, 10);
-    return end != field && *end == 0 && errno == 0;
+    return end != field && end[strspn(end, blanks)] == 0 && errno == 0;
+}
+
+/* nan and inf as programs write them: NaN, Inf, -Infinity. */
+static bool as_limit(const char *text, size_t length, double *value) {
+    static const struct {
+        const char *text;
+        double value;
+    } limits[] = {{"nan", (double)NAN}, {"inf", (double)INFINITY}, {"infinity", (double)INFINITY}};
+    const bool has_sign = *text == '-' || *text == '+';
+    for (int i = 0; i < 3; i++) {
+        if (length - has_sign != strlen(limits[i].text)) continue;
+        if (strncasecmp(text + has_sign, limits[i].text, length - has_sign) != 0) continue;
+        *value = *text == '-' ? -limits[i].value : limits[i].value;
+        return true;
+    }
+    return false;
 }
 
 static bool as_number(const char *field, double *value) {
-    char *end;
-    *value = strtod(field, &end);
-    return end != field && *end == 0;
+    field += strspn(field, blanks);
+    size_t length = strlen(field);
+    while (length > 0 && strchr(blanks, field[length - 1])) length--;
+    return wb_read_decimal(field, length, value) || as_limit(field, length, value);
 }
 
 static bool fail_field(const wb_csv *csv, int64_t row, int64_t column, const char *what) {
@@ -267,9 +326,7 @@ static bool read_numbers(const wb_csv *csv, int64_t column, double *values, int6
     return true;
 }
 
-wb_array *wb_csv_column(const wb_csv *csv, const char *name) {
-    const int64_t column = find_column("csv_column", csv, name);
-    if (column < 0) return NULL;
+static wb_array *column_at(const wb_csv *csv, int64_t column) {
     const int64_t rows = wb_csv_rows(csv);
     double *values = wb_alloc((size_t)(rows + 1) * sizeof *values);
     int64_t *integers = wb_alloc((size_t)(rows + 1) * sizeof *integers);
@@ -283,14 +340,22 @@ wb_array *wb_csv_column(const wb_csv *csv, const char *name) {
     return x;
 }
 
+wb_array *wb_csv_column(const wb_csv *csv, const char *name) {
+    const int64_t column = find_column("csv_column", csv, name);
+    return column < 0 ? NULL : column_at(csv, column);
+}
+
 wb_array *wb_csv_matrix(const wb_csv *csv, int count, const char *const *names) {
     if (!wb_object_check("csv_matrix", csv, &csv_class, "the table")) return NULL;
     if (names && !wb_check_list("csv_matrix", count, names)) return NULL;
+    if (!names && count != 0)
+        return wb_fail_null(WB_ERROR_ARGUMENT, "csv_matrix: without names count must be 0, got %d",
+                            count);
     if (!names) count = (int)csv->columns;
     wb_array **columns = wb_alloc((size_t)(count + 1) * sizeof *columns);
     bool good = columns != NULL;
     for (int i = 0; good && i < count; i++) {
-        wb_array *x = wb_csv_column(csv, names ? names[i] : wb_csv_name(csv, i));
+        wb_array *x = names ? wb_csv_column(csv, names[i]) : column_at(csv, i);
         good = x && (columns[i] = wb_cast(x, WB_F32)) != NULL;
     }
     wb_array *matrix = good ? wb_stack_make(0, count, columns) : NULL;
@@ -299,10 +364,6 @@ wb_array *wb_csv_matrix(const wb_csv *csv, int count, const char *const *names) 
 }
 
 /* ---- labels ---- */
-
-static int by_text(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
 
 /* The distinct texts of a column, sorted; to be released. NULL: an error is recorded. */
 static const char **distinct_texts(const wb_csv *csv, int64_t column, int64_t *count) {

@@ -1,9 +1,10 @@
 #include "models/term.h"
 
 #include <locale.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/decimal.h"
 
 /* A call, tuple or pair that is being read. */
 typedef struct open_term {
@@ -106,19 +107,6 @@ static const char *without_modules(const char *name) {
 
 enum { MOST_DIGITS = 40 };
 
-/* strtod reads the decimal point of the process's locale. */
-static bool parse_real(const char *digits, double *real) {
-    char text[MOST_DIGITS + 16];
-    const char *dot = strchr(digits, '.'), *point = localeconv()->decimal_point;
-    char *end;
-    if (dot)
-        (void)snprintf(text, sizeof text, "%.*s%s%s", (int)(dot - digits), digits, point, dot + 1);
-    else
-        (void)snprintf(text, sizeof text, "%s", digits);
-    *real = strtod(text, &end);
-    return *end == 0 && isfinite(*real);
-}
-
 static bool parse_integer(const char *digits, int64_t *integer) {
     const char *at = digits + (*digits == '-');
     int64_t n = 0;
@@ -143,7 +131,7 @@ static bool read_number(parser *p, wb_term *t) {
     }
     digits[used] = 0;
     t->kind = is_real ? WB_TERM_REAL : WB_TERM_INTEGER;
-    if (!(is_real ? parse_real(digits, &t->real) : parse_integer(digits, &t->integer)))
+    if (!(is_real ? wb_read_decimal(digits, used, &t->real) : parse_integer(digits, &t->integer)))
         return fault(p, "a number is expected");
     if (is_single) t->real = (double)(float)t->real;
     return true;

@@ -1,4 +1,5 @@
 /* src/data/csv.c, on files that the test writes. */
+#include <locale.h>
 #include <weber/csv.h>
 
 #include "support/files.h"
@@ -82,17 +83,65 @@ static void mistakes_are_named(void **state) {
     assert_error(WB_ERROR_FORMAT, m->message);
 }
 
+static const struct number {
+    const char *name, *text;
+    bool is_number;
+    double value;
+} numbers[] = {
+    {"a point", "1.5", true, 1.5},
+    {"nothing before the point", "-.5", true, -.5},
+    {"an exponent", "+2.E-1", true, .2},
+    {"blanks around", " \t7 ", true, 7},
+    {"inf", "-Inf", true, -(double)INFINITY},
+    {"a small one", "1e-400", true, 0},
+    {"hexadecimal", "0x10", false, 0},
+    {"too large", "1e999", false, 0},
+    {"nan with text", "nan(abc)", false, 0},
+    {"a comma", "1,5", false, 0},
+    {"no digits", ".", false, 0},
+    {"no exponent", "1e", false, 0},
+    {"a blank within", "1 5", false, 0},
+    {"blanks alone", "  ", false, 0},
+};
+
+static void numbers_are_decimal(void **state) {
+    const struct number *n = *state;
+    static const char *const locales[] = {"C", "de_DE.UTF-8"}; /* the second one perhaps is there */
+    for (int i = 0; i < 2; i++) {
+        char text[80];
+        (void)setlocale(LC_NUMERIC, locales[i]);
+        snprintf(text, sizeof text, "a;b\n%s;0.5\n", n->text);
+        wb_csv *csv = wb_read_csv(file_of(text), .separator = ';');
+        wb_array *x = wb_csv_column(csv, "a");
+        wb_array *half = n->is_number ? wb_csv_column(csv, "b") : NULL;
+        (void)setlocale(LC_NUMERIC, "C");
+        if (n->is_number) {
+            assert_true(wb_item(x) == n->value);
+            assert_true(wb_item(half) == .5);
+        } else
+            assert_error(WB_ERROR_FORMAT, "line 2, column \"a\": this is no number");
+        wb_free(csv);
+    }
+}
+
 static void files_and_names_are_checked(void **state) {
     (void)state;
     assert_null(wb_read_csv(path_of("nowhere.csv")));
     assert_error(WB_ERROR_IO, "No such file");
+    write_file(path_of("wide.csv"), "a,b\n1,2\n3\0,4\n", 13);
+    assert_null(wb_read_csv(path_of("wide.csv")));
+    assert_error(WB_ERROR_FORMAT, "line 3: text must have no zero bytes (is it UTF-16?)");
     assert_null(wb_read_csv(NULL));
     assert_error(WB_ERROR_ARGUMENT, "read_csv: path is NULL");
+    assert_null(wb_read_csv(file_of("a,b\n1,2\n"), .separator = '"'));
+    assert_error(WB_ERROR_ARGUMENT, "separator must be no quote and no line end, got byte 34");
     wb_csv *csv = wb_read_csv(file_of("a,b\n1,2\n"));
     assert_null(wb_csv_column(csv, "c"));
     assert_error(WB_ERROR_ARGUMENT, "there is no column \"c\"; there are a, b");
     assert_null(wb_csv_column(csv, NULL));
     assert_error(WB_ERROR_ARGUMENT, "csv_column: the name is NULL");
+    assert_null(wb_csv_matrix(csv, 1, NULL));
+    assert_error(WB_ERROR_ARGUMENT, "csv_matrix: without names count must be 0, got 1");
     assert_null(wb_csv_column(NULL, "a"));
     assert_error(WB_ERROR_ARGUMENT, "csv_column: the table is NULL");
     wb_free(csv);
@@ -101,6 +150,7 @@ static void files_and_names_are_checked(void **state) {
 int main(void) {
     static test_list tests;
     ADD_ROWS(&tests, mistakes, mistakes_are_named);
+    ADD_ROWS(&tests, numbers, numbers_are_decimal);
     const struct CMUnitTest others[] = {TEST(columns_have_types), TEST(quotes_hold_anything),
                                         TEST(missing_values_can_be_nan),
                                         TEST(files_and_names_are_checked)};
