@@ -61,10 +61,12 @@ typedef struct wb_distributed_desc {
  *     wb_distributed_initialize("NCCL", .devices = (const int[]){2, 3}, .device_count = 2);
  *
  * Without this call the first function that needs the group joins it. Calling it again changes
- * nothing. Where the environment describes no group this is a group of one.
- * Errors: a transport that is not there, or not the one that started the process; ranks of
- * different versions of Weber; ranks that do not all arrive within WEBER_TIMEOUT seconds (600);
- * two ranks with one device. */
+ * nothing; "NCCL" and "RCCL" must be asked for before the first collective. Under weber run "MPI" is
+ * taken, too, so that a program need not know who starts it: the group is "local". Where the
+ * environment describes no group this is a group of one.
+ * Errors: a transport that is not there; "local" under mpiexec; "NCCL" or "RCCL" behind a
+ * collective; ranks of different versions of Weber; ranks that do not all arrive within
+ * WEBER_TIMEOUT seconds (600); two ranks with one device. */
 #define wb_distributed_initialize(...)                                                             \
     wb_distributed_initialize_make((wb_distributed_desc){.start_ = 0, .transport = __VA_ARGS__})
 WB_API wb_status wb_distributed_initialize_make(wb_distributed_desc desc);
@@ -113,10 +115,9 @@ WB_API wb_status wb_barrier(void);
 
 /* ---- models, optimisers ---- */
 
-/* What the object holds on rank 0 is what it holds on all: a model's arrays, an optimiser's model,
- * states and counts (of states that .zero divides, nothing). The ranks' objects must have the same
- * structure. wb_setup with
- * .distributed = true does it for the model. */
+/* What the object holds on rank 0 is what it holds on all: a model's arrays; an optimiser's model,
+ * states, scale and steps; of an optimiser with .zero, the model alone. The ranks' objects must
+ * have the same structure. wb_setup with .distributed = true does it for the model. */
 WB_API wb_status wb_synchronize(void *object);
 
 #ifdef __cplusplus

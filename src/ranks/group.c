@@ -189,6 +189,36 @@ bool wb_ranks_join(const char *function) {
 int wb_ranks_count(void) { return group.seat.size; }
 int wb_ranks_own(void) { return group.seat.rank; }
 
+static const char *backend_name(void) {
+    const char *devices = wb_ranks_device_transport();
+    return devices ? devices : group.transport ? group.transport->name : "none";
+}
+
+static bool have_devices_joined(const char *asked) {
+    const char *by = wb_ranks_device_transport();
+    if (!by && group.seat.size == 1) by = group.asked; /* which carries nothing */
+    return by && strcmp(by, asked) == 0;
+}
+
+/* An earlier call, as wb_rank, may have joined the group without devices, which then join it before
+ * anything has been carried. */
+static bool join_devices_late(const char *asked, const wb_distributed_desc *desc) {
+    double timeout;
+    if (!wb_is_device_transport(asked) || have_devices_joined(asked)) return true;
+    if (wb_ranks_device_transport() || group.made > 0) {
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "wb_distributed_initialize: \"%s\" must be asked for before the first "
+                      "collective, but the group has made %lld by \"%s\"",
+                      asked, (long long)group.made, backend_name());
+        return false;
+    }
+    pthread_mutex_lock(&group.mutex);
+    const bool joined = wb_timeout_read(&timeout) && join_devices(asked, desc, timeout);
+    pthread_mutex_unlock(&group.mutex);
+    if (!joined) wb_ranks_fail();
+    return joined;
+}
+
 wb_status wb_distributed_initialize_make(wb_distributed_desc desc) {
     static const char function[] = "wb_distributed_initialize";
     if (desc.device_count < 0 || (desc.device_count > 0 && !desc.devices))
@@ -196,7 +226,8 @@ wb_status wb_distributed_initialize_make(wb_distributed_desc desc) {
                        "wb_distributed_initialize: .devices must have .device_count numbers, got "
                        "%d%s",
                        desc.device_count, desc.devices ? "" : " and NULL");
-    if (!join_any(function, desc.transport, &desc)) return wb_error_status();
+    if (!join_any(function, desc.transport, &desc) || !join_devices_late(desc.transport, &desc))
+        return wb_error_status();
     if (desc.transport) (void)snprintf(group.asked, sizeof group.asked, "%s", desc.transport);
     return WB_OK;
 }
@@ -209,9 +240,7 @@ const char *wb_get_distributed_backend(const char *transport) {
                             "Backend `%s` is not initialized. Call "
                             "`wb_distributed_initialize(\"%s\")` first.",
                             transport, transport);
-    if (!wb_ranks_join("wb_get_distributed_backend")) return NULL;
-    const char *devices = wb_ranks_device_transport();
-    return devices ? devices : group.transport ? group.transport->name : "none";
+    return wb_ranks_join("wb_get_distributed_backend") ? backend_name() : NULL;
 }
 
 static int told(const char *function, const int *number, int otherwise) {

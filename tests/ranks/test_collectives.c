@@ -381,6 +381,27 @@ static void ends_together(void **state) {
     assert_int_equal(ranks_run(3, read_by_one), 0);
 }
 
+/* ---- which transport ---- */
+
+/* weber run stands for MPI, not for devices that nobody asked for in time. */
+static void asked_late(void) {
+    CHECK(wb_rank() < 2);
+    CHECK(wb_distributed_initialize("MPI") == WB_OK);
+    CHECK(strcmp(wb_get_distributed_backend("MPI"), "local") == 0);
+    CHECK(wb_barrier() == WB_OK);
+    CHECK(wb_distributed_initialize("NCCL", .devices = (const int[]){0, 1}, .device_count = 2) ==
+          WB_ERROR_ARGUMENT);
+    CHECK(strstr(wb_error_message(), "\"NCCL\" must be asked for before the first collective, but "
+                                     "the group has made 1 by \"local\""));
+    wb_clear_error();
+    CHECK(wb_barrier() == WB_OK && wb_distributed_initialize("local") == WB_OK);
+}
+
+static void has_joined_already(void **state) {
+    (void)state;
+    assert_int_equal(ranks_run(2, asked_late), 0);
+}
+
 /* ---- a group of one ---- */
 
 static void alone(void **state) {
@@ -401,10 +422,15 @@ static void alone(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(has_values),      cmocka_unit_test(has_parts),
-        cmocka_unit_test(has_bits),        cmocka_unit_test(may_differ),
-        cmocka_unit_test(has_derivatives), cmocka_unit_test(ends_together),
-        cmocka_unit_test(may_go_on),       cmocka_unit_test(has_pace),
+        cmocka_unit_test(has_values),
+        cmocka_unit_test(has_parts),
+        cmocka_unit_test(has_bits),
+        cmocka_unit_test(may_differ),
+        cmocka_unit_test(has_derivatives),
+        cmocka_unit_test(ends_together),
+        cmocka_unit_test(may_go_on),
+        cmocka_unit_test(has_pace),
+        cmocka_unit_test(has_joined_already),
         cmocka_unit_test(alone), /* the last one: it uses the library in this process */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -149,6 +149,7 @@ static void training(void **state) {
 static void by_list(void) {
     CHECK(wb_distributed_initialize("NCCL", .devices = (const int[]){3, 1}, .device_count = 2) ==
           WB_OK);
+    join(); /* again */
     CHECK(wb_device_id(wb_default_device()) == (wb_rank() ? 1 : 3));
     wb_scope_open();
     CHECK(wb_item(wb_sum(
@@ -157,7 +158,8 @@ static void by_list(void) {
 
 static void by_hand(void) {
     wb_set_default_device(wb_get_device_at("CUDA", 2 + wb_rank()));
-    CHECK(wb_distributed_initialize("NCCL", .no_device = true) == WB_OK);
+    CHECK(wb_distributed_initialize("NCCL", .no_device = true) == WB_OK); /* behind wb_rank */
+    CHECK(strcmp(wb_get_distributed_backend("NCCL"), "NCCL") == 0);
     CHECK(wb_device_id(wb_default_device()) == 2 + wb_rank());
     CHECK(wb_barrier() == WB_OK);
 }
@@ -221,6 +223,13 @@ static void only_one_asks(void) {
         expect_failure(wb_barrier(), "ranks must make the same collectives");
 }
 
+static void late_without_devices(void) {
+    CHECK(wb_rank() < 2);
+    (void)setenv("FAKE_CUDA_DEVICES", "1", 1);
+    expect_failure(wb_distributed_initialize("NCCL"), "this machine has 1 for 2 ranks");
+    expect_failure(wb_barrier(), "the group of ranks was given up");
+}
+
 static void by_variable(void) {
     (void)setenv("WEBER_TRANSPORT", "NCCL", 1);
     CHECK(strcmp(wb_get_distributed_backend(NULL), "NCCL") == 0);
@@ -245,7 +254,7 @@ static void choices(void **state) {
     (void)state;
     void (*const rows[])(void) = {
         by_list,       by_hand, no_hand, same_device,   short_list,  too_few, no_library,
-        not_installed, too_old, no_nccl, only_one_asks, by_variable, by_rccl};
+        not_installed, too_old, no_nccl, only_one_asks, by_variable, by_rccl, late_without_devices};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (ranks_run(2, rows[i])) fail_msg("row %zu", i);
 }
