@@ -73,6 +73,14 @@ static bool replace(wb_array **slot) {
     return true;
 }
 
+static bool synchronize_step(wb_optimiser *o) {
+    double steps;
+    wb_array *first = wb_bcast(wb_scalar(WB_I64, (double)o->step), 0);
+    if (!first || wb_read_f64(first, &steps, 1) != WB_OK) return false;
+    o->step = (int64_t)steps, o->counted_at = -1;
+    return true;
+}
+
 static wb_status synchronize_states(wb_optimiser *o) {
     const int64_t count = wb_optimiser_slots(o, NULL);
     wb_array ***slots = wb_alloc(sizeof *slots * (size_t)(count + 1));
@@ -81,6 +89,7 @@ static wb_status synchronize_states(wb_optimiser *o) {
         (void)wb_optimiser_slots(o, slots);
         for (int64_t i = 0; i < count && status == WB_OK; i++)
             if (!replace(slots[i])) status = wb_error_status();
+        if (status == WB_OK && !synchronize_step(o)) status = wb_error_status();
         for (int64_t i = 0; i < o->member_count; i++) o->members[i].seen = *o->members[i].slot;
         const wb_status closed = wb_scope_close_leaving(0, NULL);
         if (status == WB_OK) status = closed;
@@ -96,6 +105,8 @@ wb_status wb_synchronize(void *object) {
     wb_layer *model = o ? o->model : object;
     if (!wb_check_layer(function, model)) return WB_ERROR_ARGUMENT;
     if (wb_ranks_count() == 1) return WB_OK;
-    const wb_status status = wb_walk(of_the_first, NULL, model);
-    return status == WB_OK && o && !o->is_divided ? synchronize_states(o) : status;
+    wb_status status = wb_walk(of_the_first, NULL, model);
+    if (status == WB_OK && o && !o->is_divided) status = synchronize_states(o);
+    if (status != WB_OK) wb_ranks_fail(); /* the others wait for this rank's part */
+    return status;
 }

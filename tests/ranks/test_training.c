@@ -357,7 +357,9 @@ static void synchronizes(void) {
     wb_optimiser *o = wb_setup(wb_adam(), model);
     const wb_batch batch = {.x = wb_uniform(WB_F32, 3, 8), .y = wb_uniform(WB_F32, 2, 8)};
     for (int i = 0; i <= wb_rank(); i++) CHECK(wb_train_step(loss, model, &batch, NULL, o));
+    CHECK(wb_step(o) == wb_rank() + 1);
     CHECK(wb_synchronize(o) == WB_OK);
+    CHECK(wb_step(o) == 1 && wb_skipped(o) == 0);
     const wb_batch same = {.x = wb_ones(WB_F32, 3, 8), .y = wb_ones(WB_F32, 2, 8)};
     CHECK(wb_train_step(loss, model, &same, NULL, o));
     wb_array *own = wb_cast(wb_number(sum_of_all(model)), WB_F64);
