@@ -144,12 +144,15 @@ static int64_t find_groups(wb_member *members, int64_t count) {
 
 static wb_dtype state_type(const wb_array *x) { return x->dtype == WB_F64 ? WB_F64 : WB_F32; }
 
+static void note_array(wb_tie_group *group, const wb_array *x) {
+    group->state_type = state_type(x), group->ndim = x->ndim;
+    for (int d = 0; d < x->ndim; d++) group->sizes[d] = x->sizes[d];
+}
+
+/* The same answer on all ranks, whoever has the states. */
 static bool fits(const wb_tie_group *group, const wb_array *x) {
-    int64_t sizes[WB_MAX_DIMS];
-    const wb_array *state = group->states[0];
-    const int ndim = wb_state_sizes(group, x, sizes);
-    bool same = state->ndim == ndim && state->dtype == state_type(x);
-    for (int d = 0; same && d < ndim; d++) same = state->sizes[d] == sizes[d];
+    bool same = group->ndim == x->ndim && group->state_type == state_type(x);
+    for (int d = 0; same && d < x->ndim; d++) same = group->sizes[d] == x->sizes[d];
     return same;
 }
 
@@ -161,7 +164,8 @@ static const wb_tie_group *old_group(const wb_optimiser *o, const wb_member *mem
     while (i < o->member_count && o->members[i].slot != member->slot) i++;
     if (i == o->member_count) return NULL;
     const wb_tie_group *group = &o->groups[o->members[i].group];
-    return !group->states[0] || fits(group, member->seen) ? group : NULL;
+    const bool has_states = wb_rule_states(wb_group_rule(o, group)) > 0;
+    return !has_states || fits(group, member->seen) ? group : NULL;
 }
 
 /* ---- cohorts ---- */
@@ -209,6 +213,7 @@ static bool fill_group(wb_optimiser *o, const wb_optimiser *new, int64_t groups,
     group->cohort = old ? old->cohort : new_cohort(o, own, x);
     if (group->cohort < 0) return false;
     group->is_frozen = old && old->is_frozen;
+    note_array(group, x);
     const wb_rule *rule = wb_group_rule(o, group);
     if (old)
         group->division = old->division, group->owner = old->owner;

@@ -28,7 +28,10 @@ typedef enum wb_division {
 typedef struct wb_tie_group {
     wb_array *states[WB_RULE_ALL_STATES]; /* held */
     wb_division division;
-    int owner; /* the rank that has a state that is whole */
+    int owner;           /* the rank that has a state that is whole */
+    wb_dtype state_type; /* what states are made for, also where another rank has them */
+    int ndim;
+    int64_t sizes[WB_MAX_DIMS];
     int64_t cohort;
     bool is_frozen;
     bool is_marked; /* by wb_optimiser_mark */

@@ -271,6 +271,58 @@ static void states_are_whole_for_who_asks(void **state) {
     for (int n = 2; n <= 3; n++) assert_int_equal(ranks_run(n, gives_states), 0);
 }
 
+/* ---- arrays that are replaced ---- */
+
+typedef struct Pair {
+    wb_layer layer;
+    wb_array *a, *b;
+} Pair;
+WB_FUNCTOR(Pair, NULL, WB_ARRAY_FIELD(Pair, a), WB_ARRAY_FIELD(Pair, b));
+
+static wb_array *squares(wb_layer *model, const wb_batch *batch, void *user) {
+    const Pair *p = (const Pair *)(void *)model;
+    (void)batch, (void)user;
+    return wb_add(wb_sum(wb_square(p->a)), wb_sum(wb_square(wb_cast(p->b, WB_F32))));
+}
+
+static void put(wb_array **slot, wb_dtype dtype, int64_t count) {
+    wb_array *old = *slot;
+    *slot = wb_keep(wb_cast(wb_add(wb_iota_make(WB_F32, 0, 1, &count), wb_number(1)), dtype));
+    CHECK(*slot && wb_eval(*slot) == WB_OK);
+    wb_free(old);
+}
+
+/* Another number of elements, with as many for each rank; then another type. */
+static Pair *replaced(wb_rule rule, int zero) {
+    Pair *p = wb_new(Pair);
+    put(&p->a, WB_F32, 7), put(&p->b, WB_F32, 7);
+    wb_optimiser *o = wb_setup(rule, &p->layer, .distributed = true, .zero = zero);
+    for (int round = 0; round < 3; round++) {
+        if (round == 1) put(&p->a, WB_F32, 8);
+        if (round == 2) put(&p->b, WB_F64, 7);
+        for (int i = 0; i < 3; i++) CHECK(wb_train_step(squares, &p->layer, NULL, NULL, o));
+    }
+    wb_free(o);
+    return p;
+}
+
+static void replaces(void) {
+    const setting rows[] = {{.name = "cut", .rule = wb_adam(.eta = 0.1)},
+                            {.name = "whole", .rule = wb_lamb(.eta = 0.1)}};
+    for (int i = 0; i < 2; i++) {
+        wb_scope_open();
+        Pair *whole = replaced(rows[i].rule, 0), *divided = replaced(rows[i].rule, 1);
+        check_same(rows[i].name, &whole->layer, &divided->layer);
+        wb_free(whole), wb_free(divided);
+        CHECK(wb_scope_close() == WB_OK);
+    }
+}
+
+static void new_arrays_begin_anew(void **state) {
+    (void)state;
+    for (int n = 2; n <= 3; n++) assert_int_equal(ranks_run(n, replaces), 0);
+}
+
 /* ---- files ---- */
 
 static int zero_of_run; /* and of which run the checkpoint is */
@@ -354,6 +406,7 @@ int main(void) {
         cmocka_unit_test(every_rule_is_that_of_one_process),
         cmocka_unit_test(states_are_divided),
         cmocka_unit_test(states_are_whole_for_who_asks),
+        cmocka_unit_test(new_arrays_begin_anew),
         cmocka_unit_test(files_know_nothing_of_ranks),
         cmocka_unit_test(refuses),
     };
