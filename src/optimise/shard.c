@@ -223,6 +223,9 @@ wb_status wb_gather_states(wb_optimiser *o) {
     for (int64_t i = 0; i < o->group_count && status == WB_OK; i++)
         for (int k = 0; k < wb_rule_states(wb_group_rule(o, &o->groups[i])) && status == WB_OK; k++)
             status = gather_one(o, i, k);
-    if (status != WB_OK) wb_drop_gathered(o);
+    if (status != WB_OK) {
+        wb_drop_gathered(o);
+        wb_ranks_fail(); /* the others wait for this rank's part */
+    }
     return status;
 }

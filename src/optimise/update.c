@@ -393,8 +393,8 @@ static wb_status tell_ranks(const wb_optimiser *o, wb_status status) {
 wb_status wb_update(wb_optimiser *optimiser, wb_layer *model, wb_gradients *gradients) {
     wb_status status = check("wb_update", optimiser, model, gradients);
     if (status != WB_OK) return wb_is_optimiser(optimiser) ? tell_ranks(optimiser, status) : status;
-    if (!wb_scope_begin())
-        return WB_ERROR_MEMORY; /* of the new arrays, which then belong to the slots alone */
+    /* of the new arrays, which then belong to the slots alone */
+    if (!wb_scope_begin()) return tell_ranks(optimiser, WB_ERROR_MEMORY);
     wb_error_aside older;
     wb_error_put_aside(&older);
     status = tell_ranks(optimiser, run(optimiser, gradients));
@@ -485,7 +485,10 @@ wb_array *wb_train_step(wb_loss_fn *loss, wb_layer *model, const wb_batch *batch
     if (!wb_optimiser_check("wb_train_step", optimiser)) return NULL;
     if (!wb_check_layer("wb_train_step", model)) return NULL;
     wb_gradients *g = wb_gradients_new(model);
-    if (!g) return NULL;
+    if (!g) {
+        (void)tell_ranks(optimiser, wb_error_status());
+        return NULL;
+    }
     wb_error_aside older;
     wb_error_put_aside(&older);
     wb_status status = wb_scope_begin() ? WB_OK : WB_ERROR_MEMORY;

@@ -6,6 +6,7 @@
 #include "data/loader.h"
 #include "gradient/mode.h"
 #include "layers/layer.h"
+#include "ranks/ranks.h"
 #include "train/sums.h"
 
 static bool check(const wb_evaluate_desc *d) {
@@ -47,12 +48,16 @@ static int64_t walk(wb_sums *sums) {
     return observations;
 }
 
-/* Each rank has gone through its part. */
+/* Each rank has gone through its part; one that could not says so, since the others wait for it. */
 static int64_t join_ranks(wb_sums *sums, int64_t observations) {
-    if (sums->desc->loader->shards == 1 || wb_failed() || !wb_sums_join_ranks(sums))
-        return observations;
-    wb_array *all = wb_allreduce(wb_scalar(WB_I64, (double)observations), WB_REDUCE_SUM);
-    return (int64_t)wb_item(all);
+    if (sums->desc->loader->shards == 1) return observations;
+    if (!wb_failed() && wb_sums_join_ranks(sums)) {
+        wb_array *all = wb_allreduce(wb_scalar(WB_I64, (double)observations), WB_REDUCE_SUM);
+        const double count = wb_item(all);
+        if (!wb_failed()) return (int64_t)count;
+    }
+    wb_ranks_fail();
+    return observations;
 }
 
 static wb_evaluation nothing(void) {

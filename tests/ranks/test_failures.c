@@ -8,6 +8,7 @@
 #include <weber.h>
 
 #include "base/memory.h"
+#include "models/tree.h"
 #include "support/ranks.h"
 #include "support/support.h"
 
@@ -217,6 +218,36 @@ static void other_frozen(void) {
     wb_free(o), wb_free(model);
 }
 
+static void other_compute(void) {
+    wb_scope_open();
+    wb_layer *model = wb_dense(3, 2);
+    wb_optimiser *o = wb_setup(wb_adam(), model, .distributed = true,
+                               .compute = wb_rank() == 1 ? WB_BF16 : WB_F32);
+    const wb_batch batch = {.x = wb_ones(WB_F32, 3, 5), .y = wb_ones(WB_F32, 2, 5)};
+    wb_array *l = wb_train_step(loss, model, &batch, NULL, o);
+    expect(l ? WB_OK : wb_error_status(), "those of rank 1 differ from rank 0's");
+    wb_free(o), wb_free(model);
+}
+
+/* ---- in an evaluation ---- */
+
+static wb_array *answer(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)user;
+    return wb_rank() == 1 ? wb_matmul(batch->x, batch->x) : wb_apply(model, batch->x);
+}
+
+static void bad_answer(void) {
+    wb_scope_open();
+    wb_layer *model = wb_dense(3, 2);
+    wb_loader *data = wb_loader_new(.x = wb_ones(WB_F32, 3, 12), .y = wb_ones(WB_F32, 2, 12),
+                                    .batchsize = 4, .shard = true);
+    const wb_evaluation e = wb_evaluate(model, data, .predict = answer);
+    expect(e.status, wb_rank() == 1 ? "matmul" : "rank 1 has failed");
+    wb_free(data), wb_free(model);
+}
+
+/* ---- without memory ---- */
+
 /* The failing-th allocation of rank 1 and all behind it fail while it makes its second step. */
 static int failing;
 enum { SUCCEEDED = 7 };
@@ -239,14 +270,49 @@ static void no_memory(void) {
     wb_free(o), wb_free(model);
 }
 
-static void each_allocation_fails(void **state) {
-    (void)state;
+/* While it begins its first one; later failures are those of the second. */
+static void no_memory_at_first(void) {
+    wb_scope_open();
+    wb_layer *model = wb_dense(3, 2);
+    wb_optimiser *o = wb_setup(wb_adam(), model, .distributed = true);
+    const wb_batch batch = {.x = wb_ones(WB_F32, 3, 5), .y = wb_ones(WB_F32, 2, 5)};
+    if (wb_rank() == 1) (void)wb_fail_allocation(failing);
+    wb_array *l = wb_train_step(loss, model, &batch, NULL, o);
+    (void)wb_fail_allocation(0);
+    CHECK(!l && (wb_rank() == 1 || strstr(wb_error_message(), "rank 1 has failed")));
+    wb_clear_error();
+    wb_free(o), wb_free(model);
+}
+
+/* While states that are divided become whole. */
+static void no_memory_for_states(void) {
+    wb_scope_open();
+    wb_layer *model = wb_dense(3, 2);
+    wb_optimiser *o = wb_setup(wb_adam(), model, .distributed = true, .zero = 1);
+    const wb_named objects[] = {{"o", o}};
+    if (wb_rank() == 1) (void)wb_fail_allocation(failing);
+    const wb_status status = wb_gather_objects(1, objects);
+    (void)wb_fail_allocation(0);
+    if (status == WB_OK) exit(SUCCEEDED);
+    if (wb_rank() != 1) CHECK(strstr(wb_error_message(), "rank 1 has failed"));
+    wb_clear_error();
+    wb_free(o), wb_free(model);
+}
+
+static void fail_each(void (*body)(void)) {
     int status = 0;
     for (failing = 1; failing < 2000 && status == 0; failing += 1 + failing / 16) {
-        status = ranks_run(2, no_memory);
+        status = ranks_run(2, body);
         if (status != 0 && status != SUCCEEDED) fail_msg("allocation %d: %d", failing, status);
     }
     assert_int_equal(status, SUCCEEDED);
+}
+
+static void each_allocation_fails(void **state) {
+    (void)state;
+    fail_each(no_memory);
+    fail_each(no_memory_for_states);
+    for (failing = 1; failing < 8; failing++) assert_int_equal(ranks_run(2, no_memory_at_first), 0);
 }
 
 /* ---- one rank is gone ---- */
@@ -294,9 +360,9 @@ static void one_never_comes(void) {
 static void differ(void **state) {
     (void)state;
     void (*const rows[])(void) = {
-        other_count,   other_type, other_reduction, other_order, one_refused,  all_refused,
-        after_the_end, one_less,   other_rate,      other_rule,  other_frozen, bad_loss,
-        by_hand,       no_room,    other_thread,    forked,
+        other_count,   other_type, other_reduction, other_order, one_refused,   all_refused,
+        after_the_end, one_less,   other_rate,      other_rule,  other_frozen,  bad_loss,
+        by_hand,       no_room,    other_thread,    forked,      other_compute, bad_answer,
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const double begin = seconds();
