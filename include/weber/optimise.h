@@ -175,11 +175,13 @@ typedef struct wb_setup_desc {
  *
  * Micro-batches: with .micro_batches = k, wb_train_step and wb_train compute a batch as k parts one
  * after another, which takes the memory of a k-th of it; gradients, losses and what layers write
- * are the means over all observations, and what the loss hands out is that of the last part. A loss
- * is called for each, with views of the batch's arrays. BatchNorm normalises by the part. If k and
- * the number of ranks N are powers of two, bits depend on k N alone, whichever rank computes a part
- * (masks, too, and training that goes on from a checkpoint), while k N and N times the loader's
- * batchsize stay the same.
+ * are the means over all observations, and what the loss hands out is that of the last part that
+ * has some. A loss is called for each, with views of the batch's arrays: of x, and of y and more
+ * where their last size is x's, whatever it stands for (10 weights of classes beside a batch of 10
+ * are cut, too: give such arrays by user). BatchNorm normalises by the part. If k and the number of
+ * ranks N are powers of two, bits depend on k N alone, whichever rank computes a part (masks, too,
+ * and training that goes on from a checkpoint), while k N and N times the loader's batchsize stay
+ * the same.
  *
  * ZeRO: with .zero = 1 each of N ranks keeps an N-th of the rule's states and computes that part of
  * the step, with the bits of a step without it (with .clip_norm if .micro_batches is given, too).

@@ -445,7 +445,8 @@ static wb_status add_part(wb_optimiser *o, wb_gradients *g, const call *c, int64
     if (status == WB_OK) status = sum_groups(o, g);
     status = status == WB_OK ? wb_part_keep(o, g) : abandon(status);
     wb_state_end(states, false);
-    if (status == WB_OK) wb_optimiser_hold_aux(o, g);
+    /* a short batch's last parts may have no observations */
+    if (status == WB_OK && (g->observations > 0 || number == 0)) wb_optimiser_hold_aux(o, g);
     wb_gradients_clear(g);
     return status;
 }

@@ -116,6 +116,28 @@ static void a_loss_is_called_for_each_part(void **state) {
     wb_free(o), wb_free(model);
 }
 
+static wb_array *size_loss(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)wb_aux("size", wb_number((double)batch->size));
+    return loss(model, batch, user);
+}
+
+/* 23 observations by tens, in parts of 3, 3, 3 and 1; of the last three, the first part has all. */
+static void a_loss_hands_out_that_of_the_last_observations(void **state) {
+    (void)state;
+    wb_layer *model = dense();
+    wb_optimiser *o = wb_setup(wb_descent(), model, .micro_batches = 4);
+    wb_loader *data = wb_loader_new(.x = numbers(3, OBSERVATIONS, 0.7),
+                                    .y = numbers(2, OBSERVATIONS, 0.3), .batchsize = BATCH);
+    static const double sizes[] = {1, 1, 3};
+    int k = 0;
+    for (wb_batch batch = {0}; wb_next(data, &batch); k++) {
+        assert_non_null(wb_train_step(size_loss, model, &batch, NULL, o));
+        assert_true(k < 3 && wb_item(wb_optimiser_aux(o, "size")) == sizes[k]);
+    }
+    assert_int_equal(k, 3);
+    wb_free(data), wb_free(o), wb_free(model);
+}
+
 /* All parts of all steps have the plans of the first step's. */
 static void parts_have_one_plan(void **state) {
     (void)state;
@@ -178,6 +200,7 @@ int main(void) {
         TEST(parts_are_the_whole),
         TEST(running_statistics_are_means_of_parts),
         TEST(a_loss_is_called_for_each_part),
+        TEST(a_loss_hands_out_that_of_the_last_observations),
         TEST(parts_have_one_plan),
         TEST(mistakes),
     };
