@@ -9,7 +9,8 @@
  *         fit(wb_gather(x, train[i], -1), wb_gather(y, train[i], -1));
  *
  * Labels are integers or bool, one for each observation (n); they are read. What is random follows
- * from a seed alone, on every machine. Results belong to the scope; on failure all are NULL.
+ * from a seed alone, on every machine. Results belong to the scope; on failure all are NULL, unless
+ * what says how many there are is refused: then nothing is written.
  * Numbers and order are those of MLUtils.jl, which counts from 1. Errors: weber/error.h. */
 #ifndef WEBER_OBSERVATIONS_H
 #define WEBER_OBSERVATIONS_H

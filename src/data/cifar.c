@@ -59,8 +59,17 @@ static bool read_file(const char *path, FILE *file, int labels, wb_array **x, wb
     return good && *x && *y;
 }
 
+/* Where the results go, which are NULL at first. */
+static bool take_places(const char *function, wb_array **images, wb_array **labels) {
+    if (images) *images = NULL;
+    if (labels) *labels = NULL;
+    if (images && labels) return true;
+    (void)wb_fail_argument_null(function, images ? "labels" : "images");
+    return false;
+}
+
 wb_status wb_read_cifar(const char *path, int label_bytes, wb_array **images, wb_array **labels) {
-    *images = *labels = NULL;
+    if (!take_places("read_cifar", images, labels)) return wb_error_status();
     if (!path) return wb_fail_argument_null("read_cifar", "path"), wb_error_status();
     if (label_bytes < 1 || label_bytes > MOST_LABELS)
         return wb_fail(WB_ERROR_ARGUMENT, "read_cifar: a record has 1 or 2 labels, got %d",
@@ -91,7 +100,7 @@ static wb_status read_set(const char *folder, const char *name, int label_bytes,
 wb_status wb_cifar10(wb_split split, wb_array **images, wb_array **labels) {
     static const char folder[] = "cifar-10-batches-bin";
     enum { FILES = 5 };
-    *images = *labels = NULL;
+    if (!take_places("cifar10", images, labels)) return wb_error_status();
     if (split == WB_SPLIT_TEST) return read_set(folder, "test_batch.bin", 1, images, labels);
     wb_array *x[FILES], *y[FILES];
     for (int i = 0; i < FILES; i++) {
@@ -109,7 +118,7 @@ wb_status wb_cifar10(wb_split split, wb_array **images, wb_array **labels) {
 wb_status wb_cifar100(wb_split split, bool coarse, wb_array **images, wb_array **labels) {
     const char *name = split == WB_SPLIT_TEST ? "test.bin" : "train.bin";
     wb_array *x, *both;
-    *images = *labels = NULL;
+    if (!take_places("cifar100", images, labels)) return wb_error_status();
     wb_status status = read_set("cifar-100-binary", name, 2, &x, &both);
     if (status != WB_OK) return status;
     wb_array *chosen = wb_reshape(wb_slice(both, 0, coarse ? 0 : 1, coarse ? 1 : 2, 1), -1);

@@ -33,8 +33,9 @@ static bool check_images(const char *function, wb_array *x) {
 
 /* Whole numbers 0 ... most for each image, (1, 1, 1, N). */
 static wb_array *offsets(int64_t most, int64_t images) {
-    wb_array *u = wb_uniform(WB_F64, 1, 1, 1, images);
-    return wb_cast(wb_floor(wb_mul_number(u, (double)(most + 1))), WB_I64);
+    wb_array *u = wb_uniform(WB_F32, 1, 1, 1, images);
+    wb_array *whole = wb_floor(wb_mul_number(u, (double)(most + 1)));
+    return wb_cast(wb_clamp(whole, 0, (double)most), WB_I64); /* the product may be rounded up */
 }
 
 /* Places in memory's order of the pixels (width, height) at these offsets of each image of x. */
@@ -50,7 +51,7 @@ static wb_array *crop_places(const wb_array *x, int64_t width, int64_t height) {
 
 wb_array *wb_random_crop(wb_array *x, int64_t width, int64_t height, int64_t pad) {
     if (!check_images("random_crop", x)) return NULL;
-    if (pad < 0 || width < 1 || height < 1 || width > x->sizes[0] + 2 * pad ||
+    if (pad < 0 || pad > INT32_MAX || width < 1 || height < 1 || width > x->sizes[0] + 2 * pad ||
         height > x->sizes[1] + 2 * pad)
         return wb_fail_null(WB_ERROR_ARGUMENT,
                             "random_crop: (%lld, %lld) must lie within images of %s with %lld "

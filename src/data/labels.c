@@ -20,6 +20,7 @@ static int64_t groups_of(const char *function, wb_array *labels, int64_t capacit
         groups[i].places = wb_from_make(WB_I64, g.order + g.starts[i], 1, &n);
         if (!groups[i].places) count = -1;
     }
+    for (int64_t i = 0; count < 0 && i < g.count && i < capacity; i++) groups[i].places = NULL;
     wb_label_groups_release(&g);
     return count;
 }

@@ -17,10 +17,11 @@ wb_array *wb_slidingwindow(wb_array *x, int64_t size, int64_t stride) {
         return wb_fail_null(WB_ERROR_SHAPE,
                             "slidingwindow: x must have at most %d dimensions, got %s",
                             WB_MAX_DIMS - 1, wb_text_of(x));
-    const int64_t windows = (n - size + stride) / stride;
+    const int64_t windows = (n - size) / stride + 1;
+    const double step = windows > 1 ? (double)stride : 0;
     wb_array *within = wb_iota(WB_I64, 0, size, windows);
     wb_array *window = wb_iota(WB_I64, 1, size, windows);
-    wb_array *places = wb_add(within, wb_mul_number(window, (double)stride));
+    wb_array *places = wb_add(within, wb_mul_number(window, step));
     places = places ? wb_to(wb_node_device(x), places) : NULL;
     return places ? wb_gather(x, places, -1) : NULL;
 }
@@ -37,7 +38,8 @@ wb_status wb_chunk_sizes(wb_array *x, int count, const int64_t *sizes, int dim, 
     if (dim < 0) return wb_error_status();
     int64_t sum = 0;
     bool good = true;
-    for (int i = 0; i < count; i++) good = good && sizes[i] >= 0, sum += sizes[i];
+    for (int i = 0; i < count; i++)
+        good = !__builtin_add_overflow(sum, sizes[i], &sum) && good && sizes[i] >= 0;
     if (!good || sum != x->sizes[dim])
         return wb_fail(WB_ERROR_SHAPE,
                        "%s: sizes must not be negative, and their sum must be %lld, dimension %d "
@@ -63,7 +65,9 @@ int64_t wb_chunk(wb_array *x, int64_t n, int dim, wb_array **chunks) {
     int64_t count = 0;
     for (int64_t start = 0; start < whole; start += size, count++) {
         const int64_t stop = start + size < whole ? start + size : whole;
-        if (!(chunks[count] = wb_slice(x, dim, start, stop, 1))) return -1;
+        if ((chunks[count] = wb_slice(x, dim, start, stop, 1))) continue;
+        while (count > 0) chunks[--count] = NULL;
+        return -1;
     }
     return count;
 }

@@ -165,7 +165,8 @@ wb_array *wb_filterobs(wb_keep_fn *keep, void *user, wb_array *x) {
     wb_place_list places = {0};
     for (int64_t i = 0; i < n && !wb_failed(); i++) {
         if (wb_scope_open() != WB_OK) break;
-        const bool kept = keep(user, i, wb_getobs(x, i, i + 1));
+        wb_array *own = wb_getobs(x, i, i + 1);
+        const bool kept = own && keep(user, i, own);
         (void)wb_scope_close();
         if (kept && !wb_places_add(&places, i)) break;
     }

@@ -203,7 +203,28 @@ static void call_it(void *context, wb_layer *model) {
         (void)wb_fail(WB_ERROR_ARGUMENT, "call_with: the function returned NULL");
 }
 
-static bool check_arrays(const collector *c, int count, wb_array *const *arrays) {
+typedef struct namer {
+    wb_visitor visitor;
+    const wb_array *wanted;
+    char text[WB_PATH_BYTES];
+} namer;
+
+static bool name(wb_visitor *visitor, const wb_path *path, wb_array **place, bool trainable) {
+    namer *n = (namer *)(void *)visitor;
+    (void)trainable;
+    if (*place != n->wanted) return true;
+    wb_path_text(path, n->text, sizeof n->text);
+    return false;
+}
+
+static void fail_sizes(const collector *c, wb_layer *model, int i, const wb_array *given) {
+    namer n = {.visitor = {.array = name}, .wanted = c->parameters[i]};
+    (void)wb_visit(&n.visitor, model);
+    (void)wb_fail(WB_ERROR_SHAPE, "call_with: parameter %d, %s, is %s, got %s", i, n.text,
+                  wb_text_of(c->parameters[i]), wb_text_of(given));
+}
+
+static bool check_arrays(const collector *c, wb_layer *model, int count, wb_array *const *arrays) {
     if (!wb_check_list("call_with", count, arrays)) return false;
     if (count != c->parameter_count) {
         (void)wb_fail(WB_ERROR_ARGUMENT, "call_with: the model has %lld parameters, got %d arrays",
@@ -213,8 +234,7 @@ static bool check_arrays(const collector *c, int count, wb_array *const *arrays)
     for (int i = 0; i < count; i++) {
         if (!wb_is_usable(arrays[i])) return wb_refuse("call_with", arrays[i], "an array") != NULL;
         if (wb_same_sizes(arrays[i], c->parameters[i])) continue;
-        (void)wb_fail(WB_ERROR_SHAPE, "call_with: parameter %d is %s, got %s", i,
-                      wb_text_of(c->parameters[i]), wb_text_of(arrays[i]));
+        fail_sizes(c, model, i, arrays[i]);
         return false;
     }
     return true;
@@ -225,7 +245,8 @@ wb_array *wb_call_with(wb_layer *model, int count, wb_array *const *arrays, wb_m
     collector c;
     call made = {.fn = fn, .context = context};
     if (!fn) return wb_fail_argument_null("call_with", "the function");
-    const bool good = collect_all(&c, "call_with", model) && check_arrays(&c, count, arrays) &&
+    const bool good = collect_all(&c, "call_with", model) &&
+                      check_arrays(&c, model, count, arrays) &&
                       with_parts(&c, model, arrays, call_it, &made);
     release(&c);
     return good ? made.result : NULL;

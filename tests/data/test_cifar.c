@@ -76,6 +76,10 @@ static void damaged_files_are_named(void **state) {
     assert_error(WB_ERROR_IO, "No such file");
     assert_int_equal(wb_read_cifar(path_of("cut"), 3, &x, &y), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "a record has 1 or 2 labels, got 3");
+    assert_int_equal(wb_read_cifar(path_of("ten"), 1, NULL, &y), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "read_cifar: images is NULL");
+    assert_int_equal(wb_cifar100(WB_SPLIT_TEST, false, &x, NULL), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "cifar100: labels is NULL");
     assert_int_equal(wb_read_cifar(NULL, 1, &x, &y), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "read_cifar: path is NULL");
 }

@@ -149,7 +149,7 @@ static void mistakes_are_named(void **state) {
     wb_array *wide = wb_zeros(WB_F64, 3, 1);
     assert_null(wb_loader_new(.x = wide, .getobs = give, .numobs = 3, .device = there));
     assert_error(WB_ERROR_DTYPE, "with getobs x must have a type that it keeps on");
-    wb_array *whole = wb_zeros(WB_F64, 3, 3);
+    wb_array *whole = wb_to(wb_cpu_device(), wb_zeros(WB_F64, 3, 3));
     assert_null(wb_loader_new(.x = whole, .getobs = give, .numobs = 3, .device = there));
     assert_error(WB_ERROR_DTYPE, "expected f32, got f64");
     wb_array *moved = wb_to(there, wide, WB_ELTYPE_PRESERVE);

@@ -13,6 +13,7 @@ static void windows_overlap(void **state) {
         for (int k = 0; k < 4; k++) assert_true(wb_at(w, 1, k, i) == 3 * i + k);
     assert_null(wb_slidingwindow(x, 11, 1));
     assert_error(WB_ERROR_ARGUMENT, "slidingwindow: the size must be from 1 to 10");
+    assert_sizes(wb_slidingwindow(x, 4, INT64_MAX), 2, 4, 1);
     assert_null(wb_slidingwindow(x, 2, 0));
     assert_error(WB_ERROR_ARGUMENT, "the stride at least 1, got 2 and 0");
 }
@@ -43,6 +44,9 @@ static void chunks_of_given_sizes(void **state) {
     wb_array *x = wb_iota(WB_F32, 0, 6), *chunks[3] = {x};
     assert_int_equal(wb_chunk_sizes(x, 3, (int64_t[]){1, 2, 3}, -1, chunks), WB_OK);
     assert_float_equal(wb_at(chunks[2], 0), 3, 0);
+    int64_t large[] = {INT64_MAX, INT64_MAX, 2 + wb_size(x, 0)};
+    assert_int_equal(wb_chunk_sizes(x, 3, large, 0, chunks), WB_ERROR_SHAPE);
+    wb_clear_error();
     assert_int_equal(wb_chunk_sizes(x, 2, (int64_t[]){1, 2}, 0, chunks), WB_ERROR_SHAPE);
     assert_null(chunks[0]);
     assert_error(WB_ERROR_SHAPE, "their sum must be 6, dimension 0 of (6), got 3");
@@ -107,6 +111,8 @@ static void crops_are_parts(void **state) {
     for (int i = 0; i < 3; i++) assert_true(columns[i] && rows[i]);
     assert_int_equal(wb_size(wide, 0), 5);
     assert_true(wb_item(wb_sum(wide)) < wb_item(wb_sum(x)));
+    assert_null(wb_random_crop(x, 2, 2, INT64_MAX / 2 + 1));
+    assert_error(WB_ERROR_ARGUMENT, "must lie within images of");
     assert_null(wb_random_crop(x, 6, 4, 0));
     assert_error(WB_ERROR_ARGUMENT, "random_crop: (6, 4) must lie within images of (5, 4, 2, 30)");
     assert_null(wb_random_crop(wb_vector(1, 2), 1, 1, 0));

@@ -93,6 +93,8 @@ static void mistakes(void **state) {
     assert_null(wb_multi_head_attention(10, .heads = 3));
     assert_error(WB_ERROR_ARGUMENT,
                  "MultiHeadAttention: qk must be divisible by nheads, got 10 and 3");
+    assert_null(wb_multi_head_attention(8, .heads = 2, .rotary = -1));
+    assert_error(WB_ERROR_ARGUMENT, "MultiHeadAttention: rotary must be at least 0, got -1");
     assert_null(wb_multi_head_attention());
     assert_error(WB_ERROR_ARGUMENT, "MultiHeadAttention: in must be positive, got 0");
     assert_null(wb_multi_head_attention(8, .dropout = 2));

@@ -131,7 +131,7 @@ static void arrays_of_the_caller(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "call_with: the function is NULL");
     arrays[1] = wb_ones(WB_F64, 2);
     assert_null(wb_call_with(model, 4, arrays, apply_to_ones, NULL));
-    assert_error(WB_ERROR_SHAPE, "call_with: parameter 1 is (3), got (2)");
+    assert_error(WB_ERROR_SHAPE, "call_with: parameter 1, layers.1.bias, is (3), got (2)");
     arrays[1] = wb_ones(WB_F64, 3);
     assert_non_null(wb_call_with(model, 4, arrays, set_bias, NULL));
     assert_elements(wb_get(model, "layers.2.bias"), 1, (double[]){9});
