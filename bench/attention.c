@@ -3,9 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { QUERIES = 16384 };
-
-const bench_attention bench_attention_k = {.length = 512, .heads = QUERIES / 512};
+enum { QUERIES = BENCH_ATTENTION_QUERIES };
 
 bool bench_attention_parse(const char *text, bench_attention *attention) {
     char rest[16] = "";
@@ -19,8 +17,8 @@ bool bench_attention_parse(const char *text, bench_attention *attention) {
     return true;
 }
 
-bench_attention_result bench_attention_step(const bench_attention *attention, wb_array *x,
-                                            wb_array *d) {
+bench_values_of_step bench_attention_step(const bench_attention *attention, wb_array *x,
+                                          wb_array *d) {
     wb_array *of[3] = {NULL}, *gradients[3] = {NULL};
     for (int i = 0; i < 3; i++)
         of[i] = wb_reshape(wb_slice(x, 3, i, i + 1, 1), BENCH_ATTENTION_FEATURES, attention->length,
@@ -28,10 +26,10 @@ bench_attention_result bench_attention_step(const bench_attention *attention, wb
     wb_array *y = wb_attention(of[0], of[1], of[2], .causal = true);
     if (!attention->has_gradient) {
         wb_eval(y);
-        return (bench_attention_result){y, NULL};
+        return (bench_values_of_step){y, NULL};
     }
     wb_array *loss = wb_sum(wb_mul(y, d));
     wb_gradient_of(loss, 3, of, gradients);
     wb_eval(loss, gradients[0], gradients[1], gradients[2]);
-    return (bench_attention_result){loss, gradients[1]};
+    return (bench_values_of_step){loss, gradients[1]};
 }

@@ -2,17 +2,14 @@
 #ifndef BENCH_ATTENTION_H
 #define BENCH_ATTENTION_H
 
-#include <weber.h>
+#include "numbers.h"
 
-enum { BENCH_ATTENTION_FEATURES = 64 };
+enum { BENCH_ATTENTION_FEATURES = 64, BENCH_ATTENTION_QUERIES = 16384 };
 
 typedef struct bench_attention {
     int64_t length, heads;
     bool has_gradient; /* of sum(y d) in q, k and v */
 } bench_attention;
-
-/* 32 heads of length 512. */
-extern const bench_attention bench_attention_k;
 
 /* "512", "2048,gradient": the length, of 16,384 queries in all. False if it is something else. */
 bool bench_attention_parse(const char *text, bench_attention *attention);
@@ -20,10 +17,7 @@ bool bench_attention_parse(const char *text, bench_attention *attention);
 /* What is evaluated in one step: y, or, with a gradient, the loss sum(y d) and what it gives for k.
  * x has q, k and v side by side in its last dimension. NULL, with Weber's error pending, on
  * failure. */
-typedef struct bench_attention_result {
-    wb_array *value, *gradient;
-} bench_attention_result;
-bench_attention_result bench_attention_step(const bench_attention *attention, wb_array *x,
-                                            wb_array *d);
+bench_values_of_step bench_attention_step(const bench_attention *attention, wb_array *x,
+                                          wb_array *d);
 
 #endif

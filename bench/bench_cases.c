@@ -1,6 +1,6 @@
 /* bench_cases [--smoke] [OPTION...] [CASE...]: the cases of cases.h, or their hand-written loops,
- * alone. bench_cases --serve [OPTION...] CASE: one case, steered by lines on the standard input, so
- * that somebody can run it in turn with others:
+ * alone; all of them without one. bench_cases --serve [OPTION...] CASE: one case, steered by lines
+ * on the standard input, so that somebody can run it in turn with others:
  *
  *     check N    runs N steps; answers loss and checksum         run N     runs N steps; answers
  *                median, least and mean us
@@ -8,9 +8,9 @@
  *                once; answers us for each
  *     memory     answers the process's peak in kilobytes, the device's in bytes, and the plans made
  *                so far
+ *     nodes      runs a step; answers the nodes of its plan, 1 if that was known
  *
- * --threads N, --floor (by hand), --batch N (b, c, d, i, j), --transformer SIZES (e;
- * transformer.h), --attention TEXT (k; attention.h), --rows TEXT (l; rows.h).
+ * A CASE is "b" or "b:128", as cases.h says. --threads N, --floor (by hand).
  * Rounds begin anew so that all contestants compute the same steps: after some thousands, numbers
  * so small appear that the processor is slow with them. */
 #include <stdio.h>
@@ -24,37 +24,25 @@
 typedef struct options {
     bool smoke, by_hand, serving;
     int threads;
-    int64_t batch;                 /* 0: the case's own */
-    bench_transformer transformer; /* no layers: case e's own */
-    bench_attention attention;     /* no length: case k's own */
-    bench_rows rows;               /* no length: case l's own */
 } options;
 
 typedef struct runner {
-    char letter;
+    const char *name;
     const options *options;
     const bench_floor *floor; /* or NULL: Weber */
     void *state;
     bench_case *weber;
 } runner;
 
-static bench_case *open_weber(char letter, const options *o) {
-    if (letter == 'e' && o->transformer.layers) return bench_case_open_transformer(&o->transformer);
-    if (letter == 'k' && o->attention.length) return bench_case_open_attention(&o->attention);
-    if (letter == 'l' && o->rows.length) return bench_case_open_rows(&o->rows);
-    return o->batch ? bench_case_open_batch(letter, false, o->batch)
-                    : bench_case_open(letter, false);
-}
-
 static void begin(runner *r) {
     if (r->floor)
         r->state = r->floor->open(r->options->threads);
     else
-        r->weber = open_weber(r->letter, r->options);
+        r->weber = bench_case_open(r->name);
 }
 
-static bool open_runner(runner *r, char letter, bool by_hand, const options *o) {
-    *r = (runner){letter, o, by_hand ? bench_floor_of(letter) : NULL, NULL, NULL};
+static bool open_runner(runner *r, const char *name, bool by_hand, const options *o) {
+    *r = (runner){name, o, by_hand ? bench_floor_of(name) : NULL, NULL, NULL};
     wb_set_threads(o->threads);
     if (by_hand && !r->floor) return false;
     begin(r);
@@ -90,7 +78,7 @@ static void close_runner(runner *r) {
 
 static void reset(runner *r) {
     enum { WARM = 3 };
-    if (!bench_case_is_fixed(r->letter)) {
+    if (r->floor || !bench_case_is_fixed(r->weber)) {
         close_runner(r);
         begin(r);
     }
@@ -139,18 +127,27 @@ static void answer(runner *r, const char *line) {
         printf("%lld %lld %lld\n", (long long)bench_peak_kb(),
                (long long)wb_memory_status(wb_default_device()).peak,
                (long long)wb_plan_status().misses);
+    } else if (strncmp(line, "nodes", 5) == 0 && r->weber) {
+        printf("%lld\n", (long long)bench_case_nodes(r->weber));
     } else {
         printf("unknown: %s", line);
     }
     fflush(stdout);
 }
 
-static int serve(char letter, const options *o) {
+/* What could not be opened: a failure of Weber's, or no such case. */
+static int no_case(const char *name) {
+    if (wb_failed()) return wb_report("bench_cases");
+    fprintf(stderr, "bench_cases: there is no case \"%s\"; cases.h lists the cases\n", name);
+    return 2;
+}
+
+static int serve(const char *name, const options *o) {
     runner r;
     char line[128];
-    if (!open_runner(&r, letter, o->by_hand, o)) {
+    if (!open_runner(&r, name, o->by_hand, o)) {
         printf("absent %s\n", wb_error_message());
-        return wb_report("bench_cases");
+        return no_case(name);
     }
     printf("%s\n", r.floor ? r.floor->how : "weber");
     fflush(stdout);
@@ -165,69 +162,72 @@ static int64_t steps_for(const bench_times *trial) {
     return steps < 5 ? 5 : steps > 20000 ? 20000 : (int64_t)steps;
 }
 
-static int alone(char letter, bool by_hand, const options *o) {
+static void print_alone(runner *r, const bench_times *times) {
+    const bench_result sums = result(r);
+    printf("%s %-6s %d threads: median %10.2f us, least %10.2f us; loss %.6g, checksum %.8g\n",
+           r->name, r->floor ? "floor" : "weber", r->options->threads, times->median, times->least,
+           sums.loss, sums.checksum);
+    if (r->name[0] == 'p') {
+        const double nodes = (double)bench_case_nodes(r->weber);
+        printf("    %.0f nodes, %.2f us each\n", nodes, times->median / nodes);
+    }
+    fflush(stdout);
+}
+
+static int alone(const char *name, bool by_hand, const options *o) {
     runner r;
-    if (by_hand && !bench_floor_of(letter)) return 0;
-    if (!open_runner(&r, letter, by_hand, o)) return wb_report("bench_cases");
+    if (by_hand && !bench_floor_of(name)) return 0;
+    if (!open_runner(&r, name, by_hand, o)) return no_case(name);
     bench_times times = timed(&r, o->smoke ? 1 : 3);
     if (!o->smoke) times = timed(&r, steps_for(&times));
-    const bench_result sums = result(&r);
-    printf("%c %-6s %d threads: median %10.2f us, least %10.2f us; loss %.6g, checksum %.8g\n",
-           letter, r.floor ? "floor" : "weber", o->threads, times.median, times.least, sums.loss,
-           sums.checksum);
-    fflush(stdout);
+    print_alone(&r, &times);
     close_runner(&r);
     return wb_report("bench_cases");
 }
 
-/* The cases that are named; NULL: an option is wrong. */
-static const char *parse(int argc, char **argv, options *o) {
-    const char *letters = BENCH_CASES;
-    for (int i = 1; i < argc; i++) {
-        const char *value = i + 1 < argc ? argv[i + 1] : "";
+static int all_alone(const options *o) {
+    int failed = 0;
+    for (const char *letter = BENCH_CASES; *letter; letter++) {
+        const char name[] = {*letter, '\0'}, tiny[] = {*letter, ':', 't', 'i', 'n', 'y', '\0'};
+        failed |= alone(o->smoke ? tiny : name, o->by_hand, o);
+        if (o->smoke) failed |= alone(name, true, o);
+    }
+    return failed;
+}
+
+/* The first of the cases that are named; argc: none; -1: an option is wrong. */
+static int parse(int argc, char **argv, options *o) {
+    int i = 1;
+    for (; i < argc && strncmp(argv[i], "--", 2) == 0; i++) {
         if (strcmp(argv[i], "--smoke") == 0)
             o->smoke = true;
         else if (strcmp(argv[i], "--floor") == 0)
             o->by_hand = true;
         else if (strcmp(argv[i], "--serve") == 0)
             o->serving = true;
-        else if (strcmp(argv[i], "--threads") == 0)
-            o->threads = atoi(value), i++;
-        else if (strcmp(argv[i], "--batch") == 0)
-            o->batch = atoll(value), i++;
-        else if (strncmp(argv[i], "--", 2) != 0)
-            letters = argv[i];
-        else if ((strcmp(argv[i], "--transformer") == 0 &&
-                  bench_transformer_parse(value, &o->transformer)) ||
-                 (strcmp(argv[i], "--attention") == 0 &&
-                  bench_attention_parse(value, &o->attention)) ||
-                 (strcmp(argv[i], "--rows") == 0 && bench_rows_parse(value, &o->rows)))
-            i++;
+        else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc)
+            o->threads = atoi(argv[++i]);
         else
-            return NULL;
+            return -1;
     }
-    return letters;
+    return i;
 }
 
 int main(int argc, char **argv) {
     options o = {.threads = 1};
     int failed = 0;
-    const char *letters = parse(argc, argv, &o);
-    if (!letters) {
-        fprintf(stderr, "bench_cases: --transformer wants "
-                        "LAYERS,WIDTH,HEADS,CONTEXT,SYMBOLS,BATCH,TYPE, --attention "
-                        "LENGTH[,gradient], --rows "
-                        "softmax|layernorm,LENGTH,COUNT[,gradient]\n");
+    const int first = parse(argc, argv, &o);
+    if (first < 0 || (o.serving && first >= argc)) {
+        fprintf(stderr, "bench_cases: expected [--smoke | --serve] [--floor] [--threads N] "
+                        "[CASE...]; cases.h lists the cases\n");
         return 2;
     }
     if (!bench_choose_device()) {
         if (o.serving) printf("absent %s\n", wb_error_message());
         return wb_report("bench_cases");
     }
-    if (o.serving) return serve(letters[0], &o);
-    for (; *letters; letters++) {
-        failed |= alone(*letters, o.by_hand, &o);
-        if (o.smoke) failed |= alone(*letters, true, &o);
-    }
+    if (o.serving) return serve(argv[first], &o);
+    if (first == argc) return all_alone(&o);
+    for (int i = first; i < argc; i++) failed |= alone(argv[i], o.by_hand, &o);
     return failed;
 }

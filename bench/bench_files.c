@@ -21,6 +21,7 @@
 
 #include "clock.h"
 #include "formats/record.h"
+#include "platform/memory.h"
 
 enum { ARRAYS = 64, ROUNDS = 5, MIB = 1 << 20 };
 
@@ -28,18 +29,6 @@ static char folder[] = "/tmp/weber-bench-XXXXXX";
 static char path[256], copy[256];
 
 static double seconds_since(double begin_us) { return (bench_us() - begin_us) * 1e-6; }
-
-/* One line of the process's status, in bytes. */
-static double status_bytes(const char *name) {
-    char line[256], format[64];
-    long long kb = 0;
-    FILE *file = fopen("/proc/self/status", "r");
-    (void)snprintf(format, sizeof format, "%s: %%lld", name);
-    while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, format, &kb) == 1) break;
-    if (file) (void)fclose(file);
-    return (double)kb * 1024;
-}
 
 /* ---- the model ---- */
 
@@ -142,7 +131,7 @@ typedef struct watch {
 static void *watch_memory(void *user) {
     watch *w = user;
     while (!__atomic_load_n(&w->done, __ATOMIC_RELAXED)) {
-        const double now = status_bytes("RssAnon");
+        const double now = (double)wb_platform_own_bytes();
         if (now > w->most_bytes) w->most_bytes = now;
         usleep(2000);
     }
@@ -153,7 +142,7 @@ static void *watch_memory(void *user) {
 static double load_once(wb_layer *model, double *memory_bytes) {
     pthread_t thread;
     watch w = {.done = 0};
-    const double before = status_bytes("RssAnon");
+    const double before = (double)wb_platform_own_bytes();
     const bool is_watched = memory_bytes && pthread_create(&thread, NULL, watch_memory, &w) == 0;
     const double begin = bench_us();
     const wb_status status = wb_load(path, model);

@@ -8,6 +8,7 @@
 
 #include "cases.h"
 #include "clock.h"
+#include "platform/memory.h"
 
 typedef struct holding {
     wb_live_counts live;
@@ -16,18 +17,11 @@ typedef struct holding {
     int64_t resident; /* bytes of the process */
 } holding;
 
-static int64_t resident_bytes(void) {
-    long long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (file && fscanf(file, "%*s %lld", &pages) != 1) pages = 0;
-    if (file) fclose(file);
-    return (int64_t)pages * sysconf(_SC_PAGESIZE);
-}
-
 static holding now(void) {
     const wb_device *device = wb_default_device();
     (void)wb_device_sync(device);
-    return (holding){wb_live(), wb_memory_status(device), wb_plan_status(), resident_bytes()};
+    return (holding){wb_live(), wb_memory_status(device), wb_plan_status(),
+                     wb_platform_own_bytes()};
 }
 
 /* Says what grew; a megabyte is what the C library and a driver may take for themselves. */
@@ -59,8 +53,8 @@ static bool is_flat(const holding *a, const holding *b) {
     return flat;
 }
 
-static int run(char letter, int64_t steps) {
-    bench_case *c = bench_case_open(letter, false);
+static int run(const char *name, int64_t steps) {
+    bench_case *c = bench_case_open(name);
     if (!c) return wb_report("bench_flat");
     const int64_t warm = steps / 10;
     for (int64_t i = 0; i < warm && !wb_failed(); i++) bench_case_step(c);
@@ -68,8 +62,8 @@ static int run(char letter, int64_t steps) {
     const double begin = bench_us();
     for (int64_t i = warm; i < steps && !wb_failed(); i++) bench_case_step(c);
     const holding after = now();
-    printf("%s, case %c, steps %lld to %lld, %.1f us each\n", wb_device_name(wb_default_device()),
-           letter, (long long)warm, (long long)steps,
+    printf("%s, case %s, steps %lld to %lld, %.1f us each\n", wb_device_name(wb_default_device()),
+           name, (long long)warm, (long long)steps,
            (bench_us() - begin) / (double)(steps > warm ? steps - warm : 1));
     const bool flat = is_flat(&before, &after);
     const bench_result r = bench_case_result(c);
@@ -81,15 +75,15 @@ static int run(char letter, int64_t steps) {
 
 int main(int argc, char **argv) {
     int64_t steps = 10000;
-    char letter = 'b';
+    const char *name = "b";
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--smoke") == 0)
             steps = 40;
         else if (strcmp(argv[i], "--steps") == 0 && i + 1 < argc)
             steps = atoll(argv[++i]);
         else
-            letter = argv[i][0];
+            name = argv[i];
     }
     if (!bench_choose_device()) return wb_report("bench_flat");
-    return run(letter, steps);
+    return run(name, steps);
 }

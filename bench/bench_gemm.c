@@ -1,7 +1,9 @@
 /* Matrix products: Weber's kernels against OpenBLAS (when it can be opened), GF/s at 1 and 2
  * threads.
  *
- *     bench_gemm [--smoke] [--double] [part of a name]
+ *     bench_gemm [--smoke] [--double | --bf16] [part of a name]
+ *
+ * --bf16 stops where the processor does not multiply bf16; OpenBLAS is not asked then.
  *
  * Rounds of the two are interleaved and the median round is printed, because other work on the
  * machine comes and goes; ratio is own / OpenBLAS. Matrices stay in the caches that they fit. */
@@ -12,6 +14,7 @@
 #include <time.h>
 
 #include "gemm.h"
+#include "half.h"
 #include "isa.h"
 #include "pool.h"
 
@@ -127,6 +130,8 @@ static void *numbers(const wb_gemm *gemm, int64_t count) {
         const double x = (double)(i * 37 % 101) / 50 - 1;
         if (gemm->dtype == WB_F64)
             ((double *)memory)[i] = x;
+        else if (gemm->dtype == WB_BF16)
+            ((uint16_t *)memory)[i] = k_f32_to_bf16((float)x);
         else
             ((float *)memory)[i] = (float)x;
     }
@@ -213,10 +218,16 @@ int main(int argc, char **argv) {
             smoke = true;
         else if (strcmp(argv[i], "--double") == 0)
             dtype = WB_F64;
+        else if (strcmp(argv[i], "--bf16") == 0)
+            dtype = WB_BF16;
         else
             wanted = argv[i];
     }
-    open_blas();
+    if (dtype == WB_BF16 && !wb_cpu_multiplies_bf16()) {
+        printf("no products of bf16 here\n");
+        return 0;
+    }
+    if (dtype != WB_BF16) open_blas();
     printf("kernels %s, OpenBLAS %s\n", wb_cpu_isa_name(wb_cpu_isa()),
            blas.sgemm ? "present" : "absent");
     printf("%-30s %5s %5s %5s    | 1 thread: time, own GF/s, OpenBLAS GF/s, ratio | 2 threads\n",

@@ -17,23 +17,11 @@ static bool smoke;
 
 /* ---- host cost ---- */
 
-static void note_nodes(void *context, wb_log_level level, const char *line) {
-    long long nodes;
-    (void)level;
-    if (sscanf(line, "plan: %lld nodes", &nodes) == 1) *(int64_t *)context = nodes;
-}
-
-/* Nodes that the plan of one step orders and looks up, leaves among them; told while a new plan is
- * made. */
+/* Of a step's plan, with a batch that it was not made for. */
 static int64_t nodes_of(bench_case *c) {
     enum { UNSEEN = 77 };
-    int64_t nodes = 1;
     bench_case_set_batch(c, UNSEEN);
-    setenv("WEBER_DEBUG", "plan", 1);
-    wb_log_to(note_nodes, &nodes);
-    bench_case_step(c);
-    wb_log_to(NULL, NULL);
-    unsetenv("WEBER_DEBUG");
+    const int64_t nodes = bench_case_nodes(c);
     bench_case_set_batch(c, 1);
     return nodes;
 }
@@ -77,18 +65,18 @@ static void print_parts(bench_case *c, int64_t steps) {
     free(us);
 }
 
-static void host_cost(char letter, double target_us) {
+static void host_cost(const char *name, double target_us) {
     const int64_t steps = smoke ? 5 : 3000;
-    bench_case *c = bench_case_open(letter, true);
+    bench_case *c = bench_case_open(name);
     if (!c) return;
     step_us(c, steps);
     const wb_plan_counts before = wb_plan_status();
     const double us = step_us(c, steps);
     const wb_plan_counts after = wb_plan_status();
     const int64_t nodes = nodes_of(c);
-    printf("host cost of %c: %.2f us (target %.1f), %lld nodes in the plan, %.0f ns each; %.1f "
+    printf("host cost of %s: %.2f us (target %.1f), %lld nodes in the plan, %.0f ns each; %.1f "
            "commands\n",
-           letter, us, target_us, (long long)nodes, 1e3 * us / (double)nodes,
+           name, us, target_us, (long long)nodes, 1e3 * us / (double)nodes,
            (double)(after.kernels - before.kernels) / (double)steps);
     if (bench_case_optimiser(c)) print_parts(c, steps);
     bench_case_close(c);
@@ -96,11 +84,11 @@ static void host_cost(char letter, double target_us) {
 
 /* ---- plan misses ---- */
 
-static void plan_misses(char letter) {
+static void plan_misses(const char *name) {
     enum { SIZES = 40 };
     double first[SIZES], again[SIZES];
     const int sizes = smoke ? 3 : SIZES;
-    bench_case *c = bench_case_open(letter, true);
+    bench_case *c = bench_case_open(name);
     if (!c) return;
     const int64_t nodes = nodes_of(c);
     for (int i = 0; i < 5; i++) bench_case_step(c);
@@ -114,9 +102,8 @@ static void plan_misses(char letter) {
         again[i] = step_us(c, 3);
     }
     const double miss = bench_times_of(sizes, first).median - bench_times_of(sizes, again).median;
-    printf("plan miss of %c: %.0f us, %.1f us per node (target 20); %lld misses for %d sizes\n",
-           letter, miss, miss / (double)nodes, (long long)(wb_plan_status().misses - misses),
-           sizes);
+    printf("plan miss of %s: %.0f us, %.1f us per node (target 20); %lld misses for %d sizes\n",
+           name, miss, miss / (double)nodes, (long long)(wb_plan_status().misses - misses), sizes);
     bench_case_close(c);
 }
 
@@ -139,15 +126,15 @@ static void print_steady(const char *what, int64_t steps, const counters *from,
            (long long)(to->plan.misses - from->plan.misses));
 }
 
-static void steady(char letter, const char *what) {
-    const int64_t warm = smoke ? 5 : 100, last = smoke ? 10 : letter == 'd' ? 150 : 1000;
-    bench_case *c = bench_case_open(letter, false);
+static void steady(const char *name) {
+    const int64_t warm = smoke ? 5 : 100, last = smoke ? 10 : name[0] == 'd' ? 150 : 1000;
+    bench_case *c = bench_case_open(name);
     if (!c) return;
     for (int64_t i = 0; i < warm; i++) bench_case_step(c);
     const counters from = count();
     for (int64_t i = warm; i < last; i++) bench_case_step(c);
     const counters to = count();
-    print_steady(what, last - warm, &from, &to);
+    print_steady(name, last - warm, &from, &to);
     bench_case_close(c);
 }
 
@@ -157,7 +144,7 @@ static void steady_with_loader(void) {
     const int64_t warm = smoke ? 20 : 100, last = smoke ? 40 : 1000;
     float *x = malloc(sizeof *x * B_IN * OBSERVATIONS);
     int32_t labels[OBSERVATIONS];
-    bench_case *c = bench_case_open('b', false);
+    bench_case *c = bench_case_open("b");
     if (!x || !c) return;
     bench_values(SEQUENCE_INPUT, 0, 1, (int64_t)B_IN * OBSERVATIONS, x);
     bench_labels(SEQUENCE_LABEL, CLASSES, OBSERVATIONS, labels);
@@ -188,14 +175,14 @@ static void steady_with_loader(void) {
 int main(int argc, char **argv) {
     smoke = argc > 1 && strcmp(argv[1], "--smoke") == 0;
     wb_set_threads(1);
-    host_cost('a', 5);
-    host_cost('h', 2.5);
-    plan_misses('a');
-    plan_misses('b');
-    plan_misses('d');
-    steady('a', "a");
-    steady('b', "b");
-    if (!smoke) steady('d', "d");
+    host_cost("a:tiny", 4);
+    host_cost("h:tiny", 2.5);
+    plan_misses("a:tiny");
+    plan_misses("b:tiny");
+    plan_misses("d:tiny");
+    steady("a");
+    steady("b");
+    if (!smoke) steady("d");
     steady_with_loader();
     return wb_report("bench_host");
 }

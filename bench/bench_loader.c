@@ -63,7 +63,7 @@ int main(int argc, char **argv) {
     float *values = malloc(sizeof *values * (size_t)(B_IN * count));
     int32_t *labels = malloc(sizeof *labels * (size_t)count);
     wb_set_threads(1);
-    bench_case *c = bench_case_open('b', false);
+    bench_case *c = bench_case_open("b");
     if (!values || !labels || !c) return wb_report("bench_loader");
     bench_values(SEQUENCE_INPUT, 0, 1, B_IN * count, values);
     bench_labels(SEQUENCE_LABEL, CLASSES, count, labels);

@@ -8,6 +8,8 @@
 
 #include <weber.h>
 
+#include "networks.h"
+
 enum { BATCH = 256, IMAGES = 20000, EPOCHS = 2 };
 
 static double cpu_seconds(void) {
@@ -50,8 +52,7 @@ static void learn(const char *name, wb_dtype compute, int64_t images) {
     wb_seed(1);
     const double scale = compute == WB_F16 ? 32768 : 0;
     wb_loader *training = loader(WB_SPLIT_TRAIN, images), *test = loader(WB_SPLIT_TEST, images);
-    wb_layer *model = wb_chain(wb_dense(28 * 28, 1024, wb_relu), wb_dense(1024, 1024, wb_relu),
-                               wb_dense(1024, 10));
+    wb_layer *model = bench_wide_mlp(false);
     wb_optimiser *adam = wb_setup(wb_adam(), model, .compute = compute, .loss_scale = scale);
     const double begin = cpu_seconds();
     int64_t steps = 0;

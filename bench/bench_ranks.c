@@ -185,10 +185,10 @@ static void sleeping_overlap(void) {
 
 /* ---- cases ---- */
 
-static void rate(char letter) {
+static void rate(const char *name) {
     double us[MOST_ROUNDS];
     const int rounds = smoke ? 1 : 30;
-    bench_case *c = bench_case_open(letter, smoke);
+    bench_case *c = bench_case_open(name);
     if (!c) return;
     wb_optimiser *o = wb_setup(wb_adam(), bench_case_model(c), .distributed = true);
     for (int k = -5; k < rounds; k++) {
@@ -201,9 +201,9 @@ static void rate(char letter) {
         if (k >= 0) us[k] = bench_us() - begin;
         wb_scope_close();
     }
-    const double batch = letter == 'c' ? C_BATCH : D_BATCH;
+    const double batch = (double)bench_case_batch_size(c);
     const double seconds = 1e-6 * bench_times_of(rounds, us).median;
-    say("case %c: %d ranks, %.2f ms, %.0f observations/s\n", letter, wb_total_workers(),
+    say("case %s: %d ranks, %.2f ms, %.0f observations/s\n", name, wb_total_workers(),
         1e3 * seconds, wb_total_workers() * batch / seconds);
     wb_free(o);
     bench_case_close(c);
@@ -261,7 +261,7 @@ int main(int argc, char **argv) {
     if (!*mode || strcmp(mode, "links") == 0) links();
     if (!*mode || strcmp(mode, "overlap") == 0) overlap();
     if (!*mode || strcmp(mode, "asleep") == 0) sleeping_overlap();
-    if (!*mode || strcmp(mode, "c") == 0) rate('c');
-    if (!*mode || strcmp(mode, "d") == 0) rate('d');
+    if (!*mode || strcmp(mode, "c") == 0) rate(smoke ? "c:tiny" : "c");
+    if (!*mode || strcmp(mode, "d") == 0) rate(smoke ? "d:tiny" : "d");
     return wb_report("bench_ranks");
 }

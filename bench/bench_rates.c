@@ -283,7 +283,8 @@ static double sum_of(const work *w) {
     if (!w->kind->build) return NAN;
     wb_scope_open();
     const int count = w->kind->build(w, out);
-    for (int i = 0; i < count; i++) sum += wb_item(wb_sum(wb_cast(wb_abs(out[i]), WB_F64)));
+    const wb_dtype type = wb_device_properties(wb_default_device()).has_f64 ? WB_F64 : WB_F32;
+    for (int i = 0; i < count; i++) sum += wb_item(wb_sum(wb_cast(wb_abs(out[i]), type)));
     wb_scope_close();
     return sum;
 }

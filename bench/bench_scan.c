@@ -9,12 +9,14 @@
 #include <weber.h>
 
 #include "clock.h"
+#include "networks.h"
 
 enum { MANY_STEPS = 400, ROUNDS = 15 };
 
 typedef struct lstm {
-    wb_array *wi, *wh, *b, *x;
-    int64_t cells, batch, steps;
+    bench_lstm_weights w;
+    wb_array *x;
+    int64_t cells, batch;
 } lstm;
 
 static double cpu_us(void) {
@@ -23,42 +25,24 @@ static double cpu_us(void) {
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }
 
-static wb_array *gate(wb_array *g, int64_t cells, int number) {
-    return wb_slice(g, 0, number * cells, (number + 1) * cells, 1);
-}
-
-static void step(void *context, wb_array **carries, wb_array *const *inputs, wb_array **outputs) {
-    const lstm *m = context;
-    wb_array *g = wb_add(wb_add(wb_matmul(m->wi, inputs[0]), wb_matmul(m->wh, carries[0])), m->b);
-    wb_array *i = wb_sigmoid(gate(g, m->cells, 0)), *f = wb_sigmoid(gate(g, m->cells, 1)),
-             *c = wb_tanh(gate(g, m->cells, 2)), *o = wb_sigmoid(gate(g, m->cells, 3));
-    carries[1] = wb_add(wb_mul(f, carries[1]), wb_mul(i, c));
-    outputs[0] = carries[0] = wb_mul(o, wb_tanh(carries[1]));
-}
-
 typedef wb_array *way(lstm *m, wb_array **carries);
 
 static wb_array *as_scan(lstm *m, wb_array **carries) {
     wb_array *y;
-    return wb_scan(step, m, 2, carries, 1, &m->x, 1, &y) == WB_OK ? y : NULL;
+    return wb_scan(bench_lstm_step, &m->w, 2, carries, 1, &m->x, 1, &y) == WB_OK ? y : NULL;
 }
 
 static wb_array *as_loop(lstm *m, wb_array **carries) {
-    wb_array *y[MANY_STEPS];
-    for (int64_t t = 0; t < m->steps; t++) {
-        wb_array *slice = wb_squeeze(wb_slice(m->x, 2, t, t + 1, 1), 2);
-        step(m, carries, &slice, &y[t]);
-    }
-    return wb_stack_make(2, (int)m->steps, y);
+    return bench_lstm_unrolled(&m->w, carries, m->x);
 }
 
 static lstm make(int64_t cells, int64_t batch, int64_t steps) {
-    lstm m = {.cells = cells, .batch = batch, .steps = steps};
-    m.wi = wb_mul_number(wb_normal(WB_F32, 4 * cells, cells), 0.1);
-    m.wh = wb_mul_number(wb_normal(WB_F32, 4 * cells, cells), 0.1);
-    m.b = wb_mul_number(wb_normal(WB_F32, 4 * cells), 0.1);
+    lstm m = {.cells = cells, .batch = batch};
+    m.w.wi = wb_mul_number(wb_normal(WB_F32, 4 * cells, cells), 0.1);
+    m.w.wh = wb_mul_number(wb_normal(WB_F32, 4 * cells, cells), 0.1);
+    m.w.bias = wb_mul_number(wb_normal(WB_F32, 4 * cells), 0.1);
     m.x = wb_normal(WB_F32, cells, batch, steps);
-    (void)wb_eval(m.wi, m.wh, m.b, m.x);
+    (void)wb_eval(m.w.wi, m.w.wh, m.w.bias, m.x);
     return m;
 }
 
@@ -70,8 +54,9 @@ static double once(way *run, lstm *m, double *sum) {
     wb_array *carries[2] = {wb_zeros(WB_F32, m->cells, m->batch),
                             wb_zeros(WB_F32, m->cells, m->batch)};
     wb_array *l = wb_mean(wb_square(run(m, carries)));
-    const bool done = wb_gradient_of(l, 4, (wb_array *[]){m->wi, m->wh, m->b, m->x}, g) == WB_OK &&
-                      wb_eval(l, g[0], g[1], g[2], g[3]) == WB_OK;
+    const bool done =
+        wb_gradient_of(l, 4, (wb_array *[]){m->w.wi, m->w.wh, m->w.bias, m->x}, g) == WB_OK &&
+        wb_eval(l, g[0], g[1], g[2], g[3]) == WB_OK;
     const double end = cpu_us();
     *sum = done ? wb_item(l) + wb_item(wb_sum(g[0])) + wb_item(wb_sum(g[3])) : (double)NAN;
     (void)wb_scope_close();

@@ -1,16 +1,44 @@
 #include "cases.h"
 
-#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct bench_case {
-    char letter;
+/* The two factors of case m are square. */
+typedef struct product {
+    int64_t size;
+    wb_dtype type;
+} product;
+
+/* What a case may be told by the text behind its letter. */
+typedef struct settings {
     bool tiny;
-    bench_transformer transformer; /* of case e */
-    bench_attention attention;     /* of case k */
-    bench_rows rows;               /* of case l */
-    int64_t batch, steps;
+    int64_t batch;
+    wb_dtype compute; /* what the loss sees f32 parameters as; WB_F32: as they are */
+    bench_transformer transformer;
+    bench_lstm lstm;
+    bench_attention attention;
+    bench_rows rows;
+    product product;
+    bench_first first;
+} settings;
+
+/* A case: inputs x and y number k, and a network that is trained with a loss, or applied without
+ * one; or a step of its own. */
+typedef struct row {
+    char letter;
+    settings own, tiny;
+    bool (*parse)(const char *text, settings *settings); /* NULL: it has one size */
+    wb_layer *(*network)(const settings *settings);      /* NULL: it has none */
+    wb_loss_fn *loss;                                    /* NULL: nothing is learnt */
+    void (*input)(const settings *settings, uint32_t k, wb_array **x, wb_array **y);
+    bench_values_of_step (*step)(const settings *settings, wb_array *x, wb_array *y);
+} row;
+
+struct bench_case {
+    const row *row;
+    settings settings;
+    int64_t steps;
     int inputs;
     wb_layer *model;
     wb_optimiser *optimiser;
@@ -18,262 +46,69 @@ struct bench_case {
     wb_array *last, *gradient; /* held: the loss or the outputs; the gradient of g, k and l */
 };
 
-/* ---- numbers ---- */
+/* ---- texts ---- */
 
-float bench_uniform(uint32_t sequence, uint32_t i) {
-    uint32_t h = i * 2654435761u + sequence * 40503u + 12345u;
-    h ^= h >> 15;
-    h *= 2246822519u;
-    h ^= h >> 13;
-    h *= 3266489917u;
-    h ^= h >> 16;
-    return (float)(h >> 8) * 0x1p-24f;
-}
-
-void bench_matrix(uint32_t sequence, float bound, int64_t out, int64_t in, float *w) {
-    for (int64_t o = 0; o < out; o++)
-        for (int64_t i = 0; i < in; i++) {
-            const float u = bench_uniform(sequence, (uint32_t)(o * in + i));
-            w[o + out * i] = (2 * u - 1) * bound;
+static bool parse_type(const char *name, wb_dtype *type) {
+    static const wb_dtype types[] = {WB_F32, WB_F64, WB_BF16, WB_F16};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcmp(name, wb_dtype_name(types[i])) == 0) {
+            *type = types[i];
+            return true;
         }
+    return false;
 }
 
-void bench_weight(uint32_t sequence, int64_t out, int64_t in, float *w) {
-    bench_matrix(sequence, sqrtf(6.0f / (float)(in + out)), out, in, w);
+static bool parse_batch(const char *text, settings *s) {
+    char name[8] = "";
+    long long batch = 0;
+    const int read = sscanf(text, "%lld,%7s", &batch, name);
+    s->batch = batch;
+    return read >= 1 && batch > 0 && (read == 1 || parse_type(name, &s->compute));
 }
 
-void bench_values(uint32_t sequence, float low, float high, int64_t count, float *x) {
-    for (int64_t i = 0; i < count; i++)
-        x[i] = low + (high - low) * bench_uniform(sequence, (uint32_t)i);
+static bool parse_transformer(const char *text, settings *s) {
+    if (!bench_transformer_parse(text, &s->transformer)) return false;
+    s->batch = s->transformer.batch;
+    return true;
 }
 
-void bench_labels(uint32_t sequence, int64_t classes, int64_t count, int32_t *labels) {
-    for (int64_t i = 0; i < count; i++)
-        labels[i] = (int32_t)(bench_uniform(sequence, (uint32_t)i) * (float)classes);
+static bool parse_lstm(const char *text, settings *s) {
+    long long n[4];
+    if (sscanf(text, "%lld,%lld,%lld,%lld", &n[0], &n[1], &n[2], &n[3]) != 4) return false;
+    s->lstm = (bench_lstm){n[0], n[1], n[2], n[3]};
+    s->batch = n[3];
+    return n[0] > 0 && n[1] > 0 && n[2] > 0 && n[3] > 0;
 }
 
-void bench_target(int64_t count, const float *x, float *y) {
-    for (int64_t i = 0; i < count; i++) y[i] = x[i] * (2 - x[i] * x[i]);
+static bool parse_attention(const char *text, settings *s) {
+    return bench_attention_parse(text, &s->attention);
 }
 
-/* ---- models ---- */
+static bool parse_rows(const char *text, settings *s) { return bench_rows_parse(text, &s->rows); }
 
-wb_array *bench_array(uint32_t sequence, float low, float high, int ndim, const int64_t *sizes) {
-    int64_t count = 1;
-    for (int d = 0; d < ndim; d++) count *= sizes[d];
-    float *data = malloc((size_t)count * sizeof *data);
-    if (!data) return NULL;
-    bench_values(sequence, low, high, count, data);
-    wb_array *x = wb_from_make(WB_F32, data, ndim, sizes);
-    free(data);
-    return x;
+static bool parse_product(const char *text, settings *s) {
+    char name[8] = "";
+    long long size = 0;
+    const int read = sscanf(text, "%lld,%7s", &size, name);
+    s->product.size = size;
+    return read == 2 && size > 0 && parse_type(name, &s->product.type);
 }
 
-static wb_layer *dense(uint32_t layer, int64_t in, int64_t out, wb_activation *activation) {
-    float *w = malloc((size_t)(in * out) * sizeof *w);
-    if (!w) return NULL;
-    bench_weight(SEQUENCE_WEIGHT + layer, out, in, w);
-    wb_layer *made = wb_dense(in, out, activation, .weight = wb_from(WB_F32, w, out, in));
-    free(w);
-    return made;
+static bool parse_first(const char *text, settings *s) {
+    return bench_first_parse(text, &s->first);
 }
 
-/* torch's kernel (out, in, kh, kw) is ours (kw, kh, in, out): the same memory. */
-static wb_layer *conv(uint32_t layer, int64_t in, int64_t out, bool is_normed) {
-    const float bound = sqrtf(6.0f / (float)(9 * (in + out)));
-    const int64_t sizes[4] = {3, 3, in, out};
-    wb_layer *made =
-        is_normed
-            ? wb_cross_cor(.kernel = {3, 3}, .in = in, .out = out, .pad = {1, 1}, .no_bias = true)
-            : wb_cross_cor(.kernel = {3, 3}, .in = in, .out = out, .activation = wb_relu);
-    if (wb_set(made, "weight", bench_array(SEQUENCE_WEIGHT + layer, -bound, bound, 4, sizes)) ==
-        WB_OK)
-        return made;
-    wb_free(made);
-    return NULL;
-}
+/* ---- networks ---- */
 
-/* Without a bias, as a norm follows; the norm, and relu. */
-static wb_layer *normed(uint32_t layer, int64_t in, int64_t out) {
-    return wb_chain(conv(layer, in, out, true), wb_batchnorm(out, wb_relu));
-}
-
-static wb_layer *vgg(int64_t side, int64_t narrow, int64_t middle, int64_t wide) {
-    const int64_t left = side / 4;
-    return wb_chain(normed(1, 3, narrow), normed(2, narrow, narrow), wb_maxpool(.kernel = {2, 2}),
-                    normed(3, narrow, middle), normed(4, middle, middle),
-                    wb_maxpool(.kernel = {2, 2}), normed(5, middle, wide),
-                    wb_meanpool(.kernel = {left, left}), wb_flatten(),
-                    dense(6, wide, CLASSES, NULL));
-}
-
-static wb_layer *model_of(char letter, bool tiny) {
-    const int64_t side = tiny ? 6 : D_SIDE, in = tiny ? 2 : B_IN, wide = tiny ? 2 : C_HIDDEN;
-    const int64_t flat = ((side - 4) / 2) * ((side - 4) / 2) * (tiny ? 2 : 64);
-    switch (letter) {
-    case 'a':
-        return wb_chain(dense(1, 1, tiny ? 1 : A_HIDDEN, wb_tanh),
-                        dense(2, tiny ? 1 : A_HIDDEN, 1, NULL));
-    case 'b':
-    case 'h':
-        return wb_chain(dense(1, in, tiny ? 2 : B_HIDDEN, wb_relu),
-                        dense(2, tiny ? 2 : B_HIDDEN, CLASSES, NULL));
-    case 'c':
-        return wb_chain(dense(1, in, wide, wb_relu), dense(2, wide, wide, wb_relu),
-                        dense(3, wide, CLASSES, NULL));
-    case 'i':
-    case 'j':
-        return tiny ? vgg(4, 2, 2, 2) : vgg(I_SIDE, 64, 128, 256);
-    default:
-        return wb_chain(conv(1, 1, tiny ? 2 : 32, false),
-                        conv(2, tiny ? 2 : 32, tiny ? 2 : 64, false), wb_maxpool(.kernel = {2, 2}),
-                        wb_flatten(), dense(3, flat, tiny ? 2 : 128, wb_relu),
-                        dense(4, tiny ? 2 : 128, CLASSES, NULL));
-    }
-}
-
-/* ---- inputs ---- */
-
-static wb_array *labels_of(uint32_t sequence, int64_t classes, int64_t count) {
-    int32_t *labels = malloc((size_t)count * sizeof *labels);
-    if (!labels) return NULL;
-    bench_labels(sequence, classes, count, labels);
-    wb_array *y = wb_from(WB_I32, labels, count);
-    free(labels);
-    return y;
-}
-
-static wb_array *symbols_of(const bench_case *c, uint32_t sequence) {
-    const bench_transformer *t = &c->transformer;
-    wb_array *symbols = labels_of(sequence, t->symbols, t->context * c->batch);
-    return wb_reshape(symbols, t->context, c->batch);
-}
-
-static void target_of(bench_case *c, int k) {
-    float x[4096], y[4096];
-    const int64_t count = c->batch < 4096 ? c->batch : 4096;
-    bench_values(SEQUENCE_INPUT + (uint32_t)k, -1.5f, 1.5f, count, x);
-    bench_target(count, x, y);
-    c->x[k] = wb_from(WB_F32, x, 1, count);
-    c->y[k] = wb_from(WB_F32, y, 1, count);
-}
-
-static void make_input(bench_case *c, int k) {
-    const uint32_t input = SEQUENCE_INPUT + (uint32_t)k, label = SEQUENCE_LABEL + (uint32_t)k;
-    const int64_t in = c->tiny ? 2 : B_IN, side = c->tiny ? 6 : D_SIDE;
-    const int64_t photo = c->tiny ? 4 : I_SIDE, matrix[2] = {c->rows.length, c->rows.count};
-    const int64_t heads[4] = {BENCH_ATTENTION_FEATURES, c->attention.length, c->attention.heads, 3};
-    if (c->letter == 'a')
-        target_of(c, k);
-    else if (c->letter == 'g')
-        c->x[k] = bench_array(input, -2, 2, 1, (const int64_t[]){c->tiny ? 2 : G_COUNT});
-    else if (c->letter == 'd')
-        c->x[k] = bench_array(input, 0, 1, 4, (const int64_t[]){side, side, 1, c->batch});
-    else if (c->letter == 'e')
-        c->x[k] = symbols_of(c, input), c->y[k] = symbols_of(c, label);
-    else if (c->letter == 'i' || c->letter == 'j')
-        c->x[k] = bench_array(input, -1, 1, 4, (const int64_t[]){photo, photo, 3, c->batch});
-    else if (c->letter == 'k')
-        c->x[k] = bench_array(input, -2, 2, 4, heads),
-        c->y[k] = bench_array(label, -1, 1, 3, heads);
-    else if (c->letter == 'l')
-        c->x[k] = bench_array(input, -2, 2, 2, matrix),
-        c->y[k] = bench_array(label, -1, 1, 2, matrix);
-    else
-        c->x[k] = bench_array(input, 0, 1, 2, (const int64_t[]){in, c->batch});
-    if (strchr("bcdi", c->letter)) c->y[k] = labels_of(label, CLASSES, c->batch);
-    wb_keep(c->x[k]);
-    wb_keep(c->y[k]);
-}
-
-static void drop_inputs(bench_case *c) {
-    for (int k = 0; k < c->inputs; k++) {
-        wb_free(c->x[k]), wb_free(c->y[k]);
-        c->x[k] = c->y[k] = NULL;
-    }
-}
-
-void bench_case_set_batch(bench_case *c, int64_t batch) {
-    drop_inputs(c);
-    c->batch = batch;
-    wb_scope_open();
-    for (int k = 0; k < c->inputs; k++) make_input(c, k);
-    wb_scope_close();
-}
-
-static int64_t batch_of(char letter) {
-    switch (letter) {
-    case 'a':
-        return A_BATCH;
-    case 'c':
-        return C_BATCH;
-    case 'e':
-        return bench_transformer_e.batch;
-    case 'h':
-        return 1;
-    case 'i':
-    case 'j':
-        return I_BATCH;
-    default:
-        return B_BATCH;
-    }
-}
-
-/* ---- a case ---- */
-
-bench_case *bench_case_open(char letter, bool tiny) {
-    return bench_case_open_batch(letter, tiny, tiny ? 1 : batch_of(letter));
-}
-
-static bool has_model(char letter) { return strchr("gkl", letter) == NULL; }
-
-bool bench_case_is_fixed(char letter) { return strchr("ghjkl", letter) != NULL; }
-
-static bench_case *open_case(bench_case settings) {
-    bench_case *c = calloc(1, sizeof *c);
-    if (!c) return NULL;
-    *c = settings;
-    c->inputs = has_model(c->letter) ? BENCH_INPUTS : G_INPUTS;
-    wb_scope_open();
-    if (c->letter == 'e')
-        c->model = bench_transformer_make(&c->transformer);
-    else if (has_model(c->letter))
-        c->model = model_of(c->letter, c->tiny);
-    if (c->letter == 'j') wb_test_mode(c->model);
-    if (c->letter == 'e')
-        c->optimiser = wb_setup(wb_adamw(.eta = 1e-3, .lambda = 0.01), c->model);
-    else if (!bench_case_is_fixed(c->letter))
-        c->optimiser = wb_setup(wb_adam(.eta = 1e-3), c->model);
-    wb_scope_close();
-    bench_case_set_batch(c, c->batch);
-    if (!wb_failed()) return c;
-    bench_case_close(c);
-    return NULL;
-}
-
-bench_case *bench_case_open_batch(char letter, bool tiny, int64_t batch) {
-    static const bench_transformer tiniest = {.layers = 1, 2, 1, 1, 2, 1, WB_F32, WB_F32};
-    static const bench_rows smallest = {.length = 2, .count = 1};
-    static const bench_attention shortest = {.length = 2, .heads = 1};
-    return open_case((bench_case){.letter = letter,
-                                  .tiny = tiny,
-                                  .transformer = tiny ? tiniest : bench_transformer_e,
-                                  .attention = tiny ? shortest : bench_attention_k,
-                                  .rows = tiny ? smallest : bench_rows_l,
-                                  .batch = batch});
-}
-
-bench_case *bench_case_open_transformer(const bench_transformer *sizes) {
-    return open_case((bench_case){.letter = 'e', .transformer = *sizes, .batch = sizes->batch});
-}
-
-bench_case *bench_case_open_attention(const bench_attention *attention) {
-    return open_case((bench_case){.letter = 'k', .attention = *attention, .batch = 1});
-}
-
-bench_case *bench_case_open_rows(const bench_rows *rows) {
-    return open_case((bench_case){.letter = 'l', .rows = *rows, .batch = 1});
-}
+static wb_layer *curve_mlp(const settings *s) { return bench_curve_mlp(s->tiny); }
+static wb_layer *mlp(const settings *s) { return bench_mlp(s->tiny); }
+static wb_layer *wide_mlp(const settings *s) { return bench_wide_mlp(s->tiny); }
+static wb_layer *cnn(const settings *s) { return bench_cnn(s->tiny); }
+static wb_layer *vgg(const settings *s) { return bench_vgg(s->tiny); }
+static wb_layer *resnet(const settings *s) { return bench_resnet(s->tiny); }
+static wb_layer *lstm(const settings *s) { return bench_lstm_make(&s->lstm); }
+static wb_layer *transformer(const settings *s) { return bench_transformer_make(&s->transformer); }
+static wb_layer *first(const settings *s) { return bench_first_make(&s->first); }
 
 static wb_array *loss_of_numbers(wb_layer *model, const wb_batch *batch, void *user) {
     (void)user;
@@ -285,9 +120,239 @@ static wb_array *loss_of_classes(wb_layer *model, const wb_batch *batch, void *u
     return wb_logitcrossentropy(wb_apply(model, batch->x), batch->y);
 }
 
-wb_loss_fn *bench_case_loss(const bench_case *c) {
-    return c->letter == 'a' ? loss_of_numbers : loss_of_classes;
+/* ---- inputs ---- */
+
+static void curve_input(const settings *s, uint32_t k, wb_array **x, wb_array **y) {
+    float in[4096], out[4096];
+    const int64_t count = s->batch < 4096 ? s->batch : 4096;
+    bench_values(SEQUENCE_INPUT + k, -1.5f, 1.5f, count, in);
+    bench_target(count, in, out);
+    *x = wb_from(WB_F32, in, 1, count);
+    *y = wb_from(WB_F32, out, 1, count);
 }
+
+static void class_input(const settings *s, uint32_t k, float low, int ndim, const int64_t *sizes,
+                        wb_array **x, wb_array **y) {
+    *x = bench_array(SEQUENCE_INPUT + k, low, 1, ndim, sizes);
+    *y = bench_label_array(SEQUENCE_LABEL + k, CLASSES, 1, &s->batch);
+}
+
+static void vector_input(const settings *s, uint32_t k, wb_array **x, wb_array **y) {
+    const int64_t sizes[2] = {s->tiny ? 2 : B_IN, s->batch};
+    class_input(s, k, 0, 2, sizes, x, y);
+}
+
+static void digit_input(const settings *s, uint32_t k, wb_array **x, wb_array **y) {
+    const int64_t side = s->tiny ? TINY_D_SIDE : D_SIDE, sizes[4] = {side, side, 1, s->batch};
+    class_input(s, k, 0, 4, sizes, x, y);
+}
+
+static void photo_input(const settings *s, uint32_t k, wb_array **x, wb_array **y) {
+    const int64_t side = s->tiny ? TINY_I_SIDE : I_SIDE, sizes[4] = {side, side, 3, s->batch};
+    class_input(s, k, -1, 4, sizes, x, y);
+}
+
+static void large_photo_input(const settings *s, uint32_t k, wb_array **x, wb_array **y) {
+    const int64_t side = s->tiny ? TINY_N_SIDE : N_SIDE, sizes[4] = {side, side, 3, s->batch};
+    class_input(s, k, -1, 4, sizes, x, y);
+}
+
+static void symbol_input(const settings *s, uint32_t k, wb_array **x, wb_array **y) {
+    const int64_t symbols = s->transformer.symbols, sizes[2] = {s->transformer.context, s->batch};
+    *x = bench_label_array(SEQUENCE_INPUT + k, symbols, 2, sizes);
+    *y = bench_label_array(SEQUENCE_LABEL + k, symbols, 2, sizes);
+}
+
+static void series_input(const settings *s, uint32_t k, wb_array **x, wb_array **y) {
+    const int64_t in[3] = {s->lstm.inputs, s->lstm.length, s->batch};
+    const int64_t out[3] = {s->lstm.cells, s->lstm.length, s->batch};
+    *x = bench_array(SEQUENCE_INPUT + k, -1, 1, 3, in);
+    *y = bench_array(SEQUENCE_LABEL + k, -1, 1, 3, out);
+}
+
+static void number_input(const settings *s, uint32_t k, wb_array **x, wb_array **y) {
+    const int64_t count = s->tiny ? 2 : G_COUNT;
+    (void)y;
+    *x = bench_array(SEQUENCE_INPUT + k, -2, 2, 1, &count);
+}
+
+static void head_input(const settings *s, uint32_t k, wb_array **x, wb_array **y) {
+    const int64_t sizes[4] = {BENCH_ATTENTION_FEATURES, s->attention.length, s->attention.heads, 3};
+    *x = bench_array(SEQUENCE_INPUT + k, -2, 2, 4, sizes);
+    *y = bench_array(SEQUENCE_LABEL + k, -1, 1, 3, sizes);
+}
+
+static void row_input(const settings *s, uint32_t k, wb_array **x, wb_array **y) {
+    const int64_t sizes[2] = {s->rows.length, s->rows.count};
+    *x = bench_array(SEQUENCE_INPUT + k, -2, 2, 2, sizes);
+    *y = bench_array(SEQUENCE_LABEL + k, -1, 1, 2, sizes);
+}
+
+static void factor_input(const settings *s, uint32_t k, wb_array **x, wb_array **y) {
+    const int64_t sizes[2] = {s->product.size, s->product.size};
+    *x = wb_cast(bench_array(SEQUENCE_INPUT + k, -1, 1, 2, sizes), s->product.type);
+    *y = wb_cast(bench_array(SEQUENCE_LABEL + k, -1, 1, 2, sizes), s->product.type);
+}
+
+static void first_input(const settings *s, uint32_t k, wb_array **x, wb_array **y) {
+    bench_first_batch(&s->first, k, x, y);
+}
+
+/* ---- steps of their own ---- */
+
+static bench_values_of_step elementwise_step(const settings *s, wb_array *x, wb_array *y) {
+    wb_array *gradient = NULL;
+    wb_array *terms = wb_add(wb_mul(wb_tanh(x), x), wb_exp(wb_neg(wb_mul(x, x))));
+    wb_array *sum = wb_sum(wb_square(terms));
+    (void)s, (void)y;
+    wb_gradient_of(sum, 1, &x, &gradient);
+    wb_eval(sum, gradient);
+    return (bench_values_of_step){sum, gradient};
+}
+
+static bench_values_of_step attention_step(const settings *s, wb_array *x, wb_array *y) {
+    return bench_attention_step(&s->attention, x, y);
+}
+
+static bench_values_of_step rows_step(const settings *s, wb_array *x, wb_array *y) {
+    return bench_rows_step(&s->rows, x, y);
+}
+
+static bench_values_of_step product_step(const settings *s, wb_array *x, wb_array *y) {
+    wb_array *xy = wb_matmul(x, y);
+    (void)s;
+    wb_eval(xy);
+    return (bench_values_of_step){xy, NULL};
+}
+
+/* ---- the cases ---- */
+
+#define OF_BATCH(n, least) {.batch = (n)}, {.tiny = true, .batch = (least)}, parse_batch
+#define OF_TRANSFORMER(...)                                                                        \
+    {.transformer = {__VA_ARGS__}}, {.transformer = {1, 2, 1, 1, 2, 1, WB_F32, WB_F32}},           \
+        parse_transformer
+
+static const row rows[] = {
+    {'a', OF_BATCH(A_BATCH, 1), curve_mlp, loss_of_numbers, curve_input, NULL},
+    {'b', OF_BATCH(B_BATCH, 1), mlp, loss_of_classes, vector_input, NULL},
+    {'c', OF_BATCH(C_BATCH, 1), wide_mlp, loss_of_classes, vector_input, NULL},
+    {'d', OF_BATCH(D_BATCH, 1), cnn, loss_of_classes, digit_input, NULL},
+    {'e', OF_TRANSFORMER(4, 256, 4, 128, 96, 16, WB_F32, WB_F32), transformer, loss_of_classes,
+     symbol_input, NULL},
+    {'f',
+     {.lstm = {128, 128, 32, 64}},
+     {.lstm = {1, 1, 2, 1}},
+     parse_lstm,
+     lstm,
+     loss_of_numbers,
+     series_input,
+     NULL},
+    {'g', {.batch = 1}, {.tiny = true}, NULL, NULL, NULL, number_input, elementwise_step},
+    {'h', OF_BATCH(1, 1), mlp, NULL, vector_input, NULL},
+    {'i', OF_BATCH(I_BATCH, 2), vgg, loss_of_classes, photo_input, NULL},
+    {'j', OF_BATCH(I_BATCH, 2), vgg, NULL, photo_input, NULL},
+    {'k',
+     {.attention = {.length = 512, .heads = BENCH_ATTENTION_QUERIES / 512}},
+     {.attention = {.length = 2, .heads = 1}},
+     parse_attention,
+     NULL,
+     NULL,
+     head_input,
+     attention_step},
+    {'l',
+     {.rows = {.length = 1024, .count = 4096}},
+     {.rows = {.length = 2, .count = 1}},
+     parse_rows,
+     NULL,
+     NULL,
+     row_input,
+     rows_step},
+    {'m',
+     {.product = {1024, WB_BF16}},
+     {.product = {2, WB_BF16}},
+     parse_product,
+     NULL,
+     NULL,
+     factor_input,
+     product_step},
+    {'n', OF_BATCH(N_BATCH, 2), resnet, loss_of_classes, large_photo_input, NULL},
+    {'o', OF_TRANSFORMER(12, 768, 12, 256, 96, 1, WB_F32, WB_F32), transformer, loss_of_classes,
+     symbol_input, NULL},
+    {'p',
+     {.first = {FIRST_TRANSFORMER, 24}},
+     {.first = {FIRST_TRANSFORMER, 1}},
+     parse_first,
+     first,
+     bench_first_loss,
+     first_input,
+     NULL},
+};
+
+/* The row and the sizes of a name, or NULL. */
+static const row *find_row(const char *name, settings *s) {
+    const row *r = NULL;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].letter == name[0]) r = &rows[i];
+    if (!r || (name[1] && name[1] != ':')) return NULL;
+    const bool is_tiny = strcmp(name + 1, ":tiny") == 0;
+    *s = is_tiny ? r->tiny : r->own;
+    if (r->own.transformer.layers) s->batch = s->transformer.batch;
+    if (r->own.lstm.length) s->batch = s->lstm.batch;
+    if (!name[1] || is_tiny) return r;
+    return r->parse && r->parse(name + 2, s) ? r : NULL;
+}
+
+/* ---- a case ---- */
+
+bool bench_case_is_fixed(const bench_case *c) { return !c->row->loss; }
+
+static void drop_inputs(bench_case *c) {
+    for (int k = 0; k < c->inputs; k++) {
+        wb_free(c->x[k]), wb_free(c->y[k]);
+        c->x[k] = c->y[k] = NULL;
+    }
+}
+
+void bench_case_set_batch(bench_case *c, int64_t batch) {
+    drop_inputs(c);
+    c->settings.batch = batch;
+    wb_scope_open();
+    for (int k = 0; k < c->inputs; k++) {
+        c->row->input(&c->settings, (uint32_t)k, &c->x[k], &c->y[k]);
+        c->x[k] = wb_keep(c->x[k]), c->y[k] = wb_keep(c->y[k]);
+    }
+    wb_scope_close();
+}
+
+int64_t bench_case_batch_size(const bench_case *c) { return c->settings.batch; }
+
+static void setup(bench_case *c) {
+    const wb_dtype compute = c->settings.compute == WB_F32 ? 0 : c->settings.compute;
+    c->model = c->row->network(&c->settings);
+    if (!c->row->loss)
+        wb_test_mode(c->model);
+    else if (c->row->network == transformer)
+        c->optimiser = wb_setup(wb_adamw(.eta = 1e-3, .lambda = 0.01), c->model);
+    else
+        c->optimiser = wb_setup(wb_adam(.eta = 1e-3), c->model, .compute = compute);
+}
+
+bench_case *bench_case_open(const char *name) {
+    settings s;
+    const row *r = find_row(name, &s);
+    bench_case *c = r ? calloc(1, sizeof *c) : NULL;
+    if (!c) return NULL;
+    *c = (bench_case){.row = r, .settings = s, .inputs = r->network ? BENCH_INPUTS : G_INPUTS};
+    wb_scope_open();
+    if (r->network) setup(c);
+    wb_scope_close();
+    bench_case_set_batch(c, s.batch);
+    if (!wb_failed()) return c;
+    bench_case_close(c);
+    return NULL;
+}
+
+wb_loss_fn *bench_case_loss(const bench_case *c) { return c->row->loss; }
 
 wb_layer *bench_case_model(const bench_case *c) { return c->model; }
 
@@ -295,7 +360,7 @@ wb_optimiser *bench_case_optimiser(const bench_case *c) { return c->optimiser; }
 
 void bench_case_batch(const bench_case *c, int64_t k, wb_batch *batch) {
     *batch = (wb_batch){
-        .x = c->x[k % c->inputs], .y = c->y[k % c->inputs], .index = k, .size = c->batch};
+        .x = c->x[k % c->inputs], .y = c->y[k % c->inputs], .index = k, .size = c->settings.batch};
 }
 
 static void hold(wb_array **place, wb_array *x) {
@@ -303,67 +368,50 @@ static void hold(wb_array **place, wb_array *x) {
     *place = wb_keep(x);
 }
 
-static void train_step(bench_case *c) {
+static wb_array *train_step(bench_case *c) {
     wb_batch batch;
     bench_case_batch(c, c->steps, &batch);
-    hold(&c->last, wb_train_step(bench_case_loss(c), c->model, &batch, NULL, c->optimiser));
+    return wb_train_step(c->row->loss, c->model, &batch, NULL, c->optimiser);
 }
 
-static void elementwise_step(bench_case *c) {
-    wb_array *x = c->x[c->steps % c->inputs], *gradient = NULL;
-    wb_array *terms = wb_add(wb_mul(wb_tanh(x), x), wb_exp(wb_neg(wb_mul(x, x))));
-    wb_array *sum = wb_sum(wb_square(terms));
-    wb_gradient_of(sum, 1, &x, &gradient);
-    wb_eval(sum, gradient);
-    hold(&c->last, sum);
-    hold(&c->gradient, gradient);
-}
-
-static void rows_step(bench_case *c) {
-    const int k = (int)(c->steps % c->inputs);
-    const bench_rows_result result = bench_rows_step(&c->rows, c->x[k], c->y[k]);
-    hold(&c->last, result.value);
-    hold(&c->gradient, result.gradient);
-}
-
-static void attention_step(bench_case *c) {
-    const int k = (int)(c->steps % c->inputs);
-    const bench_attention_result result = bench_attention_step(&c->attention, c->x[k], c->y[k]);
-    hold(&c->last, result.value);
-    hold(&c->gradient, result.gradient);
-}
-
-static void inference_step(bench_case *c) {
-    wb_array *y = wb_apply(c->model, c->x[c->steps % c->inputs]);
+static wb_array *inference_step(bench_case *c, wb_array *x) {
+    wb_array *y = wb_apply(c->model, x);
     wb_eval(y);
-    hold(&c->last, y);
+    return y;
 }
 
 void bench_case_step(bench_case *c) {
+    const int64_t k = c->steps % c->inputs;
+    bench_values_of_step values = {NULL, NULL};
     wb_scope_open();
-    if (c->letter == 'g')
-        elementwise_step(c);
-    else if (c->letter == 'k')
-        attention_step(c);
-    else if (c->letter == 'l')
-        rows_step(c);
-    else if (bench_case_is_fixed(c->letter))
-        inference_step(c);
+    if (c->row->step)
+        values = c->row->step(&c->settings, c->x[k], c->y[k]);
     else
-        train_step(c);
+        values.value = c->row->loss ? train_step(c) : inference_step(c, c->x[k]);
+    hold(&c->last, values.value);
+    hold(&c->gradient, values.gradient);
     wb_scope_close();
     c->steps++;
 }
 
-/* ---- results ---- */
-
-double bench_sum_of_magnitudes(wb_array *x) {
-    const float *values = wb_read_begin(x);
-    double sum = 0;
-    for (int64_t i = 0; values && i < wb_count(x); i++) sum += fabs((double)values[i]);
-    wb_read_end(x);
-    return sum;
+static void note_nodes(void *context, wb_log_level level, const char *line) {
+    long long nodes;
+    (void)level;
+    if (sscanf(line, "plan: %lld nodes", &nodes) == 1) *(int64_t *)context = nodes;
 }
+
+/* They are told while a new plan is made. */
+int64_t bench_case_nodes(bench_case *c) {
+    int64_t nodes = 1;
+    setenv("WEBER_DEBUG", "plan", 1);
+    wb_log_to(note_nodes, &nodes);
+    bench_case_step(c);
+    wb_log_to(NULL, NULL);
+    unsetenv("WEBER_DEBUG");
+    return nodes;
+}
+
+/* ---- results ---- */
 
 static wb_array *add_leaf(void *user, const char *path, wb_array *x) {
     (void)path;
@@ -375,7 +423,7 @@ bench_result bench_case_result(bench_case *c) {
     bench_result r = {0};
     if (!c->last) return r;
     wb_scope_open();
-    if (bench_case_is_fixed(c->letter) && !c->gradient) {
+    if (bench_case_is_fixed(c) && !c->gradient) {
         r.loss = r.checksum = bench_sum_of_magnitudes(c->last);
     } else {
         r.loss = wb_item(c->last);

@@ -5,6 +5,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "platform/memory.h"
+
 double bench_us(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -32,12 +34,4 @@ int64_t bench_minor_faults(void) {
     return usage.ru_minflt;
 }
 
-int64_t bench_peak_kb(void) {
-    long long kb = 0;
-    char line[256];
-    FILE *file = fopen("/proc/self/status", "r");
-    while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "VmHWM: %lld", &kb) == 1) break;
-    if (file) fclose(file);
-    return kb;
-}
+int64_t bench_peak_kb(void) { return wb_platform_peak_bytes() / 1024; }

@@ -1,7 +1,8 @@
 #include "floors.h"
 
-const bench_floor *bench_floor_of(char letter) {
-    switch (letter) {
+const bench_floor *bench_floor_of(const char *name) {
+    if (name[1]) return NULL;
+    switch (name[0]) {
     case 'a':
         return &bench_floor_a;
     case 'b':

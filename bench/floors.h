@@ -14,7 +14,7 @@ typedef struct bench_floor {
 
 extern const bench_floor bench_floor_a, bench_floor_b, bench_floor_g;
 
-/* NULL where a case has none. */
-const bench_floor *bench_floor_of(char letter);
+/* NULL where a case has none, as in other sizes than its own. */
+const bench_floor *bench_floor_of(const char *name);
 
 #endif

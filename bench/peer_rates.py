@@ -12,7 +12,7 @@ import torch
 from torch.nn import functional as F
 
 import peer_torch
-from peer_torch import INPUT, LABEL, OPTIONS, TYPES, labels, synchronize, values, version
+from peer_torch import INPUT, LABEL, OPTIONS, TYPES, card, labels, synchronize, values, version
 
 LEAST_SECONDS = 0.004
 ROUNDS = 15
@@ -189,7 +189,7 @@ def main():
         except Exception as error:  # out of memory, not implemented: the other lines go on
             print("failed", str(error).split("\n")[0], flush=True)
         if OPTIONS.device != "cpu":
-            torch.cuda.empty_cache()
+            card().empty_cache()
 
 
 if __name__ == "__main__":

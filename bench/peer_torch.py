@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""peer_torch.py CASE VARIANT THREADS [OPTION...]: one case of cases.h in torch, steered by lines on the standard input as
+"""peer_torch.py CASE VARIANT THREADS [OPTION...]: one case of cases.h, by its name there, in torch, steered by lines on the standard input as
 bench_cases --serve is. peer_torch.py start: one gradient, for the time of a whole process.
 
 VARIANT: eager, fused (eager, with the optimiser in one kernel), compiled (forward and loss through torch.compile, the
 optimiser in one kernel), graphs (the same, as CUDA graphs). The weights, inputs and labels are those of cases.c.
 
---device cuda, --batch N (b, c, d, i, j), --transformer SIZES (e; as in transformer.h), --attention TEXT (k; as in attention.h), --rows TEXT (l; as in rows.h); --tf32 lets products of f32 be rounded."""
+--device cuda; --tf32 lets products of f32 be rounded."""
 import argparse
 import contextlib
 import math
@@ -17,12 +17,13 @@ from torch import nn
 from torch.nn import functional as F
 
 BENCH_INPUTS, WEIGHT, INPUT, LABEL, TRANSFORMER = 16, 0, 100, 200, 1000
-TRANSFORMER_E = "4,256,4,128,96,16,f32"
-ATTENTION_K = "512"
-ROWS_L = "softmax,1024,4096"
-FIXED = {"k": "Attention", "l": "Rows", "g": "Elementwise", "h": "Inference", "j": "Inference"}  # nothing is learnt
+# the cases' own sizes
+SIZES = {"a": "16", "b": "64", "c": "256", "d": "64", "e": "4,256,4,128,96,16,f32", "f": "128,128,32,64", "g": "", "h": "1", "i": "32",
+         "j": "32", "k": "512", "l": "softmax,1024,4096", "m": "1024,bf16", "n": "16", "o": "12,768,12,256,96,1,f32"}
+FIXED = {"k": "Attention", "l": "Rows", "m": "Product", "g": "Elementwise", "h": "Inference", "j": "Inference"}  # nothing is learnt
 TYPES = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "f16": torch.float16}
-OPTIONS = argparse.Namespace(device="cpu", batch=0, transformer=TRANSFORMER_E, attention=ATTENTION_K, rows=ROWS_L, tf32=False)
+HALVES = torch.bfloat16, torch.float16
+OPTIONS = argparse.Namespace(device="cpu", tf32=False)
 
 
 def uniform(sequence, count):
@@ -44,9 +45,18 @@ def labels(sequence, count, classes=10):
     return (uniform(sequence, count) * classes).to(torch.int64)
 
 
+def card():
+    """What torch has for the kind of device: torch.cuda or torch.mps."""
+    return getattr(torch, OPTIONS.device.partition(":")[0])
+
+
+def card_memory():
+    return torch.cuda.max_memory_allocated() if card() is torch.cuda else card().driver_allocated_memory()
+
+
 def synchronize():
     if OPTIONS.device != "cpu":
-        torch.cuda.synchronize()
+        card().synchronize()
 
 
 def filled(layer, number):
@@ -61,17 +71,46 @@ def filled(layer, number):
     return layer
 
 
+class Case:
+    """A name: "b", "b:128", "c:256,bf16"."""
+
+    def __init__(self, name):
+        self.letter, _, text = name.partition(":")
+        self.words = (text or SIZES[self.letter]).split(",")
+
+    @property
+    def numbers(self):
+        return [int(word) for word in self.words if word.isdigit()]
+
+    @property
+    def compute(self):
+        return TYPES.get(self.words[-1], torch.float32)
+
+
 class Sizes:
     """The numbers of transformer.h's text."""
 
-    def __init__(self, text):
-        *numbers, kind = text.split(",")
-        self.layers, self.width, self.heads, self.context, self.symbols, self.batch = map(int, numbers)
-        self.compute = TYPES[kind]
-        self.stream = torch.float64 if kind == "f64" else torch.float32
+    def __init__(self, case):
+        self.layers, self.width, self.heads, self.context, self.symbols, self.batch = case.numbers
+        self.compute = case.compute
+        self.stream = torch.float64 if self.compute == torch.float64 else torch.float32
 
 
-class Attention(nn.Module):
+def computing_in(kind):
+    """Products of f32 in halves, where kind is one."""
+    return torch.autocast(OPTIONS.device, dtype=kind) if kind in HALVES else contextlib.nullcontext()
+
+
+def attend(q, k, v):
+    """Causal attention; torch 1.13 has no function for it."""
+    if hasattr(F, "scaled_dot_product_attention"):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    later = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool, device=q.device).triu(1)
+    scores = (q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])).masked_fill(later, -math.inf)
+    return scores.softmax(-1) @ v
+
+
+class SelfAttention(nn.Module):
     def __init__(self, heads):
         super().__init__()
         self.heads = heads
@@ -79,19 +118,13 @@ class Attention(nn.Module):
     def forward(self, qkv):  # (N, T, 3 C), of it q, k and v (N, heads, T, C / heads)
         n, t, width = qkv.shape
         q, k, v = qkv.view(n, t, 3, self.heads, width // 3 // self.heads).permute(2, 0, 3, 1, 4)
-        if hasattr(F, "scaled_dot_product_attention"):
-            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        else:
-            later = torch.ones(t, t, dtype=torch.bool, device=q.device).triu(1)
-            scores = (q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])).masked_fill(later, -math.inf)
-            y = scores.softmax(-1) @ v
-        return y.transpose(1, 2).reshape(n, t, width // 3)
+        return attend(q, k, v).transpose(1, 2).reshape(n, t, width // 3)
 
 
 class Block(nn.Module):
     def __init__(self, width, heads):
         super().__init__()
-        self.norm1, self.qkv, self.attention = nn.LayerNorm(width), nn.Linear(width, 3 * width), Attention(heads)
+        self.norm1, self.qkv, self.attention = nn.LayerNorm(width), nn.Linear(width, 3 * width), SelfAttention(heads)
         self.out, self.norm2 = nn.Linear(width, width), nn.LayerNorm(width)
         self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
@@ -123,8 +156,7 @@ class Transformer(nn.Module):
                 w.copy_(((2 * uniform(TRANSFORMER + number, w.numel()) - 1) * 0.0346410162).reshape(w.shape))
 
     def forward(self, symbols):
-        half = self.compute in (torch.bfloat16, torch.float16)
-        with torch.autocast(OPTIONS.device, dtype=self.compute) if half else contextlib.nullcontext():
+        with computing_in(self.compute):
             x = F.embedding(symbols, self.token) + self.place
             for block in self.blocks:
                 x = block(x)
@@ -143,37 +175,95 @@ def vgg():
         *normed(5, 128, 256), nn.AvgPool2d(8), nn.Flatten(), filled(nn.Linear(256, 10), 6))
 
 
-def model_of(case):
-    if case in "ij":
-        return vgg().to(memory_format=torch.channels_last)
-    if case == "e":
-        return Transformer(Sizes(OPTIONS.transformer))
-    if case == "a":
-        return nn.Sequential(filled(nn.Linear(1, 256), 1), nn.Tanh(), filled(nn.Linear(256, 1), 2))
-    if case in "bh":
-        return nn.Sequential(filled(nn.Linear(784, 256), 1), nn.ReLU(), filled(nn.Linear(256, 10), 2))
-    if case == "c":
-        return nn.Sequential(
-            filled(nn.Linear(784, 1024), 1), nn.ReLU(), filled(nn.Linear(1024, 1024), 2), nn.ReLU(),
-            filled(nn.Linear(1024, 10), 3))
+class Residual(nn.Module):
+    """Two convs and a way around them, the weights numbered from first on."""
+
+    def __init__(self, first, into, out):
+        super().__init__()
+        stride = 1 if into == out else 2
+        self.block = nn.Sequential(
+            filled(nn.Conv2d(into, out, 3, stride, 1, bias=False), first), nn.BatchNorm2d(out), nn.ReLU(),
+            filled(nn.Conv2d(out, out, 3, 1, 1, bias=False), first + 1), nn.BatchNorm2d(out))
+        self.around = nn.Identity() if into == out else nn.Sequential(
+            filled(nn.Conv2d(into, out, 1, stride, bias=False), first + 2), nn.BatchNorm2d(out))
+
+    def forward(self, x):
+        return F.relu(self.block(x) + self.around(x))
+
+
+def resnet():
+    stages, into, number = [], 64, 2
+    for out in (64, 128, 256, 512):
+        stages += [Residual(number, into, out), Residual(number + 3, out, out)]
+        into, number = out, number + 6
+    return nn.Sequential(
+        filled(nn.Conv2d(3, 64, 7, 2, 3, bias=False), 1), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1), *stages,
+        nn.AdaptiveAvgPool2d(1), nn.Flatten(), filled(nn.Linear(512, 10), number))
+
+
+class Lstm(nn.Module):
+    """With one bias, as Weber's has: torch's second one stays zero."""
+
+    def __init__(self, inputs, cells, *_):
+        super().__init__()
+        self.lstm = nn.LSTM(inputs, cells, batch_first=True)
+        bound = 1 / math.sqrt(cells)
+        with torch.no_grad():
+            for number, w in ((1, self.lstm.weight_ih_l0), (2, self.lstm.weight_hh_l0)):
+                w.copy_(values(WEIGHT + number, -bound, bound, *w.shape))
+            for bias in (self.lstm.bias_ih_l0, self.lstm.bias_hh_l0):
+                bias.zero_()
+        self.lstm.bias_hh_l0.requires_grad_(False)
+
+    def forward(self, x):
+        return self.lstm(x)[0]
+
+
+def wide_mlp():
+    return nn.Sequential(
+        filled(nn.Linear(784, 1024), 1), nn.ReLU(), filled(nn.Linear(1024, 1024), 2), nn.ReLU(), filled(nn.Linear(1024, 10), 3))
+
+
+def cnn():
     return nn.Sequential(
         filled(nn.Conv2d(1, 32, 3), 1), nn.ReLU(), filled(nn.Conv2d(32, 64, 3), 2), nn.ReLU(), nn.MaxPool2d(2),
         nn.Flatten(), filled(nn.Linear(9216, 128), 3), nn.ReLU(), filled(nn.Linear(128, 10), 4))
 
 
-def input_of(case, k):
-    if case == "a":
-        x = values(INPUT + k, -1.5, 1.5, 16, 1)
+def mlp():
+    return nn.Sequential(filled(nn.Linear(784, 256), 1), nn.ReLU(), filled(nn.Linear(256, 10), 2))
+
+
+def curve_mlp():
+    return nn.Sequential(filled(nn.Linear(1, 256), 1), nn.Tanh(), filled(nn.Linear(256, 1), 2))
+
+
+def model_of(name):
+    case = Case(name)
+    if case.letter in "eo":
+        return Transformer(Sizes(case))
+    if case.letter == "f":
+        return Lstm(*case.numbers)
+    makers = {"a": curve_mlp, "b": mlp, "c": wide_mlp, "d": cnn, "h": mlp, "i": vgg, "j": vgg, "n": resnet}
+    model = makers[case.letter]()
+    return model.to(memory_format=torch.channels_last) if case.letter in "dijn" else model
+
+
+def input_of(name, k):
+    case = Case(name)
+    letter, batch = case.letter, case.numbers[0]
+    if letter == "a":
+        x = values(INPUT + k, -1.5, 1.5, batch, 1)
         return x, x * (2 - x * x)
-    if case == "e":
-        s = Sizes(OPTIONS.transformer)
+    if letter in "eo":
+        s = Sizes(case)
         return tuple(labels(first + k, s.batch * s.context, s.symbols).view(s.batch, s.context) for first in (INPUT, LABEL))
-    batch = OPTIONS.batch or {"b": 64, "c": 256, "d": 64, "h": 1, "i": 32, "j": 32}[case]
-    if case in "ij":
-        x = values(INPUT + k, -1, 1, batch, 3, 32, 32)
-        return x.to(memory_format=torch.channels_last), labels(LABEL + k, batch)
-    if case == "d":
-        x = values(INPUT + k, 0, 1, batch, 1, 28, 28)
+    if letter == "f":
+        inputs, cells, length, batch = case.numbers
+        return values(INPUT + k, -1, 1, batch, length, inputs), values(LABEL + k, -1, 1, batch, length, cells)
+    if letter in "dijn":
+        channels, side, low = {"d": (1, 28, 0), "n": (3, 64, -1)}.get(letter, (3, 32, -1))
+        x = values(INPUT + k, low, 1, batch, channels, side, side)
         return x.to(memory_format=torch.channels_last), labels(LABEL + k, batch)
     return values(INPUT + k, 0, 1, batch, 784), labels(LABEL + k, batch)
 
@@ -185,18 +275,22 @@ def compiled(function, variant):
 
 
 class Training:
-    def __init__(self, case, variant):
-        self.model = model_of(case).to(OPTIONS.device)
-        if case == "d":
-            self.model = self.model.to(memory_format=torch.channels_last)
+    def __init__(self, name, variant):
+        case = Case(name)
+        self.model = model_of(name).to(OPTIONS.device)
         self.first = {name: p.detach().clone() for name, p in self.model.state_dict().items()}
-        self.settings = {"lr": 1e-3, **({"weight_decay": 0.01} if case == "e" else {}),
+        self.settings = {"lr": 1e-3, **({"weight_decay": 0.01} if case.letter in "eo" else {}),
                          **({} if variant == "eager" else {"fused": True})}
-        self.rule = torch.optim.AdamW if case == "e" else torch.optim.Adam
-        loss = {"a": F.mse_loss, "e": loss_of_symbols}.get(case, F.cross_entropy)
-        self.forward = compiled(lambda x, y: loss(self.model(x), y), variant)
+        self.rule = torch.optim.AdamW if case.letter in "eo" else torch.optim.Adam
+        loss = {"a": F.mse_loss, "e": loss_of_symbols, "f": F.mse_loss, "o": loss_of_symbols}.get(case.letter, F.cross_entropy)
+
+        def forward(x, y):
+            with computing_in(case.compute):
+                return loss(self.model(x), y)
+
+        self.forward = compiled(forward, variant)
         self.is_graph = variant == "graphs"
-        self.inputs = [input_of(case, k) for k in range(BENCH_INPUTS)]
+        self.inputs = [input_of(name, k) for k in range(BENCH_INPUTS)]
         self.reset()
 
     def reset(self):
@@ -266,32 +360,44 @@ class Forward:
 
 
 class Rows(Forward):
-    def __init__(self, _, variant):
-        name, length, count, *self.gradient = OPTIONS.rows.split(",")
+    def __init__(self, name, variant):
+        kind, length, count, *self.gradient = Case(name).words
         sizes = int(count), int(length)
         self.inputs = [((values(INPUT + k, -2, 2, *sizes),), values(LABEL + k, -1, 1, *sizes)) for k in range(2)]
         affine = torch.ones(sizes[1], requires_grad=True), torch.zeros(sizes[1], requires_grad=True)
-        self.learnt = affine if name == "layernorm" else ()
+        self.learnt = affine if kind == "layernorm" else ()
         self.forward = compiled(
-            (lambda x: F.layer_norm(x, sizes[1:], *affine)) if name == "layernorm" else (lambda x: F.softmax(x, -1)), variant)
+            (lambda x: F.layer_norm(x, sizes[1:], *affine)) if kind == "layernorm" else (lambda x: F.softmax(x, -1)), variant)
         self.reset()
 
 
 class Attention(Forward):
     shown = 1
 
-    def __init__(self, _, variant):
-        length, *self.gradient = OPTIONS.attention.split(",")
+    def __init__(self, name, variant):
+        length, *self.gradient = Case(name).words
         sizes = 16384 // int(length), int(length), 64
         self.inputs = [(values(INPUT + k, -2, 2, 3, 1, *sizes), values(LABEL + k, -1, 1, 1, *sizes)) for k in range(2)]
-        self.forward = compiled(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), variant)
+        self.forward = compiled(attend, variant)
+        self.reset()
+
+
+class Product(Forward):
+    gradient = ()
+
+    def __init__(self, name, variant):
+        case = Case(name)
+        size = case.numbers[0]
+        # what is (k, n) in Weber's memory order is (n, k) here
+        self.inputs = [([values(first + k, -1, 1, size, size).to(case.compute) for first in (LABEL, INPUT)], None) for k in range(2)]
+        self.forward = compiled(torch.matmul, variant)
         self.reset()
 
 
 class Inference:
-    def __init__(self, case, variant):
-        self.model = compiled(model_of(case).to(OPTIONS.device).eval(), variant)
-        self.inputs = [input_of(case, k)[0] for k in range(BENCH_INPUTS)]
+    def __init__(self, name, variant):
+        self.model = compiled(model_of(name).to(OPTIONS.device).eval(), variant)
+        self.inputs = [input_of(name, k)[0] for k in range(BENCH_INPUTS)]
         self.reset()
 
     def reset(self):
@@ -307,8 +413,8 @@ class Inference:
         return total, total
 
 
-def open_case(case, variant):
-    return globals()[FIXED.get(case, "Training")](case, variant)
+def open_case(name, variant):
+    return globals()[FIXED.get(name[0], "Training")](name, variant)
 
 
 def timed(work, steps):
@@ -339,7 +445,7 @@ def peak_kb():
 
 def version():
     words = ["torch " + torch.__version__]
-    if OPTIONS.device != "cpu":
+    if OPTIONS.device.startswith("cuda"):
         words += ["CUDA " + str(torch.version.cuda), "cuDNN " + str(torch.backends.cudnn.version())]
     return " ".join(words)
 
@@ -380,7 +486,7 @@ def serve(options):
         elif command == "flow":
             print("%.3f" % flow(work, int(steps)), flush=True)
         elif command == "memory":
-            print(peak_kb(), 0 if OPTIONS.device == "cpu" else torch.cuda.max_memory_allocated(), flush=True)
+            print(peak_kb(), 0 if OPTIONS.device == "cpu" else card_memory(), flush=True)
 
 
 def start():
@@ -397,10 +503,6 @@ def main():
     parser.add_argument("variant", nargs="?", default="eager")
     parser.add_argument("threads", nargs="?", type=int, default=1)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--batch", type=int, default=0)
-    parser.add_argument("--transformer", default=TRANSFORMER_E)
-    parser.add_argument("--attention", default=ATTENTION_K)
-    parser.add_argument("--rows", default=ROWS_L)
     parser.add_argument("--tf32", action="store_true")
     options = parser.parse_args()
     if options.case == "start":

@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-const bench_rows bench_rows_l = {.length = 1024, .count = 4096};
-
 bool bench_rows_parse(const char *text, bench_rows *rows) {
     char name[16] = "", rest[16] = "";
     long long length = 0, count = 0;
@@ -17,7 +15,7 @@ bool bench_rows_parse(const char *text, bench_rows *rows) {
     return true;
 }
 
-bench_rows_result bench_rows_step(const bench_rows *rows, wb_array *x, wb_array *d) {
+bench_values_of_step bench_rows_step(const bench_rows *rows, wb_array *x, wb_array *d) {
     wb_array *of[3] = {x}, *gradients[3] = {NULL};
     wb_array *y;
     if (rows->is_norm) {
@@ -29,7 +27,7 @@ bench_rows_result bench_rows_step(const bench_rows *rows, wb_array *x, wb_array 
     }
     if (!rows->has_gradient) {
         wb_eval(y);
-        return (bench_rows_result){y, NULL};
+        return (bench_values_of_step){y, NULL};
     }
     wb_array *loss = wb_sum(wb_mul(y, d));
     wb_gradient_of(loss, rows->is_norm ? 3 : 1, of, gradients);
@@ -37,5 +35,5 @@ bench_rows_result bench_rows_step(const bench_rows *rows, wb_array *x, wb_array 
         wb_eval(loss, gradients[0], gradients[1], gradients[2]);
     else
         wb_eval(loss, gradients[0]);
-    return (bench_rows_result){loss, gradients[0]};
+    return (bench_values_of_step){loss, gradients[0]};
 }

@@ -2,7 +2,7 @@
 #ifndef BENCH_ROWS_H
 #define BENCH_ROWS_H
 
-#include <weber.h>
+#include "numbers.h"
 
 typedef struct bench_rows {
     int64_t length, count; /* elements of a row, rows */
@@ -10,17 +10,11 @@ typedef struct bench_rows {
     bool has_gradient;     /* of sum(y d) in x, and in gain and bias */
 } bench_rows;
 
-/* Softmax of (1024, 4096). */
-extern const bench_rows bench_rows_l;
-
 /* "softmax,1024,4096", "layernorm,1024,4096,gradient". False if it is something else. */
 bool bench_rows_parse(const char *text, bench_rows *rows);
 
 /* What is evaluated in one step: y, or, with a gradient, the loss sum(y d) and what it gives for x.
  * NULL, with Weber's error pending, on failure. */
-typedef struct bench_rows_result {
-    wb_array *value, *gradient;
-} bench_rows_result;
-bench_rows_result bench_rows_step(const bench_rows *rows, wb_array *x, wb_array *d);
+bench_values_of_step bench_rows_step(const bench_rows *rows, wb_array *x, wb_array *d);
 
 #endif

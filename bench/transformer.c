@@ -5,9 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cases.h"
-
-const bench_transformer bench_transformer_e = {4, 256, 4, 128, 96, 16, WB_F32, WB_F32};
+#include "numbers.h"
 
 bool bench_transformer_parse(const char *text, bench_transformer *s) {
     static const wb_dtype types[] = {WB_F32, WB_F64, WB_BF16, WB_F16};
@@ -64,28 +62,18 @@ typedef struct block {
     wb_dtype compute;
 } block;
 
-/* Number i of q, k, v, out of (width of a head, heads, 3, T, N), as (width of a head, T, heads,
- * N). */
-static wb_array *part_of(wb_array *qkv, int i) {
-    wb_array *part = wb_squeeze(wb_slice(qkv, 2, i, i + 1, 1), 2);
-    return wb_permute(part, 0, 2, 1, 3);
-}
-
-/* x  (T keys, T queries, ...): no query looks at what comes after it. */
-static wb_array *only_earlier(wb_array *x, int64_t context) {
-    wb_array *key = wb_iota(WB_I32, 0, context, 1), *query = wb_iota(WB_I32, 1, 1, context);
-    return wb_select(wb_le(key, query), x, wb_number(-(double)INFINITY));
+/* Number i of q, k, v, which lie one behind the other: (C, T, N) of (3 C, T N). */
+static wb_array *part_of(const block *b, wb_array *qkv, int i) {
+    const int64_t width = wb_size(qkv, 0) / 3;
+    return wb_reshape(wb_slice(qkv, 0, i * width, (i + 1) * width, 1), width, b->context, -1);
 }
 
 /* x  (C, T N)     y  (C, T N) */
 static wb_array *attention(const block *b, wb_array *x) {
-    const int64_t width = wb_size(x, 0), columns = wb_size(x, 1), head = width / b->heads;
-    wb_array *qkv = wb_reshape(wb_apply(b->qkv, x), head, b->heads, 3, b->context, -1);
-    wb_array *q = part_of(qkv, 0), *k = part_of(qkv, 1), *v = part_of(qkv, 2);
-    wb_array *scores = wb_mul_number(wb_matmul_op(k, q, true, false), 1 / sqrt((double)head));
-    wb_array *share = wb_softmax(only_earlier(scores, b->context));
-    wb_array *y = wb_permute(wb_matmul(v, share), 0, 2, 1, 3);
-    return wb_apply(b->out, wb_reshape(y, width, columns));
+    wb_array *qkv = wb_apply(b->qkv, x);
+    wb_array *y = wb_attention(part_of(b, qkv, 0), part_of(b, qkv, 1), part_of(b, qkv, 2),
+                               .heads = b->heads, .causal = true);
+    return wb_apply(b->out, wb_reshape(y, wb_size(x, 0), wb_size(x, 1)));
 }
 
 static wb_array *apply_block(wb_layer *layer, wb_array *x) {

@@ -23,9 +23,6 @@ typedef struct bench_transformer {
     wb_dtype compute;
 } bench_transformer;
 
-/* The sizes of case e. */
-extern const bench_transformer bench_transformer_e;
-
 /* "layers,width,heads,context,symbols,batch,type": GPT-2's are "12,768,12,1024,50257,8,bf16". False
  * if it is something else. */
 bool bench_transformer_parse(const char *text, bench_transformer *sizes);

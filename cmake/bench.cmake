@@ -6,10 +6,13 @@ file(GLOB helpers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.c)
 if(sources)
   list(REMOVE_ITEM helpers ${sources})
 endif()
+include(CheckCCompilerFlag)
+check_c_compiler_flag(-march=native weber_has_native) # a cross compiler knows no machine of its own
+set(weber_native $<$<BOOL:${weber_has_native}>:-march=native>)
 foreach(helper IN LISTS helpers)
   if(helper MATCHES "/floor_[^/]*$")
     set_source_files_properties(${helper} PROPERTIES
-      COMPILE_OPTIONS "-O3;-march=native;-ffp-contract=fast;-fno-math-errno;-fno-trapping-math")
+      COMPILE_OPTIONS "-O3;${weber_native};-ffp-contract=fast;-fno-math-errno;-fno-trapping-math")
   endif()
 endforeach()
 

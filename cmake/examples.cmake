@@ -4,6 +4,7 @@
 function(weber_add_example name source)
   add_executable(${name} ${source})
   target_compile_options(${name} PRIVATE -Wall -Wextra -Wpedantic -Werror)
+  target_compile_definitions(${name} PRIVATE $<$<PLATFORM_ID:Darwin>:_DARWIN_C_SOURCE>) # mkdtemp is not POSIX's there
   target_link_libraries(${name} PRIVATE weber m pthread)
 endfunction()
 

@@ -28,7 +28,7 @@ function(weber_add_plugin name)
   target_include_directories(${target} PRIVATE ${folder} ${PROJECT_SOURCE_DIR}/include)
   target_compile_definitions(${target} PRIVATE _GNU_SOURCE ${definitions})
   target_compile_options(${target} PRIVATE ${weber_warnings})
-  target_link_libraries(${target} PRIVATE ${CMAKE_DL_LIBS} m pthread)
+  target_link_libraries(${target} PRIVATE weber_platform ${CMAKE_DL_LIBS} m pthread)
   if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT WEBER_SANITIZE)
     target_link_options(${target} PRIVATE -Wl,-z,defs) # nothing of the library: all comes through the host's table
   endif()

@@ -12,6 +12,11 @@ endif()
 
 set(tests_dir ${PROJECT_SOURCE_DIR}/tests)
 
+if(CMAKE_CROSSCOMPILING) # kernels that tests run are of the processor that they run on
+  string(REGEX REPLACE "gcc$" "g++" weber_host_cpp ${CMAKE_C_COMPILER})
+  add_compile_definitions(HOST_CPP_COMPILER="${weber_host_cpp}")
+endif()
+
 function(weber_test_settings target)
   target_include_directories(${target} PRIVATE
     ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/backends/cpu ${tests_dir} ${CMOCKA_INCLUDE_DIR})
@@ -44,6 +49,9 @@ set(test_environment
     WEBER_PLUGIN_PATH=${PROJECT_BINARY_DIR}/weber) # a static library has no folder of its own
 
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${tests_dir}/test_*.c)
+if(NOT WEBER_BENCH)
+  list(REMOVE_ITEM sources ${tests_dir}/ranks/test_lost.c) # runs bench_ranks
+endif()
 foreach(source IN LISTS sources)
   cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${tests_dir} OUTPUT_VARIABLE path)
   cmake_path(REMOVE_EXTENSION path OUTPUT_VARIABLE name)
@@ -55,12 +63,24 @@ foreach(source IN LISTS sources)
   set_target_properties(${target} PROPERTIES
     OUTPUT_NAME ${stem} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/${folder})
   weber_test_settings(${target})
+  # What tests do themselves is little, and compiling them takes longer than running them; those of the CPU backend
+  # compare with definitions of their own. Undefined behaviour is looked for in the library, not in its tests.
+  if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT folder STREQUAL "backends/cpu")
+    target_compile_options(${target} PRIVATE -O1)
+  endif()
+  if("undefined" IN_LIST WEBER_SANITIZE)
+    target_compile_options(${target} PRIVATE -fno-sanitize=undefined)
+  endif()
   if(support)
     target_link_libraries(${target} PRIVATE weber_test_support)
   endif()
-  if(folder STREQUAL "bench") # what the benchmarks compute
-    target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/bench/cases.c ${PROJECT_SOURCE_DIR}/bench/transformer.c
-      ${PROJECT_SOURCE_DIR}/bench/attention.c ${PROJECT_SOURCE_DIR}/bench/rows.c)
+  if(folder STREQUAL "bench" AND TARGET weber_bench_support) # what the benchmarks compute
+    target_link_libraries(${target} PRIVATE weber_bench_support)
+    target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/bench)
+  elseif(folder STREQUAL "bench")
+    file(GLOB helpers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.c)
+    list(FILTER helpers EXCLUDE REGEX "/(bench|floor)_[^/]*$|/(floors|launch).c$")
+    target_sources(${target} PRIVATE ${helpers})
     target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/bench)
   endif()
   target_link_libraries(${target} PRIVATE m pthread)
@@ -72,9 +92,13 @@ endforeach()
 # these call the tool, and open the library
 add_dependencies(tests-models-test_tool weber_tool)
 add_dependencies(tests-ranks-test_run weber_tool)
+if(WEBER_BENCH)
+  add_dependencies(tests-ranks-test_lost weber_tool bench_ranks)
+endif()
 add_dependencies(tests-evaluate-test_events weber_tool)
 add_dependencies(tests-base-test_scratch weber)
 
 include(${tests_dir}/device/plugins/plugins.cmake)
 include(${tests_dir}/backends/cuda/fake.cmake)
 include(${tests_dir}/backends/cuda/libraries.cmake)
+include(${tests_dir}/backends/metal/fake.cmake)

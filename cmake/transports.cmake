@@ -10,6 +10,7 @@ function(weber_add_transport_module name) # sources
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/include)
   target_compile_definitions(${target} PRIVATE _GNU_SOURCE)
   target_compile_options(${target} PRIVATE ${weber_warnings})
+  target_link_libraries(${target} PRIVATE weber_platform)
   install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/weber)
   add_dependencies(weber ${target})
   add_dependencies(weber_static ${target})

@@ -1,5 +1,6 @@
 /* y = x^3 learnt by several processes: the guide's program for DistributedUtils.
  *
+ * $ mpiexec -n 3 ./30_distributed    prints the same, "by MPI" and without [0]
  * $ weber run -n 3 ./30_distributed
  * | [0] 3 ranks by local, 769 parameters
  * | [0] the loss fell to a fifth or less: yes

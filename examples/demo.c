@@ -40,7 +40,7 @@ static int usage(FILE *file, const char *program) {
     fprintf(file,
             "usage: %s [options]\n"
             "  --seed N       first weights, order of the images, dropout (default 1)\n"
-            "  --epochs N     passes over the training images (default 6)\n"
+            "  --epochs N     passes over the training images (default 5)\n"
             "  --batch N      images per step (default 64)\n"
             "  --device NAME  where to compute: OpenCL, OpenCL:1, CPU, ... (default: a GPU, else "
             "the CPU)\n"
@@ -248,7 +248,7 @@ int main(int argc, char **argv) {
     static history h;
     static confusion table;
     options o = {.seed = 1,
-                 .epochs = 6,
+                 .epochs = 5,
                  .batchsize = 64,
                  .picture = "build/demo.png",
                  .model = "build/demo.bson"};

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""fuzz/seeds.py FOLDER: what the targets begin with, in FOLDER/safetensors, FOLDER/npy, FOLDER/npz, FOLDER/rename; BSON's are the fixtures
+"""fuzz/seeds.py FOLDER: what the targets begin with, in FOLDER/safetensors, FOLDER/npy, FOLDER/npz, ...; BSON's are the fixtures
 of the tests. Needs nothing but Python. The checksums in the zip files are zero, as fuzz_npz.c expects."""
+import gzip
 import json
 import struct
 import sys
@@ -89,6 +90,19 @@ def files():
                   "(Dense(3 => 2), zeros(Float32, 2, 3), var\"a b\" = Chain())"]
     for i, structure in enumerate(structures):
         yield f"structure/{i}", structure.encode()
+    # the first byte of a table and of CIFAR's records says how the rest is read
+    tables = [b"\0a,b,c\n1,0.5,x\n2,-1e3,y\n", b"\1\xef\xbb\xbf1,2\r\n\r\n3,4\r\n", b'\6a;b\n"q ""x""";\n"two\nlines"; 5 \n',
+              b"\12a,b\nNA,nan\n-Inf,9223372036854775808\n", b"\0", b"\0a,a\n", b'\0a\n"x\n']
+    for i, table in enumerate(tables):
+        yield f"csv/{i}", table
+    small = bytes([0, 0, 8, 2]) + struct.pack(">II", 2, 3) + bytes(range(6))
+    yield "idx/u8", small
+    yield "idx/gzip", gzip.compress(small, mtime=0)
+    yield "idx/f64", bytes([0, 0, 14, 1]) + struct.pack(">Id", 1, 0.5)
+    yield "idx/scalar", bytes([0, 0, 13, 0]) + struct.pack(">f", 0.5)
+    yield "cifar/one", bytes([0, 7]) + bytes(range(256)) * 12
+    yield "cifar/fine", bytes([1, 3, 70]) + bytes(range(256)) * 12
+    yield "cifar/cut", bytes([0, 7]) + bytes(range(100))
 
 
 folder = Path(sys.argv[1])

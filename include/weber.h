@@ -1,6 +1,7 @@
 /* weber.h: everything a user needs. The parts are the manual, each for its room:
  *
- *     array.h     arrays, scopes, views, reading          layers.h    layers and models
+ *     array.h     arrays, scopes, views, reading          model.h     models, layers of your own
+ *     initialisers.h  initial values                      layers.h    the layers
  *     ops.h       operations                              losses.h    losses
  *     gradient.h  derivatives                             optimise.h  optimisers, training
  *     device.h    devices, memory, threads                data.h      loaders, data sets
@@ -29,9 +30,11 @@
 #include "weber/dtype.h"
 #include "weber/error.h"
 #include "weber/gradient.h"
+#include "weber/initialisers.h"
 #include "weber/layers.h"
 #include "weber/losses.h"
 #include "weber/metrics.h"
+#include "weber/model.h"
 #include "weber/observations.h"
 #include "weber/ops.h"
 #include "weber/optimise.h"

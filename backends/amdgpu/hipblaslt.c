@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "../cuda/lt/lt.h"
+#include "platform/library.h"
 
 /* ROCm 6.1's. ROCm 6.0's has other numbers for types, those before also for attributes. */
 enum { OLDEST_VERSION = 700 };
@@ -30,7 +31,7 @@ static wb_gpu_library library = {
  * first has made. */
 static void choose_names(void) {
     const bool is_older =
-        wb_library_is_loaded("libamdhip64.so.6") || wb_library_is_loaded("libamdhip64.so.5");
+        wb_platform_is_loaded("libamdhip64.so.6") || wb_platform_is_loaded("libamdhip64.so.5");
     library.library.names = is_older ? names_of_6 : names;
 }
 

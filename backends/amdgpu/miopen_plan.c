@@ -187,9 +187,8 @@ static wb_gpu_outcome use_stream(mi_device *device, gpu_stream stream) {
     return o;
 }
 
-static wb_gpu_outcome run(void *kept, const wb_conv_plan *plan,
-                          const gpu_pointer at[WB_CONV_TENSORS], gpu_pointer workspace,
-                          gpu_stream stream) {
+static wb_gpu_outcome run(void *kept, const wb_conv_plan *plan, const gpu_pointer *at,
+                          gpu_pointer workspace, gpu_stream stream) {
     mi_device *device = kept;
     const mi_plan *p = plan->by;
     const direction d = direction_of(plan->shape.kind);

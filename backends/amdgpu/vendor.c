@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "platform/library.h"
+
 /* ---- functions ---- */
 
 typedef struct hip_functions {
@@ -64,7 +66,7 @@ static bool load(void *driver, void *compiler, char *reason, size_t reason_bytes
 }
 
 static bool can_begin(char *reason, size_t reason_bytes) {
-    if (wb_library_is_loaded("libamd_comgr") || !wb_library_is_loaded("libLLVM") ||
+    if (wb_platform_is_loaded("libamd_comgr") || !wb_platform_is_loaded("libLLVM") ||
         wb_library_survives(try_generator, NULL))
         return true;
     (void)snprintf(reason, reason_bytes,

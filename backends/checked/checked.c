@@ -218,6 +218,17 @@ static void release_event(void *any, void *any_event) {
     unlock();
 }
 
+static wb_status is_done(void *any, void *any_event, bool *done) {
+    const device *d = any;
+    lock();
+    const bool is_known = wb_checked_is_done(any_event, done);
+    unlock();
+    if (is_known) return WB_OK;
+    return wb_host_fail(WB_ERROR_DEVICE,
+                        "checked(%d): is_done: the event was released, or never recorded",
+                        d->index);
+}
+
 /* ---- commands ---- */
 
 /* True at the n-th call after WEBER_CHECKED_FAIL has become n. */
@@ -413,4 +424,5 @@ const wb_backend wb_checked_backend = {.abi = WB_PLUGIN_ABI,
                                        .copy = copy,
                                        .copy_peer = copy_peer,
                                        .run = run,
-                                       .sync = sync_queue};
+                                       .sync = sync_queue,
+                                       .is_done = is_done};

@@ -163,7 +163,8 @@ void wb_checked_push(queue *q, entry *e);
 void wb_checked_do(queue *q, uint64_t position);
 void *wb_checked_record(queue *q);
 wb_status wb_checked_wait(queue *q, void *any);
-bool wb_checked_release_event(void *any); /* false: unknown */
+bool wb_checked_release_event(void *any);          /* false: unknown */
+bool wb_checked_is_done(void *any, bool *is_done); /* false: unknown */
 void wb_checked_unref_event(event *e);
 
 /* ---- entry.c; under the lock ---- */

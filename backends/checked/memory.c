@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "checked.h"
+#include "platform/memory.h"
 
 enum { MOST_FREED = 1024 }; /* freed pieces that are still known */
 
@@ -21,7 +21,7 @@ static void *map_pages(size_t size_bytes, int protection) {
 }
 
 static size_t whole_pages(size_t size_bytes) {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t page = wb_platform_page_bytes();
     return (size_bytes / page + 1) * page;
 }
 

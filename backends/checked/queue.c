@@ -99,6 +99,12 @@ wb_status wb_checked_wait(queue *q, void *any) {
     return WB_OK;
 }
 
+bool wb_checked_is_done(void *any, bool *is_done) {
+    const event *e = (const event *)wb_checked_find(&events, any);
+    *is_done = e && e->queue->done >= e->position;
+    return e != NULL;
+}
+
 void wb_checked_unref_event(event *e) {
     if (--e->refs > 0) return;
     unref(e->queue);

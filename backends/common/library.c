@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <link.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,10 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Anything but "no such file" is worth telling. */
-static bool is_absent(const char *message) {
-    return !message || strstr(message, "No such file") || strstr(message, "cannot open");
-}
+#include "platform/library.h"
 
 void *wb_library_open(const wb_library *library, char *reason, size_t reason_bytes) {
     const char *chosen = getenv(library->variable);
@@ -31,7 +27,9 @@ void *wb_library_open(const wb_library *library, char *reason, size_t reason_byt
         void *handle = dlopen(*name, RTLD_NOW | RTLD_LOCAL);
         if (handle) return handle;
         const char *message = dlerror();
-        if (!is_absent(message)) (void)snprintf(reason, reason_bytes, "%s", message);
+        /* anything but "no such file" is worth telling */
+        if (message && !wb_platform_loader_says_absent(message))
+            (void)snprintf(reason, reason_bytes, "%s", message);
     }
     return NULL;
 }
@@ -50,21 +48,6 @@ bool wb_library_find(void *handle, const wb_symbol *symbols, size_t count, void 
 }
 
 /* ---- libraries that do not go together ---- */
-
-static int is_named(struct dl_phdr_info *info, size_t size, void *name) {
-    const char *file = strrchr(info->dlpi_name, '/');
-    (void)size;
-    file = file ? file + 1 : info->dlpi_name;
-    return strncmp(file, name, strlen(name)) == 0;
-}
-
-bool wb_library_is_loaded(const char *name) {
-    union {
-        const char *read;
-        void *any; /* only read */
-    } wanted = {.read = name};
-    return dl_iterate_phdr(is_named, wanted.any) != 0;
-}
 
 enum { MOST_SECONDS = 30 };
 

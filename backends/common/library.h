@@ -23,9 +23,6 @@ void *wb_library_open(const wb_library *library, char *reason, size_t reason_byt
 bool wb_library_find(void *handle, const wb_symbol *symbols, size_t count, void *table,
                      const char **missing);
 
-/* True where the process has loaded a library whose file's name begins so. */
-bool wb_library_is_loaded(const char *name);
-
 /* True if the call comes back when it is made in a copy of this process. For what may end the
  * process: two libraries that bring a Clang each over one libLLVM, as PoCL and AMD's code generator
  * do on Debian 12, end it when the second is loaded. */

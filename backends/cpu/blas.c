@@ -14,43 +14,62 @@ typedef void dgemm_fn(int, int, int, int, int, int, double, const double *, int,
                       int, double, double *, int);
 typedef void set_threads_fn(int);
 
-typedef enum policy { AUTO, OWN, OPENBLAS } policy;
+typedef struct library {
+    const char *name; /* in WEBER_BLAS */
+    const char *file;
+    const char *set_threads; /* makes it use one thread; NULL: it takes products whole */
+    /* multiply-adds from which it is faster, per instruction set; 0: nowhere */
+    double wins_from[WB_ISA_COUNT];
+} library;
+
+/* OpenBLAS (bench/results): baseline is SSE2 without a fused multiply-add on x86-64, where it has
+ * kernels for what the machine really is. Accelerate has Apple's matrix units, which nothing else
+ * reaches; they are few and all cores share them, so that one thread is enough (its number is not
+ * measured: Weber has not run on a Mac). */
+static const library libraries[] = {
+    {"accelerate",
+     "/System/Library/Frameworks/Accelerate.framework/Accelerate",
+     NULL,
+     {[WB_ISA_BASELINE] = 1e5, [WB_ISA_NEON] = 1e5, [WB_ISA_NEON_BF16] = 1e5}},
+    {"openblas", "libopenblas.so.0", "openblas_set_num_threads", {[WB_ISA_BASELINE] = 1e5}},
+};
 
 static struct {
-    policy policy;
+    const library *library;
+    bool is_asked;   /* for every product */
     sgemm_fn *sgemm; /* NULL: not wanted, or not there */
     dgemm_fn *dgemm;
 } blas;
 
-/* Multiply-adds from which OpenBLAS is faster (bench/results), per instruction set; 0: nowhere.
- * Baseline is SSE2 without a fused multiply-add on x86-64, where OpenBLAS has kernels for what the
- * machine really is. */
-static const double wins_from[WB_ISA_COUNT] = {
-    [WB_ISA_BASELINE] = 1e5, [WB_ISA_AVX2] = 0, [WB_ISA_AVX512] = 0};
-
-static policy asked_policy(void) {
-    const char *asked = getenv("WEBER_BLAS");
-    if (asked && strcmp(asked, "own") == 0) return OWN;
-    return asked && strcmp(asked, "openblas") == 0 ? OPENBLAS : AUTO;
-}
-
-static void open_library(void) {
-    blas.policy = asked_policy();
-    if (blas.policy == OWN || (blas.policy == AUTO && wins_from[wb_cpu_isa()] == 0)) return;
-
-    void *library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
-    if (!library) return;
-    void *sgemm = dlsym(library, "cblas_sgemm"), *dgemm = dlsym(library, "cblas_dgemm");
-    void *set = dlsym(library, "openblas_set_num_threads");
-    if (!sgemm || !dgemm || !set) return;
+/* WEBER_BLAS_LIBRARY is another file in its place. */
+static bool open_library(const library *l) {
+    const char *file = getenv("WEBER_BLAS_LIBRARY");
+    void *handle = dlopen(file && file[0] ? file : l->file, RTLD_NOW | RTLD_LOCAL);
+    if (!handle) return false;
+    void *sgemm = dlsym(handle, "cblas_sgemm"), *dgemm = dlsym(handle, "cblas_dgemm");
+    void *set = l->set_threads ? dlsym(handle, l->set_threads) : NULL;
+    if (!sgemm || !dgemm || (l->set_threads && !set)) return false;
 
     /* ISO C has no cast from an object pointer to a function pointer; POSIX promises the same
      * size */
     set_threads_fn *set_threads;
     memcpy(&set_threads, &set, sizeof set);
-    set_threads(1);
+    if (set_threads) set_threads(1);
     memcpy(&blas.sgemm, &sgemm, sizeof sgemm);
     memcpy(&blas.dgemm, &dgemm, sizeof dgemm);
+    blas.library = l;
+    return true;
+}
+
+static void choose_library(void) {
+    enum { COUNT = sizeof libraries / sizeof *libraries };
+    const char *asked = getenv("WEBER_BLAS");
+    if (asked && strcmp(asked, "own") == 0) return;
+    for (int i = 0; i < COUNT && asked && !blas.is_asked; i++)
+        if ((blas.is_asked = strcmp(asked, libraries[i].name) == 0))
+            (void)open_library(&libraries[i]);
+    for (int i = 0; i < COUNT && !blas.is_asked && !blas.library; i++)
+        if (libraries[i].wins_from[wb_cpu_isa()] > 0) (void)open_library(&libraries[i]);
 }
 
 static bool fits(const wb_gemm *g) {
@@ -60,11 +79,13 @@ static bool fits(const wb_gemm *g) {
 
 bool wb_blas_wins(const wb_gemm *g) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, open_library);
-    if (!blas.sgemm || g->k == 0 || !fits(g)) return false;
+    pthread_once(&once, choose_library);
+    if (!blas.sgemm || g->dtype == WB_BF16 || g->k == 0 || !fits(g)) return false;
     const double work = (double)g->m * (double)g->n * (double)g->k;
-    return blas.policy == OPENBLAS || work >= wins_from[wb_cpu_isa()];
+    return blas.is_asked || work >= blas.library->wins_from[wb_cpu_isa()];
 }
+
+bool wb_blas_takes_whole(const wb_gemm *g) { return wb_blas_wins(g) && !blas.library->set_threads; }
 
 void wb_blas_piece(const wb_gemm_piece *piece) {
     const wb_gemm *g = piece->gemm;

@@ -3,17 +3,13 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
 
 #include "adam.h"
 #include "calls.h"
 #include "host.h"
 #include "isa.h"
 #include "onednn.h"
+#include "platform/memory.h"
 #include "pool.h"
 
 typedef struct kernel {
@@ -25,22 +21,14 @@ typedef struct kernel {
     wb_onednn *onednn; /* NULL: the call is ours */
 } kernel;
 
-enum { ALIGNMENT = 64, MOST_ARGUMENTS = 1024, HUGE_PAGE = 2 << 20 };
+enum { ALIGNMENT = 64, MOST_ARGUMENTS = 1024 };
 
 /* ---- memory ---- */
 
 static void *cpu_alloc(void *device, size_t size_bytes) {
     (void)device;
     void *block = wb_builtin_host.alloc_aligned(size_bytes);
-#if defined(__linux__)
-    /* large pieces in large pages: the first touch of small ones is slow */
-    if (block && size_bytes >= 2 * (size_t)HUGE_PAGE) {
-        const uintptr_t first = ((uintptr_t)block + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1);
-        const uintptr_t last = ((uintptr_t)block + size_bytes) & ~(uintptr_t)(HUGE_PAGE - 1);
-        char *start = (char *)block + (first - (uintptr_t)block);
-        (void)madvise(start, last - first, MADV_HUGEPAGE);
-    }
-#endif
+    wb_platform_use_large_pages(block, size_bytes);
     return block;
 }
 
@@ -95,6 +83,7 @@ static void *lower(void *device, const wb_call *call, const wb_program *epilogue
 static bool takes(void *device, const char *name, const wb_call *call) {
     (void)device;
     if (!call) return wb_cpu_is_adam(name);
+    if (call->kind == WB_CALL_matmul) return call->dtype == WB_BF16 && wb_cpu_multiplies_bf16();
     return (call->kind == WB_CALL_attention || call->kind == WB_CALL_attention_backward) &&
            (call->dtype == WB_F32 || call->dtype == WB_F64);
 }
@@ -215,8 +204,7 @@ static int count_devices(char *reason, size_t reason_bytes) {
 
 static wb_status info(int index, wb_device_info *info) {
     (void)index;
-    *info = (wb_device_info){.memory_bytes =
-                                 (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE),
+    *info = (wb_device_info){.memory_bytes = wb_platform_memory_bytes(),
                              .compute_units = wb_cpu_threads(),
                              .has_f64 = true,
                              .is_host_memory = true};

@@ -42,7 +42,16 @@ static void choose_reading(const wb_gemm *g, plan *p) {
     p->packs_b = g->transpose_b && g->m > 64 && g->ldb >= 512 && g->k >= 128;
 }
 
+/* bf16: A and B packed, two to an element, and the sums. */
+static size_t piece_scratch_bf16(const wb_gemm *g, const plan *p) {
+    const int64_t columns = smaller(p->columns, WB_GEMM_SHEET_BF16);
+    const int64_t rows = round_up(p->rows, 16), pairs = parts(smaller(g->k, WB_GEMM_DEPTH_BF16), 2);
+    const int64_t elements = (rows + round_up(columns, 16)) * pairs + rows * columns;
+    return (size_t)round_up(elements * 4, 64);
+}
+
 static size_t piece_scratch(const wb_gemm *g, const plan *p) {
+    if (g->dtype == WB_BF16) return piece_scratch_bf16(g, p);
     int64_t elements = 0;
     if (p->packs_a) elements += round_up(p->rows, WB_GEMM_ROW_UNIT) * smaller(g->k, WB_GEMM_DEPTH);
     if (p->packs_b) elements += WB_GEMM_SHEET * WB_GEMM_DEPTH_PACKED;
@@ -80,6 +89,10 @@ static plan plan_for(const wb_gemm *g) {
               .column_pieces = 1,
               .pieces = g->batch};
     choose_reading(g, &p);
+    if (wb_blas_takes_whole(g)) {
+        p.rows = g->m;
+        return p;
+    }
     if (g->n == 1) p.rows = work < parallel_work ? g->m : smaller(g->m, 4 * WB_GEMM_ROWS);
     if (work >= parallel_work) cut(g, pieces_wanted(work), &p);
     if (p.rows < g->m || p.columns < g->n) {
@@ -124,7 +137,7 @@ static void run_piece(void *context, int64_t index, int worker) {
         row = place % p->row_pieces * p->rows;
         column = place / p->row_pieces * p->columns;
     }
-    const int64_t size = g->dtype == WB_F64 ? 8 : 4;
+    const int64_t size = (int64_t)wb_dtype_size(g->dtype);
 
     wb_gemm_piece piece = {.gemm = g,
                            .a = moved(job->a, batch_offset(g->offset_a, product, size)),
@@ -152,6 +165,9 @@ size_t wb_cpu_gemm_scratch(const wb_gemm *gemm) {
 }
 
 static piece_fn *kernel_for(const wb_gemm *gemm) {
+#if defined(__x86_64__)
+    if (gemm->dtype == WB_BF16) return wb_gemm_bf16_avx512;
+#endif
     return wb_blas_wins(gemm) ? wb_blas_piece : kernels[wb_cpu_isa()][gemm->dtype == WB_F64];
 }
 

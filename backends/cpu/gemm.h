@@ -13,7 +13,8 @@
 #include <weber/dtype.h>
 
 typedef struct wb_gemm {
-    wb_dtype dtype;          /* WB_F32 or WB_F64, of A, B and C */
+    wb_dtype dtype;          /* WB_F32 or WB_F64, of A, B and C; WB_BF16, added up in f32, where
+                                wb_cpu_multiplies_bf16 */
     bool transpose_a;        /* A is stored (k, m) */
     bool transpose_b;        /* B is stored (n, k) */
     int64_t m, n, k;         /* any may be 0; k = 0 gives zeros */

@@ -38,4 +38,8 @@ typedef struct wb_gemm_piece {
 WB_ISA_LIST(WB_DECLARE)
 #undef WB_DECLARE
 
+/* Of the products of bf16: all is packed, and C is added up in f32 in scratch memory. */
+enum { WB_GEMM_DEPTH_BF16 = 512, WB_GEMM_SHEET_BF16 = 192 };
+void wb_gemm_bf16_avx512(const wb_gemm_piece *piece);
+
 #endif

@@ -6,32 +6,46 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
-#elif defined(__APPLE__)
-#include <sys/sysctl.h>
 #endif
 
-const char *wb_cpu_isa_name(wb_isa isa) {
-    static const char *const names[WB_ISA_COUNT] = {
-        [WB_ISA_BASELINE] = "baseline", [WB_ISA_AVX2] = "avx2", [WB_ISA_AVX512] = "avx512"};
-    return names[isa];
-}
+#include "platform/processor.h"
 
-static wb_isa best(void) {
+static bool has_baseline(void) { return true; }
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
-        return WB_ISA_AVX512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return WB_ISA_AVX2;
-#endif
-    return WB_ISA_BASELINE;
+static bool has_avx2(void) {
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
+static bool has_avx512(void) {
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+}
+#elif defined(__aarch64__)
+static bool has_neon(void) { return true; }
+static bool has_neon_bf16(void) { return wb_platform_arm_has(WB_ARM_BF16); }
+#endif
+
+static const struct {
+    const char *name;
+    bool (*is_there)(void);
+} sets[WB_ISA_COUNT] = {
+#define X(ISA, suffix) [ISA] = {#suffix, has_##suffix},
+    WB_ISA_LIST(X)
+#undef X
+};
+
+const char *wb_cpu_isa_name(wb_isa isa) { return sets[isa].name; }
+
+bool wb_cpu_has_isa(wb_isa isa) { return sets[isa].name && sets[isa].is_there(); }
 
 static wb_isa choose(void) {
-    const wb_isa limit = best();
     const char *asked = getenv("WEBER_ISA");
-    for (int isa = 0; asked && isa <= (int)limit; isa++)
-        if (strcmp(asked, wb_cpu_isa_name((wb_isa)isa)) == 0) return (wb_isa)isa;
-    return limit;
+    wb_isa best = WB_ISA_BASELINE;
+    for (int isa = 0; isa < WB_ISA_COUNT; isa++) {
+        if (!wb_cpu_has_isa((wb_isa)isa)) continue;
+        best = (wb_isa)isa;
+        if (asked && strcmp(asked, sets[isa].name) == 0) break;
+    }
+    return best;
 }
 
 wb_isa wb_cpu_isa(void) {
@@ -42,6 +56,14 @@ wb_isa wb_cpu_isa(void) {
         __atomic_store_n(&chosen, isa, __ATOMIC_RELAXED);
     }
     return (wb_isa)(isa - 1);
+}
+
+bool wb_cpu_multiplies_bf16(void) {
+#if defined(__x86_64__)
+    return wb_cpu_isa() == WB_ISA_AVX512 && __builtin_cpu_supports("avx512bf16");
+#else
+    return false;
+#endif
 }
 
 /* ---- the processor's name ---- */
@@ -55,13 +77,10 @@ static void read_model(char *text, size_t size_bytes) {
         if (!__get_cpuid(f, &w[0], &w[1], &w[2], &w[3])) return;
     (void)snprintf(text, size_bytes, "%s", (const char *)words);
 }
-#elif defined(__APPLE__)
-static void read_model(char *text, size_t size_bytes) {
-    (void)sysctlbyname("machdep.cpu.brand_string", text, &size_bytes, NULL, 0);
-}
 #else
-/* ARM's Linux tells numbers of parts only. */
-static void read_model(char *text, size_t size_bytes) { (void)text, (void)size_bytes; }
+static void read_model(char *text, size_t size_bytes) {
+    wb_platform_processor_name(text, size_bytes);
+}
 #endif
 
 void wb_cpu_model(char *text, size_t size_bytes) {

@@ -1,23 +1,45 @@
 /* The instruction sets of the CPU kernels.
  *
  * A file under backends/cpu/kernels/ is compiled once per instruction set, with WB_ISA defined to
- * avx512, avx2 or baseline and the matching compiler flags; its external names are written
+ * its name and the matching compiler flags (cmake/library.cmake); its external names are written
  * WB_ISA_NAME(gemm) and become gemm_avx512 and so on. Callers go through a table indexed by wb_isa
- * (no ifunc: it breaks under the thread sanitizer). On machines other than x86-64 only baseline is
- * built. WEBER_ISA=baseline|avx2|avx512 forces one; a set that the machine lacks is not taken. */
+ * (no ifunc: it breaks under the thread sanitizer).
+ *
+ * | set       | processor | is                                                     |
+ * |-----------|-----------|--------------------------------------------------------|
+ * | baseline  | any       | what the compiler makes of plain C: SSE2 on x86-64     |
+ * | avx2      | x86-64    | AVX2 and FMA                                           |
+ * | avx512    | x86-64    | AVX-512 F, DQ, BW, VL                                  |
+ * | neon      | ARM64     | NEON, which every one has: multiply-adds by lane       |
+ * | neon_bf16 | ARM64     | the same with conversion of bfloat16 (FEAT_BF16)       |
+ *
+ * WEBER_ISA=avx2 and so on forces one; a set that the machine lacks is not taken. */
 #ifndef WB_CPU_ISA_H
 #define WB_CPU_ISA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
-typedef enum wb_isa { WB_ISA_BASELINE, WB_ISA_AVX2, WB_ISA_AVX512, WB_ISA_COUNT } wb_isa;
+typedef enum wb_isa {
+    WB_ISA_BASELINE,
+    WB_ISA_AVX2,
+    WB_ISA_AVX512,
+    WB_ISA_NEON,
+    WB_ISA_NEON_BF16,
+    WB_ISA_COUNT
+} wb_isa;
 
-/* X(enumerator, suffix) for every instruction set that this build has kernels for. */
+/* X(enumerator, suffix) for every instruction set that this build has kernels for, best last. */
 #if defined(__x86_64__)
 #define WB_ISA_LIST(X)                                                                             \
     X(WB_ISA_BASELINE, baseline)                                                                   \
     X(WB_ISA_AVX2, avx2)                                                                           \
     X(WB_ISA_AVX512, avx512)
+#elif defined(__aarch64__)
+#define WB_ISA_LIST(X)                                                                             \
+    X(WB_ISA_BASELINE, baseline)                                                                   \
+    X(WB_ISA_NEON, neon)                                                                           \
+    X(WB_ISA_NEON_BF16, neon_bf16)
 #else
 #define WB_ISA_LIST(X) X(WB_ISA_BASELINE, baseline)
 #endif
@@ -25,8 +47,14 @@ typedef enum wb_isa { WB_ISA_BASELINE, WB_ISA_AVX2, WB_ISA_AVX512, WB_ISA_COUNT 
 /* The set in use: the best that machine and build have, or what WEBER_ISA asks for. Chosen once. */
 wb_isa wb_cpu_isa(void);
 
-/* "baseline", "avx2", "avx512". */
+/* True where the set in use has products of bf16: AVX-512 on a processor with AVX512_BF16. */
+bool wb_cpu_multiplies_bf16(void);
+
+/* "avx2"; NULL for a set that this build has no kernels for. */
 const char *wb_cpu_isa_name(wb_isa isa);
+
+/* True where build and machine have it. */
+bool wb_cpu_has_isa(wb_isa isa);
 
 /* "Intel(R) Xeon(R) Processor", as the processor calls itself; "CPU" where it does not. */
 void wb_cpu_model(char *text, size_t size_bytes);

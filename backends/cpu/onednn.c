@@ -2,10 +2,10 @@
 
 #include <string.h>
 
-#include "../common/space.h"
 #include "host.h"
 #include "isa.h"
 #include "onednn_library.h"
+#include "platform/memory.h"
 #include "pool.h"
 
 static const wb_dnnl *const dnnl = &wb_dnnl_api;
@@ -205,7 +205,7 @@ static bool make_primitive(wb_onednn *c, int number, handle descriptor) {
     const description *d = dnnl->primitive_desc_query_md(descriptor, QUERY_SCRATCH, 0);
     const size_t bytes = d ? dnnl->memory_desc_get_size(d) : 0;
     if (c->scratch_bytes < aligned(bytes)) c->scratch_bytes = aligned(bytes);
-    if (!wb_has_address_space(MADE_IN)) return false;
+    if (!wb_platform_has_address_space(MADE_IN)) return false;
     if (dnnl->primitive_create(&c->primitive[number], descriptor) != SUCCESS) return false;
     for (int i = 0; i < c->workers && bytes > 0; i++)
         if (dnnl->memory_create(&c->worker[i].scratch[number], d, dnnl->engine, NULL) != SUCCESS)
@@ -276,7 +276,7 @@ wb_onednn *wb_onednn_new(wb_conv_kind kind, const wb_window *window) {
     for (int i = 0; i < 3; i++) /* a border around a dimension that is not there */
         if (window->in[i] == 1 && window->kernel[i] == 1 && window->pad[i] != 0) return NULL;
     if (!is_possible(window) || !wb_onednn_is_open()) return NULL;
-    if (dnnl->policy == AUTO && !wb_onednn_is_faster(kind, window)) return NULL;
+    if (wb_conv_asked() == WB_CONV_AUTO && !wb_onednn_is_faster(kind, window)) return NULL;
     const int workers = wb_cpu_threads();
     wb_onednn *c = wb_host_alloc(sizeof *c + (size_t)workers * sizeof c->worker[0]);
     if (!c) return NULL;

@@ -2,11 +2,11 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "../common/space.h"
 #include "isa.h"
+#include "platform/memory.h"
+#include "window.h"
 
 /* The library and what it makes at first; with less it may end the process (2.6). */
 enum { OPENED_IN = 256 << 20 };
@@ -33,16 +33,11 @@ static bool find_all(void *library) {
             find(library, "omp_set_num_threads", &dnnl->omp_set_num_threads));
 }
 
-static policy asked_policy(void) {
-    const char *asked = getenv("WEBER_CONV");
-    if (asked && (strcmp(asked, "own") == 0 || strcmp(asked, "direct") == 0)) return OWN;
-    return asked && strcmp(asked, "onednn") == 0 ? ONEDNN : AUTO;
-}
-
 static void open_library(void) {
-    dnnl->policy = asked_policy();
-    if (dnnl->policy == OWN || (dnnl->policy == AUTO && wb_cpu_isa() == WB_ISA_BASELINE)) return;
-    if (!wb_has_address_space(OPENED_IN)) return;
+    const wb_conv_choice asked = wb_conv_asked();
+    if (asked == WB_CONV_OWN || asked == WB_CONV_DIRECT) return;
+    if (asked == WB_CONV_AUTO && wb_cpu_isa() == WB_ISA_BASELINE) return;
+    if (!wb_platform_has_address_space(OPENED_IN)) return;
     void *library = dlopen("libdnnl.so.2", RTLD_NOW | RTLD_LOCAL);
     dnnl->is_open =
         library && find_all(library) && dnnl->engine_create(&dnnl->engine, ON_CPU, 0) == SUCCESS &&

@@ -85,8 +85,6 @@ typedef struct argument {
     X(int, primitive_execute, (handle, handle, int, const argument *))                             \
     X(int, primitive_destroy, (handle))
 
-typedef enum policy { AUTO, OWN, ONEDNN } policy;
-
 typedef struct wb_dnnl {
 #define X(result, name, arguments) result(*name) arguments;
     INTERFACE(X)
@@ -94,7 +92,6 @@ typedef struct wb_dnnl {
     int (*omp_get_max_threads)(void); /* NULL: a sequential build */
     void (*omp_set_num_threads)(int);
     handle engine, attributes; /* attributes: scratch memory is the caller's */
-    policy policy;
     bool is_open;
 } wb_dnnl;
 

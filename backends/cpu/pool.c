@@ -8,12 +8,11 @@
 #include "pool.h"
 
 #include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
+
+#include "platform/threads.h"
 
 enum { MAX_THREADS = 256, SPIN_NANOSECONDS = 40000, SPINS_PER_CLOCK = 16 };
 
@@ -45,9 +44,6 @@ static struct pool {
     int workers;      /* running threads of the pool */
     bool fork_hooks;  /* registered */
     int callers_core; /* when it began the job; -1: unknown */
-#if defined(__linux__)
-    cpu_set_t usable; /* cores, when the workers were started */
-#endif
     pthread_t thread[MAX_THREADS];
     pthread_mutex_t mutex;
     pthread_cond_t begun, finished;
@@ -74,19 +70,10 @@ static int64_t nanoseconds(void) {
 
 /* --- the number of threads --- */
 
-static int usable_cores(void) {
-#if defined(__linux__)
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
-#endif
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    return cores > MAX_THREADS ? MAX_THREADS : (int)cores;
-}
-
 static int default_threads(void) {
     const char *asked = getenv("WEBER_NUM_THREADS");
     long threads = asked ? strtol(asked, NULL, 10) : 0;
-    if (threads < 1) threads = usable_cores();
+    if (threads < 1) threads = wb_platform_cores();
     return threads < 1 ? 1 : threads > MAX_THREADS ? MAX_THREADS : (int)threads;
 }
 
@@ -181,24 +168,17 @@ static void wait_for_job(uint32_t seen) {
 /* A thread that is waked while every core is busy is often put on the core of who wakes it, and
  * stays there for milliseconds: then two threads are as slow as one. */
 static void leave_callers_core(void) {
-#if defined(__linux__)
-    const int core = __atomic_load_n(&pool.callers_core, __ATOMIC_RELAXED);
-    if (core < 0 || sched_getcpu() != core) return;
-    cpu_set_t others = pool.usable;
-    CPU_CLR((size_t)core, &others);
-    if (CPU_COUNT(&others) > 0) sched_setaffinity(0, sizeof others, &others);
-#endif
+    wb_platform_leave_core(__atomic_load_n(&pool.callers_core, __ATOMIC_RELAXED));
 }
 
 static void note_callers_core(void) {
-#if defined(__linux__)
-    __atomic_store_n(&pool.callers_core, sched_getcpu(), __ATOMIC_RELAXED);
-#endif
+    __atomic_store_n(&pool.callers_core, wb_platform_current_core(), __ATOMIC_RELAXED);
 }
 
 static void *work(void *index) {
     const int worker = (int)(intptr_t)index;
     running_as = worker;
+    wb_platform_begin_work("weber");
     while (!stop_asked()) {
         leave_callers_core();
         wait_for_job(run_pieces(worker));
@@ -228,19 +208,12 @@ static void forget_threads(void) {
 /* Whatever cannot be started is not needed: the caller does the work of absent workers. */
 static void start_workers(int wanted) {
     if (!pool.fork_hooks) pool.fork_hooks = pthread_atfork(NULL, NULL, forget_threads) == 0;
-
-#if defined(__linux__)
-    if (sched_getaffinity(0, sizeof pool.usable, &pool.usable) != 0) CPU_ZERO(&pool.usable);
-#endif
-    sigset_t all, before; /* signals stay with the program's own threads */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    wb_platform_note_cores();
     while (pool.workers < wanted) {
         void *index = (void *)(intptr_t)(pool.workers + 1);
-        if (pthread_create(&pool.thread[pool.workers], NULL, work, index) != 0) break;
+        if (!wb_platform_start_thread(&pool.thread[pool.workers], work, index)) break;
         pool.workers++;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 /* The owner of the pool only. Also when the library is unloaded: no thread may stay in its code. */

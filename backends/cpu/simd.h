@@ -27,9 +27,24 @@
 #endif
 #endif
 
+/* WB_NEON: the kernels of ARM's instruction sets; without it ARM gets what the compiler makes of
+ * plain C. */
+#if !WB_SIMD || !defined(WB_NEON)
+#undef WB_NEON
+#define WB_NEON 0
+#endif
+
 #if WB_SIMD && (defined(__AVX512F__) || defined(__AVX2__))
 #include <immintrin.h>
+#elif WB_NEON
+#include <arm_neon.h>
 #endif
+
+/* A multiply-add may take one lane of a vector for all of another one's. */
+#define WB_BY_LANE WB_NEON
+
+/* What was loaded is loaded again when it is wanted again: registers are worth more. */
+#define WB_FORGET_LOADS() __asm__ volatile("" ::: "memory")
 
 /* bytes of a vector, and how many the machine holds in registers */
 #if !WB_SIMD
@@ -131,6 +146,36 @@ WB_INLINE void wb_f64v_store_part(double *p, wb_f64v v, int count) {
     _mm256_maskstore_pd(p, wb_f64_mask(count), v);
 }
 
+#elif WB_NEON
+
+/* Powers of two at a time; of a constant count the compiler keeps what is needed. */
+WB_INLINE wb_f32v wb_f32v_load_part(const float *p, int count) {
+    if (count >= 4) return wb_f32v_load(p);
+    const float32x4_t none = vdupq_n_f32(0);
+    if (count == 1) return vld1q_lane_f32(p, none, 0);
+    const float32x4_t two = vcombine_f32(vld1_f32(p), vget_low_f32(none));
+    return count == 2 ? two : vld1q_lane_f32(p + 2, two, 2);
+}
+WB_INLINE wb_f64v wb_f64v_load_part(const double *p, int count) {
+    if (count >= 2) return wb_f64v_load(p);
+    return vld1q_lane_f64(p, vdupq_n_f64(0), 0);
+}
+WB_INLINE void wb_f32v_store_part(float *p, wb_f32v v, int count) {
+    if (count >= 4) {
+        wb_f32v_store(p, v);
+        return;
+    }
+    if (count & 2) vst1_f32(p, vget_low_f32(v));
+    if (count == 1) vst1q_lane_f32(p, v, 0);
+    if (count == 3) vst1q_lane_f32(p + 2, v, 2);
+}
+WB_INLINE void wb_f64v_store_part(double *p, wb_f64v v, int count) {
+    if (count >= 2)
+        wb_f64v_store(p, v);
+    else
+        vst1q_lane_f64(p, v, 0);
+}
+
 #else
 
 WB_INLINE wb_f32v wb_f32v_load_part(const float *p, int count) {
@@ -158,6 +203,26 @@ WB_INLINE void wb_f64v_store_part(double *p, wb_f64v v, int count) {
     for (int i = 0; i < WB_F64_LANES && i < count; i++) p[i] = lane[i];
 }
 
+#endif
+
+#if WB_BY_LANE
+/* sum + row * factor[lane]; lane is a constant where this is expanded. By name, since gcc takes the
+ * lane out first, into a register of its own, where more than one multiply-add wants it. */
+#define WB_ADD_LANE(lane, shape)                                                                   \
+    __asm__("fmla %0." shape ", %1." shape ", %2." #lane : "+w"(sum) : "w"(row), "w"(factor))
+WB_INLINE wb_f32v wb_f32v_add_by_lane(wb_f32v sum, wb_f32v row, wb_f32v factor, int lane) {
+    if (lane == 0) WB_ADD_LANE(s[0], "4s");
+    if (lane == 1) WB_ADD_LANE(s[1], "4s");
+    if (lane == 2) WB_ADD_LANE(s[2], "4s");
+    if (lane == 3) WB_ADD_LANE(s[3], "4s");
+    return sum;
+}
+WB_INLINE wb_f64v wb_f64v_add_by_lane(wb_f64v sum, wb_f64v row, wb_f64v factor, int lane) {
+    if (lane == 0) WB_ADD_LANE(d[0], "2d");
+    if (lane == 1) WB_ADD_LANE(d[1], "2d");
+    return sum;
+}
+#undef WB_ADD_LANE
 #endif
 
 /* A masked load costs nothing with AVX-512; elsewhere it does, and a branch is foreseen. */

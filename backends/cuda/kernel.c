@@ -200,9 +200,14 @@ wb_gpu_kernel *wb_gpu_text_of_call(wb_gpu_device *device, const wb_call *call) {
     return kernel_of(device, wb_gpu_host->render_call(call, NULL, 0, &device->dialect));
 }
 
+static bool takes_call(wb_gpu_device *device, const wb_call *call) {
+    for (int i = 0; wb_gpu_parts[i]; i++)
+        if (wb_gpu_parts[i]->takes_call && wb_gpu_parts[i]->takes_call(device, call)) return true;
+    return wb_gpu_host->has_text(call, &device->dialect);
+}
+
 bool wb_gpu_takes(void *any, const char *name, const wb_call *call) {
-    const wb_gpu_device *device = any;
-    if (call) return wb_gpu_host->has_text(call, &device->dialect);
+    if (call) return takes_call(any, call);
     for (int i = 0; wb_gpu_parts[i]; i++)
         if (wb_gpu_parts[i]->takes && wb_gpu_parts[i]->takes(name)) return true;
     return false;

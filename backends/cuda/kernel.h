@@ -70,6 +70,8 @@ typedef struct wb_gpu_part {
                            int split, wb_gpu_kernel **kernel);
     /* Optional: whether it has this operation behind calls, as wb_backend.takes. */
     bool (*takes)(const char *name);
+    /* Optional: whether it takes this call, which is only offered. */
+    bool (*takes_call)(wb_gpu_device *device, const wb_call *call);
     /* Optional: what it keeps for a device goes. */
     void (*close)(wb_gpu_device *device);
 } wb_gpu_part;

@@ -122,6 +122,7 @@ void wb_cl_queue_free(void *device, void *queue);
 void *wb_cl_record(void *device, void *queue);
 wb_status wb_cl_wait(void *device, void *queue, void *event);
 void wb_cl_release_event(void *device, void *event);
+wb_status wb_cl_is_done(void *device, void *event, bool *is_done);
 wb_status wb_cl_sync(void *device, void *queue);
 
 /* ---- memory and copies (memory.c) ---- */

@@ -79,7 +79,8 @@ void *wb_cl_lower(void *any, const wb_call *call, const wb_program *epilogue, in
 bool wb_cl_takes(void *any, const char *name, const wb_call *call) {
     const wb_cl_device *device = any;
     (void)name;
-    return call && wb_cl_host->has_text(call, &device->dialect);
+    return call && call->kind != WB_CALL_matmul && /* halves are widened for it */
+           wb_cl_host->has_text(call, &device->dialect);
 }
 
 size_t wb_cl_scratch_bytes(const void *any) { return ((const kernel *)any)->source.scratch_bytes; }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "../common/library.h"
-#include "../common/space.h"
+#include "platform/memory.h"
 
 /* LLVM, which PoCL brings along, ends the process where it finds no memory. */
 enum { OPENED_IN = 1 << 30 };
@@ -32,7 +32,7 @@ static const wb_symbol symbols[] = {
 
 static bool open_loader(char *reason, size_t reason_bytes) {
     const char *missing = NULL;
-    if (!wb_has_address_space(OPENED_IN)) {
+    if (!wb_platform_has_address_space(OPENED_IN)) {
         (void)snprintf(reason, reason_bytes,
                        "OpenCL needs %d MiB of address space, and fewer are left (ulimit -v)",
                        OPENED_IN >> 20);

@@ -5,6 +5,7 @@
 
 #include "../common/library.h"
 #include "device.h"
+#include "platform/library.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
 static wb_cl_platform platforms[WB_CL_MOST_PLATFORMS];
@@ -103,7 +104,7 @@ static void try_platforms(void *unused) {
 static void find_devices(char *reason, size_t reason_bytes) {
     cl_platform_id ids[WB_CL_MOST_PLATFORMS];
     cl_uint count = 0;
-    if (wb_library_is_loaded("libLLVM") && !wb_library_survives(try_platforms, NULL)) {
+    if (wb_platform_is_loaded("libLLVM") && !wb_library_survives(try_platforms, NULL)) {
         (void)snprintf(reason, reason_bytes,
                        "a driver does not go together with another library of this process that "
                        "uses LLVM, such as AMD's libamd_comgr (WEBER_BACKENDS=opencl leaves that "

@@ -181,3 +181,13 @@ void wb_cl_release_event(void *device, void *what) {
     if (e && e->marker) (void)cl.ReleaseEvent(e->marker);
     wb_cl_host->release(e);
 }
+
+wb_status wb_cl_is_done(void *device, void *what, bool *is_done) {
+    const event *e = what;
+    cl_int state = CL_COMPLETE;
+    (void)device;
+    const cl_int code =
+        cl.GetEventInfo(e->marker, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
+    *is_done = state <= CL_COMPLETE; /* below: it has failed */
+    return code == CL_SUCCESS ? WB_OK : wb_cl_fail("OpenCL", "clGetEventInfo", code);
+}

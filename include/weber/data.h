@@ -104,10 +104,20 @@ typedef struct wb_observation {
  * status than WB_OK ends the epoch as that of prepare does. */
 typedef wb_status wb_getobs_fn(const wb_observation *observation, void *user);
 
+/* One observation as arrays of any size: arrays[0] is its x, arrays[1] its y, arrays[2 + i] what
+ * becomes more[i]; they begin as NULL, and what stays NULL in the first of a batch the batch does
+ * not have. Without collate there must be an x. On the caller's thread, in the turn's scope;
+ * another status than WB_OK ends the epoch with it. */
+typedef wb_status wb_observe_fn(int64_t place, wb_array **arrays, void *user);
+
+/* Makes a batch of its observations: sets batch->x, y and more. lists[k] are the arrays number k of
+ * all, batch->size of them; NULL where there are none. */
+typedef wb_status wb_collate_fn(wb_batch *batch, wb_array *const *const *lists, void *user);
+
 /* Zero means default. The arrays are kept by the loader and evaluated when it is made. */
 typedef struct wb_loader_desc {
     char start_;     /* makes an empty list legal */
-    wb_array *x, *y; /* the usual two; x is required */
+    wb_array *x, *y; /* the usual two; x is required, but for observe */
     /* further ones: .more = {{"mask", mask}}; wb_batch_get finds them */
     wb_named_array more[WB_MORE_ARRAYS];
     int64_t batchsize; /* observations per batch; default 1 */
@@ -128,7 +138,7 @@ typedef struct wb_loader_desc {
      * ends the epoch: wb_next fails with it and with the batch's index when the turn of that batch
      * comes. */
     wb_status (*prepare)(const wb_batch_memory *batch, void *user);
-    void *user; /* handed to map, prepare and getobs */
+    void *user; /* handed to map, prepare, getobs, observe and collate */
     /* Observations from a function instead of arrays: numobs of them, which getobs writes one by
      * one, before prepare. x, y and more are then one observation each, (..., 1), and say sizes and
      * type, which must be one that wb_to keeps where batches go (not f64 for a device):
@@ -139,6 +149,19 @@ typedef struct wb_loader_desc {
     int64_t numobs;
     wb_getobs_fn *getobs;
     int threads; /* that call getobs for a batch; its observations keep their order. Default 1 */
+    /* Or numobs observations of any sizes as arrays that observe makes, without x, y and more.
+     * collate makes a batch of them; default: each array's observations, of one size, are stacked
+     * along a new last dimension. Before map; batches then go to device.
+     *
+     *     static wb_status pad(wb_batch *b, wb_array *const *const *lists, void *user) {
+     *         b->x = wb_batchseq((int)b->size, lists[0], 0);     // weber/observations.h
+     *         b->y = wb_stack_make(-1, (int)b->size, lists[1]);
+     *         return WB_OK;                                      // or the error that is pending
+     *     }
+     *     wb_loader_new(.numobs = 5000, .observe = read_text, .user = texts, .collate = pad,
+     *                   .batchsize = 32, .shuffle = true) */
+    wb_observe_fn *observe;
+    wb_collate_fn *collate;
 } wb_loader_desc;
 
 /* A loader, released by wb_free at any time. Fails, naming arrays and sizes, if one has no

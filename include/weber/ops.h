@@ -35,7 +35,8 @@ extern "C" {
 /* x itself, for the place of an activation. */
 WB_API wb_array *wb_identity(wb_array *x);
 
-/* yes where condition (bool) is true, else no. */
+/* yes where condition (bool) is true, else no. Of two numbers (wb_number) f64, or f32 on a device
+ * without f64. */
 WB_API wb_array *wb_select(wb_array *condition, wb_array *yes, wb_array *no);
 
 /* x + c, x c, x^c with a constant c; c - x, c / x, c^x. */

@@ -19,7 +19,7 @@
 #define WEBER_OPTIMISE_H
 
 #include "data.h"
-#include "layers.h"
+#include "model.h"
 #include "rules.h"
 
 #ifdef __cplusplus

@@ -14,7 +14,7 @@
 #ifndef WEBER_PARAMETERS_H
 #define WEBER_PARAMETERS_H
 
-#include "layers.h"
+#include "model.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -44,6 +44,33 @@ typedef wb_array *wb_model_fn(void *context, wb_layer *model);
  * if fn does. */
 WB_API wb_array *wb_call_with(wb_layer *model, int count, wb_array *const *arrays, wb_model_fn *fn,
                               void *context);
+
+/* ---- parameters and states beside the model ----
+ *
+ * Trees (wb_tree) with the paths of the model: ps has its parameters, st all other arrays, as
+ * running statistics. They are models of their own: an optimiser trains ps, wb_save saves them,
+ * wb_get(ps, "layers.1.weight") takes an array out. The model is then a function that nothing
+ * changes, Lux's y, st = model(x, ps, st):
+ *
+ *     wb_layer *ps = wb_parameter_tree(model), *st = wb_state_tree(model), *next;
+ *     wb_optimiser *adam = wb_setup(wb_adam(), ps);           // the loss is a function of ps
+ *     wb_array *y = wb_apply_tree(model, x, ps, st, &next);   // in the loss
+ *     wb_free(st), st = next;                                 // behind the step
+ *
+ * Arrays are shared with the model until one of them changes. */
+WB_API wb_layer *wb_parameter_tree(wb_layer *model);
+WB_API wb_layer *wb_state_tree(wb_layer *model);
+
+/* wb_apply(model, x) with the arrays of ps and st instead of the model's own. *next gets a new tree
+ * with the states behind the call, which is the caller's; NULL: they are dropped. Gradients reach
+ * the arrays of ps. What layers keep from call to call (wb_recur, wb_cache) begins anew in each
+ * call and stays out of the trees; random numbers are those of the thread. Fails as wb_apply does,
+ * and, naming path and sizes, where a tree lacks an array of the model or has it in other sizes;
+ * then *next is NULL. */
+WB_API wb_array *wb_apply_tree(wb_layer *model, wb_array *x, wb_layer *ps, wb_layer *st,
+                               wb_layer **next);
+
+/* ---- another type ---- */
 
 /* A new model with its floating arrays in another type, states among them. With f16 and bf16 the
  * arrays of BatchNorm, InstanceNorm and GroupNorm become f32, in which they compute (Flux from

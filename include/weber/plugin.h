@@ -433,8 +433,10 @@ struct wb_backend {
     void *(*lower)(void *device, const wb_call *call, const wb_program *epilogue, int split);
     /* Optional (NULL: never): whether the backend has the operation `name` as one thing. Asked
      * before anything is fused; the same answer each time. call: of an offered call, which then
-     * comes through lower, and otherwise as programs and other calls. NULL: a callable or an
-     * elementwise operation, which programs then list (wb_callable). */
+     * comes through lower, and otherwise as programs and other calls. Where the device takes halves
+     * it is asked in those, too, and given f32 where it does not take them; another is asked for
+     * matrix products of f16 and bf16 (added up in f32). NULL: a callable or an elementwise
+     * operation, which programs then list (wb_callable). */
     bool (*takes)(void *device, const char *name, const wb_call *call);
     size_t (*scratch_bytes)(const void *kernel);
     void (*release)(void *kernel); /* may come while queued commands still use it */

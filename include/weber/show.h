@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-#include "layers.h"
+#include "model.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -39,6 +39,20 @@ WB_API wb_status wb_show_text(void *object, char *text, size_t size_bytes);
 #define wb_show_sizes(file, model, ...)                                                            \
     wb_show_sizes_make(file, model, (wb_outputsize_desc){.start_ = 0, .inputs = __VA_ARGS__})
 WB_API wb_status wb_show_sizes_make(FILE *file, wb_layer *model, wb_outputsize_desc desc);
+
+/* Draws the model as it is applied to an input of these sizes: a box for each layer, with settings,
+ * path and parameters, arrows with the sizes of what goes from one to the next, and frames around
+ * what containers hold; a container that computes something itself, as the sum of a SkipConnection,
+ * has a box, too. Nothing is computed. path ends in .svg, .png or .pdf, which the program dot
+ * draws, or in .dot: its text.
+ *
+ *     wb_draw_model("net.svg", model, {{28, 28, 1, 32}});
+ *
+ * Fails as wb_outputsize does, and with WB_ERROR_UNSUPPORTED, with the name of the Debian package,
+ * where dot is not installed. */
+#define wb_draw_model(path, model, ...)                                                            \
+    wb_draw_model_make(path, model, (wb_outputsize_desc){.start_ = 0, .inputs = __VA_ARGS__})
+WB_API wb_status wb_draw_model_make(const char *path, wb_layer *model, wb_outputsize_desc desc);
 
 /* Prints a page, in Markdown, on the layers that models in files are made of: their settings with
  * default and range, arrays, and fields of Flux's structs. */

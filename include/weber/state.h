@@ -23,7 +23,7 @@
 #ifndef WEBER_STATE_H
 #define WEBER_STATE_H
 
-#include "layers.h"
+#include "model.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -52,6 +52,16 @@ WB_API wb_status wb_save_make(const char *path, int64_t count, const wb_named *o
 /* Whether the place at path ("layers.1.weight") takes part. */
 typedef bool wb_load_filter(void *user, const char *path);
 
+/* A layer of a list, of the model or of what it is loaded from. */
+typedef struct wb_load_layer {
+    const char *path; /* "layers.2", in its own tree */
+    const char *type; /* "Dropout"; NULL where that is not known: in files of arrays, and states */
+    bool is_source;   /* in the file, or the model that arrays are taken from */
+} wb_load_layer;
+
+/* Whether the layer takes part. */
+typedef bool wb_layer_filter(void *user, const wb_load_layer *layer);
+
 typedef struct wb_load_desc {
     char start_;
     const char *path;
@@ -59,8 +69,11 @@ typedef struct wb_load_desc {
     /* where in the file, a path; default "model", or the whole file if that is not there */
     const char *key;
     wb_load_filter *filter; /* default: all places */
-    void *user;             /* given to filter */
-    bool partial;           /* arrays of the file that no place takes are passed over */
+    /* default: all layers. Layers of lists without names, as chains have them, that are left meet
+     * in order: the second one here takes the arrays of the second one there */
+    wb_layer_filter *layers;
+    void *user;   /* given to filter and layers */
+    bool partial; /* arrays of the file that no place takes are passed over */
     /* a rename table's text (below): names in the file, from key on, to places */
     const char *rename;
 } wb_load_desc;
@@ -72,7 +85,17 @@ typedef struct wb_load_desc {
  * A missing array, one that no place takes (unless .partial), and other sizes are errors that name
  * path and sizes, and nothing has changed. As in Flux.loadmodel!, a bias that is absent here and
  * false or all zeros there fits, and the other way round; places that are tied take arrays that are
- * equal. A list of arrays (Flux.params) goes to the trainable places in order, ties once. */
+ * equal. A list of arrays (Flux.params) goes to the trainable places in order, ties once.
+ *
+ * .layers aligns chains of different length (Flux's filter): with
+ *
+ *     bool no_dropout(void *user, const wb_load_layer *l) {
+ *         return !l->type || strcmp(l->type, "Dropout") != 0;
+ *     }
+ *
+ * wb_loadmodel(model, old, .layers = no_dropout) loads Chain(Dense, Dense) into Chain(Dense,
+ * Dropout, Dense), and the other way round. Of a file's layers that are left at an end no place
+ * may be missing here, nor there, unless .partial. */
 #define wb_load(...) wb_load_make((wb_load_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_status wb_load_make(wb_load_desc desc);
 
@@ -91,8 +114,9 @@ WB_API wb_status wb_load_named_make(const char *path, int64_t count, const wb_na
 /* ---- checkpoints: a folder of files, the newest of which counts ----
  *
  * The path is a folder, "run/", with files checkpoint-000000000100.npz, or it names begin and
- * format of the files: "run/net.bson" with run/net-000000000100.bson. wb_train does all this by
- * itself (.checkpoint); for a loop by hand:
+ * format of the files: "run/net.bson" with run/net-000000000100.bson. Another ending of letters is
+ * WB_ERROR_FORMAT: "run.v2/" is a folder. wb_train does all this by itself (.checkpoint); for a
+ * loop by hand:
  *
  *     int64_t step;
  *     wb_checkpoint_load("run/", &step, {"model", model}, {"adam", adam}, {"data", loader},
@@ -231,6 +255,7 @@ typedef struct wb_loadmodel_desc {
     /* a model, a state, or an open file: what is at "model" there, or all of it */
     const void *source;
     wb_load_filter *filter;
+    wb_layer_filter *layers; /* as in wb_load_desc */
     void *user;
     bool partial;
 } wb_loadmodel_desc;

@@ -113,8 +113,8 @@ typedef struct wb_train_desc {
     double throttle;       /* seconds: on_step is called at most once in this time; default 0 */
     wb_train_fn *on_epoch; /* after each epoch */
     void *user;            /* handed to loss and callbacks */
-    /* a folder, "run/", or its files' begin and format, "run/net.bson"; any name without the ending
-     * of a format is a folder's, "run.txt" too */
+    /* a folder, "run/", or its files' begin and format, "run/net.bson"; a name with another ending
+     * of letters, "run.txt", is an error, and "run.txt/" a folder */
     const char *checkpoint;
     int64_t every; /* batches from one checkpoint to the next; default: an epoch */
     int64_t keep;  /* files that stay, the newest; default 3 */

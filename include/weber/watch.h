@@ -14,7 +14,7 @@
 #ifndef WEBER_WATCH_H
 #define WEBER_WATCH_H
 
-#include "layers.h"
+#include "model.h"
 
 #ifdef __cplusplus
 extern "C" {

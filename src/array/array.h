@@ -65,8 +65,7 @@ struct wb_array {
     int64_t sizes[WB_MAX_DIMS];
     int64_t attributes[WB_ATTRIBUTES]; /* meaning per operation */
     int64_t late[2];                   /* not in the key: value, key or counter */
-    struct wb_body *body;              /* of a scan; referred to */
-    struct wb_custom *custom;          /* of such an operation; referred to */
+    struct wb_payload *payload;        /* of operations that have one; referred to */
     int64_t strides[WB_MAX_DIMS];      /* elements; only with WB_NODE_STRIDED */
 };
 

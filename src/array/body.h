@@ -4,9 +4,10 @@
 #define WB_ARRAY_BODY_H
 
 #include "array/array.h"
+#include "array/payload.h"
 
 typedef struct wb_body {
-    int32_t refs;
+    wb_payload payload;
     /* Placeholders, numbered by their attribute 0: carries, slices of the inputs, captured
      * arrays. */
     int32_t ncarries, nslices, ncaptured;
@@ -17,6 +18,11 @@ typedef struct wb_body {
     void *tape;         /* evaluate's, of the last evaluation */
     void (*tape_free)(void *tape);
 } wb_body;
+
+/* Of a scan; NULL: x is none. */
+static inline wb_body *wb_body_of(const wb_array *x) {
+    return x->op == WB_OP_scan ? (wb_body *)(void *)x->payload : NULL;
+}
 
 static inline int32_t wb_body_given(const wb_body *body) {
     return body->ncarries + body->nslices + body->ncaptured;

@@ -2,9 +2,8 @@
 #include <string.h>
 
 #include "array/array.h"
-#include "array/body.h"
-#include "array/custom.h"
 #include "array/origin.h"
+#include "array/payload.h"
 #include "array/thread.h"
 #include "base/memory.h"
 #include "base/switch.h"
@@ -23,29 +22,15 @@ const char *wb_op_name(wb_op op) {
     return names[op];
 }
 
-static bool attach_inputs(wb_array *node, int ninputs, wb_array *const *inputs) {
-    node->inputs = node->own_inputs;
-    if (ninputs > WB_INLINE_INPUTS) {
-        node->inputs = wb_alloc((size_t)ninputs * sizeof *inputs);
-        if (!node->inputs) return false;
-    }
-    for (int i = 0; i < ninputs; i++) {
-        node->inputs[i] = inputs[i];
-        node->leaves |= inputs[i]->leaves;
-        inputs[i]->refs++;
-    }
-    node->ninputs = ninputs;
-    return true;
-}
-
 /* Bits of a new leaf. */
 static uint64_t new_leaf(wb_thread *thread) {
     const uint64_t hash = ++thread->leaves * 0x9e3779b97f4a7c15u;
     return 1ull << (hash >> 58) | 1ull << (hash >> 52 & 63);
 }
 
-static wb_array *blank(wb_thread *thread, wb_op op, wb_dtype dtype, int ndim,
-                       const int64_t *sizes) {
+/* A node without inputs, whose one reference is the caller's. */
+static inline wb_array *blank(wb_thread *thread, wb_op op, wb_dtype dtype, int ndim,
+                              const int64_t *sizes) {
     wb_array *node = wb_node_take(thread);
     if (!node) return NULL;
     memset(node, 0, offsetof(wb_array, inputs));
@@ -58,16 +43,16 @@ static wb_array *blank(wb_thread *thread, wb_op op, wb_dtype dtype, int ndim,
     node->depth = thread->depth;
     if (wb_notes_origins()) node->origin = wb_origin_now();
     node->inputs = node->own_inputs;
+    node->device = NULL;
     node->buffer = NULL;
-    node->body = NULL;
-    node->custom = NULL;
+    node->payload = NULL;
     node->offset = 0;
     for (int d = 0; d < ndim; d++) node->sizes[d] = sizes[d];
     return node;
 }
 
 /* The new node's one reference becomes the scope's. */
-static wb_array *into_scope(wb_thread *thread, wb_array *node) {
+static inline wb_array *into_scope(wb_thread *thread, wb_array *node) {
     if (WB_GROW(thread->entries, thread->entry_count, thread->entry_capacity)) {
         thread->entries[thread->entry_count++] = &node->object;
         node->object.scope_slot = thread->entry_count;
@@ -145,29 +130,50 @@ bool wb_is_tracing(const char *function) {
     return true;
 }
 
-static bool find_device(wb_op op, int ninputs, wb_array *const *inputs, const wb_device **device) {
+bool wb_check_devices(wb_op op, int ninputs, wb_array *const *inputs) {
     const wb_array *placed = NULL;
     for (int i = 0; i < ninputs; i++) {
         if (wb_is_gone(wb_op_name(op), inputs[i])) return false;
         if (!inputs[i]->device) continue;
-        if (!placed)
-            placed = inputs[i];
-        else if (inputs[i]->device != placed->device)
+        if (placed && inputs[i]->device != placed->device)
             return mixed_devices(op, placed, inputs[i]);
+        placed = inputs[i];
     }
-    *device = placed ? placed->device : NULL;
     return true;
 }
 
-bool wb_check_devices(wb_op op, int ninputs, wb_array *const *inputs) {
-    const wb_device *device;
-    return find_device(op, ninputs, inputs, &device);
+static bool has_type(const wb_device *device, wb_op op, wb_dtype dtype) {
+    if (dtype != WB_F64 || !device || device->info.has_f64) return true;
+    (void)wb_fail(WB_ERROR_DTYPE,
+                  "%s of f64: %s has no f64; f32 (wb_cast, or wb_to on the way there) or the CPU "
+                  "will do",
+                  wb_op_name(op), device->name);
+    return false;
 }
 
-static bool has_type(const wb_device *device, wb_dtype dtype) {
-    if (dtype != WB_F64 || !device || device->info.has_f64) return true;
-    (void)wb_fail(WB_ERROR_DTYPE, "%s has no f64; wb_to makes it f32 on the way", device->name);
-    return false;
+/* References, device and leaves, in one pass. On failure the node has the inputs so far. */
+static inline bool attach_inputs(wb_array *node, int ninputs, wb_array *const *inputs) {
+    const wb_device *device = NULL;
+    uint64_t leaves = 0;
+    if (ninputs > WB_INLINE_INPUTS) {
+        node->inputs = wb_alloc((size_t)ninputs * sizeof *inputs);
+        if (!node->inputs) return false;
+    }
+    wb_array **list = node->inputs;
+    for (int i = 0; i < ninputs; i++) {
+        wb_array *x = inputs[i];
+        node->ninputs = i;
+        if (x->object.klass != &wb_array_class || (device && x->device && x->device != device))
+            return wb_check_devices((wb_op)node->op, ninputs, inputs);
+        if (x->device) device = x->device;
+        leaves |= x->leaves;
+        x->refs++;
+        list[i] = x;
+    }
+    node->ninputs = ninputs;
+    node->device = device;
+    node->leaves = leaves;
+    return true;
 }
 
 const wb_device *wb_node_device(const wb_array *x) {
@@ -177,16 +183,15 @@ const wb_device *wb_node_device(const wb_array *x) {
 wb_array *wb_node_new(wb_op op, wb_dtype dtype, int ndim, const int64_t *sizes, int ninputs,
                       wb_array *const *inputs) {
     wb_thread *thread = wb_thread_get();
-    const wb_device *device;
-    if (!find_device(op, ninputs, inputs, &device) || !has_type(device, dtype)) return NULL;
-    if (thread && wants_inputs(thread) && !evaluate_inputs(ninputs, inputs)) return NULL;
-    wb_array *node = thread ? blank(thread, op, dtype, ndim, sizes) : NULL;
+    if (!thread || (wants_inputs(thread) &&
+                    (!wb_check_devices(op, ninputs, inputs) || !evaluate_inputs(ninputs, inputs))))
+        return NULL;
+    wb_array *node = blank(thread, op, dtype, ndim, sizes);
     if (!node) return NULL;
-    if (!attach_inputs(node, ninputs, inputs)) {
+    if (!attach_inputs(node, ninputs, inputs) || !has_type(node->device, (wb_op)op, dtype)) {
         wb_unref(node);
         return NULL;
     }
-    node->device = device;
     if (ninputs == 0) node->leaves = new_leaf(thread);
     return into_scope(thread, node);
 }
@@ -194,7 +199,7 @@ wb_array *wb_node_new(wb_op op, wb_dtype dtype, int ndim, const int64_t *sizes, 
 wb_array *wb_node_data(wb_dtype dtype, int ndim, const int64_t *sizes, wb_buffer *buffer) {
     if (!buffer) return NULL;
     wb_thread *thread = wb_thread_get();
-    const bool fits = thread && has_type(buffer->device, dtype);
+    const bool fits = thread && has_type(buffer->device, WB_OP_data, dtype);
     wb_array *node = fits ? blank(thread, WB_OP_data, dtype, ndim, sizes) : NULL;
     if (!node) {
         wb_buffer_unref(buffer);
@@ -233,13 +238,9 @@ static wb_array *drop_inputs(wb_array *node, wb_array *dead) {
     if (node->inputs != node->own_inputs) wb_release(node->inputs);
     node->inputs = node->own_inputs;
     node->ninputs = 0;
-    if (node->body) {
-        wb_body_unref(node->body);
-        node->body = NULL;
-    }
-    if (node->custom) {
-        wb_custom_unref(node->custom);
-        node->custom = NULL;
+    if (node->payload) {
+        wb_payload_unref(node->payload);
+        node->payload = NULL;
     }
     return dead;
 }

@@ -29,10 +29,8 @@ static wb_array *orphan_nodes; /* free nodes of threads that ended; linked by in
 static wb_array *blocks; /* first nodes, which link the blocks: so leak checkers find all of them */
 _Thread_local wb_thread *wb_current_thread;
 
-static wb_array **link_of(wb_array *node) { return &node->own_inputs[0]; }
-
 static void put_free(wb_thread *thread, wb_array *node) {
-    *link_of(node) = thread->free_nodes;
+    *wb_node_link(node) = thread->free_nodes;
     thread->free_nodes = node;
 }
 
@@ -72,8 +70,8 @@ static void give_nodes_to_all(wb_thread *thread) {
     while (thread->quarantine.count > 0) free_oldest(thread);
     while (thread->free_nodes) {
         wb_array *node = thread->free_nodes;
-        thread->free_nodes = *link_of(node);
-        *link_of(node) = orphan_nodes;
+        thread->free_nodes = *wb_node_link(node);
+        *wb_node_link(node) = orphan_nodes;
         orphan_nodes = node;
     }
 }
@@ -230,24 +228,18 @@ static bool refill(wb_thread *thread) {
         NODES_PER_BLOCK * sizeof *block); /* never given back: nodes wander between threads */
     if (!block) return false;
     pthread_mutex_lock(&mutex);
-    *link_of(block) = blocks;
+    *wb_node_link(block) = blocks;
     blocks = block;
     pthread_mutex_unlock(&mutex);
     for (int i = 1; i < NODES_PER_BLOCK; i++) put_free(thread, &block[i]);
     return true;
 }
 
-wb_array *wb_node_take(wb_thread *thread) {
-    wb_array *node;
-    if (NODE_FROM_MALLOC && !wb_lists_leaks()) {
-        node = wb_alloc_aligned(sizeof *node);
-        if (!node) return NULL;
-    } else {
-        if (!thread->free_nodes && !refill(thread)) return NULL;
-        node = thread->free_nodes;
-        thread->free_nodes = *link_of(node);
-    }
-    __atomic_store_n(&thread->live_nodes, thread->live_nodes + 1, __ATOMIC_RELAXED);
+/* With sanitizers no node is ever free. */
+wb_array *wb_node_take_anew(wb_thread *thread) {
+    if (!NODE_FROM_MALLOC || wb_lists_leaks()) return refill(thread) ? wb_node_take(thread) : NULL;
+    wb_array *node = wb_alloc_aligned(sizeof *node);
+    if (node) __atomic_store_n(&thread->live_nodes, thread->live_nodes + 1, __ATOMIC_RELAXED);
     return node;
 }
 

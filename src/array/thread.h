@@ -74,7 +74,18 @@ void wb_thread_empty_inbox(wb_thread *thread);
 /* Memory for one node from the thread's pool, and back. Sanitizer builds take each from malloc. In
  * debug builds, and with WEBER_DEBUG=mem, a released node rests until WB_QUARANTINE later ones are
  * released, so that its use is noticed (wb_is_gone). */
-wb_array *wb_node_take(wb_thread *thread);
+wb_array *wb_node_take_anew(wb_thread *thread);
 void wb_node_give(wb_thread *thread, wb_array *node);
+
+/* Free nodes are linked by this. */
+static inline wb_array **wb_node_link(wb_array *node) { return &node->own_inputs[0]; }
+
+static inline wb_array *wb_node_take(wb_thread *thread) {
+    wb_array *node = thread->free_nodes;
+    if (!node) return wb_node_take_anew(thread);
+    thread->free_nodes = *wb_node_link(node);
+    __atomic_store_n(&thread->live_nodes, thread->live_nodes + 1, __ATOMIC_RELAXED);
+    return node;
+}
 
 #endif

@@ -26,7 +26,8 @@ bool wb_layout_is_dense(const wb_layout *layout) {
 
 /* Runs of dimensions that lie one after another in memory are one long dimension; a new size list
  * works if each of its sizes divides up one such run. */
-bool wb_layout_reshape(const wb_layout *in, int ndim, const int64_t *sizes, wb_layout *out) {
+/* False if strides cannot say it: then the data has to be copied. */
+static bool reshape_layout(const wb_layout *in, int ndim, const int64_t *sizes, wb_layout *out) {
     *out = wb_layout_dense(ndim, sizes);
     out->offset = in->offset;
     if (wb_count_sizes(ndim, sizes) <= 1) return true;
@@ -53,7 +54,7 @@ bool wb_layout_reshape(const wb_layout *in, int ndim, const int64_t *sizes, wb_l
     return true;
 }
 
-void wb_layout_permute(const wb_layout *in, const int *dims, wb_layout *out) {
+static void permute_layout(const wb_layout *in, const int *dims, wb_layout *out) {
     wb_layout result = *in;
     for (int d = 0; d < in->ndim; d++) {
         result.sizes[d] = in->sizes[dims[d]];
@@ -70,7 +71,7 @@ void wb_layout_slice(const wb_layout *in, int dim, int64_t start, int64_t count,
     out->strides[dim] = in->strides[dim] * step;
 }
 
-void wb_layout_expand(const wb_layout *in, int ndim, const int64_t *sizes, wb_layout *out) {
+static void expand_layout(const wb_layout *in, int ndim, const int64_t *sizes, wb_layout *out) {
     wb_layout result = {.ndim = ndim, .offset = in->offset};
     for (int d = 0; d < ndim; d++) {
         result.sizes[d] = sizes[d];
@@ -93,13 +94,13 @@ bool wb_view_layout(const wb_array *view, const wb_layout *in, wb_layout *out) {
     int dims[WB_MAX_DIMS];
     switch (view->op) {
     case WB_OP_reshape:
-        return wb_layout_reshape(in, view->ndim, view->sizes, out);
+        return reshape_layout(in, view->ndim, view->sizes, out);
     case WB_OP_expand:
-        wb_layout_expand(in, view->ndim, view->sizes, out);
+        expand_layout(in, view->ndim, view->sizes, out);
         return true;
     case WB_OP_permute:
         wb_permutation_unpack(view->attributes[0], view->ndim, dims);
-        wb_layout_permute(in, dims, out);
+        permute_layout(in, dims, out);
         return true;
     default: /* slice */
         wb_layout_slice(in, (int)view->attributes[0], view->attributes[1],

@@ -13,12 +13,8 @@ wb_layout wb_layout_of(const wb_array *x); /* of data, or dense ones for what is
 wb_layout wb_layout_dense(int ndim, const int64_t *sizes);
 bool wb_layout_is_dense(const wb_layout *layout);
 
-/* False if strides cannot say it: then the data has to be copied. */
-bool wb_layout_reshape(const wb_layout *in, int ndim, const int64_t *sizes, wb_layout *out);
-void wb_layout_permute(const wb_layout *in, const int *dims, wb_layout *out);
 void wb_layout_slice(const wb_layout *in, int dim, int64_t start, int64_t count, int64_t step,
                      wb_layout *out);
-void wb_layout_expand(const wb_layout *in, int ndim, const int64_t *sizes, wb_layout *out);
 
 /* What the view node does to the layout of its input; false: a copy is needed. */
 bool wb_view_layout(const wb_array *view, const wb_layout *in, wb_layout *out);

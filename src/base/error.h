@@ -26,6 +26,7 @@ const char *wb_error_text(void);
 /* For a call that does nothing because an older error is pending: logs that, once for each error,
  * and returns the error's status. */
 wb_status wb_not_run(const char *function);
+#define wb_not_run_null(function) ((void)wb_not_run(function), NULL)
 
 /* A place that messages name: "Dense(784 => 128), layer 2 of Chain: ...". Push before applying a
  * layer, pop after. */

@@ -137,24 +137,41 @@ static int write_argument(char *line, size_t room, const char *key, const char *
     return snprintf(line, room, "%s\"%s\":\"%s\"", comma ? "," : "", key, escaped(value, text));
 }
 
-void wb_event(const char *kind, const char *what, double began, const char *layer,
-              const char *direction) {
+static int write_number(char *line, size_t room, const char *key, double value, bool comma) {
+    if (!(value > 0)) return 0;
+    return snprintf(line, room, "%s\"%s\":%.0f", comma ? "," : "", key, value);
+}
+
+static size_t write_arguments(char *line, size_t room, const wb_event_info *info) {
+    size_t used = (size_t)write_argument(line, room, "layer", info->layer, false);
+    used += (size_t)write_argument(line + used, room - used, "direction", info->direction, used);
+    used += (size_t)write_number(line + used, room - used, "operations", info->operations, used);
+    used += (size_t)write_number(line + used, room - used, "read_bytes", info->read_bytes, used);
+    used +=
+        (size_t)write_number(line + used, room - used, "written_bytes", info->written_bytes, used);
+    return used;
+}
+
+void wb_event_told(const wb_event_info *info, double began, double ended) {
     char line[LINE_BYTES], text[TEXT_BYTES];
     if (began <= 0 || !is_own_file()) return;
-    const double now = wb_clock();
     (void)pthread_mutex_lock(&mutex);
-    if (!this_thread) name_thread(kind);
+    if (!this_thread) name_thread(info->kind);
     size_t used = (size_t)snprintf(
         line, sizeof line,
         ",\n{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\",\"ts\":%.3f,\"dur\":%.3f,\"pid\":%d,"
         "\"tid\":%d,\"args\":{",
-        escaped(what, text), kind, 1e6 * (began - events.start), 1e6 * (now - began), events.rank,
-        this_thread);
-    used += (size_t)write_argument(line + used, sizeof line - used, "layer", layer, false);
-    used += (size_t)write_argument(line + used, sizeof line - used, "direction", direction,
-                                   layer != NULL);
+        escaped(info->what, text), info->kind, 1e6 * (began - events.start), 1e6 * (ended - began),
+        events.rank, this_thread);
+    used += write_arguments(line + used, sizeof line - used, info);
     used += (size_t)snprintf(line + used, sizeof line - used, "}}");
     put_line(line, used);
-    if (now - events.written > WRITE_EVERY) put_out();
+    if (ended - events.written > WRITE_EVERY) put_out();
     (void)pthread_mutex_unlock(&mutex);
+}
+
+void wb_event(const char *kind, const char *what, double began, const char *layer,
+              const char *direction) {
+    if (began <= 0) return;
+    wb_event_told(&(wb_event_info){kind, what, layer, direction, 0, 0, 0}, began, wb_clock());
 }

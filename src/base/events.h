@@ -19,8 +19,16 @@ static inline bool wb_are_events_told(void) {
 /* When something begins, for wb_event; costs one branch where no events are told. */
 static inline double wb_event_begin(void) { return wb_are_events_told() ? wb_clock() : 0; }
 
-/* What ended now: `kind` is its category, what names it, and layer and direction are its arguments
- * unless they are NULL. Does nothing where began is 0. */
+/* What an event is about: its category and name, and its arguments, which NULL and 0 leave out. */
+typedef struct wb_event_info {
+    const char *kind, *what, *layer, *direction;
+    double operations, read_bytes, written_bytes;
+} wb_event_info;
+
+/* What ended now, or at a time of wb_clock. Does nothing where began is 0. */
+void wb_event_told(const wb_event_info *info, double began, double ended);
+
+/* The same, now. */
 void wb_event(const char *kind, const char *what, double began, const char *layer,
               const char *direction);
 

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "platform/files.h"
+
 /* Those of the file that is there, another owner only where that is allowed; else those that new
  * files get. */
 static bool set_permissions(int file, const char *path) {
@@ -49,7 +51,7 @@ bool wb_replace_begin(wb_replacement *r, const char *path) {
 }
 
 bool wb_replace_end(wb_replacement *r, bool is_good) {
-    is_good = is_good && fflush(r->stream) == 0 && fsync(fileno(r->stream)) == 0;
+    is_good = is_good && fflush(r->stream) == 0 && wb_platform_sync_file(fileno(r->stream));
     const int why = errno;
     is_good = fclose(r->stream) == 0 && is_good;
     if (is_good && rename(r->fresh, r->path) == 0) return sync_folder(r->path), true;

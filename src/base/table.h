@@ -1,5 +1,5 @@
 /* A hash table of 64-bit keys, which are numbered 0, 1, 2 ... as they are added; the caller keeps
- * what belongs to the numbers. */
+ * what belongs to the numbers. At most 2^31 keys. */
 #ifndef WB_BASE_TABLE_H
 #define WB_BASE_TABLE_H
 
@@ -10,8 +10,8 @@
 typedef struct wb_table {
     struct wb_table_entry *entries;
     int64_t count, capacity;
-    int64_t *buckets;
-    int64_t bucket_count;
+    struct wb_table_slot *slots;
+    int64_t slot_count; /* a power of two */
 } wb_table;
 
 /* Adds the key, also where it is there already, under number count. False when out of memory. */

@@ -214,7 +214,7 @@ static bool name_columns(wb_csv *csv) {
 }
 
 wb_csv *wb_read_csv_make(const char *path, wb_csv_desc desc) {
-    if (wb_failed()) return NULL;
+    if (wb_failed()) return wb_not_run_null("wb_read_csv");
     if (!path) return wb_fail_argument_null("read_csv", "path");
     if (desc.separator && strchr("\"\r\n", desc.separator))
         return wb_fail_null(WB_ERROR_ARGUMENT,
@@ -302,9 +302,11 @@ static bool as_number(const char *field, double *value) {
 }
 
 static bool fail_field(const wb_csv *csv, int64_t row, int64_t column, const char *what) {
-    (void)wb_fail(WB_ERROR_FORMAT, "%s: line %lld, column \"%s\": %s \"%s\"", csv->path,
+    const char *text = wb_csv_text(csv, row, column);
+    const bool may_mean_none = *text && !*csv->missing;
+    (void)wb_fail(WB_ERROR_FORMAT, "%s: line %lld, column \"%s\": %s \"%.80s\"%s", csv->path,
                   (long long)csv->lines[row + rows_before(csv)], wb_csv_name(csv, column), what,
-                  wb_csv_text(csv, row, column));
+                  text, may_mean_none ? "; .missing says which text means no value" : "");
     return false;
 }
 

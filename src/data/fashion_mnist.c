@@ -31,8 +31,12 @@ static wb_array *read_part(const char *split, const char *kind) {
 }
 
 wb_status wb_fashion_mnist(wb_split split, wb_array **images, wb_array **labels) {
+    if (!images || !labels) {
+        (void)wb_fail_argument_null("wb_fashion_mnist", images ? "labels" : "images");
+        return wb_error_status();
+    }
     *images = *labels = NULL;
-    if (wb_failed()) return wb_error_status();
+    if (wb_failed()) return wb_not_run("wb_fashion_mnist");
     const char *prefix = split == WB_SPLIT_TEST ? "t10k" : "train";
     wb_array *x = read_part(prefix, "images-idx3");
     wb_array *y = x ? read_part(prefix, "labels-idx1") : NULL;

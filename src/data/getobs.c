@@ -1,6 +1,5 @@
 /* Observations that a function gives, written by several threads into the memory of a batch. */
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 
 #include "array/array.h"
@@ -9,13 +8,14 @@
 #include "data/loader.h"
 #include "data/order.h"
 #include "ops/ops.h"
+#include "platform/threads.h"
 
 enum { MOST_THREADS = 64 };
 
 bool wb_getobs_check(const wb_loader_desc *desc) {
     const bool wanted = desc->getobs != NULL;
     if (wanted ? desc->numobs >= 1 && desc->threads >= 0 && desc->threads <= MOST_THREADS
-               : desc->numobs == 0 && desc->threads == 0)
+               : (desc->numobs == 0 || desc->observe) && desc->threads == 0)
         return true;
     if (wanted)
         (void)wb_fail(WB_ERROR_ARGUMENT,
@@ -23,7 +23,8 @@ bool wb_getobs_check(const wb_loader_desc *desc) {
                       "%lld and %d",
                       MOST_THREADS, (long long)desc->numobs, desc->threads);
     else
-        (void)wb_fail(WB_ERROR_ARGUMENT, "loader: .numobs and .threads need .getobs");
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "loader: .numobs needs .getobs or .observe, .threads .getobs");
     return false;
 }
 
@@ -121,18 +122,13 @@ static void *get_some(void *state) {
     }
 }
 
-/* Starts threads until one cannot be started or there are enough. Signals are for the program's own
- * threads. */
+/* Starts threads until one cannot be started or there are enough. */
 static int start_threads(work *w, pthread_t *threads) {
     const int64_t wanted = w->loader->desc.threads, size = w->batch->size;
-    sigset_t all, before;
     int count = 0;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     while (count + 1 < wanted && count + 1 < size &&
-           pthread_create(&threads[count], NULL, get_some, w) == 0)
+           wb_platform_start_thread(&threads[count], get_some, w))
         count++;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return count;
 }
 

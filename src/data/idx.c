@@ -202,7 +202,7 @@ static wb_array *read_idx(reader *r) {
 }
 
 wb_array *wb_read_idx(const char *path) {
-    if (wb_failed()) return NULL;
+    if (wb_failed()) return wb_not_run_null("wb_read_idx");
     if (!path) return wb_fail_argument_null("wb_read_idx", "path");
     reader r;
     wb_array *x = reader_open(&r, path) == WB_OK ? read_idx(&r) : NULL;

@@ -136,7 +136,8 @@ static bool check_source(const char *name, const wb_array *x, const wb_loader *l
 /* Evaluates x, in a dense copy where its observations are not dense, and holds it. */
 static bool add_source(wb_loader *loader, const char *name, wb_array *x) {
     if (loader->desc.getobs && !(x = wb_getobs_pattern(loader, name, x))) return false;
-    if (loader->desc.device) x = wb_cast_for(loader->desc.device, x, WB_ELTYPE_DEFAULT);
+    if (loader->desc.device && !loader->desc.observe)
+        x = wb_cast_for(loader->desc.device, x, WB_ELTYPE_DEFAULT);
     if (!x || wb_eval(x) != WB_OK) return false;
     if (!x->device) x->device = x->buffer->device;
     if (!check_source(name, x, loader)) return false;
@@ -183,7 +184,9 @@ static bool add_sources(wb_loader *loader, const wb_loader_desc *desc) {
 
 static bool check_desc(const wb_loader_desc *desc) {
     wb_status status = WB_OK;
-    if (!desc->x)
+    if (!wb_collate_check(desc))
+        status = WB_ERROR_ARGUMENT;
+    else if (!desc->x)
         (void)wb_fail_argument_null("loader", "x"), status = WB_ERROR_ARGUMENT;
     else if (!are_there(desc))
         status = WB_ERROR_ARGUMENT;
@@ -224,7 +227,8 @@ static bool plan_route(wb_loader *loader) {
                       loader->desc.prepare ? "prepare" : "getobs", wb_device_name(first->device));
         return false;
     }
-    const bool uploads = !loader->gathers && loader->device != first->device;
+    const bool uploads =
+        !loader->gathers && !loader->desc.observe && loader->device != first->device;
     return !uploads || wb_copy_queue_open(&loader->queue, loader->device);
 }
 
@@ -239,7 +243,10 @@ static bool take_shard(wb_loader *loader) {
 static wb_fill_fn fill_ahead;
 
 wb_loader *wb_loader_make(wb_loader_desc desc) {
-    if (wb_failed() || !check_desc(&desc)) return NULL;
+    if (wb_failed()) return wb_not_run_null("wb_loader_new");
+    if (desc.observe && !desc.x && desc.numobs > 0)
+        desc.x = wb_to(wb_cpu_device(), wb_iota(WB_I64, 0, desc.numobs)); /* places */
+    if (!check_desc(&desc)) return NULL;
     wb_loader *loader = wb_object_new(&loader_class, sizeof *loader);
     if (!loader) return NULL;
     (void)wb_claim_owner(&loader->owner);
@@ -410,12 +417,6 @@ static wb_buffer **outgoing(const wb_loader *loader, slot *s) {
     return loader->queue.device ? s->there : s->buffers;
 }
 
-static wb_array **place_of(const wb_loader *loader, wb_batch *batch, int i) {
-    const bool has_y = loader->desc.y != NULL;
-    if (i == 0) return &batch->x;
-    return i == 1 && has_y ? &batch->y : &batch->more[i - 1 - has_y];
-}
-
 static wb_batch batch_of(wb_loader *loader, int64_t index, int64_t epoch) {
     return (wb_batch){.index = index,
                       .size = size_of(loader, index),
@@ -425,6 +426,7 @@ static wb_batch batch_of(wb_loader *loader, int64_t index, int64_t epoch) {
 }
 
 static void apply_maps(const wb_loader *loader, wb_batch *batch) {
+    if (loader->desc.observe) wb_collate(loader, batch);
     for (int i = 0; i < loader->map_count && !wb_failed(); i++)
         loader->maps[i].fn(batch, loader->maps[i].user);
 }
@@ -439,7 +441,7 @@ static void wrap_slot(wb_loader *loader, slot *s, int64_t index, int64_t epoch, 
         int64_t sizes[WB_MAX_DIMS];
         memcpy(sizes, whole->sizes, sizeof sizes);
         sizes[whole->ndim - 1] = last;
-        *place_of(loader, batch, i) =
+        *wb_batch_place(loader, batch, i) =
             wb_node_data((wb_dtype)whole->dtype, whole->ndim, sizes, buffers[i]);
         buffers[i] = NULL;
     }
@@ -465,7 +467,7 @@ static void gather(wb_loader *loader, const int64_t *order, int64_t index, int64
         wb_array *whole = loader->sources[i].array;
         wb_array *part =
             places ? wb_gather(whole, places, -1) : wb_getobs(whole, order[0], order[0] + size);
-        *place_of(loader, batch, i) = part ? wb_to(loader->device, part) : NULL;
+        *wb_batch_place(loader, batch, i) = part ? wb_to(loader->device, part) : NULL;
     }
     apply_maps(loader, batch);
 }
@@ -587,7 +589,7 @@ bool wb_first(wb_loader *loader, wb_batch *batch) {
     if (!wb_object_check("wb_first", loader, &loader_class, "the loader")) return false;
     if (!batch) return wb_fail_argument_null("wb_first", "batch");
     *batch = (wb_batch){0};
-    if (wb_failed()) return false;
+    if (wb_failed()) return wb_not_run("wb_first") == WB_OK;
     int64_t index;
     const int64_t epoch = coming_epoch(loader, &index), n = loader->observations;
     if (index == loader->length) {
@@ -612,42 +614,4 @@ bool wb_first(wb_loader *loader, wb_batch *batch) {
     if (!wb_failed()) return true;
     *batch = (wb_batch){0};
     return false;
-}
-
-/* ---- batches ---- */
-
-wb_array *wb_batch_get(const wb_batch *batch, const char *name) {
-    if (wb_failed()) return NULL;
-    if (!batch || !batch->loader_ || !name)
-        return wb_fail_argument_null("wb_batch_get", name ? "the batch" : "name");
-    const wb_loader *loader = batch->loader_;
-    char names[256] = "";
-    size_t used = 0;
-    for (int i = 0; i < loader->count; i++) {
-        const source *s = &loader->sources[i];
-        if (strcmp(s->name, name) == 0) {
-            wb_batch places = *batch;
-            return *place_of(loader, &places, i);
-        }
-        if (used < sizeof names)
-            used +=
-                (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", s->name);
-    }
-    return wb_fail_null(WB_ERROR_ARGUMENT, "wb_batch_get: no array is named \"%s\"; there are %s",
-                        name, names);
-}
-
-wb_status wb_batch_to(const wb_device *device, wb_batch *batch) {
-    if (!device || !batch) {
-        if (!wb_failed())
-            (void)wb_fail_argument_null("wb_batch_to", device ? "batch" : "the device");
-        return wb_error_status();
-    }
-    wb_batch moved = *batch;
-    wb_array **arrays[WB_LOADER_SOURCES] = {&moved.x, &moved.y};
-    for (int i = 0; i < WB_MORE_ARRAYS; i++) arrays[i + 2] = &moved.more[i];
-    for (int i = 0; i < WB_LOADER_SOURCES; i++)
-        if (*arrays[i] && !(*arrays[i] = wb_to(device, *arrays[i]))) return wb_error_status();
-    *batch = moved;
-    return WB_OK;
 }

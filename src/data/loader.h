@@ -73,6 +73,19 @@ wb_array *wb_getobs_pattern(wb_loader *loader, const char *name, wb_array *x);
 /* Lets the function write those of a batch. */
 wb_status wb_getobs_all(const wb_loader *loader, const wb_batch_memory *batch);
 
+/* ---- observations of any size (collate.c) ---- */
+
+/* False with the error recorded. */
+bool wb_collate_check(const wb_loader_desc *desc);
+/* The places of a batch, its x, become what the user's functions make of them, where batches go;
+ * errors are recorded. */
+void wb_collate(const wb_loader *loader, wb_batch *batch);
+
+/* ---- batches (batch.c) ---- */
+
+/* Where a batch has the array of source i. */
+wb_array **wb_batch_place(const wb_loader *loader, wb_batch *batch, int i);
+
 /* Where a loader is, and what has to be the same for the position to mean the same (position.c). */
 extern const struct wb_saved wb_saved_loader;
 

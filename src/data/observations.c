@@ -40,6 +40,9 @@ static bool check_fractions(int count, const double *fractions) {
 }
 
 wb_status wb_splitobs_make(wb_array *x, wb_array **parts, int count, const double *fractions) {
+    if (!wb_check_list("splitobs", (int64_t)count + 1, parts) ||
+        !wb_check_list("splitobs", count, fractions))
+        return wb_error_status();
     for (int i = 0; i <= count; i++) parts[i] = NULL;
     if (!check_observations("splitobs", x) || !check_fractions(count, fractions))
         return wb_error_status();

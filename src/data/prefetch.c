@@ -1,8 +1,7 @@
 #include "data/prefetch.h"
 
-#include <signal.h>
-
 #include "base/events.h"
+#include "platform/threads.h"
 
 /* ---- fork ---- */
 
@@ -84,22 +83,12 @@ static void *work(void *argument) {
     return NULL;
 }
 
-/* Signals are for the program's own threads. */
-static bool start_thread(wb_prefetch *p) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const bool started = pthread_create(&p->thread, NULL, work, p) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return started;
-}
-
 void wb_prefetch_start(wb_prefetch *p, wb_fill_fn *fill, void *owner, bool alone) {
     *p = (wb_prefetch){.fill = fill, .owner = owner, .alone = alone, .paused = true};
     pthread_mutex_init(&p->mutex, NULL);
     pthread_cond_init(&p->changed, NULL);
     enlist(p);
-    p->has_thread = !alone && start_thread(p);
+    p->has_thread = !alone && wb_platform_start_thread(&p->thread, work, p);
 }
 
 bool wb_prefetch_pause(wb_prefetch *p) {
@@ -123,7 +112,8 @@ void wb_prefetch_begin(wb_prefetch *p, int64_t first, int64_t count) {
     p->filled = p->taken = first;
     p->count = count;
     pthread_mutex_unlock(&p->mutex);
-    if (!p->alone && !p->has_thread) p->has_thread = start_thread(p); /* in a forked child */
+    if (!p->alone && !p->has_thread) /* in a forked child */
+        p->has_thread = wb_platform_start_thread(&p->thread, work, p);
     wb_prefetch_resume(p);
 }
 

@@ -1,10 +1,8 @@
 #include "device/plugin.h"
 
 #include <dlfcn.h>
-#include <elf.h>
 #include <errno.h>
 #include <limits.h>
-#include <link.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +12,8 @@
 
 #include "base/error.h"
 #include "device/device.h"
+#include "platform/library.h"
+#include "platform/process.h"
 
 #ifndef WEBER_PLUGIN_DIR
 #define WEBER_PLUGIN_DIR ""
@@ -72,33 +72,10 @@ static bool is_safe_file(const char *folder, const char *path, explanation why) 
 
 /* ---- what is in it ---- */
 
-/* The loader maps what the file's header promises and dies where the file is shorter. Anything else
- * that may be wrong with a file it says itself. */
-static bool is_whole(FILE *file, explanation why) {
-    ElfW(Ehdr) header;
-    struct stat status;
-    if (fstat(fileno(file), &status) != 0 || fread(&header, sizeof header, 1, file) != 1)
-        return true;
-    if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_phentsize != sizeof(ElfW(Phdr)))
-        return true;
-    for (int i = 0; i < header.e_phnum; i++) {
-        ElfW(Phdr) part;
-        const long at = (long)(header.e_phoff + (size_t)i * sizeof part);
-        if (fseek(file, at, SEEK_SET) != 0 || fread(&part, sizeof part, 1, file) != 1)
-            return explain(why, "file too short");
-        const bool fits = part.p_offset <= (size_t)status.st_size &&
-                          part.p_filesz <= (size_t)status.st_size - part.p_offset;
-        if (!fits)
-            return explain(why, "the file is cut short: it has %lld bytes",
-                           (long long)status.st_size);
-    }
-    return true;
-}
-
 static bool is_whole_file(const char *path, explanation why) {
     FILE *file = fopen(path, "rbe");
     if (!file) return explain(why, "%s", strerror(errno));
-    const bool whole = is_whole(file, why);
+    const bool whole = wb_platform_library_is_whole(file, why.text, why.size_bytes);
     (void)fclose(file);
     return whole;
 }
@@ -174,10 +151,7 @@ void *wb_plugin_library(const char *folder, const char *file, char *reason, size
     (void)__atomic_add_fetch(&opened, 1, __ATOMIC_RELAXED);
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library) return library;
-    const char *message = dlerror();
-    const size_t length = strlen(path); /* "PATH: what is wrong" */
-    if (message && strncmp(message, path, length) == 0 && strncmp(message + length, ": ", 2) == 0)
-        message += length + 2;
+    const char *message = wb_platform_loader_words(dlerror(), path);
     (void)explain(why, "%s", message ? message : "cannot be opened");
     return NULL;
 }
@@ -195,7 +169,7 @@ const wb_backend *wb_plugin_open(const char *folder, const char *file, char *rea
 /* ---- where to look ---- */
 
 static void search_variable(wb_folder_fn *put) {
-    const char *path = secure_getenv("WEBER_PLUGIN_PATH");
+    const char *path = wb_platform_trusted_variable("WEBER_PLUGIN_PATH");
     for (const char *from = path; from; from = strchr(from, ':') ? strchr(from, ':') + 1 : NULL) {
         char folder[PATH_MAX];
         const size_t length = strcspn(from, ":");
@@ -209,14 +183,10 @@ static void search_variable(wb_folder_fn *put) {
 /* The folder of the shared library that this code is in; "" where it is part of the program, or its
  * path depends on the current directory. */
 static void own_folder(char *folder, size_t size_bytes) {
-    Dl_info info;
-    struct link_map *map = NULL;
+    char path[PATH_MAX], real[PATH_MAX];
     folder[0] = 0;
-    if (!dladdr1(&opened, &info, (void **)&map, RTLD_DL_LINKMAP) || !map || !map->l_name) return;
-    if (map->l_name[0] != '/' || strlen(map->l_name) >= size_bytes) return;
-    char *real = realpath(map->l_name, NULL);
-    if (real) (void)snprintf(folder, size_bytes, "%.*s", (int)(strrchr(real, '/') - real), real);
-    free(real);
+    if (!wb_platform_library_of(&opened, path, sizeof path) || !realpath(path, real)) return;
+    (void)snprintf(folder, size_bytes, "%.*s", (int)(strrchr(real, '/') - real), real);
 }
 
 void wb_plugin_search_path(wb_folder_fn *put) {

@@ -94,6 +94,10 @@ wb_properties wb_device_properties(const wb_device *device) {
 
 wb_status wb_device_properties_at(const char *backend, int index, wb_properties *properties) {
     wb_device_info info = {.name = ""};
+    if (!properties) {
+        (void)wb_fail_argument_null("wb_device_properties_at", "properties");
+        return wb_error_status();
+    }
     *properties = properties_of(&info);
     wb_entry *entry = wb_entry_with_device(backend, &index);
     if (!entry) return wb_error_status();

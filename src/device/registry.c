@@ -13,6 +13,7 @@
 #include "device/device.h"
 #include "device/names.h"
 #include "device/plugin.h"
+#include "platform/library.h"
 
 enum {
     MOST_BACKENDS = 32,
@@ -67,9 +68,7 @@ static struct {
     wb_names *all_names, *gpu_names, *folders, *skipped;
     char found[MOST_FOLDERS][PATH_MAX]; /* folders, while they are looked for */
     int found_count;
-} registry = {.lock =
-                  /* a backend's log line may come to someone who asks */
-              PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
+} registry;
 
 static wb_entry *const cpu = &registry.entries[KNOWN_COUNT];
 
@@ -121,17 +120,18 @@ static wb_entry *find(const char *name) {
 
 /* The file of a backend without its folder. */
 static void file_of(const char *name, char file[FILE_BYTES]) {
-    (void)snprintf(file, FILE_BYTES, "libweber_%s.so", name);
+    (void)snprintf(file, FILE_BYTES, "libweber_%s%s", name, wb_platform_plugin_suffix);
     for (char *c = file; *c; c++) *c = (char)tolower((unsigned char)*c);
 }
 
 /* Its name, as far as the file says it; false for other files. */
 static bool name_of(const char *file, char *name, size_t size_bytes) {
-    static const char begin[] = "libweber_", end[] = ".so";
-    const size_t length = strlen(file), around = sizeof begin - 1 + sizeof end - 1;
+    static const char begin[] = "libweber_";
+    const char *end = wb_platform_plugin_suffix;
+    const size_t length = strlen(file), around = sizeof begin - 1 + strlen(end);
     if (length <= around || length - around >= size_bytes) return false;
     if (strncmp(file, begin, sizeof begin - 1) != 0) return false;
-    if (strcmp(file + length - (sizeof end - 1), end) != 0) return false;
+    if (strcmp(file + length - strlen(end), end) != 0) return false;
     (void)snprintf(name, size_bytes, "%.*s", (int)(length - around), file + sizeof begin - 1);
     return strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-") == strlen(name);
 }
@@ -315,7 +315,18 @@ static void load(const char *name) {
 
 /* ---- from one question to the next ---- */
 
+/* A backend's log line may come to someone who asks: one thread may take it twice. */
+static void make_lock(void) {
+    pthread_mutexattr_t attributes;
+    (void)pthread_mutexattr_init(&attributes);
+    (void)pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
+    (void)pthread_mutex_init(&registry.lock, &attributes);
+    (void)pthread_mutexattr_destroy(&attributes);
+}
+
 static void lock(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, make_lock);
     (void)pthread_mutex_lock(&registry.lock);
     prepare();
 }

@@ -301,6 +301,8 @@ void wb_reset_gpu_device(void) {
 
 wb_status wb_device_choice(wb_choice *choice) {
     decision d = {.manner = QUIET};
+    if (!choice)
+        return (void)wb_fail_argument_null("wb_device_choice", "choice"), wb_error_status();
     *choice = (wb_choice){.device = ""};
     const wb_status status = decide(&d);
     (void)snprintf(choice->why, sizeof choice->why, "%s", d.why);

@@ -116,6 +116,8 @@ static wb_status take_kept(wb_device *device, wb_status status) {
 
 /* What other threads queue meanwhile is not in the list that is let go. */
 wb_status wb_device_sync(const wb_device *where) {
+    if (!where)
+        return (void)wb_fail_argument_null("wb_device_sync", "the device"), wb_error_status();
     wb_device *device = wb_device_mutable(where);
     if (device == wb_cpu_device()) return WB_OK;
     if (wb_device_check(device) != WB_OK) {

@@ -31,12 +31,27 @@ static wb_attention_call attention_call(const int64_t *attributes) {
     return call;
 }
 
-bool wb_is_taken(const wb_device *device, const wb_array *node) {
+static bool is_attention(const wb_array *node) {
+    return wb_call_row_for(node->op).shape == WB_SHAPE_attention;
+}
+
+static bool takes(const wb_device *device, const wb_array *node, wb_dtype dtype) {
     const wb_backend *backend = device->backend;
     const wb_call call = {.kind = (wb_call_kind)(kinds[node->op] - 1),
-                          .dtype = wb_is_half(node->dtype) ? WB_F32 : (wb_dtype)node->dtype,
-                          .attention = attention_call(node->attributes)};
+                          .dtype = dtype,
+                          .attention = is_attention(node) ? attention_call(node->attributes)
+                                                          : (wb_attention_call){0}};
     return backend->takes && backend->takes(device->context, wb_op_name((wb_op)node->op), &call);
+}
+
+bool wb_is_taken_in_halves(const wb_device *device, const wb_array *node) {
+    const bool asks = device->info.takes_halves ? is_attention(node) : node->op == WB_OP_matmul;
+    return asks && wb_is_half(node->dtype) && takes(device, node, (wb_dtype)node->dtype);
+}
+
+bool wb_is_taken(const wb_device *device, const wb_array *node) {
+    return takes(device, node, wb_is_half(node->dtype) ? WB_F32 : (wb_dtype)node->dtype) ||
+           wb_is_taken_in_halves(device, node);
 }
 
 wb_call_row wb_call_row_for(int op) {

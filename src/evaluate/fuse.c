@@ -330,7 +330,7 @@ static void list_consumers(const wb_graph *graph, int32_t *of) {
         }
     }
     for (int64_t i = 0; i < graph->tape->count; i++)
-        if ((graph->tape->marks[i] & WB_TAPE_STORED) && graph->of_tape[i] >= 0)
+        if ((graph->tape->at[i].marks & WB_TAPE_STORED) && graph->of_tape[i] >= 0)
             of[graph->of_tape[i]] = SEVERAL;
 }
 
@@ -487,7 +487,7 @@ bool wb_graph_fuse(wb_graph *graph) {
     for (int32_t v = 0; v < count; v++)
         if (!store_inputs(graph, v)) return false;
     for (int64_t i = 0; i < graph->tape->count; i++)
-        if ((graph->tape->marks[i] & WB_TAPE_STORED) && graph->of_tape[i] >= 0 &&
+        if ((graph->tape->at[i].marks & WB_TAPE_STORED) && graph->of_tape[i] >= 0 &&
             !store(graph, graph->of_tape[i]))
             return false;
     for (int64_t i = 0; i < graph->unit_count; i++) {

@@ -153,10 +153,11 @@ static int32_t result_of(lowering *l, const wb_array *node, int number, int32_t 
 }
 
 /* Most library calls compute in f32 and f64: halves are converted before and after. */
-static bool takes_halves(const lowering *l, int op) {
-    const int uses = wb_call_row_for(op).uses;
-    return uses & WB_CALL_COPIES ||
-           (uses & WB_CALL_PRODUCTS && l->graph->tape->device->info.takes_halves);
+static bool takes_halves(const lowering *l, const wb_array *node) {
+    const int uses = wb_call_row_for(node->op).uses;
+    const wb_device *device = l->graph->tape->device;
+    return uses & WB_CALL_COPIES || (uses & WB_CALL_PRODUCTS && device->info.takes_halves) ||
+           wb_is_taken_in_halves(device, node);
 }
 
 /* Room for the inputs of a value. NULL when out of memory. */
@@ -183,7 +184,7 @@ static bool read_inputs(lowering *l, const wb_array *node, const int32_t *inputs
 
 static int32_t lower_call(lowering *l, const wb_array *node, const int32_t *inputs) {
     wb_value v = wb_blank_value(node, WB_VALUE_CALL);
-    const bool converts = wb_is_half(node->dtype) && !takes_halves(l, node->op);
+    const bool converts = wb_is_half(node->dtype) && !takes_halves(l, node);
     const int results = wb_call_result_count(node->op);
     v.ninputs = node->ninputs;
     if (!read_inputs(l, node, inputs, converts, &v)) return -1;
@@ -219,22 +220,24 @@ static int32_t lower_scan(lowering *l, const wb_array *node, const int32_t *inpu
 
 /* Result r of the scan. */
 static int32_t result_of_scan(lowering *l, const wb_array *scan, int32_t r, int32_t call) {
-    const wb_array *step = scan->body->results[r];
+    const wb_body *body = wb_body_of(scan);
+    const wb_array *step = body->results[r];
     wb_value v = wb_blank_value(step, WB_VALUE_RESULT);
     v.op = WB_OP_result, v.ninputs = 1;
     v.small_inputs[0] = call;
     memset(v.attributes, 0, sizeof v.attributes);
     v.attributes[0] = r;
-    if (r >= scan->body->ncarries) v.sizes[v.ndim++] = scan->attributes[WB_SCAN_STEPS];
+    if (r >= body->ncarries) v.sizes[v.ndim++] = scan->attributes[WB_SCAN_STEPS];
     return wb_add_value(&l->out, v);
 }
 
 /* A carry that is an output, too, is that output's last step. */
 static int32_t lower_scan_result(lowering *l, const wb_array *node, int32_t call) {
     const wb_array *scan = node->inputs[0];
-    const int32_t r = (int32_t)node->attributes[0], same = wb_body_same(scan->body, r);
+    const wb_body *body = wb_body_of(scan);
+    const int32_t r = (int32_t)node->attributes[0], same = wb_body_same(body, r);
     const int32_t result = result_of_scan(l, scan, same, call);
-    if (result < 0 || r >= scan->body->ncarries || same < scan->body->ncarries) return result;
+    if (result < 0 || r >= body->ncarries || same < body->ncarries) return result;
     wb_value v = wb_blank_value(node, WB_VALUE_VIEW);
     v.op = WB_OP_slice, v.ninputs = 1;
     v.small_inputs[0] = result;
@@ -498,9 +501,9 @@ static bool lower_from(lowering *l, wb_array *root) {
 static bool lower_tape(lowering *l) {
     const wb_tape *tape = l->graph->tape;
     for (int64_t i = 0; i < tape->count; i++)
-        if (entry_of(l, tape->nodes[i]) < 0) return false;
+        if (entry_of(l, tape->at[i].node) < 0) return false;
     for (int64_t i = 0; i < tape->count; i++)
-        if ((tape->marks[i] & WB_TAPE_STORED) && !lower_from(l, tape->nodes[i])) return false;
+        if ((tape->at[i].marks & WB_TAPE_STORED) && !lower_from(l, tape->at[i].node)) return false;
     for (int64_t i = 0; i < tape->count; i++) l->graph->of_tape[i] = l->entries[i].value;
     return true;
 }
@@ -516,7 +519,7 @@ bool wb_graph_lower(wb_graph *graph, const wb_tape *tape) {
     const bool lowered = graph->of_tape && lower_tape(&l);
     thread->is_walking = false;
     for (int64_t i = 0; i < tape->count; i++)
-        tape->nodes[i]->index = (uint32_t)i; /* as the walk left them */
+        tape->at[i].node->index = (uint32_t)i; /* as the walk left them */
     (void)wb_scope_close_leaving(0, NULL);
     wb_table_release(&l.out.table);
     wb_release(l.entries);

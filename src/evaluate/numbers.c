@@ -20,12 +20,12 @@ static bool is_number(const wb_array *x) {
 
 void wb_numbers_store(wb_tape *tape) {
     for (int64_t i = 0; i < tape->count; i++) {
-        const wb_array *x = tape->nodes[i];
-        tape->marks[i] &= (uint8_t)~WB_TAPE_DONATED;
-        if ((tape->marks[i] & WB_TAPE_LEAF) || wb_is_evaluated(x) || wb_has_results(x) ||
+        const wb_array *x = tape->at[i].node;
+        tape->at[i].marks &= (uint8_t)~WB_TAPE_DONATED;
+        if ((tape->at[i].marks & WB_TAPE_LEAF) || wb_is_evaluated(x) || wb_has_results(x) ||
             is_number(x) || !wb_dtype_is_float((wb_dtype)x->dtype))
             continue;
-        tape->marks[i] |= WB_TAPE_STORED;
+        tape->at[i].marks |= WB_TAPE_STORED;
     }
 }
 
@@ -169,8 +169,8 @@ static wb_status blame(const wb_array *root, found f) {
 
 wb_status wb_numbers_check(const wb_tape *tape) {
     for (int64_t i = 0; i < tape->count; i++) {
-        const wb_array *x = tape->nodes[i];
-        if (!(tape->marks[i] & WB_TAPE_ROOT) || !x->buffer) continue;
+        const wb_array *x = tape->at[i].node;
+        if (!(tape->at[i].marks & WB_TAPE_ROOT) || !x->buffer) continue;
         const found f = look_at(x);
         if (f.what != FINITE) return blame(x, f);
     }

@@ -8,64 +8,54 @@
 
 _Static_assert((int)WB_ATTRIBUTES == (int)WB_MAX_DIMS, "the key copies sizes and attributes alike");
 
-static int64_t least(const wb_tape *tape) {
-    int64_t room = tape->capacity;
-    if (tape->uses_capacity < room) room = tape->uses_capacity;
-    if (tape->sharers_capacity < room) room = tape->sharers_capacity;
-    return tape->marks_capacity < room ? tape->marks_capacity : room;
-}
+/* A node whose inputs are being put on the tape. */
+struct wb_tape_step {
+    wb_array *node;
+    int32_t next; /* input */
+};
 
-/* Room for one more node in all lists that are numbered alike. */
-static bool reserve_node(wb_tape *tape) {
-    const int64_t wanted = tape->count + 1;
-    return wanted <= tape->room ||
-           (wb_reserve((void **)&tape->nodes, &tape->capacity, sizeof *tape->nodes, wanted) &&
-            wb_reserve((void **)&tape->uses, &tape->uses_capacity, sizeof *tape->uses, wanted) &&
-            wb_reserve((void **)&tape->sharers, &tape->sharers_capacity, sizeof *tape->sharers,
-                       wanted) &&
-            wb_reserve((void **)&tape->marks, &tape->marks_capacity, sizeof *tape->marks, wanted) &&
-            (tape->room = least(tape), true));
-}
-
-static bool append(wb_tape *tape, wb_array *x, bool is_leaf) {
-    if (!reserve_node(tape)) return false;
+static inline bool append(wb_tape *tape, wb_array *x, bool is_leaf) {
+    if (!WB_GROW(tape->at, tape->count, tape->capacity)) return false;
     x->index = (uint32_t)tape->count;
-    tape->uses[tape->count] = 0;
-    tape->sharers[tape->count] = 0;
-    tape->nodes[tape->count] = x;
-    tape->marks[tape->count++] = is_leaf ? WB_TAPE_LEAF : 0;
-    if (is_leaf)
-        tape->unusable += !x->buffer || wb_is_lost(x);
-    else
-        tape->pending_moves += wb_is_pending_move(x);
+    tape->at[tape->count++] = (wb_tape_node){.node = x, .marks = is_leaf ? WB_TAPE_LEAF : 0};
     if (x->device) tape->device = x->device;
+    if (is_leaf) {
+        tape->unusable += !x->buffer || wb_is_lost(x);
+        return true;
+    }
+    tape->pending_moves += wb_is_pending_move(x);
+    for (int k = 0; k < x->ninputs; k++) tape->at[x->inputs[k]->index].uses++;
     return true;
 }
 
 /* A leaf has its place at once, a node after its inputs. */
-static bool enter(wb_tape *tape, wb_array *x, int64_t *depth) {
+static inline bool enter(wb_tape *tape, wb_array *x, int64_t *depth) {
     x->stamp = tape->stamp;
     if (wb_is_plan_leaf(x)) return append(tape, x, true);
     if (!wb_reserve((void **)&tape->stack, &tape->stack_capacity, sizeof *tape->stack, *depth + 1))
         return false;
-    tape->stack[*depth].node = x, tape->stack[(*depth)++].next = 0;
+    tape->stack[(*depth)++] = (struct wb_tape_step){x, 0};
     return true;
 }
 
+/* The next of its inputs that was not met before; NULL: there is none. */
+static inline wb_array *next_input(struct wb_tape_step *step, uint64_t stamp) {
+    const wb_array *x = step->node;
+    for (int32_t k = step->next; k < x->ninputs; k++) {
+        if (x->inputs[k]->stamp == stamp) continue;
+        step->next = k + 1;
+        return x->inputs[k];
+    }
+    return NULL;
+}
+
 static bool walk(wb_tape *tape, wb_array *root) {
-    const uint64_t stamp = tape->stamp;
     int64_t depth = 0;
-    if (root->stamp == stamp) return true;
-    if (!enter(tape, root, &depth)) return false;
-    while (depth > 0) {
-        wb_array *x = tape->stack[depth - 1].node;
-        if (tape->stack[depth - 1].next == x->ninputs) {
-            if (!append(tape, x, false)) return false;
-            depth--;
-            continue;
-        }
-        wb_array *input = x->inputs[tape->stack[depth - 1].next++];
-        if (input->stamp != stamp && !enter(tape, input, &depth)) return false;
+    wb_array *x = root->stamp == tape->stamp ? NULL : root;
+    while (x || depth > 0) {
+        if (x ? !enter(tape, x, &depth) : !append(tape, tape->stack[--depth].node, false))
+            return false;
+        x = depth > 0 ? next_input(&tape->stack[depth - 1], tape->stamp) : NULL;
     }
     return true;
 }
@@ -74,7 +64,7 @@ static bool walk(wb_tape *tape, wb_array *root) {
  * only while the body runs, and a buffer may have been lost. */
 static bool refuse_unusable(const wb_tape *tape) {
     for (int64_t i = 0; i < tape->count; i++) {
-        const wb_array *x = tape->nodes[i];
+        const wb_array *x = tape->at[i].node;
         if (x->op == WB_OP_placeholder)
             (void)wb_fail(WB_ERROR_ARGUMENT,
                           "evaluate: an array depends on %s, which exists only inside the body of "
@@ -101,10 +91,10 @@ static bool is_carry_alone(const wb_body *body, int32_t carry) {
 static void mark_body(wb_tape *tape) {
     const wb_body *body = tape->body;
     for (int64_t i = 0; i < tape->count; i++) {
-        const wb_array *x = tape->nodes[i];
-        if (tape->marks[i] & WB_TAPE_ROOT) tape->marks[i] |= WB_TAPE_STORED;
+        const wb_array *x = tape->at[i].node;
+        if (tape->at[i].marks & WB_TAPE_ROOT) tape->at[i].marks |= WB_TAPE_STORED;
         if (x->op != WB_OP_placeholder || x->attributes[0] >= body->ncarries) continue;
-        if (is_carry_alone(body, (int32_t)x->attributes[0])) tape->marks[i] |= WB_TAPE_DONATED;
+        if (is_carry_alone(body, (int32_t)x->attributes[0])) tape->at[i].marks |= WB_TAPE_DONATED;
     }
 }
 
@@ -112,7 +102,7 @@ static void mark_body(wb_tape *tape) {
 static void count_effects(wb_tape *tape) {
     const wb_thread *thread = wb_thread_get();
     for (int64_t i = 0; i < thread->effect_count; i++)
-        if (thread->effects[i]->stamp == tape->stamp) tape->uses[thread->effects[i]->index]++;
+        if (thread->effects[i]->stamp == tape->stamp) tape->at[thread->effects[i]->index].uses++;
 }
 
 static bool is_costly_result(const wb_array *x) {
@@ -121,49 +111,58 @@ static bool is_costly_result(const wb_array *x) {
             (x->inputs[0]->op == WB_OP_attention || x->inputs[0]->op == WB_OP_attention_backward));
 }
 
+static void mark_leaf(wb_tape_node *t) {
+    const wb_array *x = t->node;
+    const bool alone = x->refs == t->uses && !(t->marks & WB_TAPE_EXPOSED);
+    if (alone && __atomic_load_n(&x->buffer->refs, __ATOMIC_RELAXED) == 1 + t->sharers &&
+        !x->buffer->read_only && !(x->flags & WB_NODE_STRIDED))
+        t->marks |= WB_TAPE_DONATED;
+}
+
+static void mark_view(wb_tape *tape, wb_tape_node *t) {
+    wb_tape_node *base = &tape->at[t->node->inputs[0]->index];
+    if (t->node->refs != t->uses)
+        t->marks |= WB_TAPE_EXPOSED;
+    else
+        base->sharers += 1 + t->sharers;
+    base->marks |= t->marks & WB_TAPE_EXPOSED;
+}
+
+/* One that costs enough to be stored the first time, if anybody may want it again. Of an operation
+ * of several results, each is stored by itself. */
+static bool is_worth_storing(const wb_array *x) {
+    const wb_kind kind = wb_op_rows[x->op].kind;
+    const bool is_costly = kind == WB_KIND_CALL || kind == WB_KIND_REDUCE ||
+                           (x->flags & WB_NODE_COMPUTED) || is_costly_result(x);
+    const bool is_number = x->op == WB_OP_full || x->op == WB_OP_late || x->op == WB_OP_iota;
+    return is_costly && !is_number && !wb_has_results(x);
+}
+
+static void mark_pending(wb_tape *tape, wb_tape_node *t) {
+    const wb_array *x = t->node;
+    const bool leaves = (t->marks & WB_TAPE_ROOT) && (x->flags & WB_NODE_LEFT);
+    const bool referred = x->refs != t->uses && !(x->flags & WB_NODE_INTERNED);
+    if (x->holds > 0 || (t->marks & WB_TAPE_ROOT) || (referred && is_worth_storing(x)))
+        t->marks |= WB_TAPE_STORED;
+    if (leaves && (x->flags & WB_NODE_SETTLED)) t->marks |= WB_TAPE_SETTLED;
+    if (referred && !leaves) t->marks |= WB_TAPE_EXPOSED;
+    if (!(t->marks & WB_TAPE_EXPOSED)) return;
+    tape->keeps_recipes = true;
+    for (int k = 0; k < x->ninputs; k++) tape->at[x->inputs[k]->index].marks |= WB_TAPE_EXPOSED;
+}
+
 /* A node stays readable after the plan if anything but the tape refers to it, unless it is a root
  * that loses its recipe when it is done. Whatever an exposed node is made of has to keep its
  * values. */
 static void mark(wb_tape *tape) {
-    wb_array *const *nodes = tape->nodes;
-    int32_t *uses = tape->uses, *sharers = tape->sharers;
-    uint8_t *marks = tape->marks;
-    for (int64_t i = 0; i < tape->count; i++) {
-        const wb_array *x = nodes[i];
-        if (marks[i] & WB_TAPE_LEAF) continue;
-        for (int k = 0; k < x->ninputs; k++) uses[x->inputs[k]->index]++;
-    }
     for (int64_t i = tape->count - 1; i >= 0; i--) {
-        const wb_array *x = nodes[i];
-        uint8_t *m = &marks[i];
-        if (*m & WB_TAPE_LEAF) {
-            const bool alone = x->refs == uses[i] && !(*m & WB_TAPE_EXPOSED);
-            if (alone && __atomic_load_n(&x->buffer->refs, __ATOMIC_RELAXED) == 1 + sharers[i] &&
-                !x->buffer->read_only && !(x->flags & WB_NODE_STRIDED))
-                *m |= WB_TAPE_DONATED;
-            continue;
-        }
-        const bool leaves = (*m & WB_TAPE_ROOT) && (x->flags & WB_NODE_LEFT);
-        const bool referred = x->refs != uses[i] && !(x->flags & WB_NODE_INTERNED);
-        if (wb_is_evaluated(x)) { /* a view */
-            if (referred)
-                *m |= WB_TAPE_EXPOSED;
-            else
-                sharers[x->inputs[0]->index] += 1 + sharers[i];
-            if (*m & WB_TAPE_EXPOSED) marks[x->inputs[0]->index] |= WB_TAPE_EXPOSED;
-            continue;
-        }
-        const wb_kind kind = wb_op_rows[x->op].kind;
-        const bool is_costly = kind == WB_KIND_CALL || kind == WB_KIND_REDUCE ||
-                               (x->flags & WB_NODE_COMPUTED) || is_costly_result(x);
-        if (x->holds > 0 || (*m & WB_TAPE_ROOT)) *m |= WB_TAPE_STORED;
-        /* of an operation of several results, each is stored by itself */
-        const bool is_number = x->op == WB_OP_full || x->op == WB_OP_late || x->op == WB_OP_iota;
-        if (referred && is_costly && !is_number && !wb_has_results(x)) *m |= WB_TAPE_STORED;
-        if (leaves && (x->flags & WB_NODE_SETTLED)) *m |= WB_TAPE_SETTLED;
-        if (referred && !leaves) *m |= WB_TAPE_EXPOSED;
-        if (!(*m & WB_TAPE_EXPOSED)) continue;
-        for (int k = 0; k < x->ninputs; k++) marks[x->inputs[k]->index] |= WB_TAPE_EXPOSED;
+        wb_tape_node *t = &tape->at[i];
+        if (t->marks & WB_TAPE_LEAF)
+            mark_leaf(t);
+        else if (wb_is_evaluated(t->node))
+            mark_view(tape, t);
+        else
+            mark_pending(tape, t);
     }
 }
 
@@ -222,14 +221,15 @@ static bool write_key(wb_tape *tape) {
                    (uint64_t)(tape->body != NULL) << 31;
     tape->words = 1;
     for (int64_t i = 0; i < tape->count; i++) {
-        const wb_array *x = tape->nodes[i];
+        const wb_array *x = tape->at[i].node;
         const int64_t most = 1 + 3 * WB_MAX_DIMS + x->ninputs / 2 + 1;
         if (!wb_reserve((void **)&tape->key, &tape->words_capacity, sizeof *tape->key,
                         tape->words + most))
             return false;
-        tape->words = key_of(x, tape->marks[i], tape->key + tape->words) - tape->key;
-        if (!x->body) continue;
-        const wb_tape *ordered = wb_body_order(x->body, tape->device);
+        tape->words = key_of(x, tape->at[i].marks, tape->key + tape->words) - tape->key;
+        wb_body *body = wb_body_of(x);
+        if (!body) continue;
+        const wb_tape *ordered = wb_body_order(body, tape->device);
         if (!ordered || !write_body_key(tape, ordered)) return false;
     }
     return true;
@@ -240,6 +240,7 @@ bool wb_tape_walk(wb_tape *tape, int count, wb_array *const *roots) {
     if (!thread) return false;
     tape->stamp = ++thread->stamp;
     tape->count = tape->pending_moves = tape->unusable = 0;
+    tape->keeps_recipes = false;
     tape->device = NULL;
     for (int i = 0; i < count; i++)
         if (roots[i] && !wb_is_evaluated(roots[i]) && !walk(tape, roots[i])) return false;
@@ -249,7 +250,7 @@ bool wb_tape_walk(wb_tape *tape, int count, wb_array *const *roots) {
 bool wb_tape_order(wb_tape *tape, int count, wb_array *const *roots) {
     for (int i = 0; i < count; i++)
         if (roots[i] && roots[i]->stamp == tape->stamp) {
-            tape->marks[roots[i]->index] |= WB_TAPE_ROOT;
+            tape->at[roots[i]->index].marks |= WB_TAPE_ROOT;
             if (roots[i]->device) tape->device = roots[i]->device;
         }
     if (!tape->device) tape->device = wb_default_device();
@@ -263,10 +264,7 @@ bool wb_tape_order(wb_tape *tape, int count, wb_array *const *roots) {
 /* ---- bodies ---- */
 
 void wb_tape_end(wb_tape *tape) {
-    wb_release(tape->nodes);
-    wb_release(tape->uses);
-    wb_release(tape->sharers);
-    wb_release(tape->marks);
+    wb_release(tape->at);
     wb_release(tape->key);
     wb_release(tape->stack);
 }
@@ -282,7 +280,7 @@ const wb_tape *wb_body_order(wb_body *body, const wb_device *device) {
     body->tape_free = tape_free;
     if (!tape || !wb_tape_walk(tape, body->nresults, body->results)) return NULL;
     for (int32_t r = 0; r < body->nresults; r++)
-        tape->marks[body->results[r]->index] |= WB_TAPE_ROOT;
+        tape->at[body->results[r]->index].marks |= WB_TAPE_ROOT;
     tape->body = body;
     tape->device = device;
     mark_body(tape);

@@ -10,6 +10,21 @@ static void tell_node(const char *kind, const wb_array *node, double began) {
     wb_event(kind, wb_operation_of(node), began, wb_layer_of(node), wb_direction_of(node));
 }
 
+/* node: what it computes, or NULL. */
+static void tell_command(const wb_plan *plan, int32_t number, const char *kind,
+                         const wb_array *node, double began) {
+    const wb_cost cost = plan->costs ? plan->costs[number] : (wb_cost){.operations = 0};
+    const wb_event_info info = {.kind = kind,
+                                .what = node ? wb_operation_of(node) : plan->commands[number].what,
+                                .layer = node ? wb_layer_of(node) : "",
+                                .direction = node ? wb_direction_of(node) : "forward",
+                                .operations = cost.operations,
+                                .read_bytes = cost.read_bytes,
+                                .written_bytes = cost.written_bytes};
+    wb_event_told(&info, began, wb_clock());
+    if (!plan->device->info.is_host_memory) wb_note_device_time(plan->device, &info, began);
+}
+
 /* One by one, each an event; on a device that goes on by itself, that they were queued. */
 static wb_status tell_commands(const wb_plan *plan, const wb_tape *tape, int32_t from, int32_t to,
                                const wb_memory *memory, const uint64_t *late) {
@@ -21,10 +36,8 @@ static wb_status tell_commands(const wb_plan *plan, const wb_tape *tape, int32_t
         const int32_t place = plan->sources ? plan->sources[i] : -1;
         const double began = wb_event_begin();
         status = device->backend->run(device->context, NULL, command, 1, memory, late);
-        if (place < 0)
-            wb_event(kind, command->what, began, "", "forward");
-        else
-            tell_node(kind, tape->nodes[place], began);
+        if (began > 0 && status == WB_OK)
+            tell_command(plan, i, kind, place < 0 ? NULL : tape->at[place].node, began);
     }
     return status;
 }
@@ -124,7 +137,7 @@ wb_status wb_plan_run(const wb_plan *plan, const wb_tape *tape, const wb_memory 
     int32_t next = 0;
     for (int32_t i = 0; status == WB_OK && i < plan->pause_count; i++) {
         const wb_plan_pause *pause = &plan->pauses[i];
-        const wb_array *node = tape->nodes[pause->tape];
+        const wb_array *node = tape->at[pause->tape].node;
         status = run_commands(plan, tape, next, pause->before, memory, late, room);
         next = pause->before;
         if (status == WB_OK) status = run_pause(plan, pause, node, memory, room, draws);

@@ -41,7 +41,7 @@ static bool number_leaves(wb_graph *graph) {
 static void number_marked(wb_graph *graph, uint8_t mask, uint8_t wanted) {
     const wb_tape *tape = graph->tape;
     for (int64_t i = 0; i < tape->count; i++) {
-        if ((tape->marks[i] & mask) != wanted || graph->of_tape[i] < 0) continue;
+        if ((tape->at[i].marks & mask) != wanted || graph->of_tape[i] < 0) continue;
         const int32_t base = wb_value_base(graph, graph->of_tape[i]);
         wb_value *v = &graph->values[base];
         if (v->kind == WB_VALUE_LEAF || v->output >= 0) continue;
@@ -185,9 +185,9 @@ static bool collectives_come_first(wb_graph *graph, int32_t writer, bool apply) 
 /* In a body the memory of a carry is for the next one alone. */
 static bool may_donate(const wb_graph *graph, const wb_value *leaf, int32_t output) {
     const wb_tape *tape = graph->tape;
-    if (!(tape->marks[leaf->tape] & WB_TAPE_DONATED)) return false;
+    if (!(tape->at[leaf->tape].marks & WB_TAPE_DONATED)) return false;
     if (!tape->body) return true;
-    const wb_array *next = tape->body->results[tape->nodes[leaf->tape]->attributes[0]];
+    const wb_array *next = tape->body->results[tape->at[leaf->tape].node->attributes[0]];
     return graph->of_tape[next->index] == graph->outputs[output];
 }
 
@@ -220,7 +220,7 @@ static bool may_be_written_last(const wb_unit *u, const wb_value *v) {
 /* A leaf that a result shows, as a view of it, is needed beyond the plan. */
 static void take_shown_leaves(const wb_graph *graph, bool *taken) {
     for (int64_t i = 0; i < graph->tape->count; i++) {
-        if (!(graph->tape->marks[i] & WB_TAPE_STORED) || graph->of_tape[i] < 0) continue;
+        if (!(graph->tape->at[i].marks & WB_TAPE_STORED) || graph->of_tape[i] < 0) continue;
         const wb_value *base = &graph->values[wb_value_base(graph, graph->of_tape[i])];
         if (base->kind == WB_VALUE_LEAF) taken[base->memory] = true;
     }
@@ -253,7 +253,7 @@ static bool donate(wb_graph *graph) {
 
 static void count_missed(wb_graph *graph) {
     for (int64_t i = 0; i < graph->tape->count; i++) {
-        if (!(graph->tape->marks[i] & WB_TAPE_SETTLED) || graph->of_tape[i] < 0) continue;
+        if (!(graph->tape->at[i].marks & WB_TAPE_SETTLED) || graph->of_tape[i] < 0) continue;
         const wb_value *v = &graph->values[wb_value_base(graph, graph->of_tape[i])];
         if (v->memory < graph->leaf_count || bytes_of(v) == 0) continue;
         graph->missed_donations++;

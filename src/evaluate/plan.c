@@ -16,7 +16,7 @@ typedef struct builder {
     const wb_backend *backend;
     int64_t command_capacity, argument_count, argument_capacity, offset_capacity, pause_capacity;
     int64_t *first_argument; /* of each command: arguments[] moves while it grows */
-    int64_t first_capacity, source_capacity;
+    int64_t first_capacity, source_capacity, cost_capacity;
     int32_t *tape_of; /* of each value, its place on the tape, or -1; NULL: nobody asks */
     size_t scratch_bytes;
     wb_kernels kernels;
@@ -77,10 +77,20 @@ static bool add_command(builder *b, void *kernel, const wb_argument *arguments, 
     return true;
 }
 
+/* Of the last command, which does the call, the program, or both. */
+static bool note_cost(builder *b, const wb_call *call, const wb_emitted *emitted) {
+    const int64_t last = b->plan->command_count - 1;
+    if (!b->tape_of) return true;
+    if (!WB_GROW(b->plan->costs, last, b->cost_capacity)) return false;
+    b->plan->costs[last] = wb_cost_of_command(call, emitted ? &emitted->program : NULL);
+    return true;
+}
+
 static bool add_program(builder *b, wb_emitted *emitted, const char *what) {
     void *kernel = wb_kernel_of_program(&b->kernels, b->plan->device, &emitted->program);
     const bool added =
-        add_command(b, kernel, emitted->arguments, emitted->argument_count, NULL, what);
+        add_command(b, kernel, emitted->arguments, emitted->argument_count, NULL, what) &&
+        note_cost(b, NULL, emitted);
     wb_emitted_release(emitted);
     return added;
 }
@@ -153,14 +163,15 @@ static bool call_with_epilogue(builder *b, const wb_unit *u, wb_call *call, wb_a
     const wb_argument result = wb_argument_of(&b->graph, u->members[0]);
     void *kernel = u->epilogue < 0 ? NULL : lower_fused(b, u, call, &result, &emitted);
     if (kernel) {
-        const bool added = add_command(b, kernel, arguments, count, &emitted, what);
+        const bool added = add_command(b, kernel, arguments, count, &emitted, what) &&
+                           note_cost(b, call, &emitted);
         wb_emitted_release(&emitted);
         return added;
     }
     if (wb_failed()) return false;
     /* the backend does not fuse here: one after the other */
     kernel = wb_kernel_of_call(&b->kernels, b->plan->device, call, NULL, 0);
-    return add_command(b, kernel, arguments, count, NULL, what) &&
+    return add_command(b, kernel, arguments, count, NULL, what) && note_cost(b, call, NULL) &&
            (u->epilogue < 0 || plan_program(b, &b->graph.units[u->epilogue]));
 }
 
@@ -355,7 +366,7 @@ static int32_t source_of(const builder *b, const wb_unit *u) {
     int32_t any = -1;
     for (int64_t m = u->member_count - 1; m >= 0; m--) {
         const int32_t place = b->tape_of[u->members[m]];
-        if (place >= 0 && b->graph.tape->nodes[place]->origin) return place;
+        if (place >= 0 && b->graph.tape->at[place].node->origin) return place;
         if (any < 0) any = place;
     }
     return any;
@@ -407,13 +418,13 @@ static bool list_results(builder *b) {
             .size_bytes = (size_t)wb_value_count(v) * wb_dtype_size((wb_dtype)v->dtype)};
     }
     for (int32_t i = 0; i < tape->count; i++) {
-        if (!(tape->marks[i] & WB_TAPE_STORED) || graph->of_tape[i] < 0) continue;
+        if (!(tape->at[i].marks & WB_TAPE_STORED) || graph->of_tape[i] < 0) continue;
         const int32_t n = graph->of_tape[i];
         const wb_value *base = &graph->values[wb_value_base(graph, n)];
         plan->views[plan->view_count++] = (wb_plan_view){
             .tape = i, .memory = base->memory, .layout = wb_value_layout(graph, &graph->values[n])};
         if (base == &graph->values[n] && base->output >= 0)
-            plan->outputs[base->output].tag = tag_of(tape->nodes[i]);
+            plan->outputs[base->output].tag = tag_of(tape->at[i].node);
     }
     return true;
 }
@@ -529,6 +540,7 @@ static void release_parts(wb_plan *plan) {
     wb_release(plan->offsets);
     wb_release(plan->commands);
     wb_release(plan->sources);
+    wb_release(plan->costs);
     wb_release(plan->arguments);
     wb_release(plan->outputs);
     wb_release(plan->views);

@@ -25,10 +25,12 @@
 
 #include "array/body.h"
 #include "array/view.h"
+#include "base/events.h"
 #include "base/table.h"
 #include "device/device.h"
 #include "evaluate/evaluate.h"
 #include "ops/ops.h"
+#include "program/cost.h"
 
 /* ---- order.c ---- */
 
@@ -42,25 +44,25 @@ enum {
     WB_TAPE_SETTLED = 32, /* a new parameter or state: it should take over an old one's memory */
 };
 
-typedef struct wb_tape {
-    wb_array **nodes;
-    int32_t *uses; /* references from nodes on the tape */
+typedef struct wb_tape_node {
+    wb_array *node;
+    int32_t uses; /* references from nodes on the tape */
     /* evaluated views on the tape that hold a leaf's buffer and go with the plan */
-    int32_t *sharers;
-    uint8_t *marks;
+    int32_t sharers;
+    uint8_t marks;
+} wb_tape_node;
+
+typedef struct wb_tape {
+    wb_tape_node *at; /* each after its inputs */
     uint64_t *key;
-    int64_t count, capacity; /* nodes */
-    int64_t uses_capacity, sharers_capacity, marks_capacity;
+    int64_t count, capacity;
     int64_t words, words_capacity; /* key */
-    struct {
-        wb_array *node;
-        int32_t next;
-    } * stack;
+    struct wb_tape_step *stack;
     int64_t stack_capacity;
-    int64_t room;            /* nodes for which all lists have room */
     uint64_t stamp;          /* of its walk */
     int64_t pending_moves;   /* their inputs have to be evaluated first, by plans of their own */
     int64_t unusable;        /* leaves without values: lost, or given to a body */
+    bool keeps_recipes;      /* a node is exposed */
     const wb_device *device; /* where the plan runs */
     const wb_body *body;     /* whose tape it is: its leaves are placeholders; NULL: none */
 } wb_tape;
@@ -382,6 +384,8 @@ wb_call_row wb_call_row_for(int op);
 int wb_call_result_count(int op);
 /* True if the device takes the node, which is a call that it is offered. */
 bool wb_is_taken(const wb_device *device, const wb_array *node);
+/* True if it takes the node's halves as they are: else they come as f32. */
+bool wb_is_taken_in_halves(const wb_device *device, const wb_array *node);
 /* True if a matrix product can read an operand of this layout. */
 bool wb_matmul_reads(const wb_layout *layout);
 
@@ -468,6 +472,7 @@ typedef struct wb_plan {
     wb_plan_view *views;
     wb_command *commands;
     int32_t *sources; /* places on the tape of what commands compute, or -1; NULL: not noted */
+    wb_cost *costs;   /* of the commands, if these are noted */
     void **kernels;   /* of the commands, each once */
     int64_t kernel_count;
     int32_t *late; /* place on the tape << 1 | which word, for each late word */
@@ -513,6 +518,12 @@ void wb_scan_release(wb_plan_scan *scan);
 /* Runs the body for each step. node: the scan's. */
 wb_status wb_scan_run(const wb_plan_scan *scan, const wb_array *node, const wb_memory *memory,
                       wb_scan_room *room, int64_t draws);
+
+/* ---- device_times.c ---- */
+
+/* The command that was queued last at the time `queued` is told as done by the device when it is;
+ * nothing where the backend has no events that can be looked at. */
+void wb_note_device_time(const wb_device *device, const wb_event_info *info, double queued);
 
 /* ---- pause.c ---- */
 

@@ -91,14 +91,19 @@ static uint64_t hash_of(const wb_tape *tape) {
     return a ^ (a >> 31);
 }
 
+static bool has_key(const wb_plan *plan, const wb_tape *tape) {
+    return plan->words == tape->words &&
+           memcmp(plan->key, tape->key, sizeof *plan->key * (size_t)plan->words) == 0;
+}
+
+/* Most often it is the plan that ran last, which takes no hash to find. */
 static wb_plan *lookup(evaluator *e, const wb_tape *tape) {
+    if (e->newest && has_key(e->newest, tape)) return e->newest;
     const uint64_t hash = hash_of(tape);
     wb_plan **bucket = &e->buckets[hash % BUCKETS];
     for (wb_plan *plan = *bucket; plan; plan = plan->next) {
-        if (plan->hash != hash || plan->words != tape->words ||
-            memcmp(plan->key, tape->key, sizeof *plan->key * (size_t)plan->words) != 0)
-            continue;
-        if (e->newest != plan) unlink_plan(e, plan), link_newest(e, plan);
+        if (plan->hash != hash || !has_key(plan, tape)) continue;
+        unlink_plan(e, plan), link_newest(e, plan);
         return plan;
     }
     const double began = wb_event_begin();
@@ -140,7 +145,7 @@ static bool reserve_workspace(evaluator *e, const wb_plan *plan, void **handle) 
 
 static bool has_foreign_leaves(const evaluator *e, const wb_plan *plan) {
     for (int32_t i = 0; i < plan->leaf_count; i++)
-        if (e->tape.nodes[plan->leaves[i]]->buffer->device != plan->device) return true;
+        if (e->tape.at[plan->leaves[i]].node->buffer->device != plan->device) return true;
     return false;
 }
 
@@ -149,7 +154,7 @@ static bool stage_leaves(evaluator *e, const wb_plan *plan) {
     if (!wb_reserve((void **)&e->staged, &e->staged_capacity, sizeof *e->staged, plan->leaf_count))
         return false;
     for (int32_t i = 0; i < plan->leaf_count; i++) {
-        wb_buffer *from = e->tape.nodes[plan->leaves[i]]->buffer;
+        wb_buffer *from = e->tape.at[plan->leaves[i]].node->buffer;
         wb_buffer *to = NULL;
         if (from->device != plan->device) {
             to = wb_buffer_new(plan->device, from->size_bytes, "staging");
@@ -171,7 +176,7 @@ static bool make_outputs(evaluator *e, const wb_plan *plan) {
         const wb_plan_output *output = &plan->outputs[o];
         wb_buffer **made = &e->made[o];
         if (output->is_donated) {
-            const wb_array *donor = e->tape.nodes[plan->leaves[output->memory]];
+            const wb_array *donor = e->tape.at[plan->leaves[output->memory]].node;
             *made = wb_buffer_ref(donor->buffer);
             (*made)->tag = output->tag;
         } else
@@ -196,7 +201,7 @@ static bool bind(evaluator *e, const wb_plan *plan) {
         !reserve_workspace(e, plan, &workspace) || !make_outputs(e, plan))
         return false;
     for (int32_t i = 0; i < plan->leaf_count; i++) {
-        const wb_array *leaf = e->tape.nodes[plan->leaves[i]];
+        const wb_array *leaf = e->tape.at[plan->leaves[i]].node;
         e->memory[i] = (wb_memory){leaf->buffer->handle,
                                    leaf->offset * (int64_t)wb_dtype_size((wb_dtype)leaf->dtype)};
     }
@@ -204,7 +209,7 @@ static bool bind(evaluator *e, const wb_plan *plan) {
         e->memory[plan->leaf_count + o] = (wb_memory){e->made[o]->handle, 0};
     e->memory[entries - 1] = (wb_memory){workspace, 0};
     for (int32_t i = 0; i < plan->late_count; i++)
-        e->late[i] = (uint64_t)e->tape.nodes[plan->late[i] >> 1]->late[plan->late[i] & 1];
+        e->late[i] = (uint64_t)e->tape.at[plan->late[i] >> 1].node->late[plan->late[i] & 1];
     if (!has_foreign_leaves(e, plan) || stage_leaves(e, plan)) return true;
     for (int32_t o = 0; o < plan->output_count; o++) wb_buffer_unref(e->made[o]);
     unstage(e);
@@ -213,16 +218,17 @@ static bool bind(evaluator *e, const wb_plan *plan) {
 
 static wb_buffer *buffer_of(const evaluator *e, const wb_plan *plan, int32_t memory) {
     if (memory >= plan->leaf_count) return e->made[memory - plan->leaf_count];
-    return e->tape.nodes[plan->leaves[memory]]->buffer;
+    return e->tape.at[plan->leaves[memory]].node->buffer;
 }
 
 /* Hands the results to their nodes. */
 static void deliver(evaluator *e, const wb_plan *plan) {
     for (int32_t i = 0; i < plan->view_count; i++) {
         const wb_plan_view *view = &plan->views[i];
-        wb_array *x = e->tape.nodes[view->tape];
+        wb_array *x = e->tape.at[view->tape].node;
         const bool is_leaf = view->memory < plan->leaf_count;
-        const int64_t leaf_offset = is_leaf ? e->tape.nodes[plan->leaves[view->memory]]->offset : 0;
+        const int64_t leaf_offset =
+            is_leaf ? e->tape.at[plan->leaves[view->memory]].node->offset : 0;
         x->buffer = wb_buffer_ref(buffer_of(e, plan, view->memory));
         if (x->device) x->device = x->buffer->device;
         if (x->flags & WB_NODE_INTERNED) wb_thread_get()->has_read_constants = true;
@@ -232,16 +238,16 @@ static void deliver(evaluator *e, const wb_plan *plan) {
             memcpy(x->strides, view->layout.strides, sizeof x->strides);
         }
     }
-    for (int64_t i = 0; i < e->tape.count; i++)
-        if (!(e->tape.marks[i] & (WB_TAPE_LEAF | WB_TAPE_STORED)))
-            e->tape.nodes[i]->flags |= WB_NODE_COMPUTED;
+    for (int64_t i = 0; e->tape.keeps_recipes && i < e->tape.count; i++)
+        if (!(e->tape.at[i].marks & (WB_TAPE_LEAF | WB_TAPE_STORED)))
+            e->tape.at[i].node->flags |= WB_NODE_COMPUTED;
     for (int32_t o = 0; o < plan->output_count; o++) wb_buffer_unref(e->made[o]);
 }
 
 /* Nodes that left their scope lose their recipe. */
 static void detach_left(const evaluator *e, const wb_plan *plan) {
     for (int32_t i = 0; i < plan->view_count; i++) {
-        wb_array *x = e->tape.nodes[plan->views[i].tape];
+        wb_array *x = e->tape.at[plan->views[i].tape].node;
         if (x->flags & WB_NODE_LEFT) wb_node_detach(x);
     }
 }
@@ -260,7 +266,7 @@ static bool is_doubtful(const evaluator *e, const wb_plan *plan) {
     if (plan->device == wb_cpu_device()) return false;
     if (plan->checks_indices) return true;
     for (int32_t i = 0; i < plan->leaf_count; i++)
-        if (wb_buffer_is_doubted(e->tape.nodes[plan->leaves[i]]->buffer)) return true;
+        if (wb_buffer_is_doubted(e->tape.at[plan->leaves[i]].node->buffer)) return true;
     return false;
 }
 
@@ -382,7 +388,7 @@ static wb_status make_moves(evaluator *e) {
     if (!wb_reserve((void **)&e->moves, &e->move_capacity, sizeof *e->moves, e->tape.pending_moves))
         return WB_ERROR_MEMORY;
     for (int64_t i = 0; i < e->tape.count; i++)
-        if (wb_is_pending_move(e->tape.nodes[i])) e->moves[count++] = e->tape.nodes[i];
+        if (wb_is_pending_move(e->tape.at[i].node)) e->moves[count++] = e->tape.at[i].node;
     wb_status status = WB_OK;
     for (int64_t i = 0; status == WB_OK && i < count; i++) {
         wb_array *input = e->moves[i]->inputs[0];

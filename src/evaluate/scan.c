@@ -115,26 +115,26 @@ static bool place_all(placer *p, wb_scan_memory *places) {
         places[plan->leaf_count + plan->results[r]] = p->results[r];
     }
     for (int32_t i = 0; i < plan->leaf_count; i++)
-        places[i] = place_of_given(p, (int32_t)tape->nodes[plan->leaves[i]]->attributes[0]);
+        places[i] = place_of_given(p, (int32_t)tape->at[plan->leaves[i]].node->attributes[0]);
     wb_release(p->results);
     return true;
 }
 
 bool wb_scan_plan(const wb_graph *graph, int32_t value, wb_argument scratch, wb_plan_scan *scan,
                   size_t *scratch_bytes) {
-    const wb_array *node = graph->tape->nodes[graph->values[value].tape];
-    wb_plan *plan = wb_plan_of_body(node->body, graph->tape->device);
+    const wb_array *node = graph->tape->at[graph->values[value].tape].node;
+    wb_body *body = wb_body_of(node);
+    wb_plan *plan = wb_plan_of_body(body, graph->tape->device);
     if (!plan) return false;
     const size_t entries = (size_t)(plan->leaf_count + plan->output_count + 1);
     *scan = (wb_plan_scan){.steps = node->attributes[WB_SCAN_STEPS],
                            .body = plan,
                            .places = wb_alloc(sizeof *scan->places * entries),
-                           .starts =
-                               wb_alloc(sizeof *scan->starts * (size_t)(node->body->ncarries + 1))};
+                           .starts = wb_alloc(sizeof *scan->starts * (size_t)(body->ncarries + 1))};
     placer p = {.graph = graph,
                 .call = value,
                 .node = node,
-                .body = node->body,
+                .body = body,
                 .plan = plan,
                 .scratch = scratch,
                 .steps = scan->steps,
@@ -183,7 +183,7 @@ static bool is_random(const wb_array *x) { return x->op == WB_OP_uniform || x->o
 
 static void bind_late(const wb_plan *plan, const wb_tape *tape, int64_t draws, uint64_t *late) {
     for (int32_t i = 0; i < plan->late_count; i++) {
-        const wb_array *x = tape->nodes[plan->late[i] >> 1];
+        const wb_array *x = tape->at[plan->late[i] >> 1].node;
         const int word = plan->late[i] & 1;
         late[i] = (uint64_t)(x->late[word] + (word == 1 && is_random(x) ? draws : 0));
     }
@@ -192,9 +192,9 @@ static void bind_late(const wb_plan *plan, const wb_tape *tape, int64_t draws, u
 wb_status wb_scan_run(const wb_plan_scan *scan, const wb_array *node, const wb_memory *memory,
                       wb_scan_room *room, int64_t draws) {
     const wb_plan *plan = scan->body;
-    const wb_body *body = node->body;
+    const wb_body *body = wb_body_of(node);
     wb_scan_room inner = {.memory = room->memory + plan->leaf_count + plan->output_count + 1,
-                          .late = room->late + plan->late_count};
+                          .late = room->late ? room->late + plan->late_count : NULL};
     wb_status status = start_carries(scan, memory, room);
     draws += node->late[0];
     for (int64_t step = 0; status == WB_OK && step < scan->steps; step++, draws += body->draws) {

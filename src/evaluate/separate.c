@@ -36,12 +36,12 @@ bool wb_graph_separate(wb_graph *graph) {
     bool done = owner != NULL;
     for (int64_t i = 0; done && i < tape->count; i++) {
         int32_t *result = &graph->of_tape[i];
-        if (!(tape->marks[i] & WB_TAPE_STORED) || *result < 0) continue;
+        if (!(tape->at[i].marks & WB_TAPE_STORED) || *result < 0) continue;
         const int32_t base = wb_value_base(graph, *result);
         const wb_value *x = &graph->values[base];
         if (!tape->body && (x->kind == WB_VALUE_LEAF || x->kind == WB_VALUE_LATE)) continue;
         /* each result of a body has memory of its own, dense */
-        const wb_array *origin = tape->body ? tape->nodes[i] : origin_of(tape->nodes[i]);
+        const wb_array *origin = tape->body ? tape->at[i].node : origin_of(tape->at[i].node);
         if (tape->body && !is_whole(graph, *result)) {
             done = (*result = again(graph, *result)) >= 0;
             continue;

@@ -226,8 +226,8 @@ const wb_record *wb_record_get(const wb_record *r, const char *path) {
         char names[400];
         list_names(r, names, sizeof names);
         const int reached = rest > path ? (int)(rest - path) - 1 : 0; /* without its dot */
-        return wb_fail_null(WB_ERROR_ARGUMENT, "there is no \"%s\" in the file; %s%.*s%s has %s",
-                            path, reached ? "\"" : "", reached ? reached : 2, reached ? path : "it",
+        return wb_fail_null(WB_ERROR_ARGUMENT, "there is no \"%s\"; %s%.*s%s has %s", path,
+                            reached ? "\"" : "", reached ? reached : 2, reached ? path : "it",
                             reached ? "\"" : "", *names ? names : "nothing");
     }
     return r;
@@ -255,7 +255,8 @@ void wb_reordered_sizes(const wb_record *r, int64_t sizes[WB_MAX_DIMS]) {
     if (is_swapped) sizes[0] = second, sizes[1] = first;
 }
 
-wb_array *wb_reordered(const wb_record *r, wb_array *x) {
+/* The array x, as it lies in the file, reordered as the record says. */
+static wb_array *reordered(const wb_record *r, wb_array *x) {
     if (r->reorder == WB_REORDER_TRANSPOSE) return wb_transpose(x);
     for (int d = 0; r->reorder == WB_REORDER_FLIP && d < r->ndim - 2; d++) x = wb_flip(x, d);
     return x;
@@ -283,7 +284,7 @@ static wb_array *array_in_file(const wb_file *file, const wb_record *r) {
 wb_array *wb_record_array(const wb_file *file, const wb_record *r) {
     if (!file || !is_kind(r, WB_RECORD_ARRAY, "an array"))
         return file || wb_failed() ? NULL : wb_fail_argument_null("wb_record_array", "the file");
-    return r->array ? wb_scope_add(r->array) : wb_reordered(r, array_in_file(file, r));
+    return r->array ? wb_scope_add(r->array) : reordered(r, array_in_file(file, r));
 }
 
 wb_array *wb_record_copy(const wb_file *file, const wb_record *r) {

@@ -32,7 +32,7 @@ static const struct {
              {"u8", 8, -1, "U64"}};
 enum { TYPES = sizeof types / sizeof *types };
 
-bool wb_npy_recognises(const unsigned char *bytes, int64_t size_bytes) {
+static bool is_npy(const unsigned char *bytes, int64_t size_bytes) {
     return size_bytes >= MAGIC_BYTES && memcmp(bytes, magic, MAGIC_BYTES) == 0;
 }
 
@@ -216,7 +216,7 @@ static wb_status parse_items(parser *p) {
 static wb_status find_text(parser *p) {
     const wb_npy_source *s = p->source;
     const int64_t fixed = MAGIC_BYTES + VERSION_BYTES;
-    if (!wb_npy_recognises(s->bytes, s->size_bytes))
+    if (!is_npy(s->bytes, s->size_bytes))
         return fault_at(s, 0, "an array of NumPy must begin with \\x93NUMPY");
     if (s->size_bytes < fixed + 2)
         return fault_at(s, s->size_bytes,
@@ -377,9 +377,7 @@ static const char *refuses(const wb_record *r) {
     return r->type ? r->type : wb_record_noun(r);
 }
 
-static bool recognises(const wb_mapping *map) {
-    return wb_npy_recognises(map->bytes, map->size_bytes);
-}
+static bool recognises(const wb_mapping *map) { return is_npy(map->bytes, map->size_bytes); }
 
 static wb_status read_file(wb_file *file) {
     static const unsigned char nothing[1];

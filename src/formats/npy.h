@@ -15,8 +15,6 @@ typedef struct wb_npy_source {
     const char *entry; /* its name, or NULL */
 } wb_npy_source;
 
-bool wb_npy_recognises(const unsigned char *bytes, int64_t size_bytes);
-
 /* The array, over the source's bytes, or turned around in the file's arena where they are
  * big-endian; NULL on failure. */
 wb_record *wb_npy_read(const wb_npy_source *source);

@@ -106,8 +106,6 @@ bool wb_is_file(const void *object);
 /* As wb_record_array, in memory of its own: the file may change or go. */
 wb_array *wb_record_copy(const wb_file *file, const wb_record *record);
 
-/* The array x, as it lies in the file, reordered as the record says. */
-wb_array *wb_reordered(const wb_record *record, wb_array *x);
 /* The sizes of x. */
 void wb_reordered_sizes(const wb_record *record, int64_t sizes[WB_MAX_DIMS]);
 

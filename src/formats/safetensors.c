@@ -55,7 +55,7 @@ const wb_safetensors_dtype *wb_safetensors_by_name(const char *name) {
     return NULL;
 }
 
-const wb_safetensors_dtype *wb_safetensors_by_dtype(wb_dtype dtype) {
+static const wb_safetensors_dtype *by_dtype(wb_dtype dtype) {
     for (int i = 0; i < DTYPES; i++)
         if (dtypes[i].dtype == (int)dtype) return &dtypes[i];
     return NULL;
@@ -81,7 +81,7 @@ typedef struct writer {
 
 static const wb_safetensors_dtype *dtype_of(const wb_record *r) {
     if (r->kind != WB_RECORD_ARRAY) return wb_safetensors_by_name(r->type);
-    return wb_safetensors_by_dtype(wb_flat_array_of(r).dtype);
+    return by_dtype(wb_flat_array_of(r).dtype);
 }
 
 static const char *refuses(const wb_record *r) {

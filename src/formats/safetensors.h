@@ -20,7 +20,6 @@ typedef struct wb_safetensors_dtype {
     int dtype; /* wb_dtype; -1: none */
 } wb_safetensors_dtype;
 const wb_safetensors_dtype *wb_safetensors_by_name(const char *name);
-const wb_safetensors_dtype *wb_safetensors_by_dtype(wb_dtype dtype);
 
 wb_status wb_safetensors_read(wb_file *file);
 

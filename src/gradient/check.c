@@ -100,6 +100,8 @@ wb_status wb_gradient_check(wb_array_fn *fn, void *context, int count, wb_array 
             WB_ERROR_ARGUMENT,
             "gradient_check: %d arrays, order %d; 1 to 16 arrays and order 1 or 2 are possible",
             count, order);
+    if (!fn) return (void)wb_fail_argument_null("gradient_check", "fn"), wb_error_status();
+    if (!wb_check_list("gradient_check", count, arrays)) return wb_error_status();
     double *numbers[16] = {NULL};
     wb_status status = wb_scope_open();
     if (status != WB_OK) return status;

@@ -17,8 +17,10 @@ bool wb_check_differentiable(const char *function, const char *what, wb_array *x
     return false;
 }
 
-bool wb_check_directions(const char *function, int count, wb_array *const *arrays,
-                         wb_array *const *directions, const char *what) {
+/* True if there are at least one array and as many others of the same sizes, what they are called
+ * by. */
+static bool check_directions(const char *function, int count, wb_array *const *arrays,
+                             wb_array *const *directions, const char *what) {
     if (!wb_check_list(function, count, arrays) || !wb_check_list(function, count, directions))
         return false;
     if (count < 1) {
@@ -39,7 +41,10 @@ bool wb_check_directions(const char *function, int count, wb_array *const *array
     return true;
 }
 
-wb_array *wb_inner_products(int count, wb_array *const *gradients, wb_array *const *directions) {
+/* sum over i of <gradients[i], directions[i]>, a number; NULL without an error: all gradients are
+ * NULL. */
+static wb_array *inner_products(int count, wb_array *const *gradients,
+                                wb_array *const *directions) {
     wb_array *sum = NULL;
     for (int i = 0; i < count; i++) {
         if (!gradients[i]) continue;
@@ -75,7 +80,7 @@ static wb_array *jvp(wb_array *y, int count, wb_array *const *arrays, wb_array *
                      wb_array **cotangents) {
     wb_array *u = any_cotangent(y), *tangent = NULL;
     if (!u || wb_pullback(y, u, count, arrays, cotangents) != WB_OK) return NULL;
-    wb_array *product = wb_inner_products(count, cotangents, tangents);
+    wb_array *product = inner_products(count, cotangents, tangents);
     if (wb_failed()) return NULL;
     if (product && wb_gradient_of_newer(product, 1, &u, &tangent) != WB_OK) return NULL;
     return tangent ? tangent : wb_zeros_like(y);
@@ -83,7 +88,7 @@ static wb_array *jvp(wb_array *y, int count, wb_array *const *arrays, wb_array *
 
 wb_array *wb_jvp(wb_array *y, int count, wb_array *const *arrays, wb_array *const *tangents) {
     if (!wb_check_differentiable("jvp", "y", y) ||
-        !wb_check_directions("jvp", count, arrays, tangents, "tangent"))
+        !check_directions("jvp", count, arrays, tangents, "tangent"))
         return NULL;
     wb_error_aside older;
     wb_error_put_aside(&older);
@@ -100,7 +105,7 @@ static wb_status hvp(wb_array *loss, int count, wb_array *const *arrays, wb_arra
                      wb_array **products) {
     wb_status status = wb_gradient_of(loss, count, arrays, products);
     if (status != WB_OK) return status;
-    wb_array *product = wb_inner_products(count, products, vectors);
+    wb_array *product = inner_products(count, products, vectors);
     for (int i = 0; i < count; i++) products[i] = NULL;
     if (wb_failed()) return wb_error_status();
     if (product) status = wb_gradient_of_newer(product, count, arrays, products);
@@ -114,7 +119,7 @@ wb_status wb_hvp(wb_array *loss, int count, wb_array *const *arrays, wb_array *c
     if (!wb_check_list("hvp", count, products)) return wb_error_status();
     for (int i = 0; i < count; i++) products[i] = NULL;
     if (!wb_check_differentiable("hvp", "the loss", loss) ||
-        !wb_check_directions("hvp", count, arrays, vectors, "vector"))
+        !check_directions("hvp", count, arrays, vectors, "vector"))
         return wb_error_status();
     wb_error_aside older;
     wb_error_put_aside(&older);

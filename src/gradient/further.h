@@ -9,15 +9,6 @@
 /* True if x can be differentiated, or be differentiated by; else with the error recorded. */
 bool wb_check_differentiable(const char *function, const char *what, wb_array *x);
 
-/* True if there are at least one array and as many others of the same sizes, what they are called
- * by. */
-bool wb_check_directions(const char *function, int count, wb_array *const *arrays,
-                         wb_array *const *directions, const char *what);
-
-/* sum over i of <gradients[i], directions[i]>, a number; NULL without an error: all gradients are
- * NULL. */
-wb_array *wb_inner_products(int count, wb_array *const *gradients, wb_array *const *directions);
-
 wb_array *wb_zeros_like(const wb_array *x);
 
 /* An array of x's type and sizes with 1 at element `place`, a number of type i64, and 0 elsewhere.

@@ -275,14 +275,15 @@ static bool gather_parts(const walk *w, const wb_array *scan, wb_array **cotange
         wb_array **g = &cotangents[w->puts[i].part];
         *g = accumulate(*g, w->puts[i].node);
     }
-    for (int32_t r = 0; r < scan->body->nresults; r++)
-        if (cotangents[r] && cotangents[r]->dtype != scan->body->results[r]->dtype)
-            cotangents[r] = wb_cast(cotangents[r], (wb_dtype)scan->body->results[r]->dtype);
+    const wb_body *body = wb_body_of(scan);
+    for (int32_t r = 0; r < body->nresults; r++)
+        if (cotangents[r] && cotangents[r]->dtype != body->results[r]->dtype)
+            cotangents[r] = wb_cast(cotangents[r], (wb_dtype)body->results[r]->dtype);
     return !wb_failed();
 }
 
 static bool pull_results(const walk *w, wb_array *scan, const bool *want, wb_array **out) {
-    wb_array **cotangents = wb_alloc((size_t)(scan->body->nresults + 1) * sizeof *cotangents);
+    wb_array **cotangents = wb_alloc((size_t)(wb_body_of(scan)->nresults + 1) * sizeof *cotangents);
     const bool done = cotangents && gather_parts(w, scan, cotangents) &&
                       wb_pull_scan(scan, cotangents, want, out);
     wb_release(cotangents);

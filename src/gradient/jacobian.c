@@ -66,9 +66,13 @@ wb_array *wb_jacobian(wb_array *y, wb_array *x) {
 /* False: an error is recorded. *gradient: NULL where the loss does not depend on x. */
 static bool gradient_for(const char *function, wb_array *loss, wb_array *x, wb_array **gradient) {
     *gradient = NULL;
-    return wb_check_differentiable(function, "the loss", loss) &&
-           wb_check_differentiable(function, "x", x) &&
-           wb_gradient_of(loss, 1, &x, gradient) == WB_OK;
+    if (!wb_check_differentiable(function, "the loss", loss) ||
+        !wb_check_differentiable(function, "x", x))
+        return false;
+    if (wb_count(loss) == 1) return wb_gradient_of(loss, 1, &x, gradient) == WB_OK;
+    (void)wb_fail(WB_ERROR_GRADIENT, "%s: the loss must be one number, got %lld elements in %s",
+                  function, (long long)wb_count(loss), wb_text_of(loss));
+    return false;
 }
 
 wb_array *wb_hessian(wb_array *loss, wb_array *x) {

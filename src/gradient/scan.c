@@ -340,7 +340,7 @@ static wb_body *extend(const wb_body *b, int64_t count, wb_array *const *more) {
 
 /* The output of the source that holds x. */
 static wb_array *kept(const pull *p, const wb_array *x) {
-    const wb_body *b = p->source->body;
+    const wb_body *b = wb_body_of(p->source);
     int32_t r = b->ncarries;
     while (b->results[r] != x) r++;
     return wb_scan_result(p->source, r);
@@ -383,8 +383,8 @@ static bool keep(pull *p) {
         p->source = wb_scan_node(body, p->scan->inputs, p->steps, p->reverse);
         if (p->source) p->source->late[0] = p->scan->late[0];
     } else {
-        wb_body_unref(p->scan->body);
-        p->scan->body = body;
+        wb_body_unref(wb_body_of(p->scan));
+        p->scan->payload = &body->payload;
     }
     return p->source != NULL;
 }
@@ -553,7 +553,7 @@ static bool leave(pull *p, wb_array *node, wb_array **out) {
 
 bool wb_pull_scan(wb_array *scan, wb_array *const *cotangents, const bool *want, wb_array **out) {
     pull p = {.scan = scan,
-              .body = wb_body_ref(scan->body),
+              .body = wb_body_ref(wb_body_of(scan)),
               .steps = scan->attributes[WB_SCAN_STEPS],
               .reverse = scan->attributes[WB_SCAN_REVERSE] != 0,
               .cotangents = cotangents,

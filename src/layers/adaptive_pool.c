@@ -36,10 +36,7 @@ static wb_array *mean_forward(wb_layer *layer, wb_array *x) {
 static const wb_field fields[] = {WB_ROW(wb_adaptive_pool_layer, out, WB_FIELD_SIZES, .low = 1)};
 
 #define CLASS(name_, forward_)                                                                     \
-    {                                                                                              \
-        .name = name_, .size_bytes = sizeof(wb_adaptive_pool_layer), .fields = fields,             \
-        .field_count = 1, .forward = forward_                                                      \
-    }
+    { .name = name_, WB_LAYER_ROWS(wb_adaptive_pool_layer, fields), .forward = forward_ }
 const wb_layer_class wb_adaptive_maxpool_class = CLASS("AdaptiveMaxPool", max_forward);
 const wb_layer_class wb_adaptive_meanpool_class = CLASS("AdaptiveMeanPool", mean_forward);
 

@@ -26,11 +26,8 @@ static const wb_field fields[] = {
     {.name = "active", .kind = WB_FIELD_MODE},
     {.name = "rng", .kind = WB_FIELD_OTHER, .since = 3},
 };
-const wb_layer_class wb_alpha_dropout_class = {.name = "AlphaDropout",
-                                               .size_bytes = sizeof(wb_alpha_dropout_layer),
-                                               .fields = fields,
-                                               .field_count = sizeof fields / sizeof *fields,
-                                               .forward = forward};
+const wb_layer_class wb_alpha_dropout_class = {
+    .name = "AlphaDropout", WB_LAYER_ROWS(wb_alpha_dropout_layer, fields), .forward = forward};
 
 wb_layer *wb_alpha_dropout(double p) {
     return wb_layer_make(&wb_alpha_dropout_class, &p, sizeof p);

@@ -207,9 +207,7 @@ static bool complete(wb_layer *layer) {
 }
 
 const wb_layer_class wb_multi_head_attention_class = {.name = "MultiHeadAttention",
-                                                      .size_bytes = sizeof(wb_attention_layer),
-                                                      .fields = fields,
-                                                      .field_count = sizeof fields / sizeof *fields,
+                                                      WB_LAYER_ROWS(wb_attention_layer, fields),
                                                       .forward_many = forward,
                                                       .derive = derive,
                                                       .complete = complete,

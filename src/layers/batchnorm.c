@@ -112,9 +112,7 @@ static bool complete(wb_layer *layer) {
 
 const wb_layer_class wb_batchnorm_class = {.name = "BatchNorm",
                                            .has_channels = true,
-                                           .size_bytes = sizeof(wb_batchnorm_layer),
-                                           .fields = fields,
-                                           .field_count = sizeof fields / sizeof *fields,
+                                           WB_LAYER_ROWS(wb_batchnorm_layer, fields),
                                            .forward = forward,
                                            .derive = derive,
                                            .complete = complete};

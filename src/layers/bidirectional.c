@@ -35,9 +35,7 @@ static bool complete(wb_layer *layer) {
 }
 
 const wb_layer_class wb_bidirectional_class = {.name = "Bidirectional",
-                                               .size_bytes = sizeof(wb_bidirectional_layer),
-                                               .fields = fields,
-                                               .field_count = sizeof fields / sizeof *fields,
+                                               WB_LAYER_ROWS(wb_bidirectional_layer, fields),
                                                .forward = forward,
                                                .complete = complete};
 

@@ -74,9 +74,7 @@ static bool complete(wb_layer *layer) {
 }
 
 const wb_layer_class wb_bilinear_class = {.name = "Bilinear",
-                                          .size_bytes = sizeof(wb_bilinear_layer),
-                                          .fields = fields,
-                                          .field_count = sizeof fields / sizeof *fields,
+                                          WB_LAYER_ROWS(wb_bilinear_layer, fields),
                                           .forward_many = forward,
                                           .derive = derive,
                                           .complete = complete,

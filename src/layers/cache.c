@@ -56,7 +56,8 @@ static bool is_alone(cache_visitor *v, const wb_layer *layer) {
 }
 
 /* At first only asks, so that where one refuses nothing has changed. */
-static bool visit(wb_visitor *visitor, wb_layer *layer) {
+static bool visit(wb_visitor *visitor, const wb_path *path, wb_layer *layer) {
+    (void)path;
     cache_visitor *v = (cache_visitor *)(void *)visitor;
     wb_positions *p = wb_positions_of(layer);
     const wb_layer_class *k = layer->class_;

@@ -22,11 +22,8 @@ static int forward(wb_layer *layer, int count, wb_array *const *inputs, wb_array
 
 static const wb_field fields[] = {
     WB_SETTING(wb_chain_layer, layers, WB_FIELD_LIST, .trainable = true, .spread = true)};
-const wb_layer_class wb_chain_class = {.name = "Chain",
-                                       .size_bytes = sizeof(wb_chain_layer),
-                                       .fields = fields,
-                                       .field_count = 1,
-                                       .forward_many = forward};
+const wb_layer_class wb_chain_class = {
+    .name = "Chain", WB_LAYER_ROWS(wb_chain_layer, fields), .forward_many = forward};
 
 static wb_layer *make(const char *function, const wb_contents *contents) {
     return wb_container_new(function, &wb_chain_class, offsetof(wb_chain_layer, layers), contents,
@@ -112,7 +109,8 @@ typedef struct search {
     bool is_found;
 } search;
 
-static bool compare(wb_visitor *visitor, wb_layer *layer) {
+static bool compare(wb_visitor *visitor, const wb_path *path, wb_layer *layer) {
+    (void)path;
     search *s = (search *)(void *)visitor;
     s->is_found = s->is_found || layer == s->wanted;
     return true;

@@ -139,18 +139,14 @@ static bool complete_depthwise(wb_layer *layer) {
 
 #define CLASS(name_, fields_, forward_)                                                            \
     {                                                                                              \
-        .name = name_, .size_bytes = sizeof(wb_conv_layer), .fields = fields_,                     \
-        .field_count = sizeof fields_ / sizeof *fields_, .forward = forward_, .derive = derive,    \
-        .complete = complete, .has_channels = true                                                 \
+        .name = name_, WB_LAYER_ROWS(wb_conv_layer, fields_), .forward = forward_,                 \
+        .derive = derive, .complete = complete, .has_channels = true                               \
     }
 const wb_layer_class wb_conv_class = CLASS("Conv", fields, forward);
 const wb_layer_class wb_cross_cor_class = CLASS("CrossCor", cross_fields, forward_cross);
 
 const wb_layer_class wb_depthwise_conv_class = {.name = "DepthwiseConv",
-                                                .size_bytes = sizeof(wb_conv_layer),
-                                                .fields = depthwise_fields,
-                                                .field_count = sizeof depthwise_fields /
-                                                               sizeof *depthwise_fields,
+                                                WB_LAYER_ROWS(wb_conv_layer, depthwise_fields),
                                                 .forward = forward,
                                                 .has_channels = true,
                                                 .derive = derive_depthwise,

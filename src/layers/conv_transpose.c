@@ -105,9 +105,7 @@ static bool complete(wb_layer *layer) {
 
 const wb_layer_class wb_conv_transpose_class = {.name = "ConvTranspose",
                                                 .has_channels = true,
-                                                .size_bytes = sizeof(wb_conv_transpose_layer),
-                                                .fields = fields,
-                                                .field_count = sizeof fields / sizeof *fields,
+                                                WB_LAYER_ROWS(wb_conv_transpose_layer, fields),
                                                 .forward = forward,
                                                 .derive = derive,
                                                 .complete = complete};

@@ -66,9 +66,7 @@ static bool complete(wb_layer *layer) {
 }
 
 const wb_layer_class wb_dense_class = {.name = "Dense",
-                                       .size_bytes = sizeof(wb_dense_layer),
-                                       .fields = fields,
-                                       .field_count = sizeof fields / sizeof *fields,
+                                       WB_LAYER_ROWS(wb_dense_layer, fields),
                                        .forward = forward,
                                        .derive = derive,
                                        .complete = complete,

@@ -27,11 +27,8 @@ static const wb_field fields[] = {
     {.name = "active", .kind = WB_FIELD_MODE},
     {.name = "rng", .kind = WB_FIELD_OTHER, .since = 4},
 };
-const wb_layer_class wb_dropout_class = {.name = "Dropout",
-                                         .size_bytes = sizeof(wb_dropout_layer),
-                                         .fields = fields,
-                                         .field_count = sizeof fields / sizeof *fields,
-                                         .forward = forward};
+const wb_layer_class wb_dropout_class = {
+    .name = "Dropout", WB_LAYER_ROWS(wb_dropout_layer, fields), .forward = forward};
 
 wb_layer *wb_dropout_make(wb_dropout_desc desc) {
     return wb_layer_make(&wb_dropout_class, &desc, sizeof desc);

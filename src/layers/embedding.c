@@ -70,9 +70,7 @@ static bool complete(wb_layer *layer) {
 }
 
 const wb_layer_class wb_embedding_class = {.name = "Embedding",
-                                           .size_bytes = sizeof(wb_embedding_layer),
-                                           .fields = fields,
-                                           .field_count = sizeof fields / sizeof *fields,
+                                           WB_LAYER_ROWS(wb_embedding_layer, fields),
                                            .forward = forward,
                                            .derive = derive,
                                            .complete = complete};

@@ -135,9 +135,7 @@ static bool complete(wb_layer *layer) {
 }
 
 const wb_layer_class wb_embedding_bag_class = {.name = "EmbeddingBag",
-                                               .size_bytes = sizeof(wb_embedding_bag_layer),
-                                               .fields = fields,
-                                               .field_count = sizeof fields / sizeof *fields,
+                                               WB_LAYER_ROWS(wb_embedding_bag_layer, fields),
                                                .forward_many = forward,
                                                .derive = derive,
                                                .complete = complete};

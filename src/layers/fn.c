@@ -74,9 +74,7 @@ static void describe(const wb_layer *layer, bool brief, char *text, size_t size)
 
 static const wb_field fields[] = {WB_VALUE_FIELD(wb_function, function)};
 const wb_layer_class wb_fn_class = {.name = "Function",
-                                    .size_bytes = sizeof(wb_function),
-                                    .fields = fields,
-                                    .field_count = 1,
+                                    WB_LAYER_ROWS(wb_function, fields),
                                     .forward = apply_function,
                                     .describe = describe};
 

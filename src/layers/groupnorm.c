@@ -79,9 +79,7 @@ static bool complete(wb_layer *layer) {
 
 const wb_layer_class wb_groupnorm_class = {.name = "GroupNorm",
                                            .has_channels = true,
-                                           .size_bytes = sizeof(wb_groupnorm_layer),
-                                           .fields = fields,
-                                           .field_count = sizeof fields / sizeof *fields,
+                                           WB_LAYER_ROWS(wb_groupnorm_layer, fields),
                                            .forward = forward,
                                            .derive = derive,
                                            .complete = complete};

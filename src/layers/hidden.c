@@ -37,7 +37,8 @@ static bool exchange_passed(hidden_visitor *v, wb_layer *layer) {
     return true;
 }
 
-static bool visit(wb_visitor *visitor, wb_layer *layer) {
+static bool visit(wb_visitor *visitor, const wb_path *path, wb_layer *layer) {
+    (void)path;
     hidden_visitor *v = (hidden_visitor *)(void *)visitor;
     if (!exchange_passed(v, layer)) return false;
     for (int i = 0; i < layer->class_->field_count; i++) {

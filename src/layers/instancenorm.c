@@ -87,9 +87,7 @@ static bool complete(wb_layer *layer) {
 
 const wb_layer_class wb_instancenorm_class = {.name = "InstanceNorm",
                                               .has_channels = true,
-                                              .size_bytes = sizeof(wb_instancenorm_layer),
-                                              .fields = fields,
-                                              .field_count = sizeof fields / sizeof *fields,
+                                              WB_LAYER_ROWS(wb_instancenorm_layer, fields),
                                               .forward = forward,
                                               .derive = derive,
                                               .complete = complete};

@@ -139,7 +139,7 @@ wb_layer *wb_layer_new(const wb_layer_class *layer_class) {
     if (!layer_class) return wb_fail_argument_null("wb_layer_new", "the class");
     if (!layer_class->fields)
         return wb_fail_null(WB_ERROR_ARGUMENT,
-                            "%s has no field table: declare it with WB_FUNCTOR (weber/layers.h)",
+                            "%s has no field table: declare it with WB_FUNCTOR (weber/model.h)",
                             layer_class->name ? layer_class->name : "a struct");
     if (layer_class->size_bytes < sizeof(wb_layer))
         return wb_fail_null(WB_ERROR_ARGUMENT, "%s does not begin with a wb_layer",
@@ -178,7 +178,7 @@ bool wb_check_layer(const char *function, const void *object) {
     if (!wb_failed())
         (void)wb_fail(WB_ERROR_ARGUMENT,
                       "%s: this is no layer; a struct of your own is declared with WB_FUNCTOR and "
-                      "made by wb_new (weber/layers.h)",
+                      "made by wb_new (weber/model.h)",
                       function);
     return false;
 }
@@ -267,8 +267,8 @@ static void append_step(const wb_layer *layer, const wb_layer *inner, char *text
             field->kind == WB_FIELD_LIST ? wb_field_list(layer, field) : NULL;
         for (int64_t k = 0; list && k < list->count; k++) {
             if (list->items[k].layer != inner) continue;
-            const wb_path outer = {NULL, field->name, 0};
-            const wb_path path = {&outer, list->items[k].name, k + 1};
+            const wb_path outer = {.name = field->name, .index = 0};
+            const wb_path path = {.outer = &outer, .name = list->items[k].name, .index = k + 1};
             if (*dot && used + 1 < size) text[used++] = '.', text[used] = 0;
             wb_path_text(&path, text + used, size - used);
             return;
@@ -344,19 +344,24 @@ wb_array *wb_apply(wb_layer *layer, wb_array *x) {
     return apply(layer, 1, &x, 1, results) ? results[0] : NULL;
 }
 
+static bool check_inputs(int count, wb_array *const *inputs) {
+    if (count < 1 || count > WB_MOST_ARRAYS)
+        return wb_fail(WB_ERROR_ARGUMENT, "wb_apply_many: count must be from 1 to %d, got %d",
+                       WB_MOST_ARRAYS, count) == WB_OK;
+    if (!wb_check_list("wb_apply_many", count, inputs)) return false;
+    for (int i = 0; i < count; i++)
+        if (!inputs[i])
+            return wb_fail(WB_ERROR_ARGUMENT, "wb_apply_many: array %d is NULL", i + 1) == WB_OK;
+    return true;
+}
+
 int wb_apply_many(wb_layer *layer, int count, wb_array *const *inputs, int capacity,
                   wb_array **out) {
     wb_array *results[WB_MOST_ARRAYS];
-    if (!wb_check_layer("wb_apply_many", layer)) return 0;
-    if (count < 1 || count > WB_MOST_ARRAYS)
-        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_apply_many: count must be from 1 to %d, got %d",
-                      WB_MOST_ARRAYS, count);
-    else if (!wb_check_list("wb_apply_many", count, inputs) ||
-             !wb_check_list("wb_apply_many", capacity, out))
+    if (!wb_check_layer("wb_apply_many", layer) || !check_inputs(count, inputs) ||
+        !wb_check_list("wb_apply_many", capacity, out))
         return 0;
-    for (int i = 0; i < count && !wb_failed(); i++)
-        if (!inputs[i]) (void)wb_fail(WB_ERROR_ARGUMENT, "wb_apply_many: array %d is NULL", i + 1);
-    const int given = wb_failed() ? 0 : apply(layer, count, inputs, capacity, results);
+    const int given = apply(layer, count, inputs, capacity, results);
     for (int i = 0; i < given; i++) out[i] = results[i];
     return given;
 }
@@ -375,7 +380,8 @@ typedef struct mode_visitor {
     uint8_t mode;
 } mode_visitor;
 
-static bool set_layer_mode(wb_visitor *visitor, wb_layer *layer) {
+static bool set_layer_mode(wb_visitor *visitor, const wb_path *path, wb_layer *layer) {
+    (void)path;
     layer->mode_ = ((mode_visitor *)(void *)visitor)->mode;
     return true;
 }
@@ -390,8 +396,8 @@ bool wb_layer_forget(wb_layer *layer) {
     return wb_forget_positions(layer);
 }
 
-static bool forget_layer(wb_visitor *visitor, wb_layer *layer) {
-    (void)visitor;
+static bool forget_layer(wb_visitor *visitor, const wb_path *path, wb_layer *layer) {
+    (void)visitor, (void)path;
     return wb_layer_forget(layer);
 }
 

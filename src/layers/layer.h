@@ -1,4 +1,4 @@
-/* What the rooms above know of layers: private side of weber/layers.h. */
+/* What the rooms above know of layers: private side of weber/model.h. */
 #ifndef WB_LAYERS_LAYER_H
 #define WB_LAYERS_LAYER_H
 
@@ -40,6 +40,7 @@ typedef struct wb_path {
     const char *name;
     /* in its list or table, from 1; 0: a list without a name, which is no part of the text */
     int64_t index;
+    const wb_layer_list *list; /* that it is an item of, in walks; NULL: it is a field */
 } wb_path;
 void wb_path_text(const wb_path *path, char *text, size_t size_bytes);
 
@@ -48,7 +49,7 @@ void wb_path_text(const wb_path *path, char *text, size_t size_bytes);
 typedef struct wb_visitor wb_visitor;
 struct wb_visitor {
     bool (*array)(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable);
-    bool (*layer)(wb_visitor *visitor, wb_layer *layer);
+    bool (*layer)(wb_visitor *visitor, const wb_path *path, wb_layer *layer);
     uint64_t stamp;  /* of this walk */
     bool everywhere; /* empty slots too, and layers that stand in several places at each of them */
 };
@@ -226,6 +227,8 @@ const char *wb_activation_listed(wb_activation *activation);
 /* The function of that name, as Weber, Flux or NNlib has it ("sigmoid", "σ"); NULL: there is none.
  * "identity" is one. */
 wb_activation *wb_activation_named(const char *name);
+/* A function's name that a slip of the pen away becomes this one; NULL without one. */
+const char *wb_activation_near(const char *name);
 
 /* The same for connections: "+", "vcat", "tuple" for NULL; WB_NAMELESS for what has no name. */
 const char *wb_connection_name(wb_connection *connection);
@@ -260,8 +263,6 @@ bool wb_field_is_setting(const wb_field *field);
 /* Place of a name in the choices of a row, with or without its ":"; -1: there is none. */
 int wb_choice_named(const wb_field *field, const char *name);
 
-/* The numbers of an INTEGER, PAIR, SIZES, EACH or PADDING. */
-int64_t *wb_field_numbers(const wb_layer *layer, const wb_field *field);
 /* How many numbers the member of SIZES has. */
 int wb_field_most(const wb_field *field);
 /* The layer's SIZES and how many there are; NULL and 0: it has none. */
@@ -273,11 +274,9 @@ bool wb_is_without(const wb_layer *layer, const wb_field *field);
  * first. The count, at most WB_MOST_SETTINGS. */
 int wb_settings_in_text(const wb_layer_class *layer_class, const wb_field **list, int *positional);
 
-/* "784 => 128, relu", with what writes the reals, and how many settings that are. */
+/* What writes the reals in a text. */
 typedef void wb_real_writer(double value, char *text, size_t size_bytes);
-int wb_settings_text(const wb_layer *layer, bool is_brief, wb_real_writer *real, char *text,
-                     size_t size_bytes);
-/* One of them, "bias=false"; false if it is not written. */
+/* A setting as text, "bias=false"; false if it is not written. */
 bool wb_setting_text(const wb_layer *layer, const wb_field *field, wb_real_writer *real, char *text,
                      size_t size_bytes);
 /* "Dense(784 => 128, relu)" for people, numbers with six digits. */
@@ -298,6 +297,9 @@ bool wb_padding_numbers(int n, const int64_t *pad, int64_t *both);
 #define WB_ROW_NAMED(type, member, name_, ...)                                                     \
     { .name = name_, .offset = offsetof(type, desc.member), .kind = __VA_ARGS__ }
 #define WB_ROW(type, member, ...) WB_ROW_NAMED(type, member, #member, __VA_ARGS__)
+/* What a class says of its struct and of the table of its rows. */
+#define WB_LAYER_ROWS(type, rows)                                                                  \
+    .size_bytes = sizeof(type), .fields = (rows), .field_count = sizeof(rows) / sizeof *(rows)
 
 /* A complete layer of such a class from a desc, whose arrays it holds; NULL on failure. */
 wb_layer *wb_layer_make(const wb_layer_class *layer_class, const void *desc, size_t desc_bytes);
@@ -368,8 +370,11 @@ bool wb_check_training(const wb_layer *layer, const wb_array *x, int64_t count, 
 /* They take in those of a batch, (1, ..., channels, 1), corrected, when the step is computed. */
 bool wb_running_take_in(wb_running running, wb_statistics batch);
 
-/* wb_outputsize; keep_counter: random numbers that were drawn meanwhile are used up. */
-wb_shape wb_size_of_output(wb_layer *model, const wb_outputsize_desc *desc, bool keep_counter);
+/* wb_outputsize; keep_counter: random numbers that were drawn meanwhile are used up. tell, unless
+ * NULL, gets the arrays that stand for the inputs before the model is applied to them. */
+typedef void wb_inputs_fn(void *user, int count, wb_array *const *inputs);
+wb_shape wb_size_of_output(wb_layer *model, const wb_outputsize_desc *desc, bool keep_counter,
+                           wb_inputs_fn *tell, void *user);
 
 /* ---- counts, for printing ---- */
 

@@ -66,9 +66,7 @@ static void derive(wb_layer *layer) {
 }
 
 const wb_layer_class wb_layernorm_class = {.name = "LayerNorm",
-                                           .size_bytes = sizeof(wb_layernorm_layer),
-                                           .fields = fields,
-                                           .field_count = sizeof fields / sizeof *fields,
+                                           WB_LAYER_ROWS(wb_layernorm_layer, fields),
                                            .forward = forward,
                                            .derive = derive,
                                            .complete = complete};

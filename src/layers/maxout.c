@@ -23,9 +23,7 @@ static bool complete(wb_layer *layer) {
 }
 
 const wb_layer_class wb_maxout_class = {.name = "Maxout",
-                                        .size_bytes = sizeof(wb_maxout_layer),
-                                        .fields = fields,
-                                        .field_count = 1,
+                                        WB_LAYER_ROWS(wb_maxout_layer, fields),
                                         .forward = forward,
                                         .complete = complete};
 

@@ -54,6 +54,43 @@ wb_activation *wb_activation_named(const char *name) {
     return function ? function : find(others, sizeof others / sizeof *others, name);
 }
 
+/* ---- names that are nearly right ---- */
+
+enum { NAME = 32 }; /* bytes that are compared */
+
+/* Bytes that have to be changed, added or taken away (Wagner and Fischer 1974). */
+static int distance_of(const char *a, const char *b) {
+    const int wide = (int)strnlen(b, NAME);
+    int row[NAME + 1];
+    for (int j = 0; j <= wide; j++) row[j] = j;
+    for (int i = 0; i < NAME && a[i]; i++) {
+        int diagonal = row[0]++;
+        for (int j = 1; j <= wide; j++) {
+            const int changed = diagonal + (a[i] != b[j - 1]);
+            const int moved = 1 + (row[j] < row[j - 1] ? row[j] : row[j - 1]);
+            diagonal = row[j];
+            row[j] = changed < moved ? changed : moved;
+        }
+    }
+    return row[wide];
+}
+
+static void take_nearer(const named *list, size_t count, const char *name, const char **found,
+                        int *least) {
+    for (size_t i = 0; i < count; i++) {
+        const int distance = distance_of(name, list[i].name);
+        if (distance < *least) *least = distance, *found = list[i].name;
+    }
+}
+
+const char *wb_activation_near(const char *name) {
+    const char *found = NULL;
+    int least = 2 + (int)strnlen(name, NAME) / 8; /* one slip, two in a long name */
+    take_nearer(operations, sizeof operations / sizeof *operations, name, &found, &least);
+    take_nearer(others, sizeof others / sizeof *others, name, &found, &least);
+    return found;
+}
+
 /* ---- connections ---- */
 
 static const struct {

@@ -36,9 +36,11 @@ static int make_inputs(const wb_outputsize_desc *d, wb_array **inputs) {
     return count;
 }
 
-static wb_shape shape_of(wb_layer *model, const wb_outputsize_desc *d) {
+static wb_shape shape_of(wb_layer *model, const wb_outputsize_desc *d, wb_inputs_fn *tell,
+                         void *user) {
     wb_array *inputs[WB_MOST_ARRAYS], *y[1];
     const int count = make_inputs(d, inputs);
+    if (count && tell) tell(user, count, inputs);
     if (!count || !wb_apply_many(model, count, inputs, 1, y)) return none;
     wb_shape shape = {.ndim = y[0]->ndim};
     memcpy(shape.sizes, y[0]->sizes, (size_t)y[0]->ndim * sizeof *shape.sizes);
@@ -46,14 +48,15 @@ static wb_shape shape_of(wb_layer *model, const wb_outputsize_desc *d) {
 }
 
 /* What the layers write and draw meanwhile is taken back. */
-wb_shape wb_size_of_output(wb_layer *model, const wb_outputsize_desc *desc, bool keep_counter) {
+wb_shape wb_size_of_output(wb_layer *model, const wb_outputsize_desc *desc, bool keep_counter,
+                           wb_inputs_fn *tell, void *user) {
     wb_thread *thread = wb_thread_get();
     if (!wb_check_layer("wb_outputsize", model) || !thread || !wb_scope_begin()) return none;
     const uint64_t counter = thread->counter;
     const bool is_inner = thread->is_sizing;
     const int64_t states = wb_state_begin();
     thread->is_sizing = true;
-    const wb_shape shape = shape_of(model, desc);
+    const wb_shape shape = shape_of(model, desc, tell, user);
     thread->is_sizing = is_inner;
     wb_state_end(states, false);
     if (!keep_counter) thread->counter = counter;
@@ -61,5 +64,5 @@ wb_shape wb_size_of_output(wb_layer *model, const wb_outputsize_desc *desc, bool
 }
 
 wb_shape wb_outputsize_make(wb_layer *model, wb_outputsize_desc desc) {
-    return wb_size_of_output(model, &desc, false);
+    return wb_size_of_output(model, &desc, false, NULL, NULL);
 }

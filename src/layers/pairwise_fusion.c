@@ -44,9 +44,7 @@ static bool complete(wb_layer *layer) {
 }
 
 const wb_layer_class wb_pairwise_fusion_class = {.name = "PairwiseFusion",
-                                                 .size_bytes = sizeof(wb_pairwise_fusion_layer),
-                                                 .fields = fields,
-                                                 .field_count = sizeof fields / sizeof *fields,
+                                                 WB_LAYER_ROWS(wb_pairwise_fusion_layer, fields),
                                                  .forward_many = forward,
                                                  .complete = complete};
 

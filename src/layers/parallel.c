@@ -39,9 +39,7 @@ static bool complete(wb_layer *layer) {
 }
 
 const wb_layer_class wb_parallel_class = {.name = "Parallel",
-                                          .size_bytes = sizeof(wb_parallel_layer),
-                                          .fields = fields,
-                                          .field_count = sizeof fields / sizeof *fields,
+                                          WB_LAYER_ROWS(wb_parallel_layer, fields),
                                           .forward_many = forward,
                                           .complete = complete};
 

@@ -1,10 +1,11 @@
-/* The arrays of a model, one after another: a list is made at the first, and goes with the last or
- * with the scope. */
+/* The arrays or the layers of a model, one after another: a list is made at the first, and goes
+ * with the last or with the scope. */
 #include "base/memory.h"
 #include "layers/layer.h"
 
 typedef struct place {
     char *path;
+    wb_layer *layer;            /* borrowed */
     wb_array *array, *gradient; /* a reference each */
     bool is_trainable;
 } place;
@@ -23,11 +24,11 @@ static void places_free(void *object) {
         wb_unref(list->items[i].gradient);
     }
     wb_release(list->items);
-    wb_object_delete(list, sizeof *list, "list of parameters");
+    wb_object_delete(list, sizeof *list, "list of places");
 }
 
 static const wb_class places_class = {
-    .name = "list of parameters", .free = places_free, .maker = "wb_next_parameter"};
+    .name = "list of places", .free = places_free, .maker = "wb_next_parameter or wb_next_module"};
 
 /* ---- listing ---- */
 
@@ -38,46 +39,77 @@ typedef struct lister {
     void *user;
 } lister;
 
-static bool add_place(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable) {
+static place *new_place(const lister *l, const wb_path *path) {
+    wb_places *list = l->list;
+    char text[WB_PATH_BYTES];
+    wb_path_text(path, text, sizeof text);
+    if (!WB_GROW(list->items, list->count, list->capacity)) return NULL;
+    place *p = &list->items[list->count];
+    *p = (place){.path = wb_copy_text(text)};
+    list->count += p->path != NULL;
+    return p->path ? p : NULL;
+}
+
+static bool add_layer(wb_visitor *visitor, const wb_path *path, wb_layer *layer) {
+    place *p = new_place((lister *)(void *)visitor, path);
+    if (p) p->layer = layer;
+    return p;
+}
+
+static bool add_array(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable) {
     lister *l = (lister *)(void *)visitor;
     wb_array *gradient = NULL;
     trainable = trainable && wb_dtype_is_float((wb_dtype)(*slot)->dtype);
     if (!l->filter(l->user, slot, trainable, &gradient)) return !wb_failed();
-    char text[WB_PATH_BYTES];
-    wb_path_text(path, text, sizeof text);
-    wb_places *list = l->list;
-    if (!WB_GROW(list->items, list->count, list->capacity)) return false;
-    place *p = &list->items[list->count];
-    *p = (place){.path = wb_copy_text(text), .is_trainable = trainable};
-    if (!p->path) return false;
+    place *p = new_place(l, path);
+    if (!p) return false;
+    p->is_trainable = trainable;
     p->array = wb_ref(*slot);
     p->gradient = gradient ? wb_ref(gradient) : NULL;
-    list->count++;
     return true;
 }
 
-static wb_places *list_places(wb_layer *model, wb_place_filter *filter, void *user) {
-    wb_places *list = wb_object_new(&places_class, sizeof *list);
-    if (!list) return NULL;
-    lister l = {.visitor = {.array = add_place}, .list = list, .filter = filter, .user = user};
-    if (wb_visit(&l.visitor, model)) return wb_scope_own(list);
-    wb_free(list);
+static wb_places *list_places(wb_layer *model, lister l) {
+    l.list = wb_object_new(&places_class, sizeof *l.list);
+    if (!l.list) return NULL;
+    if (wb_visit(&l.visitor, model)) return wb_scope_own(l.list);
+    wb_free(l.list);
     return NULL;
 }
 
 /* ---- going on ---- */
 
+/* NULL behind the last one, and where an error is pending. */
+static const place *next_place(wb_places **list, wb_layer *model, lister l) {
+    if (wb_failed()) return NULL;
+    if (!*list) *list = list_places(model, l);
+    return *list && (*list)->next < (*list)->count ? &(*list)->items[(*list)->next++] : NULL;
+}
+
 bool wb_next_place(wb_parameter *p, wb_layer *model, wb_place_filter *filter, void *user) {
-    if (!p->list_ && !wb_failed()) p->list_ = list_places(model, filter, user);
-    wb_places *list = p->list_;
-    if (list && !wb_failed() && list->next < list->count) {
-        const place *at = &list->items[list->next++];
+    const place *at =
+        next_place(&p->list_, model,
+                   (lister){.visitor = {.array = add_array}, .filter = filter, .user = user});
+    if (at) {
         p->path = at->path, p->is_trainable = at->is_trainable;
         p->array = wb_scope_add(at->array), p->gradient = wb_scope_add(at->gradient);
         if (p->array && (p->gradient || !at->gradient)) return true;
     }
-    wb_free(list);
+    wb_free(p->list_);
     *p = (wb_parameter){.path = NULL};
+    return false;
+}
+
+bool wb_next_module(wb_layer *model, wb_module *m) {
+    if (!wb_check_layer("wb_next_module", model)) return false;
+    if (!m) return wb_fail_argument_null("wb_next_module", "the module") != NULL;
+    const place *at = next_place(&m->list_, model, (lister){.visitor = {.layer = add_layer}});
+    if (at) {
+        m->path = at->path, m->layer = at->layer, m->type = at->layer->class_->name;
+        return true;
+    }
+    wb_free(m->list_);
+    *m = (wb_module){.path = NULL};
     return false;
 }
 

@@ -31,11 +31,8 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
 
 static const wb_field fields[] = {WB_SETTING(wb_pixel_shuffle_layer, r, WB_FIELD_INTEGER, .low = 1,
                                              .high = 1 << 10, .positional = true)};
-const wb_layer_class wb_pixel_shuffle_class = {.name = "PixelShuffle",
-                                               .size_bytes = sizeof(wb_pixel_shuffle_layer),
-                                               .fields = fields,
-                                               .field_count = 1,
-                                               .forward = forward};
+const wb_layer_class wb_pixel_shuffle_class = {
+    .name = "PixelShuffle", WB_LAYER_ROWS(wb_pixel_shuffle_layer, fields), .forward = forward};
 
 wb_layer *wb_pixel_shuffle(int64_t r) {
     return wb_layer_make(&wb_pixel_shuffle_class, &r, sizeof r);

@@ -48,15 +48,11 @@ static bool complete(wb_layer *layer) {
 }
 
 const wb_layer_class wb_maxpool_class = {.name = "MaxPool",
-                                         .size_bytes = sizeof(wb_pool_layer),
-                                         .fields = fields,
-                                         .field_count = sizeof fields / sizeof *fields,
+                                         WB_LAYER_ROWS(wb_pool_layer, fields),
                                          .forward = max_forward,
                                          .complete = complete};
 const wb_layer_class wb_meanpool_class = {.name = "MeanPool",
-                                          .size_bytes = sizeof(wb_pool_layer),
-                                          .fields = fields,
-                                          .field_count = sizeof fields / sizeof *fields,
+                                          WB_LAYER_ROWS(wb_pool_layer, fields),
                                           .forward = mean_forward,
                                           .complete = complete};
 

@@ -55,9 +55,7 @@ static bool complete(wb_layer *layer) {
 
 const wb_layer_class wb_position_embedding_class = {
     .name = "PositionEmbedding",
-    .size_bytes = sizeof(wb_position_embedding_layer),
-    .fields = fields,
-    .field_count = sizeof fields / sizeof *fields,
+    WB_LAYER_ROWS(wb_position_embedding_layer, fields),
     .forward = forward,
     .derive = derive,
     .complete = complete,

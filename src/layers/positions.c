@@ -60,9 +60,7 @@ static const wb_field fields[] = {
 
 const wb_layer_class wb_rotary_positions_class = {
     .name = "RotaryPositions",
-    .size_bytes = sizeof(wb_rotary_positions_layer),
-    .fields = fields,
-    .field_count = sizeof fields / sizeof *fields,
+    WB_LAYER_ROWS(wb_rotary_positions_layer, fields),
     .forward = forward_rotary,
     .positions = offsetof(wb_rotary_positions_layer, positions)};
 

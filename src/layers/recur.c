@@ -134,9 +134,7 @@ static const wb_field fields[] = {
 static bool complete(wb_layer *layer) { return check_cell(layer, recur_of(layer)->cell); }
 
 const wb_layer_class wb_recur_class = {.name = "Recur",
-                                       .size_bytes = sizeof(wb_recur_layer),
-                                       .fields = fields,
-                                       .field_count = sizeof fields / sizeof *fields,
+                                       WB_LAYER_ROWS(wb_recur_layer, fields),
                                        .forward = forward,
                                        .complete = complete};
 
@@ -183,10 +181,7 @@ static bool complete_recurrence(wb_layer *layer) {
 }
 
 const wb_layer_class wb_recurrence_class = {.name = "Recurrence",
-                                            .size_bytes = sizeof(wb_recurrence_layer),
-                                            .fields = recurrence_fields,
-                                            .field_count = sizeof recurrence_fields /
-                                                           sizeof *recurrence_fields,
+                                            WB_LAYER_ROWS(wb_recurrence_layer, recurrence_fields),
                                             .forward_many = forward_recurrence,
                                             .complete = complete_recurrence};
 

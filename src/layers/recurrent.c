@@ -348,17 +348,13 @@ static const wb_field gru_v3_rows[] = {SEQUENCE_ROWS(wb_gru_v3_cell_class)};
 
 #define CELL(variable, name_, rows)                                                                \
     const wb_layer_class variable = {.name = name_,                                                \
-                                     .size_bytes = sizeof(cell_layer),                             \
-                                     .fields = rows,                                               \
-                                     .field_count = sizeof rows / sizeof *rows,                    \
+                                     WB_LAYER_ROWS(cell_layer, rows),                              \
                                      .forward_many = forward_cell,                                 \
                                      .derive = derive_cell,                                        \
                                      .complete = complete_cell}
 #define SEQUENCE(variable, name_, rows)                                                            \
     const wb_layer_class variable = {.name = name_,                                                \
-                                     .size_bytes = sizeof(sequence_layer),                         \
-                                     .fields = rows,                                               \
-                                     .field_count = sizeof rows / sizeof *rows,                    \
+                                     WB_LAYER_ROWS(sequence_layer, rows),                          \
                                      .forward_many = forward_sequence,                             \
                                      .derive = derive_sequence,                                    \
                                      .complete = complete_sequence}

@@ -26,11 +26,8 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
 static const wb_field fields[] = {
     WB_ROW(wb_reshape_layer_layer, dims, WB_FIELD_SIZES, .low = 1, .most = WB_MAX_DIMS - 1)};
 
-const wb_layer_class wb_reshape_layer_class = {.name = "ReshapeLayer",
-                                               .size_bytes = sizeof(wb_reshape_layer_layer),
-                                               .fields = fields,
-                                               .field_count = 1,
-                                               .forward = forward};
+const wb_layer_class wb_reshape_layer_class = {
+    .name = "ReshapeLayer", WB_LAYER_ROWS(wb_reshape_layer_layer, fields), .forward = forward};
 
 wb_layer *wb_reshape_layer_make(wb_reshape_layer_desc desc) {
     return wb_layer_make(&wb_reshape_layer_class, &desc, sizeof desc);

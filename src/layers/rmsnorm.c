@@ -34,9 +34,7 @@ static bool complete(wb_layer *layer) {
 }
 
 const wb_layer_class wb_rmsnorm_class = {.name = "RMSNorm",
-                                         .size_bytes = sizeof(wb_rmsnorm_layer),
-                                         .fields = fields,
-                                         .field_count = sizeof fields / sizeof *fields,
+                                         WB_LAYER_ROWS(wb_rmsnorm_layer, fields),
                                          .forward = forward,
                                          .complete = complete};
 

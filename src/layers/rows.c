@@ -50,7 +50,8 @@ bool wb_is_one_line(const wb_layer_class *k) {
     return k->describe || has_settings;
 }
 
-int64_t *wb_field_numbers(const wb_layer *layer, const wb_field *f) {
+/* The numbers of an INTEGER, PAIR, SIZES, EACH or PADDING. */
+static int64_t *numbers_of(const wb_layer *layer, const wb_field *f) {
     return wb_field_at(layer, f);
 }
 
@@ -60,7 +61,7 @@ const int64_t *wb_layer_sizes(const wb_layer *layer, int *n) {
     for (int i = 0; i < layer->class_->field_count; i++) {
         const wb_field *f = &layer->class_->fields[i];
         if (f->kind != WB_FIELD_SIZES) continue;
-        const int64_t *sizes = wb_field_numbers(layer, f);
+        const int64_t *sizes = numbers_of(layer, f);
         for (*n = 0; *n < wb_field_most(f) && sizes[*n] != 0;) ++*n;
         return sizes;
     }
@@ -118,9 +119,9 @@ static void set_name(char *name, const wb_field *f) {
 static void set_usual(const wb_layer *layer, const wb_field *f) {
     if (f->kind == WB_FIELD_NAME) set_name(wb_field_at(layer, f), f);
     if (f->kind == WB_FIELD_INTEGER) set_integer(wb_field_at(layer, f), f->usual);
-    if (f->kind == WB_FIELD_JOINT) set_joint(wb_field_numbers(layer, f));
-    if (f->kind == WB_FIELD_PROJECTIONS) set_projections(wb_field_numbers(layer, f));
-    if (f->kind == WB_FIELD_EACH) set_each(layer, f, wb_field_numbers(layer, f));
+    if (f->kind == WB_FIELD_JOINT) set_joint(numbers_of(layer, f));
+    if (f->kind == WB_FIELD_PROJECTIONS) set_projections(numbers_of(layer, f));
+    if (f->kind == WB_FIELD_EACH) set_each(layer, f, numbers_of(layer, f));
     if (f->kind == WB_FIELD_ACTIVATION) set_activation(wb_field_at(layer, f), f->usual);
     if (f->kind != WB_FIELD_REAL) return;
     double *x = wb_field_at(layer, f);
@@ -160,7 +161,7 @@ static int64_t said(int64_t x) { return x == WB_NONE ? 0 : x; }
 static bool check_integers(const wb_layer *layer, const wb_field *f) {
     static const char *const pair[] = {"in", "out"}, *const joint[] = {"in", "in2", "out"},
                              *const projections[] = {"in", "k_in", "v_in", "qk", "v", "out"};
-    const int64_t *x = wb_field_numbers(layer, f);
+    const int64_t *x = numbers_of(layer, f);
     const char *const *names = f->kind == WB_FIELD_PAIR          ? pair
                                : f->kind == WB_FIELD_JOINT       ? joint
                                : f->kind == WB_FIELD_PROJECTIONS ? projections
@@ -177,7 +178,7 @@ static bool check_integers(const wb_layer *layer, const wb_field *f) {
 
 /* The first of SIZES has to be there. */
 static bool check_list(const wb_layer *layer, const wb_field *f) {
-    const int64_t *x = wb_field_numbers(layer, f);
+    const int64_t *x = numbers_of(layer, f);
     int n;
     (void)wb_layer_sizes(layer, &n);
     int64_t got[WB_MAX_DIMS] = {0};
@@ -190,7 +191,7 @@ static bool check_list(const wb_layer *layer, const wb_field *f) {
 }
 
 static bool check_padding(wb_layer *layer, const wb_field *f) {
-    int64_t *pad = wb_field_numbers(layer, f), *more = pad + WB_MOST_SIZES;
+    int64_t *pad = numbers_of(layer, f), *more = pad + WB_MOST_SIZES;
     int n;
     (void)wb_layer_sizes(layer, &n);
     if (!wb_check_padding(layer->class_->name, n, pad)) return false;
@@ -574,8 +575,9 @@ void wb_short_real(double value, char *text, size_t size) {
     (void)snprintf(text, size, "%g", value);
 }
 
-int wb_settings_text(const wb_layer *layer, bool is_brief, wb_real_writer *real, char *text,
-                     size_t size) {
+/* "784 => 128, relu", and how many settings that are. */
+static int settings_text(const wb_layer *layer, bool is_brief, wb_real_writer *real, char *text,
+                         size_t size) {
     const wb_field *list[WB_MOST_SETTINGS];
     writer w = {.text = text, .size = size, .real = real};
     int positional, written = 0;
@@ -611,6 +613,6 @@ void wb_layer_describe(const wb_layer *layer, bool is_brief, char *text, size_t 
         k->describe(layer, is_brief, text, size);
         return;
     }
-    (void)wb_settings_text(layer, is_brief, wb_short_real, settings, sizeof settings);
+    (void)settings_text(layer, is_brief, wb_short_real, settings, sizeof settings);
     (void)snprintf(text, size, wb_is_one_line(k) ? "%s(%s)" : "%s", k->name, settings);
 }

@@ -45,9 +45,7 @@ static bool complete(wb_layer *layer) {
 
 const wb_layer_class wb_scale_class = {.name = "Scale",
                                        .former = "Diagonal",
-                                       .size_bytes = sizeof(wb_scale_layer),
-                                       .fields = fields,
-                                       .field_count = sizeof fields / sizeof *fields,
+                                       WB_LAYER_ROWS(wb_scale_layer, fields),
                                        .forward = forward,
                                        .derive = derive,
                                        .complete = complete,

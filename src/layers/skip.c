@@ -33,9 +33,7 @@ static bool complete(wb_layer *layer) {
 }
 
 const wb_layer_class wb_skip_class = {.name = "SkipConnection",
-                                      .size_bytes = sizeof(wb_skip_layer),
-                                      .fields = fields,
-                                      .field_count = sizeof fields / sizeof *fields,
+                                      WB_LAYER_ROWS(wb_skip_layer, fields),
                                       .forward_many = forward,
                                       .complete = complete};
 

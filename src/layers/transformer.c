@@ -98,9 +98,7 @@ static bool complete(wb_layer *layer) {
 
 #define CLASS(variable, name_, rows, function)                                                     \
     const wb_layer_class variable = {.name = name_,                                                \
-                                     .size_bytes = sizeof(block_layer),                            \
-                                     .fields = rows,                                               \
-                                     .field_count = sizeof rows / sizeof *rows,                    \
+                                     WB_LAYER_ROWS(block_layer, rows),                             \
                                      .forward_many = function,                                     \
                                      .complete = complete}
 CLASS(wb_transformer_encoder_class, "TransformerEncoderBlock", encoder_fields, forward_encoder);

@@ -10,8 +10,7 @@ static const wb_field fields[] = {{.offset = offsetof(wb_tree_layer, items),
                                    .kind = WB_FIELD_LIST,
                                    .trainable = true,
                                    .spread = true}};
-const wb_layer_class wb_tree_class = {
-    .name = "Tree", .size_bytes = sizeof(wb_tree_layer), .fields = fields, .field_count = 1};
+const wb_layer_class wb_tree_class = {.name = "Tree", WB_LAYER_ROWS(wb_tree_layer, fields)};
 
 static wb_layer *make(const char *function, const wb_contents *contents) {
     return wb_container_new(function, &wb_tree_class, offsetof(wb_tree_layer, items), contents,

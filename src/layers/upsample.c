@@ -151,9 +151,7 @@ static bool complete(wb_layer *layer) {
 }
 
 const wb_layer_class wb_upsample_class = {.name = "Upsample",
-                                          .size_bytes = sizeof(wb_upsample_layer),
-                                          .fields = fields,
-                                          .field_count = sizeof fields / sizeof *fields,
+                                          WB_LAYER_ROWS(wb_upsample_layer, fields),
                                           .forward = forward,
                                           .complete = complete,
                                           .equals = " = "};

@@ -39,7 +39,7 @@ static bool visit_list(wb_visitor *v, const wb_path *outer, const wb_layer_list 
                        bool trainable) {
     for (int64_t i = 0; i < list->count; i++) {
         wb_layer_item *item = &list->items[i];
-        const wb_path path = {outer, item->name, i + 1};
+        const wb_path path = {.outer = outer, .name = item->name, .index = i + 1, .list = list};
         if (item->layer && !visit_layer(v, &path, item->layer, trainable)) return false;
         if (item->array && v->array && !v->array(v, &path, &item->array, trainable)) return false;
     }
@@ -57,7 +57,7 @@ static bool visit_field(wb_visitor *v, const wb_path *outer, wb_layer *layer, co
                         bool trainable) {
     if (field->fixed) return true;
     const int64_t place = field->name ? place_of(layer->class_, field) : 0;
-    const wb_path path = {outer, field->name, place};
+    const wb_path path = {.outer = outer, .name = field->name, .index = place};
     switch (field->kind) {
     case WB_FIELD_ARRAY:
     case WB_FIELD_STATE: {
@@ -80,7 +80,7 @@ static bool visit_field(wb_visitor *v, const wb_path *outer, wb_layer *layer, co
 static bool visit_layer(wb_visitor *v, const wb_path *outer, wb_layer *layer, bool trainable) {
     if (layer->stamp_ == v->stamp && !v->everywhere) return true;
     layer->stamp_ = v->stamp;
-    if (!wb_layer_check_fields(layer) || (v->layer && !v->layer(v, layer))) return false;
+    if (!wb_layer_check_fields(layer) || (v->layer && !v->layer(v, outer, layer))) return false;
     const wb_layer_class *layer_class = layer->class_;
     for (int i = 0; i < layer_class->field_count; i++)
         if (!visit_field(v, outer, layer, &layer_class->fields[i], trainable)) return false;

@@ -83,7 +83,7 @@ static bool map_list(mapping *m, const wb_path *outer, const wb_layer_list *old,
     for (int64_t i = 0; i < old->count; i++) {
         const wb_layer_item *from = &old->items[i];
         wb_layer_item *to = &new->items[i];
-        const wb_path path = {outer, from->name, i + 1};
+        const wb_path path = {.outer = outer, .name = from->name, .index = i + 1};
         if (from->name && !(to->name = wb_copy_text(from->name))) return false;
         if (!map_child(m, &path, from->layer, &to->layer)) return false;
         if (to->layer) to->layer->owned_++;
@@ -94,7 +94,7 @@ static bool map_list(mapping *m, const wb_path *outer, const wb_layer_list *old,
 
 static bool map_field(mapping *m, const wb_path *outer, wb_layer *layer, wb_layer *copy,
                       const wb_field *field) {
-    const wb_path path = {outer, field->name, 0};
+    const wb_path path = {.outer = outer, .name = field->name, .index = 0};
     switch (field->kind) {
     case WB_FIELD_ARRAY:
     case WB_FIELD_STATE: {
@@ -252,8 +252,8 @@ static wb_array *share_leaf(void *user, const char *path, wb_array *x) {
 }
 
 /* It belongs to the thread that uses it first. */
-static bool mark_shared(wb_visitor *visitor, wb_layer *layer) {
-    (void)visitor;
+static bool mark_shared(wb_visitor *visitor, const wb_path *path, wb_layer *layer) {
+    (void)visitor, (void)path;
     layer->shared_ = true;
     layer->owner_ = 0;
     return true;
@@ -267,8 +267,8 @@ wb_layer *wb_share(wb_layer *model) {
     return copy;
 }
 
-static bool let_go(wb_visitor *visitor, wb_layer *layer) {
-    (void)visitor;
+static bool let_go(wb_visitor *visitor, const wb_path *path, wb_layer *layer) {
+    (void)visitor, (void)path;
     wb_spare *spare = layer->spare_;
     layer->spare_ = NULL;
     if (spare) spare->free(spare);

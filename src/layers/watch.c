@@ -6,11 +6,11 @@
 
 static _Thread_local wb_watcher watcher __attribute__((tls_model("initial-exec")));
 
-void wb_watch_layers(wb_watch_fn *fn, void *user) { watcher = (wb_watcher){fn, user}; }
+void wb_watch_layers(wb_watch_fn *fn, void *user) { watcher = (wb_watcher){fn, NULL, user}; }
 
-wb_watcher wb_watch_begin(wb_watch_fn *fn, void *user) {
+wb_watcher wb_watch_begin(wb_watch_fn *fn, wb_shown_fn *shown, void *user) {
     const wb_watcher before = watcher;
-    watcher = (wb_watcher){fn, user};
+    watcher = (wb_watcher){fn, shown, user};
     return before;
 }
 
@@ -54,6 +54,7 @@ bool wb_show_results(const char *path, int count, wb_array **results) {
         if (wb_failed()) return false;
         const bool is_wanted = wb_dtype_is_float(wb_dtype_of(results[i]));
         if (is_wanted && !(results[i] = shown(&w, path, results[i]))) return false;
+        if (w.shown) w.shown(w.user, path, results[i]);
     }
     return true;
 }

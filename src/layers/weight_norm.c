@@ -117,9 +117,7 @@ static bool complete(wb_layer *layer) {
 }
 
 const wb_layer_class wb_weight_norm_class = {.name = "WeightNorm",
-                                             .size_bytes = sizeof(wb_weight_norm_layer),
-                                             .fields = fields,
-                                             .field_count = sizeof fields / sizeof *fields,
+                                             WB_LAYER_ROWS(wb_weight_norm_layer, fields),
                                              .forward_many = forward,
                                              .complete = complete};
 

@@ -2,6 +2,7 @@
 #include "losses/loss.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "losses/labels.h"
 
@@ -77,12 +78,23 @@ static bool check_range(const char *name, const wb_loss_desc *d, const member *m
     return false;
 }
 
+static void fail_foreign(const char *name, const char *given, unsigned has) {
+    char list[300] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+        if (has & members[i].bit)
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "",
+                                     members[i].name);
+    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: this loss has no setting %s; it has %s", name, given,
+                  used ? list : "none");
+}
+
 static bool check_members(const char *name, const wb_loss_desc *d, unsigned has) {
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
         const member *m = &members[i];
         if (!is_given(d, m)) continue;
         if (!(has & m->bit)) {
-            (void)wb_fail(WB_ERROR_ARGUMENT, "%s: this loss has no setting %s", name, m->name);
+            fail_foreign(name, m->name, has);
             return false;
         }
         if (m->kind == REAL && !check_range(name, d, m)) return false;

@@ -48,6 +48,13 @@ void *wb_part_fail(const wb_part *p, wb_status status, const char *format, ...) 
 
 bool wb_part_is_new(const wb_part *p) { return !p->building->file; }
 
+const char *wb_part_subject(const wb_part *p, char text[WB_NAME_BYTES + 2]) {
+    const bool is_call = p->term && p->term->kind == WB_TERM_CALL;
+    (void)snprintf(text, WB_NAME_BYTES + 2, is_call ? "%.40s: " : "its ",
+                   is_call ? p->term->name : "");
+    return text;
+}
+
 /* What a maker of a layer said, with the place in front. */
 static void *name_place(const wb_part *p) {
     char message[700];
@@ -74,9 +81,7 @@ static void *fail_unknown(const wb_part *p, const wb_record *r) {
         return wb_part_fail(p, WB_ERROR_UNSUPPORTED,
                             "an anonymous function cannot be made from a file");
     return wb_part_fail(p, WB_ERROR_UNSUPPORTED,
-                        "%s is neither a layer nor a function that "
-                        "Weber knows",
-                        noun_of(r));
+                        "%s is neither a layer nor a function that Weber knows", noun_of(r));
 }
 
 /* ---- fields ---- */
@@ -114,10 +119,7 @@ static wb_array *array_of(const wb_part *p, const wb_record *r, bool is_weight) 
 static wb_array *array_at(const wb_part *p, const char *name) {
     const wb_record *r = wb_part_field(p, name);
     if (!r)
-        return wb_part_fail(p, WB_ERROR_FORMAT,
-                            "it needs %s, which the file does not "
-                            "have",
-                            name);
+        return wb_part_fail(p, WB_ERROR_FORMAT, "it needs %s, which the file does not have", name);
     if (r->kind == WB_RECORD_ARRAY) return array_of(p, r, !p->term);
     return wb_flux_is_on_device(r)
                ? fail_unknown(p, r)
@@ -137,17 +139,22 @@ static bool find_function(const wb_part *p, const char *name, wb_activation **fu
     if (*function) return true;
     if (strcmp(name, WB_NAMELESS) == 0)
         (void)wb_part_fail(p, WB_ERROR_UNSUPPORTED,
-                           "a function without a name cannot be made "
-                           "from a text");
-    (void)wb_part_fail(p, WB_ERROR_UNSUPPORTED, "there is no function \"%.80s\"", name);
+                           "a function without a name cannot be made from a text");
+    const char *near = wb_activation_near(name);
+    (void)wb_part_fail(p, WB_ERROR_UNSUPPORTED, "there is no function \"%.80s\"%s%s%s", name,
+                       near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
     return false;
 }
 
 bool wb_part_activation(const wb_part *p, const wb_term *t, const wb_record *r,
                         wb_activation **function) {
     *function = NULL;
+    char subject[WB_NAME_BYTES + 2];
     if (t && t->kind != WB_TERM_NAME) {
-        (void)wb_part_fail(p, WB_ERROR_FORMAT, "its activation must be the name of a function");
+        const int bytes = t->text_bytes < 48 ? (int)t->text_bytes : 48;
+        (void)wb_part_fail(p, WB_ERROR_FORMAT,
+                           "%sactivation must be the name of a function, got %.*s",
+                           wb_part_subject(p, subject), bytes, t->text);
         return false;
     }
     if (!t && r->kind == WB_RECORD_LIST && r->count == 0) return true; /* () in Flux.state */
@@ -267,7 +274,7 @@ static bool add_entry(entries *e, const wb_part *p, const wb_path *list, const w
                       const wb_term *t, bool is_tree) {
     const int64_t i = e->count;
     const char *key = t ? t->key : wb_record_name(children, i);
-    const wb_path path = {list, key, i + 1};
+    const wb_path path = {.outer = list, .name = key, .index = i + 1};
     const wb_record *r = t ? child_at(children, t->key, i) : children->children[i];
     const wb_part part = {.building = p->building, .path = &path, .term = t, .record = r};
     void *object = build_entry(&part, is_tree);
@@ -322,7 +329,7 @@ static bool read_list(const wb_part *p, wb_layer *layer, const wb_field *f, int 
     if (p->term && children && children->count > count)
         return wb_part_fail(p, WB_ERROR_FORMAT, "the structure has %lld layers, the file has %lld",
                             (long long)count, (long long)children->count) != NULL;
-    const wb_path list = {p->path, f->name, 0};
+    const wb_path list = {.outer = p->path, .name = f->name, .index = 0};
     entries e = {.named = wb_alloc((size_t)count * sizeof *e.named + 1),
                  .objects = wb_alloc((size_t)count * sizeof *e.objects + 1)};
     const bool good = e.named && e.objects &&
@@ -398,7 +405,7 @@ static bool has_arrays(const wb_layer_class *k) {
 }
 
 static bool read_child(const wb_part *p, wb_layer *layer, const wb_field *f, const wb_term *term) {
-    const wb_path path = {p->path, f->name, 0};
+    const wb_path path = {.outer = p->path, .name = f->name, .index = 0};
     const wb_part part = {
         .building = p->building, .path = &path, .term = term, .record = wb_part_field(p, f->name)};
     bool wanted;
@@ -450,22 +457,39 @@ static bool is_said_before(const wb_part *p, const wb_layer_class *k, const wb_t
     return false;
 }
 
+/* "; it has in, activation, bias" */
+static void list_keys(const wb_layer_class *k, char *text, size_t size) {
+    const wb_field *list[WB_MOST_SETTINGS];
+    size_t used = 0;
+    const int count = wb_settings_in_text(k, list, &(int){0});
+    text[0] = 0;
+    for (int i = 0; i < count && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "; it has ",
+                                 list[i]->name);
+}
+
+static bool fail_term(const wb_part *p, const wb_layer_class *k, const wb_term *t) {
+    char keys[200];
+    const int all = (int)(p->term->text_bytes < 80 ? p->term->text_bytes : 80);
+    const int bytes = (int)(t->text_bytes < 40 ? t->text_bytes : 40);
+    list_keys(k, keys, sizeof keys);
+    (void)wb_part_fail(p, WB_ERROR_FORMAT, "%s%s%.*s, an argument of %.*s, is not known%s",
+                       t->key ? t->key : "", t->key ? "=" : "", bytes, t->text, all, p->term->text,
+                       keys);
+    return false;
+}
+
 /* Nothing is written that is not known, and nothing twice; a list takes what is left. */
 static bool check_terms(const wb_part *p, const wb_layer_class *k, int64_t positional) {
     for (int i = 0; i < k->field_count; i++)
         if (k->fields[i].kind == WB_FIELD_LIST && k->fields[i].spread) return true;
     for (const wb_term *t = p->term->first; t; t = t->next) {
-        const int bytes = (int)(p->term->text_bytes < 80 ? p->term->text_bytes : 80);
         const bool is_known = t->key ? is_key(k, t->key) : positional-- > 0;
         if (is_known && !(t->key && is_said_before(p, k, t))) continue;
-        if (is_known)
-            (void)wb_part_fail(p, WB_ERROR_FORMAT, "%.40s is written twice in %.*s", t->key, bytes,
-                               p->term->text);
-        else
-            (void)wb_part_fail(p, WB_ERROR_FORMAT, "%s%s%.*s, an argument of %.*s, is not known",
-                               t->key ? t->key : "", t->key ? "=" : "",
-                               (int)(t->text_bytes < 40 ? t->text_bytes : 40), t->text, bytes,
-                               p->term->text);
+        if (!is_known) return fail_term(p, k, t);
+        (void)wb_part_fail(p, WB_ERROR_FORMAT, "%.40s is written twice in %.*s", t->key,
+                           (int)(p->term->text_bytes < 80 ? p->term->text_bytes : 80),
+                           p->term->text);
         return false;
     }
     return true;

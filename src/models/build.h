@@ -32,6 +32,8 @@ bool wb_part_activation(const wb_part *part, const wb_term *term, const wb_recor
 
 /* True if the layer's arrays are made, not read. */
 bool wb_part_is_new(const wb_part *part);
+/* What a message on a setting begins with: "Dense: " of a text, "its " of a file's tree. */
+const char *wb_part_subject(const wb_part *part, char text[WB_NAME_BYTES + 2]);
 /* A layer of the term alone. NULL with an error. */
 wb_layer *wb_build_new(wb_building *building, const wb_term *term);
 /* The model of a text alone; finish, with the user's pointer, gets it before the text's memory

@@ -1,5 +1,6 @@
 /* A folder of checkpoints: numbered files, of which the newest whole one counts and older ones
  * go. */
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -33,8 +34,22 @@ typedef struct numbers {
 
 /* ---- names ---- */
 
+/* "run/net.txt" is meant as a file, "run/lr0.1" and "run/net.txt/" as a folder. */
+static bool is_other_file(const char *path) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *dot = strrchr(name, '.');
+    return dot && dot > name && isalpha((unsigned char)dot[1]) && !wb_format_of_name(path);
+}
+
 static bool parse(const char *path, series *s) {
     const wb_format *format = wb_format_of_name(path);
+    if (is_other_file(path)) {
+        (void)wb_fail(WB_ERROR_FORMAT,
+                      "the path of checkpoints must end in .bson, .safetensors, .npy or .npz, or "
+                      "in / for a folder, got \"%.80s\"",
+                      path);
+        return false;
+    }
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     const size_t length = format ? (size_t)(name - path) : strlen(path);
     const char *end = format ? strrchr(name, '.') : name;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "models/align.h"
 #include "models/build.h"
 #include "models/flux.h"
 #include "models/rename.h"
@@ -25,6 +26,8 @@ typedef struct loading {
     const wb_load_desc *desc;
     bool in_order; /* the source is a list of arrays */
     int64_t next;  /* of the list */
+    wb_alignment alignment;
+    bool is_left_out; /* the place that was looked up last, by its layer */
     wb_arena arena;
     wb_ties arrays; /* what the entries' slots hold */
     entry *entries;
@@ -54,11 +57,29 @@ static const wb_record *child_at(const wb_record *r, const wb_path *path) {
     return by_index ? wb_record_at(r, path->index - 1) : NULL;
 }
 
-static const wb_record *find(const wb_record *root, const wb_path *path) {
-    if (!path) return root;
-    const wb_record *outer = find(root, path->outer);
-    if (!outer || (!path->name && path->index == 0)) return outer;
-    return wb_flux_look(child_at(outer, path));
+/* The step of a path in the source: an item of the model's list may meet another one there. */
+static wb_path step_there(loading *l, const wb_record *outer, const wb_path *path,
+                          const char *outer_path) {
+    wb_path there = {.name = path->name, .index = path->index};
+    const bool is_item = path->list && path->list->items[path->index - 1].layer;
+    if (!outer || !l->desc->layers || !is_item) return there;
+    const int64_t place = wb_align(&l->alignment, path, outer, outer_path);
+    if (place == WB_LEFT_OUT) l->is_left_out = true;
+    if (place > 0) there.index = place;
+    return there;
+}
+
+/* text gets the path in the source. */
+static const wb_record *find(loading *l, const wb_path *path, char text[WB_PATH_BYTES]) {
+    text[0] = 0;
+    if (!path) return l->source->root;
+    const wb_record *outer = find(l, path->outer, text);
+    if (!path->name && path->index == 0) return outer;
+    const wb_path there = step_there(l, outer, path, text);
+    const size_t used = strlen(text);
+    if (used && used + 1 < WB_PATH_BYTES) (void)memcpy(text + used, ".", 2);
+    wb_path_text(&there, text + strlen(text), WB_PATH_BYTES - strlen(text));
+    return outer ? wb_flux_look(child_at(outer, &there)) : NULL;
 }
 
 /* ---- one record ---- */
@@ -190,23 +211,27 @@ static bool plan_next(loading *l, const char *path, wb_array **slot, bool traina
 }
 
 /* `bias = false`, which files of arrays alone leave out. */
-static const wb_record *absent_bias(const loading *l, const wb_path *place) {
+static const wb_record *absent_bias(loading *l, const wb_path *place) {
     static const wb_record none = {.kind = WB_RECORD_BOOL};
     const wb_format *format = l->source->file->format;
     const bool is_bias = place->name && strcmp(place->name, "bias") == 0;
-    return is_bias && format && !format->has_values && find(l->source->root, place->outer) ? &none
-                                                                                           : NULL;
+    char text[WB_PATH_BYTES];
+    const bool may_be = is_bias && format && !format->has_values;
+    return may_be && find(l, place->outer, text) ? &none : NULL;
 }
 
 static bool plan_place(wb_visitor *visitor, const wb_path *place, wb_array **slot, bool trainable) {
     loading *l = (loading *)(void *)visitor;
-    char path[WB_PATH_BYTES];
+    char path[WB_PATH_BYTES], there[WB_PATH_BYTES];
     wb_path_text(place, path, sizeof path);
+    l->is_left_out = false;
     if (l->in_order) return plan_next(l, path, slot, trainable);
     if (!takes_part(l, path)) return true;
-    const wb_record *r = find(l->source->root, place);
+    const wb_record *r = find(l, place, there);
+    if (wb_failed()) return false;
+    if (l->is_left_out) return true;
     if (*slot && !r) r = absent_bias(l, place);
-    if (*slot && !r) r = wb_record_find(l->source->file, l->source->root, path);
+    if (*slot && !r) r = wb_record_find(l->source->file, l->source->root, there);
     if (*slot) return r && add_entry(l, path, slot, r);
     return !r || r->kind != WB_RECORD_ARRAY || add_entry(l, path, slot, r);
 }
@@ -242,8 +267,9 @@ static bool all_taken(extras *x, const wb_record *place, const wb_path *path) {
     const uintptr_t address = (uintptr_t)r;
     if (x->budget-- <= 0) return true;
     for (int64_t i = 0; i < r->count; i++) {
-        const wb_path inner = {path, wb_flux_field(r, i), i + 1};
+        const wb_path inner = {.outer = path, .name = wb_flux_field(r, i), .index = i + 1};
         if (k && !wb_class_field(k, inner.name)) continue; /* the state of an RNG */
+        if (!wb_takes_layer(&l->alignment, r, i, &inner)) continue;
         if (!all_taken(x, r->children[i], &inner)) return false;
     }
     if (r->kind != WB_RECORD_ARRAY) return true;
@@ -286,17 +312,20 @@ wb_status wb_load_plan(const wb_source *source, const wb_load_desc *desc, wb_exc
     loading l = {
         .visitor = {.array = plan_place, .everywhere = true}, .source = source, .desc = desc};
     l.in_order = is_list_of_arrays(source->root);
+    l.alignment = (wb_alignment){.filter = desc->layers, .user = desc->user, .source = source};
     const bool good = wb_model_evaluate(desc->model) == WB_OK &&
                       wb_visit(&l.visitor, desc->model) && check_entries(&l) && check_extras(&l) &&
                       wb_exchange_walk(exchange, load_leaf, &l, desc->model);
     wb_release(l.entries);
     wb_ties_release(&l.arrays);
     wb_arena_release(&l.arena);
+    wb_alignment_release(&l.alignment);
     if (good) return WB_OK;
     return wb_failed() ? wb_error_status() : WB_ERROR_MEMORY;
 }
 
-wb_status wb_load_source(const wb_source *source, const wb_load_desc *desc) {
+/* Plans what the places of the model will hold, and puts it there. */
+static wb_status load_source(const wb_source *source, const wb_load_desc *desc) {
     wb_exchange exchange = {.count = 0};
     if (!wb_scope_begin()) return wb_error_status();
     wb_status status = wb_load_plan(source, desc, &exchange);
@@ -349,7 +378,7 @@ wb_status wb_load_make(wb_load_desc desc) {
     if (!file) return wb_error_status();
     wb_source source = {file, wb_flux_look(model_of(file, desc.key)), "file"};
     if (source.root && desc.rename) source.root = wb_rename(file, source.root, desc.rename);
-    const wb_status status = source.root ? wb_load_source(&source, &desc) : wb_error_status();
+    const wb_status status = source.root ? load_source(&source, &desc) : wb_error_status();
     wb_free(file);
     return status;
 }
@@ -365,14 +394,14 @@ static bool hold_arrays(wb_file *file, const wb_tree_maker *maker) {
 }
 
 /* name is for messages. */
-static wb_file *state_of(const char *name, wb_layer *model) {
+static wb_file *state_of(const char *name, wb_layer *model, bool has_types) {
     if (!wb_check_layer(name, model) || wb_model_evaluate(model) != WB_OK) return NULL;
     wb_file *file = wb_file_new(name);
     if (!file || !wb_scope_begin()) {
         wb_free(file);
         return NULL;
     }
-    wb_tree_maker maker = {.is_for_file = false};
+    wb_tree_maker maker = {.has_types = has_types};
     file->root = wb_tree_of_layer(&maker, model);
     const bool good = file->root && hold_arrays(file, &maker);
     file->arena = maker.arena;
@@ -383,7 +412,7 @@ static wb_file *state_of(const char *name, wb_layer *model) {
     return NULL;
 }
 
-wb_file *wb_state(wb_layer *model) { return state_of("wb_state", model); }
+wb_file *wb_state(wb_layer *model) { return state_of("wb_state", model, false); }
 
 wb_status wb_loadmodel_make(wb_loadmodel_desc desc) {
     const bool is_file = wb_is_file(desc.source);
@@ -392,15 +421,16 @@ wb_status wb_loadmodel_make(wb_loadmodel_desc desc) {
         const void *from;
         void *to; /* its arrays are held, and it is not changed */
     } given = {.from = desc.source};
-    wb_file *file = is_file ? given.to : state_of("wb_loadmodel", given.to);
+    wb_file *file = is_file ? given.to : state_of("wb_loadmodel", given.to, true);
     if (!file) return wb_error_status();
     const bool is_state = !file->map.bytes; /* an open file has its model at "model" */
     const wb_record *root = is_state ? file->root : wb_flux_look(model_of(file, NULL));
     const wb_source source = {file, root, "source"};
-    const wb_status status = wb_load_source(&source, &(wb_load_desc){.model = desc.model,
-                                                                     .filter = desc.filter,
-                                                                     .user = desc.user,
-                                                                     .partial = desc.partial});
+    const wb_status status = load_source(&source, &(wb_load_desc){.model = desc.model,
+                                                                  .filter = desc.filter,
+                                                                  .layers = desc.layers,
+                                                                  .user = desc.user,
+                                                                  .partial = desc.partial});
     if (!is_file) wb_free(file);
     return status;
 }
@@ -447,10 +477,7 @@ wb_layer *wb_load_model(const char *path, const char *key) {
 }
 
 wb_layer *wb_load_model_as(const char *path, const char *key, const char *structure) {
-    if (wb_failed()) {
-        (void)wb_not_run("wb_load_model");
-        return NULL;
-    }
+    if (wb_failed()) return wb_not_run_null("wb_load_model");
     wb_file *file = wb_open(path);
     wb_layer *model = file ? load_model(file, key, structure) : NULL;
     wb_free(file);

@@ -21,7 +21,5 @@ wb_array *wb_record_array_like(const wb_file *file, const wb_record *record, con
 /* What the places of desc->model will hold, by desc's filter and partial; its path and key are not
  * looked at. */
 wb_status wb_load_plan(const wb_source *source, const wb_load_desc *desc, wb_exchange *exchange);
-/* The same, and at once. */
-wb_status wb_load_source(const wb_source *source, const wb_load_desc *desc);
 
 #endif

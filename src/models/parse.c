@@ -104,7 +104,7 @@ static wb_layer *real_of(void *user, wb_layer *layer) {
 static bool send_input_through(const wb_parse_desc *d, wb_layer *model) {
     wb_outputsize_desc sizes = {.pad_batch = d->pad_batch, .dtype = d->dtype};
     memcpy(sizes.inputs[0], d->input, sizeof d->input);
-    return wb_size_of_output(model, &sizes, true).ndim >= 0;
+    return wb_size_of_output(model, &sizes, true, NULL, NULL).ndim >= 0;
 }
 
 static wb_layer *finish(void *user, wb_layer *model) {

@@ -136,8 +136,9 @@ static given_text given(const source *s) {
 }
 
 static bool fail(const source *s, const char *what) {
-    (void)wb_part_fail(s->part, WB_ERROR_FORMAT, "its %s must be a %s%s", s->field->name, what,
-                       given(s).text);
+    char subject[WB_NAME_BYTES + 2];
+    (void)wb_part_fail(s->part, WB_ERROR_FORMAT, "%s%s must be a %s%s",
+                       wb_part_subject(s->part, subject), s->field->name, what, given(s).text);
     return false;
 }
 
@@ -241,8 +242,10 @@ static bool read_choice(const source *s, int *choice) {
     if (!is_struct && (s->field->parameter || r->count == 0)) return true; /* () in Flux.state */
     *choice = name ? wb_choice_named(s->field, name) : -1;
     if (*choice >= 0) return true;
-    (void)wb_part_fail(s->part, WB_ERROR_UNSUPPORTED, "its %s is none that Weber has%s%s",
-                       s->field->name, name ? ": " : "", name ? name : "");
+    char subject[WB_NAME_BYTES + 2];
+    (void)wb_part_fail(s->part, WB_ERROR_UNSUPPORTED, "%s%s is none that Weber has%s%s",
+                       wb_part_subject(s->part, subject), s->field->name, name ? ": " : "",
+                       name ? name : "");
     return false;
 }
 
@@ -369,10 +372,10 @@ static bool read_connection(const source *s, wb_connection **connection) {
     const wb_term *t = s->term;
     const char *name = t ? t->kind == WB_TERM_NAME ? t->name : NULL : wb_bson_function(s->record);
     if (name && wb_connection_named(name, connection)) return true;
-    (void)wb_part_fail(s->part, WB_ERROR_UNSUPPORTED,
-                       "its %s must be a function that Weber "
-                       "knows%s%s",
-                       s->field->name, name ? ": " : "", name ? name : "");
+    char subject[WB_NAME_BYTES + 2];
+    (void)wb_part_fail(
+        s->part, WB_ERROR_UNSUPPORTED, "%s%s must be a function that Weber knows%s%s",
+        wb_part_subject(s->part, subject), s->field->name, name ? ": " : "", name ? name : "");
     return false;
 }
 

@@ -131,6 +131,7 @@ wb_record *wb_tree_of_layer(wb_tree_maker *b, wb_layer *layer) {
     b->depth++;
     r = record_of_fields(b, layer);
     b->depth--;
+    if (r && b->has_types) r->type = layer->class_->name;
     return r ? wb_tree_remember(b, layer, r) : NULL;
 }
 

@@ -22,6 +22,7 @@ typedef wb_record *wb_tree_leaf(wb_tree_maker *maker, wb_array *const *slot);
 struct wb_tree_maker {
     /* arrays are copied to the host, dense; else the records have the arrays themselves */
     bool is_for_file;
+    bool has_types; /* the records of layers have the names of their classes as types */
     wb_arena arena;
     wb_met *met;
     int64_t count, capacity;

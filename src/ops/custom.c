@@ -14,6 +14,12 @@ static wb_array *node_of(wb_array *y, int count, wb_array *const *inputs) {
     return node;
 }
 
+static void custom_free(wb_payload *payload) {
+    wb_custom *custom = (wb_custom *)(void *)payload;
+    if (custom->release) custom->release(custom->context);
+    wb_release(custom);
+}
+
 wb_array *wb_custom_node(wb_array *y, int count, wb_array *const *inputs, wb_custom_pull *pull,
                          void *context, void (*release)(void *context)) {
     wb_custom *custom = wb_alloc(sizeof *custom);
@@ -21,17 +27,21 @@ wb_array *wb_custom_node(wb_array *y, int count, wb_array *const *inputs, wb_cus
         if (release) release(context);
         return NULL;
     }
-    *custom = (wb_custom){.refs = 1, .pull = pull, .context = context, .release = release};
+    *custom = (wb_custom){.payload = {.refs = 1, .free = custom_free},
+                          .pull = pull,
+                          .context = context,
+                          .release = release};
     wb_array *node = node_of(y, count, inputs);
     if (node)
-        node->custom = custom;
+        node->payload = &custom->payload;
     else
-        wb_custom_unref(custom);
+        wb_payload_unref(&custom->payload);
     return node;
 }
 
 void wb_vjp_custom(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
-    o->custom->pull(o->custom->context, o, g, want, out);
+    const wb_custom *custom = wb_custom_of(o);
+    custom->pull(custom->context, o, g, want, out);
 }
 
 /* x^2 whose derivative is given. */

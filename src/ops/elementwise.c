@@ -251,6 +251,14 @@ wb_array *wb_isfinite(wb_array *x) {
     return is_float ? LT(ABS(x), NUM((double)INFINITY)) : bool_like(x, true);
 }
 
+/* Two numbers are f64, or f32 where the condition's device has no f64. */
+static wb_dtype type_of_select(const wb_array *condition, const wb_array *yes, const wb_array *no) {
+    const wb_device *device = condition->device;
+    if (is_weak(yes) && is_weak(no) && device && !wb_device_properties(device).has_f64)
+        return WB_F32;
+    return meet(yes, no);
+}
+
 wb_array *wb_select(wb_array *condition, wb_array *yes, wb_array *no) {
     if (!wb_is_usable(condition)) return wb_refuse("select", condition, "condition");
     if (!wb_is_usable(yes)) return wb_refuse("select", yes, "yes");
@@ -264,7 +272,7 @@ wb_array *wb_select(wb_array *condition, wb_array *yes, wb_array *no) {
     if (ndim < 0)
         return wb_fail_null(WB_ERROR_SHAPE, "select: sizes %s, %s and %s do not broadcast",
                             wb_text_of(condition), wb_text_of(yes), wb_text_of(no));
-    return wb_node_new(WB_OP_select, meet(yes, no), ndim, sizes, 3,
+    return wb_node_new(WB_OP_select, type_of_select(condition, yes, no), ndim, sizes, 3,
                        (wb_array *[]){condition, yes, no});
 }
 

@@ -178,7 +178,7 @@ static bool run(scan *s, wb_trace *trace) {
     wb_array **inputs = wb_trace_inputs(trace);
     wb_array *node = wb_scan_node(body, inputs, s->steps, s->desc.reverse);
     wb_release(inputs);
-    return node && give_results(s, node->body, node);
+    return node && give_results(s, wb_body_of(node), node);
 }
 
 static bool has_lists(const scan *s, wb_array *const *inputs) {

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "array/custom.h"
+#include "array/payload.h"
 #include "array/thread.h"
 #include "base/memory.h"
 
@@ -15,7 +15,8 @@ struct wb_copier_visit {
 
 static uint64_t key_of(const wb_array *x) { return (uint64_t)(uintptr_t)x; }
 
-wb_array *wb_copier_get(const wb_copier *copier, const wb_array *x) {
+/* What stands for x, or NULL: x was not met yet. */
+static wb_array *copy_of(const wb_copier *copier, const wb_array *x) {
     const int64_t number = wb_table_find(&copier->table, key_of(x));
     return number < 0 ? NULL : copier->copies[number];
 }
@@ -36,8 +37,8 @@ static wb_array *copy_with(const wb_copier *copier, const wb_array *x, wb_array 
     if (x->op == WB_OP_scan) copy->late[0] += copier->draws;
     if (x->op == WB_OP_uniform || x->op == WB_OP_normal) copy->late[1] += copier->draws;
     copy->flags |= x->flags & (WB_NODE_WEAK | WB_NODE_UNTIED);
-    if (x->body) copy->body = wb_body_ref(x->body);
-    if (x->custom) copy->custom = wb_custom_ref(x->custom);
+    if (x->payload) x->payload->refs++;
+    copy->payload = x->payload;
     return copy;
 }
 
@@ -46,7 +47,7 @@ static wb_array *copy_node(wb_copier *copier, const wb_array *x) {
     wb_array *few[WB_INLINE_INPUTS] = {NULL}, **inputs = few;
     if (x->ninputs > WB_INLINE_INPUTS) inputs = wb_alloc((size_t)x->ninputs * sizeof *inputs);
     if (!inputs) return NULL;
-    for (int i = 0; i < x->ninputs; i++) inputs[i] = wb_copier_get(copier, x->inputs[i]);
+    for (int i = 0; i < x->ninputs; i++) inputs[i] = copy_of(copier, x->inputs[i]);
     wb_array *copy = copy_with(copier, x, inputs);
     if (inputs != few) wb_release(inputs);
     return copy && wb_copier_set(copier, x, copy) ? copy : NULL;
@@ -54,7 +55,7 @@ static wb_array *copy_node(wb_copier *copier, const wb_array *x) {
 
 /* True if x needs no visit: it has a copy, or something stands for it now. *failed: an error. */
 static bool is_settled(wb_copier *copier, wb_array *x, bool *failed) {
-    if (wb_copier_get(copier, x)) return true;
+    if (copy_of(copier, x)) return true;
     wb_array *other = copier->stand_in(copier->context, x);
     *failed = other ? !wb_copier_set(copier, x, other) : wb_failed();
     return other != NULL;
@@ -63,7 +64,7 @@ static bool is_settled(wb_copier *copier, wb_array *x, bool *failed) {
 wb_array *wb_copier_run(wb_copier *copier, wb_array *root) {
     int64_t depth = 0;
     bool failed = false;
-    if (is_settled(copier, root, &failed)) return failed ? NULL : wb_copier_get(copier, root);
+    if (is_settled(copier, root, &failed)) return failed ? NULL : copy_of(copier, root);
     if (failed || !WB_GROW(copier->stack, depth, copier->stack_capacity)) return NULL;
     copier->stack[depth++] = (struct wb_copier_visit){root, 0};
     while (depth > 0) {
@@ -78,7 +79,7 @@ wb_array *wb_copier_run(wb_copier *copier, wb_array *root) {
         if (failed || !WB_GROW(copier->stack, depth, copier->stack_capacity)) return NULL;
         copier->stack[depth++] = (struct wb_copier_visit){input, 0};
     }
-    return wb_copier_get(copier, root);
+    return copy_of(copier, root);
 }
 
 void wb_copier_end(wb_copier *copier) {
@@ -268,16 +269,17 @@ wb_array *wb_scan_node(wb_body *body, wb_array *const *inputs, int64_t steps, bo
         wb_body_unref(body);
         return NULL;
     }
-    node->body = body;
+    node->payload = &body->payload;
     node->late[0] = 0;
     return node;
 }
 
 wb_array *wb_scan_result(wb_array *scan, int32_t r) {
-    const wb_array *step = scan->body->results[r];
+    const wb_body *body = wb_body_of(scan);
+    const wb_array *step = body->results[r];
     int64_t sizes[WB_MAX_DIMS];
     int ndim = step->ndim;
     for (int d = 0; d < ndim; d++) sizes[d] = step->sizes[d];
-    if (r >= scan->body->ncarries) sizes[ndim++] = scan->attributes[WB_SCAN_STEPS];
+    if (r >= body->ncarries) sizes[ndim++] = scan->attributes[WB_SCAN_STEPS];
     return wb_result_of(scan, r, (wb_dtype)step->dtype, ndim, sizes);
 }

@@ -24,8 +24,6 @@ typedef struct wb_copier {
 
 /* From now on `copy` stands for x. False when out of memory. */
 bool wb_copier_set(wb_copier *copier, const wb_array *x, wb_array *copy);
-/* What stands for x, or NULL: x was not met yet. */
-wb_array *wb_copier_get(const wb_copier *copier, const wb_array *x);
 /* The copy of root; NULL with an error recorded. The scope owns the new nodes. */
 wb_array *wb_copier_run(wb_copier *copier, wb_array *root);
 void wb_copier_end(wb_copier *copier);

@@ -49,7 +49,7 @@ wb_array *wb_aux(const char *name, wb_array *x) {
 
 /* ---- behind it ---- */
 
-wb_array *wb_aux_get(const char *function, const wb_aux_list *list, const char *name) {
+static wb_array *get(const char *function, const wb_aux_list *list, const char *name) {
     if (!name) return wb_fail_argument_null(function, "the name");
     char names[WB_AUX * (WB_AUX_NAME_BYTES + 2)] = "none";
     size_t used = 0;
@@ -66,13 +66,13 @@ wb_array *wb_aux_get(const char *function, const wb_aux_list *list, const char *
 wb_array *wb_gradients_aux(const wb_gradients *gradients, const char *name) {
     static const char function[] = "wb_gradients_aux";
     if (!wb_gradients_check(function, gradients)) return NULL;
-    return wb_aux_get(function, &gradients->aux, name);
+    return get(function, &gradients->aux, name);
 }
 
 wb_array *wb_optimiser_aux(wb_optimiser *optimiser, const char *name) {
     static const char function[] = "wb_optimiser_aux";
     if (!wb_optimiser_check(function, optimiser)) return NULL;
-    return wb_aux_get(function, &optimiser->aux, name);
+    return get(function, &optimiser->aux, name);
 }
 
 void wb_optimiser_hold_aux(wb_optimiser *o, const wb_gradients *g) {

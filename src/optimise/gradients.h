@@ -19,7 +19,6 @@ typedef struct wb_aux_list {
 /* From now on, what is handed out goes to the list, which is empty; NULL: nowhere. What was before,
  * for the way back. */
 wb_aux_list *wb_aux_to(wb_aux_list *list);
-wb_array *wb_aux_get(const char *function, const wb_aux_list *list, const char *name);
 
 /* What gradients have been multiplied by, as one rank's part of those of all. */
 typedef enum wb_weighting {

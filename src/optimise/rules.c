@@ -95,6 +95,7 @@ static wb_rule fail_inside(const char *function) {
 }
 
 wb_rule wb_rule_chain_make(int64_t count, const wb_rule *rules) {
+    if (!wb_check_list("wb_rule_chain", count, rules)) return (wb_rule){.is_broken = true};
     for (int64_t i = 0; i < count; i++)
         if (rules[i].links[0] == &wb_mixed_precision_row) return fail_inside("wb_rule_chain");
     return check_last("wb_rule_chain", join("wb_rule_chain", count, rules));

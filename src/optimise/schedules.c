@@ -210,7 +210,9 @@ static bool has_foreign(const char *function, const wb_wave_desc *d, bool is_cos
                        : !is_cosine && d->no_restart        ? "no_restart"
                                                             : NULL;
     if (name)
-        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: this schedule has no setting %s", function, name);
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "%s: this schedule has no setting %s; it has first, last, period%s", function,
+                      name, is_cosine ? " and no_restart" : ", halves and decay");
     return name != NULL;
 }
 

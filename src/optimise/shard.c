@@ -74,7 +74,8 @@ wb_array *wb_columns_of(wb_array *x) {
     return wb_reshape(flat, rows, ranks);
 }
 
-wb_array *wb_of_columns(wb_array *columns, const wb_array *like) {
+/* Back from columns to the sizes of `like`. */
+static wb_array *of_columns(wb_array *columns, const wb_array *like) {
     const int64_t count = wb_count(like), all = columns ? wb_count(columns) : 0;
     wb_array *flat = wb_slice(wb_reshape_make(columns, 1, &all), 0, 0, count, 1);
     return wb_reshape_make(flat, like->ndim, like->sizes);
@@ -115,7 +116,7 @@ static bool join_bucket(bucket *b) {
         wb_array **fresh = fresh_of(b, i);
         wb_array *old = *b->o->members[b->o->groups[b->groups[i]].first].slot;
         const int64_t rows = wb_count(*fresh);
-        *fresh = settled(b, wb_of_columns(wb_slice(all, 0, at, at + rows, 1), old), old);
+        *fresh = settled(b, of_columns(wb_slice(all, 0, at, at + rows, 1), old), old);
         at += rows;
     }
     b->count = 0;
@@ -184,7 +185,7 @@ wb_array *wb_whole_state(const wb_optimiser *o, const wb_tie_group *group, int k
     if (group->division == WB_DIVIDED_NOT) return wb_scope_add(own);
     if (group->division == WB_DIVIDED_WHOLE)
         return wb_bcast(own ? own : placeholder(x), group->owner);
-    return wb_of_columns(wb_allgather(wb_reshape(own, wb_count(own), 1)), x);
+    return of_columns(wb_allgather(wb_reshape(own, wb_count(own), 1)), x);
 }
 
 void wb_drop_gathered(wb_optimiser *o) {

@@ -19,10 +19,8 @@ int wb_state_sizes(const wb_tie_group *group, const wb_array *x, int64_t *sizes)
  * (r + 1) c - 1, with c = ceil(count / ranks) and zeros behind the end. */
 wb_array *wb_part_of(const wb_tie_group *group, wb_array *x);
 
-/* Parts as x, or columns of parts, which are sums: x (count) with zeros behind, (c, ranks), and
- * back to the sizes of `like`. */
+/* Columns of parts, of which sums are made: x (count) with zeros behind, as (c, ranks). */
 wb_array *wb_columns_of(wb_array *x);
-wb_array *wb_of_columns(wb_array *columns, const wb_array *like);
 
 /* The new parameters of all groups, members[first].fresh, which one rank has, or each a part of,
  * become whole on all; the old ones where what is watched is not finite. */

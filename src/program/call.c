@@ -6,18 +6,25 @@
 
 static bool copies(const wb_call *call) { return wb_call_row_of(call->kind).uses & WB_CALL_COPIES; }
 
+/* The text of attention computes in f32 and f64, and stores what it computes in. */
+static bool is_half(const wb_call *call) { return call->dtype == WB_F16 || call->dtype == WB_BF16; }
+
 bool wb_call_has_text(const wb_call *call, const wb_dialect *dialect) {
     if (call->dtype == WB_F64 && !dialect->has_f64 && !copies(call)) return false;
     return wb_call_row_of(call->kind).shape != WB_SHAPE_attention ||
-           wb_call_fits_attention(call, dialect);
+           (!is_half(call) && wb_call_fits_attention(call, dialect));
 }
 
 wb_source *wb_render_call(const wb_call *call, const wb_program *epilogue, int split,
                           const wb_dialect *dialect) {
+    static const char *const names[] = {
+#define WB_CALL(name, shape, x, y, uses, text, doc) #name,
+#include <weber/ops.def>
+    };
     (void)split;
     if (epilogue || wb_check_dialect(dialect) != WB_OK) return NULL;
     if (call->dtype == WB_F64 && !dialect->has_f64 && !copies(call))
-        return wb_fail_null(WB_ERROR_UNSUPPORTED, "%s has no f64 on this device", dialect->name);
+        return (void)wb_fail_f64(names[call->kind], dialect), NULL;
     static wb_call_render_fn *const rows[] = {
 #define WB_CALL(name, shape, x, y, uses, text, doc) wb_call_render_##text,
 #include <weber/ops.def>

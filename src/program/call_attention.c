@@ -127,7 +127,7 @@ static wb_source *render_tiles(const wb_call *call, const wb_dialect *dialect) {
     const wb_attention_call *a = &call->attention;
     const int64_t tile = call->dtype == WB_F64 ? 32 : 64;
     const int64_t features = wb_call_ceil(wb_call_most(a->dk, a->dv), ACROSS) * ACROSS;
-    const int64_t products = 2 * STEP * (tile + 1), sums = 2 * tile * ACROSS;
+    const int64_t products = 2 * STEP * (tile + 4), sums = 2 * tile * ACROSS;
     wb_call_source s = wb_call_source_new(call, dialect);
     add_numbers(&s);
     add_sizes(&s);

@@ -1,6 +1,6 @@
 /* merge_runs: an item for each position. */
-#include "base/error.h"
 #include "program/call_source.h"
+#include "program/render.h"
 #include <src/program/call_common.txt.h>
 #include <src/program/call_sort.txt.h>
 
@@ -13,8 +13,7 @@ wb_source *wb_call_render_sort(const wb_call *call, const wb_dialect *dialect) {
     const wb_index_call *k = &call->index;
     const wb_dtype dtype = (wb_dtype)k->index_dtype;
     const char *name = wb_dtype_name(dtype);
-    if (dtype == WB_F64 && !dialect->has_f64)
-        return wb_fail_null(WB_ERROR_UNSUPPORTED, "%s has no f64 on this device", dialect->name);
+    if (dtype == WB_F64 && !dialect->has_f64) return (void)wb_fail_f64("sorting", dialect), NULL;
     wb_call_source s = wb_call_source_new(call, dialect);
     wb_call_reaches(&s, k->inner * k->size * k->outer);
     wb_text_add(&s.lines, "#define KEY %s\n#define key_t wb_%s\n", name, name);

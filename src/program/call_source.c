@@ -44,6 +44,7 @@ wb_call_source wb_call_source_new(const wb_call *call, const wb_dialect *dialect
     const char *stored = types[dtype].stored, *real = types[dtype].real;
     wb_call_constant(&s, "GROUP", dialect->group);
     wb_call_constant(&s, "SERIAL", dialect->is_serial);
+    wb_call_constant(&s, "IN_F32", wb_call_real(call) == WB_F32);
     wb_text_add(&s.lines, "#define stored %s\n#define real %s\n", stored, real);
     wb_text_add(&s.lines, "#define stored_t wb_%s\n#define real_t wb_%s\n", stored, real);
     if (is_half(dtype))

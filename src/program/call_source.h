@@ -6,6 +6,7 @@
  * together. Every kernel has the same parameters, PARAMETERS. What else the definitions give:
  *
  *   GROUP, SERIAL    items of a group; whether one wide core runs them
+ *   IN_F32           whether real_t is f32
  *   integer          wb_i32, or wb_i64 where some array has too many elements for it: in what
  *                    places are computed
  *   stored_t         type in memory: wb_f32, ...

@@ -162,7 +162,8 @@ static int inner_dim(const wb_layout *l, bool is_row) {
     return l->walk == WB_WALK_RUNS && !is_row ? l->first_column : -1;
 }
 
-void wb_print_place(wb_printer *p, int a, bool is_row) {
+/* The place of access a, for instructions of rows or of columns. */
+static void print_place(wb_printer *p, int a, bool is_row) {
     const wb_layout *l = &p->layout;
     const wb_access *access = &l->program.accesses[a];
     const bool in_columns = !is_row && wb_access_varies(l, access, true);
@@ -187,7 +188,7 @@ void wb_print_place(wb_printer *p, int a, bool is_row) {
 
 static void print_number(wb_printer *p, const wb_instruction *i) {
     wb_print(p, "o%d + ", i->index);
-    wb_print_place(p, i->index, i->row);
+    print_place(p, i->index, i->row);
 }
 
 static void print_random(wb_printer *p, const wb_instruction *i) {
@@ -201,7 +202,7 @@ static void print_random(wb_printer *p, const wb_instruction *i) {
 
 static void print_load(wb_printer *p, const wb_instruction *i) {
     wb_print(p, "wb_load_%s(p%d, ", dtypes[p->layout.program.accesses[i->index].dtype], i->index);
-    wb_print_place(p, i->index, i->row);
+    print_place(p, i->index, i->row);
     wb_print(p, ")");
 }
 
@@ -216,7 +217,7 @@ void wb_print_batch(wb_printer *p, uint16_t load, int count) {
 void wb_print_batch_load(wb_printer *p, uint16_t load) {
     const wb_instruction *i = wb_instruction_at(p, load);
     wb_print(p, "l%d[j] = p%d[", load, i->index);
-    wb_print_place(p, i->index, i->row);
+    print_place(p, i->index, i->row);
     wb_print(p, "];\n");
 }
 
@@ -273,7 +274,7 @@ void wb_print_expression(wb_printer *p, uint16_t number) {
 void wb_print_store(wb_printer *p, uint16_t number) {
     const wb_instruction *i = wb_instruction_at(p, number);
     wb_print(p, "wb_store_%s(p%d, ", dtypes[p->layout.program.accesses[i->index].dtype], i->index);
-    wb_print_place(p, i->index, i->row);
+    print_place(p, i->index, i->row);
     wb_print(p, ", ");
     wb_print_value(p, i->in[0]);
     wb_print(p, ");\n");

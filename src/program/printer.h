@@ -83,9 +83,6 @@ void wb_print_batch_value(wb_printer *p, uint16_t load);
 /* A store, as a statement. */
 void wb_print_store(wb_printer *p, uint16_t number);
 
-/* The place of access a, for instructions of rows or of columns. */
-void wb_print_place(wb_printer *p, int a, bool is_row);
-
 /* ---- place.c ---- */
 
 /* Positions in the given dimensions, as name0, name1, ..., from a number that counts them

@@ -25,19 +25,40 @@ wb_status wb_check_dialect(const wb_dialect *dialect) {
                    dialect->name, warp, group);
 }
 
-static wb_status check(const wb_program *program, const wb_dialect *dialect) {
-    bool uses_f64 = false;
-    if (wb_check_dialect(dialect) != WB_OK) return WB_ERROR_ARGUMENT;
+wb_status wb_fail_f64(const char *operation, const wb_dialect *dialect) {
+    return wb_fail(WB_ERROR_UNSUPPORTED,
+                   "%s of f64: %s has no f64 on this device; f32 (wb_cast) or the CPU will do",
+                   operation, dialect->name);
+}
+
+static const char *const code_names[WB_CODE_COUNT] = {
+#define WB_UNARY(name, ...)  [WB_CODE_##name] = #name,
+#define WB_BINARY(name, ...) [WB_CODE_##name] = #name,
+#include <weber/ops.def>
+    [WB_CODE_select] = "select", [WB_CODE_cast] = "cast",       [WB_CODE_load] = "load",
+    [WB_CODE_store] = "store",   [WB_CODE_constant] = "number", [WB_CODE_late] = "late number",
+    [WB_CODE_iota] = "iota",     [WB_CODE_uniform] = "uniform", [WB_CODE_normal] = "normal",
+    [WB_CODE_sum] = "sum",       [WB_CODE_max_reduce] = "max",  [WB_CODE_spread] = "expand"};
+
+/* What computes in f64, else what moves it; NULL: nothing does. */
+static const char *f64_user(const wb_program *program) {
+    const char *mover = NULL;
     for (int i = 0; i < program->ninstructions; i++) {
-        const wb_instruction *instruction = &program->instructions[i];
-        uses_f64 = uses_f64 || instruction->type == WB_R_F64 ||
-                   (instruction->code <= WB_CODE_cast && instruction->from == WB_R_F64);
+        const wb_instruction *n = &program->instructions[i];
+        const bool is_f64 = n->type == WB_R_F64 || (n->code <= WB_CODE_cast && n->from == WB_R_F64);
+        if (is_f64 && n->code <= WB_CODE_cast) return code_names[n->code];
+        if (is_f64) mover = code_names[n->code];
     }
-    for (int a = 0; a < program->naccesses; a++)
-        uses_f64 = uses_f64 || (program->accesses[a].argument != WB_NO_VALUE &&
-                                program->accesses[a].dtype == WB_F64);
-    if (!uses_f64 || dialect->has_f64) return WB_OK;
-    return wb_fail(WB_ERROR_UNSUPPORTED, "%s has no f64 here", dialect->name);
+    for (int a = 0; a < program->naccesses && !mover; a++)
+        if (program->accesses[a].argument != WB_NO_VALUE && program->accesses[a].dtype == WB_F64)
+            mover = "load";
+    return mover;
+}
+
+static wb_status check(const wb_program *program, const wb_dialect *dialect) {
+    if (wb_check_dialect(dialect) != WB_OK) return WB_ERROR_ARGUMENT;
+    const char *user = dialect->has_f64 ? NULL : f64_user(program);
+    return user ? wb_fail_f64(user, dialect) : WB_OK;
 }
 
 /* ---- late words ---- */

@@ -7,6 +7,9 @@
 /* Fails, naming the dialect, unless its group is what wb_dialect says. */
 wb_status wb_check_dialect(const wb_dialect *dialect);
 
+/* The error of an operation in f64 where the dialect has none. */
+wb_status wb_fail_f64(const char *operation, const wb_dialect *dialect);
+
 /* NULL with the error recorded: a dialect that cannot be, out of memory, or f64 where the dialect
  * has none. */
 wb_source *wb_render(const wb_program *program, const wb_dialect *dialect);

@@ -4,7 +4,6 @@
  * A job of a device's memory is done when it is on the device's queue; then it is on its way, and
  * the thread looks after it between jobs, since nothing else notices what goes wrong there. */
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "platform/threads.h"
 #include "ranks/transport.h"
 
 enum { LOOK_NS = 50000 };
@@ -132,14 +132,9 @@ static void *carry(void *unused) {
     return NULL;
 }
 
-/* Signals are for the program's threads. */
 static bool start_thread(void) {
-    sigset_t all, old;
-    sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
-    carrier.is_there = pthread_create(&carrier.thread, NULL, carry, NULL) == 0;
+    carrier.is_there = wb_platform_start_thread(&carrier.thread, carry, NULL);
     carrier.process = getpid();
-    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (!carrier.is_there) (void)wb_fail(WB_ERROR_MEMORY, "distributed: no thread can be made");
     return carrier.is_there;
 }

@@ -1,9 +1,9 @@
 /* Cores for the ranks of one machine, which would fight for them otherwise. */
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "device/device.h"
+#include "platform/threads.h"
 #include "ranks/transport.h"
 
 /* Open MPI binds each of few processes to one core, unless its user asks for another policy. */
@@ -12,23 +12,12 @@ static bool is_bound_unasked(const wb_seat *seat) {
            getenv("OMPI_MCA_orte_bound_at_launch") && !getenv("OMPI_MCA_hwloc_base_binding_policy");
 }
 
-static void unbind(void) {
-    cpu_set_t all;
-    memset(&all, 0xff, sizeof all);
-    (void)sched_setaffinity(0, sizeof all, &all); /* the system leaves out what is not there */
-}
-
-static int usable(void) {
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
 void wb_ranks_share_cores(const wb_seat *seat) {
     const char *asked = getenv("WEBER_NUM_THREADS");
-    const bool is_default = wb_cpu_threads() == usable();
+    const bool is_default = wb_cpu_threads() == wb_platform_cores();
     const bool was_bound = is_bound_unasked(seat);
-    if (was_bound) unbind();
+    if (was_bound) wb_platform_use_all_cores();
     if ((seat->local_size == 1 && !was_bound) || (asked && *asked) || !is_default) return;
-    const int cores = usable();
+    const int cores = wb_platform_cores();
     wb_cpu_set_threads(cores > seat->local_size ? cores / seat->local_size : 1);
 }

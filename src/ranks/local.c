@@ -10,23 +10,22 @@
  * leaves says so. */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "platform/files.h"
+#include "platform/threads.h"
 #include "ranks/pace.h"
 #include "ranks/transport.h"
 
@@ -52,7 +51,7 @@ enum {
 enum { NOBODY_FAILED, WRITING, WRITTEN }; /* failure */
 
 typedef struct rank_line {
-    _Alignas(LINE) _Atomic uint32_t step; /* a futex */
+    _Alignas(LINE) _Atomic uint32_t step; /* others sleep on it */
     _Atomic uint32_t sleepers;            /* who waits for it */
     _Atomic uint32_t beats, has_left;
     double leaves[2]; /* with a pace: from when its port sends what it gives at a step */
@@ -83,22 +82,13 @@ typedef struct local {
     const char *name; /* of the segment, until all are there */
     pthread_t heart;
     bool has_heart;
-    _Atomic uint32_t ends; /* a futex */
+    _Atomic uint32_t ends; /* its heart sleeps on it */
     watch *watches;        /* of look, for each rank */
     wb_pace pace;
     double port_free; /* when */
 } local;
 
 /* ---- waiting ---- */
-
-static void futex_sleep(_Atomic uint32_t *word, uint32_t seen, int ms) {
-    const struct timespec time = {ms / 1000, (long)(ms % 1000) * 1000000};
-    (void)syscall(SYS_futex, word, FUTEX_WAIT, seen, &time, NULL, 0);
-}
-
-static void futex_wake(_Atomic uint32_t *word) {
-    (void)syscall(SYS_futex, word, FUTEX_WAKE, 1 << 30, NULL, NULL, 0);
-}
 
 static bool has_come(const rank_line *line, uint32_t step) {
     return (int32_t)(atomic_load_explicit(&line->step, memory_order_acquire) - step) >= 0;
@@ -186,7 +176,7 @@ static wb_status wait_for(const local *l, int rank) {
     (void)atomic_fetch_add(&line->sleepers, 1);
     while (status == WB_OK && !has_come(line, l->step)) {
         const uint32_t seen = atomic_load(&line->step);
-        if ((int32_t)(seen - l->step) < 0) futex_sleep(&line->step, seen, NAP_MS);
+        if ((int32_t)(seen - l->step) < 0) wb_platform_sleep_on(&line->step, seen, NAP_MS);
         if (!has_come(line, l->step)) status = look_after(l, rank, &w);
     }
     (void)atomic_fetch_sub(&line->sleepers, 1);
@@ -198,7 +188,7 @@ static wb_status meet(local *l) {
     rank_line *own = &l->shared->lines[l->rank];
     l->step++;
     atomic_store(&own->step, l->step);
-    if (atomic_load(&own->sleepers)) futex_wake(&own->step);
+    if (atomic_load(&own->sleepers)) wb_platform_wake(&own->step);
     wb_status status = WB_OK;
     for (int r = 0; status == WB_OK && r < l->size; r++)
         if (r != l->rank) status = wait_for(l, r);
@@ -228,7 +218,7 @@ static void await_messages(const local *l, int root, size_t bytes) {
             l->shared->lines[r].leaves[l->step & 1] + turn * wb_pace_message(&l->pace, bytes);
         if (turn && (root < 0 || root == r) && at > last) last = at;
     }
-    wb_sleep_until(last);
+    wb_platform_sleep_until(last);
 }
 
 /* ---- what ranks give ---- */
@@ -288,7 +278,7 @@ static void fail(void *state, const char *text) {
     (void)snprintf(s->text, sizeof s->text, "%s", text);
     atomic_store(&s->failed_rank, (uint32_t)l->rank);
     atomic_store(&s->failure, WRITTEN);
-    for (int r = 0; r < l->size; r++) futex_wake(&s->lines[r].step);
+    for (int r = 0; r < l->size; r++) wb_platform_wake(&s->lines[r].step);
 }
 
 /* For ranks that are together elsewhere: who has left has no part in it any more. */
@@ -314,18 +304,13 @@ static void *beat(void *state) {
     local *l = state;
     while (!atomic_load(&l->ends)) {
         (void)atomic_fetch_add(&l->shared->lines[l->rank].beats, 1);
-        futex_sleep(&l->ends, 0, BEAT_MS);
+        wb_platform_sleep_on(&l->ends, 0, BEAT_MS);
     }
     return NULL;
 }
 
-/* Signals are for the program's threads. */
 static bool start_heart(local *l) {
-    sigset_t all, old;
-    sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
-    l->has_heart = pthread_create(&l->heart, NULL, beat, l) == 0;
-    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+    l->has_heart = wb_platform_start_thread(&l->heart, beat, l);
     if (!l->has_heart) (void)wb_fail(WB_ERROR_MEMORY, "distributed: no thread can be made");
     return l->has_heart;
 }
@@ -340,7 +325,7 @@ static bool fail_at(const char *what, const char *name) {
 /* The user's alone; all ranks make it the same size, and its bytes are 0 at first. */
 static bool open_segment(local *l) {
     struct stat about;
-    l->file = shm_open(l->name, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    l->file = wb_platform_open_shared(l->name, O_CREAT | O_RDWR | O_CLOEXEC);
     if (l->file < 0) return fail_at("cannot open the shared memory", l->name);
     if (fstat(l->file, &about) != 0) return fail_at("cannot look at the shared memory", l->name);
     if (about.st_uid != geteuid()) {
@@ -348,14 +333,13 @@ static bool open_segment(local *l) {
                       l->name);
         return false;
     }
-    do errno = posix_fallocate(l->file, 0, (off_t)l->shared_bytes); /* or SIGBUS, when it is full */
-    while (errno == EINTR);
+    errno = wb_platform_grow_shared(l->file, l->shared_bytes);
     if (errno) {
         const int64_t mib = (int64_t)(l->shared_bytes >> 20) + 1;
         (void)wb_fail(WB_ERROR_IO,
-                      "distributed: %d ranks need %lld MiB of shared memory in /dev/shm: %s "
+                      "distributed: %d ranks need %lld MiB of shared memory in %s: %s "
                       "(containers: --shm-size)",
-                      l->size, (long long)mib, strerror(errno));
+                      l->size, (long long)mib, wb_platform_shared_place, strerror(errno));
         return false;
     }
     void *memory = mmap(NULL, l->shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, l->file, 0);
@@ -391,7 +375,7 @@ static bool agree(const local *l) {
 static void release(local *l) {
     if (l->has_heart) {
         atomic_store(&l->ends, 1);
-        futex_wake(&l->ends);
+        wb_platform_wake(&l->ends);
         (void)pthread_join(l->heart, NULL);
     }
     if (l->shared) (void)munmap(l->shared, l->shared_bytes);
@@ -404,7 +388,7 @@ static void release(local *l) {
 static bool has_ended(const local *l, int rank) {
     char name[128], byte = 0;
     (void)snprintf(name, sizeof name, "%s-ended", l->name);
-    const int file = shm_open(name, O_RDONLY | O_CLOEXEC, 0);
+    const int file = wb_platform_open_shared(name, O_RDONLY | O_CLOEXEC);
     if (file < 0) return false;
     const bool is_told = pread(file, &byte, 1, rank) == 1;
     (void)close(file);
@@ -412,7 +396,7 @@ static bool has_ended(const local *l, int rank) {
 }
 
 static wb_status fail_to_join(const local *l, int rank, const char *what) {
-    (void)shm_unlink(l->name);
+    wb_platform_unlink_shared(l->name);
     return wb_fail(WB_ERROR_LOST, "distributed: rank %d of %d has %s", rank, l->size, what);
 }
 
@@ -447,22 +431,17 @@ static wb_status await_all(local *l) {
     return WB_OK;
 }
 
-static int processors(void) {
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
 static void *start(const wb_seat *seat, double timeout) {
     local *l = wb_alloc(sizeof *l);
     if (!l) return NULL;
     l->rank = seat->rank, l->size = seat->size, l->file = -1;
     l->name = seat->run, l->timeout = timeout;
-    l->may_spin = processors() >= seat->size;
+    l->may_spin = wb_platform_cores() >= seat->size;
     l->shared_bytes = windows_at(l->size, l->size);
     l->watches = wb_alloc(sizeof *l->watches * (size_t)l->size);
     if (l->watches && wb_pace_read(&l->pace) && open_segment(l) && take_place(l) && agree(l) &&
         start_heart(l) && await_all(l) == WB_OK) {
-        if (l->rank == 0) (void)shm_unlink(l->name); /* all have mapped it */
+        if (l->rank == 0) wb_platform_unlink_shared(l->name); /* all have mapped it */
         return l;
     }
     release(l);
@@ -475,7 +454,7 @@ static void stop(void *state, bool is_whole) {
     const local *l = state;
     rank_line *own = &l->shared->lines[l->rank];
     atomic_store(&own->has_left, 1);
-    futex_wake(&own->step);
+    wb_platform_wake(&own->step);
 }
 
 const wb_transport wb_transport_local = {.abi = WB_TRANSPORT_ABI,

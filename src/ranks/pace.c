@@ -1,10 +1,7 @@
 #include "ranks/pace.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <time.h>
 
 #include "base/error.h"
 
@@ -46,15 +43,4 @@ bool wb_pace_read(wb_pace *pace) {
                   "in 1000us,100MB/s, got \"%s\"",
                   text);
     return false;
-}
-
-/* The system may put a thread's waking off, by 50 us unless told otherwise. */
-void wb_sleep_until(double seconds) {
-    static _Thread_local bool is_told;
-    if (!is_told) (void)prctl(PR_SET_TIMERSLACK, 1UL);
-    is_told = true;
-    const struct timespec end = {(time_t)seconds,
-                                 (long)((seconds - (double)(time_t)seconds) * 1e9)};
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) == EINTR) {
-    }
 }

@@ -22,7 +22,4 @@ static inline double wb_pace_message(const wb_pace *pace, size_t bytes) {
     return pace->alpha + (double)bytes * pace->beta;
 }
 
-/* Sleeps until wb_clock() says so, to some microseconds. */
-void wb_sleep_until(double seconds);
-
 #endif

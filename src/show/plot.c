@@ -1,17 +1,8 @@
-/* Curves through gnuplot: a script in a temporary file, run without a shell. */
-#include <errno.h>
-#include <fcntl.h>
-#include <spawn.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
+/* Curves through gnuplot. */
 #include <weber/show.h>
 
 #include "base/error.h"
-
-extern char **environ;
+#include "show/program.h"
 
 static void write_quoted(FILE *script, const char *text) {
     (void)fputc('\'', script);
@@ -51,34 +42,9 @@ static void write_script(FILE *script, const char *path, bool svg, int count,
     (void)fprintf(script, "\n");
 }
 
-/* Exit status of gnuplot, or -1 with errno set where it could not be started. */
-static int run_gnuplot(const char *script) {
-    char program[] = "gnuplot", *argument = strdup(script);
-    if (!argument) return -1;
-    char *arguments[] = {program, argument, NULL};
-    posix_spawn_file_actions_t quiet;
-    (void)posix_spawn_file_actions_init(&quiet);
-    (void)posix_spawn_file_actions_addopen(&quiet, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    pid_t child;
-    const int failure = posix_spawnp(&child, program, &quiet, NULL, arguments, environ);
-    (void)posix_spawn_file_actions_destroy(&quiet);
-    free(argument);
-    int status = 0;
-    errno = failure;
-    if (failure) return -1;
-    while (waitpid(child, &status, 0) < 0)
-        if (errno != EINTR) return -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
-}
-
-static bool ends_in(const char *path, const char *ending) {
-    const char *dot = strrchr(path, '.');
-    return dot && strcmp(dot, ending) == 0;
-}
-
 static wb_status check_arguments(const char *path, int count, const wb_series *series) {
     if (!path) return wb_fail(WB_ERROR_ARGUMENT, "plot: path is NULL");
-    if (!ends_in(path, ".png") && !ends_in(path, ".svg"))
+    if (!wb_ends_in(path, ".png") && !wb_ends_in(path, ".svg"))
         return wb_fail(WB_ERROR_ARGUMENT,
                        "plot: the name of a picture must end in .png or "
                        ".svg, got %s",
@@ -95,34 +61,21 @@ static wb_status check_arguments(const char *path, int count, const wb_series *s
                : wb_fail(WB_ERROR_ARGUMENT, "plot: %s: %d series without a point", path, count);
 }
 
-static wb_status draw(const char *path, const char *script_path) {
-    const int status = run_gnuplot(script_path);
-    if (status == 0) return WB_OK;
-    if (status < 0 || status == 127)
-        return wb_fail(WB_ERROR_UNSUPPORTED,
-                       "plot: %s needs the program gnuplot; install the Debian package gnuplot-nox",
-                       path);
-    return wb_fail(WB_ERROR_IO, "plot: gnuplot could not draw %s (exit status %d)", path, status);
+typedef struct plot {
+    const char *path;
+    int count;
+    const wb_series *series;
+} plot;
+
+static void write_plot(FILE *file, void *user) {
+    const plot *p = user;
+    write_script(file, p->path, wb_ends_in(p->path, ".svg"), p->count, p->series);
 }
 
 wb_status wb_plot_curves_make(const char *path, int count, const wb_series *series) {
+    static const char *const arguments[] = {""};
+    const wb_picture picture = {"plot", path, "gnuplot", "gnuplot-nox"};
     const wb_status checked = check_arguments(path, count, series);
     if (checked != WB_OK) return checked;
-    const char *folder = getenv("TMPDIR");
-    char script_path[4096];
-    (void)snprintf(script_path, sizeof script_path, "%s/weber-plot-XXXXXX",
-                   folder && *folder ? folder : "/tmp");
-    const int file = mkstemp(script_path);
-    FILE *script = file < 0 ? NULL : fdopen(file, "w");
-    if (!script) {
-        if (file >= 0) (void)close(file), (void)unlink(script_path);
-        return wb_fail(WB_ERROR_IO, "plot: %s: %s", script_path, strerror(errno));
-    }
-    write_script(script, path, ends_in(path, ".svg"), count, series);
-    const bool written = !ferror(script);
-    const wb_status status = fclose(script) == 0 && written
-                                 ? draw(path, script_path)
-                                 : wb_fail(WB_ERROR_IO, "plot: writing %s failed", script_path);
-    (void)unlink(script_path);
-    return status;
+    return wb_draw_picture(&picture, 1, arguments, write_plot, &(plot){path, count, series});
 }

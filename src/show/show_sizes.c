@@ -7,11 +7,11 @@
 
 #include "array/body.h"
 #include "base/memory.h"
-#include "base/table.h"
 #include "layers/layer.h"
 #include "layers/watch.h"
 #include "ops/ops.h"
 #include "ops/trace.h"
+#include "show/seen.h"
 
 typedef struct row {
     char path[WB_PATH_BYTES], what[160], sizes[120];
@@ -22,8 +22,8 @@ typedef struct listing {
     wb_layer *model;
     row *rows;
     int64_t count, capacity;
-    wb_table seen; /* nodes that were counted, by address */
-    const wb_array **stack;
+    wb_seen seen; /* nodes that were counted */
+    wb_array **stack;
     int64_t depth, stack_capacity;
     bool failed;
 } listing;
@@ -51,28 +51,27 @@ static int64_t of_node(const wb_array *x) {
     }
 }
 
-static bool push(listing *l, const wb_array *x) {
-    const uint64_t key = (uint64_t)(uintptr_t)x;
-    if (wb_table_find(&l->seen, key) >= 0) return true;
-    if (!wb_table_add(&l->seen, key) || !WB_GROW(l->stack, l->depth, l->stack_capacity))
-        return false;
+static bool push(listing *l, wb_array *x) {
+    if (wb_seen_find(&l->seen, x) >= 0) return true;
+    if (!wb_seen_add(&l->seen, x) || !WB_GROW(l->stack, l->depth, l->stack_capacity)) return false;
     l->stack[l->depth++] = x;
     return true;
 }
 
-static int64_t count_new(listing *l, const wb_array *root);
+static int64_t count_new(listing *l, wb_array *root);
 
 /* Of all steps. */
 static int64_t of_scan(listing *l, const wb_array *scan) {
+    const wb_body *body = wb_body_of(scan);
     const int64_t depth = l->depth;
     int64_t sum = 0;
-    for (int32_t r = 0; r < scan->body->nresults; r++) sum += count_new(l, scan->body->results[r]);
+    for (int32_t r = 0; r < body->nresults; r++) sum += count_new(l, body->results[r]);
     l->depth = depth;
     return sum * scan->attributes[WB_SCAN_STEPS];
 }
 
 /* Of what root is made of and was not counted yet. */
-static int64_t count_new(listing *l, const wb_array *root) {
+static int64_t count_new(listing *l, wb_array *root) {
     const int64_t floor = l->depth;
     int64_t sum = 0;
     if (!push(l, root)) l->failed = true;
@@ -86,12 +85,6 @@ static int64_t count_new(listing *l, const wb_array *root) {
 }
 
 /* ---- rows ---- */
-
-/* True if the layer at inner is inside of the one at outer. */
-static bool is_inside(const char *inner, const char *outer) {
-    const size_t length = strlen(outer);
-    return length == 0 ? *inner != 0 : strncmp(inner, outer, length) == 0 && inner[length] == '.';
-}
 
 static void describe(listing *l, row *r, const wb_array *x) {
     wb_layer *layer = *r->path ? wb_get_layer(l->model, r->path) : l->model;
@@ -111,7 +104,7 @@ static void note(void *user, const char *path, wb_array *x, bool is_gradient) {
     (void)is_gradient;
     const int64_t products = count_new(l, x);
     row *last = l->count ? &l->rows[l->count - 1] : NULL;
-    if (last && (is_inside(last->path, path) || strcmp(last->path, path) == 0)) {
+    if (last && (wb_path_is_inside(last->path, path) || strcmp(last->path, path) == 0)) {
         last->products += products;
         return;
     }
@@ -164,12 +157,12 @@ wb_status wb_show_sizes_make(FILE *file, wb_layer *model, wb_outputsize_desc des
     if (!wb_check_layer("show_sizes", model)) return wb_error_status();
     if (!file) return (void)wb_fail_argument_null("show_sizes", "the file"), wb_error_status();
     listing l = {.model = model};
-    wb_watcher before = wb_watch_begin(note, &l);
+    wb_watcher before = wb_watch_begin(note, NULL, &l);
     const wb_shape shape = wb_outputsize_make(model, desc);
     wb_watch_end(before);
     const bool good = shape.ndim >= 0 && !l.failed;
     if (good) print(&l, file);
-    wb_table_release(&l.seen);
+    wb_seen_release(&l.seen);
     wb_release(l.stack);
     wb_release(l.rows);
     if (!good) return wb_failed() ? wb_error_status() : WB_ERROR_MEMORY;

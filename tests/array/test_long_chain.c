@@ -2,21 +2,15 @@
  * without recursion: on a stack of 256 KiB. */
 #include <pthread.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "array/array.h"
+#include "base/clock.h"
 #include "support/support.h"
 
 enum { LINKS = 1000000, STACK_BYTES = 256 << 10 };
 
-static double seconds(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static double lap(double *since, const char *what) {
-    const double now = seconds(), passed = now - *since;
+    const double now = wb_clock(), passed = now - *since;
     print_message("    %-14s %6.2f s\n", what, passed);
     *since = now;
     return passed;
@@ -30,7 +24,7 @@ static wb_array *chain_of(wb_array *x, int64_t links) {
 }
 
 static const char *evaluate_chain(void) {
-    double since = seconds();
+    double since = wb_clock();
     wb_scope_open();
     wb_array *x = wb_ones(WB_F64, 1), *y = chain_of(x, LINKS), *l = wb_sum(y), *g[1];
     (void)lap(&since, "built");

@@ -60,6 +60,7 @@ static void too_much_memory_is_null_without_an_error(void **state) {
 static void pinned_memory_serves_copies(void **state) {
     NEED_DEVICE();
     (void)state;
+    if (!backend->alloc_pinned) return; /* it is optional */
     int *pinned = backend->alloc_pinned(device, N * sizeof *pinned), back[N] = {0};
     assert_non_null(pinned);
     for (int i = 0; i < N; i++) pinned[i] = i * i;
@@ -330,18 +331,19 @@ static void binaries_come_from_the_cache(void **state) {
     int hits, writes;
     forget_cache();
     use_once(&hits, &writes);
-    assert_int_equal(hits, 0), assert_int_equal(writes, 1);
+    const int programs = writes; /* those that copy, where a backend has some, too */
+    assert_int_equal(hits, 0), assert_in_range(programs, 1, 2);
     use_once(&hits, &writes);
-    assert_int_equal(hits, 1), assert_int_equal(writes, 0);
+    assert_int_equal(hits, programs), assert_int_equal(writes, 0);
     memset(cached[0].data, 'x', 64); /* damaged: compiled again, and mended */
     use_once(&hits, &writes);
-    assert_int_equal(hits, 1), assert_int_equal(writes, 1);
+    assert_int_equal(hits, programs), assert_int_equal(writes, 1);
     use_once(&hits, &writes);
-    assert_int_equal(hits, 1), assert_int_equal(writes, 0);
+    assert_int_equal(hits, programs), assert_int_equal(writes, 0);
     cached[0].size = 10;
     if (trusts_images) memset(cached[0].data, 'x', cached[0].size);
     use_once(&hits, &writes);
-    assert_int_equal(hits, 1), assert_int_equal(writes, 1);
+    assert_int_equal(hits, programs), assert_int_equal(writes, 1);
     forget_cache();
 }
 

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "device/device.h"
+#include "platform/process.h"
 #include "support/scoped.h"
 
 enum { SKIPPED = 77, N = 1000 };
@@ -138,9 +139,7 @@ static inline void ignore_log(wb_log_level level, const char *format, ...) {
 
 static inline const wb_backend *open_plugin(void) {
     char path[512];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-    assert_true(length > 0);
-    path[length] = 0;
+    assert_true(wb_platform_program(path, sizeof path));
     for (int up = 0; up < 4; up++) *strrchr(path, '/') = 0;
     (void)strcat(path, "/weber/libweber_" PLUGIN ".so");
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);

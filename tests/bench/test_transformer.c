@@ -11,11 +11,9 @@
 enum { PARAMETERS = sizeof gradients_of_torch / sizeof *gradients_of_torch };
 
 static bench_case *open_case(const char *type) {
-    char text[64];
-    bench_transformer sizes;
-    (void)snprintf(text, sizeof text, "%s,%s", SIZES, type);
-    assert_true(bench_transformer_parse(text, &sizes));
-    bench_case *c = bench_case_open_transformer(&sizes);
+    char name[64];
+    (void)snprintf(name, sizeof name, "e:%s,%s", SIZES, type);
+    bench_case *c = bench_case_open(name);
     if (!c) fail_msg("%s", wb_error_message());
     return c;
 }

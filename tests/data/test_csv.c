@@ -53,6 +53,19 @@ static void quotes_hold_anything(void **state) {
     wb_free(csv);
 }
 
+static void a_text_among_numbers_may_mean_none(void **state) {
+    (void)state;
+    wb_csv *csv = wb_read_csv(file_of("a\n1\nNA\n"));
+    assert_null(wb_csv_column(csv, "a"));
+    assert_error(WB_ERROR_FORMAT, "line 3, column \"a\": this is no number: \"NA\"; .missing says "
+                                  "which text means no value");
+    wb_free(csv);
+    csv = wb_read_csv(file_of("a\n1\nNA\n"), .missing = "NA");
+    assert_null(wb_csv_column(csv, "a"));
+    assert_error(WB_ERROR_FORMAT, "line 3, column \"a\": the value is missing: \"NA\"");
+    wb_free(csv);
+}
+
 static void missing_values_can_be_nan(void **state) {
     (void)state;
     wb_csv *csv = wb_read_csv(file_of("1,2\nNA,3\n,4\n"), .no_header = true, .missing = "NA",
@@ -152,6 +165,7 @@ int main(void) {
     ADD_ROWS(&tests, mistakes, mistakes_are_named);
     ADD_ROWS(&tests, numbers, numbers_are_decimal);
     const struct CMUnitTest others[] = {TEST(columns_have_types), TEST(quotes_hold_anything),
+                                        TEST(a_text_among_numbers_may_mean_none),
                                         TEST(missing_values_can_be_nan),
                                         TEST(files_and_names_are_checked)};
     ADD_TESTS(&tests, others);

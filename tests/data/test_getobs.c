@@ -140,7 +140,7 @@ static void mistakes_are_named(void **state) {
     assert_null(wb_loader_new(.x = x, .getobs = give, .user = &from));
     assert_error(WB_ERROR_ARGUMENT, "getobs needs .numobs of at least 1");
     assert_null(wb_loader_new(.x = x, .numobs = 3));
-    assert_error(WB_ERROR_ARGUMENT, "loader: .numobs and .threads need .getobs");
+    assert_error(WB_ERROR_ARGUMENT, "loader: .numobs needs .getobs or .observe, .threads .getobs");
     assert_null(wb_loader_new(.x = x, .getobs = give, .numobs = 3, .threads = 65));
     assert_error(WB_ERROR_ARGUMENT, "at most 64 .threads, got 3 and 65");
     assert_null(wb_loader_new(.x = wb_zeros(WB_F32, 3, 2), .getobs = give, .numobs = 3));

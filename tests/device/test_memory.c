@@ -1,5 +1,4 @@
 /* src/device/allocator.c: memory of each place, counted, limited and given back. */
-#include <malloc.h>
 #include <pthread.h>
 
 #include <weber/losses.h>
@@ -7,6 +6,7 @@
 
 #include "array/array.h"
 #include "base/memory.h"
+#include "platform/memory.h"
 
 #include "support/places.h"
 
@@ -286,12 +286,6 @@ static void more_than_there_is(void **state) {
 
 /* ---- flat ---- */
 
-/* What malloc has handed out; 0 where a sanitizer has taken its place. */
-static int64_t heap_bytes(void) {
-    const struct mallinfo2 info = mallinfo2();
-    return (int64_t)(info.uordblks + info.hblkhd);
-}
-
 static void ten_thousand_steps_are_flat(void **state) {
     (void)state;
     wb_layer *model = wb_chain(wb_dense(3, 8, wb_tanh), wb_dense(8, 2));
@@ -305,7 +299,7 @@ static void ten_thousand_steps_are_flat(void **state) {
         step(o, model, &batch);
         if (i != 1000) continue;
         at_first = now();
-        heap = heap_bytes(), pieces = live_now().buffers;
+        heap = wb_platform_heap_bytes(), pieces = live_now().buffers;
     }
     const wb_memory_info at_last = now();
     assert_int_equal(at_last.live, at_first.live);
@@ -313,7 +307,7 @@ static void ten_thousand_steps_are_flat(void **state) {
     assert_int_equal(at_last.workspace, at_first.workspace);
     assert_int_equal(at_last.peak, at_first.peak);
     assert_int_equal(live_now().buffers, pieces);
-    if (heap) assert_true(heap_bytes() - heap < MEGA);
+    if (heap) assert_true(wb_platform_heap_bytes() - heap < MEGA);
     wb_free(o), wb_free(model);
 }
 
@@ -333,7 +327,7 @@ static void ten_thousand_sizes_are_flat(void **state) {
         ring[i % TOGETHER] = wb_keep(wb_from(WB_F32, numbers, size));
         assert_int_equal(wb_scope_close(), WB_OK);
         assert_non_null(ring[i % TOGETHER]);
-        if (i == SIZES) heap = heap_bytes();
+        if (i == SIZES) heap = wb_platform_heap_bytes();
     }
     for (int i = 0; i < TOGETHER; i++) wb_free(ring[i]);
     free(numbers);
@@ -343,7 +337,7 @@ static void ten_thousand_sizes_are_flat(void **state) {
      * hundred */
     const int64_t largest = 4 * SIZES;
     assert_true(after.cached <= 16 * TOGETHER * largest);
-    if (heap) assert_true(heap_bytes() - heap < 8 * MEGA);
+    if (heap) assert_true(wb_platform_heap_bytes() - heap < 8 * MEGA);
 }
 
 static void *allocate_and_free(void *seed) {

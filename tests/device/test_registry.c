@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "device/plugin.h"
+#include "platform/processor.h"
 #include "support/stage.h"
 
 #define CUDA_FILE "plugins/libweber_cuda.so"
@@ -416,14 +417,10 @@ static void a_second_plugin_of_a_backend_is_passed_over(void) {
 
 /* ---- devices ---- */
 
-/* As Linux gives it, where it does. */
+/* As the system gives it, where it does. */
 static void the_cpu_has_its_makers_name(void) {
-    char line[512], name[256] = "";
-    FILE *file = fopen("/proc/cpuinfo", "re");
-    while (file && !name[0] && fgets(line, sizeof line, file))
-        if (strncmp(line, "model name\t: ", 13) == 0)
-            (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(line + 13, "\n"), line + 13);
-    if (file) (void)fclose(file);
+    char name[256];
+    wb_platform_processor_name(name, sizeof name);
     const wb_properties properties = wb_device_properties(wb_cpu_device());
     expect(properties.name[0]);
     if (name[0]) expect_text(properties.name, name);

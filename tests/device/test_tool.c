@@ -192,10 +192,10 @@ static void backends_that_cannot_be_preferred(void) {
     expect_text(output,
                 "weber error: weber backend: Unsupported backend: CUDDA. Supported backends are: "
                 "CUDA, AMDGPU, Metal, OpenCL, CPU. Did you mean CUDA?\n");
-    (void)setenv("WEBER_PREFERENCES", "/proc/weber/preferences.toml", 1);
+    (void)setenv("WEBER_PREFERENCES", "/dev/null/preferences.toml", 1);
     expect(weber("backend CUDA") == 1);
     expect_part(output,
-                "weber warning: preferences: /proc/weber/preferences.toml cannot be written: ");
+                "weber warning: preferences: /dev/null/preferences.toml cannot be written: ");
     (void)setenv("WEBER_PREFERENCES", stage_path("preferences.toml"), 1);
     (void)setenv("WEBER_DEVICE", "CPU", 1);
     expect(weber("backend CUDA") == 0);

@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "platform/process.h"
 #include "support/tool.h"
 
 static wb_array *loss(wb_layer *model, const wb_batch *batch, void *user) {
@@ -10,27 +11,32 @@ static wb_array *loss(wb_layer *model, const wb_batch *batch, void *user) {
 }
 
 /* Ten steps in batches of a loader. */
-static void train(void) {
+static void train(const wb_device *device) {
     wb_scope_open();
-    wb_layer *model = wb_chain(wb_dense(4, 8, wb_relu), wb_dense(8, 2));
+    wb_layer *host = wb_chain(wb_dense(4, 8, wb_relu), wb_dense(8, 2));
+    wb_layer *model = wb_to(device, host);
     wb_optimiser *o = wb_setup(wb_descent(.eta = 1e-3), model);
-    wb_loader *loader =
-        wb_loader_new(.x = wb_ones(WB_F32, 4, 20), .y = wb_ones(WB_F32, 2, 20), .batchsize = 2);
+    wb_loader *loader = wb_loader_new(.x = wb_ones(WB_F32, 4, 20), .y = wb_ones(WB_F32, 2, 20),
+                                      .batchsize = 2, .device = device);
     for (wb_batch batch = {.x = NULL}; wb_next(loader, &batch);)
         (void)wb_item(wb_train_step(loss, model, &batch, NULL, o));
-    wb_free(loader), wb_free(o), wb_free(model);
+    wb_free(loader), wb_free(o), wb_free(model), wb_free(host);
     wb_scope_close();
 }
 
 static int work(const char *how) {
-    train();
+    if (strcmp(how, "elsewhere") == 0) {
+        train(wb_get_device_at("checked", 0));
+        return 0;
+    }
+    train(wb_cpu_device());
     if (strcmp(how, "killed") == 0) {
         (void)usleep(300000);
-        train(); /* a later event writes what is there */
+        train(wb_cpu_device()); /* a later event writes what is there */
         (void)raise(SIGKILL);
     }
     if (strcmp(how, "forked") == 0 && fork() == 0) {
-        train();
+        train(wb_cpu_device());
         exit(0);
     }
     return 0;
@@ -65,6 +71,12 @@ static const char nesting[] =
     "for layer in (\"Dense(4 => 8), layer 1 of Chain\", \"Dense(8 => 2), layer 2 of Chain\"):\n"
     "    for direction in (\"forward\", \"backward\"):\n"
     "        assert (direction, layer) in args, args\n"
+    /* 2 x 4 x 8 x 2, and bias and relu; W, x, b and y in f32 */
+    "costs = [c[\"args\"] for c in commands if c[\"name\"] == \"matmul\" and\n"
+    "         c[\"args\"][\"layer\"].startswith(\"Dense(4 => 8)\") and\n"
+    "         c[\"args\"][\"direction\"] == \"forward\"]\n"
+    "assert all(c[\"operations\"] == 128 + 32 and c[\"read_bytes\"] == 128 + 32 + 32 and\n"
+    "           c[\"written_bytes\"] == 64 for c in costs) and costs, costs\n"
     "assert sum(v[\"cat\"] == \"loader\" for v in x) >= 10\n"
     "names = [v[\"args\"][\"name\"] for v in e if v[\"name\"] == \"thread_name\"]\n"
     "assert len(names) == len(set(v[\"tid\"] for v in x)), names\n";
@@ -72,6 +84,29 @@ static const char nesting[] =
 static void events_nest_and_have_names(void) {
     if (!has_python()) return;
     expect(check_with_python("train", nesting) == 0);
+}
+
+/* A device that works by itself tells when it has done what was queued. */
+static void devices_have_times_of_their_own(void) {
+    if (!has_python()) return;
+    expect(check_with_python(
+               "elsewhere",
+               "x = [v for v in e if v[\"ph\"] == \"X\"]\n"
+               "queued = [v for v in x if v[\"cat\"] == \"queued command\"]\n"
+               "done = [v for v in x if v[\"cat\"] == \"device command\"]\n"
+               "assert len(done) >= 40 and len(done) == len(queued), (len(done), len(queued))\n"
+               "assert [v[\"name\"] for v in done] == [v[\"name\"] for v in queued]\n"
+               "assert [v[\"args\"] for v in done] == [v[\"args\"] for v in queued]\n"
+               "end = 0\n"
+               "for d, q in zip(done, queued):\n"
+               "    assert d[\"ts\"] >= end - 0.002 and d[\"ts\"] >= q[\"ts\"] - 0.002, (d, q)\n"
+               "    end = d[\"ts\"] + d[\"dur\"]\n"
+               "assert len(set(v[\"tid\"] for v in done)) == 1\n") == 0);
+    char arguments[2048];
+    (void)snprintf(arguments, sizeof arguments, "profile --peak=100,10 '%s' elsewhere", self);
+    expect(weber(arguments) == 0);
+    expect_part(output, "          ms   share");
+    expect_part(output, "forward   matmul            Dense(4 => 8), layer 1 of Chain\n");
 }
 
 static void a_file_is_complete_whenever_the_program_ends(void) {
@@ -105,19 +140,47 @@ static void profiles_are_tables(void) {
     char arguments[2048];
     (void)snprintf(arguments, sizeof arguments, "profile '%s' train", self);
     expect(weber(arguments) == 0);
-    expect_part(output, "ms   share     calls");
+    expect_part(output, "ms   share     calls   Gflop/s     GB/s  of peak       MiB");
+    expect_part(output, "  all; peak: ");
     expect_part(output, "forward   matmul            Dense(4 => 8), layer 1 of Chain\n");
     expect_part(output, "backward  matmul            Dense(8 => 2), layer 2 of Chain\n");
     expect_part(output, "update    step              Dense(8 => 2), layer 2 of Chain\n");
     expect_part(output, "100.0%");
-    (void)snprintf(arguments, sizeof arguments, "profile --rows 1 -- '%s' killed", self);
+    /* of a default device that is not there */
+    expect(setenv("WEBER_DEVICE", "nowhere", 1) == 0);
+    expect(weber(arguments) == 0);
+    expect(unsetenv("WEBER_DEVICE") == 0);
+    expect_part(output, "weber profile: WEBER_DEVICE");
+    expect_part(output, "  all; the device's peak is not known\n");
+    expect_part(output, "forward   matmul            Dense(4 => 8), layer 1 of Chain\n");
+    (void)snprintf(arguments, sizeof arguments, "profile --rows 1 --peak=1,1 -- '%s' killed", self);
     expect(weber(arguments) == 128 + SIGKILL);
     expect_part(output, " more rows\n");
 }
 
+/* Each rank writes a file; the table is that of the first, and no file stays. */
+static void profiles_of_ranks_leave_no_files(void) {
+    char arguments[2200];
+    (void)snprintf(arguments, sizeof arguments,
+                   "profile --peak=1,1 sh -c 'echo $WEBER_TRACE > place; "
+                   "WEBER_RANK=1 \"%s\" train; \"%s\" train'",
+                   self, self);
+    expect(weber(arguments) == 0);
+    expect_part(output, "forward   matmul            Dense(4 => 8), layer 1 of Chain\n");
+    expect_part(stage_read("place"), "/tmp/weber-profile-");
+    expect(system("test -z \"$(ls -d $(cat place)* $(dirname $(cat place)) 2>/dev/null)\"") == 0);
+}
+
 static void profiles_have_mistakes(void) {
+    char arguments[2048];
     expect(weber("profile") == 2);
+    (void)snprintf(arguments, sizeof arguments, "profile --layers --peak=100,10 '%s' train", self);
+    expect(weber(arguments) == 0);
+    expect_part(output, "forward                     Dense(4 => 8), layer 1 of Chain\n");
+    expect_part(output, "all; peak: 100.0 Gflop/s, 10.0 GB/s");
     expect(weber("profile --rows 0 true") == 2);
+    expect(weber("profile --peak=1 true") == 2);
+    expect(weber("profile --peak=0,1 true") == 2);
     expect(weber("profile --all true") == 2);
     expect(weber("profile ./is-not-there") == 127);
     expect_part(output, "weber profile: ./is-not-there cannot be started: No such file");
@@ -130,13 +193,15 @@ static void profiles_have_mistakes(void) {
 int main(int count, char **arguments) {
     if (count > 1) return work(arguments[1]);
     (void)unsetenv("WEBER_EAGER"), (void)unsetenv("WEBER_FUSE"); /* it is about plans */
-    if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) return 1;
+    if (!wb_platform_program(self, sizeof self)) return 1;
     const struct CMUnitTest tests[] = {SCENE(events_nest_and_have_names),
+                                       SCENE(devices_have_times_of_their_own),
                                        SCENE(a_file_is_complete_whenever_the_program_ends),
                                        SCENE(children_of_fork_tell_nothing),
                                        SCENE(ranks_write_files_of_their_own),
                                        SCENE(a_folder_that_is_not_there_is_a_warning),
                                        SCENE(profiles_are_tables),
+                                       SCENE(profiles_of_ranks_leave_no_files),
                                        SCENE(profiles_have_mistakes)};
     return cmocka_run_group_tests_name("evaluate/test_events", tests, NULL, NULL);
 }

@@ -57,9 +57,9 @@ static void nodes_are_in_order_and_marked(void **state) {
         small s;
         small_order(&s, rows[i].make());
         for (int64_t n = 0; n < s.tape.count; n++) {
-            const int marks = s.tape.marks[n];
+            const int marks = s.tape.at[n].marks;
             small_say(&s, "%s:%s%s%s%s%s ",
-                      marks & WB_TAPE_LEAF ? "data" : wb_op_name((wb_op)s.tape.nodes[n]->op),
+                      marks & WB_TAPE_LEAF ? "data" : wb_op_name((wb_op)s.tape.at[n].node->op),
                       marks & WB_TAPE_LEAF ? "l" : "", marks & WB_TAPE_ROOT ? "r" : "",
                       marks & WB_TAPE_STORED ? "s" : "", marks & WB_TAPE_EXPOSED ? "e" : "",
                       marks & WB_TAPE_DONATED ? "d" : "");

@@ -80,7 +80,7 @@ static const struct {
 };
 
 static int in_place(const wb_array *part) {
-    wb_plan *plan = wb_plan_of_body(part->inputs[0]->body, wb_default_device());
+    wb_plan *plan = wb_plan_of_body(wb_body_of(part->inputs[0]), wb_default_device());
     assert_non_null(plan);
     int count = 0;
     for (int32_t o = 0; o < plan->output_count; o++) count += plan->outputs[o].is_donated;

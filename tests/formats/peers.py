@@ -5,6 +5,7 @@ What they write Weber reads, what Weber writes they read; types, shapes and byte
 safetensors come from this Python, or from an environment under build/ made for them; torch is Debian's (python3-torch), since for this
 processor the package index has it only with CUDA, several gigabytes of it. 77 (skipped) where they cannot be had."""
 import ctypes
+import fcntl
 import os
 import subprocess
 import sys
@@ -38,10 +39,12 @@ def ensure_packages():
     base = SYSTEM if SYSTEM.exists() else sys.executable
     steps = [[base, "-m", "venv", "--clear", "--system-site-packages", ENVIRONMENT],
              [python, "-m", "pip", "install", "--quiet", "numpy", "safetensors"]]
-    for step in steps if not python.exists() else steps[1:]:
-        result = subprocess.run(step, capture_output=True, text=True)
-        if result.returncode:
-            skip("numpy and safetensors cannot be had:", last_line(result))
+    with open(ENVIRONMENT.with_suffix(".lock"), "w") as lock:  # both stages may run at once
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for step in steps if not python.exists() else steps[1:]:
+            result = subprocess.run(step, capture_output=True, text=True)
+            if result.returncode:
+                skip("numpy and safetensors cannot be had:", last_line(result))
     os.execv(python, [str(python), *sys.argv])
 
 
@@ -393,8 +396,8 @@ class BatchNorm(ctypes.Structure):
 
 
 class Load(ctypes.Structure):
-    _fields_ = [("start", CHAR), ("path", text), ("model", pointer), ("key", text), ("filter", pointer), ("user", pointer), ("partial", FLAG),
-                ("rename", text), REST]
+    _fields_ = [("start", CHAR), ("path", text), ("model", pointer), ("key", text), ("filter", pointer), ("layers", pointer), ("user", pointer),
+                ("partial", FLAG), ("rename", text), REST]
 
 
 def network():

@@ -7,7 +7,7 @@
 #include "support/scoped.h"
 
 static wb_array *counting(int64_t w, int64_t h, int64_t c, int64_t n) {
-    return wb_reshape(wb_add_number(wb_iota(WB_F64, 0, w * h * c * n), 1), w, h, c, n);
+    return wb_reshape(wb_add_number(wb_iota(widest(), 0, w * h * c * n), 1), w, h, c, n);
 }
 
 static wb_layer *filled(wb_layer *conv) {
@@ -19,7 +19,7 @@ static wb_layer *filled(wb_layer *conv) {
 
 static void conv_flips_its_kernel(void **state) { /* E5 */
     (void)state;
-    wb_layer *conv = filled(wb_conv(.kernel = {2, 2}, .in = 1, .out = 1, .dtype = WB_F64));
+    wb_layer *conv = filled(wb_conv(.kernel = {2, 2}, .in = 1, .out = 1, .dtype = widest()));
     wb_array *y = wb_apply(conv, counting(5, 4, 1, 1));
     assert_sizes(y, 4, 3, 1, 1);
     assert_values(y, 1e-12, 29, 39, 49, 59, 79, 89, 99, 109, 129, 139, 149, 159);
@@ -28,7 +28,7 @@ static void conv_flips_its_kernel(void **state) { /* E5 */
 
 static void cross_cor_does_not(void **state) { /* E7 */
     (void)state;
-    wb_layer *conv = filled(wb_cross_cor(.kernel = {2, 2}, .in = 1, .out = 1, .dtype = WB_F64));
+    wb_layer *conv = filled(wb_cross_cor(.kernel = {2, 2}, .in = 1, .out = 1, .dtype = widest()));
     wb_array *y = wb_apply(conv, counting(5, 4, 1, 1));
     assert_values(y, 1e-12, 51, 61, 71, 81, 101, 111, 121, 131, 151, 161, 171, 181);
     wb_free(conv);
@@ -147,19 +147,19 @@ static void a_small_network(void **state) { /* E27 */
 
 static void a_weight_may_be_given(void **state) {
     (void)state;
-    wb_array *w = wb_normal(WB_F64, 2, 3, 2, 4), *b = wb_ones(WB_F64, 4);
+    wb_array *w = wb_normal(widest(), 2, 3, 2, 4), *b = wb_ones(widest(), 4);
     wb_layer *conv = wb_conv({2, 3}, 4, 4, .groups = 2, .weight = w, .bias = b);
     assert_ptr_equal(wb_get(conv, "weight"), w);
     assert_ptr_equal(wb_get(conv, "bias"), b);
     wb_free(conv);
     conv = wb_cross_cor({2, 3}, 2, 4, .weight = w);
-    assert_int_equal(wb_dtype_of(wb_get(conv, "bias")), WB_F64);
+    assert_int_equal(wb_dtype_of(wb_get(conv, "bias")), widest());
     wb_free(conv);
     assert_null(wb_conv({2, 3}, 4, 4, .weight = w));
     assert_error(WB_ERROR_SHAPE, "Conv: weight must be (2, 3, 4, 4), got (2, 3, 2, 4)");
     assert_null(wb_conv({2, 3}, 2, 4, .weight = wb_cast(w, WB_I32)));
     assert_error(WB_ERROR_DTYPE, "Conv: weight must be floating, got i32");
-    assert_null(wb_cross_cor({2, 3}, 2, 4, .weight = w, .bias = wb_ones(WB_F64, 3)));
+    assert_null(wb_cross_cor({2, 3}, 2, 4, .weight = w, .bias = wb_ones(widest(), 3)));
     assert_error(WB_ERROR_SHAPE, "CrossCor: bias must be (4), got (3)");
 }
 

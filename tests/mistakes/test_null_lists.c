@@ -65,6 +65,31 @@ static void of_layers(void **state) {
     wb_free(chain);
 }
 
+static wb_array *sum(void *context, int count, wb_array *const *arrays) {
+    (void)context, (void)count;
+    return wb_sum(arrays[0]);
+}
+
+/* Places that a function fills, and what it calls. */
+static void of_places(void **state) {
+    (void)state;
+    wb_array *x = wb_ones(WB_F32, 2, 3), *parts[2];
+    NULL_LIST("splitobs", wb_splitobs_make(x, NULL, 1, (const double[]){0.5}));
+    NULL_LIST("splitobs", wb_splitobs_make(x, parts, 1, NULL));
+    NULL_LIST("gradient_check", wb_gradient_check(sum, NULL, 1, NULL, 1, 1e-3));
+    NULL_LIST("wb_rule_chain", wb_rule_chain_make(2, NULL));
+    (void)wb_gradient_check(NULL, NULL, 1, &x, 1, 1e-3);
+    assert_error(WB_ERROR_ARGUMENT, "gradient_check: fn is NULL");
+    (void)wb_fashion_mnist(WB_SPLIT_TEST, &x, NULL);
+    assert_error(WB_ERROR_ARGUMENT, "wb_fashion_mnist: labels is NULL");
+    (void)wb_device_properties_at("CPU", 0, NULL);
+    assert_error(WB_ERROR_ARGUMENT, "wb_device_properties_at: properties is NULL");
+    (void)wb_device_choice(NULL);
+    assert_error(WB_ERROR_ARGUMENT, "wb_device_choice: choice is NULL");
+    assert_int_equal(wb_device_sync(NULL), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_device_sync: the device is NULL");
+}
+
 static void of_other_things(void **state) {
     (void)state;
     NULL_LIST("wb_schedule_sequence", wb_schedule_sequence_make(2, NULL));
@@ -88,7 +113,7 @@ static void of_other_things(void **state) {
 int main(void) {
     static test_list tests;
     const struct CMUnitTest all[] = {TEST(of_arrays), TEST(of_sizes), TEST(of_layers),
-                                     TEST(of_other_things)};
+                                     TEST(of_places), TEST(of_other_things)};
     ADD_TESTS(&tests, all);
     return run_test_list("mistakes/test_null_lists", &tests, NULL, NULL);
 }

@@ -143,6 +143,13 @@ static void bad_calls_are_told(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "number and keep must not be negative, got -1");
     assert_int_equal(wb_checkpoint_save("", 1, 0, {"t", tree}), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "empty");
+    assert_int_equal(wb_checkpoint_save(path_of("h.txt"), 1, 0, {"t", tree}), WB_ERROR_FORMAT);
+    assert_error(WB_ERROR_FORMAT, "must end in .bson, .safetensors, .npy or .npz, or in / for a ");
+    assert_int_equal(wb_checkpoint_load(path_of("h.txt"), NULL, {"t", tree}), WB_ERROR_FORMAT);
+    assert_error(WB_ERROR_FORMAT, "h.txt");
+    assert_int_equal(wb_checkpoint_save(path_of("h.txt/"), 1, 0, {"t", tree}), WB_OK);
+    assert_int_equal(wb_checkpoint_save(path_of("lr0.1"), 1, 0, {"t", tree}), WB_OK);
+    assert_true(is_there("lr0.1/checkpoint-000000000001.npz"));
     assert_int_equal(wb_checkpoint_load(NULL, NULL, {"t", tree}), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "the path is NULL");
     wb_free(tree);

@@ -149,7 +149,7 @@ static void places_in_messages_are_keys(void **state) {
         wb_free(layer);
     }
     assert_null(wb_load_model(write_bson(NET(X)), "net.layers.2"));
-    assert_error(WB_ERROR_ARGUMENT, "there is no \"net.layers.2\" in the file");
+    assert_error(WB_ERROR_ARGUMENT, "there is no \"net.layers.2\"; ");
 }
 
 /* ---- files that are something else ---- */

@@ -51,14 +51,14 @@ static wb_status by_file(wb_layer *to, wb_layer *from, wb_load_desc desc) {
 }
 
 static wb_status by_model(wb_layer *to, wb_layer *from, wb_load_desc desc) {
-    return wb_loadmodel(to, from, .filter = desc.filter, .user = desc.user,
+    return wb_loadmodel(to, from, .filter = desc.filter, .layers = desc.layers, .user = desc.user,
                         .partial = desc.partial);
 }
 
 static wb_status by_state(wb_layer *to, wb_layer *from, wb_load_desc desc) {
     wb_file *state = wb_state(from);
-    const wb_status status =
-        wb_loadmodel(to, state, .filter = desc.filter, .user = desc.user, .partial = desc.partial);
+    const wb_status status = wb_loadmodel(to, state, .filter = desc.filter, .layers = desc.layers,
+                                          .user = desc.user, .partial = desc.partial);
     wb_free(state);
     return status;
 }
@@ -66,8 +66,8 @@ static wb_status by_state(wb_layer *to, wb_layer *from, wb_load_desc desc) {
 static wb_status by_open_file(wb_layer *to, wb_layer *from, wb_load_desc desc) {
     if (wb_save(path, from) != WB_OK) return wb_error_status();
     wb_file *file = wb_open(path);
-    const wb_status status =
-        wb_loadmodel(to, file, .filter = desc.filter, .user = desc.user, .partial = desc.partial);
+    const wb_status status = wb_loadmodel(to, file, .filter = desc.filter, .layers = desc.layers,
+                                          .user = desc.user, .partial = desc.partial);
     wb_free(file);
     return status;
 }
@@ -147,6 +147,69 @@ static void a_filter_says_what_takes_part(void **state) {
     assert_all(to, "layers.1.weight", 1);
     assert_all(to, "layers.2.weight", 7);
     wb_free(to), wb_free(from);
+}
+
+/* A layer norm takes no part; where a source does not say what its layers are, the one at path. */
+typedef struct leaving_out {
+    const char *source_path;
+    int unknown, known;
+} leaving_out;
+
+static bool is_no_norm(void *user, const wb_load_layer *layer) {
+    leaving_out *l = user;
+    assert_non_null(layer->path);
+    if (layer->type) l->known++;
+    if (layer->type) return strcmp(layer->type, "LayerNorm") != 0;
+    assert_true(layer->is_source);
+    l->unknown++;
+    return strcmp(layer->path, l->source_path) != 0;
+}
+
+typedef struct alignment {
+    const char *name, *from, *to, *left_out; /* in the source, by its path */
+    const char *path;                        /* that gets the arrays of the last Dense */
+    const char *message;                     /* or the error */
+} alignment;
+
+static const alignment alignments[] = {
+    {"a longer one", "Chain(Dense(2 => 3), Dense(3 => 4))",
+     "Chain(Dense(2 => 3), LayerNorm(3), Dense(3 => 4))", "", "layers.3.weight", NULL},
+    {"a shorter one", "Chain(Dense(2 => 3), LayerNorm(3), Dense(3 => 4))",
+     "Chain(Dense(2 => 3), Dense(3 => 4))", "layers.2", "layers.2.weight", NULL},
+    {"both have some", "Chain(LayerNorm(2), Dense(2 => 3), Dense(3 => 4))",
+     "Chain(Dense(2 => 3), LayerNorm(3), LayerNorm(3), Dense(3 => 4))", "layers.1",
+     "layers.4.weight", NULL},
+    {"a chain in another place", "Chain(Dense(2 => 2), Chain(LayerNorm(2), Dense(2 => 4)))",
+     "Chain(LayerNorm(2), Dense(2 => 2), Chain(Dense(2 => 4)))", "layers.2.layers.1",
+     "layers.3.layers.1.weight", NULL},
+    {"layers without arrays are counted", "Chain(Dense(2 => 3), Dropout(0.5), Dense(3 => 4))",
+     "Chain(LayerNorm(2), Dense(2 => 3), Dropout(0.1), Dense(3 => 4))", "", "layers.4.weight",
+     NULL},
+    {"names", "Chain(a = Dense(2 => 3), n = LayerNorm(3), b = Dense(3 => 4))",
+     "Chain(a = Dense(2 => 3), b = Dense(3 => 4))", "layers.n", "layers.b.weight", NULL},
+    {"none is left", "Chain(Dense(2 => 3))", "Chain(LayerNorm(2), Dense(2 => 3), Dense(3 => 4))",
+     "", NULL, "fewer layers of layers in the "},
+    {"one too many", "Chain(Dense(2 => 3), LayerNorm(3), Dense(3 => 4))", "Chain(Dense(2 => 3))",
+     "layers.2", NULL, "the model has no array for layers.3."},
+    {"other sizes", "Chain(LayerNorm(2), Dense(2 => 3))", "Chain(Dense(2 => 4))", "layers.1", NULL,
+     "is (3, 2) in the "},
+};
+
+static void layers_that_take_part_meet_in_order(void **state) {
+    const way *w = *state;
+    for (size_t i = 0; i < sizeof alignments / sizeof *alignments; i++) {
+        const alignment *row = &alignments[i];
+        leaving_out user = {.source_path = row->left_out};
+        wb_layer *from = filled(wb_parse(row->from), 7), *to = filled(wb_parse(row->to), 1);
+        const wb_status status =
+            w->load(to, from, (wb_load_desc){.layers = is_no_norm, .user = &user});
+        if ((status == WB_OK) != !row->message) fail_msg("%s: %s", row->name, wb_error_message());
+        if (row->message) assert_error(status, row->message);
+        if (row->path) assert_all(to, row->path, 7);
+        assert_true(user.known > 0);
+        if (w->load == by_model) assert_int_equal(user.unknown, 0);
+        wb_free(from), wb_free(to);
+    }
 }
 
 static void an_absent_bias_is_zeros(void **state) {
@@ -295,6 +358,7 @@ int main(void) {
         OF_WAYS(another_structure_is_refused),
         OF_WAYS(other_sizes_are_refused_with_both),
         OF_WAYS(a_filter_says_what_takes_part),
+        OF_WAYS(layers_that_take_part_meet_in_order),
         OF_WAYS(an_absent_bias_is_zeros),
         OF_WAYS(types_are_the_models_own),
         OF_WAYS(tied_places_take_equal_arrays),

@@ -148,14 +148,12 @@ static void what_is_not_there_is_told(void **state) {
     assert_int_equal(wb_save_named(path_of("few.npz"), {"model", t.model}), WB_OK);
     assert_int_equal(wb_load_named(path_of("few.npz"), {"model", t.model}, {"data", t.loader}),
                      WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT,
-                 "few.npz: there is no \"data.observations\" in the file; it has model");
+    assert_error(WB_ERROR_ARGUMENT, "few.npz: there is no \"data.observations\"; it has model");
     assert_int_equal(wb_load_named(path_of("few.npz"), {"critic", t.model}), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "few.npz: there is no \"critic\"");
     wb_file *few = wb_open(path_of("few.npz"));
     assert_null(wb_record_get(wb_file_root(few), "model.layers.9.weight"));
-    assert_error(WB_ERROR_ARGUMENT,
-                 "\"model.layers.9.weight\" in the file; \"model.layers\" has 1");
+    assert_error(WB_ERROR_ARGUMENT, "\"model.layers.9.weight\"; \"model.layers\" has 1");
     wb_free(few);
     wb_layer *odd = wb_tree_named({"observations", wb_ones(WB_F32, 2)});
     assert_int_equal(wb_save_named(path_of("odd.npz"), {"data", odd}), WB_OK);

@@ -233,8 +233,7 @@ static const fault_row fault_rows[] = {
     FAULT("a layer within itself", "{_backrefs: [" CHAIN(REF("1")) "], model: " REF("1") "}",
           "model.layers.1: cycle is neither a layer"),
     FAULT("a number", MODEL("3"), "model: a number is neither a layer"),
-    FAULT("another key", "{net: " DENSE(W, B, RELU) "}",
-          "there is no \"model\" in the file; it has net"),
+    FAULT("another key", "{net: " DENSE(W, B, RELU) "}", "there is no \"model\"; it has net"),
 };
 
 static void assert_says(const char *error) {

@@ -26,6 +26,7 @@ static void what_is_not_understood_is_status_2(void) {
                                        "show a b",
                                        "show --records",
                                        "show --deep a",
+                                       "show a --input=3",
                                        "convert",
                                        "convert a.npz",
                                        "convert a b c",
@@ -69,6 +70,24 @@ static void files_are_converted_and_shown(void) {
                         "      bias: f32 (2), 2 numbers, 8 bytes\n"
                         "      weight: f32 (2, 3), 6 numbers, 24 bytes\n"
                         "2 arrays, 8 numbers, 32 bytes\n");
+}
+
+static void models_are_drawn(void) {
+    wb_layer *model = wb_chain(wb_dense(3, 4), wb_dense(4, 2));
+    expect(wb_save("m.bson", model) == WB_OK);
+    wb_free(model);
+    expect(weber("show m.bson --svg=m.dot --input=3,5") == 0);
+    expect_text(output, "");
+    expect(access("m.dot", F_OK) == 0);
+    expect(weber("show m.bson --svg=m.dot") == 2);
+    expect_part(output, "--svg needs the sizes of the model's input, as --input=28,28,1,32, got "
+                        "none");
+    expect(weber("show m.bson --svg=m.dot --input=3,x") == 2);
+    expect_part(output, "got 3,x");
+    expect(weber("show m.bson --svg=m.dot --input=7,5") == 1);
+    expect_part(output, "Dense(3 => 4), layer 1 of Chain: input ");
+    expect(weber("show m.bson --svg=m.jpg --input=3,5") == 1);
+    expect_part(output, "must end in .svg, .png, .pdf or .dot, got m.jpg");
 }
 
 static void what_is_shared_is_shown_once(void) {
@@ -297,6 +316,7 @@ int main(void) {
         SCENE(what_is_not_understood_is_status_2),
         SCENE(what_does_not_work_is_status_1),
         SCENE(files_are_converted_and_shown),
+        SCENE(models_are_drawn),
         SCENE(what_is_shared_is_shown_once),
         SCENE(numbers_are_shown_by_as_few_digits_as_say_them),
         SCENE(files_of_flux_are_shown),

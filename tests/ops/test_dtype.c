@@ -1,5 +1,7 @@
 /* How types meet (values 14): the promotion table, weak numbers, sums, means, casts, comparisons,
  * halves. */
+#include "array/array.h"
+#include "device/device.h"
 #include "support/naive.h"
 #include "support/support.h"
 
@@ -179,6 +181,29 @@ static void f64_stays_f64(void **state) {
                  4503599627370498.0, 0);
 }
 
+/* The checked device, as one that has no f64. */
+static void two_numbers_of_a_select_have_a_type_of_the_device(void **state) {
+    (void)state;
+    const wb_device *device = wb_get_device_at("checked", 0);
+    wb_array *x = wb_to(device, wb_vector(1, 2)), *mask = wb_gt(x, wb_number(1.5));
+    assert_int_equal(wb_dtype_of(wb_select(mask, wb_number(3), wb_number(4))), WB_F64);
+    union {
+        const wb_device *given;
+        wb_device *changed;
+    } d = {.given = wb_node_device(x)};
+    d.changed->info.has_f64 = false;
+    wb_array *y = wb_select(mask, wb_number(3), wb_number(4));
+    wb_array *z = wb_select(mask, x, wb_number(4));
+    assert_null(wb_cast(x, WB_F64));
+    assert_error(WB_ERROR_DTYPE,
+                 "cast of f64: checked(0) has no f64; f32 (wb_cast, or wb_to on the "
+                 "way there) or the CPU will do");
+    d.changed->info.has_f64 = true;
+    assert_int_equal(wb_dtype_of(y), WB_F32);
+    assert_int_equal(wb_dtype_of(z), WB_F32);
+    assert_value(wb_sum(y), 7, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {TEST(two_types_meet_by_the_table),
                                        TEST(numbers_are_weak),
@@ -190,6 +215,7 @@ int main(void) {
                                        TEST(halves_round_to_nearest_even),
                                        TEST(gradients_of_halves_are_rounded_once),
                                        TEST(sums_of_halves_are_rounded_once),
-                                       TEST(f64_stays_f64)};
+                                       TEST(f64_stays_f64),
+                                       TEST(two_numbers_of_a_select_have_a_type_of_the_device)};
     return cmocka_run_group_tests_name("ops/test_dtype", tests, NULL, NULL);
 }

@@ -67,13 +67,13 @@ static void an_index_of_two_dimensions_gives_both(void **state) {
 static void views_and_pending_arrays_are_operands(void **state) {
     (void)state;
     wb_array *x =
-        wb_transpose(wb_copy(counting(WB_F64, 2, (int64_t[]){3, 2}))); /* [0 1 2; 3 4 5] */
+        wb_transpose(wb_copy(counting(widest(), 2, (int64_t[]){3, 2}))); /* [0 1 2; 3 4 5] */
     wb_array *index =
         wb_flip(wb_slice(positions(WB_I32, 5, (double[]){0, 9, 1, 9, 2}), 0, 0, 5, 2), 0);
     assert_values(wb_gather(x, index, 1), 0, 2, 5, 1, 4, 0, 3);
     assert_values(wb_gather(wb_add_number(x, 1), wb_sub(wb_number(2), index), 1), 0, 1, 4, 2, 5, 3,
                   6);
-    wb_array *base = wb_transpose(wb_copy(wb_ones(WB_F64, 3, 2)));
+    wb_array *base = wb_transpose(wb_copy(wb_ones(widest(), 3, 2)));
     assert_values(wb_scatter_add(base, index, wb_flip(wb_copy(x), 0), 1), 0, 6, 3, 5, 2, 4, 1);
 }
 
@@ -82,11 +82,12 @@ static void repeated_positions_add_up(void **state) {
     static const wb_dtype index_types[] = {WB_I32, WB_I64, WB_U8};
     for (int t = 0; t < 7; t++)
         for (int i = 0; i < 3; i++) {
-            wb_array *base = wb_full(types[t], 100, 2, 3),
-                     *updates = counting(types[t], 2, (int64_t[]){2, 4});
+            const wb_dtype type = types[t] == WB_F64 ? widest() : types[t];
+            wb_array *base = wb_full(type, 100, 2, 3),
+                     *updates = counting(type, 2, (int64_t[]){2, 4});
             wb_array *y = wb_scatter_add(base, positions(index_types[i], 4, (double[]){2, 0, 2, 2}),
                                          updates, 1);
-            assert_int_equal(wb_dtype_of(y), types[t]);
+            assert_int_equal(wb_dtype_of(y), type);
             assert_values(y, 0, 102, 103, 100, 100, 110, 113);
             assert_values(base, 0, 100, 100, 100, 100, 100, 100);
         }
@@ -119,14 +120,15 @@ static void updates_take_the_type_of_the_base(void **state) {
 
 static void gradients_go_back_to_their_positions(void **state) {
     (void)state;
-    wb_array *table = wb_copy(counting(WB_F64, 2, (int64_t[]){2, 3})), *g = NULL;
+    wb_array *table = wb_copy(counting(widest(), 2, (int64_t[]){2, 3})), *g = NULL;
     wb_array *y = wb_gather(table, positions(WB_I32, 3, (double[]){2, 0, 2}), 1);
     assert_int_equal(wb_gradient_of(wb_sum(wb_square(y)), 1, &table, &g), WB_OK);
-    assert_values(g, 1e-15, 0, 2, 0, 0, 16, 20);
-    wb_array *updates = wb_copy(wb_ones(WB_F64, 2, 2));
-    y = wb_scatter_add(wb_zeros(WB_F64, 2, 3), positions(WB_I32, 2, (double[]){1, 1}), updates, 1);
+    assert_values(g, coarse(1e-15, 1e-6), 0, 2, 0, 0, 16, 20);
+    wb_array *updates = wb_copy(wb_ones(widest(), 2, 2));
+    y = wb_scatter_add(wb_zeros(widest(), 2, 3), positions(WB_I32, 2, (double[]){1, 1}), updates,
+                       1);
     assert_int_equal(wb_gradient_of(wb_sum(wb_square(y)), 1, &updates, &g), WB_OK);
-    assert_values(g, 1e-15, 4, 4, 4, 4);
+    assert_values(g, coarse(1e-15, 1e-6), 4, 4, 4, 4);
 }
 
 static void any_table_is_as_plain_loops(void **state) {
@@ -139,7 +141,7 @@ static void any_table_is_as_plain_loops(void **state) {
         const int dim = (int)random_below(&r, 3);
         double list[30];
         for (int64_t i = 0; i < n; i++) list[i] = (double)random_below(&r, sizes[dim]);
-        wb_array *x = array_random(&r, WB_F64, -1, 1, 3, sizes),
+        wb_array *x = array_random(&r, widest(), -1, 1, 3, sizes),
                  *index = positions(WB_I32, n, list), *parts[30];
         if (n == 0) continue;
         for (int64_t i = 0; i < n; i++)
@@ -147,11 +149,11 @@ static void any_table_is_as_plain_loops(void **state) {
         wb_array *y = wb_gather(x, index, dim);
         assert_true(wb_approx(y, wb_concat_make(dim, (int)n, parts), 0, 0, NULL, 0));
         /* <gather x, u> = <x, scatter u> */
-        wb_array *u = array_random(&r, WB_F64, -1, 1, 3, wb_sizes(y));
+        wb_array *u = array_random(&r, widest(), -1, 1, 3, wb_sizes(y));
         const double left = wb_item(wb_sum(wb_mul(y, u)));
         const double right = wb_item(wb_sum(wb_mul(
-            x, wb_scatter_add(wb_zeros(WB_F64, sizes[0], sizes[1], sizes[2]), index, u, dim))));
-        assert_true(fabs(left - right) < 1e-11);
+            x, wb_scatter_add(wb_zeros(widest(), sizes[0], sizes[1], sizes[2]), index, u, dim))));
+        assert_true(fabs(left - right) < coarse(1e-11, 1e-4));
     }
 }
 

@@ -63,7 +63,7 @@ static void random_products(void **state) {
         a[0] = ta ? k : m, a[1] = ta ? m : k, b[0] = tb ? n : k, b[1] = tb ? k : n;
         a[2] = 1 + random_below(&r, 3), a[3] = 1 + random_below(&r, 2);
         b[2] = random_below(&r, 2) ? a[2] : 1, b[3] = random_below(&r, 2) ? a[3] : 1;
-        const wb_dtype dtype = random_below(&r, 2) ? WB_F32 : WB_F64;
+        const wb_dtype dtype = (const wb_dtype[]){WB_F32, widest(), WB_BF16}[random_below(&r, 3)];
         wb_array *x = in_some_layout(&r, dtype, 2 + (int)random_below(&r, 3), a),
                  *y = in_some_layout(&r, dtype, 2 + (int)random_below(&r, 3), b);
         wb_array *o = wb_matmul_op(x, y, ta, tb), *g[2];
@@ -71,7 +71,7 @@ static void random_products(void **state) {
         if (i % 3 == 0)
             o = wb_tanh(wb_add(o, array_random(&r, dtype, -1, 1, 1, (const int64_t[]){m})));
         naive_table *t = naive_new();
-        const double tolerance = dtype == WB_F32 ? 3e-5 : 1e-12;
+        const double tolerance = dtype == WB_BF16 ? 0x1p-6 : dtype == WB_F32 ? 3e-5 : 1e-12;
         assert_as_naive(t, o, tolerance, "a product");
         if (!large) {
             assert_int_equal(wb_gradient_of(wb_sum(wb_square(o)), 2, (wb_array *[]){x, y}, g),

@@ -214,6 +214,12 @@ static void a_huge_expansion_costs_nothing(void **state) {
     assert_true(wb_at(y, 77777, 99999) == 3);
 }
 
+static void sizes_as_in_mlutils(void **state) { /* J9 */
+    (void)state;
+    assert_sizes(wb_unsqueeze(STORED(2, 3, 2), 1), 2, 1, 3, 2);
+    assert_sizes(wb_flatten_batch(STORED(10, 10, 3, 2)), 300, 2);
+}
+
 int main(void) {
     enum { ROWS = sizeof rows / sizeof *rows, WAYS = 5 };
     static const CMUnitTestFunction ways[WAYS] = {of_numbers_in_memory, of_a_pending_array,
@@ -224,6 +230,7 @@ int main(void) {
         TEST(views_of_views),
         TEST(empty_and_eight_dimensional_arrays),
         TEST(a_huge_expansion_costs_nothing),
+        TEST(sizes_as_in_mlutils),
     };
     struct CMUnitTest tests[WAYS * ROWS + sizeof others / sizeof *others];
     for (int i = 0; i < WAYS * ROWS; i++) tests[i] = TEST_ROW(&rows[i % ROWS], ways[i / ROWS]);

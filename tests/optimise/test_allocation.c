@@ -2,6 +2,7 @@
  * changed, nothing left behind. */
 #include <string.h>
 
+#include <weber/layers.h>
 #include <weber/losses.h>
 #include <weber/optimise.h>
 

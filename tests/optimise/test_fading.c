@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <weber/device.h>
+#include <weber/layers.h>
 #include <weber/losses.h>
 #include <weber/optimise.h>
 

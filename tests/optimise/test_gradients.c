@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include <weber/gradient.h>
+#include <weber/layers.h>
 #include <weber/losses.h>
 #include <weber/optimise.h>
 

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include <weber/layers.h>
 #include <weber/optimise.h>
 
 #include "support/scoped.h"

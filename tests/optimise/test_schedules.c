@@ -144,11 +144,15 @@ static void a_schedule_has_one_owner(void **state) {
 static void settings_of_other_waves(void **state) {
     (void)state;
     assert_null(wb_schedule_cosine(0, 1, 4, .halves = true));
-    assert_error(WB_ERROR_ARGUMENT, "wb_schedule_cosine: this schedule has no setting halves");
+    assert_error(WB_ERROR_ARGUMENT,
+                 "wb_schedule_cosine: this schedule has no setting halves; it has "
+                 "first, last, period and no_restart");
     assert_null(wb_schedule_cosine(0, 1, 4, .decay = 0.5));
     assert_error(WB_ERROR_ARGUMENT, "wb_schedule_cosine: this schedule has no setting decay");
     assert_null(wb_schedule_triangle(0, 1, 4, .no_restart = true));
-    assert_error(WB_ERROR_ARGUMENT, "wb_schedule_triangle: this schedule has no setting no_resta");
+    assert_error(WB_ERROR_ARGUMENT,
+                 "wb_schedule_triangle: this schedule has no setting no_restart; it "
+                 "has first, last, period, halves and decay");
     assert_null(wb_schedule_sin(0, 1, 4, .no_restart = true));
     assert_error(WB_ERROR_ARGUMENT, "wb_schedule_sin: this schedule has no setting no_restart");
 }

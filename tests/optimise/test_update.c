@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <weber/device.h>
+#include <weber/layers.h>
 #include <weber/losses.h>
 #include <weber/optimise.h>
 

@@ -140,7 +140,7 @@ static void no_folder_is_no_cache(void **state) {
     (void)setenv("WEBER_CACHE", path, 1); /* no folder */
     wb_cache_write("OpenCL", "a", "one", 3);
     assert_none("OpenCL", "a");
-    (void)setenv("WEBER_CACHE", "/proc/none/there", 1);
+    (void)setenv("WEBER_CACHE", "/dev/null/there", 1);
     wb_cache_write("OpenCL", "a", "one", 3);
     assert_none("OpenCL", "a");
 }

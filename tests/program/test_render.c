@@ -363,12 +363,26 @@ static void memory_that_runs_out_is_an_error(void **state) {
     free(m);
 }
 
+static void f64_is_refused_by_name(void **state) {
+    (void)state;
+    const wb_dialect *metal = dialect_of(DIALECT_METAL);
+    wb_instruction add = {.code = WB_CODE_add, .type = WB_R_F64, .from = WB_R_F64};
+    const wb_program program = {.ninstructions = 1, .instructions = &add};
+    assert_null(wb_render(&program, metal));
+    assert_error(WB_ERROR_UNSUPPORTED, "add of f64: Metal has no f64 on this device; f32 (wb_cast) "
+                                       "or the CPU will do");
+    const wb_call call = {.kind = WB_CALL_matmul, .dtype = WB_F64};
+    assert_null(wb_render_call(&call, NULL, 0, metal));
+    assert_error(WB_ERROR_UNSUPPORTED, "matmul of f64: Metal has no f64");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(other_sizes_give_the_same_text),
         TEST(the_block_is_small),
         TEST(updates_may_be_jobs),
         TEST(groups_and_warps_have_bounds),
+        TEST(f64_is_refused_by_name),
         TEST(nothing_is_not_launched),
         TEST(memory_that_runs_out_is_an_error),
         TEST(cuda_compiles),

@@ -40,11 +40,20 @@ static int forget_programs(void **state) {
     return 0;
 }
 
+/* Metal takes 31 buffers; a device without room asks the planner for smaller programs. */
+static bool has_room(dialect_kind kind, const wb_source *source) {
+    return kind != DIALECT_METAL || source->buffer_count + source->uses_status + 1 <= 31;
+}
+
 static wb_source *render_file(const char *path, dialect_kind kind) {
     wb_program *program = wb_program_recall(path);
     assert_non_null(program);
     wb_source *source = wb_render(program, dialect_of(kind));
     wb_program_release(program);
+    if (source && !has_room(kind, source)) {
+        wb_source_release(source);
+        return NULL;
+    }
     if (source || dialect_of(kind)->has_f64) return source;
     wb_clear_error(); /* f64 where there is none */
     return NULL;

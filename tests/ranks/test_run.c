@@ -2,21 +2,15 @@
  * library are in the other files. */
 #include <sched.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "support/tool.h"
 
 typedef struct row {
     const char *arguments, *says;
     int status;
 } row;
-
-static double seconds(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void check_rows(const row *rows, size_t count) {
     for (size_t i = 0; i < count; i++) {
@@ -89,13 +83,13 @@ static void streams(void) {
 
 /* It ends with who reads it; and what a rank has left behind does not hold it. */
 static void ends_soon(void) {
-    double begin = seconds();
+    double begin = wb_clock();
     (void)weber("run -n 2 sh -c 'while echo line; do :; done' | head -n 1");
-    expect(seconds() - begin < 10);
-    begin = seconds();
+    expect(wb_clock() - begin < 10);
+    begin = wb_clock();
     expect(weber("run -n 2 sh -c 'sleep 60 & echo gone'") == 0);
     expect_part(output, "[1] gone\n");
-    expect(seconds() - begin < 10);
+    expect(wb_clock() - begin < 10);
 }
 
 /* What the ranks have started goes with them after a failure. */
@@ -111,10 +105,10 @@ static void ends_before_it_joins(void) {
     (void)snprintf(command, sizeof command,
                    "run -n 2 sh -c '[ $WEBER_RANK = 1 ] || exec \"%s\" ranks'",
                    stage_build("bin/weber"));
-    const double begin = seconds();
+    const double begin = wb_clock();
     expect(weber(command) == 1);
     expect_part(output, "distributed: rank 1 of 2 has ended before it joined the group");
-    expect(seconds() - begin < 10);
+    expect(wb_clock() - begin < 10);
 }
 
 /* What the tool inherits: SIGCHLD ignored, few files, few cores. */

@@ -1,6 +1,7 @@
 /* src/show/show_model.c */
 #include <string.h>
 
+#include <weber/layers.h>
 #include <weber/losses.h>
 #include <weber/optimise.h>
 #include <weber/show.h>

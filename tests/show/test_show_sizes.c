@@ -49,6 +49,31 @@ static void steps_and_inner_layers_count(void **state) {
     wb_free(model);
 }
 
+typedef struct twofold {
+    wb_layer layer;
+    wb_layer *dropped, *used;
+} twofold;
+
+/* What is made after the scope may get the addresses of what was in it. */
+static wb_array *apply_twofold(wb_layer *layer, wb_array *x) {
+    const twofold *t = (const twofold *)(const void *)layer;
+    if (wb_scope_open() != WB_OK) return NULL;
+    (void)wb_apply(t->dropped, x);
+    (void)wb_scope_close();
+    return wb_apply(t->used, wb_mul(wb_tanh(x), wb_exp(x)));
+}
+WB_FUNCTOR(twofold, apply_twofold, WB_CHILD_FIELD(twofold, dropped), WB_CHILD_FIELD(twofold, used));
+
+static void what_comes_after_a_scope_counts(void **state) {
+    (void)state;
+    twofold *model = wb_new(twofold);
+    model->dropped = wb_chain(wb_dense(3, 3), wb_dense(3, 3)), model->used = wb_dense(3, 2);
+    char *text = printed(&model->layer, (wb_outputsize_desc){.inputs = {{3, 5}}});
+    assert_says(text, "Dense(3 => 2)  (2, 5)           8             30\n");
+    free(text);
+    wb_free(model);
+}
+
 static void mistakes_are_named(void **state) {
     (void)state;
     wb_layer *model = wb_dense(3, 2);
@@ -60,8 +85,8 @@ static void mistakes_are_named(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(layers_have_sizes_and_costs),
-                                       TEST(steps_and_inner_layers_count),
-                                       TEST(mistakes_are_named)};
+    const struct CMUnitTest tests[] = {
+        TEST(layers_have_sizes_and_costs), TEST(steps_and_inner_layers_count),
+        TEST(what_comes_after_a_scope_counts), TEST(mistakes_are_named)};
     return cmocka_run_group_tests_name("show/test_show_sizes", tests, NULL, NULL);
 }

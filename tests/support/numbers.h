@@ -4,8 +4,9 @@
 
 #include <math.h>
 
-#include <cmocka.h>
 #include <weber/array.h>
+
+#include "support/scoped.h"
 
 enum { MOST_NUMBERS = 1024 };
 

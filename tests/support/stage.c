@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "platform/process.h"
+
 static void (*scene_of_child)(void);
 static char folder[PATH_MAX];
 static int failures;
@@ -42,8 +44,7 @@ const char *stage_path(const char *name) {
 
 const char *stage_build(const char *name) {
     static char path[2 * PATH_MAX];
-    const ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
-    path[length > 0 ? length : 0] = 0;
+    if (!wb_platform_program(path, PATH_MAX)) path[0] = 0;
     char *tests = path; /* <build>/tests/FOLDER/PROGRAM */
     for (int i = 0; i < 3 && (tests = strrchr(path, '/')); i++) *tests = 0;
     (void)snprintf(tests ? tests : path, PATH_MAX, "/%s", name);

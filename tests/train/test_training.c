@@ -9,6 +9,7 @@
 
 #include <weber.h>
 
+#include "platform/process.h"
 #include "support/files.h"
 #include "support/support.h"
 
@@ -693,7 +694,7 @@ static void killed_at_any_instant_it_goes_on(void **state) {
 
 int main(int count, char **words) {
     if (count == 7 && strcmp(words[1], "--child") == 0) return be_a_child(words + 2);
-    if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) return 1;
+    if (!wb_platform_program(self, sizeof self)) return 1;
     static test_list tests;
     const struct CMUnitTest others[] = {
         TEST(a_training_goes_on_where_it_was_stopped),

@@ -1,7 +1,7 @@
 /* Rule 13: the cache is bounded in bytes. Ten thousand different batch sizes: flat memory, misses
  * counted. */
-#include <malloc.h>
 
+#include "platform/memory.h"
 #include "support/sanitized.h"
 #include "values/modes.h"
 
@@ -26,12 +26,6 @@ static void step(wb_optimiser *o, wb_layer *model, int64_t size) {
     assert_int_equal(wb_scope_close(), WB_OK);
 }
 
-/* What malloc has handed out; 0 where a sanitizer has taken its place. */
-static int64_t heap_bytes(void) {
-    const struct mallinfo2 info = mallinfo2();
-    return (int64_t)(info.uordblks + info.hblkhd);
-}
-
 static void ten_thousand_batch_sizes_leave_memory_flat(void **state) {
     (void)state;
     if (compiles_kernels() || SANITIZED)
@@ -46,7 +40,7 @@ static void ten_thousand_batch_sizes_leave_memory_flat(void **state) {
         step(o, model, size);
         const int64_t bytes = wb_plan_status().cache_bytes;
         if (bytes > largest) largest = bytes;
-        if (!evicted_at && bytes < largest) evicted_at = size, full = heap_bytes();
+        if (!evicted_at && bytes < largest) evicted_at = size, full = wb_platform_heap_bytes();
     }
     const wb_plan_counts after = wb_plan_status();
     const wb_memory_info at_last = wb_memory_status(wb_cpu_device());
@@ -59,7 +53,7 @@ static void ten_thousand_batch_sizes_leave_memory_flat(void **state) {
     assert_true(at_last.cached <= at_first.cached + SLACK);
     if (full) {
         /* the count is honest: what malloc handed out did not grow once the cache was full */
-        const int64_t growth = heap_bytes() - full;
+        const int64_t growth = wb_platform_heap_bytes() - full;
         if (growth > SLACK) fail_msg("%lld bytes more", (long long)growth);
         /* elsewhere a compiler's heap may be in it */
         if (is_on_host() && full > 3 * (int64_t)CACHE_LIMIT / 2)

@@ -1,5 +1,8 @@
 /* weber profile: where a program's time goes, by layer and operation. */
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,14 +13,30 @@
 #include "tool.h"
 
 static const char help[] =
-    "usage: weber profile [--rows N] [--] PROGRAM [ARGUMENT...]\n"
+    "usage: weber profile [--rows=N] [--layers] [--peak=GFLOPS,GBS] [--] PROGRAM [ARGUMENT...]\n"
     "\n"
     "Runs PROGRAM with WEBER_TRACE, and then shows on the standard error what its plans' commands\n"
-    "took, by direction, layer and operation, the longest first: milliseconds, their share of all\n"
-    "commands, and how many there were. A command of several operations has the name of the last\n"
-    "one. Of a device that works by itself the table shows what queueing took; WEBER_SYNC=1 lets\n"
-    "CUDA and AMDGPU wait behind each.\n"
-    "  --rows N   how many rows (40)\n"
+    "took, by direction, layer and operation, the longest first:\n"
+    "  ms, share  milliseconds, and their share of all commands\n"
+    "  Gflop/s    operations on numbers, those that the command has to do at least\n"
+    "  GB/s       bytes of arrays, each of them read and written once\n"
+    "  of peak    the time that the device would need, by its operations or by its bytes, "
+    "whichever\n"
+    "             is longer, divided by the time that it took. Above 100% when the bytes came "
+    "from\n"
+    "             caches\n"
+    "  MiB        memory of the arrays that one call makes\n"
+    "A command of several operations has the name of the last one. Of several ranks (weber run) "
+    "it\n"
+    "shows the first one's. On a device that works by\n"
+    "itself, a command takes from the end of the one before it, or from when it was queued, to "
+    "its\n"
+    "own end; where the backend does not tell of that, the table shows what queueing took.\n"
+    "  --rows=N   how many rows (40)\n"
+    "  --layers   a row for each layer and direction, not for each operation\n"
+    "  --peak=GFLOPS,GBS  of the device: 1e9 operations and bytes a second. Default: what a "
+    "product\n"
+    "             of f32 matrices and a sum of two arrays reach on the default device afterwards\n"
     "WEBER_TRACE=file.json itself keeps the events, for ui.perfetto.dev. The exit status is the\n"
     "program's, 128 and its signal if one ended it.\n";
 
@@ -25,7 +44,8 @@ enum { LINE_BYTES = 4096, KEY_BYTES = 1200, ROWS = 40, NOT_FOUND = 127 };
 
 typedef struct row {
     char *key; /* direction, tab, layer, tab, operation */
-    double ms;
+    double ms, operations, bytes, made_bytes;
+    double least_ms; /* at the device's peak */
     long calls;
 } row;
 
@@ -34,7 +54,8 @@ typedef struct profile {
     size_t count, capacity;
     double ms; /* of all */
     long calls;
-    bool is_queued;
+    bool by_layer, is_queued, has_peak;
+    tool_peak peak; /* 0: it could not be measured */
 } profile;
 
 /* ---- the file, one event in each line ---- */
@@ -71,24 +92,46 @@ static row *row_of(profile *p, const char *key) {
     return r;
 }
 
+/* The number behind "name":; 0 if it is not there. */
+static double number_of(const char *line, const char *name) {
+    char wanted[32];
+    (void)snprintf(wanted, sizeof wanted, "\"%s\":", name);
+    const char *at = strstr(line, wanted);
+    return at ? strtod(at + strlen(wanted), NULL) : 0;
+}
+
+static double larger(double a, double b) { return a > b ? a : b; }
+
+/* The peak is measured behind the program, and not at all where that computes nothing. */
+static void add(profile *p, row *r, const char *line) {
+    if (!p->has_peak) p->has_peak = true, p->peak = tool_measure_peak();
+    const double ms = 1e-3 * number_of(line, "dur"), written = number_of(line, "written_bytes");
+    const double operations = number_of(line, "operations");
+    const double bytes = number_of(line, "read_bytes") + written;
+    r->ms += ms, r->calls++;
+    r->operations += operations, r->bytes += bytes, r->made_bytes += written;
+    if (p->peak.gflops > 0)
+        r->least_ms += 1e-6 * larger(operations / p->peak.gflops, bytes / p->peak.gbs);
+    p->ms += ms, p->calls++;
+}
+
+/* What a command took; that it was queued says that only where the device tells nothing else. */
+static bool counts(const profile *p, const char *kind) {
+    return strcmp(kind, "command") == 0 || strstr(kind, "collective") ||
+           strcmp(kind, p->is_queued ? "queued command" : "device command") == 0;
+}
+
 static bool take_line(profile *p, const char *line) {
     char kind[32], name[128], layer[768] = "", direction[32] = "", key[KEY_BYTES];
-    const char *duration = strstr(line, "\"dur\":");
-    if (!duration || !text_of(line, "cat", kind, sizeof kind) ||
-        !text_of(line, "name", name, sizeof name))
+    if (!text_of(line, "cat", kind, sizeof kind) || !text_of(line, "name", name, sizeof name))
         return true;
-    const bool is_queued = strcmp(kind, "queued command") == 0;
-    if (!is_queued && strcmp(kind, "command") != 0 && !strstr(kind, "collective")) return true;
+    if (!counts(p, kind)) return true;
     (void)text_of(line, "layer", layer, sizeof layer);
     (void)text_of(line, "direction", direction, sizeof direction);
-    (void)snprintf(key, sizeof key, "%s\t%s\t%s", direction, layer, name);
+    (void)snprintf(key, sizeof key, "%s\t%s\t%s", direction, layer, p->by_layer ? "" : name);
     row *r = row_of(p, key);
-    if (!r) return false;
-    const double ms = 1e-3 * strtod(duration + strlen("\"dur\":"), NULL);
-    r->ms += ms, r->calls++;
-    p->ms += ms, p->calls++;
-    p->is_queued = p->is_queued || is_queued;
-    return true;
+    if (r) add(p, r, line);
+    return r != NULL;
 }
 
 static bool take_file(profile *p, FILE *file) {
@@ -106,22 +149,45 @@ static int by_time(const void *a, const void *b) {
     return strcmp(x->key, y->key);
 }
 
+static void show_rates(const profile *p, const row *r) {
+    const double seconds = 1e-3 * r->ms;
+    char peak[24] = "-";
+    if (r->least_ms > 0 && r->ms > 0)
+        (void)snprintf(peak, sizeof peak, "%.1f%%", 100 * r->least_ms / r->ms);
+    (void)fprintf(stderr, "%12.3f %6.1f%% %9ld %9.2f %8.2f %8s %9.2f", r->ms,
+                  p->ms > 0 ? 100 * r->ms / p->ms : 0, r->calls,
+                  seconds > 0 ? 1e-9 * r->operations / seconds : 0,
+                  seconds > 0 ? 1e-9 * r->bytes / seconds : 0, peak,
+                  r->made_bytes / (double)(r->calls ? r->calls : 1) / (1 << 20));
+}
+
 static void show_row(const profile *p, row *r) {
     const char *direction = strtok(r->key, "\t");
     char *layer = r->key + strlen(direction) + 1, *operation = strchr(layer, '\t');
     *operation++ = 0;
-    (void)fprintf(stderr, "%12.3f %6.1f%% %9ld  %-8s  %-16s  %s\n", r->ms,
-                  p->ms > 0 ? 100 * r->ms / p->ms : 0, r->calls, direction, operation,
-                  *layer ? layer : "-");
+    show_rates(p, r);
+    (void)fprintf(stderr, "  %-8s  %-16s  %s\n", direction, operation, *layer ? layer : "-");
 }
 
 static void show(const profile *p, size_t most) {
+    row all = {.ms = p->ms, .calls = p->calls};
     if (p->count) qsort(p->rows, p->count, sizeof *p->rows, by_time);
-    (void)fprintf(stderr, "%12s %7s %9s  %-8s  %-16s  %s\n", p->is_queued ? "queued, ms" : "ms",
-                  "share", "calls", "", "operation", "layer");
+    (void)fprintf(stderr, "%12s %7s %9s %9s %8s %8s %9s  %-8s  %-16s  %s\n",
+                  p->is_queued ? "queued, ms" : "ms", "share", "calls", "Gflop/s", "GB/s",
+                  "of peak", "MiB", "", p->by_layer ? "" : "operation", "layer");
+    for (size_t i = 0; i < p->count; i++) {
+        const row *r = &p->rows[i];
+        all.operations += r->operations, all.bytes += r->bytes;
+        all.made_bytes += r->made_bytes, all.least_ms += r->least_ms;
+    }
     for (size_t i = 0; i < p->count && i < most; i++) show_row(p, &p->rows[i]);
     if (p->count > most) (void)fprintf(stderr, "%zu more rows\n", p->count - most);
-    (void)fprintf(stderr, "%12.3f %6.1f%% %9ld  all\n", p->ms, 100.0, p->calls);
+    show_rates(p, &all);
+    if (p->peak.gflops > 0)
+        (void)fprintf(stderr, "  all; peak: %.1f Gflop/s, %.1f GB/s\n", p->peak.gflops,
+                      p->peak.gbs);
+    else
+        (void)fputs("  all; the device's peak is not known\n", stderr);
 }
 
 /* ---- the program ---- */
@@ -141,48 +207,80 @@ static int run_program(char **command, const char *file) {
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-static bool show_file(int descriptor, size_t most) {
-    profile p = {.count = 0};
-    FILE *file = fdopen(descriptor, "r");
-    const bool done = file && take_file(&p, file);
+static bool show_file(FILE *file, profile p, size_t most) {
+    bool done = !file || take_file(&p, file);
+    if (done && file && !p.calls) {
+        p.is_queued = true;
+        rewind(file);
+        done = take_file(&p, file);
+    }
     if (done && p.calls)
         show(&p, most);
     else if (done)
         (void)fputs("weber profile: the program ran no plans\n", stderr);
     else
         (void)fputs("weber profile: out of memory\n", stderr);
-    if (file) (void)fclose(file);
     for (size_t i = 0; i < p.count; i++) free(p.rows[i].key);
     free(p.rows);
     return done;
 }
 
-int tool_profile(int count, char **arguments) {
-    int at = 0;
-    long most = ROWS;
-    if (count == 1 && strcmp(arguments[0], "--help") == 0) return tool_help(help, true);
-    if (count > 1 && strcmp(arguments[0], "--rows") == 0) {
-        char *rest;
-        most = strtol(arguments[1], &rest, 10);
-        if (*rest || most < 1) return tool_help(help, false);
-        at = 2;
-    }
-    if (at < count && strcmp(arguments[at], "--") == 0)
-        at++;
-    else if (at < count && arguments[at][0] == '-')
-        return tool_help(help, false);
-    if (at >= count) return tool_help(help, false);
-    char name[] = "/tmp/weber-profile-XXXXXX";
-    const int file = mkstemp(name);
-    if (file < 0) {
-        (void)fprintf(stderr, "weber profile: %s: %s\n", name, strerror(errno));
+/* With the files of all ranks. */
+static void remove_folder(const char *path) {
+    DIR *folder = opendir(path);
+    for (const struct dirent *e; folder && (e = readdir(folder));)
+        (void)unlinkat(dirfd(folder), e->d_name, 0); /* "." and ".." stay */
+    if (folder) (void)closedir(folder);
+    (void)rmdir(path);
+}
+
+static int profile_program(char **command, profile p, size_t most) {
+    char folder[] = "/tmp/weber-profile-XXXXXX", name[64];
+    if (!mkdtemp(folder)) {
+        (void)fprintf(stderr, "weber profile: %s: %s\n", folder, strerror(errno));
         return 1;
     }
-    const int status = run_program(arguments + at, name);
-    (void)unlink(name);
-    if (status == NOT_FOUND) {
-        (void)close(file);
-        return status;
+    (void)snprintf(name, sizeof name, "%s/trace.json", folder);
+    const int status = run_program(command, name);
+    FILE *file = fopen(name, "r");
+    remove_folder(folder);
+    const bool done = status == NOT_FOUND || show_file(file, p, most);
+    if (file) (void)fclose(file);
+    return done || status ? status : 1;
+}
+
+static bool read_rows(const char *text, size_t *rows) {
+    char *rest;
+    const long number = strtol(text, &rest, 10);
+    *rows = (size_t)number;
+    return *text && !*rest && number >= 1;
+}
+
+static bool read_peak(const char *text, tool_peak *peak) {
+    char *rest;
+    peak->gflops = strtod(text, &rest);
+    if (rest == text || *rest != ',') return false;
+    peak->gbs = strtod(text = rest + 1, &rest);
+    return rest != text && !*rest && peak->gflops > 0 && peak->gbs > 0;
+}
+
+int tool_profile(int count, char **arguments) {
+    static const struct option options[] = {{"rows", required_argument, NULL, 'r'},
+                                            {"layers", no_argument, NULL, 'l'},
+                                            {"peak", required_argument, NULL, 'p'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    profile p = {.count = 0};
+    size_t most = ROWS;
+    /* "+": what follows PROGRAM is the program's */
+    for (int letter; (letter = getopt_long(count + 1, arguments - 1, "+", options, NULL)) != -1;) {
+        bool good = letter == 'r' || letter == 'l' || letter == 'p';
+        if (letter == 'r') good = read_rows(optarg, &most);
+        if (letter == 'p') good = p.has_peak = read_peak(optarg, &p.peak);
+        if (letter == 'l') p.by_layer = true;
+        if (!good) return tool_help(help, letter == 'h');
     }
-    return show_file(file, (size_t)most) || status ? status : 1;
+    if (optind - 1 >= count) return tool_help(help, false);
+    (void)unsetenv("WEBER_TRACE"); /* it is the program's */
+    return profile_program(arguments + optind - 1, p, most);
 }

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,12 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "platform/files.h"
+#include "platform/process.h"
+#include "platform/threads.h"
 #include "run_mpi.h"
 #include "tool.h"
 
@@ -89,16 +90,9 @@ static bool set_number(const char *name, int64_t value) {
     return setenv(name, text, 1) == 0;
 }
 
-/* Those that this process may use. */
-static long usable_cores(void) {
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
-                                                       : sysconf(_SC_NPROCESSORS_ONLN);
-}
-
 /* Cores are shared out; a number that the user has set stays. */
 static bool share_cores(int count) {
-    const long cores = usable_cores();
+    const int cores = wb_platform_cores();
     return getenv("WEBER_NUM_THREADS") ||
            set_number("WEBER_NUM_THREADS", cores > count ? cores / count : 1);
 }
@@ -113,7 +107,7 @@ static bool take_input(int number) {
 static void close_pipe(const int ends[2]) { (void)close(ends[0]), (void)close(ends[1]); }
 
 static _Noreturn void become(const run *r, int number, int restart, const int pipes[2][2]) {
-    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    wb_platform_end_with_parent();
     on_each_end(SIG_DFL);
     (void)signal(SIGTSTP, SIG_DFL);
     (void)signal(SIGPIPE, SIG_DFL);
@@ -308,7 +302,7 @@ static int watch(run *r, struct pollfd *polled) {
 /* The memory itself is the user's alone; the number keeps runs apart. */
 static void name_run(run *r) {
     uint64_t random = 0;
-    if (getrandom(&random, sizeof random, 0) < 0) random = (uint64_t)now_ms();
+    if (getentropy(&random, sizeof random) != 0) random = (uint64_t)now_ms();
     (void)snprintf(r->name, sizeof r->name, "/weber-%d-%016llx", (int)getpid(),
                    (unsigned long long)random);
 }
@@ -316,9 +310,9 @@ static void name_run(run *r) {
 /* By which those that have joined learn that one never will. They do without it, if need be. */
 static void open_ended(run *r) {
     (void)snprintf(r->ended_name, sizeof r->ended_name, "%s-ended", r->name);
-    const int file = shm_open(r->ended_name, O_CREAT | O_EXCL | O_RDWR, 0600);
+    const int file = wb_platform_open_shared(r->ended_name, O_CREAT | O_EXCL | O_RDWR);
     void *memory = MAP_FAILED;
-    if (file >= 0 && posix_fallocate(file, 0, r->count) == 0) /* a full memory is noticed here */
+    if (file >= 0 && wb_platform_grow_shared(file, (size_t)r->count) == 0)
         memory = mmap(NULL, (size_t)r->count, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (file >= 0) (void)close(file);
     r->ended = memory == MAP_FAILED ? NULL : memory;
@@ -326,7 +320,7 @@ static void open_ended(run *r) {
 
 static void close_ended(run *r) {
     if (r->ended) (void)munmap(r->ended, (size_t)r->count);
-    (void)shm_unlink(r->ended_name);
+    wb_platform_unlink_shared(r->ended_name);
     r->ended = NULL;
 }
 
@@ -343,7 +337,7 @@ static int run_once(run *r, int restart, struct pollfd *polled) {
         signal_all(r, SIGKILL);
     }
     const int status = watch(r, polled);
-    (void)shm_unlink(r->name); /* where they did not come so far as to do it */
+    wb_platform_unlink_shared(r->name); /* where they did not come so far as to do it */
     close_ended(r);
     return started ? status : 1;
 }

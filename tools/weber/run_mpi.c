@@ -9,14 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { MOST_OPTIONS = 16, NOT_FOUND = 127 };
+#include "platform/process.h"
 
-extern char **environ;
+enum { MOST_OPTIONS = 16, NOT_FOUND = 127 };
 
 /* ---- which mpiexec ---- */
 
@@ -55,7 +53,7 @@ static void add(words *w, const char *text) {
 
 static words open_words(const mpi_run *r) {
     size_t most = MOST_OPTIONS + 1;
-    for (char **v = environ; *v; v++) most += 2;
+    for (char **v = wb_platform_environment(); *v; v++) most += 2;
     for (char *const *word = r->command; *word; word++) most++;
     words w = {.list = calloc(most, sizeof *w.list)};
     w.is_whole = w.list != NULL;
@@ -69,7 +67,7 @@ static void close_words(words *w) {
 
 /* Open MPI hands its own variables to other hosts, and those that are named. */
 static void add_variables(words *w) {
-    for (char **v = environ; *v; v++) {
+    for (char **v = wb_platform_environment(); *v; v++) {
         char name[128];
         const size_t length = strcspn(*v, "=");
         if (strncmp(*v, "WEBER_", 6) != 0 || length >= sizeof name) continue;
@@ -98,20 +96,22 @@ static void write_words(words *w, const mpi_run *r, launcher which) {
 
 /* What ends a run, blocked and waited for together with the end of mpiexec, so that none is missed.
  * What is ignored from the start (nohup, jobs of scripts) stays so. */
+static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+enum { END_COUNT = sizeof ends / sizeof *ends };
+
 typedef struct awaited {
     sigset_t signals, before; /* the mask that mpiexec is given */
     bool is_to_end;
 } awaited;
 
 static void block(awaited *a) {
-    const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
     a->is_to_end = false;
     (void)sigemptyset(&a->signals);
     (void)sigaddset(&a->signals, SIGCHLD);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    for (size_t i = 0; i < END_COUNT; i++) {
         struct sigaction now;
-        if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
-            (void)sigaddset(&a->signals, numbers[i]);
+        if (sigaction(ends[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            (void)sigaddset(&a->signals, ends[i]);
     }
     (void)sigprocmask(SIG_BLOCK, &a->signals, &a->before);
 }
@@ -120,20 +120,22 @@ static void block(awaited *a) {
 static int wait_for(awaited *a, pid_t child) {
     int raw = 0;
     for (;;) {
-        siginfo_t about;
-        const int number = sigwaitinfo(&a->signals, &about);
+        bool is_from_terminal;
+        const int number = wb_platform_await_signal(&a->signals, &is_from_terminal);
         if (number == SIGCHLD && waitpid(child, &raw, WNOHANG) == child) return raw;
         if (number < 0 || number == SIGCHLD) continue;
         a->is_to_end = true;
-        if (about.si_code != SI_KERNEL) (void)kill(child, number);
+        if (!is_from_terminal) (void)kill(child, number);
     }
 }
 
 /* A signal may have come when mpiexec had ended. */
 static bool is_to_end(const awaited *a) {
-    sigset_t ends = a->signals;
-    (void)sigdelset(&ends, SIGCHLD);
-    return a->is_to_end || sigtimedwait(&ends, NULL, &(struct timespec){0, 0}) > 0;
+    sigset_t pending;
+    if (a->is_to_end || sigpending(&pending) != 0) return a->is_to_end;
+    for (size_t i = 0; i < END_COUNT; i++)
+        if (sigismember(&a->signals, ends[i]) && sigismember(&pending, ends[i])) return true;
+    return false;
 }
 
 /* What a rank of another run has, its children must not take for theirs. */
@@ -151,7 +153,7 @@ static void set_environment(const mpi_run *r, int restart) {
 }
 
 static _Noreturn void become(const words *w, const awaited *a) {
-    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    wb_platform_end_with_parent();
     (void)sigprocmask(SIG_SETMASK, &a->before, NULL);
     (void)execvp(w->list[0], w->list);
     (void)fprintf(stderr, "weber run: %s cannot be started: %s\n", w->list[0], strerror(errno));

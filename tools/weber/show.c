@@ -11,6 +11,7 @@
 
 static const char help[] =
     "usage: weber show FILE [--records]\n"
+    "       weber show FILE --svg=PICTURE --input=SIZES [--key=NAME]\n"
     "\n"
     "Prints the layers of the models in the file, and the tree of what else there is: for arrays "
     "type, sizes (fastest\n"
@@ -19,8 +20,12 @@ static const char help[] =
     "the place of the first.\n"
     "Formats: .bson (Julia's, as Flux saves), .safetensors, .npy, .npz.\n"
     "\n"
-    "  --records  the tree of models, too\n"
-    "  --help     this text\n"
+    "  --records      the tree of models, too\n"
+    "  --svg=PICTURE  draws the model as a graph with the sizes after each layer, through the\n"
+    "                 program dot of the package graphviz: PICTURE.svg, .png, .pdf or .dot\n"
+    "  --input=SIZES  sizes of the model's input, fastest first, with the batch: 28,28,1,32\n"
+    "  --key=NAME     where the model is in the file (model)\n"
+    "  --help         this text\n"
     "\n"
     "Exit status: 0, 1 after an error, 2 for a command line that is not understood.\n";
 
@@ -294,16 +299,60 @@ static void print_file(const wb_file *file, const char *path, bool has_records) 
     if (has_records || !print_models(file, path)) print_tree(file);
 }
 
+/* ---- a picture ---- */
+
+/* "28,28,1,32"; false: it is no list of sizes. */
+static bool read_sizes(const char *text, int64_t *sizes) {
+    for (int d = 0; d < WB_MAX_DIMS; d++) {
+        char *end;
+        sizes[d] = strtoll(text, &end, 10);
+        if (end == text || sizes[d] < 1) return false;
+        if (*end == 0) return true;
+        if (*end != ',') return false;
+        text = end + 1;
+    }
+    return false;
+}
+
+static int draw(const char *path, const char *picture, const char *input, const char *key) {
+    wb_outputsize_desc desc = {.pad_batch = false};
+    if (!input || !read_sizes(input, desc.inputs[0])) {
+        (void)fprintf(stderr,
+                      "weber show: --svg needs the sizes of the model's input, as "
+                      "--input=28,28,1,32, got %s\n",
+                      input ? input : "none");
+        return 2;
+    }
+    wb_scope_open();
+    wb_layer *model = wb_load_model(path, key);
+    if (model) (void)wb_draw_model_make(picture, model, desc);
+    wb_free(model);
+    wb_scope_close();
+    return wb_report("weber show");
+}
+
 int tool_show(int count, char **arguments) {
     static const struct option options[] = {
-        {"records", no_argument, NULL, 'r'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+        {"records", no_argument, NULL, 'r'},     {"svg", required_argument, NULL, 's'},
+        {"input", required_argument, NULL, 'i'}, {"key", required_argument, NULL, 'k'},
+        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0}};
     bool has_records = false;
+    const char *picture = NULL, *input = NULL, *key = NULL;
     for (int letter; (letter = getopt_long(count + 1, arguments - 1, "", options, NULL)) != -1;) {
-        if (letter != 'r') return tool_help(help, letter == 'h');
-        has_records = true;
+        if (letter == 'r')
+            has_records = true;
+        else if (letter == 's')
+            picture = optarg;
+        else if (letter == 'i')
+            input = optarg;
+        else if (letter == 'k')
+            key = optarg;
+        else
+            return tool_help(help, letter == 'h');
     }
-    if (count + 1 - optind != 1) return tool_help(help, false);
+    if (count + 1 - optind != 1 || (!picture && (input || key))) return tool_help(help, false);
     const char *path = arguments[optind - 1];
+    if (picture) return draw(path, picture, input, key);
     wb_file *file = wb_open(path);
     if (file) print_file(file, path, has_records);
     wb_free(file);

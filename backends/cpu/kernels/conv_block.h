@@ -18,6 +18,43 @@ typedef struct TYPE(block_tile) {
     int64_t pitch, rows;
 } TYPE(block_tile);
 
+#if WB_BY_LANE
+/* Rows first .. first + group - 1 for LANES positions from i on: vectors of x, of which each
+ * multiply-add takes a lane. */
+WB_INLINE void TYPE(block_lanes)(const REAL *line, int64_t pitch, const REAL *const *x, int64_t i,
+                                 int vectors, int first, int group, VEC (*sum)[4]) {
+    VEC factor[9];
+    UNROLL for (int j = 0; j < group; j++) factor[j] = LOAD(x[first + j] + i);
+    UNROLL for (int lane = 0; lane < LANES; lane++, line += pitch) {
+        VEC y[4];
+        UNROLL for (int v = 0; v < vectors; v++) y[v] = LOAD(line + v * LANES);
+        UNROLL for (int j = 0; j < group; j++) {
+            UNROLL for (int v = 0; v < vectors; v++) {
+                sum[first + j][v] = ADD_BY_LANE(sum[first + j][v], y[v], factor[j], lane);
+            }
+        }
+    }
+}
+
+/* Four vectors leave room for half of six rows. Returns the first position that was not done. */
+WB_INLINE int64_t TYPE(block_along)(const REAL *line, int64_t pitch, const REAL *const *x,
+                                    int64_t i, int64_t end, int vectors, int rows, VEC (*sum)[4]) {
+    const int group = vectors == 4 ? rows / 2 : rows;
+    for (; i + LANES <= end; i += LANES, line += LANES * pitch) {
+        TYPE(block_lanes)(line, pitch, x, i, vectors, 0, group, sum);
+        if (group < rows) WB_FORGET_LOADS();
+        if (group < rows) TYPE(block_lanes)(line, pitch, x, i, vectors, group, group, sum);
+    }
+    return i;
+}
+#else
+WB_INLINE int64_t TYPE(block_along)(const REAL *line, int64_t pitch, const REAL *const *x,
+                                    int64_t i, int64_t end, int vectors, int rows, VEC (*sum)[4]) {
+    (void)line, (void)pitch, (void)x, (void)end, (void)vectors, (void)rows, (void)sum;
+    return i;
+}
+#endif
+
 /* vectors and rows are constants where this is expanded; rows beyond t->rows repeat the last one
  * and are not stored. */
 WB_INLINE void TYPE(block_run)(const TYPE(block_tile) * t, const int vectors, const int rows) {
@@ -34,7 +71,10 @@ WB_INLINE void TYPE(block_run)(const TYPE(block_tile) * t, const int vectors, co
     for (int r = 0; r < t->run_count; r++) {
         const wb_conv_run run = t->runs[r];
         const REAL *line = t->lines + run.at * pitch;
-        for (int64_t i = run.source; i < run.source + run.length; i++, line += pitch) {
+        const int64_t end = run.source + run.length;
+        int64_t i = TYPE(block_along)(line, pitch, x, run.source, end, vectors, rows, sum);
+        line += (i - run.source) * pitch;
+        for (; i < end; i++, line += pitch) {
             VEC y[4];
             UNROLL for (int v = 0; v < vectors; v++) { y[v] = LOAD(line + v * LANES); }
             UNROLL for (int j = 0; j < rows; j++) {

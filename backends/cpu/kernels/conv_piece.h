@@ -31,6 +31,28 @@ WB_INLINE void TYPE(gather_store)(const TYPE(gather_tile) * t, REAL *out, VEC su
     }
 }
 
+/* sum += row * weights' of one depth, which lie side by side */
+WB_INLINE void TYPE(gather_step)(const VEC *row, const REAL *weights, int vectors, int columns,
+                                 VEC (*sum)[8]) {
+#if WB_BY_LANE
+    VEC factor[8];
+    UNROLL for (int j = 0; j < columns; j += LANES) {
+        const int left = columns - j;
+        factor[j / LANES] = left < LANES ? LOAD_PART(weights + j, left) : LOAD(weights + j);
+    }
+    UNROLL for (int j = 0; j < columns; j++) {
+        UNROLL for (int v = 0; v < vectors; v++) {
+            sum[j][v] = ADD_BY_LANE(sum[j][v], row[v], factor[j / LANES], j % LANES);
+        }
+    }
+#else
+    UNROLL for (int j = 0; j < columns; j++) {
+        const VEC factor = SET(weights[j]);
+        UNROLL for (int v = 0; v < vectors; v++) { sum[j][v] += row[v] * factor; }
+    }
+#endif
+}
+
 /* vectors, columns and flat are constants where this is expanded: all loops but the one over depth
  * unroll and sum stays in registers. */
 WB_INLINE void TYPE(gather_run)(const TYPE(gather_tile) * t, const int vectors, const int columns,
@@ -45,10 +67,7 @@ WB_INLINE void TYPE(gather_run)(const TYPE(gather_tile) * t, const int vectors, 
         const REAL *from = flat ? panel + offsets[p] : panel + p * TYPE(panel_width);
         VEC row[8];
         UNROLL for (int v = 0; v < vectors; v++) { row[v] = LOAD(from + v * LANES); }
-        UNROLL for (int j = 0; j < columns; j++) {
-            const VEC factor = SET(weights[j]);
-            UNROLL for (int v = 0; v < vectors; v++) { sum[j][v] += row[v] * factor; }
-        }
+        TYPE(gather_step)(row, weights, vectors, columns, sum);
     }
     const int last = vectors - 1;
     UNROLL for (int j = 0; j < columns; j++) {

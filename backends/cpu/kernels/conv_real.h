@@ -13,5 +13,6 @@
 #undef LOAD_PART
 #undef STORE_PART
 #undef SET
+#undef ADD_BY_LANE
 #undef TRANSPOSE
 #undef TYPE

@@ -9,8 +9,10 @@
 #include "simd.h"
 #include "winograd.h"
 
+/* clang up to 16 leaves nested loops rolled where it is only asked to unroll: the tile's sums then
+ * stay in memory. */
 #if defined(__clang__)
-#define UNROLL _Pragma("unroll")
+#define UNROLL _Pragma("clang loop unroll(full)")
 #elif defined(__GNUC__)
 #define UNROLL _Pragma("GCC unroll 16")
 #else
@@ -26,18 +28,21 @@
 #define WB_HAS_SHUFFLE 0
 #endif
 
-#define REAL       float
-#define TYPE(name) name##_f32
-#define VEC        wb_f32v
-#define LANES      WB_F32_LANES
-#define LOAD       wb_f32v_load
-#define LOAD_PART  wb_f32v_load_part
-#define LOAD_EDGE  wb_f32v_load_edge
-#define STORE      wb_f32v_store
-#define STORE_PART wb_f32v_store_part
-#define SET        wb_f32v_set
-#define SUM        wb_f32v_sum
-#define EXP        k_exp_f32
+#define MULTIPLY_ADD(sum, a, b) ((sum) + (a) * (b))
+
+#define REAL        float
+#define TYPE(name)  name##_f32
+#define VEC         wb_f32v
+#define LANES       WB_F32_LANES
+#define LOAD        wb_f32v_load
+#define LOAD_PART   wb_f32v_load_part
+#define LOAD_EDGE   wb_f32v_load_edge
+#define STORE       wb_f32v_store
+#define STORE_PART  wb_f32v_store_part
+#define SET         wb_f32v_set
+#define SUM         wb_f32v_sum
+#define EXP         k_exp_f32
+#define ADD_BY_LANE wb_f32v_add_by_lane
 #include "gemm_piece.h"
 /* of its tiles: */
 #include "attention_real.h"
@@ -68,19 +73,21 @@ void WB_ISA_NAME(winograd_total_f32)(const wb_winograd_total *total) { winograd_
 #undef SET
 #undef SUM
 #undef EXP
+#undef ADD_BY_LANE
 
-#define REAL       double
-#define TYPE(name) name##_f64
-#define VEC        wb_f64v
-#define LANES      WB_F64_LANES
-#define LOAD       wb_f64v_load
-#define LOAD_PART  wb_f64v_load_part
-#define LOAD_EDGE  wb_f64v_load_edge
-#define STORE      wb_f64v_store
-#define STORE_PART wb_f64v_store_part
-#define SET        wb_f64v_set
-#define SUM        wb_f64v_sum
-#define EXP        k_exp_f64
+#define REAL        double
+#define TYPE(name)  name##_f64
+#define VEC         wb_f64v
+#define LANES       WB_F64_LANES
+#define LOAD        wb_f64v_load
+#define LOAD_PART   wb_f64v_load_part
+#define LOAD_EDGE   wb_f64v_load_edge
+#define STORE       wb_f64v_store
+#define STORE_PART  wb_f64v_store_part
+#define SET         wb_f64v_set
+#define SUM         wb_f64v_sum
+#define EXP         k_exp_f64
+#define ADD_BY_LANE wb_f64v_add_by_lane
 #include "gemm_piece.h"
 /* of its tiles: */
 #include "attention_real.h"

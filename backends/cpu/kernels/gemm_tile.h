@@ -16,27 +16,10 @@ typedef struct TYPE(tile) {
 
 typedef void TYPE(tile_fn)(const TYPE(tile) * tile);
 
-/* vectors, columns and adjacent are constants where this is expanded: all loops but the one over k
- * unroll, and sum stays in registers. */
-WB_INLINE void TYPE(tile_run)(const TYPE(tile) * t, int vectors, int columns, bool adjacent) {
-    VEC sum[WB_GEMM_STRIP][4];
-    UNROLL for (int j = 0; j < columns; j++) {
-        UNROLL for (int v = 0; v < vectors; v++) sum[j][v] = SET(0);
-    }
-    const REAL *a = t->a, *b = t->b;
-    const int64_t k = t->k, step_a = t->step_a, step_b = t->step_b;
+/* vectors, columns and adjacent are constants where these are expanded: all loops but the one over
+ * k unroll, and sum stays in registers. */
+WB_INLINE void TYPE(tile_store)(const TYPE(tile) * t, int vectors, int columns, VEC (*sum)[4]) {
     const int last = vectors - 1, rows = t->rows;
-    for (int64_t p = 0; p < k; p++) {
-        VEC row[4];
-        UNROLL for (int v = 0; v < last; v++) row[v] = LOAD(a + v * LANES);
-        row[last] = LOAD_EDGE(a + last * LANES, rows);
-        UNROLL for (int j = 0; j < columns; j++) {
-            const VEC factor = SET(adjacent ? b[j] : b[j * step_b]);
-            UNROLL for (int v = 0; v < vectors; v++) sum[j][v] += row[v] * factor;
-        }
-        a += step_a;
-        b += adjacent ? step_b : 1;
-    }
     REAL *c = t->c;
     const int64_t ldc = t->ldc;
     const bool add = t->add;
@@ -49,6 +32,43 @@ WB_INLINE void TYPE(tile_run)(const TYPE(tile) * t, int vectors, int columns, bo
         STORE_PART(c + last * LANES, sum[j][last], rows);
     }
 }
+
+/* The k from first on. */
+WB_INLINE void TYPE(tile_each_k)(const TYPE(tile) * t, int64_t first, int vectors, int columns,
+                                 bool adjacent, VEC (*sum)[4]) {
+    const int64_t k = t->k, step_a = t->step_a, step_b = t->step_b;
+    const REAL *a = t->a + first * step_a, *b = t->b + first * (adjacent ? step_b : 1);
+    const int last = vectors - 1, rows = t->rows;
+    for (int64_t p = first; p < k; p++) {
+        VEC row[4];
+        UNROLL for (int v = 0; v < last; v++) row[v] = LOAD(a + v * LANES);
+        row[last] = LOAD_EDGE(a + last * LANES, rows);
+        UNROLL for (int j = 0; j < columns; j++) {
+            const VEC factor = SET(adjacent ? b[j] : b[j * step_b]);
+            UNROLL for (int v = 0; v < vectors; v++) {
+                sum[j][v] = MULTIPLY_ADD(sum[j][v], row[v], factor);
+            }
+        }
+        a += step_a;
+        b += adjacent ? step_b : 1;
+    }
+}
+
+WB_INLINE void TYPE(tile_run)(const TYPE(tile) * t, int vectors, int columns, bool adjacent) {
+    VEC sum[WB_GEMM_STRIP][4];
+    UNROLL for (int j = 0; j < columns; j++) {
+        UNROLL for (int v = 0; v < vectors; v++) sum[j][v] = SET(0);
+    }
+    TYPE(tile_each_k)(t, 0, vectors, columns, adjacent, sum);
+    TYPE(tile_store)(t, vectors, columns, sum);
+}
+
+#if WB_BY_LANE
+#include "gemm_tile_lane.h"
+#define TILE_RUN TYPE(tile_run_by_lane)
+#else
+#define TILE_RUN TYPE(tile_run)
+#endif
 
 /* X(vectors, columns): the tiles that fit into the registers; a panel of few vectors has wide
  * ones. */
@@ -65,12 +85,8 @@ WB_INLINE void TYPE(tile_run)(const TYPE(tile) * t, int vectors, int columns, bo
 #endif
 
 #define TILE(V, N)                                                                                 \
-    static void TYPE(tile_##V##x##N##_rows)(const TYPE(tile) * t) {                                \
-        TYPE(tile_run)(t, V, N, true);                                                             \
-    }                                                                                              \
-    static void TYPE(tile_##V##x##N##_columns)(const TYPE(tile) * t) {                             \
-        TYPE(tile_run)(t, V, N, false);                                                            \
-    }
+    static void TYPE(tile_##V##x##N##_rows)(const TYPE(tile) * t) { TILE_RUN(t, V, N, true); }     \
+    static void TYPE(tile_##V##x##N##_columns)(const TYPE(tile) * t) { TILE_RUN(t, V, N, false); }
 TILE_LIST(TILE)
 #undef TILE
 
@@ -84,6 +100,7 @@ static TYPE(tile_fn) *const TYPE(tiles)[2][TILE_VECTORS][WB_GEMM_STRIP + 1] = {
 #undef TILE
 };
 
+#undef TILE_RUN
 #undef TILE_LIST
 #undef TILE_LIST_2
 #undef TILE_NARROW

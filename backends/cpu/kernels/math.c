@@ -19,12 +19,16 @@ WB_MATH_PLAIN(LOOPS)
 WB_MATH_BINARY(LOOPS)
 #undef LOOP
 
+#if defined(WB_NEON)
+#include "half_neon.h"
+#else
 #define LOOP(name, from, to)                                                                       \
     static void name(int64_t n, const from *x, to *o) {                                            \
         WB_INDEPENDENT for (int64_t i = 0; i < n; i++) o[i] = k_##name(x[i]);                      \
     }
 WB_MATH_CONVERT(LOOP)
 #undef LOOP
+#endif
 
 /* -- sin and cos beyond WB_K_SIN_LIMIT --------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* Convolutions by a vendor's library: cuDNN or MIOpen. Dense arrays (W, H, C, N) of ours are their
- * NCHW, so that nothing is converted. */
+ * NCHW, so that nothing is converted. And the plans that cuDNN's attention has, too. */
 #ifndef WB_CONV_H
 #define WB_CONV_H
 
@@ -9,12 +9,21 @@ enum { WB_CONV_ALIGNED_BYTES = 16 }; /* of all arrays */
 
 enum { WB_CONV_X, WB_CONV_W, WB_CONV_Y, WB_CONV_TENSORS };
 
+/* Attention without mask and bias; q and y have `heads`, k and v `kv_heads`. */
+typedef struct wb_attention_shape {
+    int64_t dk, dv, queries, keys, heads, kv_heads, batch, is_causal;
+} wb_attention_shape;
+
+enum { WB_ATTENTION_Q, WB_ATTENTION_K, WB_ATTENTION_V, WB_ATTENTION_Y, WB_ATTENTION_SUMS };
+enum { WB_ATTENTION_TENSORS = WB_ATTENTION_SUMS + 1 };
+
 /* All that a plan depends on; compared as bytes: fill zeroed memory. Cross-correlations: the fast
  * engines know nothing else. */
 typedef struct wb_conv_shape {
     int64_t in[3], out[3], kernel[3], stride[3], dilation[3], pad[3];
     int64_t channels, filters, groups, batch;
     int32_t kind, dtype, fast, unused; /* wb_call_kind, wb_dtype */
+    wb_attention_shape attention;      /* of WB_CALL_attention; then the sizes above are 0 */
 } wb_conv_shape;
 
 /* False: not a convolution for a library: empty, or one that takes input away instead of padding
@@ -58,10 +67,9 @@ typedef struct wb_conv_library {
     /* Fills in `by` and the workspace, or neither. */
     wb_gpu_outcome (*make)(void *handle, wb_conv_plan *plan);
     void (*drop)(wb_conv_plan *plan); /* `by`, which may be NULL */
-    /* at: x, w, y */
-    wb_gpu_outcome (*run)(void *handle, const wb_conv_plan *plan,
-                          const gpu_pointer at[WB_CONV_TENSORS], gpu_pointer workspace,
-                          gpu_stream stream);
+    /* at: x, w, y; of attention q, k, v, y, sums */
+    wb_gpu_outcome (*run)(void *handle, const wb_conv_plan *plan, const gpu_pointer *at,
+                          gpu_pointer workspace, gpu_stream stream);
 } wb_conv_library;
 
 extern const wb_conv_library wb_conv_library_table;
@@ -71,8 +79,7 @@ wb_conv_plan *wb_conv_plan_get(wb_gpu_device *device, const wb_conv_shape *shape
                                wb_gpu_outcome *outcome);
 void wb_conv_plan_put(wb_gpu_device *device, wb_conv_plan *plan);
 wb_gpu_outcome wb_conv_plan_run(wb_gpu_device *device, const wb_conv_plan *plan,
-                                const gpu_pointer at[WB_CONV_TENSORS], gpu_pointer workspace,
-                                gpu_stream stream);
+                                const gpu_pointer *at, gpu_pointer workspace, gpu_stream stream);
 void wb_conv_device_close(wb_gpu_device *device);
 
 /* ---- kernels (conv.c) ---- */

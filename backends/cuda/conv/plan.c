@@ -167,8 +167,7 @@ void wb_conv_plan_put(wb_gpu_device *device, wb_conv_plan *plan) {
 }
 
 wb_gpu_outcome wb_conv_plan_run(wb_gpu_device *device, const wb_conv_plan *plan,
-                                const gpu_pointer at[WB_CONV_TENSORS], gpu_pointer workspace,
-                                gpu_stream stream) {
+                                const gpu_pointer *at, gpu_pointer workspace, gpu_stream stream) {
     conv_device *d = device->convolutions;
     pthread_mutex_lock(&d->lock);
     const wb_gpu_outcome o = library->run(d->handle, plan, at, workspace, stream);

@@ -22,6 +22,8 @@ typedef gpu_stream dnn_stream;
     X(DNN_F64, CUDNN_DATA_DOUBLE, 1)                                                               \
     X(DNN_F16, CUDNN_DATA_HALF, 2)                                                                 \
     X(DNN_BF16, CUDNN_DATA_BFLOAT16, 9)                                                            \
+    X(DNN_I32, CUDNN_DATA_INT32, 4)                                                                \
+    X(DNN_BOOL, CUDNN_DATA_BOOLEAN, 11)                                                            \
     X(DNN_CROSS_CORRELATION, CUDNN_CROSS_CORRELATION, 1)                                           \
     X(DNN_TYPE_HANDLE, CUDNN_TYPE_HANDLE, 0)                                                       \
     X(DNN_TYPE_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1)                                                 \
@@ -86,6 +88,46 @@ typedef gpu_stream dnn_stream;
     X(DNN_PACK_IDS, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, 1000)                                      \
     X(DNN_PACK_POINTERS, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, 1001)                              \
     X(DNN_PACK_WORKSPACE, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, 1003)                                 \
+    X(DNN_TYPE_BOOLEAN, CUDNN_TYPE_BOOLEAN, 2)                                                     \
+    X(DNN_TYPE_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 14)                                      \
+    X(DNN_TYPE_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 18)                         \
+    X(DNN_TENSOR_IS_VIRTUAL, CUDNN_ATTR_TENSOR_IS_VIRTUAL, 907)                                    \
+    X(DNN_TENSOR_IS_VALUE, CUDNN_ATTR_TENSOR_IS_BY_VALUE, 908)                                     \
+    X(DNN_POINTWISE, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, 0)                                        \
+    X(DNN_MATMUL, CUDNN_BACKEND_MATMUL_DESCRIPTOR, 18)                                             \
+    X(DNN_REDUCTION, CUDNN_BACKEND_REDUCTION_DESCRIPTOR, 21)                                       \
+    X(DNN_DO_POINTWISE, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, 13)                          \
+    X(DNN_DO_MATMUL, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, 19)                                \
+    X(DNN_DO_REDUCTION, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, 22)                          \
+    X(DNN_POINTWISE_MODE, CUDNN_ATTR_POINTWISE_MODE, 0)                                            \
+    X(DNN_POINTWISE_COMPUTE, CUDNN_ATTR_POINTWISE_MATH_PREC, 1)                                    \
+    X(DNN_POINTWISE_AXIS, CUDNN_ATTR_POINTWISE_AXIS, 9)                                            \
+    X(DNN_DO_POINTWISE_WHAT, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, 750)                    \
+    X(DNN_DO_POINTWISE_X, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, 751)                               \
+    X(DNN_DO_POINTWISE_B, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, 752)                               \
+    X(DNN_DO_POINTWISE_Y, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, 753)                               \
+    X(DNN_DO_POINTWISE_T, CUDNN_ATTR_OPERATION_POINTWISE_TDESC, 758)                               \
+    X(DNN_MATMUL_COMPUTE, CUDNN_ATTR_MATMUL_COMP_TYPE, 1500)                                       \
+    X(DNN_DO_MATMUL_A, CUDNN_ATTR_OPERATION_MATMUL_ADESC, 1520)                                    \
+    X(DNN_DO_MATMUL_B, CUDNN_ATTR_OPERATION_MATMUL_BDESC, 1521)                                    \
+    X(DNN_DO_MATMUL_C, CUDNN_ATTR_OPERATION_MATMUL_CDESC, 1522)                                    \
+    X(DNN_DO_MATMUL_WHAT, CUDNN_ATTR_OPERATION_MATMUL_DESC, 1523)                                  \
+    X(DNN_REDUCTION_OPERATOR, CUDNN_ATTR_REDUCTION_OPERATOR, 1600)                                 \
+    X(DNN_REDUCTION_COMPUTE, CUDNN_ATTR_REDUCTION_COMP_TYPE, 1601)                                 \
+    X(DNN_DO_REDUCTION_X, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, 1610)                              \
+    X(DNN_DO_REDUCTION_Y, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, 1611)                              \
+    X(DNN_DO_REDUCTION_WHAT, CUDNN_ATTR_OPERATION_REDUCTION_DESC, 1612)                            \
+    X(DNN_REDUCE_ADD, CUDNN_REDUCE_TENSOR_ADD, 0)                                                  \
+    X(DNN_REDUCE_MAX, CUDNN_REDUCE_TENSOR_MAX, 3)                                                  \
+    X(DNN_ADD, CUDNN_POINTWISE_ADD, 0)                                                             \
+    X(DNN_MUL, CUDNN_POINTWISE_MUL, 1)                                                             \
+    X(DNN_DIV, CUDNN_POINTWISE_DIV, 6)                                                             \
+    X(DNN_SUB, CUDNN_POINTWISE_SUB, 9)                                                             \
+    X(DNN_EXP, CUDNN_POINTWISE_EXP, 13)                                                            \
+    X(DNN_LOG, CUDNN_POINTWISE_LOG, 15)                                                            \
+    X(DNN_NOT_BELOW, CUDNN_POINTWISE_CMP_GE, 303)                                                  \
+    X(DNN_INDEX, CUDNN_POINTWISE_GEN_INDEX, 501)                                                   \
+    X(DNN_SELECT, CUDNN_POINTWISE_BINARY_SELECT, 601)                                              \
     X(DNN_ENGINE_NOTES, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, 1303)                                    \
     X(DNN_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_TENSOR_CORE, 0)                                   \
     X(DNN_NOTE_DOWN_CONVERT, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS, 1)                          \

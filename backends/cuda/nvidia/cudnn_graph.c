@@ -1,4 +1,4 @@
-/* cuDNN's library, and a convolution in its terms. */
+/* cuDNN's library, graphs, and a convolution in its terms. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -71,29 +71,36 @@ wb_gpu_outcome wb_dnn_outcome(const char *call, dnn_code code) {
 
 /* ---- descriptors ---- */
 
-static wb_gpu_outcome set(dnn_descriptor descriptor, int name, int type, int64_t count,
+wb_gpu_outcome wb_dnn_part(wb_dnn_graph *g, int kind, dnn_descriptor *part) {
+    const wb_gpu_outcome o = DNN_TRY(BackendCreateDescriptor, (dnn_kind)kind, part);
+    if (!o.error) g->parts[g->count++] = *part;
+    return o;
+}
+
+wb_gpu_outcome wb_dnn_set(dnn_descriptor descriptor, int name, int type, int64_t count,
                           const void *elements) {
     return DNN_TRY(BackendSetAttribute, descriptor, (dnn_name)name, (dnn_type)type, count,
                    elements);
 }
 
-static dnn_code type_of(int dtype) {
+int wb_dnn_type(int dtype) {
     static const int types[WB_DTYPE_COUNT] = {
         [WB_F32] = DNN_F32, [WB_F64] = DNN_F64, [WB_F16] = DNN_F16, [WB_BF16] = DNN_BF16};
-    return (dnn_code)types[dtype];
+    return types[dtype];
 }
 
-static wb_gpu_outcome make_tensor(const wb_conv_shape *s, int64_t id, dnn_descriptor *tensor) {
-    const int type = type_of(s->dtype);
+static wb_gpu_outcome make_tensor(const wb_conv_shape *s, int64_t id, wb_dnn_graph *g,
+                                  dnn_descriptor *tensor) {
+    const int type = wb_dnn_type(s->dtype);
     const int64_t alignment = WB_CONV_ALIGNED_BYTES;
     int64_t sizes[5], strides[5];
     const int count = wb_conv_sizes(s, (int)id, sizes, strides);
-    wb_gpu_outcome o = DNN_TRY(BackendCreateDescriptor, DNN_TENSOR, tensor);
-    if (!o.error) o = set(*tensor, DNN_TENSOR_TYPE, DNN_TYPE_DATA_TYPE, 1, &type);
-    if (!o.error) o = set(*tensor, DNN_TENSOR_SIZES, DNN_TYPE_INT64, count, sizes);
-    if (!o.error) o = set(*tensor, DNN_TENSOR_STRIDES, DNN_TYPE_INT64, count, strides);
-    if (!o.error) o = set(*tensor, DNN_TENSOR_ID, DNN_TYPE_INT64, 1, &id);
-    if (!o.error) o = set(*tensor, DNN_TENSOR_ALIGNMENT, DNN_TYPE_INT64, 1, &alignment);
+    wb_gpu_outcome o = wb_dnn_part(g, DNN_TENSOR, tensor);
+    if (!o.error) o = wb_dnn_set(*tensor, DNN_TENSOR_TYPE, DNN_TYPE_DATA_TYPE, 1, &type);
+    if (!o.error) o = wb_dnn_set(*tensor, DNN_TENSOR_SIZES, DNN_TYPE_INT64, count, sizes);
+    if (!o.error) o = wb_dnn_set(*tensor, DNN_TENSOR_STRIDES, DNN_TYPE_INT64, count, strides);
+    if (!o.error) o = wb_dnn_set(*tensor, DNN_TENSOR_ID, DNN_TYPE_INT64, 1, &id);
+    if (!o.error) o = wb_dnn_set(*tensor, DNN_TENSOR_ALIGNMENT, DNN_TYPE_INT64, 1, &alignment);
     return o.error ? o : DNN_TRY(BackendFinalize, *tensor);
 }
 
@@ -101,18 +108,18 @@ static wb_gpu_outcome set_spatial(const wb_conv_shape *s, dnn_descriptor convolu
                                   const int64_t values[3]) {
     int64_t reversed[3];
     wb_conv_reverse(s, values, reversed);
-    return set(convolution, name, DNN_TYPE_INT64, wb_conv_spatial(s), reversed);
+    return wb_dnn_set(convolution, name, DNN_TYPE_INT64, wb_conv_spatial(s), reversed);
 }
 
-static wb_gpu_outcome make_convolution(const wb_conv_shape *s, dnn_descriptor *c) {
+static wb_gpu_outcome make_convolution(const wb_conv_shape *s, wb_dnn_graph *g, dnn_descriptor *c) {
     const int64_t count = wb_conv_spatial(s);
     const int64_t after[3] = {wb_conv_pad_after(s, 0), wb_conv_pad_after(s, 1),
                               wb_conv_pad_after(s, 2)};
     const int compute = s->dtype == WB_F64 ? DNN_F64 : DNN_F32, mode = DNN_CROSS_CORRELATION;
-    wb_gpu_outcome o = DNN_TRY(BackendCreateDescriptor, DNN_CONVOLUTION, c);
-    if (!o.error) o = set(*c, DNN_CONVOLUTION_SPATIAL, DNN_TYPE_INT64, 1, &count);
-    if (!o.error) o = set(*c, DNN_CONVOLUTION_COMPUTE, DNN_TYPE_DATA_TYPE, 1, &compute);
-    if (!o.error) o = set(*c, DNN_CONVOLUTION_MODE, DNN_TYPE_CONVOLUTION_MODE, 1, &mode);
+    wb_gpu_outcome o = wb_dnn_part(g, DNN_CONVOLUTION, c);
+    if (!o.error) o = wb_dnn_set(*c, DNN_CONVOLUTION_SPATIAL, DNN_TYPE_INT64, 1, &count);
+    if (!o.error) o = wb_dnn_set(*c, DNN_CONVOLUTION_COMPUTE, DNN_TYPE_DATA_TYPE, 1, &compute);
+    if (!o.error) o = wb_dnn_set(*c, DNN_CONVOLUTION_MODE, DNN_TYPE_CONVOLUTION_MODE, 1, &mode);
     if (!o.error) o = set_spatial(s, *c, DNN_CONVOLUTION_PAD_BEFORE, s->pad);
     if (!o.error) o = set_spatial(s, *c, DNN_CONVOLUTION_PAD_AFTER, after);
     if (!o.error) o = set_spatial(s, *c, DNN_CONVOLUTION_STRIDES, s->stride);
@@ -147,35 +154,45 @@ static const operation_names *names_of(int32_t kind) {
 static wb_gpu_outcome set_scale(const wb_conv_shape *s, dnn_descriptor operation, int name,
                                 float value) {
     const double wide = (double)value;
-    if (s->dtype == WB_F64) return set(operation, name, DNN_TYPE_DOUBLE, 1, &wide);
-    return set(operation, name, DNN_TYPE_FLOAT, 1, &value);
+    if (s->dtype == WB_F64) return wb_dnn_set(operation, name, DNN_TYPE_DOUBLE, 1, &wide);
+    return wb_dnn_set(operation, name, DNN_TYPE_FLOAT, 1, &value);
 }
 
-static wb_gpu_outcome make_operation(const wb_conv_shape *s, wb_dnn_graph *g) {
+static wb_gpu_outcome make_operation(const wb_conv_shape *s, const dnn_descriptor *tensors,
+                                     dnn_descriptor convolution, wb_dnn_graph *g,
+                                     dnn_descriptor *operation) {
     const operation_names *n = names_of(s->kind);
-    wb_gpu_outcome o = DNN_TRY(BackendCreateDescriptor, (dnn_kind)n->kind, &g->operation);
-    if (!o.error) o = set(g->operation, n->convolution, DNN_TYPE_DESCRIPTOR, 1, &g->convolution);
+    wb_gpu_outcome o = wb_dnn_part(g, n->kind, operation);
+    if (!o.error) o = wb_dnn_set(*operation, n->convolution, DNN_TYPE_DESCRIPTOR, 1, &convolution);
     for (int t = 0; t < WB_CONV_TENSORS && !o.error; t++)
-        o = set(g->operation, n->tensors[t], DNN_TYPE_DESCRIPTOR, 1, &g->tensors[t]);
-    if (!o.error) o = set_scale(s, g->operation, n->alpha, 1);
-    if (!o.error) o = set_scale(s, g->operation, n->beta, 0);
-    return o.error ? o : DNN_TRY(BackendFinalize, g->operation);
+        o = wb_dnn_set(*operation, n->tensors[t], DNN_TYPE_DESCRIPTOR, 1, &tensors[t]);
+    if (!o.error) o = set_scale(s, *operation, n->alpha, 1);
+    if (!o.error) o = set_scale(s, *operation, n->beta, 0);
+    return o.error ? o : DNN_TRY(BackendFinalize, *operation);
 }
 
-static wb_gpu_outcome make_graph(dnn_handle handle, wb_dnn_graph *g) {
+wb_gpu_outcome wb_dnn_join(wb_dnn_graph *g, dnn_handle handle, int count,
+                           const dnn_descriptor *operations) {
     wb_gpu_outcome o = DNN_TRY(BackendCreateDescriptor, DNN_GRAPH, &g->graph);
-    if (!o.error && handle) o = set(g->graph, DNN_GRAPH_HANDLE, DNN_TYPE_HANDLE, 1, &handle);
-    if (!o.error) o = set(g->graph, DNN_GRAPH_OPERATIONS, DNN_TYPE_DESCRIPTOR, 1, &g->operation);
+    if (!o.error && handle) o = wb_dnn_set(g->graph, DNN_GRAPH_HANDLE, DNN_TYPE_HANDLE, 1, &handle);
+    if (!o.error)
+        o = wb_dnn_set(g->graph, DNN_GRAPH_OPERATIONS, DNN_TYPE_DESCRIPTOR, count, operations);
     return o.error ? o : DNN_TRY(BackendFinalize, g->graph);
 }
 
-wb_gpu_outcome wb_dnn_graph_make(const wb_conv_shape *s, dnn_handle handle, wb_dnn_graph *g) {
+static wb_gpu_outcome make_conv(const wb_conv_shape *s, dnn_handle handle, wb_dnn_graph *g) {
+    dnn_descriptor tensors[WB_CONV_TENSORS], convolution = NULL, operation = NULL;
     wb_gpu_outcome o = {.error = NULL};
+    for (int t = 0; t < WB_CONV_TENSORS && !o.error; t++) o = make_tensor(s, t, g, &tensors[t]);
+    if (!o.error) o = make_convolution(s, g, &convolution);
+    if (!o.error) o = make_operation(s, tensors, convolution, g, &operation);
+    return o.error ? o : wb_dnn_join(g, handle, 1, &operation);
+}
+
+wb_gpu_outcome wb_dnn_graph_make(const wb_conv_shape *s, dnn_handle handle, wb_dnn_graph *g) {
     memset(g, 0, sizeof *g);
-    for (int t = 0; t < WB_CONV_TENSORS && !o.error; t++) o = make_tensor(s, t, &g->tensors[t]);
-    if (!o.error) o = make_convolution(s, &g->convolution);
-    if (!o.error) o = make_operation(s, g);
-    return o.error ? o : make_graph(handle, g);
+    return s->kind == WB_CALL_attention ? wb_dnn_attention_make(s, handle, g)
+                                        : make_conv(s, handle, g);
 }
 
 static void drop(dnn_descriptor descriptor) {
@@ -184,8 +201,6 @@ static void drop(dnn_descriptor descriptor) {
 
 void wb_dnn_graph_release(wb_dnn_graph *g) {
     drop(g->graph);
-    drop(g->operation);
-    drop(g->convolution);
-    for (int t = 0; t < WB_CONV_TENSORS; t++) drop(g->tensors[t]);
+    while (g->count > 0) drop(g->parts[--g->count]);
     memset(g, 0, sizeof *g);
 }

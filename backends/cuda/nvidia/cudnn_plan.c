@@ -1,4 +1,7 @@
 /* Engines: which of cuDNN's heuristics' proposals is taken. */
+#include <float.h>
+#include <math.h>
+
 #include "cudnn.h"
 
 enum {
@@ -10,12 +13,13 @@ enum {
 typedef struct dnn_plan {
     wb_dnn_graph graph;
     dnn_descriptor config, plan;
+    float scale, low; /* what attention is given by value: see WB_DNN_SCALE */
 } dnn_plan;
 
 /* ---- engines ---- */
 
 static wb_gpu_outcome set(dnn_descriptor descriptor, int name, int type, const void *element) {
-    return DNN_TRY(BackendSetAttribute, descriptor, (dnn_name)name, (dnn_type)type, 1, element);
+    return wb_dnn_set(descriptor, name, type, 1, element);
 }
 
 static wb_gpu_outcome get_list(dnn_descriptor descriptor, int name, int type, int64_t most,
@@ -45,7 +49,7 @@ static bool is_forbidden(const wb_conv_shape *shape, int note) {
     }
 }
 
-static bool is_suitable(const wb_conv_shape *shape, dnn_descriptor config) {
+bool wb_dnn_is_suitable(const wb_conv_shape *shape, dnn_descriptor config) {
     dnn_descriptor engine = NULL;
     int notes[MOST_NOTES];
     int64_t count = 0;
@@ -99,7 +103,7 @@ static void try_mode(dnn_handle handle, int mode, wb_conv_plan *plan, dnn_plan *
     int64_t count = 0;
     const wb_gpu_outcome o = propose(&p->graph, mode, &heuristic, &count, configs);
     for (int64_t i = 0; i < count && i < MOST_PROPOSALS && !o.error && !p->plan; i++) {
-        if (!is_suitable(&plan->shape, configs[i]) ||
+        if (!wb_dnn_is_suitable(&plan->shape, configs[i]) ||
             !make_plan(handle, configs[i], p, &plan->workspace_bytes))
             continue;
         p->config = configs[i];
@@ -117,9 +121,16 @@ static void release_plan(dnn_plan *p) {
     wb_gpu_host->release(p);
 }
 
+/* Older versions compute NaN where the hidden scores are infinite. */
+static void set_values(const wb_attention_shape *a, dnn_plan *p) {
+    p->scale = a->dk > 0 ? (float)(1 / sqrt((double)a->dk)) : 0;
+    p->low = dnn.GetVersion() < 91000 ? -FLT_MAX : -INFINITY;
+}
+
 static wb_gpu_outcome make(void *handle, wb_conv_plan *plan) {
     dnn_plan *p = wb_gpu_host->alloc(sizeof *p);
     if (!p) return (wb_gpu_outcome){.call = "memory", .error = "out of memory"};
+    set_values(&plan->shape.attention, p);
     const wb_gpu_outcome o = wb_dnn_graph_make(&plan->shape, handle, &p->graph);
     if (!o.error) try_mode(handle, DNN_MODE_A, plan, p);
     if (!o.error && !p->plan) try_mode(handle, DNN_MODE_FALLBACK, plan, p);
@@ -136,27 +147,40 @@ static void drop(wb_conv_plan *plan) {
 
 /* ---- running ---- */
 
-static wb_gpu_outcome make_pack(const gpu_pointer at[WB_CONV_TENSORS], gpu_pointer workspace,
-                                dnn_descriptor *pack) {
-    static const int64_t ids[WB_CONV_TENSORS] = {WB_CONV_X, WB_CONV_W, WB_CONV_Y};
-    void *pointers[WB_CONV_TENSORS], *scratch = (void *)workspace;
-    for (int t = 0; t < WB_CONV_TENSORS; t++) pointers[t] = (void *)at[t];
+enum { MOST_POINTERS = WB_DNN_VALUES_END };
+
+/* What the graph is given, by identifier; returns how many. */
+static int collect(const wb_conv_plan *plan, const gpu_pointer *at, int64_t *ids,
+                   const void **pointers) {
+    const dnn_plan *p = plan->by;
+    const bool is_attention = plan->shape.kind == WB_CALL_attention;
+    const int arrays = is_attention ? (int)WB_ATTENTION_TENSORS : (int)WB_CONV_TENSORS;
+    int count = arrays;
+    for (int t = 0; t < arrays; t++) pointers[t] = (void *)at[t];
+    if (is_attention) pointers[count++] = &p->scale;
+    if (is_attention && plan->shape.attention.is_causal) pointers[count++] = &p->low;
+    for (int i = 0; i < count; i++) ids[i] = i;
+    return count;
+}
+
+static wb_gpu_outcome make_pack(const wb_conv_plan *plan, const gpu_pointer *at,
+                                gpu_pointer workspace, dnn_descriptor *pack) {
+    int64_t ids[MOST_POINTERS];
+    const void *pointers[MOST_POINTERS];
+    void *scratch = (void *)workspace;
+    const int count = collect(plan, at, ids, pointers);
     wb_gpu_outcome o = DNN_TRY(BackendCreateDescriptor, DNN_VARIANT_PACK, pack);
-    if (!o.error)
-        o = DNN_TRY(BackendSetAttribute, *pack, DNN_PACK_IDS, DNN_TYPE_INT64, WB_CONV_TENSORS, ids);
-    if (!o.error)
-        o = DNN_TRY(BackendSetAttribute, *pack, DNN_PACK_POINTERS, DNN_TYPE_POINTER,
-                    WB_CONV_TENSORS, pointers);
+    if (!o.error) o = wb_dnn_set(*pack, DNN_PACK_IDS, DNN_TYPE_INT64, count, ids);
+    if (!o.error) o = wb_dnn_set(*pack, DNN_PACK_POINTERS, DNN_TYPE_POINTER, count, pointers);
     if (!o.error) o = set(*pack, DNN_PACK_WORKSPACE, DNN_TYPE_POINTER, &scratch);
     return o.error ? o : DNN_TRY(BackendFinalize, *pack);
 }
 
-static wb_gpu_outcome run(void *handle, const wb_conv_plan *plan,
-                          const gpu_pointer at[WB_CONV_TENSORS], gpu_pointer workspace,
-                          gpu_stream stream) {
+static wb_gpu_outcome run(void *handle, const wb_conv_plan *plan, const gpu_pointer *at,
+                          gpu_pointer workspace, gpu_stream stream) {
     const dnn_plan *p = plan->by;
     dnn_descriptor pack = NULL;
-    wb_gpu_outcome o = make_pack(at, workspace, &pack);
+    wb_gpu_outcome o = make_pack(plan, at, workspace, &pack);
     if (!o.error) o = DNN_TRY(SetStream, handle, stream);
     if (!o.error) o = DNN_TRY(BackendExecute, handle, p->plan, pack);
     if (pack) (void)dnn.BackendDestroyDescriptor(pack);

@@ -12,4 +12,10 @@ static const wb_gpu_part products = {.name = LT_LIBRARY,
 static const wb_gpu_part convolutions = {
     .name = "cuDNN", .load = wb_dnn_load, .lower = wb_conv_lower, .close = wb_conv_device_close};
 
-const wb_gpu_part *const wb_gpu_parts[] = {&compiler, &products, &convolutions, NULL};
+/* Their plans are kept with those of convolutions. */
+static const wb_gpu_part attention = {.name = "cuDNN",
+                                      .load = wb_dnn_load,
+                                      .lower = wb_dnn_lower_attention,
+                                      .takes_call = wb_dnn_takes_attention};
+
+const wb_gpu_part *const wb_gpu_parts[] = {&compiler, &products, &convolutions, &attention, NULL};

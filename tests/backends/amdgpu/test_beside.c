@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <weber.h>
 
+#include "platform/process.h"
 #include "support/support.h"
 
 static bool is_there(const char *name) { return dlopen(name, RTLD_NOW | RTLD_LOCAL) != NULL; }
@@ -19,8 +20,7 @@ static bool *first_works; /* as the child saw it */
 
 static int ask(void) {
     char path[512], fake[1024];
-    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-    path[length > 0 ? length : 0] = 0;
+    if (!wb_platform_program(path, sizeof path)) path[0] = 0;
     for (int up = 0; up < 2 && strrchr(path, '/'); up++) *strrchr(path, '/') = 0;
     (void)snprintf(fake, sizeof fake, "%s/cuda/fake_amdgpu.so", path);
     (void)setenv(DRIVER_VARIABLE, fake, 1);

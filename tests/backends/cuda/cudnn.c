@@ -1,15 +1,14 @@
 /* A library that stands for cuDNN's backend interface over the fake driver's memory: convolutions
- * of f32 and f64, nothing of halves. Its heuristics propose engines that must not be taken first.
+ * of f32 and f64, attention of bf16, nothing of f16. Its heuristics propose engines that must not
+ * be taken first.
  * It proves that convolutions are described rightly, and nothing about speed. */
 #include <stdio.h>
 
 #include "backends/cuda/convolve.h"
-#include "nvidia/cudnn_api.h"
+#include "backends/cuda/dnn_graph.h"
 
 enum { BAD_PARAM = 2000, NOT_SUPPORTED = 3000, EXECUTION_FAILED = 5000 };
 enum { WORKSPACE = 100, WORKSPACE_ALIGNMENT = 256 };
-enum { MOST_ATTRIBUTES = 12, MOST_BYTES = 64 };
-
 /* Engines, in the order in which they are proposed: first many that must not be taken. */
 enum {
     CHANGING,
@@ -26,20 +25,15 @@ struct dnn_handle_object {
     gpu_stream stream;
 };
 
-typedef struct object {
-    dnn_kind kind;
-    bool is_final;
-    int engine; /* of configurations and engines */
-    int count;
-    struct {
-        dnn_name name;
-        dnn_type type;
-        int64_t count;
-        _Alignas(8) char bytes[MOST_BYTES];
-    } attributes[MOST_ATTRIBUTES];
-} object;
-
+/* graphs of attention that ran; set by the test: the n-th call from now on fails (0: none), the
+ * version; read by the test */
+extern long fake_dnn_attentions, fake_dnn_fail, fake_dnn_version;
+long fake_dnn_attentions, fake_dnn_fail, fake_dnn_version = 91900;
 static long convolutions;
+
+static bool fails(void) { return fake_dnn_fail > 0 && --fake_dnn_fail == 0; }
+#define MAY_FAIL                                                                                   \
+    if (fails()) return EXECUTION_FAILED
 
 #define X_(result, name, parameters) result cudnn##name parameters;
 DNN_FUNCTION_LIST(X_)
@@ -49,7 +43,7 @@ __attribute__((destructor)) static void tell(void) {
     (void)fprintf(stderr, "cuDNN's stand-in: %ld convolutions\n", convolutions);
 }
 
-size_t cudnnGetVersion(void) { return 91900; }
+size_t cudnnGetVersion(void) { return (size_t)fake_dnn_version; }
 const char *cudnnGetErrorString(dnn_code code) {
     return code == BAD_PARAM ? "CUDNN_STATUS_BAD_PARAM" : "CUDNN_STATUS_OTHER";
 }
@@ -70,6 +64,7 @@ dnn_code cudnnSetStream(dnn_handle handle, dnn_stream stream) {
 /* ---- descriptors ---- */
 
 dnn_code cudnnBackendCreateDescriptor(dnn_kind kind, dnn_descriptor *descriptor) {
+    MAY_FAIL;
     object *o = calloc(1, sizeof *o);
     o->kind = kind;
     *descriptor = o;
@@ -81,15 +76,14 @@ dnn_code cudnnBackendDestroyDescriptor(dnn_descriptor descriptor) {
 }
 
 static size_t bytes_of(dnn_type type) {
+    if (type == DNN_TYPE_BOOLEAN) return sizeof(bool);
     return type == DNN_TYPE_INT64 || type == DNN_TYPE_DOUBLE || type == DNN_TYPE_POINTER ||
                    type == DNN_TYPE_DESCRIPTOR || type == DNN_TYPE_HANDLE
                ? 8
                : 4;
 }
 
-dnn_code cudnnBackendSetAttribute(dnn_descriptor descriptor, dnn_name name, dnn_type type,
-                                  int64_t count, const void *elements) {
-    object *o = descriptor;
+static dnn_code set(object *o, dnn_name name, dnn_type type, int64_t count, const void *elements) {
     const size_t bytes = (size_t)count * bytes_of(type);
     if (o->is_final || o->count == MOST_ATTRIBUTES || bytes > MOST_BYTES) return BAD_PARAM;
     o->attributes[o->count].name = name, o->attributes[o->count].type = type;
@@ -98,17 +92,14 @@ dnn_code cudnnBackendSetAttribute(dnn_descriptor descriptor, dnn_name name, dnn_
     return DNN_SUCCESS;
 }
 
-static const void *value(const object *o, dnn_name name) {
-    for (int i = 0; i < o->count; i++)
-        if (o->attributes[i].name == name) return o->attributes[i].bytes;
-    return NULL;
-}
-
-static const object *part(const object *o, dnn_name name) {
-    return *(object *const *)value(o, name);
+dnn_code cudnnBackendSetAttribute(dnn_descriptor descriptor, dnn_name name, dnn_type type,
+                                  int64_t count, const void *elements) {
+    MAY_FAIL;
+    return set(descriptor, name, type, count, elements);
 }
 
 dnn_code cudnnBackendFinalize(dnn_descriptor descriptor) {
+    MAY_FAIL;
     object *o = descriptor;
     if (o->is_final) return BAD_PARAM;
     if (o->kind == DNN_PLAN && part(o, DNN_PLAN_CONFIG)->engine == BROKEN) return NOT_SUPPORTED;
@@ -125,18 +116,23 @@ static const object *tensor_of(const object *operation, int which) {
     return part(operation, names[operation->kind - DNN_FORWARD][which]);
 }
 
-static int type_of(const object *tensor) { return *(const int *)value(tensor, DNN_TENSOR_TYPE); }
+static bool is_attention(const object *graph) { return operation_of(graph)->kind == DNN_DO_MATMUL; }
+
+static bool has_engines(const object *graph) {
+    if (is_attention(graph)) return type_of(part(operation_of(graph), DNN_DO_MATMUL_A)) == DNN_BF16;
+    const int type = type_of(tensor_of(operation_of(graph), X));
+    return type == DNN_F32 || type == DNN_F64;
+}
 
 /* Each proposal knows its graph. */
 static void propose(const object *heuristic, int64_t wanted, int64_t *count,
                     dnn_descriptor *configs) {
     const object *graph = part(heuristic, DNN_HEURISTIC_GRAPH);
-    const int type = type_of(tensor_of(operation_of(graph), X));
-    *count = type == DNN_F32 || type == DNN_F64 ? PROPOSALS : 0;
+    *count = has_engines(graph) ? PROPOSALS : 0;
     for (int i = 0; i < *count && i < wanted; i++) {
         object *config = configs[i];
         config->engine = i < FORBIDDEN ? i % BROKEN : BROKEN + i - FORBIDDEN;
-        (void)cudnnBackendSetAttribute(config, DNN_HEURISTIC_GRAPH, DNN_TYPE_DESCRIPTOR, 1, &graph);
+        (void)set(config, DNN_HEURISTIC_GRAPH, DNN_TYPE_DESCRIPTOR, 1, &graph);
         config->is_final = true;
     }
 }
@@ -149,6 +145,7 @@ dnn_code cudnnBackendGetAttribute(dnn_descriptor descriptor, dnn_name name, dnn_
                                        [BROKEN] = -1,
                                        [GOOD] = -1};
     const object *o = descriptor;
+    MAY_FAIL;
     *count = 1;
     if (!o->is_final || (name != DNN_ENGINE_NOTES && type == DNN_TYPE_NUMERICAL_NOTE))
         return BAD_PARAM;
@@ -182,25 +179,36 @@ static walk walk_of(const object *operation, dnn_name convolution) {
     return k;
 }
 
-dnn_code cudnnBackendExecute(dnn_handle handle, dnn_descriptor plan, dnn_descriptor pack) {
+static dnn_code convolve_graph(dnn_handle handle, const object *operation, const object *pack) {
     static const dnn_name convolution_names[] = {DNN_FORWARD_CONVOLUTION, DNN_FILTER_CONVOLUTION,
                                                  DNN_DATA_CONVOLUTION};
-    const object *config = part(plan, DNN_PLAN_CONFIG);
-    const object *operation = operation_of(part(config, DNN_HEURISTIC_GRAPH));
     const int64_t *ids = value(pack, DNN_PACK_IDS);
     void *const *pointers = value(pack, DNN_PACK_POINTERS);
-    if (config->engine != GOOD || !((const object *)pack)->is_final) return BAD_PARAM;
     walk k = walk_of(operation, convolution_names[operation->kind - DNN_FORWARD]);
-    if (*(const uintptr_t *)value(pack, DNN_PACK_WORKSPACE) % WORKSPACE_ALIGNMENT != 0)
-        return BAD_PARAM;
     for (int t = 0; t < ARRAYS; t++) {
         const object *tensor = tensor_of(operation, t);
-        const int64_t alignment = *(const int64_t *)value(tensor, DNN_TENSOR_ALIGNMENT);
         if (*(const int64_t *)value(tensor, DNN_TENSOR_ID) != ids[t] ||
-            (uintptr_t)pointers[t] % (uintptr_t)alignment != 0)
+            !is_aligned(tensor, pointers[t]))
             return BAD_PARAM;
     }
     if (!convolve_at(&k, handle->stream, pointers)) return EXECUTION_FAILED;
     convolutions++;
+    return DNN_SUCCESS;
+}
+
+/* Rounding of what is a half anyway is no fault; other bits from run to run are. */
+static bool may_run(const object *graph, int engine) {
+    return engine == GOOD || (is_attention(graph) && engine == ROUNDING);
+}
+
+dnn_code cudnnBackendExecute(dnn_handle handle, dnn_descriptor plan, dnn_descriptor pack) {
+    MAY_FAIL;
+    const object *config = part(plan, DNN_PLAN_CONFIG), *graph = part(config, DNN_HEURISTIC_GRAPH);
+    if (!may_run(graph, config->engine) || !((const object *)pack)->is_final) return BAD_PARAM;
+    if (*(const uintptr_t *)value(pack, DNN_PACK_WORKSPACE) % WORKSPACE_ALIGNMENT != 0)
+        return BAD_PARAM;
+    if (!is_attention(graph)) return convolve_graph(handle, operation_of(graph), pack);
+    if (!evaluate(graph, pack, handle->stream)) return EXECUTION_FAILED;
+    fake_dnn_attentions++;
     return DNN_SUCCESS;
 }

@@ -45,7 +45,8 @@ static bool cache_path(const char *text, char path[PATH_BYTES]) {
     char *header = host_cpp_read(CUDA_CPP_HEADER, &header_bytes);
     if (!header) return false;
     const uint64_t hash = fake_hash(text, strlen(text)) * 31 + fake_hash(header, header_bytes) * 7 +
-                          fake_hash(CUDA_CPP_OPTIONS, sizeof CUDA_CPP_OPTIONS);
+                          fake_hash(CUDA_CPP_OPTIONS, sizeof CUDA_CPP_OPTIONS) +
+                          fake_hash(host_cpp_compiler(), strlen(host_cpp_compiler()));
     free(header);
     return snprintf(path, PATH_BYTES, FAKE_CACHE "/%016llx.so", (unsigned long long)hash) <
            PATH_BYTES;

@@ -118,10 +118,11 @@ static void *take(int device, size_t bytes) {
 
 /* What lies around a piece is as it was. */
 static bool is_intact(const char *memory, size_t bytes) {
+    const unsigned char *own = (const unsigned char *)memory; /* char has no sign on Linux ARM */
     bool intact = true;
     fake_memory_open();
     for (int i = 0; i < ALIGNMENT; i++)
-        intact = intact && memory[-1 - i] == -1 && memory[bytes + (size_t)i] == -1;
+        intact = intact && own[-1 - i] == 0xff && own[bytes + (size_t)i] == 0xff;
     fake_memory_close();
     return intact;
 }

@@ -32,6 +32,7 @@
 #include <unistd.h>
 
 #include "backends/cuda/fake.h"
+#include "platform/process.h"
 
 static fake_count_fn *fake_count_now;
 static fake_fail_fn *fake_fail;
@@ -52,8 +53,7 @@ static inline void *find_fake(const char *name) {
  * process and its children; before anything of Weber. Libraries that want a card are not there. */
 static inline void use_fake_driver(void) {
     char path[512], fake[1024];
-    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-    path[length > 0 ? length : 0] = 0;
+    if (!wb_platform_program(path, sizeof path)) path[0] = 0;
     for (int up = 0; up < 2 && strrchr(path, '/'); up++) *strrchr(path, '/') = 0;
     (void)snprintf(fake, sizeof fake, "%s/cuda/fake_%s.so", path, PLUGIN);
     (void)setenv(DRIVER_VARIABLE, fake, 1);

@@ -9,6 +9,7 @@ function(weber_add_plugin_for_tests plugin own) # definitions
   add_library(${target} STATIC ${sources})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/include)
   target_compile_definitions(${target} PRIVATE _GNU_SOURCE PUBLIC ${ARGN})
+  target_link_libraries(${target} PRIVATE weber_platform)
   weber_embed(${target} backends/cuda/prelude.txt prelude_text)
 endfunction()
 weber_add_plugin_for_tests(cuda ${PROJECT_SOURCE_DIR}/backends/cuda/nvidia/*.c)
@@ -29,6 +30,7 @@ endif()
 target_include_directories(tests-backends-cuda-test_toolkit PRIVATE ${PROJECT_SOURCE_DIR}/backends/cuda)
 find_file(WEBER_CUDA_STUB libcuda.so PATHS /usr/local/cuda/lib64/stubs NO_DEFAULT_PATH)
 target_compile_definitions(tests-backends-cuda-test_toolkit PRIVATE CUDA_STUB="${WEBER_CUDA_STUB}")
+target_compile_definitions(tests-backends-cuda-test_cudnn PRIVATE CUDA_STUB="${WEBER_CUDA_STUB}")
 target_link_libraries(tests-backends-cuda-test_toolkit PRIVATE ${CMAKE_DL_LIBS})
 
 # Libraries that stand for cuBLASLt, hipBLASLt, cuDNN and MIOpen. What cuDNN's opens on its own has to lie beside it.
@@ -84,6 +86,7 @@ foreach(plugin cuda amdgpu)
   weber_add_library_test(convolutions ${plugin} ops-test_conv "[1-9][0-9]* convolutions")
 endforeach()
 add_dependencies(tests-backends-amdgpu-test_convolutions fake_miopen fake_other_miopen)
+add_dependencies(tests-backends-cuda-test_attention fake_cudnn)
 
 # hipBLASLt by its own name, which goes with the runtime's: beside it lies another ROCm's, here one without the functions.
 foreach(rocm 6 7)

@@ -1,6 +1,7 @@
-/* Convolutions in cuDNN's terms: graphs are made and finalised, which needs the library but no GPU.
- * Plans and their running need one. */
+/* Convolutions and attention in cuDNN's terms: graphs are made and finalised, which needs the
+ * library but no GPU. Plans and their running need one. */
 #include <cmocka.h>
+#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -247,6 +248,133 @@ static void flips_share_a_plan_and_precisions_do_not(void **state) {
     assert_memory_not_equal(&one, &other, sizeof one);
 }
 
+/* ---- attention ---- */
+
+typedef struct attention_row {
+    const char *name;
+    int32_t dtype;
+    wb_attention_shape shape; /* dk, dv, queries, keys, heads, kv_heads, batch, is_causal */
+} attention_row;
+
+static const attention_row attentions[] = {
+    {"a head", WB_BF16, {64, 64, 128, 128, 1, 1, 1, 0}},
+    {"causal, f16", WB_F16, {64, 64, 1024, 1024, 12, 12, 8, 1}},
+    {"groups of heads", WB_BF16, {128, 128, 256, 256, 8, 2, 2, 1}},
+    {"other values, fewer queries", WB_BF16, {32, 64, 17, 130, 4, 4, 3, 0}},
+};
+
+static wb_conv_shape shape_of_attention(const attention_row *row) {
+    wb_conv_shape s;
+    memset(&s, 0, sizeof s);
+    s.kind = WB_CALL_attention, s.dtype = row->dtype, s.attention = row->shape;
+    return s;
+}
+
+static void graphs_of_attention_are_finalised(void **state) {
+    (void)state;
+    if (!is_there()) skip();
+    for (size_t i = 0; i < sizeof attentions / sizeof *attentions; i++) {
+        const wb_conv_shape s = shape_of_attention(&attentions[i]);
+        wb_dnn_graph graph;
+        const wb_gpu_outcome o = wb_dnn_graph_make(&s, NULL, &graph);
+        wb_dnn_graph_release(&graph);
+        if (o.error) fail_msg("%s: %s: %s", attentions[i].name, o.call, o.error);
+    }
+}
+
+/* Heads that are no multiple of the keys' heads; a key's features that are not the queries'. */
+static void wrong_attention_is_refused(void **state) {
+    (void)state;
+    if (!is_there()) skip();
+    wb_conv_shape s = shape_of_attention(&attentions[2]);
+    wb_dnn_graph graph;
+    s.attention.kv_heads = 3;
+    const wb_gpu_outcome o = wb_dnn_graph_make(&s, NULL, &graph);
+    wb_dnn_graph_release(&graph);
+    assert_non_null(o.error);
+}
+
+/* ---- a card that is described ---- */
+
+/* From cuDNN 9.8 on engines can be chosen for a card that is not there. What the plugin itself does
+ * not use of the interface. */
+enum {
+    DEVICE = 38,            /* CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR */
+    DEVICE_TEXT = 2702,     /* CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION */
+    HEURISTIC_DEVICE = 204, /* CUDNN_ATTR_ENGINEHEUR_DEVICEPROP */
+    TYPE_CHAR = 24,         /* CUDNN_TYPE_CHAR */
+    MOST_CONFIGS = 64,
+};
+
+static const char h200[] =
+    "{\"maxGridSize\": [2147483647, 65535, 65535], \"maxBlockSize\": [1024, 1024, 64],"
+    "\"regsPerBlock\": 65536, \"multiProcessorCount\": 132, \"warpSize\": 32,"
+    "\"maxSharedMemoryPerBlock\": 49152, \"maxSharedMemoryPerBlockOptin\": 232448,"
+    "\"reservedSharedMemoryPerBlock\": 1024, \"maxRegistersPerSM\": 65536,"
+    "\"maxCtasPerSM\": 32, \"maxThreadsPerBlock\": 1024, \"maxThreadsPerSM\": 2048,"
+    "\"pciDeviceId\": 0, \"isTccDriver\": 0, \"supportCoopLaunch\": 1,"
+    "\"smClockRateKHz\": 1980000, \"memClockRateKHz\": 3201000, \"l2CacheSize\": 62914560,"
+    "\"deviceVer\": 900, \"driverVer\": 13000, \"cudaDeviceId\": 0,"
+    "\"totalGlobalMem\": 150754820096, \"deviceName\": \"NVIDIA H200\"}";
+
+/* NULL: this cuDNN cannot do without a card. */
+static dnn_descriptor describe_card(void) {
+    dnn_descriptor card = NULL;
+    if (dnn.BackendCreateDescriptor((dnn_kind)DEVICE, &card) == DNN_SUCCESS &&
+        dnn.BackendSetAttribute(card, DEVICE_TEXT, TYPE_CHAR, sizeof h200, h200) == DNN_SUCCESS &&
+        dnn.BackendFinalize(card) == DNN_SUCCESS)
+        return card;
+    if (card) (void)dnn.BackendDestroyDescriptor(card);
+    return NULL;
+}
+
+/* Engines that are proposed for the card, say that they can compute the graph, and suit us. */
+static int64_t count_engines(dnn_descriptor card, const wb_conv_shape *s,
+                             const wb_dnn_graph *graph) {
+    const int mode = DNN_MODE_A;
+    dnn_descriptor heuristic = NULL, configs[MOST_CONFIGS] = {NULL};
+    int64_t count = 0, suitable = 0;
+    (void)dnn.BackendCreateDescriptor(DNN_HEURISTIC, &heuristic);
+    for (int i = 0; i < MOST_CONFIGS; i++)
+        (void)dnn.BackendCreateDescriptor(DNN_ENGINE_CONFIG, &configs[i]);
+    (void)wb_dnn_set(heuristic, DNN_HEURISTIC_GRAPH, DNN_TYPE_DESCRIPTOR, 1, &graph->graph);
+    (void)wb_dnn_set(heuristic, DNN_HEURISTIC_MODE, DNN_TYPE_HEURISTIC, 1, &mode);
+    (void)wb_dnn_set(heuristic, HEURISTIC_DEVICE, DNN_TYPE_DESCRIPTOR, 1, &card);
+    if (dnn.BackendFinalize(heuristic) == DNN_SUCCESS)
+        (void)dnn.BackendGetAttribute(heuristic, DNN_HEURISTIC_RESULTS, DNN_TYPE_DESCRIPTOR,
+                                      MOST_CONFIGS, &count, configs);
+    for (int64_t i = 0; i < count; i++) suitable += wb_dnn_is_suitable(s, configs[i]);
+    for (int i = 0; i < MOST_CONFIGS; i++) (void)dnn.BackendDestroyDescriptor(configs[i]);
+    (void)dnn.BackendDestroyDescriptor(heuristic);
+    return suitable;
+}
+
+static int64_t engines_of(dnn_descriptor card, const wb_conv_shape *s) {
+    wb_dnn_graph graph;
+    const wb_gpu_outcome o = wb_dnn_graph_make(s, NULL, &graph);
+    const int64_t count = o.error ? 0 : count_engines(card, s, &graph);
+    wb_dnn_graph_release(&graph);
+    return count;
+}
+
+/* Engines ask for a driver's library, which then is not called: the toolkit's stub will do. */
+static void engines_of_a_card_take_attention(void **state) {
+    (void)state;
+    void *driver = dlopen(CUDA_STUB, RTLD_NOW | RTLD_GLOBAL);
+    dnn_descriptor card = driver && is_there() ? describe_card() : NULL;
+    if (!card) skip();
+    for (size_t i = 0; i < sizeof attentions / sizeof *attentions; i++) {
+        const wb_conv_shape s = shape_of_attention(&attentions[i]);
+        const int64_t count = engines_of(card, &s);
+        print_message("%s: %lld engines\n", attentions[i].name, (long long)count);
+        assert_true(count > 0);
+    }
+    wb_conv_shape odd = shape_of_attention(&attentions[0]);
+    odd.attention.dk = 12; /* which the plugin does not offer */
+    assert_int_equal(engines_of(card, &odd), 0);
+    (void)dnn.BackendDestroyDescriptor(card);
+}
+
 int main(void) {
     wb_gpu_host = &wb_builtin_host;
     const struct CMUnitTest tests[] = {
@@ -254,6 +382,9 @@ int main(void) {
         cmocka_unit_test(a_graph_that_is_wrong_is_refused),
         cmocka_unit_test(what_is_no_convolution_for_it_is_passed_on),
         cmocka_unit_test(flips_share_a_plan_and_precisions_do_not),
+        cmocka_unit_test(graphs_of_attention_are_finalised),
+        cmocka_unit_test(wrong_attention_is_refused),
+        cmocka_unit_test(engines_of_a_card_take_attention),
     };
     return cmocka_run_group_tests_name("backends/cuda/test_cudnn", tests, NULL, NULL);
 }

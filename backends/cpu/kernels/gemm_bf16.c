@@ -1,0 +1,203 @@
+/* Matrix products of bf16 by AVX512_BF16, whose instruction adds two products to a sum in f32:
+ *
+ *     sum[i] += a[2 i] b[2 i] + a[2 i + 1] b[2 i + 1]
+ *
+ * An element of what is packed is a pair of bf16, of two neighbouring k (an odd k gets a 0); the
+ * tiles are those of f32. The instruction takes denormals for zero, in and out, and rounds to
+ * nearest even (Intel 64 and IA-32 Architectures Software Developer's Manual, VDPBF16PS).
+ *
+ * Columns of C come in sheets, whose sums over k, in order, stay in scratch memory until they are
+ * rounded: so the cut of the work never shows in the bits. */
+#include "gemm_kernel.h"
+
+#if defined(__AVX512BW__)
+#include "half.h"
+#include "transpose.h"
+
+/* In assembly: with a flag for it the compiler might use the set elsewhere, too. */
+WB_INLINE wb_f32v add_dots(wb_f32v sum, wb_f32v a, wb_f32v b) {
+    __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+    return sum;
+}
+
+/* A pair in every lane: not a number, so that nothing may be computed with it. */
+WB_INLINE wb_f32v set_pair(float pair) { return (wb_f32v)_mm512_set1_epi32((int)k_bits_f32(pair)); }
+
+#define REAL         float
+#define TYPE(name)   name##_bf16
+#define VEC          wb_f32v
+#define LANES        WB_F32_LANES
+#define LOAD         wb_f32v_load
+#define LOAD_PART    wb_f32v_load_part
+#define LOAD_EDGE    wb_f32v_load_edge
+#define STORE        wb_f32v_store
+#define STORE_PART   wb_f32v_store_part
+#define SET          set_pair
+#define MULTIPLY_ADD add_dots
+#include "gemm_tile.h"
+
+enum { PANEL = TILE_VECTORS * LANES };
+
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t whole_vectors(int64_t rows) { return (rows + LANES - 1) / LANES * LANES; }
+
+/* ---- packing ---- */
+
+/* Rows of A or columns of B: element k of row i at first[i * step + k * step_k]; one step is 1.
+ * Packed, in panels of `height` rows, pair p of row i of a panel lies at [i + p * its height]. */
+typedef struct matrix {
+    const uint16_t *first;
+    int64_t step, step_k;
+    int64_t rows, height;
+} matrix;
+
+/* The first `count` of 32; the others are 0, and not read. */
+WB_INLINE __m512i load_halves(const uint16_t *p, int64_t count) {
+    return _mm512_maskz_loadu_epi16(count >= 32 ? ~0u : (1u << count) - 1, p);
+}
+
+/* Two k of `count` <= LANES rows side by side; second: NULL for zeros. */
+WB_INLINE wb_f32v pair_up(const uint16_t *first, const uint16_t *second, int64_t count) {
+    const __mmask16 mask = wb_f32_mask((int)count);
+    const __m512i low = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, first));
+    if (!second) return (wb_f32v)low;
+    const __m512i high = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, second));
+    return (wb_f32v)_mm512_or_si512(low, _mm512_slli_epi32(high, 16));
+}
+
+/* Rows side by side: all of each pair in turn, because each k may lie on a page of its own. */
+static void pack_across(const matrix *m, int64_t k, REAL *to) {
+    const int64_t pairs = (k + 1) / 2;
+    for (int64_t p = 0; p < pairs; p++) {
+        const uint16_t *first = m->first + 2 * p * m->step_k;
+        const uint16_t *second = 2 * p + 1 < k ? first + m->step_k : NULL;
+        for (int64_t panel = 0; panel < m->rows; panel += m->height) {
+            const int64_t end = smaller(m->rows, panel + m->height);
+            REAL *place = to + panel * pairs + p * whole_vectors(end - panel);
+            for (int64_t i = panel; i < end; i += LANES, place += LANES)
+                STORE(place,
+                      pair_up(first + i, second ? second + i : NULL, smaller(end - i, LANES)));
+        }
+    }
+}
+
+/* k side by side, of at most LANES rows. */
+static void pack_along(const matrix *m, int64_t row, int64_t rows, int64_t k, REAL *to,
+                       int64_t step) {
+    const uint16_t *from = m->first + row * m->step;
+    for (int64_t p = 0; 2 * p < k; p += LANES) {
+        wb_f32v r[LANES];
+        for (int i = 0; i < LANES; i++)
+            r[i] = i < rows ? (wb_f32v)load_halves(from + i * m->step + 2 * p, k - 2 * p)
+                            : (wb_f32v){0};
+        wb_f32_transpose(r);
+        const int64_t left = smaller((k + 1) / 2 - p, LANES);
+        for (int i = 0; i < left; i++) STORE(to + (p + i) * step, r[i]);
+    }
+}
+
+static void pack(const matrix *m, int64_t k, REAL *to) {
+    if (m->step == 1) {
+        pack_across(m, k, to);
+        return;
+    }
+    for (int64_t row = 0; row < m->rows; row += LANES) {
+        const int64_t panel = row / m->height * m->height;
+        const int64_t end = smaller(m->rows, panel + m->height);
+        pack_along(m, row, smaller(end - row, LANES), k, to + panel * ((k + 1) / 2) + row - panel,
+                   whole_vectors(end - panel));
+    }
+}
+
+/* ---- one sheet ---- */
+
+typedef struct sheet {
+    matrix a, b;
+    REAL *packed_a, *packed_b, *sums;
+    int64_t ld; /* of sums: rows in whole vectors */
+} sheet;
+
+/* All rows of the `width` columns from `column` on. */
+static void run_strip(const sheet *s, int64_t pairs, bool add, int64_t column, int width) {
+    const int64_t group = column / WB_GEMM_GROUP * WB_GEMM_GROUP;
+    tile_bf16 tile = {.b = s->packed_b + group * pairs + (column - group),
+                      .k = pairs,
+                      .step_b = whole_vectors(smaller(s->b.rows - group, WB_GEMM_GROUP)),
+                      .ldc = s->ld,
+                      .rows = LANES,
+                      .add = add};
+    for (int64_t row = 0; row < s->a.rows; row += PANEL) {
+        tile.a = s->packed_a + row * pairs;
+        tile.step_a = whole_vectors(smaller(s->a.rows - row, PANEL));
+        tile.c = s->sums + row + column * s->ld;
+        tiles_bf16[1][tile.step_a / LANES - 1][width](&tile);
+    }
+}
+
+static void multiply(const sheet *s, int64_t pairs, bool add) {
+    const int vectors = (int)(smaller(s->ld, PANEL) / LANES);
+    for (int64_t group = 0; group < s->b.rows; group += WB_GEMM_GROUP) {
+        const int64_t end = smaller(s->b.rows, group + WB_GEMM_GROUP);
+        for (int64_t column = group; column < end;) {
+            const int width = tile_width_bf16(vectors, end - column);
+            run_strip(s, pairs, add, column, width);
+            column += width;
+        }
+    }
+}
+
+/* Rounds the sums of the columns into C, and gives them to done a part of the cache at a time. */
+static void hand_over(const wb_gemm_piece *piece, const sheet *s, int64_t column) {
+    const int64_t most = WB_GEMM_DONE_BYTES / (2 * piece->rows) + 1;
+    for (int64_t from = 0; from < s->b.rows; from += most) {
+        const int64_t count = smaller(s->b.rows - from, most);
+        for (int64_t j = from; j < from + count; j++) {
+            uint16_t *c = (uint16_t *)piece->c + piece->row + (column + j) * piece->gemm->ldc;
+            const REAL *sums = s->sums + j * s->ld;
+            for (int64_t i = 0; i < piece->rows; i++) c[i] = k_f32_to_bf16(sums[i]);
+        }
+        if (piece->done)
+            piece->done(piece->context, piece->product, piece->row, piece->rows, column + from,
+                        count, piece->worker);
+    }
+}
+
+/* ---- a piece ---- */
+
+static matrix matrix_of(bool rows_adjacent, int64_t ld, int64_t height) {
+    return rows_adjacent ? (matrix){.step = 1, .step_k = ld, .height = height}
+                         : (matrix){.step = ld, .step_k = 1, .height = height};
+}
+
+/* The k first .. first + depth - 1 of a sheet. Where they are all of them, A is packed only once,
+ * with the first sheet. */
+static void run_pass(const wb_gemm_piece *piece, sheet *s, int64_t column, int64_t first,
+                     int64_t depth) {
+    s->a.first = (const uint16_t *)piece->a + piece->row * s->a.step + first * s->a.step_k;
+    s->b.first = (const uint16_t *)piece->b + column * s->b.step + first * s->b.step_k;
+    if (column == piece->column || depth < piece->gemm->k) pack(&s->a, depth, s->packed_a);
+    pack(&s->b, depth, s->packed_b);
+    multiply(s, (depth + 1) / 2, first > 0);
+}
+
+void WB_ISA_NAME(gemm_bf16)(const wb_gemm_piece *piece) {
+    const wb_gemm *g = piece->gemm;
+    const int64_t pairs = (smaller(g->k, WB_GEMM_DEPTH_BF16) + 1) / 2;
+    const int64_t most = smaller(piece->columns, WB_GEMM_SHEET_BF16);
+    sheet s = {.a = matrix_of(!g->transpose_a, g->lda, PANEL),
+               .b = matrix_of(g->transpose_b, g->ldb, WB_GEMM_GROUP),
+               .packed_a = piece->scratch,
+               .ld = whole_vectors(piece->rows)};
+    s.a.rows = piece->rows;
+    s.packed_b = s.packed_a + s.ld * pairs;
+    s.sums = s.packed_b + whole_vectors(most) * pairs;
+    if (g->k == 0) memset(s.sums, 0, (size_t)(s.ld * most) * sizeof(REAL));
+    const int64_t end = piece->column + piece->columns;
+    for (int64_t column = piece->column; column < end; column += most) {
+        s.b.rows = smaller(end - column, most);
+        for (int64_t k = 0; k < g->k; k += WB_GEMM_DEPTH_BF16)
+            run_pass(piece, &s, column, k, smaller(g->k - k, WB_GEMM_DEPTH_BF16));
+        hand_over(piece, &s, column);
+    }
+}
+#endif

@@ -1,0 +1,404 @@
+/* weber/model.h: what a layer and a model are, and what is done to a whole model.
+ *
+ * A model is a tree of layers; a layer is a struct with a table of its fields. The table drives
+ * everything that is done to a whole model: mapping, counting, printing, training, saving.
+ *
+ *     wb_layer *model = wb_chain(wb_dense(784, 128, wb_relu), wb_dropout(.p = 0.1f),
+ *                                wb_dense(128, 10));
+ *     wb_array *y = wb_apply(model, x);                    // x (784, N) gives (10, N)
+ *     wb_array *w = wb_get(model, "layers.1.weight");      // layers count from 1, as in messages
+ *     wb_free(model);
+ *
+ * A maker that takes layers owns them from the call on, also when it fails; wb_free of the
+ * outermost releases all. NULL in, NULL out. Members ending in _ belong to the library. Errors:
+ * weber/error.h. */
+#ifndef WEBER_MODEL_H
+#define WEBER_MODEL_H
+
+#include "ops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- what a layer is ---- */
+
+typedef struct wb_layer_class wb_layer_class;
+
+/* What every layer begins with. */
+typedef struct wb_layer {
+    int64_t object_[2];
+    const wb_layer_class *class_;
+    void *spare_;
+    uint64_t stamp_;
+    int32_t refs_, owned_; /* references; those of them that containers hold */
+    uint32_t owner_;       /* the thread that it belongs to */
+    uint8_t mode_;
+    bool shared_;
+} wb_layer;
+
+/* Fields that are layers, arrays or both, named or not: chains and trees. Made and released by the
+ * library. */
+typedef struct wb_layer_item {
+    char *name; /* NULL: known by its place, from 1 */
+    wb_layer *layer;
+    wb_array *array; /* one of the two is NULL */
+} wb_layer_item;
+typedef struct wb_layer_list {
+    wb_layer_item *items;
+    int64_t count;
+} wb_layer_list;
+
+/* What is given with a name: to wb_chain_named, wb_tree_named, wb_save. */
+typedef struct wb_named {
+    const char *name;
+    void *object; /* a layer; in a tree also an array */
+} wb_named;
+
+/* Where a layer is in a sequence that comes piece by piece (wb_cache). */
+typedef struct wb_positions {
+    int64_t length; /* at most; 0: there is no cache */
+    int64_t passed;
+} wb_positions;
+
+typedef enum wb_field_kind {
+    WB_FIELD_ARRAY, /* wb_array *: a parameter, held (wb_keep) by the struct; NULL: not there */
+    WB_FIELD_STATE, /* wb_array *: moved, saved, never trained (running statistics) */
+    WB_FIELD_CHILD, /* wb_layer *: owned by the struct */
+    WB_FIELD_LIST,  /* wb_layer_list */
+    /* wb_array *: what a call leaves for the next one, NULL at first; not trained, moved, saved or
+     * copied. wb_reset forgets it */
+    WB_FIELD_HIDDEN,
+    WB_FIELD_VALUE, /* anything else: copied as bytes, otherwise left alone */
+
+    /* settings: printed, saved and read back; what each is in the struct, and in text */
+    WB_FIELD_INTEGER, /* int64_t */
+    WB_FIELD_PAIR,    /* two int64_t, in and out: 10 => 5 */
+    WB_FIELD_JOINT,   /* three int64_t, two ins and out: (8, 16) => 4, 8 => 4 of equal ones */
+    /* six int64_t, ins of q, k and v, then qk, v, out: 64 => 64 => 64, (8, 4, 4) => (6, 7) => 8 */
+    WB_FIELD_PROJECTIONS,
+    WB_FIELD_REAL,       /* double */
+    WB_FIELD_BOOL,       /* bool */
+    WB_FIELD_WITHOUT,    /* bool no_NAME; true is written NAME=false */
+    WB_FIELD_WITH,       /* bool with_NAME; true is written NAME=true */
+    WB_FIELD_ACTIVATION, /* wb_activation *; NULL is the identity */
+    WB_FIELD_CONNECTION, /* wb_connection *; NULL: all arrays, tuple */
+    WB_FIELD_CHOICE,     /* int, place in the row's choices, from 0 */
+    WB_FIELD_NAME,       /* char[48]: a path, :weight; empty: the first of the row's choices */
+    WB_FIELD_REALS,      /* double[3]; the first 0 ends them: 2, (2, 3) */
+    WB_FIELD_SIZES,      /* int64_t[3], or as the row says; the first 0 ends them: (5, 5) */
+    WB_FIELD_EACH,       /* int64_t[3]: one for each of the SIZES above; one stands for all */
+    WB_FIELD_PADDING,    /* two int64_t[3]: before each of the SIZES, and how much more after it */
+    WB_FIELD_DIMS,       /* unsigned, WB_DIM(0) | ...; 0 is all; from 1 in text */
+    WB_FIELD_MODE,       /* of the layer itself: train, test or auto */
+    WB_FIELD_OTHER,      /* a field of Flux's struct alone */
+} wb_field_kind;
+
+/* A row of a struct's table: an array or layer that it holds, or a setting. */
+typedef struct wb_field {
+    const char *name; /* part of paths, key in text; NULL in a list: its items' names alone */
+    size_t offset;
+    wb_field_kind kind;
+    bool trainable; /* arrays, and what is below children */
+    /* arrays and children that belong to the struct but are neither moved nor trained */
+    bool fixed;
+
+    /* For settings. 0 (NULL, false) stands for `usual`; WB_ZERO and WB_NONE for a 0 that is meant.
+     * Of EACH, usual -1 is the entry of SIZES; of ACTIVATION, 1: NULL is not the identity. Numbers
+     * are at least low, or above it, and at most high, unless high is 0. Numbers and pads that are
+     * usual are not written. */
+    double usual, low, high;
+    bool is_above; /* low itself is too low */
+    /* written first and without its name, as PAIR, ACTIVATION, CONNECTION and SIZES are; of a
+     * CHILD, too */
+    bool positional;
+    bool spread; /* the entries of a LIST are written as arguments of their own */
+    int most;    /* of SIZES: how many numbers the member has; default 3 */
+    /* of CHOICE: the names, "+|sum" if others are understood, too; NULL ends them. usual -1: it is
+     * always written */
+    const char *const *choices;
+    /* of REALS: offset of the REALS that are given instead; 0: there are none */
+    size_t instead;
+    /* offset of the array that a number is taken from where it is not given; 0: there is none */
+    size_t given_by;
+    /* offset of the WITHOUT that says that this array or child is not there; 0: there is none */
+    size_t without;
+    /* offset of the WITH that says that this array is there; 0: there is none */
+    size_t with;
+    /* of a CHILD: taken over by wb_layer_complete, as chains take layers */
+    bool counted;
+    const wb_layer_class *part; /* of a CHILD that is no layer to people: it is not written */
+
+    /* Flux's struct has its fields in the order of this table. */
+    const char *flux; /* the name there; NULL: as here */
+    int since;        /* structs with fewer fields, of older versions, do not have this one */
+    bool text_only;   /* no field there */
+    /* of an array: where the field of this name is a tuple there, its item, from 1 */
+    const char *tuple;
+    int item;
+    bool parameter; /* of a CHOICE or BOOL: the first parameter of its type */
+    int rank;       /* in text -1: before those with 0; 1: behind them */
+} wb_field;
+
+struct wb_layer_class {
+    const char *name; /* "Dense" */
+    size_t size_bytes;
+    const wb_field *fields;
+    int field_count;
+    wb_array *(*forward)(wb_layer *layer, wb_array *x); /* NULL: cannot be applied */
+    /* One line, "Dense(784 => 128, relu)"; brief: as places in messages want it, without settings.
+     * NULL: by the table. */
+    void (*describe)(const wb_layer *layer, bool brief, char *text, size_t size_bytes);
+    /* Numbers that are not given, from arrays that are; NULL: nothing. */
+    void (*derive)(wb_layer *layer);
+    /* Checks that need several settings, and arrays that are still missing; all settings are within
+     * their ranges. False with the error recorded. NULL: nothing. */
+    bool (*complete)(wb_layer *layer);
+    const char *before_keys; /* in text; NULL: ", " */
+    const char *equals;      /* between key and value; NULL: "=" */
+    const char *former;      /* the name that older versions of Flux have; NULL: this one */
+    /* A size _ in text is that of the input's last dimension but one, where there are three or
+     * more; else that of its first. */
+    bool has_channels;
+    /* Of a layer that takes several arrays or gives several, instead of forward: writes its results
+     * and returns how many they are, 1 to WB_MOST_ARRAYS; 0 with the error recorded. */
+    int (*forward_many)(wb_layer *layer, int count, wb_array *const *inputs, wb_array **results);
+    /* Of a layer whose results depend on positions: offset of its wb_positions; 0: there are none.
+     * And how many positions it takes, 0 where a cache does not concern it; NULL: any number. */
+    size_t positions;
+    int64_t (*most_positions)(const wb_layer *layer);
+};
+enum { WB_MOST_ARRAYS = 16 };
+
+/* ---- a struct of your own ----
+ *
+ *     typedef struct ActorCritic {
+ *         wb_layer layer;                                          // first
+ *         wb_layer *actor;
+ *         wb_array *critic;
+ *     } ActorCritic;
+ *     WB_FUNCTOR(ActorCritic, NULL, WB_CHILD_FIELD(ActorCritic, actor),
+ *                WB_ARRAY_FIELD(ActorCritic, critic));
+ *
+ *     ActorCritic *m = wb_new(ActorCritic);
+ *     m->actor = wb_dense(4, 2);
+ *     m->critic = wb_keep(wb_ones(WB_F32, 2));
+ *     ... wb_gradient(l, &m->layer), wb_map(f, NULL, &m->layer), wb_show(m) ...
+ *     wb_free(m);
+ *
+ * The second argument is the forward function that wb_apply calls, or NULL. The list says what
+ * takes part: WB_STATE_FIELD is moved but not trained (wb_set says how it changes), WB_FIXED_FIELD
+ * and WB_FIXED_CHILD_FIELD are released with the struct but neither moved nor trained. What is not
+ * listed is a plain value: copied as bytes. A struct without a table is refused: wb_new does not
+ * compile, and at run time the error names the struct.
+ *
+ * Settings are rows too. They are printed, "Power(2 => 3, tanh, p=0.5)", saved, and read back:
+ *
+ *     WB_FUNCTOR(Power, forward, WB_SETTING(Power, in, WB_FIELD_PAIR, .low = 1),
+ *                WB_SETTING(Power, activation, WB_FIELD_ACTIVATION),
+ *                WB_SETTING(Power, p, WB_FIELD_REAL, .usual = 2, .high = 10),
+ *                WB_ARRAY_FIELD(Power, weight));
+ *     wb_register_layer(&Power_functor);                           // for wb_load_model
+ *     wb_layer *layer = wb_layer_complete(&power->layer);          // defaults and ranges */
+#define WB_FUNCTOR(type, function, ...) WB_FUNCTOR_(type, forward, function, __VA_ARGS__)
+/* The same with a forward function of several arrays (forward_many of the class). */
+#define WB_FUNCTOR_MANY(type, function, ...) WB_FUNCTOR_(type, forward_many, function, __VA_ARGS__)
+#define WB_FUNCTOR_(type, member, function, ...)                                                   \
+    static const wb_field type##_fields[] = {__VA_ARGS__};                                         \
+    static const wb_layer_class type##_functor = {                                                 \
+        .name = #type,                                                                             \
+        .size_bytes = sizeof(type),                                                                \
+        .fields = type##_fields,                                                                   \
+        .field_count = (int)(sizeof type##_fields / sizeof *type##_fields),                        \
+        .member = function}
+#define WB_FIELD_(type, field, ...)                                                                \
+    { .name = #field, .offset = offsetof(type, field), .kind = __VA_ARGS__ }
+#define WB_ARRAY_FIELD(type, field)       WB_FIELD_(type, field, WB_FIELD_ARRAY, .trainable = true)
+#define WB_STATE_FIELD(type, field)       WB_FIELD_(type, field, WB_FIELD_STATE)
+#define WB_CHILD_FIELD(type, field)       WB_FIELD_(type, field, WB_FIELD_CHILD, .trainable = true)
+#define WB_FROZEN_FIELD(type, field)      WB_FIELD_(type, field, WB_FIELD_CHILD)
+#define WB_LIST_FIELD(type, field)        WB_FIELD_(type, field, WB_FIELD_LIST, .trainable = true)
+#define WB_HIDDEN_FIELD(type, field)      WB_FIELD_(type, field, WB_FIELD_HIDDEN, .text_only = true)
+#define WB_VALUE_FIELD(type, field)       WB_FIELD_(type, field, WB_FIELD_VALUE)
+#define WB_FIXED_FIELD(type, field)       WB_FIELD_(type, field, WB_FIELD_ARRAY, .fixed = true)
+#define WB_FIXED_CHILD_FIELD(type, field) WB_FIELD_(type, field, WB_FIELD_CHILD, .fixed = true)
+/* The kind, then members of wb_field: WB_SETTING(Power, p, WB_FIELD_REAL, .usual = 2). */
+#define WB_SETTING(type, field, ...) WB_FIELD_(type, field, __VA_ARGS__)
+/* WB_WITHOUT(Power, bias): the member is bool no_bias, and true is written bias=false. */
+#define WB_WITHOUT(type, name_)                                                                    \
+    { .name = #name_, .offset = offsetof(type, no_##name_), .kind = WB_FIELD_WITHOUT }
+
+/* Makes layers of the class known by its name, for wb_load_model: in the whole process, from then
+ * on. The class has to stay. Fails on a name that another class has. */
+WB_API wb_status wb_register_layer(const wb_layer_class *layer_class);
+
+/* Ends the making of a layer: defaults for settings that are 0, then their ranges, "Power: p must
+ * be from 0 to 10, got 11". The layer, or NULL after releasing it. */
+WB_API wb_layer *wb_layer_complete(wb_layer *layer);
+
+/* A zeroed struct of the class, released by wb_free. Fails, naming it, if the class has no
+ * table. */
+#define wb_new(type) ((type *)(void *)wb_layer_new(&type##_functor))
+WB_API wb_layer *wb_layer_new(const wb_layer_class *layer_class);
+
+/* One more reference, which the caller owns; returns the layer. A container takes over one
+ * reference to each of its layers, so a layer that is to stand in two containers is retained once.
+ * Where a call has it twice, wb_chain(d, d), that is done by itself. */
+WB_API wb_layer *wb_retain(wb_layer *layer);
+
+/* ---- using a model ---- */
+
+/* What the layer makes of x. Messages name the layer and its place: "Dense(784 => 128), layer 2 of
+ * Chain: input has 100 features in (100, 64)". */
+WB_API wb_array *wb_apply(wb_layer *layer, wb_array *x);
+
+/* The same for layers that take several arrays or give several: writes at most capacity results and
+ * returns how many they are; 0 on failure. A chain passes the results of each layer on to the next
+ * one. A layer of one array that is given more fails, and more results than capacity do.
+ *
+ *     wb_array *xs[] = {a, b}, *ys[2];
+ *     int count = wb_apply_many(layer, 2, xs, 2, ys); */
+WB_API int wb_apply_many(wb_layer *layer, int count, wb_array *const *inputs, int capacity,
+                         wb_array **results);
+
+/* The results of a chain's layers, one after another: out[i] is that of layer i + 1, of at most
+ * capacity. Returns how many layers there are (0 for an empty chain, and on failure, when all are
+ * NULL). */
+WB_API int64_t wb_activations(wb_layer *chain, wb_array *x, int64_t capacity, wb_array **out);
+
+/* Sizes of an array, first dimension fastest; ndim -1: there is none. */
+typedef struct wb_shape {
+    int ndim;
+    int64_t sizes[WB_MAX_DIMS];
+} wb_shape;
+
+typedef struct wb_outputsize_desc {
+    char start_;
+    int64_t inputs[WB_MOST_ARRAYS][WB_MAX_DIMS]; /* sizes of each; 0 ends them. Required */
+    bool pad_batch;                              /* each gets a last dimension of size 1 */
+    wb_dtype dtype;                              /* of all; default f32 */
+} wb_outputsize_desc;
+
+/* The sizes of what the model makes of arrays of these sizes, without computing anything:
+ * wb_outputsize(model, {{28, 28, 1, 32}}). Layers are in test mode and keep their states. Fails as
+ * wb_apply does, with ndim -1, and where the model gives several arrays. (Flux's outputsize) */
+#define wb_outputsize(model, ...)                                                                  \
+    wb_outputsize_make(model, (wb_outputsize_desc){.start_ = 0, .inputs = __VA_ARGS__})
+WB_API wb_shape wb_outputsize_make(wb_layer *model, wb_outputsize_desc desc);
+
+/* Mode: automatic layers (the default) follow the thread's flag, which wb_withgradient,
+ * wb_train_step and wb_train set and restore and wb_training sets for a loop by hand; it returns
+ * what it was. The others set all layers of a model. */
+WB_API bool wb_training(bool training);
+WB_API wb_status wb_train_mode(wb_layer *model);
+WB_API wb_status wb_test_mode(wb_layer *model);
+WB_API wb_status wb_auto_mode(wb_layer *model);
+
+/* True if the layer is to behave as in training now. */
+WB_API bool wb_is_active(const wb_layer *layer);
+
+/* Hidden states of all layers (Recur's, WB_HIDDEN_FIELD) are forgotten: the next call begins a
+ * sequence. */
+WB_API wb_status wb_reset(wb_layer *model);
+
+/* From now on the model takes a sequence piece by piece, of at most `length` positions together, as
+ * a text that is generated: each MultiHeadAttention that is causal keeps the keys and values of
+ * what came before, and position layers count on. What it makes of a piece is what it would make of
+ * it behind those before (Vaswani et al. 2017; past_key_values of others):
+ *
+ *     wb_cache(model, 512);
+ *     wb_array *logits = wb_apply(model, prompt);     // (tokens, ...)
+ *     logits = wb_apply(model, next);                 // one more, (1, ...); the same plan
+ *     wb_reset(model);                                // the next sequence
+ *     wb_cache(model, 0);                             // without, as for training
+ *
+ * The keys and values are hidden states of a fixed size. Fails with WB_ERROR_ARGUMENT, and nothing
+ * has changed, if the model has no such attention, or a PositionEmbedding with fewer positions, or
+ * one such layer in two places. A copy of the model begins anew; a call that fails changes nothing.
+ * A call fails where the cache is full, for another batch than before, and in training. */
+WB_API wb_status wb_cache(wb_layer *model, int64_t length);
+
+/* Trainable numbers of a model; an array in two places, or beside its transpose, counts once. */
+WB_API int64_t wb_parameter_count(wb_layer *model);
+
+/* The array at a path, owned by the scope: "layers.1.weight", "layers.encoder.bias", "actor". An
+ * unknown path is an error that lists the valid ones; an absent array (.no_bias) too. */
+WB_API wb_array *wb_get(wb_layer *model, const char *path);
+
+/* The layer at a path, "layers.1", borrowed from the model. */
+WB_API wb_layer *wb_get_layer(wb_layer *model, const char *path);
+
+/* An array of a model, for a loop over all of them; begins as {0}. */
+typedef struct wb_parameter {
+    const char *path;        /* "layers.1.weight", of the first place where it stands */
+    wb_array *array;         /* owned by the scope */
+    wb_array *gradient;      /* of wb_next_gradient (weber/optimise.h) */
+    bool is_trainable;       /* else a state, or frozen by its layer's table */
+    struct wb_places *list_; /* private */
+} wb_parameter;
+
+/* True with the next array of the model, false behind the last one and while an error is pending,
+ * so that a loop ends at the first one. An array in two
+ * places, or beside its transpose, comes once. Inside a loss, too; decay by hand:
+ *
+ *     for (wb_parameter p = {0}; wb_next_parameter(model, &p);)
+ *         if (p.is_trainable) l = wb_add(l, wb_mul_number(wb_sum(wb_square(p.array)), 1e-4)); */
+WB_API bool wb_next_parameter(wb_layer *model, wb_parameter *p);
+
+/* A layer of a model, for a loop over all of them; begins as {0}. */
+typedef struct wb_module {
+    const char *path;        /* "layers.1", of the first place where it stands; "": the model */
+    const char *type;        /* name of its class: "Dense", "Chain" */
+    wb_layer *layer;         /* borrowed from the model */
+    struct wb_places *list_; /* private */
+} wb_module;
+
+/* True with the next layer of the model, false behind the last one and while an error is pending.
+ * The model itself comes first, each layer before those in it, and one in two places once (Flux's
+ * modules). The loop must not put layers into the model or take them out.
+ *
+ *     for (wb_module m = {0}; wb_next_module(model, &m);)
+ *         if (strcmp(m.type, "Dropout") == 0) wb_test_mode(m.layer); */
+WB_API bool wb_next_module(wb_layer *model, wb_module *m);
+
+/* Puts x into the place of an array of the same sizes, on the same device; who held the old array
+ * keeps its value. Places that held the same array (a tie) part: only this one changes.
+ *
+ * This is how a forward or loss function changes a state, an array of WB_STATE_FIELD:
+ *     wb_array *old = wb_mul_number(m->mean, 0.9);
+ *     wb_set(&m->layer, "mean", wb_add(old, wb_mul_number(wb_mean(x), 0.1)));
+ * The struct's field holds the new array at once. Its numbers are computed with the step's, by
+ * wb_update or when the scope closes, and it then loses its recipe: no gradient reaches back into
+ * an earlier step. If the forward or loss function fails, and in wb_gradient_check, the field gets
+ * its old array back. */
+WB_API wb_status wb_set(wb_layer *model, const char *path, wb_array *x);
+
+/* ---- a model through a function ---- */
+
+/* What becomes of the array at path; NULL fails. */
+typedef wb_array *wb_leaf_fn(void *user, const char *path, wb_array *x);
+
+/* A new model whose arrays are fn's results (fmap of the guides); the given one stays as it is. An
+ * array or layer in two places is mapped once and is shared again. Arrays are computed before the
+ * call returns. */
+WB_API wb_layer *wb_map(wb_leaf_fn *fn, void *user, wb_layer *model);
+
+/* The same in place. On failure nothing has changed. */
+WB_API wb_status wb_walk(wb_leaf_fn *fn, void *user, wb_layer *model);
+
+/* A copy with arrays of its own, ties kept. */
+WB_API wb_layer *wb_clone(wb_layer *model);
+
+/* The model for one other thread, over the same memory, not to be trained. Call it on the model's
+ * thread; use and wb_free the result on the other. Later updates of the model do not reach it. */
+WB_API wb_layer *wb_share(wb_layer *model);
+
+/* Gives a model, an optimiser with its model, or a loader to another thread: the first one that
+ * uses it. This thread must not use it any more. Arrays that were taken out of it (wb_get) stay
+ * with this thread, over the same memory. */
+WB_API wb_status wb_hand_over(void *object);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,30 @@
+/* Shared libraries: what the loader of the system does not do alike everywhere. */
+#ifndef WB_PLATFORM_LIBRARY_H
+#define WB_PLATFORM_LIBRARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/* The end of a plugin's file name: ".so", on macOS as well, since CMake names a MODULE so there and
+ * dlopen takes any name. */
+extern const char wb_platform_plugin_suffix[];
+
+/* False with the reason where the loader would end the process, because the file is shorter than
+ * its header promises. Anything else that may be wrong with a file the loader says itself. */
+bool wb_platform_library_is_whole(FILE *file, char *why, size_t why_bytes);
+
+/* dlerror's message without the file's name in front; NULL stays NULL. */
+const char *wb_platform_loader_words(const char *message, const char *file);
+
+/* True where dlerror's message says that there is no such file. */
+bool wb_platform_loader_says_absent(const char *message);
+
+/* True where the process has loaded a library whose file's name begins so. */
+bool wb_platform_is_loaded(const char *begin);
+
+/* The absolute path of the shared library that the address is in. False where the address is the
+ * program's own, or the path depends on the current folder. */
+bool wb_platform_library_of(const void *address, char *path, size_t size_bytes);
+
+#endif

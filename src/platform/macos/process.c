@@ -1,0 +1,33 @@
+#include "platform/process.h"
+
+#include <crt_externs.h>
+#include <mach-o/dyld.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+const char *wb_platform_trusted_variable(const char *name) {
+    return issetugid() ? NULL : getenv(name);
+}
+
+/* `environ` is for programs only (environ(7)). */
+char **wb_platform_environment(void) { return *_NSGetEnviron(); }
+
+bool wb_platform_program(char *path, size_t size_bytes) {
+    uint32_t size = (uint32_t)size_bytes;
+    return _NSGetExecutablePath(path, &size) == 0;
+}
+
+/* No such thing: ranks whose starter was killed go on until one of them ends. */
+void wb_platform_end_with_parent(void) {}
+
+/* The system does not tell who sent a signal that was waited for: the keyboard's are those of a
+ * process in the foreground. */
+int wb_platform_await_signal(const sigset_t *set, bool *is_from_terminal) {
+    int number = -1;
+    *is_from_terminal = false;
+    if (sigwait(set, &number) != 0) return -1;
+    *is_from_terminal =
+        (number == SIGINT || number == SIGQUIT) && tcgetpgrp(STDIN_FILENO) == getpgrp();
+    return number;
+}

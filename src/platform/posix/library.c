@@ -1,0 +1,3 @@
+#include "platform/library.h"
+
+const char wb_platform_plugin_suffix[] = ".so";

@@ -1,0 +1,49 @@
+/* Cores, threads, and how they wait. */
+#ifndef WB_PLATFORM_THREADS_H
+#define WB_PLATFORM_THREADS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* ---- cores ---- */
+
+/* How many threads this process should compute with: the cores that it may use. On Apple's chips
+ * only the fast ones count: with equal shares of work, slow cores hold up all others. */
+int wb_platform_cores(void);
+
+/* Takes back what has bound this process to some of the cores. */
+void wb_platform_use_all_cores(void);
+
+/* The core that the calling thread runs on; -1: unknown. */
+int wb_platform_current_core(void);
+
+/* Notes the cores that the process may use now, for wb_platform_leave_core. */
+void wb_platform_note_cores(void);
+
+/* Moves the calling thread away from the core, to any other of those noted, if it is there. */
+void wb_platform_leave_core(int core);
+
+/* ---- threads ---- */
+
+/* A thread that no signal is delivered to: signals are for the program's own threads. */
+bool wb_platform_start_thread(pthread_t *thread, void *(*run)(void *), void *context);
+
+/* To be called by a thread that computes for a caller who waits: its name in debuggers (at most 15
+ * letters), and on Apple's chips the wish for a fast core. */
+void wb_platform_begin_work(const char *name);
+
+/* ---- waiting ---- */
+
+/* Until CLOCK_MONOTONIC says so, to some microseconds where the system allows it. */
+void wb_platform_sleep_until(double seconds);
+
+/* Sleeps while the word, which several processes may share, is `seen`, for at most so long. May
+ * return earlier. */
+void wb_platform_sleep_on(_Atomic uint32_t *word, uint32_t seen, int ms);
+
+/* Wakes all who sleep on the word. */
+void wb_platform_wake(_Atomic uint32_t *word);
+
+#endif

@@ -1,0 +1,87 @@
+#include "show/program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "platform/process.h"
+
+enum { MOST_ARGUMENTS = 6, PATH_BYTES = 4096, UNKNOWN = 256 };
+
+bool wb_ends_in(const char *path, const char *ending) {
+    const char *dot = strrchr(path, '.');
+    return dot && strcmp(dot, ending) == 0;
+}
+
+/* Its exit status; UNKNOWN where this process ignores SIGCHLD, and it has ended; -1 with errno set
+ * where it could not be started. */
+static int run(const char *program, char **arguments) {
+    posix_spawn_file_actions_t quiet;
+    (void)posix_spawn_file_actions_init(&quiet);
+    (void)posix_spawn_file_actions_addopen(&quiet, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    pid_t child;
+    const int failure =
+        posix_spawnp(&child, program, &quiet, NULL, arguments, wb_platform_environment());
+    (void)posix_spawn_file_actions_destroy(&quiet);
+    int status = 0;
+    errno = failure;
+    if (failure) return -1;
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR) return UNKNOWN;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+static int run_over(const wb_picture *p, int count, const char *const *arguments,
+                    const char *text_path) {
+    char *list[MOST_ARGUMENTS + 2] = {NULL};
+    bool good = (list[0] = strdup(p->program)) != NULL;
+    for (int i = 0; good && i < count; i++)
+        good = (list[i + 1] = strdup(*arguments[i] ? arguments[i] : text_path)) != NULL;
+    const int status = good ? run(p->program, list) : -1;
+    for (int i = 0; i <= count; i++) free(list[i]);
+    return status;
+}
+
+static wb_status draw(const wb_picture *p, int count, const char *const *arguments,
+                      const char *text_path) {
+    const int status = run_over(p, count, arguments, text_path), why = errno;
+    if (status == 0 || (status == UNKNOWN && access(p->path, F_OK) == 0)) return WB_OK;
+    if (status == 127 || (status < 0 && why == ENOENT))
+        return wb_fail(WB_ERROR_UNSUPPORTED,
+                       "%s: %s needs the program %s; install the Debian package %s", p->function,
+                       p->path, p->program, p->package);
+    if (status < 0)
+        return wb_fail(WB_ERROR_IO, "%s: %s, which draws %s, could not be started: %s", p->function,
+                       p->program, p->path, strerror(why));
+    char number[16] = "unknown";
+    if (status != UNKNOWN) (void)snprintf(number, sizeof number, "%d", status);
+    return wb_fail(WB_ERROR_IO, "%s: %s could not draw %s (exit status %s)", p->function,
+                   p->program, p->path, number);
+}
+
+wb_status wb_draw_picture(const wb_picture *p, int count, const char *const *arguments,
+                          void (*write)(FILE *file, void *user), void *user) {
+    const char *folder = getenv("TMPDIR");
+    char text_path[PATH_BYTES];
+    (void)snprintf(text_path, sizeof text_path, "%s/weber-picture-XXXXXX",
+                   folder && *folder ? folder : "/tmp");
+    const int file = mkstemp(text_path);
+    FILE *text = file < 0 ? NULL : fdopen(file, "w");
+    if (!text) {
+        if (file >= 0) (void)close(file), (void)unlink(text_path);
+        return wb_fail(WB_ERROR_IO, "%s: %s: %s", p->function, text_path, strerror(errno));
+    }
+    write(text, user);
+    const bool written = !ferror(text);
+    const wb_status status =
+        fclose(text) == 0 && written
+            ? draw(p, count, arguments, text_path)
+            : wb_fail(WB_ERROR_IO, "%s: writing %s failed", p->function, text_path);
+    (void)unlink(text_path);
+    return status;
+}

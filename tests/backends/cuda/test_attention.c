@@ -1,0 +1,162 @@
+/* Attention of the CUDA plugin by the library that stands for cuDNN, over the fake driver: what it
+ * takes, what it leaves to the texts, and that the numbers are the CPU's either way. Each test is a
+ * process of its own, since libraries are opened once. */
+#include "stand_in.h"
+
+#include <math.h>
+#include <sys/mman.h>
+
+#include "array/array.h"
+#include "support/support.h"
+
+typedef struct row {
+    const char *name;
+    wb_dtype dtype;
+    int64_t features, values, queries, keys, heads, kv_heads;
+    bool is_causal, has_mask, has_bias, is_shifted, is_taken;
+} row;
+
+static const row rows[] = {
+    {"a head", WB_BF16, 8, 8, 5, 5, 1, 1, .is_taken = true},
+    {"heads, other values, fewer queries", WB_BF16, 8, 16, 3, 7, 2, 2, .is_taken = true},
+    {"causal", WB_BF16, 16, 8, 6, 6, 2, 2, .is_causal = true, .is_taken = true},
+    {"groups of heads", WB_BF16, 8, 8, 4, 4, 4, 2, .is_causal = true, .is_taken = true},
+    {"arrays that are not aligned", WB_BF16, 8, 8, 5, 5, 2, 1, .is_shifted = true,
+     .is_taken = true},
+    {"one key for one query", WB_BF16, 8, 8, 1, 1, 1, 1, .is_causal = true, .is_taken = true},
+    {"causal with more keys than queries", WB_BF16, 8, 8, 3, 5, 1, 1, .is_causal = true},
+    {"features that are no multiple of 8", WB_BF16, 12, 8, 5, 5, 1, 1, .is_taken = false},
+    {"a mask", WB_BF16, 8, 8, 5, 5, 1, 1, .has_mask = true},
+    {"a bias", WB_BF16, 8, 8, 5, 5, 1, 1, .has_bias = true},
+    {"f32", WB_F32, 8, 8, 5, 5, 1, 1, .is_taken = false},
+    {"f16, which is refused", WB_F16, 8, 8, 5, 5, 1, 1, .is_taken = false},
+};
+
+enum { ROWS = sizeof rows / sizeof *rows, BATCH = 2, MOST = 4 * 1024 };
+
+static wb_array *numbers(const row *r, const wb_device *device, int64_t features, int64_t length) {
+    const int64_t shift = r->is_shifted ? 3 : 0, count = features * length * BATCH;
+    wb_array *x = wb_add_number(wb_mul_number(wb_uniform(WB_F32, count + shift), 4), -2);
+    x = wb_to(device, wb_cast(x, r->dtype), .eltype = WB_ELTYPE_PRESERVE);
+    double unused[MOST];
+    if (wb_read_f64(wb_cast(wb_cpu(x), WB_F64), unused, count + shift) != WB_OK) return NULL;
+    return wb_reshape(wb_slice(x, 0, shift, count + shift, 1), features, length, BATCH);
+}
+
+static wb_array *attend(const row *r, const wb_device *device, wb_array *q, wb_array *k,
+                        wb_array *v) {
+    wb_array *mask = NULL, *bias = NULL;
+    if (r->has_mask) mask = wb_tril(wb_full(WB_BOOL, 1, r->keys, r->queries), 0);
+    if (r->has_bias) bias = wb_iota(WB_F32, 0, r->keys, r->queries);
+    if (mask) mask = wb_to(device, mask, .eltype = WB_ELTYPE_PRESERVE);
+    if (bias) bias = wb_to(device, bias, .eltype = WB_ELTYPE_PRESERVE);
+    return wb_attention(q, k, v, .heads = r->heads, .kv_heads = r->kv_heads, .mask = mask,
+                        .bias = bias, .causal = r->is_causal);
+}
+
+/* The result and the gradients behind it; how many numbers, or -1 with the error. */
+static int64_t compute(const row *r, const wb_device *device, double *results) {
+    int64_t count = 0;
+    wb_scope_open();
+    wb_seed(3);
+    wb_array *x[3] = {numbers(r, device, r->features * r->heads, r->queries),
+                      numbers(r, device, r->features * r->kv_heads, r->keys),
+                      numbers(r, device, r->values * r->kv_heads, r->keys)};
+    wb_array *y = attend(r, device, x[0], x[1], x[2]), *of[3] = {NULL};
+    wb_status status = wb_gradient_of(wb_sum(wb_square(wb_cast(y, WB_F32))), 3, x, of);
+    wb_array *list[] = {y, of[0], of[1], of[2]};
+    for (int i = 0; i < 4 && status == WB_OK; i++) {
+        const int64_t size = wb_count(list[i]);
+        status = wb_read_f64(wb_cast(wb_cpu(list[i]), WB_F64), results + count, size);
+        count += size;
+    }
+    (void)wb_scope_close();
+    return status == WB_OK ? count : -1;
+}
+
+/* 0 where the device agrees with the CPU, 1 where not, -1 with the library's error. */
+static int compare(const row *r) {
+    double wanted[MOST], got[MOST];
+    const wb_device *gpu = wb_get_device_at(BACKEND, 0);
+    const int64_t count = gpu ? compute(r, wb_cpu_device(), wanted) : 0;
+    if (count <= 0) return 1;
+    if (compute(r, gpu, got) != count) return -1;
+    for (int64_t i = 0; i < count; i++)
+        if (!(fabs(got[i] - wanted[i]) <=
+              (r->dtype == WB_F32 ? 1e-5 : 0.06) +
+                  (r->dtype == WB_F32 ? 1e-5 : 0.03) * fabs(wanted[i]))) {
+            print_error("%s: number %lld is %g, not %g\n", r->name, (long long)i, got[i],
+                        wanted[i]);
+            return 1;
+        }
+    return 0;
+}
+
+static int compare_all(void) {
+    const long *attentions = counter("fake_dnn_attentions");
+    int faults = 0;
+    for (int i = 0; i < ROWS; i++) {
+        const long before = *attentions;
+        const int fault = compare(&rows[i]);
+        const bool is_right = (*attentions > before) == rows[i].is_taken;
+        if (fault < 0) print_error("%s: %s\n", rows[i].name, wb_error_message());
+        if (!is_right) print_error("%s: taken %ld\n", rows[i].name, *attentions - before);
+        faults += fault != 0 || !is_right;
+    }
+    return faults + (fake_count_now().complaints != 0);
+}
+
+static void attention_goes_to_the_library(void **state) {
+    (void)state;
+    assert_int_equal(run_with("WEBER_CUDNN_LIBRARY", stand_in, compare_all), 0);
+}
+
+/* cuDNN 9.10.0's attention is known to be wrong. */
+static int compare_with_a_faulty_one(void) {
+    *counter("fake_dnn_version") = 91000;
+    return (compare(&rows[0]) != 0) + (*counter("fake_dnn_attentions") != 0);
+}
+
+static void a_faulty_version_is_done_without(void **state) {
+    (void)state;
+    assert_int_equal(run_with("WEBER_CUDNN_LIBRARY", stand_in, compare_with_a_faulty_one), 0);
+}
+
+static long failing;
+static bool *is_over; /* shared with the children: there was no such call */
+
+/* What fails before it runs is left to the text; what fails then is an error that names the
+ * call. */
+static int compare_failing(void) {
+    long *left = counter("fake_dnn_fail");
+    *left = failing;
+    const int fault = compare(&rows[2]);
+    *is_over = *left > 0;
+    if (fault >= 0 || *is_over) return fault != 0;
+    if (strstr(wb_error_message(), "cudnn")) return 0;
+    print_error("call %ld: the message \"%s\" names no call\n", failing, wb_error_message());
+    return 1;
+}
+
+static void any_call_may_fail(void **state) {
+    (void)state;
+    for (failing = 1; !*is_over; failing += failing < 300 ? 7 : 1)
+        assert_int_equal(run_with("WEBER_CUDNN_LIBRARY", stand_in, compare_failing), 0);
+    assert_true(failing > 300);
+}
+
+int main(void) {
+    use_fake_driver();
+    use_stand_in("fake_cudnn.so");
+    (void)unsetenv("WEBER_DEVICE");
+    (void)setenv("WEBER_BACKENDS", BACKEND, 1);
+    is_over =
+        mmap(NULL, sizeof *is_over, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (is_over == MAP_FAILED) return 1;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(attention_goes_to_the_library),
+        cmocka_unit_test(a_faulty_version_is_done_without),
+        cmocka_unit_test(any_call_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,56 @@
+/* A rank that is killed, ends or stops: at each of four places, which bench_ranks has, in a program
+ * of three. The others end within ten seconds and say which rank it was. bench/ranks/failures has
+ * each rank and both MPIs. */
+#include "support/tool.h"
+
+typedef struct row {
+    const char *phase, *action;
+    int rank, status; /* of weber run */
+    const char *says;
+} row;
+
+static const row rows[] = {
+    {"start", "kill", 0, 137, "rank 0 was ended by signal 9"},
+    {"sum", "kill", 1, 137, "distributed: rank 1 has died"},
+    {"step", "kill", 2, 137, "distributed: rank 2 has died"},
+    {"end", "kill", 0, 137, "distributed: rank 0 has died"},
+    {"start", "exit", 1, 1, "rank 1 of 3 has ended before it joined the group"},
+    {"sum", "exit", 2, 1, "distributed: rank 2 has ended"},
+    {"step", "exit", 0, 1, "distributed: rank 0 has ended"},
+    {"end", "exit", 1, 1, "distributed: rank 1 has ended"},
+    {"start", "stop", 2, 1, "rank 2 of 3 has not joined the group for 8 s (WEBER_TIMEOUT)"},
+    {"sum", "stop", 0, 1, "distributed: rank 0 has stopped"},
+    {"step", "stop", 1, 1, "distributed: rank 1 has stopped"},
+    {"end", "stop", 2, 1, "distributed: rank 2 has stopped"},
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+/* Most of the time they wait: all programs run side by side. `timeout` ends one that hangs, with
+ * status 124. */
+static void the_others_say_which_and_end(void) {
+    char script[4096], weber[512], program[512], name[16];
+    (void)snprintf(weber, sizeof weber, "%s", stage_build("bin/weber"));
+    (void)snprintf(program, sizeof program, "%s", stage_build("bench/bench_ranks"));
+    size_t at = 0;
+    for (int i = 0; i < ROWS; i++)
+        at += (size_t)snprintf(
+            script + at, sizeof script - at,
+            "(timeout -k 1 60 \"$W\" run -n 3 \"$P\" fail %s %d %s >%d 2>&1; echo =$? >>%d) &\n",
+            rows[i].phase, rows[i].rank, rows[i].action, i, i);
+    (void)snprintf(script + at, sizeof script - at, "wait\n");
+    (void)setenv("W", weber, 1), (void)setenv("P", program, 1);
+    (void)setenv("WEBER_TIMEOUT", "8", 1), (void)setenv("WEBER_NUM_THREADS", "1", 1);
+    expect(system(script) == 0);
+    for (int i = 0; i < ROWS; i++) {
+        char status[16];
+        (void)snprintf(name, sizeof name, "%d", i);
+        (void)snprintf(status, sizeof status, "=%d\n", rows[i].status);
+        expect_part(stage_read(name), rows[i].says);
+        expect_part(stage_read(name), status);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {SCENE(the_others_say_which_and_end)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
