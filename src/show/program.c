@@ -19,7 +19,8 @@ bool wb_ends_in(const char *path, const char *ending) {
 }
 
 /* Its exit status; UNKNOWN where this process ignores SIGCHLD, and it has ended; -1 with errno set
- * where it could not be started. */
+ * where it could not be started. A posix_spawn that returns before the child runs the program, as
+ * POSIX allows and emulators do, cannot tell: then the child's exit status is 127. */
 static int run(const char *program, char **arguments) {
     posix_spawn_file_actions_t quiet;
     (void)posix_spawn_file_actions_init(&quiet);
@@ -51,13 +52,12 @@ static wb_status draw(const wb_picture *p, int count, const char *const *argumen
                       const char *text_path) {
     const int status = run_over(p, count, arguments, text_path), why = errno;
     if (status == 0 || (status == UNKNOWN && access(p->path, F_OK) == 0)) return WB_OK;
-    if (status == 127 || (status < 0 && why == ENOENT))
+    if (status == 127 || status < 0)
         return wb_fail(WB_ERROR_UNSUPPORTED,
-                       "%s: %s needs the program %s; install the Debian package %s", p->function,
-                       p->path, p->program, p->package);
-    if (status < 0)
-        return wb_fail(WB_ERROR_IO, "%s: %s, which draws %s, could not be started: %s", p->function,
-                       p->program, p->path, strerror(why));
+                       "%s: %s needs the program %s, which could not be started (%s); "
+                       "it is in the Debian package %s",
+                       p->function, p->path, p->program,
+                       status < 0 ? strerror(why) : "exit status 127", p->package);
     char number[16] = "unknown";
     if (status != UNKNOWN) (void)snprintf(number, sizeof number, "%d", status);
     return wb_fail(WB_ERROR_IO, "%s: %s could not draw %s (exit status %s)", p->function,

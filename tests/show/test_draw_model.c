@@ -159,7 +159,7 @@ static void what_the_program_says_is_told(void **state) {
         {"exit 3", false, WB_ERROR_IO, "a.svg (exit status 3)"},
         {"echo drawn > \"$3\"", true, WB_OK, ""},
         {"exit 3", true, WB_ERROR_IO, "a.svg (exit status unknown)"},
-        {NULL, false, WB_ERROR_IO, "a.svg, could not be started: Permission denied"},
+        {NULL, false, WB_ERROR_UNSUPPORTED, "a.svg needs the program dot, which could not"},
     };
     char folder[] = "/tmp/weber-draw-XXXXXX", picture[64], program[64];
     assert_non_null(mkdtemp(folder));
