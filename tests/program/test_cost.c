@@ -13,26 +13,21 @@ static void assert_cost(const char *name, wb_cost cost, double operations, doubl
              cost.read_bytes, cost.written_bytes, operations, read, written);
 }
 
-static void calls_cost_what_they_have_to_do(void **state) {
+typedef struct call_row {
+    const char *name;
+    wb_call call;
+    double operations, read, written;
+} call_row;
+
+static void assert_costs(const call_row *rows, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        assert_cost(rows[i].name, wb_cost_of_call(&rows[i].call), rows[i].operations, rows[i].read,
+                    rows[i].written);
+}
+
+static void products_and_gathers_have_costs(void **state) {
     (void)state;
-    const wb_window_call conv = {.in = {6, 5, 1},
-                                 .out = {4, 3, 1},
-                                 .kernel = {3, 3, 1},
-                                 .channels = 4,
-                                 .filters = 8,
-                                 .groups = 2,
-                                 .batch = 10};
-    const double x = 6 * 5 * 4 * 10 * 4, y = 4 * 3 * 8 * 10 * 4, w = 3 * 3 * 2 * 8 * 4;
-    const double products = 2. * (4 * 3 * 8 * 10) * (3 * 3 * 2);
-    const wb_attention_call attention = {
-        .dk = 4, .dv = 6, .queries = 5, .keys = 7, .heads = 2, .kv_heads = 1, .batch = 3};
-    const double scores = 2. * 2 * 3 * 5 * 7 * (4 + 6);
-    const double q = 4 * 2 * 5 * 3 * 4, kv = (4 + 6) * 7 * 3 * 4, out = 6 * 2 * 5 * 3 * 4;
-    const struct {
-        const char *name;
-        wb_call call;
-        double operations, read, written;
-    } rows[] = {
+    const call_row rows[] = {
         {"a product",
          {.kind = WB_CALL_matmul, .dtype = WB_F32, .matmul = {.m = 3, .n = 4, .k = 5, .batch = 2}},
          240,
@@ -43,6 +38,29 @@ static void calls_cost_what_they_have_to_do(void **state) {
          120,
          70,
          24},
+        {"a gather",
+         {.kind = WB_CALL_gather,
+          .dtype = WB_F32,
+          .index = {.inner = 4, .size = 9, .outer = 2, .count = 3}},
+         0,
+         96,
+         96},
+    };
+    assert_costs(rows, sizeof rows / sizeof *rows);
+}
+
+static void convolutions_have_costs(void **state) {
+    (void)state;
+    const wb_window_call conv = {.in = {6, 5, 1},
+                                 .out = {4, 3, 1},
+                                 .kernel = {3, 3, 1},
+                                 .channels = 4,
+                                 .filters = 8,
+                                 .groups = 2,
+                                 .batch = 10};
+    const double x = 6 * 5 * 4 * 10 * 4, y = 4 * 3 * 8 * 10 * 4, w = 3 * 3 * 2 * 8 * 4;
+    const double products = 2. * (4 * 3 * 8 * 10) * (3 * 3 * 2);
+    const call_row rows[] = {
         {"a convolution",
          {.kind = WB_CALL_conv_forward, .dtype = WB_F32, .window = conv},
          products,
@@ -58,13 +76,17 @@ static void calls_cost_what_they_have_to_do(void **state) {
          products,
          x + y,
          w},
-        {"a gather",
-         {.kind = WB_CALL_gather,
-          .dtype = WB_F32,
-          .index = {.inner = 4, .size = 9, .outer = 2, .count = 3}},
-         0,
-         96,
-         96},
+    };
+    assert_costs(rows, sizeof rows / sizeof *rows);
+}
+
+static void attention_has_costs(void **state) {
+    (void)state;
+    const wb_attention_call attention = {
+        .dk = 4, .dv = 6, .queries = 5, .keys = 7, .heads = 2, .kv_heads = 1, .batch = 3};
+    const double scores = 2. * 2 * 3 * 5 * 7 * (4 + 6);
+    const double q = 4 * 2 * 5 * 3 * 4, kv = (4 + 6) * 7 * 3 * 4, out = 6 * 2 * 5 * 3 * 4;
+    const call_row rows[] = {
         {"attention",
          {.kind = WB_CALL_attention, .dtype = WB_F32, .attention = attention},
          scores,
@@ -76,9 +98,7 @@ static void calls_cost_what_they_have_to_do(void **state) {
          q + kv + 2 * out,
          q + kv},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        assert_cost(rows[i].name, wb_cost_of_call(&rows[i].call), rows[i].operations, rows[i].read,
-                    rows[i].written);
+    assert_costs(rows, sizeof rows / sizeof *rows);
 }
 
 /* y = exp(x) + b over (10, 3), b a row of 10; s the sums of y along dimension 0. */
@@ -111,7 +131,11 @@ static void programs_read_and_write_once(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(calls_cost_what_they_have_to_do),
-                                       TEST(programs_read_and_write_once)};
+    const struct CMUnitTest tests[] = {
+        TEST(products_and_gathers_have_costs),
+        TEST(convolutions_have_costs),
+        TEST(attention_has_costs),
+        TEST(programs_read_and_write_once),
+    };
     return cmocka_run_group_tests_name("program/test_cost", tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include <weber/show.h>
 
 #include "support/support.h"
+#include "twofold.h"
 
 /* What is written for the model; NULL on failure. */
 static char *drawn(wb_layer *model, wb_outputsize_desc desc) {
@@ -107,25 +108,9 @@ static void several_inputs_are_numbered(void **state) {
     wb_free(model);
 }
 
-typedef struct twofold {
-    wb_layer layer;
-    wb_layer *dropped, *used;
-} twofold;
-
-/* What is made after the scope may get the addresses of what was in it. */
-static wb_array *apply_twofold(wb_layer *layer, wb_array *x) {
-    const twofold *t = (const twofold *)(const void *)layer;
-    if (wb_scope_open() != WB_OK) return NULL;
-    (void)wb_apply(t->dropped, x);
-    (void)wb_scope_close();
-    return wb_apply(t->used, wb_mul(wb_tanh(x), wb_exp(x)));
-}
-WB_FUNCTOR(twofold, apply_twofold, WB_CHILD_FIELD(twofold, dropped), WB_CHILD_FIELD(twofold, used));
-
 static void what_a_scope_ended_is_no_part_of_the_result(void **state) {
     (void)state;
-    twofold *model = wb_new(twofold);
-    model->dropped = wb_chain(wb_dense(3, 3), wb_dense(3, 3)), model->used = wb_dense(3, 2);
+    twofold *model = new_twofold();
     char *text = drawn(&model->layer, (wb_outputsize_desc){.inputs = {{3, 5}}});
     assert_has(text, "[label=\"Dense(3 => 2)\\nused\\n8 parameters\"]");
     assert_false(strstr(text, "dropped") != NULL);
