@@ -47,6 +47,15 @@ bool wb_library_find(void *handle, const wb_symbol *symbols, size_t count, void 
     return true;
 }
 
+bool wb_library_open_once(wb_opened *opened, bool (*open)(char *reason, size_t reason_bytes),
+                          char *reason, size_t reason_bytes) {
+    pthread_mutex_lock(&opened->lock);
+    if (!opened->is_open) opened->is_open = open(reason, reason_bytes);
+    const bool is_open = opened->is_open;
+    pthread_mutex_unlock(&opened->lock);
+    return is_open;
+}
+
 /* ---- libraries that do not go together ---- */
 
 enum { MOST_SECONDS = 30 };

@@ -2,6 +2,8 @@
 #ifndef WB_COMMON_LIBRARY_H
 #define WB_COMMON_LIBRARY_H
 
+#include <pthread.h>
+
 #include <weber/plugin.h>
 
 typedef struct wb_library {
@@ -22,6 +24,19 @@ void *wb_library_open(const wb_library *library, char *reason, size_t reason_byt
 /* True if all are there; else *missing is the name of one that is not. */
 bool wb_library_find(void *handle, const wb_symbol *symbols, size_t count, void *table,
                      const char **missing);
+
+/* What is opened once for the process: static wb_opened driver = WB_NOT_OPENED. */
+typedef struct wb_opened {
+    pthread_mutex_t lock;
+    bool is_open;
+} wb_opened;
+#define WB_NOT_OPENED                                                                              \
+    { PTHREAD_MUTEX_INITIALIZER, false }
+
+/* True if `open` has succeeded, now or before; it is asked again where it has failed so far. Any
+ * number of threads. */
+bool wb_library_open_once(wb_opened *opened, bool (*open)(char *reason, size_t reason_bytes),
+                          char *reason, size_t reason_bytes);
 
 /* True if the call comes back when it is made in a copy of this process. For what may end the
  * process: two libraries that bring a Clang each over one libLLVM, as PoCL and AMD's code generator

@@ -53,13 +53,8 @@ static bool open_all(char *reason, size_t reason_bytes) {
 }
 
 bool wb_gpu_load(char *reason, size_t reason_bytes) {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static bool is_open;
-    pthread_mutex_lock(&lock);
-    if (!is_open) is_open = open_all(reason, reason_bytes);
-    const bool result = is_open;
-    pthread_mutex_unlock(&lock);
-    return result;
+    static wb_opened opened = WB_NOT_OPENED;
+    return wb_library_open_once(&opened, open_all, reason, reason_bytes);
 }
 
 /* ---- libraries that may be missing ---- */

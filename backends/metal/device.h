@@ -68,9 +68,10 @@ typedef struct wb_metal_queue {
 
 /* A point in a queue's order. */
 typedef struct wb_metal_event {
-    atomic_int references;
+    int references;
     mtl_id event, commands; /* commands: what signals it; NULL: it has happened */
     uint64_t value;
+    struct wb_metal_event *before, *after; /* recorded earlier and later; without commands NULL */
 } wb_metal_event;
 
 /* ---- devices (device.c) ---- */

@@ -1,7 +1,6 @@
 #include "library.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -81,24 +80,17 @@ static bool open_all(char *reason, size_t reason_bytes) {
 }
 
 bool wb_metal_load(char *reason, size_t reason_bytes) {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static bool is_open;
-    pthread_mutex_lock(&lock);
-    if (!is_open) is_open = open_all(reason, reason_bytes);
-    const bool result = is_open;
-    pthread_mutex_unlock(&lock);
-    return result;
+    static wb_opened opened = WB_NOT_OPENED;
+    return wb_library_open_once(&opened, open_all, reason, reason_bytes);
+}
+
+static bool open_products(char *reason, size_t reason_bytes) {
+    return wb_metal_load(reason, reason_bytes) && open_one(&mps, reason, reason_bytes);
 }
 
 bool wb_metal_load_mps(char *reason, size_t reason_bytes) {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static bool is_open;
-    pthread_mutex_lock(&lock);
-    if (!is_open)
-        is_open = wb_metal_load(reason, reason_bytes) && open_one(&mps, reason, reason_bytes);
-    const bool result = is_open;
-    pthread_mutex_unlock(&lock);
-    return result;
+    static wb_opened opened = WB_NOT_OPENED;
+    return wb_library_open_once(&opened, open_products, reason, reason_bytes);
 }
 
 /* ---- pools, classes, texts ---- */

@@ -79,13 +79,61 @@ static void signal_failed(mtl_id commands, mtl_id event, uint64_t value) {
         mtl_set_signaled(event, value);
 }
 
+/* Events that command buffers signal, as they were recorded: one can only depend on those before
+ * it. */
+static struct {
+    pthread_mutex_t lock; /* guards the list and the references of events */
+    wb_metal_event *first, *last;
+} recorded = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void add_recorded(wb_metal_event *e) {
+    pthread_mutex_lock(&recorded.lock);
+    e->before = recorded.last;
+    *(e->before ? &e->before->after : &recorded.first) = e;
+    recorded.last = e;
+    pthread_mutex_unlock(&recorded.lock);
+}
+
+static void remove_recorded(wb_metal_event *e) { /* (locked) */
+    *(e->before ? &e->before->after : &recorded.first) = e->after;
+    *(e->after ? &e->after->before : &recorded.last) = e->before;
+}
+
+static void retain_event(wb_metal_event *e) {
+    pthread_mutex_lock(&recorded.lock);
+    e->references++;
+    pthread_mutex_unlock(&recorded.lock);
+}
+
+/* The oldest event up to `last` that nobody has signalled, retained. Those whose command buffers
+ * have failed are signalled. NULL: none. */
+static wb_metal_event *oldest_unsignalled(const wb_metal_event *last) {
+    wb_metal_event *oldest = NULL;
+    pthread_mutex_lock(&recorded.lock);
+    for (wb_metal_event *e = recorded.first; e && !oldest; e = e == last ? NULL : e->after) {
+        signal_failed(e->commands, e->event, e->value);
+        if (mtl_signaled(e->event) < e->value) oldest = e;
+    }
+    if (oldest) oldest->references++;
+    pthread_mutex_unlock(&recorded.lock);
+    return oldest;
+}
+
+/* Waits until an event has happened. What signals it may wait for another queue, and that for a
+ * third one, whose command buffer fails: so those before it come first. */
+static void await(const wb_metal_event *last) {
+    if (!last->commands) return;
+    for (wb_metal_event *e; (e = oldest_unsignalled(last));) {
+        mtl_wait_completed(e->commands);
+        signal_failed(e->commands, e->event, e->value);
+        wb_metal_release_event(NULL, e);
+    }
+}
+
 /* The oldest one, when it is done. */
 static void look_at_oldest(wb_metal_queue *queue) {
     wb_metal_flight *oldest = &queue->flights[queue->first_flight];
-    if (oldest->awaited && oldest->awaited->commands) {
-        mtl_wait_completed(oldest->awaited->commands);
-        signal_failed(oldest->awaited->commands, oldest->awaited->event, oldest->awaited->value);
-    }
+    if (oldest->awaited) await(oldest->awaited);
     mtl_wait_completed(oldest->commands);
     if (mtl_status(oldest->commands) == MTL_STATUS_ERROR) keep_error(queue, oldest);
     if (oldest->signals) signal_failed(oldest->commands, queue->event, oldest->signals);
@@ -226,6 +274,7 @@ void *wb_metal_record(void *any, void *which) {
             mtl_signal_event(commands, queue->event, e->value);
             e->commands = mtl_retain(commands);
             commit(queue)->signals = e->value;
+            add_recorded(e);
         }
     }
     pthread_mutex_unlock(&queue->lock);
@@ -244,7 +293,7 @@ wb_status wb_metal_wait(void *any, void *which, void *what) {
     const mtl_id commands = wb_metal_commands(queue, "wait for an event", 0);
     if (commands) {
         mtl_wait_for_event(commands, e->event, e->value);
-        atomic_fetch_add(&e->references, 1);
+        retain_event(e);
         commit(queue)->awaited = e;
     } else {
         status = WB_ERROR_DEVICE;
@@ -257,7 +306,12 @@ void wb_metal_release_event(void *any, void *what) {
     WB_METAL_POOL(pool);
     (void)any;
     wb_metal_event *e = what;
-    if (!e || atomic_fetch_sub(&e->references, 1) > 1) return;
+    if (!e) return;
+    pthread_mutex_lock(&recorded.lock);
+    const bool is_last = --e->references == 0;
+    if (is_last && e->commands) remove_recorded(e);
+    pthread_mutex_unlock(&recorded.lock);
+    if (!is_last) return;
     mtl_release(e->commands);
     mtl_release(e->event);
     wb_metal_host->release(e);
@@ -267,7 +321,9 @@ wb_status wb_metal_is_done(void *any, void *what, bool *is_done) {
     WB_METAL_POOL(pool);
     (void)any;
     const wb_metal_event *e = what;
-    signal_failed(e->commands, e->event, e->value);
+    *is_done = mtl_signaled(e->event) >= e->value;
+    if (*is_done) return WB_OK;
+    wb_metal_release_event(any, oldest_unsignalled(e));
     *is_done = mtl_signaled(e->event) >= e->value;
     return WB_OK;
 }

@@ -1,7 +1,6 @@
 #include "library.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdio.h>
 
 #include "../common/library.h"
@@ -48,13 +47,8 @@ static bool open_loader(char *reason, size_t reason_bytes) {
 }
 
 bool wb_cl_load(char *reason, size_t reason_bytes) {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static bool is_open;
-    pthread_mutex_lock(&lock);
-    if (!is_open) is_open = open_loader(reason, reason_bytes);
-    const bool result = is_open;
-    pthread_mutex_unlock(&lock);
-    return result;
+    static wb_opened opened = WB_NOT_OPENED;
+    return wb_library_open_once(&opened, open_loader, reason, reason_bytes);
 }
 
 /* ---- errors ---- */

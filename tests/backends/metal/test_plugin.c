@@ -373,12 +373,49 @@ static void a_device_may_vanish(void **state) {
     expect_rounds(&l);
 }
 
+/* The third queue waits for the second, and that for the first, whose event is never signalled, as
+ * its command buffer fails: all come to an end, and the first tells it. */
+static void queues_wait_for_none_that_failed(void **state) {
+    NEED_DEVICE();
+    (void)state;
+    enum { QUEUES = 3 };
+    uint32_t x[N] = {0};
+    void *a = upload(x, sizeof x), *b = backend->alloc(device, sizeof x);
+    void *kernel = make_kernel(&slow), *queues[QUEUES], *events[QUEUES];
+    const wb_memory memory[] = {at(a, 0), at(b, 0), at(NULL, 0)};
+    assert_non_null(kernel);
+    assert_ok(backend->sync(device, NULL));
+    for (int asks = 0; asks < 2; asks++) {
+        fake_fail("commit", 2, 1); /* the first is the kernel, the second signals */
+        for (int i = 0; i < QUEUES; i++) {
+            queues[i] = backend->queue_new(device);
+            if (i > 0) assert_ok(backend->wait(device, queues[i], events[i - 1]));
+            assert_ok(run_on(queues[i], kernel, 3, memory, "slow", NULL));
+            events[i] = backend->record(device, queues[i]);
+            assert_non_null(events[i]);
+        }
+        assert_string_equal(fake_failed(), "commit");
+        for (bool is_done = !asks; !is_done;)
+            assert_ok(backend->is_done(device, events[QUEUES - 1], &is_done));
+        for (int i = QUEUES - 1; i > 0; i--) assert_ok(backend->sync(device, queues[i]));
+        assert_int_not_equal(backend->sync(device, queues[0]), WB_OK);
+        assert_error(WB_ERROR_DEVICE, "MTLCommandBufferError 1 internal");
+        for (int i = 0; i < QUEUES; i++) {
+            backend->release_event(device, events[i]);
+            backend->queue_free(device, queues[i]);
+        }
+    }
+    backend->release(kernel);
+    backend->free(device, a, sizeof x), backend->free(device, b, sizeof x);
+}
+
 static int run_device_tests(void) {
 #define ALONE_TEST(function)                                                                       \
     cmocka_unit_test_setup_teardown(function, without_device, with_device_again)
     const struct CMUnitTest tests[] = {CONTRACT_TESTS,
                                        DEVICE_TEST(a_text_that_does_not_compile_is_reported),
                                        DEVICE_TEST(simd_groups_are_as_wide_as_the_text_says),
+                                       DEVICE_TEST(queues_wait_for_none_that_failed),
                                        ALONE_TEST(a_life_leaves_nothing_behind),
                                        ALONE_TEST(any_call_may_fail),
                                        ALONE_TEST(the_cache_may_fail),
