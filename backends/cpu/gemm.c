@@ -46,7 +46,8 @@ static void choose_reading(const wb_gemm *g, plan *p) {
 static size_t piece_scratch_bf16(const wb_gemm *g, const plan *p) {
     const int64_t columns = smaller(p->columns, WB_GEMM_SHEET_BF16);
     const int64_t rows = round_up(p->rows, 16), pairs = parts(smaller(g->k, WB_GEMM_DEPTH_BF16), 2);
-    const int64_t elements = (rows + round_up(columns, 16)) * pairs + rows * columns;
+    const int64_t elements =
+        rows * parts(wb_gemm_kept_bf16(g->k), 2) + round_up(columns, 16) * pairs + rows * columns;
     return (size_t)round_up(elements * 4, 64);
 }
 

@@ -38,8 +38,14 @@ typedef struct wb_gemm_piece {
 WB_ISA_LIST(WB_DECLARE)
 #undef WB_DECLARE
 
-/* Of the products of bf16: all is packed, and C is added up in f32 in scratch memory. */
-enum { WB_GEMM_DEPTH_BF16 = 512, WB_GEMM_SHEET_BF16 = 192 };
+/* Of the products of bf16: k of one pass, columns whose sums are in scratch memory, and the k up to
+ * which a piece packs its A once and keeps it. */
+enum { WB_GEMM_DEPTH_BF16 = 512, WB_GEMM_SHEET_BF16 = 192, WB_GEMM_KEPT_BF16 = 1024 };
+
+/* k of A that lie packed at once. */
+static inline int64_t wb_gemm_kept_bf16(int64_t k) {
+    return k <= WB_GEMM_KEPT_BF16 ? k : WB_GEMM_DEPTH_BF16;
+}
 void wb_gemm_bf16_avx512(const wb_gemm_piece *piece);
 
 #endif

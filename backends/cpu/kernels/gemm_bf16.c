@@ -6,8 +6,9 @@
  * tiles are those of f32. The instruction takes denormals for zero, in and out, and rounds to
  * nearest even (Intel 64 and IA-32 Architectures Software Developer's Manual, VDPBF16PS).
  *
- * Columns of C come in sheets, whose sums over k, in order, stay in scratch memory until they are
- * rounded: so the cut of the work never shows in the bits. */
+ * B is read where it lies if its pairs do (k side by side, and whole words), or else packed, and so
+ * is A. Columns of C come in sheets, whose sums over k, in order, stay in scratch memory
+ * until they are rounded: so the cut of the work never shows in the bits. */
 #include "gemm_kernel.h"
 
 #if defined(__AVX512BW__)
@@ -18,6 +19,13 @@
 WB_INLINE wb_f32v add_dots(wb_f32v sum, wb_f32v a, wb_f32v b) {
     __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
     return sum;
+}
+
+/* Sixteen sums rounded. */
+WB_INLINE __m256i rounded(wb_f32v sums) {
+    __m256i halves;
+    __asm__("vcvtneps2bf16 %1, %0" : "=v"(halves) : "v"(sums));
+    return halves;
 }
 
 /* A pair in every lane: not a number, so that nothing may be computed with it. */
@@ -36,7 +44,7 @@ WB_INLINE wb_f32v set_pair(float pair) { return (wb_f32v)_mm512_set1_epi32((int)
 #define MULTIPLY_ADD add_dots
 #include "gemm_tile.h"
 
-enum { PANEL = TILE_VECTORS * LANES };
+enum { PANEL = TILE_VECTORS * LANES, AHEAD = 8 /* pairs of k that are asked for early */ };
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t whole_vectors(int64_t rows) { return (rows + LANES - 1) / LANES * LANES; }
@@ -44,7 +52,9 @@ static int64_t whole_vectors(int64_t rows) { return (rows + LANES - 1) / LANES *
 /* ---- packing ---- */
 
 /* Rows of A or columns of B: element k of row i at first[i * step + k * step_k]; one step is 1.
- * Packed, in panels of `height` rows, pair p of row i of a panel lies at [i + p * its height]. */
+ * Packed, in panels of `height` rows, pair p of row i of a panel lies at [i + p * its height];
+ * columns of B that have their k side by side keep that order, each with its k filled up to a whole
+ * pair. */
 typedef struct matrix {
     const uint16_t *first;
     int64_t step, step_k;
@@ -65,12 +75,17 @@ WB_INLINE wb_f32v pair_up(const uint16_t *first, const uint16_t *second, int64_t
     return (wb_f32v)_mm512_or_si512(low, _mm512_slli_epi32(high, 16));
 }
 
-/* Rows side by side: all of each pair in turn, because each k may lie on a page of its own. */
+/* Rows side by side: all of each pair in turn, because each k may lie on a page of its own, where
+ * the processor does not look ahead. */
 static void pack_across(const matrix *m, int64_t k, REAL *to) {
-    const int64_t pairs = (k + 1) / 2;
+    const int64_t pairs = (k + 1) / 2, ahead = 2 * AHEAD * m->step_k;
     for (int64_t p = 0; p < pairs; p++) {
         const uint16_t *first = m->first + 2 * p * m->step_k;
         const uint16_t *second = 2 * p + 1 < k ? first + m->step_k : NULL;
+        for (int64_t i = 0; i < m->rows && p + AHEAD < pairs; i += 32) {
+            __builtin_prefetch(first + ahead + i);
+            if (second) __builtin_prefetch(second + ahead + i);
+        }
         for (int64_t panel = 0; panel < m->rows; panel += m->height) {
             const int64_t end = smaller(m->rows, panel + m->height);
             REAL *place = to + panel * pairs + p * whole_vectors(end - panel);
@@ -96,7 +111,7 @@ static void pack_along(const matrix *m, int64_t row, int64_t rows, int64_t k, RE
     }
 }
 
-static void pack(const matrix *m, int64_t k, REAL *to) {
+static void pack_a(const matrix *m, int64_t k, REAL *to) {
     if (m->step == 1) {
         pack_across(m, k, to);
         return;
@@ -109,38 +124,60 @@ static void pack(const matrix *m, int64_t k, REAL *to) {
     }
 }
 
+static void pack_b(const matrix *m, int64_t k, REAL *to) {
+    if (m->step == 1) {
+        pack_across(m, k, to);
+        return;
+    }
+    const int64_t pairs = (k + 1) / 2;
+    for (int64_t column = 0; column < m->rows; column++, to += pairs)
+        for (int64_t p = 0; p < pairs; p += LANES)
+            STORE_PART(to + p, (wb_f32v)load_halves(m->first + column * m->step + 2 * p, k - 2 * p),
+                       (int)smaller(pairs - p, LANES));
+}
+
 /* ---- one sheet ---- */
 
 typedef struct sheet {
     matrix a, b;
     REAL *packed_a, *packed_b, *sums;
     int64_t ld; /* of sums: rows in whole vectors */
+    bool packs_b;
 } sheet;
 
+/* Where the tiles find B of the columns from `column` on: in words, which are pairs. */
+static void place_b(const sheet *s, int64_t pairs, int64_t column, tile_bf16 *tile) {
+    if (s->b.step == 1) {
+        const int64_t group = column / WB_GEMM_GROUP * WB_GEMM_GROUP;
+        tile->b = s->packed_b + group * pairs + (column - group);
+        tile->step_b = whole_vectors(smaller(s->b.rows - group, WB_GEMM_GROUP));
+        return;
+    }
+    tile->step_b = s->packs_b ? pairs : s->b.step / 2;
+    tile->b =
+        (s->packs_b ? s->packed_b : (const REAL *)(const void *)s->b.first) + column * tile->step_b;
+}
+
 /* All rows of the `width` columns from `column` on. */
-static void run_strip(const sheet *s, int64_t pairs, bool add, int64_t column, int width) {
-    const int64_t group = column / WB_GEMM_GROUP * WB_GEMM_GROUP;
-    tile_bf16 tile = {.b = s->packed_b + group * pairs + (column - group),
-                      .k = pairs,
-                      .step_b = whole_vectors(smaller(s->b.rows - group, WB_GEMM_GROUP)),
-                      .ldc = s->ld,
-                      .rows = LANES,
-                      .add = add};
+static void run_strip(const sheet *s, const REAL *a, int64_t pairs, bool add, int64_t column,
+                      int width) {
+    tile_bf16 tile = {.k = pairs, .ldc = s->ld, .rows = LANES, .add = add};
+    place_b(s, pairs, column, &tile);
     for (int64_t row = 0; row < s->a.rows; row += PANEL) {
-        tile.a = s->packed_a + row * pairs;
+        tile.a = a + row * pairs;
         tile.step_a = whole_vectors(smaller(s->a.rows - row, PANEL));
         tile.c = s->sums + row + column * s->ld;
-        tiles_bf16[1][tile.step_a / LANES - 1][width](&tile);
+        tiles_bf16[s->b.step == 1][tile.step_a / LANES - 1][width](&tile);
     }
 }
 
-static void multiply(const sheet *s, int64_t pairs, bool add) {
+static void multiply(const sheet *s, const REAL *a, int64_t pairs, bool add) {
     const int vectors = (int)(smaller(s->ld, PANEL) / LANES);
     for (int64_t group = 0; group < s->b.rows; group += WB_GEMM_GROUP) {
         const int64_t end = smaller(s->b.rows, group + WB_GEMM_GROUP);
         for (int64_t column = group; column < end;) {
             const int width = tile_width_bf16(vectors, end - column);
-            run_strip(s, pairs, add, column, width);
+            run_strip(s, a, pairs, add, column, width);
             column += width;
         }
     }
@@ -153,8 +190,9 @@ static void hand_over(const wb_gemm_piece *piece, const sheet *s, int64_t column
         const int64_t count = smaller(s->b.rows - from, most);
         for (int64_t j = from; j < from + count; j++) {
             uint16_t *c = (uint16_t *)piece->c + piece->row + (column + j) * piece->gemm->ldc;
-            const REAL *sums = s->sums + j * s->ld;
-            for (int64_t i = 0; i < piece->rows; i++) c[i] = k_f32_to_bf16(sums[i]);
+            for (int64_t i = 0; i < piece->rows; i += LANES)
+                _mm256_mask_storeu_epi16(c + i, wb_f32_mask((int)smaller(piece->rows - i, LANES)),
+                                         rounded(LOAD(s->sums + j * s->ld + i)));
         }
         if (piece->done)
             piece->done(piece->context, piece->product, piece->row, piece->rows, column + from,
@@ -169,27 +207,37 @@ static matrix matrix_of(bool rows_adjacent, int64_t ld, int64_t height) {
                          : (matrix){.step = ld, .step_k = 1, .height = height};
 }
 
-/* The k first .. first + depth - 1 of a sheet. Where they are all of them, A is packed only once,
- * with the first sheet. */
+/* The last pair of an odd k would be read from two columns. */
+static bool lies_in_pairs(const wb_gemm_piece *piece) {
+    const wb_gemm *g = piece->gemm;
+    return !g->transpose_b && g->k % 2 == 0 && g->ldb % 2 == 0 && (uintptr_t)piece->b % 4 == 0;
+}
+
+/* The k first .. first + depth - 1 of a sheet. A is packed with the first sheet, and kept if there
+ * is room for all k. */
 static void run_pass(const wb_gemm_piece *piece, sheet *s, int64_t column, int64_t first,
                      int64_t depth) {
+    const bool keeps = piece->gemm->k <= WB_GEMM_KEPT_BF16;
+    REAL *a = s->packed_a + (keeps ? s->ld * (first / 2) : 0);
     s->a.first = (const uint16_t *)piece->a + piece->row * s->a.step + first * s->a.step_k;
     s->b.first = (const uint16_t *)piece->b + column * s->b.step + first * s->b.step_k;
-    if (column == piece->column || depth < piece->gemm->k) pack(&s->a, depth, s->packed_a);
-    pack(&s->b, depth, s->packed_b);
-    multiply(s, (depth + 1) / 2, first > 0);
+    if (column == piece->column || !keeps) pack_a(&s->a, depth, a);
+    if (s->packs_b) pack_b(&s->b, depth, s->packed_b);
+    multiply(s, a, (depth + 1) / 2, first > 0);
 }
 
 void WB_ISA_NAME(gemm_bf16)(const wb_gemm_piece *piece) {
     const wb_gemm *g = piece->gemm;
+    const int64_t kept = wb_gemm_kept_bf16(g->k);
     const int64_t pairs = (smaller(g->k, WB_GEMM_DEPTH_BF16) + 1) / 2;
     const int64_t most = smaller(piece->columns, WB_GEMM_SHEET_BF16);
     sheet s = {.a = matrix_of(!g->transpose_a, g->lda, PANEL),
                .b = matrix_of(g->transpose_b, g->ldb, WB_GEMM_GROUP),
                .packed_a = piece->scratch,
+               .packs_b = !lies_in_pairs(piece),
                .ld = whole_vectors(piece->rows)};
     s.a.rows = piece->rows;
-    s.packed_b = s.packed_a + s.ld * pairs;
+    s.packed_b = s.packed_a + s.ld * ((kept + 1) / 2);
     s.sums = s.packed_b + whole_vectors(most) * pairs;
     if (g->k == 0) memset(s.sums, 0, (size_t)(s.ld * most) * sizeof(REAL));
     const int64_t end = piece->column + piece->columns;

@@ -62,6 +62,7 @@ static void set(product *p, int which, int64_t at, double value) {
         ((float *)(void *)p->matrix[which])[at] = (float)value;
 }
 
+/* What lies between the columns of A and B is NaN: it must not count. */
 static void make_matrix(product *p, int which, int64_t rows, int64_t columns, int64_t *ld) {
     const int extra[] = {0, 0, 1, 3, 515};
     *ld = rows + extra[random_below(5)];
@@ -70,8 +71,11 @@ static void make_matrix(product *p, int which, int64_t rows, int64_t columns, in
     for (int i = 0; i < 4; i++) p->offset[which][i] = i * stride;
     p->size[which] = p->gemm.batch * stride;
     p->matrix[which] = malloc((size_t)p->size[which] * element(&p->gemm) + 1);
-    for (int64_t i = 0; i < p->size[which]; i++)
-        set(p, which, i, which == C ? untouched : random_below(201) / 64.0 - 1.5);
+    for (int64_t i = 0; i < p->size[which]; i++) {
+        const double number = random_below(201) / 64.0 - 1.5;
+        const bool is_between = i % stride % *ld >= rows || i % stride >= *ld * columns;
+        set(p, which, i, which == C ? untouched : is_between ? (double)NAN : number);
+    }
 }
 
 static product *product_new(wb_gemm gemm) {
