@@ -35,19 +35,28 @@ static int64_t block_of(const wb_attention_call *c, int64_t features, int64_t mo
     return smaller(rounded(c->keys), smaller(fitting < BLOCK_UNIT ? BLOCK_UNIT : fitting, most));
 }
 
-/* Offsets in bytes of what one thread needs. */
+enum { SHARES = 16 };
+
+/* Queries of a piece: many, since each piece packs its keys, but not so many that there are few
+ * pieces. */
+static int64_t queries_of(const wb_attention_call *c) {
+    const int64_t share = c->queries * c->heads * c->batch / SHARES / BLOCK_UNIT * BLOCK_UNIT;
+    return smaller(share < 3 * BLOCK_UNIT ? 3 * BLOCK_UNIT : share, WB_ATTENTION_QUERIES);
+}
+
+/* Queries of a piece, keys of a block, and offsets in bytes of what one thread needs. */
 typedef struct layout {
-    int64_t block, packed, scores, largest, total, size;
+    int64_t queries, block, scores, largest, total, size;
 } layout;
 
 static layout layout_of(const wb_call *call) {
     const wb_attention_call *c = &call->attention;
     const int64_t real = (int64_t)wb_dtype_size(call->dtype);
-    layout l = {.block = block_of(c, c->dk, WB_ATTENTION_KEYS)};
+    layout l = {.queries = queries_of(c), .block = block_of(c, c->dk, WB_ATTENTION_KEYS)};
     l.scores = rounded(l.block * c->dk * real);
     l.largest = l.scores + rounded(l.block * WB_ATTENTION_STRIP * real);
-    l.total = l.largest + rounded(WB_ATTENTION_QUERIES * real);
-    l.size = l.total + WB_ATTENTION_QUERIES * (int64_t)sizeof(double);
+    l.total = l.largest + rounded(l.queries * real);
+    l.size = l.total + l.queries * (int64_t)sizeof(double);
     return l;
 }
 
@@ -109,7 +118,7 @@ static const char *of_head(const char *x, const int64_t strides[4], int64_t head
 static void run_piece(void *context, int64_t index, int worker) {
     const job *j = context;
     const wb_attention_call *c = &j->c->call->attention;
-    const int64_t chunks = ceil_of(c->queries, WB_ATTENTION_QUERIES), place = index / chunks;
+    const int64_t chunks = ceil_of(c->queries, j->layout.queries), place = index / chunks;
     const int64_t head = place % c->heads, entry = place / c->heads;
     const int64_t kv_head = head / (c->heads / c->kv_heads);
     const int64_t real = (int64_t)wb_dtype_size(j->c->call->dtype);
@@ -125,13 +134,13 @@ static void run_piece(void *context, int64_t index, int worker) {
         .mask = (const uint8_t *)of_head(j->mask, c->mask_strides, head, entry, 1),
         .y = j->y + of_q * c->dv * real,
         .sums = j->sums + place * c->queries * real,
-        .first = index % chunks * WB_ATTENTION_QUERIES,
+        .first = index % chunks * j->layout.queries,
         .block = j->layout.block,
         .packed = scratch,
         .scores = scratch + j->layout.scores,
         .largest = scratch + j->layout.largest,
         .total = (double *)(void *)(scratch + j->layout.total)};
-    piece.count = smaller(c->queries - piece.first, WB_ATTENTION_QUERIES);
+    piece.count = smaller(c->queries - piece.first, j->layout.queries);
     j->kernel(&piece);
 }
 
@@ -144,8 +153,8 @@ wb_status wb_cpu_call_attention(const wb_cpu_call *c) {
     if (call->has_mask) j.mask = *a++;
     if (call->has_bias) j.bias = *a++;
     j.y = a[0], j.sums = a[1];
-    wb_cpu_parallel(ceil_of(call->queries, WB_ATTENTION_QUERIES) * call->heads * call->batch,
-                    run_piece, &j);
+    wb_cpu_parallel(ceil_of(call->queries, j.layout.queries) * call->heads * call->batch, run_piece,
+                    &j);
     return WB_OK;
 }
 

@@ -14,7 +14,7 @@ size_t wb_cpu_attention_scratch(const wb_call *call);
 enum {
     WB_ATTENTION_KEYS = 512,    /* most keys of a block: their scores stay in L1 */
     WB_ATTENTION_STRIP = 6,     /* queries whose scores are made at once */
-    WB_ATTENTION_QUERIES = 192, /* of a piece */
+    WB_ATTENTION_QUERIES = 768, /* most of a piece */
     /* of the derivative: most keys of a block, and queries that meet it at once */
     WB_ATTENTION_KEY_BLOCK = 128,
     WB_ATTENTION_QUERY_BLOCK = 48
@@ -29,7 +29,7 @@ typedef struct wb_attention_piece {
     int64_t first, count;
     int64_t block; /* keys that are looked at together */
     void *packed, *scores, *largest;
-    double *total; /* scratch: block keys, a strip's scores, ... */
+    double *total; /* scratch: block keys, a strip's scores, of each query of the piece ... */
 } wb_attention_piece;
 
 /* All queries of the heads that share one head of k and v, of one entry of the batch, and a part of

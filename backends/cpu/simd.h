@@ -10,6 +10,8 @@
  *                                                           all
  *     wb_Rv_set(s)                                          s in every lane
  *     wb_Rv_sum(v)                                          of the lanes, halves first
+ *     wb_Rv_total(v)                                        the same in f64
+ *     wb_Rv_largest(v)                                      of the lanes, none of which is NaN
  *
  * + - * on vectors are C's operators (GCC and clang vector extensions). With WB_SIMD == 0 a vector
  * is one scalar and everything still compiles as plain C. */
@@ -92,21 +94,38 @@ WB_INLINE wb_f32v wb_f32v_set(float s) { return s; }
 WB_INLINE wb_f64v wb_f64v_set(double s) { return s; }
 #endif
 
-WB_INLINE float wb_f32v_sum(wb_f32v v) {
-    float lane[WB_F32_LANES];
-    memcpy(lane, &v, sizeof lane);
-    for (int width = WB_F32_LANES / 2; width > 0; width /= 2)
-        for (int i = 0; i < width; i++) lane[i] += lane[i + width];
-    return lane[0];
+#if WB_SIMD && defined(__AVX512F__)
+WB_INLINE float wb_f32v_sum(wb_f32v v) { return _mm512_reduce_add_ps(v); }
+WB_INLINE double wb_f64v_sum(wb_f64v v) { return _mm512_reduce_add_pd(v); }
+WB_INLINE float wb_f32v_largest(wb_f32v v) { return _mm512_reduce_max_ps(v); }
+WB_INLINE double wb_f64v_largest(wb_f64v v) { return _mm512_reduce_max_pd(v); }
+WB_INLINE double wb_f32v_total(wb_f32v v) {
+    const __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(v));
+    return _mm512_reduce_add_pd(low + _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1)));
 }
-
-WB_INLINE double wb_f64v_sum(wb_f64v v) {
-    double lane[WB_F64_LANES];
-    memcpy(lane, &v, sizeof lane);
-    for (int width = WB_F64_LANES / 2; width > 0; width /= 2)
-        for (int i = 0; i < width; i++) lane[i] += lane[i + width];
-    return lane[0];
-}
+#else
+/* wb_Rv_name, with `step` applied to a, a lane, and b, one of the other half. */
+#define WB_HALVES(name, R, REAL, LANES, TYPE, step)                                                \
+    WB_INLINE TYPE wb_##R##v_##name(wb_##R##v v) {                                                 \
+        REAL from[LANES];                                                                          \
+        TYPE lane[LANES];                                                                          \
+        memcpy(from, &v, sizeof from);                                                             \
+        for (int i = 0; i < LANES; i++) lane[i] = (TYPE)from[i];                                   \
+        for (int width = LANES / 2; width > 0; width /= 2)                                         \
+            for (int i = 0; i < width; i++) {                                                      \
+                const TYPE a = lane[i], b = lane[i + width];                                       \
+                lane[i] = step;                                                                    \
+            }                                                                                      \
+        return lane[0];                                                                            \
+    }
+WB_HALVES(sum, f32, float, WB_F32_LANES, float, a + b)
+WB_HALVES(sum, f64, double, WB_F64_LANES, double, a + b)
+WB_HALVES(total, f32, float, WB_F32_LANES, double, a + b)
+WB_HALVES(largest, f32, float, WB_F32_LANES, float, b > a ? b : a)
+WB_HALVES(largest, f64, double, WB_F64_LANES, double, b > a ? b : a)
+#undef WB_HALVES
+#endif
+WB_INLINE double wb_f64v_total(wb_f64v v) { return wb_f64v_sum(v); }
 
 #if WB_SIMD && defined(__AVX512F__)
 

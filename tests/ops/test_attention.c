@@ -284,6 +284,20 @@ static void infinite_scores_are_limits(void **state) {
     assert_values(y, 1e-6, 2, 5.5, 3, 8, 2, 5);
 }
 
+/* Weights are at most 1, whatever rounding does to scores in billions; a NaN goes through. */
+static void scores_may_be_large(void **state) {
+    (void)state;
+    if (!is_on_cpu()) skip();
+    wb_array *q = wb_full(WB_F32, 3e9, 3, 40), *k = wb_iota(WB_F32, 1, 3, 40), *g[3];
+    wb_array *y = wb_attention(q, k, k, .causal = true);
+    assert_true(wb_approx(y, k, 0, 0, NULL, 0));
+    assert_int_equal(wb_pullback(y, k, 3, (wb_array *[]){q, k, k}, g), WB_OK);
+    assert_true(wb_item(wb_maximum(wb_abs(g[2]))) <= 40 * 39);
+    wb_array *x = wb_ones(WB_F32, 1, 3);
+    y = wb_attention(wb_matrix(3, {1, NAN, 1}), x, wb_matrix(3, {1, 2, 6}), .causal = true);
+    assert_values(y, 1e-6, 1, NAN, 3);
+}
+
 static void check_threads(int64_t heads, int64_t length, bool causal) {
     const int before = wb_threads();
     wb_array *x = wb_normal(WB_F32, 16 * heads, length, heads == 1 ? 1 : 2), *y[2], *g[2];
@@ -391,6 +405,7 @@ int main(void) {
                                      TEST(gradients),
                                      TEST(an_empty_batch_has_gradients),
                                      TEST(infinite_scores_are_limits),
+                                     TEST(scores_may_be_large),
                                      TEST(threads_do_not_show),
                                      TEST(rotary_turns_pairs),
                                      TEST(sinusoidal_is_a_table),

@@ -29,21 +29,88 @@ static void TYPE(make_means)(const wb_attention_group *g) {
         }
 }
 
-/* Scores become weights, cotangents of weights those of scores. */
+/* Scores become weights, cotangents of weights those of scores; 0 where the query sees no key. */
 static void TYPE(differ)(const TYPE(meeting) * m, int64_t query, REAL *s, REAL *slope) {
     const wb_attention_call *c = m->group->call;
     const int64_t count = TYPE(seen)(&m->strip, query);
+    const int64_t whole = (count + TYPE(WAYS) - 1) / TYPE(WAYS) * TYPE(WAYS);
     const REAL sum = ((const REAL *)m->head->sums)[query], mean = m->means[query];
     const REAL scale = TYPE(prepare)(m->head, query, m->strip.first_key, count, m->strip.scale, s);
-    const REAL whole = m->strip.scale;
+    const REAL after = m->strip.scale;
     if (sum == -(REAL)INFINITY) { /* all scores are: the limit is their mean */
         const int64_t end = query + c->keys - c->queries + 1, all = c->is_causal ? end : c->keys;
-        for (int64_t j = 0; j < count; j++) s[j] = 1 / (REAL)(all < c->keys ? all : c->keys);
+        const REAL weight = 1 / (REAL)(all < c->keys ? all : c->keys);
+        for (int64_t j = 0; j < count; j++)
+            s[j] = weight, slope[j] = weight * (slope[j] - mean) * after;
     } else {
-        for (int64_t j = 0; j < count; j++) s[j] = EXP(s[j] * scale - sum);
+        for (int64_t j = 0; j < whole; j += TYPE(WAYS))
+            for (int k = 0; k < TYPE(WAYS); k++) {
+                const REAL x = s[j + k] * scale - sum;
+                const REAL weight = EXP_LOW(x > 0 ? 0 : x); /* rounding may take it above */
+                s[j + k] = weight;
+                slope[j + k] = weight * (slope[j + k] - mean) * after;
+            }
     }
-    for (int64_t j = 0; j < count; j++) slope[j] = s[j] * (slope[j] - mean) * whole;
     for (int64_t j = count; j < m->strip.keys; j++) s[j] = slope[j] = 0;
+}
+
+/* As many columns at a time as fill tiles: what the diagonal hides from them is left out. */
+enum { TYPE(COLUMNS) = 12 };
+
+/* C (keys, queries) = packed (depth, keys)' x (depth, queries), of the keys that are seen. */
+static void TYPE(meet_scores)(const TYPE(meeting) * m, const REAL *packed, int64_t depth,
+                              const REAL *x, int64_t ld, REAL *c) {
+    const TYPE(strip) *strip = &m->strip;
+    for (int64_t i = 0; i < strip->count; i += TYPE(COLUMNS)) {
+        const int64_t left = strip->count - i, n = left < TYPE(COLUMNS) ? left : TYPE(COLUMNS);
+        const TYPE(tile) tile = {.a = packed,
+                                 .b = x + i * ld,
+                                 .c = c + i * m->group->block,
+                                 .k = depth,
+                                 .step_a = TILE_VECTORS * LANES,
+                                 .step_b = ld,
+                                 .ldc = m->group->block};
+        TYPE(product)(tile, TYPE(seen)(strip, strip->query + i + n - 1), n, true, false);
+    }
+}
+
+/* C (depth, keys) += x (depth, queries) s (keys, queries)', of the queries that see them. */
+static void TYPE(meet_keys)(const TYPE(meeting) * m, const REAL *x, int64_t depth, int64_t ld,
+                            const REAL *s, REAL *c, int64_t ldc) {
+    const TYPE(strip) *strip = &m->strip;
+    const wb_attention_call *call = m->group->call;
+    const int64_t ahead = strip->query + call->keys - call->queries - strip->first_key;
+    for (int64_t j = 0; j < strip->keys; j += TYPE(COLUMNS)) {
+        const int64_t left = strip->keys - j, n = left < TYPE(COLUMNS) ? left : TYPE(COLUMNS);
+        const int64_t first = call->is_causal && j > ahead ? j - ahead : 0;
+        const TYPE(tile) tile = {.a = x + first * ld,
+                                 .b = s + j + first * m->group->block,
+                                 .c = c + j * ldc,
+                                 .k = strip->count - first,
+                                 .step_a = ld,
+                                 .step_b = m->group->block,
+                                 .ldc = ldc,
+                                 .add = true};
+        TYPE(product)(tile, depth, n, false, true);
+    }
+}
+
+/* dq (dk, queries) (+)= k (dk, keys) s (keys, queries), of the keys that are seen. */
+static void TYPE(meet_queries)(const TYPE(meeting) * m, const REAL *k, int64_t ldk, const REAL *s,
+                               REAL *dq, int64_t ldq) {
+    const TYPE(strip) *strip = &m->strip;
+    for (int64_t i = 0; i < strip->count; i += TYPE(COLUMNS)) {
+        const int64_t left = strip->count - i, n = left < TYPE(COLUMNS) ? left : TYPE(COLUMNS);
+        const TYPE(tile) tile = {.a = k,
+                                 .b = s + i * m->group->block,
+                                 .c = dq + i * ldq,
+                                 .k = TYPE(seen)(strip, strip->query + i + n - 1),
+                                 .step_a = ldk,
+                                 .step_b = m->group->block,
+                                 .ldc = ldq,
+                                 .add = strip->first_key > m->group->first_key};
+        TYPE(product)(tile, m->group->call->dk, n, false, false);
+    }
 }
 
 /* The five products of a block of keys and one of queries. */
@@ -52,37 +119,17 @@ static void TYPE(meet)(const TYPE(meeting) * m) {
     const wb_attention_call *c = g->call;
     const TYPE(strip) *strip = &m->strip;
     const int64_t ldq = c->dk * c->heads, ldy = c->dv * c->heads, ldk = c->dk * c->kv_heads,
-                  ldv = c->dv * c->kv_heads, height = TILE_VECTORS * LANES;
+                  ldv = c->dv * c->kv_heads, key = strip->first_key;
     REAL *weights = g->weights, *slopes = g->slopes;
     const REAL *q = (const REAL *)m->head->q + strip->query * ldq, *dy = m->dy + strip->query * ldy;
-    TYPE(tile)
-    tile = {.a = g->packed_k,
-            .b = q,
-            .c = weights,
-            .k = c->dk,
-            .step_a = height,
-            .step_b = ldq,
-            .ldc = g->block};
-    TYPE(product)(tile, strip->keys, strip->count, true, false);
-    tile.a = g->packed_v, tile.b = dy, tile.c = slopes, tile.k = c->dv, tile.step_b = ldy;
-    TYPE(product)(tile, strip->keys, strip->count, true, false);
+    TYPE(meet_scores)(m, g->packed_k, c->dk, q, ldq, weights);
+    TYPE(meet_scores)(m, g->packed_v, c->dv, dy, ldy, slopes);
     for (int64_t i = 0; i < strip->count; i++)
         TYPE(differ)(m, strip->query + i, weights + i * g->block, slopes + i * g->block);
-    tile = (TYPE(tile)){.a = dy,
-                        .b = weights,
-                        .c = (REAL *)g->dv + strip->first_key * ldv,
-                        .k = strip->count,
-                        .step_a = ldy,
-                        .step_b = g->block,
-                        .ldc = ldv,
-                        .add = true};
-    TYPE(product)(tile, c->dv, strip->keys, false, true);
-    tile.a = q, tile.b = slopes, tile.c = (REAL *)g->dk + strip->first_key * ldk;
-    tile.step_a = ldq, tile.ldc = ldk;
-    TYPE(product)(tile, c->dk, strip->keys, false, true);
-    tile.a = (const REAL *)g->k + strip->first_key * ldk, tile.step_a = ldk, tile.k = strip->keys;
-    tile.c = m->dq + strip->query * ldq, tile.ldc = ldq, tile.add = strip->first_key > g->first_key;
-    TYPE(product)(tile, c->dk, strip->count, false, false);
+    TYPE(meet_keys)(m, dy, c->dv, ldy, weights, (REAL *)g->dv + key * ldv, ldv);
+    TYPE(meet_keys)(m, q, c->dk, ldq, slopes, (REAL *)g->dk + key * ldk, ldk);
+    TYPE(meet_queries)
+    (m, (const REAL *)g->k + key * ldk, ldk, slopes, m->dq + strip->query * ldq, ldq);
 }
 
 /* One head of the group. */

@@ -82,40 +82,35 @@ static REAL TYPE(prepare)(const wb_attention_piece *p, int64_t query, int64_t ke
     return scale;
 }
 
+/* What follows works on whole vectors: behind the scores of a query there is room. */
 enum { TYPE(WAYS) = 2 * LANES };
 
 static REAL TYPE(largest)(int64_t count, const REAL *s) {
     REAL lanes[TYPE(WAYS)];
     for (int k = 0; k < TYPE(WAYS); k++) lanes[k] = -(REAL)INFINITY;
-    int64_t j = 0;
-    for (; j + TYPE(WAYS) <= count; j += TYPE(WAYS))
+    for (int64_t j = 0; j < count; j += TYPE(WAYS))
         for (int k = 0; k < TYPE(WAYS); k++) lanes[k] = s[j + k] > lanes[k] ? s[j + k] : lanes[k];
-    for (int k = 0; j < count; j++, k++) lanes[k] = s[j] > lanes[k] ? s[j] : lanes[k];
-    for (int k = 1; k < TYPE(WAYS); k++) lanes[0] = lanes[k] > lanes[0] ? lanes[k] : lanes[0];
-    return lanes[0];
+    for (int k = 0; k < LANES; k++)
+        lanes[k] = lanes[k + LANES] > lanes[k] ? lanes[k + LANES] : lanes[k];
+    return LARGEST(LOAD(lanes));
 }
 
-/* s becomes e^(scale s - top); their sum. */
+/* s becomes e^(scale (s - top)); their sum. */
 static double TYPE(exponentials)(int64_t count, REAL scale, REAL top, REAL *s) {
     REAL lanes[TYPE(WAYS)] = {0};
-    int64_t j = 0;
-    for (; j + TYPE(WAYS) <= count; j += TYPE(WAYS))
+    for (int64_t j = 0; j < count; j += TYPE(WAYS))
         for (int k = 0; k < TYPE(WAYS); k++) {
-            const REAL e = EXP(s[j + k] * scale - top);
+            const REAL e = EXP_LOW((s[j + k] - top) * scale);
             s[j + k] = e, lanes[k] += e;
         }
-    for (int k = 0; j < count; j++, k++) lanes[k] += s[j] = EXP(s[j] * scale - top);
-    double sum = 0;
-    for (int k = 0; k < TYPE(WAYS); k++) sum += (double)lanes[k];
-    return sum;
+    return TOTAL(LOAD(lanes)) + TOTAL(LOAD(lanes + LANES));
 }
 
-/* The same where the largest is infinite: 1 there, as the limit is. */
+/* The same where the largest is infinite: 1 there, as the limit is; behind the scores are -inf. */
 static double TYPE(limits)(int64_t count, REAL scale, REAL top, REAL *s) {
     double sum = 0;
     for (int64_t j = 0; j < count; j++) {
-        const REAL x = s[j] * scale;
-        s[j] = x == top ? 1 : EXP(x - top);
+        s[j] = s[j] == top ? 1 : EXP((s[j] - top) * scale);
         sum += (double)s[j];
     }
     return sum;
@@ -136,15 +131,18 @@ static int64_t TYPE(seen)(const TYPE(strip) * strip, int64_t query) {
 static REAL TYPE(weigh)(const TYPE(strip) * strip, int64_t query, REAL *s) {
     const wb_attention_piece *p = strip->piece;
     const int64_t count = TYPE(seen)(strip, query), place = query - p->first;
+    const int64_t whole = (count + TYPE(WAYS) - 1) / TYPE(WAYS) * TYPE(WAYS);
     REAL *largest = (REAL *)p->largest + place;
     double *total = p->total + place;
     const REAL scale = TYPE(prepare)(p, query, strip->first_key, count, strip->scale, s);
     const REAL before = strip->is_first ? -(REAL)INFINITY : *largest;
-    const REAL here = TYPE(largest)(count, s) * scale, top = here > before ? here : before;
+    for (int64_t j = count; j < whole; j++) s[j] = -(REAL)INFINITY;
+    const REAL here = TYPE(largest)(whole, s), top = here > before ? here : before;
     const bool is_finite = top - top == 0;
-    const double sum = (is_finite ? TYPE(exponentials) : TYPE(limits))(count, scale, top, s);
-    const REAL factor = top == before ? 1 : EXP(before - top);
-    for (int64_t j = count; j < strip->keys; j++) s[j] = 0;
+    const double sum =
+        is_finite ? TYPE(exponentials)(whole, scale, top, s) : TYPE(limits)(count, scale, top, s);
+    const REAL factor = top == before ? 1 : EXP((before - top) * scale);
+    for (int64_t j = is_finite ? whole : count; j < strip->keys; j++) s[j] = 0;
     *largest = top;
     *total = strip->is_first ? sum : *total * (double)factor + sum;
     return factor;
@@ -155,16 +153,29 @@ static void TYPE(shrink)(int64_t count, REAL factor, REAL *y) {
     for (int64_t d = 0; d < count; d++) y[d] *= factor;
 }
 
-/* y / total and the logarithm of the sum; 0 and infinity where no key was seen. */
+/* True of a query that sees no key. */
+static bool TYPE(saw_none)(const wb_attention_piece *p, int64_t place) {
+    return p->total[place] == 0 || (p->mask && ((const REAL *)p->largest)[place] == HIDDEN);
+}
+
+/* y / total, 0 where no key was seen. */
 static void TYPE(finish)(const TYPE(strip) * strip, int64_t query, REAL *y) {
     const wb_attention_piece *p = strip->piece;
-    const REAL largest = ((REAL *)p->largest)[query - p->first];
-    const double total = p->total[query - p->first];
-    const bool saw_none = total == 0 || (p->mask && largest == HIDDEN);
-    ((REAL *)p->sums)[query] =
-        saw_none ? (REAL)INFINITY : (REAL)((double)largest + k_log_f64(total));
-    const REAL factor = (REAL)(1 / total);
+    const bool saw_none = TYPE(saw_none)(p, query - p->first);
+    const REAL factor = (REAL)(1 / p->total[query - p->first]);
     for (int64_t d = 0; d < p->call->dv; d++) y[d] = saw_none ? 0 : y[d] * factor;
+}
+
+/* The logarithms of the sums; infinity where no key was seen. */
+static void TYPE(finish_sums)(const wb_attention_piece *p) {
+    const double scale = p->bias || p->mask ? 1 : 1 / k_sqrt_f64((double)p->call->dk);
+    const REAL *largest = p->largest;
+    double *total = p->total;
+    REAL *sums = (REAL *)p->sums + p->first;
+    for (int64_t i = 0; i < p->count; i++) {
+        const double sum = (double)largest[i] * scale + k_log_f64(total[i]);
+        sums[i] = TYPE(saw_none)(p, i) ? (REAL)INFINITY : (REAL)sum;
+    }
 }
 
 static void TYPE(run_strip)(const TYPE(strip) * strip) {
@@ -228,4 +239,5 @@ static void TYPE(attention_run)(const wb_attention_piece *p) {
         TYPE(pack_keys)(c->dk, count, (const REAL *)p->k + key * ldk, ldk, p->packed);
         TYPE(run_block)(p, key);
     }
+    TYPE(finish_sums)(p);
 }

@@ -41,7 +41,10 @@
 #define STORE_PART  wb_f32v_store_part
 #define SET         wb_f32v_set
 #define SUM         wb_f32v_sum
+#define TOTAL       wb_f32v_total
+#define LARGEST     wb_f32v_largest
 #define EXP         k_exp_f32
+#define EXP_LOW     k_exp_low_f32
 #define ADD_BY_LANE wb_f32v_add_by_lane
 #include "gemm_piece.h"
 /* of its tiles: */
@@ -72,7 +75,10 @@ void WB_ISA_NAME(winograd_total_f32)(const wb_winograd_total *total) { winograd_
 #undef STORE_PART
 #undef SET
 #undef SUM
+#undef TOTAL
+#undef LARGEST
 #undef EXP
+#undef EXP_LOW
 #undef ADD_BY_LANE
 
 #define REAL        double
@@ -86,7 +92,10 @@ void WB_ISA_NAME(winograd_total_f32)(const wb_winograd_total *total) { winograd_
 #define STORE_PART  wb_f64v_store_part
 #define SET         wb_f64v_set
 #define SUM         wb_f64v_sum
+#define TOTAL       wb_f64v_total
+#define LARGEST     wb_f64v_largest
 #define EXP         k_exp_f64
+#define EXP_LOW     k_exp_f64
 #define ADD_BY_LANE wb_f64v_add_by_lane
 #include "gemm_piece.h"
 /* of its tiles: */

@@ -393,6 +393,23 @@ static void loops_of_any_length_work_in_place(void **context) {
         }
 }
 
+/* exp of what is below 88; denormal numbers become 0. */
+static void exp_low_is_exp_without_denormals(void **context) {
+    (void)context;
+    double worst = 0;
+    for (float x = 20; x > -87.3f; x -= 0.00137f) {
+        const double error = error_f32(k_exp_low_f32(x), exp((double)x));
+        if (error > worst) worst = error;
+    }
+    print_message("%.3f ulp\n", worst);
+    assert_true(worst < 1.3);
+    assert_true(k_exp_low_f32(0) == 1);
+    assert_true(k_exp_low_f32(-87.5f) < 1.2e-38f);
+    const float far[] = {-87.7f, -88, -104, -1e30f, -(float)INF};
+    for (int i = 0; i < 5; i++) assert_true(k_exp_low_f32(far[i]) == 0);
+    assert_true(isnan(k_exp_low_f32((float)NOT_A_NUMBER)));
+}
+
 static void of_equals_max_and_min_take_the_first(void **context) {
     (void)context;
     const float plus = 0.0f, minus = -0.0f;
@@ -630,6 +647,7 @@ int main(void) {
     static char names[2 * FN_COUNT][64];
     const struct CMUnitTest others[] = {
         cmocka_unit_test(loops_of_any_length_work_in_place),
+        cmocka_unit_test(exp_low_is_exp_without_denormals),
         cmocka_unit_test(of_equals_max_and_min_take_the_first),
         cmocka_unit_test(halves_convert_and_round_to_nearest_even),
         cmocka_unit_test(any_float_rounds_to_its_nearest_half),
