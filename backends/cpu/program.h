@@ -8,6 +8,9 @@
 
 enum { WB_MOST_STEPS = 1024, WB_MOST_STREAMS = 8 };
 
+/* Elements of a row that is used where it lies: shorter ones are copied, as one array. */
+enum { WB_LEAST_ROW = 64 };
+
 /* How a tile of `outer` rows of `inner` elements is reduced. */
 typedef enum wb_shape {
     WB_MAP,     /* nothing is reduced */
@@ -28,6 +31,7 @@ typedef struct wb_step {
     wb_element_loop *loop; /* elementwise */
     wb_fused fused;        /* with the product in[0] in[1]; in[2] is the other operand */
     uint16_t in[3];
+    bool may_be_in_rows; /* an operand or the result, of wb_cpu_program.in_rows */
 } wb_step;
 
 typedef struct wb_step_list {
@@ -56,6 +60,7 @@ struct wb_cpu_program {
     int16_t *direct_store;  /* access that the value is computed straight into, or -1 */
     bool *is_direct_load;   /* the value may be read where it lies in memory */
     bool *is_wide;          /* some step reads the value as a whole register */
+    bool *in_rows;          /* elementwise steps may read or write it in memory, row by row */
     int64_t register_bytes; /* of all of a worker's registers and accumulators */
     int64_t accumulators_at;
     int64_t pieces, units_per_piece,

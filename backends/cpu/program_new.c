@@ -398,6 +398,24 @@ static bool same_storage(int dtype, wb_register type) {
            (dtype == WB_I32 && type == WB_R_I32) || (dtype == WB_I64 && type == WB_R_I64);
 }
 
+/* All that read the value are elementwise steps, or store it there. */
+static bool is_read_by_elements(const wb_cpu_program *k, uint16_t value) {
+    for (int phase = 0; phase < k->program.phases; phase++)
+        for (int64_t s = 0; s < k->full[phase].count; s++) {
+            const wb_step *step = &k->full[phase].steps[s];
+            const bool stores = step->instruction->code == WB_CODE_store &&
+                                k->direct_store[value] == (int16_t)step->instruction->index;
+            for (int in = 0; in < 3; in++)
+                if (step->in[in] == value && !step->loop && !stores) return false;
+        }
+    return true;
+}
+
+/* The elements of each row of a tile lie one after another. */
+static bool has_rows(const wb_cpu_program *k, const wb_access *a) {
+    return a->strides[0] == 1 && k->inner >= WB_LEAST_ROW;
+}
+
 /* The elements of a tile lie one after another. */
 static bool is_contiguous(const wb_cpu_program *k, const wb_access *a) {
     return (a->strides[0] == 1 || k->inner == 1) && (k->outer == 1 || a->strides[1] == k->inner);
@@ -419,7 +437,7 @@ static bool may_write_straight(const wb_cpu_program *k, const wb_step_list *list
     const int made = place_of(list, value);
     if (made < 0 || !list->steps[made].loop || k->direct_store[value] >= 0) return false;
     if (!same_storage(to->dtype, wb_result_register(&p->instructions[value])) ||
-        !is_contiguous(k, to))
+        (!is_contiguous(k, to) && !has_rows(k, to)))
         return false;
     for (int64_t s = 0; s < list->count; s++) {
         const wb_step *load = &list->steps[s];
@@ -433,6 +451,13 @@ static bool may_write_straight(const wb_cpu_program *k, const wb_step_list *list
     return true;
 }
 
+static void store_straight(wb_cpu_program *k, const wb_step *store) {
+    const uint16_t value = store->in[0];
+    k->direct_store[value] = (int16_t)store->instruction->index;
+    k->in_rows[value] = has_rows(k, &k->program.accesses[store->instruction->index]) &&
+                        is_read_by_elements(k, value);
+}
+
 static void choose_direct(wb_cpu_program *k) {
     const wb_program *p = &k->program;
     for (int i = 0; i < p->ninstructions; i++) {
@@ -443,13 +468,25 @@ static void choose_direct(wb_cpu_program *k) {
         const wb_access *a = &p->accesses[instruction->index];
         k->is_direct_load[i] =
             same_storage(a->dtype, (wb_register)instruction->type) && is_contiguous(k, a);
+        k->in_rows[i] = same_storage(a->dtype, (wb_register)instruction->type) && has_rows(k, a) &&
+                        is_read_by_elements(k, (uint16_t)i);
     }
     if (p->phases > 1) return;
     const wb_step_list *list = &k->full[0];
     for (int64_t s = 0; s < list->count; s++)
         if (list->steps[s].instruction->code == WB_CODE_store &&
             may_write_straight(k, list, &list->steps[s]))
-            k->direct_store[list->steps[s].in[0]] = (int16_t)list->steps[s].instruction->index;
+            store_straight(k, &list->steps[s]);
+}
+
+static void note_rows(wb_cpu_program *k, wb_step_list *list) {
+    for (int64_t s = 0; s < list->count; s++) {
+        wb_step *step = &list->steps[s];
+        step->may_be_in_rows = k->in_rows[step->number];
+        for (int in = 0; in < 3; in++)
+            if (step->in[in] != WB_NO_VALUE && k->in_rows[step->in[in]])
+                step->may_be_in_rows = true;
+    }
 }
 
 /* Of large programs: what small ones use is in the caches near the core. */
@@ -496,8 +533,9 @@ static bool copy_program(wb_cpu_program *k, const wb_program *from) {
     k->direct_store = wb_host_alloc(sizeof *k->direct_store * count);
     k->is_direct_load = wb_host_alloc(sizeof *k->is_direct_load * count);
     k->is_wide = wb_host_alloc(sizeof *k->is_wide * count);
+    k->in_rows = wb_host_alloc(sizeof *k->in_rows * count);
     if (!p->instructions || !p->accesses || !k->offset || !k->reduction || !k->direct_store ||
-        !k->is_direct_load || !k->is_wide)
+        !k->is_direct_load || !k->is_wide || !k->in_rows)
         return false;
     memcpy(p->instructions, from->instructions,
            sizeof *p->instructions * (size_t)from->ninstructions);
@@ -532,7 +570,10 @@ wb_cpu_program *wb_cpu_program_new(const wb_program *program) {
     for (int stage = 0; stage <= k->program.phases; stage++) use_numbers(k, &k->rows[stage]);
     assign_registers(k);
     choose_direct(k);
-    for (int phase = 0; phase < k->program.phases; phase++) note_streams(k, &k->full[phase]);
+    for (int phase = 0; phase < k->program.phases; phase++) {
+        note_streams(k, &k->full[phase]);
+        note_rows(k, &k->full[phase]);
+    }
     choose_pieces(k);
     (void)wb_cpu_find_adam(&k->program, &k->adam);
     return k;
@@ -550,6 +591,7 @@ void wb_cpu_program_free(wb_cpu_program *k) {
     wb_host_release(k->direct_store);
     wb_host_release(k->is_direct_load);
     wb_host_release(k->is_wide);
+    wb_host_release(k->in_rows);
     wb_host_release(k);
 }
 

@@ -77,6 +77,11 @@ static wb_accumulator merge(const wb_instruction *i, wb_accumulator a, wb_accumu
 
 /* ---- steps ---- */
 
+static int64_t register_width(const wb_instruction *i) {
+    static const int sizes[WB_R_COUNT] = {4, 8, 4, 8, 4};
+    return sizes[wb_result_register(i)];
+}
+
 static void to_register(wb_tile *t, uint16_t value) { t->value[value] = wb_own_register(t, value); }
 
 /* A row value into a register of the tile; where all that read it take one number, it stays. */
@@ -102,6 +107,37 @@ static void spread_value(wb_tile *t, const wb_step *step) {
         k->loops->repeat[width == 8](length, from + r * width, to + r * length * width);
 }
 
+/* Bytes from one row of a value to the next; of a number, which all rows share, 0. */
+static int64_t row_bytes_of(const wb_tile *t, uint16_t value) {
+    const wb_instruction *i = &t->job->k->program.instructions[value];
+    const bool is_number = i->code == WB_CODE_constant || i->code == WB_CODE_late ||
+                           (i->code == WB_CODE_spread && !t->job->k->is_wide[value]);
+    if (t->is_in_rows[value]) return t->row_bytes[value];
+    return is_number ? 0 : t->inner * register_width(i);
+}
+
+static bool is_any_in_rows(const wb_tile *t, const wb_step *step) {
+    bool any = t->is_in_rows[step->number];
+    for (int in = 0; in < 3; in++)
+        any = any || (step->in[in] != WB_NO_VALUE && t->is_in_rows[step->in[in]]);
+    return any;
+}
+
+static void step_in_rows(const wb_tile *t, const wb_step *step) {
+    char *to = t->value[step->number];
+    const char *in[3];
+    int64_t bytes[3];
+    for (int i = 0; i < 3; i++) {
+        const uint16_t value = step->in[step->in[i] == WB_NO_VALUE ? 0 : i];
+        in[i] = t->value[value], bytes[i] = row_bytes_of(t, value);
+    }
+    const int64_t to_bytes = row_bytes_of(t, step->number);
+    for (int64_t o = 0; o < t->outer; o++, to += to_bytes) {
+        step->loop(t->inner, to, in[0], in[1], in[2]);
+        for (int i = 0; i < 3; i++) in[i] += bytes[i];
+    }
+}
+
 static void element_step(const wb_tile *t, const wb_step *step, int64_t n) {
     const void *x = t->value[step->in[0]],
                *y = step->in[1] == WB_NO_VALUE ? x : t->value[step->in[1]];
@@ -109,11 +145,17 @@ static void element_step(const wb_tile *t, const wb_step *step, int64_t n) {
     step->loop(n, t->value[step->number], x, y, z);
 }
 
+/* The value is where the access says, a row at a time. */
+static void to_rows(wb_tile *t, uint16_t value, const wb_access *a) {
+    t->value[value] = wb_address(t, a);
+    t->row_bytes[value] = a->strides[1] * (int64_t)wb_storage_size(a->dtype);
+    t->is_in_rows[value] = true;
+}
+
 /* Loops run over whole lanes: what no element fills is 0, so that no loop reads what was never
  * written. */
 static void clear_rest(const wb_tile *t, const wb_step *step, int64_t used, int64_t all) {
-    static const int sizes[WB_R_COUNT] = {4, 8, 4, 8, 4};
-    const int64_t size = sizes[wb_result_register(step->instruction)];
+    const int64_t size = register_width(step->instruction);
     if (used < all)
         memset((char *)t->value[step->number] + used * size, 0, (size_t)((all - used) * size));
 }
@@ -124,8 +166,13 @@ static void full_step(wb_tile *t, const wb_step *step) {
     const wb_instruction *i = step->instruction;
     switch (i->code) {
     case WB_CODE_load:
+        t->is_in_rows[step->number] = false;
         if (t->is_even && k->is_direct_load[step->number] && wb_lies_flat(t, &accesses[i->index])) {
             t->value[step->number] = wb_address(t, &accesses[i->index]);
+            return;
+        }
+        if (t->has_even_rows && k->in_rows[step->number]) {
+            to_rows(t, step->number, &accesses[i->index]);
             return;
         }
         to_register(t, step->number);
@@ -134,8 +181,9 @@ static void full_step(wb_tile *t, const wb_step *step) {
         return;
     case WB_CODE_store: {
         const int16_t direct = k->direct_store[step->in[0]];
+        const bool is_flat = t->is_even && wb_lies_flat(t, &accesses[i->index]);
         const bool is_there =
-            t->is_even && direct == (int16_t)i->index && wb_lies_flat(t, &accesses[i->index]);
+            direct == (int16_t)i->index && (is_flat || t->is_in_rows[step->in[0]]);
         if (!is_there) wb_store_tile(t, &accesses[i->index], t->value[step->in[0]]);
         return;
     }
@@ -159,9 +207,17 @@ static void full_step(wb_tile *t, const wb_step *step) {
     }
     const int16_t direct = k->direct_store[step->number];
     const bool straight = direct >= 0 && t->is_even && wb_lies_flat(t, &accesses[direct]);
-    t->value[step->number] =
-        straight ? wb_address(t, &accesses[direct]) : wb_own_register(t, step->number);
-    element_step(t, step, t->n);
+    const bool by_rows = direct >= 0 && !straight && t->has_even_rows && k->in_rows[step->number];
+    t->is_in_rows[step->number] = false;
+    if (by_rows)
+        to_rows(t, step->number, &accesses[direct]);
+    else
+        t->value[step->number] =
+            straight ? wb_address(t, &accesses[direct]) : wb_own_register(t, step->number);
+    if (step->may_be_in_rows && is_any_in_rows(t, step))
+        step_in_rows(t, step);
+    else
+        element_step(t, step, t->n);
 }
 
 static void row_step(wb_tile *t, const wb_step *step) {
@@ -281,6 +337,7 @@ static void begin(wb_tile *t, const wb_job *j, int worker) {
     t->registers = j->scratch + (int64_t)worker * k->register_bytes;
     t->accumulators = (wb_accumulator *)(void *)(t->registers + k->accumulators_at);
     memset(t->position, 0, sizeof t->position);
+    memset(t->is_in_rows, 0, sizeof *t->is_in_rows * (size_t)k->program.ninstructions);
     if (!k->adam.loop) fill_constants(t);
 }
 
@@ -289,6 +346,7 @@ static void set_extent(wb_tile *t, int64_t inner, int64_t outer) {
     t->inner = inner, t->outer = outer;
     t->n = wb_whole_lanes(inner * outer);
     t->is_even = t->n == inner * outer;
+    t->has_even_rows = inner % WB_LANES == 0 && inner >= WB_LEAST_ROW;
     t->row_values = k->shape == WB_ROWS ? outer : k->shape == WB_COLUMNS ? inner : 1;
     t->row_n = wb_whole_lanes(t->row_values);
 }

@@ -24,9 +24,12 @@ typedef struct wb_tile {
     int64_t inner, outer; /* elements of this tile */
     int64_t n;            /* inner * outer, rounded up to whole lanes */
     bool is_even;         /* inner * outer fills whole lanes: memory may serve as register */
+    bool has_even_rows;   /* so does inner, a few times */
     int64_t row_values, row_n;
     wb_accumulator *accumulators;
-    void *value[WB_MOST_STEPS]; /* where each value is */
+    void *value[WB_MOST_STEPS];     /* where each value is */
+    bool is_in_rows[WB_MOST_STEPS]; /* not one row after the other, but row_bytes apart */
+    int64_t row_bytes[WB_MOST_STEPS];
 } wb_tile;
 
 static inline int64_t wb_whole_lanes(int64_t n) { return (n + WB_LANES - 1) / WB_LANES * WB_LANES; }

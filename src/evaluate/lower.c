@@ -166,6 +166,16 @@ static int32_t *input_list(wb_value *v) {
     return v->input_list = wb_alloc(sizeof *v->input_list * (size_t)v->ninputs);
 }
 
+/* False: input number i of a scan, which its body does not read since all that it did with a slice
+ * is done before the loop. */
+static bool is_read(const wb_array *node, int i) {
+    const wb_body *body = wb_body_of(node);
+    if (!body) return true;
+    const wb_tape *tape = body->tape;
+    const wb_array *given = body->given[i];
+    return given->index < tape->count && tape->at[given->index].node == given;
+}
+
 /* The inputs as calls read them, the halves as f32 if converts. */
 static bool read_inputs(lowering *l, const wb_array *node, const int32_t *inputs, bool converts,
                         wb_value *v) {
@@ -174,7 +184,7 @@ static bool read_inputs(lowering *l, const wb_array *node, const int32_t *inputs
         list[i] = converts && wb_is_half(value_at(l, inputs[i])->dtype)
                       ? wb_cast_value(&l->out, inputs[i], WB_F32)
                       : inputs[i];
-        if (list[i] >= 0) list[i] = readable(l, node, list[i]);
+        if (list[i] >= 0 && is_read(node, i)) list[i] = readable(l, node, list[i]);
         if (list[i] >= 0) continue;
         wb_release(v->input_list);
         return false;

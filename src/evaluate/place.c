@@ -340,7 +340,7 @@ static int by_start(const void *a, const void *b) {
 static bool needs_workspace(const wb_graph *graph, int32_t n) {
     const wb_value *v = &graph->values[n];
     return v->stored && v->kind != WB_VALUE_LEAF && v->base == n && v->output < 0 &&
-           wb_value_unit(graph, n) >= 0;
+           v->holder < 0 && wb_value_unit(graph, n) >= 0;
 }
 
 /* A collective reads its input until it is waited for: at the first unit that reads its result, or
@@ -361,6 +361,19 @@ static void stay_for_collectives(const wb_graph *graph, int32_t *last) {
     }
 }
 
+/* The position of the first unit that writes what n holds. */
+static int32_t first_written(const wb_graph *graph, int32_t n) {
+    const wb_value *v = &graph->values[n];
+    int32_t first = graph->units[wb_value_unit(graph, n)].position;
+    for (int i = 0; i < v->ninputs; i++) {
+        const int32_t input = wb_value_base(graph, wb_value_inputs(v)[i]);
+        if (graph->values[input].holder != n) continue;
+        const int32_t position = graph->units[wb_value_unit(graph, input)].position;
+        if (position < first) first = position;
+    }
+    return first;
+}
+
 static lifetime *lifetimes(const wb_graph *graph, int64_t *count) {
     lifetime *lives = wb_alloc(sizeof *lives * (size_t)(graph->count + 1));
     int32_t *last = wb_alloc(sizeof *last * (size_t)(graph->count + 1));
@@ -377,7 +390,7 @@ static lifetime *lifetimes(const wb_graph *graph, int64_t *count) {
     if (lives && last) stay_for_collectives(graph, last);
     for (int32_t n = 0; lives && last && n < graph->count; n++) {
         if (!needs_workspace(graph, n)) continue;
-        const int32_t from = graph->units[wb_value_unit(graph, n)].position;
+        const int32_t from = first_written(graph, n);
         lives[(*count)++] = (lifetime){n, from, last[n] > from ? last[n] : from};
     }
     wb_release(last);
@@ -439,13 +452,26 @@ static bool place_workspace(wb_graph *graph) {
     return placed;
 }
 
+/* Values in copies, whose places are known now. */
+static void place_held(wb_graph *graph) {
+    for (int64_t n = 0; n < graph->count; n++) {
+        wb_value *v = &graph->values[n];
+        if (v->holder < 0) continue;
+        v->memory = graph->values[v->holder].memory;
+        v->offset_bytes = graph->values[v->holder].offset_bytes;
+    }
+}
+
 bool wb_graph_place(wb_graph *graph) {
     graph->known = wb_alloc(sizeof *graph->known * (size_t)(graph->count + 1));
     if (!graph->known) return false;
     if (!number_leaves(graph)) return false;
     number_outputs(graph);
+    if (!wb_graph_spare_copies(graph)) return false;
     if (!wb_graph_find_updates(graph)) return false;
     if (!find_epilogues(graph) || !donate(graph)) return false;
     count_missed(graph);
-    return order_units(graph) && place_workspace(graph);
+    if (!order_units(graph) || !place_workspace(graph)) return false;
+    place_held(graph);
+    return true;
 }

@@ -325,7 +325,8 @@ static bool plan_join(builder *b, int32_t number) {
         const int64_t size = b->graph.values[from].sizes[dim];
         wb_layout part;
         wb_layout_slice(&whole, dim, start, size, step, &part);
-        if (!copy_into(b, from, number, &part)) return false;
+        if (b->graph.values[from].holder != number && !copy_into(b, from, number, &part))
+            return false;
         start += size;
     }
     return true;
@@ -344,6 +345,7 @@ static bool plan_unit(builder *b, const wb_unit *u) {
     const wb_value *v = &b->graph.values[first];
     if (v->kind == WB_VALUE_JOIN) return plan_join(b, first);
     const wb_value *x = &b->graph.values[v->small_inputs[0]];
+    if (b->graph.values[x->base].holder == first) return true;
     const wb_layout dense = wb_layout_dense(x->ndim, x->sizes); /* the same order in x's sizes */
     return copy_into(b, v->small_inputs[0], first, &dense);
 }
@@ -449,7 +451,10 @@ static void explain_unit(const builder *b, const wb_unit *u) {
     for (int64_t m = 0; m < u->member_count && used < sizeof line - 64; m++) {
         const wb_value *v = &b->graph.values[u->members[m]];
         used += (size_t)snprintf(line + used, sizeof line - used, "%s%s%s", m ? " " : "",
-                                 wb_op_name((wb_op)v->op), v->stored ? "!" : "");
+                                 wb_op_name((wb_op)v->op),
+                                 v->holder >= 0 ? ">"
+                                 : v->stored    ? "!"
+                                                : "");
     }
     const wb_value *last = &b->graph.values[u->members[u->member_count - 1]];
     static const char *const kinds[] = {"program", "call", "copy"};
@@ -466,7 +471,7 @@ static void explain_unit(const builder *b, const wb_unit *u) {
 static void explain(const builder *b) {
     const wb_graph *g = &b->graph;
     wb_log_always("plan: %lld nodes, %lld values, %lld units, %d commands, %d leaves, %d outputs, "
-                  "%lld bytes of workspace, %d missed donations; ! is stored",
+                  "%lld bytes of workspace, %d missed donations; ! is stored, > in place of a copy",
                   (long long)g->tape->count, (long long)g->count, (long long)g->order_count,
                   b->plan->command_count, g->leaf_count, g->output_count,
                   (long long)b->plan->workspace_bytes, g->missed_donations);

@@ -9,6 +9,7 @@
  *     emit.c    units written as programs and calls, with their operands' layouts
  *     kernels.c one kernel for all programs and calls that are equal
  *     updates.c which programs are updates, and which of these may run at once
+ *     copies.c  which copies need not be made
  *     place.c   order of the units, memory of the values, donation
  *     gaps.c    the free stretches of the workspace
  *     plan.c    kernels and commands: the finished plan
@@ -139,6 +140,7 @@ typedef struct wb_value {
     int32_t output;   /* number of the plan's output, or -1 */
     int32_t memory;   /* entry of the plan's memory table */
     int32_t layout;   /* in the graph's list, see wb_value_layout; -1: dense */
+    int32_t holder;   /* the copy in whose memory it is stored (copies.c); -1: it has its own */
     int32_t tape;     /* leaf, late, random, stored: place of its node on the tape; -1 */
     int32_t callable; /* number of the callable whose first result it is, from 1 on; 0: none */
     /* in its unit: row values are ready before this phase, full ones are computed in it */
@@ -218,7 +220,8 @@ static inline const int32_t *wb_value_inputs(const wb_value *v) {
     return v->ninputs > 3 ? v->input_list : v->small_inputs;
 }
 
-/* Where its elements lie, counted from its memory; a view's, from that of its base. */
+/* Where its elements lie, counted from its memory, or its holder's; a view's, from that of its
+ * base. */
 static inline wb_layout wb_value_layout(const wb_graph *graph, const wb_value *v) {
     return v->layout < 0 ? wb_layout_dense(v->ndim, v->sizes) : graph->layouts[v->layout];
 }
@@ -327,6 +330,12 @@ wb_unit **wb_graph_postponed(const wb_graph *graph, int64_t *count);
 /* True if the unit at that position of the order is an update that may run at once with those
  * before it, from *first on; otherwise *first becomes its own position. */
 bool wb_graph_is_concurrent(const wb_graph *graph, int64_t position, int64_t *first);
+
+/* ---- copies.c ---- */
+
+/* Gives values their place in copies that would read them alone. Outputs are numbered before. False
+ * when out of memory. */
+bool wb_graph_spare_copies(wb_graph *graph);
 
 /* ---- gaps.c ---- */
 

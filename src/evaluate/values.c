@@ -54,7 +54,7 @@ int32_t wb_add_value(wb_values *s, wb_value v) {
     }
     const int32_t number = (int32_t)graph->count++;
     const bool shows = v.kind == WB_VALUE_VIEW && v.op != WB_OP_data; /* no copy */
-    v.unit = WB_NO_UNIT, v.output = -1, v.memory = -1, v.callable = 0;
+    v.unit = WB_NO_UNIT, v.output = -1, v.memory = -1, v.holder = -1, v.callable = 0;
     v.base = shows ? graph->values[v.small_inputs[0]].base : number;
     if (v.kind != WB_VALUE_LEAF && v.kind != WB_VALUE_VIEW) v.layout = -1;
     graph->values[number] = v;
