@@ -145,10 +145,22 @@ static int find_setting(link *l, const char *name, const char *wanted, wb_settin
     return -1;
 }
 
+/* NULL and an error where something is missing, or a caller made the place itself. */
+static const link *link_of(const wb_rule_at *at, const char *name) {
+    if (at && at->link_ && name) return at->link_;
+    (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setting: %s",
+                  !at    ? "at is NULL"
+                  : name ? "at is not the one that the rule's function was called with"
+                         : "the name is NULL");
+    return NULL;
+}
+
 /* f(value) of the setting, which of a late one is its input `which`. Where there is no f64 late
  * numbers are not computed with in it. */
 static wb_array *number_at(const wb_rule_at *at, const char *name, int which, const char *wanted) {
-    link l = *(const link *)at->link_;
+    const link *whole = link_of(at, name);
+    if (!whole) return NULL;
+    link l = *whole;
     const int i = find_setting(&l, name, wanted, which ? WB_SETTING_FRACTION : WB_SETTING_NUMBER);
     if (i < 0) return NULL;
     if (is_set(&l, l.first + i, IS_LATE)) {
@@ -169,12 +181,16 @@ wb_array *wb_setting_rest(const wb_rule_at *at, const char *name) {
 
 /* 1 - b^t; in f32 as -expm1(t log b), which keeps its digits where b is almost 1. */
 wb_array *wb_setting_unbiased(const wb_rule_at *at, const char *name) {
-    wb_array *power = MUL(at->t, number_at(at, name, 2, "fraction"));
-    return ((const link *)at->link_)->has_f64 ? SUB(NUM(1), EXP(power)) : NEG(EXPM1(power));
+    wb_array *log_b = number_at(at, name, 2, "fraction");
+    if (!log_b) return NULL;
+    wb_array *power = MUL(at->t, log_b);
+    return link_of(at, name)->has_f64 ? SUB(NUM(1), EXP(power)) : NEG(EXPM1(power));
 }
 
 bool wb_setting_is(const wb_rule_at *at, const char *name) {
-    link l = *(const link *)at->link_;
+    const link *whole = link_of(at, name);
+    if (!whole) return false;
+    link l = *whole;
     const int i = find_setting(&l, name, "flag", WB_SETTING_FLAG);
     return i >= 0 && is_set(&l, l.first + i, SET);
 }

@@ -542,6 +542,10 @@ static wb_array *opens_a_scope(wb_rule_at *at) {
     (void)wb_scope_open();
     return wb_neg(at->g);
 }
+static wb_array *names_nothing(wb_rule_at *at) {
+    at->state[0] = at->g;
+    return wb_mul(at->g, wb_setting_unbiased(at, NULL));
+}
 static wb_array *is_fine(wb_rule_at *at) { return wb_mul(at->g, wb_setting(at, "eta")); }
 
 #define OWN(function)                                                                              \
@@ -563,6 +567,7 @@ static const struct {
     {OWN(turns_its_state), "Own: s must be (2), but its step left (4)"},
     {OWN(invents_a_state), "Own: its step set state 1, and it has no such"},
     {OWN(loses_good), "Own: its step left NULL as good, without an error"},
+    {OWN(names_nothing), "wb_setting: the name is NULL"},
     {OWN(opens_a_scope), "Own: its step opened a scope and did not close it"},
 };
 
@@ -621,10 +626,24 @@ static void mistakes_in_a_row_are_named(void **state) {
     wb_free(model);
 }
 
+static void settings_are_of_a_step(void **state) {
+    (void)state;
+    const wb_rule_at own = {.g = wb_vector(1, 2)};
+    assert_null(wb_setting(NULL, "eta"));
+    assert_error(WB_ERROR_ARGUMENT, "wb_setting: at is NULL");
+    assert_null(wb_setting_unbiased(&own, "beta"));
+    assert_error(WB_ERROR_ARGUMENT, "wb_setting: at is not the one that the rule's function");
+    assert_null(wb_setting_rest(NULL, "beta"));
+    assert_error(WB_ERROR_ARGUMENT, "wb_setting: at is NULL");
+    assert_false(wb_setting_is(NULL, "centred"));
+    assert_error(WB_ERROR_ARGUMENT, "wb_setting: at is NULL");
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_scope, close_scope)
     const struct CMUnitTest tests[] = {
         TEST(steps_of_adam_and_its_kin),
+        TEST(settings_are_of_a_step),
         TEST(steps_of_other_rules),
         TEST(steps_of_chains_and_their_links),
         TEST(steps_of_arrays),
