@@ -29,6 +29,37 @@ static void training_takes_the_batch_and_moves_the_running_ones(void **state) { 
     wb_free(norm);
 }
 
+static wb_array *pair(wb_dtype dtype, double first, double second) {
+    return wb_cast(wb_from(WB_F64, ((const double[]){first, second}), 2), dtype);
+}
+
+/* All numbers are exact in halves, which are rounded once. */
+static void test_mode_takes_the_running_ones(void **state) {
+    static const struct {
+        wb_dtype dtype;
+        double tolerance;
+    } rows[] = {{WB_F64, 1e-12}, {WB_F32, 1e-5}, {WB_F16, 1e-2}, {WB_BF16, 7e-2}};
+    const double mean[2] = {10, -0.5}, variance[2] = {4, 0.25}, gamma[2] = {-1.5, 2},
+                 beta[2] = {0.75, -3};
+    (void)state;
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        const wb_dtype dtype = rows[r].dtype;
+        wb_layer *norm = wb_batchnorm(2, wb_relu, .mean = pair(dtype, mean[0], mean[1]),
+                                      .variance = pair(dtype, variance[0], variance[1]),
+                                      .gamma = pair(dtype, gamma[0], gamma[1]),
+                                      .beta = pair(dtype, beta[0], beta[1]));
+        wb_array *y =
+            wb_apply(wb_test_mode(norm) == WB_OK ? norm : NULL, wb_cast(one_to_six(), dtype));
+        assert_int_equal(wb_dtype_of(y), dtype);
+        for (int i = 0; i < 6; i++) {
+            const int c = i % 2;
+            const double scaled = (i + 1 - mean[c]) / sqrt(variance[c] + 1e-5) * gamma[c] + beta[c];
+            assert_true(fabs(wb_at(y, c, i / 2) - fmax(scaled, 0)) <= rows[r].tolerance);
+        }
+        wb_free(norm);
+    }
+}
+
 static void one_number_for_each_channel_is_no_batch(void **state) { /* G3 */
     (void)state;
     wb_layer *norm = wb_batchnorm(1);
@@ -251,6 +282,7 @@ int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_scope, close_scope)
     const struct CMUnitTest tests[] = {
         TEST(training_takes_the_batch_and_moves_the_running_ones),
+        TEST(test_mode_takes_the_running_ones),
         TEST(one_number_for_each_channel_is_no_batch),
         TEST(what_is_trained),
         TEST(channels_last_but_one_in_any_number_of_dimensions),
