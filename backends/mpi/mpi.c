@@ -1,10 +1,11 @@
 /* The transport "MPI". One source, compiled once for each implementation, whose constants differ
  * (mpi.h of Open MPI and of MPICH): transport_openmpi.so, transport_mpich.so.
  *
- * MPI tells nobody that a rank has died: that is its launcher's part, which ends the others. A rank
- * that fails tells the others by a message of its own, which they look for while they wait. One
- * that does not come is an error after the timeout. Waiting tests, then yields, then sleeps:
- * blocking calls of MPICH keep a core busy that other ranks may want. */
+ * A rank that fails, or leaves, tells the others by a message of its own, which they look for while
+ * they wait. MPI tells nobody that a rank has died or stopped: its launcher may end the others, and
+ * watch.h sees those of this machine. One that does not come is an error after the timeout. Waiting
+ * tests, then yields, then sleeps: blocking calls of MPICH keep a core busy that other ranks may
+ * want. */
 #include <mpi.h>
 #include <pthread.h>
 #include <sched.h>
@@ -13,6 +14,8 @@
 #include <time.h>
 #include <weber/transport.h>
 
+#include "watch.h"
+
 enum {
     PIECE_BYTES = 1 << 22,
     SPINS = 200,
@@ -20,19 +23,23 @@ enum {
     NAP_NS = 50000,
     TEXT_BYTES = 1024,
     LOOKS = 16, /* at the request, for one at what others may tell */
+    WARNING_SECONDS = 10,
 };
+
+enum { FAILED, LEFT }; /* tags of news */
 
 #define GRACE_SECONDS 0.2
 
 static const wb_host *host;
 
 typedef struct state {
+    wb_seat seat;
     MPI_Comm group; /* a duplicate, so that messages do not mix with the program's */
     int rank, size;
     int failed; /* the rank that has told so; -1: none */
     double timeout;
-    bool is_ours; /* MPI was started here */
-    unsigned calls;
+    bool is_ours;          /* MPI was started here */
+    unsigned calls;        /* of scatter and gather */
     char *received[2];     /* in turn */
     pthread_mutex_t mutex; /* one thread at a time calls MPI */
     MPI_Comm news;         /* another duplicate: why a rank gives up */
@@ -40,6 +47,10 @@ typedef struct state {
     char text[TEXT_BYTES + 1];
     MPI_Request *telling; /* to each rank */
     char own_text[TEXT_BYTES];
+    int lefts;  /* ranks that have left */
+    int missed; /* one of them, which does not come to `missed_call` and later ones */
+    unsigned missed_call, own_calls;
+    watch watch;
 } state;
 
 /* ---- errors, waiting ---- */
@@ -52,31 +63,50 @@ static wb_status fail(const char *what, int code) {
     return host->fail(WB_ERROR_LOST, "distributed: MPI: %s failed: %s", what, text);
 }
 
-static double now(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* After s->failed was read with the mutex: the text does not change any more. */
 static wb_status fail_as_told(const state *s, int failed) {
     return host->fail(WB_ERROR_LOST, "distributed: rank %d has failed: %s", failed, s->text);
+}
+
+/* Who has left, after how many calls. */
+static void hear_who_left(state *s) {
+    int has_come = 0;
+    MPI_Status about;
+    while (MPI_Iprobe(MPI_ANY_SOURCE, LEFT, s->news, &has_come, &about) == MPI_SUCCESS &&
+           has_come) {
+        unsigned calls = 0;
+        const int from = about.MPI_SOURCE;
+        if (MPI_Recv(&calls, 1, MPI_UNSIGNED, from, LEFT, s->news, MPI_STATUS_IGNORE) !=
+            MPI_SUCCESS)
+            return;
+        if (s->lefts++ == 0 || calls < s->missed_call) s->missed = from, s->missed_call = calls;
+    }
 }
 
 /* Another rank's failure, once it has told of it. */
 static void hear(state *s) {
     int has_come = 0;
     MPI_Status about;
+    hear_who_left(s);
     if (s->told == MPI_REQUEST_NULL) return;
     if (MPI_Test(&s->told, &has_come, &about) == MPI_SUCCESS && has_come)
         s->failed = about.MPI_SOURCE;
 }
 
-static int look(state *s, MPI_Request *request, int *done, bool hears, int *failed) {
+/* What a waiting rank knows of the others. */
+typedef struct news {
+    int failed; /* the rank that has told so; -1: none */
+    int missed; /* the one that has left and will not come; -1: none */
+    double since;
+    bool has_warned;
+} news;
+
+static int look(state *s, MPI_Request *request, int *done, bool hears, news *of) {
     pthread_mutex_lock(&s->mutex);
     const int code = MPI_Test(request, done, MPI_STATUS_IGNORE);
     if (code == MPI_SUCCESS && !*done && hears) hear(s);
-    *failed = s->failed;
+    of->failed = s->failed;
+    of->missed = s->lefts && s->missed_call < s->calls ? s->missed : -1;
     pthread_mutex_unlock(&s->mutex);
     return code;
 }
@@ -84,27 +114,56 @@ static int look(state *s, MPI_Request *request, int *done, bool hears, int *fail
 /* What a rank gave before it failed may come behind the news. */
 static bool is_lost(int failed, double *since) {
     if (failed < 0) return false;
-    if (*since == 0) *since = now();
-    return now() - *since > GRACE_SECONDS;
+    if (*since == 0) *since = watch_now();
+    return watch_now() - *since > GRACE_SECONDS;
+}
+
+static void tell(void *of, const char *text);
+
+/* Ranks of other machines do not see it by themselves. */
+static wb_status fail_lost(state *s, const char *who) {
+    char text[WATCH_TEXT_BYTES + 16];
+    (void)snprintf(text, sizeof text, "distributed: %s", who);
+    tell(s, text);
+    return host->fail(WB_ERROR_LOST, "%s", text);
+}
+
+/* Fails where waiting has no end. */
+static wb_status look_round_while_waiting(state *s, news *n, double waited) {
+    char text[WATCH_TEXT_BYTES];
+    if (is_lost(n->failed, &n->since)) return fail_as_told(s, n->failed);
+    if (n->missed >= 0)
+        return host->fail(WB_ERROR_LOST,
+                          "distributed: rank %d has ended, but rank %d waits for it in a "
+                          "collective",
+                          n->missed, s->rank);
+    if (watch_finds_lost(&s->watch, text)) return fail_lost(s, text);
+    if (waited > s->timeout)
+        return host->fail(WB_ERROR_LOST,
+                          "distributed: rank %d has waited for %g s for another rank in a "
+                          "collective (WEBER_TIMEOUT)",
+                          s->rank, s->timeout);
+    if (!n->has_warned && waited > WARNING_SECONDS) {
+        n->has_warned = true;
+        host->log(WB_LOG_WARN, "rank %d: waiting for another rank in a collective, for %d s so far",
+                  s->rank, WARNING_SECONDS);
+    }
+    return WB_OK;
 }
 
 static wb_status finish(state *s, const char *what, int code, MPI_Request *request) {
-    int done = 0, failed = -1;
-    double since = 0;
-    const double begin = now();
+    int done = 0;
+    news n = {.failed = -1, .missed = -1};
+    const double begin = watch_now();
     for (int i = 0; code == MPI_SUCCESS && !done; i++) {
-        code = look(s, request, &done, i % LOOKS == 0, &failed);
-        if (done || i < SPINS) continue;
-        if (is_lost(failed, &since)) return fail_as_told(s, failed);
+        code = look(s, request, &done, i % LOOKS == 0, &n);
+        if (code != MPI_SUCCESS || done || i < SPINS) continue;
         if (i < SPINS + YIELDS) {
             (void)sched_yield();
             continue;
         }
-        if (now() - begin > s->timeout)
-            return host->fail(WB_ERROR_LOST,
-                              "distributed: rank %d has waited for %g s for another rank in a "
-                              "collective (WEBER_TIMEOUT)",
-                              s->rank, s->timeout);
+        const wb_status status = look_round_while_waiting(s, &n, watch_now() - begin);
+        if (status != WB_OK) return status;
         (void)nanosleep(&(struct timespec){0, NAP_NS}, NULL);
     }
     return code == MPI_SUCCESS ? WB_OK : fail(what, code);
@@ -158,7 +217,7 @@ static void tell(void *of, const char *text) {
     pthread_mutex_lock(&s->mutex);
     for (int r = 0; r < s->size; r++)
         if (r != s->rank && s->telling[r] == MPI_REQUEST_NULL)
-            (void)MPI_Isend(s->own_text, TEXT_BYTES, MPI_BYTE, r, 0, s->news, &s->telling[r]);
+            (void)MPI_Isend(s->own_text, TEXT_BYTES, MPI_BYTE, r, FAILED, s->news, &s->telling[r]);
     pthread_mutex_unlock(&s->mutex);
 }
 
@@ -168,7 +227,9 @@ static wb_status look_round(void *of) {
     hear(s);
     const int failed = s->failed;
     pthread_mutex_unlock(&s->mutex);
-    return failed < 0 ? WB_OK : fail_as_told(s, failed);
+    char text[WATCH_TEXT_BYTES];
+    if (failed >= 0) return fail_as_told(s, failed);
+    return watch_finds_lost(&s->watch, text) ? fail_lost(s, text) : WB_OK;
 }
 
 static bool open_news(state *s) {
@@ -176,11 +237,32 @@ static bool open_news(state *s) {
     int code = MPI_Comm_dup(MPI_COMM_WORLD, &s->news);
     if (code == MPI_SUCCESS) (void)MPI_Comm_set_errhandler(s->news, MPI_ERRORS_RETURN);
     if (code == MPI_SUCCESS)
-        code = MPI_Irecv(s->text, TEXT_BYTES, MPI_BYTE, MPI_ANY_SOURCE, 0, s->news, &s->told);
+        code = MPI_Irecv(s->text, TEXT_BYTES, MPI_BYTE, MPI_ANY_SOURCE, FAILED, s->news, &s->told);
     return code == MPI_SUCCESS || fail("MPI_Irecv", code) == WB_OK;
 }
 
-/* All ranks leave, and nobody has told anything. */
+/* Tells the others that this rank makes no more calls, and waits until all have told so. False:
+ * some never will. */
+static bool leave_together(state *s) {
+    char text[WATCH_TEXT_BYTES];
+    s->own_calls = s->calls;
+    for (int r = 0; r < s->size; r++)
+        if (r != s->rank && MPI_Isend(&s->own_calls, 1, MPI_UNSIGNED, r, LEFT, s->news,
+                                      &s->telling[r]) != MPI_SUCCESS)
+            return false;
+    for (const double begin = watch_now();;) {
+        const bool is_in_vain =
+            watch_now() - begin > s->timeout || watch_finds_lost(&s->watch, text);
+        hear(s);
+        if (s->lefts == s->size - 1) break;
+        if (is_in_vain || s->failed >= 0) return false;
+        (void)nanosleep(&(struct timespec){0, NAP_NS}, NULL);
+    }
+    for (int r = 0; r < s->size; r++) (void)MPI_Wait(&s->telling[r], MPI_STATUS_IGNORE);
+    return true;
+}
+
+/* Nobody has told anything else. */
 static void close_news(state *s) {
     if (s->told != MPI_REQUEST_NULL) {
         (void)MPI_Cancel(&s->told);
@@ -218,35 +300,54 @@ static bool check_seat(const state *s, const wb_seat *seat) {
 }
 
 static void release(state *s) {
+    watch_close(&s->watch);
     host->release_aligned(s->received[0]);
     host->release_aligned(s->received[1]);
     host->release(s->telling);
     host->release(s);
 }
 
-static void *start(const wb_seat *seat, double timeout) {
-    state *s = host->alloc(sizeof *s);
-    if (!s) return NULL;
-    s->timeout = timeout;
-    s->told = MPI_REQUEST_NULL, s->failed = -1;
-    (void)pthread_mutex_init(&s->mutex, NULL);
-    s->telling = host->alloc(sizeof(MPI_Request) * (size_t)seat->size);
-    if (!s->telling) goto failed;
-    for (int i = 0; i < 2; i++) {
-        s->received[i] = host->alloc_aligned((size_t)PIECE_BYTES * (size_t)seat->size);
-        if (!s->received[i]) goto failed;
-    }
-    if (!start_mpi(s)) goto failed;
+static bool join(state *s) {
+    if (!start_mpi(s)) return false;
     const int code = MPI_Comm_dup(MPI_COMM_WORLD, &s->group);
-    if (code != MPI_SUCCESS) {
-        (void)fail("MPI_Comm_dup", code);
-        goto failed;
-    }
+    if (code != MPI_SUCCESS) return fail("MPI_Comm_dup", code) == WB_OK;
     (void)MPI_Comm_set_errhandler(s->group, MPI_ERRORS_RETURN);
     (void)MPI_Comm_rank(s->group, &s->rank);
     (void)MPI_Comm_size(s->group, &s->size);
-    if (check_seat(s, seat) && open_news(s)) return s;
-failed:
+    return check_seat(s, &s->seat) && open_news(s);
+}
+
+/* Who the ranks are, for those that can see their processes. */
+static bool introduce(state *s) {
+    const watched own = watch_own();
+    watched *all = host->alloc(sizeof *all * (size_t)s->size);
+    const int bytes = (int)sizeof own;
+    if (!all) return false;
+    const int code = MPI_Allgather(&own, bytes, MPI_BYTE, all, bytes, MPI_BYTE, s->group);
+    if (code == MPI_SUCCESS) watch_joined(&s->watch, all);
+    host->release(all);
+    return code == MPI_SUCCESS || fail("MPI_Allgather", code) == WB_OK;
+}
+
+static bool make_room(state *s) {
+    s->telling = host->alloc(sizeof *s->telling * (size_t)s->seat.size);
+    for (int i = 0; i < 2; i++)
+        s->received[i] = host->alloc_aligned((size_t)PIECE_BYTES * (size_t)s->seat.size);
+    return s->telling && s->received[0] && s->received[1];
+}
+
+static void *start(const wb_seat *seat, double timeout) {
+    state *s = host->alloc(sizeof *s);
+    if (!s) return NULL;
+    s->seat = *seat, s->timeout = timeout;
+    s->told = MPI_REQUEST_NULL, s->failed = -1;
+    (void)pthread_mutex_init(&s->mutex, NULL);
+    if (watch_open(&s->watch, host, &s->seat, timeout) && make_room(s) &&
+        watch_begin_guard(&s->watch)) {
+        const bool has_joined = join(s) && introduce(s);
+        watch_end_guard(&s->watch);
+        if (has_joined) return s;
+    }
     release(s);
     return NULL;
 }
@@ -256,6 +357,7 @@ static void stop(void *of, bool is_whole) {
     state *s = of;
     int is_over = 0;
     (void)MPI_Finalized(&is_over);
+    if (!is_over && is_whole && !leave_together(s)) is_whole = false; /* the launcher sees to it */
     if (!is_over && is_whole) {
         close_news(s);
         (void)MPI_Comm_free(&s->group);

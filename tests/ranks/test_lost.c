@@ -1,6 +1,8 @@
 /* A rank that is killed, ends or stops: at each of four places, which bench_ranks has, in a program
  * of three. The others end within ten seconds and say which rank it was. bench/ranks/failures has
- * each rank and both MPIs. */
+ * each rank. */
+#include "platform/process.h"
+#include "support/mpi.h"
 #include "support/tool.h"
 
 typedef struct row {
@@ -25,22 +27,37 @@ static const row rows[] = {
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
+/* A launcher of MPI ends the others of one that is killed, each with a status of its own. */
+static const row mpi_rows[] = {
+    {"start", "exit", 1, -1, "rank 1 of 3 has ended before it joined the group"},
+    {"start", "stop", 2, -1, "rank 2 has stopped"},
+    {"sum", "exit", 2, -1, "rank 2 has ended"},
+    {"step", "stop", 1, -1, "rank 1 has stopped"},
+};
+enum { MPI_ROWS = sizeof mpi_rows / sizeof *mpi_rows };
+
 /* Most of the time they wait: all programs run side by side. `timeout` ends one that hangs, with
  * status 124. */
-static void the_others_say_which_and_end(void) {
-    char script[4096], weber[512], program[512], name[16];
+static void run_side_by_side(const char *launcher, const char *timeout, const row *list,
+                             int count) {
+    char script[4096], weber[512], program[512];
     (void)snprintf(weber, sizeof weber, "%s", stage_build("bin/weber"));
     (void)snprintf(program, sizeof program, "%s", stage_build("bench/bench_ranks"));
     size_t at = 0;
-    for (int i = 0; i < ROWS; i++)
+    for (int i = 0; i < count; i++)
         at += (size_t)snprintf(
             script + at, sizeof script - at,
-            "(timeout -k 1 60 \"$W\" run -n 3 \"$P\" fail %s %d %s >%d 2>&1; echo =$? >>%d) &\n",
-            rows[i].phase, rows[i].rank, rows[i].action, i, i);
+            "(timeout -k 1 90 %s -n 3 \"$P\" fail %s %d %s >%d 2>&1; echo =$? >>%d) &\n", launcher,
+            list[i].phase, list[i].rank, list[i].action, i, i);
     (void)snprintf(script + at, sizeof script - at, "wait\n");
     (void)setenv("W", weber, 1), (void)setenv("P", program, 1);
-    (void)setenv("WEBER_TIMEOUT", "8", 1), (void)setenv("WEBER_NUM_THREADS", "1", 1);
+    (void)setenv("WEBER_TIMEOUT", timeout, 1), (void)setenv("WEBER_NUM_THREADS", "1", 1);
     expect(system(script) == 0);
+}
+
+static void the_others_say_which_and_end(void) {
+    char name[16];
+    run_side_by_side("\"$W\" run", "8", rows, ROWS);
     for (int i = 0; i < ROWS; i++) {
         char status[16];
         (void)snprintf(name, sizeof name, "%d", i);
@@ -50,7 +67,29 @@ static void the_others_say_which_and_end(void) {
     }
 }
 
+/* The timeout is longer than what would end a rank that waits for it. */
+static void they_say_so_by(const char *launcher) {
+    char name[16];
+    set_mpi_environment();
+    run_side_by_side(launcher, "100", mpi_rows, MPI_ROWS);
+    for (int i = 0; i < MPI_ROWS; i++) {
+        (void)snprintf(name, sizeof name, "%d", i);
+        expect_part(stage_read(name), mpi_rows[i].says);
+        expect(!strstr(stage_read(name), "=0\n") && !strstr(stage_read(name), "=124\n"));
+    }
+}
+
+static void by_open_mpi(void) {
+    if (has_mpi("mpirun.openmpi", "openmpi") && wb_platform_knows_processes())
+        they_say_so_by(OPEN_MPI);
+}
+
+static void by_mpich(void) {
+    if (has_mpi("mpirun.mpich", "mpich") && wb_platform_knows_processes()) they_say_so_by(MPICH);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {SCENE(the_others_say_which_and_end)};
+    const struct CMUnitTest tests[] = {SCENE(the_others_say_which_and_end), SCENE(by_open_mpi),
+                                       SCENE(by_mpich)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

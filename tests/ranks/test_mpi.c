@@ -6,6 +6,7 @@
 #include <weber.h>
 
 #include "support/files.h"
+#include "support/mpi.h"
 #include "support/ranks.h"
 #include "support/stage.h"
 
@@ -125,23 +126,8 @@ static int launch(const char *launcher, int ranks, const char *arguments) {
     return status;
 }
 
-#define OPEN_MPI "mpirun.openmpi --oversubscribe --bind-to none"
-#define MPICH    "mpirun.mpich"
-
 static void need(const char *command, const char *plugin) {
-    char text[256];
-    (void)snprintf(text, sizeof text, "command -v %s >/dev/null", command);
-    if (system(text) != 0) skip();
-    (void)snprintf(text, sizeof text, "weber/transport_%s.so", plugin);
-    if (access(stage_build(text), F_OK) != 0) skip();
-}
-
-/* What MPI's libraries keep to their end is not ours to free. */
-static void let_mpi_leak(void) {
-    const char *options = getenv("ASAN_OPTIONS");
-    char text[512];
-    (void)snprintf(text, sizeof text, "%s:detect_leaks=0", options ? options : "");
-    (void)setenv("ASAN_OPTIONS", options ? text : text + 1, 1);
+    if (!has_mpi(command, plugin)) skip();
 }
 
 static void same_as_local(const char *launcher) {
@@ -194,10 +180,7 @@ int main(int count, char **arguments) {
     if (count == 2 && strcmp(arguments[1], "--differ") == 0) return be_different();
     if (count == 2 && strcmp(arguments[1], "--fail") == 0) return fail_in_a_step();
     self = arguments[0];
-    (void)setenv("WEBER_PLUGIN_PATH", stage_build("weber"), 1);
-    let_mpi_leak();
-    (void)setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
-    (void)setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+    set_mpi_environment();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_open_mpi),
         cmocka_unit_test(by_mpich),
