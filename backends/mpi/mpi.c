@@ -120,9 +120,19 @@ static bool is_lost(int failed, double *since) {
 
 static void tell(void *of, const char *text);
 
-/* Ranks of other machines do not see it by themselves. */
+/* The rank may have told of a failure before it ended. Ranks of other machines do not see its end
+ * by themselves. */
 static wb_status fail_lost(state *s, const char *who) {
     char text[WATCH_TEXT_BYTES + 16];
+    int failed = -1;
+    for (const double begin = watch_now(); failed < 0 && watch_now() - begin < GRACE_SECONDS;) {
+        pthread_mutex_lock(&s->mutex);
+        hear(s);
+        failed = s->failed;
+        pthread_mutex_unlock(&s->mutex);
+        (void)nanosleep(&(struct timespec){0, NAP_NS}, NULL);
+    }
+    if (failed >= 0) return fail_as_told(s, failed);
     (void)snprintf(text, sizeof text, "distributed: %s", who);
     tell(s, text);
     return host->fail(WB_ERROR_LOST, "%s", text);
@@ -210,7 +220,7 @@ static wb_status gather(void *of, int root, const void *own, size_t bytes, const
     return finish(s, "MPI_Iallgather", code, &request);
 }
 
-/* They are small, so that they are on their way without anybody's waiting for them. */
+/* They are small, but on their way only while somebody tests them. */
 static void tell(void *of, const char *text) {
     state *s = of;
     (void)snprintf(s->own_text, sizeof s->own_text, "%s", text);
@@ -218,6 +228,16 @@ static void tell(void *of, const char *text) {
     for (int r = 0; r < s->size; r++)
         if (r != s->rank && s->telling[r] == MPI_REQUEST_NULL)
             (void)MPI_Isend(s->own_text, TEXT_BYTES, MPI_BYTE, r, FAILED, s->news, &s->telling[r]);
+    int are_sent = 0;
+    for (const double begin = watch_now(); !are_sent && watch_now() - begin < GRACE_SECONDS;) {
+        are_sent = 1;
+        for (int r = 0; r < s->size; r++) {
+            int is_sent = 0;
+            (void)MPI_Test(&s->telling[r], &is_sent, MPI_STATUS_IGNORE);
+            are_sent = are_sent && is_sent;
+        }
+        (void)sched_yield();
+    }
     pthread_mutex_unlock(&s->mutex);
 }
 

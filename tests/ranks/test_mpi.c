@@ -102,7 +102,8 @@ static int fail_in_a_step(void) {
     CHECK(!wb_train_step(bad_loss, model, &batch, NULL, o));
     const bool is_said =
         strstr(wb_error_message(), wb_rank() == 1 ? "matmul" : "rank 1 has failed: matmul") != NULL;
-    if (is_said) (void)printf("rank %d heard\n", wb_rank());
+    (void)printf("rank %d %s: %s\n", wb_rank(), is_said ? "heard" : "did not hear",
+                 wb_error_message());
     (void)fflush(stdout);
     sleep(1); /* the first to end may end the others */
     return 1;
