@@ -38,7 +38,7 @@ static const row mpi_rows[] = {
 enum { MPI_ROWS = sizeof mpi_rows / sizeof *mpi_rows };
 
 /* Most of the time they wait: all programs run side by side. `timeout` ends one that hangs, with
- * status 124. */
+ * status 124. Open MPI's launchers remove each other's folders unless each has its own. */
 static void run_side_by_side(const char *launcher, const char *timeout, const row *list,
                              int count) {
     char script[4096], weber[512], program[512];
