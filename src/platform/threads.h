@@ -24,6 +24,8 @@ void wb_platform_note_cores(void);
 
 /* Moves the calling thread away from the core, to any other of those noted, if it is there. */
 void wb_platform_leave_core(int core);
+/* The calling thread goes on on another one of its cores, if it has several, and may come back. */
+void wb_platform_change_core(void);
 
 /* ---- threads ---- */
 

@@ -29,7 +29,7 @@
 #include "ranks/pace.h"
 #include "ranks/transport.h"
 
-#define LAYOUT 0x57424c32u /* of what follows; changes with it */
+#define LAYOUT 0x57424c33u /* of what follows; changes with it */
 
 enum {
     WINDOW_BYTES = 1 << 20,
@@ -47,6 +47,7 @@ enum {
  * step, since each finds the other one waking. */
 #define SPIN_SECONDS  100e-6
 #define YIELD_SECONDS 5e-6
+#define PART_SECONDS  10e-3
 
 enum { NOBODY_FAILED, WRITING, WRITTEN }; /* failure */
 
@@ -54,6 +55,7 @@ typedef struct rank_line {
     _Alignas(LINE) _Atomic uint32_t step; /* others sleep on it */
     _Atomic uint32_t sleepers;            /* who waits for it */
     _Atomic uint32_t beats, has_left;
+    _Atomic int core; /* from 1: where it was when it came to its step */
     double leaves[2]; /* with a pace: from when its port sends what it gives at a step */
 } rank_line;
 
@@ -86,6 +88,7 @@ typedef struct local {
     watch *watches;        /* of look, for each rank */
     wb_pace pace;
     double port_free; /* when */
+    double parted;    /* when it last went away from another rank's core */
 } local;
 
 /* ---- waiting ---- */
@@ -156,7 +159,19 @@ static void relax(void) {
 #endif
 }
 
-static bool comes_soon(const local *l, const rank_line *line) {
+/* The system may leave two ranks on one core for long, since they yield to each other. The one with
+ * the larger number goes away. */
+static void part(local *l, int rank, double now) {
+    const int core = wb_platform_current_core() + 1;
+    atomic_store_explicit(&l->shared->lines[l->rank].core, core, memory_order_relaxed);
+    if (rank > l->rank || core != atomic_load(&l->shared->lines[rank].core)) return;
+    if (now - l->parted < PART_SECONDS) return;
+    l->parted = now;
+    wb_platform_change_core();
+}
+
+static bool comes_soon(local *l, int rank) {
+    const rank_line *line = &l->shared->lines[rank];
     double begin = 0;
     for (;;) {
         for (int i = 0; i < LOOKS; i++, relax())
@@ -164,13 +179,15 @@ static bool comes_soon(const local *l, const rank_line *line) {
         const double now = wb_clock();
         if (begin == 0) begin = now;
         if (!l->may_spin || now - begin > SPIN_SECONDS) return false;
-        if (now - begin > YIELD_SECONDS) (void)sched_yield(); /* it may want this core */
+        if (now - begin < YIELD_SECONDS) continue;
+        part(l, rank, now);
+        (void)sched_yield(); /* it may want this core */
     }
 }
 
-static wb_status wait_for(const local *l, int rank) {
+static wb_status wait_for(local *l, int rank) {
     rank_line *line = &l->shared->lines[rank];
-    if (comes_soon(l, line)) return WB_OK;
+    if (comes_soon(l, rank)) return WB_OK;
     watch w = {.last = wb_clock(), .beats = atomic_load(&line->beats)};
     wb_status status = WB_OK;
     (void)atomic_fetch_add(&line->sleepers, 1);
@@ -187,6 +204,7 @@ static wb_status wait_for(const local *l, int rank) {
 static wb_status meet(local *l) {
     rank_line *own = &l->shared->lines[l->rank];
     l->step++;
+    atomic_store_explicit(&own->core, wb_platform_current_core() + 1, memory_order_relaxed);
     atomic_store(&own->step, l->step);
     if (atomic_load(&own->sleepers)) wb_platform_wake(&own->step);
     wb_status status = WB_OK;

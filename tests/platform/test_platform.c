@@ -132,6 +132,8 @@ static void cores_can_be_counted_and_left(void **state) {
     (void)state;
     const int cores = wb_platform_cores(), core = wb_platform_current_core();
     assert_true(cores >= 1 && core >= -1);
+    wb_platform_change_core();
+    assert_int_equal(wb_platform_cores(), cores);
     wb_platform_note_cores();
     wb_platform_leave_core(core);
     if (core >= 0 && cores > 1) assert_int_not_equal(wb_platform_current_core(), core);

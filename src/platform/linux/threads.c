@@ -38,6 +38,16 @@ void wb_platform_leave_core(int core) {
     if (CPU_COUNT(&others) > 0) (void)sched_setaffinity(0, sizeof others, &others);
 }
 
+void wb_platform_change_core(void) {
+    cpu_set_t all, others;
+    const int core = sched_getcpu();
+    if (core < 0 || sched_getaffinity(0, sizeof all, &all) != 0) return;
+    others = all;
+    CPU_CLR((size_t)core, &others);
+    if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others) != 0) return;
+    (void)sched_setaffinity(0, sizeof all, &all);
+}
+
 void wb_platform_begin_work(const char *name) { (void)pthread_setname_np(pthread_self(), name); }
 
 /* The system may put a thread's waking off, by 50 us unless told otherwise. */

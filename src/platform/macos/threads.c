@@ -22,6 +22,8 @@ int wb_platform_current_core(void) { return -1; }
 void wb_platform_note_cores(void) {}
 void wb_platform_leave_core(int core) { (void)core; }
 
+void wb_platform_change_core(void) {}
+
 /* Without a class of its own a thread may be kept on the slow cores. Never together with
  * pthread_setschedparam, which takes a thread out of all classes for good (pthread/qos.h). */
 void wb_platform_begin_work(const char *name) {
