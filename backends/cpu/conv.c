@@ -20,7 +20,7 @@ static void run_all(void *context, int64_t piece, int worker) {
 
 void wb_conv_share(int64_t pieces, double flops, wb_task_fn *task, void *context) {
     all_pieces all = {pieces, task, context};
-    if (flops < WB_CONV_SMALL)
+    if (flops < (double)WB_CONV_SMALL)
         wb_cpu_parallel(1, run_all, &all);
     else
         wb_cpu_parallel(pieces, task, context);

@@ -72,7 +72,7 @@ static cut cut_of(const wb_conv_plan *plan) {
     cut_channels(plan, &c);
     c.flops = 2. * (double)(plan->positions * plan->batch * plan->groups) *
               (double)(plan->inner * plan->taps * plan->outer);
-    const int64_t affordable = (int64_t)(c.flops / WB_CONV_SMALL) + 1;
+    const int64_t affordable = (int64_t)(c.flops / (double)WB_CONV_SMALL) + 1;
     const int64_t wanted = wb_conv_ceil(wb_conv_least(PIECES, affordable), blocks_of(plan, &c));
     c.images = wb_conv_ceil(plan->batch, wb_conv_least(wanted, plan->batch));
     c.image_parts = wb_conv_ceil(plan->batch, c.images);

@@ -87,7 +87,7 @@ static cut cut_of(wb_conv_kind kind, const wb_window *window) {
     if (plan.positions == 0 || plan.batch == 0 || plan.outer == 0) return (cut){0};
     const double plane = 2. * (double)(plan.inner * plan.outer * plan.taps * plan.positions);
     c.flops = plane * (double)(plan.groups * plan.batch * c.phases);
-    const int64_t affordable = (int64_t)(c.flops / WB_CONV_SMALL) + 1;
+    const int64_t affordable = (int64_t)(c.flops / (double)WB_CONV_SMALL) + 1;
     const int64_t wanted = wb_conv_least(PIECES, affordable);
     if (c.phases == 1) c.images = images_of(&plan);
     c.image_parts = wb_conv_ceil(plan.batch, c.images);

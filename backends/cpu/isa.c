@@ -12,16 +12,11 @@
 
 static bool has_baseline(void) { return true; }
 #if defined(__x86_64__)
-static bool has_avx2(void) {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
-static bool has_avx512(void) {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-}
+static bool has_avx2(void) { return wb_platform_processor_has(WB_X86_AVX2); }
+static bool has_avx512(void) { return wb_platform_processor_has(WB_X86_AVX512); }
 #elif defined(__aarch64__)
 static bool has_neon(void) { return true; }
-static bool has_neon_bf16(void) { return wb_platform_arm_has(WB_ARM_BF16); }
+static bool has_neon_bf16(void) { return wb_platform_processor_has(WB_ARM_BF16); }
 #endif
 
 static const struct {
@@ -59,11 +54,7 @@ wb_isa wb_cpu_isa(void) {
 }
 
 bool wb_cpu_multiplies_bf16(void) {
-#if defined(__x86_64__)
-    return wb_cpu_isa() == WB_ISA_AVX512 && __builtin_cpu_supports("avx512bf16");
-#else
-    return false;
-#endif
+    return wb_cpu_isa() == WB_ISA_AVX512 && wb_platform_processor_has(WB_X86_AVX512_BF16);
 }
 
 /* ---- the processor's name ---- */

@@ -194,7 +194,7 @@ void wb_winograd(wb_conv_kind kind, const wb_window *window, const void *a, cons
     j.cut = wb_winograd_cut_of(&j.plan, j.plan.inner, j.size);
     j.layout = layout_of(&j.plan, &j.cut, j.size);
     j.scratch = j.transformed + j.layout.weights;
-    const double flops = 2. * WB_WINOGRAD_POINTS * (double)(j.plan.inner * j.plan.outer) *
+    const double flops = 2. * (double)WB_WINOGRAD_POINTS * (double)(j.plan.inner * j.plan.outer) *
                          (double)(j.plan.tiles[0] * j.plan.tiles[1] * j.plan.batch);
     wb_conv_share(wb_conv_ceil(j.plan.outer, FILTERS), (double)j.layout.weights, weights_task, &j);
     wb_conv_share(j.cut.image_parts * j.cut.row_parts, flops, piece_task, &j);

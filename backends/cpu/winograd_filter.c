@@ -118,7 +118,7 @@ void wb_winograd_filter(const wb_winograd_plan *plan, size_t size, const void *x
     job j = job_of(plan, size);
     j.x = x, j.y = y, j.dw = dw, j.sums = scratch;
     j.scratch = j.sums + sums_bytes(&j);
-    const double flops = 2. * WB_WINOGRAD_POINTS * (double)(plan->inner * plan->outer) *
+    const double flops = 2. * (double)WB_WINOGRAD_POINTS * (double)(plan->inner * plan->outer) *
                          (double)(plan->tiles[0] * plan->tiles[1] * plan->batch);
     wb_conv_share(blocks_of(&j) * j.parts, flops, block_task, &j);
     wb_conv_share(blocks_of(&j), (double)sums_bytes(&j), total_task, &j);

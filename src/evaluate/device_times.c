@@ -37,7 +37,7 @@ static bool wait_until_done(const waiting *w) {
     const wb_backend *backend = w->device->backend;
     bool is_done = false;
     wb_status status = WB_OK;
-    while (status == WB_OK && !is_done && wb_clock() - w->queued < MOST_SECONDS) {
+    while (status == WB_OK && !is_done && wb_clock() - w->queued < (double)MOST_SECONDS) {
         status = backend->is_done(w->device->context, w->event, &is_done);
         if (!is_done) (void)sched_yield();
     }

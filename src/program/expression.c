@@ -82,8 +82,8 @@ bool wb_is_literal(const wb_instruction *i) {
     enum { SMALL = 8, BYTE = 256 };
     const double c = i->constant;
     if (i->code != WB_CODE_constant) return false;
-    if (i->type == WB_R_BOOL || !isfinite(c) || c == BYTE) return true;
-    return fabs(c) <= SMALL && 2 * c == rint(2 * c);
+    if (i->type == WB_R_BOOL || !isfinite(c) || c == (double)BYTE) return true;
+    return fabs(c) <= (double)SMALL && 2 * c == rint(2 * c);
 }
 
 void wb_print_value(wb_printer *p, uint16_t number) {

@@ -113,7 +113,7 @@ static wb_status fail_as_told(const local *l) {
 
 static void tick(watch *w, uint32_t beats) {
     const double now = wb_clock(), more = now - w->last;
-    const double counted = more < LONGEST_LOOK_SECONDS ? more : LONGEST_LOOK_SECONDS;
+    const double longest = LONGEST_LOOK_SECONDS, counted = more < longest ? more : longest;
     w->last = now;
     w->waited += counted;
     w->silent = beats == w->beats ? w->silent + counted : 0;
@@ -139,13 +139,13 @@ static wb_status look_after(const local *l, int rank, watch *w) {
                        "distributed: rank %d has ended, but rank %d waits for it in a collective",
                        rank, l->rank);
     if (has_died) return wb_fail(WB_ERROR_LOST, "distributed: rank %d has died", rank);
-    if (w->silent > SILENCE_MS / 1000.0) return fail_silent(rank);
+    if (w->silent > (double)SILENCE_MS / 1000.0) return fail_silent(rank);
     if (w->waited > l->timeout)
         return wb_fail(WB_ERROR_LOST,
                        "distributed: rank %d is alive, but has not come to the collective that "
                        "rank %d waits for, for %g s (WEBER_TIMEOUT)",
                        rank, l->rank, l->timeout);
-    if (!w->has_warned && w->waited > WARNING_SECONDS) {
+    if (!w->has_warned && w->waited > (double)WARNING_SECONDS) {
         w->has_warned = true;
         wb_log_line(WB_LOG_WARN, "rank %d: waiting for rank %d, for %d s so far", l->rank, rank,
                     WARNING_SECONDS);
@@ -311,7 +311,7 @@ static wb_status look(void *state) {
         tick(w, atomic_load(&line->beats));
         if (atomic_load(&line->has_left)) continue;
         if (has_died) return wb_fail(WB_ERROR_LOST, "distributed: rank %d has died", r);
-        if (w->silent > SILENCE_MS / 1000.0) return fail_silent(r);
+        if (w->silent > (double)SILENCE_MS / 1000.0) return fail_silent(r);
     }
     return WB_OK;
 }
@@ -429,7 +429,7 @@ static wb_status await_all(local *l) {
         while (!has_come(&l->shared->lines[r], 1)) {
             const double waited = wb_clock() - begin;
             if (atomic_load(&l->shared->failure)) return fail_as_told(l);
-            if (!has_warned && waited > WARNING_SECONDS) {
+            if (!has_warned && waited > (double)WARNING_SECONDS) {
                 has_warned = true;
                 wb_log_line(WB_LOG_WARN,
                             "rank %d: waiting for rank %d to join the group, for %d s so far",

@@ -90,11 +90,17 @@ static void processors_have_features_and_perhaps_a_name(void **state) {
     char name[128] = "?";
     wb_platform_processor_name(name, sizeof name);
     assert_string_not_equal(name, "?");
-    for (int f = WB_ARM_FP16; f <= WB_ARM_I8MM; f++)
-        print_message("  feature %d: %d\n", f, wb_platform_arm_has((wb_arm_feature)f));
-#if !defined(__aarch64__)
-    for (int f = WB_ARM_FP16; f <= WB_ARM_I8MM; f++)
-        assert_false(wb_platform_arm_has((wb_arm_feature)f));
+    for (int f = WB_X86_AVX2; f <= WB_ARM_BF16; f++)
+        print_message("  feature %d: %d\n", f, wb_platform_processor_has((wb_processor_feature)f));
+#if defined(__x86_64__)
+    assert_false(wb_platform_processor_has(WB_ARM_BF16));
+    if (wb_platform_processor_has(WB_X86_AVX512_BF16))
+        assert_true(wb_platform_processor_has(WB_X86_AVX512));
+    if (wb_platform_processor_has(WB_X86_AVX512))
+        assert_true(wb_platform_processor_has(WB_X86_AVX2));
+#else
+    for (int f = WB_X86_AVX2; f < WB_ARM_BF16; f++)
+        assert_false(wb_platform_processor_has((wb_processor_feature)f));
 #endif
 }
 

@@ -52,7 +52,7 @@ static double measure_gflops(void) {
 static double measure_gbs(void) {
     wb_scope_open();
     wb_array *x = wb_to(wb_get_device(), wb_ones(WB_F32, NUMBERS));
-    const double rate = 2e-9 * sizeof(float) * NUMBERS / best_of(twice, x);
+    const double rate = 2e-9 * sizeof(float) * (double)NUMBERS / best_of(twice, x);
     wb_scope_close();
     return rate;
 }

@@ -284,16 +284,16 @@ static int watch(run *r, struct pollfd *polled) {
         if (asked_to_stop) stop_all(r);
         const int running = reap(r, &status, is_told);
         if (running) heard = now_ms();
-        if (running == 0 && (!is_open || now_ms() - heard > QUIET_MS)) break;
+        if (running == 0 && (!is_open || now_ms() - heard > (double)QUIET_MS)) break;
         if (asked_to_end && !status) status = 128 + asked_to_end;
         if (!status) continue;
         if (failed == 0) failed = now_ms();
         const double waited = now_ms() - failed;
-        if (!is_told && (asked_to_end || waited > SAY_MS)) {
+        if (!is_told && (asked_to_end || waited > (double)SAY_MS)) {
             signal_all(r, SIGTERM), signal_all(r, SIGCONT); /* stopped ones, too */
             is_told = true;
         }
-        if (waited > GRACE_MS) signal_all(r, SIGKILL);
+        if (waited > (double)GRACE_MS) signal_all(r, SIGKILL);
     }
     for (int i = 0; i < 2 * r->count; i++) close_stream(&r->ranks[i / 2].streams[i % 2], i / 2);
     return status;

@@ -171,7 +171,7 @@ static int run_once(const mpi_run *r, launcher which, int restart, awaited *a) {
         (void)fprintf(stderr, "weber run: no process can be made: %s\n", strerror(errno));
     close_words(&w);
     if (child < 0) return 1;
-    const int raw = wait_for(a, child);
+    int raw = wait_for(a, child);
     return WIFSIGNALED(raw) ? 128 + WTERMSIG(raw) : WEXITSTATUS(raw);
 }
 

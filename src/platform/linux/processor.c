@@ -7,22 +7,26 @@
 #if defined(__aarch64__)
 #include <asm/hwcap.h>
 
-bool wb_platform_arm_has(wb_arm_feature feature) {
-    const unsigned long first = getauxval(AT_HWCAP), second = getauxval(AT_HWCAP2);
+bool wb_platform_processor_has(wb_processor_feature feature) {
+    return feature == WB_ARM_BF16 && getauxval(AT_HWCAP2) & HWCAP2_BF16;
+}
+#elif defined(__x86_64__)
+bool wb_platform_processor_has(wb_processor_feature feature) {
     switch (feature) {
-    case WB_ARM_FP16:
-        return (first & HWCAP_FPHP) && (first & HWCAP_ASIMDHP);
-    case WB_ARM_DOTPROD:
-        return first & HWCAP_ASIMDDP;
+    case WB_X86_AVX2:
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    case WB_X86_AVX512:
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+               __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+    case WB_X86_AVX512_BF16:
+        return __builtin_cpu_supports("avx512bf16");
     case WB_ARM_BF16:
-        return second & HWCAP2_BF16;
-    case WB_ARM_I8MM:
-        return second & HWCAP2_I8MM;
+        break;
     }
     return false;
 }
 #else
-bool wb_platform_arm_has(wb_arm_feature feature) { return (void)feature, false; }
+bool wb_platform_processor_has(wb_processor_feature feature) { return (void)feature, false; }
 #endif
 
 /* Of many ARM processors it tells numbers of parts only. */

@@ -3,16 +3,23 @@
 #include <sys/sysctl.h>
 
 /* Apple, "Determining instruction set characteristics": 1 where it is there, no such name on older
- * systems and on Intel's processors. */
-static const char *const names[] = {[WB_ARM_FP16] = "hw.optional.arm.FEAT_FP16",
-                                    [WB_ARM_DOTPROD] = "hw.optional.arm.FEAT_DotProd",
-                                    [WB_ARM_BF16] = "hw.optional.arm.FEAT_BF16",
-                                    [WB_ARM_I8MM] = "hw.optional.arm.FEAT_I8MM"};
+ * systems and on other processors. The processor itself tells of AVX-512 only after its first
+ * use. */
+enum { MOST_NAMES = 4 };
+static const char *const names[][MOST_NAMES] = {
+    [WB_X86_AVX2] = {"hw.optional.avx2_0", "hw.optional.fma"},
+    [WB_X86_AVX512] = {"hw.optional.avx512f", "hw.optional.avx512dq", "hw.optional.avx512bw",
+                       "hw.optional.avx512vl"},
+    [WB_X86_AVX512_BF16] = {"hw.optional.avx512bf16"}, /* no Mac has it */
+    [WB_ARM_BF16] = {"hw.optional.arm.FEAT_BF16"}};
 
-bool wb_platform_arm_has(wb_arm_feature feature) {
-    int value = 0;
-    size_t size = sizeof value;
-    return sysctlbyname(names[feature], &value, &size, NULL, 0) == 0 && value;
+bool wb_platform_processor_has(wb_processor_feature feature) {
+    for (int i = 0; i < MOST_NAMES && names[feature][i]; i++) {
+        int value = 0;
+        size_t size = sizeof value;
+        if (sysctlbyname(names[feature][i], &value, &size, NULL, 0) != 0 || !value) return false;
+    }
+    return true;
 }
 
 void wb_platform_processor_name(char *text, size_t size_bytes) {
