@@ -9,6 +9,7 @@ optimiser in one kernel), graphs (the same, as CUDA graphs). The weights, inputs
 import argparse
 import contextlib
 import math
+import resource
 import sys
 import time
 
@@ -439,8 +440,8 @@ def flow(work, steps):
 
 
 def peak_kb():
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak // 1024 if sys.platform == "darwin" else peak  # macOS counts bytes
 
 
 def version():

@@ -11,6 +11,8 @@ set(CMAKE_C_FLAGS_INIT "-target ${processor}-macos.13.0")
 set(CMAKE_AR ${CMAKE_CURRENT_LIST_DIR}/ar CACHE FILEPATH "")
 set(CMAKE_RANLIB ${CMAKE_CURRENT_LIST_DIR}/ranlib CACHE FILEPATH "")
 set(CMAKE_INSTALL_NAME_TOOL /bin/true CACHE FILEPATH "")
+# CMake on other systems knows of no rpath: where the library lies beside the demo, the tool, and the tool when it is installed
+set(CMAKE_EXE_LINKER_FLAGS_INIT "-Wl,-rpath,@loader_path -Wl,-rpath,@loader_path/.. -Wl,-rpath,@loader_path/../lib")
 set(CMAKE_FIND_ROOT_PATH ${CMAKE_CURRENT_LIST_DIR}) # nothing of the system that builds
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 foreach(kind LIBRARY INCLUDE PACKAGE)
