@@ -44,6 +44,9 @@ void add_test(test_list *list, struct CMUnitTest test);
 int run_test_list(const char *name, const test_list *list, CMFixtureFunction set_up,
                   CMFixtureFunction tear_down);
 
+/* Under an emulator: WEBER_TEST_BRIEF leaves out what takes long and is like the rest. */
+static inline bool is_brief(void) { return getenv("WEBER_TEST_BRIEF") != NULL; }
+
 /* ---- random numbers for tests ---- */
 
 /* The seed of this run, printed at the first call. */

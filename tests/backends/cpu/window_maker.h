@@ -7,7 +7,9 @@
 #include "support/support.h"
 #include "window.h"
 
-enum { MOST = 32 /* elements of an expected result */, RANDOM_CASES = 150 };
+enum { MOST = 32 /* elements of an expected result */ };
+
+static inline int random_cases(void) { return is_brief() ? 15 : 150; }
 
 /* ---- windows ---- */
 
@@ -157,6 +159,13 @@ static inline void assert_near(double a, double b) {
 }
 
 /* ---- programs ---- */
+
+/* True in the process of the best set that the machine has. */
+static inline bool is_best_set(void) {
+    for (int isa = (int)wb_cpu_isa() + 1; isa < WB_ISA_COUNT; isa++)
+        if (wb_cpu_has_isa((wb_isa)isa)) return false;
+    return true;
+}
 
 static int (*tests_of_a_set)(void);
 
