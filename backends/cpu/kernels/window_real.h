@@ -109,28 +109,42 @@ WB_INLINE void TYPE(max_block)(int64_t begin, int count, int32_t width, int32_t 
     }
 }
 
-/* block(i, count) for all of 0 .. n - 1, in blocks of 16, 8 or 4. The last one goes back over what
- * is done already: rows are short, and without vectors most of their time is in the rest. */
+/* block_16(i), block_8(i), block_4(i) or block_1(i) for all of 0 .. n - 1. The last one goes back
+ * over what is done already: rows are short, and without vectors most of their time is in the rest.
+ * Each is a function of its own: inside another loop, or one behind the other, gcc makes jumps of
+ * their choices instead of vectors. */
 #define IN_BLOCKS(n, block, ...)                                                                   \
     do {                                                                                           \
-        int64_t at_ = 0;                                                                           \
-        if ((n) >= 16) {                                                                           \
-            for (; at_ + 16 <= (n); at_ += 16) block(at_, 16, __VA_ARGS__);                        \
-            if (at_ < (n)) block((n)-16, 16, __VA_ARGS__);                                         \
-        } else if ((n) >= 8) {                                                                     \
-            block(0, 8, __VA_ARGS__);                                                              \
-            block((n)-8, 8, __VA_ARGS__);                                                          \
-        } else if ((n) >= 4) {                                                                     \
-            block(0, 4, __VA_ARGS__);                                                              \
-            block((n)-4, 4, __VA_ARGS__);                                                          \
-        } else                                                                                     \
-            for (; at_ < (n); at_++) block(at_, 1, __VA_ARGS__);                                   \
+        const int64_t size_ = (n) >= 16 ? 16 : (n) >= 8 ? 8 : (n) >= 4 ? 4 : 1;                    \
+        for (int64_t at_ = 0; at_ < (n); at_ += size_) {                                           \
+            const int64_t i_ = at_ + size_ <= (n) ? at_ : (n)-size_;                               \
+            if (size_ == 16)                                                                       \
+                TYPE(block##_16)(i_, __VA_ARGS__);                                                 \
+            else if (size_ == 8)                                                                   \
+                TYPE(block##_8)(i_, __VA_ARGS__);                                                  \
+            else if (size_ == 4)                                                                   \
+                TYPE(block##_4)(i_, __VA_ARGS__);                                                  \
+            else                                                                                   \
+                TYPE(block##_1)(i_, __VA_ARGS__);                                                  \
+        }                                                                                          \
     } while (0)
+
+#define MAX_BLOCK(count)                                                                           \
+    WB_APART static void TYPE(max_##count)(int64_t begin, int32_t width, int32_t first,            \
+                                           const REAL *restrict above, REAL *restrict y,           \
+                                           int32_t *restrict index) {                              \
+        TYPE(max_block)(begin, count, width, first, above, y, index);                              \
+    }
+MAX_BLOCK(16)
+MAX_BLOCK(8)
+MAX_BLOCK(4)
+MAX_BLOCK(1)
+#undef MAX_BLOCK
 
 WB_APART static void TYPE(max_pairs)(int64_t n, int32_t width, int32_t first,
                                      const REAL *restrict above, REAL *restrict y,
                                      int32_t *restrict index) {
-    IN_BLOCKS(n, TYPE(max_block), width, first, above, y, index);
+    IN_BLOCKS(n, max, width, first, above, y, index);
 }
 
 /* Each place of a window gets the number or 0, so that nothing is added up. */
@@ -148,10 +162,22 @@ WB_INLINE void TYPE(scatter_block)(int64_t begin, int count, int32_t width, int3
     }
 }
 
+#define SCATTER_BLOCK(count)                                                                       \
+    WB_APART static void TYPE(scatter_##count)(                                                    \
+        int64_t begin, int32_t width, int32_t first, const REAL *restrict y,                       \
+        const int32_t *restrict index, REAL *restrict above) {                                     \
+        TYPE(scatter_block)(begin, count, width, first, y, index, above);                          \
+    }
+SCATTER_BLOCK(16)
+SCATTER_BLOCK(8)
+SCATTER_BLOCK(4)
+SCATTER_BLOCK(1)
+#undef SCATTER_BLOCK
+
 WB_APART static void TYPE(scatter_pairs)(int64_t n, int32_t width, int32_t first,
                                          const REAL *restrict y, const int32_t *restrict index,
                                          REAL *restrict above) {
-    IN_BLOCKS(n, TYPE(scatter_block), width, first, y, index, above);
+    IN_BLOCKS(n, scatter, width, first, y, index, above);
 }
 
 void WB_ISA_NAME(TYPE(maxpool))(const wb_window_plane *plane) {
