@@ -122,17 +122,15 @@ static void run_piece(void *context, int64_t index, int worker) {
     const int64_t head = place % c->heads, entry = place / c->heads;
     const int64_t kv_head = head / (c->heads / c->kv_heads);
     const int64_t real = (int64_t)wb_dtype_size(j->c->call->dtype);
-    const int64_t of_q = entry * c->queries * c->heads + head,
-                  of_k = entry * c->keys * c->kv_heads + kv_head;
     char *const *a = j->c->a, *scratch = j->c->scratch + worker * j->layout.size;
     wb_attention_piece piece = {
         .call = c,
-        .q = a[Q] + of_q * c->dk * real,
-        .k = a[K] + of_k * c->dk * real,
-        .v = a[V] + of_k * c->dv * real,
+        .q = a[Q] + (entry * c->q_strides[1] + head * c->dk) * real,
+        .k = a[K] + (entry * c->k_strides[1] + kv_head * c->dk) * real,
+        .v = a[V] + (entry * c->v_strides[1] + kv_head * c->dv) * real,
         .bias = of_head(j->bias, c->bias_strides, head, entry, real),
         .mask = (const uint8_t *)of_head(j->mask, c->mask_strides, head, entry, 1),
-        .y = j->y + of_q * c->dv * real,
+        .y = j->y + (entry * c->queries * c->heads + head) * c->dv * real,
         .sums = j->sums + place * c->queries * real,
         .first = index % chunks * j->layout.queries,
         .block = j->layout.block,
@@ -196,9 +194,9 @@ static void run_group(void *context, int64_t index, int worker) {
         .call = c,
         .first_key = first_key_of(j, part),
         .end_key = first_key_of(j, part + 1),
-        .q = a[Q] + of_q * c->dk,
-        .k = a[K] + of_k * c->dk,
-        .v = a[V] + of_k * c->dv,
+        .q = a[Q] + (entry * c->q_strides[1] + head * c->dk) * real,
+        .k = a[K] + (entry * c->k_strides[1] + kv_head * c->dk) * real,
+        .v = a[V] + (entry * c->v_strides[1] + kv_head * c->dv) * real,
         .y = a[Y] + of_q * c->dv,
         .sums = a[SUMS] + (entry * c->heads + head) * c->queries * real,
         .dy = a[DY] + of_q * c->dv,

@@ -207,6 +207,7 @@ static wb_status info(int index, wb_device_info *info) {
     *info = (wb_device_info){.memory_bytes = wb_platform_memory_bytes(),
                              .compute_units = wb_cpu_threads(),
                              .has_f64 = true,
+                             .reads_parts = true,
                              .is_host_memory = true};
     wb_cpu_model(info->name, sizeof info->name);
     (void)snprintf(info->driver, sizeof info->driver, "%s", wb_cpu_isa_name(wb_cpu_isa()));

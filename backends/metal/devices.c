@@ -66,7 +66,7 @@ static const char *family_of(mtl_id device, char name[24]) {
 
 wb_status wb_metal_info(int index, wb_device_info *info) {
     char family[24];
-    *info = (wb_device_info){.is_gpu = true, .takes_halves = true};
+    *info = (wb_device_info){.is_gpu = true, .takes_halves = true, .reads_parts = true};
     const mtl_id device = wb_metal_find(index);
     if (!device) return WB_ERROR_DEVICE;
     WB_METAL_POOL(pool);

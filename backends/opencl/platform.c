@@ -170,7 +170,7 @@ cl_context wb_cl_context_of(wb_cl_platform *platform) {
 wb_status wb_cl_info(int index, wb_device_info *info) {
     wb_cl_found found;
     char version[48];
-    *info = (wb_device_info){.is_gpu = false};
+    *info = (wb_device_info){.reads_parts = true};
     if (!wb_cl_find(index, &found)) return WB_ERROR_DEVICE;
     const uint64_t type = wb_cl_device_number(found.device, CL_DEVICE_TYPE);
     info->memory_bytes = (int64_t)wb_cl_device_number(found.device, CL_DEVICE_GLOBAL_MEM_SIZE);

@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-enum { WB_PLUGIN_ABI = 11 };
+enum { WB_PLUGIN_ABI = 12 };
 
 /* ---- programs ---- */
 
@@ -210,9 +210,10 @@ typedef struct wb_index_call {
     uint8_t index_dtype; /* WB_I32 or WB_I64; merge_runs: of the keys, also WB_F32 or WB_F64 */
 } wb_index_call;
 
-/* Dense arrays q (dk, heads, queries, batch), k (dk, kv_heads, keys, batch), v (dv, kv_heads, keys,
- * batch), y (dv, heads, queries, batch), in the call's type; sums (queries, heads, batch). Head h
- * reads k and v of head h / (heads / kv_heads). For each head and entry of the batch
+/* q (dk, heads, queries, batch), k (dk, kv_heads, keys, batch), v (dv, kv_heads, keys, batch), y
+ * (dv, heads, queries, batch), in the call's type; sums (queries, heads, batch). All are dense, but
+ * q, k and v may be parts of wider arrays on devices that read those (reads_parts). Head h reads k
+ * and v of head h / (heads / kv_heads). For each head and entry of the batch
  *
  *     s(j, i) = k_j' q_i / sqrt(dk) + bias(j, i);  y_i = sum over j of softmax(s)(j, i) v_j
  *     sums(i) = log(sum over j of e^s(j, i))
@@ -227,6 +228,8 @@ typedef struct wb_attention_call {
     /* of mask (bool) and bias, in elements: from key to key, query to query, head to head and along
      * the batch; 0: the same for all */
     int64_t mask_strides[4], bias_strides[4];
+    /* of q, k and v, in elements: from query to query or key to key, and along the batch */
+    int64_t q_strides[2], k_strides[2], v_strides[2];
 } wb_attention_call;
 
 enum { WB_CALL_ARGUMENTS = 12 }; /* at most */
@@ -379,6 +382,8 @@ typedef struct wb_device_info {
     bool has_f64;
     /* products and convolutions of f16 and bf16 as they are, added up in f32; else in f32 */
     bool takes_halves;
+    /* attention of q, k and v that are parts of wider arrays; else they are copied first */
+    bool reads_parts;
     /* is given small updates together, at the end of a plan and not behind products */
     bool joins_updates;
     bool is_host_memory; /* handles are addresses, which the host may use while the queue is idle */

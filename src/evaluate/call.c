@@ -28,6 +28,9 @@ static wb_attention_call attention_call(const int64_t *attributes) {
                               .has_bias = a.has_bias};
     memcpy(call.mask_strides, a.mask_strides, sizeof call.mask_strides);
     memcpy(call.bias_strides, a.bias_strides, sizeof call.bias_strides);
+    memcpy(call.q_strides, a.q_strides, sizeof call.q_strides);
+    memcpy(call.k_strides, a.k_strides, sizeof call.k_strides);
+    memcpy(call.v_strides, a.v_strides, sizeof call.v_strides);
     return call;
 }
 
@@ -136,6 +139,40 @@ static bool matmul_call(const wb_graph *graph, const wb_value *v, wb_matmul_call
     return true;
 }
 
+/* ---- attention ---- */
+
+/* Strides from position to position and along the batch, which is the dimensions from the third
+ * on. */
+static bool as_heads(const wb_layout *l, int64_t strides[2]) {
+    int64_t size = 1;
+    strides[0] = l->sizes[1] > 1 ? l->strides[1] : l->sizes[0];
+    strides[1] = strides[0] * l->sizes[1];
+    if ((l->sizes[0] > 1 && l->strides[0] != 1) || strides[0] < l->sizes[0]) return false;
+    for (int d = 2; d < l->ndim; d++) {
+        if (l->sizes[d] == 1) continue;
+        if (size == 1) strides[1] = l->strides[d];
+        if (l->strides[d] != strides[1] * size || l->strides[d] < 0) return false;
+        size *= l->sizes[d];
+    }
+    return true;
+}
+
+bool wb_attention_reads(const wb_layout *layout) {
+    int64_t strides[2];
+    return as_heads(layout, strides);
+}
+
+static wb_attention_call attention_of(const wb_graph *graph, const wb_value *v) {
+    wb_attention_call call = attention_call(v->attributes);
+    int64_t *const strides[] = {call.q_strides, call.k_strides, call.v_strides};
+    for (int i = 0; i < 3; i++) {
+        const wb_value *x = &graph->values[wb_value_inputs(v)[i]];
+        const wb_layout layout = wb_value_layout(graph, x);
+        (void)as_heads(&layout, strides[i]);
+    }
+    return call;
+}
+
 /* ---- windows ---- */
 
 static void window_sizes(const wb_value *x, const wb_value *y, int nspatial, wb_window_call *call) {
@@ -231,7 +268,7 @@ bool wb_emit_call(const wb_graph *graph, int32_t number, wb_call *call, wb_argum
     call->is_fast = is_fast(v);
     if (row.shape == WB_SHAPE_matmul) return matmul_call(graph, v, &call->matmul, offsets);
     if (row.shape == WB_SHAPE_attention)
-        call->attention = attention_call(v->attributes);
+        call->attention = attention_of(graph, v);
     else if (row.shape == WB_SHAPE_index)
         index_call(graph, v, &call->index);
     else

@@ -100,7 +100,10 @@ static bool write_attention(wb_kernels *k, const wb_attention_call *a) {
                               (uint64_t)a->has_mask | (uint64_t)a->has_bias << 1};
     return write_list(k, words, sizeof words) &&
            write_list(k, a->mask_strides, sizeof a->mask_strides) &&
-           write_list(k, a->bias_strides, sizeof a->bias_strides);
+           write_list(k, a->bias_strides, sizeof a->bias_strides) &&
+           write_list(k, a->q_strides, sizeof a->q_strides) &&
+           write_list(k, a->k_strides, sizeof a->k_strides) &&
+           write_list(k, a->v_strides, sizeof a->v_strides);
 }
 
 static bool write_call(wb_kernels *k, const wb_call *c, int split) {

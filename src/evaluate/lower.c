@@ -128,13 +128,21 @@ static bool layout_of_view(lowering *l, wb_value *v) {
     return true;
 }
 
-/* Calls read dense operands; matrix products also transposed ones and columns further apart. */
-static int32_t readable(lowering *l, const wb_array *call, int32_t input) {
+/* Calls read dense operands; matrix products also transposed ones and columns further apart, and
+ * attention q, k and v whose positions lie further apart. */
+static bool reads(const lowering *l, const wb_array *call, int number, const wb_layout *layout) {
+    if (call->op == WB_OP_matmul) return wb_matmul_reads(layout);
+    if (wb_layout_is_dense(layout)) return true;
+    return wb_call_row_for(call->op).shape == WB_SHAPE_attention && number < 3 &&
+           l->graph->tape->device->info.reads_parts && wb_attention_reads(layout);
+}
+
+/* The call's input of this number, or a copy. */
+static int32_t readable(lowering *l, const wb_array *call, int number, int32_t input) {
     const wb_value *x = value_at(l, input);
     if (x->kind != WB_VALUE_LEAF && x->kind != WB_VALUE_VIEW) return input;
     const wb_layout layout = wb_value_layout(l->graph, x);
-    if (call->op == WB_OP_matmul ? wb_matmul_reads(&layout) : wb_layout_is_dense(&layout))
-        return input;
+    if (reads(l, call, number, &layout)) return input;
     wb_value v = *x;
     v.kind = WB_VALUE_VIEW, v.op = WB_OP_data, v.ninputs = 1, v.tape = -1, v.input_list = NULL;
     v.small_inputs[0] = input;
@@ -184,7 +192,7 @@ static bool read_inputs(lowering *l, const wb_array *node, const int32_t *inputs
         list[i] = converts && wb_is_half(value_at(l, inputs[i])->dtype)
                       ? wb_cast_value(&l->out, inputs[i], WB_F32)
                       : inputs[i];
-        if (list[i] >= 0 && is_read(node, i)) list[i] = readable(l, node, list[i]);
+        if (list[i] >= 0 && is_read(node, i)) list[i] = readable(l, node, i, list[i]);
         if (list[i] >= 0) continue;
         wb_release(v->input_list);
         return false;
@@ -213,7 +221,7 @@ static int32_t lower_call(lowering *l, const wb_array *node, const int32_t *inpu
 static int32_t lower_collective(lowering *l, const wb_array *node, int32_t input, int32_t tape) {
     wb_value v = wb_blank_value(node, WB_VALUE_CALL);
     v.tape = tape;
-    v.small_inputs[v.ninputs++] = readable(l, node, input);
+    v.small_inputs[v.ninputs++] = readable(l, node, 0, input);
     if (l->graph->last_collective >= 0) v.small_inputs[v.ninputs++] = l->graph->last_collective;
     return l->graph->last_collective = v.small_inputs[0] < 0 ? -1 : wb_add_value(&l->out, v);
 }

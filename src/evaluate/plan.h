@@ -397,6 +397,8 @@ bool wb_is_taken(const wb_device *device, const wb_array *node);
 bool wb_is_taken_in_halves(const wb_device *device, const wb_array *node);
 /* True if a matrix product can read an operand of this layout. */
 bool wb_matmul_reads(const wb_layout *layout);
+/* Attention: of q, k and v. */
+bool wb_attention_reads(const wb_layout *layout);
 
 /* ---- kernels.c ---- */
 

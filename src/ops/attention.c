@@ -289,6 +289,9 @@ wb_attention_geometry wb_attention_of(const int64_t *a) {
                                .has_bias = a[FLAGS] & BIAS};
     strides_of(&c, a[FLAGS] >> MASK_DIMS, c.mask_strides);
     strides_of(&c, a[FLAGS] >> BIAS_DIMS, c.bias_strides);
+    c.q_strides[0] = c.dk * c.heads, c.q_strides[1] = c.q_strides[0] * c.queries;
+    c.k_strides[0] = c.dk * c.kv_heads, c.k_strides[1] = c.k_strides[0] * c.keys;
+    c.v_strides[0] = c.dv * c.kv_heads, c.v_strides[1] = c.v_strides[0] * c.keys;
     return c;
 }
 

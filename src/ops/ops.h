@@ -173,6 +173,7 @@ typedef struct wb_attention_geometry {
     int64_t dk, dv, queries, keys, heads, kv_heads, batch;
     bool is_causal, has_mask, has_bias;
     int64_t mask_strides[4], bias_strides[4];
+    int64_t q_strides[2], k_strides[2], v_strides[2]; /* of dense arrays */
 } wb_attention_geometry;
 wb_attention_geometry wb_attention_of(const int64_t *attributes);
 

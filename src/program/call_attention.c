@@ -82,6 +82,13 @@ static int add_arguments(wb_call_source *s) {
     return count;
 }
 
+/* Of q, k or v, of which a batch has so many columns. */
+static void add_columns(wb_call_source *s, const char *name, const int64_t strides[2],
+                        int64_t columns) {
+    for (int d = 0; d < 2; d++) wb_call_word_at(s, name, d, strides[d]);
+    wb_call_reaches(s, columns * strides[0] + s->call->attention.batch * strides[1]);
+}
+
 static void add_sizes(wb_call_source *s) {
     const wb_attention_call *a = &s->call->attention;
     wb_call_constant(s, "BACKWARD", is_backward(s->call));
@@ -97,6 +104,9 @@ static void add_sizes(wb_call_source *s) {
     wb_call_word(s, "SHARING", a->heads / a->kv_heads);
     wb_call_word(s, "SHEETS", a->heads * a->batch);
     wb_call_word(s, "KV_SHEETS", a->kv_heads * a->batch);
+    add_columns(s, "Q_STRIDE", a->q_strides, a->queries);
+    add_columns(s, "K_STRIDE", a->k_strides, a->keys);
+    add_columns(s, "V_STRIDE", a->v_strides, a->keys);
     const int64_t features = wb_call_most(a->dk, a->dv), length = wb_call_most(a->queries, a->keys);
     wb_call_reaches(s, features * a->heads * (length + BLOCK) * a->batch);
 }

@@ -25,6 +25,14 @@ static wb_array *halves_added_up(void) { return wb_sum_dims(h, 0); }
 static wb_array *compared(void) { return wb_gt(i, wb_number(2)); }
 static wb_array *compared_with_half(void) { return wb_gt(i, wb_number(2.5)); }
 static wb_array *transposed(void) { return wb_matmul(wb_transpose(x), y); }
+static wb_array *of_parts(void) {
+    wb_array *both = wb_neg(x), *q = wb_slice(both, 0, 0, 1, 1), *k = wb_slice(both, 0, 1, 2, 1);
+    return wb_attention(q, k, k);
+}
+static wb_array *of_every_other(void) {
+    wb_array *q = wb_slice(wb_transpose(wb_neg(x)), 0, 0, 3, 2);
+    return wb_attention(q, q, q);
+}
 static wb_array *stopped(void) { return wb_neg(wb_stop_gradient(x)); }
 
 static const struct {
@@ -50,6 +58,9 @@ static const struct {
     {"integers are compared as integers", compared, "data full full gt "},
     {"but not with a fraction", compared_with_half, "data full cast full gt "},
     {"a product reads a transpose", transposed, "data permute data matmul "},
+    {"attention reads parts of an array", of_parts, "data neg slice slice attention result "},
+    {"but not apart in their features", of_every_other,
+     "data neg permute slice data attention result "},
     {"a stopped gradient is nothing to a plan", stopped, "data neg "},
 };
 

@@ -298,6 +298,25 @@ static void scores_may_be_large(void **state) {
     assert_values(y, 1e-6, 1, NAN, 3);
 }
 
+/* q, k and v are parts of one array, or the same for the whole batch: as copies of them. */
+static void parts_are_read_where_they_lie(void **state) {
+    (void)state;
+    wb_array *x = wb_normal(WB_F32, 60, 40, 2, 3), *one = wb_normal(WB_F32, 10, 40);
+    wb_array *y[2], *g[2][2];
+    for (int i = 0; i < 2; i++) {
+        wb_array *part[3] = {wb_slice(x, 0, 0, 20, 1), wb_slice(x, 0, 30, 40, 1),
+                             wb_expand(one, 10, 40, 2, 3)};
+        for (int p = 0; p < 3 && i; p++) part[p] = wb_neg(wb_neg(part[p]));
+        y[i] = wb_attention(part[0], part[1], part[2], .heads = 2, .kv_heads = 1, .causal = true);
+        assert_int_equal(wb_gradient_of(wb_sum(wb_square(y[i])), 2, (wb_array *[]){x, one}, g[i]),
+                         WB_OK);
+        wb_eval(y[i], g[i][0], g[i][1]);
+    }
+    assert_same_bits(y[0], y[1], "y");
+    assert_same_bits(g[0][0], g[1][0], "the gradient of all parts");
+    assert_same_bits(g[0][1], g[1][1], "that of one for all");
+}
+
 static void check_threads(int64_t heads, int64_t length, bool causal) {
     const int before = wb_threads();
     wb_array *x = wb_normal(WB_F32, 16 * heads, length, heads == 1 ? 1 : 2), *y[2], *g[2];
@@ -406,6 +425,7 @@ int main(void) {
                                      TEST(an_empty_batch_has_gradients),
                                      TEST(infinite_scores_are_limits),
                                      TEST(scores_may_be_large),
+                                     TEST(parts_are_read_where_they_lie),
                                      TEST(threads_do_not_show),
                                      TEST(rotary_turns_pairs),
                                      TEST(sinusoidal_is_a_table),

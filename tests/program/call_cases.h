@@ -312,18 +312,20 @@ typedef struct attention_row {
     int dk, dv, heads, kv_heads, queries, keys, batch;
     bool causal;
     const char *mask, *bias; /* "kqhb": dimensions that are not 1; NULL: there is none */
+    int gap;                 /* between the columns of q; k has twice as much, v three times */
 } attention_row;
 
 static const attention_row attentions[] = {
-    {"one key", WB_F32, 1, 1, 1, 1, 1, 1, 1, false, NULL, NULL},
-    {"without queries", WB_F32, 1, 1, 1, 1, 0, 5, 1, false, NULL, NULL},
-    {"causal, grouped", WB_F32, 16, 8, 4, 2, 70, 130, 2, true, NULL, NULL},
-    {"causal, queries that see none", WB_F32, 16, 8, 1, 1, 70, 50, 2, true, NULL, NULL},
-    {"ragged, a bias", WB_F32, 19, 35, 2, 1, 101, 77, 2, false, NULL, "kqhb"},
-    {"a mask", WB_F32, 8, 8, 2, 2, 40, 200, 2, true, "kq", NULL},
-    {"a mask of keys", WB_F32, 8, 8, 2, 2, 40, 60, 2, true, "kb", NULL},
-    {"a bias of heads, a mask", WB_F32, 8, 128, 2, 2, 40, 70, 2, false, "kqh", "h"},
-    {"f64", WB_F64, 19, 35, 2, 2, 65, 77, 1, true, "kq", "kq"},
+    {"one key", WB_F32, 1, 1, 1, 1, 1, 1, 1, false, NULL, NULL, 0},
+    {"without queries", WB_F32, 1, 1, 1, 1, 0, 5, 1, false, NULL, NULL, 0},
+    {"causal, grouped", WB_F32, 16, 8, 4, 2, 70, 130, 2, true, NULL, NULL, 0},
+    {"causal, queries that see none", WB_F32, 16, 8, 1, 1, 70, 50, 2, true, NULL, NULL, 0},
+    {"ragged, a bias", WB_F32, 19, 35, 2, 1, 101, 77, 2, false, NULL, "kqhb", 0},
+    {"a mask", WB_F32, 8, 8, 2, 2, 40, 200, 2, true, "kq", NULL, 0},
+    {"a mask of keys", WB_F32, 8, 8, 2, 2, 40, 60, 2, true, "kb", NULL, 0},
+    {"a bias of heads, a mask", WB_F32, 8, 128, 2, 2, 40, 70, 2, false, "kqh", "h", 0},
+    {"f64", WB_F64, 19, 35, 2, 2, 65, 77, 1, true, "kq", "kq", 0},
+    {"parts of wider arrays", WB_F32, 16, 8, 4, 2, 70, 130, 2, true, NULL, NULL, 5},
 };
 
 /* Elements of a mask or bias. */
@@ -334,6 +336,12 @@ static int64_t read_dims(const char *dims, const int64_t sizes[4], int64_t strid
         strides[d] = count, count *= sizes[d];
     }
     return count;
+}
+
+/* q, k or v: columns that are so far apart. */
+static void add_columns(call_case *c, int64_t step, int64_t columns, int64_t strides[2]) {
+    strides[0] = step, strides[1] = step * columns;
+    add_argument(c, c->call.dtype, strides[1] * c->call.attention.batch, false);
 }
 
 static void add_attention(const attention_row *r, wb_call_kind kind) {
@@ -352,9 +360,9 @@ static void add_attention(const attention_row *r, wb_call_kind kind) {
                              .has_bias = r->bias};
     const int64_t of_q = a->queries * a->heads * a->batch, of_k = a->keys * a->kv_heads * a->batch;
     const int64_t sizes[] = {a->keys, a->queries, a->heads, a->batch};
-    add_argument(c, r->dtype, of_q * a->dk, false);
-    add_argument(c, r->dtype, of_k * a->dk, false);
-    add_argument(c, r->dtype, of_k * a->dv, false);
+    add_columns(c, a->dk * a->heads + r->gap, a->queries, a->q_strides);
+    add_columns(c, a->dk * a->kv_heads + 2 * r->gap, a->keys, a->k_strides);
+    add_columns(c, a->dv * a->kv_heads + 3 * r->gap, a->keys, a->v_strides);
     if (!forward) {
         add_argument(c, r->dtype, of_q * a->dv, false);
         add_argument(c, r->dtype, of_q, false);

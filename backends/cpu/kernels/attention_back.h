@@ -118,18 +118,20 @@ static void TYPE(meet)(const TYPE(meeting) * m) {
     const wb_attention_group *g = m->group;
     const wb_attention_call *c = g->call;
     const TYPE(strip) *strip = &m->strip;
-    const int64_t ldq = c->dk * c->heads, ldy = c->dv * c->heads, ldk = c->dk * c->kv_heads,
-                  ldv = c->dv * c->kv_heads, key = strip->first_key;
+    /* of dq, dk and dv, which are dense */
+    const int64_t ldq = c->dk * c->heads, ldk = c->dk * c->kv_heads, ldv = c->dv * c->kv_heads;
+    const int64_t ldy = c->dv * c->heads, of_q = c->q_strides[0], of_k = c->k_strides[0];
+    const int64_t key = strip->first_key;
     REAL *weights = g->weights, *slopes = g->slopes;
-    const REAL *q = (const REAL *)m->head->q + strip->query * ldq, *dy = m->dy + strip->query * ldy;
-    TYPE(meet_scores)(m, g->packed_k, c->dk, q, ldq, weights);
+    const REAL *q = (const REAL *)m->head->q + strip->query * of_q;
+    const REAL *k = (const REAL *)g->k + key * of_k, *dy = m->dy + strip->query * ldy;
+    TYPE(meet_scores)(m, g->packed_k, c->dk, q, of_q, weights);
     TYPE(meet_scores)(m, g->packed_v, c->dv, dy, ldy, slopes);
     for (int64_t i = 0; i < strip->count; i++)
         TYPE(differ)(m, strip->query + i, weights + i * g->block, slopes + i * g->block);
     TYPE(meet_keys)(m, dy, c->dv, ldy, weights, (REAL *)g->dv + key * ldv, ldv);
-    TYPE(meet_keys)(m, q, c->dk, ldq, slopes, (REAL *)g->dk + key * ldk, ldk);
-    TYPE(meet_queries)
-    (m, (const REAL *)g->k + key * ldk, ldk, slopes, m->dq + strip->query * ldq, ldq);
+    TYPE(meet_keys)(m, q, c->dk, of_q, slopes, (REAL *)g->dk + key * ldk, ldk);
+    TYPE(meet_queries)(m, k, of_k, slopes, m->dq + strip->query * ldq, ldq);
 }
 
 /* One head of the group. */
@@ -172,12 +174,13 @@ static void TYPE(clear)(int64_t rows, int64_t columns, REAL *x, int64_t ld) {
 
 static void TYPE(attention_back_run)(const wb_attention_group *g) {
     const wb_attention_call *c = g->call;
-    const int64_t ldk = c->dk * c->kv_heads, ldv = c->dv * c->kv_heads;
+    const int64_t ldk = c->dk * c->kv_heads, ldv = c->dv * c->kv_heads; /* of dk and dv */
+    const int64_t of_k = c->k_strides[0], of_v = c->v_strides[0];
     TYPE(make_means)(g);
     for (int64_t key = g->first_key; key < g->end_key; key += g->block) {
         const int64_t left = g->end_key - key, count = left < g->block ? left : g->block;
-        TYPE(pack_keys)(c->dk, count, (const REAL *)g->k + key * ldk, ldk, g->packed_k);
-        TYPE(pack_keys)(c->dv, count, (const REAL *)g->v + key * ldv, ldv, g->packed_v);
+        TYPE(pack_keys)(c->dk, count, (const REAL *)g->k + key * of_k, of_k, g->packed_k);
+        TYPE(pack_keys)(c->dv, count, (const REAL *)g->v + key * of_v, of_v, g->packed_v);
         TYPE(clear)(c->dk, count, (REAL *)g->dk + key * ldk, ldk);
         TYPE(clear)(c->dv, count, (REAL *)g->dv + key * ldv, ldv);
         for (int64_t h = 0; h < c->heads / c->kv_heads; h++) TYPE(meet_head)(g, h, key, count);

@@ -181,7 +181,7 @@ static void TYPE(finish_sums)(const wb_attention_piece *p) {
 static void TYPE(run_strip)(const TYPE(strip) * strip) {
     const wb_attention_piece *p = strip->piece;
     const wb_attention_call *c = p->call;
-    const int64_t ldq = c->dk * c->heads, ldv = c->dv * c->kv_heads, ldy = c->dv * c->heads;
+    const int64_t ldq = c->q_strides[0], ldv = c->v_strides[0], ldy = c->dv * c->heads;
     REAL *scores = p->scores, *y = (REAL *)p->y + strip->query * ldy;
     const TYPE(tile) of_scores = {.a = p->packed,
                                   .b = (const REAL *)p->q + strip->query * ldq,
@@ -231,7 +231,7 @@ static void TYPE(run_block)(const wb_attention_piece *p, int64_t first_key) {
 
 static void TYPE(attention_run)(const wb_attention_piece *p) {
     const wb_attention_call *c = p->call;
-    const int64_t ldk = c->dk * c->kv_heads;
+    const int64_t ldk = c->k_strides[0];
     int64_t seen = c->is_causal ? p->first + p->count + c->keys - c->queries : c->keys;
     if (seen > c->keys) seen = c->keys;
     for (int64_t key = 0; key == 0 || key < seen; key += p->block) {
