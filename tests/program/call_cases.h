@@ -379,16 +379,16 @@ static void add_attention(const attention_row *r, wb_call_kind kind) {
 /* ---- the cases of a test ---- */
 
 /* Compilers that cannot run anything here are slow, and differ little: they see fewer rows. */
-static bool is_brief;
+static bool sees_few;
 
 static void add_products(void) {
     for (size_t i = 0; i < sizeof products / sizeof *products; i++)
-        if (!is_brief || i % 2 == 1 || products[i].dtype != WB_F32) add_product(&products[i]);
+        if (!sees_few || i % 2 == 1 || products[i].dtype != WB_F32) add_product(&products[i]);
 }
 
 static void add_convolutions(void) {
     static const wb_dtype others[] = {WB_F64, WB_F16, WB_BF16};
-    const size_t count = is_brief ? 4 : sizeof convolutions / sizeof *convolutions;
+    const size_t count = sees_few ? 4 : sizeof convolutions / sizeof *convolutions;
     for (size_t i = 0; i < count; i++)
         for (wb_call_kind kind = WB_CALL_conv_forward; kind <= WB_CALL_conv_filter; kind++) {
             add_window(&convolutions[i], kind, WB_F32);
@@ -398,7 +398,7 @@ static void add_convolutions(void) {
 
 static void add_pools(void) {
     static const wb_dtype others[] = {WB_F64, WB_F16, WB_BF16};
-    const size_t count = is_brief ? 2 : sizeof pools / sizeof *pools;
+    const size_t count = sees_few ? 2 : sizeof pools / sizeof *pools;
     for (size_t i = 0; i < count; i++)
         for (wb_call_kind kind = WB_CALL_maxpool; kind <= WB_CALL_fold; kind++) {
             add_window(&pools[i], kind, WB_F32);
@@ -409,7 +409,7 @@ static void add_pools(void) {
 static void add_attentions(void) {
     const size_t count = sizeof attentions / sizeof *attentions;
     for (size_t i = 0; i < count; i++) {
-        if (is_brief && i % 4 != 0) continue;
+        if (sees_few && i % 4 != 0) continue;
         add_attention(&attentions[i], WB_CALL_attention);
         add_attention(&attentions[i], WB_CALL_attention_backward);
     }
@@ -417,7 +417,7 @@ static void add_attentions(void) {
 
 static void add_indices(void) {
     static const wb_dtype all[] = {WB_F32, WB_F64, WB_I32, WB_I64, WB_U8, WB_F16, WB_BF16, WB_BOOL};
-    const size_t count = is_brief ? 1 : sizeof indices / sizeof *indices;
+    const size_t count = sees_few ? 1 : sizeof indices / sizeof *indices;
     for (size_t i = 0; i < count; i++)
         for (int k = 0; k < (i == 0 ? 8 : 2); k++) {
             const wb_dtype dtype = all[k], index = (i + (size_t)k) % 2 ? WB_I32 : WB_I64;

@@ -282,7 +282,7 @@ static void check_dialect(dialect_kind kind) {
 
 static void check(void (*add)(void), dialect_kind kind) {
     forget_cases(); /* of a test that failed */
-    is_brief = !dialect_can_run(kind);
+    sees_few = !dialect_can_run(kind);
     add();
     check_dialect(kind);
     forget_cases();
