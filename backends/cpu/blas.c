@@ -80,7 +80,7 @@ static bool fits(const wb_gemm *g) {
 bool wb_blas_wins(const wb_gemm *g) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, choose_library);
-    if (!blas.sgemm || g->dtype == WB_BF16 || g->k == 0 || !fits(g)) return false;
+    if (!blas.sgemm || wb_gemm_takes_bf16(g) || g->k == 0 || !fits(g)) return false;
     const double work = (double)g->m * (double)g->n * (double)g->k;
     return blas.is_asked || work >= blas.library->wins_from[wb_cpu_isa()];
 }

@@ -10,6 +10,7 @@
 static wb_gemm gemm_of(const wb_call *call) {
     const wb_matmul_call *m = &call->matmul;
     return (wb_gemm){.dtype = call->dtype,
+                     .may_round = call->may_round_to_bf16,
                      .transpose_a = m->transpose_a,
                      .transpose_b = m->transpose_b,
                      .m = m->m,

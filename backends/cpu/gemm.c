@@ -42,17 +42,24 @@ static void choose_reading(const wb_gemm *g, plan *p) {
     p->packs_b = g->transpose_b && g->m > 64 && g->ldb >= 512 && g->k >= 128;
 }
 
-/* bf16: A and B packed, two to an element, and the sums. */
+bool wb_gemm_takes_bf16(const wb_gemm *g) {
+    if (g->dtype == WB_BF16) return true;
+    const bool pays = g->m >= 32 && g->n >= 16 && g->k >= 32;
+    return g->may_round && g->dtype == WB_F32 && pays && wb_cpu_multiplies_bf16();
+}
+
+/* bf16: A and B packed, two to an element, and the sums unless C holds them. */
 static size_t piece_scratch_bf16(const wb_gemm *g, const plan *p) {
     const int64_t columns = smaller(p->columns, WB_GEMM_SHEET_BF16);
     const int64_t rows = round_up(p->rows, 16), pairs = parts(smaller(g->k, WB_GEMM_DEPTH_BF16), 2);
+    const int64_t sums = g->dtype == WB_BF16 ? rows * columns : 0;
     const int64_t elements =
-        rows * parts(wb_gemm_kept_bf16(g->k), 2) + round_up(columns, 16) * pairs + rows * columns;
+        rows * parts(wb_gemm_kept_bf16(g->k), 2) + round_up(columns, 16) * pairs + sums;
     return (size_t)round_up(elements * 4, 64);
 }
 
 static size_t piece_scratch(const wb_gemm *g, const plan *p) {
-    if (g->dtype == WB_BF16) return piece_scratch_bf16(g, p);
+    if (wb_gemm_takes_bf16(g)) return piece_scratch_bf16(g, p);
     int64_t elements = 0;
     if (p->packs_a) elements += round_up(p->rows, WB_GEMM_ROW_UNIT) * smaller(g->k, WB_GEMM_DEPTH);
     if (p->packs_b) elements += WB_GEMM_SHEET * WB_GEMM_DEPTH_PACKED;
@@ -167,7 +174,7 @@ size_t wb_cpu_gemm_scratch(const wb_gemm *gemm) {
 
 static piece_fn *kernel_for(const wb_gemm *gemm) {
 #if defined(__x86_64__)
-    if (gemm->dtype == WB_BF16) return wb_gemm_bf16_avx512;
+    if (wb_gemm_takes_bf16(gemm)) return wb_gemm_bf16_avx512;
 #endif
     return wb_blas_wins(gemm) ? wb_blas_piece : kernels[wb_cpu_isa()][gemm->dtype == WB_F64];
 }

@@ -15,6 +15,7 @@
 typedef struct wb_gemm {
     wb_dtype dtype;          /* WB_F32 or WB_F64, of A, B and C; WB_BF16, added up in f32, where
                                 wb_cpu_multiplies_bf16 */
+    bool may_round;          /* f32: A and B may be rounded to bf16, sums stay f32 */
     bool transpose_a;        /* A is stored (k, m) */
     bool transpose_b;        /* B is stored (n, k) */
     int64_t m, n, k;         /* any may be 0; k = 0 gives zeros */

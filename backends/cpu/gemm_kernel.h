@@ -42,6 +42,10 @@ WB_ISA_LIST(WB_DECLARE)
  * which a piece packs its A once and keeps it. */
 enum { WB_GEMM_DEPTH_BF16 = 512, WB_GEMM_SHEET_BF16 = 192, WB_GEMM_KEPT_BF16 = 1024 };
 
+/* Whether A and B are multiplied as bf16: they are, or may be rounded and are large enough for that
+ * to pay. */
+bool wb_gemm_takes_bf16(const wb_gemm *gemm);
+
 /* k of A that lie packed at once. */
 static inline int64_t wb_gemm_kept_bf16(int64_t k) {
     return k <= WB_GEMM_KEPT_BF16 ? k : WB_GEMM_DEPTH_BF16;

@@ -219,12 +219,14 @@ WB_API wb_array *wb_einsum_make(const char *text, int count, wb_array *const *ar
 /* How products and convolutions of f32 are computed, those that are built from now on, in the whole
  * process:
  *
- *   "highest"         in f32; so it is without this call
- *   "high", "medium"  a device may round the operands to TF32 (10 bits of mantissa), which is
- *                     several times faster on NVIDIA's GPUs since Ampere; sums stay f32
+ *   "highest"  in f32; so it is without this call
+ *   "high"     a device may round the operands to TF32 (10 bits of mantissa), which is several
+ *              times faster on NVIDIA's GPUs since Ampere; sums stay f32
+ *   "medium"   the same, and the operands of large products to bf16 (7 bits) on processors with
+ *              AVX512_BF16: up to twice as fast; sums and results stay f32 (docs/accuracy.md)
  *
- * What has no such arithmetic, the CPU among them, goes on in f32. Halves are added up in f32
- * everywhere. Fails with WB_ERROR_ARGUMENT on another word. */
+ * What has no such arithmetic goes on in f32; so do convolutions and attention on the CPU. Halves
+ * are added up in f32 everywhere. Fails with WB_ERROR_ARGUMENT on another word. */
 WB_API wb_status wb_matmul_precision(const char *precision);
 
 /* x (m), y (n): the products x_i y_j (m, n). Fails with WB_ERROR_SHAPE unless both are vectors. */

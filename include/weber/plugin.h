@@ -239,6 +239,8 @@ typedef struct wb_call {
     wb_dtype dtype;
     /* f32 products may be made of operands rounded to TF32 or the like (wb_matmul_precision) */
     bool is_fast;
+    /* and of a matrix product, to bf16 */
+    bool may_round_to_bf16;
     /* With an epilogue: which of its arguments is the call's result, and whether nothing else reads
      * that, so that it need not be written. */
     bool is_result_private;

@@ -266,6 +266,7 @@ bool wb_emit_call(const wb_graph *graph, int32_t number, wb_call *call, wb_argum
     for (int r = 1; r < wb_call_result_count(v->op); r++)
         arguments[(*count)++] = wb_argument_of(graph, result_of(graph, number, r));
     call->is_fast = is_fast(v);
+    call->may_round_to_bf16 = row.shape == WB_SHAPE_matmul && v->attributes[0] & WB_MATMUL_BF16;
     if (row.shape == WB_SHAPE_matmul) return matmul_call(graph, v, &call->matmul, offsets);
     if (row.shape == WB_SHAPE_attention)
         call->attention = attention_of(graph, v);

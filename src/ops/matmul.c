@@ -1,5 +1,5 @@
 /* The batched matrix product. Attribute 0: bit 0 transposes A, bit 1 transposes B, bit 2 is
- * WB_MATMUL_FAST. */
+ * WB_MATMUL_FAST, bit 3 WB_MATMUL_BF16. */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -7,23 +7,29 @@
 
 /* ---- precision ---- */
 
-static atomic_bool is_fast;
+static const char *const precisions[] = {"highest", "high", "medium"};
+static atomic_int chosen; /* one of them */
 
-bool wb_is_matmul_fast(wb_dtype dtype) { return dtype == WB_F32 && atomic_load(&is_fast); }
+bool wb_is_matmul_fast(wb_dtype dtype) { return dtype == WB_F32 && atomic_load(&chosen) > 0; }
+
+static int64_t precision_flags(wb_dtype dtype) {
+    static const int64_t flags[] = {0, WB_MATMUL_FAST, WB_MATMUL_FAST | WB_MATMUL_BF16};
+    return dtype == WB_F32 ? flags[atomic_load(&chosen)] : 0;
+}
 
 wb_status wb_matmul_precision(const char *precision) {
     if (!precision) {
         (void)wb_fail_argument_null("matmul_precision", "precision");
         return wb_error_status();
     }
-    const bool highest = strcmp(precision, "highest") == 0;
-    if (!highest && strcmp(precision, "high") != 0 && strcmp(precision, "medium") != 0)
-        return wb_fail(
-            WB_ERROR_ARGUMENT,
-            "matmul_precision: \"highest\", \"high\" or \"medium\" is wanted, not \"%s\"",
-            precision);
-    atomic_store(&is_fast, !highest);
-    return WB_OK;
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(precision, precisions[i]) != 0) continue;
+        atomic_store(&chosen, i);
+        return WB_OK;
+    }
+    return wb_fail(WB_ERROR_ARGUMENT,
+                   "matmul_precision: \"highest\", \"high\" or \"medium\" is wanted, not \"%s\"",
+                   precision);
 }
 
 /* ---- products ---- */
@@ -64,8 +70,7 @@ static wb_array *matmul(wb_array *a, wb_array *b, bool transpose_a, bool transpo
     if (p.k != p.k_of_b || batch < 0) return misfit(a, b, transpose_a, transpose_b);
     wb_array *inputs[2] = {wb_cast(a, dtype), wb_cast(b, dtype)};
     if (!inputs[0] || !inputs[1]) return NULL;
-    const int64_t flags = (transpose_a ? 1 : 0) | (transpose_b ? 2 : 0) |
-                          (wb_is_matmul_fast(dtype) ? WB_MATMUL_FAST : 0);
+    const int64_t flags = (transpose_a ? 1 : 0) | (transpose_b ? 2 : 0) | precision_flags(dtype);
     return wb_node_with(WB_OP_matmul, dtype, 2 + batch, sizes, 2, inputs, 1, &flags);
 }
 

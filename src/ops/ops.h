@@ -99,10 +99,11 @@ wb_check_fn wb_check_select, wb_check_cast, wb_check_reshape, wb_check_permute, 
 
 /* ---- building blocks of the families ---- */
 
-/* Bits of attributes: set where wb_matmul_precision allowed less than f32 when the node was
- * made. */
+/* Bits of attributes: set where wb_matmul_precision allowed less than f32, or bf16, when the node
+ * was made. */
 enum {
     WB_MATMUL_FAST = 4 /* of a product's attribute 0 */,
+    WB_MATMUL_BF16 = 8,
     WB_WINDOW_FAST = 8 /* of a convolution's 6 */
 };
 bool wb_is_matmul_fast(wb_dtype dtype);

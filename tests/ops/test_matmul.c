@@ -124,6 +124,24 @@ static void precision_is_one_of_three_words(void **state) {
     assert_int_equal(wb_matmul_precision("highest"), WB_OK);
 }
 
+/* Both operands rounded to bf16, by half a unit of 2^-8 at most, and no more. */
+static void medium_is_near_and_leaves_no_trace(void **state) {
+    (void)state;
+    enum { SIZE = 64 };
+    static const char *const words[] = {"highest", "medium", "highest"};
+    float products[3][SIZE * SIZE];
+    wb_array *a = wb_uniform(WB_F32, SIZE, SIZE), *b = wb_uniform(WB_F32, SIZE, SIZE);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(wb_matmul_precision(words[i]), WB_OK);
+        assert_int_equal(wb_read_f32(wb_matmul(a, b), products[i], SIZE * SIZE), WB_OK);
+    }
+    for (int i = 0; i < SIZE * SIZE; i++) {
+        const float error = products[1][i] - products[0][i];
+        assert_true(fabsf(error) <= products[0][i] * 0x1p-7f);
+    }
+    assert_memory_equal(products[0], products[2], sizeof products[0]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {TEST(vectors_and_matrices),
                                        TEST(nothing_sums_to_zeros),
@@ -131,6 +149,7 @@ int main(void) {
                                        TEST(random_products),
                                        TEST(types_meet),
                                        TEST(sizes_that_do_not_fit),
-                                       TEST(precision_is_one_of_three_words)};
+                                       TEST(precision_is_one_of_three_words),
+                                       TEST(medium_is_near_and_leaves_no_trace)};
     return cmocka_run_group_tests_name("ops/test_matmul", tests, NULL, NULL);
 }

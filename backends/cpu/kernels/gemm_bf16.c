@@ -1,4 +1,5 @@
-/* Matrix products of bf16 by AVX512_BF16, whose instruction adds two products to a sum in f32:
+/* Matrix products of bf16, and of f32 that is rounded to it, by AVX512_BF16, whose instruction adds
+ * two products to a sum in f32:
  *
  *     sum[i] += a[2 i] b[2 i] + a[2 i + 1] b[2 i + 1]
  *
@@ -7,8 +8,8 @@
  * nearest even (Intel 64 and IA-32 Architectures Software Developer's Manual, VDPBF16PS).
  *
  * B is read where it lies if its pairs do (k side by side, and whole words), or else packed, and so
- * is A. Columns of C come in sheets, whose sums over k, in order, stay in scratch memory
- * until they are rounded: so the cut of the work never shows in the bits. */
+ * is A; f32 is rounded on the way. Columns of C come in sheets, whose sums over k, in order, are in
+ * C, or in scratch memory until they are rounded: the cut of the work never shows in the bits. */
 #include "gemm_kernel.h"
 
 #if defined(__AVX512BW__)
@@ -25,6 +26,13 @@ WB_INLINE wb_f32v add_dots(wb_f32v sum, wb_f32v a, wb_f32v b) {
 WB_INLINE __m256i rounded(wb_f32v sums) {
     __m256i halves;
     __asm__("vcvtneps2bf16 %1, %0" : "=v"(halves) : "v"(sums));
+    return halves;
+}
+
+/* The sixteen numbers of first, and behind them those of second, rounded. */
+WB_INLINE __m512i rounded_two(wb_f32v first, wb_f32v second) {
+    __m512i halves;
+    __asm__("vcvtne2ps2bf16 %2, %1, %0" : "=v"(halves) : "v"(second), "v"(first));
     return halves;
 }
 
@@ -53,57 +61,82 @@ static int64_t whole_vectors(int64_t rows) { return (rows + LANES - 1) / LANES *
 
 /* Rows of A or columns of B: element k of row i at first[i * step + k * step_k]; one step is 1.
  * Packed, in panels of `height` rows, pair p of row i of a panel lies at [i + p * its height];
- * columns of B that have their k side by side keep that order, each with its k filled up to a whole
- * pair. */
+ * columns of B that have their k side by side keep that order (height is 0), each with its k filled
+ * up to a whole pair. */
 typedef struct matrix {
-    const uint16_t *first;
+    const void *first; /* bf16, or f32 if is_wide */
     int64_t step, step_k;
     int64_t rows, height;
+    bool is_wide;
 } matrix;
 
-/* The first `count` of 32; the others are 0, and not read. */
-WB_INLINE __m512i load_halves(const uint16_t *p, int64_t count) {
-    return _mm512_maskz_loadu_epi16(count >= 32 ? ~0u : (1u << count) - 1, p);
+/* is_wide is a constant where these are expanded, once for each type. */
+WB_INLINE const void *at(const void *elements, int64_t i, bool is_wide) {
+    return is_wide ? (const void *)((const float *)elements + i)
+                   : (const void *)((const uint16_t *)elements + i);
+}
+
+/* The first `count` of 32 k, in pairs; the others are 0, and not read. */
+WB_INLINE wb_f32v load_pairs(const void *p, int64_t count, bool is_wide) {
+    const __mmask32 mask = count >= 32 ? ~0u : (1u << count) - 1;
+    if (!is_wide) return (wb_f32v)_mm512_maskz_loadu_epi16(mask, p);
+    return (wb_f32v)rounded_two(_mm512_maskz_loadu_ps((__mmask16)mask, p),
+                                _mm512_maskz_loadu_ps((__mmask16)(mask >> 16), at(p, 16, true)));
 }
 
 /* Two k of `count` <= LANES rows side by side; second: NULL for zeros. */
-WB_INLINE wb_f32v pair_up(const uint16_t *first, const uint16_t *second, int64_t count) {
+WB_INLINE wb_f32v pair_up(const void *first, const void *second, int64_t count, bool is_wide) {
     const __mmask16 mask = wb_f32_mask((int)count);
-    const __m512i low = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, first));
-    if (!second) return (wb_f32v)low;
-    const __m512i high = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, second));
-    return (wb_f32v)_mm512_or_si512(low, _mm512_slli_epi32(high, 16));
+    if (!is_wide) {
+        const __m512i low = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, first));
+        if (!second) return (wb_f32v)low;
+        const __m512i high = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, second));
+        return (wb_f32v)_mm512_or_si512(low, _mm512_slli_epi32(high, 16));
+    }
+    const __m512i row = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i in_turn = /* row i, and row i of what stands 16 behind it */
+        _mm512_or_si512(row, _mm512_slli_epi32(_mm512_add_epi32(row, _mm512_set1_epi32(16)), 16));
+    const wb_f32v high = _mm512_maskz_loadu_ps(second ? mask : 0, second);
+    const __m512i both = rounded_two(_mm512_maskz_loadu_ps(mask, first), high);
+    return (wb_f32v)_mm512_permutexvar_epi16(in_turn, both);
+}
+
+/* Asks for a pair of k of all rows. */
+WB_INLINE void ask_for(const void *first, const void *second, int64_t rows, bool is_wide) {
+    for (int64_t i = 0; i < rows; i += is_wide ? 16 : 32) {
+        __builtin_prefetch(at(first, i, is_wide));
+        if (second) __builtin_prefetch(at(second, i, is_wide));
+    }
 }
 
 /* Rows side by side: all of each pair in turn, because each k may lie on a page of its own, where
  * the processor does not look ahead. */
-static void pack_across(const matrix *m, int64_t k, REAL *to) {
+WB_INLINE void pack_across(const matrix *m, int64_t k, REAL *to, bool is_wide) {
     const int64_t pairs = (k + 1) / 2, ahead = 2 * AHEAD * m->step_k;
     for (int64_t p = 0; p < pairs; p++) {
-        const uint16_t *first = m->first + 2 * p * m->step_k;
-        const uint16_t *second = 2 * p + 1 < k ? first + m->step_k : NULL;
-        for (int64_t i = 0; i < m->rows && p + AHEAD < pairs; i += 32) {
-            __builtin_prefetch(first + ahead + i);
-            if (second) __builtin_prefetch(second + ahead + i);
-        }
+        const void *first = at(m->first, 2 * p * m->step_k, is_wide);
+        const void *second = 2 * p + 1 < k ? at(first, m->step_k, is_wide) : NULL;
+        if (p + AHEAD < pairs)
+            ask_for(at(first, ahead, is_wide), second ? at(second, ahead, is_wide) : NULL, m->rows,
+                    is_wide);
         for (int64_t panel = 0; panel < m->rows; panel += m->height) {
             const int64_t end = smaller(m->rows, panel + m->height);
             REAL *place = to + panel * pairs + p * whole_vectors(end - panel);
             for (int64_t i = panel; i < end; i += LANES, place += LANES)
-                STORE(place,
-                      pair_up(first + i, second ? second + i : NULL, smaller(end - i, LANES)));
+                STORE(place, pair_up(at(first, i, is_wide), second ? at(second, i, is_wide) : NULL,
+                                     smaller(end - i, LANES), is_wide));
         }
     }
 }
 
 /* k side by side, of at most LANES rows. */
-static void pack_along(const matrix *m, int64_t row, int64_t rows, int64_t k, REAL *to,
-                       int64_t step) {
-    const uint16_t *from = m->first + row * m->step;
+WB_INLINE void pack_along(const matrix *m, int64_t row, int64_t rows, int64_t k, REAL *to,
+                          int64_t step, bool is_wide) {
+    const void *from = at(m->first, row * m->step, is_wide);
     for (int64_t p = 0; 2 * p < k; p += LANES) {
         wb_f32v r[LANES];
         for (int i = 0; i < LANES; i++)
-            r[i] = i < rows ? (wb_f32v)load_halves(from + i * m->step + 2 * p, k - 2 * p)
+            r[i] = i < rows ? load_pairs(at(from, i * m->step + 2 * p, is_wide), k - 2 * p, is_wide)
                             : (wb_f32v){0};
         wb_f32_transpose(r);
         const int64_t left = smaller((k + 1) / 2 - p, LANES);
@@ -111,29 +144,37 @@ static void pack_along(const matrix *m, int64_t row, int64_t rows, int64_t k, RE
     }
 }
 
-static void pack_a(const matrix *m, int64_t k, REAL *to) {
+WB_INLINE void pack_in_order(const matrix *m, int64_t k, REAL *to, bool is_wide) {
+    const int64_t pairs = (k + 1) / 2;
+    for (int64_t row = 0; row < m->rows; row++, to += pairs)
+        for (int64_t p = 0; p < pairs; p += LANES)
+            STORE_PART(to + p,
+                       load_pairs(at(m->first, row * m->step + 2 * p, is_wide), k - 2 * p, is_wide),
+                       (int)smaller(pairs - p, LANES));
+}
+
+WB_INLINE void pack_as(const matrix *m, int64_t k, REAL *to, bool is_wide) {
+    if (m->height == 0) {
+        pack_in_order(m, k, to, is_wide);
+        return;
+    }
     if (m->step == 1) {
-        pack_across(m, k, to);
+        pack_across(m, k, to, is_wide);
         return;
     }
     for (int64_t row = 0; row < m->rows; row += LANES) {
         const int64_t panel = row / m->height * m->height;
         const int64_t end = smaller(m->rows, panel + m->height);
         pack_along(m, row, smaller(end - row, LANES), k, to + panel * ((k + 1) / 2) + row - panel,
-                   whole_vectors(end - panel));
+                   whole_vectors(end - panel), is_wide);
     }
 }
 
-static void pack_b(const matrix *m, int64_t k, REAL *to) {
-    if (m->step == 1) {
-        pack_across(m, k, to);
-        return;
-    }
-    const int64_t pairs = (k + 1) / 2;
-    for (int64_t column = 0; column < m->rows; column++, to += pairs)
-        for (int64_t p = 0; p < pairs; p += LANES)
-            STORE_PART(to + p, (wb_f32v)load_halves(m->first + column * m->step + 2 * p, k - 2 * p),
-                       (int)smaller(pairs - p, LANES));
+static void pack(const matrix *m, int64_t k, REAL *to) {
+    if (m->is_wide)
+        pack_as(m, k, to, true);
+    else
+        pack_as(m, k, to, false);
 }
 
 /* ---- one sheet ---- */
@@ -141,38 +182,39 @@ static void pack_b(const matrix *m, int64_t k, REAL *to) {
 typedef struct sheet {
     matrix a, b;
     REAL *packed_a, *packed_b, *sums;
-    int64_t ld; /* of sums: rows in whole vectors */
+    int64_t ld; /* of sums */
     bool packs_b;
 } sheet;
 
 /* Where the tiles find B of the columns from `column` on: in words, which are pairs. */
 static void place_b(const sheet *s, int64_t pairs, int64_t column, tile_bf16 *tile) {
-    if (s->b.step == 1) {
+    if (s->b.height) {
         const int64_t group = column / WB_GEMM_GROUP * WB_GEMM_GROUP;
         tile->b = s->packed_b + group * pairs + (column - group);
         tile->step_b = whole_vectors(smaller(s->b.rows - group, WB_GEMM_GROUP));
         return;
     }
     tile->step_b = s->packs_b ? pairs : s->b.step / 2;
-    tile->b =
-        (s->packs_b ? s->packed_b : (const REAL *)(const void *)s->b.first) + column * tile->step_b;
+    tile->b = (s->packs_b ? s->packed_b : (const REAL *)s->b.first) + column * tile->step_b;
 }
 
 /* All rows of the `width` columns from `column` on. */
 static void run_strip(const sheet *s, const REAL *a, int64_t pairs, bool add, int64_t column,
                       int width) {
-    tile_bf16 tile = {.k = pairs, .ldc = s->ld, .rows = LANES, .add = add};
+    tile_bf16 tile = {.k = pairs, .ldc = s->ld, .add = add};
     place_b(s, pairs, column, &tile);
     for (int64_t row = 0; row < s->a.rows; row += PANEL) {
+        const int64_t rows = smaller(s->a.rows - row, PANEL);
         tile.a = a + row * pairs;
-        tile.step_a = whole_vectors(smaller(s->a.rows - row, PANEL));
+        tile.step_a = whole_vectors(rows);
+        tile.rows = (int)(rows - tile.step_a) + LANES;
         tile.c = s->sums + row + column * s->ld;
-        tiles_bf16[s->b.step == 1][tile.step_a / LANES - 1][width](&tile);
+        tiles_bf16[s->b.height != 0][tile.step_a / LANES - 1][width](&tile);
     }
 }
 
 static void multiply(const sheet *s, const REAL *a, int64_t pairs, bool add) {
-    const int vectors = (int)(smaller(s->ld, PANEL) / LANES);
+    const int vectors = (int)(smaller(whole_vectors(s->a.rows), PANEL) / LANES);
     for (int64_t group = 0; group < s->b.rows; group += WB_GEMM_GROUP) {
         const int64_t end = smaller(s->b.rows, group + WB_GEMM_GROUP);
         for (int64_t column = group; column < end;) {
@@ -183,17 +225,26 @@ static void multiply(const sheet *s, const REAL *a, int64_t pairs, bool add) {
     }
 }
 
-/* Rounds the sums of the columns into C, and gives them to done a part of the cache at a time. */
+/* The sums of `count` columns from `column` on of C, rounded. */
+static void round_into(const wb_gemm_piece *piece, const REAL *sums, int64_t ld, int64_t column,
+                       int64_t count) {
+    for (int64_t j = 0; j < count; j++, sums += ld) {
+        uint16_t *c = (uint16_t *)piece->c + piece->row + (column + j) * piece->gemm->ldc;
+        for (int64_t i = 0; i < piece->rows; i += LANES) {
+            const int rows = (int)smaller(piece->rows - i, LANES);
+            _mm256_mask_storeu_epi16(c + i, wb_f32_mask(rows), rounded(LOAD_PART(sums + i, rows)));
+        }
+    }
+}
+
+/* Finishes the columns, and gives them to done, a part of the cache at a time. */
 static void hand_over(const wb_gemm_piece *piece, const sheet *s, int64_t column) {
-    const int64_t most = WB_GEMM_DONE_BYTES / (2 * piece->rows) + 1;
+    const int64_t size = piece->gemm->dtype == WB_BF16 ? 2 : 4;
+    const int64_t most = WB_GEMM_DONE_BYTES / (size * piece->rows) + 1;
     for (int64_t from = 0; from < s->b.rows; from += most) {
         const int64_t count = smaller(s->b.rows - from, most);
-        for (int64_t j = from; j < from + count; j++) {
-            uint16_t *c = (uint16_t *)piece->c + piece->row + (column + j) * piece->gemm->ldc;
-            for (int64_t i = 0; i < piece->rows; i += LANES)
-                _mm256_mask_storeu_epi16(c + i, wb_f32_mask((int)smaller(piece->rows - i, LANES)),
-                                         rounded(LOAD(s->sums + j * s->ld + i)));
-        }
+        if (piece->gemm->dtype == WB_BF16)
+            round_into(piece, s->sums + from * s->ld, s->ld, column + from, count);
         if (piece->done)
             piece->done(piece->context, piece->product, piece->row, piece->rows, column + from,
                         count, piece->worker);
@@ -202,47 +253,57 @@ static void hand_over(const wb_gemm_piece *piece, const sheet *s, int64_t column
 
 /* ---- a piece ---- */
 
-static matrix matrix_of(bool rows_adjacent, int64_t ld, int64_t height) {
-    return rows_adjacent ? (matrix){.step = 1, .step_k = ld, .height = height}
-                         : (matrix){.step = ld, .step_k = 1, .height = height};
+static matrix matrix_of(const wb_gemm *g, bool rows_adjacent, int64_t ld, int64_t height) {
+    return (matrix){.step = rows_adjacent ? 1 : ld,
+                    .step_k = rows_adjacent ? ld : 1,
+                    .height = height,
+                    .is_wide = g->dtype == WB_F32};
 }
 
 /* The last pair of an odd k would be read from two columns. */
 static bool lies_in_pairs(const wb_gemm_piece *piece) {
     const wb_gemm *g = piece->gemm;
-    return !g->transpose_b && g->k % 2 == 0 && g->ldb % 2 == 0 && (uintptr_t)piece->b % 4 == 0;
+    return g->dtype == WB_BF16 && !g->transpose_b && g->k % 2 == 0 && g->ldb % 2 == 0 &&
+           (uintptr_t)piece->b % 4 == 0;
 }
 
 /* The k first .. first + depth - 1 of a sheet. A is packed with the first sheet, and kept if there
  * is room for all k. */
 static void run_pass(const wb_gemm_piece *piece, sheet *s, int64_t column, int64_t first,
                      int64_t depth) {
-    const bool keeps = piece->gemm->k <= WB_GEMM_KEPT_BF16;
-    REAL *a = s->packed_a + (keeps ? s->ld * (first / 2) : 0);
-    s->a.first = (const uint16_t *)piece->a + piece->row * s->a.step + first * s->a.step_k;
-    s->b.first = (const uint16_t *)piece->b + column * s->b.step + first * s->b.step_k;
-    if (column == piece->column || !keeps) pack_a(&s->a, depth, a);
-    if (s->packs_b) pack_b(&s->b, depth, s->packed_b);
+    const bool keeps = piece->gemm->k <= WB_GEMM_KEPT_BF16, is_wide = s->a.is_wide;
+    REAL *a = s->packed_a + (keeps ? whole_vectors(piece->rows) * (first / 2) : 0);
+    s->a.first = at(piece->a, piece->row * s->a.step + first * s->a.step_k, is_wide);
+    s->b.first = at(piece->b, column * s->b.step + first * s->b.step_k, is_wide);
+    if (column == piece->column || !keeps) pack(&s->a, depth, a);
+    if (s->packs_b) pack(&s->b, depth, s->packed_b);
     multiply(s, a, (depth + 1) / 2, first > 0);
+}
+
+static sheet sheet_of(const wb_gemm_piece *piece, int64_t columns) {
+    const wb_gemm *g = piece->gemm;
+    const int64_t rows = whole_vectors(piece->rows), kept = wb_gemm_kept_bf16(g->k);
+    const int64_t pairs = (smaller(g->k, WB_GEMM_DEPTH_BF16) + 1) / 2;
+    sheet s = {.a = matrix_of(g, !g->transpose_a, g->lda, PANEL),
+               .b = matrix_of(g, g->transpose_b, g->ldb, g->transpose_b ? WB_GEMM_GROUP : 0),
+               .packed_a = piece->scratch,
+               .packs_b = !lies_in_pairs(piece),
+               .ld = g->dtype == WB_BF16 ? rows : g->ldc};
+    s.a.rows = piece->rows;
+    s.packed_b = s.packed_a + rows * ((kept + 1) / 2);
+    s.sums = s.packed_b + whole_vectors(columns) * pairs;
+    return s;
 }
 
 void WB_ISA_NAME(gemm_bf16)(const wb_gemm_piece *piece) {
     const wb_gemm *g = piece->gemm;
-    const int64_t kept = wb_gemm_kept_bf16(g->k);
-    const int64_t pairs = (smaller(g->k, WB_GEMM_DEPTH_BF16) + 1) / 2;
     const int64_t most = smaller(piece->columns, WB_GEMM_SHEET_BF16);
-    sheet s = {.a = matrix_of(!g->transpose_a, g->lda, PANEL),
-               .b = matrix_of(g->transpose_b, g->ldb, WB_GEMM_GROUP),
-               .packed_a = piece->scratch,
-               .packs_b = !lies_in_pairs(piece),
-               .ld = whole_vectors(piece->rows)};
-    s.a.rows = piece->rows;
-    s.packed_b = s.packed_a + s.ld * ((kept + 1) / 2);
-    s.sums = s.packed_b + whole_vectors(most) * pairs;
+    sheet s = sheet_of(piece, most);
     if (g->k == 0) memset(s.sums, 0, (size_t)(s.ld * most) * sizeof(REAL));
     const int64_t end = piece->column + piece->columns;
     for (int64_t column = piece->column; column < end; column += most) {
         s.b.rows = smaller(end - column, most);
+        if (g->dtype == WB_F32) s.sums = (REAL *)piece->c + piece->row + column * g->ldc;
         for (int64_t k = 0; k < g->k; k += WB_GEMM_DEPTH_BF16)
             run_pass(piece, &s, column, k, smaller(g->k - k, WB_GEMM_DEPTH_BF16));
         hand_over(piece, &s, column);

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "blas.h"
-#include "gemm.h"
+#include "gemm_kernel.h"
 #include "half.h"
 #include "isa.h"
 #include "pool.h"
@@ -30,6 +30,7 @@ typedef struct product {
     int64_t offset[3][4];
     int64_t size[3]; /* elements of a, b, c with all of the batch */
     char *matrix[3];
+    double *factors[2]; /* a and b as the product takes them */
     char *scratch;
     unsigned char *covered; /* calls of done for each element of c */
     int faults;             /* tiles out of place */
@@ -53,6 +54,8 @@ UNWATCHED static double get(const product *p, int which, int64_t at) {
     return (double)((const float *)matrix)[at];
 }
 
+static bool rounds(const wb_gemm *g) { return g->dtype == WB_F32 && wb_gemm_takes_bf16(g); }
+
 static void set(product *p, int which, int64_t at, double value) {
     if (p->gemm.dtype == WB_F64)
         ((double *)(void *)p->matrix[which])[at] = value;
@@ -60,9 +63,13 @@ static void set(product *p, int which, int64_t at, double value) {
         ((uint16_t *)(void *)p->matrix[which])[at] = k_f32_to_bf16((float)value);
     else
         ((float *)(void *)p->matrix[which])[at] = (float)value;
+    if (which == C) return;
+    p->factors[which][at] =
+        rounds(&p->gemm) ? (double)k_bf16_to_f32(k_f32_to_bf16((float)value)) : get(p, which, at);
 }
 
-/* What lies between the columns of A and B is NaN: it must not count. */
+/* Numbers with more digits than bf16 has where they are to be rounded. What lies between the
+ * columns of A and B is NaN: it must not count. */
 static void make_matrix(product *p, int which, int64_t rows, int64_t columns, int64_t *ld) {
     const int extra[] = {0, 0, 1, 3, 515};
     *ld = rows + extra[random_below(5)];
@@ -71,8 +78,9 @@ static void make_matrix(product *p, int which, int64_t rows, int64_t columns, in
     for (int i = 0; i < 4; i++) p->offset[which][i] = i * stride;
     p->size[which] = p->gemm.batch * stride;
     p->matrix[which] = malloc((size_t)p->size[which] * element(&p->gemm) + 1);
+    if (which != C) p->factors[which] = malloc((size_t)p->size[which] * sizeof(double) + 1);
     for (int64_t i = 0; i < p->size[which]; i++) {
-        const double number = random_below(201) / 64.0 - 1.5;
+        const double number = random_below(201) / 64.0 - 1.5 + (rounds(&p->gemm) ? 0.001 : 0);
         const bool is_between = i % stride % *ld >= rows || i % stride >= *ld * columns;
         set(p, which, i, which == C ? untouched : is_between ? (double)NAN : number);
     }
@@ -96,6 +104,7 @@ static product *product_new(wb_gemm gemm) {
 
 static void product_free(product *p) {
     for (int i = 0; i < 3; i++) free(p->matrix[i]);
+    for (int i = 0; i < 2; i++) free(p->factors[i]);
     free(p->scratch);
     free(p->covered);
     free(p);
@@ -109,7 +118,7 @@ UNWATCHED static double want(const product *p, int64_t number, int64_t i, int64_
     for (int64_t l = 0; l < g->k; l++) {
         const int64_t a = g->transpose_a ? l + i * g->lda : i + l * g->lda;
         const int64_t b = g->transpose_b ? j + l * g->ldb : l + j * g->ldb;
-        sum += get(p, A, p->offset[A][number] + a) * get(p, B, p->offset[B][number] + b);
+        sum += p->factors[A][p->offset[A][number] + a] * p->factors[B][p->offset[B][number] + b];
     }
     return sum;
 }
@@ -151,9 +160,10 @@ static void run(product *p, bool tiles) {
 
 static const char *describe(const wb_gemm *g) {
     static char text[160];
-    snprintf(text, sizeof text, "%s %c%c m %d n %d k %d lda %d ldb %d ldc %d batch %d",
-             wb_dtype_name(g->dtype), g->transpose_a ? 'T' : 'N', g->transpose_b ? 'T' : 'N',
-             (int)g->m, (int)g->n, (int)g->k, (int)g->lda, (int)g->ldb, (int)g->ldc, (int)g->batch);
+    snprintf(text, sizeof text, "%s%s %c%c m %d n %d k %d lda %d ldb %d ldc %d batch %d",
+             wb_dtype_name(g->dtype), rounds(g) ? " rounded" : "", g->transpose_a ? 'T' : 'N',
+             g->transpose_b ? 'T' : 'N', (int)g->m, (int)g->n, (int)g->k, (int)g->lda, (int)g->ldb,
+             (int)g->ldc, (int)g->batch);
     return text;
 }
 
@@ -190,9 +200,12 @@ typedef struct row {
     int m, n, k, batch;
 } row;
 
-/* The types that the set in use multiplies. */
-static const wb_dtype types[] = {WB_F32, WB_F64, WB_BF16};
-static int type_count(void) { return wb_cpu_multiplies_bf16() ? 3 : 2; }
+/* What the set in use multiplies. */
+static const struct {
+    wb_dtype dtype;
+    bool may_round;
+} types[] = {{WB_F32, false}, {WB_F64, false}, {WB_F32, true}, {WB_BF16, false}};
+static int type_count(void) { return wb_cpu_multiplies_bf16() ? 4 : 3; }
 
 /* each in all types and all transpositions */
 static const row rows[] = {
@@ -223,7 +236,8 @@ static void products_agree_with_three_loops(void **state) {
     wb_cpu_set_threads(3);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (int way = 0; way < 4 * type_count(); way++)
-            run_and_check((wb_gemm){.dtype = types[way / 4],
+            run_and_check((wb_gemm){.dtype = types[way / 4].dtype,
+                                    .may_round = types[way / 4].may_round,
                                     .transpose_a = way & 1,
                                     .transpose_b = way & 2,
                                     .m = rows[i].m,
@@ -246,7 +260,9 @@ static void random_products_agree_with_three_loops(void **state) {
     print_message("WEBER_TEST_SEED=%u\n", random_state);
     for (int i = 0; i < count; i++) {
         wb_cpu_set_threads(1 + random_below(3));
-        run_and_check((wb_gemm){.dtype = types[random_below(type_count())],
+        const int type = random_below(type_count());
+        run_and_check((wb_gemm){.dtype = types[type].dtype,
+                                .may_round = types[type].may_round,
                                 .transpose_a = random_below(2),
                                 .transpose_b = random_below(2),
                                 .m = random_size(),
@@ -274,7 +290,8 @@ static void the_bits_are_the_same_for_any_number_of_threads(void **state) {
                          {"batch", 60, 60, 120, 4}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int way = 0; way < 4 * type_count(); way += getenv("WEBER_TEST_BRIEF") ? 3 : 1) {
-            product *p = product_new((wb_gemm){.dtype = types[way / 4],
+            product *p = product_new((wb_gemm){.dtype = types[way / 4].dtype,
+                                               .may_round = types[way / 4].may_round,
                                                .transpose_a = way & 1,
                                                .transpose_b = way & 2,
                                                .m = sizes[i].m,

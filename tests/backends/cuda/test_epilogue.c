@@ -135,8 +135,8 @@ static void precision_goes_with_the_product(void **state) {
     (void)state;
     static const struct {
         const char *word;
-        bool is_fast;
-    } words[] = {{"high", true}, {"medium", true}, {"highest", false}};
+        bool is_fast, may_round_to_bf16;
+    } words[] = {{"high", true, false}, {"medium", true, true}, {"highest", false, false}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         products = 0;
         assert_int_equal(wb_matmul_precision(words[i].word), WB_OK);
@@ -144,7 +144,8 @@ static void precision_goes_with_the_product(void **state) {
         assert_int_equal(wb_evaluate_roots(1, roots),
                          WB_OK); /* the same sizes: another plan all the same */
         assert_int_equal(seen.is_fast, words[i].is_fast);
-        assert_int_equal(products, i < 2 ? i == 0 : 1);
+        assert_int_equal(seen.may_round_to_bf16, words[i].may_round_to_bf16);
+        assert_int_equal(products, 1);
     }
     (void)wb_matmul_precision("high");
     wb_array *const roots[] = {product_of(WB_F64)};
