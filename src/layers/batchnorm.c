@@ -61,8 +61,8 @@ static wb_array *by_past(const wb_batchnorm_desc *b, wb_array *x) {
     wb_array *shift = wb_mul(scale, wb_cast(b->mean, wide));
     shift = b->beta ? wb_sub(b->beta, shift) : wb_neg(shift);
     if (!scale || !shift) return NULL;
-    x = wb_mul(wb_cast(x, wide), wb_beside_channels(scale, x));
-    wb_array *y = wb_cast(wb_add(x, wb_beside_channels(shift, x)), dtype);
+    scale = wb_beside_channels(scale, x), shift = wb_beside_channels(shift, x);
+    wb_array *y = wb_cast(wb_add(wb_mul(wb_cast(x, wide), scale), shift), dtype);
     return wb_affine(y, NULL, NULL, b->activation);
 }
 
