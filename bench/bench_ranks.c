@@ -7,9 +7,11 @@
  * overlap  how much of the sums of a step hides behind its computation, with WEBER_PACE
  * asleep   the same of a computation that leaves its core free
  * c, d     observations per second of the distributed steps of that case (bench/cases.h)
+ * model    the same steps beside the cost model of docs/scale.md
  * fail     see bench/ranks/failures
  *
  * Rank 0 prints. Without a mode: all of them. */
+#include <math.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -185,12 +187,11 @@ static void sleeping_overlap(void) {
 
 /* ---- cases ---- */
 
-static void rate(const char *name) {
+/* Microseconds of a step, of which each rank makes one at the same time. */
+static double case_us(bench_case *c, bool is_distributed) {
     double us[MOST_ROUNDS];
     const int rounds = smoke ? 1 : 30;
-    bench_case *c = bench_case_open(name);
-    if (!c) return;
-    wb_optimiser *o = wb_setup(wb_adam(), bench_case_model(c), .distributed = true);
+    wb_optimiser *o = wb_setup(wb_adam(), bench_case_model(c), .distributed = is_distributed);
     for (int k = -5; k < rounds; k++) {
         wb_batch batch;
         wb_scope_open();
@@ -201,11 +202,38 @@ static void rate(const char *name) {
         if (k >= 0) us[k] = bench_us() - begin;
         wb_scope_close();
     }
+    wb_free(o);
+    return bench_times_of(rounds, us).median;
+}
+
+static void rate(const char *name) {
+    bench_case *c = bench_case_open(name);
+    if (!c) return;
     const double batch = (double)bench_case_batch_size(c);
-    const double seconds = 1e-6 * bench_times_of(rounds, us).median;
+    const double seconds = 1e-6 * case_us(c, true);
     say("case %s: %d ranks, %.2f ms, %.0f observations/s\n", name, wb_total_workers(),
         1e3 * seconds, wb_total_workers() * batch / seconds);
-    wb_free(o);
+    bench_case_close(c);
+}
+
+/* The cost model of a step whose sums have no core of their own: those of all gradients, behind a
+ * step that each rank makes for itself. */
+static void model(const char *name) {
+    bench_case *c = bench_case_open(name);
+    if (!c) return;
+    int64_t bytes = 0;
+    for (wb_parameter p = {0}; wb_next_parameter(bench_case_model(c), &p);)
+        bytes += 4 * wb_count(p.array);
+    double alone = 1e12, sum = 1e12, together = 1e12;
+    for (int k = 0; k < (smoke ? 1 : 3); k++) { /* in turn, since machines change their pace */
+        alone = fmin(alone, case_us(c, false));
+        sum = fmin(sum, sum_times(bytes, smoke ? 1 : 21).median);
+        together = fmin(together, case_us(c, true));
+    }
+    say("model %s: %d ranks, a step alone %.2f ms, sums of %lld bytes %.2f ms, model %.2f ms, "
+        "measured %.2f ms: %.2f\n",
+        name, wb_total_workers(), 1e-3 * alone, (long long)bytes, 1e-3 * sum, 1e-3 * (alone + sum),
+        1e-3 * together, together / (alone + sum));
     bench_case_close(c);
 }
 
@@ -216,7 +244,7 @@ static void rate(const char *name) {
 static void fail_here(const char *phase, const char *const *arguments, int rank) {
     if (strcmp(arguments[0], phase) != 0 || atoi(arguments[1]) != rank) return;
     if (strcmp(arguments[2], "kill") == 0) (void)raise(SIGKILL);
-    if (strcmp(arguments[2], "stop") == 0) (void)raise(SIGSTOP);
+    while (strcmp(arguments[2], "stop") == 0) (void)raise(SIGSTOP); /* whoever wakes it */
     exit(0);
 }
 
@@ -263,5 +291,7 @@ int main(int argc, char **argv) {
     if (!*mode || strcmp(mode, "asleep") == 0) sleeping_overlap();
     if (!*mode || strcmp(mode, "c") == 0) rate(smoke ? "c:tiny" : "c");
     if (!*mode || strcmp(mode, "d") == 0) rate(smoke ? "d:tiny" : "d");
+    if (!*mode || strcmp(mode, "model") == 0)
+        model(smoke ? "c:tiny" : "c"), model(smoke ? "d:tiny" : "d");
     return wb_report("bench_ranks");
 }

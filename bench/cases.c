@@ -337,9 +337,20 @@ static void setup(bench_case *c) {
         c->optimiser = wb_setup(wb_adam(.eta = 1e-3), c->model, .compute = compute);
 }
 
+/* name without ",medium" behind it, of which the products of f32 are told. */
+static bool take_precision(const char *name, size_t size, char *rest) {
+    static const char medium[] = ",medium";
+    const size_t length = strlen(name), cut = sizeof medium - 1;
+    const bool is_medium = length > cut && strcmp(name + length - cut, medium) == 0;
+    (void)snprintf(rest, size, "%.*s", (int)(is_medium ? length - cut : length), name);
+    return wb_matmul_precision(is_medium ? "medium" : "highest") == WB_OK;
+}
+
 bench_case *bench_case_open(const char *name) {
     settings s;
-    const row *r = find_row(name, &s);
+    char rest[128];
+    if (!take_precision(name, sizeof rest, rest)) return NULL;
+    const row *r = find_row(rest, &s);
     bench_case *c = r ? calloc(1, sizeof *c) : NULL;
     if (!c) return NULL;
     *c = (bench_case){.row = r, .settings = s, .inputs = r->network ? BENCH_INPUTS : G_INPUTS};

@@ -6,14 +6,27 @@
  * | [0] the loss fell to a fifth or less: yes
  *
  * Each process trains on its share of the data; the steps are those of one process over all of it.
- * In Julia, with Flux 0.14:
+ * The guide has it in Julia, with Flux 0.14; here on the CPU:
  *
+ *     using Flux, MPI, Optimisers, Statistics, Zygote
  *     DistributedUtils.initialize(MPIBackend)
  *     backend = DistributedUtils.get_distributed_backend(MPIBackend)
- *     model = DistributedUtils.synchronize!!(backend, DistributedUtils.FluxDistributedModel(model))
+ *     model = Chain(Dense(1 => 256, tanh), Dense(256 => 1))
+ *     x = rand(Float32, 1, 16)
+ *     y = x .^ 3
  *     data = DistributedUtils.DistributedDataContainer(backend, x)
+ *     model = DistributedUtils.synchronize!!(backend, DistributedUtils.FluxDistributedModel(model);
+ *                                            root=0)
  *     opt = DistributedUtils.DistributedOptimizer(backend, Optimisers.Adam(0.001f0))
- *     st_opt = DistributedUtils.synchronize!!(backend, Optimisers.setup(opt, model)) */
+ *     st_opt = Optimisers.setup(opt, model)
+ *     st_opt = DistributedUtils.synchronize!!(backend, st_opt; root=0)
+ *     loss(model) = mean((model(x) .- y).^2)
+ *     for epoch in 1:100
+ *         global model, st_opt
+ *         l, grad = Zygote.withgradient(loss, model)
+ *         println("Epoch $epoch: Loss $l")
+ *         st_opt, model = Optimisers.update(st_opt, model, grad[1])
+ *     end */
 #include <stdio.h>
 #include <weber.h>
 

@@ -102,6 +102,15 @@ def files():
     yield "idx/scalar", bytes([0, 0, 13, 0]) + struct.pack(">f", 0.5)
     yield "cifar/one", bytes([0, 7]) + bytes(range(256)) * 12
     yield "cifar/fine", bytes([1, 3, 70]) + bytes(range(256)) * 12
+    # the first byte says which: greeting, collective, text, shared memory
+    yield "ranks/greeting", b"\0" + struct.pack("<8sII32sQQ", b"weber", 2, 1, b"0.1.0", 3, 4)
+    yield "ranks/no_secret", b"\0" + struct.pack("<8sII32sQQ", b"weber", 2, 0, b"0.1.0", 3, 4)
+    yield "ranks/same", b"\1" + struct.pack("<qqqiiiiii", 0, 4, 0, 0, 0, 0, 0, 0, 0)
+    yield "ranks/other", b"\1" + struct.pack("<qqqiiiiii", 7, 4, 9, 4, 3, 1, 2, 1, 0)
+    yield "ranks/text", b"\2matmul: A is (2, 5)\n\x1b[2J"
+    yield "ranks/memory", b"\3" + struct.pack("<IIII", 0x57424C33, 2, 0, 0)
+    yield "ranks/told", b"\3" + struct.pack("<IIII", 0x57424C33, 2, 2, 0) + b"matmul: A is (2, 5)\0"
+    yield "ranks/endless", b"\3" + struct.pack("<IIII", 0x57424C33, 2, 99, 77) + b"x" * 1500
     yield "cifar/cut", bytes([0, 7]) + bytes(range(100))
 
 

@@ -11,6 +11,7 @@ static wb_gemm gemm_of(const wb_call *call) {
     const wb_matmul_call *m = &call->matmul;
     return (wb_gemm){.dtype = call->dtype,
                      .may_round = call->may_round_to_bf16,
+                     .keeps_a = call->is_a_fixed,
                      .transpose_a = m->transpose_a,
                      .transpose_b = m->transpose_b,
                      .m = m->m,
@@ -68,9 +69,21 @@ wb_onednn *wb_cpu_call_onednn(const wb_call *call) {
 }
 
 wb_status wb_cpu_call_matmul(const wb_cpu_call *c) {
-    const wb_gemm gemm = gemm_of(c->call);
+    wb_gemm gemm = gemm_of(c->call);
+    gemm.kept_a = c->kept;
     wb_cpu_gemm(&gemm, c->a[0], c->a[1], c->a[2], c->scratch, c->done, c->context);
     return WB_OK;
+}
+
+size_t wb_cpu_call_kept(const wb_call *call) {
+    const wb_gemm gemm = gemm_of(call);
+    return call->kind == WB_CALL_matmul ? wb_cpu_gemm_kept(&gemm) : 0;
+}
+
+void wb_cpu_call_keep(const wb_call *call, const void *a, void *kept) {
+    wb_gemm gemm = gemm_of(call);
+    gemm.kept_a = kept;
+    wb_cpu_gemm_keep(&gemm, a);
 }
 
 static wb_status conv(const wb_cpu_call *c) {

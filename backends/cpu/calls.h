@@ -8,6 +8,7 @@ typedef struct wb_cpu_call {
     const wb_call *call;
     char *const *a;   /* addresses of what it works on, as ops.def has them */
     char *scratch;    /* wb_cpu_call_scratch bytes */
+    char *kept;       /* what wb_cpu_call_keep made, or NULL */
     wb_tile_fn *done; /* called behind each tile, where it has tiles; NULL: nothing follows */
     void *context;
 } wb_cpu_call;
@@ -17,6 +18,9 @@ typedef wb_status wb_cpu_call_fn(const wb_cpu_call *c);
 #include <weber/ops.def>
 
 size_t wb_cpu_call_scratch(const wb_call *call);
+/* Bytes of what a call with fixed operands (wb_call) keeps; 0: nothing. */
+size_t wb_cpu_call_kept(const wb_call *call);
+void wb_cpu_call_keep(const wb_call *call, const void *a, void *kept);
 /* NULL: it is ours. */
 wb_onednn *wb_cpu_call_onednn(const wb_call *call);
 

@@ -17,8 +17,8 @@ typedef struct kernel {
     wb_call call;
     wb_cpu_program *program; /* the program, or what is fused behind the call */
     int split;
-    size_t call_scratch;
-    wb_onednn *onednn; /* NULL: the call is ours */
+    size_t kept, call_scratch; /* bytes, in this order, of what comes before the program's */
+    wb_onednn *onednn;         /* NULL: the call is ours */
 } kernel;
 
 enum { ALIGNMENT = 64, MOST_ARGUMENTS = 1024 };
@@ -73,6 +73,7 @@ static void *lower(void *device, const wb_call *call, const wb_program *epilogue
     k->onednn = wb_cpu_call_onednn(call);
     const size_t scratch = k->onednn ? wb_onednn_scratch(k->onednn) : wb_cpu_call_scratch(call);
     k->call_scratch = (scratch + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    k->kept = wb_cpu_call_kept(call);
     if (!epilogue) return k;
     k->program = wb_cpu_program_new(epilogue);
     if (k->program) return k;
@@ -90,8 +91,11 @@ static bool takes(void *device, const char *name, const wb_call *call) {
 
 static size_t scratch_bytes(const void *any) {
     const kernel *k = any;
-    return k->call_scratch + (k->program ? wb_cpu_program_scratch(k->program) : 0) + ALIGNMENT;
+    const size_t behind = k->program ? wb_cpu_program_scratch(k->program) : 0;
+    return k->kept + k->call_scratch + behind + ALIGNMENT;
 }
+
+static size_t kept_bytes(const void *any) { return ((const kernel *)any)->kept; }
 
 /* ---- epilogues ---- */
 
@@ -139,7 +143,7 @@ static wb_status run_call(const kernel *k, char *const *a, int narguments, const
 #define WB_CALL(name, ...) wb_cpu_call_##name,
 #include <weber/ops.def>
     };
-    char *scratch = a[narguments - 1];
+    char *kept = a[narguments - 1], *scratch = kept + k->kept;
     behind b = {.kernel = k,
                 .arguments = a + OPERANDS,
                 .late = late,
@@ -148,10 +152,28 @@ static wb_status run_call(const kernel *k, char *const *a, int narguments, const
     const wb_cpu_call c = {.call = &k->call,
                            .a = a,
                            .scratch = scratch,
+                           .kept = k->kept ? kept : NULL,
                            .done = k->program ? tile_done : NULL,
                            .context = &b};
     if (k->onednn) return wb_onednn_conv(k->onednn, a[0], a[1], a[2], scratch, c.done, &b);
     return entries[k->call.kind](&c);
+}
+
+static char *place_of(const wb_argument *a, const wb_memory *memory) {
+    const wb_memory *m = &memory[a->memory];
+    return m->handle ? (char *)m->handle + m->offset_bytes + a->offset_bytes : NULL;
+}
+
+static wb_status prepare(void *device, void *queue, const wb_command *commands, int count,
+                         const wb_memory *memory) {
+    (void)device, (void)queue;
+    for (int c = 0; c < count; c++) {
+        const kernel *k = commands[c].kernel;
+        const wb_argument *a = commands[c].arguments;
+        wb_cpu_call_keep(&k->call, place_of(a, memory),
+                         place_of(a + commands[c].narguments - 1, memory));
+    }
+    return WB_OK;
 }
 
 static wb_status run(void *device, void *queue, const wb_command *commands, int count,
@@ -161,11 +183,8 @@ static wb_status run(void *device, void *queue, const wb_command *commands, int 
     for (int c = 0; c < count; c++) {
         const wb_command *command = &commands[c];
         const kernel *k = command->kernel;
-        for (int i = 0; i < command->narguments; i++) {
-            const wb_argument *a = &command->arguments[i];
-            const wb_memory *m = &memory[a->memory];
-            arguments[i] = m->handle ? (char *)m->handle + m->offset_bytes + a->offset_bytes : NULL;
-        }
+        for (int i = 0; i < command->narguments; i++)
+            arguments[i] = place_of(&command->arguments[i], memory);
         if (!k->is_call) {
             wb_cpu_program_run(k->program, arguments, late, arguments[command->narguments - 1]);
             continue;
@@ -208,6 +227,7 @@ static wb_status info(int index, wb_device_info *info) {
                              .compute_units = wb_cpu_threads(),
                              .has_f64 = true,
                              .reads_parts = true,
+                             .side_sum_row = WB_WHOLE_ROW,
                              .is_host_memory = true};
     wb_cpu_model(info->name, sizeof info->name);
     (void)snprintf(info->driver, sizeof info->driver, "%s", wb_cpu_isa_name(wb_cpu_isa()));
@@ -241,4 +261,6 @@ const wb_backend wb_cpu_backend = {.abi = WB_PLUGIN_ABI,
                                    .release = release,
                                    .copy = copy,
                                    .run = run,
-                                   .sync = sync_queue};
+                                   .sync = sync_queue,
+                                   .kept_bytes = kept_bytes,
+                                   .prepare = prepare};

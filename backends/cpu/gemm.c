@@ -15,6 +15,12 @@ static piece_fn *const kernels[WB_ISA_COUNT][2] = {
 #undef X
 };
 
+static piece_fn *const kernels_bf16[WB_ISA_COUNT] = {[WB_ISA_BASELINE] = NULL,
+#define X(ISA, suffix, feature) [ISA] = wb_gemm_bf16_##suffix,
+                                                     WB_ISA_BF16_LIST(X)
+#undef X
+};
+
 /* Work below this many multiply-adds stays on the calling thread. */
 static const double parallel_work = 1e6;
 
@@ -38,7 +44,7 @@ static void choose_reading(const wb_gemm *g, plan *p) {
     if (g->k == 0 || g->m == 1 || g->n == 1) return;
     p->swaps = g->transpose_b && g->m <= 12 && g->n >= 64;
     if (p->swaps) return;
-    p->packs_a = g->transpose_a || (g->n >= 32 && g->lda >= 512);
+    p->packs_a = g->kept_a || g->transpose_a || (g->n >= 32 && g->lda >= 512);
     p->packs_b = g->transpose_b && g->m > 64 && g->ldb >= 512 && g->k >= 128;
 }
 
@@ -61,7 +67,8 @@ static size_t piece_scratch_bf16(const wb_gemm *g, const plan *p) {
 static size_t piece_scratch(const wb_gemm *g, const plan *p) {
     if (wb_gemm_takes_bf16(g)) return piece_scratch_bf16(g, p);
     int64_t elements = 0;
-    if (p->packs_a) elements += round_up(p->rows, WB_GEMM_ROW_UNIT) * smaller(g->k, WB_GEMM_DEPTH);
+    if (p->packs_a && !g->kept_a)
+        elements += round_up(p->rows, WB_GEMM_ROW_UNIT) * smaller(g->k, WB_GEMM_DEPTH);
     if (p->packs_b) elements += WB_GEMM_SHEET * WB_GEMM_DEPTH_PACKED;
     if (p->swaps) elements = WB_GEMM_ROWS * p->rows;
     if (g->m == 1 || g->n == 1) elements = g->k; /* the vector, if it is strided */
@@ -118,6 +125,7 @@ typedef struct call {
     const wb_gemm *gemm;
     const plan *plan;
     piece_fn *kernel;
+    bool keeps;
     const char *a, *b;
     char *c, *scratch;
     wb_tile_fn *done;
@@ -158,6 +166,7 @@ static void run_piece(void *context, int64_t index, int worker) {
                            .columns = smaller(p->columns, g->n - column),
                            .packs_a = p->packs_a,
                            .packs_b = p->packs_b,
+                           .keeps = job->keeps,
                            .swaps = p->swaps,
                            .scratch =
                                p->scratch ? job->scratch + (size_t)worker * p->scratch : NULL,
@@ -173,9 +182,7 @@ size_t wb_cpu_gemm_scratch(const wb_gemm *gemm) {
 }
 
 static piece_fn *kernel_for(const wb_gemm *gemm) {
-#if defined(__x86_64__)
-    if (wb_gemm_takes_bf16(gemm)) return wb_gemm_bf16_avx512;
-#endif
+    if (wb_gemm_takes_bf16(gemm)) return kernels_bf16[wb_cpu_isa()];
     return wb_blas_wins(gemm) ? wb_blas_piece : kernels[wb_cpu_isa()][gemm->dtype == WB_F64];
 }
 
@@ -209,4 +216,29 @@ void wb_cpu_gemm(const wb_gemm *gemm, const void *a, const void *b, void *c, voi
         run_piece(&job, 0, 0);
     else
         wb_cpu_parallel(pieces.pieces, run_piece, &job);
+}
+
+/* ---- a packed A for many products ---- */
+
+size_t wb_cpu_gemm_kept(const wb_gemm *g) {
+    const int64_t size = (int64_t)wb_dtype_size(g->dtype);
+    if (!g->keeps_a || g->batch != 1 || g->m == 1 || g->n < 2 || g->k < 2 || wb_gemm_takes_bf16(g))
+        return 0;
+    const bool pays = g->transpose_a || g->lda >= 512;
+    if (!pays || plan_for(g).swaps || kernel_for(g) == wb_blas_piece) return 0;
+    return (size_t)round_up(round_up(g->m, WB_GEMM_STRIP) * g->k * size, 64);
+}
+
+void wb_cpu_gemm_keep(const wb_gemm *gemm, const void *a) {
+    plan pieces = plan_for(gemm);
+    pieces.column_pieces = 1, pieces.pieces = pieces.row_pieces;
+    call job = {.gemm = gemm,
+                .plan = &pieces,
+                .kernel = kernel_for(gemm),
+                .keeps = true,
+                .a = a,
+                .b = a, /* neither read nor written, and so C and scratch memory */
+                .c = gemm->kept_a,
+                .scratch = gemm->kept_a};
+    wb_cpu_parallel(pieces.pieces, run_piece, &job);
 }

@@ -16,6 +16,8 @@ typedef struct wb_gemm {
     wb_dtype dtype;          /* WB_F32 or WB_F64, of A, B and C; WB_BF16, added up in f32, where
                                 wb_cpu_multiplies_bf16 */
     bool may_round;          /* f32: A and B may be rounded to bf16, sums stay f32 */
+    void *kept_a;            /* where wb_cpu_gemm_keep packed A, or NULL */
+    bool keeps_a;            /* A is packed by wb_cpu_gemm_keep, where that takes it */
     bool transpose_a;        /* A is stored (k, m) */
     bool transpose_b;        /* B is stored (n, k) */
     int64_t m, n, k;         /* any may be 0; k = 0 gives zeros */
@@ -35,6 +37,12 @@ typedef void wb_tile_fn(void *context, int64_t product, int64_t row, int64_t row
 /* Bytes of scratch memory that wb_cpu_gemm wants for this product, aligned to 64; depends on the
  * call and on wb_cpu_threads(). */
 size_t wb_cpu_gemm_scratch(const wb_gemm *gemm);
+
+/* Bytes that wb_cpu_gemm_keep fills, aligned to 64, of a product with keeps_a; 0: the product does
+ * not pack A beforehand. */
+size_t wb_cpu_gemm_kept(const wb_gemm *gemm);
+/* Packs A into kept_a, for any number of these products. */
+void wb_cpu_gemm_keep(const wb_gemm *gemm, const void *a);
 
 /* done may be NULL. Never fails; allocates nothing. */
 void wb_cpu_gemm(const wb_gemm *gemm, const void *a, const void *b, void *c, void *scratch,

@@ -25,6 +25,7 @@ typedef struct wb_gemm_piece {
     int64_t product;
     int64_t row, rows, column, columns; /* the rectangle of C */
     bool packs_a, packs_b;              /* copied into panels and strips, or read in place */
+    bool keeps;                         /* packs A for later, and computes nothing */
     bool swaps;                         /* computes the transpose: for few rows */
     void *scratch;                      /* for these three; aligned to 64 */
     wb_tile_fn *done;                   /* may be NULL */
@@ -50,6 +51,10 @@ bool wb_gemm_takes_bf16(const wb_gemm *gemm);
 static inline int64_t wb_gemm_kept_bf16(int64_t k) {
     return k <= WB_GEMM_KEPT_BF16 ? k : WB_GEMM_DEPTH_BF16;
 }
-void wb_gemm_bf16_avx512(const wb_gemm_piece *piece);
+
+#define WB_DECLARE(enumerator, suffix, feature)                                                    \
+    void wb_gemm_bf16_##suffix(const wb_gemm_piece *piece);
+WB_ISA_BF16_LIST(WB_DECLARE)
+#undef WB_DECLARE
 
 #endif

@@ -54,7 +54,11 @@ wb_isa wb_cpu_isa(void) {
 }
 
 bool wb_cpu_multiplies_bf16(void) {
-    return wb_cpu_isa() == WB_ISA_AVX512 && wb_platform_processor_has(WB_X86_AVX512_BF16);
+#define X(ISA, suffix, feature)                                                                    \
+    if (wb_cpu_isa() == ISA) return wb_platform_processor_has(feature);
+    WB_ISA_BF16_LIST(X)
+#undef X
+    return false;
 }
 
 /* ---- the processor's name ---- */

@@ -11,7 +11,7 @@
  * | avx2      | x86-64    | AVX2 and FMA                                           |
  * | avx512    | x86-64    | AVX-512 F, DQ, BW, VL                                  |
  * | neon      | ARM64     | NEON, which every one has: multiply-adds by lane       |
- * | neon_bf16 | ARM64     | the same with conversion of bfloat16 (FEAT_BF16)       |
+ * | neon_bf16 | ARM64     | the same with products and conversion of bfloat16      |
  *
  * WEBER_ISA=avx2 and so on forces one; a set that the machine lacks is not taken. */
 #ifndef WB_CPU_ISA_H
@@ -44,10 +44,21 @@ typedef enum wb_isa {
 #define WB_ISA_LIST(X) X(WB_ISA_BASELINE, baseline)
 #endif
 
+/* X(enumerator, suffix, feature): those with products of bf16, where the processor has the
+ * feature. */
+#if defined(__x86_64__)
+#define WB_ISA_BF16_LIST(X) X(WB_ISA_AVX512, avx512, WB_X86_AVX512_BF16)
+#elif defined(__aarch64__)
+#define WB_ISA_BF16_LIST(X) X(WB_ISA_NEON_BF16, neon_bf16, WB_ARM_BF16)
+#else
+#define WB_ISA_BF16_LIST(X)
+#endif
+
 /* The set in use: the best that machine and build have, or what WEBER_ISA asks for. Chosen once. */
 wb_isa wb_cpu_isa(void);
 
-/* True where the set in use has products of bf16: AVX-512 on a processor with AVX512_BF16. */
+/* True where the set in use has products of bf16: AVX-512 on a processor with AVX512_BF16, and
+ * neon_bf16. */
 bool wb_cpu_multiplies_bf16(void);
 
 /* "avx2"; NULL for a set that this build has no kernels for. */

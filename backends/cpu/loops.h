@@ -12,18 +12,23 @@
 
 enum { WB_TILE = 1024, WB_LANES = 16 };
 
+/* Elements of the longest reduced row that is a tile of its own. */
+enum { WB_WHOLE_ROW = 4096 };
+
 /* One running sum or largest value: of f32 and f64 in f64, of integers in i64. */
 typedef union wb_accumulator {
     double f;
     int64_t i;
 } wb_accumulator;
 
-/* A product and what follows it in one loop. */
+/* A product and what follows it in one loop, or another short chain. */
 typedef enum wb_fused {
     WB_NOT_FUSED,
     WB_PRODUCT_ADDED,      /* x y + z */
     WB_PRODUCT_SUBTRACTED, /* z - x y */
     WB_PRODUCT_NEGATED,    /* -(x y) */
+    WB_DIFFERENCE,         /* x - y, 0 where they are equal, infinities too */
+    WB_PRODUCT_SUMMED,     /* a sum of x y */
     WB_FUSED_COUNT
 } wb_fused;
 
@@ -31,6 +36,9 @@ typedef void wb_element_loop(int64_t n, void *o, const void *x, const void *y, c
 typedef void wb_convert_loop(int64_t n, const void *from, void *to);
 /* a register of `outer` rows of `inner` elements, into one accumulator per row, or per column */
 typedef void wb_reduce_loop(int64_t inner, int64_t outer, const void *x, wb_accumulator *sums);
+/* the same of the products of two registers */
+typedef void wb_dot_loop(int64_t inner, int64_t outer, const void *x, const void *y,
+                         wb_accumulator *sums);
 typedef void wb_fill_loop(void *out, int64_t first, int64_t n, uint64_t key, uint64_t counter);
 
 typedef struct wb_loops {
@@ -46,6 +54,7 @@ typedef struct wb_loops {
         *store[WB_DTYPE_COUNT]; /* memory to register and back, contiguous */
     wb_convert_loop *repeat[2]; /* one element of 4 or 8 bytes, which may be to[0], into all n */
     wb_reduce_loop *reduce_rows[2][WB_R_COUNT], *reduce_columns[2][WB_R_COUNT]; /* sum, max */
+    wb_dot_loop *dot_rows[2], *dot_columns[2];                                  /* f32 and f64 */
     wb_fill_loop *uniform[2], *normal[2];
 } wb_loops;
 

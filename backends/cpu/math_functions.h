@@ -200,16 +200,16 @@ static inline k_split_f32 k_split_ln2_f32(float x) {
     return (k_split_f32){(int32_t)bits, (x - n * WB_K_LN2_HI_F32) - n * WB_K_LN2_LO_F32};
 }
 
-/* exp(r), |r| <= 0.35, to 2^-28. */
-static inline float k_exp_poly_f32(float r) {
-    float p = 0x1.6a19bep-10f;
-    p = p * r + 0x1.123fcp-7f;
-    p = p * r + 0x1.555918p-5f;
-    p = p * r + 0x1.55548ap-3f;
-    p = p * r + 0x1.fffffcp-2f;
-    p = p * r + 1.0f;
-    return p * r + 1.0f;
-}
+/* exp(r), |r| <= 0.35, to 2^-28; of a number, or of each lane of a vector. */
+#define WB_K_EXP_POLY_F32(r)                                                                       \
+    ((((((0x1.6a19bep-10f * (r) + 0x1.123fcp-7f) * (r) + 0x1.555918p-5f) * (r) + 0x1.55548ap-3f) * \
+           (r) +                                                                                   \
+       0x1.fffffcp-2f) *                                                                           \
+          (r) +                                                                                    \
+      1.0f) *                                                                                      \
+         (r) +                                                                                     \
+     1.0f)
+static inline float k_exp_poly_f32(float r) { return WB_K_EXP_POLY_F32(r); }
 
 /* exp(r) - 1, |r| <= 0.35, to 2^-31. */
 static inline float k_expm1_poly_f32(float r) {
@@ -238,9 +238,13 @@ static inline double k_expm1_poly_f64(double r) {
     return r + r * r * p;
 }
 
+/* Below it exp is 0, above it infinite. */
+#define WB_K_EXP_LOW_F32  (-104.0f)
+#define WB_K_EXP_HIGH_F32 89.0f
+
 /* 2^n is applied in two factors: one alone reaches neither denormals nor the largest numbers. */
 static inline float k_exp_f32(float x) {
-    const k_split_f32 split = k_split_ln2_f32(k_clamp_f32(x, -104.0f, 89.0f));
+    const k_split_f32 split = k_split_ln2_f32(k_clamp_f32(x, WB_K_EXP_LOW_F32, WB_K_EXP_HIGH_F32));
     const int32_t half = split.n >> 1;
     return k_exp_poly_f32(split.rest) * k_power2_f32(half) * k_power2_f32(split.n - half);
 }
@@ -624,7 +628,14 @@ static inline double k_exp2_wide(double x) {
     return p * k_power2_f64(n);
 }
 
-static inline float k_pow_f32(float x, float y) {
+/* clang calls what is long and used often, and a loop with a call has no vectors. */
+#if defined(__GNUC__)
+#define WB_K_INLINED __attribute__((always_inline))
+#else
+#define WB_K_INLINED
+#endif
+
+WB_K_INLINED static inline float k_pow_f32(float x, float y) {
     const double size = k_exp2_wide((double)y * k_log2_wide((double)k_abs_f32(x)));
     return k_pow_edges_f32(x, y, (float)size);
 }
@@ -669,7 +680,7 @@ static inline k_pair k_log_pair(double x) {
     return (k_pair){high, ((whole - high) + y.high) + (y.low + n * WB_K_LN2_LO_F64)};
 }
 
-static inline double k_pow_f64(double x, double y) {
+WB_K_INLINED static inline double k_pow_f64(double x, double y) {
     const double size = k_abs_f64(x);
     const k_pair log = k_log_pair(size);
     const double edge = size == 0 ? -WB_K_INF_F64 : size < WB_K_INF_F64 ? log.high : size;

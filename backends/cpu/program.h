@@ -39,6 +39,7 @@ typedef struct wb_step_list {
     int64_t count, capacity;
     int16_t stream[WB_MOST_STREAMS]; /* accesses read or written where they lie */
     int nstreams;
+    int64_t asks; /* steps that ask for a part of each stream's next tile */
 } wb_step_list;
 
 struct wb_cpu_program {
@@ -55,7 +56,9 @@ struct wb_cpu_program {
     wb_step_list constants;
     wb_cpu_adam adam;
     int reductions;         /* REDUCE instructions */
-    int64_t *offset;        /* of each value's register in the scratch of a worker, or -1 */
+    int64_t side_values;    /* numbers that all side sums have together; each piece has its own */
+    int64_t *offset;        /* of each value's register in the scratch of a worker, or -1; of a side
+                               sum its first number */
     uint16_t *reduction;    /* number of each REDUCE */
     int16_t *direct_store;  /* access that the value is computed straight into, or -1 */
     bool *is_direct_load;   /* the value may be read where it lies in memory */
@@ -66,6 +69,11 @@ struct wb_cpu_program {
     int64_t pieces, units_per_piece,
         steps_per_piece; /* of a parallel run; steps < steps_per_unit: split reductions */
 };
+
+/* A side sum has one number, or one for each element of a row. */
+static inline int64_t wb_side_count(const wb_cpu_program *p, const wb_instruction *side_sum) {
+    return p->program.accesses[side_sum->index].strides[0] ? p->program.sizes[0] : 1;
+}
 
 static inline bool wb_is_split(const wb_cpu_program *p) {
     return p->steps_per_piece < p->steps_per_unit;

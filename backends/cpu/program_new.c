@@ -36,8 +36,8 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
  * that is reduced is whole where it can be: then registers live through the phases, which otherwise
  * compute what they need anew. */
 static int64_t tile_of(const wb_program *p) {
-    enum { FEW_INSTRUCTIONS = 12, WHOLE_ROW = 4096 };
-    if (p->reduced == 1 && p->sizes[0] <= WHOLE_ROW)
+    enum { FEW_INSTRUCTIONS = 12 };
+    if (p->reduced == 1 && p->sizes[0] <= WB_WHOLE_ROW)
         return p->sizes[0] > WB_TILE ? p->sizes[0] : WB_TILE;
     return p->ninstructions <= FEW_INSTRUCTIONS ? WB_TILE : WB_TILE / 2;
 }
@@ -133,7 +133,8 @@ static void mark(const wb_program *p, bool *needed, uint16_t number, bool row) {
 /* What ends a phase: its stores and reductions. A full store belongs to the phase of its value. */
 static bool ends_phase(const wb_instruction *i, int phase) {
     if (is_reduction(i)) return i->phase == phase + 1;
-    return i->code == WB_CODE_store && !i->row && i->phase == phase;
+    const bool leaves = (i->code == WB_CODE_store && !i->row) || i->code == WB_CODE_side_sum;
+    return leaves && i->phase == phase;
 }
 
 /* The full steps of a phase: everything that its ends need, unless the registers still hold it from
@@ -175,7 +176,15 @@ static bool schedule(wb_cpu_program *k) {
     return schedule_rows(k);
 }
 
-/* ---- a product and what follows it in one step ---- */
+/* Constants, and row values where the tile is one row. */
+static bool is_number(const wb_cpu_program *k, uint16_t value) {
+    if (value == WB_NO_VALUE) return false;
+    const wb_instruction *i = &k->program.instructions[value];
+    const bool is_one_row = k->shape == WB_WHOLE || (k->shape == WB_ROWS && k->outer == 1);
+    return is_constant(i) || (i->code == WB_CODE_spread && is_one_row);
+}
+
+/* ---- a product and what follows it, or a difference, in one step ---- */
 
 static int uses_of(const wb_program *p, uint16_t value) {
     int uses = 0;
@@ -189,19 +198,34 @@ static wb_fused follows(const wb_instruction *i, int side) {
     if (i->type > WB_R_F64) return WB_NOT_FUSED;
     if (i->code == WB_CODE_add) return WB_PRODUCT_ADDED;
     if (i->code == WB_CODE_sub && side == 1) return WB_PRODUCT_SUBTRACTED;
+    if ((i->code == WB_CODE_sum || i->code == WB_CODE_side_sum) && side == 0)
+        return WB_PRODUCT_SUMMED;
     return i->code == WB_CODE_neg && side == 0 ? WB_PRODUCT_NEGATED : WB_NOT_FUSED;
 }
 
-/* Place among the first `count` steps of a product that nobody else wants, or -1. */
-static int64_t lone_product(const wb_cpu_program *k, const wb_step *steps, int64_t count,
-                            uint16_t value) {
-    for (int64_t s = 0; s < count; s++) {
-        if (steps[s].number != value) continue;
-        const int code = steps[s].instruction->code;
-        const bool is_product = code == WB_CODE_mul || code == WB_CODE_square;
-        return is_product && uses_of(&k->program, value) == 1 ? s : -1;
-    }
+/* Place among the first `count` steps of one that gives what a single other step wants, or -1. */
+static int64_t lone_step(const wb_cpu_program *k, const wb_step *steps, int64_t count,
+                         uint16_t value) {
+    for (int64_t s = 0; s < count; s++)
+        if (steps[s].number == value) return uses_of(&k->program, value) == 1 ? s : -1;
     return -1;
+}
+
+/* Products are summed of whole registers. */
+static bool may_be_summed(const wb_cpu_program *k, const wb_step *product) {
+    return !is_number(k, product->in[0]) &&
+           !is_number(k, product->in[product->instruction->code == WB_CODE_mul]);
+}
+
+static int64_t lone_product(const wb_cpu_program *k, const wb_step *steps, int64_t count,
+                            const wb_step *step, int side) {
+    const wb_fused how = follows(step->instruction, side);
+    if (!how) return -1;
+    const int64_t at = lone_step(k, steps, count, step->instruction->in[side]);
+    if (at < 0) return -1;
+    const int code = steps[at].instruction->code;
+    const bool is_product = code == WB_CODE_mul || code == WB_CODE_square;
+    return is_product && (how != WB_PRODUCT_SUMMED || may_be_summed(k, &steps[at])) ? at : -1;
 }
 
 static void fuse(wb_step *step, int side, const wb_step *product) {
@@ -212,21 +236,45 @@ static void fuse(wb_step *step, int side, const wb_step *product) {
     step->in[2] = i->code == WB_CODE_neg ? WB_NO_VALUE : i->in[1 - side];
 }
 
+static int64_t without(wb_step *steps, int64_t count, int64_t at) {
+    memmove(&steps[at], &steps[at + 1], sizeof *steps * (size_t)(count - 1 - at));
+    return count - 1;
+}
+
+/* select(x == y, 0, x - y), as softmax and its kin subtract the largest: one step instead of three.
+ * The number of steps that are left of `count`. */
+static int64_t contract_difference(wb_cpu_program *k, wb_step *steps, int64_t count,
+                                   wb_step *step) {
+    const wb_instruction *i = step->instruction;
+    if (i->code != WB_CODE_select || i->type > WB_R_F64) return count;
+    const int64_t equal = lone_step(k, steps, count, i->in[0]),
+                  difference = lone_step(k, steps, count, i->in[2]);
+    const wb_instruction *none = &k->program.instructions[i->in[1]];
+    if (equal < 0 || difference < 0 || none->code != WB_CODE_constant || none->constant != 0)
+        return count;
+    const wb_instruction *e = steps[equal].instruction, *d = steps[difference].instruction;
+    if (e->code != WB_CODE_eq || d->code != WB_CODE_sub || e->type != i->type ||
+        e->in[0] != d->in[0] || e->in[1] != d->in[1])
+        return count;
+    step->fused = WB_DIFFERENCE;
+    step->in[0] = d->in[0], step->in[1] = d->in[1], step->in[2] = WB_NO_VALUE;
+    const int64_t later = equal > difference ? equal : difference;
+    count = without(steps, count, later);
+    return without(steps, count, equal + difference - later);
+}
+
 /* The product's step goes, the other does both. */
 static void contract(wb_cpu_program *k, wb_step_list *list) {
     int64_t kept = 0;
     for (int64_t s = 0; s < list->count; s++) {
         wb_step step = list->steps[s];
         for (int side = 0; side < 2 && !step.fused; side++) {
-            const int64_t at = follows(step.instruction, side)
-                                   ? lone_product(k, list->steps, kept, step.instruction->in[side])
-                                   : -1;
+            const int64_t at = lone_product(k, list->steps, kept, &step, side);
             if (at < 0) continue;
             fuse(&step, side, &list->steps[at]);
-            kept--;
-            memmove(&list->steps[at], &list->steps[at + 1],
-                    sizeof *list->steps * (size_t)(kept - at));
+            kept = without(list->steps, kept, at);
         }
+        kept = contract_difference(k, list->steps, kept, &step);
         list->steps[kept++] = step;
     }
     list->count = kept;
@@ -234,21 +282,15 @@ static void contract(wb_cpu_program *k, wb_step_list *list) {
 
 /* ---- numbers as operands ---- */
 
-/* Constants, and row values where the tile is one row. */
-static bool is_number(const wb_cpu_program *k, uint16_t value) {
-    if (value == WB_NO_VALUE) return false;
-    const wb_instruction *i = &k->program.instructions[value];
-    const bool is_one_row = k->shape == WB_WHOLE || (k->shape == WB_ROWS && k->outer == 1);
-    return is_constant(i) || (i->code == WB_CODE_spread && is_one_row);
-}
-
 /* Takes, where a constant is an operand, the loop that reads it as one number; taken[] says
  * which. */
 static void take_number_loop(wb_cpu_program *k, wb_step *step, bool *taken) {
     const wb_instruction *i = step->instruction;
     const int last = i->code == WB_CODE_select ? 2 : 1;
+    if (i->code > WB_CODE_select) return;
     if (step->fused) {
-        if (is_number(k, step->in[0]) && !is_number(k, step->in[1])) {
+        const bool is_product = step->fused != WB_DIFFERENCE;
+        if (is_product && is_number(k, step->in[0]) && !is_number(k, step->in[1])) {
             const uint16_t x = step->in[0];
             step->in[0] = step->in[1], step->in[1] = x;
         }
@@ -256,7 +298,6 @@ static void take_number_loop(wb_cpu_program *k, wb_step *step, bool *taken) {
         step->loop = k->loops->fused[step->fused][taken[1] + 2 * taken[2]][i->type];
         return;
     }
-    if (i->code > WB_CODE_select) return;
     if (is_number(k, step->in[last]) && k->loops->by_number[i->code][i->type]) {
         step->loop = k->loops->by_number[i->code][i->type];
         taken[last] = true;
@@ -291,11 +332,12 @@ typedef struct free_register {
     int64_t offset, size;
 } free_register;
 
+/* The one that was free last: it is in the first cache. */
 static int64_t take(wb_cpu_program *k, free_register *pool, int *count, int64_t size) {
-    for (int i = 0; i < *count; i++) {
+    for (int i = *count - 1; i >= 0; i--) {
         if (pool[i].size != size) continue;
         const int64_t offset = pool[i].offset;
-        pool[i] = pool[--*count];
+        memmove(&pool[i], &pool[i + 1], sizeof *pool * (size_t)(--*count - i));
         return offset;
     }
     const int64_t offset = k->register_bytes;
@@ -314,7 +356,8 @@ static void last_uses(const wb_cpu_program *k, const wb_step_list *lists, int nl
 }
 
 static bool has_result(const wb_step *step) {
-    return step->instruction->code != WB_CODE_store && !is_reduction(step->instruction);
+    const wb_instruction *i = step->instruction;
+    return i->code != WB_CODE_store && i->code != WB_CODE_side_sum && !is_reduction(i);
 }
 
 /* Registers of the full values, reused when their last reader is done. A result never shares with
@@ -352,6 +395,10 @@ static void assign_fixed(wb_cpu_program *k) {
     for (int i = 0; i < p->ninstructions; i++) {
         const bool row = p->instructions[i].row, fixed = is_constant(&p->instructions[i]);
         k->offset[i] = -1;
+        if (p->instructions[i].code == WB_CODE_side_sum) {
+            k->offset[i] = k->side_values;
+            k->side_values += wb_side_count(k, &p->instructions[i]);
+        }
         if (is_reduction(&p->instructions[i])) k->reduction[i] = (uint16_t)k->reductions++;
         if (!row && !fixed) continue;
         k->offset[i] = k->register_bytes;
@@ -427,28 +474,46 @@ static int place_of(const wb_step_list *list, uint16_t number) {
     return -1;
 }
 
-/* A value goes straight to memory if no later step of the phase still reads, where it lies, what is
- * written over. */
-static bool may_write_straight(const wb_cpu_program *k, const wb_step_list *list,
-                               const wb_step *store) {
+/* Some step from number `from` of the phase on, or of a later phase, reads the value. */
+static bool is_read_from(const wb_cpu_program *k, int phase, int64_t from, uint16_t value) {
+    for (; phase < k->program.phases; phase++, from = 0)
+        for (int64_t s = from; s < k->full[phase].count; s++)
+            for (int in = 0; in < 3; in++)
+                if (k->full[phase].steps[s].in[in] == value) return true;
+    return false;
+}
+
+/* Whether some load of what the access writes over is read after step `made` of the phase: where
+ * the phases load anew, each after it does. */
+static bool is_wanted_after(const wb_cpu_program *k, const wb_access *to, int phase, int made) {
     const wb_program *p = &k->program;
+    for (int i = 0; i < p->ninstructions; i++)
+        if (p->instructions[i].code == WB_CODE_load &&
+            p->accesses[p->instructions[i].index].argument == to->argument &&
+            is_read_from(k, phase, made + 1, (uint16_t)i))
+            return true;
+    return false;
+}
+
+static int phases_that_make(const wb_cpu_program *k, uint16_t value) {
+    int count = 0;
+    for (int phase = 0; phase < k->program.phases; phase++)
+        count += place_of(&k->full[phase], value) >= 0;
+    return count;
+}
+
+/* A value goes straight to memory if one phase makes it, and no later step still reads, where it
+ * lies, what is written over. */
+static bool may_write_straight(const wb_cpu_program *k, int phase, const wb_step *store) {
+    const wb_program *p = &k->program;
+    const wb_step_list *list = &k->full[phase];
     const wb_access *to = &p->accesses[store->instruction->index];
     const uint16_t value = store->in[0];
     const int made = place_of(list, value);
-    if (made < 0 || !list->steps[made].loop || k->direct_store[value] >= 0) return false;
-    if (!same_storage(to->dtype, wb_result_register(&p->instructions[value])) ||
-        (!is_contiguous(k, to) && !has_rows(k, to)))
-        return false;
-    for (int64_t s = 0; s < list->count; s++) {
-        const wb_step *load = &list->steps[s];
-        if (load->instruction->code != WB_CODE_load ||
-            p->accesses[load->instruction->index].argument != to->argument)
-            continue;
-        for (int64_t t = made + 1; t < list->count; t++)
-            for (int in = 0; in < 3; in++)
-                if (list->steps[t].in[in] == load->number) return false;
-    }
-    return true;
+    return made >= 0 && list->steps[made].loop && k->direct_store[value] < 0 &&
+           phases_that_make(k, value) == 1 &&
+           same_storage(to->dtype, wb_result_register(&p->instructions[value])) &&
+           (is_contiguous(k, to) || has_rows(k, to)) && !is_wanted_after(k, to, phase, made);
 }
 
 static void store_straight(wb_cpu_program *k, const wb_step *store) {
@@ -471,12 +536,13 @@ static void choose_direct(wb_cpu_program *k) {
         k->in_rows[i] = same_storage(a->dtype, (wb_register)instruction->type) && has_rows(k, a) &&
                         is_read_by_elements(k, (uint16_t)i);
     }
-    if (p->phases > 1) return;
-    const wb_step_list *list = &k->full[0];
-    for (int64_t s = 0; s < list->count; s++)
-        if (list->steps[s].instruction->code == WB_CODE_store &&
-            may_write_straight(k, list, &list->steps[s]))
-            store_straight(k, &list->steps[s]);
+    for (int phase = 0; phase < p->phases; phase++) {
+        const wb_step_list *list = &k->full[phase];
+        for (int64_t s = 0; s < list->count; s++)
+            if (list->steps[s].instruction->code == WB_CODE_store &&
+                may_write_straight(k, phase, &list->steps[s]))
+                store_straight(k, &list->steps[s]);
+    }
 }
 
 static void note_rows(wb_cpu_program *k, wb_step_list *list) {
@@ -489,26 +555,36 @@ static void note_rows(wb_cpu_program *k, wb_step_list *list) {
     }
 }
 
-/* Of large programs: what small ones use is in the caches near the core. */
-static void note_streams(const wb_cpu_program *k, wb_step_list *list) {
+static void note_stream(wb_step_list *to, int16_t access) {
+    if (to->nstreams < WB_MOST_STREAMS) to->stream[to->nstreams++] = access;
+}
+
+/* Of large programs: what small ones use is in the caches near the core. Where values live through
+ * the phases, all phases together ask for what the next tile uses in any of them. */
+static void note_streams(wb_cpu_program *k, int phase) {
+    const wb_step_list *list = &k->full[phase];
+    wb_step_list *to = &k->full[k->steps_per_unit == 1 ? 0 : phase];
+    to->asks += list->count;
     for (int64_t s = 0; k->is_large && s < list->count; s++) {
         const wb_step *step = &list->steps[s];
-        const int16_t store = step->loop ? k->direct_store[step->number] : (int16_t)-1;
-        if (list->nstreams == WB_MOST_STREAMS) return;
         if (k->is_direct_load[step->number])
-            list->stream[list->nstreams++] = (int16_t)step->instruction->index;
-        else if (store >= 0)
-            list->stream[list->nstreams++] = store;
+            note_stream(to, (int16_t)step->instruction->index);
+        else if (step->loop && k->direct_store[step->number] >= 0)
+            note_stream(to, k->direct_store[step->number]);
     }
 }
 
 /* ---- pieces ---- */
 
+/* Side sums of a piece go through memory once: of long ones there are not to be many. */
 static void choose_pieces(wb_cpu_program *k) {
+    enum { MOST_SIDES = 64 };
     const int64_t tile = (k->inner * k->outer + 32) * (k->program.ninstructions + 1);
     const int64_t per_unit = tile * (k->steps_per_unit ? k->steps_per_unit : 1);
     k->steps_per_piece = k->steps_per_unit;
     k->units_per_piece = PIECE / (per_unit > 0 ? per_unit : 1) + 1;
+    const int64_t fewest = (k->units + MOST_SIDES - 1) / MOST_SIDES;
+    if (k->side_values && k->units_per_piece < fewest) k->units_per_piece = fewest;
     k->pieces = (k->units + k->units_per_piece - 1) / k->units_per_piece;
     const bool few_units = k->units <= 8 && k->units * k->row_values <= 4096;
     if (!few_units || k->program.phases != 1 || per_unit < 2 * PIECE) return;
@@ -571,7 +647,7 @@ wb_cpu_program *wb_cpu_program_new(const wb_program *program) {
     assign_registers(k);
     choose_direct(k);
     for (int phase = 0; phase < k->program.phases; phase++) {
-        note_streams(k, &k->full[phase]);
+        note_streams(k, phase);
         note_rows(k, &k->full[phase]);
     }
     choose_pieces(k);
@@ -599,7 +675,8 @@ size_t wb_cpu_program_scratch(const wb_cpu_program *k) {
     const size_t partial = wb_is_split(k) ? sizeof(wb_accumulator) *
                                                 (size_t)(k->pieces * k->row_values * k->reductions)
                                           : 0;
-    return (size_t)k->register_bytes * (size_t)wb_cpu_threads() + partial + ALIGNMENT;
+    const size_t sides = sizeof(wb_accumulator) * (size_t)((k->pieces + 2) * k->side_values);
+    return (size_t)k->register_bytes * (size_t)wb_cpu_threads() + partial + sides + ALIGNMENT;
 }
 
 int wb_cpu_program_ndim(const wb_cpu_program *k) { return k->program.ndim; }

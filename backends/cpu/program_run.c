@@ -26,30 +26,38 @@ static void start_reductions(const wb_cpu_program *k, wb_accumulator *accumulato
     }
 }
 
+static void sum_products(const wb_tile *t, const wb_step *step, bool is_columns, int64_t inner,
+                         int64_t outer, wb_accumulator *sums) {
+    const wb_loops *loops = t->job->k->loops;
+    wb_dot_loop *const *loop = is_columns ? loops->dot_columns : loops->dot_rows;
+    loop[step->instruction->type](inner, outer, t->value[step->in[0]], t->value[step->in[1]], sums);
+}
+
 static void reduce(const wb_tile *t, const wb_step *step) {
     const wb_cpu_program *k = t->job->k;
     const wb_instruction *i = step->instruction;
     const int is_max = i->code == WB_CODE_max_reduce;
     wb_accumulator *sums = t->accumulators + k->reduction[step->number] * k->row_values;
     const void *x = t->value[step->in[0]];
-    if (k->shape == WB_COLUMNS)
+    const int64_t length = k->shape == WB_ROWS ? t->inner : t->inner * t->outer,
+                  rows = k->shape == WB_ROWS ? t->outer : 1;
+    const bool is_columns = k->shape == WB_COLUMNS;
+    if (step->fused)
+        sum_products(t, step, is_columns, is_columns ? t->inner : length,
+                     is_columns ? t->outer : rows, sums);
+    else if (is_columns)
         k->loops->reduce_columns[is_max][i->type](t->inner, t->outer, x, sums);
-    else if (k->shape == WB_ROWS)
-        k->loops->reduce_rows[is_max][i->type](t->inner, t->outer, x, sums);
     else
-        k->loops->reduce_rows[is_max][i->type](t->inner * t->outer, 1, x, sums);
+        k->loops->reduce_rows[is_max][i->type](length, rows, x, sums);
 }
 
 #define FINISH(T, field)                                                                           \
-    for (int64_t v = 0; v < t->row_values; v++) ((T *)to)[v] = (T)sums[v].field;                   \
+    for (int64_t v = 0; v < n; v++) ((T *)to)[v] = (T)sums[v].field;                               \
     break
 
-/* Accumulators to the row register of the reduction. */
-static void finish_reduction(const wb_tile *t, const wb_step *step) {
-    const wb_cpu_program *k = t->job->k;
-    const wb_accumulator *sums = t->accumulators + k->reduction[step->number] * k->row_values;
-    void *to = t->value[step->number];
-    switch ((wb_register)step->instruction->type) {
+/* Accumulators to a register. */
+static void finish(uint8_t type, int64_t n, const wb_accumulator *sums, void *to) {
+    switch ((wb_register)type) {
     case WB_R_F32:
         FINISH(float, f);
     case WB_R_F64:
@@ -61,9 +69,15 @@ static void finish_reduction(const wb_tile *t, const wb_step *step) {
     }
 }
 
+static void finish_reduction(const wb_tile *t, const wb_step *step) {
+    const wb_cpu_program *k = t->job->k;
+    finish(step->instruction->type, t->row_values,
+           t->accumulators + k->reduction[step->number] * k->row_values, t->value[step->number]);
+}
+
 static wb_accumulator merge(const wb_instruction *i, wb_accumulator a, wb_accumulator b) {
     const bool is_float = i->type == WB_R_F32 || i->type == WB_R_F64;
-    if (i->code == WB_CODE_sum) {
+    if (i->code != WB_CODE_max_reduce) {
         if (is_float)
             a.f += b.f;
         else
@@ -73,6 +87,28 @@ static wb_accumulator merge(const wb_instruction *i, wb_accumulator a, wb_accumu
     else if (a.i < b.i)
         a.i = b.i;
     return a;
+}
+
+/* ---- side sums: of each piece, put together in order ---- */
+
+/* The whole tile, or its rows, which are whole ones then. */
+static void add_up(const wb_tile *t, const wb_step *step) {
+    const wb_cpu_program *k = t->job->k;
+    const wb_instruction *i = step->instruction;
+    wb_accumulator *sums = t->sides + k->offset[step->number];
+    const bool is_one = wb_side_count(k, i) == 1;
+    const int64_t inner = is_one ? t->inner * t->outer : t->inner, outer = is_one ? 1 : t->outer;
+    if (step->fused)
+        sum_products(t, step, !is_one, inner, outer, sums);
+    else
+        (is_one ? k->loops->reduce_rows
+                : k->loops->reduce_columns)[0][i->type](inner, outer, t->value[step->in[0]], sums);
+}
+
+static void start_sides(wb_tile *t, int64_t piece) {
+    const int64_t count = t->job->k->side_values;
+    t->sides = t->job->sides + piece * count;
+    if (count) memset(t->sides, 0, sizeof *t->sides * (size_t)count);
 }
 
 /* ---- steps ---- */
@@ -199,6 +235,9 @@ static void full_step(wb_tile *t, const wb_step *step) {
     case WB_CODE_max_reduce:
         reduce(t, step);
         return;
+    case WB_CODE_side_sum:
+        add_up(t, step);
+        return;
     case WB_CODE_spread:
         spread_value(t, step);
         return;
@@ -256,27 +295,19 @@ static void row_step(wb_tile *t, const wb_step *step) {
 
 enum { LINE = 64 }; /* of the caches */
 
-/* Memory that the next tile will most likely use, asked for a part at each step of this one: all at
- * once, the requests would wait for each other. The processor sees too little of each array at a
- * time to do so itself. */
-typedef struct ahead {
-    const char *at[WB_MOST_STREAMS];
-    int64_t part[WB_MOST_STREAMS]; /* bytes at each step */
-    int count;
-} ahead;
-
-static void look_ahead(const wb_tile *t, const wb_step_list *list, ahead *next) {
+static void look_ahead(wb_tile *t, const wb_step_list *list) {
+    wb_ahead *next = &t->next;
     next->count = 0;
     for (int i = 0; i < list->nstreams; i++) {
         const wb_access *a = &t->job->k->program.accesses[list->stream[i]];
         if (!wb_lies_flat(t, a)) continue;
         const int64_t bytes = t->inner * t->outer * (int64_t)wb_storage_size(a->dtype);
         next->at[next->count] = wb_address(t, a) + bytes;
-        next->part[next->count++] = (bytes / list->count + LINE - 1) / LINE * LINE;
+        next->part[next->count++] = (bytes / list->asks + LINE - 1) / LINE * LINE;
     }
 }
 
-static void ask(ahead *next) {
+static void ask(wb_ahead *next) {
     for (int i = 0; i < next->count; i++) {
         const char *end = next->at[i] + next->part[i];
         for (; next->at[i] < end; next->at[i] += LINE) __builtin_prefetch(next->at[i]);
@@ -320,13 +351,12 @@ static void run_steps(wb_tile *t, int phase) {
         if (wb_cpu_adam_tile(t)) return;
         fill_constants(t);
     }
-    ahead next;
-    look_ahead(t, list, &next);
+    if (phase == 0 || t->job->k->steps_per_unit > 1) look_ahead(t, list);
     fading faded = {.is_on = false};
     for (int64_t s = 0; s < list->count; s++) {
         fade(&faded, &list->steps[s]);
         full_step(t, &list->steps[s]);
-        ask(&next);
+        ask(&t->next);
     }
     if (faded.is_on) wb_fade_end(faded.saved);
 }
@@ -341,7 +371,10 @@ static void begin(wb_tile *t, const wb_job *j, int worker) {
     if (!k->adam.loop) fill_constants(t);
 }
 
-static void set_extent(wb_tile *t, int64_t inner, int64_t outer) {
+/* Not inline: the compiler would read the two numbers as one vector right after they were stored
+ * one by one, and the processor can then not pass them on before all earlier stores have reached
+ * the cache: a fifth of a softmax. */
+__attribute__((noinline)) static void set_extent(wb_tile *t, int64_t inner, int64_t outer) {
     const wb_cpu_program *k = t->job->k;
     t->inner = inner, t->outer = outer;
     t->n = wb_whole_lanes(inner * outer);
@@ -409,6 +442,7 @@ static void run_piece(void *context, int64_t piece, int worker) {
     const wb_cpu_program *k = j->k;
     wb_tile t;
     begin(&t, j, worker);
+    start_sides(&t, piece);
     const int64_t first = piece * k->units_per_piece;
     const int64_t last =
         first + k->units_per_piece < k->units ? first + k->units_per_piece : k->units;
@@ -427,6 +461,7 @@ static void run_split_piece(void *context, int64_t piece, int worker) {
     const int64_t per_unit = pieces_per_unit(k), part = piece % per_unit;
     wb_tile t;
     begin(&t, j, worker);
+    start_sides(&t, piece);
     t.accumulators = j->partial + piece * k->row_values * k->reductions;
     int64_t extent[2] = {1, 1};
     locate(&t, k->kept, k->nkept, piece / per_unit, extent);
@@ -439,7 +474,7 @@ static void run_split_piece(void *context, int64_t piece, int worker) {
     run_phase(&t, 0, first, last, extent);
 }
 
-static void put_together(const wb_job *j) {
+static void put_reductions_together(const wb_job *j) {
     const wb_cpu_program *k = j->k;
     const int64_t per_unit = pieces_per_unit(k), size = k->row_values * k->reductions;
     wb_tile t;
@@ -465,16 +500,36 @@ static void put_together(const wb_job *j) {
     }
 }
 
+static void put_sides_together(const wb_job *j) {
+    const wb_cpu_program *k = j->k;
+    wb_tile t;
+    begin(&t, j, 0);
+    start_sides(&t, k->pieces);
+    for (int n = 0; n < k->program.ninstructions; n++) {
+        const wb_instruction *i = &k->program.instructions[n];
+        if (i->code != WB_CODE_side_sum) continue;
+        const wb_access *to = &k->program.accesses[i->index];
+        const int64_t count = wb_side_count(k, i);
+        wb_accumulator *sums = t.sides + k->offset[n];
+        for (int64_t piece = 0; piece < k->pieces; piece++) {
+            const wb_accumulator *part = j->sides + piece * k->side_values + k->offset[n];
+            for (int64_t v = 0; v < count; v++) sums[v] = merge(i, sums[v], part[v]);
+        }
+        char *numbers = (char *)(t.sides + k->side_values);
+        finish(i->type, count, sums, numbers);
+        wb_store_row(&t, to, count, to->strides[0], numbers, wb_address(&t, to));
+    }
+}
+
 void wb_cpu_program_run(const wb_cpu_program *k, char *const *arguments, const uint64_t *late,
                         char *scratch) {
     wb_job j = {.k = k, .arguments = arguments, .late = late, .scratch = scratch};
-    if (!wb_is_split(k)) {
-        wb_cpu_parallel(k->pieces, run_piece, &j);
-        return;
-    }
+    const bool is_split = wb_is_split(k);
     j.partial = (wb_accumulator *)(void *)(scratch + k->register_bytes * wb_cpu_threads());
-    wb_cpu_parallel(k->pieces, run_split_piece, &j);
-    put_together(&j);
+    j.sides = j.partial + (is_split ? k->pieces * k->row_values * k->reductions : 0);
+    wb_cpu_parallel(k->pieces, is_split ? run_split_piece : run_piece, &j);
+    if (is_split) put_reductions_together(&j);
+    if (k->side_values) put_sides_together(&j);
 }
 
 /* ---- parts of an elementwise program ---- */

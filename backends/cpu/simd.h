@@ -8,16 +8,21 @@
  *                                                           beyond is touched, missing ones are 0
  *     wb_Rv_load_edge(p, count)                             load_part, fast where count is often
  *                                                           all
+ *     wb_Rv_load_four(p, v)                                 v[0] .. v[3], one behind the other
  *     wb_Rv_set(s)                                          s in every lane
  *     wb_Rv_sum(v)                                          of the lanes, halves first
  *     wb_Rv_total(v)                                        the same in f64
  *     wb_Rv_largest(v)                                      of the lanes, none of which is NaN
+ *     wb_Rv_max(v, w)                                       the larger of each lane; NaN where
+ *                                                           either is
+ *     wb_Rv_maximum(v)                                      of the lanes; NaN where one is
  *
  * + - * on vectors are C's operators (GCC and clang vector extensions). With WB_SIMD == 0 a vector
  * is one scalar and everything still compiles as plain C. */
 #ifndef WB_CPU_SIMD_H
 #define WB_CPU_SIMD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -86,6 +91,25 @@ WB_INLINE wb_f64v wb_f64v_load(const double *p) { return *(const wb_f64v_any *)p
 WB_INLINE void wb_f32v_store(float *p, wb_f32v v) { *(wb_f32v_any *)p = v; }
 WB_INLINE void wb_f64v_store(double *p, wb_f64v v) { *(wb_f64v_any *)p = v; }
 
+#if WB_NEON
+/* One instruction: of loads that stand apart, each before its use, gcc makes no pairs. */
+WB_INLINE void wb_f32v_load_four(const float *p, wb_f32v *v) {
+    const float32x4x4_t four = vld1q_f32_x4(p);
+    for (int i = 0; i < 4; i++) v[i] = four.val[i];
+}
+WB_INLINE void wb_f64v_load_four(const double *p, wb_f64v *v) {
+    const float64x2x4_t four = vld1q_f64_x4(p);
+    for (int i = 0; i < 4; i++) v[i] = four.val[i];
+}
+#else
+WB_INLINE void wb_f32v_load_four(const float *p, wb_f32v *v) {
+    for (int i = 0; i < 4; i++) v[i] = wb_f32v_load(p + i * WB_F32_LANES);
+}
+WB_INLINE void wb_f64v_load_four(const double *p, wb_f64v *v) {
+    for (int i = 0; i < 4; i++) v[i] = wb_f64v_load(p + i * WB_F64_LANES);
+}
+#endif
+
 #if WB_SIMD
 WB_INLINE wb_f32v wb_f32v_set(float s) { return s - (wb_f32v){0}; }
 WB_INLINE wb_f64v wb_f64v_set(double s) { return s - (wb_f64v){0}; }
@@ -102,6 +126,20 @@ WB_INLINE double wb_f64v_largest(wb_f64v v) { return _mm512_reduce_max_pd(v); }
 WB_INLINE double wb_f32v_total(wb_f32v v) {
     const __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(v));
     return _mm512_reduce_add_pd(low + _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1)));
+}
+WB_INLINE wb_f32v wb_f32v_max(wb_f32v v, wb_f32v w) { /* of the instruction NaN gives v */
+    return _mm512_mask_max_ps(w, _mm512_cmp_ps_mask(w, w, _CMP_ORD_Q), w, v);
+}
+WB_INLINE wb_f64v wb_f64v_max(wb_f64v v, wb_f64v w) {
+    return _mm512_mask_max_pd(w, _mm512_cmp_pd_mask(w, w, _CMP_ORD_Q), w, v);
+}
+WB_INLINE float wb_f32v_maximum(wb_f32v v) {
+    const bool is_nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q) != 0;
+    return is_nan ? __builtin_nanf("") : _mm512_reduce_max_ps(v);
+}
+WB_INLINE double wb_f64v_maximum(wb_f64v v) {
+    const bool is_nan = _mm512_cmp_pd_mask(v, v, _CMP_UNORD_Q) != 0;
+    return is_nan ? __builtin_nan("") : _mm512_reduce_max_pd(v);
 }
 #else
 /* wb_Rv_name, with `step` applied to a, a lane, and b, one of the other half. */
@@ -123,7 +161,33 @@ WB_HALVES(sum, f64, double, WB_F64_LANES, double, a + b)
 WB_HALVES(total, f32, float, WB_F32_LANES, double, a + b)
 WB_HALVES(largest, f32, float, WB_F32_LANES, float, b > a ? b : a)
 WB_HALVES(largest, f64, double, WB_F64_LANES, double, b > a ? b : a)
+WB_HALVES(maximum, f32, float, WB_F32_LANES, float, ((a < b) | (b != b)) ? b : a)
+WB_HALVES(maximum, f64, double, WB_F64_LANES, double, ((a < b) | (b != b)) ? b : a)
 #undef WB_HALVES
+#if WB_SIMD && defined(__AVX2__) /* of the instruction NaN gives v */
+WB_INLINE wb_f32v wb_f32v_max(wb_f32v v, wb_f32v w) {
+    return _mm256_blendv_ps(_mm256_max_ps(w, v), w, _mm256_cmp_ps(w, w, _CMP_UNORD_Q));
+}
+WB_INLINE wb_f64v wb_f64v_max(wb_f64v v, wb_f64v w) {
+    return _mm256_blendv_pd(_mm256_max_pd(w, v), w, _mm256_cmp_pd(w, w, _CMP_UNORD_Q));
+}
+#elif WB_NEON
+WB_INLINE wb_f32v wb_f32v_max(wb_f32v v, wb_f32v w) { return vmaxq_f32(v, w); }
+WB_INLINE wb_f64v wb_f64v_max(wb_f64v v, wb_f64v w) { return vmaxq_f64(v, w); }
+#elif WB_SIMD
+#define WB_MAX(R, INTEGER)                                                                         \
+    typedef INTEGER wb_##R##_bits __attribute__((vector_size(WB_VECTOR_BYTES)));                   \
+    WB_INLINE wb_##R##v wb_##R##v_max(wb_##R##v v, wb_##R##v w) {                                  \
+        const wb_##R##_bits take = (wb_##R##_bits)(v < w) | (wb_##R##_bits)(w != w);               \
+        return (wb_##R##v)(((wb_##R##_bits)w & take) | ((wb_##R##_bits)v & ~take));                \
+    }
+WB_MAX(f32, int32_t)
+WB_MAX(f64, int64_t)
+#undef WB_MAX
+#else
+WB_INLINE float wb_f32v_max(float v, float w) { return (v < w) | (w != w) ? w : v; }
+WB_INLINE double wb_f64v_max(double v, double w) { return (v < w) | (w != w) ? w : v; }
+#endif
 #endif
 WB_INLINE double wb_f64v_total(wb_f64v v) { return wb_f64v_sum(v); }
 

@@ -14,7 +14,17 @@ typedef struct wb_job {
     const uint64_t *late;
     char *scratch;
     wb_accumulator *partial; /* of split reductions, by piece */
+    wb_accumulator *sides;   /* of side sums, by piece; then their totals, and these as numbers */
 } wb_job;
+
+/* Memory that the next tile will most likely use, asked for a part at each step of this one: all at
+ * once, the requests would wait for each other. The processor sees too little of each array at a
+ * time to do so itself. */
+typedef struct wb_ahead {
+    const char *at[WB_MOST_STREAMS];
+    int64_t part[WB_MOST_STREAMS]; /* bytes at each step */
+    int count;
+} wb_ahead;
 
 /* One thread's view of one tile. */
 typedef struct wb_tile {
@@ -26,10 +36,11 @@ typedef struct wb_tile {
     bool is_even;         /* inner * outer fills whole lanes: memory may serve as register */
     bool has_even_rows;   /* so does inner, a few times */
     int64_t row_values, row_n;
-    wb_accumulator *accumulators;
+    wb_accumulator *accumulators, *sides;
     void *value[WB_MOST_STEPS];     /* where each value is */
     bool is_in_rows[WB_MOST_STEPS]; /* not one row after the other, but row_bytes apart */
     int64_t row_bytes[WB_MOST_STEPS];
+    wb_ahead next;
 } wb_tile;
 
 static inline int64_t wb_whole_lanes(int64_t n) { return (n + WB_LANES - 1) / WB_LANES * WB_LANES; }

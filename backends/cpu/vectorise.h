@@ -7,7 +7,7 @@
 
 #if defined(__clang__)
 #pragma clang diagnostic ignored                                                                   \
-    "-Wpass-failed" /* sanitized builds, and calls such as pow's, stay scalar */
+    "-Wpass-failed" /* sanitized builds, and those without optimisation, stay scalar */
 #define WB_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #define WB_ROLLED
 #elif defined(__GNUC__)

@@ -107,6 +107,16 @@ static void describe_driver(const wb_gpu_found *found, char *text, size_t text_b
                    minor, found->target.architecture);
 }
 
+static void describe_uuid(const wb_gpu_found *found, char *text, size_t text_bytes) {
+    gpu_uuid u;
+    if (!vendor->uuid || vendor->uuid(found->ordinal, &u) != GPU_SUCCESS) return;
+    size_t used = 0;
+    for (int i = 0; i < 16; i++)
+        used += (size_t)snprintf(text + used, text_bytes - used, "%s%02x",
+                                 i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+                                 (unsigned)(unsigned char)u.bytes[i]);
+}
+
 wb_status wb_gpu_info(int index, wb_device_info *info) {
     wb_gpu_found found;
     int units = 0;
@@ -119,6 +129,7 @@ wb_status wb_gpu_info(int index, wb_device_info *info) {
     if (gpu.DeviceGetAddress(info->address, (int)sizeof info->address - 1, found.ordinal) !=
         GPU_SUCCESS)
         info->address[0] = 0;
+    describe_uuid(&found, info->uuid, sizeof info->uuid);
     if (gpu.DeviceTotalMem(&bytes, found.ordinal) == GPU_SUCCESS)
         info->memory_bytes = (int64_t)bytes;
     if (gpu.DeviceGetAttribute(&units, vendor->attribute_units, found.ordinal) == GPU_SUCCESS)

@@ -16,7 +16,10 @@
 typedef int gpu_code;                        /* CUresult, hipError_t; 0: success */
 typedef int rtc_code;                        /* nvrtcResult, hiprtcResult; 0: success */
 typedef int gpu_attribute, gpu_capture_mode; /* CUdevice_attribute, CUstreamCaptureMode */
-typedef uintptr_t gpu_pointer;               /* CUdeviceptr; void * of HIP */
+typedef struct gpu_uuid {
+    char bytes[16];
+} gpu_uuid;                    /* CUuuid */
+typedef uintptr_t gpu_pointer; /* CUdeviceptr; void * of HIP */
 typedef struct gpu_context_object *gpu_context;
 typedef struct gpu_stream_object *gpu_stream;
 typedef struct gpu_event_object *gpu_event;
@@ -138,6 +141,7 @@ enum {
 #define GPU_CUDA_LIST(X)                                                                           \
     X(DevicePrimaryCtxRetain, (gpu_context * context, int device))                                 \
     X(DevicePrimaryCtxRelease_v2, (int device))                                                    \
+    X(DeviceGetUuid_v2, (gpu_uuid * uuid, int device))                                             \
     X(CtxSetCurrent, (gpu_context context))                                                        \
     X(CtxEnablePeerAccess, (gpu_context peer, unsigned flags))                                     \
     X(GetErrorName, (gpu_code code, const char **name))

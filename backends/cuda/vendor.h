@@ -82,6 +82,8 @@ typedef struct wb_gpu_vendor {
     void (*release)(int ordinal);
     wb_gpu_outcome (*enter)(int ordinal, gpu_context context);
     gpu_code (*enable_peer)(int ordinal, gpu_context context); /* the peer's */
+    /* Optional: 16 bytes that no other device has. */
+    gpu_code (*uuid)(int ordinal, gpu_uuid *uuid);
     /* What to compile for. False with the reason: the compiler has nothing that suits. */
     bool (*target)(int ordinal, wb_gpu_target *target, char *reason, size_t reason_bytes);
     /* The program as text for the driver, where the target is portable. */

@@ -19,7 +19,6 @@
 enum {
     PIECE_BYTES = 1 << 22,
     SPINS = 200,
-    YIELDS = 2000,
     NAP_NS = 50000,
     TEXT_BYTES = 1024,
     LOOKS = 16, /* at the request, for one at what others may tell */
@@ -29,6 +28,7 @@ enum {
 enum { FAILED, LEFT }; /* tags of news */
 
 #define GRACE_SECONDS 0.2
+#define YIELD_SECONDS 2e-3 /* not a number of yields: on a busy machine each of them takes long */
 
 static const wb_host *host;
 
@@ -83,14 +83,21 @@ static void hear_who_left(state *s) {
     }
 }
 
+/* Signs that a terminal would obey become "?". The text ends with 0 whatever was sent. */
+static void make_plain(char *text) {
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' && *text != '\n' && *text != '\t') *text = '?';
+}
+
 /* Another rank's failure, once it has told of it. */
 static void hear(state *s) {
     int has_come = 0;
     MPI_Status about;
     hear_who_left(s);
     if (s->told == MPI_REQUEST_NULL) return;
-    if (MPI_Test(&s->told, &has_come, &about) == MPI_SUCCESS && has_come)
-        s->failed = about.MPI_SOURCE;
+    if (MPI_Test(&s->told, &has_come, &about) != MPI_SUCCESS || !has_come) return;
+    make_plain(s->text);
+    s->failed = about.MPI_SOURCE;
 }
 
 /* What a waiting rank knows of the others. */
@@ -168,11 +175,12 @@ static wb_status finish(state *s, const char *what, int code, MPI_Request *reque
     for (int i = 0; code == MPI_SUCCESS && !done; i++) {
         code = look(s, request, &done, i % LOOKS == 0, &n);
         if (code != MPI_SUCCESS || done || i < SPINS) continue;
-        if (i < SPINS + YIELDS) {
+        const double waited = watch_now() - begin;
+        if (waited < YIELD_SECONDS) {
             (void)sched_yield();
             continue;
         }
-        const wb_status status = look_round_while_waiting(s, &n, watch_now() - begin);
+        const wb_status status = look_round_while_waiting(s, &n, waited);
         if (status != WB_OK) return status;
         (void)nanosleep(&(struct timespec){0, NAP_NS}, NULL);
     }

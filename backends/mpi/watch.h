@@ -8,7 +8,7 @@
 
 #include "platform/process.h"
 
-/* A rank's process, as it says itself. */
+/* A rank's process, as it says itself; the same in all versions. */
 typedef struct watched {
     int64_t process;
     uint64_t born;

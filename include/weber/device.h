@@ -140,6 +140,7 @@ typedef struct wb_properties {
     char name[128];       /* "NVIDIA GeForce GTX 1650" */
     char driver[128];     /* driver or platform with its version; "" */
     char address[32];     /* of the device on its machine: "0000:3B:00.0"; "" where unknown */
+    char uuid[40];        /* no other device anywhere has it; "" where unknown */
     int64_t memory_bytes; /* 0: unknown */
     int compute_units;    /* multiprocessors, cores */
     bool is_gpu;          /* an accelerator; the automatic choice takes no other */

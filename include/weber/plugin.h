@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-enum { WB_PLUGIN_ABI = 12 };
+enum { WB_PLUGIN_ABI = 15 };
 
 /* ---- programs ---- */
 
@@ -60,6 +60,9 @@ typedef enum wb_code {
     WB_CODE_sum, /* of in[0] along the reduced dimensions: a row value */
     WB_CODE_max_reduce,
     WB_CODE_spread, /* the row value in[0] at every element */
+    /* in[0] summed up along the dimensions where access `index` stands still, and stored there when
+     * the program ends (wb_device_info.side_sum_row) */
+    WB_CODE_side_sum,
     WB_CODE_COUNT
 } wb_code;
 
@@ -241,6 +244,9 @@ typedef struct wb_call {
     bool is_fast;
     /* and of a matrix product, to bf16 */
     bool may_round_to_bf16;
+    /* Of a matrix product in the body of a scan: the matrix is the same in all steps. Told only to
+     * backends that have prepare. */
+    bool is_a_fixed;
     /* With an epilogue: which of its arguments is the call's result, and whether nothing else reads
      * that, so that it need not be written. */
     bool is_result_private;
@@ -378,6 +384,7 @@ typedef struct wb_device_info {
     char name[128];       /* "NVIDIA GeForce GTX 1650" */
     char driver[128];     /* driver or platform with its version; "" */
     char address[32];     /* of the device on its machine, the same for every process; "" */
+    char uuid[40];        /* no other device anywhere has it; "" */
     int64_t memory_bytes; /* 0: unknown */
     int32_t compute_units;
     bool is_gpu; /* an accelerator: taken by the automatic choice */
@@ -388,6 +395,10 @@ typedef struct wb_device_info {
     bool reads_parts;
     /* is given small updates together, at the end of a plan and not behind products */
     bool joins_updates;
+    /* Programs that reduce some dimensions may have side sums: of full values along all dimensions,
+     * and, where dimension 0 alone is reduced and has at most so many elements, along all others.
+     * 0: none. */
+    int64_t side_sum_row;
     bool is_host_memory; /* handles are addresses, which the host may use while the queue is idle */
 } wb_device_info;
 
@@ -481,6 +492,14 @@ struct wb_backend {
      * driver knows it, with the device made the calling thread's. Of such a backend a memory's
      * handle is the driver's address. NULL with an error recorded. */
     void *(*native_queue)(void *device, void *queue);
+
+    /* Optional, both or none: what commands that run in each step of a scan make of operands that
+     * are the same in all steps (is_a_fixed). A kernel that answers more than 0 has scratch memory
+     * of its own, whose first kept_bytes nobody else writes; prepare is called before the first
+     * step of each run, with such commands alone, and may fill them. */
+    size_t (*kept_bytes)(const void *kernel);
+    wb_status (*prepare)(void *device, void *queue, const wb_command *commands, int count,
+                         const wb_memory *memory);
 };
 
 /* The one exported symbol. NULL: the host does not suit. */

@@ -76,6 +76,10 @@ const char *wb_op_name(wb_op op);
 /* Where x is, or would be computed by itself. */
 const wb_device *wb_node_device(const wb_array *x);
 
+/* Whether it computes in f64. Steps ask this often; wb_device_properties would ask the processor
+ * for its name as well, which takes 7 us in a virtual machine. */
+bool wb_device_has_f64(const wb_device *device);
+
 /* ---- operands ---- */
 
 /* The number of this thread, from 1 on; 0 before its first array. */

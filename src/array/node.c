@@ -143,7 +143,7 @@ bool wb_check_devices(wb_op op, int ninputs, wb_array *const *inputs) {
 }
 
 static bool has_type(const wb_device *device, wb_op op, wb_dtype dtype) {
-    if (dtype != WB_F64 || !device || device->info.has_f64) return true;
+    if (dtype != WB_F64 || !device || wb_device_has_f64(device)) return true;
     (void)wb_fail(WB_ERROR_DTYPE,
                   "%s of f64: %s has no f64; f32 (wb_cast, or wb_to on the way there) or the CPU "
                   "will do",
@@ -175,6 +175,8 @@ static inline bool attach_inputs(wb_array *node, int ninputs, wb_array *const *i
     node->leaves = leaves;
     return true;
 }
+
+bool wb_device_has_f64(const wb_device *device) { return device->info.has_f64; }
 
 const wb_device *wb_node_device(const wb_array *x) {
     return x->device ? x->device : wb_default_device();

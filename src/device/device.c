@@ -43,11 +43,14 @@ const wb_host wb_builtin_host = {.abi = WB_PLUGIN_ABI,
                                  .cache_wanted = wb_cache_wanted,
                                  .builtin = builtin};
 
-static wb_device cpu = {
-    .name = "CPU",
-    .backend = &wb_cpu_backend,
-    .info = {.name = "CPU", .has_f64 = true, .reads_parts = true, .is_host_memory = true},
-    .mutex = PTHREAD_MUTEX_INITIALIZER};
+static wb_device cpu = {.name = "CPU",
+                        .backend = &wb_cpu_backend,
+                        .info = {.name = "CPU",
+                                 .has_f64 = true,
+                                 .reads_parts = true,
+                                 .side_sum_row = WB_CPU_SIDE_SUM_ROW,
+                                 .is_host_memory = true},
+                        .mutex = PTHREAD_MUTEX_INITIALIZER};
 
 const wb_device *wb_cpu_device(void) { return &cpu; }
 const char *wb_device_name(const wb_device *device) { return device ? device->name : "no device"; }

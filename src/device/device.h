@@ -80,6 +80,7 @@ extern const wb_host wb_builtin_host;
 
 /* The built-in backends (backends/cpu, backends/checked). */
 extern const wb_backend wb_cpu_backend;
+enum { WB_CPU_SIDE_SUM_ROW = 4096 }; /* its wb_device_info.side_sum_row */
 extern const wb_backend wb_checked_backend;
 int wb_cpu_threads(void);
 void wb_cpu_set_threads(int threads);

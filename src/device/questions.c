@@ -80,6 +80,7 @@ static wb_properties properties_of(const wb_device_info *info) {
     (void)snprintf(properties.name, sizeof properties.name, "%s", info->name);
     (void)snprintf(properties.driver, sizeof properties.driver, "%s", info->driver);
     (void)snprintf(properties.address, sizeof properties.address, "%s", info->address);
+    (void)snprintf(properties.uuid, sizeof properties.uuid, "%s", info->uuid);
     return properties;
 }
 

@@ -251,6 +251,14 @@ static int32_t result_of(const wb_graph *graph, int32_t call, int number) {
     return call;
 }
 
+/* In a body: an array of outside, which is no carry and no slice. */
+static bool is_captured(const wb_graph *graph, const wb_argument *a) {
+    const wb_body *body = graph->tape->body;
+    if (!body || a->memory >= (uint32_t)graph->leaf_count) return false;
+    const wb_array *given = graph->tape->at[graph->leaves[a->memory]].node;
+    return given->attributes[0] >= body->ncarries + body->nslices;
+}
+
 bool wb_emit_call(const wb_graph *graph, int32_t number, wb_call *call, wb_argument *arguments,
                   int *count, int64_t **offsets) {
     const wb_value *v = &graph->values[number];
@@ -267,6 +275,8 @@ bool wb_emit_call(const wb_graph *graph, int32_t number, wb_call *call, wb_argum
         arguments[(*count)++] = wb_argument_of(graph, result_of(graph, number, r));
     call->is_fast = is_fast(v);
     call->may_round_to_bf16 = row.shape == WB_SHAPE_matmul && v->attributes[0] & WB_MATMUL_BF16;
+    call->is_a_fixed = row.shape == WB_SHAPE_matmul && graph->tape->device->backend->prepare &&
+                       is_captured(graph, &arguments[0]);
     if (row.shape == WB_SHAPE_matmul) return matmul_call(graph, v, &call->matmul, offsets);
     if (row.shape == WB_SHAPE_attention)
         call->attention = attention_of(graph, v);

@@ -199,6 +199,7 @@ static uint16_t wrap_u8(emitter *e, uint16_t value, const wb_instruction *like) 
 
 static bool emit_member(emitter *e, int32_t number) {
     const wb_value *v = &e->graph->values[number];
+    if (wb_value_is_side_sum(e->graph, e->unit, v)) return true; /* computed where it is stored */
     const bool row = wb_value_is_row(e->unit, v), reduces = v->kind == WB_VALUE_REDUCE;
     wb_instruction i = blank(code_of(v->op), register_of(v->dtype));
     for (int k = 0; k < v->ninputs; k++) {
@@ -228,11 +229,11 @@ static bool emit_member(emitter *e, int32_t number) {
     return true;
 }
 
-static bool emit_store_at(emitter *e, uint16_t source, int32_t to, const wb_layout *layout,
-                          bool row, int phase) {
+static bool emit_store_at(emitter *e, wb_code code, uint16_t source, int32_t to,
+                          const wb_layout *layout, bool row, int phase) {
     const int a = access_to(e, to, layout);
     if (a < 0 || source == WB_NO_VALUE) return false;
-    wb_instruction i = blank(WB_CODE_store, register_of(e->graph->values[to].dtype));
+    wb_instruction i = blank(code, register_of(e->graph->values[to].dtype));
     i.in[0] = source, i.index = (uint16_t)a, i.row = row, i.phase = (uint8_t)phase;
     return instruction(e, i) != WB_NO_VALUE;
 }
@@ -248,18 +249,23 @@ static bool emit_store(emitter *e, int32_t number) {
     const wb_value *v = &e->graph->values[number];
     if (!v->stored) return true;
     const bool is_source = v->kind != WB_VALUE_ELEMENT && v->kind != WB_VALUE_REDUCE;
-    const bool row = !is_source && wb_value_is_row(e->unit, v);
+    const bool is_side_sum = !is_source && wb_value_is_side_sum(e->graph, e->unit, v);
+    const bool row = !is_source && !is_side_sum && wb_value_is_row(e->unit, v);
     uint16_t source;
     if (v->kind == WB_VALUE_SOURCE)
         source = emit_source(e, v, false);
     else if (is_source)
         source = emit_constant(e, v);
+    else if (is_side_sum)
+        source = operand(e, v->small_inputs[0], false);
     else {
         const struct known *k = known_value(e, number);
         source = !k ? WB_NO_VALUE : row ? k->row : k->full;
     }
     const wb_layout layout = wb_value_layout(e->graph, v);
-    if (!emit_store_at(e, source, number, &layout, row, store_phase(e, v, row))) return false;
+    const wb_code code = is_side_sum ? WB_CODE_side_sum : WB_CODE_store;
+    const int phase = is_side_sum ? v->phase : store_phase(e, v, row);
+    if (!emit_store_at(e, code, source, number, &layout, row, phase)) return false;
     struct known *k = known_value(e, number);
     if (k) k->stored = (uint16_t)(e->out->program.naccesses - 1);
     return k != NULL;
@@ -421,7 +427,7 @@ bool wb_emit_copy(const wb_graph *graph, int32_t from, int32_t to, const wb_layo
         i.from = (uint8_t)have, i.in[0] = value;
         value = instruction(&e, i);
     }
-    return finish(&e, emit_store_at(&e, value, to, layout, false, 0), 0);
+    return finish(&e, emit_store_at(&e, WB_CODE_store, value, to, layout, false, 0), 0);
 }
 
 bool wb_emit_fill(const wb_graph *graph, int32_t to, double number, wb_emitted *out) {
@@ -431,7 +437,7 @@ bool wb_emit_fill(const wb_graph *graph, int32_t to, double number, wb_emitted *
     i.constant = number;
     const uint16_t value = instruction(&e, i);
     const wb_layout layout = wb_value_layout(graph, v);
-    return finish(&e, emit_store_at(&e, value, to, &layout, false, 0), 0);
+    return finish(&e, emit_store_at(&e, WB_CODE_store, value, to, &layout, false, 0), 0);
 }
 
 void wb_emitted_release(wb_emitted *emitted) {

@@ -68,9 +68,28 @@ static uint32_t mask_of(const wb_graph *graph, const wb_value *v) {
     return mask;
 }
 
+bool wb_value_is_side_sum(const wb_graph *graph, const wb_unit *unit, const wb_value *v) {
+    return v->kind == WB_VALUE_REDUCE && unit->reduced && unit->reduced != mask_of(graph, v);
+}
+
+/* A sum of all elements, or of all rows: plugin.h says which ones the device takes. */
+static bool may_be_side_sum(const wb_graph *graph, const wb_unit *u, const wb_value *v) {
+    const uint32_t mask = mask_of(graph, v);
+    const int64_t longest = graph->tape->device->info.side_sum_row;
+    uint32_t all = 0;
+    for (int d = 0; d < u->ndim; d++)
+        if (u->sizes[d] != 1) all |= 1u << d;
+    if (v->op != WB_OP_sum || longest == 0 || mask == 0) return false;
+    return mask == all || (u->reduced == 1 && mask == (all & ~1u) && u->sizes[0] <= longest);
+}
+
 static void set_domain(wb_unit *u, const wb_value *v) {
     u->ndim = v->ndim;
     memcpy(u->sizes, v->sizes, sizeof u->sizes);
+}
+
+static void note_reader(wb_graph *graph, int32_t unit, const wb_value *v) {
+    for (int i = 0; i < v->ninputs; i++) graph->values[v->small_inputs[i]].reader = unit + 1;
 }
 
 static int32_t new_program(wb_graph *graph, int32_t member) {
@@ -83,6 +102,7 @@ static int32_t new_program(wb_graph *graph, int32_t member) {
     if (reduces) u->reduced = mask_of(graph, v);
     u->phases = 1;
     v->phase = reduces;
+    note_reader(graph, number, v);
     return number;
 }
 
@@ -116,11 +136,12 @@ static int phase_in(const wb_graph *graph, int32_t number, const wb_value *v) {
         if (x->kind == WB_VALUE_VIEW || wb_unit_find(graph, x->unit) != number) continue;
         if (x->phase > phase) phase = x->phase;
     }
-    return v->kind == WB_VALUE_REDUCE ? phase + 1 : phase;
+    const bool is_side_sum = wb_value_is_side_sum(graph, unit_at(graph, number), v);
+    return v->kind == WB_VALUE_REDUCE && !is_side_sum ? phase + 1 : phase;
 }
 
-static int phases_with(const wb_unit *u, const wb_value *v, int phase) {
-    const bool row = wb_value_is_row(u, v);
+static int phases_with(const wb_graph *graph, const wb_unit *u, const wb_value *v, int phase) {
+    const bool row = wb_value_is_row(u, v) && !wb_value_is_side_sum(graph, u, v);
     const int needed = row ? phase : phase + 1;
     return needed > u->phases ? needed : u->phases;
 }
@@ -136,6 +157,7 @@ static const char *inputs_misfit(const wb_graph *graph, int32_t number, const wb
         if (wb_value_unit(graph, input) != number) continue;
         if (x->kind == WB_VALUE_VIEW || x->kind == WB_VALUE_RESULT)
             return "a view needs the whole of it";
+        if (wb_value_is_side_sum(graph, u, x)) return "a side sum is known at the end";
         if (as_row && !wb_value_is_row(u, x)) return "a row value reads full ones";
         if (v->kind == WB_VALUE_REDUCE && wb_value_is_row(u, x))
             return "its rows are reduced again";
@@ -165,16 +187,16 @@ static const char *why_apart(wb_graph *graph, int32_t number, const wb_value *v)
     if (v->kind == WB_VALUE_REDUCE) {
         const uint32_t mask = mask_of(graph, v);
         if (!matches_full(u, &graph->values[v->small_inputs[0]])) return "another domain";
-        if (u->reduced != mask && (u->reduced != 0 || mask == 0))
+        if (u->reduced != mask && (u->reduced != 0 || mask == 0) && !may_be_side_sum(graph, u, v))
             return "other dimensions are reduced";
-        reduced = mask;
+        if (!reduced) reduced = mask;
     } else {
         as_row = !matches_full(u, v);
         if (as_row && !matches_row(u, v)) return "another domain";
     }
     const char *misfit = inputs_misfit(graph, number, v, as_row);
     if (misfit) return misfit;
-    if (!phases_fit(u, reduced, phases_with(u, v, phase_in(graph, number, v))))
+    if (!phases_fit(u, reduced, phases_with(graph, u, v, phase_in(graph, number, v))))
         return "too many phases, or rows too long and too few for another";
     return inputs_come_before(graph, number, v) ? NULL : "an operand has to wait for it";
 }
@@ -186,9 +208,10 @@ static bool join(wb_graph *graph, int32_t number, int32_t member) {
     u->members[u->member_count++] = member;
     u->last = member;
     v->unit = number;
+    note_reader(graph, number, v);
     v->phase = (uint8_t)phase_in(graph, number, v);
-    if (v->kind == WB_VALUE_REDUCE) u->reduced |= mask_of(graph, v);
-    u->phases = phases_with(u, v, v->phase);
+    if (!u->reduced && v->kind == WB_VALUE_REDUCE) u->reduced = mask_of(graph, v);
+    u->phases = phases_with(graph, u, v, v->phase);
     return wb_unit_need_inputs(graph, number, member);
 }
 
@@ -197,6 +220,15 @@ static bool join(wb_graph *graph, int32_t number, int32_t member) {
  * for it. */
 static int32_t unit_to_join(const wb_graph *graph, int32_t input) {
     return graph->values[input].is_told ? WB_NO_UNIT : wb_value_unit(graph, input);
+}
+
+/* A sum of what a program only reads may be a side sum of the one that read it last. */
+static int32_t reader_to_join(wb_graph *graph, const wb_value *v) {
+    if (v->kind != WB_VALUE_REDUCE) return WB_NO_UNIT;
+    const int32_t reader = graph->values[v->small_inputs[0]].reader - 1;
+    const int32_t unit = reader < 0 ? WB_NO_UNIT : wb_unit_find(graph, reader);
+    const bool is_side_sum = unit >= 0 && wb_value_is_side_sum(graph, unit_at(graph, unit), v);
+    return is_side_sum && !why_apart(graph, unit, v) ? unit : WB_NO_UNIT;
 }
 
 /* The latest unit among those of v's inputs that v may join; WB_NO_UNIT. */
@@ -211,7 +243,7 @@ static int32_t best_unit(wb_graph *graph, wb_value *v) {
         v->apart = why_apart(graph, unit, v);
         if (!v->apart) best = unit;
     }
-    return best;
+    return graph->fuse && best < 0 ? reader_to_join(graph, v) : best;
 }
 
 /* ---- merging two programs that a value brought together ---- */
@@ -256,7 +288,7 @@ static bool set_phases(wb_graph *graph, int32_t number) {
         const bool as_row = v->kind != WB_VALUE_REDUCE && wb_value_is_row(u, v);
         if (inputs_misfit(graph, number, v, as_row)) return false;
         v->phase = (uint8_t)phase_in(graph, number, v);
-        u->phases = phases_with(u, v, v->phase);
+        u->phases = phases_with(graph, u, v, v->phase);
     }
     return phases_fit(u, u->reduced, u->phases);
 }

@@ -18,7 +18,8 @@ typedef struct builder {
     int64_t *first_argument; /* of each command: arguments[] moves while it grows */
     int64_t first_capacity, source_capacity, cost_capacity;
     int32_t *tape_of; /* of each value, its place on the tape, or -1; NULL: nobody asks */
-    size_t scratch_bytes;
+    size_t scratch_bytes, kept_bytes;
+    int64_t keeper_capacity;
     wb_kernels kernels;
     /* collectives that were begun and not waited for: units' results, in order */
     int32_t *under_way;
@@ -54,6 +55,44 @@ static wb_argument scratch_argument(const builder *b) {
                          .offset_bytes = scratch_offset(&b->graph)};
 }
 
+static size_t aligned(size_t bytes) {
+    return (bytes + WB_SCRATCH_ALIGNMENT - 1) / WB_SCRATCH_ALIGNMENT * WB_SCRATCH_ALIGNMENT;
+}
+
+/* The last command's scratch memory, of its own or the one that all share. What is kept comes
+ * behind that, whose size is not known yet (place_kept). */
+static bool give_scratch(builder *b) {
+    wb_plan *plan = b->plan;
+    const wb_command *command = &plan->commands[plan->command_count - 1];
+    const wb_backend *backend = b->backend;
+    const size_t wanted = backend->scratch_bytes(command->kernel);
+    wb_argument *scratch = &plan->arguments[b->argument_count - 1];
+    if (!backend->prepare || backend->kept_bytes(command->kernel) == 0) {
+        if (wanted > b->scratch_bytes) b->scratch_bytes = wanted;
+        return true;
+    }
+    int64_t count = plan->keeper_count;
+    if (!WB_GROW(plan->keepers, count, b->keeper_capacity)) return false;
+    plan->keepers[plan->keeper_count++] = (wb_command){.narguments = plan->command_count - 1};
+    scratch->offset_bytes = (int64_t)b->kept_bytes;
+    b->kept_bytes += aligned(wanted);
+    return true;
+}
+
+/* Behind the memory that all commands share. */
+static void place_kept(builder *b) {
+    wb_plan *plan = b->plan;
+    const int64_t first = scratch_offset(&b->graph) + (int64_t)aligned(b->scratch_bytes);
+    for (int32_t i = 0; i < plan->keeper_count; i++) {
+        const int32_t number = plan->keepers[i].narguments;
+        const wb_command *command = &plan->commands[number];
+        const int64_t last = b->first_argument[number] + command->narguments - 1;
+        plan->arguments[last].offset_bytes += first;
+        plan->keepers[i] = *command;
+    }
+    if (b->kept_bytes > 0) b->scratch_bytes = aligned(b->scratch_bytes) + b->kept_bytes;
+}
+
 /* The kernel's scratch memory is the last argument. */
 static bool add_command(builder *b, void *kernel, const wb_argument *arguments, int64_t count,
                         const wb_emitted *epilogue, const char *what) {
@@ -69,12 +108,10 @@ static bool add_command(builder *b, void *kernel, const wb_argument *arguments, 
         (epilogue && !add_arguments(b, epilogue->arguments, epilogue->argument_count)) ||
         !add_arguments(b, &scratch, 1))
         return false;
-    const size_t wanted = b->backend->scratch_bytes(kernel);
-    if (wanted > b->scratch_bytes) b->scratch_bytes = wanted;
     b->first_argument[plan->command_count] = first;
     plan->commands[plan->command_count++] = (wb_command){
         .kernel = kernel, .narguments = (int32_t)(b->argument_count - first), .what = what};
-    return true;
+    return give_scratch(b);
 }
 
 /* Of the last command, which does the call, the program, or both. */
@@ -493,6 +530,7 @@ static bool build(builder *b, const wb_tape *tape, bool fuse) {
         return false;
     for (int32_t i = 0; i < plan->command_count; i++)
         plan->commands[i].arguments = plan->arguments + b->first_argument[i];
+    place_kept(b);
     plan->workspace_bytes = (size_t)scratch_offset(graph) + b->scratch_bytes;
     plan->leaf_count = graph->leaf_count, plan->late_count = graph->late_count;
     plan->leaves = graph->leaves, plan->late = graph->late;
@@ -544,6 +582,7 @@ static void release_parts(wb_plan *plan) {
     for (int32_t i = 0; i < plan->offset_count; i++) wb_release(plan->offsets[i]);
     wb_release(plan->offsets);
     wb_release(plan->commands);
+    wb_release(plan->keepers);
     wb_release(plan->sources);
     wb_release(plan->costs);
     wb_release(plan->arguments);

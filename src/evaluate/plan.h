@@ -137,6 +137,7 @@ typedef struct wb_value {
     int32_t small_inputs[3];
     int32_t base; /* views that need no copy: the value whose memory they show; else itself */
     int32_t unit;
+    int32_t reader;   /* the program that read it last while programs were made, plus 1; 0: none */
     int32_t output;   /* number of the plan's output, or -1 */
     int32_t memory;   /* entry of the plan's memory table */
     int32_t layout;   /* in the graph's list, see wb_value_layout; -1: dense */
@@ -321,6 +322,10 @@ bool wb_graph_fuse(wb_graph *graph);
  * reduced. */
 bool wb_value_is_row(const wb_unit *unit, const wb_value *v);
 
+/* True for a sum that the unit, which is v's, computes beside its rows: no other value of the unit
+ * reads it, since it is known when the program ends. */
+bool wb_value_is_side_sum(const wb_graph *graph, const wb_unit *unit, const wb_value *v);
+
 /* ---- updates.c ---- */
 
 /* Finds the updates, where the device joins them. Outputs are numbered before. */
@@ -497,7 +502,9 @@ typedef struct wb_plan {
     /* room for the memory tables and late words of the bodies that run at once */
     int64_t body_entries, body_late;
     wb_argument *arguments; /* of all commands */
-    int64_t **offsets;      /* batch offsets of matrix products */
+    wb_command *keepers;    /* of a body, copies: those that keep something over the steps */
+    int32_t keeper_count;
+    int64_t **offsets; /* batch offsets of matrix products */
     int32_t offset_count;
 } wb_plan;
 

@@ -179,6 +179,14 @@ static wb_status start_carries(const wb_plan_scan *scan, const wb_memory *outsid
     return status;
 }
 
+/* What commands keep over the steps is made of arrays that have their place already. */
+static wb_status prepare(const wb_plan *plan, const wb_memory *memory) {
+    const wb_device *device = plan->device;
+    if (plan->keeper_count == 0) return WB_OK;
+    return wb_device_note(device, device->backend->prepare(device->context, NULL, plan->keepers,
+                                                           plan->keeper_count, memory));
+}
+
 static bool is_random(const wb_array *x) { return x->op == WB_OP_uniform || x->op == WB_OP_normal; }
 
 static void bind_late(const wb_plan *plan, const wb_tape *tape, int64_t draws, uint64_t *late) {
@@ -199,6 +207,7 @@ wb_status wb_scan_run(const wb_plan_scan *scan, const wb_array *node, const wb_m
     draws += node->late[0];
     for (int64_t step = 0; status == WB_OK && step < scan->steps; step++, draws += body->draws) {
         bind_step(scan, step, memory, room->memory);
+        if (step == 0 && (status = prepare(plan, room->memory)) != WB_OK) break;
         bind_late(plan, body->tape, draws, room->late);
         status = wb_plan_run(plan, body->tape, room->memory, room->late, &inner, draws);
     }

@@ -11,7 +11,7 @@ wb_array *wb_move_node(const wb_device *device, wb_array *x) {
 static bool narrows(const wb_device *device, const wb_array *x) {
     const wb_device *here = wb_node_device(x);
     if (x->dtype != WB_F64 || here == device) return false;
-    return here == wb_cpu_device() || !wb_device_properties(device).has_f64;
+    return here == wb_cpu_device() || !wb_device_has_f64(device);
 }
 
 /* The type that x has after the move. */

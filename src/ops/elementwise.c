@@ -254,8 +254,7 @@ wb_array *wb_isfinite(wb_array *x) {
 /* Two numbers are f64, or f32 where the condition's device has no f64. */
 static wb_dtype type_of_select(const wb_array *condition, const wb_array *yes, const wb_array *no) {
     const wb_device *device = condition->device;
-    if (is_weak(yes) && is_weak(no) && device && !wb_device_properties(device).has_f64)
-        return WB_F32;
+    if (is_weak(yes) && is_weak(no) && device && !wb_device_has_f64(device)) return WB_F32;
     return meet(yes, no);
 }
 

@@ -310,7 +310,7 @@ bool wb_expand_step(wb_array *node, wb_array **parts) {
     link l = {.numbers = numbers,
               .late = LATE,
               .constant = ROWS + links,
-              .has_f64 = wb_device_properties(wb_node_device(in[X])).has_f64};
+              .has_f64 = wb_device_has_f64(wb_node_device(in[X]))};
     wb_rule_at at = {.x = wide(in[X]),
                      .g = wide(in[GRADIENT]),
                      .t = step_number(numbers, l.has_f64),

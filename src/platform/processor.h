@@ -10,7 +10,7 @@ typedef enum wb_processor_feature {
     WB_X86_AVX2,        /* AVX2 and FMA */
     WB_X86_AVX512,      /* AVX-512 F, DQ, BW, VL */
     WB_X86_AVX512_BF16, /* products of bfloat16 */
-    WB_ARM_BF16,        /* conversion of bfloat16 (FEAT_BF16) */
+    WB_ARM_BF16,        /* products and conversion of bfloat16 (FEAT_BF16) */
 } wb_processor_feature;
 
 /* True if processor and system have it; false for those of other processors. */

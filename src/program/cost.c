@@ -21,7 +21,7 @@ static double bytes_of(const wb_program *p, const wb_access *a) {
 
 static bool computes(int code) {
     return code < WB_CODE_cast || code == WB_CODE_uniform || code == WB_CODE_normal ||
-           code == WB_CODE_sum || code == WB_CODE_max_reduce;
+           code == WB_CODE_sum || code == WB_CODE_max_reduce || code == WB_CODE_side_sum;
 }
 
 /* Whether an earlier instruction of that kind goes to the same access. */
@@ -38,7 +38,8 @@ wb_cost wb_cost_of_program(const wb_program *p) {
         const wb_instruction *i = &p->instructions[n];
         const bool is_sum = i->code == WB_CODE_sum || i->code == WB_CODE_max_reduce;
         if (computes(i->code)) cost.operations += points(p, i->row && !is_sum);
-        if (i->code != WB_CODE_load && i->code != WB_CODE_store) continue;
+        const bool is_stored = i->code == WB_CODE_store || i->code == WB_CODE_side_sum;
+        if (i->code != WB_CODE_load && !is_stored) continue;
         if (is_repeated(p, n)) continue;
         const double bytes = bytes_of(p, &p->accesses[i->index]);
         *(i->code == WB_CODE_load ? &cost.read_bytes : &cost.written_bytes) += bytes;

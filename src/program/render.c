@@ -35,10 +35,11 @@ static const char *const code_names[WB_CODE_COUNT] = {
 #define WB_UNARY(name, ...)  [WB_CODE_##name] = #name,
 #define WB_BINARY(name, ...) [WB_CODE_##name] = #name,
 #include <weber/ops.def>
-    [WB_CODE_select] = "select", [WB_CODE_cast] = "cast",       [WB_CODE_load] = "load",
-    [WB_CODE_store] = "store",   [WB_CODE_constant] = "number", [WB_CODE_late] = "late number",
-    [WB_CODE_iota] = "iota",     [WB_CODE_uniform] = "uniform", [WB_CODE_normal] = "normal",
-    [WB_CODE_sum] = "sum",       [WB_CODE_max_reduce] = "max",  [WB_CODE_spread] = "expand"};
+    [WB_CODE_select] = "select",    [WB_CODE_cast] = "cast",       [WB_CODE_load] = "load",
+    [WB_CODE_store] = "store",      [WB_CODE_constant] = "number", [WB_CODE_late] = "late number",
+    [WB_CODE_iota] = "iota",        [WB_CODE_uniform] = "uniform", [WB_CODE_normal] = "normal",
+    [WB_CODE_sum] = "sum",          [WB_CODE_max_reduce] = "max",  [WB_CODE_spread] = "expand",
+    [WB_CODE_side_sum] = "side sum"};
 
 /* What computes in f64, else what moves it; NULL: nothing does. */
 static const char *f64_user(const wb_program *program) {

@@ -6,7 +6,9 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "device/device.h"
+#include "ranks/told.h"
 #include "ranks/transport.h"
 
 static struct {
@@ -80,7 +82,7 @@ static const wb_device *pick(const char *backend, const wb_distributed_desc *des
 /* What a rank tells the others before they join. */
 typedef struct place {
     char failure[WB_MESSAGE_BYTES]; /* "": none */
-    char host[128], address[32], device[48];
+    char host[128], address[32], uuid[40], device[48];
     char id[WB_GROUP_ID_BYTES]; /* rank 0's */
 } place;
 
@@ -120,17 +122,43 @@ static void describe(place *own, bool is_ready) {
     (void)gethostname(own->host, sizeof own->host - 1);
     if (!devices.device) return;
     (void)snprintf(own->address, sizeof own->address, "%s", devices.device->info.address);
+    (void)snprintf(own->uuid, sizeof own->uuid, "%s", devices.device->info.uuid);
     (void)snprintf(own->device, sizeof own->device, "%s", wb_device_name(devices.device));
 }
 
+/* Containers of one machine have names of their own, and parts of one GPU have its address: only
+ * their UUIDs tell whether they are the same. */
 static bool is_same_device(const place *a, const place *b) {
+    if (a->uuid[0] && b->uuid[0]) return strcmp(a->uuid, b->uuid) == 0;
     return a->address[0] && strcmp(a->address, b->address) == 0 && strcmp(a->host, b->host) == 0;
 }
 
+/* A rank's place, whose texts end in any case. */
+static void copy_place(place *to, const place *from) {
+    wb_copy_told(to->failure, sizeof to->failure, from->failure, sizeof from->failure);
+    wb_copy_told(to->host, sizeof to->host, from->host, sizeof from->host);
+    wb_copy_told(to->address, sizeof to->address, from->address, sizeof from->address);
+    wb_copy_told(to->uuid, sizeof to->uuid, from->uuid, sizeof from->uuid);
+    wb_copy_told(to->device, sizeof to->device, from->device, sizeof from->device);
+    memcpy(to->id, from->id, sizeof to->id);
+}
+
+/* NULL with an error recorded. */
+static place *exchange(const place *own, int size) {
+    static const void *given[WB_MOST_RANKS];
+    place *all = wb_alloc(sizeof *all * (size_t)size);
+    if (all && wb_ranks_exchange(own, sizeof *own, given) == WB_OK) {
+        for (int r = 0; r < size; r++) copy_place(&all[r], given[r]);
+        return all;
+    }
+    wb_release(all);
+    return NULL;
+}
+
 /* The same answer on all ranks. */
-static bool check_all(const void *const *all, int size) {
+static bool check_all(const place *all, int size) {
     for (int r = 0; r < size; r++) {
-        const place *p = all[r];
+        const place *p = &all[r];
         if (!p->failure[0]) continue;
         if (r == devices.rank)
             (void)wb_fail(WB_ERROR_UNSUPPORTED, "%s", p->failure);
@@ -141,7 +169,7 @@ static bool check_all(const void *const *all, int size) {
     }
     for (int r = 1; r < size; r++)
         for (int k = 0; k < r; k++) {
-            const place *a = all[k], *b = all[r];
+            const place *a = &all[k], *b = &all[r];
             if (!is_same_device(a, b)) continue;
             (void)wb_fail(WB_ERROR_ARGUMENT,
                           "distributed: each rank needs a device of its own, but ranks %d and %d "
@@ -179,14 +207,14 @@ static bool connect(const wb_seat *seat, const void *id) {
 
 bool wb_ranks_join_devices(const char *name, const wb_distributed_desc *desc, const wb_seat *seat,
                            double timeout) {
-    static const void *all[WB_MOST_RANKS];
     place own = {.failure = ""};
     devices.rank = seat->rank, devices.timeout = timeout;
     const bool is_ready = prepare(name, desc, seat);
     if (seat->size == 1) return is_ready;
     describe(&own, is_ready && make_id(&own));
-    bool has_joined = wb_ranks_exchange(&own, sizeof own, all) == WB_OK &&
-                      check_all(all, seat->size) && connect(seat, ((const place *)all[0])->id);
+    place *all = exchange(&own, seat->size);
+    const bool has_joined = all && check_all(all, seat->size) && connect(seat, all[0].id);
+    wb_release(all);
     if (!has_joined) {
         if (devices.state) devices.transport->stop(devices.state, false);
         devices.state = NULL, devices.transport = NULL;

@@ -10,6 +10,8 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "ranks/compare.h"
+#include "ranks/greeting.h"
 #include "ranks/transport.h"
 
 enum { TEXT_BYTES = WB_MESSAGE_BYTES };
@@ -131,10 +133,12 @@ static bool give_up_joining(void) {
 static bool start(const char *asked, const wb_distributed_desc *desc) {
     wb_seat seat;
     double timeout;
+    wb_secret secret;
     if (group.cannot_join)
         return wb_fail(WB_ERROR_LOST, "distributed: the group was not joined: %s", group.failure) ==
                WB_OK;
-    if (!wb_seat_read(&seat) || !wb_timeout_read(&timeout)) return false;
+    if (!wb_seat_read(&seat) || !wb_timeout_read(&timeout) || !wb_secret_read(&secret))
+        return false;
     if (seat.size > WB_MOST_RANKS) {
         (void)wb_fail(WB_ERROR_UNSUPPORTED, "distributed: at most %d ranks, got %d", WB_MOST_RANKS,
                       seat.size);
@@ -147,7 +151,8 @@ static bool start(const char *asked, const wb_distributed_desc *desc) {
     group.transport = transport, group.state = state;
     group.seat = seat;
     group.process = getpid();
-    if (!join_devices(asked, desc, timeout)) {
+    if ((transport && wb_ranks_greet(&secret, seat.rank, seat.size) != WB_OK) ||
+        !join_devices(asked, desc, timeout)) {
         if (transport) transport->stop(state, false);
         group.transport = NULL;
         return transport ? give_up_joining() : false;
@@ -278,62 +283,13 @@ static wb_status refuse_failed(void) {
 
 /* ---- what the ranks compare ---- */
 
-static const char *const kind_names[] = {"allreduce",
-                                         "reduce",
-                                         "bcast",
-                                         "allgather",
-                                         "reduce_scatter",
-                                         "barrier",
-                                         "wb_distributed_initialize for devices"};
-static const char *const reduction_names[] = {"sum", "mean", "max", "min"};
-
-static const char *type_name(int dtype) {
-    static const char *const names[] = {
-#define X(NAME, name, bytes, type) #name,
-        WB_DTYPE_LIST(X)
-#undef X
-    };
-    return names[dtype];
-}
-
-static void describe(const wb_collective *c, char *text, size_t size) {
-    const bool reduces = c->kind == WB_COLLECTIVE_ALLREDUCE || c->kind == WB_COLLECTIVE_REDUCE ||
-                         c->kind == WB_COLLECTIVE_REDUCE_SCATTER;
-    const bool has_root = c->kind == WB_COLLECTIVE_BCAST || c->kind == WB_COLLECTIVE_REDUCE;
-    int used = snprintf(text, size, "%s", kind_names[c->kind]);
-    if (c->kind >= WB_COLLECTIVE_BARRIER) return;
-    used += snprintf(text + used, size - (size_t)used, " of %lld %s", (long long)c->count,
-                     type_name(c->dtype));
-    if (reduces)
-        used += snprintf(text + used, size - (size_t)used, ", %s", reduction_names[c->reduction]);
-    if (has_root) used += snprintf(text + used, size - (size_t)used, ", root %d", c->root);
-    if (c->by_device) (void)snprintf(text + used, size - (size_t)used, ", of a device's memory");
-}
-
 /* All ranks see the same list, so all fail alike. */
 static wb_status compare(const wb_collective *c) {
-    const wb_status status = group.transport->gather(group.state, -1, c, sizeof *c, group.all);
+    wb_status status = group.transport->gather(group.state, -1, c, sizeof *c, group.all);
     if (status != WB_OK) return status;
-    for (int r = 1; r < group.seat.size; r++) {
-        if (memcmp(group.all[0], group.all[r], sizeof *c) == 0) continue;
-        group.has_agreed = true;
-        wb_collective first, other;
-        char one[128], two[128];
-        memcpy(&first, group.all[0], sizeof first);
-        memcpy(&other, group.all[r], sizeof other);
-        if (first.count == other.count && first.terms != other.terms && first.terms && other.terms)
-            return wb_fail(WB_ERROR_ARGUMENT,
-                           "distributed: rules, their settings and what is frozen must be the same "
-                           "on all ranks, but those of rank %d differ from rank 0's",
-                           r);
-        describe(&first, one, sizeof one);
-        describe(&other, two, sizeof two);
-        return wb_fail(WB_ERROR_ARGUMENT,
-                       "distributed: ranks must make the same collectives in the same order, but "
-                       "number %lld of rank 0 is %s, number %lld of rank %d is %s",
-                       (long long)first.number, one, (long long)other.number, r, two);
-    }
-    return WB_OK;
+    status = wb_collectives_check(group.all, group.seat.size);
+    group.has_agreed = group.has_agreed || status != WB_OK;
+    return status;
 }
 
 /* ---- collectives ---- */

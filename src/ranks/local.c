@@ -8,7 +8,6 @@
  * A rank that dies is noticed by the lock that it holds on its byte of the segment, which the
  * system takes back; one that is stopped, by its heart, which a thread of its own beats; one that
  * leaves says so. */
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -16,8 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,20 +24,16 @@
 #include "platform/files.h"
 #include "platform/threads.h"
 #include "ranks/pace.h"
+#include "ranks/segment.h"
 #include "ranks/transport.h"
 
-#define LAYOUT 0x57424c33u /* of what follows; changes with it */
-
 enum {
-    WINDOW_BYTES = 1 << 20,
-    LINE = 64,
     LOOKS = 200, /* at a counter, for one at the clock */
     NAP_MS = 20, /* then looks for who has died */
     BEAT_MS = 500,
     SILENCE_MS = 5000, /* a heart that stands still for so long is stopped */
     LONGEST_LOOK_SECONDS = 1,
     WARNING_SECONDS = 10,
-    TEXT_BYTES = WB_MESSAGE_BYTES,
 };
 
 /* Longer than a sleeper needs to wake up: else both sides, once they have slept, sleep at each
@@ -48,23 +41,6 @@ enum {
 #define SPIN_SECONDS  100e-6
 #define YIELD_SECONDS 5e-6
 #define PART_SECONDS  10e-3
-
-enum { NOBODY_FAILED, WRITING, WRITTEN }; /* failure */
-
-typedef struct rank_line {
-    _Alignas(LINE) _Atomic uint32_t step; /* others sleep on it */
-    _Atomic uint32_t sleepers;            /* who waits for it */
-    _Atomic uint32_t beats, has_left;
-    _Atomic int core; /* from 1: where it was when it came to its step */
-    double leaves[2]; /* with a pace: from when its port sends what it gives at a step */
-} rank_line;
-
-typedef struct segment {
-    _Atomic uint32_t layout, ranks; /* what the first one says */
-    _Atomic uint32_t failure, failed_rank;
-    char text[TEXT_BYTES];
-    rank_line lines[];
-} segment;
 
 /* What is known of a rank that others wait for. Times are seconds in which this process ran, too:
  * who stops all ranks for a while (Ctrl-Z) finds them alive. */
@@ -75,10 +51,10 @@ typedef struct watch {
 } watch;
 
 typedef struct local {
-    int rank, size, file;
+    int rank, size;
     uint32_t step;
-    segment *shared;
-    size_t shared_bytes;
+    wb_segment segment;
+    wb_rank_line *lines; /* of the segment */
     double timeout;
     bool may_spin;
     const char *name; /* of the segment, until all are there */
@@ -93,22 +69,8 @@ typedef struct local {
 
 /* ---- waiting ---- */
 
-static bool has_come(const rank_line *line, uint32_t step) {
+static bool has_come(const wb_rank_line *line, uint32_t step) {
     return (int32_t)(atomic_load_explicit(&line->step, memory_order_acquire) - step) >= 0;
-}
-
-/* Ranks hold a lock on the byte of their number, for as long as they live. */
-static bool is_alive(const local *l, int rank) {
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = rank, .l_len = 1};
-    return fcntl(l->file, F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
-}
-
-static wb_status fail_as_told(const local *l) {
-    const segment *s = l->shared;
-    for (int i = 0; i < 1000 && atomic_load(&s->failure) == WRITING; i++)
-        (void)usleep(1000); /* not for ever: it may have died in between */
-    return wb_fail(WB_ERROR_LOST, "distributed: rank %u has failed: %s",
-                   atomic_load(&s->failed_rank), s->text);
 }
 
 static void tick(watch *w, uint32_t beats) {
@@ -128,12 +90,13 @@ static wb_status fail_silent(int rank) {
 /* Fails where waiting for the rank has no end. It may come and go while this one looks: whether it
  * has come is asked last. */
 static wb_status look_after(const local *l, int rank, watch *w) {
-    const rank_line *line = &l->shared->lines[rank];
-    const bool has_failed = atomic_load(&l->shared->failure), has_died = !is_alive(l, rank);
+    const wb_rank_line *line = &l->lines[rank];
+    const bool has_failed = wb_segment_is_told(&l->segment),
+               has_died = !wb_segment_is_held(&l->segment, rank);
     const bool has_left = atomic_load(&line->has_left);
     tick(w, atomic_load(&line->beats));
     if (has_come(line, l->step)) return WB_OK;
-    if (has_failed) return fail_as_told(l);
+    if (has_failed) return wb_segment_fail_as_told(&l->segment);
     if (has_left)
         return wb_fail(WB_ERROR_LOST,
                        "distributed: rank %d has ended, but rank %d waits for it in a collective",
@@ -163,15 +126,15 @@ static void relax(void) {
  * the larger number goes away. */
 static void part(local *l, int rank, double now) {
     const int core = wb_platform_current_core() + 1;
-    atomic_store_explicit(&l->shared->lines[l->rank].core, core, memory_order_relaxed);
-    if (rank > l->rank || core != atomic_load(&l->shared->lines[rank].core)) return;
+    atomic_store_explicit(&l->lines[l->rank].core, core, memory_order_relaxed);
+    if (rank > l->rank || core != atomic_load(&l->lines[rank].core)) return;
     if (now - l->parted < PART_SECONDS) return;
     l->parted = now;
     wb_platform_change_core();
 }
 
 static bool comes_soon(local *l, int rank) {
-    const rank_line *line = &l->shared->lines[rank];
+    const wb_rank_line *line = &l->lines[rank];
     double begin = 0;
     for (;;) {
         for (int i = 0; i < LOOKS; i++, relax())
@@ -186,7 +149,7 @@ static bool comes_soon(local *l, int rank) {
 }
 
 static wb_status wait_for(local *l, int rank) {
-    rank_line *line = &l->shared->lines[rank];
+    wb_rank_line *line = &l->lines[rank];
     if (comes_soon(l, rank)) return WB_OK;
     watch w = {.last = wb_clock(), .beats = atomic_load(&line->beats)};
     wb_status status = WB_OK;
@@ -202,7 +165,7 @@ static wb_status wait_for(local *l, int rank) {
 
 /* The next step: says that this rank has come to it, and waits for the others. */
 static wb_status meet(local *l) {
-    rank_line *own = &l->shared->lines[l->rank];
+    wb_rank_line *own = &l->lines[l->rank];
     l->step++;
     atomic_store_explicit(&own->core, wb_platform_current_core() + 1, memory_order_relaxed);
     atomic_store(&own->step, l->step);
@@ -222,7 +185,7 @@ static wb_status meet(local *l) {
 static void depart(local *l, bool sends, size_t bytes) {
     const double now = wb_clock(), from = now > l->port_free ? now : l->port_free;
     if (!wb_has_pace(&l->pace)) return;
-    l->shared->lines[l->rank].leaves[(l->step + 1) & 1] = from;
+    l->lines[l->rank].leaves[(l->step + 1) & 1] = from;
     if (sends) l->port_free = from + (l->size - 1) * wb_pace_message(&l->pace, bytes);
 }
 
@@ -232,29 +195,23 @@ static void await_messages(const local *l, int root, size_t bytes) {
     if (!wb_has_pace(&l->pace) || root == l->rank) return;
     for (int r = 0; r < l->size; r++) {
         const int turn = (l->rank - r + l->size) % l->size;
-        const double at =
-            l->shared->lines[r].leaves[l->step & 1] + turn * wb_pace_message(&l->pace, bytes);
+        const double at = l->lines[r].leaves[l->step & 1] + turn * wb_pace_message(&l->pace, bytes);
         if (turn && (root < 0 || root == r) && at > last) last = at;
     }
-    wb_platform_sleep_until(last);
+    /* the others' times are only believed as far as waiting for them has an end */
+    const double latest = wb_clock() + l->timeout;
+    wb_platform_sleep_until(last < latest ? last : latest);
 }
 
 /* ---- what ranks give ---- */
 
-/* Bytes before the windows of the rank; of rank `ranks`, before the end. */
-static size_t windows_at(int ranks, int rank) {
-    const size_t lines = sizeof(segment) + sizeof(rank_line) * (size_t)ranks;
-    return (lines + LINE - 1) / LINE * LINE + 2 * (size_t)rank * WINDOW_BYTES;
-}
-
-/* What the rank gives at this step. */
 static char *window(const local *l, int rank, uint32_t step) {
-    return (char *)l->shared + windows_at(l->size, rank) + (size_t)(step & 1) * WINDOW_BYTES;
+    return wb_segment_window(&l->segment, rank, step);
 }
 
 static size_t piece_bytes(const void *state) {
     (void)state;
-    return WINDOW_BYTES;
+    return WB_WINDOW_BYTES;
 }
 
 static wb_status scatter(void *state, const void *own, size_t part_bytes, const void **parts) {
@@ -290,24 +247,18 @@ static void *next(void *state) {
 
 static void fail(void *state, const char *text) {
     const local *l = state;
-    segment *s = l->shared;
-    uint32_t nobody = NOBODY_FAILED;
-    if (!atomic_compare_exchange_strong(&s->failure, &nobody, WRITING)) return;
-    (void)snprintf(s->text, sizeof s->text, "%s", text);
-    atomic_store(&s->failed_rank, (uint32_t)l->rank);
-    atomic_store(&s->failure, WRITTEN);
-    for (int r = 0; r < l->size; r++) wb_platform_wake(&s->lines[r].step);
+    wb_segment_tell(&l->segment, text);
 }
 
 /* For ranks that are together elsewhere: who has left has no part in it any more. */
 static wb_status look(void *state) {
     const local *l = state;
-    if (atomic_load(&l->shared->failure)) return fail_as_told(l);
+    if (wb_segment_is_told(&l->segment)) return wb_segment_fail_as_told(&l->segment);
     for (int r = 0; r < l->size; r++) {
-        const rank_line *line = &l->shared->lines[r];
+        const wb_rank_line *line = &l->lines[r];
         watch *w = &l->watches[r];
         if (r == l->rank || atomic_load(&line->has_left)) continue;
-        const bool has_died = !is_alive(l, r);
+        const bool has_died = !wb_segment_is_held(&l->segment, r);
         tick(w, atomic_load(&line->beats));
         if (atomic_load(&line->has_left)) continue;
         if (has_died) return wb_fail(WB_ERROR_LOST, "distributed: rank %d has died", r);
@@ -321,7 +272,7 @@ static wb_status look(void *state) {
 static void *beat(void *state) {
     local *l = state;
     while (!atomic_load(&l->ends)) {
-        (void)atomic_fetch_add(&l->shared->lines[l->rank].beats, 1);
+        (void)atomic_fetch_add(&l->lines[l->rank].beats, 1);
         wb_platform_sleep_on(&l->ends, 0, BEAT_MS);
     }
     return NULL;
@@ -335,59 +286,10 @@ static bool start_heart(local *l) {
 
 /* ---- beginning and end ---- */
 
-static bool fail_at(const char *what, const char *name) {
-    (void)wb_fail(WB_ERROR_IO, "distributed: %s %s: %s", what, name, strerror(errno));
-    return false;
-}
-
-/* The user's alone; all ranks make it the same size, and its bytes are 0 at first. */
 static bool open_segment(local *l) {
-    struct stat about;
-    l->file = wb_platform_open_shared(l->name, O_CREAT | O_RDWR | O_CLOEXEC);
-    if (l->file < 0) return fail_at("cannot open the shared memory", l->name);
-    if (fstat(l->file, &about) != 0) return fail_at("cannot look at the shared memory", l->name);
-    if (about.st_uid != geteuid()) {
-        (void)wb_fail(WB_ERROR_IO, "distributed: the shared memory %s belongs to another user",
-                      l->name);
-        return false;
-    }
-    errno = wb_platform_grow_shared(l->file, l->shared_bytes);
-    if (errno) {
-        const int64_t mib = (int64_t)(l->shared_bytes >> 20) + 1;
-        (void)wb_fail(WB_ERROR_IO,
-                      "distributed: %d ranks need %lld MiB of shared memory in %s: %s "
-                      "(containers: --shm-size)",
-                      l->size, (long long)mib, wb_platform_shared_place, strerror(errno));
-        return false;
-    }
-    void *memory = mmap(NULL, l->shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, l->file, 0);
-    if (memory == MAP_FAILED) return fail_at("cannot map the shared memory", l->name);
-    l->shared = memory;
+    if (!wb_segment_open(&l->segment, l->name, l->rank, l->size)) return false;
+    l->lines = l->segment.shared->lines;
     return true;
-}
-
-static bool take_place(local *l) {
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = l->rank, .l_len = 1};
-    if (fcntl(l->file, F_SETLK, &lock) == 0) return true;
-    (void)wb_fail(WB_ERROR_ARGUMENT, "distributed: there is another rank %d in the run %s", l->rank,
-                  l->name);
-    return false;
-}
-
-/* The first one writes down what the others have to be. */
-static bool agree(const local *l) {
-    uint32_t none = 0, nobody = 0;
-    segment *s = l->shared;
-    (void)atomic_compare_exchange_strong(&s->layout, &none, LAYOUT);
-    (void)atomic_compare_exchange_strong(&s->ranks, &nobody, (uint32_t)l->size);
-    if (atomic_load(&s->layout) == LAYOUT && atomic_load(&s->ranks) == (uint32_t)l->size)
-        return true;
-    (void)wb_fail(
-        WB_ERROR_ARGUMENT,
-        "distributed: the ranks must be of one version of Weber and of one size of group; "
-        "rank %d differs from the first: layout %x of %u ranks, here %x of %d",
-        l->rank, atomic_load(&s->layout), atomic_load(&s->ranks), LAYOUT, l->size);
-    return false;
 }
 
 static void release(local *l) {
@@ -396,21 +298,22 @@ static void release(local *l) {
         wb_platform_wake(&l->ends);
         (void)pthread_join(l->heart, NULL);
     }
-    if (l->shared) (void)munmap(l->shared, l->shared_bytes);
-    if (l->file >= 0) (void)close(l->file);
+    wb_segment_close(&l->segment);
     wb_release(l->watches);
     wb_release(l);
 }
 
-/* Whether weber run says that the rank has ended; it says so for ever. */
-static bool has_ended(const local *l, int rank) {
-    char name[128], byte = 0;
+/* What weber run says has become of the rank, so that it will not join; NULL: nothing. */
+static const char *fate_of(const local *l, int rank) {
+    static const char *const fates[] = {NULL, "ended", "stopped"};
+    char name[128];
+    unsigned char byte = 0;
     (void)snprintf(name, sizeof name, "%s-ended", l->name);
     const int file = wb_platform_open_shared(name, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return false;
+    if (file < 0) return NULL;
     const bool is_told = pread(file, &byte, 1, rank) == 1;
     (void)close(file);
-    return is_told && byte;
+    return is_told && byte < sizeof fates / sizeof *fates ? fates[byte] : NULL;
 }
 
 static wb_status fail_to_join(const local *l, int rank, const char *what) {
@@ -422,13 +325,13 @@ static wb_status fail_to_join(const local *l, int rank, const char *what) {
 static wb_status await_all(local *l) {
     const double begin = wb_clock();
     bool has_warned = false;
-    rank_line *own = &l->shared->lines[l->rank];
+    wb_rank_line *own = &l->lines[l->rank];
     l->step = 1;
     atomic_store(&own->step, 1);
     for (int r = 0; r < l->size; r++)
-        while (!has_come(&l->shared->lines[r], 1)) {
+        while (!has_come(&l->lines[r], 1)) {
             const double waited = wb_clock() - begin;
-            if (atomic_load(&l->shared->failure)) return fail_as_told(l);
+            if (wb_segment_is_told(&l->segment)) return wb_segment_fail_as_told(&l->segment);
             if (!has_warned && waited > (double)WARNING_SECONDS) {
                 has_warned = true;
                 wb_log_line(WB_LOG_WARN,
@@ -441,9 +344,13 @@ static wb_status await_all(local *l) {
                                l->timeout);
                 return fail_to_join(l, r, what);
             }
-            for (int k = 0; k < l->size; k++)
-                if (has_ended(l, k) && !has_come(&l->shared->lines[k], 1))
-                    return fail_to_join(l, k, "ended before it joined the group");
+            for (int k = 0; k < l->size; k++) {
+                const char *fate = fate_of(l, k);
+                char what[48];
+                (void)snprintf(what, sizeof what, "%s before it joined the group",
+                               fate ? fate : "");
+                if (fate && !has_come(&l->lines[k], 1)) return fail_to_join(l, k, what);
+            }
             (void)usleep(1000);
         }
     return WB_OK;
@@ -452,13 +359,12 @@ static wb_status await_all(local *l) {
 static void *start(const wb_seat *seat, double timeout) {
     local *l = wb_alloc(sizeof *l);
     if (!l) return NULL;
-    l->rank = seat->rank, l->size = seat->size, l->file = -1;
+    l->rank = seat->rank, l->size = seat->size, l->segment.file = -1;
     l->name = seat->run, l->timeout = timeout;
     l->may_spin = wb_platform_cores() >= seat->size;
-    l->shared_bytes = windows_at(l->size, l->size);
     l->watches = wb_alloc(sizeof *l->watches * (size_t)l->size);
-    if (l->watches && wb_pace_read(&l->pace) && open_segment(l) && take_place(l) && agree(l) &&
-        start_heart(l) && await_all(l) == WB_OK) {
+    if (l->watches && wb_pace_read(&l->pace) && open_segment(l) && start_heart(l) &&
+        await_all(l) == WB_OK) {
         if (l->rank == 0) wb_platform_unlink_shared(l->name); /* all have mapped it */
         return l;
     }
@@ -470,7 +376,7 @@ static void *start(const wb_seat *seat, double timeout) {
 static void stop(void *state, bool is_whole) {
     (void)is_whole;
     const local *l = state;
-    rank_line *own = &l->shared->lines[l->rank];
+    wb_rank_line *own = &l->lines[l->rank];
     atomic_store(&own->has_left, 1);
     wb_platform_wake(&own->step);
 }

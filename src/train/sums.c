@@ -26,7 +26,7 @@ static bool add(wb_sums *s, wb_sum_name name, wb_array *term) {
 
 /* In double precision where the device has it. */
 static wb_array *sum_of(wb_array *x) {
-    const bool has_f64 = wb_device_properties(wb_node_device(x)).has_f64;
+    const bool has_f64 = wb_device_has_f64(wb_node_device(x));
     return wb_sum(wb_cast(x, has_f64 ? WB_F64 : WB_F32));
 }
 

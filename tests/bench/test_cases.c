@@ -35,6 +35,8 @@ typedef struct name_row {
 static const name_row names[] = {
     {"a batch size", "a:3", true},
     {"a batch size and a type", "b:2,bf16", true},
+    {"products at medium precision", "c:2,f32,medium", true},
+    {"a precision that there is not", "c:2,f32,rough", false},
     {"the sizes of a transformer", "e:1,8,2,4,5,1,f32", true},
     {"a transformer with a count missing", "e:1,8,2,4,5,f32", false},
     {"the sizes of an LSTM", "f:3,4,5,2", true},

@@ -8,6 +8,8 @@ static wb_array *with_bias(void) { return wb_add(x, b); }
 static wb_array *transposed(void) { return wb_neg(wb_transpose(x)); }
 static wb_array *every_second(void) { return wb_neg(wb_slice(x, 0, 1, 4, 2)); }
 static wb_array *softmax(void) { return wb_softmax(x); }
+static wb_array *all_beside(void) { return wb_sum(wb_mul(wb_softmax(x), x)); }
+static wb_array *rows_beside(void) { return wb_sum_dims(wb_softmax(x), 1); }
 static wb_array *bytes(void) { return wb_add(u, u); }
 static wb_array *counted(void) { return wb_iota(WB_F32, 1, 4, 3); }
 static wb_array *late(void) { return wb_mul(x, wb_late(2)); }
@@ -24,6 +26,12 @@ static const struct {
     {"rows have phases, their values are spread", softmax,
      "(4,3) load[1,4] max_reduce spread eq sub constant select exp sum recip spread mul "
      "store[1,4] "},
+    {"a sum of all elements beside the rows", all_beside,
+     "(4,3) load[1,4] max_reduce spread eq sub constant select exp sum recip spread mul mul "
+     "side_sum[0,0] "},
+    {"a sum over the rows beside them", rows_beside,
+     "(4,3) load[1,4] max_reduce spread eq sub constant select exp sum recip spread mul "
+     "side_sum[1,0] "},
     {"bytes wrap", bytes, "(12) load[1] add constant mod store[1] "},
     {"positions are counted", counted, "(4,3) iota[0,1] store[1,4] "},
     {"late numbers are read late", late, "(12) load[1] late mul store[1] "},
@@ -34,8 +42,8 @@ static const char *name_of(int code) {
 #define WB_UNARY(name, ...)  #name,
 #define WB_BINARY(name, ...) #name,
 #include <weber/ops.def>
-        "select", "cast",    "load",   "store", "constant",   "late",
-        "iota",   "uniform", "normal", "sum",   "max_reduce", "spread"};
+        "select",  "cast",   "load", "store",      "constant", "late",    "iota",
+        "uniform", "normal", "sum",  "max_reduce", "spread",   "side_sum"};
     return names[code];
 }
 
@@ -70,7 +78,8 @@ static void say_program(small *s, const wb_program *p) {
     for (int32_t k = 0; k < p->ninstructions; k++) {
         const wb_instruction *at = &p->instructions[k];
         small_say(s, " %s", name_of(at->code));
-        if (at->code != WB_CODE_load && at->code != WB_CODE_store && at->code != WB_CODE_iota)
+        if (at->code != WB_CODE_load && at->code != WB_CODE_store && at->code != WB_CODE_iota &&
+            at->code != WB_CODE_side_sum)
             continue;
         const wb_access *a = &p->accesses[at->index];
         say_list(s, a->strides, p->ndim, '[', ']');

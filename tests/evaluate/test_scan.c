@@ -27,6 +27,14 @@ static void multiply(void *context, wb_array **carries, wb_array *const *inputs,
     carries[0] = wb_add(wb_matmul(context, carries[0]), inputs[0]);
 }
 
+/* Two products of the same matrix, which the CPU packs before the first step. */
+static void there_and_back(void *context, wb_array **carries, wb_array *const *inputs,
+                           wb_array **outputs) {
+    (void)outputs;
+    wb_array *w = context, *back = wb_matmul_op(w, carries[0], true, false);
+    carries[0] = wb_add(wb_matmul(w, back), inputs[0]);
+}
+
 static void add_all(void *context, wb_array **carries, wb_array *const *inputs,
                     wb_array **outputs) {
     (void)context, (void)outputs;
@@ -128,10 +136,59 @@ static void a_carry_in_place_needs_no_second_place(void **state) {
     assert_true(after.workspace - before.workspace < LARGE * 4);
 }
 
+/* A scan of its own in each step, over the same inputs, whose matrix is another one each time. */
+static void scan_inside(void *context, wb_array **carries, wb_array *const *inputs,
+                        wb_array **outputs) {
+    wb_array *all = context;
+    outputs[0] = inputs[0];
+    (void)wb_scan(there_and_back, carries[0], 1, outputs, 1, &all, 0, NULL);
+    carries[0] = wb_mul(carries[0], wb_number(0.5));
+}
+
+static void so_within_a_body(void **state) {
+    (void)state;
+    wb_array *inputs = wb_uniform(WB_F32, 515, 3, STEPS), *w = wb_uniform(WB_F32, 515, 40);
+    assert_int_equal(wb_eval(inputs, w), WB_OK);
+    wb_array *carry = w, *y;
+    assert_int_equal(wb_scan(scan_inside, inputs, 1, &carry, 1, &inputs, 1, &y), WB_OK);
+    for (int64_t t = 0; t < STEPS; t++) {
+        wb_array *h = wb_squeeze(wb_slice(inputs, 2, t, t + 1, 1), 2);
+        assert_int_equal(wb_scan(there_and_back, w, 1, &h, 1, &inputs, 0, NULL), WB_OK);
+        assert_same_bits(wb_squeeze(wb_slice(y, 2, t, t + 1, 1), 2), h, "a scan in a scan");
+        w = wb_mul(w, wb_number(0.5));
+    }
+}
+
+/* What a product keeps over the steps is made anew in each run: the plan and its memory are the
+ * same, but not the matrix. */
+static void what_products_keep_is_never_old(void **state) {
+    (void)state;
+    enum { ROWS = 515, COLUMNS = 40 };
+    wb_array *inputs = wb_uniform(WB_F32, ROWS, 3, STEPS), *start = wb_ones(WB_F32, ROWS, 3);
+    assert_int_equal(wb_eval(inputs, start), WB_OK);
+    for (int run = 0; run < 4; run++) {
+        wb_array *w = wb_uniform(WB_F32, ROWS, COLUMNS), *carry = start, *loop = start;
+        assert_int_equal(wb_eval(w), WB_OK);
+        if (run == 3) w = wb_slice(wb_concat(0, w, w), 0, 0, ROWS, 1);
+        assert_int_equal(wb_scan(there_and_back, w, 1, &carry, 1, &inputs, 0, NULL), WB_OK);
+        wb_plan *plan = wb_plan_of_body(wb_body_of(carry->inputs[0]), wb_default_device());
+        assert_non_null(plan);
+        if (wb_default_device()->backend->prepare && !getenv("WEBER_BLAS"))
+            assert_int_equal(plan->keeper_count, 2);
+        wb_plan_unref(plan);
+        for (int64_t t = 0; t < STEPS; t++) {
+            wb_array *slice = wb_squeeze(wb_slice(inputs, 2, t, t + 1, 1), 2);
+            there_and_back(w, &loop, &slice, NULL);
+        }
+        assert_same_bits(carry, loop, "a product that keeps its matrix");
+    }
+}
+
 int main(void) {
     (void)unsetenv("WEBER_EAGER"); /* it is about plans */
     (void)unsetenv("WEBER_FUSE");
-    const struct CMUnitTest tests[] = {TEST(carries_are_written_in_place),
-                                       TEST(a_carry_in_place_needs_no_second_place)};
+    const struct CMUnitTest tests[] = {
+        TEST(carries_are_written_in_place), TEST(a_carry_in_place_needs_no_second_place),
+        TEST(what_products_keep_is_never_old), TEST(so_within_a_body)};
     return cmocka_run_group_tests_name("evaluate/test_scan", tests, NULL, NULL);
 }

@@ -163,6 +163,7 @@ int main(void) {
     spy.name = "Spy";
     spy.info = info, spy.kernel = kernel_new, spy.lower = lower, spy.run = run;
     spy.release = release, spy.scratch_bytes = scratch_bytes;
+    spy.prepare = NULL; /* its kernels are not the CPU's */
     spied = wb_device_new(&spy, 0);
     if (!spied) return 1;
     const struct CMUnitTest tests[] = {TEST(small_updates_come_last),

@@ -140,6 +140,20 @@ static void casts(void **state) {
     naive_free(t);
 }
 
+/* More numbers than a vector has. */
+static void floats_are_cut_to_long_integers(void **state) {
+    (void)state;
+    const double numbers[] = {0, -0.75, 2.5, -16777216, 0x1.8p40, -0x1p62, 0x1.fffffep62, -0x1p63};
+    enum { N = 8, TIMES = 10 };
+    double x[N * TIMES];
+    int64_t got[N * TIMES];
+    const int64_t n = N * TIMES;
+    for (int i = 0; i < N * TIMES; i++) x[i] = numbers[i % N];
+    wb_array *y = wb_cast(array_of(WB_F32, x, 1, &n), WB_I64);
+    assert_int_equal(wb_read(y, got, sizeof got), WB_OK);
+    for (int i = 0; i < N * TIMES; i++) assert_true(got[i] == (int64_t)numbers[i % N]);
+}
+
 static void halves_round_to_nearest_even(void **state) {
     (void)state;
     const double numbers[] = {2049, 2051,    65504, 65519, 65520,        1e-8,
@@ -212,6 +226,7 @@ int main(void) {
                                        TEST(comparisons_with_numbers_out_of_range),
                                        TEST(casts_of_constants_are_those_of_arrays),
                                        TEST(casts),
+                                       TEST(floats_are_cut_to_long_integers),
                                        TEST(halves_round_to_nearest_even),
                                        TEST(gradients_of_halves_are_rounded_once),
                                        TEST(sums_of_halves_are_rounded_once),

@@ -265,9 +265,47 @@ static void numbers_stand_on_the_left(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "sub: y is NULL");
 }
 
+/* The ends of the type as well: backends may divide in floating point. */
+static void remainders_of_any_integers(void **state) {
+    (void)state;
+    const double ends[] = {INT32_MIN, INT32_MIN + 1, -65537,    -7,       -2, -1, 0, 1, 3,
+                           10,        65536,         715827883, INT32_MAX};
+    enum { N = sizeof ends / sizeof *ends };
+    const int64_t down = N, across[] = {1, N};
+    int32_t got[N][N];
+    wb_array *x = array_of(WB_I32, ends, 1, &down), *y = array_of(WB_I32, ends, 2, across);
+    assert_int_equal(wb_read(wb_mod(x, y), got, sizeof got), WB_OK);
+    for (int j = 0; j < N; j++)
+        for (int i = 0; i < N; i++) {
+            const int64_t a = (int64_t)ends[i], b = (int64_t)ends[j], rest = b ? a % b : 0;
+            assert_int_equal(got[j][i], rest && (rest < 0) != (b < 0) ? rest + b : rest);
+        }
+}
+
+static void powers_of_one_number(void **state) {
+    (void)state;
+    enum { N = 40 };
+    const double bases[] = {2, 0.3, -1.5, 0, 1};
+    const int64_t n = N;
+    double exponents[N], got[N];
+    for (int i = 0; i < N; i++) exponents[i] = i % 2 ? i - 20 : (i - 20) / 8.0;
+    wb_array *x = wb_cast(array_of(WB_F32, exponents, 1, &n), widest());
+    for (size_t b = 0; b < sizeof bases / sizeof *bases; b++) {
+        wb_array *powers = wb_cast(wb_number_pow(bases[b], x), widest());
+        assert_int_equal(wb_read_f64(powers, got, N), WB_OK);
+        for (int i = 0; i < N; i++) {
+            const double wanted = pow(bases[b], exponents[i]);
+            if (isfinite(wanted))
+                assert_true(fabs(got[i] - wanted) <= 1e-5 * fabs(wanted));
+            else
+                assert_true(isnan(wanted) ? isnan(got[i]) : got[i] == wanted);
+        }
+    }
+}
+
 int main(void) {
     static char names[3 * WB_OP_COUNT][80];
-    struct CMUnitTest tests[3 * WB_OP_COUNT + 6];
+    struct CMUnitTest tests[3 * WB_OP_COUNT + 8];
     size_t count = 0;
     (void)test_seed();
     for (int op = 0; op < WB_OP_COUNT; op++) {
@@ -292,5 +330,7 @@ int main(void) {
     tests[count++] = (struct CMUnitTest)TEST(numbers_are_kept_between_two);
     tests[count++] = (struct CMUnitTest)TEST(numbers_that_are_none);
     tests[count++] = (struct CMUnitTest)TEST(numbers_stand_on_the_left);
+    tests[count++] = (struct CMUnitTest)TEST(remainders_of_any_integers);
+    tests[count++] = (struct CMUnitTest)TEST(powers_of_one_number);
     return _cmocka_run_group_tests("ops/test_elementwise", tests, count, NULL, NULL);
 }

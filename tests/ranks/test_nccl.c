@@ -175,6 +175,25 @@ static void same_device(void) {
         "both have CUDA(1) (0000:02:00.0)");
 }
 
+/* A driver that does not say which it is leaves the address. */
+static void same_device_by_address(void) {
+    (void)setenv("FAKE_CUDA_FAIL", "cuDeviceGetUuid_v2:1:999", 1);
+    same_device();
+}
+
+/* Parts of one GPU have one address. */
+static void parts_of_one_device(void) {
+    (void)setenv("FAKE_CUDA_PART", wb_rank() ? "1" : "2", 1);
+    CHECK(wb_distributed_initialize("NCCL", .devices = (const int[]){1, 1}, .device_count = 2) ==
+          WB_OK);
+    const wb_properties about = wb_device_properties(wb_default_device());
+    CHECK(strcmp(about.address, "0000:02:00.0") == 0);
+    CHECK(strcmp(about.uuid, wb_rank() ? "00112233-4455-6677-8899-aabbccdd0101"
+                                       : "00112233-4455-6677-8899-aabbccdd0201") == 0);
+    CHECK(wb_item(wb_sum(
+              wb_allreduce(wb_to(wb_default_device(), wb_vector(1, 2)), WB_REDUCE_SUM))) == 6);
+}
+
 static void short_list(void) {
     expect_failure(
         wb_distributed_initialize("NCCL", .devices = (const int[]){1}, .device_count = 1),
@@ -253,8 +272,23 @@ static void by_rccl(void) {
 static void choices(void **state) {
     (void)state;
     void (*const rows[])(void) = {
-        by_list,       by_hand, no_hand, same_device,   short_list,  too_few, no_library,
-        not_installed, too_old, no_nccl, only_one_asks, by_variable, by_rccl, late_without_devices};
+        by_list,
+        by_hand,
+        no_hand,
+        same_device,
+        short_list,
+        too_few,
+        no_library,
+        same_device_by_address,
+        parts_of_one_device,
+        not_installed,
+        too_old,
+        no_nccl,
+        only_one_asks,
+        by_variable,
+        by_rccl,
+        late_without_devices,
+    };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (ranks_run(2, rows[i])) fail_msg("row %zu", i);
 }

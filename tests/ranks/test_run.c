@@ -48,6 +48,7 @@ static void statuses(void) {
         {"run -n 2 sh -c 'exit $WEBER_RANK'", "weber run: rank 1 ended with status 1", 1},
         {"run -n 2 ./nothing", "./nothing cannot be started: No such file or directory", 127},
         {"run -n 3 --restarts 2 sh -c 'echo start $WEBER_RESTART; exit 3'", "] start 2\n", 3},
+        {"run -n 2 sh -c 'echo a secret of ${#WEBER_SECRET}'", "] a secret of 32\n", 0},
         {"run -n 2 --restarts 2 sh -c '[ $WEBER_RESTART = 1 ]'", "starts again, 1 of 2", 0},
         /* the cause, though the other one is reaped first */
         {"run -n 2 sh -c '[ $WEBER_RANK = 0 ] && exit 1; sleep 0.3; kill -ABRT $$'",
@@ -158,6 +159,7 @@ static void by_mpiexec(void) {
     expect(weber("run -n 2 --hosts a:2,b --timeout 9 prog") == 0);
     expect_part(output, "-n 2 --bind-to none --oversubscribe --tag-output --host a:2,b -x WEBER_");
     expect_part(output, "-x WEBER_TIMEOUT");
+    expect_part(output, "-x WEBER_SECRET "); /* its name alone */
     stage_write("mpiexec", "#!/bin/sh\necho another\n");
     expect(weber("run -n 2 --mpi prog") == 127);
     expect_part(output, "is neither Open MPI's nor MPICH's (Debian: openmpi-bin, mpich)");

@@ -94,7 +94,8 @@ int tool_ranks(int count, char **arguments) {
     (void)printf("rank %d of %d by %s: %d of %d on %s, process %ld, %d threads, device %s%s%s\n",
                  wb_rank(), wb_total_workers(), transport, wb_local_rank(), wb_local_workers(),
                  host, (long)getpid(), wb_threads(), wb_device_name(device),
-                 about.address[0] ? " at " : "", about.address);
+                 about.uuid[0] || about.address[0] ? " at " : "",
+                 about.uuid[0] ? about.uuid : about.address);
     (void)fflush(stdout);
     const bool sums = check_sums() && !wb_failed(), bits = check_bits() && !wb_failed();
     if (wb_rank() == 0)

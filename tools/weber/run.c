@@ -41,8 +41,9 @@ static const char help[] =
 enum { MOST = 1024, LINE_BYTES = 4096, GRACE_MS = 5000, NOT_FOUND = 127 };
 
 typedef struct rank {
-    pid_t process; /* 0: ended */
-    pid_t group;   /* its own and its children's; 0: weber run's, which has the terminal */
+    pid_t process;  /* 0: ended */
+    double stopped; /* when it was; 0: it runs */
+    pid_t group;    /* its own and its children's; 0: weber run's, which has the terminal */
     struct stream {
         int file; /* -1: closed */
         FILE *to;
@@ -57,7 +58,7 @@ typedef struct run {
     char **command;
     char name[64]; /* of the shared memory */
     rank *ranks;
-    char ended_name[80]; /* of more of it: a byte for each rank, 1 when it has ended */
+    char ended_name[80]; /* of more of it: a byte for each rank, which says what became of it */
     char *ended;         /* or NULL */
     bool is_mpi;
     const char *hosts;
@@ -238,6 +239,24 @@ static void forget_group(rank *one) {
     if (one->group && kill(-one->group, 0) != 0 && errno == ESRCH) one->group = 0;
 }
 
+/* For those that wait for it to join; local.c reads it. */
+enum { RUNS, ENDED, STOPPED };
+static void note(const run *r, int k, char what) {
+    if (r->ended) r->ended[k] = what;
+}
+
+/* Whether the rank still runs, perhaps stopped; else how it ended. */
+static bool runs(run *r, int k, int *raw) {
+    enum { SILENCE_MS = 5000 };
+    rank *one = &r->ranks[k];
+    const pid_t heard = waitpid(one->process, raw, WNOHANG | WUNTRACED | WCONTINUED);
+    if (heard > 0 && !WIFSTOPPED(*raw) && !WIFCONTINUED(*raw)) return false;
+    if (heard > 0) one->stopped = WIFSTOPPED(*raw) ? now_ms() : 0;
+    const bool is_silent = one->stopped > 0 && now_ms() - one->stopped > (double)SILENCE_MS;
+    note(r, k, is_silent ? STOPPED : RUNS);
+    return true;
+}
+
 /* Takes note of those that have ended; how many still run. One that was killed, perhaps writing its
  * memory to a file, may be noticed behind those that failed for want of it: it counts, unless the
  * signal is ours. */
@@ -249,12 +268,12 @@ static int reap(run *r, int *status, bool is_told) {
             forget_group(&r->ranks[k]);
             continue;
         }
-        if (waitpid(r->ranks[k].process, &raw, WNOHANG) <= 0) {
+        if (runs(r, k, &raw)) {
             running++;
             continue;
         }
         r->ranks[k].process = 0;
-        if (r->ended) r->ended[k] = 1;
+        note(r, k, ENDED);
         const bool is_cause = WIFSIGNALED(raw) && !is_told && *status < 128;
         if (status_of(raw) && (!*status || is_cause)) {
             tell(k, raw);
@@ -299,15 +318,17 @@ static int watch(run *r, struct pollfd *polled) {
     return status;
 }
 
-/* The memory itself is the user's alone; the number keeps runs apart. */
-static void name_run(run *r) {
+/* The memory itself is the user's alone; nobody can make it before, under a name that is random. */
+static bool name_run(run *r) {
     uint64_t random = 0;
-    if (getentropy(&random, sizeof random) != 0) random = (uint64_t)now_ms();
+    if (getentropy(&random, sizeof random) != 0) return false;
     (void)snprintf(r->name, sizeof r->name, "/weber-%d-%016llx", (int)getpid(),
                    (unsigned long long)random);
+    return tool_make_secret();
 }
 
-/* By which those that have joined learn that one never will. They do without it, if need be. */
+/* By which those that wait for others to join learn that one never will. They do without it, if
+ * need be. */
 static void open_ended(run *r) {
     (void)snprintf(r->ended_name, sizeof r->ended_name, "%s-ended", r->name);
     const int file = wb_platform_open_shared(r->ended_name, O_CREAT | O_EXCL | O_RDWR);
@@ -325,7 +346,10 @@ static void close_ended(run *r) {
 }
 
 static int run_once(run *r, int restart, struct pollfd *polled) {
-    name_run(r);
+    if (!name_run(r)) {
+        (void)fprintf(stderr, "weber run: no secret can be made: %s\n", strerror(errno));
+        return 1;
+    }
     open_ended(r);
     memset(r->ranks, 0, sizeof *r->ranks * (size_t)r->count);
     for (int k = 0; k < r->count; k++)

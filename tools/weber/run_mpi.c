@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -138,6 +139,15 @@ static bool is_to_end(const awaited *a) {
     return false;
 }
 
+bool tool_make_secret(void) {
+    uint64_t key[2];
+    char text[2 * 16 + 1];
+    if (getentropy(key, sizeof key) != 0) return false;
+    (void)snprintf(text, sizeof text, "%016llx%016llx", (unsigned long long)key[0],
+                   (unsigned long long)key[1]);
+    return setenv("WEBER_SECRET", text, 1) == 0;
+}
+
 /* What a rank of another run has, its children must not take for theirs. */
 static void set_environment(const mpi_run *r, int restart) {
     static const char *const others[] = {"WEBER_RANK", "WEBER_SIZE", "WEBER_LOCAL_RANK",
@@ -162,6 +172,10 @@ static _Noreturn void become(const words *w, const awaited *a) {
 
 static int run_once(const mpi_run *r, launcher which, int restart, awaited *a) {
     set_environment(r, restart);
+    if (!tool_make_secret()) {
+        (void)fprintf(stderr, "weber run: no secret can be made: %s\n", strerror(errno));
+        return 1;
+    }
     words w = open_words(r);
     write_words(&w, r, which);
     (void)fflush(NULL);

@@ -35,6 +35,7 @@
 #define VEC         wb_f32v
 #define LANES       WB_F32_LANES
 #define LOAD        wb_f32v_load
+#define LOAD_FOUR   wb_f32v_load_four
 #define LOAD_PART   wb_f32v_load_part
 #define LOAD_EDGE   wb_f32v_load_edge
 #define STORE       wb_f32v_store
@@ -69,6 +70,7 @@ void WB_ISA_NAME(winograd_total_f32)(const wb_winograd_total *total) { winograd_
 #undef VEC
 #undef LANES
 #undef LOAD
+#undef LOAD_FOUR
 #undef LOAD_PART
 #undef LOAD_EDGE
 #undef STORE
@@ -86,6 +88,7 @@ void WB_ISA_NAME(winograd_total_f32)(const wb_winograd_total *total) { winograd_
 #define VEC         wb_f64v
 #define LANES       WB_F64_LANES
 #define LOAD        wb_f64v_load
+#define LOAD_FOUR   wb_f64v_load_four
 #define LOAD_PART   wb_f64v_load_part
 #define LOAD_EDGE   wb_f64v_load_edge
 #define STORE       wb_f64v_store

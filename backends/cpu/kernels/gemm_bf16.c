@@ -1,43 +1,26 @@
-/* Matrix products of bf16, and of f32 that is rounded to it, by AVX512_BF16, whose instruction adds
- * two products to a sum in f32:
+/* Matrix products of bf16, and of f32 that is rounded to it, by an instruction that adds two
+ * products to a sum in f32 (dots_avx512.h, dots_neon.h):
  *
  *     sum[i] += a[2 i] b[2 i] + a[2 i + 1] b[2 i + 1]
  *
  * An element of what is packed is a pair of bf16, of two neighbouring k (an odd k gets a 0); the
- * tiles are those of f32. The instruction takes denormals for zero, in and out, and rounds to
- * nearest even (Intel 64 and IA-32 Architectures Software Developer's Manual, VDPBF16PS).
+ * tiles are those of f32. The instructions take denormals for zero, in and out.
  *
  * B is read where it lies if its pairs do (k side by side, and whole words), or else packed, and so
- * is A; f32 is rounded on the way. Columns of C come in sheets, whose sums over k, in order, are in
- * C, or in scratch memory until they are rounded: the cut of the work never shows in the bits. */
+ * is A; f32 is rounded on the way, to nearest even. Columns of C come in sheets, whose sums over k,
+ * in order, are in C, or in scratch memory until they are rounded: the cut of the work never shows
+ * in the bits. */
 #include "gemm_kernel.h"
 
-#if defined(__AVX512BW__)
+#if defined(__AVX512BW__) || defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
 #include "half.h"
 #include "transpose.h"
 
-/* In assembly: with a flag for it the compiler might use the set elsewhere, too. */
-WB_INLINE wb_f32v add_dots(wb_f32v sum, wb_f32v a, wb_f32v b) {
-    __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
-    return sum;
-}
-
-/* Sixteen sums rounded. */
-WB_INLINE __m256i rounded(wb_f32v sums) {
-    __m256i halves;
-    __asm__("vcvtneps2bf16 %1, %0" : "=v"(halves) : "v"(sums));
-    return halves;
-}
-
-/* The sixteen numbers of first, and behind them those of second, rounded. */
-WB_INLINE __m512i rounded_two(wb_f32v first, wb_f32v second) {
-    __m512i halves;
-    __asm__("vcvtne2ps2bf16 %2, %1, %0" : "=v"(halves) : "v"(second), "v"(first));
-    return halves;
-}
-
-/* A pair in every lane: not a number, so that nothing may be computed with it. */
-WB_INLINE wb_f32v set_pair(float pair) { return (wb_f32v)_mm512_set1_epi32((int)k_bits_f32(pair)); }
+#if defined(__AVX512BW__)
+#include "dots_avx512.h"
+#else
+#include "dots_neon.h"
+#endif
 
 #define REAL         float
 #define TYPE(name)   name##_bf16
@@ -50,6 +33,7 @@ WB_INLINE wb_f32v set_pair(float pair) { return (wb_f32v)_mm512_set1_epi32((int)
 #define STORE_PART   wb_f32v_store_part
 #define SET          set_pair
 #define MULTIPLY_ADD add_dots
+#define ADD_BY_LANE  add_dots_by_lane
 #include "gemm_tile.h"
 
 enum { PANEL = TILE_VECTORS * LANES, AHEAD = 8 /* pairs of k that are asked for early */ };
@@ -74,31 +58,6 @@ typedef struct matrix {
 WB_INLINE const void *at(const void *elements, int64_t i, bool is_wide) {
     return is_wide ? (const void *)((const float *)elements + i)
                    : (const void *)((const uint16_t *)elements + i);
-}
-
-/* The first `count` of 32 k, in pairs; the others are 0, and not read. */
-WB_INLINE wb_f32v load_pairs(const void *p, int64_t count, bool is_wide) {
-    const __mmask32 mask = count >= 32 ? ~0u : (1u << count) - 1;
-    if (!is_wide) return (wb_f32v)_mm512_maskz_loadu_epi16(mask, p);
-    return (wb_f32v)rounded_two(_mm512_maskz_loadu_ps((__mmask16)mask, p),
-                                _mm512_maskz_loadu_ps((__mmask16)(mask >> 16), at(p, 16, true)));
-}
-
-/* Two k of `count` <= LANES rows side by side; second: NULL for zeros. */
-WB_INLINE wb_f32v pair_up(const void *first, const void *second, int64_t count, bool is_wide) {
-    const __mmask16 mask = wb_f32_mask((int)count);
-    if (!is_wide) {
-        const __m512i low = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, first));
-        if (!second) return (wb_f32v)low;
-        const __m512i high = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, second));
-        return (wb_f32v)_mm512_or_si512(low, _mm512_slli_epi32(high, 16));
-    }
-    const __m512i row = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    const __m512i in_turn = /* row i, and row i of what stands 16 behind it */
-        _mm512_or_si512(row, _mm512_slli_epi32(_mm512_add_epi32(row, _mm512_set1_epi32(16)), 16));
-    const wb_f32v high = _mm512_maskz_loadu_ps(second ? mask : 0, second);
-    const __m512i both = rounded_two(_mm512_maskz_loadu_ps(mask, first), high);
-    return (wb_f32v)_mm512_permutexvar_epi16(in_turn, both);
 }
 
 /* Asks for a pair of k of all rows. */
@@ -230,10 +189,8 @@ static void round_into(const wb_gemm_piece *piece, const REAL *sums, int64_t ld,
                        int64_t count) {
     for (int64_t j = 0; j < count; j++, sums += ld) {
         uint16_t *c = (uint16_t *)piece->c + piece->row + (column + j) * piece->gemm->ldc;
-        for (int64_t i = 0; i < piece->rows; i += LANES) {
-            const int rows = (int)smaller(piece->rows - i, LANES);
-            _mm256_mask_storeu_epi16(c + i, wb_f32_mask(rows), rounded(LOAD_PART(sums + i, rows)));
-        }
+        for (int64_t i = 0; i < piece->rows; i += LANES)
+            store_rounded(c + i, sums + i, (int)smaller(piece->rows - i, LANES));
     }
 }
 

@@ -90,7 +90,7 @@ static void TYPE(pass_run)(const TYPE(pass) * pass) {
     const int64_t step_b = pass->packed_b ? WB_GEMM_GROUP : g->ldb;
     int64_t handed = 0; /* columns before this one were given to done */
 
-    if (pass->packed_a) TYPE(pack_a)(pass);
+    if (pass->packed_a && !g->kept_a) TYPE(pack_a)(pass);
     for (int64_t group = 0; group < piece->columns; group += WB_GEMM_GROUP) {
         const REAL *b = TYPE(group_b)(pass, group);
         int64_t end = group + WB_GEMM_GROUP;
@@ -110,6 +110,12 @@ static void TYPE(piece_zero)(const wb_gemm_piece *piece) {
     REAL *c = (REAL *)piece->c + piece->row + piece->column * ldc;
     for (int64_t j = 0; j < piece->columns; j++)
         memset(c + j * ldc, 0, (size_t)piece->rows * sizeof(REAL));
+}
+
+/* Where a pass finds the panels that were packed beforehand: those of all rows, pass by pass. */
+static REAL *TYPE(kept_a)(const wb_gemm_piece *piece, int64_t first, int64_t depth) {
+    const int64_t rows = (piece->gemm->m + LANES - 1) / LANES * LANES;
+    return (REAL *)piece->gemm->kept_a + first * rows + piece->row * depth;
 }
 
 static void TYPE(piece_passes)(const wb_gemm_piece *piece) {
@@ -133,7 +139,11 @@ static void TYPE(piece_passes)(const wb_gemm_piece *piece) {
         pass.last = first + pass.depth == g->k;
         pass.a = a + first * (g->transpose_a ? 1 : g->lda);
         pass.b = b + first * (g->transpose_b ? g->ldb : 1);
-        TYPE(pass_run)(&pass);
+        if (g->kept_a) pass.packed_a = TYPE(kept_a)(piece, first, pass.depth);
+        if (piece->keeps)
+            TYPE(pack_a)(&pass);
+        else
+            TYPE(pass_run)(&pass);
     }
 }
 

@@ -73,7 +73,9 @@ WB_INLINE void TYPE(tile_rest)(const TYPE(tile) * t, int64_t first, int vectors,
         TYPE(tile_rows)(t->a + p * t->step_a, vectors, edge, row);
         UNROLL for (int j = 0; j < columns; j++) {
             const VEC factor = SET(t->b[p + j * t->step_b]);
-            UNROLL for (int v = 0; v < vectors; v++) sum[j][v] += row[v] * factor;
+            UNROLL for (int v = 0; v < vectors; v++) {
+                sum[j][v] = MULTIPLY_ADD(sum[j][v], row[v], factor);
+            }
         }
     }
 }

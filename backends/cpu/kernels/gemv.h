@@ -7,7 +7,7 @@ typedef struct TYPE(gemv) {
     int64_t count, k, ld, step_x, step_y;
 } TYPE(gemv);
 
-/* Outputs side by side: `vectors` of them stay in registers while M streams by. */
+/* Outputs side by side: `vectors` of them, fours or one, stay in registers while M streams by. */
 WB_INLINE void TYPE(gemv_down)(const TYPE(gemv) * g, int64_t at, int vectors, int rows) {
     VEC sum[16];
     UNROLL for (int v = 0; v < vectors; v++) sum[v] = SET(0);
@@ -16,8 +16,12 @@ WB_INLINE void TYPE(gemv_down)(const TYPE(gemv) * g, int64_t at, int vectors, in
     const int last = vectors - 1;
     for (int64_t p = 0; p < g->k; p++, a += ld, x += step_x) {
         const VEC factor = SET(*x);
-        UNROLL for (int v = 0; v < last; v++) sum[v] += LOAD(a + v * LANES) * factor;
-        sum[last] += LOAD_EDGE(a + last * LANES, rows) * factor;
+        UNROLL for (int v = 0; v < last; v += 4) {
+            VEC part[4];
+            LOAD_FOUR(a + v * LANES, part);
+            UNROLL for (int i = 0; i < 4; i++) sum[v + i] += part[i] * factor;
+        }
+        if (last == 0) sum[0] += LOAD_EDGE(a, rows) * factor;
     }
     REAL *y = g->y + at * g->step_y;
     if (g->step_y == 1) {

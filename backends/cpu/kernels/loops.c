@@ -6,6 +6,7 @@
 
 #include "math_functions.h"
 #include "math_table.h"
+#include "simd.h"
 #include "vectorise.h"
 
 /* ---- integers ---- */
@@ -19,11 +20,11 @@ static inline int64_t k_max_i64(int64_t x, int64_t y) { return x < y ? y : x; }
 static inline int32_t k_min_i32(int32_t x, int32_t y) { return x > y ? y : x; }
 static inline int64_t k_min_i64(int64_t x, int64_t y) { return x > y ? y : x; }
 
-/* The sign of y, as Julia's mod; 0 where y is 0, as nothing may trap. */
+/* The sign of y, as Julia's mod; 0 where y is 0, as nothing may trap. f64 has vectors of quotients
+ * and digits enough: what x / y lacks to a whole number is no less than 1 / |y|. */
 static inline int32_t k_mod_i32(int32_t x, int32_t y) {
-    if (y == 0 || y == -1) return 0;
-    const int32_t r = x % y;
-    return r != 0 && (r ^ y) < 0 ? r + y : r;
+    const double divisor = y == 0 ? 1.0 : (double)y;
+    return (int32_t)((double)x - divisor * k_floor_f64((double)x / divisor));
 }
 
 static inline int64_t k_mod_i64(int64_t x, int64_t y) {
@@ -114,6 +115,33 @@ static inline int64_t k_mod_i64(int64_t x, int64_t y) {
 LOOP_PERIODIC(sin)
 LOOP_PERIODIC(cos)
 
+#if WB_SIMD && defined(__AVX512F__)
+/* k_exp_f32 with its bits and half its instructions: one scales by 2^n whatever n is, and minimum
+ * and maximum give their second operand where one is NaN. */
+static void wide_f32_exp(int64_t n, void *o, const void *xs, const void *ys, const void *zs) {
+    const wb_f32v low = wb_f32v_set(WB_K_EXP_LOW_F32), high = wb_f32v_set(WB_K_EXP_HIGH_F32);
+    (void)ys, (void)zs;
+    for (int64_t i = 0; i < n / WB_LANES * WB_LANES; i += WB_LANES) {
+        const wb_f32v at = wb_f32v_load((const float *)xs + i);
+        const wb_f32v x = _mm512_min_ps(high, _mm512_max_ps(low, at));
+        const wb_f32v power = (x * (float)WB_K_LOG2E + WB_K_ROUND_F32) - WB_K_ROUND_F32;
+        const wb_f32v rest = (x - power * WB_K_LN2_HI_F32) - power * WB_K_LN2_LO_F32;
+        wb_f32v_store((float *)o + i, _mm512_scalef_ps(WB_K_EXP_POLY_F32(rest), power));
+    }
+}
+#define f32_exp wide_f32_exp
+#endif
+
+/* Of conditions on a number that stays the same gcc makes jumps. */
+static void vector_f64_pow_of_number(int64_t n, void *o, const void *x, const void *y,
+                                     const void *z) {
+    double xs[WB_LANES];
+    (void)z;
+    for (int k = 0; k < WB_LANES; k++) xs[k] = *(const double *)x;
+    for (int64_t i = 0; i < n / WB_LANES * WB_LANES; i += WB_LANES)
+        WB_ISA_NAME(math).pow_f64(WB_LANES, xs, (const double *)y + i, (double *)o + i);
+}
+
 #define LOOP_SELECT_AS(name, T, X, Y)                                                              \
     static void name(int64_t n, void *o, const void *cs, const void *xs, const void *ys) {         \
         const int32_t *c = cs;                                                                     \
@@ -158,6 +186,8 @@ LOOPS_FUSED(f32_multiply_subtract, float, z - x * y)
 LOOPS_FUSED(f64_multiply_subtract, double, z - x * y)
 LOOPS_FUSED(f32_multiply_negate, float, y * -x)
 LOOPS_FUSED(f64_multiply_negate, double, y * -x)
+LOOPS_FUSED(f32_difference, float, x == y ? 0 : x - y)
+LOOPS_FUSED(f64_difference, double, x == y ? 0 : x - y)
 
 /* ---- casts ---- */
 
@@ -171,8 +201,8 @@ static inline int64_t cut_i64(double x) {
 }
 
 #define CAST(from, to, T, R, expression)                                                           \
-    static void from##_to_##to(int64_t n, void *o, const void *xs, const void *ys,                 \
-                               const void *zs) {                                                   \
+    WB_APART static void from##_to_##to(int64_t n, void *o, const void *xs, const void *ys,        \
+                                        const void *zs) {                                          \
         const T *xp = xs;                                                                          \
         R *op = o;                                                                                 \
         (void)ys, (void)zs;                                                                        \
@@ -183,12 +213,24 @@ static inline int64_t cut_i64(double x) {
     }
 CAST(f32, f64, float, double, (double)x)
 CAST(f32, i32, float, int32_t, cut_i32((double)x))
-CAST(f32, i64, float, int64_t, cut_i64((double)x))
 CAST(f32, bool, float, int32_t, x != 0)
 CAST(f64, f32, double, float, (float)x)
 CAST(f64, i32, double, int32_t, cut_i32(x))
 CAST(f64, i64, double, int64_t, cut_i64(x))
 CAST(f64, bool, double, int32_t, x != 0)
+#if defined(__aarch64__)
+/* By way of f64, which has instructions for vectors; in one loop gcc leaves f64 out. */
+static void f32_to_i64(int64_t n, void *o, const void *xs, const void *ys, const void *zs) {
+    double wide[4 * WB_LANES];
+    for (int64_t i = 0, count = 4 * WB_LANES; i < n / WB_LANES * WB_LANES; i += count) {
+        if (count > n - i) count = n - i;
+        f32_to_f64(count, wide, (const float *)xs + i, ys, zs);
+        f64_to_i64(count, (int64_t *)o + i, wide, ys, zs);
+    }
+}
+#else
+CAST(f32, i64, float, int64_t, cut_i64((double)x))
+#endif
 CAST(i32, f32, int32_t, float, (float)x)
 CAST(i32, f64, int32_t, double, (double)x)
 CAST(i32, i64, int32_t, int64_t, x)
@@ -242,28 +284,110 @@ static void store_bf16(int64_t n, const void *from, void *to) {
 
 /* ---- reductions ---- */
 
-/* Sixteen partial results on every instruction set, so that all give the same bits; partial sums
- * meet in f64. */
-#define REDUCE_ROWS(name, T, A, field, start, combine, merge, each_lane)                           \
+#define PLUS(x, y) ((x) + (y))
+
+/* Sixteen partial results on every instruction set, four times as many of a long row, so that all
+ * give the same bits and no addition waits for the one before it; partial sums meet in f64. */
+#define REDUCE_ROWS(name, T, A, field, start, combine, merge)                                      \
+    static inline void name##_lanes(T *lanes, const T *x) {                                        \
+        for (int k = 0; k < WB_LANES; k++) lanes[k] = combine(lanes[k], x[k]);                     \
+    }                                                                                              \
     static void name##_rows(int64_t inner, int64_t outer, const void *x, wb_accumulator *sums) {   \
         for (int64_t o = 0; o < outer; o++) {                                                      \
             const T *row = (const T *)x + o * inner;                                               \
-            T lanes[WB_LANES];                                                                     \
-            for (int k = 0; k < WB_LANES; k++) lanes[k] = start;                                   \
+            T a[WB_LANES], b[WB_LANES], c[WB_LANES], d[WB_LANES];                                  \
+            for (int k = 0; k < WB_LANES; k++) a[k] = b[k] = c[k] = d[k] = start;                  \
             int64_t i = 0;                                                                         \
-            for (; i + WB_LANES <= inner; i += WB_LANES) {                                         \
-                each_lane for (int k = 0; k < WB_LANES; k++) {                                     \
-                    lanes[k] = combine(lanes[k], row[i + k]);                                      \
-                }                                                                                  \
+            for (; i + 4 * WB_LANES <= inner; i += 4 * WB_LANES) {                                 \
+                name##_lanes(a, row + i), name##_lanes(b, row + i + WB_LANES);                     \
+                name##_lanes(c, row + i + 2 * WB_LANES), name##_lanes(d, row + i + 3 * WB_LANES);  \
             }                                                                                      \
-            for (; i < inner; i++) lanes[i % WB_LANES] = combine(lanes[i % WB_LANES], row[i]);     \
+            for (; i + WB_LANES <= inner; i += WB_LANES) name##_lanes(a, row + i);                 \
+            for (; i < inner; i++) a[i % WB_LANES] = combine(a[i % WB_LANES], row[i]);             \
             A part[WB_LANES];                                                                      \
-            for (int k = 0; k < WB_LANES; k++) part[k] = (A)lanes[k];                              \
+            for (int k = 0; k < WB_LANES; k++) part[k] = (A)a[k];                                  \
+            for (int k = 0; inner >= 4 * WB_LANES && k < WB_LANES; k++)                            \
+                part[k] = merge(merge(part[k], (A)b[k]), merge((A)c[k], (A)d[k]));                 \
             for (int width = WB_LANES / 2; width > 0; width /= 2)                                  \
                 for (int k = 0; k < width; k++) part[k] = merge(part[k], part[k + width]);         \
             sums[o].field = merge(sums[o].field, part[0]);                                         \
         }                                                                                          \
+    }
+REDUCE_ROWS(sum_f32, float, double, f, 0, PLUS, PLUS)
+REDUCE_ROWS(sum_f64, double, double, f, 0, PLUS, PLUS)
+REDUCE_ROWS(sum_i32, int32_t, int64_t, i, 0, PLUS, PLUS)
+REDUCE_ROWS(sum_i64, int64_t, int64_t, i, 0, PLUS, PLUS)
+REDUCE_ROWS(max_i32, int32_t, int64_t, i, INT32_MIN, k_max_i32, k_max_i64)
+REDUCE_ROWS(max_i64, int64_t, int64_t, i, INT64_MIN, k_max_i64, k_max_i64)
+
+#define DOT_ROWS(name, T)                                                                          \
+    static inline void name##_lanes(T *lanes, const T *x, const T *y) {                            \
+        for (int k = 0; k < WB_LANES; k++) lanes[k] += x[k] * y[k];                                \
     }                                                                                              \
+    static void name##_rows(int64_t inner, int64_t outer, const void *xs, const void *ys,          \
+                            wb_accumulator *sums) {                                                \
+        enum { L = WB_LANES };                                                                     \
+        for (int64_t o = 0; o < outer; o++) {                                                      \
+            const T *x = (const T *)xs + o * inner, *y = (const T *)ys + o * inner;                \
+            T a[L] = {0}, b[L] = {0}, c[L] = {0}, d[L] = {0};                                      \
+            int64_t i = 0;                                                                         \
+            for (; i + 4 * L <= inner; i += 4 * L) {                                               \
+                name##_lanes(a, x + i, y + i), name##_lanes(b, x + i + L, y + i + L);              \
+                name##_lanes(c, x + i + 2 * L, y + i + 2 * L);                                     \
+                name##_lanes(d, x + i + 3 * L, y + i + 3 * L);                                     \
+            }                                                                                      \
+            for (; i + L <= inner; i += L) name##_lanes(a, x + i, y + i);                          \
+            for (; i < inner; i++) a[i % L] += x[i] * y[i];                                        \
+            double part[L];                                                                        \
+            for (int k = 0; k < L; k++)                                                            \
+                part[k] = ((double)a[k] + (double)b[k]) + ((double)c[k] + (double)d[k]);           \
+            for (int width = L / 2; width > 0; width /= 2)                                         \
+                for (int k = 0; k < width; k++) part[k] += part[k + width];                        \
+            sums[o].f += part[0];                                                                  \
+        }                                                                                          \
+    }                                                                                              \
+    static inline void name##_block(int64_t inner, int64_t outer, int64_t count, const T *x,       \
+                                    const T *y, wb_accumulator *sums) {                            \
+        T lanes[WB_LANES] = {0};                                                                   \
+        for (int64_t o = 0; o < outer; o++, x += inner, y += inner)                                \
+            for (int64_t k = 0; k < count; k++) lanes[k] += x[k] * y[k];                           \
+        WB_INDEPENDENT for (int64_t k = 0; k < count; k++) { sums[k].f += (double)lanes[k]; }      \
+    }                                                                                              \
+    static void name##_columns(int64_t inner, int64_t outer, const void *xs, const void *ys,       \
+                               wb_accumulator *sums) {                                             \
+        const T *x = xs, *y = ys;                                                                  \
+        int64_t i = 0;                                                                             \
+        for (; i + WB_LANES <= inner; i += WB_LANES)                                               \
+            name##_block(inner, outer, WB_LANES, x + i, y + i, sums + i);                          \
+        name##_block(inner, outer, inner - i, x + i, y + i, sums + i);                             \
+    }
+DOT_ROWS(dot_f32, float)
+DOT_ROWS(dot_f64, double)
+
+/* A compiler's own vectors lose the rule for NaN, or stay scalar. */
+#define MAX_ROWS(R, T, LANES)                                                                      \
+    static void max_##R##_rows(int64_t inner, int64_t outer, const void *x, wb_accumulator *max) { \
+        for (int64_t o = 0; o < outer; o++) {                                                      \
+            const T *row = (const T *)x + o * inner;                                               \
+            wb_##R##v a = wb_##R##v_set(-(T)__builtin_inf()), b = a, c = a, d = a;                 \
+            int64_t i = 0;                                                                         \
+            for (; i + 4 * LANES <= inner; i += 4 * LANES) {                                       \
+                a = wb_##R##v_max(a, wb_##R##v_load(row + i));                                     \
+                b = wb_##R##v_max(b, wb_##R##v_load(row + i + LANES));                             \
+                c = wb_##R##v_max(c, wb_##R##v_load(row + i + 2 * LANES));                         \
+                d = wb_##R##v_max(d, wb_##R##v_load(row + i + 3 * LANES));                         \
+            }                                                                                      \
+            for (; i + LANES <= inner; i += LANES) a = wb_##R##v_max(a, wb_##R##v_load(row + i));  \
+            T most = wb_##R##v_maximum(wb_##R##v_max(wb_##R##v_max(a, b), wb_##R##v_max(c, d)));   \
+            for (; i < inner; i++) most = k_max_##R(most, row[i]);                                 \
+            max[o].f = k_max_f64(max[o].f, (double)most);                                          \
+        }                                                                                          \
+    }
+MAX_ROWS(f32, float, WB_F32_LANES)
+MAX_ROWS(f64, double, WB_F64_LANES)
+
+/* Each column to one value; the sums of a block of columns stay in registers. */
+#define REDUCE_COLUMNS(name, T, A, field, combine, merge, each_lane)                               \
     /* the first `count` columns, at most WB_LANES */                                              \
     static inline void name##_block(int64_t inner, int64_t outer, int64_t count, const T *x,       \
                                     wb_accumulator *sums) {                                        \
@@ -285,15 +409,14 @@ static void store_bf16(int64_t n, const void *from, void *to) {
             name##_block(inner, outer, WB_LANES, (const T *)x + i, sums + i);                      \
         name##_block(inner, outer, inner - i, (const T *)x + i, sums + i);                         \
     }
-#define PLUS(x, y) ((x) + (y))
-REDUCE_ROWS(sum_f32, float, double, f, 0, PLUS, PLUS, )
-REDUCE_ROWS(sum_f64, double, double, f, 0, PLUS, PLUS, )
-REDUCE_ROWS(sum_i32, int32_t, int64_t, i, 0, PLUS, PLUS, )
-REDUCE_ROWS(sum_i64, int64_t, int64_t, i, 0, PLUS, PLUS, )
-REDUCE_ROWS(max_f32, float, double, f, -__builtin_inff(), k_max_f32, k_max_f64, WB_ROLLED)
-REDUCE_ROWS(max_f64, double, double, f, -__builtin_inf(), k_max_f64, k_max_f64, WB_ROLLED)
-REDUCE_ROWS(max_i32, int32_t, int64_t, i, INT32_MIN, k_max_i32, k_max_i64, WB_ROLLED)
-REDUCE_ROWS(max_i64, int64_t, int64_t, i, INT64_MIN, k_max_i64, k_max_i64, WB_ROLLED)
+REDUCE_COLUMNS(sum_f32, float, double, f, PLUS, PLUS, )
+REDUCE_COLUMNS(sum_f64, double, double, f, PLUS, PLUS, )
+REDUCE_COLUMNS(sum_i32, int32_t, int64_t, i, PLUS, PLUS, )
+REDUCE_COLUMNS(sum_i64, int64_t, int64_t, i, PLUS, PLUS, )
+REDUCE_COLUMNS(max_f32, float, double, f, k_max_f32, k_max_f64, WB_ROLLED)
+REDUCE_COLUMNS(max_f64, double, double, f, k_max_f64, k_max_f64, WB_ROLLED)
+REDUCE_COLUMNS(max_i32, int32_t, int64_t, i, k_max_i32, k_max_i64, WB_ROLLED)
+REDUCE_COLUMNS(max_i64, int64_t, int64_t, i, k_max_i64, k_max_i64, WB_ROLLED)
 
 /* ---- random numbers ---- */
 
@@ -330,10 +453,11 @@ FILL(normal_f64, double)
      {f32_##name##_by, f64_##name##_by},                                                           \
      {f32_##name##_to, f64_##name##_to},                                                           \
      {f32_##name##_by_to, f64_##name##_by_to}},
-#define f32_sin full_f32_sin
-#define f64_sin full_f64_sin
-#define f32_cos full_f32_cos
-#define f64_cos full_f64_cos
+#define f32_sin           full_f32_sin
+#define f64_sin           full_f64_sin
+#define f32_cos           full_f32_cos
+#define f64_cos           full_f64_cos
+#define f64_pow_of_number vector_f64_pow_of_number
 
 const wb_loops WB_ISA_NAME(loops) = {
     .element =
@@ -358,7 +482,8 @@ const wb_loops WB_ISA_NAME(loops) = {
              [WB_R_I64] = {i64_to_f32, i64_to_f64, i64_to_i32, NULL, i64_to_bool},
              [WB_R_BOOL] = {i32_to_f32, i32_to_f64, i32_to_i32, i32_to_i64, i32_to_i32}},
     .fused = {[WB_PRODUCT_ADDED] = ROWS_FUSED(multiply_add)[WB_PRODUCT_SUBTRACTED] =
-                  ROWS_FUSED(multiply_subtract)[WB_PRODUCT_NEGATED] = ROWS_FUSED(multiply_negate)},
+                  ROWS_FUSED(multiply_subtract)[WB_PRODUCT_NEGATED] =
+                      ROWS_FUSED(multiply_negate)[WB_DIFFERENCE] = ROWS_FUSED(difference)},
     .load = {move_4, move_8, load_f16, load_bf16, move_4, move_8, load_u8, load_bool},
     .store = {move_4, move_8, store_f16, store_bf16, move_4, move_8, store_u8, store_bool},
     .reduce_rows = {{sum_f32_rows, sum_f64_rows, sum_i32_rows, sum_i64_rows, sum_i32_rows},
@@ -368,6 +493,8 @@ const wb_loops WB_ISA_NAME(loops) = {
                        {max_f32_columns, max_f64_columns, max_i32_columns, max_i64_columns,
                         max_i32_columns}},
     .repeat = {repeat_4, repeat_8},
+    .dot_rows = {dot_f32_rows, dot_f64_rows},
+    .dot_columns = {dot_f32_columns, dot_f64_columns},
     .uniform = {uniform_f32, uniform_f64},
     .normal = {normal_f32, normal_f64},
 };

@@ -106,6 +106,8 @@ static wb_gpu_outcome enter(int ordinal, gpu_context context) {
     return wb_gpu_outcome_of("cuCtxSetCurrent", cu.CtxSetCurrent(context));
 }
 
+static gpu_code uuid(int ordinal, gpu_uuid *to) { return cu.DeviceGetUuid_v2(to, ordinal); }
+
 static gpu_code enable_peer(int ordinal, gpu_context context) {
     (void)ordinal;
     return cu.CtxEnablePeerAccess(context, 0);
@@ -193,6 +195,7 @@ const wb_gpu_vendor wb_gpu_vendor_table = {
     .release = release,
     .enter = enter,
     .enable_peer = enable_peer,
+    .uuid = uuid,
     .target = target,
     .portable_size = portable_size,
     .portable_text = portable_text,

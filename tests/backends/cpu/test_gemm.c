@@ -315,6 +315,54 @@ static void the_bits_are_the_same_for_any_number_of_threads(void **state) {
         }
 }
 
+/* Packs A beforehand and compares, if that is taken: 1, else 0. */
+static int pack_and_compare(product *p, const char *name) {
+    const size_t bytes = (size_t)p->size[C] * element(&p->gemm);
+    p->gemm.keeps_a = true;
+    const size_t kept = wb_cpu_gemm_kept(&p->gemm);
+    if (kept == 0) return 0;
+    char *expected = malloc(bytes);
+    run(p, false);
+    memcpy(expected, p->matrix[C], bytes);
+    p->gemm.kept_a = aligned_alloc(64, kept);
+    for (int threads = 1; threads <= 3; threads++) {
+        wb_cpu_set_threads(threads);
+        memset(p->gemm.kept_a, 0xff, kept);
+        wb_cpu_gemm_keep(&p->gemm, p->matrix[A]);
+        for (int64_t at = 0; at < p->size[C]; at++) set(p, C, at, untouched);
+        run(p, false);
+        if (memcmp(expected, p->matrix[C], bytes) != 0)
+            fail_msg("%s (%s): %d threads", name, describe(&p->gemm), threads);
+    }
+    free(p->gemm.kept_a);
+    free(expected);
+    return 1;
+}
+
+/* As scans have it. */
+static void a_packed_beforehand_gives_the_same_bits(void **state) {
+    (void)state;
+    const row sizes[] = {{"no whole panel", 515, 3, 130, 1}, {"a tile", 64, 6, 2, 1},
+                         {"passes", 700, 40, 1100, 1},       {"many columns", 70, 800, 30, 1},
+                         {"a vector", 600, 1, 600, 1},       {"a batch", 600, 40, 60, 3},
+                         {"one k", 600, 40, 1, 1},           {"none", 600, 40, 0, 1}};
+    int packed = 0;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int way = 0; way < 4 * type_count(); way++) {
+            product *p = product_new((wb_gemm){.dtype = types[way / 4].dtype,
+                                               .may_round = types[way / 4].may_round,
+                                               .transpose_a = way & 1,
+                                               .transpose_b = way & 2,
+                                               .m = sizes[i].m,
+                                               .n = sizes[i].n,
+                                               .k = sizes[i].k,
+                                               .batch = sizes[i].batch});
+            packed += pack_and_compare(p, sizes[i].name);
+            product_free(p);
+        }
+    if (strcmp(getenv("WEBER_BLAS"), "own") == 0) assert_true(packed > 8);
+}
+
 /* As docs/accuracy.md has it; the last k, which has no second of its pair, included. */
 static void special_numbers_of_bf16(void **state) {
     (void)state;
@@ -355,6 +403,7 @@ static int run_all(const char *name) {
         cmocka_unit_test(random_products_agree_with_three_loops),
         cmocka_unit_test(a_stride_of_zero_repeats_a_matrix),
         cmocka_unit_test(the_bits_are_the_same_for_any_number_of_threads),
+        cmocka_unit_test(a_packed_beforehand_gives_the_same_bits),
         cmocka_unit_test(special_numbers_of_bf16),
     };
     char title[64];

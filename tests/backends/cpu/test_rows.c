@@ -2,7 +2,7 @@
  * hold; what is computed of a row's number and its elements; a NaN wherever it is. */
 #include "support/support.h"
 
-enum { MOST = 9000, ROW_COUNT = 3 };
+enum { MOST = 9000, ROW_COUNT = 3, LARGEST = 1228800 };
 
 typedef wb_array *formula(wb_array *x, wb_array *mean, wb_array *largest);
 typedef double reference(double x, double mean, double largest);
@@ -105,10 +105,100 @@ static void a_nan_is_kept(void **state) {
         }
 }
 
+/* ---- sums beside the rows: of all elements, and over all rows, of what the rows' numbers make of
+ * x ---- */
+
+typedef struct beside {
+    wb_dtype dtype;
+    int64_t length, rows, others;
+    double tolerance;
+} beside;
+
+static const beside besides[] = {
+    {WB_F64, 1, 5, 3, 1e-12},     {WB_F64, 7, 1, 1, 1e-12},     {WB_F64, 100, 33, 2, 1e-12},
+    {WB_F64, 4096, 3, 2, 1e-12},  {WB_F64, 4097, 3, 2, 1e-12},  {WB_F32, 64, 700, 3, 1e-5},
+    {WB_F32, 1000, 130, 1, 1e-5}, {WB_F32, 4096, 300, 1, 1e-5}, {WB_BF16, 48, 9, 2, 1e-2},
+    {WB_I32, 100, 40, 3, 0},      {WB_F32, 20, 0, 2, 0},
+};
+
+static wb_array *of_rows(wb_array *x) {
+    return wb_mul(wb_sub(x, wb_maximum_dims(x, 0)), wb_add(x, wb_sum_dims(x, 0)));
+}
+
+static void assert_close(const beside *b, wb_array *have, wb_array *wanted) {
+    static double got[MOST], want[MOST];
+    const int64_t n = wb_count(have);
+    assert_int_equal(wb_read_f64(have, got, n), WB_OK);
+    assert_int_equal(wb_read_f64(wanted, want, n), WB_OK);
+    double scale = 1;
+    for (int64_t i = 0; i < n; i++) scale = fmax(scale, fabs(want[i]));
+    for (int64_t i = 0; i < n; i++)
+        if (!(fabs(got[i] - want[i]) <= b->tolerance * scale))
+            fail_msg("rows of %lld, %lld of them: number %lld is %.9g, not %.9g",
+                     (long long)b->length, (long long)(b->rows * b->others), (long long)i, got[i],
+                     want[i]);
+}
+
+/* Sums of what the program computes, of its products, and of what it only reads, beside the same
+ * sums of arrays that are there. */
+static void check_beside(const beside *b, wb_array *x, bool is_all) {
+    static const int64_t dims[2][3] = {{1, 2}, {0, 1, 2}};
+    const int count = is_all ? 3 : 2;
+    wb_array *y = of_rows(x), *product = wb_mul(y, x);
+    wb_array *sum = wb_sum_make(y, count, dims[is_all]),
+             *of_products = wb_sum_make(product, count, dims[is_all]),
+             *of_x = wb_sum_make(x, count, dims[is_all]);
+    assert_int_equal(wb_eval(y, sum, of_products, of_x), WB_OK);
+    wb_array *there = of_rows(x);
+    assert_int_equal(wb_eval(there), WB_OK);
+    assert_close(b, sum, wb_sum_make(there, count, dims[is_all]));
+    assert_close(b, of_x, wb_sum_make(x, count, dims[is_all]));
+    there = wb_mul(there, x);
+    assert_int_equal(wb_eval(there), WB_OK);
+    assert_close(b, of_products, wb_sum_make(there, count, dims[is_all]));
+}
+
+static float x_data[LARGEST];
+
+static void sums_beside_the_rows(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof besides / sizeof *besides; i++) {
+        const beside *b = &besides[i];
+        fill(b->length * b->rows * b->others, x_data);
+        wb_array *x = wb_from(WB_F32, x_data, b->length, b->rows, b->others);
+        x = wb_cast(x, b->dtype);
+        assert_int_equal(wb_eval(x), WB_OK);
+        check_beside(b, x, false);
+        check_beside(b, x, true);
+    }
+}
+
+/* Pieces are cut by shape, and their sums meet in order. */
+static void sums_beside_the_rows_have_the_same_bits_on_any_number_of_threads(void **state) {
+    enum { LENGTH = 300, MANY = LARGEST / LENGTH };
+    static float got[2][LENGTH + 1];
+    const int threads = wb_threads();
+    (void)state;
+    fill(LENGTH * MANY, x_data);
+    wb_array *x = wb_from(WB_F32, x_data, LENGTH, MANY);
+    for (int t = 0; t < 2; t++) {
+        wb_set_threads(t ? 3 : 1);
+        wb_array *y = of_rows(x), *columns = wb_sum_dims(y, 1), *all = wb_sum(y);
+        assert_int_equal(wb_eval(columns, all), WB_OK);
+        assert_int_equal(wb_read(columns, got[t], LENGTH * sizeof(float)), WB_OK);
+        assert_int_equal(wb_read(all, got[t] + LENGTH, sizeof(float)), WB_OK);
+    }
+    wb_set_threads(threads);
+    assert_memory_equal(got[0], got[1], sizeof got[0]);
+}
+
 int main(void) {
     enum { ROWS = sizeof rows / sizeof *rows };
-    struct CMUnitTest tests[ROWS + 1];
+    struct CMUnitTest tests[ROWS + 3];
     for (int i = 0; i < ROWS; i++) tests[i] = TEST_ROW(&rows[i], gives_what_it_says);
     tests[ROWS] = (struct CMUnitTest)TEST(a_nan_is_kept);
+    tests[ROWS + 1] = (struct CMUnitTest)TEST(sums_beside_the_rows);
+    tests[ROWS + 2] =
+        (struct CMUnitTest)TEST(sums_beside_the_rows_have_the_same_bits_on_any_number_of_threads);
     return cmocka_run_group_tests_name("rows", tests, NULL, NULL);
 }

@@ -195,6 +195,15 @@ gpu_code fake_DeviceEnablePeerAccess(int peer, unsigned flags) {
 
 #else
 
+/* FAKE_CUDA_PART: what is seen of each GPU is that part of it (MIG). */
+gpu_code fake_DeviceGetUuid_v2(gpu_uuid *uuid, int device) {
+    ENTER_DEVICE(FAKE_OWN_DeviceGetUuid_v2, device);
+    for (unsigned char i = 0; i < 16; i++) uuid->bytes[i] = (char)(17 * i);
+    uuid->bytes[14] = (char)fake_number("FAKE_CUDA_PART", 0);
+    uuid->bytes[15] = (char)visible[device];
+    return GPU_SUCCESS;
+}
+
 /* What is in it stays: who gives back a context with something in it has forgotten that. */
 gpu_code fake_DevicePrimaryCtxRetain(gpu_context *handle, int device) {
     ENTER_DEVICE(FAKE_OWN_DevicePrimaryCtxRetain, device);

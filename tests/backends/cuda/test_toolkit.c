@@ -34,6 +34,7 @@ typedef CUresult gpu_code;
 typedef nvrtcResult rtc_code;
 typedef CUdevice_attribute gpu_attribute;
 typedef CUstreamCaptureMode gpu_capture_mode;
+typedef CUuuid gpu_uuid;
 typedef CUdeviceptr gpu_pointer;
 typedef CUcontext gpu_context;
 typedef CUstream gpu_stream;
