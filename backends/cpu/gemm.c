@@ -54,13 +54,18 @@ bool wb_gemm_takes_bf16(const wb_gemm *g) {
     return g->may_round && g->dtype == WB_F32 && pays && wb_cpu_multiplies_bf16();
 }
 
+bool wb_gemm_takes_tiles(const wb_gemm *g) {
+    const bool fills = g->m >= WB_GEMM_TILE && g->n >= WB_GEMM_TILE && g->k >= 2 * WB_GEMM_TILE;
+    return fills && wb_gemm_takes_bf16(g) && wb_cpu_has_tiles();
+}
+
 /* bf16: A and B packed, two to an element, and the sums unless C holds them. */
 static size_t piece_scratch_bf16(const wb_gemm *g, const plan *p) {
-    const int64_t columns = smaller(p->columns, WB_GEMM_SHEET_BF16);
-    const int64_t rows = round_up(p->rows, 16), pairs = parts(smaller(g->k, WB_GEMM_DEPTH_BF16), 2);
+    const int64_t rows = round_up(p->rows, 16);
+    const int64_t columns = round_up(smaller(p->columns, WB_GEMM_SHEET_BF16), 16);
     const int64_t sums = g->dtype == WB_BF16 ? rows * columns : 0;
-    const int64_t elements =
-        rows * parts(wb_gemm_kept_bf16(g->k), 2) + round_up(columns, 16) * pairs + sums;
+    const int64_t elements = rows * wb_gemm_pairs(wb_gemm_kept_bf16(g->k)) +
+                             columns * wb_gemm_pairs(smaller(g->k, WB_GEMM_DEPTH_BF16)) + sums;
     return (size_t)round_up(elements * 4, 64);
 }
 
@@ -96,6 +101,9 @@ static void cut(const wb_gemm *g, int64_t wanted, plan *p) {
         p->rows = round_up(p->rows / 2, WB_GEMM_ROW_UNIT);
 }
 
+/* How many times as fast products of bf16 are with tiles, roughly. */
+enum { TILES_GAIN = 8 };
+
 static plan plan_for(const wb_gemm *g) {
     const double work = (double)g->m * (double)g->n * (double)g->k * (double)g->batch;
     plan p = {.rows = smaller(g->m, WB_GEMM_ROWS),
@@ -109,7 +117,8 @@ static plan plan_for(const wb_gemm *g) {
         return p;
     }
     if (g->n == 1) p.rows = work < parallel_work ? g->m : smaller(g->m, 4 * WB_GEMM_ROWS);
-    if (work >= parallel_work) cut(g, pieces_wanted(work), &p);
+    const double effort = wb_gemm_takes_tiles(g) ? work / TILES_GAIN : work;
+    if (work >= parallel_work) cut(g, pieces_wanted(effort), &p);
     if (p.rows < g->m || p.columns < g->n) {
         p.row_pieces = parts(g->m, p.rows);
         p.column_pieces = parts(g->n, p.columns);

@@ -41,11 +41,20 @@ WB_ISA_LIST(WB_DECLARE)
 
 /* Of the products of bf16: k of one pass, columns whose sums are in scratch memory, and the k up to
  * which a piece packs its A once and keeps it. */
-enum { WB_GEMM_DEPTH_BF16 = 512, WB_GEMM_SHEET_BF16 = 192, WB_GEMM_KEPT_BF16 = 1024 };
+enum { WB_GEMM_DEPTH_BF16 = 512, WB_GEMM_SHEET_BF16 = 192, WB_GEMM_KEPT_BF16 = 2048 };
 
 /* Whether A and B are multiplied as bf16: they are, or may be rounded and are large enough for that
  * to pay. */
 bool wb_gemm_takes_bf16(const wb_gemm *gemm);
+/* Whether these are multiplied by AMX: the processor has it, and the product fills tiles. */
+bool wb_gemm_takes_tiles(const wb_gemm *gemm);
+
+enum { WB_GEMM_TILE = 16 }; /* sums in a row and in a column of a tile of AMX, and pairs of k */
+
+/* Room for the pairs of k that are packed. */
+static inline int64_t wb_gemm_pairs(int64_t k) {
+    return (k + 2 * WB_GEMM_TILE - 1) / (2 * WB_GEMM_TILE) * WB_GEMM_TILE;
+}
 
 /* k of A that lie packed at once. */
 static inline int64_t wb_gemm_kept_bf16(int64_t k) {

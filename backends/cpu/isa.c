@@ -61,6 +61,25 @@ bool wb_cpu_multiplies_bf16(void) {
     return false;
 }
 
+static bool ask_for_tiles(void) {
+#if defined(__x86_64__)
+    return wb_cpu_isa() == WB_ISA_AVX512 && !getenv("WEBER_ISA") &&
+           wb_platform_processor_has(WB_X86_AMX_BF16);
+#else
+    return false;
+#endif
+}
+
+bool wb_cpu_has_tiles(void) {
+    static int known; /* 0: not yet; as in wb_cpu_isa */
+    int has = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (has == 0) {
+        has = 1 + ask_for_tiles();
+        __atomic_store_n(&known, has, __ATOMIC_RELAXED);
+    }
+    return has == 2;
+}
+
 /* ---- the processor's name ---- */
 
 #if defined(__x86_64__)

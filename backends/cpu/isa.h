@@ -13,6 +13,9 @@
  * | neon      | ARM64     | NEON, which every one has: multiply-adds by lane       |
  * | neon_bf16 | ARM64     | the same with products and conversion of bfloat16      |
  *
+ * On avx512, products of bf16 take tiles where the processor has them (AMX); WEBER_ISA=avx512 is
+ * without them.
+ *
  * WEBER_ISA=avx2 and so on forces one; a set that the machine lacks is not taken. */
 #ifndef WB_CPU_ISA_H
 #define WB_CPU_ISA_H
@@ -60,6 +63,9 @@ wb_isa wb_cpu_isa(void);
 /* True where the set in use has products of bf16: AVX-512 on a processor with AVX512_BF16, and
  * neon_bf16. */
 bool wb_cpu_multiplies_bf16(void);
+
+/* True where they may take the tiles of AMX. */
+bool wb_cpu_has_tiles(void);
 
 /* "avx2"; NULL for a set that this build has no kernels for. */
 const char *wb_cpu_isa_name(wb_isa isa);

@@ -223,7 +223,8 @@ WB_API wb_array *wb_einsum_make(const char *text, int count, wb_array *const *ar
  *   "high"     a device may round the operands to TF32 (10 bits of mantissa), which is several
  *              times faster on NVIDIA's GPUs since Ampere; sums stay f32
  *   "medium"   the same, and the operands of large products to bf16 (7 bits) on processors with
- *              AVX512_BF16: up to twice as fast; sums and results stay f32 (docs/accuracy.md)
+ *              AVX512_BF16: up to twice as fast, with AMX several times; sums and results stay f32
+ *              (docs/accuracy.md)
  *
  * What has no such arithmetic goes on in f32; so do convolutions and attention on the CPU. Halves
  * are added up in f32 everywhere. Fails with WB_ERROR_ARGUMENT on another word. */

@@ -10,10 +10,12 @@ typedef enum wb_processor_feature {
     WB_X86_AVX2,        /* AVX2 and FMA */
     WB_X86_AVX512,      /* AVX-512 F, DQ, BW, VL */
     WB_X86_AVX512_BF16, /* products of bfloat16 */
+    WB_X86_AMX_BF16,    /* the same by tiles (AMX) */
     WB_ARM_BF16,        /* products and conversion of bfloat16 (FEAT_BF16) */
 } wb_processor_feature;
 
-/* True if processor and system have it; false for those of other processors. */
+/* True if processor and system have it, and give it to this process: tiles are asked for. False for
+ * those of other processors. */
 bool wb_platform_processor_has(wb_processor_feature feature);
 
 /* The name of the processor; "" where the system does not tell. */

@@ -11,6 +11,18 @@ bool wb_platform_processor_has(wb_processor_feature feature) {
     return feature == WB_ARM_BF16 && getauxval(AT_HWCAP2) & HWCAP2_BF16;
 }
 #elif defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Linux, Documentation/arch/x86/xstate.rst: a process asks for the state of tiles once. */
+static bool has_tiles(void) {
+    enum { ASK_FOR = 0x1023, TILES = 18, BF16 = 1 << 22 };
+    unsigned a, b, c, d = 0;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && d & BF16 &&
+           syscall(SYS_arch_prctl, ASK_FOR, TILES) == 0;
+}
+
 bool wb_platform_processor_has(wb_processor_feature feature) {
     switch (feature) {
     case WB_X86_AVX2:
@@ -20,6 +32,8 @@ bool wb_platform_processor_has(wb_processor_feature feature) {
                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
     case WB_X86_AVX512_BF16:
         return __builtin_cpu_supports("avx512bf16");
+    case WB_X86_AMX_BF16:
+        return has_tiles();
     case WB_ARM_BF16:
         break;
     }

@@ -11,6 +11,7 @@ static const char *const names[][MOST_NAMES] = {
     [WB_X86_AVX512] = {"hw.optional.avx512f", "hw.optional.avx512dq", "hw.optional.avx512bw",
                        "hw.optional.avx512vl"},
     [WB_X86_AVX512_BF16] = {"hw.optional.avx512bf16"}, /* no Mac has it */
+    [WB_X86_AMX_BF16] = {"hw.optional.amx_bf16"},      /* nor this */
     [WB_ARM_BF16] = {"hw.optional.arm.FEAT_BF16"}};
 
 bool wb_platform_processor_has(wb_processor_feature feature) {
