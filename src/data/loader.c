@@ -193,9 +193,8 @@ static bool check_desc(const wb_loader_desc *desc) {
     else if (!wb_getobs_check(desc))
         status = WB_ERROR_ARGUMENT;
     else if (desc->batchsize < 0)
-        status =
-            wb_fail(WB_ERROR_ARGUMENT, "loader: batchsize must be at least 1, got %lld (x is %s)",
-                    (long long)desc->batchsize, wb_text_of(desc->x));
+        status = wb_fail(WB_ERROR_ARGUMENT, "loader: batchsize must be at least 1, got %lld",
+                         (long long)desc->batchsize);
     return status == WB_OK;
 }
 
