@@ -73,7 +73,8 @@ static size_t piece_scratch(const wb_gemm *g, const plan *p) {
     if (wb_gemm_takes_bf16(g)) return piece_scratch_bf16(g, p);
     int64_t elements = 0;
     if (p->packs_a && !g->kept_a)
-        elements += round_up(p->rows, WB_GEMM_ROW_UNIT) * smaller(g->k, WB_GEMM_DEPTH);
+        elements += round_up(p->rows, WB_GEMM_ROW_UNIT) *
+                    smaller(g->k, p->packs_b ? WB_GEMM_DEPTH_PACKED : WB_GEMM_DEPTH);
     if (p->packs_b) elements += WB_GEMM_SHEET * WB_GEMM_DEPTH_PACKED;
     if (p->swaps) elements = WB_GEMM_ROWS * p->rows;
     if (g->m == 1 || g->n == 1) elements = g->k; /* the vector, if it is strided */
@@ -112,6 +113,7 @@ static plan plan_for(const wb_gemm *g) {
               .column_pieces = 1,
               .pieces = g->batch};
     choose_reading(g, &p);
+    if (p.packs_b) p.rows = smaller(g->m, 2 * WB_GEMM_ROWS); /* of half the depth */
     if (wb_blas_takes_whole(g)) {
         p.rows = g->m;
         return p;

@@ -226,7 +226,8 @@ static const row rows[] = {
     {"few rows of a long sum", 3, 70, 1100, 1},
     {"a tile and a bit in both directions", 65, 49, 33, 1},
     {"a sum of more than one pass", 70, 20, 1100, 1},
-    {"more rows than a piece, and a packed B", 300, 200, 300, 1},
+    {"more rows than a piece", 300, 200, 300, 1},
+    {"a packed B, and more rows than a piece of it", 530, 515, 130, 1},
     {"columns of more than one sheet", 80, 400, 140, 1},
     {"enough work for several pieces", 200, 230, 150, 1},
     {"a batch of small products", 20, 10, 7, 4},
@@ -234,11 +235,14 @@ static const row rows[] = {
     {"a batch of vectors", 33, 1, 20, 3},
 };
 
+/* Under qemu. */
+static bool is_too_long(const row *r) { return is_emulated() && r->m * r->n * r->k > 20000000; }
+
 static void products_agree_with_three_loops(void **state) {
     (void)state;
     wb_cpu_set_threads(3);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        for (int way = 0; way < 4 * type_count(); way++)
+        for (int way = 0; way < 4 * type_count() && !is_too_long(&rows[i]); way++)
             run_and_check((wb_gemm){.dtype = types[way / 4].dtype,
                                     .may_round = types[way / 4].may_round,
                                     .transpose_a = way & 1,
