@@ -125,6 +125,18 @@ static bool is_lost(int failed, double *since) {
     return watch_now() - *since > GRACE_SECONDS;
 }
 
+/* The program may have called MPI_Finalize; no other function may be called then. */
+static bool is_over(void) {
+    int flag = 0;
+    return MPI_Finalized(&flag) == MPI_SUCCESS && flag;
+}
+
+static wb_status fail_over(void) {
+    return host->fail(WB_ERROR_LOST,
+                      "distributed: the program has ended MPI (MPI_Finalize), but ranks compute "
+                      "together by it; end it after the last collective");
+}
+
 static void tell(void *of, const char *text);
 
 /* The rank may have told of a failure before it ended. Ranks of other machines do not see its end
@@ -198,6 +210,7 @@ static char *room(state *s) { return s->received[s->calls++ & 1]; }
 
 static wb_status scatter(void *of, const void *own, size_t part_bytes, const void **parts) {
     state *s = of;
+    if (is_over()) return fail_over();
     char *to = room(s);
     MPI_Request request;
     const int bytes = (int)part_bytes;
@@ -210,6 +223,7 @@ static wb_status scatter(void *of, const void *own, size_t part_bytes, const voi
 
 static wb_status gather(void *of, int root, const void *own, size_t bytes, const void **all) {
     state *s = of;
+    if (is_over()) return fail_over();
     char *to = room(s);
     MPI_Request request;
     int code;
@@ -231,6 +245,7 @@ static wb_status gather(void *of, int root, const void *own, size_t bytes, const
 /* They are small, but on their way only while somebody tests them. */
 static void tell(void *of, const char *text) {
     state *s = of;
+    if (is_over()) return;
     (void)snprintf(s->own_text, sizeof s->own_text, "%s", text);
     pthread_mutex_lock(&s->mutex);
     for (int r = 0; r < s->size; r++)
@@ -251,6 +266,7 @@ static void tell(void *of, const char *text) {
 
 static wb_status look_round(void *of) {
     state *s = of;
+    if (is_over()) return fail_over();
     pthread_mutex_lock(&s->mutex);
     hear(s);
     const int failed = s->failed;
@@ -301,6 +317,7 @@ static void close_news(state *s) {
 
 static bool start_mpi(state *s) {
     int is_there = 0, level = 0;
+    if (is_over()) return fail_over() == WB_OK;
     (void)MPI_Initialized(&is_there);
     s->is_ours = !is_there;
     const int code = is_there ? MPI_Query_thread(&level)
@@ -380,16 +397,27 @@ static void *start(const wb_seat *seat, double timeout) {
     return NULL;
 }
 
+/* The program started MPI, this rank has left the group, and nothing went wrong. */
+static bool program_has_it;
+
+/* At the end of the process, behind whatever the program has given to atexit. Open MPI's launcher
+ * takes it for a failure, MPICH's says nothing. */
+__attribute__((destructor)) static void look_for_end(void) {
+    if (program_has_it && !is_over())
+        (void)fprintf(stderr, "distributed: the program has started MPI, but ends without "
+                              "MPI_Finalize\n");
+}
+
 /* After a failure the others may not come to the end of a finalisation. */
 static void stop(void *of, bool is_whole) {
     state *s = of;
-    int is_over = 0;
-    (void)MPI_Finalized(&is_over);
-    if (!is_over && is_whole && !leave_together(s)) is_whole = false; /* the launcher sees to it */
-    if (!is_over && is_whole) {
+    const bool is_there = !is_over();
+    if (is_there && is_whole && !leave_together(s)) is_whole = false; /* the launcher sees to it */
+    if (is_there && is_whole) {
         close_news(s);
         (void)MPI_Comm_free(&s->group);
         if (s->is_ours) (void)MPI_Finalize();
+        program_has_it = !s->is_ours;
     }
     if (is_whole) release(s); /* else messages may be on their way, and the process ends */
 }

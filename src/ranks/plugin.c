@@ -40,8 +40,12 @@ static void *find(const char *file, const char *symbol, char *reason, size_t rea
 static bool suits(const char *file, uint32_t abi, uint32_t given, size_t wanted, char *reason,
                   size_t reason_bytes) {
     if (abi == WB_TRANSPORT_ABI && given >= wanted) return true;
-    (void)snprintf(reason, reason_bytes, "%s is for ABI %u, but this Weber needs ABI %d", file, abi,
-                   WB_TRANSPORT_ABI);
+    if (abi != WB_TRANSPORT_ABI)
+        (void)snprintf(reason, reason_bytes, "%s is for ABI %u, but this Weber needs ABI %d", file,
+                       abi, WB_TRANSPORT_ABI);
+    else
+        (void)snprintf(reason, reason_bytes, "the table of %s has %u bytes, but needs %zu", file,
+                       given, wanted);
     return false;
 }
 

@@ -1,4 +1,4 @@
-# The fake backends of tests/device: <build>/tests/device/plugins/NAME.so, which the tests copy to where they want them.
+# The fake backends of tests/device, and fake transports of tests/ranks: <build>/tests/device/plugins/NAME.so, which the tests copy to where they want them.
 
 function(weber_add_fake name source)
   set(target fake_${name})
@@ -23,9 +23,14 @@ weber_add_fake(short_table fake.c FAKE_NAME="CUDA" FAKE_SIZE=64)
 weber_add_fake(no_entry fake.c FAKE_NAME="CUDA" FAKE_NO_RUN)
 weber_add_fake(refuses fake.c FAKE_NAME="CUDA" FAKE_REFUSES)
 weber_add_fake(no_symbol no_symbol.c)
+weber_add_fake(transport_other_abi transport.c FAKE_ABI=1)
+weber_add_fake(transport_short transport.c FAKE_SIZE=16)
+weber_add_fake(transport_refuses transport.c FAKE_REFUSES)
+weber_add_fake(device_transport_other_abi transport.c FAKE_DEVICES FAKE_ABI=1)
 
 file(GLOB tests CONFIGURE_DEPENDS ${tests_dir}/device/test_*.c)
 foreach(test IN LISTS tests)
   cmake_path(GET test STEM name)
   add_dependencies(tests-device-${name} ${weber_fakes} weber_tool)
 endforeach()
+add_dependencies(tests-ranks-test_refused ${weber_fakes})
