@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "support/mpi.h"
 #include "support/tool.h"
 
 typedef struct row {
@@ -37,6 +38,8 @@ static void arguments_that_are_wrong(void) {
         {"run -n 2 --timeout nan true", "got nan", 2},
         {"run -n 2 --host a true", "weber run: there is no option --host", 2},
         {"run -n 2 --hosts", "--hosts must be names of machines with commas between them", 2},
+        {"run --self-test", "weber run: -n N is missing", 2},
+        {"run -n 2 --self-test true", "weber run: --self-test stands in place of PROGRAM", 2},
         {"run --help", "usage: weber run -n N", 0},
     };
     check_rows(rows, sizeof rows / sizeof *rows);
@@ -190,11 +193,52 @@ static void ends_mpiexec(void) {
     (void)unsetenv("WEBER_MPIEXEC");
 }
 
+/* ---- the self-test ---- */
+
+static void tests_itself(void) {
+    expect(weber("run -n 3 --self-test") == 0);
+    expect_part(output, "[2] rank 2 of 3 by local: 2 of 3 on ");
+    expect_part(output, "[0] sums: exact; bits: the same on all ranks\n");
+    expect_part(output, "[0] sum of 67108864 bytes: ");
+    expect_part(output, "[0] another size on one rank: refused by all\n");
+    expect(!strstr(output, "takes memory of"));
+    expect(weber("run -n 1 --self-test") == 0);
+    expect_part(output, "rank 0 of 1 by none");
+}
+
+/* No MPI of Debian 12 takes memory of GPUs; the two differ in what they can be asked. */
+static void tests_mpi(void) {
+    set_mpi_environment();
+    if (has_mpi("mpirun.openmpi", "openmpi")) {
+        (void)setenv("WEBER_MPIEXEC", "mpirun.openmpi", 1);
+        expect(weber("run -n 2 --mpi --self-test") == 0);
+        expect_part(output, "rank 1 of 2 by MPI");
+        expect_part(output, "Open MPI v");
+        expect_part(output, " takes memory of CUDA: no, of ROCm: not known; Weber gives it the ");
+        expect_part(output, "another size on one rank: refused by all");
+    }
+    if (has_mpi("mpirun.mpich", "mpich")) {
+        (void)setenv("WEBER_MPIEXEC", "mpirun.mpich", 1);
+        expect(weber("run -n 2 --mpi --self-test") == 0);
+        expect_part(output, "MPICH Version:");
+        expect_part(output, " takes memory of CUDA: no, of ROCm: no; Weber gives it the host's");
+    }
+    (void)unsetenv("WEBER_MPIEXEC");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        SCENE(arguments_that_are_wrong), SCENE(statuses), SCENE(streams),    SCENE(ends_soon),
-        SCENE(children_go_too),          SCENE(inherits), SCENE(by_mpiexec), SCENE(ends_mpiexec),
+        SCENE(arguments_that_are_wrong),
+        SCENE(statuses),
+        SCENE(streams),
+        SCENE(ends_soon),
+        SCENE(children_go_too),
+        SCENE(inherits),
+        SCENE(by_mpiexec),
+        SCENE(ends_mpiexec),
         SCENE(ends_before_it_joins),
+        SCENE(tests_itself),
+        SCENE(tests_mpi),
     };
     return cmocka_run_group_tests_name("ranks/test_run", tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 /* weber ranks: what a group of processes can do, asked of the group itself. */
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +12,13 @@
 
 #include "tool.h"
 
-static const char help[] = "usage: weber run -n N weber ranks     or: mpiexec -n N weber ranks\n"
-                           "\n"
-                           "Checks a group of processes: sums of whole numbers in every type, the "
-                           "same bits on all ranks,\n"
-                           "and how long sums take. Exit status 1 where something is wrong.\n";
+static const char help[] =
+    "usage: weber run -n N [--mpi] --self-test     or: mpiexec -n N weber ranks\n"
+    "\n"
+    "Checks a group of processes: where its ranks are and what carries their arrays (under MPI,\n"
+    "whether it takes memory of GPUs), sums of whole numbers in every type, the same bits on all\n"
+    "ranks, how long sums take, and that a rank which makes another collective is refused by all.\n"
+    "Exit status 1 where something is wrong.\n";
 
 static double now(void) {
     struct timespec t;
@@ -82,6 +85,64 @@ static void show_times(void) {
     }
 }
 
+/* ---- MPI ---- */
+
+/* A function of the MPI that the transport has loaded; NULL: there is none. */
+static void *find_in_mpi(const char *name) {
+    static const char *const libraries[] = {"libmpi.so.40", "libmpich.so.12", "libmpi.so.12"};
+    void *found = dlsym(RTLD_DEFAULT, name);
+    for (size_t i = 0; !found && i < sizeof libraries / sizeof *libraries; i++) {
+        void *library = dlopen(libraries[i], RTLD_LAZY | RTLD_NOLOAD);
+        if (!library) continue;
+        found = dlsym(library, name);
+        (void)dlclose(library);
+    }
+    return found;
+}
+
+/* Open MPI (mpi-ext.h) and MPICH (mpi.h) have functions of these names and this type. */
+static const char *answer(const char *name) {
+    union {
+        void *symbol;
+        int (*function)(void);
+    } ask = {.symbol = find_in_mpi(name)};
+    if (!ask.symbol) return "not known";
+    return ask.function() ? "yes" : "no";
+}
+
+static void show_mpi(void) {
+    union {
+        void *symbol;
+        int (*function)(char *text, int *length);
+    } version = {.symbol = find_in_mpi("MPI_Get_library_version")};
+    char text[8192] = "MPI"; /* MPICH's, the longest */
+    int length;
+    if (version.symbol) (void)version.function(text, &length);
+    text[strcspn(text, ",\n")] = 0;
+    for (char *c = text; *c; c++)
+        if (*c == '\t') *c = ' ';
+    const char *rocm = answer("MPIX_Query_rocm_support");
+    if (strcmp(rocm, "not known") == 0) rocm = answer("MPIX_Query_hip_support");
+    (void)printf("%s takes memory of CUDA: %s, of ROCm: %s; Weber gives it the host's\n", text,
+                 answer("MPIX_Query_cuda_support"), rocm);
+}
+
+/* ---- the last check, after which the group is given up ---- */
+
+/* One rank's array has another size: an error on all. */
+static bool check_refusal(void) {
+    const int64_t count = wb_rank() == 1 ? 5 : 4;
+    if (wb_total_workers() == 1) return true;
+    const wb_status status =
+        wb_eval(wb_allreduce(wb_full_make(WB_F32, 1, 1, &count), WB_REDUCE_SUM));
+    const bool is_refused =
+        status != WB_OK && strstr(wb_error_message(), "is allreduce of 5 f32") != NULL;
+    if (is_refused) wb_clear_error();
+    if (wb_rank() == 0 || !is_refused)
+        (void)printf("another size on one rank: %s\n", is_refused ? "refused by all" : "NOT seen");
+    return is_refused;
+}
+
 int tool_ranks(int count, char **arguments) {
     if (count) return tool_help(help, count == 1 && strcmp(arguments[0], "--help") == 0);
     const char *transport = wb_get_distributed_backend(NULL);
@@ -96,12 +157,14 @@ int tool_ranks(int count, char **arguments) {
                  host, (long)getpid(), wb_threads(), wb_device_name(device),
                  about.uuid[0] || about.address[0] ? " at " : "",
                  about.uuid[0] ? about.uuid : about.address);
+    if (wb_rank() == 0 && strcmp(transport, "MPI") == 0) show_mpi();
     (void)fflush(stdout);
     const bool sums = check_sums() && !wb_failed(), bits = check_bits() && !wb_failed();
     if (wb_rank() == 0)
         (void)printf("sums: %s; bits: %s\n", sums ? "exact" : "wrong",
                      bits ? "the same on all ranks" : "they differ");
     if (sums && bits) show_times();
+    const bool refusal = !wb_failed() && check_refusal();
     (void)wb_scope_close();
-    return wb_report("weber ranks") || !sums || !bits;
+    return wb_report("weber ranks") || !sums || !bits || !refusal;
 }

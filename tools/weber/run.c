@@ -1,6 +1,7 @@
 /* weber run: one program in several processes. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -23,6 +24,7 @@
 static const char help[] =
     "usage: weber run -n N [--restarts K] [--timeout SECONDS] [--mpi | --hosts HOST,...] [--]\n"
     "                 PROGRAM [ARGUMENT...]\n"
+    "       weber run -n N [OPTION...] --self-test\n"
     "\n"
     "Starts PROGRAM in N processes of this machine, which train together (weber/distributed.h).\n"
     "What they print has the number of the rank before each line; rank 0 has the standard input.\n"
@@ -35,6 +37,7 @@ static const char help[] =
     "has\n"
     "                     (WEBER_MPIEXEC: its name)\n"
     "  --hosts HOST,...   the same, on these machines\n"
+    "  --self-test        in place of PROGRAM: does it work here? (weber ranks --help)\n"
     "When one fails the others are ended. The exit status is that of the rank that failed first,\n"
     "128 and its signal if one was killed.\n";
 
@@ -423,24 +426,46 @@ static bool take_option(run *r, const char *name, const char *value) {
     return is_good;
 }
 
+/* The options in front of the program. The number of words; -1: one is wrong. */
+static int take_options(run *r, int count, char **arguments, bool *is_test) {
+    int i = 0;
+    for (; i < count && arguments[i][0] == '-' && strcmp(arguments[i], "--") != 0; i++) {
+        if (strcmp(arguments[i], "--mpi") == 0)
+            r->is_mpi = true;
+        else if (strcmp(arguments[i], "--self-test") == 0)
+            *is_test = true;
+        else if (take_option(r, arguments[i], i + 1 < count ? arguments[i + 1] : NULL))
+            i++;
+        else
+            return -1;
+    }
+    return i < count && strcmp(arguments[i], "--") == 0 ? i + 1 : i;
+}
+
+/* What is wrong with the command line as a whole; NULL: nothing. */
+static const char *fault_of(const run *r, int left, bool is_test) {
+    if (r->count < 1) return "-n N is missing";
+    if (is_test && left > 0) return "--self-test stands in place of PROGRAM";
+    return is_test || left > 0 ? NULL : "PROGRAM is missing";
+}
+
 int tool_run(int count, char **arguments) {
     run r = {.restarts = 0};
-    int i = 0;
+    bool is_test = false;
+    char own[PATH_MAX], check[] = "ranks";
+    char *test[] = {own, check, NULL};
     (void)signal(SIGCHLD, SIG_DFL); /* where it is ignored, those that end leave no status */
     if (count == 1 && strcmp(arguments[0], "--help") == 0) return tool_help(help, true);
-    for (; i < count && arguments[i][0] == '-' && strcmp(arguments[i], "--") != 0; i += 2) {
-        if (strcmp(arguments[i], "--mpi") == 0)
-            r.is_mpi = true, i--;
-        else if (!take_option(&r, arguments[i], i + 1 < count ? arguments[i + 1] : NULL))
-            return tool_help(help, false);
-    }
-    if (i < count && strcmp(arguments[i], "--") == 0) i++;
-    if (r.count < 1 || i >= count) {
-        (void)fprintf(stderr, "weber run: %s\n",
-                      r.count < 1 ? "-n N is missing" : "PROGRAM is missing");
+    const int words = take_options(&r, count, arguments, &is_test);
+    if (words < 0) return tool_help(help, false);
+    const char *fault = fault_of(&r, count - words, is_test);
+    if (!fault && is_test && !wb_platform_program(own, sizeof own))
+        fault = "the tool's own file cannot be found";
+    if (fault) {
+        (void)fprintf(stderr, "weber run: %s\n", fault);
         return tool_help(help, false);
     }
-    r.command = arguments + i;
+    r.command = is_test ? test : arguments + words;
     return r.is_mpi
                ? tool_run_by_mpi(&(mpi_run){r.count, r.restarts, r.timeout, r.hosts, r.command})
                : run_all(&r);
