@@ -286,9 +286,22 @@ static void store_bf16(int64_t n, const void *from, void *to) {
 
 #define PLUS(x, y) ((x) + (y))
 
+/* Sixteen numbers as one, by halves. Apart: inside the loops below gcc takes the numbers one by
+ * one. */
+#define MEET(name, A, merge)                                                                       \
+    WB_APART static A name(const A *part) {                                                        \
+        A half[8], quarter[4];                                                                     \
+        for (int k = 0; k < 8; k++) half[k] = merge(part[k], part[k + 8]);                         \
+        for (int k = 0; k < 4; k++) quarter[k] = merge(half[k], half[k + 4]);                      \
+        return merge(merge(quarter[0], quarter[2]), merge(quarter[1], quarter[3]));                \
+    }
+MEET(meet_f64, double, PLUS)
+MEET(meet_i64, int64_t, PLUS)
+MEET(most_i64, int64_t, k_max_i64)
+
 /* Sixteen partial results on every instruction set, four times as many of a long row, so that all
  * give the same bits and no addition waits for the one before it; partial sums meet in f64. */
-#define REDUCE_ROWS(name, T, A, field, start, combine, merge)                                      \
+#define REDUCE_ROWS(name, T, A, field, start, combine, merge, meet)                                \
     static inline void name##_lanes(T *lanes, const T *x) {                                        \
         for (int k = 0; k < WB_LANES; k++) lanes[k] = combine(lanes[k], x[k]);                     \
     }                                                                                              \
@@ -308,17 +321,15 @@ static void store_bf16(int64_t n, const void *from, void *to) {
             for (int k = 0; k < WB_LANES; k++) part[k] = (A)a[k];                                  \
             for (int k = 0; inner >= 4 * WB_LANES && k < WB_LANES; k++)                            \
                 part[k] = merge(merge(part[k], (A)b[k]), merge((A)c[k], (A)d[k]));                 \
-            for (int width = WB_LANES / 2; width > 0; width /= 2)                                  \
-                for (int k = 0; k < width; k++) part[k] = merge(part[k], part[k + width]);         \
-            sums[o].field = merge(sums[o].field, part[0]);                                         \
+            sums[o].field = merge(sums[o].field, meet(part));                                      \
         }                                                                                          \
     }
-REDUCE_ROWS(sum_f32, float, double, f, 0, PLUS, PLUS)
-REDUCE_ROWS(sum_f64, double, double, f, 0, PLUS, PLUS)
-REDUCE_ROWS(sum_i32, int32_t, int64_t, i, 0, PLUS, PLUS)
-REDUCE_ROWS(sum_i64, int64_t, int64_t, i, 0, PLUS, PLUS)
-REDUCE_ROWS(max_i32, int32_t, int64_t, i, INT32_MIN, k_max_i32, k_max_i64)
-REDUCE_ROWS(max_i64, int64_t, int64_t, i, INT64_MIN, k_max_i64, k_max_i64)
+REDUCE_ROWS(sum_f32, float, double, f, 0, PLUS, PLUS, meet_f64)
+REDUCE_ROWS(sum_f64, double, double, f, 0, PLUS, PLUS, meet_f64)
+REDUCE_ROWS(sum_i32, int32_t, int64_t, i, 0, PLUS, PLUS, meet_i64)
+REDUCE_ROWS(sum_i64, int64_t, int64_t, i, 0, PLUS, PLUS, meet_i64)
+REDUCE_ROWS(max_i32, int32_t, int64_t, i, INT32_MIN, k_max_i32, k_max_i64, most_i64)
+REDUCE_ROWS(max_i64, int64_t, int64_t, i, INT64_MIN, k_max_i64, k_max_i64, most_i64)
 
 #define DOT_ROWS(name, T)                                                                          \
     static inline void name##_lanes(T *lanes, const T *x, const T *y) {                            \
@@ -341,9 +352,7 @@ REDUCE_ROWS(max_i64, int64_t, int64_t, i, INT64_MIN, k_max_i64, k_max_i64)
             double part[L];                                                                        \
             for (int k = 0; k < L; k++)                                                            \
                 part[k] = ((double)a[k] + (double)b[k]) + ((double)c[k] + (double)d[k]);           \
-            for (int width = L / 2; width > 0; width /= 2)                                         \
-                for (int k = 0; k < width; k++) part[k] += part[k + width];                        \
-            sums[o].f += part[0];                                                                  \
+            sums[o].f += meet_f64(part);                                                           \
         }                                                                                          \
     }                                                                                              \
     static inline void name##_block(int64_t inner, int64_t outer, int64_t count, const T *x,       \
