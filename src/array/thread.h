@@ -10,6 +10,17 @@ enum {
     WB_PENDING_BUDGET = 1 << 18, /* nodes made without an evaluation, outside training */
 };
 
+/* While a step that several parts share draws: what belongs to an observation follows from its
+ * number among those of all parts, as if one process drew for all of them. */
+typedef struct wb_drawing {
+    bool is_shared;
+    bool is_common; /* what is drawn now belongs to no observation, whatever its size */
+    uint64_t key;   /* of the step, added to the thread's */
+    int64_t part;   /* its number among all */
+    int64_t first;  /* the number of its first observation */
+    int64_t count;  /* of observations that its arrays have; 0: unknown */
+} wb_drawing;
+
 typedef struct wb_thread {
     uint32_t number; /* from 1 on, of all threads there ever were */
     /* What other threads freed that belongs to this one; the list's mutex guards it. */
@@ -31,7 +42,7 @@ typedef struct wb_thread {
     wb_array *constants[WB_CONSTANTS]; /* wb_number's cache, by hash of the value */
     bool has_read_constants;           /* some of them were evaluated */
     uint64_t seed, counter;            /* random numbers: key and next block */
-    uint64_t stream; /* added to the key: what several ranks draw in a step differs by it */
+    wb_drawing drawing;
     bool seeded;
     bool training;
     bool is_unobserved;    /* the batch of the loss has no observations of this rank's own */

@@ -1,4 +1,5 @@
 /* Dropout: y = x mask / (1 - p) in training. */
+#include "array/thread.h"
 #include "layers/layer.h"
 
 typedef struct wb_dropout_layer {
@@ -10,7 +11,12 @@ static wb_array *mask_for(const wb_dropout_desc *d, const wb_array *x) {
     int64_t sizes[WB_MAX_DIMS];
     for (int i = 0; i < x->ndim; i++)
         sizes[i] = !d->dims || (d->dims & WB_DIM(i)) ? x->sizes[i] : 1;
-    return wb_bernoulli_make(1 - d->p, x->ndim, sizes);
+    bool *is_common = &wb_thread_get()->drawing.is_common;
+    const bool before = *is_common;
+    *is_common = x->ndim > 0 && d->dims && !(d->dims & WB_DIM(x->ndim - 1));
+    wb_array *mask = wb_bernoulli_make(1 - d->p, x->ndim, sizes);
+    *is_common = before;
+    return mask;
 }
 
 static wb_array *forward(wb_layer *layer, wb_array *x) {

@@ -58,6 +58,30 @@ void wb_seed(uint64_t seed) {
     thread->seed = seed, thread->counter = 0, thread->seeded = true;
 }
 
+/* A range for each call in a step of several parts: wide enough for the arrays of all of them, and
+ * as wide on all, however many observations they have. */
+#define SHARED_BLOCKS (UINT64_C(1) << 32)
+#define OF_A_PART     UINT64_C(0xD1B54A32D192ED03)
+
+/* The elements that lie before this part's in the array of all parts; -1: not known. What is not
+ * one of each observation, along the last dimension, all parts have in common. */
+static int64_t elements_before(const wb_drawing *d, const wb_array *node) {
+    if (d->count <= 0) return -1;
+    if (d->is_common || node->ndim == 0 || node->sizes[node->ndim - 1] % d->count != 0) return 0;
+    return wb_count(node) / d->count * d->first;
+}
+
+/* Philox has no place within a block to begin at: there a part draws numbers of its own. */
+static void draw_of_all(const wb_drawing *d, wb_array *node) {
+    const int64_t before = elements_before(d, node);
+    const int64_t in_block = node->dtype == WB_F64 ? 2 : 4;
+    node->late[0] += (int64_t)d->key;
+    if (before >= 0 && before % in_block == 0)
+        node->late[1] += before / in_block;
+    else
+        node->late[0] += (int64_t)(OF_A_PART * (uint64_t)(d->part + 1));
+}
+
 /* Each call takes a range of Philox blocks of its own: four 32-bit words a block. */
 static wb_array *random_node(const char *function, wb_op op, wb_dtype dtype, int ndim,
                              const int64_t *sizes) {
@@ -68,9 +92,10 @@ static wb_array *random_node(const char *function, wb_op op, wb_dtype dtype, int
     wb_array *node = source(function, op, dtype, ndim, sizes, 0);
     wb_thread *thread = wb_thread_get();
     if (!node || !thread) return NULL;
-    node->late[0] = (int64_t)(thread->seed + thread->stream);
+    node->late[0] = (int64_t)thread->seed;
     node->late[1] = (int64_t)thread->counter;
-    thread->counter += (uint64_t)wb_count(node) / 2 + 1;
+    if (thread->drawing.is_shared) draw_of_all(&thread->drawing, node);
+    thread->counter += thread->drawing.is_shared ? SHARED_BLOCKS : (uint64_t)wb_count(node) / 2 + 1;
     return node;
 }
 

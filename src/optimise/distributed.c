@@ -40,21 +40,31 @@ bool wb_weigh_by_count(const wb_optimiser *o, wb_step_part part, wb_precision *p
 
 /* ---- random numbers ---- */
 
-wb_draws wb_draws_begin(const wb_optimiser *o, int64_t number) {
+/* A rank's batches are as large as the others', but for the last one of an epoch. */
+wb_draws wb_draws_begin(const wb_optimiser *o, const wb_batch *whole, const wb_batch *part,
+                        int64_t number) {
     wb_thread *thread = wb_thread_get(); /* there: the optimiser's arrays are its */
     const wb_draws left = {thread->counter};
-    if (!wb_is_of_parts(o)) return left;
+    if (!o->draws_for_all) return left;
     const int64_t rank = o->is_distributed ? wb_ranks_own() : 0;
     const int64_t parts = o->micro_batches ? o->micro_batches : 1;
-    thread->stream = UINT64_C(0x9E3779B97F4A7C15) * (uint64_t)(rank * parts + number);
-    thread->counter = (uint64_t)(o->step + 1) << 32; /* blocks: more than a step can draw */
+    const bool has_x = whole && whole->x;
+    const int64_t size = !has_x ? 0 : whole->full_ ? whole->full_ : wb_numobs(whole->x);
+    thread->drawing = (wb_drawing){
+        .is_shared = true,
+        .key = UINT64_C(0x9E3779B97F4A7C15) * (uint64_t)(o->step + 1),
+        .part = rank * parts + number,
+        .first = rank * size + number * ((size + parts - 1) / parts),
+        .count = has_x ? wb_numobs(part->x) : 0,
+    };
+    thread->counter = 0;
     return left;
 }
 
 void wb_draws_end(const wb_optimiser *o, wb_draws left) {
     wb_thread *thread = wb_thread_get();
-    if (!wb_is_of_parts(o)) return;
-    thread->stream = 0, thread->counter = left.counter;
+    if (!o->draws_for_all) return;
+    thread->drawing = (wb_drawing){.is_shared = false}, thread->counter = left.counter;
 }
 
 /* ---- the same on all ranks ---- */

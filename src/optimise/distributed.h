@@ -21,13 +21,14 @@ static inline bool wb_is_of_parts(const wb_optimiser *o) {
 bool wb_weigh_by_count(const wb_optimiser *o, wb_step_part part, wb_precision *precision);
 bool wb_weigh_by_share(const wb_optimiser *o, const wb_batch *batch, wb_precision *precision);
 
-/* What the loss draws in a step of several parts follows from the seed, the step and the number of
- * the part among all, of which this is the rank's micro-batch `number`. wb_draws_end goes on with
- * the sequence that wb_draws_begin has left. */
+/* What the loss draws in a step that parts share follows from the seed, the step and the numbers of
+ * the observations among those of all parts, of which this is the rank's micro-batch `number`.
+ * wb_draws_end goes on with the sequence that wb_draws_begin has left. */
 typedef struct wb_draws {
     uint64_t counter;
 } wb_draws;
-wb_draws wb_draws_begin(const wb_optimiser *o, int64_t number);
+wb_draws wb_draws_begin(const wb_optimiser *o, const wb_batch *whole, const wb_batch *part,
+                        int64_t number);
 void wb_draws_end(const wb_optimiser *o, wb_draws left);
 
 #endif

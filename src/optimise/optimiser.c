@@ -390,6 +390,7 @@ wb_optimiser *wb_setup_make(wb_setup_desc desc) {
     o->first_scale = desc.loss_scale;
     o->scale_interval = desc.loss_scale_interval ? desc.loss_scale_interval : 2000;
     o->micro_batches = desc.micro_batches;
+    o->draws_for_all = desc.distributed || desc.micro_batches > 0;
     o->counted_at = -1;
     o->model = wb_retain(desc.model);
     if ((desc.distributed && !share_model(o, desc.zero)) || !take_parts(o, &desc) ||

@@ -431,7 +431,7 @@ static wb_status make_part(wb_optimiser *o, wb_gradients *g, const call *c, int6
         return wb_error_status();
     const wb_step_part of = {wb_observations_of(batch), wb_observations_of(c->batch)};
     if (!wb_weigh_by_count(o, of, &precision)) return wb_error_status();
-    const wb_draws left = wb_draws_begin(o, number);
+    const wb_draws left = wb_draws_begin(o, c->batch, batch, number);
     wb_array *l = wb_gradients_make(function, g, c->loss, batch, c->user, &precision);
     wb_draws_end(o, left);
     return l ? check(function, o, g->model, g) : wb_error_status();

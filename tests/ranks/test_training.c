@@ -50,6 +50,12 @@ static wb_layer *with_norm(void) {
     return wb_chain(wb_dense(3, 8), wb_batchnorm(8, wb_relu), wb_dropout(0.3), wb_dense(8, 2));
 }
 
+/* The last mask is one for all observations. */
+static wb_layer *with_masks(void) {
+    return wb_chain(wb_dense(3, 16, wb_tanh), wb_dropout(0.4), wb_dense(16, 8),
+                    wb_dropout(0.3, .dims = WB_DIM(0)), wb_dense(8, 2));
+}
+
 /* Several buckets, the first ones under way while the backward pass goes on. */
 static wb_layer *wide(void) {
     return wb_chain(wb_dense(3, 520, wb_tanh), wb_dense(520, 520, wb_tanh),
@@ -154,6 +160,139 @@ static double loss_of(const char *setting, int ranks) {
     return value;
 }
 
+/* ---- what a loss draws ---- */
+
+enum { DRAWS = 7, DRAWN_BATCH = 48 };
+
+static int drawn_batch = DRAWN_BATCH;
+
+static void draw_in_step(void *context, wb_array **carries, wb_array *const *inputs,
+                         wb_array **outputs) {
+    (void)context;
+    outputs[0] = wb_normal(WB_F32, 4, wb_size(inputs[0], 0));
+    carries[0] = wb_add(carries[0], wb_number(1));
+}
+
+/* (4, n, steps) as (4, steps, n), so that parts follow each other. */
+static wb_array *drawn_in_scan(int64_t n) {
+    wb_array *h = wb_zeros(WB_F32, 1), *x = wb_zeros(WB_F32, n, 3), *y = NULL;
+    CHECK(wb_scan(draw_in_step, NULL, 1, &h, 1, &x, 1, &y) == WB_OK);
+    return wb_permute(y, 0, 2, 1);
+}
+
+/* The first are of the observations, the last two of none. */
+static wb_array *drawn(int which, int64_t n) {
+    switch (which) {
+    case 0: return wb_uniform(WB_F32, 5, n);
+    case 1: return wb_normal(WB_F64, 3, 4, n);
+    case 2: return wb_uniform(WB_F16, n);
+    case 3: return wb_cast(wb_bernoulli(0.4, 7, 2 * n), WB_F32);
+    case 4: return drawn_in_scan(n);
+    case 5: return wb_normal(WB_F32, 11);
+    default: return wb_uniform(WB_F32, 3, n + 1);
+    }
+}
+
+static const char *name_of_draw(int which, int ranks, int rank) {
+    static char name[64];
+    (void)snprintf(name, sizeof name, "draw-%d-%d-%d", which, ranks, rank);
+    return path_of(name);
+}
+
+/* Each part appends what it has drawn. */
+static wb_array *drawing_loss(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)user;
+    for (int i = 0; i < DRAWS; i++) {
+        wb_array *x = wb_cast(drawn(i, wb_numobs(batch->x)), WB_F64);
+        double values[4096];
+        CHECK(wb_count(x) <= 4096 && wb_read_f64(x, values, wb_count(x)) == WB_OK);
+        FILE *file = fopen(name_of_draw(i, wb_total_workers(), wb_rank()), "ab");
+        CHECK(file && fwrite(values, sizeof *values, (size_t)wb_count(x), file) > 0);
+        fclose(file);
+    }
+    return loss(model, batch, NULL);
+}
+
+static int drawn_parts;
+
+static void draws(void) {
+    wb_scope_open();
+    for (int i = 0; i < DRAWS; i++)
+        (void)unlink(name_of_draw(i, wb_total_workers(), wb_rank()));
+    wb_layer *model = wb_dense(3, 2);
+    wb_optimiser *o = wb_setup(wb_descent(), model, .distributed = true, .micro_batches = drawn_parts);
+    const int64_t own = drawn_batch / wb_total_workers();
+    const wb_batch batch = {.x = wb_zeros(WB_F32, 3, own), .y = wb_zeros(WB_F32, 2, own)};
+    wb_seed(9);
+    (void)wb_uniform(WB_F32, 1 + wb_rank()); /* no matter what was drawn before */
+    for (int step = 0; step < 1 + (drawn_parts == 0 && wb_total_workers() == 1); step++)
+        CHECK(wb_train_step(drawing_loss, model, &batch, NULL, o));
+    wb_free(o), wb_free(model);
+    CHECK(wb_scope_close() == WB_OK);
+}
+
+/* The first step of one process, and what the ranks have, one after another. */
+static void compare_draws(int ranks, int parts) {
+    for (int i = 0; i < DRAWS - 2; i++) {
+        size_t all = 0, size = 0;
+        unsigned char *one = read_file(name_of_draw(i, 1, 0), &all);
+        size_t at = 0;
+        bool is_same = true;
+        for (int r = 0; r < ranks; r++) {
+            unsigned char *part = read_file(name_of_draw(i, ranks, r), &size);
+            assert_non_null(part);
+            assert_true(at + size <= all / 2);
+            is_same = is_same && memcmp(one + at, part, size) == 0;
+            at += size;
+            free(part);
+        }
+        assert_int_equal(at, all / 2);
+        assert_memory_not_equal(one, one + at, at); /* another step */
+        if (!is_same) fail_msg("draw %d by %d ranks with %d parts", i, ranks, parts);
+        free(one);
+    }
+}
+
+static double first_number(int which, int ranks, int rank) {
+    size_t size = 0;
+    unsigned char *bytes = read_file(name_of_draw(which, ranks, rank), &size);
+    double number = -1;
+    if (bytes) memcpy(&number, bytes, sizeof number);
+    free(bytes);
+    return number;
+}
+
+/* As one process draws for the whole batch: whoever computes a part, whatever the order in which
+ * its arrays are made inside a scan. */
+static void draws_for_observations(void **state) {
+    (void)state;
+    static const int rows[][2] = {{2, 0}, {3, 0}, {4, 0}, {2, 2}, {2, 1}, {4, 1}};
+    drawn_batch = DRAWN_BATCH, drawn_parts = 0;
+    assert_int_equal(ranks_run(1, draws), 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const int n = rows[i][0];
+        drawn_parts = rows[i][1];
+        assert_int_equal(ranks_run(n, draws), 0);
+        compare_draws(n, drawn_parts);
+        for (int r = 0; r < n; r++)
+            assert_true(first_number(5, n, r) == first_number(5, 1, 0) &&
+                        first_number(6, n, r) == first_number(6, 1, 0));
+    }
+}
+
+/* A part whose numbers begin within a block of four has its own. */
+static void draws_apart(void **state) {
+    (void)state;
+    drawn_batch = 6, drawn_parts = 0;
+    assert_int_equal(ranks_run(1, draws), 0);
+    assert_int_equal(ranks_run(2, draws), 0);
+    for (int i = 0; i < DRAWS - 2; i++) {
+        assert_true(first_number(i, 2, 0) == first_number(i, 1, 0));
+        assert_true(i == 3 || first_number(i, 2, 0) != first_number(i, 2, 1));
+    }
+    assert_true(first_number(5, 2, 0) == first_number(5, 2, 1));
+}
+
 /* ---- against one process ---- */
 
 static double tolerance;
@@ -206,6 +345,9 @@ static void is_one_process(void **state) {
         {"few", 10, 12, .rule = descent, .model = dense}, /* ranks without data */
         {"wide", OBSERVATIONS, BATCH, .rule = descent, .model = wide},
         {"sent in bf16", OBSERVATIONS - 13, BATCH, .rule = descent, .model = wide, .send = WB_BF16},
+        {"masks", OBSERVATIONS, BATCH, .rule = descent, .model = with_masks},
+        {"masks, uneven", OBSERVATIONS - 13, BATCH, .rule = descent, .model = with_masks},
+        {"masks, few", 10, 12, .rule = descent, .model = with_masks},
         {"sync", OBSERVATIONS - 13, BATCH, .rule = descent, .model = with_sync},
         {"sync f64", OBSERVATIONS - 13, BATCH, .rule = descent, .model = with_sync_f64,
          .f64 = true},
@@ -304,6 +446,7 @@ static void depends_on_parts_alone(void **state) {
     const setting settings[] = {
         {"parts", OBSERVATIONS, BATCH, .rule = momentum, .model = dense, .parts = 4},
         {"uneven parts", OBSERVATIONS - 13, BATCH, .rule = adam, .model = with_norm, .parts = 4},
+        {"masked parts", OBSERVATIONS - 13, BATCH, .rule = adam, .model = with_masks, .parts = 4},
         {"few parts", 10, 16, .rule = adam, .model = with_norm, .parts = 8, .clip = 0.05},
         {"wide parts", OBSERVATIONS, BATCH, .rule = adam, .model = wide, .parts = 4},
         {"collective parts", OBSERVATIONS - 13, BATCH, .rule = adam, .model = with_sync_f64,
@@ -570,6 +713,7 @@ int main(void) {
         cmocka_unit_test(has_one_state),          cmocka_unit_test(goes_on_after_a_death),
         cmocka_unit_test(names_have_no_effect),   cmocka_unit_test(refuses_a_mixture),
         cmocka_unit_test(depends_on_parts_alone), cmocka_unit_test(goes_on_with_other_ranks),
+        cmocka_unit_test(draws_for_observations), cmocka_unit_test(draws_apart),
         cmocka_unit_test(all_end_when_one_does),  cmocka_unit_test(area_is_that_of_all),
     };
     return cmocka_run_group_tests(tests, make_folder, drop_folder);
