@@ -16,8 +16,9 @@ char **wb_platform_environment(void);
 /* Where this program's file is. False: unknown. */
 bool wb_platform_program(char *path, size_t size_bytes);
 
-/* The calling process is sent SIGTERM when its parent ends, where the system can do that. */
-void wb_platform_end_with_parent(void);
+/* The calling process, which parent has made, is sent SIGTERM when that ends, where the system can
+ * do so. False: it has ended already. */
+bool wb_platform_end_with_parent(pid_t parent);
 
 /* Waits for a signal of the set, which is blocked. *is_from_terminal: the keyboard's, which the
  * other processes of the terminal's group get as well. -1: interrupted. */

@@ -322,10 +322,12 @@ static void each_allocation_fails(void **state) {
 
 /* ---- one rank is gone ---- */
 
+static int ending = SIGKILL; /* by which signal */
+
 static void one_is_killed(void) {
     wb_scope_open();
     CHECK(wb_barrier() == WB_OK);
-    if (wb_rank() == 1) (void)raise(SIGKILL);
+    if (wb_rank() == 1) (void)signal(ending, SIG_DFL), (void)raise(ending);
     const double begin = wb_clock();
     expect(wb_eval(wb_allreduce(x_of(4), WB_REDUCE_SUM)), "rank 1 has died");
     CHECK(wb_clock() - begin < 2);
@@ -344,6 +346,42 @@ static void one_is_late(void) {
     wb_scope_open();
     if (wb_rank() == 1) sleep(2);
     CHECK(wb_item(wb_sum(wb_allreduce(x_of(2), WB_REDUCE_SUM))) == 2 * 6);
+}
+
+/* ---- a rank that pauses ---- */
+
+enum { PAUSE_SECONDS = 12 };
+
+static int warnings;
+
+static void count_warnings(void *context, wb_log_level level, const char *line) {
+    (void)context;
+    warnings += level == WB_LOG_WARN && strstr(line, "waiting for rank 1") != NULL;
+}
+
+static void one_pauses(void) {
+    wb_log_to(count_warnings, NULL);
+    wb_scope_open();
+    CHECK(wb_barrier() == WB_OK);
+    if (wb_rank() == 1) (void)usleep(PAUSE_SECONDS * 1000000);
+    CHECK(wb_item(wb_sum(wb_allreduce(x_of(2), WB_REDUCE_SUM))) == 2 * 6);
+    CHECK(warnings == (wb_rank() != 1));
+}
+
+/* Beside the other tests, since most of the time nothing happens. */
+static pid_t pausing;
+
+static void pause_begins(void) {
+    (void)fflush(NULL);
+    pausing = fork();
+    if (pausing == 0) _exit(ranks_run(3, one_pauses));
+}
+
+static void a_pause_is_a_warning(void **state) {
+    (void)state;
+    int status = 1;
+    assert_int_equal(waitpid(pausing, &status, 0), pausing);
+    assert_int_equal(status, 0);
 }
 
 static void one_never_comes(void) {
@@ -375,6 +413,11 @@ static void are_gone(void **state) {
     const char *run = ranks_start(3, one_is_killed);
     assert_int_equal(ranks_wait(0) | ranks_wait(2), 0);
     assert_int_equal(ranks_wait(1), 128 + SIGKILL);
+    wb_platform_unlink_shared(run);
+    ending = SIGSEGV;
+    run = ranks_start(3, one_is_killed);
+    assert_int_equal(ranks_wait(0) | ranks_wait(2), 0);
+    assert_int_equal(ranks_wait(1), 128 + SIGSEGV);
     wb_platform_unlink_shared(run);
     run = ranks_start(3, one_is_stopped);
     assert_int_equal(ranks_wait(0) | ranks_wait(2), 0);
@@ -468,6 +511,20 @@ static void wrong_environments(void **state) {
     assert_int_equal(wb_platform_open_shared("/weber-test-alone", O_RDWR), -1);
 }
 
+/* The shell of a batch script has the numbers of the job, and is no task of it. */
+static void join_in_batch_shell(void) {
+    static const char *const variables[][2] = {
+        {"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}};
+    for (size_t i = 0; i < 3; i++) (void)setenv(variables[i][0], variables[i][1], 1);
+    (void)unsetenv("WEBER_RANK"), (void)unsetenv("WEBER_SIZE"), (void)unsetenv("WEBER_RUN");
+    CHECK(wb_distributed_initialize(NULL) == WB_OK && wb_total_workers() == 1);
+}
+
+static void a_batch_shell_is_alone(void **state) {
+    (void)state;
+    assert_int_equal(ranks_run(1, join_in_batch_shell), 0);
+}
+
 typedef struct bad_call {
     const char *text;
     wb_array *(*call)(void);
@@ -498,9 +555,12 @@ static void refuses(void **state) {
 }
 
 int main(void) {
+    pause_begins();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(differ),   cmocka_unit_test(each_allocation_fails),
         cmocka_unit_test(are_gone), cmocka_unit_test(wrong_environments),
+        cmocka_unit_test(a_batch_shell_is_alone),
+        cmocka_unit_test(a_pause_is_a_warning),
         cmocka_unit_test(refuses),  cmocka_unit_test(not_initialized),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,6 +103,15 @@ static void children_go_too(void) {
     expect(!strstr(output, "[0] "));
 }
 
+/* Nor does a rank outlive weber run itself. */
+static void goes_with_the_tool(void) {
+    const double begin = wb_clock();
+    (void)weber("run -n 2 sh -c 'kill -KILL $PPID; exec sleep 62.25'");
+    while (weber("run -n 1 pgrep -f \"sleep 62[.]25\"") == 0 && wb_clock() - begin < 2)
+        (void)usleep(20000);
+    expect(wb_clock() - begin < 2);
+}
+
 /* Those that have joined do not wait for one that never will. */
 static void ends_before_it_joins(void) {
     char command[1024];
@@ -238,7 +247,7 @@ int main(void) {
         SCENE(ends_mpiexec),
         SCENE(ends_before_it_joins),
         SCENE(tests_itself),
-        SCENE(tests_mpi),
+        SCENE(tests_mpi), SCENE(goes_with_the_tool),
     };
     return cmocka_run_group_tests_name("ranks/test_run", tests, NULL, NULL);
 }

@@ -56,6 +56,7 @@ typedef struct rank {
 } rank;
 
 typedef struct run {
+    pid_t own; /* weber run's process */
     int count, restarts;
     const char *timeout;
     char **command;
@@ -111,7 +112,7 @@ static bool take_input(int number) {
 static void close_pipe(const int ends[2]) { (void)close(ends[0]), (void)close(ends[1]); }
 
 static _Noreturn void become(const run *r, int number, int restart, const int pipes[2][2]) {
-    wb_platform_end_with_parent();
+    if (!wb_platform_end_with_parent(r->own)) _exit(EXIT_FAILURE);
     on_each_end(SIG_DFL);
     (void)signal(SIGTSTP, SIG_DFL);
     (void)signal(SIGPIPE, SIG_DFL);
@@ -450,7 +451,7 @@ static const char *fault_of(const run *r, int left, bool is_test) {
 }
 
 int tool_run(int count, char **arguments) {
-    run r = {.restarts = 0};
+    run r = {.own = getpid()};
     bool is_test = false;
     char own[PATH_MAX], check[] = "ranks";
     char *test[] = {own, check, NULL};

@@ -162,8 +162,8 @@ static void set_environment(const mpi_run *r, int restart) {
     (void)setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
 }
 
-static _Noreturn void become(const words *w, const awaited *a) {
-    wb_platform_end_with_parent();
+static _Noreturn void become(const words *w, const awaited *a, pid_t parent) {
+    if (!wb_platform_end_with_parent(parent)) _exit(EXIT_FAILURE);
     (void)sigprocmask(SIG_SETMASK, &a->before, NULL);
     (void)execvp(w->list[0], w->list);
     (void)fprintf(stderr, "weber run: %s cannot be started: %s\n", w->list[0], strerror(errno));
@@ -179,8 +179,8 @@ static int run_once(const mpi_run *r, launcher which, int restart, awaited *a) {
     words w = open_words(r);
     write_words(&w, r, which);
     (void)fflush(NULL);
-    const pid_t child = w.is_whole ? fork() : -1;
-    if (child == 0) become(&w, a);
+    const pid_t own = getpid(), child = w.is_whole ? fork() : -1;
+    if (child == 0) become(&w, a, own);
     if (child < 0)
         (void)fprintf(stderr, "weber run: no process can be made: %s\n", strerror(errno));
     close_words(&w);

@@ -18,7 +18,10 @@ bool wb_platform_program(char *path, size_t size_bytes) {
     return true;
 }
 
-void wb_platform_end_with_parent(void) { (void)prctl(PR_SET_PDEATHSIG, SIGTERM); }
+bool wb_platform_end_with_parent(pid_t parent) {
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    return getppid() == parent;
+}
 
 int wb_platform_await_signal(const sigset_t *set, bool *is_from_terminal) {
     siginfo_t about;

@@ -19,7 +19,7 @@ bool wb_platform_program(char *path, size_t size_bytes) {
 }
 
 /* No such thing: ranks whose starter was killed go on until one of them ends. */
-void wb_platform_end_with_parent(void) {}
+bool wb_platform_end_with_parent(pid_t parent) { return getppid() == parent; }
 
 /* The system does not tell who sent a signal that was waited for: the keyboard's are those of a
  * process in the foreground. */
