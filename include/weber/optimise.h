@@ -154,6 +154,7 @@ typedef struct wb_setup_desc {
     bool distributed;
     wb_dtype send; /* bf16: ranks send f32 gradients so, and add them in f32; default f32 */
     int zero;      /* 1: states are divided among the ranks; needs .distributed; default 0 */
+    bool may_miss; /* a parameter may have a gradient on some ranks alone; needs .distributed */
     int64_t micro_batches; /* wb_train_step computes each batch in so many parts; default 1 */
 } wb_setup_desc;
 
@@ -182,6 +183,11 @@ typedef struct wb_setup_desc {
  * ranks N are powers of two, bits depend on k N alone, whichever rank computes a part (masks, too,
  * and training that goes on from a checkpoint), while k N and N times the loader's batchsize stay
  * the same.
+ *
+ * Missing gradients: a parameter that the losses of some ranks do not reach is an error of
+ * .distributed, since those ranks would not take part in its sum. With .may_miss = true it counts
+ * there with a gradient of zero, and one that no rank reaches is left alone; the ranks ask each
+ * other in each step, and wait for the answer. Not together with .micro_batches.
  *
  * ZeRO: with .zero = 1 each of N ranks keeps an N-th of the rule's states and computes that part of
  * the step, with the bits of a step without it (with .clip_norm if .micro_batches is given, too).

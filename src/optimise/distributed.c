@@ -38,6 +38,32 @@ bool wb_weigh_by_count(const wb_optimiser *o, wb_step_part part, wb_precision *p
     return precision->weight != NULL;
 }
 
+/* ---- gradients that a rank lacks ---- */
+
+static bool fill(wb_optimiser *o, const float *is_somewhere) {
+    for (int64_t i = 0; i < o->group_count; i++) {
+        if (o->sums[i] || o->groups[i].is_frozen || is_somewhere[i] == 0) continue;
+        const wb_array *p = *o->members[o->groups[i].first].slot;
+        o->sums[i] = wb_beside(p, wb_full_make((wb_dtype)p->dtype, 0, p->ndim, p->sizes));
+        if (!o->sums[i]) return false;
+    }
+    return true;
+}
+
+/* It is to be known before the step is built, so all wait for the answer. */
+bool wb_fill_missing(wb_optimiser *o) {
+    if (!o->may_miss || !o->is_distributed || o->group_count == 0) return true;
+    float *is_there = wb_alloc((size_t)o->group_count * sizeof *is_there);
+    if (!is_there) return false;
+    for (int64_t i = 0; i < o->group_count; i++) is_there[i] = o->sums[i] != NULL;
+    wb_array *own = wb_from_make(WB_F32, is_there, 1, &o->group_count);
+    wb_array *all = own ? wb_allreduce(own, WB_REDUCE_MAX) : NULL;
+    const bool is_known = all && wb_read_f32(all, is_there, o->group_count) == WB_OK;
+    const bool is_full = is_known && fill(o, is_there);
+    wb_release(is_there);
+    return is_full;
+}
+
 /* ---- random numbers ---- */
 
 /* A rank's batches are as large as the others', but for the last one of an epoch. */

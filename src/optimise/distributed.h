@@ -21,6 +21,10 @@ static inline bool wb_is_of_parts(const wb_optimiser *o) {
 bool wb_weigh_by_count(const wb_optimiser *o, wb_step_part part, wb_precision *precision);
 bool wb_weigh_by_share(const wb_optimiser *o, const wb_batch *batch, wb_precision *precision);
 
+/* A sum that another rank has, and this one lacks, becomes zeros, where the optimiser allows that.
+ */
+bool wb_fill_missing(wb_optimiser *o);
+
 /* What the loss draws in a step that parts share follows from the seed, the step and the numbers of
  * the observations among those of all parts, of which this is the rank's micro-batch `number`.
  * wb_draws_end goes on with the sequence that wb_draws_begin has left. */

@@ -214,6 +214,7 @@ static int64_t terms_of(const wb_optimiser *o) {
     hash = mix(hash, &o->micro_batches, sizeof o->micro_batches);
     hash = mix(hash, &o->is_divided, sizeof o->is_divided);
     hash = mix(hash, &o->send, sizeof o->send);
+    hash = mix(hash, &o->may_miss, sizeof o->may_miss);
     hash = mix(hash, &o->compute, sizeof o->compute);
     for (int64_t c = 0; c < o->cohort_count; c++) hash += terms_of_cohort(o, c);
     return (int64_t)(hash >> 1) | 1;

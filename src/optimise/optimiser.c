@@ -315,6 +315,11 @@ static bool check(const wb_setup_desc *desc) {
     else if (desc->zero && !desc->distributed)
         (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: zero divides states among ranks, so it needs "
                                          ".distributed = true");
+    else if (desc->may_miss && !desc->distributed)
+        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: may_miss is about gradients of some ranks, so "
+                                         "it needs .distributed = true");
+    else if (desc->may_miss && desc->micro_batches > 0)
+        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: may_miss and micro_batches cannot be together");
     else if (desc->loss_scale_interval < 0)
         (void)wb_fail(WB_ERROR_ARGUMENT,
                       "wb_setup: loss_scale_interval must not be negative, got %lld",
@@ -387,6 +392,7 @@ wb_optimiser *wb_setup_make(wb_setup_desc desc) {
     o->clip_norm = desc.clip_norm;
     o->compute = desc.compute;
     o->send = desc.send;
+    o->may_miss = desc.may_miss;
     o->first_scale = desc.loss_scale;
     o->scale_interval = desc.loss_scale_interval ? desc.loss_scale_interval : 2000;
     o->micro_batches = desc.micro_batches;

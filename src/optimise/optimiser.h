@@ -68,6 +68,7 @@ struct wb_optimiser {
     double clip_norm;
     bool is_distributed; /* its steps are those of all ranks, two or more */
     bool draws_for_all;  /* masks are those of all parts' batches; alone, too, if asked for ranks */
+    bool may_miss;       /* gradients on some ranks */
     bool is_divided;     /* states are divided among the ranks */
     wb_array **gathered; /* WB_RULE_ALL_STATES per group; held: on rank 0, or NULL */
     int64_t gathered_count;

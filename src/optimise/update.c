@@ -242,7 +242,7 @@ static wb_status build(wb_optimiser *o, const wb_gradients *g) {
     if (o->sharing) {
         watched = wb_mean_of_parts(o);
     } else {
-        if (sum_groups(o, g) != WB_OK) return wb_error_status();
+        if (sum_groups(o, g) != WB_OK || !wb_fill_missing(o)) return wb_error_status();
         watched = o->is_distributed ? wb_mean_over_ranks(o, g) : wb_gradients_watched(g);
     }
     if (watched && o->clip_norm > 0) watched = clip(o, watched);

@@ -175,6 +175,12 @@ static void mistakes(void **state) {
     wb_layer *model = dense(), *before = wb_clone(model);
     assert_null(wb_setup(wb_descent(), model, .micro_batches = -1));
     assert_error(WB_ERROR_ARGUMENT, "wb_setup: micro_batches must be at least 1, got -1");
+    assert_null(wb_setup(wb_descent(), model, .may_miss = true));
+    assert_error(WB_ERROR_ARGUMENT, "wb_setup: may_miss is about gradients of some ranks, so it "
+                                    "needs .distributed = true");
+    assert_null(
+        wb_setup(wb_descent(), model, .distributed = true, .may_miss = true, .micro_batches = 2));
+    assert_error(WB_ERROR_ARGUMENT, "wb_setup: may_miss and micro_batches cannot be together");
     wb_optimiser *o = wb_setup(wb_descent(), model, .micro_batches = 4);
     const wb_batch batch = {.x = numbers(3, 8, 0.7), .y = numbers(2, 8, 0.3)};
     int calls = 0;

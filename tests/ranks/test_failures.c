@@ -557,11 +557,14 @@ static void refuses(void **state) {
 int main(void) {
     pause_begins();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(differ),   cmocka_unit_test(each_allocation_fails),
-        cmocka_unit_test(are_gone), cmocka_unit_test(wrong_environments),
+        cmocka_unit_test(differ),
+        cmocka_unit_test(each_allocation_fails),
+        cmocka_unit_test(are_gone),
+        cmocka_unit_test(wrong_environments),
         cmocka_unit_test(a_batch_shell_is_alone),
         cmocka_unit_test(a_pause_is_a_warning),
-        cmocka_unit_test(refuses),  cmocka_unit_test(not_initialized),
+        cmocka_unit_test(refuses),
+        cmocka_unit_test(not_initialized),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

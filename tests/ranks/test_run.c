@@ -247,7 +247,8 @@ int main(void) {
         SCENE(ends_mpiexec),
         SCENE(ends_before_it_joins),
         SCENE(tests_itself),
-        SCENE(tests_mpi), SCENE(goes_with_the_tool),
+        SCENE(tests_mpi),
+        SCENE(goes_with_the_tool),
     };
     return cmocka_run_group_tests_name("ranks/test_run", tests, NULL, NULL);
 }

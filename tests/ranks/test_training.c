@@ -184,13 +184,20 @@ static wb_array *drawn_in_scan(int64_t n) {
 /* The first are of the observations, the last two of none. */
 static wb_array *drawn(int which, int64_t n) {
     switch (which) {
-    case 0: return wb_uniform(WB_F32, 5, n);
-    case 1: return wb_normal(WB_F64, 3, 4, n);
-    case 2: return wb_uniform(WB_F16, n);
-    case 3: return wb_cast(wb_bernoulli(0.4, 7, 2 * n), WB_F32);
-    case 4: return drawn_in_scan(n);
-    case 5: return wb_normal(WB_F32, 11);
-    default: return wb_uniform(WB_F32, 3, n + 1);
+    case 0:
+        return wb_uniform(WB_F32, 5, n);
+    case 1:
+        return wb_normal(WB_F64, 3, 4, n);
+    case 2:
+        return wb_uniform(WB_F16, n);
+    case 3:
+        return wb_cast(wb_bernoulli(0.4, 7, 2 * n), WB_F32);
+    case 4:
+        return drawn_in_scan(n);
+    case 5:
+        return wb_normal(WB_F32, 11);
+    default:
+        return wb_uniform(WB_F32, 3, n + 1);
     }
 }
 
@@ -218,10 +225,10 @@ static int drawn_parts;
 
 static void draws(void) {
     wb_scope_open();
-    for (int i = 0; i < DRAWS; i++)
-        (void)unlink(name_of_draw(i, wb_total_workers(), wb_rank()));
+    for (int i = 0; i < DRAWS; i++) (void)unlink(name_of_draw(i, wb_total_workers(), wb_rank()));
     wb_layer *model = wb_dense(3, 2);
-    wb_optimiser *o = wb_setup(wb_descent(), model, .distributed = true, .micro_batches = drawn_parts);
+    wb_optimiser *o =
+        wb_setup(wb_descent(), model, .distributed = true, .micro_batches = drawn_parts);
     const int64_t own = drawn_batch / wb_total_workers();
     const wb_batch batch = {.x = wb_zeros(WB_F32, 3, own), .y = wb_zeros(WB_F32, 2, own)};
     wb_seed(9);
@@ -373,6 +380,80 @@ static void is_one_process(void **state) {
             assert_true(fabs(loss_of(current.name, n) - loss_of(current.name, 1)) <
                         (current.send == WB_BF16 ? 1e-3 : 1e-5));
     }
+}
+
+/* ---- gradients that some ranks lack ---- */
+
+enum { BRANCH_OBSERVATIONS = 12, BRANCH_STEPS = 6 };
+
+static bool is_divided_among_ranks;
+
+/* Of three branches the first half of the observations reaches two, the second half one; in every
+ * third step all reach the third. With ranks, the last rank has the second half. */
+static wb_array *branches(wb_layer *model, wb_array *x, bool has_second, bool has_third) {
+    wb_array *y = wb_apply(wb_chain_at(model, 1), x);
+    if (has_second) y = wb_add(y, wb_apply(wb_chain_at(model, 2), x));
+    if (has_third) y = wb_add(y, wb_apply(wb_chain_at(model, 3), x));
+    return wb_mean(wb_square(wb_sub(y, wb_number(0.5))));
+}
+
+static wb_array *loss_of_branches(wb_layer *model, const wb_batch *batch, void *user) {
+    const bool has_third = *(const int *)user % 3 == 1;
+    const int64_t n = wb_numobs(batch->x);
+    if (wb_total_workers() == 2) return branches(model, batch->x, wb_rank() == 0, has_third);
+    wb_array *a = branches(model, wb_getobs(batch->x, 0, n / 2), true, has_third);
+    wb_array *b = branches(model, wb_getobs(batch->x, n / 2, n), false, has_third);
+    return wb_mul(wb_add(a, b), wb_number(0.5));
+}
+
+static wb_layer *three_branches(void) {
+    return wb_chain(wb_dense(3, 2), wb_dense(3, 2, wb_tanh), wb_dense(3, 2));
+}
+
+static void train_branches(void) {
+    wb_scope_open();
+    wb_seed(4);
+    wb_array *x = numbers(3, BRANCH_OBSERVATIONS, 0.7);
+    wb_layer *model = three_branches();
+    wb_optimiser *o = wb_setup(wb_adamw(.eta = 0.01, .lambda = 0.1), model, .distributed = true,
+                               .may_miss = true, .clip_norm = 0.5, .zero = is_divided_among_ranks);
+    const int64_t n = BRANCH_OBSERVATIONS / wb_total_workers();
+    const wb_batch batch = {.x = wb_getobs(x, wb_rank() * n, (wb_rank() + 1) * n)};
+    for (int step = 0; step < BRANCH_STEPS; step++)
+        CHECK(wb_train_step(loss_of_branches, model, &batch, &step, o));
+    char name[64];
+    (void)snprintf(name, sizeof name, "branches-%d.npz", wb_total_workers());
+    if (wb_rank() == 0) CHECK(wb_save(path_of(name), model) == WB_OK);
+    wb_free(o), wb_free(model);
+    CHECK(wb_scope_close() == WB_OK);
+}
+
+static void compare_branches(void) { compare_models("branches-1.npz", "branches-2.npz"); }
+
+static void lacks_a_gradient(void) {
+    wb_scope_open();
+    wb_layer *model = three_branches();
+    wb_optimiser *o = wb_setup(wb_adam(), model, .distributed = true);
+    const wb_batch batch = {.x = wb_ones(WB_F32, 3, 4)};
+    int step = 0;
+    CHECK(!wb_train_step(loss_of_branches, model, &batch, &step, o));
+    CHECK(strstr(wb_error_message(), "distributed: "));
+    wb_clear_error();
+    wb_free(o), wb_free(model);
+}
+
+static void may_lack_gradients(void **state) {
+    (void)state;
+    current = (setting){.model = three_branches};
+    tolerance = 1e-5;
+    is_divided_among_ranks = false;
+    assert_int_equal(ranks_run(1, train_branches), 0);
+    for (int zero = 0; zero < 2; zero++) {
+        is_divided_among_ranks = zero;
+        assert_int_equal(ranks_run(2, train_branches), 0);
+        assert_int_equal(ranks_run(1, compare_branches), 0);
+    }
+    assert_int_equal(ranks_run(2, lacks_a_gradient), 0);
 }
 
 static void mixes(void) {
@@ -710,13 +791,21 @@ static void goes_on_after_a_death(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(is_one_process),         cmocka_unit_test(costs_nothing_alone),
-        cmocka_unit_test(has_the_same_bits),      cmocka_unit_test(holds_the_same),
-        cmocka_unit_test(has_one_state),          cmocka_unit_test(goes_on_after_a_death),
-        cmocka_unit_test(names_have_no_effect),   cmocka_unit_test(refuses_a_mixture),
-        cmocka_unit_test(depends_on_parts_alone), cmocka_unit_test(goes_on_with_other_ranks),
-        cmocka_unit_test(draws_for_observations), cmocka_unit_test(draws_apart),
-        cmocka_unit_test(all_end_when_one_does),  cmocka_unit_test(area_is_that_of_all),
+        cmocka_unit_test(is_one_process),
+        cmocka_unit_test(costs_nothing_alone),
+        cmocka_unit_test(has_the_same_bits),
+        cmocka_unit_test(holds_the_same),
+        cmocka_unit_test(has_one_state),
+        cmocka_unit_test(goes_on_after_a_death),
+        cmocka_unit_test(names_have_no_effect),
+        cmocka_unit_test(refuses_a_mixture),
+        cmocka_unit_test(depends_on_parts_alone),
+        cmocka_unit_test(goes_on_with_other_ranks),
+        cmocka_unit_test(may_lack_gradients),
+        cmocka_unit_test(draws_for_observations),
+        cmocka_unit_test(draws_apart),
+        cmocka_unit_test(all_end_when_one_does),
+        cmocka_unit_test(area_is_that_of_all),
     };
     return cmocka_run_group_tests(tests, make_folder, drop_folder);
 }
