@@ -75,11 +75,12 @@ static int64_t elements_before(const wb_drawing *d, const wb_array *node) {
 static void draw_of_all(const wb_drawing *d, wb_array *node) {
     const int64_t before = elements_before(d, node);
     const int64_t in_block = node->dtype == WB_F64 ? 2 : 4;
-    node->late[0] += (int64_t)d->key;
+    uint64_t key = (uint64_t)node->late[0] + d->key;
     if (before >= 0 && before % in_block == 0)
         node->late[1] += before / in_block;
     else
-        node->late[0] += (int64_t)(OF_A_PART * (uint64_t)(d->part + 1));
+        key += OF_A_PART * (uint64_t)(d->part + 1);
+    node->late[0] = (int64_t)key;
 }
 
 /* Each call takes a range of Philox blocks of its own: four 32-bit words a block. */
