@@ -235,14 +235,16 @@ static const row rows[] = {
     {"a batch of vectors", 33, 1, 20, 3},
 };
 
-/* Under qemu. */
-static bool is_too_long(const row *r) { return is_emulated() && r->m * r->n * r->k > 20000000; }
+/* Under qemu, where a large product takes seconds, each type of these has one transposition. */
+static int way_step(const row *r) {
+    return is_emulated() && r->m * r->n * r->k * r->batch > 500000 ? 5 : 1;
+}
 
 static void products_agree_with_three_loops(void **state) {
     (void)state;
     wb_cpu_set_threads(3);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        for (int way = 0; way < 4 * type_count() && !is_too_long(&rows[i]); way++)
+        for (int way = 0; way < 4 * type_count(); way += way_step(&rows[i]))
             run_and_check((wb_gemm){.dtype = types[way / 4].dtype,
                                     .may_round = types[way / 4].may_round,
                                     .transpose_a = way & 1,
@@ -296,7 +298,7 @@ static void the_bits_are_the_same_for_any_number_of_threads(void **state) {
                          {"vector", 2500, 1, 1100, 1}, {"row", 1, 2500, 1100, 1},
                          {"batch", 60, 60, 120, 4}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        for (int way = 0; way < 4 * type_count(); way += is_emulated() ? 3 : 1) {
+        for (int way = 0; way < 4 * type_count(); way += way_step(&sizes[i])) {
             product *p = product_new((wb_gemm){.dtype = types[way / 4].dtype,
                                                .may_round = types[way / 4].may_round,
                                                .transpose_a = way & 1,
@@ -352,7 +354,7 @@ static void a_packed_beforehand_gives_the_same_bits(void **state) {
                          {"one k", 600, 40, 1, 1},           {"none", 600, 40, 0, 1}};
     int packed = 0;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        for (int way = 0; way < 4 * type_count(); way++) {
+        for (int way = 0; way < 4 * type_count(); way += way_step(&sizes[i])) {
             product *p = product_new((wb_gemm){.dtype = types[way / 4].dtype,
                                                .may_round = types[way / 4].may_round,
                                                .transpose_a = way & 1,
@@ -415,11 +417,13 @@ static int run_all(const char *name) {
     return cmocka_run_group_tests_name(title, tests, NULL, NULL);
 }
 
+static bool has_blas(void) { return dlopen("libopenblas.so.0", RTLD_LAZY) != NULL; }
+
 /* Whether the library is used that is named, as it is to be. */
 static bool is_as_asked(const char *blas) {
     const wb_gemm large = {
         .dtype = WB_F32, .m = 64, .n = 64, .k = 64, .batch = 1, .lda = 64, .ldb = 64, .ldc = 64};
-    const bool is_there = strcmp(blas, "own") != 0 && dlopen("libopenblas.so.0", RTLD_LAZY);
+    const bool is_there = strcmp(blas, "own") != 0 && has_blas();
     return wb_blas_wins(&large) == is_there &&
            wb_blas_takes_whole(&large) == (is_there && strcmp(blas, "accelerate") == 0);
 }
@@ -432,7 +436,8 @@ static int run_child(const char *isa, const char *blas) {
         setenv("WEBER_BLAS", blas, 1);
         const char *taken = wb_cpu_isa_name(wb_cpu_isa());
         if (isa && strcmp(taken, isa) != 0) exit(1);
-        exit(!is_as_asked(blas) + run_all(isa ? isa : blas));
+        const bool repeats = strcmp(blas, "own") != 0 && !has_blas();
+        exit(!is_as_asked(blas) + (repeats ? 0 : run_all(isa ? isa : blas)));
     }
     int status = -1;
     waitpid(child, &status, 0);
