@@ -21,7 +21,7 @@ typedef struct cut {
     int64_t images, image_parts;
     int64_t channels, channel_parts; /* of a block; blocks of a group */
     int64_t filters, filter_parts;
-    int64_t pitch, chunk;
+    int64_t pitch, chunk, together;
     int64_t sum;                /* elements of a block's sum */
     size_t box, lines, offsets; /* bytes of scratch of a worker */
     double flops;
@@ -57,7 +57,10 @@ static void cut_channels(const wb_conv_plan *plan, cut *c) {
     while (c->chunk > WB_CONV_STRETCH &&
            wb_conv_box_bound(plan, c->chunk) * one > WB_CONV_BOX_BYTES)
         c->chunk = wb_conv_ceil(c->chunk / 2, WB_CONV_STRETCH) * WB_CONV_STRETCH;
-    c->box = wb_conv_aligned((size_t)(wb_conv_box_bound(plan, c->chunk) * one) + WB_CONV_SLACK);
+    const int64_t box = wb_conv_box_bound(plan, c->chunk) * one;
+    const int64_t fit = wb_conv_least(WB_CONV_STRETCH / plan->positions, WB_CONV_BOX_BYTES / box);
+    c->together = c->narrow ? 1 : wb_conv_most(1, wb_conv_least(fit, plan->batch));
+    c->box = wb_conv_aligned((size_t)(c->together * box) + WB_CONV_SLACK);
 }
 
 static cut cut_of(const wb_conv_plan *plan) {
@@ -131,6 +134,7 @@ static void block_task(void *context, int64_t piece, int worker) {
                                  .pitch = c->pitch,
                                  .narrow = c->narrow,
                                  .chunk = c->chunk,
+                                 .together = c->together,
                                  .box = scratch,
                                  .lines = scratch + c->box,
                                  .offsets = (void *)(scratch + c->box + c->lines)};

@@ -13,7 +13,7 @@ static piece_fn *const piece_table[WB_ISA_COUNT][2] = {WB_ISA_LIST(WB_ENTRY)};
 static strip_fn *const strip_table[WB_ISA_COUNT][2] = {WB_ISA_LIST(WB_ENTRY)};
 #undef WB_ENTRY
 
-enum { PIECES = 16 /* wanted at least, if each is worth a thread */, OUTER = 64, DEEP = 512 };
+enum { PIECES = 16 /* wanted at least, if each is worth a thread */, OUTER = 128, DEEP = 512 };
 
 /* How the result is cut: groups of images, groups of channels, parts of the plane, parts of the
  * output channels. Several phases share a piece, and its planes are whole. */
@@ -83,14 +83,14 @@ static int64_t images_of(const wb_conv_plan *plan) {
 
 static cut cut_of(wb_conv_kind kind, const wb_window *window) {
     wb_conv_plan plan = plan_of(kind, window, 0);
-    cut c = {.phases = kind == WB_CONV_FORWARD ? 1 : wb_conv_phases(window), .images = 1};
+    cut c = {.phases = kind == WB_CONV_FORWARD ? 1 : wb_conv_phases(window)};
     if (plan.positions == 0 || plan.batch == 0 || plan.outer == 0) return (cut){0};
     const double plane = 2. * (double)(plan.inner * plan.outer * plan.taps * plan.positions);
     c.flops = plane * (double)(plan.groups * plan.batch * c.phases);
     const int64_t affordable = (int64_t)(c.flops / (double)WB_CONV_SMALL) + 1;
     const int64_t wanted = wb_conv_least(PIECES, affordable);
-    if (c.phases == 1) c.images = images_of(&plan);
-    c.image_parts = wb_conv_ceil(plan.batch, c.images);
+    c.image_parts = wb_conv_ceil(plan.batch, images_of(&plan));
+    c.images = wb_conv_ceil(plan.batch, c.image_parts);
     int64_t pieces = c.image_parts * plan.groups;
     c.count = c.images > 1 ? plan.positions : count_of(&plan, wb_conv_ceil(wanted, pieces));
     c.count_parts = c.phases > 1 ? 1 : wb_conv_ceil(plan.positions, c.count);
@@ -190,8 +190,9 @@ static void gather_task(void *context, int64_t index, int worker) {
             run_phase(g, piece, part * c->count,
                       wb_conv_least(plan.positions, (part + 1) * c->count));
     }
-    if (c->phases > 1 && g->done)
-        g->done(g->context, 0, 0, plan.out_plane, piece.column, piece.outer, worker);
+    for (int64_t i = 0; c->phases > 1 && g->done && i < piece.images; i++)
+        g->done(g->context, 0, 0, plan.out_plane, piece.column + i * plan.outer * plan.groups,
+                piece.outer, worker);
 }
 
 void wb_conv_gather(wb_conv_kind kind, const wb_window *window, const void *source,

@@ -100,8 +100,9 @@ typedef struct wb_conv_block {
     const void *x, *y;        /* their first planes in the first image */
     void *sum;
     int64_t images, channels, filters, pitch;
-    bool narrow;   /* pitch holds a vector of partial sums for each filter, not the filters */
-    int64_t chunk; /* positions of a box, a multiple of WB_CONV_STRETCH unless it is all */
+    bool narrow;      /* pitch holds a vector of partial sums for each filter, not the filters */
+    int64_t chunk;    /* positions of a box, a multiple of WB_CONV_STRETCH unless it is all */
+    int64_t together; /* images of a stretch, more than one only with whole planes */
     void *box, *lines;
     int64_t *offsets;
 } wb_conv_block;

@@ -101,7 +101,8 @@ typedef struct layout {
 
 static layout layout_of(const wb_winograd_plan *p, const wb_winograd_cut *c, size_t size) {
     layout l = {0};
-    l.weights = wb_conv_aligned((size_t)(WB_WINOGRAD_POINTS * p->inner * p->outer) * size);
+    l.weights = wb_conv_aligned(
+        (size_t)(WB_WINOGRAD_POINTS * wb_winograd_point(p->inner, p->outer)) * size);
     l.transformed = wb_conv_aligned(
         (size_t)(WB_WINOGRAD_POINTS * wb_winograd_point(c->height, p->inner)) * size);
     l.products = wb_conv_aligned(

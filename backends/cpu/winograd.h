@@ -98,9 +98,10 @@ typedef struct wb_winograd_total {
 /* Elements of a sum. */
 enum { WB_WINOGRAD_SUM = WB_WINOGRAD_POINTS * WB_WINOGRAD_BLOCK * WB_WINOGRAD_BLOCK };
 
-/* Elements between the points of transformed tiles: a vector may be written beyond the last. */
-static inline int64_t wb_winograd_point(int64_t height, int64_t channels) {
-    return height * channels + 16;
+/* Elements between the points of `rows` x `columns` transformed tiles or filters: a vector may be
+ * written beyond the last, and the points of one tile do not meet in one set of a cache. */
+static inline int64_t wb_winograd_point(int64_t rows, int64_t columns) {
+    return rows * columns + 16;
 }
 
 /* weights(): the filters of `count` output channels from `first` on. */

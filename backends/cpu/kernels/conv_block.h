@@ -181,17 +181,21 @@ static void TYPE(block_lines)(const REAL *y, int64_t plane, int64_t filters, int
     }
 }
 
-/* Positions first .. first + count - 1, which lie in the box. */
-static void TYPE(block_stretch)(const wb_conv_block *block, const wb_conv_box *box,
-                                TYPE(block_tile) t, const REAL *y, int64_t first, int64_t count) {
-    const wb_conv_piece piece = {.plan = block->plan, .images = 1, .first = first, .count = count};
-    const int64_t rows = block->channels * block->plan->taps, plane = block->plan->out_plane;
+/* Positions first .. first + count - 1 of some images, whose boxes follow each other; plan: of the
+ * block's channels alone. */
+static void TYPE(block_stretch)(const wb_conv_block *block, const wb_conv_plan *plan,
+                                const wb_conv_box *box, TYPE(block_tile) t, const REAL *y,
+                                int64_t images, int64_t first, int64_t count) {
+    const wb_conv_piece piece = {.plan = plan, .images = images, .first = first, .count = count};
+    const int64_t rows = plan->inner * plan->taps, plane = plan->out_plane;
     REAL *lines = block->lines;
     wb_conv_run runs[WB_CONV_STRETCH];
-    t.run_count = wb_conv_runs(&piece, box, 0, count, runs);
+    t.run_count = wb_conv_runs(&piece, box, 0, images * count, runs);
     t.runs = runs;
     if (!block->narrow) {
-        TYPE(block_lines)(y + first, plane, block->filters, count, lines, t.pitch);
+        for (int64_t i = 0; i < images; i++) TYPE(block_lines)
+        (y + first + i * plan->out_image, plane, block->filters, count, lines + i * count * t.pitch,
+         t.pitch);
         t.lines = lines;
         TYPE(block_wide)(t, rows);
         return;
@@ -203,41 +207,98 @@ static void TYPE(block_stretch)(const wb_conv_block *block, const wb_conv_box *b
 }
 
 static void TYPE(filter_block)(const wb_conv_block *block) {
-    const wb_conv_plan *plan = block->plan;
+    wb_conv_plan plan = *block->plan;
+    plan.inner = block->channels;
     TYPE(block_tile)
     t = {.box = block->box, .offsets = block->offsets, .sum = block->sum, .pitch = block->pitch};
-    TYPE(zero)((REAL *)block->sum, block->channels * plan->taps * block->pitch);
-    for (int64_t n = 0; n < block->images; n++) {
-        const REAL *x = (const REAL *)block->x + n * plan->source_image;
-        const REAL *y = (const REAL *)block->y + n * plan->out_image;
-        for (int64_t at = 0; at < plan->positions; at += block->chunk) {
-            const int64_t end = wb_conv_least(plan->positions, at + block->chunk);
-            const wb_conv_box box = wb_conv_box_of(plan, at, end - at);
-            wb_conv_offsets(plan, &box, block->channels, block->offsets);
-            TYPE(load_box)(plan, &box, x, block->channels, block->box);
-            for (int64_t p = at; p < end; p += WB_CONV_STRETCH)
-                TYPE(block_stretch)(block, &box, t, y, p, wb_conv_least(WB_CONV_STRETCH, end - p));
+    TYPE(zero)((REAL *)block->sum, plan.inner * plan.taps * block->pitch);
+    for (int64_t n = 0; n < block->images; n += block->together) {
+        const int64_t images = wb_conv_least(block->together, block->images - n);
+        const REAL *x = (const REAL *)block->x + n * plan.source_image;
+        const REAL *y = (const REAL *)block->y + n * plan.out_image;
+        for (int64_t at = 0; at < plan.positions; at += block->chunk) {
+            const int64_t end = wb_conv_least(plan.positions, at + block->chunk);
+            const wb_conv_box box = wb_conv_box_of(&plan, at, end - at);
+            wb_conv_offsets(&plan, &box, plan.inner, block->offsets);
+            for (int64_t i = 0; i < images; i++) TYPE(load_box)
+            (&plan, &box, x + i * plan.source_image, plan.inner,
+             (REAL *)block->box + i * plan.inner * box.volume);
+            for (int64_t p = at; p < end; p += WB_CONV_STRETCH) TYPE(block_stretch)
+            (block, &plan, &box, t, y, images, p, wb_conv_least(WB_CONV_STRETCH, end - p));
         }
     }
 }
 
-/* The sum of all parts for `lanes` neighbours of a row, and of the lanes themselves when narrow. */
-static void TYPE(filter_total)(const wb_conv_total *total) {
-    const wb_conv_plan *plan = total->plan;
-    const int64_t each = total->narrow ? total->pitch / total->filters : 1;
-    for (int64_t row = 0; row < total->channels * plan->taps; row++) {
-        const REAL *sum = (const REAL *)total->sum + row * total->pitch;
-        REAL line[WB_CONV_COLUMN_BYTES / sizeof(REAL)] = {0};
-        for (int64_t part = 0; part < total->parts; part++, sum += total->part_stride)
-            for (int64_t i = 0; i < total->pitch; i++) line[i] += sum[i];
-        REAL *dw = (REAL *)total->dw + wb_conv_tap(plan, row % plan->taps) +
-                   row / plan->taps * plan->inner_stride;
-        for (int64_t f = 0; f < total->filters; f++) {
-            REAL value = 0;
-            for (int64_t i = 0; i < each; i++) value += line[f * each + i];
-            dw[f * plan->outer_stride] = value;
-        }
+/* The parts, of which there may be none, of a vector of a row's sums, added in their order. */
+WB_INLINE VEC TYPE(total_of)(const wb_conv_total *total, const REAL *sum) {
+    VEC all = SET(0);
+    for (int64_t part = 0; part < total->parts; part++)
+        all += LOAD(sum + part * total->part_stride);
+    return all;
+}
+
+/* Filters first .. first + LANES - 1 of `rows` rows from `row` on: rows of one filter are
+ * neighbours in dw, filters of one row are far from each other. place: of each row in dw; NULL if
+ * that is its number. */
+static void TYPE(total_square)(const wb_conv_total *total, int64_t row, int64_t first, int rows,
+                               const int64_t *place) {
+    const REAL *sum = (const REAL *)total->sum + row * total->pitch + first;
+    VEC square[LANES];
+    UNROLL for (int i = 0; i < LANES; i++) {
+        square[i] = i < rows ? TYPE(total_of)(total, sum + i * total->pitch) : SET(0);
     }
+    TRANSPOSE(square);
+    const int64_t end = wb_conv_least(first + LANES, total->filters);
+    for (int64_t f = first; f < end; f++) {
+        REAL *dw = (REAL *)total->dw + f * total->plan->outer_stride, line[LANES];
+        if (!place) {
+            STORE_PART(dw + row, square[f - first], rows);
+            continue;
+        }
+        STORE(line, square[f - first]);
+        for (int i = 0; i < rows; i++) dw[place[i]] = line[i];
+    }
+}
+
+static void TYPE(total_wide)(const wb_conv_total *total) {
+    const wb_conv_plan *plan = total->plan;
+    const int64_t count = total->channels * plan->taps;
+    const bool is_turned = wb_conv_tap(plan, plan->taps - 1) != plan->taps - 1;
+    for (int64_t row = 0; row < count; row += LANES) {
+        const int rows = (int)wb_conv_least(LANES, count - row);
+        int64_t place[LANES];
+        for (int i = 0; is_turned && i < rows; i++)
+            place[i] = (row + i) / plan->taps * plan->inner_stride +
+                       wb_conv_tap(plan, (row + i) % plan->taps);
+        for (int64_t f = 0; f < total->filters; f += LANES)
+            TYPE(total_square)(total, row, f, rows, is_turned ? place : NULL);
+    }
+}
+
+static void TYPE(total_narrow)(const wb_conv_total *total, int64_t row) {
+    const wb_conv_plan *plan = total->plan;
+    const REAL *sum = (const REAL *)total->sum + row * total->pitch;
+    REAL *dw = (REAL *)total->dw + wb_conv_tap(plan, row % plan->taps) +
+               row / plan->taps * plan->inner_stride;
+    const int64_t each = total->pitch / total->filters;
+    for (int64_t f = 0; f < total->filters; f++, sum += each) {
+        REAL value = 0;
+        for (int64_t i = 0; i < each; i++) {
+            REAL lane = 0;
+            for (int64_t part = 0; part < total->parts; part++)
+                lane += sum[i + part * total->part_stride];
+            value += lane;
+        }
+        dw[f * plan->outer_stride] = value;
+    }
+}
+
+static void TYPE(filter_total)(const wb_conv_total *total) {
+    const int64_t rows = total->channels * total->plan->taps;
+    if (!total->narrow)
+        TYPE(total_wide)(total);
+    else
+        for (int64_t row = 0; row < rows; row++) TYPE(total_narrow)(total, row);
 }
 
 void WB_ISA_NAME(TYPE(conv_block))(const wb_conv_block *block) { TYPE(filter_block)(block); }

@@ -1,5 +1,6 @@
 /* Copies a part of the source planes into a box (conv_plan.h), for one element type (REAL, see
  * conv.c). */
+#include "lanes.h"
 
 WB_INLINE void TYPE(zero)(REAL *dst, int64_t count) {
     for (; count >= LANES; count -= LANES, dst += LANES) STORE(dst, SET(0));
@@ -11,33 +12,25 @@ WB_INLINE void TYPE(copy)(REAL *dst, const REAL *src, int64_t count) {
     if (count > 0) STORE_PART(dst, LOAD_PART(src, (int)count), (int)count);
 }
 
+/* dst[i] = src[2 * i]; nothing behind the last of them is read */
+WB_INLINE void TYPE(copy_even)(REAL *dst, const REAL *src, int64_t count) {
+    for (; count > LANES; count -= LANES, dst += LANES, src += 2 * LANES)
+        STORE(dst, EVEN(LOAD(src), LOAD(src + LANES)));
+    const int last = 2 * (int)count - 1;
+    if (last > LANES)
+        STORE_PART(dst, EVEN(LOAD(src), LOAD_PART(src + LANES, last - LANES)), (int)count);
+    else if (last > 0)
+        STORE_PART(dst, EVEN(LOAD_PART(src, last), SET(0)), (int)count);
+}
+
 /* dst[i] = src[i * step] */
 WB_INLINE void TYPE(copy_every)(REAL *dst, const REAL *src, int64_t count, int64_t step) {
     if (step == 1)
         TYPE(copy)(dst, src, count);
     else if (step == 2)
-        for (int64_t i = 0; i < count; i++) dst[i] = src[2 * i];
+        TYPE(copy_even)(dst, src, count);
     else
         for (int64_t i = 0; i < count; i++) dst[i] = src[i * step];
-}
-
-/* One row of the box: element e of it is src[origin + e], 0 outside the plane. */
-static void TYPE(load_row)(const wb_conv_plan *plan, const wb_conv_box *box, const REAL *src,
-                           REAL *dst) {
-    const int64_t step = plan->axis[0].step, origin = box->origin[0], part = box->part[0];
-    const int64_t low = wb_conv_most(0, -origin);
-    const int64_t high = wb_conv_least(box->extent[0], plan->axis[0].in - origin);
-    for (int64_t phase = 0; phase < step; phase++, dst += box->block) {
-        const int64_t from = low <= phase ? 0 : (low - phase + step - 1) / step;
-        const int64_t to = high <= phase ? 0 : (high - phase + step - 1) / step;
-        if (from >= to) {
-            TYPE(zero)(dst, part);
-            continue;
-        }
-        TYPE(zero)(dst, from);
-        TYPE(copy_every)(dst + from, src + origin + phase + from * step, to - from, step);
-        TYPE(zero)(dst + to, part - to);
-    }
 }
 
 /* Planes whose rows are all there, in order, need no rows. */
@@ -76,22 +69,48 @@ static void TYPE(load_padded)(const wb_conv_plan *plan, const wb_conv_box *box, 
             }
 }
 
-/* dst: part of each axis, remainders of each axis, channels */
+/* Whether a tap reads positions of the box with this remainder modulo the axis's step. */
+static bool TYPE(is_read)(const wb_conv_plan *plan, const wb_conv_box *box, int d,
+                          int64_t remainder) {
+    const wb_conv_axis *axis = &plan->axis[d];
+    int64_t at = axis->offset - (box->origin[d] - box->low[d] * axis->step);
+    for (int64_t t = 0; t < axis->taps; t++, at += axis->offset_step)
+        if (at % axis->step == remainder) return true;
+    return false;
+}
+
+/* The positions with remainders r, of one channel. */
+WB_INLINE void TYPE(load_part)(const wb_conv_plan *plan, const wb_conv_box *box, const int64_t r[3],
+                               const REAL *source, REAL *dst) {
+    const wb_conv_axis *axis = plan->axis;
+    const int64_t step = axis[0].step, part = box->part[0], begin = box->origin[0] + r[0],
+                  from = begin < 0 ? wb_conv_least(part, wb_conv_ceil(-begin, step)) : 0,
+                  to = begin < axis[0].in ? wb_conv_ceil(axis[0].in - begin, step) : 0,
+                  count = wb_conv_least(part, to) - from;
+    TYPE(zero)(dst, box->block);
+    for (int64_t k2 = 0; k2 < box->part[2]; k2++)
+        for (int64_t k1 = 0; k1 < box->part[1]; k1++, dst += part) {
+            const int64_t i1 = box->origin[1] + r[1] + k1 * axis[1].step,
+                          i2 = box->origin[2] + r[2] + k2 * axis[2].step;
+            if (i1 < 0 || i1 >= axis[1].in || i2 < 0 || i2 >= axis[2].in) continue;
+            const REAL *row = source + axis[0].in * (i1 + axis[1].in * i2) + begin;
+            TYPE(copy_every)(dst + from, row + from * step, count, step);
+        }
+}
+
+/* dst: part of each axis, remainders of each axis, channels; remainders that no tap reads are left
+ * out. */
 static void TYPE(load_strided)(const wb_conv_plan *plan, const wb_conv_box *box, const REAL *source,
                                int64_t channels, REAL *dst) {
     const wb_conv_axis *axis = plan->axis;
-    for (int64_t c = 0; c < channels; c++, source += plan->source_plane, dst += box->volume)
-        for (int64_t e2 = 0; e2 < box->extent[2]; e2++)
-            for (int64_t e1 = 0; e1 < box->extent[1]; e1++) {
-                const int64_t i1 = box->origin[1] + e1, i2 = box->origin[2] + e2;
-                const int64_t remainder = e1 % axis[1].step + axis[1].step * (e2 % axis[2].step);
-                REAL *row = dst + box->block * axis[0].step * remainder +
-                            box->part[0] * (e1 / axis[1].step + box->part[1] * (e2 / axis[2].step));
-                if (i1 >= 0 && i1 < axis[1].in && i2 >= 0 && i2 < axis[2].in)
-                    TYPE(load_row)(plan, box, source + axis[0].in * (i1 + axis[1].in * i2), row);
-                else
-                    for (int64_t r = 0; r < axis[0].step; r++)
-                        TYPE(zero)(row + r * box->block, box->part[0]);
+    int64_t r[3];
+    for (r[2] = 0; r[2] < axis[2].step; r[2]++)
+        for (r[1] = 0; r[1] < axis[1].step; r[1]++)
+            for (r[0] = 0; r[0] < axis[0].step; r[0]++, dst += box->block) {
+                bool is_read = true;
+                for (int d = 0; d < 3; d++) is_read = is_read && TYPE(is_read)(plan, box, d, r[d]);
+                for (int64_t c = 0; is_read && c < channels; c++) TYPE(load_part)
+                (plan, box, r, source + c * plan->source_plane, dst + c * box->volume);
             }
 }
 

@@ -7,26 +7,8 @@
 #include "gemm_kernel.h"
 #include "math_functions.h"
 #include "simd.h"
+#include "transpose.h"
 #include "winograd.h"
-
-/* clang up to 16 leaves nested loops rolled where it is only asked to unroll: the tile's sums then
- * stay in memory. */
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#elif defined(__GNUC__)
-#define UNROLL _Pragma("GCC unroll 16")
-#else
-#define UNROLL
-#endif
-
-#if defined(__has_builtin)
-#if __has_builtin(__builtin_shufflevector)
-#define WB_HAS_SHUFFLE 1
-#endif
-#endif
-#ifndef WB_HAS_SHUFFLE
-#define WB_HAS_SHUFFLE 0
-#endif
 
 #define MULTIPLY_ADD(sum, a, b) ((sum) + (a) * (b))
 
@@ -47,6 +29,7 @@
 #define EXP         k_exp_f32
 #define EXP_LOW     k_exp_low_f32
 #define ADD_BY_LANE wb_f32v_add_by_lane
+#define TRANSPOSE   wb_f32_transpose
 #include "gemm_piece.h"
 /* of its tiles: */
 #include "attention_real.h"
@@ -82,6 +65,7 @@ void WB_ISA_NAME(winograd_total_f32)(const wb_winograd_total *total) { winograd_
 #undef EXP
 #undef EXP_LOW
 #undef ADD_BY_LANE
+#undef TRANSPOSE
 
 #define REAL        double
 #define TYPE(name)  name##_f64
@@ -100,6 +84,7 @@ void WB_ISA_NAME(winograd_total_f32)(const wb_winograd_total *total) { winograd_
 #define EXP         k_exp_f64
 #define EXP_LOW     k_exp_f64
 #define ADD_BY_LANE wb_f64v_add_by_lane
+#define TRANSPOSE   wb_f64_transpose
 #include "gemm_piece.h"
 /* of its tiles: */
 #include "attention_real.h"

@@ -1,51 +1,6 @@
 /* Copies of a block of A in panels of tile height, for one element type (see gemm.c): element (i,
  * p) of a panel of V vectors lies at [i + p * V * LANES], rows that are missing are 0. */
 
-#if LANES == 16
-#define EACH_LANE(X, d)                                                                            \
-    X(d, 0), X(d, 1), X(d, 2), X(d, 3), X(d, 4), X(d, 5), X(d, 6), X(d, 7), X(d, 8), X(d, 9),      \
-        X(d, 10), X(d, 11), X(d, 12), X(d, 13), X(d, 14), X(d, 15)
-#elif LANES == 8
-#define EACH_LANE(X, d) X(d, 0), X(d, 1), X(d, 2), X(d, 3), X(d, 4), X(d, 5), X(d, 6), X(d, 7)
-#elif LANES == 4
-#define EACH_LANE(X, d) X(d, 0), X(d, 1), X(d, 2), X(d, 3)
-#elif LANES == 2
-#define EACH_LANE(X, d) X(d, 0), X(d, 1)
-#endif
-
-/* Swaps the off-diagonal squares of d x d blocks, as transposing by halves does. An index into the
- * pair (a, b) counts from 0 in a and from LANES in b; the mask is for stages that do not exist. */
-#define LOW(d, lane)  ((((lane) & (d)) ? LANES + (lane) - (d) : (lane)) & (2 * LANES - 1))
-#define HIGH(d, lane) ((((lane) & (d)) ? LANES + (lane) : (lane) + (d)) & (2 * LANES - 1))
-#define SWAP_BLOCKS(r, d)                                                                          \
-    UNROLL for (int i = 0; i < LANES; i++) {                                                       \
-        if (i & (d)) continue;                                                                     \
-        const VEC a = r[i], b = r[(i + (d)) % LANES];                                              \
-        r[i] = __builtin_shufflevector(a, b, EACH_LANE(LOW, d));                                   \
-        r[(i + (d)) % LANES] = __builtin_shufflevector(a, b, EACH_LANE(HIGH, d));                  \
-    }
-
-/* A square of LANES x LANES: r[i][j] becomes r[j][i]. */
-WB_INLINE void TYPE(transpose)(VEC *r) {
-#if defined(EACH_LANE) && WB_HAS_SHUFFLE
-    if (LANES > 8) SWAP_BLOCKS(r, 8)
-    if (LANES > 4) SWAP_BLOCKS(r, 4)
-    if (LANES > 2) SWAP_BLOCKS(r, 2)
-    SWAP_BLOCKS(r, 1)
-#else
-    REAL from[LANES][LANES], to[LANES][LANES];
-    memcpy(from, r, sizeof from);
-    for (int i = 0; i < LANES; i++)
-        for (int j = 0; j < LANES; j++) to[j][i] = from[i][j];
-    memcpy(r, to, sizeof to);
-#endif
-}
-
-#undef EACH_LANE
-#undef LOW
-#undef HIGH
-#undef SWAP_BLOCKS
-
 /* rows <= LANES of the transposed matrix a, k of them long; panel: the vector's place in it */
 static void TYPE(pack_turned)(int64_t k, int rows, const REAL *a, int64_t lda, REAL *panel,
                               int64_t step) {
@@ -58,7 +13,7 @@ static void TYPE(pack_turned)(int64_t k, int rows, const REAL *a, int64_t lda, R
             for (int i = 0; i < LANES; i++)
                 r[i] = i < rows ? LOAD_PART(a + i * lda + p, depth) : SET(0);
         }
-        TYPE(transpose)(r);
+        TRANSPOSE(r);
         if (depth == LANES) {
             UNROLL for (int i = 0; i < LANES; i++) STORE(panel + (p + i) * step, r[i]);
         } else {
@@ -114,7 +69,7 @@ static void TYPE(copy_turned)(int64_t columns, int64_t rows, const REAL *from, i
             const int width = columns - column < LANES ? (int)(columns - column) : LANES;
             for (int i = 0; i < LANES; i++)
                 r[i] = i < height ? LOAD_PART(from + (row + i) * ld + column, width) : SET(0);
-            TYPE(transpose)(r);
+            TRANSPOSE(r);
             for (int i = 0; i < width; i++)
                 STORE_PART(to + row + (column + i) * ld_to, r[i], height);
         }

@@ -62,7 +62,7 @@ static void TYPE(gemv_dots)(const TYPE(gemv) * g, int64_t at) {
             sum[i] += LOAD_PART(a + i * ld + p, (int)(k - p)) * factor;
         }
     }
-    TYPE(transpose)(sum);
+    TRANSPOSE(sum);
     UNROLL for (int width = LANES / 2; width > 0; width /= 2) {
         UNROLL for (int i = 0; i < width; i++) sum[i] += sum[i + width];
     }

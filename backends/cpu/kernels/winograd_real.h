@@ -1,38 +1,6 @@
 /* Minimal filtering for one element type (see winograd.h). Vectors run along a row of tiles. */
 
-#if LANES == 16
-#define EVEN_LANES 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
-#define ODD_LANES  1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
-#define LOW_LANES  0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
-#define HIGH_LANES 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
-#elif LANES == 8
-#define EVEN_LANES 0, 2, 4, 6, 8, 10, 12, 14
-#define ODD_LANES  1, 3, 5, 7, 9, 11, 13, 15
-#define LOW_LANES  0, 8, 1, 9, 2, 10, 3, 11
-#define HIGH_LANES 4, 12, 5, 13, 6, 14, 7, 15
-#elif LANES == 4
-#define EVEN_LANES 0, 2, 4, 6
-#define ODD_LANES  1, 3, 5, 7
-#define LOW_LANES  0, 4, 1, 5
-#define HIGH_LANES 2, 6, 3, 7
-#elif LANES == 2
-#define EVEN_LANES 0, 2
-#define ODD_LANES  1, 3
-#define LOW_LANES  0, 2
-#define HIGH_LANES 1, 3
-#endif
-
-#if LANES == 1
-#define EVEN(a, b) (a)
-#define ODD(a, b)  (b)
-#define LOW(a, b)  (a)
-#define HIGH(a, b) (b)
-#else
-#define EVEN(a, b) __builtin_shufflevector(a, b, EVEN_LANES)
-#define ODD(a, b)  __builtin_shufflevector(a, b, ODD_LANES)
-#define LOW(a, b)  __builtin_shufflevector(a, b, LOW_LANES)
-#define HIGH(a, b) __builtin_shufflevector(a, b, HIGH_LANES)
-#endif
+#include "lanes.h"
 
 /* ---- filters: G g G' ---- */
 
@@ -45,11 +13,17 @@ WB_INLINE void TYPE(filter_points)(VEC g0, VEC g1, VEC g2, VEC *u) {
 /* `lanes` inner channels of one output channel */
 static void TYPE(transform_filters)(const wb_winograd_plan *p, const REAL *w, int lanes, REAL *to,
                                     int64_t point) {
-    REAL taps[9][LANES] = {{0}};
-    VEC g[9], rows[3][4], u[4];
-    for (int i = 0; i < lanes; i++)
-        for (int t = 0; t < 9; t++) taps[t][i] = w[i * p->inner_stride + (p->turned ? 8 - t : t)];
-    for (int t = 0; t < 9; t++) g[t] = LOAD(taps[t]);
+    VEC g[9], square[LANES], rows[3][4], u[4];
+    for (int first = 0; first < 9; first += LANES) {
+        const int taps = 9 - first < LANES ? 9 - first : LANES;
+        UNROLL for (int i = 0; i < LANES; i++) {
+            square[i] = i < lanes ? LOAD_PART(w + i * p->inner_stride + first, taps) : SET(0);
+        }
+        TRANSPOSE(square);
+        UNROLL for (int t = 0; t < LANES; t++) {
+            if (t < taps) g[p->turned ? 8 - first - t : first + t] = square[t];
+        }
+    }
     for (int i = 0; i < 3; i++) TYPE(filter_points)(g[3 * i], g[3 * i + 1], g[3 * i + 2], rows[i]);
     for (int j = 0; j < 4; j++) {
         TYPE(filter_points)(rows[0][j], rows[1][j], rows[2][j], u);
@@ -64,7 +38,7 @@ static void TYPE(winograd_weights)(const wb_winograd_plan *p, const REAL *w, int
             const int lanes = p->inner - c < LANES ? (int)(p->inner - c) : LANES;
             TYPE(transform_filters)
             (p, w + k * p->outer_stride + c * p->inner_stride, lanes, to + k * p->inner + c,
-             p->inner * p->outer);
+             wb_winograd_point(p->inner, p->outer));
         }
 }
 
@@ -127,7 +101,7 @@ static void TYPE(transform_tiles)(const wb_winograd_piece *piece) {
 
 /* count of the elements of low and high in turn */
 WB_INLINE void TYPE(store_pairs)(REAL *y, VEC low, VEC high, int64_t count) {
-    const VEC first = LOW(low, high), second = HIGH(low, high);
+    const VEC first = MIX_LOW(low, high), second = MIX_HIGH(low, high);
     if (count >= 2 * LANES) {
         STORE(y, first);
         STORE(y + LANES, second);
@@ -183,7 +157,8 @@ static void TYPE(multiply_point)(const wb_winograd_piece *piece, int64_t point, 
     const int64_t tiles = piece->images * piece->rows * p->tiles[0];
     TYPE(tile)
     t = {.a = (const REAL *)piece->transformed + point * wb_winograd_point(piece->height, p->inner),
-         .b = (const REAL *)piece->weights + (point * p->outer + k) * p->inner,
+         .b = (const REAL *)piece->weights + point * wb_winograd_point(p->inner, p->outer) +
+              k * p->inner,
          .c = (REAL *)piece->products +
               point * wb_winograd_point(piece->height, WB_WINOGRAD_COLUMNS),
          .step_a = piece->height,
@@ -336,12 +311,3 @@ static void TYPE(winograd_total)(const wb_winograd_total *total) {
              (REAL *)total->dw + c * p->inner_stride + k * p->outer_stride);
         }
 }
-
-#undef EVEN_LANES
-#undef ODD_LANES
-#undef LOW_LANES
-#undef HIGH_LANES
-#undef EVEN
-#undef ODD
-#undef LOW
-#undef HIGH
