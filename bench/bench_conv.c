@@ -1,10 +1,8 @@
 /* bench_conv [--smoke] [THREADS]: the three kinds of convolution in f32, (W, H, C, N) in and out:
- * Weber's kernels; oneDNN as WEBER_CONV=onednn takes it, with all conversions, where libdnnl.so.2
- * is there; and oneDNN on its own channels-last arrays, where its header is there too (Debian:
- * libdnnl-dev). Rounds alternate between them; a cell is a median in ms, with GFLOP/s, a ratio
- * above 1 means that oneDNN is faster. "auto" marks where the rule takes it. */
+ * Weber's kernels; and oneDNN on its own channels-last arrays, where its library and header are
+ * there (Debian: libdnnl-dev). Rounds alternate between them; a cell is a median in ms, with
+ * GFLOP/s, a ratio above 1 means that oneDNN is faster. */
 #include "isa.h"
-#include "onednn.h"
 #include "pool.h"
 #include "window.h"
 
@@ -70,6 +68,11 @@ static const layer layers[] = {
     {"16x256x7x7 -> 256, 1x1", 16, 256, 7, 256, 1, 0, 1, 1},
     {"16x64x28x28 -> 128, 1x1 stride 2", 16, 64, 28, 128, 1, 0, 2, 1},
     {"16x128x14x14 -> 256, 1x1 stride 2", 16, 128, 14, 256, 1, 0, 2, 1},
+    {"16x3x64x64 -> 64, 7x7 stride 2", 16, 3, 64, 64, 7, 3, 2, 1},
+    {"16x128x8x8 -> 256 stride 2", 16, 128, 8, 256, 3, 1, 2, 1},
+    {"16x256x4x4 -> 256", 16, 256, 4, 256, 3, 1, 1, 1},
+    {"16x256x4x4 -> 512 stride 2", 16, 256, 4, 512, 3, 1, 2, 1},
+    {"16x512x2x2 -> 512", 16, 512, 2, 512, 3, 1, 1, 1},
     {"8x64x56x56, depthwise", 8, 64, 56, 64, 3, 1, 1, 64},
     {"16x32x28x28, depthwise", 16, 32, 28, 32, 3, 1, 1, 32},
     {"64x64x14x14, depthwise", 64, 64, 14, 64, 3, 1, 1, 64},
@@ -125,12 +128,10 @@ typedef struct own {
     const wb_window *window;
     const float *a, *b;
     float *out, *scratch;
-    wb_onednn *onednn; /* NULL: our kernels */
 } own;
 
-static own own_of(wb_onednn *onednn, wb_conv_kind kind, const wb_window *w, float *x, float *k,
-                  float *y) {
-    const size_t bytes = onednn ? wb_onednn_scratch(onednn) : wb_cpu_conv_scratch(kind, w);
+static own own_of(wb_conv_kind kind, const wb_window *w, float *x, float *k, float *y) {
+    const size_t bytes = wb_cpu_conv_scratch(kind, w);
     return (own){.kind = kind,
                  .window = w,
                  .a = kind == WB_CONV_DATA ? y : x,
@@ -138,16 +139,12 @@ static own own_of(wb_onednn *onednn, wb_conv_kind kind, const wb_window *w, floa
                  .out = kind == WB_CONV_FORWARD ? y
                         : kind == WB_CONV_DATA  ? x
                                                 : k,
-                 .scratch = floats((int64_t)(bytes / sizeof(float)) + 1),
-                 .onednn = onednn};
+                 .scratch = floats((int64_t)(bytes / sizeof(float)) + 1)};
 }
 
 static double run_own(const own *o) {
     const double start = now_ms();
-    if (o->onednn)
-        (void)wb_onednn_conv(o->onednn, o->a, o->b, o->out, o->scratch, NULL, NULL);
-    else
-        wb_cpu_conv(o->kind, o->window, o->a, o->b, o->out, o->scratch, NULL, NULL);
+    wb_cpu_conv(o->kind, o->window, o->a, o->b, o->out, o->scratch, NULL, NULL);
     return now_ms() - start;
 }
 
@@ -297,10 +294,10 @@ static void show(double ms, double flops, double ours) {
         printf(" - | - |");
 }
 
-static void compare(const own *o, const own *converted, const layer *l, bool has_peer, int rounds) {
+static void compare(const own *o, const layer *l, bool has_peer, int rounds) {
     static const char *const names[KINDS] = {"forward", "data", "filter"};
     const wb_window *w = o->window;
-    double ours[ROUNDS], with[ROUNDS], theirs[ROUNDS];
+    double ours[ROUNDS], theirs[ROUNDS];
     peer p;
     const double flops = 2. * (double)(w->out[0] * w->out[1] * w->filters * w->batch) *
                          (double)(w->kernel[0] * w->kernel[1] * w->channels / w->groups);
@@ -308,14 +305,12 @@ static void compare(const own *o, const own *converted, const layer *l, bool has
     for (int i = -1; i < rounds; i++) { /* the first round warms up */
         const int at = i < 0 ? 0 : i;
         ours[at] = run_own(o);
-        with[at] = converted->onednn ? run_own(converted) : 0;
         theirs[at] = has_peer ? peer_run(&p) : 0;
     }
     const double ms = median(ours, rounds);
     printf("| %s | %s | %.3f (%.0f) |", l->name, names[o->kind], ms, flops / ms * 1e-6);
-    show(median(with, rounds), flops, ms);
     show(median(theirs, rounds), flops, ms);
-    printf(" %s |\n", wb_onednn_is_faster(o->kind, w) ? "auto" : "");
+    printf("\n");
     fflush(stdout);
     if (has_peer) peer_free(&p);
 }
@@ -326,11 +321,8 @@ static void run_layer(const layer *l, bool has_peer, int rounds) {
     float *y = floats(w.out[0] * w.out[1] * w.filters * w.batch);
     float *k = floats(w.kernel[0] * w.kernel[1] * w.channels / w.groups * w.filters);
     for (wb_conv_kind kind = WB_CONV_FORWARD; kind <= WB_CONV_FILTER; kind++) {
-        own ours = own_of(NULL, kind, &w, x, k, y);
-        own converted = own_of(wb_onednn_new(kind, &w), kind, &w, x, k, y);
-        compare(&ours, &converted, l, has_peer, rounds);
-        wb_onednn_free(converted.onednn);
-        free(converted.scratch);
+        own ours = own_of(kind, &w, x, k, y);
+        compare(&ours, l, has_peer, rounds);
         free(ours.scratch);
     }
     free(x);
@@ -342,13 +334,11 @@ int main(int count, char **arguments) {
     const bool smoke = count > 1 && strcmp(arguments[1], "--smoke") == 0;
     const char *threads = count > 1 + smoke ? arguments[1 + smoke] : "1";
     setenv("OMP_NUM_THREADS", threads, 1);
-    setenv("WEBER_CONV", "onednn", 1);
     wb_cpu_set_threads(atoi(threads));
     const bool has_peer = peer_open();
     printf("%s, %s threads\n", wb_cpu_isa_name(wb_cpu_isa()), threads);
-    printf("| batch x channels x plane -> filters | kind | Weber ms (GF/s) | oneDNN, converted | "
-           "ratio "
-           "| oneDNN, nhwc | ratio | |\n|-|-|-|-|-|-|-|-|\n");
+    printf("| batch x channels x plane -> filters | kind | Weber ms (GF/s) | oneDNN, nhwc | ratio "
+           "|\n|-|-|-|-|-|\n");
     const size_t used = smoke ? 1 : sizeof layers / sizeof *layers;
     for (size_t i = 0; i < used; i++) run_layer(&layers[i], has_peer, smoke ? 1 : ROUNDS);
     return 0;

@@ -62,12 +62,6 @@ size_t wb_cpu_call_scratch(const wb_call *call) {
     return is_conv(call, &kind) ? wb_cpu_conv_scratch(kind, &window) : 0;
 }
 
-wb_onednn *wb_cpu_call_onednn(const wb_call *call) {
-    const wb_window window = window_of(call);
-    wb_conv_kind kind;
-    return is_conv(call, &kind) ? wb_onednn_new(kind, &window) : NULL;
-}
-
 wb_status wb_cpu_call_matmul(const wb_cpu_call *c) {
     wb_gemm gemm = gemm_of(c->call);
     gemm.kept_a = c->kept;

@@ -2,7 +2,9 @@
 #ifndef WB_CPU_CALLS_H
 #define WB_CPU_CALLS_H
 
-#include "onednn.h"
+#include <weber/plugin.h>
+
+#include "window.h"
 
 typedef struct wb_cpu_call {
     const wb_call *call;
@@ -21,7 +23,5 @@ size_t wb_cpu_call_scratch(const wb_call *call);
 /* Bytes of what a call with fixed operands (wb_call) keeps; 0: nothing. */
 size_t wb_cpu_call_kept(const wb_call *call);
 void wb_cpu_call_keep(const wb_call *call, const void *a, void *kept);
-/* NULL: it is ours. */
-wb_onednn *wb_cpu_call_onednn(const wb_call *call);
 
 #endif

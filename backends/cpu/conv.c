@@ -26,23 +26,17 @@ void wb_conv_share(int64_t pieces, double flops, wb_task_fn *task, void *context
         wb_cpu_parallel(pieces, task, context);
 }
 
-static wb_conv_choice asked;
+static bool is_direct;
 static void read_choice(void) {
-    static const char *const names[] = {
-        [WB_CONV_OWN] = "own", [WB_CONV_DIRECT] = "direct", [WB_CONV_ONEDNN] = "onednn"};
     const char *name = getenv("WEBER_CONV");
-    for (wb_conv_choice i = WB_CONV_OWN; name && i <= WB_CONV_ONEDNN; i++)
-        if (strcmp(name, names[i]) == 0) asked = i;
+    is_direct = name && strcmp(name, "direct") == 0;
 }
 
-wb_conv_choice wb_conv_asked(void) {
+/* WEBER_CONV=direct, read once: without minimal filtering. */
+static bool is_filtered(wb_conv_kind kind, const wb_window *window) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     (void)pthread_once(&once, read_choice);
-    return asked;
-}
-
-static bool is_filtered(wb_conv_kind kind, const wb_window *window) {
-    return wb_conv_asked() != WB_CONV_DIRECT && wb_winograd_takes(kind, window);
+    return !is_direct && wb_winograd_takes(kind, window);
 }
 
 size_t wb_cpu_conv_scratch(wb_conv_kind kind, const wb_window *window) {

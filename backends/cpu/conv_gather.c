@@ -19,10 +19,10 @@ enum { PIECES = 16 /* wanted at least, if each is worth a thread */, OUTER = 128
  * output channels. Several phases share a piece, and its planes are whole. */
 typedef struct cut {
     int64_t phases;
-    int64_t images, count, outer, panels;          /* of a piece */
-    int64_t image_parts, count_parts, outer_parts; /* numbers of pieces */
-    size_t box, tile, offsets;                     /* bytes of scratch of a worker */
-    size_t weights;                                /* bytes of packed weights */
+    int64_t images, count, outer, groups, panels;               /* of a piece */
+    int64_t image_parts, count_parts, outer_parts, group_parts; /* numbers of pieces */
+    size_t box, tile, offsets;                                  /* bytes of scratch of a worker */
+    size_t weights;                                             /* bytes of packed weights */
     double flops;
 } cut;
 
@@ -73,8 +73,9 @@ static int64_t count_of(const wb_conv_plan *plan, int64_t wanted) {
     return count;
 }
 
-/* Small planes go together, so that panels are full. */
+/* Small planes go together, so that panels are full; few channels need none. */
 static int64_t images_of(const wb_conv_plan *plan) {
+    if (plan->outer <= WB_CONV_FLAT_OUTER) return 1;
     const int64_t panels = plan->inner * plan->taps < DEEP ? 4 : 8; /* copies cost less then */
     const int64_t wanted = wb_conv_ceil(panels * wb_conv_panel(plan), plan->positions);
     const int64_t fit = WB_CONV_BOX_BYTES / wb_conv_most(1, box_bytes(plan, plan->positions));
@@ -97,6 +98,9 @@ static cut cut_of(wb_conv_kind kind, const wb_window *window) {
     pieces *= c.count_parts;
     c.outer = part_size(plan.outer, wb_conv_ceil(wanted, pieces), WB_CONV_STRIP, OUTER);
     c.outer_parts = wb_conv_ceil(plan.outer, c.outer);
+    const int64_t enough = wb_conv_most(1, pieces * c.outer_parts / wanted);
+    c.groups = c.outer_parts == 1 ? wb_conv_least(plan.groups, enough) : 1;
+    c.group_parts = wb_conv_ceil(plan.groups, c.groups);
     const int64_t weights = plan.inner * plan.taps * c.outer * (int64_t)plan.size;
     c.panels = weights > WB_CONV_WEIGHTS ? WB_CONV_PANELS : 1;
     const int64_t tile =
@@ -159,8 +163,8 @@ static void gather_task(void *context, int64_t index, int worker) {
     wb_conv_plan plan = plan_of(g->kind, g->window, 0);
     const int64_t part = index % c->count_parts, channels = index / c->count_parts;
     const int64_t outer = channels % c->outer_parts * c->outer;
-    const int64_t group = channels / c->outer_parts % plan.groups;
-    const int64_t image = channels / c->outer_parts / plan.groups * c->images;
+    const int64_t group = channels / c->outer_parts % c->group_parts * c->groups;
+    const int64_t image = channels / c->outer_parts / c->group_parts * c->images;
     const int64_t column = group * plan.outer + outer;
     const int64_t source = image * plan.source_image + group * plan.inner * plan.source_plane;
     const int64_t out = image * plan.out_image + column * plan.out_plane;
@@ -170,6 +174,7 @@ static void gather_task(void *context, int64_t index, int worker) {
                            .out = (char *)g->out + (size_t)out * plan.size,
                            .images = wb_conv_least(c->images, plan.batch - image),
                            .outer = wb_conv_least(c->outer, plan.outer - outer),
+                           .groups = wb_conv_least(c->groups, plan.groups - group),
                            .panels = c->panels,
                            .column = column + image * plan.outer * plan.groups,
                            .panel = scratch,
@@ -192,7 +197,7 @@ static void gather_task(void *context, int64_t index, int worker) {
     }
     for (int64_t i = 0; c->phases > 1 && g->done && i < piece.images; i++)
         g->done(g->context, 0, 0, plan.out_plane, piece.column + i * plan.outer * plan.groups,
-                piece.outer, worker);
+                piece.outer * piece.groups, worker);
 }
 
 void wb_conv_gather(wb_conv_kind kind, const wb_window *window, const void *source,
@@ -212,6 +217,6 @@ void wb_conv_gather(wb_conv_kind kind, const wb_window *window, const void *sour
     const wb_conv_plan plan = plan_of(kind, window, 0);
     g.scratch = g.packed + c->weights;
     wb_conv_share(strips_of(&plan) * plan.groups, (double)c->weights, pack_task, &g);
-    wb_conv_share(c->image_parts * c->count_parts * c->outer_parts * plan.groups, c->flops,
+    wb_conv_share(c->image_parts * c->count_parts * c->outer_parts * c->group_parts, c->flops,
                   gather_task, &g);
 }

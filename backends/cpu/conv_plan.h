@@ -76,14 +76,14 @@ typedef struct wb_conv_run {
     int64_t length;
 } wb_conv_run;
 
-/* Positions first .. first + count - 1 of some images, of some output channels of one group. More
- * than one image only with the whole grid. */
+/* Positions first .. first + count - 1 of some images, of some output channels of one group, or of
+ * all of some groups. More than one image only with the whole grid. */
 typedef struct wb_conv_piece {
     const wb_conv_plan *plan;
     const void *source;  /* its first plane in the first image */
     const void *weights; /* packed, from its first strip on */
     void *out;           /* its first plane in the first image */
-    int64_t images, first, count, outer;
+    int64_t images, first, count, outer, groups;
     int64_t panels;           /* that share a part of the weights while it is in cache */
     int64_t column;           /* for done: the first plane of out */
     void *box, *panel, *tile; /* scratch */

@@ -8,7 +8,6 @@
 #include "calls.h"
 #include "host.h"
 #include "isa.h"
-#include "onednn.h"
 #include "platform/memory.h"
 #include "pool.h"
 
@@ -18,7 +17,6 @@ typedef struct kernel {
     wb_cpu_program *program; /* the program, or what is fused behind the call */
     int split;
     size_t kept, call_scratch; /* bytes, in this order, of what comes before the program's */
-    wb_onednn *onednn;         /* NULL: the call is ours */
 } kernel;
 
 enum { ALIGNMENT = 64, MOST_ARGUMENTS = 1024 };
@@ -43,7 +41,6 @@ static void release(void *any) {
     kernel *k = any;
     if (!k) return;
     wb_cpu_program_free(k->program);
-    wb_onednn_free(k->onednn);
     wb_host_release(k);
 }
 
@@ -70,9 +67,7 @@ static void *lower(void *device, const wb_call *call, const wb_program *epilogue
     kernel *k = wb_host_alloc(sizeof *k);
     if (!k) return NULL;
     k->is_call = true, k->call = *call, k->split = split;
-    k->onednn = wb_cpu_call_onednn(call);
-    const size_t scratch = k->onednn ? wb_onednn_scratch(k->onednn) : wb_cpu_call_scratch(call);
-    k->call_scratch = (scratch + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    k->call_scratch = (wb_cpu_call_scratch(call) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     k->kept = wb_cpu_call_kept(call);
     if (!epilogue) return k;
     k->program = wb_cpu_program_new(epilogue);
@@ -155,7 +150,6 @@ static wb_status run_call(const kernel *k, char *const *a, int narguments, const
                            .kept = k->kept ? kept : NULL,
                            .done = k->program ? tile_done : NULL,
                            .context = &b};
-    if (k->onednn) return wb_onednn_conv(k->onednn, a[0], a[1], a[2], scratch, c.done, &b);
     return entries[k->call.kind](&c);
 }
 

@@ -26,14 +26,6 @@ typedef struct wb_window {
  * output plane (W' H' D' of them) and columns = channel + K * image, for forward; for data the
  * planes are x's. filter never calls done. */
 typedef enum wb_conv_kind { WB_CONV_FORWARD, WB_CONV_DATA, WB_CONV_FILTER } wb_conv_kind;
-/* WEBER_CONV, read once: who computes convolutions. Direct is own without minimal filtering. */
-typedef enum wb_conv_choice {
-    WB_CONV_AUTO,
-    WB_CONV_OWN,
-    WB_CONV_DIRECT,
-    WB_CONV_ONEDNN
-} wb_conv_choice;
-wb_conv_choice wb_conv_asked(void);
 size_t wb_cpu_conv_scratch(wb_conv_kind kind, const wb_window *window);
 void wb_cpu_conv(wb_conv_kind kind, const wb_window *window, const void *a, const void *b,
                  void *out, void *scratch, wb_tile_fn *done, void *context);

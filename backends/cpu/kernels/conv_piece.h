@@ -312,29 +312,43 @@ static void TYPE(gather_start)(TYPE(gather) * g, const wb_conv_piece *piece, int
     *end = piece->images * piece->count;
 }
 
-static void TYPE(gather_piece)(const wb_conv_piece *piece) {
+/* One group of channels: its box, then its panels. */
+static void TYPE(gather_group)(TYPE(gather) * g, int64_t first, int64_t end) {
+    const wb_conv_piece *piece = g->piece;
     const wb_conv_plan *plan = piece->plan;
-    int64_t first, end, from = 0, to = 0;
-    TYPE(gather) g;
-    TYPE(gather_start)(&g, piece, &first, &end);
-    if (g.depth > 0) {
-        wb_conv_offsets(plan, &g.box, plan->inner, piece->offsets);
-        const REAL *source = piece->source;
-        REAL *box = piece->box;
-        for (int64_t n = 0; n < piece->images; n++) {
-            TYPE(load_box)(plan, &g.box, source, plan->inner, box);
-            source += plan->source_image;
-            box += plan->inner * g.box.volume;
-        }
+    const REAL *source = piece->source;
+    REAL *box = piece->box;
+    int64_t from = 0, to = 0;
+    for (int64_t n = 0; g->depth > 0 && n < piece->images; n++) {
+        TYPE(load_box)(plan, &g->box, source, plan->inner, box);
+        source += plan->source_image;
+        box += plan->inner * g->box.volume;
     }
     /* panels whose results are in cache together go to `done` in one call */
     const int64_t most = WB_CONV_TILE_BYTES / ((int64_t)sizeof(REAL) * piece->outer);
-    const int64_t group = g.width * piece->panels;
+    const int64_t group = g->width * piece->panels;
     for (int64_t at = first; at < end; at += group) {
-        to += TYPE(gather_panels)(&g, at, wb_conv_least(at + group, end));
+        to += TYPE(gather_panels)(g, at, wb_conv_least(at + group, end));
         if (!piece->done || (to - from < most && at + group < end)) continue;
         TYPE(gather_done)(piece, from, to);
         from = to;
+    }
+}
+
+static void TYPE(gather_piece)(const wb_conv_piece *piece) {
+    const wb_conv_plan *plan = piece->plan;
+    const int64_t strips = wb_conv_ceil(plan->outer, WB_CONV_STRIP);
+    wb_conv_piece now = *piece;
+    int64_t first, end;
+    TYPE(gather) g;
+    TYPE(gather_start)(&g, &now, &first, &end);
+    if (g.depth > 0) wb_conv_offsets(plan, &g.box, plan->inner, piece->offsets);
+    for (int64_t i = 0; i < piece->groups; i++) {
+        TYPE(gather_group)(&g, first, end);
+        now.source = (const REAL *)now.source + plan->inner * plan->source_plane;
+        now.weights = (const REAL *)now.weights + strips * g.depth * WB_CONV_STRIP;
+        now.out = (REAL *)now.out + plan->outer * plan->out_plane;
+        now.column += plan->outer;
     }
 }
 

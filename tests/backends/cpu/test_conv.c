@@ -1,5 +1,4 @@
-/* Convolutions of the CPU backend, for every instruction set of the machine, and oneDNN's. */
-#include "onednn.h"
+/* Convolutions of the CPU backend, for every instruction set of the machine. */
 #include "pool.h"
 #include "support/sanitized.h"
 #include "window_maker.h"
@@ -18,23 +17,14 @@ static int64_t second_size(wb_conv_kind kind, const wb_window *w) {
     return kind == WB_CONV_FILTER ? y_size(w) : w_size(w);
 }
 
-static int onednn_calls; /* how many of them were not ours */
-
 /* Scratch memory is full of NaNs: reading what nobody wrote shows. */
 static void run(wb_conv_kind kind, const wb_window *w, const void *a, const void *b, void *out,
                 wb_tile_fn *done, void *context) {
-    wb_onednn *onednn = wb_onednn_new(kind, w);
-    const size_t wanted = onednn ? wb_onednn_scratch(onednn) : wb_cpu_conv_scratch(kind, w);
-    const size_t bytes = (wanted + 63) & ~(size_t)63;
+    const size_t bytes = (wb_cpu_conv_scratch(kind, w) + 63) & ~(size_t)63;
     void *scratch = aligned_alloc(64, bytes + 64);
     assert_non_null(scratch);
     memset(scratch, 0xff, bytes);
-    if (onednn)
-        assert_int_equal(wb_onednn_conv(onednn, a, b, out, scratch, done, context), WB_OK);
-    else
-        wb_cpu_conv(kind, w, a, b, out, scratch, done, context);
-    onednn_calls += onednn != NULL;
-    wb_onednn_free(onednn);
+    wb_cpu_conv(kind, w, a, b, out, scratch, done, context);
     free(scratch);
 }
 
@@ -477,19 +467,6 @@ static void unfold_times_the_weights_is_the_convolution(void **state) {
     }
 }
 
-static void onednn_has_computed(void **state) {
-    (void)state;
-    print_message("  %d convolutions were oneDNN's\n", onednn_calls);
-    assert_true(onednn_calls > random_cases());
-}
-
-static void onednn_is_there(void **state) {
-    (void)state;
-    if (wb_onednn_is_open()) return;
-    print_message("  libdnnl.so.2 is not there\n");
-    skip();
-}
-
 /* ---- each way to compute: the choice is made once in a process ---- */
 
 #define CONV_TESTS                                                                                 \
@@ -510,15 +487,6 @@ static int run_own(void) {
     return cmocka_run_group_tests_name("backends/cpu/test_conv", tests, NULL, NULL);
 }
 
-static int run_onednn(void) {
-    const struct CMUnitTest missing[] = {cmocka_unit_test(onednn_is_there)};
-    const struct CMUnitTest tests[] = {cmocka_unit_test(onednn_is_there), CONV_TESTS,
-                                       cmocka_unit_test(onednn_has_computed)};
-    if (!wb_onednn_is_open())
-        return cmocka_run_group_tests_name("backends/cpu/onednn", missing, NULL, NULL);
-    return cmocka_run_group_tests_name("backends/cpu/onednn", tests, NULL, NULL);
-}
-
 /* What minimal filtering takes otherwise. */
 static int run_direct(void) {
     const struct CMUnitTest tests[] = {CONV_TESTS};
@@ -527,7 +495,6 @@ static int run_direct(void) {
 
 int main(void) {
     source.state = test_seed();
-    int failed = run_with("WEBER_CONV", "onednn", run_onednn);
-    if (!is_brief()) failed |= run_with("WEBER_CONV", "direct", run_direct);
+    const int failed = is_brief() ? 0 : run_with("WEBER_CONV", "direct", run_direct);
     return run_in_each_set(run_own) || failed;
 }

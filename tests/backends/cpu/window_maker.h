@@ -179,7 +179,6 @@ static inline int run_if_taken(void) {
 static inline int run_in_each_set(int (*run)(void)) {
     int failed = 0;
     source.state = test_seed();
-    (void)setenv("WEBER_CONV", "own", 1);
     if (getenv("WEBER_ISA")) return run();
     tests_of_a_set = run;
     for (int isa = 0; isa < WB_ISA_COUNT; isa++)
