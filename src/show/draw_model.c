@@ -269,10 +269,16 @@ static wb_status write_text(const char *path, graph *g) {
 }
 
 static wb_status draw(const char *path, const char *format, graph *g) {
-    const char *const arguments[] = {format, "-o", path, ""};
     const wb_picture picture = {"draw_model", path, "dot", "graphviz"};
     if (!*format) return write_text(path, g);
-    return wb_draw_picture(&picture, 4, arguments, put_graph, g);
+    const size_t size_bytes = strlen(path) + sizeof "-o";
+    char *output = wb_alloc(size_bytes); /* one word: dot takes no other that begins with a dash */
+    if (!output) return WB_ERROR_MEMORY;
+    (void)snprintf(output, size_bytes, "-o%s", path);
+    const char *const arguments[] = {format, output, ""};
+    const wb_status status = wb_draw_picture(&picture, 3, arguments, put_graph, g);
+    wb_release(output);
+    return status;
 }
 
 static bool trace(graph *g, const wb_outputsize_desc *desc) {

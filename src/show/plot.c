@@ -4,8 +4,8 @@
 #include "base/error.h"
 #include "show/program.h"
 
-static void write_quoted(FILE *script, const char *text) {
-    (void)fputc('\'', script);
+static void write_quoted(FILE *script, const char *before, const char *text) {
+    (void)fprintf(script, "'%s", before);
     for (; *text; text++) {
         if (*text == '\'') (void)fputc('\'', script); /* doubled: gnuplot's way to say ' */
         if (*text != '\n') (void)fputc(*text, script);
@@ -24,7 +24,7 @@ static void write_script(FILE *script, const char *path, bool svg, int count,
                          const wb_series *series) {
     (void)fprintf(script, "set terminal %s size 800,500%s\nset output ", svg ? "svg" : "png",
                   svg ? " background 'white'" : "");
-    write_quoted(script, path);
+    write_quoted(script, *path == '/' ? "" : "./", path); /* '|...' would be a command */
     (void)fprintf(script,
                   "\nset grid\nset key outside bottom center horizontal\nset xtics autofreq\n");
     bool right = false;
@@ -37,7 +37,7 @@ static void write_script(FILE *script, const char *path, bool svg, int count,
         (void)fprintf(script,
                       "%s $series%d using 1:2 axes x1y%d with linespoints linewidth 2 title ",
                       i ? "," : "plot", i, series[i].right ? 2 : 1);
-        write_quoted(script, series[i].name);
+        write_quoted(script, "", series[i].name);
     }
     (void)fprintf(script, "\n");
 }

@@ -119,7 +119,8 @@ static void what_a_scope_ended_is_no_part_of_the_result(void **state) {
     wb_free(model);
 }
 
-/* Instead of dot: a script of this text; without a text, what cannot be run. */
+/* Instead of dot, which takes "-o" and "-b.svg" for two options, so that "-o-b.svg" is one word: a
+ * script of this text; without a text, what cannot be run. */
 static void put_program(const char *folder, const char *text) {
     char path[64];
     (void)snprintf(path, sizeof path, "%s/dot", folder);
@@ -139,10 +140,10 @@ static void what_the_program_says_is_told(void **state) {
         wb_status status;
         const char *message;
     } rows[] = {
-        {"echo drawn > \"$3\"", false, WB_OK, ""},
+        {"echo drawn > \"${2#-o}\"", false, WB_OK, ""},
         {"exit 3", false, WB_ERROR_IO, "could not draw "},
         {"exit 3", false, WB_ERROR_IO, "a.svg (exit status 3)"},
-        {"echo drawn > \"$3\"", true, WB_OK, ""},
+        {"echo drawn > \"${2#-o}\"", true, WB_OK, ""},
         {"exit 3", true, WB_ERROR_IO, "a.svg (exit status unknown)"},
         {NULL, false, WB_ERROR_UNSUPPORTED, "a.svg needs the program dot, which could not"},
     };

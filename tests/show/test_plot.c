@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <weber/show.h>
@@ -46,6 +47,32 @@ static void a_missing_gnuplot_names_the_package(void **state) {
     assert_error(WB_ERROR_UNSUPPORTED, "gnuplot-nox");
 }
 
+/* Instead of gnuplot: what keeps its script. To gnuplot, an output '|...' is a command. */
+static void a_name_is_no_command(void **state) {
+    (void)state;
+    char folder[] = "/tmp/weber-plot-XXXXXX", path[64], script[256] = "";
+    assert_non_null(mkdtemp(folder));
+    (void)snprintf(path, sizeof path, "%s/gnuplot", folder);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    (void)fprintf(file, "#!/bin/sh\nwhile read -r line; do echo \"$line\"; done <$1 >%s/kept\n",
+                  folder);
+    assert_int_equal(fclose(file) || chmod(path, 0700), 0);
+    char *kept = strdup(getenv("PATH") ? getenv("PATH") : "");
+    setenv("PATH", folder, 1);
+    const wb_status status = wb_plot_curves("|touch a.svg", {"loss", loss, 3, false});
+    setenv("PATH", kept, 1);
+    free(kept);
+    assert_int_equal(status, WB_OK);
+    assert_int_equal(unlink(path), 0);
+    (void)snprintf(path, sizeof path, "%s/kept", folder);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    assert_true(fread(script, 1, sizeof script - 1, file) > 0);
+    assert_non_null(strstr(script, "set output './|touch a.svg'"));
+    assert_int_equal(fclose(file) || unlink(path) || rmdir(folder), 0);
+}
+
 static void nothing_to_draw_is_an_error(void **state) {
     (void)state;
     assert_int_equal(wb_plot_curves("curves.png", {"loss", loss, 0, false}), WB_ERROR_ARGUMENT);
@@ -68,6 +95,7 @@ int main(void) {
         TEST(curves_become_a_picture),
         TEST(a_folder_that_is_not_there_is_an_error),
         TEST(a_missing_gnuplot_names_the_package),
+        TEST(a_name_is_no_command),
         TEST(nothing_to_draw_is_an_error),
     };
     return cmocka_run_group_tests_name("plot", tests, NULL, NULL);
