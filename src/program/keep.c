@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/memory.h"
 #include "program/render.h"
 
 /* The key of the program's text in a plain dialect: programs that differ in sizes alone share
@@ -49,31 +48,4 @@ void wb_program_keep(const wb_program *program) {
     if (!file) return;
     const bool written = put_program(file, program);
     if (fclose(file) != 0 || !written || rename(fresh, path) != 0) (void)remove(fresh);
-}
-
-static void *get(FILE *file, size_t size, int64_t count) {
-    void *items = wb_alloc(size * (size_t)(count + 1));
-    if (items && fread(items, size, (size_t)count, file) == (size_t)count) return items;
-    wb_release(items);
-    return NULL;
-}
-
-wb_program *wb_program_recall(const char *path) {
-    FILE *file = fopen(path, "rb");
-    wb_program *p = file ? get(file, sizeof *p, 1) : NULL;
-    if (p) {
-        p->instructions = get(file, sizeof *p->instructions, p->ninstructions);
-        p->accesses = get(file, sizeof *p->accesses, p->naccesses);
-    }
-    if (file) (void)fclose(file);
-    if (p && p->instructions && p->accesses) return p;
-    wb_program_release(p);
-    return NULL;
-}
-
-void wb_program_release(wb_program *p) {
-    if (!p) return;
-    wb_release(p->instructions);
-    wb_release(p->accesses);
-    wb_release(p);
 }

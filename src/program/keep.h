@@ -8,8 +8,4 @@
  * text. Failures are silent. */
 void wb_program_keep(const wb_program *program);
 
-/* Reads one back, as wb_program_release releases it; NULL if the file is none. */
-wb_program *wb_program_recall(const char *path);
-void wb_program_release(wb_program *program);
-
 #endif
