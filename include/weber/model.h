@@ -149,7 +149,8 @@ struct wb_layer_class {
     /* One line, "Dense(784 => 128, relu)"; brief: as places in messages want it, without settings.
      * NULL: by the table. */
     void (*describe)(const wb_layer *layer, bool brief, char *text, size_t size_bytes);
-    /* Numbers that are not given, from arrays that are; NULL: nothing. */
+    /* Numbers that are not given, from arrays that are; NULL: those of rows with given_by, a number
+     * of an array (n), in and out of one (out, in), sizes of any. */
     void (*derive)(wb_layer *layer);
     /* Checks that need several settings, and arrays that are still missing; all settings are within
      * their ranges. False with the error recorded. NULL: nothing. */

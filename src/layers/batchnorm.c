@@ -106,11 +106,6 @@ static const wb_field fields[] = {
         .positional = true, .given_by = PLACE(gamma)),
 };
 
-static void derive(wb_layer *layer) {
-    wb_batchnorm_desc *d = desc_of(layer);
-    if (d->channels == 0 && d->gamma && d->gamma->ndim == 1) d->channels = d->gamma->sizes[0];
-}
-
 static bool complete(wb_layer *layer) {
     wb_batchnorm_desc *d = desc_of(layer);
     return wb_layer_fill(layer, &d->beta, wb_zeros_init, d->dtype, 1, &d->channels) &&
@@ -123,7 +118,6 @@ const wb_layer_class wb_batchnorm_class = {.name = "BatchNorm",
                                            .has_channels = true,
                                            WB_LAYER_ROWS(wb_batchnorm_layer, fields),
                                            .forward = forward,
-                                           .derive = derive,
                                            .complete = complete};
 
 wb_layer *wb_batchnorm_make(wb_batchnorm_desc desc) {

@@ -51,13 +51,6 @@ static const wb_field fields[] = {
     WB_ROW(wb_dense_layer, activation, WB_FIELD_ACTIVATION, .flux = "σ"),
 };
 
-static void derive(wb_layer *layer) {
-    wb_dense_desc *d = desc_of(layer);
-    if (!d->weight || d->weight->ndim != 2) return;
-    if (d->in == 0) d->in = d->weight->sizes[1];
-    if (d->out == 0) d->out = d->weight->sizes[0];
-}
-
 static bool complete(wb_layer *layer) {
     wb_dense_desc *d = desc_of(layer);
     wb_init *init = d->init ? d->init : wb_glorot_uniform;
@@ -68,7 +61,6 @@ static bool complete(wb_layer *layer) {
 const wb_layer_class wb_dense_class = {.name = "Dense",
                                        WB_LAYER_ROWS(wb_dense_layer, fields),
                                        .forward = forward,
-                                       .derive = derive,
                                        .complete = complete,
                                        .before_keys = "; "};
 

@@ -38,13 +38,6 @@ static const wb_field fields[] = {
     WB_ROW(wb_embedding_layer, padding_idx, WB_FIELD_INTEGER, .since = 2),
 };
 
-static void derive(wb_layer *layer) {
-    wb_embedding_desc *d = desc_of(layer);
-    if (!d->weight || d->weight->ndim != 2) return;
-    if (d->in == 0) d->in = d->weight->sizes[1];
-    if (d->out == 0) d->out = d->weight->sizes[0];
-}
-
 /* The column of padding is zeros. */
 static bool clear_padding(wb_embedding_desc *d) {
     wb_array *columns = wb_iota(WB_I64, 1, 1, d->in);
@@ -72,7 +65,6 @@ static bool complete(wb_layer *layer) {
 const wb_layer_class wb_embedding_class = {.name = "Embedding",
                                            WB_LAYER_ROWS(wb_embedding_layer, fields),
                                            .forward = forward,
-                                           .derive = derive,
                                            .complete = complete};
 
 wb_layer *wb_embedding_make(wb_embedding_desc desc) {

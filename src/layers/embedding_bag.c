@@ -121,13 +121,6 @@ static const wb_field fields[] = {
            .positional = true),
 };
 
-static void derive(wb_layer *layer) {
-    wb_embedding_bag_desc *d = desc_of(layer);
-    if (!d->weight || d->weight->ndim != 2) return;
-    if (d->in == 0) d->in = d->weight->sizes[1];
-    if (d->out == 0) d->out = d->weight->sizes[0];
-}
-
 static bool complete(wb_layer *layer) {
     wb_embedding_bag_desc *d = desc_of(layer);
     return wb_layer_fill(layer, &d->weight, d->init ? d->init : wb_normal_init, d->dtype, 2,
@@ -137,7 +130,6 @@ static bool complete(wb_layer *layer) {
 const wb_layer_class wb_embedding_bag_class = {.name = "EmbeddingBag",
                                                WB_LAYER_ROWS(wb_embedding_bag_layer, fields),
                                                .forward_many = forward,
-                                               .derive = derive,
                                                .complete = complete};
 
 wb_layer *wb_embedding_bag_make(wb_embedding_bag_desc desc) {

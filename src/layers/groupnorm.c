@@ -57,11 +57,6 @@ static const wb_field fields[] = {
         .positional = true, .given_by = offsetof(wb_groupnorm_layer, desc.gamma)),
 };
 
-static void derive(wb_layer *layer) {
-    wb_groupnorm_desc *d = desc_of(layer);
-    if (d->channels == 0 && d->gamma && d->gamma->ndim == 1) d->channels = d->gamma->sizes[0];
-}
-
 static bool complete(wb_layer *layer) {
     wb_groupnorm_desc *d = desc_of(layer);
     const wb_groupnorm_layer *g = (const wb_groupnorm_layer *)(const void *)layer;
@@ -81,7 +76,6 @@ const wb_layer_class wb_groupnorm_class = {.name = "GroupNorm",
                                            .has_channels = true,
                                            WB_LAYER_ROWS(wb_groupnorm_layer, fields),
                                            .forward = forward,
-                                           .derive = derive,
                                            .complete = complete};
 
 wb_layer *wb_groupnorm_make(wb_groupnorm_desc desc) {

@@ -304,6 +304,9 @@ bool wb_padding_numbers(int n, const int64_t *pad, int64_t *both);
 /* A complete layer of such a class from a desc, whose arrays it holds; NULL on failure. */
 wb_layer *wb_layer_make(const wb_layer_class *layer_class, const void *desc, size_t desc_bytes);
 
+/* Numbers that are not given, by the class's derive or its rows. */
+void wb_layer_derive(wb_layer *layer);
+
 /* For `complete`: the array of a slot, where it is not given, by init. False with the error
  * recorded if it has other sizes or is not floating. Where its WITHOUT is true it stays NULL. */
 bool wb_layer_fill(wb_layer *layer, wb_array **slot, wb_init *init, wb_dtype dtype, int ndim,

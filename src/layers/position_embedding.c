@@ -35,13 +35,6 @@ static const wb_field fields[] = {
     WB_ROW(wb_position_embedding_layer, weight, WB_FIELD_ARRAY, .trainable = true),
 };
 
-static void derive(wb_layer *layer) {
-    wb_position_embedding_desc *d = desc_of(layer);
-    if (!d->weight || d->weight->ndim != 2) return;
-    if (d->in == 0) d->in = d->weight->sizes[1];
-    if (d->out == 0) d->out = d->weight->sizes[0];
-}
-
 /* Small beside the features of words, as in GPT-2 and BERT. */
 static wb_array *small_normal(int ndim, const int64_t *sizes, wb_dtype dtype) {
     return wb_mul_number(wb_normal_init(ndim, sizes, dtype), 0.02);
@@ -57,7 +50,6 @@ const wb_layer_class wb_position_embedding_class = {
     .name = "PositionEmbedding",
     WB_LAYER_ROWS(wb_position_embedding_layer, fields),
     .forward = forward,
-    .derive = derive,
     .complete = complete,
     .positions = offsetof(wb_position_embedding_layer, positions),
     .most_positions = most_positions};

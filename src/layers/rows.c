@@ -69,8 +69,8 @@ const int64_t *wb_layer_sizes(const wb_layer *layer, int *n) {
     return NULL;
 }
 
-static bool is_there(const wb_layer *layer, size_t offset) {
-    return offset && *(wb_array *const *)(const void *)((const char *)layer + offset);
+static const wb_array *array_at(const wb_layer *layer, size_t offset) {
+    return offset ? *(wb_array *const *)(const void *)((const char *)layer + offset) : NULL;
 }
 
 bool wb_is_without(const wb_layer *layer, const wb_field *f) {
@@ -276,7 +276,7 @@ static bool check_array(wb_layer *layer, const wb_field *f) {
 }
 
 static bool check_field(wb_layer *layer, const wb_field *f) {
-    if (is_there(layer, f->given_by)) return true;
+    if (array_at(layer, f->given_by)) return true;
     switch (f->kind) {
     case WB_FIELD_ARRAY:
     case WB_FIELD_STATE:
@@ -302,9 +302,28 @@ static bool check_field(wb_layer *layer, const wb_field *f) {
     }
 }
 
-static bool complete(wb_layer *layer) {
+/* in and out of an array (out, in), a length, sizes. */
+static void derive_field(wb_layer *layer, const wb_field *f, const wb_array *x) {
+    const int count = f->kind == WB_FIELD_INTEGER ? 1 : f->kind == WB_FIELD_PAIR ? 2 : 0;
+    int64_t *numbers = wb_field_at(layer, f);
+    if (f->kind == WB_FIELD_SIZES && numbers[0] == 0 && x->ndim <= wb_field_most(f))
+        memcpy(numbers, x->sizes, (size_t)x->ndim * sizeof *numbers);
+    for (int i = 0; x->ndim == count && i < count; i++)
+        if (numbers[i] == 0) numbers[i] = x->sizes[count - 1 - i];
+}
+
+void wb_layer_derive(wb_layer *layer) {
     const wb_layer_class *k = layer->class_;
     if (k->derive) k->derive(layer);
+    for (int i = 0; !k->derive && i < k->field_count; i++) {
+        const wb_array *x = array_at(layer, k->fields[i].given_by);
+        if (x) derive_field(layer, &k->fields[i], x);
+    }
+}
+
+static bool complete(wb_layer *layer) {
+    const wb_layer_class *k = layer->class_;
+    wb_layer_derive(layer);
     for (int i = 0; i < k->field_count; i++) {
         set_usual(layer, &k->fields[i]);
         if (!check_field(layer, &k->fields[i])) return false;

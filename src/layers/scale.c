@@ -29,12 +29,6 @@ static const wb_field fields[] = {
     WB_ROW(wb_scale_layer, activation, WB_FIELD_ACTIVATION, .flux = "σ", .since = 3),
 };
 
-static void derive(wb_layer *layer) {
-    wb_scale_desc *d = wb_scale_desc_of(layer);
-    if (!d->scale || d->size[0]) return;
-    for (int i = 0; i < d->scale->ndim; i++) d->size[i] = d->scale->sizes[i];
-}
-
 static bool complete(wb_layer *layer) {
     wb_scale_desc *d = wb_scale_desc_of(layer);
     int n;
@@ -47,7 +41,6 @@ const wb_layer_class wb_scale_class = {.name = "Scale",
                                        .former = "Diagonal",
                                        WB_LAYER_ROWS(wb_scale_layer, fields),
                                        .forward = forward,
-                                       .derive = derive,
                                        .complete = complete,
                                        .before_keys = "; "};
 
