@@ -253,7 +253,7 @@ bool wb_is_passed_on(const wb_layer *layer, wb_array *x);
 /* True if groups divide in and out, else the error is recorded. */
 bool wb_check_groups(const wb_layer *layer, int64_t groups, int64_t in, int64_t out);
 
-/* ---- settings (rows.c) ---- */
+/* ---- settings (rows.c, rows_text.c) ---- */
 
 enum { WB_MOST_SIZES = 3, WB_MOST_SETTINGS = 24, WB_NAME_BYTES = 48 };
 
@@ -267,6 +267,7 @@ int wb_choice_named(const wb_field *field, const char *name);
 int wb_field_most(const wb_field *field);
 /* The layer's SIZES and how many there are; NULL and 0: it has none. */
 const int64_t *wb_layer_sizes(const wb_layer *layer, int *count);
+int wb_count_reals(const double *numbers); /* of a REALS */
 /* True if the array's WITHOUT or WITH says that it is not there. */
 bool wb_is_without(const wb_layer *layer, const wb_field *field);
 

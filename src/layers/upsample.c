@@ -19,15 +19,9 @@ static double entry(const double *numbers, int i) {
     return numbers[1] == 0 ? numbers[0] : numbers[i];
 }
 
-static int count_of(const double *numbers) {
-    int n = 0;
-    while (n < WB_MOST_SIZES && numbers[n] != 0) n++;
-    return n;
-}
-
 /* The result's spatial sizes; false with the error recorded. */
 static bool result_sizes(const wb_upsample_desc *d, const wb_array *x, int64_t *sizes) {
-    const int n = x->ndim - 2, given = count_of(d->scale) + count_of(d->size);
+    const int n = x->ndim - 2, given = wb_count_reals(d->scale) + wb_count_reals(d->size);
     const bool is_linear = d->mode != WB_UPSAMPLE_NEAREST;
     if (n < 1 || n > WB_MOST_SIZES || (is_linear && n != d->mode) || (given > 1 && given != n)) {
         (void)wb_fail(WB_ERROR_SHAPE,
@@ -141,7 +135,7 @@ static bool complete(wb_layer *layer) {
     const bool is_size = d->size[0] != 0;
     const double *numbers = is_size ? d->size : d->scale;
     if (!is_size && d->mode != WB_UPSAMPLE_NEAREST) return true;
-    for (int i = 0; i < count_of(numbers); i++) {
+    for (int i = 0; i < wb_count_reals(numbers); i++) {
         if (numbers[i] == floor(numbers[i])) continue;
         (void)wb_fail(WB_ERROR_ARGUMENT, "Upsample: %s must be whole numbers, got %g",
                       is_size ? "size" : "scale of :nearest", numbers[i]);

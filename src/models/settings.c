@@ -51,8 +51,7 @@ static wb_record *dims_record(wb_arena *arena, unsigned dims) {
 
 /* nothing, a number, or a tuple of them; whole ones as integers. */
 static wb_record *reals(wb_arena *arena, const double *x) {
-    int n = 0;
-    while (n < WB_MOST_SIZES && x[n] != 0) n++;
+    const int n = wb_count_reals(x);
     wb_record *r = wb_record_new(arena, n ? WB_RECORD_LIST : WB_RECORD_NULL);
     if (!r || !n || !wb_record_room(arena, r, n, false)) return r;
     for (int i = 0; i < n; i++) {
