@@ -370,21 +370,24 @@ static void muon_brings_singular_values_near_1(void **state) {
         wb_rule rule;
         int64_t rows, columns;
         double scale;
+        bool is_filter; /* (1, rows, columns): in, out */
     } cases[] = {
-        {wb_muon(.eta = 1), 2, 3, 1},
-        {wb_muon(.eta = 1), 4, 2, sqrt(2)},
-        {wb_muon(.eta = 1, .as_adamw = true), 4, 2, .4},
+        {wb_muon(.eta = 1), 2, 3, 1, false},
+        {wb_muon(.eta = 1), 4, 2, sqrt(2), false},
+        {wb_muon(.eta = 1, .as_adamw = true), 4, 2, .4, false},
+        {wb_muon(.eta = 1), 2, 4, sqrt(2), true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const int64_t m = cases[i].rows, n = cases[i].columns;
         wb_array *row = wb_iota(WB_F64, 0, m, n), *column = wb_iota(WB_F64, 1, m, n);
         wb_array *on = wb_and(wb_eq(row, column), wb_lt(row, wb_number(2)));
         wb_array *g = wb_select(on, wb_add(row, wb_number(1)), wb_number(0));
-        wb_layer *model = wb_tree(wb_zeros(WB_F64, m, n));
+        wb_array *start = wb_zeros(WB_F64, m, n);
+        wb_layer *model = wb_tree(cases[i].is_filter ? wb_reshape(start, 1, m, n) : start);
         wb_optimiser *o = wb_setup(cases[i].rule, model);
-        wb_array *loss = wb_sum(wb_mul(wb_get(model, "1"), g));
+        wb_array *loss = wb_sum(wb_mul(wb_reshape(wb_get(model, "1"), m, n), g));
         assert_int_equal(wb_update(o, model, wb_gradient(loss, model)), WB_OK);
-        wb_array *x = wb_get(model, "1");
+        wb_array *x = wb_reshape(wb_get(model, "1"), m, n);
         assert_true(fabs(wb_at(x, 0, 0) + cases[i].scale * brought_near_1(s)) < 1e-5);
         assert_true(fabs(wb_at(x, 1, 1) + cases[i].scale * brought_near_1(l)) < 1e-5);
         assert_true(fabs(wb_at(x, 1, 0)) < 1e-9);
