@@ -1,5 +1,24 @@
 /* Values into units. A unit is a program (elementwise values and reductions over one domain), a
- * library call, or copies. */
+ * library call, or copies.
+ *
+ * A program has a domain, some of whose dimensions are reduced, and up to four phases, each ending
+ * in reductions or stores. Softmax, log-sum-exp, variance and the norms are therefore no kernels
+ * of their own: their expansions fuse into one program of two or three phases. An elementwise
+ * value joins the latest program among those of its operands if the domain fits and no circle
+ * arises; a reduction joins the program of its operand; a row value (one per row) is computed
+ * between phases. Two programs that a value brings together become one, maps, or programs with the
+ * same rows if their phases suffice: a crossentropy over labels and its gradient read the logits
+ * and write theirs, and store nothing between. A reduction of more than 65,536 elements with fewer
+ * than eight rows is not followed by another phase in its program: rows are what threads share
+ * out.
+ *
+ * Where the device takes it (side_sum_row, so far the CPU), a program of rows also computes side
+ * sums: the loss behind a softmax, the gradients of a layer norm's gain and bias. They are known
+ * when the program ends, so that nothing in it reads them.
+ *
+ * Sinking: The forward pass comes first on the tape, so that a value that only the backward pass
+ * needs (1 - tanh^2, the mask of relu) would join the forward program and be stored. It moves to
+ * its one user if that stores no more than before; row values, which are few, do not count. */
 #include <string.h>
 
 #include "base/memory.h"

@@ -1,5 +1,15 @@
 /* From nodes to values: macros are expanded, operations offered to the device, each node written as
- * values. */
+ * values.
+ *
+ * Callables: While nodes are lowered the backend is offered, by name, each macro of class CALLABLE
+ * in ops.def (relu, gelu, the steps of optimisers' rules), each elementwise operation, and each
+ * call of class OFFERED_CALL (takes). A call that is not taken is planned as its expansion. The
+ * others are expanded in any case, and their values take part in fusion, donation and epilogues;
+ * but of what was taken the graph notes which values it read and gave, and the program that they
+ * end up in lists it: name, numbers, operands and results (wb_callable), and whether it does
+ * anything else. The CPU takes Adam's step, which runs as one loop where a program is that alone;
+ * cuBLASLt takes a bias, relu and gelu behind a product; others take none and run the
+ * instructions, which say the same. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,9 @@
 /* Bodies of scans. A body is a plan like any other, made once for all lengths; it runs once for
  * each step on a memory table that moves on: slices and outputs by their stride; carries stay where
  * they are, where the body writes them in place, else they move with the output that holds them
- * too, or between two places in turn. */
+ * too, or between two places in turn. A backend may keep what a product makes of a matrix that is
+ * the same in all steps: on the CPU it lies packed, behind the body's other scratch memory, from
+ * before the first step on (prepare). */
 #include "base/memory.h"
 #include "evaluate/plan.h"
 #include "ops/trace.h"
