@@ -1,4 +1,10 @@
-/* Memory and copies. The host's allocator keeps what is freed, so these are called rarely. */
+/* Memory and copies. The host's allocator keeps what is freed, so these are called rarely.
+ *
+ * Memory comes from the library's allocator, which keeps what is freed in the order of the
+ * device's queue; on a GPU all of its memory may be cache. The workspace that a vendor's library
+ * wants is the kernel's scratch memory, part of the plan's one workspace, and so counted with it.
+ * Uploads from pageable memory go through a pinned ring of 8 MiB for each queue, whose pieces are
+ * written again when the event behind their copy has come. */
 #include <string.h>
 
 #include "device.h"

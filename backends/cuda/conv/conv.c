@@ -2,7 +2,10 @@
  *
  * A true convolution is a cross-correlation with the filter turned round: that is done by a
  * program, into scratch memory before, or out of it behind the gradient of the filter. Filters are
- * small. */
+ * small.
+ *
+ * Convolutions go to cuDNN's backend interface as graphs of one operation, (W, H, C, N) being its
+ * NCHW. Arrays that are not aligned to 16 bytes take the text. */
 #include "conv.h"
 
 /* A call's arguments, by the number of the array: forward has x, w, y; data y, w, x; filter x, y,

@@ -1,5 +1,7 @@
-/* Which attention cuDNN is given, and kernels of it: the forward direction in halves. Its fast
- * derivatives add to dq in no fixed order, so that direction is left to the texts. */
+/* Which attention cuDNN is given, and kernels of it: the forward direction in halves, without mask
+ * and bias, features in multiples of 8, causal only where there are as many keys as queries. Its
+ * fast derivatives add to dq in no fixed order, so that direction is left to the texts, which read
+ * the sums that it gives. */
 #include <string.h>
 
 #include "cudnn.h"
