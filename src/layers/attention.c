@@ -69,7 +69,7 @@ static bool same_batch(const wb_array *a, const wb_array *b) {
 }
 
 /* q and k turned by their positions. */
-static bool turn(const wb_attention_layer *l, wb_attention_desc *d, wb_array *positions) {
+static bool rotate(const wb_attention_layer *l, wb_attention_desc *d, wb_array *positions) {
     const wb_multi_head_attention_desc *s = &l->desc;
     if (s->rotary == 0) return true;
     d->q = wb_rotary(d->q, .heads = s->heads, .base = s->rotary, .positions = positions);
@@ -90,7 +90,7 @@ static bool go_on(wb_attention_layer *l, wb_attention_desc *d) {
     }
     if (!wb_pass_positions(&l->layer, d->q, &first)) return false;
     wb_array *positions = wb_add(wb_iota(WB_I32, 0, count), wb_late_position(first));
-    if (!turn(l, d, positions)) return false;
+    if (!rotate(l, d, positions)) return false;
     d->k = put(&l->keys, d->k, first, length), d->v = put(&l->values, d->v, first, length);
     wb_array *at = positions ? wb_unsqueeze(positions, 0) : NULL;
     d->mask = wb_le(wb_iota(WB_I32, 0, length, count), at);
@@ -121,7 +121,7 @@ static int forward(wb_layer *layer, int count, wb_array *const *inputs, wb_array
     d.q = wb_apply(l->proj[Q], d.q);
     d.k = d.q ? wb_apply(l->proj[K], d.k) : NULL;
     d.v = d.k ? wb_apply(l->proj[V], d.v) : NULL;
-    if (!d.v || !(has_cache(l) && d.q->ndim >= 2 ? go_on(l, &d) : turn(l, &d, NULL))) return 0;
+    if (!d.v || !(has_cache(l) && d.q->ndim >= 2 ? go_on(l, &d) : rotate(l, &d, NULL))) return 0;
     wb_array *y = wb_attention_make(d);
     results[0] = y ? wb_apply(l->proj[OUT], y) : NULL;
     return results[0] != NULL;

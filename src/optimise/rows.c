@@ -145,11 +145,11 @@ wb_rule wb_adadelta_make(wb_adadelta_desc desc) { return wb_rule_make(&adadelta_
 
 #define DESC wb_rprop_desc
 static wb_array *rprop(wb_rule_at *at) {
-    wb_array *turn = MUL(G, at->state[0]), *size = at->state[1];
+    wb_array *agreed = MUL(G, at->state[0]), *size = at->state[1];
     wb_array *grown = MIN(MUL(size, S(ell2)), S(gamma2));
     wb_array *shrunk = MAX(MUL(size, S(ell1)), S(gamma1));
-    size = SELECT(GT(turn, NUM(0)), grown, SELECT(LT(turn, NUM(0)), shrunk, size));
-    at->state[0] = SELECT(LT(turn, NUM(0)), NUM(0), G);
+    size = SELECT(GT(agreed, NUM(0)), grown, SELECT(LT(agreed, NUM(0)), shrunk, size));
+    at->state[0] = SELECT(LT(agreed, NUM(0)), NUM(0), G);
     at->state[1] = size;
     return MUL(size, SIGN(at->state[0]));
 }

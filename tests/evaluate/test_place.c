@@ -39,7 +39,7 @@ static const struct {
     {"products in a chain take two places in turn", products_in_a_chain,
      "call call call call call call 5 at 2"},
     {"what is read again at the end stays", read_at_the_end, "call call call call 3 at 3"},
-    {"a program over rows has its own turn", rows_behind_a_product, "call program 1 at 1"},
+    {"a program over rows runs by itself", rows_behind_a_product, "call program 1 at 1"},
     {"a slice is a view of what it shows", a_slice_of_a_product, "call call 1 at 1"},
     {"a result has memory of its own", no_workspace, "program 0 at 0"},
     {"a value stays until its last reader", two_readers, "call+ call call call 4 at 3"},
@@ -135,7 +135,7 @@ static void say(small *s) {
     small_say(s, "%d at %d", count, places);
 }
 
-static void units_have_turns_and_values_places(void **state) {
+static void units_have_an_order_and_values_memory(void **state) {
     (void)state;
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         small s;
@@ -216,7 +216,7 @@ static int setup(void **state) {
 int main(void) {
     (void)unsetenv("WEBER_EAGER"); /* it is about plans */
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(units_have_turns_and_values_places, setup, close_scope),
+        cmocka_unit_test_setup_teardown(units_have_an_order_and_values_memory, setup, close_scope),
         cmocka_unit_test_setup_teardown(memory_is_taken_over, setup, close_scope)};
     return cmocka_run_group_tests_name("evaluate/test_place", tests, NULL, NULL);
 }
