@@ -1,13 +1,10 @@
 /* The finished plan: kernels and commands in order. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "array/origin.h"
-#include "array/thread.h"
 #include "base/events.h"
 #include "base/memory.h"
-#include "base/switch.h"
 #include "evaluate/plan.h"
 
 typedef struct builder {
@@ -30,9 +27,6 @@ static bool enabled(const char *variable) {
     const char *text = getenv(variable);
     return !text || strcmp(text, "0") != 0;
 }
-
-/* Asked for each plan: a program may change its mind. */
-static bool explains(void) { return wb_has_word(getenv("WEBER_DEBUG"), "plan"); }
 
 /* ---- commands ---- */
 
@@ -480,47 +474,12 @@ static bool list_body_results(builder *b, const wb_body *body) {
     return true;
 }
 
-/* ---- explanation ---- */
-
-static void explain_unit(const builder *b, const wb_unit *u) {
-    char line[1024];
-    size_t used = 0;
-    for (int64_t m = 0; m < u->member_count && used < sizeof line - 64; m++) {
-        const wb_value *v = &b->graph.values[u->members[m]];
-        used += (size_t)snprintf(line + used, sizeof line - used, "%s%s%s", m ? " " : "",
-                                 wb_op_name((wb_op)v->op),
-                                 v->holder >= 0 ? ">"
-                                 : v->stored    ? "!"
-                                                : "");
-    }
-    const wb_value *last = &b->graph.values[u->members[u->member_count - 1]];
-    static const char *const kinds[] = {"program", "call", "copy"};
-    wb_log_always("plan: %s over %s%s: %s%s", kinds[u->kind],
-                  wb_sizes_text(u->kind == WB_UNIT_PROGRAM ? u->ndim : last->ndim,
-                                u->kind == WB_UNIT_PROGRAM ? u->sizes : last->sizes),
-                  u->phases > 1 ? " in phases" : "", line,
-                  u->epilogue >= 0 ? ", the next one fused behind it" : "");
-    const char *apart = b->graph.values[u->members[0]].apart;
-    if (u->kind == WB_UNIT_PROGRAM && apart) wb_log_always("plan:     begun anew: %s", apart);
-    if (u->epilogue >= 0) explain_unit(b, &b->graph.units[u->epilogue]);
-}
-
-static void explain(const builder *b) {
-    const wb_graph *g = &b->graph;
-    wb_log_always("plan: %lld nodes, %lld values, %lld units, %d commands, %d leaves, %d outputs, "
-                  "%lld bytes of workspace, %d missed donations; ! is stored, > in place of a copy",
-                  (long long)g->tape->count, (long long)g->count, (long long)g->order_count,
-                  b->plan->command_count, g->leaf_count, g->output_count,
-                  (long long)b->plan->workspace_bytes, g->missed_donations);
-    for (int64_t i = 0; i < g->order_count; i++) explain_unit(b, &g->units[g->order[i]]);
-}
-
 /* ---- the whole ---- */
 
 static bool build(builder *b, const wb_tape *tape, bool fuse) {
     wb_graph *graph = &b->graph;
     graph->fuse = fuse;
-    graph->explain = explains();
+    graph->explain = wb_plan_is_explained();
     if (!wb_graph_lower(graph, tape) || !wb_graph_separate(graph) ||
         !wb_graph_list_readers(graph) || !wb_graph_fuse(graph) || !wb_graph_place(graph))
         return false;
@@ -536,7 +495,7 @@ static bool build(builder *b, const wb_tape *tape, bool fuse) {
     plan->leaves = graph->leaves, plan->late = graph->late;
     graph->leaves = graph->late = NULL;
     plan->missed_donations = graph->missed_donations;
-    if (graph->explain) explain(b);
+    if (graph->explain) wb_plan_explain(graph, plan);
     return true;
 }
 

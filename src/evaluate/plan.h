@@ -14,6 +14,7 @@
  *     gaps.c    the free stretches of the workspace
  *     plan.c    kernels and commands: the finished plan
  *     scan.c    bodies of scans: where each step finds its arrays
+ *     explain.c what became of it, in lines, for WEBER_DEBUG=plan
  *     pause.c   commands, bodies and collectives run in turn
  *     origins.c what messages and events say of a node
  *     numbers.c WEBER_DEBUG=nan: where the first NaN or infinity was made
@@ -555,5 +556,10 @@ static inline wb_memory wb_plan_place(const wb_memory *memory, const wb_argument
 }
 wb_status wb_plan_copy(const wb_device *device, wb_copy_kind kind, wb_memory to, wb_memory from,
                        int64_t size_bytes);
+
+/* ---- explain.c ---- */
+
+bool wb_plan_is_explained(void);
+void wb_plan_explain(const wb_graph *graph, const wb_plan *plan);
 
 #endif

@@ -1,0 +1,41 @@
+/* What became of a graph, in lines, with WEBER_DEBUG=plan. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/switch.h"
+#include "evaluate/plan.h"
+
+/* Asked for each plan: a program may change its mind. */
+bool wb_plan_is_explained(void) { return wb_has_word(getenv("WEBER_DEBUG"), "plan"); }
+
+static void explain_unit(const wb_graph *g, const wb_unit *u) {
+    char line[1024];
+    size_t used = 0;
+    for (int64_t m = 0; m < u->member_count && used < sizeof line - 64; m++) {
+        const wb_value *v = &g->values[u->members[m]];
+        used += (size_t)snprintf(line + used, sizeof line - used, "%s%s%s", m ? " " : "",
+                                 wb_op_name((wb_op)v->op),
+                                 v->holder >= 0 ? ">"
+                                 : v->stored    ? "!"
+                                                : "");
+    }
+    const wb_value *last = &g->values[u->members[u->member_count - 1]];
+    static const char *const kinds[] = {"program", "call", "copy"};
+    wb_log_always("plan: %s over %s%s: %s%s", kinds[u->kind],
+                  wb_sizes_text(u->kind == WB_UNIT_PROGRAM ? u->ndim : last->ndim,
+                                u->kind == WB_UNIT_PROGRAM ? u->sizes : last->sizes),
+                  u->phases > 1 ? " in phases" : "", line,
+                  u->epilogue >= 0 ? ", the next one fused behind it" : "");
+    const char *apart = g->values[u->members[0]].apart;
+    if (u->kind == WB_UNIT_PROGRAM && apart) wb_log_always("plan:     begun anew: %s", apart);
+    if (u->epilogue >= 0) explain_unit(g, &g->units[u->epilogue]);
+}
+
+void wb_plan_explain(const wb_graph *g, const wb_plan *plan) {
+    wb_log_always("plan: %lld nodes, %lld values, %lld units, %d commands, %d leaves, %d outputs, "
+                  "%lld bytes of workspace, %d missed donations; ! is stored, > in place of a copy",
+                  (long long)g->tape->count, (long long)g->count, (long long)g->order_count,
+                  plan->command_count, g->leaf_count, g->output_count,
+                  (long long)plan->workspace_bytes, g->missed_donations);
+    for (int64_t i = 0; i < g->order_count; i++) explain_unit(g, &g->units[g->order[i]]);
+}
