@@ -43,20 +43,16 @@ typedef void *nccl_comm, *nccl_stream;
     X(int, CommDestroy, (nccl_comm comm))                                                          \
     X(int, CommAbort, (nccl_comm comm))                                                            \
     X(int, CommGetAsyncError, (nccl_comm comm, int *code))                                         \
-    X(int, AllReduce,                                                                              \
-      (const void *from, void *to, size_t count, int type, int op, nccl_comm comm,                 \
-       nccl_stream stream))                                                                        \
-    X(int, Reduce,                                                                                 \
-      (const void *from, void *to, size_t count, int type, int op, int root, nccl_comm comm,       \
-       nccl_stream stream))                                                                        \
+    X(int, GroupStart, (void))                                                                     \
+    X(int, GroupEnd, (void))                                                                       \
+    X(int, Send,                                                                                   \
+      (const void *from, size_t count, int type, int peer, nccl_comm comm, nccl_stream stream))    \
+    X(int, Recv, (void *to, size_t count, int type, int peer, nccl_comm comm, nccl_stream stream)) \
     X(int, Broadcast,                                                                              \
       (const void *from, void *to, size_t count, int type, int root, nccl_comm comm,               \
        nccl_stream stream))                                                                        \
     X(int, AllGather,                                                                              \
-      (const void *from, void *to, size_t count, int type, nccl_comm comm, nccl_stream stream))    \
-    X(int, ReduceScatter,                                                                          \
-      (const void *from, void *to, size_t count, int type, int op, nccl_comm comm,                 \
-       nccl_stream stream))
+      (const void *from, void *to, size_t count, int type, nccl_comm comm, nccl_stream stream))
 
 static struct {
 #define X(result, name, parameters) result(*name) parameters;
@@ -132,7 +128,7 @@ static wb_status fail(const char *call, int code, nccl_comm comm) {
 
 typedef struct state {
     nccl_comm comm;
-    int size;
+    int rank, size;
     const char *call; /* the last one, which may go on */
 } state;
 
@@ -152,7 +148,7 @@ static void *start(const wb_seat *seat, const void *id) {
     if (!s) return NULL;
     nccl_id given;
     memcpy(&given, id, sizeof given);
-    s->size = seat->size;
+    s->rank = seat->rank, s->size = seat->size;
     s->call = "CommInitRankConfig";
     const int code = nccl.CommInitRankConfig(&s->comm, seat->size, given, seat->rank, &config);
     if (is_begun(code) && s->comm) return s;
@@ -170,62 +166,40 @@ static wb_status poll(void *of, bool *goes_on) {
     return is_begun(code) ? WB_OK : fail(s->call, code, s->comm);
 }
 
-/* What is not added up goes as bytes. */
-static int type_of(wb_dtype dtype) {
-    enum { I8, U8, I32, U32, I64, U64, F16, F32, F64 };
-    switch (dtype) {
-    case WB_F32:
-        return F32;
-    case WB_F64:
-        return F64;
-    case WB_I32:
-        return I32;
-    case WB_I64:
-        return I64;
-    default:
-        return U8; /* bool, too: max and min */
-    }
-}
-
 enum { NCCL_BYTES = 1 }; /* the type of bytes */
 
-static size_t bytes_of(wb_dtype dtype) {
-    static const size_t bytes[] = {
-#define X(NAME, name, bytes, type) bytes,
-        WB_DTYPE_LIST(X)
-#undef X
-    };
-    return bytes[dtype];
+/* One group: all of it is on its way at once. */
+static int exchange(state *s, const wb_device_move *m, void *queue) {
+    const char *from = m->from;
+    char *to = m->to;
+    s->call = "GroupStart";
+    int code = nccl.GroupStart();
+    if (code != NCCL_SUCCESS) return code;
+    for (int i = 0; is_begun(code) && i < s->size; i++) {
+        const size_t r = (size_t)((s->rank + i) % s->size); /* not all to one first */
+        s->call = "Send";
+        code = nccl.Send(from + r * m->from_stride, m->bytes, NCCL_BYTES, (int)r, s->comm, queue);
+        if (!is_begun(code)) break;
+        s->call = "Recv";
+        code = nccl.Recv(to + r * m->to_stride, m->bytes, NCCL_BYTES, (int)r, s->comm, queue);
+    }
+    const int end = nccl.GroupEnd(); /* in any case */
+    if (!is_begun(code)) return code;
+    s->call = "GroupEnd";
+    return end;
 }
 
-static wb_status run(void *of, const wb_device_collective *c, void *queue) {
-    static const int ops[] = {[WB_DEVICE_SUM] = 0, [WB_DEVICE_MAX] = 2, [WB_DEVICE_MIN] = 3};
+static wb_status move(void *of, const wb_device_move *m, void *queue) {
     state *s = of;
-    const size_t count = (size_t)c->count, bytes = count * bytes_of(c->dtype);
-    const int type = type_of(c->dtype), op = ops[c->reduction];
     int code;
-    switch (c->kind) {
-    case WB_COLLECTIVE_ALLREDUCE:
-        s->call = "AllReduce";
-        code = nccl.AllReduce(c->from, c->to, count, type, op, s->comm, queue);
-        break;
-    case WB_COLLECTIVE_REDUCE:
-        s->call = "Reduce";
-        code = nccl.Reduce(c->from, c->to, count, type, op, c->root, s->comm, queue);
-        break;
-    case WB_COLLECTIVE_BCAST:
-        s->call = "Broadcast";
-        code = nccl.Broadcast(c->from, c->to, bytes, NCCL_BYTES, c->root, s->comm, queue);
-        break;
-    case WB_COLLECTIVE_ALLGATHER:
+    if (m->kind == WB_MOVE_EXCHANGE)
+        code = exchange(s, m, queue);
+    else if (m->kind == WB_MOVE_GATHER) {
         s->call = "AllGather";
-        code = nccl.AllGather(c->from, c->to, bytes, NCCL_BYTES, s->comm, queue);
-        break;
-    default:
-        s->call = "ReduceScatter";
-        code =
-            nccl.ReduceScatter(c->from, c->to, count / (size_t)s->size, type, op, s->comm, queue);
-        break;
+        code = nccl.AllGather(m->from, m->to, m->bytes, NCCL_BYTES, s->comm, queue);
+    } else {
+        s->call = "Broadcast";
+        code = nccl.Broadcast(m->from, m->to, m->bytes, NCCL_BYTES, m->root, s->comm, queue);
     }
     return is_begun(code) ? WB_OK : fail(s->call, code, s->comm);
 }
@@ -260,7 +234,7 @@ static const wb_device_transport table = {.abi = WB_TRANSPORT_ABI,
                                           .load = load,
                                           .new_id = new_id,
                                           .start = start,
-                                          .run = run,
+                                          .move = move,
                                           .poll = poll,
                                           .stop = stop};
 

@@ -53,9 +53,8 @@ typedef struct wb_distributed_desc {
  * "MPI"    Open MPI or MPICH (mpiexec)
  * "NCCL"   beside either of these: collectives of the memory of one device of CUDA for each rank
  *          go from device to device, on its queues; arrays elsewhere go as before. The device
- *          becomes the default one, and that of calls that name no number (wb_gpu_device). It adds
- *          in an order of its own, which may change with size and machine; all ranks get the same
- *          bits, and so does a second run. Of NaN in max and min it makes what it likes.
+ *          becomes the default one, and that of calls that name no number (wb_gpu_device). Sums
+ *          are those of the others, bit by bit.
  * "RCCL"   the same for AMDGPU
  *
  *     wb_distributed_initialize("NCCL", .devices = (const int[]){2, 3}, .device_count = 2);

@@ -40,6 +40,23 @@ typedef enum wb_register {
     WB_R_COUNT
 } wb_register;
 
+/* The register of numbers that are stored as dtype. */
+static inline wb_register wb_register_of(wb_dtype dtype) {
+    switch (dtype) {
+    case WB_F64:
+        return WB_R_F64;
+    case WB_I32:
+    case WB_U8:
+        return WB_R_I32;
+    case WB_I64:
+        return WB_R_I64;
+    case WB_BOOL:
+        return WB_R_BOOL;
+    default:
+        return WB_R_F32; /* halves, too */
+    }
+}
+
 /* What an instruction does. The elementwise ones are the primitives of ops.def, in its order. */
 typedef enum wb_code {
 #define WB_UNARY(name, ...)  WB_CODE_##name,

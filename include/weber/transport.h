@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#define WB_TRANSPORT_ABI    2
+#define WB_TRANSPORT_ABI    3
 #define WB_TRANSPORT_SYMBOL "weber_transport"
 
 enum { WB_MOST_RANKS = 1024 };
@@ -61,31 +61,22 @@ typedef const wb_transport *wb_transport_fn(const wb_host *host);
 
 #define WB_DEVICE_TRANSPORT_SYMBOL "weber_device_transport"
 
-typedef enum wb_collective_kind {
-    WB_COLLECTIVE_ALLREDUCE,
-    WB_COLLECTIVE_REDUCE,
-    WB_COLLECTIVE_BCAST,
-    WB_COLLECTIVE_ALLGATHER,
-    WB_COLLECTIVE_REDUCE_SCATTER,
-    WB_COLLECTIVE_BARRIER, /* this one and the next carry nothing */
-    WB_COLLECTIVE_JOIN,
-} wb_collective_kind;
+typedef enum wb_move_kind {
+    WB_MOVE_EXCHANGE, /* each rank gives each one a part, itself too */
+    WB_MOVE_GATHER,   /* each rank gives the same to all */
+    WB_MOVE_BCAST,    /* the root gives it */
+} wb_move_kind;
 
-typedef enum wb_device_reduction {
-    WB_DEVICE_SUM,
-    WB_DEVICE_MAX,
-    WB_DEVICE_MIN
-} wb_device_reduction;
-
-typedef struct wb_device_collective {
-    wb_collective_kind kind;
-    wb_device_reduction reduction;
-    wb_dtype dtype;
+/* The bytes that a rank gives another one; sums are Weber's own. */
+typedef struct wb_device_move {
+    wb_move_kind kind;
     int root;
-    int64_t count;    /* elements of what a rank gives, at least 1 */
+    size_t bytes;     /* of a part, at least 1 */
     const void *from; /* the driver's addresses; they do not overlap */
-    void *to;         /* reduce: of the root alone */
-} wb_device_collective;
+    void *to;         /* gather: the ranks' parts, one behind the other */
+    /* exchange: from one rank's part to that of the next one */
+    size_t from_stride, to_stride;
+} wb_device_move;
 
 enum { WB_GROUP_ID_BYTES = 128 };
 
@@ -101,8 +92,8 @@ typedef struct wb_device_transport {
     /* Begins to join the others with the calling thread's device; poll says when that is done. NULL
      * with an error recorded. */
     void *(*start)(const wb_seat *seat, const void *id);
-    /* Queues a collective. It is on the queue once poll says that nothing goes on. */
-    wb_status (*run)(void *state, const wb_device_collective *c, void *queue);
+    /* Queues it. It is on the queue once poll says that nothing goes on. */
+    wb_status (*move)(void *state, const wb_device_move *m, void *queue);
     /* Whether what start or run began goes on, or an error that has come since. Never waits. */
     wb_status (*poll)(void *state, bool *goes_on);
     /* Leaves the group, or ends whatever is on a queue, so that it can be waited for. */

@@ -22,13 +22,6 @@ typedef struct emitter {
     int64_t sizes[WB_MAX_DIMS];
 } emitter;
 
-static wb_register register_of(int dtype) {
-    static const uint8_t registers[WB_DTYPE_COUNT] = {
-        [WB_F32] = WB_R_F32, [WB_F64] = WB_R_F64, [WB_F16] = WB_R_F32, [WB_BF16] = WB_R_F32,
-        [WB_I32] = WB_R_I32, [WB_I64] = WB_R_I64, [WB_U8] = WB_R_I32,  [WB_BOOL] = WB_R_BOOL};
-    return (wb_register)registers[dtype];
-}
-
 /* ---- the parts of a program ---- */
 
 static uint16_t instruction(emitter *e, wb_instruction i) {
@@ -110,7 +103,7 @@ static uint16_t emit_source(emitter *e, const wb_value *v, bool row) {
     wb_instruction i = blank(v->op == WB_OP_iota     ? WB_CODE_iota
                              : v->op == WB_OP_normal ? WB_CODE_normal
                                                      : WB_CODE_uniform,
-                             register_of(v->dtype));
+                             wb_register_of((wb_dtype)v->dtype));
     const int a = access_new(e, access);
     if (a < 0) return WB_NO_VALUE;
     i.index = (uint16_t)a;
@@ -120,8 +113,8 @@ static uint16_t emit_source(emitter *e, const wb_value *v, bool row) {
 }
 
 static uint16_t emit_constant(emitter *e, const wb_value *v) {
-    wb_instruction i =
-        blank(v->kind == WB_VALUE_LATE ? WB_CODE_late : WB_CODE_constant, register_of(v->dtype));
+    const wb_code code = v->kind == WB_VALUE_LATE ? WB_CODE_late : WB_CODE_constant;
+    wb_instruction i = blank(code, wb_register_of((wb_dtype)v->dtype));
     i.constant = v->constant;
     if (v->kind == WB_VALUE_LATE) i.index = (uint16_t)v->late;
     return instruction(e, i);
@@ -132,7 +125,7 @@ static uint16_t emit_load(emitter *e, int32_t number, bool row) {
     const wb_layout layout = wb_value_layout(e->graph, v);
     const int a = access_to(e, number, &layout);
     if (a < 0) return WB_NO_VALUE;
-    wb_instruction i = blank(WB_CODE_load, register_of(v->dtype));
+    wb_instruction i = blank(WB_CODE_load, wb_register_of((wb_dtype)v->dtype));
     i.index = (uint16_t)a;
     i.row = row;
     return instruction(e, i);
@@ -201,18 +194,18 @@ static bool emit_member(emitter *e, int32_t number) {
     const wb_value *v = &e->graph->values[number];
     if (wb_value_is_side_sum(e->graph, e->unit, v)) return true; /* computed where it is stored */
     const bool row = wb_value_is_row(e->unit, v), reduces = v->kind == WB_VALUE_REDUCE;
-    wb_instruction i = blank(code_of(v->op), register_of(v->dtype));
+    wb_instruction i = blank(code_of(v->op), wb_register_of((wb_dtype)v->dtype));
     for (int k = 0; k < v->ninputs; k++) {
         i.in[k] = operand(e, v->small_inputs[k], row && !reduces);
         if (i.in[k] == WB_NO_VALUE) return false;
     }
     const wb_value *first = &e->graph->values[v->small_inputs[0]];
     if (v->op == WB_OP_cast)
-        i.from = (uint8_t)register_of(first->dtype);
+        i.from = (uint8_t)wb_register_of((wb_dtype)first->dtype);
     else
         i.from = i.type; /* the result's register */
     const wb_type_class type_class = wb_op_rows[v->op].type_class;
-    if (type_class == WB_CLASS_COMPARE) i.type = (uint8_t)register_of(first->dtype);
+    if (type_class == WB_CLASS_COMPARE) i.type = (uint8_t)wb_register_of((wb_dtype)first->dtype);
     i.row = row;
     i.is_step = v->is_step;
     i.phase = v->phase;
@@ -233,7 +226,7 @@ static bool emit_store_at(emitter *e, wb_code code, uint16_t source, int32_t to,
                           const wb_layout *layout, bool row, int phase) {
     const int a = access_to(e, to, layout);
     if (a < 0 || source == WB_NO_VALUE) return false;
-    wb_instruction i = blank(code, register_of(e->graph->values[to].dtype));
+    wb_instruction i = blank(code, wb_register_of((wb_dtype)e->graph->values[to].dtype));
     i.in[0] = source, i.index = (uint16_t)a, i.row = row, i.phase = (uint8_t)phase;
     return instruction(e, i) != WB_NO_VALUE;
 }
@@ -421,7 +414,8 @@ bool wb_emit_copy(const wb_graph *graph, int32_t from, int32_t to, const wb_layo
     const wb_value *v = &graph->values[from];
     emitter e = start(graph, NULL, v->ndim, v->sizes, out);
     uint16_t value = operand(&e, from, false);
-    const wb_register have = register_of(v->dtype), want = register_of(graph->values[to].dtype);
+    const wb_register have = wb_register_of((wb_dtype)v->dtype),
+                      want = wb_register_of((wb_dtype)graph->values[to].dtype);
     if (value != WB_NO_VALUE && have != want) {
         wb_instruction i = blank(WB_CODE_cast, want);
         i.from = (uint8_t)have, i.in[0] = value;
@@ -433,7 +427,7 @@ bool wb_emit_copy(const wb_graph *graph, int32_t from, int32_t to, const wb_layo
 bool wb_emit_fill(const wb_graph *graph, int32_t to, double number, wb_emitted *out) {
     const wb_value *v = &graph->values[to];
     emitter e = start(graph, NULL, v->ndim, v->sizes, out);
-    wb_instruction i = blank(WB_CODE_constant, register_of(v->dtype));
+    wb_instruction i = blank(WB_CODE_constant, wb_register_of((wb_dtype)v->dtype));
     i.constant = number;
     const uint16_t value = instruction(&e, i);
     const wb_layout layout = wb_value_layout(graph, v);

@@ -88,25 +88,13 @@ static bool check_root(const char *function, int root) {
 
 /* ---- the functions; each gives NULL where it is refused ---- */
 
-/* The mean from the sum, where transports of devices add: they would divide before. */
-static wb_array *divided(wb_array *sum, wb_collective_kind kind, int root) {
-    wb_array *mean = DIV(sum, NUM(wb_ranks_count()));
-    if (kind != WB_COLLECTIVE_REDUCE) return mean;
-    return SELECT(wb_full_make(WB_BOOL, root == wb_ranks_own(), 0, NULL), mean, sum);
-}
-
-/* Halves are added in f32; bf16 is sent as it is where we add ourselves. */
+/* f16 is added in f32. bf16 is, too, but sent as it is. */
 static wb_array *reduced(const char *function, wb_collective_kind kind, wb_array *x,
                          wb_reduction reduction, int root, const int64_t *sizes) {
-    const wb_dtype dtype = (wb_dtype)x->dtype;
-    const bool divides = reduction == WB_REDUCE_MEAN && wb_ranks_carry_any();
-    const bool widens = dtype == WB_F16 || (dtype == WB_BF16 && wb_ranks_carry_any());
-    wb_array *wide = widens ? wb_cast(x, WB_F32) : x;
+    wb_array *wide = x->dtype == WB_F16 ? wb_cast(x, WB_F32) : x;
     if (!wide) return NULL;
-    wb_array *y =
-        node_of(function, kind, wide, divides ? WB_REDUCE_SUM : reduction, root, x->ndim, sizes);
-    if (y && divides) y = divided(y, kind, root);
-    return y && wide != x ? wb_cast(y, dtype) : y;
+    wb_array *y = node_of(function, kind, wide, reduction, root, x->ndim, sizes);
+    return y && wide != x ? wb_cast(y, WB_F16) : y;
 }
 
 static wb_array *allreduce(wb_array *x, wb_reduction reduction) {

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "device/device.h"
+#include "ranks/device_sums.h"
 #include "ranks/told.h"
 #include "ranks/transport.h"
 
@@ -16,8 +17,9 @@ static struct {
     void *state;                          /* NULL: it has ended */
     const wb_device *device;
     void *queue;
-    int rank;
+    int rank, size;
     double timeout;
+    wb_device_sums sums;
 } devices;
 
 static const struct {
@@ -43,8 +45,6 @@ const char *wb_ranks_device_transport(void) {
 bool wb_ranks_carry(const wb_device *device) {
     return devices.transport && device == devices.device;
 }
-
-bool wb_ranks_carry_any(void) { return devices.transport; }
 
 /* ---- the rank's device ---- */
 
@@ -198,8 +198,9 @@ static wb_status settle(void) {
 
 static bool connect(const wb_seat *seat, const void *id) {
     const wb_device *device = devices.device;
-    const bool has_queue = device->backend->native_queue(device->context, devices.queue) != NULL;
-    devices.state = has_queue ? devices.transport->start(seat, id) : NULL;
+    const bool is_ready = device->backend->native_queue(device->context, devices.queue) &&
+                          wb_device_sums_open(&devices.sums, device, devices.queue, seat->size);
+    devices.state = is_ready ? devices.transport->start(seat, id) : NULL;
     if (devices.state && settle() == WB_OK) return true;
     wb_ranks_tell();
     return false;
@@ -208,7 +209,7 @@ static bool connect(const wb_seat *seat, const void *id) {
 bool wb_ranks_join_devices(const char *name, const wb_distributed_desc *desc, const wb_seat *seat,
                            double timeout) {
     place own = {.failure = ""};
-    devices.rank = seat->rank, devices.timeout = timeout;
+    devices.rank = seat->rank, devices.size = seat->size, devices.timeout = timeout;
     const bool is_ready = prepare(name, desc, seat);
     if (seat->size == 1) return is_ready;
     describe(&own, is_ready && make_id(&own));
@@ -218,6 +219,7 @@ bool wb_ranks_join_devices(const char *name, const wb_distributed_desc *desc, co
     if (!has_joined) {
         if (devices.state) devices.transport->stop(devices.state, false);
         devices.state = NULL, devices.transport = NULL;
+        wb_device_sums_close(&devices.sums);
     }
     return has_joined;
 }
@@ -225,6 +227,7 @@ bool wb_ranks_join_devices(const char *name, const wb_distributed_desc *desc, co
 void wb_ranks_leave_devices(void) {
     if (devices.state) devices.transport->stop(devices.state, true);
     devices.state = NULL;
+    wb_device_sums_close(&devices.sums);
 }
 
 /* ---- collectives ---- */
@@ -244,34 +247,115 @@ wb_status wb_ranks_wait_for(void *done) {
     return wb_device_note(device, device->backend->wait(device->context, NULL, done));
 }
 
-static char *address_of(wb_memory m) { return (char *)m.handle + m.offset_bytes; }
-
-/* The root of a reduction has the result, the others what they gave. */
-static wb_status keep_own(const wb_collective *c, wb_memory from, wb_memory to) {
+static wb_status copy(wb_memory to, wb_memory from, size_t bytes) {
     const wb_device *device = devices.device;
-    const size_t bytes = (size_t)c->count * wb_dtype_size((wb_dtype)c->dtype);
-    if (c->kind != WB_COLLECTIVE_REDUCE || c->root == devices.rank) return WB_OK;
     return device->backend->copy(device->context, devices.queue, WB_COPY_LOCAL, to, from, bytes);
 }
 
-static wb_status queue_up(const wb_collective *c, wb_memory from, wb_memory to) {
-    static const wb_device_reduction reductions[] = {[WB_REDUCE_SUM] = WB_DEVICE_SUM,
-                                                     [WB_REDUCE_MAX] = WB_DEVICE_MAX,
-                                                     [WB_REDUCE_MIN] = WB_DEVICE_MIN};
+static wb_memory behind(wb_memory m, size_t bytes) {
+    return (wb_memory){m.handle, m.offset_bytes + (int64_t)bytes};
+}
+
+/* Queues it, and comes back when it is on the queue. */
+static wb_status move(wb_device_move m, wb_memory from, wb_memory to) {
     const wb_device *device = devices.device;
-    if (c->count == 0) return WB_OK;
     void *queue = device->backend->native_queue(device->context, devices.queue);
     if (!queue) return wb_error_status();
-    const wb_device_collective what = {.kind = (wb_collective_kind)c->kind,
-                                       .reduction = reductions[c->reduction],
-                                       .dtype = (wb_dtype)c->dtype,
-                                       .root = c->root,
-                                       .count = c->count,
-                                       .from = address_of(from),
-                                       .to = address_of(to)};
-    wb_status status = keep_own(c, from, to);
-    if (status == WB_OK) status = devices.transport->run(devices.state, &what, queue);
+    m.from = (char *)from.handle + from.offset_bytes, m.to = (char *)to.handle + to.offset_bytes;
+    const wb_status status = devices.transport->move(devices.state, &m, queue);
     return status == WB_OK ? settle() : status;
+}
+
+/* The reduction of `part` elements of each rank: those that lie `stride` bytes further on for each
+ * rank that they are for. */
+static wb_status reduce_part(const wb_collective *c, wb_memory from, int64_t part, size_t stride,
+                             wb_memory *sum) {
+    const wb_dtype dtype = (wb_dtype)c->dtype;
+    wb_device_move m = {.kind = WB_MOVE_EXCHANGE,
+                        .bytes = (size_t)part * wb_dtype_size(dtype),
+                        .from_stride = stride};
+    const wb_memory slots = wb_device_sums_slots(&devices.sums, dtype, part, &m.to_stride);
+    const wb_status status = move(m, from, slots);
+    return status == WB_OK
+               ? wb_device_sums_add(&devices.sums, dtype, (wb_reduction)c->reduction, part, sum)
+               : status;
+}
+
+/* Of few elements, all are given to all, and each rank adds them up. */
+static wb_status allreduce_few(const wb_collective *c, wb_memory from, int64_t n, wb_memory to) {
+    wb_memory sum;
+    const wb_status status = reduce_part(c, from, n, 0, &sum);
+    return status == WB_OK ? copy(to, sum, (size_t)n * wb_dtype_size((wb_dtype)c->dtype)) : status;
+}
+
+/* Each rank reduces its part, and all are given all. */
+static wb_status allreduce_parts(const wb_collective *c, wb_memory from, int64_t part,
+                                 wb_memory to) {
+    const size_t bytes = (size_t)part * wb_dtype_size((wb_dtype)c->dtype);
+    wb_memory sum;
+    const wb_status status = reduce_part(c, from, part, bytes, &sum);
+    if (status != WB_OK) return status;
+    return move((wb_device_move){.kind = WB_MOVE_GATHER, .bytes = bytes}, sum, to);
+}
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* What is left of whole parts is fewer than there are ranks. */
+static wb_status allreduce(const wb_collective *c, wb_memory from, wb_memory to) {
+    enum { FEW = 4 * WB_MOST_RANKS };
+    const size_t bytes = wb_dtype_size((wb_dtype)c->dtype);
+    const int64_t most = wb_device_sums_most(&devices.sums, (wb_dtype)c->dtype),
+                  few = least(most, FEW);
+    wb_status status = WB_OK;
+    for (int64_t at = 0, n; status == WB_OK && at < c->count; at += n) {
+        const size_t offset = (size_t)at * bytes;
+        const wb_memory own = behind(from, offset), result = behind(to, offset);
+        const int64_t left = c->count - at, part = least(most, left / devices.size);
+        n = left <= few ? left : part * devices.size;
+        status =
+            left <= few ? allreduce_few(c, own, n, result) : allreduce_parts(c, own, part, result);
+    }
+    return status;
+}
+
+/* The others keep what they gave. */
+static wb_status reduce(const wb_collective *c, wb_memory from, wb_memory to) {
+    const wb_status status = allreduce(c, from, to);
+    if (status != WB_OK || c->root == devices.rank) return status;
+    return copy(to, from, (size_t)c->count * wb_dtype_size((wb_dtype)c->dtype));
+}
+
+static wb_status reduce_scatter(const wb_collective *c, wb_memory from, wb_memory to) {
+    const size_t bytes = wb_dtype_size((wb_dtype)c->dtype);
+    const int64_t own = c->count / devices.size,
+                  most = wb_device_sums_most(&devices.sums, (wb_dtype)c->dtype);
+    wb_status status = WB_OK;
+    for (int64_t at = 0; status == WB_OK && at < own; at += most) {
+        const int64_t n = least(most, own - at);
+        const size_t offset = (size_t)at * bytes;
+        wb_memory sum;
+        status = reduce_part(c, behind(from, offset), n, (size_t)own * bytes, &sum);
+        if (status == WB_OK) status = copy(behind(to, offset), sum, (size_t)n * bytes);
+    }
+    return status;
+}
+
+static wb_status queue_up(const wb_collective *c, wb_memory from, wb_memory to) {
+    const size_t bytes = (size_t)c->count * wb_dtype_size((wb_dtype)c->dtype);
+    if (c->count == 0) return WB_OK;
+    switch ((wb_collective_kind)c->kind) {
+    case WB_COLLECTIVE_ALLREDUCE:
+        return allreduce(c, from, to);
+    case WB_COLLECTIVE_REDUCE:
+        return reduce(c, from, to);
+    case WB_COLLECTIVE_REDUCE_SCATTER:
+        return reduce_scatter(c, from, to);
+    case WB_COLLECTIVE_ALLGATHER:
+        return move((wb_device_move){.kind = WB_MOVE_GATHER, .bytes = bytes}, from, to);
+    default:
+        return move((wb_device_move){.kind = WB_MOVE_BCAST, .bytes = bytes, .root = c->root}, from,
+                    to);
+    }
 }
 
 wb_status wb_ranks_post(const wb_collective *c, wb_memory from, wb_memory to, void *ready,

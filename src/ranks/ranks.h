@@ -12,6 +12,16 @@ bool wb_ranks_join(const char *function);
 int wb_ranks_count(void);
 int wb_ranks_own(void);
 
+typedef enum wb_collective_kind {
+    WB_COLLECTIVE_ALLREDUCE,
+    WB_COLLECTIVE_REDUCE,
+    WB_COLLECTIVE_BCAST,
+    WB_COLLECTIVE_ALLGATHER,
+    WB_COLLECTIVE_REDUCE_SCATTER,
+    WB_COLLECTIVE_BARRIER, /* this one and the next carry nothing */
+    WB_COLLECTIVE_JOIN,
+} wb_collective_kind;
+
 /* What the ranks compare before anything is sent. */
 typedef struct wb_collective {
     int64_t number; /* of all collectives, in the order in which they were made */
@@ -40,7 +50,6 @@ wb_status wb_ranks_finish(int64_t left);
 /* The same for memory of the device whose collectives go by its own transport: what the device is
  * given after finish comes behind those that it waited for. */
 bool wb_ranks_carry(const wb_device *device);
-bool wb_ranks_carry_any(void); /* there is such a device */
 wb_status wb_ranks_begin_on_device(const wb_collective *c, wb_memory from, wb_memory to);
 
 /* Tells the other ranks that this one has failed, with the pending error's message, so that they
@@ -65,5 +74,11 @@ void wb_ranks_end_carrier(void);
 /* to[i] = the reduction over r of parts[r][i], in the order of weber/distributed.h. */
 void wb_reduce_parts(wb_dtype dtype, wb_reduction reduction, int ranks, const void *const *parts,
                      int64_t count, void *to);
+/* The order: the sum of n ranks is that of the first so many, plus that of the others. */
+static inline int wb_power_below(int n) { /* the largest power of two below n > 1 */
+    int p = 1;
+    while (2 * p < n) p *= 2;
+    return p;
+}
 
 #endif

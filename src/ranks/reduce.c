@@ -4,18 +4,12 @@
 
 enum { TILE = 512 };
 
-static int power_below(int n) { /* the largest power of two below n > 1 */
-    int p = 1;
-    while (2 * p < n) p *= 2;
-    return p;
-}
-
-/* max and min: NaN wins, as in the operations of that name. Whole numbers are added as unsigned
- * ones, so that an overflow wraps as it does in programs. */
+/* max and min: NaN wins, and of equals the first, as in the operations of that name. Whole numbers
+ * are added as unsigned ones, so that an overflow wraps as it does in programs. */
 #define FLOATS_ADD(T, a, b) ((a) + (b))
 #define WHOLE_ADD(T, a, b)  ((T)((uint64_t)(a) + (uint64_t)(b)))
-#define LARGER(a, b)        ((a) > (b) || (a) != (a) ? (a) : (b))
-#define SMALLER(a, b)       ((a) < (b) || (a) != (a) ? (a) : (b))
+#define LARGER(a, b)        ((a) < (b) || (b) != (b) ? (b) : (a))
+#define SMALLER(a, b)       ((a) > (b) || (b) != (b) ? (b) : (a))
 
 #define DEFINE(T, name, ADD)                                                                       \
     static void name##_two(wb_reduction reduction, const T *a, const T *b, int count, T *out) {    \
@@ -31,7 +25,7 @@ static int power_below(int n) { /* the largest power of two below n > 1 */
                                 int64_t at, int count, T *out) {                                   \
         if (hi - lo == 1) return (const T *)parts[lo] + at;                                        \
         T room[TILE];                                                                              \
-        const int middle = lo + power_below(hi - lo);                                              \
+        const int middle = lo + wb_power_below(hi - lo);                                           \
         const T *a = name##_tile(reduction, lo, middle, parts, at, count, out);                    \
         const T *b = name##_tile(reduction, middle, hi, parts, at, count, room);                   \
         name##_two(reduction, a, b, count, out);                                                   \
@@ -82,7 +76,7 @@ static const float *bf16_tile(wb_reduction reduction, int lo, int hi, const void
         return out;
     }
     float room[TILE];
-    const int middle = lo + power_below(hi - lo);
+    const int middle = lo + wb_power_below(hi - lo);
     const float *a = bf16_tile(reduction, lo, middle, parts, at, count, out);
     const float *b = bf16_tile(reduction, middle, hi, parts, at, count, room);
     reduce_f32_two(reduction, a, b, count, out);

@@ -18,13 +18,6 @@ uint16_t program_add(program_maker *m, wb_instruction i) {
     return (uint16_t)m->program.ninstructions++;
 }
 
-wb_register program_register_of(wb_dtype dtype) {
-    static const uint8_t registers[WB_DTYPE_COUNT] = {
-        [WB_F32] = WB_R_F32, [WB_F64] = WB_R_F64, [WB_F16] = WB_R_F32, [WB_BF16] = WB_R_F32,
-        [WB_I32] = WB_R_I32, [WB_I64] = WB_R_I64, [WB_U8] = WB_R_I32,  [WB_BOOL] = WB_R_BOOL};
-    return (wb_register)registers[dtype];
-}
-
 int program_argument_new(program_maker *m, wb_dtype dtype, bool is_output) {
     const int a = m->program.narguments++;
     m->dtypes[a] = dtype;
@@ -64,7 +57,7 @@ uint16_t program_load_at(program_maker *m, int argument, int64_t offset, const i
     const wb_dtype dtype = m->dtypes[argument];
     return program_add(
         m, (wb_instruction){.code = WB_CODE_load,
-                            .type = (uint8_t)program_register_of(dtype),
+                            .type = (uint8_t)wb_register_of(dtype),
                             .in = {NONE, NONE, NONE},
                             .row = row,
                             .index = (uint16_t)access_new(m, argument, dtype, offset, strides)});
@@ -85,7 +78,7 @@ void program_store_at(program_maker *m, int argument, uint16_t value, int64_t of
     const wb_dtype dtype = m->dtypes[argument];
     (void)program_add(
         m, (wb_instruction){.code = WB_CODE_store,
-                            .type = (uint8_t)program_register_of(dtype),
+                            .type = (uint8_t)wb_register_of(dtype),
                             .in = {value, NONE, NONE},
                             .row = row,
                             .index = (uint16_t)access_new(m, argument, dtype, offset, strides)});

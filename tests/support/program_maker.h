@@ -39,7 +39,6 @@ typedef struct program_maker {
 /* A domain of ndim sizes; bits of reduced. Starts anew. */
 void program_start(program_maker *m, uint32_t reduced, int ndim, const int64_t *sizes);
 
-wb_register program_register_of(wb_dtype dtype);
 uint16_t program_add(program_maker *m, wb_instruction i);
 int program_argument_new(program_maker *m, wb_dtype dtype, bool is_output);
 

@@ -330,7 +330,7 @@ static void update(program_maker *m, int variant) {
 static void sums_and_largest(program_maker *m, uint32_t reduced, wb_dtype dtype, int ndim,
                              const int64_t *sizes) {
     program_start(m, reduced, ndim, sizes);
-    const wb_register type = program_register_of(dtype);
+    const wb_register type = wb_register_of(dtype);
     const uint16_t x = program_load(m, dtype), y = program_load_over(m, dtype, reduced, false);
     const uint16_t s = program_sum(m, type, program_op(m, WB_CODE_mul, type, x, y)),
                    l = program_largest(m, type, x);

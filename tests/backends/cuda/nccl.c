@@ -1,10 +1,11 @@
 /* Stands for NCCL, and with WB_HIP for RCCL: the functions that backends/nccl uses, over memory
- * that the processes share and the fake driver's streams. It adds for real, in the order of
- * weber/distributed.h, and complains (a line, and status 3 at the process's end) about what the
- * library's manual forbids: collectives that differ between ranks, a call while another one goes
- * on, memory that overlaps, a communicator that is left behind or used after its end.
+ * that the processes share and the fake driver's streams. It complains (a line, and status 3 at the
+ * process's end) about what the library's manual forbids: collectives that differ between ranks, a
+ * call while another one goes on, memory that overlaps, a communicator that is left behind or used
+ * after its end; and about a group that is not one message of one size to and from each rank, which
+ * is all that it knows.
  *
- * Variables: FAKE_NCCL_FAIL=function:n:code, the n-th call of the function (AllReduce, ...) fails
+ * Variables: FAKE_NCCL_FAIL=function:n:code, the n-th call of the function (AllGather, ...) fails
  * with that code, of CommGetAsyncError for ever after; FAKE_NCCL_VERSION (22809). */
 #include <fcntl.h>
 #include <pthread.h>
@@ -21,9 +22,9 @@
 
 enum { SUCCESS, UNHANDLED, SYSTEM, INTERNAL, INVALID_ARGUMENT, INVALID_USAGE, REMOTE, IN_PROGRESS };
 enum { MOST_RANKS = 8, WINDOW_BYTES = 1 << 20, ID_BYTES = 128 };
-enum { SUM = 0, MAX = 2, MIN = 3 };
+enum { BYTES = 1 }; /* the type */
 
-typedef enum kind { ALLREDUCE, REDUCE, BROADCAST, ALLGATHER, REDUCE_SCATTER } kind;
+typedef enum kind { EXCHANGE, BROADCAST, ALLGATHER } kind;
 
 typedef struct id {
     char internal[ID_BYTES];
@@ -98,66 +99,19 @@ static communicator *newest;
 typedef struct work {
     communicator *c;
     kind kind;
-    int type, op, root;
-    size_t count, at, n; /* elements: given by a rank; before this piece; of this piece */
-    const char *from;
-    char *to;
+    int root;
+    size_t count, at, n;          /* bytes: for each rank; before this piece; of this piece */
+    const char *from[MOST_RANKS]; /* for each rank; of a collective the first */
+    char *to[MOST_RANKS];
     void *stream;
     bool is_given; /* this piece */
     bool is_taken;
 } work;
 
-static size_t bytes_of(int type) {
-    static const size_t bytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8};
-    return bytes[type];
-}
-
-/* ---- sums ---- */
-
-#define DEFINE(T)                                                                                  \
-    static T T##_of(const shared *s, int op, int lo, int hi, size_t i) {                           \
-        if (hi - lo == 1) return ((const T *)(const void *)s->windows[lo])[i];                     \
-        int p = 1;                                                                                 \
-        while (2 * p < hi - lo) p *= 2;                                                            \
-        const T a = T##_of(s, op, lo, lo + p, i), b = T##_of(s, op, lo + p, hi, i);                \
-        return op == MAX ? (a > b ? a : b) : op == MIN ? (a < b ? a : b) : (T)(a + b);             \
-    }                                                                                              \
-    static void T##_all(const work *w, size_t first) {                                             \
-        T *to = (T *)(void *)w->to + w->at;                                                        \
-        for (size_t i = 0; i < w->n; i++)                                                          \
-            to[i] = T##_of(w->c->shared, w->op, 0, w->c->size, first + i);                         \
-    }
-DEFINE(float)
-DEFINE(double)
-DEFINE(int32_t)
-DEFINE(int64_t)
-DEFINE(uint8_t)
-
-static void reduce(const work *w, size_t first) {
-    switch (w->type) {
-    case 7:
-        float_all(w, first);
-        break;
-    case 8:
-        double_all(w, first);
-        break;
-    case 2:
-        int32_t_all(w, first);
-        break;
-    case 4:
-        int64_t_all(w, first);
-        break;
-    default:
-        uint8_t_all(w, first);
-        break;
-    }
-}
-
 /* ---- one collective, piece by piece ---- */
 
 static uint64_t hash_of(const work *w) {
-    const uint64_t parts[] = {(uint64_t)w->kind, (uint64_t)w->type, (uint64_t)w->op,
-                              (uint64_t)w->root, w->count};
+    const uint64_t parts[] = {(uint64_t)w->kind, (uint64_t)w->root, w->count};
     uint64_t h = 14695981039346656037u;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) h = (h ^ parts[i]) * 1099511628211u;
     return h;
@@ -167,13 +121,12 @@ static char *window(const work *w, int rank) { return w->c->shared->windows[rank
 
 static void give(work *w) {
     const communicator *c = w->c;
-    const size_t bytes = bytes_of(w->type), parts = w->kind == REDUCE_SCATTER ? (size_t)c->size : 1;
-    const size_t most = WINDOW_BYTES / bytes / parts, left = w->count - w->at;
+    const int parts = w->kind == EXCHANGE ? c->size : 1;
+    const size_t most = WINDOW_BYTES / (size_t)parts, left = w->count - w->at;
     w->n = left < most ? left : most;
-    for (size_t r = 0; r < parts; r++)
+    for (int r = 0; r < parts; r++)
         if (w->kind != BROADCAST || w->root == c->rank)
-            memcpy(window(w, c->rank) + r * w->n * bytes, w->from + (r * w->count + w->at) * bytes,
-                   w->n * bytes);
+            memcpy(window(w, c->rank) + (size_t)r * w->n, w->from[r] + w->at, w->n);
     c->shared->slots[c->rank].what = hash_of(w);
     atomic_store(&c->shared->slots[c->rank].step, c->step + 1);
     w->is_given = true;
@@ -181,14 +134,11 @@ static void give(work *w) {
 
 static void take(work *w) {
     const communicator *c = w->c;
-    const size_t bytes = bytes_of(w->type), n = w->n * bytes;
-    if (w->kind == BROADCAST)
-        memcpy(w->to + w->at * bytes, window(w, w->root), n);
-    else if (w->kind == ALLGATHER)
-        for (int r = 0; r < c->size; r++)
-            memcpy(w->to + ((size_t)r * w->count + w->at) * bytes, window(w, r), n);
-    else if (w->kind != REDUCE || w->root == c->rank)
-        reduce(w, w->kind == REDUCE_SCATTER ? (size_t)c->rank * w->n : 0);
+    if (w->kind == BROADCAST) memcpy(w->to[0] + w->at, window(w, w->root), w->n);
+    for (int r = 0; w->kind == ALLGATHER && r < c->size; r++)
+        memcpy(w->to[0] + (size_t)r * w->count + w->at, window(w, r), w->n);
+    for (int r = 0; w->kind == EXCHANGE && r < c->size; r++)
+        memcpy(w->to[r] + w->at, window(w, r) + (size_t)c->rank * w->n, w->n);
     atomic_store(&c->shared->slots[c->rank].step, c->step + 2);
     w->is_taken = true;
 }
@@ -358,91 +308,122 @@ EXPORT int ncclCommAbort(communicator *c) {
 /* ---- collectives ---- */
 
 static bool overlaps(const char *a, size_t a_bytes, const char *b, size_t b_bytes) {
-    return a < b + b_bytes && b < a + a_bytes;
+    return a && b && a < b + b_bytes && b < a + a_bytes;
 }
 
 /* In place only where the manual says so. */
 static void check_memory(const work *w) {
-    const size_t own = w->count * bytes_of(w->type), all = own * (size_t)w->c->size;
-    const size_t given = w->kind == REDUCE_SCATTER ? all : own,
-                 taken = w->kind == ALLGATHER ? all : own, part = own * (size_t)w->c->rank;
-    const bool is_in_place = w->kind == REDUCE_SCATTER ? w->to == w->from + part
-                             : w->kind == ALLGATHER    ? w->from == w->to + part
-                                                       : w->from == w->to;
-    if (!is_in_place && overlaps(w->from, given, w->to, taken)) complain("memory overlaps");
+    const size_t own = w->count, taken = w->kind == ALLGATHER ? own * (size_t)w->c->size : own;
+    const char *in_place = w->to[0] + (w->kind == ALLGATHER ? own * (size_t)w->c->rank : 0);
+    if (w->kind != EXCHANGE && w->from[0] == in_place) return;
+    for (int a = 0; a < MOST_RANKS; a++)
+        for (int b = 0; b < MOST_RANKS; b++) {
+            const bool meets = overlaps(w->from[a], own, w->to[b], taken) ||
+                               (a != b && overlaps(w->to[a], own, w->to[b], own));
+            if (meets) complain("memory overlaps");
+        }
 }
 
-static int begin(const char *function, work w) {
-    communicator *c = w.c;
-    enter(c);
-    const int refused = failure_of(function);
+/* With the communicator entered. */
+static int begin(const work *w) {
+    communicator *c = w->c;
     if (c->begun || !c->has_joined) complain("a call while another one goes on");
     if (c->is_finalized) complain("a collective behind the end");
-    check_memory(&w);
-    if (!refused) {
-        c->begun = malloc(sizeof w);
-        if (c->begun) *c->begun = w;
+    check_memory(w);
+    c->begun = malloc(sizeof *w);
+    if (c->begun) *c->begun = *w;
+    return IN_PROGRESS;
+}
+
+/* ---- messages ---- */
+
+static _Thread_local struct {
+    int depth;
+    bool has_failed;
+    work work;
+} group;
+
+EXPORT int ncclGroupStart(void) {
+    const int refused = failure_of("GroupStart");
+    if (!refused && group.depth++ == 0) group.has_failed = false, group.work.c = NULL;
+    return refused;
+}
+
+/* A message of the open group. */
+static int add(const char *function, communicator *c, size_t count, int type, int peer,
+               void *stream) {
+    const int refused = failure_of(function);
+    if (group.depth == 0 || type != BYTES || peer < 0 || peer >= c->size || c->is_gone) {
+        complain("a message that is none");
+        return INVALID_USAGE;
     }
+    if (!group.work.c)
+        group.work = (work){.c = c, .kind = EXCHANGE, .count = count, .stream = stream};
+    if (group.work.c != c || group.work.count != count || group.work.stream != stream)
+        complain("messages of a group differ");
+    group.has_failed = group.has_failed || refused;
+    return refused;
+}
+
+EXPORT int ncclSend(const void *from, size_t count, int type, int peer, communicator *c,
+                    void *stream) {
+    const int refused = add("Send", c, count, type, peer, stream);
+    if (refused) return refused;
+    if (group.work.from[peer]) complain("two messages to one rank");
+    group.work.from[peer] = from;
+    return SUCCESS;
+}
+
+EXPORT int ncclRecv(void *to, size_t count, int type, int peer, communicator *c, void *stream) {
+    const int refused = add("Recv", c, count, type, peer, stream);
+    if (refused) return refused;
+    if (group.work.to[peer]) complain("two messages from one rank");
+    group.work.to[peer] = to;
+    return SUCCESS;
+}
+
+EXPORT int ncclGroupEnd(void) {
+    const int refused = failure_of("GroupEnd");
+    if (group.depth-- != 1) complain("the end of a group that is none");
+    communicator *c = group.work.c;
+    if (refused || group.has_failed || !c) return refused;
+    for (int r = 0; r < c->size; r++)
+        if (!group.work.from[r] || !group.work.to[r]) complain("a rank has no message");
+    enter(c);
+    const int code = begin(&group.work);
     leave(c);
-    return refused ? refused : IN_PROGRESS;
+    return code;
 }
 
-EXPORT int ncclAllReduce(const void *from, void *to, size_t count, int type, int op,
-                         communicator *c, void *stream) {
-    return begin("AllReduce", (work){.c = c,
-                                     .kind = ALLREDUCE,
-                                     .type = type,
-                                     .op = op,
-                                     .count = count,
-                                     .from = from,
-                                     .to = to,
-                                     .stream = stream});
-}
+/* ---- the others ---- */
 
-EXPORT int ncclReduce(const void *from, void *to, size_t count, int type, int op, int root,
-                      communicator *c, void *stream) {
-    return begin("Reduce", (work){.c = c,
-                                  .kind = REDUCE,
-                                  .type = type,
-                                  .op = op,
-                                  .root = root,
-                                  .count = count,
-                                  .from = from,
-                                  .to = to,
-                                  .stream = stream});
+static int begin_alone(const char *function, int type, work w) {
+    if (group.depth || type != BYTES) complain("a collective in a group, or not of bytes");
+    enter(w.c);
+    const int refused = failure_of(function), code = refused ? refused : begin(&w);
+    leave(w.c);
+    return code;
 }
 
 EXPORT int ncclBroadcast(const void *from, void *to, size_t count, int type, int root,
                          communicator *c, void *stream) {
-    return begin("Broadcast", (work){.c = c,
-                                     .kind = BROADCAST,
-                                     .type = type,
-                                     .root = root,
-                                     .count = count,
-                                     .from = from,
-                                     .to = to,
-                                     .stream = stream});
+    return begin_alone("Broadcast", type,
+                       (work){.c = c,
+                              .kind = BROADCAST,
+                              .root = root,
+                              .count = count,
+                              .from = {from},
+                              .to = {to},
+                              .stream = stream});
 }
 
 EXPORT int ncclAllGather(const void *from, void *to, size_t count, int type, communicator *c,
                          void *stream) {
-    return begin("AllGather", (work){.c = c,
-                                     .kind = ALLGATHER,
-                                     .type = type,
-                                     .count = count,
-                                     .from = from,
-                                     .to = to,
-                                     .stream = stream});
-}
-
-EXPORT int ncclReduceScatter(const void *from, void *to, size_t count, int type, int op,
-                             communicator *c, void *stream) {
-    return begin("ReduceScatter", (work){.c = c,
-                                         .kind = REDUCE_SCATTER,
-                                         .type = type,
-                                         .op = op,
-                                         .count = count,
-                                         .from = from,
-                                         .to = to,
-                                         .stream = stream});
+    return begin_alone("AllGather", type,
+                       (work){.c = c,
+                              .kind = ALLGATHER,
+                              .count = count,
+                              .from = {from},
+                              .to = {to},
+                              .stream = stream});
 }
