@@ -65,38 +65,42 @@ void wb_seed(uint64_t seed) {
 
 /* The elements that lie before this part's in the array of all parts; -1: not known. What is not
  * one of each observation, along the last dimension, all parts have in common. */
-static int64_t elements_before(const wb_drawing *d, const wb_array *node) {
+static int64_t elements_before(const wb_drawing *d, int ndim, const int64_t *sizes) {
+    if (!d->is_shared) return 0;
     if (d->count <= 0) return -1;
-    if (d->is_common || node->ndim == 0 || node->sizes[node->ndim - 1] % d->count != 0) return 0;
-    return wb_count(node) / d->count * d->first;
+    if (d->is_common || ndim == 0 || sizes[ndim - 1] % d->count != 0) return 0;
+    return wb_count_sizes(ndim, sizes) / d->count * d->first;
 }
 
-/* Philox has no place within a block to begin at: there a part draws numbers of its own. */
-static void draw_of_all(const wb_drawing *d, wb_array *node) {
-    const int64_t before = elements_before(d, node);
-    const int64_t in_block = node->dtype == WB_F64 ? 2 : 4;
-    uint64_t key = (uint64_t)node->late[0] + d->key;
-    if (before >= 0 && before % in_block == 0)
-        node->late[1] += before / in_block;
-    else
-        key += OF_A_PART * (uint64_t)(d->part + 1);
+/* The key and the first block; each call takes a range of Philox blocks of its own. */
+static void begin_at(wb_thread *thread, wb_array *node, int64_t before, int64_t in_block) {
+    const wb_drawing *d = &thread->drawing;
+    uint64_t key = thread->seed;
+    if (d->is_shared) key += d->key;
+    if (before < 0) key += OF_A_PART * (uint64_t)(d->part + 1), before = 0;
     node->late[0] = (int64_t)key;
+    node->late[1] = (int64_t)thread->counter + before / in_block;
+    thread->counter += d->is_shared ? SHARED_BLOCKS : (uint64_t)wb_count(node) / 2 + 1;
 }
 
-/* Each call takes a range of Philox blocks of its own: four 32-bit words a block. */
+/* Where a part begins inside a block, that block is drawn from its first number on. */
 static wb_array *random_node(const char *function, wb_op op, wb_dtype dtype, int ndim,
                              const int64_t *sizes) {
-    if (!wb_check_dtype(function, dtype)) return NULL;
+    if (!wb_check_dtype(function, dtype) || !wb_check_sizes(function, ndim, sizes)) return NULL;
     if (!wb_dtype_is_float(dtype))
         return wb_fail_null(WB_ERROR_DTYPE, "%s: the type must be floating, got %s", function,
                             wb_dtype_name(dtype));
-    wb_array *node = source(function, op, dtype, ndim, sizes, 0);
     wb_thread *thread = wb_thread_get();
-    if (!node || !thread) return NULL;
-    node->late[0] = (int64_t)thread->seed;
-    node->late[1] = (int64_t)thread->counter;
-    if (thread->drawing.is_shared) draw_of_all(&thread->drawing, node);
-    thread->counter += thread->drawing.is_shared ? SHARED_BLOCKS : (uint64_t)wb_count(node) / 2 + 1;
+    if (!thread) return NULL;
+    const int64_t in_block = dtype == WB_F64 ? 2 : 4;
+    const int64_t before = elements_before(&thread->drawing, ndim, sizes);
+    const int64_t left_out = before > 0 ? before % in_block : 0;
+    const int64_t all = wb_count_sizes(ndim, sizes) + left_out;
+    wb_array *node = left_out ? source(function, op, dtype, 1, &all, 0)
+                              : source(function, op, dtype, ndim, sizes, 0);
+    if (!node) return NULL;
+    begin_at(thread, node, before, in_block);
+    if (left_out) node = wb_reshape_make(wb_slice(node, 0, left_out, all, 1), ndim, sizes);
     return node;
 }
 
