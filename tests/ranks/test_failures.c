@@ -404,7 +404,7 @@ static void differ(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const double begin = wb_clock();
         if (ranks_run(3, rows[i])) fail_msg("row %zu", i);
-        assert_true(wb_clock() - begin < 10);
+        assert_true(wb_clock() - begin < 1); /* all of it, from fork on */
     }
 }
 

@@ -5,6 +5,7 @@
 
 #include <weber.h>
 
+#include "base/clock.h"
 #include "support/files.h"
 #include "support/mpi.h"
 #include "support/ranks.h"
@@ -81,10 +82,31 @@ static int be_different(void) {
     const int64_t count = wb_rank() == 1 ? 5 : 4;
     wb_scope_open();
     wb_array *x = wb_full_make(WB_F32, 1, 1, &count);
+    CHECK(wb_barrier() == WB_OK);
+    const double begin = wb_clock();
     const bool failed = wb_eval(wb_allreduce(x, WB_REDUCE_SUM)) != WB_OK &&
                         strstr(wb_error_message(), "is allreduce of 5 f32") != NULL;
     wb_clear_error();
-    return failed ? 0 : 1;
+    return failed && wb_clock() - begin < 1 ? 0 : 1;
+}
+
+static int warnings;
+
+static void count_warnings(void *context, wb_log_level level, const char *line) {
+    (void)context;
+    warnings += level == WB_LOG_WARN && strstr(line, "waiting for another rank") != NULL;
+}
+
+/* One rank does not come for longer than the others wait without a word. */
+static int pause_once(void) {
+    enum { PAUSE_SECONDS = 12 };
+    wb_log_to(count_warnings, NULL);
+    wb_scope_open();
+    CHECK(wb_barrier() == WB_OK);
+    if (wb_rank() == 1) (void)sleep(PAUSE_SECONDS);
+    CHECK(wb_item(wb_allreduce(wb_scalar(WB_F32, wb_rank() + 1), WB_REDUCE_SUM)) == 6);
+    CHECK(warnings == (wb_rank() != 1));
+    return 0;
 }
 
 static wb_array *bad_loss(wb_layer *model, const wb_batch *batch, void *user) {
@@ -142,6 +164,27 @@ static int launch(const char *launcher, int ranks, const char *arguments) {
     return status;
 }
 
+/* Beside the other tests, since most of the time nothing happens. Open MPI's launchers remove each
+ * other's folders unless each has its own. */
+static pid_t pause_begins(const char *launcher, const char *command, const char *plugin) {
+    char line[1024];
+    if (!has_mpi(command, plugin)) return 0;
+    (void)snprintf(line, sizeof line, "mkdir -p %s && TMPDIR=%s timeout 60 %s -n 3 %s --pause",
+                   path_of("pausing"), path_of("pausing"), launcher, self);
+    (void)fflush(NULL);
+    const pid_t started = fork();
+    if (started == 0) _exit(system(line) != 0);
+    return started;
+}
+
+static pid_t pausing[2];
+
+static void a_pause_is_a_warning(pid_t started) {
+    int status = 1;
+    assert_int_equal(waitpid(started, &status, 0), started);
+    assert_int_equal(status, 0);
+}
+
 static void need(const char *command, const char *plugin) {
     if (!has_mpi(command, plugin)) skip();
 }
@@ -183,6 +226,7 @@ static void by_open_mpi(void **state) {
     need("mpirun.openmpi", "openmpi");
     same_as_local(OPEN_MPI);
     hears_of_failures(OPEN_MPI);
+    a_pause_is_a_warning(pausing[0]);
 }
 
 static void by_mpich(void **state) {
@@ -190,12 +234,21 @@ static void by_mpich(void **state) {
     need("mpirun.mpich", "mpich");
     same_as_local(MPICH);
     hears_of_failures(MPICH);
+    a_pause_is_a_warning(pausing[1]);
+}
+
+static int begin(void **state) {
+    const int status = make_folder(state);
+    pausing[0] = pause_begins(OPEN_MPI, "mpirun.openmpi", "openmpi");
+    pausing[1] = pause_begins(MPICH, "mpirun.mpich", "mpich");
+    return status;
 }
 
 int main(int count, char **arguments) {
     if (count == 4 && strcmp(arguments[1], "--rank") == 0)
         return be_a_rank(arguments[2], arguments[3]);
     if (count == 2 && strcmp(arguments[1], "--differ") == 0) return be_different();
+    if (count == 2 && strcmp(arguments[1], "--pause") == 0) return pause_once();
     if (count == 3 && strcmp(arguments[1], "--fail") == 0) return fail_in_a_step(arguments[2]);
     self = arguments[0];
     set_mpi_environment();
@@ -203,5 +256,5 @@ int main(int count, char **arguments) {
         cmocka_unit_test(by_open_mpi),
         cmocka_unit_test(by_mpich),
     };
-    return cmocka_run_group_tests(tests, make_folder, drop_folder);
+    return cmocka_run_group_tests(tests, begin, drop_folder);
 }
