@@ -90,7 +90,7 @@ typedef enum wb_field_kind {
     WB_FIELD_EACH,       /* int64_t[3]: one for each of the SIZES above; one stands for all */
     WB_FIELD_PADDING,    /* two int64_t[3]: before each of the SIZES, and how much more after it */
     WB_FIELD_DIMS,       /* unsigned, WB_DIM(0) | ...; 0 is all; from 1 in text */
-    WB_FIELD_MODE,       /* of the layer itself: train, test or auto */
+    WB_FIELD_MODE,       /* of the layer itself: train, test (active=false) or auto */
     WB_FIELD_OTHER,      /* a field of Flux's struct alone */
 } wb_field_kind;
 
@@ -104,9 +104,9 @@ typedef struct wb_field {
     bool fixed;
 
     /* For settings. 0 (NULL, false) stands for `usual`; WB_ZERO and WB_NONE for a 0 that is meant.
-     * Of EACH, usual -1 is the entry of SIZES; of ACTIVATION, 1: NULL is not the identity. Numbers
-     * are at least low, or above it, and at most high, unless high is 0. Numbers and pads that are
-     * usual are not written. */
+     * Of EACH, usual -1 is the entry of SIZES; of ACTIVATION, 1: NULL is not the identity; of DIMS,
+     * -1: 0 is the last. Numbers are at least low, or above it, and at most high, unless high is 0.
+     * Numbers and pads that are usual are not written. */
     double usual, low, high;
     bool is_above; /* low itself is too low */
     /* written first and without its name, as PAIR, ACTIVATION, CONNECTION and SIZES are; of a

@@ -201,6 +201,13 @@ static bool complete(wb_layer *layer) {
     wb_attention_layer *l = attention_of(layer);
     const wb_multi_head_attention_desc *d = &l->desc;
     if (!divides("qk", d->qk, d->heads) || !divides("v", d->v, d->heads)) return false;
+    if (d->rotary != 0 && d->qk / d->heads % 2 != 0) {
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "MultiHeadAttention: with rotary each head must have an even number of "
+                      "features, got %lld / %lld",
+                      (long long)d->qk, (long long)d->heads);
+        return false;
+    }
     if (!l->attn_drop && !(l->attn_drop = wb_dropout(d->dropout))) return false;
     return fill(l, Q, d->in, d->qk) && fill(l, K, d->k_in, d->qk) && fill(l, V, d->v_in, d->v) &&
            fill(l, OUT, d->v, d->out);

@@ -22,6 +22,9 @@ typedef struct wb_sinusoidal_positions_layer {
 static wb_array *forward_sinusoidal(wb_layer *layer, wb_array *x) {
     if (!wb_dtype_is_float((wb_dtype)x->dtype))
         return wb_fail_null(WB_ERROR_DTYPE, "input must be floating, got %s", wb_text_of(x));
+    if (x->ndim >= 2 && (x->sizes[0] < 4 || x->sizes[0] % 2 != 0))
+        return wb_fail_null(WB_ERROR_SHAPE, "features must be even and at least 4, got input %s",
+                            wb_text_of(x));
     wb_array *positions = positions_for(layer, x);
     wb_array *y = positions ? wb_sinusoidal_at((wb_dtype)x->dtype, x->sizes[0], positions) : NULL;
     return y ? wb_add(x, y) : NULL;

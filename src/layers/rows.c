@@ -203,6 +203,14 @@ static bool check_reals(const wb_layer *layer, const wb_field *f) {
     return false;
 }
 
+static bool check_dims(const wb_layer *layer, const wb_field *f) {
+    const unsigned dims = *(const unsigned *)wb_field_at(layer, f);
+    if (dims < WB_DIM(WB_MAX_DIMS)) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s must be among WB_DIM(0) to WB_DIM(%d), got 0x%x",
+                  layer->class_->name, f->name, WB_MAX_DIMS - 1, dims);
+    return false;
+}
+
 static bool check_choice(const wb_layer *layer, const wb_field *f) {
     const int x = *(const int *)wb_field_at(layer, f);
     int count = 0;
@@ -259,9 +267,33 @@ static bool check_field(wb_layer *layer, const wb_field *f) {
         return check_list(layer, f);
     case WB_FIELD_PADDING:
         return check_padding(layer, f);
+    case WB_FIELD_DIMS:
+        return check_dims(layer, f);
     default:
         return true;
     }
+}
+
+/* Numbers of EACH and PADDING for dimensions that the layer does not have. */
+static bool check_surplus(const wb_layer *layer, const wb_field *f) {
+    const int lists = f->kind == WB_FIELD_EACH ? 1 : f->kind == WB_FIELD_PADDING ? 2 : 0;
+    int n;
+    (void)wb_layer_sizes(layer, &n);
+    for (int list = 0; n > 0 && list < lists; list++) {
+        const int64_t *x = numbers_of(layer, f) + list * WB_MOST_SIZES;
+        int64_t got[WB_MOST_SIZES];
+        int count = 0;
+        for (int i = 0; i < WB_MOST_SIZES; i++) {
+            got[i] = said(x[i]);
+            if (x[i] != 0) count = i + 1;
+        }
+        if (count <= n) continue;
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s must have at most %d number%s, got %s",
+                      layer->class_->name, list ? "pad_more" : f->name, n, n == 1 ? "" : "s",
+                      wb_sizes_text(count, got));
+        return false;
+    }
+    return true;
 }
 
 /* in and out of an array (out, in), a length, sizes. */
@@ -287,8 +319,10 @@ static bool complete(wb_layer *layer) {
     const wb_layer_class *k = layer->class_;
     wb_layer_derive(layer);
     for (int i = 0; i < k->field_count; i++) {
-        set_usual(layer, &k->fields[i]);
-        if (!check_field(layer, &k->fields[i])) return false;
+        const wb_field *f = &k->fields[i];
+        if (!check_surplus(layer, f)) return false;
+        set_usual(layer, f);
+        if (!check_field(layer, f)) return false;
     }
     return !k->complete || k->complete(layer);
 }
@@ -324,6 +358,11 @@ bool wb_layer_fill(wb_layer *layer, wb_array **slot, wb_init *init, wb_dtype dty
     const wb_field *f = field_of(layer, slot);
     const char *name = layer->class_->name;
     if (wb_is_without(layer, f)) return true;
+    if (!*slot && wb_dtype_size(dtype) && !wb_dtype_is_float(dtype)) {
+        (void)wb_fail(WB_ERROR_DTYPE, "%s: dtype must be floating, got %s", name,
+                      wb_dtype_name(dtype));
+        return false;
+    }
     if (!*slot) *slot = wb_hold(init(ndim, sizes, dtype));
     const wb_array *x = *slot;
     if (!x) return false;

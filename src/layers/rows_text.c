@@ -16,7 +16,7 @@ static bool is_positional(const wb_field *f) {
 /* A child stands there if it is positional. */
 static bool is_in_text(const wb_field *f) {
     if (f->kind == WB_FIELD_CHILD) return f->positional;
-    return wb_field_is_setting(f) && f->kind != WB_FIELD_MODE && f->kind != WB_FIELD_OTHER;
+    return wb_field_is_setting(f) && f->kind != WB_FIELD_OTHER;
 }
 
 int wb_settings_in_text(const wb_layer_class *k, const wb_field **list, int *positional) {
@@ -34,7 +34,7 @@ int wb_settings_in_text(const wb_layer_class *k, const wb_field **list, int *pos
 }
 
 bool wb_is_one_line(const wb_layer_class *k) {
-    bool has_settings = false;
+    bool has_settings = k->field_count == 0;
     for (int i = 0; i < k->field_count; i++) {
         const wb_field *f = &k->fields[i];
         const bool is_open = (f->kind == WB_FIELD_CHILD && !f->part) || f->kind == WB_FIELD_LIST;
@@ -190,6 +190,9 @@ static void put_value(writer *w, const wb_layer *layer, const wb_field *f) {
     case WB_FIELD_WITHOUT:
         put(w, "false");
         return;
+    case WB_FIELD_MODE:
+        put(w, layer->mode_ == WB_MODE_TRAIN ? "true" : "false");
+        return;
     case WB_FIELD_ACTIVATION:
         put(w, "%s", wb_activation_text(*(wb_activation *const *)at));
         return;
@@ -231,6 +234,8 @@ static bool is_usual(const wb_layer *layer, const wb_field *f) {
         return memcmp(at, zeros, sizeof zeros) == 0;
     case WB_FIELD_DIMS:
         return *(const unsigned *)at == 0;
+    case WB_FIELD_MODE:
+        return layer->mode_ == WB_MODE_AUTO;
     case WB_FIELD_ACTIVATION:
         return !*(wb_activation *const *)at;
     case WB_FIELD_CHOICE:

@@ -129,13 +129,21 @@ static const wb_field fields[] = {
                  .text_only = true),
 };
 
-/* Sizes are whole numbers; so are scales of nearest. */
+/* As many numbers as the mode has dimensions. Sizes are whole numbers; so are scales of nearest. */
 static bool complete(wb_layer *layer) {
     const wb_upsample_desc *d = desc_of(layer);
     const bool is_size = d->size[0] != 0;
     const double *numbers = is_size ? d->size : d->scale;
+    const int n = wb_count_reals(numbers);
+    if (n > 1 && d->mode != WB_UPSAMPLE_NEAREST && n != d->mode) {
+        static const char *const expected[] = {"one number", "one number or two",
+                                               "one number or three"};
+        (void)wb_fail(WB_ERROR_ARGUMENT, "Upsample: %s of %s must be %s, got %d",
+                      is_size ? "size" : "scale", modes[d->mode], expected[d->mode - 1], n);
+        return false;
+    }
     if (!is_size && d->mode != WB_UPSAMPLE_NEAREST) return true;
-    for (int i = 0; i < wb_count_reals(numbers); i++) {
+    for (int i = 0; i < n; i++) {
         if (numbers[i] == floor(numbers[i])) continue;
         (void)wb_fail(WB_ERROR_ARGUMENT, "Upsample: %s must be whole numbers, got %g",
                       is_size ? "size" : "scale of :nearest", numbers[i]);

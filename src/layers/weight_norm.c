@@ -75,7 +75,7 @@ static const wb_field fields[] = {
     WB_ARRAY_FIELD(wb_weight_norm_layer, g),
     WB_SETTING(wb_weight_norm_layer, which, WB_FIELD_NAME, .positional = true,
                .choices = usual_name),
-    WB_SETTING(wb_weight_norm_layer, dims, WB_FIELD_DIMS),
+    WB_SETTING(wb_weight_norm_layer, dims, WB_FIELD_DIMS, .usual = -1),
 };
 
 /* Those in which a given g has size 1, else the last. */
@@ -110,7 +110,13 @@ static bool complete(wb_layer *layer) {
     }
     wb_array **slot = wb_slot_at("WeightNorm", l->inner, l->which), *v = slot ? *slot : NULL;
     if (!slot || !check_array(l, v)) return false;
-    if (l->dims == 0) l->dims = usual_dims(l->g, v);
+    if (l->dims == 0)
+        l->dims = usual_dims(l->g, v);
+    else if (l->dims >= WB_DIM(v->ndim)) {
+        (void)wb_fail(WB_ERROR_ARGUMENT, "WeightNorm: dims must be among the %d of %s %s, got 0x%x",
+                      v->ndim, l->which, wb_text_of(v), l->dims);
+        return false;
+    }
     if (!l->g) l->g = wb_hold(norm(v, l->dims));
     for (int i = 0; i < v->ndim; i++) sizes[i] = l->dims & WB_DIM(i) ? 1 : v->sizes[i];
     return wb_layer_fill(layer, &l->g, NULL, (wb_dtype)v->dtype, v->ndim, sizes);

@@ -422,8 +422,7 @@ static bool read_child(const wb_part *p, wb_layer *layer, const wb_field *f, con
 
 /* What text may name: neither what stands in Flux's structs alone nor parts, which it never has. */
 static bool is_in_text(const wb_field *f) {
-    return f->name && !f->part && f->kind != WB_FIELD_MODE && f->kind != WB_FIELD_OTHER &&
-           f->kind != WB_FIELD_HIDDEN;
+    return f->name && !f->part && f->kind != WB_FIELD_OTHER && f->kind != WB_FIELD_HIDDEN;
 }
 
 static bool is_key(const wb_layer_class *k, const char *key) {

@@ -378,6 +378,15 @@ static bool read_connection(const source *s, wb_connection **connection) {
     return false;
 }
 
+/* active=true, false, nothing. */
+static bool read_mode_term(const source *s, wb_layer *layer) {
+    const wb_term *t = s->term;
+    if (t->kind == WB_TERM_NAME && strcmp(t->name, "nothing") == 0)
+        return wb_auto_mode(layer) == WB_OK;
+    if (t->kind != WB_TERM_BOOL) return fail(s, "bool, or nothing");
+    return (t->integer ? wb_train_mode(layer) : wb_test_mode(layer)) == WB_OK;
+}
+
 /* testmode! and trainmode! are kept; before there was a third, true was what every layer began
  * with. */
 static bool read_mode(const source *s, wb_layer *layer) {
@@ -433,7 +442,7 @@ bool wb_setting_read(const wb_part *part, wb_layer *layer, const wb_field *f, co
     case WB_FIELD_DIMS:
         return read_dims(&s, at);
     case WB_FIELD_MODE:
-        return read_mode(&s, layer);
+        return s.term ? read_mode_term(&s, layer) : read_mode(&s, layer);
     default:
         return true;
     }

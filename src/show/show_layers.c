@@ -36,7 +36,9 @@ static void print_default(FILE *file, const wb_field *f) {
     else if (f->kind == WB_FIELD_BOOL || f->kind == WB_FIELD_WITH)
         (void)fprintf(file, "%s=false", f->name);
     else if (f->kind == WB_FIELD_DIMS)
-        (void)fprintf(file, "%s=:", f->name);
+        (void)fprintf(file, "%s=%s", f->name, f->usual < 0 ? "last" : ":");
+    else if (f->kind == WB_FIELD_MODE)
+        (void)fprintf(file, "%s=nothing", f->name);
     else if (f->positional || f->kind == WB_FIELD_CONNECTION)
         (void)fputs(f->name, file);
     else if (f->kind == WB_FIELD_EACH && f->usual < 0)

@@ -264,7 +264,7 @@ static void mistakes_are_named(void **state) {
     assert_null(wb_batchnorm(2, .no_track_stats = true, .mean = wb_ones(WB_F32, 2)));
     assert_error(WB_ERROR_ARGUMENT, "BatchNorm: no_track_stats, but μ (2) was given");
     assert_null(wb_batchnorm(2, .dtype = WB_I32));
-    assert_error(WB_ERROR_DTYPE, "BatchNorm: β must be floating, got i32");
+    assert_error(WB_ERROR_DTYPE, "BatchNorm: dtype must be floating, got i32");
     assert_null(wb_batchnorm(2, .gamma = wb_ones(WB_F32, 3)));
     assert_error(WB_ERROR_SHAPE, "BatchNorm: γ must be (2), got (3)");
     wb_layer *model = wb_chain(wb_flatten(), wb_batchnorm(5));

@@ -112,6 +112,14 @@ static void bad_input_is_named(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "Conv: dilation must be from 1 to 1048575, got (9223");
     assert_null(wb_conv({3, 3}, 1, 2, .pad = {1, 1}, .pad_more = {INT64_MAX, 0}));
     assert_error(WB_ERROR_ARGUMENT, "Conv: pad + pad_more must be from 0 to 1048575, got (1, 1)");
+    assert_null(wb_conv({3, 3}, 1, 2, .stride = {1, 1, 5}));
+    assert_error(WB_ERROR_ARGUMENT, "Conv: stride must have at most 2 numbers, got (1, 1, 5)");
+    assert_null(wb_conv({3}, 1, 2, .dilation = {1, WB_NONE}));
+    assert_error(WB_ERROR_ARGUMENT, "Conv: dilation must have at most 1 number, got (1, 0)");
+    assert_null(wb_maxpool({2, 2}, .pad = {1, 1, 1}));
+    assert_error(WB_ERROR_ARGUMENT, "MaxPool: pad must have at most 2 numbers, got (1, 1, 1)");
+    assert_null(wb_cross_cor({3}, 1, 2, .pad = {1}, .pad_more = {0, 1}));
+    assert_error(WB_ERROR_ARGUMENT, "CrossCor: pad_more must have at most 1 number, got (0, 1)");
     assert_null(wb_conv({3}, 1, 2, .no_bias = true, .bias = wb_ones(WB_F32, 2)));
     assert_error(WB_ERROR_ARGUMENT, "Conv: no_bias, but bias (2) was given");
     wb_free(conv);

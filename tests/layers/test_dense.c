@@ -127,6 +127,8 @@ static void bad_makers_say_why(void **state) {
     assert_error(WB_ERROR_SHAPE, "Dense: weight must be (4, 3), got (3, 4)");
     assert_null(wb_dense(.weight = wb_ones(WB_F32, 3)));
     assert_error(WB_ERROR_SHAPE, "Dense: weight must have 2 dimensions, got (3)");
+    assert_null(wb_dense(3, 4, .dtype = WB_I32));
+    assert_error(WB_ERROR_DTYPE, "Dense: dtype must be floating, got i32");
     assert_null(wb_apply(NULL, wb_ones(WB_F32, 3)));
     assert_error(WB_ERROR_ARGUMENT, "wb_apply: the layer is NULL");
     wb_layer *dense = wb_dense(3, 4);

@@ -65,6 +65,9 @@ static void no_probability(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "Dropout: p must be from 0 to 1, got 1.1");
     assert_null(wb_dropout(.p = NAN));
     assert_error(WB_ERROR_ARGUMENT, "got nan");
+    assert_null(wb_dropout(.p = 0.5, .dims = WB_DIM(8)));
+    assert_error(WB_ERROR_ARGUMENT,
+                 "Dropout: dims must be among WB_DIM(0) to WB_DIM(7), got 0x100");
 }
 
 int main(void) {

@@ -101,6 +101,14 @@ static void mistakes(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "Upsample: scale of :nearest must be whole numbers, got 1.5");
     assert_null(wb_upsample(WB_UPSAMPLE_LINEAR, .size = {1.5}));
     assert_error(WB_ERROR_ARGUMENT, "Upsample: size must be whole numbers, got 1.5");
+    assert_null(wb_upsample(WB_UPSAMPLE_BILINEAR, {2, 2, 2}));
+    assert_error(WB_ERROR_ARGUMENT,
+                 "Upsample: scale of :bilinear must be one number or two, got 3");
+    assert_null(wb_upsample(WB_UPSAMPLE_LINEAR, {2, 3}));
+    assert_error(WB_ERROR_ARGUMENT, "Upsample: scale of :linear must be one number, got 2");
+    assert_null(wb_upsample(WB_UPSAMPLE_TRILINEAR, .size = {4, 4}));
+    assert_error(WB_ERROR_ARGUMENT,
+                 "Upsample: size of :trilinear must be one number or three, got 2");
     wb_layer *u = wb_upsample(WB_UPSAMPLE_BILINEAR, .scale = {0.2});
     assert_null(wb_apply(u, wb_ones(WB_F32, 4, 4, 1, 1)));
     assert_error(WB_ERROR_SHAPE, "size must be at least 1, got 0 for dimension 0 of (4, 4, 1, 1)");

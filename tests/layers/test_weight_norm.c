@@ -106,6 +106,9 @@ static void mistakes(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "WeightNorm: bias is all zeros: it has no direction");
     assert_null(wb_weight_norm(wb_dense(2, 3, .no_bias = true), "bias"));
     assert_error(WB_ERROR_ARGUMENT, "WeightNorm: the layer was made without bias");
+    assert_null(wb_weight_norm(wb_dense(2, 3), .dims = WB_DIM(2)));
+    assert_error(WB_ERROR_ARGUMENT,
+                 "WeightNorm: dims must be among the 2 of weight (3, 2), got 0x4");
     assert_null(wb_weight_norm(wb_dense(2, 3), .g = wb_ones(WB_F32, 2)));
     assert_error(WB_ERROR_SHAPE, "WeightNorm: g must have 2 dimensions, got (2)");
     assert_null(wb_weight_norm(wb_dense(2, 3), .dims = 1, .g = wb_ones(WB_F32, 3, 1)));

@@ -35,6 +35,23 @@ static void every_layer_comes_back_from_its_text(void **state) {
     }
 }
 
+/* As Flux prints them: a mode that is not automatic stands behind the other settings. */
+static void modes_stand_in_text(void **state) {
+    (void)state;
+    wb_layer *model = wb_parse("Chain(BatchNorm(64, relu, affine=false, active=true), "
+                               "Dropout(0.5, active=false), AlphaDropout(0.1, active=nothing))");
+    if (!model) fail_msg("%s", wb_error_message());
+    assert_int_equal(wb_chain_at(model, 1)->mode_, WB_MODE_TRAIN);
+    assert_int_equal(wb_chain_at(model, 2)->mode_, WB_MODE_TEST);
+    assert_int_equal(wb_chain_at(model, 3)->mode_, WB_MODE_AUTO);
+    assert_structure(model, "Chain(BatchNorm(64, relu, affine=false, active=true), "
+                            "Dropout(0.5, active=false), AlphaDropout(0.1))");
+    assert_int_equal(wb_auto_mode(model), WB_OK);
+    assert_structure(model, "Chain(BatchNorm(64, relu, affine=false), Dropout(0.5), "
+                            "AlphaDropout(0.1))");
+    wb_free(model);
+}
+
 static void trees_and_ties(void **state) {
     (void)state;
     static const char text[] = "(a = zeros(Float64, 2, 3), b = Chain(Dense(2 => 3; bias=false), "
@@ -137,6 +154,9 @@ static const struct fault_row {
     {"sizes that do not divide",
      {.text = "Chain(GroupNorm(_, 3))", .input = {4, 4, 1}},
      "GroupNorm: 3 groups do not divide 4 channels"},
+    {"a mode that is none (G4)",
+     {.text = "BatchNorm(10, active=:else)"},
+     "active must be a bool, or nothing, got :else"},
     {"no text", {.text = NULL}, "wb_parse: the text is NULL"},
     {"zeros of no type", {.text = "(zeros(Float33, 2),)"}, "zeros must have a type and sizes"},
 };
@@ -154,6 +174,7 @@ int main(void) {
     const struct CMUnitTest single[] = {
         TEST(a_text_is_a_model),
         TEST(every_layer_comes_back_from_its_text),
+        TEST(modes_stand_in_text),
         TEST(trees_and_ties),
         TEST(no_random_number_is_drawn_twice),
     };

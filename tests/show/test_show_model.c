@@ -98,6 +98,11 @@ static void layers_name_their_settings(void **state) {
     assert_layer(wb_dropout(.p = 0.1f, .dims = WB_DIM(0) | WB_DIM(2)),
                  "Dropout(0.1, dims=(1, 3))\n");
     assert_layer(wb_flatten(), "flatten\n");
+    assert_layer(wb_sinusoidal_positions(), "SinusoidalPositions()\n");
+    wb_layer *norm = wb_batchnorm(64, wb_relu, .no_affine = true);
+    assert_int_equal(wb_train_mode(norm), WB_OK);
+    assert_layer(norm, "BatchNorm(64, relu, affine=false, active=true)  # 0 parameters, plus 128 "
+                       "non-trainable\n");
     assert_layer(wb_fn(wb_logsoftmax), "logsoftmax\n");
     assert_layer(wb_fn(mine), "function\n");
     assert_layer(wb_fn(steep), "function\n");

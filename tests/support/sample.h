@@ -15,7 +15,14 @@ static inline void sample_list(wb_layer_list *list) {
     (void)wb_list_fill("sample", list, &contents, true);
 }
 
-/* Eights, which what divides them divides; a quarter of all settings is left to the default. */
+/* True of an Upsample that takes as many numbers as its mode has dimensions. */
+static inline bool is_linear(const wb_layer *layer) {
+    const wb_field *mode = layer->class_->fields;
+    return mode->kind == WB_FIELD_CHOICE && *(const int *)wb_field_at(layer, mode) != 0;
+}
+
+/* Eights and sixteens, which what divides them divides; a quarter of all settings is left to the
+ * default. */
 static inline void sample_setting(test_random *r, wb_layer *layer, const wb_field *f) {
     static wb_activation *const functions[] = {NULL,         wb_relu,     wb_sigmoid,
                                                wb_leakyrelu, wb_identity, wb_softmax};
@@ -24,6 +31,8 @@ static inline void sample_setting(test_random *r, wb_layer *layer, const wb_fiel
     int64_t *numbers = at;
     const bool is_usual = random_below(r, 4) == 0;
     const double high = f->high != 0 ? f->high : f->low + 1;
+    int n;
+    (void)wb_layer_sizes(layer, &n);
     switch (f->kind) {
     case WB_FIELD_INTEGER:
         *numbers = f->usual == 0 ? 8 : is_usual ? 0 : 1 + (int64_t)random_below(r, 2);
@@ -35,7 +44,7 @@ static inline void sample_setting(test_random *r, wb_layer *layer, const wb_fiel
         numbers[0] = 8, numbers[1] = is_usual ? 0 : 4, numbers[2] = 16;
         return;
     case WB_FIELD_PROJECTIONS:
-        numbers[0] = 8, numbers[1] = is_usual ? 0 : 4, numbers[4] = is_usual ? 0 : 16;
+        numbers[0] = 16, numbers[1] = is_usual ? 0 : 4, numbers[4] = is_usual ? 0 : 32;
         return;
     case WB_FIELD_CHOICE:
         *(int *)at = (int)random_below(r, 2);
@@ -44,7 +53,7 @@ static inline void sample_setting(test_random *r, wb_layer *layer, const wb_fiel
         if (f->instead ? *(const double *)(const void *)((const char *)layer + f->instead) != 0
                        : is_usual)
             return;
-        for (int i = 0; i < 1 + (int)random_below(r, 3); i++)
+        for (int i = 0; i < 1 + (int)random_below(r, is_linear(layer) ? 1 : 3); i++)
             ((double *)at)[i] = 1 + (double)random_below(r, 3);
         return;
     case WB_FIELD_REAL:
@@ -73,15 +82,15 @@ static inline void sample_setting(test_random *r, wb_layer *layer, const wb_fiel
         sample_numbers(r, numbers, 1 + (int)random_below(r, wb_field_most(f)), 1);
         return;
     case WB_FIELD_EACH:
-        if (!is_usual) sample_numbers(r, numbers, 3, 1);
+        if (!is_usual) sample_numbers(r, numbers, n, 1);
         return;
     case WB_FIELD_PADDING:
-        for (int i = 0; i < 3 && !is_usual; i++)
+        for (int i = 0; i < n && !is_usual; i++)
             numbers[i] = random_below(r, 2) ? 1 + (int64_t)random_below(r, 2) : WB_NONE;
-        if (random_below(r, 2)) sample_numbers(r, numbers + 3, 3, 0);
+        if (random_below(r, 2)) sample_numbers(r, numbers + 3, n, 0);
         return;
     case WB_FIELD_DIMS:
-        *(unsigned *)at = (unsigned)random_below(r, 8);
+        *(unsigned *)at = (unsigned)random_below(r, 4); /* a Dense has no more */
         return;
     case WB_FIELD_MODE:
         if (random_below(r, 2)) (void)wb_test_mode(layer);
