@@ -84,6 +84,30 @@ static void masks(void **state) {
     assert_value(wb_sum(wb_cast(wb_gt(weights, wb_number(0)), WB_I32)), 8, 0);
 }
 
+/* The last position of k and v is NaN or infinite: the queries before it do not see that. */
+static void what_causal_hides_does_not_show(void **state) {
+    (void)state;
+    if (!is_on_host()) skip(); /* elsewhere 0 NaN is NaN */
+    static const int64_t lengths[] = {2, 13, 64, 150};
+    for (int t = 0; t < 2; t++)
+        for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+            for (int64_t bad = 0; bad < lengths[i]; bad += 1 + bad / 3) {
+                const int64_t n = lengths[i], d = 2 * 5;
+                const wb_dtype type = t ? widest() : WB_F32;
+                wb_array *q = wb_normal(type, d, n), *k = wb_normal(type, d, n);
+                wb_array *v = wb_normal(type, d, n);
+                wb_array *is_bad = wb_eq(wb_iota(WB_I64, 1, 1, n), wb_number((double)bad));
+                wb_array *wanted = wb_attention(q, k, v, .heads = 2, .causal = true);
+                k = wb_select(is_bad, wb_number((double)NAN), k);
+                v = wb_select(is_bad, wb_number(bad % 2 ? (double)NAN : -(double)INFINITY), v);
+                wb_array *y = wb_attention(q, k, v, .heads = 2, .causal = true);
+                assert_true(wb_approx(wb_slice(y, 1, 0, bad, 1), wb_slice(wanted, 1, 0, bad, 1),
+                                      1e-5, 1e-6, NULL, 0));
+                assert_value(wb_sum(wb_isnan(wb_slice(y, 1, bad, n, 1))), (double)(d * (n - bad)),
+                             0);
+            }
+}
+
 static void a_query_without_keys_gives_zeros(void **state) {
     (void)state;
     wb_array *q = q_of(), *g[1];
@@ -418,6 +442,7 @@ int main(void) {
                                      TEST(weights_sum_to_one),
                                      TEST(heads_are_independent),
                                      TEST(masks),
+                                     TEST(what_causal_hides_does_not_show),
                                      TEST(a_query_without_keys_gives_zeros),
                                      TEST(a_bias_is_added),
                                      TEST(dropout_keeps_the_mean),

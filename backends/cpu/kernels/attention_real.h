@@ -178,10 +178,44 @@ static void TYPE(finish_sums)(const wb_attention_piece *p) {
     }
 }
 
+/* False where the diagonal hides a value from some of the strip's queries that is infinite or NaN:
+ * their weights are 0, and 0 times it is NaN. */
+static bool TYPE(hides_finite)(const TYPE(strip) * strip) {
+    const wb_attention_call *c = strip->piece->call;
+    VEC sum = SET(0);
+    for (int64_t j = TYPE(seen)(strip, strip->query); j < strip->keys; j++) {
+        const REAL *v = (const REAL *)strip->piece->v + (strip->first_key + j) * c->v_strides[0];
+        int64_t d = 0;
+        for (; d + LANES <= c->dv; d += LANES) sum += LOAD(v + d) * SET(0);
+        if (d < c->dv) sum += LOAD_PART(v + d, (int)(c->dv - d)) * SET(0);
+    }
+    return SUM(sum) == 0;
+}
+
+/* y (dv, queries) (+)= v (dv, keys) weights (keys, queries); where it has to be, query by query,
+ * each with the keys that it sees. */
+static void TYPE(weigh_values)(const TYPE(strip) * strip, REAL *y, int64_t ldy) {
+    const wb_attention_piece *p = strip->piece;
+    const int64_t ldv = p->call->v_strides[0];
+    const bool together = TYPE(hides_finite)(strip);
+    const int64_t step = together ? strip->count : 1;
+    for (int64_t i = 0; i < strip->count; i += step) {
+        const TYPE(tile) tile = {.a = (const REAL *)p->v + strip->first_key * ldv,
+                                 .b = (const REAL *)p->scores + i * p->block,
+                                 .c = y + i * ldy,
+                                 .k = together ? strip->keys : TYPE(seen)(strip, strip->query + i),
+                                 .step_a = ldv,
+                                 .step_b = p->block,
+                                 .ldc = ldy,
+                                 .add = !strip->is_first};
+        TYPE(product)(tile, p->call->dv, step, false, false);
+    }
+}
+
 static void TYPE(run_strip)(const TYPE(strip) * strip) {
     const wb_attention_piece *p = strip->piece;
     const wb_attention_call *c = p->call;
-    const int64_t ldq = c->q_strides[0], ldv = c->v_strides[0], ldy = c->dv * c->heads;
+    const int64_t ldq = c->q_strides[0], ldy = c->dv * c->heads;
     REAL *scores = p->scores, *y = (REAL *)p->y + strip->query * ldy;
     const TYPE(tile) of_scores = {.a = p->packed,
                                   .b = (const REAL *)p->q + strip->query * ldq,
@@ -195,15 +229,7 @@ static void TYPE(run_strip)(const TYPE(strip) * strip) {
         const REAL factor = TYPE(weigh)(strip, strip->query + i, scores + i * p->block);
         if (!strip->is_first) TYPE(shrink)(c->dv, factor, y + i * ldy);
     }
-    const TYPE(tile) of_values = {.a = (const REAL *)p->v + strip->first_key * ldv,
-                                  .b = scores,
-                                  .c = y,
-                                  .k = strip->keys,
-                                  .step_a = ldv,
-                                  .step_b = p->block,
-                                  .ldc = ldy,
-                                  .add = !strip->is_first};
-    TYPE(product)(of_values, c->dv, strip->count, false, false);
+    TYPE(weigh_values)(strip, y, ldy);
     for (int64_t i = 0; i < strip->count && strip->is_last; i++)
         TYPE(finish)(strip, strip->query + i, y + i * ldy);
 }
