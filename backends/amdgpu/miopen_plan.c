@@ -149,7 +149,8 @@ static wb_gpu_outcome choose(mi_handle handle, wb_conv_plan *plan, mi_plan *p, b
 
 /* ---- plans ---- */
 
-static void release_plan(mi_plan *p) {
+static void release_plan(void *by) {
+    mi_plan *p = by;
     if (p->convolution) (void)mi.DestroyConvolutionDescriptor(p->convolution);
     for (int t = 0; t < WB_CONV_TENSORS; t++)
         if (p->tensors[t]) (void)mi.DestroyTensorDescriptor(p->tensors[t]);
@@ -172,10 +173,6 @@ static wb_gpu_outcome make(void *kept, wb_conv_plan *plan) {
     else
         release_plan(p);
     return o;
-}
-
-static void drop(wb_conv_plan *plan) {
-    if (plan->by) release_plan(plan->by);
 }
 
 /* ---- running ---- */
@@ -228,6 +225,6 @@ const wb_conv_library wb_conv_library_table = {
     .open = open_device,
     .close = close_device,
     .make = make,
-    .drop = drop,
+    .drop = release_plan,
     .run = run,
 };

@@ -66,7 +66,7 @@ typedef struct wb_conv_library {
     void (*close)(void *handle);
     /* Fills in `by` and the workspace, or neither. */
     wb_gpu_outcome (*make)(void *handle, wb_conv_plan *plan);
-    void (*drop)(wb_conv_plan *plan); /* `by`, which may be NULL */
+    void (*drop)(void *by); /* what make left there */
     /* at: x, w, y; of attention q, k, v, y, sums */
     wb_gpu_outcome (*run)(void *handle, const wb_conv_plan *plan, const gpu_pointer *at,
                           gpu_pointer workspace, gpu_stream stream);

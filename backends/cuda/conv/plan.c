@@ -72,7 +72,7 @@ typedef struct conv_device {
 } conv_device;
 
 static void release_plan(wb_conv_plan *plan) {
-    library->drop(plan);
+    if (plan->by) library->drop(plan->by);
     wb_gpu_host->release(plan);
 }
 

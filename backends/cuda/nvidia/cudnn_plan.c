@@ -114,7 +114,8 @@ static void try_mode(dnn_handle handle, int mode, wb_conv_plan *plan, dnn_plan *
     if (heuristic) (void)dnn.BackendDestroyDescriptor(heuristic);
 }
 
-static void release_plan(dnn_plan *p) {
+static void release_plan(void *by) {
+    dnn_plan *p = by;
     if (p->plan) (void)dnn.BackendDestroyDescriptor(p->plan);
     if (p->config) (void)dnn.BackendDestroyDescriptor(p->config);
     wb_dnn_graph_release(&p->graph);
@@ -139,10 +140,6 @@ static wb_gpu_outcome make(void *handle, wb_conv_plan *plan) {
     else
         release_plan(p);
     return o;
-}
-
-static void drop(wb_conv_plan *plan) {
-    if (plan->by) release_plan(plan->by);
 }
 
 /* ---- running ---- */
@@ -204,6 +201,6 @@ const wb_conv_library wb_conv_library_table = {
     .open = open_handle,
     .close = close_handle,
     .make = make,
-    .drop = drop,
+    .drop = release_plan,
     .run = run,
 };
