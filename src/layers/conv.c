@@ -76,15 +76,20 @@ static const wb_field cross_fields[] = {
 
 static const wb_field depthwise_fields[] = {ROWS};
 
-/* kernel, in and out of a weight. */
+void wb_derive_filter(const wb_array *weight, int64_t groups, int64_t *kernel, int64_t *grouped,
+                      int64_t *whole) {
+    const int n = weight ? weight->ndim - 2 : 0;
+    if (n < 1 || n > WB_MOST_SIZES) return;
+    const int64_t *sizes = weight->sizes;
+    if (kernel[0] == 0) memcpy(kernel, sizes, (size_t)n * sizeof *sizes);
+    if (*whole == 0) *whole = sizes[n + 1];
+    if (*grouped == 0 && __builtin_mul_overflow(sizes[n], groups ? groups : 1, grouped))
+        *grouped = 0;
+}
+
 static void derive(wb_layer *layer) {
     wb_conv_desc *d = desc_of(layer);
-    const int n = d->weight ? d->weight->ndim - 2 : 0;
-    if (n < 1 || n > WB_MOST_SIZES) return;
-    const int64_t *sizes = d->weight->sizes, groups = d->groups ? d->groups : 1;
-    if (d->kernel[0] == 0) memcpy(d->kernel, sizes, (size_t)n * sizeof *sizes);
-    if (d->out == 0) d->out = sizes[n + 1];
-    if (d->in == 0 && __builtin_mul_overflow(sizes[n], groups, &d->in)) d->in = 0;
+    wb_derive_filter(d->weight, d->groups, d->kernel, &d->in, &d->out);
 }
 
 void wb_pad_to_same(const int64_t *kernel, const int64_t *dilation, int64_t *pad) {

@@ -63,15 +63,9 @@ static const wb_field fields[] = {
     ROW(groups, WB_FIELD_INTEGER, .usual = 1, .low = 1, .since = 7),
 };
 
-/* kernel, in and out of a weight. */
 static void derive(wb_layer *layer) {
     wb_conv_transpose_desc *d = desc_of(layer);
-    const int n = d->weight ? d->weight->ndim - 2 : 0;
-    if (n < 1 || n > WB_MOST_SIZES) return;
-    const int64_t *sizes = d->weight->sizes, groups = d->groups ? d->groups : 1;
-    if (d->kernel[0] == 0) memcpy(d->kernel, sizes, (size_t)n * sizeof *sizes);
-    if (d->in == 0) d->in = sizes[n + 1];
-    if (d->out == 0 && __builtin_mul_overflow(sizes[n], groups, &d->out)) d->out = 0;
+    wb_derive_filter(d->weight, d->groups, d->kernel, &d->out, &d->in);
 }
 
 /* The result of a kernel as long as the stride is size * stride without padding. */

@@ -313,6 +313,10 @@ void wb_layer_derive(wb_layer *layer);
 bool wb_layer_fill(wb_layer *layer, wb_array **slot, wb_init *init, wb_dtype dtype, int ndim,
                    const int64_t *sizes);
 
+/* Of a weight (kernel..., grouped / groups, whole), what is 0 of these numbers; NULL: nothing. */
+void wb_derive_filter(const wb_array *weight, int64_t groups, int64_t *kernel, int64_t *grouped,
+                      int64_t *whole);
+
 /* pad and pad_more for ceil(size / stride) results; dilation NULL: 1. */
 void wb_pad_to_same(const int64_t *kernel, const int64_t *dilation, int64_t *pad);
 /* The numbers of a PADDING for an operation, where 0 has to be said. */
