@@ -28,7 +28,9 @@ enum {
 enum { FAILED, LEFT }; /* tags of news */
 
 #define GRACE_SECONDS 0.2
-#define YIELD_SECONDS 2e-3 /* not a number of yields: on a busy machine each of them takes long */
+/* Not a number of yields, nor of tests, in which MPI may yield: on a busy machine each of them takes
+ * long. */
+#define YIELD_SECONDS 2e-3
 
 static const wb_host *host;
 
@@ -186,10 +188,10 @@ static wb_status finish(state *s, const char *what, int code, MPI_Request *reque
     const double begin = watch_now();
     for (int i = 0; code == MPI_SUCCESS && !done; i++) {
         code = look(s, request, &done, i % LOOKS == 0, &n);
-        if (code != MPI_SUCCESS || done || i < SPINS) continue;
         const double waited = watch_now() - begin;
+        if (code != MPI_SUCCESS || done) continue;
         if (waited < YIELD_SECONDS) {
-            (void)sched_yield();
+            if (i >= SPINS) (void)sched_yield();
             continue;
         }
         const wb_status status = look_round_while_waiting(s, &n, waited);
