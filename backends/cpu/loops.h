@@ -21,13 +21,12 @@ typedef union wb_accumulator {
     int64_t i;
 } wb_accumulator;
 
-/* A product and what follows it in one loop, or another short chain. */
+/* A product and what follows it in one loop. */
 typedef enum wb_fused {
     WB_NOT_FUSED,
     WB_PRODUCT_ADDED,      /* x y + z */
     WB_PRODUCT_SUBTRACTED, /* z - x y */
     WB_PRODUCT_NEGATED,    /* -(x y) */
-    WB_DIFFERENCE,         /* x - y, 0 where they are equal, infinities too */
     WB_PRODUCT_SUMMED,     /* a sum of x y */
     WB_FUSED_COUNT
 } wb_fused;

@@ -184,7 +184,7 @@ static bool is_number(const wb_cpu_program *k, uint16_t value) {
     return is_constant(i) || (i->code == WB_CODE_spread && is_one_row);
 }
 
-/* ---- a product and what follows it, or a difference, in one step ---- */
+/* ---- a product and what follows it in one step ---- */
 
 static int uses_of(const wb_program *p, uint16_t value) {
     int uses = 0;
@@ -241,28 +241,6 @@ static int64_t without(wb_step *steps, int64_t count, int64_t at) {
     return count - 1;
 }
 
-/* select(x == y, 0, x - y), as softmax and its kin subtract the largest: one step instead of three.
- * The number of steps that are left of `count`. */
-static int64_t contract_difference(wb_cpu_program *k, wb_step *steps, int64_t count,
-                                   wb_step *step) {
-    const wb_instruction *i = step->instruction;
-    if (i->code != WB_CODE_select || i->type > WB_R_F64) return count;
-    const int64_t equal = lone_step(k, steps, count, i->in[0]),
-                  difference = lone_step(k, steps, count, i->in[2]);
-    const wb_instruction *none = &k->program.instructions[i->in[1]];
-    if (equal < 0 || difference < 0 || none->code != WB_CODE_constant || none->constant != 0)
-        return count;
-    const wb_instruction *e = steps[equal].instruction, *d = steps[difference].instruction;
-    if (e->code != WB_CODE_eq || d->code != WB_CODE_sub || e->type != i->type ||
-        e->in[0] != d->in[0] || e->in[1] != d->in[1])
-        return count;
-    step->fused = WB_DIFFERENCE;
-    step->in[0] = d->in[0], step->in[1] = d->in[1], step->in[2] = WB_NO_VALUE;
-    const int64_t later = equal > difference ? equal : difference;
-    count = without(steps, count, later);
-    return without(steps, count, equal + difference - later);
-}
-
 /* The product's step goes, the other does both. */
 static void contract(wb_cpu_program *k, wb_step_list *list) {
     int64_t kept = 0;
@@ -274,7 +252,6 @@ static void contract(wb_cpu_program *k, wb_step_list *list) {
             fuse(&step, side, &list->steps[at]);
             kept = without(list->steps, kept, at);
         }
-        kept = contract_difference(k, list->steps, kept, &step);
         list->steps[kept++] = step;
     }
     list->count = kept;
@@ -289,8 +266,7 @@ static void take_number_loop(wb_cpu_program *k, wb_step *step, bool *taken) {
     const int last = i->code == WB_CODE_select ? 2 : 1;
     if (i->code > WB_CODE_select) return;
     if (step->fused) {
-        const bool is_product = step->fused != WB_DIFFERENCE;
-        if (is_product && is_number(k, step->in[0]) && !is_number(k, step->in[1])) {
+        if (is_number(k, step->in[0]) && !is_number(k, step->in[1])) {
             const uint16_t x = step->in[0];
             step->in[0] = step->in[1], step->in[1] = x;
         }

@@ -28,8 +28,8 @@ enum {
 enum { FAILED, LEFT }; /* tags of news */
 
 #define GRACE_SECONDS 0.2
-/* Not a number of yields, nor of tests, in which MPI may yield: on a busy machine each of them takes
- * long. */
+/* Not a number of yields, nor of tests, in which MPI may yield: on a busy machine each of them
+ * takes long. */
 #define YIELD_SECONDS 2e-3
 
 static const wb_host *host;

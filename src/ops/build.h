@@ -24,6 +24,7 @@
 #define SQUARE(x)       wb_square(x)
 #define ADD(x, y)       wb_add(x, y)
 #define SUB(x, y)       wb_sub(x, y)
+#define EXCESS(x, y)    wb_excess(x, y)
 #define MUL(x, y)       wb_mul(x, y)
 #define DIV(x, y)       wb_div(x, y)
 #define POW(x, y)       wb_pow(x, y)

@@ -306,12 +306,6 @@ wb_array *wb_logsumexp_make(wb_array *x, int ndim, const int64_t *dims) {
     return reduce(WB_OP_logsumexp, x, float_of(x), mask, false);
 }
 
-/* x minus its largest: 0 at the largest itself, so that infinities give limits instead of inf -
- * inf. */
-static wb_array *below_largest(wb_array *x, wb_array *largest) {
-    return SELECT(EQ(x, largest), NUM(0), SUB(x, largest));
-}
-
 static wb_array *largest_of(wb_array *x, wb_array *node) {
     return x ? maximum(wb_op_name((wb_op)node->op), x, node->attributes[0], false) : NULL;
 }
@@ -328,18 +322,18 @@ static bool expand_empty(wb_array *node, wb_array **parts) {
 
 bool wb_expand_logsumexp(wb_array *node, wb_array **parts) {
     wb_array *x = float_input(node), *largest = largest_of(x, node);
-    return (parts[0] = ADD(largest, LOG(sum_like(EXP(below_largest(x, largest)), node)))) != NULL;
+    return (parts[0] = ADD(largest, LOG(sum_like(EXP(EXCESS(x, largest)), node)))) != NULL;
 }
 
 bool wb_expand_softmax(wb_array *node, wb_array **parts) {
     if (wb_count(node) == 0) return expand_empty(node, parts);
-    wb_array *x = float_input(node), *e = EXP(below_largest(x, largest_of(x, node)));
+    wb_array *x = float_input(node), *e = EXP(EXCESS(x, largest_of(x, node)));
     return (parts[0] = MUL(e, wb_recip(sum_like(e, node)))) != NULL;
 }
 
 bool wb_expand_logsoftmax(wb_array *node, wb_array **parts) {
     if (wb_count(node) == 0) return expand_empty(node, parts);
-    wb_array *x = float_input(node), *d = below_largest(x, largest_of(x, node));
+    wb_array *x = float_input(node), *d = EXCESS(x, largest_of(x, node));
     return (parts[0] = SUB(d, LOG(sum_like(EXP(d), node)))) != NULL;
 }
 

@@ -186,8 +186,6 @@ LOOPS_FUSED(f32_multiply_subtract, float, z - x * y)
 LOOPS_FUSED(f64_multiply_subtract, double, z - x * y)
 LOOPS_FUSED(f32_multiply_negate, float, y * -x)
 LOOPS_FUSED(f64_multiply_negate, double, y * -x)
-LOOPS_FUSED(f32_difference, float, x == y ? 0 : x - y)
-LOOPS_FUSED(f64_difference, double, x == y ? 0 : x - y)
 
 /* ---- casts ---- */
 
@@ -491,8 +489,7 @@ const wb_loops WB_ISA_NAME(loops) = {
              [WB_R_I64] = {i64_to_f32, i64_to_f64, i64_to_i32, NULL, i64_to_bool},
              [WB_R_BOOL] = {i32_to_f32, i32_to_f64, i32_to_i32, i32_to_i64, i32_to_i32}},
     .fused = {[WB_PRODUCT_ADDED] = ROWS_FUSED(multiply_add)[WB_PRODUCT_SUBTRACTED] =
-                  ROWS_FUSED(multiply_subtract)[WB_PRODUCT_NEGATED] =
-                      ROWS_FUSED(multiply_negate)[WB_DIFFERENCE] = ROWS_FUSED(difference)},
+                  ROWS_FUSED(multiply_subtract)[WB_PRODUCT_NEGATED] = ROWS_FUSED(multiply_negate)},
     .load = {move_4, move_8, load_f16, load_bf16, move_4, move_8, load_u8, load_bool},
     .store = {move_4, move_8, store_f16, store_bf16, move_4, move_8, store_u8, store_bool},
     .reduce_rows = {{sum_f32_rows, sum_f64_rows, sum_i32_rows, sum_i64_rows, sum_i32_rows},
