@@ -37,8 +37,8 @@ typedef struct wb_layer {
     bool shared_;
 } wb_layer;
 
-/* Fields that are layers, arrays or both, named or not: chains and trees. Made and released by the
- * library. */
+/* Fields that are layers, arrays or both, named or not: chains and trees. Filled by
+ * wb_list_append, released by the library. */
 typedef struct wb_layer_item {
     char *name; /* NULL: known by its place, from 1 */
     wb_layer *layer;
@@ -241,6 +241,16 @@ WB_API wb_layer *wb_layer_complete(wb_layer *layer);
  * table. */
 #define wb_new(type) ((type *)(void *)wb_layer_new(&type##_functor))
 WB_API wb_layer *wb_layer_new(const wb_layer_class *layer_class);
+
+/* Puts a layer or an array behind the others in a list (WB_LIST_FIELD) of a struct of your own,
+ * with a name where they have names, else NULL:
+ *
+ *     wb_list_append(&m->layer, "blocks", NULL, wb_dense(4, 4));   // m->blocks.items[0].layer
+ *
+ * The struct owns a layer, also on failure, when the list is as before, and holds an array. Fails
+ * with WB_ERROR_ARGUMENT on a list that the struct does not have, on a name that another one has,
+ * and on a layer that contains the struct, which stays the caller's. Chains: wb_chain_append. */
+WB_API wb_status wb_list_append(wb_layer *layer, const char *list, const char *name, void *object);
 
 /* One more reference, which the caller owns; returns the layer. A container takes over one
  * reference to each of its layers, so a layer that is to stand in two containers is retained once.

@@ -81,8 +81,8 @@ wb_layer *wb_chain_get(wb_layer *chain, const char *name) {
 static bool take_slice(const wb_layer_list *from, int64_t first, int64_t last, wb_layer *slice) {
     wb_layer_list *to = list_of("wb_chain_slice", slice);
     for (int64_t i = first; i <= last; i++)
-        if (!wb_list_append("wb_chain_slice", to, from->items[i].name,
-                            wb_retain(from->items[i].layer)))
+        if (!wb_list_extend("wb_chain_slice", to, from->items[i].name,
+                            wb_retain(from->items[i].layer), true))
             return false;
     return true;
 }
@@ -103,31 +103,11 @@ wb_layer *wb_chain_slice(wb_layer *chain, int64_t first, int64_t last) {
     return NULL;
 }
 
-typedef struct search {
-    wb_visitor visitor;
-    const wb_layer *wanted;
-    bool is_found;
-} search;
-
-static bool compare(wb_visitor *visitor, const wb_path *path, wb_layer *layer) {
-    (void)path;
-    search *s = (search *)(void *)visitor;
-    s->is_found = s->is_found || layer == s->wanted;
-    return true;
-}
-
-static bool contains(wb_layer *layer, const wb_layer *wanted) {
-    search s = {.visitor = {.layer = compare}, .wanted = wanted};
-    return wb_is_layer(layer) && wb_visit(&s.visitor, layer) && s.is_found;
-}
-
 wb_status wb_chain_append(wb_layer *chain, const char *name, wb_layer *layer) {
     wb_layer_list *list = list_of("wb_chain_append", chain);
-    if (list && contains(layer, chain)) /* it stays the caller's: to free it would free the chain */
-        return wb_fail(WB_ERROR_ARGUMENT,
-                       "wb_chain_append: a chain cannot be part of itself, but the layer is the "
-                       "chain or contains it");
-    if (list && wb_list_append("wb_chain_append", list, name, layer)) return WB_OK;
+    /* where it contains the chain it stays the caller's: to free it would free the chain */
+    if (list && !wb_check_cycle("wb_chain_append", chain, layer)) return wb_error_status();
+    if (list && wb_list_extend("wb_chain_append", list, name, layer, true)) return WB_OK;
     if (!list && wb_is_layer(layer)) wb_free(layer);
     return wb_error_status();
 }

@@ -206,7 +206,10 @@ wb_layer *wb_wrapper_new(const char *function, const wb_layer_class *layer_class
                          const wb_contents *contents);
 
 /* One more item, as wb_list_fill adds them; the list is as before on failure. */
-bool wb_list_append(const char *function, wb_layer_list *list, const char *name, wb_layer *layer);
+bool wb_list_extend(const char *function, wb_layer_list *list, const char *name, void *object,
+                    bool layers_only);
+/* False with an error if the object is the layer `outer` or contains it. */
+bool wb_check_cycle(const char *function, const wb_layer *outer, void *object);
 
 /* Space for count items, NULL each; and back. */
 bool wb_list_new(wb_layer_list *list, int64_t count);

@@ -1,4 +1,5 @@
 /* Lists of layers and arrays: what chains and trees are made of. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -184,27 +185,92 @@ static bool check_new_name(const char *function, const wb_layer_list *list, cons
     return false;
 }
 
-static bool append(const char *function, wb_layer_list *list, const char *name, wb_layer *layer) {
+static bool append(const char *function, wb_layer_list *list, const char *name, void *object) {
     wb_layer_list longer = {NULL, 0};
     if (!check_new_name(function, list, name) || !wb_list_new(&longer, list->count + 1))
         return false;
     wb_layer_item *item = &longer.items[list->count];
     if ((name && !(item->name = wb_copy_text(name))) ||
-        !wb_layer_own(function, list->count + 1, layer)) {
+        (!is_array(object) && !wb_layer_own(function, list->count + 1, object))) {
         wb_list_release(&longer);
         return false;
     }
-    item->layer = layer;
+    if (is_array(object))
+        item->array = wb_hold(object);
+    else
+        item->layer = object;
     for (int64_t i = 0; i < list->count; i++) longer.items[i] = list->items[i];
     wb_release(list->items);
     *list = longer;
     return true;
 }
 
-bool wb_list_append(const char *function, wb_layer_list *list, const char *name, wb_layer *layer) {
-    const wb_contents contents = {.count = 1, .layers = &layer};
-    if (check_object(function, list->count + 1, layer, true) && append(function, list, name, layer))
+bool wb_list_extend(const char *function, wb_layer_list *list, const char *name, void *object,
+                    bool layers_only) {
+    const wb_contents contents = {.count = 1, .objects = &object};
+    if (check_object(function, list->count + 1, object, layers_only) &&
+        append(function, list, name, object))
         return true;
     release_contents(&contents);
     return false;
+}
+
+/* ---- lists of any struct ---- */
+
+typedef struct search {
+    wb_visitor visitor;
+    const wb_layer *wanted;
+    bool is_found;
+} search;
+
+static bool compare(wb_visitor *visitor, const wb_path *path, wb_layer *layer) {
+    (void)path;
+    search *s = (search *)(void *)visitor;
+    s->is_found = s->is_found || layer == s->wanted;
+    return true;
+}
+
+bool wb_check_cycle(const char *function, const wb_layer *outer, void *object) {
+    search s = {.visitor = {.layer = compare}, .wanted = outer};
+    if (!wb_is_layer(object) || !wb_visit(&s.visitor, object) || !s.is_found) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT,
+                  "%s: a layer cannot be part of itself, but the one given is %s or contains it",
+                  function, outer->class_->name);
+    return false;
+}
+
+/* The library's layers count on what their makers put into their lists. */
+static bool is_own(const wb_layer_class *k) {
+    for (int i = 0; wb_class_at(i); i++)
+        if (wb_class_at(i) == k) return true;
+    return false;
+}
+
+static wb_layer_list *list_named(const char *function, wb_layer *layer, const char *name) {
+    char there[200] = "";
+    size_t used = 0;
+    if (!wb_check_layer(function, layer)) return NULL;
+    if (!name) return wb_fail_argument_null(function, "the list's name");
+    if (is_own(layer->class_))
+        return wb_fail_null(WB_ERROR_ARGUMENT, "%s: a struct of your own is expected, got %s%s",
+                            function, layer->class_->name,
+                            layer->class_ == &wb_chain_class ? ", for wb_chain_append" : "");
+    for (int i = 0; i < layer->class_->field_count; i++) {
+        const wb_field *f = &layer->class_->fields[i];
+        if (f->kind != WB_FIELD_LIST || !f->name) continue;
+        if (strcmp(f->name, name) == 0) return wb_field_list(layer, f);
+        if (used < sizeof there)
+            used += (size_t)snprintf(there + used, sizeof there - used, "%s%s",
+                                     used ? ", " : "; it has ", f->name);
+    }
+    return wb_fail_null(WB_ERROR_ARGUMENT, "%s: %s has no list \"%s\"%s", function,
+                        layer->class_->name, name, there);
+}
+
+wb_status wb_list_append(wb_layer *layer, const char *list, const char *name, void *object) {
+    wb_layer_list *at = list_named("wb_list_append", layer, list);
+    if (at && !wb_check_cycle("wb_list_append", layer, object)) return wb_error_status();
+    if (at && wb_list_extend("wb_list_append", at, name, object, false)) return WB_OK;
+    if (!at && wb_is_layer(object)) wb_free(object);
+    return wb_error_status();
 }

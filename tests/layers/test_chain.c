@@ -149,10 +149,10 @@ static void layers_are_appended(void **state) {
     assert_int_equal(wb_chain_append(chain, "x", wb_fn(wb_relu)), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "the layers have no names, so must the new one");
     assert_int_equal(wb_chain_append(chain, NULL, chain), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "wb_chain_append: a chain cannot be part of itself");
+    assert_error(WB_ERROR_ARGUMENT, "wb_chain_append: a layer cannot be part of itself");
     wb_layer *around = wb_chain(wb_retain(chain));
     assert_int_equal(wb_chain_append(chain, NULL, around), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "the layer is the chain or contains it");
+    assert_error(WB_ERROR_ARGUMENT, "the one given is Chain or contains it");
     wb_free(around);
     assert_int_equal(wb_chain_append(named, "a", wb_fn(wb_relu)), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "a layer is named \"a\" already");
@@ -172,9 +172,71 @@ static void functions_need_to_be_there(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "wb_fn: the function is NULL");
 }
 
+/* ---- lists of a struct ---- */
+
+typedef struct Blocks {
+    wb_layer layer;
+    wb_layer_list blocks, gains;
+} Blocks;
+
+static wb_array *forward_blocks(wb_layer *layer, wb_array *x) {
+    const Blocks *b = (const Blocks *)(void *)layer;
+    for (int64_t i = 0; i < b->blocks.count; i++)
+        x = wb_mul(wb_apply(b->blocks.items[i].layer, x), b->gains.items[i].array);
+    return x;
+}
+
+WB_FUNCTOR(Blocks, forward_blocks, WB_LIST_FIELD(Blocks, blocks), WB_LIST_FIELD(Blocks, gains));
+
+static void a_list_is_filled_from_c(void **state) {
+    (void)state;
+    Blocks *b = wb_new(Blocks);
+    wb_layer *layer = &b->layer;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(wb_list_append(layer, "blocks", NULL, wb_dense(2, 2, wb_square)), WB_OK);
+        assert_int_equal(wb_list_append(layer, "gains", NULL, wb_full(WB_F32, i, 1)), WB_OK);
+    }
+    assert_int_equal(b->blocks.count, 3);
+    assert_int_equal(wb_parameter_count(layer), 3 * (6 + 1));
+    assert_sizes(wb_get(layer, "blocks.2.weight"), 2, 2);
+    assert_values(wb_get(layer, "gains.3"), 0, 2);
+    wb_layer *copy = wb_clone(layer);
+    wb_array *x = wb_normal(WB_F32, 2, 5);
+    assert_true(wb_approx(wb_apply(copy, x), wb_apply(layer, x), 0, 0, NULL, 0));
+    wb_free(copy), wb_free(layer);
+}
+
+static void what_a_list_refuses_is_named(void **state) {
+    (void)state;
+    wb_layer *layer = (wb_layer *)(void *)wb_new(Blocks), *chain = wb_chain(wb_dense(1, 1));
+    assert_int_equal(wb_list_append(layer, "block", NULL, wb_dense(2, 2)), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_list_append: Blocks has no list \"block\"; it has blocks, "
+                                    "gains");
+    assert_int_equal(wb_list_append(layer, NULL, NULL, wb_dense(2, 2)), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "the list's name is NULL");
+    assert_int_equal(wb_list_append(layer, "blocks", NULL, wb_dense(0, 2)), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_list_append: entry 1: Dense: in must be positive, got 0");
+    assert_int_equal(wb_list_append(layer, "blocks", "a", wb_dense(2, 2)), WB_OK);
+    assert_int_equal(wb_list_append(layer, "blocks", "a", wb_dense(2, 2)), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "named \"a\" already");
+    assert_int_equal(wb_list_append(layer, "blocks", NULL, wb_dense(2, 2)), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "the layers have names, so must the new one");
+    assert_int_equal(wb_list_append(layer, "blocks", "b", layer), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_list_append: a layer cannot be part of itself, but the one "
+                                    "given is Blocks or contains it");
+    assert_int_equal(wb_list_append(chain, "layers", NULL, wb_dense(1, 1)), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "a struct of your own is expected, got Chain, for "
+                                    "wb_chain_append");
+    assert_int_equal(wb_list_append(NULL, "blocks", NULL, wb_dense(1, 1)), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_list_append: the layer is NULL");
+    wb_free(layer), wb_free(chain);
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_scope, close_scope)
     const struct CMUnitTest tests[] = {
+        TEST(a_list_is_filled_from_c),
+        TEST(what_a_list_refuses_is_named),
         TEST(an_empty_chain_is_the_identity),
         TEST(activations_of_a_chain),
         TEST(a_failed_layer_releases_the_others),
