@@ -24,13 +24,13 @@ static const struct {
     {"a transpose is a way to walk", transposed, "(3,4) load[4,1] neg store[1,3] "},
     {"so is a slice", every_second, "(6) load[2] neg store[1] "},
     {"rows have phases, their values are spread", softmax,
-     "(4,3) load[1,4] max_reduce spread eq sub constant select exp sum recip spread mul "
+     "(4,3) load[1,4] max_reduce spread excess exp sum recip spread mul "
      "store[1,4] "},
     {"a sum of all elements beside the rows", all_beside,
-     "(4,3) load[1,4] max_reduce spread eq sub constant select exp sum recip spread mul mul "
+     "(4,3) load[1,4] max_reduce spread excess exp sum recip spread mul mul "
      "side_sum[0,0] "},
     {"a sum over the rows beside them", rows_beside,
-     "(4,3) load[1,4] max_reduce spread eq sub constant select exp sum recip spread mul "
+     "(4,3) load[1,4] max_reduce spread excess exp sum recip spread mul "
      "side_sum[1,0] "},
     {"bytes wrap", bytes, "(12) load[1] add constant mod store[1] "},
     {"positions are counted", counted, "(4,3) iota[0,1] store[1,4] "},

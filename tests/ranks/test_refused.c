@@ -7,11 +7,16 @@
 #include <sys/stat.h>
 
 #include <weber.h>
+#include <weber/transport.h>
 
 #include "ranks/transport.h"
 #include "support/mpi.h"
 #include "support/ranks.h"
 #include "support/stage.h"
+
+#define TEXT(x)    #x
+#define AS_TEXT(x) TEXT(x)
+#define NUMBER     AS_TEXT(WB_TRANSPORT_ABI)
 
 /* ---- transports ---- */
 
@@ -25,7 +30,7 @@ static const transport_row transports[] = {
      "distributed: Open MPI started rank 0 of 2, but its transport cannot be used: "
      "transport_openmpi.so is not installed beside the library (Debian: libopenmpi3); weber run -n "
      "2 starts the program without MPI"},
-    {"transport_other_abi", "transport_openmpi.so is for ABI 1, but this Weber needs ABI 2"},
+    {"transport_other_abi", "transport_openmpi.so is for ABI 1, but this Weber needs ABI " NUMBER},
     {"transport_short", "the table of transport_openmpi.so has 16 bytes, but needs "},
     {"transport_refuses", "transport_openmpi.so is for another version of Weber"},
     {"no_symbol", "transport_openmpi.so is no transport"},
@@ -53,7 +58,7 @@ static void a_transport_of_devices_that_does_not_fit(void) {
     char reason[256] = "";
     stage_install("device_transport_other_abi", "plugins/transport_nccl.so");
     expect(!wb_device_transport_open("transport_nccl.so", reason, sizeof reason));
-    expect_text(reason, "transport_nccl.so is for ABI 1, but this Weber needs ABI 2");
+    expect_text(reason, "transport_nccl.so is for ABI 1, but this Weber needs ABI " NUMBER);
 }
 
 /* That of the other implementation alone would make N groups of one. */

@@ -75,6 +75,8 @@ static long double binary(int op, long double x, long double y, bool integer) {
     switch (op) {
     case WB_OP_add:
         return integer ? (long double)naive_wrap_add((int64_t)x, (int64_t)y) : x + y;
+    case WB_OP_excess:
+        return x == y ? 0 : x - y;
     case WB_OP_sub:
         return integer ? (long double)naive_wrap_add((int64_t)x, wrap_mul((int64_t)y, -1)) : x - y;
     case WB_OP_mul:
