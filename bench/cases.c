@@ -286,6 +286,7 @@ static const row rows[] = {
      bench_first_loss,
      first_input,
      NULL},
+    {'q', OF_BATCH(1, 1), resnet, NULL, large_photo_input, NULL},
 };
 
 /* The row and the sizes of a name, or NULL. */

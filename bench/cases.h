@@ -5,7 +5,7 @@
  *     bench_result r = bench_case_result(c); // the peer's or the floor's is beside it
  *     bench_case_close(c);
  *
- * A step is forward, backward and optimiser (g, k, l: forward and gradient; h, j, m: forward),
+ * A step is forward, backward and optimiser (g, k, l: forward and gradient; h, j, m, q: forward),
  * everything evaluated, with the next input of a few that were made beforehand. */
 #ifndef BENCH_CASES_H
 #define BENCH_CASES_H
@@ -43,11 +43,12 @@
  * m   product of two square matrices                 SIZE,TYPE
  * n   resnet                                         BATCH[,TYPE]
  * o   e with GPT-2's 12 layers of width 768          as e
- * p   first.h, planned anew in each step             transformer|lstm|chain,COUNT */
-#define BENCH_CASES "abcdefghijklmnop"
+ * p   first.h, planned anew in each step             transformer|lstm|chain,COUNT
+ * q   inference of n, batch 1                        BATCH */
+#define BENCH_CASES "abcdefghijklmnopq"
 
 /* What both sides compare: the last loss, and sum |p| over the parameters and running statistics
- * (g, and k and l with a gradient: over that in x; h, j, m, k and l without: over the outputs). */
+ * (g, k and l with a gradient: over that in x; h, j, m, q, k and l without: over the outputs). */
 typedef struct bench_result {
     double loss, checksum;
 } bench_result;

@@ -20,8 +20,8 @@ from torch.nn import functional as F
 BENCH_INPUTS, WEIGHT, INPUT, LABEL, TRANSFORMER = 16, 0, 100, 200, 1000
 # the cases' own sizes
 SIZES = {"a": "16", "b": "64", "c": "256", "d": "64", "e": "4,256,4,128,96,16,f32", "f": "128,128,32,64", "g": "", "h": "1", "i": "32",
-         "j": "32", "k": "512", "l": "softmax,1024,4096", "m": "1024,bf16", "n": "16", "o": "12,768,12,256,96,1,f32"}
-FIXED = {"k": "Attention", "l": "Rows", "m": "Product", "g": "Elementwise", "h": "Inference", "j": "Inference"}  # nothing is learnt
+         "j": "32", "k": "512", "l": "softmax,1024,4096", "m": "1024,bf16", "n": "16", "o": "12,768,12,256,96,1,f32", "q": "1"}
+FIXED = {"k": "Attention", "l": "Rows", "m": "Product", "g": "Elementwise", "h": "Inference", "j": "Inference", "q": "Inference"}  # nothing is learnt
 TYPES = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "f16": torch.float16}
 HALVES = torch.bfloat16, torch.float16
 OPTIONS = argparse.Namespace(device="cpu", tf32=False)
@@ -248,9 +248,9 @@ def model_of(name):
         return Transformer(Sizes(case))
     if case.letter == "f":
         return Lstm(*case.numbers)
-    makers = {"a": curve_mlp, "b": mlp, "c": wide_mlp, "d": cnn, "h": mlp, "i": vgg, "j": vgg, "n": resnet}
+    makers = {"a": curve_mlp, "b": mlp, "c": wide_mlp, "d": cnn, "h": mlp, "i": vgg, "j": vgg, "n": resnet, "q": resnet}
     model = makers[case.letter]()
-    return model.to(memory_format=torch.channels_last) if case.letter in "dijn" else model
+    return model.to(memory_format=torch.channels_last) if case.letter in "dijnq" else model
 
 
 def input_of(name, k):
@@ -265,8 +265,8 @@ def input_of(name, k):
     if letter == "f":
         inputs, cells, length, batch = case.numbers
         return values(INPUT + k, -1, 1, batch, length, inputs), values(LABEL + k, -1, 1, batch, length, cells)
-    if letter in "dijn":
-        channels, side, low = {"d": (1, 28, 0), "n": (3, 64, -1)}.get(letter, (3, 32, -1))
+    if letter in "dijnq":
+        channels, side, low = {"d": (1, 28, 0), "n": (3, 64, -1), "q": (3, 64, -1)}.get(letter, (3, 32, -1))
         x = values(INPUT + k, low, 1, batch, channels, side, side)
         return x.to(memory_format=torch.channels_last), labels(LABEL + k, batch)
     return values(INPUT + k, 0, 1, batch, 784), labels(LABEL + k, batch)

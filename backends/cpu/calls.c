@@ -11,7 +11,7 @@ static wb_gemm gemm_of(const wb_call *call) {
     const wb_matmul_call *m = &call->matmul;
     return (wb_gemm){.dtype = call->dtype,
                      .may_round = call->may_round_to_bf16,
-                     .keeps_a = call->is_a_fixed,
+                     .keeps_a = call->is_fixed,
                      .transpose_a = m->transpose_a,
                      .transpose_b = m->transpose_b,
                      .m = m->m,
@@ -33,7 +33,8 @@ static wb_window window_of(const wb_call *call) {
                         .filters = w->filters,
                         .groups = w->groups,
                         .batch = w->batch,
-                        .flip = w->flip};
+                        .flip = w->flip,
+                        .keeps = call->is_fixed};
     memcpy(window.in, w->in, sizeof window.in);
     memcpy(window.out, w->out, sizeof window.out);
     memcpy(window.kernel, w->kernel, sizeof window.kernel);
@@ -71,19 +72,28 @@ wb_status wb_cpu_call_matmul(const wb_cpu_call *c) {
 
 size_t wb_cpu_call_kept(const wb_call *call) {
     const wb_gemm gemm = gemm_of(call);
-    return call->kind == WB_CALL_matmul ? wb_cpu_gemm_kept(&gemm) : 0;
+    const wb_window window = window_of(call);
+    wb_conv_kind kind;
+    if (call->kind == WB_CALL_matmul) return wb_cpu_gemm_kept(&gemm);
+    return is_conv(call, &kind) ? wb_cpu_conv_kept(kind, &window) : 0;
 }
 
-void wb_cpu_call_keep(const wb_call *call, const void *a, void *kept) {
+void wb_cpu_call_keep(const wb_call *call, char *const *a, void *kept) {
     wb_gemm gemm = gemm_of(call);
-    gemm.kept_a = kept;
-    wb_cpu_gemm_keep(&gemm, a);
+    wb_window window = window_of(call);
+    wb_conv_kind kind;
+    gemm.kept_a = window.kept = kept;
+    if (is_conv(call, &kind))
+        wb_cpu_conv_keep(kind, &window, a[1]);
+    else
+        wb_cpu_gemm_keep(&gemm, a[0]);
 }
 
 static wb_status conv(const wb_cpu_call *c) {
-    const wb_window window = window_of(c->call);
+    wb_window window = window_of(c->call);
     wb_conv_kind kind;
     (void)is_conv(c->call, &kind);
+    window.kept = c->kept;
     wb_cpu_conv(kind, &window, c->a[0], c->a[1], c->a[2], c->scratch, c->done, c->context);
     return WB_OK;
 }

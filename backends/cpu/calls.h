@@ -22,6 +22,6 @@ typedef wb_status wb_cpu_call_fn(const wb_cpu_call *c);
 size_t wb_cpu_call_scratch(const wb_call *call);
 /* Bytes of what a call with fixed operands (wb_call) keeps; 0: nothing. */
 size_t wb_cpu_call_kept(const wb_call *call);
-void wb_cpu_call_keep(const wb_call *call, const void *a, void *kept);
+void wb_cpu_call_keep(const wb_call *call, char *const *a, void *kept);
 
 #endif

@@ -39,10 +39,28 @@ static bool is_filtered(wb_conv_kind kind, const wb_window *window) {
     return !is_direct && wb_winograd_takes(kind, window);
 }
 
+/* Positions of the smaller side that a weight meets, from which on its own way is little. */
+enum { MANY_POSITIONS = 1024 };
+
+size_t wb_cpu_conv_kept(wb_conv_kind kind, const wb_window *w) {
+    const int64_t in = w->in[0] * w->in[1] * w->in[2], out = w->out[0] * w->out[1] * w->out[2];
+    if (!w->keeps || kind == WB_CONV_FILTER || wb_conv_least(in, out) * w->batch >= MANY_POSITIONS)
+        return 0;
+    return is_filtered(kind, w) ? wb_winograd_kept(kind, w) : wb_conv_gather_kept(kind, w);
+}
+
 size_t wb_cpu_conv_scratch(wb_conv_kind kind, const wb_window *window) {
-    if (is_filtered(kind, window)) return wb_winograd_scratch(kind, window);
-    return kind == WB_CONV_FILTER ? wb_conv_filter_scratch(window)
-                                  : wb_conv_gather_scratch(kind, window);
+    if (kind == WB_CONV_FILTER && !is_filtered(kind, window)) return wb_conv_filter_scratch(window);
+    const size_t all = is_filtered(kind, window) ? wb_winograd_scratch(kind, window)
+                                                 : wb_conv_gather_scratch(kind, window);
+    return all - wb_cpu_conv_kept(kind, window);
+}
+
+void wb_cpu_conv_keep(wb_conv_kind kind, const wb_window *window, const void *weights) {
+    if (is_filtered(kind, window))
+        wb_winograd_keep(kind, window, weights, window->kept);
+    else
+        wb_conv_gather_keep(kind, window, weights, window->kept);
 }
 
 void wb_cpu_conv(wb_conv_kind kind, const wb_window *window, const void *a, const void *b,

@@ -160,6 +160,9 @@ static inline size_t wb_conv_aligned(size_t bytes) { return (bytes + 63) & ~(siz
 size_t wb_conv_gather_scratch(wb_conv_kind kind, const wb_window *window);
 void wb_conv_gather(wb_conv_kind kind, const wb_window *window, const void *source,
                     const void *weights, void *out, void *scratch, wb_tile_fn *done, void *context);
+size_t wb_conv_gather_kept(wb_conv_kind kind, const wb_window *window);
+void wb_conv_gather_keep(wb_conv_kind kind, const wb_window *window, const void *weights,
+                         void *kept);
 size_t wb_conv_filter_scratch(const wb_window *window);
 void wb_conv_filter(const wb_window *window, const void *x, const void *y, void *dw, void *scratch);
 

@@ -16,7 +16,7 @@ typedef struct kernel {
     wb_call call;
     wb_cpu_program *program; /* the program, or what is fused behind the call */
     int split;
-    size_t kept, call_scratch; /* bytes, in this order, of what comes before the program's */
+    size_t kept, call_scratch; /* bytes; of scratch memory, what comes before the program's */
 } kernel;
 
 enum { ALIGNMENT = 64, MOST_ARGUMENTS = 1024 };
@@ -87,7 +87,7 @@ static bool takes(void *device, const char *name, const wb_call *call) {
 static size_t scratch_bytes(const void *any) {
     const kernel *k = any;
     const size_t behind = k->program ? wb_cpu_program_scratch(k->program) : 0;
-    return k->kept + k->call_scratch + behind + ALIGNMENT;
+    return k->call_scratch + behind + ALIGNMENT;
 }
 
 static size_t kept_bytes(const void *any) { return ((const kernel *)any)->kept; }
@@ -138,7 +138,7 @@ static wb_status run_call(const kernel *k, char *const *a, int narguments, const
 #define WB_CALL(name, ...) wb_cpu_call_##name,
 #include <weber/ops.def>
     };
-    char *kept = a[narguments - 1], *scratch = kept + k->kept;
+    char *scratch = a[narguments - 1];
     behind b = {.kernel = k,
                 .arguments = a + OPERANDS,
                 .late = late,
@@ -147,7 +147,7 @@ static wb_status run_call(const kernel *k, char *const *a, int narguments, const
     const wb_cpu_call c = {.call = &k->call,
                            .a = a,
                            .scratch = scratch,
-                           .kept = k->kept ? kept : NULL,
+                           .kept = k->kept ? a[narguments - 2] : NULL,
                            .done = k->program ? tile_done : NULL,
                            .context = &b};
     return entries[k->call.kind](&c);
@@ -162,10 +162,12 @@ static wb_status prepare(void *device, void *queue, const wb_command *commands, 
                          const wb_memory *memory) {
     (void)device, (void)queue;
     for (int c = 0; c < count; c++) {
-        const kernel *k = commands[c].kernel;
-        const wb_argument *a = commands[c].arguments;
-        wb_cpu_call_keep(&k->call, place_of(a, memory),
-                         place_of(a + commands[c].narguments - 1, memory));
+        const wb_command *command = &commands[c];
+        const kernel *k = command->kernel;
+        char *const operands[] = {place_of(&command->arguments[0], memory),
+                                  place_of(&command->arguments[1], memory)};
+        wb_cpu_call_keep(&k->call, operands,
+                         place_of(&command->arguments[command->narguments - 2], memory));
     }
     return WB_OK;
 }

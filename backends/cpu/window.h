@@ -19,6 +19,8 @@ typedef struct wb_window {
     int64_t groups;   /* divides both */
     int64_t batch;    /* N */
     bool flip;        /* true convolution: the kernel is read backwards (Flux's Conv) */
+    bool keeps;       /* wb_cpu_conv_keep makes the weights ready, where it takes them */
+    void *kept;       /* where it did, or NULL */
 } wb_window;
 
 /* y = conv(x, w); dx = adjoint in x of it applied to y; dw = adjoint in w of it. scratch: see
@@ -30,6 +32,12 @@ size_t wb_cpu_conv_scratch(wb_conv_kind kind, const wb_window *window);
 void wb_cpu_conv(wb_conv_kind kind, const wb_window *window, const void *a, const void *b,
                  void *out, void *scratch, wb_tile_fn *done, void *context);
 /* (a, b, out) is (x, w, y) for forward, (y, w, x) for data, (x, y, w) for filter */
+
+/* Bytes that wb_cpu_conv_keep fills, aligned to 64, of a convolution with keeps; 0: the weights
+ * meet many positions, so that it does not pay. */
+size_t wb_cpu_conv_kept(wb_conv_kind kind, const wb_window *window);
+/* Brings weights into the form that the loops read, in window->kept, for any number of calls. */
+void wb_cpu_conv_keep(wb_conv_kind kind, const wb_window *window, const void *weights);
 
 /* Max pooling: y and the position (inside the plane of x: w + W (h + H d)) of the first maximum in
  * memory order; padding never wins; a NaN wins. index is i32. */

@@ -99,10 +99,14 @@ typedef struct layout {
     size_t worker; /* all of a worker */
 } layout;
 
+static size_t weights_bytes(const wb_winograd_plan *p, size_t size) {
+    return wb_conv_aligned((size_t)(WB_WINOGRAD_POINTS * wb_winograd_point(p->inner, p->outer)) *
+                           size);
+}
+
 static layout layout_of(const wb_winograd_plan *p, const wb_winograd_cut *c, size_t size) {
     layout l = {0};
-    l.weights = wb_conv_aligned(
-        (size_t)(WB_WINOGRAD_POINTS * wb_winograd_point(p->inner, p->outer)) * size);
+    l.weights = weights_bytes(p, size);
     l.transformed = wb_conv_aligned(
         (size_t)(WB_WINOGRAD_POINTS * wb_winograd_point(c->height, p->inner)) * size);
     l.products = wb_conv_aligned(
@@ -178,6 +182,23 @@ static void piece_task(void *context, int64_t index, int worker) {
                              .worker = worker});
 }
 
+static void transform_weights(job *j) {
+    wb_conv_share(wb_conv_ceil(j->plan.outer, FILTERS), (double)weights_bytes(&j->plan, j->size),
+                  weights_task, j);
+}
+
+size_t wb_winograd_kept(wb_conv_kind kind, const wb_window *window) {
+    const wb_winograd_plan plan = plan_of(kind, window);
+    return weights_bytes(&plan, wb_dtype_size(window->dtype));
+}
+
+void wb_winograd_keep(wb_conv_kind kind, const wb_window *window, const void *weights, void *kept) {
+    transform_weights(&(job){.plan = plan_of(kind, window),
+                             .size = wb_dtype_size(window->dtype),
+                             .weights = weights,
+                             .transformed = kept});
+}
+
 void wb_winograd(wb_conv_kind kind, const wb_window *window, const void *a, const void *b,
                  void *out, void *scratch, wb_tile_fn *done, void *context) {
     job j = {.plan = plan_of(kind, window),
@@ -185,7 +206,7 @@ void wb_winograd(wb_conv_kind kind, const wb_window *window, const void *a, cons
              .source = a,
              .weights = b,
              .out = out,
-             .transformed = scratch,
+             .transformed = window->kept ? window->kept : scratch,
              .done = done,
              .context = context};
     if (kind == WB_CONV_FILTER) {
@@ -194,9 +215,9 @@ void wb_winograd(wb_conv_kind kind, const wb_window *window, const void *a, cons
     }
     j.cut = wb_winograd_cut_of(&j.plan, j.plan.inner, j.size);
     j.layout = layout_of(&j.plan, &j.cut, j.size);
-    j.scratch = j.transformed + j.layout.weights;
+    j.scratch = (char *)scratch + (window->kept ? 0 : j.layout.weights);
     const double flops = 2. * (double)WB_WINOGRAD_POINTS * (double)(j.plan.inner * j.plan.outer) *
                          (double)(j.plan.tiles[0] * j.plan.tiles[1] * j.plan.batch);
-    wb_conv_share(wb_conv_ceil(j.plan.outer, FILTERS), (double)j.layout.weights, weights_task, &j);
+    if (!window->kept) transform_weights(&j);
     wb_conv_share(j.cut.image_parts * j.cut.row_parts, flops, piece_task, &j);
 }

@@ -22,6 +22,10 @@ bool wb_winograd_takes(wb_conv_kind kind, const wb_window *window);
 
 size_t wb_winograd_scratch(wb_conv_kind kind, const wb_window *window);
 
+/* As wb_cpu_conv_kept and _keep; not for the filter gradient. */
+size_t wb_winograd_kept(wb_conv_kind kind, const wb_window *window);
+void wb_winograd_keep(wb_conv_kind kind, const wb_window *window, const void *weights, void *kept);
+
 /* As wb_cpu_conv. */
 void wb_winograd(wb_conv_kind kind, const wb_window *window, const void *a, const void *b,
                  void *out, void *scratch, wb_tile_fn *done, void *context);

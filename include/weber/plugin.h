@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-enum { WB_PLUGIN_ABI = 15 };
+enum { WB_PLUGIN_ABI = 16 };
 
 /* ---- programs ---- */
 
@@ -261,9 +261,9 @@ typedef struct wb_call {
     bool is_fast;
     /* and of a matrix product, to bf16 */
     bool may_round_to_bf16;
-    /* Of a matrix product in the body of a scan: the matrix is the same in all steps. Told only to
-     * backends that have prepare. */
-    bool is_a_fixed;
+    /* The matrix of a product, or the weights of a convolution, stay the same from one prepare to
+     * the next. Told only to backends that have that. */
+    bool is_fixed;
     /* With an epilogue: which of its arguments is the call's result, and whether nothing else reads
      * that, so that it need not be written. */
     bool is_result_private;
@@ -510,10 +510,11 @@ struct wb_backend {
      * handle is the driver's address. NULL with an error recorded. */
     void *(*native_queue)(void *device, void *queue);
 
-    /* Optional, both or none: what commands that run in each step of a scan make of operands that
-     * are the same in all steps (is_a_fixed). A kernel that answers more than 0 has scratch memory
-     * of its own, whose first kept_bytes nobody else writes; prepare is called before the first
-     * step of each run, with such commands alone, and may fill them. */
+    /* Optional, both or none: what commands make of fixed operands (is_fixed), those that are the
+     * same in all steps of a scan, or from run to run of a plan. A command whose kernel answers
+     * more than 0 has one more argument in front of its scratch memory: so many bytes, aligned to
+     * 64, that nobody else writes. prepare, with such commands alone, fills them: before the first
+     * run, and when the operand has changed. */
     size_t (*kept_bytes)(const void *kernel);
     wb_status (*prepare)(void *device, void *queue, const wb_command *commands, int count,
                          const wb_memory *memory);

@@ -181,6 +181,7 @@ wb_buffer *wb_buffer_new(const wb_device *where, size_t size_bytes, const char *
     if (!buffer) return NULL;
     buffer->refs = 1;
     buffer->read_only = buffer->is_lost = false;
+    buffer->contents = 0;
     buffer->doubted_from = buffer->doubted = 0;
     buffer->device = device;
     buffer->release = NULL;
@@ -209,6 +210,17 @@ wb_buffer *wb_buffer_foreign(const wb_device *where, void *data, size_t size_byt
 
 void wb_buffer_lose(wb_buffer *buffer) {
     __atomic_store_n(&buffer->is_lost, true, __ATOMIC_RELAXED);
+}
+
+uint64_t wb_buffer_contents(wb_buffer *buffer) {
+    static uint64_t newest;
+    if (buffer->is_foreign) return 0;
+    uint64_t contents = __atomic_load_n(&buffer->contents, __ATOMIC_RELAXED);
+    if (contents) return contents;
+    const uint64_t number = __atomic_add_fetch(&newest, 1, __ATOMIC_RELAXED);
+    const bool is_first = __atomic_compare_exchange_n(&buffer->contents, &contents, number, false,
+                                                      __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return is_first ? number : contents; /* another thread's */
 }
 
 wb_buffer *wb_buffer_ref(wb_buffer *buffer) {

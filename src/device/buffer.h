@@ -16,6 +16,7 @@ typedef struct wb_buffer {
     void *release_context;
     const char *tag;               /* what it is for, as wb_memory_holders says; lives for ever */
     bool is_lost;                  /* __atomic; an error struck while it was written */
+    uint64_t contents;             /* __atomic; of wb_buffer_contents; 0: no number yet */
     int64_t doubted_from, doubted; /* of wb_buffers_doubt; guarded by the device's mutex */
     struct wb_buffer *next;        /* in one of the allocator's lists */
     struct wb_buffer **link;       /* what points here, in the list of what is live */
@@ -32,6 +33,14 @@ void wb_buffer_unref(wb_buffer *buffer);
 void wb_buffer_lose(wb_buffer *buffer);
 static inline bool wb_buffer_is_lost(const wb_buffer *buffer) {
     return __atomic_load_n(&buffer->is_lost, __ATOMIC_RELAXED);
+}
+
+/* A number that nothing else has that any buffer ever held: the same as long as nothing is written.
+ * 0: of foreign memory, which may be written at any time. */
+uint64_t wb_buffer_contents(wb_buffer *buffer);
+/* Before a buffer that arrays refer to is written: a plan does that, in place. */
+static inline void wb_buffer_overwrite(wb_buffer *buffer) {
+    __atomic_store_n(&buffer->contents, 0, __ATOMIC_RELAXED);
 }
 
 /* ---- transfer.c ---- */

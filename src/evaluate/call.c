@@ -259,6 +259,23 @@ static bool is_captured(const wb_graph *graph, const wb_argument *a) {
     return given->attributes[0] >= body->ncarries + body->nslices;
 }
 
+/* What no result of the plan is written over. */
+static bool is_unwritten_leaf(const wb_graph *graph, const wb_argument *a) {
+    if (a->memory >= (uint32_t)graph->leaf_count) return false;
+    for (int32_t o = 0; o < graph->output_count; o++)
+        if (graph->values[graph->outputs[o]].memory == (int32_t)a->memory) return false;
+    return true;
+}
+
+/* The operand that a kernel may keep in another form. In a body it is one of outside; else the
+ * weights of a convolution: a product's matrix is large beside what packing it costs. */
+static bool is_fixed(const wb_graph *graph, wb_call_row row, const wb_argument *arguments) {
+    const bool is_product = row.shape == WB_SHAPE_matmul;
+    if (!(row.uses & WB_CALL_TILES) || !graph->tape->device->backend->prepare) return false;
+    if (graph->tape->body) return is_captured(graph, &arguments[is_product ? 0 : 1]);
+    return !is_product && is_unwritten_leaf(graph, &arguments[1]);
+}
+
 bool wb_emit_call(const wb_graph *graph, int32_t number, wb_call *call, wb_argument *arguments,
                   int *count, int64_t **offsets) {
     const wb_value *v = &graph->values[number];
@@ -275,8 +292,7 @@ bool wb_emit_call(const wb_graph *graph, int32_t number, wb_call *call, wb_argum
         arguments[(*count)++] = wb_argument_of(graph, result_of(graph, number, r));
     call->is_fast = is_fast(v);
     call->may_round_to_bf16 = row.shape == WB_SHAPE_matmul && v->attributes[0] & WB_MATMUL_BF16;
-    call->is_a_fixed = row.shape == WB_SHAPE_matmul && graph->tape->device->backend->prepare &&
-                       is_captured(graph, &arguments[0]);
+    call->is_fixed = is_fixed(graph, row, arguments);
     if (row.shape == WB_SHAPE_matmul) return matmul_call(graph, v, &call->matmul, offsets);
     if (row.shape == WB_SHAPE_attention)
         call->attention = attention_of(graph, v);

@@ -110,7 +110,7 @@ static bool write_call(wb_kernels *k, const wb_call *c, int split) {
     const uint64_t words[] = {
         (uint64_t)c->kind | (uint64_t)c->dtype << 8 | (uint64_t)c->is_fast << 16 |
             (uint64_t)c->is_result_private << 17 | (uint64_t)c->is_aligned << 18 |
-            (uint64_t)c->may_round_to_bf16 << 19 | (uint64_t)c->is_a_fixed << 20 |
+            (uint64_t)c->may_round_to_bf16 << 19 | (uint64_t)c->is_fixed << 20 |
             (uint64_t)c->result_argument << 32,
         c->aligned_arguments, (uint64_t)split};
     if (!write_list(k, words, sizeof words)) return false;

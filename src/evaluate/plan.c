@@ -53,41 +53,57 @@ static size_t aligned(size_t bytes) {
     return (bytes + WB_SCRATCH_ALIGNMENT - 1) / WB_SCRATCH_ALIGNMENT * WB_SCRATCH_ALIGNMENT;
 }
 
-/* The last command's scratch memory, of its own or the one that all share. What is kept comes
- * behind that, whose size is not known yet (place_kept). */
-static bool give_scratch(builder *b) {
+/* The next command's place for what it keeps, if it does. */
+static bool add_kept(builder *b, void *kernel) {
     wb_plan *plan = b->plan;
-    const wb_command *command = &plan->commands[plan->command_count - 1];
-    const wb_backend *backend = b->backend;
-    const size_t wanted = backend->scratch_bytes(command->kernel);
-    wb_argument *scratch = &plan->arguments[b->argument_count - 1];
-    if (!backend->prepare || backend->kept_bytes(command->kernel) == 0) {
-        if (wanted > b->scratch_bytes) b->scratch_bytes = wanted;
-        return true;
-    }
+    const size_t bytes = b->backend->prepare ? b->backend->kept_bytes(kernel) : 0;
+    if (bytes == 0) return true;
     int64_t count = plan->keeper_count;
     if (!WB_GROW(plan->keepers, count, b->keeper_capacity)) return false;
-    plan->keepers[plan->keeper_count++] = (wb_command){.narguments = plan->command_count - 1};
-    scratch->offset_bytes = (int64_t)b->kept_bytes;
-    b->kept_bytes += aligned(wanted);
+    plan->keepers[plan->keeper_count++] = (wb_command){.narguments = plan->command_count};
+    const wb_argument kept = {.memory = scratch_argument(b).memory + 1,
+                              .offset_bytes = (int64_t)b->kept_bytes};
+    b->kept_bytes += aligned(bytes);
+    return add_arguments(b, &kept, 1);
+}
+
+/* In a body: behind the memory that all commands share. */
+static void place_in_workspace(builder *b) {
+    const wb_plan *plan = b->plan;
+    const wb_argument scratch = scratch_argument(b);
+    const int64_t first = scratch.offset_bytes + (int64_t)aligned(b->scratch_bytes);
+    for (int32_t i = 0; i < plan->keeper_count; i++) {
+        const wb_command *command = &plan->keepers[i];
+        wb_argument *kept =
+            &plan->arguments[command->arguments - plan->arguments + command->narguments - 2];
+        kept->memory = scratch.memory, kept->offset_bytes += first;
+    }
+    b->scratch_bytes = aligned(b->scratch_bytes) + b->kept_bytes;
+}
+
+/* Else in memory of the plan's own. */
+static bool place_apart(builder *b) {
+    wb_plan *plan = b->plan;
+    plan->kept = wb_alloc(sizeof *plan->kept * (size_t)plan->keeper_count);
+    plan->kept_memory = plan->kept ? wb_device_alloc(plan->device, b->kept_bytes) : NULL;
+    if (!plan->kept_memory) return false;
+    plan->kept_bytes = b->kept_bytes;
+    for (int32_t i = 0; i < plan->keeper_count; i++) /* the weights of a convolution */
+        plan->kept[i].leaf = (int32_t)plan->keepers[i].arguments[1].memory;
     return true;
 }
 
-/* Behind the memory that all commands share. */
-static void place_kept(builder *b) {
+static bool place_kept(builder *b) {
     wb_plan *plan = b->plan;
-    const int64_t first = scratch_offset(&b->graph) + (int64_t)aligned(b->scratch_bytes);
-    for (int32_t i = 0; i < plan->keeper_count; i++) {
-        const int32_t number = plan->keepers[i].narguments;
-        const wb_command *command = &plan->commands[number];
-        const int64_t last = b->first_argument[number] + command->narguments - 1;
-        plan->arguments[last].offset_bytes += first;
-        plan->keepers[i] = *command;
-    }
-    if (b->kept_bytes > 0) b->scratch_bytes = aligned(b->scratch_bytes) + b->kept_bytes;
+    if (plan->keeper_count == 0) return true;
+    for (int32_t i = 0; i < plan->keeper_count; i++)
+        plan->keepers[i] = plan->commands[plan->keepers[i].narguments];
+    if (!b->graph.tape->body) return place_apart(b);
+    place_in_workspace(b);
+    return true;
 }
 
-/* The kernel's scratch memory is the last argument. */
+/* The kernel's scratch memory is the last argument, shared by all commands. */
 static bool add_command(builder *b, void *kernel, const wb_argument *arguments, int64_t count,
                         const wb_emitted *epilogue, const char *what) {
     wb_plan *plan = b->plan;
@@ -100,12 +116,14 @@ static bool add_command(builder *b, void *kernel, const wb_argument *arguments, 
         return false;
     if (!add_arguments(b, arguments, count) ||
         (epilogue && !add_arguments(b, epilogue->arguments, epilogue->argument_count)) ||
-        !add_arguments(b, &scratch, 1))
+        !add_kept(b, kernel) || !add_arguments(b, &scratch, 1))
         return false;
+    const size_t wanted = b->backend->scratch_bytes(kernel);
+    if (wanted > b->scratch_bytes) b->scratch_bytes = wanted;
     b->first_argument[plan->command_count] = first;
     plan->commands[plan->command_count++] = (wb_command){
         .kernel = kernel, .narguments = (int32_t)(b->argument_count - first), .what = what};
-    return give_scratch(b);
+    return true;
 }
 
 /* Of the last command, which does the call, the program, or both. */
@@ -489,7 +507,7 @@ static bool build(builder *b, const wb_tape *tape, bool fuse) {
         return false;
     for (int32_t i = 0; i < plan->command_count; i++)
         plan->commands[i].arguments = plan->arguments + b->first_argument[i];
-    place_kept(b);
+    if (!place_kept(b)) return false;
     plan->workspace_bytes = (size_t)scratch_offset(graph) + b->scratch_bytes;
     plan->leaf_count = graph->leaf_count, plan->late_count = graph->late_count;
     plan->leaves = graph->leaves, plan->late = graph->late;
@@ -542,6 +560,8 @@ static void release_parts(wb_plan *plan) {
     wb_release(plan->offsets);
     wb_release(plan->commands);
     wb_release(plan->keepers);
+    wb_release(plan->kept);
+    wb_device_free(plan->device, plan->kept_memory, plan->kept_bytes);
     wb_release(plan->sources);
     wb_release(plan->costs);
     wb_release(plan->arguments);

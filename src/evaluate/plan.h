@@ -429,13 +429,21 @@ void wb_kernels_end(wb_kernels *kernels, const wb_backend *backend);
 
 /* ---- plan.c ---- */
 
-/* The plan's memory table: leaves, outputs, workspace. */
+/* The plan's memory table: leaves, outputs, workspace, and what commands keep; a body's workspace
+ * holds that. */
 typedef struct wb_plan_output {
     int32_t memory; /* entry of the table; a donor's, where it takes over a leaf's buffer */
     bool is_donated;
     const char *tag; /* of its memory */
     size_t size_bytes;
 } wb_plan_output;
+
+/* What a command keeps from run to run of a plan: the leaf that it is made of, as it was then. */
+typedef struct wb_plan_kept {
+    int32_t leaf;
+    int64_t offset;
+    uint64_t contents; /* of wb_buffer_contents */
+} wb_plan_kept;
 
 typedef struct wb_plan_view { /* a node on the tape that is given an output's or a leaf's memory */
     int32_t tape, memory;
@@ -503,8 +511,11 @@ typedef struct wb_plan {
     /* room for the memory tables and late words of the bodies that run at once */
     int64_t body_entries, body_late;
     wb_argument *arguments; /* of all commands */
-    wb_command *keepers;    /* of a body, copies: those that keep something over the steps */
+    wb_command *keepers;    /* copies: those that keep something of fixed operands */
     int32_t keeper_count;
+    wb_plan_kept *kept; /* of each of them, and its memory; NULL: the plan is a body */
+    void *kept_memory;
+    size_t kept_bytes;
     int64_t **offsets; /* batch offsets of matrix products */
     int32_t offset_count;
 } wb_plan;

@@ -10,7 +10,8 @@
 
 enum {
     BUCKETS = 1024,
-    CACHE_BYTES = 64 << 20,
+    CACHE_BYTES = 64 << 20, /* of plans, */
+    KEPT_BYTES = 256 << 20, /* and of what they keep of weights */
 };
 
 /* One per thread: recipes belong to their thread, and so do their plans. */
@@ -18,6 +19,7 @@ typedef struct evaluator {
     wb_tape tape;
     wb_plan *buckets[BUCKETS];
     wb_plan *newest, *oldest;
+    size_t kept_bytes; /* of all of them */
     wb_plan_counts counts;
     wb_memory *memory;
     int64_t memory_capacity;
@@ -75,6 +77,7 @@ static void drop_oldest(evaluator *e) {
     *link = plan->next;
     unlink_plan(e, plan);
     e->counts.cache_bytes -= (int64_t)plan->size_bytes;
+    e->kept_bytes -= plan->kept_bytes;
     wb_plan_unref(plan);
 }
 
@@ -115,7 +118,9 @@ static wb_plan *lookup(evaluator *e, const wb_tape *tape) {
     *bucket = plan;
     link_newest(e, plan);
     e->counts.cache_bytes += (int64_t)plan->size_bytes;
-    while (e->counts.cache_bytes > CACHE_BYTES && e->oldest != plan) drop_oldest(e);
+    e->kept_bytes += plan->kept_bytes;
+    while ((e->counts.cache_bytes > CACHE_BYTES || e->kept_bytes > KEPT_BYTES) && e->oldest != plan)
+        drop_oldest(e);
     return plan;
 }
 
@@ -178,6 +183,7 @@ static bool make_outputs(evaluator *e, const wb_plan *plan) {
         if (output->is_donated) {
             const wb_array *donor = e->tape.at[plan->leaves[output->memory]].node;
             *made = wb_buffer_ref(donor->buffer);
+            wb_buffer_overwrite(*made);
             (*made)->tag = output->tag;
         } else
             *made = wb_buffer_new(plan->device, output->size_bytes, output->tag);
@@ -190,7 +196,7 @@ static bool make_outputs(evaluator *e, const wb_plan *plan) {
 
 /* Checks and allocations come before the first write. */
 static bool bind(evaluator *e, const wb_plan *plan) {
-    const int64_t entries = plan->leaf_count + plan->output_count + 1;
+    const int64_t entries = plan->leaf_count + plan->output_count + 2;
     void *workspace;
     if (!wb_reserve((void **)&e->memory, &e->memory_capacity, sizeof *e->memory, entries) ||
         !wb_reserve((void **)&e->late, &e->late_capacity, sizeof *e->late, plan->late_count) ||
@@ -207,7 +213,8 @@ static bool bind(evaluator *e, const wb_plan *plan) {
     }
     for (int32_t o = 0; o < plan->output_count; o++)
         e->memory[plan->leaf_count + o] = (wb_memory){e->made[o]->handle, 0};
-    e->memory[entries - 1] = (wb_memory){workspace, 0};
+    e->memory[entries - 2] = (wb_memory){workspace, 0};
+    e->memory[entries - 1] = (wb_memory){plan->kept_memory, 0};
     for (int32_t i = 0; i < plan->late_count; i++)
         e->late[i] = (uint64_t)e->tape.at[plan->late[i] >> 1].node->late[plan->late[i] & 1];
     if (!has_foreign_leaves(e, plan) || stage_leaves(e, plan)) return true;
@@ -270,12 +277,31 @@ static bool is_doubtful(const evaluator *e, const wb_plan *plan) {
     return false;
 }
 
+/* What commands keep is made when its array is another one, or holds something else. */
+static wb_status refresh(const evaluator *e, const wb_plan *plan) {
+    const wb_device *device = plan->device;
+    wb_status status = WB_OK;
+    for (int32_t i = 0; status == WB_OK && i < plan->keeper_count; i++) {
+        const wb_array *leaf = e->tape.at[plan->leaves[plan->kept[i].leaf]].node;
+        const wb_plan_kept now = {plan->kept[i].leaf, leaf->offset,
+                                  wb_buffer_contents(leaf->buffer)};
+        if (now.contents && now.contents == plan->kept[i].contents &&
+            now.offset == plan->kept[i].offset)
+            continue;
+        status = wb_device_note(device, device->backend->prepare(device->context, NULL,
+                                                                 &plan->keepers[i], 1, e->memory));
+        plan->kept[i] = status == WB_OK ? now : (wb_plan_kept){.leaf = now.leaf};
+    }
+    return status;
+}
+
 static wb_status queue(evaluator *e, const wb_plan *plan) {
     const wb_device *device = plan->device;
     const bool doubtful = is_doubtful(e, plan);
     if (doubtful) wb_buffers_doubt(device, plan->output_count, e->made, false);
     e->room.kernels = 0, e->room.has_run = false;
-    const wb_status status = wb_plan_run(plan, &e->tape, e->memory, e->late, &e->room, 0);
+    wb_status status = refresh(e, plan);
+    if (status == WB_OK) status = wb_plan_run(plan, &e->tape, e->memory, e->late, &e->room, 0);
     if (doubtful) wb_buffers_doubt(device, plan->output_count, e->made, true);
     return status;
 }

@@ -14,6 +14,7 @@ typedef struct TYPE(gather_tile) {
     const int64_t *offsets; /* flat: from panel to each depth */
     REAL *out;
     int64_t depth, out_step; /* from one output channel to the next */
+    int64_t next;            /* from these weights to those that are multiplied next */
     int rows;                /* of the last vector: 1 .. LANES */
     int columns;             /* at most N; the rest is not stored */
     bool add;                /* to what out holds */
@@ -67,6 +68,7 @@ WB_INLINE void TYPE(gather_run)(const TYPE(gather_tile) * t, const int vectors, 
         const REAL *from = flat ? panel + offsets[p] : panel + p * TYPE(panel_width);
         VEC row[8];
         UNROLL for (int v = 0; v < vectors; v++) { row[v] = LOAD(from + v * LANES); }
+        __builtin_prefetch(weights + t->next); /* elsewhere: the processor does not foresee it */
         TYPE(gather_step)(row, weights, vectors, columns, sum);
     }
     const int last = vectors - 1;
@@ -233,6 +235,7 @@ static void TYPE(gather_sweep)(const TYPE(gather) * g, TYPE(gather_tile) tile, c
     REAL *out = tile.out;
     tile.add = first > 0;
     tile.offsets = piece->offsets + first;
+    tile.next = g->depth * WB_CONV_STRIP;
     for (int64_t j = 0; j < piece->outer; j += TILE_COLUMNS) {
         const int64_t strip = j / WB_CONV_STRIP * WB_CONV_STRIP;
         tile.columns = (int)wb_conv_least(TILE_COLUMNS, piece->outer - j);

@@ -441,6 +441,42 @@ static void any_number_of_threads_gives_the_same_bits(void **state) {
     wb_cpu_set_threads(0);
 }
 
+/* Whether that kind keeps weights, which then give the bits that it has without. */
+static bool check_kept(wb_conv_kind kind, wb_window w, const arrays *r) {
+    const size_t bytes = (size_t)size_of(kind, &w) * wb_dtype_size(w.dtype);
+    w.keeps = true;
+    const size_t kept = wb_cpu_conv_kept(kind, &w);
+    if (kept == 0) return false;
+    void *expected = malloc(bytes), *out = malloc(bytes);
+    w.keeps = false;
+    run(kind, &w, first_of(kind, r), second_of(kind, r), expected, NULL, NULL);
+    w.keeps = true, w.kept = aligned_alloc(64, kept);
+    memset(w.kept, 0xff, kept);
+    wb_cpu_conv_keep(kind, &w, second_of(kind, r));
+    for (int time = 0; time < 2; time++) {
+        memset(out, 0xff, bytes);
+        run(kind, &w, first_of(kind, r), second_of(kind, r), out, NULL, NULL);
+        assert_memory_equal(expected, out, bytes);
+    }
+    free(w.kept);
+    free(expected);
+    free(out);
+    return true;
+}
+
+static void kept_weights_give_the_same_bits(void **state) {
+    (void)state;
+    int kept = 0;
+    for (size_t i = 0; i < sizeof large_shapes / sizeof *large_shapes; i++) {
+        const wb_window w = window_of(&large_shapes[i].shape, i % 2 ? WB_F64 : WB_F32);
+        arrays r = arrays_new(&w);
+        kept += check_kept(WB_CONV_FORWARD, w, &r) + check_kept(WB_CONV_DATA, w, &r);
+        assert_false(check_kept(WB_CONV_FILTER, w, &r));
+        arrays_free(&r);
+    }
+    assert_true(kept > 10);
+}
+
 /* conv is unfold times the weights: columns (P, taps C, N), w (taps C, K) */
 static void unfold_times_the_weights_is_the_convolution(void **state) {
     (void)state;
@@ -475,7 +511,8 @@ static void unfold_times_the_weights_is_the_convolution(void **state) {
         cmocka_unit_test(large_shapes_agree_with_the_definition),                                  \
         cmocka_unit_test(random_shapes_agree_with_the_definition),                                 \
         cmocka_unit_test(tiles_cover_each_element_once),                                           \
-        cmocka_unit_test(any_number_of_threads_gives_the_same_bits)
+        cmocka_unit_test(any_number_of_threads_gives_the_same_bits),                               \
+        cmocka_unit_test(kept_weights_give_the_same_bits)
 
 static int run_own(void) {
     const struct CMUnitTest tests[] = {
