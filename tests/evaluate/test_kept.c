@@ -221,7 +221,7 @@ static void weights_of_large_planes_are_not_kept(void **state) {
 int main(void) {
     (void)unsetenv("WEBER_EAGER"); /* it is about plans */
     (void)unsetenv("WEBER_FUSE");
-    wb_set_default_device(wb_cpu_device());
+    (void)unsetenv("WEBER_DEVICE");
     counting = wb_cpu_backend;
     counting.name = "Counting", counting.prepare = prepare;
     counted = wb_device_new(&counting, 0);
