@@ -50,10 +50,10 @@ size_t wb_cpu_conv_kept(wb_conv_kind kind, const wb_window *w) {
 }
 
 size_t wb_cpu_conv_scratch(wb_conv_kind kind, const wb_window *window) {
-    if (kind == WB_CONV_FILTER && !is_filtered(kind, window)) return wb_conv_filter_scratch(window);
-    const size_t all = is_filtered(kind, window) ? wb_winograd_scratch(kind, window)
-                                                 : wb_conv_gather_scratch(kind, window);
-    return all - wb_cpu_conv_kept(kind, window);
+    const size_t kept = wb_cpu_conv_kept(kind, window);
+    if (is_filtered(kind, window)) return wb_winograd_scratch(kind, window, kept > 0);
+    return kind == WB_CONV_FILTER ? wb_conv_filter_scratch(window)
+                                  : wb_conv_gather_scratch(kind, window) - kept;
 }
 
 void wb_cpu_conv_keep(wb_conv_kind kind, const wb_window *window, const void *weights) {

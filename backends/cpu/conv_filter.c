@@ -1,5 +1,6 @@
 /* The filter gradient: cut into blocks of channels x filters, and the images into parts, by shape
- * only; the parts are added in their order. */
+ * only; the parts are added in their order. Where there is one part, a block's sum goes to its
+ * place while it is in the cache. */
 #include "conv_plan.h"
 
 typedef void block_fn(const wb_conv_block *block);
@@ -85,7 +86,9 @@ static cut cut_of(const wb_conv_plan *plan) {
 }
 
 static size_t sums_bytes(const wb_conv_plan *plan, const cut *c) {
-    return wb_conv_aligned((size_t)(c->sum * c->image_parts * blocks_of(plan, c)) * plan->size);
+    const int64_t sums =
+        c->image_parts == 1 ? wb_cpu_threads() : c->image_parts * blocks_of(plan, c);
+    return wb_conv_aligned((size_t)(c->sum * sums) * plan->size);
 }
 
 static size_t worker_bytes(const cut *c) { return c->box + c->lines + c->offsets; }
@@ -112,6 +115,25 @@ static place place_of(const job *j, int64_t block) {
     return p;
 }
 
+/* dw of a block from its sum, or the first of its sums. */
+static void put_total(const job *j, int64_t block, const char *sum) {
+    const wb_conv_plan *plan = &j->plan;
+    const cut *c = &j->cut;
+    const place p = place_of(j, block);
+    const int64_t dw =
+        (p.group * plan->outer + p.filter) * plan->outer_stride + p.channel * plan->inner_stride;
+    const wb_conv_total total = {.plan = plan,
+                                 .sum = sum,
+                                 .parts = c->image_parts,
+                                 .part_stride = c->sum * blocks_of(plan, c),
+                                 .channels = p.channels,
+                                 .filters = p.filters,
+                                 .pitch = c->pitch,
+                                 .narrow = c->narrow,
+                                 .dw = j->dw + (size_t)dw * plan->size};
+    total_table[wb_cpu_isa()][plan->size == 8](&total);
+}
+
 /* Piece: block + blocks * part of the images. */
 static void block_task(void *context, int64_t piece, int worker) {
     const job *j = context;
@@ -123,11 +145,13 @@ static void block_task(void *context, int64_t piece, int worker) {
         image * plan->source_image + (p.group * plan->inner + p.channel) * plan->source_plane;
     const int64_t y =
         image * plan->out_image + (p.group * plan->outer + p.filter) * plan->out_plane;
-    char *scratch = j->scratch + worker_bytes(c) * (size_t)worker;
+    const int64_t number = c->image_parts == 1 ? worker : piece;
+    char *scratch = j->scratch + worker_bytes(c) * (size_t)worker,
+         *sum = j->sums + (size_t)(number * c->sum) * plan->size;
     const wb_conv_block block = {.plan = plan,
                                  .x = j->x + (size_t)x * plan->size,
                                  .y = j->y + (size_t)y * plan->size,
-                                 .sum = j->sums + (size_t)(piece * c->sum) * plan->size,
+                                 .sum = sum,
                                  .images = wb_conv_least(c->images, plan->batch - image),
                                  .channels = p.channels,
                                  .filters = p.filters,
@@ -139,26 +163,13 @@ static void block_task(void *context, int64_t piece, int worker) {
                                  .lines = scratch + c->box,
                                  .offsets = (void *)(scratch + c->box + c->lines)};
     block_table[wb_cpu_isa()][plan->size == 8](&block);
+    if (c->image_parts == 1) put_total(j, piece, sum);
 }
 
-static void total_task(void *context, int64_t piece, int worker) {
+static void total_task(void *context, int64_t block, int worker) {
     const job *j = context;
-    const wb_conv_plan *plan = &j->plan;
-    const cut *c = &j->cut;
-    const place p = place_of(j, piece);
-    const int64_t dw =
-        (p.group * plan->outer + p.filter) * plan->outer_stride + p.channel * plan->inner_stride;
-    const wb_conv_total total = {.plan = plan,
-                                 .sum = j->sums + (size_t)(piece * c->sum) * plan->size,
-                                 .parts = c->image_parts,
-                                 .part_stride = c->sum * blocks_of(plan, c),
-                                 .channels = p.channels,
-                                 .filters = p.filters,
-                                 .pitch = c->pitch,
-                                 .narrow = c->narrow,
-                                 .dw = j->dw + (size_t)dw * plan->size};
     (void)worker;
-    total_table[wb_cpu_isa()][plan->size == 8](&total);
+    put_total(j, block, j->sums + (size_t)(block * j->cut.sum) * j->plan.size);
 }
 
 void wb_conv_filter(const wb_window *window, const void *x, const void *y, void *dw,
@@ -170,5 +181,5 @@ void wb_conv_filter(const wb_window *window, const void *x, const void *y, void 
     j.scratch = j.sums + sums;
     if (j.cut.image_parts > 0)
         wb_conv_share(blocks * j.cut.image_parts, j.cut.flops, block_task, &j);
-    wb_conv_share(blocks, (double)sums, total_task, &j);
+    if (j.cut.image_parts != 1) wb_conv_share(blocks, (double)sums, total_task, &j);
 }

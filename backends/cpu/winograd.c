@@ -17,17 +17,22 @@ enum {
     CACHE_BYTES = 512 << 10 /* for the transformed tiles of a piece */
 };
 
-typedef void weights_fn(const wb_winograd_plan *plan, const void *w, int64_t first, int64_t count,
-                        void *transformed);
-typedef void piece_fn(const wb_winograd_piece *piece);
+typedef void weights_fn(const wb_winograd_plan *plan, const void *w, int64_t count, void *to,
+                        int64_t point);
+typedef void tiles_fn(const wb_winograd_piece *piece);
+typedef void columns_fn(const wb_winograd_piece *piece, int64_t first, int64_t count);
 
 #define WB_ENTRY(enumerator, suffix)                                                               \
     [enumerator] = {wb_winograd_weights_f32_##suffix, wb_winograd_weights_f64_##suffix},
 static weights_fn *const weights_table[WB_ISA_COUNT][2] = {WB_ISA_LIST(WB_ENTRY)};
 #undef WB_ENTRY
 #define WB_ENTRY(enumerator, suffix)                                                               \
-    [enumerator] = {wb_winograd_piece_f32_##suffix, wb_winograd_piece_f64_##suffix},
-static piece_fn *const piece_table[WB_ISA_COUNT][2] = {WB_ISA_LIST(WB_ENTRY)};
+    [enumerator] = {wb_winograd_tiles_f32_##suffix, wb_winograd_tiles_f64_##suffix},
+static tiles_fn *const tiles_table[WB_ISA_COUNT][2] = {WB_ISA_LIST(WB_ENTRY)};
+#undef WB_ENTRY
+#define WB_ENTRY(enumerator, suffix)                                                               \
+    [enumerator] = {wb_winograd_columns_f32_##suffix, wb_winograd_columns_f64_##suffix},
+static columns_fn *const columns_table[WB_ISA_COUNT][2] = {WB_ISA_LIST(WB_ENTRY)};
 #undef WB_ENTRY
 
 /* ---- what is computed ---- */
@@ -93,37 +98,46 @@ wb_winograd_cut wb_winograd_cut_of(const wb_winograd_plan *p, int64_t channels, 
     return c;
 }
 
-/* Bytes of scratch. */
+/* Bytes of scratch memory. Weights that are not kept are transformed first, then workers have
+ * pieces. If there is one piece, its tiles come first, then workers have output channels, whose
+ * weights they transform where they multiply them: those are in the cache then. */
 typedef struct layout {
-    size_t weights, transformed, products, lines;
-    size_t worker; /* all of a worker */
+    bool is_one;
+    size_t weights, tiles, products, lines, zeros;
+    size_t shared, worker; /* of all workers, and of each */
 } layout;
 
-static size_t weights_bytes(const wb_winograd_plan *p, size_t size) {
-    return wb_conv_aligned((size_t)(WB_WINOGRAD_POINTS * wb_winograd_point(p->inner, p->outer)) *
-                           size);
+static size_t points_of(int64_t rows, int64_t columns, size_t size) {
+    return wb_conv_aligned((size_t)(WB_WINOGRAD_POINTS * wb_winograd_point(rows, columns)) * size);
 }
 
-static layout layout_of(const wb_winograd_plan *p, const wb_winograd_cut *c, size_t size) {
-    layout l = {0};
-    l.weights = weights_bytes(p, size);
-    l.transformed = wb_conv_aligned(
-        (size_t)(WB_WINOGRAD_POINTS * wb_winograd_point(c->height, p->inner)) * size);
-    l.products = wb_conv_aligned(
-        (size_t)(WB_WINOGRAD_POINTS * wb_winograd_point(c->height, WB_WINOGRAD_COLUMNS)) * size);
-    l.lines = wb_conv_aligned((size_t)(4 * c->pitch) * size);
-    const size_t zeros = wb_conv_aligned((size_t)p->in[0] * size);
-    l.worker = l.transformed + l.products + l.lines + zeros;
+static size_t all_weights(const wb_winograd_plan *p, size_t size) {
+    return points_of(p->inner, p->outer, size);
+}
+
+static layout layout_of(const wb_winograd_plan *p, const wb_winograd_cut *c, size_t size,
+                        bool is_kept) {
+    layout l = {.is_one = c->image_parts * c->row_parts == 1,
+                .tiles = points_of(c->height, p->inner, size),
+                .products = points_of(c->height, WB_WINOGRAD_COLUMNS, size),
+                .lines = wb_conv_aligned((size_t)(4 * c->pitch) * size),
+                .zeros = wb_conv_aligned((size_t)p->in[0] * size)};
+    l.weights = is_kept    ? 0
+                : l.is_one ? points_of(p->inner, WB_WINOGRAD_COLUMNS, size)
+                           : all_weights(p, size);
+    const size_t tiles = l.tiles + l.lines + l.zeros;
+    l.shared = l.is_one ? tiles : l.weights;
+    l.worker = l.products + (l.is_one ? l.weights : tiles);
     return l;
 }
 
-size_t wb_winograd_scratch(wb_conv_kind kind, const wb_window *window) {
+size_t wb_winograd_scratch(wb_conv_kind kind, const wb_window *window, bool is_kept) {
     const size_t size = wb_dtype_size(window->dtype);
     const wb_winograd_plan plan = plan_of(kind, window);
     if (kind == WB_CONV_FILTER) return wb_winograd_filter_scratch(&plan, size);
     const wb_winograd_cut cut = wb_winograd_cut_of(&plan, plan.inner, size);
-    const layout l = layout_of(&plan, &cut, size);
-    return l.weights + l.worker * (size_t)wb_cpu_threads();
+    const layout l = layout_of(&plan, &cut, size, is_kept);
+    return l.shared + l.worker * (size_t)wb_cpu_threads();
 }
 
 /* ---- the work ---- */
@@ -134,69 +148,113 @@ typedef struct job {
     layout layout;
     size_t size; /* bytes of an element */
     const char *source, *weights;
-    char *out, *transformed, *scratch;
+    char *transformed; /* weights */
+    char *out, *shared, *scratch;
     wb_tile_fn *done;
     void *context;
 } job;
 
+/* Those of `count` output channels from `first` on. */
+static void transform_weights(const job *j, int64_t first, int64_t count, char *to, int64_t point) {
+    weights_table[wb_cpu_isa()][j->size == 8](
+        &j->plan, j->weights + (size_t)(first * j->plan.outer_stride) * j->size, count, to, point);
+}
+
 /* Output channels whose filters are transformed together. */
 enum { FILTERS = 8 };
 
-static void weights_task(void *context, int64_t piece, int worker) {
+static void weights_task(void *context, int64_t index, int worker) {
     const job *j = context;
-    const int64_t first = piece * FILTERS;
+    const wb_winograd_plan *p = &j->plan;
+    const int64_t first = index * FILTERS;
     (void)worker;
-    weights_table[wb_cpu_isa()][j->size == 8](
-        &j->plan, j->weights, first, wb_conv_least(FILTERS, j->plan.outer - first), j->transformed);
+    transform_weights(j, first, wb_conv_least(FILTERS, p->outer - first),
+                      j->transformed + (size_t)(first * p->inner) * j->size,
+                      wb_winograd_point(p->inner, p->outer));
+}
+
+static void transform_all_weights(job *j) {
+    wb_conv_share(wb_conv_ceil(j->plan.outer, FILTERS), (double)all_weights(&j->plan, j->size),
+                  weights_task, j);
+}
+
+/* tiles: memory for them, with lines behind it. */
+static wb_winograd_piece piece_of(const job *j, int64_t index, char *tiles, int worker) {
+    const wb_winograd_plan *p = &j->plan;
+    const wb_winograd_cut *c = &j->cut;
+    const int64_t image = index / c->row_parts * c->images, first = index % c->row_parts * c->rows;
+    const size_t source = (size_t)(image * p->inner * p->in[0] * p->in[1]),
+                 out = (size_t)(image * p->outer * p->out[0] * p->out[1]);
+    char *lines = tiles + j->layout.tiles;
+    return (wb_winograd_piece){.plan = p,
+                               .source = j->source + source * j->size,
+                               .weights = j->transformed,
+                               .weights_point = wb_winograd_point(p->inner, p->outer),
+                               .out = j->out + out * j->size,
+                               .images = wb_conv_least(c->images, p->batch - image),
+                               .first = first,
+                               .rows = wb_conv_least(c->rows, p->tiles[1] - first),
+                               .channels = p->inner,
+                               .column = image * p->outer,
+                               .height = c->height,
+                               .pitch = c->pitch,
+                               .transformed = tiles,
+                               .lines = lines,
+                               .zeros = lines + j->layout.lines,
+                               .done = j->done,
+                               .context = j->context,
+                               .worker = worker};
+}
+
+static void transform_tiles(const job *j, const wb_winograd_piece *piece) {
+    memset(piece->lines, 0, j->layout.lines + j->layout.zeros);
+    tiles_table[wb_cpu_isa()][j->size == 8](piece);
 }
 
 static void piece_task(void *context, int64_t index, int worker) {
     const job *j = context;
-    const wb_winograd_plan *p = &j->plan;
-    const wb_winograd_cut *c = &j->cut;
     const layout *l = &j->layout;
-    const int64_t image = index / c->row_parts * c->images, first = index % c->row_parts * c->rows;
-    const size_t source = (size_t)(image * p->inner * p->in[0] * p->in[1]),
-                 out = (size_t)(image * p->outer * p->out[0] * p->out[1]);
-    char *scratch = j->scratch + (size_t)worker * l->worker,
-         *lines = scratch + l->transformed + l->products;
-    memset(lines, 0, l->worker - l->transformed - l->products);
-    piece_table[wb_cpu_isa()][j->size == 8](
-        &(wb_winograd_piece){.plan = p,
-                             .source = j->source + source * j->size,
-                             .weights = j->transformed,
-                             .out = j->out + out * j->size,
-                             .images = wb_conv_least(c->images, p->batch - image),
-                             .first = first,
-                             .rows = wb_conv_least(c->rows, p->tiles[1] - first),
-                             .channels = p->inner,
-                             .column = image * p->outer,
-                             .height = c->height,
-                             .pitch = c->pitch,
-                             .transformed = scratch,
-                             .products = scratch + l->transformed,
-                             .lines = lines,
-                             .zeros = lines + l->lines,
-                             .done = j->done,
-                             .context = j->context,
-                             .worker = worker});
+    char *scratch = j->scratch + (size_t)worker * l->worker;
+    wb_winograd_piece piece = piece_of(j, index, scratch + l->products, worker);
+    piece.products = scratch;
+    transform_tiles(j, &piece);
+    columns_table[wb_cpu_isa()][j->size == 8](&piece, 0, j->plan.outer);
 }
 
-static void transform_weights(job *j) {
-    wb_conv_share(wb_conv_ceil(j->plan.outer, FILTERS), (double)weights_bytes(&j->plan, j->size),
-                  weights_task, j);
+static void tiles_task(void *context, int64_t index, int worker) {
+    const job *j = context;
+    const wb_winograd_piece piece = piece_of(j, index, j->shared, worker);
+    transform_tiles(j, &piece);
+}
+
+static void columns_task(void *context, int64_t index, int worker) {
+    const job *j = context;
+    const wb_winograd_plan *p = &j->plan;
+    const int64_t first = index * WB_WINOGRAD_COLUMNS,
+                  count = wb_conv_least(WB_WINOGRAD_COLUMNS, p->outer - first);
+    char *scratch = j->scratch + (size_t)worker * j->layout.worker,
+         *weights = scratch + j->layout.products;
+    wb_winograd_piece piece = piece_of(j, 0, j->shared, worker);
+    piece.products = scratch;
+    if (j->layout.weights) {
+        piece.weights = weights;
+        piece.weights_point = wb_winograd_point(p->inner, WB_WINOGRAD_COLUMNS);
+        transform_weights(j, first, count, weights, piece.weights_point);
+    } else
+        piece.weights = j->transformed + (size_t)(first * p->inner) * j->size;
+    columns_table[wb_cpu_isa()][j->size == 8](&piece, first, count);
 }
 
 size_t wb_winograd_kept(wb_conv_kind kind, const wb_window *window) {
     const wb_winograd_plan plan = plan_of(kind, window);
-    return weights_bytes(&plan, wb_dtype_size(window->dtype));
+    return all_weights(&plan, wb_dtype_size(window->dtype));
 }
 
 void wb_winograd_keep(wb_conv_kind kind, const wb_window *window, const void *weights, void *kept) {
-    transform_weights(&(job){.plan = plan_of(kind, window),
-                             .size = wb_dtype_size(window->dtype),
-                             .weights = weights,
-                             .transformed = kept});
+    transform_all_weights(&(job){.plan = plan_of(kind, window),
+                                 .size = wb_dtype_size(window->dtype),
+                                 .weights = weights,
+                                 .transformed = kept});
 }
 
 void wb_winograd(wb_conv_kind kind, const wb_window *window, const void *a, const void *b,
@@ -205,19 +263,26 @@ void wb_winograd(wb_conv_kind kind, const wb_window *window, const void *a, cons
              .size = wb_dtype_size(window->dtype),
              .source = a,
              .weights = b,
-             .out = out,
              .transformed = window->kept ? window->kept : scratch,
+             .out = out,
+             .shared = scratch,
              .done = done,
              .context = context};
     if (kind == WB_CONV_FILTER) {
         wb_winograd_filter(&j.plan, j.size, a, b, out, scratch);
         return;
     }
-    j.cut = wb_winograd_cut_of(&j.plan, j.plan.inner, j.size);
-    j.layout = layout_of(&j.plan, &j.cut, j.size);
-    j.scratch = (char *)scratch + (window->kept ? 0 : j.layout.weights);
-    const double flops = 2. * (double)WB_WINOGRAD_POINTS * (double)(j.plan.inner * j.plan.outer) *
-                         (double)(j.plan.tiles[0] * j.plan.tiles[1] * j.plan.batch);
-    if (!window->kept) transform_weights(&j);
+    const wb_winograd_plan *p = &j.plan;
+    j.cut = wb_winograd_cut_of(p, p->inner, j.size);
+    j.layout = layout_of(p, &j.cut, j.size, window->kept);
+    j.scratch = j.shared + j.layout.shared;
+    const double flops = 2. * (double)WB_WINOGRAD_POINTS * (double)(p->inner * p->outer) *
+                         (double)(p->tiles[0] * p->tiles[1] * p->batch);
+    if (j.layout.is_one) {
+        wb_conv_share(1, 0, tiles_task, &j);
+        wb_conv_share(wb_conv_ceil(p->outer, WB_WINOGRAD_COLUMNS), flops, columns_task, &j);
+        return;
+    }
+    if (!window->kept) transform_all_weights(&j);
     wb_conv_share(j.cut.image_parts * j.cut.row_parts, flops, piece_task, &j);
 }

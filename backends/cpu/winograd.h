@@ -20,7 +20,8 @@
 /* Whether this convolution is computed so: by shape alone. */
 bool wb_winograd_takes(wb_conv_kind kind, const wb_window *window);
 
-size_t wb_winograd_scratch(wb_conv_kind kind, const wb_window *window);
+/* is_kept: with weights that wb_winograd_keep made ready. */
+size_t wb_winograd_scratch(wb_conv_kind kind, const wb_window *window, bool is_kept);
 
 /* As wb_cpu_conv_kept and _keep; not for the filter gradient. */
 size_t wb_winograd_kept(wb_conv_kind kind, const wb_window *window);
@@ -66,8 +67,10 @@ enum {
 /* Tile rows first .. first + rows - 1 of some images. */
 typedef struct wb_winograd_piece {
     const wb_winograd_plan *plan;
-    const void *source, *weights; /* of the first image; transformed (inner, outer, points) */
-    void *out;                    /* of the first image */
+    const void *source;    /* of the first image */
+    const void *weights;   /* transformed: (inner, output channels, points), */
+    int64_t weights_point; /* and from one point to the next */
+    void *out;             /* of the first image */
     int64_t images, first, rows;
     int64_t channels; /* of the source, from its first plane on */
     int64_t column;   /* for done: the first plane of out */
@@ -108,14 +111,20 @@ static inline int64_t wb_winograd_point(int64_t rows, int64_t columns) {
     return rows * columns + 16;
 }
 
-/* weights(): the filters of `count` output channels from `first` on. */
+/* weights(): the filters of `count` output channels, of which w and `to` are the first, transformed
+ * with `point` elements from one point to the next. tiles(): the source's. columns(): results of
+ * `count` output channels from `first` on, whose weights are the piece's. */
 #define WB_DECLARE(enumerator, suffix)                                                             \
     void wb_winograd_weights_f32_##suffix(const wb_winograd_plan *plan, const void *w,             \
-                                          int64_t first, int64_t count, void *transformed);        \
+                                          int64_t count, void *to, int64_t point);                 \
     void wb_winograd_weights_f64_##suffix(const wb_winograd_plan *plan, const void *w,             \
-                                          int64_t first, int64_t count, void *transformed);        \
-    void wb_winograd_piece_f32_##suffix(const wb_winograd_piece *piece);                           \
-    void wb_winograd_piece_f64_##suffix(const wb_winograd_piece *piece);                           \
+                                          int64_t count, void *to, int64_t point);                 \
+    void wb_winograd_tiles_f32_##suffix(const wb_winograd_piece *piece);                           \
+    void wb_winograd_tiles_f64_##suffix(const wb_winograd_piece *piece);                           \
+    void wb_winograd_columns_f32_##suffix(const wb_winograd_piece *piece, int64_t first,           \
+                                          int64_t count);                                          \
+    void wb_winograd_columns_f64_##suffix(const wb_winograd_piece *piece, int64_t first,           \
+                                          int64_t count);                                          \
     void wb_winograd_block_f32_##suffix(const wb_winograd_block *block);                           \
     void wb_winograd_block_f64_##suffix(const wb_winograd_block *block);                           \
     void wb_winograd_total_f32_##suffix(const wb_winograd_total *total);                           \

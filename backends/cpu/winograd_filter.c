@@ -1,5 +1,6 @@
 /* The filter gradient by minimal filtering: blocks of channels x filters, each summed over parts of
- * the tiles; the parts are added in their order. */
+ * the tiles; the parts are added in their order. Where there is one part, a block's sum goes to
+ * its place while it is in the cache. */
 #include <string.h>
 
 #include "conv_plan.h"
@@ -52,12 +53,31 @@ static job job_of(const wb_winograd_plan *p, size_t size) {
 static int64_t blocks_of(const job *j) { return j->channel_parts * j->filter_parts; }
 
 static size_t sums_bytes(const job *j) {
-    return (size_t)(blocks_of(j) * j->parts * WB_WINOGRAD_SUM) * j->size;
+    const int64_t sums = j->parts == 1 ? wb_cpu_threads() : blocks_of(j) * j->parts;
+    return (size_t)(sums * WB_WINOGRAD_SUM) * j->size;
 }
 
 size_t wb_winograd_filter_scratch(const wb_winograd_plan *plan, size_t size) {
     const job j = job_of(plan, size);
     return sums_bytes(&j) + j.worker * (size_t)wb_cpu_threads();
+}
+
+/* dw of a block from its sum, or the first of its sums. */
+static void put_total(const job *j, int64_t number, const char *sum) {
+    const wb_winograd_plan *p = j->plan;
+    const int64_t channel = number % j->channel_parts * WB_WINOGRAD_BLOCK,
+                  filter = number / j->channel_parts * WB_WINOGRAD_BLOCK;
+    total_table[wb_cpu_isa()][j->size == 8](&(wb_winograd_total){
+        .plan = p,
+        .sum = sum,
+        .parts = j->parts,
+        .channels = wb_conv_least(WB_WINOGRAD_BLOCK, p->inner - channel),
+        .filters = wb_conv_least(WB_WINOGRAD_BLOCK, p->outer - filter),
+        .dw = j->dw + (size_t)(channel * p->inner_stride + filter * p->outer_stride) * j->size});
+}
+
+static char *sum_of(const job *j, int64_t number) {
+    return j->sums + (size_t)(number * WB_WINOGRAD_SUM) * j->size;
 }
 
 /* Task: part + parts * block. */
@@ -82,7 +102,7 @@ static void block_task(void *context, int64_t index, int worker) {
         .filters = wb_conv_least(WB_WINOGRAD_BLOCK, p->outer - filter),
         .products = scratch + j->transformed,
         .turned = scratch + j->transformed + j->products,
-        .sum = j->sums + (size_t)(index * WB_WINOGRAD_SUM) * j->size};
+        .sum = sum_of(j, j->parts == 1 ? worker : index)};
     memset(lines, 0, j->worker - j->transformed - j->products - j->turned);
     memset(block.sum, 0, (size_t)WB_WINOGRAD_SUM * j->size);
     for (int64_t i = begin; i < end; i++) {
@@ -96,21 +116,13 @@ static void block_task(void *context, int64_t index, int worker) {
         block.y = j->y + y * j->size;
         block_table[wb_cpu_isa()][j->size == 8](&block);
     }
+    if (j->parts == 1) put_total(j, number, block.sum);
 }
 
 static void total_task(void *context, int64_t number, int worker) {
     const job *j = context;
-    const wb_winograd_plan *p = j->plan;
-    const int64_t channel = number % j->channel_parts * WB_WINOGRAD_BLOCK,
-                  filter = number / j->channel_parts * WB_WINOGRAD_BLOCK;
     (void)worker;
-    total_table[wb_cpu_isa()][j->size == 8](&(wb_winograd_total){
-        .plan = p,
-        .sum = j->sums + (size_t)(number * j->parts * WB_WINOGRAD_SUM) * j->size,
-        .parts = j->parts,
-        .channels = wb_conv_least(WB_WINOGRAD_BLOCK, p->inner - channel),
-        .filters = wb_conv_least(WB_WINOGRAD_BLOCK, p->outer - filter),
-        .dw = j->dw + (size_t)(channel * p->inner_stride + filter * p->outer_stride) * j->size});
+    put_total(j, number, sum_of(j, number * j->parts));
 }
 
 void wb_winograd_filter(const wb_winograd_plan *plan, size_t size, const void *x, const void *y,
@@ -121,5 +133,5 @@ void wb_winograd_filter(const wb_winograd_plan *plan, size_t size, const void *x
     const double flops = 2. * (double)WB_WINOGRAD_POINTS * (double)(plan->inner * plan->outer) *
                          (double)(plan->tiles[0] * plan->tiles[1] * plan->batch);
     wb_conv_share(blocks_of(&j) * j.parts, flops, block_task, &j);
-    wb_conv_share(blocks_of(&j), (double)sums_bytes(&j), total_task, &j);
+    if (j.parts != 1) wb_conv_share(blocks_of(&j), (double)sums_bytes(&j), total_task, &j);
 }

@@ -31,14 +31,12 @@ static void TYPE(transform_filters)(const wb_winograd_plan *p, const REAL *w, in
     }
 }
 
-static void TYPE(winograd_weights)(const wb_winograd_plan *p, const REAL *w, int64_t first,
-                                   int64_t count, REAL *to) {
-    for (int64_t k = first; k < first + count; k++)
+static void TYPE(winograd_weights)(const wb_winograd_plan *p, const REAL *w, int64_t count,
+                                   REAL *to, int64_t point) {
+    for (int64_t k = 0; k < count; k++, w += p->outer_stride, to += p->inner)
         for (int64_t c = 0; c < p->inner; c += LANES) {
             const int lanes = p->inner - c < LANES ? (int)(p->inner - c) : LANES;
-            TYPE(transform_filters)
-            (p, w + k * p->outer_stride + c * p->inner_stride, lanes, to + k * p->inner + c,
-             wb_winograd_point(p->inner, p->outer));
+            TYPE(transform_filters)(p, w + c * p->inner_stride, lanes, to + c, point);
         }
 }
 
@@ -81,7 +79,7 @@ static void TYPE(transform_lines)(const wb_winograd_piece *piece, REAL *to, int6
         }
 }
 
-static void TYPE(transform_tiles)(const wb_winograd_piece *piece) {
+static void TYPE(winograd_tiles)(const wb_winograd_piece *piece) {
     const wb_winograd_plan *p = piece->plan;
     const int64_t plane = p->in[0] * p->in[1],
                   point = wb_winograd_point(piece->height, piece->channels);
@@ -150,15 +148,14 @@ static void TYPE(finish_planes)(const wb_winograd_piece *piece, int64_t image, i
                     piece->column + first + image * p->outer, count, piece->worker);
 }
 
-/* One point of the tiles times the filters of `columns` output channels from k on. */
-static void TYPE(multiply_point)(const wb_winograd_piece *piece, int64_t point, int64_t k,
+/* One point of the tiles times the filters of `columns` output channels, whose first is weights. */
+static void TYPE(multiply_point)(const wb_winograd_piece *piece, int64_t point, const REAL *weights,
                                  int64_t columns) {
     const wb_winograd_plan *p = piece->plan;
     const int64_t tiles = piece->images * piece->rows * p->tiles[0];
     TYPE(tile)
     t = {.a = (const REAL *)piece->transformed + point * wb_winograd_point(piece->height, p->inner),
-         .b = (const REAL *)piece->weights + point * wb_winograd_point(p->inner, p->outer) +
-              k * p->inner,
+         .b = weights + point * piece->weights_point,
          .c = (REAL *)piece->products +
               point * wb_winograd_point(piece->height, WB_WINOGRAD_COLUMNS),
          .step_a = piece->height,
@@ -174,14 +171,14 @@ static void TYPE(multiply_point)(const wb_winograd_piece *piece, int64_t point, 
     }
 }
 
-static void TYPE(winograd_piece)(const wb_winograd_piece *piece) {
-    const int64_t outer = piece->plan->outer;
-    TYPE(transform_tiles)(piece);
-    for (int64_t k = 0; k < outer; k += WB_WINOGRAD_COLUMNS) {
-        const int64_t columns = outer - k < WB_WINOGRAD_COLUMNS ? outer - k : WB_WINOGRAD_COLUMNS;
-        for (int64_t i = 0; i < WB_WINOGRAD_POINTS; i++) TYPE(multiply_point)(piece, i, k, columns);
+static void TYPE(winograd_columns)(const wb_winograd_piece *piece, int64_t first, int64_t count) {
+    const REAL *weights = piece->weights;
+    for (int64_t k = 0; k < count; k += WB_WINOGRAD_COLUMNS) {
+        const int64_t columns = count - k < WB_WINOGRAD_COLUMNS ? count - k : WB_WINOGRAD_COLUMNS;
+        for (int64_t i = 0; i < WB_WINOGRAD_POINTS; i++)
+            TYPE(multiply_point)(piece, i, weights + k * piece->plan->inner, columns);
         for (int64_t image = 0; image < piece->images; image++)
-            TYPE(finish_planes)(piece, image, k, columns);
+            TYPE(finish_planes)(piece, image, first + k, columns);
     }
 }
 
@@ -260,7 +257,7 @@ static void TYPE(add_point)(const wb_winograd_block *block, int64_t point) {
 }
 
 static void TYPE(winograd_block)(const wb_winograd_block *block) {
-    TYPE(transform_tiles)(&block->piece);
+    TYPE(winograd_tiles)(&block->piece);
     memset(block->piece.lines, 0, 4 * (size_t)block->piece.pitch * sizeof(REAL));
     TYPE(spread_tiles)(block);
     for (int64_t i = 0; i < WB_WINOGRAD_POINTS; i++) TYPE(add_point)(block, i);
