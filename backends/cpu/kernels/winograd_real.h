@@ -17,6 +17,8 @@ static void TYPE(transform_filters)(const wb_winograd_plan *p, const REAL *w, in
     for (int first = 0; first < 9; first += LANES) {
         const int taps = 9 - first < LANES ? 9 - first : LANES;
         UNROLL for (int i = 0; i < LANES; i++) {
+            if (first == 0) /* rows of the data gradient are far from each other */
+                __builtin_prefetch(w + i * p->inner_stride + 4 * p->outer_stride);
             square[i] = i < lanes ? LOAD_PART(w + i * p->inner_stride + first, taps) : SET(0);
         }
         TRANSPOSE(square);
