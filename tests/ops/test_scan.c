@@ -351,15 +351,17 @@ static void lengths_share_the_plan_of_the_body(void **state) {
     (void)state;
     if (getenv("WEBER_EAGER")) skip(); /* it is about plans */
     const body *b = &bodies[6];
+    /* elsewhere each plan around it has texts to compile */
+    const int64_t least = 50, most = wb_default_device() == wb_cpu_device() ? 400 : 59;
     int64_t misses = 0;
-    for (int64_t steps = 50; steps < 60; steps++) {
-        if (steps == 51) misses = wb_plan_status().misses; /* the body is planned */
+    for (int64_t steps = least; steps <= most; steps++) {
+        if (steps == least + 1) misses = wb_plan_status().misses; /* the body is planned */
         problem p = make(b, WB_F32, steps, false);
         wb_array *carries[MOST], *outputs[MOST];
         as_scan(&p, carries, outputs);
         assert_true(isfinite(wb_item(loss_of(b, carries, outputs))));
     }
-    assert_int_equal(wb_plan_status().misses - misses, 9); /* the plans around it */
+    assert_int_equal(wb_plan_status().misses - misses, most - least); /* the plans around it */
 }
 
 static void the_same_scan_again_is_no_new_plan(void **state) {
