@@ -40,17 +40,6 @@
 void WB_ISA_NAME(gemm_f32)(const wb_gemm_piece *piece) { piece_run_f32(piece); }
 void WB_ISA_NAME(attention_f32)(const wb_attention_piece *piece) { attention_run_f32(piece); }
 void WB_ISA_NAME(attention_back_f32)(const wb_attention_group *g) { attention_back_run_f32(g); }
-void WB_ISA_NAME(winograd_weights_f32)(const wb_winograd_plan *plan, const void *w, int64_t count,
-                                       void *to, int64_t point) {
-    winograd_weights_f32(plan, w, count, to, point);
-}
-void WB_ISA_NAME(winograd_tiles_f32)(const wb_winograd_piece *piece) { winograd_tiles_f32(piece); }
-void WB_ISA_NAME(winograd_columns_f32)(const wb_winograd_piece *piece, int64_t first,
-                                       int64_t count) {
-    winograd_columns_f32(piece, first, count);
-}
-void WB_ISA_NAME(winograd_block_f32)(const wb_winograd_block *block) { winograd_block_f32(block); }
-void WB_ISA_NAME(winograd_total_f32)(const wb_winograd_total *total) { winograd_total_f32(total); }
 
 #undef REAL
 #undef TYPE
@@ -99,14 +88,3 @@ void WB_ISA_NAME(winograd_total_f32)(const wb_winograd_total *total) { winograd_
 void WB_ISA_NAME(gemm_f64)(const wb_gemm_piece *piece) { piece_run_f64(piece); }
 void WB_ISA_NAME(attention_f64)(const wb_attention_piece *piece) { attention_run_f64(piece); }
 void WB_ISA_NAME(attention_back_f64)(const wb_attention_group *g) { attention_back_run_f64(g); }
-void WB_ISA_NAME(winograd_weights_f64)(const wb_winograd_plan *plan, const void *w, int64_t count,
-                                       void *to, int64_t point) {
-    winograd_weights_f64(plan, w, count, to, point);
-}
-void WB_ISA_NAME(winograd_tiles_f64)(const wb_winograd_piece *piece) { winograd_tiles_f64(piece); }
-void WB_ISA_NAME(winograd_columns_f64)(const wb_winograd_piece *piece, int64_t first,
-                                       int64_t count) {
-    winograd_columns_f64(piece, first, count);
-}
-void WB_ISA_NAME(winograd_block_f64)(const wb_winograd_block *block) { winograd_block_f64(block); }
-void WB_ISA_NAME(winograd_total_f64)(const wb_winograd_total *total) { winograd_total_f64(total); }

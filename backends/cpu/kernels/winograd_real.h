@@ -310,3 +310,23 @@ static void TYPE(winograd_total)(const wb_winograd_total *total) {
              (REAL *)total->dw + c * p->inner_stride + k * p->outer_stride);
         }
 }
+
+/* ---- what winograd.c and winograd_filter.c call ---- */
+
+void WB_ISA_NAME(TYPE(winograd_weights))(const wb_winograd_plan *plan, const void *w, int64_t count,
+                                         void *to, int64_t point) {
+    TYPE(winograd_weights)(plan, w, count, to, point);
+}
+void WB_ISA_NAME(TYPE(winograd_tiles))(const wb_winograd_piece *piece) {
+    TYPE(winograd_tiles)(piece);
+}
+void WB_ISA_NAME(TYPE(winograd_columns))(const wb_winograd_piece *piece, int64_t first,
+                                         int64_t count) {
+    TYPE(winograd_columns)(piece, first, count);
+}
+void WB_ISA_NAME(TYPE(winograd_block))(const wb_winograd_block *block) {
+    TYPE(winograd_block)(block);
+}
+void WB_ISA_NAME(TYPE(winograd_total))(const wb_winograd_total *total) {
+    TYPE(winograd_total)(total);
+}
