@@ -39,7 +39,7 @@ static bool is_filtered(wb_conv_kind kind, const wb_window *window) {
     return !is_direct && wb_winograd_takes(kind, window);
 }
 
-/* Positions of the smaller side that a weight meets, from which on its own way is little. */
+/* If each weight meets so many positions, little of the time goes to its form. */
 enum { MANY_POSITIONS = 1024 };
 
 size_t wb_cpu_conv_kept(wb_conv_kind kind, const wb_window *w) {

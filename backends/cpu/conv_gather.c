@@ -200,8 +200,9 @@ static void gather_task(void *context, int64_t index, int worker) {
                 piece.outer * piece.groups, worker);
 }
 
-static void pack(gather *g, const wb_conv_plan *plan) {
-    wb_conv_share(strips_of(plan) * plan->groups, (double)g->cut.weights, pack_task, g);
+static void pack(gather *g) {
+    const wb_conv_plan plan = plan_of(g->kind, g->window, 0);
+    wb_conv_share(strips_of(&plan) * plan.groups, (double)g->cut.weights, pack_task, g);
 }
 
 size_t wb_conv_gather_kept(wb_conv_kind kind, const wb_window *window) {
@@ -210,13 +211,11 @@ size_t wb_conv_gather_kept(wb_conv_kind kind, const wb_window *window) {
 
 void wb_conv_gather_keep(wb_conv_kind kind, const wb_window *window, const void *weights,
                          void *kept) {
-    const wb_conv_plan plan = plan_of(kind, window, 0);
     pack(&(gather){.window = window,
                    .kind = kind,
                    .cut = cut_of(kind, window),
                    .weights = weights,
-                   .packed = kept},
-         &plan);
+                   .packed = kept});
 }
 
 void wb_conv_gather(wb_conv_kind kind, const wb_window *window, const void *source,
@@ -233,9 +232,8 @@ void wb_conv_gather(wb_conv_kind kind, const wb_window *window, const void *sour
                 .context = context};
     const cut *c = &g.cut;
     if (c->phases == 0) return;
-    const wb_conv_plan plan = plan_of(kind, window, 0);
     g.scratch = window->kept ? scratch : g.packed + c->weights;
-    if (!window->kept) pack(&g, &plan);
+    if (!window->kept) pack(&g);
     wb_conv_share(c->image_parts * c->count_parts * c->outer_parts * c->group_parts, c->flops,
                   gather_task, &g);
 }

@@ -267,11 +267,13 @@ static bool is_unwritten_leaf(const wb_graph *graph, const wb_argument *a) {
     return true;
 }
 
-/* The operand that a kernel may keep in another form. In a body it is one of outside; else the
- * weights of a convolution: a product's matrix is large beside what packing it costs. */
-static bool is_fixed(const wb_graph *graph, wb_call_row row, const wb_argument *arguments) {
-    const bool is_product = row.shape == WB_SHAPE_matmul;
-    if (!(row.uses & WB_CALL_TILES) || !graph->tape->device->backend->prepare) return false;
+/* Whether the matrix of a product, or the weights of a convolution, stay the same: in the steps of
+ * a body, if they come from outside; from run to run of another plan, if it does not write them.
+ * There only weights count: keeping a matrix would save little for its memory. */
+static bool is_fixed(const wb_graph *graph, wb_call_kind kind, const wb_argument *arguments) {
+    const bool is_product = kind == WB_CALL_matmul;
+    if (!is_product && kind != WB_CALL_conv_forward && kind != WB_CALL_conv_data) return false;
+    if (!graph->tape->device->backend->prepare) return false;
     if (graph->tape->body) return is_captured(graph, &arguments[is_product ? 0 : 1]);
     return !is_product && is_unwritten_leaf(graph, &arguments[1]);
 }
@@ -292,7 +294,7 @@ bool wb_emit_call(const wb_graph *graph, int32_t number, wb_call *call, wb_argum
         arguments[(*count)++] = wb_argument_of(graph, result_of(graph, number, r));
     call->is_fast = is_fast(v);
     call->may_round_to_bf16 = row.shape == WB_SHAPE_matmul && v->attributes[0] & WB_MATMUL_BF16;
-    call->is_fixed = is_fixed(graph, row, arguments);
+    call->is_fixed = is_fixed(graph, call->kind, arguments);
     if (row.shape == WB_SHAPE_matmul) return matmul_call(graph, v, &call->matmul, offsets);
     if (row.shape == WB_SHAPE_attention)
         call->attention = attention_of(graph, v);

@@ -277,7 +277,7 @@ static bool is_doubtful(const evaluator *e, const wb_plan *plan) {
     return false;
 }
 
-/* What commands keep is made when its array is another one, or holds something else. */
+/* Makes what commands keep, unless it was made of the same contents of the same array before. */
 static wb_status refresh(const evaluator *e, const wb_plan *plan) {
     const wb_device *device = plan->device;
     wb_status status = WB_OK;

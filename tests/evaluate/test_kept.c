@@ -28,8 +28,8 @@ static wb_array *there(wb_array *x) {
 static wb_array *picture(void) { return there(wb_uniform(WB_F32, SIDE, SIDE, CHANNELS, 1)); }
 static wb_array *weights(void) { return there(wb_uniform(WB_F32, 3, 3, CHANNELS, FILTERS)); }
 
-/* That many are made by y = conv(x, w), which has the bits of weights computed in the plan, of
- * which nothing is kept. */
+/* Evaluating conv(x, w) makes `made` weights ready. The result is compared with that of the same
+ * weights as a product, w * 1: of what the plan computes itself it keeps nothing. */
 static void check(wb_array *x, wb_array *w, int made, const char *what) {
     wb_array *one = wb_to(x->buffer->device, wb_ones(WB_F32, 1));
     wb_array *y = wb_conv_op(x, w, .pad = {1, 1}),

@@ -351,7 +351,7 @@ static void lengths_share_the_plan_of_the_body(void **state) {
     (void)state;
     if (getenv("WEBER_EAGER")) skip(); /* it is about plans */
     const body *b = &bodies[6];
-    /* elsewhere each plan around it has texts to compile */
+    /* on other devices the plan of each length has texts to compile, which takes long */
     const int64_t least = 50, most = wb_default_device() == wb_cpu_device() ? 400 : 59;
     int64_t misses = 0;
     for (int64_t steps = least; steps <= most; steps++) {

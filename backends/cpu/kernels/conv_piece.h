@@ -68,7 +68,7 @@ WB_INLINE void TYPE(gather_run)(const TYPE(gather_tile) * t, const int vectors, 
         const REAL *from = flat ? panel + offsets[p] : panel + p * TYPE(panel_width);
         VEC row[8];
         UNROLL for (int v = 0; v < vectors; v++) { row[v] = LOAD(from + v * LANES); }
-        __builtin_prefetch(weights + t->next); /* elsewhere: the processor does not foresee it */
+        __builtin_prefetch(weights + t->next); /* which the processor does not foresee */
         TYPE(gather_step)(row, weights, vectors, columns, sum);
     }
     const int last = vectors - 1;
