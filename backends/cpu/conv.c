@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "depthwise.h"
 #include "winograd.h"
 
 typedef struct all_pieces {
@@ -44,13 +45,15 @@ enum { MANY_POSITIONS = 1024 };
 
 size_t wb_cpu_conv_kept(wb_conv_kind kind, const wb_window *w) {
     const int64_t in = w->in[0] * w->in[1] * w->in[2], out = w->out[0] * w->out[1] * w->out[2];
-    if (!w->keeps || kind == WB_CONV_FILTER || wb_conv_least(in, out) * w->batch >= MANY_POSITIONS)
+    if (!w->keeps || kind == WB_CONV_FILTER || wb_depthwise_takes(w) ||
+        wb_conv_least(in, out) * w->batch >= MANY_POSITIONS)
         return 0;
     return is_filtered(kind, w) ? wb_winograd_kept(kind, w) : wb_conv_gather_kept(kind, w);
 }
 
 size_t wb_cpu_conv_scratch(wb_conv_kind kind, const wb_window *window) {
     const size_t kept = wb_cpu_conv_kept(kind, window);
+    if (wb_depthwise_takes(window)) return wb_depthwise_scratch(kind, window);
     if (is_filtered(kind, window)) return wb_winograd_scratch(kind, window, kept > 0);
     return kind == WB_CONV_FILTER ? wb_conv_filter_scratch(window)
                                   : wb_conv_gather_scratch(kind, window) - kept;
@@ -65,7 +68,9 @@ void wb_cpu_conv_keep(wb_conv_kind kind, const wb_window *window, const void *we
 
 void wb_cpu_conv(wb_conv_kind kind, const wb_window *window, const void *a, const void *b,
                  void *out, void *scratch, wb_tile_fn *done, void *context) {
-    if (is_filtered(kind, window))
+    if (wb_depthwise_takes(window))
+        wb_depthwise(kind, window, a, b, out, scratch, done, context);
+    else if (is_filtered(kind, window))
         wb_winograd(kind, window, a, b, out, scratch, done, context);
     else if (kind == WB_CONV_FILTER)
         wb_conv_filter(window, a, b, out, scratch);

@@ -98,7 +98,9 @@ static void measure(const wb_conv_plan *plan, wb_conv_box *box, const int64_t gr
         box->part[d] = wb_conv_ceil(box->extent[d], axis->step);
     }
     box->block = box->part[0] * box->part[1] * box->part[2];
-    box->volume = box->block * plan->axis[0].step * plan->axis[1].step * plan->axis[2].step;
+    const int64_t remainders = plan->axis[0].step * plan->axis[1].step * plan->axis[2].step;
+    if (remainders > 1) box->block += WB_CONV_VECTOR_BYTES / (int64_t)plan->size;
+    box->volume = box->block * remainders;
 }
 
 wb_conv_box wb_conv_box_of(const wb_conv_plan *plan, int64_t first, int64_t count) {

@@ -31,6 +31,7 @@ enum {
     WB_CONV_FLAT_OUTER = 2,       /* channels that are few */
     WB_CONV_WEIGHTS = 1 << 19,    /* bytes of weights that stay in L2 from panel to panel */
     WB_CONV_PANELS = 8,           /* that share the parts of larger ones */
+    WB_CONV_VECTOR_BYTES = 64,    /* of the widest set */
     WB_CONV_SLACK = 576           /* bytes beyond a buffer that a vector may touch */
 };
 
@@ -64,7 +65,8 @@ typedef struct wb_conv_box {
     int64_t origin[3]; /* first source position, may lie in the padding */
     int64_t extent[3]; /* source positions */
     int64_t part[3];   /* source positions with the same remainder */
-    int64_t block;     /* elements with the same remainders */
+    int64_t block;     /* elements with the same remainders, and room for a vector, where they
+                        * are not all */
     int64_t volume;    /* elements of one channel */
 } wb_conv_box;
 

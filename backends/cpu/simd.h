@@ -53,6 +53,15 @@
 /* What was loaded is loaded again when it is wanted again: registers are worth more. */
 #define WB_FORGET_LOADS() __asm__ volatile("" ::: "memory")
 
+/* A vector that was loaded stays in a register: gcc would load it again for each use. */
+#if WB_SIMD && defined(__x86_64__)
+#define WB_IN_REGISTER(v) __asm__("" : "+v"(v))
+#elif WB_SIMD && defined(__aarch64__)
+#define WB_IN_REGISTER(v) __asm__("" : "+w"(v))
+#else
+#define WB_IN_REGISTER(v) ((void)0)
+#endif
+
 /* bytes of a vector, and how many the machine holds in registers */
 #if !WB_SIMD
 #define WB_VECTOR_REGISTERS 16

@@ -12,25 +12,89 @@ WB_INLINE void TYPE(copy)(REAL *dst, const REAL *src, int64_t count) {
     if (count > 0) STORE_PART(dst, LOAD_PART(src, (int)count), (int)count);
 }
 
-/* dst[i] = src[2 * i]; nothing behind the last of them is read */
-WB_INLINE void TYPE(copy_even)(REAL *dst, const REAL *src, int64_t count) {
-    for (; count > LANES; count -= LANES, dst += LANES, src += 2 * LANES)
+/* count elements, then zeros up to `room`, in whole vectors: up to LANES - 1 elements more are
+ * written, and a processor likes that better than a part of a vector. */
+WB_INLINE void TYPE(copy_over)(REAL *dst, const REAL *src, int64_t count, int64_t room) {
+    for (; count >= LANES; count -= LANES, room -= LANES, dst += LANES, src += LANES)
+        STORE(dst, LOAD(src));
+    if (count > 0) {
+        STORE(dst, LOAD_PART(src, (int)count));
+        dst += LANES;
+        room -= LANES;
+    }
+    VEC none = SET(0);
+    WB_IN_REGISTER(none); /* or it becomes a call of memset, which is long for a row */
+    for (; room > 0; room -= LANES, dst += LANES) STORE(dst, none);
+}
+
+/* dst[i] = src[2 * i], likewise; nothing behind the last of them is read */
+WB_INLINE void TYPE(copy_even)(REAL *dst, const REAL *src, int64_t count, int64_t room) {
+    for (; count > LANES; count -= LANES, room -= LANES, dst += LANES, src += 2 * LANES)
         STORE(dst, EVEN(LOAD(src), LOAD(src + LANES)));
     const int last = 2 * (int)count - 1;
     if (last > LANES)
-        STORE_PART(dst, EVEN(LOAD(src), LOAD_PART(src + LANES, last - LANES)), (int)count);
+        STORE(dst, EVEN(LOAD(src), LOAD_PART(src + LANES, last - LANES)));
     else if (last > 0)
-        STORE_PART(dst, EVEN(LOAD_PART(src, last), SET(0)), (int)count);
+        STORE(dst, EVEN(LOAD_PART(src, last), SET(0)));
+    if (last > 0) {
+        dst += LANES;
+        room -= LANES;
+    }
+    TYPE(copy_over)(dst, src, 0, room);
 }
 
-/* dst[i] = src[i * step] */
-WB_INLINE void TYPE(copy_every)(REAL *dst, const REAL *src, int64_t count, int64_t step) {
-    if (step == 1)
-        TYPE(copy)(dst, src, count);
-    else if (step == 2)
-        TYPE(copy_even)(dst, src, count);
+/* Rows of a box whose numbers begin `from` elements behind theirs, each up to where the next one's
+ * begin. */
+typedef struct TYPE(rows) {
+    int64_t part, from, count; /* elements of a row, zeros in front, numbers */
+    int64_t step, next;        /* in the source: to the next number, and to the next row */
+    const REAL *end;           /* where the last row of the block has its numbers */
+} TYPE(rows);
+
+WB_INLINE void TYPE(load_rows)(const TYPE(rows) * r, REAL *dst, const REAL *src, int64_t rows,
+                               const int64_t step) {
+    for (; rows > 0; rows--, dst += r->part, src += r->next) {
+        __builtin_prefetch(src + 2048); /* rows are too short for the hardware to see */
+        __builtin_prefetch(src + 2048 + 64 / sizeof *src);
+        const int64_t room = r->part - (dst == r->end ? r->from : 0);
+        if (step == 1) {
+            TYPE(copy_over)(dst, src, r->count, room);
+        } else if (step == 2) {
+            TYPE(copy_even)(dst, src, r->count, room);
+        } else {
+            for (int64_t i = 0; i < r->count; i++) dst[i] = src[i * r->step];
+            TYPE(copy_over)(dst + r->count, src, 0, room - r->count);
+        }
+    }
+}
+
+/* Each row is one vector. */
+WB_INLINE void TYPE(load_short)(const TYPE(rows) * r, REAL *dst, const REAL *src, int64_t rows,
+                                const int64_t step) {
+    const int64_t part = r->part, next = r->next, last = step * (r->count - 1) + 1;
+    const int low = (int)wb_conv_least(last, LANES), high = (int)last - LANES;
+    for (; rows > 0; rows--, dst += part, src += next) {
+        __builtin_prefetch(src + 2048);
+        const VEC v = LOAD_PART(src, low);
+        if (step == 1)
+            STORE(dst, v);
+        else
+            STORE(dst, EVEN(v, high > 0 ? LOAD_PART(src + LANES, high) : SET(0)));
+    }
+}
+
+static void TYPE(load_numbers)(const TYPE(rows) * r, REAL *dst, const REAL *src, int64_t rows) {
+    const bool is_short = r->part <= LANES && r->count > 0;
+    if (r->step == 1 && is_short)
+        TYPE(load_short)(r, dst, src, rows, 1);
+    else if (r->step == 2 && is_short)
+        TYPE(load_short)(r, dst, src, rows, 2);
+    else if (r->step == 1)
+        TYPE(load_rows)(r, dst, src, rows, 1);
+    else if (r->step == 2)
+        TYPE(load_rows)(r, dst, src, rows, 2);
     else
-        for (int64_t i = 0; i < count; i++) dst[i] = src[i * step];
+        TYPE(load_rows)(r, dst, src, rows, 0);
 }
 
 /* Planes whose rows are all there, in order, need no rows. */
@@ -49,26 +113,6 @@ static bool TYPE(load_whole)(const wb_conv_plan *plan, const wb_conv_box *box, c
     return true;
 }
 
-/* Without strides, with padding: no divisions, and one sweep of zeros. */
-static void TYPE(load_padded)(const wb_conv_plan *plan, const wb_conv_box *box, const REAL *source,
-                              int64_t channels, REAL *dst) {
-    const wb_conv_axis *axis = plan->axis;
-    const int64_t *origin = box->origin, *extent = box->extent, part = box->part[0];
-    const int64_t low = wb_conv_least(part, wb_conv_most(0, -origin[0]));
-    const int64_t high = wb_conv_most(low, wb_conv_least(part, axis[0].in - origin[0]));
-    TYPE(zero)(dst, box->volume * channels);
-    for (int64_t c = 0; c < channels; c++, source += plan->source_plane)
-        for (int64_t i2 = origin[2]; i2 < origin[2] + extent[2]; i2++)
-            for (int64_t i1 = origin[1]; i1 < origin[1] + extent[1]; i1++, dst += part) {
-                if (i1 < 0 || i1 >= axis[1].in || i2 < 0 || i2 >= axis[2].in) continue;
-                const REAL *row = source + axis[0].in * (i1 + axis[1].in * i2) + origin[0];
-                /* rows are too short for the hardware to see */
-                __builtin_prefetch(row + low + 2048);
-                __builtin_prefetch(row + low + 2048 + 64 / sizeof *row);
-                TYPE(copy)(dst + low, row + low, high - low);
-            }
-}
-
 /* Whether a tap reads positions of the box with this remainder modulo the axis's step. */
 static bool TYPE(is_read)(const wb_conv_plan *plan, const wb_conv_box *box, int d,
                           int64_t remainder) {
@@ -79,29 +123,58 @@ static bool TYPE(is_read)(const wb_conv_plan *plan, const wb_conv_box *box, int 
     return false;
 }
 
-/* The positions with remainders r, of one channel. */
-WB_INLINE void TYPE(load_part)(const wb_conv_plan *plan, const wb_conv_box *box, const int64_t r[3],
-                               const REAL *source, REAL *dst) {
+/* Places from .. to - 1 of an axis of the box, with remainder r, lie in the source. */
+WB_INLINE void TYPE(inside)(const wb_conv_plan *plan, const wb_conv_box *box, int d, int64_t r,
+                            int64_t *from, int64_t *to) {
+    const int64_t step = plan->axis[d].step, begin = box->origin[d] + r,
+                  left = plan->axis[d].in - begin;
+    const int64_t first = step == 1 ? -begin : wb_conv_ceil(-begin, step),
+                  end = step == 1 ? left : wb_conv_ceil(left, step);
+    *from = wb_conv_most(0, wb_conv_least(box->part[d], first));
+    *to = wb_conv_most(*from, wb_conv_least(box->part[d], end));
+}
+
+/* The positions with remainders r, of all channels. */
+static void TYPE(load_part)(const wb_conv_plan *plan, const wb_conv_box *box, const int64_t r[3],
+                            const REAL *source, int64_t channels, REAL *dst) {
     const wb_conv_axis *axis = plan->axis;
-    const int64_t step = axis[0].step, part = box->part[0], begin = box->origin[0] + r[0],
-                  from = begin < 0 ? wb_conv_least(part, wb_conv_ceil(-begin, step)) : 0,
-                  to = begin < axis[0].in ? wb_conv_ceil(axis[0].in - begin, step) : 0,
-                  count = wb_conv_least(part, to) - from;
-    TYPE(zero)(dst, box->block);
-    for (int64_t k2 = 0; k2 < box->part[2]; k2++)
-        for (int64_t k1 = 0; k1 < box->part[1]; k1++, dst += part) {
-            const int64_t i1 = box->origin[1] + r[1] + k1 * axis[1].step,
-                          i2 = box->origin[2] + r[2] + k2 * axis[2].step;
-            if (i1 < 0 || i1 >= axis[1].in || i2 < 0 || i2 >= axis[2].in) continue;
-            const REAL *row = source + axis[0].in * (i1 + axis[1].in * i2) + begin;
-            TYPE(copy_every)(dst + from, row + from * step, count, step);
+    const int64_t part = box->part[0], slice = part * box->part[1], width = axis[0].in;
+    int64_t from[3], to[3];
+    for (int d = 0; d < 3; d++) TYPE(inside)(plan, box, d, r[d], &from[d], &to[d]);
+    TYPE(rows)
+    numbers = {.part = part,
+               .from = from[0],
+               .count = to[0] - from[0],
+               .step = axis[0].step,
+               .next = axis[1].step * width,
+               .end = dst + from[0] + slice * box->part[2] - part};
+    source += box->origin[0] + r[0] + from[0] * axis[0].step +
+              (box->origin[1] + r[1] + from[1] * axis[1].step) * width;
+    const int64_t step = axis[2].step * width * axis[1].in,
+                  first = (box->origin[2] + r[2]) * width * axis[1].in;
+    for (int64_t c = 0; c < channels; c++, source += plan->source_plane) {
+        TYPE(copy_over)(dst, source, 0, from[0]);
+        REAL *to_slice = dst + from[0];
+        const REAL *slice_of = source + first;
+        for (int64_t k2 = 0; k2 < box->part[2]; k2++, to_slice += slice, slice_of += step) {
+            const bool is_inside = k2 >= from[2] && k2 < to[2];
+            const int64_t begin = is_inside ? from[1] : box->part[1],
+                          end = is_inside ? to[1] : box->part[1];
+            const int64_t after = slice - end * part;
+            TYPE(copy_over)(to_slice, source, 0, begin * part);
+            TYPE(load_numbers)(&numbers, to_slice + begin * part, slice_of, end - begin);
+            const int64_t spare = k2 == box->part[2] - 1 ? from[0] : 0;
+            TYPE(copy_over)(to_slice + end * part, source, 0, after - spare);
         }
+        dst += box->volume;
+        numbers.end += box->volume;
+    }
 }
 
 /* dst: part of each axis, remainders of each axis, channels; remainders that no tap reads are left
  * out. */
-static void TYPE(load_strided)(const wb_conv_plan *plan, const wb_conv_box *box, const REAL *source,
-                               int64_t channels, REAL *dst) {
+static void TYPE(load_parts)(const wb_conv_plan *plan, const wb_conv_box *box, const REAL *source,
+                             int64_t channels, REAL *dst) {
     const wb_conv_axis *axis = plan->axis;
     int64_t r[3];
     for (r[2] = 0; r[2] < axis[2].step; r[2]++)
@@ -109,16 +182,12 @@ static void TYPE(load_strided)(const wb_conv_plan *plan, const wb_conv_box *box,
             for (r[0] = 0; r[0] < axis[0].step; r[0]++, dst += box->block) {
                 bool is_read = true;
                 for (int d = 0; d < 3; d++) is_read = is_read && TYPE(is_read)(plan, box, d, r[d]);
-                for (int64_t c = 0; is_read && c < channels; c++) TYPE(load_part)
-                (plan, box, r, source + c * plan->source_plane, dst + c * box->volume);
+                if (is_read) TYPE(load_part)(plan, box, r, source, channels, dst);
             }
 }
 
 static void TYPE(load_box)(const wb_conv_plan *plan, const wb_conv_box *box, const REAL *source,
                            int64_t channels, REAL *dst) {
-    if (TYPE(load_whole)(plan, box, source, channels, dst)) return;
-    if (box->block == box->volume)
-        TYPE(load_padded)(plan, box, source, channels, dst);
-    else
-        TYPE(load_strided)(plan, box, source, channels, dst);
+    if (!TYPE(load_whole)(plan, box, source, channels, dst))
+        TYPE(load_parts)(plan, box, source, channels, dst);
 }

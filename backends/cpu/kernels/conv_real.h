@@ -4,6 +4,7 @@
 /* they use the box */
 #include "conv_block.h"
 #include "conv_piece.h"
+#include "depthwise_real.h"
 
 #undef REAL
 #undef VEC
@@ -13,6 +14,7 @@
 #undef LOAD_PART
 #undef STORE_PART
 #undef SET
+#undef SUM
 #undef ADD_BY_LANE
 #undef TRANSPOSE
 #undef TYPE

@@ -128,6 +128,7 @@ static inline shape random_shape(void) {
     if (random_int(0, 3) == 0) s.groups = random_int(1, 4);
     s.channels = s.groups * channels[random_int(0, 6)];
     s.filters = s.groups * channels[random_int(0, 6)];
+    if (random_int(0, 3) == 0) s.channels = s.filters = s.groups = random_int(8, 20);
     return s;
 }
 
