@@ -106,6 +106,7 @@ static wb_layer *wide_mlp(const settings *s) { return bench_wide_mlp(s->tiny); }
 static wb_layer *cnn(const settings *s) { return bench_cnn(s->tiny); }
 static wb_layer *vgg(const settings *s) { return bench_vgg(s->tiny); }
 static wb_layer *resnet(const settings *s) { return bench_resnet(s->tiny); }
+static wb_layer *mobilenet(const settings *s) { return bench_mobilenet(s->tiny); }
 static wb_layer *lstm(const settings *s) { return bench_lstm_make(&s->lstm); }
 static wb_layer *transformer(const settings *s) { return bench_transformer_make(&s->transformer); }
 static wb_layer *first(const settings *s) { return bench_first_make(&s->first); }
@@ -287,6 +288,7 @@ static const row rows[] = {
      first_input,
      NULL},
     {'q', OF_BATCH(1, 1), resnet, NULL, large_photo_input, NULL},
+    {'r', OF_BATCH(N_BATCH, 2), mobilenet, loss_of_classes, large_photo_input, NULL},
 };
 
 /* The row and the sizes of a name, or NULL. */

@@ -44,8 +44,9 @@
  * n   resnet                                         BATCH[,TYPE]
  * o   e with GPT-2's 12 layers of width 768          as e
  * p   first.h, planned anew in each step             transformer|lstm|chain,COUNT
- * q   inference of n, batch 1                        BATCH */
-#define BENCH_CASES "abcdefghijklmnopq"
+ * q   inference of n, batch 1                        BATCH
+ * r   mobilenet                                      BATCH[,TYPE] */
+#define BENCH_CASES "abcdefghijklmnopqr"
 
 /* What both sides compare: the last loss, and sum |p| over the parameters and running statistics
  * (g, k and l with a gradient: over that in x; h, j, m, q, k and l without: over the outputs). */

@@ -29,14 +29,21 @@ static wb_layer *conv(uint32_t number, int64_t in, int64_t out) {
 }
 
 /* Without a bias, as a norm follows; the result of stride 1 has x's size. */
+static wb_layer *normed_groups(uint32_t number, int64_t side, int64_t stride, int64_t in,
+                               int64_t out, int64_t groups, wb_activation *activation) {
+    const int64_t pad = side / 2;
+    wb_layer *made =
+        pad ? wb_cross_cor(.kernel = {side, side}, .in = in, .out = out, .stride = {stride},
+                           .pad = {pad, pad}, .groups = groups, .no_bias = true)
+            : wb_cross_cor(.kernel = {side, side}, .in = in, .out = out, .stride = {stride},
+                           .groups = groups, .no_bias = true);
+    return wb_chain(with_kernel(made, number, side, in / groups, out),
+                    wb_batchnorm(out, activation));
+}
+
 static wb_layer *normed(uint32_t number, int64_t side, int64_t stride, int64_t in, int64_t out,
                         wb_activation *activation) {
-    const int64_t pad = side / 2;
-    wb_layer *made = pad ? wb_cross_cor(.kernel = {side, side}, .in = in, .out = out,
-                                        .stride = {stride}, .pad = {pad, pad}, .no_bias = true)
-                         : wb_cross_cor(.kernel = {side, side}, .in = in, .out = out,
-                                        .stride = {stride}, .no_bias = true);
-    return wb_chain(with_kernel(made, number, side, in, out), wb_batchnorm(out, activation));
+    return normed_groups(number, side, stride, in, out, 1, activation);
 }
 
 /* ---- perceptrons ---- */
@@ -106,6 +113,42 @@ wb_layer *bench_resnet(bool tiny) {
     }
     return wb_chain(stem, wb_chain_make(STAGES, stages), wb_global_meanpool(), wb_flatten(),
                     dense(number, in, CLASSES, NULL));
+}
+
+/* Wider inside than at its ends, weights numbered from first on. */
+static wb_layer *inverted(uint32_t first, int64_t widening, int64_t stride, int64_t in,
+                          int64_t out) {
+    const int64_t wide = widening * in;
+    wb_layer *narrow = wb_chain(normed_groups(first + 1, 3, stride, wide, wide, wide, wb_relu6),
+                                normed(first + 2, 1, 1, wide, out, NULL));
+    wb_layer *block =
+        widening == 1 ? narrow : wb_chain(normed(first, 1, 1, in, wide, wb_relu6), narrow);
+    return stride == 1 && in == out ? wb_skip(block, wb_connect_add) : block;
+}
+
+wb_layer *bench_mobilenet(bool tiny) {
+    static const struct {
+        int64_t widening, out;
+        int blocks;
+        int64_t stride; /* of the first block */
+    } stages[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
+                  {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
+    enum { STAGES = sizeof stages / sizeof *stages, MOST_BLOCKS = 4, BLOCK_WEIGHTS = 3 };
+    const int64_t unit = tiny ? 16 : 1, last = 1280 / unit;
+    int64_t in = 32 / unit;
+    uint32_t number = 2;
+    wb_layer *chains[STAGES], *stem = normed(1, 3, 2, 3, in, wb_relu6);
+    for (int s = 0; s < STAGES; s++) {
+        wb_layer *blocks[MOST_BLOCKS];
+        for (int b = 0; b < stages[s].blocks; b++, number += BLOCK_WEIGHTS) {
+            const int64_t out = stages[s].out / unit, stride = b == 0 ? stages[s].stride : 1;
+            blocks[b] = inverted(number, stages[s].widening, stride, in, out);
+            in = out;
+        }
+        chains[s] = wb_chain_make(stages[s].blocks, blocks);
+    }
+    return wb_chain(stem, wb_chain_make(STAGES, chains), normed(number, 1, 1, in, last, wb_relu6),
+                    wb_global_meanpool(), wb_flatten(), dense(number + 1, last, CLASSES, NULL));
 }
 
 /* ---- LSTM ---- */

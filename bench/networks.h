@@ -36,6 +36,8 @@ wb_layer *bench_cnn(bool tiny);       /* conv 3x3 32, 64, maxpool 2, 128 - 10, r
 wb_layer *bench_vgg(bool tiny);
 /* ResNet-18 (He et al. 2015) with 10 classes; shortcuts between sizes are convs 1x1 with norms. */
 wb_layer *bench_resnet(bool tiny);
+/* MobileNetV2 (Sandler et al. 2018) with 10 classes: convs 1x1, depthwise 3x3, 1x1, with norms. */
+wb_layer *bench_mobilenet(bool tiny);
 
 /* An LSTM of `inputs` to `cells`; its wi, wh and bias, in blocks of gates i, f, c, o. */
 typedef struct bench_lstm {

@@ -20,7 +20,8 @@ from torch.nn import functional as F
 BENCH_INPUTS, WEIGHT, INPUT, LABEL, TRANSFORMER = 16, 0, 100, 200, 1000
 # the cases' own sizes
 SIZES = {"a": "16", "b": "64", "c": "256", "d": "64", "e": "4,256,4,128,96,16,f32", "f": "128,128,32,64", "g": "", "h": "1", "i": "32",
-         "j": "32", "k": "512", "l": "softmax,1024,4096", "m": "1024,bf16", "n": "16", "o": "12,768,12,256,96,1,f32", "q": "1"}
+         "j": "32", "k": "512", "l": "softmax,1024,4096", "m": "1024,bf16", "n": "16", "o": "12,768,12,256,96,1,f32", "q": "1", "r": "16"}
+OF_IMAGES = "dijnqr"
 FIXED = {"k": "Attention", "l": "Rows", "m": "Product", "g": "Elementwise", "h": "Inference", "j": "Inference", "q": "Inference"}  # nothing is learnt
 TYPES = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "f16": torch.float16}
 HALVES = torch.bfloat16, torch.float16
@@ -205,6 +206,35 @@ def resnet():
         nn.AdaptiveAvgPool2d(1), nn.Flatten(), filled(nn.Linear(512, 10), number))
 
 
+class Inverted(nn.Module):
+    """Wider inside than at its ends, the weights numbered from first on."""
+
+    def __init__(self, first, widening, stride, into, out):
+        super().__init__()
+        wide = widening * into
+        self.is_skip = stride == 1 and into == out
+        self.block = nn.Sequential(
+            *([] if widening == 1 else [filled(nn.Conv2d(into, wide, 1, bias=False), first), nn.BatchNorm2d(wide), nn.ReLU6()]),
+            filled(nn.Conv2d(wide, wide, 3, stride, 1, groups=wide, bias=False), first + 1), nn.BatchNorm2d(wide), nn.ReLU6(),
+            filled(nn.Conv2d(wide, out, 1, bias=False), first + 2), nn.BatchNorm2d(out))
+
+    def forward(self, x):
+        return x + self.block(x) if self.is_skip else self.block(x)
+
+
+def mobilenet():
+    blocks, into, number = [], 32, 2
+    for widening, out, count, stride in ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1),
+                                         (6, 160, 3, 2), (6, 320, 1, 1)):
+        for block in range(count):
+            blocks.append(Inverted(number, widening, stride if block == 0 else 1, into, out))
+            into, number = out, number + 3
+    return nn.Sequential(
+        filled(nn.Conv2d(3, 32, 3, 2, 1, bias=False), 1), nn.BatchNorm2d(32), nn.ReLU6(), *blocks,
+        filled(nn.Conv2d(320, 1280, 1, bias=False), number), nn.BatchNorm2d(1280), nn.ReLU6(),
+        nn.AdaptiveAvgPool2d(1), nn.Flatten(), filled(nn.Linear(1280, 10), number + 1))
+
+
 class Lstm(nn.Module):
     """With one bias, as Weber's has: torch's second one stays zero."""
 
@@ -248,9 +278,9 @@ def model_of(name):
         return Transformer(Sizes(case))
     if case.letter == "f":
         return Lstm(*case.numbers)
-    makers = {"a": curve_mlp, "b": mlp, "c": wide_mlp, "d": cnn, "h": mlp, "i": vgg, "j": vgg, "n": resnet, "q": resnet}
+    makers = {"a": curve_mlp, "b": mlp, "c": wide_mlp, "d": cnn, "h": mlp, "i": vgg, "j": vgg, "n": resnet, "q": resnet, "r": mobilenet}
     model = makers[case.letter]()
-    return model.to(memory_format=torch.channels_last) if case.letter in "dijnq" else model
+    return model.to(memory_format=torch.channels_last) if case.letter in OF_IMAGES else model
 
 
 def input_of(name, k):
@@ -265,8 +295,8 @@ def input_of(name, k):
     if letter == "f":
         inputs, cells, length, batch = case.numbers
         return values(INPUT + k, -1, 1, batch, length, inputs), values(LABEL + k, -1, 1, batch, length, cells)
-    if letter in "dijnq":
-        channels, side, low = {"d": (1, 28, 0), "n": (3, 64, -1), "q": (3, 64, -1)}.get(letter, (3, 32, -1))
+    if letter in OF_IMAGES:
+        channels, side, low = {"d": (1, 28, 0), "i": (3, 32, -1), "j": (3, 32, -1)}.get(letter, (3, 64, -1))
         x = values(INPUT + k, low, 1, batch, channels, side, side)
         return x.to(memory_format=torch.channels_last), labels(LABEL + k, batch)
     return values(INPUT + k, 0, 1, batch, 784), labels(LABEL + k, batch)

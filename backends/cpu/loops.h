@@ -12,6 +12,9 @@
 
 enum { WB_TILE = 1024, WB_LANES = 16 };
 
+/* Bytes of a register beyond the last whole lanes, which a loop may write. */
+enum { WB_REGISTER_REST = 64 };
+
 /* Elements of the longest reduced row that is a tile of its own. */
 enum { WB_WHOLE_ROW = 4096 };
 
@@ -40,6 +43,9 @@ typedef void wb_dot_loop(int64_t inner, int64_t outer, const void *x, const void
                          wb_accumulator *sums);
 typedef void wb_fill_loop(void *out, int64_t first, int64_t n, uint64_t key, uint64_t counter);
 
+/* `inner` times each of `outer` elements of 4 or 8 bytes, one behind the other, into a register */
+typedef void wb_repeat_loop(int64_t inner, int64_t outer, const void *from, void *to);
+
 typedef struct wb_loops {
     wb_element_loop *element[WB_CODE_select + 1]
                             [WB_R_COUNT]; /* by type of the operands; NULL: not of that class */
@@ -52,6 +58,7 @@ typedef struct wb_loops {
     wb_convert_loop *load[WB_DTYPE_COUNT],
         *store[WB_DTYPE_COUNT]; /* memory to register and back, contiguous */
     wb_convert_loop *repeat[2]; /* one element of 4 or 8 bytes, which may be to[0], into all n */
+    wb_repeat_loop *repeat_rows[2];
     wb_reduce_loop *reduce_rows[2][WB_R_COUNT], *reduce_columns[2][WB_R_COUNT]; /* sum, max */
     wb_dot_loop *dot_rows[2], *dot_columns[2];                                  /* f32 and f64 */
     wb_fill_loop *uniform[2], *normal[2];

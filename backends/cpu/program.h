@@ -14,7 +14,7 @@ enum { WB_LEAST_ROW = 64 };
 /* How a tile of `outer` rows of `inner` elements is reduced. */
 typedef enum wb_shape {
     WB_MAP,     /* nothing is reduced */
-    WB_ROWS,    /* each row of the tile to one value; a row is whole */
+    WB_ROWS,    /* each row of the tile to one value; a row is whole, or a part */
     WB_WHOLE,   /* the tile to one value */
     WB_COLUMNS, /* the rows of the tile to one row */
 } wb_shape;
@@ -37,6 +37,7 @@ typedef struct wb_step {
 typedef struct wb_step_list {
     wb_step *steps;
     int64_t count, capacity;
+    int64_t spreads;                 /* the first steps, done once for all tiles of a unit */
     int16_t stream[WB_MOST_STREAMS]; /* accesses read or written where they lie */
     int nstreams;
     int64_t asks; /* steps that ask for a part of each stream's next tile */

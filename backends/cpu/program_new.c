@@ -48,6 +48,15 @@ static int64_t outer_of(int64_t tile, int64_t inner, int64_t rows) {
     return fit < 1 ? 1 : least(fit, rows);
 }
 
+/* Rows of a tile where each is a part of what is reduced to its value, as planes of a channel are:
+ * where rows are short, as many as leave the threads enough tiles to share. */
+static int64_t parts_of(const wb_program *p, int64_t tile) {
+    int64_t elements = 1;
+    for (int d = 0; d < p->ndim; d++) elements *= p->sizes[d];
+    const int64_t second = size_of(p, 1), shares = elements * p->ninstructions / PIECE + 1;
+    return least(outer_of(tile, size_of(p, 0), second), (second + shares - 1) / shares);
+}
+
 static void choose_tile(wb_cpu_program *k) {
     const wb_program *p = &k->program;
     const int64_t first = size_of(p, 0), second = size_of(p, 1), tile = tile_of(p);
@@ -60,11 +69,15 @@ static void choose_tile(wb_cpu_program *k) {
         if (has_second && first <= tile) k->outer = outer_of(tile, first, second);
         k->row_values = 1;
     } else if (is_reduced(p, 0)) {
-        const bool whole_rows = only_first && first <= tile;
-        k->shape = whole_rows ? WB_ROWS : WB_WHOLE;
-        if (has_second && first <= tile && (whole_rows || second_reduced))
+        const bool is_short = has_second && !only_first && !second_reduced && first <= tile;
+        const int64_t parts = is_short ? parts_of(p, tile) : 1;
+        const bool in_rows = (only_first && first <= tile) || parts > 1;
+        k->shape = in_rows ? WB_ROWS : WB_WHOLE;
+        if (parts > 1)
+            k->outer = parts;
+        else if (has_second && first <= tile && (in_rows || second_reduced))
             k->outer = outer_of(tile, first, second);
-        k->row_values = whole_rows ? k->outer : 1;
+        k->row_values = in_rows ? k->outer : 1;
     } else {
         k->shape = WB_COLUMNS;
         if (has_second && second_reduced) k->outer = outer_of(tile, k->inner, second);
@@ -169,10 +182,23 @@ static bool schedule_rows(wb_cpu_program *k) {
     return true;
 }
 
+/* Row values are spread first: they are the same for all tiles of a unit, and spread once. */
+static void put_spreads_first(const wb_cpu_program *k, wb_step_list *list) {
+    for (int64_t s = 0; k->steps_per_unit > 1 && s < list->count; s++) {
+        const wb_step step = list->steps[s];
+        if (step.instruction->code != WB_CODE_spread) continue;
+        memmove(&list->steps[list->spreads + 1], &list->steps[list->spreads],
+                sizeof step * (size_t)(s - list->spreads));
+        list->steps[list->spreads++] = step;
+    }
+}
+
 static bool schedule(wb_cpu_program *k) {
     bool computed[WB_MOST_STEPS] = {false};
-    for (int phase = 0; phase < k->program.phases; phase++)
+    for (int phase = 0; phase < k->program.phases; phase++) {
         if (!schedule_phase(k, phase, computed)) return false;
+        put_spreads_first(k, &k->full[phase]);
+    }
     return schedule_rows(k);
 }
 
@@ -301,7 +327,7 @@ static int64_t register_size(const wb_program *p, uint16_t value, int64_t elemen
     const int64_t padded = (elements + WB_LANES - 1) / WB_LANES * WB_LANES;
     return (padded * sizes[wb_result_register(&p->instructions[value])] + ALIGNMENT - 1) /
                ALIGNMENT * ALIGNMENT +
-           ALIGNMENT;
+           WB_REGISTER_REST;
 }
 
 typedef struct free_register {
@@ -386,15 +412,15 @@ static void assign_fixed(wb_cpu_program *k) {
     k->register_bytes = (k->register_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* Values that are computed in several phases have registers of their own: each phase shares out the
- * others anew. */
+/* Values that are computed in several phases, or once for all tiles of a unit, have registers of
+ * their own: each phase shares out the others anew. */
 static void assign_shared(wb_cpu_program *k, bool *shared) {
     bool seen[WB_MOST_STEPS] = {false};
     for (int phase = 0; phase < k->program.phases; phase++)
         for (int64_t s = 0; s < k->full[phase].count; s++) {
             const wb_step *step = &k->full[phase].steps[s];
             if (!has_result(step)) continue;
-            if (seen[step->number] && !shared[step->number]) {
+            if ((seen[step->number] || s < k->full[phase].spreads) && !shared[step->number]) {
                 shared[step->number] = true;
                 k->offset[step->number] = k->register_bytes;
                 k->register_bytes += register_size(&k->program, step->number, k->inner * k->outer);

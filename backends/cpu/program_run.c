@@ -137,10 +137,10 @@ static void spread_value(wb_tile *t, const wb_step *step) {
             memcpy(to + o * t->inner * width, from, (size_t)(t->inner * width));
         return;
     }
-    const int64_t rows = k->shape == WB_ROWS ? t->outer : 1,
-                  length = k->shape == WB_ROWS ? t->inner : t->inner * t->outer;
-    for (int64_t r = 0; r < rows; r++)
-        k->loops->repeat[width == 8](length, from + r * width, to + r * length * width);
+    if (k->shape == WB_ROWS)
+        k->loops->repeat_rows[width == 8](t->inner, t->outer, from, to);
+    else
+        k->loops->repeat[width == 8](t->inner * t->outer, from, to);
 }
 
 /* Bytes from one row of a value to the next; of a number, which all rows share, 0. */
@@ -344,8 +344,8 @@ static void fill_constants(wb_tile *t) {
     }
 }
 
-/* The full steps of a phase. */
-static void run_steps(wb_tile *t, int phase) {
+/* The full steps of a phase, from number `first` on. */
+static void run_steps(wb_tile *t, int phase, int64_t first) {
     const wb_step_list *list = &t->job->k->full[phase];
     if (t->job->k->adam.loop) {
         if (wb_cpu_adam_tile(t)) return;
@@ -353,7 +353,7 @@ static void run_steps(wb_tile *t, int phase) {
     }
     if (phase == 0 || t->job->k->steps_per_unit > 1) look_ahead(t, list);
     fading faded = {.is_on = false};
-    for (int64_t s = 0; s < list->count; s++) {
+    for (int64_t s = first; s < list->count; s++) {
         fade(&faded, &list->steps[s]);
         full_step(t, &list->steps[s]);
         ask(&t->next);
@@ -412,7 +412,7 @@ static void run_phase(wb_tile *t, int phase, int64_t first, int64_t last, int64_
     for (int64_t i = first; i < last; i++) {
         locate(t, k->reduced, k->nreduced, i, extent);
         set_extent(t, extent[0], k->outer > 1 || k->shape == WB_ROWS ? extent[1] : 1);
-        run_steps(t, phase);
+        run_steps(t, phase, i == first ? 0 : k->full[phase].spreads);
     }
 }
 
@@ -557,7 +557,7 @@ void wb_cpu_program_run_box(const wb_cpu_program *k, char *const *arguments, con
                 if (ndim > 0) t.position[0] = box->from[0] + i;
                 if (ndim > 1) t.position[1] = box->from[1] + o;
                 set_extent(&t, width, second - o < step ? second - o : step);
-                run_steps(&t, 0);
+                run_steps(&t, 0, 0);
             }
         }
     }

@@ -71,6 +71,12 @@ void wb_load_tile(const wb_tile *t, const wb_access *a, char *to) {
         wb_load_row(t, a, t->outer, a->strides[1], from, to);
         return;
     }
+    if (a->strides[0] == 0 && a->strides[1] != 0) {
+        _Alignas(8) char column[8 * WB_WHOLE_ROW];
+        wb_load_row(t, a, t->outer, a->strides[1], from, column);
+        t->job->k->loops->repeat_rows[width == 8](t->inner, t->outer, column, to);
+        return;
+    }
     for (int64_t o = 0; o < t->outer; o++) {
         if (o > 0 && a->strides[1] == 0)
             memcpy(to + o * t->inner * width, to, (size_t)(t->inner * width));

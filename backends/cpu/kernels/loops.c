@@ -267,6 +267,20 @@ MOVE(store_bool, int32_t, uint8_t, x != 0)
 REPEAT(repeat_4, uint32_t)
 REPEAT(repeat_8, uint64_t)
 
+/* In whole vectors: what is written beyond a row is the next one's, or the register's rest. */
+#define REPEAT_ROWS(name, T)                                                                       \
+    static void name(int64_t inner, int64_t outer, const void *from, void *to) {                   \
+        enum { EACH = WB_REGISTER_REST / sizeof(T) };                                              \
+        T *op = to;                                                                                \
+        for (int64_t o = 0; o < outer; o++, op += inner)                                           \
+            for (int64_t i = 0; i < inner; i += EACH) {                                            \
+                const T x = ((const T *)from)[o];                                                  \
+                WB_INDEPENDENT for (int k = 0; k < EACH; k++) op[i + k] = x;                       \
+            }                                                                                      \
+    }
+REPEAT_ROWS(repeat_rows_4, uint32_t)
+REPEAT_ROWS(repeat_rows_8, uint64_t)
+
 static void load_f16(int64_t n, const void *from, void *to) {
     WB_ISA_NAME(math).f16_to_f32(n, from, to);
 }
@@ -298,12 +312,26 @@ MEET(meet_i64, int64_t, PLUS)
 MEET(most_i64, int64_t, k_max_i64)
 
 /* Sixteen partial results on every instruction set, four times as many of a long row, so that all
- * give the same bits and no addition waits for the one before it; partial sums meet in f64. */
+ * give the same bits and no addition waits for the one before it; partial sums meet in f64. Rows
+ * that are shorter are many, and do not wait for each other. */
 #define REDUCE_ROWS(name, T, A, field, start, combine, merge, meet)                                \
+    static inline void name##_short(int64_t inner, int64_t outer, const T *x,                      \
+                                    wb_accumulator *sums) {                                        \
+        for (int64_t o = 0; o < outer; o++, x += inner) {                                          \
+            A even = sums[o].field, odd = x[0];                                                    \
+            for (int64_t i = 1; i < inner; i += 2) even = merge(even, (A)x[i]);                    \
+            for (int64_t i = 2; i < inner; i += 2) odd = merge(odd, (A)x[i]);                      \
+            sums[o].field = merge(even, odd);                                                      \
+        }                                                                                          \
+    }                                                                                              \
     static inline void name##_lanes(T *lanes, const T *x) {                                        \
         for (int k = 0; k < WB_LANES; k++) lanes[k] = combine(lanes[k], x[k]);                     \
     }                                                                                              \
     static void name##_rows(int64_t inner, int64_t outer, const void *x, wb_accumulator *sums) {   \
+        if (inner <= WB_LANES && inner > 0) {                                                      \
+            name##_short(inner, outer, x, sums);                                                   \
+            return;                                                                                \
+        }                                                                                          \
         for (int64_t o = 0; o < outer; o++) {                                                      \
             const T *row = (const T *)x + o * inner;                                               \
             T a[WB_LANES], b[WB_LANES], c[WB_LANES], d[WB_LANES];                                  \
@@ -333,9 +361,22 @@ REDUCE_ROWS(max_i64, int64_t, int64_t, i, INT64_MIN, k_max_i64, k_max_i64, most_
     static inline void name##_lanes(T *lanes, const T *x, const T *y) {                            \
         for (int k = 0; k < WB_LANES; k++) lanes[k] += x[k] * y[k];                                \
     }                                                                                              \
+    static inline void name##_short(int64_t inner, int64_t outer, const T *x, const T *y,          \
+                                    wb_accumulator *sums) {                                        \
+        for (int64_t o = 0; o < outer; o++, x += inner, y += inner) {                              \
+            double even = sums[o].f, odd = (double)x[0] * (double)y[0];                            \
+            for (int64_t i = 1; i < inner; i += 2) even += (double)x[i] * (double)y[i];            \
+            for (int64_t i = 2; i < inner; i += 2) odd += (double)x[i] * (double)y[i];             \
+            sums[o].f = even + odd;                                                                \
+        }                                                                                          \
+    }                                                                                              \
     static void name##_rows(int64_t inner, int64_t outer, const void *xs, const void *ys,          \
                             wb_accumulator *sums) {                                                \
         enum { L = WB_LANES };                                                                     \
+        if (inner <= L && inner > 0) {                                                             \
+            name##_short(inner, outer, xs, ys, sums);                                              \
+            return;                                                                                \
+        }                                                                                          \
         for (int64_t o = 0; o < outer; o++) {                                                      \
             const T *x = (const T *)xs + o * inner, *y = (const T *)ys + o * inner;                \
             T a[L] = {0}, b[L] = {0}, c[L] = {0}, d[L] = {0};                                      \
@@ -499,6 +540,7 @@ const wb_loops WB_ISA_NAME(loops) = {
                        {max_f32_columns, max_f64_columns, max_i32_columns, max_i64_columns,
                         max_i32_columns}},
     .repeat = {repeat_4, repeat_8},
+    .repeat_rows = {repeat_rows_4, repeat_rows_8},
     .dot_rows = {dot_f32_rows, dot_f64_rows},
     .dot_columns = {dot_f32_columns, dot_f64_columns},
     .uniform = {uniform_f32, uniform_f64},
