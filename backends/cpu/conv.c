@@ -40,10 +40,21 @@ static bool is_filtered(wb_conv_kind kind, const wb_window *window) {
     return !is_direct && wb_winograd_takes(kind, window);
 }
 
+/* A kernel of one element that meets each position sees planes as lines: neighbours in memory are
+ * neighbours in them. */
+static wb_window flat_of(const wb_window *window) {
+    wb_window w = *window;
+    for (int d = 0; d < 3; d++)
+        if (w.kernel[d] != 1 || w.stride[d] != 1 || w.pad[d] != 0 || w.in[d] != w.out[d]) return w;
+    const int64_t plane = w.in[0] * w.in[1] * w.in[2];
+    for (int d = 0; d < 3; d++) w.in[d] = w.out[d] = d == 0 ? plane : 1;
+    return w;
+}
+
 /* If each weight meets so many positions, little of the time goes to its form. */
 enum { MANY_POSITIONS = 1024 };
 
-size_t wb_cpu_conv_kept(wb_conv_kind kind, const wb_window *w) {
+static size_t kept_bytes(wb_conv_kind kind, const wb_window *w) {
     const int64_t in = w->in[0] * w->in[1] * w->in[2], out = w->out[0] * w->out[1] * w->out[2];
     if (!w->keeps || kind == WB_CONV_FILTER || wb_depthwise_takes(w) ||
         wb_conv_least(in, out) * w->batch >= MANY_POSITIONS)
@@ -51,29 +62,37 @@ size_t wb_cpu_conv_kept(wb_conv_kind kind, const wb_window *w) {
     return is_filtered(kind, w) ? wb_winograd_kept(kind, w) : wb_conv_gather_kept(kind, w);
 }
 
+size_t wb_cpu_conv_kept(wb_conv_kind kind, const wb_window *window) {
+    const wb_window w = flat_of(window);
+    return kept_bytes(kind, &w);
+}
+
 size_t wb_cpu_conv_scratch(wb_conv_kind kind, const wb_window *window) {
-    const size_t kept = wb_cpu_conv_kept(kind, window);
-    if (wb_depthwise_takes(window)) return wb_depthwise_scratch(kind, window);
-    if (is_filtered(kind, window)) return wb_winograd_scratch(kind, window, kept > 0);
-    return kind == WB_CONV_FILTER ? wb_conv_filter_scratch(window)
-                                  : wb_conv_gather_scratch(kind, window) - kept;
+    const wb_window w = flat_of(window);
+    const size_t kept = kept_bytes(kind, &w);
+    if (wb_depthwise_takes(&w)) return wb_depthwise_scratch(kind, &w);
+    if (is_filtered(kind, &w)) return wb_winograd_scratch(kind, &w, kept > 0);
+    return kind == WB_CONV_FILTER ? wb_conv_filter_scratch(&w)
+                                  : wb_conv_gather_scratch(kind, &w) - kept;
 }
 
 void wb_cpu_conv_keep(wb_conv_kind kind, const wb_window *window, const void *weights) {
-    if (is_filtered(kind, window))
-        wb_winograd_keep(kind, window, weights, window->kept);
+    const wb_window w = flat_of(window);
+    if (is_filtered(kind, &w))
+        wb_winograd_keep(kind, &w, weights, w.kept);
     else
-        wb_conv_gather_keep(kind, window, weights, window->kept);
+        wb_conv_gather_keep(kind, &w, weights, w.kept);
 }
 
 void wb_cpu_conv(wb_conv_kind kind, const wb_window *window, const void *a, const void *b,
                  void *out, void *scratch, wb_tile_fn *done, void *context) {
-    if (wb_depthwise_takes(window))
-        wb_depthwise(kind, window, a, b, out, scratch, done, context);
-    else if (is_filtered(kind, window))
-        wb_winograd(kind, window, a, b, out, scratch, done, context);
+    const wb_window w = flat_of(window);
+    if (wb_depthwise_takes(&w))
+        wb_depthwise(kind, &w, a, b, out, scratch, done, context);
+    else if (is_filtered(kind, &w))
+        wb_winograd(kind, &w, a, b, out, scratch, done, context);
     else if (kind == WB_CONV_FILTER)
-        wb_conv_filter(window, a, b, out, scratch);
+        wb_conv_filter(&w, a, b, out, scratch);
     else
-        wb_conv_gather(kind, window, a, b, out, scratch, done, context);
+        wb_conv_gather(kind, &w, a, b, out, scratch, done, context);
 }

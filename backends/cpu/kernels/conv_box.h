@@ -107,6 +107,10 @@ static bool TYPE(load_whole)(const wb_conv_plan *plan, const wb_conv_box *box, c
         if (box->origin[d] < 0 || box->origin[d] + box->extent[d] > axis[d].in) return false;
     const int64_t plane = axis[0].in * axis[1].in, part = axis[0].in * box->extent[1];
     source += axis[0].in * box->origin[1] + plane * box->origin[2];
+    if (part * box->extent[2] == plan->source_plane) { /* and so are the channels */
+        TYPE(copy)(dst, source, plan->source_plane * channels);
+        return true;
+    }
     for (int64_t c = 0; c < channels; c++, source += plan->source_plane)
         for (int64_t i2 = 0; i2 < box->extent[2]; i2++, dst += part)
             TYPE(copy)(dst, source + i2 * plane, part);

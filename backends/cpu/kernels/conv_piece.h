@@ -355,14 +355,43 @@ static void TYPE(gather_piece)(const wb_conv_piece *piece) {
     }
 }
 
+/* strip[j + WB_CONV_STRIP * c] = weights[c + j * stride], j < WB_CONV_STRIP, by squares of them. */
+WB_INLINE void TYPE(gather_squares)(const REAL *weights, int64_t stride, int64_t columns,
+                                    int64_t inner, REAL *strip) {
+    enum { SIDE = LANES < WB_CONV_STRIP ? LANES : WB_CONV_STRIP };
+    for (int64_t c = 0; c < inner; c += LANES, strip += LANES * WB_CONV_STRIP) {
+        const int count = (int)wb_conv_least(LANES, inner - c);
+        for (int j = 0; j < WB_CONV_STRIP; j += LANES) {
+            VEC square[LANES];
+            UNROLL for (int i = 0; i < LANES; i++) {
+                const REAL *row = weights + c + (j + i) * stride;
+                square[i] = i >= SIDE || j + i >= columns ? SET(0)
+                            : count == LANES              ? LOAD(row)
+                                                          : LOAD_PART(row, count);
+            }
+            TRANSPOSE(square);
+            UNROLL for (int i = 0; i < LANES; i++) {
+                if (i < count) STORE_PART(strip + j + i * WB_CONV_STRIP, square[i], SIDE);
+            }
+        }
+    }
+}
+
 static void TYPE(gather_weights)(const wb_conv_plan *plan, const REAL *weights, int64_t columns,
                                  REAL *packed) {
+    if (plan->taps == 1 && plan->inner_stride == 1) {
+        TYPE(gather_squares)(weights, plan->outer_stride, columns, plan->inner, packed);
+        return;
+    }
     for (int64_t t = 0; t < plan->taps; t++) {
         const REAL *tap = weights + wb_conv_tap(plan, t);
         REAL *strip = packed + t * WB_CONV_STRIP;
         for (int64_t c = 0; c < plan->inner; c++, tap += plan->inner_stride) {
-            for (int64_t j = 0; j < columns; j++) strip[j] = tap[j * plan->outer_stride];
-            for (int64_t j = columns; j < WB_CONV_STRIP; j++) strip[j] = 0;
+            if (plan->outer_stride == 1 && columns == WB_CONV_STRIP)
+                memcpy(strip, tap, WB_CONV_STRIP * sizeof *strip);
+            else
+                for (int64_t j = 0; j < WB_CONV_STRIP; j++)
+                    strip[j] = j < columns ? tap[j * plan->outer_stride] : 0;
             strip += plan->taps * WB_CONV_STRIP;
         }
     }
