@@ -37,7 +37,7 @@ typedef struct wb_step {
 typedef struct wb_step_list {
     wb_step *steps;
     int64_t count, capacity;
-    int64_t spreads;                 /* the first steps, done once for all tiles of a unit */
+    int64_t fixed;                   /* the first steps, done once for all tiles of a unit */
     int16_t stream[WB_MOST_STREAMS]; /* accesses read or written where they lie */
     int nstreams;
     int64_t asks; /* steps that ask for a part of each stream's next tile */

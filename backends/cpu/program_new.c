@@ -182,14 +182,24 @@ static bool schedule_rows(wb_cpu_program *k) {
     return true;
 }
 
-/* Row values are spread first: they are the same for all tiles of a unit, and spread once. */
-static void put_spreads_first(const wb_cpu_program *k, wb_step_list *list) {
+/* The step gives the same for all tiles of a unit: a row value, or what lies along kept dimensions
+ * only. */
+static bool is_fixed(const wb_program *p, const wb_step *step) {
+    const wb_instruction *i = step->instruction;
+    if (i->code != WB_CODE_load) return i->code == WB_CODE_spread;
+    for (int d = 0; d < p->ndim; d++)
+        if (is_reduced(p, d) && p->accesses[i->index].strides[d] != 0) return false;
+    return true;
+}
+
+/* Steps that are done once for all tiles of a unit come first. */
+static void put_fixed_first(const wb_cpu_program *k, wb_step_list *list) {
     for (int64_t s = 0; k->steps_per_unit > 1 && s < list->count; s++) {
         const wb_step step = list->steps[s];
-        if (step.instruction->code != WB_CODE_spread) continue;
-        memmove(&list->steps[list->spreads + 1], &list->steps[list->spreads],
-                sizeof step * (size_t)(s - list->spreads));
-        list->steps[list->spreads++] = step;
+        if (!is_fixed(&k->program, &step)) continue;
+        memmove(&list->steps[list->fixed + 1], &list->steps[list->fixed],
+                sizeof step * (size_t)(s - list->fixed));
+        list->steps[list->fixed++] = step;
     }
 }
 
@@ -197,7 +207,7 @@ static bool schedule(wb_cpu_program *k) {
     bool computed[WB_MOST_STEPS] = {false};
     for (int phase = 0; phase < k->program.phases; phase++) {
         if (!schedule_phase(k, phase, computed)) return false;
-        put_spreads_first(k, &k->full[phase]);
+        put_fixed_first(k, &k->full[phase]);
     }
     return schedule_rows(k);
 }
@@ -420,7 +430,7 @@ static void assign_shared(wb_cpu_program *k, bool *shared) {
         for (int64_t s = 0; s < k->full[phase].count; s++) {
             const wb_step *step = &k->full[phase].steps[s];
             if (!has_result(step)) continue;
-            if ((seen[step->number] || s < k->full[phase].spreads) && !shared[step->number]) {
+            if ((seen[step->number] || s < k->full[phase].fixed) && !shared[step->number]) {
                 shared[step->number] = true;
                 k->offset[step->number] = k->register_bytes;
                 k->register_bytes += register_size(&k->program, step->number, k->inner * k->outer);

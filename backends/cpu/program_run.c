@@ -412,7 +412,7 @@ static void run_phase(wb_tile *t, int phase, int64_t first, int64_t last, int64_
     for (int64_t i = first; i < last; i++) {
         locate(t, k->reduced, k->nreduced, i, extent);
         set_extent(t, extent[0], k->outer > 1 || k->shape == WB_ROWS ? extent[1] : 1);
-        run_steps(t, phase, i == first ? 0 : k->full[phase].spreads);
+        run_steps(t, phase, i == first ? 0 : k->full[phase].fixed);
     }
 }
 
