@@ -293,7 +293,7 @@ static void row_step(wb_tile *t, const wb_step *step) {
 
 /* ---- tiles ---- */
 
-enum { LINE = 64 }; /* of the caches */
+enum { LINE = 64 /* of the caches */, SECOND_CACHE = 2 /* a prefetch's locality */ };
 
 static void look_ahead(wb_tile *t, const wb_step_list *list) {
     wb_ahead *next = &t->next;
@@ -303,6 +303,7 @@ static void look_ahead(wb_tile *t, const wb_step_list *list) {
         if (!wb_lies_flat(t, a)) continue;
         const int64_t bytes = t->inner * t->outer * (int64_t)wb_storage_size(a->dtype);
         next->at[next->count] = wb_address(t, a) + bytes;
+        next->again[next->count] = t->job->k->shape == WB_ROWS ? bytes : 0;
         next->part[next->count++] = (bytes / list->asks + LINE - 1) / LINE * LINE;
     }
 }
@@ -310,7 +311,11 @@ static void look_ahead(wb_tile *t, const wb_step_list *list) {
 static void ask(wb_ahead *next) {
     for (int i = 0; i < next->count; i++) {
         const char *end = next->at[i] + next->part[i];
-        for (; next->at[i] < end; next->at[i] += LINE) __builtin_prefetch(next->at[i]);
+        const int64_t again = next->again[i];
+        for (; next->at[i] < end; next->at[i] += LINE) {
+            if (again) __builtin_prefetch(next->at[i] + again, 0, SECOND_CACHE);
+            __builtin_prefetch(next->at[i]);
+        }
     }
 }
 
