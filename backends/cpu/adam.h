@@ -26,13 +26,14 @@ WB_ISA_LIST(WB_ADAM_DECLARE)
 typedef struct wb_cpu_adam {
     wb_adam_loop *loop; /* NULL: the program is something else */
     int16_t guard, g, p, m, v, new_p, new_m, new_v;
+    uint16_t g_value; /* g is what this instruction gives; WB_NO_VALUE: it is an array */
     wb_operand rate, correction, decay; /* decay: may be none */
     wb_adam_numbers numbers;            /* the others */
 } wb_cpu_adam;
 
 /* True for the callables that may be the loop. */
 bool wb_cpu_is_adam(const char *name);
-/* True if the whole program is one of them, in f32. */
+/* True if the whole program is one of them, in f32, but for how g is made. */
 bool wb_cpu_find_adam(const wb_program *program, wb_cpu_adam *adam);
 
 #endif

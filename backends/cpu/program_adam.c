@@ -1,5 +1,6 @@
-/* Adam's step as one loop, for a program that is this and nothing else: it reads and writes each
- * array once, where the instructions one by one go through the first cache fourteen times. */
+/* Adam's step as one loop, for a program that is this and nothing else but what makes its gradient:
+ * it reads and writes each array once, where the instructions one by one go through the first cache
+ * fourteen times. */
 #include <string.h>
 
 #include "fade.h"
@@ -49,21 +50,27 @@ static void take_arrays(const wb_program *p, const wb_callable *c, wb_cpu_adam *
     a->m = array_of(p, c->in[M], WB_F32), a->new_m = array_of(p, c->out[1], WB_F32);
     a->v = array_of(p, c->in[V], WB_F32), a->new_v = array_of(p, c->out[2], WB_F32);
     a->g = array_of(p, c->in[G], WB_F32);
+    a->g_value = c->in[G].kind == WB_OPERAND_VALUE ? c->in[G].index : WB_NO_VALUE;
+}
+
+static bool has_gradient(const wb_program *p, const wb_cpu_adam *a) {
+    if (a->g_value == WB_NO_VALUE) return a->g >= 0;
+    return wb_result_register(&p->instructions[a->g_value]) == WB_R_F32;
 }
 
 static bool has_arrays(const wb_cpu_adam *a) {
-    return a->p >= 0 && a->g >= 0 && a->m >= 0 && a->v >= 0 && a->guard >= 0 && a->new_p >= 0 &&
-           a->new_m >= 0 && a->new_v >= 0;
+    return a->p >= 0 && a->m >= 0 && a->v >= 0 && a->guard >= 0 && a->new_p >= 0 && a->new_m >= 0 &&
+           a->new_v >= 0;
 }
 
 bool wb_cpu_find_adam(const wb_program *p, wb_cpu_adam *a) {
     const wb_callable *c = &p->callables[0];
     *a = (wb_cpu_adam){.loop = NULL};
-    if (!p->is_named || p->ncallables != 1 || !wb_cpu_is_adam(c->name)) return false;
+    if (!p->is_fed || p->ncallables != 1 || !wb_cpu_is_adam(c->name)) return false;
     const bool decays = is_decayed(c->name);
     take_arrays(p, c, a);
     a->guard = array_of(p, c->in[decays ? DECAY + 1 : DECAY], WB_BOOL);
-    if (!has_arrays(a) || !is_number_access(p, a->guard)) return false;
+    if (!has_arrays(a) || !has_gradient(p, a) || !is_number_access(p, a->guard)) return false;
     a->rate = c->in[RATE], a->correction = c->in[CORRECTION];
     if (decays) a->decay = c->in[DECAY];
     if (!is_number(p, a->rate) || !is_number(p, a->correction)) return false;
@@ -88,12 +95,30 @@ static float number_of(const wb_tile *t, wb_operand operand) {
     return ((const float *)(const void *)t->job->arguments[a->argument])[a->offset];
 }
 
+/* What the loop reads and writes, in its order: the first row of each, and elements from one row to
+ * the next. */
 enum { ADAM_ARRAYS = 7 };
+typedef struct adam_arrays {
+    float *at[ADAM_ARRAYS];
+    int64_t step[ADAM_ARRAYS];
+    bool are_flat, have_rows;
+} adam_arrays;
 
-static const wb_access *adam_access(const wb_tile *t, int i) {
+static adam_arrays arrays_of(const wb_tile *t) {
     const wb_cpu_adam *a = &t->job->k->adam;
     const int16_t order[ADAM_ARRAYS] = {a->g, a->p, a->m, a->v, a->new_p, a->new_m, a->new_v};
-    return &t->job->k->program.accesses[order[i]];
+    adam_arrays arrays = {.are_flat = true, .have_rows = true};
+    for (int i = 0; i < ADAM_ARRAYS; i++) {
+        if (i == 0 && a->g_value != WB_NO_VALUE) {
+            arrays.at[i] = t->value[a->g_value], arrays.step[i] = t->inner;
+            continue;
+        }
+        const wb_access *access = &t->job->k->program.accesses[order[i]];
+        arrays.at[i] = (void *)wb_address(t, access), arrays.step[i] = access->strides[1];
+        arrays.are_flat = arrays.are_flat && wb_lies_flat(t, access);
+        arrays.have_rows = arrays.have_rows && access->strides[0] == 1;
+    }
+    return arrays;
 }
 
 /* Parameter and moments as they are. A new value may lie where another's old one does. */
@@ -106,45 +131,41 @@ static void keep_rows(int64_t length, float *const *from, float *const *to) {
 
 /* Of the parameter and the moments, the row that comes some way behind: rows of a weight's tile lie
  * pages apart, which the processor does not foresee. */
-static void ask_for_row(const wb_tile *t, int64_t length, float *const *at) {
+static void ask_for_row(const adam_arrays *arrays, int64_t length) {
     enum { AHEAD = 6, LINE = 16 /* numbers of the caches' */ };
     for (int i = 1; i < 4; i++) {
-        const float *row = at[i] + AHEAD * adam_access(t, i)->strides[1];
+        const float *row = arrays->at[i] + AHEAD * arrays->step[i];
         for (int64_t x = 0; x < length; x += LINE) __builtin_prefetch(row + x, 1);
     }
 }
 
-static void adam_rows(const wb_tile *t, int64_t rows, int64_t length) {
+static void adam_rows(const wb_tile *t, adam_arrays arrays, int64_t rows, int64_t length) {
     const wb_cpu_program *k = t->job->k;
     wb_adam_numbers numbers = k->adam.numbers;
     numbers.rate = number_of(t, k->adam.rate);
     numbers.correction = number_of(t, k->adam.correction);
     numbers.decay = number_of(t, k->adam.decay);
     const bool good = *wb_address(t, &k->program.accesses[k->adam.guard]) != 0;
-    float *at[ADAM_ARRAYS];
-    for (int i = 0; i < ADAM_ARRAYS; i++) at[i] = (void *)wb_address(t, adam_access(t, i));
+    float **at = arrays.at;
     const unsigned saved = wb_fade_begin();
     for (int64_t r = 0; r < rows; r++) {
-        if (rows > 1) ask_for_row(t, length, at);
+        if (rows > 1) ask_for_row(&arrays, length);
         if (good)
             k->adam.loop(length, &numbers, at[0], at[1], at[2], at[3], at[4], at[5], at[6]);
         else
             keep_rows(length, at + 1, at + 4);
-        for (int i = 0; i < ADAM_ARRAYS; i++) at[i] += adam_access(t, i)->strides[1];
+        for (int i = 0; i < ADAM_ARRAYS; i++) at[i] += arrays.step[i];
     }
     wb_fade_end(saved);
 }
 
 bool wb_cpu_adam_tile(const wb_tile *t) {
     enum { SHORT_ROW = 16 };
-    bool flat = true, rows = t->inner >= SHORT_ROW;
-    for (int i = 0; i < ADAM_ARRAYS; i++) {
-        flat = flat && wb_lies_flat(t, adam_access(t, i));
-        rows = rows && adam_access(t, i)->strides[0] == 1;
-    }
-    if (flat)
-        adam_rows(t, 1, t->inner * t->outer);
-    else if (rows)
-        adam_rows(t, t->outer, t->inner);
-    return flat || rows;
+    const adam_arrays arrays = arrays_of(t);
+    const bool has_rows = arrays.have_rows && t->inner >= SHORT_ROW;
+    if (arrays.are_flat)
+        adam_rows(t, arrays, 1, t->inner * t->outer);
+    else if (has_rows)
+        adam_rows(t, arrays, t->outer, t->inner);
+    return arrays.are_flat || has_rows;
 }

@@ -586,6 +586,20 @@ static void note_streams(wb_cpu_program *k, int phase) {
     }
 }
 
+/* Adam's gradient goes through the registers as in the whole program. */
+static bool list_gradient(wb_cpu_program *k) {
+    bool needed[WB_MOST_STEPS] = {false};
+    if (k->adam.g_value == WB_NO_VALUE) return true;
+    mark(&k->program, needed, k->adam.g_value, false);
+    for (int64_t s = 0; s < k->full[0].count; s++) {
+        const wb_step *step = &k->full[0].steps[s];
+        if (!needed[step->number]) continue;
+        if (!add_step(k, &k->gradient, step->number)) return false;
+        k->gradient.steps[k->gradient.count - 1] = *step;
+    }
+    return true;
+}
+
 /* ---- pieces ---- */
 
 /* Side sums of a piece go through memory once: of long ones there are not to be many. */
@@ -663,7 +677,10 @@ wb_cpu_program *wb_cpu_program_new(const wb_program *program) {
         note_rows(k, &k->full[phase]);
     }
     choose_pieces(k);
-    (void)wb_cpu_find_adam(&k->program, &k->adam);
+    if (wb_cpu_find_adam(&k->program, &k->adam) && !list_gradient(k)) {
+        wb_cpu_program_free(k);
+        return NULL;
+    }
     return k;
 }
 
@@ -672,6 +689,7 @@ void wb_cpu_program_free(wb_cpu_program *k) {
     for (int i = 0; i < 4; i++) wb_host_release(k->full[i].steps);
     for (int i = 0; i < 5; i++) wb_host_release(k->rows[i].steps);
     wb_host_release(k->constants.steps);
+    wb_host_release(k->gradient.steps);
     wb_host_release(k->program.instructions);
     wb_host_release(k->program.accesses);
     wb_host_release(k->offset);

@@ -353,6 +353,8 @@ static void fill_constants(wb_tile *t) {
 static void run_steps(wb_tile *t, int phase, int64_t first) {
     const wb_step_list *list = &t->job->k->full[phase];
     if (t->job->k->adam.loop) {
+        const wb_step_list *gradient = &t->job->k->gradient;
+        for (int64_t s = 0; s < gradient->count; s++) full_step(t, &gradient->steps[s]);
         if (wb_cpu_adam_tile(t)) return;
         fill_constants(t);
     }
@@ -373,7 +375,7 @@ static void begin(wb_tile *t, const wb_job *j, int worker) {
     t->accumulators = (wb_accumulator *)(void *)(t->registers + k->accumulators_at);
     memset(t->position, 0, sizeof t->position);
     memset(t->is_in_rows, 0, sizeof *t->is_in_rows * (size_t)k->program.ninstructions);
-    if (!k->adam.loop) fill_constants(t);
+    if (!k->adam.loop || k->gradient.count > 0) fill_constants(t);
 }
 
 /* Not inline: the compiler would read the two numbers as one vector right after they were stored

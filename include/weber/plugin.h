@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-enum { WB_PLUGIN_ABI = 16 };
+enum { WB_PLUGIN_ABI = 17 };
 
 /* ---- programs ---- */
 
@@ -154,6 +154,7 @@ typedef struct wb_program {
     int32_t phases;
     bool is_update;
     bool is_named; /* a map in one phase that does nothing but its callables */
+    bool is_fed;   /* the same, but it may also make what they read */
     int32_t ninstructions, naccesses, narguments;
     wb_instruction *instructions;
     wb_access *accesses;

@@ -329,12 +329,16 @@ static bool emit_callable(emitter *e, const wb_named_node *named) {
     return !p->reduced && p->phases == 1 && claim(e, named, (uint8_t)p->ncallables);
 }
 
-/* The member is part of a callable, and what is stored of them are results. */
+/* What is stored of the member is a callable's result. */
 static bool is_part(const emitter *e, const wb_named_node *const *named, int32_t number) {
     const struct known *k = find_known(e, number);
-    if (!k || !k->owner) return false;
-    return k->stored == WB_NO_VALUE ||
-           is_listed(named[k->owner - 1]->out, WB_CALLABLE_RESULTS, number);
+    return k && (k->stored == WB_NO_VALUE ||
+                 (k->owner && is_listed(named[k->owner - 1]->out, WB_CALLABLE_RESULTS, number)));
+}
+
+static bool is_owned(const emitter *e, int32_t number) {
+    const struct known *k = find_known(e, number);
+    return k && k->owner;
 }
 
 static void emit_callables(emitter *e) {
@@ -351,7 +355,9 @@ static void emit_callables(emitter *e) {
     }
     for (int64_t m = 0; all && p->ncallables && m < e->unit->member_count; m++)
         all = is_part(e, listed, e->unit->members[m]);
-    p->is_named = all && p->ncallables > 0;
+    p->is_fed = p->is_named = all && p->ncallables > 0;
+    for (int64_t m = 0; p->is_named && m < e->unit->member_count; m++)
+        p->is_named = is_owned(e, e->unit->members[m]);
 }
 
 /* ---- the domain ---- */

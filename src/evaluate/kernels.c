@@ -44,13 +44,13 @@ static bool write_access(wb_kernels *k, const wb_access *a, int ndim) {
 }
 
 static bool write_program(wb_kernels *k, const wb_program *p) {
-    bool done =
-        write(k, (uint64_t)p->ndim | (uint64_t)p->phases << 8 | (uint64_t)p->is_update << 16 |
-                     (uint64_t)p->is_named << 17 | (uint64_t)p->reduced << 32) &&
-        write(k, (uint64_t)p->ninstructions | (uint64_t)p->naccesses << 32) &&
-        write(k, (uint64_t)p->narguments | (uint64_t)p->ncallables << 32) &&
-        write_list(k, p->callables, sizeof *p->callables * (size_t)p->ncallables) &&
-        write_list(k, p->sizes, sizeof *p->sizes * (size_t)p->ndim);
+    bool done = write(k, (uint64_t)p->ndim | (uint64_t)p->phases << 8 |
+                             (uint64_t)p->is_update << 16 | (uint64_t)p->is_named << 17 |
+                             (uint64_t)p->is_fed << 18 | (uint64_t)p->reduced << 32) &&
+                write(k, (uint64_t)p->ninstructions | (uint64_t)p->naccesses << 32) &&
+                write(k, (uint64_t)p->narguments | (uint64_t)p->ncallables << 32) &&
+                write_list(k, p->callables, sizeof *p->callables * (size_t)p->ncallables) &&
+                write_list(k, p->sizes, sizeof *p->sizes * (size_t)p->ndim);
     for (int32_t i = 0; done && i < p->ninstructions; i++)
         done = write_instruction(k, &p->instructions[i]);
     for (int32_t i = 0; done && i < p->naccesses; i++)

@@ -122,7 +122,8 @@ static wb_array *nameless_beside(void) { return wb_relu(wb_swish(x)); }
 static wb_array *rows_and_names(void) { return wb_relu(wb_sub(x, wb_sum_dims(x, 1))); }
 static wb_array *five_names(void) { return wb_neg(wb_exp(wb_neg(wb_exp(wb_neg(x))))); }
 
-/* @ an argument, # a number, % a value of the program; ! the callables are all that it does. */
+/* @ an argument, # a number, % a value of the program; ! the callables are all that it does, + and
+ * what they read. */
 static const struct {
     const char *name;
     wb_array *(*make)(void);
@@ -131,7 +132,7 @@ static const struct {
     {"arrays in and out", one_name, "relu(@0)=@1 !"},
     {"a chain of values", three_names, "relu(@0)=%2 add(%2,@1)=%4 gelu(%4)=%17 neg(%17)=@2 !"},
     {"a late number", with_a_number, "add(@0,#1)=%2 gelu(%2)=@1 !"},
-    {"a macro has no name", nameless_beside, "relu(%2)=@1 "},
+    {"a macro has no name", nameless_beside, "relu(%2)=@1 +"},
     {"names beside a reduction are not all", rows_and_names, "sub(@0,%2)=%3 relu(%3)=@2 "},
     {"four at most", five_names, "neg(@0)=%1 exp(%1)=%2 neg(%2)=%3 exp(%3)=%4 "},
 };
@@ -153,7 +154,7 @@ static void programs_name_their_callables(void **state) {
             say_operands(&s, p, c->out, WB_CALLABLE_RESULTS);
             small_say(&s, " ");
         }
-        if (p->is_named) small_say(&s, "!");
+        if (p->is_fed) small_say(&s, p->is_named ? "!" : "+");
         small_check(&s, named_rows[k].name, named_rows[k].callables);
         wb_emitted_release(&emitted);
         small_end(&s);
