@@ -571,6 +571,14 @@ static void note_stream(wb_step_list *to, int16_t access) {
     if (to->nstreams < WB_MOST_STREAMS) to->stream[to->nstreams++] = access;
 }
 
+/* An earlier phase asks for it. */
+static bool is_noted(const wb_cpu_program *k, int phase, int16_t access) {
+    for (int p = 0; p < phase; p++)
+        for (int i = 0; i < k->full[p].nstreams; i++)
+            if (k->full[p].stream[i] == access) return true;
+    return false;
+}
+
 /* Of large programs: what small ones use is in the caches near the core. Where values live through
  * the phases, all phases together ask for what the next tile uses in any of them. */
 static void note_streams(wb_cpu_program *k, int phase) {
@@ -579,7 +587,8 @@ static void note_streams(wb_cpu_program *k, int phase) {
     to->asks += list->count;
     for (int64_t s = 0; k->is_large && s < list->count; s++) {
         const wb_step *step = &list->steps[s];
-        if (k->is_direct_load[step->number])
+        if (k->is_direct_load[step->number] &&
+            !is_noted(k, phase, (int16_t)step->instruction->index))
             note_stream(to, (int16_t)step->instruction->index);
         else if (step->loop && k->direct_store[step->number] >= 0)
             note_stream(to, k->direct_store[step->number]);
