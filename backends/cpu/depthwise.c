@@ -15,10 +15,9 @@ static piece_fn *const filter_table[WB_ISA_COUNT][2] = {WB_ISA_LIST(WB_ENTRY)};
 #undef WB_ENTRY
 
 enum {
-    LEAST_CHANNELS = 8,    /* the filter gradient's pieces are channels */
-    PIECES = 16,           /* wanted at least, if there are so many planes */
-    PIECE_BYTES = 1 << 14, /* of boxes: a part of L1 */
-    VECTOR_BYTES = 64      /* the widest: of a tap's sums */
+    LEAST_CHANNELS = 8,   /* the filter gradient's pieces are channels */
+    PIECES = 16,          /* wanted at least, if there are so many planes */
+    PIECE_BYTES = 1 << 14 /* of boxes: a part of L1 */
 };
 
 typedef struct cut {
@@ -74,7 +73,7 @@ static cut cut_of(wb_conv_kind kind, const wb_window *window) {
     c.each = wb_conv_least(wb_conv_ceil(c.units, PIECES), PIECE_BYTES / bytes);
     c.each = wb_conv_most(1, c.each);
     if (kind == WB_CONV_FILTER)
-        rows = plan.taps * VECTOR_BYTES / size;
+        rows = plan.taps * WB_CONV_VECTOR_BYTES / size;
     else
         rows *= steps > 1 ? steps * wb_depthwise_pitch(&plan) : 0;
     c.tables = wb_conv_aligned((size_t)tables);
@@ -84,6 +83,7 @@ static cut cut_of(wb_conv_kind kind, const wb_window *window) {
 }
 
 size_t wb_depthwise_scratch(wb_conv_kind kind, const wb_window *window) {
+    if (wb_lanes_takes(window)) return wb_lanes_scratch(kind, window);
     const cut c = cut_of(kind, window);
     return c.tables + (c.box + c.rows) * (size_t)wb_cpu_threads();
 }
@@ -158,6 +158,10 @@ static void piece_task(void *context, int64_t index, int worker) {
 
 void wb_depthwise(wb_conv_kind kind, const wb_window *w, const void *a, const void *b, void *out,
                   void *scratch, wb_tile_fn *done, void *context) {
+    if (wb_lanes_takes(w)) {
+        wb_lanes(kind, w, a, b, out, scratch, done, context);
+        return;
+    }
     const int64_t *sizes = kind == WB_CONV_DATA ? w->in : w->out;
     job j = {.kind = kind,
              .cut = cut_of(kind, w),

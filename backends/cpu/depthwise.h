@@ -30,10 +30,35 @@ typedef struct wb_depthwise_piece {
     void *rows; /* results that wait for the other phases; filter gradient: sums, in vectors */
 } wb_depthwise_piece;
 
+/* The same with small planes, whose rows would leave most of a vector empty, and with strides:
+ * positions are vectors of channels, in boxes and results, and squares are turned on the way. */
+typedef struct wb_lanes_grid {
+    wb_conv_plan plan;
+    const int64_t *offsets, *places; /* of the taps in the box and in the stored kernel */
+    const int64_t *rows;             /* where the rows of the grid begin in the box */
+    const int64_t *source;           /* where a position of the source is in the box, or -1 */
+    int64_t box_at, taps_at;         /* vectors in front of its box, and of its weights */
+} wb_lanes_grid;
+
+typedef struct wb_lanes_piece {
+    const wb_lanes_grid *grids;
+    int64_t phases, boxes; /* grids; vectors of all boxes */
+    int64_t channel, channels, image, images;
+    const void *source, *other; /* as above */
+    void *out;
+    void *box, *weights, *result; /* vectors; the filter gradient has sums, and y */
+} wb_lanes_piece;
+
 bool wb_depthwise_takes(const wb_window *window);
 size_t wb_depthwise_scratch(wb_conv_kind kind, const wb_window *window);
 void wb_depthwise(wb_conv_kind kind, const wb_window *window, const void *a, const void *b,
                   void *out, void *scratch, wb_tile_fn *done, void *context);
+
+/* depthwise_lanes.c */
+bool wb_lanes_takes(const wb_window *window);
+size_t wb_lanes_scratch(wb_conv_kind kind, const wb_window *window);
+void wb_lanes(wb_conv_kind kind, const wb_window *window, const void *a, const void *b, void *out,
+              void *scratch, wb_tile_fn *done, void *context);
 
 /* Bytes between the rows that wait for the other phases: a vector may be written beyond a row. */
 static inline int64_t wb_depthwise_pitch(const wb_conv_plan *plan) {
@@ -46,6 +71,13 @@ static inline int64_t wb_depthwise_pitch(const wb_conv_plan *plan) {
     void wb_depthwise_gather_f64_##suffix(const wb_depthwise_piece *piece);                        \
     void wb_depthwise_filter_f32_##suffix(const wb_depthwise_piece *piece);                        \
     void wb_depthwise_filter_f64_##suffix(const wb_depthwise_piece *piece);
+WB_ISA_LIST(WB_DECLARE)
+#undef WB_DECLARE
+#define WB_DECLARE(enumerator, suffix)                                                             \
+    void wb_lanes_gather_f32_##suffix(const wb_lanes_piece *piece);                                \
+    void wb_lanes_gather_f64_##suffix(const wb_lanes_piece *piece);                                \
+    void wb_lanes_filter_f32_##suffix(const wb_lanes_piece *piece);                                \
+    void wb_lanes_filter_f64_##suffix(const wb_lanes_piece *piece);
 WB_ISA_LIST(WB_DECLARE)
 #undef WB_DECLARE
 

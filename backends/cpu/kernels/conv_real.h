@@ -4,6 +4,7 @@
 /* they use the box */
 #include "conv_block.h"
 #include "conv_piece.h"
+#include "depthwise_lanes.h"
 #include "depthwise_real.h"
 
 #undef REAL
