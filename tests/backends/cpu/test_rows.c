@@ -192,13 +192,68 @@ static void sums_beside_the_rows_have_the_same_bits_on_any_number_of_threads(voi
     assert_memory_equal(got[0], got[1], sizeof got[0]);
 }
 
+/* ---- rows that are parts of what is reduced: a channel's planes, and what lies along channels ----
+ */
+
+static const int64_t planes[][3] = {{1, 40, 5},  {2, 1, 3},    {4, 960, 16},
+                                    {15, 7, 4},  {16, 384, 9}, {17, 33, 2},
+                                    {49, 70, 8}, {256, 24, 3}, {1000, 5, 2}};
+
+/* (P, C, N): by each channel's mean, largest and squares' sum, and a number for each channel. */
+static void want_of_planes(const int64_t *size, const float *x, double *wanted) {
+    const int64_t plane = size[0], channels = size[1], step = plane * channels;
+    for (int64_t c = 0; c < channels; c++) {
+        double sum = 0, largest = -INFINITY, squares = 0;
+        const double count = (double)(plane * size[2]);
+        for (int64_t i = 0; i < plane * size[2]; i++) {
+            const double v = (double)x[i / plane * step + c * plane + i % plane];
+            sum += v, largest = fmax(largest, v);
+        }
+        for (int64_t i = 0; i < plane * size[2]; i++) {
+            const double v = (double)x[i / plane * step + c * plane + i % plane] - sum / count;
+            squares += v * v;
+        }
+        for (int64_t i = 0; i < plane * size[2]; i++) {
+            const int64_t at = i / plane * step + c * plane + i % plane;
+            wanted[at] =
+                ((double)x[at] - sum / count) / sqrt(squares / count + 1) * (double)(c % 5) +
+                largest;
+        }
+    }
+}
+
+static void planes_are_rows_of_their_channel(void **state) {
+    static double wanted[MOST * ROW_COUNT * 4], got[MOST * ROW_COUNT * 4];
+    const int64_t dims[2] = {0, 2};
+    (void)state;
+    for (size_t i = 0; i < sizeof planes / sizeof *planes; i++) {
+        const int64_t *size = planes[i], count = size[0] * size[1] * size[2];
+        float scales[1000];
+        fill(count, x_data);
+        for (int64_t c = 0; c < size[1]; c++) scales[c] = (float)(c % 5);
+        want_of_planes(size, x_data, wanted);
+        wb_array *x = wb_from(WB_F32, x_data, size[0], size[1], size[2]),
+                 *scale = wb_from(WB_F32, scales, 1, size[1]);
+        wb_array *centred = wb_sub(x, wb_mean_make(x, 2, dims));
+        wb_array *variance = wb_mean_make(wb_square(centred), 2, dims);
+        wb_array *norm = wb_mul(centred, wb_rsqrt(wb_add(variance, wb_number(1))));
+        wb_array *y = wb_add(wb_mul(norm, scale), wb_maximum_make(x, 2, dims));
+        assert_int_equal(wb_read_f64(y, got, count), WB_OK);
+        for (int64_t k = 0; k < count; k++)
+            if (!(fabs(got[k] - wanted[k]) < 1e-4))
+                fail_msg("(%lld, %lld, %lld): number %lld is %.9g, not %.9g", (long long)size[0],
+                         (long long)size[1], (long long)size[2], (long long)k, got[k], wanted[k]);
+    }
+}
+
 int main(void) {
     enum { ROWS = sizeof rows / sizeof *rows };
-    struct CMUnitTest tests[ROWS + 3];
+    struct CMUnitTest tests[ROWS + 4];
     for (int i = 0; i < ROWS; i++) tests[i] = TEST_ROW(&rows[i], gives_what_it_says);
     tests[ROWS] = (struct CMUnitTest)TEST(a_nan_is_kept);
     tests[ROWS + 1] = (struct CMUnitTest)TEST(sums_beside_the_rows);
     tests[ROWS + 2] =
         (struct CMUnitTest)TEST(sums_beside_the_rows_have_the_same_bits_on_any_number_of_threads);
+    tests[ROWS + 3] = (struct CMUnitTest)TEST(planes_are_rows_of_their_channel);
     return cmocka_run_group_tests_name("rows", tests, NULL, NULL);
 }
