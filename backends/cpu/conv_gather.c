@@ -37,11 +37,6 @@ typedef struct gather {
     void *context;
 } gather;
 
-static wb_conv_plan plan_of(wb_conv_kind kind, const wb_window *window, int64_t phase) {
-    return kind == WB_CONV_FORWARD ? wb_conv_forward_plan(window)
-                                   : wb_conv_data_plan(window, phase);
-}
-
 static int64_t strips_of(const wb_conv_plan *plan) {
     return wb_conv_ceil(plan->outer, WB_CONV_STRIP);
 }
@@ -83,7 +78,7 @@ static int64_t images_of(const wb_conv_plan *plan) {
 }
 
 static cut cut_of(wb_conv_kind kind, const wb_window *window) {
-    wb_conv_plan plan = plan_of(kind, window, 0);
+    wb_conv_plan plan = wb_conv_plan_of(kind, window, 0);
     cut c = {.phases = kind == WB_CONV_FORWARD ? 1 : wb_conv_phases(window)};
     if (plan.positions == 0 || plan.batch == 0 || plan.outer == 0) return (cut){0};
     const double plane = 2. * (double)(plan.inner * plan.outer * plan.taps * plan.positions);
@@ -107,7 +102,7 @@ static cut cut_of(wb_conv_kind kind, const wb_window *window) {
         wb_conv_most(c.outer * WB_CONV_PANEL_BYTES, WB_CONV_FLAT_OUTER * WB_CONV_FLAT_BYTES);
     c.tile = wb_conv_aligned((size_t)(c.panels * tile));
     for (int64_t phase = 0; phase < c.phases; phase++) {
-        plan = plan_of(kind, window, phase);
+        plan = wb_conv_plan_of(kind, window, phase);
         const size_t box = (size_t)(box_bytes(&plan, c.count) * c.images) + WB_CONV_SLACK;
         const size_t offsets = (size_t)(plan.inner * plan.taps) * sizeof(int64_t);
         if (c.box < wb_conv_aligned(box)) c.box = wb_conv_aligned(box);
@@ -134,7 +129,7 @@ static void pack_task(void *context, int64_t piece, int worker) {
     char *packed = g->packed;
     (void)worker;
     for (int64_t phase = 0; phase < g->cut.phases; phase++) {
-        const wb_conv_plan plan = plan_of(g->kind, g->window, phase);
+        const wb_conv_plan plan = wb_conv_plan_of(g->kind, g->window, phase);
         const int64_t strips = strips_of(&plan), first = piece % strips * WB_CONV_STRIP;
         const wb_conv_axis *axis = plan.axis;
         const int64_t kernel = axis[0].kernel * axis[1].kernel * axis[2].kernel;
@@ -160,7 +155,7 @@ static void run_phase(const gather *g, wb_conv_piece piece, int64_t first, int64
 static void gather_task(void *context, int64_t index, int worker) {
     const gather *g = context;
     const cut *c = &g->cut;
-    wb_conv_plan plan = plan_of(g->kind, g->window, 0);
+    wb_conv_plan plan = wb_conv_plan_of(g->kind, g->window, 0);
     const int64_t part = index % c->count_parts, channels = index / c->count_parts;
     const int64_t outer = channels % c->outer_parts * c->outer;
     const int64_t group = channels / c->outer_parts % c->group_parts * c->groups;
@@ -185,7 +180,7 @@ static void gather_task(void *context, int64_t index, int worker) {
                            .context = g->context,
                            .worker = worker};
     for (int64_t phase = 0; phase < c->phases; phase++) {
-        plan = plan_of(g->kind, g->window, phase);
+        plan = wb_conv_plan_of(g->kind, g->window, phase);
         const int64_t strip = group * strips_of(&plan) + outer / WB_CONV_STRIP;
         piece.weights = packed + (size_t)strip * strip_bytes(&plan);
         packed += packed_bytes(&plan);
@@ -201,7 +196,7 @@ static void gather_task(void *context, int64_t index, int worker) {
 }
 
 static void pack(gather *g) {
-    const wb_conv_plan plan = plan_of(g->kind, g->window, 0);
+    const wb_conv_plan plan = wb_conv_plan_of(g->kind, g->window, 0);
     wb_conv_share(strips_of(&plan) * plan.groups, (double)g->cut.weights, pack_task, g);
 }
 

@@ -80,6 +80,10 @@ wb_conv_plan wb_conv_data_plan(const wb_window *w, int64_t phase) {
     return plan;
 }
 
+wb_conv_plan wb_conv_plan_of(wb_conv_kind kind, const wb_window *window, int64_t phase) {
+    return kind == WB_CONV_DATA ? wb_conv_data_plan(window, phase) : wb_conv_forward_plan(window);
+}
+
 /* Source positions that `grid` neighbouring positions read. */
 static int64_t extent_of(const wb_conv_axis *axis, int64_t grid) {
     const int64_t reach = axis->offset_step < 0 ? -axis->offset_step : axis->offset_step;

@@ -125,6 +125,9 @@ wb_conv_plan wb_conv_forward_plan(const wb_window *window);
 int64_t wb_conv_phases(const wb_window *window);
 wb_conv_plan wb_conv_data_plan(const wb_window *window, int64_t phase);
 
+/* The data gradient's plan of a phase, or the one of forward and the filter gradient. */
+wb_conv_plan wb_conv_plan_of(wb_conv_kind kind, const wb_window *window, int64_t phase);
+
 wb_conv_box wb_conv_box_of(const wb_conv_plan *plan, int64_t first, int64_t count);
 
 /* Elements of the largest box of `count` positions. */

@@ -36,10 +36,6 @@ typedef struct job {
     void *context;
 } job;
 
-static wb_conv_plan plan_of(wb_conv_kind kind, const wb_window *window, int64_t phase) {
-    return kind == WB_CONV_DATA ? wb_conv_data_plan(window, phase) : wb_conv_forward_plan(window);
-}
-
 static int64_t box_bytes(const wb_conv_plan *plan) {
     return plan->taps > 0 && plan->positions > 0
                ? wb_conv_box_bound(plan, plan->positions) * (int64_t)plan->size
@@ -50,7 +46,7 @@ bool wb_depthwise_takes(const wb_window *w) {
     if (w->groups < LEAST_CHANNELS || w->channels != w->groups || w->filters != w->groups)
         return false;
     for (wb_conv_kind kind = WB_CONV_FORWARD; kind <= WB_CONV_DATA; kind++) {
-        const wb_conv_plan plan = plan_of(kind, w, 0);
+        const wb_conv_plan plan = wb_conv_plan_of(kind, w, 0);
         if (box_bytes(&plan) > WB_CONV_BOX_BYTES) return false;
     }
     return true;
@@ -59,16 +55,16 @@ bool wb_depthwise_takes(const wb_window *w) {
 static cut cut_of(wb_conv_kind kind, const wb_window *window) {
     cut c = {.phases = kind == WB_CONV_DATA ? wb_conv_phases(window) : 1};
     int64_t bytes = 1, tables = 0, rows = 0;
-    wb_conv_plan plan = plan_of(kind, window, 0);
+    wb_conv_plan plan = wb_conv_plan_of(kind, window, 0);
     const int64_t size = (int64_t)plan.size, steps = plan.axis[0].out_step;
     for (int64_t phase = 0; phase < c.phases; phase++) {
-        plan = plan_of(kind, window, phase);
+        plan = wb_conv_plan_of(kind, window, phase);
         bytes = wb_conv_most(bytes, box_bytes(&plan));
         tables += 3 * plan.taps * (int64_t)sizeof(int64_t) + (int64_t)sizeof(wb_depthwise_grid);
         rows = wb_conv_most(rows, plan.axis[1].grid * plan.axis[2].grid);
         c.flops += 2. * (double)(plan.taps * plan.positions) * (double)(plan.groups * plan.batch);
     }
-    plan = plan_of(kind, window, 0);
+    plan = wb_conv_plan_of(kind, window, 0);
     c.units = kind == WB_CONV_FILTER ? plan.groups : plan.groups * plan.batch;
     c.each = wb_conv_least(wb_conv_ceil(c.units, PIECES), PIECE_BYTES / bytes);
     c.each = wb_conv_most(1, c.each);
@@ -127,7 +123,7 @@ static void prepare(job *j, const wb_window *window, void *tables) {
     wb_depthwise_grid *grids = tables;
     int64_t *table = (int64_t *)(grids + j->cut.phases);
     for (int64_t phase = 0; phase < j->cut.phases; phase++) {
-        const wb_conv_plan plan = plan_of(j->kind, window, phase);
+        const wb_conv_plan plan = wb_conv_plan_of(j->kind, window, phase);
         grids[phase] = grid_of(&plan, table);
         table += 3 * plan.taps;
     }

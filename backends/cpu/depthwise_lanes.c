@@ -44,10 +44,6 @@ bool wb_lanes_takes(const wb_window *w) {
            w->out[0] * w->out[1] * w->out[2] <= MOST_POSITIONS;
 }
 
-static wb_conv_plan plan_of(wb_conv_kind kind, const wb_window *window, int64_t phase) {
-    return kind == WB_CONV_DATA ? wb_conv_data_plan(window, phase) : wb_conv_forward_plan(window);
-}
-
 static bool is_empty(const wb_conv_plan *plan) { return plan->taps == 0 || plan->positions == 0; }
 
 static int64_t table_of(const wb_conv_plan *plan) {
@@ -56,9 +52,9 @@ static int64_t table_of(const wb_conv_plan *plan) {
 
 static cut cut_of(wb_conv_kind kind, const wb_window *window) {
     cut c = {.phases = kind == WB_CONV_DATA ? wb_conv_phases(window) : 1};
-    wb_conv_plan plan = plan_of(kind, window, 0);
+    wb_conv_plan plan = wb_conv_plan_of(kind, window, 0);
     for (int64_t phase = 0; phase < c.phases; phase++) {
-        plan = plan_of(kind, window, phase);
+        plan = wb_conv_plan_of(kind, window, phase);
         c.boxes += is_empty(&plan) ? 0 : wb_conv_box_bound(&plan, plan.positions);
         c.taps += plan.taps;
         c.tables += sizeof(wb_lanes_grid) + sizeof(int64_t) * (size_t)table_of(&plan);
@@ -129,7 +125,7 @@ static void prepare(job *j, const wb_window *window, void *tables) {
     int64_t *table = (int64_t *)(grids + j->cut.phases);
     int64_t box = 0, taps = 0;
     for (int64_t phase = 0; phase < j->cut.phases; phase++) {
-        const wb_conv_plan plan = plan_of(j->kind, window, phase);
+        const wb_conv_plan plan = wb_conv_plan_of(j->kind, window, phase);
         grids[phase] = grid_of(&plan, table);
         grids[phase].box_at = box, grids[phase].taps_at = taps;
         table += table_of(&plan);

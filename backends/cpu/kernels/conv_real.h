@@ -5,7 +5,7 @@
 #include "conv_block.h"
 #include "conv_piece.h"
 #include "depthwise_lanes.h"
-#include "depthwise_real.h"
+#include "depthwise_planes.h"
 
 #undef REAL
 #undef VEC

@@ -246,14 +246,37 @@ static void planes_are_rows_of_their_channel(void **state) {
     }
 }
 
+/* Many images of few channels: the threads share the images of a tile. */
+static void planes_of_many_images(void **state) {
+    enum { PLANE = 4, CHANNELS = 8, IMAGES = 20000 };
+    const int64_t dims[2] = {0, 2};
+    double wanted[2][CHANNELS] = {{0}}, got[CHANNELS];
+    (void)state;
+    fill(PLANE * CHANNELS * IMAGES, x_data);
+    for (int c = 0; c < CHANNELS; c++) wanted[1][c] = -INFINITY;
+    for (int64_t i = 0; i < PLANE * CHANNELS * IMAGES; i++) {
+        const int64_t c = i / PLANE % CHANNELS;
+        wanted[0][c] += (double)x_data[i];
+        wanted[1][c] = fmax(wanted[1][c], (double)x_data[i]);
+    }
+    wb_array *x = wb_from(WB_F32, x_data, PLANE, CHANNELS, IMAGES);
+    for (int k = 0; k < 2; k++) {
+        wb_array *y = k ? wb_maximum_make(x, 2, dims) : wb_sum_make(x, 2, dims);
+        assert_int_equal(wb_read_f64(y, got, CHANNELS), WB_OK);
+        for (int c = 0; c < CHANNELS; c++)
+            assert_true(fabs(got[c] - wanted[k][c]) <= 1e-6 * fabs(wanted[k][c]));
+    }
+}
+
 int main(void) {
     enum { ROWS = sizeof rows / sizeof *rows };
-    struct CMUnitTest tests[ROWS + 4];
+    struct CMUnitTest tests[ROWS + 5];
     for (int i = 0; i < ROWS; i++) tests[i] = TEST_ROW(&rows[i], gives_what_it_says);
     tests[ROWS] = (struct CMUnitTest)TEST(a_nan_is_kept);
     tests[ROWS + 1] = (struct CMUnitTest)TEST(sums_beside_the_rows);
     tests[ROWS + 2] =
         (struct CMUnitTest)TEST(sums_beside_the_rows_have_the_same_bits_on_any_number_of_threads);
     tests[ROWS + 3] = (struct CMUnitTest)TEST(planes_are_rows_of_their_channel);
+    tests[ROWS + 4] = (struct CMUnitTest)TEST(planes_of_many_images);
     return cmocka_run_group_tests_name("rows", tests, NULL, NULL);
 }
