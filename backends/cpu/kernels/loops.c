@@ -318,7 +318,7 @@ MEET(most_i64, int64_t, k_max_i64)
     static inline void name##_short(int64_t inner, int64_t outer, const T *x,                      \
                                     wb_accumulator *sums) {                                        \
         for (int64_t o = 0; o < outer; o++, x += inner) {                                          \
-            A even = sums[o].field, odd = x[0];                                                    \
+            A even = sums[o].field, odd = (A)x[0];                                                 \
             for (int64_t i = 1; i < inner; i += 2) even = merge(even, (A)x[i]);                    \
             for (int64_t i = 2; i < inner; i += 2) odd = merge(odd, (A)x[i]);                      \
             sums[o].field = merge(even, odd);                                                      \

@@ -192,8 +192,7 @@ static void sums_beside_the_rows_have_the_same_bits_on_any_number_of_threads(voi
     assert_memory_equal(got[0], got[1], sizeof got[0]);
 }
 
-/* ---- rows that are parts of what is reduced: a channel's planes, and what lies along channels ----
- */
+/* ---- rows that are parts of what is reduced: a channel's planes ---- */
 
 static const int64_t planes[][3] = {{1, 40, 5},  {2, 1, 3},    {4, 960, 16},
                                     {15, 7, 4},  {16, 384, 9}, {17, 33, 2},
