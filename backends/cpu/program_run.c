@@ -196,33 +196,60 @@ static void clear_rest(const wb_tile *t, const wb_step *step, int64_t used, int6
         memset((char *)t->value[step->number] + used * size, 0, (size_t)((all - used) * size));
 }
 
-static void full_step(wb_tile *t, const wb_step *step) {
+/* From memory into a register, or where it lies. */
+static void load_step(wb_tile *t, const wb_step *step) {
     const wb_cpu_program *k = t->job->k;
-    const wb_access *accesses = k->program.accesses;
+    const wb_access *a = &k->program.accesses[step->instruction->index];
+    t->is_in_rows[step->number] = false;
+    if (t->is_even && k->is_direct_load[step->number] && wb_lies_flat(t, a)) {
+        t->value[step->number] = wb_address(t, a);
+    } else if (t->has_even_rows && k->in_rows[step->number]) {
+        to_rows(t, step->number, a);
+    } else {
+        to_register(t, step->number);
+        wb_load_tile(t, a, t->value[step->number]);
+        clear_rest(t, step, t->inner * t->outer, t->n);
+    }
+}
+
+/* To memory, unless the value was computed there. */
+static void store_step(const wb_tile *t, const wb_step *step) {
+    const wb_cpu_program *k = t->job->k;
     const wb_instruction *i = step->instruction;
+    const wb_access *a = &k->program.accesses[i->index];
+    const bool is_direct = k->direct_store[step->in[0]] == (int16_t)i->index;
+    const bool is_flat = t->is_even && wb_lies_flat(t, a);
+    if (!is_direct || (!is_flat && !t->is_in_rows[step->in[0]]))
+        wb_store_tile(t, a, t->value[step->in[0]]);
+}
+
+/* An elementwise operation, into a register or straight to memory. */
+static void compute_step(wb_tile *t, const wb_step *step) {
+    const wb_cpu_program *k = t->job->k;
+    const int16_t direct = k->direct_store[step->number];
+    const wb_access *a = direct >= 0 ? &k->program.accesses[direct] : NULL;
+    const bool straight = a && t->is_even && wb_lies_flat(t, a);
+    t->is_in_rows[step->number] = false;
+    if (a && !straight && t->has_even_rows && k->in_rows[step->number])
+        to_rows(t, step->number, a);
+    else
+        t->value[step->number] = straight ? wb_address(t, a) : wb_own_register(t, step->number);
+    if (step->may_be_in_rows && is_any_in_rows(t, step))
+        step_in_rows(t, step);
+    else
+        element_step(t, step, t->n);
+}
+
+static void full_step(wb_tile *t, const wb_step *step) {
+    const wb_instruction *i = step->instruction;
+    const wb_access *accesses = t->job->k->program.accesses;
     switch (i->code) {
     case WB_CODE_load:
-        t->is_in_rows[step->number] = false;
-        if (t->is_even && k->is_direct_load[step->number] && wb_lies_flat(t, &accesses[i->index])) {
-            t->value[step->number] = wb_address(t, &accesses[i->index]);
-            return;
-        }
-        if (t->has_even_rows && k->in_rows[step->number]) {
-            to_rows(t, step->number, &accesses[i->index]);
-            return;
-        }
-        to_register(t, step->number);
-        wb_load_tile(t, &accesses[i->index], t->value[step->number]);
-        clear_rest(t, step, t->inner * t->outer, t->n);
+        load_step(t, step);
         return;
-    case WB_CODE_store: {
-        const int16_t direct = k->direct_store[step->in[0]];
-        const bool is_flat = t->is_even && wb_lies_flat(t, &accesses[i->index]);
-        const bool is_there =
-            direct == (int16_t)i->index && (is_flat || t->is_in_rows[step->in[0]]);
-        if (!is_there) wb_store_tile(t, &accesses[i->index], t->value[step->in[0]]);
+    case WB_CODE_store:
+        store_step(t, step);
         return;
-    }
     case WB_CODE_iota:
     case WB_CODE_uniform:
     case WB_CODE_normal:
@@ -242,21 +269,9 @@ static void full_step(wb_tile *t, const wb_step *step) {
         spread_value(t, step);
         return;
     default:
-        break;
+        compute_step(t, step);
+        return;
     }
-    const int16_t direct = k->direct_store[step->number];
-    const bool straight = direct >= 0 && t->is_even && wb_lies_flat(t, &accesses[direct]);
-    const bool by_rows = direct >= 0 && !straight && t->has_even_rows && k->in_rows[step->number];
-    t->is_in_rows[step->number] = false;
-    if (by_rows)
-        to_rows(t, step->number, &accesses[direct]);
-    else
-        t->value[step->number] =
-            straight ? wb_address(t, &accesses[direct]) : wb_own_register(t, step->number);
-    if (step->may_be_in_rows && is_any_in_rows(t, step))
-        step_in_rows(t, step);
-    else
-        element_step(t, step, t->n);
 }
 
 static void row_step(wb_tile *t, const wb_step *step) {
