@@ -152,6 +152,11 @@ void wb_conv_span(const wb_conv_piece *piece, const wb_conv_box *box, int64_t *f
 /* Place of a tap in the stored kernel. */
 int64_t wb_conv_tap(const wb_conv_plan *plan, int64_t tap);
 
+/* No tap meets the grid, or it has no positions. */
+static inline bool wb_conv_is_empty(const wb_conv_plan *plan) {
+    return plan->taps == 0 || plan->positions == 0;
+}
+
 static inline int64_t wb_conv_panel(const wb_conv_plan *plan) {
     return WB_CONV_PANEL_BYTES / (int64_t)plan->size;
 }

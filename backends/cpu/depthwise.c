@@ -1,8 +1,6 @@
 /* Cuts the planes into pieces, by shape only, and hands them to the threads. */
 #include "depthwise.h"
 
-#include <string.h>
-
 typedef void piece_fn(const wb_depthwise_piece *piece);
 
 #define WB_ENTRY(enumerator, suffix)                                                               \
@@ -37,9 +35,8 @@ typedef struct job {
 } job;
 
 static int64_t box_bytes(const wb_conv_plan *plan) {
-    return plan->taps > 0 && plan->positions > 0
-               ? wb_conv_box_bound(plan, plan->positions) * (int64_t)plan->size
-               : 0;
+    if (wb_conv_is_empty(plan)) return 0;
+    return wb_conv_box_bound(plan, plan->positions) * (int64_t)plan->size;
 }
 
 bool wb_depthwise_takes(const wb_window *w) {
@@ -102,7 +99,7 @@ static wb_depthwise_grid grid_of(const wb_conv_plan *plan, int64_t *table) {
     int64_t *offsets = table, *places = offsets + plan->taps, *starts = places + plan->taps;
     wb_depthwise_grid grid = {
         .plan = *plan, .height = height_of(&axis[1]), .places = places, .starts = starts};
-    if (plan->taps == 0 || plan->positions == 0) return grid;
+    if (wb_conv_is_empty(plan)) return grid;
     grid.box = wb_conv_box_of(plan, 0, plan->positions);
     wb_conv_offsets(plan, &grid.box, 1, offsets);
     const int64_t columns = axis[0].taps, height = grid.height, taps = axis[0].taps * axis[1].taps;

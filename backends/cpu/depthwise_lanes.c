@@ -22,7 +22,7 @@ typedef struct cut {
     int64_t phases, channels, images;   /* of a piece */
     int64_t channel_parts, image_parts; /* numbers of pieces */
     int64_t boxes, taps, positions;     /* vectors of a worker: boxes, weights, results */
-    size_t tables, vector;              /* bytes */
+    size_t tables;                      /* bytes */
     double flops;
 } cut;
 
@@ -44,8 +44,6 @@ bool wb_lanes_takes(const wb_window *w) {
            w->out[0] * w->out[1] * w->out[2] <= MOST_POSITIONS;
 }
 
-static bool is_empty(const wb_conv_plan *plan) { return plan->taps == 0 || plan->positions == 0; }
-
 static int64_t table_of(const wb_conv_plan *plan) {
     return 2 * plan->taps + plan->axis[1].grid * plan->axis[2].grid + plan->source_plane;
 }
@@ -55,13 +53,12 @@ static cut cut_of(wb_conv_kind kind, const wb_window *window) {
     wb_conv_plan plan = wb_conv_plan_of(kind, window, 0);
     for (int64_t phase = 0; phase < c.phases; phase++) {
         plan = wb_conv_plan_of(kind, window, phase);
-        c.boxes += is_empty(&plan) ? 0 : wb_conv_box_bound(&plan, plan.positions);
+        c.boxes += wb_conv_is_empty(&plan) ? 0 : wb_conv_box_bound(&plan, plan.positions);
         c.taps += plan.taps;
         c.tables += sizeof(wb_lanes_grid) + sizeof(int64_t) * (size_t)table_of(&plan);
         c.flops += 2. * (double)(plan.taps * plan.positions) * (double)(plan.groups * plan.batch);
     }
     c.tables = wb_conv_aligned(c.tables);
-    c.vector = WB_CONV_VECTOR_BYTES;
     c.channels = WB_CONV_VECTOR_BYTES / (int64_t)plan.size;
     c.channel_parts = wb_conv_ceil(plan.groups, c.channels);
     c.image_parts = kind == WB_CONV_FILTER ? 1 : wb_conv_ceil(PIECES, c.channel_parts);
@@ -72,7 +69,7 @@ static cut cut_of(wb_conv_kind kind, const wb_window *window) {
 }
 
 static size_t worker_bytes(const cut *c) {
-    return c->vector * (size_t)(c->boxes + c->taps + c->positions);
+    return WB_CONV_VECTOR_BYTES * (size_t)(c->boxes + c->taps + c->positions);
 }
 
 size_t wb_lanes_scratch(wb_conv_kind kind, const wb_window *window) {
@@ -108,7 +105,7 @@ static wb_lanes_grid grid_of(const wb_conv_plan *plan, int64_t *table) {
     int64_t *places = table + plan->taps, *rows = places + plan->taps,
             *source = rows + plan->axis[1].grid * plan->axis[2].grid;
     for (int64_t t = 0; t < plan->taps; t++) places[t] = wb_conv_tap(plan, t);
-    if (!is_empty(plan)) {
+    if (!wb_conv_is_empty(plan)) {
         const wb_conv_box box = wb_conv_box_of(plan, 0, plan->positions);
         wb_conv_offsets(plan, &box, 1, table);
         for (int64_t r = 0; r < plan->axis[1].grid * plan->axis[2].grid; r++)
@@ -129,7 +126,7 @@ static void prepare(job *j, const wb_window *window, void *tables) {
         grids[phase] = grid_of(&plan, table);
         grids[phase].box_at = box, grids[phase].taps_at = taps;
         table += table_of(&plan);
-        box += is_empty(&plan) ? 0 : wb_conv_box_bound(&plan, plan.positions);
+        box += wb_conv_is_empty(&plan) ? 0 : wb_conv_box_bound(&plan, plan.positions);
         taps += plan.taps;
     }
     j->piece.grids = grids;
@@ -147,8 +144,8 @@ static void piece_task(void *context, int64_t index, int worker) {
     piece.images =
         j->kind == WB_CONV_FILTER ? j->batch : wb_conv_least(c->images, j->batch - piece.image);
     piece.box = j->scratch + worker_bytes(c) * (size_t)worker;
-    piece.weights = (char *)piece.box + c->vector * (size_t)c->boxes;
-    piece.result = (char *)piece.weights + c->vector * (size_t)c->taps;
+    piece.weights = (char *)piece.box + WB_CONV_VECTOR_BYTES * (size_t)c->boxes;
+    piece.result = (char *)piece.weights + WB_CONV_VECTOR_BYTES * (size_t)c->taps;
     (j->kind == WB_CONV_FILTER ? filter_table : gather_table)[wb_cpu_isa()][is_double](&piece);
     for (int64_t i = 0; j->done && j->kind != WB_CONV_FILTER && i < piece.images; i++)
         j->done(j->context, 0, 0, c->positions, piece.channel + j->filters * (piece.image + i),

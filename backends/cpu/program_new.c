@@ -600,12 +600,15 @@ static bool list_gradient(wb_cpu_program *k) {
     bool needed[WB_MOST_STEPS] = {false};
     if (k->adam.g_value == WB_NO_VALUE) return true;
     mark(&k->program, needed, k->adam.g_value, false);
+    bool is_made = false; /* not if its step became part of another */
     for (int64_t s = 0; s < k->full[0].count; s++) {
         const wb_step *step = &k->full[0].steps[s];
         if (!needed[step->number]) continue;
         if (!add_step(k, &k->gradient, step->number)) return false;
         k->gradient.steps[k->gradient.count - 1] = *step;
+        is_made = is_made || step->number == k->adam.g_value;
     }
+    if (!is_made) k->adam.loop = NULL;
     return true;
 }
 

@@ -19,8 +19,8 @@ typedef struct wb_job {
 
 /* Memory that the next tile will most likely use, asked for a part at each step of this one: all at
  * once, the requests would wait for each other. The processor sees too little of each array at a
- * time to do so itself. Of whole rows, the tile after that is brought into the second cache: more
- * requests are under way there than from the first. */
+ * time to do so itself. Where rows are reduced, the tile after that is brought into the second
+ * cache: more requests are under way there than from the first. */
 typedef struct wb_ahead {
     const char *at[WB_MOST_STREAMS];
     int64_t part[WB_MOST_STREAMS];  /* bytes at each step */

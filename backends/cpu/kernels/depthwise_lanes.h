@@ -1,7 +1,7 @@
 /* Depthwise convolutions of small planes (depthwise.h): channels side by side in vectors, for one
  * element type (REAL, see conv.c). */
 
-/* Up to LANES planes of the source into the boxes; without grids, into `to`, one by one. */
+/* Up to LANES planes become vectors: in the boxes, which begin at `to`, or there one by one. */
 WB_INLINE void TYPE(lanes_load)(const wb_lanes_piece *piece, const REAL *planes, int64_t plane,
                                 int64_t channels, REAL *to, const bool in_boxes) {
     for (int64_t p = 0; p < plane; p += LANES) {
@@ -21,7 +21,7 @@ WB_INLINE void TYPE(lanes_load)(const wb_lanes_piece *piece, const REAL *planes,
             const wb_lanes_grid *grid = &piece->grids[g];
             const int64_t *source = grid->source + p;
             REAL *box = to + grid->box_at * LANES;
-            if (grid->plan.taps == 0 || grid->plan.positions == 0) continue;
+            if (wb_conv_is_empty(&grid->plan)) continue;
             UNROLL for (int i = 0; i < LANES; i++) {
                 if (i < count && source[i] >= 0) STORE(box + source[i] * LANES, square[i]);
             }

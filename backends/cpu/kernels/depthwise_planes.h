@@ -6,18 +6,18 @@ typedef struct TYPE(plane) {
     const wb_depthwise_grid *grid;
     int64_t columns, pitch; /* of taps; from row to row in the box */
     const REAL *box, *weights;
-    REAL *out; /* the first row; filter gradient: the sums, a vector for each tap */
-    const REAL *y;
-    int64_t step; /* from row to row in out, or y */
-    int exact;    /* last rows of some beyond whose end nothing is written: what a whole vector
+    REAL *out;        /* the plane; filter gradient: the sums, a vector for each tap */
+    const REAL *y;    /* of the filter gradient, or NULL */
+    int64_t at, step; /* the first row in out, or y, and from row to row */
+    int exact;        /* last rows of some beyond whose end nothing is written: what a whole vector
                    * writes beyond the others, the rows behind them overwrite */
 } TYPE(plane);
 
-/* Positions `at` .. of some rows from the one that begins at box, out and y. */
+/* As many positions of some rows as a vector has, or the last `lanes` of them. */
 typedef struct TYPE(stretch) {
-    const REAL *box, *y;
-    REAL *out;
-    int lanes; /* that count */
+    const REAL *box; /* of the first row */
+    int64_t at;      /* likewise, in out or y */
+    int lanes;
 } TYPE(stretch);
 
 /* out = sum over taps of weight * x. n rows and the height of a column are constants where this is
@@ -39,11 +39,12 @@ WB_INLINE void TYPE(plane_gather)(const TYPE(plane) * p, TYPE(stretch) s, const 
             }
         }
     }
-    UNROLL for (int i = 0; i < n; i++, s.out += p->step) {
+    REAL *out = p->out + s.at;
+    UNROLL for (int i = 0; i < n; i++, out += p->step) {
         if (s.lanes == LANES || i < n - p->exact)
-            STORE(s.out, sum[i]);
+            STORE(out, sum[i]);
         else
-            STORE_PART(s.out, sum[i], s.lanes);
+            STORE_PART(out, sum[i], s.lanes);
     }
 }
 
@@ -51,8 +52,9 @@ WB_INLINE void TYPE(plane_gather)(const TYPE(plane) * p, TYPE(stretch) s, const 
 WB_INLINE void TYPE(plane_sum)(const TYPE(plane) * p, TYPE(stretch) s, const int n,
                                const int height, const bool is_whole) {
     VEC y[8];
-    UNROLL for (int i = 0; i < n; i++, s.y += p->step) {
-        y[i] = is_whole ? LOAD(s.y) : LOAD_PART(s.y, s.lanes);
+    const REAL *row = p->y + s.at;
+    UNROLL for (int i = 0; i < n; i++, row += p->step) {
+        y[i] = is_whole ? LOAD(row) : LOAD_PART(row, s.lanes);
     }
     REAL *to = p->out;
     for (int64_t c = 0; c < p->columns; c++, to += height * LANES) {
@@ -72,24 +74,20 @@ WB_INLINE void TYPE(plane_sum)(const TYPE(plane) * p, TYPE(stretch) s, const int
 
 WB_INLINE void TYPE(plane_rows)(const TYPE(plane) * p, TYPE(stretch) s, int64_t width, const int n,
                                 const int height) {
-    for (; width > 0; width -= LANES, s.box += LANES) {
+    for (; width > 0; width -= LANES, s.box += LANES, s.at += LANES) {
         s.lanes = (int)wb_conv_least(width, LANES);
-        if (!p->y) {
+        if (!p->y)
             TYPE(plane_gather)(p, s, n, height);
-            s.out += LANES;
-            continue;
-        }
-        if (s.lanes == LANES)
+        else if (s.lanes == LANES)
             TYPE(plane_sum)(p, s, n, height, true);
         else
             TYPE(plane_sum)(p, s, n, height, false);
-        s.y += LANES;
     }
 }
 
 WB_INLINE void TYPE(plane_walk)(const TYPE(plane) * p, int64_t rows, int64_t width,
                                 const int height) {
-    TYPE(stretch) s = {.box = p->box, .out = p->out, .y = p->y};
+    TYPE(stretch) s = {.box = p->box, .at = p->at};
     for (int64_t n; rows > 0; rows -= n) {
         n = rows == MOST_ROWS + 1 ? 4
             : rows >= MOST_ROWS   ? MOST_ROWS
@@ -105,10 +103,7 @@ WB_INLINE void TYPE(plane_walk)(const TYPE(plane) * p, int64_t rows, int64_t wid
         else
             TYPE(plane_rows)(p, s, width, 1, height);
         s.box += n * p->pitch;
-        if (p->y)
-            s.y += n * p->step;
-        else
-            s.out += n * p->step;
+        s.at += n * p->step;
     }
 }
 
@@ -140,10 +135,7 @@ static void TYPE(plane_run)(const TYPE(plane) * p, int64_t rows, int64_t width) 
     line.pitch = line.step = LANES;
     TYPE(plane_part)(&line, whole, LANES);
     line.box += at;
-    if (p->y)
-        line.y += at;
-    else
-        line.out += at;
+    line.at += at;
     TYPE(plane_part)(&line, width > at, width - at);
 }
 
@@ -154,10 +146,7 @@ static void TYPE(plane_slices)(TYPE(plane) * p, int64_t slice) {
     for (int64_t i2 = 0; i2 < axis[2].grid; i2++) {
         TYPE(plane_run)(p, axis[1].grid, axis[0].grid);
         p->box += grid->box.part[0] * grid->box.part[1];
-        if (p->y)
-            p->y += slice;
-        else
-            p->out += slice;
+        p->at += slice;
     }
 }
 
@@ -212,11 +201,11 @@ static void TYPE(gather_phase)(const wb_depthwise_piece *piece, const wb_depthwi
         p.box = (const REAL *)piece->box + i * grid->box.volume;
         p.weights = (const REAL *)piece->other + (piece->first + i) % plan->groups * taps;
         if (steps == 1) {
-            p.out = out + first;
+            p.out = out, p.at = first;
             TYPE(plane_slices)(&p, width * axis[1].out * axis[2].out_step);
             continue;
         }
-        p.out = rows + phase % steps * waiting;
+        p.out = rows, p.at = phase % steps * waiting;
         TYPE(plane_slices)(&p, slice);
         if (phase % steps == steps - 1) TYPE(plane_mix)(axis, pitch, rows, out);
         rows += steps * waiting;
@@ -248,7 +237,7 @@ void WB_ISA_NAME(TYPE(depthwise_filter))(const wb_depthwise_piece *piece) {
         for (int64_t i = 0; i < piece->planes; i++) {
             p.box = (const REAL *)piece->box + i * grid->box.volume;
             p.y = (const REAL *)piece->other + (first + i) * plan->out_plane;
-            p.out = sums + i * taps * LANES;
+            p.out = sums + i * taps * LANES, p.at = 0;
             TYPE(plane_slices)(&p, row * plan->axis[1].grid);
         }
     }
