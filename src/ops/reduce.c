@@ -216,31 +216,45 @@ static wb_array *scale_of(wb_array *x, const wb_array *node) {
     return wb_rsqrt(ADD(v, NUM(wb_value_of(node->attributes[2]))));
 }
 
+/* The gain is the same for all numbers that are normalised together, as BatchNorm's is. */
+static bool has_one_gain(const wb_array *node) {
+    const wb_array *gain = node->ninputs > 1 ? node->inputs[1] : NULL;
+    for (int d = 0; gain && d < gain->ndim; d++)
+        if (node->attributes[0] >> d & 1 && gain->sizes[d] != 1) return false;
+    return gain != NULL;
+}
+
 bool wb_expand_normalise(wb_array *node, wb_array **parts) {
     wb_array *x = float_input(node);
     if (!x) return false;
-    wb_array *y = MUL(SUB(x, mean(x, node->attributes[0], false)), scale_of(x, node));
-    if (node->ninputs > 1) y = ADD(MUL(y, node->inputs[1]), node->inputs[2]);
+    wb_array *scale = scale_of(x, node), *y = SUB(x, mean(x, node->attributes[0], false));
+    if (has_one_gain(node)) scale = MUL(scale, node->inputs[1]);
+    y = MUL(y, scale);
+    if (node->ninputs > 1 && !has_one_gain(node)) y = MUL(y, node->inputs[1]);
+    if (node->ninputs > 1) y = ADD(y, node->inputs[2]);
     return (parts[0] = y) != NULL;
 }
 
-/* With n the normalised x and d = g gain: scale (d - mean d - n mean(d n)). n is written with both
- * signs turned, which has the same bits, but is not the value of the forward pass: that would be
- * stored for the backward pass, which computes it as fast as it reads it. */
+/* With c = x - mean, d = g gain and scale s: s (d - mean d - c s^2 mean(d c)), where a gain that is
+ * one for all goes out of the brackets. c has the opposite sign here, which cancels: as x - mean it
+ * would be the forward pass's value and be stored for the backward pass, which computes it as fast
+ * as it reads it. */
 void wb_vjp_normalise(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
     const int64_t mask = o->attributes[0];
-    wb_array *x = float_input(o);
+    wb_array *x = float_input(o), *gain = o->ninputs > 1 ? o->inputs[1] : NULL;
     (void)want;
-    if (!x) return;
-    wb_array *scale = scale_of(x, o), *n = MUL(SUB(mean(x, mask, false), x), NEG(scale));
-    if (o->ninputs > 1) {
-        out[1] = MUL(g, n);
-        out[2] = g;
-        g = MUL(g, o->inputs[1]);
-    }
-    wb_array *gn = MUL(g, n);
-    if (!gn) return;
-    wb_array *rest = SUB(SUB(g, mean(g, mask, false)), MUL(n, mean(gn, mask, false)));
+    wb_array *d = x ? wb_cast(g, (wb_dtype)x->dtype) : NULL;
+    if (!d) return;
+    const bool one_gain = has_one_gain(o);
+    wb_array *scale = scale_of(x, o), *c = SUB(mean(x, mask, false), x);
+    if (gain) out[2] = d;
+    if (gain && !one_gain) out[1] = MUL(d, MUL(c, NEG(scale))), d = MUL(d, gain);
+    wb_array *dc = MUL(d, c), *total = dc ? sum(dc, mask, false) : NULL;
+    if (!total) return;
+    if (one_gain) out[1] = MUL(total, NEG(scale));
+    wb_array *slope = MUL(MUL(mean(dc, mask, false), scale), scale);
+    wb_array *rest = SUB(SUB(d, mean(d, mask, false)), MUL(c, slope));
+    if (one_gain) scale = MUL(scale, gain);
     out[0] = wb_cast(MUL(scale, rest), (wb_dtype)o->inputs[0]->dtype);
 }
 
