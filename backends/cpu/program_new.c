@@ -1,14 +1,13 @@
-/* From a program to its schedule: the tile, the steps of each phase, registers, pieces. */
+/* From a program to its schedule: the tile, the steps of each phase, pieces. */
 #include <string.h>
 
 #include "host.h"
 #include "pool.h"
-#include "program.h"
+#include "program_steps.h"
 
 enum {
     PIECE = 1 << 19, /* elements times instructions worth a thread's while: some 30 us */
     LARGE = 1 << 16, /* elements of an array */
-    ALIGNMENT = 64,
 };
 
 static const wb_loops *loops_of(wb_isa isa) {
@@ -21,12 +20,6 @@ static const wb_loops *loops_of(wb_isa isa) {
 }
 
 static bool is_reduced(const wb_program *p, int d) { return p->reduced >> d & 1; }
-static bool is_reduction(const wb_instruction *i) {
-    return i->code == WB_CODE_sum || i->code == WB_CODE_max_reduce;
-}
-static bool is_constant(const wb_instruction *i) {
-    return i->code == WB_CODE_constant || i->code == WB_CODE_late;
-}
 static int64_t size_of(const wb_program *p, int d) { return d < p->ndim ? p->sizes[d] : 1; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -145,7 +138,7 @@ static void mark(const wb_program *p, bool *needed, uint16_t number, bool row) {
 
 /* What ends a phase: its stores and reductions. A full store belongs to the phase of its value. */
 static bool ends_phase(const wb_instruction *i, int phase) {
-    if (is_reduction(i)) return i->phase == phase + 1;
+    if (wb_is_reduction(i)) return i->phase == phase + 1;
     const bool leaves = (i->code == WB_CODE_store && !i->row) || i->code == WB_CODE_side_sum;
     return leaves && i->phase == phase;
 }
@@ -160,8 +153,8 @@ static bool schedule_phase(wb_cpu_program *k, int phase, bool *computed) {
         if (ends_phase(&p->instructions[i], phase)) mark(p, needed, (uint16_t)i, false);
     for (int i = 0; i < p->ninstructions; i++) {
         const wb_instruction *instruction = &p->instructions[i];
-        if (!needed[i] || is_constant(instruction) || (keeps && computed[i])) continue;
-        if (instruction->row && !is_reduction(instruction)) continue;
+        if (!needed[i] || wb_is_constant(instruction) || (keeps && computed[i])) continue;
+        if (instruction->row && !wb_is_reduction(instruction)) continue;
         computed[i] = true;
         if (!add_step(k, &k->full[phase], (uint16_t)i)) return false;
     }
@@ -172,8 +165,8 @@ static bool schedule_rows(wb_cpu_program *k) {
     const wb_program *p = &k->program;
     for (int i = 0; i < p->ninstructions; i++) {
         const wb_instruction *instruction = &p->instructions[i];
-        if (is_constant(instruction) && !add_step(k, &k->constants, (uint16_t)i)) return false;
-        if (!instruction->row || is_constant(instruction)) continue;
+        if (wb_is_constant(instruction) && !add_step(k, &k->constants, (uint16_t)i)) return false;
+        if (!instruction->row || wb_is_constant(instruction)) continue;
         int stage = instruction->phase;
         if (instruction->code == WB_CODE_store)
             stage = p->phases; /* all row values are ready at the end */
@@ -211,390 +204,6 @@ static bool schedule(wb_cpu_program *k) {
     }
     return schedule_rows(k);
 }
-
-/* Constants, and row values where the tile is one row. */
-static bool is_number(const wb_cpu_program *k, uint16_t value) {
-    if (value == WB_NO_VALUE) return false;
-    const wb_instruction *i = &k->program.instructions[value];
-    const bool is_one_row = k->shape == WB_WHOLE || (k->shape == WB_ROWS && k->outer == 1);
-    return is_constant(i) || (i->code == WB_CODE_spread && is_one_row);
-}
-
-/* ---- a product and what follows it in one step ---- */
-
-static int uses_of(const wb_program *p, uint16_t value) {
-    int uses = 0;
-    for (int i = 0; i < p->ninstructions; i++)
-        for (int k = 0; k < 3; k++) uses += p->instructions[i].in[k] == value;
-    return uses;
-}
-
-/* What is done to operand number `side`, if that is a product. */
-static wb_fused follows(const wb_instruction *i, int side) {
-    if (i->type > WB_R_F64) return WB_NOT_FUSED;
-    if (i->code == WB_CODE_add) return WB_PRODUCT_ADDED;
-    if (i->code == WB_CODE_sub && side == 1) return WB_PRODUCT_SUBTRACTED;
-    if ((i->code == WB_CODE_sum || i->code == WB_CODE_side_sum) && side == 0)
-        return WB_PRODUCT_SUMMED;
-    return i->code == WB_CODE_neg && side == 0 ? WB_PRODUCT_NEGATED : WB_NOT_FUSED;
-}
-
-/* Place among the first `count` steps of one that gives what a single other step wants, or -1. */
-static int64_t lone_step(const wb_cpu_program *k, const wb_step *steps, int64_t count,
-                         uint16_t value) {
-    for (int64_t s = 0; s < count; s++)
-        if (steps[s].number == value) return uses_of(&k->program, value) == 1 ? s : -1;
-    return -1;
-}
-
-/* Products are summed of whole registers. */
-static bool may_be_summed(const wb_cpu_program *k, const wb_step *product) {
-    return !is_number(k, product->in[0]) &&
-           !is_number(k, product->in[product->instruction->code == WB_CODE_mul]);
-}
-
-static int64_t lone_product(const wb_cpu_program *k, const wb_step *steps, int64_t count,
-                            const wb_step *step, int side) {
-    const wb_fused how = follows(step->instruction, side);
-    if (!how) return -1;
-    const int64_t at = lone_step(k, steps, count, step->instruction->in[side]);
-    if (at < 0) return -1;
-    const int code = steps[at].instruction->code;
-    const bool is_product = code == WB_CODE_mul || code == WB_CODE_square;
-    return is_product && (how != WB_PRODUCT_SUMMED || may_be_summed(k, &steps[at])) ? at : -1;
-}
-
-static void fuse(wb_step *step, int side, const wb_step *product) {
-    const wb_instruction *i = step->instruction;
-    step->fused = follows(i, side);
-    step->in[0] = product->in[0];
-    step->in[1] = product->in[product->instruction->code == WB_CODE_mul];
-    step->in[2] = i->code == WB_CODE_neg ? WB_NO_VALUE : i->in[1 - side];
-}
-
-static int64_t without(wb_step *steps, int64_t count, int64_t at) {
-    memmove(&steps[at], &steps[at + 1], sizeof *steps * (size_t)(count - 1 - at));
-    return count - 1;
-}
-
-/* The product's step goes, the other does both. */
-static void contract(wb_cpu_program *k, wb_step_list *list) {
-    int64_t kept = 0;
-    for (int64_t s = 0; s < list->count; s++) {
-        wb_step step = list->steps[s];
-        for (int side = 0; side < 2 && !step.fused; side++) {
-            const int64_t at = lone_product(k, list->steps, kept, &step, side);
-            if (at < 0) continue;
-            fuse(&step, side, &list->steps[at]);
-            kept = without(list->steps, kept, at);
-        }
-        list->steps[kept++] = step;
-    }
-    list->count = kept;
-}
-
-/* ---- numbers as operands ---- */
-
-/* Takes, where a constant is an operand, the loop that reads it as one number; taken[] says
- * which. */
-static void take_number_loop(wb_cpu_program *k, wb_step *step, bool *taken) {
-    const wb_instruction *i = step->instruction;
-    const int last = i->code == WB_CODE_select ? 2 : 1;
-    if (i->code > WB_CODE_select) return;
-    if (step->fused) {
-        if (is_number(k, step->in[0]) && !is_number(k, step->in[1])) {
-            const uint16_t x = step->in[0];
-            step->in[0] = step->in[1], step->in[1] = x;
-        }
-        taken[1] = is_number(k, step->in[1]), taken[2] = is_number(k, step->in[2]);
-        step->loop = k->loops->fused[step->fused][taken[1] + 2 * taken[2]][i->type];
-        return;
-    }
-    if (is_number(k, step->in[last]) && k->loops->by_number[i->code][i->type]) {
-        step->loop = k->loops->by_number[i->code][i->type];
-        taken[last] = true;
-    } else if (is_number(k, step->in[last - 1]) && k->loops->of_number[i->code][i->type]) {
-        step->loop = k->loops->of_number[i->code][i->type];
-        taken[last - 1] = true;
-    }
-}
-
-/* Values that are wanted as whole registers are noted: other numbers need one element only. */
-static void use_numbers(wb_cpu_program *k, wb_step_list *list) {
-    for (int64_t s = 0; s < list->count; s++) {
-        wb_step *step = &list->steps[s];
-        bool taken[3] = {false};
-        take_number_loop(k, step, taken);
-        for (int in = 0; in < 3; in++)
-            if (step->in[in] != WB_NO_VALUE && !taken[in]) k->is_wide[step->in[in]] = true;
-    }
-}
-
-/* ---- registers ---- */
-
-static int64_t register_size(const wb_program *p, uint16_t value, int64_t elements) {
-    static const int sizes[WB_R_COUNT] = {4, 8, 4, 8, 4};
-    const int64_t padded = (elements + WB_LANES - 1) / WB_LANES * WB_LANES;
-    return (padded * sizes[wb_result_register(&p->instructions[value])] + ALIGNMENT - 1) /
-               ALIGNMENT * ALIGNMENT +
-           WB_REGISTER_REST;
-}
-
-typedef struct free_register {
-    int64_t offset, size;
-} free_register;
-
-/* The one that was free last: it is in the first cache. */
-static int64_t take(wb_cpu_program *k, free_register *pool, int *count, int64_t size) {
-    for (int i = *count - 1; i >= 0; i--) {
-        if (pool[i].size != size) continue;
-        const int64_t offset = pool[i].offset;
-        memmove(&pool[i], &pool[i + 1], sizeof *pool * (size_t)(--*count - i));
-        return offset;
-    }
-    const int64_t offset = k->register_bytes;
-    k->register_bytes += size;
-    return offset;
-}
-
-/* Last step, counted through the given lists, that reads each value. */
-static void last_uses(const wb_cpu_program *k, const wb_step_list *lists, int nlists, int *last) {
-    int at = 0;
-    for (int l = 0; l < nlists; l++)
-        for (int64_t s = 0; s < lists[l].count; s++, at++)
-            for (int in = 0; in < 3; in++)
-                if (lists[l].steps[s].in[in] != WB_NO_VALUE) last[lists[l].steps[s].in[in]] = at;
-    (void)k;
-}
-
-static bool has_result(const wb_step *step) {
-    const wb_instruction *i = step->instruction;
-    return i->code != WB_CODE_store && i->code != WB_CODE_side_sum && !is_reduction(i);
-}
-
-/* Registers of the full values, reused when their last reader is done. A result never shares with
- * an operand of its own step of another width; of the same width it may, element on element. */
-static void assign(wb_cpu_program *k, const wb_step_list *lists, int nlists, const bool *shared) {
-    int last[WB_MOST_STEPS];
-    free_register pool[WB_MOST_STEPS];
-    int free_count = 0, at = 0;
-    for (int i = 0; i < k->program.ninstructions; i++) last[i] = -1;
-    last_uses(k, lists, nlists, last);
-    const int64_t elements = k->inner * k->outer;
-    for (int l = 0; l < nlists; l++) {
-        for (int64_t s = 0; s < lists[l].count; s++, at++) {
-            const wb_step *step = &lists[l].steps[s];
-            if (has_result(step) && !shared[step->number])
-                k->offset[step->number] =
-                    take(k, pool, &free_count, register_size(&k->program, step->number, elements));
-            for (int in = 0; in < 3; in++) {
-                const uint16_t v = step->in[in];
-                const bool again = (in > 0 && v == step->in[0]) || (in > 1 && v == step->in[1]);
-                if (v == WB_NO_VALUE || again || last[v] != at || k->program.instructions[v].row ||
-                    is_constant(&k->program.instructions[v]) || k->offset[v] < 0 || shared[v])
-                    continue;
-                pool[free_count++] =
-                    (free_register){k->offset[v], register_size(&k->program, v, elements)};
-            }
-        }
-    }
-}
-
-static void assign_fixed(wb_cpu_program *k) {
-    const wb_program *p = &k->program;
-    const int64_t elements =
-        k->inner * k->outer > k->row_values ? k->inner * k->outer : k->row_values;
-    for (int i = 0; i < p->ninstructions; i++) {
-        const bool row = p->instructions[i].row, fixed = is_constant(&p->instructions[i]);
-        k->offset[i] = -1;
-        if (p->instructions[i].code == WB_CODE_side_sum) {
-            k->offset[i] = k->side_values;
-            k->side_values += wb_side_count(k, &p->instructions[i]);
-        }
-        if (is_reduction(&p->instructions[i])) k->reduction[i] = (uint16_t)k->reductions++;
-        if (!row && !fixed) continue;
-        k->offset[i] = k->register_bytes;
-        k->register_bytes += register_size(p, (uint16_t)i, fixed ? elements : k->row_values);
-    }
-    k->accumulators_at = k->register_bytes;
-    k->register_bytes +=
-        (int64_t)sizeof(wb_accumulator) * k->row_values * k->reductions + ALIGNMENT;
-    k->register_bytes = (k->register_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
-/* Values that are computed in several phases, or once for all tiles of a unit, have registers of
- * their own: each phase shares out the others anew. */
-static void assign_shared(wb_cpu_program *k, bool *shared) {
-    bool seen[WB_MOST_STEPS] = {false};
-    for (int phase = 0; phase < k->program.phases; phase++)
-        for (int64_t s = 0; s < k->full[phase].count; s++) {
-            const wb_step *step = &k->full[phase].steps[s];
-            if (!has_result(step)) continue;
-            if ((seen[step->number] || s < k->full[phase].fixed) && !shared[step->number]) {
-                shared[step->number] = true;
-                k->offset[step->number] = k->register_bytes;
-                k->register_bytes += register_size(&k->program, step->number, k->inner * k->outer);
-            }
-            seen[step->number] = true;
-        }
-}
-
-static void assign_registers(wb_cpu_program *k) {
-    bool shared[WB_MOST_STEPS] = {false};
-    assign_fixed(k);
-    if (k->steps_per_unit == 1) {
-        assign(k, k->full, k->program.phases, shared); /* values live through the phases */
-        return;
-    }
-    assign_shared(k, shared);
-    for (int phase = 0; phase < k->program.phases; phase++) assign(k, &k->full[phase], 1, shared);
-}
-
-/* ---- memory as registers ---- */
-
-static bool same_storage(int dtype, wb_register type) {
-    return (dtype == WB_F32 && type == WB_R_F32) || (dtype == WB_F64 && type == WB_R_F64) ||
-           (dtype == WB_I32 && type == WB_R_I32) || (dtype == WB_I64 && type == WB_R_I64);
-}
-
-/* All that read the value are elementwise steps, or store it there. */
-static bool is_read_by_elements(const wb_cpu_program *k, uint16_t value) {
-    for (int phase = 0; phase < k->program.phases; phase++)
-        for (int64_t s = 0; s < k->full[phase].count; s++) {
-            const wb_step *step = &k->full[phase].steps[s];
-            const bool stores = step->instruction->code == WB_CODE_store &&
-                                k->direct_store[value] == (int16_t)step->instruction->index;
-            for (int in = 0; in < 3; in++)
-                if (step->in[in] == value && !step->loop && !stores) return false;
-        }
-    return true;
-}
-
-/* The elements of each row of a tile lie one after another. */
-static bool has_rows(const wb_cpu_program *k, const wb_access *a) {
-    return a->strides[0] == 1 && k->inner >= WB_LEAST_ROW;
-}
-
-/* The elements of a tile lie one after another. */
-static bool is_contiguous(const wb_cpu_program *k, const wb_access *a) {
-    return (a->strides[0] == 1 || k->inner == 1) && (k->outer == 1 || a->strides[1] == k->inner);
-}
-
-static int place_of(const wb_step_list *list, uint16_t number) {
-    for (int64_t s = 0; s < list->count; s++)
-        if (list->steps[s].number == number) return (int)s;
-    return -1;
-}
-
-/* Some step from number `from` of the phase on, or of a later phase, reads the value. */
-static bool is_read_from(const wb_cpu_program *k, int phase, int64_t from, uint16_t value) {
-    for (; phase < k->program.phases; phase++, from = 0)
-        for (int64_t s = from; s < k->full[phase].count; s++)
-            for (int in = 0; in < 3; in++)
-                if (k->full[phase].steps[s].in[in] == value) return true;
-    return false;
-}
-
-/* Whether some load of what the access writes over is read after step `made` of the phase: where
- * the phases load anew, each after it does. */
-static bool is_wanted_after(const wb_cpu_program *k, const wb_access *to, int phase, int made) {
-    const wb_program *p = &k->program;
-    for (int i = 0; i < p->ninstructions; i++)
-        if (p->instructions[i].code == WB_CODE_load &&
-            p->accesses[p->instructions[i].index].argument == to->argument &&
-            is_read_from(k, phase, made + 1, (uint16_t)i))
-            return true;
-    return false;
-}
-
-static int phases_that_make(const wb_cpu_program *k, uint16_t value) {
-    int count = 0;
-    for (int phase = 0; phase < k->program.phases; phase++)
-        count += place_of(&k->full[phase], value) >= 0;
-    return count;
-}
-
-/* A value goes straight to memory if one phase makes it, and no later step still reads, where it
- * lies, what is written over. */
-static bool may_write_straight(const wb_cpu_program *k, int phase, const wb_step *store) {
-    const wb_program *p = &k->program;
-    const wb_step_list *list = &k->full[phase];
-    const wb_access *to = &p->accesses[store->instruction->index];
-    const uint16_t value = store->in[0];
-    const int made = place_of(list, value);
-    return made >= 0 && list->steps[made].loop && k->direct_store[value] < 0 &&
-           phases_that_make(k, value) == 1 &&
-           same_storage(to->dtype, wb_result_register(&p->instructions[value])) &&
-           (is_contiguous(k, to) || has_rows(k, to)) && !is_wanted_after(k, to, phase, made);
-}
-
-static void store_straight(wb_cpu_program *k, const wb_step *store) {
-    const uint16_t value = store->in[0];
-    k->direct_store[value] = (int16_t)store->instruction->index;
-    k->in_rows[value] = has_rows(k, &k->program.accesses[store->instruction->index]) &&
-                        is_read_by_elements(k, value);
-}
-
-static void choose_direct(wb_cpu_program *k) {
-    const wb_program *p = &k->program;
-    for (int i = 0; i < p->ninstructions; i++) {
-        const wb_instruction *instruction = &p->instructions[i];
-        k->direct_store[i] = -1;
-        k->is_direct_load[i] = false;
-        if (instruction->code != WB_CODE_load || instruction->row) continue;
-        const wb_access *a = &p->accesses[instruction->index];
-        k->is_direct_load[i] =
-            same_storage(a->dtype, (wb_register)instruction->type) && is_contiguous(k, a);
-        k->in_rows[i] = same_storage(a->dtype, (wb_register)instruction->type) && has_rows(k, a) &&
-                        is_read_by_elements(k, (uint16_t)i);
-    }
-    for (int phase = 0; phase < p->phases; phase++) {
-        const wb_step_list *list = &k->full[phase];
-        for (int64_t s = 0; s < list->count; s++)
-            if (list->steps[s].instruction->code == WB_CODE_store &&
-                may_write_straight(k, phase, &list->steps[s]))
-                store_straight(k, &list->steps[s]);
-    }
-}
-
-static void note_rows(wb_cpu_program *k, wb_step_list *list) {
-    for (int64_t s = 0; s < list->count; s++) {
-        wb_step *step = &list->steps[s];
-        step->may_be_in_rows = k->in_rows[step->number];
-        for (int in = 0; in < 3; in++)
-            if (step->in[in] != WB_NO_VALUE && k->in_rows[step->in[in]])
-                step->may_be_in_rows = true;
-    }
-}
-
-static void note_stream(wb_step_list *to, int16_t access) {
-    if (to->nstreams < WB_MOST_STREAMS) to->stream[to->nstreams++] = access;
-}
-
-/* An earlier phase asks for it. */
-static bool is_noted(const wb_cpu_program *k, int phase, int16_t access) {
-    for (int p = 0; p < phase; p++)
-        for (int i = 0; i < k->full[p].nstreams; i++)
-            if (k->full[p].stream[i] == access) return true;
-    return false;
-}
-
-/* Of large programs: what small ones use is in the caches near the core. Where values live through
- * the phases, all phases together ask for what the next tile uses in any of them. */
-static void note_streams(wb_cpu_program *k, int phase) {
-    const wb_step_list *list = &k->full[phase];
-    wb_step_list *to = &k->full[k->steps_per_unit == 1 ? 0 : phase];
-    to->asks += list->count;
-    for (int64_t s = 0; k->is_large && s < list->count; s++) {
-        const wb_step *step = &list->steps[s];
-        if (k->is_direct_load[step->number] &&
-            !is_noted(k, phase, (int16_t)step->instruction->index))
-            note_stream(to, (int16_t)step->instruction->index);
-        else if (step->loop && k->direct_store[step->number] >= 0)
-            note_stream(to, k->direct_store[step->number]);
-    }
-}
-
 /* Adam's gradient goes through the registers as in the whole program. */
 static bool list_gradient(wb_cpu_program *k) {
     bool needed[WB_MOST_STEPS] = {false};
@@ -677,17 +286,8 @@ wb_cpu_program *wb_cpu_program_new(const wb_program *program) {
         wb_cpu_program_free(k);
         return NULL;
     }
-    for (int phase = 0; phase < k->program.phases; phase++) {
-        contract(k, &k->full[phase]);
-        use_numbers(k, &k->full[phase]);
-    }
-    for (int stage = 0; stage <= k->program.phases; stage++) use_numbers(k, &k->rows[stage]);
-    assign_registers(k);
-    choose_direct(k);
-    for (int phase = 0; phase < k->program.phases; phase++) {
-        note_streams(k, phase);
-        note_rows(k, &k->full[phase]);
-    }
+    wb_contract_steps(k);
+    wb_place_values(k);
     choose_pieces(k);
     if (wb_cpu_find_adam(&k->program, &k->adam) && !list_gradient(k)) {
         wb_cpu_program_free(k);
@@ -718,7 +318,7 @@ size_t wb_cpu_program_scratch(const wb_cpu_program *k) {
                                                 (size_t)(k->pieces * k->row_values * k->reductions)
                                           : 0;
     const size_t sides = sizeof(wb_accumulator) * (size_t)((k->pieces + 2) * k->side_values);
-    return (size_t)k->register_bytes * (size_t)wb_cpu_threads() + partial + sides + ALIGNMENT;
+    return (size_t)k->register_bytes * (size_t)wb_cpu_threads() + partial + sides + WB_ALIGNMENT;
 }
 
 int wb_cpu_program_ndim(const wb_cpu_program *k) { return k->program.ndim; }

@@ -1,0 +1,24 @@
+/* How a program is made ready: program_new.c lists its steps, program_contract.c makes fewer of
+ * them, program_place.c says where their values are. */
+#ifndef WB_CPU_PROGRAM_STEPS_H
+#define WB_CPU_PROGRAM_STEPS_H
+
+#include "program.h"
+
+enum { WB_ALIGNMENT = 64 /* of registers */ };
+
+static inline bool wb_is_reduction(const wb_instruction *i) {
+    return i->code == WB_CODE_sum || i->code == WB_CODE_max_reduce;
+}
+
+static inline bool wb_is_constant(const wb_instruction *i) {
+    return i->code == WB_CODE_constant || i->code == WB_CODE_late;
+}
+
+/* Takes loops that do two steps at once, and those that read a number. */
+void wb_contract_steps(wb_cpu_program *k);
+
+/* Gives each value its register, or its place in memory, and notes what tiles ask for ahead. */
+void wb_place_values(wb_cpu_program *k);
+
+#endif
