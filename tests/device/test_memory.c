@@ -9,6 +9,7 @@
 #include "platform/memory.h"
 
 #include "support/places.h"
+#include "support/sanitized.h"
 
 enum { MEGA = 1 << 20 };
 
@@ -307,7 +308,7 @@ static void ten_thousand_steps_are_flat(void **state) {
     assert_int_equal(at_last.workspace, at_first.workspace);
     assert_int_equal(at_last.peak, at_first.peak);
     assert_int_equal(live_now().buffers, pieces);
-    if (heap) assert_true(wb_platform_heap_bytes() - heap < MEGA);
+    if (heap && !NODES_REST) assert_true(wb_platform_heap_bytes() - heap < MEGA);
     wb_free(o), wb_free(model);
 }
 

@@ -15,6 +15,14 @@
 #define SANITIZED 0
 #endif
 
+/* Released nodes rest before they are used again, as src/array/thread.c has it in builds that look
+ * for errors: nodes are asked of the system until so many rest. */
+#if SANITIZED || !defined(NDEBUG)
+#define NODES_REST 1
+#else
+#define NODES_REST 0
+#endif
+
 /* A function that sanitizers leave as it is, with those that it calls if they say so, too. */
 #if SANITIZED
 #ifdef __clang__
