@@ -24,13 +24,15 @@ typedef union wb_accumulator {
     int64_t i;
 } wb_accumulator;
 
-/* A product and what follows it in one loop. */
+/* Two steps in one loop. */
 typedef enum wb_fused {
     WB_NOT_FUSED,
     WB_PRODUCT_ADDED,      /* x y + z */
     WB_PRODUCT_SUBTRACTED, /* z - x y */
     WB_PRODUCT_NEGATED,    /* -(x y) */
     WB_PRODUCT_SUMMED,     /* a sum of x y */
+    WB_DIFFERENCE_TIMES,   /* (x - y) z */
+    WB_EXP_OF_EXCESS,      /* e^(x - y), 1 where x = y */
     WB_FUSED_COUNT
 } wb_fused;
 

@@ -3,39 +3,23 @@
 
 #include "program_steps.h"
 
-/* Constants, and row values where the tile is one row. */
+/* Constants, and what is the same at all elements of a tile; tiles of programs that reduce nothing
+ * may be of other shapes than k says (wb_cpu_program_run_box). */
 static bool is_number(const wb_cpu_program *k, uint16_t value) {
     if (value == WB_NO_VALUE) return false;
     const wb_instruction *i = &k->program.instructions[value];
     const bool is_one_row = k->shape == WB_WHOLE || (k->shape == WB_ROWS && k->outer == 1);
-    return wb_is_constant(i) || (i->code == WB_CODE_spread && is_one_row);
-}
-/* ---- a product and what follows it in one step ---- */
-
-static int uses_of(const wb_program *p, uint16_t value) {
-    int uses = 0;
-    for (int i = 0; i < p->ninstructions; i++)
-        for (int k = 0; k < 3; k++) uses += p->instructions[i].in[k] == value;
-    return uses;
+    if (i->code != WB_CODE_load)
+        return wb_is_constant(i) || (i->code == WB_CODE_spread && is_one_row);
+    const int64_t *strides = k->program.accesses[i->index].strides;
+    return !i->row && strides[0] == 0 && (strides[1] == 0 || (k->shape != WB_MAP && k->outer == 1));
 }
 
-/* What is done to operand number `side`, if that is a product. */
-static wb_fused follows(const wb_instruction *i, int side) {
-    if (i->type > WB_R_F64) return WB_NOT_FUSED;
-    if (i->code == WB_CODE_add) return WB_PRODUCT_ADDED;
-    if (i->code == WB_CODE_sub && side == 1) return WB_PRODUCT_SUBTRACTED;
-    if ((i->code == WB_CODE_sum || i->code == WB_CODE_side_sum) && side == 0)
-        return WB_PRODUCT_SUMMED;
-    return i->code == WB_CODE_neg && side == 0 ? WB_PRODUCT_NEGATED : WB_NOT_FUSED;
-}
+/* ---- two steps in one ---- */
 
-/* Place among the first `count` steps of one that gives what a single other step wants, or -1. */
-static int64_t lone_step(const wb_cpu_program *k, const wb_step *steps, int64_t count,
-                         uint16_t value) {
-    for (int64_t s = 0; s < count; s++)
-        if (steps[s].number == value) return uses_of(&k->program, value) == 1 ? s : -1;
-    return -1;
-}
+/* What a step and the instruction that it is operand number `side` of are together. */
+typedef wb_fused pair_fn(const wb_cpu_program *k, const wb_step *first, const wb_instruction *i,
+                         int side);
 
 /* Products are summed of whole registers. */
 static bool may_be_summed(const wb_cpu_program *k, const wb_step *product) {
@@ -43,40 +27,69 @@ static bool may_be_summed(const wb_cpu_program *k, const wb_step *product) {
            !is_number(k, product->in[product->instruction->code == WB_CODE_mul]);
 }
 
-static int64_t lone_product(const wb_cpu_program *k, const wb_step *steps, int64_t count,
-                            const wb_step *step, int side) {
-    const wb_fused how = follows(step->instruction, side);
-    if (!how) return -1;
-    const int64_t at = lone_step(k, steps, count, step->instruction->in[side]);
-    if (at < 0) return -1;
-    const int code = steps[at].instruction->code;
-    const bool is_product = code == WB_CODE_mul || code == WB_CODE_square;
-    return is_product && (how != WB_PRODUCT_SUMMED || may_be_summed(k, &steps[at])) ? at : -1;
+static wb_fused pair_with_product(const wb_cpu_program *k, const wb_step *first,
+                                  const wb_instruction *i, int side) {
+    const int code = first->instruction->code;
+    if (code != WB_CODE_mul && code != WB_CODE_square) return WB_NOT_FUSED;
+    if (i->code == WB_CODE_add) return WB_PRODUCT_ADDED;
+    if (i->code == WB_CODE_sub && side == 1) return WB_PRODUCT_SUBTRACTED;
+    if ((i->code == WB_CODE_sum || i->code == WB_CODE_side_sum) && may_be_summed(k, first))
+        return WB_PRODUCT_SUMMED;
+    return i->code == WB_CODE_neg ? WB_PRODUCT_NEGATED : WB_NOT_FUSED;
 }
 
-static void fuse(wb_step *step, int side, const wb_step *product) {
+static wb_fused pair_with_difference(const wb_cpu_program *k, const wb_step *first,
+                                     const wb_instruction *i, int side) {
+    const int code = first->instruction->code;
+    (void)k, (void)side;
+    if (code == WB_CODE_sub && i->code == WB_CODE_mul) return WB_DIFFERENCE_TIMES;
+    return code == WB_CODE_excess && i->code == WB_CODE_exp ? WB_EXP_OF_EXCESS : WB_NOT_FUSED;
+}
+
+/* Steps that read each value: of the list, or of all where values live through the phases. */
+static void count_uses(const wb_cpu_program *k, const wb_step_list *list, int *uses) {
+    const bool keeps = k->steps_per_unit == 1;
+    const wb_step_list *lists = keeps ? k->full : list;
+    for (int l = 0; l < (keeps ? k->program.phases : 1); l++)
+        for (int64_t s = 0; s < lists[l].count; s++)
+            for (int in = 0; in < 3; in++)
+                if (lists[l].steps[s].in[in] != WB_NO_VALUE) uses[lists[l].steps[s].in[in]]++;
+}
+
+static int64_t place_of(const wb_step *steps, int64_t count, uint16_t value) {
+    for (int64_t s = 0; s < count; s++)
+        if (steps[s].number == value) return s;
+    return -1;
+}
+
+/* Makes the step and the one before it that gives operand number `side` one, if they are a pair and
+ * nothing else wants that operand; returns that one's place, or -1. */
+static int64_t fuse(const wb_cpu_program *k, const wb_step_list *list, int64_t count,
+                    const int *uses, wb_step *step, int side, pair_fn *pair) {
     const wb_instruction *i = step->instruction;
-    step->fused = follows(i, side);
-    step->in[0] = product->in[0];
-    step->in[1] = product->in[product->instruction->code == WB_CODE_mul];
-    step->in[2] = i->code == WB_CODE_neg ? WB_NO_VALUE : i->in[1 - side];
+    if (step->fused || i->type > WB_R_F64 || i->in[side] == WB_NO_VALUE) return -1;
+    const int64_t at = uses[i->in[side]] == 1 ? place_of(list->steps, count, i->in[side]) : -1;
+    const wb_step *first = at < 0 ? NULL : &list->steps[at];
+    if (!first || first->fused) return -1;
+    step->fused = pair(k, first, i, side);
+    if (!step->fused) return -1;
+    step->in[0] = first->in[0];
+    step->in[1] = first->in[first->in[1] != WB_NO_VALUE];
+    step->in[2] = i->in[1 - side];
+    return at;
 }
 
-static int64_t without(wb_step *steps, int64_t count, int64_t at) {
-    memmove(&steps[at], &steps[at + 1], sizeof *steps * (size_t)(count - 1 - at));
-    return count - 1;
-}
-
-/* The product's step goes, the other does both. */
-static void contract(wb_cpu_program *k, wb_step_list *list) {
+/* The first step of each pair goes, the other does both. */
+static void contract(const wb_cpu_program *k, wb_step_list *list, pair_fn *pair) {
+    int uses[WB_MOST_STEPS] = {0};
     int64_t kept = 0;
+    count_uses(k, list, uses);
     for (int64_t s = 0; s < list->count; s++) {
         wb_step step = list->steps[s];
-        for (int side = 0; side < 2 && !step.fused; side++) {
-            const int64_t at = lone_product(k, list->steps, kept, &step, side);
+        for (int side = 0; side < 2; side++) {
+            const int64_t at = fuse(k, list, kept, uses, &step, side, pair);
             if (at < 0) continue;
-            fuse(&step, side, &list->steps[at]);
-            kept = without(list->steps, kept, at);
+            memmove(&list->steps[at], &list->steps[at + 1], sizeof step * (size_t)(--kept - at));
         }
         list->steps[kept++] = step;
     }
@@ -92,7 +105,8 @@ static void take_number_loop(wb_cpu_program *k, wb_step *step, bool *taken) {
     const int last = i->code == WB_CODE_select ? 2 : 1;
     if (i->code > WB_CODE_select) return;
     if (step->fused) {
-        if (is_number(k, step->in[0]) && !is_number(k, step->in[1])) {
+        const bool is_product = step->fused < WB_DIFFERENCE_TIMES;
+        if (is_product && is_number(k, step->in[0]) && !is_number(k, step->in[1])) {
             const uint16_t x = step->in[0];
             step->in[0] = step->in[1], step->in[1] = x;
         }
@@ -122,7 +136,8 @@ static void use_numbers(wb_cpu_program *k, wb_step_list *list) {
 
 void wb_contract_steps(wb_cpu_program *k) {
     for (int phase = 0; phase < k->program.phases; phase++) {
-        contract(k, &k->full[phase]);
+        contract(k, &k->full[phase], pair_with_product);
+        contract(k, &k->full[phase], pair_with_difference);
         use_numbers(k, &k->full[phase]);
     }
     for (int stage = 0; stage <= k->program.phases; stage++) use_numbers(k, &k->rows[stage]);

@@ -146,8 +146,8 @@ static void spread_value(wb_tile *t, const wb_step *step) {
 /* Bytes from one row of a value to the next; of a number, which all rows share, 0. */
 static int64_t row_bytes_of(const wb_tile *t, uint16_t value) {
     const wb_instruction *i = &t->job->k->program.instructions[value];
-    const bool is_number = i->code == WB_CODE_constant || i->code == WB_CODE_late ||
-                           (i->code == WB_CODE_spread && !t->job->k->is_wide[value]);
+    const bool is_number =
+        i->code == WB_CODE_constant || i->code == WB_CODE_late || !t->job->k->is_wide[value];
     if (t->is_in_rows[value]) return t->row_bytes[value];
     return is_number ? 0 : t->inner * register_width(i);
 }
@@ -205,6 +205,9 @@ static void load_step(wb_tile *t, const wb_step *step) {
         t->value[step->number] = wb_address(t, a);
     } else if (t->has_even_rows && k->in_rows[step->number]) {
         to_rows(t, step->number, a);
+    } else if (!k->is_wide[step->number]) {
+        to_register(t, step->number);
+        wb_load_row(t, a, 1, 1, wb_address(t, a), t->value[step->number]);
     } else {
         to_register(t, step->number);
         wb_load_tile(t, a, t->value[step->number]);

@@ -118,16 +118,20 @@ LOOP_PERIODIC(cos)
 #if WB_SIMD && defined(__AVX512F__)
 /* k_exp_f32 with its bits and half its instructions: one scales by 2^n whatever n is, and minimum
  * and maximum give their second operand where one is NaN. */
-static void wide_f32_exp(int64_t n, void *o, const void *xs, const void *ys, const void *zs) {
+WB_INLINE wb_f32v wide_exp(wb_f32v at) {
     const wb_f32v low = wb_f32v_set(WB_K_EXP_LOW_F32), high = wb_f32v_set(WB_K_EXP_HIGH_F32);
+    const wb_f32v x = _mm512_min_ps(high, _mm512_max_ps(low, at));
+    const wb_f32v power = (x * (float)WB_K_LOG2E + WB_K_ROUND_F32) - WB_K_ROUND_F32;
+    const wb_f32v rest = (x - power * WB_K_LN2_HI_F32) - power * WB_K_LN2_LO_F32;
+    return _mm512_scalef_ps(WB_K_EXP_POLY_F32(rest), power);
+}
+static void wide_f32_exp(int64_t n, void *o, const void *xs, const void *ys, const void *zs) {
     (void)ys, (void)zs;
-    for (int64_t i = 0; i < n / WB_LANES * WB_LANES; i += WB_LANES) {
-        const wb_f32v at = wb_f32v_load((const float *)xs + i);
-        const wb_f32v x = _mm512_min_ps(high, _mm512_max_ps(low, at));
-        const wb_f32v power = (x * (float)WB_K_LOG2E + WB_K_ROUND_F32) - WB_K_ROUND_F32;
-        const wb_f32v rest = (x - power * WB_K_LN2_HI_F32) - power * WB_K_LN2_LO_F32;
-        wb_f32v_store((float *)o + i, _mm512_scalef_ps(WB_K_EXP_POLY_F32(rest), power));
-    }
+    for (int64_t i = 0; i < n / WB_LANES * WB_LANES; i += WB_LANES)
+        wb_f32v_store((float *)o + i, wide_exp(wb_f32v_load((const float *)xs + i)));
+}
+WB_INLINE wb_f32v wide_exp_of_excess(wb_f32v x, wb_f32v y) {
+    return wide_exp(_mm512_maskz_sub_ps(_mm512_cmp_ps_mask(x, y, _CMP_NEQ_UQ), x, y));
 }
 #define f32_exp wide_f32_exp
 #endif
@@ -162,8 +166,7 @@ LOOP_SELECT(f64, double)
 LOOP_SELECT(i32, int32_t)
 LOOP_SELECT(i64, int64_t)
 
-/* A product and what follows it. Y, Z: y[i], z[i], or y0, z0 where one number serves all
- * elements. */
+/* Two steps in one. Y, Z: y[i], z[i], or y0, z0 where one number serves all elements. */
 #define LOOP_FUSED(name, T, Y, Z, expression)                                                      \
     static void name(int64_t n, void *o, const void *xs, const void *ys, const void *zs) {         \
         const T *xp = xs, *yp = ys, *zp = zs, y0 = yp[0], z0 = zp[0];                              \
@@ -186,6 +189,30 @@ LOOPS_FUSED(f32_multiply_subtract, float, z - x * y)
 LOOPS_FUSED(f64_multiply_subtract, double, z - x * y)
 LOOPS_FUSED(f32_multiply_negate, float, y * -x)
 LOOPS_FUSED(f64_multiply_negate, double, y * -x)
+LOOPS_FUSED(f32_difference_times, float, (x - y) * z)
+LOOPS_FUSED(f64_difference_times, double, (x - y) * z)
+
+#define LOOPS_EXP_OF_EXCESS(name, T)                                                               \
+    LOOP_FUSED(name, T, yp[i], xp[i], k_exp(x == y ? 0 : x - y))                                   \
+    LOOP_FUSED(name##_by, T, y0, xp[i], k_exp(x == y ? 0 : x - y))
+LOOPS_EXP_OF_EXCESS(f64_exp_of_excess, double)
+#if WB_SIMD && defined(__AVX512F__)
+static void f32_exp_of_excess(int64_t n, void *o, const void *xs, const void *ys, const void *zs) {
+    (void)zs;
+    for (int64_t i = 0; i < n / WB_LANES * WB_LANES; i += WB_LANES)
+        wb_f32v_store((float *)o + i, wide_exp_of_excess(wb_f32v_load((const float *)xs + i),
+                                                         wb_f32v_load((const float *)ys + i)));
+}
+static void f32_exp_of_excess_by(int64_t n, void *o, const void *xs, const void *ys,
+                                 const void *zs) {
+    const wb_f32v y = wb_f32v_set(*(const float *)ys);
+    (void)zs;
+    for (int64_t i = 0; i < n / WB_LANES * WB_LANES; i += WB_LANES)
+        wb_f32v_store((float *)o + i, wide_exp_of_excess(wb_f32v_load((const float *)xs + i), y));
+}
+#else
+LOOPS_EXP_OF_EXCESS(f32_exp_of_excess, float)
+#endif
 
 /* ---- casts ---- */
 
@@ -497,10 +524,12 @@ FILL(normal_f64, double)
     [WB_CODE_select] = {f32_select##suffix, f64_select##suffix, i32_select##suffix,                \
                         i64_select##suffix, i32_select##suffix},
 #define ROWS_FUSED(name)                                                                           \
-    {{f32_##name, f64_##name},                                                                     \
-     {f32_##name##_by, f64_##name##_by},                                                           \
-     {f32_##name##_to, f64_##name##_to},                                                           \
-     {f32_##name##_by_to, f64_##name##_by_to}},
+    {                                                                                              \
+        {f32_##name, f64_##name}, {f32_##name##_by, f64_##name##_by},                              \
+            {f32_##name##_to, f64_##name##_to}, {                                                  \
+            f32_##name##_by_to, f64_##name##_by_to                                                 \
+        }                                                                                          \
+    }
 #define f32_sin           full_f32_sin
 #define f64_sin           full_f64_sin
 #define f32_cos           full_f32_cos
@@ -529,8 +558,12 @@ const wb_loops WB_ISA_NAME(loops) = {
              [WB_R_I32] = {i32_to_f32, i32_to_f64, i32_to_i32, i32_to_i64, i32_to_bool},
              [WB_R_I64] = {i64_to_f32, i64_to_f64, i64_to_i32, NULL, i64_to_bool},
              [WB_R_BOOL] = {i32_to_f32, i32_to_f64, i32_to_i32, i32_to_i64, i32_to_i32}},
-    .fused = {[WB_PRODUCT_ADDED] = ROWS_FUSED(multiply_add)[WB_PRODUCT_SUBTRACTED] =
-                  ROWS_FUSED(multiply_subtract)[WB_PRODUCT_NEGATED] = ROWS_FUSED(multiply_negate)},
+    .fused = {[WB_PRODUCT_ADDED] = ROWS_FUSED(multiply_add),
+              [WB_PRODUCT_SUBTRACTED] = ROWS_FUSED(multiply_subtract),
+              [WB_PRODUCT_NEGATED] = ROWS_FUSED(multiply_negate),
+              [WB_DIFFERENCE_TIMES] = ROWS_FUSED(difference_times),
+              [WB_EXP_OF_EXCESS] = {{f32_exp_of_excess, f64_exp_of_excess},
+                                    {f32_exp_of_excess_by, f64_exp_of_excess_by}}},
     .load = {move_4, move_8, load_f16, load_bf16, move_4, move_8, load_u8, load_bool},
     .store = {move_4, move_8, store_f16, store_bf16, move_4, move_8, store_u8, store_bool},
     .reduce_rows = {{sum_f32_rows, sum_f64_rows, sum_i32_rows, sum_i64_rows, sum_i32_rows},
