@@ -40,9 +40,33 @@ static bool remove_fresh(const wb_replacement *r, int file) {
     return false;
 }
 
+/* Where the link at path leads, from its folder; false: path is no link. */
+static bool follow(char *path, size_t size) {
+    char target[PATH_MAX], link[PATH_MAX];
+    const ssize_t length = readlink(path, target, sizeof target - 1);
+    if (length < 0) return false;
+    target[length] = 0;
+    (void)snprintf(link, sizeof link, "%s", path);
+    const char *slash = target[0] == '/' ? NULL : strrchr(link, '/');
+    (void)snprintf(path, size, "%.*s%s", slash ? (int)(slash - link + 1) : 0, link, target);
+    return true;
+}
+
+/* Links are followed, those that lead to no file yet, too. */
+static void resolve(const char *path, char *resolved, size_t size) {
+    enum { MOST_LINKS = 40 };
+    if (realpath(path, resolved)) return;
+    (void)snprintf(resolved, size, "%s", path);
+    for (int i = 0; i < MOST_LINKS && follow(resolved, size); i++) {
+    }
+}
+
 bool wb_replace_begin(wb_replacement *r, const char *path) {
+    struct stat status;
     if (strlen(path) >= sizeof r->path) return errno = ENAMETOOLONG, false;
-    if (!realpath(path, r->path)) (void)snprintf(r->path, sizeof r->path, "%s", path);
+    resolve(path, r->path, sizeof r->path);
+    if (stat(r->path, &status) == 0 && !S_ISREG(status.st_mode))
+        return errno = S_ISDIR(status.st_mode) ? EISDIR : ENOTSUP, false;
     (void)snprintf(r->fresh, sizeof r->fresh, "%s.XXXXXX", r->path);
     const int file = mkostemp(r->fresh, O_CLOEXEC);
     if (file < 0) return false;

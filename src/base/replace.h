@@ -12,7 +12,8 @@ typedef struct wb_replacement {
     char fresh[PATH_MAX + 8]; /* PATH.XXXXXX, which a process that is killed may leave behind */
 } wb_replacement;
 
-/* A new file beside the one at path, with its permissions. False: errno says why. */
+/* A new file beside the one at path, with its permissions. False: errno says why; ENOTSUP: at path
+ * is a pipe, a device, or something else that a file must not take the place of. */
 bool wb_replace_begin(wb_replacement *replacement, const char *path);
 /* Gives it the name, on the disk too; or removes it, if is_good is false or something fails. False:
  * errno says why. */

@@ -82,7 +82,9 @@ static wb_status io_error(const char *path, const char *what) {
 wb_status wb_write_file(const wb_format *format, const wb_record *root, const wb_record *metadata,
                         const char *path) {
     wb_replacement file;
-    if (!wb_replace_begin(&file, path)) return io_error(path, "cannot be made");
+    if (!wb_replace_begin(&file, path))
+        return io_error(path, errno == ENOTSUP ? "is no regular file, and is not replaced by one"
+                                               : "cannot be made");
     const wb_status status = format->write(root, metadata, file.stream, path);
     const bool is_replaced = wb_replace_end(&file, status == WB_OK);
     return status == WB_OK && !is_replaced ? io_error(path, "cannot be written") : status;

@@ -28,15 +28,26 @@ static void release_child(wb_layer *layer, const wb_field *field) {
         wb_free(child);
 }
 
+/* A struct of one's own may hold an array that was never kept. */
+static bool check_kept(const wb_layer *layer, const wb_field *field) {
+    const wb_array *x = *wb_field_array((wb_layer *)(uintptr_t)layer, field);
+    if (!x || (x->object.klass == &wb_array_class && x->holds > 0)) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT,
+                  "%s.%s holds an array that was not kept for it: each field has a wb_keep of its "
+                  "own",
+                  layer->class_->name, field->name);
+    return false;
+}
+
 static void release_field(wb_layer *layer, const wb_field *field) {
     switch (field->kind) {
     case WB_FIELD_STATE:
     case WB_FIELD_HIDDEN:
         wb_state_forget(wb_field_array(layer, field));
-        wb_unhold(*wb_field_array(layer, field));
+        if (check_kept(layer, field)) wb_unhold(*wb_field_array(layer, field));
         return;
     case WB_FIELD_ARRAY:
-        wb_unhold(*wb_field_array(layer, field));
+        if (check_kept(layer, field)) wb_unhold(*wb_field_array(layer, field));
         return;
     case WB_FIELD_CHILD:
         release_child(layer, field);
@@ -187,12 +198,8 @@ bool wb_layer_check_fields(const wb_layer *layer) {
     const wb_layer_class *layer_class = layer->class_;
     for (int i = 0; i < layer_class->field_count; i++) {
         const wb_field *field = &layer_class->fields[i];
-        if (field->kind != WB_FIELD_ARRAY && field->kind != WB_FIELD_STATE) continue;
-        const wb_array *x = *wb_field_array((wb_layer *)(uintptr_t)layer, field);
-        if (!x || (x->object.klass == &wb_array_class && x->holds > 0)) continue;
-        (void)wb_fail(WB_ERROR_ARGUMENT, "%s.%s holds an array of a closed scope: wb_keep it",
-                      layer_class->name, field->name);
-        return false;
+        const bool is_array = field->kind == WB_FIELD_ARRAY || field->kind == WB_FIELD_STATE;
+        if (is_array && !check_kept(layer, field)) return false;
     }
     return true;
 }

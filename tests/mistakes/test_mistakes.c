@@ -112,6 +112,14 @@ static void forward_without_a_result(void) {
 
 /* ---- arrays that were not kept ---- */
 
+#define NOT_KEPT " holds an array that was not kept for it: each field has a wb_keep of its own"
+
+typedef struct Couple {
+    wb_layer layer;
+    wb_array *a, *b;
+} Couple;
+WB_FUNCTOR(Couple, NULL, WB_ARRAY_FIELD(Couple, a), WB_ARRAY_FIELD(Couple, b));
+
 static void not_kept_then_set_up(void) {
     wb_scope_open();
     ActorCritic *m = actor_critic(wb_ones(WB_F32, 2));
@@ -129,6 +137,28 @@ static void not_kept_then_applied(void) {
 static void not_kept_and_used_at_once(void) {
     ActorCritic *m = actor_critic(wb_ones(WB_F32, 2));
     (void)wb_apply(&m->layer, wb_vector(1, 2));
+}
+
+static void not_kept_then_freed(void) {
+    wb_scope_open();
+    ActorCritic *m = actor_critic(wb_ones(WB_F32, 2));
+    wb_free(m);
+    (void)wb_scope_close();
+}
+
+static void not_kept_then_freed_after_its_scope(void) {
+    wb_scope_open();
+    ActorCritic *m = actor_critic(wb_ones(WB_F32, 2));
+    (void)wb_scope_close();
+    wb_free(m);
+}
+
+static void kept_once_for_two_fields(void) {
+    wb_scope_open();
+    Couple *m = wb_new(Couple);
+    m->a = m->b = wb_keep(wb_ones(WB_F32, 2));
+    wb_free(m);
+    (void)wb_scope_close();
 }
 
 static void used_after_its_scope(void) { (void)wb_add(wb_vector(1, 2), stale()); }
@@ -447,15 +477,18 @@ static const struct row {
     {"a forward function returns NULL and no error",
      forward_without_a_result,
      {"Nothing, layer 2 of Chain: the forward function returned NULL without an error"}},
-    {"a struct's array was not kept: setup",
-     not_kept_then_set_up,
-     {"ActorCritic.critic holds an array of a closed scope: wb_keep it"}},
+    {"a struct's array was not kept: setup", not_kept_then_set_up, {"ActorCritic.critic" NOT_KEPT}},
     {"a struct's array was not kept: apply",
      not_kept_then_applied,
-     {"ActorCritic.critic holds an array of a closed scope: wb_keep it"}},
+     {"ActorCritic.critic" NOT_KEPT}},
     {"a struct's array was not kept: within its scope",
      not_kept_and_used_at_once,
-     {"ActorCritic.critic holds an array of a closed scope: wb_keep it"}},
+     {"ActorCritic.critic" NOT_KEPT}},
+    {"a struct's array was not kept: freed", not_kept_then_freed, {"ActorCritic.critic" NOT_KEPT}},
+    {"a struct's array was not kept: freed after its scope",
+     not_kept_then_freed_after_its_scope,
+     {"ActorCritic.critic" NOT_KEPT}},
+    {"an array is kept once for two fields", kept_once_for_two_fields, {"Couple.b" NOT_KEPT}},
     {"an array is used after its scope",
      used_after_its_scope,
      {"add: an array was released: its scope has closed"}},

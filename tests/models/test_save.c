@@ -214,6 +214,29 @@ static void a_link_leads_to_the_new_file(void **state) {
     assert_true(lstat(path_of("link.bson"), &status) == 0 && S_ISLNK(status.st_mode));
     assert_true(stat(target, &status) == 0 && (status.st_mode & 07777) == 0640);
     assert_true(size_of_file(target) > 0);
+
+    assert_int_equal(unlink(target), 0);
+    assert_int_equal(symlink("link.bson", path_of("other.bson")), 0);
+    assert_int_equal(wb_save(path_of("other.bson"), model), WB_OK);
+    assert_true(lstat(path_of("link.bson"), &status) == 0 && S_ISLNK(status.st_mode));
+    assert_true(size_of_file(target) > 0);
+    wb_free(model);
+}
+
+static void only_files_are_replaced(void **state) {
+    (void)state;
+    struct stat status;
+    wb_layer *model = wb_dense(2, 2);
+    assert_int_equal(mkfifo(path_of("pipe.bson"), 0600), 0);
+    assert_int_equal(mkdir(path_of("folder.bson"), 0700), 0);
+    assert_int_equal(symlink("pipe.bson", path_of("to_pipe.bson")), 0);
+    assert_int_equal(wb_save(path_of("pipe.bson"), model), WB_ERROR_IO);
+    assert_error(WB_ERROR_IO, "pipe.bson: is no regular file, and is not replaced by one");
+    assert_int_equal(wb_save(path_of("to_pipe.bson"), model), WB_ERROR_IO);
+    assert_error(WB_ERROR_IO, "to_pipe.bson: is no regular file");
+    assert_true(stat(path_of("pipe.bson"), &status) == 0 && S_ISFIFO(status.st_mode));
+    assert_int_equal(wb_save(path_of("folder.bson"), model), WB_ERROR_IO);
+    assert_error(WB_ERROR_IO, "folder.bson: cannot be made: Is a directory");
     wb_free(model);
 }
 
@@ -233,7 +256,7 @@ int main(void) {
         OF_ROWS(a_killed_writer_leaves_a_whole_file),
     };
     enum { OF_ROWS_COUNT = sizeof tests_of_rows / sizeof *tests_of_rows };
-    struct CMUnitTest tests[ROWS * OF_ROWS_COUNT + 2];
+    struct CMUnitTest tests[ROWS * OF_ROWS_COUNT + 3];
     int count = 0;
     for (int t = 0; t < OF_ROWS_COUNT; t++)
         for (int r = 0; r < ROWS; r++) {
@@ -242,6 +265,7 @@ int main(void) {
         }
     tests[count++] = (struct CMUnitTest)TEST(what_cannot_be_written_leaves_the_old_file);
     tests[count++] = (struct CMUnitTest)TEST(a_link_leads_to_the_new_file);
+    tests[count++] = (struct CMUnitTest)TEST(only_files_are_replaced);
     return _cmocka_run_group_tests("models/test_save", tests, (size_t)count, make_folder,
                                    drop_folder);
 }
