@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -72,6 +73,18 @@ static void in_child(void) {
     }
 }
 
+/* What is queued runs to its end before the process ends, whose libraries then take apart what a
+ * driver's threads still use. */
+static void finish_queues(void) {
+    wb_error_aside aside;
+    wb_error_put_aside(&aside);
+    for (wb_device *device = opened; device; device = device->next)
+        if (!__atomic_load_n(&device->has_failed, __ATOMIC_ACQUIRE))
+            (void)device->backend->sync(device->context, NULL);
+    wb_clear_error();
+    wb_error_bring_back(&aside);
+}
+
 static void register_fork(void) { (void)pthread_atfork(NULL, NULL, in_child); }
 
 wb_device *wb_device_new(const wb_backend *backend, int index) {
@@ -89,6 +102,7 @@ wb_device *wb_device_new(const wb_backend *backend, int index) {
     device->next = opened;
     opened = device;
     device->number = ++made;
+    (void)atexit(finish_queues); /* for each: before the driver's own ends */
     (void)pthread_mutex_init(&device->mutex, NULL);
     (void)pthread_mutex_init(&device->relay.mutex, NULL);
     return device;
