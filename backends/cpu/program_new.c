@@ -144,20 +144,22 @@ static bool ends_phase(const wb_instruction *i, int phase) {
 }
 
 /* The full steps of a phase: everything that its ends need, unless the registers still hold it from
- * an earlier phase. */
+ * an earlier phase. Stores come last: what they write over is read by no step behind them. */
 static bool schedule_phase(wb_cpu_program *k, int phase, bool *computed) {
     const wb_program *p = &k->program;
     const bool keeps = k->steps_per_unit == 1;
     bool needed[WB_MOST_STEPS] = {false};
     for (int i = 0; i < p->ninstructions; i++)
         if (ends_phase(&p->instructions[i], phase)) mark(p, needed, (uint16_t)i, false);
-    for (int i = 0; i < p->ninstructions; i++) {
-        const wb_instruction *instruction = &p->instructions[i];
-        if (!needed[i] || wb_is_constant(instruction) || (keeps && computed[i])) continue;
-        if (instruction->row && !wb_is_reduction(instruction)) continue;
-        computed[i] = true;
-        if (!add_step(k, &k->full[phase], (uint16_t)i)) return false;
-    }
+    for (int stores = 0; stores < 2; stores++)
+        for (int i = 0; i < p->ninstructions; i++) {
+            const wb_instruction *instruction = &p->instructions[i];
+            if (!needed[i] || wb_is_constant(instruction) || (keeps && computed[i])) continue;
+            if (instruction->row && !wb_is_reduction(instruction)) continue;
+            if ((instruction->code == WB_CODE_store) != stores) continue;
+            computed[i] = true;
+            if (!add_step(k, &k->full[phase], (uint16_t)i)) return false;
+        }
     return true;
 }
 

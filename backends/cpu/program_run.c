@@ -431,13 +431,18 @@ static void run_rows(wb_tile *t, int stage) {
     if (faded.is_on) wb_fade_end(faded.saved);
 }
 
-/* Reduced tiles number first .. last - 1 of one phase. */
+/* Reduced tiles number first .. last - 1 of one phase. The fixed steps are done for the first one,
+ * and again for one that is larger: a part of a reduction may begin with the short tile at the end
+ * of a dimension. */
 static void run_phase(wb_tile *t, int phase, int64_t first, int64_t last, int64_t *extent) {
     const wb_cpu_program *k = t->job->k;
+    int64_t fixed_of = 0; /* elements */
     for (int64_t i = first; i < last; i++) {
         locate(t, k->reduced, k->nreduced, i, extent);
         set_extent(t, extent[0], k->outer > 1 || k->shape == WB_ROWS ? extent[1] : 1);
-        run_steps(t, phase, i == first ? 0 : k->full[phase].fixed);
+        const bool is_larger = t->n > fixed_of;
+        if (is_larger) fixed_of = t->n;
+        run_steps(t, phase, is_larger ? 0 : k->full[phase].fixed);
     }
 }
 

@@ -138,6 +138,25 @@ static void a_range_that_a_view_shares_is_not_taken(void **state) {
     wb_free(view), wb_free(before);
 }
 
+/* A sum beside the rows reads the argument before the result is written over it. */
+static void two_results_of_one_argument(void **state) {
+    wb_array *ys[2][2], *xs[2];
+    (void)state;
+    fill_numbers();
+    for (int alone = 0; alone < 2; alone++) {
+        xs[alone] = wb_from(WB_F32, numbers, SIDE, SIDE);
+        if (!alone) wb_keep(xs[alone]);
+        assert_int_equal(wb_scope_open(), WB_OK);
+        ys[alone][0] = wb_softmax(xs[alone]);
+        ys[alone][1] = wb_sum(wb_mul(xs[alone], ys[alone][0]));
+        assert_int_equal(wb_scope_close_leaving(2, ys[alone]), WB_OK);
+        if (alone) wb_free(xs[alone]);
+        assert_int_equal(wb_eval(ys[alone][0], ys[alone][1]), WB_OK);
+    }
+    for (int r = 0; r < 2; r++) assert_same_bits(ys[1][r], ys[0][r], r ? "the sum" : "softmax");
+    wb_free(xs[0]);
+}
+
 static wb_dtype wanted_type;
 static wb_array *converted(wb_array *x) { return wb_cast(x, wanted_type); }
 
@@ -216,13 +235,10 @@ static void parts_of_one_buffer_do_not_meet(void **state) {
 static int run(void) {
     static test_list tests;
     const struct CMUnitTest others[] = {
-        TEST(an_exclusive_buffer_is_taken_over),
-        TEST(the_argument_of_a_live_recipe_stays),
-        TEST(a_range_that_a_view_shares_is_not_taken),
-        TEST(other_element_sizes_are_not_mixed),
-        TEST(the_first_update_of_borrowed_memory_copies),
-        TEST(adopted_memory_may_be_written),
-        TEST(parts_of_one_buffer_do_not_meet),
+        TEST(an_exclusive_buffer_is_taken_over), TEST(the_argument_of_a_live_recipe_stays),
+        TEST(two_results_of_one_argument),       TEST(a_range_that_a_view_shares_is_not_taken),
+        TEST(other_element_sizes_are_not_mixed), TEST(the_first_update_of_borrowed_memory_copies),
+        TEST(adopted_memory_may_be_written),     TEST(parts_of_one_buffer_do_not_meet),
     };
     ADD_ROWS(&tests, rows, a_donated_argument_gives_the_same_bits);
     ADD_ROWS(&tests, rows, borrowed_bytes_stay);

@@ -267,9 +267,35 @@ static void planes_of_many_images(void **state) {
     }
 }
 
+/* The channels of a part begin at the short end of a dimension: what is the same for all of them is
+ * made for the longest. */
+static void parts_begin_with_a_short_tile(void **state) {
+    enum { FIRST = 100, MIDDLE = 13, LAST = 600, ALL = 16 };
+    const int64_t dims[2] = {1, 2};
+    double wanted[FIRST] = {0}, got[FIRST];
+    float shifts[FIRST];
+    (void)state;
+    fill(FIRST * ALL * LAST, x_data);
+    for (int c = 0; c < FIRST; c++) shifts[c] = (float)(5 * (c % 7));
+    for (int64_t i = 0; i < FIRST * ALL * LAST; i++) {
+        const double shifted = (double)x_data[i] - (double)shifts[i % FIRST];
+        if (i / FIRST % ALL < MIDDLE) wanted[i % FIRST] += shifted * shifted;
+    }
+    wb_array *x = wb_slice(wb_from(WB_F32, x_data, FIRST, ALL, LAST), 1, 0, MIDDLE, 1);
+    wb_array *shift = wb_from(WB_F32, shifts, FIRST, 1, 1);
+    for (int threads = 1; threads <= 3; threads++) {
+        wb_set_threads(threads);
+        wb_array *y = wb_sum_make(wb_square(wb_sub(x, shift)), 2, dims);
+        assert_int_equal(wb_read_f64(y, got, FIRST), WB_OK);
+        for (int c = 0; c < FIRST; c++)
+            assert_true(fabs(got[c] - wanted[c]) <= 1e-5 * fabs(wanted[c]));
+    }
+    wb_set_threads(0);
+}
+
 int main(void) {
     enum { ROWS = sizeof rows / sizeof *rows };
-    struct CMUnitTest tests[ROWS + 5];
+    struct CMUnitTest tests[ROWS + 6];
     for (int i = 0; i < ROWS; i++) tests[i] = TEST_ROW(&rows[i], gives_what_it_says);
     tests[ROWS] = (struct CMUnitTest)TEST(a_nan_is_kept);
     tests[ROWS + 1] = (struct CMUnitTest)TEST(sums_beside_the_rows);
@@ -277,5 +303,6 @@ int main(void) {
         (struct CMUnitTest)TEST(sums_beside_the_rows_have_the_same_bits_on_any_number_of_threads);
     tests[ROWS + 3] = (struct CMUnitTest)TEST(planes_are_rows_of_their_channel);
     tests[ROWS + 4] = (struct CMUnitTest)TEST(planes_of_many_images);
+    tests[ROWS + 5] = (struct CMUnitTest)TEST(parts_begin_with_a_short_tile);
     return cmocka_run_group_tests_name("rows", tests, NULL, NULL);
 }
