@@ -33,6 +33,7 @@ static struct pool {
     void *context;
     int64_t first;
     int ranges;         /* a worker's at its index, the caller's at 0 */
+    int held;           /* what wb_cpu_threads answers to its tasks */
     int64_t unfinished; /* pieces of the job not yet done */
     range range[MAX_THREADS];
 
@@ -53,6 +54,8 @@ static struct pool {
 
 /* the worker that this thread is while it runs a task; -1 outside */
 static _Thread_local int running_as = -1;
+/* the number of threads that this thread's plan was made for, whatever is set meanwhile; 0: none */
+static _Thread_local int held;
 
 static void relax(void) {
 #if defined(__x86_64__) || defined(__i386__)
@@ -77,7 +80,14 @@ static int default_threads(void) {
     return threads < 1 ? 1 : threads > MAX_THREADS ? MAX_THREADS : (int)threads;
 }
 
+int wb_cpu_hold_threads(int threads) {
+    const int before = held;
+    held = threads;
+    return before;
+}
+
 int wb_cpu_threads(void) {
+    if (held) return held;
     int threads = __atomic_load_n(&pool.threads, __ATOMIC_RELAXED);
     if (threads == 0) {
         threads = default_threads(); /* threads that race here store the same number */
@@ -120,6 +130,7 @@ static void run_range(range *r, uint32_t job, int worker) {
         if (!__atomic_compare_exchange_n(&r->claim, &claim, claim + 1, false, __ATOMIC_ACQ_REL,
                                          __ATOMIC_ACQUIRE))
             continue;
+        if (worker > 0) held = __atomic_load_n(&pool.held, __ATOMIC_ACQUIRE);
         task(context, first + piece, worker);
         finish_piece();
         claim = current_claim(r);
@@ -203,6 +214,8 @@ static void forget_threads(void) {
     pool.busy = pool.waiting = pool.stopping = false;
     pool.sleeping = pool.workers = 0;
     pool.unfinished = 0;
+    const uint64_t closed = (uint64_t)(job_of(pool.range[0].claim) + 1) << 32 | CLOSED;
+    for (int r = 0; r < MAX_THREADS; r++) pool.range[r].claim = closed;
 }
 
 /* Whatever cannot be started is not needed: the caller does the work of absent workers. */
@@ -238,10 +251,16 @@ __attribute__((destructor)) static void end_pool(void) {
     if (take_pool()) stop_workers();
 }
 
+static void pause_a_moment(void) {
+    const struct timespec time = {.tv_nsec = 20000};
+    (void)nanosleep(&time, NULL);
+}
+
 void wb_cpu_set_threads(int threads) {
     if (threads < 1) threads = default_threads();
     if (threads > MAX_THREADS) threads = MAX_THREADS;
-    if (!take_pool()) return;
+    if (running_as >= 0) return;
+    while (!take_pool()) pause_a_moment();
     if (pool.workers != threads - 1) stop_workers();
     __atomic_store_n(&pool.threads, threads, __ATOMIC_RELAXED);
     give_pool();
@@ -287,15 +306,17 @@ static void open_ranges(int ranges, uint32_t job, int64_t pieces) {
                          __ATOMIC_SEQ_CST);
 }
 
-static void run_job(int64_t first, int64_t pieces, wb_task_fn *task, void *context) {
+/* Workers without a range, of a larger number of threads set meanwhile, have no part in it. */
+static void run_job(int threads, int64_t first, int64_t pieces, wb_task_fn *task, void *context) {
     note_callers_core();
     const uint32_t job = job_of(current_claim(&pool.range[0]));
-    const int ranges = pool.workers + 1;
+    const int ranges = pool.workers < threads ? pool.workers + 1 : threads;
     close_ranges(ranges, job);
     __atomic_store_n(&pool.task, task, __ATOMIC_RELEASE);
     __atomic_store_n(&pool.context, context, __ATOMIC_RELEASE);
     __atomic_store_n(&pool.first, first, __ATOMIC_RELEASE);
     __atomic_store_n(&pool.ranges, ranges, __ATOMIC_RELEASE);
+    __atomic_store_n(&pool.held, threads, __ATOMIC_RELEASE);
     __atomic_store_n(&pool.unfinished, pieces, __ATOMIC_RELEASE);
     open_ranges(ranges, job + 1, pieces);
     wake_sleepers();
@@ -322,7 +343,7 @@ void wb_cpu_parallel(int64_t pieces, wb_task_fn *task, void *context) {
     running_as = 0;
     for (int64_t first = 0; first < pieces; first += (int64_t)CLOSED) {
         const int64_t left = pieces - first;
-        run_job(first, left < (int64_t)CLOSED ? left : (int64_t)CLOSED, task, context);
+        run_job(threads, first, left < (int64_t)CLOSED ? left : (int64_t)CLOSED, task, context);
     }
     running_as = -1;
     give_pool();

@@ -12,9 +12,10 @@
 typedef void wb_task_fn(void *context, int64_t piece, int worker);
 
 /* Runs task(context, piece, worker) for piece = 0 .. pieces - 1 and returns when all are done.
- * worker is 0 .. wb_cpu_threads() - 1 and belongs to one running task at a time: it selects scratch
- * memory. Called from inside a task it runs in line. Two user threads may call it at once: the
- * second runs its pieces alone. */
+ * worker is 0 .. wb_cpu_threads() - 1 and belongs to one running task of this call at a time: it
+ * selects scratch memory. Called from inside a task it runs in line as that task's worker, whose
+ * scratch memory it must not use. Two user threads may call it at once: the second runs its pieces
+ * alone. */
 void wb_cpu_parallel(int64_t pieces, wb_task_fn *task, void *context);
 
 /* Threads that wb_cpu_parallel uses, the caller among them: WEBER_NUM_THREADS, else the cores that
@@ -22,7 +23,12 @@ void wb_cpu_parallel(int64_t pieces, wb_task_fn *task, void *context);
  * one piece. */
 int wb_cpu_threads(void);
 
-/* Sets the number for later calls; 0 returns to the default. Not while another thread computes. */
+/* Sets the number for later calls; 0 returns to the default. Waits for the job that another thread
+ * runs; within a task it does nothing. */
 void wb_cpu_set_threads(int threads);
+
+/* Until it is called with what it returned, wb_cpu_threads gives this number to the calling thread
+ * and to the tasks of its jobs, for which scratch memory is reserved; 0: the number that is set. */
+int wb_cpu_hold_threads(int threads);
 
 #endif

@@ -25,7 +25,8 @@ WB_API wb_status wb_device_sync(const wb_device *device);
 WB_API const char *wb_device_name(const wb_device *device);
 
 /* Threads that the CPU computes with: WEBER_NUM_THREADS, else the cores this process may use;
- * results do not depend on it. wb_set_threads(0) returns to the default. */
+ * results do not depend on it. wb_set_threads(0) returns to the default; what another thread
+ * evaluates meanwhile ends with the number that it began with. */
 WB_API int wb_threads(void);
 WB_API void wb_set_threads(int threads);
 

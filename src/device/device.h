@@ -84,5 +84,6 @@ enum { WB_CPU_SIDE_SUM_ROW = 4096 }; /* its wb_device_info.side_sum_row */
 extern const wb_backend wb_checked_backend;
 int wb_cpu_threads(void);
 void wb_cpu_set_threads(int threads);
+int wb_cpu_hold_threads(int threads); /* backends/cpu/pool.h */
 
 #endif

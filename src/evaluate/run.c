@@ -510,7 +510,16 @@ static void drop_effects(wb_thread *thread) {
     while (thread->effect_count) wb_unref(thread->effects[--thread->effect_count]);
 }
 
-/* Effects of a group that was given up concern no other array. */
+static wb_status evaluate_all(evaluator *e, wb_thread *thread, int count, wb_array *const *roots) {
+    if (!thread->effect_count) return evaluate(e, count, roots);
+    const wb_status status = evaluate_with_effects(e, thread, count, roots);
+    if (status != WB_OK) wb_ranks_fail();
+    drop_effects(thread);
+    return status;
+}
+
+/* Effects of a group that was given up concern no other array. The number of threads is the same
+ * from the plan's key to its last command, whatever another thread sets. */
 wb_status wb_evaluate_roots(int count, wb_array *const *roots) {
     wb_thread *thread = wb_thread_get();
     if (thread && thread->effect_count && wb_ranks_have_failed()) drop_effects(thread);
@@ -519,10 +528,9 @@ wb_status wb_evaluate_roots(int count, wb_array *const *roots) {
     evaluator *e = evaluator_get();
     if (!e) return WB_ERROR_MEMORY;
     thread->pending_nodes = 0;
-    if (!thread->effect_count) return evaluate(e, count, roots);
-    const wb_status status = evaluate_with_effects(e, thread, count, roots);
-    if (status != WB_OK) wb_ranks_fail();
-    drop_effects(thread);
+    const int held = wb_cpu_hold_threads(wb_threads());
+    const wb_status status = evaluate_all(e, thread, count, roots);
+    (void)wb_cpu_hold_threads(held);
     return status;
 }
 

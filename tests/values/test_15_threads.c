@@ -1,4 +1,6 @@
 /* Rule 15: the same bits for any number of threads. */
+#include <pthread.h>
+
 #include "values/modes.h"
 
 enum { MOST_THREADS = 3, MOST_RESULTS = 12 };
@@ -146,10 +148,35 @@ static void the_same_run_gives_the_same_bits(void **state) {
     wb_set_threads(0);
 }
 
+static void *change_threads(void *stop) {
+    for (int n = 0; !__atomic_load_n((bool *)stop, __ATOMIC_RELAXED); n++)
+        wb_set_threads(n % 2 ? 1 : 64);
+    return NULL;
+}
+
+/* New plans, old ones and scratch memory, while another thread changes the number all the time. */
+static void the_number_of_threads_may_change_meanwhile(void **state) {
+    (void)state;
+    bool stop = false;
+    pthread_t other;
+    assert_int_equal(pthread_create(&other, NULL, change_threads, &stop), 0);
+    for (int i = 0; i < 400; i++) {
+        wb_scope_open();
+        wb_array *x = wb_iota(WB_F32, 0, 200 + i % 50, 300);
+        const double sum = wb_item(wb_sum(wb_softmax(wb_mul_number(x, 0.01))));
+        (void)wb_scope_close();
+        if (!(fabs(sum - 300) < 0.1)) fail_msg("round %d: %g in place of 300", i, sum);
+    }
+    __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+    pthread_join(other, NULL);
+    wb_set_threads(0);
+}
+
 static int run(void) {
     static test_list tests;
     const struct CMUnitTest others[] = {
         TEST(the_same_run_gives_the_same_bits),
+        TEST(the_number_of_threads_may_change_meanwhile),
     };
     ADD_ROWS(&tests, rows, any_number_of_threads_gives_the_same_bits);
     ADD_TESTS(&tests, others);

@@ -188,6 +188,56 @@ static void a_forked_child_has_a_pool_of_its_own(void **state) {
     assert_int_equal(faults_of(100), 0);
 }
 
+static pid_t parent;
+static int strays; /* pieces of the parent's job in the child */
+
+static void belong_to_the_parent(void *context, int64_t piece, int worker) {
+    (void)context, (void)piece, (void)worker;
+    if (getpid() != parent) __atomic_add_fetch(&strays, 1, __ATOMIC_RELAXED);
+    rest();
+}
+
+static void *run_for_a_while(void *context) {
+    wb_cpu_parallel(600, belong_to_the_parent, NULL);
+    return context;
+}
+
+static void what_a_fork_interrupts_stays_with_the_parent(void **state) {
+    (void)state;
+#if defined(NO_THREADS_AFTER_FORK)
+    skip();
+#endif
+    pthread_t other;
+    parent = getpid();
+    wb_cpu_set_threads(16);
+    assert_int_equal(pthread_create(&other, NULL, run_for_a_while, NULL), 0);
+    for (int i = 0; i < 5; i++) rest();
+    const pid_t child = fork();
+    if (child == 0) {
+        const int faults = faults_of(4);
+        rest();
+        _exit(faults + strays);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    pthread_join(other, NULL);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* The scratch memory of a plan is for the number of threads that it began with. */
+static void a_number_of_threads_is_held(void **state) {
+    (void)state;
+    wb_cpu_set_threads(3);
+    const int before = wb_cpu_hold_threads(2);
+    wb_cpu_set_threads(16);
+    assert_int_equal(wb_cpu_threads(), 2);
+    assert_int_equal(faults_of(1000), 0); /* no worker but 0 and 1, which see 2 */
+    assert_int_equal(wb_cpu_hold_threads(before), 2);
+    assert_int_equal(wb_cpu_threads(), 16);
+    assert_int_equal(faults_of(1000), 0);
+}
+
 /* piece 0 ends only when all the others are done */
 static void wait_for_rest(void *context, int64_t piece, int worker) {
     (void)worker;
@@ -214,6 +264,8 @@ int main(void) {
         cmocka_unit_test(a_call_from_inside_a_task_runs_in_line),
         cmocka_unit_test(two_threads_may_call_at_once),
         cmocka_unit_test(a_forked_child_has_a_pool_of_its_own),
+        cmocka_unit_test(what_a_fork_interrupts_stays_with_the_parent),
+        cmocka_unit_test(a_number_of_threads_is_held),
         cmocka_unit_test(a_thread_that_is_held_up_costs_its_piece_only),
     };
     return cmocka_run_group_tests_name("cpu pool", tests, NULL, NULL);
