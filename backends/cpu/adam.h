@@ -14,7 +14,7 @@ typedef struct wb_adam_numbers {
 /* m = beta1 m + rest1 g;  v = beta2 v + rest2 g^2;  p -= decay p + rate m / (sqrt(correction v) +
  *                         epsilon)
  *
- * for n elements; a new value may lie where the old one does, otherwise nothing overlaps. */
+ * for n elements; a new value may lie where an old one does, element on element. */
 typedef void wb_adam_loop(int64_t n, const wb_adam_numbers *a, const float *g, const float *p,
                           const float *m, const float *v, float *new_p, float *new_m, float *new_v);
 

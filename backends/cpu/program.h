@@ -72,6 +72,14 @@ struct wb_cpu_program {
         steps_per_piece; /* of a parallel run; steps < steps_per_unit: split reductions */
 };
 
+static inline bool wb_is_reduction(const wb_instruction *i) {
+    return i->code == WB_CODE_sum || i->code == WB_CODE_max_reduce;
+}
+
+static inline bool wb_is_constant(const wb_instruction *i) {
+    return i->code == WB_CODE_constant || i->code == WB_CODE_late;
+}
+
 /* A side sum has one number, or one for each element of a row. */
 static inline int64_t wb_side_count(const wb_cpu_program *p, const wb_instruction *side_sum) {
     return p->program.accesses[side_sum->index].strides[0] ? p->program.sizes[0] : 1;

@@ -63,14 +63,15 @@ static int64_t place_of(const wb_step *steps, int64_t count, uint16_t value) {
 }
 
 /* Makes the step and the one before it that gives operand number `side` one, if they are a pair and
- * nothing else wants that operand; returns that one's place, or -1. */
+ * nothing else wants that operand; returns that one's place, or -1. Both take faded numbers alike
+ * (fade.h). */
 static int64_t fuse(const wb_cpu_program *k, const wb_step_list *list, int64_t count,
                     const int *uses, wb_step *step, int side, pair_fn *pair) {
     const wb_instruction *i = step->instruction;
     if (step->fused || i->type > WB_R_F64 || i->in[side] == WB_NO_VALUE) return -1;
     const int64_t at = uses[i->in[side]] == 1 ? place_of(list->steps, count, i->in[side]) : -1;
     const wb_step *first = at < 0 ? NULL : &list->steps[at];
-    if (!first || first->fused) return -1;
+    if (!first || first->fused || first->instruction->is_step != i->is_step) return -1;
     step->fused = pair(k, first, i, side);
     if (!step->fused) return -1;
     step->in[0] = first->in[0];
@@ -80,7 +81,7 @@ static int64_t fuse(const wb_cpu_program *k, const wb_step_list *list, int64_t c
 }
 
 /* The first step of each pair goes, the other does both. */
-static void contract(const wb_cpu_program *k, wb_step_list *list, pair_fn *pair) {
+static void contract(wb_cpu_program *k, wb_step_list *list, pair_fn *pair) {
     int uses[WB_MOST_STEPS] = {0};
     int64_t kept = 0;
     count_uses(k, list, uses);

@@ -32,13 +32,12 @@ static int64_t take(wb_cpu_program *k, free_register *pool, int *count, int64_t 
 }
 
 /* Last step, counted through the given lists, that reads each value. */
-static void last_uses(const wb_cpu_program *k, const wb_step_list *lists, int nlists, int *last) {
+static void last_uses(const wb_step_list *lists, int nlists, int *last) {
     int at = 0;
     for (int l = 0; l < nlists; l++)
         for (int64_t s = 0; s < lists[l].count; s++, at++)
             for (int in = 0; in < 3; in++)
                 if (lists[l].steps[s].in[in] != WB_NO_VALUE) last[lists[l].steps[s].in[in]] = at;
-    (void)k;
 }
 
 static bool has_result(const wb_step *step) {
@@ -46,14 +45,14 @@ static bool has_result(const wb_step *step) {
     return i->code != WB_CODE_store && i->code != WB_CODE_side_sum && !wb_is_reduction(i);
 }
 
-/* Registers of the full values, reused when their last reader is done. A result never shares with
- * an operand of its own step of another width; of the same width it may, element on element. */
+/* Registers of the full values, reused when their last reader is done: a result never shares with an
+ * operand of its own step. */
 static void assign(wb_cpu_program *k, const wb_step_list *lists, int nlists, const bool *shared) {
     int last[WB_MOST_STEPS];
     free_register pool[WB_MOST_STEPS];
     int free_count = 0, at = 0;
     for (int i = 0; i < k->program.ninstructions; i++) last[i] = -1;
-    last_uses(k, lists, nlists, last);
+    last_uses(lists, nlists, last);
     const int64_t elements = k->inner * k->outer;
     for (int l = 0; l < nlists; l++) {
         for (int64_t s = 0; s < lists[l].count; s++, at++) {

@@ -12,7 +12,7 @@ static void start_reductions(const wb_cpu_program *k, wb_accumulator *accumulato
     if (k->reductions == 0) return;
     for (int i = 0; i < k->program.ninstructions; i++) {
         const wb_instruction *r = &k->program.instructions[i];
-        if (r->code != WB_CODE_sum && r->code != WB_CODE_max_reduce) continue;
+        if (!wb_is_reduction(r)) continue;
         const bool is_float = r->type == WB_R_F32 || r->type == WB_R_F64;
         wb_accumulator start = {.i = 0};
         if (r->code == WB_CODE_max_reduce && is_float)
@@ -146,8 +146,7 @@ static void spread_value(wb_tile *t, const wb_step *step) {
 /* Bytes from one row of a value to the next; of a number, which all rows share, 0. */
 static int64_t row_bytes_of(const wb_tile *t, uint16_t value) {
     const wb_instruction *i = &t->job->k->program.instructions[value];
-    const bool is_number =
-        i->code == WB_CODE_constant || i->code == WB_CODE_late || !t->job->k->is_wide[value];
+    const bool is_number = wb_is_constant(i) || !t->job->k->is_wide[value];
     if (t->is_in_rows[value]) return t->row_bytes[value];
     return is_number ? 0 : t->inner * register_width(i);
 }
@@ -342,14 +341,19 @@ typedef struct fading {
     unsigned saved;
 } fading;
 
-/* Turns it on or off where the step computes something that asks for the other. */
-static void fade(fading *f, const wb_step *step) {
-    if (!step->loop || step->instruction->is_step == f->is_on) return;
-    f->is_on = !f->is_on;
-    if (f->is_on)
+static void fade(fading *f, bool is_on) {
+    if (is_on == f->is_on) return;
+    f->is_on = is_on;
+    if (is_on)
         f->saved = wb_fade_begin();
     else
         wb_fade_end(f->saved);
+}
+
+/* As the step asks for, if it computes something. */
+static void fade_for(fading *f, const wb_step *step) {
+    const wb_instruction *i = step->instruction;
+    if (step->loop || wb_is_reduction(i) || i->code == WB_CODE_side_sum) fade(f, i->is_step);
 }
 
 /* Constants and late numbers into their registers: whole ones where some step reads them so. */
@@ -367,23 +371,27 @@ static void fill_constants(wb_tile *t) {
     }
 }
 
-/* The full steps of a phase, from number `first` on. */
-static void run_steps(wb_tile *t, int phase, int64_t first) {
-    const wb_step_list *list = &t->job->k->full[phase];
-    if (t->job->k->adam.loop) {
-        const wb_step_list *gradient = &t->job->k->gradient;
-        for (int64_t s = 0; s < gradient->count; s++) full_step(t, &gradient->steps[s]);
-        if (wb_cpu_adam_tile(t)) return;
-        fill_constants(t);
-    }
-    if (phase == 0 || t->job->k->steps_per_unit > 1) look_ahead(t, list);
+static void run_list(wb_tile *t, const wb_step_list *list, int64_t first) {
     fading faded = {.is_on = false};
     for (int64_t s = first; s < list->count; s++) {
-        fade(&faded, &list->steps[s]);
+        fade_for(&faded, &list->steps[s]);
         full_step(t, &list->steps[s]);
         ask(&t->next);
     }
-    if (faded.is_on) wb_fade_end(faded.saved);
+    fade(&faded, false);
+}
+
+/* The full steps of a phase, from number `first` on. */
+static void run_steps(wb_tile *t, int phase, int64_t first) {
+    const wb_cpu_program *k = t->job->k;
+    if (k->adam.loop) {
+        t->next.count = 0;
+        run_list(t, &k->gradient, 0);
+        if (wb_cpu_adam_tile(t)) return;
+        fill_constants(t);
+    }
+    if (phase == 0 || k->steps_per_unit > 1) look_ahead(t, &k->full[phase]);
+    run_list(t, &k->full[phase], first);
 }
 
 static void begin(wb_tile *t, const wb_job *j, int worker) {
@@ -425,10 +433,10 @@ static void run_rows(wb_tile *t, int stage) {
     const wb_step_list *list = &t->job->k->rows[stage];
     fading faded = {.is_on = false};
     for (int64_t s = 0; s < list->count; s++) {
-        fade(&faded, &list->steps[s]);
+        fade_for(&faded, &list->steps[s]);
         row_step(t, &list->steps[s]);
     }
-    if (faded.is_on) wb_fade_end(faded.saved);
+    fade(&faded, false);
 }
 
 /* Reduced tiles number first .. last - 1 of one phase. The fixed steps are done for the first one,
@@ -519,7 +527,7 @@ static void put_reductions_together(const wb_job *j) {
             const wb_accumulator *from = j->partial + (unit * per_unit + part) * size;
             for (int i = 0; i < k->program.ninstructions; i++) {
                 const wb_instruction *r = &k->program.instructions[i];
-                if (r->code != WB_CODE_sum && r->code != WB_CODE_max_reduce) continue;
+                if (!wb_is_reduction(r)) continue;
                 wb_accumulator *to = t.accumulators + k->reduction[i] * k->row_values;
                 for (int64_t v = 0; v < k->row_values; v++)
                     to[v] = merge(r, to[v], from[k->reduction[i] * k->row_values + v]);
@@ -533,6 +541,7 @@ static void put_reductions_together(const wb_job *j) {
 static void put_sides_together(const wb_job *j) {
     const wb_cpu_program *k = j->k;
     wb_tile t;
+    fading faded = {.is_on = false};
     begin(&t, j, 0);
     start_sides(&t, k->pieces);
     for (int n = 0; n < k->program.ninstructions; n++) {
@@ -546,9 +555,11 @@ static void put_sides_together(const wb_job *j) {
             for (int64_t v = 0; v < count; v++) sums[v] = merge(i, sums[v], part[v]);
         }
         char *numbers = (char *)(t.sides + k->side_values);
+        fade(&faded, i->is_step);
         finish(i->type, count, sums, numbers);
         wb_store_row(&t, to, count, to->strides[0], numbers, wb_address(&t, to));
     }
+    fade(&faded, false);
 }
 
 void wb_cpu_program_run(const wb_cpu_program *k, char *const *arguments, const uint64_t *late,

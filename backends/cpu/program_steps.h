@@ -7,14 +7,6 @@
 
 enum { WB_ALIGNMENT = 64 /* of registers */ };
 
-static inline bool wb_is_reduction(const wb_instruction *i) {
-    return i->code == WB_CODE_sum || i->code == WB_CODE_max_reduce;
-}
-
-static inline bool wb_is_constant(const wb_instruction *i) {
-    return i->code == WB_CODE_constant || i->code == WB_CODE_late;
-}
-
 /* Takes loops that do two steps at once, and those that read a number. */
 void wb_contract_steps(wb_cpu_program *k);
 
