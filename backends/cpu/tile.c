@@ -171,6 +171,7 @@ void wb_source_tile(const wb_tile *t, const wb_instruction *i, int64_t inner, in
 
 void wb_fill_constant(const wb_loops *loops, const wb_instruction *i, double number, int64_t n,
                       void *to) {
+    const double lanes[WB_LANES] = {number};
     switch ((wb_register)i->type) {
     case WB_R_F32:
         ((float *)to)[0] = (float)number;
@@ -178,14 +179,8 @@ void wb_fill_constant(const wb_loops *loops, const wb_instruction *i, double num
     case WB_R_F64:
         ((double *)to)[0] = number;
         break;
-    case WB_R_I64:
-        ((int64_t *)to)[0] = (int64_t)number;
-        break;
-    case WB_R_I32:
-        ((int32_t *)to)[0] = (int32_t)number;
-        break;
-    default:
-        ((int32_t *)to)[0] = number != 0;
+    default: /* as casts have it: some numbers fit into no integer */
+        loops->cast[WB_R_F64][i->type](WB_LANES, to, lanes, lanes, lanes);
         break;
     }
     if (n > 1) loops->repeat[i->type == WB_R_F64 || i->type == WB_R_I64](n, to, to);
