@@ -53,7 +53,8 @@ struct wb_cpu_program {
     int nkept, nreduced;
     bool is_large;                 /* its arrays do not stay in the caches near the core */
     int64_t units, steps_per_unit; /* tiles of row values; tiles reduced for each */
-    wb_step_list full[4], rows[5]; /* by phase; rows[p] before phase p */
+    wb_step_list full[WB_MOST_PHASES];
+    wb_step_list rows[WB_MOST_PHASES + 1]; /* rows[p] before phase p */
     wb_step_list constants;
     wb_cpu_adam adam;
     wb_step_list gradient;  /* steps that make Adam's gradient, where it is no array */
@@ -78,6 +79,11 @@ static inline bool wb_is_reduction(const wb_instruction *i) {
 
 static inline bool wb_is_constant(const wb_instruction *i) {
     return i->code == WB_CODE_constant || i->code == WB_CODE_late;
+}
+
+/* Bytes of an element of a register. */
+static inline int64_t wb_register_bytes(int type) {
+    return type == WB_R_F64 || type == WB_R_I64 ? 8 : 4;
 }
 
 /* A side sum has one number, or one for each element of a row. */

@@ -211,7 +211,8 @@ static bool list_gradient(wb_cpu_program *k) {
     bool needed[WB_MOST_STEPS] = {false};
     if (k->adam.g_value == WB_NO_VALUE) return true;
     mark(&k->program, needed, k->adam.g_value, false);
-    bool is_made = false; /* not if its step became part of another */
+    /* not if its step became part of another; and it is to lie in a register */
+    bool is_made = false, is_apart = k->direct_store[k->adam.g_value] < 0;
     for (int64_t s = 0; s < k->full[0].count; s++) {
         const wb_step *step = &k->full[0].steps[s];
         if (!needed[step->number]) continue;
@@ -219,7 +220,7 @@ static bool list_gradient(wb_cpu_program *k) {
         k->gradient.steps[k->gradient.count - 1] = *step;
         is_made = is_made || step->number == k->adam.g_value;
     }
-    if (!is_made) k->adam.loop = NULL;
+    if (!is_made || !is_apart) k->adam.loop = NULL;
     return true;
 }
 
@@ -227,21 +228,26 @@ static bool list_gradient(wb_cpu_program *k) {
 
 /* Side sums of a piece go through memory once: of long ones there are not to be many. */
 static void choose_pieces(wb_cpu_program *k) {
-    enum { MOST_SIDES = 64 };
-    const int64_t tile = (k->inner * k->outer + 32) * (k->program.ninstructions + 1);
+    enum {
+        STEP_COST = 32, /* of a step beside its elements, as so many of them */
+        MOST_SIDES = 64,
+        MOST_PARTS = 64, /* of a unit whose reduction is split */
+        FEW_UNITS = 8,   /* that are split, of so many row values together */
+        FEW_VALUES = 4096,
+    };
+    const int64_t tile = (k->inner * k->outer + STEP_COST) * (k->program.ninstructions + 1);
     const int64_t per_unit = tile * (k->steps_per_unit ? k->steps_per_unit : 1);
     k->steps_per_piece = k->steps_per_unit;
     k->units_per_piece = PIECE / (per_unit > 0 ? per_unit : 1) + 1;
     const int64_t fewest = (k->units + MOST_SIDES - 1) / MOST_SIDES;
     if (k->side_values && k->units_per_piece < fewest) k->units_per_piece = fewest;
     k->pieces = (k->units + k->units_per_piece - 1) / k->units_per_piece;
-    const bool few_units = k->units <= 8 && k->units * k->row_values <= 4096;
+    const bool few_units = k->units <= FEW_UNITS && k->units * k->row_values <= FEW_VALUES;
     if (!few_units || k->program.phases != 1 || per_unit < 2 * PIECE) return;
     k->units_per_piece = 1;
     k->steps_per_piece = PIECE / tile + 1;
-    const int64_t most = 64; /* partial results per unit */
-    if ((k->steps_per_unit + k->steps_per_piece - 1) / k->steps_per_piece > most)
-        k->steps_per_piece = (k->steps_per_unit + most - 1) / most;
+    if ((k->steps_per_unit + k->steps_per_piece - 1) / k->steps_per_piece > MOST_PARTS)
+        k->steps_per_piece = (k->steps_per_unit + MOST_PARTS - 1) / MOST_PARTS;
     k->pieces = k->units * ((k->steps_per_unit + k->steps_per_piece - 1) / k->steps_per_piece);
 }
 
@@ -270,9 +276,9 @@ static bool copy_program(wb_cpu_program *k, const wb_program *from) {
 }
 
 wb_cpu_program *wb_cpu_program_new(const wb_program *program) {
-    if (program->ninstructions >= WB_MOST_STEPS) {
-        (void)wb_host_fail(WB_ERROR_UNSUPPORTED, "CPU: a program of %d instructions",
-                           (int)program->ninstructions);
+    if (program->ninstructions >= WB_MOST_STEPS || program->phases > WB_MOST_PHASES) {
+        (void)wb_host_fail(WB_ERROR_UNSUPPORTED, "CPU: a program of %d instructions in %d phases",
+                           (int)program->ninstructions, (int)program->phases);
         return NULL;
     }
     wb_cpu_program *k = wb_host_alloc(sizeof *k);
@@ -300,8 +306,8 @@ wb_cpu_program *wb_cpu_program_new(const wb_program *program) {
 
 void wb_cpu_program_free(wb_cpu_program *k) {
     if (!k) return;
-    for (int i = 0; i < 4; i++) wb_host_release(k->full[i].steps);
-    for (int i = 0; i < 5; i++) wb_host_release(k->rows[i].steps);
+    for (int i = 0; i < WB_MOST_PHASES; i++) wb_host_release(k->full[i].steps);
+    for (int i = 0; i <= WB_MOST_PHASES; i++) wb_host_release(k->rows[i].steps);
     wb_host_release(k->constants.steps);
     wb_host_release(k->gradient.steps);
     wb_host_release(k->program.instructions);

@@ -7,11 +7,9 @@
 /* ---- registers ---- */
 
 static int64_t register_size(const wb_program *p, uint16_t value, int64_t elements) {
-    static const int sizes[WB_R_COUNT] = {4, 8, 4, 8, 4};
     const int64_t padded = (elements + WB_LANES - 1) / WB_LANES * WB_LANES;
-    return (padded * sizes[wb_result_register(&p->instructions[value])] + WB_ALIGNMENT - 1) /
-               WB_ALIGNMENT * WB_ALIGNMENT +
-           WB_REGISTER_REST;
+    const int64_t bytes = padded * wb_register_bytes(wb_result_register(&p->instructions[value]));
+    return (bytes + WB_ALIGNMENT - 1) / WB_ALIGNMENT * WB_ALIGNMENT + WB_REGISTER_REST;
 }
 
 typedef struct free_register {

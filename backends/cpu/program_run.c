@@ -114,8 +114,7 @@ static void start_sides(wb_tile *t, int64_t piece) {
 /* ---- steps ---- */
 
 static int64_t register_width(const wb_instruction *i) {
-    static const int sizes[WB_R_COUNT] = {4, 8, 4, 8, 4};
-    return sizes[wb_result_register(i)];
+    return wb_register_bytes(wb_result_register(i));
 }
 
 static void to_register(wb_tile *t, uint16_t value) { t->value[value] = wb_own_register(t, value); }
@@ -130,8 +129,7 @@ static void spread_value(wb_tile *t, const wb_step *step) {
     }
     to_register(t, step->number);
     char *to = t->value[step->number];
-    const int64_t width =
-        step->instruction->type == WB_R_F64 || step->instruction->type == WB_R_I64 ? 8 : 4;
+    const int64_t width = wb_register_bytes(step->instruction->type);
     if (k->shape == WB_COLUMNS) {
         for (int64_t o = 0; o < t->outer; o++)
             memcpy(to + o * t->inner * width, from, (size_t)(t->inner * width));

@@ -30,7 +30,7 @@ static void load_strided(int dtype, int64_t n, const char *from, int64_t stride,
     }
 }
 
-static int64_t width_of(int dtype) { return wb_storage_size(dtype) == 8 ? 8 : 4; }
+static int64_t width_of(int dtype) { return wb_register_bytes(wb_register_of((wb_dtype)dtype)); }
 
 static void store_strided(int dtype, int64_t n, const char *from, char *to, int64_t stride,
                           const wb_loops *loops) {
@@ -72,7 +72,7 @@ void wb_load_tile(const wb_tile *t, const wb_access *a, char *to) {
         return;
     }
     if (a->strides[0] == 0 && a->strides[1] != 0) {
-        _Alignas(8) char column[8 * WB_WHOLE_ROW];
+        _Alignas(8) char column[8 * WB_WHOLE_ROW]; /* a tile has no more elements, nor rows */
         wb_load_row(t, a, t->outer, a->strides[1], from, column);
         t->job->k->loops->repeat_rows[width == 8](t->inner, t->outer, column, to);
         return;
@@ -183,5 +183,5 @@ void wb_fill_constant(const wb_loops *loops, const wb_instruction *i, double num
         loops->cast[WB_R_F64][i->type](WB_LANES, to, lanes, lanes, lanes);
         break;
     }
-    if (n > 1) loops->repeat[i->type == WB_R_F64 || i->type == WB_R_I64](n, to, to);
+    if (n > 1) loops->repeat[wb_register_bytes(i->type) == 8](n, to, to);
 }

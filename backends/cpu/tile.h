@@ -54,7 +54,9 @@ static inline int64_t wb_first_element(const wb_tile *t, const wb_access *a) {
 }
 
 static inline size_t wb_storage_size(int dtype) {
-    static const uint8_t sizes[WB_DTYPE_COUNT] = {4, 8, 2, 2, 4, 8, 1, 1};
+    static const uint8_t sizes[WB_DTYPE_COUNT] = {
+        [WB_F32] = 4, [WB_F64] = 8, [WB_F16] = 2, [WB_BF16] = 2,
+        [WB_I32] = 4, [WB_I64] = 8, [WB_U8] = 1,  [WB_BOOL] = 1};
     return sizes[dtype];
 }
 

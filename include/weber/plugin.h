@@ -57,6 +57,8 @@ static inline wb_register wb_register_of(wb_dtype dtype) {
     }
 }
 
+enum { WB_MOST_PHASES = 4 }; /* of a program */
+
 /* What an instruction does. The elementwise ones are the primitives of ops.def, in its order. */
 typedef enum wb_code {
 #define WB_UNARY(name, ...)  WB_CODE_##name,

@@ -40,15 +40,17 @@ static bool remove_fresh(const wb_replacement *r, int file) {
     return false;
 }
 
-/* Where the link at path leads, from its folder; false: path is no link. */
+/* Where the link at path leads, from its folder; false: path is no link, or too long a one. */
 static bool follow(char *path, size_t size) {
-    char target[PATH_MAX], link[PATH_MAX];
+    char target[PATH_MAX], leads_to[2 * PATH_MAX];
     const ssize_t length = readlink(path, target, sizeof target - 1);
     if (length < 0) return false;
     target[length] = 0;
-    (void)snprintf(link, sizeof link, "%s", path);
-    const char *slash = target[0] == '/' ? NULL : strrchr(link, '/');
-    (void)snprintf(path, size, "%.*s%s", slash ? (int)(slash - link + 1) : 0, link, target);
+    const char *slash = target[0] == '/' ? NULL : strrchr(path, '/');
+    (void)snprintf(leads_to, sizeof leads_to, "%.*s%s", slash ? (int)(slash - path + 1) : 0, path,
+                   target);
+    if (strlen(leads_to) >= size) return false;
+    memcpy(path, leads_to, strlen(leads_to) + 1);
     return true;
 }
 
@@ -56,7 +58,7 @@ static bool follow(char *path, size_t size) {
 static void resolve(const char *path, char *resolved, size_t size) {
     enum { MOST_LINKS = 40 };
     if (realpath(path, resolved)) return;
-    (void)snprintf(resolved, size, "%s", path);
+    memcpy(resolved, path, strlen(path) + 1);
     for (int i = 0; i < MOST_LINKS && follow(resolved, size); i++) {
     }
 }

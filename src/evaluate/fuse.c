@@ -25,7 +25,6 @@
 #include "evaluate/plan.h"
 
 enum {
-    MOST_PHASES = 4,
     MOST_MEMBERS = 160,
     /* a reduction over more elements than this, with fewer rows than that, is not followed by
      * another phase in its own program: rows are what threads share out */
@@ -143,7 +142,7 @@ static bool phases_fit(const wb_unit *u, uint32_t reduced, int phases) {
     int64_t rows;
     if (phases <= 1) return true;
     const int64_t length = row_length(u, reduced, &rows);
-    return phases <= MOST_PHASES && !(length > LONG_ROW && rows < FEW_ROWS);
+    return phases <= WB_MOST_PHASES && !(length > LONG_ROW && rows < FEW_ROWS);
 }
 
 /* The phase that v has in unit number: row values count the phases that must have ended. */

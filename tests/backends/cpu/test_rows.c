@@ -1,6 +1,10 @@
 /* Rows of every length: short ones side by side in a tile, whole ones, those that a tile cannot
  * hold; what is computed of a row's number and its elements; a NaN wherever it is. */
+#include "device/device.h"
+#include "loops.h"
 #include "support/support.h"
+
+_Static_assert((int)WB_CPU_SIDE_SUM_ROW <= (int)WB_WHOLE_ROW, "side sums see whole rows");
 
 enum { MOST = 9000, ROW_COUNT = 3, LARGEST = 1228800 };
 
