@@ -21,10 +21,10 @@ typedef struct wb_dense_desc {
     int64_t in, out;           /* features, positive; required, unless weight is given */
     wb_activation *activation; /* default: identity */
     bool no_bias;
-    wb_init *init;    /* of the weight; default wb_glorot_uniform */
-    wb_dtype dtype;   /* default f32 */
-    wb_array *weight; /* given instead of init (out, in) */
-    wb_array *bias;   /* given instead of zeros (out) */
+    wb_init *init;        /* of the weight; default wb_glorot_uniform */
+    wb_dtype dtype;       /* default f32 */
+    wb_array *weight;     /* given instead of init (out, in) */
+    wb_array *given_bias; /* given instead of zeros (out) */
 } wb_dense_desc;
 
 /* y = activation(W x + b).
@@ -109,10 +109,10 @@ typedef struct wb_bilinear_desc {
     int64_t in, in2, out;      /* features; required, unless weight is given; in2 default in */
     wb_activation *activation; /* default: identity */
     bool no_bias;
-    wb_init *init;    /* of the weight; default wb_glorot_uniform */
-    wb_dtype dtype;   /* default f32 */
-    wb_array *weight; /* given instead of init (out, in, in2) */
-    wb_array *bias;   /* given instead of zeros (out) */
+    wb_init *init;        /* of the weight; default wb_glorot_uniform */
+    wb_dtype dtype;       /* default f32 */
+    wb_array *weight;     /* given instead of init (out, in, in2) */
+    wb_array *given_bias; /* given instead of zeros (out) */
 } wb_bilinear_desc;
 
 /* z_k = activation(x' W_k y + b_k), of one array or two: wb_apply(l, x) takes x for y, too.
@@ -137,10 +137,10 @@ typedef struct wb_conv_desc {
     int64_t groups;      /* divides in and out; default 1 */
     bool same_pad;       /* result sizes are ceil(size / stride) */
     bool no_bias;
-    wb_init *init;    /* default wb_glorot_uniform */
-    wb_dtype dtype;   /* default f32 */
-    wb_array *weight; /* given instead of init (kernel..., in / groups, out) */
-    wb_array *bias;   /* given instead of zeros (out) */
+    wb_init *init;        /* default wb_glorot_uniform */
+    wb_dtype dtype;       /* default f32 */
+    wb_array *weight;     /* given instead of init (kernel..., in / groups, out) */
+    wb_array *given_bias; /* given instead of zeros (out) */
 } wb_conv_desc;
 
 /* y = activation(w * x + b): a true convolution (the kernel is flipped), as Flux's Conv;
@@ -270,7 +270,7 @@ typedef struct wb_conv_transpose_desc {
     wb_init *init;
     wb_dtype dtype;
     wb_array *weight; /* given instead of init (kernel..., out / groups, in) */
-    wb_array *bias;
+    wb_array *given_bias;
 } wb_conv_transpose_desc;
 
 /* y = activation(b + what wb_conv's gradient is for its input): the way back through a convolution,
@@ -452,7 +452,7 @@ typedef struct wb_scale_desc {
     bool no_bias;
     wb_init *init; /* of the scale; default wb_ones_init */
     wb_dtype dtype;
-    wb_array *scale, *bias; /* given instead of ones, zeros (size...) */
+    wb_array *scale, *given_bias; /* given instead of ones, zeros (size...) */
 } wb_scale_desc;
 
 /* y = activation(scale x + bias), element by element; sizes of 1 are repeated, in x and in size.
@@ -489,8 +489,8 @@ typedef struct wb_recurrent_desc {
     bool return_state;              /* layers: the last states, too */
     wb_init *init, *init_recurrent; /* of wi, wh; default wb_glorot_uniform */
     wb_dtype dtype;
-    wb_array *wi, *wh, *bias; /* given: (gates out, in), (gates out, out), (gates out) */
-    wb_array *wh_candidate;   /* GRUv3 alone: (out, out) */
+    wb_array *wi, *wh, *given_bias; /* given: (gates out, in), (gates out, out), (gates out) */
+    wb_array *wh_candidate;         /* GRUv3 alone: (out, out) */
     /* a second bias, added to wh h (PyTorch's bias_hh); not of GRUv3. Default: there is none */
     bool with_bias_h;
     wb_array *bias_h; /* given instead of zeros (gates out) */

@@ -43,7 +43,7 @@ static int forward(wb_layer *layer, int count, wb_array *const *inputs, wb_array
     if (!check_inputs(d, x, y)) return 0;
     x = wb_convert_input(x, d->weight), y = wb_convert_input(y, d->weight);
     wb_array *z = x && y ? product(d, x, y) : NULL;
-    if (z && d->bias) z = wb_add(z, d->bias);
+    if (z && d->given_bias) z = wb_add(z, d->given_bias);
     results[0] = z && d->activation ? d->activation(z) : z;
     return results[0] != NULL;
 }
@@ -52,8 +52,8 @@ static const wb_field fields[] = {
     WB_ROW(wb_bilinear_layer, in, WB_FIELD_JOINT, .low = 1, .text_only = true,
            .given_by = offsetof(wb_bilinear_layer, desc.weight)),
     WB_ROW(wb_bilinear_layer, weight, WB_FIELD_ARRAY, .trainable = true),
-    WB_ROW(wb_bilinear_layer, bias, WB_FIELD_ARRAY, .trainable = true,
-           .without = offsetof(wb_bilinear_layer, desc.no_bias)),
+    WB_ROW_NAMED(wb_bilinear_layer, given_bias, "bias", WB_FIELD_ARRAY, .trainable = true,
+                 .without = offsetof(wb_bilinear_layer, desc.no_bias)),
     WB_ROW_NAMED(wb_bilinear_layer, no_bias, "bias", WB_FIELD_WITHOUT, .text_only = true),
     WB_ROW(wb_bilinear_layer, activation, WB_FIELD_ACTIVATION, .flux = "σ"),
 };
@@ -70,7 +70,8 @@ static bool complete(wb_layer *layer) {
     wb_init *init = d->init ? d->init : wb_glorot_uniform;
     const int64_t sizes[3] = {d->out, d->in, d->in2};
     return wb_layer_fill(layer, &d->weight, init, d->dtype, 3, sizes) &&
-           wb_layer_fill(layer, &d->bias, wb_zeros_init, (wb_dtype)d->weight->dtype, 1, &d->out);
+           wb_layer_fill(layer, &d->given_bias, wb_zeros_init, (wb_dtype)d->weight->dtype, 1,
+                         &d->out);
 }
 
 const wb_layer_class wb_bilinear_class = {.name = "Bilinear",

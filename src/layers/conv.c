@@ -41,7 +41,7 @@ static wb_array *forward_window(wb_layer *layer, wb_array *x, bool is_flipped) {
     wb_window_pad(&window, c->pad);
     x = wb_convert_input(x, c->weight);
     wb_array *y = x ? wb_conv_forward_make(x, c->weight, window) : NULL;
-    if (y && c->bias) y = wb_add(y, wb_beside_channels(c->bias, y));
+    if (y && c->given_bias) y = wb_add(y, wb_beside_channels(c->given_bias, y));
     return y && c->activation ? c->activation(y) : y;
 }
 
@@ -61,7 +61,8 @@ enum { MOST = (1 << 20) - 1 };
                .given_by = PLACE(weight)),                                                         \
         WB_ROW(wb_conv_layer, activation, WB_FIELD_ACTIVATION, .flux = "σ"),                       \
         WB_ROW(wb_conv_layer, weight, WB_FIELD_ARRAY, .trainable = true),                          \
-        WB_ROW(wb_conv_layer, bias, WB_FIELD_ARRAY, .trainable = true, .without = PLACE(no_bias)), \
+        WB_ROW_NAMED(wb_conv_layer, given_bias, "bias", WB_FIELD_ARRAY, .trainable = true,         \
+                     .without = PLACE(no_bias)),                                                   \
         WB_ROW_NAMED(wb_conv_layer, no_bias, "bias", WB_FIELD_WITHOUT, .text_only = true,          \
                      .rank = 1),                                                                   \
         WB_ROW(wb_conv_layer, stride, WB_FIELD_EACH, .usual = 1, .low = 1, .high = MOST),          \
@@ -109,7 +110,8 @@ static bool complete(wb_layer *layer) {
     sizes[n] = d->in / d->groups, sizes[n + 1] = d->out;
     wb_init *init = d->init ? d->init : wb_glorot_uniform;
     return wb_layer_fill(layer, &d->weight, init, d->dtype, n + 2, sizes) &&
-           wb_layer_fill(layer, &d->bias, wb_zeros_init, (wb_dtype)d->weight->dtype, 1, &d->out);
+           wb_layer_fill(layer, &d->given_bias, wb_zeros_init, (wb_dtype)d->weight->dtype, 1,
+                         &d->out);
 }
 
 /* Flux had DepthwiseConv as a struct until 0.12, with a weight (kernel..., out / in, in); it is a

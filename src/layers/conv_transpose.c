@@ -40,7 +40,7 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
     wb_window_pad(&window, d->pad);
     x = wb_convert_input(x, d->weight);
     wb_array *y = x ? wb_conv_data_make(x, d->weight, sizes, window) : NULL;
-    if (y && d->bias) y = wb_add(y, wb_beside_channels(d->bias, y));
+    if (y && d->given_bias) y = wb_add(y, wb_beside_channels(d->given_bias, y));
     return y && d->activation ? d->activation(y) : y;
 }
 
@@ -53,7 +53,8 @@ static const wb_field fields[] = {
     ROW(in, WB_FIELD_PAIR, .low = 1, .text_only = true, .given_by = PLACE(weight)),
     ROW(activation, WB_FIELD_ACTIVATION, .flux = "σ"),
     ROW(weight, WB_FIELD_ARRAY, .trainable = true),
-    ROW(bias, WB_FIELD_ARRAY, .trainable = true, .without = PLACE(no_bias)),
+    WB_ROW_NAMED(wb_conv_transpose_layer, given_bias, "bias", WB_FIELD_ARRAY, .trainable = true,
+                 .without = PLACE(no_bias)),
     WB_ROW_NAMED(wb_conv_transpose_layer, no_bias, "bias", WB_FIELD_WITHOUT, .text_only = true,
                  .rank = 1),
     ROW(stride, WB_FIELD_EACH, .usual = 1, .low = 1, .high = MOST),
@@ -94,7 +95,8 @@ static bool complete(wb_layer *layer) {
     sizes[n] = d->out / d->groups, sizes[n + 1] = d->in;
     wb_init *init = d->init ? d->init : wb_glorot_uniform;
     return wb_layer_fill(layer, &d->weight, init, d->dtype, n + 2, sizes) &&
-           wb_layer_fill(layer, &d->bias, wb_zeros_init, (wb_dtype)d->weight->dtype, 1, &d->out);
+           wb_layer_fill(layer, &d->given_bias, wb_zeros_init, (wb_dtype)d->weight->dtype, 1,
+                         &d->out);
 }
 
 const wb_layer_class wb_conv_transpose_class = {.name = "ConvTranspose",

@@ -11,7 +11,7 @@ static wb_dense_desc *desc_of(wb_layer *layer) { return &((wb_dense_layer *)(voi
 /* For x (in, N) or (in). */
 static wb_array *forward_matrix(const wb_dense_desc *d, wb_array *x) {
     wb_array *y = wb_matmul(d->weight, x);
-    if (d->bias) y = wb_add(y, d->bias);
+    if (d->given_bias) y = wb_add(y, d->given_bias);
     return y && d->activation ? d->activation(y) : y;
 }
 
@@ -45,8 +45,8 @@ static const wb_field fields[] = {
     WB_ROW(wb_dense_layer, in, WB_FIELD_PAIR, .low = 1, .text_only = true,
            .given_by = offsetof(wb_dense_layer, desc.weight)),
     WB_ROW(wb_dense_layer, weight, WB_FIELD_ARRAY, .trainable = true),
-    WB_ROW(wb_dense_layer, bias, WB_FIELD_ARRAY, .trainable = true,
-           .without = offsetof(wb_dense_layer, desc.no_bias)),
+    WB_ROW_NAMED(wb_dense_layer, given_bias, "bias", WB_FIELD_ARRAY, .trainable = true,
+                 .without = offsetof(wb_dense_layer, desc.no_bias)),
     WB_ROW_NAMED(wb_dense_layer, no_bias, "bias", WB_FIELD_WITHOUT, .text_only = true),
     WB_ROW(wb_dense_layer, activation, WB_FIELD_ACTIVATION, .flux = "σ"),
 };
@@ -55,7 +55,8 @@ static bool complete(wb_layer *layer) {
     wb_dense_desc *d = desc_of(layer);
     wb_init *init = d->init ? d->init : wb_glorot_uniform;
     return wb_layer_fill(layer, &d->weight, init, d->dtype, 2, (int64_t[]){d->out, d->in}) &&
-           wb_layer_fill(layer, &d->bias, wb_zeros_init, (wb_dtype)d->weight->dtype, 1, &d->out);
+           wb_layer_fill(layer, &d->given_bias, wb_zeros_init, (wb_dtype)d->weight->dtype, 1,
+                         &d->out);
 }
 
 const wb_layer_class wb_dense_class = {.name = "Dense",

@@ -61,7 +61,7 @@ static bool complete(wb_layer *layer) {
 static void derive(wb_layer *layer) {
     wb_layernorm_layer *l = norm_of(layer);
     const wb_scale_desc *scale = l->diag ? wb_scale_desc_of(l->diag) : NULL;
-    if (scale && !scale->bias) l->desc.no_bias = true;
+    if (scale && !scale->given_bias) l->desc.no_bias = true;
     if (scale && !l->desc.size[0]) memcpy(l->desc.size, scale->size, sizeof scale->size);
 }
 

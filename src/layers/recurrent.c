@@ -37,7 +37,7 @@ static wb_array *of_state(const wb_recurrent_desc *d, wb_array *h) {
 
 /* wi x + wh h + bias */
 static wb_array *sum_of(const wb_recurrent_desc *d, wb_array *x, wb_array *h) {
-    return plus(wb_add(wb_matmul(d->wi, x), of_state(d, h)), d->bias);
+    return plus(wb_add(wb_matmul(d->wi, x), of_state(d, h)), d->given_bias);
 }
 
 static void rnn(const wb_recurrent_desc *d, wb_array *x, wb_array **state) {
@@ -59,7 +59,7 @@ static wb_array *between(wb_array *z, wb_array *n, wb_array *h) {
 }
 
 static void gru(const wb_recurrent_desc *d, wb_array *x, wb_array **state) {
-    wb_array *gx = plus(wb_matmul(d->wi, x), d->bias), *gh = of_state(d, state[0]);
+    wb_array *gx = plus(wb_matmul(d->wi, x), d->given_bias), *gh = of_state(d, state[0]);
     wb_array *r = wb_sigmoid(wb_add(gate(d, gx, 0), gate(d, gh, 0)));
     wb_array *z = wb_sigmoid(wb_add(gate(d, gx, 1), gate(d, gh, 1)));
     wb_array *n = wb_tanh(wb_add(gate(d, gx, 2), wb_mul(r, gate(d, gh, 2))));
@@ -67,7 +67,7 @@ static void gru(const wb_recurrent_desc *d, wb_array *x, wb_array **state) {
 }
 
 static void gru_v3(const wb_recurrent_desc *d, wb_array *x, wb_array **state) {
-    wb_array *gx = plus(wb_matmul(d->wi, x), d->bias), *h = state[0];
+    wb_array *gx = plus(wb_matmul(d->wi, x), d->given_bias), *h = state[0];
     wb_array *gh = wb_matmul(wb_slice(d->wh, 0, 0, 2 * d->out, 1), h);
     wb_array *r = wb_sigmoid(wb_add(gate(d, gx, 0), gate(d, gh, 0)));
     wb_array *z = wb_sigmoid(wb_add(gate(d, gx, 1), gate(d, gh, 1)));
@@ -194,9 +194,9 @@ static bool check_desc(const wb_layer *layer, const struct kind *kind, const wb_
     if (has_bias_h && kind->step == gru_v3) return refuse(layer, "bias_h", "RNN, LSTM and GRU");
     if (d->cell0 && !is_lstm) return refuse(layer, "cell0", "LSTM");
     if (d->forget_bias != 0 && !is_lstm) return refuse(layer, "forget_bias", "LSTM");
-    if (d->forget_bias == 0 || (!d->no_bias && !d->bias)) return true;
+    if (d->forget_bias == 0 || (!d->no_bias && !d->given_bias)) return true;
     (void)wb_fail(WB_ERROR_ARGUMENT, "%s: forget_bias is for a bias that is made, not for %s",
-                  layer->class_->name, d->bias ? "a given one" : "none");
+                  layer->class_->name, d->given_bias ? "a given one" : "none");
     return false;
 }
 
@@ -209,15 +209,16 @@ static bool count_rows(const wb_layer *layer, const struct kind *kind, int64_t o
 
 /* zeros, with forget_bias in the second of four blocks */
 static bool make_forget_bias(wb_recurrent_desc *d, wb_dtype dtype) {
-    if (d->forget_bias == 0 || d->bias) return true;
+    if (d->forget_bias == 0 || d->given_bias) return true;
     wb_array *forget = wb_full(dtype, d->forget_bias, d->out);
-    d->bias = wb_hold(wb_concat(0, wb_zeros(dtype, d->out), forget, wb_zeros(dtype, 2 * d->out)));
-    return d->bias != NULL;
+    d->given_bias =
+        wb_hold(wb_concat(0, wb_zeros(dtype, d->out), forget, wb_zeros(dtype, 2 * d->out)));
+    return d->given_bias != NULL;
 }
 
 static bool fill_biases(wb_layer *layer, wb_recurrent_desc *d, wb_dtype dtype, int64_t rows) {
     return make_forget_bias(d, dtype) &&
-           wb_layer_fill(layer, &d->bias, wb_zeros_init, dtype, 1, &rows) &&
+           wb_layer_fill(layer, &d->given_bias, wb_zeros_init, dtype, 1, &rows) &&
            (kind_of(layer)->step == gru_v3 ||
             wb_layer_fill(layer, &d->bias_h, wb_zeros_init, dtype, 1, &rows));
 }
@@ -278,7 +279,7 @@ static bool complete_sequence(wb_layer *layer) {
     if (!l->cell && !(l->cell = wb_layer_make(kind_of(layer)->cell, &made, sizeof made)))
         return false;
     wb_recurrent_desc *cell = desc_of(l->cell);
-    d->wi = d->wh = d->bias = d->wh_candidate = d->bias_h = NULL;
+    d->wi = d->wh = d->given_bias = d->wh_candidate = d->bias_h = NULL;
     d->no_bias = cell->no_bias, d->with_bias_h = cell->with_bias_h;
     if (d->in == cell->in && d->out == cell->out) {
         if (d->activation && kind_of(layer)->step == rnn) cell->activation = d->activation;
@@ -308,7 +309,7 @@ static bool complete_sequence(wb_layer *layer) {
     PAIR(cell_layer, .given_by = offsetof(cell_layer, desc.wi)), ARRAY(wi, "Wi", .flux = "Wi"),    \
         ARRAY(wh, "Wh", .flux = "Wh")
 #define BIAS(flux_name)                                                                            \
-    ARRAY(bias, flux_name, .without = offsetof(cell_layer, desc.no_bias)), WITHOUT(cell_layer)
+    ARRAY(given_bias, flux_name, .without = offsetof(cell_layer, desc.no_bias)), WITHOUT(cell_layer)
 #define SEQUENCE_ROWS(cell_class)                                                                  \
     PAIR(sequence_layer, .usual = 0),                                                              \
         {.name = "cell",                                                                           \

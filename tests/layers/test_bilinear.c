@@ -45,7 +45,8 @@ static void a_chain_passes_two_arrays_on(void **state) {
 }
 
 static wb_array *of_both(void *model, int count, wb_array *const *inputs) {
-    wb_layer *layer = wb_bilinear(.weight = inputs[2], .bias = inputs[3], .activation = wb_tanh);
+    wb_layer *layer =
+        wb_bilinear(.weight = inputs[2], .given_bias = inputs[3], .activation = wb_tanh);
     wb_array *z[1];
     (void)model, (void)count;
     const int given = wb_apply_many(layer, 2, inputs, 1, z);

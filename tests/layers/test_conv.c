@@ -120,7 +120,7 @@ static void bad_input_is_named(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "MaxPool: pad must have at most 2 numbers, got (1, 1, 1)");
     assert_null(wb_cross_cor({3}, 1, 2, .pad = {1}, .pad_more = {0, 1}));
     assert_error(WB_ERROR_ARGUMENT, "CrossCor: pad_more must have at most 1 number, got (0, 1)");
-    assert_null(wb_conv({3}, 1, 2, .no_bias = true, .bias = wb_ones(WB_F32, 2)));
+    assert_null(wb_conv({3}, 1, 2, .no_bias = true, .given_bias = wb_ones(WB_F32, 2)));
     assert_error(WB_ERROR_ARGUMENT, "Conv: no_bias, but bias (2) was given");
     wb_free(conv);
 }
@@ -156,7 +156,7 @@ static void a_small_network(void **state) { /* E27 */
 static void a_weight_may_be_given(void **state) {
     (void)state;
     wb_array *w = wb_normal(widest(), 2, 3, 2, 4), *b = wb_ones(widest(), 4);
-    wb_layer *conv = wb_conv({2, 3}, 4, 4, .groups = 2, .weight = w, .bias = b);
+    wb_layer *conv = wb_conv({2, 3}, 4, 4, .groups = 2, .weight = w, .given_bias = b);
     assert_ptr_equal(wb_get(conv, "weight"), w);
     assert_ptr_equal(wb_get(conv, "bias"), b);
     wb_free(conv);
@@ -167,7 +167,7 @@ static void a_weight_may_be_given(void **state) {
     assert_error(WB_ERROR_SHAPE, "Conv: weight must be (2, 3, 4, 4), got (2, 3, 2, 4)");
     assert_null(wb_conv({2, 3}, 2, 4, .weight = wb_cast(w, WB_I32)));
     assert_error(WB_ERROR_DTYPE, "Conv: weight must be floating, got i32");
-    assert_null(wb_cross_cor({2, 3}, 2, 4, .weight = w, .bias = wb_ones(widest(), 3)));
+    assert_null(wb_cross_cor({2, 3}, 2, 4, .weight = w, .given_bias = wb_ones(widest(), 3)));
     assert_error(WB_ERROR_SHAPE, "CrossCor: bias must be (4), got (3)");
 }
 

@@ -118,7 +118,7 @@ static void bad_makers_say_why(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "Dense: in must be positive, got 0");
     assert_null(wb_dense(10));
     assert_error(WB_ERROR_ARGUMENT, "Dense: out must be positive, got 0");
-    assert_null(wb_dense(3, 4, .no_bias = true, .bias = wb_ones(WB_F32, 4)));
+    assert_null(wb_dense(3, 4, .no_bias = true, .given_bias = wb_ones(WB_F32, 4)));
     assert_error(WB_ERROR_ARGUMENT, "Dense: no_bias, but bias (4) was given");
     wb_layer *empty = wb_dense(.weight = wb_ones(WB_F32, 0, 3));
     assert_sizes(wb_apply(empty, wb_ones(WB_F32, 3, 2)), 0, 2);

@@ -34,7 +34,7 @@ static void steps_are_a_sequence(void **state) {
     const bool is_gru = strncmp(k->name, "GRU", 3) == 0;
     wb_recurrent_desc arrays = {.wi = wb_get(cell, "Wi"),
                                 .wh = wb_get(cell, "Wh"),
-                                .bias = wb_get(cell, is_gru ? "b" : "bias")};
+                                .given_bias = wb_get(cell, is_gru ? "b" : "bias")};
     if (strcmp(k->name, "GRUv3") == 0) arrays.wh_candidate = wb_get(cell, "Wh_h̃");
     wb_layer *layer = k->layer(arrays), *recur = wb_recur(cell);
     wb_array *x = wb_normal(WB_F32, 3, 2, 5), *y[5];

@@ -58,7 +58,7 @@ static void known_numbers(void **state) {
     const struct known *k = *state;
     wb_recurrent_desc desc = {.wi = column(k->wi, k->gates),
                               .wh = column(k->wh, k->gates),
-                              .bias = wb_from(WB_F64, k->bias, k->gates)};
+                              .given_bias = wb_from(WB_F64, k->bias, k->gates)};
     if (k->candidate != 0) desc.wh_candidate = wb_full(WB_F64, k->candidate, 1, 1);
     wb_layer *cell = k->make(desc);
     wb_array *arrays[3] = {NULL}, *results[WB_MOST_ARRAYS];
@@ -105,7 +105,7 @@ static void sequences_are_the_definitions(void **state) {
     wb_array *bias = wb_reshape(filled(rows, 1, 0.01, 0, 0.01), rows);
     wb_layer *layer = s->make((wb_recurrent_desc){.wi = filled(rows, 2, 0.1, 0.05, -0.1),
                                                   .wh = filled(rows, 2, 0.05, -0.1, 0.05),
-                                                  .bias = bias,
+                                                  .given_bias = bias,
                                                   .in = 2,
                                                   .out = 2});
     wb_array *arrays[2] = {wb_from(WB_F64, ((const double[]){1, -0.5, 0.25, 2}), 2, 2),
@@ -133,8 +133,8 @@ static const struct both {
 
 static wb_recurrent_desc as_cell(wb_layer *layer) {
     wb_recurrent_desc d = {.wi = wb_get(layer, "cell.Wi"), .wh = wb_get(layer, "cell.Wh")};
-    d.bias = wb_get(layer, "cell.bias");
-    if (!d.bias) wb_clear_error(), d.bias = wb_get(layer, "cell.b");
+    d.given_bias = wb_get(layer, "cell.bias");
+    if (!d.given_bias) wb_clear_error(), d.given_bias = wb_get(layer, "cell.b");
     d.wh_candidate = wb_get(layer, "cell.Wh_h̃");
     if (!d.wh_candidate) wb_clear_error();
     return d;
@@ -181,8 +181,8 @@ static void gradients_agree_with_differences(void **state) {
 
 /* h = 5 x + 4 h from 7, with x = 2 and 3. */
 static wb_array *last_of(void *user, int count, wb_array *const *arrays) {
-    wb_layer *layer =
-        wb_rnn(.activation = wb_identity, .wi = arrays[0], .wh = arrays[1], .bias = arrays[2]);
+    wb_layer *layer = wb_rnn(.activation = wb_identity, .wi = arrays[0], .wh = arrays[1],
+                             .given_bias = arrays[2]);
     wb_array *inputs[2] = {wb_reshape(wb_vector_of(WB_F64, 2, 3), 1, 2), arrays[3]}, *y[1];
     (void)user, (void)count;
     const int given = wb_apply_many(layer, 2, inputs, 1, y);

@@ -25,7 +25,7 @@ static void a_scale_may_have_all_dimensions(void **state) {
 }
 
 static wb_array *apply(void *model, int count, wb_array *const *inputs) {
-    wb_layer *given = wb_scale(.scale = inputs[1], .bias = inputs[2], .activation = wb_tanh);
+    wb_layer *given = wb_scale(.scale = inputs[1], .given_bias = inputs[2], .activation = wb_tanh);
     (void)model, (void)count;
     wb_array *y = wb_apply(given, inputs[0]);
     wb_free(given);

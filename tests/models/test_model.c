@@ -418,7 +418,7 @@ static void the_example_of_flux_comes_back(void **state) {
     (void)state;
     const float w[6] = {1, 3, 5, 2, 4, 6}, b[3] = {7, 8, 9};
     wb_layer *m =
-        wb_chain(wb_dense(.weight = wb_from(WB_F32, w, 3, 2), .bias = wb_from(WB_F32, b, 3)),
+        wb_chain(wb_dense(.weight = wb_from(WB_F32, w, 3, 2), .given_bias = wb_from(WB_F32, b, 3)),
                  wb_dense(3, 1));
     wb_layer *zeros =
         wb_chain(wb_dense(2, 3, .init = wb_zeros_init), wb_dense(3, 1, .init = wb_zeros_init));
