@@ -14,8 +14,9 @@
  * one counts from the end. At most 8 dimensions.
  *
  * Ownership: what an operation returns belongs to the innermost open scope of the thread (to the
- * thread itself when none is open); wb_keep takes one out, to be released by wb_free. Errors:
- * weber/error.h. */
+ * thread itself when none is open); wb_keep takes one out, to be released by wb_free. A loop whose
+ * steps make arrays opens a scope for each of them: outside of any, what they make stays until the
+ * thread ends. Errors: weber/error.h. */
 #ifndef WEBER_ARRAY_H
 #define WEBER_ARRAY_H
 

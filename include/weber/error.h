@@ -8,6 +8,11 @@
  *     // "predict: matmul: A is (2, 5), so B needs 5 elements, but is (4)"
  *     if (wb_failed()) return wb_report("predict");
  *
+ * While an error is pending, what would read or write files, train, evaluate or load data (wb_save,
+ * wb_load, wb_train, wb_evaluate, wb_next, ...) does nothing and returns its status, for what it is
+ * given may be incomplete. All else runs as far as its arguments are there. An error that was
+ * expected is cleared: wb_try, wb_clear_error.
+ *
  * The library never aborts, exits or prints by itself; messages for people go through the log
  * hook. An error that is still pending when its thread or the process ends, and whose message
  * nobody has read, is logged then. */

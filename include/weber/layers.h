@@ -131,7 +131,7 @@ typedef struct wb_conv_desc {
     int64_t in, out; /* channels; as kernel */
     wb_activation *activation;
     int64_t stride[3];   /* default 1; the last number given holds for those behind it */
-    int64_t pad[3];      /* before and after; default 0. For all dimensions: WB_NONE says 0 */
+    int64_t pad[3];      /* before and after, one for each dimension, WB_NONE for a 0; default 0 */
     int64_t pad_more[3]; /* further padding after */
     int64_t dilation[3]; /* default 1; as stride */
     int64_t groups;      /* divides in and out; default 1 */
@@ -163,7 +163,7 @@ typedef struct wb_pool_desc {
     char start_;
     int64_t kernel[3]; /* required */
     int64_t stride[3]; /* default: the kernel; the last number given holds for those behind it */
-    int64_t pad[3];    /* before and after; default 0. For all dimensions: WB_NONE says 0 */
+    int64_t pad[3];    /* before and after, one for each dimension, WB_NONE for a 0; default 0 */
     int64_t pad_more[3];
     bool same_pad;
 } wb_pool_desc;

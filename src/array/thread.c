@@ -131,7 +131,10 @@ static void list_kept_arrays(void) {
         }
 }
 
+/* What scopes own goes first: gradients hold their model. */
 static void list_leaks(void) {
+    wb_thread *thread = wb_current_thread;
+    while (thread && thread->entry_count) let_go(thread->entries[--thread->entry_count]);
     wb_objects_list_leaks();
     list_kept_arrays();
 }
@@ -146,6 +149,7 @@ static void in_child(void) {
 static void make_key(void) {
     (void)pthread_key_create(&key, thread_ends);
     (void)pthread_atfork(NULL, NULL, in_child);
+    wb_check_variables();
     if (wb_lists_leaks()) (void)atexit(list_leaks);
 }
 

@@ -22,4 +22,7 @@ static inline bool wb_is_on(wb_switch *s) {
     return (state == WB_SWITCH_UNKNOWN ? wb_switch_look_up(s) : state) == WB_SWITCH_ON;
 }
 
+/* Warns of words that the library's own variables do not know; once, when it begins. */
+void wb_check_variables(void);
+
 #endif

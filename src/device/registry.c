@@ -394,10 +394,17 @@ static wb_status fail_unsupported(const char *name) {
     char names[WB_REASON_BYTES];
     const char *const *supported = wb_supported_devices();
     const char *nearest = wb_nearest_name(name, supported);
+    const bool is_any = wb_same_name(name, "GPU");
     wb_join_names(names, sizeof names, supported);
     return wb_fail(WB_ERROR_ARGUMENT, "Unsupported backend: %s. Supported backends are: %s.%s%s%s",
-                   name, names, nearest ? " Did you mean " : "", nearest ? nearest : "",
-                   nearest ? "?" : "");
+                   name, names,
+                   is_any    ? ""
+                   : nearest ? " Did you mean "
+                             : "",
+                   is_any    ? " wb_gpu_device() takes the first GPU that works."
+                   : nearest ? nearest
+                             : "",
+                   nearest && !is_any ? "?" : "");
 }
 
 wb_entry *wb_entry_of(const char *name) {

@@ -130,7 +130,8 @@ const char *wb_record_noun(const wb_record *r) {
 static bool is_kind(const wb_record *r, wb_record_kind kind, const char *wanted) {
     if (r && r->kind == kind) return true;
     if (!wb_failed())
-        (void)wb_fail(WB_ERROR_ARGUMENT, "the record is %s, not %s", wb_record_noun(r), wanted);
+        (void)wb_fail(WB_ERROR_ARGUMENT, "the record is %s%s%s, not %s", wb_record_noun(r),
+                      *wb_record_type(r) ? ", of type " : "", wb_record_type(r), wanted);
     return false;
 }
 

@@ -355,9 +355,10 @@ static const wb_array *lost_between(const walk *w, const wb_array *x) {
 
 static wb_status fail_detached(const wb_array *leaf, int number, const wb_array *x) {
     return wb_fail(WB_ERROR_GRADIENT,
-                   "gradient: the walk met %s of type %s, which lost its recipe when its scope "
+                   "gradient: the walk met %s of type %s%s, which lost its recipe when its scope "
                    "closed, before array %d %s",
-                   wb_text_of(leaf), wb_dtype_name((wb_dtype)leaf->dtype), number, wb_text_of(x));
+                   wb_text_of(leaf), wb_dtype_name((wb_dtype)leaf->dtype),
+                   leaf->ndim ? "" : " (one number: the loss?)", number, wb_text_of(x));
 }
 
 static wb_status collect(walk *w, int count, wb_array *const *arrays, wb_array **gradients,

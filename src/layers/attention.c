@@ -191,9 +191,10 @@ static bool fill(wb_attention_layer *l, int number, int64_t in, int64_t out) {
 
 static bool divides(const char *name, int64_t size, int64_t heads) {
     if (size % heads == 0) return true;
-    (void)wb_fail(WB_ERROR_ARGUMENT,
-                  "MultiHeadAttention: %s must be divisible by nheads, got %lld and %lld", name,
-                  (long long)size, (long long)heads);
+    (void)wb_fail(
+        WB_ERROR_ARGUMENT,
+        "MultiHeadAttention: %s must be divisible by heads, got %lld features and %lld heads", name,
+        (long long)size, (long long)heads);
     return false;
 }
 

@@ -163,8 +163,7 @@ typedef struct name_list {
     size_t used;
 } name_list;
 
-static bool add_name(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable) {
-    (void)slot, (void)trainable;
+static bool add_name(wb_visitor *visitor, const wb_path *path) {
     name_list *names = (name_list *)(void *)visitor;
     char one[WB_PATH_BYTES];
     wb_path_text(path, one, sizeof one);
@@ -178,11 +177,25 @@ static bool add_name(wb_visitor *visitor, const wb_path *path, wb_array **slot, 
     return true;
 }
 
-static void fail_unknown(const char *function, wb_layer *model, const char *path) {
-    name_list names = {.visitor = {.array = add_name}};
+static bool add_array(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable) {
+    (void)slot, (void)trainable;
+    return add_name(visitor, path);
+}
+
+static bool add_layer(wb_visitor *visitor, const wb_path *path, wb_layer *layer) {
+    (void)layer;
+    return !path || add_name(visitor, path);
+}
+
+static void fail_unknown(const char *function, wb_layer *model, const char *path, bool of_layers) {
+    name_list names = {.visitor = {.array = add_array}};
+    if (of_layers) names.visitor = (wb_visitor){.layer = add_layer};
     (void)wb_visit(&names.visitor, model);
     (void)wb_fail(WB_ERROR_ARGUMENT, "%s: no \"%.100s\" in %s; it has %s", function, path,
-                  model->class_->name, names.used ? names.text : "no arrays");
+                  model->class_->name,
+                  names.used  ? names.text
+                  : of_layers ? "no layers"
+                              : "no arrays");
 }
 
 static wb_array **find_slot(const char *function, wb_layer *model, const char *path,
@@ -192,7 +205,7 @@ static wb_array **find_slot(const char *function, wb_layer *model, const char *p
     const bool is_there = find_in_layer(model, path, &place) && place.slot;
     *is_state = place.is_state;
     if (is_there) return place.slot;
-    fail_unknown(function, model, path);
+    fail_unknown(function, model, path, false);
     return NULL;
 }
 
@@ -220,7 +233,7 @@ wb_layer *wb_get_layer(wb_layer *model, const char *path) {
     if (!path) return wb_fail_argument_null("wb_get_layer", "the path");
     found place = {.slot = NULL};
     if (find_in_layer(model, path, &place) && place.layer) return place.layer;
-    fail_unknown("wb_get_layer", model, path);
+    fail_unknown("wb_get_layer", model, path, true);
     return NULL;
 }
 
@@ -242,6 +255,8 @@ wb_status wb_set(wb_layer *model, const char *path, wb_array *x) {
         return wb_fail(WB_ERROR_DEVICE, "wb_set: %s is on %s, the new array on %s; wb_to moves it",
                        path, wb_device_name(wb_node_device(old)),
                        wb_device_name(wb_node_device(x)));
+    if (old && x->dtype != old->dtype && !(x = wb_cast(x, (wb_dtype)old->dtype)))
+        return wb_error_status();
     if (is_state) return wb_state_write(slot, x);
     *slot = wb_hold(x);
     wb_unhold(old);

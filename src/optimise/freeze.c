@@ -35,7 +35,7 @@ static bool mark(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool
 wb_status wb_optimiser_mark(const char *function, wb_optimiser *o, const char *path) {
     const wb_status status = wb_optimiser_group(o);
     if (status != WB_OK) return status;
-    marker m = {{.array = mark}, o, path, 0};
+    marker m = {{.array = mark, .everywhere = true}, o, path, 0};
     for (int64_t i = 0; i < o->group_count; i++) o->groups[i].is_marked = false;
     if (!wb_visit(&m.visitor, o->model)) return wb_error_status();
     if (m.found) return WB_OK;
@@ -53,13 +53,13 @@ static bool seek(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool
     seeker *s = (seeker *)(void *)visitor;
     char text[WB_PATH_BYTES];
     wb_path_text(path, text, sizeof text);
-    const bool is_trained = trainable && wb_dtype_is_float((wb_dtype)(*slot)->dtype);
+    const bool is_trained = trainable && *slot && wb_dtype_is_float((wb_dtype)(*slot)->dtype);
     s->found = s->found || (is_trained && wb_path_matches(s->pattern, text));
     return true;
 }
 
 bool wb_path_is_there(wb_layer *model, const char *pattern) {
-    seeker s = {{.array = seek}, pattern, false};
+    seeker s = {{.array = seek, .everywhere = true}, pattern, false};
     return wb_visit(&s.visitor, model) && s.found;
 }
 

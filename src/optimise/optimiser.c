@@ -89,7 +89,12 @@ static int find_part(const wb_part_rule *parts, const wb_path *path) {
 
 static bool add_slot(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable) {
     slot_list *list = (slot_list *)(void *)visitor;
-    if (!trainable || !wb_dtype_is_float((wb_dtype)(*slot)->dtype)) return true;
+    if (!trainable || !*slot || !wb_dtype_is_float((wb_dtype)(*slot)->dtype)) return true;
+    for (int64_t i = 0; i < list->count; i++) { /* of a layer that stands in several places */
+        if (list->items[i].slot != slot) continue;
+        if (list->items[i].part < 0) list->items[i].part = find_part(list->parts, path);
+        return true;
+    }
     if (!WB_GROW(list->items, list->count, list->capacity)) return false;
     list->items[list->count++] =
         (wb_member){.slot = slot, .seen = *slot, .next = -1, .part = find_part(list->parts, path)};
@@ -259,7 +264,7 @@ static void detach_slots(const wb_optimiser *o) {
 }
 
 wb_status wb_optimiser_group(wb_optimiser *o) {
-    slot_list list = {.visitor = {.array = add_slot}, .parts = o->parts};
+    slot_list list = {.visitor = {.array = add_slot, .everywhere = true}, .parts = o->parts};
     wb_status status = WB_ERROR_MEMORY;
     wb_optimiser new = *o;
     new.groups = NULL, new.fresh_states = NULL, new.sums = NULL, new.roots = NULL;

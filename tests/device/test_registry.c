@@ -134,19 +134,24 @@ static void lists_that_were_given_stay(void) {
 
 static void unknown_names_are_errors_with_the_nearest(void) {
     static const struct {
-        const char *name, *nearest;
-    } rows[] = {{"CUDDA", "CUDA"}, {"opncl", "OpenCL"}, {"Mteal", "Metal"}, {"amdgp", "AMDGPU"},
-                {"gpu", "CPU"},    {"x", NULL},         {"", NULL},         {"CP", "CPU"},
-                {"cudaa", "CUDA"}, {"open", "OpenCL"}};
+        const char *name, *hint;
+    } rows[] = {{"CUDDA", " Did you mean CUDA?"},
+                {"opncl", " Did you mean OpenCL?"},
+                {"Mteal", " Did you mean Metal?"},
+                {"amdgp", " Did you mean AMDGPU?"},
+                {"gpu", " wb_gpu_device() takes the first GPU that works."},
+                {"x", ""},
+                {"", ""},
+                {"CP", " Did you mean CPU?"},
+                {"cudaa", " Did you mean CUDA?"},
+                {"open", " Did you mean OpenCL?"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char wanted[256];
         expect(!wb_loaded(rows[i].name));
-        (void)snprintf(
-            wanted, sizeof wanted,
-            "Unsupported backend: %s. Supported backends are: CUDA, AMDGPU, Metal, OpenCL, "
-            "CPU.%s%s%s",
-            rows[i].name, rows[i].nearest ? " Did you mean " : "",
-            rows[i].nearest ? rows[i].nearest : "", rows[i].nearest ? "?" : "");
+        (void)snprintf(wanted, sizeof wanted,
+                       "Unsupported backend: %s. Supported backends are: CUDA, AMDGPU, Metal, "
+                       "OpenCL, CPU.%s",
+                       rows[i].name, rows[i].hint);
         expect_text(wb_reason(), wanted);
         expect_text(wb_error_message(), wanted);
         wb_clear_error();

@@ -92,7 +92,7 @@ static void mistakes(void **state) {
     (void)state;
     assert_null(wb_multi_head_attention(10, .heads = 3));
     assert_error(WB_ERROR_ARGUMENT,
-                 "MultiHeadAttention: qk must be divisible by nheads, got 10 and 3");
+                 "MultiHeadAttention: qk must be divisible by heads, got 10 features and 3 heads");
     assert_null(wb_multi_head_attention(8, .heads = 2, .rotary = -1));
     assert_error(WB_ERROR_ARGUMENT, "MultiHeadAttention: rotary must be at least 0, got -1");
     assert_null(wb_multi_head_attention());

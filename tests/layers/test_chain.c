@@ -76,7 +76,8 @@ static void setting_an_array(void **state) {
     (void)state;
     wb_layer *dense = wb_dense(2, 3);
     wb_array *old = wb_keep(wb_get(dense, "weight"));
-    assert_int_equal(wb_set(dense, "weight", wb_ones(WB_F32, 3, 2)), WB_OK);
+    assert_int_equal(wb_set(dense, "weight", wb_ones(WB_F64, 3, 2)), WB_OK);
+    assert_int_equal(wb_dtype_of(wb_get(dense, "weight")), WB_F32);
     assert_values(wb_apply(dense, wb_vector(1, 2)), 1e-6, 3, 3, 3);
     assert_true(wb_item(wb_maximum(old)) < 1.1);
     assert_int_equal(wb_set(dense, "weight", wb_ones(WB_F32, 2, 3)), WB_ERROR_SHAPE);

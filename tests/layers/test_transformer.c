@@ -165,7 +165,7 @@ static void mistakes(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "TransformerDecoderBlock: dropout must be from 0 to 1, got 2");
     assert_null(wb_transformer_encoder(8, .heads = 3));
     assert_error(WB_ERROR_ARGUMENT,
-                 "MultiHeadAttention: qk must be divisible by nheads, got 8 and 3");
+                 "MultiHeadAttention: qk must be divisible by heads, got 8 features and 3 heads");
     assert_null(wb_transformer_encoder(8, .eps = -1));
     assert_error(WB_ERROR_ARGUMENT, "LayerNorm: eps must be above 0, got -1");
     assert_null(wb_parse("TransformerEncoderBlock(attention = Dense(2 => 2))"));

@@ -240,6 +240,26 @@ static void what_is_frozen_stays(void **state) { /* A29 */
     wb_free(o), wb_free(model);
 }
 
+/* A layer in two places answers to either path. */
+static void a_tie_answers_to_each_of_its_paths(void **state) {
+    (void)state;
+    wb_layer *shared = wb_dense(2, 2, .no_bias = true);
+    wb_layer *model = wb_chain(shared, wb_retain(shared), wb_dense(2, 2, .no_bias = true));
+    wb_optimiser *o = wb_setup(wb_adam(), model, .paths = {{"layers.2", wb_descent(.eta = 1)}});
+    assert_int_equal(wb_set(model, "layers.1.weight", wb_zeros(WB_F32, 2, 2)), WB_OK);
+    wb_array *w = wb_ones(WB_F32, 2, 2);
+    assert_int_equal(step(o, model, along(model, "layers.2.weight", w)), WB_OK);
+    assert_values(wb_get(model, "layers.1.weight"), 0, -1, -1, -1, -1); /* Descent, not Adam */
+    assert_int_equal(wb_freeze(o, "layers.2.weight"), WB_OK);
+    assert_int_equal(step(o, model, along(model, "layers.1.weight", w)), WB_OK);
+    assert_values(wb_get(model, "layers.2.weight"), 0, -1, -1, -1, -1);
+    assert_int_equal(wb_thaw(o, "layers.2"), WB_OK);
+    assert_int_equal(wb_adjust_path(o, "layers.2", "eta", 0.5), WB_OK);
+    assert_int_equal(step(o, model, along(model, "layers.1.weight", w)), WB_OK);
+    assert_values(wb_get(model, "layers.2.weight"), 0, -1.5, -1.5, -1.5, -1.5);
+    wb_free(o), wb_free(model);
+}
+
 static void step_twice(wb_optimiser *o, wb_layer *model) {
     for (int i = 0; i < 2; i++) {
         wb_array *l =
@@ -512,6 +532,7 @@ int main(void) {
         TEST(the_norm_is_clipped_over_all),
         TEST(adjust_is_literal),
         TEST(what_is_frozen_stays),
+        TEST(a_tie_answers_to_each_of_its_paths),
         TEST(parts_have_rules_of_their_own),
         TEST(a_frozen_step_does_not_count),
         TEST(a_part_that_is_adjusted_keeps_its_count),
