@@ -1,8 +1,8 @@
 /* The loops that programs are run with, one table per instruction set.
  *
- * Registers hold up to WB_WHOLE_ROW elements of float, double, int32_t, int64_t; bool is int32_t 0 or 1.
- * Element loops are called with n rounded up to a multiple of 16; what lies beyond the tile is
- * never looked at. */
+ * Registers hold up to WB_WHOLE_ROW elements of float, double, int32_t, int64_t; bool is int32_t 0
+ * or 1. Element loops are called with n rounded up to a multiple of 16; what lies beyond the tile
+ * is never looked at. */
 #ifndef WB_CPU_LOOPS_H
 #define WB_CPU_LOOPS_H
 

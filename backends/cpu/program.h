@@ -82,7 +82,7 @@ static inline bool wb_is_constant(const wb_instruction *i) {
 }
 
 /* Bytes of an element of a register. */
-static inline int64_t wb_register_bytes(int type) {
+static inline int64_t wb_register_bytes(wb_register type) {
     return type == WB_R_F64 || type == WB_R_I64 ? 8 : 4;
 }
 

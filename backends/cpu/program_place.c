@@ -43,8 +43,8 @@ static bool has_result(const wb_step *step) {
     return i->code != WB_CODE_store && i->code != WB_CODE_side_sum && !wb_is_reduction(i);
 }
 
-/* Registers of the full values, reused when their last reader is done: a result never shares with an
- * operand of its own step. */
+/* Registers of the full values, reused when their last reader is done: a result never shares with
+ * an operand of its own step. */
 static void assign(wb_cpu_program *k, const wb_step_list *lists, int nlists, const bool *shared) {
     int last[WB_MOST_STEPS];
     free_register pool[WB_MOST_STEPS];

@@ -129,7 +129,7 @@ static void spread_value(wb_tile *t, const wb_step *step) {
     }
     to_register(t, step->number);
     char *to = t->value[step->number];
-    const int64_t width = wb_register_bytes(step->instruction->type);
+    const int64_t width = wb_register_bytes((wb_register)step->instruction->type);
     if (k->shape == WB_COLUMNS) {
         for (int64_t o = 0; o < t->outer; o++)
             memcpy(to + o * t->inner * width, from, (size_t)(t->inner * width));

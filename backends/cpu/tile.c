@@ -183,5 +183,5 @@ void wb_fill_constant(const wb_loops *loops, const wb_instruction *i, double num
         loops->cast[WB_R_F64][i->type](WB_LANES, to, lanes, lanes, lanes);
         break;
     }
-    if (n > 1) loops->repeat[wb_register_bytes(i->type) == 8](n, to, to);
+    if (n > 1) loops->repeat[wb_register_bytes((wb_register)i->type) == 8](n, to, to);
 }

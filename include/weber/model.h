@@ -372,8 +372,9 @@ typedef struct wb_module {
  *         if (strcmp(m.type, "Dropout") == 0) wb_test_mode(m.layer); */
 WB_API bool wb_next_module(wb_layer *model, wb_module *m);
 
-/* Puts x, in the old array's type, into the place of an array of the same sizes, on the same device;
- * who held the old array keeps its value. Places that held the same array (a tie) part: only this one changes.
+/* Puts x, in the old array's type, into the place of an array of the same sizes on the same device;
+ * who held the old array keeps its value. Places that held the same array (a tie) part: only this
+ * one changes.
  *
  * This is how a forward or loss function changes a state, an array of WB_STATE_FIELD:
  *     wb_array *old = wb_mul_number(m->mean, 0.9);

@@ -44,8 +44,8 @@ typedef wb_array *wb_loss_fn(wb_layer *model, const wb_batch *batch, void *user)
 WB_API wb_gradients *wb_gradient(wb_array *l, wb_layer *model);
 
 /* Calls loss in training mode and in a scope of its own; the loss and *gradients leave it, and
- * belong to the caller's scope, which a training loop opens and closes in each step. Nothing is computed yet: wb_update computes all in one plan. On
- * failure both are NULL. */
+ * belong to the caller's scope, which a training loop opens and closes in each step. Nothing is
+ * computed yet: wb_update computes all in one plan. On failure both are NULL. */
 WB_API wb_array *wb_withgradient(wb_loss_fn *loss, wb_layer *model, const wb_batch *batch,
                                  void *user, wb_gradients **gradients);
 
