@@ -6,14 +6,8 @@
 typedef void block_fn(const wb_conv_block *block);
 typedef void total_fn(const wb_conv_total *total);
 
-#define WB_ENTRY(enumerator, suffix)                                                               \
-    [enumerator] = {wb_conv_block_f32_##suffix, wb_conv_block_f64_##suffix},
-static block_fn *const block_table[WB_ISA_COUNT][2] = {WB_ISA_LIST(WB_ENTRY)};
-#undef WB_ENTRY
-#define WB_ENTRY(enumerator, suffix)                                                               \
-    [enumerator] = {wb_conv_total_f32_##suffix, wb_conv_total_f64_##suffix},
-static total_fn *const total_table[WB_ISA_COUNT][2] = {WB_ISA_LIST(WB_ENTRY)};
-#undef WB_ENTRY
+static block_fn *const block_table[WB_ISA_COUNT][2] = WB_ISA_PAIRS(conv_block);
+static total_fn *const total_table[WB_ISA_COUNT][2] = WB_ISA_PAIRS(conv_total);
 
 enum { PIECES = 16, LANE_BYTES = 64 /* sums are laid out for the widest vectors */, NARROW = 2 };
 
@@ -105,7 +99,7 @@ typedef struct place {
     int64_t group;
 } place;
 
-static place place_of(const job *j, int64_t block) {
+static place block_at(const job *j, int64_t block) {
     const cut *c = &j->cut;
     place p = {.channel = block % c->channel_parts * c->channels,
                .filter = block / c->channel_parts % c->filter_parts * c->filters,
@@ -119,7 +113,7 @@ static place place_of(const job *j, int64_t block) {
 static void put_total(const job *j, int64_t block, const char *sum) {
     const wb_conv_plan *plan = &j->plan;
     const cut *c = &j->cut;
-    const place p = place_of(j, block);
+    const place p = block_at(j, block);
     const int64_t dw =
         (p.group * plan->outer + p.filter) * plan->outer_stride + p.channel * plan->inner_stride;
     const wb_conv_total total = {.plan = plan,
@@ -140,7 +134,7 @@ static void block_task(void *context, int64_t piece, int worker) {
     const wb_conv_plan *plan = &j->plan;
     const cut *c = &j->cut;
     const int64_t blocks = blocks_of(plan, c), image = piece / blocks * c->images;
-    const place p = place_of(j, piece % blocks);
+    const place p = block_at(j, piece % blocks);
     const int64_t x =
         image * plan->source_image + (p.group * plan->inner + p.channel) * plan->source_plane;
     const int64_t y =

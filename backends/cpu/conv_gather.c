@@ -4,14 +4,8 @@
 typedef void piece_fn(const wb_conv_piece *piece);
 typedef void strip_fn(const wb_conv_plan *plan, const void *weights, int64_t columns, void *packed);
 
-#define WB_ENTRY(enumerator, suffix)                                                               \
-    [enumerator] = {wb_conv_piece_f32_##suffix, wb_conv_piece_f64_##suffix},
-static piece_fn *const piece_table[WB_ISA_COUNT][2] = {WB_ISA_LIST(WB_ENTRY)};
-#undef WB_ENTRY
-#define WB_ENTRY(enumerator, suffix)                                                               \
-    [enumerator] = {wb_conv_strip_f32_##suffix, wb_conv_strip_f64_##suffix},
-static strip_fn *const strip_table[WB_ISA_COUNT][2] = {WB_ISA_LIST(WB_ENTRY)};
-#undef WB_ENTRY
+static piece_fn *const piece_table[WB_ISA_COUNT][2] = WB_ISA_PAIRS(conv_piece);
+static strip_fn *const strip_table[WB_ISA_COUNT][2] = WB_ISA_PAIRS(conv_strip);
 
 enum { PIECES = 16 /* wanted at least, if each is worth a thread */, OUTER = 128, DEEP = 512 };
 

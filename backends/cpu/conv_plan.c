@@ -165,7 +165,7 @@ static int64_t target_of(const wb_conv_plan *plan, int64_t i1, int64_t i2) {
                                           axis[1].out * (axis[2].first + i2 * axis[2].out_step));
 }
 
-static int64_t place_of(const wb_conv_box *box, int64_t i1, int64_t i2) {
+static int64_t row_in_box(const wb_conv_box *box, int64_t i1, int64_t i2) {
     return box->part[0] * (i1 - box->low[1] + box->part[1] * (i2 - box->low[2]));
 }
 
@@ -182,7 +182,7 @@ int wb_conv_runs(const wb_conv_piece *piece, const wb_conv_box *box, int64_t at,
         const int64_t i1 = row % axis[1].grid, i2 = row / axis[1].grid;
         runs[n] = (wb_conv_run){
             .at = done,
-            .source = image * plan->inner * box->volume + i0 + place_of(box, i1, i2),
+            .source = image * plan->inner * box->volume + i0 + row_in_box(box, i1, i2),
             .target = image * plan->out_image + i0 * axis[0].out_step + target_of(plan, i1, i2),
             .length = fits};
         done += fits;

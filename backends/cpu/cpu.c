@@ -153,7 +153,7 @@ static wb_status run_call(const kernel *k, char *const *a, int narguments, const
     return entries[k->call.kind](&c);
 }
 
-static char *place_of(const wb_argument *a, const wb_memory *memory) {
+static char *address_of(const wb_argument *a, const wb_memory *memory) {
     const wb_memory *m = &memory[a->memory];
     return m->handle ? (char *)m->handle + m->offset_bytes + a->offset_bytes : NULL;
 }
@@ -164,10 +164,10 @@ static wb_status prepare(void *device, void *queue, const wb_command *commands, 
     for (int c = 0; c < count; c++) {
         const wb_command *command = &commands[c];
         const kernel *k = command->kernel;
-        char *const operands[] = {place_of(&command->arguments[0], memory),
-                                  place_of(&command->arguments[1], memory)};
+        char *const operands[] = {address_of(&command->arguments[0], memory),
+                                  address_of(&command->arguments[1], memory)};
         wb_cpu_call_keep(&k->call, operands,
-                         place_of(&command->arguments[command->narguments - 2], memory));
+                         address_of(&command->arguments[command->narguments - 2], memory));
     }
     return WB_OK;
 }
@@ -180,7 +180,7 @@ static wb_status run(void *device, void *queue, const wb_command *commands, int 
         const wb_command *command = &commands[c];
         const kernel *k = command->kernel;
         for (int i = 0; i < command->narguments; i++)
-            arguments[i] = place_of(&command->arguments[i], memory);
+            arguments[i] = address_of(&command->arguments[i], memory);
         if (!k->is_call) {
             wb_cpu_program_run(k->program, arguments, late, arguments[command->narguments - 1]);
             continue;

@@ -3,14 +3,8 @@
 
 typedef void piece_fn(const wb_depthwise_piece *piece);
 
-#define WB_ENTRY(enumerator, suffix)                                                               \
-    [enumerator] = {wb_depthwise_gather_f32_##suffix, wb_depthwise_gather_f64_##suffix},
-static piece_fn *const gather_table[WB_ISA_COUNT][2] = {WB_ISA_LIST(WB_ENTRY)};
-#undef WB_ENTRY
-#define WB_ENTRY(enumerator, suffix)                                                               \
-    [enumerator] = {wb_depthwise_filter_f32_##suffix, wb_depthwise_filter_f64_##suffix},
-static piece_fn *const filter_table[WB_ISA_COUNT][2] = {WB_ISA_LIST(WB_ENTRY)};
-#undef WB_ENTRY
+static piece_fn *const gather_table[WB_ISA_COUNT][2] = WB_ISA_PAIRS(depthwise_gather);
+static piece_fn *const filter_table[WB_ISA_COUNT][2] = WB_ISA_PAIRS(depthwise_filter);
 
 enum {
     LEAST_CHANNELS = 8,   /* the filter gradient's pieces are channels */

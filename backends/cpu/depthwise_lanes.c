@@ -3,14 +3,8 @@
 
 typedef void piece_fn(const wb_lanes_piece *piece);
 
-#define WB_ENTRY(enumerator, suffix)                                                               \
-    [enumerator] = {wb_lanes_gather_f32_##suffix, wb_lanes_gather_f64_##suffix},
-static piece_fn *const gather_table[WB_ISA_COUNT][2] = {WB_ISA_LIST(WB_ENTRY)};
-#undef WB_ENTRY
-#define WB_ENTRY(enumerator, suffix)                                                               \
-    [enumerator] = {wb_lanes_filter_f32_##suffix, wb_lanes_filter_f64_##suffix},
-static piece_fn *const filter_table[WB_ISA_COUNT][2] = {WB_ISA_LIST(WB_ENTRY)};
-#undef WB_ENTRY
+static piece_fn *const gather_table[WB_ISA_COUNT][2] = WB_ISA_PAIRS(lanes_gather);
+static piece_fn *const filter_table[WB_ISA_COUNT][2] = WB_ISA_PAIRS(lanes_filter);
 
 enum {
     SHORT_BYTES = WB_CONV_VECTOR_BYTES / 2, /* of a row; longer ones fill vectors themselves */
@@ -78,7 +72,8 @@ size_t wb_lanes_scratch(wb_conv_kind kind, const wb_window *window) {
 }
 
 /* Along one axis: the place in the box of a position of the source, or -1. */
-static int64_t place_of(const wb_conv_plan *plan, const wb_conv_box *box, int d, int64_t at) {
+static int64_t position_in_box(const wb_conv_plan *plan, const wb_conv_box *box, int d,
+                               int64_t at) {
     const int64_t step = plan->axis[d].step, place = at - box->origin[d];
     if (place < 0 || place >= box->part[d] * step) return -1;
     int64_t remainders = box->block, stride = 1;
@@ -94,8 +89,9 @@ static void fill_source(const wb_conv_plan *plan, const wb_conv_box *box, int64_
     for (int64_t i2 = 0; i2 < axis[2].in; i2++)
         for (int64_t i1 = 0; i1 < axis[1].in; i1++)
             for (int64_t i0 = 0; i0 < axis[0].in; i0++) {
-                const int64_t p0 = place_of(plan, box, 0, i0), p1 = place_of(plan, box, 1, i1),
-                              p2 = place_of(plan, box, 2, i2);
+                const int64_t p0 = position_in_box(plan, box, 0, i0),
+                              p1 = position_in_box(plan, box, 1, i1),
+                              p2 = position_in_box(plan, box, 2, i2);
                 *source++ = p0 < 0 || p1 < 0 || p2 < 0 ? -1 : p0 + p1 + p2;
             }
 }

@@ -9,11 +9,7 @@
 
 typedef void piece_fn(const wb_gemm_piece *piece);
 
-static piece_fn *const kernels[WB_ISA_COUNT][2] = {
-#define X(ISA, suffix) [ISA] = {wb_gemm_f32_##suffix, wb_gemm_f64_##suffix},
-    WB_ISA_LIST(X)
-#undef X
-};
+static piece_fn *const kernels[WB_ISA_COUNT][2] = WB_ISA_PAIRS(gemm);
 
 static piece_fn *const kernels_bf16[WB_ISA_COUNT] = {[WB_ISA_BASELINE] = NULL,
 #define X(ISA, suffix, feature) [ISA] = wb_gemm_bf16_##suffix,

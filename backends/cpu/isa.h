@@ -32,20 +32,31 @@ typedef enum wb_isa {
     WB_ISA_COUNT
 } wb_isa;
 
-/* X(enumerator, suffix) for every instruction set that this build has kernels for, best last. */
+/* X(what, enumerator, suffix) for every instruction set that this build has kernels for, best
+ * last. */
 #if defined(__x86_64__)
-#define WB_ISA_LIST(X)                                                                             \
-    X(WB_ISA_BASELINE, baseline)                                                                   \
-    X(WB_ISA_AVX2, avx2)                                                                           \
-    X(WB_ISA_AVX512, avx512)
+#define WB_ISA_LIST_OF(X, what)                                                                    \
+    X(what, WB_ISA_BASELINE, baseline)                                                             \
+    X(what, WB_ISA_AVX2, avx2)                                                                     \
+    X(what, WB_ISA_AVX512, avx512)
 #elif defined(__aarch64__)
-#define WB_ISA_LIST(X)                                                                             \
-    X(WB_ISA_BASELINE, baseline)                                                                   \
-    X(WB_ISA_NEON, neon)                                                                           \
-    X(WB_ISA_NEON_BF16, neon_bf16)
+#define WB_ISA_LIST_OF(X, what)                                                                    \
+    X(what, WB_ISA_BASELINE, baseline)                                                             \
+    X(what, WB_ISA_NEON, neon)                                                                     \
+    X(what, WB_ISA_NEON_BF16, neon_bf16)
 #else
-#define WB_ISA_LIST(X) X(WB_ISA_BASELINE, baseline)
+#define WB_ISA_LIST_OF(X, what) X(what, WB_ISA_BASELINE, baseline)
 #endif
+
+/* X(enumerator, suffix) for each. */
+#define WB_ISA_LIST(X)                      WB_ISA_LIST_OF(WB_ISA_CALL_, X)
+#define WB_ISA_CALL_(X, enumerator, suffix) X(enumerator, suffix)
+
+/* The functions wb_NAME_f32_SUFFIX and wb_NAME_f64_SUFFIX: a table [WB_ISA_COUNT][2]. */
+#define WB_ISA_PAIRS(name)                                                                         \
+    { WB_ISA_LIST_OF(WB_ISA_PAIR_, name) }
+#define WB_ISA_PAIR_(name, enumerator, suffix)                                                     \
+    [enumerator] = {wb_##name##_f32_##suffix, wb_##name##_f64_##suffix},
 
 /* X(enumerator, suffix, feature): those with products of bf16, where the processor has the
  * feature. */

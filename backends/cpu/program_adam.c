@@ -69,7 +69,8 @@ bool wb_cpu_find_adam(const wb_program *p, wb_cpu_adam *a) {
     if (!p->is_fed || p->ncallables != 1 || !wb_cpu_is_adam(c->name)) return false;
     const bool decays = is_decayed(c->name);
     take_arrays(p, c, a);
-    a->guard = array_of(p, c->in[decays ? DECAY + 1 : DECAY], WB_BOOL);
+    const int guard = decays ? DECAY + 1 : DECAY; /* the last */
+    a->guard = array_of(p, c->in[guard], WB_BOOL);
     if (!has_arrays(a) || !has_gradient(p, a) || !is_number_access(p, a->guard)) return false;
     a->rate = c->in[RATE], a->correction = c->in[CORRECTION];
     if (decays) a->decay = c->in[DECAY];

@@ -56,12 +56,6 @@ static void count_uses(const wb_cpu_program *k, const wb_step_list *list, int *u
                 if (lists[l].steps[s].in[in] != WB_NO_VALUE) uses[lists[l].steps[s].in[in]]++;
 }
 
-static int64_t place_of(const wb_step *steps, int64_t count, uint16_t value) {
-    for (int64_t s = 0; s < count; s++)
-        if (steps[s].number == value) return s;
-    return -1;
-}
-
 /* Makes the step and the one before it that gives operand number `side` one, if they are a pair and
  * nothing else wants that operand; returns that one's place, or -1. Both take faded numbers alike
  * (fade.h). */
@@ -69,7 +63,8 @@ static int64_t fuse(const wb_cpu_program *k, const wb_step_list *list, int64_t c
                     const int *uses, wb_step *step, int side, pair_fn *pair) {
     const wb_instruction *i = step->instruction;
     if (step->fused || i->type > WB_R_F64 || i->in[side] == WB_NO_VALUE) return -1;
-    const int64_t at = uses[i->in[side]] == 1 ? place_of(list->steps, count, i->in[side]) : -1;
+    const int64_t at =
+        uses[i->in[side]] == 1 ? wb_step_that_makes(list->steps, count, i->in[side]) : -1;
     const wb_step *first = at < 0 ? NULL : &list->steps[at];
     if (!first || first->fused || first->instruction->is_step != i->is_step) return -1;
     step->fused = pair(k, first, i, side);

@@ -151,10 +151,8 @@ static bool is_contiguous(const wb_cpu_program *k, const wb_access *a) {
     return (a->strides[0] == 1 || k->inner == 1) && (k->outer == 1 || a->strides[1] == k->inner);
 }
 
-static int place_of(const wb_step_list *list, uint16_t number) {
-    for (int64_t s = 0; s < list->count; s++)
-        if (list->steps[s].number == number) return (int)s;
-    return -1;
+static int64_t step_of(const wb_step_list *list, uint16_t value) {
+    return wb_step_that_makes(list->steps, list->count, value);
 }
 
 /* Some step from number `from` of the phase on, or of a later phase, reads the value. */
@@ -168,7 +166,7 @@ static bool is_read_from(const wb_cpu_program *k, int phase, int64_t from, uint1
 
 /* Whether some load of what the access writes over is read after step `made` of the phase: where
  * the phases load anew, each after it does. */
-static bool is_wanted_after(const wb_cpu_program *k, const wb_access *to, int phase, int made) {
+static bool is_wanted_after(const wb_cpu_program *k, const wb_access *to, int phase, int64_t made) {
     const wb_program *p = &k->program;
     for (int i = 0; i < p->ninstructions; i++)
         if (p->instructions[i].code == WB_CODE_load &&
@@ -181,7 +179,7 @@ static bool is_wanted_after(const wb_cpu_program *k, const wb_access *to, int ph
 static int phases_that_make(const wb_cpu_program *k, uint16_t value) {
     int count = 0;
     for (int phase = 0; phase < k->program.phases; phase++)
-        count += place_of(&k->full[phase], value) >= 0;
+        count += step_of(&k->full[phase], value) >= 0;
     return count;
 }
 
@@ -192,7 +190,7 @@ static bool may_write_straight(const wb_cpu_program *k, int phase, const wb_step
     const wb_step_list *list = &k->full[phase];
     const wb_access *to = &p->accesses[store->instruction->index];
     const uint16_t value = store->in[0];
-    const int made = place_of(list, value);
+    const int64_t made = step_of(list, value);
     return made >= 0 && list->steps[made].loop && k->direct_store[value] < 0 &&
            phases_that_make(k, value) == 1 &&
            same_storage(to->dtype, wb_result_register(&p->instructions[value])) &&

@@ -510,9 +510,20 @@ static void run_split_piece(void *context, int64_t piece, int worker) {
     run_phase(&t, 0, first, last, extent);
 }
 
+/* Adds the reductions of one part to those of its unit. */
+static void merge_part(const wb_cpu_program *k, const wb_accumulator *part, wb_accumulator *to) {
+    for (int i = 0; i < k->program.ninstructions; i++) {
+        const wb_instruction *r = &k->program.instructions[i];
+        if (!wb_is_reduction(r)) continue;
+        const int64_t first = k->reduction[i] * k->row_values;
+        for (int64_t v = first; v < first + k->row_values; v++) to[v] = merge(r, to[v], part[v]);
+    }
+}
+
 static void put_reductions_together(const wb_job *j) {
     const wb_cpu_program *k = j->k;
     const int64_t per_unit = pieces_per_unit(k), size = k->row_values * k->reductions;
+    const wb_accumulator *part = j->partial;
     wb_tile t;
     begin(&t, j, 0);
     for (int64_t unit = 0; unit < k->units; unit++) {
@@ -521,16 +532,7 @@ static void put_reductions_together(const wb_job *j) {
         to_row(&t);
         set_extent(&t, extent[0], extent[1]);
         start_reductions(k, t.accumulators);
-        for (int64_t part = 0; part < per_unit; part++) {
-            const wb_accumulator *from = j->partial + (unit * per_unit + part) * size;
-            for (int i = 0; i < k->program.ninstructions; i++) {
-                const wb_instruction *r = &k->program.instructions[i];
-                if (!wb_is_reduction(r)) continue;
-                wb_accumulator *to = t.accumulators + k->reduction[i] * k->row_values;
-                for (int64_t v = 0; v < k->row_values; v++)
-                    to[v] = merge(r, to[v], from[k->reduction[i] * k->row_values + v]);
-            }
-        }
+        for (int64_t i = 0; i < per_unit; i++, part += size) merge_part(k, part, t.accumulators);
         run_rows(&t, 0);
         run_rows(&t, 1);
     }
@@ -573,31 +575,40 @@ void wb_cpu_program_run(const wb_cpu_program *k, char *const *arguments, const u
 
 /* ---- parts of an elementwise program ---- */
 
+/* Places the tile at number `other` of what the box has beyond two dimensions. */
+static void locate_in_box(wb_tile *t, const wb_box *box, int64_t other) {
+    for (int d = 2; d < t->job->k->program.ndim; d++) {
+        t->position[d] = box->from[d] + other % box->count[d];
+        other /= box->count[d];
+    }
+}
+
+/* The columns first .. first + width - 1 of two dimensions of the box, as many rows at once as a
+ * tile has elements. */
+static void run_strip(wb_tile *t, const wb_box *box, int64_t first, int64_t width) {
+    const wb_cpu_program *k = t->job->k;
+    const int ndim = k->program.ndim;
+    const int64_t rows = ndim > 1 ? box->count[1] : 1, fit = k->inner * k->outer / width;
+    const int64_t step = fit > 0 ? fit : 1;
+    if (ndim > 0) t->position[0] = box->from[0] + first;
+    for (int64_t row = 0; row < rows; row += step) {
+        if (ndim > 1) t->position[1] = box->from[1] + row;
+        set_extent(t, width, rows - row < step ? rows - row : step);
+        run_steps(t, 0, 0);
+    }
+}
+
 void wb_cpu_program_run_box(const wb_cpu_program *k, char *const *arguments, const uint64_t *late,
                             char *scratch, int worker, const wb_box *box) {
     const wb_job j = {.k = k, .arguments = arguments, .late = late, .scratch = scratch};
-    const int ndim = k->program.ndim;
+    const int64_t columns = k->program.ndim > 0 ? box->count[0] : 1;
+    int64_t others = 1;
+    for (int d = 2; d < k->program.ndim; d++) others *= box->count[d];
     wb_tile t;
     begin(&t, &j, worker);
-    const int64_t inner = ndim > 0 ? box->count[0] : 1, second = ndim > 1 ? box->count[1] : 1;
-    int64_t others = 1;
-    for (int d = 2; d < ndim; d++) others *= box->count[d];
     for (int64_t other = 0; other < others; other++) {
-        int64_t rest = other;
-        for (int d = 2; d < ndim; d++) {
-            t.position[d] = box->from[d] + rest % box->count[d];
-            rest /= box->count[d];
-        }
-        for (int64_t i = 0; i < inner; i += k->inner) {
-            const int64_t width = inner - i < k->inner ? inner - i : k->inner;
-            const int64_t fit = k->inner * k->outer / width,
-                          step = ndim > 1 ? (fit > 0 ? fit : 1) : 1;
-            for (int64_t o = 0; o < second; o += step) {
-                if (ndim > 0) t.position[0] = box->from[0] + i;
-                if (ndim > 1) t.position[1] = box->from[1] + o;
-                set_extent(&t, width, second - o < step ? second - o : step);
-                run_steps(&t, 0, 0);
-            }
-        }
+        locate_in_box(&t, box, other);
+        for (int64_t i = 0; i < columns; i += k->inner)
+            run_strip(&t, box, i, columns - i < k->inner ? columns - i : k->inner);
     }
 }

@@ -7,6 +7,13 @@
 
 enum { WB_ALIGNMENT = 64 /* of registers */ };
 
+/* Its place among so many steps, or -1. */
+static inline int64_t wb_step_that_makes(const wb_step *steps, int64_t count, uint16_t value) {
+    for (int64_t s = 0; s < count; s++)
+        if (steps[s].number == value) return s;
+    return -1;
+}
+
 /* Takes loops that do two steps at once, and those that read a number. */
 void wb_contract_steps(wb_cpu_program *k);
 

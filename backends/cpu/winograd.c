@@ -22,18 +22,9 @@ typedef void weights_fn(const wb_winograd_plan *plan, const void *w, int64_t cou
 typedef void tiles_fn(const wb_winograd_piece *piece);
 typedef void columns_fn(const wb_winograd_piece *piece, int64_t first, int64_t count);
 
-#define WB_ENTRY(enumerator, suffix)                                                               \
-    [enumerator] = {wb_winograd_weights_f32_##suffix, wb_winograd_weights_f64_##suffix},
-static weights_fn *const weights_table[WB_ISA_COUNT][2] = {WB_ISA_LIST(WB_ENTRY)};
-#undef WB_ENTRY
-#define WB_ENTRY(enumerator, suffix)                                                               \
-    [enumerator] = {wb_winograd_tiles_f32_##suffix, wb_winograd_tiles_f64_##suffix},
-static tiles_fn *const tiles_table[WB_ISA_COUNT][2] = {WB_ISA_LIST(WB_ENTRY)};
-#undef WB_ENTRY
-#define WB_ENTRY(enumerator, suffix)                                                               \
-    [enumerator] = {wb_winograd_columns_f32_##suffix, wb_winograd_columns_f64_##suffix},
-static columns_fn *const columns_table[WB_ISA_COUNT][2] = {WB_ISA_LIST(WB_ENTRY)};
-#undef WB_ENTRY
+static weights_fn *const weights_table[WB_ISA_COUNT][2] = WB_ISA_PAIRS(winograd_weights);
+static tiles_fn *const tiles_table[WB_ISA_COUNT][2] = WB_ISA_PAIRS(winograd_tiles);
+static columns_fn *const columns_table[WB_ISA_COUNT][2] = WB_ISA_PAIRS(winograd_columns);
 
 /* ---- what is computed ---- */
 

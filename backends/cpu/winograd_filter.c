@@ -9,14 +9,8 @@
 typedef void block_fn(const wb_winograd_block *block);
 typedef void total_fn(const wb_winograd_total *total);
 
-#define WB_ENTRY(enumerator, suffix)                                                               \
-    [enumerator] = {wb_winograd_block_f32_##suffix, wb_winograd_block_f64_##suffix},
-static block_fn *const block_table[WB_ISA_COUNT][2] = {WB_ISA_LIST(WB_ENTRY)};
-#undef WB_ENTRY
-#define WB_ENTRY(enumerator, suffix)                                                               \
-    [enumerator] = {wb_winograd_total_f32_##suffix, wb_winograd_total_f64_##suffix},
-static total_fn *const total_table[WB_ISA_COUNT][2] = {WB_ISA_LIST(WB_ENTRY)};
-#undef WB_ENTRY
+static block_fn *const block_table[WB_ISA_COUNT][2] = WB_ISA_PAIRS(winograd_block);
+static total_fn *const total_table[WB_ISA_COUNT][2] = WB_ISA_PAIRS(winograd_total);
 
 enum { TASKS = 8 /* wanted at least */ };
 

@@ -437,6 +437,33 @@ static bool may_sink(const wb_graph *graph, int32_t member, const int32_t *of) {
     return newly_stored(graph, v, of) <= 1;
 }
 
+static bool is_read_in(const wb_graph *graph, int32_t unit, int32_t value) {
+    const wb_unit *u = unit_at(graph, unit);
+    for (int64_t m = 0; m < u->member_count; m++) {
+        const wb_value *x = &graph->values[u->members[m]];
+        for (int k = 0; k < x->ninputs; k++)
+            if (wb_value_inputs(x)[k] == value) return true;
+    }
+    return false;
+}
+
+/* Moves v to the unit that uses it; what only v used is now used there alone. */
+static bool sink(wb_graph *graph, int32_t v, int32_t *of) {
+    wb_value *value = &graph->values[v];
+    wb_unit *to = unit_at(graph, of[v]);
+    if (!WB_GROW(to->members, to->member_count, to->member_capacity)) return false;
+    const int32_t from = wb_unit_find(graph, value->unit);
+    remove_member(unit_at(graph, from), v);
+    insert_member(to, v);
+    value->unit = of[v];
+    value->phase = (uint8_t)phase_in(graph, of[v], value);
+    for (int i = 0; i < value->ninputs; i++) {
+        const int32_t input = value->small_inputs[i];
+        if (of[input] == from) of[input] = is_read_in(graph, from, input) ? SEVERAL : value->unit;
+    }
+    return true;
+}
+
 /* A value that only a later program uses is computed there, if that stores no more: what is stored
  * is then an operand that is stored anyway, or nothing more than before. Row values, which are few,
  * do not count. */
@@ -444,30 +471,8 @@ static bool sink_values(wb_graph *graph) {
     int32_t *of = wb_alloc(sizeof *of * (size_t)(graph->count + 1));
     bool done = of != NULL;
     if (done) list_consumers(graph, of);
-    for (int32_t v = (int32_t)graph->count - 1; done && v >= 0; v--) {
-        if (!may_sink(graph, v, of)) continue;
-        wb_value *value = &graph->values[v];
-        wb_unit *to = unit_at(graph, of[v]);
-        if (!WB_GROW(to->members, to->member_count, to->member_capacity)) {
-            done = false;
-            break;
-        }
-        const int32_t from = wb_unit_find(graph, value->unit);
-        remove_member(unit_at(graph, from), v);
-        insert_member(to, v);
-        value->unit = of[v];
-        value->phase = (uint8_t)phase_in(graph, of[v], value);
-        for (int i = 0; i < value->ninputs; i++) { /* what only v used is now used there alone */
-            const int32_t input = value->small_inputs[i];
-            bool other = false;
-            for (int64_t m = 0; m < unit_at(graph, from)->member_count && !other; m++) {
-                const wb_value *x = &graph->values[unit_at(graph, from)->members[m]];
-                for (int k = 0; k < x->ninputs; k++)
-                    other = other || wb_value_inputs(x)[k] == input;
-            }
-            if (of[input] == from) of[input] = other ? SEVERAL : value->unit;
-        }
-    }
+    for (int32_t v = (int32_t)graph->count - 1; done && v >= 0; v--)
+        if (may_sink(graph, v, of)) done = sink(graph, v, of);
     wb_release(of);
     return done;
 }
