@@ -221,7 +221,7 @@ static void forget_threads(void) {
 /* Whatever cannot be started is not needed: the caller does the work of absent workers. */
 static void start_workers(int wanted) {
     if (!pool.fork_hooks) pool.fork_hooks = pthread_atfork(NULL, NULL, forget_threads) == 0;
-    wb_platform_note_cores();
+    if (pool.workers == 0) wb_platform_note_cores(); /* which workers read */
     while (pool.workers < wanted) {
         void *index = (void *)(intptr_t)(pool.workers + 1);
         if (!wb_platform_start_thread(&pool.thread[pool.workers], work, index)) break;
