@@ -47,7 +47,8 @@ struct wb_cpu_program {
     wb_program program; /* a copy of its own */
     const wb_loops *loops;
     wb_shape shape;
-    int64_t inner, outer; /* largest tile; outer 1 where dimension 1 is no part of it */
+    int64_t inner, outer; /* largest tile */
+    bool second_in_tile;  /* its rows lie along dimension 1; otherwise outer is 1 */
     int64_t row_values;   /* values of a row register */
     wb_loop kept[8], reduced[8];
     int nkept, nreduced;

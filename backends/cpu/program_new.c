@@ -89,9 +89,9 @@ static void add_loop(wb_cpu_program *k, int d, int64_t step) {
 }
 
 static void make_loops(wb_cpu_program *k) {
-    const bool second_in_tile = k->outer > 1 || (k->shape == WB_ROWS && k->program.ndim > 1);
+    k->second_in_tile = k->outer > 1 || (k->shape == WB_ROWS && k->program.ndim > 1);
     for (int d = 0; d < k->program.ndim; d++) {
-        const int64_t step = d == 0 ? k->inner : d == 1 && second_in_tile ? k->outer : 1;
+        const int64_t step = d == 0 ? k->inner : d == 1 && k->second_in_tile ? k->outer : 1;
         add_loop(k, d, step > 0 ? step : 1);
     }
     k->units = k->steps_per_unit = 1;

@@ -445,7 +445,7 @@ static void run_phase(wb_tile *t, int phase, int64_t first, int64_t last, int64_
     int64_t fixed_of = 0; /* elements */
     for (int64_t i = first; i < last; i++) {
         locate(t, k->reduced, k->nreduced, i, extent);
-        set_extent(t, extent[0], k->outer > 1 || k->shape == WB_ROWS ? extent[1] : 1);
+        set_extent(t, extent[0], k->second_in_tile ? extent[1] : 1);
         const bool is_larger = t->n > fixed_of;
         if (is_larger) fixed_of = t->n;
         run_steps(t, phase, is_larger ? 0 : k->full[phase].fixed);
