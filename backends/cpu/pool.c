@@ -40,6 +40,7 @@ static struct pool {
     bool busy;        /* a caller owns the pool */
     bool waiting;     /* that caller sleeps on `finished` */
     bool stopping;    /* the workers are to end */
+    bool ended;       /* the library is unloaded: the pool is not given back */
     int sleeping;     /* workers asleep on `begun` */
     int threads;      /* asked for or found, 0: not yet known */
     int workers;      /* running threads of the pool */
@@ -248,6 +249,7 @@ static void give_pool(void) { __atomic_store_n(&pool.busy, false, __ATOMIC_RELEA
 
 /* The pool stays taken: a thread that still computes goes on alone. */
 __attribute__((destructor)) static void end_pool(void) {
+    __atomic_store_n(&pool.ended, true, __ATOMIC_SEQ_CST);
     if (take_pool()) stop_workers();
 }
 
@@ -259,8 +261,10 @@ static void pause_a_moment(void) {
 void wb_cpu_set_threads(int threads) {
     if (threads < 1) threads = default_threads();
     if (threads > MAX_THREADS) threads = MAX_THREADS;
-    if (running_as >= 0) return;
-    while (!take_pool()) pause_a_moment();
+    while (!take_pool()) {
+        if (running_as >= 0 || __atomic_load_n(&pool.ended, __ATOMIC_SEQ_CST)) return;
+        pause_a_moment();
+    }
     if (pool.workers != threads - 1) stop_workers();
     __atomic_store_n(&pool.threads, threads, __ATOMIC_RELAXED);
     give_pool();
