@@ -391,20 +391,16 @@ wb_entry *wb_entry_find(const char *name) {
 }
 
 static wb_status fail_unsupported(const char *name) {
-    char names[WB_REASON_BYTES];
+    char names[WB_REASON_BYTES], hint[96] = "";
     const char *const *supported = wb_supported_devices();
     const char *nearest = wb_nearest_name(name, supported);
-    const bool is_any = wb_same_name(name, "GPU");
     wb_join_names(names, sizeof names, supported);
-    return wb_fail(WB_ERROR_ARGUMENT, "Unsupported backend: %s. Supported backends are: %s.%s%s%s",
-                   name, names,
-                   is_any    ? ""
-                   : nearest ? " Did you mean "
-                             : "",
-                   is_any    ? " wb_gpu_device() takes the first GPU that works."
-                   : nearest ? nearest
-                             : "",
-                   nearest && !is_any ? "?" : "");
+    if (wb_same_name(name, "GPU"))
+        (void)snprintf(hint, sizeof hint, " wb_gpu_device() takes the first GPU that works.");
+    else if (nearest)
+        (void)snprintf(hint, sizeof hint, " Did you mean %s?", nearest);
+    return wb_fail(WB_ERROR_ARGUMENT, "Unsupported backend: %s. Supported backends are: %s.%s",
+                   name, names, hint);
 }
 
 wb_entry *wb_entry_of(const char *name) {

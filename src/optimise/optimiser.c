@@ -75,6 +75,7 @@ typedef struct slot_list {
     const wb_part_rule *parts;
     wb_member *items;
     int64_t count, capacity;
+    int64_t met; /* by add_path */
 } slot_list;
 
 /* The place of the first rule whose path matches, or -1. */
@@ -89,16 +90,31 @@ static int find_part(const wb_part_rule *parts, const wb_path *path) {
 
 static bool add_slot(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable) {
     slot_list *list = (slot_list *)(void *)visitor;
-    if (!trainable || !*slot || !wb_dtype_is_float((wb_dtype)(*slot)->dtype)) return true;
-    for (int64_t i = 0; i < list->count; i++) { /* of a layer that stands in several places */
-        if (list->items[i].slot != slot) continue;
-        if (list->items[i].part < 0) list->items[i].part = find_part(list->parts, path);
-        return true;
-    }
+    if (!trainable || !wb_dtype_is_float((wb_dtype)(*slot)->dtype)) return true;
     if (!WB_GROW(list->items, list->count, list->capacity)) return false;
     list->items[list->count++] =
         (wb_member){.slot = slot, .seen = *slot, .next = -1, .part = find_part(list->parts, path)};
     return true;
+}
+
+/* The other paths of a layer that stands in several places. A walk over all places meets the slots
+ * in the order of the first walk, and those that it has met before in between. */
+static bool add_path(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable) {
+    slot_list *list = (slot_list *)(void *)visitor;
+    (void)trainable;
+    if (list->met < list->count && list->items[list->met].slot == slot) return ++list->met, true;
+    for (int64_t i = 0; i < list->met; i++)
+        if (list->items[i].slot == slot && list->items[i].part < 0)
+            list->items[i].part = find_part(list->parts, path);
+    return true;
+}
+
+static bool list_slots(slot_list *list, wb_layer *model) {
+    list->visitor = (wb_visitor){.array = add_slot};
+    const bool is_listed = wb_visit(&list->visitor, model);
+    if (!is_listed || !list->parts[0].path) return is_listed;
+    list->visitor = (wb_visitor){.array = add_path, .everywhere = true};
+    return wb_visit(&list->visitor, model);
 }
 
 /* False with an error where two share memory and are no tie. */
@@ -264,13 +280,13 @@ static void detach_slots(const wb_optimiser *o) {
 }
 
 wb_status wb_optimiser_group(wb_optimiser *o) {
-    slot_list list = {.visitor = {.array = add_slot, .everywhere = true}, .parts = o->parts};
+    slot_list list = {.parts = o->parts};
     wb_status status = WB_ERROR_MEMORY;
     wb_optimiser new = *o;
     new.groups = NULL, new.fresh_states = NULL, new.sums = NULL, new.roots = NULL;
     new.group_count = 0;
     const bool opened = wb_scope_begin();
-    bool good = opened && wb_model_evaluate(o->model) == WB_OK && wb_visit(&list.visitor, o->model);
+    bool good = opened && wb_model_evaluate(o->model) == WB_OK && list_slots(&list, o->model);
     new.members = list.items, new.member_count = list.count;
     if (good) new.group_count = find_groups(list.items, list.count);
     if (new.group_count < 0) new.group_count = 0, good = false;
