@@ -30,7 +30,7 @@ static void warn_of(const char *variable, const char *word, int length, const ch
         const size_t used = strlen(list);
         (void)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", known[i]);
     }
-    wb_log_line(WB_LOG_WARN, "%s has no meaning for \"%.*s\"; it knows %s", variable, length, word,
+    wb_log_line(WB_LOG_WARN, "%s: unknown word \"%.*s\"; expected %s", variable, length, word,
                 list);
 }
 
@@ -55,8 +55,7 @@ static void check_number(const char *variable) {
     if (!text || !*text ||
         (strspn(text, "0123456789") == strlen(text) && strtol(text, NULL, 10) > 0))
         return;
-    wb_log_line(WB_LOG_WARN, "%s is to be a positive number, not \"%s\"; it is ignored", variable,
-                text);
+    wb_log_line(WB_LOG_WARN, "%s must be a positive number, got \"%s\"; ignored", variable, text);
 }
 
 void wb_check_variables(void) {

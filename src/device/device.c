@@ -102,7 +102,7 @@ wb_device *wb_device_new(const wb_backend *backend, int index) {
     device->next = opened;
     opened = device;
     device->number = ++made;
-    (void)atexit(finish_queues); /* for each: before the driver's own ends */
+    (void)atexit(finish_queues); /* exit calls the newest first: before this driver's own */
     (void)pthread_mutex_init(&device->mutex, NULL);
     (void)pthread_mutex_init(&device->relay.mutex, NULL);
     return device;

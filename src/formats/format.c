@@ -83,7 +83,7 @@ wb_status wb_write_file(const wb_format *format, const wb_record *root, const wb
                         const char *path) {
     wb_replacement file;
     if (!wb_replace_begin(&file, path))
-        return io_error(path, errno == ENOTSUP ? "is no regular file, and is not replaced by one"
+        return io_error(path, errno == ENOTSUP ? "must be a regular file, got a pipe or a device"
                                                : "cannot be made");
     const wb_status status = format->write(root, metadata, file.stream, path);
     const bool is_replaced = wb_replace_end(&file, status == WB_OK);

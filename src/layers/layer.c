@@ -32,10 +32,11 @@ static void release_child(wb_layer *layer, const wb_field *field) {
 static bool check_kept(const wb_layer *layer, const wb_field *field) {
     const wb_array *x = *wb_field_array((wb_layer *)(uintptr_t)layer, field);
     if (!x || (x->object.klass == &wb_array_class && x->holds > 0)) return true;
-    (void)wb_fail(WB_ERROR_ARGUMENT,
-                  "%s.%s holds an array that was not kept for it: each field has a wb_keep of its "
-                  "own",
-                  layer->class_->name, field->name);
+    (void)wb_fail(
+        WB_ERROR_ARGUMENT,
+        "%s.%s must hold an array by wb_keep, got one that is not held; call wb_keep once "
+        "for each field",
+        layer->class_->name, field->name);
     return false;
 }
 

@@ -113,7 +113,8 @@ static void forward_without_a_result(void) {
 
 /* ---- arrays that were not kept ---- */
 
-#define NOT_KEPT " holds an array that was not kept for it: each field has a wb_keep of its own"
+#define NOT_KEPT                                                                                   \
+    " must hold an array by wb_keep, got one that is not held; call wb_keep once for each field"
 
 typedef struct Couple {
     wb_layer layer;
@@ -562,8 +563,8 @@ static const struct row {
      {""}},
     {"variables have words that nobody knows",
      unknown_words,
-     {"WEBER_DEBUG has no meaning for \"leaks\"; it knows leak, mem, nan, plan",
-      "WEBER_NUM_THREADS is to be a positive number, not \"-4\""}},
+     {"WEBER_DEBUG: unknown word \"leaks\"; expected leak, mem, nan, plan",
+      "WEBER_NUM_THREADS must be a positive number, got \"-4\""}},
     {"a model, an array and a loader are used by two threads",
      used_by_two_threads,
      {"wb_apply: the Chain belongs to another thread: wb_share", "(2) belongs to another thread"}},
