@@ -96,6 +96,9 @@ if(CJSON_INCLUDE_DIR AND CJSON_LIBRARY)
   list(APPEND weber_system_libraries cjson)
 endif()
 
+if(WEBER_TESTS)
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/evaluate/check.c PROPERTIES COMPILE_DEFINITIONS WB_WATCHES_PLANS)
+endif()
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/ranks/greeting.c PROPERTIES
   COMPILE_DEFINITIONS WEBER_VERSION="${PROJECT_VERSION}") # which ranks compare
 

@@ -37,7 +37,8 @@ extern "C" {
     X(ERROR_UNSUPPORTED, "not supported")                                                          \
     X(ERROR_GRADIENT, "no gradient can be taken")                                                  \
     X(ERROR_NUMBER, "not a finite number")                                                         \
-    X(ERROR_LOST, "the values were lost in an earlier device error")
+    X(ERROR_LOST, "the values were lost in an earlier device error")                               \
+    X(ERROR_INTERNAL, "a fault of the library: please report it")
 
 typedef enum wb_status {
 #define X(name, text) WB_##name,

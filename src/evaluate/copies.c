@@ -9,7 +9,7 @@ enum { LEAST_RUN = 16 };
 
 /* True if the copy reads v once, as a whole, and nobody else but v's own program reads it. */
 static bool is_alone(const wb_graph *graph, int32_t v, int32_t copy) {
-    const int32_t unit = wb_unit_find(graph, graph->values[v].unit);
+    const int32_t unit = graph->values[v].unit;
     int64_t count;
     const int32_t *readers = wb_value_readers(graph, v, &count);
     int times = 0;
@@ -17,7 +17,7 @@ static bool is_alone(const wb_graph *graph, int32_t v, int32_t copy) {
         const wb_value *reader = &graph->values[readers[i]];
         if (readers[i] == copy)
             times++;
-        else if (wb_unit_find(graph, reader->unit) != unit)
+        else if (reader->unit != unit)
             return false;
     }
     return times == 1;
@@ -25,7 +25,7 @@ static bool is_alone(const wb_graph *graph, int32_t v, int32_t copy) {
 
 static bool may_move(const wb_graph *graph, int32_t number, int32_t copy) {
     const wb_value *v = &graph->values[number];
-    const int32_t unit = wb_unit_find(graph, v->unit);
+    const int32_t unit = v->unit;
     return v->kind == WB_VALUE_ELEMENT && v->base == number && v->layout < 0 && v->output < 0 &&
            v->holder < 0 && unit >= 0 && graph->units[unit].kind == WB_UNIT_PROGRAM &&
            v->dtype == graph->values[copy].dtype && is_alone(graph, number, copy);

@@ -132,8 +132,7 @@ static uint16_t emit_load(emitter *e, int32_t number, bool row) {
 }
 
 static bool is_member(const emitter *e, const wb_value *v) {
-    if (v->kind != WB_VALUE_ELEMENT && v->kind != WB_VALUE_REDUCE) return false;
-    return wb_unit_find(e->graph, v->unit) == e->number;
+    return wb_value_is_fused(v) && v->unit == e->number;
 }
 
 static uint16_t spread(emitter *e, uint16_t row_value, int phase) {
@@ -241,7 +240,7 @@ static int store_phase(const emitter *e, const wb_value *v, bool row) {
 static bool emit_store(emitter *e, int32_t number) {
     const wb_value *v = &e->graph->values[number];
     if (!v->stored) return true;
-    const bool is_source = v->kind != WB_VALUE_ELEMENT && v->kind != WB_VALUE_REDUCE;
+    const bool is_source = !wb_value_is_fused(v);
     const bool is_side_sum = !is_source && wb_value_is_side_sum(e->graph, e->unit, v);
     const bool row = !is_source && !is_side_sum && wb_value_is_row(e->unit, v);
     uint16_t source;
@@ -406,8 +405,7 @@ bool wb_emit_program(const wb_graph *graph, const wb_unit *unit, int keep, wb_em
     bool emitted = true;
     for (int64_t m = 0; emitted && m < unit->member_count; m++) {
         const wb_value *v = &graph->values[unit->members[m]];
-        if (v->kind == WB_VALUE_ELEMENT || v->kind == WB_VALUE_REDUCE)
-            emitted = emit_member(&e, unit->members[m]);
+        if (wb_value_is_fused(v)) emitted = emit_member(&e, unit->members[m]);
     }
     for (int64_t m = 0; emitted && m < unit->member_count; m++)
         emitted = emit_store(&e, unit->members[m]);

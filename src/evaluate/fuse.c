@@ -4,7 +4,7 @@
  * A program has a domain, some of whose dimensions are reduced, and up to four phases, each ending
  * in reductions or stores. Softmax, log-sum-exp, variance and the norms are therefore no kernels
  * of their own: their expansions fuse into one program of two or three phases. An elementwise
- * value joins the latest program among those of its operands if the domain fits and no circle
+ * value joins the latest program among those of its operands if the domain fits and no cycle
  * arises; a reduction joins the program of its operand; a row value (one per row) is computed
  * between phases. Two programs that a value brings together become one, maps, or programs with the
  * same rows if their phases suffice: a crossentropy over labels and its gradient read the logits
@@ -13,19 +13,18 @@
  * out.
  *
  * Where the device takes it (side_sum_row, so far the CPU), a program of rows also computes side
- * sums: the loss behind a softmax, the gradients of a layer norm's gain and bias. They are known
+ * sums: the loss after a softmax, the gradients of a layer norm's gain and bias. They are known
  * when the program ends, so that nothing in it reads them.
  *
- * Sinking: The forward pass comes first on the tape, so that a value that only the backward pass
- * needs (1 - tanh^2, the mask of relu) would join the forward program and be stored. It moves to
- * its one user if that stores no more than before; row values, which are few, do not count. */
+ * Whether a value may join, or two programs become one, is a question: its shapes and phases are
+ * worked out here, without a change to any value, and whether another unit lies between is asked of
+ * the graph of units. Only an answer that is yes is acted on. */
 #include <string.h>
 
 #include "base/memory.h"
 #include "evaluate/plan.h"
 
 enum {
-    MOST_MEMBERS = 160,
     /* a reduction over more elements than this, with fewer rows than that, is not followed by
      * another phase in its own program: rows are what threads share out */
     LONG_ROW = 1 << 16,
@@ -37,7 +36,7 @@ static int64_t domain_at(const wb_unit *u, int d) { return d < u->ndim ? u->size
 
 static wb_unit *unit_at(const wb_graph *graph, int32_t u) { return &graph->units[u]; }
 
-static bool matches_full(const wb_unit *u, const wb_value *v) {
+bool wb_value_is_full(const wb_unit *u, const wb_value *v) {
     const int ndim = u->ndim > v->ndim ? u->ndim : v->ndim;
     for (int d = 0; d < ndim; d++)
         if (size_at(v, d) != domain_at(u, d)) return false;
@@ -52,14 +51,10 @@ static bool matches_row(const wb_unit *u, const wb_value *v) {
 }
 
 bool wb_value_is_row(const wb_unit *unit, const wb_value *v) {
-    return v->kind == WB_VALUE_REDUCE || !matches_full(unit, v);
+    return v->kind == WB_VALUE_REDUCE || !wb_value_is_full(unit, v);
 }
 
 /* ---- units ---- */
-
-static bool is_inline(const wb_value *v) {
-    return v->kind == WB_VALUE_CONSTANT || v->kind == WB_VALUE_LATE || v->kind == WB_VALUE_SOURCE;
-}
 
 static int32_t new_unit(wb_graph *graph, wb_unit_kind kind, int32_t member) {
     if (!WB_GROW(graph->units, graph->unit_count, graph->unit_capacity)) return -1;
@@ -67,7 +62,7 @@ static int32_t new_unit(wb_graph *graph, wb_unit_kind kind, int32_t member) {
     wb_unit *u = unit_at(graph, number);
     *u = (wb_unit){
         .kind = kind, .last = member, .epilogue = -1, .fused_into = -1, .merged_into = -1};
-    if (is_inline(&graph->values[member]))
+    if (wb_value_is_inline(&graph->values[member]))
         wb_unit_put_first(graph, number); /* others read it that are there already */
     else
         wb_unit_put_last(graph, number);
@@ -101,22 +96,19 @@ static bool may_be_side_sum(const wb_graph *graph, const wb_unit *u, const wb_va
     return mask == all || (u->reduced == 1 && mask == (all & ~1u) && u->sizes[0] <= longest);
 }
 
-static void set_domain(wb_unit *u, const wb_value *v) {
-    u->ndim = v->ndim;
-    memcpy(u->sizes, v->sizes, sizeof u->sizes);
-}
-
 static void note_reader(wb_graph *graph, int32_t unit, const wb_value *v) {
     for (int i = 0; i < v->ninputs; i++) graph->values[v->small_inputs[i]].reader = unit + 1;
 }
 
-static int32_t new_program(wb_graph *graph, int32_t member) {
+int32_t wb_unit_new_program(wb_graph *graph, int32_t member) {
     const int32_t number = new_unit(graph, WB_UNIT_PROGRAM, member);
     if (number < 0) return -1;
     wb_unit *u = unit_at(graph, number);
     wb_value *v = &graph->values[member];
     const bool reduces = v->kind == WB_VALUE_REDUCE;
-    set_domain(u, reduces ? &graph->values[v->small_inputs[0]] : v);
+    const wb_value *domain = reduces ? &graph->values[v->small_inputs[0]] : v;
+    u->ndim = domain->ndim;
+    memcpy(u->sizes, domain->sizes, sizeof u->sizes);
     if (reduces) u->reduced = mask_of(graph, v);
     u->phases = 1;
     v->phase = reduces;
@@ -124,7 +116,75 @@ static int32_t new_program(wb_graph *graph, int32_t member) {
     return number;
 }
 
-/* ---- joining ---- */
+/* ---- a program in the making ---- */
+
+/* A unit, and what would be a part of it: a value that no member reads, or all of another unit. */
+typedef struct trial {
+    const wb_graph *graph;
+    const wb_unit *unit; /* whose domain and reduced dimensions it has */
+    int32_t a, b;        /* the units whose members it has */
+    uint8_t *phases;     /* of values, where the two units' members have others; NULL: theirs */
+} trial;
+
+static trial trial_of(const wb_graph *graph, int32_t unit) {
+    return (trial){.graph = graph, .unit = unit_at(graph, unit), .a = unit, .b = unit};
+}
+
+static bool is_inside(const trial *t, const wb_value *x) {
+    return wb_value_is_fused(x) && (x->unit == t->a || x->unit == t->b);
+}
+
+static int phase_in(const trial *t, const wb_value *v) {
+    int phase = 0;
+    for (int i = 0; i < v->ninputs; i++) {
+        const int32_t input = wb_value_inputs(v)[i];
+        const wb_value *x = &t->graph->values[input];
+        const int of_input = t->phases ? t->phases[input] : x->phase;
+        if (is_inside(t, x) && of_input > phase) phase = of_input;
+    }
+    const bool is_side_sum = wb_value_is_side_sum(t->graph, t->unit, v);
+    return v->kind == WB_VALUE_REDUCE && !is_side_sum ? phase + 1 : phase;
+}
+
+int wb_phase_in(const wb_graph *graph, int32_t unit, const wb_value *v) {
+    const trial t = trial_of(graph, unit);
+    return phase_in(&t, v);
+}
+
+/* How many phases end before v is there. */
+static int phases_of(const wb_graph *graph, const wb_unit *u, const wb_value *v, int phase) {
+    return wb_value_is_row(u, v) && !wb_value_is_side_sum(graph, u, v) ? phase : phase + 1;
+}
+
+int wb_phases_with(const wb_graph *graph, const wb_unit *u, const wb_value *v, int phase) {
+    const int needed = phases_of(graph, u, v, phase);
+    return needed > u->phases ? needed : u->phases;
+}
+
+/* Whether v may read x, which is computed in the same program. NULL, or why not. */
+static const char *input_misfit(const trial *t, const wb_value *v, const wb_value *x, bool as_row) {
+    const wb_unit *u = t->unit;
+    if (wb_value_is_side_sum(t->graph, u, x)) return "a side sum is known at the end";
+    if (as_row && !wb_value_is_row(u, x)) return "a row value reads full ones";
+    if (v->kind == WB_VALUE_REDUCE && wb_value_is_row(u, x)) return "its rows are reduced again";
+    /* a row value is spread along the reduced dimensions, and along no others */
+    if (!as_row && wb_value_is_row(u, x) && !matches_row(u, x))
+        return "its rows are spread otherwise";
+    return NULL;
+}
+
+static const char *inputs_misfit(const trial *t, const wb_value *v, bool as_row) {
+    for (int i = 0; i < v->ninputs; i++) {
+        const int32_t input = wb_value_inputs(v)[i];
+        const wb_value *x = &t->graph->values[input];
+        const int32_t unit = wb_value_unit(t->graph, input);
+        if (unit < 0 || (unit != t->a && unit != t->b)) continue;
+        if (!wb_value_is_fused(x)) return "a view needs the whole of it";
+        const char *misfit = input_misfit(t, v, x, as_row);
+        if (misfit) return misfit;
+    }
+    return NULL;
+}
 
 static int64_t row_length(const wb_unit *u, uint32_t reduced, int64_t *rows) {
     int64_t length = 1;
@@ -145,91 +205,63 @@ static bool phases_fit(const wb_unit *u, uint32_t reduced, int phases) {
     return phases <= WB_MOST_PHASES && !(length > LONG_ROW && rows < FEW_ROWS);
 }
 
-/* The phase that v has in unit number: row values count the phases that must have ended. */
-static int phase_in(const wb_graph *graph, int32_t number, const wb_value *v) {
-    int phase = 0;
-    for (int i = 0; i < v->ninputs; i++) {
-        const int32_t input = wb_value_inputs(v)[i];
-        const wb_value *x = &graph->values[input];
-        if (x->kind == WB_VALUE_VIEW || wb_unit_find(graph, x->unit) != number) continue;
-        if (x->phase > phase) phase = x->phase;
-    }
-    const bool is_side_sum = wb_value_is_side_sum(graph, unit_at(graph, number), v);
-    return v->kind == WB_VALUE_REDUCE && !is_side_sum ? phase + 1 : phase;
-}
+/* ---- joining ---- */
 
-static int phases_with(const wb_graph *graph, const wb_unit *u, const wb_value *v, int phase) {
-    const bool row = wb_value_is_row(u, v) && !wb_value_is_side_sum(graph, u, v);
-    const int needed = row ? phase : phase + 1;
-    return needed > u->phases ? needed : u->phases;
-}
-
-/* Every input of v that is computed in the unit itself is at a place that v may read. NULL, or why
- * not. */
-static const char *inputs_misfit(const wb_graph *graph, int32_t number, const wb_value *v,
-                                 bool as_row) {
-    const wb_unit *u = unit_at(graph, number);
-    for (int i = 0; i < v->ninputs; i++) {
-        const int32_t input = wb_value_inputs(v)[i];
-        const wb_value *x = &graph->values[input];
-        if (wb_value_unit(graph, input) != number) continue;
-        if (x->kind == WB_VALUE_VIEW || x->kind == WB_VALUE_RESULT)
-            return "a view needs the whole of it";
-        if (wb_value_is_side_sum(graph, u, x)) return "a side sum is known at the end";
-        if (as_row && !wb_value_is_row(u, x)) return "a row value reads full ones";
-        if (v->kind == WB_VALUE_REDUCE && wb_value_is_row(u, x))
-            return "its rows are reduced again";
-        /* a row value is spread along the reduced dimensions, and along no others */
-        if (!as_row && wb_value_is_row(u, x) && !matches_row(u, x))
-            return "its rows are spread otherwise";
-    }
+/* The dimensions that the unit reduces once v is in it; NULL, or why v does not fit. */
+static const char *domain_misfit(const wb_graph *graph, const wb_unit *u, const wb_value *v,
+                                 uint32_t *reduced) {
+    *reduced = u->reduced;
+    if (v->kind != WB_VALUE_REDUCE)
+        return wb_value_is_full(u, v) || matches_row(u, v) ? NULL : "another domain";
+    const uint32_t mask = mask_of(graph, v);
+    if (!wb_value_is_full(u, &graph->values[v->small_inputs[0]])) return "another domain";
+    if (u->reduced != mask && (u->reduced != 0 || mask == 0) && !may_be_side_sum(graph, u, v))
+        return "other dimensions are reduced";
+    if (!u->reduced) *reduced = mask;
     return NULL;
 }
 
-/* Every other input of v is computed before the unit. */
-static bool inputs_come_before(wb_graph *graph, int32_t number, const wb_value *v) {
+/* Every input of v that other units compute can come before the unit. */
+static bool inputs_may_come(wb_graph *graph, int32_t number, const wb_value *v, wb_question *q) {
+    wb_ask_before(graph, number, q);
     for (int i = 0; i < v->ninputs; i++) {
         const int32_t unit = wb_value_unit(graph, wb_value_inputs(v)[i]);
-        if (unit >= 0 && unit != number && !wb_unit_comes_before(graph, unit, number)) return false;
+        if (unit >= 0 && unit != number && !wb_may_come(q, unit)) return false;
     }
     return true;
 }
 
-/* NULL if v may join the unit; else why not, for WEBER_DEBUG=plan. */
-static const char *why_apart(wb_graph *graph, int32_t number, const wb_value *v) {
+/* NULL if v may join the unit, with what is to be moved for it in the question; else why not, for
+ * WEBER_DEBUG=plan. */
+static const char *why_apart(wb_graph *graph, int32_t number, const wb_value *v, wb_question *q) {
     const wb_unit *u = unit_at(graph, number);
+    const trial t = trial_of(graph, number);
+    uint32_t reduced;
     if (u->kind != WB_UNIT_PROGRAM) return "a call or copy comes between";
-    if (u->member_count >= MOST_MEMBERS) return "the program is long enough";
-    bool as_row = false;
-    uint32_t reduced = u->reduced;
-    if (v->kind == WB_VALUE_REDUCE) {
-        const uint32_t mask = mask_of(graph, v);
-        if (!matches_full(u, &graph->values[v->small_inputs[0]])) return "another domain";
-        if (u->reduced != mask && (u->reduced != 0 || mask == 0) && !may_be_side_sum(graph, u, v))
-            return "other dimensions are reduced";
-        if (!reduced) reduced = mask;
-    } else {
-        as_row = !matches_full(u, v);
-        if (as_row && !matches_row(u, v)) return "another domain";
-    }
-    const char *misfit = inputs_misfit(graph, number, v, as_row);
+    if (u->member_count >= WB_MOST_MEMBERS) return "the program is long enough";
+    const char *misfit = domain_misfit(graph, u, v, &reduced);
+    const bool as_row = v->kind != WB_VALUE_REDUCE && !wb_value_is_full(u, v);
+    if (!misfit) misfit = inputs_misfit(&t, v, as_row);
     if (misfit) return misfit;
-    if (!phases_fit(u, reduced, phases_with(graph, u, v, phase_in(graph, number, v))))
+    if (!phases_fit(u, reduced, wb_phases_with(graph, u, v, phase_in(&t, v))))
         return "too many phases, or rows too long and too few for another";
-    return inputs_come_before(graph, number, v) ? NULL : "an operand has to wait for it";
+    return inputs_may_come(graph, number, v, q) ? NULL : "an operand has to wait for it";
 }
 
-static bool join(wb_graph *graph, int32_t number, int32_t member) {
+/* After why_apart said NULL. False when out of memory. */
+static bool join(wb_graph *graph, int32_t number, int32_t member, wb_question *q) {
     wb_unit *u = unit_at(graph, number);
     wb_value *v = &graph->values[member];
     if (!WB_GROW(u->members, u->member_count, u->member_capacity)) return false;
+    wb_move_before(q);
+    const int phase = wb_phase_in(graph, number, v);
     u->members[u->member_count++] = member;
     u->last = member;
     v->unit = number;
+    v->phase = (uint8_t)phase;
     note_reader(graph, number, v);
-    v->phase = (uint8_t)phase_in(graph, number, v);
     if (!u->reduced && v->kind == WB_VALUE_REDUCE) u->reduced = mask_of(graph, v);
-    u->phases = phases_with(graph, u, v, v->phase);
+    u->phases = wb_phases_with(graph, u, v, phase);
     return wb_unit_need_inputs(graph, number, member);
 }
 
@@ -240,31 +272,53 @@ static int32_t unit_to_join(const wb_graph *graph, int32_t input) {
     return graph->values[input].is_told ? WB_NO_UNIT : wb_value_unit(graph, input);
 }
 
-/* A sum of what a program only reads may be a side sum of the one that read it last. */
-static int32_t reader_to_join(wb_graph *graph, const wb_value *v) {
+/* The program that last read what v, a reduction, sums up, if v would be a side sum there. */
+static int32_t reader_to_join(const wb_graph *graph, const wb_value *v) {
     if (v->kind != WB_VALUE_REDUCE) return WB_NO_UNIT;
-    const int32_t reader = graph->values[v->small_inputs[0]].reader - 1;
-    const int32_t unit = reader < 0 ? WB_NO_UNIT : wb_unit_find(graph, reader);
-    const bool is_side_sum = unit >= 0 && wb_value_is_side_sum(graph, unit_at(graph, unit), v);
-    return is_side_sum && !why_apart(graph, unit, v) ? unit : WB_NO_UNIT;
+    const int32_t unit = graph->values[v->small_inputs[0]].reader - 1;
+    return unit >= 0 && wb_value_is_side_sum(graph, unit_at(graph, unit), v) ? unit : WB_NO_UNIT;
 }
 
-/* The latest unit among those of v's inputs that v may join; WB_NO_UNIT. */
-static int32_t best_unit(wb_graph *graph, wb_value *v) {
-    int32_t best = WB_NO_UNIT;
-    if (!graph->fuse) v->apart = "WEBER_FUSE=0";
-    for (int i = 0; graph->fuse && i < v->ninputs; i++) {
-        const int32_t unit = unit_to_join(graph, wb_value_inputs(v)[i]);
-        if (unit < 0 || unit == best ||
-            (best >= 0 && unit_at(graph, best)->last > unit_at(graph, unit)->last))
-            continue;
-        v->apart = why_apart(graph, unit, v);
-        if (!v->apart) best = unit;
+/* The units of v's inputs, each once, the latest first. */
+static int units_to_join(const wb_graph *graph, const wb_value *v, int32_t *list) {
+    int count = 0;
+    for (int i = 0; i < v->ninputs; i++) {
+        const int32_t unit = unit_to_join(graph, v->small_inputs[i]);
+        int at = count;
+        for (int k = 0; k < count && unit >= 0; k++)
+            if (list[k] == unit) at = -1;
+        if (unit < 0 || at < 0) continue;
+        for (; at > 0 && unit_at(graph, list[at - 1])->last < unit_at(graph, unit)->last; at--)
+            list[at] = list[at - 1];
+        list[at] = unit;
+        count++;
     }
-    return graph->fuse && best < 0 ? reader_to_join(graph, v) : best;
+    return count;
+}
+
+/* The unit that v may join, with what is to be moved for it in the question; WB_NO_UNIT. */
+static int32_t best_unit(wb_graph *graph, wb_value *v, wb_question *q) {
+    int32_t list[4];
+    if (!graph->fuse) {
+        v->apart = "WEBER_FUSE=0";
+        return WB_NO_UNIT;
+    }
+    int count = units_to_join(graph, v, list);
+    for (int i = 0; i < count; i++) {
+        v->apart = why_apart(graph, list[i], v, q);
+        if (!v->apart) return list[i];
+    }
+    const int32_t reader = reader_to_join(graph, v);
+    return reader >= 0 && !why_apart(graph, reader, v, q) ? reader : WB_NO_UNIT;
 }
 
 /* ---- merging two programs that a value brought together ---- */
+
+typedef struct fuser {
+    wb_graph *graph;
+    uint8_t *phases;  /* of values, while two units are tried as one */
+    int32_t *members; /* of such two, in order: WB_MOST_MEMBERS */
+} fuser;
 
 static bool same_domain(const wb_unit *a, const wb_unit *b) {
     const int ndim = a->ndim > b->ndim ? a->ndim : b->ndim;
@@ -273,281 +327,118 @@ static bool same_domain(const wb_unit *a, const wb_unit *b) {
     return true;
 }
 
-static bool may_merge(wb_graph *graph, int32_t into, int32_t from) {
-    const wb_unit *a = unit_at(graph, into), *b = unit_at(graph, from);
-    if (b->kind != WB_UNIT_PROGRAM || !same_domain(a, b) || a->reduced != b->reduced) return false;
-    if (a->member_count + b->member_count > MOST_MEMBERS) return false;
-    /* what reads the other as a view cannot be one with it */
-    if (wb_unit_reads_view(graph, into, from) || wb_unit_reads_view(graph, from, into))
-        return false;
-    return wb_units_may_unite(graph, into, from);
-}
-
-/* The members of both, in order; NULL when out of memory. */
-static int32_t *members_of_both(const wb_unit *a, const wb_unit *b) {
-    const int64_t total = a->member_count + b->member_count;
-    int32_t *members = wb_alloc(sizeof *members * (size_t)total);
-    for (int64_t i = 0, x = 0, y = 0; members && i < total; i++) {
+static void list_members(fuser *f, const wb_unit *a, const wb_unit *b) {
+    int64_t x = 0, y = 0;
+    for (int64_t i = 0; i < a->member_count + b->member_count; i++) {
         const bool first =
             y == b->member_count || (x < a->member_count && a->members[x] < b->members[y]);
-        members[i] = first ? a->members[x++] : b->members[y++];
-    }
-    return members;
-}
-
-/* Gives the members of a unit that is two in one the phases that they have there: values of one
- * half may wait for row values of the other. False: there are too many, or some value cannot be
- * computed beside one that it reads. */
-static bool set_phases(wb_graph *graph, int32_t number) {
-    wb_unit *u = unit_at(graph, number);
-    u->phases = 1;
-    for (int64_t m = 0; m < u->member_count; m++) {
-        wb_value *v = &graph->values[u->members[m]];
-        const bool as_row = v->kind != WB_VALUE_REDUCE && wb_value_is_row(u, v);
-        if (inputs_misfit(graph, number, v, as_row)) return false;
-        v->phase = (uint8_t)phase_in(graph, number, v);
-        u->phases = phases_with(graph, u, v, v->phase);
-    }
-    return phases_fit(u, u->reduced, u->phases);
-}
-
-/* The phases that members had in their own units: inputs there come before them. */
-static void restore_phases(wb_graph *graph, int32_t number) {
-    const wb_unit *u = unit_at(graph, number);
-    for (int64_t m = 0; m < u->member_count; m++) {
-        wb_value *v = &graph->values[u->members[m]];
-        v->phase = (uint8_t)phase_in(graph, number, v);
+        f->members[i] = first ? a->members[x++] : b->members[y++];
     }
 }
 
-/* False when out of memory. */
-static bool merge(wb_graph *graph, int32_t into, int32_t from) {
-    wb_unit *a = unit_at(graph, into), *b = unit_at(graph, from);
-    const wb_unit before = *a;
-    int32_t *members = members_of_both(a, b);
-    if (!members) return false;
-    a->members = members, a->member_count = a->member_capacity = a->member_count + b->member_count;
-    b->merged_into = into;
-    if (a->reduced && !set_phases(graph, into)) {
-        wb_release(members);
-        *a = before;
-        b->merged_into = -1;
-        restore_phases(graph, into);
-        restore_phases(graph, from);
-        return true;
+/* The phases that the members of two units would have as one: values of one half may wait for row
+ * values of the other. 0: there are too many, or some value cannot be computed beside one that it
+ * reads. */
+static int phases_as_one(fuser *f, int32_t a, int32_t b) {
+    const wb_graph *graph = f->graph;
+    const wb_unit *u = unit_at(graph, a);
+    const trial t = {.graph = graph, .unit = u, .a = a, .b = b, .phases = f->phases};
+    const int64_t count = u->member_count + unit_at(graph, b)->member_count;
+    int phases = 1;
+    for (int64_t m = 0; m < count; m++) {
+        const int32_t member = f->members[m];
+        const wb_value *v = &graph->values[member];
+        if (inputs_misfit(&t, v, v->kind != WB_VALUE_REDUCE && wb_value_is_row(u, v))) return 0;
+        const int phase = phase_in(&t, v), needed = phases_of(graph, u, v, phase);
+        f->phases[member] = (uint8_t)phase;
+        if (needed > phases) phases = needed;
+        if (!phases_fit(u, u->reduced, phases)) return 0;
     }
-    wb_release(before.members);
-    a->last = members[a->member_count - 1];
-    b->member_count = 0;
-    return wb_unit_absorb(graph, into, from);
+    return phases;
 }
 
-static bool merge_inputs(wb_graph *graph, int32_t number, const wb_value *v) {
+/* The phases of the two as one, with what is to be moved for it in the question; 0: they stay
+ * two. */
+static int may_merge(fuser *f, int32_t into, int32_t from, wb_question *q) {
+    wb_graph *graph = f->graph;
+    const wb_unit *a = unit_at(graph, into), *b = unit_at(graph, from);
+    if (b->kind != WB_UNIT_PROGRAM || !same_domain(a, b) || a->reduced != b->reduced) return 0;
+    if (a->member_count + b->member_count > WB_MOST_MEMBERS) return 0;
+    /* what reads the other as a view cannot be one with it */
+    if (wb_unit_reads_view(graph, into, from) || wb_unit_reads_view(graph, from, into)) return 0;
+    list_members(f, a, b);
+    const int phases = phases_as_one(f, into, from);
+    return phases > 0 && wb_may_unite(graph, into, from, q) ? phases : 0;
+}
+
+/* After may_merge said how many phases. False when out of memory. */
+static bool merge(fuser *f, int32_t into, int32_t from, int phases, wb_question *q) {
+    wb_unit *a = unit_at(f->graph, into), *b = unit_at(f->graph, from);
+    const int64_t total = a->member_count + b->member_count;
+    if (!wb_reserve((void **)&a->members, &a->member_capacity, sizeof *a->members, total) ||
+        !wb_unite(q, into, from))
+        return false;
+    memcpy(a->members, f->members, sizeof *a->members * (size_t)total);
+    for (int64_t m = 0; m < total; m++) {
+        wb_value *v = &f->graph->values[a->members[m]];
+        v->unit = into;
+        v->phase = f->phases[a->members[m]];
+    }
+    a->member_count = total, a->last = a->members[total - 1], a->phases = phases;
+    b->member_count = 0, b->merged_into = into;
+    return true;
+}
+
+static bool merge_inputs(fuser *f, int32_t number, const wb_value *v) {
+    wb_question q;
     for (int i = 0; i < v->ninputs; i++) {
-        const int32_t unit = unit_to_join(graph, wb_value_inputs(v)[i]);
-        if (unit < 0 || unit == number || !may_merge(graph, number, unit)) continue;
-        if (!merge(graph, number, unit)) return false;
+        const int32_t unit = unit_to_join(f->graph, wb_value_inputs(v)[i]);
+        if (unit < 0 || unit == number) continue;
+        const int phases = may_merge(f, number, unit, &q);
+        if (phases > 0 && !merge(f, number, unit, phases, &q)) return false;
     }
     return true;
 }
 
-static bool fuse_value(wb_graph *graph, int32_t member) {
-    wb_value *v = &graph->values[member];
-    const int32_t unit = best_unit(graph, v);
-    if (unit < 0) return new_program(graph, member) >= 0;
-    return join(graph, unit, member) && merge_inputs(graph, unit, &graph->values[member]);
+static bool fuse_value(fuser *f, int32_t member) {
+    wb_question q;
+    const int32_t unit = best_unit(f->graph, &f->graph->values[member], &q);
+    if (unit < 0) return wb_unit_new_program(f->graph, member) >= 0;
+    return join(f->graph, unit, member, &q) && merge_inputs(f, unit, &f->graph->values[member]);
 }
 
-/* ---- sinking: values computed where they are used ---- */
+/* ---- all values ---- */
 
-/* Of each value the one unit that uses it; WB_NO_UNIT: none; SEVERAL: more, or not as an
- * operand. */
-enum { SEVERAL = -2 };
-
-static void list_consumers(const wb_graph *graph, int32_t *of) {
-    for (int32_t v = 0; v < graph->count; v++) of[v] = WB_NO_UNIT;
-    for (int32_t v = 0; v < graph->count; v++) {
-        const wb_value *value = &graph->values[v];
-        const int32_t unit = wb_unit_find(graph, value->unit);
-        const bool whole = value->kind != WB_VALUE_ELEMENT && value->kind != WB_VALUE_REDUCE;
-        for (int i = 0; i < value->ninputs; i++) {
-            int32_t *seen = &of[wb_value_inputs(value)[i]];
-            const bool is_told = graph->values[wb_value_inputs(value)[i]].is_told;
-            if (whole || is_told || (*seen != WB_NO_UNIT && *seen != unit))
-                *seen = SEVERAL;
-            else
-                *seen = unit;
-        }
-    }
-    for (int64_t i = 0; i < graph->tape->count; i++)
-        if ((graph->tape->at[i].marks & WB_TAPE_STORED) && graph->of_tape[i] >= 0)
-            of[graph->of_tape[i]] = SEVERAL;
-}
-
-/* Full operands of v that its unit would have to store for another one, and does not store anyway:
- * row values are few. */
-static int newly_stored(const wb_graph *graph, const wb_value *v, const int32_t *of) {
-    int count = 0;
-    for (int i = 0; i < v->ninputs; i++) {
-        const int32_t input = v->small_inputs[i], unit = wb_unit_find(graph, v->unit);
-        const wb_value *x = &graph->values[input];
-        const bool inside = x->kind != WB_VALUE_VIEW && wb_unit_find(graph, x->unit) == unit;
-        if (inside && of[input] == unit && !wb_value_is_row(unit_at(graph, unit), x)) count++;
-    }
-    return count;
-}
-
-static void insert_member(wb_unit *u, int32_t member) {
-    int64_t at = u->member_count++;
-    for (; at > 0 && u->members[at - 1] > member; at--) u->members[at] = u->members[at - 1];
-    u->members[at] = member;
-}
-
-static void remove_member(wb_unit *u, int32_t member) {
-    int64_t kept = 0;
-    for (int64_t m = 0; m < u->member_count; m++)
-        if (u->members[m] != member) u->members[kept++] = u->members[m];
-    u->member_count = kept;
-    u->last = u->members[kept - 1];
-}
-
-/* Operands of v of its own size. */
-static int full_operands(const wb_graph *graph, const wb_value *v) {
-    const wb_unit *u = unit_at(graph, wb_unit_find(graph, v->unit));
-    int count = 0;
-    for (int i = 0; i < v->ninputs; i++) {
-        const wb_value *x = &graph->values[v->small_inputs[i]];
-        count += !is_inline(x) && matches_full(u, x);
-    }
-    return count;
-}
-
-static bool may_sink(const wb_graph *graph, int32_t member, const int32_t *of) {
-    const wb_value *v = &graph->values[member];
-    const int32_t from = wb_unit_find(graph, v->unit), to = of[member];
-    if (v->kind != WB_VALUE_ELEMENT || to < 0 || to == from ||
-        unit_at(graph, from)->member_count < 2)
-        return false;
-    const wb_unit *u = unit_at(graph, to);
-    if (u->kind != WB_UNIT_PROGRAM || u->member_count >= MOST_MEMBERS || !matches_full(u, v))
-        return false;
-    if (wb_value_is_row(unit_at(graph, from), v)) return false;
-    /* behind a reduction nothing is read again that would cost more than v itself */
-    if (v->phase > 0 && full_operands(graph, v) > 1) return false;
-    return newly_stored(graph, v, of) <= 1;
-}
-
-static bool is_read_in(const wb_graph *graph, int32_t unit, int32_t value) {
-    const wb_unit *u = unit_at(graph, unit);
-    for (int64_t m = 0; m < u->member_count; m++) {
-        const wb_value *x = &graph->values[u->members[m]];
-        for (int k = 0; k < x->ninputs; k++)
-            if (wb_value_inputs(x)[k] == value) return true;
-    }
-    return false;
-}
-
-/* Moves v to the unit that uses it; what only v used is now used there alone. */
-static bool sink(wb_graph *graph, int32_t v, int32_t *of) {
-    wb_value *value = &graph->values[v];
-    wb_unit *to = unit_at(graph, of[v]);
-    if (!WB_GROW(to->members, to->member_count, to->member_capacity)) return false;
-    const int32_t from = wb_unit_find(graph, value->unit);
-    remove_member(unit_at(graph, from), v);
-    insert_member(to, v);
-    value->unit = of[v];
-    value->phase = (uint8_t)phase_in(graph, of[v], value);
-    for (int i = 0; i < value->ninputs; i++) {
-        const int32_t input = value->small_inputs[i];
-        if (of[input] == from) of[input] = is_read_in(graph, from, input) ? SEVERAL : value->unit;
-    }
-    return true;
-}
-
-/* A value that only a later program uses is computed there, if that stores no more: what is stored
- * is then an operand that is stored anyway, or nothing more than before. Row values, which are few,
- * do not count. */
-static bool sink_values(wb_graph *graph) {
-    int32_t *of = wb_alloc(sizeof *of * (size_t)(graph->count + 1));
-    bool done = of != NULL;
-    if (done) list_consumers(graph, of);
-    for (int32_t v = (int32_t)graph->count - 1; done && v >= 0; v--)
-        if (may_sink(graph, v, of)) done = sink(graph, v, of);
-    wb_release(of);
-    return done;
-}
-
-/* ---- memory for what leaves its unit ---- */
-
-/* v gets memory; sources that were computed in line get a program of their own. */
-static bool store(wb_graph *graph, int32_t v) {
-    v = wb_value_base(graph, v);
-    wb_value *value = &graph->values[v];
-    if (value->kind == WB_VALUE_LEAF) return true;
-    value->stored = true;
-    return !is_inline(value) || value->unit >= 0 || new_program(graph, v) >= 0;
-}
-
-/* A view whose strides cannot say what it shows is a copy. */
-static bool copy_view(wb_graph *graph, int32_t number) {
-    if (graph->values[number].base != number) return true;
-    return new_unit(graph, WB_UNIT_COPY, number) >= 0 &&
-           store(graph, graph->values[number].small_inputs[0]);
-}
-
-static bool make_unit(wb_graph *graph, int32_t number) {
+static bool make_unit(fuser *f, int32_t number) {
+    wb_graph *graph = f->graph;
     wb_value *v = &graph->values[number];
     switch ((wb_value_kind)v->kind) {
     case WB_VALUE_ELEMENT:
     case WB_VALUE_REDUCE:
-        return fuse_value(graph, number);
-    case WB_VALUE_VIEW:
-        return copy_view(graph, number);
+        return fuse_value(f, number);
+    case WB_VALUE_VIEW: /* one whose strides cannot say what it shows is a copy */
+        return v->base != number || new_unit(graph, WB_UNIT_COPY, number) >= 0;
     case WB_VALUE_JOIN:
         return new_unit(graph, WB_UNIT_COPY, number) >= 0;
     case WB_VALUE_CALL:
         return new_unit(graph, WB_UNIT_CALL, number) >= 0;
     case WB_VALUE_RESULT:
         v->unit = graph->values[v->small_inputs[0]].unit;
-        v->stored = true;
         return true;
     default:
         return true;
     }
 }
 
-/* Which inputs of v have to lie in memory: all those of calls and copies, and those that another
- * unit computes. */
-static bool store_inputs(wb_graph *graph, int32_t number) {
-    const uint8_t kind = graph->values[number].kind;
-    const bool whole = kind == WB_VALUE_CALL || kind == WB_VALUE_JOIN;
-    if (kind == WB_VALUE_VIEW || kind == WB_VALUE_RESULT) return true;
-    for (int i = 0; i < graph->values[number].ninputs; i++) {
-        const int32_t input = wb_value_inputs(&graph->values[number])[i];
-        const bool is_view = graph->values[input].kind == WB_VALUE_VIEW;
-        if (!whole && !is_view && is_inline(&graph->values[input])) continue;
-        const bool outside =
-            wb_value_unit(graph, input) != wb_unit_find(graph, graph->values[number].unit);
-        if ((whole || is_view || outside) && !store(graph, input)) return false;
-    }
-    return true;
-}
-
 bool wb_graph_fuse(wb_graph *graph) {
-    const int64_t count = graph->count;
+    fuser f = {.graph = graph,
+               .phases = wb_alloc((size_t)graph->count + 1),
+               .members = wb_alloc(sizeof *f.members * WB_MOST_MEMBERS)};
+    bool done = f.phases && f.members;
     graph->first_unit = graph->last_unit = -1;
-    for (int32_t v = 0; v < count; v++)
-        if (!make_unit(graph, v)) return false;
-    if (graph->fuse && !sink_values(graph)) return false;
-    for (int32_t v = 0; v < count; v++)
-        if (!store_inputs(graph, v)) return false;
-    for (int64_t i = 0; i < graph->tape->count; i++)
-        if ((graph->tape->at[i].marks & WB_TAPE_STORED) && graph->of_tape[i] >= 0 &&
-            !store(graph, graph->of_tape[i]))
-            return false;
-    for (int64_t i = 0; i < graph->unit_count; i++) {
-        const wb_unit *u = &graph->units[i];
-        if (u->kind != WB_UNIT_PROGRAM) graph->values[u->members[0]].stored = true;
-    }
-    return wb_units_list_needs(graph);
+    for (int32_t v = 0; done && v < graph->count; v++) done = make_unit(&f, v);
+    wb_release(f.phases);
+    wb_release(f.members);
+    if (done && graph->fuse) done = wb_graph_sink(graph);
+    return done && wb_graph_store(graph) && wb_units_list_needs(graph);
 }

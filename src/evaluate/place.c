@@ -82,7 +82,7 @@ static bool same_domain(const wb_unit *u, const wb_value *v) {
 
 /* True if the program can run with the call: it reads the call's result as it is, and all else that
  * it reads can be there before. */
-static bool may_follow(wb_graph *graph, int32_t program, int32_t call) {
+static bool may_follow(wb_graph *graph, int32_t program, int32_t call, wb_question *q) {
     const wb_unit *u = &graph->units[program];
     for (int64_t m = 0; m < u->member_count; m++) {
         const wb_value *v = &graph->values[u->members[m]];
@@ -92,13 +92,14 @@ static bool may_follow(wb_graph *graph, int32_t program, int32_t call) {
                 return false; /* a view of it: other elements */
         }
     }
-    return wb_units_may_unite(graph, call, program);
+    return wb_may_unite(graph, call, program, q);
 }
 
 /* False when out of memory. */
 static bool fuse_behind(wb_graph *graph, int32_t program) {
     enum { MOST_TRIES = 8 }; /* a sum of many products would try each of them */
     wb_unit *u = &graph->units[program];
+    wb_question q;
     if (u->kind != WB_UNIT_PROGRAM || u->reduced || u->phases != 1 || u->is_postponed) return true;
     int tries = 0;
     for (int64_t m = u->member_count - 1; m >= 0; m--) {
@@ -112,10 +113,10 @@ static bool fuse_behind(wb_graph *graph, int32_t program) {
             wb_unit *c = &graph->units[call];
             if (c->epilogue >= 0) continue;
             if (tries++ == MOST_TRIES) return true;
-            if (!may_follow(graph, program, call)) continue;
+            if (!may_follow(graph, program, call, &q)) continue;
             c->epilogue = program;
             u->fused_into = call;
-            return wb_unit_absorb(graph, call, program);
+            return wb_unite(&q, call, program);
         }
     }
     return true;
@@ -134,25 +135,38 @@ bool wb_is_private(const wb_graph *graph, int32_t call, int32_t reader) {
     int64_t count;
     const int32_t *readers = wb_value_readers(graph, call, &count);
     for (int64_t i = 0; i < count; i++)
-        if (wb_unit_find(graph, graph->values[readers[i]].unit) != reader) return false;
+        if (graph->values[readers[i]].unit != reader) return false;
     return true;
 }
 
 /* ---- donation ---- */
 
-/* True if all other units that read the memory of leaf run before the writer, or can. They are
- * noted as what it needs then, if apply. */
-static bool readers_come_first(wb_graph *graph, int32_t leaf, int32_t writer, bool apply) {
+/* What has to run before the writer, which takes over the memory of leaf: all other units that read
+ * it; and the last collective, which may fail on all ranks alike, which then have to hold what they
+ * held. Asks whether that can be, or notes that it must. */
+typedef struct takeover {
+    wb_graph *graph;
+    int32_t writer;
+    wb_question *q; /* NULL: it is noted */
+} takeover;
+
+static bool comes_first(const takeover *t, int32_t unit) {
+    unit = wb_unit_runs_with(t->graph, unit);
+    if (unit == t->writer) return true;
+    return t->q ? wb_may_come(t->q, unit) : wb_unit_need(t->graph, t->writer, unit, false);
+}
+
+static bool all_come_first(const takeover *t, int32_t leaf) {
+    wb_graph *graph = t->graph;
     int64_t count;
     const int32_t *readers = wb_value_readers(graph, leaf, &count);
     for (int64_t i = 0; i < count; i++) {
-        const int32_t reader = wb_unit_runs_with(graph, graph->values[readers[i]].unit);
-        if (reader < 0 || reader == writer) continue;
-        if (apply ? !wb_unit_need(graph, writer, reader, false)
-                  : !wb_unit_comes_before(graph, reader, writer))
-            return false;
+        const int32_t unit = graph->values[readers[i]].unit;
+        if (unit >= 0 && !comes_first(t, unit)) return false;
     }
-    return true;
+    if (graph->last_collective < 0) return true;
+    const int32_t last = wb_value_unit(graph, graph->last_collective);
+    return last != t->writer && comes_first(t, last);
 }
 
 /* A leaf read by the program element by element, as the output is written. A call's own operands
@@ -185,16 +199,6 @@ static bool call_reads(const wb_graph *graph, int32_t call, int32_t leaf) {
     return false;
 }
 
-/* A collective may fail on all ranks alike, which then have to hold what they held: what is written
- * in place comes behind the last one. */
-static bool collectives_come_first(wb_graph *graph, int32_t writer, bool apply) {
-    if (graph->last_collective < 0) return true;
-    const int32_t last = wb_value_unit(graph, graph->last_collective);
-    if (last == writer) return false;
-    return apply ? wb_unit_need(graph, writer, last, false)
-                 : wb_unit_comes_before(graph, last, writer);
-}
-
 /* In a body the memory of a carry is for the next one alone. */
 static bool may_donate(const wb_graph *graph, const wb_value *leaf, int32_t output) {
     const wb_tape *tape = graph->tape;
@@ -205,8 +209,9 @@ static bool may_donate(const wb_graph *graph, const wb_value *leaf, int32_t outp
 }
 
 static int32_t find_donor(wb_graph *graph, const wb_unit *u, int32_t writer, int32_t number,
-                          const bool *taken) {
+                          const bool *taken, wb_question *q) {
     const wb_value *output = &graph->values[graph->outputs[number]];
+    const takeover t = {graph, writer, q};
     for (int64_t m = 0; m < u->member_count; m++) {
         const wb_value *v = &graph->values[u->members[m]];
         for (int i = 0; i < v->ninputs; i++) {
@@ -216,9 +221,8 @@ static int32_t find_donor(wb_graph *graph, const wb_unit *u, int32_t writer, int
             if (!may_donate(graph, x, number) || !read_alike(graph, u, leaf, output)) continue;
             if (graph->units[writer].kind == WB_UNIT_CALL && call_reads(graph, writer, leaf))
                 continue;
-            if (readers_come_first(graph, leaf, writer, false) &&
-                collectives_come_first(graph, writer, false))
-                return leaf;
+            wb_ask_before(graph, writer, q);
+            if (all_come_first(&t, leaf)) return leaf;
         }
     }
     return -1;
@@ -239,27 +243,28 @@ static void take_shown_leaves(const wb_graph *graph, bool *taken) {
     }
 }
 
-/* Outputs take over the buffers of leaves that nobody needs any more. */
+/* The output takes over the buffer of a leaf that nobody needs any more, if there is one. */
+static bool donate_to(wb_graph *graph, int32_t number, bool *taken) {
+    wb_value *v = &graph->values[graph->outputs[number]];
+    const int32_t unit = wb_value_unit(graph, graph->outputs[number]);
+    const wb_unit *u = unit >= 0 ? &graph->units[unit] : NULL;
+    wb_question q;
+    v->memory = graph->leaf_count + number;
+    if (!u || u->kind != WB_UNIT_PROGRAM || !may_be_written_last(u, v)) return true;
+    const int32_t writer = wb_unit_runs_with(graph, unit);
+    const int32_t donor = find_donor(graph, u, writer, number, taken, &q);
+    if (donor < 0) return true;
+    taken[graph->values[donor].memory] = true;
+    v->memory = graph->values[donor].memory;
+    wb_move_before(&q);
+    return all_come_first(&(takeover){graph, writer, NULL}, donor);
+}
+
 static bool donate(wb_graph *graph) {
     bool *taken = wb_alloc(sizeof *taken * (size_t)(graph->leaf_count + 1));
     bool done = taken != NULL;
     if (done) take_shown_leaves(graph, taken);
-    for (int32_t o = 0; done && o < graph->output_count; o++) {
-        wb_value *v = &graph->values[graph->outputs[o]];
-        const int32_t unit = wb_value_unit(graph, graph->outputs[o]);
-        const wb_unit *u = unit >= 0 ? &graph->units[unit] : NULL;
-        int32_t donor = -1;
-        const int32_t writer = wb_unit_runs_with(graph, unit);
-        if (u && u->kind == WB_UNIT_PROGRAM && may_be_written_last(u, v))
-            donor = find_donor(graph, u, writer, o, taken);
-        if (donor >= 0) {
-            taken[graph->values[donor].memory] = true;
-            v->memory = graph->values[donor].memory;
-            done = readers_come_first(graph, donor, writer, true) &&
-                   collectives_come_first(graph, writer, true);
-        } else
-            v->memory = graph->leaf_count + o;
-    }
+    for (int32_t o = 0; done && o < graph->output_count; o++) done = donate_to(graph, o, taken);
     wb_release(taken);
     return done;
 }
@@ -294,7 +299,7 @@ static bool push(sorter *s, int32_t unit) {
 
 static bool push_needs(sorter *s, const wb_unit *u) {
     for (int64_t i = u->need_count - 1; i >= 0; i--)
-        if (!push(s, wb_unit_runs_with(s->graph, u->needs[i] >> 1))) return false;
+        if (!push(s, wb_unit_needed(s->graph, u, i))) return false;
     return true;
 }
 

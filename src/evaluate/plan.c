@@ -499,7 +499,8 @@ static bool build(builder *b, const wb_tape *tape, bool fuse) {
     graph->fuse = fuse;
     graph->explain = wb_plan_is_explained();
     if (!wb_graph_lower(graph, tape) || !wb_graph_separate(graph) ||
-        !wb_graph_list_readers(graph) || !wb_graph_fuse(graph) || !wb_graph_place(graph))
+        !wb_graph_list_readers(graph) || !wb_graph_fuse(graph) || !wb_graph_place(graph) ||
+        !wb_graph_check(graph))
         return false;
     wb_plan *plan = b->plan;
     if (!plan_units(b) || !list_results(b) || (tape->body && !list_body_results(b, tape->body)) ||

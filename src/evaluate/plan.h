@@ -4,14 +4,17 @@
  *     lower.c   macros expanded, operations offered, nodes written as values: a graph
  *     values.c  of these: equal ones merged, constants folded
  *     readers.c who reads each value
- *     units.c   groups of values, what each needs, and their order
+ *     units.c   the graph of units: what each needs, and their order
  *     fuse.c    values grouped into units: programs, library calls, copies
+ *     sink.c    values moved to the programs that use them
+ *     store.c   which values get memory
  *     emit.c    units written as programs and calls, with their operands' layouts
  *     kernels.c one kernel for all programs and calls that are equal
  *     updates.c which programs are updates, and which of these may run at once
  *     copies.c  which copies need not be made
  *     place.c   order of the units, memory of the values, donation
  *     gaps.c    the free stretches of the workspace
+ *     check.c   that every value is read after it was written
  *     plan.c    kernels and commands: the finished plan
  *     scan.c    bodies of scans: where each step finds its arrays
  *     explain.c what became of it, in lines, for WEBER_DEBUG=plan
@@ -265,14 +268,15 @@ typedef struct wb_unit {
     int32_t fused_into;  /* of a call's program: that call; -1 */
     int32_t mark;        /* of the last search that found it */
     int32_t last;        /* greatest member */
-    int64_t label;       /* less than that of every unit behind it */
+    int64_t label;       /* less than that of every unit after it */
     /* units that have to run before this one: number << 1 | 1 if what it reads is a view of theirs.
-     * One may stand there several times, or under the number that it had before it was merged. */
+     * One may stand there several times, or under the number that it had before it was merged:
+     * wb_unit_needed tells. */
     int32_t *needs;
     int64_t need_count;
     int32_t *members; /* values: a program's in order; a call's or copy's one */
     int64_t member_count;
-    int32_t before, behind; /* its neighbours in the list in order; -1: none */
+    int32_t before, after; /* its neighbours in the list in order; -1: none */
     wb_unit_kind kind;
     int32_t epilogue; /* a call's fused program unit, or -1; its own place: fused_into */
     int ndim;
@@ -285,9 +289,7 @@ typedef struct wb_unit {
     int64_t need_capacity, member_capacity;
 } wb_unit;
 
-/* The unit that absorbed u, or u itself. Not negative if u is not. */
-int32_t wb_unit_find(const wb_graph *graph, int32_t u);
-/* The same, and for a program behind a call that call. */
+/* The unit, or for a program that is fused to a call that call. */
 int32_t wb_unit_runs_with(const wb_graph *graph, int32_t u);
 /* The unit that computes v (through views), or WB_NO_UNIT for leaves, constants and inline
  * sources. */
@@ -297,28 +299,55 @@ int32_t wb_value_unit(const wb_graph *graph, int32_t v);
  * memory. */
 bool wb_unit_need(wb_graph *graph, int32_t unit, int32_t needed, bool by_view);
 bool wb_unit_need_inputs(wb_graph *graph, int32_t unit, int32_t member);
+/* The unit, as it is now, that number i of the list of needs stands for. */
+int32_t wb_unit_needed(const wb_graph *graph, const wb_unit *unit, int64_t i);
 /* True if the unit reads something of unit `of`, or of itself, as a view. */
 bool wb_unit_reads_view(const wb_graph *graph, int32_t unit, int32_t of);
+/* Lists what all units need anew, from their members. False when out of memory. */
+bool wb_units_list_needs(wb_graph *graph);
 
 /* A new unit comes first, if it needs none, or last. */
 void wb_unit_put_first(wb_graph *graph, int32_t unit);
 void wb_unit_put_last(wb_graph *graph, int32_t unit);
-/* True if the unit comes before `first`, or could be moved there with all that it needs. False: it
- * needs `first`, or the search was given up. */
-bool wb_unit_comes_before(wb_graph *graph, int32_t unit, int32_t first);
-/* True if the two can be one: no third unit lies on a way between them (or none was found to). The
- * later one then needs nothing behind the earlier one but that. */
-bool wb_units_may_unite(wb_graph *graph, int32_t a, int32_t b);
-/* After that: `into` takes over what `from` needs, and stands where the earlier one stood. False
- * when out of memory. */
-bool wb_unit_absorb(wb_graph *graph, int32_t into, int32_t from);
-/* Lists what all units need anew, from their members. False when out of memory. */
-bool wb_units_list_needs(wb_graph *graph);
+
+enum { WB_MOST_LOOKS = 128 };
+
+/* Whether units can come before another one, `first`. Asking changes nothing; an answer that is yes
+ * holds until a unit is moved. */
+typedef struct wb_question {
+    wb_graph *graph;
+    int32_t first, mark, looks;
+    int32_t count; /* what comes after `first` so far, and would have to be moved */
+    int32_t found[WB_MOST_LOOKS];
+} wb_question;
+
+void wb_ask_before(wb_graph *graph, int32_t unit, wb_question *q);
+/* True if this unit, too, comes before the first one, or can with all that it needs. False: it
+ * needs the first one, or the search was given up; then the question has been answered. */
+bool wb_may_come(wb_question *q, int32_t unit);
+/* True if the two can be one: no third unit lies on a way between them (or none was found to). */
+bool wb_may_unite(wb_graph *graph, int32_t a, int32_t b, wb_question *q);
+
+/* What was answered with yes is done: those asked about are moved; the two become one in the order,
+ * where the earlier one stood, and `into` needs what both need. False when out of memory. */
+void wb_move_before(wb_question *q);
+bool wb_unite(wb_question *q, int32_t into, int32_t from);
 
 /* ---- fuse.c ---- */
 
+/* Puts values into units, and says which of them are stored. False when out of memory. */
 bool wb_graph_fuse(wb_graph *graph);
 
+/* True for what is computed inside the programs that read it: numbers, iota, random sources. */
+static inline bool wb_value_is_inline(const wb_value *v) {
+    return v->kind == WB_VALUE_CONSTANT || v->kind == WB_VALUE_LATE || v->kind == WB_VALUE_SOURCE;
+}
+/* True for what programs are made of. */
+static inline bool wb_value_is_fused(const wb_value *v) {
+    return v->kind == WB_VALUE_ELEMENT || v->kind == WB_VALUE_REDUCE;
+}
+/* True if v has the sizes of the unit's domain; sizes of 1 at the end do not count. */
+bool wb_value_is_full(const wb_unit *unit, const wb_value *v);
 /* True for a row value of the unit: one for each combination of the dimensions that are not
  * reduced. */
 bool wb_value_is_row(const wb_unit *unit, const wb_value *v);
@@ -326,6 +355,28 @@ bool wb_value_is_row(const wb_unit *unit, const wb_value *v);
 /* True for a sum that the unit, which is v's, computes beside its rows: no other value of the unit
  * reads it, since it is known when the program ends. */
 bool wb_value_is_side_sum(const wb_graph *graph, const wb_unit *unit, const wb_value *v);
+
+/* A program of its own for the member. Its number, or -1 when out of memory. */
+int32_t wb_unit_new_program(wb_graph *graph, int32_t member);
+
+enum { WB_MOST_MEMBERS = 160 };
+
+/* The phase that v has in a unit whose members' phases are known: a full value's is the one in
+ * which it is computed, a row value's is how many must have ended. */
+int wb_phase_in(const wb_graph *graph, int32_t unit, const wb_value *v);
+/* The phases that the unit needs for its own, and for v, which has that phase. */
+int wb_phases_with(const wb_graph *graph, const wb_unit *u, const wb_value *v, int phase);
+
+/* ---- sink.c ---- */
+
+/* Moves values to the programs that alone use them. False when out of memory. */
+bool wb_graph_sink(wb_graph *graph);
+
+/* ---- store.c ---- */
+
+/* Marks the values that need memory: what another unit reads, and what leaves the plan. False when
+ * out of memory. */
+bool wb_graph_store(wb_graph *graph);
 
 /* ---- updates.c ---- */
 
@@ -364,6 +415,12 @@ bool wb_gaps_give(wb_gaps *gaps, int64_t offset, int64_t size);
 bool wb_graph_place(wb_graph *graph);
 /* True if only the unit `reader`, fused behind the call, reads the call's result. */
 bool wb_is_private(const wb_graph *graph, int32_t call, int32_t reader);
+
+/* ---- check.c ---- */
+
+/* False with an error recorded (WB_ERROR_INTERNAL) where something would be read before it is
+ * written, or after something else was written there. After wb_graph_place. */
+bool wb_graph_check(const wb_graph *graph);
 
 /* ---- emit.c ---- */
 

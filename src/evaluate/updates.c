@@ -67,7 +67,7 @@ bool wb_graph_is_concurrent(const wb_graph *graph, int64_t position, int64_t *fi
     const wb_unit *u = &graph->units[graph->order[position]];
     bool joins = u->is_update && position > 0 && graph->units[graph->order[position - 1]].is_update;
     for (int64_t i = 0; joins && i < u->need_count; i++)
-        joins = graph->units[wb_unit_runs_with(graph, u->needs[i] >> 1)].position < *first;
+        joins = graph->units[wb_unit_needed(graph, u, i)].position < *first;
     if (!joins) *first = position;
     return joins;
 }

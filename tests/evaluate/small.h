@@ -18,7 +18,7 @@ typedef struct small {
     char text[1024];
 } small;
 
-static void small_order(small *s, wb_array *root) {
+static inline void small_order(small *s, wb_array *root) {
     *s = (small){.text = ""};
     assert_true(wb_tape_walk(&s->tape, 1, &root));
     assert_true(wb_tape_order(&s->tape, 1, &root));
@@ -38,13 +38,30 @@ static inline void small_take_any(small *s) {
     s->tape.device = &s->device;
 }
 
-static void small_end(small *s) {
+/* The graph of a tape that was ordered, with fusion, as if nobody but the plan had the nodes before
+ * the root. */
+static inline void small_fuse(small *s) {
+    for (int64_t i = 0; i < s->tape.count; i++)
+        if (!(s->tape.at[i].marks & (WB_TAPE_ROOT | WB_TAPE_LEAF)))
+            s->tape.at[i].marks &= (uint8_t)~WB_TAPE_STORED;
+    s->graph.fuse = true;
+    assert_true(wb_graph_lower(&s->graph, &s->tape) && wb_graph_separate(&s->graph) &&
+                wb_graph_list_readers(&s->graph) && wb_graph_fuse(&s->graph));
+}
+
+static inline void small_place(small *s) {
+    small_fuse(s);
+    assert_true(wb_graph_place(&s->graph));
+}
+
+static inline void small_end(small *s) {
     wb_graph_release(&s->graph);
     wb_tape_end(&s->tape);
 }
 
 /* Adds a word to the text. */
-__attribute__((format(printf, 2, 3))) static void small_say(small *s, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static inline void small_say(small *s, const char *format,
+                                                                   ...) {
     va_list list;
     const size_t used = strlen(s->text);
     va_start(list, format);
@@ -52,7 +69,7 @@ __attribute__((format(printf, 2, 3))) static void small_say(small *s, const char
     va_end(list);
 }
 
-static void small_check(const small *s, const char *name, const char *wanted) {
+static inline void small_check(const small *s, const char *name, const char *wanted) {
     if (strcmp(s->text, wanted) != 0) fail_msg("%s: \"%s\", not \"%s\"", name, s->text, wanted);
 }
 

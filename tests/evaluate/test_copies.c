@@ -71,24 +71,13 @@ static int spared(const wb_graph *graph) {
     return count;
 }
 
-/* As if nobody but the plan had the nodes behind the root. */
-static void plan(small *s, wb_array *root) {
-    small_order(s, root);
-    for (int64_t i = 0; i < s->tape.count; i++)
-        if (!(s->tape.at[i].marks & (WB_TAPE_ROOT | WB_TAPE_LEAF)))
-            s->tape.at[i].marks &= (uint8_t)~WB_TAPE_STORED;
-    s->graph.fuse = true;
-    assert_true(wb_graph_lower(&s->graph, &s->tape) && wb_graph_separate(&s->graph) &&
-                wb_graph_list_readers(&s->graph) && wb_graph_fuse(&s->graph) &&
-                wb_graph_place(&s->graph));
-}
-
 static void what_a_copy_alone_reads_is_stored_there(void **state) {
     (void)state;
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         small s;
         is_apart = false;
-        plan(&s, rows[k].make());
+        small_order(&s, rows[k].make());
+        small_place(&s);
         small_say(&s, "%d", spared(&s.graph));
         small_check(&s, rows[k].name, rows[k].spared);
         small_end(&s);
@@ -119,7 +108,8 @@ static void a_holder_lives_from_its_first_part_on(void **state) {
     small s;
     is_apart = false;
     wb_array *a = f(x), *others = wb_matmul(w, wb_matmul(w, y));
-    plan(&s, wb_matmul(wb_concat(1, w, w), wb_concat(0, a, wb_exp(others))));
+    small_order(&s, wb_matmul(wb_concat(1, w, w), wb_concat(0, a, wb_exp(others))));
+    small_place(&s);
     const wb_graph *graph = &s.graph;
     for (int64_t n = 0; n < graph->count; n++) {
         const wb_value *v = &graph->values[n];

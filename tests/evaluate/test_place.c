@@ -45,17 +45,6 @@ static const struct {
     {"a value stays until its last reader", two_readers, "call+ call call call 4 at 3"},
 };
 
-/* As if nobody but the plan had the nodes behind the root. */
-static void place_ordered(small *s) {
-    for (int64_t i = 0; i < s->tape.count; i++)
-        if (!(s->tape.at[i].marks & (WB_TAPE_ROOT | WB_TAPE_LEAF)))
-            s->tape.at[i].marks &= (uint8_t)~WB_TAPE_STORED;
-    s->graph.fuse = true;
-    assert_true(wb_graph_lower(&s->graph, &s->tape) && wb_graph_separate(&s->graph) &&
-                wb_graph_list_readers(&s->graph) && wb_graph_fuse(&s->graph) &&
-                wb_graph_place(&s->graph));
-}
-
 static bool is_placed(const wb_graph *graph, int32_t n) {
     const wb_value *v = &graph->values[n];
     return v->stored && v->base == n && v->memory == graph->leaf_count + graph->output_count;
@@ -140,7 +129,7 @@ static void units_have_an_order_and_values_memory(void **state) {
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         small s;
         small_order(&s, rows[k].make());
-        place_ordered(&s);
+        small_place(&s);
         check_lives(&s.graph);
         say(&s);
         small_check(&s, rows[k].name, rows[k].plan);
@@ -183,7 +172,7 @@ static void place_over(small *s, wb_array *root, const wb_array *y, bool is_dona
     small_order(s, root);
     for (int64_t i = 0; i < s->tape.count; i++)
         if (s->tape.at[i].node == y && is_donated) s->tape.at[i].marks |= WB_TAPE_DONATED;
-    place_ordered(s);
+    small_place(s);
 }
 
 static bool takes_over(const small *s) {

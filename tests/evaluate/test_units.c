@@ -27,35 +27,56 @@ static void end(fixture *f) {
 /* True if `from` needs `to`, by a way that does not begin with `to` itself where `indirectly`. */
 static bool reaches(const fixture *f, int32_t from, int32_t to, bool indirectly) {
     for (int64_t i = 0; i < f->units[from].need_count; i++) {
-        const int32_t next = wb_unit_find(&f->graph, f->units[from].needs[i] >> 1);
+        const int32_t next = wb_unit_needed(&f->graph, &f->units[from], i);
         if (next == from || (next == to && indirectly)) continue;
         if (next == to || reaches(f, next, to, false)) return true;
     }
     return false;
 }
 
-/* Each unit stands behind all that it needs, and labels grow. */
+/* Each unit comes after all that it needs, and labels grow. */
 static void check_order(const fixture *f) {
     int64_t label = INT64_MIN;
-    for (int32_t u = f->graph.first_unit; u >= 0; u = f->units[u].behind) {
+    for (int32_t u = f->graph.first_unit; u >= 0; u = f->units[u].after) {
         assert_true(f->units[u].label > label);
         label = f->units[u].label;
         for (int64_t i = 0; i < f->units[u].need_count; i++) {
-            const int32_t needed = wb_unit_find(&f->graph, f->units[u].needs[i] >> 1);
+            const int32_t needed = wb_unit_needed(&f->graph, &f->units[u], i);
             if (needed != u) assert_true(f->units[needed].label < label);
         }
     }
 }
 
+/* One that was not absorbed. */
 static int32_t any(const fixture *f, test_random *r) {
-    return wb_unit_find(&f->graph, (int32_t)random_below(r, f->graph.unit_count));
+    for (;;) {
+        const int32_t u = (int32_t)random_below(r, f->graph.unit_count);
+        if (f->units[u].merged_into < 0) return u;
+    }
+}
+
+/* The order as a list. */
+static int list_order(const fixture *f, int32_t *list) {
+    int count = 0;
+    for (int32_t u = f->graph.first_unit; u >= 0; u = f->units[u].after) list[count++] = u;
+    return count;
+}
+
+static void check_unchanged(const fixture *f, const int32_t *order, int count) {
+    int32_t now[MOST];
+    assert_int_equal(list_order(f, now), count);
+    assert_memory_equal(now, order, sizeof *now * (size_t)count);
 }
 
 static void unite(fixture *f, int32_t a, int32_t b) {
     const bool apart = reaches(f, a, b, true) || reaches(f, b, a, true);
-    assert_int_equal(wb_units_may_unite(&f->graph, a, b), !apart);
+    int32_t order[MOST];
+    const int count = list_order(f, order);
+    wb_question q;
+    assert_int_equal(wb_may_unite(&f->graph, a, b, &q), !apart);
+    check_unchanged(f, order, count);
     if (apart) return;
-    assert_true(wb_unit_absorb(&f->graph, a, b));
+    assert_true(wb_unite(&q, a, b));
     f->units[b].merged_into = a;
 }
 
@@ -96,9 +117,16 @@ static void a_unit_comes_before_what_it_does_not_need(void **state) {
             const int32_t a = any(&f, &r), b = any(&f, &r);
             if (a == b) continue;
             const bool before = !reaches(&f, a, b, false);
-            assert_int_equal(wb_unit_comes_before(&f.graph, a, b), before);
-            if (before) assert_true(f.units[a].label < f.units[b].label);
-            if (before) assert_true(wb_unit_need(&f.graph, b, a, false));
+            int32_t order[MOST];
+            const int count = list_order(&f, order);
+            wb_question q;
+            wb_ask_before(&f.graph, b, &q);
+            assert_int_equal(wb_may_come(&q, a), before);
+            check_unchanged(&f, order, count);
+            if (!before) continue;
+            wb_move_before(&q);
+            assert_true(f.units[a].label < f.units[b].label);
+            assert_true(wb_unit_need(&f.graph, b, a, false));
             check_order(&f);
         }
         end(&f);
@@ -118,10 +146,13 @@ static void labels_never_run_out(void **state) {
         const int32_t first = *state == NULL                 ? 0
                               : *(const char *)*state == 'l' ? i - 1
                                                              : (int32_t)random_below(&r, i + !i);
-        if (i) assert_true(wb_unit_comes_before(&graph, i, first));
+        wb_question q;
+        if (i) wb_ask_before(&graph, first, &q);
+        if (i) assert_true(wb_may_come(&q, i));
+        if (i) wb_move_before(&q);
     }
     int64_t label = INT64_MIN;
-    for (int32_t u = graph.first_unit; u >= 0; u = graph.units[u].behind) {
+    for (int32_t u = graph.first_unit; u >= 0; u = graph.units[u].after) {
         assert_true(graph.units[u].label > label);
         label = graph.units[u].label;
     }

@@ -563,7 +563,7 @@ static const struct row {
      {""}},
     {"variables have words that nobody knows",
      unknown_words,
-     {"WEBER_DEBUG: unknown word \"leaks\"; expected leak, mem, nan, plan",
+     {"WEBER_DEBUG: unknown word \"leaks\"; expected check, leak, mem, nan, plan",
       "WEBER_NUM_THREADS must be a positive number, got \"-4\""}},
     {"a model, an array and a loader are used by two threads",
      used_by_two_threads,
