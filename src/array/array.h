@@ -120,6 +120,10 @@ wb_array *wb_node_new(wb_op op, wb_dtype dtype, int ndim, const int64_t *sizes, 
 /* A node over memory; takes over the caller's reference to the buffer, also on failure. */
 wb_array *wb_node_data(wb_dtype dtype, int ndim, const int64_t *sizes, wb_buffer *buffer);
 
+/* As wb_number, but one node of the thread for each value: for what the library computes with, and
+ * never gives away. */
+wb_array *wb_constant(double value);
+
 /* A node of its own over the same memory, which belongs to the first thread that uses it; x is
  * evaluated. */
 wb_array *wb_node_share(const wb_array *x);

@@ -276,8 +276,9 @@ void wb_node_detach(wb_array *x) {
 }
 
 wb_array *wb_hold(wb_array *x) {
+    const bool is_number = x && (x->flags & WB_NODE_WEAK); /* which belongs to no device */
     if (!x) return NULL;
-    if (!x->device) x->device = x->buffer ? x->buffer->device : wb_default_device();
+    if (!x->device && !is_number) x->device = x->buffer ? x->buffer->device : wb_default_device();
     x->refs++, x->holds++;
     return x;
 }
@@ -302,26 +303,32 @@ static uint64_t bits_of(double value) {
 }
 
 /* A number that the scope owns, or that the thread keeps: then nobody counts it. */
-static wb_array *number(wb_thread *thread, double value, bool interned) {
+static wb_array *number(wb_thread *thread, double value, bool is_kept) {
     wb_array *node = blank(thread, WB_OP_full, WB_F64, 0, NULL);
     if (!node) return NULL;
     node->flags = WB_NODE_WEAK;
     node->nattributes = 1;
     node->attributes[0] = (int64_t)bits_of(value);
     node->device = NULL;
-    if (!interned) return into_scope(thread, node);
+    if (!is_kept) return into_scope(thread, node);
     node->flags |= WB_NODE_INTERNED;
     thread->live_nodes--;
     return node;
 }
 
-/* A constant once in the cache stays there: who got it before may use it in any scope. */
 wb_array *wb_number(double value) {
+    wb_thread *thread = wb_thread_get();
+    return thread ? number(thread, value, false) : NULL;
+}
+
+/* Constants stay in the cache. One that was read or held all the same, as the result of a function,
+ * is numbers in memory like any other array: it is handed out no more. */
+wb_array *wb_constant(double value) {
     wb_thread *thread = wb_thread_get();
     if (!thread) return NULL;
     const uint64_t bits = bits_of(value);
-    wb_array **place = &thread->constants[(bits * 0x9E3779B97F4A7C15ull) >> 58];
-    if (*place && (uint64_t)(*place)->attributes[0] == bits) return *place;
-    if (*place) return number(thread, value, false);
-    return *place = number(thread, value, true);
+    wb_array **place = &thread->constants[(bits * 0x9E3779B97F4A7C15ull) >> 58], *x = *place;
+    if (!x) return *place = number(thread, value, true);
+    const bool is_it = (uint64_t)x->attributes[0] == bits && !x->buffer && !x->device;
+    return is_it ? x : number(thread, value, false);
 }

@@ -247,13 +247,23 @@ bool wb_tape_walk(wb_tape *tape, int count, wb_array *const *roots) {
     return true;
 }
 
+/* Where roots are computed that belong to no device: numbers are f64, which not every device
+ * has. */
+static const wb_device *default_for(int count, wb_array *const *roots) {
+    const wb_device *device = wb_default_device();
+    for (int i = 0; i < count; i++)
+        if (roots[i] && roots[i]->dtype == WB_F64 && !wb_device_has_f64(device))
+            return wb_cpu_device();
+    return device;
+}
+
 bool wb_tape_order(wb_tape *tape, int count, wb_array *const *roots) {
     for (int i = 0; i < count; i++)
         if (roots[i] && roots[i]->stamp == tape->stamp) {
             tape->at[roots[i]->index].marks |= WB_TAPE_ROOT;
             if (roots[i]->device) tape->device = roots[i]->device;
         }
-    if (!tape->device) tape->device = wb_default_device();
+    if (!tape->device) tape->device = default_for(count, roots);
     if (tape->unusable > 0 && !refuse_unusable(tape)) return false;
     count_effects(tape);
     mark(tape);

@@ -16,9 +16,9 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
     if (wb_is_passed_on(layer, x)) return x;
     if (p == 0) return x;
     wb_array *keep = wb_bernoulli_make(1 - p, x->ndim, x->sizes);
-    if (p == 1) return wb_select(keep, x, wb_number(0));
+    if (p == 1) return wb_select(keep, x, wb_constant(0));
     const double a = 1 / sqrt((1 - p) * (1 + p * alpha * alpha)), b = -a * alpha * p;
-    return wb_add_number(wb_mul_number(wb_select(keep, x, wb_number(alpha)), a), b);
+    return wb_add_number(wb_mul_number(wb_select(keep, x, wb_constant(alpha)), a), b);
 }
 
 static const wb_field fields[] = {

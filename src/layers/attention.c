@@ -55,7 +55,7 @@ static wb_array *put(wb_array **cache, wb_array *x, int64_t first, int64_t lengt
     wb_array *before = *cache ? *cache : empty(x, length);
     const double count = (double)x->sizes[1];
     wb_array *place = wb_sub(wb_iota(WB_I32, 0, length), wb_late_position(first));
-    wb_array *is_new = wb_and(wb_ge(place, wb_number(0)), wb_lt(place, wb_number(count)));
+    wb_array *is_new = wb_and(wb_ge(place, wb_constant(0)), wb_lt(place, wb_constant(count)));
     if (x->sizes[1] != 1) x = wb_gather(x, wb_clamp(place, 0, count - 1), 1);
     wb_array *after = wb_select(is_new ? wb_unsqueeze(is_new, 0) : NULL, x, before);
     return after && wb_state_write(cache, after) == WB_OK ? after : NULL;

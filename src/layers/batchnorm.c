@@ -45,7 +45,7 @@ static wb_array *by_all_ranks(wb_batchnorm_desc *b, wb_array *x) {
     if (!x) return NULL;
     const wb_over_ranks all = wb_statistics_over_ranks(x, all_but_channels(x, dims), dims);
     const wb_running running = {&b->mean, &b->variance, b->momentum};
-    wb_array *correction = wb_div(all.count, wb_sub(all.count, wb_number(1)));
+    wb_array *correction = wb_div(all.count, wb_sub(all.count, wb_constant(1)));
     const wb_statistics s = all.statistics, corrected = {s.mean, wb_mul(s.variance, correction)};
     if (b->mean && !wb_running_take_in(running, corrected)) return NULL;
     wb_array *y = wb_cast(wb_normalised_by(x, s, b->eps), dtype);

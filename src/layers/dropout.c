@@ -24,7 +24,7 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
     if (wb_is_passed_on(layer, x)) return x;
     if (d->p == 0) return x;
     const double scale = d->p < 1 ? 1 / (1 - d->p) : 0;
-    return wb_select(mask_for(d, x), wb_mul_number(x, scale), wb_number(0));
+    return wb_select(mask_for(d, x), wb_mul_number(x, scale), wb_constant(0));
 }
 
 static const wb_field fields[] = {

@@ -14,8 +14,8 @@ static wb_embedding_desc *desc_of(wb_layer *layer) {
 static wb_array *without_padding(const wb_embedding_desc *d, wb_array *x, wb_array *y) {
     int64_t sizes[WB_MAX_DIMS] = {1};
     for (int i = 0; i < x->ndim; i++) sizes[i + 1] = x->sizes[i];
-    wb_array *is_word = wb_ne(x, wb_number((double)(d->padding_idx - 1)));
-    return wb_select(wb_reshape_make(is_word, x->ndim + 1, sizes), y, wb_number(0));
+    wb_array *is_word = wb_ne(x, wb_constant((double)(d->padding_idx - 1)));
+    return wb_select(wb_reshape_make(is_word, x->ndim + 1, sizes), y, wb_constant(0));
 }
 
 static wb_array *forward(wb_layer *layer, wb_array *x) {
@@ -41,8 +41,8 @@ static const wb_field fields[] = {
 /* The column of padding is zeros. */
 static bool clear_padding(wb_embedding_desc *d) {
     wb_array *columns = wb_iota(WB_I64, 1, 1, d->in);
-    wb_array *is_word = wb_ne(columns, wb_number((double)(d->padding_idx - 1)));
-    wb_array *weight = wb_hold(wb_select(is_word, d->weight, wb_number(0)));
+    wb_array *is_word = wb_ne(columns, wb_constant((double)(d->padding_idx - 1)));
+    wb_array *weight = wb_hold(wb_select(is_word, d->weight, wb_constant(0)));
     if (!weight) return false;
     wb_unhold(d->weight);
     d->weight = weight;

@@ -80,7 +80,7 @@ static wb_array *bags_of_words(wb_array *at, int64_t n) {
 static wb_array *largest(wb_array *e, wb_array *bags, int64_t count) {
     const int64_t out = e->sizes[0], n = e->sizes[1], words = 1;
     wb_array *own = wb_eq(wb_reshape(bags, 1, n, 1), wb_iota(WB_I64, 2, 1, 1, count));
-    wb_array *low = wb_cast(wb_number(-(double)INFINITY), (wb_dtype)e->dtype);
+    wb_array *low = wb_cast(wb_constant(-(double)INFINITY), (wb_dtype)e->dtype);
     wb_array *y = wb_maximum_make(wb_select(own, wb_reshape(e, out, n, 1), low), 1, &words);
     return y ? wb_squeeze(y, 1) : NULL;
 }

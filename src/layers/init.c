@@ -135,7 +135,7 @@ wb_array *wb_sparse_init_with(int ndim, const int64_t *sizes, wb_dtype dtype, do
     const double zeros = ceil(fmin(sparsity, 1) * (double)sizes[0]);
     wb_array *w = wb_mul_number(wb_normal_make(dtype, ndim, sizes), std);
     wb_array *order = w ? wb_argsort(wb_uniform_make(WB_F32, ndim, sizes), 0, false) : NULL;
-    return finish(wb_select(wb_lt(order, wb_number(zeros)), wb_scalar(dtype, 0), w));
+    return finish(wb_select(wb_lt(order, wb_constant(zeros)), wb_scalar(dtype, 0), w));
 }
 
 /* ---- computed on the host ---- */

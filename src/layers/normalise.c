@@ -82,7 +82,7 @@ static wb_array *moved(wb_array *past, wb_array *now, double momentum) {
     const int64_t channels = past->sizes[0];
     now = wb_stop_gradient(wb_cast(now, (wb_dtype)past->dtype));
     past = now ? wb_reshape_make(past, now->ndim, now->sizes) : NULL;
-    wb_array *is_finite = wb_eq(wb_sub(now, now), wb_number(0));
+    wb_array *is_finite = wb_eq(wb_sub(now, now), wb_constant(0));
     wb_array *nearer = wb_add(past, wb_mul_number(wb_sub(now, past), momentum));
     return wb_reshape(wb_select(is_finite, nearer, past), channels);
 }

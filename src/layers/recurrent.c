@@ -55,7 +55,7 @@ static void lstm(const wb_recurrent_desc *d, wb_array *x, wb_array **state) {
 
 /* (1 - z) n + z h */
 static wb_array *between(wb_array *z, wb_array *n, wb_array *h) {
-    return wb_add(wb_mul(wb_sub(wb_number(1), z), n), wb_mul(z, h));
+    return wb_add(wb_mul(wb_sub(wb_constant(1), z), n), wb_mul(z, h));
 }
 
 static void gru(const wb_recurrent_desc *d, wb_array *x, wb_array **state) {

@@ -197,7 +197,7 @@ static wb_array *values_of(const operands *o, const shape *s, wb_array *weights)
 static wb_array *dropped(wb_array *a, double p) {
     if (p == 0 || !a) return a;
     wb_array *stays = wb_bernoulli_make(1 - p, a->ndim, a->sizes);
-    return wb_select(stays, wb_mul_number(a, p < 1 ? 1 / (1 - p) : 0), wb_number(0));
+    return wb_select(stays, wb_mul_number(a, p < 1 ? 1 / (1 - p) : 0), wb_constant(0));
 }
 
 /* A sum over the heads of a group: (features, keys, group, ...) to (features, keys, 1, ...). */

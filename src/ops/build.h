@@ -6,7 +6,7 @@
 #include "ops/ops.h"
 
 #define NONE            NULL
-#define NUM(c)          wb_number(c)
+#define NUM(c)          wb_constant(c)
 #define NEG(x)          wb_neg(x)
 #define ABS(x)          wb_abs(x)
 #define SIGN(x)         wb_sign(x)

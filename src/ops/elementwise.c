@@ -214,15 +214,15 @@ const wb_op_row wb_op_rows[WB_OP_COUNT] = {
 /* ---- the rest of the family ---- */
 
 wb_array *wb_identity(wb_array *x) { return x; }
-wb_array *wb_add_number(wb_array *x, double c) { return wb_add(x, wb_number(c)); }
-wb_array *wb_mul_number(wb_array *x, double c) { return wb_mul(x, wb_number(c)); }
+wb_array *wb_add_number(wb_array *x, double c) { return wb_add(x, wb_constant(c)); }
+wb_array *wb_mul_number(wb_array *x, double c) { return wb_mul(x, wb_constant(c)); }
 wb_array *wb_pow_number(wb_array *x, double c) {
-    return c == 2 ? wb_square(x) : wb_pow(x, wb_number(c));
+    return c == 2 ? wb_square(x) : wb_pow(x, wb_constant(c));
 }
 
-wb_array *wb_number_sub(double c, wb_array *x) { return wb_sub(wb_number(c), x); }
-wb_array *wb_number_div(double c, wb_array *x) { return wb_div(wb_number(c), x); }
-wb_array *wb_number_pow(double c, wb_array *x) { return wb_pow(wb_number(c), x); }
+wb_array *wb_number_sub(double c, wb_array *x) { return wb_sub(wb_constant(c), x); }
+wb_array *wb_number_div(double c, wb_array *x) { return wb_div(wb_constant(c), x); }
+wb_array *wb_number_pow(double c, wb_array *x) { return wb_pow(wb_constant(c), x); }
 
 wb_array *wb_clamp(wb_array *x, double low, double high) {
     if (!wb_is_usable(x)) return wb_refuse("clamp", x, "x");

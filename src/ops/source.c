@@ -125,7 +125,7 @@ wb_array *wb_normal_make(wb_dtype dtype, int ndim, const int64_t *sizes) {
 wb_array *wb_bernoulli_make(double p, int ndim, const int64_t *sizes) {
     if (!(p >= 0 && p <= 1))
         return wb_fail_null(WB_ERROR_ARGUMENT, "bernoulli: p must be between 0 and 1, got %g", p);
-    return wb_lt(wb_uniform_make(WB_F32, ndim, sizes), wb_number(p));
+    return wb_lt(wb_uniform_make(WB_F32, ndim, sizes), wb_constant(p));
 }
 
 /* ---- C memory ---- */

@@ -168,7 +168,7 @@ static wb_array *number_at(const wb_rule_at *at, const char *name, int which, co
         return l.has_f64 ? late : wb_cast(late, WB_F32);
     }
     const double value = wb_value_of(l.numbers->attributes[l.constant]);
-    return wb_number(which == 0 ? value : which == 1 ? 1 - value : log(value));
+    return wb_constant(which == 0 ? value : which == 1 ? 1 - value : log(value));
 }
 
 wb_array *wb_setting(const wb_rule_at *at, const char *name) {

@@ -97,7 +97,7 @@ wb_array *wb_common_norm(int64_t count, wb_array *const *arrays) {
 }
 
 wb_array *wb_clip_factor(wb_array *norm, double limit, const wb_array *x) {
-    wb_array *scale = wb_min(wb_number(1), wb_div(wb_number(limit), norm));
+    wb_array *scale = wb_min(wb_constant(1), wb_div(wb_constant(limit), norm));
     return wb_cast(scale, (wb_dtype)x->dtype);
 }
 

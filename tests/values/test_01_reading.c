@@ -196,8 +196,54 @@ static void a_closing_scope_takes_the_recipe(void **state) {
     wb_free(y);
 }
 
+/* ---- numbers without an array ---- */
+
+static void by_item(wb_array *x) { assert_true(isfinite(wb_item(x))); }
+static void by_evaluation(wb_array *x) { assert_int_equal(wb_eval(x), WB_OK); }
+static void by_keeping(wb_array *x) { wb_free(wb_keep(x)); }
+static void by_copy(wb_array *x) { assert_true(isfinite(wb_item(wb_copy(x)))); }
+static void by_comparison(wb_array *x) { assert_true(wb_approx(x, x, 0, 0, NULL, 0)); }
+static void by_reading(wb_array *x) {
+    double number;
+    assert_int_equal(wb_read_f64(x, &number, 1), WB_OK);
+}
+static void by_lending(wb_array *x) {
+    assert_non_null(wb_read_begin(x));
+    wb_read_end(x);
+}
+static void by_showing(wb_array *x) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    assert_non_null(file);
+    assert_int_equal(wb_show_array(file, x), WB_OK);
+    (void)fclose(file);
+    free(text);
+}
+static void (*const readers[])(wb_array *x) = {
+    by_item, by_evaluation, by_keeping, by_copy, by_comparison, by_reading, by_lending, by_showing};
+
+/* A number is read; then expressions are made in which the library uses the same one. */
+static void a_number_that_was_read_is_as_good_as_before(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {
+        readers[i](wb_number(0)), readers[i](wb_number(1)), readers[i](wb_number(2));
+        wb_array *x = wb_vector(-1, 2, 3), *loss = wb_sum(wb_square(wb_relu(x))), *g;
+        readers[i](wb_sum(wb_number(0)));
+        assert_int_equal(wb_gradient_of(loss, 1, &x, &g), WB_OK);
+        double numbers[3];
+        assert_int_equal(wb_read_f64(g, numbers, 3), WB_OK);
+        assert_true(numbers[0] == 0 && numbers[1] == 4 && numbers[2] == 6);
+        assert_int_equal(wb_gradient_of(loss, 1, &loss, &g), WB_OK);
+        readers[i](g);
+        assert_true(wb_item(wb_sum(wb_selu(wb_vector(0, 0)))) == 0);
+        assert_true(wb_item(wb_sum(wb_sigmoid(wb_mul_number(wb_vector(0, 0), 1)))) == 1);
+    }
+}
+
 static int run(void) {
-    const struct CMUnitTest tests[] = {TEST(reading_first_leaves_the_same_gradients),
+    const struct CMUnitTest tests[] = {TEST(a_number_that_was_read_is_as_good_as_before),
+                                       TEST(reading_first_leaves_the_same_gradients),
                                        TEST(a_gradient_may_be_taken_twice),
                                        TEST(a_detached_array_is_named),
                                        TEST(a_kept_array_is_a_constant_for_the_checker),
