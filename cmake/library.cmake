@@ -76,6 +76,9 @@ foreach(backend IN LISTS weber_builtin_backends)
     set(checks -fno-sanitize=null,object-size,pointer-overflow)
   endif()
   file(GLOB kernels CONFIGURE_DEPENDS ${folder}/kernels/*.c)
+  # what stands for several steps of a program rounds each of them
+  set_source_files_properties(${folder}/kernels/pairs.c ${folder}/kernels/adam.c PROPERTIES
+    COMPILE_OPTIONS -ffp-contract=off)
   foreach(isa IN LISTS weber_isas)
     weber_add_objects(weber_${backend}_${isa}
       SOURCES ${kernels}

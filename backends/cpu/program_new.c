@@ -294,7 +294,7 @@ wb_cpu_program *wb_cpu_program_new(const wb_program *program) {
         wb_cpu_program_free(k);
         return NULL;
     }
-    wb_contract_steps(k);
+    wb_pair_steps(k);
     wb_place_values(k);
     choose_pieces(k);
     if (wb_cpu_find_adam(&k->program, &k->adam) && !list_gradient(k)) {

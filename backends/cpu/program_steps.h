@@ -1,4 +1,4 @@
-/* How a program is made ready: program_new.c lists its steps, program_contract.c makes fewer of
+/* How a program is made ready: program_new.c lists its steps, program_pairs.c makes fewer of
  * them, program_place.c says where their values are. */
 #ifndef WB_CPU_PROGRAM_STEPS_H
 #define WB_CPU_PROGRAM_STEPS_H
@@ -15,7 +15,7 @@ static inline int64_t wb_step_that_makes(const wb_step *steps, int64_t count, ui
 }
 
 /* Takes loops that do two steps at once, and those that read a number. */
-void wb_contract_steps(wb_cpu_program *k);
+void wb_pair_steps(wb_cpu_program *k);
 
 /* Gives each value its register, or its place in memory, and notes what tiles ask for ahead. */
 void wb_place_values(wb_cpu_program *k);

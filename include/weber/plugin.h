@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-enum { WB_PLUGIN_ABI = 17 };
+enum { WB_PLUGIN_ABI = 18 };
 
 /* ---- programs ---- */
 
@@ -226,11 +226,15 @@ typedef struct wb_window_call {
  * merge_runs: keys (inner, size, outer), and positions of the same sizes in i64 whose runs of `run`
  * are in the keys' order each; the result are those of runs of `merged`, each made of at most 32,
  * the last one of either kind being what is left. -0 equals 0, a NaN is above all numbers, equals
- * stay in order. */
+ * stay in order.
+ *
+ * argmax: keys (inner, size, outer); y (inner, ceil(size / run), outer) in i64 is, for each run of
+ * `run`, the position along the dimension of its first largest key, in the same order. */
 typedef struct wb_index_call {
     int64_t inner, size, outer, count;
-    int64_t run, merged; /* merge_runs */
-    uint8_t index_dtype; /* WB_I32 or WB_I64; merge_runs: of the keys, also WB_F32 or WB_F64 */
+    int64_t run;         /* argmax, merge_runs */
+    int64_t merged;      /* merge_runs */
+    uint8_t index_dtype; /* WB_I32 or WB_I64; of keys, also WB_F32 or WB_F64 */
 } wb_index_call;
 
 /* q (dk, heads, queries, batch), k (dk, kv_heads, keys, batch), v (dv, kv_heads, keys, batch), y

@@ -221,6 +221,7 @@ static void index_call(const wb_graph *graph, const wb_value *v, wb_index_call *
     call->inner = wb_count_sizes(dim, x->sizes);
     call->size = x->sizes[dim];
     call->outer = wb_count_sizes(x->ndim - dim - 1, x->sizes + dim + 1);
+    if (v->op == WB_OP_argmax) call->run = v->attributes[1], call->index_dtype = x->dtype;
     if (row.y == NONE) return;
     if (v->op == WB_OP_merge_runs) call->run = v->attributes[1], call->merged = v->attributes[2];
     const wb_value *index = array_of(graph, v, row.y);

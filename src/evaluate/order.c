@@ -149,6 +149,10 @@ static void mark_pending(wb_tape *tape, wb_tape_node *t) {
     if (!(t->marks & WB_TAPE_EXPOSED)) return;
     tape->keeps_recipes = true;
     for (int k = 0; k < x->ninputs; k++) tape->at[x->inputs[k]->index].marks |= WB_TAPE_EXPOSED;
+    /* the gradient of a largest one compares with what was sent, not with what another plan may
+     * round in another way */
+    if (x->op == WB_OP_collective && !wb_is_evaluated(x->inputs[0]))
+        tape->at[x->inputs[0]->index].marks |= WB_TAPE_STORED;
 }
 
 /* A node stays readable after the plan if anything but the tape refers to it, unless it is a root

@@ -81,9 +81,8 @@ wb_vjp_fn wb_vjp_select, wb_vjp_cast, wb_vjp_reshape, wb_vjp_permute, wb_vjp_sli
     wb_vjp_slice_put, wb_vjp_pad, wb_vjp_concat, wb_vjp_sum, wb_vjp_max_reduce, wb_vjp_mean,
     wb_vjp_normalise, wb_vjp_logsumexp, wb_vjp_softmax, wb_vjp_logsoftmax, wb_vjp_result,
     wb_vjp_move, wb_vjp_collective, wb_vjp_custom;
-wb_expand_fn wb_expand_identity, wb_expand_mean, wb_expand_normalise, wb_expand_argmax,
-    wb_expand_logsumexp, wb_expand_softmax, wb_expand_logsoftmax, wb_expand_step,
-    wb_expand_step_numbers;
+wb_expand_fn wb_expand_identity, wb_expand_mean, wb_expand_normalise, wb_expand_logsumexp,
+    wb_expand_softmax, wb_expand_logsoftmax, wb_expand_step, wb_expand_step_numbers;
 wb_check_fn wb_check_select, wb_check_cast, wb_check_reshape, wb_check_permute, wb_check_slice,
     wb_check_expand, wb_check_slice_put, wb_check_pad, wb_check_concat, wb_check_sum,
     wb_check_max_reduce, wb_check_mean, wb_check_normalise, wb_check_logsumexp, wb_check_softmax,
@@ -124,6 +123,11 @@ wb_array *wb_beside(const wb_array *like, wb_array *x);
 
 /* x on the device, its floating type by the policy; x itself where nothing has to change. */
 wb_array *wb_move_array(const wb_device *device, wb_array *x, wb_eltype eltype);
+
+/* x in the opposite order: -x, where that is no wrap (at the least integer, at every u8). */
+wb_array *wb_turned(wb_array *x);
+/* x in a type that keys of sorting have: f32, f64, i32 or i64. */
+wb_array *wb_keys_of(wb_array *x);
 
 /* A pending node with integer attributes. */
 wb_array *wb_node_with(wb_op op, wb_dtype dtype, int ndim, const int64_t *sizes, int ninputs,

@@ -104,8 +104,7 @@ wb_array *wb_maximum_make(wb_array *x, int ndim, const int64_t *dims) {
                                                          : NULL;
 }
 
-/* x in the opposite order; -x would wrap at the least integer, and at every u8. */
-static wb_array *turned(wb_array *x) {
+wb_array *wb_turned(wb_array *x) {
     if (!x) return NULL;
     if (x->dtype == WB_BOOL) return wb_not(x);
     if (wb_dtype_is_float((wb_dtype)x->dtype)) return NEG(x);
@@ -113,8 +112,8 @@ static wb_array *turned(wb_array *x) {
 }
 
 static wb_array *minimum(wb_array *x, int64_t mask, bool total) {
-    wb_array *y = turned(x);
-    return y ? turned(maximum("minimum", y, mask, total)) : NULL;
+    wb_array *y = wb_turned(x);
+    return y ? wb_turned(maximum("minimum", y, mask, total)) : NULL;
 }
 
 wb_array *wb_minimum(wb_array *x) {
@@ -130,7 +129,10 @@ wb_array *wb_minimum_make(wb_array *x, int ndim, const int64_t *dims) {
 void wb_vjp_max_reduce(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
     (void)want;
     wb_array *x = o->inputs[0];
-    wb_array *ties = EQ(x, o);
+    /* not o: if that was read before, x is computed again here, and sums in it may be rounded
+     * otherwise than they were */
+    wb_array *most = reduce(WB_OP_max_reduce, x, (wb_dtype)x->dtype, o->attributes[0], false);
+    wb_array *ties = EQ(x, most);
     wb_array *count = ties ? sum(ties, o->attributes[0], o->attributes[1]) : NULL;
     out[0] = SELECT(ties, DIV(g, count ? wb_cast(count, (wb_dtype)x->dtype) : NULL), NUM(0));
 }
@@ -256,34 +258,6 @@ void wb_vjp_normalise(wb_array *o, wb_array *g, const bool *want, wb_array **out
     wb_array *rest = SUB(SUB(d, mean(d, mask, false)), MUL(c, slope));
     if (one_gain) scale = MUL(scale, gain);
     out[0] = wb_cast(MUL(scale, rest), (wb_dtype)o->inputs[0]->dtype);
-}
-
-/* ---- argmax, argmin ---- */
-
-static wb_array *position(const char *function, wb_array *x, int dim, bool of_smallest) {
-    if (!wb_is_usable(x)) return wb_refuse(function, x, "x");
-    dim = wb_check_dim(function, dim, x->ndim);
-    if (dim < 0) return NULL;
-    if (x->sizes[dim] == 0)
-        return wb_fail_null(WB_ERROR_SHAPE, "%s: x must have at least one element, got %s",
-                            function, wb_text_of(x));
-    if (of_smallest) x = turned(x);
-    return x ? reduce(WB_OP_argmax, x, WB_I64, 1 << dim, false) : NULL;
-}
-
-wb_array *wb_argmax(wb_array *x, int dim) { return position("argmax", x, dim, false); }
-wb_array *wb_argmin(wb_array *x, int dim) { return position("argmin", x, dim, true); }
-
-/* The smallest position that holds the largest value; a NaN is largest. */
-bool wb_expand_argmax(wb_array *node, wb_array **parts) {
-    wb_array *x = node->inputs[0];
-    const int64_t mask = node->attributes[0];
-    int dim = 0;
-    while (!(mask >> dim & 1)) dim++;
-    wb_array *largest = OR(EQ(x, maximum("argmax", x, mask, false)), NE(x, x));
-    wb_array *position = wb_iota_make(WB_I64, dim, x->ndim, x->sizes);
-    wb_array *found = SELECT(largest, NEG(position), wb_scalar(WB_I64, -(double)x->sizes[dim]));
-    return (parts[0] = found ? NEG(maximum("argmax", found, mask, false)) : NULL) != NULL;
 }
 
 /* ---- softmax and its kin ---- */

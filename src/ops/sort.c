@@ -5,8 +5,7 @@
 
 enum { FIRST_RUNS = 32, RUNS = 8 /* that a round merges to one */ };
 
-/* In the types that keys have. */
-static wb_array *keys_of(wb_array *x) {
+wb_array *wb_keys_of(wb_array *x) {
     const wb_dtype dtype = (wb_dtype)x->dtype;
     if (wb_is_half(dtype)) return wb_cast(x, WB_F32);
     return dtype == WB_U8 || dtype == WB_BOOL ? wb_cast(x, WB_I32) : x;
@@ -20,7 +19,7 @@ static wb_array *merge_runs(wb_array *keys, wb_array *places, int dim, int64_t r
 }
 
 static wb_array *ascending(wb_array *x, int dim) {
-    wb_array *keys = x ? keys_of(x) : NULL;
+    wb_array *keys = x ? wb_keys_of(x) : NULL;
     wb_array *places = keys ? wb_iota_make(WB_I64, dim, x->ndim, x->sizes) : NULL;
     const int64_t n = keys ? keys->sizes[dim] : 0;
     for (int64_t run = 1, merged = FIRST_RUNS; run < n; run = merged, merged *= RUNS)

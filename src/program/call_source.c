@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "program/functions.h"
+#include "program/render.h"
 
 enum {
     ALIGNMENT = 64,
@@ -83,6 +84,21 @@ void wb_call_constant(wb_call_source *s, const char *name, int64_t value) {
 
 void wb_call_constant_at(wb_call_source *s, const char *name, int dimension, int64_t value) {
     wb_text_add(&s->lines, "#define %s_%d %lld\n", name, dimension, (long long)value);
+}
+
+bool wb_call_keys(wb_call_source *s, const char *what) {
+    const wb_dtype dtype = (wb_dtype)s->call->index.index_dtype;
+    const char *name = wb_dtype_name(dtype);
+    const bool is_long = dtype == WB_F64 || dtype == WB_I64;
+    if (dtype == WB_F64 && !s->dialect->has_f64) {
+        wb_text_release(&s->lines);
+        (void)wb_fail_f64(what, s->dialect);
+        return false;
+    }
+    wb_text_add(&s->lines, "#define KEY %s\n#define key_t wb_%s\n", name, name);
+    wb_text_add(&s->lines, "#define ORDER(x) wb_order_%s(x)\n", name);
+    wb_text_add(&s->lines, "#define order_t wb_%s\n", is_long ? "i64" : "i32");
+    return true;
 }
 
 void wb_call_reaches(wb_call_source *s, int64_t count) {

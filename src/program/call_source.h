@@ -52,6 +52,11 @@ void wb_call_word_at(wb_call_source *source, const char *name, int dimension, in
 void wb_call_constant(wb_call_source *source, const char *name, int64_t value);
 void wb_call_constant_at(wb_call_source *source, const char *name, int dimension, int64_t value);
 
+/* KEY, key_t: what keys are in memory (index_dtype of an index call); ORDER(key): an integer in the
+ * keys' order, of order_t. False, with an error for `what`, where keys are f64 and the device has
+ * none. */
+bool wb_call_keys(wb_call_source *source, const char *what);
+
 /* There is an array of `count` elements. */
 void wb_call_reaches(wb_call_source *source, int64_t count);
 

@@ -132,7 +132,8 @@ static wb_array *rank_of(wb_array *p, wb_array *classes, wb_array *label) {
     wb_array *hit = EQ(classes, label);
     wb_array *own = wb_sum_dims(SELECT(hit, p, NUM(0)), 0);
     wb_array *before = OR(GT(p, own), AND(EQ(p, own), LT(classes, label)));
-    return wb_sum_dims(wb_cast(before, WB_BOOL), 0);
+    /* the label's own score, computed twice, may differ from itself */
+    return wb_sum_dims(AND(wb_cast(before, WB_BOOL), wb_not(hit)), 0);
 }
 
 /* (K, K): products of one-hot columns are exact in f32, for batches of up to 2^24 labels. */

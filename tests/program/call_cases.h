@@ -295,6 +295,17 @@ static void add_merge(const index_row *r, wb_dtype key, int64_t merged) {
     add_argument(c, WB_I64, count, true);
 }
 
+static void add_argmax(const index_row *r, wb_dtype key, int64_t run) {
+    call_case *c = new_case(WB_CALL_argmax, WB_I64, r->name);
+    c->call.index = (wb_index_call){.inner = r->inner,
+                                    .size = r->size,
+                                    .outer = r->outer,
+                                    .run = run,
+                                    .index_dtype = (uint8_t)key};
+    add_argument(c, key, (int64_t)r->inner * r->size * r->outer, false);
+    add_argument(c, WB_I64, (int64_t)r->inner * r->outer * ((r->size + run - 1) / run), true);
+}
+
 static void add_cumsum(const index_row *r, wb_dtype dtype) {
     call_case *c = new_case(WB_CALL_cumsum, dtype, r->name);
     const int64_t count = (int64_t)r->inner * r->size * r->outer;
@@ -428,6 +439,7 @@ static void add_indices(void) {
     for (size_t i = 0; i < 4 && i < count; i++)
         for (int k = 0; k < 4; k++) {
             add_merge(&indices[i], keys[k], i % 2 ? 32 : indices[i].size);
+            add_argmax(&indices[i], keys[k], i % 2 ? 3 : indices[i].size);
             add_cumsum(&indices[i], keys[k]);
         }
 }

@@ -362,9 +362,29 @@ static void differentiates(void) {
         }
 }
 
+/* The gradient of a largest one finds the rank that holds it again, after the largest was read. */
+static void finds_the_largest_again(void) {
+    const int n = wb_total_workers();
+    for (int i = 0; i < 20; i++) {
+        wb_scope_open();
+        wb_seed((uint64_t)(100 * i + wb_rank()));
+        wb_array *x = wb_normal(WB_F32, 33, 5 + i), *w = wb_normal(WB_F32, 33, 5 + i), *g;
+        wb_array *b = wb_copy(wb_vector(0.3));
+        CHECK(wb_eval(x, w, b) == WB_OK);
+        wb_array *y = wb_add(wb_mul(wb_softmax_dims(wb_mul(x, w), i % 2), w), b);
+        wb_array *loss = wb_sum(wb_allreduce(y, WB_REDUCE_MAX));
+        CHECK(isfinite(wb_item(loss)));
+        CHECK(wb_gradient_of(loss, 1, &b, &g) == WB_OK);
+        const double all = wb_item(wb_allreduce(g, WB_REDUCE_SUM));
+        CHECK(fabs(all - (double)n * (double)wb_count(y)) < 1e-2);
+        (void)wb_scope_close();
+    }
+}
+
 static void has_derivatives(void **state) {
     (void)state;
     for (int n = 2; n <= 3; n++) assert_int_equal(ranks_run(n, differentiates), 0);
+    assert_int_equal(ranks_run(2, finds_the_largest_again), 0);
 }
 
 /* ---- what one rank reads at the very end ---- */

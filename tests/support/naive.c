@@ -192,19 +192,18 @@ static void largest_rows(naive *o, naive *const *in) {
 
 static void argmax(naive *o, naive *const *in) {
     const naive *x = in[0];
-    const int64_t mask = o->node->attributes[0];
-    int dim = 0;
-    while (!(mask >> dim & 1)) dim++;
+    const int64_t dim = o->node->attributes[0], run = o->node->attributes[1];
     long double *best = naive_numbers(o->count);
     for (int64_t i = 0; i < o->count; i++) o->values[i] = -1;
     for (int64_t i = 0; i < x->count; i++) {
         int64_t index[WB_MAX_DIMS];
         naive_unravel(i, x->ndim, x->sizes, index);
-        const int64_t row = row_of(x, mask, i);
-        const bool better =
-            o->values[row] < 0 ||
-            (!isnan(best[row]) && (x->values[i] > best[row] || isnan(x->values[i])));
-        if (better) o->values[row] = (long double)index[dim], best[row] = x->values[i];
+        const long double position = (long double)index[dim];
+        index[dim] /= run;
+        const int64_t at = naive_ravel(o->ndim, o->sizes, index);
+        const bool better = o->values[at] < 0 ||
+                            (!isnan(best[at]) && (x->values[i] > best[at] || isnan(x->values[i])));
+        if (better) o->values[at] = position, best[at] = x->values[i];
     }
     free(best);
 }

@@ -196,6 +196,91 @@ static void a_closing_scope_takes_the_recipe(void **state) {
     wb_free(y);
 }
 
+/* ---- largest ones ---- */
+
+/* The gradient of a largest one finds its place again in another plan, which may round sums of the
+ * recipe in another way: b, which is added to all, gets a share of one from each column. */
+static void the_place_of_a_maximum_is_found_again(void **state) {
+    (void)state;
+    test_random r = {test_seed()};
+    for (int i = 0; i < 60; i++) {
+        wb_scope_open();
+        const int64_t sizes[] = {1 + random_below(&r, 70), 1 + random_below(&r, 9)};
+        wb_array *x = array_random(&r, WB_F32, -2, 2, 2, sizes), *g;
+        wb_array *w = array_random(&r, WB_F32, -2, 2, 2, sizes), *b = wb_copy(wb_vector(0.3));
+        wb_array *y = wb_mul(x, w);
+        if (i % 3 == 1) y = wb_mul(wb_softmax_dims(y, i % 2), w);
+        if (i % 3 == 2) y = wb_mul(wb_normalise(y, 1e-5, i % 2), w);
+        y = wb_add(y, b);
+        const int dim = i / 3 % 2;
+        wb_array *most = i % 4 ? wb_maximum_dims(y, dim) : wb_minimum_dims(y, dim);
+        wb_array *loss = wb_sum(most);
+        assert_true(isfinite(wb_item(loss)));
+        assert_int_equal(wb_gradient_of(loss, 1, &b, &g), WB_OK);
+        if (!(fabs(wb_item(g) - (double)sizes[1 - dim]) < 1e-3))
+            fail_msg("case %d of (%d, %d): %g", i, (int)sizes[0], (int)sizes[1], wb_item(g));
+        wb_scope_close();
+    }
+}
+
+/* ---- bits ---- */
+
+enum { VALUES = 24, ELEMENTS = 300 };
+
+static wb_array *random_element(test_random *r, wb_array *const *made, int count) {
+    wb_array *x = made[random_below(r, count)], *y = made[random_below(r, count)];
+    switch (random_below(r, 9)) {
+    case 0:
+        return wb_add(x, y);
+    case 1:
+        return wb_sub(x, y);
+    case 2:
+    case 3:
+    case 4:
+        return wb_mul(x, y);
+    case 5:
+        return wb_mul_number(x, 0.37);
+    case 6:
+        return wb_add_number(x, 0.1);
+    case 7:
+        return wb_sin(x);
+    default:
+        return wb_neg(x);
+    }
+}
+
+/* An elementwise expression, the same for the same seed; in the middle some values are read, or
+ * have further users. */
+static void bits_of_expression(uint64_t seed, wb_dtype dtype, int reads, void *bits) {
+    test_random r = {seed}, more = {seed + (uint64_t)reads};
+    wb_array *made[VALUES];
+    const int64_t count = ELEMENTS;
+    wb_scope_open();
+    int n = 0;
+    for (; n < 3; n++) made[n] = array_random(&r, dtype, -2, 2, 1, &count);
+    for (; n < VALUES; n++) {
+        made[n] = random_element(&r, made, n);
+        if (reads == 1 && random_below(&more, 3) == 0) assert_int_equal(wb_eval(made[n]), WB_OK);
+        if (reads == 2 && random_below(&more, 3) == 0)
+            assert_false(isnan(wb_item(wb_maximum(wb_mul(made[n], made[random_below(&more, n)])))));
+    }
+    assert_int_equal(wb_read(made[n - 1], bits, ELEMENTS * wb_dtype_size(dtype)), WB_OK);
+    wb_scope_close();
+}
+
+static void an_elementwise_value_has_the_same_bits_in_every_plan(void **state) {
+    (void)state;
+    for (int i = 0; i < cases_of(200); i++) {
+        const wb_dtype dtype = i % 2 ? WB_F32 : widest();
+        double bits[3][ELEMENTS];
+        for (int reads = 0; reads < 3; reads++)
+            bits_of_expression(test_seed() + (uint64_t)i, dtype, reads, bits[reads]);
+        const size_t size = ELEMENTS * wb_dtype_size(dtype);
+        assert_memory_equal(bits[0], bits[1], size);
+        assert_memory_equal(bits[0], bits[2], size);
+    }
+}
+
 /* ---- numbers without an array ---- */
 
 static void by_item(wb_array *x) { assert_true(isfinite(wb_item(x))); }
@@ -242,7 +327,9 @@ static void a_number_that_was_read_is_as_good_as_before(void **state) {
 }
 
 static int run(void) {
-    const struct CMUnitTest tests[] = {TEST(a_number_that_was_read_is_as_good_as_before),
+    const struct CMUnitTest tests[] = {TEST(an_elementwise_value_has_the_same_bits_in_every_plan),
+                                       TEST(the_place_of_a_maximum_is_found_again),
+                                       TEST(a_number_that_was_read_is_as_good_as_before),
                                        TEST(reading_first_leaves_the_same_gradients),
                                        TEST(a_gradient_may_be_taken_twice),
                                        TEST(a_detached_array_is_named),

@@ -6,6 +6,7 @@
 
 #include "math_functions.h"
 #include "math_table.h"
+#include "pairs.h"
 #include "simd.h"
 #include "vectorise.h"
 
@@ -166,35 +167,11 @@ LOOP_SELECT(f64, double)
 LOOP_SELECT(i32, int32_t)
 LOOP_SELECT(i64, int64_t)
 
-/* Two steps in one. Y, Z: y[i], z[i], or y0, z0 where one number serves all elements. */
-#define LOOP_FUSED(name, T, Y, Z, expression)                                                      \
-    static void name(int64_t n, void *o, const void *xs, const void *ys, const void *zs) {         \
-        const T *xp = xs, *yp = ys, *zp = zs, y0 = yp[0], z0 = zp[0];                              \
-        T *op = o;                                                                                 \
-        (void)y0, (void)z0;                                                                        \
-        WB_INDEPENDENT for (int64_t i = 0; i < n / WB_LANES * WB_LANES; i++) {                     \
-            const T x = xp[i], y = Y, z = Z;                                                       \
-            (void)z;                                                                               \
-            op[i] = expression;                                                                    \
-        }                                                                                          \
-    }
-#define LOOPS_FUSED(name, T, expression)                                                           \
-    LOOP_FUSED(name, T, yp[i], zp[i], expression)                                                  \
-    LOOP_FUSED(name##_by, T, y0, zp[i], expression)                                                \
-    LOOP_FUSED(name##_to, T, yp[i], z0, expression)                                                \
-    LOOP_FUSED(name##_by_to, T, y0, z0, expression)
-LOOPS_FUSED(f32_multiply_add, float, z + x * y)
-LOOPS_FUSED(f64_multiply_add, double, z + x * y)
-LOOPS_FUSED(f32_multiply_subtract, float, z - x * y)
-LOOPS_FUSED(f64_multiply_subtract, double, z - x * y)
-LOOPS_FUSED(f32_multiply_negate, float, y * -x)
-LOOPS_FUSED(f64_multiply_negate, double, y * -x)
-LOOPS_FUSED(f32_difference_times, float, (x - y) * z)
-LOOPS_FUSED(f64_difference_times, double, (x - y) * z)
+/* ---- two steps in one: what takes functions; the rest is in pairs.c ---- */
 
 #define LOOPS_EXP_OF_EXCESS(name, T)                                                               \
-    LOOP_FUSED(name, T, yp[i], xp[i], k_exp(x == y ? 0 : x - y))                                   \
-    LOOP_FUSED(name##_by, T, y0, xp[i], k_exp(x == y ? 0 : x - y))
+    static WB_LOOP_OF_TWO(name, T, yp[i], xp[i], k_exp(x == y ? 0 : x - y)) static WB_LOOP_OF_TWO( \
+        name##_by, T, y0, xp[i], k_exp(x == y ? 0 : x - y))
 LOOPS_EXP_OF_EXCESS(f64_exp_of_excess, double)
 #if WB_SIMD && defined(__AVX512F__)
 static void f32_exp_of_excess(int64_t n, void *o, const void *xs, const void *ys, const void *zs) {
@@ -523,13 +500,6 @@ FILL(normal_f64, double)
 #define ROW_SELECT(suffix)                                                                         \
     [WB_CODE_select] = {f32_select##suffix, f64_select##suffix, i32_select##suffix,                \
                         i64_select##suffix, i32_select##suffix},
-#define ROWS_FUSED(name)                                                                           \
-    {                                                                                              \
-        {f32_##name, f64_##name}, {f32_##name##_by, f64_##name##_by},                              \
-            {f32_##name##_to, f64_##name##_to}, {                                                  \
-            f32_##name##_by_to, f64_##name##_by_to                                                 \
-        }                                                                                          \
-    }
 #define f32_sin           full_f32_sin
 #define f64_sin           full_f64_sin
 #define f32_cos           full_f32_cos
@@ -558,10 +528,10 @@ const wb_loops WB_ISA_NAME(loops) = {
              [WB_R_I32] = {i32_to_f32, i32_to_f64, i32_to_i32, i32_to_i64, i32_to_bool},
              [WB_R_I64] = {i64_to_f32, i64_to_f64, i64_to_i32, NULL, i64_to_bool},
              [WB_R_BOOL] = {i32_to_f32, i32_to_f64, i32_to_i32, i32_to_i64, i32_to_i32}},
-    .fused = {[WB_PRODUCT_ADDED] = ROWS_FUSED(multiply_add),
-              [WB_PRODUCT_SUBTRACTED] = ROWS_FUSED(multiply_subtract),
-              [WB_PRODUCT_NEGATED] = ROWS_FUSED(multiply_negate),
-              [WB_DIFFERENCE_TIMES] = ROWS_FUSED(difference_times),
+    .fused = {[WB_PRODUCT_ADDED] = WB_PAIR_ROWS(product_added),
+              [WB_PRODUCT_SUBTRACTED] = WB_PAIR_ROWS(product_subtracted),
+              [WB_PRODUCT_NEGATED] = WB_PAIR_ROWS(product_negated),
+              [WB_DIFFERENCE_TIMES] = WB_PAIR_ROWS(difference_times),
               [WB_EXP_OF_EXCESS] = {{f32_exp_of_excess, f64_exp_of_excess},
                                     {f32_exp_of_excess_by, f64_exp_of_excess_by}}},
     .load = {move_4, move_8, load_f16, load_bf16, move_4, move_8, load_u8, load_bool},

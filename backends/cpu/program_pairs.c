@@ -1,4 +1,5 @@
-/* Fewer passes through the first cache: two steps as one, and numbers as operands. */
+/* Fewer passes through the first cache: two steps in one loop, and numbers as operands. Each step
+ * is rounded as it would be alone, but for the products of a sum, which has no order of its own. */
 #include <string.h>
 
 #include "program_steps.h"
@@ -76,7 +77,7 @@ static int64_t fuse(const wb_cpu_program *k, const wb_step_list *list, int64_t c
 }
 
 /* The first step of each pair goes, the other does both. */
-static void contract(wb_cpu_program *k, wb_step_list *list, pair_fn *pair) {
+static void pair_steps(wb_cpu_program *k, wb_step_list *list, pair_fn *pair) {
     int uses[WB_MOST_STEPS] = {0};
     int64_t kept = 0;
     count_uses(k, list, uses);
@@ -130,10 +131,10 @@ static void use_numbers(wb_cpu_program *k, wb_step_list *list) {
     }
 }
 
-void wb_contract_steps(wb_cpu_program *k) {
+void wb_pair_steps(wb_cpu_program *k) {
     for (int phase = 0; phase < k->program.phases; phase++) {
-        contract(k, &k->full[phase], pair_with_product);
-        contract(k, &k->full[phase], pair_with_difference);
+        pair_steps(k, &k->full[phase], pair_with_product);
+        pair_steps(k, &k->full[phase], pair_with_difference);
         use_numbers(k, &k->full[phase]);
     }
     for (int stage = 0; stage <= k->program.phases; stage++) use_numbers(k, &k->rows[stage]);

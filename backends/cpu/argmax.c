@@ -1,0 +1,64 @@
+/* argmax: of each run of a row the position of the first largest key; a NaN is above all. */
+#include "calls.h"
+#include "pool.h"
+
+enum { LANES = 64 /* neighbours that are looked through together */, LEAST_WORK = 1 << 14 };
+
+/* The run's keys at x, `inner` apart, for neighbours first .. end - 1; positions go to y. */
+#define LOOK_THROUGH(name, T)                                                                      \
+    static void name(const wb_index_call *k, const void *keys, int64_t from, int64_t count,        \
+                     int64_t first, int64_t end, int64_t *y) {                                     \
+        const T *x = (const T *)keys + from * k->inner;                                            \
+        T largest[LANES];                                                                          \
+        for (int64_t i = first; i < end; i++) largest[i - first] = x[i], y[i] = from;              \
+        for (int64_t s = 1; s < count; s++) {                                                      \
+            x += k->inner;                                                                         \
+            for (int64_t i = first; i < end; i++) {                                                \
+                const T key = x[i], most = largest[i - first];                                     \
+                const bool is_nan = key != key, was_nan = most != most;                            \
+                if (!(key > most || (is_nan && !was_nan))) continue;                               \
+                largest[i - first] = key, y[i] = from + s;                                         \
+            }                                                                                      \
+        }                                                                                          \
+    }
+LOOK_THROUGH(look_f32, float)
+LOOK_THROUGH(look_f64, double)
+LOOK_THROUGH(look_i32, int32_t)
+LOOK_THROUGH(look_i64, int64_t)
+
+typedef void look_fn(const wb_index_call *k, const void *keys, int64_t from, int64_t count,
+                     int64_t first, int64_t end, int64_t *y);
+static look_fn *const looks[WB_DTYPE_COUNT] = {
+    [WB_F32] = look_f32, [WB_F64] = look_f64, [WB_I32] = look_i32, [WB_I64] = look_i64};
+
+static int64_t ceil_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/* Runs of all neighbours; a piece has several where they are short. */
+static int64_t runs_of_a_piece(const wb_index_call *k) {
+    const int64_t elements = k->inner * (k->run < k->size ? k->run : k->size);
+    return ceil_of(LEAST_WORK, elements > 0 ? elements : 1);
+}
+
+static void run_piece(void *context, int64_t piece, int worker) {
+    const wb_cpu_call *c = context;
+    const wb_index_call *k = &c->call->index;
+    const int64_t runs = ceil_of(k->size, k->run), each = runs_of_a_piece(k), all = runs * k->outer;
+    const int64_t bytes = k->inner * k->size * (int64_t)wb_dtype_size((wb_dtype)k->index_dtype);
+    look_fn *look = looks[k->index_dtype];
+    (void)worker;
+    for (int64_t n = piece * each; n < all && n < (piece + 1) * each; n++) {
+        const int64_t from = n % runs * k->run, left = k->size - from;
+        const int64_t count = left < k->run ? left : k->run;
+        int64_t *y = (int64_t *)(void *)c->a[1] + n * k->inner;
+        for (int64_t first = 0; first < k->inner; first += LANES)
+            look(k, c->a[0] + n / runs * bytes, from, count, first,
+                 first + LANES < k->inner ? first + LANES : k->inner, y);
+    }
+}
+
+wb_status wb_cpu_call_argmax(const wb_cpu_call *c) {
+    const wb_index_call *k = &c->call->index;
+    wb_cpu_parallel(ceil_of(ceil_of(k->size, k->run) * k->outer, runs_of_a_piece(k)), run_piece,
+                    (void *)(uintptr_t)c);
+    return WB_OK;
+}
