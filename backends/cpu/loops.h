@@ -52,6 +52,7 @@ typedef struct wb_loops {
     wb_element_loop *element[WB_CODE_select + 1]
                             [WB_R_COUNT]; /* by type of the operands; NULL: not of that class */
     wb_element_loop *cast[WB_R_COUNT][WB_R_COUNT]; /* from, to */
+    wb_element_loop *round_f16, *round_bf16;       /* f32 to the nearest number of that type */
     /* the same where the last, or the one before the last, operand is one number for all elements;
      * NULL: no such loop */
     wb_element_loop *by_number[WB_CODE_select + 1][WB_R_COUNT],

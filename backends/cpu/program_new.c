@@ -118,7 +118,9 @@ static bool add_step(wb_cpu_program *k, wb_step_list *list, uint16_t number) {
     if (i->code <= WB_CODE_select)
         step.loop = k->loops->element[i->code][i->type];
     else if (i->code == WB_CODE_cast)
-        step.loop = k->loops->cast[i->from][i->type];
+        step.loop = i->index == WB_F16    ? k->loops->round_f16
+                    : i->index == WB_BF16 ? k->loops->round_bf16
+                                          : k->loops->cast[i->from][i->type];
     list->steps[list->count++] = step;
     return true;
 }

@@ -65,7 +65,7 @@ typedef enum wb_code {
 #define WB_BINARY(name, ...) WB_CODE_##name,
 #include "ops.def"
     WB_CODE_select,   /* in[0] ? in[1] : in[2] */
-    WB_CODE_cast,     /* in[0], of type `from`, as `type` */
+    WB_CODE_cast,     /* in[0], of type `from`, as `type`; rounded to the halves of dtype `index` */
     WB_CODE_load,     /* access `index` */
     WB_CODE_store,    /* in[0] to access `index` */
     WB_CODE_constant, /* `constant` */
@@ -98,7 +98,7 @@ typedef struct wb_instruction {
     /* of an optimiser's step: numbers that have faded (below 1.2e-38 in f32) may count as zero */
     bool is_step;
     uint16_t in[3]; /* numbers of earlier instructions; WB_NO_VALUE: none */
-    uint16_t index; /* access, late value or dimension */
+    uint16_t index; /* access, late value or dimension; cast: WB_F16, WB_BF16, or 0 */
     double constant;
 } wb_instruction;
 

@@ -189,6 +189,25 @@ static uint16_t wrap_u8(emitter *e, uint16_t value, const wb_instruction *like) 
     return i.in[1] == WB_NO_VALUE ? WB_NO_VALUE : instruction(e, i);
 }
 
+static bool is_read_here(const emitter *e, int32_t number) {
+    for (int64_t m = 0; m < e->unit->member_count; m++) {
+        const wb_value *v = &e->graph->values[e->unit->members[m]];
+        for (int k = 0; k < v->ninputs; k++)
+            if (wb_value_inputs(v)[k] == number) return true;
+    }
+    return false;
+}
+
+/* A cast to halves that the program reads is rounded; one that is only stored is rounded there. */
+static uint16_t round_half(emitter *e, int32_t number, uint16_t value, const wb_instruction *like) {
+    const wb_value *v = &e->graph->values[number];
+    if (value == WB_NO_VALUE || v->op != WB_OP_cast || !v->attributes[0]) return value;
+    if (!wb_is_half(v->dtype) || !is_read_here(e, number)) return value;
+    wb_instruction i = *like;
+    i.in[0] = value, i.from = WB_R_F32, i.index = v->dtype;
+    return instruction(e, i);
+}
+
 static bool emit_member(emitter *e, int32_t number) {
     const wb_value *v = &e->graph->values[number];
     if (wb_value_is_side_sum(e->graph, e->unit, v)) return true; /* computed where it is stored */
@@ -208,10 +227,13 @@ static bool emit_member(emitter *e, int32_t number) {
     i.row = row;
     i.is_step = v->is_step;
     i.phase = v->phase;
-    uint16_t made = instruction(e, i);
+    /* halves and f32 share registers */
+    const bool is_alias = v->op == WB_OP_cast && v->dtype != WB_U8 && i.from == i.type;
+    uint16_t made = is_alias ? i.in[0] : instruction(e, i);
     const bool may_wrap =
         v->dtype == WB_U8 && (v->op == WB_OP_cast || type_class == WB_CLASS_NUMBER);
     if (may_wrap && made != WB_NO_VALUE) made = wrap_u8(e, made, &i);
+    made = round_half(e, number, made, &i);
     struct known *k = known_value(e, number);
     if (!k || made == WB_NO_VALUE) return false;
     if (row)

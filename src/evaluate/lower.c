@@ -80,21 +80,43 @@ static wb_dtype operand_type(const wb_array *node) {
     return whole ? integer_beside((wb_dtype)strong->dtype, number) : WB_F32;
 }
 
+/* A cast of the sizes of its operand, or of more: operands are not repeated. */
+static int32_t lower_cast(lowering *l, const wb_array *node, int32_t input) {
+    const wb_value *x = value_at(l, input);
+    if (x->ndim == node->ndim && memcmp(x->sizes, node->sizes, sizeof *x->sizes * x->ndim) == 0)
+        return wb_round_value(&l->out, input, (wb_dtype)node->dtype);
+    wb_value v = wb_blank_value(node, WB_VALUE_ELEMENT);
+    v.ninputs = 1, v.small_inputs[0] = input;
+    v.attributes[0] = wb_is_half(node->dtype);
+    return wb_add_element(&l->out, &v);
+}
+
+/* Halves are compared as they would be stored, so that it does not matter whether they were; but
+ * for the sign of bf16, which rounding does not change. */
+static bool compares_rounded(const lowering *l, wb_dtype dtype, const int32_t *inputs) {
+    if (!wb_is_half(dtype)) return false;
+    for (int i = 0; i < 2 && dtype == WB_BF16; i++) {
+        const wb_value *x = value_at(l, inputs[i]);
+        if (x->kind == WB_VALUE_CONSTANT && x->constant == 0) return false;
+    }
+    return true;
+}
+
 static int32_t lower_element(lowering *l, const wb_array *node, const int32_t *inputs) {
+    if (node->op == WB_OP_cast) return lower_cast(l, node, without_expand(l, inputs[0]));
     wb_value v = wb_blank_value(node, WB_VALUE_ELEMENT);
     const wb_dtype dtype = operand_type(node);
+    const bool rounds =
+        wb_op_rows[node->op].type_class == WB_CLASS_COMPARE && compares_rounded(l, dtype, inputs);
     v.ninputs = node->ninputs;
     for (int i = 0; i < node->ninputs; i++) {
         int32_t input = without_expand(l, inputs[i]);
-        if (node->op != WB_OP_cast && !(node->op == WB_OP_select && i == 0))
-            input = wb_cast_value(&l->out, input, dtype);
+        const bool is_number = value_at(l, input)->kind == WB_VALUE_CONSTANT;
+        if (!(node->op == WB_OP_select && i == 0))
+            input = rounds && !is_number ? wb_round_value(&l->out, input, dtype)
+                                         : wb_cast_value(&l->out, input, dtype);
         if (input < 0) return -1;
         v.small_inputs[i] = input;
-    }
-    if (node->op == WB_OP_cast) {
-        const wb_value *x = value_at(l, v.small_inputs[0]);
-        if (x->ndim == node->ndim && memcmp(x->sizes, node->sizes, sizeof *x->sizes * x->ndim) == 0)
-            return wb_cast_value(&l->out, v.small_inputs[0], (wb_dtype)node->dtype);
     }
     return wb_add_element(&l->out, &v);
 }

@@ -216,9 +216,12 @@ int32_t wb_add_value(wb_values *values, wb_value v);
 /* The same of an elementwise value, or what it comes to: a constant, one of its inputs. */
 int32_t wb_add_element(wb_values *values, const wb_value *v);
 int32_t wb_cast_value(wb_values *values, int32_t from, wb_dtype dtype);
+/* The same, rounded to that type if it is a half: a cast to halves alone only says how the result
+ * is stored, since programs compute in f32. Attribute 0 of such a cast is 1. */
+int32_t wb_round_value(wb_values *values, int32_t from, wb_dtype dtype);
 /* True if v has the sizes and type of the result. */
 bool wb_stands_for(const wb_values *values, int32_t v, const wb_value *result);
-/* A constant of this type: rounded, cut or wrapped as a cast would. */
+/* A constant of this type: rounded, cut or wrapped as a cast does it. */
 double wb_constant_as(wb_dtype dtype, double number);
 
 static inline const int32_t *wb_value_inputs(const wb_value *v) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "array/view.h"
+#include "base/half.h"
 #include "base/memory.h"
 #include "device/device.h"
 #include "evaluate/evaluate.h"
@@ -51,20 +52,6 @@ static const char *bytes_of(const char *function, wb_array **x) {
 
 /* ---- one element as a double ---- */
 
-static double half_to_double(uint16_t h) {
-    const int exponent = h >> 10 & 31, fraction = h & 1023;
-    const double sign = h >> 15 ? -1 : 1;
-    if (exponent == 31) return fraction ? (double)NAN : sign * (double)INFINITY;
-    return sign * (exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24));
-}
-
-static double brain_to_double(uint16_t b) {
-    const uint32_t bits = (uint32_t)b << 16;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return (double)value;
-}
-
 static double element(const char *bytes, wb_dtype dtype, int64_t i) {
     const char *at = bytes + i * (int64_t)wb_dtype_size(dtype);
     union {
@@ -82,9 +69,9 @@ static double element(const char *bytes, wb_dtype dtype, int64_t i) {
     case WB_F64:
         return v.f64;
     case WB_F16:
-        return half_to_double(v.half);
+        return wb_of_f16(v.half);
     case WB_BF16:
-        return brain_to_double(v.half);
+        return (double)wb_of_bf16(v.half);
     case WB_I32:
         return v.i32;
     case WB_I64:

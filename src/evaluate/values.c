@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "base/memory.h"
 #include "evaluate/plan.h"
 #include "ops/build.h"
@@ -86,15 +87,18 @@ static int32_t constant(wb_values *s, wb_dtype dtype, double number) {
 double wb_constant_as(wb_dtype dtype, double number) {
     if (dtype == WB_BOOL) return number != 0;
     if (dtype == WB_F32) return (double)(float)number;
+    if (dtype == WB_F16) return wb_rounded_to_f16((float)number);
+    if (dtype == WB_BF16) return (double)wb_of_bf16(wb_to_bf16((float)number));
     if (wb_dtype_is_float(dtype) || !(fabs(number) < 0x1p63)) return number;
     const int64_t whole = (int64_t)number;
     return dtype == WB_U8 ? (uint8_t)whole : dtype == WB_I32 ? (int32_t)whole : (double)whole;
 }
 
+/* A number that meets halves counts as f32, in which they are computed with. */
 static int32_t recast_constant(wb_values *s, const wb_value *source, wb_dtype dtype) {
     wb_value v = *source;
     v.dtype = (uint8_t)dtype;
-    v.constant = wb_constant_as(dtype, v.constant);
+    v.constant = wb_constant_as(wb_is_half(dtype) ? WB_F32 : dtype, v.constant);
     return wb_add_value(s, v);
 }
 
@@ -104,6 +108,18 @@ static bool fits(wb_dtype dtype, double number) {
     return dtype == WB_U8 ? number >= 0 && number < 256 : fabs(number) < 0x1p31;
 }
 
+static wb_value cast_of(const wb_value *source, int32_t from, wb_dtype dtype) {
+    wb_value v = {.kind = WB_VALUE_ELEMENT,
+                  .op = WB_OP_cast,
+                  .dtype = (uint8_t)dtype,
+                  .ndim = source->ndim,
+                  .ninputs = 1,
+                  .tape = -1};
+    memcpy(v.sizes, source->sizes, sizeof v.sizes);
+    v.small_inputs[0] = from;
+    return v;
+}
+
 int32_t wb_cast_value(wb_values *s, int32_t from, wb_dtype dtype) {
     if (from < 0 || value_at(s, from)->dtype == dtype) return from;
     const wb_value source = *value_at(s, from);
@@ -111,14 +127,27 @@ int32_t wb_cast_value(wb_values *s, int32_t from, wb_dtype dtype) {
         return recast_constant(s, &source, dtype);
     if (source.kind == WB_VALUE_CONSTANT && fits(dtype, source.constant))
         return recast_constant(s, &source, dtype);
-    wb_value v = {.kind = WB_VALUE_ELEMENT,
-                  .op = WB_OP_cast,
-                  .dtype = (uint8_t)dtype,
-                  .ndim = source.ndim,
-                  .ninputs = 1,
-                  .tape = -1};
-    memcpy(v.sizes, source.sizes, sizeof v.sizes);
-    v.small_inputs[0] = from;
+    return wb_add_value(s, cast_of(&source, from, dtype));
+}
+
+/* What lies in memory was rounded when it was stored; what a program computes of halves has f32's
+ * digits until then. */
+static bool is_rounded(const wb_value *v) {
+    if (v->kind == WB_VALUE_ELEMENT) return v->op == WB_OP_cast && v->attributes[0];
+    return v->kind != WB_VALUE_LATE && v->kind != WB_VALUE_SOURCE && v->kind != WB_VALUE_REDUCE;
+}
+
+int32_t wb_round_value(wb_values *s, int32_t from, wb_dtype dtype) {
+    if (from < 0 || !wb_is_half(dtype)) return wb_cast_value(s, from, dtype);
+    wb_value v = *value_at(s, from);
+    if (v.kind == WB_VALUE_CONSTANT) {
+        v.dtype = (uint8_t)dtype;
+        v.constant = wb_constant_as(dtype, v.constant);
+        return wb_add_value(s, v);
+    }
+    if (v.dtype == dtype && is_rounded(&v)) return from;
+    v = cast_of(&v, from, dtype);
+    v.attributes[0] = 1;
     return wb_add_value(s, v);
 }
 

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "formats/bson.h"
 
 /* ---- tagged documents ---- */
@@ -224,16 +225,8 @@ const char *wb_bson_name_of_dtype(wb_dtype dtype) {
     return NULL;
 }
 
-static double real_of_half(uint64_t bits) {
-    const int exponent = (int)(bits >> 10 & 31), fraction = (int)(bits & 1023);
-    double size = exponent == 31 ? (fraction ? (double)NAN : (double)INFINITY)
-                  : exponent     ? ldexp(fraction + 1024, exponent - 25)
-                                 : ldexp(fraction, -24);
-    return bits >> 15 ? -size : size;
-}
-
 static double real_of(uint64_t bits, int64_t size_bytes) {
-    if (size_bytes == 2) return real_of_half(bits);
+    if (size_bytes == 2) return wb_of_f16((uint16_t)bits);
     const uint32_t narrow = (uint32_t)bits;
     float single;
     double real;

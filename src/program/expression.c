@@ -141,6 +141,13 @@ static void print_row(wb_printer *p, const wb_instruction *i) {
 }
 
 static void print_cast(wb_printer *p, const wb_instruction *i) {
+    if (i->index) { /* halves: there and back */
+        const char *half = dtypes[i->index];
+        wb_print(p, "k_%s_to_f32(k_f32_to_%s(", half, half);
+        wb_print_value(p, i->in[0]);
+        wb_print(p, "))");
+        return;
+    }
     const char *from = suffixes[i->from], *to = suffixes[i->type];
     const bool to_bool = i->type == WB_R_BOOL;
     if (to_bool)

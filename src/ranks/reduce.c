@@ -1,5 +1,6 @@
 /* Sums over ranks in the canonical order: a tree over the numbers of the ranks, so that neither the
  * transport nor the sizes of pieces change a bit. */
+#include "base/half.h"
 #include "ranks/transport.h"
 
 enum { TILE = 512 };
@@ -50,29 +51,11 @@ DEFINE(uint8_t, reduce_u8, WHOLE_ADD)
 
 /* ---- bf16, added in f32 and rounded once ---- */
 
-static float widened(uint16_t half) {
-    const union {
-        uint32_t bits;
-        float value;
-    } x = {.bits = (uint32_t)half << 16};
-    return x.value;
-}
-
-/* To nearest, ties to even; a NaN stays one. */
-static uint16_t narrowed(float value) {
-    const union {
-        float value;
-        uint32_t bits;
-    } x = {.value = value};
-    const uint32_t rounded = x.bits + 0x7fffu + (x.bits >> 16 & 1u);
-    return (uint16_t)((value != value ? x.bits | 0x400000u : rounded) >> 16);
-}
-
 static const float *bf16_tile(wb_reduction reduction, int lo, int hi, const void *const *parts,
                               int64_t at, int count, float *out) {
     if (hi - lo == 1) {
         const uint16_t *part = (const uint16_t *)parts[lo] + at;
-        for (int i = 0; i < count; i++) out[i] = widened(part[i]);
+        for (int i = 0; i < count; i++) out[i] = wb_of_bf16(part[i]);
         return out;
     }
     float room[TILE];
@@ -90,7 +73,7 @@ static void reduce_bf16(wb_reduction reduction, int ranks, const void *const *pa
         float sum[TILE];
         (void)bf16_tile(reduction, 0, ranks, parts, at, n, sum);
         const float by = reduction == WB_REDUCE_MEAN ? (float)ranks : 1;
-        for (int i = 0; i < n; i++) ((uint16_t *)to)[at + i] = narrowed(sum[i] / by);
+        for (int i = 0; i < n; i++) ((uint16_t *)to)[at + i] = wb_to_bf16(sum[i] / by);
     }
 }
 

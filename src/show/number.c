@@ -6,24 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static double of_half(uint16_t bits) {
-    const int exponent = (bits >> 10) & 31, mantissa = bits & 1023;
-    double value;
-    if (exponent == 31)
-        value = mantissa ? (double)NAN : (double)INFINITY;
-    else if (exponent == 0)
-        value = ldexp(mantissa, -24);
-    else
-        value = ldexp(mantissa + 1024, exponent - 25);
-    return bits & 0x8000 ? -value : value;
-}
-
-static double of_bfloat(uint16_t bits) {
-    const uint32_t wide = (uint32_t)bits << 16;
-    float value;
-    memcpy(&value, &wide, sizeof value);
-    return (double)value;
-}
+#include "base/half.h"
 
 /* Digits that tell neighbours of the type apart: 6 are always right for f32 and f64; a 16-bit
  * number may need fewer. */
@@ -85,10 +68,10 @@ void wb_show_number(char text[WB_NUMBER_BYTES], const void *data, wb_dtype dtype
         write_float(text, ((const double *)data)[i], 6);
         return;
     case WB_F16:
-        write_16_bit(text, of_half(((const uint16_t *)data)[i]), 10, -14);
+        write_16_bit(text, wb_of_f16(((const uint16_t *)data)[i]), 10, -14);
         return;
     case WB_BF16:
-        write_16_bit(text, of_bfloat(((const uint16_t *)data)[i]), 7, -126);
+        write_16_bit(text, (double)wb_of_bf16(((const uint16_t *)data)[i]), 7, -126);
         return;
     case WB_I32:
         (void)snprintf(text, WB_NUMBER_BYTES, "%" PRId32, ((const int32_t *)data)[i]);

@@ -177,6 +177,78 @@ static void halves_are_summed_in_f32(void **state) {
     assert_value(wb_sum(array_of(WB_F16, numbers, 1, (const int64_t[]){1001})), 3048, 0);
 }
 
+/* ---- what rounds to halves ---- */
+
+static wb_array *there_and_back(void) {
+    return wb_cast(wb_cast(wb_vector(1.0001, 70000, 1e-9), WB_F16), WB_F32);
+}
+static wb_array *there_and_back_bf16(void) {
+    return wb_cast(wb_cast(wb_vector(1.001, 1e39, 257), WB_BF16), WB_F32);
+}
+static wb_array *and_further(void) {
+    return wb_add_number(wb_cast(wb_cast(wb_vector(1.0001, 70000), WB_F16), WB_F32), 1);
+}
+static wb_array *sum_of_constants(void) {
+    return wb_sum(wb_cast(wb_full(WB_F16, 1.0004, 1000), WB_F32));
+}
+static wb_array *sum_of_casts(void) {
+    return wb_cast(wb_sum(wb_cast(wb_full(WB_F32, 1.0004, 1000), WB_F16)), WB_F32);
+}
+static wb_array *constants(void) {
+    return wb_cast(wb_mul(wb_full(WB_BF16, 257, 2), wb_full(WB_BF16, 1.001, 2)), WB_F32);
+}
+static wb_array *of_late_numbers(void) { return wb_cast(wb_cast(wb_late(70000), WB_F16), WB_F32); }
+static wb_array *of_integers(void) {
+    return wb_cast(wb_cast(wb_from(WB_I32, ((int32_t[]){2049, 70000}), 2), WB_F16), WB_I32);
+}
+static wb_array *repeated(void) {
+    wb_array *half = wb_cast(wb_add(wb_vector(1.0001), wb_zeros(WB_F32, 2, 1)), WB_F16);
+    return wb_sum_dims(wb_mul(wb_cast(half, WB_F32), wb_ones(WB_F32, 2, 3)), 1);
+}
+static wb_array *infinities(void) {
+    return wb_cast(wb_isinf(wb_cast(wb_vector(1, 70000), WB_F16)), WB_F32);
+}
+/* 2048 + 1 is a tie in f16: it is compared as it would be stored. */
+static wb_array *compared(void) {
+    wb_array *x = wb_cast(wb_vector(2048, 2050), WB_F16);
+    wb_array *y = wb_add(x, wb_cast(wb_vector(1, 1), WB_F16));
+    return wb_cast(wb_eq(y, x), WB_F32);
+}
+/* A number counts as itself where it meets halves: the result alone is rounded. */
+static wb_array *by_number(void) {
+    return wb_mul_number(wb_cast(wb_vector(1000, 256), WB_BF16), 1.003);
+}
+
+static const struct rounding_row {
+    const char *name;
+    wb_array *(*make)(void);
+    int count;
+    double wanted[3];
+} rounding_rows[] = {
+    {"a cast to f16 and back rounds", there_and_back, 3, {1, INFINITY, 0}},
+    {"a cast to bf16 and back rounds", there_and_back_bf16, 3, {1, INFINITY, 256}},
+    {"what is computed of it knows nothing else", and_further, 2, {2, INFINITY}},
+    {"a constant in f16 is a number of f16", sum_of_constants, 1, {1000}},
+    {"a cast constant too", sum_of_casts, 1, {1000}},
+    {"constants in bf16", constants, 2, {256, 256}},
+    {"late numbers round", of_late_numbers, 1, {INFINITY}},
+    {"integers round", of_integers, 2, {2048, INT32_MIN}},
+    {"before they are repeated", repeated, 2, {3, 3}},
+    {"infinity is one", infinities, 2, {0, 1}},
+    {"halves are compared as they are stored", compared, 2, {1, 0}},
+    {"a number that meets halves is not rounded", by_number, 2, {1004, 256}},
+};
+
+static void halves_round(void **state) {
+    const struct rounding_row *row = *state;
+    double numbers[3];
+    wb_array *x = row->make();
+    assert_int_equal(wb_read_f64(x, numbers, row->count), WB_OK);
+    for (int i = 0; i < row->count; i++)
+        if (numbers[i] != row->wanted[i])
+            fail_msg("number %d is %.10g, not %g", i, numbers[i], row->wanted[i]);
+}
+
 static void the_state_of_halves_is_f32(void **state) {
     (void)state;
     const wb_dtype types[] = {WB_F16, WB_BF16, WB_F32, WB_F64};
@@ -208,6 +280,7 @@ static int run(void) {
     };
     ADD_ROWS(&tests, number_rows, numbers_are_weak);
     ADD_ROWS(&tests, half_rows, gradients_of_halves_are_added_in_f32);
+    ADD_ROWS(&tests, rounding_rows, halves_round);
     ADD_TESTS(&tests, others);
     return run_test_list("values 14", &tests, NULL, NULL);
 }

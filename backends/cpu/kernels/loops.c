@@ -298,6 +298,18 @@ static void store_bf16(int64_t n, const void *from, void *to) {
     WB_ISA_NAME(math).f32_to_bf16(n, from, to);
 }
 
+#define ROUND(name, store, load)                                                                   \
+    static void name(int64_t n, void *o, const void *x, const void *y, const void *z) {            \
+        (void)y, (void)z;                                                                          \
+        for (int64_t i = 0; i < n / WB_LANES * WB_LANES; i += WB_LANES) {                          \
+            uint16_t halves[WB_LANES];                                                             \
+            store(WB_LANES, (const float *)x + i, halves);                                         \
+            load(WB_LANES, halves, (float *)o + i);                                                \
+        }                                                                                          \
+    }
+ROUND(round_f16, store_f16, load_f16)
+ROUND(round_bf16, store_bf16, load_bf16)
+
 /* ---- reductions ---- */
 
 #define PLUS(x, y) ((x) + (y))
@@ -528,6 +540,8 @@ const wb_loops WB_ISA_NAME(loops) = {
              [WB_R_I32] = {i32_to_f32, i32_to_f64, i32_to_i32, i32_to_i64, i32_to_bool},
              [WB_R_I64] = {i64_to_f32, i64_to_f64, i64_to_i32, NULL, i64_to_bool},
              [WB_R_BOOL] = {i32_to_f32, i32_to_f64, i32_to_i32, i32_to_i64, i32_to_i32}},
+    .round_f16 = round_f16,
+    .round_bf16 = round_bf16,
     .fused = {[WB_PRODUCT_ADDED] = WB_PAIR_ROWS(product_added),
               [WB_PRODUCT_SUBTRACTED] = WB_PAIR_ROWS(product_subtracted),
               [WB_PRODUCT_NEGATED] = WB_PAIR_ROWS(product_negated),

@@ -1,0 +1,42 @@
+/* 16-bit floats: IEEE binary16 (f16) and bfloat16 (bf16) as bits, one at a time. Kernels have loops
+ * of their own (backends/cpu/half.h). */
+#ifndef WB_BASE_HALF_H
+#define WB_BASE_HALF_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+static inline double wb_of_f16(uint16_t bits) {
+    const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+    const double sign = bits >> 15 ? -1 : 1;
+    if (exponent == 31) return fraction ? (double)NAN : sign * (double)INFINITY;
+    return sign * (exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24));
+}
+
+static inline float wb_of_bf16(uint16_t bits) {
+    const uint32_t wide = (uint32_t)bits << 16;
+    float value;
+    memcpy(&value, &wide, sizeof value);
+    return value;
+}
+
+/* To nearest, ties to even; a NaN stays one. */
+static inline uint16_t wb_to_bf16(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    const uint32_t rounded = bits + 0x7fffu + (bits >> 16 & 1u);
+    return (uint16_t)((value != value ? bits | 0x400000u : rounded) >> 16);
+}
+
+/* The f16 next to value, ties to even; infinity from 65520 on. */
+static inline double wb_rounded_to_f16(float value) {
+    const double size = fabs((double)value);
+    if (!(size < 65520)) return size == size ? copysign((double)INFINITY, (double)value) : size;
+    int exponent; /* size = fraction 2^exponent, fraction in [0.5, 1): 11 bits, or steps of 2^-24 */
+    (void)frexp(size, &exponent);
+    const double step = ldexp(1, exponent > -13 ? exponent - 11 : -24);
+    return copysign(nearbyint(size / step) * step, (double)value);
+}
+
+#endif
