@@ -19,7 +19,7 @@ static wb_array *hits(const wb_loss *loss, wb_array *column) {
 /* The labels; computing them is an error where one is no class. */
 static wb_array *guarded(const wb_loss *loss, wb_array *y) {
     wb_array *counts = wb_loss_not_ignored(loss, y);
-    wb_array *looked_at = counts ? SELECT(EQ(counts, NUM(0)), NUM(0), y) : y;
+    wb_array *looked_at = counts ? SELECT(counts, y, NUM(0)) : y;
     return ADD(y, wb_labels_guard(looked_at, loss->p->sizes[loss->dim]));
 }
 
@@ -32,13 +32,14 @@ static wb_array *of_labels(wb_loss *loss, wb_array *logs, wb_array *weights) {
         return NULL;
     wb_array *column = wb_unsqueeze(loss->y, loss->dim);
     if (!column) return NULL;
-    wb_array *hit = hits(loss, column), *counts = wb_loss_not_ignored(loss, column);
-    if (weights) logs = MUL(logs, weights);
+    wb_array *hit = hits(loss, column);
+    loss->mask = wb_loss_not_ignored(loss, column);
+    if (weights) logs = wb_loss_times(weights, logs);
     wb_array *rest = a == 0 ? NUM(0) : MUL(logs, NUM(a / (double)classes));
     wb_array *own = a == 0 ? logs : MUL(logs, NUM(1 - a + a / (double)classes));
     wb_array *l = wb_sum_dims(SELECT(hit, own, rest), loss->dim);
     wb_array *inside = weights ? wb_sum_dims(SELECT(hit, weights, NUM(0)), loss->dim) : NULL;
-    return wb_loss_aggregate(loss, NEG(l), counts, inside);
+    return wb_loss_aggregate(loss, NEG(l), inside);
 }
 
 /* ---- probabilities as a target ---- */
@@ -54,15 +55,15 @@ static wb_array *of_probabilities(wb_loss *loss, wb_array *logs, wb_array *weigh
     wb_array *y = loss->y, *inside = NULL;
     if (weights) {
         inside = wb_sum_dims(MUL(y, weights), loss->dim);
-        logs = MUL(logs, weights);
+        logs = wb_loss_times(weights, logs);
     }
     if (a != 0) y = ADD(MUL(y, NUM(1 - a)), NUM(a / (double)loss->p->sizes[loss->dim]));
-    wb_array *terms = wb_loss_product(y, logs);
+    wb_array *terms = wb_loss_times(y, logs);
     if (with_entropy) {
         wb_array *own = wb_xlogx(y);
-        terms = SUB(terms, weights ? MUL(own, weights) : own);
+        terms = SUB(terms, weights ? wb_loss_times(weights, own) : own);
     }
-    return wb_loss_aggregate(loss, NEG(wb_sum_dims(terms, loss->dim)), NULL, inside);
+    return wb_loss_aggregate(loss, NEG(wb_sum_dims(terms, loss->dim)), inside);
 }
 
 /* ---- the losses ---- */

@@ -197,6 +197,6 @@ static wb_array *of_sequences(wb_loss *loss) {
     if (d->target_lengths && !(counts = lengths(&c, "target_lengths", d->target_lengths, c.U)))
         return NULL;
     if (!take_places(&c, counts)) return NULL;
-    return wb_loss_aggregate(loss, terms(&c, counts), NULL, NULL);
+    return wb_loss_aggregate(loss, terms(&c, counts), NULL);
 }
 WB_LOSS_FUNCTIONS(ctc_loss, WB_LOSS_TERMS | WB_LOSS_CTC, of_sequences)

@@ -1,15 +1,11 @@
 /* Losses with a term for each element. */
 #include "losses/loss.h"
 
-/* The target, the terms, and what they count. */
 static wb_array *of_terms(wb_loss *loss, wb_array *(*terms)(const wb_loss *loss)) {
-    wb_array *counts = wb_loss_class_weights(loss);
-    if (loss->desc->class_weights && !counts) return NULL;
-    counts = wb_loss_both(counts, wb_loss_not_ignored(loss, loss->y));
-    if (!wb_loss_target(loss)) return NULL;
+    if (!wb_loss_begin_elements(loss)) return NULL;
     const double a = loss->desc->smoothing;
     if (a != 0) loss->y = ADD(MUL(loss->y, NUM(1 - a)), NUM(a / 2));
-    return wb_loss_aggregate(loss, terms(loss), counts, NULL);
+    return wb_loss_aggregate(loss, terms(loss), NULL);
 }
 
 #define ELEMENTWISE(name, members, terms)                                                          \
@@ -86,24 +82,12 @@ ELEMENTWISE(gaussian_nll_loss, WB_LOSS_EPS | WB_LOSS_VARIANCE, gaussian)
 
 /* ---- one number of all ---- */
 
-/* The sum of weighted terms. */
-static wb_array *sum_of(const wb_loss *loss, wb_array *terms, wb_array *counts) {
-    if (!terms) return NULL;
-    bool failed = false;
-    wb_array *w = wb_loss_both(wb_loss_weights(loss, terms, &failed), counts);
-    if (failed) return NULL;
-    return wb_sum(w ? SELECT(EQ(w, NUM(0)), NUM(0), MUL(terms, w)) : terms);
-}
-
 /* 1 - (times sum(above) + extra) / (sum(below) + extra). */
 static wb_array *overlap(wb_loss *loss, wb_array *(*above)(const wb_loss *),
                          wb_array *(*below)(const wb_loss *), double times, double extra) {
-    wb_array *counts = wb_loss_class_weights(loss);
-    if (loss->desc->class_weights && !counts) return NULL;
-    counts = wb_loss_both(counts, wb_loss_not_ignored(loss, loss->y));
-    if (!wb_loss_target(loss)) return NULL;
-    wb_array *n = ADD(MUL(sum_of(loss, above(loss), counts), NUM(times)), NUM(extra));
-    wb_array *l = one_minus(DIV(n, ADD(sum_of(loss, below(loss), counts), NUM(extra))));
+    if (!wb_loss_begin_elements(loss)) return NULL;
+    wb_array *n = ADD(MUL(wb_loss_sum(loss, above(loss)), NUM(times)), NUM(extra));
+    wb_array *l = one_minus(DIV(n, ADD(wb_loss_sum(loss, below(loss)), NUM(extra))));
     return l && l->dtype != loss->dtype ? wb_cast(l, loss->dtype) : l;
 }
 

@@ -177,7 +177,16 @@ wb_array *wb_loss_other(const wb_loss *loss, const char *what, wb_array *x) {
 
 /* ---- weights ---- */
 
-wb_array *wb_loss_both(wb_array *a, wb_array *b) { return a && b ? MUL(a, b) : a ? a : b; }
+static wb_array *is_finite(wb_array *x) { return LT(ABS(x), NUM((double)INFINITY)); }
+
+wb_array *wb_loss_times(wb_array *w, wb_array *x) {
+    if (!w || !x) return NULL;
+    if (w->dtype == WB_BOOL) return SELECT(w, x, NUM(0));
+    return MUL(w, SELECT(OR(NE(w, NUM(0)), is_finite(x)), x, NUM(0)));
+}
+
+static wb_array *both(wb_array *a, wb_array *b) { return a && b ? MUL(a, b) : a ? a : b; }
+static wb_array *both_masks(wb_array *a, wb_array *b) { return a && b ? AND(a, b) : a ? a : b; }
 
 wb_array *wb_loss_class_weights(const wb_loss *loss) {
     wb_array *w = loss->desc->class_weights;
@@ -198,12 +207,12 @@ wb_array *wb_loss_not_ignored(const wb_loss *loss, wb_array *y) {
     if (loss->desc->ignore == 0) return NULL;
     const int64_t most = y->dtype == WB_U8 ? 255 : y->dtype == WB_BOOL ? 1 : INT64_MAX;
     if (most < INT64_MAX && (label < 0 || label > most)) return NULL; /* no element can be it */
-    return wb_cast(NE(y, NUM((double)label)), (wb_dtype)loss->p->dtype);
+    return NE(y, NUM((double)label));
 }
 
-wb_array *wb_loss_weights(const wb_loss *loss, const wb_array *terms, bool *failed) {
+/* The desc's weights, as sizes of the terms' last dimensions; NULL with the error. */
+static wb_array *given_weights(const wb_loss *loss, const wb_array *terms) {
     wb_array *w = loss->desc->weights;
-    if (!w) return NULL;
     const int missing = terms->ndim - w->ndim;
     bool fits = missing >= 0;
     int64_t sizes[WB_MAX_DIMS];
@@ -211,34 +220,74 @@ wb_array *wb_loss_weights(const wb_loss *loss, const wb_array *terms, bool *fail
         sizes[i] = i < missing ? 1 : w->sizes[i - missing];
         fits = sizes[i] == terms->sizes[i] || sizes[i] == 1;
     }
-    if (fits) w = wb_reshape_make(in_type(w, (wb_dtype)terms->dtype), terms->ndim, sizes);
-    if (fits && w) return w;
-    *failed = true;
-    if (fits) return NULL;
+    if (fits && w->dtype != WB_BOOL) w = in_type(w, (wb_dtype)terms->dtype);
+    if (fits) return wb_reshape_make(w, terms->ndim, sizes);
     return wb_fail_null(WB_ERROR_SHAPE,
                         "%s: weights must have the sizes of the last dimensions of the terms, "
                         "which are %s, got %s",
                         loss->name, wb_text_of(terms), wb_text_of(loss->desc->weights));
 }
 
-/* sum(w l) / sum(w), each w as often as there are terms; 0 where nothing counts. */
-static wb_array *weighted_mean(wb_array *l, wb_array *sum, wb_array *w) {
-    wb_array *total = wb_sum(wb_expand_make(w, l->ndim, l->sizes));
+/* What terms count by the loss and its desc. False with the error. */
+typedef struct weights {
+    wb_array *mask, *real; /* NULL: none */
+} weights;
+
+static bool take_weights(const wb_loss *loss, const wb_array *terms, weights *w) {
+    *w = (weights){loss->mask, loss->weights};
+    if (!loss->desc->weights) return true;
+    wb_array *given = given_weights(loss, terms);
+    if (!given) return false;
+    if (given->dtype == WB_BOOL)
+        w->mask = both_masks(w->mask, given);
+    else
+        w->real = both(w->real, given);
+    return w->mask || w->real;
+}
+
+bool wb_loss_begin_elements(wb_loss *loss) {
+    weights w;
+    loss->weights = wb_loss_class_weights(loss);
+    if (loss->desc->class_weights && !loss->weights) return false;
+    loss->mask = wb_loss_not_ignored(loss, loss->y);
+    if (!wb_loss_target(loss) || !take_weights(loss, loss->p, &w)) return false;
+    if (!w.mask) return true;
+    loss->p = SELECT(w.mask, loss->p, NUM(0.5));
+    loss->y = SELECT(w.mask, loss->y, NUM(0.5));
+    return loss->p && loss->y;
+}
+
+static wb_array *by_weights(const weights *w, wb_array *l) {
+    if (w->real) l = wb_loss_times(w->real, l);
+    return w->mask ? wb_loss_times(w->mask, l) : l;
+}
+
+/* ---- sums and means ---- */
+
+/* What the mean is divided by: each weight as often as there are terms. */
+static wb_array *divisor(const weights *w, const wb_array *l, wb_array *inside) {
+    wb_array *all = both(w->real, inside);
+    if (w->mask) all = all ? wb_loss_times(w->mask, all) : wb_cast(w->mask, (wb_dtype)l->dtype);
+    return wb_sum(wb_expand_make(all, l->ndim, l->sizes));
+}
+
+/* sum(w l) / sum(w); 0 where nothing counts. */
+static wb_array *weighted_mean(wb_array *sum, wb_array *total) {
     return DIV(sum, SELECT(EQ(total, NUM(0)), NUM(1), total));
 }
 
-wb_array *wb_loss_aggregate(const wb_loss *loss, wb_array *l, wb_array *counts, wb_array *inside) {
-    bool failed = l == NULL;
-    wb_array *given = failed ? NULL : wb_loss_weights(loss, l, &failed);
-    if (failed) return NULL;
-    wb_array *w = wb_loss_both(given, counts), *all = wb_loss_both(w, inside);
-    if (w) l = SELECT(EQ(w, NUM(0)), NUM(0), MUL(l, w));
-    if (!l) return NULL;
-    if (loss->desc->agg == WB_AGG_SUM) l = wb_sum(l);
-    if (loss->desc->agg == WB_AGG_MEAN) l = all ? weighted_mean(l, wb_sum(l), all) : wb_mean(l);
-    return l && l->dtype != loss->dtype ? wb_cast(l, loss->dtype) : l;
+wb_array *wb_loss_aggregate(const wb_loss *loss, wb_array *l, wb_array *inside) {
+    weights w;
+    if (!l || !take_weights(loss, l, &w)) return NULL;
+    const bool is_weighted = w.mask || w.real || inside;
+    wb_array *terms = by_weights(&w, l);
+    if (loss->desc->agg == WB_AGG_SUM) terms = wb_sum(terms);
+    if (loss->desc->agg == WB_AGG_MEAN)
+        terms = is_weighted ? weighted_mean(wb_sum(terms), divisor(&w, l, inside)) : wb_mean(terms);
+    return terms && terms->dtype != loss->dtype ? wb_cast(terms, loss->dtype) : terms;
 }
 
-wb_array *wb_loss_product(wb_array *x, wb_array *log_y) {
-    return SELECT(EQ(x, NUM(0)), NUM(0), MUL(x, log_y));
+wb_array *wb_loss_sum(const wb_loss *loss, wb_array *l) {
+    weights w;
+    return l && take_weights(loss, l, &w) ? wb_sum(by_weights(&w, l)) : NULL;
 }

@@ -40,6 +40,8 @@ typedef struct wb_loss {
     wb_dtype dtype;  /* of the result */
     int dim;
     double eps;
+    /* beside those of the desc, each of which may be NULL: where terms count, bool, and how much */
+    wb_array *mask, *weights;
 } wb_loss;
 
 /* The defining functions of a loss: that of a desc, which calls make, and that of two arrays. */
@@ -55,26 +57,29 @@ typedef struct wb_loss {
 /* Checks prediction and settings: all but y's sizes. False with the error. */
 bool wb_loss_begin(wb_loss *loss, const char *name, const wb_loss_desc *desc, unsigned members);
 
-/* y in p's type, of p's sizes or without dimensions, and smoothed if binary; false with the
- * error. */
+/* y in p's type, of p's sizes or without dimensions; false with the error. */
 bool wb_loss_target(wb_loss *loss);
 
 /* Another array of p's sizes, or with 1 in some dimensions, in p's type; NULL with the error. */
 wb_array *wb_loss_other(const wb_loss *loss, const char *what, wb_array *x);
 
-/* NULL, or what each element counts: class weights along dim, and 0 where y is ignored. */
+/* The class weights along dim; NULL where there are none and, with the error, on failure. */
 wb_array *wb_loss_class_weights(const wb_loss *loss);
+/* For a loss with a term for each element: the target, class weights, the mask. Elements that the
+ * mask leaves out become 0.5 in prediction and target, where each loss has a slope, so that what is
+ * not finite there stays out of the gradient. False with the error. */
+bool wb_loss_begin_elements(wb_loss *loss);
+/* Where y is not the label that is ignored, bool; NULL: everywhere. */
 wb_array *wb_loss_not_ignored(const wb_loss *loss, wb_array *y);
-/* The desc's weights beside terms; NULL where there are none or, with *failed, on failure. */
-wb_array *wb_loss_weights(const wb_loss *loss, const wb_array *terms, bool *failed);
-/* The product of two weights, each of which may be NULL. */
-wb_array *wb_loss_both(wb_array *a, wb_array *b);
 
-/* agg of the terms l. counts: what terms count beside the desc's weights, or NULL. inside: weights
- * that l is already multiplied by, which the mean's divisor has, too; or NULL. */
-wb_array *wb_loss_aggregate(const wb_loss *loss, wb_array *l, wb_array *counts, wb_array *inside);
+/* w x, or x where a mask w is true; 0 where w is 0 and x infinite or NaN. A weight of 0 has the
+ * derivative of any other, x. */
+wb_array *wb_loss_times(wb_array *w, wb_array *x);
 
-/* x log_y, 0 where x is 0 and log_y infinite, too. */
-wb_array *wb_loss_product(wb_array *x, wb_array *log_y);
+/* The terms l by all weights, and agg of them. inside: weights that l is already multiplied by,
+ * which the mean's divisor has, too; or NULL. */
+wb_array *wb_loss_aggregate(const wb_loss *loss, wb_array *l, wb_array *inside);
+/* The sum of the terms by all weights, for losses without agg. */
+wb_array *wb_loss_sum(const wb_loss *loss, wb_array *l);
 
 #endif

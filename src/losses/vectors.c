@@ -21,7 +21,7 @@ static wb_array *cosine(wb_loss *loss) {
     if (!begin(loss)) return NULL;
     wb_array *lengths = MUL(length(loss, loss->p, 1e-8), length(loss, loss->y, 1e-8));
     wb_array *cosines = DIV(along(loss, MUL(loss->p, loss->y)), lengths);
-    return wb_loss_aggregate(loss, SUB(NUM(1), cosines), NULL, NULL);
+    return wb_loss_aggregate(loss, SUB(NUM(1), cosines), NULL);
 }
 WB_LOSS_FUNCTIONS(cosine_loss, VECTORS | WB_LOSS_DIM, cosine)
 
@@ -35,7 +35,7 @@ static wb_array *triplet(wb_loss *loss) {
     wb_array *negative = wb_loss_other(loss, "negative", loss->desc->negative);
     if (!negative) return NULL;
     wb_array *gap = SUB(distance(loss, loss->y), distance(loss, negative));
-    return wb_loss_aggregate(loss, wb_relu(ADD(gap, NUM(margin))), NULL, NULL);
+    return wb_loss_aggregate(loss, wb_relu(ADD(gap, NUM(margin))), NULL);
 }
 WB_LOSS_FUNCTIONS(triplet_loss, VECTORS | WB_LOSS_DIM | WB_LOSS_MARGIN | WB_LOSS_NEGATIVE, triplet)
 
@@ -51,6 +51,6 @@ static wb_array *infonce(wb_loss *loss) {
     wb_array *scale = NUM(1 / temperature);
     wb_array *all = MUL(wb_matmul_op(y, p, true, false), scale); /* (j, i) */
     wb_array *own = MUL(along(loss, MUL(p, y)), scale);
-    return wb_loss_aggregate(loss, SUB(wb_logsumexp(all), own), NULL, NULL);
+    return wb_loss_aggregate(loss, SUB(wb_logsumexp(all), own), NULL);
 }
 WB_LOSS_FUNCTIONS(infonce_loss, VECTORS | WB_LOSS_TEMPERATURE, infonce)
