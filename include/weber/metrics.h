@@ -26,7 +26,8 @@ typedef struct wb_evaluate_desc {
     char start_;
     wb_layer *model;
     wb_loader *loader;
-    wb_loss_fn *loss;    /* its mean over the observations, each batch by its size; default: none */
+    wb_loss_fn *loss;    /* of all as one batch: its mean over what it was divided by
+                            (wb_divided_by), else observations; default: none */
     wb_loss_fn *predict; /* p; default: wb_apply(model, batch->x) */
     void *user;          /* handed to both */
     wb_task task;

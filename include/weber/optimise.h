@@ -61,7 +61,8 @@ WB_API wb_status wb_gradients_set(wb_gradients *gradients, const char *path, wb_
 /* The same as the optimiser's .compute and .loss_scale have it, for a step of that optimiser. The
  * gradients are those of the loss itself, in f32 for f16 and bf16 parameters where there is a
  * scale. Of a distributed optimiser they are this rank's part of the common gradients, weighted by
- * its share in all ranks' observations, which takes a collective: all ranks must call it. */
+ * its share in what all ranks' losses were divided by, which takes a collective: all ranks must
+ * call it. */
 WB_API wb_array *wb_withgradient_for(wb_optimiser *optimiser, wb_loss_fn *loss, wb_layer *model,
                                      const wb_batch *batch, void *user, wb_gradients **gradients);
 
@@ -85,6 +86,33 @@ WB_API wb_array *wb_aux(const char *name, wb_array *x);
  * lists the names. */
 WB_API wb_array *wb_gradients_aux(const wb_gradients *gradients, const char *name);
 WB_API wb_array *wb_optimiser_aux(wb_optimiser *optimiser, const char *name);
+
+/* ---- what a loss was divided by ----
+ *
+ * Batches, the micro-batches of one, and the batches of several ranks are parts of a whole, whose
+ * loss is sum(w l) / sum(w) over the parts: that of one batch with all observations, however these
+ * are cut. w is what the loss l of a part was divided by:
+ *
+ * - what a loss function says by wb_divided_by, the last time it does;
+ * - else what its one mean with weights was divided by, their sum: of the losses of weber/losses.h
+ *   with .weights, .class_weights or .ignore. Of several such means none is that of the whole;
+ * - else the observations.
+ *
+ * So means over observations need nothing, and a mean over words of one's own says by how many:
+ *
+ *     wb_array *words = wb_sum(mask), *sum = wb_sum(wb_mul(terms, mask));
+ *     return wb_divided_by(wb_div(sum, words), words);
+ *
+ * A sum over a batch (WB_AGG_SUM) is no mean: of its parts, too, the mean over observations is
+ * taken. For gradients w is a constant. */
+
+/* Returns l; divisor is one number. Where no loss function is called for a step or an evaluation it
+ * only returns l. */
+WB_API wb_array *wb_divided_by(wb_array *l, wb_array *divisor);
+
+/* What the loss of the last step was divided by, over all its parts: one number, owned by the
+ * scope. A loop by hand adds up both for the mean of an epoch. */
+WB_API wb_array *wb_optimiser_divisor(wb_optimiser *optimiser);
 
 /* ---- all gradients of a model at once ----
  *
@@ -175,9 +203,10 @@ typedef struct wb_setup_desc {
  * wb_withgradient_for. Saved in checkpoints.     (Micikevicius and others 2018)
  *
  * Micro-batches: with .micro_batches = k, wb_train_step and wb_train compute a batch as k parts one
- * after another, which takes the memory of a k-th of it; gradients, losses and what layers write
- * are the means over all observations, and what the loss hands out is that of the last part that
- * has some. A loss is called for each, with views of the batch's arrays: of x, and of y and more
+ * after another, which takes the memory of a k-th of it; the step is that of the whole batch:
+ * gradients and losses are means over what the parts' losses were divided by (wb_divided_by), what
+ * layers write over observations, and what the loss hands out is that of the last part that has
+ * some. A loss is called for each, with views of the batch's arrays: of x, and of y and more
  * where their last size is x's, whatever it stands for (10 weights of classes beside a batch of 10
  * are cut, too: give such arrays by user). BatchNorm normalises by the part. If k and the number of
  * ranks N are powers of two, bits depend on k N alone, whichever rank computes a part (masks, too,

@@ -68,16 +68,17 @@ WB_API wb_status wb_plateau_step(wb_plateau *plateau, wb_optimiser *optimiser, d
 typedef struct wb_train_aux {
     char name[WB_AUX_NAME_BYTES];
     double value; /* of the last batch */
-    double mean;  /* over the batches of the epoch so far */
+    double mean;  /* over the observations of the epoch so far */
 } wb_train_aux;
 
 /* What callbacks see. Returning false ends the training, with WB_OK. */
 typedef struct wb_train_event {
     wb_layer *model;
     wb_optimiser *optimiser;
-    const wb_batch *batch;           /* NULL at the end of an epoch */
-    wb_array *loss;                  /* of the batch; NULL at the end of an epoch */
-    double mean_loss;                /* of the epoch so far */
+    const wb_batch *batch; /* NULL at the end of an epoch */
+    wb_array *loss;        /* of the batch; NULL at the end of an epoch */
+    double mean_loss; /* of the epoch so far, as one batch would have it: over what the losses were
+                         divided by (wb_divided_by), else observations */
     int64_t epoch, step;             /* from 1: in all, in the epoch */
     const wb_evaluation *validation; /* at the end of an epoch, with a validation loader; or NULL */
     double score;                    /* at the end of an epoch: smaller is better */

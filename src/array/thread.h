@@ -45,9 +45,10 @@ typedef struct wb_thread {
     wb_drawing drawing;
     bool seeded;
     bool training;
-    bool is_unobserved;    /* the batch of the loss has no observations of this rank's own */
-    int64_t pending_nodes; /* made since the last evaluation */
-    wb_array **effects;    /* referred to: nodes that the next evaluation computes, in this order */
+    struct wb_divisor *divisor; /* where losses note theirs; or NULL */
+    bool is_unobserved;         /* the batch of the loss has no observations of this rank's own */
+    int64_t pending_nodes;      /* made since the last evaluation */
+    wb_array **effects; /* referred to: nodes that the next evaluation computes, in this order */
     int64_t effect_count, effect_capacity;
     struct wb_write *writes; /* of state: array/state.c */
     int64_t write_count, write_capacity;

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "array/divisor.h"
 #include "losses/labels.h"
 
 /* ---- settings ---- */
@@ -273,6 +274,7 @@ static wb_array *divisor(const weights *w, const wb_array *l, wb_array *inside) 
 
 /* sum(w l) / sum(w); 0 where nothing counts. */
 static wb_array *weighted_mean(wb_array *sum, wb_array *total) {
+    wb_divisor_note(total);
     return DIV(sum, SELECT(EQ(total, NUM(0)), NUM(1), total));
 }
 

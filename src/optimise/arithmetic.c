@@ -172,7 +172,7 @@ wb_status wb_gradients_map(wb_leaf_fn *fn, void *user, wb_gradients *gradients) 
 /* The values, what is watched, a loss with what it has handed out, and pending states. */
 static wb_status compute(const wb_gradients *g, const wb_gradients *of_loss) {
     const int room = wb_state_pending(0, NULL);
-    wb_array **roots = wb_alloc((size_t)(g->distinct + room + WB_AUX + 3) * sizeof *roots);
+    wb_array **roots = wb_alloc((size_t)(g->distinct + room + WB_OF_LOSS + 1) * sizeof *roots);
     if (!roots) return WB_ERROR_MEMORY;
     int n = 0;
     for (int64_t k = 0; k < g->distinct; k++)
@@ -201,6 +201,7 @@ wb_gradients *wb_gradients_keep(wb_gradients *gradients) {
     for (int64_t k = 0; k < g->distinct; k++) hold(&g->values[k]);
     hold(&g->loss);
     hold(&g->watched);
+    hold(&g->divisor);
     for (int i = 0; i < g->aux.count; i++) hold(&g->aux.items[i].x);
     g->is_kept = true;
     (void)wb_scope_disown(g);
@@ -272,6 +273,16 @@ static wb_status add_pending(wb_gradients *sum, const wb_gradients *more) {
     return WB_OK;
 }
 
+/* What the losses were divided by, together: of kept gradients as a number, once it is computed. */
+static wb_status add_divisors(wb_gradients *sum, const wb_gradients *more) {
+    if (!sum->divisor && !more->divisor) return WB_OK;
+    wb_array *both = wb_add(wb_gradients_weight(sum), wb_gradients_weight(more));
+    if (!both) return wb_error_status();
+    const wb_status status = sum->is_kept ? wb_evaluate_roots(1, &both) : WB_OK;
+    if (status == WB_OK) wb_gradients_put_divisor(sum, both);
+    return status;
+}
+
 wb_status wb_gradients_add(wb_gradients *sum, const wb_gradients *more) {
     static const char function[] = "wb_gradients_add";
     if (!wb_gradients_check(function, sum) || !wb_gradients_check(function, more))
@@ -284,7 +295,8 @@ wb_status wb_gradients_add(wb_gradients *sum, const wb_gradients *more) {
         return wb_fail(WB_ERROR_ARGUMENT,
                        "%s: both gradients must come from wb_withgradient_for, or neither",
                        function);
-    const wb_status status = sum->is_kept ? add_kept(sum, more) : add_pending(sum, more);
+    wb_status status = sum->is_kept ? add_kept(sum, more) : add_pending(sum, more);
+    if (status == WB_OK) status = add_divisors(sum, more);
     if (status == WB_OK) sum->observations += more->observations;
     return status;
 }

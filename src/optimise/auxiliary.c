@@ -1,7 +1,8 @@
-/* What a loss hands out beside the loss. */
+/* What a loss hands out beside the loss, and what it was divided by. */
 #include <stdio.h>
 #include <string.h>
 
+#include "array/divisor.h"
 #include "optimise/optimiser.h"
 
 static _Thread_local wb_aux_list *handing_to;
@@ -75,9 +76,51 @@ wb_array *wb_optimiser_aux(wb_optimiser *optimiser, const char *name) {
     return get(function, &optimiser->aux, name);
 }
 
-void wb_optimiser_hold_aux(wb_optimiser *o, const wb_gradients *g) {
+static void hold(wb_optimiser *o, wb_aux_list aux) {
     const wb_aux_list old = o->aux;
-    o->aux = g ? g->aux : (wb_aux_list){.count = 0};
+    o->aux = aux;
     for (int i = 0; i < o->aux.count; i++) (void)wb_hold(o->aux.items[i].x);
     for (int i = 0; i < old.count; i++) wb_unhold(old.items[i].x);
+}
+
+void wb_optimiser_hold_aux(wb_optimiser *o, const wb_gradients *g) { hold(o, g->aux); }
+
+/* ---- what it was divided by ---- */
+
+wb_array *wb_divided_by(wb_array *l, wb_array *divisor) {
+    static const char function[] = "wb_divided_by";
+    if (wb_failed()) return NULL;
+    if (!l || !divisor) return wb_fail_argument_null(function, l ? "the divisor" : "the loss");
+    if (wb_is_gone(function, l) || wb_is_gone(function, divisor) || wb_is_tracing(function))
+        return NULL;
+    if (wb_count(divisor) != 1 || divisor->dtype == WB_BOOL)
+        return wb_fail_null(WB_ERROR_SHAPE, "%s: the divisor must be one number, got %s of %s",
+                            function, wb_dtype_name((wb_dtype)divisor->dtype), wb_text_of(divisor));
+    wb_divisor_tell(divisor);
+    return l;
+}
+
+static void hold_divisor(wb_optimiser *o, wb_array *divisor, int64_t observations) {
+    wb_array *old = o->divisor;
+    o->divisor = divisor ? wb_hold(divisor) : NULL, o->observations = observations;
+    wb_unhold(old);
+}
+
+void wb_optimiser_hold_divisor(wb_optimiser *o, const wb_gradients *g) {
+    hold_divisor(o, g->divisor, g->observations);
+}
+
+void wb_optimiser_forget_loss(wb_optimiser *o) {
+    hold(o, (wb_aux_list){.count = 0});
+    hold_divisor(o, NULL, 0);
+}
+
+double wb_optimiser_weight(const wb_optimiser *o) {
+    return o->divisor ? wb_item(o->divisor) : (double)o->observations;
+}
+
+wb_array *wb_optimiser_divisor(wb_optimiser *optimiser) {
+    if (!wb_optimiser_check("wb_optimiser_divisor", optimiser)) return NULL;
+    if (optimiser->divisor) return wb_scope_add(optimiser->divisor);
+    return wb_scalar(WB_F32, (double)optimiser->observations);
 }

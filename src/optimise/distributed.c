@@ -9,17 +9,9 @@
 
 /* ---- weights ---- */
 
-static bool weigh_by_share(const wb_optimiser *o, wb_step_part part, wb_precision *precision) {
-    wb_array *all = wb_late((double)part.of_all);
-    if (o->is_distributed) all = wb_allreduce(all, WB_REDUCE_SUM);
-    precision->weight = wb_late((double)part.observations), precision->whole = all;
-    precision->weighting = WB_WEIGHTED_BY_SHARE;
-    return precision->weight && precision->whole;
-}
-
-bool wb_weigh_by_share(const wb_optimiser *o, const wb_batch *batch, wb_precision *precision) {
-    const int64_t own = wb_observations_of(batch);
-    return !o->is_distributed || weigh_by_share(o, (wb_step_part){own, own}, precision);
+void wb_weigh_by_share(const wb_optimiser *o, wb_precision *precision) {
+    if (!o->is_distributed) return;
+    precision->weighting = WB_WEIGHTED_BY_SHARE, precision->is_distributed = true;
 }
 
 /* Numbers in f16 are to be no larger than in one process. */
@@ -30,12 +22,12 @@ static bool has_f16(const wb_optimiser *o) {
     return found;
 }
 
-bool wb_weigh_by_count(const wb_optimiser *o, wb_step_part part, wb_precision *precision) {
-    if (!wb_is_of_parts(o)) return true;
-    if (has_f16(o)) return weigh_by_share(o, part, precision);
-    precision->weight = wb_late((double)part.observations);
-    precision->weighting = WB_WEIGHTED_BY_COUNT;
-    return precision->weight != NULL;
+void wb_weigh_by_count(const wb_optimiser *o, const wb_batch *batch, wb_precision *precision) {
+    if (!wb_is_of_parts(o)) return;
+    precision->weighting = WB_WEIGHTED_BY_COUNT, precision->is_distributed = o->is_distributed;
+    if (!has_f16(o)) return;
+    precision->parts = o->micro_batches ? o->micro_batches : 1;
+    precision->of_all = wb_observations_of(batch);
 }
 
 /* ---- gradients that a rank lacks ---- */

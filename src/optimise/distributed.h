@@ -4,22 +4,17 @@
 
 #include "optimise/optimiser.h"
 
-/* Of a step's observations on this rank: those of a part, a micro-batch, and of all its parts. */
-typedef struct wb_step_part {
-    int64_t observations, of_all;
-} wb_step_part;
-
 /* Whether the optimiser's steps are made of several parts: ranks, micro-batches, or both. */
 static inline bool wb_is_of_parts(const wb_optimiser *o) {
     return o->is_distributed || o->micro_batches > 0;
 }
 
-/* The loss of this part, or batch, is to be differentiated as a part of a common one, which is the
- * mean over the observations of all parts: so a collective inside it has the derivative that it has
- * in one process. By its observations where a step is built of it at once, else by their share in
- * all. Nothing where there is one part; false on failure. */
-bool wb_weigh_by_count(const wb_optimiser *o, wb_step_part part, wb_precision *precision);
-bool wb_weigh_by_share(const wb_optimiser *o, const wb_batch *batch, wb_precision *precision);
+/* The loss of a part is to be differentiated as a part of a common one, which is the mean over all
+ * that its parts were divided by: so a collective inside it has the derivative that it has in one
+ * process. By its weight, as a part of this rank's batch, where a step is built of it at once, else
+ * by its share in all ranks'. Nothing where there is one part. */
+void wb_weigh_by_count(const wb_optimiser *o, const wb_batch *batch, wb_precision *precision);
+void wb_weigh_by_share(const wb_optimiser *o, wb_precision *precision);
 
 /* A sum that another rank has, and this one lacks, becomes zeros, where the optimiser allows that.
  */

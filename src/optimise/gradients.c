@@ -1,5 +1,6 @@
 /* Gradients of models. */
 #include "optimise/gradients.h"
+#include "array/divisor.h"
 #include "array/state.h"
 
 #include <string.h>
@@ -50,8 +51,11 @@ void wb_gradients_put(wb_gradients *g, int64_t k, wb_array *value) { put(g, &g->
 
 void wb_gradients_watch(wb_gradients *g, wb_array *watched) { put(g, &g->watched, watched); }
 
+void wb_gradients_put_divisor(wb_gradients *g, wb_array *divisor) { put(g, &g->divisor, divisor); }
+
 void wb_gradients_clear(wb_gradients *g) {
     put(g, &g->loss, NULL);
+    put(g, &g->divisor, NULL);
     for (int i = 0; i < g->aux.count; i++) put(g, &g->aux.items[i].x, NULL);
     g->aux.count = 0;
     wb_gradients_drop(g);
@@ -109,7 +113,7 @@ static bool grow(wb_gradients *g) {
                       resize((void **)&g->arrays, wanted, sizeof *g->arrays) &&
                       resize((void **)&g->array_of, wanted, sizeof *g->array_of) &&
                       resize((void **)&g->values, wanted, sizeof *g->values) &&
-                      resize((void **)&g->leaving, wanted + 2 + WB_AUX, sizeof *g->leaving);
+                      resize((void **)&g->leaving, wanted + WB_OF_LOSS, sizeof *g->leaving);
     if (good) g->capacity = wanted;
     return good;
 }
@@ -152,8 +156,8 @@ wb_gradients *wb_gradients_new(wb_layer *model) {
 /* ---- making ---- */
 
 /* Differentiates l into g, which then references the values and l. */
-static bool fill(wb_gradients *g, wb_array *l, const wb_precision *precision) {
-    wb_array *scaled = wb_precision_scaled(precision, l);
+static bool fill(wb_gradients *g, wb_array *l, wb_precision *precision) {
+    wb_array *scaled = wb_precision_scaled(precision, g, l);
     if (!scaled || wb_gradient_of(scaled, (int)g->distinct, g->arrays, g->values) != WB_OK) {
         memset(g->values, 0, (size_t)g->distinct * sizeof *g->values);
         return false;
@@ -187,20 +191,37 @@ int64_t wb_observations_of(const wb_batch *batch) {
     return batch->loader_ || batch->full_ ? batch->size : wb_numobs(batch->x);
 }
 
-wb_array *wb_gradients_make(const char *function, wb_gradients *g, wb_loss_fn *loss,
-                            const wb_batch *batch, void *user, const wb_precision *precision) {
+/* Of a batch of other ranks' observations alone it is 0. */
+wb_array *wb_gradients_weight(const wb_gradients *g) {
+    if (!g->divisor) return wb_late((double)g->observations);
+    wb_array *divisor = g->divisor->ndim ? wb_reshape_make(g->divisor, 0, NULL) : g->divisor;
+    return wb_mul(wb_stop_gradient(divisor), wb_late(g->observations > 0));
+}
+
+/* The loss, with what it hands out and was divided by. */
+static wb_array *call(wb_gradients *g, wb_loss_fn *loss, const wb_batch *batch, void *user,
+                      const wb_precision *precision) {
+    wb_divisor divisor = {NULL};
     const bool before = wb_set_training(true);
-    const int64_t observations = wb_observations_of(batch);
-    const bool outer_batch = wb_set_unobserved(observations == 0);
-    const int64_t states = wb_state_begin();
+    const bool outer_batch = wb_set_unobserved(g->observations == 0);
     wb_aux_list *const outer = wb_aux_to(&g->aux);
+    wb_divisor *const outer_divisor = wb_divisor_to(&divisor);
     wb_array *l = wb_precision_call(precision, g, loss, batch, user);
+    (void)wb_divisor_to(outer_divisor);
     (void)wb_aux_to(outer);
     (void)wb_set_training(before);
     (void)wb_set_unobserved(outer_batch);
-    if (!check_loss(function, l) || !fill(g, l, precision)) l = NULL;
-    g->observations = observations;
+    g->divisor = wb_divisor_take(&divisor);
+    return l;
+}
+
+wb_array *wb_gradients_make(const char *function, wb_gradients *g, wb_loss_fn *loss,
+                            const wb_batch *batch, void *user, wb_precision *precision) {
+    const int64_t states = wb_state_begin();
+    g->observations = wb_observations_of(batch);
     g->weighting = precision ? precision->weighting : WB_WEIGHTED_NOT;
+    wb_array *l = call(g, loss, batch, user, precision);
+    if (!check_loss(function, l) || !fill(g, l, precision)) l = NULL;
     wb_state_end(states, l != NULL);
     return l;
 }
@@ -214,6 +235,7 @@ int wb_gradients_list_loss(const wb_gradients *g, wb_array **list) {
     int count = 0;
     if (g->loss) list[count++] = g->loss;
     if (g->watched) list[count++] = g->watched;
+    if (g->divisor) list[count++] = g->divisor;
     for (int i = 0; i < g->aux.count; i++) list[count++] = g->aux.items[i].x;
     return count;
 }
@@ -227,7 +249,7 @@ static wb_status leave(wb_gradients *g, wb_array *l) {
 }
 
 static wb_array *with_gradient(const char *function, wb_loss_fn *loss, wb_layer *model,
-                               const wb_batch *batch, void *user, const wb_precision *precision,
+                               const wb_batch *batch, void *user, wb_precision *precision,
                                wb_gradients **gradients) {
     wb_gradients *g = wb_gradients_new(model);
     if (!g) return NULL;
@@ -262,9 +284,9 @@ wb_array *wb_withgradient_for(wb_optimiser *optimiser, wb_loss_fn *loss, wb_laye
     static const char function[] = "wb_withgradient_for";
     wb_precision precision;
     if (!check(function, loss, model, gradients) || !wb_optimiser_check(function, optimiser) ||
-        !wb_optimiser_precision(optimiser, &precision) ||
-        !wb_weigh_by_share(optimiser, batch, &precision))
+        !wb_optimiser_precision(optimiser, &precision))
         return NULL;
+    wb_weigh_by_share(optimiser, &precision);
     return with_gradient(function, loss, model, batch, user, &precision, gradients);
 }
 

@@ -20,10 +20,10 @@ typedef struct wb_aux_list {
  * for the way back. */
 wb_aux_list *wb_aux_to(wb_aux_list *list);
 
-/* What gradients have been multiplied by, as one rank's part of those of all. */
+/* What gradients have been multiplied by, as one part of those of all. */
 typedef enum wb_weighting {
     WB_WEIGHTED_NOT,
-    WB_WEIGHTED_BY_COUNT, /* the rank's observations */
+    WB_WEIGHTED_BY_COUNT, /* the part's weight (wb_gradients_weight) */
     WB_WEIGHTED_BY_SHARE, /* the same over those of all ranks: the parts only have to be added */
 } wb_weighting;
 
@@ -34,6 +34,7 @@ struct wb_gradients {
     wb_layer *model;      /* owned while in use; NULL while waiting */
     wb_array *loss;       /* one reference; NULL of sums, whose losses are computed */
     wb_array *watched;    /* what is to be finite for a good step, one reference; NULL: the loss */
+    wb_array *divisor;    /* what the loss was divided by, one reference; NULL: the observations */
     wb_aux_list aux;      /* what the loss has handed out */
     bool is_kept;         /* the references are holds */
     int64_t observations; /* of which the loss is the mean */
@@ -46,6 +47,7 @@ struct wb_gradients {
     wb_array **values;  /* gradient of arrays[k], one reference, or NULL */
     wb_array **leaving; /* scratch: the values, and wb_gradients_list_loss */
 };
+enum { WB_OF_LOSS = WB_AUX + 3 }; /* what wb_gradients_list_loss lists at most */
 
 /* True if they are there; else an error names the function. */
 bool wb_gradients_check(const char *function, const wb_gradients *gradients);
@@ -53,23 +55,29 @@ bool wb_gradients_check(const char *function, const wb_gradients *gradients);
 /* The trainable slots of model, with no values yet; NULL on failure. Not yet owned by a scope. */
 wb_gradients *wb_gradients_new(wb_layer *model);
 
-/* In what a loss is computed (precision.c). */
+/* In what a loss is computed, and as which part of a common one (precision.c). */
 typedef struct wb_precision {
     wb_dtype compute; /* of f32 parameters, while the loss is built; f32: as they are */
     wb_array *scale;  /* what the loss is multiplied by, and gradients are divided by; or NULL */
-    wb_array *weight; /* what the loss is multiplied by, too, and gradients keep; or NULL */
-    wb_array *whole;  /* what it is divided by, then; or NULL */
     wb_weighting weighting;
+    bool is_distributed; /* the other parts are on other ranks */
+    /* where gradients times a weight may leave f16: of how many parts on this rank one is
+     * differentiated, and their observations; else 0 */
+    int64_t parts, of_all;
+    wb_array *reference; /* what its weight was divided by, then, and gradients are multiplied by */
 } wb_precision;
 
 /* The loss, in f32 where its parameters are cast to halves; NULL on failure. */
 wb_array *wb_precision_call(const wb_precision *precision, wb_gradients *g, wb_loss_fn *loss,
                             const wb_batch *batch, void *user);
-/* What is differentiated. */
-wb_array *wb_precision_scaled(const wb_precision *precision, wb_array *l);
-/* Gradients of the scaled loss become those of the loss, in f32 for halves; g watches whether they
- * are finite. */
+/* What is differentiated: l, the loss of g, scaled and weighted. */
+wb_array *wb_precision_scaled(wb_precision *precision, const wb_gradients *g, wb_array *l);
+/* Gradients of the scaled loss become those of the weighted one, in f32 for halves; g watches
+ * whether they are finite. */
 bool wb_precision_unscale(const wb_precision *precision, wb_gradients *g);
+
+/* What the loss counts in a mean over several: what it was divided by, or its observations. */
+wb_array *wb_gradients_weight(const wb_gradients *g);
 
 /* Observations in a batch; without one, the ranks of a group count alike. */
 int64_t wb_observations_of(const wb_batch *batch);
@@ -77,7 +85,7 @@ int64_t wb_observations_of(const wb_batch *batch);
 /* Calls loss and differentiates it in the innermost scope, in a precision or, NULL, as it is. The
  * loss; NULL on failure. */
 wb_array *wb_gradients_make(const char *function, wb_gradients *g, wb_loss_fn *loss,
-                            const wb_batch *batch, void *user, const wb_precision *precision);
+                            const wb_batch *batch, void *user, wb_precision *precision);
 /* Nobody reads the values any more, nor what is watched: they need not be kept. */
 void wb_gradients_drop(wb_gradients *g);
 /* The same, and nobody reads the loss, nor what it has handed out. */
@@ -90,13 +98,15 @@ static inline wb_array *wb_gradients_watched(const wb_gradients *g) {
     return g->watched ? g->watched : g->loss;
 }
 void wb_gradients_watch(wb_gradients *g, wb_array *watched);
+void wb_gradients_put_divisor(wb_gradients *g, wb_array *divisor);
 
 /* The 2-norm of all arrays together, of which some are NULL, f32 or f64; NULL: there is none. And
  * what scales them to a norm of at most limit, beside x. */
 wb_array *wb_common_norm(int64_t count, wb_array *const *arrays);
 wb_array *wb_clip_factor(wb_array *norm, double limit, const wb_array *x);
 
-/* The loss, what is watched, and what the loss has handed out into the list; how many. */
+/* The loss, what is watched, what the loss was divided by and what it has handed out into the list;
+ * how many. */
 int wb_gradients_list_loss(const wb_gradients *g, wb_array **list);
 
 /* The gradient for slot i, or NULL. */

@@ -1,9 +1,10 @@
-/* What the parts of a step share: one mean over all their observations.
+/* What the parts of a step share: one mean over all of them.
  *
- * A part is a micro-batch of a rank. Part g has a mean l_g over n_g observations; the loss of one
- * process over all of them is (n_1 l_1 + n_2 l_2 + ...) / (n_1 + n_2 + ...). So losses are
- * differentiated times n_g. What is to be a mean is added up in the order of the parts' numbers, by
- * the tree that weber/distributed.h tells.
+ * A part is a micro-batch of a rank. Part g has a loss l_g that was divided by w_g: by what it says
+ * itself (array/divisor.h), else its observations. The loss of one process over all of them is
+ * (w_1 l_1 + w_2 l_2 + ...) / (w_1 + w_2 + ...). So losses are differentiated times w_g. States of
+ * layers are means over observations. What is to be a mean is added up in the order of the parts'
+ * numbers, by the tree that weber/distributed.h tells.
  *
  * With ranks alone all of it is one plan: buckets are all-reduced while the backward pass goes on.
  * Micro-batches are computed one after another, each by the same plan, which only gives what is to
@@ -26,22 +27,27 @@
  * has them. */
 enum { FIRST_ELEMENTS = 1 << 18, BUCKET_ELEMENTS = 25 << 18 };
 
+/* By what means are weighted; the first items of the list. */
+enum { BY_OBSERVATIONS, BY_WEIGHT, TOTALS };
+
 /* An array, and where its mean goes. */
 typedef struct shared {
     wb_array *x;     /* weighted, f32 or f64; then the sum of the parts' */
-    wb_array *total; /* of their observations, in x's type */
+    wb_array *total; /* of their weights, in x's type */
     wb_array **mean; /* NULL: nowhere else */
     wb_array **slot; /* of a state; NULL: none */
+    int by;
     wb_weighting weighting;
     wb_dtype dtype; /* of the mean */
     bool is_gradient;
     bool is_cut; /* each rank wants its range of the sum alone (shard.c) */
 } shared;
 
-/* All that is to be a mean; the first is the number of observations. */
+/* All that is to be a mean, behind the totals. */
 typedef struct wb_sharing {
-    wb_dtype send; /* bf16: gradients of f32 are rounded to it on their way */
-    int64_t terms; /* what the ranks compare beside sizes: the settings of the step */
+    wb_dtype send;            /* bf16: gradients of f32 are rounded to it on their way */
+    int64_t terms;            /* what the ranks compare beside sizes: the settings of the step */
+    wb_array *totals[TOTALS]; /* over the ranks, from the first bucket */
     shared *items;
     int64_t count, capacity;
     wb_array **pieces; /* of a bucket */
@@ -56,7 +62,10 @@ static bool append(wb_sharing *s, const shared *item) {
 }
 
 static bool begin(wb_sharing *s, const wb_gradients *g) {
-    return append(s, &(shared){.x = wb_cast(wb_late((double)g->observations), WB_F32)});
+    wb_array *weight = wb_gradients_weight(g);
+    if (weight) weight = wb_cast(weight, type_of(weight));
+    return append(s, &(shared){.x = wb_cast(wb_late((double)g->observations), WB_F32)}) &&
+           append(s, &(shared){.x = weight});
 }
 
 static bool add(wb_sharing *s, const shared *item) {
@@ -65,15 +74,20 @@ static bool add(wb_sharing *s, const shared *item) {
     own.dtype = item->is_gradient ? type_of(own.x) : (wb_dtype)own.x->dtype;
     own.x = wb_cast(own.x, type_of(own.x));
     if (own.x && own.weighting == WB_WEIGHTED_NOT)
-        own.x = MUL(own.x, wb_cast(s->items[0].x, (wb_dtype)own.x->dtype));
+        own.x = MUL(own.x, wb_cast(s->items[own.by].x, (wb_dtype)own.x->dtype));
     return append(s, &own);
 }
 
+/* 0 where nothing counts in any part, as the library's losses have it. */
+static wb_array *mean_of(const shared *item) {
+    if (item->weighting == WB_WEIGHTED_BY_SHARE) return item->x;
+    return DIV(item->x, SELECT(EQ(item->total, NUM(0)), NUM(1), item->total));
+}
+
 static bool put_means(const wb_sharing *s) {
-    for (int64_t i = 1; i < s->count; i++) {
+    for (int64_t i = TOTALS; i < s->count; i++) {
         const shared *item = &s->items[i];
-        const bool is_sum = item->weighting == WB_WEIGHTED_BY_SHARE;
-        wb_array *mean = wb_cast(is_sum ? item->x : DIV(item->x, item->total), item->dtype);
+        wb_array *mean = wb_cast(mean_of(item), item->dtype);
         if (!mean || (item->slot && wb_state_write(item->slot, mean) != WB_OK)) return false;
         if (item->mean) *item->mean = mean;
     }
@@ -92,30 +106,32 @@ static wb_dtype sent_as(const wb_sharing *s, const shared *item) {
     return item->is_gradient && dtype == WB_F32 ? s->send : dtype;
 }
 
-/* The sums of some items of one type, with the number of observations before them, so that a bucket
- * needs no other one; halves do not hold that number, and take it from the first bucket. */
-static bool sum_bucket(const wb_sharing *s, wb_dtype dtype, int64_t count, shared *const *items) {
-    const bool counts = !wb_is_half(dtype);
-    if (counts) s->pieces[0] = flat(s->items[0].x, dtype);
-    for (int64_t i = 0; i < count; i++) s->pieces[i + counts] = flat(items[i]->x, dtype);
-    wb_array *sum = wb_concat_make(0, (int)count + counts, s->pieces);
+/* The sums of some items of one type, with the totals before them, so that a bucket needs no other
+ * one; halves do not hold those, and take them from the first bucket. */
+static bool sum_bucket(wb_sharing *s, wb_dtype dtype, int64_t count, shared *const *items) {
+    const int totals = wb_is_half(dtype) ? 0 : TOTALS;
+    for (int t = 0; t < totals; t++) s->pieces[t] = flat(s->items[t].x, dtype);
+    for (int64_t i = 0; i < count; i++) s->pieces[i + totals] = flat(items[i]->x, dtype);
+    wb_array *sum = wb_concat_make(0, (int)count + totals, s->pieces), *total[TOTALS];
     sum = wb_allreduce_told(sum, s->terms);
-    wb_array *total = counts ? wb_slice(sum, 0, 0, 1, 1) : s->items[1].total;
-    for (int64_t i = 0, at = counts; i < count; i++) {
+    for (int t = 0; t < TOTALS; t++) {
+        total[t] = totals ? wb_slice(sum, 0, t, t + 1, 1) : s->totals[t];
+        if (!s->totals[t]) s->totals[t] = total[t];
+    }
+    for (int64_t i = 0, at = totals; i < count; i++) {
         const wb_array *x = items[i]->x;
         const int64_t end = at + wb_count(x);
         wb_array *own = wb_reshape_make(wb_slice(sum, 0, at, end, 1), x->ndim, x->sizes);
         items[i]->x = wb_cast(own, (wb_dtype)x->dtype);
-        items[i]->total = wb_cast(total, (wb_dtype)x->dtype);
+        items[i]->total = wb_cast(total[items[i]->by], (wb_dtype)x->dtype);
         at = end;
     }
     return !wb_failed();
 }
 
-/* This rank's ranges of the sums, as columns one below another; the number of observations is that
- * of the first bucket. */
-static bool scatter_bucket(const wb_sharing *s, wb_dtype dtype, int64_t count,
-                           shared *const *items) {
+/* This rank's ranges of the sums, as columns one below another; the totals are those of the first
+ * bucket. */
+static bool scatter_bucket(wb_sharing *s, wb_dtype dtype, int64_t count, shared *const *items) {
     for (int64_t i = 0; i < count; i++) s->pieces[i] = wb_columns_of(wb_cast(items[i]->x, dtype));
     wb_array *sum = wb_reduce_scatter(wb_concat_make(0, (int)count, s->pieces), WB_REDUCE_SUM);
     for (int64_t i = 0, at = 0; i < count && s->pieces[i]; i++) {
@@ -123,19 +139,19 @@ static bool scatter_bucket(const wb_sharing *s, wb_dtype dtype, int64_t count,
         const wb_dtype own = (wb_dtype)items[i]->x->dtype;
         wb_array *part = wb_reshape_make(wb_slice(sum, 0, at, at + rows, 1), 1, &rows);
         items[i]->x = wb_cast(part, own);
-        items[i]->total = wb_cast(s->items[1].total, own);
+        items[i]->total = wb_cast(s->totals[items[i]->by], own);
         at += rows;
     }
     return !wb_failed();
 }
 
-typedef bool bucket_fn(const wb_sharing *s, wb_dtype dtype, int64_t count, shared *const *items);
+typedef bool bucket_fn(wb_sharing *s, wb_dtype dtype, int64_t count, shared *const *items);
 
 /* In order: the same buckets on all ranks, since all have the same lists. */
-static bool sum_type(const wb_sharing *s, wb_dtype dtype, bool is_cut, shared **bucket) {
+static bool sum_type(wb_sharing *s, wb_dtype dtype, bool is_cut, shared **bucket) {
     bucket_fn *sum = is_cut ? scatter_bucket : sum_bucket;
     int64_t count = 0, elements = 0, most = FIRST_ELEMENTS;
-    for (int64_t i = 1; i < s->count; i++) {
+    for (int64_t i = TOTALS; i < s->count; i++) {
         if (sent_as(s, &s->items[i]) != dtype || s->items[i].is_cut != is_cut) continue;
         const int64_t more = wb_count(s->items[i].x);
         if (count && elements + more > most) {
@@ -148,7 +164,7 @@ static bool sum_type(const wb_sharing *s, wb_dtype dtype, bool is_cut, shared **
     return count == 0 || sum(s, dtype, count, bucket);
 }
 
-static bool sum_types(const wb_sharing *s, shared **bucket) {
+static bool sum_types(wb_sharing *s, shared **bucket) {
     static const wb_dtype types[] = {WB_F32, WB_F64, WB_BF16};
     for (int is_cut = 0; is_cut < 2; is_cut++)
         for (int t = 0; t < 3; t++)
@@ -158,7 +174,7 @@ static bool sum_types(const wb_sharing *s, shared **bucket) {
 
 static bool sum_over_ranks(wb_sharing *s) {
     shared **bucket = wb_alloc(sizeof *bucket * (size_t)(s->count + 1));
-    s->pieces = wb_alloc(sizeof *s->pieces * (size_t)(s->count + 1));
+    s->pieces = wb_alloc(sizeof *s->pieces * (size_t)(s->count + TOTALS));
     const bool done = bucket && s->pieces && sum_types(s, bucket);
     wb_release(bucket);
     wb_release(s->pieces);
@@ -180,7 +196,7 @@ static bool collect_state(wb_visitor *visitor, const wb_path *path, wb_array **s
     if (trainable || !wb_dtype_is_float((wb_dtype)x->dtype) || !wb_state_is_written(slot))
         return true;
     wb_sharing *s = ((state_collector *)(void *)visitor)->sharing;
-    return add(s, &(shared){.x = *slot, .slot = slot});
+    return add(s, &(shared){.x = *slot, .slot = slot, .by = BY_OBSERVATIONS});
 }
 
 /* FNV-1a over what must be the same on all ranks for one step to be one step. */
@@ -224,13 +240,15 @@ static int64_t terms_of(const wb_optimiser *o) {
 static bool list_all(wb_sharing *s, wb_optimiser *o, const wb_gradients *g) {
     wb_array *own = wb_gradients_watched(g);
     state_collector states = {.visitor = {.array = collect_state}, .sharing = s};
-    bool done = begin(s, g) && own && add(s, &(shared){.x = own, .mean = &o->mean_watched});
+    bool done = begin(s, g) && own &&
+                add(s, &(shared){.x = own, .mean = &o->mean_watched, .by = BY_WEIGHT});
     if (g->loss && g->loss != own)
-        done = done && add(s, &(shared){.x = g->loss, .mean = &o->mean_loss});
+        done = done && add(s, &(shared){.x = g->loss, .mean = &o->mean_loss, .by = BY_WEIGHT});
     done = done && wb_visit(&states.visitor, o->model);
     for (int64_t i = o->group_count - 1; done && i >= 0; i--) {
         wb_array **sum = &o->sums[i];
-        shared item = {.x = *sum, .mean = sum, .weighting = g->weighting, .is_gradient = true};
+        shared item = {.x = *sum, .mean = sum, .by = BY_WEIGHT, .weighting = g->weighting};
+        item.is_gradient = true;
         item.is_cut = wb_sums_are_cut(o) && o->groups[i].division == WB_DIVIDED_CUT;
         if (*sum) done = add(s, &item);
     }
@@ -248,6 +266,7 @@ wb_array *wb_mean_over_ranks(wb_optimiser *o, const wb_gradients *g) {
     wb_sharing s = {.send = o->send, .terms = terms_of(o)};
     const bool done = list_all(&s, o, g) && sum_over_ranks(&s);
     wb_array *watched = done ? hand_over_means(o, &s) : NULL;
+    o->mean_divisor = s.totals[BY_WEIGHT];
     wb_release(s.items);
     return watched;
 }
@@ -295,6 +314,7 @@ static bool list_part(wb_optimiser *o, const wb_gradients *g) {
     if (!o->sharing && !(o->sharing = wb_alloc(sizeof *o->sharing))) return false;
     wb_sharing *s = o->sharing;
     s->count = 0, s->terms = terms_of(o), s->send = o->send;
+    for (int t = 0; t < TOTALS; t++) s->totals[t] = NULL;
     if (!list_all(s, o, g) || !reserve(o, s->count + WB_AUX)) return false;
     for (int64_t i = 0; i < s->count; i++) o->roots[i] = s->items[i].x;
     for (int i = 0; i < g->aux.count; i++) o->roots[s->count + i] = g->aux.items[i].x;
@@ -363,8 +383,9 @@ static wb_status sum_parts_over_ranks(wb_optimiser *o) {
         (void)wb_scope_close_leaving(0, NULL);
         return wb_error_status();
     }
-    for (int64_t i = 1; i < s->count; i++) o->roots[i] = s->items[i].x;
-    o->roots[0] = wb_cast(s->items[1].total, WB_F32);
+    for (int64_t i = TOTALS; i < s->count; i++) o->roots[i] = s->items[i].x;
+    for (int t = 0; t < TOTALS; t++)
+        o->roots[t] = wb_cast(s->totals[t], (wb_dtype)s->items[t].x->dtype);
     drop_newest(o);
     return keep(o, s->count, 1);
 }
@@ -381,9 +402,10 @@ wb_status wb_parts_sum(wb_optimiser *o) {
 wb_array *wb_mean_of_parts(wb_optimiser *o) {
     const wb_sharing *s = o->sharing;
     take_sums(o);
-    for (int64_t i = 1; i < s->count; i++) {
+    o->mean_divisor = wb_scope_add(s->items[BY_WEIGHT].x);
+    for (int64_t i = TOTALS; i < s->count; i++) {
         shared *item = &s->items[i];
-        item->total = wb_cast(s->items[0].x, (wb_dtype)item->x->dtype);
+        item->total = wb_cast(s->items[item->by].x, (wb_dtype)item->x->dtype);
         item->x = wb_scope_add(item->x); /* a sum may be the mean itself */
     }
     wb_array *watched = hand_over_means(o, s);

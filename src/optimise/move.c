@@ -44,7 +44,7 @@ wb_status wb_optimiser_move(const wb_to_desc *desc) {
     const wb_to_desc model = {.device = desc->device, .x = o->model, .eltype = desc->eltype};
     const bool good = move_all(desc, count, slots, moved) && wb_move_make(model) == WB_OK;
     if (good) exchange(o, count, slots, moved);
-    if (good) wb_optimiser_hold_aux(o, NULL); /* stays behind */
+    if (good) wb_optimiser_forget_loss(o); /* what it has handed out stays where it was */
     for (int64_t i = 0; i < count; i++) wb_unhold(moved[i]);
     wb_release(slots);
     wb_release(moved);
@@ -73,7 +73,7 @@ wb_status wb_optimiser_hand_over(void *object) {
     for (int64_t i = 0; i < count && status == WB_OK; i++)
         if (!share(slots[i])) status = wb_error_status();
     for (int64_t i = 0; i < o->member_count; i++) o->members[i].seen = *o->members[i].slot;
-    wb_optimiser_hold_aux(o, NULL);
+    wb_optimiser_forget_loss(o);
     wb_release(slots);
     const wb_status closed = wb_scope_close_leaving(0, NULL);
     return status == WB_OK ? closed : status;

@@ -48,7 +48,7 @@ static void optimiser_free(void *object) {
     for (int64_t i = 0; i < o->cohort_count; i++) wb_unhold(o->cohorts[i].count);
     wb_release(o->cohorts);
     wb_unhold(o->count), wb_unhold(o->scale), wb_unhold(o->streak);
-    wb_optimiser_hold_aux(o, NULL);
+    wb_optimiser_forget_loss(o);
     for (int i = 0; i < WB_PATH_RULES; i++) wb_release(o->parts[i].path);
     wb_free(o->model);
     wb_object_delete(o, sizeof *o, "optimiser");

@@ -97,9 +97,12 @@ struct wb_optimiser {
     wb_array **sums;         /* the gradient of each group */
     wb_array **roots;        /* of the step's plan */
     int64_t root_room;
-    wb_array *mean_loss, *mean_watched; /* of the step that is being made, over all its parts */
-    int settled_count;                  /* those of them that slots will hold */
-    wb_aux_list aux;                    /* held: what the loss of the last step handed out */
+    /* of the step that is being made, over all its parts: and what they were divided by */
+    wb_array *mean_loss, *mean_watched, *mean_divisor;
+    int settled_count;    /* those of them that slots will hold */
+    wb_aux_list aux;      /* held: what the loss of the last step handed out */
+    wb_array *divisor;    /* held: what it was divided by, over all parts; NULL: by observations */
+    int64_t observations; /* of the last step on this rank */
 };
 
 /* What it holds, in any order: fills slots unless that is NULL; how many. */
@@ -112,9 +115,14 @@ bool wb_optimiser_next_scale(wb_optimiser *optimiser, wb_array *watched);
 /* Holds these evaluated numbers in the place of scale and streak. */
 void wb_optimiser_set_scale(wb_optimiser *optimiser, wb_array *scale, wb_array *streak);
 
-/* Holds what the loss of these gradients has handed out, in the place of what it holds; NULL:
- * nothing. */
+/* Holds what the loss of these gradients has handed out, in the place of what it holds. */
 void wb_optimiser_hold_aux(wb_optimiser *optimiser, const wb_gradients *gradients);
+/* The same of what it was divided by, and its observations. */
+void wb_optimiser_hold_divisor(wb_optimiser *optimiser, const wb_gradients *gradients);
+/* Holds neither any more. */
+void wb_optimiser_forget_loss(wb_optimiser *optimiser);
+/* What the last step counts in a mean over several. NaN with an error. */
+double wb_optimiser_weight(const wb_optimiser *optimiser);
 
 /* Reads the counts of all cohorts, and the optimiser's own. */
 wb_status wb_optimiser_count(wb_optimiser *optimiser);

@@ -1,4 +1,6 @@
 /* Losses computed in halves, and losses that are scaled so that gradients in f16 do not vanish. */
+#include <weber/distributed.h>
+
 #include "ops/build.h"
 #include "optimise/optimiser.h"
 
@@ -53,13 +55,36 @@ wb_array *wb_precision_call(const wb_precision *p, wb_gradients *g, wb_loss_fn *
     return was_wide ? l->inputs[0] : wb_cast(l, WB_F32); /* losses are computed in f32 */
 }
 
-/* ---- the scale ---- */
+/* ---- the scale and the weight ---- */
 
-wb_array *wb_precision_scaled(const wb_precision *p, wb_array *l) {
-    if (!p || (!p->scale && !p->weight)) return l;
+static wb_array *divided(wb_array *x, wb_array *by) {
+    return DIV(x, SELECT(EQ(by, NUM(0)), NUM(1), by));
+}
+
+/* About the weights of all parts, and the same number on all ranks. Observations are known before
+ * the other parts are; else they are taken to weigh as much as this one. */
+static wb_array *weights_of_all(const wb_precision *p, const wb_gradients *g, wb_array *weight) {
+    wb_array *own = weight;
+    if (p->parts && g->divisor) own = MUL(weight, NUM((double)p->parts));
+    if (p->parts && !g->divisor) own = wb_late((double)p->of_all);
+    own = wb_cast(own, (wb_dtype)weight->dtype);
+    return p->is_distributed ? wb_allreduce(own, WB_REDUCE_SUM) : own;
+}
+
+/* By which a part's loss is multiplied: its weight, or its share in those of all ranks. Where f16
+ * would not hold gradients times a weight, about the share in all parts, and the rest later. */
+static wb_array *factor_of(wb_precision *p, const wb_gradients *g, wb_dtype dtype) {
+    wb_array *weight = wb_cast(wb_gradients_weight(g), dtype);
+    if (!weight || (p->weighting == WB_WEIGHTED_BY_COUNT && !p->parts)) return weight;
+    wb_array *all = weights_of_all(p, g, weight);
+    if (p->weighting == WB_WEIGHTED_BY_COUNT) p->reference = all;
+    return divided(weight, all);
+}
+
+wb_array *wb_precision_scaled(wb_precision *p, const wb_gradients *g, wb_array *l) {
+    if (!p || (!p->scale && p->weighting == WB_WEIGHTED_NOT)) return l;
     if (wb_is_half(l->dtype)) l = wb_cast(l, WB_F32);
-    if (l && p->weight) l = MUL(l, wb_cast(p->weight, (wb_dtype)l->dtype));
-    if (l && p->whole) l = DIV(l, wb_cast(p->whole, (wb_dtype)l->dtype));
+    if (l && p->weighting != WB_WEIGHTED_NOT) l = MUL(l, factor_of(p, g, (wb_dtype)l->dtype));
     return l && p->scale ? MUL(l, wb_cast(p->scale, (wb_dtype)l->dtype)) : l;
 }
 
@@ -75,21 +100,28 @@ static wb_array *fault_of_all(const wb_gradients *g) {
     return wb_failed() ? NULL : fault;
 }
 
-/* The fault is in the factor, too: it makes each step wait for the sums over all gradients, so that
- * nothing of it is computed, and stored, with them. */
-bool wb_precision_unscale(const wb_precision *p, wb_gradients *g) {
-    if (!p || !p->scale) return true;
-    wb_array *fault = fault_of_all(g), *factor = fault ? ADD(DIV(NUM(1), p->scale), fault) : NULL;
-    wb_array *watched = factor ? ADD(wide(g->loss), fault) : NULL;
-    for (int64_t k = 0; k < g->distinct && watched; k++) {
+static bool multiply(wb_gradients *g, wb_array *factor) {
+    for (int64_t k = 0; k < g->distinct && factor; k++) {
         wb_array *x = g->values[k] ? wide(g->values[k]) : NULL;
         if (!x) continue;
         x = MUL(x, wb_cast(factor, (wb_dtype)x->dtype));
         if (!x) return false;
         wb_gradients_put(g, k, x);
     }
-    if (watched) wb_gradients_watch(g, watched);
-    return watched != NULL;
+    return factor != NULL;
+}
+
+/* The fault is in the factor, too: it makes each step wait for the sums over all gradients, so that
+ * nothing of it is computed, and stored, with them. */
+bool wb_precision_unscale(const wb_precision *p, wb_gradients *g) {
+    if (!p || (!p->scale && !p->reference)) return true;
+    if (!p->scale) return multiply(g, p->reference);
+    wb_array *fault = fault_of_all(g), *factor = fault ? ADD(DIV(NUM(1), p->scale), fault) : NULL;
+    if (factor && p->reference) factor = MUL(factor, p->reference);
+    wb_array *watched = factor ? ADD(wide(g->loss), fault) : NULL;
+    if (!watched || !multiply(g, factor)) return false;
+    wb_gradients_watch(g, watched);
+    return true;
 }
 
 /* ---- the scale from step to step ---- */

@@ -340,7 +340,7 @@ static int list_roots(const wb_optimiser *o, const wb_gradients *g, int count) {
  * rest. */
 static bool reserve_roots(wb_optimiser *o) {
     const int64_t wanted = 2 * o->member_count + WB_RULE_ALL_STATES * o->group_count +
-                           o->cohort_count + 5 + WB_AUX + wb_state_pending(0, NULL);
+                           o->cohort_count + 3 + WB_OF_LOSS + wb_state_pending(0, NULL);
     if (wanted <= o->root_room) return true;
     wb_array **roots = wb_resize(o->roots, (size_t)wanted * sizeof *roots);
     if (!roots) return false;
@@ -371,16 +371,26 @@ static wb_status compute(wb_optimiser *o, const wb_gradients *g, int settled) {
     }
     count_step(o);
     if (!o->sharing) wb_optimiser_hold_aux(o, g);
+    wb_optimiser_hold_divisor(o, g);
     return wb_state_settle(); /* which finds them computed */
 }
 
-static wb_status run(wb_optimiser *o, const wb_gradients *g) {
+/* What the loss was divided by is of all parts; another root, then. How many. */
+static int show_divisor(const wb_optimiser *o, wb_gradients *g, wb_array **root) {
+    if (!wb_is_of_parts(o)) return 0;
+    wb_gradients_put_divisor(g, o->mean_divisor);
+    *root = g->divisor;
+    return 1;
+}
+
+static wb_status run(wb_optimiser *o, wb_gradients *g) {
     if (!wb_scope_begin()) return WB_ERROR_MEMORY;
     wb_status status = build(o, g);
     if (status == WB_OK && !reserve_roots(o)) status = WB_ERROR_MEMORY;
     if (status != WB_OK) return abandon(status);
     const int settled = list_settled(o);
-    status = wb_scope_close_leaving(settled, o->roots);
+    const int shown = show_divisor(o, g, o->roots + settled);
+    status = wb_scope_close_leaving(settled + shown, o->roots);
     return status == WB_OK ? compute(o, g, settled) : status;
 }
 
@@ -429,8 +439,7 @@ static wb_status make_part(wb_optimiser *o, wb_gradients *g, const call *c, int6
     if ((batch == &part && !wb_micro_batch(o, c->batch, number, &part)) ||
         !wb_optimiser_precision(o, &precision))
         return wb_error_status();
-    const wb_step_part of = {wb_observations_of(batch), wb_observations_of(c->batch)};
-    if (!wb_weigh_by_count(o, of, &precision)) return wb_error_status();
+    wb_weigh_by_count(o, c->batch, &precision);
     const wb_draws left = wb_draws_begin(o, c->batch, batch, number);
     wb_array *l = wb_gradients_make(function, g, c->loss, batch, c->user, &precision);
     wb_draws_end(o, left);
@@ -474,6 +483,7 @@ static wb_status run_whole(wb_optimiser *o, wb_gradients *g, const call *c) {
     if (status != WB_OK) return abandon(status);
     const int settled = list_settled(o);
     if (wb_is_of_parts(o)) show_mean(o, g);
+    (void)show_divisor(o, g, o->roots + settled);
     wb_gradients_drop(g);
     const int handed = wb_gradients_list_loss(g, o->roots + settled);
     status = wb_scope_close_leaving(settled + handed, o->roots);

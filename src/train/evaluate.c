@@ -3,6 +3,7 @@
 
 #include <weber/distributed.h>
 
+#include "array/divisor.h"
 #include "data/loader.h"
 #include "gradient/mode.h"
 #include "layers/layer.h"
@@ -26,12 +27,24 @@ static wb_array *predict(const wb_evaluate_desc *d, const wb_batch *batch) {
     return d->predict ? d->predict(d->model, batch, d->user) : wb_apply(d->model, batch->x);
 }
 
+static bool add_loss(wb_sums *sums, const wb_batch *batch) {
+    const wb_evaluate_desc *d = sums->desc;
+    wb_divisor divisor = {NULL};
+    wb_divisor *const outer = wb_divisor_to(&divisor);
+    wb_array *l = d->loss(d->model, batch, d->user);
+    (void)wb_divisor_to(outer);
+    wb_array *by = wb_divisor_take(&divisor);
+    const bool added = wb_sums_add_loss(sums, l, by, batch->size);
+    wb_unref(by);
+    return added;
+}
+
 static bool add_batch(wb_sums *sums, const wb_batch *batch) {
     const wb_evaluate_desc *d = sums->desc;
     if (!batch->y) return wb_fail_argument_null("wb_evaluate", "the loader's y") != NULL;
     wb_array *p = predict(d, batch);
-    if (!p || !wb_sums_add(sums, p, batch->y)) return false;
-    return !d->loss || wb_sums_add_loss(sums, d->loss(d->model, batch, d->user), batch->size);
+    if (!wb_sums_add(sums, p, batch->y)) return false;
+    return !d->loss || add_loss(sums, batch);
 }
 
 /* Adds up all batches; how many observations. Of a batch with observations of other ranks alone
@@ -85,8 +98,7 @@ wb_evaluation wb_evaluate_make(wb_evaluate_desc desc) {
         (void)wb_set_training(before);
         wb_hidden_bring_back(&hidden, desc.model);
         if (!wb_failed()) wb_sums_read(&sums, &e);
-        if (!wb_failed() && desc.loss)
-            e.loss = wb_item(sums.of[WB_SUM_LOSS]) / (double)e.observations;
+        if (!wb_failed() && desc.loss) e.loss = wb_sums_loss(&sums);
         e.perplexity = exp(e.loss);
     }
     wb_sums_free(&sums);

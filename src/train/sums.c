@@ -32,8 +32,21 @@ static wb_array *sum_of(wb_array *x) {
 
 static wb_array *count_of(wb_array *is_so) { return wb_sum(wb_cast(is_so, WB_BOOL)); } /* i64 */
 
-bool wb_sums_add_loss(wb_sums *s, wb_array *loss, int64_t observations) {
-    return loss && add(s, WB_SUM_LOSS, sum_of(MUL(loss, NUM((double)observations))));
+bool wb_sums_add_loss(wb_sums *s, wb_array *loss, wb_array *divisor, int64_t observations) {
+    if (!loss && !wb_failed()) (void)wb_fail_argument_null("wb_evaluate", "the loss");
+    if (loss && wb_count(loss) != 1)
+        (void)wb_fail(WB_ERROR_SHAPE, "wb_evaluate: the loss is %s, not one number",
+                      wb_text_of(loss));
+    if (wb_failed()) return false;
+    loss = sum_of(loss); /* so that both are in one type */
+    wb_array *weight = divisor ? sum_of(divisor) : wb_late((double)observations);
+    weight = loss && weight ? wb_cast(weight, (wb_dtype)loss->dtype) : NULL;
+    return add(s, WB_SUM_LOSS, MUL(loss, weight)) && add(s, WB_SUM_WEIGHT, weight);
+}
+
+double wb_sums_loss(const wb_sums *s) {
+    const double loss = wb_item(s->of[WB_SUM_LOSS]), weight = wb_item(s->of[WB_SUM_WEIGHT]);
+    return weight != 0 ? loss / weight : loss;
 }
 
 typedef wb_array *change_fn(wb_array *sum);

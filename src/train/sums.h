@@ -11,7 +11,8 @@ typedef enum wb_sum_name {
     WB_SUM_RIGHT,     /* classes */
     WB_SUM_TOP,       /* classes */
     WB_SUM_CONFUSION, /* classes, yes or no */
-    WB_SUM_LOSS,      /* by observations */
+    WB_SUM_LOSS,      /* times what it was divided by */
+    WB_SUM_WEIGHT,    /* of that */
     WB_SUM_SQUARES,   /* numbers: of the differences */
     WB_SUM_SIZES,     /* numbers: of the differences' absolute values */
     WB_SUM_TARGETS,   /* numbers: y - shift */
@@ -31,11 +32,14 @@ typedef struct wb_sums {
 /* Adds what the batch's prediction p says of the target y; chooses the task at the first. False
  * with an error. The scope that closes next computes it. */
 bool wb_sums_add(wb_sums *sums, wb_array *p, wb_array *y);
-bool wb_sums_add_loss(wb_sums *sums, wb_array *loss, int64_t observations);
+/* A loss and what it was divided by; NULL: so many observations. */
+bool wb_sums_add_loss(wb_sums *sums, wb_array *loss, wb_array *divisor, int64_t observations);
 /* Takes back what was added: the sums are there, and 0. */
 bool wb_sums_empty(wb_sums *sums);
 /* The sums of all ranks, each of which has called it. */
 bool wb_sums_join_ranks(wb_sums *sums);
+/* The mean of the losses; 0 where nothing counts. */
+double wb_sums_loss(const wb_sums *sums);
 /* The numbers of the result but loss and observations. */
 void wb_sums_read(wb_sums *sums, wb_evaluation *result);
 void wb_sums_free(wb_sums *sums);

@@ -87,8 +87,8 @@ static wb_train_aux *aux_named(wb_training_progress *at, const char *name) {
 
 static void tell_aux(training *t) {
     wb_training_progress *at = &t->at;
-    for (int64_t i = 0; i < at->aux_count; i++)
-        at->aux[i].mean = at->aux_totals[i] / (double)(at->step ? at->step : 1);
+    const double observations = at->observations ? (double)at->observations : 1;
+    for (int64_t i = 0; i < at->aux_count; i++) at->aux[i].mean = at->aux_totals[i] / observations;
     t->event.aux = at->aux, t->event.aux_count = (int)at->aux_count;
 }
 
@@ -104,7 +104,7 @@ static void show_aux(const wb_training_progress *at, wb_progress *bar) {
 }
 
 /* Reads the numbers among what the step's loss has handed out. */
-static wb_status add_aux(training *t, wb_progress *bar) {
+static wb_status add_aux(training *t, int64_t observations, wb_progress *bar) {
     const wb_aux_list *list = &t->desc->optimiser->aux;
     for (int i = 0; i < list->count; i++) {
         const wb_aux_item *item = &list->items[i];
@@ -114,14 +114,29 @@ static wb_status add_aux(training *t, wb_progress *bar) {
         wb_train_aux *aux = aux_named(&t->at, item->name);
         if (!aux) continue;
         aux->value = value;
-        t->at.aux_totals[aux - t->at.aux] += value;
+        t->at.aux_totals[aux - t->at.aux] += value * (double)observations;
     }
+    t->at.observations += observations;
     tell_aux(t);
     if (bar && t->at.aux_count) show_aux(&t->at, bar);
     return WB_OK;
 }
 
 /* ---- a batch ---- */
+
+static double mean_loss(const wb_training_progress *at) {
+    return at->total_weight != 0 ? at->total_loss / at->total_weight : 0;
+}
+
+/* The loss of a step that counted becomes part of the epoch's. */
+static wb_status add_loss(training *t, double value) {
+    const double weight = wb_optimiser_weight(t->desc->optimiser);
+    if (wb_failed()) return wb_error_status();
+    t->at.total_loss += value * weight, t->at.total_weight += weight;
+    t->at.step = t->event.step, t->at.steps++;
+    t->event.mean_loss = mean_loss(&t->at);
+    return WB_OK;
+}
 
 static wb_status train_batch(training *t, const wb_batch *batch, wb_progress *bar) {
     const wb_train_desc *d = t->desc;
@@ -132,11 +147,9 @@ static wb_status train_batch(training *t, const wb_batch *batch, wb_progress *ba
     t->event.step++;
     const double value = wb_item(l);
     if (!isfinite(value)) return wb_failed() ? wb_error_status() : refuse_loss(t, value);
-    t->at.total_loss += value;
-    t->at.step = t->event.step, t->at.steps++;
-    t->event.mean_loss = t->at.total_loss / (double)t->event.step;
+    if (add_loss(t, value) != WB_OK) return wb_error_status();
     t->event.batch = batch, t->event.loss = l;
-    if (add_aux(t, bar) != WB_OK) return wb_error_status();
+    if (add_aux(t, wb_observations_of(batch), bar) != WB_OK) return wb_error_status();
     wb_progress_step(bar, l);
     if (d->on_step && wb_throttle_passes(&t->throttle)) call(t, d->on_step);
     t->event.batch = NULL, t->event.loss = NULL;
@@ -171,12 +184,12 @@ static wb_status train_epoch(training *t) {
 static void begin_epoch(training *t) {
     if (!t->at.in_epoch) {
         t->at.epoch++;
-        t->at.step = 0, t->at.total_loss = 0;
-        t->at.aux_count = 0;
+        t->at.step = 0, t->at.total_loss = 0, t->at.total_weight = 0;
+        t->at.aux_count = 0, t->at.observations = 0;
         t->at.in_epoch = true;
     }
     t->event.epoch = t->at.epoch, t->event.step = t->at.step;
-    if (t->at.step) t->event.mean_loss = t->at.total_loss / (double)t->at.step;
+    t->event.mean_loss = mean_loss(&t->at);
     tell_aux(t);
 }
 

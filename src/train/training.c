@@ -17,9 +17,10 @@ static void get(const void *object, void *numbers) {
 static bool is_possible(const void *object, const void *numbers) {
     const wb_training_progress *t = numbers;
     (void)object;
-    return t->epoch >= t->in_epoch && t->step >= 0 && t->steps >= t->step && t->best_epoch >= 0 &&
-           t->best_epoch <= t->epoch && t->stopping.bad >= 0 && t->plateau.bad >= 0 &&
-           t->plateau.waiting >= 0 && t->aux_count >= 0 && t->aux_count <= WB_AUX;
+    return t->epoch >= t->in_epoch && t->step >= 0 && t->steps >= t->step && t->observations >= 0 &&
+           t->best_epoch >= 0 && t->best_epoch <= t->epoch && t->stopping.bad >= 0 &&
+           t->plateau.bad >= 0 && t->plateau.waiting >= 0 && t->aux_count >= 0 &&
+           t->aux_count <= WB_AUX;
 }
 
 /* What is no number of the file was got from the object itself. */
@@ -39,7 +40,9 @@ static const wb_saved_number numbers[] = {
     WB_SAVED_FIELD(wb_training_progress, epoch, WB_SAVED_INTEGER),
     WB_SAVED_FIELD(wb_training_progress, step, WB_SAVED_INTEGER),
     WB_SAVED_FIELD(wb_training_progress, steps, WB_SAVED_INTEGER),
+    WB_SAVED_FIELD(wb_training_progress, total_weight, WB_SAVED_REAL),
     WB_SAVED_FIELD(wb_training_progress, total_loss, WB_SAVED_REAL),
+    WB_SAVED_FIELD(wb_training_progress, observations, WB_SAVED_INTEGER),
     WB_SAVED_FIELD(wb_training_progress, in_epoch, WB_SAVED_BOOL),
     WB_SAVED_FIELD(wb_training_progress, best_score, WB_SAVED_REAL),
     WB_SAVED_FIELD(wb_training_progress, best_epoch, WB_SAVED_INTEGER),

@@ -8,10 +8,12 @@
 
 typedef struct wb_training_progress {
     wb_object object;
-    int64_t epoch;     /* the one it is in, or the last; from 1 */
-    int64_t step;      /* batches of that epoch */
-    int64_t steps;     /* batches in all */
-    double total_loss; /* of that epoch's batches */
+    int64_t epoch; /* the one it is in, or the last; from 1 */
+    int64_t step;  /* batches of that epoch */
+    int64_t steps; /* batches in all */
+    /* of that epoch's batches: what the losses were divided by, and the losses times that */
+    double total_weight, total_loss;
+    int64_t observations; /* of those batches */
     bool in_epoch;
     wb_early_stopping stopping; /* settings, which are the description's, and how far it is */
     wb_plateau plateau;
@@ -20,7 +22,7 @@ typedef struct wb_training_progress {
     wb_layer *best;     /* owned; NULL unless the best model is kept */
     int64_t aux_count;  /* numbers that the loss hands out, in the order of its first batch */
     wb_train_aux aux[WB_AUX];
-    double aux_totals[WB_AUX]; /* of that epoch's batches */
+    double aux_totals[WB_AUX]; /* of that epoch's observations */
 } wb_training_progress;
 
 /* Of several ranks one prints and writes. */

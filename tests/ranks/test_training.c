@@ -24,6 +24,27 @@ static wb_array *centred_loss(wb_layer *model, const wb_batch *batch, void *user
     return wb_add(wb_mse(y, batch->y), wb_mean(wb_square(wb_sub(wb_square(y), mean))));
 }
 
+/* A mean over what a mask leaves: parts count by how much they have of that. */
+static wb_array *masked_loss(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)user;
+    wb_array *first = wb_slice(batch->y, 0, 0, 1, 1);
+    return wb_mse(wb_apply(model, batch->x), batch->y, .weights = wb_gt(first, wb_number(0.3)));
+}
+
+/* The same with weights, and over deviations from a mean of all ranks, those without observations
+ * left out. */
+static wb_array *weighted_loss(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)user;
+    wb_array *w = wb_exp(wb_slice(batch->y, 0, 0, 1, 1)), *total = wb_sum(w);
+    wb_array *y = wb_mean_dims(wb_square(wb_apply(model, batch->x)), 0);
+    wb_array *has_any = wb_late(batch->size > 0);
+    wb_array *own = wb_mul(wb_sum(wb_mul(y, w)), has_any);
+    wb_array *all = wb_allreduce(wb_mul(total, has_any), WB_REDUCE_SUM);
+    wb_array *mean = wb_div(wb_allreduce(own, WB_REDUCE_SUM), all);
+    wb_array *l = wb_sum(wb_mul(wb_square(wb_sub(y, mean)), w));
+    return wb_divided_by(wb_div(l, total), total);
+}
+
 /* ---- one training, whatever the number of ranks ---- */
 
 typedef struct setting {
@@ -34,7 +55,7 @@ typedef struct setting {
     wb_layer *(*model)(void);
     wb_loss_fn *loss; /* NULL: the squared error */
     bool f64;
-    wb_dtype send;
+    wb_dtype send, compute;
     int epochs;   /* 0: EPOCHS */
     int parts;    /* micro-batches of all ranks together; 0: one of each rank */
     bool by_hand; /* a step of the mean of two batches' gradients */
@@ -125,7 +146,8 @@ static double trained(const char *path) {
                                     .shuffle = true, .shard = true);
     wb_layer *model = s->model();
     wb_optimiser *o = wb_setup(s->rule(), model, .distributed = true, .clip_norm = s->clip,
-                               .micro_batches = s->parts / wb_total_workers(), .send = s->send);
+                               .micro_batches = s->parts / wb_total_workers(), .send = s->send,
+                               .compute = s->compute);
     CHECK(o && data);
     wb_seed(5); /* of masks */
     double last = 0;
@@ -366,18 +388,24 @@ static void is_one_process(void **state) {
         {"collective, few", 10, 12, .rule = descent, .model = dense, .loss = centred_loss},
         {"collective by hand", OBSERVATIONS - 13, BATCH, .rule = descent, .model = dense,
          .loss = centred_loss, .by_hand = true},
+        {"a mask", OBSERVATIONS - 13, BATCH, .rule = descent, .model = dense, .loss = masked_loss},
+        {"a mask, few", 10, 12, .rule = descent, .model = dense, .loss = masked_loss},
+        {"a mask by hand", OBSERVATIONS - 13, BATCH, .rule = descent, .model = dense,
+         .loss = masked_loss, .by_hand = true},
+        {"a mask in f16", OBSERVATIONS - 13, BATCH, .rule = descent, .model = dense,
+         .loss = masked_loss, .compute = WB_F16},
+        {"weights", OBSERVATIONS - 13, BATCH, .rule = descent, .model = with_sync_f64,
+         .loss = weighted_loss, .f64 = true},
     };
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         current = settings[i];
-        tolerance = current.send == WB_BF16 ? 1e-3
-                    : current.rule == adam  ? 1e-4
-                    : current.f64           ? 1e-10
-                                            : 1e-6;
+        const bool is_coarse = current.send == WB_BF16 || current.compute == WB_F16;
+        tolerance = is_coarse ? 1e-3 : current.rule == adam ? 1e-4 : current.f64 ? 1e-10 : 1e-6;
         for (int n = 1; n <= 4; n++) assert_int_equal(ranks_run(n, train), 0);
         assert_int_equal(ranks_run(1, compare), 0);
         for (int n = 2; n <= 4; n++)
             assert_true(fabs(loss_of(current.name, n) - loss_of(current.name, 1)) <
-                        (current.send == WB_BF16 ? 1e-3 : 1e-5));
+                        (is_coarse ? 1e-3 : 1e-5));
     }
 }
 
@@ -531,6 +559,8 @@ static void depends_on_parts_alone(void **state) {
         {"masked parts", OBSERVATIONS - 13, BATCH, .rule = adam, .model = with_masks, .parts = 4},
         {"few parts", 10, 16, .rule = adam, .model = with_norm, .parts = 8, .clip = 0.05},
         {"wide parts", OBSERVATIONS, BATCH, .rule = adam, .model = wide, .parts = 4},
+        {"parts of a mask", OBSERVATIONS - 13, BATCH, .rule = adam, .model = with_norm, .parts = 4,
+         .loss = masked_loss},
         {"collective parts", OBSERVATIONS - 13, BATCH, .rule = adam, .model = with_sync_f64,
          .parts = 4, .f64 = true},
     };
@@ -717,6 +747,32 @@ static void measures_areas(void) {
     checks_area(5, 4); /* a rank without data */
 }
 
+static wb_array *square_of_answers(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)user;
+    wb_array *p = wb_apply(model, batch->x);
+    return wb_mse(p, wb_zeros(WB_F32, wb_size(p, 0), wb_size(p, 1)), .weights = batch->y);
+}
+
+/* Over the answers that are yes, of which ranks and batches have different numbers. */
+static void measures_losses(void) {
+    wb_scope_open();
+    wb_seed(2);
+    wb_layer *model = scores();
+    CHECK(wb_synchronize(model) == WB_OK);
+    wb_array *x = numbers(3, 50, 0.7), *y = wb_gt(numbers(1, 50, 0.9), wb_number(0.2));
+    wb_loader *part = wb_loader_new(.x = x, .y = y, .batchsize = 7, .shard = true);
+    const wb_batch all = {.x = x, .y = wb_reshape(y, -1)};
+    const double loss = wb_evaluate(model, part, .loss = square_of_answers).loss;
+    CHECK(fabs(loss - wb_item(square_of_answers(model, &all, NULL))) < 1e-6);
+    wb_free(model), wb_free(part);
+    CHECK(wb_scope_close() == WB_OK);
+}
+
+static void loss_is_over_what_counts(void **state) {
+    (void)state;
+    for (int n = 2; n <= 3; n++) assert_int_equal(ranks_run(n, measures_losses), 0);
+}
+
 static void area_is_that_of_all(void **state) {
     (void)state;
     for (int n = 2; n <= 3; n++) assert_int_equal(ranks_run(n, measures_areas), 0);
@@ -797,7 +853,7 @@ int main(void) {
         cmocka_unit_test(depends_on_parts_alone), cmocka_unit_test(goes_on_with_other_ranks),
         cmocka_unit_test(may_lack_gradients),     cmocka_unit_test(draws_for_observations),
         cmocka_unit_test(draws_inside_blocks),    cmocka_unit_test(all_end_when_one_does),
-        cmocka_unit_test(area_is_that_of_all),
+        cmocka_unit_test(area_is_that_of_all),    cmocka_unit_test(loss_is_over_what_counts),
     };
     return cmocka_run_group_tests(tests, make_folder, drop_folder);
 }

@@ -133,7 +133,8 @@ static wb_array *with_parts(wb_layer *model, const wb_batch *batch, void *user) 
 
 typedef struct parts {
     int epochs;
-    double sum; /* of the errors of this epoch */
+    double sum; /* of the errors of this epoch's observations */
+    int64_t observations;
 } parts;
 
 static bool add_part(const wb_train_event *event) {
@@ -144,8 +145,10 @@ static bool add_part(const wb_train_event *event) {
     assert_value(wb_optimiser_aux(event->optimiser, "error"), event->aux[0].value, 0);
     assert_value(event->loss, event->aux[0].value + event->aux[1].value, 1e-6);
     assert_sizes(wb_optimiser_aux(event->optimiser, "p"), 1, event->batch->size);
-    s->sum = event->step == 1 ? event->aux[0].value : s->sum + event->aux[0].value;
-    assert_true(event->aux[0].mean == s->sum / (double)event->step);
+    if (event->step == 1) s->sum = 0, s->observations = 0;
+    s->sum += event->aux[0].value * (double)event->batch->size;
+    s->observations += event->batch->size;
+    assert_true(event->aux[0].mean == s->sum / (double)s->observations);
     return true;
 }
 
@@ -153,7 +156,8 @@ static bool look_at_parts(const wb_train_event *event) {
     parts *s = event->user;
     s->epochs++;
     assert_int_equal(event->aux_count, 2);
-    assert_true(event->aux[0].mean == s->sum / (double)event->step);
+    assert_int_equal(s->observations, 10);
+    assert_true(event->aux[0].mean == s->sum / (double)s->observations);
     return true;
 }
 
