@@ -178,7 +178,8 @@ typedef struct wb_setup_desc {
     double clip_norm; /* gradients are scaled so that their common 2-norm is at most this; 0: not */
     wb_path_rule paths[WB_PATH_RULES]; /* what has a rule of its own; the first that matches */
     /* several processes train one model (weber/distributed.h): rank 0's parameters are sent to all
-     * now, and each step is that of one process over the batches of all ranks together */
+     * now, and each step is that of one process over the batches of all ranks together; what layers
+     * write is as with micro-batches, but hidden states are each rank's own */
     bool distributed;
     wb_dtype send; /* bf16: ranks send f32 gradients so, and add them in f32; default f32 */
     int zero;      /* 1: states are divided among the ranks; needs .distributed; default 0 */
@@ -203,15 +204,20 @@ typedef struct wb_setup_desc {
  * wb_withgradient_for. Saved in checkpoints.     (Micikevicius and others 2018)
  *
  * Micro-batches: with .micro_batches = k, wb_train_step and wb_train compute a batch as k parts one
- * after another, which takes the memory of a k-th of it; the step is that of the whole batch:
- * gradients and losses are means over what the parts' losses were divided by (wb_divided_by), what
- * layers write over observations, and what the loss hands out is that of the last part that has
- * some. A loss is called for each, with views of the batch's arrays: of x, and of y and more
- * where their last size is x's, whatever it stands for (10 weights of classes beside a batch of 10
- * are cut, too: give such arrays by user). BatchNorm normalises by the part. If k and the number of
- * ranks N are powers of two, bits depend on k N alone, whichever rank computes a part (masks, too,
- * and training that goes on from a checkpoint), while k N and N times the loader's batchsize stay
- * the same.
+ * after another, which takes the memory of a k-th of it; the step is that of the whole batch. A
+ * loss is called for each part, with views of the batch's arrays: of x, and of y and more where
+ * their last size is x's, whatever it stands for (10 weights of classes beside a batch of 10 are
+ * cut, too: give such arrays by user). Gradients and losses are means over what the parts' losses
+ * were divided by (wb_divided_by); what the loss hands out is that of the last part that has some.
+ *
+ * What layers write in parts: floating states become means over observations; integers and bools
+ * must be the same in all parts (a count of steps, not of observations), or the step is an error
+ * that names the state; hidden states (wb_recur) are cut as the batch is, and each part goes on
+ * from its columns. Layers with a cache (wb_cache) are an error. BatchNorm normalises by the part.
+ *
+ * If k and the number of ranks N are powers of two, bits depend on k N alone, whichever rank
+ * computes a part (masks, too, and training that goes on from a checkpoint), while k N and N times
+ * the loader's batchsize stay the same; with f16 unless losses say what they were divided by.
  *
  * Missing gradients: a parameter that the losses of some ranks do not reach is an error of
  * .distributed, since those ranks would not take part in its sum. With .may_miss = true it counts
@@ -235,8 +241,9 @@ WB_API wb_optimiser *wb_setup_make(wb_setup_desc desc);
 /* One step: computes gradients, which stay readable, new parameters, state and loss in one plan.
  * The model's slots get new arrays; who held an old one keeps its value. Parameters without a
  * gradient are left alone, with a warning at the first step where none has one. If the loss (or the
- * norm, when clipping) is not finite, the step is skipped: parameters and state keep their values,
- * and it does not count (wb_skipped). On failure nothing has changed. */
+ * norm, when clipping) is not finite, the step is skipped: parameters, state and what layers and
+ * the loss have written keep their values, and it does not count (wb_skipped). On failure nothing
+ * has changed. */
 WB_API wb_status wb_update(wb_optimiser *optimiser, wb_layer *model, wb_gradients *gradients);
 
 /* wb_withgradient and wb_update in one, when you do not need the gradients: they are not kept,

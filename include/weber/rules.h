@@ -277,8 +277,9 @@ WB_API wb_rule wb_lion_make(wb_lion_desc desc);
  *   wb_weight_decay  g + lambda x            wb_sign_decay  g + lambda sign(x)
  *   wb_clip_grad     g between -delta and delta
  *   wb_clip_norm     g min(omega / |g|, 1), |g| the p-norm of this array alone, (sum |g|^p)^(1/p)
- *                    (wb_setup's clip_norm is the 2-norm of all). Where the norm is not finite,
- *                    the parameter and the states of the rules behind it stay as they are
+ *                    (wb_setup's clip_norm is the 2-norm of all). Where the 2-norm of an array's
+ *                    gradient is not finite, the whole step is skipped, and counted by
+ *                    wb_skipped, as with clip_norm
  *   wb_accum_grad    passes the mean of n gradients on at each n-th step; at the others neither
  *                    parameter nor the states of the rules behind it change */
 #define wb_weight_decay(...) wb_weight_decay_make((wb_decay_desc){.start_ = 0, __VA_ARGS__})

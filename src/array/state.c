@@ -8,6 +8,7 @@ struct wb_write {
     wb_array **slot;
     wb_array *array; /* referred to; without a slot, held */
     int64_t *number, before;
+    bool is_rest; /* wb_state_rewrite has left it as it is */
 };
 
 /* What is written to; NULL: an array that is to be computed. */
@@ -115,6 +116,11 @@ bool wb_state_is_written(wb_array **slot) {
     return thread && is_written(thread, thread->write_count, slot, &next);
 }
 
+bool wb_state_is_any_written(void) {
+    const wb_thread *thread = wb_thread_get();
+    return thread && thread->write_count > 0;
+}
+
 /* Of several writes to a slot or number the first is kept. The others hold whole recipes, and what
  * the target held at first is enough to take the writes back. */
 static void forget_pending(wb_thread *thread) {
@@ -145,6 +151,11 @@ void wb_state_end(int64_t begin, bool keep) {
     if (thread->state_depth == 0) forget_pending(thread);
 }
 
+bool wb_state_is_open(void) {
+    const wb_thread *thread = wb_thread_get();
+    return thread && thread->state_depth > 0;
+}
+
 void wb_state_undo(void) {
     wb_thread *thread = wb_thread_get();
     if (thread) undo(thread, 0);
@@ -166,6 +177,46 @@ static void forget(const void *target) {
 
 void wb_state_forget(wb_array **slot) { forget(slot); }
 void wb_state_forget_number(int64_t *number) { forget(number); }
+
+/* ---- rewriting ---- */
+
+/* The slot's new value in the place of the one that it holds; false: it stays as it is. */
+static bool rewrite(const struct wb_write *w, wb_state_fn *f, void *context) {
+    if (!w->slot || !*w->slot) return false;
+    wb_array *fresh = f(context, w->array, *w->slot), *now = *w->slot;
+    if (!fresh) return false;
+    *w->slot = wb_hold(fresh);
+    wb_unhold(now);
+    return true;
+}
+
+int64_t wb_state_rewrite(wb_state_fn *f, void *context) {
+    wb_thread *thread = wb_thread_get();
+    int64_t rest = 0, next = 0;
+    for (int64_t i = 0; thread && i < thread->write_count && !wb_failed(); i++) {
+        struct wb_write *w = &thread->writes[i];
+        const void *target = target_of(w);
+        if (!target || is_written(thread, i, target, &next)) continue;
+        w->is_rest = !rewrite(w, f, context);
+        rest += w->is_rest;
+    }
+    return wb_failed() ? -1 : rest;
+}
+
+void wb_state_undo_rest(void) {
+    const wb_thread *thread = wb_thread_get();
+    for (int64_t i = 0; thread && i < thread->write_count; i++) {
+        const struct wb_write w = thread->writes[i];
+        if (!w.is_rest) continue;
+        if (w.number) *w.number = w.before;
+        if (w.slot) {
+            wb_unhold(*w.slot);
+            *w.slot = w.array ? wb_hold(w.array) : NULL;
+        }
+        forget(target_of(&w));
+        i = -1; /* others have moved up */
+    }
+}
 
 int wb_state_pending(int capacity, wb_array **values) {
     const wb_thread *thread = wb_thread_get();

@@ -15,16 +15,27 @@ wb_status wb_state_clear(wb_array **slot);
 /* A number in a model that goes with such arrays, which is taken back with them. */
 wb_status wb_state_write_number(int64_t *number, int64_t value);
 
-/* Whether a write to the slot is not settled yet. */
+/* Whether a write to the slot, or any, is not settled yet. */
 bool wb_state_is_written(wb_array **slot);
+bool wb_state_is_any_written(void);
 
 /* What is written between the two can be taken back: with keep false, wb_state_end gives each slot
  * what it held at wb_state_begin, whose result it gets. Pairs nest. */
 int64_t wb_state_begin(void);
 void wb_state_end(int64_t begin, bool keep);
+bool wb_state_is_open(void); /* whether one has begun: a loss, or a layer that is applied */
 
 /* A kept array that leaves its scope pending is computed with the writes. */
 wb_status wb_state_survive(wb_array *x);
+
+/* Of each slot that was written: what it held before, and holds now, either of which may be NULL.
+ * What it is to hold from now on; NULL: as it is. */
+typedef wb_array *wb_state_fn(void *context, wb_array *before, wb_array *now);
+/* Calls f for each; how many stay as they are, with the numbers that were written; -1 with an
+ * error. */
+int64_t wb_state_rewrite(wb_state_fn *f, void *context);
+/* Takes back those that stayed as they were. */
+void wb_state_undo_rest(void);
 
 /* The slot goes, or gets another array: its writes are forgotten. */
 void wb_state_forget(wb_array **slot);

@@ -7,6 +7,7 @@
 #include "evaluate/evaluate.h"
 #include "ops/build.h"
 #include "optimise/gradients.h"
+#include "optimise/guard.h"
 
 /* ---- one after another ---- */
 
@@ -169,8 +170,12 @@ wb_status wb_gradients_map(wb_leaf_fn *fn, void *user, wb_gradients *gradients) 
 
 /* ---- computed at once ---- */
 
-/* The values, what is watched, a loss with what it has handed out, and pending states. */
+/* The values, what is watched, a loss with what it has handed out, and pending states, which keep
+ * their values where that loss is not finite. */
 static wb_status compute(const wb_gradients *g, const wb_gradients *of_loss) {
+    wb_array *watched = wb_gradients_watched(of_loss);
+    int64_t rest = 0;
+    if (watched && !wb_guard_states(watched, &rest)) return wb_error_status();
     const int room = wb_state_pending(0, NULL);
     wb_array **roots = wb_alloc((size_t)(g->distinct + room + WB_OF_LOSS + 1) * sizeof *roots);
     if (!roots) return WB_ERROR_MEMORY;
@@ -181,6 +186,7 @@ static wb_status compute(const wb_gradients *g, const wb_gradients *of_loss) {
     n += wb_gradients_list_loss(of_loss, roots + n);
     wb_status status = wb_evaluate_roots(n + wb_state_pending(room, roots + n), roots);
     wb_release(roots);
+    if (status == WB_OK) status = wb_guard_rest(watched, rest);
     if (status == WB_OK) status = wb_state_settle(); /* which finds them computed */
     return status;
 }

@@ -13,9 +13,12 @@
  * rounded depends on what it is fused with. With a power of two of micro-batches the two trees are
  * one, and bits depend on the number of parts alone. */
 #include "optimise/mean.h"
+#include "optimise/parts.h"
 #include "optimise/shard.h"
 
 #include <string.h>
+
+#include <weber/distributed.h>
 
 #include "array/state.h"
 #include "base/memory.h"
@@ -30,7 +33,8 @@ enum { FIRST_ELEMENTS = 1 << 18, BUCKET_ELEMENTS = 25 << 18 };
 /* By what means are weighted; the first items of the list. */
 enum { BY_OBSERVATIONS, BY_WEIGHT, TOTALS };
 
-/* An array, and where its mean goes. */
+/* An array, and where its mean goes. A state of integers or bools has none: all parts must write
+ * the same. Then x has its elements v and -1 - v as i64, of which the largest are taken. */
 typedef struct shared {
     wb_array *x;     /* weighted, f32 or f64; then the sum of the parts' */
     wb_array *total; /* of their weights, in x's type */
@@ -39,6 +43,7 @@ typedef struct shared {
     int by;
     wb_weighting weighting;
     wb_dtype dtype; /* of the mean */
+    bool is_whole;  /* integers */
     bool is_gradient;
     bool is_cut; /* each rank wants its range of the sum alone (shard.c) */
 } shared;
@@ -78,20 +83,91 @@ static bool add(wb_sharing *s, const shared *item) {
     return append(s, &own);
 }
 
+/* ---- integers ---- */
+
+static wb_array *half_of(const shared *item, int which) {
+    const int64_t n = item->x->sizes[0] / 2;
+    return wb_slice(item->x, 0, which * n, (which + 1) * n, 1);
+}
+
+/* A part without observations has nothing to say. */
+static bool add_whole(wb_sharing *s, wb_array **slot) {
+    const int64_t count = wb_count(*slot);
+    wb_array *v = wb_reshape_make(wb_cast(*slot, WB_I64), 1, &count);
+    wb_array *both[] = {v, SUB(wb_scalar(WB_I64, -1), v)};
+    wb_array *is_seen = GT(s->items[BY_OBSERVATIONS].x, NUM(0));
+    shared item = {.slot = slot, .is_whole = true, .dtype = (wb_dtype)(*slot)->dtype};
+    item.x = SELECT(is_seen, wb_concat_make(0, 2, both), wb_scalar(WB_I64, -0x1p63));
+    return append(s, &item);
+}
+
+typedef struct path_finder {
+    wb_visitor visitor;
+    wb_array **slot;
+    char text[WB_PATH_BYTES];
+} path_finder;
+
+static bool find_path(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable) {
+    path_finder *f = (path_finder *)(void *)visitor;
+    (void)trainable;
+    if (slot != f->slot) return true;
+    wb_path_text(path, f->text, sizeof f->text);
+    return false;
+}
+
+/* Reads whether the parts have written the same. */
+static bool agrees(wb_layer *model, const shared *item) {
+    wb_array *differ = NE(ADD(half_of(item, 0), half_of(item, 1)), wb_scalar(WB_I64, -1));
+    const double differing = wb_item(wb_sum(differ));
+    if (wb_failed()) return false;
+    if (differing == 0) return true;
+    path_finder f = {.visitor = {.array = find_path}, .slot = item->slot};
+    (void)wb_visit(&f.visitor, model);
+    return wb_fail_null(WB_ERROR_ARGUMENT,
+                        "a state of %s has no mean: all micro-batches and ranks of a step must "
+                        "write the same to %s, but %.0f of %lld elements differ",
+                        wb_dtype_name(item->dtype), f.text, differing,
+                        (long long)wb_count(*item->slot)) != NULL;
+}
+
+static bool all_agree(const wb_sharing *s, wb_layer *model) {
+    for (int64_t i = TOTALS; i < s->count; i++)
+        if (s->items[i].is_whole && !agrees(model, &s->items[i])) return false;
+    return true;
+}
+
+static bool join_wholes(const wb_sharing *s) {
+    for (int64_t i = TOTALS; i < s->count; i++) {
+        shared *item = &s->items[i];
+        if (item->is_whole && !(item->x = wb_allreduce(item->x, WB_REDUCE_MAX))) return false;
+    }
+    return true;
+}
+
+/* ---- means ---- */
+
 /* 0 where nothing counts in any part, as the library's losses have it. */
 static wb_array *mean_of(const shared *item) {
+    if (item->is_whole)
+        return wb_reshape_make(half_of(item, 0), (*item->slot)->ndim, (*item->slot)->sizes);
     if (item->weighting == WB_WEIGHTED_BY_SHARE) return item->x;
     return DIV(item->x, SELECT(EQ(item->total, NUM(0)), NUM(1), item->total));
 }
 
-static bool put_means(const wb_sharing *s) {
-    for (int64_t i = TOTALS; i < s->count; i++) {
-        const shared *item = &s->items[i];
-        wb_array *mean = wb_cast(mean_of(item), item->dtype);
-        if (!mean || (item->slot && wb_state_write(item->slot, mean) != WB_OK)) return false;
-        if (item->mean) *item->mean = mean;
-    }
+static bool put_mean(const shared *item) {
+    wb_array *mean = wb_cast(mean_of(item), item->dtype);
+    if (!mean || (item->slot && wb_state_write(item->slot, mean) != WB_OK)) return false;
+    if (item->mean) *item->mean = mean;
     return true;
+}
+
+/* States are written so that the step's guard can take them back, computed or not. */
+static bool put_means(const wb_sharing *s) {
+    const int64_t begin = wb_state_begin();
+    bool good = true;
+    for (int64_t i = TOTALS; i < s->count && good; i++) good = put_mean(&s->items[i]);
+    wb_state_end(begin, good);
+    return good;
 }
 
 /* ---- buckets ---- */
@@ -115,7 +191,7 @@ static bool sum_bucket(wb_sharing *s, wb_dtype dtype, int64_t count, shared *con
     wb_array *sum = wb_concat_make(0, (int)count + totals, s->pieces), *total[TOTALS];
     sum = wb_allreduce_told(sum, s->terms);
     for (int t = 0; t < TOTALS; t++) {
-        total[t] = totals ? wb_slice(sum, 0, t, t + 1, 1) : s->totals[t];
+        total[t] = totals ? wb_reshape_make(wb_slice(sum, 0, t, t + 1, 1), 0, NULL) : s->totals[t];
         if (!s->totals[t]) s->totals[t] = total[t];
     }
     for (int64_t i = 0, at = totals; i < count; i++) {
@@ -152,7 +228,8 @@ static bool sum_type(wb_sharing *s, wb_dtype dtype, bool is_cut, shared **bucket
     bucket_fn *sum = is_cut ? scatter_bucket : sum_bucket;
     int64_t count = 0, elements = 0, most = FIRST_ELEMENTS;
     for (int64_t i = TOTALS; i < s->count; i++) {
-        if (sent_as(s, &s->items[i]) != dtype || s->items[i].is_cut != is_cut) continue;
+        if (s->items[i].is_whole || sent_as(s, &s->items[i]) != dtype) continue;
+        if (s->items[i].is_cut != is_cut) continue;
         const int64_t more = wb_count(s->items[i].x);
         if (count && elements + more > most) {
             if (!sum(s, dtype, count, bucket)) return false;
@@ -192,10 +269,9 @@ typedef struct state_collector {
 static bool collect_state(wb_visitor *visitor, const wb_path *path, wb_array **slot,
                           bool trainable) {
     (void)path;
-    const wb_array *x = *slot;
-    if (trainable || !wb_dtype_is_float((wb_dtype)x->dtype) || !wb_state_is_written(slot))
-        return true;
+    if (trainable || !wb_state_is_written(slot)) return true;
     wb_sharing *s = ((state_collector *)(void *)visitor)->sharing;
+    if (!wb_dtype_is_float((wb_dtype)(*slot)->dtype)) return add_whole(s, slot);
     return add(s, &(shared){.x = *slot, .slot = slot, .by = BY_OBSERVATIONS});
 }
 
@@ -264,7 +340,8 @@ static wb_array *hand_over_means(wb_optimiser *o, const wb_sharing *s) {
 
 wb_array *wb_mean_over_ranks(wb_optimiser *o, const wb_gradients *g) {
     wb_sharing s = {.send = o->send, .terms = terms_of(o)};
-    const bool done = list_all(&s, o, g) && sum_over_ranks(&s);
+    const bool done =
+        list_all(&s, o, g) && join_wholes(&s) && all_agree(&s, o->model) && sum_over_ranks(&s);
     wb_array *watched = done ? hand_over_means(o, &s) : NULL;
     o->mean_divisor = s.totals[BY_WEIGHT];
     wb_release(s.items);
@@ -284,6 +361,7 @@ void wb_parts_drop(wb_optimiser *o) {
     if (o->sharing) wb_release(o->sharing->items);
     wb_release(o->sharing);
     o->sharing = NULL;
+    wb_hidden_drop(o);
 }
 
 static bool reserve(wb_optimiser *o, int64_t count) {
@@ -315,16 +393,22 @@ static bool list_part(wb_optimiser *o, const wb_gradients *g) {
     wb_sharing *s = o->sharing;
     s->count = 0, s->terms = terms_of(o), s->send = o->send;
     for (int t = 0; t < TOTALS; t++) s->totals[t] = NULL;
-    if (!list_all(s, o, g) || !reserve(o, s->count + WB_AUX)) return false;
+    if (!list_all(s, o, g) || !reserve(o, s->count + WB_AUX + wb_hidden_to_keep(o, NULL)))
+        return false;
     for (int64_t i = 0; i < s->count; i++) o->roots[i] = s->items[i].x;
     for (int i = 0; i < g->aux.count; i++) o->roots[s->count + i] = g->aux.items[i].x;
     return true;
 }
 
 wb_status wb_part_keep(wb_optimiser *o, const wb_gradients *g) {
-    if (list_part(o, g)) return keep(o, o->sharing->count + g->aux.count, 1);
-    (void)wb_scope_close_leaving(0, NULL);
-    return wb_error_status();
+    if (!list_part(o, g)) {
+        (void)wb_scope_close_leaving(0, NULL);
+        return wb_error_status();
+    }
+    const int64_t count = o->sharing->count + g->aux.count;
+    const wb_status status = keep(o, count + wb_hidden_to_keep(o, o->roots + count), 1);
+    if (status == WB_OK) wb_hidden_keep(o);
+    return status;
 }
 
 /* The newest two sums become one, which takes over their memory. */
@@ -333,7 +417,9 @@ static bool add_two(wb_optimiser *o) {
     bool fits = newer->count == older->count;
     for (int64_t i = 0; i < newer->count && fits; i++) {
         fits = wb_same_sizes(older->arrays[i], newer->arrays[i]);
-        if (fits && !(o->roots[i] = ADD(older->arrays[i], newer->arrays[i]))) return false;
+        wb_array *a = older->arrays[i], *b = newer->arrays[i];
+        if (fits && !(o->roots[i] = o->sharing->items[i].is_whole ? MAX(a, b) : ADD(a, b)))
+            return false;
     }
     if (fits) return true;
     (void)wb_fail(WB_ERROR_ARGUMENT,
@@ -379,7 +465,7 @@ static wb_status sum_parts_over_ranks(wb_optimiser *o) {
     wb_sharing *s = o->sharing;
     if (!wb_scope_begin()) return WB_ERROR_MEMORY;
     take_sums(o);
-    if (!sum_over_ranks(s)) {
+    if (!join_wholes(s) || !sum_over_ranks(s)) {
         (void)wb_scope_close_leaving(0, NULL);
         return wb_error_status();
     }
@@ -402,39 +488,14 @@ wb_status wb_parts_sum(wb_optimiser *o) {
 wb_array *wb_mean_of_parts(wb_optimiser *o) {
     const wb_sharing *s = o->sharing;
     take_sums(o);
+    if (!all_agree(s, o->model)) return NULL;
     o->mean_divisor = wb_scope_add(s->items[BY_WEIGHT].x);
     for (int64_t i = TOTALS; i < s->count; i++) {
         shared *item = &s->items[i];
-        item->total = wb_cast(s->items[item->by].x, (wb_dtype)item->x->dtype);
+        if (!item->is_whole) item->total = wb_cast(s->items[item->by].x, (wb_dtype)item->x->dtype);
         item->x = wb_scope_add(item->x); /* a sum may be the mean itself */
     }
     wb_array *watched = hand_over_means(o, s);
     drop_newest(o);
     return watched;
-}
-
-/* ---- micro-batches ---- */
-
-static wb_array *views(wb_array *x, int64_t all, int64_t start, int64_t stop) {
-    return x && wb_numobs(x) == all ? wb_getobs(x, start, stop) : x;
-}
-
-bool wb_micro_batch(const wb_optimiser *o, const wb_batch *batch, int64_t number, wb_batch *part) {
-    if (!batch || !batch->x)
-        return wb_fail(WB_ERROR_ARGUMENT,
-                       "wb_train_step: micro_batches is %lld, so there must be a batch with an x",
-                       (long long)o->micro_batches) == WB_OK;
-    const int64_t there = wb_numobs(batch->x), own = wb_observations_of(batch);
-    const int64_t whole = batch->full_ ? batch->full_ : there;
-    const int64_t most = (whole + o->micro_batches - 1) / o->micro_batches;
-    int64_t start = number * most, size = own - start < most ? own - start : most;
-    if (size <= 0) size = 0, start = there < most ? 0 : there - most;
-    const int64_t stop = start + (size ? size : there - start);
-    *part = *batch;
-    part->size = size, part->full_ = most;
-    part->x = views(batch->x, there, start, stop);
-    part->y = views(batch->y, there, start, stop);
-    for (int i = 0; i < WB_MORE_ARRAYS; i++)
-        part->more[i] = views(batch->more[i], there, start, stop);
-    return !wb_failed();
 }

@@ -4,10 +4,6 @@
 
 #include "optimise/optimiser.h"
 
-/* The micro-batch with this number of the optimiser's, as views; those behind the end of a short
- * batch have observations of others, and size 0. False with an error. */
-bool wb_micro_batch(const wb_optimiser *o, const wb_batch *batch, int64_t number, wb_batch *part);
-
 /* In a step that is being made: the gradients of the groups, and what layers wrote to states,
  * become the means over all ranks' observations; so do the loss, in o->mean_loss, and what is
  * watched, which it returns. NULL on failure. */

@@ -76,6 +76,7 @@ struct wb_optimiser {
     wb_partial partials[WB_PARTIALS]; /* in a step: sums of the micro-batches so far */
     int64_t partial_count;
     struct wb_sharing *sharing;        /* what they are sums of */
+    struct wb_part_hidden *hidden;     /* in a step: what its parts have left in hidden states */
     wb_part_rule parts[WB_PATH_RULES]; /* those behind the last have no path */
     wb_layer *model;                   /* owned */
     int64_t step;                      /* steps made, with those that the guard skipped */
@@ -99,6 +100,10 @@ struct wb_optimiser {
     int64_t root_room;
     /* of the step that is being made, over all its parts: and what they were divided by */
     wb_array *mean_loss, *mean_watched, *mean_divisor;
+    /* of that step: writes of states that its guard looks at afterwards, and the number that it
+     * watches, then */
+    int64_t rest;
+    wb_array *watched;
     int settled_count;    /* those of them that slots will hold */
     wb_aux_list aux;      /* held: what the loss of the last step handed out */
     wb_array *divisor;    /* held: what it was divided by, over all parts; NULL: by observations */

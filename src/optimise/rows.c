@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/given.h"
 #include "optimise/row.h"
+#include "optimise/rules.h"
 
 /* ---- descent ---- */
 
@@ -358,7 +359,8 @@ wb_rule wb_clip_grad_make(wb_clip_grad_desc desc) { return wb_rule_make(&clip_gr
 #undef DESC
 
 #define DESC wb_clip_norm_desc
-/* A norm that is no number leaves parameter and later states alone. */
+/* The optimiser skips the step where the norm of a gradient is not finite. What the rules before
+ * have made of it may be: that leaves parameter and later states alone. */
 static wb_array *clip_to(wb_rule_at *at, wb_array *norm) {
     at->good = AND(at->good, EQ(SUB(norm, norm), NUM(0)));
     return MUL(G, MIN(DIV(S(omega), norm), NUM(1)));
@@ -383,6 +385,13 @@ static const wb_rule_row clip_p_norm_row = {
     .name = "ClipNorm",
     .settings = {RATE(omega, 10), {"p", WB_SETTING_NUMBER, 2, offsetof(DESC, p), NULL}},
     .step = clip_p_norm};
+
+bool wb_rule_clips_norm(const wb_rule *rule) {
+    bool found = false;
+    for (int i = 0; i < WB_RULE_LINKS && rule->links[i]; i++)
+        found = found || rule->links[i] == &clip_norm_row || rule->links[i] == &clip_p_norm_row;
+    return found;
+}
 
 wb_rule wb_clip_norm_make(wb_clip_norm_desc desc) {
     const bool is_usual = wb_given_or(desc.p, 2) == 2;

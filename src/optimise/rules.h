@@ -38,5 +38,7 @@ wb_status wb_rule_set(const char *function, wb_rule *rule, const char *name, dou
                       int *found);
 void wb_rule_list_settings(const wb_rule *rule, char *text, size_t size);
 bool wb_rule_equal(const wb_rule *a, const wb_rule *b);
+/* Whether wb_clip_norm is among its rows. */
+bool wb_rule_clips_norm(const wb_rule *rule);
 
 #endif

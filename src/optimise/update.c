@@ -8,7 +8,9 @@
 #include "layers/layer.h"
 #include "ops/ops.h"
 #include "optimise/distributed.h"
+#include "optimise/guard.h"
 #include "optimise/mean.h"
+#include "optimise/parts.h"
 #include "optimise/shard.h"
 #include "ranks/ranks.h"
 
@@ -70,6 +72,17 @@ static wb_array *clip(wb_optimiser *o, wb_array *watched) {
         if (o->sums[i])
             o->sums[i] = wb_mul(o->sums[i], wb_clip_factor(norm, o->clip_norm, o->sums[i]));
     return wb_add(watched, norm);
+}
+
+/* The norms that rules scale arrays by (wb_clip_norm) are watched, too. The list of roots is not
+ * yet in use. */
+static wb_array *watch_clipped(wb_optimiser *o, wb_array *watched) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < o->group_count; i++)
+        if (o->sums[i] && wb_rule_clips_norm(wb_group_rule(o, &o->groups[i])))
+            o->roots[count++] = o->sums[i];
+    wb_array *norm = wb_common_norm(count, o->roots);
+    return norm ? wb_add(watched, wb_cast(norm, (wb_dtype)watched->dtype)) : watched;
 }
 
 /* ---- cohorts ---- */
@@ -240,13 +253,17 @@ static wb_status build_steps(wb_optimiser *o, wb_array *watched) {
 static wb_status build(wb_optimiser *o, const wb_gradients *g) {
     wb_array *watched;
     if (o->sharing) {
-        watched = wb_mean_of_parts(o);
+        watched = wb_hidden_join(o) ? wb_mean_of_parts(o) : NULL;
     } else {
         if (sum_groups(o, g) != WB_OK || !wb_fill_missing(o)) return wb_error_status();
         watched = o->is_distributed ? wb_mean_over_ranks(o, g) : wb_gradients_watched(g);
     }
+    if (watched) watched = watch_clipped(o, watched);
     if (watched && o->clip_norm > 0) watched = clip(o, watched);
-    return watched ? build_steps(o, watched) : wb_error_status();
+    if (!watched || build_steps(o, watched) != WB_OK) return wb_error_status();
+    if (!wb_guard_states(watched, &o->rest)) return wb_error_status();
+    o->watched = o->rest ? watched : NULL;
+    return WB_OK;
 }
 
 /* ---- the exchange ---- */
@@ -328,11 +345,19 @@ static int list_settled(wb_optimiser *o) {
     return o->settled_count;
 }
 
+/* What the guard of states watches, if nobody else computes it. */
+static int list_watched(const wb_optimiser *o, const wb_gradients *g, wb_array **root) {
+    if (!o->watched || o->watched == wb_gradients_watched(g)) return 0;
+    *root = o->watched;
+    return 1;
+}
+
 /* Everything that the step computes: all in one plan. */
 static int list_roots(const wb_optimiser *o, const wb_gradients *g, int count) {
     for (int64_t k = g->distinct - 1; k >= 0; k--)
         if (g->values[k]) o->roots[count++] = g->values[k];
     count += wb_gradients_list_loss(g, o->roots + count);
+    count += list_watched(o, g, o->roots + count);
     return count + wb_state_pending((int)(o->root_room - count), o->roots + count);
 }
 
@@ -340,7 +365,7 @@ static int list_roots(const wb_optimiser *o, const wb_gradients *g, int count) {
  * rest. */
 static bool reserve_roots(wb_optimiser *o) {
     const int64_t wanted = 2 * o->member_count + WB_RULE_ALL_STATES * o->group_count +
-                           o->cohort_count + 3 + WB_OF_LOSS + wb_state_pending(0, NULL);
+                           o->cohort_count + 4 + WB_OF_LOSS + wb_state_pending(0, NULL);
     if (wanted <= o->root_room) return true;
     wb_array **roots = wb_resize(o->roots, (size_t)wanted * sizeof *roots);
     if (!roots) return false;
@@ -358,6 +383,12 @@ static wb_status abandon(wb_status status) {
     return status;
 }
 
+/* The same, with what the loss has written. */
+static wb_status abandon_all(wb_status status) {
+    wb_state_undo();
+    return abandon(status);
+}
+
 /* Computes a step whose scope was closed: only the plan's roots are referred to then, so that it
  * works in place. */
 static wb_status compute(wb_optimiser *o, const wb_gradients *g, int settled) {
@@ -372,7 +403,9 @@ static wb_status compute(wb_optimiser *o, const wb_gradients *g, int settled) {
     count_step(o);
     if (!o->sharing) wb_optimiser_hold_aux(o, g);
     wb_optimiser_hold_divisor(o, g);
-    return wb_state_settle(); /* which finds them computed */
+    const wb_status guarded = wb_guard_rest(o->watched, o->rest);
+    const wb_status settled_states = wb_state_settle(); /* which finds them computed */
+    return guarded == WB_OK ? settled_states : guarded;
 }
 
 /* What the loss was divided by is of all parts; another root, then. How many. */
@@ -387,10 +420,11 @@ static wb_status run(wb_optimiser *o, wb_gradients *g) {
     if (!wb_scope_begin()) return WB_ERROR_MEMORY;
     wb_status status = build(o, g);
     if (status == WB_OK && !reserve_roots(o)) status = WB_ERROR_MEMORY;
-    if (status != WB_OK) return abandon(status);
+    if (status != WB_OK) return abandon_all(status);
     const int settled = list_settled(o);
-    const int shown = show_divisor(o, g, o->roots + settled);
-    status = wb_scope_close_leaving(settled + shown, o->roots);
+    int left = settled + show_divisor(o, g, o->roots + settled);
+    left += list_watched(o, g, o->roots + left);
+    status = wb_scope_close_leaving(left, o->roots);
     return status == WB_OK ? compute(o, g, settled) : status;
 }
 
@@ -431,19 +465,21 @@ typedef struct call {
 static wb_status make_part(wb_optimiser *o, wb_gradients *g, const call *c, int64_t number) {
     static const char function[] = "wb_train_step";
     wb_precision precision;
-    wb_batch part;
-    const wb_batch *batch = o->micro_batches ? &part : c->batch;
+    wb_part part;
+    const wb_batch *batch = o->micro_batches ? &part.batch : c->batch;
     /* before the loss, too: groups are made anew with all arrays computed, states among them */
     const wb_status status = check(function, o, g->model, g);
     if (status != WB_OK) return status;
-    if ((batch == &part && !wb_micro_batch(o, c->batch, number, &part)) ||
-        !wb_optimiser_precision(o, &precision))
+    const bool is_part = batch != c->batch;
+    if (is_part && !(wb_micro_batch(o, c->batch, number, &part) && wb_hidden_give(o, &part)))
         return wb_error_status();
+    if (!wb_optimiser_precision(o, &precision)) return wb_error_status();
     wb_weigh_by_count(o, c->batch, &precision);
     const wb_draws left = wb_draws_begin(o, c->batch, batch, number);
     wb_array *l = wb_gradients_make(function, g, c->loss, batch, c->user, &precision);
     wb_draws_end(o, left);
-    return l ? check(function, o, g->model, g) : wb_error_status();
+    if (!l || (is_part && !wb_hidden_take(o, &part))) return wb_error_status();
+    return check(function, o, g->model, g);
 }
 
 /* What layers write is one of the sums; the next part begins with what they held before. */
@@ -463,6 +499,7 @@ static wb_status add_part(wb_optimiser *o, wb_gradients *g, const call *c, int64
 /* Each in a scope that alone refers to its gradients. */
 static wb_status add_parts(wb_optimiser *o, wb_gradients *g, const call *c) {
     wb_status status = WB_OK;
+    if (o->micro_batches && !wb_check_uncached(o)) return wb_error_status();
     for (int64_t i = 0; i < o->micro_batches && status == WB_OK; i++) {
         if (!wb_scope_begin()) return WB_ERROR_MEMORY;
         status = add_part(o, g, c, i);
@@ -480,13 +517,14 @@ static wb_status run_whole(wb_optimiser *o, wb_gradients *g, const call *c) {
     wb_status status = o->micro_batches ? WB_OK : make_part(o, g, c, 0);
     if (status == WB_OK) status = build(o, g);
     if (status == WB_OK && !reserve_roots(o)) status = WB_ERROR_MEMORY;
-    if (status != WB_OK) return abandon(status);
+    if (status != WB_OK) return abandon_all(status);
     const int settled = list_settled(o);
     if (wb_is_of_parts(o)) show_mean(o, g);
     (void)show_divisor(o, g, o->roots + settled);
     wb_gradients_drop(g);
-    const int handed = wb_gradients_list_loss(g, o->roots + settled);
-    status = wb_scope_close_leaving(settled + handed, o->roots);
+    int left = settled + wb_gradients_list_loss(g, o->roots + settled);
+    left += list_watched(o, g, o->roots + left);
+    status = wb_scope_close_leaving(left, o->roots);
     return status == WB_OK ? compute(o, g, settled) : status;
 }
 

@@ -628,6 +628,59 @@ static void has_one_state(void **state) {
     assert_int_equal(ranks_run(3, synchronizes), 0);
 }
 
+/* ---- integers that layers write ---- */
+
+/* y = w x; in training: one more in count, and whether there was an x above 1. */
+typedef struct Notes {
+    wb_layer layer;
+    wb_array *w, *count, *flag;
+} Notes;
+
+static wb_array *note(wb_layer *layer, wb_array *x) {
+    const Notes *n = (const Notes *)(const void *)layer;
+    wb_array *flag = wb_or(n->flag, wb_gt(wb_maximum(x), wb_number(1)));
+    if (wb_is_active(layer) && (wb_set(layer, "count", wb_add_number(n->count, 1)) != WB_OK ||
+                                wb_set(layer, "flag", flag) != WB_OK))
+        return NULL;
+    return wb_mul(x, n->w);
+}
+
+WB_FUNCTOR(Notes, note, WB_ARRAY_FIELD(Notes, w), WB_STATE_FIELD(Notes, count),
+           WB_STATE_FIELD(Notes, flag));
+
+static int64_t noted_parts;
+
+/* A step that fails ends the group. */
+static void writes_integers(void) {
+    wb_scope_open();
+    Notes *n = wb_new(Notes);
+    n->w = wb_keep(wb_scalar(WB_F32, 1));
+    n->count = wb_keep(wb_scalar(WB_I32, 0));
+    n->flag = wb_keep(wb_scalar(WB_BOOL, 0));
+    wb_layer *model = &n->layer;
+    wb_optimiser *o =
+        wb_setup(wb_descent(), model, .distributed = true, .micro_batches = noted_parts);
+    const double large = wb_rank() == 1 ? 2 : 0; /* on one rank alone */
+    const wb_batch alike = {.x = wb_zeros(WB_F32, 1, 4), .y = wb_ones(WB_F32, 1, 4)};
+    const wb_batch unlike = {.x = wb_full(WB_F32, large, 1, 4), .y = wb_ones(WB_F32, 1, 4)};
+    for (int i = 0; i < 3; i++) CHECK(wb_train_step(loss, model, &alike, NULL, o));
+    CHECK(wb_item(wb_get(model, "count")) == 3);
+    CHECK(!wb_train_step(loss, model, &unlike, NULL, o));
+    CHECK(strstr(wb_error_message(), "must write the same to flag, but 1 of 1 elements"));
+    wb_clear_error();
+    CHECK(wb_item(wb_get(model, "count")) == 3);
+    CHECK(wb_item(wb_sum(wb_get(model, "flag"))) == 0);
+    wb_free(o), wb_free(model);
+    CHECK(wb_scope_close() == WB_OK);
+}
+
+static void has_one_count(void **state) {
+    (void)state;
+    for (int n = 2; n <= 3; n++)
+        for (noted_parts = 0; noted_parts < 3; noted_parts++)
+            assert_int_equal(ranks_run(n, writes_integers), 0);
+}
+
 /* ---- wb_train: one rank writes, all go on ---- */
 
 static int killed_at; /* call of on_step on rank 1; 0: never */
@@ -854,6 +907,7 @@ int main(void) {
         cmocka_unit_test(may_lack_gradients),     cmocka_unit_test(draws_for_observations),
         cmocka_unit_test(draws_inside_blocks),    cmocka_unit_test(all_end_when_one_does),
         cmocka_unit_test(area_is_that_of_all),    cmocka_unit_test(loss_is_over_what_counts),
+        cmocka_unit_test(has_one_count),
     };
     return cmocka_run_group_tests(tests, make_folder, drop_folder);
 }
