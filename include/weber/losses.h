@@ -188,7 +188,7 @@ WB_API wb_array *wb_binary_label_smoothing(wb_array *y, double a);
 
 /* Share of columns whose largest entry of p (K, ...) is that of y (K, ...), or is the label y
  * (...): one number, f32. Read it by wb_item, or sum several first: it is computed when it is read.
- * Labels are checked as those of losses are. */
+ * A column with a NaN is wrong. Labels are checked as those of losses are. */
 WB_API wb_array *wb_accuracy(wb_array *p, wb_array *y);
 
 #ifdef __cplusplus

@@ -44,7 +44,8 @@ typedef struct wb_evaluation {
     int64_t count;           /* labels, or elements, that count */
     double loss, perplexity; /* exp(loss): of a cross-entropy */
     /* of classes, and of yes or no */
-    double accuracy; /* share of right answers, the first of the largest p being the answer */
+    double accuracy; /* share of right answers, the first of the largest p being the answer; a NaN
+                        among the scores is none, and wrong here and in all below */
     double top_k;    /* classes: share of labels among the k largest p */
     double precision, recall, f1; /* of yes; of classes the mean over those that occur as label or
                                      answer, each 0 where its divisor is */
@@ -52,8 +53,8 @@ typedef struct wb_evaluation {
     /* of numbers, over all elements */
     double mse, mae, r2; /* r2: 1 - sum (y - p)^2 / sum (y - mean y)^2 */
     /* (answer, label), i64: how often; a right answer's column by column, so that the C array
-     * [label][answer] has the order. Owned by the scope. NULL for numbers and for more than 1024
-     * classes, when precision, recall and f1 are NaN, too */
+     * [label][answer] has the order. Without those that have no answer. Owned by the scope. NULL
+     * for numbers and for more than 1024 classes, when precision, recall and f1 are NaN, too */
     wb_array *confusion;
 } wb_evaluation;
 

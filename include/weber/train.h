@@ -36,8 +36,9 @@ WB_API bool wb_throttle_passes(wb_throttle *throttle);
 WB_API bool wb_throttle_has_rest(wb_throttle *throttle);
 
 /* True when a score, of which smaller is better, has not become smaller by min_delta for `patience`
- * calls in a row. The first call is good. As in Flux, a score that stays the same is good while
- * min_delta is 0, and each smaller score is what later ones are compared with. NaN is bad. */
+ * calls in a row. The first call is good, the first one without NaN if there are such: NaN is bad,
+ * and never what later scores are compared with. As in Flux, a score that stays the same is good
+ * while min_delta is 0, and each smaller score is what later ones are compared with. */
 typedef struct wb_early_stopping {
     int64_t patience; /* calls; 0: never true */
     double min_delta; /* at least 0 */
@@ -48,8 +49,9 @@ typedef struct wb_early_stopping {
 WB_API bool wb_early_stopping_ends(wb_early_stopping *watch, double score);
 
 /* Multiplies the learning rates of all rules by factor when the score has not become smaller than
- * (1 - threshold) times the smallest one for more than `patience` calls; the `cooldown` calls after
- * that do not count. As PyTorch's ReduceLROnPlateau; 0 stands for the defaults. */
+ * the smallest one less threshold times its absolute value for more than `patience` calls; NaN is
+ * not smaller. The `cooldown` calls after that do not count. As PyTorch's ReduceLROnPlateau, which
+ * takes (1 - threshold) times a score that is negative, too; 0 stands for the defaults. */
 typedef struct wb_plateau {
     double factor;    /* above 0 and below 1; default 0.1 */
     int64_t patience; /* default 10; WB_NONE: 0 */

@@ -152,5 +152,6 @@ wb_array *wb_accuracy(wb_array *p, wb_array *y) {
     if (labels && wb_labels_are_readable(y) && !wb_check_labels("accuracy", y, p->sizes[0], 0))
         return NULL;
     wb_array *wanted = labels ? wb_unsqueeze(y, 0) : wb_argmax(y, 0);
-    return wb_mean(wb_cast(EQ(wb_argmax(p, 0), wanted), WB_F32));
+    wb_array *is_right = AND(EQ(wb_argmax(p, 0), wanted), wb_is_answer(p));
+    return wb_mean(wb_cast(is_right, WB_F32));
 }

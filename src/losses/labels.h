@@ -24,6 +24,9 @@ bool wb_check_labels(const char *name, const wb_array *y, int64_t classes, int64
  * an error when they are computed, as a bad index of a gather is on each device. */
 wb_array *wb_labels_guard(wb_array *labels, int64_t classes);
 
+/* (1, ...) bool: which columns of scores p (K, ...) answer: those without a NaN. */
+wb_array *wb_is_answer(wb_array *p);
+
 /* True if p is floating and not empty, and y there; else the error. */
 bool wb_check_prediction(const char *name, const wb_array *p, const wb_array *y);
 

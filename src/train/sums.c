@@ -128,8 +128,8 @@ void wb_sums_free(wb_sums *s) {
 
 /* ---- classes ---- */
 
-static wb_array *classes_of(const wb_array *p) {
-    return wb_iota_make(WB_I32, 0, 2, (const int64_t[]){wb_size(p, 0), 1});
+static wb_array *numbers_to(int64_t count) {
+    return wb_iota_make(WB_I32, 0, 2, (const int64_t[]){count, 1});
 }
 
 /* Where the label counts, (1, N) bool. */
@@ -149,10 +149,11 @@ static wb_array *rank_of(wb_array *p, wb_array *classes, wb_array *label) {
     return wb_sum_dims(AND(wb_cast(before, WB_BOOL), wb_not(hit)), 0);
 }
 
-/* (K, K): products of one-hot columns are exact in f32, for batches of up to 2^24 labels. */
-static wb_array *matrix_of(wb_array *classes, wb_array *answer, wb_array *label, wb_array *counts) {
-    wb_array *answers = wb_cast(AND(EQ(classes, answer), counts), WB_F32);
-    wb_array *labels = wb_cast(EQ(classes, label), WB_F32);
+/* (K + 1, K): answer K is none, where a score is NaN. Products of one-hot columns are exact in f32,
+ * for batches of up to 2^24 labels. */
+static wb_array *matrix_of(int64_t K, wb_array *answer, wb_array *label, wb_array *counts) {
+    wb_array *answers = wb_cast(AND(EQ(numbers_to(K + 1), answer), counts), WB_F32);
+    wb_array *labels = wb_cast(EQ(numbers_to(K), label), WB_F32);
     return wb_cast(wb_matmul_op(answers, labels, false, true), WB_I64);
 }
 
@@ -163,17 +164,19 @@ static bool add_classes(wb_sums *s, wb_array *p, wb_array *y) {
         !wb_check_labels("wb_evaluate", y, classes, s->desc->ignore))
         return false;
     if (!are_labels) y = wb_argmax(y, 0);
-    wb_array *label = wb_cast(wb_reshape(y, 1, -1), WB_I64), *names = classes_of(p);
+    wb_array *label = wb_cast(wb_reshape(y, 1, -1), WB_I64), *counts = which_count(s, label);
     p = wb_reshape(p, classes, -1);
-    wb_array *answer = wb_argmax(p, 0), *counts = which_count(s, label);
+    wb_array *is_answer = wb_is_answer(p);
+    wb_array *answer = SELECT(is_answer, wb_argmax(p, 0), wb_scalar(WB_I64, (double)classes));
     wb_array *known = AND(AND(GE(label, NUM(0)), LT(label, NUM((double)classes))), counts);
-    wb_array *top = AND(LT(rank_of(p, names, label), NUM((double)k)), known);
+    wb_array *is_near = LT(rank_of(p, numbers_to(classes), label), NUM((double)k));
+    wb_array *top = AND(AND(is_near, is_answer), known);
     if (!add(s, WB_SUM_COUNT, count_of(counts)) ||
         !add(s, WB_SUM_RIGHT, count_of(AND(EQ(answer, label), counts))) ||
         !add(s, WB_SUM_TOP, count_of(top)))
         return false;
     return classes > WB_MOST_CLASSES ||
-           add(s, WB_SUM_CONFUSION, matrix_of(names, answer, label, counts));
+           add(s, WB_SUM_CONFUSION, matrix_of(classes, answer, label, counts));
 }
 
 /* ---- yes or no ---- */
@@ -194,10 +197,10 @@ static bool keep_scores(wb_sums *s, wb_array *p, wb_array *is_yes) {
 static bool add_yes_or_no(wb_sums *s, wb_array *p, wb_array *y) {
     p = wb_reshape(p, 1, -1);
     wb_array *is_yes = GT(wb_cast(wb_reshape(y, 1, -1), WB_F32), NUM(0.5));
-    wb_array *answer = GT(p, NUM(wb_given_or(s->desc->threshold, 0.5)));
-    wb_array *names = wb_iota(WB_I32, 0, 2, 1), *all = GE(p, p);
-    wb_array *matrix =
-        matrix_of(names, wb_cast(answer, WB_I64), wb_cast(is_yes, WB_I64), OR(all, wb_not(all)));
+    wb_array *answer = wb_cast(GT(p, NUM(wb_given_or(s->desc->threshold, 0.5))), WB_I64);
+    wb_array *all = OR(is_yes, wb_not(is_yes));
+    answer = SELECT(wb_is_answer(p), answer, wb_scalar(WB_I64, 2));
+    wb_array *matrix = matrix_of(2, answer, wb_cast(is_yes, WB_I64), all);
     return add(s, WB_SUM_COUNT, wb_sum(matrix)) && add(s, WB_SUM_CONFUSION, matrix) &&
            keep_scores(s, p, is_yes);
 }
@@ -264,14 +267,13 @@ typedef struct averages {
     double precision, recall, f1;
 } averages;
 
-/* Of class k in a matrix [label][answer]; false if it is neither a label nor an answer. */
+/* Of class k in a matrix [label][answer], with an answer more than labels; false if it is neither a
+ * label nor an answer. */
 static bool of_class(const int64_t *matrix, int64_t classes, int64_t k, averages *a) {
-    int64_t answers = 0, labels = 0;
-    const int64_t right = matrix[k * classes + k];
-    for (int64_t i = 0; i < classes; i++) {
-        labels += matrix[k * classes + i];
-        answers += matrix[i * classes + k];
-    }
+    int64_t answers = 0, labels = 0, row = classes + 1;
+    const int64_t right = matrix[k * row + k];
+    for (int64_t i = 0; i <= classes; i++) labels += matrix[k * row + i];
+    for (int64_t i = 0; i < classes; i++) answers += matrix[i * row + k];
     a->precision = ratio(right, answers);
     a->recall = ratio(right, labels);
     a->f1 = ratio(2 * right, answers + labels);
@@ -280,13 +282,13 @@ static bool of_class(const int64_t *matrix, int64_t classes, int64_t k, averages
 
 static void read_matrix(const wb_sums *s, wb_evaluation *e) {
     wb_array *matrix = s->of[WB_SUM_CONFUSION];
-    const int64_t classes = wb_size(matrix, 0);
+    const int64_t classes = wb_size(matrix, 1);
     const int64_t *counts = wb_read_begin(matrix);
     averages sum = {0, 0, 0}, of_yes = {0, 0, 0};
     int64_t occurring = 0, right = 0;
     for (int64_t k = 0; counts && k < classes; k++) {
         averages a;
-        right += counts[k * classes + k];
+        right += counts[k * (classes + 1) + k];
         if (!of_class(counts, classes, k, &a)) continue;
         occurring++;
         sum.precision += a.precision, sum.recall += a.recall, sum.f1 += a.f1;
@@ -300,7 +302,7 @@ static void read_matrix(const wb_sums *s, wb_evaluation *e) {
     e->recall = shown->recall / share;
     e->f1 = shown->f1 / share;
     if (is_yes_or_no) e->accuracy = ratio(right, e->count);
-    e->confusion = wb_scope_add(matrix);
+    e->confusion = wb_slice(matrix, 0, 0, classes, 1);
 }
 
 /* ---- the area under the receiver's curve ---- */

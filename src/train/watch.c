@@ -29,9 +29,15 @@ bool wb_patience_is_over(wb_patience *patience, bool is_bad) {
     return patience->n > 0 && patience->count >= patience->n;
 }
 
+/* NaN is never better, and equal infinities are equal. */
+static double better_by(const wb_early_stopping *w, double score) {
+    if (!w->has_begun) return isnan(score) ? score : (double)INFINITY;
+    return score == w->best ? 0 : w->best - score;
+}
+
 bool wb_early_stopping_ends(wb_early_stopping *w, double score) {
     if (!w) return wb_fail_argument_null("wb_early_stopping_ends", "the watch");
-    const double better = w->has_begun ? w->best - score : (double)INFINITY;
+    const double better = better_by(w, score);
     wb_patience rest = {w->patience, w->bad};
     const bool ends = wb_patience_is_over(&rest, !(better >= w->min_delta));
     w->bad = rest.count;
@@ -53,8 +59,9 @@ static wb_status check(const wb_plateau *p) {
                    (long long)p->patience, (long long)p->cooldown, p->threshold, p->least);
 }
 
+/* Of an infinite best score nothing is to be taken off. */
 static bool is_better(const wb_plateau *p, double score) {
-    const double gap = wb_given_or(p->threshold, 1e-4) * fabs(p->best);
+    const double gap = isinf(p->best) ? 0 : wb_given_or(p->threshold, 1e-4) * fabs(p->best);
     return p->has_begun ? score < p->best - gap : !isnan(score);
 }
 

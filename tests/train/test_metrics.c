@@ -99,6 +99,44 @@ static void averages_of_classes(void **state) {
     wb_free(data), wb_free(model);
 }
 
+/* Labels 0 1 0 1; a column of NaN, one with a NaN, and two whole ones. */
+static void a_column_with_a_nan_is_wrong(void **state) {
+    (void)state;
+    const float nan = NAN, p[] = {nan, nan, nan, 1, nan, 9, 3, 2, 1, 1, 2, 3};
+    const int32_t y[] = {0, 2, 0, 1};
+    wb_layer *model = mirror();
+    wb_array *x = wb_from(WB_F32, p, 3, 4), *labels = wb_from(WB_I32, y, 4);
+    wb_loader *data = loader_of(x, labels);
+    const wb_evaluation e = wb_evaluate(model, data, .k = 2);
+    assert_int_equal(e.count, 4);
+    assert_near("accuracy", e.accuracy, .25);
+    assert_near("accuracy of a batch", wb_item(wb_accuracy(x, labels)), .25);
+    assert_near("top 2", e.top_k, .5);
+    int64_t matrix[3][3];
+    const int64_t wanted[3][3] = {{1, 0, 0}, {0, 0, 1}, {0, 0, 0}};
+    assert_int_equal(wb_read(e.confusion, matrix, sizeof matrix), WB_OK);
+    assert_memory_equal(matrix, wanted, sizeof wanted);
+    assert_near("recall", e.recall, (.5 + 0 + 0) / 3);
+    assert_near("precision", e.precision, (1. + 0 + 0) / 3);
+    wb_free(data), wb_free(model);
+}
+
+/* Yes, no, no, yes: of scores that are NaN none is the answer no. */
+static void a_nan_is_neither_yes_nor_no(void **state) {
+    (void)state;
+    const float p[] = {NAN, NAN, .2f, .7f}, y[] = {1, 0, 0, 1};
+    wb_layer *model = mirror();
+    wb_array *is_yes = wb_gt(wb_from(WB_F32, y, 4), wb_number(0));
+    wb_loader *data = loader_of(wb_from(WB_F32, p, 1, 4), is_yes);
+    const wb_evaluation e = wb_evaluate(model, data);
+    assert_int_equal(e.count, 4);
+    assert_near("accuracy", e.accuracy, .5);
+    assert_near("precision", e.precision, 1);
+    assert_near("recall", e.recall, .5);
+    assert_near("auc", e.auc, (double)NAN);
+    wb_free(data), wb_free(model);
+}
+
 static void sequences_have_a_label_a_step(void **state) {
     (void)state;
     const int32_t y[] = {0, 1, 1, 0, 1, 1};
@@ -282,6 +320,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(classes),
         TEST(averages_of_classes),
+        TEST(a_column_with_a_nan_is_wrong),
+        TEST(a_nan_is_neither_yes_nor_no),
         TEST(sequences_have_a_label_a_step),
         TEST(yes_or_no),
         TEST(numbers),

@@ -26,6 +26,14 @@ static const row rows[] = {
     {"a constant score never ends it", 2, 0, 4, {1, 1, 1, 1}, {0}},
     {"but with min_delta it does", 2, 1e-3, 4, {1, 1, 1, 1}, {0, 0, 1, 1}},
     {"no number is bad", 1, 0, 3, {1, (double)NAN, 1}, {0, 1, 0}},
+    {"NaN at first is bad, and not what is compared with",
+     2,
+     0,
+     5,
+     {(double)NAN, 3, 4, (double)NAN, 2},
+     {0, 0, 0, 1, 0}},
+    {"nothing but NaN ends it", 2, 0, 3, {(double)NAN, (double)NAN, (double)NAN}, {0, 1, 1}},
+    {"equal infinities stay the same", 1, 0, 3, {INFINITY, INFINITY, 2}, {0, 0, 0}},
     {"no patience, no end", 0, 0, 3, {1, 2, 3}, {0}},
 };
 
@@ -99,6 +107,24 @@ static void a_plateau_lowers_the_rate(void **state) {
     assert_int_equal(wb_plateau_step(&bad, o, 1), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "must not be negative, got 0, -1, 0 and 0");
     wb_free(o), wb_free(model);
+}
+
+/* What is better than infinity is better, and NaN is not. */
+static void a_plateau_begins_with_scores_that_are_not_finite(void **state) {
+    (void)state;
+    static const double firsts[] = {INFINITY, (double)NAN};
+    for (int i = 0; i < 2; i++) {
+        wb_layer *model = wb_tree(wb_vector_of(WB_F64, 1));
+        wb_optimiser *o = wb_setup(wb_descent(.eta = 1), model);
+        wb_plateau p = {.factor = .5, .patience = 1};
+        const double scores[] = {firsts[i], 9, 8, 7, (double)NAN, (double)NAN},
+                     rates[] = {1, 1, 1, 1, 1, .5};
+        for (int k = 0; k < 6; k++) {
+            assert_int_equal(wb_plateau_step(&p, o, scores[k]), WB_OK);
+            assert_rate(o, model, rates[k]);
+        }
+        wb_free(o), wb_free(model);
+    }
 }
 
 /* ---- wb_train ---- */
@@ -217,6 +243,24 @@ static void the_best_model_is_kept_and_early_stopping_ends(void **state) {
     end(&r);
 }
 
+/* NaN, 2, 1, NaN, NaN. */
+static double with_gaps(const wb_train_event *event) {
+    return event->epoch == 2 ? 2 : event->epoch == 3 ? 1 : (double)NAN;
+}
+
+static void a_score_of_nan_is_never_the_best(void **state) {
+    (void)state;
+    run r = begin(5);
+    r.desc.score = with_gaps, r.desc.keep_best = true;
+    r.desc.early_stopping = (wb_early_stopping){.patience = 2};
+    assert_int_equal(train(&r), WB_OK);
+    assert_int_equal(r.epochs, 5);
+    const int64_t best[] = {0, 0, 2, 3, 3, 3};
+    assert_memory_equal(r.best, best, sizeof best);
+    assert_same_model(r.model, r.copies[3]);
+    end(&r);
+}
+
 static const char *fresh_folder(void) {
     static int number;
     char name[32];
@@ -303,9 +347,11 @@ int main(void) {
         TEST(patience),
         TEST(a_throttle_drops_calls),
         TEST(a_plateau_lowers_the_rate),
+        TEST(a_plateau_begins_with_scores_that_are_not_finite),
         TEST(validation_is_that_of_wb_evaluate),
         TEST(steps_are_told_at_most_once_in_a_time),
         TEST(the_best_model_is_kept_and_early_stopping_ends),
+        TEST(a_score_of_nan_is_never_the_best),
         TEST(what_watches_goes_on_from_a_checkpoint),
         TEST(every_allocation_may_fail),
         TEST(mistakes),
