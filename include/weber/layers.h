@@ -262,7 +262,8 @@ typedef struct wb_conv_transpose_desc {
     int64_t pad[3];
     int64_t pad_more[3];
     int64_t dilation[3];
-    int64_t outpad[3]; /* further sizes of the result behind its end; default 0 */
+    int64_t outpad[3]; /* further sizes of the result after its end, one for each dimension;
+                          default 0 */
     int64_t groups;
     /* result sizes are size * stride, with dilation 1; the kernel is at least the stride */
     bool same_pad;

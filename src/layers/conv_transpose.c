@@ -28,18 +28,36 @@ static void result_sizes(const wb_conv_transpose_desc *d, int n, const wb_array 
     sizes[n] = d->out, sizes[n + 1] = x->sizes[n + 1];
 }
 
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* A convolution of this stride can leave over all but one of the stride's places of its input. What
+ * outpad has beyond that comes out of the padding at the end and, where that is too small, is
+ * zeros, whose number goes to beyond. */
+static void take_outpad(const wb_conv_transpose_desc *d, int n, int64_t *sizes,
+                        wb_window_desc *window, int64_t *beyond) {
+    for (int i = 0; i < n; i++) {
+        const int64_t rest = larger(0, d->outpad[i] - (d->stride[i] - 1));
+        beyond[i] = larger(0, rest - (d->pad[i] + d->pad_more[i]));
+        window->pad_more[i] -= rest - beyond[i];
+        sizes[i] -= beyond[i];
+    }
+}
+
 static wb_array *forward(wb_layer *layer, wb_array *x) {
     const wb_conv_transpose_desc *d = desc_of(layer);
     const int n = d->weight->ndim - 2;
     wb_window_desc window = {.groups = d->groups};
-    int64_t sizes[WB_MAX_DIMS];
+    int64_t sizes[WB_MAX_DIMS], beyond[WB_MOST_SIZES];
     if (!check_input(d, n, x)) return NULL;
     result_sizes(d, n, x, sizes);
     memcpy(window.stride, d->stride, sizeof window.stride);
     memcpy(window.dilation, d->dilation, sizeof window.dilation);
     wb_window_pad(&window, d->pad);
+    take_outpad(d, n, sizes, &window, beyond);
     x = wb_convert_input(x, d->weight);
     wb_array *y = x ? wb_conv_data_make(x, d->weight, sizes, window) : NULL;
+    for (int i = 0; y && i < n; i++)
+        if (beyond[i] > 0) y = wb_pad(y, i, 0, beyond[i], 0);
     if (y && d->given_bias) y = wb_add(y, wb_beside_channels(d->given_bias, y));
     return y && d->activation ? d->activation(y) : y;
 }

@@ -50,7 +50,7 @@ static void set_integer(int64_t *x, double usual) {
 static void set_each(const wb_layer *layer, const wb_field *f, int64_t *numbers) {
     int n;
     const int64_t *sizes = wb_layer_sizes(layer, &n);
-    wb_repeat_last(n, numbers);
+    if (f->low > 0) wb_repeat_last(n, numbers); /* else a 0 may be meant */
     for (int i = 0; i < WB_MOST_SIZES; i++) {
         if (i >= n) numbers[i] = 0;
         if (i < n) set_integer(&numbers[i], f->usual >= 0 ? f->usual : (double)sizes[i]);

@@ -43,10 +43,59 @@ static void outpad_is_for_each_dimension(void **state) { /* E18 */
     (void)state;
     wb_layer *plain = wb_conv_transpose({3, 5}, 3, 6, .stride = {3});
     wb_layer *more = wb_conv_transpose({3, 5}, 3, 6, .stride = {3}, .outpad = {1, WB_NONE});
+    wb_layer *first = wb_conv_transpose({3, 5}, 3, 6, .stride = {3}, .outpad = {1, 0});
     wb_array *x = wb_ones(WB_F32, 10, 11, 3, 1);
     assert_sizes(wb_apply(plain, x), 30, 35, 6, 1);
     assert_sizes(wb_apply(more, x), 31, 35, 6, 1);
-    wb_free(plain), wb_free(more);
+    assert_sizes(wb_apply(first, x), 31, 35, 6, 1); /* a 0 behind a number is a 0 */
+    wb_free(plain), wb_free(more), wb_free(first);
+}
+
+/* Numbers of torch 1.13's conv_transpose1d(x, w, b, stride, padding, output_padding, 1, dilation),
+ * of x 1 2, w 1 10 100 and a bias of .5. */
+typedef struct outpad_row {
+    const char *name;
+    int64_t stride, pad, outpad, dilation, count;
+    double wanted[12];
+} outpad_row;
+static const outpad_row outpads[] = {
+    {"outpad below the stride", 3, 0, 2, 1, 8, {1.5, 10.5, 100.5, 2.5, 20.5, 200.5, .5, .5}},
+    {"outpad below the dilation",
+     1,
+     0,
+     2,
+     3,
+     10,
+     {1.5, 2.5, .5, 10.5, 20.5, .5, 100.5, 200.5, .5, .5}},
+    {"outpad out of the padding", 1, 2, 1, 2, 3, {10.5, 20.5, 100.5}},
+    {"outpad out of the padding, and zeros",
+     1,
+     1,
+     2,
+     3,
+     8,
+     {2.5, .5, 10.5, 20.5, .5, 100.5, 200.5, .5}},
+    {"outpad out of the padding with a stride",
+     2,
+     1,
+     3,
+     4,
+     12,
+     {.5, 2.5, .5, 10.5, .5, 20.5, .5, 100.5, .5, 200.5, .5, .5}},
+};
+
+static void an_outpad_up_to_the_dilation_is_that_of_torch(void **state) {
+    const outpad_row *r = *state;
+    wb_array *w = wb_reshape(wb_vector(100, 10, 1), 3, 1, 1); /* flipped */
+    wb_layer *layer = wb_conv_transpose(.weight = w, .given_bias = wb_vector(.5),
+                                        .stride = {r->stride}, .pad = {r->pad ? r->pad : WB_NONE},
+                                        .outpad = {r->outpad}, .dilation = {r->dilation});
+    wb_array *x = wb_reshape(wb_vector(1, 2), 2, 1, 1), *g;
+    wb_array *y = wb_apply(layer, x);
+    assert_numbers(y, r->count, r->wanted, 1e-6);
+    assert_int_equal(wb_gradient_of(wb_sum(y), 1, &x, &g), WB_OK);
+    assert_true(isfinite(wb_item(wb_sum(g))));
+    wb_free(layer);
 }
 
 /* <conv(x), y> = <x, transpose(y)> for the same weight. */
@@ -115,6 +164,7 @@ int main(void) {
     };
     ADD_TESTS(&tests, single);
     ADD_ROWS(&tests, sizes, a_result_has_the_size);
+    ADD_ROWS(&tests, outpads, an_outpad_up_to_the_dilation_is_that_of_torch);
     ADD_ROWS(&tests, structs, flux_is_understood);
     return run_test_list("layers/test_conv_transpose", &tests, make_folder, drop_folder);
 }
