@@ -201,6 +201,8 @@ typedef struct wb_upsample_desc {
     double scale[3]; /* how many times larger; one number is for all dimensions */
     double size[3];  /* or the result's sizes, whole numbers, in the same way. One of the two */
     bool no_align_corners; /* linear ones: pixels are areas, as in PyTorch's default */
+    bool by_scale; /* with that and a scale: 1 / scale in the place of W / W', as PyTorch has it
+                      without recompute_scale_factor; NNlib, and default: W / W' */
 } wb_upsample_desc;
 
 /* x (W, [H, [D,]] C, N) to (W', ..., C, N), W' = floor(scale W) or size. nearest: each pixel is

@@ -59,18 +59,19 @@ static wb_array *nearest(wb_array *x, const int64_t *larger) {
     return wb_reshape_make(y, n + 2, sizes);
 }
 
-/* Where place i of m lies among n pixels. */
-static double source_of(const wb_upsample_desc *d, int64_t i, int64_t m, int64_t n) {
-    if (d->no_align_corners) return fmax(0, ((double)i + 0.5) * (double)n / (double)m - 0.5);
+/* Where place i of m lies among n pixels. ratio: of the distances of places to those of pixels. */
+static double source_of(const wb_upsample_desc *d, int64_t i, int64_t m, int64_t n, double ratio) {
+    if (d->no_align_corners) return fmax(0, ((double)i + 0.5) * ratio - 0.5);
     return m > 1 ? (double)i * (double)(n - 1) / (double)(m - 1) : 0;
 }
 
 /* The pixel before each of the m places along a dimension of n, and how far behind it they are. */
-static bool find_places(const wb_upsample_desc *d, int64_t m, int64_t n, int64_t *before,
+static bool find_places(const wb_upsample_desc *d, int dim, int64_t m, int64_t n, int64_t *before,
                         int64_t *behind, double *part) {
+    const double ratio = d->by_scale ? 1 / entry(d->scale, dim) : (double)n / (double)m;
     if (!before || !behind || !part) return false;
     for (int64_t i = 0; i < m; i++) {
-        const double at = source_of(d, i, m, n);
+        const double at = source_of(d, i, m, n, ratio);
         before[i] = (int64_t)floor(at) < n - 1 ? (int64_t)floor(at) : n - 1;
         behind[i] = before[i] + 1 < n ? before[i] + 1 : n - 1;
         part[i] = at - (double)before[i];
@@ -90,7 +91,7 @@ static wb_array *between(const wb_upsample_desc *d, wb_array *x, int dim, int64_
     int64_t *behind = wb_alloc((size_t)m * sizeof *behind);
     double *part = wb_alloc((size_t)m * sizeof *part);
     wb_array *y = NULL;
-    if (find_places(d, m, x->sizes[dim], before, behind, part)) {
+    if (find_places(d, dim, m, x->sizes[dim], before, behind, part)) {
         int64_t sizes[WB_MAX_DIMS] = {1, 1, 1, 1, 1, 1, 1, 1};
         sizes[dim] = m;
         wb_array *far =
@@ -127,6 +128,7 @@ static const wb_field fields[] = {
            .instead = offsetof(wb_upsample_layer, desc.scale)),
     WB_ROW_NAMED(wb_upsample_layer, no_align_corners, "align_corners", WB_FIELD_WITHOUT,
                  .text_only = true),
+    WB_ROW(wb_upsample_layer, by_scale, WB_FIELD_BOOL, .text_only = true),
 };
 
 /* As many numbers as the mode has dimensions. Sizes are whole numbers; so are scales of nearest. */
@@ -135,6 +137,12 @@ static bool complete(wb_layer *layer) {
     const bool is_size = d->size[0] != 0;
     const double *numbers = is_size ? d->size : d->scale;
     const int n = wb_count_reals(numbers);
+    if (d->by_scale && (is_size || !d->no_align_corners || d->mode == WB_UPSAMPLE_NEAREST)) {
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "Upsample: by_scale needs a scale, a mode other than :nearest and "
+                      "no_align_corners");
+        return false;
+    }
     if (n > 1 && d->mode != WB_UPSAMPLE_NEAREST && n != d->mode) {
         static const char *const expected[] = {"one number", "one number or two",
                                                "one number or three"};

@@ -21,6 +21,17 @@ static const line_row lines[] = {
     {"pixels are areas, as in PyTorch",
      {.mode = WB_UPSAMPLE_LINEAR, .size = {4}, .no_align_corners = true}, 2, 4, {1, 3},
      {1, 1.5, 2.5, 3}},
+    {"the sizes say where pixels lie, as in NNlib", /* and in PyTorch with recompute_scale_factor */
+     {.mode = WB_UPSAMPLE_LINEAR, .scale = {1.7}, .no_align_corners = true}, 4, 6, {1, 4, 2, 8},
+     {1, 2.5, 11. / 3, 7. / 3, 5, 8}},
+    {"by_scale: the scale says where, as in PyTorch's default",
+     {.mode = WB_UPSAMPLE_LINEAR, .scale = {1.7}, .no_align_corners = true, .by_scale = true},
+     4, 6, {1, 4, 2, 8},
+     {1, 2.147058823529412, 3.9117647058823533, 2.8823529411764706, 2.88235294117647,
+      6.411764705882353}},
+    {"by_scale: smaller",
+     {.mode = WB_UPSAMPLE_LINEAR, .scale = {.8}, .no_align_corners = true, .by_scale = true},
+     4, 3, {1, 4, 2, 8}, {1.375, 3.25, 5.75}},
     {"linear to one pixel", {.mode = WB_UPSAMPLE_LINEAR, .size = {1}}, 3, 1, {5, 6, 7}, {5}},
     {"linear from one pixel", {.mode = WB_UPSAMPLE_LINEAR, .size = {3}}, 1, 3, {5}, {5, 5, 5}},
     {"nearest by 3", {.scale = {3}}, 2, 6, {1, 2}, {1, 1, 1, 2, 2, 2}},
@@ -109,6 +120,9 @@ static void mistakes(void **state) {
     assert_null(wb_upsample(WB_UPSAMPLE_TRILINEAR, .size = {4, 4}));
     assert_error(WB_ERROR_ARGUMENT,
                  "Upsample: size of :trilinear must be one number or three, got 2");
+    assert_null(wb_upsample(WB_UPSAMPLE_LINEAR, {2}, .by_scale = true));
+    assert_error(WB_ERROR_ARGUMENT, "Upsample: by_scale needs a scale, a mode other than :nearest "
+                                    "and no_align_corners");
     wb_layer *u = wb_upsample(WB_UPSAMPLE_BILINEAR, .scale = {0.2});
     assert_null(wb_apply(u, wb_ones(WB_F32, 4, 4, 1, 1)));
     assert_error(WB_ERROR_SHAPE, "size must be at least 1, got 0 for dimension 0 of (4, 4, 1, 1)");

@@ -21,6 +21,12 @@ static inline bool is_linear(const wb_layer *layer) {
     return mode->kind == WB_FIELD_CHOICE && *(const int *)wb_field_at(layer, mode) != 0;
 }
 
+/* by_scale is of upsampling by a scale, between pixels that are areas. */
+static inline bool goes_by_scale(const wb_layer *layer) {
+    const wb_upsample_desc *d = (const void *)(layer + 1);
+    return d->mode != WB_UPSAMPLE_NEAREST && d->scale[0] != 0 && d->no_align_corners;
+}
+
 /* Eights and sixteens, which what divides them divides; a quarter of all settings is left to the
  * default. */
 static inline void sample_setting(test_random *r, wb_layer *layer, const wb_field *f) {
@@ -63,7 +69,7 @@ static inline void sample_setting(test_random *r, wb_layer *layer, const wb_fiel
     case WB_FIELD_BOOL:
     case WB_FIELD_WITHOUT:
     case WB_FIELD_WITH:
-        *(bool *)at = is_usual;
+        *(bool *)at = is_usual && (strcmp(f->name, "by_scale") != 0 || goes_by_scale(layer));
         return;
     case WB_FIELD_ACTIVATION:
         *(wb_activation **)at = functions[random_below(r, sizeof functions / sizeof *functions)];
