@@ -290,7 +290,8 @@ WB_API double wb_at_make(wb_array *x, int ndim, const int64_t *index);
 WB_API bool wb_approx(wb_array *a, wb_array *b, double relative, double absolute, char *where,
                       size_t where_bytes);
 
-/* A dense copy with memory of its own. */
+/* A dense copy with memory of its own, computed now. Gradients go through it to x; through
+ * wb_stop_gradient they do not. */
 WB_API wb_array *wb_copy(wb_array *x);
 
 /* The same value, through which no gradient flows. */

@@ -373,8 +373,10 @@ typedef struct wb_module {
 WB_API bool wb_next_module(wb_layer *model, wb_module *m);
 
 /* Puts x, in the old array's type, into the place of an array of the same sizes on the same device;
- * who held the old array keeps its value. Places that held the same array (a tie) part: only this
- * one changes.
+ * who held the old array keeps its value. What stands there is a copy wherever x, or memory of it,
+ * is held elsewhere. Places that held the same array (a tie) part: only this one changes. No
+ * gradient goes on from a parameter to what x was made of, unless a forward or loss function sets
+ * it; from a state one does, until its numbers are computed.
  *
  * This is how a forward or loss function changes a state, an array of WB_STATE_FIELD:
  *     wb_array *old = wb_mul_number(m->mean, 0.9);
@@ -385,13 +387,22 @@ WB_API bool wb_next_module(wb_layer *model, wb_module *m);
  * its old array back. */
 WB_API wb_status wb_set(wb_layer *model, const char *path, wb_array *x);
 
+/* The same with x itself, which stands in another place, or with a view of that: from now on the
+ * two are one parameter, trained, counted and saved once (a tie).
+ *
+ *     wb_tie(model, "layers.3.weight", wb_transpose(wb_get(model, "layers.1.weight")));
+ *
+ * wb_set parts them. Fails on an x of another type, or that stands nowhere. */
+WB_API wb_status wb_tie(wb_layer *model, const char *path, wb_array *x);
+
 /* ---- a model through a function ---- */
 
 /* What becomes of the array at path; NULL fails. */
 typedef wb_array *wb_leaf_fn(void *user, const char *path, wb_array *x);
 
 /* A new model whose arrays are fn's results (fmap of the guides); the given one stays as it is. An
- * array or layer in two places is mapped once and is shared again. Arrays are computed before the
+ * array or layer in two places is mapped once and is shared again; one array that fn gives for two
+ * is copied for the second. Arrays are computed before the
  * call returns. */
 WB_API wb_layer *wb_map(wb_leaf_fn *fn, void *user, wb_layer *model);
 

@@ -212,6 +212,9 @@ bool wb_check_dtype(const char *function, wb_dtype dtype);
 /* dim as 0 .. ndim - 1, or -1 with the error recorded. */
 int wb_check_dim(const char *function, int dim, int ndim);
 
+/* The numbers of x in memory of their own, dense, as data without a recipe (src/evaluate). */
+wb_array *wb_data_copy(wb_array *x);
+
 /* ---- evaluation, set by src/evaluate: array knows nothing above it ---- */
 typedef wb_status wb_evaluate_fn(int count, wb_array *const *roots);
 extern wb_evaluate_fn *wb_evaluate_hook;

@@ -142,7 +142,7 @@ static bool add_source(wb_loader *loader, const char *name, wb_array *x) {
     if (!x->device) x->device = x->buffer->device;
     if (!check_source(name, x, loader)) return false;
     if (!has_dense_observations(x)) {
-        x = wb_copy(x);
+        x = wb_data_copy(x);
         if (!x || wb_eval(x) != WB_OK) return false;
     }
     char *copied = wb_copy_text(name);

@@ -295,7 +295,7 @@ const void *wb_read_begin(wb_array *x) {
     wb_array *read = lent(x);
     const char *bytes = bytes_of("read_begin", &read);
     if (bytes && !wb_node_is_dense(read)) {
-        read = wb_copy(read);
+        read = wb_data_copy(read);
         bytes = read ? bytes_of("read_begin", &read) : NULL;
     }
     if (!bytes || !lend(x, read != x ? read : NULL)) return NULL;
@@ -361,16 +361,16 @@ bool wb_approx(wb_array *a, wb_array *b, double relative, double absolute, char 
 }
 
 /* A dense copy where x is. */
-static wb_array *copy_there(wb_array *x) {
+static wb_buffer *copy_there(wb_array *x) {
     const int64_t dim = 0; /* a join of one: the device's own kernel */
     wb_array *dense =
         wb_node_with(WB_OP_concat, (wb_dtype)x->dtype, x->ndim, x->sizes, 1, &x, 1, &dim);
     if (!dense || wb_evaluate_roots(1, &dense) != WB_OK) return NULL;
-    return wb_node_data((wb_dtype)x->dtype, x->ndim, x->sizes, wb_buffer_ref(dense->buffer));
+    return wb_buffer_ref(dense->buffer);
 }
 
-wb_array *wb_copy(wb_array *x) {
-    if (!evaluate("copy", x)) return NULL;
+/* The numbers of x, which are computed, in memory of their own. */
+static wb_buffer *copy_numbers(wb_array *x) {
     const bool is_dense = wb_node_is_dense(x);
     if (!is_dense && !wb_buffer_is_host(x->buffer)) return copy_there(x);
     const size_t size = wb_dtype_size((wb_dtype)x->dtype), total = (size_t)wb_count(x) * size;
@@ -379,7 +379,21 @@ wb_array *wb_copy(wb_array *x) {
     const wb_status status =
         is_dense ? wb_buffer_copy(buffer, 0, x->buffer, x->offset * (int64_t)size, total)
                  : wb_read(x, buffer->handle, total);
-    if (status == WB_OK) return wb_node_data((wb_dtype)x->dtype, x->ndim, x->sizes, buffer);
+    if (status == WB_OK) return buffer;
     wb_buffer_unref(buffer);
     return NULL;
+}
+
+wb_array *wb_data_copy(wb_array *x) {
+    if (!evaluate("copy", x)) return NULL;
+    return wb_node_data((wb_dtype)x->dtype, x->ndim, x->sizes, copy_numbers(x));
+}
+
+wb_array *wb_copy(wb_array *x) {
+    if (!evaluate("copy", x)) return NULL;
+    wb_array *y = wb_copied(x);
+    wb_buffer *buffer = y ? copy_numbers(x) : NULL;
+    if (!buffer) return NULL;
+    y->buffer = buffer, y->device = buffer->device;
+    return y;
 }

@@ -39,6 +39,10 @@ bool wb_graph_separate(wb_graph *graph) {
         if (!(tape->at[i].marks & WB_TAPE_STORED) || *result < 0) continue;
         const int32_t base = wb_value_base(graph, *result);
         const wb_value *x = &graph->values[base];
+        if (tape->at[i].node->op == WB_OP_copy && x->kind == WB_VALUE_LEAF) {
+            done = (*result = again(graph, *result)) >= 0;
+            continue;
+        }
         if (!tape->body && (x->kind == WB_VALUE_LEAF || x->kind == WB_VALUE_LATE)) continue;
         /* each result of a body has memory of its own, dense */
         const wb_array *origin = tape->body ? tape->at[i].node : origin_of(tape->at[i].node);

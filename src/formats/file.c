@@ -290,5 +290,5 @@ wb_array *wb_record_array(const wb_file *file, const wb_record *r) {
 
 wb_array *wb_record_copy(const wb_file *file, const wb_record *r) {
     wb_array *x = wb_record_array(file, r);
-    return x && (r->array || r->reorder || is_borrowed(r)) ? wb_copy(x) : x;
+    return x && (r->array || r->reorder || is_borrowed(r)) ? wb_data_copy(x) : x;
 }

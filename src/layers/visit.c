@@ -237,30 +237,90 @@ wb_layer *wb_get_layer(wb_layer *model, const char *path) {
     return NULL;
 }
 
-wb_status wb_set(wb_layer *model, const char *path, wb_array *x) {
-    if (!wb_check_layer("wb_set", model)) return WB_ERROR_ARGUMENT;
-    if (!x && wb_failed()) return WB_ERROR_ARGUMENT;
-    if (!x) return wb_fail(WB_ERROR_ARGUMENT, "wb_set: x is NULL");
-    if (wb_is_gone("wb_set", x) || wb_is_tracing("wb_set")) return WB_ERROR_ARGUMENT;
-    bool is_state = false;
-    wb_array **slot = find_slot("wb_set", model, path, &is_state);
-    if (!slot) return WB_ERROR_ARGUMENT;
-    wb_array *old = *slot;
-    if (old && (old->ndim != x->ndim ||
-                memcmp(old->sizes, x->sizes, (size_t)x->ndim * sizeof *x->sizes) != 0))
-        return wb_fail(WB_ERROR_SHAPE, "wb_set: %s has sizes %s, the new array %s", path,
-                       wb_text_of(old), wb_text_of(x));
-    if (old && !(x = wb_beside(old, x))) return wb_error_status();
-    if (old && wb_node_device(old) != wb_node_device(x))
-        return wb_fail(WB_ERROR_DEVICE, "wb_set: %s is on %s, the new array on %s; wb_to moves it",
-                       path, wb_device_name(wb_node_device(old)),
-                       wb_device_name(wb_node_device(x)));
-    if (old && x->dtype != old->dtype && !(x = wb_cast(x, (wb_dtype)old->dtype)))
-        return wb_error_status();
-    if (is_state) return wb_state_write(slot, x);
-    *slot = wb_hold(x);
+/* The array that x is a view of, or x. */
+static wb_array *origin_of(wb_array *x) {
+    while (!wb_is_evaluated(x) && wb_op_rows[x->op].kind == WB_KIND_VIEW) x = x->inputs[0];
+    return x;
+}
+
+/* Whether somebody else holds x, or its memory is another array's, too. */
+static bool is_shared(wb_array *x) {
+    if (origin_of(x) != x || x->holds > 0 || (x->flags & WB_NODE_INTERNED)) return true;
+    return x->buffer && __atomic_load_n(&x->buffer->refs, __ATOMIC_RELAXED) > 1;
+}
+
+/* x, or a copy where its memory would be shared: of computed numbers now, else with them. */
+static wb_array *own(wb_array *x) {
+    if (!is_shared(x)) return x;
+    return wb_is_evaluated(origin_of(x)) ? wb_copy(x) : wb_copied(x);
+}
+
+/* The same for a parameter, which begins a recipe: no gradient goes on to what it was made of. */
+static wb_array *own_leaf(wb_array *x) {
+    if (!wb_is_evaluated(origin_of(x))) return wb_copied(wb_stop_gradient(x));
+    return wb_is_leaf(x) && !is_shared(x) ? x : wb_data_copy(x);
+}
+
+/* A place, for an array of its sizes on its device. */
+typedef struct target {
+    wb_array **slot;
+    bool is_state;
+} target;
+
+static wb_status find_target(const char *function, wb_layer *model, const char *path, wb_array **x,
+                             target *t) {
+    if (!wb_check_layer(function, model) || (!*x && wb_failed())) return WB_ERROR_ARGUMENT;
+    if (!*x) return wb_fail(WB_ERROR_ARGUMENT, "%s: x is NULL", function);
+    if (wb_is_gone(function, *x) || wb_is_tracing(function)) return WB_ERROR_ARGUMENT;
+    t->slot = find_slot(function, model, path, &t->is_state);
+    if (!t->slot) return WB_ERROR_ARGUMENT;
+    const wb_array *old = *t->slot;
+    if (old && !wb_same_sizes(old, *x))
+        return wb_fail(WB_ERROR_SHAPE, "%s: %s has sizes %s, the new array %s", function, path,
+                       wb_text_of(old), wb_text_of(*x));
+    if (old && !(*x = wb_beside(old, *x))) return wb_error_status();
+    if (!old || wb_node_device(old) == wb_node_device(*x)) return WB_OK;
+    return wb_fail(WB_ERROR_DEVICE, "%s: %s is on %s, the new array on %s; wb_to moves it",
+                   function, path, wb_device_name(wb_node_device(old)),
+                   wb_device_name(wb_node_device(*x)));
+}
+
+static wb_status put(const target *t, wb_array *x) {
+    if (!x) return wb_error_status();
+    if (t->is_state) return wb_state_write(t->slot, x);
+    wb_array *old = *t->slot;
+    *t->slot = wb_hold(x);
     wb_unhold(old);
     return WB_OK;
+}
+
+wb_status wb_set(wb_layer *model, const char *path, wb_array *x) {
+    target t = {.slot = NULL};
+    const wb_status status = find_target("wb_set", model, path, &x, &t);
+    if (status != WB_OK || *t.slot == x) return status;
+    if (*t.slot && x->dtype != (*t.slot)->dtype) x = wb_cast(x, (wb_dtype)(*t.slot)->dtype);
+    if (!x) return wb_error_status();
+    return put(&t, t.is_state || wb_state_is_open() ? own(x) : own_leaf(x));
+}
+
+wb_status wb_tie(wb_layer *model, const char *path, wb_array *x) {
+    static const char function[] = "wb_tie";
+    target t = {.slot = NULL};
+    const wb_status status = find_target(function, model, path, &x, &t);
+    if (status != WB_OK) return status;
+    if (*t.slot && x->dtype != (*t.slot)->dtype)
+        return wb_fail(WB_ERROR_DTYPE, "%s: %s is %s, so it cannot be tied to %s", function, path,
+                       wb_dtype_name((wb_dtype)(*t.slot)->dtype),
+                       wb_dtype_name((wb_dtype)x->dtype));
+    if (!is_shared(x) || (x->flags & WB_NODE_INTERNED))
+        return wb_fail(WB_ERROR_ARGUMENT,
+                       "%s: x must be an array that stands in another place (wb_get), or a view of "
+                       "one, got one that stands in none",
+                       function);
+    wb_array *origin = origin_of(x); /* of computed memory x is a view */
+    if (wb_evaluate_roots(1, &origin) != WB_OK || wb_evaluate_roots(1, &x) != WB_OK)
+        return wb_error_status();
+    return put(&t, x);
 }
 
 /* ---- counting and evaluating ---- */

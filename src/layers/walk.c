@@ -18,12 +18,14 @@ typedef struct mapping {
     pair *pairs;
     int64_t count, capacity;
     wb_table by_address; /* of what is old */
+    wb_table made;       /* arrays that fn gave, by address */
     wb_ties arrays;      /* the old ones; NULL for layers */
 } mapping;
 
 static void release(mapping *m) {
     wb_release(m->pairs);
     wb_table_release(&m->by_address);
+    wb_table_release(&m->made);
     wb_ties_release(&m->arrays);
 }
 
@@ -52,6 +54,13 @@ static bool map_view(const mapping *m, const wb_array *x, wb_array **y) {
     return true;
 }
 
+/* What fn gave: a copy if it gave the same for another array, which would tie the two. */
+static wb_array *untied(mapping *m, const wb_array *x, wb_array *y) {
+    if (!y || y == x) return y;
+    if (wb_table_find(&m->made, (uint64_t)(uintptr_t)y) >= 0) return wb_copy(y);
+    return wb_table_add(&m->made, (uint64_t)(uintptr_t)y) ? y : NULL;
+}
+
 /* fn's result for the array at path, the same for the same array; belongs to the scope. */
 static wb_array *map_array(mapping *m, const wb_path *path, wb_array *x) {
     wb_array *y = known(m, x);
@@ -59,7 +68,7 @@ static wb_array *map_array(mapping *m, const wb_path *path, wb_array *x) {
     if (map_view(m, x, &y)) return y && remember(m, x, y, true) ? y : NULL;
     char text[WB_PATH_BYTES];
     wb_path_text(path, text, sizeof text);
-    y = m->fn(m->user, text, x);
+    y = untied(m, x, m->fn(m->user, text, x));
     if (!y && !wb_failed())
         (void)wb_fail(WB_ERROR_ARGUMENT, "wb_map: the function gave NULL for %s", text);
     return y && remember(m, x, y, true) ? y : NULL;
@@ -241,7 +250,7 @@ wb_status wb_walk(wb_leaf_fn *fn, void *user, wb_layer *model) {
 
 static wb_array *copy_leaf(void *user, const char *path, wb_array *x) {
     (void)user, (void)path;
-    return wb_copy(x);
+    return wb_data_copy(x);
 }
 
 wb_layer *wb_clone(wb_layer *model) { return wb_map(copy_leaf, NULL, model); }

@@ -548,7 +548,7 @@ static bool apply_tie(const wb_building *b, wb_layer *model, const wb_term_tie *
     bool good = *to && *from && (*from)->ndim == tie->ndim && (*to)->dtype == (*from)->dtype;
     for (int i = 0; good && i < tie->ndim; i++)
         good = (*to)->ndim == tie->ndim && (*to)->sizes[i] == (*from)->sizes[tie->dims[i]];
-    if (good) return wb_set(model, tie->to, wb_permute_make(*from, tie->ndim, tie->dims)) == WB_OK;
+    if (good) return wb_tie(model, tie->to, wb_permute_make(*from, tie->ndim, tie->dims)) == WB_OK;
     (void)wb_fail(WB_ERROR_FORMAT,
                   "%s: %s should be %s with its dimensions permuted, but sizes "
                   "or types differ",

@@ -11,7 +11,7 @@
  * no tree is deeper than WB_RECORD_DEPTH. */
 static bool reorder_arrays(const wb_file *file, wb_record *r) {
     if (r->reorder && !r->array) {
-        r->array = wb_copy(wb_record_array(file, r));
+        r->array = wb_data_copy(wb_record_array(file, r));
         if (wb_eval(r->array) != WB_OK) return false;
     }
     for (int64_t i = 0; i < r->count; i++)

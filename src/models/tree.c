@@ -25,7 +25,7 @@ wb_record *wb_tree_remember(wb_tree_maker *b, const void *object, wb_record *rec
 static wb_array *on_host(wb_array *x) {
     wb_array *y = wb_cpu(x);
     if (!y || wb_eval(y) != WB_OK) return NULL;
-    return wb_node_is_dense(y) ? y : wb_copy(y);
+    return wb_node_is_dense(y) ? y : wb_data_copy(y);
 }
 
 wb_record *wb_tree_of_array(wb_tree_maker *b, wb_array *x) {

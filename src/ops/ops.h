@@ -77,16 +77,17 @@ typedef struct wb_op_row {
 extern const wb_op_row wb_op_rows[WB_OP_COUNT];
 
 /* What the rows of ops.def refer to; each stands in its family's file. */
-wb_vjp_fn wb_vjp_select, wb_vjp_cast, wb_vjp_reshape, wb_vjp_permute, wb_vjp_slice, wb_vjp_expand,
-    wb_vjp_slice_put, wb_vjp_pad, wb_vjp_concat, wb_vjp_sum, wb_vjp_max_reduce, wb_vjp_mean,
-    wb_vjp_normalise, wb_vjp_logsumexp, wb_vjp_softmax, wb_vjp_logsoftmax, wb_vjp_result,
-    wb_vjp_move, wb_vjp_collective, wb_vjp_custom;
-wb_expand_fn wb_expand_identity, wb_expand_mean, wb_expand_normalise, wb_expand_logsumexp,
-    wb_expand_softmax, wb_expand_logsoftmax, wb_expand_step, wb_expand_step_numbers;
-wb_check_fn wb_check_select, wb_check_cast, wb_check_reshape, wb_check_permute, wb_check_slice,
-    wb_check_expand, wb_check_slice_put, wb_check_pad, wb_check_concat, wb_check_sum,
-    wb_check_max_reduce, wb_check_mean, wb_check_normalise, wb_check_logsumexp, wb_check_softmax,
-    wb_check_logsoftmax, wb_check_move, wb_check_collective, wb_check_custom;
+wb_vjp_fn wb_vjp_select, wb_vjp_cast, wb_vjp_copy, wb_vjp_reshape, wb_vjp_permute, wb_vjp_slice,
+    wb_vjp_expand, wb_vjp_slice_put, wb_vjp_pad, wb_vjp_concat, wb_vjp_sum, wb_vjp_max_reduce,
+    wb_vjp_mean, wb_vjp_normalise, wb_vjp_logsumexp, wb_vjp_softmax, wb_vjp_logsoftmax,
+    wb_vjp_result, wb_vjp_move, wb_vjp_collective, wb_vjp_custom;
+wb_expand_fn wb_expand_identity, wb_expand_mean, wb_expand_normalise,
+    wb_expand_logsumexp, wb_expand_softmax, wb_expand_logsoftmax, wb_expand_step,
+    wb_expand_step_numbers;
+wb_check_fn wb_check_select, wb_check_copy, wb_check_cast, wb_check_reshape, wb_check_permute,
+    wb_check_slice, wb_check_expand, wb_check_slice_put, wb_check_pad, wb_check_concat,
+    wb_check_sum, wb_check_max_reduce, wb_check_mean, wb_check_normalise, wb_check_logsumexp,
+    wb_check_softmax, wb_check_logsoftmax, wb_check_move, wb_check_collective, wb_check_custom;
 #define WB_OFFERED_CALL(name, ...)                                                                 \
     wb_vjp_fn wb_vjp_##name;                                                                       \
     wb_expand_fn wb_expand_##name;                                                                 \
@@ -189,6 +190,9 @@ static inline bool wb_expands_for_gradient(int op) {
 
 /* Type and sizes of a further result of a call that has several, into those members of part. */
 void wb_call_result(const wb_array *node, int number, wb_array *part);
+
+/* The same value with memory of its own once it is computed, whatever memory x has by then. */
+wb_array *wb_copied(wb_array *x);
 
 /* Of n numbers those behind the last one that is given (not 0) become equal to it. */
 void wb_repeat_last(int n, int64_t *numbers);

@@ -93,9 +93,9 @@ static wb_array *averaged(void *user, const char *path, wb_array *x) {
         wb_array *average = *o->members[i].slot == x ? average_of(o, &o->members[i]) : NULL;
         if (!average) continue;
         a->found++;
-        return wb_copy(wb_cast(average, (wb_dtype)x->dtype));
+        return wb_data_copy(wb_cast(average, (wb_dtype)x->dtype));
     }
-    return wb_copy(x);
+    return wb_data_copy(x);
 }
 
 wb_layer *wb_averaged(wb_optimiser *optimiser) {

@@ -93,7 +93,7 @@ static void training_is_the_same(void **state) {
 static void a_tie_is_one_parameter(void **state) {
     (void)state;
     wb_layer *model = wb_chain(wb_dense(2, 2), wb_dense(2, 2)), *next;
-    assert_int_equal(wb_set(model, "layers.2.weight", wb_get(model, "layers.1.weight")), WB_OK);
+    assert_int_equal(wb_tie(model, "layers.2.weight", wb_get(model, "layers.1.weight")), WB_OK);
     wb_layer *ps = wb_parameter_tree(model), *st = wb_state_tree(model);
     assert_int_equal(wb_parameter_count(ps), 4 + 2 + 2);
     assert_non_null(wb_apply_tree(model, wb_ones(WB_F32, 2, 3), ps, st, &next));

@@ -37,7 +37,7 @@ static void each_array_once(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         wb_layer *model = rows[i].model;
         if (rows[i].tied)
-            assert_int_equal(wb_set(model, rows[i].tied, wb_get(model, "layers.1.weight")), WB_OK);
+            assert_int_equal(wb_tie(model, rows[i].tied, wb_get(model, "layers.1.weight")), WB_OK);
         if (strcmp(list_of(model), rows[i].list) != 0)
             fail_msg("%s: %s, not %s", rows[i].name, list_of(model), rows[i].list);
         wb_free(model);

@@ -126,7 +126,7 @@ static void a_transpose_is_a_tie(void **state) {
     (void)state;
     wb_layer *model = wb_chain(wb_dense(2, 3, .no_bias = true), wb_dense(3, 2, .no_bias = true));
     assert_int_equal(
-        wb_set(model, "layers.2.weight", wb_transpose(wb_get(model, "layers.1.weight"))), WB_OK);
+        wb_tie(model, "layers.2.weight", wb_transpose(wb_get(model, "layers.1.weight"))), WB_OK);
     assert_int_equal(wb_parameter_count(model), 6);
     wb_layer *copy = wb_clone(model);
     assert_int_equal(wb_parameter_count(copy), 6);

@@ -111,7 +111,7 @@ static void a_tied_gradient_comes_once(void **state) {
     (void)state;
     wb_layer *model = wb_chain(wb_dense(1, 1, .no_bias = true, .init = wb_ones_init),
                                wb_dense(1, 1, .no_bias = true));
-    wb_set(model, "layers.2.weight", wb_get(model, "layers.1.weight"));
+    wb_tie(model, "layers.2.weight", wb_get(model, "layers.1.weight"));
     wb_gradients *g = wb_gradient(wb_sum(wb_apply(model, wb_vector(3))), model);
     int count = 0;
     for (wb_parameter p = {0}; wb_next_gradient(g, &p); count++) assert_value(p.gradient, 6, 0);

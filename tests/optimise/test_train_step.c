@@ -39,7 +39,7 @@ static wb_layer *with_state(void) {
 
 static wb_layer *with_tie(void) {
     wb_layer *model = wb_chain(wb_dense(3, 3, wb_tanh), wb_dense(3, 3), wb_dense(3, 4));
-    assert_int_equal(wb_set(model, "layers.2.weight", wb_get(model, "layers.1.weight")), WB_OK);
+    assert_int_equal(wb_tie(model, "layers.2.weight", wb_get(model, "layers.1.weight")), WB_OK);
     return model;
 }
 

@@ -465,7 +465,7 @@ static void a_replaced_array_is_trained(void **state) {
     assert_int_equal(wb_set(model, "1", wb_vector(5)), WB_OK);
     assert_int_equal(step(o, model, along(model, "1", wb_vector(1))), WB_OK);
     assert_values(wb_get(model, "1"), 1e-6, 4.81); /* the velocity stayed */
-    assert_int_equal(wb_set(model, "2", wb_get(model, "1")), WB_OK);
+    assert_int_equal(wb_tie(model, "2", wb_get(model, "1")), WB_OK);
     assert_int_equal(step(o, model, along(model, "2", wb_vector(0))), WB_OK);
     assert_true(wb_get(model, "1") == wb_get(model, "2"));
     wb_free(o), wb_free(model);

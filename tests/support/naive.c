@@ -327,6 +327,7 @@ static naive_rule *const rules[WB_OP_COUNT] = {
     [WB_OP_iota] = source,
     [WB_OP_select] = naive_select_or_cast,
     [WB_OP_cast] = naive_select_or_cast,
+    [WB_OP_copy] = move,
     [WB_OP_stop_gradient] = move,
     [WB_OP_reshape] = move,
     [WB_OP_permute] = move,

@@ -326,8 +326,42 @@ static void a_number_that_was_read_is_as_good_as_before(void **state) {
     }
 }
 
+/* A copy, a move and a held array are the same value, and pass the gradient on. */
+static wb_array *copied(wb_array *x) { return wb_copy(x); }
+static wb_array *copied_strided(wb_array *x) { return wb_transpose(wb_copy(wb_transpose(x))); }
+static wb_array *copied_number(wb_array *x) {
+    return wb_mul(x, wb_copy(wb_maximum(wb_stop_gradient(wb_mul_number(x, 0.5)))));
+}
+static wb_array *moved(wb_array *x) {
+    return wb_to(wb_default_device(), x, .eltype = WB_ELTYPE_PRESERVE);
+}
+static wb_array *read_first(wb_array *x) { return wb_eval(x) == WB_OK ? x : NULL; }
+
+static void copies_pass_gradients_on(void **state) {
+    (void)state;
+    wb_array *(*const same[])(wb_array *) = {copied, copied_strided, moved, read_first};
+    for (int i = 0; i < 4; i++)
+        for (int is_pending = 0; is_pending < 2; is_pending++) {
+            wb_array *x = wb_reshape(wb_vector(1, 2, 3, 4), 2, 2), *g, *h;
+            wb_array *y = same[i](is_pending ? wb_mul_number(x, 3) : x);
+            const double factor = is_pending ? 18 : 2; /* of the square's derivative */
+            assert_int_equal(wb_gradient_of(wb_sum(wb_square(y)), 1, &x, &g), WB_OK);
+            assert_values(g, 1e-6, factor, 2 * factor, 3 * factor, 4 * factor);
+            assert_int_equal(wb_gradient_of(wb_sum(wb_square(g)), 1, &x, &h), WB_OK);
+            assert_values(h, 1e-6, 2 * factor * factor, 4 * factor * factor, 6 * factor * factor,
+                          8 * factor * factor);
+        }
+    wb_array *x = wb_vector(1, 4), *g;
+    assert_int_equal(wb_gradient_of(wb_sum(copied_number(x)), 1, &x, &g), WB_OK);
+    assert_values(g, 1e-6, 2, 2); /* a number too, and stop_gradient stops */
+    wb_array *stopped = wb_stop_gradient(wb_copy(x));
+    assert_int_equal(wb_gradient_of(wb_sum(stopped), 1, &x, &g), WB_OK);
+    assert_null(g);
+}
+
 static int run(void) {
     const struct CMUnitTest tests[] = {TEST(an_elementwise_value_has_the_same_bits_in_every_plan),
+                                       TEST(copies_pass_gradients_on),
                                        TEST(the_place_of_a_maximum_is_found_again),
                                        TEST(a_number_that_was_read_is_as_good_as_before),
                                        TEST(reading_first_leaves_the_same_gradients),

@@ -30,10 +30,10 @@ static void what_is_kept_is_stored_by_the_plan_that_needs_it(void **state) {
 static void what_a_slot_holds_is_stored(void **state) {
     (void)state;
     wb_layer *model = wb_tree(wb_ones(WB_F32, 3));
-    wb_array *fresh = wb_exp(wb_vector(0, 1, 2));
-    assert_int_equal(wb_set(model, "1", fresh), WB_OK);
-    (void)wb_item(wb_sum(wb_square(fresh)));
-    assert_true(wb_is_evaluated(fresh));
+    assert_int_equal(wb_set(model, "1", wb_exp(wb_vector(0, 1, 2))), WB_OK);
+    wb_array *held = wb_get(model, "1");
+    (void)wb_item(wb_sum(wb_square(held)));
+    assert_true(wb_is_evaluated(held));
     wb_free(model);
 }
 

@@ -126,14 +126,14 @@ static void the_gradient_of_a_tie_is_summed_over_its_places(void **state) {
     wb_free(model);
 }
 
-/* Ties are looked at anew at each update: made by wb_set, and parted by it. */
+/* Ties are looked at anew at each update: made by wb_tie, and parted by wb_set. */
 static void ties_are_checked_at_each_update(void **state) {
     (void)state;
     wb_layer *model = wb_tree(wb_vector(1), wb_vector(2));
     wb_optimiser *o = wb_setup(wb_descent(.eta = 1), model);
     assert_int_equal(step(o, model, along(model, "1", wb_vector(1))), WB_OK);
     assert_values(wb_get(model, "2"), 0, 2);
-    assert_int_equal(wb_set(model, "2", wb_get(model, "1")), WB_OK);
+    assert_int_equal(wb_tie(model, "2", wb_get(model, "1")), WB_OK);
     assert_int_equal(step(o, model, along(model, "1", wb_vector(3))), WB_OK);
     assert_values(wb_get(model, "1"), 1e-6, -3);
     assert_values(wb_get(model, "2"), 1e-6, -3);
@@ -142,6 +142,108 @@ static void ties_are_checked_at_each_update(void **state) {
     assert_values(wb_get(model, "1"), 1e-6, -4);
     assert_values(wb_get(model, "2"), 0, -3);
     wb_free(o), wb_free(model);
+}
+
+/* ---- what is set is a copy ---- */
+
+typedef wb_array *source_fn(wb_layer *model);
+
+static wb_array *of_another_place(wb_layer *model) { return wb_get(model, "2"); }
+static wb_array *a_view_of_it(wb_layer *model) { return wb_reshape(wb_get(model, "2"), 2); }
+static wb_array *a_transpose_of_it(wb_layer *model) {
+    return wb_reshape(wb_transpose(wb_unsqueeze(wb_get(model, "2"), 1)), 2);
+}
+static wb_array *a_cast_of_it(wb_layer *model) { return wb_cast(wb_get(model, "2"), WB_F32); }
+
+/* An array of the caller's, set into both places. */
+static wb_array *set_already(wb_layer *model, wb_array *x) {
+    assert_int_equal(wb_set(model, "2", x), WB_OK);
+    return x;
+}
+static wb_array *numbers_of_two(wb_layer *model) { return set_already(model, wb_vector(5, 6)); }
+static wb_array *numbers_of_two_pending(wb_layer *model) {
+    return set_already(model, wb_add_number(wb_vector(4, 5), 1));
+}
+static wb_array *a_view_of_pending(wb_layer *model) {
+    wb_array *x = wb_add_number(wb_vector(4, 5), 1);
+    (void)set_already(model, wb_reshape(x, 2));
+    return x;
+}
+
+static const struct copy_row {
+    const char *name;
+    source_fn *source;
+} copy_rows[] = {
+    {"an array of another place", of_another_place},
+    {"a view of one", a_view_of_it},
+    {"a transpose of one", a_transpose_of_it},
+    {"a cast that changes nothing", a_cast_of_it},
+    {"one array for two places", numbers_of_two},
+    {"one array that is not yet computed", numbers_of_two_pending},
+    {"a view of one that is not yet computed", a_view_of_pending},
+};
+
+/* A step over the first alone leaves the second, and the average of each is its own. */
+static void what_is_set_is_a_copy(void **state) {
+    const struct copy_row *r = *state;
+    for (int is_read = 0; is_read < 2; is_read++) {
+        wb_layer *model = wb_tree(wb_vector(1, 2), wb_vector(5, 6));
+        wb_optimiser *o =
+            wb_setup(wb_rule_chain(wb_descent(.eta = 0.5), wb_ema(.decay = 0.5)), model);
+        wb_array *x = r->source(model);
+        if (is_read) assert_values(x, 0, 5, 6); /* before it is set */
+        assert_int_equal(wb_set(model, "1", x), WB_OK);
+        if (is_read) assert_values(wb_get(model, "2"), 0, 5, 6);
+        assert_int_equal(wb_parameter_count(model), 4);
+        assert_int_equal(step(o, model, along(model, "1", wb_vector(2, 2))), WB_OK);
+        assert_values(wb_get(model, "1"), 1e-6, 4, 5);
+        assert_values(wb_get(model, "2"), 0, 5, 6);
+        assert_values(x, 0, 5, 6);
+        wb_layer *average = wb_averaged(o);
+        assert_values(wb_get(average, "2"), 0, 5, 6);
+        wb_free(average), wb_free(o), wb_free(model);
+    }
+}
+
+static void an_array_that_is_set_where_it_stands_stays_tied(void **state) {
+    (void)state;
+    wb_array *w = wb_vector(1, 2);
+    wb_layer *model = wb_tree(w, w);
+    assert_int_equal(wb_set(model, "1", wb_get(model, "1")), WB_OK);
+    assert_int_equal(wb_parameter_count(model), 2);
+    wb_free(model);
+}
+
+static void ties_are_made_of_what_stands_elsewhere(void **state) {
+    (void)state;
+    wb_layer *model = wb_tree(wb_ones(WB_F32, 2, 3), wb_ones(WB_F32, 3, 2), wb_ones(WB_F64, 2, 3));
+    assert_int_equal(wb_tie(model, "2", wb_transpose(wb_get(model, "1"))), WB_OK);
+    assert_int_equal(wb_parameter_count(model), 12);
+    assert_int_equal(wb_tie(model, "3", wb_get(model, "1")), WB_ERROR_DTYPE);
+    assert_error(WB_ERROR_DTYPE, "wb_tie: 3 is f64, so it cannot be tied to f32");
+    assert_int_equal(wb_tie(model, "1", wb_mul_number(wb_get(model, "1"), 2)), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_tie: x must be an array that stands in another place");
+    assert_int_equal(wb_tie(model, "1", wb_get(model, "2")), WB_ERROR_SHAPE);
+    assert_error(WB_ERROR_SHAPE, "wb_tie: 1 has sizes (2, 3), the new array (3, 2)");
+    wb_free(model);
+}
+
+static wb_array *the_same_for_all(void *user, const char *path, wb_array *x) {
+    (void)path, (void)x;
+    return user;
+}
+
+/* Nor does a function tie what it gives for two arrays. */
+static void a_function_that_gives_one_array_ties_nothing(void **state) {
+    (void)state;
+    wb_array *w = wb_vector(1, 2);
+    wb_layer *model = wb_tree(wb_vector(3, 4), wb_vector(5, 6));
+    wb_layer *mapped = wb_map(the_same_for_all, w, model);
+    assert_int_equal(wb_parameter_count(mapped), 4);
+    assert_int_equal(wb_walk(the_same_for_all, w, model), WB_OK);
+    assert_int_equal(wb_parameter_count(model), 4);
+    assert_values(wb_get(model, "2"), 0, 1, 2);
+    wb_free(mapped), wb_free(model);
 }
 
 static void a_part_of_an_array_is_no_tie(void **state) {
@@ -194,7 +296,8 @@ static void a_state_on_another_device_names_both(void **state) {
 }
 
 static int run(void) {
-    const struct CMUnitTest tests[] = {
+    static test_list tests;
+    const struct CMUnitTest others[] = {
         TEST(what_a_getter_returns_belongs_to_the_scope),
         TEST(a_getter_outlives_the_model),
         TEST(an_unknown_path_lists_the_valid_ones),
@@ -202,11 +305,16 @@ static int run(void) {
         TEST(a_tie_has_one_gradient_and_one_state),
         TEST(the_gradient_of_a_tie_is_summed_over_its_places),
         TEST(ties_are_checked_at_each_update),
+        TEST(an_array_that_is_set_where_it_stands_stays_tied),
+        TEST(ties_are_made_of_what_stands_elsewhere),
+        TEST(a_function_that_gives_one_array_ties_nothing),
         TEST(a_part_of_an_array_is_no_tie),
         TEST(a_layer_in_two_places_is_one),
         TEST(a_state_on_another_device_names_both),
     };
-    return cmocka_run_group_tests_name("values 17", tests, NULL, NULL);
+    ADD_ROWS(&tests, copy_rows, what_is_set_is_a_copy);
+    ADD_TESTS(&tests, others);
+    return run_test_list("values 17", &tests, NULL, NULL);
 }
 
 int main(void) { return run_in_all_modes(run); }
