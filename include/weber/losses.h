@@ -76,7 +76,7 @@ typedef struct wb_loss_desc {
  * poisson_loss:        p - y log p, with 0 log 0 = 0; p is the rate
  * hinge_loss:          max(0, 1 - p y); y is 1 or -1
  * squared_hinge_loss:  max(0, 1 - p y)^2
- * binarycrossentropy:      -y log(p + eps) - (1 - y) log(1 - p + eps)
+ * binarycrossentropy:      -y log(p + eps) - (1 - y) log(1 - p + eps), with 0 log 0 = 0
  * logitbinarycrossentropy: (1 - y) p - logsigmoid(p): of logits, and the stable one
  * binary_focal_loss:   -(1 - q)^gamma log(q + eps), q = y p + (1 - y) (1 - p)   (Lin and others
  *                      2017); 1 - q below 0 counts as 0

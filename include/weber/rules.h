@@ -157,7 +157,8 @@ typedef struct wb_adam_desc {
 #define wb_descent(...) wb_descent_make((wb_descent_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_rule wb_descent_make(wb_descent_desc desc);
 
-/* v = rho v + eta g;  x -= v */
+/* v = rho v + eta g;  x -= v. So another eta (wb_adjust) is that of gradients from then on; torch
+ * has it outside of v. */
 #define wb_momentum(...) wb_momentum_make((wb_momentum_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_rule wb_momentum_make(wb_momentum_desc desc);
 
@@ -233,14 +234,16 @@ typedef struct wb_accum_grad_desc {
 WB_API wb_rule wb_nesterov_make(wb_nesterov_desc desc);
 
 /* A step's size of its own for each element, which the signs of g change (Riedmiller and Braun
- * 1993). eta is what sizes start with: to adjust it later changes nothing. */
+ * 1993). eta is what sizes start with, which the limits do not touch before a sign agrees or
+ * turns: to adjust it later changes nothing. */
 #define wb_rprop(...) wb_rprop_make((wb_rprop_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_rule wb_rprop_make(wb_rprop_desc desc);
 
 /* Kin of Adam, with its m, v and defaults:
- *   wb_adamax    u = max(beta2 u, |g|) in place of the root                  (Kingma and Ba 2015)
+ *   wb_adamax    u = max(beta2 u, |g|) in place of the root, and epsilon beside it
+ *                                                                         (Kingma and Ba 2015)
  *   wb_nadam     with Nesterov's momentum, as Flux has it                    (Dozat 2016)
- *   wb_radam     plain momentum until v can be trusted                       (Liu and others 2020)
+ *   wb_radam     plain momentum until v can be trusted: while rho <= 4       (Liu and others 2020)
  *   wb_amsgrad   the largest v so far, no bias corrections, states from epsilon on
  *                                                               (Reddi and others 2018)
  *   wb_oadam     2 s - s_before, s Adam's step; beta 0.5, 0.9     (Daskalakis and others 2018)

@@ -87,8 +87,8 @@ typedef struct wb_one_cycle_desc {
     double percent; /* the part of the steps that goes up; default 0.25 */
 } wb_one_cycle_desc;
 
-/* wb_schedule_one_cycle(1000, 1e-2): half a cosine from first to max, then one to last, which stays
- * behind step n   (Smith and Topin 2019) */
+/* wb_schedule_one_cycle(1000, 1e-2): half a cosine from first at step 1 to max at step ceil(percent
+ * n) + 1, then one to last, which is reached, and stays, after step n   (Smith and Topin 2019) */
 #define wb_schedule_one_cycle(...)                                                                 \
     wb_schedule_one_cycle_make((wb_one_cycle_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_schedule *wb_schedule_one_cycle_make(wb_one_cycle_desc desc);

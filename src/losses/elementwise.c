@@ -47,8 +47,9 @@ static wb_array *squared_hinge(const wb_loss *loss) { return SQUARE(hinge(loss))
 ELEMENTWISE(squared_hinge_loss, 0, squared_hinge)
 
 static wb_array *binary(const wb_loss *loss) {
-    wb_array *yes = MUL(loss->y, log_eps(loss, loss->p));
-    wb_array *no = MUL(one_minus(loss->y), log_eps(loss, one_minus(loss->p)));
+    wb_array *eps = NUM(loss->eps);
+    wb_array *yes = wb_xlogy(loss->y, ADD(loss->p, eps));
+    wb_array *no = wb_xlogy(one_minus(loss->y), ADD(one_minus(loss->p), eps));
     return NEG(ADD(yes, no));
 }
 ELEMENTWISE(binarycrossentropy, WB_LOSS_EPS | WB_LOSS_SMOOTHING, binary)

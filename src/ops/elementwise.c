@@ -107,7 +107,7 @@ static wb_array *binary(wb_op op, wb_type_class type_class, wb_array *x, wb_arra
                                 wb_op_name(op), wb_text_of(x), wb_text_of(y));
         node = wb_node_new(op, dtype, ndim, sizes, 2, inputs);
     }
-    if (node && is_weak(x))
+    if (node && is_weak(x) && dtype != WB_BOOL)
         node->flags |= y->flags & WB_NODE_WEAK; /* arithmetic of numbers is a number */
     return node;
 }

@@ -285,6 +285,11 @@ static void nothing_times_log_of_nothing(void **state) { /* B5 */
     wb_array *masked = F64(0, -INFINITY);
     assert_value(wb_logitcrossentropy(masked, F64(1, 0)), 0, 0);
     assert_value(wb_kldivergence(p, p), 0, 1e-12);
+    wb_array *sure = F64(0, 1), *g;
+    wb_array *l = wb_binarycrossentropy(sure, sure, .eps = WB_ZERO);
+    assert_value(l, 0, 0);
+    assert_int_equal(wb_gradient_of(l, 1, &sure, &g), WB_OK);
+    assert_true(isfinite(wb_item(wb_sum(g))));
 }
 
 static void focal_with_gamma_0(void **state) { /* B11, B12 */

@@ -60,6 +60,16 @@ static void numbers_are_weak(void **state) {
     assert_int_equal(wb_dtype_of(wb_add(wb_number(1), wb_number(2))), D);
 }
 
+/* A comparison of numbers is a bool like any other, not a number. */
+static void comparisons_of_numbers_are_bools(void **state) {
+    (void)state;
+    wb_array *is_more = wb_gt(wb_vector(1, 2), wb_number(1));
+    wb_array *is_so = wb_ge(wb_number(2), wb_number(2));
+    assert_int_equal(wb_dtype_of(wb_and(is_so, is_more)), WB_BOOL);
+    assert_values(wb_and(is_so, is_more), 0, 0, 1);
+    assert_values(wb_or(is_more, wb_lt(wb_number(2), wb_number(1))), 0, 0, 1);
+}
+
 static void sums_and_means(void **state) {
     (void)state;
     for (int a = 0; a < WB_DTYPE_COUNT; a++) {
@@ -228,6 +238,7 @@ static void two_numbers_of_a_select_have_a_type_of_the_device(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {TEST(two_types_meet_by_the_table),
                                        TEST(numbers_are_weak),
+                                       TEST(comparisons_of_numbers_are_bools),
                                        TEST(sums_and_means),
                                        TEST(u8_wraps),
                                        TEST(comparisons_with_numbers_out_of_range),
