@@ -6,6 +6,7 @@
 #include "ops/build.h"
 
 static wb_array *guarded(void *good, wb_array *before, wb_array *now) {
+    if (before == now) return now;
     if (!before || wb_is_lost(before) || before->dtype != now->dtype ||
         !wb_same_sizes(before, now) || wb_node_device(before) != wb_node_device(now))
         return NULL;

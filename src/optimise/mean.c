@@ -33,8 +33,9 @@ enum { FIRST_ELEMENTS = 1 << 18, BUCKET_ELEMENTS = 25 << 18 };
 /* By what means are weighted; the first items of the list. */
 enum { BY_OBSERVATIONS, BY_WEIGHT, TOTALS };
 
-/* An array, and where its mean goes. A state of integers or bools has none: all parts must write
- * the same. Then x has its elements v and -1 - v as i64, of which the largest are taken. */
+/* An array, and where its mean goes. A state of integers or bools (is_integer) has none: all parts
+ * must write the same. Then x has its elements v and -1 - v as i64, of which the largest are
+ * taken. */
 typedef struct shared {
     wb_array *x;     /* weighted, f32 or f64; then the sum of the parts' */
     wb_array *total; /* of their weights, in x's type */
@@ -43,7 +44,7 @@ typedef struct shared {
     int by;
     wb_weighting weighting;
     wb_dtype dtype; /* of the mean */
-    bool is_whole;  /* integers */
+    bool is_integer;
     bool is_gradient;
     bool is_cut; /* each rank wants its range of the sum alone (shard.c) */
 } shared;
@@ -91,12 +92,12 @@ static wb_array *half_of(const shared *item, int which) {
 }
 
 /* A part without observations has nothing to say. */
-static bool add_whole(wb_sharing *s, wb_array **slot) {
+static bool add_integers(wb_sharing *s, wb_array **slot) {
     const int64_t count = wb_count(*slot);
     wb_array *v = wb_reshape_make(wb_cast(*slot, WB_I64), 1, &count);
     wb_array *both[] = {v, SUB(wb_scalar(WB_I64, -1), v)};
     wb_array *is_seen = GT(s->items[BY_OBSERVATIONS].x, NUM(0));
-    shared item = {.slot = slot, .is_whole = true, .dtype = (wb_dtype)(*slot)->dtype};
+    shared item = {.slot = slot, .is_integer = true, .dtype = (wb_dtype)(*slot)->dtype};
     item.x = SELECT(is_seen, wb_concat_make(0, 2, both), wb_scalar(WB_I64, -0x1p63));
     return append(s, &item);
 }
@@ -132,14 +133,14 @@ static bool agrees(wb_layer *model, const shared *item) {
 
 static bool all_agree(const wb_sharing *s, wb_layer *model) {
     for (int64_t i = TOTALS; i < s->count; i++)
-        if (s->items[i].is_whole && !agrees(model, &s->items[i])) return false;
+        if (s->items[i].is_integer && !agrees(model, &s->items[i])) return false;
     return true;
 }
 
-static bool join_wholes(const wb_sharing *s) {
+static bool join_integers(const wb_sharing *s) {
     for (int64_t i = TOTALS; i < s->count; i++) {
         shared *item = &s->items[i];
-        if (item->is_whole && !(item->x = wb_allreduce(item->x, WB_REDUCE_MAX))) return false;
+        if (item->is_integer && !(item->x = wb_allreduce(item->x, WB_REDUCE_MAX))) return false;
     }
     return true;
 }
@@ -148,7 +149,7 @@ static bool join_wholes(const wb_sharing *s) {
 
 /* 0 where nothing counts in any part, as the library's losses have it. */
 static wb_array *mean_of(const shared *item) {
-    if (item->is_whole)
+    if (item->is_integer)
         return wb_reshape_make(half_of(item, 0), (*item->slot)->ndim, (*item->slot)->sizes);
     if (item->weighting == WB_WEIGHTED_BY_SHARE) return item->x;
     return DIV(item->x, SELECT(EQ(item->total, NUM(0)), NUM(1), item->total));
@@ -228,7 +229,7 @@ static bool sum_type(wb_sharing *s, wb_dtype dtype, bool is_cut, shared **bucket
     bucket_fn *sum = is_cut ? scatter_bucket : sum_bucket;
     int64_t count = 0, elements = 0, most = FIRST_ELEMENTS;
     for (int64_t i = TOTALS; i < s->count; i++) {
-        if (s->items[i].is_whole || sent_as(s, &s->items[i]) != dtype) continue;
+        if (s->items[i].is_integer || sent_as(s, &s->items[i]) != dtype) continue;
         if (s->items[i].is_cut != is_cut) continue;
         const int64_t more = wb_count(s->items[i].x);
         if (count && elements + more > most) {
@@ -271,7 +272,7 @@ static bool collect_state(wb_visitor *visitor, const wb_path *path, wb_array **s
     (void)path;
     if (trainable || !wb_state_is_written(slot)) return true;
     wb_sharing *s = ((state_collector *)(void *)visitor)->sharing;
-    if (!wb_dtype_is_float((wb_dtype)(*slot)->dtype)) return add_whole(s, slot);
+    if (!wb_dtype_is_float((wb_dtype)(*slot)->dtype)) return add_integers(s, slot);
     return add(s, &(shared){.x = *slot, .slot = slot, .by = BY_OBSERVATIONS});
 }
 
@@ -341,7 +342,7 @@ static wb_array *hand_over_means(wb_optimiser *o, const wb_sharing *s) {
 wb_array *wb_mean_over_ranks(wb_optimiser *o, const wb_gradients *g) {
     wb_sharing s = {.send = o->send, .terms = terms_of(o)};
     const bool done =
-        list_all(&s, o, g) && join_wholes(&s) && all_agree(&s, o->model) && sum_over_ranks(&s);
+        list_all(&s, o, g) && join_integers(&s) && all_agree(&s, o->model) && sum_over_ranks(&s);
     wb_array *watched = done ? hand_over_means(o, &s) : NULL;
     o->mean_divisor = s.totals[BY_WEIGHT];
     wb_release(s.items);
@@ -418,7 +419,7 @@ static bool add_two(wb_optimiser *o) {
     for (int64_t i = 0; i < newer->count && fits; i++) {
         fits = wb_same_sizes(older->arrays[i], newer->arrays[i]);
         wb_array *a = older->arrays[i], *b = newer->arrays[i];
-        if (fits && !(o->roots[i] = o->sharing->items[i].is_whole ? MAX(a, b) : ADD(a, b)))
+        if (fits && !(o->roots[i] = o->sharing->items[i].is_integer ? MAX(a, b) : ADD(a, b)))
             return false;
     }
     if (fits) return true;
@@ -465,7 +466,7 @@ static wb_status sum_parts_over_ranks(wb_optimiser *o) {
     wb_sharing *s = o->sharing;
     if (!wb_scope_begin()) return WB_ERROR_MEMORY;
     take_sums(o);
-    if (!join_wholes(s) || !sum_over_ranks(s)) {
+    if (!join_integers(s) || !sum_over_ranks(s)) {
         (void)wb_scope_close_leaving(0, NULL);
         return wb_error_status();
     }
@@ -492,7 +493,8 @@ wb_array *wb_mean_of_parts(wb_optimiser *o) {
     o->mean_divisor = wb_scope_add(s->items[BY_WEIGHT].x);
     for (int64_t i = TOTALS; i < s->count; i++) {
         shared *item = &s->items[i];
-        if (!item->is_whole) item->total = wb_cast(s->items[item->by].x, (wb_dtype)item->x->dtype);
+        if (!item->is_integer)
+            item->total = wb_cast(s->items[item->by].x, (wb_dtype)item->x->dtype);
         item->x = wb_scope_add(item->x); /* a sum may be the mean itself */
     }
     wb_array *watched = hand_over_means(o, s);

@@ -205,6 +205,30 @@ static void what_is_set_is_a_copy(void **state) {
     }
 }
 
+/* Nor has what it was made of a gradient of its losses; what a loss sets has, until the step. */
+static wb_array *generated(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)batch, (void)user;
+    wb_array *w = wb_mul_number(wb_get(model, "2"), 3);
+    return wb_set(model, "1", w) == WB_OK ? wb_sum(wb_get(model, "1")) : NULL;
+}
+
+static void a_parameter_that_was_set_begins_a_recipe(void **state) {
+    (void)state;
+    for (int is_read = 0; is_read < 2; is_read++) {
+        wb_layer *model = wb_tree(wb_vector(1, 2), wb_vector(5, 6));
+        wb_array *x = wb_mul_number(wb_get(model, "2"), 2);
+        if (is_read) assert_int_equal(wb_eval(x), WB_OK);
+        assert_int_equal(wb_set(model, "1", x), WB_OK);
+        wb_gradients *g = wb_gradient(wb_sum(wb_get(model, "1")), model);
+        assert_values(wb_gradients_get(g, "1"), 0, 1, 1);
+        assert_null(wb_gradients_get(g, "2"));
+        assert_values(wb_get(model, "1"), 0, 10, 12);
+        assert_non_null(wb_withgradient(generated, model, NULL, NULL, &g));
+        assert_values(wb_gradients_get(g, "2"), 0, 3, 3);
+        wb_free(model);
+    }
+}
+
 static void an_array_that_is_set_where_it_stands_stays_tied(void **state) {
     (void)state;
     wb_array *w = wb_vector(1, 2);
@@ -305,6 +329,7 @@ static int run(void) {
         TEST(a_tie_has_one_gradient_and_one_state),
         TEST(the_gradient_of_a_tie_is_summed_over_its_places),
         TEST(ties_are_checked_at_each_update),
+        TEST(a_parameter_that_was_set_begins_a_recipe),
         TEST(an_array_that_is_set_where_it_stands_stays_tied),
         TEST(ties_are_made_of_what_stands_elsewhere),
         TEST(a_function_that_gives_one_array_ties_nothing),
