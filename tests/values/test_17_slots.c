@@ -186,14 +186,16 @@ static const struct copy_row {
 /* A step over the first alone leaves the second, and the average of each is its own. */
 static void what_is_set_is_a_copy(void **state) {
     const struct copy_row *r = *state;
-    for (int is_read = 0; is_read < 2; is_read++) {
+    enum { UNREAD, READ_BEFORE, READ_AFTER, WAYS };
+    for (int way = 0; way < WAYS; way++) {
         wb_layer *model = wb_tree(wb_vector(1, 2), wb_vector(5, 6));
         wb_optimiser *o =
             wb_setup(wb_rule_chain(wb_descent(.eta = 0.5), wb_ema(.decay = 0.5)), model);
         wb_array *x = r->source(model);
-        if (is_read) assert_values(x, 0, 5, 6); /* before it is set */
+        if (way == READ_BEFORE) assert_values(x, 0, 5, 6);
         assert_int_equal(wb_set(model, "1", x), WB_OK);
-        if (is_read) assert_values(wb_get(model, "2"), 0, 5, 6);
+        if (way == READ_BEFORE) assert_values(wb_get(model, "2"), 0, 5, 6);
+        if (way == READ_AFTER) assert_values(x, 0, 5, 6);
         assert_int_equal(wb_parameter_count(model), 4);
         assert_int_equal(step(o, model, along(model, "1", wb_vector(2, 2))), WB_OK);
         assert_values(wb_get(model, "1"), 1e-6, 4, 5);
