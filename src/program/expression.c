@@ -120,8 +120,26 @@ static void print_word(wb_printer *p, const wb_instruction *i, const char *word,
         wb_print(p, "%.*s", size, word);
 }
 
+/* Compilers contract a product and a sum; a value has the same bits in every program instead. */
+static bool is_product(const wb_instruction *i) {
+    const bool is_float = i->type == WB_R_F32 || i->type == WB_R_F64;
+    return is_float && (i->code == WB_CODE_mul || i->code == WB_CODE_square);
+}
+
+static void print_product(wb_printer *p, const wb_instruction *i) {
+    wb_print(p, "k_product_%s(", suffixes[i->type]);
+    wb_print_value(p, i->in[0]);
+    wb_print(p, ", ");
+    wb_print_value(p, i->in[i->code == WB_CODE_mul]);
+    wb_print(p, ")");
+}
+
 /* Integers wrap: they are computed as unsigned ones, and go back. */
 static void print_row(wb_printer *p, const wb_instruction *i) {
+    if (is_product(i)) {
+        print_product(p, i);
+        return;
+    }
     const char *at = rows[i->code];
     const bool is_integer = i->type == WB_R_I32 || i->type == WB_R_I64;
     const bool wraps = is_integer && i->from != WB_R_BOOL && !strstr(at, "k_");

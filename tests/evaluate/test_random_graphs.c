@@ -24,6 +24,7 @@ typedef struct builder {
     int count;
     wb_array *leaves[MOST_VALUES];
     int leaf_count;
+    bool reads; /* values in the middle, while the graph is made */
 } builder;
 
 static int64_t below(builder *b, int64_t n) { return random_below(&b->r, n); }
@@ -336,6 +337,11 @@ static bool is_tame(builder *b, wb_array *x) {
     return true;
 }
 
+/* Some values are read before others are asked for: plans find what earlier ones computed. */
+static void may_read(builder *b, wb_array *x, int percent) {
+    if (chance(b, percent) && wb_eval(x) != WB_OK) fail_msg("eval: %s", wb_error_message());
+}
+
 static void grow(builder *b, int wanted) {
     b->values[b->count++] = random_leaf(b);
     b->values[b->count++] =
@@ -348,6 +354,7 @@ static void grow(builder *b, int wanted) {
             continue;
         }
         if (is_tame(b, v.x)) b->values[b->count++] = v;
+        if (b->reads) may_read(b, v.x, 6);
     }
 }
 
@@ -358,7 +365,21 @@ typedef struct outputs {
     int count;
 } outputs;
 
-/* Gradients of a sum over what was made last with respect to all leaves. */
+/* The loss of which second derivatives are taken. */
+static wb_array *loss_of_gradients(builder *b, int count, wb_array *const *gradients) {
+    wb_array *l = NULL;
+    for (int i = 0; i < count; i++) {
+        if (!gradients[i] || !is_tame(b, gradients[i])) continue;
+        wb_array *term = wb_mean(wb_square(wb_tanh(gradients[i])));
+        l = l && term ? wb_add(l, term) : term;
+        may_read(b, gradients[i], 20);
+    }
+    wb_clear_error(); /* the mean of nothing */
+    return l;
+}
+
+/* Gradients of a sum over what was made last with respect to all leaves; or, of the sum of these,
+ * their own gradients. */
 static void add_gradients(builder *b, outputs *o) {
     wb_array *gradients[MOST_VALUES];
     wb_array *last = NULL;
@@ -367,8 +388,15 @@ static void add_gradients(builder *b, outputs *o) {
             last = b->values[i].x;
     if (!last) return;
     wb_array *l = wb_sum(wb_mul(last, wb_sin(last)));
+    may_read(b, l, 50);
     if (wb_gradient_of(l, b->leaf_count, b->leaves, gradients) != WB_OK)
         fail_msg("gradient: %s", wb_error_message());
+    if (b->real == WB_F64 && chance(b, 40)) {
+        wb_array *second = loss_of_gradients(b, b->leaf_count, gradients);
+        if (second) may_read(b, l = second, 50);
+        if (second && wb_gradient_of(l, b->leaf_count, b->leaves, gradients) != WB_OK)
+            fail_msg("second gradient: %s", wb_error_message());
+    }
     for (int i = 0; i < b->leaf_count && o->count < MOST_OUTPUTS + 3; i++)
         if (gradients[i]) o->arrays[o->count++] = gradients[i];
     o->arrays[o->count++] = l;
@@ -376,6 +404,7 @@ static void add_gradients(builder *b, outputs *o) {
 
 static outputs build(builder *b, uint64_t seed, int64_t most) {
     *b = (builder){.r = {seed}, .table = naive_new(), .most = most};
+    b->reads = chance(b, 40);
     b->real = chance(b, 70) ? WB_F64 : WB_F32;
     grow(b, 6 + (int)below(b, 24));
     outputs o = {.count = 0};

@@ -216,8 +216,8 @@ static wb_source *sources[MOST_CASES];
 static const call_case *of_source[MOST_CASES];
 
 static bool takes(const wb_dialect *dialect, const call_case *c) {
-    const bool merges = c->call.kind == WB_CALL_merge_runs;
-    const int dtype = merges ? c->call.index.index_dtype : (int)c->call.dtype;
+    const bool has_keys = c->call.kind == WB_CALL_merge_runs || c->call.kind == WB_CALL_argmax;
+    const int dtype = has_keys ? c->call.index.index_dtype : (int)c->call.dtype;
     return dtype != WB_F64 || dialect->has_f64 || c->call.kind == WB_CALL_gather;
 }
 

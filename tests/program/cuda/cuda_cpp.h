@@ -157,6 +157,8 @@ template <class To, class From> static inline To cuda_cpp_bits(From from) {
     return to;
 }
 #define __float_as_uint(x)      cuda_cpp_bits<unsigned>((float)(x))
+#define __fmul_rn(x, y)         ((float)(x) * (float)(y))
+#define __dmul_rn(x, y)         ((double)(x) * (double)(y))
 #define __float_as_int(x)       cuda_cpp_bits<int>((float)(x))
 #define __uint_as_float(u)      cuda_cpp_bits<float>((unsigned)(u))
 #define __int_as_float(i)       cuda_cpp_bits<float>((int)(i))
