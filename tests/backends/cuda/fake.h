@@ -18,7 +18,8 @@
  *
  * Variables: FAKE_CUDA_DEVICES (2), FAKE_CUDA_MEMORY (bytes of each, 1 GiB), FAKE_CUDA_PEERS (1:
  * devices reach each other's memory), FAKE_CUDA_FAIL=function:n:code (as fake_fail; function *:
- * any), FAKE_CUDA_ARCHITECTURE (sm_90, gfx90a:...). */
+ * any), FAKE_CUDA_ARCHITECTURE (sm_90, gfx90a:...), FAKE_CUDA_IDLE (1: kernels compute nothing and
+ * memory begins as zero, so that what time is left is the host's). */
 #ifndef WB_TESTS_CUDA_FAKE_H
 #define WB_TESTS_CUDA_FAKE_H
 
@@ -33,6 +34,9 @@ typedef struct fake_counts {
 
 /* These are found by dlsym in the library that stands for the driver. */
 typedef fake_counts fake_count_fn(void);
+
+/* How often the function, "cuEventRecord", was called so far; -1: there is none of that name. */
+typedef long fake_calls_fn(const char *function);
 
 /* The n-th call of the function from now on (n = 1: the next one) fails with code; NULL: of any
  * function. One that releases something does so nevertheless. n = 0: none fails. */

@@ -35,6 +35,8 @@ static const char *const names[] = {
 #undef X
 };
 
+static long calls[FAKE_FUNCTION_COUNT]; /* of each */
+
 /* ---- errors on demand ---- */
 
 static struct {
@@ -64,7 +66,7 @@ static bool has_to_fail(const char *name) {
 gpu_code fake_enter(fake_function function) {
     pthread_mutex_lock(&lock);
     fail_from_environment();
-    fake_count.calls++;
+    fake_count.calls++, calls[function]++;
     if (!has_to_fail(names[function])) return GPU_SUCCESS;
     failing.failed = names[function];
     return failing.code;
@@ -87,6 +89,7 @@ void fake_pause(void) {
 /* ---- what tests ask ---- */
 
 FAKE_EXPORT fake_count_fn fake_count_now;
+FAKE_EXPORT fake_calls_fn fake_calls_of;
 FAKE_EXPORT fake_fail_fn fake_fail;
 FAKE_EXPORT fake_failed_fn fake_failed;
 
@@ -95,6 +98,16 @@ fake_counts fake_count_now(void) {
     const fake_counts now = fake_count;
     pthread_mutex_unlock(&lock);
     return now;
+}
+
+long fake_calls_of(const char *function) {
+    int i = 0;
+    while (i < FAKE_FUNCTION_COUNT && strcmp(names[i], function) != 0) i++;
+    if (i == FAKE_FUNCTION_COUNT) return -1;
+    pthread_mutex_lock(&lock);
+    const long count = calls[i];
+    pthread_mutex_unlock(&lock);
+    return count;
 }
 
 void fake_fail(const char *function, long n, int code) {
@@ -122,6 +135,12 @@ void fake_complain(const char *format, ...) {
 long fake_number(const char *variable, long otherwise) {
     const char *text = getenv(variable);
     return text && text[0] ? strtol(text, NULL, 10) : otherwise;
+}
+
+bool fake_is_idle(void) {
+    static int idle = -1;
+    if (idle < 0) idle = fake_number("FAKE_CUDA_IDLE", 0) != 0;
+    return idle;
 }
 
 static fake_object *newest;

@@ -99,6 +99,8 @@ void fake_complain(const char *format, ...) __attribute__((format(printf, 1, 2))
 /* A number from the environment. */
 long fake_number(const char *variable, long otherwise);
 
+bool fake_is_idle(void); /* FAKE_CUDA_IDLE */
+
 /* ---- objects ---- */
 
 typedef struct fake_context fake_context;

@@ -112,6 +112,7 @@ static void *take(int device, size_t bytes) {
     a->cursor = offset + bytes;
     fake_memory_open();
     memset(a->base + offset - ALIGNMENT, 0xff, bytes + 2 * ALIGNMENT);
+    if (fake_is_idle()) memset(a->base + offset, 0, bytes);
     fake_memory_close();
     return a->base + offset;
 }

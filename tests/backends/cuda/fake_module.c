@@ -191,6 +191,7 @@ void fake_run_launch(fake_context *context, const fake_launch *launch) {
         context->fault = FAKE_ILLEGAL_ADDRESS;
         return;
     }
+    if (fake_is_idle()) return;
     fake_memory_open();
     const bool ran = cuda_cpp_launch(launch->function->module->library, launch->function->entry,
                                      launch->grid, launch->block, launch->parameters, is_reversed);
