@@ -58,6 +58,7 @@ static void loader_free(void *object) {
     wb_prefetch_end(&loader->prefetch);
     (void)close_turn(loader, true);
     for (int i = 0; i < WB_PREFETCH_SLOTS; i++) release_slot(&loader->slots[i], loader->count);
+    for (int i = 0; i < loader->count; i++) wb_buffer_unref(loader->last[i]);
     wb_copy_queue_close(&loader->queue);
     release_sources(loader);
     wb_release(loader->order);
@@ -360,7 +361,7 @@ static wb_status prepare(const wb_loader *loader, const wb_batch_memory *memory)
 
 static wb_status upload(const wb_loader *loader, slot *s, int64_t size) {
     const wb_copy_queue *queue = &loader->queue;
-    wb_status status = WB_OK;
+    wb_status status = wb_copy_queue_follow(queue);
     for (int i = 0; status == WB_OK && i < loader->count; i++)
         status = wb_copy_queue_upload(queue, s->there[i], s->buffers[i]->handle,
                                       (size_t)(size * loader->sources[i].bytes));
@@ -499,16 +500,25 @@ static bool fail_batch(const slot *s, int64_t index, int64_t epoch) {
     return false;
 }
 
-/* The slot's memory goes to the batch; as much is put in its place. */
+/* Gives the slot the memory of the batch before, which has ended, and notes what this one has: so
+ * the batches of a loader are in the same few places for ever, and a device that launches its work
+ * as graphs knows them. Memory that somebody keeps is replaced. */
+static bool swap_memory(wb_loader *loader, slot *s, slot *taken) {
+    wb_buffer **from = outgoing(loader, s), **to = outgoing(loader, taken);
+    for (int i = 0; i < loader->count; i++) {
+        to[i] = from[i];
+        from[i] = loader->last[i] ? wb_buffer_renew(loader->last[i]) : NULL;
+        loader->last[i] = wb_buffer_ref(to[i]);
+    }
+    return equip_slot(loader, s);
+}
+
 static bool deliver(wb_loader *loader, wb_batch *batch) {
     const int64_t index = loader->next;
     slot *s = &loader->slots[wb_prefetch_take(&loader->prefetch)];
     if (s->status != WB_OK) return fail_batch(s, index, loader->epoch);
     slot taken = {0};
-    const size_t bytes = sizeof taken.buffers;
-    memcpy(outgoing(loader, &taken), outgoing(loader, s), bytes);
-    memset(outgoing(loader, s), 0, bytes);
-    const bool ready = equip_slot(loader, s) && open_turn(loader);
+    const bool ready = swap_memory(loader, s, &taken) && open_turn(loader);
     if (ready) wrap_slot(loader, &taken, index, loader->epoch, batch);
     release_slot(&taken, loader->count);
     wb_prefetch_give(&loader->prefetch);

@@ -56,6 +56,7 @@ struct wb_loader {
     bool goes_on;               /* a position was loaded: {0} goes on in that epoch */
     wb_loader_turn turn;
     wb_loader_slot slots[WB_PREFETCH_SLOTS];
+    wb_buffer *last[WB_LOADER_SOURCES]; /* memory of the batch that was handed out last */
     wb_prefetch prefetch;
 };
 

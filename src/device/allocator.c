@@ -35,10 +35,28 @@ static void count_live(wb_device *device, int64_t change) {
         device->peak = device->live + device->workspace;
 }
 
+/* One heap of two, that of the lowest address on top (a skew heap: Sleator and Tarjan, 1986). */
+static wb_buffer *meld(wb_buffer *a, wb_buffer *b) {
+    wb_buffer *top = NULL, **place = &top;
+    while (a && b) {
+        wb_buffer *lower = (uintptr_t)a->handle < (uintptr_t)b->handle ? a : b;
+        b = lower == a ? b : a;
+        a = lower->more;
+        *place = lower;
+        lower->more = lower->next;
+        place = &lower->next;
+    }
+    *place = a ? a : b;
+    return top;
+}
+
+/* The lowest address, so that it depends on what is free, and not on the order in which that was
+ * given back: whoever does the same again finds the same memory, and the graphs that were made for
+ * it (backends/cuda/graph.c). */
 static wb_buffer *take_cached(wb_device *device, int class) {
     wb_buffer *buffer = device->free[class];
     if (!buffer) return NULL;
-    device->free[class] = buffer->next;
+    device->free[class] = meld(buffer->next, buffer->more);
     device->cached -= (int64_t)buffer->size_bytes;
     return buffer;
 }
@@ -164,6 +182,15 @@ static wb_buffer *new_piece(wb_device *device, size_t class_bytes) {
 
 /* ---- buffers ---- */
 
+/* Nothing is known of what it holds. */
+static void begin_life(wb_buffer *buffer) {
+    buffer->refs = 1;
+    buffer->read_only = buffer->is_lost = false;
+    buffer->contents = 0;
+    buffer->doubted_from = buffer->doubted = 0;
+    buffer->release = NULL;
+}
+
 wb_buffer *wb_buffer_new(const wb_device *where, size_t size_bytes, const char *tag) {
     wb_device *device = wb_device_mutable(where);
     if (wb_device_check(device) != WB_OK) return NULL;
@@ -174,18 +201,26 @@ wb_buffer *wb_buffer_new(const wb_device *where, size_t size_bytes, const char *
     if (!buffer) buffer = new_piece(device, class_bytes);
     if (buffer) {
         buffer->tag = tag;
+        buffer->device = device;
+        begin_life(buffer);
         enlist(device, buffer);
         count_live(device, (int64_t)class_bytes);
     }
     pthread_mutex_unlock(&device->mutex);
-    if (!buffer) return NULL;
-    buffer->refs = 1;
-    buffer->read_only = buffer->is_lost = false;
-    buffer->contents = 0;
-    buffer->doubted_from = buffer->doubted = 0;
-    buffer->device = device;
-    buffer->release = NULL;
-    wb_live_buffers(1);
+    if (buffer) wb_live_buffers(1);
+    return buffer;
+}
+
+wb_buffer *wb_buffer_renew(wb_buffer *buffer) {
+    wb_device *device = wb_device_mutable(buffer->device);
+    if (__atomic_load_n(&buffer->refs, __ATOMIC_ACQUIRE) > 1) {
+        wb_buffer *other = wb_buffer_new(device, buffer->size_bytes, buffer->tag);
+        wb_buffer_unref(buffer);
+        return other;
+    }
+    pthread_mutex_lock(&device->mutex);
+    begin_life(buffer);
+    pthread_mutex_unlock(&device->mutex);
     return buffer;
 }
 
@@ -239,8 +274,8 @@ static void give_back(wb_device *device, wb_buffer *buffer) {
     strike_off(buffer);
     device->live -= (int64_t)buffer->size_bytes;
     if (device->cached > cache_limit(device)) drop_cache(device);
-    buffer->next = device->free[class];
-    device->free[class] = buffer;
+    buffer->next = buffer->more = NULL;
+    device->free[class] = meld(device->free[class], buffer);
     device->cached += (int64_t)buffer->size_bytes;
 }
 

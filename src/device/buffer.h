@@ -18,7 +18,7 @@ typedef struct wb_buffer {
     bool is_lost;                  /* __atomic; an error struck while it was written */
     uint64_t contents;             /* __atomic; of wb_buffer_contents; 0: no number yet */
     int64_t doubted_from, doubted; /* of wb_buffers_doubt; guarded by the device's mutex */
-    struct wb_buffer *next;        /* in one of the allocator's lists */
+    struct wb_buffer *next, *more; /* in one of the allocator's lists, or in its heaps */
     struct wb_buffer **link;       /* what points here, in the list of what is live */
 } wb_buffer;
 
@@ -26,6 +26,9 @@ typedef struct wb_buffer {
 wb_buffer *wb_buffer_new(const wb_device *device, size_t size_bytes, const char *tag);
 wb_buffer *wb_buffer_foreign(const wb_device *device, void *data, size_t size_bytes, bool read_only,
                              wb_release_fn *release, void *context);
+/* The buffer as a new one where nobody else refers to it; else another of its size, and this one is
+ * let go. NULL: out of memory. */
+wb_buffer *wb_buffer_renew(wb_buffer *buffer);
 wb_buffer *wb_buffer_ref(wb_buffer *buffer);
 void wb_buffer_unref(wb_buffer *buffer);
 
@@ -70,14 +73,17 @@ wb_status wb_buffer_relay(wb_buffer *to, int64_t to_bytes, const wb_buffer *from
 /* Copies to host memory; done when it returns. */
 wb_status wb_buffer_read(const wb_buffer *from, int64_t from_bytes, void *to, size_t size_bytes);
 
-/* A queue beside the device's own, for copies to it while that computes: for one thread at a time.
- * Memory that the target's earlier readers may still want is written only after they are done. */
+/* A queue beside the device's own, for copies to it while that computes: for one thread at a
+ * time. */
 typedef struct wb_copy_queue {
     const wb_device *device;
     void *queue; /* NULL: the device's own */
 } wb_copy_queue;
 bool wb_copy_queue_open(wb_copy_queue *queue, const wb_device *device); /* false on failure */
 void wb_copy_queue_close(wb_copy_queue *queue);
+/* What comes next on the queue comes after all that the device's own has been given so far, which
+ * may still read the memory that is to be written. */
+wb_status wb_copy_queue_follow(const wb_copy_queue *queue);
 /* Host memory to a buffer of the queue's device; both stay as they are until wb_copy_queue_sync
  * returns. */
 wb_status wb_copy_queue_upload(const wb_copy_queue *queue, wb_buffer *to, const void *from,

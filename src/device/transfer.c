@@ -49,7 +49,7 @@ void wb_device_let_go(wb_device *device) {
     const flight taken = take_flight(device);
     wb_error_aside aside;
     wb_error_put_aside(&aside);
-    if (taken.count) (void)device->backend->sync(device->context, NULL); /* it may read them yet */
+    (void)device->backend->sync(device->context, NULL); /* it may read and write them yet */
     wb_clear_error();
     wb_error_bring_back(&aside);
     release_flight(taken);
@@ -295,16 +295,15 @@ void wb_copy_queue_close(wb_copy_queue *q) {
     *q = (wb_copy_queue){.device = NULL};
 }
 
-/* What comes next on the queue comes after all that the device's own has been given so far. */
-static wb_status follow(const wb_copy_queue *q) {
+wb_status wb_copy_queue_follow(const wb_copy_queue *q) {
     const wb_backend *backend = q->device->backend;
     void *context = q->device->context;
-    if (!q->queue) return WB_OK;
+    wb_status status = wb_device_check(q->device);
+    if (!q->queue || status != WB_OK) return status;
     void *event = backend->record(context, NULL);
-    if (!event) return wb_error_status();
-    const wb_status status = backend->wait(context, q->queue, event);
-    backend->release_event(context, event);
-    return status;
+    status = event ? backend->wait(context, q->queue, event) : wb_error_status();
+    if (event) backend->release_event(context, event);
+    return wb_device_note(q->device, status);
 }
 
 wb_status wb_copy_queue_upload(const wb_copy_queue *q, wb_buffer *to, const void *from,
@@ -313,13 +312,11 @@ wb_status wb_copy_queue_upload(const wb_copy_queue *q, wb_buffer *to, const void
         const void *read;
         void *handle; /* only read */
     } memory = {.read = from};
-    wb_status status = wb_device_check(q->device);
-    if (status == WB_OK) status = follow(q);
-    if (status == WB_OK)
-        status = q->device->backend->copy(q->device->context, q->queue, WB_COPY_UPLOAD,
-                                          (wb_memory){to->handle, 0}, (wb_memory){memory.handle, 0},
-                                          size_bytes);
-    return wb_device_note(q->device, status);
+    if (wb_device_check(q->device) != WB_OK) return WB_ERROR_DEVICE;
+    return wb_device_note(q->device,
+                          q->device->backend->copy(q->device->context, q->queue, WB_COPY_UPLOAD,
+                                                   (wb_memory){to->handle, 0},
+                                                   (wb_memory){memory.handle, 0}, size_bytes));
 }
 
 wb_status wb_copy_queue_sync(const wb_copy_queue *q) {

@@ -10,6 +10,7 @@
 
 #include "array/thread.h"
 #include "base/memory.h"
+#include "data/prefetch.h"
 #include "support/numbers.h"
 #include "support/scoped.h"
 
@@ -342,6 +343,44 @@ static void a_kept_array_outlives_its_turn(void **state) {
     wb_free(kept);
 }
 
+/* A device that keeps graphs of its work by their addresses then makes few. */
+static void batches_come_from_few_places(void **state) {
+    (void)state;
+    enum { EPOCHS = 3, MOST = WB_PREFETCH_SLOTS + 1 };
+    const void *places[MOST] = {NULL};
+    int count = 0;
+    wb_loader *loader = wb_loader_new(.x = wb_cpu(counting(100, 50, 0)), .batchsize = 4,
+                                      .device = wb_default_device(), .no_background = alone);
+    for (int epoch = 0; epoch < EPOCHS; epoch++) {
+        wb_array *other = wb_copy(wb_iota(WB_I32, 0, 100, 4)); /* of their size, in between */
+        assert_int_equal(wb_eval(other), WB_OK);
+        for (wb_batch batch = {0}; wb_next(loader, &batch);) {
+            const void *at = batch.x->buffer->handle;
+            int i = 0;
+            while (i < count && places[i] != at) i++;
+            if (i == MOST) fail_msg("epoch %d, batch %d: a fifth place", epoch, (int)batch.index);
+            places[i] = at, count = i == count ? count + 1 : count;
+        }
+    }
+    wb_free(loader);
+}
+
+static void what_is_kept_of_batches_is_not_written_over(void **state) {
+    (void)state;
+    enum { BATCHES = 20 };
+    wb_array *kept[2 * BATCHES];
+    wb_loader *loader = wb_loader_new(.x = wb_cpu(counting(0, 2 * BATCHES, 0)), .batchsize = 2,
+                                      .device = wb_default_device(), .no_background = alone);
+    for (int epoch = 0; epoch < 2; epoch++)
+        for (wb_batch batch = {0}; wb_next(loader, &batch);)
+            kept[epoch * BATCHES + batch.index] = wb_keep(batch.x);
+    wb_free(loader);
+    for (int i = 0; i < 2 * BATCHES; i++) {
+        assert_counting(kept[i], 2, 2 * (i % BATCHES));
+        wb_free(kept[i]);
+    }
+}
+
 static void first_leaves_the_epoch_alone(void **state) {
     (void)state;
     wb_loader *loader = wb_loader_new(.x = counting(2, 50, 0), .batchsize = 4, .shuffle = true,
@@ -573,6 +612,8 @@ int main(void) {
         TEST(stale_and_foreign_batches_are_refused),
         TEST(loaders_nest),
         TEST(a_kept_array_outlives_its_turn),
+        TEST(batches_come_from_few_places),
+        TEST(what_is_kept_of_batches_is_not_written_over),
         TEST(first_leaves_the_epoch_alone),
         TEST(views_are_data_too),
         TEST(map_changes_batches),

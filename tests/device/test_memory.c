@@ -68,6 +68,30 @@ static void memory_is_counted(void **state) {
     assert_int_equal(now().live, before.live);
 }
 
+static void take_pieces(wb_array **pieces, int count) {
+    for (int i = 0; i < count; i++) assert_non_null(pieces[i] = piece(MEGA));
+}
+
+static void memory_depends_on_what_is_free_alone(void **state) {
+    (void)state;
+    enum { PIECES = 7 };
+    static const int orders[][PIECES] = {
+        {0, 1, 2, 3, 4, 5, 6}, {6, 5, 4, 3, 2, 1, 0}, {3, 0, 6, 1, 5, 2, 4}, {2, 6, 4, 0, 5, 1, 3}};
+    wb_array *pieces[PIECES];
+    const void *places[PIECES];
+    take_pieces(pieces, PIECES); /* those that were there before are now in use, or among these */
+    for (size_t o = 0; o < sizeof orders / sizeof *orders; o++) {
+        for (int i = 0; i < PIECES; i++) wb_free(pieces[orders[o][i]]);
+        take_pieces(pieces, PIECES);
+        for (int i = 0; i < PIECES; i++) {
+            const void *at = pieces[i]->buffer->handle;
+            if (o > 0 && at != places[i]) fail_msg("order %zu: piece %d is elsewhere", o, i);
+            places[i] = at;
+        }
+    }
+    for (int i = 0; i < PIECES; i++) wb_free(pieces[i]);
+}
+
 static void views_cost_nothing(void **state) {
     (void)state;
     wb_array *x = piece(MEGA);
@@ -382,6 +406,7 @@ static const struct test_of_a_place {
 #define ROW(function)                                                                              \
     { #function, function }
     ROW(memory_is_counted),
+    ROW(memory_depends_on_what_is_free_alone),
     ROW(views_cost_nothing),
     ROW(a_threads_workspace_ends_with_it),
     ROW(questions_about_nothing),

@@ -118,6 +118,7 @@ static void use_a_queue(const wb_device *device, void *handle) {
     wb_buffer to = {.device = device, .handle = handle};
     wb_copy_queue queue;
     if (!wb_copy_queue_open(&queue, device)) return;
+    (void)wb_copy_queue_follow(&queue);
     (void)wb_copy_queue_upload(&queue, &to, numbers, sizeof numbers);
     (void)wb_copy_queue_sync(&queue);
     wb_copy_queue_close(&queue);
