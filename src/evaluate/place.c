@@ -208,24 +208,35 @@ static bool may_donate(const wb_graph *graph, const wb_value *leaf, int32_t outp
     return graph->of_tape[next->index] == graph->outputs[output];
 }
 
+static bool can_donate(wb_graph *graph, const wb_unit *u, const takeover *t, int32_t leaf,
+                       int32_t number) {
+    const wb_value *output = &graph->values[graph->outputs[number]];
+    if (!may_donate(graph, &graph->values[leaf], number) || !read_alike(graph, u, leaf, output))
+        return false;
+    if (graph->units[t->writer].kind == WB_UNIT_CALL && call_reads(graph, t->writer, leaf))
+        return false;
+    wb_ask_before(graph, t->writer, t->question);
+    return all_come_first(t, leaf);
+}
+
+/* Of several the first on the tape. A rule's parameter and states come there in the order of their
+ * new values, so that each takes over its own memory, and the next step finds all where they were.
+ */
 static int32_t find_donor(wb_graph *graph, const wb_unit *u, int32_t writer, int32_t number,
                           const bool *taken, wb_question *q) {
-    const wb_value *output = &graph->values[graph->outputs[number]];
     const takeover t = {graph, writer, q};
+    int32_t donor = -1;
     for (int64_t m = 0; m < u->member_count; m++) {
         const wb_value *v = &graph->values[u->members[m]];
         for (int i = 0; i < v->ninputs; i++) {
             const int32_t leaf = wb_value_inputs(v)[i];
             const wb_value *x = &graph->values[leaf];
             if (x->kind != WB_VALUE_LEAF || taken[x->memory]) continue;
-            if (!may_donate(graph, x, number) || !read_alike(graph, u, leaf, output)) continue;
-            if (graph->units[writer].kind == WB_UNIT_CALL && call_reads(graph, writer, leaf))
-                continue;
-            wb_ask_before(graph, writer, q);
-            if (all_come_first(&t, leaf)) return leaf;
+            if (donor >= 0 && graph->values[donor].tape <= x->tape) continue;
+            if (can_donate(graph, u, &t, leaf, number)) donor = leaf;
         }
     }
-    return -1;
+    return donor;
 }
 
 /* True if the unit can read an element before it writes v there: row values are written while

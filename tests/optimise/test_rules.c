@@ -5,6 +5,7 @@
 #include <weber/layers.h>
 #include <weber/optimise.h>
 
+#include "optimise/optimiser.h"
 #include "support/scoped.h"
 
 enum { MOST_STEPS = 6 };
@@ -407,6 +408,24 @@ static wb_array *squares(wb_layer *model, const wb_batch *batch, void *user) {
     return wb_sum(wb_square(wb_get(model, "1")));
 }
 
+enum { MOST_PLACES = 1 + WB_RULE_ALL_STATES };
+
+/* Where a parameter and its states lie. */
+typedef struct places {
+    const void *of[MOST_PLACES];
+} places;
+
+static places places_now(const wb_optimiser *o) {
+    places now = {{NULL}};
+    const wb_tie_group *group = &o->groups[0];
+    now.of[0] = (*o->members[group->first].slot)->buffer->handle;
+    for (int k = 0; k < WB_RULE_ALL_STATES && group->states[k]; k++)
+        now.of[1 + k] = group->states[k]->buffer->handle;
+    return now;
+}
+
+/* In place means each in its own: then a device that keeps graphs of its work by their addresses
+ * makes one for all steps. */
 static void steps_of_all_work_in_place(void **state) {
     (void)state;
     const wb_rule rules[] = {
@@ -442,8 +461,9 @@ static void steps_of_all_work_in_place(void **state) {
         wb_layer *model = wb_tree(wb_uniform(WB_F32, 40, 3));
         wb_optimiser *o = wb_setup(rules[r], model);
         wb_plan_counts before = {0};
+        places first = {{NULL}};
         for (int i = 0; i < 8; i++) {
-            if (i == 3) before = wb_plan_status();
+            if (i == 3) before = wb_plan_status(), first = places_now(o);
             wb_scope_open();
             assert_non_null(wb_train_step(squares, model, &(const wb_batch){.x = NULL}, NULL, o));
             const wb_rule_setting *first = &rules[r].links[0]->settings[0];
@@ -456,6 +476,9 @@ static void steps_of_all_work_in_place(void **state) {
         if (after.misses != before.misses) fail_msg("%s: a plan was missed", name);
         if (after.missed_donations != before.missed_donations) fail_msg("%s: not in place", name);
         if (after.evaluations - before.evaluations != 5) fail_msg("%s: several plans", name);
+        const places last = places_now(o);
+        for (int k = 0; k < MOST_PLACES; k++)
+            if (last.of[k] != first.of[k]) fail_msg("%s: array %d has moved", name, k);
         wb_free(o), wb_free(model);
     }
 }
