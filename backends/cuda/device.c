@@ -89,6 +89,7 @@ void *wb_gpu_open(int index) {
     device->uses_graphs = option("WEBER_GRAPHS", vendor->uses_graphs) && !device->waits_always;
     (void)pthread_mutex_init(&device->pinned_lock, NULL);
     (void)pthread_mutex_init(&device->own.lock, NULL);
+    (void)pthread_mutex_init(&device->events_lock, NULL);
     (void)pthread_mutex_init(&device->libraries_lock, NULL);
     device->texts = (wb_texts){.host = wb_gpu_host,
                                .context = device,
@@ -112,11 +113,13 @@ void wb_gpu_close(void *any) {
     }
     wb_gpu_queue_release(&device->own);
     wb_texts_release(&device->texts);
+    wb_gpu_events_release(device);
     while (device->pinned) wb_gpu_free_pinned(device, device->pinned->memory, 0);
     if (device->dummy) (void)gpu.MemFree(device->dummy);
     if (device->capture) (void)gpu.StreamDestroy(device->capture);
     if (device->is_retained) vendor->release(device->ordinal);
     (void)pthread_mutex_destroy(&device->libraries_lock);
+    (void)pthread_mutex_destroy(&device->events_lock);
     (void)pthread_mutex_destroy(&device->own.lock);
     (void)pthread_mutex_destroy(&device->pinned_lock);
     wb_gpu_host->release(device);

@@ -28,14 +28,15 @@ bool wb_gpu_find(int index, wb_gpu_found *found);
 enum {
     WB_GPU_RING_BYTES = 8 << 20,
     WB_GPU_PIECE_BYTES = 1 << 20, /* the most that is taken at once */
-    WB_GPU_MOST_MARKS = 64
+    WB_GPU_MARK_BYTES = 1 << 19,  /* one event behind so many, not behind each piece */
+    WB_GPU_MOST_MARKS = WB_GPU_RING_BYTES / WB_GPU_MARK_BYTES
 };
 
-/* Used round and round. `first` and `next` count bytes from the beginning of time: what is between
- * them may still be read. */
+/* Used round and round. `first`, `marked` and `next` count bytes from the beginning of time: what
+ * is from `first` to `next` may still be read, and events come after all before `marked`. */
 typedef struct wb_gpu_ring {
     char *memory; /* made when first used */
-    uint64_t first, next;
+    uint64_t first, marked, next;
     struct wb_gpu_mark {
         gpu_event event; /* what was taken up to `end` has been read */
         uint64_t end;
@@ -43,11 +44,35 @@ typedef struct wb_gpu_ring {
     int first_mark, mark_count;
 } wb_gpu_ring;
 
-/* Memory for at most WB_GPU_PIECE_BYTES; waits until its last reader is done. */
-wb_gpu_outcome wb_gpu_ring_take(wb_gpu_ring *ring, size_t size_bytes, void **memory);
-/* What was taken is read by what the stream has been given so far. */
-wb_gpu_outcome wb_gpu_ring_mark(wb_gpu_ring *ring, gpu_stream stream);
+/* Memory for at most WB_GPU_PIECE_BYTES, once its last reader is done. What was taken before is
+ * read by what the stream has been given so far. */
+wb_gpu_outcome wb_gpu_ring_take(wb_gpu_ring *ring, gpu_stream stream, size_t size_bytes,
+                                void **memory);
 void wb_gpu_ring_release(wb_gpu_ring *ring);
+
+/* ---- pinned memory for small downloads (landing.c) ---- */
+
+enum { WB_GPU_LANDING_BYTES = 4096, WB_GPU_MOST_LANDED = 32 };
+
+/* The driver waits where it copies to memory that is not pinned. A few bytes, such as a loss, come
+ * down to pinned memory instead, and go on from there at the sync that their reader waits for. */
+typedef struct wb_gpu_landing {
+    char *memory; /* made when first used */
+    size_t used;
+    struct wb_gpu_landed {
+        void *to;
+        const char *from;
+        size_t size_bytes;
+    } pieces[WB_GPU_MOST_LANDED];
+    int count;
+} wb_gpu_landing;
+
+/* Queues the copy: directly where there is no room. */
+wb_gpu_outcome wb_gpu_land(wb_gpu_landing *landing, gpu_stream stream, void *to, gpu_pointer from,
+                           size_t size_bytes);
+/* What has come down goes where it is wanted, unless the stream has failed. */
+void wb_gpu_landing_empty(wb_gpu_landing *landing, bool has_failed);
+void wb_gpu_landing_release(wb_gpu_landing *landing);
 
 /* ---- queues (queue.c) ---- */
 
@@ -72,6 +97,7 @@ typedef struct wb_gpu_queue {
     pthread_mutex_t lock; /* guards what follows; whoever queues holds it */
     gpu_stream stream;
     wb_gpu_ring ring;
+    wb_gpu_landing landing;
     gpu_pointer late; /* the late values of the run that was queued last; made when first needed */
     wb_gpu_status status;
     wb_gpu_graph *graphs; /* newest first */
@@ -79,9 +105,11 @@ typedef struct wb_gpu_queue {
     uint64_t *key; /* of the run that is being queued */
     size_t key_capacity;
     const char *first_what, *last_what; /* queued since the last sync, and how many */
-    int64_t queued;
+    int64_t queued, ever_queued;
     wb_late_error error;
 } wb_gpu_queue;
+
+enum { WB_GPU_SPARE_EVENTS = 16 };
 
 typedef struct wb_gpu_pinned {
     struct wb_gpu_pinned *next;
@@ -103,6 +131,9 @@ typedef struct wb_gpu_device {
     wb_gpu_queue own;
     pthread_mutex_t pinned_lock;
     wb_gpu_pinned *pinned;
+    pthread_mutex_t events_lock;
+    gpu_event spare_events[WB_GPU_SPARE_EVENTS]; /* those that were given back */
+    int spare_count;
     pthread_mutex_t libraries_lock;
     void *products, *convolutions; /* what libraries keep for this device; made when first needed */
     _Atomic uint64_t peers;        /* bit i: this device reads memory of ordinal i */
@@ -140,12 +171,16 @@ void wb_gpu_queue_note(wb_gpu_queue *queue, const char *what);
 
 void *wb_gpu_queue_new(void *device);
 void wb_gpu_queue_free(void *device, void *queue);
+wb_status wb_gpu_sync(void *device, void *queue);
+void *wb_gpu_native_queue(void *device, void *queue);
+
+/* ---- events between queues (event.c) ---- */
+
 void *wb_gpu_record(void *device, void *queue);
 wb_status wb_gpu_wait(void *device, void *queue, void *event);
 void wb_gpu_release_event(void *device, void *event);
-wb_status wb_gpu_sync(void *device, void *queue);
 wb_status wb_gpu_is_done(void *device, void *event, bool *is_done);
-void *wb_gpu_native_queue(void *device, void *queue);
+void wb_gpu_events_release(wb_gpu_device *device);
 
 /* ---- memory and copies (memory.c) ---- */
 

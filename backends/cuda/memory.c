@@ -4,7 +4,8 @@
  * device's queue; on a GPU all of its memory may be cache. The workspace that a vendor's library
  * wants is the kernel's scratch memory, part of the plan's one workspace, and so counted with it.
  * Uploads from pageable memory go through a pinned ring of 8 MiB for each queue, whose pieces are
- * written again when the event behind their copy has come. */
+ * written again when an event behind their copy has come; small downloads come down to pinned
+ * memory, too. */
 #include <string.h>
 
 #include "device.h"
@@ -91,11 +92,10 @@ static wb_gpu_outcome upload_staged(wb_gpu_queue *queue, gpu_pointer to, const c
     for (size_t done = 0, piece; !o.error && done < size_bytes; done += piece) {
         void *slot = NULL;
         piece = size_bytes - done < WB_GPU_PIECE_BYTES ? size_bytes - done : WB_GPU_PIECE_BYTES;
-        o = wb_gpu_ring_take(&queue->ring, piece, &slot);
+        o = wb_gpu_ring_take(&queue->ring, queue->stream, piece, &slot);
         if (o.error) return o;
         memcpy(slot, from + done, piece);
         o = GPU_TRY(MemcpyHtoDAsync, to + done, slot, piece, queue->stream);
-        if (!o.error) o = wb_gpu_ring_mark(&queue->ring, queue->stream);
     }
     return o;
 }
@@ -138,9 +138,9 @@ static wb_gpu_outcome copy(wb_gpu_device *device, wb_gpu_queue *queue, wb_copy_k
     switch (kind) {
     case WB_COPY_UPLOAD:
         return upload(device, queue, device_address(to), host_address(from), size_bytes);
-    case WB_COPY_DOWNLOAD: /* to memory that is not pinned the driver stages, and waits */
-        return GPU_TRY(MemcpyDtoHAsync, host_address(to), device_address(from), size_bytes,
-                       queue->stream);
+    case WB_COPY_DOWNLOAD:
+        return wb_gpu_land(&queue->landing, queue->stream, host_address(to), device_address(from),
+                           size_bytes);
     default:
         return copy_local(queue, device_address(to), device_address(from), size_bytes);
     }
@@ -193,11 +193,10 @@ static wb_gpu_outcome relay(wb_gpu_device *device, wb_gpu_queue *queue, gpu_poin
     for (size_t done = 0, piece; !o.error && done < size_bytes; done += piece) {
         void *slot = NULL;
         piece = size_bytes - done < WB_GPU_PIECE_BYTES ? size_bytes - done : WB_GPU_PIECE_BYTES;
-        o = wb_gpu_ring_take(&queue->ring, piece, &slot);
+        o = wb_gpu_ring_take(&queue->ring, queue->stream, piece, &slot);
         if (!o.error) o = fetch(from_device, from + done, slot, piece);
         if (!o.error) o = wb_gpu_enter(device);
         if (!o.error) o = GPU_TRY(MemcpyHtoDAsync, to + done, slot, piece, queue->stream);
-        if (!o.error) o = wb_gpu_ring_mark(&queue->ring, queue->stream);
     }
     return o;
 }

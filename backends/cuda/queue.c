@@ -1,4 +1,4 @@
-/* Queues: what they keep beside their stream, what comes out late, and events between them. */
+/* Queues: what they keep beside their stream, and what comes out late. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +25,7 @@ void wb_gpu_queue_release(wb_gpu_queue *queue) {
     (void)gpu.StreamSynchronize(queue->stream);
     wb_gpu_graphs_drop(queue, NULL);
     wb_gpu_ring_release(&queue->ring);
+    wb_gpu_landing_release(&queue->landing);
     if (queue->late) (void)gpu.MemFree(queue->late);
     if (queue->status.words) (void)gpu.MemFree(queue->status.words);
     if (queue->status.mirror) (void)gpu.MemFreeHost(queue->status.mirror);
@@ -66,12 +67,11 @@ wb_gpu_outcome wb_gpu_queue_late(wb_gpu_queue *queue, const uint64_t *late, int 
         o = GPU_TRY(MemAlloc, &made, WB_GPU_LATE_WORDS * sizeof *late);
         if (!o.error) queue->late = made;
     }
-    if (!o.error) o = wb_gpu_ring_take(&queue->ring, bytes, &slot);
+    if (!o.error) o = wb_gpu_ring_take(&queue->ring, queue->stream, bytes, &slot);
     if (o.error) return o;
     memcpy(slot, late, bytes);
     *at = queue->late;
-    o = GPU_TRY(MemcpyHtoDAsync, queue->late, slot, bytes, queue->stream);
-    return o.error ? o : wb_gpu_ring_mark(&queue->ring, queue->stream);
+    return GPU_TRY(MemcpyHtoDAsync, queue->late, slot, bytes, queue->stream);
 }
 
 /* ---- status words ---- */
@@ -139,6 +139,7 @@ static wb_gpu_outcome look_at_status(wb_gpu_queue *queue) {
 
 void wb_gpu_queue_note(wb_gpu_queue *queue, const char *what) {
     if (queue->queued++ == 0) queue->first_what = what;
+    queue->ever_queued++;
     queue->last_what = what;
 }
 
@@ -155,69 +156,43 @@ static void keep_fault(wb_gpu_queue *queue, wb_gpu_outcome o) {
                            o.error);
 }
 
-/* Waits, and looks at all that was queued. */
-static void settle(wb_gpu_queue *queue) {
-    wb_gpu_outcome o = fetch_status(queue);
-    if (!o.error) o = GPU_TRY(StreamSynchronize, queue->stream);
+/* What was fetched has come; the outcome is that of the wait. */
+static void look(wb_gpu_queue *queue, wb_gpu_outcome o) {
+    wb_gpu_landing_empty(&queue->landing, o.error);
     if (!o.error) o = look_at_status(queue);
     if (o.error) keep_fault(queue, o);
     queue->queued = 0;
 }
 
-/* Waits without the lock first, so that other threads are not held up by a long computation. */
+/* Fetches, and waits without the lock, so that other threads are not held up by a long computation;
+ * what they have queued meanwhile is fetched once more, with the lock. */
+static void wait_and_look(wb_gpu_queue *queue) {
+    wb_gpu_outcome o = fetch_status(queue);
+    const int64_t before = queue->ever_queued;
+    pthread_mutex_unlock(&queue->lock);
+    if (!o.error) o = GPU_TRY(StreamSynchronize, queue->stream);
+    pthread_mutex_lock(&queue->lock);
+    if (!o.error && queue->ever_queued != before) {
+        o = fetch_status(queue);
+        if (!o.error) o = GPU_TRY(StreamSynchronize, queue->stream);
+    }
+    look(queue, o);
+}
+
 wb_status wb_gpu_sync(void *any, void *which) {
     wb_gpu_device *device = any;
     wb_gpu_queue *queue = wb_gpu_queue_of(device, which);
     const wb_gpu_outcome o = wb_gpu_enter(device);
-    if (o.error) return wb_gpu_report("sync", o);
-    (void)gpu.StreamSynchronize(queue->stream);
     pthread_mutex_lock(&queue->lock);
-    settle(queue);
+    if (o.error)
+        wb_gpu_landing_empty(&queue->landing, true);
+    else
+        wait_and_look(queue);
     const wb_late_error error = queue->error;
-    queue->error.status = WB_OK;
+    if (!o.error) queue->error.status = WB_OK;
     pthread_mutex_unlock(&queue->lock);
+    if (o.error) return wb_gpu_report("sync", o);
     return error.status == WB_OK ? WB_OK : wb_gpu_host->fail(error.status, "%s", error.text);
-}
-
-/* ---- events ---- */
-
-void *wb_gpu_record(void *any, void *which) {
-    wb_gpu_device *device = any;
-    wb_gpu_queue *queue = wb_gpu_queue_of(device, which);
-    gpu_event event = NULL;
-    pthread_mutex_lock(&queue->lock);
-    wb_gpu_outcome o = wb_gpu_enter(device);
-    if (!o.error) o = GPU_TRY(EventCreate, &event, GPU_EVENT_NO_TIMING);
-    if (!o.error) {
-        o = GPU_TRY(EventRecord, event, queue->stream);
-        if (o.error) (void)gpu.EventDestroy(event);
-    }
-    pthread_mutex_unlock(&queue->lock);
-    return wb_gpu_report("event", o) == WB_OK ? event : NULL;
-}
-
-wb_status wb_gpu_wait(void *any, void *which, void *event) {
-    wb_gpu_device *device = any;
-    wb_gpu_queue *queue = wb_gpu_queue_of(device, which);
-    pthread_mutex_lock(&queue->lock);
-    wb_gpu_outcome o = wb_gpu_enter(device);
-    if (!o.error) o = GPU_TRY(StreamWaitEvent, queue->stream, event, 0);
-    pthread_mutex_unlock(&queue->lock);
-    return wb_gpu_report("event", o);
-}
-
-void wb_gpu_release_event(void *device, void *event) {
-    if (!event) return;
-    (void)wb_gpu_enter(device);
-    (void)gpu.EventDestroy(event);
-}
-
-wb_status wb_gpu_is_done(void *any, void *event, bool *is_done) {
-    wb_gpu_outcome o = wb_gpu_enter(any);
-    const gpu_code code = o.error ? GPU_SUCCESS : gpu.EventQuery(event);
-    *is_done = code != GPU_NOT_READY;
-    if (!o.error && *is_done) o = wb_gpu_outcome_of(GPU_CALL(EventQuery), code);
-    return wb_gpu_report("event", o);
 }
 
 void *wb_gpu_native_queue(void *any, void *which) {

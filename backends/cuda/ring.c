@@ -17,33 +17,34 @@ static wb_gpu_outcome make_memory(wb_gpu_ring *ring) {
     return o;
 }
 
-wb_gpu_outcome wb_gpu_ring_take(wb_gpu_ring *ring, size_t size_bytes, void **memory) {
+static wb_gpu_outcome mark(wb_gpu_ring *ring, gpu_stream stream) {
+    struct wb_gpu_mark *last =
+        &ring->marks[(ring->first_mark + ring->mark_count) % WB_GPU_MOST_MARKS];
     wb_gpu_outcome o = {.error = NULL};
-    const size_t bytes = (size_bytes + 63) / 64 * 64, at = ring->next % WB_GPU_RING_BYTES;
-    if (!ring->memory) o = make_memory(ring);
+    if (!last->event) {
+        gpu_event event = NULL;
+        o = GPU_TRY(EventCreate, &event, GPU_EVENT_NO_TIMING);
+        if (!o.error) last->event = event;
+    }
+    if (!o.error) o = GPU_TRY(EventRecord, last->event, stream);
     if (o.error) return o;
-    if (at + bytes > WB_GPU_RING_BYTES) ring->next += WB_GPU_RING_BYTES - at; /* in one piece */
-    while (!o.error && ring->mark_count > 0 && ring->next + bytes - ring->first > WB_GPU_RING_BYTES)
-        o = free_oldest(ring);
-    *memory = ring->memory + ring->next % WB_GPU_RING_BYTES;
-    ring->next += bytes;
+    last->end = ring->marked = ring->next;
+    ring->mark_count++;
     return o;
 }
 
-wb_gpu_outcome wb_gpu_ring_mark(wb_gpu_ring *ring, gpu_stream stream) {
+wb_gpu_outcome wb_gpu_ring_take(wb_gpu_ring *ring, gpu_stream stream, size_t size_bytes,
+                                void **memory) {
     wb_gpu_outcome o = {.error = NULL};
-    if (ring->mark_count == WB_GPU_MOST_MARKS) o = free_oldest(ring);
-    struct wb_gpu_mark *mark =
-        &ring->marks[(ring->first_mark + ring->mark_count) % WB_GPU_MOST_MARKS];
-    if (!o.error && !mark->event) {
-        gpu_event event = NULL;
-        o = GPU_TRY(EventCreate, &event, GPU_EVENT_NO_TIMING);
-        if (!o.error) mark->event = event;
-    }
-    if (!o.error) o = GPU_TRY(EventRecord, mark->event, stream);
+    const size_t bytes = (size_bytes + 63) / 64 * 64;
+    if (!ring->memory) o = make_memory(ring);
+    if (!o.error && ring->next - ring->marked >= WB_GPU_MARK_BYTES) o = mark(ring, stream);
     if (o.error) return o;
-    mark->end = ring->next;
-    ring->mark_count++;
+    const size_t at = ring->next % WB_GPU_RING_BYTES;
+    if (at + bytes > WB_GPU_RING_BYTES) ring->next += WB_GPU_RING_BYTES - at; /* in one piece */
+    while (!o.error && ring->next + bytes - ring->first > WB_GPU_RING_BYTES) o = free_oldest(ring);
+    *memory = ring->memory + ring->next % WB_GPU_RING_BYTES;
+    ring->next += bytes;
     return o;
 }
 

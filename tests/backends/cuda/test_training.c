@@ -146,6 +146,47 @@ static void batches_go_up_beside_the_computation(void **state) {
     assert_int_equal(told->complaints, 0);
 }
 
+/* ---- memory between ---- */
+
+enum { PIECES = 48, LARGEST = 300000 };
+
+static double number_at(int piece, int64_t i) { return (double)((piece * 7919 + i * 31) % 65521); }
+
+/* Some 18 MiB up and down, in pieces of 4 bytes to 1.2 MiB, with no wait in between: what goes
+ * round in the plugin's pinned memory is written again only when it was read. */
+static int go_round(void) {
+    const wb_device *gpu = gpu_device();
+    wb_array *on_gpu[PIECES];
+    int faults = !gpu;
+    wb_set_default_device(NULL);
+    wb_scope_open();
+    for (int p = 0; p < PIECES && !faults; p++) {
+        const int64_t count = p % 3 == 0 ? 1 + p : LARGEST / (1 + p % 5) + p;
+        float *numbers = malloc((size_t)count * sizeof *numbers);
+        for (int64_t i = 0; i < count; i++) numbers[i] = (float)number_at(p, i);
+        on_gpu[p] = wb_to(gpu, wb_from(WB_F32, numbers, count));
+        faults += wb_eval(on_gpu[p]) != WB_OK;
+        free(numbers);
+    }
+    for (int p = 0; p < PIECES && !faults; p++) {
+        const float *numbers = wb_read_begin(on_gpu[p]);
+        for (int64_t i = 0; numbers && i < wb_count(on_gpu[p]); i++)
+            faults += numbers[i] != (float)number_at(p, i);
+        faults += !numbers;
+        wb_read_end(on_gpu[p]);
+        if (faults) print_error("piece %d: %s\n", p, wb_error_message());
+    }
+    (void)wb_scope_close();
+    tell();
+    return faults != 0;
+}
+
+static void pieces_go_round_and_come_back_whole(void **state) {
+    (void)state;
+    assert_int_equal(run_with(NULL, NULL, go_round), 0);
+    assert_int_equal(told->complaints, 0);
+}
+
 /* ---- errors ---- */
 
 enum { OUT_OF_MEMORY = 2, LAUNCH_FAILED = 719 };
@@ -289,6 +330,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(graphs_change_no_bit),
         cmocka_unit_test(batches_go_up_beside_the_computation),
+        cmocka_unit_test(pieces_go_round_and_come_back_whole),
         cmocka_unit_test(variables_hide_devices),
         cmocka_unit_test(values_move_between_devices),
         cmocka_unit_test(a_process_outlives_a_fault),
