@@ -215,7 +215,7 @@ static bool can_donate(wb_graph *graph, const wb_unit *u, const takeover *t, int
         return false;
     if (graph->units[t->writer].kind == WB_UNIT_CALL && call_reads(graph, t->writer, leaf))
         return false;
-    wb_ask_before(graph, t->writer, t->question);
+    wb_ask_before(graph, t->writer, t->q);
     return all_come_first(t, leaf);
 }
 

@@ -227,6 +227,11 @@ static void hip_compiles(void **state) {
     check_dialect(DIALECT_HIP);
 }
 
+static void opencl_of_nvidia_compiles(void **state) {
+    (void)state;
+    check_dialect(DIALECT_OPENCL_NVIDIA);
+}
+
 /* ---- the text ---- */
 
 static void other_sizes_give_the_same_text(void **state) {
@@ -387,6 +392,7 @@ int main(void) {
         TEST(memory_that_runs_out_is_an_error),
         TEST(cuda_compiles),
         TEST(hip_compiles),
+        TEST(opencl_of_nvidia_compiles),
         TEST(metal_gives_the_results_of_the_cpu),
         TEST(opencl_for_serial_cores_gives_the_results_of_the_cpu),
         TEST(opencl_gives_the_results_of_the_cpu),

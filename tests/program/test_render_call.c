@@ -300,6 +300,7 @@ static void check(void (*add)(void), dialect_kind kind) {
     }
 CHECKS(DIALECT_CUDA, cuda)
 CHECKS(DIALECT_HIP, hip)
+CHECKS(DIALECT_OPENCL_NVIDIA, nvidia_opencl)
 CHECKS(DIALECT_METAL, metal)
 CHECKS(DIALECT_OPENCL, opencl)
 CHECKS(DIALECT_OPENCL_SERIAL, serial_opencl)
@@ -343,6 +344,7 @@ int main(void) {
         TEST(without_memory_there_is_no_source),
         TESTS(cuda),
         TESTS(hip),
+        TESTS(nvidia_opencl),
         TESTS(metal),
         TESTS(opencl),
         TESTS(serial_opencl),

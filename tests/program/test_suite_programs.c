@@ -1,6 +1,6 @@
 /* The programs of the whole suite, kept by WEBER_PROGRAMS=folder while it ran, rendered in every
  * dialect and compiled by what is installed. WEBER_MOST_TEXTS=n takes about so many per dialect,
- * spread evenly, instead of 64; 0: all. */
+ * spread evenly, instead of 64; 0: all. What is only read, not compiled, takes all. */
 #include <dirent.h>
 #include <limits.h>
 
@@ -8,7 +8,7 @@
 #include "support/dialects.h"
 #include "support/support.h"
 
-enum { BATCH = 32, MOST_FILES = 1 << 16 };
+enum { BATCH = 32, LARGEST_BATCH = 256, MOST_FILES = 1 << 16 };
 
 static char *paths[MOST_FILES];
 static int path_count;
@@ -84,6 +84,12 @@ static bool is_among(wb_source *const *sources, int count, uint64_t key) {
     return false;
 }
 
+static int wanted(bool is_read) {
+    const char *most = getenv("WEBER_MOST_TEXTS");
+    if (!most) return is_read ? path_count : 64;
+    return atoi(most) ? atoi(most) : path_count;
+}
+
 static void check_dialect(dialect_kind kind) {
     char reason[256];
     if (path_count == 0) {
@@ -94,10 +100,10 @@ static void check_dialect(dialect_kind kind) {
         print_message("%s\n", reason);
         skip();
     }
-    const char *most = getenv("WEBER_MOST_TEXTS");
-    const int wanted = !most ? 64 : atoi(most) ? atoi(most) : path_count;
-    const int step = path_count > wanted ? path_count / wanted : 1;
-    wb_source *batch[BATCH];
+    const bool is_read = kind == DIALECT_OPENCL_NVIDIA;
+    const int step = path_count > wanted(is_read) ? path_count / wanted(is_read) : 1;
+    const int batch_size = is_read ? LARGEST_BATCH : BATCH;
+    wb_source *batch[LARGEST_BATCH];
     int count = 0, all = 0;
     for (int i = 0; i < path_count; i += step) {
         wb_source *source = render_file(paths[i], kind);
@@ -106,7 +112,7 @@ static void check_dialect(dialect_kind kind) {
             continue;
         }
         if (source) batch[count++] = source, all++;
-        if (count == BATCH) compile(kind, batch, count), count = 0;
+        if (count == batch_size) compile(kind, batch, count), count = 0;
     }
     if (count) compile(kind, batch, count);
     print_message("%d texts of %d programs\n", all, path_count);
@@ -116,9 +122,12 @@ static void in_cuda_c(void **state) { (void)state, check_dialect(DIALECT_CUDA); 
 static void in_hip(void **state) { (void)state, check_dialect(DIALECT_HIP); }
 static void in_metal(void **state) { (void)state, check_dialect(DIALECT_METAL); }
 static void in_opencl_c(void **state) { (void)state, check_dialect(DIALECT_OPENCL); }
+static void in_opencl_c_of_nvidia(void **state) {
+    (void)state, check_dialect(DIALECT_OPENCL_NVIDIA);
+}
 
 int main(void) {
     const struct CMUnitTest tests[] = {TEST(in_cuda_c), TEST(in_hip), TEST(in_metal),
-                                       TEST(in_opencl_c)};
+                                       TEST(in_opencl_c_of_nvidia), TEST(in_opencl_c)};
     return cmocka_run_group_tests(tests, find_programs, forget_programs);
 }

@@ -43,6 +43,10 @@ const wb_dialect *dialect_of(dialect_kind kind) {
                          .warp = 32,
                          .job_bytes = 4096,
                          .has_f64 = true},
+        [DIALECT_OPENCL_NVIDIA] = {.name = "OpenCL C (NVIDIA)",
+                                   .prelude = opencl_prelude_text,
+                                   .group = 256,
+                                   .has_f64 = true},
     };
     dialects[DIALECT_OPENCL_SERIAL].prelude = serial_prelude();
     return &dialects[kind];
@@ -181,6 +185,7 @@ bool dialect_is_there(dialect_kind kind, char *reason, size_t reason_bytes) {
     char log[DIALECT_LOG];
     if (kind == DIALECT_METAL) return metal_is_there(reason, reason_bytes);
     if (kind < DIALECT_METAL) return opencl_is_there(reason, reason_bytes);
+    if (kind == DIALECT_OPENCL_NVIDIA) return clang_is_there(reason, reason_bytes);
     if (in_child(look_for, &compilers[kind], NULL, log)) return true;
     (void)snprintf(reason, reason_bytes, "%s is not installed", compilers[kind].package);
     return false;
@@ -198,7 +203,8 @@ dialect_unit *dialect_build(dialect_kind kind, const wb_source *const *sources, 
         built = opencl_build(unit, log);
     } else {
         char *text = dialect_join(kind, sources, count);
-        built = in_child(compile, &compilers[kind], text, log);
+        built = kind == DIALECT_OPENCL_NVIDIA ? clang_check(text, log)
+                                              : in_child(compile, &compilers[kind], text, log);
         free(text);
     }
     if (built) return unit;

@@ -7,7 +7,9 @@
  *
  * The texts of a unit are compiled together. CUDA and HIP are compiled for two architectures each,
  * and do not run; Metal is compiled as C++ with a stand-in for Apple's header
- * (tests/program/metal), and runs on the CPU. CUDA's and HIP's compilers leak and may abort: they
+ * (tests/program/metal), and runs on the CPU. OpenCL C for NVIDIA's cards is compiled by clang with
+ * warnings as errors: their compiler is an older clang, which has neither extensions nor pragmas
+ * that others may have. CUDA's and HIP's compilers leak and may abort: they
  * work in a child process; use them before OpenCL, whose threads a child would miss. */
 #ifndef WB_TESTS_DIALECTS_H
 #define WB_TESTS_DIALECTS_H
@@ -22,6 +24,7 @@ typedef enum dialect_kind {
     DIALECT_METAL,
     DIALECT_CUDA,
     DIALECT_HIP,
+    DIALECT_OPENCL_NVIDIA, /* compiled as NVIDIA's OpenCL would, as far as clang can say */
     DIALECT_COUNT
 } dialect_kind;
 
@@ -68,6 +71,10 @@ bool opencl_build(dialect_unit *unit, char log[DIALECT_LOG]);
 bool opencl_run(const dialect_unit *unit, const wb_source *source, void *const *arguments,
                 const size_t *sizes, const uint64_t *late, int64_t *status, char log[DIALECT_LOG]);
 void opencl_release(dialect_unit *unit);
+
+/* Compiled only (dialects_clang.c). */
+bool clang_is_there(char *reason, size_t reason_bytes);
+bool clang_check(const char *text, char log[DIALECT_LOG]);
 
 bool metal_is_there(char *reason, size_t reason_bytes);
 bool metal_build(dialect_unit *unit, char log[DIALECT_LOG]);
