@@ -163,12 +163,31 @@ bool cuda_cpp_launch(void *object, const cuda_cpp_entry *entry, const unsigned g
     *meet = fibers_meet, *meet_part = fibers_meet_part;
     r.places[2] = (place){block[0], block[1], block[2]};
     r.places[3] = (place){grid[0], grid[1], grid[2]};
+    unsigned *number = dlsym(object, "cuda_cpp_block");
     const unsigned blocks = grid[0] * grid[1] * grid[2];
     const int threads = (int)(block[0] * block[1] * block[2]);
     for (unsigned i = 0; i < blocks; i++) {
         if (shared[0]) memset(shared[0], 0xff, (size_t)(shared[1] - shared[0]));
+        if (number) ++*number;
         r.places[1] = place_of(is_reversed ? blocks - 1 - i : i, r.places[3]);
         if (!fibers_run(threads, is_reversed, one_thread, &r)) return false;
     }
     return true;
+}
+
+typedef struct hazard {
+    int threads[2];
+    long byte;
+    int has_written[2];
+} hazard;
+
+const char *cuda_cpp_hazard(void *object, char *text, size_t text_bytes) {
+    const hazard *h = dlsym(object, "cuda_cpp_hazard");
+    if (!h || h->threads[1] < 0) return NULL;
+    (void)snprintf(text, text_bytes,
+                   "thread %d %s byte %ld of the block's memory, thread %d %s it, and no barrier "
+                   "is between them",
+                   h->threads[0], h->has_written[0] ? "writes" : "reads", h->byte, h->threads[1],
+                   h->has_written[1] ? "writes" : "reads");
+    return text;
 }

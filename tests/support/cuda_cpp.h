@@ -6,10 +6,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define CUDA_CPP_HEADER WB_TESTS_DIR "/program/cuda/cuda_cpp.h"
+#define CUDA_CPP_HEADER         WB_TESTS_DIR "/program/cuda/cuda_cpp.h"
+#define CUDA_CPP_HAZARDS_HEADER WB_TESTS_DIR "/program/cuda/hazards.h"
 #define CUDA_CPP_OPTIONS                                                                           \
     "-std=gnu++17 -O1 -fwrapv -fno-gnu-unique -fno-math-errno -fno-strict-aliasing "               \
     "-ffp-contract=off"
+
+/* With these and CUDA_CPP_HAZARDS defined, launches find hazards. The sanitizer's library is not
+ * wanted. */
+#define CUDA_CPP_HAZARD_OPTIONS                                                                    \
+    CUDA_CPP_OPTIONS " -DCUDA_CPP_HAZARDS -fsanitize=thread "                                      \
+                     "--param tsan-instrument-func-entry-exit=0 -nodefaultlibs"
 
 /* The text of a C++ file that has all kernels of `text`, for host_cpp_build with CUDA_CPP_OPTIONS;
  * to be freed. definitions: lines in front of it. */
@@ -31,5 +38,8 @@ const cuda_cpp_entry *cuda_cpp_find(void *object, const char *name);
  * as NaN in each. False: a block's threads do not meet at the same barriers. */
 bool cuda_cpp_launch(void *object, const cuda_cpp_entry *entry, const unsigned grid[3],
                      const unsigned block[3], void **parameters, bool is_reversed);
+
+/* The first hazard in the launches of the object so far, as text; NULL: none was found. */
+const char *cuda_cpp_hazard(void *object, char *text, size_t text_bytes);
 
 #endif

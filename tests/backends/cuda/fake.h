@@ -19,7 +19,9 @@
  * Variables: FAKE_CUDA_DEVICES (2), FAKE_CUDA_MEMORY (bytes of each, 1 GiB), FAKE_CUDA_PEERS (1:
  * devices reach each other's memory), FAKE_CUDA_FAIL=function:n:code (as fake_fail; function *:
  * any), FAKE_CUDA_ARCHITECTURE (sm_90, gfx90a:...), FAKE_CUDA_IDLE (1: kernels compute nothing and
- * memory begins as zero, so that what time is left is the host's). */
+ * memory begins as zero, so that what time is left is the host's), FAKE_CUDA_HAZARDS (1: two
+ * threads that touch memory of their block, with no barrier between them, end the context as
+ * well). */
 #ifndef WB_TESTS_CUDA_FAKE_H
 #define WB_TESTS_CUDA_FAKE_H
 

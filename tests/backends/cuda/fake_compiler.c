@@ -39,15 +39,26 @@ uint64_t fake_hash(const void *bytes, size_t count) {
     return hash;
 }
 
+static const char *options(void) {
+    return fake_number("FAKE_CUDA_HAZARDS", 0) ? CUDA_CPP_HAZARD_OPTIONS : CUDA_CPP_OPTIONS;
+}
+
+/* 0: it cannot be read. */
+static uint64_t hash_of_file(const char *path) {
+    size_t bytes = 0;
+    char *text = host_cpp_read(path, &bytes);
+    const uint64_t hash = text ? fake_hash(text, bytes) : 0;
+    free(text);
+    return hash;
+}
+
 /* In a folder that all builds share: what a text becomes does not depend on how tests are built. */
 static bool cache_path(const char *text, char path[PATH_BYTES]) {
-    size_t header_bytes = 0;
-    char *header = host_cpp_read(CUDA_CPP_HEADER, &header_bytes);
-    if (!header) return false;
-    const uint64_t hash = fake_hash(text, strlen(text)) * 31 + fake_hash(header, header_bytes) * 7 +
-                          fake_hash(CUDA_CPP_OPTIONS, sizeof CUDA_CPP_OPTIONS) +
+    const uint64_t headers =
+        hash_of_file(CUDA_CPP_HEADER) * 7 + hash_of_file(CUDA_CPP_HAZARDS_HEADER);
+    const uint64_t hash = fake_hash(text, strlen(text)) * 31 + headers +
+                          fake_hash(options(), strlen(options())) +
                           fake_hash(host_cpp_compiler(), strlen(host_cpp_compiler()));
-    free(header);
     return snprintf(path, PATH_BYTES, FAKE_CACHE "/%016llx.so", (unsigned long long)hash) <
            PATH_BYTES;
 }
@@ -76,7 +87,7 @@ void *fake_compile(const char *text, size_t *bytes, char *log, size_t log_bytes)
     const bool is_kept = cache_path(cpp, path);
     void *object = is_kept ? host_cpp_read(path, bytes) : NULL;
     if (!object) {
-        object = host_cpp_build(cpp, CUDA_CPP_OPTIONS, bytes, log, log_bytes);
+        object = host_cpp_build(cpp, options(), bytes, log, log_bytes);
         if (object && is_kept) keep(path, object, *bytes);
     }
     free(cpp);

@@ -192,12 +192,13 @@ void fake_run_launch(fake_context *context, const fake_launch *launch) {
         return;
     }
     if (fake_is_idle()) return;
+    void *library = launch->function->module->library;
     fake_memory_open();
-    const bool ran = cuda_cpp_launch(launch->function->module->library, launch->function->entry,
-                                     launch->grid, launch->block, launch->parameters, is_reversed);
+    const bool ran = cuda_cpp_launch(library, launch->function->entry, launch->grid, launch->block,
+                                     launch->parameters, is_reversed);
     fake_memory_close();
-    if (ran) return;
-    fake_complain("%s: its threads do not meet at the same barriers",
-                  launch->function->entry->name);
+    char text[256] = "its threads do not meet at the same barriers";
+    if (!cuda_cpp_hazard(library, text, sizeof text) && ran) return;
+    fake_complain("%s: %s", launch->function->entry->name, text);
     context->fault = FAKE_LAUNCH_FAILED;
 }

@@ -1,8 +1,8 @@
 /* A stand-in for what NVRTC and hipRTC know by themselves: kernels in CUDA C and HIP, compiled as
  * C++17 and run on the CPU, each thread of a block as a fiber (tests/support/cuda_cpp.h, which
  * defines CUDA_CPP_WARP). No header is included, as there is none at run time. What passes here may
- * still be refused by the real compilers: this shows what a text computes, and that its threads
- * meet at barriers. */
+ * still be refused by the real compilers: this shows what a text computes, that its threads meet
+ * at barriers, and with CUDA_CPP_HAZARDS that these are where memory of a block wants them. */
 
 /* ---- between the object and who runs it ---- */
 
@@ -63,6 +63,12 @@ static inline int cuda_cpp_lane() {
     return (int)(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z));
 }
 
+#ifdef CUDA_CPP_HAZARDS
+#include "hazards.h"
+#else
+#define cuda_cpp_passed(size) (void)(size)
+#endif
+
 static inline void cuda_cpp_wait(int place, int size) {
     const uint3 self = threadIdx;
     if (size)
@@ -70,6 +76,7 @@ static inline void cuda_cpp_wait(int place, int size) {
     else
         cuda_cpp_meet(place);
     threadIdx = self;
+    cuda_cpp_passed(size);
 }
 #define __syncthreads()                 cuda_cpp_wait(__LINE__, 0)
 #define __syncwarp(...)                 cuda_cpp_wait(__LINE__, CUDA_CPP_WARP)
