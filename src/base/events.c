@@ -145,6 +145,7 @@ static int write_number(char *line, size_t room, const char *key, double value, 
 static size_t write_arguments(char *line, size_t room, const wb_event_info *info) {
     size_t used = (size_t)write_argument(line, room, "layer", info->layer, false);
     used += (size_t)write_argument(line + used, room - used, "direction", info->direction, used);
+    used += (size_t)write_number(line + used, room - used, "run", info->run, used);
     used += (size_t)write_number(line + used, room - used, "operations", info->operations, used);
     used += (size_t)write_number(line + used, room - used, "read_bytes", info->read_bytes, used);
     used +=
@@ -173,5 +174,6 @@ void wb_event_told(const wb_event_info *info, double began, double ended) {
 void wb_event(const char *kind, const char *what, double began, const char *layer,
               const char *direction) {
     if (began <= 0) return;
-    wb_event_told(&(wb_event_info){kind, what, layer, direction, 0, 0, 0}, began, wb_clock());
+    const wb_event_info info = {.kind = kind, .what = what, .layer = layer, .direction = direction};
+    wb_event_told(&info, began, wb_clock());
 }

@@ -22,6 +22,7 @@ static inline double wb_event_begin(void) { return wb_are_events_told() ? wb_clo
 /* What an event is about: its category and name, and its arguments, which NULL and 0 leave out. */
 typedef struct wb_event_info {
     const char *kind, *what, *layer, *direction;
+    double run; /* of its plan, from 1 on: in the first kernels are compiled and chosen */
     double operations, read_bytes, written_bytes;
 } wb_event_info;
 

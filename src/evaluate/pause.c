@@ -7,19 +7,25 @@
 #include "ops/collective.h"
 #include "ranks/ranks.h"
 
-static void tell_node(const char *kind, const wb_array *node, double began) {
+static void tell_node(const char *kind, const wb_array *node, int64_t run, double began) {
     if (began <= 0) return;
-    wb_event(kind, wb_operation_of(node), began, wb_layer_of(node), wb_direction_of(node));
+    const wb_event_info info = {.kind = kind,
+                                .what = wb_operation_of(node),
+                                .layer = wb_layer_of(node),
+                                .direction = wb_direction_of(node),
+                                .run = (double)run};
+    wb_event_told(&info, began, wb_clock());
 }
 
 /* node: what it computes, or NULL. */
 static void tell_command(const wb_plan *plan, int32_t number, const char *kind,
-                         const wb_array *node, double began) {
+                         const wb_array *node, int64_t run, double began) {
     const wb_cost cost = plan->costs ? plan->costs[number] : (wb_cost){.operations = 0};
     const wb_event_info info = {.kind = kind,
                                 .what = node ? wb_operation_of(node) : plan->commands[number].what,
                                 .layer = node ? wb_layer_of(node) : "",
                                 .direction = node ? wb_direction_of(node) : "forward",
+                                .run = (double)run,
                                 .operations = cost.operations,
                                 .read_bytes = cost.read_bytes,
                                 .written_bytes = cost.written_bytes};
@@ -29,7 +35,7 @@ static void tell_command(const wb_plan *plan, int32_t number, const char *kind,
 
 /* One by one, each an event; on a device that goes on by itself, that they were queued. */
 static wb_status tell_commands(const wb_plan *plan, const wb_tape *tape, int32_t from, int32_t to,
-                               const wb_memory *memory, const uint64_t *late) {
+                               const wb_memory *memory, const uint64_t *late, int64_t run) {
     const wb_device *device = plan->device;
     const char *kind = device->info.is_host_memory ? "command" : "queued command";
     wb_status status = WB_OK;
@@ -39,7 +45,7 @@ static wb_status tell_commands(const wb_plan *plan, const wb_tape *tape, int32_t
         const double began = wb_event_begin();
         status = device->backend->run(device->context, NULL, command, 1, memory, late);
         if (began > 0 && status == WB_OK)
-            tell_command(plan, i, kind, place < 0 ? NULL : tape->at[place].node, began);
+            tell_command(plan, i, kind, place < 0 ? NULL : tape->at[place].node, run, began);
     }
     return status;
 }
@@ -49,7 +55,7 @@ static wb_status run_commands(const wb_plan *plan, const wb_tape *tape, int32_t 
     const wb_device *device = plan->device;
     if (from == to) return WB_OK;
     const wb_status ran = wb_are_events_told()
-                              ? tell_commands(plan, tape, from, to, memory, late)
+                              ? tell_commands(plan, tape, from, to, memory, late, room->run)
                               : device->backend->run(device->context, NULL, plan->commands + from,
                                                      to - from, memory, late);
     const wb_status status = wb_device_note(device, ran);
@@ -129,7 +135,8 @@ static wb_status run_pause(const wb_plan *plan, const wb_plan_pause *pause, cons
                              : pause->scan.body
                                  ? wb_scan_run(&pause->scan, node, memory, room, draws)
                                  : run_collective(plan, pause, node, memory, room);
-    tell_node(pause->is_wait ? "wait for collectives" : wb_operation_of(node), node, began);
+    const char *kind = pause->is_wait ? "wait for collectives" : wb_operation_of(node);
+    tell_node(kind, node, room->run, began);
     return status;
 }
 

@@ -545,6 +545,7 @@ typedef struct wb_plan_pause {
 
 typedef struct wb_plan {
     int32_t refs;                  /* the cache, and plans whose body it is */
+    int64_t runs;                  /* so far, with the one that runs */
     struct wb_plan *next;          /* in its bucket */
     struct wb_plan *newer, *older; /* by last use */
     uint64_t hash;
@@ -596,6 +597,7 @@ typedef struct wb_scan_room {
     wb_memory *memory;
     uint64_t *late;
     int64_t kernels; /* commands that ran */
+    int64_t run;     /* number of the plan's run, from 1 on */
     bool has_run;    /* something was queued */
 } wb_scan_room;
 

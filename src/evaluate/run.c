@@ -306,8 +306,9 @@ static wb_status queue(evaluator *e, const wb_plan *plan) {
     return status;
 }
 
-static wb_status run(evaluator *e, const wb_plan *plan) {
+static wb_status run(evaluator *e, wb_plan *plan) {
     if (wb_device_check(plan->device) != WB_OK || !bind(e, plan)) return wb_error_status();
+    e->room.run = ++plan->runs;
     wb_status status = queue(e, plan);
     unstage(e);
     e->counts.evaluations++;
@@ -401,7 +402,7 @@ static wb_status move(wb_array *node) {
 static wb_status run_plan(evaluator *e, int count, wb_array *const *roots) {
     if (!wb_tape_order(&e->tape, count, roots)) return wb_error_status();
     const double began = wb_event_begin();
-    const wb_plan *plan = lookup(e, &e->tape);
+    wb_plan *plan = lookup(e, &e->tape);
     const wb_status status = plan ? run(e, plan) : wb_error_status();
     wb_event("plan", "plan", began, NULL, NULL);
     return status;

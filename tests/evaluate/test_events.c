@@ -158,6 +158,43 @@ static void profiles_are_tables(void) {
     expect_part(output, " more rows\n");
 }
 
+/* In the row that ends so; -1: there is none. */
+static long calls_of(const char *row) {
+    const char *end = strstr(output, row);
+    double ms, share;
+    long calls;
+    while (end && end > output && end[-1] != '\n') end--;
+    return end && sscanf(end, "%lf %lf%% %ld", &ms, &share, &calls) == 3 ? calls : -1;
+}
+
+/* Ten steps are ten runs of one plan. */
+static void profiles_leave_out_the_first_run_of_each_plan(void) {
+    static const struct {
+        const char *option, *said;
+        long calls;
+    } rows[] = {
+        {"", "calls in the first 1 run of each plan (--skip)\n", 9},
+        {"--skip=0", NULL, 10},
+        {"--skip=4", "calls in the first 4 runs of each plan (--skip)\n", 6},
+        {"--skip 10", "profile: no plan ran more than 10 times; --skip=0 shows all runs\n", -1},
+    };
+    const char *const places[] = {"train", "elsewhere"}; /* the CPU; a device by itself */
+    for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
+        char arguments[2048];
+        (void)snprintf(arguments, sizeof arguments, "profile %s --peak=1,1 '%s' %s",
+                       rows[i / 2].option, self, places[i % 2]);
+        expect(weber(arguments) == 0);
+        expect(calls_of("update    step              Dense(8 => 2)") == rows[i / 2].calls);
+        if (rows[i / 2].said)
+            expect_part(output, rows[i / 2].said);
+        else
+            expect(!strstr(output, "--skip"));
+    }
+    char arguments[2048];
+    (void)snprintf(arguments, sizeof arguments, "profile --skip=-1 '%s' train", self);
+    expect(weber(arguments) == 2);
+}
+
 /* Each rank writes a file; the table is that of the first, and no file stays. */
 static void profiles_of_ranks_leave_no_files(void) {
     char arguments[2200];
@@ -201,6 +238,7 @@ int main(int count, char **arguments) {
                                        SCENE(ranks_write_files_of_their_own),
                                        SCENE(a_folder_that_is_not_there_is_a_warning),
                                        SCENE(profiles_are_tables),
+                                       SCENE(profiles_leave_out_the_first_run_of_each_plan),
                                        SCENE(profiles_of_ranks_leave_no_files),
                                        SCENE(profiles_have_mistakes)};
     return cmocka_run_group_tests_name("evaluate/test_events", tests, NULL, NULL);

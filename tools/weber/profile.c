@@ -13,7 +13,8 @@
 #include "tool.h"
 
 static const char help[] =
-    "usage: weber profile [--rows=N] [--layers] [--peak=GFLOPS,GBS] [--] PROGRAM [ARGUMENT...]\n"
+    "usage: weber profile [--rows=N] [--layers] [--skip=N] [--peak=GFLOPS,GBS] [--] PROGRAM\n"
+    "                     [ARGUMENT...]\n"
     "\n"
     "Runs PROGRAM with WEBER_TRACE, and then shows on the standard error what its plans' commands\n"
     "took, by direction, layer and operation, the longest first:\n"
@@ -34,6 +35,8 @@ static const char help[] =
     "own end; where the backend does not tell of that, the table shows what queueing took.\n"
     "  --rows=N   how many rows (40)\n"
     "  --layers   a row for each layer and direction, not for each operation\n"
+    "  --skip=N   leaves out the first N runs of each plan (1): in a training the first step, in\n"
+    "             which kernels are compiled, and libraries choose theirs\n"
     "  --peak=GFLOPS,GBS  of the device: 1e9 operations and bytes a second. Default: what a "
     "product\n"
     "             of f32 matrices and a sum of two arrays reach on the default device afterwards\n"
@@ -53,7 +56,8 @@ typedef struct profile {
     row *rows;
     size_t count, capacity;
     double ms; /* of all */
-    long calls;
+    long calls, left_out;
+    long skip; /* runs of each plan */
     bool by_layer, is_queued, has_peak;
     tool_peak peak; /* 0: it could not be measured */
 } profile;
@@ -126,6 +130,11 @@ static bool take_line(profile *p, const char *line) {
     if (!text_of(line, "cat", kind, sizeof kind) || !text_of(line, "name", name, sizeof name))
         return true;
     if (!counts(p, kind)) return true;
+    const double run = number_of(line, "run");
+    if (run > 0 && run <= (double)p->skip) {
+        p->left_out++;
+        return true;
+    }
     (void)text_of(line, "layer", layer, sizeof layer);
     (void)text_of(line, "direction", direction, sizeof direction);
     (void)snprintf(key, sizeof key, "%s\t%s\t%s", direction, layer, p->by_layer ? "" : name);
@@ -188,6 +197,9 @@ static void show(const profile *p, size_t most) {
                       p->peak.gbs);
     else
         (void)fputs("  all; the device's peak is not known\n", stderr);
+    if (p->left_out)
+        (void)fprintf(stderr, "without %ld calls in the first %ld run%s of each plan (--skip)\n",
+                      p->left_out, p->skip, p->skip == 1 ? "" : "s");
 }
 
 /* ---- the program ---- */
@@ -209,13 +221,17 @@ static int run_program(char **command, const char *file) {
 
 static bool show_file(FILE *file, profile p, size_t most) {
     bool done = !file || take_file(&p, file);
-    if (done && file && !p.calls) {
+    if (done && file && !p.calls && !p.left_out) {
         p.is_queued = true;
         rewind(file);
         done = take_file(&p, file);
     }
     if (done && p.calls)
         show(&p, most);
+    else if (done && p.left_out)
+        (void)fprintf(stderr,
+                      "weber profile: no plan ran more than %ld time%s; --skip=0 shows all runs\n",
+                      p.skip, p.skip == 1 ? "" : "s");
     else if (done)
         (void)fputs("weber profile: the program ran no plans\n", stderr);
     else
@@ -249,11 +265,10 @@ static int profile_program(char **command, profile p, size_t most) {
     return done || status ? status : 1;
 }
 
-static bool read_rows(const char *text, size_t *rows) {
+static bool read_number(const char *text, long least, long *number) {
     char *rest;
-    const long number = strtol(text, &rest, 10);
-    *rows = (size_t)number;
-    return *text && !*rest && number >= 1;
+    *number = strtol(text, &rest, 10);
+    return *text && !*rest && *number >= least;
 }
 
 static bool read_peak(const char *text, tool_peak *peak) {
@@ -265,22 +280,22 @@ static bool read_peak(const char *text, tool_peak *peak) {
 }
 
 int tool_profile(int count, char **arguments) {
-    static const struct option options[] = {{"rows", required_argument, NULL, 'r'},
-                                            {"layers", no_argument, NULL, 'l'},
-                                            {"peak", required_argument, NULL, 'p'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
-    profile p = {.count = 0};
-    size_t most = ROWS;
+    static const struct option options[] = {
+        {"rows", required_argument, NULL, 'r'}, {"layers", no_argument, NULL, 'l'},
+        {"skip", required_argument, NULL, 's'}, {"peak", required_argument, NULL, 'p'},
+        {"help", no_argument, NULL, 'h'},       {NULL, 0, NULL, 0}};
+    profile p = {.skip = 1};
+    long most = ROWS;
     /* "+": what follows PROGRAM is the program's */
     for (int letter; (letter = getopt_long(count + 1, arguments - 1, "+", options, NULL)) != -1;) {
-        bool good = letter == 'r' || letter == 'l' || letter == 'p';
-        if (letter == 'r') good = read_rows(optarg, &most);
+        bool good = letter == 'l';
+        if (letter == 'r') good = read_number(optarg, 1, &most);
+        if (letter == 's') good = read_number(optarg, 0, &p.skip);
         if (letter == 'p') good = p.has_peak = read_peak(optarg, &p.peak);
         if (letter == 'l') p.by_layer = true;
         if (!good) return tool_help(help, letter == 'h');
     }
     if (optind - 1 >= count) return tool_help(help, false);
     (void)unsetenv("WEBER_TRACE"); /* it is the program's */
-    return profile_program(arguments + optind - 1, p, most);
+    return profile_program(arguments + optind - 1, p, (size_t)most);
 }
