@@ -21,6 +21,19 @@ WB_API void wb_set_default_device(const wb_device *device);
  * a value waits by itself. */
 WB_API wb_status wb_device_sync(const wb_device *device);
 
+/* ---- the same bits ----
+ *
+ * The same program gives the same bits again, on one machine with the same libraries: in each
+ * process and for any number of threads; sums are added up in a fixed order, and no library's
+ * algorithm is taken that adds up in another one.
+ *
+ * On other devices than the CPU, what stands around an operation may change its last bits. A
+ * vendor's library has an algorithm for the sizes and types of a product or convolution, for the
+ * alignment of its operands in memory (a slice may begin anywhere), and for what it computes behind
+ * it in the same call: a bias, an activation. Compilers make one instruction of a product and a sum
+ * that stand together. So what is computed again (wb_recompute), a loop in place of a scan, or a
+ * plan that is not fused (WEBER_FUSE=0, WEBER_EAGER=1) may differ there by a rounding. */
+
 /* "CPU", "OpenCL(0)". */
 WB_API const char *wb_device_name(const wb_device *device);
 

@@ -99,8 +99,8 @@ WB_API wb_status wb_gradient_each(wb_array_fn *loss, void *context, int ninputs,
  *     for (int i = 0; i < 48; i += 6) x = wb_recompute(block, parts[i / 6], 1, &x);
  *
  * fn is called once; its recipe is what is repeated. So random arrays are the same again, states
- * (running statistics) are written once, and the gradients are the same, to the bit where both
- * plans fuse alike, as without it.
+ * (running statistics) are written once, and the gradients are the same as without it: to the bit
+ * on the CPU where both plans fuse alike, elsewhere as "the same bits" in weber/device.h says.
  * Arrays of outside that fn uses without being given them, as parameters, get gradients, too, of
  * any order. Works inside the body of a scan, whose steps are then computed again one by one.
  *

@@ -1,4 +1,7 @@
-/* A small graph, taken through the stages of planning as far as a test wants. */
+/* A small graph, taken through the stages of planning as far as a test wants.
+ *
+ * It is planned for a device of the test's own, whatever device the tests run on: what that is told
+ * to have decides the plan. */
 #ifndef WB_TESTS_EVALUATE_SMALL_H
 #define WB_TESTS_EVALUATE_SMALL_H
 
@@ -18,24 +21,41 @@ typedef struct small {
     char text[1024];
 } small;
 
-static inline void small_order(small *s, wb_array *root) {
-    *s = (small){.text = ""};
-    assert_true(wb_tape_walk(&s->tape, 1, &root));
-    assert_true(wb_tape_order(&s->tape, 1, &root));
+static inline bool small_takes_calls(void *device, const char *name, const wb_call *call) {
+    (void)device, (void)name;
+    return call;
 }
 
-static inline bool small_takes_any(void *device, const char *name, const wb_call *call) {
+static inline bool small_takes_names(void *device, const char *name, const wb_call *call) {
     (void)device, (void)name;
     return !call;
 }
 
-/* The graph is planned for a device that takes every callable and elementwise operation. */
-static inline void small_take_any(small *s) {
+/* As the CPU is: it takes calls, and nothing by its name; its calls read parts of arrays, its
+ * programs of rows have side sums. */
+static inline void small_suppose_device(small *s) {
     s->backend = *s->tape.device->backend;
-    s->backend.takes = small_takes_any;
+    s->backend.takes = small_takes_calls;
     s->device = *s->tape.device;
     s->device.backend = &s->backend;
+    s->device.info.reads_parts = true, s->device.info.side_sum_row = 4096;
+    s->device.info.takes_halves = s->device.info.joins_updates = false;
     s->tape.device = &s->device;
+}
+
+/* One that has neither. */
+static inline void small_suppose_plain_device(small *s) {
+    s->device.info.reads_parts = false, s->device.info.side_sum_row = 0;
+}
+
+/* One that takes every callable and elementwise operation. */
+static inline void small_take_any(small *s) { s->backend.takes = small_takes_names; }
+
+static inline void small_order(small *s, wb_array *root) {
+    *s = (small){.text = ""};
+    assert_true(wb_tape_walk(&s->tape, 1, &root));
+    assert_true(wb_tape_order(&s->tape, 1, &root));
+    small_suppose_device(s);
 }
 
 /* The graph of a tape that was ordered, with fusion, as if nobody but the plan had the nodes before

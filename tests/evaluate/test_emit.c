@@ -54,11 +54,6 @@ static void plan_ordered(small *s) {
                 wb_graph_place(&s->graph));
 }
 
-static void plan(small *s, wb_array *root) {
-    small_order(s, root);
-    plan_ordered(s);
-}
-
 /* The program of the plan's last unit. */
 static wb_emitted emit(small *s) {
     wb_emitted emitted;
@@ -88,17 +83,31 @@ static void say_program(small *s, const wb_program *p) {
     small_say(s, " ");
 }
 
+/* The program of the root as planned for the device that s supposes. */
+static void check_program(small *s, const char *name, const char *program) {
+    plan_ordered(s);
+    wb_emitted emitted = emit(s);
+    say_program(s, &emitted.program);
+    small_check(s, name, program);
+    wb_emitted_release(&emitted);
+    small_end(s);
+}
+
 static void units_become_programs(void **state) {
     (void)state;
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         small s;
-        plan(&s, rows[k].make());
-        wb_emitted emitted = emit(&s);
-        say_program(&s, &emitted.program);
-        small_check(&s, rows[k].name, rows[k].program);
-        wb_emitted_release(&emitted);
-        small_end(&s);
+        small_order(&s, rows[k].make());
+        check_program(&s, rows[k].name, rows[k].program);
     }
+}
+
+static void a_device_without_side_sums_adds_up_apart(void **state) {
+    (void)state;
+    small s;
+    small_order(&s, all_beside());
+    small_suppose_plain_device(&s);
+    check_program(&s, "a sum of all elements", "(12) load[1] sum store[0] ");
 }
 
 static void say_operand(small *s, const wb_program *p, wb_operand o) {
@@ -172,6 +181,8 @@ int main(void) {
     (void)unsetenv("WEBER_EAGER"); /* it is about plans */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(units_become_programs, setup, close_scope),
+        cmocka_unit_test_setup_teardown(a_device_without_side_sums_adds_up_apart, setup,
+                                        close_scope),
         cmocka_unit_test_setup_teardown(programs_name_their_callables, setup, close_scope)};
     return cmocka_run_group_tests_name("evaluate/test_emit", tests, NULL, NULL);
 }

@@ -69,16 +69,29 @@ static void lower(small *s, wb_array *root) {
     assert_true(wb_graph_lower(&s->graph, &s->tape));
 }
 
+static void check_values(small *s, const char *name, const char *values) {
+    for (int64_t v = 0; v < s->graph.count; v++)
+        small_say(s, "%s ", wb_op_name((wb_op)s->graph.values[v].op));
+    small_check(s, name, values);
+    small_end(s);
+}
+
 static void nodes_become_values(void **state) {
     (void)state;
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         small s;
         lower(&s, rows[k].make());
-        for (int64_t v = 0; v < s.graph.count; v++)
-            small_say(&s, "%s ", wb_op_name((wb_op)s.graph.values[v].op));
-        small_check(&s, rows[k].name, rows[k].values);
-        small_end(&s);
+        check_values(&s, rows[k].name, rows[k].values);
     }
+}
+
+static void a_device_that_reads_whole_arrays_gets_copies(void **state) {
+    (void)state;
+    small s;
+    small_order(&s, of_parts());
+    small_suppose_plain_device(&s);
+    assert_true(wb_graph_lower(&s.graph, &s.tape));
+    check_values(&s, "attention of parts", "data neg slice slice data data attention result ");
 }
 
 static void callables_note_what_they_read_and_gave(void **state) {
@@ -121,6 +134,8 @@ int main(void) {
     (void)unsetenv("WEBER_EAGER"); /* it is about plans */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(nodes_become_values, setup, close_scope),
+        cmocka_unit_test_setup_teardown(a_device_that_reads_whole_arrays_gets_copies, setup,
+                                        close_scope),
         cmocka_unit_test_setup_teardown(callables_note_what_they_read_and_gave, setup, close_scope),
         cmocka_unit_test_setup_teardown(what_a_device_does_not_take_has_no_name, setup,
                                         close_scope)};

@@ -31,6 +31,13 @@ static inline wb_live_counts live_now(void) {
  * holds there. */
 static inline bool is_on_host(void) { return wb_default_device() == wb_cpu_device(); }
 
+/* True where what stands around an operation changes none of its bits ("the same bits" in
+ * weber/device.h): the CPU computes, perhaps as the device `checked`. */
+static inline bool is_computed_by_cpu(void) {
+    const char *backend = wb_device_backend_name(wb_default_device());
+    return strcmp(backend, "CPU") == 0 || strcmp(backend, "checked") == 0;
+}
+
 /* The status, or else that of what came late: on a device a bad index is an error of the next
  * sync. */
 static inline wb_status with_late(wb_status status) {

@@ -148,6 +148,48 @@ static void the_same_run_gives_the_same_bits(void **state) {
     wb_set_threads(0);
 }
 
+/* At the alignment of i elements behind an address that everything divides. */
+static wb_array *at_alignment(wb_array *x, int i) {
+    wb_array *longer = wb_concat(0, wb_zeros(WB_F32, i + 1), wb_reshape(x, -1));
+    assert_int_equal(wb_eval(longer), WB_OK);
+    return wb_reshape_make(wb_slice(longer, 0, i + 1, i + 1 + wb_count(x), 1), x->ndim, x->sizes);
+}
+
+static wb_array *bias;
+static wb_array *with_bias(wb_array *x, wb_array *y) {
+    return wb_relu(wb_add(wb_matmul(x, y), bias));
+}
+static wb_array *of_rows(wb_array *x, wb_array *y) {
+    return wb_softmax(wb_mul(x, wb_transpose(y)));
+}
+
+typedef wb_array *call(wb_array *x, wb_array *y);
+
+/* Nobody can ask for what is inside, so that a product and what follows it may be one call. */
+static wb_array *result_of(call *fn, wb_array *x, wb_array *y) {
+    assert_int_equal(wb_scope_open(), WB_OK);
+    wb_array *result = fn(x, y);
+    assert_int_equal(wb_scope_close_leaving(1, &result), WB_OK);
+    assert_int_equal(wb_eval(result), WB_OK);
+    return result;
+}
+
+/* A vendor's library may have another algorithm for another alignment, and for what follows a
+ * product: the same call, made again with other memory of the same alignment, gives the same
+ * bits. */
+static void the_same_call_gives_the_same_bits_elsewhere_in_memory(void **state) {
+    (void)state;
+    call *const calls[] = {wb_matmul, with_bias, of_rows};
+    wb_array *x = random_array(64, 48), *y = random_array(48, 64);
+    bias = random_array(64);
+    for (size_t c = 0; c < sizeof calls / sizeof *calls; c++)
+        for (int i = 0; i < 5; i++) {
+            wb_array *first = result_of(calls[c], at_alignment(x, i), at_alignment(y, i));
+            wb_array *again = result_of(calls[c], at_alignment(x, i), at_alignment(y, i));
+            assert_same_bits(again, first, "the same call");
+        }
+}
+
 static void *change_threads(void *stop) {
     for (int n = 0; !__atomic_load_n((bool *)stop, __ATOMIC_RELAXED); n++)
         wb_set_threads(n % 2 ? 1 : 64);
@@ -176,6 +218,7 @@ static int run(void) {
     static test_list tests;
     const struct CMUnitTest others[] = {
         TEST(the_same_run_gives_the_same_bits),
+        TEST(the_same_call_gives_the_same_bits_elsewhere_in_memory),
         TEST(the_number_of_threads_may_change_meanwhile),
     };
     ADD_ROWS(&tests, rows, any_number_of_threads_gives_the_same_bits);

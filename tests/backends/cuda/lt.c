@@ -255,19 +255,28 @@ static double finish(const struct lt_desc_object *desc, lt_type type, double x, 
     return x;
 }
 
+/* As on cards, what is computed behind a product decides about its algorithm, and that about the
+ * last bits: with an epilogue, partial sums of f32 are rounded. */
+static double add_up(const struct lt_desc_object *desc, lt_type type, double sum, double term) {
+    sum += term;
+    return desc->epilogue && type == LT_F32 ? (double)(float)sum : sum;
+}
+
 static void multiply(const struct lt_desc_object *desc, const void *a, lt_layout al, const void *b,
                      lt_layout bl, void *d, lt_layout dl, int64_t batch) {
     const int64_t k = (int64_t)(desc->transpose_a ? al->rows : al->columns);
     for (int64_t row = 0; row < (int64_t)dl->rows; row++) {
         for (int64_t column = 0; column < (int64_t)dl->columns; column++) {
             double sum = 0;
-            for (int64_t i = 0; i < k; i++)
-                sum += get(a, al->type,
-                           batch * al->stride + (desc->transpose_a ? i + row * al->leading
-                                                                   : row + i * al->leading)) *
-                       get(b, bl->type,
-                           batch * bl->stride + (desc->transpose_b ? column + i * bl->leading
-                                                                   : i + column * bl->leading));
+            for (int64_t i = 0; i < k; i++) {
+                const int64_t in_a =
+                                  desc->transpose_a ? i + row * al->leading : row + i * al->leading,
+                              in_b = desc->transpose_b ? column + i * bl->leading
+                                                       : i + column * bl->leading;
+                sum = add_up(desc, al->type, sum,
+                             get(a, al->type, batch * al->stride + in_a) *
+                                 get(b, bl->type, batch * bl->stride + in_b));
+            }
             put(d, dl->type, batch * dl->stride + row + column * dl->leading,
                 finish(desc, dl->type, sum, row));
         }
