@@ -2,6 +2,7 @@
  * bench_rates --serve: steered by lines on the standard input, so that somebody can run it in turn
  * with others:
  *
+ *     warm KIND TYPE N...     computes what time and check ask for, once: kernels are compiled
  *     time KIND TYPE N...     answers median, least and mean microseconds for one, with many on
  *                             their way
  *     check KIND TYPE N...    answers the sum of |x| over its results
@@ -311,7 +312,13 @@ static void answer(const char *line, bool smoke) {
         return;
     }
     const bool opened = open_work(&w, line + length);
-    if (opened && strcmp(command, "time") == 0) {
+    if (opened && strcmp(command, "warm") == 0) {
+        if (flow(&w, 1) >= 0) (void)sum_of(&w);
+        if (wb_failed())
+            print_failure();
+        else
+            printf("0\n");
+    } else if (opened && strcmp(command, "time") == 0) {
         const bench_times t = timed(&w, smoke);
         if (t.median >= 0)
             printf("%.3f %.3f %.3f\n", t.median, t.least, t.mean);
