@@ -5,15 +5,23 @@
 
 enum { QUERIES = BENCH_ATTENTION_QUERIES };
 
+static bool parse_type(const char *name, wb_dtype *type) {
+    for (int i = 0; i < WB_DTYPE_COUNT; i++)
+        if (strcmp(name, wb_dtype_name((wb_dtype)i)) == 0) *type = (wb_dtype)i;
+    return *name == '\0' || strcmp(name, wb_dtype_name(*type)) == 0;
+}
+
 bool bench_attention_parse(const char *text, bench_attention *attention) {
-    char rest[16] = "";
+    static const char gradient[] = "gradient";
+    char first[16] = "", second[8] = "";
     long long length = 0;
-    const int read = sscanf(text, "%lld,%15s", &length, rest);
-    const bool has_gradient = read == 2;
+    wb_dtype type = WB_F32;
+    const int read = sscanf(text, "%lld,%15[^,],%7s", &length, first, second);
+    const bool has_gradient = strcmp(first, gradient) == 0;
     if (read < 1 || length < 1 || length > QUERIES || QUERIES % length != 0 ||
-        (has_gradient && strcmp(rest, "gradient") != 0))
+        (read == 3 && !has_gradient) || !parse_type(has_gradient ? second : first, &type))
         return false;
-    *attention = (bench_attention){length, QUERIES / length, has_gradient};
+    *attention = (bench_attention){length, QUERIES / length, has_gradient, type};
     return true;
 }
 

@@ -106,6 +106,7 @@ static wb_layer *wide_mlp(const settings *s) { return bench_wide_mlp(s->tiny); }
 static wb_layer *cnn(const settings *s) { return bench_cnn(s->tiny); }
 static wb_layer *vgg(const settings *s) { return bench_vgg(s->tiny); }
 static wb_layer *resnet(const settings *s) { return bench_resnet(s->tiny); }
+static wb_layer *resnet50(const settings *s) { return bench_resnet50(s->tiny); }
 static wb_layer *mobilenet(const settings *s) { return bench_mobilenet(s->tiny); }
 static wb_layer *lstm(const settings *s) { return bench_lstm_make(&s->lstm); }
 static wb_layer *transformer(const settings *s) { return bench_transformer_make(&s->transformer); }
@@ -153,9 +154,18 @@ static void photo_input(const settings *s, uint32_t k, wb_array **x, wb_array **
     class_input(s, k, -1, 4, sizes, x, y);
 }
 
-static void large_photo_input(const settings *s, uint32_t k, wb_array **x, wb_array **y) {
-    const int64_t side = s->tiny ? TINY_N_SIDE : N_SIDE, sizes[4] = {side, side, 3, s->batch};
+static void square_photo_input(const settings *s, int64_t side, uint32_t k, wb_array **x,
+                               wb_array **y) {
+    const int64_t sizes[4] = {side, side, 3, s->batch};
     class_input(s, k, -1, 4, sizes, x, y);
+}
+
+static void large_photo_input(const settings *s, uint32_t k, wb_array **x, wb_array **y) {
+    square_photo_input(s, s->tiny ? TINY_N_SIDE : N_SIDE, k, x, y);
+}
+
+static void wide_photo_input(const settings *s, uint32_t k, wb_array **x, wb_array **y) {
+    square_photo_input(s, s->tiny ? TINY_N_SIDE : S_SIDE, k, x, y);
 }
 
 static void symbol_input(const settings *s, uint32_t k, wb_array **x, wb_array **y) {
@@ -179,7 +189,7 @@ static void number_input(const settings *s, uint32_t k, wb_array **x, wb_array *
 
 static void head_input(const settings *s, uint32_t k, wb_array **x, wb_array **y) {
     const int64_t sizes[4] = {BENCH_ATTENTION_FEATURES, s->attention.length, s->attention.heads, 3};
-    *x = bench_array(SEQUENCE_INPUT + k, -2, 2, 4, sizes);
+    *x = wb_cast(bench_array(SEQUENCE_INPUT + k, -2, 2, 4, sizes), s->attention.type);
     *y = bench_array(SEQUENCE_LABEL + k, -1, 1, 3, sizes);
 }
 
@@ -289,6 +299,7 @@ static const row rows[] = {
      NULL},
     {'q', OF_BATCH(1, 1), resnet, NULL, large_photo_input, NULL},
     {'r', OF_BATCH(N_BATCH, 2), mobilenet, loss_of_classes, large_photo_input, NULL},
+    {'s', OF_BATCH(N_BATCH, 2), resnet50, loss_of_classes, wide_photo_input, NULL},
 };
 
 /* The row and the sizes of a name, or NULL. */

@@ -38,15 +38,16 @@
  * h   inference of b, batch 1                        BATCH
  * i   vgg                                            BATCH[,TYPE]
  * j   inference of i                                 BATCH
- * k   attention.h                                    LENGTH[,gradient]
+ * k   attention.h                                    LENGTH[,gradient][,TYPE]
  * l   rows.h                                         softmax|layernorm,LENGTH,COUNT[,gradient]
  * m   product of two square matrices                 SIZE,TYPE
  * n   resnet                                         BATCH[,TYPE]
  * o   e with GPT-2's 12 layers of width 768          as e
  * p   first.h, planned anew in each step             transformer|lstm|chain,COUNT
  * q   inference of n, batch 1                        BATCH
- * r   mobilenet                                      BATCH[,TYPE] */
-#define BENCH_CASES "abcdefghijklmnopqr"
+ * r   mobilenet                                      BATCH[,TYPE]
+ * s   resnet50, images of 224                        BATCH[,TYPE] */
+#define BENCH_CASES "abcdefghijklmnopqrs"
 
 /* What both sides compare: the last loss, and sum |p| over the parameters and running statistics
  * (g, k and l with a gradient: over that in x; h, j, m, q, k and l without: over the outputs). */

@@ -99,17 +99,49 @@ static wb_layer *residual(uint32_t first, int64_t in, int64_t out) {
     return wb_chain(sum, wb_fn(wb_relu));
 }
 
+static wb_layer *resnet_stem(int64_t out) {
+    return wb_chain(normed(1, 7, 2, 3, out, wb_relu),
+                    wb_maxpool(.kernel = {3, 3}, .stride = {2}, .pad = {1, 1}));
+}
+
 wb_layer *bench_resnet(bool tiny) {
     enum { STAGES = 4, BLOCK_WEIGHTS = 3 };
     wb_layer *stages[STAGES];
     int64_t in = tiny ? 2 : 64;
     uint32_t number = 2;
-    wb_layer *stem = wb_chain(normed(1, 7, 2, 3, in, wb_relu),
-                              wb_maxpool(.kernel = {3, 3}, .stride = {2}, .pad = {1, 1}));
+    wb_layer *stem = resnet_stem(in);
     for (int s = 0; s < STAGES; s++, number += 2 * BLOCK_WEIGHTS) {
         const int64_t out = s == 0 ? in : 2 * in;
         stages[s] = wb_chain(residual(number, in, out), residual(number + BLOCK_WEIGHTS, out, out));
         in = out;
+    }
+    return wb_chain(stem, wb_chain_make(STAGES, stages), wb_global_meanpool(), wb_flatten(),
+                    dense(number, in, CLASSES, NULL));
+}
+
+/* Weights are numbered from first on: three, and one of a shortcut that is a conv. */
+static wb_layer *bottleneck(uint32_t first, int64_t stride, int64_t in, int64_t width) {
+    const int64_t out = 4 * width;
+    wb_layer *block = wb_chain(normed(first, 1, 1, in, width, wb_relu),
+                               normed(first + 1, 3, stride, width, width, wb_relu),
+                               normed(first + 2, 1, 1, width, out, NULL));
+    wb_layer *sum =
+        in == out ? wb_skip(block, wb_connect_add)
+                  : wb_parallel(wb_connect_add, block, normed(first + 3, 1, stride, in, out, NULL));
+    return wb_chain(sum, wb_fn(wb_relu));
+}
+
+wb_layer *bench_resnet50(bool tiny) {
+    static const int blocks[] = {3, 4, 6, 3};
+    enum { STAGES = sizeof blocks / sizeof *blocks, MOST_BLOCKS = 6, BLOCK_WEIGHTS = 4 };
+    wb_layer *stages[STAGES], *stem = resnet_stem(tiny ? 2 : 64);
+    int64_t in = tiny ? 2 : 64, width = in;
+    uint32_t number = 2;
+    for (int s = 0; s < STAGES; s++, width *= 2) {
+        wb_layer *chain[MOST_BLOCKS];
+        for (int b = 0; b < blocks[s]; b++, number += BLOCK_WEIGHTS, in = 4 * width)
+            chain[b] = bottleneck(number, s > 0 && b == 0 ? 2 : 1, in, width);
+        stages[s] = wb_chain_make(blocks[s], chain);
     }
     return wb_chain(stem, wb_chain_make(STAGES, stages), wb_global_meanpool(), wb_flatten(),
                     dense(number, in, CLASSES, NULL));

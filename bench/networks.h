@@ -21,6 +21,7 @@ enum {
     I_SIDE = 32,
     N_BATCH = 16,
     N_SIDE = 64,
+    S_SIDE = 224,
     TINY_D_SIDE = 6,
     TINY_I_SIDE = 4,
     TINY_N_SIDE = 32,
@@ -36,6 +37,8 @@ wb_layer *bench_cnn(bool tiny);       /* conv 3x3 32, 64, maxpool 2, 128 - 10, r
 wb_layer *bench_vgg(bool tiny);
 /* ResNet-18 (He et al. 2015) with 10 classes; shortcuts between sizes are convs 1x1 with norms. */
 wb_layer *bench_resnet(bool tiny);
+/* ResNet-50 with 10 classes: blocks of convs 1x1, 3x3 (with the stride) and 1x1. */
+wb_layer *bench_resnet50(bool tiny);
 /* MobileNetV2 (Sandler et al. 2018) with 10 classes: convs 1x1, depthwise 3x3, 1x1, with norms. */
 wb_layer *bench_mobilenet(bool tiny);
 

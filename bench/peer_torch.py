@@ -3,12 +3,15 @@
 bench_cases --serve is. peer_torch.py start: one gradient, for the time of a whole process.
 
 VARIANT: eager, fused (eager, with the optimiser in one kernel), compiled (forward and loss through torch.compile, the
-optimiser in one kernel), graphs (the same, as CUDA graphs). The weights, inputs and labels are those of cases.c.
+optimiser in one kernel), graphs (the same, as CUDA graphs); fused with something else: deterministic (torch's mode), contiguous
+(images not channels-last), flash, efficient, cudnn (that attention and no other). The weights, inputs and labels are those of
+cases.c; "nudged N" is "check N" from weights that are a rounding apart: how far results may be from each other.
 
 --device cuda; --tf32 lets products of f32 be rounded."""
 import argparse
 import contextlib
 import math
+import os
 import resource
 import sys
 import time
@@ -20,12 +23,13 @@ from torch.nn import functional as F
 BENCH_INPUTS, WEIGHT, INPUT, LABEL, TRANSFORMER = 16, 0, 100, 200, 1000
 # the cases' own sizes
 SIZES = {"a": "16", "b": "64", "c": "256", "d": "64", "e": "4,256,4,128,96,16,f32", "f": "128,128,32,64", "g": "", "h": "1", "i": "32",
-         "j": "32", "k": "512", "l": "softmax,1024,4096", "m": "1024,bf16", "n": "16", "o": "12,768,12,256,96,1,f32", "q": "1", "r": "16"}
-OF_IMAGES = "dijnqr"
+         "j": "32", "k": "512", "l": "softmax,1024,4096", "m": "1024,bf16", "n": "16", "o": "12,768,12,256,96,1,f32", "q": "1", "r": "16", "s": "16"}
+OF_IMAGES = "dijnqrs"
 FIXED = {"k": "Attention", "l": "Rows", "m": "Product", "g": "Elementwise", "h": "Inference", "j": "Inference", "q": "Inference"}  # nothing is learnt
 TYPES = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "f16": torch.float16}
 HALVES = torch.bfloat16, torch.float16
-OPTIONS = argparse.Namespace(device="cpu", tf32=False)
+OPTIONS = argparse.Namespace(device="cpu", tf32=False, variant="eager")
+ATTENTIONS = {"flash": "FLASH_ATTENTION", "efficient": "EFFICIENT_ATTENTION", "cudnn": "CUDNN_ATTENTION"}
 
 
 def uniform(sequence, count):
@@ -104,6 +108,14 @@ class Sizes:
 def computing_in(kind):
     """Products of f32 in halves, where kind is one."""
     return torch.autocast(OPTIONS.device, dtype=kind) if kind in HALVES else contextlib.nullcontext()
+
+
+def named_attention():
+    """That of the variant and no other, or any."""
+    if OPTIONS.variant not in ATTENTIONS:
+        return contextlib.nullcontext()
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    return sdpa_kernel(getattr(SDPBackend, ATTENTIONS[OPTIONS.variant]))
 
 
 def attend(q, k, v):
@@ -206,6 +218,34 @@ def resnet():
         nn.AdaptiveAvgPool2d(1), nn.Flatten(), filled(nn.Linear(512, 10), number))
 
 
+class Bottleneck(nn.Module):
+    """Convs 1x1, 3x3 and 1x1 and a way around them, the weights numbered from first on."""
+
+    def __init__(self, first, stride, into, width):
+        super().__init__()
+        out = 4 * width
+        self.block = nn.Sequential(
+            filled(nn.Conv2d(into, width, 1, bias=False), first), nn.BatchNorm2d(width), nn.ReLU(),
+            filled(nn.Conv2d(width, width, 3, stride, 1, bias=False), first + 1), nn.BatchNorm2d(width), nn.ReLU(),
+            filled(nn.Conv2d(width, out, 1, bias=False), first + 2), nn.BatchNorm2d(out))
+        self.around = nn.Identity() if into == out else nn.Sequential(
+            filled(nn.Conv2d(into, out, 1, stride, bias=False), first + 3), nn.BatchNorm2d(out))
+
+    def forward(self, x):
+        return F.relu(self.block(x) + self.around(x))
+
+
+def resnet50():
+    blocks, into, number = [], 64, 2
+    for stage, (width, count) in enumerate(((64, 3), (128, 4), (256, 6), (512, 3))):
+        for block in range(count):
+            blocks.append(Bottleneck(number, 2 if stage and block == 0 else 1, into, width))
+            into, number = 4 * width, number + 4
+    return nn.Sequential(
+        filled(nn.Conv2d(3, 64, 7, 2, 3, bias=False), 1), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1), *blocks,
+        nn.AdaptiveAvgPool2d(1), nn.Flatten(), filled(nn.Linear(2048, 10), number))
+
+
 class Inverted(nn.Module):
     """Wider inside than at its ends, the weights numbered from first on."""
 
@@ -278,9 +318,13 @@ def model_of(name):
         return Transformer(Sizes(case))
     if case.letter == "f":
         return Lstm(*case.numbers)
-    makers = {"a": curve_mlp, "b": mlp, "c": wide_mlp, "d": cnn, "h": mlp, "i": vgg, "j": vgg, "n": resnet, "q": resnet, "r": mobilenet}
+    makers = {"a": curve_mlp, "b": mlp, "c": wide_mlp, "d": cnn, "h": mlp, "i": vgg, "j": vgg, "n": resnet, "q": resnet, "r": mobilenet, "s": resnet50}
     model = makers[case.letter]()
-    return model.to(memory_format=torch.channels_last) if case.letter in OF_IMAGES else model
+    return model.to(memory_format=layout()) if case.letter in OF_IMAGES else model
+
+
+def layout():
+    return torch.contiguous_format if OPTIONS.variant == "contiguous" else torch.channels_last
 
 
 def input_of(name, k):
@@ -296,9 +340,9 @@ def input_of(name, k):
         inputs, cells, length, batch = case.numbers
         return values(INPUT + k, -1, 1, batch, length, inputs), values(LABEL + k, -1, 1, batch, length, cells)
     if letter in OF_IMAGES:
-        channels, side, low = {"d": (1, 28, 0), "i": (3, 32, -1), "j": (3, 32, -1)}.get(letter, (3, 64, -1))
+        channels, side, low = {"d": (1, 28, 0), "i": (3, 32, -1), "j": (3, 32, -1), "s": (3, 224, -1)}.get(letter, (3, 64, -1))
         x = values(INPUT + k, low, 1, batch, channels, side, side)
-        return x.to(memory_format=torch.channels_last), labels(LABEL + k, batch)
+        return x.to(memory_format=layout()), labels(LABEL + k, batch)
     return values(INPUT + k, 0, 1, batch, 784), labels(LABEL + k, batch)
 
 
@@ -341,6 +385,13 @@ class Training:
         self.loss = self.forward(x, y)
         self.loss.backward()
         self.adam.step()
+
+    def nudge(self):
+        """The first weights, each perhaps a rounding away."""
+        self.reset()
+        with torch.no_grad():
+            for number, p in enumerate(self.model.parameters()):
+                p.mul_(1 + torch.finfo(torch.float32).eps * (2 * uniform(number, p.numel()) - 1).reshape(p.shape))
 
     def result(self):
         arrays = [*self.model.parameters(), *(b for b in self.model.buffers() if b.is_floating_point())]
@@ -409,9 +460,10 @@ class Attention(Forward):
     shown = 1
 
     def __init__(self, name, variant):
-        length, *self.gradient = Case(name).words
-        sizes = 16384 // int(length), int(length), 64
-        self.inputs = [(values(INPUT + k, -2, 2, 3, 1, *sizes), values(LABEL + k, -1, 1, 1, *sizes)) for k in range(2)]
+        case = Case(name)
+        length, self.gradient = int(case.words[0]), "gradient" in case.words
+        sizes = 16384 // length, length, 64
+        self.inputs = [(values(INPUT + k, -2, 2, 3, 1, *sizes).to(case.compute), values(LABEL + k, -1, 1, 1, *sizes)) for k in range(2)]
         self.forward = compiled(attend, variant)
         self.reset()
 
@@ -488,39 +540,50 @@ def set_options(options):
     for name, value in vars(options).items():
         setattr(OPTIONS, name, value)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = OPTIONS.tf32
+    torch.backends.cudnn.benchmark = OPTIONS.variant != "deterministic"
+    if OPTIONS.variant == "deterministic":
+        os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"  # before the first product
+        torch.use_deterministic_algorithms(True)
     torch.set_num_threads(OPTIONS.threads)
+
+
+def answer(work, command, steps):
+    if command in ("check", "nudged"):
+        if command == "nudged" and hasattr(work, "nudge"):
+            work.nudge()
+        for _ in range(steps):
+            work.step()
+        return "%.9g %.9g" % work.result()
+    if command == "reset":
+        work.reset()
+        for _ in range(3):
+            work.step()
+        return "0"
+    if command == "run":
+        return "%.3f %.3f %.3f" % timed(work, steps)
+    if command == "flow":
+        return "%.3f" % flow(work, steps)
+    return f"{peak_kb()} {0 if OPTIONS.device == 'cpu' else card_memory()}"  # memory
 
 
 def serve(options):
     try:
         set_options(options)
-        if options.variant != "eager" and torch.__version__ < "2":
+        if options.variant in ("compiled", "graphs", *ATTENTIONS) and torch.__version__ < "2":
             raise RuntimeError("torch " + torch.__version__)
-        work = open_case(options.case, options.variant)
-        if options.variant in ("compiled", "graphs"):
-            work.step()
-            work.reset()
-    except Exception as error:  # no device, no compiler, no fused kernel: this variant cannot be had here
+        with named_attention():
+            work = open_case(options.case, options.variant)
+            if options.variant != "eager":  # compiles, or finds that it cannot
+                work.step()
+                work.reset()
+    except Exception as error:  # no device, no compiler, no such kernel: this variant cannot be had here
         print("absent", str(error).split("\n")[0], flush=True)
         return
     print(f"{version()}, {options.variant}", flush=True)
-    for line in sys.stdin:
-        command, _, steps = line.strip().partition(" ")
-        if command == "check":
-            for _ in range(int(steps)):
-                work.step()
-            print("%.9g %.9g" % work.result(), flush=True)
-        elif command == "reset":
-            work.reset()
-            for _ in range(3):
-                work.step()
-            print(0, flush=True)
-        elif command == "run":
-            print("%.3f %.3f %.3f" % timed(work, int(steps)), flush=True)
-        elif command == "flow":
-            print("%.3f" % flow(work, int(steps)), flush=True)
-        elif command == "memory":
-            print(peak_kb(), 0 if OPTIONS.device == "cpu" else card_memory(), flush=True)
+    with named_attention():
+        for line in sys.stdin:
+            command, _, steps = line.strip().partition(" ")
+            print(answer(work, command, int(steps or 0)), flush=True)
 
 
 def start():
