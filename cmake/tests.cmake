@@ -41,11 +41,13 @@ if(support)
   endforeach()
 endif()
 
-# under the sanitizers malloc fails as it does elsewhere, instead of ending the program
+# Under the sanitizers malloc fails as it does elsewhere, instead of ending the program. What the user prefers is no
+# matter of the tests.
 set(test_environment
     ASAN_OPTIONS=allocator_may_return_null=1
     TSAN_OPTIONS=allocator_may_return_null=1
     UBSAN_OPTIONS=print_stacktrace=1
+    WEBER_PREFERENCES=${PROJECT_BINARY_DIR}/no-preferences.toml
     WEBER_PLUGIN_PATH=${PROJECT_BINARY_DIR}/weber) # a static library has no folder of its own
 
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${tests_dir}/test_*.c)

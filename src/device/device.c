@@ -136,15 +136,19 @@ wb_status wb_device_check(const wb_device *device) {
     return wb_fail(WB_ERROR_DEVICE, "%s failed earlier: %s", device->name, device->failure);
 }
 
-wb_status wb_device_note(const wb_device *where, wb_status status) {
-    if (status != WB_ERROR_DEVICE || where == &cpu) return status;
-    wb_device *device = wb_device_mutable(where);
+void wb_device_give_up(wb_device *device) {
     pthread_mutex_lock(&device->mutex);
     if (!device->has_failed) {
         (void)snprintf(device->failure, sizeof device->failure, "%s", wb_error_text());
         __atomic_store_n(&device->has_failed, true, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&device->mutex);
+}
+
+wb_status wb_device_note(const wb_device *where, wb_status status) {
+    if (status != WB_ERROR_DEVICE || where == &cpu) return status;
+    wb_device *device = wb_device_mutable(where);
+    wb_device_give_up(device);
     wb_device_let_go(device);
     return status;
 }

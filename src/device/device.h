@@ -57,10 +57,11 @@ void wb_choose_rank_device(const wb_device *device);
 
 /* A device that has failed is given up: this fails, and names what happened then. */
 wb_status wb_device_check(const wb_device *device);
-/* Remembers a failure of the device, should status be one; returns status. */
+/* Remembers a failure of the device, should status be one, and lets go; returns status. */
 wb_status wb_device_note(const wb_device *device, wb_status status);
-
-/* Lets go of the host memory that copies to a failed device were to read. */
+/* The two parts of it. The failure is the error that is pending. */
+void wb_device_give_up(wb_device *device);
+/* Waits, and lets go of the host memory that copies from and to a failed device have used. */
 void wb_device_let_go(wb_device *device);
 
 /* wb_device_sync for those that make room only: an operation's late error is not theirs, it is kept

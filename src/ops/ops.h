@@ -81,9 +81,8 @@ wb_vjp_fn wb_vjp_select, wb_vjp_cast, wb_vjp_copy, wb_vjp_reshape, wb_vjp_permut
     wb_vjp_expand, wb_vjp_slice_put, wb_vjp_pad, wb_vjp_concat, wb_vjp_sum, wb_vjp_max_reduce,
     wb_vjp_mean, wb_vjp_normalise, wb_vjp_logsumexp, wb_vjp_softmax, wb_vjp_logsoftmax,
     wb_vjp_result, wb_vjp_move, wb_vjp_collective, wb_vjp_custom;
-wb_expand_fn wb_expand_identity, wb_expand_mean, wb_expand_normalise,
-    wb_expand_logsumexp, wb_expand_softmax, wb_expand_logsoftmax, wb_expand_step,
-    wb_expand_step_numbers;
+wb_expand_fn wb_expand_identity, wb_expand_mean, wb_expand_normalise, wb_expand_logsumexp,
+    wb_expand_softmax, wb_expand_logsoftmax, wb_expand_step, wb_expand_step_numbers;
 wb_check_fn wb_check_select, wb_check_copy, wb_check_cast, wb_check_reshape, wb_check_permute,
     wb_check_slice, wb_check_expand, wb_check_slice_put, wb_check_pad, wb_check_concat,
     wb_check_sum, wb_check_max_reduce, wb_check_mean, wb_check_normalise, wb_check_logsumexp,

@@ -382,10 +382,13 @@ wb_status wb_ranks_look_at(void *done, double since, bool *is_done) {
     return status;
 }
 
-/* The device is given up first: who waits for it finds that out when the wait ends. */
+/* The device is given up first: who waits for it finds that out when the wait ends, which is once
+ * the transport's collectives are stopped. */
 void wb_ranks_abort_devices(bool has_lost) {
     if (!devices.state) return;
-    if (has_lost) (void)wb_device_note(devices.device, WB_ERROR_DEVICE);
+    wb_device *device = wb_device_mutable(devices.device);
+    if (has_lost) wb_device_give_up(device);
     devices.transport->stop(devices.state, false);
     devices.state = NULL;
+    if (has_lost) wb_device_let_go(device);
 }
