@@ -190,6 +190,20 @@ static void largest_rows(naive *o, naive *const *in) {
     }
 }
 
+static void running_sums(naive *o, naive *const *in) {
+    const naive *x = in[0];
+    const int dim = (int)o->node->attributes[0];
+    const bool integer = !wb_dtype_is_float(o->dtype);
+    int64_t step = 1;
+    for (int d = 0; d < dim; d++) step *= x->sizes[d];
+    for (int64_t i = 0; i < x->count; i++) {
+        const bool first = i / step % x->sizes[dim] == 0;
+        const long double before = first ? 0 : o->values[i - step], own = x->values[i];
+        o->values[i] =
+            integer ? (long double)naive_wrap_add((int64_t)before, (int64_t)own) : before + own;
+    }
+}
+
 static void argmax(naive *o, naive *const *in) {
     const naive *x = in[0];
     const int64_t dim = o->node->attributes[0], run = o->node->attributes[1];
@@ -340,6 +354,7 @@ static naive_rule *const rules[WB_OP_COUNT] = {
     [WB_OP_mean] = sum_rows,
     [WB_OP_max_reduce] = largest_rows,
     [WB_OP_argmax] = argmax,
+    [WB_OP_cumsum] = running_sums,
     [WB_OP_logsumexp] = soft_rows,
     [WB_OP_normalise] = normal_rows,
     [WB_OP_softmax] = soft_rows,
@@ -372,6 +387,8 @@ const naive *naive_of(naive_table *table, wb_array *x) {
     o->node = x, o->dtype = (wb_dtype)x->dtype, o->ndim = x->ndim, o->count = wb_count(x);
     for (int d = 0; d < x->ndim; d++) o->sizes[d] = x->sizes[d];
     o->values = o->results[0] = naive_numbers(o->count);
+    if (!rules[x->op] && wb_op_rows[x->op].arity == 0)
+        fail_msg("the reference has no %s", wb_op_name((wb_op)x->op));
     (rules[x->op] ? rules[x->op] : naive_elementwise)(o, in);
     for (int r = 0; r < NAIVE_RESULTS; r++)
         for (int64_t i = 0; o->results[r] && i < o->count; i++)

@@ -7,7 +7,10 @@
 static bool is_integer(wb_dtype t) { return t == WB_I32 || t == WB_I64 || t == WB_U8; }
 
 static long double floored(long double x, long double y, bool integer) {
-    if (!integer) return x - y * floorl(x / y);
+    if (!integer) {
+        const long double left = fmodl(x, y);
+        return left != 0 && (left < 0) != (y < 0) ? left + y : left;
+    }
     const int64_t a = (int64_t)x, b = (int64_t)y;
     if (b == 0 || b == -1) return 0;
     const int64_t r = a % b;
