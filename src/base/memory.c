@@ -27,6 +27,21 @@ void *wb_alloc(size_t size_bytes) {
     return or_error(calloc(1, size_bytes ? size_bytes : 1), size_bytes);
 }
 
+/* How many items one piece of memory can have. */
+static int64_t most_items(size_t item_bytes) {
+    return (int64_t)((size_t)PTRDIFF_MAX / (item_bytes ? item_bytes : 1));
+}
+
+static void *too_long(int64_t count, size_t item_bytes) {
+    return wb_fail_null(WB_ERROR_MEMORY, "out of memory: %lld times %zu bytes wanted",
+                        (long long)count, item_bytes);
+}
+
+void *wb_alloc_list(int64_t count, size_t item_bytes) {
+    const bool fits = count >= 0 && count <= most_items(item_bytes);
+    return fits ? wb_alloc((size_t)count * item_bytes) : too_long(count, item_bytes);
+}
+
 void *wb_resize(void *block, size_t size_bytes) {
     if (refused(size_bytes)) return NULL;
     return or_error(realloc(block, size_bytes ? size_bytes : 1), size_bytes);
@@ -60,9 +75,17 @@ int64_t wb_fail_allocation(int64_t n) {
 
 int64_t wb_allocation_count(void) { return __atomic_load_n(&allocations, __ATOMIC_RELAXED); }
 
+/* Twice as long, at least 16, unless there can be no piece so large. */
+static int64_t next_capacity(int64_t capacity, int64_t most) {
+    if (capacity >= most / 2 || most < 16) return most;
+    return capacity < 8 ? 16 : capacity * 2;
+}
+
 int wb_grow_list(void **items, int64_t *capacity, size_t item_bytes, int64_t wanted) {
-    int64_t grown = *capacity ? *capacity * 2 : 16;
-    if (grown < wanted) grown = wanted;
+    const int64_t most = most_items(item_bytes), next = next_capacity(*capacity, most);
+    if (wanted <= *capacity) return 1;
+    if (wanted > most) return too_long(wanted, item_bytes) != NULL;
+    const int64_t grown = wanted > next ? wanted : next;
     void *larger = wb_resize(*items, (size_t)grown * item_bytes);
     if (!larger) return 0;
     *items = larger, *capacity = grown;

@@ -10,6 +10,10 @@
  * (NULL is fine). */
 void *wb_alloc(size_t size_bytes);
 
+/* The same for a list: no product of a count and a size wraps around, as it would in the size_t of
+ * a machine of 32 bits. */
+void *wb_alloc_list(int64_t count, size_t item_bytes);
+
 /* Resizes; the old block stays valid on failure. New bytes are not zeroed. */
 void *wb_resize(void *block, size_t size_bytes);
 void wb_release(void *block);
@@ -32,9 +36,10 @@ int64_t wb_allocation_count(void);
 #define WB_GROW(items, count, capacity)                                                            \
     ((count) < (capacity) ||                                                                       \
      wb_grow_list((void **)&(items), &(capacity), sizeof *(items), (int64_t)(count) + 1))
+/* The same for `wanted` elements at once. A list that is long enough stays as it is, another one
+ * becomes at least twice as long. */
 int wb_grow_list(void **items, int64_t *capacity, size_t item_bytes, int64_t wanted);
 
-/* The same for `wanted` elements at once. */
 static inline int wb_reserve(void **items, int64_t *capacity, size_t item_bytes, int64_t wanted) {
     return wanted <= *capacity || wb_grow_list(items, capacity, item_bytes, wanted);
 }

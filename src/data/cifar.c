@@ -47,8 +47,8 @@ static bool read_records(const char *path, FILE *file, int labels, int64_t n, un
 static bool read_file(const char *path, FILE *file, int labels, wb_array **x, wb_array **y) {
     const int64_t n = count_records(path, file, labels + PIXELS);
     const int64_t sizes[] = {32, 32, 3, n}, both[] = {labels, n};
-    unsigned char *pixels = n < 0 ? NULL : wb_alloc((size_t)n * PIXELS);
-    int32_t *values = n < 0 ? NULL : wb_alloc((size_t)(n * labels) * sizeof *values);
+    unsigned char *pixels = n < 0 ? NULL : wb_alloc_list(n, PIXELS);
+    int32_t *values = n < 0 ? NULL : wb_alloc_list(n * labels, sizeof *values);
     const bool good = pixels && values && read_records(path, file, labels, n, pixels, values);
     if (good) {
         *x = wb_from_make(WB_U8, pixels, 4, sizes);

@@ -119,7 +119,7 @@ void wb_collate(const wb_loader *loader, wb_batch *batch) {
     const int64_t *numbers = places ? wb_read_begin(places) : NULL;
     observations o = {.loader = loader, .size = places ? wb_numobs(places) : 0};
     batch->x = NULL;
-    o.all = numbers ? wb_alloc((size_t)(o.size * WB_LOADER_SOURCES) * sizeof *o.all) : NULL;
+    o.all = numbers ? wb_alloc_list(o.size * WB_LOADER_SOURCES, sizeof *o.all) : NULL;
     if (o.all && observe(&o, numbers)) {
         if (loader->desc.collate)
             collate(&o, batch);

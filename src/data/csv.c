@@ -187,7 +187,7 @@ static int by_text_and_place(const void *a, const void *b) {
 }
 
 static bool have_other_names(const wb_csv *csv) {
-    char ***places = wb_alloc((size_t)csv->columns * sizeof *places);
+    char ***places = wb_alloc_list(csv->columns, sizeof *places);
     char **again = NULL, **first = NULL;
     if (!places) return false;
     for (int64_t i = 0; i < csv->columns; i++) places[i] = &csv->fields[i];
@@ -205,7 +205,7 @@ static bool have_other_names(const wb_csv *csv) {
 
 static bool name_columns(wb_csv *csv) {
     if (csv->desc.no_header) {
-        csv->numbers = wb_alloc((size_t)csv->columns * sizeof *csv->numbers);
+        csv->numbers = wb_alloc_list(csv->columns, sizeof *csv->numbers);
         for (int64_t i = 0; csv->numbers && i < csv->columns; i++)
             (void)snprintf(csv->numbers[i], sizeof csv->numbers[i], "%lld", (long long)i + 1);
         return csv->numbers != NULL;
@@ -330,8 +330,8 @@ static bool read_numbers(const wb_csv *csv, int64_t column, double *values, int6
 
 static wb_array *column_at(const wb_csv *csv, int64_t column) {
     const int64_t rows = wb_csv_rows(csv);
-    double *values = wb_alloc((size_t)(rows + 1) * sizeof *values);
-    int64_t *integers = wb_alloc((size_t)(rows + 1) * sizeof *integers);
+    double *values = wb_alloc_list(rows + 1, sizeof *values);
+    int64_t *integers = wb_alloc_list(rows + 1, sizeof *integers);
     bool are_integers;
     wb_array *x = NULL;
     if (values && integers && read_numbers(csv, column, values, integers, &are_integers))
@@ -354,7 +354,7 @@ wb_array *wb_csv_matrix(const wb_csv *csv, int count, const char *const *names) 
         return wb_fail_null(WB_ERROR_ARGUMENT, "csv_matrix: without names count must be 0, got %d",
                             count);
     if (!names) count = (int)csv->columns;
-    wb_array **columns = wb_alloc((size_t)(count + 1) * sizeof *columns);
+    wb_array **columns = wb_alloc_list(count + 1, sizeof *columns);
     bool good = columns != NULL;
     for (int i = 0; good && i < count; i++) {
         wb_array *x = names ? wb_csv_column(csv, names[i]) : column_at(csv, i);
@@ -370,7 +370,7 @@ wb_array *wb_csv_matrix(const wb_csv *csv, int count, const char *const *names) 
 /* The distinct texts of a column, sorted; to be released. NULL: an error is recorded. */
 static const char **distinct_texts(const wb_csv *csv, int64_t column, int64_t *count) {
     const int64_t rows = wb_csv_rows(csv);
-    const char **texts = wb_alloc((size_t)(rows + 1) * sizeof *texts);
+    const char **texts = wb_alloc_list(rows + 1, sizeof *texts);
     *count = 0;
     if (!texts) return NULL;
     for (int64_t row = 0; row < rows; row++) {
@@ -394,7 +394,7 @@ wb_array *wb_csv_labels(const wb_csv *csv, const char *name, int64_t *classes) {
     int64_t count;
     const int64_t rows = wb_csv_rows(csv);
     const char **texts = distinct_texts(csv, column, &count);
-    int64_t *labels = texts ? wb_alloc((size_t)(rows + 1) * sizeof *labels) : NULL;
+    int64_t *labels = texts ? wb_alloc_list(rows + 1, sizeof *labels) : NULL;
     for (int64_t row = 0; labels && row < rows; row++) {
         const char *text = wb_csv_text(csv, row, column);
         const char **found = bsearch(&text, texts, (size_t)count, sizeof *texts, by_text);

@@ -153,7 +153,7 @@ wb_array *wb_onehot_of(wb_array *labels, int64_t count, const int64_t *values,
                             "%lld values",
                             (long long)*other, (long long)count);
     const int64_t n = wb_count(labels);
-    int64_t *numbers = wb_alloc((size_t)(n + 1) * sizeof *numbers);
+    int64_t *numbers = wb_alloc_list(n + 1, sizeof *numbers);
     wb_array *wide = wb_cast(labels, WB_I64), *places = NULL;
     const bool good = numbers && wide &&
                       (n == 0 || wb_read(wide, numbers, (size_t)n * sizeof *numbers) == WB_OK) &&

@@ -210,7 +210,7 @@ static bool plan_epochs(wb_loader *loader) {
                       loader->shards > 1 ? " on each rank" : "");
         return false;
     }
-    loader->order = wb_alloc((size_t)n * sizeof *loader->order);
+    loader->order = wb_alloc_list(n, sizeof *loader->order);
     if (!loader->order) return false;
     wb_order_natural(loader->order, n);
     return true;
@@ -607,7 +607,7 @@ bool wb_first(wb_loader *loader, wb_batch *batch) {
         return false;
     }
     slot s = {0};
-    int64_t *order = wb_alloc((size_t)n * sizeof *order);
+    int64_t *order = wb_alloc_list(n, sizeof *order);
     if (order && equip_slot(loader, &s)) {
         if (loader->desc.shuffle)
             wb_order_shuffle(order, n, loader->desc.seed, epoch);

@@ -43,7 +43,7 @@ void wb_places_sort(int64_t *items, int64_t count) {
 }
 
 bool wb_places_shuffle(int64_t *items, int64_t count, uint64_t seed, int64_t number) {
-    int64_t *order = wb_alloc((size_t)(2 * count + 1) * sizeof *order);
+    int64_t *order = wb_alloc_list(2 * count + 1, sizeof *order);
     if (!order) return false;
     wb_order_shuffle(order, count, seed, number);
     for (int64_t i = 0; i < count; i++) order[count + i] = items[order[i]];
@@ -96,11 +96,11 @@ bool wb_label_groups_read(wb_label_groups *g, const char *function, wb_array *la
     *g = (wb_label_groups){0};
     if (!check_labels(function, labels)) return false;
     g->n = wb_count(labels);
-    const size_t room = (size_t)(g->n + 1);
-    labelled *list = wb_alloc(room * sizeof *list);
-    g->order = wb_alloc(room * sizeof *g->order);
-    g->starts = wb_alloc(room * sizeof *g->starts);
-    g->labels = wb_alloc(room * sizeof *g->labels);
+    const int64_t room = g->n + 1;
+    labelled *list = wb_alloc_list(room, sizeof *list);
+    g->order = wb_alloc_list(room, sizeof *g->order);
+    g->starts = wb_alloc_list(room, sizeof *g->starts);
+    g->labels = wb_alloc_list(room, sizeof *g->labels);
     bool good = list && g->order && g->starts && g->labels && read_labels(labels, g->order, g->n);
     for (int64_t i = 0; good && i < g->n; i++) list[i] = (labelled){g->order[i], i};
     if (good && g->n > 1) qsort(list, (size_t)g->n, sizeof *list, by_label);

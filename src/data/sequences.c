@@ -109,7 +109,7 @@ wb_array *wb_batchseq(int count, wb_array *const *sequences, double pad) {
         return wb_fail_null(WB_ERROR_ARGUMENT, "batchseq: at least one sequence is needed, got %d",
                             count);
     const int64_t size = longest(count, sequences);
-    wb_array **padded = size < 0 ? NULL : wb_alloc((size_t)count * sizeof *padded);
+    wb_array **padded = size < 0 ? NULL : wb_alloc_list(count, sizeof *padded);
     bool good = padded != NULL;
     for (int i = 0; good && i < count; i++)
         good = (padded[i] = wb_rpad(sequences[i], size, pad, -1)) != NULL;

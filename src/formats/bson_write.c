@@ -111,7 +111,7 @@ static bool survey_names(writer *w, const wb_record *map, const wb_branch *p) {
     for (int64_t i = 0; i < map->count; i++)
         if (!map->names || !map->names[i])
             return refuse(w, WB_ERROR_ARGUMENT, p, "each value must have a name");
-    const char **sorted = wb_alloc((size_t)map->count * sizeof *sorted);
+    const char **sorted = wb_alloc_list(map->count, sizeof *sorted);
     if (!sorted) return (w->status = WB_ERROR_MEMORY), false;
     if (map->count) memcpy(sorted, map->names, (size_t)map->count * sizeof *sorted);
     qsort(sorted, (size_t)map->count, sizeof *sorted, by_text);

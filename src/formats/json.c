@@ -82,7 +82,7 @@ static int by_name(const void *a, const void *b) {
 
 /* The names of an object are to differ; cJSON keeps all of them. */
 static wb_status check_names(const wb_file *file, const wb_record *map, int64_t offset) {
-    const char **names = wb_alloc((size_t)map->count * sizeof *names + 1);
+    const char **names = wb_alloc_list(map->count + 1, sizeof *names);
     if (!names) return WB_ERROR_MEMORY;
     wb_status status = WB_OK;
     for (int64_t i = 0; i < map->count; i++) names[i] = map->names[i];

@@ -203,7 +203,7 @@ static int by_header(const void *a, const void *b) {
 }
 
 static wb_status read_directory(reader *r) {
-    r->entries = wb_alloc((size_t)r->count * sizeof *r->entries + 1);
+    r->entries = wb_alloc_list(r->count + 1, sizeof *r->entries);
     if (!r->entries) return WB_ERROR_MEMORY;
     int64_t place = r->directory;
     for (int64_t i = 0; i < r->count; i++) {

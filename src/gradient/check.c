@@ -53,8 +53,8 @@ static double value_at(const problem *p, double *const *numbers, wb_array *const
 static wb_status compare(const problem *p, int i, double *const *numbers, wb_array *const *arrays,
                          wb_array *gradient, double tolerance) {
     const int64_t n = wb_count(arrays[i]);
-    double *analytic = wb_alloc((size_t)n * sizeof *analytic);
-    double *numeric = wb_alloc((size_t)n * sizeof *numeric);
+    double *analytic = wb_alloc_list(n, sizeof *analytic);
+    double *numeric = wb_alloc_list(n, sizeof *numeric);
     wb_status status = analytic && numeric ? WB_OK : WB_ERROR_MEMORY;
     if (status == WB_OK && gradient) status = wb_read_f64(gradient, analytic, n);
     double largest = 1;
@@ -108,7 +108,7 @@ wb_status wb_gradient_check(wb_array_fn *fn, void *context, int count, wb_array 
     for (int i = 0; i < count && status == WB_OK; i++) {
         if (!arrays[i] || arrays[i]->dtype != WB_F64)
             status = wb_fail(WB_ERROR_DTYPE, "gradient_check: array %d must be f64", i);
-        else if (!(numbers[i] = wb_alloc((size_t)(wb_count(arrays[i]) + 1) * sizeof(double))))
+        else if (!(numbers[i] = wb_alloc_list(wb_count(arrays[i]) + 1, sizeof(double))))
             status = WB_ERROR_MEMORY;
         else
             status = wb_read_f64(arrays[i], numbers[i], wb_count(arrays[i]));

@@ -148,7 +148,7 @@ static wb_array *finish_numbers(int ndim, const int64_t *sizes, wb_dtype dtype, 
         wb_release(numbers);
         return finish(x);
     }
-    float *rounded = wb_alloc((size_t)(count + 1) * sizeof *rounded);
+    float *rounded = wb_alloc_list(count + 1, sizeof *rounded);
     for (int64_t i = 0; rounded && i < count; i++) rounded[i] = (float)numbers[i];
     wb_array *x = rounded ? wb_from_make(WB_F32, rounded, ndim, sizes) : NULL;
     wb_release(rounded);
@@ -182,7 +182,7 @@ wb_array *wb_identity_init_with(int ndim, const int64_t *sizes, wb_dtype dtype, 
     if (!takes("identity_init", ndim, sizes, dtype)) return NULL;
     const int64_t count = wb_count_sizes(ndim, sizes);
     if (!begin("identity_init", "gain", gain)) return NULL;
-    double *numbers = wb_alloc((size_t)(count + 1) * sizeof *numbers);
+    double *numbers = wb_alloc_list(count + 1, sizeof *numbers);
     if (!numbers) return finish(NULL);
     const int64_t rows = ndim > 1 ? sizes[ndim - 2] : 0, columns = ndim > 1 ? sizes[ndim - 1] : 0;
     for (int64_t i = 0; count > 0 && i < rows && i < columns; i++)
@@ -236,8 +236,8 @@ wb_array *wb_orthogonal_with(int ndim, const int64_t *sizes, wb_dtype dtype, dou
                             "orthogonal: at least 2 dimensions are expected, got %d", ndim);
     if (!begin("orthogonal", "gain", gain)) return NULL;
     const int64_t count = wb_count_sizes(ndim, sizes), columns = sizes[ndim - 1];
-    double *numbers = wb_alloc((size_t)(count + 1) * sizeof *numbers);
-    double *work = wb_alloc((size_t)(count + 1) * sizeof *work);
+    double *numbers = wb_alloc_list(count + 1, sizeof *numbers);
+    double *work = wb_alloc_list(count + 1, sizeof *work);
     wb_array *x = wb_normal_make(dtype == WB_F64 ? WB_F64 : WB_F32, ndim, sizes);
     const bool is_read = numbers && work && x && wb_read_f64(x, numbers, count) == WB_OK;
     if (is_read && count > 0) fill_orthogonal(count / columns, columns, gain, numbers, work);

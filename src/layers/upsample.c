@@ -87,9 +87,9 @@ static wb_array *beside(const wb_array *x, wb_array *numbers) {
 
 /* x along one dimension: x_before + part (x_behind - x_before). */
 static wb_array *between(const wb_upsample_desc *d, wb_array *x, int dim, int64_t m) {
-    int64_t *before = wb_alloc((size_t)m * sizeof *before);
-    int64_t *behind = wb_alloc((size_t)m * sizeof *behind);
-    double *part = wb_alloc((size_t)m * sizeof *part);
+    int64_t *before = wb_alloc_list(m, sizeof *before);
+    int64_t *behind = wb_alloc_list(m, sizeof *behind);
+    double *part = wb_alloc_list(m, sizeof *part);
     wb_array *y = NULL;
     if (find_places(d, dim, m, x->sizes[dim], before, behind, part)) {
         int64_t sizes[WB_MAX_DIMS] = {1, 1, 1, 1, 1, 1, 1, 1};

@@ -330,8 +330,8 @@ static bool read_list(const wb_part *p, wb_layer *layer, const wb_field *f, int 
         return wb_part_fail(p, WB_ERROR_FORMAT, "the structure has %lld layers, the file has %lld",
                             (long long)count, (long long)children->count) != NULL;
     const wb_path list = {.outer = p->path, .name = f->name, .index = 0};
-    entries e = {.named = wb_alloc((size_t)count * sizeof *e.named + 1),
-                 .objects = wb_alloc((size_t)count * sizeof *e.objects + 1)};
+    entries e = {.named = wb_alloc_list(count + 1, sizeof *e.named),
+                 .objects = wb_alloc_list(count + 1, sizeof *e.objects)};
     const bool good = e.named && e.objects &&
                       read_entries(p, &e, count, children, first, &list, is_tree) &&
                       fill_list(p, &e, is_tree, wb_field_list(layer, f));

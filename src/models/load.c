@@ -288,7 +288,7 @@ static bool check_extras(const loading *l) {
     enum { MOST_WALKED = 1 << 24 };
     if (l->desc->partial) return true;
     extras x = {.loading = l, .budget = MOST_WALKED};
-    x.taken = wb_alloc((size_t)l->count * sizeof *x.taken + 1);
+    x.taken = wb_alloc_list(l->count + 1, sizeof *x.taken);
     if (!x.taken) return false;
     for (int64_t i = 0; i < l->count; i++) x.taken[i] = (uintptr_t)l->entries[i].record;
     if (l->count) qsort(x.taken, (size_t)l->count, sizeof *x.taken, by_address);
@@ -385,7 +385,7 @@ wb_status wb_load_make(wb_load_desc desc) {
 
 /* Holds the arrays that the scope is about to give back. */
 static bool hold_arrays(wb_file *file, const wb_tree_maker *maker) {
-    file->held = wb_alloc((size_t)maker->count * sizeof(wb_array *) + 1);
+    file->held = wb_alloc_list(maker->count + 1, sizeof(wb_array *));
     if (!file->held) return false;
     for (int64_t i = 0; i < maker->count; i++)
         if (maker->met[i].record->kind == WB_RECORD_ARRAY)

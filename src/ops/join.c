@@ -159,7 +159,7 @@ void wb_vjp_concat(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
 wb_array *wb_stack_make(int dim, int count, wb_array *const *arrays) {
     if (!check_list("stack", count, arrays)) return NULL;
     dim = wb_check_dim("stack", dim, arrays[0]->ndim + 1);
-    wb_array **parts = dim < 0 ? NULL : wb_alloc((size_t)count * sizeof *parts);
+    wb_array **parts = dim < 0 ? NULL : wb_alloc_list(count, sizeof *parts);
     if (!parts) return NULL;
     bool made = true;
     for (int i = 0; made && i < count; i++)

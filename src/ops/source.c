@@ -183,7 +183,7 @@ wb_array *wb_matrix_make(wb_dtype dtype, const void *numbers, int64_t columns, i
     if (!wb_check_dtype("matrix", dtype)) return NULL;
     if (!check_memory("matrix", dtype, numbers, 2, sizes)) return NULL;
     const size_t size = wb_dtype_size(literal_type(dtype));
-    char *turned = wb_alloc((size_t)(rows * columns) * size);
+    char *turned = wb_alloc_list(rows * columns, size);
     if (!turned) return NULL;
     for (int64_t i = 0; i < rows * columns; i++)
         memcpy(turned + (size_t)(i % columns * rows + i / columns) * size,

@@ -20,7 +20,7 @@ static void list_true(const wb_array *condition, const uint8_t *bits, int64_t *p
 
 static wb_array *places_of(const wb_array *condition, const uint8_t *bits) {
     const int64_t found = count_true(bits, wb_count(condition));
-    int64_t *places = wb_alloc(sizeof *places * (size_t)(condition->ndim * found + 1));
+    int64_t *places = wb_alloc_list(condition->ndim * found + 1, sizeof *places);
     if (!places) return NULL;
     list_true(condition, bits, places);
     wb_array *y = wb_from(WB_I64, places, condition->ndim, found);

@@ -121,7 +121,7 @@ wb_schedule *wb_schedule_stages_make(double start, double decay, int count, cons
         if (!is_positive(function, "each size", sizes[i])) return NULL;
     wb_schedule *s = of_numbers(function, stages, start_and_decay, (const double[3]){start, decay});
     if (!s) return NULL;
-    s->sizes = wb_alloc((size_t)(count + 1) * sizeof *s->sizes);
+    s->sizes = wb_alloc_list(count + 1, sizeof *s->sizes);
     if (!s->sizes) {
         wb_free(s);
         return NULL;
@@ -324,7 +324,7 @@ static wb_schedule *compose(const char *function, value_fn *value, int64_t count
                             const wb_schedule_part *parts) {
     if (!wb_check_list(function, count, parts)) return NULL;
     wb_schedule *s = check_parts(function, count, parts) ? new_schedule(value) : NULL;
-    wb_schedule_part *own = s ? wb_alloc((size_t)count * sizeof *own) : NULL;
+    wb_schedule_part *own = s ? wb_alloc_list(count, sizeof *own) : NULL;
     if (!own) {
         wb_free(s);
         release_given(count, parts);

@@ -251,7 +251,7 @@ static wb_source *render_product(const wb_call *call, const wb_dialect *dialect)
     const int64_t places = wb_call_volume(w->out), channels = w->channels / w->groups,
                   filters = w->filters / w->groups;
     const int64_t batch = w->groups * w->batch;
-    int64_t *offsets = wb_alloc(sizeof *offsets * 3 * (size_t)(batch + 1));
+    int64_t *offsets = wb_alloc_list(batch + 1, 3 * sizeof *offsets);
     if (!offsets) return NULL;
     set_offsets(call, places, offsets);
     const wb_call product = {.kind = WB_CALL_matmul,

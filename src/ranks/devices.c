@@ -146,7 +146,7 @@ static void copy_place(place *to, const place *from) {
 /* NULL with an error recorded. */
 static place *exchange(const place *own, int size) {
     static const void *given[WB_MOST_RANKS];
-    place *all = wb_alloc(sizeof *all * (size_t)size);
+    place *all = wb_alloc_list(size, sizeof *all);
     if (all && wb_ranks_exchange(own, sizeof *own, given) == WB_OK) {
         for (int r = 0; r < size; r++) copy_place(&all[r], given[r]);
         return all;

@@ -143,7 +143,7 @@ static wb_status greet(const wb_secret *secret, int rank, int size, wb_greeting 
 }
 
 wb_status wb_ranks_greet(const wb_secret *secret, int rank, int size) {
-    wb_greeting *all = wb_alloc(sizeof *all * (size_t)size);
+    wb_greeting *all = wb_alloc_list(size, sizeof *all);
     const wb_status status = all ? greet(secret, rank, size, all) : WB_ERROR_MEMORY;
     wb_release(all);
     return status;

@@ -81,7 +81,7 @@ enum { NO_LABEL = 2 };
 /* The arrays as one of `count` elements, filled up with a number. */
 static wb_array *filled_up(int64_t batches, wb_array *const *arrays, wb_dtype dtype, int64_t count,
                            double number) {
-    wb_array **pieces = wb_alloc((size_t)(batches + 1) * sizeof *pieces);
+    wb_array **pieces = wb_alloc_list(batches + 1, sizeof *pieces);
     if (!pieces) return NULL;
     int64_t missing = count;
     for (int64_t i = 0; i < batches; i++) {
@@ -349,7 +349,7 @@ static double area(scored *list, int64_t count) {
 }
 
 static void read_auc(const wb_sums *s, wb_evaluation *e) {
-    scored *list = wb_alloc((size_t)(e->count + 1) * sizeof *list);
+    scored *list = wb_alloc_list(e->count + 1, sizeof *list);
     const int64_t count = list ? read_scores(s, list) : -1;
     if (count >= 0) e->auc = area(list, count);
     wb_release(list);

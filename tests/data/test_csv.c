@@ -137,6 +137,23 @@ static void numbers_are_decimal(void **state) {
     }
 }
 
+static void files_of_many_mebibytes_are_read(void **state) {
+    enum { ROWS = 1000 * 1000 };
+    (void)state;
+    const char *path = path_of("large.csv");
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    fputs("place,half,text\n", file);
+    for (int i = 0; i < ROWS; i++) fprintf(file, "%d,%d.5,row %d\n", i, i, i);
+    fclose(file); /* 25 MiB */
+    wb_csv *csv = wb_read_csv(path);
+    assert_int_equal(wb_csv_rows(csv), ROWS);
+    assert_string_equal(wb_csv_text(csv, ROWS - 1, 2), "row 999999");
+    wb_array *half = wb_csv_column(csv, "half");
+    assert_true(wb_item(wb_sum(half)) == ROWS * (ROWS / 2.));
+    wb_free(csv);
+}
+
 static void files_and_names_are_checked(void **state) {
     (void)state;
     assert_null(wb_read_csv(path_of("nowhere.csv")));
@@ -164,9 +181,11 @@ int main(void) {
     static test_list tests;
     ADD_ROWS(&tests, mistakes, mistakes_are_named);
     ADD_ROWS(&tests, numbers, numbers_are_decimal);
-    const struct CMUnitTest others[] = {TEST(columns_have_types), TEST(quotes_hold_anything),
+    const struct CMUnitTest others[] = {TEST(columns_have_types),
+                                        TEST(quotes_hold_anything),
                                         TEST(a_text_among_numbers_may_mean_none),
                                         TEST(missing_values_can_be_nan),
+                                        TEST(files_of_many_mebibytes_are_read),
                                         TEST(files_and_names_are_checked)};
     ADD_TESTS(&tests, others);
     return run_test_list("data/test_csv", &tests, make_folder, drop_folder);
