@@ -85,7 +85,8 @@ static double write_once(const wb_format *format, const wb_record *root) {
     const double begin = bench_us();
     FILE *file = fopen(path, "wb");
     if (!file) return -1;
-    wb_status status = format->write(root, NULL, file, path);
+    wb_text out = {.file = file, .path = path};
+    wb_status status = format->write(root, NULL, &out);
     if (fclose(file) != 0) status = WB_ERROR_IO;
     return status == WB_OK ? seconds_since(begin) : -1;
 }

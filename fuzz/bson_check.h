@@ -67,7 +67,8 @@ static void write_again(const wb_record *root) {
     size_t size = 0;
     FILE *stream = open_memstream(&bytes, &size);
     DEMAND(stream != NULL);
-    const wb_status status = wb_format_bson.write(root, NULL, stream, "fuzz");
+    wb_text out = {.file = stream, .path = "fuzz"};
+    const wb_status status = wb_format_bson.write(root, NULL, &out);
     DEMAND(fclose(stream) == 0);
     if (status == WB_OK) {
         wb_file file;

@@ -58,7 +58,8 @@ static inline void fuzz_again(const wb_format *format, const wb_file *file, int6
     size_t size = 0;
     FILE *stream = open_memstream(&text, &size);
     if (!stream) abort();
-    const wb_status status = format->write(file->root, file->metadata, stream, "again");
+    wb_text out = {.file = stream, .path = "again"};
+    const wb_status status = format->write(file->root, file->metadata, &out);
     if (fclose(stream) != 0) abort();
     wb_file again = fuzz_file((const uint8_t *)text, size);
     if (status == WB_OK && fuzz_read(format, &again) != count) {

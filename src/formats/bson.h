@@ -151,15 +151,14 @@ bool wb_bson_set_number(wb_record *record, const wb_bson_number *number,
 /* ---- the format ---- */
 
 wb_status wb_bson_read(wb_file *file);
-wb_status wb_bson_write(const wb_record *root, const wb_record *metadata, FILE *stream,
-                        const char *path);
+wb_status wb_bson_write(const wb_record *root, const wb_record *metadata, wb_text *out);
 
 const char *wb_bson_refuses(const wb_record *record);
 
 /* A tree whose arrays are elsewhere, each called by its record's text: a struct of this type with
  * the text. Other structs keep type and fields; what Julia would make of it does not matter. */
 #define WB_BSON_ARRAY_TYPE "Weber.Array"
-wb_status wb_bson_write_tree(const wb_record *root, FILE *stream, const char *path);
+wb_status wb_bson_write_tree(const wb_record *root, wb_text *out);
 /* The tree in bytes that lie at the offset in the file, or in its arena; NULL with the error
  * recorded. */
 wb_record *wb_bson_read_tree(wb_file *file, const wb_mapping *map, int64_t offset);

@@ -5,7 +5,6 @@
  * A document begins with its length. All of the file but the arrays' numbers is made in memory,
  * each length filled in where its document ends; so what does not fit into BSON's 2 GiB is refused
  * before a byte is written, and numbers go to the file from where they lie. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,8 +41,7 @@ typedef struct writer {
     int64_t nmarks, marks_room;
     int64_t *shared; /* marks, by entry */
     int64_t nshared, shared_room;
-    unsigned char *bytes;
-    int64_t used, room;
+    wb_text bytes; /* all but what arrays hold */
     insert *inserts;
     int64_t ninserts, inserts_room, insert_bytes;
     int depth;
@@ -242,24 +240,16 @@ static bool survey_metadata(writer *w, const wb_record *metadata) {
 
 /* ---- bytes ---- */
 
-static int64_t offset_of(const writer *w) { return w->used + w->insert_bytes; }
+static int64_t used(const writer *w) { return (int64_t)w->bytes.size; }
 
-static bool make_space(writer *w, int64_t size_bytes) {
-    if (w->status != WB_OK) return false;
-    if (size_bytes > most_bytes - offset_of(w)) return too_large(w);
-    if (w->used + size_bytes <= w->room) return true;
-    const int64_t room = 2 * (w->used + size_bytes) + 4096;
-    unsigned char *bytes = wb_resize(w->bytes, (size_t)room);
-    if (!bytes) return (w->status = WB_ERROR_MEMORY), false;
-    w->bytes = bytes;
-    w->room = room;
-    return true;
-}
+static int64_t offset_of(const writer *w) { return used(w) + w->insert_bytes; }
 
 static void put(writer *w, const void *bytes, size_t size_bytes) {
-    if (!make_space(w, (int64_t)size_bytes)) return;
-    if (size_bytes) memcpy(w->bytes + w->used, bytes, size_bytes);
-    w->used += (int64_t)size_bytes;
+    if (w->status != WB_OK) return;
+    if ((int64_t)size_bytes > most_bytes - offset_of(w))
+        (void)too_large(w);
+    else
+        wb_text_bytes(&w->bytes, bytes, size_bytes), w->status = wb_text_status(&w->bytes);
 }
 
 static void store_bits(unsigned char *bytes, uint64_t bits, int size_bytes) {
@@ -296,7 +286,7 @@ static void begin_bytes(writer *w) {
         (void)refuse(w, WB_ERROR_ARGUMENT, NULL, "values are nested too deep");
         return;
     }
-    w->open[w->depth++] = (open_document){w->used, offset_of(w)};
+    w->open[w->depth++] = (open_document){used(w), offset_of(w)};
     put_bits(w, 0, 4);
 }
 
@@ -309,7 +299,7 @@ static void end(writer *w) {
     put_bits(w, 0, 1);
     if (w->status != WB_OK) return;
     const open_document *d = &w->open[--w->depth];
-    store_bits(w->bytes + d->at, (uint64_t)(offset_of(w) - d->offset), 4);
+    store_bits((unsigned char *)w->bytes.data + d->at, (uint64_t)(offset_of(w) - d->offset), 4);
 }
 
 /* The key of a list's element. */
@@ -437,7 +427,7 @@ static void put_numbers(writer *w, const char *key, const wb_record *r) {
         w->status = WB_ERROR_MEMORY;
         return;
     }
-    w->inserts[w->ninserts++] = (insert){w->used, r};
+    w->inserts[w->ninserts++] = (insert){used(w), r};
     w->insert_bytes += size;
 }
 
@@ -580,63 +570,56 @@ static void put_file(writer *w, const wb_record *root, const wb_record *metadata
     end(w);
 }
 
-static void flush(writer *w, FILE *stream, const void *bytes, int64_t size_bytes) {
-    if (w->status != WB_OK || size_bytes == 0) return;
-    errno = 0;
-    if (fwrite(bytes, 1, (size_t)size_bytes, stream) != (size_t)size_bytes)
-        w->status = wb_fail(WB_ERROR_IO, "%s: cannot be written: %s", w->path, strerror(errno));
-}
-
-static void flush_numbers(writer *w, FILE *stream, const wb_record *r) {
+static void flush_numbers(writer *w, wb_text *out, const wb_record *r) {
     const void *data = r->array ? wb_read_begin(r->array) : r->data;
     if (data)
-        flush(w, stream, data, array_bytes(r));
+        wb_text_bytes(out, data, (size_t)array_bytes(r)), w->status = wb_text_status(out);
     else
         w->status = wb_failed() ? wb_error_status()
                                 : wb_fail(WB_ERROR_ARGUMENT, "%s: an array without data", w->path);
     if (data && r->array) wb_read_end(r->array);
 }
 
-static void flush_all(writer *w, FILE *stream) {
+static void flush_all(writer *w, wb_text *out) {
     int64_t from = 0;
     for (int64_t i = 0; i < w->ninserts && w->status == WB_OK; i++) {
         const insert *in = &w->inserts[i];
-        flush(w, stream, w->bytes + from, in->at - from);
-        flush_numbers(w, stream, in->array);
+        wb_text_bytes(out, w->bytes.data + from, (size_t)(in->at - from));
+        flush_numbers(w, out, in->array);
         from = in->at;
     }
-    flush(w, stream, w->bytes + from, w->used - from);
+    wb_text_bytes(out, w->bytes.data + from, (size_t)(used(w) - from));
+    if (w->status == WB_OK) w->status = wb_text_status(out);
 }
 
 static void release(writer *w) {
     for (int64_t i = 0; i < w->nmarks; i++) w->marks[i].record->number = 0;
     wb_release(w->marks);
     wb_release(w->shared);
-    wb_release(w->bytes);
+    wb_text_release(&w->bytes);
     wb_release(w->inserts);
 }
 
-static wb_status write(const wb_record *root, const wb_record *metadata, FILE *stream,
-                       const char *path, bool is_tree) {
+static wb_status write(const wb_record *root, const wb_record *metadata, wb_text *out,
+                       bool is_tree) {
     writer *w = wb_alloc(sizeof *w);
     if (!w) return WB_ERROR_MEMORY;
-    w->path = path;
+    w->path = out->path;
     w->root = root;
     w->is_tree = is_tree;
     if (metadata && metadata->count == 0) metadata = NULL;
     if (survey_root(w, root, metadata) && survey_metadata(w, metadata)) put_file(w, root, metadata);
-    if (w->status == WB_OK) flush_all(w, stream);
+    if (w->status == WB_OK) flush_all(w, out);
     const wb_status status = w->status;
     release(w);
     wb_release(w);
     return status;
 }
 
-wb_status wb_bson_write(const wb_record *root, const wb_record *metadata, FILE *stream,
-                        const char *path) {
-    return write(root, metadata, stream, path, false);
+wb_status wb_bson_write(const wb_record *root, const wb_record *metadata, wb_text *out) {
+    return write(root, metadata, out, false);
 }
 
-wb_status wb_bson_write_tree(const wb_record *root, FILE *stream, const char *path) {
-    return write(root, NULL, stream, path, true);
+wb_status wb_bson_write_tree(const wb_record *root, wb_text *out) {
+    return write(root, NULL, out, true);
 }

@@ -1,6 +1,5 @@
 #include "formats/flat.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -473,19 +472,14 @@ void wb_flat_data_end(const wb_record *r) {
     if (r->array) wb_read_end(r->array);
 }
 
-wb_status wb_flat_write(FILE *stream, const void *bytes, int64_t size_bytes, const char *path) {
-    if (fwrite(bytes, 1, (size_t)size_bytes, stream) == (size_t)size_bytes) return WB_OK;
-    return wb_fail(WB_ERROR_IO, "%s: cannot be written: %s", path, strerror(errno));
-}
-
-wb_status wb_flat_write_data(const wb_record *r, FILE *stream, const char *path) {
+wb_status wb_flat_write_data(const wb_record *r, wb_text *out) {
     const int64_t size_bytes = wb_flat_array_of(r).data_bytes;
-    if (size_bytes == 0) return WB_OK;
+    if (size_bytes == 0) return wb_text_status(out);
     const void *data = wb_flat_data_begin(r);
     if (!data) return wb_error_status();
-    const wb_status status = wb_flat_write(stream, data, size_bytes, path);
+    wb_text_bytes(out, data, (size_t)size_bytes);
     wb_flat_data_end(r);
-    return status;
+    return wb_text_status(out);
 }
 
 bool wb_record_has_data(const wb_record *r) {

@@ -65,9 +65,7 @@ wb_flat_array wb_flat_array_of(const wb_record *record);
 const void *wb_flat_data_begin(const wb_record *record);
 void wb_flat_data_end(const wb_record *record);
 
-/* To the stream; path is for messages. */
-wb_status wb_flat_write(FILE *stream, const void *bytes, int64_t size_bytes, const char *path);
-wb_status wb_flat_write_data(const wb_record *record, FILE *stream, const char *path);
+wb_status wb_flat_write_data(const wb_record *record, wb_text *out);
 
 /* True for what is written as an array: arrays, and opaque records with data. */
 bool wb_record_has_data(const wb_record *record);

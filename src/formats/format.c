@@ -85,7 +85,8 @@ wb_status wb_write_file(const wb_format *format, const wb_record *root, const wb
     if (!wb_replace_begin(&file, path))
         return io_error(path, errno == ENOTSUP ? "must be a regular file, got a pipe or a device"
                                                : "cannot be made");
-    const wb_status status = format->write(root, metadata, file.stream, path);
+    wb_text out = {.file = file.stream, .path = path};
+    const wb_status status = format->write(root, metadata, &out);
     const bool is_replaced = wb_replace_end(&file, status == WB_OK);
     return status == WB_OK && !is_replaced ? io_error(path, "cannot be written") : status;
 }

@@ -8,18 +8,18 @@
 
 /* ---- writing ---- */
 
-void wb_json_quote(FILE *stream, const char *text) {
-    (void)fputc('"', stream);
+void wb_json_quote(wb_text *out, const char *text) {
+    wb_text_byte(out, '"');
     for (; *text; text++) {
         const unsigned char c = (unsigned char)*text;
         if (c == '"' || c == '\\')
-            (void)fprintf(stream, "\\%c", c);
+            wb_text_add(out, "\\%c", c);
         else if (c < 0x20)
-            (void)fprintf(stream, "\\u%04x", c);
+            wb_text_add(out, "\\u%04x", c);
         else
-            (void)fputc(c, stream);
+            wb_text_byte(out, *text);
     }
-    (void)fputc('"', stream);
+    wb_text_byte(out, '"');
 }
 
 bool wb_json_has_shared(const wb_flat *flat) {
@@ -28,17 +28,17 @@ bool wb_json_has_shared(const wb_flat *flat) {
     return false;
 }
 
-void wb_json_write_shared(FILE *stream, const wb_flat *flat) {
+void wb_json_write_shared(wb_text *out, const wb_flat *flat) {
     const char *before = "{";
     for (int64_t i = 0; i < flat->count; i++) {
         if (!flat->entries[i].same_as) continue;
-        (void)fputs(before, stream);
-        wb_json_quote(stream, flat->entries[i].path);
-        (void)fputc(':', stream);
-        wb_json_quote(stream, flat->entries[i].same_as);
+        wb_text_put(out, before);
+        wb_json_quote(out, flat->entries[i].path);
+        wb_text_byte(out, ':');
+        wb_json_quote(out, flat->entries[i].same_as);
         before = ",";
     }
-    (void)fputs("}", stream);
+    wb_text_put(out, "}");
 }
 
 /* ---- reading ---- */

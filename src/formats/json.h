@@ -20,7 +20,7 @@ struct cJSON *wb_json_parse(const wb_file *file, const char *text, size_t size_b
 bool wb_json_integer(const struct cJSON *item, int64_t *value);
 
 /* The text in quotes, escaped; it is UTF-8. */
-void wb_json_quote(FILE *stream, const char *text);
+void wb_json_quote(wb_text *out, const char *text);
 
 /* {"a": "b", ...} as a map of texts in the file's arena; NULL on failure. *text receives the one
  * that is called `skipped` instead; it belongs to the item. */
@@ -29,7 +29,7 @@ wb_record *wb_json_texts(wb_file *file, const struct cJSON *item, int64_t offset
 
 /* Which entries of the list stand elsewhere already. */
 bool wb_json_has_shared(const wb_flat *flat);
-void wb_json_write_shared(FILE *stream, const wb_flat *flat);
+void wb_json_write_shared(wb_text *out, const wb_flat *flat);
 /* Adds them to the list. */
 wb_status wb_json_read_shared(wb_file *file, wb_flat *flat, const struct cJSON *item,
                               int64_t offset);

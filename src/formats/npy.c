@@ -355,18 +355,17 @@ size_t wb_npy_header(const wb_record *record, char header[WB_NPY_MOST_HEADER], c
     return (size_t)(at - header);
 }
 
-static wb_status write_file(const wb_record *root, const wb_record *metadata, FILE *stream,
-                            const char *path) {
+static wb_status write_file(const wb_record *root, const wb_record *metadata, wb_text *out) {
     char header[WB_NPY_MOST_HEADER];
     (void)metadata; /* the format has no place for it, nor for a name */
     while (root->kind == WB_RECORD_MAP && root->count == 1) root = root->children[0];
     if (!wb_record_has_data(root))
         return wb_fail(WB_ERROR_ARGUMENT, "%s: .npy holds one array; .npz holds several by name",
-                       path);
-    const size_t length = wb_npy_header(root, header, path, "the array");
+                       out->path);
+    const size_t length = wb_npy_header(root, header, out->path, "the array");
     if (!length) return wb_error_status();
-    const wb_status status = wb_flat_write(stream, header, (int64_t)length, path);
-    return status == WB_OK ? wb_flat_write_data(root, stream, path) : status;
+    wb_text_bytes(out, header, length);
+    return wb_flat_write_data(root, out);
 }
 
 /* ---- the format ---- */

@@ -32,7 +32,6 @@ enum {
  * Weber.Array with the name of its entry. A file without it is maps of arrays. */
 #define WB_NPZ_TREE "weber.bson"
 
-wb_status wb_npz_write(const wb_record *root, const wb_record *metadata, FILE *stream,
-                       const char *path);
+wb_status wb_npz_write(const wb_record *root, const wb_record *metadata, wb_text *out);
 
 #endif

@@ -27,9 +27,7 @@ typedef struct entry {
 } entry;
 
 typedef struct writer {
-    const char *path;
-    FILE *stream;
-    int64_t offset; /* written so far */
+    wb_text *out;
     wb_flat flat;
     entry *entries;
     int64_t count, capacity;
@@ -46,10 +44,7 @@ static void put(bytes *b, uint64_t value, int size_bytes) {
     for (int i = 0; i < size_bytes; i++, value >>= 8) b->at[b->count++] = (unsigned char)value;
 }
 
-static wb_status emit(writer *w, const void *data, int64_t size_bytes) {
-    w->offset += size_bytes;
-    return wb_flat_write(w->stream, data, size_bytes, w->path);
-}
+static void emit(writer *w, const bytes *b) { wb_text_bytes(w->out, b->at, b->count); }
 
 static bool is_wide(int64_t value) { return value >= WB_ZIP_FULL32; }
 static uint64_t in32(int64_t value) { return (uint64_t)(is_wide(value) ? WB_ZIP_FULL32 : value); }
@@ -73,7 +68,7 @@ static int version_of(const entry *e) {
 }
 
 /* The header, the name, and extra fields up to a multiple of 64 bytes. */
-static wb_status write_local(writer *w, const entry *e) {
+static void write_local(writer *w, const entry *e) {
     const size_t length = strlen(e->name), wide = is_wide(e->size_bytes) ? 20 : 0;
     const int64_t end =
         e->offset + WB_ZIP_LOCAL_BYTES + (int64_t)(length + wide) + LEAST_ALIGN_EXTRA;
@@ -90,12 +85,12 @@ static wb_status write_local(writer *w, const entry *e) {
     put(&extra, WB_ZIP_EXTRA_ALIGN, 2), put(&extra, 2 + (uint64_t)gap, 2);
     put(&extra, WB_NPY_ALIGN, 2);
     for (int64_t i = 0; i < gap; i++) put(&extra, 0, 1);
-    wb_status status = emit(w, header.at, (int64_t)header.count);
-    if (status == WB_OK) status = emit(w, e->name, (int64_t)length);
-    return status == WB_OK ? emit(w, extra.at, (int64_t)extra.count) : status;
+    emit(w, &header);
+    wb_text_put(w->out, e->name);
+    emit(w, &extra);
 }
 
-static wb_status write_central(writer *w, const entry *e) {
+static void write_central(writer *w, const entry *e) {
     bytes header = {.count = 0}, extra = {.count = 0};
     if (is_wide(e->size_bytes))
         put(&extra, (uint64_t)e->size_bytes, 8), put(&extra, (uint64_t)e->size_bytes, 8);
@@ -106,13 +101,13 @@ static wb_status write_central(writer *w, const entry *e) {
     put(&header, extra.count ? extra.count + 4 : 0, 2);
     put(&header, 0, 10); /* no comment, first disk, attributes */
     put(&header, in32(e->offset), 4);
-    wb_status status = emit(w, header.at, (int64_t)header.count);
-    if (status == WB_OK) status = emit(w, e->name, (int64_t)strlen(e->name));
-    if (status != WB_OK || !extra.count) return status;
+    emit(w, &header);
+    wb_text_put(w->out, e->name);
+    if (!extra.count) return;
     bytes begin = {.count = 0};
     put(&begin, WB_ZIP_EXTRA64, 2), put(&begin, extra.count, 2);
-    status = emit(w, begin.at, (int64_t)begin.count);
-    return status == WB_OK ? emit(w, extra.at, (int64_t)extra.count) : status;
+    emit(w, &begin);
+    emit(w, &extra);
 }
 
 /* ---- the entries ---- */
@@ -120,23 +115,25 @@ static wb_status write_central(writer *w, const entry *e) {
 /* Writes an entry of two parts, where the second one may be empty. */
 static wb_status write_entry(writer *w, const char *name, const void *head, int64_t head_bytes,
                              const void *data, int64_t data_bytes) {
-    entry e = {.name = name, .offset = w->offset, .size_bytes = head_bytes + data_bytes};
+    entry e = {
+        .name = name, .offset = (int64_t)w->out->size, .size_bytes = head_bytes + data_bytes};
     e.crc = (uint32_t)crc32_z(0, head, (size_t)head_bytes);
     if (data_bytes) e.crc = (uint32_t)crc32_z(e.crc, data, (size_t)data_bytes);
     if (strlen(name) > MOST_NAME)
         return wb_fail(WB_ERROR_ARGUMENT, "%s: the name \"%.80s...\" is too long for a zip file",
-                       w->path, name);
+                       w->out->path, name);
     if (!WB_GROW(w->entries, w->count, w->capacity)) return WB_ERROR_MEMORY;
     w->entries[w->count++] = e;
-    wb_status status = write_local(w, &e);
-    if (status == WB_OK) status = emit(w, head, head_bytes);
-    return status == WB_OK && data_bytes ? emit(w, data, data_bytes) : status;
+    write_local(w, &e);
+    wb_text_bytes(w->out, head, (size_t)head_bytes);
+    if (data_bytes) wb_text_bytes(w->out, data, (size_t)data_bytes);
+    return wb_text_status(w->out);
 }
 
 static wb_status write_array(writer *w, const wb_flat_entry *from) {
     char header[WB_NPY_MOST_HEADER];
     const size_t path_bytes = strlen(from->path);
-    const size_t header_bytes = wb_npy_header(from->record, header, w->path, from->path);
+    const size_t header_bytes = wb_npy_header(from->record, header, w->out->path, from->path);
     char *name = wb_arena_take(&w->flat.arena, path_bytes + sizeof ".npy");
     if (!header_bytes || !name) return wb_error_status();
     memcpy(name, from->path, path_bytes);
@@ -197,17 +194,13 @@ static wb_status write_tree(writer *w, const wb_record *metadata) {
         .kind = WB_RECORD_MAP, .count = metadata ? 2 : 1, .names = names, .children = children};
     wb_record texts = {.kind = WB_RECORD_MAP};
     if (metadata) texts = *metadata, texts.number = 0, children[1] = &texts;
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    if (!out) return wb_fail(WB_ERROR_MEMORY, "%s: out of memory", w->path);
+    wb_text text = {.path = w->out->path};
     name_arrays(w);
-    wb_status status = wb_bson_write_tree(&root, out, w->path);
+    wb_status status = wb_bson_write_tree(&root, &text);
     forget_names(w);
-    if (fclose(out) != 0 && status == WB_OK)
-        status = wb_fail(WB_ERROR_MEMORY, "%s: out of memory", w->path);
-    if (status == WB_OK) status = write_entry(w, WB_NPZ_TREE, text, (int64_t)size, NULL, 0);
-    free(text);
+    if (status == WB_OK)
+        status = write_entry(w, WB_NPZ_TREE, text.data, (int64_t)text.size, NULL, 0);
+    wb_text_release(&text);
     return status;
 }
 
@@ -225,12 +218,9 @@ static void put_end64(bytes *b, const writer *w, int64_t begin, int64_t size_byt
 }
 
 static wb_status write_directory(writer *w) {
-    const int64_t begin = w->offset;
-    for (int64_t i = 0; i < w->count; i++) {
-        const wb_status status = write_central(w, &w->entries[i]);
-        if (status != WB_OK) return status;
-    }
-    const int64_t size_bytes = w->offset - begin;
+    const int64_t begin = (int64_t)w->out->size;
+    for (int64_t i = 0; i < w->count; i++) write_central(w, &w->entries[i]);
+    const int64_t size_bytes = (int64_t)w->out->size - begin;
     const bool has_many = w->count >= WB_ZIP_FULL16;
     const uint64_t count = has_many ? WB_ZIP_FULL16 : (uint64_t)w->count;
     bytes end = {.count = 0};
@@ -239,13 +229,13 @@ static wb_status write_directory(writer *w) {
     put(&end, count, 2), put(&end, count, 2);
     put(&end, in32(size_bytes), 4), put(&end, in32(begin), 4);
     put(&end, 0, 2);
-    return emit(w, end.at, (int64_t)end.count);
+    emit(w, &end);
+    return wb_text_status(w->out);
 }
 
-wb_status wb_npz_write(const wb_record *root, const wb_record *metadata, FILE *stream,
-                       const char *path) {
-    writer w = {.path = path, .stream = stream};
-    wb_status status = wb_flat_make(&w.flat, root, path);
+wb_status wb_npz_write(const wb_record *root, const wb_record *metadata, wb_text *out) {
+    writer w = {.out = out};
+    wb_status status = wb_flat_make(&w.flat, root, out->path);
     for (int64_t i = 0; i < w.flat.count && status == WB_OK; i++)
         if (!w.flat.entries[i].same_as && wb_record_has_data(w.flat.entries[i].record))
             status = write_array(&w, &w.flat.entries[i]);

@@ -6,9 +6,8 @@
 
 #include <weber/state.h>
 
-#include <stdio.h>
-
 #include "array/array.h"
+#include "base/text.h"
 
 /* How an array's elements are rearranged when it is taken out of a file: what a rename table says
  * of it. */
@@ -120,10 +119,9 @@ typedef struct wb_format {
      * lengths, products, depths and references are checked before anything is allocated or
      * followed; nothing is recursive on the file's word. */
     wb_status (*read)(wb_file *file);
-    /* Writes the tree to the stream, from its first byte to its last. Arrays are records of kind
-     * array with `array` or `data` set. */
-    wb_status (*write)(const wb_record *root, const wb_record *metadata, FILE *stream,
-                       const char *path);
+    /* Writes the tree, from its first byte to its last; out->path is for messages. Arrays are
+     * records of kind array with `array` or `data` set. */
+    wb_status (*write)(const wb_record *root, const wb_record *metadata, wb_text *out);
     /* What a record is that the format cannot hold, for messages; NULL: it can. Of containers that
      * can be held, the children are asked as well. */
     const char *(*refuses)(const wb_record *record);

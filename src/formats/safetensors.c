@@ -70,13 +70,11 @@ typedef struct tensor {
 } tensor;
 
 typedef struct writer {
-    const char *path;
-    FILE *stream;
+    wb_text *out;
     wb_flat flat;
     tensor *tensors;
     int64_t count, capacity;
-    char *header; /* malloc'ed: of open_memstream */
-    size_t header_bytes;
+    wb_text header;
 } writer;
 
 static const wb_safetensors_dtype *dtype_of(const wb_record *r) {
@@ -103,15 +101,15 @@ static wb_status add_tensor(writer *w, const wb_flat_entry *entry) {
         return wb_fail(WB_ERROR_UNSUPPORTED,
                        "%s: safetensors holds named arrays, but \"%.200s\" is %s; .npz and .bson "
                        "hold other values too",
-                       w->path, entry->path, refuses(r));
+                       w->out->path, entry->path, refuses(r));
     if (wb_count_sizes(t.array.ndim, t.array.sizes) * t.dtype->bits != 8 * t.array.data_bytes)
         return wb_fail(WB_ERROR_ARGUMENT,
                        "%s: \"%.200s\" has %lld bytes, which do not fit its "
                        "sizes %s",
-                       w->path, entry->path, (long long)t.array.data_bytes,
+                       w->out->path, entry->path, (long long)t.array.data_bytes,
                        wb_sizes_text(t.array.ndim, t.array.sizes));
     if (strcmp(entry->path, WB_SAFETENSORS_METADATA) == 0)
-        return wb_fail(WB_ERROR_ARGUMENT, "%s: an array cannot be called \"%s\"", w->path,
+        return wb_fail(WB_ERROR_ARGUMENT, "%s: an array cannot be called \"%s\"", w->out->path,
                        entry->path);
     if (!WB_GROW(w->tensors, w->count, w->capacity)) return WB_ERROR_MEMORY;
     w->tensors[w->count++] = t;
@@ -136,32 +134,28 @@ static wb_status find_tensors(writer *w) {
     return status;
 }
 
-static wb_status print_text(const writer *w, FILE *out, const char *before, const char *name,
+static wb_status print_text(const writer *w, wb_text *out, const char *before, const char *name,
                             const char *text) {
     if (wb_utf8_fault(name, strlen(name)) >= 0 || wb_utf8_fault(text, strlen(text)) >= 0)
-        return wb_fail(WB_ERROR_ARGUMENT, "%s: metadata must be valid UTF-8", w->path);
-    (void)fputs(before, out);
+        return wb_fail(WB_ERROR_ARGUMENT, "%s: metadata must be valid UTF-8", w->out->path);
+    wb_text_put(out, before);
     wb_json_quote(out, name);
-    (void)fputc(':', out);
+    wb_text_byte(out, ':');
     wb_json_quote(out, text);
     return WB_OK;
 }
 
 /* JSON inside a text of the header. */
-static wb_status print_shared(const writer *w, FILE *out, const char *before) {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *note = open_memstream(&text, &size);
-    if (!note) return wb_fail(WB_ERROR_MEMORY, "%s: out of memory", w->path);
-    wb_json_write_shared(note, &w->flat);
-    const wb_status status = fclose(note) == 0
-                                 ? print_text(w, out, before, WB_SAFETENSORS_SHARED, text)
-                                 : wb_fail(WB_ERROR_MEMORY, "%s: out of memory", w->path);
-    free(text);
+static wb_status print_shared(const writer *w, wb_text *out, const char *before) {
+    wb_text note = {.data = NULL};
+    wb_json_write_shared(&note, &w->flat);
+    wb_status status = wb_text_status(&note);
+    if (status == WB_OK) status = print_text(w, out, before, WB_SAFETENSORS_SHARED, note.data);
+    wb_text_release(&note);
     return status;
 }
 
-static wb_status print_metadata(const writer *w, FILE *out, const wb_record *metadata) {
+static wb_status print_metadata(const writer *w, wb_text *out, const wb_record *metadata) {
     const char *before = "{\"" WB_SAFETENSORS_METADATA "\":{";
     const int64_t count = metadata ? metadata->count : 0;
     for (int64_t i = 0; i < count; i++) {
@@ -170,8 +164,8 @@ static wb_status print_metadata(const writer *w, FILE *out, const wb_record *met
         if (!name || !text || text->kind != WB_RECORD_TEXT ||
             strcmp(name, WB_SAFETENSORS_SHARED) == 0)
             return wb_fail(WB_ERROR_ARGUMENT,
-                           "%s: metadata must be a map of texts, but \"%.80s\" is none", w->path,
-                           name ? name : "");
+                           "%s: metadata must be a map of texts, but \"%.80s\" is none",
+                           w->out->path, name ? name : "");
         const wb_status status = print_text(w, out, before, name, text->text);
         if (status != WB_OK) return status;
         before = ",";
@@ -181,68 +175,62 @@ static wb_status print_metadata(const writer *w, FILE *out, const wb_record *met
         if (status != WB_OK) return status;
         before = ",";
     }
-    (void)fputs(*before == ',' ? "}" : "{", out);
-    if (*before == ',' && w->count) (void)fputc(',', out);
+    wb_text_put(out, *before == ',' ? "}" : "{");
+    if (*before == ',' && w->count) wb_text_byte(out, ',');
     return WB_OK;
 }
 
-static void print_tensor(FILE *out, const tensor *t, int64_t begin) {
+static void print_tensor(wb_text *out, const tensor *t, int64_t begin) {
     wb_json_quote(out, t->entry->path);
-    (void)fprintf(out, ":{\"dtype\":\"%s\",\"shape\":[", t->dtype->name);
+    wb_text_add(out, ":{\"dtype\":\"%s\",\"shape\":[", t->dtype->name);
     for (int d = t->array.ndim - 1; d >= 0; d--)
-        (void)fprintf(out, "%" PRId64 "%s", t->array.sizes[d], d ? "," : "");
-    (void)fprintf(out, "],\"data_offsets\":[%" PRId64 ",%" PRId64 "]}", begin,
-                  begin + t->array.data_bytes);
+        wb_text_add(out, "%" PRId64 "%s", t->array.sizes[d], d ? "," : "");
+    wb_text_add(out, "],\"data_offsets\":[%" PRId64 ",%" PRId64 "]}", begin,
+                begin + t->array.data_bytes);
 }
 
-static wb_status print_header(const writer *w, FILE *out, const wb_record *metadata) {
+static wb_status print_header(const writer *w, wb_text *out, const wb_record *metadata) {
     int64_t begin = 0;
     const wb_status status = print_metadata(w, out, metadata);
     for (int64_t i = 0; i < w->count && status == WB_OK; i++) {
-        if (i) (void)fputc(',', out);
+        if (i) wb_text_byte(out, ',');
         print_tensor(out, &w->tensors[i], begin);
         begin += w->tensors[i].array.data_bytes;
     }
-    (void)fputc('}', out);
+    wb_text_byte(out, '}');
     return status;
 }
 
 static wb_status make_header(writer *w, const wb_record *metadata) {
-    FILE *out = open_memstream(&w->header, &w->header_bytes);
-    if (!out) return wb_fail(WB_ERROR_MEMORY, "%s: out of memory", w->path);
-    wb_status status = print_header(w, out, metadata);
-    (void)fflush(out);
-    while (w->header_bytes % 8 && fputc(' ', out) != EOF) (void)fflush(out);
-    if (fclose(out) != 0 && status == WB_OK)
-        status = wb_fail(WB_ERROR_MEMORY, "%s: out of memory", w->path);
-    if (status == WB_OK && w->header_bytes > WB_SAFETENSORS_MOST_HEADER)
-        status = wb_fail(WB_ERROR_ARGUMENT,
-                         "%s: the header would have %zu bytes, but may have "
-                         "at most %d",
-                         w->path, w->header_bytes, WB_SAFETENSORS_MOST_HEADER);
-    return status;
+    wb_text *out = &w->header;
+    const wb_status status = print_header(w, out, metadata);
+    while (!out->failed && out->size % 8) wb_text_byte(out, ' ');
+    if (status == WB_OK && out->size > WB_SAFETENSORS_MOST_HEADER)
+        return wb_fail(WB_ERROR_ARGUMENT,
+                       "%s: the header would have %zu bytes, but may have at most %d", w->out->path,
+                       out->size, WB_SAFETENSORS_MOST_HEADER);
+    return status == WB_OK ? wb_text_status(out) : status;
 }
 
 static wb_status write_all(writer *w) {
-    const uint64_t length = w->header_bytes;
-    wb_status status = wb_flat_write(w->stream, &length, sizeof length, w->path);
-    if (status == WB_OK)
-        status = wb_flat_write(w->stream, w->header, (int64_t)w->header_bytes, w->path);
+    const uint64_t length = w->header.size;
+    wb_text_bytes(w->out, &length, sizeof length);
+    wb_text_bytes(w->out, w->header.data, w->header.size);
+    wb_status status = wb_text_status(w->out);
     for (int64_t i = 0; i < w->count && status == WB_OK; i++)
-        status = wb_flat_write_data(w->tensors[i].entry->record, w->stream, w->path);
+        status = wb_flat_write_data(w->tensors[i].entry->record, w->out);
     return status;
 }
 
-static wb_status write_file(const wb_record *root, const wb_record *metadata, FILE *stream,
-                            const char *path) {
-    writer w = {.path = path, .stream = stream};
-    wb_status status = wb_flat_make(&w.flat, root, path);
+static wb_status write_file(const wb_record *root, const wb_record *metadata, wb_text *out) {
+    writer w = {.out = out};
+    wb_status status = wb_flat_make(&w.flat, root, out->path);
     if (status == WB_OK) status = find_tensors(&w);
     if (status == WB_OK) status = make_header(&w, metadata);
     if (status == WB_OK) status = write_all(&w);
     wb_flat_release(&w.flat);
     wb_release(w.tensors);
-    free(w.header);
+    wb_text_release(&w.header);
     return status;
 }
 

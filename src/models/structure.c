@@ -9,65 +9,65 @@
 
 /* ---- words ---- */
 
-static void print_word(FILE *file, const char *word, bool is_plain) {
+static void print_word(wb_text *out, const char *word, bool is_plain) {
     if (is_plain) {
-        (void)fputs(word, file);
+        wb_text_put(out, word);
         return;
     }
-    (void)fputs("var\"", file);
+    wb_text_put(out, "var\"");
     for (; *word; word++) {
-        if (*word == '"' || *word == '\\') (void)fputc('\\', file);
-        (void)fputc(*word, file);
+        if (*word == '"' || *word == '\\') wb_text_byte(out, '\\');
+        wb_text_byte(out, *word);
     }
-    (void)fputc('"', file);
+    wb_text_byte(out, '"');
 }
 
-static void print_key(FILE *file, const char *key) {
+static void print_key(wb_text *out, const char *key) {
     if (!key) return;
-    print_word(file, key, wb_is_word(key));
-    (void)fputs(" = ", file);
+    print_word(out, key, wb_is_word(key));
+    wb_text_put(out, " = ");
 }
 
 /* ---- layers ---- */
 
-static void print_layer(FILE *file, const wb_layer *layer);
+static void print_layer(wb_text *out, const wb_layer *layer);
 
 /* In a tuple, which is what arrays stand in. */
-static void print_array(FILE *file, const wb_array *x) {
+static void print_array(wb_text *out, const wb_array *x) {
     const char *type = wb_bson_name_of_dtype((wb_dtype)x->dtype);
-    (void)fprintf(file, "zeros(%s", type ? type : "BFloat16");
-    for (int i = 0; i < x->ndim; i++) (void)fprintf(file, ", %lld", (long long)x->sizes[i]);
-    (void)fputc(')', file);
+    wb_text_add(out, "zeros(%s", type ? type : "BFloat16");
+    for (int i = 0; i < x->ndim; i++) wb_text_add(out, ", %lld", (long long)x->sizes[i]);
+    wb_text_byte(out, ')');
 }
 
-static void print_entry(FILE *file, const char *key, const wb_layer *layer, const wb_array *x) {
-    print_key(file, key);
+static void print_entry(wb_text *out, const char *key, const wb_layer *layer, const wb_array *x) {
+    print_key(out, key);
     if (layer)
-        print_layer(file, layer);
+        print_layer(out, layer);
     else if (x)
-        print_array(file, x);
+        print_array(out, x);
     else
-        (void)fputs("false", file);
+        wb_text_put(out, "false");
 }
 
-static void print_list(FILE *file, const wb_layer_list *list) {
+static void print_list(wb_text *out, const wb_layer_list *list) {
     for (int64_t i = 0; i < list->count; i++) {
         const wb_layer_item *item = &list->items[i];
-        if (i) (void)fputs(", ", file);
-        print_entry(file, item->name, item->layer, item->array);
+        if (i) wb_text_put(out, ", ");
+        print_entry(out, item->name, item->layer, item->array);
     }
 }
 
 /* What stands in front of the next entry. */
 typedef struct commas {
-    FILE *file;
+    wb_text *out;
     const char *next;
 } commas;
 
-static FILE *begin_entry(commas *c) {
-    (void)fputs(c->next, c->file);
+static wb_text *begin_entry(commas *c) {
+    wb_text_put(c->out, c->next);
     c->next = ", ";
-    return c->file;
+    return c->out;
 }
 
 /* Settings, and children that stand among them. */
@@ -82,7 +82,7 @@ static int print_settings(commas *c, const wb_layer *layer) {
         } else if (wb_setting_text(layer, list[i], wb_real_text, text, sizeof text)) {
             if (i >= positional && !has_keys++ && layer->class_->before_keys && *c->next == ',')
                 c->next = layer->class_->before_keys;
-            (void)fputs(text, begin_entry(c));
+            wb_text_put(begin_entry(c), text);
         }
     }
     return count;
@@ -96,36 +96,36 @@ static void print_field(commas *c, const wb_layer *layer, const wb_field *f, boo
         if (wb_field_list(layer, f)->count) print_list(begin_entry(c), wb_field_list(layer, f));
     } else if (f->kind == WB_FIELD_LIST) {
         print_key(begin_entry(c), f->name);
-        (void)fputc('(', c->file);
-        print_list(c->file, wb_field_list(layer, f));
-        (void)fputs(",)", c->file);
+        wb_text_byte(c->out, '(');
+        print_list(c->out, wb_field_list(layer, f));
+        wb_text_put(c->out, ",)");
     } else if (wb_field_is_array(f) && !has_settings) {
         print_entry(begin_entry(c), f->name, NULL, *wb_field_array(layer, f));
     }
 }
 
-static void print_tree(FILE *file, const wb_layer *layer) {
+static void print_tree(wb_text *out, const wb_layer *layer) {
     const wb_layer_list *list = wb_field_list(layer, &layer->class_->fields[0]);
-    (void)fputc('(', file);
-    print_list(file, list);
-    (void)fputs(list->count == 1 ? ",)" : ")", file);
+    wb_text_byte(out, '(');
+    print_list(out, list);
+    wb_text_put(out, list->count == 1 ? ",)" : ")");
 }
 
-static void print_layer(FILE *file, const wb_layer *layer) {
+static void print_layer(wb_text *out, const wb_layer *layer) {
     const wb_layer_class *k = layer->class_;
     char text[512];
     if (k == &wb_tree_class) {
-        print_tree(file, layer);
+        print_tree(out, layer);
     } else if (k->describe) {
         k->describe(layer, false, text, sizeof text);
-        (void)fputs(text, file);
+        wb_text_put(out, text);
     } else {
-        print_word(file, k->name, wb_is_word(k->name));
-        commas c = {file, "("};
+        print_word(out, k->name, wb_is_word(k->name));
+        commas c = {out, "("};
         const int settings = print_settings(&c, layer);
         for (int i = 0; i < k->field_count; i++)
             print_field(&c, layer, &k->fields[i], settings > 0);
-        (void)fputs(*c.next == '(' ? "()" : ")", file);
+        wb_text_put(out, *c.next == '(' ? "()" : ")");
     }
 }
 
@@ -138,32 +138,32 @@ typedef struct place {
 
 typedef struct ties {
     wb_visitor visitor;
-    FILE *file;
+    wb_text *out;
     wb_arena arena;
     wb_ties arrays;
     place *places;
     int64_t count, capacity;
 } ties;
 
-static void print_path(FILE *file, const char *path) {
+static void print_path(wb_text *out, const char *path) {
     const char *at = path;
     while (*at == '.' || wb_is_word((char[]){*at, 0}) || (*at >= '0' && *at <= '9')) at++;
-    print_word(file, path, *at == 0);
+    print_word(out, path, *at == 0);
 }
 
-static void print_tie(FILE *file, const char *path, const place *first, int ndim,
+static void print_tie(wb_text *out, const char *path, const place *first, int ndim,
                       const int64_t *dims) {
     const bool is_transpose = ndim == 2 && dims[0] == 1;
-    (void)fputc('\n', file);
-    print_path(file, path);
-    (void)fputs(is_transpose ? " = transpose(" : " = permutedims(", file);
-    print_path(file, first->path);
+    wb_text_byte(out, '\n');
+    print_path(out, path);
+    wb_text_put(out, is_transpose ? " = transpose(" : " = permutedims(");
+    print_path(out, first->path);
     for (int i = 0; i < ndim && !is_transpose; i++)
-        (void)fprintf(file, "%s%lld%s", i ? ", " : ", (", (long long)dims[i] + 1,
-                      i + 1 < ndim ? ""
-                      : ndim == 1  ? ",)"
-                                   : ")");
-    (void)fputc(')', file);
+        wb_text_add(out, "%s%lld%s", i ? ", " : ", (", (long long)dims[i] + 1,
+                    i + 1 < ndim ? ""
+                    : ndim == 1  ? ",)"
+                                 : ")");
+    wb_text_byte(out, ')');
 }
 
 /* An array that has another one's memory in another order of dimensions. */
@@ -176,7 +176,7 @@ static bool find_tie(wb_visitor *visitor, const wb_path *path, wb_array **slot, 
     const int64_t first = wb_ties_find(&t->arrays, *slot);
     if (first >= 0) {
         if (t->places[first].array != *slot && wb_tie_dims(t->places[first].array, *slot, dims))
-            print_tie(t->file, text, &t->places[first], (*slot)->ndim, dims);
+            print_tie(t->out, text, &t->places[first], (*slot)->ndim, dims);
         return true;
     }
     if (!WB_GROW(t->places, t->count, t->capacity) || !wb_ties_add(&t->arrays, *slot)) return false;
@@ -185,8 +185,8 @@ static bool find_tie(wb_visitor *visitor, const wb_path *path, wb_array **slot, 
     return copy != NULL;
 }
 
-static bool print_ties(FILE *file, wb_layer *model) {
-    ties t = {.visitor = {.array = find_tie}, .file = file};
+static bool print_ties(wb_text *out, wb_layer *model) {
+    ties t = {.visitor = {.array = find_tie}, .out = out};
     const bool good = wb_visit(&t.visitor, model);
     wb_release(t.places);
     wb_ties_release(&t.arrays);
@@ -197,17 +197,11 @@ static bool print_ties(FILE *file, wb_layer *model) {
 /* ---- all ---- */
 
 const char *wb_structure_text(wb_layer *model, wb_arena *arena) {
-    char *text = NULL, *copy = NULL;
-    size_t size = 0;
-    FILE *file = open_memstream(&text, &size);
-    if (!file) return wb_fail_null(WB_ERROR_MEMORY, "the structure of the model: out of memory");
-    print_layer(file, model);
-    const bool good = print_ties(file, model);
-    if (fclose(file) == 0 && good)
-        copy = wb_arena_text(arena, text, size);
-    else
-        (void)wb_fail(WB_ERROR_MEMORY, "the structure of the model: out of memory");
-    free(text);
+    wb_text out = {.data = NULL};
+    print_layer(&out, model);
+    const bool good = print_ties(&out, model) && wb_text_status(&out) == WB_OK;
+    const char *copy = good ? wb_arena_text(arena, out.data, out.size) : NULL;
+    wb_text_release(&out);
     return copy;
 }
 

@@ -179,71 +179,70 @@ static void mark_needed(graph *g) {
 
 /* ---- the text ---- */
 
-static void put_label(FILE *file, const char *text) {
-    (void)fputc('"', file);
+static void put_label(wb_text *out, const char *text) {
+    wb_text_byte(out, '"');
     for (; *text; text++) {
-        if (*text == '"' || *text == '\\') (void)fputc('\\', file);
+        if (*text == '"' || *text == '\\') wb_text_byte(out, '\\');
         if (*text == '\n')
-            (void)fputs("\\n", file);
+            wb_text_put(out, "\\n");
         else
-            (void)fputc(*text, file);
+            wb_text_byte(out, *text);
     }
-    (void)fputc('"', file);
+    wb_text_byte(out, '"');
 }
 
 /* Opens a frame for each container that the path leads through, the last layer itself only if it
  * is one; how many. */
-static int open_frames(const graph *g, FILE *file, const box *b) {
+static int open_frames(const graph *g, wb_text *out, const box *b) {
     int frames = 0;
     for (wb_module m = {0}; wb_next_module(g->model, &m);) {
         const bool is_own = strcmp(m.path, b->path) == 0;
         if (!*m.path || !(is_own ? has_boxes(g, m.path) : wb_path_is_inside(b->path, m.path)))
             continue;
-        (void)fputs("subgraph ", file);
+        wb_text_put(out, "subgraph ");
         char name[WB_PATH_BYTES + 16], label[WB_PATH_BYTES + 80];
         (void)snprintf(name, sizeof name, "cluster_%s", m.path);
         (void)snprintf(label, sizeof label, "%s  %s", m.type, m.path);
-        put_label(file, name);
-        (void)fputs(" { label=", file), put_label(file, label), (void)fputs("; ", file);
+        put_label(out, name);
+        wb_text_put(out, " { label="), put_label(out, label), wb_text_put(out, "; ");
         frames++;
     }
     return frames;
 }
 
-static void put_box(const graph *g, FILE *file, int64_t number) {
+static void put_box(const graph *g, wb_text *out, int64_t number) {
     const box *b = &g->boxes[number];
-    const int frames = b->is_input ? 0 : open_frames(g, file, b);
-    (void)fprintf(file, "n%lld [label=", (long long)number);
-    put_label(file, b->label);
-    (void)fputs(b->is_input ? ", shape=plaintext, style=\"\"];" : "];", file);
-    for (int i = 0; i < frames; i++) (void)fputs(" }", file);
-    (void)fputc('\n', file);
+    const int frames = b->is_input ? 0 : open_frames(g, out, b);
+    wb_text_add(out, "n%lld [label=", (long long)number);
+    put_label(out, b->label);
+    wb_text_put(out, b->is_input ? ", shape=plaintext, style=\"\"];" : "];");
+    for (int i = 0; i < frames; i++) wb_text_put(out, " }");
+    wb_text_byte(out, '\n');
 }
 
-static void put_arrow(const graph *g, FILE *file, const arrow *a) {
-    (void)fprintf(file, "n%lld -> n%lld [label=", (long long)a->from, (long long)a->to);
-    put_label(file, g->boxes[a->from].sizes);
-    (void)fputs("];\n", file);
+static void put_arrow(const graph *g, wb_text *out, const arrow *a) {
+    wb_text_add(out, "n%lld -> n%lld [label=", (long long)a->from, (long long)a->to);
+    put_label(out, g->boxes[a->from].sizes);
+    wb_text_put(out, "];\n");
 }
 
-static void put_graph(FILE *file, void *user) {
+static void put_graph(wb_text *out, void *user) {
     const graph *g = user;
-    (void)fputs("digraph model {\n"
-                "node [shape=box, style=\"rounded,filled\", fillcolor=white, "
-                "fontname=\"sans-serif\", fontsize=11];\n"
-                "edge [fontname=\"sans-serif\", fontsize=9, arrowsize=0.7];\n"
-                "graph [fontname=\"sans-serif\", fontsize=10, style=filled, labeljust=l, "
-                "fillcolor=\"#f4f6f8\", color=\"#a0a8b0\", bgcolor=white];\n",
-                file);
+    wb_text_put(out, "digraph model {\n"
+                     "node [shape=box, style=\"rounded,filled\", fillcolor=white, "
+                     "fontname=\"sans-serif\", fontsize=11];\n"
+                     "edge [fontname=\"sans-serif\", fontsize=9, arrowsize=0.7];\n"
+                     "graph [fontname=\"sans-serif\", fontsize=10, style=filled, labeljust=l, "
+                     "fillcolor=\"#f4f6f8\", color=\"#a0a8b0\", bgcolor=white];\n");
     for (int64_t i = 0; i < g->count; i++)
-        if (g->boxes[i].is_needed) put_box(g, file, i);
+        if (g->boxes[i].is_needed) put_box(g, out, i);
     for (int64_t i = 0; i < g->arrow_count; i++)
-        if (g->boxes[g->arrows[i].to].is_needed) put_arrow(g, file, &g->arrows[i]);
-    (void)fputs("result [label=\"result\", shape=plaintext, style=\"\"];\n", file);
-    (void)fprintf(file, "n%lld -> result [label=", (long long)g->last);
-    put_label(file, g->boxes[g->last].sizes);
-    (void)fputs("];\n", file);
-    (void)fputs("}\n", file);
+        if (g->boxes[g->arrows[i].to].is_needed) put_arrow(g, out, &g->arrows[i]);
+    wb_text_put(out, "result [label=\"result\", shape=plaintext, style=\"\"];\n");
+    wb_text_add(out, "n%lld -> result [label=", (long long)g->last);
+    put_label(out, g->boxes[g->last].sizes);
+    wb_text_put(out, "];\n");
+    wb_text_put(out, "}\n");
 }
 
 /* ---- the picture ---- */
@@ -262,9 +261,9 @@ static const char *format_of(const char *path) {
 static wb_status write_text(const char *path, graph *g) {
     FILE *file = fopen(path, "w");
     if (!file) return wb_fail(WB_ERROR_IO, "draw_model: %s: %s", path, strerror(errno));
-    put_graph(file, g);
-    const bool good = !ferror(file);
-    if (fclose(file) == 0 && good) return WB_OK;
+    wb_text out = {.file = file, .path = path};
+    put_graph(&out, g);
+    if (fclose(file) == 0 || out.failed) return wb_text_status(&out);
     return wb_fail(WB_ERROR_IO, "draw_model: %s cannot be written", path);
 }
 

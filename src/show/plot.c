@@ -4,42 +4,41 @@
 #include "base/error.h"
 #include "show/program.h"
 
-static void write_quoted(FILE *script, const char *before, const char *text) {
-    (void)fprintf(script, "'%s", before);
+static void write_quoted(wb_text *script, const char *before, const char *text) {
+    wb_text_add(script, "'%s", before);
     for (; *text; text++) {
-        if (*text == '\'') (void)fputc('\'', script); /* doubled: gnuplot's way to say ' */
-        if (*text != '\n') (void)fputc(*text, script);
+        if (*text == '\'') wb_text_byte(script, '\''); /* doubled: gnuplot's way to say ' */
+        if (*text != '\n') wb_text_byte(script, *text);
     }
-    (void)fputc('\'', script);
+    wb_text_byte(script, '\'');
 }
 
-static void write_data(FILE *script, const wb_series *s, int i) {
-    (void)fprintf(script, "$series%d << END_OF_SERIES\n", i);
+static void write_data(wb_text *script, const wb_series *s, int i) {
+    wb_text_add(script, "$series%d << END_OF_SERIES\n", i);
     for (int64_t k = 0; k < s->count; k++)
-        (void)fprintf(script, "%lld %.9g\n", (long long)k + 1, s->values[k]);
-    (void)fprintf(script, "END_OF_SERIES\n");
+        wb_text_add(script, "%lld %.9g\n", (long long)k + 1, s->values[k]);
+    wb_text_add(script, "END_OF_SERIES\n");
 }
 
-static void write_script(FILE *script, const char *path, bool svg, int count,
+static void write_script(wb_text *script, const char *path, bool svg, int count,
                          const wb_series *series) {
-    (void)fprintf(script, "set terminal %s size 800,500%s\nset output ", svg ? "svg" : "png",
-                  svg ? " background 'white'" : "");
+    wb_text_add(script, "set terminal %s size 800,500%s\nset output ", svg ? "svg" : "png",
+                svg ? " background 'white'" : "");
     write_quoted(script, *path == '/' ? "" : "./", path); /* '|...' would be a command */
-    (void)fprintf(script,
-                  "\nset grid\nset key outside bottom center horizontal\nset xtics autofreq\n");
+    wb_text_add(script,
+                "\nset grid\nset key outside bottom center horizontal\nset xtics autofreq\n");
     bool right = false;
     for (int i = 0; i < count; i++) {
         write_data(script, &series[i], i);
         right |= series[i].right;
     }
-    if (right) (void)fprintf(script, "set ytics nomirror\nset y2tics\n");
+    if (right) wb_text_add(script, "set ytics nomirror\nset y2tics\n");
     for (int i = 0; i < count; i++) {
-        (void)fprintf(script,
-                      "%s $series%d using 1:2 axes x1y%d with linespoints linewidth 2 title ",
-                      i ? "," : "plot", i, series[i].right ? 2 : 1);
+        wb_text_add(script, "%s $series%d using 1:2 axes x1y%d with linespoints linewidth 2 title ",
+                    i ? "," : "plot", i, series[i].right ? 2 : 1);
         write_quoted(script, "", series[i].name);
     }
-    (void)fprintf(script, "\n");
+    wb_text_add(script, "\n");
 }
 
 static wb_status check_arguments(const char *path, int count, const wb_series *series) {
@@ -67,7 +66,7 @@ typedef struct plot {
     const wb_series *series;
 } plot;
 
-static void write_plot(FILE *file, void *user) {
+static void write_plot(wb_text *file, void *user) {
     const plot *p = user;
     write_script(file, p->path, wb_ends_in(p->path, ".svg"), p->count, p->series);
 }

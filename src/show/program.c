@@ -65,21 +65,21 @@ static wb_status draw(const wb_picture *p, int count, const char *const *argumen
 }
 
 wb_status wb_draw_picture(const wb_picture *p, int count, const char *const *arguments,
-                          void (*write)(FILE *file, void *user), void *user) {
+                          void (*write)(wb_text *text, void *user), void *user) {
     const char *folder = getenv("TMPDIR");
     char text_path[PATH_BYTES];
     (void)snprintf(text_path, sizeof text_path, "%s/weber-picture-XXXXXX",
                    folder && *folder ? folder : "/tmp");
     const int file = mkstemp(text_path);
-    FILE *text = file < 0 ? NULL : fdopen(file, "w");
-    if (!text) {
+    FILE *stream = file < 0 ? NULL : fdopen(file, "w");
+    if (!stream) {
         if (file >= 0) (void)close(file), (void)unlink(text_path);
         return wb_fail(WB_ERROR_IO, "%s: %s: %s", p->function, text_path, strerror(errno));
     }
-    write(text, user);
-    const bool written = !ferror(text);
+    wb_text text = {.file = stream, .path = text_path};
+    write(&text, user);
     const wb_status status =
-        fclose(text) == 0 && written
+        fclose(stream) == 0 && !text.failed
             ? draw(p, count, arguments, text_path)
             : wb_fail(WB_ERROR_IO, "%s: writing %s failed", p->function, text_path);
     (void)unlink(text_path);

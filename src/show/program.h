@@ -2,10 +2,7 @@
 #ifndef WB_SHOW_PROGRAM_H
 #define WB_SHOW_PROGRAM_H
 
-#include <stdbool.h>
-#include <stdio.h>
-
-#include <weber/error.h>
+#include "base/text.h"
 
 /* A picture that `program` of the Debian package draws of a text. */
 typedef struct wb_picture {
@@ -16,9 +13,9 @@ typedef struct wb_picture {
 
 bool wb_ends_in(const char *path, const char *ending);
 
-/* Writes the text by write(file, user) into a temporary file, and runs the program with the
+/* Writes the text by write(text, user) into a temporary file, and runs the program with the
  * arguments, of which "" stands for the text's path; without a shell, its own output dropped. */
 wb_status wb_draw_picture(const wb_picture *picture, int count, const char *const *arguments,
-                          void (*write)(FILE *file, void *user), void *user);
+                          void (*write)(wb_text *text, void *user), void *user);
 
 #endif

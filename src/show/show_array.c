@@ -6,6 +6,7 @@
 #include "array/array.h"
 #include "base/memory.h"
 #include "show/number.h"
+#include "show/print.h"
 
 enum {
     LINE_WIDTH = 80,
@@ -54,9 +55,9 @@ static void add_spaces(line *l, int count) {
     while (count-- > 0) add(l, " ");
 }
 
-static void print_line(FILE *file, line *l) {
+static void print_line(wb_text *out, line *l) {
     while (l->used && l->text[l->used - 1] == ' ') l->used--;
-    (void)fprintf(file, "%.*s\n", (int)l->used, l->text);
+    wb_text_add(out, "%.*s\n", (int)l->used, l->text);
 }
 
 /* ---- the table ---- */
@@ -126,7 +127,7 @@ static void add_dots(line *l, const table *t, int i) {
 }
 
 /* r < 0: the line of dots between the first and the last rows */
-static void print_row(FILE *file, const table *t, int r) {
+static void print_row(wb_text *out, const table *t, int r) {
     line l = {.used = 0};
     add(&l, " ");
     for (int i = 0; i < shown(t->columns); i++) {
@@ -142,65 +143,79 @@ static void print_row(FILE *file, const table *t, int r) {
         else
             add_spaces(&l, t->left[i] + t->right[i]);
     }
-    print_line(file, &l);
+    print_line(out, &l);
 }
 
-static void print_table(FILE *file, table *t, const wb_array *x, const void *data, int64_t start) {
+static void print_table(wb_text *out, table *t, const wb_array *x, const void *data,
+                        int64_t start) {
     t->rows = cut(x->ndim ? x->sizes[0] : 1, MOST_ROWS);
     t->columns = (span){.size = wb_size(x, 1)};
     fill_columns(t, x, data, start);
     for (int r = 0; r < shown(t->rows); r++) {
-        if (r == t->rows.first && is_cut(t->rows)) print_row(file, t, -1);
-        print_row(file, t, r);
+        if (r == t->rows.first && is_cut(t->rows)) print_row(out, t, -1);
+        print_row(out, t, r);
     }
 }
 
 /* ---- slices ---- */
 
-static void print_slice_title(FILE *file, const wb_array *x, int64_t slice) {
-    (void)fprintf(file, "[:, :");
+static void print_slice_title(wb_text *out, const wb_array *x, int64_t slice) {
+    wb_text_add(out, "[:, :");
     for (int d = 2; d < x->ndim; d++) {
-        (void)fprintf(file, ", %lld", (long long)(slice % x->sizes[d]) + 1);
+        wb_text_add(out, ", %lld", (long long)(slice % x->sizes[d]) + 1);
         slice /= x->sizes[d];
     }
-    (void)fprintf(file, "] =\n");
+    wb_text_add(out, "] =\n");
 }
 
-static void print_slices(FILE *file, table *t, const wb_array *x, const void *data) {
+static void print_slices(wb_text *out, table *t, const wb_array *x, const void *data) {
     const int64_t size = x->sizes[0] * x->sizes[1];
     const span slices = cut(wb_count(x) / size, MOST_SLICES);
     for (int i = 0; i < shown(slices); i++) {
-        if (i == slices.first && is_cut(slices)) (void)fprintf(file, "\n⋮\n");
-        if (i > 0) (void)fprintf(file, "\n");
-        print_slice_title(file, x, place_of(slices, i));
-        print_table(file, t, x, data, place_of(slices, i) * size);
+        if (i == slices.first && is_cut(slices)) wb_text_add(out, "\n⋮\n");
+        if (i > 0) wb_text_add(out, "\n");
+        print_slice_title(out, x, place_of(slices, i));
+        print_table(out, t, x, data, place_of(slices, i) * size);
     }
 }
 
 /* "2×3 Array{f32} on CPU", "10-element Array{f32} on CPU" */
-static void print_header(FILE *file, const wb_array *x) {
+static void print_header(wb_text *out, const wb_array *x) {
     if (x->ndim == 0)
-        (void)fprintf(file, "0-dimensional");
+        wb_text_add(out, "0-dimensional");
     else if (x->ndim == 1)
-        (void)fprintf(file, "%lld-element", (long long)x->sizes[0]);
+        wb_text_add(out, "%lld-element", (long long)x->sizes[0]);
     for (int d = 0; d < x->ndim && x->ndim > 1; d++)
-        (void)fprintf(file, "%s%lld", d ? "×" : "", (long long)x->sizes[d]);
-    (void)fprintf(file, " Array{%s} on %s", wb_dtype_name(wb_dtype_of(x)),
-                  wb_device_name(wb_device_of(x)));
+        wb_text_add(out, "%s%lld", d ? "×" : "", (long long)x->sizes[d]);
+    wb_text_add(out, " Array{%s} on %s", wb_dtype_name(wb_dtype_of(x)),
+                wb_device_name(wb_device_of(x)));
 }
 
-static void print_values(FILE *file, table *t, const wb_array *x, const void *data) {
-    print_header(file, x);
+static void print_values(wb_text *out, table *t, const wb_array *x, const void *data) {
+    print_header(out, x);
     if (x->ndim == 0) {
         wb_show_number(t->cells[0][0], data, wb_dtype_of(x), 0);
-        (void)fprintf(file, ": %s\n", t->cells[0][0]);
+        wb_text_add(out, ": %s\n", t->cells[0][0]);
         return;
     }
-    (void)fprintf(file, ":\n");
+    wb_text_add(out, ":\n");
     if (x->ndim > 2)
-        print_slices(file, t, x, data);
+        print_slices(out, t, x, data);
     else
-        print_table(file, t, x, data, 0);
+        print_table(out, t, x, data, 0);
+}
+
+wb_status wb_array_text(wb_text *out, wb_array *x) {
+    if (wb_count(x) == 0) {
+        print_header(out, x);
+        wb_text_byte(out, '\n');
+        return wb_text_status(out);
+    }
+    table *t = wb_alloc(sizeof *t);
+    const void *data = t ? wb_read_begin(x) : NULL;
+    if (data) print_values(out, t, x, data), wb_read_end(x);
+    wb_release(t);
+    return data ? wb_text_status(out) : wb_error_status();
 }
 
 wb_status wb_show_array(FILE *file, wb_array *x) {
@@ -208,15 +223,6 @@ wb_status wb_show_array(FILE *file, wb_array *x) {
         if (!wb_failed()) (void)wb_fail_argument_null("wb_show_array", x ? "file" : "x");
         return wb_error_status();
     }
-    if (wb_count(x) == 0) {
-        print_header(file, x);
-        (void)fprintf(file, "\n");
-    } else {
-        table *t = wb_alloc(sizeof *t);
-        const void *data = t ? wb_read_begin(x) : NULL;
-        if (data) print_values(file, t, x, data), wb_read_end(x);
-        wb_release(t);
-        if (!data) return wb_error_status();
-    }
-    return ferror(file) ? wb_fail(WB_ERROR_IO, "wb_show_array: writing failed") : WB_OK;
+    wb_text out = {.file = file, .path = "wb_show_array: the output"};
+    return wb_array_text(&out, x);
 }

@@ -5,69 +5,69 @@
 
 #include <weber/show.h>
 
+#include "base/text.h"
 #include "layers/layer.h"
 
 /* mean, + or max; the first is the default. */
-static void print_choices(FILE *file, const wb_field *f) {
+static void print_choices(wb_text *out, const wb_field *f) {
     for (int i = 0; f->choices[i]; i++)
-        (void)fprintf(file, "%s%.*s", i ? "/" : "", (int)strcspn(f->choices[i], "|"),
-                      f->choices[i]);
+        wb_text_add(out, "%s%.*s", i ? "/" : "", (int)strcspn(f->choices[i], "|"), f->choices[i]);
 }
 
-static void print_default(FILE *file, const wb_field *f) {
+static void print_default(wb_text *out, const wb_field *f) {
     if (f->kind == WB_FIELD_ACTIVATION)
-        (void)fputs("activation", file);
+        wb_text_put(out, "activation");
     else if (f->kind == WB_FIELD_PAIR)
-        (void)fputs("in => out", file);
+        wb_text_put(out, "in => out");
     else if (f->kind == WB_FIELD_JOINT)
-        (void)fputs("(in, in2) => out", file);
+        wb_text_put(out, "(in, in2) => out");
     else if (f->kind == WB_FIELD_PROJECTIONS)
-        (void)fputs("(q, k, v) => (qk, v) => out", file);
+        wb_text_put(out, "(q, k, v) => (qk, v) => out");
     else if (f->kind == WB_FIELD_CHOICE)
-        print_choices(file, f);
+        print_choices(out, f);
     else if (f->kind == WB_FIELD_NAME)
-        (void)fprintf(file, ":%s", f->choices[0]);
+        wb_text_add(out, ":%s", f->choices[0]);
     else if (f->kind == WB_FIELD_REALS)
-        (void)fprintf(file, "%s", f->name);
+        wb_text_add(out, "%s", f->name);
     else if (f->kind == WB_FIELD_SIZES)
-        (void)fputs(f->spread ? "size..." : "(size...)", file);
+        wb_text_put(out, f->spread ? "size..." : "(size...)");
     else if (f->kind == WB_FIELD_WITHOUT)
-        (void)fprintf(file, "%s=true", f->name);
+        wb_text_add(out, "%s=true", f->name);
     else if (f->kind == WB_FIELD_BOOL || f->kind == WB_FIELD_WITH)
-        (void)fprintf(file, "%s=false", f->name);
+        wb_text_add(out, "%s=false", f->name);
     else if (f->kind == WB_FIELD_DIMS)
-        (void)fprintf(file, "%s=%s", f->name, f->usual < 0 ? "last" : ":");
+        wb_text_add(out, "%s=%s", f->name, f->usual < 0 ? "last" : ":");
     else if (f->kind == WB_FIELD_MODE)
-        (void)fprintf(file, "%s=nothing", f->name);
+        wb_text_add(out, "%s=nothing", f->name);
     else if (f->positional || f->kind == WB_FIELD_CONNECTION)
-        (void)fputs(f->name, file);
+        wb_text_put(out, f->name);
     else if (f->kind == WB_FIELD_EACH && f->usual < 0)
-        (void)fprintf(file, "%s=size", f->name);
+        wb_text_add(out, "%s=size", f->name);
     else
-        (void)fprintf(file, "%s=%g", f->name, f->usual);
+        wb_text_add(out, "%s=%g", f->name, f->usual);
 }
 
 /* `BatchNorm(channels, activation; affine=true, ...)` */
-static void print_call(FILE *file, const wb_layer_class *k) {
+static void print_call(wb_text *out, const wb_layer_class *k) {
     const wb_field *list[WB_MOST_SETTINGS];
     int positional;
     const int count = wb_settings_in_text(k, list, &positional);
-    (void)fprintf(file, "`%s", k->name);
-    if (k->field_count) (void)fputc('(', file);
+    wb_text_add(out, "`%s", k->name);
+    if (k->field_count) wb_text_byte(out, '(');
     for (int i = 0; i < count; i++) {
-        if (i) (void)fputs(i == positional ? "; " : ", ", file);
-        print_default(file, list[i]);
+        if (i) wb_text_put(out, i == positional ? "; " : ", ");
+        print_default(out, list[i]);
     }
     for (int i = 0; i < k->field_count; i++) {
         const wb_field *f = &k->fields[i];
-        if (f->kind == WB_FIELD_LIST) (void)fputs(count ? ", ..." : "...", file);
+        if (f->kind == WB_FIELD_LIST) wb_text_put(out, count ? ", ..." : "...");
         if (f->kind == WB_FIELD_CHILD && !f->part && !f->positional)
-            (void)fprintf(file, "%s%s = ...", count ? ", " : "", f->name);
+            wb_text_add(out, "%s%s = ...", count ? ", " : "", f->name);
     }
-    (void)fputs(k->field_count ? ")`" : "`", file);
+    wb_text_put(out, k->field_count ? ")`" : "`");
 }
 
-static void print_ranges(FILE *file, const wb_layer_class *k) {
+static void print_ranges(wb_text *out, const wb_layer_class *k) {
     const wb_field *list[WB_MOST_SETTINGS];
     int positional, printed = 0;
     const int count = wb_settings_in_text(k, list, &positional);
@@ -79,49 +79,49 @@ static void print_ranges(FILE *file, const wb_layer_class *k) {
             f->kind != WB_FIELD_PADDING && f->kind != WB_FIELD_REALS)
             continue;
         wb_range_text(f, range, sizeof range);
-        (void)fprintf(file, "%s%s %s", printed++ ? "; " : "",
-                      f->kind == WB_FIELD_PAIR          ? "in, out"
-                      : f->kind == WB_FIELD_JOINT       ? "in, in2, out"
-                      : f->kind == WB_FIELD_PROJECTIONS ? "q, k, v, qk, v, out"
-                                                        : f->name,
-                      range);
+        wb_text_add(out, "%s%s %s", printed++ ? "; " : "",
+                    f->kind == WB_FIELD_PAIR          ? "in, out"
+                    : f->kind == WB_FIELD_JOINT       ? "in, in2, out"
+                    : f->kind == WB_FIELD_PROJECTIONS ? "q, k, v, qk, v, out"
+                                                      : f->name,
+                    range);
     }
 }
 
 /* Arrays, or all fields that Flux's struct has. */
-static void print_fields(FILE *file, const wb_layer_class *k, bool only_arrays) {
+static void print_fields(wb_text *out, const wb_layer_class *k, bool only_arrays) {
     int printed = 0;
     for (int i = 0; i < k->field_count; i++) {
         const wb_field *f = &k->fields[i];
         if (only_arrays ? !wb_field_is_array(f) && !f->part : f->text_only) continue;
-        (void)fprintf(file, "%s%s", printed++ ? ", " : "",
-                      f->flux && !only_arrays ? f->flux : f->name);
-        if (only_arrays && f->kind == WB_FIELD_STATE) (void)fputs(" (state)", file);
+        wb_text_add(out, "%s%s", printed++ ? ", " : "",
+                    f->flux && !only_arrays ? f->flux : f->name);
+        if (only_arrays && f->kind == WB_FIELD_STATE) wb_text_put(out, " (state)");
     }
 }
 
-static void print_class(FILE *file, const wb_layer_class *k) {
-    (void)fputs("| ", file);
-    print_call(file, k);
-    (void)fputs(" | ", file);
-    print_ranges(file, k);
-    (void)fputs(" | ", file);
-    print_fields(file, k, true);
-    (void)fputs(" | ", file);
-    print_fields(file, k, false);
-    (void)fputs(" |\n", file);
+static void print_class(wb_text *out, const wb_layer_class *k) {
+    wb_text_put(out, "| ");
+    print_call(out, k);
+    wb_text_put(out, " | ");
+    print_ranges(out, k);
+    wb_text_put(out, " | ");
+    print_fields(out, k, true);
+    wb_text_put(out, " | ");
+    print_fields(out, k, false);
+    wb_text_put(out, " |\n");
 }
 
 wb_status wb_show_layers(void) {
-    (void)fputs("# Layers\n\n"
+    wb_text out = {.file = stdout, .path = "wb_show_layers: the output"};
+    wb_text_put(&out,
+                "# Layers\n\n"
                 "Written by `scripts/layers` from the rows of `src/layers`; change them there.\n"
                 "Layers that models in files are made of, as their text is written, with the "
                 "defaults.\n\n"
                 "| layer | settings | arrays | fields of Flux's struct |\n"
-                "|---|---|---|---|\n",
-                stdout);
+                "|---|---|---|---|\n");
     const wb_layer_class *k;
-    for (int i = 0; (k = wb_class_at(i)) != NULL; i++) print_class(stdout, k);
-    return ferror(stdout) ? wb_fail(WB_ERROR_IO, "wb_show_layers: the output cannot be written")
-                          : WB_OK;
+    for (int i = 0; (k = wb_class_at(i)) != NULL; i++) print_class(&out, k);
+    return wb_text_status(&out);
 }

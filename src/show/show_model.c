@@ -8,6 +8,7 @@
 #include "layers/layer.h"
 #include "ops/step.h"
 #include "optimise/optimiser.h"
+#include "show/print.h"
 
 enum { COMMENT_COLUMN = 40, LAST_COLUMN = 20, LINE_BYTES = 512 };
 
@@ -81,124 +82,125 @@ static const char *remark(wb_layer *layer) {
 
 /* ---- lines ---- */
 
-static void pad_to(FILE *file, size_t used, size_t column) {
+static void pad_to(wb_text *out, size_t used, size_t column) {
     const size_t spaces = used + 2 < column ? column - used : 2;
-    (void)fprintf(file, "%*s", (int)spaces, "");
+    wb_text_add(out, "%*s", (int)spaces, "");
 }
 
 /* "# 100_480 parameters, plus 64", or nothing for a layer without arrays. */
-static void print_counts(FILE *file, size_t used, int depth, const wb_model_counts *counts,
+static void print_counts(wb_text *out, size_t used, int depth, const wb_model_counts *counts,
                          const char *note) {
     char numbers[32], more[32];
     if (counts->numbers + counts->fixed_numbers == 0) return;
-    pad_to(file, used, depth ? COMMENT_COLUMN : LAST_COLUMN);
+    pad_to(out, used, depth ? COMMENT_COLUMN : LAST_COLUMN);
     grouped(counts->numbers, numbers, sizeof numbers);
     grouped(counts->fixed_numbers, more, sizeof more);
-    (void)fprintf(file, "# %s parameter%s", numbers, counts->numbers == 1 ? "" : "s");
-    if (counts->fixed_numbers)
-        (void)fprintf(file, ", plus %s%s", more, depth ? "" : " non-trainable");
-    (void)fprintf(file, "%s", note);
+    wb_text_add(out, "# %s parameter%s", numbers, counts->numbers == 1 ? "" : "s");
+    if (counts->fixed_numbers) wb_text_add(out, ", plus %s%s", more, depth ? "" : " non-trainable");
+    wb_text_add(out, "%s", note);
 }
 
-static void print_line(FILE *file, int depth, const char *name, const char *text,
+static void print_line(wb_text *out, int depth, const char *name, const char *text,
                        const wb_model_counts *counts, const char *note) {
-    const int used = fprintf(file, "%*s%s%s%s%s", 2 * depth, "", name ? name : "",
-                             name ? " = " : "", text, depth ? "," : "");
-    print_counts(file, used > 0 ? (size_t)used : 0, depth, counts, note);
-    (void)fprintf(file, "\n");
+    const size_t before = out->size;
+    wb_text_add(out, "%*s%s%s%s%s", 2 * depth, "", name ? name : "", name ? " = " : "", text,
+                depth ? "," : "");
+    print_counts(out, out->size - before, depth, counts, note);
+    wb_text_add(out, "\n");
 }
 
 /* ---- the tree ---- */
 
-static void print_layer(FILE *file, int depth, const char *name, wb_layer *layer);
+static void print_layer(wb_text *out, int depth, const char *name, wb_layer *layer);
 
-static void print_array_line(FILE *file, int depth, const char *name, wb_array *x, bool trainable) {
+static void print_array_line(wb_text *out, int depth, const char *name, wb_array *x,
+                             bool trainable) {
     char text[LINE_BYTES];
     (void)snprintf(text, sizeof text, "%s %s", wb_dtype_name((wb_dtype)x->dtype), wb_text_of(x));
     wb_model_counts counts = {0};
     *(trainable ? &counts.numbers : &counts.fixed_numbers) = wb_count(x);
-    print_line(file, depth, name, text, &counts, "");
+    print_line(out, depth, name, text, &counts, "");
 }
 
-static void print_list(FILE *file, int depth, const wb_layer_list *list) {
+static void print_list(wb_text *out, int depth, const wb_layer_list *list) {
     for (int64_t i = 0; i < list->count; i++) {
         const wb_layer_item *item = &list->items[i];
-        if (item->layer) print_layer(file, depth, item->name, item->layer);
-        if (item->array) print_array_line(file, depth, item->name, item->array, true);
+        if (item->layer) print_layer(out, depth, item->name, item->layer);
+        if (item->array) print_array_line(out, depth, item->name, item->array, true);
     }
 }
 
-static void print_field(FILE *file, int depth, wb_layer *layer, const wb_field *field) {
+static void print_field(wb_text *out, int depth, wb_layer *layer, const wb_field *field) {
     if (field->kind == WB_FIELD_LIST) {
-        print_list(file, depth, wb_field_list(layer, field));
+        print_list(out, depth, wb_field_list(layer, field));
     } else if (field->kind == WB_FIELD_CHILD) {
         wb_layer *child = *wb_field_child(layer, field);
-        if (child) print_layer(file, depth, field->positional ? NULL : field->name, child);
+        if (child) print_layer(out, depth, field->positional ? NULL : field->name, child);
     } else if (wb_field_is_array(field)) {
         wb_array *x = *wb_field_array(layer, field);
-        if (x) print_array_line(file, depth, field->name, x, field->trainable);
+        if (x) print_array_line(out, depth, field->name, x, field->trainable);
     }
 }
 
 /* Settings of a layer that is several lines, and children that stand among them. */
-static void print_settings(FILE *file, int depth, wb_layer *layer) {
+static void print_settings(wb_text *out, int depth, wb_layer *layer) {
     const wb_field *list[WB_MOST_SETTINGS];
     int positional;
     char text[LINE_BYTES];
     const int count = wb_settings_in_text(layer->class_, list, &positional);
     for (int i = 0; i < count; i++) {
         if (list[i]->kind == WB_FIELD_CHILD)
-            print_field(file, depth, layer, list[i]);
+            print_field(out, depth, layer, list[i]);
         else if (wb_setting_text(layer, list[i], wb_short_real, text, sizeof text))
-            (void)fprintf(file, "%*s%s,\n", 2 * depth, "", text);
+            wb_text_add(out, "%*s%s,\n", 2 * depth, "", text);
     }
 }
 
 /* A layer that describes itself is one line; others open a level for what they hold. */
-static void print_layer(FILE *file, int depth, const char *name, wb_layer *layer) {
+static void print_layer(wb_text *out, int depth, const char *name, wb_layer *layer) {
     const wb_layer_class *layer_class = layer->class_;
     const wb_model_counts counts = wb_count_model(layer);
     if (wb_is_one_line(layer_class)) {
         char text[LINE_BYTES];
         wb_layer_describe(layer, false, text, sizeof text);
-        print_line(file, depth, name, text, &counts, counts.numbers ? remark(layer) : "");
+        print_line(out, depth, name, text, &counts, counts.numbers ? remark(layer) : "");
         return;
     }
-    (void)fprintf(file, "%*s%s%s%s(\n", 2 * depth, "", name ? name : "", name ? " = " : "",
-                  layer_class->name);
-    print_settings(file, depth + 1, layer);
+    wb_text_add(out, "%*s%s%s%s(\n", 2 * depth, "", name ? name : "", name ? " = " : "",
+                layer_class->name);
+    print_settings(out, depth + 1, layer);
     for (int i = 0; i < layer_class->field_count; i++)
         if (!layer_class->fields[i].positional)
-            print_field(file, depth + 1, layer, &layer_class->fields[i]);
-    (void)fprintf(file, "%*s)%s", 2 * depth, "", depth ? ",\n" : "");
+            print_field(out, depth + 1, layer, &layer_class->fields[i]);
+    wb_text_add(out, "%*s)%s", 2 * depth, "", depth ? ",\n" : "");
 }
 
 /* The last line's "# Total: 4 arrays, 769 parameters, 3076 bytes.", as in Flux only if there are
  * more than two arrays. */
-static void print_total(FILE *file, const wb_model_counts *counts) {
+static void print_total(wb_text *out, const wb_model_counts *counts) {
     char numbers[32], more[32], bytes[32];
     if (counts->arrays + counts->fixed_arrays <= 2) {
-        (void)fprintf(file, "\n");
+        wb_text_add(out, "\n");
         return;
     }
     grouped(counts->numbers, numbers, sizeof numbers);
     grouped(counts->fixed_numbers, more, sizeof more);
     bytes_text(counts->bytes + counts->fixed_bytes, bytes, sizeof bytes);
-    pad_to(file, 1, LAST_COLUMN);
+    pad_to(out, 1, LAST_COLUMN);
     if (!counts->fixed_arrays) {
-        (void)fprintf(file, "# Total: %lld arrays, %s parameters, %s.\n", (long long)counts->arrays,
-                      numbers, bytes);
+        wb_text_add(out, "# Total: %lld arrays, %s parameters, %s.\n", (long long)counts->arrays,
+                    numbers, bytes);
         return;
     }
-    (void)fprintf(file, "# Total: %lld trainable arrays, %s parameters,\n",
-                  (long long)counts->arrays, numbers);
-    pad_to(file, 0, LAST_COLUMN);
-    (void)fprintf(file, "# plus %lld non-trainable, %s parameters, %s.\n",
-                  (long long)counts->fixed_arrays, more, bytes);
+    wb_text_add(out, "# Total: %lld trainable arrays, %s parameters,\n", (long long)counts->arrays,
+                numbers);
+    pad_to(out, 0, LAST_COLUMN);
+    wb_text_add(out, "# plus %lld non-trainable, %s parameters, %s.\n",
+                (long long)counts->fixed_arrays, more, bytes);
 }
 
 /* "# on OpenCL(0)", unless it is the CPU. */
-static void print_place(FILE *file, const wb_layer *model) {
+static void print_place(wb_text *out, const wb_layer *model) {
     wb_error_aside older;
     wb_error_put_aside(&older);
     const wb_device *device = wb_device_of(model);
@@ -206,18 +208,18 @@ static void print_place(FILE *file, const wb_layer *model) {
     wb_clear_error();
     wb_error_bring_back(&older);
     if (is_mixed)
-        (void)fprintf(file, "# on several devices\n");
+        wb_text_add(out, "# on several devices\n");
     else if (device && device != wb_cpu_device())
-        (void)fprintf(file, "# on %s\n", wb_device_name(device));
+        wb_text_add(out, "# on %s\n", wb_device_name(device));
 }
 
-static void print_model(FILE *file, wb_layer *model) {
-    print_layer(file, 0, NULL, model);
+static void print_model(wb_text *out, wb_layer *model) {
+    print_layer(out, 0, NULL, model);
     if (!wb_is_one_line(model->class_)) {
         const wb_model_counts counts = wb_count_model(model);
-        print_total(file, &counts);
+        print_total(out, &counts);
     }
-    print_place(file, model);
+    print_place(out, model);
 }
 
 /* ---- optimisers ---- */
@@ -231,43 +233,43 @@ static bool is_pair(const wb_rule_row *row, int i, int count) {
 }
 
 /* "Adam(eta=0.001, beta=(0.9, 0.999), epsilon=1e-08)" */
-static void print_link(FILE *file, const wb_rule_row *row, const double *values) {
+static void print_link(wb_text *out, const wb_rule_row *row, const double *values) {
     const int count = wb_rule_settings(row);
-    (void)fprintf(file, "%s(", row->name);
+    wb_text_add(out, "%s(", row->name);
     for (int i = 0; i < count; i++) {
         const wb_rule_setting *s = &row->settings[i];
         const char *name = s->flux ? s->flux : s->name;
-        if (i) (void)fprintf(file, ", ");
+        if (i) wb_text_add(out, ", ");
         if (s->kind == WB_SETTING_FLAG) {
             const bool is_opposite = name[0] == '!';
-            (void)fprintf(file, "%s=%s", name + is_opposite,
-                          (values[i] != 0) != is_opposite ? "true" : "false");
+            wb_text_add(out, "%s=%s", name + is_opposite,
+                        (values[i] != 0) != is_opposite ? "true" : "false");
         } else if (is_pair(row, i, count)) {
-            (void)fprintf(file, "%.*s=(%g, %g)", (int)strlen(name) - 1, name, values[i],
-                          values[i + 1]);
+            wb_text_add(out, "%.*s=(%g, %g)", (int)strlen(name) - 1, name, values[i],
+                        values[i + 1]);
             i++;
         } else {
-            (void)fprintf(file, "%s=%g", name, values[i]);
+            wb_text_add(out, "%s=%g", name, values[i]);
         }
     }
-    (void)fprintf(file, ")");
+    wb_text_add(out, ")");
 }
 
-static void print_rule(FILE *file, const wb_rule *rule) {
+static void print_rule(wb_text *out, const wb_rule *rule) {
     const int links = wb_rule_links(rule);
     const double *values = rule->settings;
-    if (links != 1) (void)fprintf(file, "OptimiserChain(");
+    if (links != 1) wb_text_add(out, "OptimiserChain(");
     for (int i = 0; i < links; i++) {
-        if (i) (void)fprintf(file, ", ");
-        print_link(file, rule->links[i], values);
+        if (i) wb_text_add(out, ", ");
+        print_link(out, rule->links[i], values);
         values += wb_rule_settings(rule->links[i]);
     }
-    if (links != 1) (void)fprintf(file, ")");
+    if (links != 1) wb_text_add(out, ")");
 }
 
 typedef struct leaf_printer {
     wb_visitor visitor;
-    FILE *file;
+    wb_text *out;
     const wb_optimiser *optimiser;
 } leaf_printer;
 
@@ -285,80 +287,81 @@ static bool print_leaf(wb_visitor *visitor, const wb_path *path, wb_array **slot
     if (!member) return true;
     char text[WB_PATH_BYTES];
     wb_path_text(path, text, sizeof text);
-    (void)fprintf(p->file, "  %s = ", text);
+    wb_text_add(p->out, "  %s = ", text);
     const wb_tie_group *group = &p->optimiser->groups[member->group];
     if (&p->optimiser->members[group->first] != member) {
-        (void)fprintf(p->file, "tied,\n");
+        wb_text_add(p->out, "tied,\n");
         return true;
     }
     const wb_array *state = group->states[0];
     const wb_rule *rule = wb_group_rule(p->optimiser, group);
-    (void)fprintf(p->file, "Leaf(");
+    wb_text_add(p->out, "Leaf(");
     for (int k = 0; k < wb_rule_states(rule); k++) {
         char name[WB_STATE_NAME_BYTES];
-        (void)fprintf(p->file, "%s%s", k ? ", " : "", wb_rule_state_name(rule, k, name));
+        wb_text_add(p->out, "%s%s", k ? ", " : "", wb_rule_state_name(rule, k, name));
     }
     if (state)
-        (void)fprintf(p->file, ": %s %s", wb_dtype_name((wb_dtype)state->dtype), wb_text_of(state));
-    (void)fprintf(p->file, ")");
+        wb_text_add(p->out, ": %s %s", wb_dtype_name((wb_dtype)state->dtype), wb_text_of(state));
+    wb_text_add(p->out, ")");
     if (!wb_rule_equal(rule, &p->optimiser->rule)) {
-        (void)fprintf(p->file, " by ");
-        print_rule(p->file, rule);
+        wb_text_add(p->out, " by ");
+        print_rule(p->out, rule);
     }
-    (void)fprintf(p->file, "%s,\n", group->is_frozen ? ", frozen" : "");
+    wb_text_add(p->out, "%s,\n", group->is_frozen ? ", frozen" : "");
     return true;
 }
 
-static void print_optimiser(FILE *file, wb_optimiser *o) {
+static void print_optimiser(wb_text *out, wb_optimiser *o) {
     const int64_t steps = wb_step(o), skipped = wb_skipped(o);
-    print_rule(file, &o->rule);
-    if (o->clip_norm > 0) (void)fprintf(file, ", clip_norm=%g", o->clip_norm);
-    (void)fprintf(file, ", %lld step%s", (long long)steps, steps == 1 ? "" : "s");
-    if (skipped) (void)fprintf(file, ", %lld skipped", (long long)skipped);
-    (void)fprintf(file, " (\n");
-    leaf_printer p = {.visitor = {.array = print_leaf}, .file = file, .optimiser = o};
+    print_rule(out, &o->rule);
+    if (o->clip_norm > 0) wb_text_add(out, ", clip_norm=%g", o->clip_norm);
+    wb_text_add(out, ", %lld step%s", (long long)steps, steps == 1 ? "" : "s");
+    if (skipped) wb_text_add(out, ", %lld skipped", (long long)skipped);
+    wb_text_add(out, " (\n");
+    leaf_printer p = {.visitor = {.array = print_leaf}, .out = out, .optimiser = o};
     (void)wb_visit(&p.visitor, o->model);
-    (void)fprintf(file, ")\n");
+    wb_text_add(out, ")\n");
 }
 
 /* ---- anything ---- */
 
-static wb_status show_to(FILE *file, void *object) {
+static wb_status show_to(wb_text *out, void *object) {
     const wb_object *any = object;
     if (!any) {
         if (!wb_failed()) (void)wb_fail_argument_null("wb_show", "the object");
         return wb_error_status();
     }
-    if (any->klass == &wb_array_class) return wb_show_array(file, object);
+    if (any->klass == &wb_array_class) return wb_array_text(out, object);
     if (wb_object_is_released(any))
         return wb_fail(WB_ERROR_ARGUMENT, "wb_show: the %s was released already",
                        wb_object_released_name(any));
     if (!any->klass)
         return wb_fail(WB_ERROR_ARGUMENT, "wb_show: the argument is not an object "
                                           "of Weber");
+    wb_error_aside older;
+    wb_error_put_aside(&older);
     if (wb_is_layer(object))
-        print_model(file, object);
+        print_model(out, object);
     else if (wb_is_optimiser(object))
-        print_optimiser(file, object);
+        print_optimiser(out, object);
     else
-        (void)fprintf(file, "%s\n", any->klass->name);
-    return ferror(file) ? wb_fail(WB_ERROR_IO, "wb_show: the output could not be written") : WB_OK;
+        wb_text_add(out, "%s\n", any->klass->name);
+    const wb_status status = wb_failed() ? wb_error_status() : wb_text_status(out);
+    wb_error_bring_back(&older);
+    return status;
 }
 
-wb_status wb_show(void *object) { return show_to(stdout, object); }
+wb_status wb_show(void *object) {
+    wb_text out = {.file = stdout, .path = "wb_show: the output"};
+    return show_to(&out, object);
+}
 
 wb_status wb_show_text(void *object, char *text, size_t size_bytes) {
     if (!text || size_bytes == 0)
         return wb_fail(WB_ERROR_ARGUMENT, "wb_show_text: no room for text");
-    text[0] = 0;
-    char *all = NULL;
-    size_t length = 0;
-    FILE *file = open_memstream(&all, &length);
-    if (!file) return wb_fail(WB_ERROR_MEMORY, "wb_show_text: out of memory");
-    wb_status status = show_to(file, object);
-    if (fclose(file) != 0 && status == WB_OK)
-        status = wb_fail(WB_ERROR_MEMORY, "wb_show_text: out of memory");
-    if (status == WB_OK) (void)snprintf(text, size_bytes, "%s", all);
-    free(all);
+    wb_text all = {.data = NULL};
+    const wb_status status = show_to(&all, object);
+    (void)snprintf(text, size_bytes, "%s", status == WB_OK ? all.data : "");
+    wb_text_release(&all);
     return status;
 }

@@ -7,6 +7,7 @@
 
 #include "array/body.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "layers/layer.h"
 #include "layers/watch.h"
 #include "ops/ops.h"
@@ -131,11 +132,11 @@ static void widen(int *width, const char *text) {
     if (width_of(text) > *width) *width = width_of(text);
 }
 
-static void put(FILE *file, const char *text, int width) {
-    (void)fprintf(file, "%s%*s  ", text, width - width_of(text), "");
+static void put(wb_text *out, const char *text, int width) {
+    wb_text_add(out, "%s%*s  ", text, width - width_of(text), "");
 }
 
-static void print(const listing *l, FILE *file) {
+static void print(const listing *l, wb_text *out) {
     int path = (int)strlen("total"), what = 0, sizes = 0;
     int64_t products = 0;
     for (int64_t i = 0; i < l->count; i++) {
@@ -144,27 +145,28 @@ static void print(const listing *l, FILE *file) {
     }
     for (int64_t i = 0; i < l->count; i++) {
         const row *r = &l->rows[i];
-        put(file, r->path, path), put(file, r->what, what), put(file, r->sizes, sizes);
-        (void)fprintf(file, "%10lld %14lld\n", (long long)r->parameters, (long long)r->products);
+        put(out, r->path, path), put(out, r->what, what), put(out, r->sizes, sizes);
+        wb_text_add(out, "%10lld %14lld\n", (long long)r->parameters, (long long)r->products);
         products += r->products;
     }
-    put(file, "total", path), put(file, "", what), put(file, "", sizes);
-    (void)fprintf(file, "%10lld %14lld\n", (long long)wb_parameter_count(l->model),
-                  (long long)products);
+    put(out, "total", path), put(out, "", what), put(out, "", sizes);
+    wb_text_add(out, "%10lld %14lld\n", (long long)wb_parameter_count(l->model),
+                (long long)products);
 }
 
 wb_status wb_show_sizes_make(FILE *file, wb_layer *model, wb_outputsize_desc desc) {
     if (!wb_check_layer("show_sizes", model)) return wb_error_status();
     if (!file) return (void)wb_fail_argument_null("show_sizes", "the file"), wb_error_status();
+    wb_text out = {.file = file, .path = "show_sizes: the file"};
     listing l = {.model = model};
     wb_watcher before = wb_watch_begin(note, NULL, &l);
     const wb_shape shape = wb_outputsize_make(model, desc);
     wb_watch_end(before);
     const bool good = shape.ndim >= 0 && !l.failed;
-    if (good) print(&l, file);
+    if (good) print(&l, &out);
     wb_seen_release(&l.seen);
     wb_release(l.stack);
     wb_release(l.rows);
     if (!good) return wb_failed() ? wb_error_status() : WB_ERROR_MEMORY;
-    return ferror(file) ? wb_fail(WB_ERROR_IO, "show_sizes: the file cannot be written") : WB_OK;
+    return wb_text_status(&out);
 }

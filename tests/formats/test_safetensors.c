@@ -509,7 +509,8 @@ static void a_full_disk_is_an_error(void **state) {
     const int64_t one = 1;
     const char *const names[] = {"a"};
     wb_record *x = data_of(&arena, WB_U8, 1, &one, "x");
-    assert_int_equal(FORMAT->write(map_of(&arena, 1, names, &x), NULL, full, "full"), WB_ERROR_IO);
+    wb_text out = {.file = full, .path = "full"};
+    assert_int_equal(FORMAT->write(map_of(&arena, 1, names, &x), NULL, &out), WB_ERROR_IO);
     assert_error(WB_ERROR_IO, "full: cannot be written: No space left");
     (void)fclose(full);
     wb_arena_release(&arena);

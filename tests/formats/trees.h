@@ -181,7 +181,8 @@ static inline wb_status save_record(const wb_format *format, const char *name,
     (void)snprintf(test_path, sizeof test_path, "%s/%s", test_folder, name);
     FILE *file = fopen(test_path, "wb");
     assert_non_null(file);
-    const wb_status status = format->write(root, metadata, file, test_path);
+    wb_text out = {.file = file, .path = test_path};
+    const wb_status status = format->write(root, metadata, &out);
     assert_int_equal(fclose(file), 0);
     return status;
 }
