@@ -1,9 +1,11 @@
 /* Preloaded into a program: lets the FAIL_AT-th allocation fail that Weber's library asks for, and
  * with FAIL_ON=1 all after it as well. Threads and mappings count as allocations. COUNT_TO names a
- * file for their number. What the C library, the loader or the program ask for is left alone. */
+ * file for their number. What the C library, the loader or the program ask for is left alone; with
+ * FAIL_INSIDE=1 what the C library asks for in a call of Weber's counts, too (its streams). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,7 +15,7 @@
 
 static long counted;
 static long fail_at; /* 0: none */
-static bool goes_on;
+static bool goes_on, looks_inside;
 static char early[1 << 16]; /* what dlsym asks for while the real functions are looked up */
 static size_t early_used;
 
@@ -38,15 +40,34 @@ static void look_up(void) {
     *(void **)&real.mmap = dlsym(RTLD_NEXT, "mmap");
     *(void **)&real.pthread_create = dlsym(RTLD_NEXT, "pthread_create");
     *(void **)&real.free = dlsym(RTLD_NEXT, "free");
-    const char *at = getenv("FAIL_AT"), *on = getenv("FAIL_ON");
+    const char *at = getenv("FAIL_AT"), *on = getenv("FAIL_ON"), *inside = getenv("FAIL_INSIDE");
     fail_at = at ? atol(at) : 0;
     goes_on = on && *on == '1';
+    looks_inside = inside && *inside == '1';
+}
+
+static bool is_of(const void *address, const char *library) {
+    Dl_info info;
+    return dladdr(address, &info) && info.dli_fname && strstr(info.dli_fname, library);
+}
+
+/* Whether the library's code is among the callers, and the loader's is not before it. */
+static bool is_below(void) {
+    enum { FRAMES = 14 };
+    static _Thread_local bool is_looking; /* backtrace allocates at its first call */
+    void *frames[FRAMES];
+    if (is_looking) return false;
+    is_looking = true;
+    const int count = backtrace(frames, FRAMES);
+    bool found = false;
+    for (int i = 3; i < count && !found && !is_of(frames[i], "ld-linux"); i++)
+        found = is_of(frames[i], "libweber");
+    is_looking = false;
+    return found;
 }
 
 static bool refuses(const void *caller) {
-    Dl_info info;
-    if (!dladdr(caller, &info) || !info.dli_fname || !strstr(info.dli_fname, "libweber"))
-        return false;
+    if (!is_of(caller, "libweber") && !(looks_inside && is_below())) return false;
     const long number = __atomic_add_fetch(&counted, 1, __ATOMIC_RELAXED);
     return fail_at && (number == fail_at || (goes_on && number > fail_at));
 }
