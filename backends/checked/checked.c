@@ -1,19 +1,19 @@
 /* The table of the checked backend: what comes in is locked, looked at, and queued. */
 #include "checked.h"
 
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "platform/locks.h"
+
 device *wb_checked_devices;
 
-static pthread_mutex_t the_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t steps;
 
-static void lock(void) { (void)pthread_mutex_lock(&the_lock); }
-static void unlock(void) { (void)pthread_mutex_unlock(&the_lock); }
+static void lock(void) { wb_lock_take(WB_LOCK_CHECKED); }
+static void unlock(void) { wb_lock_give(WB_LOCK_CHECKED); }
 
 uint64_t wb_checked_step(void) { return ++steps; }
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "platform/locks.h"
 #include "platform/threads.h"
 
 enum { MAX_THREADS = 256, SPIN_NANOSECONDS = 40000, SPINS_PER_CLOCK = 16 };
@@ -44,14 +45,10 @@ static struct pool {
     int sleeping;     /* workers asleep on `begun` */
     int threads;      /* asked for or found, 0: not yet known */
     int workers;      /* running threads of the pool */
-    bool fork_hooks;  /* registered */
     int callers_core; /* when it began the job; -1: unknown */
     pthread_t thread[MAX_THREADS];
-    pthread_mutex_t mutex;
     pthread_cond_t begun, finished;
-} pool = {.mutex = PTHREAD_MUTEX_INITIALIZER,
-          .begun = PTHREAD_COND_INITIALIZER,
-          .finished = PTHREAD_COND_INITIALIZER};
+} pool = {.begun = PTHREAD_COND_INITIALIZER, .finished = PTHREAD_COND_INITIALIZER};
 
 /* the worker that this thread is while it runs a task; -1 outside */
 static _Thread_local int running_as = -1;
@@ -110,9 +107,9 @@ static uint32_t job_of(uint64_t claim) { return (uint32_t)(claim >> 32); }
 static void finish_piece(void) {
     if (__atomic_sub_fetch(&pool.unfinished, 1, __ATOMIC_SEQ_CST) > 0) return;
     if (!__atomic_load_n(&pool.waiting, __ATOMIC_SEQ_CST)) return;
-    pthread_mutex_lock(&pool.mutex);
+    wb_lock_take(WB_LOCK_POOL);
     pthread_cond_signal(&pool.finished);
-    pthread_mutex_unlock(&pool.mutex);
+    wb_lock_give(WB_LOCK_POOL);
 }
 
 /* Takes the job's pieces of a range until none is left unclaimed. */
@@ -159,11 +156,12 @@ static bool new_job(uint32_t seen) {
 }
 
 static void sleep_until_job(uint32_t seen) {
-    pthread_mutex_lock(&pool.mutex);
+    wb_lock_take(WB_LOCK_POOL);
     __atomic_add_fetch(&pool.sleeping, 1, __ATOMIC_SEQ_CST);
-    while (!new_job(seen) && !stop_asked()) pthread_cond_wait(&pool.begun, &pool.mutex);
+    while (!new_job(seen) && !stop_asked())
+        pthread_cond_wait(&pool.begun, wb_lock_mutex(WB_LOCK_POOL));
     __atomic_sub_fetch(&pool.sleeping, 1, __ATOMIC_SEQ_CST);
-    pthread_mutex_unlock(&pool.mutex);
+    wb_lock_give(WB_LOCK_POOL);
 }
 
 static void wait_for_job(uint32_t seen) {
@@ -200,16 +198,15 @@ static void *work(void *index) {
 
 static void wake_sleepers(void) {
     if (__atomic_load_n(&pool.sleeping, __ATOMIC_SEQ_CST) == 0) return;
-    pthread_mutex_lock(&pool.mutex);
+    wb_lock_take(WB_LOCK_POOL);
     pthread_cond_broadcast(&pool.begun);
-    pthread_mutex_unlock(&pool.mutex);
+    wb_lock_give(WB_LOCK_POOL);
 }
 
 /* --- start and end --- */
 
 /* A forked child has none of the threads: it begins afresh. */
 static void forget_threads(void) {
-    pthread_mutex_init(&pool.mutex, NULL);
     pthread_cond_init(&pool.begun, NULL);
     pthread_cond_init(&pool.finished, NULL);
     pool.busy = pool.waiting = pool.stopping = false;
@@ -221,7 +218,8 @@ static void forget_threads(void) {
 
 /* Whatever cannot be started is not needed: the caller does the work of absent workers. */
 static void start_workers(int wanted) {
-    if (!pool.fork_hooks) pool.fork_hooks = pthread_atfork(NULL, NULL, forget_threads) == 0;
+    static const wb_fork_hooks hooks = {.in_child = forget_threads};
+    wb_lock_on_fork(WB_LOCK_POOL, &hooks);
     if (pool.workers == 0) wb_platform_note_cores(); /* which workers read */
     while (pool.workers < wanted) {
         void *index = (void *)(intptr_t)(pool.workers + 1);
@@ -233,9 +231,9 @@ static void start_workers(int wanted) {
 /* The owner of the pool only. Also when the library is unloaded: no thread may stay in its code. */
 static void stop_workers(void) {
     __atomic_store_n(&pool.stopping, true, __ATOMIC_SEQ_CST);
-    pthread_mutex_lock(&pool.mutex);
+    wb_lock_take(WB_LOCK_POOL);
     pthread_cond_broadcast(&pool.begun);
-    pthread_mutex_unlock(&pool.mutex);
+    wb_lock_give(WB_LOCK_POOL);
     for (; pool.workers > 0; pool.workers--) pthread_join(pool.thread[pool.workers - 1], NULL);
     __atomic_store_n(&pool.stopping, false, __ATOMIC_SEQ_CST);
 }
@@ -284,11 +282,11 @@ static void wait_for_others(void) {
         }
     } while (nanoseconds() < end);
 
-    pthread_mutex_lock(&pool.mutex);
+    wb_lock_take(WB_LOCK_POOL);
     __atomic_store_n(&pool.waiting, true, __ATOMIC_SEQ_CST);
-    while (!job_done()) pthread_cond_wait(&pool.finished, &pool.mutex);
+    while (!job_done()) pthread_cond_wait(&pool.finished, wb_lock_mutex(WB_LOCK_POOL));
     __atomic_store_n(&pool.waiting, false, __ATOMIC_SEQ_CST);
-    pthread_mutex_unlock(&pool.mutex);
+    wb_lock_give(WB_LOCK_POOL);
 }
 
 static int64_t range_start(int r, int ranges, int64_t pieces) {

@@ -1,12 +1,12 @@
 #include "array/origin.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/switch.h"
+#include "platform/locks.h"
 
 enum { MOST = 4096 };
 
@@ -17,7 +17,6 @@ static struct origin {
     bool is_backward;
 } origins[MOST];
 static int count = 1; /* number 0: outside of any layer, forward */
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static _Thread_local uint16_t back __attribute__((tls_model("initial-exec")));
 
@@ -55,21 +54,21 @@ uint16_t wb_origin_now(void) {
     char text[WB_MESSAGE_BYTES / 2];
     const size_t length = wb_places_text(text, sizeof text);
     if (length >= 2 && strcmp(text + length - 2, ": ") == 0) text[length - 2] = 0;
-    (void)pthread_mutex_lock(&mutex);
+    wb_lock_take(WB_LOCK_ORIGINS);
     place->origin = number_of(text);
-    (void)pthread_mutex_unlock(&mutex);
+    wb_lock_give(WB_LOCK_ORIGINS);
     return place->origin;
 }
 
 uint16_t wb_origin_back(uint16_t origin) {
     const uint16_t before = back;
-    (void)pthread_mutex_lock(&mutex);
+    wb_lock_take(WB_LOCK_ORIGINS);
     struct origin *o = &origins[origin];
     if (o->is_backward)
         back = origin; /* a gradient of gradients */
     else
         back = o->backward ? o->backward : (o->backward = add(wb_origin_layer(origin), true));
-    (void)pthread_mutex_unlock(&mutex);
+    wb_lock_give(WB_LOCK_ORIGINS);
     return before;
 }
 

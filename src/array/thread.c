@@ -7,6 +7,7 @@
 #include "array/state.h"
 #include "base/memory.h"
 #include "base/switch.h"
+#include "platform/locks.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define NODE_FROM_MALLOC 1
@@ -21,10 +22,9 @@
 
 enum { NODES_PER_BLOCK = 64 };
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
-static wb_thread *threads;     /* guarded by mutex */
+static wb_thread *threads;     /* guarded by the lock THREADS */
 static wb_array *orphan_nodes; /* free nodes of threads that ended; linked by inputs */
 static wb_array *blocks; /* first nodes, which link the blocks: so leak checkers find all of them */
 _Thread_local wb_thread *wb_current_thread;
@@ -101,12 +101,12 @@ static void thread_ends(void *state) {
     }
     if (thread->evaluator_free) thread->evaluator_free(thread->evaluator);
     if (thread->walk_free) thread->walk_free(thread->walk);
-    pthread_mutex_lock(&mutex);
+    wb_lock_take(WB_LOCK_THREADS);
     give_nodes_to_all(thread);
     *thread->previous = thread->next;
     if (thread->next) thread->next->previous = thread->previous;
     wb_live_arrays(thread->live_nodes);
-    pthread_mutex_unlock(&mutex);
+    wb_lock_give(WB_LOCK_THREADS);
     wb_release(thread->entries);
     wb_release(thread->scope_starts);
     wb_release(thread->survivors);
@@ -141,14 +141,14 @@ static void list_leaks(void) {
 
 /* Of the threads a forked child has one. */
 static void in_child(void) {
-    pthread_mutex_init(&mutex, NULL);
     threads = wb_current_thread;
     if (wb_current_thread) wb_current_thread->next = NULL, wb_current_thread->previous = &threads;
 }
 
 static void make_key(void) {
+    static const wb_fork_hooks hooks = {.in_child = in_child};
     (void)pthread_key_create(&key, thread_ends);
-    (void)pthread_atfork(NULL, NULL, in_child);
+    wb_lock_on_fork(WB_LOCK_THREADS, &hooks);
     wb_check_variables();
     if (wb_lists_leaks()) (void)atexit(list_leaks);
 }
@@ -160,21 +160,21 @@ wb_thread *wb_thread_new(void) {
     (void)pthread_once(&once, make_key);
     wb_thread *thread = wb_alloc(sizeof *thread);
     if (!thread) return NULL;
-    pthread_mutex_lock(&mutex);
+    wb_lock_take(WB_LOCK_THREADS);
     thread->number = wb_this_thread = ++last;
     thread->next = threads, thread->previous = &threads;
     if (threads) threads->previous = &thread->next;
     threads = thread;
-    pthread_mutex_unlock(&mutex);
+    wb_lock_give(WB_LOCK_THREADS);
     (void)pthread_setspecific(key, thread);
     return wb_current_thread = thread;
 }
 
 static bool is_running(uint32_t number) {
     bool found = false;
-    pthread_mutex_lock(&mutex);
+    wb_lock_take(WB_LOCK_THREADS);
     for (const wb_thread *t = threads; t && !found; t = t->next) found = t->number == number;
-    pthread_mutex_unlock(&mutex);
+    wb_lock_give(WB_LOCK_THREADS);
     return found;
 }
 
@@ -189,7 +189,7 @@ bool wb_claim_owner(uint32_t *owner) {
 
 bool wb_thread_hand_back(uint32_t owner, void *object) {
     bool taken = false;
-    pthread_mutex_lock(&mutex);
+    wb_lock_take(WB_LOCK_THREADS);
     for (wb_thread *t = threads; t; t = t->next) {
         if (t->number != owner) continue;
         taken = true;
@@ -197,44 +197,44 @@ bool wb_thread_hand_back(uint32_t owner, void *object) {
         t->inbox[t->inbox_count] = object;
         __atomic_store_n(&t->inbox_count, t->inbox_count + 1, __ATOMIC_RELEASE);
     }
-    pthread_mutex_unlock(&mutex);
+    wb_lock_give(WB_LOCK_THREADS);
     return taken;
 }
 
 void wb_thread_empty_inbox(wb_thread *thread) {
     if (__atomic_load_n(&thread->inbox_count, __ATOMIC_ACQUIRE) == 0) return;
-    pthread_mutex_lock(&mutex);
+    wb_lock_take(WB_LOCK_THREADS);
     void **list = thread->inbox;
     const int64_t count = thread->inbox_count;
     thread->inbox = NULL, thread->inbox_capacity = 0;
     __atomic_store_n(&thread->inbox_count, 0, __ATOMIC_RELEASE);
-    pthread_mutex_unlock(&mutex);
+    wb_lock_give(WB_LOCK_THREADS);
     for (int64_t i = 0; i < count; i++) wb_free(list[i]);
     wb_release(list);
 }
 
 wb_live_counts wb_live(void) {
     wb_live_counts counts = wb_live_shared();
-    pthread_mutex_lock(&mutex);
+    wb_lock_take(WB_LOCK_THREADS);
     for (const wb_thread *t = threads; t; t = t->next)
         counts.arrays += __atomic_load_n(&t->live_nodes, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&mutex);
+    wb_lock_give(WB_LOCK_THREADS);
     return counts;
 }
 
 static bool refill(wb_thread *thread) {
-    pthread_mutex_lock(&mutex);
+    wb_lock_take(WB_LOCK_THREADS);
     thread->free_nodes = orphan_nodes;
     orphan_nodes = NULL;
-    pthread_mutex_unlock(&mutex);
+    wb_lock_give(WB_LOCK_THREADS);
     if (thread->free_nodes) return true;
     wb_array *block = wb_alloc_aligned(
         NODES_PER_BLOCK * sizeof *block); /* never given back: nodes wander between threads */
     if (!block) return false;
-    pthread_mutex_lock(&mutex);
+    wb_lock_take(WB_LOCK_THREADS);
     *wb_node_link(block) = blocks;
     blocks = block;
-    pthread_mutex_unlock(&mutex);
+    wb_lock_give(WB_LOCK_THREADS);
     for (int i = 1; i < NODES_PER_BLOCK; i++) put_free(thread, &block[i]);
     return true;
 }

@@ -9,13 +9,14 @@
 
 #include "base/error.h"
 #include "base/switch.h"
+#include "platform/locks.h"
 
 enum { BUFFER_BYTES = 1 << 16, LINE_BYTES = 2048, TEXT_BYTES = 512 };
 
 static const char end[] = "\n]\n";     /* what is in the file is complete after each write */
 static const double WRITE_EVERY = 0.2; /* seconds */
 
-/* One file for the process; the mutex guards all. */
+/* One file for the process; the lock guards all. */
 static struct {
     int file;
     pid_t process;
@@ -26,7 +27,6 @@ static struct {
     int rank;
     char buffer[BUFFER_BYTES];
 } events = {.file = -1};
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static _Thread_local int this_thread __attribute__((tls_model("initial-exec")));
@@ -56,14 +56,14 @@ static void put_line(const char *line, size_t length) {
     events.used += length;
 }
 
-/* Of a child of fork it is not, where the mutex may be held for ever, too. */
+/* Of a child of fork it is not. */
 static bool is_own_file(void) { return events.process == getpid(); }
 
 static void finish(void) {
     if (!is_own_file()) return;
-    (void)pthread_mutex_lock(&mutex);
+    wb_lock_take(WB_LOCK_EVENTS);
     put_out();
-    (void)pthread_mutex_unlock(&mutex);
+    wb_lock_give(WB_LOCK_EVENTS);
 }
 
 /* Rank 0 writes the file itself, rank 3 another one: file.json.3. */
@@ -156,7 +156,7 @@ static size_t write_arguments(char *line, size_t room, const wb_event_info *info
 void wb_event_told(const wb_event_info *info, double began, double ended) {
     char line[LINE_BYTES], text[TEXT_BYTES];
     if (began <= 0 || !is_own_file()) return;
-    (void)pthread_mutex_lock(&mutex);
+    wb_lock_take(WB_LOCK_EVENTS);
     if (!this_thread) name_thread(info->kind);
     size_t used = (size_t)snprintf(
         line, sizeof line,
@@ -168,7 +168,7 @@ void wb_event_told(const wb_event_info *info, double began, double ended) {
     used += (size_t)snprintf(line + used, sizeof line - used, "}}");
     put_line(line, used);
     if (ended - events.written > WRITE_EVERY) put_out();
-    (void)pthread_mutex_unlock(&mutex);
+    wb_lock_give(WB_LOCK_EVENTS);
 }
 
 void wb_event(const char *kind, const char *what, double began, const char *layer,

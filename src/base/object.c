@@ -1,6 +1,5 @@
 #include "base/object.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/switch.h"
+#include "platform/locks.h"
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -51,14 +51,13 @@ bool wb_lists_leaks(void) {
 }
 
 static struct {
-    pthread_mutex_t mutex;
     wb_object **list; /* all live objects, in the order in which they were made; NULL: released */
     int64_t count, capacity;
-} registry = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+} registry;
 
 static void note_object(wb_object *object, bool is_live) {
     if (!wb_lists_leaks()) return;
-    pthread_mutex_lock(&registry.mutex);
+    wb_lock_take(WB_LOCK_OBJECTS);
     if (is_live && WB_GROW(registry.list, registry.count, registry.capacity))
         registry.list[registry.count++] = object;
     for (int64_t i = registry.count - 1; !is_live && i >= 0; i--) {
@@ -67,7 +66,7 @@ static void note_object(wb_object *object, bool is_live) {
         break;
     }
     while (registry.count > 0 && !registry.list[registry.count - 1]) registry.count--;
-    pthread_mutex_unlock(&registry.mutex);
+    wb_lock_give(WB_LOCK_OBJECTS);
 }
 
 void wb_objects_list_leaks(void) {
@@ -120,13 +119,12 @@ void wb_object_guard(void *object, size_t size_bytes, bool guarded) {
 enum { RESTING = 1024 };
 
 static struct {
-    pthread_mutex_t mutex;
     struct {
         void *object;
         size_t size_bytes;
     } list[RESTING];
     int64_t next;
-} resting = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+} resting;
 
 void wb_object_delete(void *object, size_t size_bytes, const char *name) {
     if (!object) return;
@@ -134,13 +132,13 @@ void wb_object_delete(void *object, size_t size_bytes, const char *name) {
     note_object(object, false);
     mark_released(object, name);
     wb_object_guard(object, size_bytes, true);
-    pthread_mutex_lock(&resting.mutex);
+    wb_lock_take(WB_LOCK_RESTING);
     const int64_t place = resting.next++ % RESTING;
     void *oldest = resting.list[place].object;
     const size_t oldest_bytes = resting.list[place].size_bytes;
     resting.list[place].object = object;
     resting.list[place].size_bytes = size_bytes;
-    pthread_mutex_unlock(&resting.mutex);
+    wb_lock_give(WB_LOCK_RESTING);
     if (oldest) wb_object_guard(oldest, oldest_bytes, false);
     wb_release(oldest);
 }

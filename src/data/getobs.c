@@ -8,6 +8,7 @@
 #include "data/loader.h"
 #include "data/order.h"
 #include "ops/ops.h"
+#include "platform/locks.h"
 #include "platform/threads.h"
 
 enum { MOST_THREADS = 64 };
@@ -122,12 +123,19 @@ static void *get_some(void *state) {
     }
 }
 
+static void *get_some_beside(void *state) {
+    wb_fork_exempt_begin(); /* the fill that waits for this */
+    (void)get_some(state);
+    wb_fork_exempt_end();
+    return NULL;
+}
+
 /* Starts threads until one cannot be started or there are enough. */
 static int start_threads(work *w, pthread_t *threads) {
     const int64_t wanted = w->loader->desc.threads, size = w->batch->size;
     int count = 0;
     while (count + 1 < wanted && count + 1 < size &&
-           wb_platform_start_thread(&threads[count], get_some, w))
+           wb_platform_start_thread(&threads[count], get_some_beside, w))
         count++;
     return count;
 }

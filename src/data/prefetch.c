@@ -1,53 +1,71 @@
 #include "data/prefetch.h"
 
 #include "base/events.h"
+#include "platform/locks.h"
 #include "platform/threads.h"
 
 /* ---- fork ---- */
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_mutex_t list_mutex = PTHREAD_MUTEX_INITIALIZER;
+/* What follows is guarded by the lock FILLS. */
 static wb_prefetch *running;
+static int64_t fills; /* that are being filled by threads */
+static bool is_forking;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
-/* No fill runs while the process is copied: a half filled slot would stay so in the child. */
+/* No fill runs while the process is copied: a half filled slot would stay so in the child. A fill
+ * may need the lock (a loader within a loader's function), which is free meanwhile. */
 static void before_fork(void) {
-    pthread_mutex_lock(&list_mutex);
-    for (wb_prefetch *p = running; p; p = p->next) {
-        pthread_mutex_lock(&p->mutex);
-        while (p->busy) pthread_cond_wait(&p->changed, &p->mutex);
-    }
+    is_forking = true;
+    while (fills) (void)pthread_cond_wait(&changed, wb_lock_mutex(WB_LOCK_FILLS));
+    for (wb_prefetch *p = running; p; p = p->next) pthread_mutex_lock(&p->mutex);
 }
 
 static void after_fork(void) {
     for (wb_prefetch *p = running; p; p = p->next) pthread_mutex_unlock(&p->mutex);
-    pthread_mutex_unlock(&list_mutex);
+    is_forking = false;
+    (void)pthread_cond_broadcast(&changed);
 }
 
 static void in_child(void) {
     for (wb_prefetch *p = running; p; p = p->next) {
-        p->has_thread = false;
+        p->has_thread = p->busy = false;
         pthread_mutex_init(&p->mutex, NULL);
         pthread_cond_init(&p->changed, NULL);
     }
-    pthread_mutex_init(&list_mutex, NULL);
+    fills = 0, is_forking = false;
+    (void)pthread_cond_init(&changed, NULL);
 }
 
-static void register_fork(void) { (void)pthread_atfork(before_fork, after_fork, in_child); }
-
 static void enlist(wb_prefetch *p) {
-    (void)pthread_once(&once, register_fork);
-    pthread_mutex_lock(&list_mutex);
+    static const wb_fork_hooks hooks = {before_fork, after_fork, in_child};
+    wb_lock_on_fork(WB_LOCK_FILLS, &hooks);
+    wb_lock_take(WB_LOCK_FILLS);
     p->next = running, p->link = &running;
     if (running) running->link = &p->next;
     running = p;
-    pthread_mutex_unlock(&list_mutex);
+    wb_lock_give(WB_LOCK_FILLS);
 }
 
 static void delist(wb_prefetch *p) {
-    pthread_mutex_lock(&list_mutex);
+    wb_lock_take(WB_LOCK_FILLS);
     *p->link = p->next;
     if (p->next) p->next->link = p->link;
-    pthread_mutex_unlock(&list_mutex);
+    wb_lock_give(WB_LOCK_FILLS);
+}
+
+static void begin_fill(void) {
+    wb_lock_take(WB_LOCK_FILLS);
+    while (is_forking) (void)pthread_cond_wait(&changed, wb_lock_mutex(WB_LOCK_FILLS));
+    fills++;
+    wb_lock_give(WB_LOCK_FILLS);
+    wb_fork_exempt_begin();
+}
+
+static void end_fill(void) {
+    wb_fork_exempt_end();
+    wb_lock_take(WB_LOCK_FILLS);
+    if (--fills == 0) (void)pthread_cond_broadcast(&changed);
+    wb_lock_give(WB_LOCK_FILLS);
 }
 
 /* ---- the thread ---- */
@@ -73,7 +91,9 @@ static void *work(void *argument) {
         const int64_t index = p->filled;
         p->busy = true;
         pthread_mutex_unlock(&p->mutex);
+        begin_fill();
         fill_slot(p, index, (int)(index % WB_PREFETCH_SLOTS));
+        end_fill();
         pthread_mutex_lock(&p->mutex);
         p->busy = false;
         p->filled++;

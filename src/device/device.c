@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "device/gone.h"
+#include "platform/locks.h"
 #include "program/cache.h"
 #include "program/call.h"
 #include "program/render.h"
@@ -62,6 +64,18 @@ void wb_set_threads(int threads) { wb_cpu_set_threads(threads); }
 
 static wb_device *opened;
 
+static void before_fork(void) {
+    pthread_mutex_lock(&cpu.mutex);
+    for (wb_device *device = opened; device; device = device->next)
+        pthread_mutex_lock(&device->mutex);
+}
+
+static void after_fork(void) {
+    for (wb_device *device = opened; device; device = device->next)
+        pthread_mutex_unlock(&device->mutex);
+    pthread_mutex_unlock(&cpu.mutex);
+}
+
 static void in_child(void) {
     pthread_mutex_init(&cpu.mutex, NULL);
     for (wb_device *device = opened; device; device = device->next) {
@@ -70,7 +84,14 @@ static void in_child(void) {
         (void)snprintf(device->failure, sizeof device->failure,
                        "this process is a fork of the one that opened it");
         device->has_failed = true;
+        device->backend = wb_gone_backend(device);
+        device->context = device;
     }
+}
+
+__attribute__((constructor)) static void watch_forks(void) {
+    static const wb_fork_hooks hooks = {before_fork, after_fork, in_child};
+    wb_lock_on_fork(WB_LOCK_DEVICES, &hooks);
 }
 
 /* What is queued runs to its end before the process ends, whose libraries then take apart what a
@@ -85,8 +106,6 @@ static void finish_queues(void) {
     wb_error_bring_back(&aside);
 }
 
-static void register_fork(void) { (void)pthread_atfork(NULL, NULL, in_child); }
-
 wb_device *wb_device_new(const wb_backend *backend, int index) {
     static int32_t made; /* guarded by the registry's lock */
     wb_device *device = wb_alloc(sizeof *device);
@@ -97,14 +116,14 @@ wb_device *wb_device_new(const wb_backend *backend, int index) {
         return NULL;
     }
     (void)snprintf(device->name, sizeof device->name, "%s(%d)", backend->name, index);
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    (void)pthread_once(&once, register_fork);
+    (void)pthread_mutex_init(&device->mutex, NULL);
+    (void)pthread_mutex_init(&device->relay.mutex, NULL);
+    wb_lock_take(WB_LOCK_DEVICES);
     device->next = opened;
     opened = device;
     device->number = ++made;
+    wb_lock_give(WB_LOCK_DEVICES);
     (void)atexit(finish_queues); /* exit calls the newest first: before this driver's own */
-    (void)pthread_mutex_init(&device->mutex, NULL);
-    (void)pthread_mutex_init(&device->relay.mutex, NULL);
     return device;
 }
 

@@ -16,9 +16,10 @@ enum {
 /* One device of a backend, made once and kept for the life of the process. */
 struct wb_device {
     const wb_backend *backend;
-    int index;     /* among the backend's devices */
-    void *context; /* what the backend's open returned: the first argument of its functions */
-    char name[48]; /* "CPU", "OpenCL(0)" */
+    wb_backend gone; /* in its place, once the process is a fork of the one that opened it */
+    int index;       /* among the backend's devices */
+    void *context;   /* what the backend's open returned: the first argument of its functions */
+    char name[48];   /* "CPU", "OpenCL(0)" */
     wb_device_info info;
     struct wb_device *next; /* in the list of all that were opened */
     int32_t number;         /* of all devices, from 0: the CPU */

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include "base/replace.h"
 #include "base/scratch.h"
 #include "device/toml.h"
+#include "platform/locks.h"
 
 enum { LARGEST_FILE = 1 << 20 };
 
@@ -169,16 +169,15 @@ static wb_status change_file(const char *path, const change *c) {
 
 /* One change of the file after the other. */
 static wb_status change_preference(const change *c) {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     char path[PATH_MAX];
     if (!find_file(path)) {
         wb_log_line(WB_LOG_WARN, "preferences: there is no folder for the file; set "
                                  "WEBER_PREFERENCES or HOME");
         return WB_ERROR_IO;
     }
-    (void)pthread_mutex_lock(&lock);
+    wb_lock_take(WB_LOCK_PREFERENCES);
     const wb_status status = change_file(path, c);
-    (void)pthread_mutex_unlock(&lock);
+    wb_lock_give(WB_LOCK_PREFERENCES);
     return status;
 }
 

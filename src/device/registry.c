@@ -14,6 +14,7 @@
 #include "device/names.h"
 #include "device/plugin.h"
 #include "platform/library.h"
+#include "platform/locks.h"
 
 enum {
     MOST_BACKENDS = 32,
@@ -53,15 +54,16 @@ struct wb_entry {
     char name[NAME_BYTES];
     const wb_backend *backend; /* NULL: not loaded */
     char reason[WB_REASON_BYTES];
-    wb_entry *next; /* in order of preference */
-    int count;      /* -1: not asked yet */
+    wb_entry *next;  /* in order of preference */
+    int count;       /* -1: not asked yet */
+    bool is_parents; /* this process is a fork of one that has opened devices */
     const wb_device *devices[MOST_DEVICES + 1];
 };
 
+/* Guarded by the lock REGISTRY. */
 static struct {
-    pthread_mutex_t lock; /* guards what follows */
-    bool is_ready;        /* the known and the built-in ones have their entries */
-    bool is_searched;     /* what is installed was loaded */
+    bool is_ready;    /* the known and the built-in ones have their entries */
+    bool is_searched; /* what is installed was loaded */
     int count;
     wb_entry entries[MOST_BACKENDS];
     wb_entry *first; /* in order of preference; the last is the CPU */
@@ -99,8 +101,19 @@ static void enlist(wb_entry *entry) {
     *place = entry;
 }
 
+/* The libraries of a plugin are in the state in which its parent's threads left them. */
+static void in_child(void) {
+    for (int i = 0; i < registry.count; i++) {
+        wb_entry *entry = &registry.entries[i];
+        for (int k = 0; k < MOST_DEVICES && entry != cpu; k++)
+            if (entry->devices[k]) entry->is_parents = true;
+    }
+}
+
 static void prepare(void) {
+    static const wb_fork_hooks hooks = {.in_child = in_child};
     if (registry.is_ready) return;
+    wb_lock_on_fork(WB_LOCK_REGISTRY, &hooks);
     registry.is_ready = true;
     for (int i = 0; i < KNOWN_COUNT; i++) enlist(add_entry(known[i].name, NULL));
     for (int i = 0; i < BUILTIN_COUNT; i++) (void)add_entry(builtin[i]->name, builtin[i]);
@@ -315,23 +328,12 @@ static void load(const char *name) {
 
 /* ---- from one question to the next ---- */
 
-/* A backend's log line may come to someone who asks: one thread may take it twice. */
-static void make_lock(void) {
-    pthread_mutexattr_t attributes;
-    (void)pthread_mutexattr_init(&attributes);
-    (void)pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
-    (void)pthread_mutex_init(&registry.lock, &attributes);
-    (void)pthread_mutexattr_destroy(&attributes);
-}
-
 static void lock(void) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    (void)pthread_once(&once, make_lock);
-    (void)pthread_mutex_lock(&registry.lock);
+    wb_lock_take(WB_LOCK_REGISTRY);
     prepare();
 }
 
-static void unlock(void) { (void)pthread_mutex_unlock(&registry.lock); }
+static void unlock(void) { wb_lock_give(WB_LOCK_REGISTRY); }
 
 void wb_registry_forget(void) {
     lock();
@@ -522,9 +524,17 @@ wb_entry *wb_entry_with_device(const char *backend, int *index) {
     return wb_entry_check_index(entry, *index) == WB_OK ? entry : NULL;
 }
 
+static bool check_process(const wb_entry *entry) {
+    if (!entry->is_parents) return true;
+    (void)wb_fail(WB_ERROR_DEVICE,
+                  "%s: this process is a fork of one that has opened devices of it", entry->name);
+    return false;
+}
+
 wb_status wb_entry_info(wb_entry *entry, int index, wb_device_info *info) {
     lock();
-    const wb_status status = entry->backend->info(index, info);
+    const wb_status status =
+        check_process(entry) ? entry->backend->info(index, info) : WB_ERROR_DEVICE;
     unlock();
     return status;
 }
@@ -534,7 +544,7 @@ static const wb_device *open_device(wb_entry *entry, int index) {
     if (entry->devices[index]) return entry->devices[index];
     wb_error_aside aside;
     wb_error_put_aside(&aside);
-    entry->devices[index] = wb_device_new(entry->backend, index);
+    if (check_process(entry)) entry->devices[index] = wb_device_new(entry->backend, index);
     if (!entry->devices[index])
         (void)wb_fail(WB_ERROR_DEVICE, "%s(%d) cannot be opened", entry->name, index);
     wb_error_bring_back(&aside);

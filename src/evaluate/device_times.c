@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "evaluate/plan.h"
+#include "platform/locks.h"
 #include "platform/threads.h"
 
 enum { DEVICES = 64, MOST_SECONDS = 60 };
@@ -19,7 +20,7 @@ typedef struct waiting {
     double queued;
 } waiting;
 
-/* Guarded by the mutex, but for `done`, which is the thread's. */
+/* Guarded by the lock, but for `done`, which is the thread's. */
 static struct {
     waiting *items;
     int64_t first, count, capacity; /* those from first on wait */
@@ -27,7 +28,6 @@ static struct {
     pid_t process;
     double done[DEVICES]; /* by each device, its latest command */
 } times;
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
 /* ---- the thread ---- */
@@ -57,13 +57,14 @@ static void tell(const waiting *w) {
 
 static void *look_on(void *unused) {
     (void)unused;
-    (void)pthread_mutex_lock(&mutex);
+    wb_lock_take(WB_LOCK_DEVICE_TIMES);
     for (;;) {
-        while (times.first == times.count) (void)pthread_cond_wait(&changed, &mutex);
+        while (times.first == times.count)
+            (void)pthread_cond_wait(&changed, wb_lock_mutex(WB_LOCK_DEVICE_TIMES));
         const waiting w = times.items[times.first];
-        (void)pthread_mutex_unlock(&mutex);
+        wb_lock_give(WB_LOCK_DEVICE_TIMES);
         if (wait_until_done(&w)) tell(&w);
-        (void)pthread_mutex_lock(&mutex);
+        wb_lock_take(WB_LOCK_DEVICE_TIMES);
         if (++times.first == times.count) times.first = times.count = 0;
         (void)pthread_cond_broadcast(&changed);
     }
@@ -78,10 +79,11 @@ static void finish(void) {
     struct timespec end;
     (void)clock_gettime(CLOCK_REALTIME, &end);
     end.tv_sec += 2;
-    (void)pthread_mutex_lock(&mutex);
-    while (times.first != times.count && pthread_cond_timedwait(&changed, &mutex, &end) == 0)
+    wb_lock_take(WB_LOCK_DEVICE_TIMES);
+    while (times.first != times.count &&
+           pthread_cond_timedwait(&changed, wb_lock_mutex(WB_LOCK_DEVICE_TIMES), &end) == 0)
         continue;
-    (void)pthread_mutex_unlock(&mutex);
+    wb_lock_give(WB_LOCK_DEVICE_TIMES);
 }
 
 /* Of a child of fork there is no thread. */
@@ -118,7 +120,7 @@ void wb_note_device_time(const wb_device *device, const wb_event_info *info, dou
     if (queued <= 0 || !backend->record || !backend->is_done) return;
     void *event = backend->record(device->context, NULL);
     if (!event) wb_clear_error(); /* the command itself was queued */
-    (void)pthread_mutex_lock(&mutex);
+    wb_lock_take(WB_LOCK_DEVICE_TIMES);
     const bool is_kept = event && is_there() && has_room();
     if (is_kept) {
         waiting *w = &times.items[times.count++];
@@ -126,6 +128,6 @@ void wb_note_device_time(const wb_device *device, const wb_event_info *info, dou
         w->info.kind = "device command";
         (void)pthread_cond_broadcast(&changed);
     }
-    (void)pthread_mutex_unlock(&mutex);
+    wb_lock_give(WB_LOCK_DEVICE_TIMES);
     if (event && !is_kept) backend->release_event(device->context, event);
 }

@@ -1,6 +1,5 @@
 /* Reading values: what makes an evaluation happen. */
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,6 +9,7 @@
 #include "device/device.h"
 #include "evaluate/evaluate.h"
 #include "ops/ops.h"
+#include "platform/locks.h"
 
 static bool is_there(const char *function, const wb_array *x) {
     if (!x && !wb_failed()) (void)wb_fail_argument_null(function, "x");
@@ -246,7 +246,6 @@ static struct loan {
     int64_t readers;
 } * loans;
 static int64_t loan_count, loan_capacity;
-static pthread_mutex_t loan_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 /* NULL: x is not being read. */
 static struct loan *loan_of(const wb_array *x) {
@@ -256,15 +255,15 @@ static struct loan *loan_of(const wb_array *x) {
 }
 
 static wb_array *lent(wb_array *x) {
-    (void)pthread_mutex_lock(&loan_mutex);
+    wb_lock_take(WB_LOCK_LOANS);
     const struct loan *l = loan_of(x);
     wb_array *copy = l && l->copy ? l->copy : x;
-    (void)pthread_mutex_unlock(&loan_mutex);
+    wb_lock_give(WB_LOCK_LOANS);
     return copy;
 }
 
 static bool lend(wb_array *x, wb_array *copy) {
-    (void)pthread_mutex_lock(&loan_mutex);
+    wb_lock_take(WB_LOCK_LOANS);
     struct loan *l = loan_of(x);
     const bool good = l || WB_GROW(loans, loan_count, loan_capacity);
     if (!l && good) {
@@ -272,20 +271,20 @@ static bool lend(wb_array *x, wb_array *copy) {
         *l = (struct loan){.x = x, .copy = copy ? wb_ref(copy) : NULL};
     }
     if (good) l->readers++;
-    (void)pthread_mutex_unlock(&loan_mutex);
+    wb_lock_give(WB_LOCK_LOANS);
     return good;
 }
 
 /* False if x is not being read. *copy is the copy that nobody reads any more, or NULL. */
 static bool take_back(const wb_array *x, wb_array **copy) {
     *copy = NULL;
-    (void)pthread_mutex_lock(&loan_mutex);
+    wb_lock_take(WB_LOCK_LOANS);
     struct loan *l = loan_of(x);
     if (l && --l->readers == 0) {
         *copy = l->copy;
         *l = loans[--loan_count];
     }
-    (void)pthread_mutex_unlock(&loan_mutex);
+    wb_lock_give(WB_LOCK_LOANS);
     return l != NULL;
 }
 

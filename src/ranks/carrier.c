@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "platform/locks.h"
 #include "platform/threads.h"
 #include "ranks/transport.h"
 
@@ -30,7 +31,6 @@ typedef struct flight {
 } flight;
 
 static struct {
-    pthread_mutex_t mutex;
     pthread_cond_t change;
     pthread_t thread;
     bool is_there, ends;
@@ -41,7 +41,7 @@ static struct {
     int64_t flight_count, flight_capacity;
     wb_status status; /* of the first that failed since the last wait */
     char text[WB_MESSAGE_BYTES];
-} carrier = {.mutex = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER};
+} carrier = {.change = PTHREAD_COND_INITIALIZER};
 
 /* The first error is kept for who waits. */
 static void keep_error(wb_status status) {
@@ -68,14 +68,14 @@ static void abort_flights(wb_status status) {
     keep_error(status);
 }
 
-/* Looks whether the oldest one has come to its end, with the mutex held but while waiting. */
+/* Looks whether the oldest one has come to its end, with the lock held but while waiting. */
 static void look_after_flights(void) {
     const flight oldest = carrier.flights[0];
     bool is_done = false;
-    pthread_mutex_unlock(&carrier.mutex);
+    wb_lock_give(WB_LOCK_CARRIER);
     const wb_status status = wb_ranks_look_at(oldest.done, oldest.since, &is_done);
     if (status == WB_OK && !is_done) (void)nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
-    pthread_mutex_lock(&carrier.mutex);
+    wb_lock_take(WB_LOCK_CARRIER);
     if (status != WB_OK)
         abort_flights(status);
     else if (is_done)
@@ -97,12 +97,12 @@ static char *address_of(wb_memory m) { return (char *)m.handle + m.offset_bytes;
 static void carry_next(void) {
     const job next = carrier.jobs[0];
     void *done = NULL;
-    pthread_mutex_unlock(&carrier.mutex);
+    wb_lock_give(WB_LOCK_CARRIER);
     const wb_status status = next.ready
                                  ? post(&next, &done)
                                  : wb_ranks_carry_out(&next.collective, address_of(next.from),
                                                       next.to.handle ? address_of(next.to) : NULL);
-    pthread_mutex_lock(&carrier.mutex);
+    wb_lock_take(WB_LOCK_CARRIER);
     carrier.done++;
     if (status != WB_OK && next.ready)
         abort_flights(status);
@@ -117,7 +117,7 @@ static void carry_next(void) {
 
 static void *carry(void *unused) {
     (void)unused;
-    pthread_mutex_lock(&carrier.mutex);
+    wb_lock_take(WB_LOCK_CARRIER);
     for (;;) {
         if (carrier.begun > carrier.done)
             carry_next();
@@ -126,9 +126,9 @@ static void *carry(void *unused) {
         else if (carrier.ends)
             break;
         else
-            (void)pthread_cond_wait(&carrier.change, &carrier.mutex);
+            (void)pthread_cond_wait(&carrier.change, wb_lock_mutex(WB_LOCK_CARRIER));
     }
-    pthread_mutex_unlock(&carrier.mutex);
+    wb_lock_give(WB_LOCK_CARRIER);
     return NULL;
 }
 
@@ -140,7 +140,7 @@ static bool start_thread(void) {
 }
 
 static wb_status begin(const job *j) {
-    pthread_mutex_lock(&carrier.mutex);
+    wb_lock_take(WB_LOCK_CARRIER);
     int64_t waiting = carrier.begun - carrier.done, most = carrier.flight_count + waiting;
     const bool ready = (carrier.is_there || start_thread()) &&
                        WB_GROW(carrier.jobs, waiting, carrier.capacity) &&
@@ -148,7 +148,7 @@ static wb_status begin(const job *j) {
     if (ready) carrier.jobs[waiting] = *j;
     carrier.begun += ready;
     (void)pthread_cond_broadcast(&carrier.change);
-    pthread_mutex_unlock(&carrier.mutex);
+    wb_lock_give(WB_LOCK_CARRIER);
     return ready ? WB_OK : wb_error_status();
 }
 
@@ -181,19 +181,19 @@ static wb_status order_device(int64_t last) {
     return i > 0 ? wb_ranks_wait_for(carrier.flights[i - 1].done) : WB_OK;
 }
 
-/* A child of fork has begun nothing, and the mutex may be held there for ever. */
+/* A child of fork has begun nothing. */
 wb_status wb_ranks_finish(int64_t left) {
     if (is_child()) return WB_OK;
-    pthread_mutex_lock(&carrier.mutex);
+    wb_lock_take(WB_LOCK_CARRIER);
     while (carrier.begun - carrier.done > left)
-        (void)pthread_cond_wait(&carrier.change, &carrier.mutex);
+        (void)pthread_cond_wait(&carrier.change, wb_lock_mutex(WB_LOCK_CARRIER));
     wb_status status = carrier.status;
     if (status != WB_OK)
         (void)wb_fail(status, "%s", carrier.text);
     else
         status = order_device(carrier.begun - left);
     carrier.status = WB_OK;
-    pthread_mutex_unlock(&carrier.mutex);
+    wb_lock_give(WB_LOCK_CARRIER);
     return status;
 }
 
@@ -204,10 +204,10 @@ wb_status wb_ranks_run(const wb_collective *c, const void *from, void *to) {
 
 void wb_ranks_end_carrier(void) {
     if (!carrier.is_there) return;
-    pthread_mutex_lock(&carrier.mutex);
+    wb_lock_take(WB_LOCK_CARRIER);
     carrier.ends = true;
     (void)pthread_cond_broadcast(&carrier.change);
-    pthread_mutex_unlock(&carrier.mutex);
+    wb_lock_give(WB_LOCK_CARRIER);
     (void)pthread_join(carrier.thread, NULL);
     carrier.is_there = false;
     wb_release(carrier.jobs);

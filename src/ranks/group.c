@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "platform/locks.h"
 #include "ranks/compare.h"
 #include "ranks/greeting.h"
 #include "ranks/transport.h"
@@ -17,7 +18,6 @@
 enum { TEXT_BYTES = WB_MESSAGE_BYTES };
 
 static struct {
-    pthread_mutex_t mutex;
     bool is_joined;
     bool cannot_join; /* tried in vain: the others do not wait for a second time */
     wb_seat seat;
@@ -33,7 +33,7 @@ static struct {
     char failure[TEXT_BYTES]; /* why */
     void (*finish)(void);     /* before it leaves; or NULL */
     const void *all[WB_MOST_RANKS];
-} group = {.mutex = PTHREAD_MUTEX_INITIALIZER, .seat = {.size = 1, .local_size = 1}};
+} group = {.seat = {.size = 1, .local_size = 1}};
 
 /* ---- joining ---- */
 
@@ -175,9 +175,9 @@ static bool check_process(const char *function) {
 }
 
 static bool join(const char *function, const char *asked, const wb_distributed_desc *desc) {
-    pthread_mutex_lock(&group.mutex);
+    wb_lock_take(WB_LOCK_GROUP);
     const bool is_in = (group.is_joined || start(asked, desc)) && check_process(function);
-    pthread_mutex_unlock(&group.mutex);
+    wb_lock_give(WB_LOCK_GROUP);
     return is_in;
 }
 
@@ -217,9 +217,9 @@ static bool join_devices_late(const char *asked, const wb_distributed_desc *desc
                       asked, (long long)group.made, backend_name());
         return false;
     }
-    pthread_mutex_lock(&group.mutex);
+    wb_lock_take(WB_LOCK_GROUP);
     const bool joined = wb_timeout_read(&timeout) && join_devices(asked, desc, timeout);
-    pthread_mutex_unlock(&group.mutex);
+    wb_lock_give(WB_LOCK_GROUP);
     if (!joined) wb_ranks_fail();
     return joined;
 }
@@ -261,11 +261,11 @@ int wb_local_workers(void) { return told("wb_local_workers", &group.seat.local_s
 /* The group is given up, with the pending error as its reason; the first one stays. True if this is
  * the first. Both the carrier's thread and the program's may come here. */
 static bool give_up(void) {
-    pthread_mutex_lock(&group.mutex);
+    wb_lock_take(WB_LOCK_GROUP);
     const bool is_first = !atomic_load(&group.has_failed);
     if (is_first) (void)snprintf(group.failure, TEXT_BYTES, "%s", wb_error_text());
     atomic_store(&group.has_failed, true);
-    pthread_mutex_unlock(&group.mutex);
+    wb_lock_give(WB_LOCK_GROUP);
     return is_first;
 }
 
@@ -404,10 +404,10 @@ static wb_status carry_out(const wb_collective *c, const void *from, void *to) {
 }
 
 int64_t wb_ranks_number(void) {
-    pthread_mutex_lock(&group.mutex);
+    wb_lock_take(WB_LOCK_GROUP);
     if (!group.has_thread) group.thread = pthread_self(), group.has_thread = true;
     const int64_t number = is_own_thread() ? group.made++ : -1;
-    pthread_mutex_unlock(&group.mutex);
+    wb_lock_give(WB_LOCK_GROUP);
     if (number < 0)
         (void)wb_fail(WB_ERROR_ARGUMENT,
                       "distributed: collectives must be made by one thread, the one that made the "
