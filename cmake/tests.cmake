@@ -100,6 +100,9 @@ endif()
 add_dependencies(tests-evaluate-test_events weber_tool)
 add_dependencies(tests-base-test_scratch weber)
 
+include(${tests_dir}/calls/calls.cmake)
+target_link_libraries(tests-calls-test_misuse PRIVATE weber_calls)
+
 include(${tests_dir}/device/plugins/plugins.cmake)
 include(${tests_dir}/backends/cuda/fake.cmake)
 include(${tests_dir}/backends/cuda/libraries.cmake)

@@ -71,6 +71,11 @@ struct wb_array {
 
 extern const wb_class wb_array_class;
 
+/* Number of elements of a node, for the library itself: the public wb_count asks first whose it
+ * is. */
+int64_t wb_node_count(const wb_array *x);
+#define wb_count(x) wb_node_count(x)
+
 const char *wb_op_name(wb_op op);
 
 /* Where x is, or would be computed by itself. */
@@ -86,12 +91,12 @@ bool wb_device_has_f64(const wb_device *device);
 extern _Thread_local uint32_t wb_this_thread __attribute__((tls_model("initial-exec")));
 
 /* Takes x over if it belongs to no thread yet; true if it is this one's now. */
-bool wb_claim(wb_array *x);
+bool wb_claim(const wb_array *x);
 
 /* True if x can be an operand: it is there, was not released, and belongs to this thread. Otherwise
  * wb_refuse records why not, in the name of the function, and returns NULL. */
-static inline bool wb_is_usable(wb_array *x) {
-    if (!x || x->object.klass != &wb_array_class) return false;
+static inline bool wb_is_usable(const wb_array *x) {
+    if (!x || wb_class_of(x) != &wb_array_class) return false;
     return (x->owner == wb_this_thread && x->owner) || wb_claim(x);
 }
 void *wb_refuse(const char *function, const wb_array *x, const char *what);

@@ -5,6 +5,7 @@
 #include "array/origin.h"
 #include "array/payload.h"
 #include "array/thread.h"
+#include "array/use.h"
 #include "base/memory.h"
 #include "base/switch.h"
 #include "device/device.h"
@@ -96,10 +97,16 @@ static bool mixed_devices(wb_op op, const wb_array *a, const wb_array *b) {
     return false;
 }
 
-bool wb_claim(wb_array *x) { return wb_claim_owner(&x->owner); }
+bool wb_claim(const wb_array *x) {
+    union {
+        const wb_array *from;
+        wb_array *to;
+    } cast = {.from = x}; /* its numbers stay */
+    return wb_claim_owner(&cast.to->owner);
+}
 
 void *wb_refuse(const char *function, const wb_array *x, const char *what) {
-    const wb_class *klass = x ? x->object.klass : NULL;
+    const wb_class *klass = x ? wb_class_of(x) : NULL;
     if (klass == &wb_array_class)
         (void)wb_fail(WB_ERROR_ARGUMENT,
                       "%s: %s %s belongs to another thread: wb_share gives a thread a model of its "
@@ -291,7 +298,7 @@ void wb_unhold(wb_array *x) {
 }
 
 wb_array *wb_keep(wb_array *x) {
-    if (x && (wb_is_gone("wb_keep", x) || wb_is_tracing("wb_keep"))) return NULL;
+    if (x && (!wb_may_use_array("wb_keep", x, "x") || wb_is_tracing("wb_keep"))) return NULL;
     if (x && x->keeps < UINT16_MAX) x->keeps++;
     return wb_hold(x);
 }

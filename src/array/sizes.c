@@ -1,6 +1,6 @@
 #include <stdio.h>
 
-#include "array/array.h"
+#include "array/use.h"
 #include "base/scratch.h"
 
 int64_t wb_count_sizes(int ndim, const int64_t *sizes) {
@@ -91,13 +91,22 @@ int wb_check_dim(const char *function, int dim, int ndim) {
     return -1;
 }
 
-wb_dtype wb_dtype_of(const wb_array *x) { return x ? (wb_dtype)x->dtype : WB_F32; }
-int wb_ndim(const wb_array *x) { return x ? x->ndim : 0; }
-const int64_t *wb_sizes(const wb_array *x) { return x ? x->sizes : NULL; }
-int64_t wb_count(const wb_array *x) { return x ? wb_count_sizes(x->ndim, x->sizes) : 0; }
+/* ---- questions ---- */
+
+int64_t wb_node_count(const wb_array *x) { return x ? wb_count_sizes(x->ndim, x->sizes) : 0; }
+
+wb_dtype wb_dtype_of(const wb_array *x) {
+    return wb_may_ask("dtype_of", x) ? (wb_dtype)x->dtype : WB_F32;
+}
+
+int wb_ndim(const wb_array *x) { return wb_may_ask("ndim", x) ? x->ndim : 0; }
+
+const int64_t *wb_sizes(const wb_array *x) { return wb_may_ask("sizes", x) ? x->sizes : NULL; }
+
+int64_t(wb_count)(const wb_array *x) { return wb_may_ask("count", x) ? wb_node_count(x) : 0; }
 
 int64_t wb_size(const wb_array *x, int dim) {
-    if (!x) return 0;
+    if (!wb_may_ask("size", x)) return 0;
     if (dim < 0) dim += x->ndim;
     return dim >= 0 && dim < x->ndim ? x->sizes[dim] : 1;
 }

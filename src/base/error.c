@@ -9,6 +9,7 @@
 static _Thread_local struct {
     wb_status status;
     bool was_read, was_told; /* the message, by the user; that a call was not run because of it */
+    uint64_t count;          /* of all errors of the thread */
     wb_place *place;
     char message[WB_MESSAGE_BYTES];
 } pending;
@@ -79,12 +80,41 @@ wb_status wb_fail(wb_status status, const char *format, ...) {
     (void)pthread_setspecific(key, &pending);
     pending.was_read = pending.was_told = false;
     pending.status = status;
+    pending.count++;
     const size_t used = wb_places_text(pending.message, sizeof pending.message);
     va_list args;
     va_start(args, format);
     (void)vsnprintf(pending.message + used, sizeof pending.message - used, format, args);
     va_end(args);
     return status;
+}
+
+uint64_t wb_error_count(void) { return pending.count; }
+
+wb_status wb_error_prefix(uint64_t since, const char *format, ...) {
+    char message[WB_MESSAGE_BYTES];
+    va_list args;
+    if (pending.status == WB_OK || pending.count == since) return pending.status;
+    va_start(args, format);
+    const int used = vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    if (used < 0 || (size_t)used >= sizeof message) return pending.status;
+    (void)snprintf(message + used, sizeof message - (size_t)used, "%s", pending.message);
+    memcpy(pending.message, message, sizeof message);
+    return pending.status;
+}
+
+void wb_error_add(const char *format, ...) {
+    char words[200];
+    va_list args;
+    if (pending.status == WB_OK) return;
+    va_start(args, format);
+    (void)vsnprintf(words, sizeof words, format, args);
+    va_end(args);
+    const size_t used = strlen(pending.message);
+    if (strstr(pending.message, words) || used + strlen(words) + sizeof "; " > WB_MESSAGE_BYTES)
+        return;
+    (void)snprintf(pending.message + used, sizeof pending.message - used, "; %s", words);
 }
 
 bool wb_check_list(const char *function, int64_t count, const void *list) {

@@ -20,6 +20,18 @@ void *wb_fail_argument_null(const char *function, const char *what);
 /* True if a list of so many entries can be read; else with the error recorded. */
 bool wb_check_list(const char *function, int64_t count, const void *list);
 
+/* How many errors this thread has recorded. Where a call made it grow, the pending error is that
+ * call's, and not an older one. */
+uint64_t wb_error_count(void);
+
+/* Puts words in front of the pending error, if it was recorded after the count was `since`; returns
+ * its status. An older one belongs to another call. */
+wb_status wb_error_prefix(uint64_t since, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Puts words at the end of the pending error, once: what could not be done because of it. */
+void wb_error_add(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* The pending error's message or "", for a text of our own: the user has not read it yet. */
 const char *wb_error_text(void);
 

@@ -15,8 +15,10 @@ typedef struct wb_class {
     const struct wb_saved *saved; /* numbers for files (base/saved.h) */
     /* Gives it, and the arrays that it holds, to the first thread that uses them: wb_hand_over. */
     wb_status (*hand_over)(void *object);
-    uint32_t *(*owner)(void *object); /* where the number of its thread stands */
-    const char *maker;                /* the function that made it, for lists of leaks */
+    /* Where the number of its thread stands; NULL: any thread may use it. */
+    uint32_t *(*owner)(const void *object);
+    const char *to_other_threads; /* for messages: what brings it to one */
+    const char *maker;            /* the function that made it, for lists of leaks */
     /* For lists of leaks: what it is, as "Dense(2 => 3)"; false: another object owns it. Arrays
      * that it owns are no longer counted as kept. */
     bool (*describe_leak)(void *object, char *text, size_t size_bytes);
@@ -30,6 +32,12 @@ typedef struct wb_object {
         struct wb_object *next;    /* of a released node: in the list of those that rest */
     };
 } wb_object;
+
+/* The class of whatever was given, which may be of another kind than its type says, and so aligned
+ * for that. */
+static inline const wb_class *wb_class_of(const void *object) {
+    return ((const wb_object *)object)->klass;
+}
 
 /* Zeroed memory for an object of the class, which counts as live. NULL when out of memory. */
 void *wb_object_new(const wb_class *klass, size_t size_bytes);

@@ -27,19 +27,16 @@ static wb_loader *again(const wb_loader *loader, const wb_loader_desc *desc) {
 }
 
 wb_loader *wb_loader_to(const wb_device *device, wb_loader *loader) {
-    if (!device || !loader)
-        return wb_failed()
-                   ? NULL
-                   : wb_fail_argument_null("wb_loader_to", device ? "loader" : "the device");
+    if (!wb_loader_check("wb_loader_to", loader)) return NULL;
+    if (!device) return wb_failed() ? NULL : wb_fail_argument_null("wb_loader_to", "the device");
     wb_loader_desc desc = describe(loader);
     desc.device = device;
     return again(loader, &desc);
 }
 
 wb_loader *wb_mapobs(void (*f)(wb_batch *batch, void *user), void *user, wb_loader *loader) {
-    if (!f || !loader)
-        return wb_failed() ? NULL
-                           : wb_fail_argument_null("wb_mapobs", f ? "loader" : "the function");
+    if (!wb_loader_check("wb_mapobs", loader)) return NULL;
+    if (!f) return wb_failed() ? NULL : wb_fail_argument_null("wb_mapobs", "the function");
     if (loader->map_count == WB_LOADER_MAPS)
         return wb_fail_null(WB_ERROR_ARGUMENT, "wb_mapobs: the loader has %d functions already",
                             WB_LOADER_MAPS);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "array/use.h"
 #include "base/error.h"
 #include "data/loader.h"
 
@@ -16,6 +17,7 @@ wb_array *wb_batch_get(const wb_batch *batch, const char *name) {
     if (!batch || !batch->loader_ || !name)
         return wb_fail_argument_null("wb_batch_get", name ? "the batch" : "name");
     const wb_loader *loader = batch->loader_;
+    if (!wb_loader_check("wb_batch_get", loader)) return NULL;
     if (loader->desc.observe && strcmp(name, "y") == 0) return batch->y;
     char names[256] = "";
     size_t used = 0;
@@ -42,8 +44,11 @@ wb_status wb_batch_to(const wb_device *device, wb_batch *batch) {
     wb_batch moved = *batch;
     wb_array **arrays[WB_LOADER_SOURCES] = {&moved.x, &moved.y};
     for (int i = 0; i < WB_MORE_ARRAYS; i++) arrays[i + 2] = &moved.more[i];
-    for (int i = 0; i < WB_LOADER_SOURCES; i++)
+    for (int i = 0; i < WB_LOADER_SOURCES; i++) {
+        if (!wb_may_use_given("wb_batch_to", *arrays[i], "an array of the batch"))
+            return wb_error_status();
         if (*arrays[i] && !(*arrays[i] = wb_to(device, *arrays[i]))) return wb_error_status();
+    }
     *batch = moved;
     return WB_OK;
 }

@@ -9,6 +9,7 @@
 #include <weber/csv.h>
 
 #include "array/array.h"
+#include "array/use.h"
 #include "base/decimal.h"
 #include "base/memory.h"
 
@@ -232,17 +233,27 @@ wb_csv *wb_read_csv_make(const char *path, wb_csv_desc desc) {
     return NULL;
 }
 
-int64_t wb_csv_rows(const wb_csv *csv) { return csv ? csv->row_count - rows_before(csv) : 0; }
-int64_t wb_csv_columns(const wb_csv *csv) { return csv ? csv->columns : 0; }
+static bool check(const char *function, const wb_csv *csv) {
+    return wb_may_use(function, csv, &csv_class, "the table");
+}
+
+/* For questions, which answer about NULL. */
+static bool may_ask(const char *function, const wb_csv *csv) { return csv && check(function, csv); }
+
+int64_t wb_csv_rows(const wb_csv *csv) {
+    return may_ask("csv_rows", csv) ? csv->row_count - rows_before(csv) : 0;
+}
+
+int64_t wb_csv_columns(const wb_csv *csv) { return may_ask("csv_columns", csv) ? csv->columns : 0; }
 
 const char *wb_csv_name(const wb_csv *csv, int64_t column) {
-    if (!csv || column < 0 || column >= csv->columns) return NULL;
+    if (!may_ask("csv_name", csv) || column < 0 || column >= csv->columns) return NULL;
     return csv->desc.no_header ? csv->numbers[column] : csv->fields[column];
 }
 
 const char *wb_csv_text(const wb_csv *csv, int64_t row, int64_t column) {
-    if (!csv || column < 0 || column >= csv->columns || row < 0 || row >= wb_csv_rows(csv))
-        return NULL;
+    if (!may_ask("csv_text", csv)) return NULL;
+    if (column < 0 || column >= csv->columns || row < 0 || row >= wb_csv_rows(csv)) return NULL;
     return csv->fields[(row + rows_before(csv)) * csv->columns + column];
 }
 
@@ -251,7 +262,7 @@ const char *wb_csv_text(const wb_csv *csv, int64_t row, int64_t column) {
 static int64_t find_column(const char *function, const wb_csv *csv, const char *name) {
     char names[400] = "";
     size_t used = 0;
-    if (!wb_object_check(function, csv, &csv_class, "the table")) return -1;
+    if (!check(function, csv)) return -1;
     if (!name) return (void)wb_fail_argument_null(function, "the name"), -1;
     for (int64_t i = 0; i < csv->columns; i++) {
         const char *own = wb_csv_name(csv, i);
@@ -348,7 +359,7 @@ wb_array *wb_csv_column(const wb_csv *csv, const char *name) {
 }
 
 wb_array *wb_csv_matrix(const wb_csv *csv, int count, const char *const *names) {
-    if (!wb_object_check("csv_matrix", csv, &csv_class, "the table")) return NULL;
+    if (!check("csv_matrix", csv)) return NULL;
     if (names && !wb_check_list("csv_matrix", count, names)) return NULL;
     if (!names && count != 0)
         return wb_fail_null(WB_ERROR_ARGUMENT, "csv_matrix: without names count must be 0, got %d",

@@ -5,6 +5,7 @@
 #include <weber/ops.h>
 
 #include "array/thread.h"
+#include "array/use.h"
 #include "base/memory.h"
 #include "base/saved.h"
 #include "data/loader.h"
@@ -69,7 +70,7 @@ static const wb_device *loader_device(const void *object) {
     return ((const wb_loader *)object)->device;
 }
 
-static uint32_t *owner_of(void *object) { return &((wb_loader *)object)->owner; }
+static uint32_t *owner_of(const void *object) { return &((wb_loader *)(uintptr_t)object)->owner; }
 
 /* The sources get nodes of their own; whoever fills slots meanwhile reads their memory alone. */
 static wb_status hand_over(void *object) {
@@ -97,6 +98,8 @@ static wb_status hand_over(void *object) {
 
 static const wb_class loader_class = {.hand_over = hand_over,
                                       .owner = owner_of,
+                                      .to_other_threads =
+                                          "wb_hand_over, called there, gives it to this one",
                                       .name = "loader",
                                       .maker = "wb_loader_new",
                                       .free = loader_free,
@@ -164,9 +167,10 @@ static bool add_source(wb_loader *loader, const char *name, wb_array *x) {
 }
 
 static bool are_there(const wb_loader_desc *desc) {
-    bool good = !wb_is_gone("loader", desc->x) && (!desc->y || !wb_is_gone("loader", desc->y));
+    bool good =
+        wb_may_use_array("loader", desc->x, "x") && wb_may_use_given("loader", desc->y, "y");
     for (int i = 0; good && i < WB_MORE_ARRAYS && desc->more[i].name; i++)
-        good = !desc->more[i].array || !wb_is_gone("loader", desc->more[i].array);
+        good = wb_may_use_given("loader", desc->more[i].array, desc->more[i].name);
     return good;
 }
 
@@ -268,7 +272,13 @@ wb_loader *wb_loader_make(wb_loader_desc desc) {
     return loader;
 }
 
-int64_t wb_loader_length(const wb_loader *loader) { return loader ? loader->length : 0; }
+bool wb_loader_check(const char *function, const wb_loader *loader) {
+    return wb_may_use(function, loader, &loader_class, "the loader");
+}
+
+int64_t wb_loader_length(const wb_loader *loader) {
+    return loader && wb_loader_check("wb_loader_length", loader) ? loader->length : 0;
+}
 
 /* The epoch that {0} would walk, and where it would begin. */
 static int64_t coming_epoch(const wb_loader *loader, int64_t *first) {
@@ -278,7 +288,7 @@ static int64_t coming_epoch(const wb_loader *loader, int64_t *first) {
 
 int64_t wb_loader_epoch(const wb_loader *loader) {
     int64_t first;
-    return loader ? coming_epoch(loader, &first) : 0;
+    return loader && wb_loader_check("wb_loader_epoch", loader) ? coming_epoch(loader, &first) : 0;
 }
 
 /* ---- preparing, on the loader's thread ---- */
@@ -557,13 +567,8 @@ static bool advance(wb_loader *loader, wb_batch *batch) {
 
 bool wb_next(wb_loader *loader, wb_batch *batch) {
     if (wb_failed()) (void)wb_not_run("wb_next"); /* it still closes the turn */
-    if (!wb_object_check("wb_next", loader, &loader_class, "the loader")) return false;
+    if (!wb_loader_check("wb_next", loader)) return false;
     if (!batch) return wb_fail_argument_null("wb_next", "batch");
-    if (loader->owner != wb_this_thread && !wb_claim_owner(&loader->owner)) {
-        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_next: the loader belongs to another thread: "
-                                         "wb_hand_over, called there, gives it to this one");
-        return false;
-    }
     if (is_current(loader, batch)) {
         loader->in_epoch = advance(loader, batch);
         if (loader->in_epoch) return true;
@@ -575,6 +580,8 @@ bool wb_next(wb_loader *loader, wb_batch *batch) {
 wb_status wb_batch_end(wb_batch *batch) {
     if (!batch) return WB_OK;
     wb_loader *loader = batch->turn_ ? batch->loader_ : NULL;
+    if (wb_object_is_released(loader)) loader = NULL; /* which has ended the turn */
+    if (loader && !wb_loader_check("wb_batch_end", loader)) return wb_error_status();
     const bool current = loader && batch->turn_ == loader->turns;
     *batch = (wb_batch){0};
     if (!current) return WB_OK;
@@ -595,7 +602,7 @@ static void first_filled(wb_loader *loader, slot *s, const int64_t *order, int64
 }
 
 bool wb_first(wb_loader *loader, wb_batch *batch) {
-    if (!wb_object_check("wb_first", loader, &loader_class, "the loader")) return false;
+    if (!wb_loader_check("wb_first", loader)) return false;
     if (!batch) return wb_fail_argument_null("wb_first", "batch");
     *batch = (wb_batch){0};
     if (wb_failed()) return wb_not_run("wb_first") == WB_OK;

@@ -60,6 +60,9 @@ struct wb_loader {
     wb_prefetch prefetch;
 };
 
+/* True if it is one that this thread may use; else with an error. */
+bool wb_loader_check(const char *function, const wb_loader *loader);
+
 /* Calls fn, which is the user's, on whichever thread this is: with random numbers of its own and in
  * a scope, where arrays that it makes end. Its status, or that of the error it recorded. */
 wb_status wb_loader_call(uint64_t seed, wb_status (*fn)(void *context), void *context);

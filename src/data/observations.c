@@ -3,16 +3,17 @@
 #include <weber/data.h>
 
 #include "array/array.h"
+#include "array/use.h"
 
-int64_t wb_numobs(const wb_array *x) { return x && x->ndim ? x->sizes[x->ndim - 1] : 0; }
+int64_t wb_numobs(const wb_array *x) {
+    return wb_may_ask("numobs", x) && x->ndim ? x->sizes[x->ndim - 1] : 0;
+}
 
 /* x has a last dimension; else the error is recorded. */
 static bool check_observations(const char *function, const wb_array *x) {
-    if (x && x->ndim) return true;
-    if (x)
-        (void)wb_fail(WB_ERROR_SHAPE, "%s: a scalar has no observations", function);
-    else
-        (void)wb_fail_argument_null(function, "x");
+    if (!wb_may_use_array(function, x, "x")) return false;
+    if (x->ndim) return true;
+    (void)wb_fail(WB_ERROR_SHAPE, "%s: a scalar has no observations", function);
     return false;
 }
 

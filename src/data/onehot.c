@@ -1,7 +1,7 @@
 #include <weber/data.h>
 #include <weber/ops.h>
 
-#include "array/array.h"
+#include "array/use.h"
 
 static int64_t label_at(const void *labels, wb_dtype dtype, int64_t i) {
     switch (dtype) {
@@ -34,7 +34,7 @@ static bool check_labels(wb_array *labels, int64_t classes) {
 }
 
 wb_array *wb_onehot(wb_array *labels, int64_t classes) {
-    if (!labels) return wb_fail_argument_null("onehot", "labels");
+    if (!wb_may_use_array("onehot", labels, "labels")) return NULL;
     if (wb_dtype_is_float(wb_dtype_of(labels)))
         return wb_fail_null(WB_ERROR_DTYPE, "onehot: labels must be integers, got %s",
                             wb_dtype_name(wb_dtype_of(labels)));
@@ -46,6 +46,6 @@ wb_array *wb_onehot(wb_array *labels, int64_t classes) {
 }
 
 wb_array *wb_onecold(wb_array *y) {
-    if (!y) return wb_fail_argument_null("onecold", "y");
+    if (!wb_may_use_array("onecold", y, "y")) return NULL;
     return wb_squeeze(wb_argmax(y, 0), 0);
 }

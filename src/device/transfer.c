@@ -135,10 +135,14 @@ wb_status wb_device_sync(const wb_device *where) {
 }
 
 wb_status wb_device_finish(wb_device *device) {
+    wb_error_aside older;
+    wb_error_put_aside(&older);
     const wb_status status = wb_device_sync(device);
-    if (status == WB_OK || status == WB_ERROR_DEVICE) return status;
     char text[sizeof device->late_text];
-    const wb_status late = wb_take_error(text, sizeof text);
+    const bool is_late = status != WB_OK && status != WB_ERROR_DEVICE;
+    const wb_status late = is_late ? wb_take_error(text, sizeof text) : WB_OK;
+    wb_error_bring_back(&older);
+    if (!is_late) return status;
     pthread_mutex_lock(&device->mutex);
     if (device->late == WB_OK) memcpy(device->late_text, text, sizeof text);
     if (device->late == WB_OK) device->late = late;

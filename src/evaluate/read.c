@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "array/use.h"
 #include "array/view.h"
 #include "base/half.h"
 #include "base/memory.h"
@@ -11,14 +12,9 @@
 #include "ops/ops.h"
 #include "platform/locks.h"
 
-static bool is_there(const char *function, const wb_array *x) {
-    if (!x && !wb_failed()) (void)wb_fail_argument_null(function, "x");
-    return x && !wb_is_gone(function, x);
-}
-
 /* x evaluated; false on failure. */
 static bool evaluate(const char *function, wb_array *x) {
-    if (!is_there(function, x) || wb_is_tracing(function)) return false;
+    if (!wb_may_use_array(function, x, "x") || wb_is_tracing(function)) return false;
     if (wb_evaluate_roots(1, &x) != WB_OK) return false;
     if (wb_is_lost(x)) {
         (void)wb_fail_lost(function, x);
@@ -115,7 +111,7 @@ static double element_of(const wb_array *x, int64_t place) {
 }
 
 double wb_item(wb_array *x) {
-    if (!is_there("item", x)) return (double)NAN;
+    if (!wb_may_use_array("item", x, "x")) return (double)NAN;
     if (wb_count(x) != 1) {
         (void)wb_fail(WB_ERROR_SHAPE, "item: the array must have one element, but %s has %lld",
                       wb_text_of(x), (long long)wb_count(x));
@@ -150,7 +146,7 @@ static bool may_read_scalars(const wb_array *x) {
 }
 
 double wb_at_make(wb_array *x, int ndim, const int64_t *index) {
-    if (!is_there("at", x) || !wb_check_list("at", ndim, index)) return (double)NAN;
+    if (!wb_may_use_array("at", x, "x") || !wb_check_list("at", ndim, index)) return (double)NAN;
     bool inside = ndim == x->ndim;
     for (int d = 0; inside && d < ndim; d++) inside = index[d] >= 0 && index[d] < x->sizes[d];
     if (!inside) {
@@ -208,7 +204,8 @@ wb_status wb_read(wb_array *x, void *out, size_t size_bytes) {
 }
 
 static wb_status check_room(const char *function, wb_array *x, int64_t count, const void *out) {
-    if (!is_there(function, x) || !wb_check_list(function, count, out)) return wb_error_status();
+    if (!wb_may_use_array(function, x, "x") || !wb_check_list(function, count, out))
+        return wb_error_status();
     if (count == wb_count(x)) return WB_OK;
     return wb_fail(WB_ERROR_ARGUMENT, "%s: %s has %lld elements, but there is room for %lld",
                    function, wb_text_of(x), (long long)wb_count(x), (long long)count);
@@ -291,6 +288,7 @@ static bool take_back(const wb_array *x, wb_array **copy) {
 /* A dense array is read where it lies, if that is the host's memory; of any other a dense copy is
  * lent. */
 const void *wb_read_begin(wb_array *x) {
+    if (!wb_may_use_array("read_begin", x, "x")) return NULL;
     wb_array *read = lent(x);
     const char *bytes = bytes_of("read_begin", &read);
     if (bytes && !wb_node_is_dense(read)) {
@@ -305,7 +303,10 @@ const void *wb_read_begin(wb_array *x) {
 /* After a wb_read_begin that failed there is nothing to end. */
 void wb_read_end(wb_array *x) {
     wb_array *copy;
-    if (!x || !take_back(x, &copy)) return;
+    if (!x || !take_back(x, &copy)) {
+        if (x) (void)wb_may_use_array("read_end", x, "x");
+        return;
+    }
     wb_unref(copy);
     wb_unref(x);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "array/thread.h"
+#include "array/use.h"
 #include "base/events.h"
 #include "base/memory.h"
 #include "evaluate/plan.h"
@@ -536,12 +537,8 @@ wb_status wb_evaluate_roots(int count, wb_array *const *roots) {
 }
 
 wb_status wb_eval_make(int count, wb_array *const *arrays) {
-    if (wb_is_tracing("eval") || !wb_check_list("eval", count, arrays)) return wb_error_status();
-    for (int i = 0; i < count; i++) {
-        if (arrays[i]) continue;
-        if (!wb_failed()) (void)wb_fail(WB_ERROR_ARGUMENT, "eval: array %d is NULL", i);
+    if (wb_is_tracing("eval") || !wb_may_use_arrays("eval", count, arrays))
         return wb_error_status();
-    }
     return wb_evaluate_roots(count, arrays);
 }
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "array/use.h"
 #include "base/memory.h"
 #include "device/buffer.h"
 #include "formats/format.h"
@@ -36,12 +37,24 @@ static void file_free(void *object) {
     wb_object_delete(file, sizeof *file, "file");
 }
 
-static const wb_class file_class = {.name = "file", .free = file_free, .maker = "wb_open"};
+/* Of a file that holds arrays, as wb_state's does, that of its thread. */
+static uint32_t *owner_of(const void *object) {
+    wb_file *file = (wb_file *)(uintptr_t)object;
+    return file->held_count ? &file->owner : NULL;
+}
+
+static const wb_class file_class = {
+    .name = "file", .owner = owner_of, .free = file_free, .maker = "wb_open"};
+
+bool wb_file_check(const char *function, const wb_file *file) {
+    return wb_may_use(function, file, &file_class, "the file");
+}
 
 wb_file *wb_file_new(const char *path) {
     wb_file *file = wb_object_new(&file_class, sizeof *file);
     if (!file) return NULL;
     file->refs = 1;
+    file->owner = wb_this_thread;
     file->path = wb_copy_text(path);
     if (file->path) return file;
     file_free(file);
@@ -98,12 +111,21 @@ wb_status wb_file_fault(const wb_file *file, int64_t offset, const char *format,
     return wb_fail(WB_ERROR_FORMAT, "%s, offset %lld: %s", file->path, (long long)offset, text);
 }
 
-const wb_record *wb_file_root(const wb_file *file) { return file ? file->root : NULL; }
-const wb_record *wb_file_metadata(const wb_file *file) { return file ? file->metadata : NULL; }
-const char *wb_file_format(const wb_file *file) {
-    return file && file->format ? file->format->name : "";
+const wb_record *wb_file_root(const wb_file *file) {
+    return file && wb_file_check("wb_file_root", file) ? file->root : NULL;
 }
-int64_t wb_file_size(const wb_file *file) { return file ? file->map.size_bytes : 0; }
+
+const wb_record *wb_file_metadata(const wb_file *file) {
+    return file && wb_file_check("wb_file_metadata", file) ? file->metadata : NULL;
+}
+
+const char *wb_file_format(const wb_file *file) {
+    return file && wb_file_check("wb_file_format", file) && file->format ? file->format->name : "";
+}
+
+int64_t wb_file_size(const wb_file *file) {
+    return file && wb_file_check("wb_file_size", file) ? file->map.size_bytes : 0;
+}
 
 /* ---- questions ---- */
 
@@ -283,8 +305,8 @@ static wb_array *array_in_file(const wb_file *file, const wb_record *r) {
 }
 
 wb_array *wb_record_array(const wb_file *file, const wb_record *r) {
-    if (!file || !is_kind(r, WB_RECORD_ARRAY, "an array"))
-        return file || wb_failed() ? NULL : wb_fail_argument_null("wb_record_array", "the file");
+    if (!wb_file_check("wb_record_array", file) || !is_kind(r, WB_RECORD_ARRAY, "an array"))
+        return NULL;
     return r->array ? wb_scope_add(r->array) : reordered(r, array_in_file(file, r));
 }
 

@@ -87,7 +87,8 @@ typedef struct wb_mapping {
 
 struct wb_file {
     wb_object object;
-    int32_t refs; /* __atomic: arrays that borrow its bytes hold it too */
+    int32_t refs;   /* __atomic: arrays that borrow its bytes hold it too */
+    uint32_t owner; /* the thread that it belongs to if it holds arrays */
     char *path;
     wb_mapping map;
     const struct wb_format *format;
@@ -101,6 +102,8 @@ struct wb_file {
 /* A file without bytes, for trees that are made. */
 wb_file *wb_file_new(const char *path);
 bool wb_is_file(const void *object);
+/* The same, recording why it is none that this thread may use. */
+bool wb_file_check(const char *function, const wb_file *file);
 
 /* As wb_record_array, in memory of its own: the file may change or go. */
 wb_array *wb_record_copy(const wb_file *file, const wb_record *record);

@@ -4,6 +4,7 @@
 
 #include "array/state.h"
 #include "array/thread.h"
+#include "array/use.h"
 #include "base/memory.h"
 #include "gradient/walk.h"
 #include "ops/build.h"
@@ -101,12 +102,12 @@ wb_status wb_gradient_check(wb_array_fn *fn, void *context, int count, wb_array 
             "gradient_check: %d arrays, order %d; 1 to 16 arrays and order 1 or 2 are possible",
             count, order);
     if (!fn) return (void)wb_fail_argument_null("gradient_check", "fn"), wb_error_status();
-    if (!wb_check_list("gradient_check", count, arrays)) return wb_error_status();
+    if (!wb_may_use_arrays("gradient_check", count, arrays)) return wb_error_status();
     double *numbers[16] = {NULL};
     wb_status status = wb_scope_open();
     if (status != WB_OK) return status;
     for (int i = 0; i < count && status == WB_OK; i++) {
-        if (!arrays[i] || arrays[i]->dtype != WB_F64)
+        if (arrays[i]->dtype != WB_F64)
             status = wb_fail(WB_ERROR_DTYPE, "gradient_check: array %d must be f64", i);
         else if (!(numbers[i] = wb_alloc_list(wb_count(arrays[i]) + 1, sizeof(double))))
             status = WB_ERROR_MEMORY;

@@ -3,17 +3,11 @@
 #include <weber/gradient.h>
 
 #include "array/thread.h"
+#include "array/use.h"
 #include "base/memory.h"
 #include "gradient/walk.h"
 #include "ops/build.h"
 #include "ops/custom.h"
-
-static bool check_arrays(const char *function, int count, wb_array *const *arrays) {
-    if (!wb_check_list(function, count, arrays)) return false;
-    for (int i = 0; i < count; i++)
-        if (!wb_is_usable(arrays[i])) return wb_refuse(function, arrays[i], "an array") != NULL;
-    return true;
-}
 
 /* g as a cotangent of x; false with the error recorded. NULL is fine. */
 static bool check_cotangent(const char *function, int i, wb_array *g, const wb_array *x) {
@@ -70,7 +64,7 @@ static wb_array *function_node(const wb_function_desc *desc, int count, wb_array
 }
 
 static bool check_function(const wb_function_desc *f, int count, wb_array *const *arrays) {
-    if (f->value && f->pullback) return check_arrays(name_of(f), count, arrays);
+    if (f->value && f->pullback) return wb_may_use_arrays(name_of(f), count, arrays);
     (void)wb_fail(WB_ERROR_ARGUMENT, "%s: .%s must be given", name_of(f),
                   f->value ? "pullback" : "value");
     return false;
@@ -256,7 +250,7 @@ static bool check_host(const wb_host_function_desc *f, int count, wb_array *cons
         return false;
     }
     return wb_check_sizes(name, f->ndim, f->sizes) && wb_check_dtype(name, f->dtype) &&
-           check_arrays(name, count, arrays);
+           wb_may_use_arrays(name, count, arrays);
 }
 
 wb_array *wb_host_function_make(int count, wb_array *const *arrays, wb_host_function_desc desc) {

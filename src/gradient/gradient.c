@@ -4,6 +4,7 @@
 #include "array/body.h"
 #include "array/origin.h"
 #include "array/thread.h"
+#include "array/use.h"
 #include "base/memory.h"
 #include "gradient/walk.h"
 #include "ops/build.h"
@@ -456,18 +457,11 @@ static wb_status differentiate(wb_array *result, wb_array *cotangent, int count,
 
 static wb_status check_arguments(const char *function, wb_array *result, int count,
                                  wb_array *const *arrays, wb_array **gradients) {
-    if (!wb_check_list(function, count, gradients) || !wb_check_list(function, count, arrays))
-        return wb_error_status();
+    if (!wb_check_list(function, count, gradients)) return wb_error_status();
     for (int i = 0; i < count; i++) gradients[i] = NULL;
-    if (!result) {
-        if (!wb_failed()) (void)wb_fail_argument_null(function, "the result");
+    if (!wb_may_use_array(function, result, "the result") ||
+        !wb_may_use_arrays(function, count, arrays))
         return wb_error_status();
-    }
-    if (wb_is_gone(function, result)) return WB_ERROR_ARGUMENT;
-    for (int i = 0; i < count; i++) {
-        if (!arrays[i]) return wb_fail(WB_ERROR_ARGUMENT, "%s: array %d is NULL", function, i);
-        if (wb_is_gone(function, arrays[i])) return WB_ERROR_ARGUMENT;
-    }
     if (wb_dtype_is_float((wb_dtype)result->dtype)) return WB_OK;
     return wb_fail(WB_ERROR_DTYPE, "%s: the result must have a floating type, got %s", function,
                    wb_dtype_name((wb_dtype)result->dtype));
@@ -507,9 +501,11 @@ static wb_status pullback(wb_array *result, wb_array *cotangent, int count, wb_a
                           wb_array **gradients, bool are_newer) {
     wb_status status = check_arguments("pullback", result, count, arrays, gradients);
     if (status != WB_OK) return status;
-    if (!cotangent || !wb_same_sizes(result, cotangent))
-        return wb_fail(WB_ERROR_SHAPE, "pullback: the cotangent is %s, the result %s",
-                       cotangent ? wb_text_of(cotangent) : "NULL", wb_text_of(result));
+    if (!wb_may_use_array("pullback", cotangent, "the cotangent")) return wb_error_status();
+    if (!wb_same_sizes(result, cotangent))
+        return wb_fail(WB_ERROR_SHAPE,
+                       "pullback: the cotangent must have the result's sizes %s, got %s",
+                       wb_text_of(result), wb_text_of(cotangent));
     return all_or_none(differentiate(result, cotangent, count, arrays, gradients, are_newer), count,
                        gradients);
 }

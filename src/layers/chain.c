@@ -1,6 +1,7 @@
 /* Chain: one layer after another. */
 #include <string.h>
 
+#include "array/use.h"
 #include "layers/layer.h"
 
 typedef struct wb_chain_layer {
@@ -108,7 +109,7 @@ wb_status wb_chain_append(wb_layer *chain, const char *name, wb_layer *layer) {
     /* where it contains the chain it stays the caller's: to free it would free the chain */
     if (list && !wb_check_cycle("wb_chain_append", chain, layer)) return wb_error_status();
     if (list && wb_list_extend("wb_chain_append", list, name, layer, true)) return WB_OK;
-    if (!list && wb_is_layer(layer)) wb_free(layer);
+    if (!list) wb_drop_given_layer(layer);
     return wb_error_status();
 }
 
@@ -116,7 +117,7 @@ int64_t wb_activations(wb_layer *chain, wb_array *x, int64_t capacity, wb_array 
     if (!wb_check_list("wb_activations", capacity, out)) return 0;
     for (int64_t i = 0; i < capacity; i++) out[i] = NULL;
     const wb_layer_list *list = list_of("wb_activations", chain);
-    if (!list) return 0;
+    if (!list || !wb_may_use_array("wb_activations", x, "x")) return 0;
     for (int64_t i = 0; i < list->count; i++) {
         x = wb_apply(list->items[i].layer, x);
         if (i < capacity) out[i] = x;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "array/use.h"
 #include "base/memory.h"
 #include "layers/layer.h"
 #include "ops/ops.h"
@@ -225,14 +226,13 @@ static void fail_sizes(const collector *c, wb_layer *model, int i, const wb_arra
 }
 
 static bool check_arrays(const collector *c, wb_layer *model, int count, wb_array *const *arrays) {
-    if (!wb_check_list("call_with", count, arrays)) return false;
+    if (!wb_may_use_arrays("call_with", count, arrays)) return false;
     if (count != c->parameter_count) {
         (void)wb_fail(WB_ERROR_ARGUMENT, "call_with: the model has %lld parameters, got %d arrays",
                       (long long)c->parameter_count, count);
         return false;
     }
     for (int i = 0; i < count; i++) {
-        if (!wb_is_usable(arrays[i])) return wb_refuse("call_with", arrays[i], "an array") != NULL;
         if (wb_same_sizes(arrays[i], c->parameters[i])) continue;
         fail_sizes(c, model, i, arrays[i]);
         return false;

@@ -6,6 +6,7 @@
 
 #include "array/state.h"
 #include "array/thread.h"
+#include "array/use.h"
 #include "base/memory.h"
 #include "evaluate/evaluate.h"
 #include "gradient/mode.h"
@@ -31,7 +32,7 @@ static void release_child(wb_layer *layer, const wb_field *field) {
 /* A struct of one's own may hold an array that was never kept. */
 static bool check_kept(const wb_layer *layer, const wb_field *field) {
     const wb_array *x = *wb_field_array((wb_layer *)(uintptr_t)layer, field);
-    if (!x || (x->object.klass == &wb_array_class && x->holds > 0)) return true;
+    if (!x || (wb_class_of(x) == &wb_array_class && x->holds > 0)) return true;
     (void)wb_fail(
         WB_ERROR_ARGUMENT,
         "%s.%s must hold an array by wb_keep, got one that is not held; call wb_keep once "
@@ -88,7 +89,9 @@ static void layer_free(void *object) {
 }
 
 static bool is_free(const char *function, int64_t place, wb_layer *layer) {
-    char text[200];
+    char text[200], what[40];
+    (void)snprintf(what, sizeof what, "layer %lld", (long long)place);
+    if (!wb_may_use_layer(function, layer, what)) return false;
     if (layer->refs_ > layer->owned_) return true;
     wb_layer_describe(layer, true, text, sizeof text);
     (void)wb_fail(WB_ERROR_ARGUMENT,
@@ -128,7 +131,7 @@ static bool describe_leak(void *object, char *text, size_t size_bytes) {
         const wb_field *field = &layer->class_->fields[i];
         const bool is_array = field->kind == WB_FIELD_ARRAY || field->kind == WB_FIELD_STATE;
         wb_array *x = is_array ? *wb_field_array(layer, field) : NULL;
-        if (x && x->object.klass == &wb_array_class) x->keeps = 0;
+        if (x && wb_class_of(x) == &wb_array_class) x->keeps = 0;
     }
     char name[160];
     wb_layer_describe(layer, true, name, sizeof name);
@@ -137,11 +140,14 @@ static bool describe_leak(void *object, char *text, size_t size_bytes) {
     return layer->refs_ > layer->owned_;
 }
 
-static uint32_t *owner_of(void *object) { return &((wb_layer *)object)->owner_; }
+static uint32_t *owner_of(const void *object) { return &((wb_layer *)(uintptr_t)object)->owner_; }
 
 static const wb_class layer_object_class = {.name = "layer",
                                             .hand_over = wb_layer_hand_over,
                                             .owner = owner_of,
+                                            .to_other_threads =
+                                                "wb_share, called there, gives this one a model of "
+                                                "its own to apply, wb_hand_over gives it the model",
                                             .free = layer_free,
                                             .describe_leak = describe_leak};
 
@@ -174,25 +180,24 @@ bool wb_is_layer(const void *object) {
     return object && ((const wb_object *)object)->klass == &layer_object_class;
 }
 
-bool wb_check_layer(const char *function, const void *object) {
-    if (wb_is_layer(object)) {
-        wb_layer *layer = (wb_layer *)(uintptr_t)object;
-        if (layer->owner_ == wb_this_thread || wb_claim_owner(&layer->owner_)) return true;
+bool wb_may_use_layer(const char *function, const void *object, const char *what) {
+    if (!object || wb_is_layer(object) || wb_object_is_released(object))
+        return wb_may_use(function, object, &layer_object_class, what);
+    if (!wb_failed())
         (void)wb_fail(
             WB_ERROR_ARGUMENT,
-            "%s: the %s belongs to another thread: wb_share, called there, gives this one "
-            "a model of its own to apply, wb_hand_over gives it the model",
-            function, layer->class_->name);
-        return false;
-    }
-    if (!object || wb_object_is_released(object))
-        return wb_object_check(function, object, &layer_object_class, "the layer");
-    if (!wb_failed())
-        (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "%s: this is no layer; a struct of your own is declared with WB_FUNCTOR and "
-                      "made by wb_new (weber/model.h)",
-                      function);
+            "%s: %s is no layer; a struct of your own is declared with WB_FUNCTOR and made "
+            "by wb_new (weber/model.h)",
+            function, what);
     return false;
+}
+
+bool wb_check_layer(const char *function, const void *object) {
+    char what[80] = "this";
+    if (wb_is_layer(object))
+        (void)snprintf(what, sizeof what, "the %s", ((const wb_layer *)object)->class_->name);
+    const bool is_named = !object || wb_object_is_released(object);
+    return wb_may_use_layer(function, object, is_named ? "the layer" : what);
 }
 
 bool wb_layer_check_fields(const wb_layer *layer) {
@@ -347,8 +352,7 @@ static int apply(wb_layer *layer, int count, wb_array *const *inputs, int most,
 
 wb_array *wb_apply(wb_layer *layer, wb_array *x) {
     wb_array *results[WB_MOST_ARRAYS];
-    if (!wb_check_layer("wb_apply", layer)) return NULL;
-    if (!x) return wb_failed() ? NULL : wb_fail_argument_null("wb_apply", "x");
+    if (!wb_check_layer("wb_apply", layer) || !wb_may_use_array("wb_apply", x, "x")) return NULL;
     return apply(layer, 1, &x, 1, results) ? results[0] : NULL;
 }
 
@@ -356,11 +360,7 @@ static bool check_inputs(int count, wb_array *const *inputs) {
     if (count < 1 || count > WB_MOST_ARRAYS)
         return wb_fail(WB_ERROR_ARGUMENT, "wb_apply_many: count must be from 1 to %d, got %d",
                        WB_MOST_ARRAYS, count) == WB_OK;
-    if (!wb_check_list("wb_apply_many", count, inputs)) return false;
-    for (int i = 0; i < count; i++)
-        if (!inputs[i])
-            return wb_fail(WB_ERROR_ARGUMENT, "wb_apply_many: array %d is NULL", i + 1) == WB_OK;
-    return true;
+    return wb_may_use_arrays("wb_apply_many", count, inputs);
 }
 
 int wb_apply_many(wb_layer *layer, int count, wb_array *const *inputs, int capacity,
@@ -379,7 +379,7 @@ int wb_apply_many(wb_layer *layer, int count, wb_array *const *inputs, int capac
 bool wb_training(bool training) { return wb_set_training(training); }
 
 bool wb_is_active(const wb_layer *layer) {
-    if (!layer || wb_is_sizing()) return false;
+    if (!layer || !wb_check_layer("wb_is_active", layer) || wb_is_sizing()) return false;
     return layer->mode_ == WB_MODE_AUTO ? wb_is_training() : layer->mode_ == WB_MODE_TRAIN;
 }
 

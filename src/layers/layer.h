@@ -17,6 +17,8 @@ bool wb_is_layer(const void *object);
 
 /* The same, recording `function: ...` if it is none: for arguments. */
 bool wb_check_layer(const char *function, const void *object);
+/* The same, called `what`. */
+bool wb_may_use_layer(const char *function, const void *object, const char *what);
 
 /* The place of a field in its struct. */
 static inline void *wb_field_at(const wb_layer *layer, const wb_field *field) {
@@ -210,6 +212,8 @@ bool wb_list_extend(const char *function, wb_layer_list *list, const char *name,
                     bool layers_only);
 /* False with an error if the object is the layer `outer` or contains it. */
 bool wb_check_cycle(const char *function, const wb_layer *outer, void *object);
+/* Frees what a maker that failed was given, if it is a layer. */
+void wb_drop_given_layer(void *object);
 
 /* Space for count items, NULL each; and back. */
 bool wb_list_new(wb_layer_list *list, int64_t count);

@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "array/thread.h"
+#include "array/use.h"
 #include "base/memory.h"
 #include "layers/layer.h"
 
@@ -31,33 +33,41 @@ static void *object_at(const wb_contents *contents, int64_t i) {
     return contents->named ? contents->named[i].object : contents->objects[i];
 }
 
+/* False for another thread's, too, which is refused and stays there. */
+static bool is_own_layer(void *object) {
+    return wb_is_layer(object) && wb_claim_owner(&((wb_layer *)object)->owner_);
+}
+
+void wb_drop_given_layer(void *object) {
+    if (is_own_layer(object)) wb_free(object);
+}
+
 static bool is_array(const void *object) {
     return object && ((const wb_object *)object)->klass == &wb_array_class;
 }
 
-/* The maker of the entry has said why it is NULL; this says where it was wanted. */
-static void fail_null(const char *function, const char *what, int64_t place) {
-    char reason[700];
-    if (!wb_failed()) {
-        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s %lld is NULL", function, what, (long long)place);
-        return;
-    }
-    const wb_status status = wb_take_error(reason, sizeof reason);
-    (void)wb_fail(status, "%s: %s %lld: %s", function, what, (long long)place, reason);
+/* The maker of the entry has said why it is NULL; or an error was pending already, and it was not
+ * run. */
+static bool fail_null(const char *function, const char *what) {
+    if (wb_failed())
+        wb_error_add("so %s lacks %s", function, what);
+    else
+        (void)wb_fail_argument_null(function, what);
+    return false;
 }
 
 static bool check_object(const char *function, int64_t place, const void *object,
                          bool layers_only) {
-    if (wb_is_layer(object) || (!layers_only && is_array(object))) return true;
-    const char *what = layers_only ? "layer" : "entry";
-    if (object)
-        (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "%s: %s %lld is %s; a struct of your own is declared with WB_FUNCTOR and "
-                      "made by wb_new",
-                      function, what, (long long)place,
-                      layers_only ? "no layer" : "neither layer nor array");
-    else
-        fail_null(function, what, place);
+    char what[40];
+    (void)snprintf(what, sizeof what, "%s %lld", layers_only ? "layer" : "entry", (long long)place);
+    if (!object) return fail_null(function, what);
+    if (layers_only || wb_is_layer(object)) return wb_may_use_layer(function, object, what);
+    if (is_array(object)) return wb_may_use_array(function, object, what);
+    if (wb_object_is_released(object)) return wb_object_check(function, object, NULL, what);
+    (void)wb_fail(WB_ERROR_ARGUMENT,
+                  "%s: %s is neither layer nor array; a struct of your own is declared with "
+                  "WB_FUNCTOR and made by wb_new",
+                  function, what);
     return false;
 }
 
@@ -95,12 +105,12 @@ static bool check_contents(const char *function, const wb_contents *contents, bo
 /* ---- making ---- */
 
 /* The layers among the contents were given to a maker that failed, each with a reference that no
- * container holds. */
+ * container holds. Another thread's stay its own. */
 static void release_contents(const wb_contents *contents) {
     if (!list_in(contents)) return;
     for (int64_t i = 0; i < contents->count; i++) {
         wb_layer *layer = object_at(contents, i);
-        if (wb_is_layer(layer) && layer->refs_ > layer->owned_) wb_free(layer);
+        if (is_own_layer(layer) && layer->refs_ > layer->owned_) wb_free(layer);
     }
 }
 
@@ -232,7 +242,7 @@ static bool compare(wb_visitor *visitor, const wb_path *path, wb_layer *layer) {
 
 bool wb_check_cycle(const char *function, const wb_layer *outer, void *object) {
     search s = {.visitor = {.layer = compare}, .wanted = outer};
-    if (!wb_is_layer(object) || !wb_visit(&s.visitor, object) || !s.is_found) return true;
+    if (!is_own_layer(object) || !wb_visit(&s.visitor, object) || !s.is_found) return true;
     (void)wb_fail(WB_ERROR_ARGUMENT,
                   "%s: a layer cannot be part of itself, but the one given is %s or contains it",
                   function, outer->class_->name);
@@ -271,6 +281,6 @@ wb_status wb_list_append(wb_layer *layer, const char *list, const char *name, vo
     wb_layer_list *at = list_named("wb_list_append", layer, list);
     if (at && !wb_check_cycle("wb_list_append", layer, object)) return wb_error_status();
     if (at && wb_list_extend("wb_list_append", at, name, object, false)) return WB_OK;
-    if (!at && wb_is_layer(object)) wb_free(object);
+    if (!at) wb_drop_given_layer(object);
     return wb_error_status();
 }

@@ -1,4 +1,5 @@
 /* Whatever holds arrays, from device to device. */
+#include "array/use.h"
 #include "layers/layer.h"
 #include "ops/ops.h"
 
@@ -7,8 +8,9 @@ static bool is_array(const void *object) {
 }
 
 static bool check(const char *function, const wb_to_desc *desc) {
-    if (!desc->device || !desc->x) {
-        if (!wb_failed()) (void)wb_fail_argument_null(function, desc->device ? "x" : "the device");
+    if (!wb_may_use_any(function, desc->x, "x")) return false;
+    if (!desc->device) {
+        if (!wb_failed()) (void)wb_fail_argument_null(function, "the device");
         return false;
     }
     if ((unsigned)desc->eltype <= WB_ELTYPE_BF16) return true;
@@ -81,11 +83,13 @@ wb_status wb_move_make(wb_to_desc desc) {
 }
 
 void *wb_gpu(void *x) {
-    const wb_device *device = x ? wb_gpu_device() : NULL;
+    const wb_device *device = x && wb_may_use_any("wb_gpu", x, "x") ? wb_gpu_device() : NULL;
     return device ? wb_to(device, x) : NULL;
 }
 
-void *wb_cpu(void *x) { return x ? wb_to(wb_cpu_device(), x) : NULL; }
+void *wb_cpu(void *x) {
+    return x && wb_may_use_any("wb_cpu", x, "x") ? wb_to(wb_cpu_device(), x) : NULL;
+}
 
 /* ---- where it is ---- */
 
@@ -126,7 +130,7 @@ static const wb_device *device_of_model(const wb_layer *model) {
 }
 
 const wb_device *wb_device_of(const void *x) {
-    if (!x) return NULL;
+    if (!x || !wb_may_use_any("wb_device_of", x, "x")) return NULL;
     if (is_array(x)) return wb_node_device(x);
     if (wb_is_layer(x)) return device_of_model(x);
     const wb_class *klass = ((const wb_object *)x)->klass;

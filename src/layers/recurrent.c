@@ -3,6 +3,7 @@
 #include <string.h>
 #include <weber/scan.h>
 
+#include "array/use.h"
 #include "layers/layer.h"
 
 enum { MOST_STATES = 2 };
@@ -369,10 +370,20 @@ SEQUENCE(wb_lstm_class, "LSTM", lstm_rows);
 SEQUENCE(wb_gru_class, "GRU", gru_rows);
 SEQUENCE(wb_gru_v3_class, "GRUv3", gru_v3_rows);
 
+/* The layer of a sequence reads their sizes before its cell holds them. */
+static wb_layer *make(const wb_layer_class *k, const wb_recurrent_desc *d) {
+    const bool good = wb_may_use_given(k->name, d->wi, "wi") &&
+                      wb_may_use_given(k->name, d->wh, "wh") &&
+                      wb_may_use_given(k->name, d->given_bias, "bias") &&
+                      wb_may_use_given(k->name, d->wh_candidate, "wh_candidate") &&
+                      wb_may_use_given(k->name, d->bias_h, "bias_h") &&
+                      wb_may_use_given(k->name, d->state0, "state0") &&
+                      wb_may_use_given(k->name, d->cell0, "cell0");
+    return good ? wb_layer_make(k, d, sizeof *d) : NULL;
+}
+
 #define MAKER(name)                                                                                \
-    wb_layer *wb_##name##_make(wb_recurrent_desc desc) {                                           \
-        return wb_layer_make(&wb_##name##_class, &desc, sizeof desc);                              \
-    }
+    wb_layer *wb_##name##_make(wb_recurrent_desc desc) { return make(&wb_##name##_class, &desc); }
 MAKER(rnn_cell)
 MAKER(lstm_cell)
 MAKER(gru_cell)

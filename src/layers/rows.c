@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "array/use.h"
 #include "layers/layer.h"
 #include "ops/ops.h"
 
@@ -338,13 +339,30 @@ wb_layer *wb_layer_complete(wb_layer *layer) {
     return wb_layer_finish(layer, !complete(layer));
 }
 
+/* Holds the arrays that were given. One that was released, or is another thread's, leaves the
+ * layer. */
+static bool hold_given(wb_layer *layer) {
+    const wb_layer_class *k = layer->class_;
+    bool good = true;
+    for (int i = 0; i < k->field_count; i++) {
+        wb_array **slot = wb_field_array(layer, &k->fields[i]);
+        if (!wb_field_is_array(&k->fields[i]) || !*slot) continue;
+        if (wb_may_use_array(k->name, *slot, k->fields[i].name))
+            (void)wb_hold(*slot);
+        else
+            *slot = NULL, good = false;
+    }
+    return good;
+}
+
 wb_layer *wb_layer_make(const wb_layer_class *k, const void *desc, size_t desc_bytes) {
     wb_layer *layer = wb_layer_new(k);
     if (!layer) return NULL;
     memcpy((char *)layer + sizeof *layer, desc, desc_bytes);
-    for (int i = 0; i < k->field_count; i++)
-        if (wb_field_is_array(&k->fields[i])) (void)wb_hold(*wb_field_array(layer, &k->fields[i]));
-    return wb_layer_complete(layer);
+    if (hold_given(layer)) return wb_layer_complete(layer);
+    (void)wb_layer_own_children(layer); /* which go with it */
+    wb_free(layer);
+    return NULL;
 }
 
 static const wb_field *field_of(const wb_layer *layer, wb_array *const *slot) {

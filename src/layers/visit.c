@@ -5,6 +5,7 @@
 
 #include "array/state.h"
 #include "array/thread.h"
+#include "array/use.h"
 #include "base/memory.h"
 #include "evaluate/evaluate.h"
 #include "layers/layer.h"
@@ -271,7 +272,7 @@ static wb_status find_target(const char *function, wb_layer *model, const char *
                              target *t) {
     if (!wb_check_layer(function, model) || (!*x && wb_failed())) return WB_ERROR_ARGUMENT;
     if (!*x) return wb_fail(WB_ERROR_ARGUMENT, "%s: x is NULL", function);
-    if (wb_is_gone(function, *x) || wb_is_tracing(function)) return WB_ERROR_ARGUMENT;
+    if (!wb_may_use_array(function, *x, "x") || wb_is_tracing(function)) return WB_ERROR_ARGUMENT;
     t->slot = find_slot(function, model, path, &t->is_state);
     if (!t->slot) return WB_ERROR_ARGUMENT;
     const wb_array *old = *t->slot;

@@ -2,6 +2,7 @@
  * */
 #include <string.h>
 
+#include "array/use.h"
 #include "base/memory.h"
 #include "evaluate/evaluate.h"
 #include "layers/layer.h"
@@ -253,7 +254,9 @@ static wb_array *copy_leaf(void *user, const char *path, wb_array *x) {
     return wb_data_copy(x);
 }
 
-wb_layer *wb_clone(wb_layer *model) { return wb_map(copy_leaf, NULL, model); }
+wb_layer *wb_clone(wb_layer *model) {
+    return wb_check_layer("wb_clone", model) ? wb_map(copy_leaf, NULL, model) : NULL;
+}
 
 static wb_array *share_leaf(void *user, const char *path, wb_array *x) {
     (void)user, (void)path;
@@ -296,13 +299,10 @@ wb_status wb_layer_hand_over(void *object) {
 }
 
 wb_status wb_hand_over(void *object) {
-    const wb_class *klass = object ? ((wb_object *)object)->klass : NULL;
-    if (klass && klass->hand_over) return klass->hand_over(object);
-    if (!object || wb_object_is_released(object))
-        (void)wb_object_check("wb_hand_over", object, NULL, "the object");
-    else
-        (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "wb_hand_over: a model, optimiser or loader can be handed over, this is a %s",
-                      klass && klass->name ? klass->name : "thing of another kind");
-    return wb_error_status();
+    if (!wb_may_use_any("wb_hand_over", object, NULL)) return wb_error_status();
+    const wb_class *klass = ((wb_object *)object)->klass;
+    if (klass->hand_over) return klass->hand_over(object);
+    return wb_fail(WB_ERROR_ARGUMENT,
+                   "wb_hand_over: a model, optimiser or loader can be handed over, this is a %s",
+                   klass->name);
 }

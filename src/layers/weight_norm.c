@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "array/use.h"
 #include "layers/layer.h"
 
 typedef struct wb_weight_norm_layer {
@@ -86,6 +87,10 @@ static unsigned usual_dims(const wb_array *g, const wb_array *v) {
     return dims ? dims : v->ndim ? WB_DIM(v->ndim - 1) : 1;
 }
 
+static bool has_direction(wb_array *v) {
+    return wb_count(v) == 0 || wb_item(wb_maximum(wb_abs(wb_cpu(v)))) != 0;
+}
+
 static bool check_array(const wb_weight_norm_layer *l, wb_array *v) {
     if (wb_is_state_at(l->inner, l->which))
         (void)wb_fail(WB_ERROR_ARGUMENT, "WeightNorm: %s is a state, which is not trained",
@@ -95,10 +100,12 @@ static bool check_array(const wb_weight_norm_layer *l, wb_array *v) {
     else if (!wb_dtype_is_float((wb_dtype)v->dtype))
         (void)wb_fail(WB_ERROR_DTYPE, "WeightNorm: %s must be floating, got %s", l->which,
                       wb_dtype_name((wb_dtype)v->dtype));
-    else if (!l->g && wb_count(v) && wb_item(wb_maximum(wb_abs(wb_cpu(v)))) == 0)
+    else if (!l->g && !has_direction(v))
         (void)wb_fail(WB_ERROR_ARGUMENT, "WeightNorm: %s is all zeros: it has no direction",
                       l->which);
-    return !wb_failed();
+    else
+        return true;
+    return false;
 }
 
 static bool complete(wb_layer *layer) {
@@ -132,6 +139,11 @@ wb_layer *wb_weight_norm_make(wb_weight_norm_desc desc) {
     const char *which = desc.which ? desc.which : "";
     wb_layer *layer = wb_wrapper_new("wb_weight_norm", &wb_weight_norm_class, &contents);
     if (!layer) return NULL;
+    if (!wb_may_use_given("WeightNorm", desc.g, "g")) {
+        (void)wb_layer_own_children(layer);
+        wb_free(layer);
+        return NULL;
+    }
     wb_weight_norm_layer *l = norm_of(layer);
     l->dims = desc.dims, l->g = wb_hold(desc.g);
     (void)snprintf(l->which, sizeof l->which, "%s", which);

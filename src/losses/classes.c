@@ -3,6 +3,7 @@
 
 #include <weber/device.h>
 
+#include "array/use.h"
 #include "losses/labels.h"
 #include "losses/loss.h"
 
@@ -124,7 +125,10 @@ WB_LOSS_FUNCTIONS(kldivergence, WB_LOSS_TERMS | WB_LOSS_CLASS_WEIGHTS | WB_LOSS_
 
 /* ---- label smoothing ---- */
 
+/* classes 0: as many as y has rows. */
 static wb_array *smooth(const char *name, wb_array *y, double a, double classes) {
+    if (!wb_may_use_array(name, y, "y")) return NULL;
+    if (classes == 0) classes = (double)wb_size(y, 0);
     if (!(a > 0 && a < 1))
         return wb_fail_null(WB_ERROR_ARGUMENT, "%s: a must be above 0 and below 1, got %g", name,
                             a);
@@ -132,13 +136,9 @@ static wb_array *smooth(const char *name, wb_array *y, double a, double classes)
     return ADD(MUL(y, NUM(1 - a)), NUM(a / classes));
 }
 
-wb_array *wb_label_smoothing(wb_array *y, double a) {
-    if (!y) return wb_fail_argument_null("label_smoothing", "y");
-    return smooth("label_smoothing", y, a, (double)wb_size(y, 0));
-}
+wb_array *wb_label_smoothing(wb_array *y, double a) { return smooth("label_smoothing", y, a, 0); }
 
 wb_array *wb_binary_label_smoothing(wb_array *y, double a) {
-    if (!y) return wb_fail_argument_null("binary_label_smoothing", "y");
     return smooth("binary_label_smoothing", y, a, 2);
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "array/divisor.h"
+#include "array/use.h"
 #include "losses/labels.h"
 
 /* ---- settings ---- */
@@ -108,14 +109,20 @@ static bool check_members(const char *name, const wb_loss_desc *d, unsigned has)
 
 /* ---- prediction and target ---- */
 
-static bool check_given(const char *name, const wb_array *p, const wb_array *y) {
-    if (p && y) return true;
-    if (!wb_failed()) (void)wb_fail_argument_null(name, p ? "the target" : "the prediction");
-    return false;
+/* All that are given, those that the loss has no use for, too. */
+static bool may_use_arrays(const char *name, const wb_loss_desc *d) {
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        const void *at = (const char *)d + members[i].offset;
+        if (members[i].kind == ARRAY &&
+            !wb_may_use_given(name, *(wb_array *const *)at, members[i].name))
+            return false;
+    }
+    return true;
 }
 
 bool wb_check_prediction(const char *name, const wb_array *p, const wb_array *y) {
-    if (!check_given(name, p, y)) return false;
+    if (!wb_may_use_array(name, p, "the prediction") || !wb_may_use_array(name, y, "the target"))
+        return false;
     if (!wb_dtype_is_float((wb_dtype)p->dtype))
         (void)wb_fail(WB_ERROR_DTYPE, "%s: the prediction %s is %s, not floating", name,
                       wb_text_of(p), wb_dtype_name((wb_dtype)p->dtype));
@@ -143,7 +150,8 @@ static bool check_dim(wb_loss *loss) {
 }
 
 bool wb_loss_begin(wb_loss *loss, const char *name, const wb_loss_desc *desc, unsigned has) {
-    if (!wb_check_prediction(name, desc->p, desc->y) || !check_members(name, desc, has))
+    if (!may_use_arrays(name, desc) || !wb_check_prediction(name, desc->p, desc->y) ||
+        !check_members(name, desc, has))
         return false;
     *loss = (wb_loss){.name = name, .desc = desc, .y = desc->y};
     loss->dtype = (wb_dtype)desc->p->dtype;

@@ -21,7 +21,8 @@ struct wb_building {
     wb_file *file;     /* NULL: all arrays are new */
     const char *where; /* for messages */
     const char *key;
-    bool has_said; /* where the error is */
+    uint64_t errors; /* that there were before */
+    bool has_said;   /* where the error is */
     made *list;
     int64_t count, capacity;
 };
@@ -214,7 +215,8 @@ static wb_layer *build_layer(const wb_part *p) {
         if (m->layer && same_text(m->term, p->term)) return wb_retain(m->layer);
     }
     wb_layer *layer = p->term ? build_term(p) : build_value(p);
-    if (!layer) return wb_failed() && !p->building->has_said ? name_place(p) : NULL;
+    const bool is_own = wb_error_count() != p->building->errors;
+    if (!layer) return is_own && !p->building->has_said ? name_place(p) : NULL;
     made *m = is_shareable ? note(p->building, p->record) : NULL;
     if (m) m->layer = layer, m->term = p->term;
     if (m || !is_shareable) return layer;
@@ -584,7 +586,7 @@ static wb_layer *build(wb_building *b, const wb_record *record, const char *text
 }
 
 wb_layer *wb_build(wb_file *file, const char *key, const wb_record *record, const char *text) {
-    wb_building b = {.file = file, .where = file->path, .key = key};
+    wb_building b = {.file = file, .where = file->path, .key = key, .errors = wb_error_count()};
     return build(&b, record, text, NULL, NULL);
 }
 
@@ -594,6 +596,6 @@ wb_layer *wb_build_new(wb_building *b, const wb_term *term) {
 }
 
 wb_layer *wb_build_of_text(const char *text, wb_finish_fn *finish, void *user) {
-    wb_building b = {.where = "wb_parse", .key = ""};
+    wb_building b = {.where = "wb_parse", .key = "", .errors = wb_error_count()};
     return build(&b, NULL, text, finish, user);
 }

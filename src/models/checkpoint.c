@@ -168,6 +168,7 @@ wb_status wb_checkpoint_save_make(const char *path, int64_t number, int64_t keep
                        "wb_checkpoint_save: number and keep must not be negative, got %lld and "
                        "%lld",
                        (long long)number, (long long)keep);
+    if (!wb_may_use_named("wb_checkpoint_save", count, objects)) return WB_ERROR_ARGUMENT;
     wb_status status = wb_gather_objects(count, objects); /* whatever becomes of the file */
     const bool is_here = status == WB_OK && wb_are_gathered_here(count, objects);
     if (is_here && (!parse(path, &s) || !path_of(&s, number, "", name) || !make_folder(&s)))
@@ -213,6 +214,7 @@ wb_status wb_checkpoint_load_make(const char *path, int64_t *number, int64_t cou
     if (number) *number = -1;
     if (wb_failed()) return wb_not_run("wb_checkpoint_load");
     if (!path) return wb_fail(WB_ERROR_ARGUMENT, "wb_checkpoint_load: the path is NULL");
+    if (!wb_may_use_named("wb_checkpoint_load", count, objects)) return WB_ERROR_ARGUMENT;
     wb_status status = parse(path, &s) && list(&s, &n) ? WB_OK : wb_error_status();
     if (status == WB_OK && n.count) {
         status = load_newest(&s, &n, count, objects, &at);

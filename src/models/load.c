@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/use.h"
 #include "base/memory.h"
 #include "models/align.h"
 #include "models/build.h"
@@ -85,11 +86,10 @@ static const wb_record *find(loading *l, const wb_path *path, char text[WB_PATH_
 /* ---- one record ---- */
 
 const wb_record *wb_record_find(const wb_file *file, const wb_record *root, const char *path) {
+    const uint64_t errors = wb_error_count();
     const wb_record *r = wb_record_get(root, path);
-    char why[WB_MESSAGE_BYTES];
-    if (r) return r;
-    const wb_status status = wb_take_error(why, sizeof why);
-    return wb_fail_null(status, "%s: %s", file->path, why);
+    if (!r) (void)wb_error_prefix(errors, "%s: ", file->path);
+    return r;
 }
 
 bool wb_record_has_sizes_of(const wb_record *r, const wb_array *x) {
@@ -415,8 +415,10 @@ static wb_file *state_of(const char *name, wb_layer *model, bool has_types) {
 wb_file *wb_state(wb_layer *model) { return state_of("wb_state", model, false); }
 
 wb_status wb_loadmodel_make(wb_loadmodel_desc desc) {
+    if (!wb_check_layer("wb_loadmodel", desc.model) ||
+        !wb_may_use_any("wb_loadmodel", desc.source, "the source"))
+        return wb_error_status();
     const bool is_file = wb_is_file(desc.source);
-    if (!wb_check_layer("wb_loadmodel", desc.model)) return wb_error_status();
     union {
         const void *from;
         void *to; /* its arrays are held, and it is not changed */

@@ -9,6 +9,7 @@
 #include "evaluate/evaluate.h"
 #include "layers/layer.h"
 #include "models/load.h"
+#include "models/tree.h"
 #include "ops/step.h"
 #include "optimise/shard.h"
 
@@ -46,6 +47,7 @@ typedef struct settings {
 
 typedef struct loading {
     const wb_file *file;
+    uint64_t errors; /* that there were before */
     wb_arena arena;
     wb_exchange exchange;
     numbers *numbers;
@@ -122,11 +124,9 @@ static const char *text_of(const wb_saved_number *number, value v, char *text, s
     return text;
 }
 
-/* Says where the pending error is. */
+/* Says where an error of this loading is. */
 static bool fail_at(const loading *l, const char *path) {
-    char why[WB_MESSAGE_BYTES];
-    const wb_status status = wb_take_error(why, sizeof why);
-    (void)wb_fail(status, "%s: %s: %s", l->file->path, path, why);
+    (void)wb_error_prefix(l->errors, "%s: %s: ", l->file->path, path);
     return false;
 }
 
@@ -448,7 +448,7 @@ static void set_all(const loading *l) {
 }
 
 static wb_status load(const wb_file *file, int64_t count, const wb_named *objects) {
-    loading l = {.file = file};
+    loading l = {.file = file, .errors = wb_error_count()};
     if (!wb_scope_begin()) return WB_ERROR_MEMORY;
     const wb_status status = plan_all(&l, count, objects);
     if (status == WB_OK) set_all(&l);
@@ -459,18 +459,13 @@ static wb_status load(const wb_file *file, int64_t count, const wb_named *object
 }
 
 static bool check(const char *path, int64_t count, const wb_named *objects) {
-    const char *missing = path ? NULL : "the path";
-    for (int64_t i = 0; i < count && !missing; i++)
-        if (!objects[i].name || !objects[i].object)
-            missing = objects[i].name ? objects[i].name : "a key";
-    if (missing) (void)wb_fail_argument_null("wb_load_named", missing);
-    return !missing;
+    if (!path) (void)wb_fail_argument_null("wb_load_named", "the path");
+    return path && wb_may_use_named("wb_load_named", count, objects);
 }
 
 wb_status wb_load_named_make(const char *path, int64_t count, const wb_named *objects) {
     if (wb_failed()) return wb_not_run("wb_load_named");
-    if (!wb_check_list("wb_load_named", count, objects) || !check(path, count, objects))
-        return wb_error_status();
+    if (!check(path, count, objects)) return wb_error_status();
     wb_file *file = wb_open(path);
     if (!file) return wb_error_status();
     const wb_status status = load(file, count, objects);

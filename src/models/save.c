@@ -3,19 +3,26 @@
 #include <string.h>
 
 #include "array/state.h"
+#include "array/use.h"
 #include "formats/format.h"
 #include "models/structure.h"
 #include "models/tree.h"
 #include "optimise/shard.h"
 
+bool wb_may_use_named(const char *function, int64_t count, const wb_named *objects) {
+    if (!wb_check_list(function, count, objects)) return false;
+    for (int64_t i = 0; i < count; i++) {
+        const char *name = objects[i].name;
+        if (!name) return wb_failed() ? false : wb_fail_argument_null(function, "a key") != NULL;
+        if (!wb_may_use_any(function, objects[i].object, name)) return false;
+    }
+    return true;
+}
+
 static wb_record *record_of_objects(wb_tree_maker *b, int64_t count, const wb_named *objects) {
     wb_record *root = wb_record_new(&b->arena, WB_RECORD_MAP);
     if (!root || !wb_record_room(&b->arena, root, count, true)) return NULL;
     for (int64_t i = 0; i < count; i++) {
-        if (!objects[i].name || !objects[i].object)
-            return wb_failed() ? NULL
-                               : wb_fail_argument_null("wb_save",
-                                                       objects[i].name ? objects[i].name : "a key");
         root->names[i] = objects[i].name;
         root->children[i] = wb_tree_of_object(b, &objects[i]);
         if (!root->children[i]) return NULL;
@@ -118,7 +125,7 @@ static wb_status save(const char *path, int64_t count, const wb_named *objects) 
 wb_status wb_save_make(const char *path, int64_t count, const wb_named *objects) {
     if (wb_failed()) return wb_not_run("wb_save");
     if (!path) return wb_fail(WB_ERROR_ARGUMENT, "wb_save: the path is NULL");
-    if (!wb_check_list("wb_save", count, objects)) return WB_ERROR_ARGUMENT;
+    if (!wb_may_use_named("wb_save", count, objects)) return WB_ERROR_ARGUMENT;
     wb_status status = wb_gather_objects(count, objects);
     if (status == WB_OK && wb_are_gathered_here(count, objects))
         status = save(path, count, objects);

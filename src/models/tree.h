@@ -36,6 +36,8 @@ wb_record *wb_tree_of_array(wb_tree_maker *maker, wb_array *x);
 wb_record *wb_tree_of_layer(wb_tree_maker *maker, wb_layer *layer);
 /* A state's, as it is for files; an open file's own, which holds as long as that is open. */
 wb_record *wb_tree_of_file(wb_tree_maker *maker, const wb_file *file);
+/* True if each has a name, and is there and this thread's. */
+bool wb_may_use_named(const char *function, int64_t count, const wb_named *objects);
 /* Before a tree is made of them: rank 0 gets the whole states of optimisers whose states are
  * divided among ranks, which all have to call this; then whether this rank has them all. */
 wb_status wb_gather_objects(int64_t count, const wb_named *objects);

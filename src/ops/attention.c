@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "array/use.h"
 #include "base/given.h"
 #include "ops/check.h"
 
@@ -51,7 +52,10 @@ static bool divide(const char *name, const wb_array *x, int64_t heads, int64_t *
 
 static bool read_shape(const wb_attention_desc *d, shape *s) {
     const int64_t heads = d->heads ? d->heads : 1;
-    if (!check_array("q", d->q) || !check_array("k", d->k) || !check_array("v", d->v)) return false;
+    if (!check_array("q", d->q) || !check_array("k", d->k) || !check_array("v", d->v) ||
+        !wb_may_use_given("attention", d->mask, "mask") ||
+        !wb_may_use_given("attention", d->bias, "bias"))
+        return false;
     s->kv_heads = d->kv_heads ? d->kv_heads : heads;
     if (heads < 1 || s->kv_heads < 1 || heads % s->kv_heads != 0) {
         (void)wb_fail(WB_ERROR_ARGUMENT,
@@ -109,8 +113,7 @@ static wb_array *grouped(wb_array *a, const shape *s) {
 /* ---- masks and biases ---- */
 
 /* The scores have x's sizes where x is broadcast to them. */
-static bool fits(const char *name, wb_array *x, int ndim, const int64_t *scores) {
-    if (!wb_is_usable(x)) return wb_refuse("attention", x, name) != NULL;
+static bool fits(const char *name, const wb_array *x, int ndim, const int64_t *scores) {
     bool good = x->ndim <= ndim;
     for (int d = 0; good && d < x->ndim; d++) good = x->sizes[d] == 1 || x->sizes[d] == scores[d];
     if (good) return true;
@@ -470,7 +473,7 @@ wb_array *wb_sinusoidal(wb_dtype dtype, int64_t features, int64_t length) {
 }
 
 wb_array *wb_sinusoidal_at(wb_dtype dtype, int64_t features, wb_array *positions) {
-    if (!check_sinusoidal(dtype, features, 0) || !check_positions("sinusoidal", positions, -1))
+    if (!check_positions("sinusoidal", positions, -1) || !check_sinusoidal(dtype, features, 0))
         return NULL;
     const int64_t half = features / 2;
     wb_array *a =

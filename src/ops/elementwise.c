@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "array/use.h"
 #include "ops/build.h"
 #include "ops/check.h"
 
@@ -214,7 +215,7 @@ const wb_op_row wb_op_rows[WB_OP_COUNT] = {
 
 /* ---- the rest of the family ---- */
 
-wb_array *wb_identity(wb_array *x) { return x; }
+wb_array *wb_identity(wb_array *x) { return wb_may_ask("identity", x) ? x : NULL; }
 wb_array *wb_add_number(wb_array *x, double c) { return wb_add(x, wb_constant(c)); }
 wb_array *wb_mul_number(wb_array *x, double c) { return wb_mul(x, wb_constant(c)); }
 wb_array *wb_pow_number(wb_array *x, double c) {

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/use.h"
 #include "base/memory.h"
 #include "base/table.h"
 #include "ops/check.h"
@@ -58,13 +59,7 @@ static bool check_list(const char *function, int count, wb_array *const *arrays)
         (void)wb_fail(WB_ERROR_ARGUMENT, "%s: needs at least one array", function);
         return false;
     }
-    if (!wb_check_list(function, count, arrays)) return false;
-    for (int i = 0; i < count; i++) {
-        if (arrays[i]) continue;
-        if (!wb_failed()) (void)wb_fail(WB_ERROR_ARGUMENT, "%s: array %d is NULL", function, i);
-        return false;
-    }
-    return true;
+    return wb_may_use_arrays(function, count, arrays);
 }
 
 wb_array *wb_concat_make(int dim, int count, wb_array *const *arrays) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "array/divisor.h"
+#include "array/use.h"
 #include "optimise/optimiser.h"
 
 static _Thread_local wb_aux_list *handing_to;
@@ -24,8 +25,8 @@ static wb_aux_item *find(wb_aux_list *list, const char *name) {
 static bool check(const wb_array *x, const char *name) {
     static const char function[] = "wb_aux";
     if (wb_failed()) return false;
-    if (!name || !x) return wb_fail_argument_null(function, name ? "x" : "the name") != NULL;
-    if (wb_is_gone(function, x) || wb_is_tracing(function)) return false;
+    if (!name) return wb_fail_argument_null(function, "the name") != NULL;
+    if (!wb_may_use_array(function, x, "x") || wb_is_tracing(function)) return false;
     if (!name[0] || strlen(name) >= WB_AUX_NAME_BYTES)
         (void)wb_fail(WB_ERROR_ARGUMENT, "%s: the name must have 1 to %d bytes, got \"%s\"",
                       function, WB_AUX_NAME_BYTES - 1, name);

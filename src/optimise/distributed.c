@@ -3,6 +3,7 @@
 
 #include "array/state.h"
 #include "array/thread.h"
+#include "array/use.h"
 #include "base/memory.h"
 #include "ops/build.h"
 #include "ops/collective.h"
@@ -128,7 +129,8 @@ static wb_status synchronize_states(wb_optimiser *o) {
 
 wb_status wb_synchronize(void *object) {
     static const char function[] = "wb_synchronize";
-    if (!wb_ranks_join(function)) return wb_error_status();
+    if (!wb_may_use_any(function, object, NULL) || !wb_ranks_join(function))
+        return wb_error_status();
     wb_optimiser *o = wb_is_optimiser(object) ? object : NULL;
     wb_layer *model = o ? o->model : object;
     if (!wb_check_layer(function, model)) return WB_ERROR_ARGUMENT;

@@ -2,6 +2,7 @@
 #include "optimise/gradients.h"
 #include "array/divisor.h"
 #include "array/state.h"
+#include "array/use.h"
 
 #include <string.h>
 
@@ -83,8 +84,12 @@ static void gradients_free(void *object) {
     wb_free(model);
 }
 
+static uint32_t *owner_of(const void *object) {
+    return &((wb_gradients *)(uintptr_t)object)->owner;
+}
+
 static const wb_class gradients_class = {
-    .name = "gradients", .free = gradients_free, .maker = "wb_gradient"};
+    .name = "gradients", .owner = owner_of, .free = gradients_free, .maker = "wb_gradient"};
 
 static wb_gradients *take(wb_layer *model) {
     wb_gradients *g = model->spare_;
@@ -95,6 +100,7 @@ static wb_gradients *take(wb_layer *model) {
         g = wb_object_new(&gradients_class, sizeof *g);
     if (!g) return NULL;
     g->spare.free = free_spare;
+    g->owner = wb_this_thread;
     g->model = wb_retain(model);
     return g;
 }
@@ -169,8 +175,7 @@ static bool fill(wb_gradients *g, wb_array *l, wb_precision *precision) {
 }
 
 static bool check_loss(const char *function, wb_array *l) {
-    if (!l && !wb_failed()) (void)wb_fail_argument_null(function, "the loss");
-    if (!l) return false;
+    if (!wb_may_use_array(function, l, "the loss")) return false;
     if (wb_count(l) == 1) return true;
     (void)wb_fail(WB_ERROR_SHAPE, "%s: the loss is %s, not one number", function, wb_text_of(l));
     return false;
@@ -301,7 +306,7 @@ static int64_t find(const wb_gradients *g, const char *function, const char *pat
 }
 
 bool wb_gradients_check(const char *function, const wb_gradients *gradients) {
-    return wb_object_check(function, gradients, &gradients_class, "the gradients object");
+    return wb_may_use(function, gradients, &gradients_class, "the gradients object");
 }
 
 wb_array *wb_gradients_get(const wb_gradients *gradients, const char *path) {
@@ -312,7 +317,9 @@ wb_array *wb_gradients_get(const wb_gradients *gradients, const char *path) {
 }
 
 wb_status wb_gradients_set(wb_gradients *gradients, const char *path, wb_array *gradient) {
-    if (!wb_gradients_check("wb_gradients_set", gradients)) return WB_ERROR_ARGUMENT;
+    if (!wb_gradients_check("wb_gradients_set", gradients) ||
+        !wb_may_use_given("wb_gradients_set", gradient, "the gradient"))
+        return WB_ERROR_ARGUMENT;
     const int64_t i = find(gradients, "wb_gradients_set", path);
     if (i < 0) return WB_ERROR_ARGUMENT;
     const int64_t k = gradients->array_of[i];

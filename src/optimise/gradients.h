@@ -31,6 +31,7 @@ typedef enum wb_weighting {
  * nothing. */
 struct wb_gradients {
     wb_spare spare;       /* first: what the model keeps it as while it waits */
+    uint32_t owner;       /* the thread that it belongs to */
     wb_layer *model;      /* owned while in use; NULL while waiting */
     wb_array *loss;       /* one reference; NULL of sums, whose losses are computed */
     wb_array *watched;    /* what is to be finite for a good step, one reference; NULL: the loss */

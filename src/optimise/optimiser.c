@@ -1,6 +1,7 @@
 /* Making optimisers: slots, ties, state. */
 #include <weber/distributed.h>
 
+#include "array/use.h"
 #include "optimise/shard.h"
 #include "ranks/ranks.h"
 
@@ -55,8 +56,8 @@ static void optimiser_free(void *object) {
 }
 
 /* That of its model: the two go together. */
-static uint32_t *owner_of(void *object) {
-    wb_layer *model = ((wb_optimiser *)object)->model;
+static uint32_t *owner_of(const void *object) {
+    wb_layer *model = ((const wb_optimiser *)object)->model;
     return model ? &model->owner_ : NULL;
 }
 
@@ -64,6 +65,8 @@ static const wb_class optimiser_class = {.name = "optimiser",
                                          .maker = "wb_setup",
                                          .hand_over = wb_optimiser_hand_over,
                                          .owner = owner_of,
+                                         .to_other_threads = "wb_hand_over, called there, gives "
+                                                             "it to this one with its model",
                                          .free = optimiser_free,
                                          .move = wb_optimiser_move,
                                          .device_of = wb_optimiser_device};
@@ -476,7 +479,7 @@ void wb_optimiser_set_scale(wb_optimiser *o, wb_array *scale, wb_array *streak) 
 
 /* A question: an error that is pending stays as it is. */
 int64_t wb_skipped(wb_optimiser *o) {
-    if (!o || !wb_is_optimiser(o)) return 0;
+    if (!o || !wb_optimiser_check("wb_skipped", o)) return 0;
     wb_error_aside older;
     wb_error_put_aside(&older);
     const bool known = o->counted_at == o->step || wb_optimiser_count(o) == WB_OK;
@@ -485,13 +488,14 @@ int64_t wb_skipped(wb_optimiser *o) {
 }
 
 int64_t wb_step(wb_optimiser *optimiser) {
-    return optimiser && wb_is_optimiser(optimiser) ? optimiser->step - wb_skipped(optimiser) : 0;
+    if (!optimiser || !wb_optimiser_check("wb_step", optimiser)) return 0;
+    return optimiser->step - wb_skipped(optimiser);
 }
 
 void wb_optimiser_uncount(wb_optimiser *o) { o->step--; }
 
 bool wb_optimiser_check(const char *function, const wb_optimiser *optimiser) {
-    return wb_object_check(function, optimiser, &optimiser_class, "the optimiser");
+    return wb_may_use(function, optimiser, &optimiser_class, "the optimiser");
 }
 
 bool wb_is_optimiser(const void *object) {

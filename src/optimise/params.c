@@ -1,6 +1,7 @@
 /* The implicit style of Flux 0.11 to 0.14: a list of parameters, which a rule changes. */
 #include <string.h>
 
+#include "array/use.h"
 #include "base/memory.h"
 #include "layers/layer.h"
 #include "optimise/optimiser.h"
@@ -22,11 +23,16 @@ static void parameters_free(void *object) {
     wb_object_delete(p, sizeof *p, "list of parameters");
 }
 
+/* That of its model, as an optimiser's. */
+static uint32_t *owner_of(const void *object) {
+    return &((const wb_parameters *)object)->model->owner_;
+}
+
 static const wb_class parameters_class = {
-    .name = "parameters", .free = parameters_free, .maker = "wb_params"};
+    .name = "parameters", .owner = owner_of, .free = parameters_free, .maker = "wb_params"};
 
 static bool check(const char *function, const wb_parameters *p) {
-    return wb_object_check(function, p, &parameters_class, "the list of parameters");
+    return wb_may_use(function, p, &parameters_class, "the list of parameters");
 }
 
 wb_parameters *wb_params(wb_layer *model) {

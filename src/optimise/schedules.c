@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "array/use.h"
 #include "base/error.h"
 #include "base/given.h"
 #include "base/memory.h"
@@ -76,7 +77,7 @@ static wb_schedule *of_numbers(const char *function, value_fn *value, const char
 }
 
 double wb_schedule_at(const wb_schedule *schedule, int64_t t) {
-    if (!wb_object_check("wb_schedule_at", schedule, &schedule_class, "the schedule")) return 0;
+    if (!wb_may_use("wb_schedule_at", schedule, &schedule_class, "the schedule")) return 0;
     if (t >= 1) return schedule->value(schedule, t);
     (void)wb_fail(WB_ERROR_ARGUMENT, "wb_schedule_at: steps count from 1, got %lld", (long long)t);
     return 0;
@@ -298,7 +299,7 @@ static bool is_given_before(const wb_schedule_part *parts, int64_t i) {
 static bool check_parts(const char *function, int64_t count, const wb_schedule_part *parts) {
     if (!is_positive(function, "the number of parts", count)) return false;
     for (int64_t i = 0; i < count; i++)
-        if (!wb_object_check(function, parts[i].schedule, &schedule_class, "a schedule") ||
+        if (!wb_may_use(function, parts[i].schedule, &schedule_class, "a schedule") ||
             !is_positive(function, "the number of steps", parts[i].steps))
             return false;
     for (int64_t i = 0; i < count; i++)

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "array/thread.h"
+#include "array/use.h"
 #include "evaluate/evaluate.h"
 #include "layers/layer.h"
 #include "ops/ops.h"
@@ -64,9 +65,7 @@ static wb_array *as_state(const wb_array *old, wb_array *x) {
 wb_status wb_optimiser_set(wb_optimiser *optimiser, const char *path, const char *state,
                            wb_array *x) {
     static const char function[] = "wb_optimiser_set";
-    if (!x && !wb_failed()) (void)wb_fail_argument_null(function, "x");
-    if (!x) return wb_error_status();
-    if (wb_is_gone(function, x) || wb_is_tracing(function)) return WB_ERROR_ARGUMENT;
+    if (!wb_may_use_array(function, x, "x") || wb_is_tracing(function)) return wb_error_status();
     int k;
     wb_tie_group *group = find_state(function, optimiser, path, state, &k);
     if (!group) return wb_error_status();

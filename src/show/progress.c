@@ -6,9 +6,9 @@
 #include <weber/device.h>
 #include <weber/show.h>
 
+#include "array/use.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/object.h"
 
 enum { WIDEST_BAR = 30, NARROWEST_BAR = 8, DEFAULT_COLUMNS = 80, LINE_BYTES = 512 };
 static const double seconds_between = 0.1;
@@ -137,8 +137,13 @@ static void draw(wb_progress *p, double at) {
     p->drawn = at;
 }
 
+static bool check(const char *function, const wb_progress *p) {
+    return wb_may_use(function, p, &progress_class, "the progress bar");
+}
+
 void wb_progress_step(wb_progress *p, wb_array *loss) {
-    if (!p) return;
+    static const char function[] = "wb_progress_step";
+    if (!p || !check(function, p) || !wb_may_use_given(function, loss, "the loss")) return;
     p->done++;
     if (!p->shown) return;
     const double at = wb_clock();
@@ -148,11 +153,12 @@ void wb_progress_step(wb_progress *p, wb_array *loss) {
 }
 
 void wb_progress_note(wb_progress *p, const char *note) {
-    if (p) (void)snprintf(p->note, sizeof p->note, "%s", note ? note : "");
+    if (p && check("wb_progress_note", p))
+        (void)snprintf(p->note, sizeof p->note, "%s", note ? note : "");
 }
 
 double wb_progress_end(wb_progress *p) {
-    if (!p) return 0;
+    if (!p || !check("wb_progress_end", p)) return 0;
     const double at = wb_clock(), seconds = at - p->start;
     if (p->shown) {
         draw(p, at);

@@ -4,6 +4,7 @@
 #include <weber/show.h>
 
 #include "array/array.h"
+#include "array/use.h"
 #include "base/memory.h"
 #include "show/number.h"
 #include "show/print.h"
@@ -219,10 +220,8 @@ wb_status wb_array_text(wb_text *out, wb_array *x) {
 }
 
 wb_status wb_show_array(FILE *file, wb_array *x) {
-    if (!x || !file) {
-        if (!wb_failed()) (void)wb_fail_argument_null("wb_show_array", x ? "file" : "x");
-        return wb_error_status();
-    }
+    if (!wb_may_use_array("wb_show_array", x, "x")) return wb_error_status();
+    if (!file) return (void)wb_fail_argument_null("wb_show_array", "file"), wb_error_status();
     wb_text out = {.file = file, .path = "wb_show_array: the output"};
     return wb_array_text(&out, x);
 }

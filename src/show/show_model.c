@@ -5,6 +5,7 @@
 
 #include <weber/show.h>
 
+#include "array/use.h"
 #include "layers/layer.h"
 #include "ops/step.h"
 #include "optimise/optimiser.h"
@@ -327,17 +328,8 @@ static void print_optimiser(wb_text *out, wb_optimiser *o) {
 
 static wb_status show_to(wb_text *out, void *object) {
     const wb_object *any = object;
-    if (!any) {
-        if (!wb_failed()) (void)wb_fail_argument_null("wb_show", "the object");
-        return wb_error_status();
-    }
+    if (!wb_may_use_any("wb_show", object, NULL)) return wb_error_status();
     if (any->klass == &wb_array_class) return wb_array_text(out, object);
-    if (wb_object_is_released(any))
-        return wb_fail(WB_ERROR_ARGUMENT, "wb_show: the %s was released already",
-                       wb_object_released_name(any));
-    if (!any->klass)
-        return wb_fail(WB_ERROR_ARGUMENT, "wb_show: the argument is not an object "
-                                          "of Weber");
     wb_error_aside older;
     wb_error_put_aside(&older);
     if (wb_is_layer(object))

@@ -7,7 +7,9 @@
 #include <weber/show.h>
 #include <weber/state.h>
 
+#include "array/use.h"
 #include "base/given.h"
+#include "data/loader.h"
 #include "layers/layer.h"
 #include "optimise/optimiser.h"
 #include "ranks/ranks.h"
@@ -283,15 +285,24 @@ static wb_status check_schedules(const wb_train_desc *d) {
     return WB_OK;
 }
 
+static bool may_use_objects(const wb_train_desc *d) {
+    bool good = wb_may_use_layer("wb_train", d->model, "the model") &&
+                wb_loader_check("wb_train", d->loader) &&
+                wb_optimiser_check("wb_train", d->optimiser) &&
+                (!d->validation || wb_loader_check("wb_train", d->validation)) &&
+                (!d->metrics.model || wb_check_layer("wb_train", d->metrics.model)) &&
+                (!d->metrics.loader || wb_loader_check("wb_train", d->metrics.loader));
+    for (int i = 0; good && i < WB_SCHEDULES && d->schedules[i].schedule; i++)
+        good = wb_may_use_any("wb_train", d->schedules[i].schedule, "a schedule");
+    for (int i = 0; good && i < WB_MORE_OBJECTS && d->more[i].object; i++)
+        good = wb_may_use_any("wb_train", d->more[i].object, "an object of .more");
+    return good;
+}
+
 static wb_status check(const wb_train_desc *d) {
-    const char *missing = !d->loss        ? "the loss function"
-                          : !d->model     ? "the model"
-                          : !d->loader    ? "the loader"
-                          : !d->optimiser ? "the optimiser"
-                                          : NULL;
     if (wb_failed()) return wb_not_run("wb_train");
-    if (missing) return wb_fail(WB_ERROR_ARGUMENT, "wb_train: %s is NULL", missing);
-    if (!wb_check_layer("wb_train", d->model)) return WB_ERROR_ARGUMENT;
+    if (!may_use_objects(d)) return WB_ERROR_ARGUMENT;
+    if (!d->loss) return wb_fail(WB_ERROR_ARGUMENT, "wb_train: the loss function is NULL");
     if (d->cb)
         return wb_fail(WB_ERROR_ARGUMENT,
                        "wb_train: cb is no longer a callback, as in Flux since 0.14: use .on_step "

@@ -67,7 +67,7 @@ static void mistakes_are_named(void **state) {
     assert_int_equal(wb_apply_many(broken, 2, xs, WB_MOST_ARRAYS, ys), WB_MOST_ARRAYS);
     xs[1] = NULL;
     assert_int_equal(wb_apply_many(model, 2, xs, 2, ys), 0);
-    assert_error(WB_ERROR_ARGUMENT, "wb_apply_many: array 2 is NULL");
+    assert_error(WB_ERROR_ARGUMENT, "wb_apply_many: array 1 is NULL");
     assert_int_equal(wb_apply_many(model, 0, xs, 2, ys), 0);
     assert_error(WB_ERROR_ARGUMENT, "count must be from 1 to 16, got 0");
     wb_free(model), wb_free(open), wb_free(broken);

@@ -1,0 +1,60 @@
+#include "array/use.h"
+
+#include <stdio.h>
+
+#include "array/thread.h"
+
+static void *mutable(const void *object) {
+    union {
+        const void *from;
+        void *to;
+    } cast = {.from = object};
+    return cast.to;
+}
+
+static bool is_own(const char *function, const void *object, const char *what) {
+    const wb_class *klass = ((const wb_object *)object)->klass;
+    uint32_t *owner = klass->owner ? klass->owner(mutable(object)) : NULL;
+    if (!owner || wb_claim_owner(owner)) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s belongs to another thread%s%s", function, what,
+                  klass->to_other_threads ? ": " : "",
+                  klass->to_other_threads ? klass->to_other_threads : "");
+    return false;
+}
+
+bool wb_may_use(const char *function, const void *object, const wb_class *klass, const char *what) {
+    return wb_object_check(function, object, klass, what) && is_own(function, object, what);
+}
+
+bool wb_may_use_array(const char *function, const wb_array *x, const char *what) {
+    return wb_is_usable(x) || wb_refuse(function, x, what) != NULL;
+}
+
+bool wb_may_use_arrays(const char *function, int64_t count, wb_array *const *arrays) {
+    if (!wb_check_list(function, count, arrays)) return false;
+    for (int64_t i = 0; i < count; i++) {
+        char what[32];
+        if (wb_is_usable(arrays[i])) continue;
+        (void)snprintf(what, sizeof what, "array %lld", (long long)i);
+        return wb_refuse(function, arrays[i], what) != NULL;
+    }
+    return true;
+}
+
+bool wb_may_use_any(const char *function, const void *object, const char *what) {
+    const wb_object *any = object;
+    char name[80];
+    if (!any) return wb_object_check(function, NULL, NULL, what ? what : "the object");
+    if (!what) {
+        (void)snprintf(name, sizeof name, "the %s",
+                       wb_object_is_released(any) ? wb_object_released_name(any)
+                       : any->klass               ? any->klass->name
+                                                  : "argument");
+        what = name;
+    }
+    if (wb_object_is_released(any)) return wb_object_check(function, any, NULL, what);
+    if (any->klass == &wb_array_class) return wb_may_use_array(function, object, what);
+    if (any->klass) return is_own(function, any, what);
+    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s is not an object of Weber", function, what);
+    return false;
+}
