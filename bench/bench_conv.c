@@ -131,7 +131,7 @@ typedef struct own {
 } own;
 
 static own own_of(wb_conv_kind kind, const wb_window *w, float *x, float *k, float *y) {
-    const size_t bytes = wb_cpu_conv_scratch(kind, w);
+    const size_t bytes = (size_t)wb_cpu_conv_scratch(kind, w);
     return (own){.kind = kind,
                  .window = w,
                  .a = kind == WB_CONV_DATA ? y : x,

@@ -152,7 +152,7 @@ static setting setting_for(const shape *size, wb_dtype dtype) {
                           .ldb = size->transpose_b ? size->n : size->k,
                           .ldc = size->m,
                           .batch = 1};
-    const size_t scratch = wb_cpu_gemm_scratch(&gemm);
+    const size_t scratch = (size_t)wb_cpu_gemm_scratch(&gemm);
     return (setting){.gemm = gemm,
                      .a = numbers(&gemm, gemm.m * gemm.k),
                      .b = numbers(&gemm, gemm.k * gemm.n),

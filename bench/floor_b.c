@@ -69,7 +69,7 @@ static void *open_network(int threads) {
     const wb_gemm *all[] = {&n->forward1, &n->forward2, &n->back2, &n->weight2, &n->weight1};
     size_t most = 64;
     for (int i = 0; i < 5; i++) {
-        const size_t wanted = wb_cpu_gemm_scratch(all[i]);
+        const size_t wanted = (size_t)wb_cpu_gemm_scratch(all[i]);
         if (wanted > most) most = wanted;
     }
     n->scratch = aligned_alloc(64, (most + 63) / 64 * 64);

@@ -91,11 +91,11 @@ static back_layout back_layout_of(const wb_call *call) {
     return l;
 }
 
-size_t wb_cpu_attention_scratch(const wb_call *call) {
-    const size_t threads = (size_t)wb_cpu_threads();
-    if (call->kind == WB_CALL_attention) return (size_t)layout_of(call).size * threads;
+int64_t wb_cpu_attention_scratch(const wb_call *call) {
+    const int64_t threads = wb_cpu_threads();
+    if (call->kind == WB_CALL_attention) return layout_of(call).size * threads;
     const back_layout l = back_layout_of(call);
-    return (size_t)l.size * threads + (size_t)(l.part_size * (l.parts - 1));
+    return l.size * threads + l.part_size * (l.parts - 1);
 }
 
 /* ---- running it ---- */

@@ -7,7 +7,7 @@
 #include "isa.h"
 
 /* Bytes for all threads. */
-size_t wb_cpu_attention_scratch(const wb_call *call);
+int64_t wb_cpu_attention_scratch(const wb_call *call);
 
 /* ---- what the code per instruction set (kernels/attention_real.h) gives to attention.c ---- */
 

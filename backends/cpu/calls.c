@@ -53,7 +53,7 @@ static bool is_conv(const wb_call *call, wb_conv_kind *kind) {
     return *kind != WB_CONV_FILTER || call->kind == WB_CALL_conv_filter;
 }
 
-size_t wb_cpu_call_scratch(const wb_call *call) {
+int64_t wb_cpu_call_scratch(const wb_call *call) {
     const wb_gemm gemm = gemm_of(call);
     const wb_window window = window_of(call);
     wb_conv_kind kind;
@@ -70,7 +70,7 @@ wb_status wb_cpu_call_matmul(const wb_cpu_call *c) {
     return WB_OK;
 }
 
-size_t wb_cpu_call_kept(const wb_call *call) {
+int64_t wb_cpu_call_kept(const wb_call *call) {
     const wb_gemm gemm = gemm_of(call);
     const wb_window window = window_of(call);
     wb_conv_kind kind;

@@ -19,9 +19,9 @@ typedef wb_status wb_cpu_call_fn(const wb_cpu_call *c);
 #define WB_CALL(name, ...) extern wb_cpu_call_fn wb_cpu_call_##name;
 #include <weber/ops.def>
 
-size_t wb_cpu_call_scratch(const wb_call *call);
+int64_t wb_cpu_call_scratch(const wb_call *call);
 /* Bytes of what a call with fixed operands (wb_call) keeps; 0: nothing. */
-size_t wb_cpu_call_kept(const wb_call *call);
+int64_t wb_cpu_call_kept(const wb_call *call);
 void wb_cpu_call_keep(const wb_call *call, char *const *a, void *kept);
 
 #endif

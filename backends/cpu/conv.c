@@ -54,7 +54,7 @@ static wb_window flat_of(const wb_window *window) {
 /* If each weight meets so many positions, little of the time goes to its form. */
 enum { MANY_POSITIONS = 1024 };
 
-static size_t kept_bytes(wb_conv_kind kind, const wb_window *w) {
+static int64_t kept_bytes(wb_conv_kind kind, const wb_window *w) {
     const int64_t in = w->in[0] * w->in[1] * w->in[2], out = w->out[0] * w->out[1] * w->out[2];
     if (!w->keeps || kind == WB_CONV_FILTER || wb_depthwise_takes(w) ||
         wb_conv_least(in, out) * w->batch >= MANY_POSITIONS)
@@ -62,14 +62,14 @@ static size_t kept_bytes(wb_conv_kind kind, const wb_window *w) {
     return is_filtered(kind, w) ? wb_winograd_kept(kind, w) : wb_conv_gather_kept(kind, w);
 }
 
-size_t wb_cpu_conv_kept(wb_conv_kind kind, const wb_window *window) {
+int64_t wb_cpu_conv_kept(wb_conv_kind kind, const wb_window *window) {
     const wb_window w = flat_of(window);
     return kept_bytes(kind, &w);
 }
 
-size_t wb_cpu_conv_scratch(wb_conv_kind kind, const wb_window *window) {
+int64_t wb_cpu_conv_scratch(wb_conv_kind kind, const wb_window *window) {
     const wb_window w = flat_of(window);
-    const size_t kept = kept_bytes(kind, &w);
+    const int64_t kept = kept_bytes(kind, &w);
     if (wb_depthwise_takes(&w)) return wb_depthwise_scratch(kind, &w);
     if (is_filtered(kind, &w)) return wb_winograd_scratch(kind, &w, kept > 0);
     return kind == WB_CONV_FILTER ? wb_conv_filter_scratch(&w)

@@ -17,8 +17,8 @@ typedef struct cut {
     int64_t channels, channel_parts; /* of a block; blocks of a group */
     int64_t filters, filter_parts;
     int64_t pitch, chunk, together;
-    int64_t sum;                /* elements of a block's sum */
-    size_t box, lines, offsets; /* bytes of scratch of a worker */
+    int64_t sum;                 /* elements of a block's sum */
+    int64_t box, lines, offsets; /* bytes of scratch of a worker */
     double flops;
 } cut;
 
@@ -55,7 +55,7 @@ static void cut_channels(const wb_conv_plan *plan, cut *c) {
     const int64_t box = wb_conv_box_bound(plan, c->chunk) * one;
     const int64_t fit = wb_conv_least(WB_CONV_STRETCH / plan->positions, WB_CONV_BOX_BYTES / box);
     c->together = c->narrow ? 1 : wb_conv_most(1, wb_conv_least(fit, plan->batch));
-    c->box = wb_conv_aligned((size_t)(c->together * box) + WB_CONV_SLACK);
+    c->box = wb_conv_aligned(c->together * box + WB_CONV_SLACK);
 }
 
 static cut cut_of(const wb_conv_plan *plan) {
@@ -74,23 +74,23 @@ static cut cut_of(const wb_conv_plan *plan) {
     const int64_t wanted = wb_conv_ceil(wb_conv_least(PIECES, affordable), blocks_of(plan, &c));
     c.images = wb_conv_ceil(plan->batch, wb_conv_least(wanted, plan->batch));
     c.image_parts = wb_conv_ceil(plan->batch, c.images);
-    c.lines = wb_conv_aligned((size_t)(WB_CONV_STRETCH * c.pitch) * plan->size);
-    c.offsets = wb_conv_aligned((size_t)(c.channels * plan->taps) * sizeof(int64_t));
+    c.lines = wb_conv_aligned(WB_CONV_STRETCH * c.pitch * (int64_t)plan->size);
+    c.offsets = wb_conv_aligned(c.channels * plan->taps * (int64_t)sizeof(int64_t));
     return c;
 }
 
-static size_t sums_bytes(const wb_conv_plan *plan, const cut *c) {
+static int64_t sums_bytes(const wb_conv_plan *plan, const cut *c) {
     const int64_t sums =
         c->image_parts == 1 ? wb_cpu_threads() : c->image_parts * blocks_of(plan, c);
-    return wb_conv_aligned((size_t)(c->sum * sums) * plan->size);
+    return wb_conv_aligned(c->sum * sums * (int64_t)plan->size);
 }
 
-static size_t worker_bytes(const cut *c) { return c->box + c->lines + c->offsets; }
+static int64_t worker_bytes(const cut *c) { return c->box + c->lines + c->offsets; }
 
-size_t wb_conv_filter_scratch(const wb_window *window) {
+int64_t wb_conv_filter_scratch(const wb_window *window) {
     const wb_conv_plan plan = wb_conv_forward_plan(window);
     const cut c = cut_of(&plan);
-    return sums_bytes(&plan, &c) + worker_bytes(&c) * (size_t)wb_cpu_threads();
+    return sums_bytes(&plan, &c) + worker_bytes(&c) * wb_cpu_threads();
 }
 
 /* A block by its number: channels fastest, then filters, then groups. */
@@ -140,7 +140,7 @@ static void block_task(void *context, int64_t piece, int worker) {
     const int64_t y =
         image * plan->out_image + (p.group * plan->outer + p.filter) * plan->out_plane;
     const int64_t number = c->image_parts == 1 ? worker : piece;
-    char *scratch = j->scratch + worker_bytes(c) * (size_t)worker,
+    char *scratch = j->scratch + worker_bytes(c) * worker,
          *sum = j->sums + (size_t)(number * c->sum) * plan->size;
     const wb_conv_block block = {.plan = plan,
                                  .x = j->x + (size_t)x * plan->size,
@@ -171,7 +171,7 @@ void wb_conv_filter(const wb_window *window, const void *x, const void *y, void 
     job j = {.plan = wb_conv_forward_plan(window), .x = x, .y = y, .dw = dw, .sums = scratch};
     j.cut = cut_of(&j.plan);
     const int64_t blocks = blocks_of(&j.plan, &j.cut);
-    const size_t sums = sums_bytes(&j.plan, &j.cut);
+    const int64_t sums = sums_bytes(&j.plan, &j.cut);
     j.scratch = j.sums + sums;
     if (j.cut.image_parts > 0)
         wb_conv_share(blocks * j.cut.image_parts, j.cut.flops, block_task, &j);

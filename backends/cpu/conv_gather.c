@@ -15,8 +15,8 @@ typedef struct cut {
     int64_t phases;
     int64_t images, count, outer, groups, panels;               /* of a piece */
     int64_t image_parts, count_parts, outer_parts, group_parts; /* numbers of pieces */
-    size_t box, tile, offsets;                                  /* bytes of scratch of a worker */
-    size_t weights;                                             /* bytes of packed weights */
+    int64_t box, tile, offsets;                                 /* bytes of scratch of a worker */
+    int64_t weights;                                            /* bytes of packed weights */
     double flops;
 } cut;
 
@@ -35,12 +35,12 @@ static int64_t strips_of(const wb_conv_plan *plan) {
     return wb_conv_ceil(plan->outer, WB_CONV_STRIP);
 }
 
-static size_t strip_bytes(const wb_conv_plan *plan) {
-    return (size_t)(plan->inner * plan->taps * WB_CONV_STRIP) * plan->size;
+static int64_t strip_bytes(const wb_conv_plan *plan) {
+    return plan->inner * plan->taps * WB_CONV_STRIP * (int64_t)plan->size;
 }
 
-static size_t packed_bytes(const wb_conv_plan *plan) {
-    return wb_conv_aligned(strip_bytes(plan) * (size_t)(strips_of(plan) * plan->groups));
+static int64_t packed_bytes(const wb_conv_plan *plan) {
+    return wb_conv_aligned(strip_bytes(plan) * strips_of(plan) * plan->groups);
 }
 
 static int64_t box_bytes(const wb_conv_plan *plan, int64_t count) {
@@ -94,11 +94,11 @@ static cut cut_of(wb_conv_kind kind, const wb_window *window) {
     c.panels = weights > WB_CONV_WEIGHTS ? WB_CONV_PANELS : 1;
     const int64_t tile =
         wb_conv_most(c.outer * WB_CONV_PANEL_BYTES, WB_CONV_FLAT_OUTER * WB_CONV_FLAT_BYTES);
-    c.tile = wb_conv_aligned((size_t)(c.panels * tile));
+    c.tile = wb_conv_aligned(c.panels * tile);
     for (int64_t phase = 0; phase < c.phases; phase++) {
         plan = wb_conv_plan_of(kind, window, phase);
-        const size_t box = (size_t)(box_bytes(&plan, c.count) * c.images) + WB_CONV_SLACK;
-        const size_t offsets = (size_t)(plan.inner * plan.taps) * sizeof(int64_t);
+        const int64_t box = box_bytes(&plan, c.count) * c.images + WB_CONV_SLACK;
+        const int64_t offsets = plan.inner * plan.taps * (int64_t)sizeof(int64_t);
         if (c.box < wb_conv_aligned(box)) c.box = wb_conv_aligned(box);
         if (c.offsets < wb_conv_aligned(offsets)) c.offsets = wb_conv_aligned(offsets);
         c.weights += packed_bytes(&plan);
@@ -106,15 +106,15 @@ static cut cut_of(wb_conv_kind kind, const wb_window *window) {
     return c;
 }
 
-static size_t panel_bytes(void) {
+static int64_t panel_bytes(void) {
     return wb_conv_aligned(WB_CONV_DEPTH * WB_CONV_PANEL_BYTES + WB_CONV_SLACK);
 }
 
-static size_t worker_bytes(const cut *c) { return c->box + c->tile + c->offsets + panel_bytes(); }
+static int64_t worker_bytes(const cut *c) { return c->box + c->tile + c->offsets + panel_bytes(); }
 
-size_t wb_conv_gather_scratch(wb_conv_kind kind, const wb_window *window) {
+int64_t wb_conv_gather_scratch(wb_conv_kind kind, const wb_window *window) {
     const cut c = cut_of(kind, window);
-    return c.weights + worker_bytes(&c) * (size_t)wb_cpu_threads();
+    return c.weights + worker_bytes(&c) * wb_cpu_threads();
 }
 
 /* Piece: strip + strips * group, of all phases. */
@@ -131,8 +131,7 @@ static void pack_task(void *context, int64_t piece, int worker) {
         strip_table[wb_cpu_isa()][plan.size == 8](
             &plan,
             (const char *)g->weights + (size_t)(start + first * plan.outer_stride) * plan.size,
-            wb_conv_least(WB_CONV_STRIP, plan.outer - first),
-            packed + (size_t)piece * strip_bytes(&plan));
+            wb_conv_least(WB_CONV_STRIP, plan.outer - first), packed + piece * strip_bytes(&plan));
         packed += packed_bytes(&plan);
     }
 }
@@ -157,7 +156,7 @@ static void gather_task(void *context, int64_t index, int worker) {
     const int64_t column = group * plan.outer + outer;
     const int64_t source = image * plan.source_image + group * plan.inner * plan.source_plane;
     const int64_t out = image * plan.out_image + column * plan.out_plane;
-    char *scratch = g->scratch + worker_bytes(c) * (size_t)worker, *packed = g->packed;
+    char *scratch = g->scratch + worker_bytes(c) * worker, *packed = g->packed;
     wb_conv_piece piece = {.plan = &plan,
                            .source = (const char *)g->source + (size_t)source * plan.size,
                            .out = (char *)g->out + (size_t)out * plan.size,
@@ -176,7 +175,7 @@ static void gather_task(void *context, int64_t index, int worker) {
     for (int64_t phase = 0; phase < c->phases; phase++) {
         plan = wb_conv_plan_of(g->kind, g->window, phase);
         const int64_t strip = group * strips_of(&plan) + outer / WB_CONV_STRIP;
-        piece.weights = packed + (size_t)strip * strip_bytes(&plan);
+        piece.weights = packed + strip * strip_bytes(&plan);
         packed += packed_bytes(&plan);
         if (c->phases > 1)
             run_phase(g, piece, 0, plan.positions);
@@ -194,7 +193,7 @@ static void pack(gather *g) {
     wb_conv_share(strips_of(&plan) * plan.groups, (double)g->cut.weights, pack_task, g);
 }
 
-size_t wb_conv_gather_kept(wb_conv_kind kind, const wb_window *window) {
+int64_t wb_conv_gather_kept(wb_conv_kind kind, const wb_window *window) {
     return cut_of(kind, window).weights;
 }
 

@@ -164,16 +164,18 @@ static inline int64_t wb_conv_panel(const wb_conv_plan *plan) {
 static inline int64_t wb_conv_least(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t wb_conv_most(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline int64_t wb_conv_ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
-static inline size_t wb_conv_aligned(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
+/* Sizes of scratch memory are counted in int64_t also where size_t has 32 bits: the backend tells
+ * those that no memory has. */
+static inline int64_t wb_conv_aligned(int64_t bytes) { return (bytes + 63) & ~(int64_t)63; }
 
 /* The two families of kinds: conv_gather.c and conv_filter.c. */
-size_t wb_conv_gather_scratch(wb_conv_kind kind, const wb_window *window);
+int64_t wb_conv_gather_scratch(wb_conv_kind kind, const wb_window *window);
 void wb_conv_gather(wb_conv_kind kind, const wb_window *window, const void *source,
                     const void *weights, void *out, void *scratch, wb_tile_fn *done, void *context);
-size_t wb_conv_gather_kept(wb_conv_kind kind, const wb_window *window);
+int64_t wb_conv_gather_kept(wb_conv_kind kind, const wb_window *window);
 void wb_conv_gather_keep(wb_conv_kind kind, const wb_window *window, const void *weights,
                          void *kept);
-size_t wb_conv_filter_scratch(const wb_window *window);
+int64_t wb_conv_filter_scratch(const wb_window *window);
 void wb_conv_filter(const wb_window *window, const void *x, const void *y, void *dw, void *scratch);
 
 /* wb_cpu_parallel, or a loop on the calling thread when the work is too small to share. */

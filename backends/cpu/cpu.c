@@ -16,7 +16,7 @@ typedef struct kernel {
     wb_call call;
     wb_cpu_program *program; /* the program, or what is fused behind the call */
     int split;
-    size_t kept, call_scratch; /* bytes; of scratch memory, what comes before the program's */
+    int64_t kept, call_scratch; /* bytes; of scratch memory, what comes before the program's */
 } kernel;
 
 enum { ALIGNMENT = 64, MOST_ARGUMENTS = 1024 };
@@ -84,13 +84,18 @@ static bool takes(void *device, const char *name, const wb_call *call) {
            (call->dtype == WB_F32 || call->dtype == WB_F64);
 }
 
-static size_t scratch_bytes(const void *any) {
-    const kernel *k = any;
-    const size_t behind = k->program ? wb_cpu_program_scratch(k->program) : 0;
-    return k->call_scratch + behind + ALIGNMENT;
+/* As a size of memory: where none is so large, one that nobody grants. */
+static size_t size_of(int64_t bytes) {
+    return bytes < 0 || bytes > PTRDIFF_MAX - ALIGNMENT ? SIZE_MAX : (size_t)bytes;
 }
 
-static size_t kept_bytes(const void *any) { return ((const kernel *)any)->kept; }
+static size_t scratch_bytes(const void *any) {
+    const kernel *k = any;
+    const int64_t behind = k->program ? wb_cpu_program_scratch(k->program) : 0;
+    return size_of(k->call_scratch + behind + ALIGNMENT);
+}
+
+static size_t kept_bytes(const void *any) { return size_of(((const kernel *)any)->kept); }
 
 /* ---- epilogues ---- */
 

@@ -23,7 +23,7 @@ int wb_cpu_program_ndim(const wb_cpu_program *program);
 int64_t wb_cpu_program_size(const wb_cpu_program *program, int dim);
 
 /* Bytes of registers and partial results that a run wants. */
-size_t wb_cpu_program_scratch(const wb_cpu_program *program);
+int64_t wb_cpu_program_scratch(const wb_cpu_program *program);
 
 /* Runs the program over its domain; arguments are addresses. */
 void wb_cpu_program_run(const wb_cpu_program *program, char *const *arguments, const uint64_t *late,

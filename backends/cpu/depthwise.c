@@ -14,7 +14,7 @@ enum {
 
 typedef struct cut {
     int64_t phases, units, each; /* units: planes, or channels of the filter gradient */
-    size_t tables, box, rows;    /* bytes; box and rows for each worker */
+    int64_t tables, box, rows;   /* bytes; box and rows for each worker */
     double flops;
 } cut;
 
@@ -63,16 +63,16 @@ static cut cut_of(wb_conv_kind kind, const wb_window *window) {
         rows = plan.taps * WB_CONV_VECTOR_BYTES / size;
     else
         rows *= steps > 1 ? steps * wb_depthwise_pitch(&plan) : 0;
-    c.tables = wb_conv_aligned((size_t)tables);
-    c.box = wb_conv_aligned((size_t)(c.each * bytes) + WB_CONV_SLACK);
-    c.rows = wb_conv_aligned((size_t)(c.each * rows * size));
+    c.tables = wb_conv_aligned(tables);
+    c.box = wb_conv_aligned(c.each * bytes + WB_CONV_SLACK);
+    c.rows = wb_conv_aligned(c.each * rows * size);
     return c;
 }
 
-size_t wb_depthwise_scratch(wb_conv_kind kind, const wb_window *window) {
+int64_t wb_depthwise_scratch(wb_conv_kind kind, const wb_window *window) {
     if (wb_lanes_takes(window)) return wb_lanes_scratch(kind, window);
     const cut c = cut_of(kind, window);
-    return c.tables + (c.box + c.rows) * (size_t)wb_cpu_threads();
+    return c.tables + (c.box + c.rows) * wb_cpu_threads();
 }
 
 /* Taps of an axis ordered by where they read. */
@@ -137,7 +137,7 @@ static void piece_task(void *context, int64_t index, int worker) {
     wb_depthwise_piece piece = j->piece;
     piece.first = index * c->each;
     piece.planes = wb_conv_least(c->each, c->units - piece.first);
-    piece.box = j->scratch + (c->box + c->rows) * (size_t)worker;
+    piece.box = j->scratch + (c->box + c->rows) * worker;
     piece.rows = (char *)piece.box + c->box;
     (j->kind == WB_CONV_FILTER ? filter_table : gather_table)[wb_cpu_isa()][is_double](&piece);
     if (j->kind != WB_CONV_FILTER && j->done) tell(j, piece.first, piece.planes, worker);

@@ -50,13 +50,13 @@ typedef struct wb_lanes_piece {
 } wb_lanes_piece;
 
 bool wb_depthwise_takes(const wb_window *window);
-size_t wb_depthwise_scratch(wb_conv_kind kind, const wb_window *window);
+int64_t wb_depthwise_scratch(wb_conv_kind kind, const wb_window *window);
 void wb_depthwise(wb_conv_kind kind, const wb_window *window, const void *a, const void *b,
                   void *out, void *scratch, wb_tile_fn *done, void *context);
 
 /* depthwise_lanes.c */
 bool wb_lanes_takes(const wb_window *window);
-size_t wb_lanes_scratch(wb_conv_kind kind, const wb_window *window);
+int64_t wb_lanes_scratch(wb_conv_kind kind, const wb_window *window);
 void wb_lanes(wb_conv_kind kind, const wb_window *window, const void *a, const void *b, void *out,
               void *scratch, wb_tile_fn *done, void *context);
 

@@ -16,7 +16,7 @@ typedef struct cut {
     int64_t phases, channels, images;   /* of a piece */
     int64_t channel_parts, image_parts; /* numbers of pieces */
     int64_t boxes, taps, positions;     /* vectors of a worker: boxes, weights, results */
-    size_t tables;                      /* bytes */
+    int64_t tables;                     /* bytes */
     double flops;
 } cut;
 
@@ -49,7 +49,7 @@ static cut cut_of(wb_conv_kind kind, const wb_window *window) {
         plan = wb_conv_plan_of(kind, window, phase);
         c.boxes += wb_conv_is_empty(&plan) ? 0 : wb_conv_box_bound(&plan, plan.positions);
         c.taps += plan.taps;
-        c.tables += sizeof(wb_lanes_grid) + sizeof(int64_t) * (size_t)table_of(&plan);
+        c.tables += (int64_t)sizeof(wb_lanes_grid) + (int64_t)sizeof(int64_t) * table_of(&plan);
         c.flops += 2. * (double)(plan.taps * plan.positions) * (double)(plan.groups * plan.batch);
     }
     c.tables = wb_conv_aligned(c.tables);
@@ -62,13 +62,13 @@ static cut cut_of(wb_conv_kind kind, const wb_window *window) {
     return c;
 }
 
-static size_t worker_bytes(const cut *c) {
-    return WB_CONV_VECTOR_BYTES * (size_t)(c->boxes + c->taps + c->positions);
+static int64_t worker_bytes(const cut *c) {
+    return WB_CONV_VECTOR_BYTES * (c->boxes + c->taps + c->positions);
 }
 
-size_t wb_lanes_scratch(wb_conv_kind kind, const wb_window *window) {
+int64_t wb_lanes_scratch(wb_conv_kind kind, const wb_window *window) {
     const cut c = cut_of(kind, window);
-    return c.tables + worker_bytes(&c) * (size_t)wb_cpu_threads();
+    return c.tables + worker_bytes(&c) * wb_cpu_threads();
 }
 
 /* Along one axis: the place in the box of a position of the source, or -1. */
@@ -139,7 +139,7 @@ static void piece_task(void *context, int64_t index, int worker) {
     piece.image = index / c->channel_parts * c->images;
     piece.images =
         j->kind == WB_CONV_FILTER ? j->batch : wb_conv_least(c->images, j->batch - piece.image);
-    piece.box = j->scratch + worker_bytes(c) * (size_t)worker;
+    piece.box = j->scratch + worker_bytes(c) * worker;
     piece.weights = (char *)piece.box + WB_CONV_VECTOR_BYTES * (size_t)c->boxes;
     piece.result = (char *)piece.weights + WB_CONV_VECTOR_BYTES * (size_t)c->taps;
     (j->kind == WB_CONV_FILTER ? filter_table : gather_table)[wb_cpu_isa()][is_double](&piece);

@@ -31,7 +31,7 @@ typedef struct plan {
     int64_t row_pieces, column_pieces; /* of one product */
     int64_t pieces;                    /* of all products */
     bool packs_a, packs_b, swaps;      /* see wb_gemm_piece */
-    size_t scratch;                    /* bytes for one running piece */
+    int64_t scratch;                   /* bytes for one running piece */
 } plan;
 
 /* How A and B are read. A copy costs about as much as four columns of tiles read A in place; it
@@ -56,16 +56,16 @@ bool wb_gemm_takes_tiles(const wb_gemm *g) {
 }
 
 /* bf16: A and B packed, two to an element, and the sums unless C holds them. */
-static size_t piece_scratch_bf16(const wb_gemm *g, const plan *p) {
+static int64_t piece_scratch_bf16(const wb_gemm *g, const plan *p) {
     const int64_t rows = round_up(p->rows, 16);
     const int64_t columns = round_up(smaller(p->columns, WB_GEMM_SHEET_BF16), 16);
     const int64_t sums = g->dtype == WB_BF16 ? rows * columns : 0;
     const int64_t elements = rows * wb_gemm_pairs(wb_gemm_kept_bf16(g->k)) +
                              columns * wb_gemm_pairs(smaller(g->k, WB_GEMM_DEPTH_BF16)) + sums;
-    return (size_t)round_up(elements * 4, 64);
+    return round_up(elements * 4, 64);
 }
 
-static size_t piece_scratch(const wb_gemm *g, const plan *p) {
+static int64_t piece_scratch(const wb_gemm *g, const plan *p) {
     if (wb_gemm_takes_bf16(g)) return piece_scratch_bf16(g, p);
     int64_t elements = 0;
     if (p->packs_a && !g->kept_a)
@@ -74,7 +74,7 @@ static size_t piece_scratch(const wb_gemm *g, const plan *p) {
     if (p->packs_b) elements += WB_GEMM_SHEET * WB_GEMM_DEPTH_PACKED;
     if (p->swaps) elements = WB_GEMM_ROWS * p->rows;
     if (g->m == 1 || g->n == 1) elements = g->k; /* the vector, if it is strided */
-    return (size_t)round_up(elements * (g->dtype == WB_F64 ? 8 : 4), 64);
+    return round_up(elements * (g->dtype == WB_F64 ? 8 : 4), 64);
 }
 
 /* Pieces wanted: some tens of microseconds each, and more only of large products, for machines with
@@ -175,17 +175,16 @@ static void run_piece(void *context, int64_t index, int worker) {
                            .packs_b = p->packs_b,
                            .keeps = job->keeps,
                            .swaps = p->swaps,
-                           .scratch =
-                               p->scratch ? job->scratch + (size_t)worker * p->scratch : NULL,
+                           .scratch = p->scratch ? job->scratch + worker * p->scratch : NULL,
                            .done = job->done,
                            .context = job->context,
                            .worker = worker};
     job->kernel(&piece);
 }
 
-size_t wb_cpu_gemm_scratch(const wb_gemm *gemm) {
+int64_t wb_cpu_gemm_scratch(const wb_gemm *gemm) {
     if (gemm->m == 0 || gemm->n == 0) return 0;
-    return plan_for(gemm).scratch * (size_t)wb_cpu_threads();
+    return plan_for(gemm).scratch * wb_cpu_threads();
 }
 
 static piece_fn *kernel_for(const wb_gemm *gemm) {
@@ -227,13 +226,13 @@ void wb_cpu_gemm(const wb_gemm *gemm, const void *a, const void *b, void *c, voi
 
 /* ---- a packed A for many products ---- */
 
-size_t wb_cpu_gemm_kept(const wb_gemm *g) {
+int64_t wb_cpu_gemm_kept(const wb_gemm *g) {
     const int64_t size = (int64_t)wb_dtype_size(g->dtype);
     if (!g->keeps_a || g->batch != 1 || g->m == 1 || g->n < 2 || g->k < 2 || wb_gemm_takes_bf16(g))
         return 0;
     const bool pays = g->transpose_a || g->lda >= 512;
     if (!pays || plan_for(g).swaps || kernel_for(g) == wb_blas_piece) return 0;
-    return (size_t)round_up(round_up(g->m, WB_GEMM_STRIP) * g->k * size, 64);
+    return round_up(round_up(g->m, WB_GEMM_STRIP) * g->k * size, 64);
 }
 
 void wb_cpu_gemm_keep(const wb_gemm *gemm, const void *a) {

@@ -36,11 +36,11 @@ typedef void wb_tile_fn(void *context, int64_t product, int64_t row, int64_t row
 
 /* Bytes of scratch memory that wb_cpu_gemm wants for this product, aligned to 64; depends on the
  * call and on wb_cpu_threads(). */
-size_t wb_cpu_gemm_scratch(const wb_gemm *gemm);
+int64_t wb_cpu_gemm_scratch(const wb_gemm *gemm);
 
 /* Bytes that wb_cpu_gemm_keep fills, aligned to 64, of a product with keeps_a; 0: the product does
  * not pack A beforehand. */
-size_t wb_cpu_gemm_kept(const wb_gemm *gemm);
+int64_t wb_cpu_gemm_kept(const wb_gemm *gemm);
 /* Packs A into kept_a, for any number of these products. */
 void wb_cpu_gemm_keep(const wb_gemm *gemm, const void *a);
 

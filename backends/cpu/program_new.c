@@ -323,12 +323,11 @@ void wb_cpu_program_free(wb_cpu_program *k) {
     wb_host_release(k);
 }
 
-size_t wb_cpu_program_scratch(const wb_cpu_program *k) {
-    const size_t partial = wb_is_split(k) ? sizeof(wb_accumulator) *
-                                                (size_t)(k->pieces * k->row_values * k->reductions)
-                                          : 0;
-    const size_t sides = sizeof(wb_accumulator) * (size_t)((k->pieces + 2) * k->side_values);
-    return (size_t)k->register_bytes * (size_t)wb_cpu_threads() + partial + sides + WB_ALIGNMENT;
+int64_t wb_cpu_program_scratch(const wb_cpu_program *k) {
+    const int64_t each = (int64_t)sizeof(wb_accumulator);
+    const int64_t partial = wb_is_split(k) ? each * k->pieces * k->row_values * k->reductions : 0;
+    const int64_t sides = each * (k->pieces + 2) * k->side_values;
+    return k->register_bytes * wb_cpu_threads() + partial + sides + WB_ALIGNMENT;
 }
 
 int wb_cpu_program_ndim(const wb_cpu_program *k) { return k->program.ndim; }

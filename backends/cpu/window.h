@@ -28,14 +28,14 @@ typedef struct wb_window {
  * output plane (W' H' D' of them) and columns = channel + K * image, for forward; for data the
  * planes are x's. filter never calls done. */
 typedef enum wb_conv_kind { WB_CONV_FORWARD, WB_CONV_DATA, WB_CONV_FILTER } wb_conv_kind;
-size_t wb_cpu_conv_scratch(wb_conv_kind kind, const wb_window *window);
+int64_t wb_cpu_conv_scratch(wb_conv_kind kind, const wb_window *window);
 void wb_cpu_conv(wb_conv_kind kind, const wb_window *window, const void *a, const void *b,
                  void *out, void *scratch, wb_tile_fn *done, void *context);
 /* (a, b, out) is (x, w, y) for forward, (y, w, x) for data, (x, y, w) for filter */
 
 /* Bytes that wb_cpu_conv_keep fills, aligned to 64, of a convolution with keeps; 0: the weights
  * meet many positions, so that it does not pay. */
-size_t wb_cpu_conv_kept(wb_conv_kind kind, const wb_window *window);
+int64_t wb_cpu_conv_kept(wb_conv_kind kind, const wb_window *window);
 /* Brings weights into the form that the loops read, in window->kept, for any number of calls. */
 void wb_cpu_conv_keep(wb_conv_kind kind, const wb_window *window, const void *weights);
 

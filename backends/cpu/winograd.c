@@ -94,15 +94,15 @@ wb_winograd_cut wb_winograd_cut_of(const wb_winograd_plan *p, int64_t channels, 
  * weights they transform where they multiply them: those are in the cache then. */
 typedef struct layout {
     bool is_one;
-    size_t weights, tiles, products, lines, zeros;
-    size_t shared, worker; /* of all workers, and of each */
+    int64_t weights, tiles, products, lines, zeros;
+    int64_t shared, worker; /* of all workers, and of each */
 } layout;
 
-static size_t points_of(int64_t rows, int64_t columns, size_t size) {
-    return wb_conv_aligned((size_t)(WB_WINOGRAD_POINTS * wb_winograd_point(rows, columns)) * size);
+static int64_t points_of(int64_t rows, int64_t columns, size_t size) {
+    return wb_conv_aligned(WB_WINOGRAD_POINTS * wb_winograd_point(rows, columns) * (int64_t)size);
 }
 
-static size_t all_weights(const wb_winograd_plan *p, size_t size) {
+static int64_t all_weights(const wb_winograd_plan *p, size_t size) {
     return points_of(p->inner, p->outer, size);
 }
 
@@ -111,24 +111,24 @@ static layout layout_of(const wb_winograd_plan *p, const wb_winograd_cut *c, siz
     layout l = {.is_one = c->image_parts * c->row_parts == 1,
                 .tiles = points_of(c->height, p->inner, size),
                 .products = points_of(c->height, WB_WINOGRAD_COLUMNS, size),
-                .lines = wb_conv_aligned((size_t)(4 * c->pitch) * size),
-                .zeros = wb_conv_aligned((size_t)p->in[0] * size)};
+                .lines = wb_conv_aligned(4 * c->pitch * (int64_t)size),
+                .zeros = wb_conv_aligned(p->in[0] * (int64_t)size)};
     l.weights = is_kept    ? 0
                 : l.is_one ? points_of(p->inner, WB_WINOGRAD_COLUMNS, size)
                            : all_weights(p, size);
-    const size_t tiles = l.tiles + l.lines + l.zeros;
+    const int64_t tiles = l.tiles + l.lines + l.zeros;
     l.shared = l.is_one ? tiles : l.weights;
     l.worker = l.products + (l.is_one ? l.weights : tiles);
     return l;
 }
 
-size_t wb_winograd_scratch(wb_conv_kind kind, const wb_window *window, bool is_kept) {
+int64_t wb_winograd_scratch(wb_conv_kind kind, const wb_window *window, bool is_kept) {
     const size_t size = wb_dtype_size(window->dtype);
     const wb_winograd_plan plan = plan_of(kind, window);
     if (kind == WB_CONV_FILTER) return wb_winograd_filter_scratch(&plan, size);
     const wb_winograd_cut cut = wb_winograd_cut_of(&plan, plan.inner, size);
     const layout l = layout_of(&plan, &cut, size, is_kept);
-    return l.shared + l.worker * (size_t)wb_cpu_threads();
+    return l.shared + l.worker * wb_cpu_threads();
 }
 
 /* ---- the work ---- */
@@ -198,14 +198,14 @@ static wb_winograd_piece piece_of(const job *j, int64_t index, char *tiles, int 
 }
 
 static void transform_tiles(const job *j, const wb_winograd_piece *piece) {
-    memset(piece->lines, 0, j->layout.lines + j->layout.zeros);
+    memset(piece->lines, 0, (size_t)(j->layout.lines + j->layout.zeros));
     tiles_table[wb_cpu_isa()][j->size == 8](piece);
 }
 
 static void piece_task(void *context, int64_t index, int worker) {
     const job *j = context;
     const layout *l = &j->layout;
-    char *scratch = j->scratch + (size_t)worker * l->worker;
+    char *scratch = j->scratch + worker * l->worker;
     wb_winograd_piece piece = piece_of(j, index, scratch + l->products, worker);
     piece.products = scratch;
     transform_tiles(j, &piece);
@@ -223,8 +223,7 @@ static void columns_task(void *context, int64_t index, int worker) {
     const wb_winograd_plan *p = &j->plan;
     const int64_t first = index * WB_WINOGRAD_COLUMNS,
                   count = wb_conv_least(WB_WINOGRAD_COLUMNS, p->outer - first);
-    char *scratch = j->scratch + (size_t)worker * j->layout.worker,
-         *weights = scratch + j->layout.products;
+    char *scratch = j->scratch + worker * j->layout.worker, *weights = scratch + j->layout.products;
     wb_winograd_piece piece = piece_of(j, 0, j->shared, worker);
     piece.products = scratch;
     if (j->layout.weights) {
@@ -236,7 +235,7 @@ static void columns_task(void *context, int64_t index, int worker) {
     columns_table[wb_cpu_isa()][j->size == 8](&piece, first, count);
 }
 
-size_t wb_winograd_kept(wb_conv_kind kind, const wb_window *window) {
+int64_t wb_winograd_kept(wb_conv_kind kind, const wb_window *window) {
     const wb_winograd_plan plan = plan_of(kind, window);
     return all_weights(&plan, wb_dtype_size(window->dtype));
 }

@@ -21,10 +21,10 @@
 bool wb_winograd_takes(wb_conv_kind kind, const wb_window *window);
 
 /* is_kept: with weights that wb_winograd_keep made ready. */
-size_t wb_winograd_scratch(wb_conv_kind kind, const wb_window *window, bool is_kept);
+int64_t wb_winograd_scratch(wb_conv_kind kind, const wb_window *window, bool is_kept);
 
 /* As wb_cpu_conv_kept and _keep; not for the filter gradient. */
-size_t wb_winograd_kept(wb_conv_kind kind, const wb_window *window);
+int64_t wb_winograd_kept(wb_conv_kind kind, const wb_window *window);
 void wb_winograd_keep(wb_conv_kind kind, const wb_window *window, const void *weights, void *kept);
 
 /* As wb_cpu_conv. */
@@ -50,7 +50,7 @@ typedef struct wb_winograd_cut {
 } wb_winograd_cut;
 
 wb_winograd_cut wb_winograd_cut_of(const wb_winograd_plan *plan, int64_t channels, size_t size);
-size_t wb_winograd_filter_scratch(const wb_winograd_plan *plan, size_t size);
+int64_t wb_winograd_filter_scratch(const wb_winograd_plan *plan, size_t size);
 void wb_winograd_filter(const wb_winograd_plan *plan, size_t size, const void *x, const void *y,
                         void *dw, void *scratch);
 

@@ -18,9 +18,9 @@ typedef struct job {
     const wb_winograd_plan *plan;
     wb_winograd_cut cut;
     int64_t channel_parts, filter_parts;
-    int64_t pieces, parts;                               /* of tiles; that they are summed in */
-    size_t size;                                         /* bytes of an element */
-    size_t transformed, turned, products, lines, worker; /* bytes of scratch */
+    int64_t pieces, parts;                                /* of tiles; that they are summed in */
+    size_t size;                                          /* bytes of an element */
+    int64_t transformed, turned, products, lines, worker; /* bytes of scratch */
     const char *x, *y;
     char *dw, *sums, *scratch;
 } job;
@@ -36,24 +36,24 @@ static job job_of(const wb_winograd_plan *p, size_t size) {
     j.parts = wb_conv_least(j.pieces, wb_conv_ceil(TASKS, j.channel_parts * j.filter_parts));
     j.parts = wb_conv_ceil(j.pieces, wb_conv_ceil(j.pieces, j.parts)); /* none is empty */
     const int64_t tiles = WB_WINOGRAD_POINTS * wb_winograd_point(j.cut.height, block);
-    j.transformed = j.products = wb_conv_aligned((size_t)tiles * size);
-    j.turned = wb_conv_aligned((size_t)(j.cut.height * block) * size);
-    j.lines = wb_conv_aligned((size_t)(4 * j.cut.pitch) * size);
-    const size_t zeros = wb_conv_aligned((size_t)wb_conv_most(p->in[0], p->out[0]) * size);
+    j.transformed = j.products = wb_conv_aligned(tiles * (int64_t)size);
+    j.turned = wb_conv_aligned(j.cut.height * block * (int64_t)size);
+    j.lines = wb_conv_aligned(4 * j.cut.pitch * (int64_t)size);
+    const int64_t zeros = wb_conv_aligned(wb_conv_most(p->in[0], p->out[0]) * (int64_t)size);
     j.worker = j.transformed + j.products + j.turned + j.lines + zeros;
     return j;
 }
 
 static int64_t blocks_of(const job *j) { return j->channel_parts * j->filter_parts; }
 
-static size_t sums_bytes(const job *j) {
+static int64_t sums_bytes(const job *j) {
     const int64_t sums = j->parts == 1 ? wb_cpu_threads() : blocks_of(j) * j->parts;
-    return (size_t)(sums * WB_WINOGRAD_SUM) * j->size;
+    return sums * WB_WINOGRAD_SUM * (int64_t)j->size;
 }
 
-size_t wb_winograd_filter_scratch(const wb_winograd_plan *plan, size_t size) {
+int64_t wb_winograd_filter_scratch(const wb_winograd_plan *plan, size_t size) {
     const job j = job_of(plan, size);
-    return sums_bytes(&j) + j.worker * (size_t)wb_cpu_threads();
+    return sums_bytes(&j) + j.worker * wb_cpu_threads();
 }
 
 /* dw of a block from its sum, or the first of its sums. */
@@ -83,7 +83,7 @@ static void block_task(void *context, int64_t index, int worker) {
                   begin = index % j->parts * each, end = wb_conv_least(begin + each, j->pieces),
                   channel = number % j->channel_parts * WB_WINOGRAD_BLOCK,
                   filter = number / j->channel_parts * WB_WINOGRAD_BLOCK;
-    char *scratch = j->scratch + (size_t)worker * j->worker,
+    char *scratch = j->scratch + worker * j->worker,
          *lines = scratch + j->transformed + j->products + j->turned;
     wb_winograd_block block = {
         .piece = {.plan = p,
@@ -97,7 +97,7 @@ static void block_task(void *context, int64_t index, int worker) {
         .products = scratch + j->transformed,
         .turned = scratch + j->transformed + j->products,
         .sum = sum_of(j, j->parts == 1 ? worker : index)};
-    memset(lines, 0, j->worker - j->transformed - j->products - j->turned);
+    memset(lines, 0, (size_t)(j->worker - j->transformed - j->products - j->turned));
     memset(block.sum, 0, (size_t)WB_WINOGRAD_SUM * j->size);
     for (int64_t i = begin; i < end; i++) {
         const int64_t image = i / c->row_parts * c->images;

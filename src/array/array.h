@@ -5,6 +5,7 @@
 #include <weber/array.h>
 #include <weber/device.h>
 
+#include "base/count.h"
 #include "base/error.h"
 #include "base/object.h"
 #include "device/buffer.h"

@@ -10,8 +10,8 @@ int64_t wb_count_sizes(int ndim, const int64_t *sizes) {
         if (sizes[d] < 0) return -1;
         if (sizes[d] == 0)
             empty = true;
-        else if (__builtin_mul_overflow(count, sizes[d], &count) || count > INT64_MAX / 16)
-            return -1;
+        else if (__builtin_mul_overflow(count, sizes[d], &count) || count > PTRDIFF_MAX / 16)
+            return -1; /* else their bytes are more than addresses can tell apart */
     }
     return empty ? 0 : count;
 }

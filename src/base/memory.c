@@ -37,6 +37,12 @@ static void *too_long(int64_t count, size_t item_bytes) {
                         (long long)count, item_bytes);
 }
 
+int wb_check_bytes(int64_t bytes) {
+    if (wb_bytes(bytes) != SIZE_MAX) return 1;
+    (void)wb_fail(WB_ERROR_MEMORY, "out of memory: %lld bytes wanted", (long long)bytes);
+    return 0;
+}
+
 void *wb_alloc_list(int64_t count, size_t item_bytes) {
     const bool fits = count >= 0 && count <= most_items(item_bytes);
     return fits ? wb_alloc((size_t)count * item_bytes) : too_long(count, item_bytes);

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/count.h"
+
 /* Zeroed memory, aligned for any type; NULL with WB_ERROR_MEMORY recorded. Release with wb_release
  * (NULL is fine). */
 void *wb_alloc(size_t size_bytes);
@@ -13,6 +15,19 @@ void *wb_alloc(size_t size_bytes);
 /* The same for a list: no product of a count and a size wraps around, as it would in the size_t of
  * a machine of 32 bits. */
 void *wb_alloc_list(int64_t count, size_t item_bytes);
+
+/* No piece of memory is larger: the differences of its addresses have signs, and what it has is
+ * rounded up here and there. */
+#define WB_MOST_BYTES ((int64_t)PTRDIFF_MAX - 0xffff)
+
+/* So many bytes as the allocators take them: SIZE_MAX, which none grants, where no memory can have
+ * them. A cast would leave the low bits on a machine of 32. */
+static inline size_t wb_bytes(int64_t bytes) {
+    return bytes < 0 || bytes > WB_MOST_BYTES ? SIZE_MAX : (size_t)bytes;
+}
+
+/* Whether a piece of memory can have so many bytes; else WB_ERROR_MEMORY. */
+int wb_check_bytes(int64_t bytes);
 
 /* Resizes; the old block stays valid on failure. New bytes are not zeroed. */
 void *wb_resize(void *block, size_t size_bytes);

@@ -189,7 +189,7 @@ static wb_array *read_idx(reader *r) {
     header h = {0};
     if (read_header(r, &h) != WB_OK) return NULL;
     const int64_t size = payload_bytes(r, &h);
-    wb_buffer *buffer = size < 0 ? NULL : wb_buffer_new(wb_cpu_device(), (size_t)size, "data");
+    wb_buffer *buffer = size < 0 ? NULL : wb_buffer_new(wb_cpu_device(), wb_bytes(size), "data");
     if (!buffer) return NULL;
     if (read_bytes(r, buffer->handle, size) != WB_OK || expect_end(r) != WB_OK) {
         wb_buffer_unref(buffer);

@@ -18,8 +18,10 @@ enum { SMALLEST = 64 };
 
 /* ---- size classes ---- */
 
+/* Sizes that no memory has are one more class, of as many bytes. */
 static int class_of(size_t size_bytes, size_t *class_bytes) {
     if (size_bytes < SMALLEST) size_bytes = SMALLEST;
+    if (size_bytes > (size_t)WB_MOST_BYTES) size_bytes = (size_t)WB_MOST_BYTES + 1;
     const int power = 63 - __builtin_clzll((unsigned long long)size_bytes);
     const size_t quarter = (size_t)1 << (power - 2);
     const size_t steps = (size_bytes - ((size_t)1 << power) + quarter - 1) / quarter; /* 0 .. 4 */
@@ -139,6 +141,7 @@ static void *out_of_memory(const wb_device *device, size_t size_bytes) {
 /* ---- asking the backend ---- */
 
 static bool is_over_limit(const wb_device *device, size_t size_bytes) {
+    if (size_bytes > (size_t)WB_MOST_BYTES) return true;
     return device->limit &&
            device->live + device->cached + device->workspace + (int64_t)size_bytes > device->limit;
 }
@@ -334,7 +337,7 @@ wb_memory_info wb_memory_status(const wb_device *where) {
 }
 
 int wb_memory_holders(const wb_device *where, int capacity, wb_memory_holder *holders) {
-    if (!where || capacity <= 0) return 0;
+    if (!where || capacity <= 0 || !holders) return 0;
     wb_device *device = wb_device_mutable(where);
     wb_memory_holder all[TAGS];
     pthread_mutex_lock(&device->mutex);

@@ -66,7 +66,7 @@ static wb_status read_stream(FILE *stream, wb_toml *toml) {
     if (fstat(fileno(stream), &status) != 0) return WB_ERROR_IO;
     if (!S_ISREG(status.st_mode)) return errno = EINVAL, WB_ERROR_IO;
     if (status.st_size > LARGEST_FILE) return errno = EFBIG, WB_ERROR_IO;
-    toml->text = wb_alloc((size_t)status.st_size + 1);
+    toml->text = wb_alloc(wb_bytes(status.st_size + 1));
     if (!toml->text) return WB_ERROR_MEMORY;
     toml->size_bytes = fread(toml->text, 1, (size_t)status.st_size, stream);
     return ferror(stream) ? WB_ERROR_IO : WB_OK;

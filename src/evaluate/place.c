@@ -458,9 +458,13 @@ static bool place_lives(wb_graph *graph, const lifetime *lives, const lifetime *
         }
         if (!placed) break;
         offset = place_of(graph, lives[i].value, &bytes);
+        if (wb_plus(graph->workspace_bytes, padded(bytes)) == INT64_MAX)
+            placed = wb_check_bytes(INT64_MAX); /* not even behind the others */
+        if (!placed) break;
         *offset = wb_gaps_take(&gaps, padded(bytes));
         if (*offset + padded(bytes) > graph->workspace_bytes)
             graph->workspace_bytes = *offset + padded(bytes);
+        placed = wb_check_bytes(graph->workspace_bytes);
     }
     wb_gaps_end(&gaps);
     return placed;

@@ -15,7 +15,7 @@ typedef struct builder {
     int64_t *first_argument; /* of each command: arguments[] moves while it grows */
     int64_t first_capacity, source_capacity, cost_capacity;
     int32_t *tape_of; /* of each value, its place on the tape, or -1; NULL: nobody asks */
-    size_t scratch_bytes, kept_bytes;
+    int64_t scratch_bytes, kept_bytes;
     int64_t keeper_capacity;
     wb_kernels kernels;
     /* collectives that were begun and not waited for: units' results, in order */
@@ -49,45 +49,51 @@ static wb_argument scratch_argument(const builder *b) {
                          .offset_bytes = scratch_offset(&b->graph)};
 }
 
-static size_t aligned(size_t bytes) {
+static int64_t aligned(int64_t bytes) {
     return (bytes + WB_SCRATCH_ALIGNMENT - 1) / WB_SCRATCH_ALIGNMENT * WB_SCRATCH_ALIGNMENT;
+}
+
+/* What a kernel wants; negative with an error where no memory has so much. */
+static int64_t wanted_of(size_t bytes) {
+    const int64_t wanted = bytes > PTRDIFF_MAX ? INT64_MAX : (int64_t)bytes;
+    return wb_check_bytes(wanted) ? wanted : -1;
 }
 
 /* The next command's place for what it keeps, if it does. */
 static bool add_kept(builder *b, void *kernel) {
     wb_plan *plan = b->plan;
-    const size_t bytes = b->backend->prepare ? b->backend->kept_bytes(kernel) : 0;
+    const int64_t bytes = b->backend->prepare ? wanted_of(b->backend->kept_bytes(kernel)) : 0;
     if (bytes == 0) return true;
     int64_t count = plan->keeper_count;
     if (!WB_GROW(plan->keepers, count, b->keeper_capacity)) return false;
     plan->keepers[plan->keeper_count++] = (wb_command){.narguments = plan->command_count};
     const wb_argument kept = {.memory = scratch_argument(b).memory + 1,
-                              .offset_bytes = (int64_t)b->kept_bytes};
-    b->kept_bytes += aligned(bytes);
-    return add_arguments(b, &kept, 1);
+                              .offset_bytes = b->kept_bytes};
+    b->kept_bytes = wb_plus(b->kept_bytes, aligned(bytes));
+    return wb_check_bytes(b->kept_bytes) && add_arguments(b, &kept, 1);
 }
 
 /* In a body: behind the memory that all commands share. */
 static void place_in_workspace(builder *b) {
     const wb_plan *plan = b->plan;
     const wb_argument scratch = scratch_argument(b);
-    const int64_t first = scratch.offset_bytes + (int64_t)aligned(b->scratch_bytes);
+    const int64_t first = scratch.offset_bytes + aligned(b->scratch_bytes);
     for (int32_t i = 0; i < plan->keeper_count; i++) {
         const wb_command *command = &plan->keepers[i];
         wb_argument *kept =
             &plan->arguments[command->arguments - plan->arguments + command->narguments - 2];
         kept->memory = scratch.memory, kept->offset_bytes += first;
     }
-    b->scratch_bytes = aligned(b->scratch_bytes) + b->kept_bytes;
+    b->scratch_bytes = wb_plus(aligned(b->scratch_bytes), b->kept_bytes);
 }
 
 /* Else in memory of the plan's own. */
 static bool place_apart(builder *b) {
     wb_plan *plan = b->plan;
     plan->kept = wb_alloc(sizeof *plan->kept * (size_t)plan->keeper_count);
-    plan->kept_memory = plan->kept ? wb_device_alloc(plan->device, b->kept_bytes) : NULL;
+    plan->kept_memory = plan->kept ? wb_device_alloc(plan->device, wb_bytes(b->kept_bytes)) : NULL;
     if (!plan->kept_memory) return false;
-    plan->kept_bytes = b->kept_bytes;
+    plan->kept_bytes = (size_t)b->kept_bytes;
     for (int32_t i = 0; i < plan->keeper_count; i++) /* the weights of a convolution */
         plan->kept[i].leaf = (int32_t)plan->keepers[i].arguments[1].memory;
     return true;
@@ -118,7 +124,8 @@ static bool add_command(builder *b, void *kernel, const wb_argument *arguments, 
         (epilogue && !add_arguments(b, epilogue->arguments, epilogue->argument_count)) ||
         !add_kept(b, kernel) || !add_arguments(b, &scratch, 1))
         return false;
-    const size_t wanted = b->backend->scratch_bytes(kernel);
+    const int64_t wanted = wanted_of(b->backend->scratch_bytes(kernel));
+    if (wanted < 0) return false;
     if (wanted > b->scratch_bytes) b->scratch_bytes = wanted;
     b->first_argument[plan->command_count] = first;
     plan->commands[plan->command_count++] = (wb_command){
@@ -247,7 +254,7 @@ static wb_plan_pause *add_pause(builder *b, int32_t number) {
 static bool plan_scan(builder *b, int32_t number) {
     wb_plan *plan = b->plan;
     wb_plan_pause *pause = add_pause(b, number);
-    size_t wanted;
+    int64_t wanted;
     if (!pause || !wb_scan_plan(&b->graph, number, scratch_argument(b), &pause->scan, &wanted))
         return false;
     if (wanted > b->scratch_bytes) b->scratch_bytes = wanted;
@@ -509,7 +516,9 @@ static bool build(builder *b, const wb_tape *tape, bool fuse) {
     for (int32_t i = 0; i < plan->command_count; i++)
         plan->commands[i].arguments = plan->arguments + b->first_argument[i];
     if (!place_kept(b)) return false;
-    plan->workspace_bytes = (size_t)scratch_offset(graph) + b->scratch_bytes;
+    const int64_t workspace = wb_plus(scratch_offset(graph), b->scratch_bytes);
+    if (!wb_check_bytes(workspace)) return false;
+    plan->workspace_bytes = (size_t)workspace;
     plan->leaf_count = graph->leaf_count, plan->late_count = graph->late_count;
     plan->leaves = graph->leaves, plan->late = graph->late;
     graph->leaves = graph->late = NULL;

@@ -605,7 +605,7 @@ typedef struct wb_scan_room {
  * the workspace; *scratch_bytes is given how much the body wants there. False with an error
  * recorded. */
 bool wb_scan_plan(const wb_graph *graph, int32_t value, wb_argument scratch, wb_plan_scan *scan,
-                  size_t *scratch_bytes);
+                  int64_t *scratch_bytes);
 void wb_scan_release(wb_plan_scan *scan);
 /* Runs the body for each step. node: the scan's. */
 wb_status wb_scan_run(const wb_plan_scan *scan, const wb_array *node, const wb_memory *memory,

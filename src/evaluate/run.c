@@ -141,7 +141,8 @@ static bool reserve_workspace(evaluator *e, const wb_plan *plan, void **handle) 
     if (!w) return false;
     if (w->size_bytes < plan->workspace_bytes) {
         wb_device_free(w->device, w->handle, w->size_bytes);
-        const size_t bytes = plan->workspace_bytes + plan->workspace_bytes / 4;
+        const int64_t least = (int64_t)plan->workspace_bytes;
+        const size_t bytes = wb_bytes(wb_plus(least, least / 4));
         w->handle = wb_device_alloc(w->device, bytes);
         w->size_bytes = w->handle ? bytes : 0;
     }
@@ -381,7 +382,7 @@ static wb_status move(wb_array *node) {
         const int64_t reach = (x->sizes[d] - 1) * layout.strides[d];
         *(reach < 0 ? &first : &last) += reach;
     }
-    const size_t bytes = wb_count(x) ? (size_t)((last - first + 1) * element) : 0;
+    const size_t bytes = wb_count(x) ? wb_bytes((last - first + 1) * element) : 0;
     const char *tag = x->buffer->tag ? x->buffer->tag : "move"; /* foreign memory has none */
     wb_buffer *to = wb_buffer_new(node->device, bytes, tag);
     if (!to) return wb_error_status();

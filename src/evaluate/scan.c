@@ -26,8 +26,8 @@ typedef struct placer {
 
 static wb_argument take_scratch(placer *p, int64_t bytes) {
     wb_argument a = p->scratch;
-    a.offset_bytes += p->used_bytes;
-    p->used_bytes += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    a.offset_bytes = wb_plus(a.offset_bytes, p->used_bytes);
+    p->used_bytes = wb_plus(p->used_bytes, (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
     return a;
 }
 
@@ -123,7 +123,7 @@ static bool place_all(placer *p, wb_scan_memory *places) {
 }
 
 bool wb_scan_plan(const wb_graph *graph, int32_t value, wb_argument scratch, wb_plan_scan *scan,
-                  size_t *scratch_bytes) {
+                  int64_t *scratch_bytes) {
     const wb_array *node = graph->tape->at[graph->values[value].tape].node;
     wb_body *body = wb_body_of(node);
     wb_plan *plan = wb_plan_of_body(body, graph->tape->device);
@@ -144,8 +144,8 @@ bool wb_scan_plan(const wb_graph *graph, int32_t value, wb_argument scratch, wb_
                 .scan = scan};
     /* on failure the plan releases them */
     if (!scan->places || !scan->starts || !place_all(&p, scan->places)) return false;
-    *scratch_bytes = (size_t)p.used_bytes;
-    return true;
+    *scratch_bytes = p.used_bytes;
+    return wb_check_bytes(p.used_bytes);
 }
 
 void wb_scan_release(wb_plan_scan *scan) {

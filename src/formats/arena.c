@@ -21,6 +21,7 @@ static struct wb_arena_block *new_block(wb_arena *arena, size_t size_bytes) {
 }
 
 void *wb_arena_take(wb_arena *arena, size_t size_bytes) {
+    if (!wb_check_bytes(size_bytes > PTRDIFF_MAX ? INT64_MAX : (int64_t)size_bytes)) return NULL;
     const size_t size = (size_bytes + ALIGN - 1) / ALIGN * ALIGN;
     arena->used_bytes += (int64_t)size;
     if (arena->limit_bytes && arena->used_bytes > arena->limit_bytes)
@@ -31,6 +32,12 @@ void *wb_arena_take(wb_arena *arena, size_t size_bytes) {
     void *taken = block->bytes + block->used;
     block->used += size;
     return taken;
+}
+
+void *wb_arena_list(wb_arena *arena, int64_t count, size_t item_bytes) {
+    int64_t bytes;
+    const bool fits = !__builtin_mul_overflow(count, (int64_t)item_bytes, &bytes);
+    return wb_arena_take(arena, fits ? wb_bytes(bytes) : SIZE_MAX);
 }
 
 char *wb_arena_text(wb_arena *arena, const char *text, size_t length) {
@@ -57,8 +64,8 @@ wb_record *wb_record_new(wb_arena *arena, wb_record_kind kind) {
 }
 
 bool wb_record_room(wb_arena *arena, wb_record *record, int64_t count, bool has_names) {
-    record->children = wb_arena_take(arena, (size_t)count * sizeof *record->children);
-    record->names = has_names ? wb_arena_take(arena, (size_t)count * sizeof *record->names) : NULL;
+    record->children = wb_arena_list(arena, count, sizeof *record->children);
+    record->names = has_names ? wb_arena_list(arena, count, sizeof *record->names) : NULL;
     record->count = record->children && (record->names || !has_names) ? count : 0;
     return record->count == count;
 }

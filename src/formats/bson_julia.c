@@ -76,7 +76,7 @@ bool wb_bson_index(wb_bson *b, const wb_bson_element *top) {
     }
     const int64_t count = wb_bson_count(b, &list);
     if (!wb_bson_may_take(b, count * (int64_t)sizeof *b->entries, list.offset)) return false;
-    b->entries = wb_arena_take(&b->file->arena, (size_t)count * sizeof *b->entries);
+    b->entries = wb_arena_list(&b->file->arena, count, sizeof *b->entries);
     if (!b->entries) b->status = WB_ERROR_MEMORY;
     wb_bson_cursor c = wb_bson_enter(&list);
     b->entries_end = c.end;

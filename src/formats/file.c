@@ -75,6 +75,9 @@ static wb_status map_file(wb_file *file) {
         result = wb_fail(WB_ERROR_IO, "%s: %s", file->path, strerror(errno));
     else if (!S_ISREG(status.st_mode))
         result = wb_fail(WB_ERROR_IO, "%s: not a regular file", file->path);
+    else if (wb_bytes(status.st_size) == SIZE_MAX)
+        result = wb_fail(WB_ERROR_MEMORY, "%s: %lld bytes are more than memory can hold",
+                         file->path, (long long)status.st_size);
     else if (status.st_size > 0) {
         void *bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
         if (bytes == MAP_FAILED)
@@ -298,7 +301,7 @@ static wb_array *array_in_file(const wb_file *file, const wb_record *r) {
         (void)__atomic_add_fetch(&held.to->refs, 1, __ATOMIC_RELAXED);
         return wb_borrow_make(dtype, r->data, give_back, held.to, r->ndim, sizes);
     }
-    wb_buffer *buffer = wb_buffer_new(wb_cpu_device(), (size_t)r->data_bytes, "data");
+    wb_buffer *buffer = wb_buffer_new(wb_cpu_device(), wb_bytes(r->data_bytes), "data");
     if (!buffer) return NULL;
     if (r->data_bytes) memcpy(buffer->handle, r->data, (size_t)r->data_bytes);
     return wb_node_data(dtype, r->ndim, sizes, buffer);

@@ -38,7 +38,7 @@ static bool stays(const walk *w, wb_record *child, const wb_branch *p, bool *is_
 
 /* Names for all children, so that some may go. */
 static bool give_names(const walk *w, wb_record *r) {
-    r->names = wb_arena_take(w->arena, (size_t)r->count * sizeof *r->names + 1);
+    r->names = wb_arena_list(w->arena, r->count + 1, sizeof *r->names);
     for (int64_t i = 0; r->names && i < r->count; i++) {
         char number[24];
         const int length = snprintf(number, sizeof number, "%lld", (long long)i + 1);

@@ -14,6 +14,7 @@
 
 #include <string.h>
 
+#include "base/memory.h"
 #include "formats/flat.h"
 
 static const char magic[] = "\x93NUMPY";
@@ -266,7 +267,7 @@ static wb_status check_data(const parser *p) {
 
 static const void *swapped(wb_file *file, const unsigned char *bytes, int64_t size_bytes,
                            int element) {
-    unsigned char *out = wb_arena_take(&file->arena, (size_t)size_bytes);
+    unsigned char *out = wb_arena_take(&file->arena, wb_bytes(size_bytes));
     for (int64_t i = 0; out && i < size_bytes; i += element)
         for (int k = 0; k < element; k++) out[i + k] = bytes[i + element - 1 - k];
     return out;

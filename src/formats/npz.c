@@ -254,7 +254,7 @@ static const unsigned char *inflated(const reader *r, const entry *e) {
                             e->name, (long long)e->size_bytes);
         return NULL;
     }
-    unsigned char *out = wb_arena_take(&r->file->arena, (size_t)e->size_bytes);
+    unsigned char *out = wb_arena_take(&r->file->arena, wb_bytes(e->size_bytes));
     if (!out || inflate_all(r, e, out)) return out;
     (void)wb_file_fault(r->file, e->data, "%.200s cannot be inflated: it is damaged", e->name);
     return NULL;

@@ -58,6 +58,7 @@ typedef struct wb_arena {
 } wb_arena;
 /* zeroed, aligned for any type; NULL with the error recorded */
 void *wb_arena_take(wb_arena *arena, size_t size_bytes);
+void *wb_arena_list(wb_arena *arena, int64_t count, size_t item_bytes);
 char *wb_arena_text(wb_arena *arena, const char *text, size_t length); /* a copy, ended */
 void wb_arena_release(wb_arena *arena);
 

@@ -126,7 +126,7 @@ static bool join(renamer *n, const piece *first, int64_t count) {
     const wb_record *r = first->record;
     if (!check_pieces(n, first, count)) return false;
     wb_record *whole = wb_record_new(&n->file->arena, WB_RECORD_ARRAY);
-    unsigned char *data = wb_arena_take(&n->file->arena, (size_t)(count * r->data_bytes) + 1);
+    unsigned char *data = wb_arena_take(&n->file->arena, wb_bytes(count * r->data_bytes + 1));
     if (!whole || !data) return false;
     *whole = *r;
     whole->reorder = WB_REORDER_NONE;

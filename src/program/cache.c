@@ -143,7 +143,7 @@ static bool read_header(int file, const char *name, header *h) {
 static void *read_entry(int file, const char *name, size_t *size_bytes) {
     header h;
     if (!read_header(file, name, &h)) return NULL;
-    char *block = wb_alloc((size_t)(h.name_bytes + h.data_bytes) + 1);
+    char *block = wb_alloc(wb_bytes((int64_t)(h.name_bytes + h.data_bytes + 1)));
     if (!block) return NULL;
     const bool is_whole = read_all(file, block, (size_t)(h.name_bytes + h.data_bytes)) &&
                           memcmp(block, name, (size_t)h.name_bytes) == 0;

@@ -278,7 +278,7 @@ static bool fill(wb_source *s, wb_printer *p) {
     s->buffer_count = p->buffers;
     s->most_jobs = p->most_jobs;
     if (l->is_split)
-        s->scratch_bytes = (size_t)(l->rows * l->chunks * 8 * reduction_count(&l->program));
+        s->scratch_bytes = wb_bytes(l->rows * l->chunks * 8 * reduction_count(&l->program));
     print_kernels(p, s->launch_count);
     s->text = finish_text(p, &hash);
     if (!s->text || !fill_lists(s, p)) return false;

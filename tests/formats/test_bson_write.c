@@ -283,6 +283,7 @@ static void what_julia_lacks_is_refused_by_name(void **state) {
 /* Nothing of the arrays is looked at before the sizes are known. */
 static void files_over_2_gib_are_refused_before_a_byte(void **state) {
     (void)state;
+    NEEDS_64_BITS();
     const int64_t sizes[] = {INT32_MAX, INT32_MAX / 2 + 1};
     for (int i = 0; i < 2; i++) {
         wb_record *x = data_of(WB_U8, ones, 1, &sizes[i]), *y = data_of(WB_U8, ones, 1, &sizes[i]);

@@ -212,7 +212,7 @@ static void headers_are_written_as_numpy_does(void **state) {
         assert_memory_equal(header + 10, wanted[ndim], strlen(wanted[ndim]));
         assert_int_equal(header[127], '\n');
     }
-    const int64_t huge[] = {0, INT64_MAX / 64, 1, 1, 1, 1, 1, 1};
+    const int64_t huge[] = {0, PTRDIFF_MAX / 64, 1, 1, 1, 1, 1, 1};
     char header[WB_NPY_MOST_HEADER];
     wb_record *x = record_of(&arena, WB_RECORD_ARRAY);
     x->ndim = 8;

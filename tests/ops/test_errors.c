@@ -371,6 +371,7 @@ static void every_status_has_a_text(void **state) {
 
 static void memory_that_cannot_be_had_is_an_error(void **state) {
     (void)state;
+    NEEDS_64_BITS();
     wb_array *x = wb_add_number(wb_zeros(WB_F64, 1ll << 30, 1ll << 24), 1);
     assert_non_null(x);
     assert_int_equal(wb_eval(x), WB_ERROR_MEMORY);

@@ -205,13 +205,15 @@ static void empty_and_eight_dimensional_arrays(void **state) {
     assert_value(wb_sum(wb_expand(wb_scalar(WB_F32, 2), 2, 3)), 12, 0);
 }
 
-/* 2^40 elements that are one number: nothing may be allocated for them. */
+/* 2^40 elements that are one number (2^26 where addresses have 32 bits): nothing may be allocated
+ * for them. */
 static void a_huge_expansion_costs_nothing(void **state) {
     (void)state;
-    wb_array *x = wb_copy(wb_scalar(WB_F64, 3)), *y = wb_expand(x, 1 << 20, 1 << 20);
+    const int64_t size = sizeof(void *) < 8 ? 1 << 13 : 1 << 20;
+    wb_array *x = wb_copy(wb_scalar(WB_F64, 3)), *y = wb_expand(x, size, size);
     assert_int_equal(wb_eval(y), WB_OK);
     assert_ptr_equal(y->buffer, x->buffer);
-    assert_true(wb_at(y, 77777, 99999) == 3);
+    assert_true(wb_at(y, 7777, 999) == 3);
 }
 
 static void sizes_as_in_mlutils(void **state) { /* J9 */

@@ -91,6 +91,10 @@ void scoped_range(LargestIntegralType x, LargestIntegralType low, LargestIntegra
 #define _assert_memory_equal scoped_memory
 #define _assert_in_range     scoped_range
 
+/* For a test of arrays that are larger than what addresses of 32 bits reach: it skips there. */
+#define NEEDS_64_BITS()                                                                            \
+    if (sizeof(void *) < 8) skip()
+
 /* ---- a test ---- */
 
 static inline int open_scope(void **state) {

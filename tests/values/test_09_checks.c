@@ -131,6 +131,7 @@ static void without_memory_nothing_is_written(void **state) {
 /* Sizes that no machine has: refused by the allocator before anything runs. */
 static void a_result_that_is_too_large_writes_nothing(void **state) {
     (void)state;
+    NEEDS_64_BITS();
     wb_array *x = wb_vector(1, 2, 3, 4);
     wb_scope_open();
     wb_array *y = wb_keep(wb_add_number(x, 1)); /* could take over x's memory */

@@ -32,7 +32,17 @@ WB_MATH_CONVERT(LOOP)
 
 /* -- sin and cos beyond WB_K_SIN_LIMIT --------------------------------------------------------- */
 
-__extension__ typedef unsigned __int128 u128;
+/* The upper half of the product. Machines of 32 bits have no type for all of it. */
+static uint64_t upper_product(uint64_t a, uint64_t b) {
+#ifdef __SIZEOF_INT128__
+    __extension__ typedef unsigned __int128 u128;
+    return (uint64_t)((u128)a * b >> 64);
+#else
+    const uint64_t low = UINT32_MAX, al = a & low, ah = a >> 32, bl = b & low, bh = b >> 32;
+    const uint64_t middle = ah * bl + (al * bl >> 32), other = al * bh + (middle & low);
+    return ah * bh + (middle >> 32) + (other >> 32);
+#endif
+}
 
 /* x = quarter pi / 2 + rest, |rest| <= pi / 4, quarter modulo 4, for finite |x| >= 1: Payne and
  * Hanek 1983. x = m 2^e with a 53-bit m; of 2 / pi only the 192 bits from weight 2^(1 - e) on
@@ -68,13 +78,18 @@ static double reduce_large(double x, uint32_t *quarter) {
         const uint64_t *word = two_over_pi + place / 64 + i;
         w[i] = place % 64 ? word[0] << place % 64 | word[1] >> (64 - place % 64) : word[0];
     }
-    u128 product = (((u128)w[0] * m) << 64) + (u128)w[1] * m + (u128)(((u128)w[2] * m) >> 64);
-    const uint32_t near = (uint32_t)(product >> 126) + ((uint32_t)(product >> 125) & 1u);
-    product <<= 2; /* the fraction; its upper half belongs to the next quarter */
-    const int above = (int)(product >> 127);
-    product = above ? -product : product;
-    const double high = (double)(uint64_t)(product >> 64) * 0x1p-64;
-    const double low = (double)(uint64_t)product * 0x1p-128;
+    /* the product's 128 bits: upper, lower */
+    uint64_t lower = w[1] * m, upper = w[0] * m + upper_product(w[1], m);
+    const uint64_t more = upper_product(w[2], m);
+    lower += more;
+    upper += lower < more;
+    const uint32_t near = (uint32_t)(upper >> 62) + ((uint32_t)(upper >> 61) & 1u);
+    /* the fraction; its upper half belongs to the next quarter */
+    upper = upper << 2 | lower >> 62, lower <<= 2;
+    const int above = (int)(upper >> 63);
+    if (above) upper = ~upper + (lower == 0), lower = -lower;
+    const double high = (double)upper * 0x1p-64;
+    const double low = (double)lower * 0x1p-128;
     const double rest = (high + low) * 0x1.921fb54442d18p0;
     const int negative = above != (x < 0);
     *quarter = x < 0 ? 0u - near : near;

@@ -20,12 +20,29 @@ static int64_t second_size(wb_conv_kind kind, const wb_window *w) {
 /* Scratch memory is full of NaNs: reading what nobody wrote shows. */
 static void run(wb_conv_kind kind, const wb_window *w, const void *a, const void *b, void *out,
                 wb_tile_fn *done, void *context) {
-    const size_t bytes = (wb_cpu_conv_scratch(kind, w) + 63) & ~(size_t)63;
+    const size_t bytes = ((size_t)wb_cpu_conv_scratch(kind, w) + 63) & ~(size_t)63;
     void *scratch = aligned_alloc(64, bytes + 64);
     assert_non_null(scratch);
     memset(scratch, 0xff, bytes);
     wb_cpu_conv(kind, w, a, b, out, scratch, done, context);
     free(scratch);
+}
+
+/* Where the form in which weights are kept has more bytes than 32 bits tell. */
+static void scratch_memory_is_counted_in_full(void **state) {
+    (void)state;
+    const wb_window w = {.dtype = WB_F64,
+                         .in = {4, 4, 1},
+                         .out = {4, 4, 1},
+                         .kernel = {3, 3, 1},
+                         .stride = {1, 1, 1},
+                         .pad = {1, 1, 0},
+                         .dilation = {1, 1, 1},
+                         .channels = 1 << 13,
+                         .filters = 1 << 13,
+                         .batch = 64,
+                         .groups = 1};
+    assert_true(wb_cpu_conv_scratch(WB_CONV_FORWARD, &w) > (int64_t)1 << 32);
 }
 
 /* Adds a * b to sum[i] and |a b| to size[i] for every product of the convolution. */
@@ -514,7 +531,7 @@ static void any_number_of_threads_gives_the_same_bits(void **state) {
 static bool check_kept(wb_conv_kind kind, wb_window w, const arrays *r) {
     const size_t bytes = (size_t)size_of(kind, &w) * wb_dtype_size(w.dtype);
     w.keeps = true;
-    const size_t kept = wb_cpu_conv_kept(kind, &w);
+    const size_t kept = (size_t)wb_cpu_conv_kept(kind, &w);
     if (kept == 0) return false;
     void *expected = malloc(bytes), *out = malloc(bytes);
     w.keeps = false;
@@ -589,6 +606,7 @@ static int run_own(void) {
         cmocka_unit_test(data_and_filter_are_the_adjoints),
         cmocka_unit_test(what_is_not_finite_stays_in_its_tiles),
         cmocka_unit_test(unfold_times_the_weights_is_the_convolution),
+        cmocka_unit_test(scratch_memory_is_counted_in_full),
     };
     return cmocka_run_group_tests_name("backends/cpu/test_conv", tests, NULL, NULL);
 }

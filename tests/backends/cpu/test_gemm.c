@@ -150,7 +150,7 @@ static void see_tile(void *context, int64_t number, int64_t row, int64_t rows, i
 }
 
 static void run(product *p, bool tiles) {
-    const size_t bytes = wb_cpu_gemm_scratch(&p->gemm);
+    const size_t bytes = (size_t)wb_cpu_gemm_scratch(&p->gemm);
     free(p->scratch);
     p->scratch = bytes ? aligned_alloc(64, bytes) : NULL; /* bytes is a multiple of 64 */
     if (bytes) memset(p->scratch, 0xff, bytes);
@@ -325,7 +325,7 @@ static void the_bits_are_the_same_for_any_number_of_threads(void **state) {
 static int pack_and_compare(product *p, const char *name) {
     const size_t bytes = (size_t)p->size[C] * element(&p->gemm);
     p->gemm.keeps_a = true;
-    const size_t kept = wb_cpu_gemm_kept(&p->gemm);
+    const size_t kept = (size_t)wb_cpu_gemm_kept(&p->gemm);
     if (kept == 0) return 0;
     char *expected = malloc(bytes);
     run(p, false);

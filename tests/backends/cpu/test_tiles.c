@@ -117,7 +117,7 @@ static void compare(const operands *o, const char *what) {
                           .ldc = SIDE,
                           .batch = 1};
     assert_true(wb_gemm_takes_tiles(&gemm));
-    void *scratch = aligned_alloc(64, wb_cpu_gemm_scratch(&gemm));
+    void *scratch = aligned_alloc(64, (size_t)wb_cpu_gemm_scratch(&gemm));
     wb_cpu_gemm(&gemm, o->a, o->b, c, scratch, NULL, NULL);
     free(scratch);
     for (int j = 0; j < SIDE; j++)

@@ -92,5 +92,10 @@ __asm__(".text\n.globl objc_msgSend\n.type objc_msgSend, %function\nobjc_msgSend
         ".size objc_msgSend, .-objc_msgSend\n");
 
 #else
-#error "the stand-in for Apple's runtime sends messages on x86-64 and aarch64"
+
+#include <stdlib.h>
+
+void objc_msgSend(void);
+void objc_msgSend(void) { abort(); } /* no Apple machine is of this kind */
+
 #endif
