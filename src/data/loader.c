@@ -13,6 +13,9 @@
 #include "ops/ops.h"
 #include "ranks/ranks.h"
 
+/* That of all ranks together, behind all of an array's elements, is a number still. */
+#define MOST_BATCH ((int64_t)1 << 40)
+
 typedef wb_loader_source source;
 typedef wb_loader_slot slot;
 typedef wb_loader_turn turn;
@@ -197,9 +200,9 @@ static bool check_desc(const wb_loader_desc *desc) {
         status = WB_ERROR_ARGUMENT;
     else if (!wb_getobs_check(desc))
         status = WB_ERROR_ARGUMENT;
-    else if (desc->batchsize < 0)
-        status = wb_fail(WB_ERROR_ARGUMENT, "loader: batchsize must be at least 1, got %lld",
-                         (long long)desc->batchsize);
+    else if (desc->batchsize < 0 || desc->batchsize > MOST_BATCH)
+        status = wb_fail(WB_ERROR_ARGUMENT, "loader: batchsize must be from 1 to %lld, got %lld",
+                         (long long)MOST_BATCH, (long long)desc->batchsize);
     return status == WB_OK;
 }
 
@@ -407,7 +410,7 @@ static void fill_ahead(void *owner, int64_t index, int number) {
 /* ---- delivering, on the user's thread ---- */
 
 static bool equip(wb_buffer **place, const wb_device *device, int64_t bytes) {
-    if (!*place) *place = wb_buffer_new(device, (size_t)bytes, "batch");
+    if (!*place) *place = wb_buffer_new(device, wb_bytes(bytes), "batch");
     return *place != NULL;
 }
 

@@ -23,8 +23,9 @@ static bool check_input(const wb_conv_transpose_desc *d, int n, const wb_array *
 static void result_sizes(const wb_conv_transpose_desc *d, int n, const wb_array *x,
                          int64_t *sizes) {
     for (int i = 0; i < n; i++)
-        sizes[i] = d->stride[i] * (x->sizes[i] - 1) + d->dilation[i] * (d->kernel[i] - 1) + 1 -
-                   2 * d->pad[i] - d->pad_more[i] + d->outpad[i];
+        sizes[i] = wb_plus(wb_times(d->stride[i], x->sizes[i] - 1),
+                           d->dilation[i] * (d->kernel[i] - 1) + 1 - 2 * d->pad[i] -
+                               d->pad_more[i] + d->outpad[i]);
     sizes[n] = d->out, sizes[n + 1] = x->sizes[n + 1];
 }
 

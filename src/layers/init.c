@@ -20,9 +20,10 @@ void wb_nfan(int ndim, const int64_t *sizes, int64_t *fan_in, int64_t *fan_out) 
     if (!sizes) ndim = 0;
     const int64_t rows = ndim > 1 ? sizes[ndim - 2] : 1;
     int64_t window = 1;
-    for (int d = 0; d < ndim - 2; d++) window *= sizes[d];
-    const int64_t in = ndim > 2 ? window * rows : ndim == 2 ? sizes[1] : 1;
-    const int64_t out = ndim > 2 ? window * sizes[ndim - 1] : ndim == 2 ? rows : ndim ? *sizes : 1;
+    for (int d = 0; d < ndim - 2; d++) window = wb_times(window, sizes[d]);
+    const int64_t in = ndim > 2 ? wb_times(window, rows) : ndim == 2 ? sizes[1] : 1;
+    const int64_t columns = ndim ? sizes[ndim - 1] : 1;
+    const int64_t out = ndim == 2 ? rows : wb_times(window, columns);
     if (fan_in) *fan_in = in;
     if (fan_out) *fan_out = out;
 }

@@ -20,7 +20,7 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
     for (int i = 0; i < n; i++) {
         split[i] = x->sizes[i], split[n + i] = r;
         dims[2 * i] = n + i, dims[2 * i + 1] = i;
-        sizes[i] = r * x->sizes[i];
+        sizes[i] = wb_times(r, x->sizes[i]);
     }
     split[2 * n] = sizes[n] = x->sizes[n] / pixels;
     split[2 * n + 1] = sizes[n + 1] = x->sizes[n + 1];

@@ -43,8 +43,8 @@ bool wb_is_without(const wb_layer *layer, const wb_field *f) {
 
 /* ---- defaults ---- */
 
-static void set_integer(int64_t *x, double usual) {
-    if (*x == 0) *x = (int64_t)usual;
+static void set_integer(int64_t *x, int64_t usual) {
+    if (*x == 0) *x = usual;
     if (*x == WB_NONE) *x = 0;
 }
 
@@ -54,7 +54,7 @@ static void set_each(const wb_layer *layer, const wb_field *f, int64_t *numbers)
     if (f->low > 0) wb_repeat_last(n, numbers); /* else a 0 may be meant */
     for (int i = 0; i < WB_MOST_SIZES; i++) {
         if (i >= n) numbers[i] = 0;
-        if (i < n) set_integer(&numbers[i], f->usual >= 0 ? f->usual : (double)sizes[i]);
+        if (i < n) set_integer(&numbers[i], f->usual >= 0 ? (int64_t)f->usual : sizes[i]);
     }
 }
 
@@ -81,7 +81,7 @@ static void set_name(char *name, const wb_field *f) {
 
 static void set_usual(const wb_layer *layer, const wb_field *f) {
     if (f->kind == WB_FIELD_NAME) set_name(wb_field_at(layer, f), f);
-    if (f->kind == WB_FIELD_INTEGER) set_integer(wb_field_at(layer, f), f->usual);
+    if (f->kind == WB_FIELD_INTEGER) set_integer(wb_field_at(layer, f), (int64_t)f->usual);
     if (f->kind == WB_FIELD_JOINT) set_joint(numbers_of(layer, f));
     if (f->kind == WB_FIELD_PROJECTIONS) set_projections(numbers_of(layer, f));
     if (f->kind == WB_FIELD_EACH) set_each(layer, f, numbers_of(layer, f));
@@ -171,11 +171,19 @@ static bool check_padding(wb_layer *layer, const wb_field *f) {
     return true;
 }
 
-static bool check_real(const wb_layer *layer, const wb_field *f) {
-    const double x = *(const double *)wb_field_at(layer, f);
+/* No setting is infinite: files could not say it. */
+static bool check_number(const wb_layer *layer, const wb_field *f, double x) {
     char got[40];
     (void)snprintf(got, sizeof got, "%g", x);
-    return in_range(f, x) || fail_range(layer, f, f->name, got);
+    if (!in_range(f, x)) return fail_range(layer, f, f->name, got);
+    if (!isinf(x)) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s must be finite, got %s", layer->class_->name, f->name,
+                  got);
+    return false;
+}
+
+static bool check_real(const wb_layer *layer, const wb_field *f) {
+    return check_number(layer, f, *(const double *)wb_field_at(layer, f));
 }
 
 int wb_count_reals(const double *x) {
@@ -187,11 +195,8 @@ int wb_count_reals(const double *x) {
 static bool check_reals(const wb_layer *layer, const wb_field *f) {
     const double *x = wb_field_at(layer, f);
     const int n = wb_count_reals(x);
-    char got[40];
-    for (int i = 0; i < n; i++) {
-        (void)snprintf(got, sizeof got, "%g", x[i]);
-        if (!in_range(f, x[i])) return fail_range(layer, f, f->name, got);
-    }
+    for (int i = 0; i < n; i++)
+        if (!check_number(layer, f, x[i])) return false;
     if (!f->instead) return true;
     const double *other = (const void *)((const char *)layer + f->instead);
     const int others = wb_count_reals(other);

@@ -287,7 +287,7 @@ static bool plan_group(const walker *w, int64_t g, const char *path) {
     group_settings *s = &w->settings->groups[g];
     s->rule = w->settings->rule;
     if (!read_numbers(l, path, 1, steps, s)) return false;
-    if (s->steps < 0) return impossible(l, path);
+    if (s->steps < 0 || s->steps > INT32_MAX) return impossible(l, path);
     s->rule = *wb_group_rule(w->optimiser, group);
     s->is_frozen = has(s->record, "frozen");
     const whole_path rule = path_of("%s.rule", path);
@@ -388,12 +388,12 @@ static bool plan_optimiser(loading *l, const char *name, wb_optimiser *o) {
     const wb_record *r = find(l, name);
     if (!s || !r) return false;
     s->rule = o->rule;
-    s->groups = wb_arena_take(&l->arena, (size_t)(o->group_count + 1) * sizeof *s->groups);
+    s->groups = wb_arena_list(&l->arena, o->group_count + 1, sizeof *s->groups);
     const int count = has(r, "skipped") ? 3 : 2;
     if (!s->groups || !read_numbers(l, name, count, table, s) ||
         !read_rule(l, path_of("%s.rule", name).text, &s->rule))
         return false;
-    if (s->step < 0 || s->skipped < 0 || s->step > INT64_MAX - s->skipped || !(s->clip_norm >= 0))
+    if (s->step < 0 || s->skipped < 0 || s->step > INT32_MAX - s->skipped || !(s->clip_norm >= 0))
         return impossible(l, name);
     walker w = {{.array = plan_member}, l, name, o, s};
     return wb_visit(&w.visitor, o->model) && plan_cohorts(l, o, s) && plan_scale(l, name, o, s) &&

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "formats/bson.h"
 #include "models/flux.h"
 
@@ -55,8 +56,8 @@ static wb_record *reals(wb_arena *arena, const double *x) {
     wb_record *r = wb_record_new(arena, n ? WB_RECORD_LIST : WB_RECORD_NULL);
     if (!r || !n || !wb_record_room(arena, r, n, false)) return r;
     for (int i = 0; i < n; i++) {
-        const bool is_whole = x[i] == (double)(int64_t)x[i];
-        r->children[i] = is_whole ? integer(arena, (int64_t)x[i]) : real(arena, x[i]);
+        int64_t whole;
+        r->children[i] = wb_is_whole(x[i], &whole) ? integer(arena, whole) : real(arena, x[i]);
         if (!r->children[i]) return NULL;
     }
     return n == 1 ? r->children[0] : r;

@@ -169,7 +169,7 @@ static bool run(scan *s, wb_trace *trace) {
     wb_body *body = wb_trace_begin(trace, NULL, NULL) ? trace_body(s, trace) : NULL;
     wb_trace_leave(trace);
     if (!body) return false;
-    wb_thread_get()->counter = trace->counter + (uint64_t)(body->draws * s->steps);
+    wb_thread_get()->counter = trace->counter + (uint64_t)body->draws * (uint64_t)s->steps;
     if (s->steps == 0) {
         const bool done = give_results(s, body, NULL);
         wb_body_unref(body);

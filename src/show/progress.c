@@ -28,9 +28,18 @@ static void progress_free(void *object) {
 }
 
 static const wb_class progress_class = {
-    .name = "progress", .free = progress_free, .maker = "wb_progress_new"};
+    .name = "progress", .free = progress_free, .maker = "wb_progress_begin"};
+
+/* The first of them that is negative. */
+static const char *negative_of(const wb_progress_desc *d) {
+    return d->total < 0 ? "total" : d->items < 0 ? "items" : d->done < 0 ? "done" : NULL;
+}
 
 wb_progress *wb_progress_make(wb_progress_desc desc) {
+    const char *negative = negative_of(&desc);
+    if (negative)
+        return wb_fail_null(WB_ERROR_ARGUMENT, "wb_progress_begin: %s must be at least 0",
+                            negative);
     wb_progress *p = wb_object_new(&progress_class, sizeof *p);
     if (!p) return NULL;
     p->desc = desc;
@@ -75,11 +84,12 @@ static void add_bar(line *l, double share, int width) {
 }
 
 static void add_time(line *l, double seconds, const char *what) {
-    const long s = lround(seconds);
+    const int64_t most = INT64_C(3600000000), /* a million hours: what is longer is no number */
+        s = seconds < (double)most ? llround(seconds) : most;
     if (s >= 3600)
-        add(l, "  %ld:%02ld:%02ld%s", s / 3600, s / 60 % 60, s % 60, what);
+        add(l, "  %lld:%02d:%02d%s", (long long)s / 3600, (int)(s / 60 % 60), (int)(s % 60), what);
     else
-        add(l, "  %ld:%02ld%s", s / 60, s % 60, what);
+        add(l, "  %d:%02d%s", (int)(s / 60), (int)(s % 60), what);
 }
 
 static void add_rate(line *l, double rate) {
@@ -144,7 +154,7 @@ static bool check(const char *function, const wb_progress *p) {
 void wb_progress_step(wb_progress *p, wb_array *loss) {
     static const char function[] = "wb_progress_step";
     if (!p || !check(function, p) || !wb_may_use_given(function, loss, "the loss")) return;
-    p->done++;
+    p->done = wb_plus(p->done, 1);
     if (!p->shown) return;
     const double at = wb_clock();
     if (at - p->drawn < seconds_between && p->done != p->desc.total) return;

@@ -33,18 +33,24 @@ typedef struct listing {
 
 static int64_t of_attention(const wb_array *x) {
     const wb_attention_geometry a = wb_attention_of(x->attributes);
-    return a.queries * a.keys * (a.dk + a.dv) * a.heads * a.batch;
+    return wb_times(wb_times(a.queries, a.keys), wb_times(a.dk + a.dv, a.heads * a.batch));
+}
+
+/* Of one filter. */
+static int64_t of_filter(const wb_array *weights) {
+    const int64_t filters = weights->sizes[weights->ndim - 1];
+    return filters ? wb_count(weights) / filters : 0;
 }
 
 static int64_t of_node(const wb_array *x) {
     const wb_array *const *in = (const wb_array *const *)x->inputs;
     switch (x->op) {
     case WB_OP_matmul:
-        return wb_count(x) * in[0]->sizes[x->attributes[0] & 1 ? 0 : 1];
+        return wb_times(wb_count(x), in[0]->sizes[x->attributes[0] & 1 ? 0 : 1]);
     case WB_OP_conv_forward:
-        return wb_count(x) * (wb_count(in[1]) / in[1]->sizes[in[1]->ndim - 1]);
+        return wb_times(wb_count(x), of_filter(in[1]));
     case WB_OP_conv_data: /* each element of its input goes through the filter */
-        return wb_count(in[0]) * (wb_count(in[1]) / in[1]->sizes[in[1]->ndim - 1]);
+        return wb_times(wb_count(in[0]), of_filter(in[1]));
     case WB_OP_attention:
         return of_attention(x);
     default:
@@ -66,9 +72,9 @@ static int64_t of_scan(listing *l, const wb_array *scan) {
     const wb_body *body = wb_body_of(scan);
     const int64_t depth = l->depth;
     int64_t sum = 0;
-    for (int32_t r = 0; r < body->nresults; r++) sum += count_new(l, body->results[r]);
+    for (int32_t r = 0; r < body->nresults; r++) sum = wb_plus(sum, count_new(l, body->results[r]));
     l->depth = depth;
-    return sum * scan->attributes[WB_SCAN_STEPS];
+    return wb_times(sum, scan->attributes[WB_SCAN_STEPS]);
 }
 
 /* Of what root is made of and was not counted yet. */
@@ -78,7 +84,7 @@ static int64_t count_new(listing *l, wb_array *root) {
     if (!push(l, root)) l->failed = true;
     while (l->depth > floor && !l->failed) {
         const wb_array *x = l->stack[--l->depth];
-        sum += x->op == WB_OP_scan ? of_scan(l, x) : of_node(x);
+        sum = wb_plus(sum, x->op == WB_OP_scan ? of_scan(l, x) : of_node(x));
         for (int k = 0; k < x->ninputs; k++)
             if (!push(l, x->inputs[k])) l->failed = true;
     }
@@ -106,7 +112,7 @@ static void note(void *user, const char *path, wb_array *x, bool is_gradient) {
     const int64_t products = count_new(l, x);
     row *last = l->count ? &l->rows[l->count - 1] : NULL;
     if (last && (wb_path_is_inside(last->path, path) || strcmp(last->path, path) == 0)) {
-        last->products += products;
+        last->products = wb_plus(last->products, products);
         return;
     }
     if (l->failed || !WB_GROW(l->rows, l->count, l->capacity)) {
@@ -147,7 +153,7 @@ static void print(const listing *l, wb_text *out) {
         const row *r = &l->rows[i];
         put(out, r->path, path), put(out, r->what, what), put(out, r->sizes, sizes);
         wb_text_add(out, "%10lld %14lld\n", (long long)r->parameters, (long long)r->products);
-        products += r->products;
+        products = wb_plus(products, r->products);
     }
     put(out, "total", path), put(out, "", what), put(out, "", sizes);
     wb_text_add(out, "%10lld %14lld\n", (long long)wb_parameter_count(l->model),

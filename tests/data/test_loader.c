@@ -201,7 +201,10 @@ static void bad_descriptions_are_refused(void **state) {
     assert_null(wb_loader_new(.x = wb_scalar(WB_F32, 1), .no_background = alone));
     assert_error(WB_ERROR_SHAPE, "x is a scalar");
     assert_null(wb_loader_new(.x = counting(2, 5, 0), .batchsize = -3, .no_background = alone));
-    assert_error(WB_ERROR_ARGUMENT, "batchsize must be at least 1, got -3");
+    assert_error(WB_ERROR_ARGUMENT, "batchsize must be from 1 to 1099511627776, got -3");
+    assert_null(
+        wb_loader_new(.x = counting(2, 5, 0), .batchsize = INT64_MAX, .no_background = alone));
+    assert_error(WB_ERROR_ARGUMENT, "1099511627776, got 9223372036854775807");
     assert_null(wb_loader_new(.x = counting(2, 5, 0), .batchsize = 6, .drop_partial = true,
                               .no_background = alone));
     assert_error(WB_ERROR_ARGUMENT, "no batch: 5 observations, batchsize 6");

@@ -39,6 +39,16 @@ static void same_padding_multiplies_the_size(void **state) { /* E17 */
     assert_error(WB_ERROR_ARGUMENT, "the kernel must be at least the stride (3), got (2)");
 }
 
+static void sizes_beyond_all_numbers_are_refused(void **state) {
+    (void)state;
+    NEEDS_64_BITS();
+    wb_layer *layer = wb_conv_transpose({3}, 1, 1, .stride = {1 << 19});
+    wb_array *x = wb_expand(wb_scalar(WB_F32, 1), (int64_t)1 << 45, 1, 1);
+    assert_null(wb_apply(layer, x));
+    assert_error(WB_ERROR_SHAPE, "has more elements than memory can hold");
+    wb_free(layer);
+}
+
 static void outpad_is_for_each_dimension(void **state) { /* E18 */
     (void)state;
     wb_layer *plain = wb_conv_transpose({3, 5}, 3, 6, .stride = {3});
@@ -156,11 +166,9 @@ static const flux_row structs[] = {
 int main(void) {
     static test_list tests;
     const struct CMUnitTest single[] = {
-        TEST(same_padding_multiplies_the_size),
-        TEST(outpad_is_for_each_dimension),
-        TEST(it_is_the_adjoint_of_conv),
-        TEST(sizes_that_do_not_fit_are_named),
-        TEST(gradients),
+        TEST(same_padding_multiplies_the_size), TEST(sizes_beyond_all_numbers_are_refused),
+        TEST(outpad_is_for_each_dimension),     TEST(it_is_the_adjoint_of_conv),
+        TEST(sizes_that_do_not_fit_are_named),  TEST(gradients),
     };
     ADD_TESTS(&tests, single);
     ADD_ROWS(&tests, sizes, a_result_has_the_size);

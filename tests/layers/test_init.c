@@ -56,7 +56,10 @@ static void fans(void **state) { /* K5 */
                 {2, {100, 200}, 200, 100},
                 {3, {2, 30, 40}, 60, 80},
                 {4, {2, 3, 40, 50}, 240, 300},
-                {4, {3, 3, 2, 10}, 18, 90}};
+                {4, {3, 3, 2, 10}, 18, 90},
+                {3, {INT64_MAX, 2, 1}, INT64_MAX, INT64_MAX}, /* sizes that no array has */
+                {4, {(int64_t)1 << 40, (int64_t)1 << 40, 2, 3}, INT64_MAX, INT64_MAX},
+                {4, {(int64_t)1 << 40, 1 << 20, 2, 3}, (int64_t)1 << 61, 3 * ((int64_t)1 << 60)}};
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         int64_t in, out;
         wb_nfan(list[i].ndim, list[i].sizes, &in, &out);

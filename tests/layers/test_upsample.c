@@ -131,6 +131,16 @@ static void mistakes(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "Upsample: mode must be from 0 to 3, got 7");
     assert_null(wb_upsample(.scale = {-2}));
     assert_error(WB_ERROR_ARGUMENT, "Upsample: scale must be above 0, got -2");
+    assert_null(wb_upsample(.scale = {2, (double)INFINITY}));
+    assert_error(WB_ERROR_ARGUMENT, "Upsample: scale must be finite, got inf");
+    assert_null(wb_upsample(WB_UPSAMPLE_LINEAR, .scale = {(double)NAN}));
+    assert_error(WB_ERROR_ARGUMENT, "Upsample: scale must be above 0, got nan");
+    assert_null(wb_upsample(.size = {(double)INFINITY}));
+    assert_error(WB_ERROR_ARGUMENT, "Upsample: size must be finite, got inf");
+    wb_layer *far = wb_upsample(WB_UPSAMPLE_LINEAR, .scale = {1e300});
+    assert_null(wb_apply(far, wb_ones(WB_F32, 3, 1, 1)));
+    assert_error(WB_ERROR_SHAPE, "got 3e+300 for dimension 0 of (3, 1, 1)");
+    wb_free(far);
     wb_layer *layer = wb_upsample(WB_UPSAMPLE_BILINEAR, {2}), *two = wb_upsample(.scale = {2, 2});
     assert_null(wb_apply(layer, wb_ones(WB_F32, 3, 1, 1)));
     assert_error(WB_ERROR_SHAPE, "Upsample(:bilinear): input must have 2 spatial dimensions, "

@@ -284,6 +284,8 @@ static void numbers_that_cannot_be_are_refused(void **state) {
         {"data.batch", 6, NULL, "the numbers of \"data\" do not fit together: the file is damaged"},
         {"data.epoch", -1, NULL, ""},
         {"optimiser.step", -1, NULL, ""},
+        {"optimiser.step", (int64_t)1 << 31, NULL, "\"optimiser\" do not fit together"},
+        {"optimiser.step", INT64_MAX, NULL, "\"optimiser\" do not fit together"},
         {"optimiser.rule.name", 0, "AdamX", "optimiser.rule is AdamX in the file"},
     };
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {

@@ -59,6 +59,17 @@ static void what_comes_after_a_scope_counts(void **state) {
     wb_free(model);
 }
 
+/* More products than a number can tell. */
+static void costs_have_an_end(void **state) {
+    (void)state;
+    NEEDS_64_BITS();
+    wb_layer *model = wb_chain(wb_dense(1024, 1024), wb_dense(1024, 1024));
+    char *text = printed(model, (wb_outputsize_desc){.inputs = {{1024, (int64_t)1 << 48}}});
+    assert_says(text, " 9223372036854775807\n");
+    free(text);
+    wb_free(model);
+}
+
 static void mistakes_are_named(void **state) {
     (void)state;
     wb_layer *model = wb_dense(3, 2);
@@ -72,6 +83,6 @@ static void mistakes_are_named(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(layers_have_sizes_and_costs), TEST(steps_and_inner_layers_count),
-        TEST(what_comes_after_a_scope_counts), TEST(mistakes_are_named)};
+        TEST(what_comes_after_a_scope_counts), TEST(costs_have_an_end), TEST(mistakes_are_named)};
     return cmocka_run_group_tests_name("show/test_show_sizes", tests, NULL, NULL);
 }
