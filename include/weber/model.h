@@ -31,7 +31,7 @@ typedef struct wb_layer {
     const wb_layer_class *class_;
     void *spare_;
     uint64_t stamp_;
-    int32_t refs_, owned_; /* references; those of them that containers hold */
+    int32_t refs_, owned_; /* references; those of them that are not the caller's */
     uint32_t owner_;       /* the thread that it belongs to */
     uint8_t mode_;
     bool shared_;

@@ -83,8 +83,8 @@ static void layer_free(void *object) {
     }
     wb_layer_describe(layer, true, text, sizeof text);
     (void)wb_fail(WB_ERROR_ARGUMENT,
-                  "wb_free: %s belongs to a container, which releases it: free the container, or "
-                  "call wb_retain before you put the layer into it",
+                  "wb_free: %s belongs to a container, an optimiser or gradients, which release "
+                  "it: free those, or call wb_retain before you put the layer into a container",
                   text);
 }
 
@@ -110,6 +110,18 @@ bool wb_layer_own(const char *function, int64_t place, wb_layer *layer) {
 void wb_layer_disown(wb_layer *layer) {
     layer->owned_--;
     drop_reference(layer);
+}
+
+wb_layer *wb_layer_hold(wb_layer *layer) {
+    layer->refs_++;
+    (void)__atomic_add_fetch(&layer->owned_, 1, __ATOMIC_RELAXED);
+    return layer;
+}
+
+void wb_layer_let_go(wb_layer *layer) {
+    if (!layer) return;
+    (void)__atomic_sub_fetch(&layer->owned_, 1, __ATOMIC_RELAXED);
+    wb_free(layer); /* gradients that outlive a hand-over give it back to another thread */
 }
 
 bool wb_layer_own_children(wb_layer *layer) {

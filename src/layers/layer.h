@@ -147,6 +147,11 @@ bool wb_replace_layers(wb_layer **model, wb_replace_fn *fn, void *user);
 bool wb_layer_own(const char *function, int64_t place, wb_layer *layer);
 /* The container gives it back. */
 void wb_layer_disown(wb_layer *layer);
+
+/* One more reference, which is no container's and not the caller's, so that nothing takes it over:
+ * an optimiser's, that of gradients. Returns the layer. */
+wb_layer *wb_layer_hold(wb_layer *layer);
+void wb_layer_let_go(wb_layer *layer); /* NULL is fine */
 /* Takes the children over that its rows call counted; false with an error where one belongs to
  * another container, which it then has not. */
 bool wb_layer_own_children(wb_layer *layer);

@@ -81,7 +81,7 @@ static void gradients_free(void *object) {
         release_lists(g);
         wb_object_delete(g, sizeof *g, "gradients of a model");
     }
-    wb_free(model);
+    wb_layer_let_go(model);
 }
 
 static uint32_t *owner_of(const void *object) {
@@ -101,7 +101,7 @@ static wb_gradients *take(wb_layer *model) {
     if (!g) return NULL;
     g->spare.free = free_spare;
     g->owner = wb_this_thread;
-    g->model = wb_retain(model);
+    g->model = wb_layer_hold(model);
     return g;
 }
 

@@ -51,7 +51,7 @@ static void optimiser_free(void *object) {
     wb_unhold(o->count), wb_unhold(o->scale), wb_unhold(o->streak);
     wb_optimiser_forget_loss(o);
     for (int i = 0; i < WB_PATH_RULES; i++) wb_release(o->parts[i].path);
-    wb_free(o->model);
+    wb_layer_let_go(o->model);
     wb_object_delete(o, sizeof *o, "optimiser");
 }
 
@@ -422,7 +422,7 @@ wb_optimiser *wb_setup_make(wb_setup_desc desc) {
     o->micro_batches = desc.micro_batches;
     o->draws_for_all = desc.distributed || desc.micro_batches > 0;
     o->counted_at = -1;
-    o->model = wb_retain(desc.model);
+    o->model = wb_layer_hold(desc.model);
     if ((desc.distributed && !share_model(o, desc.zero)) || !take_parts(o, &desc) ||
         wb_optimiser_group(o) != WB_OK || !check_parts(o) || !begin_count(o)) {
         wb_free(o);

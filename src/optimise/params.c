@@ -19,7 +19,7 @@ static void parameters_free(void *object) {
     for (int64_t i = 0; i < p->deleted_count; i++) wb_release(p->deleted[i]);
     wb_release(p->deleted);
     wb_free(p->optimiser);
-    wb_free(p->model);
+    wb_layer_let_go(p->model);
     wb_object_delete(p, sizeof *p, "list of parameters");
 }
 
@@ -38,7 +38,7 @@ static bool check(const char *function, const wb_parameters *p) {
 wb_parameters *wb_params(wb_layer *model) {
     if (!wb_check_layer("wb_params", model)) return NULL;
     wb_parameters *p = wb_object_new(&parameters_class, sizeof *p);
-    if (p) p->model = wb_retain(model);
+    if (p) p->model = wb_layer_hold(model);
     return p;
 }
 

@@ -487,7 +487,7 @@ static const struct row {
                  "wb_retain(layer) shares it"}},
     {"a layer is freed before the chain that owns it",
      part_freed_before_the_chain,
-     {"wb_free: Dense(2 => 2) belongs to a container, which releases it"}},
+     {"wb_free: Dense(2 => 2) belongs to a container, an optimiser or gradients"}},
     {"a layer is freed before the struct that owns it",
      part_freed_before_the_struct,
      {"wb_free: ActorCritic.actor was freed before the ActorCritic that owns it"}},

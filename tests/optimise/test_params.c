@@ -133,6 +133,36 @@ static void mistakes(void **state) {
     wb_free(ps), wb_free(model), wb_free(other);
 }
 
+/* What an optimiser, parameters or gradients hold is no reference of the caller's. */
+static void their_reference_is_not_taken_over(void **state) {
+    (void)state;
+    wb_layer *d = wb_dense(2, 2);
+    wb_parameters *ps = wb_params(d);
+    wb_layer *twice = wb_chain(d, d);
+    wb_free(twice);
+    assert_non_null(wb_get(d, "weight")); /* alive by ps */
+    assert_null(wb_chain(d));
+    assert_error(WB_ERROR_ARGUMENT, "belongs to");
+    wb_free(ps);
+
+    d = wb_dense(2, 2);
+    wb_optimiser *o = wb_setup(wb_adam(), d);
+    assert_null(wb_pairwise_fusion(NULL, d, d));
+    assert_error(WB_ERROR_ARGUMENT, "the connection is NULL");
+    assert_non_null(wb_get(d, "weight"));
+    wb_free(o);
+}
+
+static void freed_once_more_is_an_error(void **state) {
+    (void)state;
+    wb_layer *d = wb_dense(2, 2);
+    wb_optimiser *o = wb_setup(wb_adam(), d);
+    wb_free(d);
+    wb_free(d);
+    assert_error(WB_ERROR_ARGUMENT, "wb_free: Dense(2 => 2) belongs to");
+    wb_free(o);
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_scope, close_scope)
     const struct CMUnitTest tests[] = {
@@ -140,6 +170,8 @@ int main(void) {
         TEST(another_rate_is_no_new_plan),
         TEST(arrays_without_a_layer),
         TEST(mistakes),
+        TEST(their_reference_is_not_taken_over),
+        TEST(freed_once_more_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
