@@ -102,13 +102,36 @@ wb_array *wb_clip_factor(wb_array *norm, double limit, const wb_array *x) {
     return wb_cast(scale, (wb_dtype)x->dtype);
 }
 
+typedef struct looking {
+    wb_visitor visitor;
+    const wb_gradients *gradients;
+    int64_t slot; /* the next one */
+} looking;
+
+static bool look_at(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable) {
+    looking *l = (looking *)(void *)visitor;
+    const wb_gradients *g = l->gradients;
+    (void)path;
+    if (trainable && l->slot < g->count && g->slots[l->slot] == slot)
+        g->arrays[g->array_of[l->slot++]] = *slot;
+    return true;
+}
+
+/* arrays[] is what the model holds now: what it held may have been replaced since, and released. */
+static bool look(const wb_gradients *g) {
+    looking l = {.visitor = {.array = look_at}, .gradients = g};
+    for (int64_t k = 0; k < g->distinct; k++) g->arrays[k] = NULL;
+    return wb_visit(&l.visitor, g->model);
+}
+
 /* Gradients of arrays that are tied as views of each other go to the first one. */
 static bool add_ties(const wb_gradients *g, wb_array **sums) {
     wb_ties ties = {.capacity = 0};
-    bool good = true;
+    bool good = look(g);
     for (int64_t k = 0; k < g->distinct && good; k++) {
-        const int64_t first = wb_ties_find(&ties, g->arrays[k]);
-        good = wb_ties_add(&ties, g->arrays[k]);
+        const wb_array *x = g->arrays[k];
+        const int64_t first = x ? wb_ties_find(&ties, x) : -1;
+        good = wb_ties_add(&ties, x);
         sums[k] = g->values[k];
         if (first < 0 || !sums[k]) continue;
         wb_array *more = wb_through_memory(g->arrays[k], sums[k], g->arrays[first]);

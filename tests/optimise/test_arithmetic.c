@@ -40,6 +40,19 @@ static wb_status not_shorten(wb_gradients *g) {
     return WB_OK;
 }
 
+/* Parameters that were replaced are released, and another array is in their memory. */
+static void a_norm_after_parameters_were_replaced(void **state) {
+    (void)state;
+    wb_layer *model = ones();
+    wb_gradients *g = wb_gradients_keep(gradients_of(model, 1));
+    assert_int_equal(wb_set(model, "weight", wb_full(WB_F32, 7, 1, 2)), WB_OK);
+    assert_int_equal(wb_set(model, "bias", wb_full(WB_F32, 7, 1)), WB_OK);
+    for (int i = 0; i < 100; i++) (void)wb_eval(wb_full(WB_F32, i, 1, 2));
+    assert_value(wb_gradients_norm(g), sqrt(26), 1e-6);
+    assert_value(wb_gradients_clip_norm(g, 1), sqrt(26), 1e-6);
+    wb_free(g), wb_free(model);
+}
+
 static void what_becomes_of_them(void **state) {
     (void)state;
     const struct {
@@ -340,6 +353,7 @@ int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_scope, close_scope)
     const struct CMUnitTest tests[] = {
         TEST(what_becomes_of_them),
+        TEST(a_norm_after_parameters_were_replaced),
         TEST(another_factor_is_no_new_plan),
         TEST(one_after_another),
         TEST(a_tied_gradient_comes_once),
