@@ -74,7 +74,8 @@ WB_API size_t wb_dtype_size(wb_dtype dtype);
 /* True for f16, bf16, f32, f64. */
 WB_API bool wb_dtype_is_float(wb_dtype dtype);
 
-/* The type in which an operation on a and b is computed and returned. */
+/* The type in which an operation on a and b is computed and returned; WB_DTYPE_COUNT where one of
+ * them is no type. */
 WB_API wb_dtype wb_promote(wb_dtype a, wb_dtype b);
 
 /* Zero in a desc means "not given". Where the number 0 itself is meant:

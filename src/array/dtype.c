@@ -41,5 +41,6 @@ wb_dtype wb_promote(wb_dtype a, wb_dtype b) {
         [WB_I32] = {F, D, H, B, I, L, I, I}, [WB_I64] = {F, D, H, B, L, L, L, L},
         [WB_U8] = {F, D, H, B, I, L, U, U},  [WB_BOOL] = {F, D, H, B, I, L, U, O},
     };
-    return (wb_dtype)table[a][b];
+    const bool are_types = (unsigned)a < WB_DTYPE_COUNT && (unsigned)b < WB_DTYPE_COUNT;
+    return are_types ? (wb_dtype)table[a][b] : WB_DTYPE_COUNT;
 }

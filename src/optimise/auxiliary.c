@@ -92,7 +92,8 @@ wb_array *wb_divided_by(wb_array *l, wb_array *divisor) {
     static const char function[] = "wb_divided_by";
     if (wb_failed()) return NULL;
     if (!l || !divisor) return wb_fail_argument_null(function, l ? "the divisor" : "the loss");
-    if (wb_is_gone(function, l) || wb_is_gone(function, divisor) || wb_is_tracing(function))
+    if (!wb_may_use_array(function, l, "the loss") ||
+        !wb_may_use_array(function, divisor, "the divisor") || wb_is_tracing(function))
         return NULL;
     if (wb_count(divisor) != 1 || divisor->dtype == WB_BOOL)
         return wb_fail_null(WB_ERROR_SHAPE, "%s: the divisor must be one number, got %s of %s",

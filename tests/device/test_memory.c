@@ -134,6 +134,7 @@ static void questions_about_nothing(void **state) {
     assert_int_equal(wb_memory_status(NULL).live, 0);
     assert_int_equal(wb_memory_holders(NULL, 1, &holder), 0);
     assert_int_equal(wb_memory_holders(here, 0, NULL), 0);
+    assert_int_equal(wb_memory_holders(here, 3, NULL), 0);
     wb_memory_reclaim(NULL);
     assert_false(wb_failed());
     assert_int_equal(wb_memory_limit(NULL, 1), WB_ERROR_ARGUMENT);
@@ -296,6 +297,7 @@ static void a_move_over_the_limit_changes_nothing(void **state) {
 
 static void more_than_there_is(void **state) {
     if (getenv("WEBER_EAGER")) skip(); /* a plan is what asks for the memory */
+    NEEDS_64_BITS();
     (void)state;
     wb_array *x = piece(MEGA);
     const wb_memory_info before = now();

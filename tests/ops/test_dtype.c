@@ -24,6 +24,12 @@ static const int table[8][8] = {{F, D, F, F, F, F, F, F}, {D, D, D, D, D, D, D, 
 
 static wb_array *ones(int dtype) { return wb_ones((wb_dtype)dtype, 3); }
 
+static void what_is_no_type_meets_none(void **state) {
+    (void)state;
+    assert_int_equal(wb_promote((wb_dtype)99, WB_F32), WB_DTYPE_COUNT);
+    assert_int_equal(wb_promote(WB_F32, (wb_dtype)-1), WB_DTYPE_COUNT);
+}
+
 static void two_types_meet_by_the_table(void **state) {
     (void)state;
     for (int a = 0; a < WB_DTYPE_COUNT; a++)
@@ -236,7 +242,8 @@ static void two_numbers_of_a_select_have_a_type_of_the_device(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(two_types_meet_by_the_table),
+    const struct CMUnitTest tests[] = {TEST(what_is_no_type_meets_none),
+                                       TEST(two_types_meet_by_the_table),
                                        TEST(numbers_are_weak),
                                        TEST(comparisons_of_numbers_are_bools),
                                        TEST(sums_and_means),
