@@ -31,3 +31,9 @@ foreach(source IN LISTS sources)
   target_link_libraries(${name} PRIVATE weber_static m pthread)
   add_dependencies(fuzz_targets ${name})
 endforeach()
+
+# the random caller of what the headers declare
+include(${PROJECT_SOURCE_DIR}/tests/calls/calls.cmake)
+target_compile_options(weber_calls PRIVATE -fsanitize=fuzzer-no-link ${weber_fuzz_flags})
+target_include_directories(fuzz_calls PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+target_link_libraries(fuzz_calls PRIVATE weber_calls weber_static m pthread) # behind the calls, too

@@ -1,5 +1,6 @@
 # A C function that calls each public function, written from the headers: tests/calls/generate.py.  weber_calls is what the test
 # of misused objects and the random caller have in common.
+include_guard(GLOBAL)
 find_package(Python3 COMPONENTS Interpreter REQUIRED)
 set(weber_calls ${PROJECT_BINARY_DIR}/calls)
 file(MAKE_DIRECTORY ${weber_calls})

@@ -102,6 +102,7 @@ void calls_give_schedule(calls *c, wb_schedule *schedule);
 void calls_give_progress(calls *c, wb_progress *progress);
 void calls_give_record(calls *c, const wb_record *record);
 void calls_give_object(calls *c, void *object);
+void calls_give_read(calls *c, wb_array *x, const void *memory); /* until wb_read_end */
 void calls_give_rule(calls *c, wb_rule rule);
 void calls_give_status(calls *c, wb_status status);
 

@@ -281,7 +281,7 @@ class Writer:
         if name in BORROW:
             self.used.add(name)
         pointers = [t for t, n, a in parameters if re.search(r'\*\*$|\*const \*$|^(float|double|int64_t) \*$', t)
-                    or t in ('wb_group *', 'wb_memory_holder *')]
+                    or t in ('wb_group *', 'wb_memory_holder *') or n in ('numbers', 'data')]
         small = bool(pointers)
         before, arguments, after = [], [], []
         list_count = None
@@ -359,8 +359,8 @@ class Writer:
                 self.fill(m.group(2))
                 item = f'fill_{m.group(2)}(c, &{name}_room[i])'
             return (f'    {m.group(2)} {name}_room[CALLS_MOST_LENGTH] = {{0}};\n'
-                    f'    for (int i = 0; i < CALLS_MOST_LENGTH && i < {list_count}; i++) {item};\n'
-                    f'    const {m.group(2)} *{variable} = calls_flag(c) ? {name}_room : NULL;', list_count)
+                    f'    const {m.group(2)} *{variable} = calls_flag(c) ? {name}_room : NULL;\n'
+                    f'    for (int i = 0; {variable} && i < CALLS_MOST_LENGTH && i < {list_count}; i++) {item};', list_count)
         if m and m.group(2) in ('wb_parameter', 'wb_module', 'wb_properties', 'wb_choice'):
             return f'    {m.group(2)} {name}_room = {{0}}, *{variable} = calls_flag(c) ? &{name}_room : NULL;', list_count
         if m and m.group(2) in ('wb_patience', 'wb_throttle', 'wb_early_stopping', 'wb_plateau'):
@@ -397,6 +397,8 @@ class Writer:
             return f'    calls_give_record(c, {call});'
         if bare == 'wb_rule':
             return f'    calls_give_rule(c, {call});'
+        if name == 'wb_read_begin':
+            return f'    calls_give_read(c, x_, {call});'
         if name in ('wb_gpu', 'wb_cpu', 'wb_to_make'):
             return f'    calls_give_object(c, {call});'
         if bare == 'wb_evaluation':

@@ -53,7 +53,7 @@ bool wb_keep_fn_stub(void *user, int64_t place, wb_array *observation) {
 }
 
 bool wb_layer_filter_stub(void *user, const wb_load_layer *layer) {
-    return (void)user, strcmp(layer->type, "Dropout") != 0;
+    return (void)user, layer->type && strcmp(layer->type, "Dropout") != 0;
 }
 
 wb_array *wb_leaf_fn_stub(void *user, const char *path, wb_array *x) {
@@ -66,6 +66,7 @@ bool wb_load_filter_stub(void *user, const char *path) {
 
 wb_array *wb_loss_fn_stub(wb_layer *model, const wb_batch *batch, void *user) {
     (void)user;
+    if (!batch) return NULL;
     wb_array *y = wb_apply(model, batch->x);
     return batch->y ? wb_mse(y, batch->y) : wb_mean(wb_square(y));
 }

@@ -321,6 +321,7 @@ LOOKS_AT(give_schedule, wb_schedule *)
 LOOKS_AT(give_progress, wb_progress *)
 LOOKS_AT(give_record, const wb_record *)
 LOOKS_AT(give_object, void *)
+void calls_give_read(calls *c, wb_array *x, const void *memory) { (void)c, (void)x, (void)memory; }
 LOOKS_AT(give_rule, wb_rule)
 LOOKS_AT(give_status, wb_status)
 
