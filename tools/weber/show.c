@@ -43,7 +43,7 @@ typedef struct shown {
 } shown;
 
 static place *find(const shown *s, const wb_record *r) {
-    size_t i = (uintptr_t)r / 16 * 0x9E3779B97F4A7C15u & (s->capacity - 1);
+    size_t i = (size_t)((uintptr_t)r / 16 * 0x9E3779B97F4A7C15u) & (s->capacity - 1);
     while (s->table[i].record && s->table[i].record != r) i = (i + 1) & (s->capacity - 1);
     return &s->table[i];
 }
