@@ -69,14 +69,15 @@ WB_API wb_live_counts wb_live(void);
 
 /* ---- making ---- */
 
-/* Arrays of one value; wb_full's is converted to dtype. */
+/* Arrays of one value. Whole-number types take whole numbers that they hold, else it is
+ * WB_ERROR_ARGUMENT; bool is whether the value differs from 0. */
 #define wb_zeros(dtype, ...)       wb_full_make(WB_DTYPE(dtype), 0.0, WB_INTS(__VA_ARGS__))
 #define wb_ones(dtype, ...)        wb_full_make(WB_DTYPE(dtype), 1.0, WB_INTS(__VA_ARGS__))
 #define wb_full(dtype, value, ...) wb_full_make(WB_DTYPE(dtype), value, WB_INTS(__VA_ARGS__))
 WB_API wb_array *wb_full_make(wb_dtype dtype, double value, int ndim, const int64_t *sizes);
 
 /* A number without dimensions. wb_scalar has the type you say; wb_number is weak: it takes the type
- * of what it meets. */
+ * of what it meets, by the rule at the top of weber/ops.h. */
 #define wb_scalar(dtype, value) wb_scalar(WB_DTYPE(dtype), value)
 WB_API wb_array *(wb_scalar)(wb_dtype dtype, double value);
 WB_API wb_array *wb_number(double value);
@@ -85,7 +86,8 @@ WB_API wb_array *wb_number(double value);
  * correction, a counter. A constant that changes each step would be planned anew each time. */
 WB_API wb_array *wb_late(double value);
 
-/* 0, 1, 2, ... along dimension dim, the same along all others. */
+/* 0, 1, 2, ... along dimension dim, the same along all others. Fails with WB_ERROR_ARGUMENT where a
+ * whole-number type does not hold the last one. */
 #define wb_iota(dtype, dim, ...) wb_iota_make(WB_DTYPE(dtype), dim, WB_INTS(__VA_ARGS__))
 WB_API wb_array *wb_iota_make(wb_dtype dtype, int dim, int ndim, const int64_t *sizes);
 
@@ -211,7 +213,8 @@ WB_API wb_array *wb_transpose(wb_array *x);
 WB_API wb_array *wb_slice(wb_array *x, int dim, int64_t start, int64_t stop, int64_t step);
 
 /* x with these elements replaced by y, as a value: x itself stays. y is broadcast to the sizes of
- * the slice and converted to x's type. Fails with WB_ERROR_SHAPE where y does not fit. */
+ * the slice and converted to x's type. Fails with WB_ERROR_SHAPE where y does not fit, with
+ * WB_ERROR_ARGUMENT where it is a C number that x's type does not hold. */
 WB_API wb_array *wb_slice_set(wb_array *x, wb_array *y, int dim, int64_t start, int64_t stop,
                               int64_t step);
 
@@ -250,7 +253,8 @@ WB_API wb_array *wb_repeat(wb_array *x, int64_t times, int dim);
 #define wb_tile(x, ...) wb_tile_make(x, WB_INTS(__VA_ARGS__))
 WB_API wb_array *wb_tile_make(wb_array *x, int ndim, const int64_t *times);
 
-/* lo elements of value before, and hi after, along dim. */
+/* lo elements of value before, and hi after, along dim. Fails with WB_ERROR_ARGUMENT where x's type
+ * does not hold the value. */
 WB_API wb_array *wb_pad(wb_array *x, int dim, int64_t lo, int64_t hi, double value);
 
 /* The same numbers in another type: floats to integers cut towards zero, anything to bool is x !=

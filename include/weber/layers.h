@@ -225,8 +225,8 @@ typedef struct wb_dropout_desc {
     unsigned dims; /* the mask varies along these and is shared along the others; default: all */
 } wb_dropout_desc;
 
-/* In training, zeros with probability p and x / (1 - p) elsewhere; x in test mode. (Srivastava et
- * al. 2014) */
+/* In training, zeros with probability p and x / (1 - p) elsewhere; x in test mode; whole numbers
+ * become f32 in both. (Srivastava et al. 2014) */
 #define wb_dropout(...) wb_dropout_make((wb_dropout_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_layer *wb_dropout_make(wb_dropout_desc desc);
 
@@ -444,8 +444,8 @@ typedef struct wb_rmsnorm_desc {
 WB_API wb_layer *wb_rmsnorm_make(wb_rmsnorm_desc desc);
 
 /* Dropout for selu: in training a number becomes selu's lowest value with probability p, and all
- * are scaled and shifted so that mean 0 and variance 1 stay; x in test mode. p is from 0 to 1, else
- * WB_ERROR_ARGUMENT. (Klambauer et al. 2017) */
+ * are scaled and shifted so that mean 0 and variance 1 stay; x in test mode; whole numbers become
+ * f32 in both. p is from 0 to 1, else WB_ERROR_ARGUMENT. (Klambauer et al. 2017) */
 WB_API wb_layer *wb_alpha_dropout(double p);
 
 typedef struct wb_scale_desc {

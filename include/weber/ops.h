@@ -1,8 +1,18 @@
 /* weber/ops.h: the operations.
  *
  * Elementwise operations broadcast as Julia's dots do: sizes agree or are 1, missing trailing
- * dimensions count as 1. Two types meet by wb_promote; a wb_number is weak and takes the other's
- * type. NULL in, NULL out.
+ * dimensions count as 1. Two types meet by wb_promote. NULL in, NULL out.
+ *
+ * A C number, a wb_number or a double that a function takes, has no type of its own. Beside floats
+ * it is rounded to their type. Beside whole numbers (u8, i32, i64; bool counts as i64):
+ *
+ *   - one with a fraction, an infinity or NaN makes the result f32, as an f32 array would;
+ *   - a whole one keeps their type. Where it is computed with or stored (arithmetic, select, full,
+ *     pad, slice_set) and the type does not hold it, that is WB_ERROR_ARGUMENT: u8 and 300, or -1.
+ *   - Compared (eq to ge) it counts by its value, fractions too, and no u8 is below -1. So it does
+ *     as a bound (max, min, clamp): wb_clamp(x, -1, 300) changes no u8; but where a bound that the
+ *     type does not hold would be the result, as of wb_max(x, wb_number(300)), that is the error;
+ *   - wb_late, and arithmetic of numbers alone, may be any number: the result is f32.
  *
  *     wb_array *y = wb_tanh(wb_add(wb_matmul(W, x), b));
  *     wb_array *l = wb_mean(wb_square(wb_sub(y, t)));
@@ -47,8 +57,9 @@ WB_API wb_array *wb_number_sub(double c, wb_array *x);
 WB_API wb_array *wb_number_div(double c, wb_array *x);
 WB_API wb_array *wb_number_pow(double c, wb_array *x);
 
-/* x kept between low and high, NaN kept; an infinite bound is none. The gradient passes where low
- * <= x <= high. Fails with WB_ERROR_ARGUMENT unless low <= high. */
+/* x kept between low and high, NaN kept; an infinite bound is none, and bounds of whole numbers
+ * count by value (top of this file). The gradient passes where low <= x <= high. Fails with
+ * WB_ERROR_ARGUMENT unless low <= high. */
 WB_API wb_array *wb_clamp(wb_array *x, double low, double high);
 
 /* bool: where x is NaN, infinite, neither; integers are always finite. */

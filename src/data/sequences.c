@@ -4,6 +4,7 @@
 #include "array/array.h"
 #include "base/memory.h"
 #include "data/places.h"
+#include "ops/ops.h"
 
 wb_array *wb_slidingwindow(wb_array *x, int64_t size, int64_t stride) {
     if (!wb_is_usable(x)) return wb_refuse("slidingwindow", x, "x");
@@ -77,7 +78,7 @@ int64_t wb_chunk(wb_array *x, int64_t n, int dim, wb_array **chunks) {
 wb_array *wb_rpad(wb_array *x, int64_t size, double value, int dim) {
     if (!wb_is_usable(x)) return wb_refuse("rpad", x, "x");
     dim = wb_check_dim("rpad", dim, x->ndim);
-    if (dim < 0) return NULL;
+    if (dim < 0 || !wb_check_number("rpad", (wb_dtype)x->dtype, value)) return NULL;
     return size > x->sizes[dim] ? wb_pad(x, dim, 0, size - x->sizes[dim], value) : x;
 }
 

@@ -59,25 +59,17 @@ static int32_t without_expand(const lowering *l, int32_t v) {
     return v;
 }
 
-/* The type in which integers are compared with a whole number, which need not be one of theirs. */
-static wb_dtype integer_beside(wb_dtype dtype, double number) {
-    if (!(fabs(number) < 0x1p63)) return WB_F32;
-    if (dtype == WB_I32 && number >= INT32_MIN && number <= INT32_MAX) return WB_I32;
-    return dtype == WB_U8 && number >= 0 && number <= UINT8_MAX ? WB_U8 : WB_I64;
-}
-
 /* The type in which an elementwise operation computes: its result's, or for comparisons that of its
  * operands. */
 static wb_dtype operand_type(const wb_array *node) {
     if (wb_op_rows[node->op].type_class != WB_CLASS_COMPARE) return (wb_dtype)node->dtype;
     const wb_array *x = node->inputs[0], *y = node->inputs[1];
     const bool x_weak = x->flags & WB_NODE_WEAK, y_weak = y->flags & WB_NODE_WEAK;
-    double number = 0;
+    double number;
     if (x_weak == y_weak) return wb_promote((wb_dtype)x->dtype, (wb_dtype)y->dtype);
     const wb_array *weak = x_weak ? x : y, *strong = x_weak ? y : x;
     if (wb_dtype_is_float((wb_dtype)strong->dtype)) return (wb_dtype)strong->dtype;
-    const bool whole = wb_constant_value(weak, &number) && number == floor(number);
-    return whole ? integer_beside((wb_dtype)strong->dtype, number) : WB_F32;
+    return wb_constant_value(weak, &number) ? (wb_dtype)strong->dtype : WB_F32;
 }
 
 /* A cast of the sizes of its operand, or of more: operands are not repeated. */

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "layers/layer.h"
+#include "ops/ops.h"
 
 typedef struct wb_alpha_dropout_layer {
     wb_layer layer;
@@ -13,8 +14,8 @@ typedef struct wb_alpha_dropout_layer {
 static wb_array *forward(wb_layer *layer, wb_array *x) {
     static const double alpha = -1.7580993408473766;
     const double p = ((const wb_alpha_dropout_layer *)(const void *)layer)->p;
-    if (wb_is_passed_on(layer, x)) return x;
-    if (p == 0) return x;
+    x = wb_floating(x);
+    if (!x || wb_is_passed_on(layer, x) || p == 0) return x;
     wb_array *keep = wb_bernoulli_make(1 - p, x->ndim, x->sizes);
     if (p == 1) return wb_select(keep, x, wb_constant(0));
     const double a = 1 / sqrt((1 - p) * (1 + p * alpha * alpha)), b = -a * alpha * p;

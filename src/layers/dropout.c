@@ -1,6 +1,7 @@
 /* Dropout: y = x mask / (1 - p) in training. */
 #include "array/thread.h"
 #include "layers/layer.h"
+#include "ops/ops.h"
 
 typedef struct wb_dropout_layer {
     wb_layer layer;
@@ -21,8 +22,8 @@ static wb_array *mask_for(const wb_dropout_desc *d, const wb_array *x) {
 
 static wb_array *forward(wb_layer *layer, wb_array *x) {
     const wb_dropout_desc *d = &((const wb_dropout_layer *)(const void *)layer)->desc;
-    if (wb_is_passed_on(layer, x)) return x;
-    if (d->p == 0) return x;
+    x = wb_floating(x);
+    if (!x || wb_is_passed_on(layer, x) || d->p == 0) return x;
     const double scale = d->p < 1 ? 1 / (1 - d->p) : 0;
     return wb_select(mask_for(d, x), wb_mul_number(x, scale), wb_constant(0));
 }

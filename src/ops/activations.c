@@ -28,8 +28,8 @@ wb_array *wb_xlogy(wb_array *x, wb_array *y) {
 static wb_array *slopes(const wb_array *x, double low, double high) {
     const wb_thread *thread = wb_thread_get();
     if (!thread || !thread->training) return NUM((low + high) / 2);
-    const wb_dtype dtype = wb_dtype_is_float((wb_dtype)x->dtype) ? (wb_dtype)x->dtype : WB_F32;
-    return ADD(NUM(low), MUL(NUM(high - low), wb_uniform_make(dtype, x->ndim, x->sizes)));
+    wb_array *u = wb_uniform_make((wb_dtype)x->dtype, x->ndim, x->sizes);
+    return ADD(NUM(low), MUL(NUM(high - low), u));
 }
 
 wb_array *wb_rrelu_with(wb_array *x, double low, double high) {
@@ -39,7 +39,8 @@ wb_array *wb_rrelu_with(wb_array *x, double low, double high) {
                             "rrelu: low and high must be finite, low not above high, got low %g, "
                             "high %g",
                             low, high);
-    return SELECT(GT(x, NUM(0)), x, MUL(x, slopes(x, low, high)));
+    x = wb_floating(x);
+    return x ? SELECT(GT(x, NUM(0)), x, MUL(x, slopes(x, low, high))) : NULL;
 }
 
 wb_array *wb_rrelu(wb_array *x) { return wb_rrelu_with(x, 1.0 / 8, 1.0 / 3); }

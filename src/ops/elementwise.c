@@ -47,18 +47,12 @@ wb_array *wb_node_with(wb_op op, wb_dtype dtype, int ndim, const int64_t *sizes,
 
 static bool is_weak(const wb_array *x) { return (x->flags & WB_NODE_WEAK) != 0; }
 
-/* A weak number beside x: x's type, unless x is no float and the number no integer. */
-static wb_dtype weak_beside(const wb_array *number, wb_dtype dtype) {
-    double value;
-    if (wb_dtype_is_float(dtype)) return dtype;
-    if (!wb_constant_value(number, &value)) return WB_F32;
-    if (!(fabs(value) < 0x1p63) || value != (double)(int64_t)value) return WB_F32;
-    return dtype == WB_BOOL ? WB_I64 : dtype;
-}
+/* Numbers that are no constants, or arithmetic of numbers: beside whole numbers they are f32. */
+static wb_dtype weak_beside(wb_dtype dtype) { return wb_dtype_is_float(dtype) ? dtype : WB_F32; }
 
 static wb_dtype meet(const wb_array *x, const wb_array *y) {
-    if (is_weak(x)) return is_weak(y) ? WB_F64 : weak_beside(x, (wb_dtype)y->dtype);
-    return is_weak(y) ? weak_beside(y, (wb_dtype)x->dtype)
+    if (is_weak(x)) return is_weak(y) ? WB_F64 : weak_beside((wb_dtype)y->dtype);
+    return is_weak(y) ? weak_beside((wb_dtype)x->dtype)
                       : wb_promote((wb_dtype)x->dtype, (wb_dtype)y->dtype);
 }
 
@@ -90,24 +84,30 @@ static wb_array *unary(wb_op op, wb_type_class type_class, wb_array *x) {
     return node;
 }
 
+wb_array *wb_binary_node(wb_op op, wb_dtype dtype, wb_array *x, wb_array *y) {
+    int64_t sizes[WB_MAX_DIMS];
+    wb_array *inputs[2] = {x, y};
+    if (!x || !y) return NULL;
+    if (y->ndim == 0 || wb_same_sizes(x, y))
+        return wb_node_new(op, dtype, x->ndim, x->sizes, 2, inputs);
+    const int ndim = wb_broadcast(x->ndim, x->sizes, y->ndim, y->sizes, sizes);
+    if (ndim >= 0) return wb_node_new(op, dtype, ndim, sizes, 2, inputs);
+    return wb_fail_null(WB_ERROR_SHAPE, "%s: sizes %s and %s do not broadcast", wb_op_name(op),
+                        wb_text_of(x), wb_text_of(y));
+}
+
 static wb_array *binary(wb_op op, wb_type_class type_class, wb_array *x, wb_array *y) {
+    double c;
     if (!wb_is_usable(x)) return wb_refuse(wb_op_name(op), x, "x");
     if (!wb_is_usable(y)) return wb_refuse(wb_op_name(op), y, "y");
+    if (type_class != WB_CLASS_LOGIC && wb_is_number_beside(y, x, &c))
+        return wb_with_number(op, x, c, false);
+    if (type_class != WB_CLASS_LOGIC && wb_is_number_beside(x, y, &c))
+        return wb_with_number(op, y, c, true);
     const wb_dtype dtype = result_type(type_class, meet(x, y));
     if (dtype == WB_DTYPE_COUNT)
         return refuse_type(op, x->dtype == WB_BOOL ? (wb_dtype)y->dtype : (wb_dtype)x->dtype);
-    int64_t sizes[WB_MAX_DIMS];
-    wb_array *inputs[2] = {x, y};
-    wb_array *node;
-    if (y->ndim == 0 || wb_same_sizes(x, y))
-        node = wb_node_new(op, dtype, x->ndim, x->sizes, 2, inputs);
-    else {
-        const int ndim = wb_broadcast(x->ndim, x->sizes, y->ndim, y->sizes, sizes);
-        if (ndim < 0)
-            return wb_fail_null(WB_ERROR_SHAPE, "%s: sizes %s and %s do not broadcast",
-                                wb_op_name(op), wb_text_of(x), wb_text_of(y));
-        node = wb_node_new(op, dtype, ndim, sizes, 2, inputs);
-    }
+    wb_array *node = wb_binary_node(op, dtype, x, y);
     if (node && is_weak(x) && dtype != WB_BOOL)
         node->flags |= y->flags & WB_NODE_WEAK; /* arithmetic of numbers is a number */
     return node;
@@ -219,7 +219,8 @@ wb_array *wb_identity(wb_array *x) { return wb_may_ask("identity", x) ? x : NULL
 wb_array *wb_add_number(wb_array *x, double c) { return wb_add(x, wb_constant(c)); }
 wb_array *wb_mul_number(wb_array *x, double c) { return wb_mul(x, wb_constant(c)); }
 wb_array *wb_pow_number(wb_array *x, double c) {
-    return c == 2 ? wb_square(x) : wb_pow(x, wb_constant(c));
+    const bool is_float = wb_is_usable(x) && wb_dtype_is_float((wb_dtype)x->dtype);
+    return c == 2 && is_float ? wb_square(x) : wb_pow(x, wb_constant(c));
 }
 
 wb_array *wb_number_sub(double c, wb_array *x) { return wb_sub(wb_constant(c), x); }
@@ -231,8 +232,10 @@ wb_array *wb_clamp(wb_array *x, double low, double high) {
     if (!(low <= high))
         return wb_fail_null(WB_ERROR_ARGUMENT,
                             "clamp: low must not be above high, got low %g, high %g", low, high);
-    if (isfinite(low)) x = MAX(x, NUM(low));
-    return isfinite(high) ? MIN(x, NUM(high)) : x;
+    const bool is_whole = !is_weak(x) && !wb_dtype_is_float((wb_dtype)x->dtype);
+    if (isfinite(low)) x = is_whole ? wb_bounded("clamp", WB_OP_max, x, low) : MAX(x, NUM(low));
+    if (!x || !isfinite(high)) return x;
+    return is_whole ? wb_bounded("clamp", WB_OP_min, x, high) : MIN(x, NUM(high));
 }
 
 static wb_array *bool_like(const wb_array *x, bool value) {
@@ -253,11 +256,16 @@ wb_array *wb_isfinite(wb_array *x) {
     return is_float ? LT(ABS(x), NUM((double)INFINITY)) : bool_like(x, true);
 }
 
-/* Two numbers are f64, or f32 where the condition's device has no f64. */
-static wb_dtype type_of_select(const wb_array *condition, const wb_array *yes, const wb_array *no) {
+/* Two numbers are f64, or f32 where the condition's device has no f64. False with the error. */
+static bool type_of_select(const wb_array *condition, const wb_array *yes, const wb_array *no,
+                           wb_dtype *dtype) {
     const wb_device *device = condition->device;
-    if (is_weak(yes) && is_weak(no) && device && !wb_device_has_f64(device)) return WB_F32;
-    return meet(yes, no);
+    double c;
+    if (wb_is_number_beside(yes, no, &c)) return wb_type_beside("select", no, c, dtype);
+    if (wb_is_number_beside(no, yes, &c)) return wb_type_beside("select", yes, c, dtype);
+    *dtype = meet(yes, no);
+    if (is_weak(yes) && is_weak(no) && device && !wb_device_has_f64(device)) *dtype = WB_F32;
+    return true;
 }
 
 wb_array *wb_select(wb_array *condition, wb_array *yes, wb_array *no) {
@@ -267,14 +275,15 @@ wb_array *wb_select(wb_array *condition, wb_array *yes, wb_array *no) {
     if (condition->dtype != WB_BOOL)
         return wb_fail_null(WB_ERROR_DTYPE, "select: the condition must be bool, got %s",
                             wb_dtype_name((wb_dtype)condition->dtype));
+    wb_dtype dtype;
+    if (!type_of_select(condition, yes, no, &dtype)) return NULL;
     int64_t sizes[WB_MAX_DIMS];
     int ndim = wb_broadcast(yes->ndim, yes->sizes, no->ndim, no->sizes, sizes);
     if (ndim >= 0) ndim = wb_broadcast(condition->ndim, condition->sizes, ndim, sizes, sizes);
     if (ndim < 0)
         return wb_fail_null(WB_ERROR_SHAPE, "select: sizes %s, %s and %s do not broadcast",
                             wb_text_of(condition), wb_text_of(yes), wb_text_of(no));
-    return wb_node_new(WB_OP_select, type_of_select(condition, yes, no), ndim, sizes, 3,
-                       (wb_array *[]){condition, yes, no});
+    return wb_node_new(WB_OP_select, dtype, ndim, sizes, 3, (wb_array *[]){condition, yes, no});
 }
 
 void wb_vjp_select(wb_array *o, wb_array *g, const bool *want, wb_array **out) {

@@ -58,7 +58,7 @@ wb_array *wb_scatter_add(wb_array *base, wb_array *index, wb_array *updates, int
             wb_text_of(updates), wb_text_of(index), dim, wb_text_of(base));
     if (base->dtype == WB_BOOL)
         return wb_fail_null(WB_ERROR_DTYPE, "scatter_add: x must not be bool");
-    updates = wb_cast(updates, (wb_dtype)base->dtype);
+    updates = wb_stored_as("scatter_add", updates, (wb_dtype)base->dtype);
     if (!updates) return NULL;
     const int64_t attribute = dim;
     return wb_node_with(WB_OP_scatter_add, (wb_dtype)base->dtype, base->ndim, base->sizes, 3,

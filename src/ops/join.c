@@ -22,7 +22,9 @@ wb_array *wb_pad(wb_array *x, int dim, int64_t lo, int64_t hi, double value) {
     if (__builtin_add_overflow(sizes[dim], lo, &sizes[dim]) ||
         __builtin_add_overflow(sizes[dim], hi, &sizes[dim]))
         sizes[dim] = INT64_MAX;
-    if (!wb_check_sizes("pad", x->ndim, sizes)) return NULL;
+    if (!wb_check_sizes("pad", x->ndim, sizes) ||
+        !wb_check_number("pad", (wb_dtype)x->dtype, value))
+        return NULL;
     return wb_node_with(WB_OP_pad, (wb_dtype)x->dtype, x->ndim, sizes, 1, &x, 3,
                         (const int64_t[]){dim, lo, wb_bits_of(value)});
 }

@@ -107,6 +107,27 @@ enum {
 };
 bool wb_is_matmul_fast(wb_dtype dtype);
 
+/* ---- C numbers beside whole numbers: the rule of weber/ops.h ---- */
+
+/* True unless dtype is of whole numbers and c none of them; false with the error, which names
+ * both. */
+bool wb_check_number(const char *function, wb_dtype dtype, double c);
+/* x as dtype, where a C number has to be one of dtype's. */
+wb_array *wb_stored_as(const char *function, wb_array *x, wb_dtype dtype);
+/* x, whole numbers and bool as f32. */
+wb_array *wb_floating(wb_array *x);
+/* True and the value if number is a C number, and x is an array of whole numbers or bool. */
+bool wb_is_number_beside(const wb_array *number, const wb_array *x, double *c);
+/* The type in which such an x and c are computed; false with the error. */
+bool wb_type_beside(const char *function, const wb_array *x, double c, wb_dtype *dtype);
+/* The larger or smaller one (op max or min) of such an x and c. */
+wb_array *wb_bounded(const char *function, wb_op op, wb_array *x, double c);
+/* Any operation of two operands, of class FLOAT, NUMBER or COMPARE, on such an x and c. */
+wb_array *wb_with_number(wb_op op, wb_array *x, double c, bool number_first);
+
+/* x op y in dtype, broadcast; NULL with the error. */
+wb_array *wb_binary_node(wb_op op, wb_dtype dtype, wb_array *x, wb_array *y);
+
 /* Sizes of a and b broadcast together into sizes; the number of dimensions, or -1. */
 int wb_broadcast(int andim, const int64_t *a, int bndim, const int64_t *b, int64_t *sizes);
 

@@ -96,8 +96,8 @@ static wb_array *result_of(const scan *s, int r) {
     (void)snprintf(name, sizeof name, "the body's %s %d", what, number);
     if (!wb_is_usable(x)) return wb_refuse("scan", x, name);
     const wb_array *first = is_carry ? s->first[r] : NULL;
-    if (x->flags & WB_NODE_WEAK) x = wb_cast(x, first ? (wb_dtype)first->dtype : WB_F32);
-    return x;
+    if (!(x->flags & WB_NODE_WEAK)) return x;
+    return wb_stored_as("scan", x, first ? (wb_dtype)first->dtype : WB_F32);
 }
 
 static bool fits(const scan *s, int r, const wb_array *x) {

@@ -11,11 +11,19 @@ static wb_array *source(const char *function, wb_op op, wb_dtype dtype, int ndim
     return wb_node_with(op, dtype, ndim, sizes, 0, NULL, 1, &attribute);
 }
 
-wb_array *wb_full_make(wb_dtype dtype, double value, int ndim, const int64_t *sizes) {
-    return source("full", WB_OP_full, dtype, ndim, sizes, wb_bits_of(value));
+static wb_array *full(const char *function, wb_dtype dtype, double value, int ndim,
+                      const int64_t *sizes) {
+    if (!wb_check_dtype(function, dtype) || !wb_check_number(function, dtype, value)) return NULL;
+    return source(function, WB_OP_full, dtype, ndim, sizes, wb_bits_of(value));
 }
 
-wb_array *(wb_scalar)(wb_dtype dtype, double value) { return wb_full_make(dtype, value, 0, NULL); }
+wb_array *wb_full_make(wb_dtype dtype, double value, int ndim, const int64_t *sizes) {
+    return full("full", dtype, value, ndim, sizes);
+}
+
+wb_array *(wb_scalar)(wb_dtype dtype, double value) {
+    return full("scalar", dtype, value, 0, NULL);
+}
 
 wb_array *wb_late(double value) {
     wb_array *node = wb_node_new(WB_OP_late, WB_F64, 0, NULL, 0, NULL);
@@ -28,7 +36,10 @@ wb_array *wb_late(double value) {
 wb_array *wb_iota_make(wb_dtype dtype, int dim, int ndim, const int64_t *sizes) {
     if (!wb_check_sizes("iota", ndim, sizes)) return NULL;
     dim = wb_check_dim("iota", dim, ndim);
-    return dim < 0 ? NULL : source("iota", WB_OP_iota, dtype, ndim, sizes, dim);
+    if (dim < 0 || !wb_check_dtype("iota", dtype)) return NULL;
+    const int64_t last = sizes[dim] > 0 ? sizes[dim] - 1 : 0;
+    if (!wb_check_number("iota", dtype, (double)last)) return NULL;
+    return source("iota", WB_OP_iota, dtype, ndim, sizes, dim);
 }
 
 /* From the nearer end, so that both are exact. */

@@ -184,7 +184,7 @@ wb_array *wb_slice_set(wb_array *x, wb_array *y, int dim, int64_t start, int64_t
                             wb_sizes_text(x->ndim, sizes), wb_text_of(y));
     if (count == 0) return x;
     step = count > 1 ? step : 1;
-    y = wb_expand_make(wb_cast(y, (wb_dtype)x->dtype), x->ndim, sizes);
+    y = wb_expand_make(wb_stored_as("slice_set", y, (wb_dtype)x->dtype), x->ndim, sizes);
     return SELECT(slice_mask(x, dim, start, count, step),
                   wb_slice_put(y, x->ndim, x->sizes, dim, start, step), x);
 }

@@ -56,7 +56,7 @@ static const struct {
     {"what is only repeated is not", repeated, "data expand neg "},
     {"halves are added up in f32", halves_added_up, "data cast sum cast "},
     {"integers are compared as integers", compared, "data full full gt "},
-    {"but not with a fraction", compared_with_half, "data full cast full gt "},
+    {"with a fraction, too", compared_with_half, "data full full gt "},
     {"a product reads a transpose", transposed, "data permute data matmul "},
     {"attention reads parts of an array", of_parts, "data neg slice slice attention result "},
     {"but not apart in their features", of_every_other,

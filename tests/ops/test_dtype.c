@@ -126,9 +126,9 @@ static void comparisons_with_numbers_out_of_range(void **state) {
 
 static void casts_of_constants_are_those_of_arrays(void **state) {
     (void)state;
-    assert_values(wb_full(WB_I32, 2.7, 1), 0, 2);
-    assert_values(wb_cast(wb_full(WB_I32, 2.7, 1), WB_F32), 0, 2);
-    assert_values(wb_cast(wb_full(WB_U8, 300, 1), WB_I32), 0, 44);
+    assert_values(wb_cast(wb_full(WB_F32, 2.7, 1), WB_I32), 0, 2);
+    assert_values(wb_cast(wb_cast(wb_full(WB_F32, 2.7, 1), WB_I32), WB_F32), 0, 2);
+    assert_values(wb_cast(wb_cast(wb_full(WB_I32, 300, 1), WB_U8), WB_I32), 0, 44);
     assert_values(wb_full(WB_F16, 0.1, 1), 0,
                   0.0999755859375); /* halves are rounded where they are stored */
     assert_values(wb_full(WB_BF16, 0.1, 1), 0, 0.10009765625);
@@ -139,9 +139,9 @@ static void casts_of_constants_are_those_of_arrays(void **state) {
     const double one = 1;
     wb_array *i = array_of(WB_I32, &one, 1, &(int64_t){1}),
              *l = array_of(WB_I64, &one, 1, &(int64_t){1});
-    assert_values(wb_add(i, wb_scalar(WB_I32, (double)NAN)), 0, -2147483647.0);
-    assert_values(wb_add(i, wb_scalar(WB_I32, 1e20)), 0, -2147483647.0);
-    assert_values(wb_add(l, wb_scalar(WB_I64, 1e30)), 0, -0x1p63);
+    assert_values(wb_add(i, wb_cast(wb_number((double)NAN), WB_I32)), 0, -2147483647.0);
+    assert_values(wb_add(i, wb_cast(wb_number(1e20), WB_I32)), 0, -2147483647.0);
+    assert_values(wb_add(l, wb_cast(wb_number(1e30), WB_I64)), 0, -0x1p63);
 }
 
 static void casts(void **state) {
