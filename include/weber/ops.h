@@ -85,9 +85,9 @@ WB_API wb_array *wb_glu_dim(wb_array *x, int dim);
 /* ---- reductions ---- */
 
 /* Over everything, a result without dimensions; and along dimensions, which stay with size 1 (as
- * Julia's dims =): wb_sum_dims(x, 0, 2). Sums of bool and u8 are i64, means are floating. The
- * largest of nothing is an error. wb_var is the mean of squared distances from the mean (two
- * passes), divided by n, or by n - 1 if corrected. */
+ * Julia's dims =): wb_sum_dims(x, 0, 2). Sums of whole numbers and bool are i64, means are
+ * floating. The largest of nothing is an error. wb_var is the mean of squared distances from the
+ * mean (two passes), divided by n, or by n - 1 if corrected. */
 WB_API wb_array *wb_sum(wb_array *x);
 WB_API wb_array *wb_maximum(wb_array *x);
 WB_API wb_array *wb_minimum(wb_array *x);
@@ -109,9 +109,9 @@ WB_API wb_array *wb_std(wb_array *x, bool corrected);
 #define wb_std_dims(x, corrected, ...) wb_std_make(x, corrected, WB_INTS(__VA_ARGS__))
 WB_API wb_array *wb_std_make(wb_array *x, bool corrected, int ndim, const int64_t *dims);
 
-/* Products; of nothing, 1. Those of bool and u8 are i64. Multiplied by halves: of n numbers the
- * first n / 2 with the second, and so on, the odd ones at the end; the gradient is that of those
- * products, right where numbers are 0. */
+/* Products; of nothing, 1. Those of whole numbers and bool are i64. Multiplied by halves: of n
+ * numbers the first n / 2 with the second, and so on, the odd ones at the end; the gradient is that
+ * of those products, right where numbers are 0. */
 WB_API wb_array *wb_prod(wb_array *x);
 #define wb_prod_dims(x, ...) wb_prod_make(x, WB_INTS(__VA_ARGS__))
 WB_API wb_array *wb_prod_make(wb_array *x, int ndim, const int64_t *dims);
@@ -133,8 +133,8 @@ WB_API wb_array *wb_norm(wb_array *x, double p);
 #define wb_norm_dims(x, p, ...) wb_norm_make(x, p, WB_INTS(__VA_ARGS__))
 WB_API wb_array *wb_norm_make(wb_array *x, double p, int ndim, const int64_t *dims);
 
-/* Sum of x y, a number without dimensions. Fails with WB_ERROR_SHAPE unless the sizes are equal:
- * nothing is broadcast. */
+/* Sum of x y, a number without dimensions; of whole numbers i64. Fails with WB_ERROR_SHAPE unless
+ * the sizes are equal: nothing is broadcast. */
 WB_API wb_array *wb_dot(wb_array *x, wb_array *y);
 
 /* Position (i64, from 0) of the first largest or smallest element along dim, which stays with size
@@ -222,7 +222,8 @@ WB_API wb_array *wb_sinusoidal_at(wb_dtype dtype, int64_t features, wb_array *po
  * its order; letters that the result lacks are summed. wb_einsum("ij,jk->ik", A, B) is a matrix
  * product, "ii->i" a diagonal, "ij->" a sum, "bij,bjk->bik" a batch. Without -> the result has the
  * letters that stand once, in the order of ASCII. Blanks are ignored. Arrays are multiplied from
- * left to right by wb_matmul (integers as products and sums); at most 8 dimensions at once. Fails
+ * left to right by wb_matmul (whole numbers and bool as products and sums of i64, which the result
+ * is, too); at most 8 dimensions at once. Fails
  * with WB_ERROR_ARGUMENT or WB_ERROR_SHAPE, naming the letter, on texts and sizes that do not
  * fit. */
 #define wb_einsum(text, ...) wb_einsum_make(text, WB_ARRAYS(__VA_ARGS__))
@@ -302,12 +303,12 @@ WB_API wb_array *wb_unfold_make(wb_array *x, wb_window_desc desc);
 WB_API wb_array *wb_fold_make(wb_array *columns, int ndim, const int64_t *x_sizes,
                               wb_window_desc desc);
 
-/* y (sizes of x): y_i = x_0 + ... + x_i along dimension dim (from 0), added up in that order; bool
- * and u8 as i64. Julia's cumsum(x; dims). */
+/* y (sizes of x): y_i = x_0 + ... + x_i along dimension dim (from 0), added up in that order; whole
+ * numbers and bool as i64. Julia's cumsum(x; dims). */
 WB_API wb_array *wb_cumsum(wb_array *x, int dim);
 
-/* y_i = x_0 ... x_i along dimension dim; bool and u8 as i64. Computed in log2(n) rounds, each
- * multiplying numbers 1, 2, 4 ... apart; the gradient is right where numbers are 0. */
+/* y_i = x_0 ... x_i along dimension dim; whole numbers and bool as i64. Computed in log2(n) rounds,
+ * each multiplying numbers 1, 2, 4 ... apart; the gradient is right where numbers are 0. */
 WB_API wb_array *wb_cumprod(wb_array *x, int dim);
 
 /* ---- indexing ---- */

@@ -6,8 +6,7 @@ wb_array *wb_cumsum(wb_array *x, int dim) {
     dim = wb_check_dim("cumsum", dim, x->ndim);
     if (dim < 0) return NULL;
     const int64_t attribute = dim;
-    const wb_dtype dtype = (wb_dtype)x->dtype;
-    if (dtype == WB_BOOL || dtype == WB_U8) x = wb_cast(x, WB_I64);
+    x = wb_widened(x);
     return x ? wb_node_with(WB_OP_cumsum, (wb_dtype)x->dtype, x->ndim, x->sizes, 1, &x, 1,
                             &attribute)
              : NULL;

@@ -112,7 +112,8 @@ static bool read_operand(sum *s, int number, operand *o) {
         (void)wb_refuse("einsum", o->x, "an array");
         return false;
     }
-    if (strlen(o->letters) == o->x->ndim) return check_sizes(s, number, o);
+    if (strlen(o->letters) == o->x->ndim)
+        return check_sizes(s, number, o) && (o->x = wb_widened(o->x));
     (void)wb_fail(WB_ERROR_SHAPE, "einsum: array %d is %s, so it needs %d letters, got \"%s\"",
                   number, wb_text_of(o->x), o->x->ndim, o->letters);
     return false;

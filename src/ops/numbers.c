@@ -39,6 +39,10 @@ wb_array *wb_floating(wb_array *x) {
     return x && !wb_dtype_is_float((wb_dtype)x->dtype) ? wb_cast(x, WB_F32) : x;
 }
 
+wb_array *wb_widened(wb_array *x) {
+    return x && !wb_dtype_is_float((wb_dtype)x->dtype) ? wb_cast(x, WB_I64) : x;
+}
+
 /* ---- beside an array ---- */
 
 bool wb_is_number_beside(const wb_array *number, const wb_array *x, double *c) {

@@ -116,6 +116,8 @@ bool wb_check_number(const char *function, wb_dtype dtype, double c);
 wb_array *wb_stored_as(const char *function, wb_array *x, wb_dtype dtype);
 /* x, whole numbers and bool as f32. */
 wb_array *wb_floating(wb_array *x);
+/* x, whole numbers and bool as i64: as sums, products and running ones are computed. */
+wb_array *wb_widened(wb_array *x);
 /* True and the value if number is a C number, and x is an array of whole numbers or bool. */
 bool wb_is_number_beside(const wb_array *number, const wb_array *x, double *c);
 /* The type in which such an x and c are computed; false with the error. */

@@ -2,10 +2,6 @@
  * derivatives need no division. */
 #include "ops/build.h"
 
-static wb_array *as_number(wb_array *x) {
-    return x->dtype == WB_BOOL || x->dtype == WB_U8 ? wb_cast(x, WB_I64) : x;
-}
-
 static wb_array *ones_along(const wb_array *x, int dim) {
     int64_t sizes[WB_MAX_DIMS];
     for (int d = 0; d < x->ndim; d++) sizes[d] = d == dim ? 1 : x->sizes[d];
@@ -31,7 +27,7 @@ wb_array *wb_prod_make(wb_array *x, int ndim, const int64_t *dims) {
     int64_t mask;
     if (!wb_is_usable(x)) return wb_refuse("prod", x, "x");
     if (!wb_dims_mask("prod", x, ndim, dims, &mask)) return NULL;
-    x = as_number(x);
+    x = wb_widened(x);
     for (int d = 0; x && d < x->ndim; d++)
         if (mask >> d & 1) x = product(x, d);
     return x;
@@ -39,7 +35,7 @@ wb_array *wb_prod_make(wb_array *x, int ndim, const int64_t *dims) {
 
 wb_array *wb_prod(wb_array *x) {
     if (!wb_is_usable(x)) return wb_refuse("prod", x, "x");
-    wb_array *flat = wb_reshape(as_number(x), wb_count(x));
+    wb_array *flat = wb_reshape(wb_widened(x), wb_count(x));
     wb_array *one = flat ? product(flat, 0) : NULL;
     return one ? wb_reshape_make(one, 0, NULL) : NULL;
 }
@@ -50,7 +46,7 @@ wb_array *wb_cumprod(wb_array *x, int dim) {
     dim = wb_check_dim("cumprod", dim, x->ndim);
     if (dim < 0) return NULL;
     const int64_t n = x->sizes[dim];
-    wb_array *y = as_number(x);
+    wb_array *y = wb_widened(x);
     for (int64_t s = 1; y && s < n; s *= 2) {
         wb_array *before = wb_pad(wb_slice(y, dim, 0, n - s, 1), dim, s, 0, 1);
         y = MUL(y, before);

@@ -72,7 +72,7 @@ wb_array *wb_dot(wb_array *x, wb_array *y) {
     if (!wb_same_sizes(x, y))
         return wb_fail_null(WB_ERROR_SHAPE, "dot: x is %s, so y must be too, got %s", wb_text_of(x),
                             wb_text_of(y));
-    return wb_sum(MUL(x, y));
+    return wb_sum(MUL(wb_widened(x), wb_widened(y)));
 }
 
 /* ---- any, all ---- */

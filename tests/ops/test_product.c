@@ -13,7 +13,7 @@ static void products(void **state) {
     assert_value(wb_prod(wb_zeros(WB_F32, 0)), 1, 0);
     assert_values(wb_prod_dims(wb_zeros(WB_F32, 0, 2), 0), 0, 1, 1);
     assert_value(wb_prod(wb_vector_of(WB_U8, 200, 200)), 40000, 0);
-    assert_int_equal(wb_dtype_of(wb_prod(wb_vector_of(WB_I32, 2, 3))), WB_I32);
+    assert_int_equal(wb_dtype_of(wb_prod(wb_vector_of(WB_I32, 2, 3))), WB_I64);
     assert_value(wb_prod(wb_gt(x, wb_number(0))), 0, 0);
     assert_value(wb_prod(wb_scalar(WB_F32, 7)), 7, 0);
 }
