@@ -28,12 +28,13 @@ extern "C" {
 #endif
 
 /* wb_neg wb_abs wb_sign wb_exp wb_log wb_expm1 wb_log1p wb_sqrt wb_rsqrt wb_sin wb_cos wb_tanh
- * wb_erf wb_sigmoid wb_softplus wb_floor wb_ceil wb_trunc wb_round wb_recip wb_square wb_not: of
- * one array. wb_add wb_sub wb_mul wb_div wb_pow wb_max wb_min wb_mod, wb_eq wb_ne wb_lt wb_le wb_gt
- * wb_ge, wb_and wb_or: of two. wb_relu wb_leakyrelu wb_relu6 wb_elu wb_celu wb_selu wb_gelu
- * wb_gelu_erf wb_swish wb_hardsigmoid wb_hardswish wb_hardtanh wb_mish wb_softsign wb_logsigmoid
- * wb_logcosh wb_lisht wb_trelu wb_softshrink wb_tanhshrink: activations; those with a parameter
- * have a second form, wb_elu_with(x, a). */
+ * wb_erf wb_sigmoid wb_softplus wb_softsign wb_floor wb_ceil wb_trunc wb_round wb_recip wb_square
+ * wb_not: of one array. wb_add wb_sub wb_excess wb_mul wb_mul_no_nan wb_div wb_pow wb_max wb_min
+ * wb_mod, wb_eq wb_ne wb_lt wb_le wb_gt wb_ge, wb_and wb_or: of two. wb_relu wb_leakyrelu wb_relu6
+ * wb_elu wb_celu wb_selu wb_gelu wb_gelu_erf wb_swish wb_hardsigmoid wb_hardswish wb_hardtanh
+ * wb_mish wb_logsigmoid wb_logcosh wb_lisht wb_trelu wb_softshrink wb_tanhshrink: activations;
+ * those with a parameter have a second form, wb_elu_with(x, a). At infinity activations and their
+ * derivatives are what they tend to. */
 #define WB_UNARY(name, class, text, dx, lo, hi, doc) WB_API wb_array *wb_##name(wb_array *x);
 #define WB_BINARY(name, class, text, dx, dy, lo, hi, doc)                                          \
     WB_API wb_array *wb_##name(wb_array *x, wb_array *y);

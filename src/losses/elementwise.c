@@ -31,9 +31,8 @@ ELEMENTWISE(msle, WB_LOSS_EPS, log_quotients)
 
 static wb_array *huber(const wb_loss *loss) {
     const double delta = wb_given_or(loss->desc->delta, 1);
-    wb_array *d = distances(loss);
-    wb_array *far = MUL(SUB(d, NUM(delta / 2)), NUM(delta));
-    return SELECT(LT(d, NUM(delta)), MUL(SQUARE(d), NUM(0.5)), far);
+    wb_array *d = distances(loss), *near = MIN(d, NUM(delta));
+    return MUL(near, SUB(d, MUL(near, NUM(0.5))));
 }
 ELEMENTWISE(huber_loss, WB_LOSS_DELTA, huber)
 
@@ -54,8 +53,12 @@ static wb_array *binary(const wb_loss *loss) {
 }
 ELEMENTWISE(binarycrossentropy, WB_LOSS_EPS | WB_LOSS_SMOOTHING, binary)
 
+/* For p below 0 softplus(p) - y p, else softplus(-p) + (1 - y) p: the same, and no infinities meet.
+ * */
 static wb_array *logit_binary(const wb_loss *loss) {
-    return SUB(MUL(one_minus(loss->y), loss->p), wb_logsigmoid(loss->p));
+    wb_array *p = loss->p, *is_below = LT(p, NUM(0));
+    wb_array *n = SELECT(is_below, p, NEG(p)), *w = SELECT(is_below, loss->y, one_minus(loss->y));
+    return w ? SUB(SOFTPLUS(n), MUL_NO_NAN(n, wb_cast(w, (wb_dtype)p->dtype))) : NULL;
 }
 ELEMENTWISE(logitbinarycrossentropy, WB_LOSS_SMOOTHING, logit_binary)
 
@@ -69,7 +72,8 @@ ELEMENTWISE(binary_focal_loss, WB_LOSS_EPS | WB_LOSS_SMOOTHING | WB_LOSS_GAMMA, 
 
 static wb_array *siamese(const wb_loss *loss) {
     wb_array *gap = wb_relu(SUB(NUM(wb_given_or(loss->desc->margin, 1)), loss->p));
-    return ADD(MUL(one_minus(loss->y), SQUARE(loss->p)), MUL(loss->y, SQUARE(gap)));
+    wb_array *near = MUL_NO_NAN(loss->p, MUL_NO_NAN(loss->p, one_minus(loss->y)));
+    return ADD(near, MUL(loss->y, SQUARE(gap)));
 }
 ELEMENTWISE(siamese_contrastive_loss, WB_LOSS_MARGIN, siamese)
 

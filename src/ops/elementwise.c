@@ -323,19 +323,6 @@ bool wb_expand_identity(wb_array *node, wb_array **parts) {
     return true;
 }
 
-static const double root_2_over_pi = 0.7978845608028654;
-
-wb_array *wb_gelu_inner(wb_array *x, double a) {
-    return MUL(MUL(NUM(root_2_over_pi), x), ADD(NUM(1), MUL(NUM(a), SQUARE(x))));
-}
-
-wb_array *wb_gelu_slope(wb_array *x, double a) {
-    wb_array *t = TANH(wb_gelu_inner(x, a));
-    wb_array *slope = MUL(NUM(root_2_over_pi), ADD(NUM(1), MUL(NUM(3 * a), SQUARE(x))));
-    return ADD(MUL(NUM(0.5), ADD(NUM(1), t)),
-               MUL(MUL(NUM(0.5), x), MUL(SUB(NUM(1), SQUARE(t)), slope)));
-}
-
 /* ---- examples for the gradient checker ---- */
 
 static wb_array *check_select(void *context, int count, wb_array *const *arrays) {

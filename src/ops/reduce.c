@@ -326,8 +326,12 @@ bool wb_expand_logsoftmax(wb_array *node, wb_array **parts) {
 }
 
 void wb_vjp_logsumexp(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
+    int64_t dims[WB_MAX_DIMS];
+    int count = 0;
     (void)want;
-    out[0] = MUL(g, EXP(SUB(o->inputs[0], o)));
+    for (int d = 0; d < o->inputs[0]->ndim; d++)
+        if (o->attributes[0] >> d & 1) dims[count++] = d;
+    out[0] = MUL(g, wb_softmax_make(o->inputs[0], count, dims));
 }
 
 void wb_vjp_softmax(wb_array *o, wb_array *g, const bool *want, wb_array **out) {

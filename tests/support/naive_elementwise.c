@@ -57,6 +57,8 @@ static long double unary(int op, long double x, bool integer) {
         return logistic(x);
     case WB_OP_softplus:
         return softplus(x);
+    case WB_OP_softsign:
+        return isinf(x) ? copysignl(1, x) : x / (1 + fabsl(x));
     case WB_OP_floor:
         return floorl(x);
     case WB_OP_ceil:
@@ -84,6 +86,8 @@ static long double binary(int op, long double x, long double y, bool integer) {
         return integer ? (long double)naive_wrap_add((int64_t)x, wrap_mul((int64_t)y, -1)) : x - y;
     case WB_OP_mul:
         return integer ? (long double)wrap_mul((int64_t)x, (int64_t)y) : x * y;
+    case WB_OP_mul_no_nan:
+        return y == 0 ? 0 : x * y;
     case WB_OP_div:
         return x / y;
     case WB_OP_pow:
@@ -113,6 +117,8 @@ static long double binary(int op, long double x, long double y, bool integer) {
     }
 }
 
+static long double mul_no_nan(long double x, long double y) { return y == 0 ? 0 : x * y; }
+
 /* Rows of one input with a parameter, from their formulas. */
 static long double activation(int op, long double x, long double a) {
     const long double scale = 1.0507009873554805L, root = 0.79788456080286535588L;
@@ -130,21 +136,19 @@ static long double activation(int op, long double x, long double a) {
     case WB_OP_selu:
         return scale * (x > 0 ? x : a * expm1l(x));
     case WB_OP_gelu:
-        return x / 2 * (1 + tanhl(root * (x + a * x * x * x)));
+        return mul_no_nan(x / 2, 1 + tanhl(root * (x + a * x * x * x)));
     case WB_OP_gelu_erf:
-        return x / 2 * (1 + erfl(x / sqrtl(2)));
+        return mul_no_nan(x / 2, 1 + erfl(x / sqrtl(2)));
     case WB_OP_swish:
-        return x * logistic(x);
+        return mul_no_nan(x, logistic(x));
     case WB_OP_hardsigmoid:
         return naive_larger(0, smaller(1, (x + a) / (2 * a)));
     case WB_OP_hardswish:
-        return x * naive_larger(0, smaller(1, (x + a) / (2 * a)));
+        return mul_no_nan(x, naive_larger(0, smaller(1, (x + a) / (2 * a))));
     case WB_OP_hardtanh:
         return naive_larger(-a, smaller(a, x));
     case WB_OP_mish:
-        return x * tanhl(softplus(x));
-    case WB_OP_softsign:
-        return x / (1 + fabsl(x));
+        return mul_no_nan(x, tanhl(softplus(x)));
     case WB_OP_logsigmoid:
         return -softplus(-x);
     case WB_OP_logcosh:
@@ -152,7 +156,7 @@ static long double activation(int op, long double x, long double a) {
     case WB_OP_lisht:
         return x * tanhl(x);
     case WB_OP_trelu:
-        return x > a ? x : 0;
+        return x <= a ? 0 : x;
     case WB_OP_softshrink:
         return isnan(x) ? x : x > a ? x - a : x < -a ? x + a : 0;
     default:
