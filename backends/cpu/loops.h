@@ -33,6 +33,7 @@ typedef enum wb_fused {
     WB_PRODUCT_SUMMED,     /* a sum of x y */
     WB_DIFFERENCE_TIMES,   /* (x - y) z */
     WB_EXP_OF_EXCESS,      /* e^(x - y), 1 where x = y */
+    WB_MOMENTS,            /* the sums of x - y and of (x - y)^2, y a row value */
     WB_FUSED_COUNT
 } wb_fused;
 
@@ -43,6 +44,9 @@ typedef void wb_reduce_loop(int64_t inner, int64_t outer, const void *x, wb_accu
 /* the same of the products of two registers */
 typedef void wb_dot_loop(int64_t inner, int64_t outer, const void *x, const void *y,
                          wb_accumulator *sums);
+/* the sums of x - mean and of (x - mean)^2, with a mean for each accumulator */
+typedef void wb_moment_loop(int64_t inner, int64_t outer, const void *x, const void *means,
+                            wb_accumulator *sums, wb_accumulator *squares);
 typedef void wb_fill_loop(void *out, int64_t first, int64_t n, uint64_t key, uint64_t counter);
 
 /* `inner` times each of `outer` elements of 4 or 8 bytes, one behind the other, into a register */
@@ -64,6 +68,7 @@ typedef struct wb_loops {
     wb_repeat_loop *repeat_rows[2];
     wb_reduce_loop *reduce_rows[2][WB_R_COUNT], *reduce_columns[2][WB_R_COUNT]; /* sum, max */
     wb_dot_loop *dot_rows[2], *dot_columns[2];                                  /* f32 and f64 */
+    wb_moment_loop *moment_rows[2], *moment_columns[2];
     wb_fill_loop *uniform[2], *normal[2];
 } wb_loops;
 

@@ -31,6 +31,7 @@ typedef struct wb_step {
     wb_element_loop *loop; /* elementwise */
     wb_fused fused;        /* with the product in[0] in[1]; in[2] is the other operand */
     uint16_t in[3];
+    uint16_t twin;       /* of WB_MOMENTS: the sum of the differences; the step's is of squares */
     bool may_be_in_rows; /* an operand or the result, of wb_cpu_program.in_rows */
 } wb_step;
 
@@ -76,6 +77,12 @@ struct wb_cpu_program {
 
 static inline bool wb_is_reduction(const wb_instruction *i) {
     return i->code == WB_CODE_sum || i->code == WB_CODE_max_reduce;
+}
+
+/* A row value is read as a number of each row: the rows are whole vectors, and long. */
+static inline bool wb_has_row_numbers(const wb_cpu_program *k) {
+    return k->shape == WB_ROWS && k->outer > 1 && k->inner % WB_LANES == 0 &&
+           k->inner >= WB_LEAST_ROW;
 }
 
 static inline bool wb_is_constant(const wb_instruction *i) {

@@ -297,6 +297,7 @@ wb_cpu_program *wb_cpu_program_new(const wb_program *program) {
         return NULL;
     }
     wb_pair_steps(k);
+    wb_pair_moments(k);
     wb_place_values(k);
     choose_pieces(k);
     if (wb_cpu_find_adam(&k->program, &k->adam) && !list_gradient(k)) {

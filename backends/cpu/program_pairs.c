@@ -9,7 +9,8 @@
 static bool is_number(const wb_cpu_program *k, uint16_t value) {
     if (value == WB_NO_VALUE) return false;
     const wb_instruction *i = &k->program.instructions[value];
-    const bool is_one_row = k->shape == WB_WHOLE || (k->shape == WB_ROWS && k->outer == 1);
+    const bool is_one_row =
+        k->shape == WB_WHOLE || (k->shape == WB_ROWS && k->outer == 1) || wb_has_row_numbers(k);
     if (i->code != WB_CODE_load)
         return wb_is_constant(i) || (i->code == WB_CODE_spread && is_one_row);
     const int64_t *strides = k->program.accesses[i->index].strides;
@@ -47,14 +48,20 @@ static wb_fused pair_with_difference(const wb_cpu_program *k, const wb_step *fir
     return code == WB_CODE_excess && i->code == WB_CODE_exp ? WB_EXP_OF_EXCESS : WB_NOT_FUSED;
 }
 
-/* Steps that read each value: of the list, or of all where values live through the phases. */
-static void count_uses(const wb_cpu_program *k, const wb_step_list *list, int *uses) {
-    const bool keeps = k->steps_per_unit == 1;
-    const wb_step_list *lists = keeps ? k->full : list;
-    for (int l = 0; l < (keeps ? k->program.phases : 1); l++)
+static void count_in(const wb_step_list *lists, int nlists, int *uses) {
+    for (int l = 0; l < nlists; l++)
         for (int64_t s = 0; s < lists[l].count; s++)
             for (int in = 0; in < 3; in++)
                 if (lists[l].steps[s].in[in] != WB_NO_VALUE) uses[lists[l].steps[s].in[in]]++;
+}
+
+/* Steps that read each value: of the list, or of all where values live through the phases, as row
+ * values do. */
+static void count_uses(const wb_cpu_program *k, const wb_step_list *list, bool are_rows,
+                       int *uses) {
+    const bool live_on = are_rows || k->steps_per_unit == 1;
+    count_in(live_on ? k->full : list, live_on ? k->program.phases : 1, uses);
+    if (are_rows) count_in(k->rows, k->program.phases + 1, uses);
 }
 
 /* Makes the step and the one before it that gives operand number `side` one, if they are a pair and
@@ -77,10 +84,10 @@ static int64_t fuse(const wb_cpu_program *k, const wb_step_list *list, int64_t c
 }
 
 /* The first step of each pair goes, the other does both. */
-static void pair_steps(wb_cpu_program *k, wb_step_list *list, pair_fn *pair) {
+static void pair_steps(wb_cpu_program *k, wb_step_list *list, bool are_rows, pair_fn *pair) {
     int uses[WB_MOST_STEPS] = {0};
     int64_t kept = 0;
-    count_uses(k, list, uses);
+    count_uses(k, list, are_rows, uses);
     for (int64_t s = 0; s < list->count; s++) {
         wb_step step = list->steps[s];
         for (int side = 0; side < 2; side++) {
@@ -133,9 +140,12 @@ static void use_numbers(wb_cpu_program *k, wb_step_list *list) {
 
 void wb_pair_steps(wb_cpu_program *k) {
     for (int phase = 0; phase < k->program.phases; phase++) {
-        pair_steps(k, &k->full[phase], pair_with_product);
-        pair_steps(k, &k->full[phase], pair_with_difference);
+        pair_steps(k, &k->full[phase], false, pair_with_product);
+        pair_steps(k, &k->full[phase], false, pair_with_difference);
         use_numbers(k, &k->full[phase]);
     }
-    for (int stage = 0; stage <= k->program.phases; stage++) use_numbers(k, &k->rows[stage]);
+    for (int stage = 0; stage <= k->program.phases; stage++) {
+        pair_steps(k, &k->rows[stage], true, pair_with_product);
+        use_numbers(k, &k->rows[stage]);
+    }
 }

@@ -210,6 +210,7 @@ static void choose_direct(wb_cpu_program *k) {
         const wb_instruction *instruction = &p->instructions[i];
         k->direct_store[i] = -1;
         k->is_direct_load[i] = false;
+        if (instruction->code == WB_CODE_spread) k->in_rows[i] = wb_has_row_numbers(k);
         if (instruction->code != WB_CODE_load || instruction->row) continue;
         const wb_access *a = &p->accesses[instruction->index];
         k->is_direct_load[i] =

@@ -33,6 +33,15 @@ static void sum_products(const wb_tile *t, const wb_step *step, bool is_columns,
     loop[step->instruction->type](inner, outer, t->value[step->in[0]], t->value[step->in[1]], sums);
 }
 
+static void sum_moments(const wb_tile *t, const wb_step *step, bool is_columns, int64_t inner,
+                        int64_t outer, wb_accumulator *squares) {
+    const wb_cpu_program *k = t->job->k;
+    wb_moment_loop *const *loop = is_columns ? k->loops->moment_columns : k->loops->moment_rows;
+    loop[step->instruction->type](inner, outer, t->value[step->in[0]], t->value[step->in[1]],
+                                  t->accumulators + k->reduction[step->twin] * k->row_values,
+                                  squares);
+}
+
 static void reduce(const wb_tile *t, const wb_step *step) {
     const wb_cpu_program *k = t->job->k;
     const wb_instruction *i = step->instruction;
@@ -43,8 +52,9 @@ static void reduce(const wb_tile *t, const wb_step *step) {
                   rows = k->shape == WB_ROWS ? t->outer : 1;
     const bool is_columns = k->shape == WB_COLUMNS;
     if (step->fused)
-        sum_products(t, step, is_columns, is_columns ? t->inner : length,
-                     is_columns ? t->outer : rows, sums);
+        (step->fused == WB_MOMENTS ? sum_moments : sum_products)(
+            t, step, is_columns, is_columns ? t->inner : length, is_columns ? t->outer : rows,
+            sums);
     else if (is_columns)
         k->loops->reduce_columns[is_max][i->type](t->inner, t->outer, x, sums);
     else
@@ -119,17 +129,21 @@ static int64_t register_width(const wb_instruction *i) {
 
 static void to_register(wb_tile *t, uint16_t value) { t->value[value] = wb_own_register(t, value); }
 
-/* A row value into a register of the tile; where all that read it take one number, it stays. */
+/* A row value into a register of the tile; where all that read it take one number, or one for each
+ * row, it stays. */
 static void spread_value(wb_tile *t, const wb_step *step) {
     const wb_cpu_program *k = t->job->k;
     const char *from = t->value[step->in[0]];
-    if (!k->is_wide[step->number]) {
+    const bool is_wide = k->is_wide[step->number];
+    const int64_t width = wb_register_bytes((wb_register)step->instruction->type);
+    t->is_in_rows[step->number] = k->in_rows[step->number];
+    t->row_bytes[step->number] = is_wide ? t->inner * width : width;
+    if (!is_wide) {
         t->value[step->number] = t->value[step->in[0]];
         return;
     }
     to_register(t, step->number);
     char *to = t->value[step->number];
-    const int64_t width = wb_register_bytes((wb_register)step->instruction->type);
     if (k->shape == WB_COLUMNS) {
         for (int64_t o = 0; o < t->outer; o++)
             memcpy(to + o * t->inner * width, from, (size_t)(t->inner * width));

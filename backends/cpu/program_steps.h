@@ -1,5 +1,5 @@
-/* How a program is made ready: program_new.c lists its steps, program_pairs.c makes fewer of
- * them, program_place.c says where their values are. */
+/* How a program is made ready: program_new.c lists its steps, program_pairs.c and
+ * program_moments.c make fewer of them, program_place.c says where their values are. */
 #ifndef WB_CPU_PROGRAM_STEPS_H
 #define WB_CPU_PROGRAM_STEPS_H
 
@@ -16,6 +16,9 @@ static inline int64_t wb_step_that_makes(const wb_step *steps, int64_t count, ui
 
 /* Takes loops that do two steps at once, and those that read a number. */
 void wb_pair_steps(wb_cpu_program *k);
+
+/* Makes the sums of x - m and of (x - m)^2 one step each, with the difference. */
+void wb_pair_moments(wb_cpu_program *k);
 
 /* Gives each value its register, or its place in memory, and notes what tiles ask for ahead. */
 void wb_place_values(wb_cpu_program *k);

@@ -88,7 +88,8 @@ WB_API wb_array *wb_glu_dim(wb_array *x, int dim);
 /* Over everything, a result without dimensions; and along dimensions, which stay with size 1 (as
  * Julia's dims =): wb_sum_dims(x, 0, 2). Sums of whole numbers and bool are i64, means are
  * floating. The largest of nothing is an error. wb_var is the mean of squared distances from the
- * mean (two passes), divided by n, or by n - 1 if corrected. */
+ * mean, divided by n, or by n - 1 if corrected (of one number NaN, as in NumPy and torch), in two
+ * passes, of which the second corrects the rounded mean: of equal numbers it is 0. */
 WB_API wb_array *wb_sum(wb_array *x);
 WB_API wb_array *wb_maximum(wb_array *x);
 WB_API wb_array *wb_minimum(wb_array *x);
@@ -128,8 +129,9 @@ WB_API wb_array *wb_all_make(wb_array *x, int ndim, const int64_t *dims);
 
 /* Norm of order p, of the numbers as one vector: (sum of |x|^p)^(1 / p). p INFINITY: the largest
  * |x|; -INFINITY: the smallest; 0: how many differ from 0. Integers are converted to f32, halves
- * added up in f32; of nothing, 0. The gradient is 0 where x or the norm is. Fails with
- * WB_ERROR_ARGUMENT if p is NaN. */
+ * added up in f32; of nothing, 0. Where powers would overflow or vanish (p > 0), x is divided by
+ * its largest first: the 2-norm of (1e20, 1) is 1e20. The gradient is 0 where x or the norm is.
+ * Fails with WB_ERROR_ARGUMENT if p is NaN. */
 WB_API wb_array *wb_norm(wb_array *x, double p);
 #define wb_norm_dims(x, p, ...) wb_norm_make(x, p, WB_INTS(__VA_ARGS__))
 WB_API wb_array *wb_norm_make(wb_array *x, double p, int ndim, const int64_t *dims);

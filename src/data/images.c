@@ -3,6 +3,7 @@
 #include <weber/ops.h>
 
 #include "array/array.h"
+#include "ops/ops.h"
 
 /* ---- scaling ---- */
 
@@ -17,8 +18,9 @@ wb_array *wb_rescale(wb_array *x, int dim, double eps) {
 
 wb_array *wb_standardise(wb_array *x, int dim, double eps) {
     if (!wb_is_usable(x)) return wb_refuse("standardise", x, "x");
-    wb_array *deviation = wb_add_number(wb_std_dims(x, false, dim), eps_of(eps));
-    return wb_div(wb_sub(x, wb_mean_dims(x, dim)), deviation);
+    const int64_t along = dim;
+    wb_array *deviation = wb_add_number(wb_std_make(x, false, 1, &along), eps_of(eps));
+    return wb_div(wb_sub(x, wb_moments_make(x, 1, &along).mean), deviation);
 }
 
 /* ---- images ---- */

@@ -7,30 +7,47 @@
 #include "ops/ops.h"
 
 wb_statistics wb_statistics_over(wb_array *x, int count, const int64_t *dims) {
-    return (wb_statistics){wb_mean_make(x, count, dims), wb_var_make(x, false, count, dims)};
+    const wb_moments m = wb_moments_make(x, count, dims);
+    return (wb_statistics){m.mean, m.variance};
 }
 
-/* sums (1, ..., channels, 1) over all ranks, with the count of the numbers in each */
-static wb_array *summed_over_ranks(wb_array *sums, wb_array *count, wb_array **total) {
-    const int64_t channels = sums ? wb_count(sums) : 0;
-    wb_array *flat = wb_reshape_make(sums, 1, &channels);
-    wb_array *all = wb_allreduce(wb_concat(0, flat, wb_reshape(count, 1)), WB_REDUCE_SUM);
-    *total = wb_slice(all, 0, channels, channels + 1, 1);
-    wb_array *own = wb_slice(all, 0, 0, channels, 1);
-    return own ? wb_reshape_make(own, sums->ndim, sums->sizes) : NULL;
+/* Lists with a number for each of the channels, one behind the other, and the count of the numbers
+ * in each: added up over all ranks. */
+static wb_array *over_ranks(int count, wb_array *const *lists, wb_array *numbers) {
+    wb_array *parts[3] = {NULL};
+    for (int i = 0; i < count; i++)
+        if (!(parts[i] = wb_reshape(lists[i], -1))) return NULL;
+    parts[count] = wb_reshape(numbers, 1);
+    return parts[count] ? wb_allreduce(wb_concat_make(0, count + 1, parts), WB_REDUCE_SUM) : NULL;
 }
 
+/* List i over all ranks, in like's sizes. */
+static wb_array *list_of(wb_array *all, int64_t i, const wb_array *like) {
+    const int64_t channels = wb_count(like);
+    wb_array *list = all ? wb_slice(all, 0, i * channels, (i + 1) * channels, 1) : NULL;
+    return list ? wb_reshape_make(list, like->ndim, like->sizes) : NULL;
+}
+
+/* As wb_moments_make: the mean is rounded, and what is left of x has a mean of its own. */
 wb_over_ranks wb_statistics_over_ranks(wb_array *x, int count, const int64_t *dims) {
+    const wb_over_ranks failed = {{NULL, NULL}, NULL};
     const bool counts = !wb_is_unobserved();
     const wb_dtype dtype = (wb_dtype)x->dtype;
     wb_array *is_in = wb_cast(wb_late(counts), dtype), *sums = wb_sum_make(x, count, dims);
-    const double numbers = sums && wb_count(sums) ? (double)(wb_count(x) / wb_count(sums)) : 0;
-    wb_array *own = wb_cast(wb_late(counts ? numbers : 0), dtype), *total, *unused;
-    wb_array *mean = summed_over_ranks(wb_mul(sums, is_in), own, &total);
-    mean = wb_div(mean, total);
-    wb_array *squares = wb_sum_make(wb_square(wb_sub(x, mean)), count, dims);
-    wb_array *variance = wb_div(summed_over_ranks(wb_mul(squares, is_in), own, &unused), total);
-    return (wb_over_ranks){{mean, variance}, total};
+    if (!sums) return failed;
+    const int64_t channels = wb_count(sums);
+    const double numbers = channels ? (double)(wb_count(x) / channels) : 0;
+    wb_array *own = wb_cast(wb_late(counts ? numbers : 0), dtype), *first[] = {wb_mul(sums, is_in)};
+    wb_array *all = over_ranks(1, first, own);
+    wb_array *total = all ? wb_slice(all, 0, channels, channels + 1, 1) : NULL;
+    wb_array *mean = wb_div(list_of(all, 0, sums), total), *c = wb_sub(x, mean);
+    if (!c) return failed;
+    wb_array *second[] = {wb_mul(wb_sum_make(c, count, dims), is_in),
+                          wb_mul(wb_sum_make(wb_square(c), count, dims), is_in)};
+    all = over_ranks(2, second, own);
+    wb_array *d = wb_div(list_of(all, 0, sums), total);
+    wb_array *variance = wb_sub(wb_div(list_of(all, 1, sums), total), wb_square(d));
+    return (wb_over_ranks){{wb_add(mean, d), wb_max(variance, wb_number(0))}, total};
 }
 
 wb_array *wb_normalised_by(wb_array *x, wb_statistics s, double eps) {

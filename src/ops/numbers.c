@@ -39,6 +39,11 @@ wb_array *wb_floating(wb_array *x) {
     return x && !wb_dtype_is_float((wb_dtype)x->dtype) ? wb_cast(x, WB_F32) : x;
 }
 
+wb_array *wb_wide(wb_array *x) {
+    const bool is_wide = x && (x->dtype == WB_F32 || x->dtype == WB_F64);
+    return x && !is_wide ? wb_cast(x, WB_F32) : x;
+}
+
 wb_array *wb_widened(wb_array *x) {
     return x && !wb_dtype_is_float((wb_dtype)x->dtype) ? wb_cast(x, WB_I64) : x;
 }

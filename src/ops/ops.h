@@ -114,8 +114,9 @@ bool wb_is_matmul_fast(wb_dtype dtype);
 bool wb_check_number(const char *function, wb_dtype dtype, double c);
 /* x as dtype, where a C number has to be one of dtype's. */
 wb_array *wb_stored_as(const char *function, wb_array *x, wb_dtype dtype);
-/* x, whole numbers and bool as f32. */
+/* x, whole numbers and bool as f32; and the halves, too, where sums or squares could overflow. */
 wb_array *wb_floating(wb_array *x);
+wb_array *wb_wide(wb_array *x);
 /* x, whole numbers and bool as i64: as sums, products and running ones are computed. */
 wb_array *wb_widened(wb_array *x);
 /* True and the value if number is a C number, and x is an array of whole numbers or bool. */
@@ -165,6 +166,13 @@ wb_array *wb_sum_to(wb_array *g, int ndim, const int64_t *sizes);
 /* wb_normalise, then times gain, plus bias, which broadcast with x. NULL if one of them is. */
 wb_array *wb_normalise_with(wb_array *x, double eps, int ndim, const int64_t *dims, wb_array *gain,
                             wb_array *bias);
+
+/* Mean and variance, divided by n, along dimensions, which stay with size 1: each of both where the
+ * other is rounded. NULL with the error. */
+typedef struct wb_moments {
+    wb_array *mean, *variance;
+} wb_moments;
+wb_moments wb_moments_make(wb_array *x, int ndim, const int64_t *dims);
 
 /* True and the value if x is one number everywhere (op full). */
 bool wb_constant_value(const wb_array *x, double *value);

@@ -153,8 +153,8 @@ wb_array *wb_mean_make(wb_array *x, int ndim, const int64_t *dims) {
     return wb_dims_mask("mean", x, ndim, dims, &mask) ? mean(x, mask, false) : NULL;
 }
 
-static double per_element(const wb_array *o) {
-    return 1.0 / (double)reduced_count(o->inputs[0], o->attributes[0]);
+static double count_of(const wb_array *o) {
+    return (double)reduced_count(o->inputs[0], o->attributes[0]);
 }
 
 /* The input in the type that a macro is computed in: f32 for the halves, whose sums would
@@ -166,20 +166,55 @@ static wb_array *float_input(wb_array *node) {
 bool wb_expand_mean(wb_array *node, wb_array **parts) {
     wb_array *x = float_input(node);
     wb_array *total = x ? sum(x, node->attributes[0], node->attributes[1]) : NULL;
-    return (parts[0] = MUL(total, NUM(per_element(node)))) != NULL;
+    return (parts[0] = DIV(total, NUM(count_of(node)))) != NULL;
 }
 
 void wb_vjp_mean(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
     (void)want;
-    out[0] = MUL(g, NUM(per_element(o)));
+    out[0] = MUL(g, NUM(1 / count_of(o)));
 }
 
-/* Two passes: the one-pass variance loses half its digits where the mean is large. */
+/* In two passes over x: the one-pass variance loses half its digits where the mean is large. The
+ * mean m is rounded, so that the second pass finds the sum of c = x - m beside that of c^2, and the
+ * mean is m + d with d = sum(c) / n: of equal numbers the number. (The corrected two-pass algorithm
+ * of Chan, Golub and LeVeque 1983.) */
+typedef struct passes {
+    wb_array *mean, *rest, *squares; /* m + d, sum(c), sum(c^2) */
+} passes;
+
+static passes two_passes(wb_array *x, int64_t mask) {
+    const double n = (double)reduced_count(x, mask);
+    wb_array *all = sum(x, mask, false), *m = MUL(all, NUM(1 / n)), *c = SUB(x, m);
+    if (!c) return (passes){NULL, NULL, NULL};
+    wb_array *rest = sum(c, mask, false);
+    return (passes){ADD(m, MUL(rest, NUM(1 / n))), rest, sum(SQUARE(c), mask, false)};
+}
+
+/* (sum(c^2) - sum(c) d) / n, which is 0 of equal numbers; the quotient has to be exact for that. */
+static wb_moments moments(wb_array *x, int64_t mask) {
+    const double n = (double)reduced_count(x, mask);
+    const passes p = two_passes(x, mask);
+    wb_array *v = SUB(p.squares, MUL(p.rest, DIV(p.rest, NUM(n))));
+    return (wb_moments){p.mean, MUL(MAX(v, NUM(0)), NUM(1 / n))};
+}
+
+wb_moments wb_moments_make(wb_array *x, int ndim, const int64_t *dims) {
+    int64_t mask;
+    wb_array *w = NULL;
+    if (wb_is_usable(x) && wb_dims_mask("moments", x, ndim, dims, &mask)) w = wb_wide(x);
+    const wb_moments m = w ? moments(w, mask) : (wb_moments){NULL, NULL};
+    if (!m.mean || !m.variance || w == x) return m;
+    return (wb_moments){wb_cast(m.mean, (wb_dtype)x->dtype),
+                        wb_cast(m.variance, (wb_dtype)x->dtype)};
+}
+
+/* Of one number, corrected, it is 0 inf. */
 static wb_array *variance(wb_array *x, int64_t mask, bool total, bool corrected) {
-    const int64_t n = reduced_count(x, mask);
-    wb_array *v = SQUARE(SUB(x, mean(x, mask, false)));
-    v = v ? mean(v, mask, total) : NULL;
-    return corrected && n > 1 ? MUL(v, NUM((double)n / (double)(n - 1))) : v;
+    const double n = (double)reduced_count(x, mask);
+    wb_array *w = wb_wide(x), *v = w ? moments(w, mask).variance : NULL;
+    if (corrected) v = MUL(v, NUM(n / (n - 1)));
+    if (v && total) v = wb_reshape_make(v, 0, NULL);
+    return v ? wb_cast(v, float_of(x)) : NULL;
 }
 
 wb_array *wb_var(wb_array *x, bool corrected) {
@@ -213,9 +248,18 @@ wb_array *wb_normalise_with(wb_array *x, double eps, int ndim, const int64_t *di
     return gain && bias ? normalise(x, eps, ndim, dims, gain, bias) : NULL;
 }
 
-static wb_array *scale_of(wb_array *x, const wb_array *node) {
-    wb_array *v = variance(x, node->attributes[0], false, false);
-    return wb_rsqrt(ADD(v, NUM(wb_value_of(node->attributes[2]))));
+/* The mean, and what deviations from it are multiplied by. sum(c^2) / n stands for the variance: it
+ * is larger by d^2, which counts only where the deviations, too, are no larger than the rounding of
+ * the mean; of equal numbers they are 0. */
+typedef struct scaling {
+    wb_array *mean, *scale;
+} scaling;
+
+static scaling scaling_of(wb_array *x, const wb_array *node) {
+    const double eps = wb_value_of(node->attributes[2]);
+    const double n = (double)reduced_count(x, node->attributes[0]);
+    const passes p = two_passes(x, node->attributes[0]);
+    return (scaling){p.mean, wb_rsqrt(ADD(MUL(p.squares, NUM(1 / n)), NUM(eps)))};
 }
 
 /* The gain is the same for all numbers that are normalised together, as BatchNorm's is. */
@@ -229,7 +273,8 @@ static bool has_one_gain(const wb_array *node) {
 bool wb_expand_normalise(wb_array *node, wb_array **parts) {
     wb_array *x = float_input(node);
     if (!x) return false;
-    wb_array *scale = scale_of(x, node), *y = SUB(x, mean(x, node->attributes[0], false));
+    const scaling s = scaling_of(x, node);
+    wb_array *scale = s.scale, *y = SUB(x, s.mean);
     if (has_one_gain(node)) scale = MUL(scale, node->inputs[1]);
     y = MUL(y, scale);
     if (node->ninputs > 1 && !has_one_gain(node)) y = MUL(y, node->inputs[1]);
@@ -248,7 +293,8 @@ void wb_vjp_normalise(wb_array *o, wb_array *g, const bool *want, wb_array **out
     wb_array *d = x ? wb_cast(g, (wb_dtype)x->dtype) : NULL;
     if (!d) return;
     const bool one_gain = has_one_gain(o);
-    wb_array *scale = scale_of(x, o), *c = SUB(mean(x, mask, false), x);
+    const scaling s = scaling_of(x, o);
+    wb_array *scale = s.scale, *c = SUB(s.mean, x);
     if (gain) out[2] = d;
     if (gain && !one_gain) out[1] = MUL(d, MUL(c, NEG(scale))), d = MUL(d, gain);
     wb_array *dc = MUL(d, c), *total = dc ? sum(dc, mask, false) : NULL;

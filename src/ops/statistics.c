@@ -31,33 +31,63 @@ static wb_array *power(wb_array *x, double p) {
     return SELECT(is_zero, NUM(p > 0 ? 0 : (double)INFINITY), p == 0.5 ? SQRT(y) : POW(y, NUM(p)));
 }
 
-wb_array *wb_std(wb_array *x, bool corrected) {
-    return check("std", x, &all_of_them) ? power(wb_var(x, corrected), 0.5) : NULL;
+/* The type of what is computed of x in wb_wide(x). */
+static wb_dtype result_of(const wb_array *x) {
+    return wb_dtype_is_float((wb_dtype)x->dtype) ? (wb_dtype)x->dtype : WB_F32;
 }
 
+static wb_array *deviation(wb_array *x, bool corrected, const dims *d) {
+    if (!check("std", x, d)) return NULL;
+    wb_array *w = wb_wide(x);
+    wb_array *v = d->total ? wb_var(w, corrected) : wb_var_make(w, corrected, d->ndim, d->list);
+    return v ? wb_cast(power(v, 0.5), result_of(x)) : NULL;
+}
+
+wb_array *wb_std(wb_array *x, bool corrected) { return deviation(x, corrected, &all_of_them); }
+
 wb_array *wb_std_make(wb_array *x, bool corrected, int ndim, const int64_t *list) {
-    const dims d = {.ndim = ndim, .list = list};
-    return check("std", x, &d) ? power(wb_var_make(x, corrected, ndim, list), 0.5) : NULL;
+    return deviation(x, corrected, &(dims){.ndim = ndim, .list = list});
 }
 
 /* ---- norms ---- */
 
+static wb_array *largest(wb_array *x, const dims *d) {
+    return d->total ? wb_maximum(x) : wb_maximum_make(x, d->ndim, d->list);
+}
+
+/* What numbers of this size are divided by so that their powers neither overflow nor vanish; 1
+ * where they do not, and of infinities. A norm does not depend on it, nor does its derivative. */
+static wb_array *unit_of(wb_array *size, double p, const dims *d) {
+    const double most = exp2((size->dtype == WB_F64 ? 511 : 63) / p);
+    wb_array *m = largest(wb_stop_gradient(size), d);
+    wb_array *is_far = OR(GT(m, NUM(most)), LT(m, NUM(1 / most)));
+    wb_array *is_number = AND(GT(m, NUM(0)), LT(m, NUM((double)INFINITY)));
+    return SELECT(AND(is_far, is_number), MAX(m, NUM(size->dtype == WB_F64 ? 0x1p-1000 : 0x1p-120)),
+                  NUM(1));
+}
+
+static wb_array *finite_norm(wb_array *x, wb_array *size, double p, const dims *d) {
+    if (p < 0) return power(sum(power(size, p), d), 1 / p);
+    wb_array *unit = unit_of(size, p, d);
+    wb_array *scale = wb_recip(unit);
+    wb_array *powers = p == 2 ? SQUARE(MUL(x, scale)) : power(MUL(size, scale), p);
+    return MUL(unit, power(sum(powers, d), 1 / p));
+}
+
 static wb_array *norm_of(wb_array *x, double p, const dims *d) {
     wb_array *size = ABS(x);
-    if (wb_count(x) == 0 || p == 1) return sum(size, d);
-    if (p == 2) return power(sum(SQUARE(x), d), 0.5);
+    if (!size || wb_count(x) == 0 || p == 1) return size ? sum(size, d) : NULL;
     if (p == 0) return wb_cast(sum(NE(x, NUM(0)), d), (wb_dtype)x->dtype);
-    if (!isinf(p)) return power(sum(power(size, p), d), 1 / p);
-    if (p > 0) return d->total ? wb_maximum(size) : wb_maximum_make(size, d->ndim, d->list);
+    if (!isinf(p)) return finite_norm(x, size, p, d);
+    if (p > 0) return largest(size, d);
     return d->total ? wb_minimum(size) : wb_minimum_make(size, d->ndim, d->list);
 }
 
 static wb_array *norm(wb_array *x, double p, const dims *d) {
     if (!check("norm", x, d)) return NULL;
     if (isnan(p)) return wb_fail_null(WB_ERROR_ARGUMENT, "norm: p must be a number, got nan");
-    const wb_dtype dtype = wb_dtype_is_float((wb_dtype)x->dtype) ? (wb_dtype)x->dtype : WB_F32;
-    x = wb_cast(x, wb_is_half(dtype) ? WB_F32 : dtype);
-    return x ? wb_cast(norm_of(x, p, d), dtype) : NULL;
+    wb_array *w = wb_wide(x);
+    return w ? wb_cast(norm_of(w, p, d), result_of(x)) : NULL;
 }
 
 wb_array *wb_norm(wb_array *x, double p) { return norm(x, p, &all_of_them); }

@@ -51,7 +51,7 @@ static const struct {
     {"random numbers belong to their call", random_numbers, "uniform uniform add "},
     {"numbers are folded", numbers, "data full full full full full full mul "},
     {"macros are expanded", relu, "data full full max "},
-    {"a mean is a sum and a factor", mean, "data sum full full mul "},
+    {"a mean is a sum and a quotient", mean, "data sum full full div "},
     {"a sum of one element each is what it adds up", sum_of_ones, "data neg reshape "},
     {"what is only repeated is not", repeated, "data expand neg "},
     {"halves are added up in f32", halves_added_up, "data cast sum cast "},

@@ -428,6 +428,18 @@ REDUCE_ROWS(max_i64, int64_t, int64_t, i, INT64_MIN, k_max_i64, k_max_i64, most_
 DOT_ROWS(dot_f32, float)
 DOT_ROWS(dot_f64, double)
 
+#define REAL         float
+#define TYPE(name)   moment_f32_##name
+#define VECTOR(name) wb_f32v##name
+#define LANES        WB_F32_LANES
+#include "moments_real.h"
+
+#define REAL         double
+#define TYPE(name)   moment_f64_##name
+#define VECTOR(name) wb_f64v##name
+#define LANES        WB_F64_LANES
+#include "moments_real.h"
+
 /* A compiler's own vectors lose the rule for NaN, or stay scalar. */
 #define MAX_ROWS(R, T, LANES)                                                                      \
     static void max_##R##_rows(int64_t inner, int64_t outer, const void *x, wb_accumulator *max) { \
@@ -560,6 +572,8 @@ const wb_loops WB_ISA_NAME(loops) = {
     .repeat_rows = {repeat_rows_4, repeat_rows_8},
     .dot_rows = {dot_f32_rows, dot_f64_rows},
     .dot_columns = {dot_f32_columns, dot_f64_columns},
+    .moment_rows = {moment_f32_rows, moment_f64_rows},
+    .moment_columns = {moment_f32_columns, moment_f64_columns},
     .uniform = {uniform_f32, uniform_f64},
     .normal = {normal_f32, normal_f64},
 };

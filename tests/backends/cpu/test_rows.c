@@ -109,6 +109,60 @@ static void a_nan_is_kept(void **state) {
         }
 }
 
+/* ---- moments ---- */
+
+/* Of (n, 3, 2): mean and variance of each row, of each column, of each plane. */
+static const struct dims {
+    int ndim;
+    int64_t dims[2];
+} moments_over[] = {{1, {0}}, {1, {1}}, {2, {0, 1}}, {2, {0, 2}}};
+
+static void wanted_moments(const struct dims *d, int64_t n, const double *x, double *variances) {
+    const int64_t sizes[3] = {n, 3, 2};
+    int64_t strides[3] = {1, n, 3 * n}, kept = 0;
+    bool reduced[3] = {false};
+    for (int i = 0; i < d->ndim; i++) reduced[d->dims[i]] = true;
+    for (int64_t place = 0; place < 6 * n; place++) {
+        int64_t at[3] = {place % n, place / n % 3, place / (3 * n)};
+        bool is_first = true;
+        for (int k = 0; k < 3; k++) is_first = is_first && (!reduced[k] || at[k] == 0);
+        if (!is_first) continue;
+        double sum = 0, squares = 0, count = 0;
+        for (int pass = 0; pass < 2; pass++)
+            for (int64_t i = 0; i < (reduced[0] ? n : 1); i++)
+                for (int64_t j = 0; j < (reduced[1] ? sizes[1] : 1); j++)
+                    for (int64_t l = 0; l < (reduced[2] ? sizes[2] : 1); l++) {
+                        const double v =
+                            x[place + i * strides[0] + j * strides[1] + l * strides[2]];
+                        if (pass == 0)
+                            sum += v, count++;
+                        else
+                            squares += (v - sum / count) * (v - sum / count);
+                    }
+        variances[kept++] = squares / count;
+    }
+}
+
+static void moments_are_those_of_the_definition(void **state) {
+    static double x[MOST * 6], wanted[MOST * 3], got[MOST * 3];
+    const wb_dtype dtypes[] = {WB_F32, WB_F64};
+    (void)state;
+    for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++)
+        for (int t = 0; t < 2; t++)
+            for (size_t k = 0; k < sizeof moments_over / sizeof *moments_over; k++) {
+                const int64_t n = lengths[l], sizes[3] = {n, 3, 2};
+                for (int64_t i = 0; i < 6 * n; i++) x[i] = 1000 + (double)(i * 37 % 101) / 16;
+                wb_array *v = wb_var_make(array_of(dtypes[t], x, 3, sizes), false,
+                                          moments_over[k].ndim, moments_over[k].dims);
+                wanted_moments(&moments_over[k], n, x, wanted);
+                assert_int_equal(wb_read_f64(v, got, wb_count(v)), WB_OK);
+                for (int64_t i = 0; i < wb_count(v); i++)
+                    if (!(fabs(got[i] - wanted[i]) <= 1e-6 * (1 + wanted[i])))
+                        fail_msg("(%lld, 3, 2), dims %d: variance %lld is %.9g, not %.9g",
+                                 (long long)n, (int)k, (long long)i, got[i], wanted[i]);
+            }
+}
+
 /* ---- sums beside the rows: of all elements, and over all rows, of what the rows' numbers make of
  * x ---- */
 
@@ -299,7 +353,7 @@ static void parts_begin_with_a_short_tile(void **state) {
 
 int main(void) {
     enum { ROWS = sizeof rows / sizeof *rows };
-    struct CMUnitTest tests[ROWS + 6];
+    struct CMUnitTest tests[ROWS + 7];
     for (int i = 0; i < ROWS; i++) tests[i] = TEST_ROW(&rows[i], gives_what_it_says);
     tests[ROWS] = (struct CMUnitTest)TEST(a_nan_is_kept);
     tests[ROWS + 1] = (struct CMUnitTest)TEST(sums_beside_the_rows);
@@ -308,5 +362,6 @@ int main(void) {
     tests[ROWS + 3] = (struct CMUnitTest)TEST(planes_are_rows_of_their_channel);
     tests[ROWS + 4] = (struct CMUnitTest)TEST(planes_of_many_images);
     tests[ROWS + 5] = (struct CMUnitTest)TEST(parts_begin_with_a_short_tile);
+    tests[ROWS + 6] = (struct CMUnitTest)TEST(moments_are_those_of_the_definition);
     return cmocka_run_group_tests_name("rows", tests, NULL, NULL);
 }
