@@ -155,7 +155,9 @@ WB_API wb_array *wb_adopt_make(wb_dtype dtype, void *data, wb_release_fn *releas
 /* Random arrays: Philox4x32-10 (Salmon et al. 2011), keyed at the call, the same bits on every
  * device, for any number of threads and however often they are recomputed. uniform in [0, 1);
  * normal with mean 0 and deviation 1 (Box and Muller); bernoulli is 1 with probability p, else 0,
- * of type bool. wb_seed starts this thread's sequence anew. */
+ * of type bool. Uniform numbers are multiples of 2^-24 (f64: 2^-53); bernoulli draws more than one
+ * where p or 1 - p is below 2^-12, so that what is rare comes as often as p says. wb_seed starts
+ * this thread's sequence anew. */
 #define wb_uniform(dtype, ...) wb_uniform_make(WB_DTYPE(dtype), WB_INTS(__VA_ARGS__))
 #define wb_normal(dtype, ...)  wb_normal_make(WB_DTYPE(dtype), WB_INTS(__VA_ARGS__))
 #define wb_bernoulli(p, ...)   wb_bernoulli_make(p, WB_INTS(__VA_ARGS__))
@@ -165,8 +167,9 @@ WB_API wb_array *wb_bernoulli_make(double p, int ndim, const int64_t *sizes);
 WB_API void wb_seed(uint64_t seed);
 
 /* Normal numbers with this mean and deviation, those outside [low, high] left out: by the inverse
- * of the distribution, to 1e-6. The deviation of the result is smaller than std. Fails with
- * WB_ERROR_ARGUMENT unless mean and std are finite, std >= 0 and low <= high. */
+ * of the distribution, to 1e-6, however far out they lie. The deviation of the result is smaller
+ * than std. Fails with WB_ERROR_ARGUMENT unless mean and std are finite, std >= 0 and low <=
+ * high. */
 #define wb_truncated_normal(dtype, mean, std, low, high, ...)                                      \
     wb_truncated_normal_make(WB_DTYPE(dtype), mean, std, low, high, WB_INTS(__VA_ARGS__))
 WB_API wb_array *wb_truncated_normal_make(wb_dtype dtype, double mean, double std, double low,
@@ -174,7 +177,8 @@ WB_API wb_array *wb_truncated_normal_make(wb_dtype dtype, double mean, double st
 
 /* For each row of logits along dim a random position (i64), which dim keeps with size 1: i with
  * probability e^logits_i over their sum. Probabilities p are given as wb_log(p); -INFINITY is never
- * drawn. A NaN among them is an error when the row is computed: an index out of range. */
+ * drawn, and p may be as small as 1e-12. A NaN among them is an error when the row is computed: an
+ * index out of range. */
 WB_API wb_array *wb_categorical(wb_array *logits, int dim);
 
 /* 0 ... n - 1 (i64) in random order. */

@@ -133,12 +133,6 @@ wb_array *wb_normal_make(wb_dtype dtype, int ndim, const int64_t *sizes) {
     return random_node("normal", WB_OP_normal, dtype, ndim, sizes);
 }
 
-wb_array *wb_bernoulli_make(double p, int ndim, const int64_t *sizes) {
-    if (!(p >= 0 && p <= 1))
-        return wb_fail_null(WB_ERROR_ARGUMENT, "bernoulli: p must be between 0 and 1, got %g", p);
-    return wb_lt(wb_uniform_make(WB_F32, ndim, sizes), wb_constant(p));
-}
-
 /* ---- C memory ---- */
 
 static size_t bytes_of(wb_dtype dtype, int ndim, const int64_t *sizes) {
