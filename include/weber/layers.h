@@ -380,13 +380,13 @@ typedef struct wb_embedding_bag_desc {
 
 /* The mean, sum or largest of the features of the words in a bag: x (n) of integers from 0 to in -
  * 1 is one bag and gives (out), x (n, N) one for each column, (out, N). wb_apply_many(l, 2, {x,
- * at}) cuts x (n) into bags that begin at the positions at (N), integers from 0 that begin with 0
- * and increase. Reals or bools (in, n) are one-hot and one bag. wb_embedding_bag(26, 4,
- * WB_BAG_SUM). (Flux; positions count from 1 there)
+ * at}) cuts x (n) into bags that begin at the positions at (N): integers from 0 to n that begin
+ * with 0 and do not decrease. A bag without words gives 0, as PyTorch's does. Reals or bools (in,
+ * n) are one-hot and one bag. wb_embedding_bag(26, 4, WB_BAG_SUM). (Flux; positions count from 1
+ * there)
  *
- * Fails with WB_ERROR_SHAPE on other sizes, with WB_ERROR_ARGUMENT on positions that do not
- * increase (where their numbers are there already). A word out of range is an error when the result
- * is computed. */
+ * Fails with WB_ERROR_SHAPE on other sizes, with WB_ERROR_ARGUMENT on other positions (where their
+ * numbers are there already). A word out of range is an error when the result is computed. */
 #define wb_embedding_bag(...)                                                                      \
     wb_embedding_bag_make((wb_embedding_bag_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_layer *wb_embedding_bag_make(wb_embedding_bag_desc desc);

@@ -189,12 +189,13 @@ typedef struct wb_attention_desc {
  * a  (keys, queries, heads, ...)   y  (dv heads, queries, ...)
  *
  * wb_attention(q, k, v, .heads = 8, .causal = true). Head h reads k and v of head h / (heads /
- * kv_heads). A query that sees no key gives zeros. A key that a query does not see has weight 0,
- * and 0 times NaN is NaN; in the CPU's tiles alone, what .causal hides does not reach y whatever
- * it is. Dropout is drawn whenever it is given: pass 0 outside of training. On the CPU memory
- * grows with keys plus queries (in tiles: Dao 2022); elsewhere, with dropout, and where weights or
- * the gradient of a bias are wanted, with keys times queries. Fails with WB_ERROR_SHAPE or
- * WB_ERROR_ARGUMENT on sizes that do not fit, with WB_ERROR_DTYPE on a mask that is not bool. */
+ * kv_heads). A score of -inf hides its key, as the mask does; a query that sees no key gives zeros,
+ * and no gradient. A key that a query does not see has weight 0, and 0 times NaN is NaN; in the
+ * CPU's tiles alone, what .causal hides does not reach y whatever it is. Dropout is drawn whenever
+ * it is given: pass 0 outside of training. On the CPU memory grows with keys plus queries (in
+ * tiles: Dao 2022); elsewhere, with dropout, and where weights or the gradient of a bias are
+ * wanted, with keys times queries. Fails with WB_ERROR_SHAPE or WB_ERROR_ARGUMENT on sizes that do
+ * not fit, with WB_ERROR_DTYPE on a mask that is not bool. */
 #define wb_attention(...) wb_attention_make((wb_attention_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_array *wb_attention_make(wb_attention_desc desc);
 

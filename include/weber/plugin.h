@@ -245,10 +245,10 @@ typedef struct wb_index_call {
  *     s(j, i) = k_j' q_i / sqrt(dk) + bias(j, i);  y_i = sum over j of softmax(s)(j, i) v_j
  *     sums(i) = log(sum over j of e^s(j, i))
  *
- * over the keys j that query i sees: those of its mask and, if causal, up to i + keys - queries. A
- * query that sees none has y 0 and sums infinite. Arguments of attention: q, k, v, mask, bias, y,
- * sums; of attention_backward, which is given y, sums and the cotangent dy: q, k, v, y, sums, dy,
- * mask, bias, dq, dk, dv. */
+ * over the keys j that query i sees: those of its mask and, if causal, up to i + keys - queries,
+ * whose scores are not -inf. A query that sees none has y 0 and sums infinite. Arguments of
+ * attention: q, k, v, mask, bias, y, sums; of attention_backward, which is given y, sums and the
+ * cotangent dy: q, k, v, y, sums, dy, mask, bias, dq, dk, dv. */
 typedef struct wb_attention_call {
     int64_t dk, dv, queries, keys, heads, kv_heads, batch;
     bool is_causal, has_mask, has_bias; /* without one there is no such argument */

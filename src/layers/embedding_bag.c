@@ -18,13 +18,14 @@ static bool is_whole(const wb_array *x) {
 
 /* ---- one bag, or one in each column ---- */
 
-/* e (out, n[, N]) along its words. */
+/* e (out, n[, N]) along its words; 0 without any. */
 static wb_array *reduced(const wb_embedding_bag_desc *d, wb_array *e) {
     static const int64_t words = 1;
     if (!e) return NULL;
-    wb_array *y = d->reduction == WB_BAG_MEAN  ? wb_mean_make(e, 1, &words)
-                  : d->reduction == WB_BAG_SUM ? wb_sum_make(e, 1, &words)
-                                               : wb_maximum_make(e, 1, &words);
+    const int reduction = e->sizes[words] == 0 ? WB_BAG_SUM : d->reduction;
+    wb_array *y = reduction == WB_BAG_MEAN  ? wb_mean_make(e, 1, &words)
+                  : reduction == WB_BAG_SUM ? wb_sum_make(e, 1, &words)
+                                            : wb_maximum_make(e, 1, &words);
     return y ? wb_squeeze(y, 1) : NULL;
 }
 
@@ -50,7 +51,7 @@ static bool check_sizes(const wb_array *x, const wb_array *at) {
     return false;
 }
 
-/* Where the positions are numbers already: from 0, increasing, within the n words. */
+/* Where the positions are numbers already: from 0 up to n, none below the one before. */
 static bool check_positions(wb_array *at, int64_t n) {
     if (!wb_is_evaluated(at)) return true;
     wb_array *numbers = wb_cast(at, WB_I64);
@@ -58,25 +59,27 @@ static bool check_positions(wb_array *at, int64_t n) {
     if (!p) return false;
     int64_t wrong = p[0] == 0 ? -1 : 0;
     for (int64_t i = 1; wrong < 0 && i < at->sizes[0]; i++)
-        if (p[i] <= p[i - 1] || p[i] >= n) wrong = i;
-    const int64_t got = wrong < 0 ? 0 : p[wrong];
+        if (p[i] < p[i - 1] || p[i] > n) wrong = i;
+    const int64_t got = p[wrong < 0 ? 0 : wrong];
     wb_read_end(numbers);
-    if (wrong < 0 && n > 0) return true;
+    if (wrong < 0) return true;
     (void)wb_fail(
         WB_ERROR_ARGUMENT,
-        "positions must begin with 0, increase and stay below the %lld words, got %lld at "
-        "%lld",
-        (long long)n, (long long)got, (long long)(wrong < 0 ? 0 : wrong));
+        "positions must begin with 0, not decrease and not exceed the %lld words, got %lld at %lld",
+        (long long)n, (long long)got, (long long)wrong);
     return false;
 }
 
-/* (n): the bag of each word, i64 from 0: how many positions are not behind it, less one. */
+/* (n): the bag of each word, i64 from 0: how many positions are not behind it, less one. Empty bags
+ * at the end begin at n. */
 static wb_array *bags_of_words(wb_array *at, int64_t n) {
-    wb_array *zeros = wb_full(WB_I64, 0, n), *ones = wb_full(WB_I64, 1, at->sizes[0]);
-    return wb_add_number(wb_cumsum(wb_scatter_add(zeros, at, ones, 0), 0), -1);
+    wb_array *zeros = wb_full(WB_I64, 0, n + 1), *ones = wb_full(WB_I64, 1, at->sizes[0]);
+    wb_array *upto = wb_cumsum(wb_scatter_add(zeros, at, ones, 0), 0);
+    return wb_add_number(upto ? wb_slice(upto, 0, 0, n, 1) : NULL, -1);
 }
 
-/* The largest of e (out, n) in each of N bags: (out, n, N) with all words but its own far below. */
+/* The largest of e (out, n) in each of N bags: (out, n, N) with all words but its own far below; of
+ * an empty bag that is left. */
 static wb_array *largest(wb_array *e, wb_array *bags, int64_t count) {
     const int64_t out = e->sizes[0], n = e->sizes[1], words = 1;
     wb_array *own = wb_eq(wb_reshape(bags, 1, n, 1), wb_iota(WB_I64, 2, 1, 1, count));
@@ -91,11 +94,12 @@ static wb_array *of_positions(const wb_embedding_bag_desc *d, wb_array *x, wb_ar
     const wb_dtype dtype = (wb_dtype)d->weight->dtype;
     wb_array *e = wb_gather(d->weight, x, 1), *bags = bags_of_words(at, n);
     if (!e || !bags) return NULL;
-    if (d->reduction == WB_BAG_MAX) return largest(e, bags, count);
     wb_array *y = wb_scatter_add(wb_full(dtype, 0, d->out, count), bags, e, 1);
-    if (d->reduction == WB_BAG_SUM) return y;
+    if (d->reduction == WB_BAG_SUM || n == 0) return y;
     wb_array *words = wb_scatter_add(wb_full(dtype, 0, count), bags, wb_full(dtype, 1, n), 0);
-    return words ? wb_div(y, wb_reshape(words, 1, count)) : NULL;
+    if (!(words = words ? wb_reshape(words, 1, count) : NULL)) return NULL;
+    if (d->reduction == WB_BAG_MEAN) return wb_div(y, wb_max(words, wb_number(1)));
+    return wb_select(wb_gt(words, wb_number(0)), largest(e, bags, count), wb_number(0));
 }
 
 /* ---- the class ---- */

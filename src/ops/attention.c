@@ -186,10 +186,12 @@ static wb_array *scores_of(const operands *o, const shape *s, wb_array **mask) {
     return *mask ? SELECT(*mask, scores, NUM(low_number(scores->dtype))) : scores;
 }
 
+/* A score of -inf hides its key, as the mask does. */
 static wb_array *weights_of(const operands *o, const shape *s) {
     wb_array *mask = NULL, *scores = scores_of(o, s, &mask);
-    wb_array *a = scores ? wb_softmax(scores) : NULL;
-    return mask && a ? SELECT(mask, a, NUM(0)) : a;
+    wb_array *is_seen = scores ? NE(scores, NUM(-(double)INFINITY)) : NULL;
+    if (mask) is_seen = AND(mask, is_seen);
+    return scores ? SELECT(is_seen, wb_softmax(scores), NUM(0)) : NULL;
 }
 
 static wb_array *values_of(const operands *o, const shape *s, wb_array *weights) {
@@ -337,8 +339,9 @@ bool wb_expand_attention(wb_array *node, wb_array **parts) {
     if (!scores || !a) return false;
     parts[0] = values_of(&o, &s, a);
     wb_array *sums = wb_logsumexp(wb_cast(scores, sum_type(node)));
-    if (mask) /* a query that sees no key has only the number below all scores */
-        sums = SELECT(GT(sums, NUM(low_number(scores->dtype) / 2)), sums, NUM((double)INFINITY));
+    /* a query that sees no key has only the number below all scores, or -inf */
+    const double low = mask ? low_number(scores->dtype) / 2 : -(double)INFINITY;
+    sums = SELECT(LE(sums, NUM(low)), NUM((double)INFINITY), sums);
     parts[1] = sums ? wb_reshape(sums, s.queries, s.group * s.kv_heads, s.batch) : NULL;
     return parts[0] && parts[1];
 }

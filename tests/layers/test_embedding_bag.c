@@ -58,10 +58,10 @@ static void mistakes(void **state) {
     (void)state;
     wb_layer *layer = wb_embedding_bag(4, 2);
     wb_array *x = wb_vector_of(WB_I64, 0, 1, 3), *y[1];
-    const int at[][2] = {{1, 2}, {0, 0}, {0, 3}};
-    const char *const got[] = {"got 1 at 0", "got 0 at 1", "got 3 at 1"};
+    const int at[][3] = {{1, 2, 2}, {0, 2, 1}, {0, 3, 4}};
+    const char *const got[] = {"got 1 at 0", "got 1 at 2", "got 4 at 2"};
     for (int i = 0; i < 3; i++) {
-        wb_array *xs[] = {x, wb_from(WB_I32, at[i], 2)};
+        wb_array *xs[] = {x, wb_from(WB_I32, at[i], 3)};
         assert_int_equal(wb_apply_many(layer, 2, xs, 1, y), 0);
         assert_error(WB_ERROR_ARGUMENT, got[i]);
     }

@@ -31,26 +31,18 @@ static void TYPE(make_means)(const wb_attention_group *g) {
 
 /* Scores become weights, cotangents of weights those of scores; 0 where the query sees no key. */
 static void TYPE(differ)(const TYPE(meeting) * m, int64_t query, REAL *s, REAL *slope) {
-    const wb_attention_call *c = m->group->call;
     const int64_t count = TYPE(seen)(&m->strip, query);
     const int64_t whole = (count + TYPE(WAYS) - 1) / TYPE(WAYS) * TYPE(WAYS);
     const REAL sum = ((const REAL *)m->head->sums)[query], mean = m->means[query];
     const REAL scale = TYPE(prepare)(m->head, query, m->strip.first_key, count, m->strip.scale, s);
     const REAL after = m->strip.scale;
-    if (sum == -(REAL)INFINITY) { /* all scores are: the limit is their mean */
-        const int64_t end = query + c->keys - c->queries + 1, all = c->is_causal ? end : c->keys;
-        const REAL weight = 1 / (REAL)(all < c->keys ? all : c->keys);
-        for (int64_t j = 0; j < count; j++)
-            s[j] = weight, slope[j] = weight * (slope[j] - mean) * after;
-    } else {
-        for (int64_t j = 0; j < whole; j += TYPE(WAYS))
-            for (int k = 0; k < TYPE(WAYS); k++) {
-                const REAL x = s[j + k] * scale - sum;
-                const REAL weight = EXP_LOW(x > 0 ? 0 : x); /* rounding may take it above */
-                s[j + k] = weight;
-                slope[j + k] = weight * (slope[j + k] - mean) * after;
-            }
-    }
+    for (int64_t j = 0; j < whole; j += TYPE(WAYS))
+        for (int k = 0; k < TYPE(WAYS); k++) {
+            const REAL x = s[j + k] * scale - sum;
+            const REAL weight = EXP_LOW(x > 0 ? 0 : x); /* rounding may take it above */
+            s[j + k] = weight;
+            slope[j + k] = weight * (slope[j + k] - mean) * after;
+        }
     for (int64_t j = count; j < m->strip.keys; j++) s[j] = slope[j] = 0;
 }
 

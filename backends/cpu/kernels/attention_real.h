@@ -153,9 +153,12 @@ static void TYPE(shrink)(int64_t count, REAL factor, REAL *y) {
     for (int64_t d = 0; d < count; d++) y[d] *= factor;
 }
 
-/* True of a query that sees no key. */
+/* True of a query that sees no key: all are hidden, or have scores of -inf. Of a NaN the total is
+ * NaN. */
 static bool TYPE(saw_none)(const wb_attention_piece *p, int64_t place) {
-    return p->total[place] == 0 || (p->mask && ((const REAL *)p->largest)[place] == HIDDEN);
+    const REAL top = ((const REAL *)p->largest)[place];
+    const bool is_nan = p->total[place] != p->total[place];
+    return !is_nan && (top == -(REAL)INFINITY || (p->mask && top == HIDDEN));
 }
 
 /* y / total, 0 where no key was seen. */
