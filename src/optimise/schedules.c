@@ -127,7 +127,7 @@ wb_schedule *wb_schedule_stages_make(double start, double decay, int count, cons
         wb_free(s);
         return NULL;
     }
-    memcpy(s->sizes, sizes, (size_t)count * sizeof *sizes);
+    for (int i = 0; i < count; i++) s->sizes[i] = sizes[i];
     s->count = count;
     return s;
 }

@@ -101,6 +101,9 @@ static void mistakes(void **state) {
     (void)state;
     assert_null(wb_schedule_step(1, .5, 0));
     assert_error(WB_ERROR_ARGUMENT, "wb_schedule_step: size must be above 0, got 0");
+    wb_schedule *whole = wb_schedule_stages_make(2, .5, 0, NULL); /* no stage but the last */
+    assert_true(wb_schedule_at(whole, 1) == 2 && wb_schedule_at(whole, 9) == 2);
+    wb_free(whole);
     assert_null(wb_schedule_stages(1, .5, 2, -1));
     assert_error(WB_ERROR_ARGUMENT, "wb_schedule_stages: each size must be above 0, got -1");
     assert_null(wb_schedule_exp((double)NAN, .5));
