@@ -138,7 +138,8 @@ const double *calls_reals(calls *c) {
 /* ---- texts ---- */
 
 static char folder[64];
-static const char *const files[] = {"a.bson", "a.npz", "a.safetensors", "a.npy", "a.csv", "a.txt"};
+static const char *const files[] = {"a.bson", "a.npz", "a.safetensors", "a.npy",
+                                    "a.csv",  "a.txt", "a.toml"};
 
 static const char *path(calls *c) {
     static char text[4][128];
@@ -541,6 +542,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
     (void)setenv("WEBER_CACHE", "", 1);
     (void)snprintf(folder, sizeof folder, "/tmp/weber_fuzz_XXXXXX");
     if (!mkdtemp(folder)) abort();
+    char preferences[sizeof folder + 20];
+    (void)snprintf(preferences, sizeof preferences, "%s/a.toml", folder);
+    (void)setenv("WEBER_PREFERENCES", preferences, 1); /* which are no user's */
     (void)atexit(leave);
     wb_log_to(NULL, NULL);
     if (!freopen("/dev/null", "w", stdout)) abort();
@@ -564,6 +568,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                       (long long)(after.arrays - before.arrays));
     DEMAND(after.objects == before.objects);
     DEMAND(after.arrays == before.arrays);
+    if (is_verbose)
+        (void)fprintf(stderr, "%lld buffers\n", (long long)(after.buffers - before.buffers));
     DEMAND(after.buffers == before.buffers);
     return 0;
 }
