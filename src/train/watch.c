@@ -4,6 +4,7 @@
 #include <weber/train.h>
 
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/given.h"
 #include "optimise/optimiser.h"
 
@@ -25,7 +26,7 @@ bool wb_throttle_has_rest(wb_throttle *throttle) {
 
 bool wb_patience_is_over(wb_patience *patience, bool is_bad) {
     if (!patience) return wb_fail_argument_null("wb_patience_is_over", "the patience");
-    patience->count = is_bad ? patience->count + 1 : 0;
+    patience->count = is_bad ? wb_plus(patience->count, 1) : 0;
     return patience->n > 0 && patience->count >= patience->n;
 }
 
@@ -73,7 +74,7 @@ wb_status wb_plateau_step(wb_plateau *p, wb_optimiser *optimiser, double score) 
     const int64_t patience = p->patience == WB_NONE ? 0 : p->patience ? p->patience : 10;
     const bool better = is_better(p, score);
     if (better) p->best = score, p->has_begun = true;
-    p->bad = better ? 0 : p->bad + 1;
+    p->bad = better ? 0 : wb_plus(p->bad, 1);
     if (p->waiting > 0) p->waiting--, p->bad = 0;
     if (p->bad <= patience) return WB_OK;
     p->bad = 0, p->waiting = p->cooldown;

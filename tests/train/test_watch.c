@@ -54,6 +54,8 @@ static void patience(void **state) { /* K2 */
     for (int i = 0; i < 4; i++) assert_int_equal(wb_patience_is_over(&three, true), ends[i]);
     const bool bad[] = {false, true, false, true, true, true};
     for (int i = 0; i < 6; i++) assert_int_equal(wb_patience_is_over(&again, bad[i]), i == 5);
+    wb_patience last = {.n = 3, .count = INT64_MAX}; /* stays at the largest number */
+    assert_true(wb_patience_is_over(&last, true) && last.count == INT64_MAX);
 }
 
 /* K1, with a wait that is long for a test to be held up in, and one that is over at once. */
