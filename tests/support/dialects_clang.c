@@ -28,7 +28,8 @@ bool clang_is_there(char *reason, size_t reason_bytes) {
 
 /* False: one of the pragmas in what the preprocessor left is not known to every clang. */
 static bool knows_pragmas(const char *text, char log[DIALECT_LOG]) {
-    static const char *const known[] = {"#pragma OPENCL EXTENSION ", "#pragma unroll"};
+    static const char *const known[] = {"#pragma OPENCL EXTENSION ", "#pragma OPENCL FP_CONTRACT ",
+                                        "#pragma unroll"};
     for (const char *at = text; (at = strstr(at, "#pragma ")); at++) {
         bool is_known = false;
         for (size_t i = 0; i < sizeof known / sizeof *known; i++)
