@@ -311,8 +311,9 @@ WB_API wb_array *wb_fold_make(wb_array *columns, int ndim, const int64_t *x_size
  * numbers and bool as i64. Julia's cumsum(x; dims). */
 WB_API wb_array *wb_cumsum(wb_array *x, int dim);
 
-/* y_i = x_0 ... x_i along dimension dim; whole numbers and bool as i64. Computed in log2(n) rounds,
- * each multiplying numbers 1, 2, 4 ... apart; the gradient is right where numbers are 0. */
+/* y_i = x_0 ... x_i along dimension dim; whole numbers and bool as i64, halves in f32. Computed in
+ * log2(n) rounds, each multiplying numbers 1, 2, 4 ... apart; the gradient is right where numbers
+ * are 0. */
 WB_API wb_array *wb_cumprod(wb_array *x, int dim);
 
 /* ---- indexing ---- */

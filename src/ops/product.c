@@ -2,6 +2,15 @@
  * derivatives need no division. */
 #include "ops/build.h"
 
+/* Halves are multiplied in f32: 300 * 300 / 1000 is a number of f16, 300 * 300 is none. */
+static wb_array *factors(wb_array *x) {
+    return wb_is_half(x->dtype) ? wb_cast(x, WB_F32) : wb_widened(x);
+}
+
+static wb_array *rounded(wb_array *y, const wb_array *x) {
+    return y && wb_is_half(x->dtype) ? wb_cast(y, (wb_dtype)x->dtype) : y;
+}
+
 static wb_array *ones_along(const wb_array *x, int dim) {
     int64_t sizes[WB_MAX_DIMS];
     for (int d = 0; d < x->ndim; d++) sizes[d] = d == dim ? 1 : x->sizes[d];
@@ -27,17 +36,17 @@ wb_array *wb_prod_make(wb_array *x, int ndim, const int64_t *dims) {
     int64_t mask;
     if (!wb_is_usable(x)) return wb_refuse("prod", x, "x");
     if (!wb_dims_mask("prod", x, ndim, dims, &mask)) return NULL;
-    x = wb_widened(x);
-    for (int d = 0; x && d < x->ndim; d++)
-        if (mask >> d & 1) x = product(x, d);
-    return x;
+    wb_array *y = factors(x);
+    for (int d = 0; y && d < x->ndim; d++)
+        if (mask >> d & 1) y = product(y, d);
+    return rounded(y, x);
 }
 
 wb_array *wb_prod(wb_array *x) {
     if (!wb_is_usable(x)) return wb_refuse("prod", x, "x");
-    wb_array *flat = wb_reshape(wb_widened(x), wb_count(x));
+    wb_array *y = factors(x), *flat = y ? wb_reshape(y, wb_count(x)) : NULL;
     wb_array *one = flat ? product(flat, 0) : NULL;
-    return one ? wb_reshape_make(one, 0, NULL) : NULL;
+    return one ? rounded(wb_reshape_make(one, 0, NULL), x) : NULL;
 }
 
 /* After the round with distance s, y_i is the product of the last 2 s numbers up to i. */
@@ -46,10 +55,10 @@ wb_array *wb_cumprod(wb_array *x, int dim) {
     dim = wb_check_dim("cumprod", dim, x->ndim);
     if (dim < 0) return NULL;
     const int64_t n = x->sizes[dim];
-    wb_array *y = wb_widened(x);
+    wb_array *y = factors(x);
     for (int64_t s = 1; y && s < n; s *= 2) {
         wb_array *before = wb_pad(wb_slice(y, dim, 0, n - s, 1), dim, s, 0, 1);
         y = MUL(y, before);
     }
-    return y;
+    return rounded(y, x);
 }
