@@ -490,6 +490,7 @@ typedef struct wb_recurrent_desc {
     wb_activation *activation; /* RNN alone; default wb_tanh, wb_identity for none */
     bool no_bias;
     bool return_state;              /* layers: the last states, too */
+    bool lengths;                   /* layers: an array of lengths comes with x */
     wb_init *init, *init_recurrent; /* of wi, wh; default wb_glorot_uniform */
     wb_dtype dtype;
     wb_array *wi, *wh, *given_bias; /* given: (gates out, in), (gates out, out), (gates out) */
@@ -506,13 +507,20 @@ typedef struct wb_recurrent_desc {
 
 /* Recurrent layers over x (in, time) or (in, time, N), which give y (out, time[, N]); the state
  * begins as zeros, or as given: wb_apply_many(lstm, 3, {x, h, c}), each (out) or (out, N). With
- * return_state the last states come behind y. wb_lstm(3, 5). With g = wi x + wh h + bias, in blocks
- * of `out` rows, and bias_h, where there is one, beside each wh h:
+ * return_state the last states are returned after y. wb_lstm(3, 5). With g = wi x + wh h + bias, in
+ * blocks of `out` rows, and bias_h, where there is one, beside each wh h:
  *
  *     RNN    h' = activation(g)
  *     LSTM   c' = σ(g_1) c + σ(g_0) tanh(g_2), h' = σ(g_3) tanh(c')
  *     GRU    r = σ(g_0), z = σ(g_1), n = tanh(wi_2 x + bias_2 + r (wh_2 h)), h' = (1 - z) n + z h
  *     GRUv3  the same, but n = tanh(wi_2 x + bias_2 + wh_candidate (r h)); wh_2 is not used
+ *
+ * With .lengths sequences of a batch have lengths of their own: x comes with lengths (N), integers,
+ * before any states, and y is returned with them: wb_apply_many(lstm, 2, {x, lengths}, 2, {y,
+ * lengths}). From step lengths[n] on, x holds padding, which changes nothing, forward and backward:
+ * y is 0 there, and the last state is that of step lengths[n] - 1; a length beyond time is time's,
+ * and of length 0 the state stays as it began. In a chain lengths go past layers of one array, so
+ * that a second .lengths layer gets them. (PyTorch's pack_padded_sequence, for any order.)
  *
  * A cell is one step: x (in) or (in, N), and the states, give the next states, of which the first
  * is the output. (Hochreiter and Schmidhuber 1997; Cho et al. 2014; Flux 0.16, whose arrays are
@@ -565,7 +573,9 @@ WB_API wb_layer *wb_recurrence_make(wb_recurrence_desc desc);
 
 /* y = forward(x) above what backward makes of x with its steps in reverse, turned back: x (in,
  * time[, N]) gives (out1 + out2, time[, N]). wb_bidirectional(wb_lstm(3, 5), wb_lstm(3, 5)).
- * (Schuster and Paliwal 1997.) Fails with WB_ERROR_SHAPE on an x without a second dimension. */
+ * With lengths, where both layers take them (.lengths), each sequence is reversed within its own,
+ * and y is returned with them. (Schuster and Paliwal 1997.) Fails with WB_ERROR_SHAPE on an x
+ * without a second dimension. */
 WB_API wb_layer *wb_bidirectional(wb_layer *forward, wb_layer *backward);
 
 typedef struct wb_weight_norm_desc {

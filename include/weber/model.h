@@ -265,7 +265,9 @@ WB_API wb_array *wb_apply(wb_layer *layer, wb_array *x);
 
 /* The same for layers that take several arrays or give several: writes at most capacity results and
  * returns how many they are; 0 on failure. A chain passes the results of each layer on to the next
- * one. A layer of one array that is given more fails, and more results than capacity do.
+ * one; a layer of one array takes the first there, and the other ones go on past it: masks and
+ * lengths. By itself a layer of one array that is given more fails, as more results than capacity
+ * do.
  *
  *     wb_array *xs[] = {a, b}, *ys[2];
  *     int count = wb_apply_many(layer, 2, xs, 2, ys); */

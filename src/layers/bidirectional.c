@@ -8,17 +8,40 @@ typedef struct wb_bidirectional_layer {
 
 enum { TIME = 1 };
 
-static wb_array *forward(wb_layer *layer, wb_array *x) {
+/* y of a layer of x, and of lengths where there are any. */
+static wb_array *run(wb_layer *layer, wb_array *x, wb_array *lengths) {
+    wb_array *inputs[] = {x, lengths}, *results[2];
+    const int count = lengths ? 2 : 1;
+    if (!x || wb_apply_many(layer, count, inputs, count, results) == 0) return NULL;
+    return results[0];
+}
+
+static wb_array *turned(wb_array *x, wb_array *lengths) {
+    return lengths ? wb_lengths_reverse(x, lengths) : wb_flip(x, TIME);
+}
+
+static int forward(wb_layer *layer, int count, wb_array *const *inputs, wb_array **results) {
     const wb_bidirectional_layer *b = (const wb_bidirectional_layer *)(const void *)layer;
-    if (x->ndim < 2)
-        return wb_fail_null(WB_ERROR_SHAPE, "input must have features and time, got %s",
-                            wb_text_of(x));
-    wb_array *there = wb_apply(b->forward, x);
-    wb_array *back = there ? wb_apply(b->backward, wb_flip(x, TIME)) : NULL;
-    if (back && back->ndim < 2)
-        return wb_fail_null(WB_ERROR_SHAPE, "backward must give features and time, got %s",
-                            wb_text_of(back));
-    return back ? wb_concat(0, there, wb_flip(back, TIME)) : NULL;
+    wb_array *x = inputs[0], *lengths = count > 1 ? inputs[1] : NULL;
+    if (count > 2 || x->ndim < 2) {
+        if (count > 2)
+            (void)wb_fail(WB_ERROR_ARGUMENT, "takes an input and, if any, lengths, got %d arrays",
+                          count);
+        else
+            (void)wb_fail(WB_ERROR_SHAPE, "input must have features and time, got %s",
+                          wb_text_of(x));
+        return 0;
+    }
+    wb_array *there = run(b->forward, x, lengths);
+    wb_array *back = there ? run(b->backward, turned(x, lengths), lengths) : NULL;
+    if (back && back->ndim < 2) {
+        (void)wb_fail(WB_ERROR_SHAPE, "backward must give features and time, got %s",
+                      wb_text_of(back));
+        return 0;
+    }
+    results[0] = back ? wb_concat(0, there, turned(back, lengths)) : NULL;
+    results[1] = lengths;
+    return results[0] ? count : 0;
 }
 
 #define CHILD(member)                                                                              \
@@ -36,7 +59,7 @@ static bool complete(wb_layer *layer) {
 
 const wb_layer_class wb_bidirectional_class = {.name = "Bidirectional",
                                                WB_LAYER_ROWS(wb_bidirectional_layer, fields),
-                                               .forward = forward,
+                                               .forward_many = forward,
                                                .complete = complete};
 
 wb_layer *wb_bidirectional(wb_layer *there, wb_layer *back) {

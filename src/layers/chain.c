@@ -17,7 +17,7 @@ static int forward(wb_layer *layer, int count, wb_array *const *inputs, wb_array
     const wb_layer_list *list = layers_of(layer);
     for (int i = 0; i < count; i++) results[i] = inputs[i];
     for (int64_t i = 0; i < list->count && count > 0; i++)
-        count = wb_apply_many(list->items[i].layer, count, results, WB_MOST_ARRAYS, results);
+        count = wb_layer_pass(list->items[i].layer, count, results, results);
     return count;
 }
 

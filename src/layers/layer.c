@@ -386,6 +386,15 @@ int wb_apply_many(wb_layer *layer, int count, wb_array *const *inputs, int capac
     return given;
 }
 
+int wb_layer_pass(wb_layer *layer, int count, wb_array *const *inputs, wb_array **results) {
+    if (!layer->class_->forward)
+        return wb_apply_many(layer, count, inputs, WB_MOST_ARRAYS, results);
+    wb_array *own = wb_apply(layer, inputs[0]);
+    for (int i = 1; i < count; i++) results[i] = inputs[i];
+    results[0] = own;
+    return own ? count : 0;
+}
+
 /* ---- modes ---- */
 
 bool wb_training(bool training) { return wb_set_training(training); }

@@ -161,6 +161,17 @@ wb_status wb_layer_hand_over(void *model);
 /* Every array of the struct's own fields is held; false with an error that names the field. */
 bool wb_layer_check_fields(const wb_layer *layer);
 
+/* As wb_apply_many, but a layer of one array is given the first alone, and the other ones are
+ * returned after its result: lengths and masks, for layers after it. results may be inputs. */
+int wb_layer_pass(wb_layer *layer, int count, wb_array *const *inputs, wb_array **results);
+
+/* ---- sequences of different lengths (lengths.c): x (features, time[, N]), lengths (N) ---- */
+
+/* bool (1, time[, N]): whether a step is before the sequence's length. NULL on failure. */
+wb_array *wb_lengths_mask(const wb_array *x, wb_array *lengths);
+/* x with the steps of each sequence in reverse, and the padding where it is. */
+wb_array *wb_lengths_reverse(wb_array *x, wb_array *lengths);
+
 /* The layer's own hidden states are forgotten; false when out of memory. */
 bool wb_layer_forget(wb_layer *layer);
 

@@ -113,6 +113,13 @@ static bool take_states(const struct kind *kind, const wb_recurrent_desc *d, int
                       kind->states, count);
         return false;
     }
+    for (int s = 1; s < count; s++) {
+        if (wb_dtype_is_float((wb_dtype)inputs[s]->dtype)) continue;
+        (void)wb_fail(WB_ERROR_DTYPE,
+                      "state %d must be floating, got %s; lengths are for layers with .lengths",
+                      s - 1, wb_dtype_name((wb_dtype)inputs[s]->dtype));
+        return false;
+    }
     for (int s = 0; s < kind->states; s++)
         state[s] =
             count > 1 ? wb_convert_input(inputs[1 + s], d->wi) : first_state(d, s, ndim, sizes);
@@ -156,18 +163,52 @@ static void scan_step(void *context, wb_array **carries, wb_array *const *inputs
     outputs[0] = carries[0];
 }
 
+/* Beyond its length a sequence keeps its states, and gives 0. */
+static void scan_known_step(void *context, wb_array **carries, wb_array *const *inputs,
+                            wb_array **outputs) {
+    wb_layer *cell = context;
+    const struct kind *kind = kind_of(cell);
+    wb_array *before[MOST_STATES] = {carries[0], carries[kind->states - 1]};
+    kind->step(desc_of(cell), inputs[0], carries);
+    outputs[0] = wb_select(inputs[1], carries[0], wb_constant(0));
+    for (int s = 0; s < kind->states; s++) carries[s] = wb_select(inputs[1], carries[s], before[s]);
+}
+
+/* y, and state becomes the last one. lengths: NULL, or those of the sequences. What stands in the
+ * padding is not computed with, since 0 times NaN is none. */
+static wb_status run(wb_layer *cell, wb_array *x, wb_array *lengths, wb_array **state,
+                     wb_array **y) {
+    const int states = kind_of(cell)->states;
+    if (!lengths) return wb_scan(scan_step, cell, states, state, 1, &x, 1, y, .dim = 1);
+    wb_array *mask = wb_lengths_mask(x, lengths);
+    wb_array *inputs[] = {mask ? wb_select(mask, x, wb_constant(0)) : NULL, mask};
+    if (!inputs[0]) return wb_error_status();
+    return wb_scan(scan_known_step, cell, states, state, 2, inputs, 1, y, .dim = 1);
+}
+
+static bool check_lengths(int count) {
+    if (count > 1) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT,
+                  "takes an input, the lengths of its sequences and, if any, states, got the input "
+                  "alone: wb_apply_many");
+    return false;
+}
+
 static int forward_sequence(wb_layer *layer, int count, wb_array *const *inputs,
                             wb_array **results) {
     sequence_layer *l = sequence_of(layer);
     const struct kind *kind = kind_of(layer);
     const wb_recurrent_desc *d = desc_of(l->cell);
-    wb_array *x = take_input(d, inputs[0], 2, 3), *state[MOST_STATES];
-    if (!x || !take_states(kind, d, count, inputs, 2, state)) return 0;
-    if (wb_scan(scan_step, l->cell, kind->states, state, 1, &x, 1, results, .dim = 1) != WB_OK)
-        return 0;
-    if (!l->desc.return_state) return 1;
-    for (int s = 0; s < kind->states; s++) results[1 + s] = state[s];
-    return 1 + kind->states;
+    const int known = l->desc.lengths;
+    wb_array *x = take_input(d, inputs[0], 2, 3), *state[MOST_STATES], *given[WB_MOST_ARRAYS] = {x};
+    if (!x || (known && !check_lengths(count))) return 0;
+    for (int i = 1; i < count - known; i++) given[i] = inputs[i + known];
+    if (!take_states(kind, d, count - known, given, 2, state)) return 0;
+    wb_array *lengths = known ? inputs[1] : NULL;
+    if (run(l->cell, x, lengths, state, &results[0]) != WB_OK) return 0;
+    if (known) results[1] = lengths;
+    for (int s = 0; s < kind->states; s++) results[1 + known + s] = state[s];
+    return 1 + known + (l->desc.return_state ? kind->states : 0);
 }
 
 /* ---- the classes ---- */
@@ -247,6 +288,7 @@ static bool complete_cell(wb_layer *layer) {
     const bool is_gru_v3 = kind->step == gru_v3;
     int64_t rows;
     if (d->return_state) return refuse(layer, "return_state", "RNN, LSTM, GRU and GRUv3");
+    if (d->lengths) return refuse(layer, "lengths", "RNN, LSTM, GRU and GRUv3");
     if (!check_desc(layer, kind, d) || !count_rows(layer, kind, d->out, &rows)) return false;
     wb_init *init = d->init ? d->init : wb_glorot_uniform;
     wb_init *recurrent = d->init_recurrent ? d->init_recurrent : wb_glorot_uniform;
@@ -276,7 +318,7 @@ static bool complete_sequence(wb_layer *layer) {
     wb_recurrent_desc *d = &l->desc;
     if (d->with_state0 || d->state0 || d->cell0) return refuse(layer, "state0", "cells");
     wb_recurrent_desc made = *d;
-    made.return_state = false;
+    made.return_state = made.lengths = false;
     if (!l->cell && !(l->cell = wb_layer_make(kind_of(layer)->cell, &made, sizeof made)))
         return false;
     wb_recurrent_desc *cell = desc_of(l->cell);
@@ -319,7 +361,8 @@ static bool complete_sequence(wb_layer *layer) {
          .trainable = true,                                                                        \
          .part = &(cell_class)},                                                                   \
         WITHOUT(sequence_layer),                                                                   \
-        WB_ROW(sequence_layer, return_state, WB_FIELD_BOOL, .text_only = true, .parameter = true)
+        WB_ROW(sequence_layer, return_state, WB_FIELD_BOOL, .text_only = true, .parameter = true), \
+        WB_ROW(sequence_layer, lengths, WB_FIELD_BOOL, .text_only = true)
 
 static const wb_field rnn_cell_rows[] = {ACTIVATION(cell_layer, .flux = "σ", .rank = 1),
                                          CELL_ROWS,

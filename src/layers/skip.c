@@ -9,15 +9,16 @@ typedef struct wb_skip_layer {
 
 static int forward(wb_layer *layer, int count, wb_array *const *inputs, wb_array **results) {
     const wb_skip_layer *s = (const wb_skip_layer *)(const void *)layer;
-    if (count != 1) {
-        (void)wb_fail(WB_ERROR_ARGUMENT, "takes one array, got %d", count);
+    if (!s->connection && count != 1) {
+        (void)wb_fail(WB_ERROR_ARGUMENT, "without a connection takes one array, got %d", count);
         return 0;
     }
-    results[0] = wb_apply(s->layers, inputs[0]), results[1] = inputs[0];
-    if (!results[0]) return 0;
-    if (!s->connection) return 2;
-    results[0] = s->connection(2, results);
-    return results[0] != NULL;
+    count = wb_layer_pass(s->layers, count, inputs, results);
+    wb_array *both[] = {count ? results[0] : NULL, inputs[0]};
+    if (!both[0]) return 0;
+    if (s->connection) return (results[0] = s->connection(2, both)) ? count : 0;
+    results[1] = inputs[0];
+    return 2;
 }
 
 static const wb_field fields[] = {
