@@ -14,7 +14,13 @@
 #include "support/naive.h"
 #include "values/modes.h"
 
-enum { EXPRESSIONS = 700, MOST_VALUES = 40, FIRST_LEAVES = 4, LARGEST_WHOLE = 1 << 20 };
+enum {
+    EXPRESSIONS = 700,
+    MOST_VALUES = 40,
+    FIRST_LEAVES = 4,
+    LARGEST_WHOLE = 1 << 20,
+    LARGEST_COUNT = 1 << 16
+};
 
 typedef enum step_kind {
     LEAF,
@@ -400,10 +406,22 @@ static bool make_one(expression *e) {
 
 /* ---- what is right ---- */
 
-/* Of the inputs' type for whole numbers, in f64 for real ones. */
-static wb_array *as_read(const value *v) {
+/* The type in which the inputs of a step meet. */
+static wb_dtype meet(const expression *e, const step *s) {
+    wb_dtype dtype = type_of(&e->values[s->in[0]]);
+    for (int i = 1; i < inputs_of(s); i++) dtype = wb_promote(dtype, type_of(&e->values[s->in[i]]));
+    return dtype;
+}
+
+/* Of the inputs' type for whole numbers, in f64 for real ones. Halves do not hold all of the whole
+ * numbers that stand beside them. */
+static wb_array *as_read(const value *v, wb_dtype meet) {
+    double numbers[LARGEST_COUNT];
     const bool real = is_real(v);
-    return array_of(real ? WB_F64 : type_of(v), v->read, v->x->ndim, v->x->sizes);
+    assert_true(v->count <= LARGEST_COUNT);
+    for (int64_t i = 0; i < v->count; i++)
+        numbers[i] = real || !wb_is_half(meet) ? v->read[i] : (double)naive_round(meet, v->read[i]);
+    return array_of(real ? WB_F64 : type_of(v), numbers, v->x->ndim, v->x->sizes);
 }
 
 static double tolerance_of(const expression *e, const value *v) {
@@ -448,7 +466,7 @@ static void check(expression *e, int number) {
     const step *s = &v->made;
     wb_array *in[3] = {NULL};
     naive_table *table = naive_new();
-    for (int i = 0; i < inputs_of(s); i++) in[i] = as_read(&e->values[s->in[i]]);
+    for (int i = 0; i < inputs_of(s); i++) in[i] = as_read(&e->values[s->in[i]], meet(e, s));
     wb_array *again = made_of(s, in);
     if (!again) fail_msg("expression %llu: %s", (unsigned long long)e->seed, wb_error_message());
     const naive *right = naive_of(table, again);
