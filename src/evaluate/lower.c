@@ -203,9 +203,7 @@ static int32_t *input_list(wb_value *v) {
 static bool is_read(const wb_array *node, int i) {
     const wb_body *body = wb_body_of(node);
     if (!body) return true;
-    const wb_tape *tape = body->tape;
-    const wb_array *given = body->given[i];
-    return given->index < tape->count && tape->at[given->index].node == given;
+    return wb_tape_place(body->tape, body->given[i]) >= 0;
 }
 
 /* The inputs as calls read them, the halves as f32 if converts. */

@@ -277,6 +277,13 @@ bool wb_tape_order(wb_tape *tape, int count, wb_array *const *roots) {
 
 /* ---- bodies ---- */
 
+int64_t wb_tape_place(const wb_tape *tape, const wb_array *node) {
+    if (node->index < tape->count && tape->at[node->index].node == node) return node->index;
+    for (int64_t i = 0; i < tape->count; i++)
+        if (tape->at[i].node == node) return i;
+    return -1;
+}
+
 void wb_tape_end(wb_tape *tape) {
     wb_release(tape->at);
     wb_release(tape->key);

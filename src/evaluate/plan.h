@@ -96,6 +96,10 @@ bool wb_tape_order(wb_tape *tape, int count, wb_array *const *roots);
 const wb_tape *wb_body_order(wb_body *body, const wb_device *device);
 void wb_tape_end(wb_tape *tape);
 
+/* Where the tape has the node; -1: nowhere. node->index may be another walk's where a body is
+ * planned, which is later than its walk. */
+int64_t wb_tape_place(const wb_tape *tape, const wb_array *node);
+
 /* ---- origins.c ---- */
 
 /* What made the values of x: of one result of several, the operation itself. */
