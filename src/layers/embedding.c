@@ -1,5 +1,6 @@
 /* Embedding: features of words. */
 #include "layers/layer.h"
+#include "ops/ops.h"
 
 typedef struct wb_embedding_layer {
     wb_layer layer;
@@ -27,6 +28,7 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
                             "input must be integers, or one-hot with %lld rows, got %s %s",
                             (long long)d->in, wb_dtype_name((wb_dtype)x->dtype), wb_text_of(x));
     }
+    if (!wb_check_positions("word", x, d->in)) return NULL;
     wb_array *y = wb_gather(d->weight, x, 1);
     return y && d->padding_idx ? without_padding(d, x, y) : y;
 }

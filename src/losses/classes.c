@@ -27,7 +27,7 @@ static wb_array *guarded(const wb_loss *loss, wb_array *y) {
 static wb_array *of_labels(wb_loss *loss, wb_array *logs, wb_array *weights) {
     const int64_t classes = loss->p->sizes[loss->dim];
     const double a = loss->desc->smoothing;
-    if (!wb_labels_are_readable(loss->y))
+    if (!wb_is_readable(loss->y))
         loss->y = guarded(loss, loss->y);
     else if (!wb_check_labels(loss->name, loss->y, classes, loss->desc->ignore))
         return NULL;
@@ -149,7 +149,7 @@ wb_array *wb_accuracy(wb_array *p, wb_array *y) {
     const bool labels = p->ndim > 0 && wb_are_labels(p, y, 0);
     if (!labels && (p->ndim == 0 || !wb_same_sizes(p, y)))
         return fail_target(&(wb_loss){.name = "accuracy", .p = p, .y = y});
-    if (labels && wb_labels_are_readable(y) && !wb_check_labels("accuracy", y, p->sizes[0], 0))
+    if (labels && wb_is_readable(y) && !wb_check_labels("accuracy", y, p->sizes[0], 0))
         return NULL;
     wb_array *wanted = labels ? wb_unsqueeze(y, 0) : wb_argmax(y, 0);
     wb_array *is_right = AND(EQ(wb_argmax(p, 0), wanted), wb_is_answer(p));

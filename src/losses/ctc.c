@@ -65,8 +65,8 @@ static wb_array *lengths(const ctc *c, const char *what, wb_array *x, int64_t mo
         return wb_fail_null(
             WB_ERROR_SHAPE, "%s: %s must be integers, one for each of %lld columns, got %s of %s",
             c->loss->name, what, (long long)c->N, wb_dtype_name((wb_dtype)x->dtype), wb_text_of(x));
-    for (int64_t i = 0; wb_labels_are_readable(x) && i < c->N; i++) {
-        const int64_t length = wb_label_at(x, i);
+    for (int64_t i = 0; wb_is_readable(x) && i < c->N; i++) {
+        const int64_t length = wb_whole_at(x, i);
         if (length < 0 || length > most)
             return wb_fail_null(
                 WB_ERROR_ARGUMENT, "%s: %s must be 0 to %lld, got %lld at position %lld",
@@ -97,10 +97,10 @@ static bool fail_label(const ctc *c, int64_t label, int64_t i) {
 /* Labels are looked at where that costs nothing; *seen says whether. */
 static bool check_labels(const ctc *c, bool *seen) {
     const wb_array *y = c->loss->y, *counts = c->loss->desc->target_lengths;
-    *seen = c->U == 0 || (wb_labels_are_readable(y) && (!counts || wb_labels_are_readable(counts)));
+    *seen = c->U == 0 || (wb_is_readable(y) && (!counts || wb_is_readable(counts)));
     for (int64_t i = 0; *seen && i < c->U * c->N; i++) {
-        const int64_t label = wb_label_at(y, i);
-        if (counts && i % c->U >= wb_label_at(counts, i / c->U)) continue;
+        const int64_t label = wb_whole_at(y, i);
+        if (counts && i % c->U >= wb_whole_at(counts, i / c->U)) continue;
         if (label < 0 || label >= c->K || label == c->blank) return fail_label(c, label, i);
     }
     return true;

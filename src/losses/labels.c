@@ -1,8 +1,6 @@
 /* Integer labels. */
 #include "losses/labels.h"
 
-#include <weber/device.h>
-
 #include "base/error.h"
 #include "ops/ops.h"
 
@@ -17,27 +15,10 @@ bool wb_are_labels(const wb_array *p, const wb_array *y, int dim) {
     return true;
 }
 
-bool wb_labels_are_readable(const wb_array *y) {
-    return wb_is_evaluated(y) && y->device == wb_cpu_device() && wb_node_is_dense(y);
-}
-
-int64_t wb_label_at(const wb_array *y, int64_t i) {
-    const void *data =
-        (const char *)y->buffer->handle + y->offset * (int64_t)wb_dtype_size((wb_dtype)y->dtype);
-    switch ((wb_dtype)y->dtype) {
-    case WB_I32:
-        return ((const int32_t *)data)[i];
-    case WB_I64:
-        return ((const int64_t *)data)[i];
-    default:
-        return ((const uint8_t *)data)[i];
-    }
-}
-
 bool wb_check_labels(const char *name, const wb_array *y, int64_t classes, int64_t ignore) {
     const int64_t count = wb_count(y), passed_over = wb_ignored_label(ignore);
     for (int64_t i = 0; i < count; i++) {
-        const int64_t label = wb_label_at(y, i);
+        const int64_t label = wb_whole_at(y, i);
         if ((label >= 0 && label < classes) || (ignore && label == passed_over)) continue;
         (void)wb_fail(WB_ERROR_ARGUMENT,
                       "%s: label %lld at position %lld is out of range: %lld classes, 0 to %lld",

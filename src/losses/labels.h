@@ -9,10 +9,6 @@ bool wb_is_integer(const wb_array *y);
 /* Integers of the sizes of p without dimension dim. */
 bool wb_are_labels(const wb_array *p, const wb_array *y, int dim);
 
-/* True if y lies in host memory, one after another, where looking at it costs nothing. */
-bool wb_labels_are_readable(const wb_array *y);
-int64_t wb_label_at(const wb_array *y, int64_t i); /* of readable ones */
-
 /* The label that `ignore` of a desc names; 0 there names none. */
 static inline int64_t wb_ignored_label(int64_t ignore) { return ignore == WB_NONE ? 0 : ignore; }
 

@@ -35,6 +35,7 @@ wb_array *wb_gather(wb_array *x, wb_array *index, int dim) {
     if (x->sizes[dim] == 0 && wb_count(index) > 0)
         return wb_fail_null(WB_ERROR_SHAPE, "gather: dimension %d of %s is empty", dim,
                             wb_text_of(x));
+    if (!wb_check_positions("gather: index", index, x->sizes[dim])) return NULL;
     const int64_t attribute = dim;
     return wb_node_with(WB_OP_gather, (wb_dtype)x->dtype, ndim, sizes, 2, (wb_array *[]){x, index},
                         1, &attribute);
@@ -58,6 +59,7 @@ wb_array *wb_scatter_add(wb_array *base, wb_array *index, wb_array *updates, int
             wb_text_of(updates), wb_text_of(index), dim, wb_text_of(base));
     if (base->dtype == WB_BOOL)
         return wb_fail_null(WB_ERROR_DTYPE, "scatter_add: x must not be bool");
+    if (!wb_check_positions("scatter_add: index", index, base->sizes[dim])) return NULL;
     updates = wb_stored_as("scatter_add", updates, (wb_dtype)base->dtype);
     if (!updates) return NULL;
     const int64_t attribute = dim;

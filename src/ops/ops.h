@@ -153,6 +153,14 @@ wb_array *wb_turned(wb_array *x);
 /* x in a type that keys of sorting have: f32, f64, i32 or i64. */
 wb_array *wb_keys_of(wb_array *x);
 
+/* True if x lies in host memory, one after another, where looking at it costs nothing. */
+bool wb_is_readable(const wb_array *x);
+int64_t wb_whole_at(const wb_array *x, int64_t i); /* of whole numbers that are readable */
+
+/* True if all readable numbers are positions 0 .. size - 1; else the error names `what` ("gather:
+ * index") and the first that is not. */
+bool wb_check_positions(const char *what, const wb_array *index, int64_t size);
+
 /* A pending node with integer attributes. */
 wb_array *wb_node_with(wb_op op, wb_dtype dtype, int ndim, const int64_t *sizes, int ninputs,
                        wb_array *const *inputs, int nattributes, const int64_t *attributes);

@@ -77,6 +77,7 @@ wb_array *wb_take_along(wb_array *x, wb_array *index, int dim) {
                             "take_along: the index must have the sizes of x %s but for dimension "
                             "%d, got %s",
                             wb_text_of(x), dim, wb_text_of(index));
+    if (!wb_check_positions("take_along: index", index, x->sizes[dim])) return NULL;
     index = wb_cast(index, WB_I64);
     return index ? take(x, index, dim) : NULL;
 }

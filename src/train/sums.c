@@ -160,7 +160,7 @@ static wb_array *matrix_of(int64_t K, wb_array *answer, wb_array *label, wb_arra
 static bool add_classes(wb_sums *s, wb_array *p, wb_array *y) {
     const int64_t classes = wb_size(p, 0), k = s->desc->k ? s->desc->k : 5;
     const bool are_labels = wb_are_labels(p, y, 0);
-    if (are_labels && wb_labels_are_readable(y) &&
+    if (are_labels && wb_is_readable(y) &&
         !wb_check_labels("wb_evaluate", y, classes, s->desc->ignore))
         return false;
     if (!are_labels) y = wb_argmax(y, 0);

@@ -159,21 +159,43 @@ static void any_table_is_as_plain_loops(void **state) {
 
 /* ---- refusals ---- */
 
+/* Which nobody can look at before it is computed. */
+static wb_array *computed(wb_array *index) { return wb_add_number(index, 0); }
+
 static void a_position_out_of_range_is_named(void **state) {
     (void)state;
     wb_array *x = counting(WB_F32, 2, (int64_t[]){2, 3});
-    wb_array *y = wb_gather(x, positions(WB_I32, 4, (double[]){0, 2, 3, 1}), 1);
+    wb_array *y = wb_gather(x, computed(positions(WB_I32, 4, (double[]){0, 2, 3, 1})), 1);
     assert_non_null(y);
     assert_int_equal(with_late(wb_eval(y)), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "gather: index 3 at place 2 is not in 0 .. 2");
-    y = wb_gather(x, positions(WB_I64, 2, (double[]){1, -1}), 0);
+    y = wb_gather(x, computed(positions(WB_I64, 2, (double[]){1, -1})), 0);
     assert_true(isnan(wb_item(wb_sum(y))));
     assert_error(WB_ERROR_ARGUMENT, "gather: index -1 at place 1 is not in 0 .. 1");
     wb_array *base = wb_copy(wb_zeros(WB_F32, 3));
-    y = wb_scatter_add(base, positions(WB_I64, 2, (double[]){1, 7}), wb_ones(WB_F32, 2), 0);
+    y = wb_scatter_add(base, computed(positions(WB_I64, 2, (double[]){1, 7})), wb_ones(WB_F32, 2),
+                       0);
     assert_int_equal(with_late(wb_eval(y)), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "scatter_add: index 7 at place 1 is not in 0 .. 2");
     assert_values(base, 0, 0, 0, 0);
+}
+
+static void a_readable_position_out_of_range_is_refused_at_once(void **state) {
+    (void)state;
+    if (wb_default_device() != wb_cpu_device()) skip();
+    wb_array *x = wb_ones(WB_F32, 2, 3), *ones = wb_ones(WB_F32, 2);
+    const int32_t square[] = {0, 1, 1, 0, 2, 1};
+    assert_null(wb_gather(x, wb_from(WB_I32, square, 2, 3), 0));
+    assert_error(WB_ERROR_ARGUMENT, "gather: index 2 at (0, 2) is not in 0 .. 1");
+    assert_null(wb_take_along(x, wb_from(WB_I32, square, 2, 3), 0));
+    assert_error(WB_ERROR_ARGUMENT, "take_along: index 2 at (0, 2) is not in 0 .. 1");
+    assert_null(wb_scatter_add(ones, positions(WB_I64, 2, (double[]){1, 7}), ones, 0));
+    assert_error(WB_ERROR_ARGUMENT, "scatter_add: index 7 at place 1 is not in 0 .. 1");
+    wb_layer *model = wb_chain(wb_embedding(2, 4), wb_dense(4, 2));
+    assert_null(wb_apply(model, wb_from(WB_I32, square, 2, 3)));
+    assert_error(WB_ERROR_ARGUMENT, "Embedding(2 => 4), layer 1 of Chain: word 2 at (0, 2) is not "
+                                    "in 0 .. 1");
+    wb_free(model);
 }
 
 static void rows_of_a_table(void **state) {
@@ -296,6 +318,7 @@ int main(void) {
         TEST(gradients_go_back_to_their_positions),
         TEST(any_table_is_as_plain_loops),
         TEST(a_position_out_of_range_is_named),
+        TEST(a_readable_position_out_of_range_is_refused_at_once),
         TEST(what_is_no_index_is_refused),
     };
     ADD_ROWS(&tests, rows, gathers);

@@ -134,7 +134,8 @@ static void values_are_taken_along_a_dimension(void **state) {
     assert_values(wb_take_along(x, wb_matrix_of(WB_I64, 3, {1, 0, 1}), -2), 0, 4, 2, 6);
     assert_values(wb_take_along(x, wb_argmax(x, 0), 0), 0, 4, 5, 6);
     assert_sizes(wb_take_along(x, wb_zeros(WB_I32, 2, 0), 1), 2, 0);
-    wb_array *bad = wb_take_along(x, wb_matrix_of(WB_I32, 1, {0}, {3}), 1);
+    wb_array *late = wb_add_number(wb_matrix_of(WB_I32, 1, {0}, {3}), 0);
+    wb_array *bad = wb_take_along(x, late, 1);
     assert_int_equal(with_late(wb_eval(bad)), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "gather: index -1 at place 1 is not in 0 .. 5");
 }
