@@ -312,12 +312,13 @@ static bool as_number(const char *field, double *value) {
     return wb_read_decimal(field, length, value) || as_limit(field, length, value);
 }
 
-static bool fail_field(const wb_csv *csv, int64_t row, int64_t column, const char *what) {
+static bool fail_field(const wb_csv *csv, int64_t row, int64_t column, const char *what,
+                       const char *hint) {
     const char *text = wb_csv_text(csv, row, column);
     const bool may_mean_none = *text && !*csv->missing;
-    (void)wb_fail(WB_ERROR_FORMAT, "%s: line %lld, column \"%s\": %s \"%.80s\"%s", csv->path,
+    (void)wb_fail(WB_ERROR_FORMAT, "%s: line %lld, column \"%s\": %s \"%.80s\"%s%s", csv->path,
                   (long long)csv->lines[row + rows_before(csv)], wb_csv_name(csv, column), what,
-                  text, may_mean_none ? "; .missing says which text means no value" : "");
+                  text, hint, may_mean_none ? "; .missing says which text means no value" : "");
     return false;
 }
 
@@ -329,10 +330,12 @@ static bool read_numbers(const wb_csv *csv, int64_t column, double *values, int6
         const char *field = wb_csv_text(csv, row, column);
         if (is_missing(csv, field)) {
             if (!csv->desc.missing_is_nan)
-                return fail_field(csv, row, column, "the value is missing:");
+                return fail_field(csv, row, column,
+                                  "the value is missing:", "; .missing_is_nan makes it NaN");
             values[row] = (double)NAN, *are_integers = false;
         } else if (!as_number(field, &values[row]))
-            return fail_field(csv, row, column, "this is no number:");
+            return fail_field(csv, row, column,
+                              "this is no number:", "; wb_csv_labels reads names");
         else if (!as_integer(field, &integers[row]))
             *are_integers = false;
     }
@@ -387,7 +390,7 @@ static const char **distinct_texts(const wb_csv *csv, int64_t column, int64_t *c
     for (int64_t row = 0; row < rows; row++) {
         texts[row] = wb_csv_text(csv, row, column);
         if (!is_missing(csv, texts[row])) continue;
-        (void)fail_field(csv, row, column, "the value is missing:");
+        (void)fail_field(csv, row, column, "the value is missing:", "");
         wb_release(texts);
         return NULL;
     }

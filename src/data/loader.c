@@ -550,7 +550,8 @@ static bool is_current(const wb_loader *loader, const wb_batch *batch) {
     (void)wb_fail(WB_ERROR_ARGUMENT,
                   batch->loader_ == loader
                       ? "wb_next: the batch is of an epoch that ended when another one started"
-                      : "wb_next: the batch is of another loader");
+                      : "wb_next: the batch is of another loader, or was not begun as wb_batch b = "
+                        "{0}");
     return false;
 }
 

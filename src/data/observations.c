@@ -33,7 +33,7 @@ static bool check_fractions(int count, const double *fractions) {
         (void)wb_fail(WB_ERROR_ARGUMENT,
 
                       "splitobs: fractions and their sum must be 0 to 1; "
-                      "fraction %d is %g, the sum up to it %g",
+                      "fraction %d is %g, the sum up to it %g; wb_splitobs_all takes .counts",
                       i, fractions[i], sum);
         return false;
     }

@@ -159,13 +159,19 @@ const wb_layer_class wb_depthwise_conv_class = {.name = "DepthwiseConv",
                                                 .derive = derive_depthwise,
                                                 .complete = complete_depthwise};
 
-wb_layer *wb_depthwise_conv_make(wb_conv_desc desc) {
-    return wb_layer_make(&wb_depthwise_conv_class, &desc, sizeof desc);
+/* wb_conv(3, 1, 16) compiles: without braces all numbers are the kernel's. */
+static wb_layer *make(const wb_layer_class *k, const wb_conv_desc *d) {
+    wb_layer *layer = wb_layer_make(k, d, sizeof *d);
+    if (!layer && d->in == 0 && d->out == 0 && !d->weight)
+        wb_error_add("the kernel is %s: its sizes stand in braces, ({3, 3}, 1, 16)",
+                     wb_sizes_text(3, d->kernel));
+    return layer;
 }
 
-wb_layer *wb_conv_make(wb_conv_desc desc) {
-    return wb_layer_make(&wb_conv_class, &desc, sizeof desc);
+wb_layer *wb_depthwise_conv_make(wb_conv_desc desc) {
+    return make(&wb_depthwise_conv_class, &desc);
 }
-wb_layer *wb_cross_cor_make(wb_conv_desc desc) {
-    return wb_layer_make(&wb_cross_cor_class, &desc, sizeof desc);
-}
+
+wb_layer *wb_conv_make(wb_conv_desc desc) { return make(&wb_conv_class, &desc); }
+
+wb_layer *wb_cross_cor_make(wb_conv_desc desc) { return make(&wb_cross_cor_class, &desc); }

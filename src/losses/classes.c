@@ -75,12 +75,24 @@ static bool has_classes(const wb_loss *loss) {
     return false;
 }
 
+/* Labels of a type that is none. */
+static bool are_fractions(const wb_loss *loss) {
+    wb_array labels = *loss->y;
+    labels.dtype = WB_I32;
+    return wb_are_labels(loss->p, &labels, loss->dim);
+}
+
 static wb_array *fail_target(const wb_loss *loss) {
+    const char *type = wb_dtype_name((wb_dtype)loss->y->dtype);
+    if (are_fractions(loss))
+        return wb_fail_null(WB_ERROR_DTYPE,
+                            "%s: labels must be integers, got %s: wb_cast(y, "
+                            "WB_I32)",
+                            loss->name, type);
     return wb_fail_null(WB_ERROR_SHAPE,
                         "%s: the prediction has sizes %s, the target %s of %s: its sizes, or "
                         "integer labels without dimension %d",
-                        loss->name, wb_text_of(loss->p), wb_dtype_name((wb_dtype)loss->y->dtype),
-                        wb_text_of(loss->y), loss->dim);
+                        loss->name, wb_text_of(loss->p), type, wb_text_of(loss->y), loss->dim);
 }
 
 static wb_array *cross_entropy(wb_loss *loss, wb_array *(*logs)(const wb_loss *loss)) {
@@ -149,8 +161,7 @@ wb_array *wb_accuracy(wb_array *p, wb_array *y) {
     const bool labels = p->ndim > 0 && wb_are_labels(p, y, 0);
     if (!labels && (p->ndim == 0 || !wb_same_sizes(p, y)))
         return fail_target(&(wb_loss){.name = "accuracy", .p = p, .y = y});
-    if (labels && wb_is_readable(y) && !wb_check_labels("accuracy", y, p->sizes[0], 0))
-        return NULL;
+    if (labels && wb_is_readable(y) && !wb_check_labels("accuracy", y, p->sizes[0], 0)) return NULL;
     wb_array *wanted = labels ? wb_unsqueeze(y, 0) : wb_argmax(y, 0);
     wb_array *is_right = AND(EQ(wb_argmax(p, 0), wanted), wb_is_answer(p));
     return wb_mean(wb_cast(is_right, WB_F32));

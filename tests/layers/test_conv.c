@@ -137,6 +137,10 @@ static void pools(void **state) { /* E19, E22 */
     assert_error(WB_ERROR_SHAPE, "MaxPool((2, 2)): input has 3 dimensions");
     assert_null(wb_maxpool());
     assert_error(WB_ERROR_ARGUMENT, "MaxPool: kernel must be from 1 to 1048575, got (0)");
+    assert_null(wb_conv({3, 1, 16})); /* wb_conv(3, 1, 16), which compilers may warn of */
+    assert_error(WB_ERROR_ARGUMENT,
+                 "Conv: in must be positive, got 0; the kernel is (3, 1, 16): its "
+                 "sizes stand in braces, ({3, 3}, 1, 16)");
     assert_null(wb_maxpool({2, 2}, .pad = {1, 1}, .pad_more = {INT64_MAX, 0}));
     assert_error(WB_ERROR_ARGUMENT, "MaxPool: pad + pad_more must be from 0 to 1048575");
     wb_free(max), wb_free(mean), wb_free(slow);

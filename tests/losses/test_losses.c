@@ -509,6 +509,11 @@ static void nothing_is_broadcast(void **state) { /* B21 */
     assert_null(wb_mse(wb_ones(WB_F32, 3, 1), wb_ones(WB_F32, 3)));
     assert_error(WB_ERROR_SHAPE,
                  "mse: the prediction has sizes (3, 1), the target (3); losses do not broadcast");
+    assert_null(wb_mse(wb_ones(WB_F32, 1, 4), wb_ones(WB_F32, 4)));
+    assert_error(WB_ERROR_SHAPE, "losses do not broadcast: wb_reshape(y, 1, -1)");
+    assert_null(wb_logitcrossentropy(wb_ones(WB_F32, 5, 4), wb_ones(WB_F32, 4)));
+    assert_error(WB_ERROR_DTYPE,
+                 "logitcrossentropy: labels must be integers, got f32: wb_cast(y, WB_I32)");
 }
 
 static void labels_out_of_range(void **state) {
