@@ -1,5 +1,4 @@
 /* A model as a graph for Graphviz: what its layers give, and what they were given. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -258,26 +257,19 @@ static const char *format_of(const char *path) {
                         path);
 }
 
-static wb_status write_text(const char *path, graph *g) {
-    FILE *file = fopen(path, "w");
-    if (!file) return wb_fail(WB_ERROR_IO, "draw_model: %s: %s", path, strerror(errno));
-    wb_text out = {.file = file, .path = path};
+static wb_status write_text(const wb_picture *picture, graph *g) {
+    wb_text out = {.file = NULL};
     put_graph(&out, g);
-    if (fclose(file) == 0 || out.failed) return wb_text_status(&out);
-    return wb_fail(WB_ERROR_IO, "draw_model: %s cannot be written", path);
+    const wb_status status = wb_write_picture(picture, &out);
+    wb_text_release(&out);
+    return status;
 }
 
 static wb_status draw(const char *path, const char *format, graph *g) {
     const wb_picture picture = {"draw_model", path, "dot", "graphviz"};
-    if (!*format) return write_text(path, g);
-    const size_t size_bytes = strlen(path) + sizeof "-o";
-    char *output = wb_alloc(size_bytes); /* one word: dot takes no other that begins with a dash */
-    if (!output) return WB_ERROR_MEMORY;
-    (void)snprintf(output, size_bytes, "-o%s", path);
-    const char *const arguments[] = {format, output, ""};
-    const wb_status status = wb_draw_picture(&picture, 3, arguments, put_graph, g);
-    wb_release(output);
-    return status;
+    const char *const arguments[] = {format, ""};
+    return *format ? wb_draw_picture(&picture, 2, arguments, put_graph, g)
+                   : write_text(&picture, g);
 }
 
 static bool trace(graph *g, const wb_outputsize_desc *desc) {

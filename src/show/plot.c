@@ -4,8 +4,8 @@
 #include "base/error.h"
 #include "show/program.h"
 
-static void write_quoted(wb_text *script, const char *before, const char *text) {
-    wb_text_add(script, "'%s", before);
+static void write_quoted(wb_text *script, const char *text) {
+    wb_text_byte(script, '\'');
     for (; *text; text++) {
         if (*text == '\'') wb_text_byte(script, '\''); /* doubled: gnuplot's way to say ' */
         if (*text != '\n') wb_text_byte(script, *text);
@@ -20,13 +20,11 @@ static void write_data(wb_text *script, const wb_series *s, int i) {
     wb_text_add(script, "END_OF_SERIES\n");
 }
 
-static void write_script(wb_text *script, const char *path, bool svg, int count,
-                         const wb_series *series) {
-    wb_text_add(script, "set terminal %s size 800,500%s\nset output ", svg ? "svg" : "png",
-                svg ? " background 'white'" : "");
-    write_quoted(script, *path == '/' ? "" : "./", path); /* '|...' would be a command */
+static void write_script(wb_text *script, bool svg, int count, const wb_series *series) {
     wb_text_add(script,
-                "\nset grid\nset key outside bottom center horizontal\nset xtics autofreq\n");
+                "set terminal %s size 800,500%s\nset grid\n"
+                "set key outside bottom center horizontal\nset xtics autofreq\n",
+                svg ? "svg" : "png", svg ? " background 'white'" : "");
     bool right = false;
     for (int i = 0; i < count; i++) {
         write_data(script, &series[i], i);
@@ -36,7 +34,7 @@ static void write_script(wb_text *script, const char *path, bool svg, int count,
     for (int i = 0; i < count; i++) {
         wb_text_add(script, "%s $series%d using 1:2 axes x1y%d with linespoints linewidth 2 title ",
                     i ? "," : "plot", i, series[i].right ? 2 : 1);
-        write_quoted(script, "", series[i].name);
+        write_quoted(script, series[i].name);
     }
     wb_text_add(script, "\n");
 }
@@ -68,7 +66,7 @@ typedef struct plot {
 
 static void write_plot(wb_text *file, void *user) {
     const plot *p = user;
-    write_script(file, p->path, wb_ends_in(p->path, ".svg"), p->count, p->series);
+    write_script(file, wb_ends_in(p->path, ".svg"), p->count, p->series);
 }
 
 wb_status wb_plot_curves_make(const char *path, int count, const wb_series *series) {

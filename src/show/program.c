@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/replace.h"
 #include "platform/process.h"
 
 enum { MOST_ARGUMENTS = 6, PATH_BYTES = 4096, UNKNOWN = 256 };
@@ -18,18 +19,39 @@ bool wb_ends_in(const char *path, const char *ending) {
     return dot && strcmp(dot, ending) == 0;
 }
 
+/* Starts it with its standard output going to `output`. Returns 0 or an errno. */
+static int start(const char *program, char **arguments, int output, pid_t *child) {
+    posix_spawn_file_actions_t actions;
+    (void)posix_spawn_file_actions_init(&actions);
+    (void)posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+    (void)posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    const int failure =
+        posix_spawnp(child, program, &actions, NULL, arguments, wb_platform_environment());
+    (void)posix_spawn_file_actions_destroy(&actions);
+    return failure;
+}
+
+/* All that comes out of a pipe, whether or not there is memory for it. */
+static void read_all(int pipe_end, wb_text *bytes) {
+    char piece[4096];
+    for (ssize_t size; (size = read(pipe_end, piece, sizeof piece)) != 0;) {
+        if (size < 0 && errno != EINTR) return;
+        if (size > 0) wb_text_bytes(bytes, piece, (size_t)size);
+    }
+}
+
 /* Its exit status; UNKNOWN where this process ignores SIGCHLD, and it has ended; -1 with errno set
  * where it could not be started. A posix_spawn that returns before the child runs the program, as
  * POSIX allows and emulators do, cannot tell: then the child's exit status is 127. */
-static int run(const char *program, char **arguments) {
-    posix_spawn_file_actions_t quiet;
-    (void)posix_spawn_file_actions_init(&quiet);
-    (void)posix_spawn_file_actions_addopen(&quiet, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+static int run(const char *program, char **arguments, wb_text *printed) {
+    int ends[2], status = 0;
     pid_t child;
-    const int failure =
-        posix_spawnp(&child, program, &quiet, NULL, arguments, wb_platform_environment());
-    (void)posix_spawn_file_actions_destroy(&quiet);
-    int status = 0;
+    if (pipe(ends) != 0) return -1;
+    for (int i = 0; i < 2; i++) (void)fcntl(ends[i], F_SETFD, FD_CLOEXEC);
+    const int failure = start(program, arguments, ends[1], &child);
+    (void)close(ends[1]);
+    if (!failure) read_all(ends[0], printed);
+    (void)close(ends[0]);
     errno = failure;
     if (failure) return -1;
     while (waitpid(child, &status, 0) < 0)
@@ -38,20 +60,21 @@ static int run(const char *program, char **arguments) {
 }
 
 static int run_over(const wb_picture *p, int count, const char *const *arguments,
-                    const char *text_path) {
+                    const char *text_path, wb_text *printed) {
     char *list[MOST_ARGUMENTS + 2] = {NULL};
     bool good = (list[0] = strdup(p->program)) != NULL;
     for (int i = 0; good && i < count; i++)
         good = (list[i + 1] = strdup(*arguments[i] ? arguments[i] : text_path)) != NULL;
-    const int status = good ? run(p->program, list) : -1;
+    const int status = good ? run(p->program, list, printed) : -1;
     for (int i = 0; i <= count; i++) free(list[i]);
     return status;
 }
 
 static wb_status draw(const wb_picture *p, int count, const char *const *arguments,
-                      const char *text_path) {
-    const int status = run_over(p, count, arguments, text_path), why = errno;
-    if (status == 0 || (status == UNKNOWN && access(p->path, F_OK) == 0)) return WB_OK;
+                      const char *text_path, wb_text *printed) {
+    const int status = run_over(p, count, arguments, text_path, printed), why = errno;
+    if ((status == 0 || status == UNKNOWN) && (printed->size || printed->failed))
+        return wb_write_picture(p, printed);
     if (status == 127 || status < 0)
         return wb_fail(WB_ERROR_UNSUPPORTED,
                        "%s: %s needs the program %s, which could not be started (%s); "
@@ -62,6 +85,19 @@ static wb_status draw(const wb_picture *p, int count, const char *const *argumen
     if (status != UNKNOWN) (void)snprintf(number, sizeof number, "%d", status);
     return wb_fail(WB_ERROR_IO, "%s: %s could not draw %s (exit status %s)", p->function,
                    p->program, p->path, number);
+}
+
+wb_status wb_write_picture(const wb_picture *p, const wb_text *bytes) {
+    wb_replacement file;
+    if (bytes->failed) return wb_text_status(bytes);
+    bool good = wb_replace_begin(&file, p->path);
+    if (good) {
+        good = fwrite(bytes->data, 1, bytes->size, file.stream) == bytes->size;
+        good = wb_replace_end(&file, good) && good;
+    }
+    return good ? WB_OK
+                : wb_fail(WB_ERROR_IO, "%s: %s: cannot be written: %s", p->function, p->path,
+                          strerror(errno));
 }
 
 wb_status wb_draw_picture(const wb_picture *p, int count, const char *const *arguments,
@@ -77,11 +113,13 @@ wb_status wb_draw_picture(const wb_picture *p, int count, const char *const *arg
         return wb_fail(WB_ERROR_IO, "%s: %s: %s", p->function, text_path, strerror(errno));
     }
     wb_text text = {.file = stream, .path = text_path};
+    wb_text printed = {.file = NULL};
     write(&text, user);
     const wb_status status =
         fclose(stream) == 0 && !text.failed
-            ? draw(p, count, arguments, text_path)
+            ? draw(p, count, arguments, text_path, &printed)
             : wb_fail(WB_ERROR_IO, "%s: writing %s failed", p->function, text_path);
     (void)unlink(text_path);
+    wb_text_release(&printed);
     return status;
 }
