@@ -183,7 +183,8 @@ typedef struct wb_convert_desc {
 
 /* The tree of one file into another, of the format that its name says:
  * wb_convert("lenet.safetensors", "lenet.npz", .rename = table). What the format cannot hold is
- * left out, and a warning lists it; it is an error if nothing remains. .safetensors holds named
+ * left out, and a warning lists it; it is an error if no array of a file that has some remains.
+ * bf16 becomes f32 where the format has none. .safetensors holds named
  * arrays and texts about the file; .bson and .npz hold numbers, texts, lists and maps, too; .npz
  * also Julia's structs with their fields. */
 #define wb_convert(from, ...)     WB_CONVERT(from, __VA_ARGS__, .start_ = 0)

@@ -7,10 +7,13 @@
 #include "formats/flat.h"
 #include "formats/format.h"
 
+enum { LOOKED_AT = 1, HAS_ARRAYS = 2, DONE = 4 }; /* what is known of a record: its number */
+
 typedef struct walk {
     const wb_format *format;
     wb_arena *arena;
     wb_left_out *out;
+    int structs; /* that became lists and are around the value that is looked at */
 } walk;
 
 static void note(const walk *w, const wb_branch *p, const char *what) {
@@ -21,15 +24,42 @@ static void note(const walk *w, const wb_branch *p, const char *what) {
     char path[256];
     wb_branch_text(p, path, sizeof path);
     const char *why = wb_bson_is_device_array(what) ? ", saved on a GPU without cpu(model)" : "";
-    (void)snprintf(text + used, size_bytes - used, "%s%.60s (%.40s%s)", used ? ", " : "", path,
+    (void)snprintf(text + used, size_bytes - used, "%s%.60s (%.60s%s)", used ? ", " : "", path,
                    what, why);
 }
 
-static bool leave_out(const walk *w, wb_record *r, const wb_branch *outer);
+/* Recursive, as leave_out: no tree is deeper than WB_RECORD_DEPTH. */
+static bool look_for_arrays(wb_record *r) {
+    if (r->number) return r->number & HAS_ARRAYS;
+    bool has = r->kind == WB_RECORD_ARRAY;
+    r->number = LOOKED_AT;
+    for (int64_t i = 0; i < r->count; i++) has = look_for_arrays(r->children[i]) || has;
+    r->number |= has ? HAS_ARRAYS : 0;
+    return has;
+}
+
+static bool leave_out(walk *w, wb_record *r, const wb_branch *outer);
+
+/* A struct that is refused for its type becomes the list of its fields, so that its arrays stay;
+ * the outermost one alone is noted. */
+static bool take_fields(walk *w, wb_record *child, const wb_branch *p) {
+    char what[64];
+    (void)snprintf(what, sizeof what, "%.40s, but its fields stay", child->type);
+    if (!w->structs) note(w, p, what);
+    child->kind = WB_RECORD_LIST, child->names = NULL;
+    w->structs++;
+    const bool is_good = leave_out(w, child, p);
+    w->structs--;
+    return is_good;
+}
 
 /* Whether a child stays. Nothing is no loss. */
-static bool stays(const walk *w, wb_record *child, const wb_branch *p, bool *is_good) {
+static bool stays(walk *w, wb_record *child, const wb_branch *p, bool *is_good) {
     const char *what = w->format->refuses(child);
+    if (what && child->kind == WB_RECORD_STRUCT && (child->number & HAS_ARRAYS)) {
+        *is_good = *is_good && take_fields(w, child, p);
+        return true;
+    }
     if (what && child->kind != WB_RECORD_NULL) note(w, p, what);
     if (what || !wb_record_is_container(child)) return !what;
     *is_good = *is_good && leave_out(w, child, p);
@@ -61,10 +91,11 @@ static bool close_gaps(const walk *w, wb_record *r) {
     return true;
 }
 
-/* Recursive: no tree is deeper than WB_RECORD_DEPTH. What is shared has lost the same when it is
- * met again. */
-static bool leave_out(const walk *w, wb_record *r, const wb_branch *outer) {
+/* What is shared has lost the same when it is met again. */
+static bool leave_out(walk *w, wb_record *r, const wb_branch *outer) {
     bool is_good = true, has_gaps = false;
+    if (r->number & DONE) return true;
+    r->number |= DONE;
     for (int64_t i = 0; i < r->count; i++) {
         const wb_branch p = {outer, wb_record_name(r, i), i, 0};
         if (stays(w, r->children[i], &p, &is_good)) continue;
@@ -78,9 +109,13 @@ static bool leave_out(const walk *w, wb_record *r, const wb_branch *outer) {
 
 bool wb_leave_out(const wb_format *format, wb_arena *arena, wb_record *root, const char *key,
                   wb_left_out *left_out) {
-    const walk w = {format, arena, left_out};
+    walk w = {.format = format, .arena = arena, .out = left_out};
     const wb_branch p = {.name = key};
-    return !wb_record_is_container(root) || leave_out(&w, root, *key ? &p : NULL);
+    if (!wb_record_is_container(root)) return true;
+    (void)look_for_arrays(root);
+    const bool is_good = leave_out(&w, root, *key ? &p : NULL);
+    wb_record_forget_numbers(root);
+    return is_good;
 }
 
 void wb_warn_left_out(const wb_left_out *out, const wb_format *format, const char *path) {

@@ -335,17 +335,11 @@ static wb_status put_arrays(const reader *r, wb_record *parent) {
     return WB_OK;
 }
 
-static void forget_numbers(wb_record *r) {
-    if (!r->number) return;
-    r->number = 0;
-    for (int64_t i = 0; i < r->count; i++) forget_numbers(r->children[i]);
-}
-
 static wb_status fill_tree(reader *r) {
     if (r->flat.count)
         qsort(r->flat.entries, (size_t)r->flat.count, sizeof *r->flat.entries, by_path);
     wb_status status = put_arrays(r, r->tree);
-    forget_numbers(r->tree);
+    wb_record_forget_numbers(r->tree);
     for (int64_t i = 0; i < r->flat.count && status == WB_OK; i++) {
         const wb_flat_entry *array = &r->flat.entries[i];
         if (!array->same_as)

@@ -66,6 +66,14 @@ wb_record *wb_record_new(wb_arena *arena, wb_record_kind kind);
 /* Room for count children (and names, with has_names), NULL each. */
 bool wb_record_room(wb_arena *arena, wb_record *record, int64_t count, bool has_names);
 
+/* Calls visit for the root and all below it, each record once however often it is shared, what
+ * holds others before them. Ends early, with false, where visit says false. Uses `number`. */
+typedef bool wb_record_visit(wb_record *record, void *context);
+bool wb_record_walk(wb_record *root, wb_record_visit *visit, void *context);
+/* Makes `number` 0 again in all records that are reached over others whose number is not 0. */
+void wb_record_forget_numbers(wb_record *root);
+int64_t wb_record_arrays(wb_record *root); /* how many, each once */
+
 /* What is at a path, or NULL: wb_record_get without an error. */
 const wb_record *wb_record_below(const wb_record *record, const char *path);
 /* "an integer". */

@@ -7,16 +7,24 @@
 #include "models/rename.h"
 #include "models/structure.h"
 
-/* What a table reorders is written from an array of its own, which belongs to the scope. Recursive:
- * no tree is deeper than WB_RECORD_DEPTH. */
-static bool reorder_arrays(const wb_file *file, wb_record *r) {
-    if (r->reorder && !r->array) {
-        r->array = wb_data_copy(wb_record_array(file, r));
-        if (wb_eval(r->array) != WB_OK) return false;
-    }
-    for (int64_t i = 0; i < r->count; i++)
-        if (!reorder_arrays(file, r->children[i])) return false;
-    return true;
+typedef struct conversion {
+    const wb_file *file;
+    const wb_format *format;
+    int64_t widened; /* arrays of bf16 that became f32 */
+} conversion;
+
+/* What a table reorders, and bf16 where the format has none, is written from an array of its own,
+ * which belongs to the scope. */
+static bool make_array(wb_record *r, void *context) {
+    conversion *c = context;
+    const bool is_widened =
+        r->kind == WB_RECORD_ARRAY && r->dtype == WB_BF16 && c->format->refuses(r) != NULL;
+    if (r->array || (!r->reorder && !is_widened)) return true;
+    wb_array *x = wb_record_array(c->file, r);
+    r->array = is_widened ? wb_cast(x, WB_F32) : wb_data_copy(x);
+    r->dtype = is_widened ? WB_F32 : r->dtype;
+    c->widened += is_widened;
+    return wb_eval(r->array) == WB_OK;
 }
 
 /* BSON's metadata are a part of the tree as well. */
@@ -30,13 +38,11 @@ static void drop_child(wb_record *root, const wb_record *child) {
     }
 }
 
-/* Wrappers of Flux's give way to what they wrap: Zygote.Params to its list of arrays. Recursive, as
- * above. */
-static void unwrap(wb_record *r) {
-    for (int64_t i = 0; i < r->count; i++) {
-        r->children[i] = wb_flux_unwrapped(r->children[i]);
-        unwrap(r->children[i]);
-    }
+/* Wrappers of Flux's give way to what they wrap: Zygote.Params to its list of arrays. */
+static bool unwrap(wb_record *r, void *unused) {
+    (void)unused;
+    for (int64_t i = 0; i < r->count; i++) r->children[i] = wb_flux_unwrapped(r->children[i]);
+    return true;
 }
 
 /* Texts of the root go where the format has texts. */
@@ -75,17 +81,25 @@ static bool leave_out(wb_file *file, const wb_format *format, wb_record *root, w
 static wb_status convert(wb_file *file, const wb_format *format, const char *to,
                          const char *rename) {
     wb_left_out out = {.count = 0};
+    conversion c = {.file = file, .format = format};
     drop_child(file->root, file->metadata);
-    unwrap(file->root);
+    (void)wb_record_walk(file->root, unwrap, NULL);
+    const bool had_arrays = wb_record_arrays(file->root) > 0;
     wb_record *root = rename ? wb_rename(file, file->root, rename) : file->root;
-    if (!root || (rename && !reorder_arrays(file, root))) return wb_error_status();
+    if (!root || !wb_record_walk(root, make_array, &c)) return wb_error_status();
     const bool had_some = root->count > 0;
     if (!leave_out(file, format, root, &out)) return wb_error_status();
     if (had_some && !root->count)
         return wb_fail(WB_ERROR_UNSUPPORTED, "%s: %s cannot hold any of it: %s", to, format->name,
                        *out.text ? out.text : "there are no arrays");
+    if (had_arrays && !wb_record_arrays(root))
+        return wb_fail(WB_ERROR_UNSUPPORTED, "%s: no array is left; %s", to,
+                       *out.text ? out.text : "the rename table leaves all of them out");
     const wb_status status = wb_write_file(format, root, file->metadata, to);
     if (status == WB_OK) wb_warn_left_out(&out, format, to);
+    if (status == WB_OK && c.widened)
+        wb_log_line(WB_LOG_WARN, "%s: %s has no bf16: %lld arrays became f32", to, format->name,
+                    (long long)c.widened);
     return status;
 }
 

@@ -62,6 +62,13 @@ static const row rows[] = {
     {"structs have numbers for names in safetensors",
      "{d: " STRUCT("'My', 'Layer'", "[" X ", " X "]") "}", "o.safetensors",
      "{d: [f32(1)=1, f32(1)=1]}", NULL},
+    {"a struct with arrays becomes the list of its fields in BSON",
+     "{d: " STRUCT("'My', 'Layer'", "[" X ", 'a', " STRUCT("'My', 'Inner'", "[" X "]") "]")
+     ", n: 3}", "o.bson", "{d: [f32(1)=1, 'a', [f32(1)=1]], n: 3}",
+     "BSON cannot hold 1 of the values, which were left out: d (My.Layer, but its fields stay)"},
+    {"a struct without arrays is left out of BSON",
+     "{d: " STRUCT("'My', 'Range'", "[1, 2]") ", x: " X "}", "o.bson", "{x: f32(1)=1}",
+     "BSON cannot hold 1 of the values, which were left out: d (My.Range)"},
     {"one array is left for npy", "{n: 3, x: " X "}", "o.npy", "f32(1)=1",
      "npy cannot hold 1 of the values, which were left out: n (an integer)"},
 };
@@ -96,6 +103,33 @@ static void nothing_at_all_is_an_error(void **state) {
     assert_int_equal(wb_convert(from, path_of("o.safetensors")), WB_ERROR_UNSUPPORTED);
     assert_error(WB_ERROR_UNSUPPORTED,
                  "o.safetensors: safetensors cannot hold any of it: a (an integer), b.c (a text)");
+}
+
+static void no_array_left_is_an_error(void **state) {
+    (void)state;
+    const char *from = write_bson("{n: 3, w: {m: " X "}}");
+    assert_int_equal(wb_convert(from, path_of("o.npz"), .rename = "w.** ->"), WB_ERROR_UNSUPPORTED);
+    assert_error(WB_ERROR_UNSUPPORTED,
+                 "o.npz: no array is left; the rename table leaves all of them out");
+    assert_int_not_equal(access(path_of("o.npz"), F_OK), 0);
+}
+
+static void bf16_becomes_f32_in_bson(void **state) {
+    (void)state;
+    assert_int_equal(wb_save_named(path_of("b.safetensors"),
+                                   {"x", wb_cast(wb_vector(1.5, -2), WB_BF16)},
+                                   {"y", wb_vector(3)}),
+                     WB_OK);
+    *warning = 0;
+    wb_log_to(keep_warning, NULL);
+    assert_int_equal(wb_convert(path_of("b.safetensors"), path_of("b.bson")), WB_OK);
+    wb_log_to(NULL, NULL);
+    assert_non_null(strstr(warning, "b.bson: BSON has no bf16: 1 arrays became f32"));
+    wb_file *file = wb_open(path_of("b.bson"));
+    wb_array *x = wb_record_array(file, wb_record_get(wb_file_root(file), "x"));
+    assert_int_equal(wb_dtype_of(x), WB_F32);
+    assert_values(x, 0, 1.5, -2);
+    wb_free(file);
 }
 
 /* ---- keys ---- */
@@ -188,6 +222,8 @@ int main(void) {
     static test_list tests;
     const struct CMUnitTest single[] = {
         TEST(nothing_at_all_is_an_error),
+        TEST(no_array_left_is_an_error),
+        TEST(bf16_becomes_f32_in_bson),
         TEST(parameters_are_loaded_in_order),
         TEST(a_bias_that_a_file_of_arrays_lacks_is_zeros),
         TEST(places_in_messages_are_keys),

@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <weber/show.h>
@@ -67,10 +68,20 @@ static const struct {
     {"--version", version},
 };
 
+/* The exit status; 1 if something of what was printed is lost, as on a full disk. */
+static int close_output(int status) {
+    const bool had_failed = ferror(stdout) != 0;
+    errno = 0;
+    if (fclose(stdout) == 0 && !had_failed) return status;
+    (void)fprintf(stderr, "weber: the output could not be written%s%s\n", errno ? ": " : "",
+                  errno ? strerror(errno) : "");
+    return status ? status : 1;
+}
+
 int main(int count, char **arguments) {
     for (size_t i = 0; count > 1 && i < sizeof commands / sizeof *commands; i++)
         if (strcmp(arguments[1], commands[i].name) == 0)
-            return commands[i].run(count - 2, arguments + 2);
+            return close_output(commands[i].run(count - 2, arguments + 2));
     const int status = tool_usage(0, NULL);
     if (count > 1) (void)fprintf(stderr, "\nweber: there is no command \"%s\"\n", arguments[1]);
     return status;
