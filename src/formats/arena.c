@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "formats/record.h"
 
-enum { BLOCK_BYTES = 64 << 10, ALIGN = 16 };
+enum { BLOCK_BYTES = 64 << 10, ALIGN = WB_ARENA_ALIGN };
 
 struct wb_arena_block {
     struct wb_arena_block *older;

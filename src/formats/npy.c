@@ -15,22 +15,24 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/widen.h"
 #include "formats/flat.h"
 
 static const char magic[] = "\x93NUMPY";
 enum { MAGIC_BYTES = 6, VERSION_BYTES = 2, TYPE_BYTES = 56 };
 
-/* Types by kind and size. What Weber lacks is opaque, by the name that safetensors has for it. */
+/* Types by kind and size. Whole numbers of a type that Weber lacks are read into one that holds
+ * them; safetensors has a name for each, by which what is opaque there is written here. */
 static const struct {
     char code[3];
     unsigned char size;
-    signed char dtype; /* wb_dtype; -1: none */
-    const char *name;
+    signed char dtype; /* wb_dtype */
+    const char *name;  /* of a type that Weber lacks */
 } types[] = {{"f4", 4, WB_F32, NULL},  {"f8", 8, WB_F64, NULL},  {"f2", 2, WB_F16, NULL},
              {"V2", 2, WB_BF16, NULL}, {"i4", 4, WB_I32, NULL},  {"i8", 8, WB_I64, NULL},
-             {"u1", 1, WB_U8, NULL},   {"b1", 1, WB_BOOL, NULL}, {"i1", 1, -1, "I8"},
-             {"i2", 2, -1, "I16"},     {"u2", 2, -1, "U16"},     {"u4", 4, -1, "U32"},
-             {"u8", 8, -1, "U64"}};
+             {"u1", 1, WB_U8, NULL},   {"b1", 1, WB_BOOL, NULL}, {"i1", 1, WB_I32, "I8"},
+             {"i2", 2, WB_I32, "I16"}, {"u2", 2, WB_I32, "U16"}, {"u4", 4, WB_I64, "U32"},
+             {"u8", 8, WB_I64, "U64"}};
 enum { TYPES = sizeof types / sizeof *types };
 
 static bool is_npy(const unsigned char *bytes, int64_t size_bytes) {
@@ -273,6 +275,20 @@ static const void *swapped(wb_file *file, const unsigned char *bytes, int64_t si
     return out;
 }
 
+/* Sets data to elements of a type that Weber has. */
+static bool widen(const parser *p, wb_record *r) {
+    const bool is_signed = types[p->type].code[0] == 'i';
+    const wb_integers from = {types[p->type].size, is_signed, p->is_big};
+    r->data_bytes = p->elements * wb_widened_bytes(from);
+    void *out = wb_arena_take(&p->source->file->arena, wb_bytes(r->data_bytes));
+    const int64_t misfit = out ? wb_widen(from, r->data, p->elements, out) : 0;
+    r->data = out;
+    if (!out || misfit < 0) return out != NULL;
+    (void)fault_at(p->source, p->end - (const char *)p->source->bytes + misfit * from.size_bytes,
+                   "an element of U64 is 2^63 or more, which i64 cannot hold");
+    return false;
+}
+
 static bool set_type(const parser *p, wb_record *r) {
     char text[TYPE_BYTES + 32];
     const char *name = p->type >= 0 && types[p->type].name ? types[p->type].name : p->name;
@@ -280,7 +296,7 @@ static bool set_type(const parser *p, wb_record *r) {
     if (p->ndim > WB_MAX_DIMS) {
         (void)snprintf(text, sizeof text, "%s of %d dimensions", name, p->ndim);
         name = text;
-    } else if (p->type >= 0 && types[p->type].dtype >= 0) {
+    } else if (p->type >= 0) {
         r->kind = WB_RECORD_ARRAY;
         r->dtype = (uint8_t)types[p->type].dtype;
         return true;
@@ -304,6 +320,7 @@ wb_record *wb_npy_read(const wb_npy_source *source) {
     r->offset = source->is_inflated ? source->offset : source->offset + header_bytes;
     r->data_bytes = source->size_bytes - header_bytes;
     r->data = source->bytes + header_bytes;
+    if (r->kind == WB_RECORD_ARRAY && types[p.type].name) return widen(&p, r) ? r : NULL;
     if (p.type >= 0 && p.is_big && types[p.type].size > 1)
         r->data = swapped(source->file, r->data, r->data_bytes, types[p.type].size);
     return r->data ? r : NULL;
@@ -315,7 +332,7 @@ wb_record *wb_npy_read(const wb_npy_source *source) {
 static int type_of(const wb_record *r, const wb_flat_array *array) {
     for (int i = 0; i < TYPES; i++) {
         const bool is_it = r->kind == WB_RECORD_ARRAY
-                               ? types[i].dtype == (int)array->dtype
+                               ? !types[i].name && types[i].dtype == (int)array->dtype
                                : types[i].name && r->type && strcmp(types[i].name, r->type) == 0;
         const int64_t count = wb_count_sizes(array->ndim, array->sizes);
         if (is_it) return count * types[i].size == array->data_bytes ? i : -1;

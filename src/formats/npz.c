@@ -7,6 +7,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "base/inflate.h"
 #include "base/memory.h"
 #include "formats/bson.h"
 #include "formats/flat.h"
@@ -35,6 +36,7 @@ typedef struct reader {
     wb_flat flat;
     wb_record *tree; /* of weber.bson, or NULL */
     int64_t tree_offset;
+    int64_t inflated_bytes; /* so far */
 } reader;
 
 static uint64_t number(const unsigned char *at, int size_bytes) {
@@ -246,15 +248,21 @@ static bool inflate_all(const reader *r, const entry *e, unsigned char *out) {
     return result == Z_STREAM_END && in_left == 0 && out_left == 0;
 }
 
-static const unsigned char *inflated(const reader *r, const entry *e) {
-    const wb_arena *arena = &r->file->arena;
-    if (arena->limit_bytes && e->size_bytes > arena->limit_bytes - arena->used_bytes) {
+/* In the arena, whose own limit is one for records. */
+static const unsigned char *inflated(reader *r, const entry *e) {
+    const int64_t most = wb_most_inflated(r->size_bytes);
+    if (e->size_bytes > most - r->inflated_bytes) {
         (void)wb_file_fault(r->file, e->header,
-                            "%.200s inflates to %lld bytes, far more than the file's size allows",
-                            e->name, (long long)e->size_bytes);
+                            "with %.200s the file inflates to %lld bytes; at most %lld are "
+                            "allowed (" WB_INFLATE_ADVICE ")",
+                            e->name, (long long)(r->inflated_bytes + e->size_bytes),
+                            (long long)most);
         return NULL;
     }
-    unsigned char *out = wb_arena_take(&r->file->arena, wb_bytes(e->size_bytes));
+    r->inflated_bytes += e->size_bytes;
+    wb_arena *arena = &r->file->arena;
+    arena->limit_bytes += arena->limit_bytes ? e->size_bytes + WB_ARENA_ALIGN : 0;
+    unsigned char *out = wb_arena_take(arena, wb_bytes(e->size_bytes));
     if (!out || inflate_all(r, e, out)) return out;
     (void)wb_file_fault(r->file, e->data, "%.200s cannot be inflated: it is damaged", e->name);
     return NULL;

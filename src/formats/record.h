@@ -49,6 +49,8 @@ struct wb_record {
 
 enum { WB_RECORD_DEPTH = 256 }; /* deeper nesting is refused */
 
+enum { WB_ARENA_ALIGN = 16 };
+
 /* Memory that goes all at once. */
 typedef struct wb_arena {
     struct wb_arena_block *blocks;

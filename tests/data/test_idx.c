@@ -74,6 +74,15 @@ static void numbers_of_several_bytes_are_turned_around(void **state) {
     const unsigned char f64[] = {0, 0, 0x0E, 1, 0, 0, 0, 1, 0xC0, 0x04, 0, 0, 0, 0, 0, 0};
     write_file(f64, sizeof f64);
     assert_true(wb_item(wb_read_idx(path)) == -2.5);
+    const unsigned char i16[] = {0, 0, 0x0B, 1, 0, 0, 0, 2, 1, 2, 0xFF, 0xFE};
+    write_file(i16, sizeof i16);
+    x = wb_read_idx(path);
+    assert_int_equal(wb_dtype_of(x), WB_I32);
+    assert_true(wb_at(x, 0) == 258 && wb_at(x, 1) == -2);
+    const unsigned char i8[] = {0, 0, 0x09, 1, 0, 0, 0, 2, 3, 0xFE};
+    write_file(i8, sizeof i8);
+    x = wb_read_idx(path);
+    assert_true(wb_at(x, 0) == 3 && wb_at(x, 1) == -2);
     const unsigned char none[] = {0, 0, 8, 2, 0, 0, 0, 0, 0, 0, 0, 5};
     write_file(none, sizeof none);
     x = wb_read_idx(path);
@@ -128,6 +137,39 @@ static void every_wrong_byte_of_a_zipped_file_is_noticed(void **state) {
     }
 }
 
+/* As `cat a.gz b.gz` makes it. */
+static void members_of_gzip_are_one_stream(void **state) {
+    (void)state;
+    unsigned char bytes[64], zipped[256];
+    const size_t size = small_file(bytes);
+    size_t end = zip(bytes, 9, zipped, sizeof zipped);
+    end += zip(bytes + 9, size - 9, zipped + end, sizeof zipped - end);
+    write_file(zipped, end);
+    assert_small(wb_read_idx(path));
+    zipped[end - 5] ^= 1; /* the second one's checksum */
+    write_file(zipped, end);
+    assert_null(wb_read_idx(path));
+    assert_error(WB_ERROR_FORMAT, "cut short or damaged");
+}
+
+/* 3 MiB of zeros in 3 kB. */
+static void what_a_small_file_becomes_has_a_limit(void **state) {
+    (void)state;
+    enum { SIZE = 3 << 20 };
+    unsigned char *bytes = calloc(1, SIZE + 16), *zipped = calloc(1, 16384);
+    assert_true(bytes && zipped);
+    const unsigned char header[] = {0, 0, 8, 1, 0, 0x30, 0, 0};
+    memcpy(bytes, header, sizeof header);
+    write_file(zipped, zip(bytes, SIZE + sizeof header, zipped, 16384));
+    setenv("WEBER_INFLATE_MIB", "2", 1);
+    assert_null(wb_read_idx(path));
+    assert_error(WB_ERROR_FORMAT, "inflates to 3145736 bytes or more; at most 2097152 are allowed "
+                                  "(WEBER_INFLATE_MIB sets the limit, in mebibytes)");
+    unsetenv("WEBER_INFLATE_MIB");
+    assert_int_equal(wb_count(wb_read_idx(path)), SIZE);
+    free(bytes), free(zipped);
+}
+
 static void bytes_behind_the_end_are_noticed(void **state) {
     (void)state;
     unsigned char bytes[64], zipped[256];
@@ -135,7 +177,7 @@ static void bytes_behind_the_end_are_noticed(void **state) {
     bytes[size] = 9;
     write_file(bytes, size + 1);
     assert_null(wb_read_idx(path));
-    assert_error(WB_ERROR_FORMAT, "behind its last element at offset 40");
+    assert_error(WB_ERROR_FORMAT, "after its last element at offset 40");
     write_file(zipped, zip(bytes, size + 1, zipped, sizeof zipped));
     assert_null(wb_read_idx(path));
     assert_error(WB_ERROR_FORMAT, "offset 40 of the unzipped bytes");
@@ -144,7 +186,7 @@ static void bytes_behind_the_end_are_noticed(void **state) {
     write_file(zipped, zipped_size + 1);
     assert_null(wb_read_idx(path));
     char offset[64];
-    (void)snprintf(offset, sizeof offset, "behind the compressed stream, at offset %zu",
+    (void)snprintf(offset, sizeof offset, "after the compressed stream, at offset %zu",
                    zipped_size);
     assert_error(WB_ERROR_FORMAT, offset);
 }
@@ -154,9 +196,9 @@ static void what_is_no_idx_file_is_refused(void **state) {
     write_file((const unsigned char *)"\x89PNG\r\n\x1a\n", 8);
     assert_null(wb_read_idx(path));
     assert_error(WB_ERROR_FORMAT, "not an IDX file: it begins with 89 50 4e 47 at offset 0");
-    write_file((const unsigned char *)"\0\0\x09\x01\0\0\0\0", 8);
+    write_file((const unsigned char *)"\0\0\x0a\x01\0\0\0\0", 8);
     assert_null(wb_read_idx(path));
-    assert_error(WB_ERROR_UNSUPPORTED, "IDX type 09");
+    assert_error(WB_ERROR_UNSUPPORTED, "IDX type 0a");
     write_file((const unsigned char *)"\0\0\x08\x09\0\0\0\0", 8);
     assert_null(wb_read_idx(path));
     assert_error(WB_ERROR_FORMAT, "9 dimensions");
@@ -248,6 +290,8 @@ int main(void) {
         TEST(every_truncation_is_noticed),
         TEST(every_truncation_of_a_zipped_file_is_noticed),
         TEST(every_wrong_byte_of_a_zipped_file_is_noticed),
+        TEST(members_of_gzip_are_one_stream),
+        TEST(what_a_small_file_becomes_has_a_limit),
         TEST(bytes_behind_the_end_are_noticed),
         TEST(what_is_no_idx_file_is_refused),
         TEST(fashion_mnist_is_read_from_weber_data),

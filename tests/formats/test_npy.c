@@ -150,9 +150,6 @@ static void all_types_are_read(void **state) {
                 {"<i8", WB_RECORD_ARRAY, WB_I64, 8, ""},
                 {"|u1", WB_RECORD_ARRAY, WB_U8, 1, ""},
                 {"|b1", WB_RECORD_ARRAY, WB_BOOL, 1, ""},
-                {"|i1", WB_RECORD_OPAQUE, 0, 1, "I8"},
-                {">u2", WB_RECORD_OPAQUE, 0, 2, "U16"},
-                {"<u8", WB_RECORD_OPAQUE, 0, 8, "U64"},
                 {"<c8", WB_RECORD_OPAQUE, 0, 8, "numpy <c8"},
                 {"<U12", WB_RECORD_OPAQUE, 0, 48, "numpy <U12"},
                 {"|O", WB_RECORD_OPAQUE, 0, 7, "numpy |O"},
@@ -179,6 +176,52 @@ static void all_types_are_read(void **state) {
     file = open_saved();
     assert_string_equal(wb_record_type(wb_file_root(file)), "numpy <f4 of 9 dimensions");
     wb_free(file);
+}
+
+/* Elements 1, 2, ... as bytes; the expected values are those of the bytes. */
+static void whole_numbers_are_read_into_what_holds_them(void **state) {
+    (void)state;
+    const struct {
+        const char *descr, *bytes;
+        int dtype, size;
+        double first, second;
+    } rows[] = {
+        {"|i1", "\x01\xfe", WB_I32, 1, 1, -2},
+        {"<i2", "\x02\x01\xfe\xff", WB_I32, 2, 258, -2},
+        {">i2", "\x01\x02\xff\xfe", WB_I32, 2, 258, -2},
+        {"<u2", "\x02\x01\xfe\xff", WB_I32, 2, 258, 65534},
+        {">u4", "\0\0\1\2\xff\xff\xff\xfe", WB_I64, 4, 258, 4294967294},
+        {"<u8", "\2\1\0\0\0\0\0\0\0\0\0\0\1\0\0\0", WB_I64, 8, 258, 4294967296},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[100];
+        unsigned char bytes[256];
+        (void)snprintf(text, sizeof text, H("'%s'", "False", "(2,)"), rows[i].descr);
+        const size_t header = put_npy(bytes, 1, text, 0), data = 2 * (size_t)rows[i].size;
+        memcpy(bytes + header, rows[i].bytes, data);
+        write_bytes(NPY, bytes, header + data);
+        wb_file *file = open_saved();
+        assert_non_null(file);
+        wb_array *x = wb_record_array(file, wb_file_root(file));
+        assert_int_equal(wb_dtype_of(x), rows[i].dtype);
+        assert_values(x, 0, rows[i].first, rows[i].second);
+        wb_free(file);
+    }
+}
+
+static void a_number_beyond_i64_is_refused(void **state) {
+    (void)state;
+    unsigned char bytes[256];
+    const size_t header = put_npy(bytes, 1, H("'<u8'", "False", "(2,)"), 0);
+    memset(bytes + header, 0, 16);
+    bytes[header + 15] = 0x80;
+    write_bytes(NPY, bytes, header + 16);
+    assert_null(wb_open(test_path));
+    char message[100];
+    (void)snprintf(message, sizeof message,
+                   "offset %zu: an element of U64 is 2^63 or more, which i64 cannot hold",
+                   header + 8);
+    assert_error(WB_ERROR_FORMAT, message);
 }
 
 static void random_arrays_come_back(void **state) {
@@ -267,6 +310,8 @@ int main(void) {
         TEST(both_orders_are_read_without_a_copy),
         TEST(big_endian_numbers_are_turned_around),
         TEST(all_types_are_read),
+        TEST(whole_numbers_are_read_into_what_holds_them),
+        TEST(a_number_beyond_i64_is_refused),
         TEST(random_arrays_come_back),
         TEST(headers_are_written_as_numpy_does),
         TEST(only_one_array_fits),
