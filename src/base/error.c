@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/plain.h"
+
 static _Thread_local struct {
     wb_status status;
     bool was_read, was_told; /* the message, by the user; that a call was not run because of it */
@@ -184,7 +186,10 @@ static void to_stderr(void *context, wb_log_level level, const char *line) {
                                         [WB_LOG_WARN] = "warning",
                                         [WB_LOG_INFO] = "info",
                                         [WB_LOG_DEBUG] = "debug"};
-    (void)fprintf(stderr, "weber %s: %s\n", names[level], line);
+    char plain[4096]; /* one piece, so that lines of threads do not mix */
+    const int begun = snprintf(plain, sizeof plain, "weber %s: ", names[level]);
+    (void)wb_plain_text(plain, sizeof plain, (size_t)begun, line, true);
+    (void)fprintf(stderr, "%s\n", plain);
 }
 
 static struct {

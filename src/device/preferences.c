@@ -1,6 +1,7 @@
 #include "device/preferences.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +65,7 @@ const char *wb_preference_file(void) {
 static wb_status read_stream(FILE *stream, wb_toml *toml) {
     struct stat status;
     if (fstat(fileno(stream), &status) != 0) return WB_ERROR_IO;
-    if (!S_ISREG(status.st_mode)) return errno = EINVAL, WB_ERROR_IO;
+    if (!S_ISREG(status.st_mode)) return errno = ENOTSUP, WB_ERROR_IO;
     if (status.st_size > LARGEST_FILE) return errno = EFBIG, WB_ERROR_IO;
     toml->text = wb_alloc(wb_bytes(status.st_size + 1));
     if (!toml->text) return WB_ERROR_MEMORY;
@@ -75,14 +76,17 @@ static wb_status read_stream(FILE *stream, wb_toml *toml) {
 /* The file's text, checked; an absent file is an empty text. A fault is a warning. */
 static wb_status read_file(const char *path, wb_toml *toml, bool is_quiet) {
     *toml = (wb_toml){.text = NULL};
-    FILE *stream = fopen(path, "rbe");
+    /* a pipe's other end is not waited for */
+    const int opened = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    FILE *stream = opened < 0 ? NULL : fdopen(opened, "rb");
     if (!stream && (errno == ENOENT || errno == ENOTDIR))
         return (toml->text = wb_alloc(1)) ? WB_OK : WB_ERROR_MEMORY;
     wb_status status = stream ? read_stream(stream, toml) : WB_ERROR_IO;
     const int why = errno;
     if (stream) (void)fclose(stream);
     if (status == WB_ERROR_IO && !is_quiet)
-        wb_log_line(WB_LOG_WARN, "preferences: %s cannot be read: %s", path, strerror(why));
+        wb_log_line(WB_LOG_WARN, "preferences: %s cannot be read: %s", path,
+                    why == ENOTSUP ? "it is not a regular file" : strerror(why));
     if (status == WB_OK && !wb_toml_check(toml)) {
         status = WB_ERROR_FORMAT;
         if (!is_quiet)

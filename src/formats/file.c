@@ -67,7 +67,8 @@ bool wb_is_file(const void *object) {
 
 static wb_status map_file(wb_file *file) {
     struct stat status;
-    const int descriptor = open(file->path, O_RDONLY | O_CLOEXEC);
+    /* a pipe's other end is not waited for */
+    const int descriptor = open(file->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (descriptor < 0)
         return wb_fail(WB_ERROR_IO, "%s: cannot be opened: %s", file->path, strerror(errno));
     wb_status result = WB_OK;

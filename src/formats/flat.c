@@ -368,21 +368,60 @@ static wb_status check_twice(const nest *n) {
     return WB_OK;
 }
 
-static wb_status resolve_stand_ins(const nest *n, wb_record *root) {
-    for (int64_t i = 0; i < n->flat->count; i++) {
+/* The beginning of an entry's path, or all of it, and what stands there. */
+typedef struct place {
+    const char *path;
+    size_t length;
+    wb_record *record;
+} place;
+
+static int by_place_path(const void *a, const void *b) {
+    const place *left = a, *right = b;
+    const size_t length = left->length < right->length ? left->length : right->length;
+    const int order = memcmp(left->path, right->path, length);
+    return order ? order : (left->length > right->length) - (left->length < right->length);
+}
+
+/* All values and maps below the root, sorted; to be released. */
+static place *list_places(const nest *n, int64_t *count) {
+    place *places = wb_alloc_list(n->flat->count + n->count + 1, sizeof *places);
+    *count = 0;
+    for (int64_t i = 0; places && i < n->flat->count; i++) {
+        const wb_flat_entry *entry = &n->flat->entries[i];
+        places[(*count)++] = (place){entry->path, strlen(entry->path), entry->record};
+    }
+    for (int64_t i = 1; places && i < n->count; i++)
+        places[(*count)++] = (place){n->flat->entries[n->jobs[i].low].path, n->jobs[i].prefix - 1,
+                                     n->jobs[i].record};
+    if (*count) qsort(places, (size_t)*count, sizeof *places, by_place_path);
+    return places;
+}
+
+static bool has_stand_ins(const nest *n) {
+    for (int64_t i = 0; i < n->flat->count; i++)
+        if (n->flat->entries[i].same_as) return true;
+    return false;
+}
+
+static wb_status resolve_stand_ins(const nest *n) {
+    int64_t count;
+    if (!has_stand_ins(n)) return WB_OK;
+    place *places = list_places(n, &count);
+    wb_status status = places ? WB_OK : WB_ERROR_MEMORY;
+    for (int64_t i = 0; i < n->flat->count && status == WB_OK; i++) {
         const wb_flat_entry *entry = &n->flat->entries[i];
         if (!entry->same_as) continue;
-        union {
-            const wb_record *from;
-            wb_record *to; /* a record of this tree */
-        } target = {.from = wb_record_below(root, entry->same_as)};
-        if (!target.to || target.to->number)
-            return wb_file_fault(n->file, entry->offset,
-                                 "\"%.80s\" is said to be \"%.80s\", which is not there",
-                                 entry->path, entry->same_as);
-        entry->record->children[0] = target.to;
+        const place key = {entry->same_as, strlen(entry->same_as), NULL};
+        const place *target = bsearch(&key, places, (size_t)count, sizeof key, by_place_path);
+        if (target && !target->record->number)
+            entry->record->children[0] = target->record;
+        else
+            status = wb_file_fault(n->file, entry->offset,
+                                   "\"%.80s\" is said to be \"%.80s\", which is not there",
+                                   entry->path, entry->same_as);
     }
-    return WB_OK;
+    wb_release(places);
+    return status;
 }
 
 /* Puts the records meant in the place of their stand-ins and finds depths. Nothing can contain
@@ -446,7 +485,7 @@ wb_record *wb_flat_nest(wb_flat *flat, wb_file *file) {
         status = wb_error_status();
     while (status == WB_OK && n.next < n.count) status = fill(&n, n.jobs[n.next++]);
     if (status == WB_OK) wb_flat_make_lists(root, true);
-    if (status == WB_OK) status = resolve_stand_ins(&n, root);
+    if (status == WB_OK) status = resolve_stand_ins(&n);
     if (status == WB_OK) status = finish(&n, root);
     wb_release(n.jobs);
     return status == WB_OK ? root : NULL;

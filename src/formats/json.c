@@ -49,6 +49,18 @@ void wb_json_write_shared(wb_text *out, const wb_flat *flat) {
 
 #define MOST_EXACT (1ll << 53)
 
+/* cJSON does not say whether it ran out of memory or met a fault. It needs less than this for any
+ * text, so that memory is not what was missing where it can be had. */
+static bool has_memory(const wb_file *file, size_t size_bytes) {
+    enum { TIMES = 32 };
+    void *room = wb_alloc(wb_bytes((int64_t)size_bytes * TIMES));
+    wb_release(room);
+    if (!room)
+        wb_error_add("reading the JSON of %.100s needs up to %d times its %zu bytes", file->path,
+                     TIMES, size_bytes);
+    return room != NULL;
+}
+
 cJSON *wb_json_parse(const wb_file *file, const char *text, size_t size_bytes, int64_t offset) {
     const int64_t fault = wb_utf8_fault(text, size_bytes);
     if (fault >= 0) {
@@ -61,7 +73,8 @@ cJSON *wb_json_parse(const wb_file *file, const char *text, size_t size_bytes, i
     while (json && has_end && end < text + size_bytes && strchr(" \t\r\n", *end)) end++;
     if (json && has_end && end == text + size_bytes) return json;
     cJSON_Delete(json);
-    (void)wb_file_fault(file, offset + (has_end ? end - text : 0), "this is no JSON");
+    if (json || has_memory(file, size_bytes))
+        (void)wb_file_fault(file, offset + (has_end ? end - text : 0), "this is no JSON");
     return NULL;
 }
 

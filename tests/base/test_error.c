@@ -1,5 +1,8 @@
 /* src/base/error.c: the first error stays until it is taken, reported or forgotten */
 #include "base/error.h"
+
+#include <unistd.h>
+
 #include "support/support.h"
 
 static void an_error_is_pending_until_it_is_taken(void **state) {
@@ -53,6 +56,25 @@ static void remember(void *context, wb_log_level level, const char *line) {
     (void)snprintf(last_line, sizeof last_line, "%s", line);
 }
 
+/* What the default log writes to stderr. */
+static void the_log_cannot_steer_a_terminal(void **state) {
+    (void)state;
+    char text[512] = "";
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    const int kept = dup(STDERR_FILENO);
+    assert_true(kept >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
+    wb_log_to(NULL, NULL);
+    wb_log_line(WB_LOG_ERROR, "%s", "a\x1b[2J\xc2\x9b\x7f\xff\r\nweber error: \xe2\x80\xae\xc3\xa4");
+    (void)dup2(kept, STDERR_FILENO);
+    (void)close(kept);
+    rewind(file);
+    assert_true(fread(text, 1, sizeof text - 1, file) > 0);
+    (void)fclose(file);
+    assert_string_equal(text, "weber error: a\\x1b[2J\\xc2\\x9b\\x7f\\xff\\x0d\n"
+                              "  weber error: \\xe2\\x80\\xae\xc3\xa4\n");
+}
+
 static void reports_go_to_the_log(void **state) {
     (void)state;
     int lines = 0;
@@ -97,7 +119,7 @@ int main(void) {
         TEST(an_error_is_pending_until_it_is_taken),
         TEST(later_errors_do_not_replace_it),
         TEST(a_short_place_gets_the_beginning),
-        TEST(reports_go_to_the_log),
+        TEST(the_log_cannot_steer_a_terminal), TEST(reports_go_to_the_log),
         TEST(every_status_has_a_text),
         TEST(questions_about_null_are_answered),
     };

@@ -221,6 +221,9 @@ static void what_is_no_file_is_a_warning(void) {
     expect_part(stage_log(), "preferences.toml cannot be read");
     expect(wb_gpu_backend_set("CPU") == WB_ERROR_IO);
     expect_part(stage_log(), "preferences.toml cannot be read");
+    expect(rmdir(stage_path(FILE_NAME)) == 0 && mkfifo(stage_path(FILE_NAME), 0600) == 0);
+    expect(wb_gpu_backend() == NULL); /* and does not wait for a writer */
+    expect_part(stage_log(), "preferences.toml cannot be read: it is not a regular file");
 }
 
 /* ---- which file ---- */

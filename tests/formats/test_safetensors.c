@@ -1,7 +1,13 @@
 /* src/formats/safetensors*.c: handmade files for every rule, trees there and back, damage. */
 #include "formats/trees.h"
 
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "array/array.h"
+#include "platform/memory.h"
 
 #define FORMAT (&wb_format_safetensors)
 #define NAME   "test.safetensors"
@@ -16,9 +22,10 @@ static size_t put_file(unsigned char *bytes, const char *header, size_t data_byt
 }
 
 static void write_header(const char *header, size_t data_bytes) {
-    unsigned char bytes[8192];
-    assert_true(strlen(header) + data_bytes + 8 < sizeof bytes);
+    unsigned char *bytes = malloc(strlen(header) + data_bytes + 8);
+    assert_non_null(bytes);
     write_bytes(NAME, bytes, put_file(bytes, header, data_bytes));
+    free(bytes);
 }
 
 /* ---- what is refused ---- */
@@ -301,6 +308,66 @@ static void metadata_is_a_map_of_texts(void **state) {
     wb_free(file), wb_free(again);
 }
 
+/* ---- what costs ---- */
+
+/* Each of them looked up in a list of all would take minutes. */
+static void many_ties_are_opened_soon(void **state) {
+    (void)state;
+    enum { COUNT = 100000, BYTES = 24 };
+    char *header = malloc((size_t)COUNT * BYTES + 200);
+    assert_non_null(header);
+    size_t used = (size_t)sprintf(header, "{\"__metadata__\":{\"weber.shared\":\"{");
+    for (int i = 0; i < COUNT; i++)
+        used += (size_t)sprintf(header + used, "%s\\\"b%d\\\":\\\"a\\\"", i ? "," : "", i);
+    (void)sprintf(header + used, "}\"},\"a\":" F32_1 "}");
+    write_header(header, 4);
+    free(header);
+    wb_file *file = open_saved();
+    assert_int_equal(wb_record_count(wb_file_root(file)), COUNT + 1);
+    assert_ptr_equal(wb_record_get(wb_file_root(file), "b99999"),
+                     wb_record_get(wb_file_root(file), "a"));
+    wb_free(file);
+}
+
+/* In a process of its own: cJSON needs 32 times the header, and may have 16 MiB. */
+static void memory_that_json_lacks_is_no_fault_of_the_file(void **state) {
+    (void)state;
+    enum { SIZE = 2 << 20 };
+    if (wb_platform_heap_bytes() == 0) skip(); /* a sanitizer needs its own memory */
+    char *header = malloc(SIZE + 100);
+    assert_non_null(header);
+    size_t used = (size_t)sprintf(header, "{\"a\":[1");
+    while (used < SIZE) used += (size_t)sprintf(header + used, ",1");
+    (void)sprintf(header + used, "]}");
+    write_header(header, 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        long long pages = 0;
+        FILE *file = fopen("/proc/self/statm", "r");
+        if (!file || fscanf(file, "%lld", &pages) != 1) _exit(2);
+        const rlim_t limit = (rlim_t)pages * wb_platform_page_bytes() + (16 << 20);
+        (void)setrlimit(RLIMIT_AS, &(struct rlimit){limit, limit});
+        const bool is_open = wb_open(test_path) != NULL;
+        _exit(is_open || wb_error_status() != WB_ERROR_MEMORY ||
+              !strstr(wb_error_message(), "reading the JSON of "));
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    free(header);
+}
+
+static void a_pipe_is_no_file(void **state) {
+    (void)state;
+    write_header("{}", 0);
+    assert_int_equal(unlink(test_path), 0);
+    assert_int_equal(mkfifo(test_path, 0600), 0);
+    assert_null(wb_open(test_path)); /* and does not wait for a writer */
+    assert_error(WB_ERROR_IO, "not a regular file");
+    assert_int_equal(unlink(test_path), 0);
+}
+
 /* ---- weights of PyTorch: its definitions, on its memory ---- */
 
 enum { IN = 3, OUT = 2, BATCH = 4, SIDE = 4, KERNEL = 3, WIDE = SIDE - KERNEL + 1 };
@@ -571,6 +638,9 @@ int main(void) {
         TEST(a_linear_weight_is_transposed),
         TEST(a_convolution_is_not_transposed),
         TEST(a_file_is_aligned_and_ordered_by_width),
+        TEST(many_ties_are_opened_soon),
+        TEST(memory_that_json_lacks_is_no_fault_of_the_file),
+        TEST(a_pipe_is_no_file),
         TEST(arrays_are_written_from_memory_whatever_their_strides),
         TEST(random_trees_come_back),
         TEST(a_tie_is_written_once),

@@ -31,7 +31,8 @@ static void put_wrapped(const char *text, int column) {
             (void)printf("\n%*s", column, "");
             at = column;
         }
-        (void)printf("%s%.*s", at > column ? " " : "", length, text);
+        if (at > column) (void)putchar(' ');
+        put_plain_to(stdout, text, (size_t)length);
         at += length + (at > column);
         text += length;
         text += strspn(text, " ");
@@ -145,10 +146,11 @@ static void show_choice(void) {
 static void show_preference(void) {
     const char *backend = wb_gpu_backend(), *file = wb_preference_file();
     put_label("Preference");
-    (void)printf("%s\n", backend ? backend : "none");
+    put_plain(backend ? backend : "none");
+    (void)putchar('\n');
     put_label("  in");
-    (void)printf("%s%s\n", file[0] ? file : "no file: neither WEBER_PREFERENCES nor HOME is set",
-                 file[0] ? if_absent(file) : "");
+    put_plain(file[0] ? file : "no file: neither WEBER_PREFERENCES nor HOME is set");
+    (void)printf("%s\n", file[0] ? if_absent(file) : "");
 }
 
 static void show_list(const char *label, const char *const *list, bool are_paths) {

@@ -86,7 +86,11 @@ static bool explore(wb_layer *model, wb_loader *data, const settings *s, manner 
         (void)wb_take_error(message, sizeof message);
         y = answer(model, batch.x, m->is_flat = true);
         wb_clear_error();
-        if (!y) (void)fprintf(stderr, "weber evaluate: %s\n", message);
+        if (!y) {
+            (void)fputs("weber evaluate: ", stderr);
+            put_plain_to(stderr, message, sizeof message);
+            (void)fputc('\n', stderr);
+        }
     }
     const bool is_fine = y && wb_ndim(y) == 2 && wb_size(y, 0) == CLASSES;
     if (y && !is_fine)

@@ -3,6 +3,7 @@
 #include <unistd.h>
 #include <weber/device.h>
 
+#include "base/plain.h"
 #include "tool.h"
 
 /* ---- values ---- */
@@ -21,7 +22,7 @@ static void put_letter(const unsigned char *text, int bytes) {
 static void put_string(const char *text) {
     (void)putchar('"');
     for (const unsigned char *at = (const unsigned char *)text; *at;) {
-        const int bytes = letter_bytes(at);
+        const int bytes = wb_letter_bytes(at);
         put_letter(at, bytes);
         at += bytes ? bytes : 1;
     }

@@ -3,6 +3,7 @@
 #define WB_TOOL_TOOL_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 /* Each gets what stands behind its name and gives the exit status: 0, 1 after an error, 2 for what
  * it does not understand. */
@@ -31,8 +32,7 @@ tool_peak tool_measure_peak(void);
 
 /* Text of a file for a terminal: what would steer it as \x1b. */
 void put_plain(const char *text);
-/* Bytes of the letter of UTF-8 that begins here; 0: it is none. */
-int letter_bytes(const unsigned char *text);
+void put_plain_to(FILE *file, const char *text, size_t length); /* at most so many bytes */
 
 /* The choice and the preference are asked once, so that their warnings come once. */
 void devices_as_text(void);

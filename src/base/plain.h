@@ -1,0 +1,56 @@
+/* Texts of strangers for a terminal: what would steer it is spelled out. The library's default log
+ * and the command line tool share this. */
+#ifndef WB_BASE_PLAIN_H
+#define WB_BASE_PLAIN_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/* Bytes of the letter that begins here; 0: no UTF-8. Overlong and surrogate forms are let
+ * through. */
+static inline int wb_letter_bytes(const unsigned char *text) {
+    const int bytes = text[0] < 0x80                      ? 1
+                      : text[0] >= 0xc2 && text[0] < 0xe0 ? 2
+                      : text[0] >= 0xe0 && text[0] < 0xf0 ? 3
+                      : text[0] >= 0xf0 && text[0] < 0xf5 ? 4
+                                                          : 0;
+    for (int i = 1; i < bytes; i++)
+        if ((text[i] & 0xc0) != 0x80) return 0;
+    return bytes;
+}
+
+/* U+0080 to U+009F steer terminals too, and so do the marks that turn the direction of writing:
+ * U+202A to U+202E and U+2066 to U+2069. */
+static inline bool wb_letter_steers(const unsigned char *letter) {
+    const bool turns = letter[0] == 0xe2 && ((letter[1] == 0x80 && letter[2] >= 0xaa &&
+                                              letter[2] <= 0xae) ||
+                                             (letter[1] == 0x81 && letter[2] >= 0xa6 &&
+                                              letter[2] <= 0xa9));
+    return letter[0] < 0x20 || letter[0] == 0x7f || (letter[0] == 0xc2 && letter[1] < 0xa0) ||
+           turns;
+}
+
+/* Adds the text to `used` bytes that are in out, ended, as much as there is room for; returns how
+ * many there are then. Control characters and what is no UTF-8 become \x1b; a line end stays where
+ * keeps_lines says so, with two spaces after it, so that no line looks as if it were another one's
+ * first. */
+static inline size_t wb_plain_text(char *out, size_t size_bytes, size_t used, const char *text,
+                                   bool keeps_lines) {
+    enum { MOST = 8 }; /* of one letter, with the end */
+    for (const unsigned char *at = (const unsigned char *)text; *at && used + MOST < size_bytes;) {
+        const int bytes = wb_letter_bytes(at);
+        const bool is_plain = bytes > 0 && !wb_letter_steers(at);
+        const int step = is_plain ? bytes : 1;
+        if (*at == '\n' && keeps_lines)
+            used += (size_t)snprintf(out + used, MOST, "\n  ");
+        else if (is_plain)
+            used += (size_t)snprintf(out + used, MOST, "%.*s", bytes, (const char *)at);
+        else
+            used += (size_t)snprintf(out + used, MOST, "\\x%02x", *at);
+        at += step;
+    }
+    out[used] = 0;
+    return used;
+}
+
+#endif
