@@ -12,9 +12,10 @@
 #include <unistd.h>
 
 #include "platform/library.h"
+#include "platform/process.h"
 
 void *wb_library_open(const wb_library *library, char *reason, size_t reason_bytes) {
-    const char *chosen = getenv(library->variable);
+    const char *chosen = wb_platform_trusted_variable(library->variable);
     if (chosen && chosen[0]) {
         void *handle = dlopen(chosen, RTLD_NOW | RTLD_LOCAL);
         if (!handle)

@@ -1,4 +1,5 @@
 #include "blas.h"
+#include "platform/process.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -43,7 +44,7 @@ static struct {
 
 /* WEBER_BLAS_LIBRARY is another file in its place. */
 static bool open_library(const library *l) {
-    const char *file = getenv("WEBER_BLAS_LIBRARY");
+    const char *file = wb_platform_trusted_variable("WEBER_BLAS_LIBRARY");
     void *handle = dlopen(file && file[0] ? file : l->file, RTLD_NOW | RTLD_LOCAL);
     if (!handle) return false;
     void *sgemm = dlsym(handle, "cblas_sgemm"), *dgemm = dlsym(handle, "cblas_dgemm");

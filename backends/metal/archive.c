@@ -1,4 +1,5 @@
 #include "archive.h"
+#include "platform/process.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 static const char name_there[] = "/pipelines";
 
 static bool make_place(wb_metal_archive *archive) {
-    const char *folder = getenv("TMPDIR");
+    const char *folder = wb_platform_trusted_variable("TMPDIR");
     const size_t most = sizeof archive->path - sizeof name_there;
     const int length = snprintf(archive->path, most, "%s/weber-metal.XXXXXX",
                                 folder && folder[0] ? folder : "/tmp");

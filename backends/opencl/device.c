@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "program.h"
+#include "platform/process.h"
 #include <backends/opencl/prelude.txt.h>
 
 /* Serial texts do thousands of elements per item, so that groups of one share work out best among
@@ -58,7 +59,7 @@ static bool set_dialect(wb_cl_device *device) {
  * PoCL's time for a kernel. */
 static void set_compiler(wb_cl_device *device, const char *platform) {
     static const cl_uint names[] = {CL_DEVICE_NAME, CL_DEVICE_VERSION, CL_DRIVER_VERSION};
-    const char *more = getenv("WEBER_OPENCL_OPTIONS");
+    const char *more = wb_platform_trusted_variable("WEBER_OPENCL_OPTIONS");
     const uint64_t floats = wb_cl_device_number(device->id, CL_DEVICE_SINGLE_FP_CONFIG);
     (void)snprintf(device->options, sizeof device->options, "-cl-std=CL1.2 -w%s %s",
                    floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/switch.h"
 #include "platform/locks.h"
+#include "platform/process.h"
 
 enum { MOST = 4096 };
 
@@ -23,7 +24,7 @@ static _Thread_local uint16_t back __attribute__((tls_model("initial-exec")));
 int wb_origin_state;
 
 bool wb_look_up_origins(void) {
-    const char *trace = getenv("WEBER_TRACE");
+    const char *trace = wb_platform_trusted_variable("WEBER_TRACE");
     const bool wanted = (trace && *trace) || wb_has_word(getenv("WEBER_DEBUG"), "nan");
     __atomic_store_n(&wb_origin_state, wanted ? WB_SWITCH_ON : WB_SWITCH_OFF, __ATOMIC_RELAXED);
     return wanted;

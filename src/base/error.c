@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/plain.h"
+#include "platform/plain.h"
 
 static _Thread_local struct {
     wb_status status;

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/switch.h"
 #include "platform/locks.h"
+#include "platform/process.h"
 
 enum { BUFFER_BYTES = 1 << 16, LINE_BYTES = 2048, TEXT_BYTES = 512 };
 
@@ -89,7 +90,7 @@ static void open_file(const char *name) {
 }
 
 static void look_up(void) {
-    const char *name = getenv("WEBER_TRACE");
+    const char *name = wb_platform_trusted_variable("WEBER_TRACE");
     if (name && *name) open_file(name);
     __atomic_store_n(&wb_events_state, events.file < 0 ? WB_SWITCH_OFF : WB_SWITCH_ON,
                      __ATOMIC_RELAXED);

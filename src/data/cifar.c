@@ -11,6 +11,7 @@
 
 #include "array/array.h"
 #include "base/memory.h"
+#include "platform/process.h"
 
 enum { PIXELS = 32 * 32 * 3, MOST_LABELS = 2 };
 
@@ -86,7 +87,7 @@ wb_status wb_read_cifar(const char *path, int label_bytes, wb_array **images, wb
 
 static wb_status read_set(const char *folder, const char *name, int label_bytes, wb_array **images,
                           wb_array **labels) {
-    const char *data = getenv("WEBER_DATA");
+    const char *data = wb_platform_trusted_variable("WEBER_DATA");
     char path[4096];
     if (!data || !*data)
         return wb_fail(WB_ERROR_IO,

@@ -5,11 +5,12 @@
 #include <weber/data.h>
 
 #include "array/array.h"
+#include "platform/process.h"
 
 static const char system_folder[] = "/usr/share/datasets/fashion-mnist";
 
 static bool find_file(char *path, size_t size, const char *name) {
-    const char *folders[] = {getenv("WEBER_DATA"), system_folder};
+    const char *folders[] = {wb_platform_trusted_variable("WEBER_DATA"), system_folder};
     for (int i = 0; i < 2; i++) {
         if (!folders[i] || !*folders[i]) continue;
         if ((size_t)snprintf(path, size, "%s/%s", folders[i], name) < size &&

@@ -58,7 +58,23 @@ static bool is_safe_folder(const char *path, explanation why) {
     return is_safe(path, &status, why);
 }
 
-/* The file behind links, and both folders. */
+/* The folder and those above it: who may write there can put another one in its place, but for
+ * sticky ones such as /tmp. */
+static bool are_safe_folders(const char *folder, explanation why) {
+    char above[PATH_MAX];
+    struct stat status;
+    if (!is_safe_folder(folder, why)) return false;
+    (void)snprintf(above, sizeof above, "%s", folder);
+    for (char *slash; (slash = strrchr(above, '/')) && above[1];) {
+        slash[slash == above] = 0;
+        if (stat(above, &status) != 0) return explain(why, "%s: %s", above, strerror(errno));
+        if (status.st_mode & S_ISVTX) status.st_mode &= ~(mode_t)(S_IWGRP | S_IWOTH);
+        if (!is_safe(above, &status, why)) return false;
+    }
+    return true;
+}
+
+/* The file that links lead to, and the folders above both. */
 static bool is_safe_file(const char *folder, const char *path, explanation why) {
     char real[PATH_MAX];
     struct stat status;
@@ -67,7 +83,7 @@ static bool is_safe_file(const char *folder, const char *path, explanation why) 
     if (!S_ISREG(status.st_mode)) return explain(why, "is not a regular file");
     if (!is_safe(strcmp(real, path) == 0 ? "the file" : real, &status, why)) return false;
     *strrchr(real, '/') = 0;
-    return is_safe_folder(folder, why) && is_safe_folder(real[0] ? real : "/", why);
+    return are_safe_folders(folder, why) && are_safe_folders(real[0] ? real : "/", why);
 }
 
 /* ---- what is in it ---- */

@@ -15,6 +15,7 @@
 #include "base/scratch.h"
 #include "device/toml.h"
 #include "platform/locks.h"
+#include "platform/process.h"
 
 enum { LARGEST_FILE = 1 << 20 };
 
@@ -40,14 +41,15 @@ static bool find_local(char *path) {
 }
 
 static bool find_settings(char *path) {
-    const char *settings = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+    const char *settings = wb_platform_trusted_variable("XDG_CONFIG_HOME"),
+               *home = wb_platform_trusted_variable("HOME");
     if (settings && settings[0] == '/') return put_path(path, settings, "weber/preferences.toml");
     return home && home[0] == '/' && put_path(path, home, ".config/weber/preferences.toml");
 }
 
 /* path: PATH_MAX bytes. False, and "": there is no place for one. */
 static bool find_file(char *path) {
-    const char *asked = getenv("WEBER_PREFERENCES");
+    const char *asked = wb_platform_trusted_variable("WEBER_PREFERENCES");
     if (asked && *asked && snprintf(path, PATH_MAX, "%s", asked) < PATH_MAX) return true;
     if (find_local(path) || find_settings(path)) return true;
     path[0] = 0;
@@ -165,7 +167,7 @@ static wb_status change_file(const char *path, const change *c) {
         written = write_file(path, &toml);
         if (!written)
             wb_log_line(WB_LOG_WARN, "preferences: %s cannot be written: %s", path,
-                        strerror(errno));
+                        wb_replace_words(errno));
     }
     wb_release(toml.text);
     return written ? WB_OK : applied ? WB_ERROR_IO : WB_ERROR_MEMORY;

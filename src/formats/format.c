@@ -76,15 +76,14 @@ const wb_format *wb_format_of_file(const wb_file *file) {
 /* ---- writing ---- */
 
 static wb_status io_error(const char *path, const char *what) {
-    return wb_fail(WB_ERROR_IO, "%s: %s: %s", path, what, strerror(errno));
+    return wb_fail(WB_ERROR_IO, "%s: %s: %s", path, what, wb_replace_words(errno));
 }
 
 wb_status wb_write_file(const wb_format *format, const wb_record *root, const wb_record *metadata,
                         const char *path) {
     wb_replacement file;
     if (!wb_replace_begin(&file, path))
-        return io_error(path, errno == ENOTSUP ? "must be a regular file, got a pipe or a device"
-                                               : "cannot be made");
+        return io_error(path, "cannot be made");
     wb_text out = {.file = file.stream, .path = path};
     const wb_status status = format->write(root, metadata, &out);
     const bool is_replaced = wb_replace_end(&file, status == WB_OK);

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/replace.h"
 #include "formats/format.h"
 #include "models/tree.h"
 
@@ -146,13 +147,15 @@ static void remove_old(const series *s, int64_t number, int64_t keep) {
     wb_release(n.items);
 }
 
+/* What another training writes into the same folder at this moment stays. */
 static void remove_halves(const series *s) {
     DIR *folder = open_folder(s);
     for (const struct dirent *e; folder && (e = readdir(folder));) {
         const char *rest = "";
         if (number_of(s, e->d_name, &rest) < 0 || strlen(rest) != TEMPORARY || *rest != '.')
             continue;
-        (void)unlinkat(dirfd(folder), e->d_name, 0);
+        if (wb_replace_is_abandoned(dirfd(folder), e->d_name))
+            (void)unlinkat(dirfd(folder), e->d_name, 0);
     }
     if (folder) (void)closedir(folder);
 }

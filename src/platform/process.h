@@ -8,7 +8,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* getenv; NULL where the program runs with more rights than its user has (set-user-ID). */
+/* getenv; NULL where the program runs with more rights than its user has (set-user-ID). Every
+ * variable that names a file, a folder or a library, or goes to a compiler, is asked for by it. */
 const char *wb_platform_trusted_variable(const char *name);
 
 char **wb_platform_environment(void);

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "program/render.h"
+#include "platform/process.h"
 
 /* The key of the program's text in a plain dialect: programs that differ in sizes alone share
  * it. */
@@ -35,7 +36,7 @@ static bool put_program(FILE *file, const wb_program *p) {
 }
 
 void wb_program_keep(const wb_program *program) {
-    const char *folder = getenv("WEBER_PROGRAMS");
+    const char *folder = wb_platform_trusted_variable("WEBER_PROGRAMS");
     char path[PATH_MAX], fresh[PATH_MAX];
     uint64_t key;
     if (!folder || !key_of(program, &key)) return;

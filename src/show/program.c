@@ -97,12 +97,12 @@ wb_status wb_write_picture(const wb_picture *p, const wb_text *bytes) {
     }
     return good ? WB_OK
                 : wb_fail(WB_ERROR_IO, "%s: %s: cannot be written: %s", p->function, p->path,
-                          strerror(errno));
+                          wb_replace_words(errno));
 }
 
 wb_status wb_draw_picture(const wb_picture *p, int count, const char *const *arguments,
                           void (*write)(wb_text *text, void *user), void *user) {
-    const char *folder = getenv("TMPDIR");
+    const char *folder = wb_platform_trusted_variable("TMPDIR");
     char text_path[PATH_BYTES];
     (void)snprintf(text_path, sizeof text_path, "%s/weber-picture-XXXXXX",
                    folder && *folder ? folder : "/tmp");

@@ -337,6 +337,18 @@ static void a_link_to_what_others_can_change_is_refused(void) {
     expect(wb_loaded("CUDA"));
 }
 
+static void what_others_can_change_further_up_is_refused(void) {
+    (void)mkdir(stage_path("up"), 0755);
+    (void)mkdir(stage_path("up/plugins"), 0755);
+    stage_install("cuda", "up/plugins/real.so");
+    expect(symlink(stage_path("up/plugins/real.so"), stage_path(CUDA_FILE)) == 0);
+    (void)chmod(stage_path("up"), 0777);
+    is_not_even_opened("/up; remove that right (chmod go-w)");
+    (void)chmod(stage_path("up"), 01777); /* there nobody takes another's folder away */
+    wb_reset_gpu_device();
+    expect(wb_loaded("CUDA"));
+}
+
 static void what_belongs_to_another_is_refused(void) {
     stage_install("cuda", CUDA_FILE);
     if (geteuid() != 0) return; /* only root can give a file away */
@@ -519,6 +531,7 @@ int main(void) {
         SCENE(a_file_that_is_cut_is_refused),
         SCENE(what_others_can_change_is_refused),
         SCENE(a_link_to_what_others_can_change_is_refused),
+        SCENE(what_others_can_change_further_up_is_refused),
         SCENE(what_belongs_to_another_is_refused),
         SCENE(what_is_no_file_is_refused),
         SCENE(the_current_directory_is_never_searched),

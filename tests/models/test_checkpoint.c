@@ -1,7 +1,10 @@
 /* src/models/checkpoint.c: which files a folder of checkpoints has, which of them count, and which
  * go. */
+#include <fcntl.h>
+
 #include <weber.h>
 
+#include "base/replace.h"
 #include "support/files.h"
 #include "support/support.h"
 
@@ -155,11 +158,27 @@ static void bad_calls_are_told(void **state) {
     wb_free(tree);
 }
 
+/* Of two trainings in one folder, each leaves alone what the other writes. */
+static void only_abandoned_halves_are_removed(void **state) {
+    (void)state;
+    wb_replacement other;
+    save(path_of("h/"), 1, 0);
+    const int half = open(path_of("h/checkpoint-000000000007.npz.aB3dE6"), O_CREAT | O_WRONLY, 0666);
+    assert_true(half >= 0 && close(half) == 0);
+    assert_true(wb_replace_begin(&other, path_of("h/checkpoint-000000000008.npz")));
+    save(path_of("h/"), 2, 0);
+    assert_false(is_there("h/checkpoint-000000000007.npz.aB3dE6"));
+    assert_int_equal(access(other.fresh, F_OK), 0);
+    assert_true(fputs("whole", other.stream) >= 0 && wb_replace_end(&other, true));
+    assert_true(is_there("h/checkpoint-000000000008.npz"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(the_newest_ones_stay),
         TEST(a_lower_number_removes_no_higher_one),
         TEST(other_files_are_left_alone),
+        TEST(only_abandoned_halves_are_removed),
         TEST(the_path_names_begin_and_format),
         TEST(damaged_ones_are_set_aside_once),
         TEST(what_does_not_fit_is_an_error),

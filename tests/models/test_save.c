@@ -223,6 +223,50 @@ static void a_link_leads_to_the_new_file(void **state) {
     wb_free(model);
 }
 
+/* Another thread's files would be open to all as long as the mask is 0. */
+static int masks_set;
+mode_t umask(mode_t mask) {
+    masks_set++;
+    return mask;
+}
+
+static void the_mask_of_the_process_is_left_alone(void **state) {
+    (void)state;
+    struct stat saved, made;
+    wb_layer *model = wb_dense(2, 2);
+    assert_int_equal(wb_save(path_of("masked.bson"), model), WB_OK);
+    assert_int_equal(masks_set, 0);
+    const int file = open(path_of("made"), O_CREAT | O_WRONLY, 0666);
+    assert_true(file >= 0 && fstat(file, &made) == 0 && close(file) == 0);
+    assert_int_equal(stat(path_of("masked.bson"), &saved), 0);
+    assert_int_equal(saved.st_mode, made.st_mode);
+    wb_free(model);
+}
+
+/* In a folder as /tmp is; only root can make what belongs to another. */
+static void a_link_of_another_user_is_not_followed(void **state) {
+    (void)state;
+    if (geteuid() != 0) skip();
+    wb_layer *model = wb_dense(2, 2);
+    assert_int_equal(mkdir(path_of("all"), 0755), 0);
+    assert_int_equal(chmod(path_of("all"), 01777), 0);
+    assert_int_equal(mkdir(path_of("own"), 0755), 0);
+    assert_int_equal(symlink("../own/m.bson", path_of("all/m.bson")), 0);
+    assert_int_equal(symlink("../own", path_of("all/folder")), 0);
+    assert_int_equal(wb_save(path_of("all/m.bson"), model), WB_OK);
+    assert_int_equal(unlink(path_of("own/m.bson")), 0);
+    assert_int_equal(lchown(path_of("all/m.bson"), 65534, 65534), 0);
+    assert_int_equal(lchown(path_of("all/folder"), 65534, 65534), 0);
+    assert_int_equal(wb_save(path_of("all/m.bson"), model), WB_ERROR_IO);
+    assert_error(WB_ERROR_IO, "a link on the way to it belongs to another user");
+    assert_int_equal(wb_save(path_of("all/folder/n.bson"), model), WB_ERROR_IO);
+    assert_error(WB_ERROR_IO, "a link on the way to it belongs to another user");
+    assert_int_not_equal(access(path_of("own/m.bson"), F_OK), 0);
+    assert_int_equal(chmod(path_of("all"), 0755), 0);
+    assert_int_equal(wb_save(path_of("all/m.bson"), model), WB_OK);
+    wb_free(model);
+}
+
 static void only_files_are_replaced(void **state) {
     (void)state;
     struct stat status;
@@ -231,9 +275,9 @@ static void only_files_are_replaced(void **state) {
     assert_int_equal(mkdir(path_of("folder.bson"), 0700), 0);
     assert_int_equal(symlink("pipe.bson", path_of("to_pipe.bson")), 0);
     assert_int_equal(wb_save(path_of("pipe.bson"), model), WB_ERROR_IO);
-    assert_error(WB_ERROR_IO, "pipe.bson: must be a regular file, got a pipe or a device");
+    assert_error(WB_ERROR_IO, "pipe.bson: cannot be made: it must be a regular file, got a pipe or a device");
     assert_int_equal(wb_save(path_of("to_pipe.bson"), model), WB_ERROR_IO);
-    assert_error(WB_ERROR_IO, "to_pipe.bson: must be a regular file");
+    assert_error(WB_ERROR_IO, "to_pipe.bson: cannot be made: it must be a regular file");
     assert_true(stat(path_of("pipe.bson"), &status) == 0 && S_ISFIFO(status.st_mode));
     assert_int_equal(wb_save(path_of("folder.bson"), model), WB_ERROR_IO);
     assert_error(WB_ERROR_IO, "folder.bson: cannot be made: Is a directory");
@@ -256,7 +300,7 @@ int main(void) {
         OF_ROWS(a_killed_writer_leaves_a_whole_file),
     };
     enum { OF_ROWS_COUNT = sizeof tests_of_rows / sizeof *tests_of_rows };
-    struct CMUnitTest tests[ROWS * OF_ROWS_COUNT + 3];
+    struct CMUnitTest tests[ROWS * OF_ROWS_COUNT + 5];
     int count = 0;
     for (int t = 0; t < OF_ROWS_COUNT; t++)
         for (int r = 0; r < ROWS; r++) {
@@ -265,6 +309,8 @@ int main(void) {
         }
     tests[count++] = (struct CMUnitTest)TEST(what_cannot_be_written_leaves_the_old_file);
     tests[count++] = (struct CMUnitTest)TEST(a_link_leads_to_the_new_file);
+    tests[count++] = (struct CMUnitTest)TEST(the_mask_of_the_process_is_left_alone);
+    tests[count++] = (struct CMUnitTest)TEST(a_link_of_another_user_is_not_followed);
     tests[count++] = (struct CMUnitTest)TEST(only_files_are_replaced);
     return _cmocka_run_group_tests("models/test_save", tests, (size_t)count, make_folder,
                                    drop_folder);

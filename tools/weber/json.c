@@ -3,7 +3,7 @@
 #include <unistd.h>
 #include <weber/device.h>
 
-#include "base/plain.h"
+#include "platform/plain.h"
 #include "tool.h"
 
 /* ---- values ---- */

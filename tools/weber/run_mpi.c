@@ -22,7 +22,7 @@ enum { MOST_OPTIONS = 16, NOT_FOUND = 127 };
 typedef enum launcher { NONE, OPEN_MPI, MPICH } launcher;
 
 static const char *program(void) {
-    const char *chosen = getenv("WEBER_MPIEXEC");
+    const char *chosen = wb_platform_trusted_variable("WEBER_MPIEXEC");
     return chosen && *chosen ? chosen : "mpiexec";
 }
 

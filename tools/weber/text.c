@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/plain.h"
+#include "platform/plain.h"
 #include "tool.h"
 
 void put_plain_to(FILE *file, const char *text, size_t length) {

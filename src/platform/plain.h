@@ -1,7 +1,7 @@
 /* Texts of strangers for a terminal: what would steer it is spelled out. The library's default log
  * and the command line tool share this. */
-#ifndef WB_BASE_PLAIN_H
-#define WB_BASE_PLAIN_H
+#ifndef WB_PLATFORM_PLAIN_H
+#define WB_PLATFORM_PLAIN_H
 
 #include <stdbool.h>
 #include <stdio.h>
