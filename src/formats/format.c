@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "base/replace.h"
+#include "formats/strangers.h"
 
 static const wb_format *const formats[] = {&wb_format_bson, &wb_format_safetensors, &wb_format_npy,
                                            &wb_format_npz};
@@ -21,38 +22,6 @@ const wb_format *wb_format_of_name(const char *path) {
     return NULL;
 }
 
-/* Files that are something else, by their first bytes. */
-static const struct {
-    const char *bytes;
-    size_t count;
-    const char *what;
-} strangers[] = {
-    {"version https://git-lfs", 23,
-     "a pointer of git LFS instead of the file itself; `git lfs pull` gets the file"},
-    {"7JL", 3, "a file of Julia's Serialization; in Julia, save it with BSON.@save"},
-    {"\211HDF\r\n\032\n", 8,
-     "an HDF5 file; in Julia, save it with BSON.@save, in Python with NumPy"},
-    {"HDF5-based Julia Data", 21, "a JLD2 file; in Julia, save it with BSON.@save"},
-    {"\200\2", 2, "a pickle of Python's; in Python, save it with safetensors"},
-    {"\200\3", 2, "a pickle of Python's; in Python, save it with safetensors"},
-    {"\200\4", 2, "a pickle of Python's; in Python, save it with safetensors"},
-    {"\200\5", 2, "a pickle of Python's; in Python, save it with safetensors"},
-};
-
-static const char *stranger(const wb_mapping *map) {
-    static const char pickled[] = "/data.pkl"; /* of torch.save: a zip file that begins with it */
-    const size_t size = (size_t)map->size_bytes;
-    for (size_t i = 0; i < sizeof strangers / sizeof *strangers; i++)
-        if (size >= strangers[i].count &&
-            memcmp(map->bytes, strangers[i].bytes, strangers[i].count) == 0)
-            return strangers[i].what;
-    if (size > 4 && memcmp(map->bytes, "PK\3\4", 4) == 0 &&
-        memmem(map->bytes, size < 256 ? size : 256, pickled, sizeof pickled - 1))
-        return "a file of torch.save, which is a pickle of Python's; in Python, save it with "
-               "safetensors";
-    return NULL;
-}
-
 static void *unknown(const char *path) {
     return wb_fail_null(WB_ERROR_FORMAT,
                         "%s: the name must end in .bson, .safetensors, .npy or .npz", path);
@@ -66,7 +35,7 @@ const wb_format *wb_format_of_path(const char *path) {
 const wb_format *wb_format_of_file(const wb_file *file) {
     const wb_format *format = wb_format_of_name(file->path);
     const bool is_it = format && format->recognises(&file->map);
-    const char *what = is_it && format != &wb_format_npz ? NULL : stranger(&file->map);
+    const char *what = is_it && format != &wb_format_npz ? NULL : wb_stranger(&file->map);
     if (what) return wb_fail_null(WB_ERROR_FORMAT, "%s: is %s", file->path, what);
     for (int i = 0; !format && i < FORMATS; i++)
         if (formats[i]->recognises(&file->map)) format = formats[i];

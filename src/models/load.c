@@ -107,6 +107,14 @@ wb_array *wb_record_array_like(const wb_file *file, const wb_record *r, const wb
 
 static bool is_false(const wb_record *r) { return r->kind == WB_RECORD_BOOL && !r->boolean; }
 
+/* PyTorch's Linear has the transpose of what Dense has. */
+static const char *advice_on_sizes(const wb_record *r, const wb_array *x) {
+    const bool is_transpose = r->ndim == 2 && x->ndim == 2 && !r->reorder &&
+                              r->sizes[0] == x->sizes[1] && r->sizes[1] == x->sizes[0];
+    return is_transpose ? ", which is its transpose: `transpose` in a table of .rename turns it"
+                        : "";
+}
+
 static bool fits(const loading *l, const entry *e) {
     const wb_record *r = e->record;
     const wb_source *s = l->source;
@@ -117,13 +125,17 @@ static bool fits(const loading *l, const entry *e) {
                       "%s: the file does not have the values of %s, a %s, which is memory of a "
                       "GPU; in Julia, save cpu(model)",
                       s->file->path, wb_origin_text(r, e->path), r->type);
+    else if (r->kind == WB_RECORD_OPAQUE && r->data && r->type)
+        (void)wb_fail(WB_ERROR_UNSUPPORTED,
+                      "%s: %s must be an array of a type that Weber has, but is %.60s in the %s",
+                      s->file->path, wb_origin_text(r, e->path), r->type, s->noun);
     else if (r->kind != WB_RECORD_ARRAY)
         (void)wb_fail(WB_ERROR_SHAPE, "%s: %s must be an array, but is none in the %s",
                       s->file->path, wb_origin_text(r, e->path), s->noun);
     else if (!wb_record_has_sizes_of(r, x))
-        (void)wb_fail(WB_ERROR_SHAPE, "%s: %s is %s in the %s, %s in the model", s->file->path,
+        (void)wb_fail(WB_ERROR_SHAPE, "%s: %s is %s in the %s, %s in the model%s", s->file->path,
                       wb_origin_text(r, e->path), wb_sizes_text(r->ndim, r->sizes), s->noun,
-                      wb_text_of(x));
+                      wb_text_of(x), advice_on_sizes(r, x));
     else
         return true;
     return false;

@@ -208,6 +208,24 @@ static const stranger_row strangers[] = {
     {"a pickle by another name", "a.npz", BYTES("\x80\x04}\x94."), "is a pickle of Python's"},
     {"torch.save", "a.pt", BYTES("PK\3\4\0\0\0\0\0\0\0\0\0\0\0\0archive/data.pkl"),
      "is a file of torch.save, which is a pickle of Python's; in Python, save it with safetensors"},
+    {"JLD2 since 0.5", "a.jld2", BYTES("Julia data file (HDF5), version 0.2.0\0"), "is a JLD2 file"},
+    {"TorchScript", "a.pt", BYTES("PK\3\4 script/data/0 ... script/data.pkl script/constants.pkl"),
+     "is a TorchScript file"},
+    {"torch.export", "a.npz", BYTES("PK\3\4 exp/data/weights/weight_0 exp/archive_format"),
+     "is a program of torch.export"},
+    {"Keras", "m.keras", BYTES("PK\3\4 metadata.json config.json model.weights.h5"),
+     "is a Keras file"},
+    {"GGUF", "m.gguf", BYTES("GGUF\3\0\0\0"), "is a GGUF file"},
+    {"ONNX", "m.onnx", BYTES("\x08\x0e:y\n\x11\n\1x\x12\1W"), "is an ONNX file"},
+    {"a pickle of protocol 0", "a.pkl", BYTES("(dp0\nVw\np1\nI1\ns."), "is a pickle of Python's"},
+    {"an HTML page", "a.safetensors", BYTES("\n<!DOCTYPE html><html>Not found</html>"),
+     "is an HTML page, no model: perhaps of a download that failed"},
+    {"the index of several files", "model.safetensors.index.json",
+     BYTES("{\"metadata\": {}, \"weight_map\": {\"w\": \"1.safetensors\"}}"),
+     "is the index of a model in several safetensors files, which it names: open those"},
+    {"another JSON file", "config.json", BYTES("{\"layers\": 3}"), "is a JSON file"},
+    {"what gzip made", "x.npy.gz", BYTES("\x1f\x8b\x08\0\0\0\0\0"),
+     "is compressed by gzip; unpack it by gunzip first"},
     {"nothing known", "a.xyz", BYTES("hello"), "the name must end in .bson"},
 };
 
@@ -218,10 +236,52 @@ static void a_stranger_has_a_name(void **state) {
     assert_error(WB_ERROR_FORMAT, r->message);
 }
 
+/* Of 8 bits, as quantised models have. */
+static void types_that_weber_lacks_are_named(void **state) {
+    (void)state;
+    static const char header[] =
+        "{\"weight\":{\"dtype\":\"F8_E4M3\",\"shape\":[1,2],\"data_offsets\":[0,2]},"
+        "\"bias\":{\"dtype\":\"F8_E4M3\",\"shape\":[1],\"data_offsets\":[2,3]}}";
+    char bytes[300] = {(char)(sizeof header - 1)};
+    memcpy(bytes + 8, header, sizeof header - 1);
+    write_file(path_of("f8.safetensors"), bytes, 8 + sizeof header - 1 + 3);
+    wb_layer *model = wb_dense(2, 1);
+    assert_int_equal(wb_load(path_of("f8.safetensors"), model), WB_ERROR_UNSUPPORTED);
+    assert_error(WB_ERROR_UNSUPPORTED,
+                 "weight must be an array of a type that Weber has, but is F8_E4M3 in the file");
+    wb_free(model);
+}
+
+static void sizes_that_are_turned_name_transpose(void **state) {
+    (void)state;
+    assert_int_equal(wb_save_named(path_of("t.safetensors"),
+                                   {"weight", wb_reshape(wb_vector(1, 2, 3, 4, 5, 6), 3, 2)},
+                                   {"bias", wb_vector(1, 2)}),
+                     WB_OK);
+    wb_layer *model = wb_dense(3, 2);
+    assert_int_equal(wb_load(path_of("t.safetensors"), model), WB_ERROR_SHAPE);
+    assert_error(WB_ERROR_SHAPE, "weight is (3, 2) in the file, (2, 3) in the model, which is its "
+                                 "transpose: `transpose` in a table of .rename turns it");
+    wb_free(model);
+}
+
+/* A user block of 1024 bytes, as MATLAB and others have one of 512. */
+static void hdf5_may_have_a_user_block(void **state) {
+    (void)state;
+    unsigned char bytes[2048] = {0};
+    memcpy(bytes + 1024, "\211HDF\r\n\032\n", 8);
+    write_file(path_of("w.mat"), (const char *)bytes, sizeof bytes);
+    assert_null(wb_open(path_of("w.mat")));
+    assert_error(WB_ERROR_FORMAT, "is an HDF5 file");
+}
+
 int main(void) {
     static test_list tests;
     const struct CMUnitTest single[] = {
         TEST(nothing_at_all_is_an_error),
+        TEST(types_that_weber_lacks_are_named),
+        TEST(sizes_that_are_turned_name_transpose),
+        TEST(hdf5_may_have_a_user_block),
         TEST(no_array_left_is_an_error),
         TEST(bf16_becomes_f32_in_bson),
         TEST(parameters_are_loaded_in_order),
