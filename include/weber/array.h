@@ -139,16 +139,21 @@ WB_API wb_array *wb_matrix_make(wb_dtype dtype, const void *numbers, int64_t col
  * unchanged until release is called (or, without one, for as long as the array lives), and are
  * never written; wb_adopt takes the memory over and may write it. release(context, data) runs after
  * the last use, also when the call fails, and may be NULL for wb_borrow. data is dense, first
- * dimension fastest. */
+ * dimension fastest.
+ *
+ * data points to numbers of the element type: float for f32, int32_t or uint32_t for i32, uint16_t
+ * for halves, uint8_t or bool for u8 and bool. Another pointer does not compile where the type is a
+ * constant, else it is WB_ERROR_DTYPE (in C11; C99 and C++ cannot ask). Pointers to void, char,
+ * structs and arrays are taken as they are. */
 typedef void wb_release_fn(void *context, void *data);
-#define wb_from(dtype, data, ...) wb_from_make(WB_DTYPE(dtype), data, WB_INTS(__VA_ARGS__))
+#define wb_from(dtype, data, ...) wb_from_make(WB_DTYPE_AT(dtype, data), data, WB_INTS(__VA_ARGS__))
 WB_API wb_array *wb_from_make(wb_dtype dtype, const void *data, int ndim, const int64_t *sizes);
 #define wb_borrow(dtype, data, release, context, ...)                                              \
-    wb_borrow_make(WB_DTYPE(dtype), data, release, context, WB_INTS(__VA_ARGS__))
+    wb_borrow_make(WB_DTYPE_AT(dtype, data), data, release, context, WB_INTS(__VA_ARGS__))
 WB_API wb_array *wb_borrow_make(wb_dtype dtype, const void *data, wb_release_fn *release,
                                 void *context, int ndim, const int64_t *sizes);
 #define wb_adopt(dtype, data, release, context, ...)                                               \
-    wb_adopt_make(WB_DTYPE(dtype), data, release, context, WB_INTS(__VA_ARGS__))
+    wb_adopt_make(WB_DTYPE_AT(dtype, data), data, release, context, WB_INTS(__VA_ARGS__))
 WB_API wb_array *wb_adopt_make(wb_dtype dtype, void *data, wb_release_fn *release, void *context,
                                int ndim, const int64_t *sizes);
 
@@ -276,8 +281,11 @@ WB_API wb_status wb_eval_make(int count, wb_array *const *arrays);
 WB_API double wb_item(wb_array *x);
 
 /* Copies x to the host, dense and first dimension fastest, in x's own type; size_bytes must be
- * wb_count(x) * wb_dtype_size(wb_dtype_of(x)). */
+ * wb_count(x) * wb_dtype_size(wb_dtype_of(x)). out points to numbers of x's type, as for wb_from;
+ * else it is WB_ERROR_DTYPE. */
 WB_API wb_status wb_read(wb_array *x, void *out, size_t size_bytes);
+#define wb_read(x, out, size_bytes) wb_read_make(x, out, size_bytes, WB_NUMBERS_AT(out))
+WB_API wb_status wb_read_make(wb_array *x, void *out, size_t size_bytes, int numbers);
 
 /* The same, each element converted to double or float; count must be wb_count(x). */
 WB_API wb_status wb_read_f64(wb_array *x, double *out, int64_t count);

@@ -63,6 +63,61 @@ enum { WB_NO_DTYPE = 0x10000 };
 #define WB_DTYPE(dtype) (dtype)
 #endif
 
+/* What numbers in C memory are, told by a pointer to them: a whole number of so many bytes, signed
+ * or not, a float, a double, a bool. WB_NUMBERS_AT(pointer) is one of these, or 0 where the pointer
+ * does not say: to void, to char (bytes of anything), to a struct or an array; in C99 and C++
+ * always. */
+enum {
+    WB_WHOLE_NUMBERS = 1 << 24, /* times their bytes: 1, 2, 4, 8 */
+    WB_FLOATS = 16 << 24,
+    WB_DOUBLES = 32 << 24,
+    WB_BOOLS = 64 << 24
+};
+
+/* The numbers that an element type is read from: its bits of the list above. */
+#define WB_NUMBERS_OF(dtype)                                                                       \
+    ((dtype) == WB_F32                         ? WB_FLOATS                                         \
+     : (dtype) == WB_F64                       ? WB_DOUBLES                                        \
+     : (dtype) == WB_F16 || (dtype) == WB_BF16 ? WB_WHOLE_NUMBERS * 2                              \
+     : (dtype) == WB_I32                       ? WB_WHOLE_NUMBERS * 4                              \
+     : (dtype) == WB_I64                       ? WB_WHOLE_NUMBERS * 8                              \
+                                               : WB_WHOLE_NUMBERS | WB_BOOLS)
+
+/* WB_DTYPE_AT is WB_DTYPE together with what the pointer says; wb_from_make and its like compare
+ * the two. Where dtype is a constant, the compiler does. */
+#if !defined(__cplusplus) && __STDC_VERSION__ >= 201112L
+#define WB_NUMBER_CASE(type, numbers) type * : (numbers), const type * : (numbers)
+#define WB_WHOLE_CASE(type)           WB_NUMBER_CASE(type, WB_WHOLE_NUMBERS *(int)sizeof(type))
+#define WB_NUMBERS_AT(pointer)                                                                     \
+    _Generic(1 ? (pointer) : (pointer), WB_NUMBER_CASE(float, WB_FLOATS),                          \
+             WB_NUMBER_CASE(double, WB_DOUBLES), WB_NUMBER_CASE(_Bool, WB_BOOLS),                  \
+             WB_WHOLE_CASE(signed char), WB_WHOLE_CASE(unsigned char), WB_WHOLE_CASE(short),       \
+             WB_WHOLE_CASE(unsigned short), WB_WHOLE_CASE(int), WB_WHOLE_CASE(unsigned),           \
+             WB_WHOLE_CASE(long), WB_WHOLE_CASE(unsigned long), WB_WHOLE_CASE(long long),          \
+             WB_WHOLE_CASE(unsigned long long), default : 0)
+#define WB_DTYPE_AT(dtype, pointer)                                                                \
+    ((wb_dtype)((int)WB_DTYPE(dtype) +                                                             \
+                _Generic((dtype), wb_dtype                                                         \
+                         : WB_NUMBERS_AT(pointer), default : 0) +                                  \
+                0 * (int)sizeof(WB_SAME_NUMBERS(WB_TYPE_IF_CONSTANT(WB_DTYPE(dtype)),              \
+                                                WB_NUMBERS_AT(pointer)))))
+/* dtype if it is a constant that the compiler can compare, else WB_DTYPE_COUNT */
+#define WB_TYPE_IF_CONSTANT(dtype)                                                                 \
+    _Generic(1 ? (void *)((intptr_t)(dtype)*0) : (int *)0, int *                                   \
+             : (dtype), default                                                                    \
+             : WB_DTYPE_COUNT)
+#define WB_SAME_NUMBERS(dtype, numbers)                                                            \
+    struct {                                                                                       \
+        _Static_assert((numbers) == 0 || (unsigned)(dtype) >= WB_DTYPE_COUNT ||                    \
+                           (WB_NUMBERS_OF(dtype) & (numbers)) != 0,                                \
+                       "the pointer is to numbers of another type than the element type says");    \
+        char same;                                                                                 \
+    }
+#else
+#define WB_NUMBERS_AT(pointer)      0
+#define WB_DTYPE_AT(dtype, pointer) WB_DTYPE(dtype)
+#endif
+
 enum { WB_MAX_DIMS = 8 };
 
 /* "f32", "bool", ...; "unknown" outside the enum. */

@@ -215,6 +215,8 @@ static inline bool wb_same_sizes(const wb_array *a, const wb_array *b) {
 
 /* Fails unless dtype is an element type; the error says which number stands in its place. */
 bool wb_check_dtype(const char *function, wb_dtype dtype);
+/* That numbers in C memory, WB_NUMBERS_AT a pointer to them, are those of dtype. */
+bool wb_check_numbers(const char *function, wb_dtype dtype, int numbers);
 /* dim as 0 .. ndim - 1, or -1 with the error recorded. */
 int wb_check_dim(const char *function, int dim, int ndim);
 

@@ -84,6 +84,27 @@ bool wb_check_dtype(const char *function, wb_dtype dtype) {
     return false;
 }
 
+static const char *name_of_numbers(int numbers) {
+    return numbers == WB_FLOATS              ? "float"
+           : numbers == WB_DOUBLES           ? "double"
+           : numbers == WB_BOOLS             ? "bool"
+           : numbers == WB_WHOLE_NUMBERS     ? "uint8_t or int8_t"
+           : numbers == WB_WHOLE_NUMBERS * 2 ? "uint16_t or int16_t"
+           : numbers == WB_WHOLE_NUMBERS * 4 ? "int32_t or uint32_t"
+           : numbers == WB_WHOLE_NUMBERS * 8 ? "int64_t or uint64_t"
+                                             : "uint8_t or bool";
+}
+
+bool wb_check_numbers(const char *function, wb_dtype dtype, int numbers) {
+    if (numbers == 0 || (WB_NUMBERS_OF(dtype) & numbers) != 0) return true;
+    (void)wb_fail(WB_ERROR_DTYPE,
+                  "%s: the pointer is to numbers of type %s, but the elements are %s, for which it "
+                  "must be to %s; a pointer to void is not checked",
+                  function, name_of_numbers(numbers), wb_dtype_name(dtype),
+                  name_of_numbers(WB_NUMBERS_OF(dtype)));
+    return false;
+}
+
 int wb_check_dim(const char *function, int dim, int ndim) {
     if (dim >= -ndim && dim < ndim) return dim < 0 ? dim + ndim : dim;
     (void)wb_fail(WB_ERROR_ARGUMENT, "%s: dimension %d is outside an array of %d dimensions",

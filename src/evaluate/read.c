@@ -184,8 +184,14 @@ static bool begin_reading(reading *r, const char *function, wb_array *x) {
     return r->bytes != NULL;
 }
 
-wb_status wb_read(wb_array *x, void *out, size_t size_bytes) {
-    if (!evaluate("read", x)) return wb_error_status();
+wb_status(wb_read)(wb_array *x, void *out, size_t size_bytes) {
+    return wb_read_make(x, out, size_bytes, 0);
+}
+
+wb_status wb_read_make(wb_array *x, void *out, size_t size_bytes, int numbers) {
+    if (!wb_may_use_array("read", x, "x") ||
+        !wb_check_numbers("read", (wb_dtype)x->dtype, numbers) || !evaluate("read", x))
+        return wb_error_status();
     const size_t size = wb_dtype_size((wb_dtype)x->dtype), total = (size_t)wb_count(x) * size;
     if (size_bytes != total)
         return wb_fail(WB_ERROR_ARGUMENT,

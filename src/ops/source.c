@@ -139,9 +139,18 @@ static size_t bytes_of(wb_dtype dtype, int ndim, const int64_t *sizes) {
     return (size_t)wb_count_sizes(ndim, sizes) * wb_dtype_size(dtype);
 }
 
-static bool check_memory(const char *function, wb_dtype dtype, const void *data, int ndim,
+/* The element type alone, without what the pointer to the numbers said (WB_DTYPE_AT). */
+enum { ALL_NUMBERS = 0x7f * WB_WHOLE_NUMBERS };
+static wb_dtype type_of(wb_dtype given) {
+    return (int)given < 0 ? given : (wb_dtype)((int)given & ~ALL_NUMBERS);
+}
+
+static bool check_memory(const char *function, wb_dtype given, const void *data, int ndim,
                          const int64_t *sizes) {
-    if (!wb_check_dtype(function, dtype) || !wb_check_sizes(function, ndim, sizes)) return false;
+    const wb_dtype dtype = type_of(given);
+    if (!wb_check_dtype(function, dtype) || !wb_check_sizes(function, ndim, sizes) ||
+        !wb_check_numbers(function, dtype, (int)given & ALL_NUMBERS))
+        return false;
     if (data || wb_count_sizes(ndim, sizes) == 0) return true;
     (void)wb_fail_argument_null(function, "data");
     return false;
@@ -160,8 +169,9 @@ static wb_buffer *on_default_device(wb_buffer *buffer, size_t bytes) {
     return there;
 }
 
-wb_array *wb_from_make(wb_dtype dtype, const void *data, int ndim, const int64_t *sizes) {
-    if (!check_memory("from", dtype, data, ndim, sizes)) return NULL;
+wb_array *wb_from_make(wb_dtype given, const void *data, int ndim, const int64_t *sizes) {
+    if (!check_memory("from", given, data, ndim, sizes)) return NULL;
+    const wb_dtype dtype = type_of(given);
     const size_t bytes = bytes_of(dtype, ndim, sizes);
     wb_buffer *buffer = wb_buffer_new(wb_cpu_device(), bytes, "data");
     if (!buffer) return NULL;
@@ -200,11 +210,12 @@ wb_array *wb_matrix_make(wb_dtype dtype, const void *numbers, int64_t columns, i
 
 /* Foreign memory as a node; where that fails it is given back, as it would be after its last
  * use. */
-static wb_array *over_memory(const char *function, wb_dtype dtype, void *data, bool read_only,
+static wb_array *over_memory(const char *function, wb_dtype given, void *data, bool read_only,
                              wb_release_fn *release, void *context, int ndim,
                              const int64_t *sizes) {
+    const wb_dtype dtype = type_of(given);
     wb_buffer *buffer = NULL;
-    if (check_memory(function, dtype, data, ndim, sizes))
+    if (check_memory(function, given, data, ndim, sizes))
         buffer = wb_buffer_foreign(wb_cpu_device(), data, bytes_of(dtype, ndim, sizes), read_only,
                                    release, context);
     if (buffer) return wb_node_data(dtype, ndim, sizes, buffer);

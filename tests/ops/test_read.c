@@ -209,7 +209,7 @@ static void wrong_places_are_refused(void **state) {
     wb_array *x = wb_ones(WB_F32, 2, 3);
     double wide[8];
     float narrow[8];
-    assert_int_equal(wb_read(x, wide, 23), WB_ERROR_ARGUMENT);
+    assert_int_equal(wb_read(x, narrow, 23), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "read: (2, 3) of f32 needs 24 bytes, but there is room for 23");
     assert_int_equal(wb_read_f64(x, wide, 5), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "read_f64: (2, 3) has 6 elements, but there is room for 5");

@@ -418,6 +418,52 @@ static void chance_of_other_types_is_refused(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "bernoulli: p must be between 0 and 1");
 }
 
+/* ---- what a pointer says of its numbers ---- */
+
+/* The type is a variable: a constant one does not compile (scripts/check_headers). */
+static void pointers_to_numbers_of_the_type_are_taken(void **state) {
+    (void)state;
+    const float f32[2][3] = {{1, 2, 3}, {4, 5, 6}};
+    struct {
+        float x, y;
+    } points[2] = {{1, 2}, {3, 4}};
+    const char chars[] = {1, 2};
+    const bool bools[] = {true, false};
+    uint16_t half[] = {0x3c00, 0x4000};
+    unsigned whole[] = {1, 2};
+    long long wide[] = {1, 2};
+    assert_values(wb_from(types[0], f32, 3, 2), 0, 1, 2, 3, 4, 5, 6);
+    assert_values(wb_from(types[0], points, 2, 2), 0, 1, 2, 3, 4);
+    assert_values(wb_from(types[2], half, 2), 0, 1, 2);
+    assert_values(wb_from(types[4], whole, 2), 0, 1, 2);
+    assert_values(wb_from(types[5], wide, 2), 0, 1, 2);
+    assert_values(wb_from(types[6], chars, 2), 0, 1, 2);
+    assert_values(wb_from(types[6], bools, 2), 0, 1, 0);
+    assert_values(wb_from(types[7], bools, 2), 0, 1, 0);
+    assert_values(wb_from(types[4], (void *)whole, 2), 0, 1, 2);
+    assert_int_equal(wb_read(wb_vector_of(WB_I32, 3, 4), whole, sizeof whole), WB_OK);
+    assert_int_equal(whole[1], 4);
+}
+
+static void pointers_to_other_numbers_are_refused(void **state) {
+    (void)state;
+    const int64_t wide[4] = {0};
+    double doubles[4] = {0};
+    int whole[4] = {0};
+    uint8_t bytes[4] = {0};
+    assert_null(wb_from(types[4], wide, 4));
+    assert_error(WB_ERROR_DTYPE, "from: the pointer is to numbers of type int64_t or uint64_t, but "
+                                 "the elements are i32, for which it must be to int32_t");
+    assert_null(wb_from(types[0], doubles, 4));
+    assert_error(WB_ERROR_DTYPE, "numbers of type double, but the elements are f32");
+    assert_null(wb_borrow(types[5], whole, NULL, NULL, 4));
+    assert_error(WB_ERROR_DTYPE, "borrow: the pointer is to numbers of type int32_t");
+    assert_null(wb_adopt(types[0], bytes, NULL, NULL, 1));
+    assert_error(WB_ERROR_DTYPE, "adopt: the pointer is to numbers of type uint8_t");
+    assert_int_equal(wb_read(wb_zeros(WB_F32, 8), doubles, sizeof doubles), WB_ERROR_DTYPE);
+    assert_error(WB_ERROR_DTYPE, "read: the pointer is to numbers of type double");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(full_of_every_type),
@@ -434,6 +480,8 @@ int main(void) {
         TEST(a_refused_array_is_released_too),
         TEST(borrowed_memory_is_never_written),
         TEST(adopted_memory_lives_as_long_as_its_views),
+        TEST(pointers_to_numbers_of_the_type_are_taken),
+        TEST(pointers_to_other_numbers_are_refused),
         TEST(the_same_seed_gives_the_same_numbers),
         TEST(calls_do_not_overlap),
         TEST(reading_again_gives_the_same_numbers),
