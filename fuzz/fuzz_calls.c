@@ -25,6 +25,7 @@ typedef enum kind {
     STATE,
     CSV,
     SCHEDULE,
+    ENTRY,
     PROGRESS,
     KINDS
 } kind;
@@ -282,6 +283,8 @@ static void *make(calls *c, kind k) {
         return wb_state(calls_layer(c));
     case SCHEDULE:
         return wb_schedule_cosine(1, .1, 5);
+    case ENTRY:
+        return wb_text("a");
     case PROGRESS:
         return wb_progress_make((wb_progress_desc){.what = "calls", .total = 3});
     default:
@@ -297,7 +300,7 @@ static void *find(calls *c, kind k) {
         if (object) return object;
     }
     void *made = make(c, k);
-    put(c, k, made, k != ARRAY && k != GRADIENTS);
+    put(c, k, made, k != ARRAY && k != GRADIENTS && k != ENTRY);
     return made && !wb_object_is_released(made) ? made : NULL;
 }
 
@@ -319,6 +322,7 @@ static slot *slot_of(calls *c, const void *object) {
 }
 
 /* Those that make one of others own them. */
+wb_text_entry *calls_entry(calls *c) { return find(c, ENTRY); }
 wb_schedule *calls_schedule(calls *c) {
     static const char makers[] = "wb_schedule_";
     wb_schedule *schedule = find(c, SCHEDULE);
@@ -462,6 +466,7 @@ void calls_give_parameters(calls *c, wb_parameters *p) { put(c, PARAMETERS, p, t
 void calls_give_file(calls *c, wb_file *file) { put(c, STATE, file, true); }
 void calls_give_csv(calls *c, wb_csv *csv) { put(c, CSV, csv, true); }
 void calls_give_schedule(calls *c, wb_schedule *schedule) { put(c, SCHEDULE, schedule, true); }
+void calls_give_entry(calls *c, wb_text_entry *entry) { put(c, ENTRY, entry, false); }
 void calls_give_progress(calls *c, wb_progress *progress) { put(c, PROGRESS, progress, true); }
 void calls_give_record(calls *c, const wb_record *record) { (void)c, (void)record; }
 void calls_give_object(calls *c, void *object) {

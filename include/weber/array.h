@@ -16,7 +16,9 @@
  * Ownership: what an operation returns belongs to the innermost open scope of the thread (to the
  * thread itself when none is open); wb_keep takes one out, to be released by wb_free. A loop whose
  * steps make arrays opens a scope for each of them: outside of any, what they make stays until the
- * thread ends. Errors: weber/error.h. */
+ * thread ends (a warning says so, once, when a scope holds 100,000 entries). To use an array after
+ * it was released is a mistake: likely an error, not certainly, as its memory serves other arrays
+ * when 1,024 more were released (with WEBER_DEBUG=mem 65,536). Errors: weber/error.h. */
 #ifndef WEBER_ARRAY_H
 #define WEBER_ARRAY_H
 
@@ -81,6 +83,13 @@ WB_API wb_array *wb_full_make(wb_dtype dtype, double value, int ndim, const int6
 #define wb_scalar(dtype, value) wb_scalar(WB_DTYPE(dtype), value)
 WB_API wb_array *(wb_scalar)(wb_dtype dtype, double value);
 WB_API wb_array *wb_number(double value);
+
+/* A copy of a text, to be saved beside a model (wb_save_named); it belongs to the scope.
+ * wb_text_of_entry is the text, as long as the entry lives. */
+typedef struct wb_text_entry wb_text_entry;
+#define wb_text(text) wb_text_make(text)
+WB_API wb_text_entry *wb_text_make(const char *text);
+WB_API const char *wb_text_of_entry(const wb_text_entry *entry);
 
 /* A number, weak as wb_number, whose value is no part of the plan: a learning rate, a bias
  * correction, a counter. A constant that changes each step would be planned anew each time. */

@@ -59,6 +59,18 @@ WB_API wb_array *wb_csv_matrix(const wb_csv *csv, int count, const char *const *
  * their bytes. *classes, if not NULL, is how many there are; wb_csv_label says which text a label
  * is, NULL outside. Missing values are errors. */
 WB_API wb_array *wb_csv_labels(const wb_csv *csv, const char *name, int64_t *classes);
+
+/* Each table counts its own texts: labels of another one, as those for testing, are told by the
+ * vocabulary of the first. It is those texts in order, one a line; saved beside a model and read
+ * again it is
+ *
+ *     wb_save_named("iris.npz", {"model", model}, {"species", wb_csv_vocabulary(iris, "species")});
+ *     wb_array *y = wb_csv_labels_in(test, "species", wb_file_text(file, "species"));
+ *
+ * A text that is not in it is an error that names its line, and so is one with a line end where the
+ * vocabulary is made, which belongs to the scope. */
+WB_API wb_text_entry *wb_csv_vocabulary(const wb_csv *csv, const char *name);
+WB_API wb_array *wb_csv_labels_in(const wb_csv *csv, const char *name, const char *vocabulary);
 WB_API const char *wb_csv_label(const wb_csv *csv, const char *name, int64_t label);
 
 #ifdef __cplusplus

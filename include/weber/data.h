@@ -64,8 +64,8 @@ typedef struct wb_named_array {
 
 /* One batch. x, y and more[i] are the loader's arrays of the same place, NULL where it has none;
  * they belong to the turn. To use one afterwards, as any array that was released, is a mistake: an
- * error in debug builds and with WEBER_DEBUG=mem, where memory rests before it is used again (for
- * 65,536 later arrays), and otherwise as long as nothing else has taken its place. */
+ * error as long as nothing else has taken its place, which is likely, not certain
+ * (weber/array.h). */
 typedef struct wb_batch {
     wb_array *x, *y;
     wb_array *more[WB_MORE_ARRAYS];

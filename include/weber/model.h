@@ -190,8 +190,10 @@ enum { WB_MOST_ARRAYS = 16 };
  * The second argument is the forward function that wb_apply calls, or NULL. The list says what
  * takes part: WB_STATE_FIELD is moved but not trained (wb_set says how it changes), WB_FIXED_FIELD
  * and WB_FIXED_CHILD_FIELD are released with the struct but neither moved nor trained. What is not
- * listed is a plain value: copied as bytes. A struct without a table is refused: wb_new does not
- * compile, and at run time the error names the struct.
+ * listed is a plain value: copied as bytes, neither trained nor saved. wb_setup and wb_save warn of
+ * such a member that points to a layer or an array (one that is to stay as it is is listed as
+ * FIXED), wb_save of any that is not zero; WB_VALUE_FIELD says that this is meant. A struct without
+ * a table is refused: wb_new does not compile, and at run time the error names the struct.
  *
  * Settings are rows too. They are printed, "Power(2 => 3, tanh, p=0.5)", saved, and read back:
  *

@@ -41,7 +41,9 @@ extern "C" {
  *   all ranks must call, and rank 0 alone writes),
  *   a loader (its place: epoch, batch, the seed of the order; not its data),
  *   wb_random_state() (where this thread's sequence of random numbers is),
- *   a state, or an open file: its tree, {"model_state", wb_state(model)}.
+ *   a state, or an open file: its tree, {"model_state", wb_state(model)},
+ *   a text, {"vocabulary", wb_text("cat\ndog")}, but not in npy; numbers are arrays, {"epoch",
+ *   wb_number(3)}.
  * Together they are a checkpoint: training that goes on from it gives the bits of training that was
  * never interrupted. */
 #define wb_save_named(path, ...)                                                                   \
@@ -245,6 +247,11 @@ WB_API const char *wb_file_format(const wb_file *file); /* "BSON", "safetensors"
 WB_API int64_t wb_file_size(const wb_file *file);       /* bytes */
 /* The texts that the file has about itself, a map (safetensors' __metadata__); NULL: none. */
 WB_API const wb_record *wb_file_metadata(const wb_file *file);
+
+/* A text that wb_save_named put there (wb_text): among the metadata of safetensors, a value of BSON
+ * and npz. It lives as long as the file is open. NULL, with an error, where there is none of the
+ * name. */
+WB_API const char *wb_file_text(const wb_file *file, const char *name);
 
 /* The model as a tree without a file, of the shape that Flux.state gives: maps and lists of its
  * arrays, which are the model's own, not copies. Later updates of the model do not reach it. */

@@ -150,6 +150,9 @@ wb_array *wb_scope_add(wb_array *x);
  * scope. */
 void *wb_scope_own(void *object);
 
+/* The text of a wb_text_entry; NULL: the object is none. */
+const char *wb_entry_text(const void *object);
+
 /* Takes any object out of the scope that owns it; false if none of this thread does. */
 bool wb_scope_disown(void *object);
 

@@ -54,7 +54,7 @@ static inline wb_array *blank(wb_thread *thread, wb_op op, wb_dtype dtype, int n
 
 /* The new node's one reference becomes the scope's. */
 static inline wb_array *into_scope(wb_thread *thread, wb_array *node) {
-    if (WB_GROW(thread->entries, thread->entry_count, thread->entry_capacity)) {
+    if (wb_scope_has_room(thread)) {
         thread->entries[thread->entry_count++] = &node->object;
         node->object.scope_slot = thread->entry_count;
         return node;

@@ -42,5 +42,6 @@ static const wb_class random_class = {
 
 wb_random *wb_random_state(void) {
     static wb_random random = {{.klass = &random_class}};
+    wb_note_class(&random_class);
     return &random;
 }

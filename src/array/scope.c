@@ -12,6 +12,46 @@ wb_status wb_scope_open(void) {
     return WB_OK;
 }
 
+/* ---- the list of entries ---- */
+
+static int64_t innermost_start(const wb_thread *thread) {
+    return thread->scope_count > 0 ? thread->scope_starts[thread->scope_count - 1] : 0;
+}
+
+static void close_gaps(wb_thread *thread, int64_t start) {
+    int64_t to = start;
+    for (int64_t i = start; i < thread->entry_count; i++) {
+        wb_object *object = thread->entries[i];
+        if (!object) continue;
+        if (object->scope_slot == i + 1) object->scope_slot = to + 1;
+        thread->entries[to++] = object;
+    }
+    thread->entry_count = to;
+}
+
+static void warn_of_large_scope(wb_thread *thread) {
+    thread->has_large_scope = true;
+    wb_log_line(WB_LOG_WARN,
+                "%s %d arrays and other objects, which stay until it %s: in a loop, wb_scope_open "
+                "and wb_scope_close around each step release what the step made",
+                thread->scope_count > 0 ? "a scope holds" : "without a scope the thread holds",
+                (int)WB_LARGE_SCOPE, thread->scope_count > 0 ? "is closed" : "ends");
+}
+
+/* The list never passes the place where a scope becomes large without coming here. */
+bool wb_scope_make_room(wb_thread *thread) {
+    const int64_t start = innermost_start(thread), large = start + WB_LARGE_SCOPE;
+    const int64_t before = thread->entry_count;
+    if (thread->numbered_entries == 0) close_gaps(thread, start);
+    if (thread->entry_count - start <= (before - start) / 2 && thread->entry_count < before)
+        return true;
+    if (thread->entry_count >= large && !thread->has_large_scope) warn_of_large_scope(thread);
+    if (!WB_GROW(thread->entries, thread->entry_count, thread->entry_capacity)) return false;
+    if (thread->entry_count < large && thread->entry_capacity > large)
+        thread->entry_capacity = large;
+    return true;
+}
+
 /* Takes object out of the scope that owns it; false if none of this thread does. */
 static bool leave_scope(wb_thread *thread, wb_object *object) {
     const int64_t slot = object->scope_slot;
@@ -22,28 +62,46 @@ static bool leave_scope(wb_thread *thread, wb_object *object) {
     return true;
 }
 
-/* What was kept is given back first; a slot's hold comes last: a getter's result leaves its scope,
- * not the model. */
+/* A getter that was asked again has given it to a scope again; only the first of these places is
+ * known to the array. */
+static bool leave_scope_again(wb_thread *thread, wb_object *object) {
+    for (int64_t i = thread->entry_count; i > 0; i--) {
+        if (thread->entries[i - 1] != object) continue;
+        thread->entries[i - 1] = NULL;
+        return true;
+    }
+    return false;
+}
+
+/* What was kept is given back first, then the scope's: a getter's result leaves its scope. A hold
+ * of a model's own is not the caller's to give back. */
 static void free_array(wb_thread *thread, wb_array *x) {
     if (x->keeps > 0) {
         if (x->keeps < UINT16_MAX) x->keeps--;
         wb_unhold(x);
-    } else if (leave_scope(thread, &x->object))
+    } else if (leave_scope(thread, &x->object) || leave_scope_again(thread, &x->object))
         wb_unref(x);
-    else if (x->holds > 0)
-        wb_unhold(x);
+    else
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "wb_free: the array %s belongs to a model, an optimiser or a loader, and was "
+                      "given back already, or was never the caller's",
+                      wb_text_of(x));
 }
 
 /* Where the number of the object's thread stands; NULL: any thread may free it. */
 static uint32_t *owner_of(wb_object *any) {
     if (any->klass == &wb_array_class) return &((wb_array *)(void *)any)->owner;
-    return any->klass && any->klass->owner ? any->klass->owner(any) : NULL;
+    return any->klass->owner ? any->klass->owner(any) : NULL;
 }
 
 void wb_free(void *object) {
     wb_object *any = object;
     wb_thread *thread = wb_thread_get();
     if (!any || !thread) return;
+    if (!wb_known_class(any)) {
+        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_free: the argument is not an object of Weber");
+        return;
+    }
     wb_thread_empty_inbox(thread);
     uint32_t *owner = owner_of(any);
     if (owner && *owner && *owner != thread->number && wb_thread_hand_back(*owner, object)) return;
@@ -57,7 +115,7 @@ void wb_free(void *object) {
                       wb_object_released_name(any));
         return;
     }
-    if (!any->klass || !any->klass->free) return;
+    if (!any->klass->free) return;
     (void)leave_scope(thread, any);
     any->klass->free(any);
 }
@@ -70,7 +128,7 @@ bool wb_scope_disown(void *object) {
 void *wb_scope_own(void *object) {
     if (!object) return NULL;
     wb_thread *thread = wb_thread_get();
-    if (!thread || !WB_GROW(thread->entries, thread->entry_count, thread->entry_capacity)) {
+    if (!thread || !wb_scope_has_room(thread)) {
         wb_free(object);
         return NULL;
     }
@@ -82,8 +140,7 @@ void *wb_scope_own(void *object) {
 wb_array *wb_scope_add(wb_array *x) {
     if (!x) return NULL;
     wb_thread *thread = wb_thread_get();
-    if (!thread || !WB_GROW(thread->entries, thread->entry_count, thread->entry_capacity))
-        return NULL;
+    if (!thread || !wb_scope_has_room(thread)) return NULL;
     thread->entries[thread->entry_count++] = &wb_ref(x)->object;
     if (x->object.scope_slot == 0) x->object.scope_slot = thread->entry_count;
     return x;
@@ -161,10 +218,6 @@ static wb_status leave(wb_thread *thread, int64_t start, bool survive) {
     const wb_status status = release_entries(thread, start, survive);
     if (--thread->scope_count == 0 && thread->has_read_constants) forget_constants(thread);
     return status;
-}
-
-static int64_t innermost_start(const wb_thread *thread) {
-    return thread->scope_starts[thread->scope_count - 1];
 }
 
 static bool check_open(const wb_thread *thread) {

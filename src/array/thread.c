@@ -36,12 +36,12 @@ static void put_free(wb_thread *thread, wb_array *node) {
 
 /* ---- released nodes that rest ---- */
 
-static bool has_quarantine(void) {
+static int64_t resting_nodes(void) {
 #if defined(NDEBUG) && !NODE_FROM_MALLOC
     static wb_switch memory = {.variable = "WEBER_DEBUG", .word = "mem"};
-    return wb_is_on(&memory);
+    return wb_is_on(&memory) ? WB_QUARANTINE : WB_RESTING_NODES;
 #else
-    return true;
+    return WB_QUARANTINE;
 #endif
 }
 
@@ -63,7 +63,7 @@ static void rest(wb_thread *thread, wb_array *node) {
         thread->quarantine.newest->object.next = &node->object;
     thread->quarantine.newest = node;
     wb_object_guard(node, sizeof *node, true);
-    if (++thread->quarantine.count > WB_QUARANTINE) free_oldest(thread);
+    if (++thread->quarantine.count > resting_nodes()) free_oldest(thread);
 }
 
 static void give_nodes_to_all(wb_thread *thread) {
@@ -150,6 +150,7 @@ static void make_key(void) {
     (void)pthread_key_create(&key, thread_ends);
     wb_lock_on_fork(WB_LOCK_THREADS, &hooks);
     wb_check_variables();
+    wb_note_class(&wb_array_class);
     if (wb_lists_leaks()) (void)atexit(list_leaks);
 }
 
@@ -250,8 +251,5 @@ wb_array *wb_node_take_anew(wb_thread *thread) {
 void wb_node_give(wb_thread *thread, wb_array *node) {
     __atomic_store_n(&thread->live_nodes, thread->live_nodes - 1, __ATOMIC_RELAXED);
     wb_object_mark_node(&node->object);
-    if (has_quarantine())
-        rest(thread, node);
-    else
-        put_free(thread, node);
+    rest(thread, node);
 }

@@ -6,7 +6,9 @@
 
 enum {
     WB_CONSTANTS = 64,
+    WB_RESTING_NODES = 1 << 10,
     WB_QUARANTINE = 1 << 16,
+    WB_LARGE_SCOPE = 100000,     /* entries of a scope that was meant to be closed before */
     WB_PENDING_BUDGET = 1 << 18, /* nodes made without an evaluation, outside training */
 };
 
@@ -31,6 +33,8 @@ typedef struct wb_thread {
     int64_t *scope_starts;
     int64_t scope_count, scope_capacity;
     int64_t scope_floor;  /* scopes that the body of a scan must leave open */
+    int numbered_entries; /* those who know entries by number: their places stay */
+    bool has_large_scope; /* and was told so */
     wb_array **survivors; /* of a scope that closes; the list stays */
     int64_t survivor_capacity;
     wb_array *free_nodes;
@@ -83,9 +87,16 @@ bool wb_thread_hand_back(uint32_t owner, void *object);
 /* Releases what other threads handed back. */
 void wb_thread_empty_inbox(wb_thread *thread);
 
-/* Memory for one node from the thread's pool, and back. Sanitizer builds take each from malloc. In
- * debug builds, and with WEBER_DEBUG=mem, a released node rests until WB_QUARANTINE later ones are
- * released, so that its use is noticed (wb_is_gone). */
+/* Makes room for one more entry: where half of the innermost scope's are gaps, which arrays that
+ * were freed left, the gaps are closed. False when out of memory. */
+bool wb_scope_make_room(wb_thread *thread);
+static inline bool wb_scope_has_room(wb_thread *thread) {
+    return thread->entry_count < thread->entry_capacity || wb_scope_make_room(thread);
+}
+
+/* Memory for one node from the thread's pool, and back. Sanitizer builds take each from malloc. A
+ * released node rests until WB_RESTING_NODES later ones are released, in debug builds and with
+ * WEBER_DEBUG=mem WB_QUARANTINE, so that its use is noticed (wb_refuse). */
 wb_array *wb_node_take_anew(wb_thread *thread);
 void wb_node_give(wb_thread *thread, wb_array *node);
 

@@ -42,19 +42,19 @@ bool wb_may_use_arrays(const char *function, int64_t count, wb_array *const *arr
 }
 
 bool wb_may_use_any(const char *function, const void *object, const char *what) {
-    const wb_object *any = object;
+    const wb_class *klass = wb_known_class(object);
     char name[80];
-    if (!any) return wb_object_check(function, NULL, NULL, what ? what : "the object");
+    if (!object) return wb_object_check(function, NULL, NULL, what ? what : "the object");
     if (!what) {
         (void)snprintf(name, sizeof name, "the %s",
-                       wb_object_is_released(any) ? wb_object_released_name(any)
-                       : any->klass               ? any->klass->name
-                                                  : "argument");
+                       wb_object_is_released(object) ? wb_object_released_name(object)
+                       : klass                       ? klass->name
+                                                     : "argument");
         what = name;
     }
-    if (wb_object_is_released(any)) return wb_object_check(function, any, NULL, what);
-    if (any->klass == &wb_array_class) return wb_may_use_array(function, object, what);
-    if (any->klass) return is_own(function, any, what);
+    if (wb_object_is_released(object)) return wb_object_check(function, object, NULL, what);
+    if (klass == &wb_array_class) return wb_may_use_array(function, object, what);
+    if (klass) return is_own(function, object, what);
     (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s is not an object of Weber", function, what);
     return false;
 }

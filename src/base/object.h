@@ -39,6 +39,12 @@ static inline const wb_class *wb_class_of(const void *object) {
     return ((const wb_object *)object)->klass;
 }
 
+/* The class of whatever was given to a function that takes a void *, as far as its first bytes say:
+ * NULL for what is not Weber's, as a text or a number. Classes are known once an object of them was
+ * made; those that stand within others are noted. */
+const wb_class *wb_known_class(const void *object);
+void wb_note_class(const wb_class *klass);
+
 /* Zeroed memory for an object of the class, which counts as live. NULL when out of memory. */
 void *wb_object_new(const wb_class *klass, size_t size_bytes);
 /* Releases it. The memory rests for a while, with a header that says what it was, so that who still

@@ -9,8 +9,8 @@
 static wb_loader_desc describe(const wb_loader *loader) {
     wb_loader_desc desc = loader->desc;
     const bool has_y = desc.y != NULL;
-    desc.x = desc.observe ? NULL : loader->sources[0].array;
     if (desc.observe) return desc;
+    desc.x = loader->sources[0].array;
     if (has_y) desc.y = loader->sources[1].array;
     for (int i = 1 + has_y; i < loader->count; i++)
         desc.more[i - 1 - has_y] =

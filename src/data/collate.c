@@ -8,7 +8,11 @@
 #include "data/loader.h"
 
 bool wb_collate_check(const wb_loader_desc *d) {
-    const char *other = d->getobs ? "getobs" : d->prepare ? "prepare" : d->y ? "y" : NULL;
+    const char *other = d->getobs    ? "getobs"
+                        : d->prepare ? "prepare"
+                        : d->x       ? "x"
+                        : d->y       ? "y"
+                                     : NULL;
     for (int i = 0; i < WB_MORE_ARRAYS; i++)
         if (d->more[i].name || d->more[i].array) other = "more";
     if (d->collate && !d->observe)

@@ -429,3 +429,70 @@ const char *wb_csv_label(const wb_csv *csv, const char *name, int64_t label) {
     wb_release(texts);
     return text;
 }
+
+wb_text_entry *wb_csv_vocabulary(const wb_csv *csv, const char *name) {
+    const int64_t column = find_column("csv_vocabulary", csv, name);
+    int64_t count;
+    size_t bytes = 1;
+    const char **texts = column < 0 ? NULL : distinct_texts(csv, column, &count);
+    for (int64_t i = 0; texts && i < count; i++) bytes += strlen(texts[i]) + 1;
+    char *lines = texts ? wb_alloc(bytes) : NULL, *end = lines;
+    for (int64_t i = 0; lines && i < count; i++) {
+        const size_t length = strlen(texts[i]);
+        if (strpbrk(texts[i], "\r\n"))
+            (void)wb_fail(WB_ERROR_UNSUPPORTED,
+                          "csv_vocabulary: \"%.40s\" of column \"%s\" has a line end", texts[i],
+                          name);
+        memcpy(end, texts[i], length), end += length;
+        if (i + 1 < count) *end++ = '\n';
+    }
+    wb_text_entry *entry = lines && !wb_failed() ? wb_text_make(lines) : NULL;
+    wb_release(lines);
+    wb_release(texts);
+    return entry;
+}
+
+typedef struct word {
+    const char *text; /* first, as by_text has it */
+    int64_t place;
+} word;
+
+/* The lines, sorted, each with its number; lines is cut into them. */
+static word *words_of(char *lines, int64_t *count) {
+    word *words = NULL;
+    int64_t capacity = 0;
+    *count = 0;
+    for (char *at = lines, *end; at; at = end) {
+        if ((end = strchr(at, '\n'))) *end++ = 0;
+        if (!WB_GROW(words, *count, capacity)) {
+            wb_release(words);
+            return NULL;
+        }
+        words[*count] = (word){at, *count};
+        ++*count;
+    }
+    qsort(words, (size_t)*count, sizeof *words, by_text);
+    return words;
+}
+
+wb_array *wb_csv_labels_in(const wb_csv *csv, const char *name, const char *vocabulary) {
+    const int64_t column = find_column("csv_labels_in", csv, name), rows = wb_csv_rows(csv);
+    if (column < 0) return NULL;
+    if (!vocabulary)
+        return wb_failed() ? NULL : wb_fail_argument_null("csv_labels_in", "the vocabulary");
+    int64_t *labels = wb_alloc_list(rows + 1, sizeof *labels), count = 0;
+    char *lines = labels ? wb_copy_text(vocabulary) : NULL;
+    word *words = lines ? words_of(lines, &count) : NULL;
+    bool good = words != NULL;
+    for (int64_t row = 0; good && row < rows; row++) {
+        const word wanted = {.text = wb_csv_text(csv, row, column)};
+        const word *found = bsearch(&wanted, words, (size_t)count, sizeof *words, by_text);
+        good = found || fail_field(csv, row, column, "the vocabulary lacks");
+        if (found) labels[row] = found->place;
+    }
+    wb_array *x = good ? wb_from_make(WB_I64, labels, 1, &rows) : NULL;
+    wb_release(words);
+    wb_release(lines);
+    wb_release(labels);
+    return x;
+}

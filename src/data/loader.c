@@ -170,15 +170,18 @@ static bool add_source(wb_loader *loader, const char *name, wb_array *x) {
 }
 
 static bool are_there(const wb_loader_desc *desc) {
-    bool good =
-        wb_may_use_array("loader", desc->x, "x") && wb_may_use_given("loader", desc->y, "y");
+    bool good = (desc->observe || wb_may_use_array("loader", desc->x, "x")) &&
+                wb_may_use_given("loader", desc->y, "y");
     for (int i = 0; good && i < WB_MORE_ARRAYS && desc->more[i].name; i++)
         good = wb_may_use_given("loader", desc->more[i].array, desc->more[i].name);
     return good;
 }
 
 static bool add_sources(wb_loader *loader, const wb_loader_desc *desc) {
-    if (!add_source(loader, "x", desc->x)) return false;
+    const int64_t n = desc->numobs;
+    wb_array *places =
+        desc->observe ? wb_to(wb_cpu_device(), wb_iota_make(WB_I64, 0, 1, &n)) : NULL;
+    if (!add_source(loader, "x", desc->observe ? places : desc->x)) return false;
     if (desc->y && !add_source(loader, "y", desc->y)) return false;
     for (int i = 0; i < WB_MORE_ARRAYS && desc->more[i].name; i++) {
         if (!desc->more[i].array) {
@@ -194,7 +197,7 @@ static bool check_desc(const wb_loader_desc *desc) {
     wb_status status = WB_OK;
     if (!wb_collate_check(desc))
         status = WB_ERROR_ARGUMENT;
-    else if (!desc->x)
+    else if (!desc->x && !desc->observe)
         (void)wb_fail_argument_null("loader", "x"), status = WB_ERROR_ARGUMENT;
     else if (!are_there(desc))
         status = WB_ERROR_ARGUMENT;
@@ -251,13 +254,12 @@ static wb_fill_fn fill_ahead;
 
 wb_loader *wb_loader_make(wb_loader_desc desc) {
     if (wb_failed()) return wb_not_run_null("wb_loader_new");
-    if (desc.observe && !desc.x && desc.numobs > 0)
-        desc.x = wb_to(wb_cpu_device(), wb_iota(WB_I64, 0, desc.numobs)); /* places */
     if (!check_desc(&desc)) return NULL;
     wb_loader *loader = wb_object_new(&loader_class, sizeof *loader);
     if (!loader) return NULL;
     (void)wb_claim_owner(&loader->owner);
     loader->turn.object.klass = &turn_class;
+    wb_note_class(&turn_class);
     loader->epoch = -1;
     loader->desc = desc;
     if (desc.batchsize == 0) loader->desc.batchsize = 1;

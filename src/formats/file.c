@@ -123,6 +123,25 @@ const wb_record *wb_file_metadata(const wb_file *file) {
     return file && wb_file_check("wb_file_metadata", file) ? file->metadata : NULL;
 }
 
+static const char *text_in(const wb_record *map, const char *name) {
+    for (int64_t i = 0; map && map->names && i < map->count; i++) {
+        const wb_record *child = map->children[i];
+        if (map->names[i] && strcmp(map->names[i], name) == 0 && child->kind == WB_RECORD_TEXT)
+            return child->text;
+    }
+    return NULL;
+}
+
+const char *wb_file_text(const wb_file *file, const char *name) {
+    if (!wb_file_check("wb_file_text", file)) return NULL;
+    if (!name) return wb_failed() ? NULL : wb_fail_argument_null("wb_file_text", "the name");
+    const char *text = text_in(file->root, name);
+    if (!text) text = text_in(file->metadata, name);
+    return text ? text
+                : wb_fail_null(WB_ERROR_ARGUMENT, "%s: there is no text \"%.80s\"", file->path,
+                               name);
+}
+
 const char *wb_file_format(const wb_file *file) {
     return file && wb_file_check("wb_file_format", file) && file->format ? file->format->name : "";
 }

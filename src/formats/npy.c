@@ -373,13 +373,27 @@ size_t wb_npy_header(const wb_record *record, char header[WB_NPY_MOST_HEADER], c
     return (size_t)(at - header);
 }
 
+/* The format has no place for texts, nor for a name; what a model is made of is in the program. */
+static const char *text_to_lose(const wb_record *metadata) {
+    static const char structure[] = "_structure";
+    for (int64_t i = 0; metadata && i < metadata->count; i++) {
+        const char *name = metadata->names[i];
+        const size_t length = strlen(name), end = sizeof structure - 1;
+        if (length < end || strcmp(name + length - end, structure) != 0) return name;
+    }
+    return NULL;
+}
+
 static wb_status write_file(const wb_record *root, const wb_record *metadata, wb_text *out) {
     char header[WB_NPY_MOST_HEADER];
-    (void)metadata; /* the format has no place for it, nor for a name */
+    const char *lost = text_to_lose(metadata);
     while (root->kind == WB_RECORD_MAP && root->count == 1) root = root->children[0];
     if (!wb_record_has_data(root))
         return wb_fail(WB_ERROR_ARGUMENT, "%s: .npy holds one array; .npz holds several by name",
                        out->path);
+    if (lost)
+        return wb_fail(WB_ERROR_UNSUPPORTED, "%s: .npy has no place for \"%.80s\"; .npz has",
+                       out->path, lost);
     const size_t length = wb_npy_header(root, header, out->path, "the array");
     if (!length) return wb_error_status();
     wb_text_bytes(out, header, length);

@@ -169,11 +169,14 @@ wb_array *wb_recompute(wb_array_fn *fn, void *context, int count, wb_array *cons
     wb_error_aside older;
     wb_error_put_aside(&older);
     const int64_t first_entry = wb_scope_entries();
+    wb_thread *thread = wb_thread_get();
+    if (thread) thread->numbered_entries++;
     wb_array *y = call(fn, context, count, arrays), *result = NULL;
     const int64_t end = wb_scope_entries();
     region r = {.count = 0};
     if (y) result = wrap(&r, y, count, arrays, first_entry);
     if (result) drop_entries(first_entry, end, result);
+    if (thread) thread->numbered_entries--;
     wb_table_release(&r.table);
     wb_release(r.inputs);
     wb_release(r.stack);

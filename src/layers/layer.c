@@ -189,7 +189,7 @@ wb_layer *wb_retain(wb_layer *layer) {
 }
 
 bool wb_is_layer(const void *object) {
-    return object && ((const wb_object *)object)->klass == &layer_object_class;
+    return wb_known_class(object) == &layer_object_class;
 }
 
 bool wb_may_use_layer(const char *function, const void *object, const char *what) {

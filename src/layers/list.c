@@ -62,7 +62,7 @@ static bool check_object(const char *function, int64_t place, const void *object
     (void)snprintf(what, sizeof what, "%s %lld", layers_only ? "layer" : "entry", (long long)place);
     if (!object) return fail_null(function, what);
     if (layers_only || wb_is_layer(object)) return wb_may_use_layer(function, object, what);
-    if (is_array(object)) return wb_may_use_array(function, object, what);
+    if (wb_known_class(object) && is_array(object)) return wb_may_use_array(function, object, what);
     if (wb_object_is_released(object)) return wb_object_check(function, object, NULL, what);
     (void)wb_fail(WB_ERROR_ARGUMENT,
                   "%s: %s is neither layer nor array; a struct of your own is declared with "

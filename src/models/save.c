@@ -22,10 +22,11 @@ bool wb_may_use_named(const char *function, int64_t count, const wb_named *objec
 static wb_record *record_of_objects(wb_tree_maker *b, int64_t count, const wb_named *objects) {
     wb_record *root = wb_record_new(&b->arena, WB_RECORD_MAP);
     if (!root || !wb_record_room(&b->arena, root, count, true)) return NULL;
+    root->count = 0;
     for (int64_t i = 0; i < count; i++) {
-        root->names[i] = objects[i].name;
-        root->children[i] = wb_tree_of_object(b, &objects[i]);
-        if (!root->children[i]) return NULL;
+        if (wb_entry_text(objects[i].object)) continue; /* record_of_texts */
+        root->names[root->count] = objects[i].name;
+        if (!(root->children[root->count++] = wb_tree_of_object(b, &objects[i]))) return NULL;
     }
     return root;
 }
@@ -35,10 +36,11 @@ static wb_record *record_of_objects(wb_tree_maker *b, int64_t count, const wb_na
 static bool leave_out_values(wb_tree_maker *b, const wb_format *format, const char *path,
                              wb_record *root, const wb_named *objects) {
     wb_left_out out = {.count = 0}, settings = {.count = 0};
-    for (int64_t i = 0; i < root->count && !format->has_values; i++) {
-        const bool is_model = wb_is_layer(objects[i].object);
-        const bool takes_part = is_model || wb_is_file(objects[i].object);
-        if (takes_part && !wb_leave_out(format, &b->arena, root->children[i], objects[i].name,
+    for (int64_t i = 0; i < root->count && !format->has_values; i++, objects++) {
+        while (wb_entry_text(objects->object)) objects++;
+        const bool is_model = wb_is_layer(objects->object);
+        const bool takes_part = is_model || wb_is_file(objects->object);
+        if (takes_part && !wb_leave_out(format, &b->arena, root->children[i], objects->name,
                                         is_model ? &settings : &out))
             return false;
     }
@@ -46,16 +48,21 @@ static bool leave_out_values(wb_tree_maker *b, const wb_format *format, const ch
     return true;
 }
 
-/* What each model can be made again from, as texts by name. */
-static wb_record *record_of_structures(wb_tree_maker *b, int64_t count, const wb_named *objects) {
+/* What each model can be made again from, as texts by name, and the texts that were given. */
+static wb_record *record_of_texts(wb_tree_maker *b, int64_t count, const wb_named *objects) {
     wb_record *texts = wb_record_new(&b->arena, WB_RECORD_MAP);
     if (!texts || !wb_record_room(&b->arena, texts, count, true)) return NULL;
     texts->count = 0;
     for (int64_t i = 0; i < count; i++) {
-        if (!wb_is_layer(objects[i].object)) continue;
+        const char *given = wb_entry_text(objects[i].object);
+        if (!given && !wb_is_layer(objects[i].object)) continue;
         wb_record *text = wb_record_new(&b->arena, WB_RECORD_TEXT);
-        const char *name = text ? wb_structure_key(objects[i].name, &b->arena) : NULL;
-        if (!name || !(text->text = wb_structure_text(objects[i].object, &b->arena))) return NULL;
+        const char *name = !text   ? NULL
+                           : given ? objects[i].name
+                                   : wb_structure_key(objects[i].name, &b->arena);
+        if (!name) return NULL;
+        text->text = given ? given : wb_structure_text(objects[i].object, &b->arena);
+        if (!text->text) return NULL;
         texts->names[texts->count] = name;
         texts->children[texts->count++] = text;
     }
@@ -112,7 +119,7 @@ static wb_status save(const char *path, int64_t count, const wb_named *objects) 
     wb_tree_maker b = {.is_for_file = true};
     wb_record *root = record_of_objects(&b, count, objects);
     if (root && !leave_out_values(&b, format, path, root, objects)) root = NULL;
-    const wb_record *texts = root ? record_of_structures(&b, count, objects) : NULL;
+    const wb_record *texts = root ? record_of_texts(&b, count, objects) : NULL;
     if (texts && !format->has_metadata) root = joined(&b, root, texts);
     wb_status status = wb_error_status();
     if (texts && root)

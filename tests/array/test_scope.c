@@ -1,7 +1,7 @@
 /* src/array/scope.c, thread.c: who owns what, and for how long */
 #include <pthread.h>
 
-#include "array/array.h"
+#include "array/thread.h"
 #include "support/support.h"
 
 static bool is_eager(void) {
@@ -276,6 +276,100 @@ static void what_was_released_says_so(void **state) {
     }
 }
 
+/* ---- mistakes ---- */
+
+static void a_freed_array_is_not_another_at_once(void **state) {
+    (void)state;
+    wb_array *x = wb_vector(1, 2);
+    wb_free(x);
+    for (int i = 0; i < 1000; i++) wb_free(wb_vector(3, 4));
+    assert_null(wb_add(x, x));
+    assert_error(WB_ERROR_ARGUMENT, "add: an array was released");
+}
+
+static void the_list_of_a_scope_has_no_gaps_for_long(void **state) {
+    (void)state;
+    const wb_thread *thread = wb_thread_get();
+    const int64_t before = thread->entry_count;
+    wb_array *stays[3];
+    assert_int_equal(wb_scope_open(), WB_OK);
+    for (int i = 0; i < 30000; i++) {
+        if (i % 10000 == 0) stays[i / 10000] = wb_vector(5, (float)i);
+        wb_free(wb_vector(1, 2));
+    }
+    assert_true(thread->entry_count < before + 4096);
+    for (int i = 0; i < 3; i++) assert_values(stays[i], 0, 5, 10000.0 * i);
+    wb_free(stays[1]);
+    assert_null(wb_add(stays[1], stays[0]));
+    assert_error(WB_ERROR_ARGUMENT, "add: an array was released");
+    assert_values(wb_add(stays[0], stays[2]), 0, 10, 20000);
+    assert_int_equal(wb_scope_close(), WB_OK);
+    assert_int_equal(thread->entry_count, before);
+}
+
+static int warnings;
+static char warning[200];
+static void keep_warning(void *context, wb_log_level level, const char *line) {
+    (void)context;
+    if (level != WB_LOG_WARN) return;
+    warnings++;
+    snprintf(warning, sizeof warning, "%s", line);
+}
+
+static void *make_many(void *state) {
+    (void)state;
+    wb_log_to(keep_warning, NULL);
+    for (int i = 0; i < 99999; i++) (void)wb_number(i);
+    assert_int_equal(warnings, 0);
+    for (int i = 0; i < 300000; i++) (void)wb_number(i);
+    wb_log_to(NULL, NULL);
+    return NULL;
+}
+
+static void a_large_scope_is_told_once(void **state) {
+    (void)state;
+    pthread_t thread;
+    warnings = 0;
+    assert_int_equal(pthread_create(&thread, NULL, make_many, NULL), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(warnings, 1);
+    assert_non_null(strstr(warning, "without a scope the thread holds 100000 arrays"));
+    assert_non_null(strstr(warning, "wb_scope_open"));
+}
+
+static void the_hold_of_a_model_is_not_the_callers(void **state) {
+    (void)state;
+    wb_layer *model = wb_chain(wb_dense(2, 3));
+    wb_array *a = wb_get(model, "layers.1.weight"), *b = wb_get(model, "layers.1.weight");
+    assert_ptr_equal(a, b);
+    wb_free(a);
+    wb_free(b);
+    assert_false(wb_failed());
+    wb_free(b);
+    assert_error(WB_ERROR_ARGUMENT, "wb_free: the array (3, 2) belongs to a model");
+    for (int i = 0; i < 2000; i++) wb_free(wb_vector(3, 4));
+    assert_int_equal(wb_count(wb_get(model, "layers.1.weight")), 6);
+    assert_non_null(wb_apply(model, wb_vector(1, 2)));
+    wb_free(model);
+}
+
+static void *read_it(void *x) {
+    assert_true(isnan(wb_item(x)));
+    assert_error(WB_ERROR_ARGUMENT, "belongs to another thread");
+    assert_null(wb_read_begin(x));
+    assert_error(WB_ERROR_ARGUMENT, "belongs to another thread");
+    return NULL;
+}
+
+static void another_threads_recipe_is_refused(void **state) {
+    (void)state;
+    wb_array *x = wb_mul_number(wb_ones(WB_F32, 1), 3);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, read_it, x), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_value(x, 3, 0);
+}
+
 static int run_debugging(void) {
     const struct CMUnitTest tests[] = {TEST(what_was_released_says_so)};
     return cmocka_run_group_tests_name("array/test_scope with WEBER_DEBUG=mem", tests, NULL, NULL);
@@ -283,6 +377,11 @@ static int run_debugging(void) {
 
 static int run(void) {
     const struct CMUnitTest tests[] = {
+        TEST(a_freed_array_is_not_another_at_once),
+        TEST(the_list_of_a_scope_has_no_gaps_for_long),
+        TEST(a_large_scope_is_told_once),
+        TEST(the_hold_of_a_model_is_not_the_callers),
+        TEST(another_threads_recipe_is_refused),
         TEST(a_scope_releases_what_was_made_in_it),
         TEST(scopes_nest),
         TEST(a_recipe_keeps_its_inputs),

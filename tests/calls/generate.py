@@ -29,7 +29,7 @@ NOT_CALLED = {
 OBJECTS = {  # type -> suffix of the providers calls_SUFFIX and calls_give_SUFFIX
     'wb_array': 'array', 'wb_layer': 'layer', 'wb_loader': 'loader', 'wb_optimiser': 'optimiser',
     'wb_gradients': 'gradients', 'wb_parameters': 'parameters', 'wb_file': 'file', 'wb_csv': 'csv',
-    'wb_schedule': 'schedule', 'wb_progress': 'progress',
+    'wb_schedule': 'schedule', 'wb_progress': 'progress', 'wb_text_entry': 'entry',
 }
 # void * that is an object of Weber's
 ANY_OBJECT = {'object', 'objects', 'source', ('wb_gpu', 'x'), ('wb_cpu', 'x'), ('wb_device_of', 'x'), ('wb_to_desc', 'x')}

@@ -25,6 +25,7 @@ typedef enum kind {
     STATE,
     CSV,
     SCHEDULE,
+    ENTRY,
     PROGRESS
 } kind;
 
@@ -124,6 +125,8 @@ static void *make(kind k) {
         return wb_read_csv(path_of("table.csv"));
     case SCHEDULE:
         return wb_schedule_constant(1);
+    case ENTRY:
+        return wb_text("a");
     case PROGRESS:
         return wb_progress_make((wb_progress_desc){.what = "calls", .total = 3});
     default:
@@ -212,6 +215,7 @@ wb_parameters *calls_parameters(calls *c) { return ask(c, PARAMETERS); }
 wb_file *calls_file(calls *c) { return ask(c, STATE); }
 wb_csv *calls_csv(calls *c) { return ask(c, CSV); }
 wb_schedule *calls_schedule(calls *c) { return ask(c, SCHEDULE); }
+wb_text_entry *calls_entry(calls *c) { return ask(c, ENTRY); }
 wb_progress *calls_progress(calls *c) { return ask(c, PROGRESS); }
 /* Of any kind, here an array or a layer. */
 void *calls_object(calls *c) {
@@ -318,6 +322,7 @@ LOOKS_AT(give_parameters, wb_parameters *)
 LOOKS_AT(give_file, wb_file *)
 LOOKS_AT(give_csv, wb_csv *)
 LOOKS_AT(give_schedule, wb_schedule *)
+LOOKS_AT(give_entry, wb_text_entry *)
 LOOKS_AT(give_progress, wb_progress *)
 LOOKS_AT(give_record, const wb_record *)
 LOOKS_AT(give_object, void *)

@@ -148,6 +148,8 @@ static void mistakes_are_named(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "observe needs .numobs of at least 1, got 0");
     assert_null(wb_loader_new(.numobs = 2, .observe = text, .y = wb_ones(WB_F32, 2)));
     assert_error(WB_ERROR_ARGUMENT, "observe makes all arrays, so y must not be given");
+    assert_null(wb_loader_new(.numobs = 2, .observe = text, .x = wb_ones(WB_F32, 2)));
+    assert_error(WB_ERROR_ARGUMENT, "observe makes all arrays, so x must not be given");
     assert_null(wb_loader_new(.x = wb_ones(WB_F32, 2), .collate = pad));
     assert_error(WB_ERROR_ARGUMENT, "loader: collate needs .observe");
     assert_null(wb_loader_new(.x = wb_ones(WB_F32, 2), .numobs = 2));

@@ -40,6 +40,28 @@ static void columns_have_types(void **state) {
     wb_free(csv);
 }
 
+static void a_vocabulary_numbers_another_table(void **state) {
+    (void)state;
+    wb_csv *csv = wb_read_csv(file_of("kind\nb\nd\na\nb\n"));
+    wb_text_entry *vocabulary = wb_csv_vocabulary(csv, "kind");
+    const char *names = wb_text_of_entry(vocabulary);
+    assert_string_equal(names, "a\nb\nd");
+    wb_csv *test = wb_read_csv(file_of("kind\nd\nb\n"));
+    assert_values(wb_csv_labels(test, "kind", NULL), 0, 1, 0);
+    assert_values(wb_csv_labels_in(test, "kind", names), 0, 2, 1);
+    assert_values(wb_csv_labels_in(csv, "kind", names), 0, 1, 2, 0, 1);
+    assert_values(wb_csv_labels_in(test, "kind", "d\nc\nb"), 0, 0, 2);
+    assert_null(wb_csv_labels_in(test, "kind", "a\nd"));
+    assert_error(WB_ERROR_FORMAT, "line 3, column \"kind\": the vocabulary lacks \"b\"");
+    assert_null(wb_csv_labels_in(test, "kind", NULL));
+    assert_error(WB_ERROR_ARGUMENT, "csv_labels_in: the vocabulary is NULL");
+    wb_free(csv), wb_free(test);
+    csv = wb_read_csv(file_of("kind\n\"b\nc\"\n"));
+    assert_null(wb_csv_vocabulary(csv, "kind"));
+    assert_error(WB_ERROR_UNSUPPORTED, "has a line end");
+    wb_free(csv);
+}
+
 static void quotes_hold_anything(void **state) {
     (void)state;
     wb_csv *csv = wb_read_csv(file_of("a;b\n\"x;\"\"y\"\"\nz\";2\n;\n"), .separator = ';');
@@ -184,12 +206,11 @@ int main(void) {
     static test_list tests;
     ADD_ROWS(&tests, mistakes, mistakes_are_named);
     ADD_ROWS(&tests, numbers, numbers_are_decimal);
-    const struct CMUnitTest others[] = {TEST(columns_have_types),
-                                        TEST(quotes_hold_anything),
-                                        TEST(a_text_among_numbers_may_mean_none),
-                                        TEST(missing_values_can_be_nan),
-                                        TEST(files_of_many_mebibytes_are_read),
-                                        TEST(files_and_names_are_checked)};
+    const struct CMUnitTest others[] = {
+        TEST(columns_have_types),         TEST(a_vocabulary_numbers_another_table),
+        TEST(quotes_hold_anything),       TEST(a_text_among_numbers_may_mean_none),
+        TEST(missing_values_can_be_nan),  TEST(files_of_many_mebibytes_are_read),
+        TEST(files_and_names_are_checked)};
     ADD_TESTS(&tests, others);
     return run_test_list("data/test_csv", &tests, make_folder, drop_folder);
 }

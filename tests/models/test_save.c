@@ -284,6 +284,31 @@ static void only_files_are_replaced(void **state) {
     wb_free(model);
 }
 
+static void texts_and_numbers_stand_beside_a_model(void **state) {
+    static const char *const names[] = {"texts.bson", "texts.npz", "texts.safetensors"};
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        const char *path = path_of(names[i]);
+        wb_layer *model = network(), *again = network();
+        assert_int_equal(wb_save_named(path, {"vocabulary", wb_text("cat\nd\"og")},
+                                       {"model", model}, {"epoch", wb_number(3)},
+                                       {"note", wb_text("")}),
+                         WB_OK);
+        assert_int_equal(wb_load(path, again), WB_OK);
+        assert_same_model(model, again);
+        wb_file *file = wb_open(path);
+        assert_string_equal(wb_file_text(file, "vocabulary"), "cat\nd\"og");
+        assert_string_equal(wb_file_text(file, "note"), "");
+        assert_null(wb_file_text(file, "epoch"));
+        assert_error(WB_ERROR_ARGUMENT, "there is no text \"epoch\"");
+        assert_value(wb_record_array(file, wb_record_get(wb_file_root(file), "epoch")), 3, 0);
+        wb_free(file), wb_free(model), wb_free(again);
+    }
+    assert_int_equal(wb_save_named(path_of("text.npy"), {"x", wb_vector(1)}, {"a", wb_text("b")}),
+                     WB_ERROR_UNSUPPORTED);
+    assert_error(WB_ERROR_UNSUPPORTED, ".npy has no place for \"a\"");
+}
+
 int main(void) {
     static const struct {
         const char *name;
@@ -300,7 +325,7 @@ int main(void) {
         OF_ROWS(a_killed_writer_leaves_a_whole_file),
     };
     enum { OF_ROWS_COUNT = sizeof tests_of_rows / sizeof *tests_of_rows };
-    struct CMUnitTest tests[ROWS * OF_ROWS_COUNT + 5];
+    struct CMUnitTest tests[ROWS * OF_ROWS_COUNT + 6];
     int count = 0;
     for (int t = 0; t < OF_ROWS_COUNT; t++)
         for (int r = 0; r < ROWS; r++) {
@@ -312,6 +337,7 @@ int main(void) {
     tests[count++] = (struct CMUnitTest)TEST(the_mask_of_the_process_is_left_alone);
     tests[count++] = (struct CMUnitTest)TEST(a_link_of_another_user_is_not_followed);
     tests[count++] = (struct CMUnitTest)TEST(only_files_are_replaced);
+    tests[count++] = (struct CMUnitTest)TEST(texts_and_numbers_stand_beside_a_model);
     return _cmocka_run_group_tests("models/test_save", tests, (size_t)count, make_folder,
                                    drop_folder);
 }
