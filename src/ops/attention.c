@@ -143,6 +143,14 @@ static bool take_mask_and_bias(wb_attention_desc *d, const shape *s) {
     for (int i = 2; i < d->q->ndim; i++) scores[i + 1] = d->q->sizes[i];
     if (d->bias && !fits("bias", d->bias, ndim, scores)) return false;
     if (d->mask && !fits("mask", d->mask, ndim, scores)) return false;
+    if (d->bias && d->bias->dtype == WB_BOOL) {
+        (void)wb_fail(
+            WB_ERROR_DTYPE,
+            "attention: bias is added to the scores, but %s is bool: .mask takes it, true "
+            "where a key is seen",
+            wb_text_of(d->bias));
+        return false;
+    }
     if (d->mask && d->mask->dtype != WB_BOOL) {
         (void)wb_fail(WB_ERROR_DTYPE, "attention: mask must be bool, got %s", wb_text_of(d->mask));
         return false;

@@ -421,6 +421,9 @@ static void mistakes_are_named(void **state) {
                                  "(3, 2, 1), got");
     assert_null(wb_attention(q, k, v, .mask = wb_ones(WB_F32, 3, 2)));
     assert_error(WB_ERROR_DTYPE, "attention: mask must be bool, got");
+    assert_null(wb_attention(q, k, v, .bias = wb_ones(WB_BOOL, 3, 2)));
+    assert_error(WB_ERROR_DTYPE,
+                 "attention: bias is added to the scores, but (3, 2) is bool: .mask");
     assert_null(wb_attention(q, k, v, .dropout = 1.5));
     assert_error(WB_ERROR_ARGUMENT, "attention: dropout must be between 0 and 1, got 1.5");
     assert_null(wb_attention(q, k, v, .heads = 2, .kv_heads = 3));
