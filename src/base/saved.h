@@ -21,6 +21,7 @@ typedef struct wb_saved_number {
     size_t offset;
     wb_saved_kind kind;
     bool is_fixed; /* a file with another number does not fit the object */
+    bool is_new;   /* files of older versions lack it: then it stays as get gave it */
 } wb_saved_number;
 
 typedef struct wb_saved {
@@ -34,8 +35,10 @@ typedef struct wb_saved {
 } wb_saved;
 
 #define WB_SAVED_FIELD(type, field, kind)                                                          \
-    { #field, offsetof(type, field), kind, false }
+    { #field, offsetof(type, field), kind, false, false }
 #define WB_SAVED_FIXED_FIELD(type, field, kind)                                                    \
-    { #field, offsetof(type, field), kind, true }
+    { #field, offsetof(type, field), kind, true, false }
+#define WB_SAVED_NEW_FIELD(type, field, kind)                                                      \
+    { #field, offsetof(type, field), kind, false, true }
 
 #endif

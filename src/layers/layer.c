@@ -188,9 +188,7 @@ wb_layer *wb_retain(wb_layer *layer) {
     return layer;
 }
 
-bool wb_is_layer(const void *object) {
-    return wb_known_class(object) == &layer_object_class;
-}
+bool wb_is_layer(const void *object) { return wb_known_class(object) == &layer_object_class; }
 
 bool wb_may_use_layer(const char *function, const void *object, const char *what) {
     if (!object || wb_is_layer(object) || wb_object_is_released(object))

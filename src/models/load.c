@@ -269,6 +269,8 @@ typedef struct extras {
     const loading *loading;
     uintptr_t *taken; /* addresses of records, sorted */
     int64_t budget;   /* back-references may repeat what is there without end */
+    int64_t count;    /* arrays that .partial passes over */
+    char first[WB_PATH_BYTES];
 } extras;
 
 /* Calls for all arrays below r; false: one is left over, and the error says which. */
@@ -290,21 +292,40 @@ static bool all_taken(extras *x, const wb_record *place, const wb_path *path) {
     char text[WB_PATH_BYTES];
     wb_path_text(path, text, sizeof text);
     if (!takes_part(l, text)) return true;
+    if (l->desc->partial) {
+        if (x->count++ == 0) (void)snprintf(x->first, sizeof x->first, "%s", text);
+        return true;
+    }
     (void)wb_fail(WB_ERROR_ARGUMENT,
                   "%s: the model has no array for %s %s; .partial leaves out such arrays",
                   l->source->file->path, wb_origin_text(r, text), wb_sizes_text(r->ndim, r->sizes));
     return false;
 }
 
+/* What .partial passes over. A place that became zeros beside it may have another name there. */
+static void tell_extras(const extras *x) {
+    const loading *l = x->loading;
+    const entry *zeros = NULL;
+    for (int64_t i = 0; i < l->count && !zeros; i++)
+        if (is_false(l->entries[i].record)) zeros = &l->entries[i];
+    if (x->count > 0 && zeros)
+        wb_log_line(WB_LOG_WARN,
+                    "%s: the %s has no %s, which becomes zeros, and no place of the model takes %s",
+                    l->source->file->path, l->source->noun, zeros->path, x->first);
+    if (x->count > 0)
+        wb_log_line(WB_LOG_INFO, "%s: .partial passes over %lld arrays, the first is %s",
+                    l->source->file->path, (long long)x->count, x->first);
+}
+
 static bool check_extras(const loading *l) {
     enum { MOST_WALKED = 1 << 24 };
-    if (l->desc->partial) return true;
     extras x = {.loading = l, .budget = MOST_WALKED};
     x.taken = wb_alloc_list(l->count + 1, sizeof *x.taken);
     if (!x.taken) return false;
     for (int64_t i = 0; i < l->count; i++) x.taken[i] = (uintptr_t)l->entries[i].record;
     if (l->count) qsort(x.taken, (size_t)l->count, sizeof *x.taken, by_address);
     const bool good = all_taken(&x, l->source->root, NULL);
+    if (good) tell_extras(&x);
     wb_release(x.taken);
     return good;
 }

@@ -135,6 +135,7 @@ static bool fail_at(const loading *l, const char *path) {
 static bool read_number(const loading *l, const char *path, const wb_saved_number *number,
                         void *at) {
     const whole_path whole = path_of("%s.%s", path, number->name);
+    if (number->is_new && !has(find(l, path), number->name)) return true;
     const wb_record *r = find(l, whole.text);
     if (!r) return false;
     const value theirs = value_of(number, r);
@@ -217,7 +218,7 @@ static bool read_link(const loading *l, const char *path, const wb_rule_row *row
         const bool is_flag = row->settings[i].kind == WB_SETTING_FLAG;
         bool flag = values[i] != 0;
         const wb_saved_number number = {row->settings[i].name, 0,
-                                        is_flag ? WB_SAVED_BOOL : WB_SAVED_REAL, false};
+                                        is_flag ? WB_SAVED_BOOL : WB_SAVED_REAL, false, false};
         if (!read_number(l, path, &number, is_flag ? (void *)&flag : (void *)&values[i]))
             return false;
         if (is_flag) values[i] = flag;

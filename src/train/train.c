@@ -234,10 +234,6 @@ static wb_status judge(training *t) {
     return status;
 }
 
-static bool is_over(const wb_training_progress *at) {
-    return at->stopping.patience > 0 && at->stopping.bad >= at->stopping.patience;
-}
-
 /* In a scope, to which what validation leaves belongs. */
 static wb_status look_at_epoch(training *t) {
     wb_evaluation e;
@@ -257,7 +253,7 @@ static wb_status end_epoch(training *t) {
     t->at.in_epoch = false;
     const wb_status status = look_at_epoch(t);
     if (status != WB_OK) return status;
-    const bool is_last = t->stopped || is_over(&t->at) || t->at.epoch == d->epochs;
+    const bool is_last = t->stopped || wb_training_is_over(&t->at) || t->at.epoch == d->epochs;
     return is_last || !d->every ? wb_training_save(&t->at, d, is_last) : WB_OK;
 }
 
@@ -358,7 +354,7 @@ wb_status wb_train_make(wb_train_desc desc) {
                   .throttle = {.seconds = desc.throttle},
                   .event = {.model = desc.model, .optimiser = desc.optimiser, .user = desc.user}};
     status = begin(&t);
-    while (status == WB_OK && !t.stopped && !is_over(&t.at) &&
+    while (status == WB_OK && !t.stopped && !wb_training_is_over(&t.at) &&
            t.at.epoch - t.at.in_epoch < desc.epochs) {
         begin_epoch(&t);
         status = train_epoch(&t);

@@ -1,12 +1,20 @@
 /* Checkpoints of a training. */
 #include "train/training.h"
 
+#include <string.h>
 #include <weber/distributed.h>
+
 #include <weber/state.h>
 
 #include "base/error.h"
 #include "base/saved.h"
+#include "ops/step.h"
 #include "optimise/optimiser.h"
+#include "optimise/rules.h"
+
+bool wb_training_is_over(const wb_training_progress *t) {
+    return t->stopping.patience > 0 && t->stopping.bad >= t->stopping.patience;
+}
 
 /* ---- the numbers of a training ---- */
 
@@ -23,13 +31,18 @@ static bool is_possible(const void *object, const void *numbers) {
            t->aux_count <= WB_AUX;
 }
 
-/* What is no number of the file was got from the object itself. */
+/* What is no number of the file was got from the object itself. A total that has no weight, of an
+ * older version, counts no more: the mean is that of the epoch's other steps. */
 static void set(void *object, const void *numbers) {
-    *(wb_training_progress *)object = *(const wb_training_progress *)numbers;
+    wb_training_progress *t = object;
+    *t = *(const wb_training_progress *)numbers;
+    if (t->total_weight == 0) t->total_loss = 0;
 }
 
 #define FIELD(name, field, kind)                                                                   \
-    { name, offsetof(wb_training_progress, field), kind, false }
+    { name, offsetof(wb_training_progress, field), kind, false, false }
+#define NEW(name, field, kind)                                                                     \
+    { name, offsetof(wb_training_progress, field), kind, false, true }
 
 #define AUX(number, i)                                                                             \
     FIELD("aux_" #number "_name", aux[i].name, WB_SAVED_TEXT),                                     \
@@ -40,9 +53,9 @@ static const wb_saved_number numbers[] = {
     WB_SAVED_FIELD(wb_training_progress, epoch, WB_SAVED_INTEGER),
     WB_SAVED_FIELD(wb_training_progress, step, WB_SAVED_INTEGER),
     WB_SAVED_FIELD(wb_training_progress, steps, WB_SAVED_INTEGER),
-    WB_SAVED_FIELD(wb_training_progress, total_weight, WB_SAVED_REAL),
+    WB_SAVED_NEW_FIELD(wb_training_progress, total_weight, WB_SAVED_REAL),
     WB_SAVED_FIELD(wb_training_progress, total_loss, WB_SAVED_REAL),
-    WB_SAVED_FIELD(wb_training_progress, observations, WB_SAVED_INTEGER),
+    WB_SAVED_NEW_FIELD(wb_training_progress, observations, WB_SAVED_INTEGER),
     WB_SAVED_FIELD(wb_training_progress, in_epoch, WB_SAVED_BOOL),
     WB_SAVED_FIELD(wb_training_progress, best_score, WB_SAVED_REAL),
     WB_SAVED_FIELD(wb_training_progress, best_epoch, WB_SAVED_INTEGER),
@@ -124,17 +137,52 @@ static wb_status begin_anew(wb_training_progress *t, const wb_train_desc *d) {
     return status == WB_OK ? load(t, d, NULL) : status;
 }
 
+/* Settings of the program's rule that no schedule or plateau has, where the file has others. */
+static void tell_settings(const wb_training_progress *t, const wb_train_desc *d,
+                          const wb_rule *mine) {
+    const wb_rule *theirs = &d->optimiser->rule;
+    const double *values = mine->settings, *others = theirs->settings;
+    for (int k = 0; k < wb_rule_links(mine); k++)
+        for (int i = 0; i < wb_rule_settings(mine->links[k]); i++, values++, others++) {
+            const char *name = mine->links[k]->settings[i].name;
+            bool is_scheduled = t->plateau.has_begun && strcmp(name, "eta") == 0;
+            for (int s = 0; s < WB_SCHEDULES && d->schedules[s].setting; s++)
+                is_scheduled = is_scheduled || strcmp(d->schedules[s].setting, name) == 0;
+            if (*values != *others && !is_scheduled)
+                wb_log_line(WB_LOG_WARN,
+                            "wb_train: goes on with %s = %g of the checkpoint, not %g of the "
+                            "optimiser; .schedules or wb_adjust in .on_step change it",
+                            name, *others, *values);
+        }
+}
+
+static void tell(const wb_training_progress *t, const wb_train_desc *d, const wb_rule *mine) {
+    const bool has_stopped = wb_training_is_over(t);
+    wb_log_line(WB_LOG_INFO, "wb_train: goes on from %s after batch %lld of epoch %lld",
+                d->checkpoint, (long long)t->step, (long long)t->epoch);
+    if (!t->in_epoch && has_stopped)
+        wb_log_line(WB_LOG_WARN,
+                    "wb_train: nothing is trained: the training of %s was stopped early, after "
+                    "epoch %lld",
+                    d->checkpoint, (long long)t->epoch);
+    else if (!t->in_epoch && t->epoch >= d->epochs)
+        wb_log_line(WB_LOG_WARN,
+                    "wb_train: nothing is trained: %s has trained %lld epochs, and .epochs is %lld",
+                    d->checkpoint, (long long)t->epoch, (long long)d->epochs);
+    tell_settings(t, d, mine);
+}
+
 wb_status wb_training_resume(wb_training_progress *t, const wb_train_desc *d) {
+    const wb_rule mine = d->optimiser->rule;
     t->object.klass = &training_class;
+    wb_note_class(&training_class);
     if (!d->checkpoint) return WB_OK;
     int64_t number = -1;
     wb_status status = wb_training_leads(d) ? load(t, d, &number) : WB_OK;
     if (status == WB_OK) status = agree(d, &number);
     if (status == WB_OK && number < 0) return begin_anew(t, d);
     if (status == WB_OK && !wb_training_leads(d)) status = load(t, d, NULL);
-    if (status == WB_OK && wb_training_leads(d))
-        wb_log_line(WB_LOG_INFO, "wb_train: goes on from %s after batch %lld of epoch %lld",
-                    d->checkpoint, (long long)t->step, (long long)t->epoch);
+    if (status == WB_OK && wb_training_leads(d)) tell(t, d, &mine);
     return status;
 }
 

@@ -25,6 +25,9 @@ typedef struct wb_training_progress {
     double aux_totals[WB_AUX]; /* of that epoch's observations */
 } wb_training_progress;
 
+/* True where early stopping has ended it. */
+bool wb_training_is_over(const wb_training_progress *progress);
+
 /* Of several ranks one prints and writes. */
 bool wb_training_leads(const wb_train_desc *desc);
 

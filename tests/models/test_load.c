@@ -122,6 +122,38 @@ static void another_structure_is_refused(void **state) {
     wb_free(two), wb_free(one);
 }
 
+static int warnings;
+static char warning[400];
+static void keep_warning(void *context, wb_log_level level, const char *line) {
+    (void)context;
+    if (level != WB_LOG_WARN) return;
+    warnings++;
+    snprintf(warning, sizeof warning, "%s", line);
+}
+
+/* By a name that is misspelt: a bias that a file of arrays lacks may be one that the model there
+ * was made without. */
+static void a_bias_that_becomes_zeros_is_told(void **state) {
+    (void)state;
+    wb_layer *tree = wb_tree_named({"weight", wb_ones(WB_F32, 2, 2)}, {"bais", wb_ones(WB_F32, 2)});
+    wb_layer *model = filled(wb_dense(2, 2), 3);
+    char file[80];
+    snprintf(file, sizeof file, "/tmp/weber-misspelt-%ld.safetensors", (long)getpid());
+    assert_int_equal(wb_save(file, tree), WB_OK);
+    assert_int_equal(wb_load(file, model), WB_ERROR_ARGUMENT);
+    wb_clear_error();
+    warnings = 0;
+    wb_log_to(keep_warning, NULL);
+    assert_int_equal(wb_load(file, model, .partial = true), WB_OK);
+    wb_log_to(NULL, NULL);
+    assert_int_equal(warnings, 1);
+    assert_non_null(strstr(warning, ".safetensors: the file has no bias, which becomes zeros, and "
+                                    "no place of the model takes bais"));
+    assert_all(model, "bias", 0);
+    assert_int_equal(unlink(file), 0);
+    wb_free(model), wb_free(tree);
+}
+
 static void other_sizes_are_refused_with_both(void **state) {
     const way *w = *state;
     wb_layer *from = wb_chain(wb_dense(2, 3), wb_dense(3, 4));
@@ -365,13 +397,14 @@ int main(void) {
         OF_WAYS(a_layer_in_two_places_takes_both),
     };
     enum { OF_WAYS_COUNT = sizeof tests_of_ways / sizeof *tests_of_ways };
-    struct CMUnitTest tests[WAYS * OF_WAYS_COUNT + 4];
+    struct CMUnitTest tests[WAYS * OF_WAYS_COUNT + 5];
     int count = 0;
     for (int t = 0; t < OF_WAYS_COUNT; t++)
         for (int w = 0; w < WAYS; w++) {
             tests[count] = TEST_ROW(&ways[w], tests_of_ways[t].test);
             tests[count++].name = tests_of_ways[t].name;
         }
+    tests[count++] = (struct CMUnitTest)TEST(a_bias_that_becomes_zeros_is_told);
     tests[count++] = (struct CMUnitTest)TEST(a_key_says_where);
     tests[count++] = (struct CMUnitTest)TEST(a_state_is_saved_and_loaded);
     tests[count++] = (struct CMUnitTest)TEST(a_state_has_the_arrays_and_no_functions);

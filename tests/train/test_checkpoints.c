@@ -49,6 +49,75 @@ static void a_damaged_file_is_passed_over(void **state) {
     }
 }
 
+/* As an older version wrote it, without two numbers: their names are others in the file. */
+static void rename_in(const char *path, const char *name, const char *other) {
+    size_t size = 0, length = strlen(name);
+    unsigned char *bytes = read_file(path, &size);
+    int found = 0;
+    for (size_t i = 0; i + length < size; i++)
+        if (memcmp(bytes + i, name, length + 1) == 0) memcpy(bytes + i, other, length), found++;
+    assert_int_equal(found, 1);
+    write_file(path, bytes, size);
+    free(bytes);
+}
+
+static void a_file_of_an_older_version_goes_on(void **state) {
+    (void)state;
+    const char *folder = fresh_folder();
+    char checkpoint[256], path[300];
+    snprintf(checkpoint, sizeof checkpoint, "%sold.bson", folder);
+    snprintf(path, sizeof path, "%sold-000000000005.bson", folder);
+    run r = begin(&kinds[0], 5);
+    r.stop_at = 5;
+    assert_int_equal(train(&r, checkpoint, 0, 0), WB_OK);
+    end(&r);
+    rename_in(path, "total_weight", "what_is_else");
+    r = begin(&kinds[0], 5);
+    assert_int_equal(train(&r, checkpoint, 0, 0), WB_OK);
+    assert_int_equal(r.calls, STEPS - 5);
+    assert_true(r.means[0] > 0 && r.means[0] < 2); /* that of the steps since */
+    end(&r);
+}
+
+static char said[2][300];
+static void keep_warnings(void *context, wb_log_level level, const char *line) {
+    (void)context;
+    if (level != WB_LOG_WARN) return;
+    if (warnings < 2) snprintf(said[warnings], sizeof said[0], "%s", line);
+    warnings++;
+}
+
+static void goes_on_and_says(run *r, const char *checkpoint, int wanted) {
+    warnings = 0;
+    wb_log_to(keep_warnings, NULL);
+    assert_int_equal(train(r, checkpoint, 0, 0), WB_OK);
+    wb_log_to(NULL, NULL);
+    assert_int_equal(warnings, wanted);
+    end(r);
+}
+
+static wb_rule faster(void) { return wb_adam(.eta = 0.5); }
+
+static void another_rate_and_a_finished_run_are_told(void **state) {
+    (void)state;
+    const char *checkpoint = fresh_folder();
+    kind other = *adam;
+    run r = begin(adam, 5);
+    other.rule = faster;
+    r.stop_at = 5;
+    goes_on_and_says(&r, checkpoint, 0);
+    r = begin(&other, 5);
+    r.stop_at = 1;
+    goes_on_and_says(&r, checkpoint, 1);
+    assert_non_null(strstr(said[0], "goes on with eta = 0.01 of the checkpoint, not 0.5"));
+    r = begin(adam, 5);
+    goes_on_and_says(&r, checkpoint, 0);
+    r = begin(adam, 5);
+    goes_on_and_says(&r, checkpoint, 1);
+    assert_non_null(strstr(said[0], "nothing is trained: "));
+    assert_non_null(strstr(said[0], " has trained 3 epochs, and .epochs is 3"));
+}
+
 static void nothing_starts_over_damaged_files(void **state) {
     (void)state;
     const char *checkpoint = fresh_folder();
@@ -264,9 +333,10 @@ int main(int count, char **words) {
     if (!wb_platform_program(self, sizeof self)) return 1;
     static test_list tests;
     const struct CMUnitTest all[] = {
-        TEST(a_damaged_file_is_passed_over),    TEST(nothing_starts_over_damaged_files),
-        TEST(another_model_is_refused),         TEST(a_folder_that_cannot_be_is_told_first),
-        TEST(a_full_disk_costs_no_training),    TEST(killed_within_a_file_it_goes_on),
+        TEST(a_damaged_file_is_passed_over),      TEST(nothing_starts_over_damaged_files),
+        TEST(a_file_of_an_older_version_goes_on), TEST(another_rate_and_a_finished_run_are_told),
+        TEST(another_model_is_refused),           TEST(a_folder_that_cannot_be_is_told_first),
+        TEST(a_full_disk_costs_no_training),      TEST(killed_within_a_file_it_goes_on),
         TEST(killed_at_any_instant_it_goes_on),
     };
     ADD_TESTS(&tests, all);
