@@ -224,9 +224,11 @@ WB_API wb_array *wb_permute_make(wb_array *x, int ndim, const int64_t *dims);
 /* Exchanges the first two dimensions; a vector (n) becomes (1, n). */
 WB_API wb_array *wb_transpose(wb_array *x);
 
-/* Elements start, start + step, ... of dimension dim, before stop (not included). step may be
- * negative: then start >= stop, and stop = -1 goes to the first element. WB_END as stop goes on to
- * the end, in whichever direction. */
+/* Elements start, start + step, ... of dimension dim, before stop (not included). A negative start
+ * counts from the end, and so does a negative stop: wb_slice(x, 0, -3, WB_END, 1) are the last
+ * three, wb_slice(x, 0, 0, -1, 1) all but the last. step may be negative: then start >= stop, and
+ * stop = -1 goes to the first element. WB_END as stop goes on to the end, in whichever direction.
+ * Fails with WB_ERROR_ARGUMENT where start or stop lies outside: nothing is cut off to fit. */
 #define WB_END INT64_MAX
 WB_API wb_array *wb_slice(wb_array *x, int dim, int64_t start, int64_t stop, int64_t step);
 
@@ -259,6 +261,10 @@ WB_API wb_array *wb_concat_make(int dim, int count, wb_array *const *arrays);
 /* Joins along a new dimension dim. */
 #define wb_stack(dim, ...) wb_stack_make(dim, WB_ARRAYS(__VA_ARGS__))
 WB_API wb_array *wb_stack_make(int dim, int count, wb_array *const *arrays);
+
+/* The opposite: parts[i] is x at position i of dim, without that dimension; views. count must be
+ * x's size there, else it is WB_ERROR_SHAPE; parts has room for it, and holds NULL on failure. */
+WB_API wb_status wb_unstack(wb_array *x, int dim, int count, wb_array **parts);
 
 /* x moved along dim by shift places, round its end: element i comes to place i + shift. */
 WB_API wb_array *wb_roll(wb_array *x, int64_t shift, int dim);
@@ -305,7 +311,7 @@ WB_API wb_status wb_read_f32(wb_array *x, float *out, int64_t count);
 WB_API const void *wb_read_begin(wb_array *x);
 WB_API void wb_read_end(wb_array *x);
 
-/* One element: wb_at(x, 2, 0). NaN on failure. */
+/* One element: wb_at(x, 2, 0); negative numbers count from the end. NaN on failure. */
 #define wb_at(x, ...) wb_at_make(x, WB_INTS(__VA_ARGS__))
 WB_API double wb_at_make(wb_array *x, int ndim, const int64_t *index);
 

@@ -148,7 +148,11 @@ static bool may_read_scalars(const wb_array *x) {
 double wb_at_make(wb_array *x, int ndim, const int64_t *index) {
     if (!wb_may_use_array("at", x, "x") || !wb_check_list("at", ndim, index)) return (double)NAN;
     bool inside = ndim == x->ndim;
-    for (int d = 0; inside && d < ndim; d++) inside = index[d] >= 0 && index[d] < x->sizes[d];
+    int64_t at[WB_MAX_DIMS];
+    for (int d = 0; inside && d < ndim; d++) {
+        at[d] = index[d] + (index[d] < 0 ? x->sizes[d] : 0);
+        inside = at[d] >= 0 && at[d] < x->sizes[d];
+    }
     if (!inside) {
         (void)wb_fail(WB_ERROR_ARGUMENT, "at: there is no element %s in %s",
                       wb_sizes_text(ndim < 8 ? ndim : 8, index), wb_text_of(x));
@@ -157,7 +161,7 @@ double wb_at_make(wb_array *x, int ndim, const int64_t *index) {
     if (!evaluate("at", x) || !may_read_scalars(x)) return (double)NAN;
     const wb_layout l = wb_layout_of(x);
     int64_t place = 0;
-    for (int d = 0; d < ndim; d++) place += index[d] * l.strides[d];
+    for (int d = 0; d < ndim; d++) place += at[d] * l.strides[d];
     return element_of(x, place);
 }
 

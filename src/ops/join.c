@@ -166,6 +166,22 @@ wb_array *wb_stack_make(int dim, int count, wb_array *const *arrays) {
     return joined;
 }
 
+wb_status wb_unstack(wb_array *x, int dim, int count, wb_array **parts) {
+    if (!wb_check_list("unstack", count, parts)) return wb_error_status();
+    for (int i = 0; i < count; i++) parts[i] = NULL;
+    if (!wb_is_usable(x)) return wb_refuse("unstack", x, "x"), wb_error_status();
+    dim = wb_check_dim("unstack", dim, x->ndim);
+    if (dim < 0) return wb_error_status();
+    if (count != x->sizes[dim])
+        return wb_fail(WB_ERROR_SHAPE, "unstack: count must be %lld, dimension %d of %s, got %d",
+                       (long long)x->sizes[dim], dim, wb_text_of(x), count);
+    bool made = true;
+    for (int i = 0; made && i < count; i++)
+        made = (parts[i] = wb_squeeze(wb_slice_node(x, dim, i, 1, 1), dim)) != NULL;
+    for (int i = 0; !made && i < count; i++) parts[i] = NULL;
+    return made ? WB_OK : wb_error_status();
+}
+
 /* ---- examples for the gradient checker ---- */
 
 CHECK(pad, SQUARE(wb_pad(SQUARE(x), 1, 1, 2, 0.5)), 1, {{2, {2, 3}}}, -2, 2)

@@ -123,34 +123,43 @@ wb_array *wb_slice_node(wb_array *x, int dim, int64_t start, int64_t count, int6
                                       (const int64_t[]){dim, start, step}));
 }
 
-/* How many elements; -1 with the error recorded where they are not in x. */
-static int64_t slice_count(const char *function, const wb_array *x, int dim, int64_t start,
-                           int64_t stop, int64_t step) {
-    const int64_t size = x->sizes[dim];
-    if (step == 0) {
-        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: the step must not be 0", function);
-        return -1;
-    }
-    if (stop == WB_END) stop = step > 0 ? size : -1;
+/* The first element of a slice and how many there are. start and stop are from the beginning here;
+ * given_start and given_stop are the caller's, for the message. */
+typedef struct slice_range {
+    int64_t start, count;
+} slice_range;
+
+static bool slice_range_of(const char *function, const wb_array *x, int dim, int64_t given_start,
+                           int64_t given_stop, int64_t step, slice_range *range) {
+    const int64_t size = x->sizes[dim], start = given_start + (given_start < 0 ? size : 0);
+    if (step == 0)
+        return wb_fail(WB_ERROR_ARGUMENT, "%s: the step must not be 0", function) == WB_OK;
+    if (given_stop == WB_END) given_stop = step > 0 ? size : -1;
+    /* backwards, -1 is what comes before the first */
+    const int64_t stop = given_stop + (given_stop < 0 && step > 0 ? size : 0);
     const bool fits = step > 0 ? start >= 0 && start <= stop && stop <= size
                                : start < size && stop >= -1 && start >= stop;
     if (!fits) {
-        (void)wb_fail(
-            WB_ERROR_ARGUMENT, "%s: start %lld, stop %lld, step %lld do not fit dimension %d of %s",
-            function, (long long)start, (long long)stop, (long long)step, dim, wb_text_of(x));
-        return -1;
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "%s: start %lld, stop %lld, step %lld do not fit dimension %d of %s",
+                      function, (long long)given_start, (long long)given_stop, (long long)step, dim,
+                      wb_text_of(x));
+        return false;
     }
     const int64_t span = step > 0 ? stop - start : start - stop;
     const uint64_t stride = step > 0 ? (uint64_t)step : -(uint64_t)step;
-    return span > 0 ? (int64_t)((uint64_t)(span - 1) / stride) + 1 : 0;
+    range->start = start;
+    range->count = span > 0 ? (int64_t)((uint64_t)(span - 1) / stride) + 1 : 0;
+    return true;
 }
 
 wb_array *wb_slice(wb_array *x, int dim, int64_t start, int64_t stop, int64_t step) {
     if (!wb_is_usable(x)) return wb_refuse("slice", x, "x");
     dim = wb_check_dim("slice", dim, x->ndim);
     if (dim < 0) return NULL;
-    const int64_t count = slice_count("slice", x, dim, start, stop, step);
-    return count < 0 ? NULL : wb_slice_node(x, dim, start, count, count > 1 ? step : 1);
+    slice_range r;
+    if (!slice_range_of("slice", x, dim, start, stop, step, &r)) return NULL;
+    return wb_slice_node(x, dim, r.start, r.count, r.count > 1 ? step : 1);
 }
 
 /* True along dim at start, start + step, ... count times. */
@@ -167,26 +176,26 @@ static wb_array *slice_mask(const wb_array *x, int dim, int64_t start, int64_t c
     return AND(inside, EQ(rest, NUM(0)));
 }
 
-wb_array *wb_slice_set(wb_array *x, wb_array *y, int dim, int64_t start, int64_t stop,
-                       int64_t step) {
+wb_array *(wb_slice_set)(wb_array *x, wb_array *y, int dim, int64_t start, int64_t stop,
+                         int64_t step) {
     if (!wb_is_usable(x)) return wb_refuse("slice_set", x, "x");
     if (!wb_is_usable(y)) return wb_refuse("slice_set", y, "y");
     dim = wb_check_dim("slice_set", dim, x->ndim);
-    const int64_t count = dim < 0 ? -1 : slice_count("slice_set", x, dim, start, stop, step);
-    if (count < 0) return NULL;
+    slice_range r;
+    if (dim < 0 || !slice_range_of("slice_set", x, dim, start, stop, step, &r)) return NULL;
     int64_t sizes[WB_MAX_DIMS], both[WB_MAX_DIMS];
-    for (int d = 0; d < x->ndim; d++) sizes[d] = d == dim ? count : x->sizes[d];
+    for (int d = 0; d < x->ndim; d++) sizes[d] = d == dim ? r.count : x->sizes[d];
     const int ndim = wb_broadcast(y->ndim, y->sizes, x->ndim, sizes, both);
     bool fits = ndim == x->ndim;
     for (int d = 0; fits && d < ndim; d++) fits = both[d] == sizes[d];
     if (!fits)
         return wb_fail_null(WB_ERROR_SHAPE, "slice_set: y must be %s or broadcast to it, got %s",
                             wb_sizes_text(x->ndim, sizes), wb_text_of(y));
-    if (count == 0) return x;
-    step = count > 1 ? step : 1;
+    if (r.count == 0) return x;
+    step = r.count > 1 ? step : 1;
     y = wb_expand_make(wb_stored_as("slice_set", y, (wb_dtype)x->dtype), x->ndim, sizes);
-    return SELECT(slice_mask(x, dim, start, count, step),
-                  wb_slice_put(y, x->ndim, x->sizes, dim, start, step), x);
+    return SELECT(slice_mask(x, dim, r.start, r.count, step),
+                  wb_slice_put(y, x->ndim, x->sizes, dim, r.start, step), x);
 }
 
 wb_array *wb_flip(wb_array *x, int dim) {

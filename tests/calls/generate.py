@@ -310,7 +310,7 @@ class Writer:
         counts = bare in ('int', 'int64_t') and (
             following in ('wb_array *const *', 'wb_layer *const *', 'void *const *', 'const int64_t *', 'const double *',
                           'const char *const *', 'const wb_named *', 'const wb_rule *', 'const wb_schedule_part *')
-            or (where, name) in (('wb_scan_make', 'ncarries'), ('wb_splitobs_make', 'count')))
+            or (where, name) in (('wb_scan_make', 'ncarries'), ('wb_splitobs_make', 'count'), ('wb_unstack', 'count')))
         if counts:
             kind = 'calls_rank' if following == 'const int64_t *' else 'calls_length'
             return f'    const {bare} {variable} = ({bare}){kind}(c);', variable

@@ -91,6 +91,25 @@ static void stacks_along_a_new_dimension(void **state) {
     assert_sizes(wb_stack(1, a), 2, 1, 2);
 }
 
+static void unstacks_what_was_stacked(void **state) {
+    (void)state;
+    wb_array *x = wb_matrix(3, {1, 2, 3}, {4, 5, 6}), *parts[3];
+    assert_int_equal(wb_unstack(x, 1, 3, parts), WB_OK);
+    assert_sizes(parts[2], 2);
+    assert_values(parts[2], 0, 3, 6);
+    assert_true(wb_approx(wb_stack_make(1, 3, parts), x, 0, 0, NULL, 0));
+    assert_int_equal(wb_unstack(x, -2, 2, parts), WB_OK);
+    assert_values(parts[1], 0, 4, 5, 6);
+    assert_int_equal(wb_unstack(wb_zeros(WB_F32, 0, 3), 0, 0, parts), WB_OK);
+    assert_int_equal(wb_unstack(wb_zeros(WB_F32, 0, 1), 1, 1, parts), WB_OK);
+    assert_sizes(parts[0], 0);
+    assert_int_equal(wb_unstack(x, 1, 2, parts), WB_ERROR_SHAPE);
+    assert_error(WB_ERROR_SHAPE, "unstack: count must be 3, dimension 1 of (2, 3), got 2");
+    assert_null(parts[0]);
+    assert_int_equal(wb_unstack(x, 2, 2, parts), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "unstack: dimension 2 is outside an array of 2 dimensions");
+}
+
 static void pads_with_a_value(void **state) {
     (void)state;
     for (int t = 0; t < 7; t++) {
@@ -183,6 +202,7 @@ int main(void) {
         TEST(thousands_join),
         TEST(the_same_array_joins_itself),
         TEST(stacks_along_a_new_dimension),
+        TEST(unstacks_what_was_stacked),
         TEST(pads_with_a_value),
         TEST(sizes_that_overflow_are_refused),
         TEST(joins_of_joins),

@@ -44,6 +44,30 @@ static void slices_go_to_the_end(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "slice: start 6, stop 5, step 1 do not fit dimension 0 of (5)");
 }
 
+static void negative_numbers_count_from_the_end(void **state) {
+    (void)state;
+    wb_array *x = wb_vector(0, 1, 2, 3, 4);
+    assert_values(wb_slice(x, 0, -3, WB_END, 1), 0, 2, 3, 4);
+    assert_values(wb_slice(x, 0, -3, -1, 1), 0, 2, 3);
+    assert_values(wb_slice(x, 0, 1, -1, 2), 0, 1, 3);
+    assert_values(wb_slice(x, 0, -2, -1, -1), 0, 3, 2, 1,
+                  0); /* backwards, -1 is before the first */
+    assert_values(wb_slice(x, 0, -1, 2, -1), 0, 4, 3);
+    assert_values(wb_slice_set(x, wb_number(9), 0, -2, WB_END, 1), 0, 0, 1, 2, 9, 9);
+    assert_true(wb_at(x, -1) == 4 && wb_at(x, -5) == 0);
+    assert_null(wb_slice(x, 0, -6, WB_END, 1));
+    assert_error(WB_ERROR_ARGUMENT,
+                 "slice: start -6, stop 5, step 1 do not fit dimension 0 of (5)");
+    assert_null(wb_slice(x, 0, 0, -6, 1));
+    assert_error(WB_ERROR_ARGUMENT,
+                 "slice: start 0, stop -6, step 1 do not fit dimension 0 of (5)");
+    assert_null(wb_slice(x, 0, 4, -2, -1));
+    assert_error(WB_ERROR_ARGUMENT,
+                 "slice: start 4, stop -2, step -1 do not fit dimension 0 of (5)");
+    assert_true(isnan(wb_at(x, -6)));
+    assert_error(WB_ERROR_ARGUMENT, "at: there is no element (-6) in (5)");
+}
+
 static void slices_are_assigned(void **state) {
     (void)state;
     wb_array *x = wb_matrix(4, {1, 2, 3, 4}, {5, 6, 7, 8}); /* in memory 1 5 2 6 3 7 4 8 */
@@ -82,8 +106,9 @@ static void slices_are_assigned(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(positions_are_columns),
-                                       TEST(the_body_of_a_scan_has_no_values),
-                                       TEST(slices_go_to_the_end), TEST(slices_are_assigned)};
+    const struct CMUnitTest tests[] = {
+        TEST(positions_are_columns), TEST(the_body_of_a_scan_has_no_values),
+        TEST(slices_go_to_the_end), TEST(negative_numbers_count_from_the_end),
+        TEST(slices_are_assigned)};
     return cmocka_run_group_tests_name("ops/test_where", tests, NULL, NULL);
 }
