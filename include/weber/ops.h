@@ -37,7 +37,7 @@ extern "C" {
  * derivatives are what they tend to. */
 #define WB_UNARY(name, class, text, dx, lo, hi, doc) WB_API wb_array *wb_##name(wb_array *x);
 #define WB_BINARY(name, class, text, dx, dy, lo, hi, doc)                                          \
-    WB_API wb_array *wb_##name(wb_array *x, wb_array *y);
+    WB_API wb_array *(wb_##name)(wb_array * x, wb_array * y);
 #define WB_MACRO(name, class, a_default, expansion, dx, lo, hi, doc)                               \
     WB_API wb_array *wb_##name(wb_array *x);                                                       \
     WB_API wb_array *wb_##name##_with(wb_array *x, double a);
@@ -50,13 +50,45 @@ WB_API wb_array *wb_identity(wb_array *x);
  * without f64. */
 WB_API wb_array *wb_select(wb_array *condition, wb_array *yes, wb_array *no);
 
-/* x + c, x c, x^c with a constant c; c - x, c / x, c^x. */
+/* x + c, x - c, x c, x / c, x^c with a constant c; c - x, c / x, c^x. */
 WB_API wb_array *wb_add_number(wb_array *x, double c);
+WB_API wb_array *wb_sub_number(wb_array *x, double c);
 WB_API wb_array *wb_mul_number(wb_array *x, double c);
+WB_API wb_array *wb_div_number(wb_array *x, double c);
 WB_API wb_array *wb_pow_number(wb_array *x, double c);
 WB_API wb_array *wb_number_sub(double c, wb_array *x);
 WB_API wb_array *wb_number_div(double c, wb_array *x);
 WB_API wb_array *wb_number_pow(double c, wb_array *x);
+
+/* In C11 operands may be C numbers, on either side: wb_add(x, 1), wb_sub(1, x), wb_max(x, 0) are
+ * wb_add(x, wb_number(1)) and so on, and pointers to anything but an array do not compile. In C99
+ * and C++, and through a pointer to the function, operands are arrays. */
+#if !defined(__cplusplus) && __STDC_VERSION__ >= 201112L
+static inline wb_array *wb_operand_itself(wb_array *x) { return x; }
+#define WB_OPERAND(x)                                                                              \
+    _Generic((x), wb_array * : wb_operand_itself, void * : wb_operand_itself, default : wb_number)(x)
+#define wb_add(x, y)                  wb_add(WB_OPERAND(x), WB_OPERAND(y))
+#define wb_sub(x, y)                  wb_sub(WB_OPERAND(x), WB_OPERAND(y))
+#define wb_excess(x, y)               wb_excess(WB_OPERAND(x), WB_OPERAND(y))
+#define wb_mul(x, y)                  wb_mul(WB_OPERAND(x), WB_OPERAND(y))
+#define wb_mul_no_nan(x, y)           wb_mul_no_nan(WB_OPERAND(x), WB_OPERAND(y))
+#define wb_div(x, y)                  wb_div(WB_OPERAND(x), WB_OPERAND(y))
+#define wb_pow(x, y)                  wb_pow(WB_OPERAND(x), WB_OPERAND(y))
+#define wb_max(x, y)                  wb_max(WB_OPERAND(x), WB_OPERAND(y))
+#define wb_min(x, y)                  wb_min(WB_OPERAND(x), WB_OPERAND(y))
+#define wb_mod(x, y)                  wb_mod(WB_OPERAND(x), WB_OPERAND(y))
+#define wb_eq(x, y)                   wb_eq(WB_OPERAND(x), WB_OPERAND(y))
+#define wb_ne(x, y)                   wb_ne(WB_OPERAND(x), WB_OPERAND(y))
+#define wb_lt(x, y)                   wb_lt(WB_OPERAND(x), WB_OPERAND(y))
+#define wb_le(x, y)                   wb_le(WB_OPERAND(x), WB_OPERAND(y))
+#define wb_gt(x, y)                   wb_gt(WB_OPERAND(x), WB_OPERAND(y))
+#define wb_ge(x, y)                   wb_ge(WB_OPERAND(x), WB_OPERAND(y))
+#define wb_and(x, y)                  wb_and(WB_OPERAND(x), WB_OPERAND(y))
+#define wb_or(x, y)                   wb_or(WB_OPERAND(x), WB_OPERAND(y))
+#define wb_select(condition, yes, no) wb_select(condition, WB_OPERAND(yes), WB_OPERAND(no))
+#define wb_slice_set(x, y, dim, start, stop, step)                                                 \
+    wb_slice_set(x, WB_OPERAND(y), dim, start, stop, step)
+#endif
 
 /* x kept between low and high, NaN kept; an infinite bound is none, and bounds of whole numbers
  * count by value (top of this file). The gradient passes where low <= x <= high. Fails with

@@ -124,7 +124,7 @@ static wb_array *macro(wb_op op, wb_type_class type_class, wb_array *x, double a
 #define WB_UNARY(name, type_class, text, dx, lo, hi, doc)                                          \
     wb_array *wb_##name(wb_array *x) { return unary(WB_OP_##name, WB_CLASS_##type_class, x); }
 #define WB_BINARY(name, type_class, text, dx, dy, lo, hi, doc)                                     \
-    wb_array *wb_##name(wb_array *x, wb_array *y) {                                                \
+    wb_array *(wb_##name)(wb_array * x, wb_array * y) {                                            \
         return binary(WB_OP_##name, WB_CLASS_##type_class, x, y);                                  \
     }
 #define WB_MACRO(name, type_class, a_default, expansion, dx, lo, hi, doc)                          \
@@ -217,7 +217,9 @@ const wb_op_row wb_op_rows[WB_OP_COUNT] = {
 
 wb_array *wb_identity(wb_array *x) { return wb_may_ask("identity", x) ? x : NULL; }
 wb_array *wb_add_number(wb_array *x, double c) { return wb_add(x, wb_constant(c)); }
+wb_array *wb_sub_number(wb_array *x, double c) { return wb_sub(x, wb_constant(c)); }
 wb_array *wb_mul_number(wb_array *x, double c) { return wb_mul(x, wb_constant(c)); }
+wb_array *wb_div_number(wb_array *x, double c) { return wb_div(x, wb_constant(c)); }
 wb_array *wb_pow_number(wb_array *x, double c) {
     const bool is_float = wb_is_usable(x) && wb_dtype_is_float((wb_dtype)x->dtype);
     return c == 2 && is_float ? wb_square(x) : wb_pow(x, wb_constant(c));
@@ -268,7 +270,7 @@ static bool type_of_select(const wb_array *condition, const wb_array *yes, const
     return true;
 }
 
-wb_array *wb_select(wb_array *condition, wb_array *yes, wb_array *no) {
+wb_array *(wb_select)(wb_array *condition, wb_array *yes, wb_array *no) {
     if (!wb_is_usable(condition)) return wb_refuse("select", condition, "condition");
     if (!wb_is_usable(yes)) return wb_refuse("select", yes, "yes");
     if (!wb_is_usable(no)) return wb_refuse("select", no, "no");
