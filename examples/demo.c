@@ -203,7 +203,7 @@ static void run(wb_layer *model, const parts *p, const options *o, history *h) {
     wb_optimiser *adam = wb_setup(wb_adam(), model);
     wb_schedule *rate = wb_schedule_sequence(
         {wb_schedule_warm_up(1e-4, 2e-3, rising), rising},
-        {wb_schedule_cosine(2e-3, 1e-5, batches * o->epochs - rising + 1), INT64_MAX});
+        {wb_schedule_cosine(2e-3, 1e-5, batches * o->epochs - rising), INT64_MAX});
     h->batches = batches, h->batchsize = o->batchsize, h->began = now();
     wb_train(loss, model, p->training, adam, .epochs = o->epochs, .progress = true,
              .validation = p->validation, .schedules = {{"eta", rate, NULL}}, .keep_best = true,

@@ -273,6 +273,12 @@ WB_API wb_status wb_adjust_named(wb_optimiser *optimiser, const char *setting, d
 WB_API wb_status wb_adjust_path(wb_optimiser *optimiser, const char *path, const char *setting,
                                 double value);
 
+/* The setting of that name, as it is now: that of the rule, by schedules and wb_adjust, or of the
+ * first array that path matches (as for wb_freeze) and whose rule has it; path NULL: of the rule
+ * that wb_setup was given, else the first of .paths that has it. NaN on failure; an unknown name is
+ * an error that lists the settings. */
+WB_API double wb_optimiser_setting(wb_optimiser *optimiser, const char *path, const char *setting);
+
 /* The state that the rule keeps for the array at path ("layers.1.weight"), by its name in files: m
  * and v of Adam. Read: owned by the scope, and stays what it is when steps go on. Set: x has the
  * sizes of the parameter, and is converted to the state's type. An unknown name is an error that

@@ -58,18 +58,20 @@ WB_API wb_schedule *wb_schedule_warm_up(double from, double to, int64_t n);
 typedef struct wb_wave_desc {
     char start_;        /* makes an empty list legal */
     double first, last; /* the two numbers between which it goes, in any order */
-    int64_t period;     /* steps from one smallest value to the next (cosine: largest) */
+    int64_t period;     /* steps from one smallest value to the next; cosine: from first to last */
     bool halves;        /* triangle, sin: each period is half as high as the one before */
     double decay;       /* triangle, sin: the height at step t is times decay^(t - 1); default 1 */
-    bool no_restart;    /* cosine: goes up again as it came down */
+    bool back;          /* cosine: goes up again as it came down, and so on */
 } wb_wave_desc;
 
 /* low + (high - low) w, with w over a period, u = (t - 1) / period:
  *   triangle  (2 / pi) |asin(sin(pi u))|, a straight line from the smallest value up and back
  *             (Smith 2017)
  *   sin       |sin(pi u)|
- *   cosine    (1 + cos(pi u)) / 2 from the largest value down, and again from there (Loshchilov
- *             and Hutter 2017) */
+ *   cosine    (1 + cos(pi u)) / 2 from the largest value at step 1 down to the smallest at step
+ *             period + 1, where it stays. Warm restarts, ParameterSchedulers.jl's default, are a
+ *             loop (Loshchilov and Hutter 2017):
+ *             wb_schedule_loop(wb_schedule_cosine(1e-3, 1e-5, 100), 100). */
 #define wb_schedule_triangle(...)                                                                  \
     wb_schedule_triangle_make((wb_wave_desc){.start_ = 0, __VA_ARGS__})
 #define wb_schedule_sin(...)    wb_schedule_sin_make((wb_wave_desc){.start_ = 0, __VA_ARGS__})

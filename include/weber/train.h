@@ -48,6 +48,19 @@ typedef struct wb_early_stopping {
 } wb_early_stopping;
 WB_API bool wb_early_stopping_ends(wb_early_stopping *watch, double score);
 
+/* True when a score, whichever way is better, has moved by less than min_dist from the one before
+ * it for `width` calls in a row: Flux's plateau. The first call compares with init_score; a score
+ * of NaN has moved. (wb_plateau is PyTorch's, which lowers the rate.) */
+typedef struct wb_standstill {
+    int64_t width;     /* calls; 0: never true */
+    double min_dist;   /* above 0; default 1e-6 */
+    double init_score; /* default 0 */
+    double last;       /* these begin as 0 */
+    int64_t still;
+    bool has_begun;
+} wb_standstill;
+WB_API bool wb_standstill_is_over(wb_standstill *watch, double score);
+
 /* Multiplies the learning rates of all rules by factor when the score has not become smaller than
  * the smallest one less threshold times its absolute value for more than `patience` calls; NaN is
  * not smaller. The `cooldown` calls after that do not count. As PyTorch's ReduceLROnPlateau, which

@@ -177,11 +177,29 @@ static bool are_there(const wb_loader_desc *desc) {
     return good;
 }
 
+/* Batches are asked by name: each means one array. */
+static bool check_names(const wb_loader_desc *desc) {
+    const char *names[2 + WB_MORE_ARRAYS] = {"x", "y"};
+    for (int i = 0; i < WB_MORE_ARRAYS && desc->more[i].name; i++) {
+        names[2 + i] = desc->more[i].name;
+        for (int k = 0; k < 2 + i; k++) {
+            if (strcmp(names[k], names[2 + i]) != 0) continue;
+            (void)wb_fail(WB_ERROR_ARGUMENT,
+                          "loader: names in .more must differ from x, y and each other, got \"%s\" "
+                          "%s",
+                          names[k], k < 2 ? "there" : "twice");
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool add_sources(wb_loader *loader, const wb_loader_desc *desc) {
     const int64_t n = desc->numobs;
     wb_array *places =
         desc->observe ? wb_to(wb_cpu_device(), wb_iota_make(WB_I64, 0, 1, &n)) : NULL;
-    if (!add_source(loader, "x", desc->observe ? places : desc->x)) return false;
+    if (!check_names(desc) || !add_source(loader, "x", desc->observe ? places : desc->x))
+        return false;
     if (desc->y && !add_source(loader, "y", desc->y)) return false;
     for (int i = 0; i < WB_MORE_ARRAYS && desc->more[i].name; i++) {
         if (!desc->more[i].array) {

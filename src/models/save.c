@@ -15,6 +15,10 @@ bool wb_may_use_named(const char *function, int64_t count, const wb_named *objec
         const char *name = objects[i].name;
         if (!name) return wb_failed() ? false : wb_fail_argument_null(function, "a key") != NULL;
         if (!wb_may_use_any(function, objects[i].object, name)) return false;
+        for (int64_t k = 0; k < i; k++)
+            if (strcmp(objects[k].name, name) == 0)
+                return wb_fail(WB_ERROR_ARGUMENT, "%s: two objects are named \"%s\"", function,
+                               name) == WB_OK;
     }
     return true;
 }

@@ -156,3 +156,29 @@ wb_status wb_adjust_path(wb_optimiser *optimiser, const char *path, const char *
     (void)wb_fail_argument_null(function, path ? "the setting's name" : "the path");
     return WB_ERROR_ARGUMENT;
 }
+
+/* ---- reading ---- */
+
+static const double *value_in(const wb_rule *rule, const char *name) {
+    for (wb_rule_place at = {.row = NULL}; wb_rule_next(rule, &at);)
+        if (strcmp(at.row->settings[at.setting].name, name) == 0) return &rule->settings[at.value];
+    return NULL;
+}
+
+double wb_optimiser_setting(wb_optimiser *optimiser, const char *path, const char *setting) {
+    static const char function[] = "wb_optimiser_setting";
+    const wb_optimiser *o = optimiser;
+    if (!wb_optimiser_check(function, o)) return (double)NAN;
+    if (!setting) return (void)wb_fail_argument_null(function, "the setting's name"), (double)NAN;
+    if (wb_optimiser_mark(function, optimiser, path) != WB_OK) return (double)NAN;
+    const double *value = path ? NULL : value_in(&o->rule, setting);
+    const wb_rule *first = path ? NULL : &o->rule;
+    for (int64_t i = 0; i < o->group_count && !value; i++) {
+        if (!o->groups[i].is_marked) continue;
+        if (!first) first = wb_group_rule(o, &o->groups[i]);
+        value = value_in(wb_group_rule(o, &o->groups[i]), setting);
+    }
+    if (value) return *value;
+    (void)fail_unknown(function, first, setting);
+    return (double)NAN;
+}

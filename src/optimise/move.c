@@ -62,6 +62,7 @@ static bool share(wb_array **slot) {
 
 wb_status wb_optimiser_hand_over(void *object) {
     wb_optimiser *o = object;
+    wb_optimiser_leaves_turns(o);
     const int64_t count = wb_optimiser_slots(o, NULL);
     wb_array ***slots = wb_alloc(sizeof *slots * (size_t)(count + 1));
     if (!slots || !wb_scope_begin()) {

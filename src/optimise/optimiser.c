@@ -44,6 +44,7 @@ static void release_groups(wb_optimiser *o) {
 
 static void optimiser_free(void *object) {
     wb_optimiser *o = object;
+    wb_optimiser_leaves_turns(o);
     wb_drop_gathered(o);
     release_groups(o);
     for (int64_t i = 0; i < o->cohort_count; i++) wb_unhold(o->cohorts[i].count);

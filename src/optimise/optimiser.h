@@ -108,6 +108,7 @@ struct wb_optimiser {
     wb_aux_list aux;      /* held: what the loss of the last step handed out */
     wb_array *divisor;    /* held: what it was divided by, over all parts; NULL: by observations */
     int64_t observations; /* of the last step on this rank */
+    bool has_stepped, is_compared; /* turns.c */
 };
 
 /* What it holds, in any order: fills slots unless that is NULL; how many. */
@@ -169,6 +170,11 @@ bool wb_optimiser_check(const char *function, const wb_optimiser *optimiser);
 /* wb_move and wb_device_of for optimisers: state and model together (move.c). */
 wb_status wb_optimiser_move(const wb_to_desc *desc);
 const wb_device *wb_optimiser_device(const void *optimiser);
+
+/* It has made a step: warns where another one trains the same parameters in between. */
+void wb_optimiser_takes_turn(wb_optimiser *optimiser);
+/* It makes no more steps on this thread. */
+void wb_optimiser_leaves_turns(const wb_optimiser *optimiser);
 
 /* Takes back the count of a step that the guard stopped. */
 void wb_optimiser_uncount(wb_optimiser *optimiser);

@@ -181,8 +181,8 @@ wb_schedule *wb_schedule_warm_up(double from, double to, int64_t n) {
 
 /* ---- up and down ---- */
 
-/* Numbers of waves: the smallest value, the height above it, the decay; flag: halves, or no
- * restart. */
+/* Numbers of waves: the smallest value, the height above it, the decay; flag: halves, or
+ * back. */
 static double risen(const wb_schedule *s, int64_t t, double shape) {
     const double periods = (double)((t - 1) / s->n), halved = s->flag ? pow(0.5, periods) : 1;
     return s->numbers[0] + s->numbers[1] * halved * pow(s->numbers[2], (double)(t - 1)) * shape;
@@ -200,20 +200,20 @@ static double triangle(const wb_schedule *s, int64_t t) {
 static double sinus(const wb_schedule *s, int64_t t) { return risen(s, t, sine(s, t)); }
 
 static double cosine(const wb_schedule *s, int64_t t) {
-    const int64_t rest = (t - 1) % (s->flag ? 2 * s->n : s->n);
-    return s->numbers[0] + s->numbers[1] * (1 + cos(PI * (double)rest / (double)s->n)) / 2;
+    const int64_t at = s->flag ? (t - 1) % (2 * s->n) : t - 1 < s->n ? t - 1 : s->n;
+    return s->numbers[0] + s->numbers[1] * (1 + cos(PI * (double)at / (double)s->n)) / 2;
 }
 
 /* A setting that this wave does not have. */
 static bool has_foreign(const char *function, const wb_wave_desc *d, bool is_cosine) {
     const char *name = is_cosine && d->halves               ? "halves"
                        : is_cosine && wb_is_given(d->decay) ? "decay"
-                       : !is_cosine && d->no_restart        ? "no_restart"
+                       : !is_cosine && d->back              ? "back"
                                                             : NULL;
     if (name)
         (void)wb_fail(WB_ERROR_ARGUMENT,
                       "%s: this schedule has no setting %s; it has first, last, period%s", function,
-                      name, is_cosine ? " and no_restart" : ", halves and decay");
+                      name, is_cosine ? " and back" : ", halves and decay");
     return name != NULL;
 }
 
@@ -242,7 +242,7 @@ wb_schedule *wb_schedule_sin_make(wb_wave_desc desc) {
 }
 
 wb_schedule *wb_schedule_cosine_make(wb_wave_desc desc) {
-    return wave("wb_schedule_cosine", cosine, &desc, desc.no_restart);
+    return wave("wb_schedule_cosine", cosine, &desc, desc.back);
 }
 
 /* Numbers: max, first, last, steps that go up. */

@@ -376,6 +376,7 @@ static bool reserve_roots(wb_optimiser *o) {
 static void count_step(wb_optimiser *o) {
     for (int64_t i = 0; i < o->member_count; i++) o->members[i].seen = *o->members[i].slot;
     o->step++;
+    wb_optimiser_takes_turn(o);
 }
 
 static wb_status abandon(wb_status status) {

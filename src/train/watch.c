@@ -46,6 +46,16 @@ bool wb_early_stopping_ends(wb_early_stopping *w, double score) {
     return ends;
 }
 
+bool wb_standstill_is_over(wb_standstill *w, double score) {
+    if (!w) return wb_fail_argument_null("wb_standstill_is_over", "the watch");
+    const double before = w->has_begun ? w->last : w->init_score;
+    const double moved = score == before ? 0 : fabs(score - before);
+    wb_patience rest = {w->width, w->still};
+    const bool is_over = wb_patience_is_over(&rest, moved < wb_given_or(w->min_dist, 1e-6));
+    w->still = rest.count, w->last = score, w->has_begun = true;
+    return is_over;
+}
+
 static wb_status check(const wb_plateau *p) {
     const double factor = wb_given_or(p->factor, 0.1);
     if (!(factor > 0 && factor < 1))

@@ -49,7 +49,7 @@ TEXTS = {  # parameter -> kind of text for calls_text
     'path': 'PATH', 'from': 'PATH', 'to': 'PATH', 'checkpoint': 'PATH',
     'backend': 'BACKEND', 'transport': 'BACKEND', 'part': 'BACKEND',
 }
-PATHS_IN_MODELS = {'wb_get', 'wb_set', 'wb_get_layer', 'wb_gradients_get', 'wb_gradients_set', 'wb_optimiser_get', 'wb_optimiser_set',
+PATHS_IN_MODELS = {'wb_get', 'wb_set', 'wb_get_layer', 'wb_gradients_get', 'wb_gradients_set', 'wb_optimiser_get', 'wb_optimiser_set', 'wb_optimiser_setting',
                    'wb_freeze', 'wb_thaw', 'wb_params_delete', 'wb_adjust_path', 'wb_record_get', 'wb_load_layer', 'wb_path_rule',
                    'wb_scheduled'}
 
@@ -363,7 +363,7 @@ class Writer:
                     f'    for (int i = 0; {variable} && i < CALLS_MOST_LENGTH && i < {list_count}; i++) {item};', list_count)
         if m and m.group(2) in ('wb_parameter', 'wb_module', 'wb_properties', 'wb_choice'):
             return f'    {m.group(2)} {name}_room = {{0}}, *{variable} = calls_flag(c) ? &{name}_room : NULL;', list_count
-        if m and m.group(2) in ('wb_patience', 'wb_throttle', 'wb_early_stopping', 'wb_plateau'):
+        if m and m.group(2) in ('wb_patience', 'wb_throttle', 'wb_early_stopping', 'wb_plateau', 'wb_standstill'):
             self.fill(m.group(2))
             return (f'    {m.group(2)} {name}_room = {{0}}, *{variable} = calls_flag(c) ? &{name}_room : NULL;\n'
                     f'    fill_{m.group(2)}(c, &{name}_room);', list_count)

@@ -126,6 +126,16 @@ static void further_arrays_are_found_by_name(void **state) { /* J1 */
 }
 
 /* A dictionary of arrays is a list of names, a range an array that counts. */
+static void names_mean_one_array(void **state) {
+    (void)state;
+    wb_array *x = counting(0, 5, 1);
+    assert_null(wb_loader_new(.x = x, .more = {{"mask", x}, {"id", x}, {"mask", x}}));
+    assert_error(WB_ERROR_ARGUMENT, "loader: names in .more must differ from x, y and each other, "
+                                    "got \"mask\" twice");
+    assert_null(wb_loader_new(.x = x, .more = {{"y", x}}));
+    assert_error(WB_ERROR_ARGUMENT, "got \"y\" there");
+}
+
 static void a_dictionary_and_a_range(void **state) { /* J11 */
     (void)state;
     wb_loader *loader = wb_loader_new(.x = counting(0, 10, 1), .more = {{"a", counting(2, 10, 0)}},
@@ -601,6 +611,7 @@ int main(void) {
         TEST(a_partial_batch_is_dropped_where_asked),
         TEST(the_default_batch_is_one_observation),
         TEST(further_arrays_are_found_by_name),
+        TEST(names_mean_one_array),
         TEST(a_dictionary_and_a_range),
         TEST(observations_of_a_batch),
         TEST(shuffled_epochs_differ_and_repeat_by_seed),

@@ -47,10 +47,13 @@ static void values_of_the_catalogue(void **state) {
     ROW("sin", wb_schedule_sin(0, 1, 4), 0, .707106781, 1, .707106781, 0);
     ROW("sin by halves", wb_schedule_sin(0, 1, 4, .halves = true), 0, .707106781, 1, .707106781, 0,
         .353553391);
-    ROW("cosine", wb_schedule_cosine(1, 0, 4), 1, .853553391, .5, .146446609, 1);
+    ROW("cosine", wb_schedule_cosine(1, 0, 4), 1, .853553391, .5, .146446609, 0, 0, 0);
+    ROW("cosine of one step", wb_schedule_cosine(1, 0.25, 1), 1, .25, .25);
+    ROW("restarts", wb_schedule_loop(wb_schedule_cosine(1, 0, 4), 4), 1, .853553391, .5, .146446609,
+        1, .853553391);
     ROW("cosine in the other order", wb_schedule_cosine(0, 1, 4), 1, .853553391, .5);
-    ROW("cosine without restart", wb_schedule_cosine(1, 0, 4, .no_restart = true), 1, .853553391,
-        .5, .146446609, 0, .146446609);
+    ROW("cosine and back", wb_schedule_cosine(1, 0, 4, .back = true), 1, .853553391, .5, .146446609,
+        0, .146446609);
     ROW("one cycle", wb_schedule_one_cycle(8, 1), .04, .52, 1, .933013372, .7500025, .500005,
         .2500075, .066996628, .00001, .00001);
     ROW("sequence",
@@ -149,15 +152,14 @@ static void settings_of_other_waves(void **state) {
     assert_null(wb_schedule_cosine(0, 1, 4, .halves = true));
     assert_error(WB_ERROR_ARGUMENT,
                  "wb_schedule_cosine: this schedule has no setting halves; it has "
-                 "first, last, period and no_restart");
+                 "first, last, period and back");
     assert_null(wb_schedule_cosine(0, 1, 4, .decay = 0.5));
     assert_error(WB_ERROR_ARGUMENT, "wb_schedule_cosine: this schedule has no setting decay");
-    assert_null(wb_schedule_triangle(0, 1, 4, .no_restart = true));
-    assert_error(WB_ERROR_ARGUMENT,
-                 "wb_schedule_triangle: this schedule has no setting no_restart; it "
-                 "has first, last, period, halves and decay");
-    assert_null(wb_schedule_sin(0, 1, 4, .no_restart = true));
-    assert_error(WB_ERROR_ARGUMENT, "wb_schedule_sin: this schedule has no setting no_restart");
+    assert_null(wb_schedule_triangle(0, 1, 4, .back = true));
+    assert_error(WB_ERROR_ARGUMENT, "wb_schedule_triangle: this schedule has no setting back; it "
+                                    "has first, last, period, halves and decay");
+    assert_null(wb_schedule_sin(0, 1, 4, .back = true));
+    assert_error(WB_ERROR_ARGUMENT, "wb_schedule_sin: this schedule has no setting back");
 }
 
 int main(void) {

@@ -150,6 +150,77 @@ static void a_loss_without_parameters_warns_once(void **state) {
     wb_free(o), wb_free(some), wb_free(model);
 }
 
+static void count_turns(void *count, wb_log_level level, const char *line) {
+    (void)level;
+    *(int *)count += strstr(line, "layers.2.weight of Chain is trained by two optimisers in turn, "
+                                  "each with a state of its own") != NULL;
+}
+
+static wb_array *all_of(wb_layer *model) {
+    return wb_add(along(model, "layers.1.weight", wb_ones(WB_F32, 1, 1)),
+                  along(model, "layers.2.weight", wb_ones(WB_F32, 1, 1)));
+}
+
+static void parameters_of_two_optimisers_are_said(void **state) {
+    (void)state;
+    wb_layer *inner = wb_dense(1, 1), *model = wb_chain(wb_dense(1, 1), inner);
+    wb_optimiser *all = wb_setup(wb_adam(), model), *part = wb_setup(wb_adam(), inner);
+    int lines = 0;
+    wb_log_to(count_turns, &lines);
+    for (int i = 0; i < 3; i++) { /* one after the other: two phases */
+        assert_int_equal(step(all, model, all_of(model)), WB_OK);
+        assert_int_equal(lines, 0);
+    }
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(step(part, inner, along(inner, "weight", wb_ones(WB_F32, 1, 1))), WB_OK);
+    assert_int_equal(lines, 0);
+    for (int i = 0; i < 3; i++) { /* in turn */
+        assert_int_equal(step(all, model, all_of(model)), WB_OK);
+        assert_int_equal(step(part, inner, along(inner, "weight", wb_ones(WB_F32, 1, 1))), WB_OK);
+    }
+    assert_int_equal(lines, 1);
+    wb_log_to(NULL, NULL);
+    wb_free(all), wb_free(part), wb_free(model);
+}
+
+static void what_another_optimiser_leaves_alone_is_not_said(void **state) {
+    (void)state;
+    wb_layer *inner = wb_dense(1, 1), *model = wb_chain(wb_dense(1, 1), inner);
+    wb_optimiser *all = wb_setup(wb_adam(), model), *part = wb_setup(wb_adam(), inner);
+    int lines = 0;
+    wb_log_to(count_turns, &lines);
+    for (int i = 0; i < 3; i++) {
+        wb_array *first = along(model, "layers.1.weight", wb_ones(WB_F32, 1, 1));
+        assert_int_equal(step(all, model, first), WB_OK);
+        assert_int_equal(step(part, inner, along(inner, "weight", wb_ones(WB_F32, 1, 1))), WB_OK);
+    }
+    wb_log_to(NULL, NULL);
+    assert_int_equal(lines, 0);
+    wb_free(all), wb_free(part), wb_free(model);
+}
+
+static void settings_are_read_back(void **state) {
+    (void)state;
+    wb_layer *model = wb_tree(wb_vector(1), wb_vector(1));
+    wb_optimiser *o = wb_setup(wb_rule_chain(wb_clip_norm(.omega = 2), wb_adam(.eta = 0.1)), model,
+                               .paths = {{"2", wb_momentum(.eta = 0.5, .rho = 0.25)}});
+    assert_true(wb_optimiser_setting(o, NULL, "eta") == 0.1);
+    assert_true(wb_optimiser_setting(o, "2", "eta") == 0.5);
+    assert_true(wb_optimiser_setting(o, "*", "omega") == 2);
+    assert_true(wb_optimiser_setting(o, NULL, "rho") == 0.25);
+    assert_int_equal(wb_adjust_path(o, "1", "eta", 0.3), WB_OK);
+    assert_true(wb_optimiser_setting(o, "1", "eta") == 0.3);
+    assert_int_equal(wb_adjust(o, 0.7), WB_OK);
+    assert_true(wb_optimiser_setting(o, NULL, "eta") == 0.7);
+    assert_true(wb_optimiser_setting(o, "2", "eta") == 0.7);
+    assert_true(isnan(wb_optimiser_setting(o, "2", "omega")));
+    assert_error(WB_ERROR_ARGUMENT,
+                 "wb_optimiser_setting: there is no setting \"omega\"; there are: ");
+    assert_true(isnan(wb_optimiser_setting(o, "3", "eta")));
+    assert_error(WB_ERROR_ARGUMENT, "wb_optimiser_setting: ");
+    wb_free(o), wb_free(model);
+}
+
 static void the_guard_keeps_everything(void **state) { /* values 10 */
     (void)state;
     wb_layer *model = wb_tree(wb_vector(1, 2));
@@ -527,6 +598,9 @@ int main(void) {
         TEST(only_trainable_fields_are_trained),
         TEST(missing_gradients_leave_their_parameters),
         TEST(a_loss_without_parameters_warns_once),
+        TEST(parameters_of_two_optimisers_are_said),
+        TEST(what_another_optimiser_leaves_alone_is_not_said),
+        TEST(settings_are_read_back),
         TEST(the_guard_keeps_everything),
         TEST(skipped_steps_do_not_count),
         TEST(the_norm_is_clipped_over_all),

@@ -172,6 +172,10 @@ static void a_folder_that_cannot_be_is_told_first(void **state) {
                               .more = {{"x", wb_ones(WB_F32, 2)}}),
                      WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "\"x\" is an array, which keeps its numbers");
+    assert_int_equal(wb_train(loss, r.model, r.loader, r.optimiser, .checkpoint = path_of("r/"),
+                              .more = {{"model", r.model}}),
+                     WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "two objects are named \"model\"");
     assert_int_equal(train(&r, path_of("r/"), -1, 0), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "every and keep must not be negative, got -1 and");
     end(&r);

@@ -59,6 +59,25 @@ static void patience(void **state) { /* K2 */
 }
 
 /* K1, with a wait that is long for a test to be held up in, and one that is over at once. */
+static void a_standstill_is_told(void **state) { /* the scores of Flux's docstring */
+    (void)state;
+    wb_standstill watch = {.width = 3, .min_dist = 18, .init_score = 10}, none = {.width = 0};
+    for (int i = 0; i < 10; i++) {
+        const double v = i % 2 ? 8 - i / 2 * 2 : -9 + i / 2 * 2;
+        const bool is_over = wb_standstill_is_over(&watch, v);
+        assert_int_equal(is_over, i >= 3);
+        assert_false(wb_standstill_is_over(&none, 0));
+    }
+    wb_standstill usual = {.width = 2, .init_score = 5};
+    const double scores[] = {1, 1, 1, NAN, NAN, 1, 1, 1 + 2e-6, 1, 1 + 1e-7, 1, INFINITY, INFINITY};
+    const bool over[] = {false, false, true,  false, false, false, false,
+                         false, false, false, true,  false, false};
+    for (int i = 0; i < 13; i++)
+        if (wb_standstill_is_over(&usual, scores[i]) != over[i]) fail_msg("score %d", i);
+    assert_false(wb_standstill_is_over(NULL, 1));
+    assert_error(WB_ERROR_ARGUMENT, "wb_standstill_is_over: the watch is NULL");
+}
+
 static void a_throttle_drops_calls(void **state) {
     (void)state;
     wb_throttle t = {.seconds = 3600};
@@ -347,6 +366,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(early_stopping_follows_the_rows),
         TEST(patience),
+        TEST(a_standstill_is_told),
         TEST(a_throttle_drops_calls),
         TEST(a_plateau_lowers_the_rate),
         TEST(a_plateau_begins_with_scores_that_are_not_finite),

@@ -1,0 +1,53 @@
+/* Two optimisers that train the same parameters in turn, each with states of its own: said once. */
+#include "layers/layer.h"
+#include "optimise/optimiser.h"
+
+static _Thread_local const wb_optimiser *last; /* which made the last step on this thread */
+
+void wb_optimiser_leaves_turns(const wb_optimiser *o) {
+    if (last == o) last = NULL;
+}
+
+/* Its last step was one of this slot, too. */
+static bool has_trained(const wb_optimiser *o, wb_array *const *slot) {
+    for (int64_t i = 0; i < o->member_count; i++)
+        if (o->members[i].slot == slot) return o->sums[o->members[i].group] != NULL;
+    return false;
+}
+
+typedef struct search {
+    wb_visitor visitor;
+    wb_array **slot;
+    char path[WB_PATH_BYTES];
+} search;
+
+static bool note_path(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable) {
+    search *s = (search *)(void *)visitor;
+    (void)trainable;
+    if (slot == s->slot) wb_path_text(path, s->path, sizeof s->path);
+    return slot != s->slot;
+}
+
+static void say(const wb_optimiser *o, wb_array **slot) {
+    search s = {.visitor = {.array = note_path}, .slot = slot};
+    (void)wb_visit(&s.visitor, o->model);
+    wb_log_line(WB_LOG_WARN,
+                "%s of %s is trained by two optimisers in turn, each with a state of its own; one "
+                "with .paths can have several rules, and wb_freeze leaves parameters to the other",
+                s.path, o->model->class_->name);
+}
+
+/* In the first step after another one's, when both have made steps before. */
+void wb_optimiser_takes_turn(wb_optimiser *o) {
+    const wb_optimiser *other = last;
+    const bool is_first = !o->has_stepped;
+    last = o, o->has_stepped = true;
+    if (is_first || o->is_compared || !other || other == o) return;
+    o->is_compared = true;
+    for (int64_t i = 0; i < o->member_count; i++) {
+        wb_array **slot = o->members[i].slot;
+        if (!o->sums[o->members[i].group] || !has_trained(other, slot)) continue;
+        say(o, slot);
+        return;
+    }
+}
