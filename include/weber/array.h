@@ -281,6 +281,21 @@ WB_API wb_array *wb_tile_make(wb_array *x, int ndim, const int64_t *times);
  * does not hold the value. */
 WB_API wb_array *wb_pad(wb_array *x, int dim, int64_t lo, int64_t hi, double value);
 
+/* lo elements before and hi after, along dim, from x itself; of (1, 2, 3) by 2 and 2:
+ *
+ *   wb_pad_edge       1 1 | 1 2 3 | 3 3     NumPy's "edge", PyTorch's replicate, NNlib's pad_repeat
+ *   wb_pad_reflect    3 2 | 1 2 3 | 2 1     "reflect" of all three
+ *   wb_pad_symmetric  2 1 | 1 2 3 | 3 2     NumPy's and NNlib's "symmetric"
+ *   wb_pad_wrap       2 3 | 1 2 3 | 1 2     NumPy's "wrap", PyTorch's and NNlib's circular
+ *
+ * Paddings may be longer than x, and go on in the same way, as in NumPy; a single element is
+ * repeated by each of them. Fails with WB_ERROR_ARGUMENT on negative paddings, with WB_ERROR_SHAPE
+ * where dim has size 0 and there is something to fill. */
+WB_API wb_array *wb_pad_edge(wb_array *x, int dim, int64_t lo, int64_t hi);
+WB_API wb_array *wb_pad_reflect(wb_array *x, int dim, int64_t lo, int64_t hi);
+WB_API wb_array *wb_pad_symmetric(wb_array *x, int dim, int64_t lo, int64_t hi);
+WB_API wb_array *wb_pad_wrap(wb_array *x, int dim, int64_t lo, int64_t hi);
+
 /* The same numbers in another type: floats to integers cut towards zero, anything to bool is x !=
  * 0. */
 #define wb_cast(x, dtype) wb_cast(x, WB_DTYPE(dtype))

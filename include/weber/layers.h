@@ -174,6 +174,20 @@ typedef struct wb_pool_desc {
 WB_API wb_layer *wb_maxpool_make(wb_pool_desc desc);
 WB_API wb_layer *wb_meanpool_make(wb_pool_desc desc);
 
+typedef struct wb_lppool_desc {
+    char start_;
+    int64_t kernel[3]; /* required */
+    int64_t stride[3]; /* these as in wb_pool_desc */
+    int64_t pad[3];
+    int64_t pad_more[3];
+    bool same_pad;
+    double p; /* above 0, finite; default 2 */
+} wb_lppool_desc;
+
+/* wb_lppool_op as a layer: wb_lppool({2, 2}, .p = 3). (PyTorch's LPPool) */
+#define wb_lppool(...) wb_lppool_make((wb_lppool_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_layer *wb_lppool_make(wb_lppool_desc desc);
+
 /* (5, 5, 3, N) to (75, N). */
 WB_API wb_layer *wb_flatten(void);
 
@@ -216,6 +230,10 @@ typedef struct wb_upsample_desc {
 #define wb_upsample(...) wb_upsample_make((wb_upsample_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_layer *wb_upsample_make(wb_upsample_desc desc);
 
+/* The same as a function: wb_upsample_op(x, WB_UPSAMPLE_BILINEAR, {2}). */
+#define wb_upsample_op(x, ...) wb_upsample_make_op(x, (wb_upsample_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_array *wb_upsample_make_op(wb_array *x, wb_upsample_desc desc);
+
 /* A set of dimensions: WB_DIM(2) | WB_DIM(3). */
 #define WB_DIM(dim) (1u << (dim))
 
@@ -229,6 +247,11 @@ typedef struct wb_dropout_desc {
  * become f32 in both. (Srivastava et al. 2014) */
 #define wb_dropout(...) wb_dropout_make((wb_dropout_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_layer *wb_dropout_make(wb_dropout_desc desc);
+
+/* The same as a function: wb_dropout_op(x, 0.5). It draws whenever it is called, in test mode, too,
+ * as NNlib's dropout. Fails with WB_ERROR_ARGUMENT unless 0 <= p <= 1. */
+#define wb_dropout_op(x, ...) wb_dropout_make_op(x, (wb_dropout_desc){.start_ = 0, __VA_ARGS__})
+WB_API wb_array *wb_dropout_make_op(wb_array *x, wb_dropout_desc desc);
 
 typedef struct wb_batchnorm_desc {
     char start_;

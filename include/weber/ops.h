@@ -332,6 +332,14 @@ WB_API wb_array *wb_conv_filter_make(wb_array *x, wb_array *y, const int64_t *w_
 WB_API wb_array *wb_maxpool_make_op(wb_array *x, wb_window_desc desc);
 WB_API wb_array *wb_meanpool_make_op(wb_array *x, wb_window_desc desc);
 
+/* wb_lppool_op(x, 2, .kernel = {2, 2}): (sum of |x|^p over the window)^(1 / p), padding counted as
+ * zeros; p INFINITY: the largest |x|. As wb_norm the gradient is 0 where the result or x is, halves
+ * are added up in f32, and x is floating. PyTorch's LPPool and NNlib's lpnormpool, which have x^p
+ * without the bars: for an odd p and negative x NaN or an error. (Gulcehre et al. 2013) Fails with
+ * WB_ERROR_ARGUMENT unless p > 0. */
+#define wb_lppool_op(x, ...) WB_WITH_WINDOW_2(wb_lppool_make_op, x, __VA_ARGS__, .start_ = 0)
+WB_API wb_array *wb_lppool_make_op(wb_array *x, double p, wb_window_desc desc);
+
 /* unfold: x (W, ..., C, N) to (W' H' D', kw kh kd C, N); fold: its adjoint, to x of the given
  * sizes. */
 #define wb_unfold(...) WB_WITH_WINDOW(wb_unfold_make, __VA_ARGS__, .start_ = 0)
@@ -367,6 +375,14 @@ WB_API wb_array *wb_where(wb_array *condition);
 
 /* base plus each slice of updates added at its position, in the order of index. */
 WB_API wb_array *wb_scatter_add(wb_array *base, wb_array *index, wb_array *updates, int dim);
+
+/* The same with the largest, the smallest, or the product of base's slice and the updates of its
+ * position; base's where it has none. A NaN among them is the result. Where several are the largest
+ * or smallest, base included, they share the gradient; that of products is right where numbers are
+ * 0 (PyTorch's scatter_reduce). In log2(n) rounds over n sorted positions. */
+WB_API wb_array *wb_scatter_max(wb_array *base, wb_array *index, wb_array *updates, int dim);
+WB_API wb_array *wb_scatter_min(wb_array *base, wb_array *index, wb_array *updates, int dim);
+WB_API wb_array *wb_scatter_mul(wb_array *base, wb_array *index, wb_array *updates, int dim);
 
 /* ---- order ---- */
 

@@ -20,12 +20,16 @@ static wb_array *mask_for(const wb_dropout_desc *d, const wb_array *x) {
     return mask;
 }
 
-static wb_array *forward(wb_layer *layer, wb_array *x) {
-    const wb_dropout_desc *d = &((const wb_dropout_layer *)(const void *)layer)->desc;
-    x = wb_floating(x);
-    if (!x || wb_is_passed_on(layer, x) || d->p == 0) return x;
+static wb_array *dropped(const wb_dropout_desc *d, wb_array *x) {
+    if (!x || d->p == 0) return x;
     const double scale = d->p < 1 ? 1 / (1 - d->p) : 0;
     return wb_select(mask_for(d, x), wb_mul_number(x, scale), wb_constant(0));
+}
+
+static wb_array *forward(wb_layer *layer, wb_array *x) {
+    x = wb_floating(x);
+    if (!x || wb_is_passed_on(layer, x)) return x;
+    return dropped(&((const wb_dropout_layer *)(const void *)layer)->desc, x);
 }
 
 static const wb_field fields[] = {
@@ -39,4 +43,11 @@ const wb_layer_class wb_dropout_class = {
 
 wb_layer *wb_dropout_make(wb_dropout_desc desc) {
     return wb_layer_make(&wb_dropout_class, &desc, sizeof desc);
+}
+
+wb_array *wb_dropout_make_op(wb_array *x, wb_dropout_desc desc) {
+    if (!wb_is_usable(x)) return wb_refuse("dropout", x, "x");
+    if (!(desc.p >= 0 && desc.p <= 1))
+        return wb_fail_null(WB_ERROR_ARGUMENT, "dropout: p must be from 0 to 1, got %g", desc.p);
+    return dropped(&desc, wb_floating(x));
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <weber/device.h>
 
+#include "array/use.h"
 #include "base/memory.h"
 #include "layers/layer.h"
 
@@ -168,4 +169,12 @@ const wb_layer_class wb_upsample_class = {.name = "Upsample",
 
 wb_layer *wb_upsample_make(wb_upsample_desc desc) {
     return wb_layer_make(&wb_upsample_class, &desc, sizeof desc);
+}
+
+wb_array *wb_upsample_make_op(wb_array *x, wb_upsample_desc desc) {
+    if (!wb_is_usable(x)) return wb_refuse("upsample", x, "x");
+    wb_layer *layer = wb_upsample_make(desc);
+    wb_array *y = layer ? wb_apply(layer, x) : NULL;
+    wb_free(layer);
+    return y;
 }

@@ -1,4 +1,6 @@
 /* Gather and scatter_add. Attribute 0: the dimension. */
+#include <stdio.h>
+
 #include "ops/build.h"
 
 /* The index as i32 or i64; NULL with the error recorded where it is neither. */
@@ -41,27 +43,33 @@ wb_array *wb_gather(wb_array *x, wb_array *index, int dim) {
                         1, &attribute);
 }
 
-wb_array *wb_scatter_add(wb_array *base, wb_array *index, wb_array *updates, int dim) {
-    if (!wb_is_usable(base)) return wb_refuse("scatter_add", base, "base");
-    if (!wb_is_usable(index)) return wb_refuse("scatter_add", index, "index");
-    if (!wb_is_usable(updates)) return wb_refuse("scatter_add", updates, "updates");
-    dim = wb_check_dim("scatter_add", dim, base->ndim);
-    index = dim < 0 ? NULL : index_array("scatter_add", index);
-    if (!index) return NULL;
+bool wb_scatter_check(const char *function, wb_array *base, wb_array **index, wb_array **updates,
+                      int *dim) {
+    if (!wb_is_usable(base)) return wb_refuse(function, base, "base");
+    if (!wb_is_usable(*index)) return wb_refuse(function, *index, "index");
+    if (!wb_is_usable(*updates)) return wb_refuse(function, *updates, "updates");
+    *dim = wb_check_dim(function, *dim, base->ndim);
+    *index = *dim < 0 ? NULL : index_array(function, *index);
+    if (!*index) return false;
     int64_t sizes[WB_MAX_DIMS];
-    const int ndim = gathered_sizes(base, index, dim, sizes);
-    bool fits = ndim == updates->ndim;
-    for (int d = 0; fits && d < ndim; d++) fits = sizes[d] == updates->sizes[d];
+    const int ndim = gathered_sizes(base, *index, *dim, sizes);
+    bool fits = ndim == (*updates)->ndim;
+    for (int d = 0; fits && d < ndim; d++) fits = sizes[d] == (*updates)->sizes[d];
     if (!fits)
         return wb_fail_null(
-            WB_ERROR_SHAPE,
-            "scatter_add: updates %s at %s positions do not fit into dimension %d of %s",
-            wb_text_of(updates), wb_text_of(index), dim, wb_text_of(base));
+            WB_ERROR_SHAPE, "%s: updates %s at %s positions do not fit into dimension %d of %s",
+            function, wb_text_of(*updates), wb_text_of(*index), *dim, wb_text_of(base));
     if (base->dtype == WB_BOOL)
-        return wb_fail_null(WB_ERROR_DTYPE, "scatter_add: x must not be bool");
-    if (!wb_check_positions("scatter_add: index", index, base->sizes[dim])) return NULL;
-    updates = wb_stored_as("scatter_add", updates, (wb_dtype)base->dtype);
-    if (!updates) return NULL;
+        return wb_fail_null(WB_ERROR_DTYPE, "%s: x must not be bool", function);
+    char index_name[64];
+    snprintf(index_name, sizeof index_name, "%s: index", function);
+    if (!wb_check_positions(index_name, *index, base->sizes[*dim])) return false;
+    *updates = wb_stored_as(function, *updates, (wb_dtype)base->dtype);
+    return *updates != NULL;
+}
+
+wb_array *wb_scatter_add(wb_array *base, wb_array *index, wb_array *updates, int dim) {
+    if (!wb_scatter_check("scatter_add", base, &index, &updates, &dim)) return NULL;
     const int64_t attribute = dim;
     return wb_node_with(WB_OP_scatter_add, (wb_dtype)base->dtype, base->ndim, base->sizes, 3,
                         (wb_array *[]){base, index, updates}, 1, &attribute);

@@ -138,6 +138,12 @@ int wb_broadcast(int andim, const int64_t *a, int bndim, const int64_t *b, int64
  * evaluated. */
 wb_array *wb_move_node(const wb_device *device, wb_array *x);
 
+/* What all functions that scatter ask: the index has an integer type and positions of updates that
+ * fit into base, which is not bool. index, updates and dim become what operations take; false with
+ * an error. */
+bool wb_scatter_check(const char *function, wb_array *base, wb_array **index, wb_array **updates,
+                      int *dim);
+
 /* x in the type that it has on the device, by the policy (weber/device.h). */
 wb_array *wb_cast_for(const wb_device *device, wb_array *x, wb_eltype eltype);
 

@@ -1,6 +1,7 @@
 /* Convolutions, pools, unfold and fold: arrays (spatial..., channels, batch) with one to three
  * spatial dimensions. Attributes: kernel, stride, dilation, pad, pad_more (three 21-bit fields
  * each), groups, flip and nspatial and WB_WINDOW_FAST. */
+#include <math.h>
 #include <stdio.h>
 
 #include "ops/build.h"
@@ -354,6 +355,27 @@ wb_array *wb_meanpool_make_op(wb_array *x, wb_window_desc desc) {
     if (!wb_is_usable(x)) return wb_refuse("meanpool", x, "x");
     if (!pool_geometry("meanpool", x, &desc, &w, sizes)) return NULL;
     return window_node(WB_OP_meanpool, (wb_dtype)x->dtype, x->ndim, sizes, 1, &x, &w);
+}
+
+/* x^p, and 0 where x is 0, with no gradient there. */
+static wb_array *power(wb_array *x, double p) {
+    wb_array *is_zero = EQ(x, NUM(0));
+    return SELECT(is_zero, NUM(0), wb_pow_number(SELECT(is_zero, NUM(1), x), p));
+}
+
+wb_array *wb_lppool_make_op(wb_array *x, double p, wb_window_desc desc) {
+    wb_window_geometry w;
+    int64_t sizes[WB_MAX_DIMS];
+    if (!wb_is_usable(x)) return wb_refuse("lppool", x, "x");
+    if (!(p > 0)) return wb_fail_null(WB_ERROR_ARGUMENT, "lppool: p must be above 0, got %g", p);
+    if (!pool_geometry("lppool", x, &desc, &w, sizes)) return NULL;
+    if (isinf(p)) return wb_maxpool_make_op(ABS(x), desc);
+    const wb_dtype dtype = (wb_dtype)x->dtype;
+    double count = 1;
+    for (int i = 0; i < w.nspatial; i++) count *= (double)w.kernel[i];
+    if (wb_dtype_size(dtype) < 4) x = wb_cast(x, WB_F32);
+    wb_array *sum = wb_mul_number(wb_meanpool_make_op(power(ABS(x), p), desc), count);
+    return wb_cast(power(sum, 1 / p), dtype);
 }
 
 /* Linear pairs: each is the adjoint of the other. */

@@ -23,6 +23,7 @@ static const struct row {
     {"ConvTranspose((3, 3), 2 => 3, stride=2, outpad=1)", {{4, {3, 4, 2, 2}}}},
     {"MaxPool((2, 2))", {{4, {5, 4, 2, 2}}}},
     {"MeanPool((3, 2), pad=1, stride=2)", {{4, {5, 4, 2, 2}}}},
+    {"LPPool((3, 2), pad=1, stride=2, p=3)", {{4, {5, 4, 2, 2}}}},
     {"AdaptiveMaxPool((2, 3))", {{4, {5, 6, 2, 2}}}},
     {"AdaptiveMeanPool((2, 3))", {{4, {4, 6, 2, 2}}}},
     {"GlobalMaxPool", {{4, {3, 4, 2, 2}}}},

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include <weber/gradient.h>
 #include <weber/layers.h>
 
 #include "support/numbers.h"
@@ -70,6 +71,25 @@ static void no_probability(void **state) {
                  "Dropout: dims must be among WB_DIM(0) to WB_DIM(7), got 0x100");
 }
 
+static void the_function_draws_always(void **state) {
+    (void)state;
+    wb_layer *layer = wb_dropout(0.25, .dims = WB_DIM(1));
+    wb_train_mode(layer);
+    wb_array *x = wb_ones(WB_F32, 3, 500), *g[1];
+    wb_seed(3);
+    wb_array *y = wb_dropout_op(x, 0.25, .dims = WB_DIM(1));
+    wb_seed(3);
+    assert_true(wb_approx(y, wb_apply(layer, x), 0, 0, NULL, 0));
+    assert_true(wb_item(wb_minimum(y)) == 0);
+    assert_int_equal(wb_gradient_of(wb_sum(y), 1, &x, g), WB_OK);
+    assert_true(wb_approx(g[0], y, 0, 0, NULL, 0));
+    assert_true(wb_dropout_op(x, 0) == x);
+    assert_values(wb_dropout_op(wb_vector(1, NAN), 1), 0, 0, 0);
+    assert_null(wb_dropout_op(x, 1.5));
+    assert_error(WB_ERROR_ARGUMENT, "dropout: p must be from 0 to 1, got 1.5");
+    wb_free(layer);
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_scope, close_scope)
     const struct CMUnitTest tests[] = {
@@ -78,6 +98,7 @@ int main(void) {
         TEST(the_mask_is_shared),
         TEST(modes),
         TEST(no_probability),
+        TEST(the_function_draws_always),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

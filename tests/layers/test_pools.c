@@ -30,6 +30,23 @@ static void a_given_size_is_that_of_a_pool(void **state) { /* E23, F11 */
     wb_free(five), wb_free(ten), wb_free(pool), wb_free(mean);
 }
 
+static void norms_are_those_of_the_function(void **state) {
+    (void)state;
+    wb_layer *usual = wb_lppool({2, 2}), *third = wb_lppool({2}, .p = 3, .stride = {1}, .pad = {1});
+    wb_array *x = wb_normal(WB_F32, 4, 6, 2, 3), *y = wb_normal(WB_F32, 5, 2, 3);
+    assert_same_bits(wb_apply(usual, x), wb_lppool_op(x, 2, .kernel = {2, 2}), "LPPool((2, 2))");
+    assert_same_bits(wb_apply(third, y),
+                     wb_lppool_op(y, 3, .kernel = {2}, .stride = {1}, .pad = {1}), "LPPool((2,))");
+    char text[100];
+    assert_int_equal(wb_show_text(third, text, sizeof text), WB_OK);
+    assert_non_null(strstr(text, "LPPool((2,), pad=1, stride=1, p=3"));
+    wb_layer *again = wb_parse("LPPool((2,), pad=1, stride=1, p=3.0)");
+    assert_same_bits(wb_apply(third, y), wb_apply(again, y), "LPPool, parsed");
+    assert_null(wb_lppool({2}, .p = -1));
+    assert_error(WB_ERROR_ARGUMENT, "LPPool: p must be above 0, got -1");
+    wb_free(usual), wb_free(third), wb_free(again);
+}
+
 /* y[r i + a, r j + b, c] = x[i, j, a + r b + r^2 c] */
 static void channels_become_pixels(void **state) {
     (void)state;
@@ -76,6 +93,7 @@ int main(void) {
     const struct CMUnitTest single[] = {
         TEST(one_number_for_each_channel),
         TEST(a_given_size_is_that_of_a_pool),
+        TEST(norms_are_those_of_the_function),
         TEST(channels_become_pixels),
         TEST(gradients),
     };

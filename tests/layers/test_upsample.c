@@ -102,6 +102,24 @@ static void gradients(void **state) {
     }
 }
 
+static void the_function_is_the_layer(void **state) {
+    (void)state;
+    wb_layer *layer = wb_upsample(WB_UPSAMPLE_BILINEAR, {2, 3}, .no_align_corners = true);
+    wb_array *x = wb_normal(WB_F32, 3, 2, 2, 2), *g[2];
+    wb_array *y = wb_upsample_op(x, WB_UPSAMPLE_BILINEAR, {2, 3}, .no_align_corners = true);
+    assert_same_bits(y, wb_apply(layer, x), "upsample");
+    assert_int_equal(wb_gradient_of(wb_sum(wb_square(y)), 1, &x, &g[0]), WB_OK);
+    assert_int_equal(wb_gradient_of(wb_sum(wb_square(wb_apply(layer, x))), 1, &x, &g[1]), WB_OK);
+    assert_same_bits(g[0], g[1], "gradients of upsample");
+    assert_values(wb_upsample_op(wb_reshape(wb_vector(1, 2), 2, 1, 1), .scale = {2}), 0, 1, 1, 2,
+                  2);
+    assert_null(wb_upsample_op(x, WB_UPSAMPLE_NEAREST));
+    assert_error(WB_ERROR_ARGUMENT, "Upsample: ");
+    assert_null(wb_upsample_op(wb_ones(WB_F32, 2, 2), .scale = {2}));
+    assert_error(WB_ERROR_SHAPE, "input must have");
+    wb_free(layer);
+}
+
 static void mistakes(void **state) {
     (void)state;
     assert_null(wb_upsample());
@@ -180,6 +198,7 @@ int main(void) {
         TEST(pixels_become_blocks),
         TEST(bilinear_is_linear_twice),
         TEST(gradients),
+        TEST(the_function_is_the_layer),
         TEST(mistakes),
         TEST(it_is_printed_as_in_flux),
     };

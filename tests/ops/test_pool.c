@@ -1,5 +1,7 @@
 /* Pools, unfold and fold: cases E19, E20, E22, ties, and random ones against the naive
  * evaluator. */
+#include <weber/gradient.h>
+
 #include "support/naive.h"
 #include "support/support.h"
 
@@ -143,6 +145,41 @@ static void unfold_is_half_a_convolution(void **state) {
     }
 }
 
+static wb_array *pooled(void *p, int count, wb_array *const *arrays) {
+    (void)count;
+    return wb_square(
+        wb_lppool_op(arrays[0], *(double *)p, .kernel = {3}, .stride = {2}, .pad = {1}));
+}
+
+static void norms_of_windows(void **state) { /* PyTorch 1.13: lp_pool1d */
+    (void)state;
+    wb_array *x = line(4), *y = wb_lppool_op(x, 2, .kernel = {2});
+    assert_values(y, 1e-9, sqrt(5), 5);
+    assert_values(wb_lppool_op(x, 3, .kernel = {3}, .stride = {1}), 1e-9, cbrt(36), cbrt(99));
+    assert_values(wb_lppool_op(wb_neg(x), 1, .kernel = {2}), 1e-9, 3, 7);
+    assert_values(wb_lppool_op(wb_neg(x), (double)INFINITY, .kernel = {2}), 0, 2, 4);
+    assert_values(
+        wb_lppool_op(counting(2, 2), 2, .kernel = {2, 2}, .pad = {1, 1}, .stride = {1, 1}), 1e-9, 1,
+        sqrt(5), 2, sqrt(10), sqrt(30), sqrt(20), 3, 5, 4);
+    y = wb_lppool_op(wb_full(WB_F16, 300, 4, 1, 1), 2, .kernel = {4}); /* 300^2 is no f16 */
+    assert_int_equal(wb_dtype_of(y), WB_F16);
+    assert_values(y, 0, 600);
+    const double orders[] = {1, 2, 2.5, 3};
+    for (int i = 0; i < 4; i++) {
+        double p = orders[i];
+        wb_array *random = wb_normal(WB_F64, 5, 2, 2);
+        if (wb_gradient_check(pooled, &p, 1, &random, 2, 0) != WB_OK)
+            fail_msg("%g: %s", p, wb_error_message());
+        wb_array *zeros = wb_zeros(WB_F64, 4, 1, 1);
+        assert_values(gradient(wb_add_number(wb_lppool_op(zeros, p, .kernel = {2}), 1), zeros), 0,
+                      0, 0, 0, 0);
+    }
+    assert_null(wb_lppool_op(x, 0, .kernel = {2}));
+    assert_error(WB_ERROR_ARGUMENT, "lppool: p must be above 0, got 0");
+    assert_null(wb_lppool_op(x, 2, .kernel = {6}));
+    assert_error(WB_ERROR_SHAPE, "lppool: the window covers 6 in dimension 0");
+}
+
 static void bad_input_is_named(void **state) {
     (void)state;
     wb_array *x = wb_ones(WB_F32, 5, 4, 1, 1);
@@ -170,6 +207,7 @@ int main(void) {
                                        TEST(gradients_after_reading),
                                        TEST(random_pools),
                                        TEST(unfold_is_half_a_convolution),
+                                       TEST(norms_of_windows),
                                        TEST(bad_input_is_named)};
     return cmocka_run_group_tests_name("ops/test_pool", tests, NULL, NULL);
 }
